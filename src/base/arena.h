@@ -1,0 +1,21 @@
+/* arena.h - memory that ends all at once. */
+#ifndef FL_BASE_ARENA_H
+#define FL_BASE_ARENA_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+typedef struct fl_arena fl_arena; /* Thread: one at a time */
+
+fl_arena *fl_arena_new(void);
+void fl_arena_free(fl_arena *a);
+void fl_arena_reset(fl_arena *a); /* empty again; keeps its largest chunk */
+
+/* Zeroed, 16-byte aligned; never NULL; gone with the arena. */
+void *fl_arena_alloc(fl_arena *a, size_t size);
+void *fl_arena_dup(fl_arena *a, const void *from, size_t size);
+char *fl_arena_strdup(fl_arena *a, const char *s);
+char *fl_arena_printf(fl_arena *a, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,62 @@
+/* mem.c - malloc, and a count of its uses. */
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    ALIGN = 64,
+    HUGE_FROM = 4 << 20, /* bytes; below this a huge page is mostly waste */
+};
+
+static _Thread_local uint64_t count;
+
+static void *must(void *p, size_t size)
+{
+    if (!p) {
+        fprintf(stderr, "fluid: out of memory: %zu bytes were refused\n", size);
+        abort();
+    }
+    return p;
+}
+
+void *fl_mem_alloc(size_t size)
+{
+    count++;
+    return must(calloc(1, size ? size : 1), size);
+}
+
+void *fl_mem_grow(void *old, size_t size)
+{
+    count++;
+    return must(realloc(old, size ? size : 1), size);
+}
+
+char *fl_mem_strdup(const char *s)
+{
+    size_t size = strlen(s) + 1;
+    return memcpy(fl_mem_grow(NULL, size), s, size);
+}
+
+void fl_mem_free(void *p)
+{
+    free(p);
+}
+
+void *fl_mem_try(size_t size)
+{
+    void *p;
+    count++;
+    if (size > PTRDIFF_MAX - ALIGN || posix_memalign(&p, ALIGN, size + !size))
+        return NULL;
+    if (size >= HUGE_FROM)
+        madvise(p, size, MADV_HUGEPAGE); /* advice: a refusal costs nothing */
+    return p;
+}
+
+uint64_t fl_mem_count(void)
+{
+    return count;
+}

@@ -1,0 +1,90 @@
+/* str.c - text that grows, and questions about text. */
+#include "base/str.h"
+
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void reserve(fl_str *s, size_t more)
+{
+    size_t need = s->n + more + 1;
+    if (need <= s->cap)
+        return;
+    s->cap = need > 2 * s->cap ? need : 2 * s->cap;
+    s->at = fl_mem_grow(s->at, s->cap);
+}
+
+void fl_str_fini(fl_str *s)
+{
+    fl_mem_free(s->at);
+    memset(s, 0, sizeof *s);
+}
+
+void fl_str_bytes(fl_str *s, const void *bytes, size_t n)
+{
+    reserve(s, n);
+    if (n)
+        memcpy(s->at + s->n, bytes, n);
+    s->n += n;
+    s->at[s->n] = 0;
+}
+
+void fl_str_add(fl_str *s, const char *text)
+{
+    fl_str_bytes(s, text, strlen(text));
+}
+
+void fl_str_printf(fl_str *s, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    reserve(s, (size_t)n);
+    va_start(ap, fmt);
+    vsnprintf(s->at + s->n, (size_t)n + 1, fmt, ap);
+    va_end(ap);
+    s->n += (size_t)n;
+}
+
+char *fl_str_take(fl_str *s)
+{
+    char *text = s->at ? s->at : fl_mem_strdup("");
+    *s = (fl_str){0};
+    return text;
+}
+
+bool fl_starts_with(const char *s, const char *start)
+{
+    return !strncmp(s, start, strlen(start));
+}
+
+bool fl_ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+    return n >= m && !strcmp(s + n - m, end);
+}
+
+int fl_str_distance(const char *a, const char *b)
+{
+    enum {
+        LONGEST = 63
+    };
+    int row[LONGEST + 1];
+    int n = (int)strnlen(b, LONGEST);
+    for (int j = 0; j <= n; j++)
+        row[j] = j;
+    for (int i = 1; a[i - 1] && i <= LONGEST; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            int change = diagonal + (a[i - 1] != b[j - 1]);
+            int edit = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = change < edit ? change : edit;
+        }
+    }
+    return row[n];
+}

@@ -1,0 +1,29 @@
+/* str.h - text that grows. */
+#ifndef FL_BASE_STR_H
+#define FL_BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Zero is the empty string. at is NUL-terminated once anything was added. */
+typedef struct fl_str {
+    char *at;
+    size_t n, cap; /* bytes, without the NUL */
+} fl_str;
+
+void fl_str_fini(fl_str *s);
+void fl_str_add(fl_str *s, const char *text);
+void fl_str_bytes(fl_str *s, const void *bytes, size_t n);
+void fl_str_printf(fl_str *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The text, for the caller to end with fl_mem_free; s is empty again. */
+char *fl_str_take(fl_str *s);
+
+bool fl_starts_with(const char *s, const char *start);
+bool fl_ends_with(const char *s, const char *end);
+
+/* How many edits turn a into b: the nearest name is the one meant. */
+int fl_str_distance(const char *a, const char *b);
+
+#endif

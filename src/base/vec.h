@@ -1,0 +1,49 @@
+/* vec.h - a growing array of anything.
+ *
+ *     FL_VEC(fl_op *) ops = {0};
+ *     fl_push(&ops, op);
+ *     for (int64_t i = 0; i < ops.n; i++) use(ops.at[i]);
+ *     fl_vec_fini(&ops); */
+#ifndef FL_BASE_VEC_H
+#define FL_BASE_VEC_H
+
+#include "base/mem.h"
+
+#include <string.h>
+
+#define FL_VEC(T)                                                              \
+    struct {                                                                   \
+        T *at;                                                                 \
+        int64_t n, cap;                                                        \
+    }
+
+#define fl_push(v, ...)                                                        \
+    (fl_vec_reserve((void **)&(v)->at, &(v)->cap, (v)->n + 1,                  \
+                    sizeof *(v)->at),                                          \
+     (void)((v)->at[(v)->n++] = __VA_ARGS__))
+
+/* Open a gap at i (0 <= i <= n) and put the value there. */
+#define fl_insert(v, i, ...)                                                   \
+    (fl_vec_reserve((void **)&(v)->at, &(v)->cap, (v)->n + 1,                  \
+                    sizeof *(v)->at),                                          \
+     memmove((v)->at + (i) + 1, (v)->at + (i),                                 \
+             (size_t)((v)->n++ - (i)) * sizeof *(v)->at),                      \
+     (void)((v)->at[i] = __VA_ARGS__))
+
+#define fl_remove(v, i)                                                        \
+    memmove((v)->at + (i), (v)->at + (i) + 1,                                  \
+            (size_t)(--(v)->n - (i)) * sizeof *(v)->at)
+
+#define fl_vec_fini(v) (fl_mem_free((v)->at), memset((v), 0, sizeof *(v)))
+
+/* At least `need` elements of `size` bytes; doubles. */
+static inline void fl_vec_reserve(void **at, int64_t *cap, int64_t need,
+                                  size_t size)
+{
+    if (need <= *cap)
+        return;
+    *cap = *cap * 2 > need ? *cap * 2 : need < 8 ? 8 : need;
+    *at = fl_mem_grow(*at, (size_t)*cap * size);
+}
+
+#endif

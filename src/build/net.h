@@ -1,0 +1,138 @@
+/* net.h - a network under construction: two programs and the names in them.
+ *
+ * Layers, backward and optimisers append to the current block of `main`;
+ * parameters are initialised by ops in `startup`. Names are made as Fluid
+ * makes them (names.c). Op roles and name scopes are stamped on every op that
+ * passes through fl_net_append. */
+#ifndef FL_BUILD_NET_H
+#define FL_BUILD_NET_H
+
+#include "graph/program.h"
+
+/* Counters by key: generate("fc") is fc_0, then fc_1. */
+typedef struct fl_names fl_names;
+fl_names *fl_names_new(const char *prefix); /* NULL: none */
+void fl_names_free(fl_names *n);
+/* prefix + key + "_" + count, in arena memory. */
+const char *fl_names_generate(fl_names *n, fl_arena *a, const char *key);
+
+/* Thread: one at a time. */
+struct fl_net {
+    fl_program *main, *startup; /* borrowed or owned, see owns */
+    bool owns;                  /* fl_net_free ends the programs too */
+    fl_names *names;
+    bool owns_names;
+    int block;               /* current block of main */
+    int role;                /* op_role of what is appended */
+    const char *role_var[2]; /* op_role_var (param, grad); NULL: none */
+    const char *scope;       /* op_namescope; NULL reads as "/" */
+    fl_arena *arena;         /* names and descs on their way */
+    fl_err err;              /* first failure of a layer call; sticky */
+    char sentence[1024];
+};
+typedef struct fl_net fl_net;
+
+fl_block *fl_net_block(const fl_net *n); /* where ops go now */
+
+/* Append to the current block (or insert at `at`), stamped with role, role
+ * vars and scope. */
+fl_err fl_net_append(fl_net *n, fl_desc *d) FL_MUST_CHECK;
+fl_err fl_net_insert(fl_net *n, int64_t at, fl_desc *d) FL_MUST_CHECK;
+fl_desc *fl_net_desc(fl_net *n, const char *type); /* in n->arena */
+
+/* A new temporary `generate(layer + ".tmp")` in the current block. Its shape
+ * comes with the op that writes it. */
+fl_err fl_net_tmp(fl_net *n, const char *layer, fl_dtype dtype,
+                  fl_var **out) FL_MUST_CHECK;
+
+/* --- initialisers (init.c) --- */
+
+typedef struct fl_init fl_init;
+struct fl_init {
+    const char *kind; /* "constant", "uniform", "normal", "truncated_normal",
+                       * "xavier", "msra", "bilinear", "array" */
+    double a, b;      /* value | low, high | loc, scale */
+    bool gaussian;    /* xavier, msra: normal, not uniform */
+    double fan_in, fan_out; /* 0: from the shape */
+    int64_t seed;           /* 0: the startup program's random_seed */
+    const fl_tensor *array; /* "array" */
+    /* A user's own: emits what it likes into the startup program. */
+    fl_err (*emit)(const fl_init *self, fl_net *n, fl_var *v);
+    void *user;
+};
+
+/* Append the op that starts `v` to the startup program, in front of the
+ * others (Fluid prepends). */
+fl_err fl_init_emit(const fl_init *i, fl_net *n, fl_var *v) FL_MUST_CHECK;
+
+/* --- parameters (param.c) --- */
+
+typedef struct fl_param_attr {
+    const char *name; /* NULL: made from the layer's */
+    const fl_init *init;
+    float learning_rate; /* 0 reads as 1 */
+    bool frozen;         /* trainable = False */
+    const struct fl_regularizer *regularizer;
+    const struct fl_clip *clip;
+    bool no_average; /* do_model_average = False */
+    bool none;       /* bias_attr = False: no parameter at all */
+} fl_param_attr;
+
+/* A parameter in the global block of main and of startup with its start op.
+ * attr NULL is the default; `layer` gives the name: generate(layer + ".w").
+ * init_default NULL: Xavier for weights, 0 for biases. An existing parameter
+ * of that name is shared if dtype and shape agree. */
+fl_err fl_net_param(fl_net *n, const fl_param_attr *attr, const char *layer,
+                    bool bias, fl_dtype dtype, const fl_shape *shape,
+                    const fl_init *init_default, fl_var **out) FL_MUST_CHECK;
+
+/* A persistable variable that is no parameter, started in startup. */
+fl_err fl_net_global(fl_net *n, const char *name, fl_dtype dtype,
+                     const fl_shape *shape, const fl_init *init,
+                     fl_var **out) FL_MUST_CHECK;
+
+/* --- regularisers and clipping (decay.c, clip.c) --- */
+
+typedef struct fl_regularizer fl_regularizer;
+struct fl_regularizer {
+    const char *kind; /* "l1", "l2" */
+    float coeff;
+    /* A user's own: *term = what is added to the gradient. */
+    fl_err (*emit)(const fl_regularizer *self, fl_net *n, fl_var *param,
+                   fl_var *grad, fl_var **term);
+    void *user;
+};
+
+typedef struct fl_clip {
+    const char *kind;  /* "value", "norm", "global_norm" */
+    float max, min;    /* value; norm: max is clip_norm */
+    const char *group; /* global_norm: NULL reads as "default_group" */
+} fl_clip;
+
+/* --- backward (backward.c) --- */
+
+typedef struct fl_param_grad {
+    fl_var *param, *grad; /* grad may be NULL */
+} fl_param_grad;
+typedef FL_VEC(fl_param_grad) fl_param_grads;
+
+typedef struct fl_backward_opts {
+    int n_params; /* 0: every trainable parameter */
+    const char *const *params;
+    int n_no_grad;
+    const char *const *no_grad;
+} fl_backward_opts;
+
+/* Append the gradient of `loss` to main. Fluid's names and accumulation.
+ * Own: out->at is the caller's (fl_vec_fini). */
+fl_err fl_backward(fl_net *n, fl_var *loss, const fl_backward_opts *opts,
+                   fl_param_grads *out) FL_MUST_CHECK;
+
+/* Gradients of targets with respect to inputs; grads[i] may come out NULL.
+ * target_grads may be NULL (ones). */
+fl_err fl_gradients(fl_net *n, int n_targets, fl_var *const *targets,
+                    fl_var *const *target_grads, int n_inputs,
+                    fl_var *const *inputs, const fl_backward_opts *opts,
+                    fl_var **grads) FL_MUST_CHECK;
+
+#endif

@@ -1,0 +1,215 @@
+/* op.h - what an operator is.
+ *
+ * One struct says all of it: slots, attributes, the shape rule, the kernel, and
+ * what its gradient reads. From .grad_in the registry itself makes the operator
+ * TYPE_grad: inputs as listed, one output S@GRAD for each input S that may have
+ * a gradient, the same attributes.
+ *
+ * Kernels find things by the names in the table. They get what they need from
+ * their caller (fl_call) and keep nothing. */
+#ifndef FL_OP_OP_H
+#define FL_OP_OP_H
+
+#include "op/desc.h"
+#include "tensor/value.h"
+
+enum {
+    FL_SLOTS = 12, /* inputs, or outputs, of an operator at most */
+    FL_ATTRS = 24,
+};
+
+/* Slot flags. */
+enum {
+    FL_MANY = 1,         /* takes a list */
+    FL_OPTIONAL = 2,     /* may be absent */
+    FL_NOGRAD = 4,       /* no gradient flows into it */
+    FL_INTERMEDIATE = 8, /* an output that only the gradient reads */
+    FL_INPLACE = 16,     /* an output that is the same variable as an input */
+};
+
+/* Operator flags. */
+enum {
+    FL_OP_DYNAMIC = 1,  /* shapes depend on values: the kernel resizes */
+    FL_OP_NO_INFER = 2, /* nothing is inferred when it is appended */
+    FL_OP_HIDDEN = 4,   /* made by the planner only; not for programs */
+    FL_OP_LOCAL = 8,    /* touches files or processes: never from the wire */
+    FL_OP_RANDOM = 16,  /* draws numbers: two runs may differ */
+};
+
+typedef struct fl_slot {
+    const char *name; /* NULL ends a table */
+    unsigned flags;
+} fl_slot;
+
+/* --- Shapes ------------------------------------------------------------ */
+
+/* What is known of a variable without its elements. */
+typedef struct fl_meta {
+    fl_kind kind;
+    fl_dtype dtype;
+    fl_shape shape; /* of FL_SELECTED_ROWS: as if dense, [height, ...] */
+    int lod_level;
+    const fl_lod *lod; /* run time only: whose LoD an output takes */
+} fl_meta;
+
+typedef struct fl_infer fl_infer;
+
+/* Metas by slot. An absent optional input is NULL; so is an output that
+ * nobody wants. i counts within a FL_MANY slot. */
+const fl_meta *fl_meta_in(const fl_infer *x, const char *slot, int i);
+fl_meta *fl_meta_out(const fl_infer *x, const char *slot, int i);
+int fl_meta_count_in(const fl_infer *x, const char *slot);
+int fl_meta_count_out(const fl_infer *x, const char *slot);
+bool fl_meta_running(const fl_infer *x);     /* elements exist: no -1 is left */
+const char *fl_meta_type(const fl_infer *x); /* the operator, for sentences */
+const fl_attr *fl_meta_attr(const fl_infer *x, const char *name);
+
+/* Set output `slot` i; absent outputs are passed over. kind LOD_TENSOR. */
+void fl_meta_set(const fl_infer *x, const char *slot, int i, fl_dtype dtype,
+                 const fl_shape *shape);
+/* Output takes the LoD of an input. */
+void fl_meta_share_lod(const fl_infer *x, const char *in, const char *out);
+
+/* Shape rules that many operators share (infer.c). */
+fl_err fl_infer_same(fl_infer *x);      /* Out like X, LoD too */
+fl_err fl_infer_broadcast(fl_infer *x); /* Out like X; Y fits X at `axis` */
+fl_err fl_infer_scalar(fl_infer *x);    /* Out is [1] of X's dtype */
+fl_err fl_infer_none(fl_infer *x);      /* nothing to say */
+
+/* --- Running ----------------------------------------------------------- */
+
+typedef struct fl_call fl_call;
+
+/* What a kernel may ask of whoever runs it. */
+typedef struct fl_hooks {
+    fl_err (*run_block)(fl_call *c, int64_t block); /* a sub-block, once */
+    uint64_t (*entropy)(fl_call *c);                /* a seed for seed = 0 */
+    const struct fl_disk *disk;                     /* files */
+    void *service; /* what send, recv and c_* operators talk to */
+} fl_hooks;
+
+typedef struct fl_op_def fl_op_def;
+
+/* One call of a kernel: the frame is made once, by the planner. */
+struct fl_call {
+    const fl_op_def *def;
+    fl_value **in[FL_SLOTS]; /* by the order of def->in; entries may be NULL */
+    fl_value **out[FL_SLOTS];
+    int n_in[FL_SLOTS], n_out[FL_SLOTS];
+    const fl_attr *attr; /* by the order of def->attr; all are set */
+    const fl_hooks *hooks;
+    void *runner;  /* the hooks' own */
+    void *scratch; /* the kernel's own between calls of this frame; freed with
+                    * fl_mem_free */
+};
+
+/* Tensors by slot; NULL where absent. */
+const fl_tensor *fl_in(const fl_call *c, const char *slot);
+fl_tensor *fl_out(const fl_call *c, const char *slot);
+const fl_tensor *fl_in_at(const fl_call *c, const char *slot, int i);
+fl_tensor *fl_out_at(const fl_call *c, const char *slot, int i);
+int fl_in_count(const fl_call *c, const char *slot);
+int fl_out_count(const fl_call *c, const char *slot);
+
+/* The whole value, where it may be selected rows or an array. */
+fl_value *fl_in_value(const fl_call *c, const char *slot, int i);
+fl_value *fl_out_value(const fl_call *c, const char *slot, int i);
+
+/* Elements of a tensor slot (0 where absent). */
+int64_t fl_numel(const fl_call *c, const char *slot);
+
+/* Attributes; the name and type are the table's (an assertion otherwise). */
+int64_t fl_attr_i64(const fl_call *c, const char *name); /* INT, LONG, BLOCK */
+float fl_attr_f32(const fl_call *c, const char *name);
+bool fl_attr_bool(const fl_call *c, const char *name);
+const char *fl_attr_str(const fl_call *c, const char *name);
+const fl_attr *fl_attr_get(const fl_call *c, const char *name); /* lists */
+
+/* dtype of the first input that is there, else of the first output. */
+fl_dtype fl_call_dtype(const fl_call *c);
+
+typedef fl_err (*fl_kernel)(fl_call *c);
+
+/* --- The operator ------------------------------------------------------ */
+
+/* Emits the gradient as other operators: appends descs (fl_grad_emit). */
+typedef struct fl_grads {
+    const fl_desc *fwd;
+    fl_arena *arena;
+    FL_VEC(fl_desc *) descs; /* in order of running */
+} fl_grads;
+
+fl_desc *fl_grad_emit(fl_grads *g, const char *type);
+
+struct fl_op_def {
+    const char *type;
+    fl_slot in[FL_SLOTS], out[FL_SLOTS]; /* the order of printing */
+    fl_attr attr[FL_ATTRS];
+    unsigned flags;
+    fl_err (*infer)(fl_infer *x); /* the only place that rejects shapes */
+    fl_kernel run;                /* may assume that infer passed */
+
+    const char *grad_in[FL_SLOTS]; /* all that grad_run reads: S, S@GRAD */
+    fl_kernel grad_run;            /* absent and no make_grad: no gradient */
+    const char *grad_type;         /* TYPE_grad unless said */
+    fl_err (*grad_infer)(fl_infer *x); /* S@GRAD like S unless said */
+    fl_err (*make_grad)(fl_grads *g);  /* the gradient is other operators */
+
+    const struct fl_rule *rule; /* optimisers: the update, row by row */
+};
+
+/* --- The registry ------------------------------------------------------ */
+
+/* Thread: immutable once made. */
+typedef struct fl_registry fl_registry;
+
+/* Check every table, derive the gradients. EINVAL names the operator whose
+ * table is wrong: a type or slot twice, a .grad_in that is neither a slot nor
+ * a slot's gradient, .run without .infer. */
+fl_err fl_registry_new(const fl_op_def *const *defs, int n,
+                       fl_registry **out) FL_MUST_CHECK;
+void fl_registry_free(fl_registry *r);
+
+const fl_op_def *fl_registry_find(const fl_registry *r, const char *type);
+/* The same; ENOENT: "unknown op \"reluu\"; did you mean \"relu\"?" */
+fl_err fl_registry_get(const fl_registry *r, const char *type,
+                       const fl_op_def **def) FL_MUST_CHECK;
+int fl_registry_count(const fl_registry *r);
+const fl_op_def *fl_registry_at(const fl_registry *r, int i);
+
+/* The forward operator that `type` is the derived gradient of, or NULL. */
+const fl_op_def *fl_registry_forward(const fl_registry *r, const char *type);
+
+bool fl_op_differentiable(const fl_op_def *def);
+int fl_op_slot_in(const fl_op_def *def, const char *slot); /* -1: none */
+int fl_op_slot_out(const fl_op_def *def, const char *slot);
+int fl_op_attr(const fl_op_def *def, const char *name);
+
+/* Attributes every operator may carry in a program besides its own (op_role,
+ * op_role_var, op_namescope, op_callstack). */
+bool fl_attr_common(const char *name);
+
+/* Slots and attributes of a desc against its table: unknown slot, missing
+ * slot, several names where one is allowed, unknown attribute or wrong type.
+ * Attributes are converted in place to the table's types. Lenient (a file
+ * from elsewhere): unknown attributes are kept, not refused. */
+fl_err fl_desc_check(const fl_op_def *def, fl_desc *d,
+                     bool lenient) FL_MUST_CHECK;
+
+/* The table's attributes filled from the desc, in the table's order. */
+fl_err fl_desc_attrs(const fl_op_def *def, const fl_desc *d, fl_arena *a,
+                     const fl_attr **out) FL_MUST_CHECK;
+
+/* Run the shape rule. `in` and `out` are metas by slot and position in the
+ * order of the table; a NULL entry is absent. */
+struct fl_infer {
+    const fl_op_def *def;
+    const fl_attr *attr;
+    const fl_meta *const *in[FL_SLOTS];
+    fl_meta *const *out[FL_SLOTS];
+    int n_in[FL_SLOTS], n_out[FL_SLOTS];
+    bool running;
+};
+fl_err fl_infer_run(fl_infer *x) FL_MUST_CHECK;
+
+#endif
