@@ -24,7 +24,8 @@ enum {
     FL_OPTIONAL = 2,     /* may be absent */
     FL_NOGRAD = 4,       /* no gradient flows into it */
     FL_INTERMEDIATE = 8, /* an output that only the gradient reads */
-    FL_INPLACE = 16,     /* an output that is the same variable as an input */
+    FL_VIEW = 16,        /* an output that may share an input's memory: the
+                          * kernel makes it (fl_view), nobody resizes it */
 };
 
 /* Operator flags. */
@@ -99,6 +100,7 @@ struct fl_call {
     const fl_attr *attr; /* by the order of def->attr; all are set */
     const fl_hooks *hooks;
     void *runner;  /* the hooks' own */
+    bool no_views; /* an output outlives the step: views must be copies */
     void *scratch; /* the kernel's own between calls of this frame; freed with
                     * fl_mem_free */
 };
@@ -124,6 +126,11 @@ float fl_attr_f32(const fl_call *c, const char *name);
 bool fl_attr_bool(const fl_call *c, const char *name);
 const char *fl_attr_str(const fl_call *c, const char *name);
 const fl_attr *fl_attr_get(const fl_call *c, const char *name); /* lists */
+
+/* Output `out` (FL_VIEW) becomes input `in` in the shape that was inferred:
+ * shared memory, or a copy where sharing is not allowed. The LoD is what was
+ * inferred. */
+fl_err fl_view(fl_call *c, const char *in, const char *out) FL_MUST_CHECK;
 
 /* dtype of the first input that is there, else of the first output. */
 fl_dtype fl_call_dtype(const fl_call *c);

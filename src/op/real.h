@@ -13,6 +13,7 @@
  */
 #ifndef REAL
 
+#include "op/lanes.h"
 #include "op/op.h"
 
 #include <math.h>

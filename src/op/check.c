@@ -1,0 +1,84 @@
+/* check.c - a desc against its operator's table. */
+#include "op/op.h"
+
+#include <string.h>
+
+bool fl_attr_common(const char *name)
+{
+    static const char *const common[] = {"op_role", "op_role_var",
+                                         "op_namescope", "op_callstack"};
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        if (!strcmp(name, common[i]))
+            return true;
+    return false;
+}
+
+static fl_err check_side(const fl_op_def *def, const char *side,
+                         const fl_slot *slots, const fl_args *args, int n)
+{
+    for (int i = 0; i < n; i++) {
+        int s = 0;
+        while (s < FL_SLOTS && slots[s].name &&
+               strcmp(slots[s].name, args[i].slot))
+            s++;
+        if (s == FL_SLOTS || !slots[s].name)
+            return fl_fail(FL_EINVAL, "%s: there is no %s %s", def->type, side,
+                           args[i].slot);
+        if (args[i].n > 1 && !(slots[s].flags & FL_MANY))
+            return fl_fail(FL_EINVAL, "%s: %s %s has %d names, expected one",
+                           def->type, side, args[i].slot, args[i].n);
+    }
+    return FL_OK;
+}
+
+static fl_err check_inputs(const fl_op_def *def, const fl_desc *d)
+{
+    for (int s = 0; s < FL_SLOTS && def->in[s].name; s++) {
+        const fl_args *args = fl_desc_in(d, def->in[s].name);
+        if ((!args || !args->n) && !(def->in[s].flags & FL_OPTIONAL))
+            return fl_fail(FL_EINVAL, "%s: input %s is missing", def->type,
+                           def->in[s].name);
+    }
+    return FL_OK;
+}
+
+static fl_err check_attrs(const fl_op_def *def, fl_desc *d, bool lenient)
+{
+    for (int i = 0; i < d->n_attr; i++) {
+        int spec = fl_op_attr(def, d->attr[i].name);
+        if (spec >= 0)
+            FL_TRY(fl_attr_convert(d->arena, def->type, &def->attr[spec],
+                                   &d->attr[i], &d->attr[i]));
+        else if (!lenient && !fl_attr_common(d->attr[i].name))
+            return fl_fail(FL_EINVAL, "%s: there is no attribute %s", def->type,
+                           d->attr[i].name);
+    }
+    for (int i = 0; i < FL_ATTRS && def->attr[i].name; i++)
+        if (def->attr[i].required && !fl_desc_attr(d, def->attr[i].name))
+            return fl_fail(FL_EINVAL, "%s: attribute %s is missing", def->type,
+                           def->attr[i].name);
+    return FL_OK;
+}
+
+fl_err fl_desc_check(const fl_op_def *def, fl_desc *d, bool lenient)
+{
+    FL_TRY(check_side(def, "input", def->in, d->in, d->n_in));
+    FL_TRY(check_side(def, "output", def->out, d->out, d->n_out));
+    FL_TRY(check_inputs(def, d));
+    return check_attrs(def, d, lenient);
+}
+
+fl_err fl_desc_attrs(const fl_op_def *def, const fl_desc *d, fl_arena *a,
+                     const fl_attr **out)
+{
+    fl_attr *attr = fl_arena_alloc(a, sizeof def->attr);
+    for (int i = 0; i < FL_ATTRS && def->attr[i].name; i++) {
+        const fl_attr *given = fl_desc_attr(d, def->attr[i].name);
+        attr[i] = def->attr[i];
+        if (given)
+            FL_TRY(
+                fl_attr_convert(a, def->type, &def->attr[i], given, &attr[i]));
+    }
+    *out = attr;
+    return FL_OK;
+}

@@ -1,0 +1,194 @@
+/* frame.c - names become values, shapes become memory.
+ *
+ * Easy to get wrong: an output may be the same variable as an input (sgd's
+ * ParamOut). Its elements are then needed and must not be lost to a resize. */
+#include "op/frame.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+static fl_err bind_side(fl_arena *a, const fl_slot *slots,
+                        const fl_args *(*args_of)(const fl_desc *,
+                                                  const char *),
+                        const fl_desc *desc, fl_resolve resolve, void *self,
+                        fl_value **values[FL_SLOTS], int n[FL_SLOTS])
+{
+    for (int s = 0; s < FL_SLOTS && slots[s].name; s++) {
+        const fl_args *args = args_of(desc, slots[s].name);
+        if (!args || !args->n)
+            continue;
+        values[s] = fl_arena_alloc(a, (size_t)args->n * sizeof *values[s]);
+        n[s] = args->n;
+        for (int i = 0; i < args->n; i++) {
+            if (!strcmp(args->name[i], FL_EMPTY))
+                continue;
+            values[s][i] = resolve(self, args->name[i]);
+            if (!values[s][i])
+                return FL_ENOENT;
+        }
+    }
+    return FL_OK;
+}
+
+static int total(const int n[FL_SLOTS])
+{
+    int sum = 0;
+    for (int s = 0; s < FL_SLOTS; s++)
+        sum += n[s];
+    return sum;
+}
+
+/* Pointers to metas, NULL where there is no value. */
+static fl_meta **meta_pointers(fl_arena *a, fl_value **values, int n,
+                               fl_meta *metas)
+{
+    fl_meta **p = fl_arena_alloc(a, (size_t)n * sizeof *p);
+    for (int i = 0; i < n; i++)
+        p[i] = values[i] ? &metas[i] : NULL;
+    return p;
+}
+
+static void bind_metas(fl_frame *f, fl_arena *a)
+{
+    fl_call *c = &f->call;
+    f->meta_in = fl_arena_alloc(a, (size_t)total(c->n_in) * sizeof(fl_meta));
+    f->meta_out = fl_arena_alloc(a, (size_t)total(c->n_out) * sizeof(fl_meta));
+    f->infer = (fl_infer){.def = c->def, .attr = c->attr, .running = true};
+    fl_meta *in = f->meta_in, *out = f->meta_out;
+    for (int s = 0; s < FL_SLOTS; s++) {
+        f->infer.n_in[s] = c->n_in[s];
+        f->infer.n_out[s] = c->n_out[s];
+        f->infer.in[s] =
+            (const fl_meta *const *)meta_pointers(a, c->in[s], c->n_in[s], in);
+        f->infer.out[s] = meta_pointers(a, c->out[s], c->n_out[s], out);
+        in += c->n_in[s];
+        out += c->n_out[s];
+    }
+}
+
+fl_err fl_frame_init(fl_frame *f, fl_arena *a, const fl_op_def *def,
+                     const fl_desc *desc, const fl_hooks *hooks, void *runner,
+                     fl_resolve resolve, void *self)
+{
+    memset(f, 0, sizeof *f);
+    f->desc = desc;
+    f->call.def = def;
+    f->call.hooks = hooks;
+    f->call.runner = runner;
+    FL_TRY(fl_desc_attrs(def, desc, a, &f->call.attr));
+    FL_TRY(bind_side(a, def->in, fl_desc_in, desc, resolve, self, f->call.in,
+                     f->call.n_in));
+    FL_TRY(bind_side(a, def->out, fl_desc_out, desc, resolve, self, f->call.out,
+                     f->call.n_out));
+    bind_metas(f, a);
+    return FL_OK;
+}
+
+void fl_frame_fini(fl_frame *f)
+{
+    fl_mem_free(f->call.scratch);
+    f->call.scratch = NULL;
+}
+
+static void meta_of(const fl_value *v, fl_meta *m)
+{
+    *m = (fl_meta){.kind = v->kind};
+    if (v->kind == FL_SELECTED_ROWS) {
+        m->dtype = v->rows.value.dtype;
+        m->shape = v->rows.value.shape;
+        m->shape.dim[0] = v->rows.height;
+    } else {
+        m->dtype = v->tensor.dtype;
+        m->shape = v->tensor.shape;
+        m->lod_level = v->tensor.lod.levels;
+        m->lod = &v->tensor.lod;
+    }
+}
+
+static bool holds_something(const fl_value *v)
+{
+    return v->kind && (v->kind != FL_LOD_TENSOR || v->tensor.data);
+}
+
+static fl_err read_inputs(fl_frame *f)
+{
+    fl_call *c = &f->call;
+    fl_meta *m = f->meta_in;
+    for (int s = 0; s < FL_SLOTS && c->def->in[s].name; s++)
+        for (int i = 0; i < c->n_in[s]; i++, m++) {
+            const fl_value *v = c->in[s][i];
+            if (!v)
+                continue;
+            if (!holds_something(v) && !(c->def->flags & FL_OP_NO_INFER))
+                return fl_fail(
+                    FL_ENOENT, "%s: input %s \"%s\" holds nothing yet",
+                    c->def->type, c->def->in[s].name,
+                    fl_desc_in(f->desc, c->def->in[s].name)->name[i]);
+            meta_of(v, m);
+        }
+    return FL_OK;
+}
+
+static bool is_input(const fl_call *c, const fl_value *v)
+{
+    for (int s = 0; s < FL_SLOTS; s++)
+        for (int i = 0; i < c->n_in[s]; i++)
+            if (c->in[s][i] == v)
+                return true;
+    return false;
+}
+
+static fl_err size_tensor(const fl_call *c, fl_value *v, const fl_meta *m,
+                          bool view)
+{
+    fl_tensor *t = &v->tensor;
+    if (view) {
+        t->dtype = m->dtype;
+        t->shape = m->shape;
+    } else if (is_input(c, v) && t->dtype == m->dtype &&
+               fl_shape_numel(&t->shape) == fl_shape_numel(&m->shape)) {
+        FL_TRY(fl_tensor_unique(t));
+        t->shape = m->shape;
+    } else {
+        FL_TRY(fl_tensor_resize(t, m->dtype, &m->shape));
+    }
+    if (m->lod)
+        return fl_lod_ref(&t->lod, m->lod);
+    fl_lod_fini(&t->lod);
+    return FL_OK;
+}
+
+static fl_err size_outputs(fl_frame *f)
+{
+    fl_call *c = &f->call;
+    const fl_meta *m = f->meta_out;
+    for (int s = 0; s < FL_SLOTS && c->def->out[s].name; s++)
+        for (int i = 0; i < c->n_out[s]; i++, m++) {
+            fl_value *v = c->out[s][i];
+            if (!v || !m->kind)
+                continue;
+            v->kind = m->kind;
+            if (m->kind == FL_LOD_TENSOR)
+                FL_TRY(size_tensor(c, v, m, c->def->out[s].flags & FL_VIEW));
+        }
+    return FL_OK;
+}
+
+fl_err fl_frame_prepare(fl_frame *f)
+{
+    FL_TRY(read_inputs(f));
+    if (!f->call.def->infer)
+        return FL_OK;
+    memset(f->meta_out, 0, (size_t)total(f->call.n_out) * sizeof *f->meta_out);
+    FL_TRY(fl_infer_run(&f->infer));
+    return size_outputs(f);
+}
+
+fl_err fl_frame_run(fl_frame *f)
+{
+    if (!f->call.def->run)
+        return fl_fail(FL_EINVAL, "%s: there is no kernel for it here",
+                       f->call.def->type);
+    return f->call.def->run(&f->call);
+}

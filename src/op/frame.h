@@ -1,0 +1,31 @@
+/* frame.h - one operator of a program made ready to run.
+ *
+ * A frame binds names to values once. Before a run whose shapes may differ
+ * from the last one's it is prepared: the shape rule runs on what the inputs
+ * really are, and the outputs get their memory. Then the kernel runs. */
+#ifndef FL_OP_FRAME_H
+#define FL_OP_FRAME_H
+
+#include "op/op.h"
+
+/* Thread: one at a time. */
+typedef struct fl_frame {
+    fl_call call;
+    fl_infer infer;
+    const fl_desc *desc;         /* names, for sentences */
+    fl_meta *meta_in, *meta_out; /* what infer points to, slot after slot */
+} fl_frame;
+
+/* The value of a name; NULL only for a reason told with fl_fail. */
+typedef fl_value *(*fl_resolve)(void *self, const char *name);
+
+/* Memory comes from the arena. `resolve` is not asked for "@EMPTY@". */
+fl_err fl_frame_init(fl_frame *f, fl_arena *a, const fl_op_def *def,
+                     const fl_desc *desc, const fl_hooks *hooks, void *runner,
+                     fl_resolve resolve, void *self) FL_MUST_CHECK;
+void fl_frame_fini(fl_frame *f);
+
+fl_err fl_frame_prepare(fl_frame *f) FL_MUST_CHECK;
+fl_err fl_frame_run(fl_frame *f) FL_MUST_CHECK;
+
+#endif

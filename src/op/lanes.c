@@ -1,0 +1,51 @@
+/* lanes.c - sums in a fixed order. */
+#define FL_SELF "op/lanes.c"
+#include "op/real.h"
+#ifdef REAL
+
+static REAL FN(fold)(const REAL *lane)
+{
+    REAL sum[8];
+    for (int j = 0; j < 8; j++)
+        sum[j] = lane[j] + lane[j + 8];
+    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) +
+           ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+FL_CLONES REAL FN(fl_sum)(int64_t n, const REAL *x)
+{
+    REAL lane[16] = {0};
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (int j = 0; j < 16; j++)
+            lane[j] += x[i + j];
+    for (int j = 0; i < n; i++, j++)
+        lane[j] += x[i];
+    return FN(fold)(lane);
+}
+
+FL_CLONES REAL FN(fl_dot)(int64_t n, const REAL *x, const REAL *y)
+{
+    REAL lane[16] = {0};
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (int j = 0; j < 16; j++)
+            lane[j] += x[i + j] * y[i + j];
+    for (int j = 0; i < n; i++, j++)
+        lane[j] += x[i] * y[i];
+    return FN(fold)(lane);
+}
+
+FL_CLONES void FN(fl_add)(int64_t n, const REAL *x, REAL *y)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] += x[i];
+}
+
+FL_CLONES void FN(fl_axpy)(int64_t n, REAL a, const REAL *x, REAL *y)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] += a * x[i];
+}
+
+#endif

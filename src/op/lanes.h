@@ -1,0 +1,24 @@
+/* lanes.h - sums in a fixed order, fast.
+ *
+ * A plain loop over floats may not be reordered, so it is not vectorised. These
+ * keep sixteen partial sums and add them up in one fixed order: the same bits
+ * on every machine, whatever its vectors. */
+#ifndef FL_OP_LANES_H
+#define FL_OP_LANES_H
+
+#include <stdint.h>
+
+float fl_sum_f32(int64_t n, const float *x);
+double fl_sum_f64(int64_t n, const double *x);
+float fl_dot_f32(int64_t n, const float *x, const float *y);
+double fl_dot_f64(int64_t n, const double *x, const double *y);
+
+/* y += x, element by element. */
+void fl_add_f32(int64_t n, const float *x, float *y);
+void fl_add_f64(int64_t n, const double *x, double *y);
+
+/* y += a * x. */
+void fl_axpy_f32(int64_t n, float a, const float *x, float *y);
+void fl_axpy_f64(int64_t n, double a, const double *x, double *y);
+
+#endif

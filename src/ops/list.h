@@ -1,0 +1,2 @@
+/* list.h - every operator: one line each, sorted. */
+FL_OP(mean)

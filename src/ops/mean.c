@@ -1,0 +1,41 @@
+/* mean      Out    = sum of X / number of elements, shape [1]
+ * gradient  X@GRAD = Out@GRAD / number of elements, everywhere */
+#define FL_SELF "ops/mean.c"
+#include "op/real.h"
+#ifdef REAL
+
+static fl_err FN(mean)(fl_call *c)
+{
+    const REAL *x = fl_in(c, "X")->data;
+    REAL *y = fl_out(c, "Out")->data;
+    int64_t n = fl_numel(c, "X");
+    *y = FN(fl_sum)(n, x) / n;
+    return FL_OK;
+}
+
+static fl_err FN(mean_grad)(fl_call *c)
+{
+    const REAL *dy = fl_in(c, "Out@GRAD")->data;
+    REAL *dx = fl_out(c, "X@GRAD")->data;
+    int64_t n = fl_numel(c, "X");
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = *dy / n;
+    return FL_OK;
+}
+
+#else
+
+FL_REAL_KERNEL(mean)
+FL_REAL_KERNEL(mean_grad)
+
+const fl_op_def fl_op_mean = {
+    .type = "mean",
+    .in = {{"X"}},
+    .out = {{"Out"}},
+    .infer = fl_infer_scalar,
+    .run = mean,
+    .grad_in = {"X", "Out@GRAD"},
+    .grad_run = mean_grad,
+};
+
+#endif
