@@ -75,6 +75,90 @@ typedef struct fl_tensor {
     fl_buf *buf;
 } fl_tensor;
 
+/* --- Networks ---------------------------------------------------------- */
+
+typedef struct fl_program fl_program; /* the graph; owns ops, vars and names */
+typedef struct fl_var fl_var;         /* a variable of a program */
+typedef struct fl_net fl_net; /* under construction: a main and a startup
+                                 program, and the names given so far */
+
+/* How a parameter starts. Kinds: "constant" (a), "uniform" (a to b), "normal"
+ * and "truncated_normal" (mean a, deviation b), "xavier", "msra", "bilinear",
+ * "array". */
+typedef struct fl_init fl_init;
+struct fl_init {
+    const char *kind;
+    double a, b;
+    bool gaussian;          /* xavier, msra: normal, not uniform */
+    double fan_in, fan_out; /* 0: from the shape */
+    int64_t seed;           /* 0: the startup program's random seed */
+    const fl_tensor *array; /* "array" */
+    /* A kind of your own: emit what you like into the startup program. */
+    fl_err (*emit)(const fl_init *self, fl_net *n, fl_var *v);
+    void *user;
+};
+
+/* What is added to a gradient: "l1" or "l2" decay. */
+typedef struct fl_regularizer fl_regularizer;
+struct fl_regularizer {
+    const char *kind;
+    float coeff;
+    /* A kind of your own: *term is added to the gradient. */
+    fl_err (*emit)(const fl_regularizer *self, fl_net *n, fl_var *param,
+                   fl_var *grad, fl_var **term);
+    void *user;
+};
+
+/* How gradients are held back: "value" (min to max), "norm", "global_norm"
+ * (max is the norm). */
+typedef struct fl_clip {
+    const char *kind;
+    float max, min;
+    const char *group; /* global_norm; NULL reads as "default_group" */
+} fl_clip;
+
+typedef struct fl_param_attr {
+    const char *name; /* NULL: made from the layer's */
+    const fl_init *init;
+    float learning_rate; /* multiplies the optimiser's; 0 reads as 1 */
+    bool frozen;         /* not trained */
+    const fl_regularizer *regularizer;
+    const fl_clip *clip;
+    bool no_average; /* left out of model averages */
+    bool none;       /* no parameter at all (a layer without bias) */
+} fl_param_attr;
+
+/* One argument of a layer. The layer's table says which member is read; n is
+ * the length where it is a list (a list of one may be given as a single). */
+typedef struct fl_arg {
+    const char *name; /* NULL ends the list */
+    int n;
+    union {
+        int64_t i; /* also a dtype */
+        double f;
+        bool b;
+        const char *s;
+        fl_var *var;
+        fl_var *const *vars;
+        const int64_t *ints;
+        const double *floats;
+        const char *const *strs;
+        const fl_param_attr *attr; /* n > 0: that many in a row */
+        const fl_init *init;
+        const fl_tensor *tensor;
+    };
+} fl_arg;
+
+/* Add a layer by name, e.g. "fc": its first output. NULL after a failure: the
+ * net keeps the first one (fl_net_error) and does nothing more, so that a
+ * network is written without a check per line. args ends with {0}. */
+fl_var *fl_layer(fl_net *n, const char *name, const fl_arg *args);
+
+/* The same with every output: how many there are; at most `max` are stored.
+ * -1 after a failure. */
+int fl_layer_all(fl_net *n, const char *name, const fl_arg *args, int max,
+                 fl_var **outs);
+
 #ifdef __cplusplus
 }
 #endif

@@ -30,7 +30,6 @@ struct fl_net {
     fl_err err;              /* first failure of a layer call; sticky */
     char sentence[1024];
 };
-typedef struct fl_net fl_net;
 
 fl_block *fl_net_block(const fl_net *n); /* where ops go now */
 
@@ -47,36 +46,11 @@ fl_err fl_net_tmp(fl_net *n, const char *layer, fl_dtype dtype,
 
 /* --- initialisers (init.c) --- */
 
-typedef struct fl_init fl_init;
-struct fl_init {
-    const char *kind; /* "constant", "uniform", "normal", "truncated_normal",
-                       * "xavier", "msra", "bilinear", "array" */
-    double a, b;      /* value | low, high | loc, scale */
-    bool gaussian;    /* xavier, msra: normal, not uniform */
-    double fan_in, fan_out; /* 0: from the shape */
-    int64_t seed;           /* 0: the startup program's random_seed */
-    const fl_tensor *array; /* "array" */
-    /* A user's own: emits what it likes into the startup program. */
-    fl_err (*emit)(const fl_init *self, fl_net *n, fl_var *v);
-    void *user;
-};
-
 /* Append the op that starts `v` to the startup program, in front of the
  * others (Fluid prepends). */
 fl_err fl_init_emit(const fl_init *i, fl_net *n, fl_var *v) FL_MUST_CHECK;
 
 /* --- parameters (param.c) --- */
-
-typedef struct fl_param_attr {
-    const char *name; /* NULL: made from the layer's */
-    const fl_init *init;
-    float learning_rate; /* 0 reads as 1 */
-    bool frozen;         /* trainable = False */
-    const struct fl_regularizer *regularizer;
-    const struct fl_clip *clip;
-    bool no_average; /* do_model_average = False */
-    bool none;       /* bias_attr = False: no parameter at all */
-} fl_param_attr;
 
 /* A parameter in the global block of main and of startup with its start op.
  * attr NULL is the default; `layer` gives the name: generate(layer + ".w").
@@ -90,24 +64,6 @@ fl_err fl_net_param(fl_net *n, const fl_param_attr *attr, const char *layer,
 fl_err fl_net_global(fl_net *n, const char *name, fl_dtype dtype,
                      const fl_shape *shape, const fl_init *init,
                      fl_var **out) FL_MUST_CHECK;
-
-/* --- regularisers and clipping (decay.c, clip.c) --- */
-
-typedef struct fl_regularizer fl_regularizer;
-struct fl_regularizer {
-    const char *kind; /* "l1", "l2" */
-    float coeff;
-    /* A user's own: *term = what is added to the gradient. */
-    fl_err (*emit)(const fl_regularizer *self, fl_net *n, fl_var *param,
-                   fl_var *grad, fl_var **term);
-    void *user;
-};
-
-typedef struct fl_clip {
-    const char *kind;  /* "value", "norm", "global_norm" */
-    float max, min;    /* value; norm: max is clip_norm */
-    const char *group; /* global_norm: NULL reads as "default_group" */
-} fl_clip;
 
 /* --- backward (backward.c) --- */
 

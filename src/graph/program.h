@@ -23,14 +23,14 @@ enum {
 /* What makes a variable a parameter. Gone in the protobuf form, as in Fluid. */
 typedef struct fl_param_info {
     bool trainable;
-    float learning_rate;                      /* multiplies the optimiser's */
-    const struct fl_regularizer *regularizer; /* NULL: the optimiser's */
-    const struct fl_clip *clip;
+    float learning_rate;               /* multiplies the optimiser's */
+    const fl_regularizer *regularizer; /* NULL: the optimiser's */
+    const fl_clip *clip;
     bool do_model_average;
 } fl_param_info;
 
 /* A variable as a program describes it. */
-typedef struct fl_var {
+struct fl_var {
     const char *name;
     fl_kind kind; /* FL_LOD_TENSOR unless said */
     fl_dtype dtype;
@@ -40,12 +40,12 @@ typedef struct fl_var {
     bool stop_gradient;
     bool is_data;
     const fl_param_info *param; /* NULL: not a parameter */
-    const struct fl_clip *error_clip;
+    const fl_clip *error_clip;
     /* Which optional fields stood in the file it came from, so that it is
      * written back byte for byte. */
     bool had_lod_level, had_persistable;
     struct fl_block *block;
-} fl_var;
+};
 
 typedef struct fl_op {
     fl_desc desc; /* change it through fl_op_set_*, which keep the rules */
@@ -66,7 +66,7 @@ typedef struct fl_block {
 } fl_block;
 
 /* Thread: one at a time; immutable while plans of it run. */
-typedef struct fl_program {
+struct fl_program {
     const fl_registry *registry; /* borrowed: outlives the program */
     fl_arena *arena;
     FL_VEC(fl_block *) blocks;
@@ -75,7 +75,7 @@ typedef struct fl_program {
     int64_t random_seed;
     bool had_version; /* the optional message of the file, and its number */
     int64_t file_version;
-} fl_program;
+};
 
 /* --- program --- */
 
