@@ -5,7 +5,7 @@
 
 static void finds_what_was_put(void)
 {
-    static char key[1000][8];
+    static char key[1000][16];
     fl_map m = {0};
     for (int i = 0; i < 1000; i++) {
         snprintf(key[i], sizeof key[i], "k%d", i);
@@ -50,7 +50,7 @@ static void replaces_and_removes(void)
 
 static void stays_right_when_entries_come_and_go(void)
 {
-    static char key[5000][8];
+    static char key[5000][16];
     fl_map m = {0};
     for (int i = 0; i < 5000; i++) {
         snprintf(key[i], sizeof key[i], "%d", i);

@@ -47,6 +47,11 @@ bool fl_buf_shared(const fl_buf *b); /* more than one reference */
 
 void fl_tensor_fini(fl_tensor *t); /* t is empty (no memory) again */
 
+/* The caller's elements as a tensor; nothing is owned. Kernels only read what
+ * they get as input, so that const data may be lent. */
+fl_tensor fl_tensor_view(fl_dtype dtype, const fl_shape *shape,
+                         const void *data);
+
 /* The given dtype and shape, contents undefined. Keeps its memory when that is
  * its own alone and large enough: the steady state allocates nothing. The LoD
  * is dropped. */
@@ -66,10 +71,11 @@ fl_err fl_tensor_unique(fl_tensor *t) FL_MUST_CHECK;
  * counts differ. */
 fl_err fl_tensor_reshape(fl_tensor *t, const fl_shape *shape) FL_MUST_CHECK;
 
-int64_t fl_tensor_numel(const fl_tensor *t);
+int64_t fl_tensor_numel(const fl_tensor *t); /* 0 without memory */
 size_t fl_tensor_bytes(const fl_tensor *t);
 
-/* Elements of `from` converted to `to`, as C converts. Both have n. */
+/* Elements of `from` converted to `to`, as C converts. Both have n. Where C
+ * says nothing (a float beyond int64) the nearest int64 is taken, NaN is 0. */
 fl_err fl_convert(int64_t n, fl_dtype from, const void *src, fl_dtype to,
                   void *dst) FL_MUST_CHECK;
 float fl_f16_to_f32(uint16_t h);

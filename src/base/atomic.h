@@ -1,0 +1,35 @@
+/* atomic.h - a count that several threads move. */
+#ifndef FL_BASE_ATOMIC_H
+#define FL_BASE_ATOMIC_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* Thread: any. */
+typedef struct fl_count {
+    _Atomic int64_t n;
+} fl_count;
+
+static inline void fl_count_init(fl_count *c, int64_t n)
+{
+    atomic_init(&c->n, n);
+}
+
+/* Who adds a reference holds one already, so nothing has to be ordered. */
+static inline void fl_count_up(fl_count *c)
+{
+    atomic_fetch_add_explicit(&c->n, 1, memory_order_relaxed);
+}
+
+/* What is left. Who gets 0 sees all that the others wrote before. */
+static inline int64_t fl_count_down(fl_count *c)
+{
+    return atomic_fetch_sub_explicit(&c->n, 1, memory_order_acq_rel) - 1;
+}
+
+static inline int64_t fl_count_get(const fl_count *c)
+{
+    return atomic_load_explicit(&c->n, memory_order_acquire);
+}
+
+#endif

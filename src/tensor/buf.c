@@ -1,0 +1,52 @@
+/* buf.c - counted memory: a header of one cache line, then the bytes. */
+#include "tensor/tensor.h"
+
+#include "base/atomic.h"
+#include "base/mem.h"
+
+struct fl_buf {
+    fl_count refs;
+    size_t size;
+    _Alignas(64) unsigned char data[];
+};
+
+fl_err fl_buf_new(size_t size, fl_buf **buf)
+{
+    fl_buf *b = NULL;
+    if (size <= SIZE_MAX - sizeof *b)
+        b = fl_mem_try(sizeof *b + size);
+    if (!b)
+        return fl_fail(FL_ENOMEM, "tensor: %zu bytes of memory were refused",
+                       size);
+    fl_count_init(&b->refs, 1);
+    b->size = size;
+    *buf = b;
+    return FL_OK;
+}
+
+fl_buf *fl_buf_ref(fl_buf *b)
+{
+    fl_count_up(&b->refs);
+    return b;
+}
+
+void fl_buf_unref(fl_buf *b)
+{
+    if (b && !fl_count_down(&b->refs))
+        fl_mem_free(b);
+}
+
+void *fl_buf_data(fl_buf *b)
+{
+    return b->data;
+}
+
+size_t fl_buf_size(const fl_buf *b)
+{
+    return b->size;
+}
+
+bool fl_buf_shared(const fl_buf *b)
+{
+    return fl_count_get(&b->refs) > 1;
+}

@@ -1,0 +1,137 @@
+/* rows.c - some rows of a tall matrix, and how equal ones are added up.
+ *
+ * Merging sorts (row, position) pairs by row with a radix sort: it is stable,
+ * so that equal rows stay in order of appearance and the sum has the same bits
+ * every time. The pairs live behind the result in dst's index buffer, which
+ * keeps its capacity: a training step allocates nothing. */
+#include "tensor/value.h"
+
+typedef struct pair {
+    uint64_t row; /* above the lowest row */
+    int64_t at;   /* position in src */
+} pair;
+
+enum {
+    DIGIT = 11, /* bits; 2048 counts fit the nearest cache */
+    DIGITS = 1 << DIGIT,
+    /* int64 of index memory for each row: the result, two arrays of pairs */
+    SPACE = 1 + 2 * sizeof(pair) / sizeof(int64_t),
+};
+
+int64_t *fl_rows_index(const fl_rows *r)
+{
+    return r->index.data;
+}
+
+int64_t fl_rows_width(const fl_rows *r)
+{
+    return fl_shape_span(&r->value.shape, 1, r->value.shape.rank);
+}
+
+fl_err fl_rows_resize(fl_rows *r, fl_dtype dtype, const fl_shape *shape,
+                      int64_t n)
+{
+    fl_shape s = *shape, list = fl_shape_of(1, &n);
+    if (s.rank < 1)
+        return fl_fail(FL_ESHAPE, "selected rows: shape [] has no rows");
+    int64_t height = s.dim[0];
+    s.dim[0] = n;
+    FL_TRY(fl_tensor_resize(&r->value, dtype, &s));
+    FL_TRY(fl_tensor_resize(&r->index, FL_I64, &list));
+    r->height = height;
+    r->n = n;
+    return FL_OK;
+}
+
+/* Pairs for all rows, and the widest difference between two of them. */
+static uint64_t number(const int64_t *row, int64_t n, pair *p)
+{
+    int64_t low = row[0], high = row[0];
+    for (int64_t i = 1; i < n; i++) {
+        low = row[i] < low ? row[i] : low;
+        high = row[i] > high ? row[i] : high;
+    }
+    for (int64_t i = 0; i < n; i++)
+        p[i] = (pair){(uint64_t)row[i] - (uint64_t)low, i};
+    return (uint64_t)high - (uint64_t)low;
+}
+
+static void sort_digit(const pair *from, pair *to, int64_t n, int shift)
+{
+    int64_t start[DIGITS] = {0}, sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        start[from[i].row >> shift & (DIGITS - 1)]++;
+    for (int i = 0; i < DIGITS; i++) {
+        int64_t count = start[i];
+        start[i] = sum;
+        sum += count;
+    }
+    for (int64_t i = 0; i < n; i++)
+        to[start[from[i].row >> shift & (DIGITS - 1)]++] = from[i];
+}
+
+/* The pairs in order, in one of the two arrays of n. */
+static const pair *sort(const int64_t *row, int64_t n, pair *a, pair *b)
+{
+    uint64_t width = n ? number(row, n, a) : 0;
+    for (int shift = 0; shift < 64 && width >> shift; shift += DIGIT) {
+        sort_digit(a, b, n, shift);
+        pair *sorted = b;
+        b = a;
+        a = sorted;
+    }
+    return a;
+}
+
+static void add(fl_dtype t, int64_t n, void *to, const void *from)
+{
+    if (t == FL_F32)
+        for (int64_t i = 0; i < n; i++)
+            ((float *)to)[i] += ((const float *)from)[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            ((double *)to)[i] += ((const double *)from)[i];
+}
+
+/* Fill dst from src in the order of p; how many different rows there are. */
+static int64_t gather(fl_rows *dst, const fl_rows *src, const pair *p)
+{
+    fl_dtype t = src->value.dtype;
+    const int64_t *row = fl_rows_index(src);
+    int64_t *index = fl_rows_index(dst), width = fl_rows_width(src), n = 0;
+    size_t size = (size_t)width * fl_dtype_size(t);
+    char *out = dst->value.data;
+    const char *in = src->value.data;
+    for (int64_t i = 0; i < src->n; i++) {
+        const char *from = in + (size_t)p[i].at * size;
+        if (i && p[i].row == p[i - 1].row) {
+            add(t, width, out - size, from);
+            continue;
+        }
+        index[n++] = row[p[i].at];
+        memcpy(out, from, size);
+        out += size;
+    }
+    return n;
+}
+
+fl_err fl_rows_merge(fl_rows *dst, const fl_rows *src)
+{
+    fl_dtype t = src->value.dtype;
+    if (dst == src)
+        return fl_fail(FL_EINVAL, "selected rows: merged into themselves");
+    if (t != FL_F32 && t != FL_F64)
+        return fl_fail(FL_ESHAPE,
+                       "selected rows: rows of %s cannot be added, only f32 "
+                       "and f64 can",
+                       fl_dtype_name(t));
+    int64_t n = src->n, space = SPACE * n;
+    fl_shape s = fl_shape_of(1, &space);
+    FL_TRY(fl_tensor_resize(&dst->value, t, &src->value.shape));
+    FL_TRY(fl_tensor_resize(&dst->index, FL_I64, &s));
+    pair *pairs = (pair *)(fl_rows_index(dst) + n);
+    dst->n = gather(dst, src, sort(fl_rows_index(src), n, pairs, pairs + n));
+    dst->height = src->height;
+    dst->value.shape.dim[0] = dst->index.shape.dim[0] = dst->n;
+    return FL_OK;
+}

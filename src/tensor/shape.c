@@ -1,0 +1,68 @@
+/* shape.c - dimensions, and how many elements they make.
+ *
+ * Dimensions may come from a file or a peer: their product is never formed
+ * unchecked. */
+#include "tensor/tensor.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+fl_shape fl_shape_of(int rank, const int64_t *dim)
+{
+    assert(rank >= 0 && rank <= FL_MAX_RANK);
+    fl_shape s = {.rank = rank};
+    for (int i = 0; i < rank; i++)
+        s.dim[i] = dim[i];
+    return s;
+}
+
+bool fl_shape_equal(const fl_shape *a, const fl_shape *b)
+{
+    return a->rank == b->rank &&
+           !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
+}
+
+int64_t fl_shape_span(const fl_shape *s, int from, int to)
+{
+    int64_t n = 1;
+    bool zero = false, over = false;
+    for (int i = from; i < to; i++) {
+        if (s->dim[i] < 0)
+            return -1;
+        zero |= !s->dim[i];
+        over |= __builtin_mul_overflow(n, s->dim[i], &n);
+    }
+    return zero ? 0 : over ? INT64_MAX : n; /* a zero beats any overflow */
+}
+
+int64_t fl_shape_numel(const fl_shape *s)
+{
+    return fl_shape_span(s, 0, s->rank);
+}
+
+const char *fl_shape_text(const fl_shape *s, char text[FL_SHAPE_TEXT])
+{
+    char *at = text;
+    *at++ = '[';
+    for (int i = 0; i < s->rank; i++)
+        at += sprintf(at, "%s%lld", i ? "," : "", (long long)s->dim[i]);
+    strcpy(at, "]");
+    return text;
+}
+
+fl_err fl_shape_bytes(const fl_shape *s, fl_dtype t, size_t *bytes)
+{
+    char text[FL_SHAPE_TEXT];
+    int64_t n = fl_shape_numel(s), size = (int64_t)fl_dtype_size(t);
+    if (!size)
+        return fl_fail(FL_EINVAL, "tensor: unknown element type %d", (int)t);
+    if (n < 0)
+        return fl_fail(FL_EINVAL, "tensor: shape %s has a negative dimension",
+                       fl_shape_text(s, text));
+    if (n == INT64_MAX || __builtin_mul_overflow(n, size, &n))
+        return fl_fail(FL_ENOMEM, "tensor: %s%s is more than memory can hold",
+                       fl_dtype_name(t), fl_shape_text(s, text));
+    *bytes = (size_t)n;
+    return FL_OK;
+}

@@ -1,0 +1,85 @@
+/* value.c - what a variable holds: a tensor, selected rows or an array. */
+#include "tensor/value.h"
+
+static void shorten(fl_tensors *a, int64_t n)
+{
+    while (a->n > n)
+        fl_tensor_fini(&a->at[--a->n]);
+}
+
+void fl_value_fini(fl_value *v)
+{
+    fl_tensor_fini(&v->tensor);
+    fl_tensor_fini(&v->rows.index);
+    fl_tensor_fini(&v->rows.value);
+    shorten(&v->array, 0);
+    fl_vec_fini(&v->array);
+    *v = (fl_value){0};
+}
+
+static fl_err copy_rows(fl_rows *dst, const fl_rows *src)
+{
+    FL_TRY(fl_tensor_copy(&dst->index, &src->index));
+    FL_TRY(fl_tensor_copy(&dst->value, &src->value));
+    dst->height = src->height;
+    dst->n = src->n;
+    return FL_OK;
+}
+
+static fl_err copy_array(fl_tensors *dst, const fl_tensors *src)
+{
+    shorten(dst, src->n);
+    while (dst->n < src->n)
+        fl_push(dst, (fl_tensor){0});
+    for (int64_t i = 0; i < src->n; i++)
+        FL_TRY(fl_tensor_copy(&dst->at[i], &src->at[i]));
+    return FL_OK;
+}
+
+fl_err fl_value_copy(fl_value *dst, const fl_value *src)
+{
+    if (dst == src)
+        return FL_OK;
+    dst->kind = src->kind;
+    switch (src->kind) {
+    case FL_LOD_TENSOR:
+        return fl_tensor_copy(&dst->tensor, &src->tensor);
+    case FL_SELECTED_ROWS:
+        return copy_rows(&dst->rows, &src->rows);
+    case FL_LOD_TENSOR_ARRAY:
+    case FL_FEED_MINIBATCH:
+    case FL_FETCH_LIST:
+        return copy_array(&dst->array, &src->array);
+    default:
+        return FL_OK;
+    }
+}
+
+const char *fl_kind_name(fl_kind k)
+{
+    switch (k) {
+    case FL_LOD_TENSOR:
+        return "lod_tensor";
+    case FL_SELECTED_ROWS:
+        return "selected_rows";
+    case FL_FEED_MINIBATCH:
+        return "feed_minibatch";
+    case FL_FETCH_LIST:
+        return "fetch_list";
+    case FL_STEP_SCOPES:
+        return "step_scopes";
+    case FL_LOD_RANK_TABLE:
+        return "lod_rank_table";
+    case FL_LOD_TENSOR_ARRAY:
+        return "lod_tensor_array";
+    case FL_PLACE_LIST:
+        return "place_list";
+    case FL_READER:
+        return "reader";
+    case FL_RAW:
+        return "raw";
+    case FL_TUPLE:
+        return "tuple";
+    }
+    return "?";
+}
