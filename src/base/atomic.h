@@ -27,6 +27,12 @@ static inline int64_t fl_count_down(fl_count *c)
     return atomic_fetch_sub_explicit(&c->n, 1, memory_order_acq_rel) - 1;
 }
 
+/* A number that nobody else gets: 1, 2, 3. */
+static inline int64_t fl_count_next(fl_count *c)
+{
+    return atomic_fetch_add_explicit(&c->n, 1, memory_order_relaxed) + 1;
+}
+
 static inline int64_t fl_count_get(const fl_count *c)
 {
     return atomic_load_explicit(&c->n, memory_order_acquire);

@@ -20,7 +20,9 @@ enum {
     FL_ROLE_LOSS = 256,
 };
 
-/* What makes a variable a parameter. Gone in the protobuf form, as in Fluid. */
+/* What makes a variable a parameter. Gone in the protobuf form, as in Fluid.
+ * A var's own copy lies in the program's arena; what regularizer, clip and
+ * error_clip point to is borrowed and outlives the program and its clones. */
 typedef struct fl_param_info {
     bool trainable;
     float learning_rate;               /* multiplies the optimiser's */
@@ -41,8 +43,8 @@ struct fl_var {
     bool is_data;
     const fl_param_info *param; /* NULL: not a parameter */
     const fl_clip *error_clip;
-    /* Which optional fields stood in the file it came from, so that it is
-     * written back byte for byte. */
+    /* Which optional fields are written: those that stood in the file it
+     * came from, so that it is written back byte for byte; else all. */
     bool had_lod_level, had_persistable;
     struct fl_block *block;
 };

@@ -1,0 +1,81 @@
+/* clone.c - a program again, sharing nothing with the first. */
+#include "graph/copy.h"
+
+fl_program *fl_copy_settings(const fl_program *p)
+{
+    fl_program *q = fl_program_new(p->registry);
+    q->random_seed = p->random_seed;
+    q->had_version = p->had_version;
+    q->file_version = p->file_version;
+    return q;
+}
+
+fl_var *fl_copy_var(fl_block *to, const fl_var *v)
+{
+    fl_arena *a = to->program->arena;
+    fl_var *w = fl_arena_dup(a, v, sizeof *v);
+    w->name = fl_arena_strdup(a, v->name);
+    w->block = to;
+    if (v->param)
+        w->param = fl_arena_dup(a, v->param, sizeof *v->param);
+    fl_map_put(&to->vars, w->name, w);
+    return w;
+}
+
+fl_op *fl_copy_op(fl_block *to, const fl_op *op)
+{
+    fl_arena *a = to->program->arena;
+    fl_op *w = fl_arena_dup(a, op, sizeof *op);
+    w->desc = *fl_desc_dup(a, &op->desc);
+    w->block = to;
+    fl_push(&to->ops, w);
+    return w;
+}
+
+int fl_attr_blocks(const fl_attr *a)
+{
+    return a->type == FL_ATTR_BLOCK ? 1 : a->type == FL_ATTR_BLOCKS ? a->n : 0;
+}
+
+int fl_attr_block(const fl_attr *a, int i)
+{
+    return (int)(a->type == FL_ATTR_BLOCK ? a->i : a->longs[i]);
+}
+
+static void copy_block(fl_block *to, const fl_block *b)
+{
+    to->parent = b->parent;
+    to->forward = b->forward;
+    to->had_forward = b->had_forward;
+    for (fl_entry *e = NULL; (e = fl_map_next(&b->vars, e));)
+        fl_copy_var(to, e->value);
+    for (int64_t i = 0; i < b->ops.n; i++)
+        fl_copy_op(to, b->ops.at[i]);
+}
+
+/* Dropout and its like behave as in inference. */
+static void set_test(fl_program *p)
+{
+    for (int64_t i = 0; i < p->blocks.n; i++)
+        for (int64_t j = 0; j < p->blocks.at[i]->ops.n; j++) {
+            fl_desc *d = &p->blocks.at[i]->ops.at[j]->desc;
+            const fl_attr *is_test = fl_desc_attr(d, "is_test");
+            if (is_test && is_test->type == FL_ATTR_BOOL)
+                fl_desc_set_attr(d, &(fl_attr){.name = "is_test",
+                                               .type = FL_ATTR_BOOL,
+                                               .b = true});
+        }
+}
+
+fl_program *fl_program_clone(const fl_program *p, bool for_test)
+{
+    fl_program *q = fl_copy_settings(p);
+    for (int64_t i = 0; i < p->blocks.n; i++) {
+        if (i)
+            fl_program_add_block(q, p->blocks.at[i]->parent);
+        copy_block(q->blocks.at[i], p->blocks.at[i]);
+    }
+    if (for_test)
+        set_test(q);
+    return q;
+}

@@ -1,0 +1,19 @@
+/* copy.h - parts of programs copied as they are: what clone and prune share. */
+#ifndef FL_GRAPH_COPY_H
+#define FL_GRAPH_COPY_H
+
+#include "graph/program.h"
+
+/* An empty program with p's settings and, beyond the global block, nothing. */
+fl_program *fl_copy_settings(const fl_program *p);
+
+/* The same var or op again at the end of `to`: nothing is checked, nothing
+ * inferred, and the flags of the file it came from are kept. */
+fl_var *fl_copy_var(fl_block *to, const fl_var *v);
+fl_op *fl_copy_op(fl_block *to, const fl_op *op);
+
+/* How many blocks an attribute names, and which. */
+int fl_attr_blocks(const fl_attr *a);
+int fl_attr_block(const fl_attr *a, int i);
+
+#endif
