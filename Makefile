@@ -1,74 +1,216 @@
-# Fluid. make demo, make test: the two that a newcomer needs. make help: all.
-
-MAKEFLAGS += --no-builtin-rules
-.DEFAULT_GOAL := all
+# Fluid. Newcomers need two targets, make demo and make test; make help has all.
 
 VERSION := 0.1.0
 SOVERSION := 0
 PREFIX ?= /usr/local
-B ?= build
+B ?= build# where everything goes
+T ?=# make test T=map: only tests whose name has "map"; several words: any
+V ?=# V=1 shows the commands
 CC := gcc
 OPT ?= -O3
 
-CFLAGS := -std=c11 -D_GNU_SOURCE $(OPT) -g -fPIC -ffp-contract=off \
-	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
-	-Wno-unused-parameter -Wno-missing-field-initializers -Werror \
-	-fno-math-errno -Iinclude -Isrc -I$(B)/gen $(SAN)
-LDLIBS := -ldnnl -lprotobuf-c -lm -lpthread
-LDFLAGS := $(SAN)
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
+.DEFAULT_GOAL := all
+.SECONDARY:
+.DELETE_ON_ERROR:
+Q := $(if $(V),,@)
+say = @$(if $(V),:,printf '  %-5s %s\n' $(1) $(patsubst $(B)/%,%,$(2)))
 
-# Tests, fuzzers and their support stand beside the code but not in the library.
+# Floats give the same bits everywhere: no contraction, no reordering.
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+	-Wno-unused-parameter -Wno-missing-field-initializers -Werror
+CFLAGS := -std=c11 -D_GNU_SOURCE $(OPT) -g -fPIC -ffp-contract=off \
+	-fno-math-errno $(WARN) -Iinclude -Isrc -I$(B)/gen $(SAN)
+LDFLAGS := $(SAN)
+LDLIBS := -ldnnl -lprotobuf-c -lm -lpthread
+ORIGIN := -Wl,-rpath,'$$ORIGIN/../lib'
+
+# Tests, fuzzers and their support stand beside the code, not in the library.
 ALL_SRC := $(wildcard src/*/*.c)
 TEST_SRC := $(filter %_test.c,$(ALL_SRC)) $(wildcard tests/*_test.c)
 FUZZ_SRC := $(filter %_fuzz.c,$(ALL_SRC))
 SUPPORT_SRC := src/base/test_main.c $(wildcard src/ops/check.c)
 CLI_SRC := $(wildcard src/cli/*.c)
-LIB_SRC := $(filter-out $(TEST_SRC) $(FUZZ_SRC) $(SUPPORT_SRC) $(CLI_SRC),$(ALL_SRC))
-PROTO := $(wildcard proto/*.proto)
-GEN_OBJ := $(PROTO:proto/%.proto=$(B)/gen/%.pb-c.o)
+LIB_SRC := $(filter-out $(TEST_SRC) $(FUZZ_SRC) $(SUPPORT_SRC) $(CLI_SRC),\
+	$(ALL_SRC))
+USER_SRC := $(wildcard examples/*.c bench/*.c)# see fluid.h and nothing else
+GEN := $(patsubst proto/%.proto,$(B)/gen/%.pb-c,$(wildcard proto/*.proto))
 
 obj = $(1:%.c=$(B)/obj/%.o)
-LIB_OBJ := $(call obj,$(LIB_SRC)) $(GEN_OBJ)
-LIB := $(B)/libfluid.a
-TESTS := $(patsubst %.c,$(B)/test/%,$(notdir $(TEST_SRC)))
+LIB_OBJ := $(call obj,$(LIB_SRC)) $(GEN:=.o)
+SO := $(B)/lib/libfluid.so
+LIB := $(B)/lib/libfluid.a
+CLI := $(if $(CLI_SRC),$(B)/bin/paddle)
+TESTS := $(patsubst src/%,%,$(TEST_SRC:.c=))
+SCENES := $(wildcard tests/*_test.sh)
+EXAMPLES := $(patsubst %.c,$(B)/%,$(filter examples/%,$(USER_SRC)))
+BENCHES := $(patsubst %.c,$(B)/%,$(filter bench/%,$(USER_SRC)))
 
-.PHONY: all
-all: $(LIB)
+.PHONY: all help demo test unit suite check asan tsan shape fmt docs env bench
+.PHONY: install fuzz fuzz-run clean deps data FORCE
 
-$(B)/obj/%.o: %.c $(PROTO:proto/%.proto=$(B)/gen/%.pb-c.h)
+all: $(LIB) $(SO) $(CLI) $(EXAMPLES)
+
+help:
+	@echo 'make              library and command, in $(B)/'
+	@echo 'make demo         train a small network, watch its loss'
+	@echo 'make test [T=x]   all tests, or those whose name has x'
+	@echo 'make unit [T=x]   C tests only'
+	@echo 'make check        format, layers, rules, docs, sanitizers'
+	@echo 'make fuzz         FUZZ_SECONDS=60 for each reader of foreign bytes'
+	@echo 'make bench        speed beside PyTorch'
+	@echo 'make shape        figures of the code beside what we aim for'
+	@echo 'make fmt          clang-format on every file'
+	@echo 'make docs         generated pages; names in the docs are checked'
+	@echo 'make env          shell lines: eval "$$(make -s env)"'
+	@echo 'make install      PREFIX=/usr/local DESTDIR='
+	@echo 'make clean        remove $(B)/ and build-*/'
+
+# --- library and command ---------------------------------------------------
+
+$(B)/obj/%.o: %.c $(B)/flags | $(GEN:=.h)
+	$(call say,CC,$<)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
 
 $(B)/gen/%.pb-c.c $(B)/gen/%.pb-c.h: proto/%.proto
-	@mkdir -p $(B)/gen
-	protoc-c --c_out=$(B)/gen --proto_path=proto $<
-
-$(B)/gen/%.pb-c.o: $(B)/gen/%.pb-c.c
-	$(CC) $(CFLAGS) -c $< -o $@
-
-$(LIB): $(LIB_OBJ)
-	@rm -f $@
-	ar rcs $@ $^
-
-# One binary a test file. make test T=map runs those whose name has "map".
-vpath %_test.c $(sort $(dir $(TEST_SRC)))
-$(B)/test/%: $(B)/obj/test/%.o $(call obj,$(SUPPORT_SRC)) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) $< $(call obj,$(SUPPORT_SRC)) $(LIB) -lcmocka $(LDLIBS) -o $@
+	$(Q)protoc-c --c_out=$(B)/gen --proto_path=proto $<
 
-$(B)/obj/test/%.o: %.c $(PROTO:proto/%.proto=$(B)/gen/%.pb-c.h)
+$(B)/gen/%.o: $(B)/gen/%.c $(B)/flags
+	$(Q)$(CC) $(CFLAGS) -c $< -o $@
+
+# Written anew only where the text differs: other flags or files, new objects.
+keep = @mkdir -p $(@D); echo '$(1)' | cmp -s - $@ || echo '$(1)' >$@
+$(B)/flags: FORCE
+	$(call keep,$(CC) $(CFLAGS))
+$(B)/objects: FORCE
+	$(call keep,$(LIB_OBJ))
+
+$(LIB): $(LIB_OBJ) $(B)/objects
+	$(call say,AR,$@)
+	@mkdir -p $(@D) && rm -f $@
+	$(Q)ar rcs $@ $(LIB_OBJ)
+
+$(B)/gen/fluid.map: include/fluid.h scripts/exports
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
+	@scripts/exports $< >$@
 
-T ?=
-RUN := $(if $(T),$(foreach t,$(TESTS),$(if $(findstring $(T),$(t)),$(t))),$(TESTS))
-.PHONY: unit
-unit: $(RUN)
-	scripts/run-tests $(B) $(RUN)
+$(SO): $(LIB_OBJ) $(B)/objects $(B)/gen/fluid.map
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared $(LDFLAGS) $(LIB_OBJ) $(LDLIBS) -o $@.$(VERSION) \
+		-Wl,-soname,libfluid.so.$(SOVERSION) $(if $(SAN),,-Wl,-z,defs) \
+		-Wl,--version-script=$(B)/gen/fluid.map
+	@ln -sf libfluid.so.$(VERSION) $@.$(SOVERSION)
+	@ln -sf libfluid.so.$(SOVERSION) $@
 
-.PHONY: clean
+$(B)/bin/paddle: $(call obj,$(CLI_SRC)) $(SO)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $^ $(ORIGIN) -o $@
+
+$(EXAMPLES) $(BENCHES): $(B)/%: %.c include/fluid.h $(SO)
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -Iinclude \
+		$(SAN) $< $(SO) $(ORIGIN) -lm -lpthread -o $@
+
+# --- tests -------------------------------------------------------------------
+
+$(B)/test/tests/%: $(B)/obj/tests/%.o $(call obj,$(SUPPORT_SRC)) $(LIB)
+	$(link-test)
+$(B)/test/%: $(B)/obj/src/%.o $(call obj,$(SUPPORT_SRC)) $(LIB)
+	$(link-test)
+define link-test
+@mkdir -p $(@D)
+$(Q)$(CC) $(LDFLAGS) $^ -lcmocka $(LDLIBS) -o $@
+endef
+
+# The meta-test judges what the others checked: it has a part in full runs only.
+some = $(if $(T),$(foreach t,$(1),$(if $(strip $(foreach w,$(T),\
+	$(findstring $(w),$(t)))),$(filter-out %meta_test,$(t)))),$(1))
+UNITS := $(addprefix $(B)/test/,$(call some,$(TESTS)))
+
+unit: $(UNITS)
+	@scripts/run-tests $(B) $(UNITS)
+
+test: deps
+	@$(MAKE) suite
+
+suite: all data $(UNITS)
+	@scripts/run-tests $(B) $(UNITS) $(call some,$(SCENES))
+
+SAFE := B=build-asan OPT=-O1 \
+	SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined \
+	-DFL_NO_CLONES"
+RACE := B=build-tsan OPT=-O1 SAN="-fsanitize=thread -DFL_NO_CLONES"
+asan:
+	@$(MAKE) unit $(SAFE)
+tsan: # what runs on several threads
+	@$(MAKE) unit $(RACE) T="base/ exec/"
+
+check:
+	@scripts/deps build test check
+	@scripts/format --check
+	@scripts/layers
+	@$(MAKE) $(LIB) && scripts/rules . $(B)
+	@$(MAKE) docs
+	@scripts/shape
+	@$(MAKE) asan
+	@$(MAKE) tsan
+
+FUZZ_SECONDS ?= 60
+fuzz:
+	@scripts/deps build check
+	@$(MAKE) fuzz-run B=build-fuzz CC=clang OPT=-O1 WARN= FUZZ_SECONDS=$(FUZZ_SECONDS) \
+		SAN="-fsanitize=fuzzer-no-link,address,undefined -DFL_NO_CLONES"
+fuzz-run: $(patsubst src/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
+	@scripts/fuzz $(B) $(FUZZ_SECONDS) $^
+$(B)/fuzz/%: $(B)/obj/src/%.o $(LIB)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SAN) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
+
+# --- around it -----------------------------------------------------------------
+
+deps:
+	@scripts/deps build test
+data:
+	@scripts/data $(B)/data
+
+demo:
+	@scripts/deps build
+	@$(MAKE) all data
+	@$(B)/examples/fit_a_line $(B)/data/uci_housing/housing.data
+
+bench:
+	@scripts/deps build bench
+	@$(MAKE) all $(BENCHES)
+	@bench/run $(B)
+
+shape:
+	@scripts/shape
+fmt:
+	@scripts/format
+docs: all
+	@scripts/docs $(B)
+env:
+	@scripts/env $(B)
+
+install: all
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,include lib/pkgconfig bin)
+	install -m 644 include/fluid.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib
+	install -m 755 $(SO).$(VERSION) $(DESTDIR)$(PREFIX)/lib
+	cp -P $(SO).$(SOVERSION) $(SO) $(DESTDIR)$(PREFIX)/lib
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LDLIBS)|' \
+		scripts/fluid.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/fluid.pc
+	$(if $(CLI),install -m 755 $(CLI) $(DESTDIR)$(PREFIX)/bin)
+
 clean:
-	rm -rf $(B)
+	rm -rf $(B) build-asan build-tsan build-fuzz
 
-.SECONDARY:
--include $(wildcard $(B)/obj/*/*.d $(B)/obj/*/*/*.d)
+-include $(patsubst %.o,%.d,$(call obj,$(ALL_SRC) $(wildcard tests/*.c)))

@@ -102,6 +102,7 @@ static void run_one(void **state)
 
 int main(void)
 {
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a crash loses no line of the log */
     int n = 0;
     while (fl_tests[n].name)
         n++;

@@ -43,11 +43,11 @@ int64_t fl_shape_numel(const fl_shape *s)
 
 const char *fl_shape_text(const fl_shape *s, char text[FL_SHAPE_TEXT])
 {
-    char *at = text;
-    *at++ = '[';
+    int n = 0;
     for (int i = 0; i < s->rank; i++)
-        at += sprintf(at, "%s%lld", i ? "," : "", (long long)s->dim[i]);
-    strcpy(at, "]");
+        n += snprintf(text + n, (size_t)(FL_SHAPE_TEXT - n), "%c%lld",
+                      i ? ',' : '[', (long long)s->dim[i]);
+    snprintf(text + n, (size_t)(FL_SHAPE_TEXT - n), n ? "]" : "[]");
     return text;
 }
 

@@ -1,0 +1,81 @@
+#!/bin/sh
+# The test runner counts, fails where it must and keeps the order.
+. tests/scene.sh
+
+fake() { # name, lines, exit code: a test program
+    mkdir -p "$dir/test"
+    printf '#!/bin/sh\n%s\nprintf "%s"\nexit %d\n' "${4:-}" "$2" "$3" \
+        >"$dir/test/$1"
+    chmod +x "$dir/test/$1"
+}
+
+run() { # names...: what the runner says
+    for name in "$@"; do
+        set -- "$@" "$dir/test/$name"
+        shift
+    done
+    scripts/run-tests "$dir" "$@" >"$dir/words" 2>&1
+}
+
+last() { # line: the last one that was said
+    [ "$(tail -n 1 "$dir/words")" = "$1" ] || says "$1 (as the last line)"
+}
+
+OK='[       OK ] one\n[       OK ] two\n'
+BAD='[  FAILED  ] three\n[  FAILED  ] 1 test(s), listed below:\n'
+BAD="$BAD[  FAILED  ] three\n"
+SKIP='           skipped: no data\n[  SKIPPED ] four\n'
+
+sums_what_passed() {
+    fake a "$OK" 0
+    fake b "$OK$SKIP" 0
+    run a b
+    last '4 passed, 0 failed, 1 skipped'
+    says 'b: skipped: no data'
+}
+
+a_failure_is_counted_once() {
+    fake a "$OK$BAD" 1
+    ! run a || return 1
+    last '2 passed, 1 failed'
+    says '    [  FAILED  ] three'
+}
+
+a_crash_is_a_failure() {
+    fake a "$OK" 139
+    ! run a || return 1
+    last '2 passed, 1 failed'
+}
+
+silence_is_a_failure() {
+    fake a '' 0
+    ! run a || return 1
+    last '0 passed, 1 failed'
+}
+
+no_test_at_all_is_a_failure() {
+    ! run || return 1
+    last '0 passed, 1 failed'
+}
+
+reports_come_in_order() {
+    fake a "$OK" 0 'sleep 0.3'
+    fake b "$OK" 0
+    run a b
+    [ "$(grep -o '^ok   [ab]' "$dir/words" | tr -d '\n')" = 'ok   aok   b' ]
+}
+
+the_meta_test_comes_last() {
+    fake meta_test "$OK" 0 "test -e $dir/checked/slow || exit 3"
+    fake slow "$OK" 0 "sleep 0.3; touch $dir/checked/slow"
+    run meta_test slow
+    last '4 passed, 0 failed'
+}
+
+it "the runner sums what passed" sums_what_passed
+it "a failure is counted once" a_failure_is_counted_once
+it "a crash is a failure" a_crash_is_a_failure
+it "a silent test is a failure" silence_is_a_failure
+it "no test at all is a failure" no_test_at_all_is_a_failure
+it "reports come in order" reports_come_in_order
+it "the meta-test waits for all others" the_meta_test_comes_last
