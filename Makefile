@@ -32,7 +32,7 @@ ORIGIN := -Wl,-rpath,'$$ORIGIN/../lib'
 ALL_SRC := $(wildcard src/*/*.c)
 TEST_SRC := $(filter %_test.c,$(ALL_SRC)) $(wildcard tests/*_test.c)
 FUZZ_SRC := $(filter %_fuzz.c,$(ALL_SRC))
-SUPPORT_SRC := src/base/test_main.c $(wildcard src/ops/check.c)
+SUPPORT_SRC := src/base/test_main.c $(wildcard src/ops/check*.c)
 CLI_SRC := $(wildcard src/cli/*.c)
 LIB_SRC := $(filter-out $(TEST_SRC) $(FUZZ_SRC) $(SUPPORT_SRC) $(CLI_SRC),\
 	$(ALL_SRC))
