@@ -197,7 +197,7 @@ shape:
 fmt:
 	@scripts/format
 docs: all
-	@scripts/docs $(B)
+	@scripts/docs
 env:
 	@scripts/env $(B)
 

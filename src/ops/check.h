@@ -40,11 +40,11 @@ typedef struct fl_op_case {
     const char *type;
     fl_attr attr[FL_ATTRS];
     fl_case_arg in[FL_CASE_ARGS];
-    fl_case_arg out[FL_CASE_ARGS]; /* those given are compared */
+    fl_case_arg out[FL_CASE_ARGS];  /* those given are compared */
     const char *grad[FL_CASE_ARGS]; /* input slots whose gradient is checked */
     const char *want[FL_CASE_ARGS]; /* outputs made but not compared */
-    double tolerance;      /* 0: 1e-5, relative above 1 */
-    double grad_tolerance; /* 0: 1e-5 */
+    double tolerance;               /* 0: 1e-5, relative above 1 */
+    double grad_tolerance;          /* 0: 1e-5 */
 } fl_op_case;
 
 void fl_check_op(const fl_op_case *c);

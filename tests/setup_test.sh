@@ -1,0 +1,84 @@
+#!/bin/sh
+# Packages, data and environment: what a newcomer meets first.
+. tests/scene.sh
+
+stub() { # name, shell text: a command that stands before the real one
+    mkdir -p "$dir/stubs"
+    printf '#!/bin/sh\n%s\n' "$2" >"$dir/stubs/$1"
+    chmod +x "$dir/stubs/$1"
+}
+
+deps() { PATH=$dir/stubs:$PATH scripts/deps "$@"; }
+
+asks_nothing_when_all_is_there() {
+    stub apt-get 'exit 9'
+    stub dpkg-query 'for p; do echo installed; done'
+    deps build test
+}
+
+a_user_is_told_what_to_install() {
+    stub dpkg-query 'exit 1'
+    stub id 'echo 1000'
+    stub sudo 'exit 1'
+    refused deps build
+    says 'run as root: apt-get install gcc'
+}
+
+offline_is_one_sentence() {
+    stub dpkg-query 'exit 1'
+    stub id 'echo 0'
+    stub apt-get 'exit 100'
+    refused deps build
+    says 'is there a network?'
+}
+
+an_update_comes_only_after_a_failure() {
+    stub dpkg-query 'exit 1'
+    stub id 'echo 0'
+    stub apt-get "echo \$1 >>$dir/calls
+[ \$1 = update ] || [ \$(wc -l <$dir/calls) -gt 2 ]"
+    deps build
+    [ "$(tr '\n' ' ' <"$dir/calls")" = 'install update install ' ]
+}
+
+housing=$build/data/uci_housing/housing.data
+
+data_at_hand_needs_no_network() {
+    mkdir -p "$dir/home/uci_housing"
+    cp "$housing" "$dir/home/uci_housing"
+    PADDLE_DATA_HOME=$dir/home DATA_SOURCES=copy scripts/data "$dir/data"
+    cmp "$housing" "$dir/data/uci_housing/housing.data"
+}
+
+other_bytes_are_not_taken() {
+    mkdir -p "$dir/other/uci_housing"
+    sed 's/24.00/24.01/' "$housing" >"$dir/other/uci_housing/housing.data"
+    PADDLE_DATA_HOME=$dir/other FLUID_SHARED=$dir/none HOME=$dir/none \
+        DATA_SOURCES=copy refused scripts/data "$dir/not"
+    says 'a network is needed once, or a copy'
+}
+
+env_puts_the_tree_first() {
+    (
+        eval "$(make -s env B="$build")" >"$dir/words"
+        test ! -s "$dir/words"
+        case $PATH in "$(realpath "$build")/bin:"*) ;; *) exit 1 ;; esac
+        case $PYTHONPATH in "$(pwd)/python:"*) ;; *) exit 1 ;; esac
+        "$PADDLE_PYTHON" -c 'import numpy'
+    )
+}
+
+env_takes_the_python_it_is_given() {
+    ln -s /usr/bin/python3 "$dir/python"
+    make -s env B="$build" PYTHON="$dir/python" >"$dir/words"
+    says "PADDLE_PYTHON='$dir/python'"
+}
+
+it "deps runs no apt where all is there" asks_nothing_when_all_is_there
+it "deps tells a user what to install" a_user_is_told_what_to_install
+it "deps says that there is no network" offline_is_one_sentence
+it "deps updates only after a failure" an_update_comes_only_after_a_failure
+it "data at hand needs no network" data_at_hand_needs_no_network
+it "data with other bytes is not taken" other_bytes_are_not_taken
+it "make env puts the tree first" env_puts_the_tree_first
+it "make env takes the python it is given" env_takes_the_python_it_is_given
