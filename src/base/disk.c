@@ -1,0 +1,306 @@
+/* disk.c - the real disk.
+ *
+ * A file is written beside its place and renamed into it, so that nobody ever
+ * reads half of it. What is not a plain file (/dev/null, a pipe) is written
+ * where it is: renaming over it would replace the device. */
+#include "base/disk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The sentence for errno. */
+static fl_err failed(const char *path, const char *what)
+{
+    int e = errno;
+    fl_err code = e == ENOENT ? FL_ENOENT : e == ENOMEM ? FL_ENOMEM : FL_EIO;
+    return fl_fail(code, "%s: cannot %s: %s", path, what, strerror(e));
+}
+
+static fl_err disk_size(const fl_disk *d, const char *path, int64_t *bytes)
+{
+    struct stat st;
+    if (stat(path, &st))
+        return failed(path, "look at it");
+    *bytes = st.st_size;
+    return FL_OK;
+}
+
+/* Room for `cap` bytes and a NUL. */
+static fl_err reserve(fl_str *s, const char *path, size_t cap)
+{
+    char *at = fl_mem_try(cap + 1);
+    if (!at)
+        return fl_fail(FL_ENOMEM, "%s: no memory for %zu bytes", path, cap);
+    if (s->n)
+        memcpy(at, s->at, s->n);
+    fl_mem_free(s->at);
+    s->at = at;
+    s->cap = cap + 1;
+    return FL_OK;
+}
+
+static fl_err too_large(const char *path, size_t n, size_t limit)
+{
+    return fl_fail(FL_EINVAL, "%s: %zu bytes, the limit is %zu", path, n,
+                   limit);
+}
+
+/* To the end of the file, wherever that is: its size is only a guess. */
+static fl_err read_all(int fd, const char *path, size_t limit, fl_str *s)
+{
+    for (;;) {
+        if (s->n > limit)
+            return too_large(path, s->n, limit);
+        if (s->n + 1 >= s->cap)
+            FL_TRY(reserve(s, path, s->n < 4096 ? 8192 : 2 * s->n));
+        ssize_t got = read(fd, s->at + s->n, s->cap - 1 - s->n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return failed(path, "read it");
+        if (!got)
+            return FL_OK;
+        s->n += (size_t)got;
+    }
+}
+
+static fl_err read_open(int fd, const char *path, size_t limit, fl_str *s)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return failed(path, "look at it");
+    size_t size = (size_t)st.st_size;
+    if (S_ISREG(st.st_mode) && size > limit)
+        return too_large(path, size, limit);
+    if (S_ISREG(st.st_mode)) /* one more, so that the end is seen at once */
+        FL_TRY(reserve(s, path, size + 1));
+    return read_all(fd, path, limit, s);
+}
+
+static fl_err disk_read(const fl_disk *d, const char *path, size_t limit,
+                        fl_str *out)
+{
+    fl_str s = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return failed(path, "open it");
+    fl_err err = read_open(fd, path, limit, &s);
+    close(fd);
+    if (err) {
+        fl_str_fini(&s);
+        return err;
+    }
+    s.at[s.n] = 0;
+    fl_str_fini(out);
+    *out = s;
+    return FL_OK;
+}
+
+static bool write_all(int fd, const char *at, size_t n)
+{
+    while (n) {
+        ssize_t put = write(fd, at, n);
+        if (put < 0 && errno != EINTR)
+            return false;
+        if (put > 0) {
+            at += put;
+            n -= (size_t)put;
+        }
+    }
+    return true;
+}
+
+static void parent_of(const char *path, fl_str *dir)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        fl_str_add(dir, ".");
+    else
+        fl_str_bytes(dir, path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+/* A rename is safe once the directory is. */
+static bool sync_parent(const char *path)
+{
+    fl_str dir = {0};
+    parent_of(path, &dir);
+    int fd = open(dir.at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool ok = fd >= 0 && !fsync(fd);
+    if (fd >= 0)
+        close(fd);
+    fl_str_fini(&dir);
+    return ok;
+}
+
+/* A new file beside `path`; the number parts threads and leftovers. */
+static int open_beside(const char *path, fl_str *temp)
+{
+    for (int i = 0; i < 100; i++) {
+        temp->n = 0;
+        fl_str_printf(temp, "%s.tmp%d.%d", path, (int)gettid(), i);
+        int fd = open(temp->at, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
+static fl_err fill(int fd, const char *path, const void *bytes, size_t n,
+                   bool sync)
+{
+    bool ok = write_all(fd, bytes, n) && (!sync || !fsync(fd));
+    fl_err err = ok ? FL_OK : failed(path, "write it");
+    if (close(fd) && !err)
+        err = failed(path, "write it");
+    return err;
+}
+
+static fl_err replace(const char *path, const void *bytes, size_t n, bool sync)
+{
+    fl_str temp = {0};
+    int fd = open_beside(path, &temp);
+    fl_err err =
+        fd < 0 ? failed(path, "make it") : fill(fd, path, bytes, n, sync);
+    if (!err && rename(temp.at, path))
+        err = failed(path, "put it in place");
+    if (err && fd >= 0)
+        unlink(temp.at);
+    if (!err && sync && !sync_parent(path))
+        err = failed(path, "sync its directory");
+    fl_str_fini(&temp);
+    return err;
+}
+
+static fl_err disk_write(const fl_disk *d, const char *path, const void *bytes,
+                         size_t n, bool sync)
+{
+    struct stat st;
+    if (stat(path, &st) || S_ISREG(st.st_mode))
+        return replace(path, bytes, n, sync);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd < 0 ? failed(path, "open it") : fill(fd, path, bytes, n, false);
+}
+
+static fl_err disk_mkdirs(const fl_disk *d, const char *path)
+{
+    fl_str s = {0};
+    fl_err err = FL_OK;
+    fl_str_add(&s, path);
+    for (size_t i = 1; i <= s.n && !err; i++) {
+        if (s.at[i] != '/' && s.at[i])
+            continue;
+        s.at[i] = 0;
+        if (mkdir(s.at, 0777) && errno != EEXIST)
+            err = failed(s.at, "make the directory");
+        s.at[i] = path[i];
+    }
+    fl_str_fini(&s);
+    struct stat st;
+    if (!err && (stat(path, &st) || !S_ISDIR(st.st_mode)))
+        err = fl_fail(FL_EIO, "%s: is there, but is no directory", path);
+    return err;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static fl_err disk_list(const fl_disk *d, const char *path, fl_names *out)
+{
+    DIR *dir = opendir(path);
+    if (!dir)
+        return failed(path, "list it");
+    int64_t first = out->n;
+    for (struct dirent *e; (e = readdir(dir));)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+            fl_push(out, fl_mem_strdup(e->d_name));
+    closedir(dir);
+    if (out->n > first)
+        qsort(out->at + first, (size_t)(out->n - first), sizeof *out->at,
+              by_name);
+    return FL_OK;
+}
+
+static fl_err disk_remove(const fl_disk *d, const char *path)
+{
+    return remove(path) ? failed(path, "remove it") : FL_OK;
+}
+
+static fl_err disk_rename(const fl_disk *d, const char *from, const char *to)
+{
+    return rename(from, to) ? failed(from, "rename it") : FL_OK;
+}
+
+struct fl_file {
+    int fd;
+    char path[];
+};
+
+static fl_err disk_open(const fl_disk *d, const char *path, fl_file **out)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return failed(path, "open it");
+    fl_file *f = fl_mem_alloc(sizeof *f + strlen(path) + 1);
+    f->fd = fd;
+    strcpy(f->path, path);
+    *out = f;
+    return FL_OK;
+}
+
+static fl_err disk_append(fl_file *f, const void *bytes, size_t n)
+{
+    return write_all(f->fd, bytes, n) ? FL_OK : failed(f->path, "append to it");
+}
+
+static fl_err disk_sync(fl_file *f)
+{
+    return fdatasync(f->fd) ? failed(f->path, "sync it") : FL_OK;
+}
+
+static void disk_close(fl_file *f)
+{
+    close(f->fd);
+    fl_mem_free(f);
+}
+
+fl_err fl_disk_make_parents(const fl_disk *d, const char *path)
+{
+    fl_str dir = {0};
+    parent_of(path, &dir);
+    fl_err err = d->mkdirs(d, dir.at);
+    fl_str_fini(&dir);
+    return err;
+}
+
+void fl_names_fini(fl_names *n)
+{
+    for (int64_t i = 0; i < n->n; i++)
+        fl_mem_free(n->at[i]);
+    fl_vec_fini(n);
+}
+
+static const fl_disk real = {
+    .size = disk_size,
+    .read = disk_read,
+    .write = disk_write,
+    .mkdirs = disk_mkdirs,
+    .list = disk_list,
+    .remove = disk_remove,
+    .rename = disk_rename,
+    .open = disk_open,
+    .append = disk_append,
+    .sync = disk_sync,
+    .close = disk_close,
+};
+
+const fl_disk *fl_disk_real(void)
+{
+    return &real;
+}

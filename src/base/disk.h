@@ -1,0 +1,58 @@
+/* disk.h - files, through an interface that a simulator can replace.
+ *
+ *     FL_TRY(disk->read(disk, path, limit, &bytes));
+ *
+ * Every sentence names the path. ENOENT: it is not there; EIO: all else. */
+#ifndef FL_BASE_DISK_H
+#define FL_BASE_DISK_H
+
+#include "base/err.h"
+#include "base/str.h"
+#include "base/vec.h"
+
+typedef struct fl_file fl_file;  /* open for appending */
+typedef FL_VEC(char *) fl_names; /* each ends with fl_mem_free */
+typedef struct fl_disk fl_disk;
+
+/* Thread: any for the real one; see memdisk.h for the other. */
+struct fl_disk {
+    void *self; /* the implementation's own */
+
+    /* Bytes of a file. */
+    fl_err (*size)(const fl_disk *d, const char *path, int64_t *bytes);
+
+    /* The whole file into `out`, whose old content is dropped. EINVAL when it
+     * is larger than `limit` bytes; ENOMEM rather than an end. */
+    fl_err (*read)(const fl_disk *d, const char *path, size_t limit,
+                   fl_str *out);
+
+    /* The whole file at once: readers see the old one or the new one, also
+     * after a crash. With `sync` it survives a loss of power once this
+     * returns. */
+    fl_err (*write)(const fl_disk *d, const char *path, const void *bytes,
+                    size_t n, bool sync);
+
+    fl_err (*mkdirs)(const fl_disk *d, const char *path); /* parents too */
+
+    /* Names (not paths) in a directory, sorted; appended to `out`. */
+    fl_err (*list)(const fl_disk *d, const char *path, fl_names *out);
+
+    /* A file or an empty directory. */
+    fl_err (*remove)(const fl_disk *d, const char *path);
+    fl_err (*rename)(const fl_disk *d, const char *from, const char *to);
+
+    /* A file that grows, made when absent. Own: *out, until close. */
+    fl_err (*open)(const fl_disk *d, const char *path, fl_file **out);
+    fl_err (*append)(fl_file *f, const void *bytes, size_t n);
+    fl_err (*sync)(fl_file *f); /* what was appended survives */
+    void (*close)(fl_file *f);
+};
+
+const fl_disk *fl_disk_real(void);
+
+/* Make the directories above a file that is about to be written. */
+fl_err fl_disk_make_parents(const fl_disk *d, const char *path) FL_MUST_CHECK;
+
+void fl_names_fini(fl_names *n);
+
+#endif

@@ -1,0 +1,167 @@
+#include "base/disk.h"
+
+#include "base/memdisk.h"
+#include "base/test.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *in_dir(const char *name)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", fl_test_dir(), name);
+    return path;
+}
+
+/* What any disk must do, in an empty directory. */
+static void behaves(const fl_disk *d, const char *dir)
+{
+    char a[300], b[300];
+    fl_str s = {0};
+    fl_names names = {0};
+    int64_t size;
+    snprintf(a, sizeof a, "%s/x/y/a", dir);
+    snprintf(b, sizeof b, "%s/x/y/b", dir);
+    CHECK_OK(fl_disk_make_parents(d, a));
+    CHECK_OK(fl_disk_make_parents(d, a)); /* again: no harm */
+    CHECK_OK(d->write(d, a, "one", 3, true));
+    CHECK_OK(d->write(d, a, "twos", 4, false));
+    CHECK_OK(d->write(d, b, NULL, 0, false));
+    CHECK_OK(d->read(d, a, 4, &s));
+    CHECK_STR(s.at, "twos");
+    CHECK_OK(d->size(d, a, &size));
+    CHECK_INT(size, 4);
+    CHECK_ERR(d->read(d, a, 3, &s), FL_EINVAL, "4 bytes, the limit is 3");
+    CHECK_OK(d->read(d, b, 100, &s));
+    CHECK_INT((int64_t)s.n, 0);
+    *strrchr(a, '/') = 0;
+    CHECK_OK(d->list(d, a, &names));
+    CHECK_INT(names.n, 2); /* no temporary file is left */
+    CHECK_STR(names.at[0], "a");
+    CHECK_STR(names.at[1], "b");
+    a[strlen(a)] = '/';
+    CHECK_OK(d->rename(d, a, b));
+    CHECK_OK(d->read(d, b, 100, &s));
+    CHECK_STR(s.at, "twos");
+    CHECK_ERR(d->size(d, a, &size), FL_ENOENT, a);
+    CHECK_ERR(d->read(d, a, 1, &s), FL_ENOENT, a);
+    CHECK_ERR(d->remove(d, a), FL_ENOENT, a);
+    CHECK_ERR(d->rename(d, a, b), FL_ENOENT, a);
+    CHECK_OK(d->remove(d, b));
+    CHECK_ERR(d->list(d, "/no/such", &names), FL_ENOENT, "/no/such");
+    fl_names_fini(&names);
+    fl_str_fini(&s);
+}
+
+static void appends(const fl_disk *d, const char *path)
+{
+    fl_file *f;
+    fl_str s = {0};
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(d->open(d, path, &f));
+        CHECK_OK(d->append(f, "ab", 2));
+        CHECK_OK(d->append(f, "c", 1));
+        CHECK_OK(d->sync(f));
+        d->close(f);
+    }
+    CHECK_OK(d->read(d, path, 100, &s));
+    CHECK_STR(s.at, "abcabc");
+    fl_str_fini(&s);
+}
+
+static void real_disk_behaves(void)
+{
+    behaves(fl_disk_real(), fl_test_dir());
+    appends(fl_disk_real(), in_dir("journal"));
+}
+
+static void memory_disk_behaves(void)
+{
+    fl_memdisk *m = fl_memdisk_new();
+    behaves(fl_memdisk_disk(m), "/d");
+    appends(fl_memdisk_disk(m), "/d/journal");
+    fl_memdisk_free(m);
+}
+
+static void failures_name_path_and_cause(void)
+{
+    const fl_disk *d = fl_disk_real();
+    fl_str s = {0};
+    fl_file *f;
+    CHECK_ERR(d->write(d, in_dir("no/file"), "x", 1, false), FL_ENOENT,
+              "no/file: cannot make it: No such file or directory");
+    CHECK_ERR(d->read(d, fl_test_dir(), 100, &s), FL_EIO, "Is a directory");
+    CHECK_ERR(d->open(d, in_dir("no/file"), &f), FL_ENOENT, "no/file");
+    CHECK_OK(d->write(d, in_dir("plain"), "x", 1, false));
+    CHECK_ERR(d->mkdirs(d, in_dir("plain")), FL_EIO, "no directory");
+    CHECK_ERR(d->mkdirs(d, in_dir("plain/below")), FL_EIO, "Not a directory");
+}
+
+static void devices_are_written_where_they_are(void)
+{
+    struct stat st;
+    const fl_disk *d = fl_disk_real();
+    CHECK(!symlink("/dev/null", in_dir("null")));
+    CHECK_OK(d->write(d, in_dir("null"), "x", 1, true));
+    CHECK(!stat(in_dir("null"), &st) && S_ISCHR(st.st_mode));
+}
+
+static void files_without_a_size_are_read(void)
+{
+    const fl_disk *d = fl_disk_real();
+    fl_str s = {0};
+    CHECK_OK(d->read(d, "/proc/self/maps", 1 << 20, &s));
+    CHECK(s.n > 0 && strlen(s.at) == s.n);
+    CHECK_ERR(d->read(d, "/dev/zero", 10000, &s), FL_EINVAL,
+              "the limit is 10000");
+    fl_str_fini(&s);
+}
+
+static void memory_disk_fails_when_told(void)
+{
+    fl_memdisk *m = fl_memdisk_new();
+    const fl_disk *d = fl_memdisk_disk(m);
+    fl_file *f;
+    fl_str s = {0};
+    CHECK_OK(d->open(d, "j", &f));
+    fl_memdisk_fail_after(m, 1);
+    CHECK_OK(d->append(f, "1234", 4));
+    CHECK_ERR(d->append(f, "5678", 4), FL_EIO, "j: the disk");
+    CHECK_ERR(d->write(d, "k", "x", 1, false), FL_EIO, "k: the disk");
+    CHECK_OK(d->read(d, "j", 100, &s));
+    CHECK_STR(s.at, "123456");
+    d->close(f);
+    fl_str_fini(&s);
+    fl_memdisk_free(m);
+}
+
+static void memory_disk_forgets_what_was_not_synced(void)
+{
+    fl_memdisk *m = fl_memdisk_new();
+    const fl_disk *d = fl_memdisk_disk(m);
+    fl_file *f;
+    fl_str s = {0};
+    CHECK_OK(d->open(d, "j", &f));
+    CHECK_OK(d->append(f, "safe", 4));
+    CHECK_OK(d->sync(f));
+    CHECK_OK(d->append(f, "lost", 4));
+    d->close(f);
+    fl_memdisk_crash(m);
+    CHECK_OK(d->read(d, "j", 100, &s));
+    CHECK_STR(s.at, "safe");
+    fl_str_fini(&s);
+    fl_memdisk_free(m);
+}
+
+const fl_test fl_tests[] = {
+    {"real disk behaves", real_disk_behaves},
+    {"memory disk behaves", memory_disk_behaves},
+    {"disk failures name path and cause", failures_name_path_and_cause},
+    {"devices are written where they are", devices_are_written_where_they_are},
+    {"files without a size are read", files_without_a_size_are_read},
+    {"memory disk fails when told", memory_disk_fails_when_told},
+    {"memory disk forgets what was not synced",
+     memory_disk_forgets_what_was_not_synced},
+    {0},
+};
