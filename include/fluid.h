@@ -29,6 +29,15 @@ typedef enum fl_err {
 
 const char *fl_errmsg(void); /* last failure on this thread; never NULL */
 
+const char *fl_version(void);
+void fl_free(void *p); /* text and bytes that a call gave you */
+
+/* What all else hangs on: the tables, the files, the source of seeds. Two
+ * engines of one process know nothing of each other. Ends last. */
+typedef struct fl_engine fl_engine;
+fl_engine *fl_engine_new(void);
+void fl_engine_free(fl_engine *e);
+
 /* --- Values ------------------------------------------------------------ */
 
 /* The numbers are those of Paddle's files and programs. */
@@ -75,12 +84,25 @@ typedef struct fl_tensor {
     fl_buf *buf;
 } fl_tensor;
 
+/* A tensor over your memory, and the end of one that owns some. */
+fl_tensor fl_tensor_view(fl_dtype dtype, const fl_shape *shape,
+                         const void *data);
+void fl_tensor_fini(fl_tensor *t); /* t is empty (no memory) again */
+
 /* --- Networks ---------------------------------------------------------- */
 
 typedef struct fl_program fl_program; /* the graph; owns ops, vars and names */
 typedef struct fl_var fl_var;         /* a variable of a program */
 typedef struct fl_net fl_net; /* under construction: a main and a startup
                                  program, and the names given so far */
+
+/* A net with two empty programs of its own. */
+fl_net *fl_net_new(fl_engine *e);
+void fl_net_free(fl_net *n); /* the programs too; not their clones */
+fl_program *fl_net_main(fl_net *n);
+fl_program *fl_net_startup(fl_net *n);     /* run it once: parameters start */
+void fl_net_seed(fl_net *n, int64_t seed); /* 0: other numbers each time */
+fl_err fl_net_error(const fl_net *n);      /* the first failure, or FL_OK */
 
 /* How a parameter starts. Kinds: "constant" (a), "uniform" (a to b), "normal"
  * and "truncated_normal" (mean a, deviation b), "xavier", "msra", "bilinear",
@@ -158,6 +180,105 @@ fl_var *fl_layer(fl_net *n, const char *name, const fl_arg *args);
  * -1 after a failure. */
 int fl_layer_all(fl_net *n, const char *name, const fl_arg *args, int max,
                  fl_var **outs);
+
+#define FL_LAYER(net, name, ...)                                               \
+    fl_layer(net, name, (const fl_arg[]){__VA_ARGS__, {0}})
+
+const char *fl_var_name(const fl_var *v);
+fl_dtype fl_var_dtype(const fl_var *v);
+const fl_shape *fl_var_shape(const fl_var *v);
+
+/* Append gradients of `loss` and the updates of an optimiser, e.g. "sgd" with
+ * {"learning_rate", .f = 0.01}. A failure stays on the net as a layer's. */
+fl_err fl_minimize(fl_net *n, fl_var *loss, const char *optimizer,
+                   const fl_arg *args);
+
+/* --- Programs ---------------------------------------------------------- */
+
+/* for_test: is_test becomes true wherever an op has that attribute. */
+fl_program *fl_program_clone(const fl_program *p, bool for_test);
+void fl_program_free(fl_program *p);
+char *fl_program_text(const fl_program *p); /* readable; fl_free */
+
+/* Paddle's file (a `__model__`). */
+fl_err fl_program_save(fl_engine *e, const fl_program *p, const char *path);
+fl_err fl_program_load(fl_engine *e, const char *path, fl_program **out);
+
+/* --- Running ----------------------------------------------------------- */
+
+typedef struct fl_scope fl_scope; /* names and what they hold */
+typedef struct fl_exe fl_exe;     /* runs programs; keeps their plans */
+
+/* Scopes outlive the executors that run on them. */
+fl_scope *fl_scope_new(void);
+void fl_scope_free(fl_scope *s);
+
+typedef struct fl_exe_opts {
+    bool no_fuse; /* one kernel an op: bits do not depend on the plan */
+} fl_exe_opts;
+
+/* The tensor may borrow your memory: it is read before the run returns. */
+typedef struct fl_feed {
+    const char *name;
+    fl_tensor tensor;
+} fl_feed;
+
+/* The tensor is yours: memory it has is used again if it suffices. */
+typedef struct fl_fetch {
+    const char *name;
+    fl_tensor tensor;
+} fl_fetch;
+
+/* Run a program once. Persistable variables live in the scope (its root, when
+ * they are new there); all others end with the run. The first run of a program
+ * compiles it; later ones with the same feed and fetch names do not.
+ * Err: EINVAL, ENOENT (a feed is missing, a name unknown), ESHAPE and what the
+ * operators say, with "(op 12 "mul" in block 0)". Thread: one at a time for an
+ * executor; several executors may share a scope. */
+fl_err fl_exe_run(fl_exe *e, const fl_program *p, fl_scope *s, int n_feeds,
+                  const fl_feed *feeds, int n_fetches, fl_fetch *fetches);
+void fl_exe_free(fl_exe *e);
+
+fl_exe *fl_exe_new(fl_engine *e, const fl_exe_opts *opts); /* opts: or NULL */
+
+/* A variable of a scope: a copy out; a copy in, made if new. */
+fl_err fl_scope_get(fl_scope *s, const char *name, fl_tensor *out);
+fl_err fl_scope_set(fl_scope *s, const char *name, const fl_tensor *t);
+
+/* --- Saving ------------------------------------------------------------ */
+
+/* Every persistable variable of the program, one file each under its name in
+ * `dir`, or all in `dir`/`file`. */
+fl_err fl_save_persistables(fl_engine *e, const fl_program *p, fl_scope *s,
+                            const char *dir, const char *file);
+fl_err fl_load_persistables(fl_engine *e, const fl_program *p, fl_scope *s,
+                            const char *dir, const char *file);
+
+typedef struct fl_model_opts {
+    const char *model_file;  /* NULL: __model__ */
+    const char *params_file; /* NULL: one file a variable */
+} fl_model_opts;
+
+/* What is needed to compute the targets from the feeds, and the values of its
+ * parameters, in Paddle's layout. The program is not changed. */
+fl_err fl_model_save(fl_engine *e, const fl_program *p, fl_scope *s,
+                     const char *dir, int n_feeds, const char *const *feeds,
+                     int n_targets, const char *const *targets,
+                     const fl_model_opts *opts);
+
+/* A saved model: its values are in the scope, the names in their order. */
+typedef struct fl_model {
+    fl_program *program;
+    int n_feeds, n_fetches;
+    const char **feeds, **fetches; /* live with the program */
+} fl_model;
+
+fl_err fl_model_load(fl_engine *e, const char *dir, fl_scope *s,
+                     const fl_model_opts *opts, fl_model *out);
+void fl_model_fini(fl_model *m);
+
+/* A saved program or tensor in words, for people. fl_free. */
+fl_err fl_show(fl_engine *e, const char *path, char **text);
 
 #ifdef __cplusplus
 }

@@ -31,6 +31,9 @@ struct fl_net {
     char sentence[1024];
 };
 
+/* With two programs of its own; fluid.h's fl_net_new gives the registry. */
+fl_net *fl_net_make(const fl_registry *r);
+
 fl_block *fl_net_block(const fl_net *n); /* where ops go now */
 
 /* Append to the current block (or insert at `at`), stamped with role, role

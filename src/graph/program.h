@@ -82,12 +82,8 @@ struct fl_program {
 /* --- program --- */
 
 fl_program *fl_program_new(const fl_registry *r); /* with a global block */
-void fl_program_free(fl_program *p);
 fl_block *fl_program_block(const fl_program *p, int i);
 fl_block *fl_program_add_block(fl_program *p, int parent);
-
-/* for_test: attribute is_test becomes true wherever an op has it. */
-fl_program *fl_program_clone(const fl_program *p, bool for_test);
 
 /* A new program with only what `targets` (names in the global block) need,
  * sub-blocks included. ENOENT names a target that nothing produces. */
@@ -138,9 +134,7 @@ int fl_op_role(const fl_op *op); /* 0 where the attribute is absent */
  * broken and where: "op 3 \"mul\" in block 0 reads \"x\", which no var ..." */
 fl_err fl_program_verify(const fl_program *p) FL_MUST_CHECK;
 
-/* Readable text that fl_program_parse reads back. The caller ends it with
- * fl_mem_free. */
-char *fl_program_text(const fl_program *p);
+/* fl_program_text (fluid.h) read back. */
 fl_err fl_program_parse(const fl_registry *r, const char *text,
                         fl_program **out) FL_MUST_CHECK;
 

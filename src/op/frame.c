@@ -155,7 +155,7 @@ static fl_err size_tensor(const fl_call *c, fl_value *v, const fl_meta *m,
     }
     if (m->lod)
         return fl_lod_ref(&t->lod, m->lod);
-    fl_lod_fini(&t->lod);
+    t->lod.levels = 0; /* its memory stays for the next one */
     return FL_OK;
 }
 

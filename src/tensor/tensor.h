@@ -45,13 +45,6 @@ bool fl_buf_shared(const fl_buf *b); /* more than one reference */
 
 /* --- tensor --- */
 
-void fl_tensor_fini(fl_tensor *t); /* t is empty (no memory) again */
-
-/* The caller's elements as a tensor; nothing is owned. Kernels only read what
- * they get as input, so that const data may be lent. */
-fl_tensor fl_tensor_view(fl_dtype dtype, const fl_shape *shape,
-                         const void *data);
-
 /* The given dtype and shape, contents undefined. Keeps its memory when that is
  * its own alone and large enough: the steady state allocates nothing. The LoD
  * is dropped. */

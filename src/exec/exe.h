@@ -1,0 +1,14 @@
+/* exe.h - the executor, inside. fluid.h has what users call. */
+#ifndef FL_EXEC_EXE_H
+#define FL_EXEC_EXE_H
+
+#include "exec/plan.h"
+
+fl_exe *fl_exe_make(const fl_exec_env *env);
+
+/* The plan for these names: found or made. It is the executor's. */
+fl_err fl_exe_plan(fl_exe *e, const fl_program *p, fl_scope *s, int n_feeds,
+                   const fl_feed *feeds, int n_fetches, const fl_fetch *fetches,
+                   fl_plan **out) FL_MUST_CHECK;
+
+#endif
