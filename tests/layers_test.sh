@@ -2,11 +2,10 @@
 # The layering and the rules hold, and the checks see what breaks them.
 . tests/scene.sh
 
-plant() { # path, line: a copy of the tree's source with one file more
+plant() { # path, line: a tree with that file and our LAYERS
     rm -rf "$dir/tree"
-    mkdir -p "$dir/tree"
-    cp -R src "$dir/tree"
     mkdir -p "$dir/tree/src/$(dirname "$1")"
+    cp src/LAYERS "$dir/tree/src"
     printf '/* planted */\n%s\n' "$2" >"$dir/tree/src/$1"
 }
 

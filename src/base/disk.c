@@ -247,9 +247,10 @@ static fl_err disk_open(const fl_disk *d, const char *path, fl_file **out)
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (fd < 0)
         return failed(path, "open it");
-    fl_file *f = fl_mem_alloc(sizeof *f + strlen(path) + 1);
+    size_t n = strlen(path) + 1;
+    fl_file *f = fl_mem_alloc(sizeof *f + n);
     f->fd = fd;
-    strcpy(f->path, path);
+    memcpy(f->path, path, n);
     *out = f;
     return FL_OK;
 }
