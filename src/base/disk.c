@@ -150,22 +150,27 @@ static int open_beside(const char *path, fl_str *temp)
     return -1;
 }
 
-static fl_err fill(int fd, const char *path, const void *bytes, size_t n,
+/* Write all parts, then close. */
+static fl_err fill(int fd, const char *path, const fl_part *part, int64_t n,
                    bool sync)
 {
-    bool ok = write_all(fd, bytes, n) && (!sync || !fsync(fd));
+    bool ok = true;
+    for (int64_t i = 0; i < n && ok; i++)
+        ok = write_all(fd, part[i].at, part[i].n);
+    ok = ok && (!sync || !fsync(fd));
     fl_err err = ok ? FL_OK : failed(path, "write it");
     if (close(fd) && !err)
         err = failed(path, "write it");
     return err;
 }
 
-static fl_err replace(const char *path, const void *bytes, size_t n, bool sync)
+static fl_err replace(const char *path, const fl_part *part, int64_t n,
+                      bool sync)
 {
     fl_str temp = {0};
     int fd = open_beside(path, &temp);
     fl_err err =
-        fd < 0 ? failed(path, "make it") : fill(fd, path, bytes, n, sync);
+        fd < 0 ? failed(path, "make it") : fill(fd, path, part, n, sync);
     if (!err && rename(temp.at, path))
         err = failed(path, "put it in place");
     if (err && fd >= 0)
@@ -176,14 +181,14 @@ static fl_err replace(const char *path, const void *bytes, size_t n, bool sync)
     return err;
 }
 
-static fl_err disk_write(const fl_disk *d, const char *path, const void *bytes,
-                         size_t n, bool sync)
+static fl_err disk_write(const fl_disk *d, const char *path,
+                         const fl_part *part, int64_t n, bool sync)
 {
     struct stat st;
     if (stat(path, &st) || S_ISREG(st.st_mode))
-        return replace(path, bytes, n, sync);
+        return replace(path, part, n, sync);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
-    return fd < 0 ? failed(path, "open it") : fill(fd, path, bytes, n, false);
+    return fd < 0 ? failed(path, "open it") : fill(fd, path, part, n, false);
 }
 
 static fl_err disk_mkdirs(const fl_disk *d, const char *path)
@@ -269,6 +274,12 @@ static void disk_close(fl_file *f)
 {
     close(f->fd);
     fl_mem_free(f);
+}
+
+fl_err fl_disk_write(const fl_disk *d, const char *path, const void *bytes,
+                     size_t n, bool sync)
+{
+    return d->write(d, path, &(fl_part){bytes, n}, 1, sync);
 }
 
 fl_err fl_disk_make_parents(const fl_disk *d, const char *path)

@@ -14,6 +14,12 @@ typedef struct fl_file fl_file;  /* open for appending */
 typedef FL_VEC(char *) fl_names; /* each ends with fl_mem_free */
 typedef struct fl_disk fl_disk;
 
+/* Bytes that lie somewhere; a file is written from several of them. */
+typedef struct fl_part {
+    const void *at;
+    size_t n;
+} fl_part;
+
 /* Thread: any for the real one; see memdisk.h for the other. */
 struct fl_disk {
     void *self; /* the implementation's own */
@@ -29,8 +35,8 @@ struct fl_disk {
     /* The whole file at once: readers see the old one or the new one, also
      * after a crash. With `sync` it survives a loss of power once this
      * returns. */
-    fl_err (*write)(const fl_disk *d, const char *path, const void *bytes,
-                    size_t n, bool sync);
+    fl_err (*write)(const fl_disk *d, const char *path, const fl_part *part,
+                    int64_t n, bool sync);
 
     fl_err (*mkdirs)(const fl_disk *d, const char *path); /* parents too */
 
@@ -49,6 +55,10 @@ struct fl_disk {
 };
 
 const fl_disk *fl_disk_real(void);
+
+/* The same for a file that lies in one piece. */
+fl_err fl_disk_write(const fl_disk *d, const char *path, const void *bytes,
+                     size_t n, bool sync) FL_MUST_CHECK;
 
 /* Make the directories above a file that is about to be written. */
 fl_err fl_disk_make_parents(const fl_disk *d, const char *path) FL_MUST_CHECK;

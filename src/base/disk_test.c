@@ -21,13 +21,14 @@ static void behaves(const fl_disk *d, const char *dir)
     fl_str s = {0};
     fl_names names = {0};
     int64_t size;
+    const fl_part two[] = {{"two", 3}, {"s", 1}};
     snprintf(a, sizeof a, "%s/x/y/a", dir);
     snprintf(b, sizeof b, "%s/x/y/b", dir);
     CHECK_OK(fl_disk_make_parents(d, a));
     CHECK_OK(fl_disk_make_parents(d, a)); /* again: no harm */
-    CHECK_OK(d->write(d, a, "one", 3, true));
-    CHECK_OK(d->write(d, a, "twos", 4, false));
-    CHECK_OK(d->write(d, b, NULL, 0, false));
+    CHECK_OK(fl_disk_write(d, a, "one", 3, true));
+    CHECK_OK(d->write(d, a, two, 2, false));
+    CHECK_OK(fl_disk_write(d, b, NULL, 0, false));
     CHECK_OK(d->read(d, a, 4, &s));
     CHECK_STR(s.at, "twos");
     CHECK_OK(d->size(d, a, &size));
@@ -89,11 +90,11 @@ static void failures_name_path_and_cause(void)
     const fl_disk *d = fl_disk_real();
     fl_str s = {0};
     fl_file *f;
-    CHECK_ERR(d->write(d, in_dir("no/file"), "x", 1, false), FL_ENOENT,
+    CHECK_ERR(fl_disk_write(d, in_dir("no/file"), "x", 1, false), FL_ENOENT,
               "no/file: cannot make it: No such file or directory");
     CHECK_ERR(d->read(d, fl_test_dir(), 100, &s), FL_EIO, "Is a directory");
     CHECK_ERR(d->open(d, in_dir("no/file"), &f), FL_ENOENT, "no/file");
-    CHECK_OK(d->write(d, in_dir("plain"), "x", 1, false));
+    CHECK_OK(fl_disk_write(d, in_dir("plain"), "x", 1, false));
     CHECK_ERR(d->mkdirs(d, in_dir("plain")), FL_EIO, "no directory");
     CHECK_ERR(d->mkdirs(d, in_dir("plain/below")), FL_EIO, "Not a directory");
 }
@@ -103,7 +104,7 @@ static void devices_are_written_where_they_are(void)
     struct stat st;
     const fl_disk *d = fl_disk_real();
     CHECK(!symlink("/dev/null", in_dir("null")));
-    CHECK_OK(d->write(d, in_dir("null"), "x", 1, true));
+    CHECK_OK(fl_disk_write(d, in_dir("null"), "x", 1, true));
     CHECK(!stat(in_dir("null"), &st) && S_ISCHR(st.st_mode));
 }
 
@@ -128,7 +129,7 @@ static void memory_disk_fails_when_told(void)
     fl_memdisk_fail_after(m, 1);
     CHECK_OK(d->append(f, "1234", 4));
     CHECK_ERR(d->append(f, "5678", 4), FL_EIO, "j: the disk");
-    CHECK_ERR(d->write(d, "k", "x", 1, false), FL_EIO, "k: the disk");
+    CHECK_ERR(fl_disk_write(d, "k", "x", 1, false), FL_EIO, "k: the disk");
     CHECK_OK(d->read(d, "j", 100, &s));
     CHECK_STR(s.at, "123456");
     d->close(f);

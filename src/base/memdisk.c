@@ -93,14 +93,15 @@ static fl_err mem_read(const fl_disk *d, const char *path, size_t limit,
     return FL_OK;
 }
 
-static fl_err mem_write(const fl_disk *d, const char *path, const void *bytes,
-                        size_t n, bool sync)
+static fl_err mem_write(const fl_disk *d, const char *path, const fl_part *part,
+                        int64_t n, bool sync)
 {
     FL_TRY(pass(of(d), path));
     item *it = get_or_make(of(d), path);
     it->bytes.n = 0;
-    fl_str_bytes(&it->bytes, bytes, n);
-    it->synced = n;
+    for (int64_t i = 0; i < n; i++)
+        fl_str_bytes(&it->bytes, part[i].at, part[i].n);
+    it->synced = it->bytes.n;
     return FL_OK;
 }
 

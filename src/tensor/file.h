@@ -1,0 +1,47 @@
+/* file.h - Paddle's tensor files.
+ *
+ *   LoDTensor                          SelectedRows
+ *   u32  0, version                    u32  0, version
+ *   u64  LoD levels                    u64  rows R
+ *   level by level:                    i64  row, R times
+ *     u64  bytes of the level          i64  height
+ *     i64  offset, starting with 0     tensor: dim 0 is R
+ *   tensor
+ *
+ *   tensor
+ *   u32  0, version
+ *   i32  bytes of the description
+ *   protobuf TensorDesc {1: dtype, 2: dims}
+ *   the elements, row by row
+ *
+ * All little endian. A combined file is such records back to back; the order
+ * of names is the caller's business. */
+#ifndef FL_TENSOR_FILE_H
+#define FL_TENSOR_FILE_H
+
+#include "base/disk.h"
+#include "tensor/value.h"
+
+/* Append the record of a tensor or of selected rows. With as_f16 the elements
+ * of an f32 or f64 tensor are written as f16. */
+fl_err fl_value_encode(const fl_value *v, bool as_f16,
+                       fl_str *out) FL_MUST_CHECK;
+
+/* The record at the front of n bytes; *used is its length. v->kind says which
+ * is expected: FL_SELECTED_ROWS, else a tensor. Nothing is believed: a size is
+ * compared with the bytes that are there before memory is asked for. `name`
+ * is for sentences. v is unchanged on failure. Err: EPROTO, ENOMEM. */
+fl_err fl_value_decode(const char *name, const void *bytes, size_t n,
+                       fl_value *v, size_t *used) FL_MUST_CHECK;
+
+/* n records as one file, directories above it made. The elements go to the
+ * disk from where they lie. Err: EINVAL, EIO, ENOENT, ENOMEM. */
+fl_err fl_values_save(const fl_disk *disk, const char *path, int n,
+                      const fl_value *const *v, bool as_f16) FL_MUST_CHECK;
+
+/* A file that holds n records and nothing else. On failure the values before
+ * the one at fault are loaded already. */
+fl_err fl_values_load(const fl_disk *disk, const char *path, int n,
+                      fl_value *const *v) FL_MUST_CHECK;
+
+#endif
