@@ -1,6 +1,7 @@
 /* block.c - the variables of a block.
  *
- * A name is looked up in its block, then in the block's parents. Removed and
+ * A name is looked up in its block, in the block that this one is the gradient
+ * of, and then so in the block's parents. Removed and
  * renamed vars keep their memory until the program ends, so borrowed pointers
  * never dangle. */
 #include "graph/program.h"
@@ -13,7 +14,10 @@ fl_var *fl_block_var(const fl_block *b, const char *name)
 fl_var *fl_block_find(const fl_block *b, const char *name)
 {
     for (; b; b = fl_program_block(b->program, b->parent)) {
+        const fl_block *forward = fl_program_block(b->program, b->forward);
         fl_var *v = fl_block_var(b, name);
+        if (!v && forward)
+            v = fl_block_var(forward, name);
         if (v)
             return v;
     }

@@ -32,16 +32,6 @@ fl_op *fl_copy_op(fl_block *to, const fl_op *op)
     return w;
 }
 
-int fl_attr_blocks(const fl_attr *a)
-{
-    return a->type == FL_ATTR_BLOCK ? 1 : a->type == FL_ATTR_BLOCKS ? a->n : 0;
-}
-
-int fl_attr_block(const fl_attr *a, int i)
-{
-    return (int)(a->type == FL_ATTR_BLOCK ? a->i : a->longs[i]);
-}
-
 static void copy_block(fl_block *to, const fl_block *b)
 {
     to->parent = b->parent;

@@ -12,8 +12,4 @@ fl_program *fl_copy_settings(const fl_program *p);
 fl_var *fl_copy_var(fl_block *to, const fl_var *v);
 fl_op *fl_copy_op(fl_block *to, const fl_op *op);
 
-/* How many blocks an attribute names, and which. */
-int fl_attr_blocks(const fl_attr *a);
-int fl_attr_block(const fl_attr *a, int i);
-
 #endif

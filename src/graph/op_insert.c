@@ -3,7 +3,7 @@
  * An op that enters is checked against its table and its outputs' shapes are
  * inferred. All of that happens on the side, in an arena of its own; only when
  * nothing can fail any more is the program touched. */
-#include "graph/program.h"
+#include "graph/verify.h"
 
 /* --- inference --- */
 
@@ -180,27 +180,18 @@ static fl_err check_names(const fl_desc *d, const fl_args *args, int n,
     return FL_OK;
 }
 
-static fl_err check_block(const fl_program *p, const fl_desc *d,
-                          const fl_attr *at, int64_t idx)
-{
-    if (idx < 0 || idx >= p->blocks.n)
-        return fl_fail(FL_EINVAL,
-                       "%s: attribute %s is block %lld, but the program has "
-                       "%lld blocks",
-                       d->type, at->name, (long long)idx,
-                       (long long)p->blocks.n);
-    return FL_OK;
-}
-
 static fl_err check_blocks(const fl_program *p, const fl_desc *d)
 {
-    for (int i = 0; i < d->n_attr; i++) {
-        const fl_attr *at = &d->attr[i];
-        if (at->type == FL_ATTR_BLOCK)
-            FL_TRY(check_block(p, d, at, at->i));
-        for (int j = 0; at->type == FL_ATTR_BLOCKS && j < at->n; j++)
-            FL_TRY(check_block(p, d, at, at->longs[j]));
-    }
+    for (int i = 0; i < d->n_attr; i++)
+        for (int j = 0; j < fl_attr_blocks(&d->attr[i]); j++) {
+            const int idx = fl_attr_block(&d->attr[i], j);
+            if (!fl_program_block(p, idx))
+                return fl_fail(FL_EINVAL,
+                               "%s: attribute %s is block %d, but the program "
+                               "has %lld blocks",
+                               d->type, d->attr[i].name, idx,
+                               (long long)p->blocks.n);
+        }
     return FL_OK;
 }
 

@@ -134,7 +134,13 @@ int fl_op_role(const fl_op *op); /* 0 where the attribute is absent */
  * broken and where: "op 3 \"mul\" in block 0 reads \"x\", which no var ..." */
 fl_err fl_program_verify(const fl_program *p) FL_MUST_CHECK;
 
-/* fl_program_text (fluid.h) read back. */
+/* fl_program_text (fluid.h) holds all of the program but regularisers, clips
+ * and which optional fields its file had; text.h shows the form. The brief one
+ * leaves out attributes that are their table's default, op_role=0,
+ * op_namescope and op_callstack. Own: the caller's, fl_mem_free. */
+char *fl_program_brief(const fl_program *p);
+/* Either text read back. Ops are checked against their tables; shapes stand as
+ * written. EINVAL names line and column and what was expected there. */
 fl_err fl_program_parse(const fl_registry *r, const char *text,
                         fl_program **out) FL_MUST_CHECK;
 

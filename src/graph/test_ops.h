@@ -96,6 +96,15 @@ static const fl_op_def test_sum = {
     .out = {{"Out"}},
     .infer = fl_infer_same,
 };
+static const fl_op_def test_concat = {
+    .type = "concat",
+    .in = {{"X", FL_MANY}},
+    .out = {{"Out"}},
+    .attr = {{"axis", FL_ATTR_INT}},
+    .infer = fl_infer_same,
+    .grad_in = {"X", "Out@GRAD"},
+    .grad_run = test_no_kernel,
+};
 static const fl_op_def test_fill_constant = {
     .type = "fill_constant",
     .out = {{"Out"}},
@@ -140,17 +149,9 @@ static const fl_op_def test_every = {
 static inline fl_registry *test_registry(void)
 {
     static const fl_op_def *const defs[] = {
-        &test_feed,
-        &test_fetch,
-        &test_mul,
-        &test_elementwise_add,
-        &test_scale,
-        &test_dropout,
-        &test_sum,
-        &test_fill_constant,
-        &test_sgd,
-        &test_every,
-        &test_conditional_block,
+        &test_feed,  &test_fetch,   &test_mul,   &test_elementwise_add,
+        &test_scale, &test_dropout, &test_sum,   &test_fill_constant,
+        &test_sgd,   &test_concat,  &test_every, &test_conditional_block,
     };
     fl_registry *r = NULL;
     CHECK_OK(fl_registry_new(defs, sizeof defs / sizeof *defs, &r));
