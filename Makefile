@@ -26,7 +26,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 CFLAGS := -std=c11 -D_GNU_SOURCE $(OPT) -g -fPIC -ffp-contract=off \
 	-fno-math-errno -fno-trapping-math $(WARN) -Iinclude -Isrc -I$(B)/gen $(SAN)
 LDFLAGS := $(SAN)
-LDLIBS := -ldnnl -lprotobuf-c -lm -lpthread
+LDLIBS := -ldnnl -lgomp -lprotobuf-c -lm -lpthread
 ORIGIN := -Wl,-rpath,'$$ORIGIN/../lib'
 
 # Tests, fuzzers and their support stand beside the code, not in the library.
