@@ -102,7 +102,8 @@ void fl_net_free(fl_net *n); /* the programs too; not their clones */
 fl_program *fl_net_main(fl_net *n);
 fl_program *fl_net_startup(fl_net *n);     /* run it once: parameters start */
 void fl_net_seed(fl_net *n, int64_t seed); /* 0: other numbers each time */
-fl_err fl_net_error(const fl_net *n);      /* the first failure, or FL_OK */
+/* The first failure, which fl_errmsg() then tells again; FL_OK: none. */
+fl_err fl_net_error(const fl_net *n);
 
 /* How a parameter starts. Kinds: "constant" (a), "uniform" (a to b), "normal"
  * and "truncated_normal" (mean a, deviation b), "xavier", "msra", "bilinear",
@@ -151,7 +152,8 @@ typedef struct fl_param_attr {
 } fl_param_attr;
 
 /* One argument of a layer. The layer's table says which member is read; n is
- * the length where it is a list (a list of one may be given as a single). */
+ * the length where it is a list (a list of one may be given as a single, an
+ * empty one has n -1). A pointer that is NULL is as if not given. */
 typedef struct fl_arg {
     const char *name; /* NULL ends the list */
     int n;
@@ -167,6 +169,8 @@ typedef struct fl_arg {
         const char *const *strs;
         const fl_param_attr *attr; /* n > 0: that many in a row */
         const fl_init *init;
+        const fl_regularizer *regularizer;
+        const fl_clip *clip;
         const fl_tensor *tensor;
     };
 } fl_arg;

@@ -33,6 +33,11 @@ struct fl_net {
 
 /* With two programs of its own; fluid.h's fl_net_new gives the registry. */
 fl_net *fl_net_make(const fl_registry *r);
+/* The same over programs and names that stay the caller's. */
+fl_net *fl_net_over(fl_program *main, fl_program *startup, fl_names *names);
+
+/* Keep `err` and its sentence if it is the first; returns it. */
+fl_err fl_net_fail(fl_net *n, fl_err err);
 
 fl_block *fl_net_block(const fl_net *n); /* where ops go now */
 
@@ -42,6 +47,10 @@ fl_err fl_net_append(fl_net *n, fl_desc *d) FL_MUST_CHECK;
 fl_err fl_net_insert(fl_net *n, int64_t at, fl_desc *d) FL_MUST_CHECK;
 fl_desc *fl_net_desc(fl_net *n, const char *type); /* in n->arena */
 
+/* Insert into the global block of startup (at -1: the end), stamped with the
+ * scope and role 0. */
+fl_err fl_net_start(fl_net *n, int64_t at, fl_desc *d) FL_MUST_CHECK;
+
 /* A new temporary `generate(layer + ".tmp")` in the current block. Its shape
  * comes with the op that writes it. */
 fl_err fl_net_tmp(fl_net *n, const char *layer, fl_dtype dtype,
@@ -49,8 +58,9 @@ fl_err fl_net_tmp(fl_net *n, const char *layer, fl_dtype dtype,
 
 /* --- initialisers (init.c) --- */
 
-/* Append the op that starts `v` to the startup program, in front of the
- * others (Fluid prepends). */
+/* Declare `v` in the startup program, persistable, and put the op that starts
+ * it there, in front of the others (Fluid prepends). A variable that an op of
+ * startup writes already is left as it is. */
 fl_err fl_init_emit(const fl_init *i, fl_net *n, fl_var *v) FL_MUST_CHECK;
 
 /* --- parameters (param.c) --- */

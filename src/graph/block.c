@@ -56,6 +56,28 @@ static fl_err check_same(const fl_var *old, const fl_var *like, fl_kind kind)
     return FL_OK;
 }
 
+fl_clip *fl_clip_dup(fl_arena *a, const fl_clip *from)
+{
+    if (!from)
+        return NULL;
+    fl_clip *to = fl_arena_dup(a, from, sizeof *from);
+    to->kind = from->kind ? fl_arena_strdup(a, from->kind) : NULL;
+    to->group = from->group ? fl_arena_strdup(a, from->group) : NULL;
+    return to;
+}
+
+fl_param_info *fl_param_info_dup(fl_arena *a, const fl_param_info *from)
+{
+    fl_param_info *to = fl_arena_dup(a, from, sizeof *from);
+    to->clip = fl_clip_dup(a, from->clip);
+    if (from->regularizer) {
+        fl_regularizer *r = fl_arena_dup(a, from->regularizer, sizeof *r);
+        r->kind = r->kind ? fl_arena_strdup(a, r->kind) : NULL;
+        to->regularizer = r;
+    }
+    return to;
+}
+
 fl_err fl_block_add_var(fl_block *b, const fl_var *like, fl_var **out)
 {
     if (!like->name || !*like->name)
@@ -76,7 +98,8 @@ fl_err fl_block_add_var(fl_block *b, const fl_var *like, fl_var **out)
     /* Fluid writes both for what it makes; a decoded var is told after. */
     v->had_lod_level = v->had_persistable = true;
     if (like->param)
-        v->param = fl_arena_dup(a, like->param, sizeof *like->param);
+        v->param = fl_param_info_dup(a, like->param);
+    v->error_clip = fl_clip_dup(a, like->error_clip);
     fl_map_put(&b->vars, v->name, v);
     b->program->version++;
     *out = v;

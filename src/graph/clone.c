@@ -17,7 +17,8 @@ fl_var *fl_copy_var(fl_block *to, const fl_var *v)
     w->name = fl_arena_strdup(a, v->name);
     w->block = to;
     if (v->param)
-        w->param = fl_arena_dup(a, v->param, sizeof *v->param);
+        w->param = fl_param_info_dup(a, v->param);
+    w->error_clip = fl_clip_dup(a, v->error_clip);
     fl_map_put(&to->vars, w->name, w);
     return w;
 }

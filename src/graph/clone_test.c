@@ -21,6 +21,31 @@ static fl_program *dropout_net(fl_registry *r, fl_arena *a)
     return p;
 }
 
+static void keeps_what_a_parameter_points_to(void)
+{
+    fl_registry *r = test_registry();
+    fl_program *p = fl_program_new(r);
+    char group[] = "group";
+    fl_clip clip = {"global_norm", .max = 5, .group = group};
+    fl_regularizer l2 = {"l2", .coeff = 0.1f};
+    fl_param_info info = {.clip = &clip, .regularizer = &l2};
+    test_var(fl_program_block(p, 0),
+             (fl_var){.name = "w", .param = &info, .error_clip = &clip},
+             TEST_DIMS(4, 2));
+    memset(group, 0, sizeof group);
+    clip = (fl_clip){0};
+    l2 = (fl_regularizer){0};
+    fl_program *q = fl_program_clone(p, false);
+    fl_program_free(p);
+    const fl_var *w = fl_block_var(fl_program_block(q, 0), "w");
+    CHECK_STR(w->param->clip->group, "group");
+    CHECK_STR(w->param->regularizer->kind, "l2");
+    CHECK_STR(w->error_clip->kind, "global_norm");
+    CHECK_NEAR(w->error_clip->max, 5, 0);
+    fl_program_free(q);
+    fl_registry_free(r);
+}
+
 static void keeps_everything(void)
 {
     fl_arena *a = fl_arena_new();
@@ -65,6 +90,8 @@ static void for_test_switches_every_block(void)
 
 const fl_test fl_tests[] = {
     {"a clone keeps everything and shares nothing", keeps_everything},
+    {"a clone keeps what a parameter points to",
+     keeps_what_a_parameter_points_to},
     {"a clone for test switches every block", for_test_switches_every_block},
     {0},
 };

@@ -21,8 +21,8 @@ enum {
 };
 
 /* What makes a variable a parameter. Gone in the protobuf form, as in Fluid.
- * A var's own copy lies in the program's arena; what regularizer, clip and
- * error_clip point to is borrowed and outlives the program and its clones. */
+ * A var's own copy lies in the program's arena, with its regularizer and clip;
+ * only a regularizer's `user` is borrowed. */
 typedef struct fl_param_info {
     bool trainable;
     float learning_rate;               /* multiplies the optimiser's */
@@ -101,7 +101,10 @@ void fl_program_take(fl_program *dst, fl_program *src);
  * the fields; its name is copied. */
 fl_err fl_block_add_var(fl_block *b, const fl_var *like,
                         fl_var **out) FL_MUST_CHECK;
-fl_var *fl_block_var(const fl_block *b, const char *name);  /* here; or NULL */
+/* A copy, and of all that it points to, in the arena. */
+fl_param_info *fl_param_info_dup(fl_arena *a, const fl_param_info *from);
+fl_clip *fl_clip_dup(fl_arena *a, const fl_clip *from);    /* NULL gives NULL */
+fl_var *fl_block_var(const fl_block *b, const char *name); /* here; or NULL */
 fl_var *fl_block_find(const fl_block *b, const char *name); /* or in parents */
 fl_err fl_block_get(const fl_block *b, const char *name,
                     fl_var **out) FL_MUST_CHECK; /* find, with a sentence */
