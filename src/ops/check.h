@@ -23,6 +23,14 @@ enum {
     FL_CASE_VALUES = 256,
 };
 
+/* A list attribute: {"axis", FL_ATTR_INTS, FL_CASE_INTS(1, 0)}. */
+#define FL_CASE_INTS(...)                                                      \
+    .n = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                   \
+    .longs = (int64_t[])                                                       \
+    {                                                                          \
+        __VA_ARGS__                                                            \
+    }
+
 /* One tensor. A slot that stands several times in a row is a list. */
 typedef struct fl_case_arg {
     const char *slot; /* NULL ends the list */

@@ -1,0 +1,156 @@
+/* move.c - boxes of elements, axes, and the shape that XShape carries. */
+#include "ops/move.h"
+
+#include <string.h>
+
+void fl_box_dim(fl_box *b, int64_t dim, int64_t to, int64_t from)
+{
+    if (dim == 1)
+        return;
+    int last = b->rank - 1;
+    if (last >= 0 && b->to[last] == dim * to && b->from[last] == dim * from) {
+        b->dim[last] *= dim;
+        b->to[last] = to;
+        b->from[last] = from;
+        return;
+    }
+    b->dim[b->rank] = dim;
+    b->to[b->rank] = to;
+    b->from[b->rank] = from;
+    b->rank++;
+}
+
+bool fl_box_next(fl_box *b)
+{
+    for (int d = b->rank - 2; d >= 0; d--) {
+        b->to_at += b->to[d];
+        b->from_at += b->from[d];
+        if (++b->at[d] < b->dim[d])
+            return true;
+        b->to_at -= b->at[d] * b->to[d];
+        b->from_at -= b->at[d] * b->from[d];
+        b->at[d] = 0;
+    }
+    return false;
+}
+
+static void copy_run(size_t size, int64_t n, char *to, int64_t to_step,
+                     const char *from, int64_t from_step)
+{
+    int64_t s = (int64_t)size;
+    switch (size) { /* a constant size becomes one move */
+    case 8:
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + i * to_step * 8, from + i * from_step * 8, 8);
+        break;
+    case 4:
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + i * to_step * 4, from + i * from_step * 4, 4);
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + i * to_step * s, from + i * from_step * s, size);
+    }
+}
+
+void fl_box_copy(fl_box *b, size_t size, void *to, const void *from)
+{
+    for (int d = 0; d < b->rank; d++)
+        if (!b->dim[d])
+            return;
+    int last = b->rank - 1;
+    int64_t n = last < 0 ? 1 : b->dim[last];
+    int64_t to_step = last < 0 ? 1 : b->to[last];
+    int64_t from_step = last < 0 ? 1 : b->from[last];
+    do {
+        char *t = (char *)to + b->to_at * (int64_t)size;
+        const char *f = (const char *)from + b->from_at * (int64_t)size;
+        if (to_step == 1 && from_step == 1)
+            memcpy(t, f, (size_t)n * size);
+        else
+            copy_run(size, n, t, to_step, f, from_step);
+    } while (fl_box_next(b));
+}
+
+void fl_box_steps(const fl_shape *s, int64_t step[FL_MAX_RANK])
+{
+    int64_t n = 1;
+    for (int i = s->rank - 1; i >= 0; i--) {
+        step[i] = n;
+        n *= s->dim[i];
+    }
+}
+
+void fl_move_runs(int64_t n, size_t bytes, char *to, size_t to_step,
+                  const char *from, size_t from_step)
+{
+    if (bytes)
+        for (int64_t i = 0; i < n; i++, to += to_step, from += from_step)
+            memcpy(to, from, bytes);
+}
+
+fl_err fl_move_axis(const fl_infer *x, const char *slot, int64_t axis, int rank,
+                    int *out)
+{
+    char text[FL_SHAPE_TEXT];
+    if (axis < -rank || axis >= rank)
+        return fl_fail(FL_ESHAPE, "%s: axis %lld is not an axis of %s %s",
+                       fl_meta_type(x), (long long)axis, slot,
+                       fl_shape_text(&fl_meta_in(x, slot, 0)->shape, text));
+    *out = (int)(axis < 0 ? axis + rank : axis);
+    return FL_OK;
+}
+
+fl_err fl_infer_xshape(fl_infer *x)
+{
+    const fl_meta *in = fl_meta_in(x, "X", 0);
+    char text[FL_SHAPE_TEXT];
+    if (in->shape.rank >= FL_MAX_RANK)
+        return fl_fail(FL_ESHAPE, "%s: X %s has %d dimensions, at most %d fit",
+                       fl_meta_type(x), fl_shape_text(&in->shape, text),
+                       in->shape.rank, FL_MAX_RANK - 1);
+    fl_shape s = {.rank = in->shape.rank + 1};
+    for (int i = 0; i < in->shape.rank; i++)
+        s.dim[i + 1] = in->shape.dim[i];
+    fl_meta_set(x, "XShape", 0, in->dtype, &s);
+    fl_meta_share_lod(x, "X", "XShape");
+    return FL_OK;
+}
+
+fl_err fl_infer_xshape_grad(fl_infer *x)
+{
+    const fl_meta *of = fl_meta_in(x, "XShape", 0);
+    const fl_meta *dy = fl_meta_in(x, "Out@GRAD", 0);
+    fl_shape s = fl_shape_of(of->shape.rank - 1, of->shape.dim + 1);
+    fl_meta_set(x, "X@GRAD", 0, dy->dtype, &s);
+    fl_meta_share_lod(x, "XShape", "X@GRAD");
+    return FL_OK;
+}
+
+static fl_err one_of(const fl_infer *x, const char *slot, fl_dtype a,
+                     fl_dtype b)
+{
+    for (int i = 0; i < fl_meta_count_in(x, slot); i++) {
+        const fl_meta *m = fl_meta_in(x, slot, i);
+        if (m && m->dtype != a && m->dtype != b)
+            return fl_fail(FL_ESHAPE, "%s: %s is %s, expected %s or %s",
+                           fl_meta_type(x), slot, fl_dtype_name(m->dtype),
+                           fl_dtype_name(a), fl_dtype_name(b));
+        if (m && m->dtype != fl_meta_in(x, slot, 0)->dtype)
+            return fl_fail(FL_ESHAPE, "%s: %s 0 is %s, but %s %d is %s",
+                           fl_meta_type(x), slot,
+                           fl_dtype_name(fl_meta_in(x, slot, 0)->dtype), slot,
+                           i, fl_dtype_name(m->dtype));
+    }
+    return FL_OK;
+}
+
+fl_err fl_move_real(const fl_infer *x, const char *slot)
+{
+    return one_of(x, slot, FL_F32, FL_F64);
+}
+
+fl_err fl_move_index(const fl_infer *x, const char *slot)
+{
+    return one_of(x, slot, FL_I64, FL_I32);
+}

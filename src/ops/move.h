@@ -1,0 +1,54 @@
+/* move.h - for operators that move elements and never look at them.
+ *
+ * They work on every dtype: an element is so many bytes. */
+#ifndef FL_OPS_MOVE_H
+#define FL_OPS_MOVE_H
+
+#include "op/op.h"
+
+enum {
+    FL_BOX_RANK = 2 * FL_MAX_RANK /* expand cuts each dimension in two */
+};
+
+/* A box of elements in two arrays at once. Steps are in elements; a step of 0
+ * repeats. Zeroed but for rank, dim, to and from it stands at its start. */
+typedef struct fl_box {
+    int rank;
+    int64_t dim[FL_BOX_RANK], to[FL_BOX_RANK], from[FL_BOX_RANK];
+    int64_t at[FL_BOX_RANK]; /* where the walk is */
+    int64_t to_at, from_at;  /* the same as offsets */
+} fl_box;
+
+/* Append a dimension. Those of one element are left out, and one that goes on
+ * where the last ended is joined to it, so that runs get long. */
+void fl_box_dim(fl_box *b, int64_t dim, int64_t to, int64_t from);
+
+/* Walk over all dimensions but the last; false at the end. */
+bool fl_box_next(fl_box *b);
+
+/* Elements of `size` bytes (1, 2, 4, 8) from one array to the other. */
+void fl_box_copy(fl_box *b, size_t size, void *to, const void *from);
+
+/* The steps of a dense row-major array. */
+void fl_box_steps(const fl_shape *s, int64_t step[FL_MAX_RANK]);
+
+/* n runs of `bytes`, each a step after the last. */
+void fl_move_runs(int64_t n, size_t bytes, char *to, size_t to_step,
+                  const char *from, size_t from_step);
+
+/* `axis` of something with `rank` dimensions; negative counts from the end.
+ * ESHAPE: "concat: axis 3 is not an axis of X [2,4]". */
+fl_err fl_move_axis(const fl_infer *x, const char *slot, int64_t axis, int rank,
+                    int *out) FL_MUST_CHECK;
+
+/* Output XShape is [0, dims of X]: what the gradient needs to know of X, in
+ * no memory at all. */
+fl_err fl_infer_xshape(fl_infer *x) FL_MUST_CHECK;
+fl_err fl_infer_xshape_grad(fl_infer *x) FL_MUST_CHECK; /* X@GRAD back */
+
+/* ESHAPE unless the slot holds f32 or f64; all of a FL_MANY slot alike. */
+fl_err fl_move_real(const fl_infer *x, const char *slot) FL_MUST_CHECK;
+/* ESHAPE unless it holds i64 or i32. */
+fl_err fl_move_index(const fl_infer *x, const char *slot) FL_MUST_CHECK;
+
+#endif
