@@ -4,6 +4,8 @@
  * any table; the planner has resolved everything behind them. */
 #include "op/op.h"
 
+#include "base/mem.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -114,6 +116,19 @@ const char *fl_attr_str(const fl_call *c, const char *name)
 {
     const char *s = fl_attr_get(c, name)->s;
     return s ? s : "";
+}
+
+void *fl_scratch(fl_call *c, size_t size)
+{
+    enum {
+        HEAD = 16 /* holds the size, and keeps what follows aligned */
+    };
+    size_t *head = c->scratch;
+    if (!head || *head < size) {
+        head = c->scratch = fl_mem_grow(head, HEAD + size);
+        *head = size;
+    }
+    return (char *)head + HEAD;
 }
 
 static const fl_value *first_value(fl_value **const *args, const int *n)

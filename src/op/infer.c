@@ -5,6 +5,7 @@
 #include "op/op.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 const fl_meta *fl_meta_in(const fl_infer *x, const char *slot, int i)
@@ -69,6 +70,44 @@ void fl_meta_share_lod(const fl_infer *x, const char *in, const char *out)
     to->lod = from->lod;
 }
 
+/* "f32, f64 or i64" */
+static const char *types_text(unsigned types, char text[96])
+{
+    static const fl_dtype order[] = {FL_F32, FL_F64, FL_I64, FL_I32, FL_I16,
+                                     FL_U8,  FL_I8,  FL_F16, FL_BOOL};
+    size_t n = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        unsigned bit = FL_SET(order[i]);
+        if (!(types & bit))
+            continue;
+        types &= ~bit;
+        const char *before = !n ? "" : types & ~FL_OR_ROWS ? ", " : " or ";
+        n += (size_t)snprintf(text + n, 96 - n, "%s%s", before,
+                              fl_dtype_name(order[i]));
+    }
+    return text;
+}
+
+fl_err fl_meta_check(const fl_infer *x, const char *slot, unsigned types)
+{
+    char text[96];
+    for (int i = 0; i < fl_meta_count_in(x, slot); i++) {
+        const fl_meta *m = fl_meta_in(x, slot, i);
+        if (!m)
+            continue;
+        bool rows = m->kind == FL_SELECTED_ROWS && types & FL_OR_ROWS;
+        if (m->kind != FL_LOD_TENSOR && !rows)
+            return fl_fail(FL_ESHAPE, "%s: %s is %s, expected a tensor",
+                           fl_meta_type(x), slot, fl_kind_name(m->kind));
+        if (!(types & FL_SET(m->dtype)))
+            return fl_fail(FL_ESHAPE, "%s: %s is %s, expected %s",
+                           fl_meta_type(x), slot, fl_dtype_name(m->dtype),
+                           types_text(types, text));
+    }
+    return FL_OK;
+}
+
 fl_err fl_infer_none(fl_infer *x)
 {
     return FL_OK;
@@ -80,6 +119,45 @@ fl_err fl_infer_same(fl_infer *x)
     fl_meta *out = fl_meta_out(x, "Out", 0);
     if (out)
         *out = *in;
+    return FL_OK;
+}
+
+fl_err fl_infer_real(fl_infer *x)
+{
+    FL_TRY(fl_meta_check(x, "X", FL_REALS));
+    return fl_infer_same(x);
+}
+
+/* Same dtype, and dims that may be the same. */
+static bool alike(const fl_meta *a, const fl_meta *b)
+{
+    if (a->dtype != b->dtype || a->shape.rank != b->shape.rank)
+        return false;
+    for (int i = 0; i < a->shape.rank; i++) {
+        int64_t m = a->shape.dim[i], n = b->shape.dim[i];
+        if (m != n && m != -1 && n != -1)
+            return false;
+    }
+    return true;
+}
+
+fl_err fl_infer_grad_alike(fl_infer *x)
+{
+    const fl_meta *first = x->in[0][0];
+    char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
+    FL_TRY(fl_meta_check(x, x->def->in[0].name, FL_REALS));
+    for (int i = 1; i < FL_SLOTS && x->def->in[i].name; i++) {
+        const fl_meta *m = x->in[i][0];
+        if (!alike(first, m))
+            return fl_fail(
+                FL_ESHAPE, "%s: %s is %s%s, %s is %s%s", fl_meta_type(x),
+                x->def->in[0].name, fl_dtype_name(first->dtype),
+                fl_shape_text(&first->shape, s), x->def->in[i].name,
+                fl_dtype_name(m->dtype), fl_shape_text(&m->shape, t));
+    }
+    fl_meta *out = fl_meta_out(x, "X@GRAD", 0);
+    if (out)
+        *out = *first;
     return FL_OK;
 }
 
@@ -132,10 +210,13 @@ fl_err fl_infer_broadcast(fl_infer *x)
 /* Every input that is not optional is there. */
 static fl_err check_inputs(const fl_infer *x)
 {
-    for (int s = 0; s < FL_SLOTS && x->def->in[s].name; s++)
-        if (!x->n_in[s] && !(x->def->in[s].flags & FL_OPTIONAL))
+    for (int s = 0; s < FL_SLOTS && x->def->in[s].name; s++) {
+        bool list = x->def->in[s].flags & FL_MANY;
+        bool there = x->n_in[s] && (list || x->in[s][0]);
+        if (!there && !(x->def->in[s].flags & FL_OPTIONAL))
             return fl_fail(FL_EINVAL, "%s: input %s is missing", x->def->type,
                            x->def->in[s].name);
+    }
     return FL_OK;
 }
 

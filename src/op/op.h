@@ -71,11 +71,25 @@ void fl_meta_set(const fl_infer *x, const char *slot, int i, fl_dtype dtype,
 /* Output takes the LoD of an input. */
 void fl_meta_share_lod(const fl_infer *x, const char *in, const char *out);
 
+/* Sets of dtypes for fl_meta_check. */
+#define FL_SET(dtype) (1u << (dtype))
+#define FL_REALS      (FL_SET(FL_F32) | FL_SET(FL_F64))
+#define FL_NUMBERS    (FL_REALS | FL_SET(FL_I64) | FL_SET(FL_I32))
+#define FL_OR_ROWS    (1u << 31) /* selected rows will do, too */
+
+/* Inputs of a slot are tensors of one of these dtypes:
+ * "relu: X is i64, expected f32 or f64". */
+fl_err fl_meta_check(const fl_infer *x, const char *slot,
+                     unsigned types) FL_MUST_CHECK;
+
 /* Shape rules that many operators share (infer.c). */
 fl_err fl_infer_same(fl_infer *x);      /* Out like X, LoD too */
+fl_err fl_infer_real(fl_infer *x);      /* the same; X is f32 or f64 */
 fl_err fl_infer_broadcast(fl_infer *x); /* Out like X; Y fits X at `axis` */
 fl_err fl_infer_scalar(fl_infer *x);    /* Out is [1] of X's dtype */
 fl_err fl_infer_none(fl_infer *x);      /* nothing to say */
+/* A gradient element by element: all inputs are alike, X@GRAD is too. */
+fl_err fl_infer_grad_alike(fl_infer *x);
 
 /* --- Running ----------------------------------------------------------- */
 
@@ -131,6 +145,10 @@ const fl_attr *fl_attr_get(const fl_call *c, const char *name); /* lists */
  * shared memory, or a copy where sharing is not allowed. The LoD is what was
  * inferred. */
 fl_err fl_view(fl_call *c, const char *in, const char *out) FL_MUST_CHECK;
+
+/* Memory of the kernel's own, 16-byte aligned, in c->scratch: grows, and keeps
+ * its contents between calls. */
+void *fl_scratch(fl_call *c, size_t size);
 
 /* dtype of the first input that is there, else of the first output. */
 fl_dtype fl_call_dtype(const fl_call *c);

@@ -13,26 +13,7 @@
  */
 #ifndef REAL
 
-#include "op/lanes.h"
-#include "op/op.h"
-
-#include <math.h>
-
-/* The compiler makes a version for each kind of machine and picks at start.
- * Off under sanitizers, which do not bear it. */
-#if defined(__x86_64__) && !defined(FL_NO_CLONES)
-#define FL_CLONES                                                              \
-    __attribute__((                                                            \
-        target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define FL_CLONES
-#endif
-
-#define FL_REAL_KERNEL(name)                                                   \
-    static fl_err name(fl_call *c)                                             \
-    {                                                                          \
-        return fl_call_dtype(c) == FL_F64 ? name##_f64(c) : name##_f32(c);     \
-    }
+#include "op/kernel.h"
 
 #define REAL     float
 #define FN(name) name##_f32

@@ -114,6 +114,17 @@ static fl_err infer_grad(fl_infer *x)
     return FL_OK;
 }
 
+/* Of several outputs some may have no gradient; all else is needed. */
+static unsigned grad_flags(const fl_op_def *fwd, int i, unsigned flags)
+{
+    int gradients = 0;
+    for (int j = 0; j < FL_SLOTS && fwd->grad_in[j]; j++)
+        gradients += is_grad_name(fwd->grad_in[j]);
+    flags &= FL_MANY | FL_OPTIONAL;
+    bool spare = is_grad_name(fwd->grad_in[i]) && gradients > 1;
+    return spare ? flags | FL_OPTIONAL : flags;
+}
+
 static fl_err derive(fl_registry *r, const fl_op_def *fwd)
 {
     fl_op_def *g = fl_arena_alloc(r->arena, sizeof *g);
@@ -121,8 +132,7 @@ static fl_err derive(fl_registry *r, const fl_op_def *fwd)
                              : fl_arena_printf(r->arena, "%s_grad", fwd->type);
     for (int i = 0; i < FL_SLOTS && fwd->grad_in[i]; i++) {
         const fl_slot *of = slot_of(fwd, fwd->grad_in[i]);
-        g->in[i] =
-            (fl_slot){fwd->grad_in[i], (of->flags & FL_MANY) | FL_OPTIONAL};
+        g->in[i] = (fl_slot){fwd->grad_in[i], grad_flags(fwd, i, of->flags)};
     }
     int n = 0;
     for (int i = 0; i < FL_SLOTS && fwd->in[i].name; i++)

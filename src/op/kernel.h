@@ -1,0 +1,47 @@
+/* kernel.h - what kernels are written with. */
+#ifndef FL_OP_KERNEL_H
+#define FL_OP_KERNEL_H
+
+#include "op/lanes.h"
+#include "op/op.h"
+
+#include <math.h>
+
+/* The compiler makes a version for each kind of machine and picks at start.
+ * Off under sanitizers, which do not bear it. */
+#if defined(__x86_64__) && !defined(FL_NO_CLONES)
+#define FL_CLONES                                                              \
+    __attribute__((                                                            \
+        target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define FL_CLONES
+#endif
+
+/* Before a loop over elements: an output may be an input, but no element
+ * depends on another. Without it such calls would fall back to single steps. */
+#define FL_APART _Pragma("GCC ivdep")
+
+/* name() picks name_f32() or name_f64(); see real.h. */
+#define FL_REAL_KERNEL(name)                                                   \
+    static fl_err name(fl_call *c)                                             \
+    {                                                                          \
+        return fl_call_dtype(c) == FL_F64 ? name##_f64(c) : name##_f32(c);     \
+    }
+
+/* The same with name_i64() and name_i32(); see number.h. */
+#define FL_NUMBER_KERNEL(name)                                                 \
+    static fl_err name(fl_call *c)                                             \
+    {                                                                          \
+        switch (fl_call_dtype(c)) {                                            \
+        case FL_F64:                                                           \
+            return name##_f64(c);                                              \
+        case FL_I64:                                                           \
+            return name##_i64(c);                                              \
+        case FL_I32:                                                           \
+            return name##_i32(c);                                              \
+        default:                                                               \
+            return name##_f32(c);                                              \
+        }                                                                      \
+    }
+
+#endif
