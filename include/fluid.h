@@ -283,6 +283,7 @@ void fl_model_fini(fl_model *m);
 
 /* A saved program or tensor in words, for people. fl_free. */
 fl_err fl_show(fl_engine *e, const char *path, char **text);
+char *fl_show_ops(fl_engine *e); /* every operator, as markdown */
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,60 @@
+/* engine.c - the one place that lists every table. */
+#include "api/engine.h"
+
+#include "base/mem.h"
+#include "build/net.h"
+#include "exec/exe.h"
+#include "ops/ops.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#ifndef FL_VERSION
+#define FL_VERSION "0.0.0"
+#endif
+
+const char *fl_version(void)
+{
+    return FL_VERSION;
+}
+
+void fl_free(void *p)
+{
+    fl_mem_free(p);
+}
+
+fl_engine *fl_engine_new(void)
+{
+    fl_engine *e = fl_mem_alloc(sizeof *e);
+    if (fl_registry_new(fl_ops_table, fl_ops_count, &e->registry)) {
+        fprintf(stderr, "fluid: a table of operators is wrong: %s\n",
+                fl_errmsg()); /* our own bug: the tests run this line */
+        abort();
+    }
+    e->disk = fl_disk_real();
+    e->entropy = fl_entropy_real();
+    return e;
+}
+
+void fl_engine_free(fl_engine *e)
+{
+    if (!e)
+        return;
+    fl_registry_free(e->registry);
+    fl_mem_free(e);
+}
+
+fl_net *fl_net_new(fl_engine *e)
+{
+    return fl_net_make(e->registry);
+}
+
+fl_exe *fl_exe_new(fl_engine *e, const fl_exe_opts *opts)
+{
+    return fl_exe_make(&(fl_exec_env){
+        .registry = e->registry,
+        .disk = e->disk,
+        .entropy = &e->entropy,
+        .no_fuse = opts && opts->no_fuse,
+    });
+}

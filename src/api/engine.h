@@ -1,0 +1,16 @@
+/* engine.h - the engine handle: what all else hangs on. */
+#ifndef FL_API_ENGINE_H
+#define FL_API_ENGINE_H
+
+#include "base/disk.h"
+#include "base/random.h"
+#include "op/op.h"
+
+/* Thread: immutable once made, but for the entropy, which any may draw. */
+struct fl_engine {
+    fl_registry *registry;
+    const fl_disk *disk;
+    fl_entropy entropy;
+};
+
+#endif

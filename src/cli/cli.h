@@ -1,0 +1,43 @@
+/* cli.h - a subcommand is a table: its name, its flags, what it runs. */
+#ifndef FL_CLI_CLI_H
+#define FL_CLI_CLI_H
+
+#include "fluid.h"
+
+typedef enum fl_opt_type {
+    FL_OPT_FLAG, /* bool */
+    FL_OPT_INT,  /* int */
+    FL_OPT_STR,  /* const char * */
+} fl_opt_type;
+
+/* --name value, --name=value; dashes and underscores are equal. */
+typedef struct fl_opt {
+    const char *name; /* NULL ends the table */
+    fl_opt_type type;
+    void *value; /* holds the default, and then what was given */
+    const char *help;
+} fl_opt;
+
+/* What the process exits with. */
+enum {
+    FL_EXIT_OK = 0,
+    FL_EXIT_FAILED = 1,
+    FL_EXIT_USAGE = 2,
+};
+
+typedef struct fl_cmd {
+    const char *name;
+    const char *args; /* what follows the flags, for the help; NULL: nothing */
+    const char *help; /* one line */
+    const fl_opt *opts;
+    int (*run)(int n, char **arg); /* the words that are no flags */
+} fl_cmd;
+
+extern const fl_cmd *const fl_cmds[]; /* ends with NULL */
+extern const fl_cmd fl_cmd_help, fl_cmd_show, fl_cmd_version;
+
+/* "paddle: sentence" on stderr; with fl_errmsg() behind it when `because`. */
+int fl_cli_fail(int code, bool because, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,79 @@
+/* paddle help - commands, or the flags of one. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool markdown; /* one command a process: file scope is fine */
+
+static const fl_opt opts[] = {
+    {"markdown", FL_OPT_FLAG, &markdown, "every command, as docs/cli.md"},
+    {0},
+};
+
+static void print_default(const fl_opt *o)
+{
+    if (o->type == FL_OPT_INT)
+        printf(" (default %d)", *(int *)o->value);
+    else if (o->type == FL_OPT_STR && *(const char **)o->value)
+        printf(" (default %s)", *(const char **)o->value);
+}
+
+static void print_usage(const fl_cmd *c)
+{
+    printf("paddle %s%s%s%s", c->name, c->opts ? " [flags]" : "",
+           c->args ? " " : "", c->args ? c->args : "");
+}
+
+static void print_command(const fl_cmd *c)
+{
+    print_usage(c);
+    printf("\n\n%s.\n", c->help);
+    if (c->opts)
+        putchar('\n');
+    for (const fl_opt *o = c->opts; o && o->name; o++) {
+        printf("  --%-14s %s", o->name, o->help);
+        print_default(o);
+        putchar('\n');
+    }
+}
+
+static void print_markdown(void)
+{
+    puts("# The paddle command\n\nMade by `paddle help --markdown`.");
+    for (int i = 0; fl_cmds[i]; i++) {
+        printf("\n## paddle %s\n\n```\n", fl_cmds[i]->name);
+        print_command(fl_cmds[i]);
+        puts("```");
+    }
+}
+
+static int run(int n, char **arg)
+{
+    if (markdown) {
+        print_markdown();
+        return FL_EXIT_OK;
+    }
+    for (int i = 0; n && fl_cmds[i]; i++)
+        if (!strcmp(fl_cmds[i]->name, arg[0])) {
+            print_command(fl_cmds[i]);
+            return FL_EXIT_OK;
+        }
+    if (n)
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "there is no command \"%s\"; see paddle help",
+                           arg[0]);
+    puts("usage: paddle COMMAND ...\n");
+    for (int i = 0; fl_cmds[i]; i++)
+        printf("  %-9s %s\n", fl_cmds[i]->name, fl_cmds[i]->help);
+    puts("\npaddle help COMMAND tells more of one.");
+    return FL_EXIT_OK;
+}
+
+const fl_cmd fl_cmd_help = {
+    .name = "help",
+    .args = "[COMMAND]",
+    .help = "list the commands, or tell more of one",
+    .opts = opts,
+    .run = run,
+};

@@ -1,0 +1,134 @@
+/* main.c - the paddle command: finds the subcommand, reads its flags. */
+#include "cli/cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int fl_cli_fail(int code, bool because, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("paddle: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    if (because)
+        fprintf(stderr, ": %s", fl_errmsg());
+    fputc('\n', stderr);
+    va_end(ap);
+    return code;
+}
+
+/* Is `word` (up to its end or '=') the flag `name`? */
+static bool names_flag(const char *word, const char *name)
+{
+    for (; *name && *word; name++, word++)
+        if (*name != *word && !(strchr("-_", *name) && strchr("-_", *word)))
+            return false;
+    return !*name && (!*word || *word == '=');
+}
+
+static const fl_opt *find_opt(const fl_opt *opts, const char *word)
+{
+    for (; opts && opts->name; opts++)
+        if (names_flag(word, opts->name))
+            return opts;
+    return NULL;
+}
+
+static bool read_int(const char *text, int *out)
+{
+    char *end;
+    long v = strtol(text, &end, 10);
+    if (end == text || *end || v != (int)v)
+        return false;
+    *out = (int)v;
+    return true;
+}
+
+/* Take one flag at *at; 0, or the exit code of a complaint. */
+static int take_flag(const fl_cmd *cmd, int n, char **arg, int *at)
+{
+    const char *word = arg[*at] + 2;
+    const fl_opt *o = find_opt(cmd->opts, word);
+    const char *value = strchr(word, '=');
+    if (!o)
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "%s has no flag %s; see paddle help %s", cmd->name,
+                           arg[*at], cmd->name);
+    if (o->type == FL_OPT_FLAG) {
+        if (value)
+            return fl_cli_fail(FL_EXIT_USAGE, false,
+                               "--%s takes no value, got \"%s\"", o->name,
+                               value + 1);
+        *(bool *)o->value = true;
+        return 0;
+    }
+    if (!value && *at + 1 >= n)
+        return fl_cli_fail(FL_EXIT_USAGE, false, "--%s needs a value",
+                           o->name);
+    value = value ? value + 1 : arg[++*at];
+    if (o->type == FL_OPT_STR)
+        *(const char **)o->value = value;
+    else if (!read_int(value, o->value))
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "--%s is \"%s\", expected a whole number", o->name,
+                           value);
+    return 0;
+}
+
+static int run(const fl_cmd *cmd, int n, char **arg)
+{
+    int left = 0;
+    for (int i = 0; i < n; i++) {
+        if (!strcmp(arg[i], "--help") || !strcmp(arg[i], "-h"))
+            return fl_cmd_help.run(1, (char *[]){(char *)cmd->name});
+        if (strncmp(arg[i], "--", 2) || !arg[i][2]) {
+            arg[left++] = arg[i];
+            continue;
+        }
+        int code = take_flag(cmd, n, arg, &i);
+        if (code)
+            return code;
+    }
+    if (left && !cmd->args)
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "%s takes no \"%s\"; see paddle help %s",
+                           cmd->name, arg[0], cmd->name);
+    return cmd->run(left, arg);
+}
+
+static const char *command_of(const char *word)
+{
+    if (!strcmp(word, "--version") || !strcmp(word, "-v"))
+        return "version";
+    if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+        return "help";
+    return word;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        fl_cmd_help.run(0, NULL);
+        return FL_EXIT_USAGE;
+    }
+    const char *name = command_of(argv[1]);
+    for (int i = 0; fl_cmds[i]; i++)
+        if (!strcmp(fl_cmds[i]->name, name)) {
+            int code = run(fl_cmds[i], argc - 2, argv + 2);
+            if (fflush(stdout) || ferror(stdout))
+                return fl_cli_fail(FL_EXIT_FAILED, false,
+                                   "the output cannot be written");
+            return code;
+        }
+    return fl_cli_fail(FL_EXIT_USAGE, false,
+                       "there is no command \"%s\"; see paddle help", name);
+}
+
+const fl_cmd *const fl_cmds[] = {
+    &fl_cmd_help,
+    &fl_cmd_show,
+    &fl_cmd_version,
+    NULL,
+};

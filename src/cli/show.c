@@ -1,0 +1,52 @@
+/* paddle show - a saved program or tensor, in words. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+
+static bool ops;
+
+static const fl_opt opts[] = {
+    {"ops", FL_OPT_FLAG, &ops, "the table of operators, as docs/ops.md"},
+    {0},
+};
+
+static int show_ops(fl_engine *e)
+{
+    char *text = fl_show_ops(e);
+    fputs(text, stdout);
+    fl_free(text);
+    return FL_EXIT_OK;
+}
+
+static int show_file(fl_engine *e, const char *path)
+{
+    char *text;
+    if (fl_show(e, path, &text))
+        return fl_cli_fail(FL_EXIT_FAILED, true, "show");
+    fputs(text, stdout);
+    fl_free(text);
+    return FL_EXIT_OK;
+}
+
+static int run(int n, char **arg)
+{
+    int code = FL_EXIT_OK;
+    if (!n && !ops)
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "show needs a file; see paddle help show");
+    fl_engine *e = fl_engine_new();
+    if (ops)
+        code = show_ops(e);
+    for (int i = 0; i < n && !code; i++)
+        code = show_file(e, arg[i]);
+    fl_engine_free(e);
+    return code;
+}
+
+const fl_cmd fl_cmd_show = {
+    .name = "show",
+    .args = "FILE...",
+    .help = "print a saved program or tensor so that a person can read it",
+    .opts = opts,
+    .run = run,
+};
