@@ -216,7 +216,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static fl_err disk_list(const fl_disk *d, const char *path, fl_names *out)
+static fl_err disk_list(const fl_disk *d, const char *path, fl_file_names *out)
 {
     DIR *dir = opendir(path);
     if (!dir)
@@ -291,7 +291,7 @@ fl_err fl_disk_make_parents(const fl_disk *d, const char *path)
     return err;
 }
 
-void fl_names_fini(fl_names *n)
+void fl_file_names_fini(fl_file_names *n)
 {
     for (int64_t i = 0; i < n->n; i++)
         fl_mem_free(n->at[i]);

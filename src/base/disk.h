@@ -10,8 +10,8 @@
 #include "base/str.h"
 #include "base/vec.h"
 
-typedef struct fl_file fl_file;  /* open for appending */
-typedef FL_VEC(char *) fl_names; /* each ends with fl_mem_free */
+typedef struct fl_file fl_file;       /* open for appending */
+typedef FL_VEC(char *) fl_file_names; /* each ends with fl_mem_free */
 typedef struct fl_disk fl_disk;
 
 /* Bytes that lie somewhere; a file is written from several of them. */
@@ -41,7 +41,7 @@ struct fl_disk {
     fl_err (*mkdirs)(const fl_disk *d, const char *path); /* parents too */
 
     /* Names (not paths) in a directory, sorted; appended to `out`. */
-    fl_err (*list)(const fl_disk *d, const char *path, fl_names *out);
+    fl_err (*list)(const fl_disk *d, const char *path, fl_file_names *out);
 
     /* A file or an empty directory. */
     fl_err (*remove)(const fl_disk *d, const char *path);
@@ -63,6 +63,6 @@ fl_err fl_disk_write(const fl_disk *d, const char *path, const void *bytes,
 /* Make the directories above a file that is about to be written. */
 fl_err fl_disk_make_parents(const fl_disk *d, const char *path) FL_MUST_CHECK;
 
-void fl_names_fini(fl_names *n);
+void fl_file_names_fini(fl_file_names *n);
 
 #endif

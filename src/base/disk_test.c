@@ -19,7 +19,7 @@ static void behaves(const fl_disk *d, const char *dir)
 {
     char a[300], b[300];
     fl_str s = {0};
-    fl_names names = {0};
+    fl_file_names names = {0};
     int64_t size;
     const fl_part two[] = {{"two", 3}, {"s", 1}};
     snprintf(a, sizeof a, "%s/x/y/a", dir);
@@ -51,7 +51,7 @@ static void behaves(const fl_disk *d, const char *dir)
     CHECK_ERR(d->rename(d, a, b), FL_ENOENT, a);
     CHECK_OK(d->remove(d, b));
     CHECK_ERR(d->list(d, "/no/such", &names), FL_ENOENT, "/no/such");
-    fl_names_fini(&names);
+    fl_file_names_fini(&names);
     fl_str_fini(&s);
 }
 

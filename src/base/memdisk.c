@@ -115,7 +115,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static bool listed(const fl_names *n, int64_t first, const char *name)
+static bool listed(const fl_file_names *n, int64_t first, const char *name)
 {
     for (int64_t i = first; i < n->n; i++)
         if (!strcmp(n->at[i], name))
@@ -123,7 +123,7 @@ static bool listed(const fl_names *n, int64_t first, const char *name)
     return false;
 }
 
-static fl_err mem_list(const fl_disk *d, const char *path, fl_names *out)
+static fl_err mem_list(const fl_disk *d, const char *path, fl_file_names *out)
 {
     size_t n = strlen(path);
     int64_t first = out->n;
