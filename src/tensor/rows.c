@@ -6,10 +6,7 @@
  * keeps its capacity: a training step allocates nothing. */
 #include "tensor/value.h"
 
-typedef struct pair {
-    uint64_t row; /* above the lowest row */
-    int64_t at;   /* position in src */
-} pair;
+typedef fl_row_at pair;
 
 enum {
     DIGIT = 11, /* bits; 2048 counts fit the nearest cache */
@@ -70,10 +67,11 @@ static void sort_digit(const pair *from, pair *to, int64_t n, int shift)
         to[start[from[i].row >> shift & (DIGITS - 1)]++] = from[i];
 }
 
-/* The pairs in order, in one of the two arrays of n. */
-static const pair *sort(const int64_t *row, int64_t n, pair *a, pair *b)
+const fl_row_at *fl_rows_order(const fl_rows *r, fl_row_at *space)
 {
-    uint64_t width = n ? number(row, n, a) : 0;
+    int64_t n = r->n;
+    pair *a = space, *b = space + n;
+    uint64_t width = n ? number(fl_rows_index(r), n, a) : 0;
     for (int shift = 0; shift < 64 && width >> shift; shift += DIGIT) {
         sort_digit(a, b, n, shift);
         pair *sorted = b;
@@ -130,7 +128,7 @@ fl_err fl_rows_merge(fl_rows *dst, const fl_rows *src)
     FL_TRY(fl_tensor_resize(&dst->value, t, &src->value.shape));
     FL_TRY(fl_tensor_resize(&dst->index, FL_I64, &s));
     pair *pairs = (pair *)(fl_rows_index(dst) + n);
-    dst->n = gather(dst, src, sort(fl_rows_index(src), n, pairs, pairs + n));
+    dst->n = gather(dst, src, fl_rows_order(src, pairs));
     dst->height = src->height;
     dst->value.shape.dim[0] = dst->index.shape.dim[0] = dst->n;
     return FL_OK;

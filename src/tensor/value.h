@@ -49,6 +49,16 @@ fl_err fl_rows_resize(fl_rows *r, fl_dtype dtype, const fl_shape *shape,
 int64_t *fl_rows_index(const fl_rows *r);
 int64_t fl_rows_width(const fl_rows *r); /* elements of one row */
 
+/* Where a row stands in a list of rows. */
+typedef struct fl_row_at {
+    uint64_t row; /* above the lowest row of the list */
+    int64_t at;   /* position in the list */
+} fl_row_at;
+
+/* The list of r in ascending order, equal rows in order of appearance; it lies
+ * in `space`, which has room for twice as many. */
+const fl_row_at *fl_rows_order(const fl_rows *r, fl_row_at *space);
+
 /* Equal rows added up, each in order of appearance;
  * dst->index ascends. dst and src differ. */
 fl_err fl_rows_merge(fl_rows *dst, const fl_rows *src) FL_MUST_CHECK;

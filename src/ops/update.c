@@ -1,0 +1,288 @@
+/* update.c - one operator for every rule, on dense and on sparse gradients.
+ *
+ * Outputs are normally the same variables as the inputs; where a program names
+ * others, the inputs are copied there first and then updated in place.
+ *
+ * Sparse gradients are visited in ascending order of rows. Rows listed twice
+ * are added up in order of appearance, into one row of scratch, so that no
+ * merged copy of the gradient is ever made. */
+#include "op/lanes.h"
+#include "ops/rule.h"
+
+#include <string.h>
+
+/* --- shapes --- */
+
+static bool agree(const fl_shape *a, const fl_shape *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dim[i] != b->dim[i] && a->dim[i] >= 0 && b->dim[i] >= 0)
+            return false;
+    return true;
+}
+
+static fl_err check_like_param(const fl_infer *x, const char *slot)
+{
+    const fl_meta *p = fl_meta_in(x, "Param", 0), *m = fl_meta_in(x, slot, 0);
+    char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
+    if (m->dtype != p->dtype)
+        return fl_fail(FL_ESHAPE, "%s: Param is %s, %s is %s", fl_meta_type(x),
+                       fl_dtype_name(p->dtype), slot, fl_dtype_name(m->dtype));
+    if (!agree(&p->shape, &m->shape))
+        return fl_fail(FL_ESHAPE, "%s: Param is %s, %s is %s", fl_meta_type(x),
+                       fl_shape_text(&p->shape, s), slot,
+                       fl_shape_text(&m->shape, t));
+    return FL_OK;
+}
+
+static fl_err check_number(const fl_infer *x, const char *slot)
+{
+    const fl_meta *m = fl_meta_in(x, slot, 0);
+    char s[FL_SHAPE_TEXT];
+    if (m->dtype != FL_F32 && m->dtype != FL_F64)
+        return fl_fail(FL_ESHAPE, "%s: %s is %s, expected f32 or f64",
+                       fl_meta_type(x), slot, fl_dtype_name(m->dtype));
+    int64_t n = fl_shape_numel(&m->shape);
+    if (n != 1 && n != -1)
+        return fl_fail(FL_ESHAPE, "%s: %s is %s, expected one element",
+                       fl_meta_type(x), slot, fl_shape_text(&m->shape, s));
+    return FL_OK;
+}
+
+static fl_err check_grad(const fl_infer *x)
+{
+    FL_TRY(check_like_param(x, "Grad"));
+    if (x->def->rule->whole &&
+        fl_meta_in(x, "Grad", 0)->kind == FL_SELECTED_ROWS)
+        return fl_fail(FL_ESHAPE,
+                       "%s: Grad is selected rows, expected a dense gradient: "
+                       "the step depends on the norm of all of Param",
+                       fl_meta_type(x));
+    return FL_OK;
+}
+
+static void set_like(const fl_infer *x, const char *in, const char *out)
+{
+    fl_meta *m = fl_meta_out(x, out, 0);
+    if (m)
+        *m = *fl_meta_in(x, in, 0);
+}
+
+fl_err fl_update_infer(fl_infer *x)
+{
+    const fl_rule *r = x->def->rule;
+    const fl_dtype dtype = fl_meta_in(x, "Param", 0)->dtype;
+    if (dtype != FL_F32 && dtype != FL_F64)
+        return fl_fail(FL_ESHAPE, "%s: Param is %s, expected f32 or f64",
+                       fl_meta_type(x), fl_dtype_name(dtype));
+    FL_TRY(check_grad(x));
+    if (fl_op_slot_in(x->def, "LearningRate") >= 0)
+        FL_TRY(check_number(x, "LearningRate"));
+    for (int i = 0; i < FL_RULE_POWERS && r->power[i].slot; i++)
+        FL_TRY(check_number(x, r->power[i].slot));
+    set_like(x, "Param", "ParamOut");
+    for (int i = 0; i < FL_RULE_STATES && r->state[i].in; i++) {
+        if (!fl_meta_in(x, r->state[i].in, 0))
+            continue;
+        FL_TRY(check_like_param(x, r->state[i].in));
+        set_like(x, r->state[i].in, r->state[i].out);
+    }
+    return FL_OK;
+}
+
+/* --- one step --- */
+
+typedef struct job {
+    const fl_rule *rule;
+    fl_hyper hyper;
+    fl_dtype dtype;
+    size_t size; /* of an element */
+    int64_t n;   /* elements of the parameter */
+    char *p, *state[FL_RULE_STATES];
+} job;
+
+static double number(const fl_tensor *t)
+{
+    return t->dtype == FL_F64 ? *(const double *)t->data
+                              : *(const float *)t->data;
+}
+
+static fl_hyper read_step(const fl_call *c, const fl_rule *r)
+{
+    fl_rule_step s = {.def = c->def, .attr = c->attr};
+    if (fl_op_slot_in(c->def, "LearningRate") >= 0)
+        s.lr = number(fl_in(c, "LearningRate"));
+    for (int i = 0; i < FL_RULE_POWERS && r->power[i].slot; i++)
+        s.power[i] = number(fl_in(c, r->power[i].slot));
+    return fl_rule_prepare(r, &s);
+}
+
+/* The elements that are updated in place: the output's, started as the input.
+ * NULL where the input is absent. An input whose output nobody named is
+ * updated itself. */
+static void *in_place(const fl_call *c, const char *in, const char *out)
+{
+    const fl_tensor *from = fl_in(c, in), *to = fl_out(c, out);
+    if (!from || !to || to == from)
+        return from ? from->data : NULL;
+    if (to->data != from->data && fl_tensor_bytes(from))
+        memcpy(to->data, from->data, fl_tensor_bytes(from));
+    return to->data;
+}
+
+static void begin(fl_call *c, job *j)
+{
+    const fl_rule *r = c->def->rule;
+    const fl_tensor *p = fl_in(c, "Param");
+    *j = (job){.rule = r, .dtype = p->dtype, .n = fl_tensor_numel(p)};
+    j->size = fl_dtype_size(p->dtype);
+    j->hyper = read_step(c, r);
+    j->p = in_place(c, "Param", "ParamOut");
+    for (int i = 0; i < FL_RULE_STATES && r->state[i].in; i++)
+        j->state[i] = in_place(c, r->state[i].in, r->state[i].out);
+}
+
+/* Elements [from, from + n) of the parameter meet the gradient g. */
+static void apply(const job *j, int64_t from, int64_t n, const void *g)
+{
+    const size_t at = (size_t)from * j->size;
+    void *state[FL_RULE_STATES];
+    for (int i = 0; i < FL_RULE_STATES; i++)
+        state[i] = j->state[i] ? j->state[i] + at : NULL;
+    fl_rule_apply(j->rule, j->dtype, n, j->p + at, g, state, &j->hyper);
+}
+
+/* --- selected rows --- */
+
+enum {
+    ZEROS = 1024, /* elements of a run of unlisted rows updated at once */
+};
+
+/* What a frame keeps between calls. */
+typedef struct space {
+    size_t cap;  /* bytes of the three below */
+    char *sum;   /* one row */
+    char *zeros; /* a gradient of 0 for at least one element */
+    int64_t n_zeros;
+    fl_row_at *order;
+} space;
+
+static space *reserve(fl_call *c, const job *j, int64_t width, int64_t rows)
+{
+    space *s = c->scratch;
+    const int64_t n_zeros = width > ZEROS ? width : ZEROS;
+    const size_t order = 2 * (size_t)rows * sizeof *s->order;
+    const size_t need = order + (size_t)(width + n_zeros) * j->size;
+    if (!s || s->cap < need) {
+        s = fl_mem_grow(s, sizeof *s + 2 * need);
+        s->cap = 2 * need;
+        c->scratch = s;
+    }
+    s->order = (fl_row_at *)(s + 1);
+    s->zeros = (char *)(s + 1) + order;
+    s->sum = s->zeros + (size_t)n_zeros * j->size;
+    s->n_zeros = n_zeros;
+    memset(s->zeros, 0, (size_t)n_zeros * j->size);
+    return s;
+}
+
+static fl_err check_listed(const fl_call *c, const fl_rows *g)
+{
+    const int64_t *row = fl_rows_index(g);
+    for (int64_t i = 0; i < g->n; i++)
+        if (row[i] < 0 || row[i] >= g->height)
+            return fl_fail(
+                FL_EINVAL, "%s: Grad lists row %lld, Param has %lld rows",
+                c->def->type, (long long)row[i], (long long)g->height);
+    return FL_OK;
+}
+
+static void apply_each(const job *j, const fl_rows *g, int64_t width)
+{
+    const int64_t *row = fl_rows_index(g);
+    const char *value = g->value.data;
+    for (int64_t i = 0; i < g->n; i++)
+        apply(j, row[i] * width, width, value + (size_t)(i * width) * j->size);
+}
+
+static void apply_zeros(const job *j, const space *s, int64_t from, int64_t to)
+{
+    for (int64_t n; from < to; from += n) {
+        n = to - from < s->n_zeros ? to - from : s->n_zeros;
+        apply(j, from, n, s->zeros);
+    }
+}
+
+static void add(const job *j, int64_t n, const void *x, void *y)
+{
+    if (j->dtype == FL_F64)
+        fl_add_f64(n, x, y);
+    else
+        fl_add_f32(n, x, y);
+}
+
+/* The gradient of the row at place *i of the order; *i moves past it. */
+static const char *next_row(const job *j, const space *s, const fl_row_at *at,
+                            const fl_rows *g, int64_t width, int64_t *i)
+{
+    const char *value = g->value.data;
+    const size_t bytes = (size_t)width * j->size;
+    const uint64_t row = at[*i].row;
+    const char *first = value + (size_t)at[(*i)++].at * bytes;
+    if (*i == g->n || at[*i].row != row)
+        return first;
+    memcpy(s->sum, first, bytes);
+    for (; *i < g->n && at[*i].row == row; (*i)++)
+        add(j, width, value + (size_t)at[*i].at * bytes, s->sum);
+    return s->sum;
+}
+
+static void apply_merged(const job *j, const space *s, const fl_rows *g,
+                         int64_t width, bool everywhere)
+{
+    const fl_row_at *at = fl_rows_order(g, s->order);
+    int64_t done = 0; /* elements before this one have been visited */
+    for (int64_t i = 0; i < g->n;) {
+        const int64_t from = fl_rows_index(g)[at[i].at] * width;
+        const char *grad = next_row(j, s, at, g, width, &i);
+        if (everywhere)
+            apply_zeros(j, s, done, from);
+        apply(j, from, width, grad);
+        done = from + width;
+    }
+    if (everywhere)
+        apply_zeros(j, s, done, j->n);
+}
+
+static bool lazy(const fl_call *c)
+{
+    return fl_op_attr(c->def, "lazy_mode") >= 0 && fl_attr_bool(c, "lazy_mode");
+}
+
+/* As in Fluid, a gradient that lists no rows is no gradient: nothing decays. */
+static fl_err update_rows(fl_call *c, const job *j, const fl_rows *g)
+{
+    FL_TRY(check_listed(c, g));
+    const int64_t width = g->n ? fl_rows_width(g) : 0;
+    if (!width)
+        return FL_OK;
+    if (j->rule->adds)
+        apply_each(j, g, width);
+    else
+        apply_merged(j, reserve(c, j, width, g->n), g, width,
+                     j->rule->decays && !lazy(c));
+    return FL_OK;
+}
+
+fl_err fl_update(fl_call *c)
+{
+    job j;
+    begin(c, &j);
+    const fl_value *g = fl_in_value(c, "Grad", 0);
+    if (g->kind == FL_SELECTED_ROWS)
+        return update_rows(c, &j, &g->rows);
+    apply(&j, 0, j.n, g->tensor.data);
+    return FL_OK;
+}
