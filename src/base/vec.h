@@ -24,15 +24,11 @@
 
 /* Open a gap at i (0 <= i <= n) and put the value there. */
 #define fl_insert(v, i, ...)                                                   \
-    (fl_vec_reserve((void **)&(v)->at, &(v)->cap, (v)->n + 1,                  \
-                    sizeof *(v)->at),                                          \
-     memmove((v)->at + (i) + 1, (v)->at + (i),                                 \
-             (size_t)((v)->n++ - (i)) * sizeof *(v)->at),                      \
-     (void)((v)->at[i] = __VA_ARGS__))
+    ((void)(*(__typeof__((v)->at))fl_vec_gap((void **)&(v)->at, &(v)->n,       \
+                                             &(v)->cap, (i),                   \
+                                             sizeof *(v)->at) = __VA_ARGS__))
 
-#define fl_remove(v, i)                                                        \
-    memmove((v)->at + (i), (v)->at + (i) + 1,                                  \
-            (size_t)(--(v)->n - (i)) * sizeof *(v)->at)
+#define fl_remove(v, i) fl_vec_cut((v)->at, &(v)->n, (i), sizeof *(v)->at)
 
 #define fl_vec_fini(v) (fl_mem_free((v)->at), memset((v), 0, sizeof *(v)))
 
@@ -44,6 +40,22 @@ static inline void fl_vec_reserve(void **at, int64_t *cap, int64_t need,
         return;
     *cap = *cap * 2 > need ? *cap * 2 : need < 8 ? 8 : need;
     *at = fl_mem_grow(*at, (size_t)*cap * size);
+}
+
+/* The gap; i is read before n changes, so that it may be n itself. */
+static inline void *fl_vec_gap(void **at, int64_t *n, int64_t *cap, int64_t i,
+                               size_t size)
+{
+    fl_vec_reserve(at, cap, *n + 1, size);
+    char *gap = (char *)*at + (size_t)i * size;
+    memmove(gap + size, gap, (size_t)((*n)++ - i) * size);
+    return gap;
+}
+
+static inline void fl_vec_cut(void *at, int64_t *n, int64_t i, size_t size)
+{
+    char *gone = (char *)at + (size_t)i * size;
+    memmove(gone, gone + size, (size_t)(--*n - i) * size);
 }
 
 #endif

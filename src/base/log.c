@@ -1,0 +1,79 @@
+/* log.c - a line is made on the stack and written at once. */
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+fl_level fl_level_of(const char *fl_log, const char *glog_v)
+{
+    static const char *const name[] = {"error", "warn", "info", "debug"};
+    for (int i = 0; fl_log && i < 4; i++)
+        if (!strcmp(fl_log, name[i]) || (fl_log[0] == '0' + i && !fl_log[1]))
+            return (fl_level)i;
+    return glog_v && atoi(glog_v) > 0 ? FL_LEVEL_DEBUG : FL_LEVEL_INFO;
+}
+
+/* Read once: a process does not change its mind, and getenv is not for
+ * threads. Two who come first at the same time find the same. */
+static int shown(void)
+{
+    static _Atomic int level = -1;
+    int l = atomic_load_explicit(&level, memory_order_relaxed);
+    if (l < 0) {
+        l = (int)fl_level_of(getenv("FL_LOG"), getenv("GLOG_v"));
+        atomic_store_explicit(&level, l, memory_order_relaxed);
+    }
+    return l;
+}
+
+/* The last folder and the file: "src/exec/plan.c" is shown as "exec/plan.c". */
+static const char *short_name(const char *file)
+{
+    const char *at = file + strlen(file);
+    for (int slashes = 0; at > file; at--)
+        if (at[-1] == '/' && ++slashes == 2)
+            break;
+    return at;
+}
+
+size_t fl_log_prefix(char out[FL_LOG_LINE], fl_level level, int64_t time,
+                     int thread, const char *file, int line)
+{
+    struct tm t;
+    time_t seconds = (time_t)(time / 1000000);
+    localtime_r(&seconds, &t);
+    return (size_t)snprintf(
+        out, FL_LOG_LINE, "%c%02d%02d %02d:%02d:%02d.%06d %5d %.200s:%d] ",
+        "EWII"[level], t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec,
+        (int)(time % 1000000), thread, short_name(file), line);
+}
+
+void fl_log(fl_level level, const char *file, int line, const char *fmt, ...)
+{
+    if ((int)level > shown())
+        return;
+    int kept = errno;
+    char text[FL_LOG_LINE];
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    size_t n = fl_log_prefix(text, level,
+                             (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000,
+                             (int)gettid(), file, line);
+    va_list ap;
+    va_start(ap, fmt);
+    int more = vsnprintf(text + n, sizeof text - n, fmt, ap);
+    va_end(ap);
+    n += more > 0 ? (size_t)more : 0;
+    if (n > sizeof text - 1)
+        n = sizeof text - 1;
+    text[n++] = '\n';
+    ssize_t put = write(STDERR_FILENO, text, n);
+    (void)put; /* there is nowhere left to say it */
+    errno = kept;
+}

@@ -1,0 +1,44 @@
+/* log.h - one line to stderr, in glog's shape.
+ *
+ *     FL_WARN("%s went away, %d are left", name, n);
+ *     W1115 20:14:45.123456  3867 dist/members.c:248] a:1 went away, 3 are left
+ *
+ * An error is returned or logged, never both. Nothing in kernels, nothing each
+ * step above debug. */
+#ifndef FL_BASE_LOG_H
+#define FL_BASE_LOG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum fl_level {
+    FL_LEVEL_ERROR, /* a human must act */
+    FL_LEVEL_WARN,  /* we coped */
+    FL_LEVEL_INFO,  /* life events of a process */
+    FL_LEVEL_DEBUG,
+} fl_level;
+
+#define FL_ERROR(...) fl_log(FL_LEVEL_ERROR, __FILE__, __LINE__, __VA_ARGS__)
+#define FL_WARN(...)  fl_log(FL_LEVEL_WARN, __FILE__, __LINE__, __VA_ARGS__)
+#define FL_INFO(...)  fl_log(FL_LEVEL_INFO, __FILE__, __LINE__, __VA_ARGS__)
+#define FL_DEBUG(...) fl_log(FL_LEVEL_DEBUG, __FILE__, __LINE__, __VA_ARGS__)
+
+/* One write per line, so that lines of threads and processes never mix.
+ * Thread: any. */
+void fl_log(fl_level level, const char *file, int line, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* What is shown, for given FL_LOG ("error" .. "debug" or 0 .. 3) and GLOG_v (1
+ * and more: debug); either may be NULL. FL_LOG wins; without both: info. */
+fl_level fl_level_of(const char *fl_log, const char *glog_v);
+
+enum {
+    FL_LOG_LINE = 4096 /* bytes; what a pipe takes in one piece */
+};
+
+/* The start of a line, up to the text; its length. time: microseconds since
+ * 1970, shown in local time. */
+size_t fl_log_prefix(char out[FL_LOG_LINE], fl_level level, int64_t time,
+                     int thread, const char *file, int line);
+
+#endif
