@@ -193,63 +193,64 @@ static void packed_dims_are_read(void)
     fl_str_fini(&s);
 }
 
+static const struct {
+    fl_kind kind;
+    const char *bytes, *sentence;
+} claims[] = {
+    {0, "01000000", "f: version 1, only 0 is known"},
+    {0, "00000000 0500000000000000", "f: 5 lod levels, at most 4"},
+    {0, "00000000 0100000000000000 0700000000000000",
+     "f: a lod level of 7 bytes"},
+    {0, "00000000 0100000000000000 f8ffffffffffffff",
+     "f: a lod level needs 18446744073709551608 bytes, but 0 are left"},
+    {0,
+     "00000000 0000000000000000 00000000 0c000000"
+     "0805 10808080808080808010 00000000",
+     "f: f32[1152921504606846976] has 1152921504606846976 elements, but 4 "
+     "bytes are left"},
+    {0, "00000000 0000000000000000 00000000 ffffffff 08",
+     "f: the description needs 4294967295 bytes, but 1 are left"},
+    {0, "00000000 0000000000000000 00000000 04000000 0807 1001",
+     "f: unknown element type 7"},
+    {0, "00000000 0000000000000000 00000000 02000000 1001",
+     "f: unknown element type -1"},
+    {0,
+     "00000000 0000000000000000 00000000 0d000000"
+     "0805 10ffffffffffffffffff01",
+     "f: dimension 0 is -1"},
+    {0,
+     "00000000 0000000000000000 00000000 16000000 0805 1001 1001 1001"
+     "1001 1001 1001 1001 1001 1001 1001",
+     "f: more than 9 dimensions"},
+    {0, "00000000 0000000000000000 00000000 02000000 2001",
+     "f: the description has an unknown tag 32"},
+    {0, "00000000 0000000000000000 00000000 02000000 08ff",
+     "f: a number in the description has no end"},
+    {0,
+     "00000000 0100000000000000 1000000000000000 0000000000000000"
+     "0300000000000000 00000000 04000000 08141002 0000",
+     "lod: level 0 ends at 3, but there are 2 rows (in f)"},
+    {FL_SELECTED_ROWS, "00000000 ffffffffffffff7f",
+     "f: 9223372036854775807 rows, but 0 bytes are left"},
+    {FL_SELECTED_ROWS,
+     "00000000 0100000000000000 0500000000000000 0500000000000000"
+     "00000000 04000000 08141001 00",
+     "f: row 5 of a height of 5"},
+    {FL_SELECTED_ROWS,
+     "00000000 0000000000000000 0500000000000000"
+     "00000000 04000000 08141001 00",
+     "f: 0 rows, but a value of shape [1]"},
+};
+
 static void wrong_claims_get_a_sentence(void)
 {
-    const struct {
-        fl_kind kind;
-        const char *bytes, *sentence;
-    } row[] = {
-        {0, "01000000", "f: version 1, only 0 is known"},
-        {0, "00000000 0500000000000000", "f: 5 lod levels, at most 4"},
-        {0, "00000000 0100000000000000 0700000000000000",
-         "f: a lod level of 7 bytes"},
-        {0, "00000000 0100000000000000 f8ffffffffffffff",
-         "f: a lod level needs 18446744073709551608 bytes, but 0 are left"},
-        {0,
-         "00000000 0000000000000000 00000000 0c000000"
-         "0805 10808080808080808010 00000000",
-         "f: f32[1152921504606846976] has 1152921504606846976 elements, but 4 "
-         "bytes are left"},
-        {0, "00000000 0000000000000000 00000000 ffffffff 08",
-         "f: the description needs 4294967295 bytes, but 1 are left"},
-        {0, "00000000 0000000000000000 00000000 04000000 0807 1001",
-         "f: unknown element type 7"},
-        {0, "00000000 0000000000000000 00000000 02000000 1001",
-         "f: unknown element type -1"},
-        {0,
-         "00000000 0000000000000000 00000000 0d000000"
-         "0805 10ffffffffffffffffff01",
-         "f: dimension 0 is -1"},
-        {0,
-         "00000000 0000000000000000 00000000 16000000 0805 1001 1001 1001"
-         "1001 1001 1001 1001 1001 1001 1001",
-         "f: more than 9 dimensions"},
-        {0, "00000000 0000000000000000 00000000 02000000 2001",
-         "f: the description has an unknown tag 32"},
-        {0, "00000000 0000000000000000 00000000 02000000 08ff",
-         "f: a number in the description has no end"},
-        {0,
-         "00000000 0100000000000000 1000000000000000 0000000000000000"
-         "0300000000000000 00000000 04000000 08141002 0000",
-         "lod: level 0 ends at 3, but there are 2 rows (in f)"},
-        {FL_SELECTED_ROWS, "00000000 ffffffffffffff7f",
-         "f: 9223372036854775807 rows, but 0 bytes are left"},
-        {FL_SELECTED_ROWS,
-         "00000000 0100000000000000 0500000000000000 0500000000000000"
-         "00000000 04000000 08141001 00",
-         "f: row 5 of a height of 5"},
-        {FL_SELECTED_ROWS,
-         "00000000 0000000000000000 0500000000000000"
-         "00000000 04000000 08141001 00",
-         "f: 0 rows, but a value of shape [1]"},
-    };
-    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        fl_value v = {.kind = row[i].kind};
+    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
+        fl_value v = {.kind = claims[i].kind};
         fl_str s = {0};
         size_t used;
-        unhex(row[i].bytes, &s);
+        unhex(claims[i].bytes, &s);
         CHECK_ERR(fl_value_decode("f", s.at, s.n, &v, &used), FL_EPROTO,
-                  row[i].sentence);
+                  claims[i].sentence);
         CHECK(!v.tensor.data && !v.rows.index.data);
         fl_str_fini(&s);
     }
