@@ -8,6 +8,7 @@
 #define FL_BASE_TEST_H
 
 #include "base/err.h"
+#include "base/str.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,6 +48,10 @@ void fl_check_err(fl_err err, fl_err want, const char *part, const char *text,
 
 /* A directory of this test's own, made on first use, removed at the end. */
 const char *fl_test_dir(void);
+
+/* A file of the model "fit a line" that the original program saved: its bytes,
+ * or the test is left with a notice where FLUID_SHARED has no such model. */
+void fl_test_original(const char *name, fl_str *out);
 
 /* Leave this test with a notice: what it needs is not here. */
 void fl_test_skip(const char *why);

@@ -1,7 +1,9 @@
 /* test_main.c - runs the table of one test file. */
 #include "base/test.h"
 
+#include "base/disk.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -93,6 +95,38 @@ void fl_test_skip(const char *why)
 {
     print_message("           skipped: %s\n", why);
     skip();
+}
+
+/* The file `name` of a tar: a header of 512 bytes, then the bytes in blocks of
+ * 512; the size is octal, at 124. */
+static bool untar(const fl_str *tar, const char *name, fl_str *out)
+{
+    for (size_t at = 0; at + 512 <= tar->n && tar->at[at];) {
+        size_t size = strtoul(tar->at + at + 124, NULL, 8);
+        const char *base = strrchr(tar->at + at, '/');
+        if (!strcmp(base ? base + 1 : tar->at + at, name) &&
+            size <= tar->n - at - 512) {
+            fl_str_bytes(out, tar->at + at + 512, size);
+            return true;
+        }
+        at += 512 + (size + 511) / 512 * 512;
+    }
+    return false;
+}
+
+void fl_test_original(const char *name, fl_str *out)
+{
+    char path[512];
+    const char *shared = getenv("FLUID_SHARED");
+    const fl_disk *d = fl_disk_real();
+    fl_str tar = {0};
+    snprintf(path, sizeof path, "%s/data/paddle_models/fit_a_line.fluid.tar",
+             shared ? shared : "../shared");
+    if (d->read(d, path, 1 << 20, &tar))
+        fl_test_skip("no models of the original at FLUID_SHARED");
+    const bool found = untar(&tar, name, out);
+    fl_str_fini(&tar);
+    CHECK(found);
 }
 
 static void run_one(void **state)

@@ -95,8 +95,8 @@ fl_err fl_block_add_var(fl_block *b, const fl_var *like, fl_var **out)
     v->name = fl_arena_strdup(a, like->name);
     v->kind = kind;
     v->block = b;
-    /* Fluid writes both for what it makes; a decoded var is told after. */
-    v->had_lod_level = v->had_persistable = true;
+    /* Fluid writes all for what it makes; a decoded var is told after. */
+    v->had_lod_level = v->had_persistable = v->had_tensor = true;
     if (like->param)
         v->param = fl_param_info_dup(a, like->param);
     v->error_clip = fl_clip_dup(a, like->error_clip);

@@ -6,6 +6,7 @@ fl_program *fl_copy_settings(const fl_program *p)
     fl_program *q = fl_program_new(p->registry);
     q->random_seed = p->random_seed;
     q->had_version = p->had_version;
+    q->had_version_number = p->had_version_number;
     q->file_version = p->file_version;
     return q;
 }

@@ -24,7 +24,8 @@ fl_program *fl_program_new(const fl_registry *r)
     p->registry = r;
     p->arena = fl_arena_new();
     p->uid = (uint64_t)fl_count_next(&programs);
-    p->had_version = true; /* as Fluid writes: version { version: 0 } */
+    p->had_version = p->had_version_number =
+        true; /* as Fluid writes: version { version: 0 } */
     push_block(p, -1);
     return p;
 }

@@ -45,7 +45,7 @@ struct fl_var {
     const fl_clip *error_clip;
     /* Which optional fields are written: those that stood in the file it
      * came from, so that it is written back byte for byte; else all. */
-    bool had_lod_level, had_persistable;
+    bool had_lod_level, had_persistable, had_tensor;
     struct fl_block *block;
 };
 
@@ -75,7 +75,8 @@ struct fl_program {
     uint64_t uid;     /* no two programs of a process share one */
     uint64_t version; /* counts changes */
     int64_t random_seed;
-    bool had_version; /* the optional message of the file, and its number */
+    /* Of the file: the optional message, the number in it. */
+    bool had_version, had_version_number;
     int64_t file_version;
 };
 

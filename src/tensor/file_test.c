@@ -193,64 +193,63 @@ static void packed_dims_are_read(void)
     fl_str_fini(&s);
 }
 
-static const struct {
-    fl_kind kind;
-    const char *bytes, *sentence;
-} claims[] = {
-    {0, "01000000", "f: version 1, only 0 is known"},
-    {0, "00000000 0500000000000000", "f: 5 lod levels, at most 4"},
-    {0, "00000000 0100000000000000 0700000000000000",
-     "f: a lod level of 7 bytes"},
-    {0, "00000000 0100000000000000 f8ffffffffffffff",
-     "f: a lod level needs 18446744073709551608 bytes, but 0 are left"},
-    {0,
-     "00000000 0000000000000000 00000000 0c000000"
-     "0805 10808080808080808010 00000000",
-     "f: f32[1152921504606846976] has 1152921504606846976 elements, but 4 "
-     "bytes are left"},
-    {0, "00000000 0000000000000000 00000000 ffffffff 08",
-     "f: the description needs 4294967295 bytes, but 1 are left"},
-    {0, "00000000 0000000000000000 00000000 04000000 0807 1001",
-     "f: unknown element type 7"},
-    {0, "00000000 0000000000000000 00000000 02000000 1001",
-     "f: unknown element type -1"},
-    {0,
-     "00000000 0000000000000000 00000000 0d000000"
-     "0805 10ffffffffffffffffff01",
-     "f: dimension 0 is -1"},
-    {0,
-     "00000000 0000000000000000 00000000 16000000 0805 1001 1001 1001"
-     "1001 1001 1001 1001 1001 1001 1001",
-     "f: more than 9 dimensions"},
-    {0, "00000000 0000000000000000 00000000 02000000 2001",
-     "f: the description has an unknown tag 32"},
-    {0, "00000000 0000000000000000 00000000 02000000 08ff",
-     "f: a number in the description has no end"},
-    {0,
-     "00000000 0100000000000000 1000000000000000 0000000000000000"
-     "0300000000000000 00000000 04000000 08141002 0000",
-     "lod: level 0 ends at 3, but there are 2 rows (in f)"},
-    {FL_SELECTED_ROWS, "00000000 ffffffffffffff7f",
-     "f: 9223372036854775807 rows, but 0 bytes are left"},
-    {FL_SELECTED_ROWS,
-     "00000000 0100000000000000 0500000000000000 0500000000000000"
-     "00000000 04000000 08141001 00",
-     "f: row 5 of a height of 5"},
-    {FL_SELECTED_ROWS,
-     "00000000 0000000000000000 0500000000000000"
-     "00000000 04000000 08141001 00",
-     "f: 0 rows, but a value of shape [1]"},
-};
-
 static void wrong_claims_get_a_sentence(void)
 {
-    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
-        fl_value v = {.kind = claims[i].kind};
+    const struct {
+        fl_kind kind;
+        const char *bytes, *sentence;
+    } row[] = {
+        {0, "01000000", "f: version 1, only 0 is known"},
+        {0, "00000000 0500000000000000", "f: 5 lod levels, at most 4"},
+        {0, "00000000 0100000000000000 0700000000000000",
+         "f: a lod level of 7 bytes"},
+        {0, "00000000 0100000000000000 f8ffffffffffffff",
+         "f: a lod level needs 18446744073709551608 bytes, but 0 are left"},
+        {0,
+         "00000000 0000000000000000 00000000 0c000000"
+         "0805 10808080808080808010 00000000",
+         "f: f32[1152921504606846976] has 1152921504606846976 elements, but 4 "
+         "bytes are left"},
+        {0, "00000000 0000000000000000 00000000 ffffffff 08",
+         "f: the description needs 4294967295 bytes, but 1 are left"},
+        {0, "00000000 0000000000000000 00000000 04000000 0807 1001",
+         "f: unknown element type 7"},
+        {0, "00000000 0000000000000000 00000000 02000000 1001",
+         "f: unknown element type -1"},
+        {0,
+         "00000000 0000000000000000 00000000 0d000000"
+         "0805 10ffffffffffffffffff01",
+         "f: dimension 0 is -1"},
+        {0,
+         "00000000 0000000000000000 00000000 16000000 0805 1001 1001 1001"
+         "1001 1001 1001 1001 1001 1001 1001",
+         "f: more than 9 dimensions"},
+        {0, "00000000 0000000000000000 00000000 02000000 2001",
+         "f: the description has an unknown tag 32"},
+        {0, "00000000 0000000000000000 00000000 02000000 08ff",
+         "f: a number in the description has no end"},
+        {0,
+         "00000000 0100000000000000 1000000000000000 0000000000000000"
+         "0300000000000000 00000000 04000000 08141002 0000",
+         "lod: level 0 ends at 3, but there are 2 rows (in f)"},
+        {FL_SELECTED_ROWS, "00000000 ffffffffffffff7f",
+         "f: 9223372036854775807 rows, but 0 bytes are left"},
+        {FL_SELECTED_ROWS,
+         "00000000 0100000000000000 0500000000000000 0500000000000000"
+         "00000000 04000000 08141001 00",
+         "f: row 5 of a height of 5"},
+        {FL_SELECTED_ROWS,
+         "00000000 0000000000000000 0500000000000000"
+         "00000000 04000000 08141001 00",
+         "f: 0 rows, but a value of shape [1]"},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        fl_value v = {.kind = row[i].kind};
         fl_str s = {0};
         size_t used;
-        unhex(claims[i].bytes, &s);
+        unhex(row[i].bytes, &s);
         CHECK_ERR(fl_value_decode("f", s.at, s.n, &v, &used), FL_EPROTO,
-                  claims[i].sentence);
+                  row[i].sentence);
         CHECK(!v.tensor.data && !v.rows.index.data);
         fl_str_fini(&s);
     }
@@ -292,39 +291,16 @@ static void cut_or_flipped_files_never_crash(void)
     }
 }
 
-/* The content of a file in a tar archive: headers and contents are padded to
- * blocks of 512 bytes; the size is octal, at 124. */
-static bool untar(const fl_str *tar, const char *name, fl_str *out)
-{
-    for (size_t at = 0; at + 512 <= tar->n && tar->at[at];) {
-        size_t size = strtoul(tar->at + at + 124, NULL, 8);
-        const char *base = strrchr(tar->at + at, '/');
-        if (!strcmp(base ? base + 1 : tar->at + at, name) &&
-            size <= tar->n - at - 512) {
-            fl_str_bytes(out, tar->at + at + 512, size);
-            return true;
-        }
-        at += 512 + (size + 511) / 512 * 512;
-    }
-    return false;
-}
-
 static void files_of_the_original_come_back_byte_for_byte(void)
 {
     char path[512];
-    const char *shared = getenv("FLUID_SHARED");
     const char *const name[] = {"fc_0.w_0", "fc_0.b_0"};
     const fl_disk *d = fl_disk_real();
-    fl_str tar = {0};
-    snprintf(path, sizeof path, "%s/data/paddle_models/fit_a_line.fluid.tar",
-             shared ? shared : "../shared");
-    if (d->read(d, path, 1 << 20, &tar))
-        fl_test_skip("no models of the original at FLUID_SHARED");
     for (int i = 0; i < 2; i++) {
         fl_str file = {0}, back = {0};
         fl_value v = {0};
         size_t used;
-        CHECK(untar(&tar, name[i], &file));
+        fl_test_original(name[i], &file);
         CHECK_OK(fl_value_decode(name[i], file.at, file.n, &v, &used));
         CHECK_INT((int64_t)used, (int64_t)file.n);
         CHECK_INT(fl_tensor_numel(&v.tensor), i ? 1 : 13);
@@ -336,7 +312,6 @@ static void files_of_the_original_come_back_byte_for_byte(void)
         fl_str_fini(&file);
         fl_str_fini(&back);
     }
-    fl_str_fini(&tar);
 }
 
 const fl_test fl_tests[] = {
