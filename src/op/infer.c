@@ -129,16 +129,33 @@ fl_err fl_infer_real(fl_infer *x)
 }
 
 /* Same dtype, and dims that may be the same. */
-static bool alike(const fl_meta *a, const fl_meta *b)
+static bool alike(const fl_meta *a, fl_dtype dtype, const fl_shape *shape)
 {
-    if (a->dtype != b->dtype || a->shape.rank != b->shape.rank)
+    if (a->dtype != dtype || a->shape.rank != shape->rank)
         return false;
-    for (int i = 0; i < a->shape.rank; i++) {
-        int64_t m = a->shape.dim[i], n = b->shape.dim[i];
+    for (int i = 0; i < shape->rank; i++) {
+        int64_t m = a->shape.dim[i], n = shape->dim[i];
         if (m != n && m != -1 && n != -1)
             return false;
     }
     return true;
+}
+
+fl_err fl_meta_expect(const fl_infer *x, const char *slot, fl_dtype dtype,
+                      const fl_shape *shape)
+{
+    const fl_meta *m = fl_meta_in(x, slot, 0);
+    char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
+    if (!m)
+        return FL_OK;
+    if (m->kind != FL_LOD_TENSOR)
+        return fl_fail(FL_ESHAPE, "%s: %s is %s, expected a tensor",
+                       fl_meta_type(x), slot, fl_kind_name(m->kind));
+    if (alike(m, dtype, shape))
+        return FL_OK;
+    return fl_fail(FL_ESHAPE, "%s: %s is %s%s, expected %s%s", fl_meta_type(x),
+                   slot, fl_dtype_name(m->dtype), fl_shape_text(&m->shape, s),
+                   fl_dtype_name(dtype), fl_shape_text(shape, t));
 }
 
 fl_err fl_infer_grad_alike(fl_infer *x)
@@ -148,7 +165,7 @@ fl_err fl_infer_grad_alike(fl_infer *x)
     FL_TRY(fl_meta_check(x, x->def->in[0].name, FL_REALS));
     for (int i = 1; i < FL_SLOTS && x->def->in[i].name; i++) {
         const fl_meta *m = x->in[i][0];
-        if (!alike(first, m))
+        if (!alike(first, m->dtype, &m->shape))
             return fl_fail(
                 FL_ESHAPE, "%s: %s is %s%s, %s is %s%s", fl_meta_type(x),
                 x->def->in[0].name, fl_dtype_name(first->dtype),

@@ -82,6 +82,11 @@ void fl_meta_share_lod(const fl_infer *x, const char *in, const char *out);
 fl_err fl_meta_check(const fl_infer *x, const char *slot,
                      unsigned types) FL_MUST_CHECK;
 
+/* Input `slot`, where it is there, is a tensor like this; -1 fits any:
+ * "mul_grad: Out@GRAD is f32[2,3], expected f32[2,4]". */
+fl_err fl_meta_expect(const fl_infer *x, const char *slot, fl_dtype dtype,
+                      const fl_shape *shape) FL_MUST_CHECK;
+
 /* Shape rules that many operators share (infer.c). */
 fl_err fl_infer_same(fl_infer *x);      /* Out like X, LoD too */
 fl_err fl_infer_real(fl_infer *x);      /* the same; X is f32 or f64 */

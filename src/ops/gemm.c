@@ -323,4 +323,13 @@ void fl_gemm_f32(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha,
     }
 }
 
+void fl_gemm(fl_dtype t, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
+             double alpha, const void *a, const void *b, double beta, void *c)
+{
+    if (t == FL_F64)
+        fl_gemm_f64(ta, tb, m, n, k, alpha, a, b, beta, c);
+    else
+        fl_gemm_f32(ta, tb, m, n, k, (float)alpha, a, b, (float)beta, c);
+}
+
 #endif

@@ -9,13 +9,16 @@
 #ifndef FL_OPS_GEMM_H
 #define FL_OPS_GEMM_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "tensor/tensor.h"
 
 void fl_gemm_f32(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha,
                  const float *a, const float *b, float beta, float *c);
 void fl_gemm_f64(bool ta, bool tb, int64_t m, int64_t n, int64_t k,
                  double alpha, const double *a, const double *b, double beta,
                  double *c);
+
+/* The one for elements of `t`, f32 or f64. */
+void fl_gemm(fl_dtype t, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
+             double alpha, const void *a, const void *b, double beta, void *c);
 
 #endif
