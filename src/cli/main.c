@@ -65,8 +65,7 @@ static int take_flag(const fl_cmd *cmd, int n, char **arg, int *at)
         return 0;
     }
     if (!value && *at + 1 >= n)
-        return fl_cli_fail(FL_EXIT_USAGE, false, "--%s needs a value",
-                           o->name);
+        return fl_cli_fail(FL_EXIT_USAGE, false, "--%s needs a value", o->name);
     value = value ? value + 1 : arg[++*at];
     if (o->type == FL_OPT_STR)
         *(const char **)o->value = value;
@@ -93,8 +92,8 @@ static int run(const fl_cmd *cmd, int n, char **arg)
     }
     if (left && !cmd->args)
         return fl_cli_fail(FL_EXIT_USAGE, false,
-                           "%s takes no \"%s\"; see paddle help %s",
-                           cmd->name, arg[0], cmd->name);
+                           "%s takes no \"%s\"; see paddle help %s", cmd->name,
+                           arg[0], cmd->name);
     return cmd->run(left, arg);
 }
 
