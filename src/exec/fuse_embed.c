@@ -1,0 +1,260 @@
+/* fuse_embed.c - many lookups of one table that are concatenated.
+ *
+ *   for each slot: lookup_table, sequence_pool SUM     fused_embed_concat
+ *   concat
+ *
+ *   concat_grad                                        fused_embed_sgd
+ *   for each slot: sequence_pool_grad, lookup_table_grad
+ *   sum, sgd
+ *
+ * The gradient is fused only as a whole, so that no selected rows are made;
+ * the forward part only if nobody reads a single slot's rows. */
+#include "exec/fuse.h"
+
+#include <string.h>
+
+enum {
+    MOST = 256 /* inputs of a concat that we look at */
+};
+
+/* One input of the concat. */
+typedef struct input {
+    const char *name;
+    int lookup, pool;           /* lines; pool -1: none */
+    int pool_grad, lookup_grad; /* lines of the way back */
+    const char *ids;            /* NULL: a plain tensor */
+} input;
+
+typedef struct group {
+    fl_lines *l;
+    int concat;
+    int n, n_ids;
+    input in[MOST];
+    const char *table;
+    int64_t padding_idx;
+    bool pooled;
+} group;
+
+static bool is_sum_pool(const fl_desc *d)
+{
+    const fl_attr *a = fl_desc_attr(d, "pooltype");
+    return a && a->s && !strcmp(a->s, "SUM");
+}
+
+/* Whose output is the concat's input? A lookup, perhaps through a pool. */
+static void trace(group *g, input *in)
+{
+    fl_lines *l = g->l;
+    int at = fl_lines_writer(l, in->name, g->concat);
+    in->pool = in->lookup = -1;
+    if (fl_lines_is(l, at, "sequence_pool") && is_sum_pool(l->descs.at[at])) {
+        in->pool = at;
+        at = fl_lines_writer(l, fl_desc_in1(l->descs.at[at], "X"), at);
+    }
+    if (!fl_lines_is(l, at, "lookup_table"))
+        return;
+    const fl_desc *d = l->descs.at[at];
+    const char *w = fl_desc_in1(d, "W");
+    const fl_var *table = fl_lines_var(l, w);
+    if ((g->table && strcmp(g->table, w)) || table->dtype != FL_F32 ||
+        table->kind != FL_LOD_TENSOR ||
+        (g->table && (g->pooled != (in->pool >= 0) ||
+                      g->padding_idx != fl_desc_int(d, "padding_idx", -1))))
+        return;
+    g->table = w;
+    g->pooled = in->pool >= 0;
+    g->padding_idx = fl_desc_int(d, "padding_idx", -1);
+    in->lookup = at;
+    in->ids = fl_desc_in1(d, "Ids");
+    g->n_ids++;
+}
+
+static bool is_by_column(const fl_lines *l, const fl_desc *concat)
+{
+    const fl_var *out = fl_lines_var(l, fl_desc_out1(concat, "Out"));
+    int64_t axis = fl_desc_int(concat, "axis", 0);
+    return out && out->shape.rank == 2 && out->dtype == FL_F32 &&
+           (axis == 1 || axis == -1);
+}
+
+static bool find_group(fl_lines *l, int concat, group *g)
+{
+    const fl_args *x = fl_desc_in(l->descs.at[concat], "X");
+    *g = (group){.l = l, .concat = concat, .n = x->n};
+    if (x->n > MOST || !is_by_column(l, l->descs.at[concat]))
+        return false;
+    for (int i = 0; i < g->n; i++) {
+        g->in[i].name = x->name[i];
+        trace(g, &g->in[i]);
+    }
+    return g->n_ids >= 2;
+}
+
+/* The order of the columns: slot k, or plain tensor -(k+1). */
+static void describe(const group *g, fl_desc *f)
+{
+    const char *ids[MOST] = {0}, *dense[MOST] = {0};
+    int64_t order[MOST];
+    int n_ids = 0, n_dense = 0;
+    for (int i = 0; i < g->n; i++) {
+        if (g->in[i].ids) {
+            order[i] = n_ids;
+            ids[n_ids++] = g->in[i].ids;
+        } else {
+            order[i] = -(int64_t)(n_dense + 1);
+            dense[n_dense++] = g->in[i].name;
+        }
+    }
+    fl_desc_set_in(f, "Ids", n_ids, ids);
+    if (n_dense)
+        fl_desc_set_in(f, "Dense", n_dense, dense);
+    fl_desc_set_attr(
+        f, &(fl_attr){"order", FL_ATTR_INTS, .n = g->n, .longs = order});
+    fl_desc_set_attr(f, &(fl_attr){"pool", FL_ATTR_BOOL, .b = g->pooled});
+    fl_desc_set_attr(
+        f, &(fl_attr){"padding_idx", FL_ATTR_LONG, .i = g->padding_idx});
+}
+
+/* --- the way back --- */
+
+static int concat_grad_of(const group *g)
+{
+    const fl_args *x = fl_desc_in(g->l->descs.at[g->concat], "X");
+    for (int i = g->concat + 1; i < g->l->descs.n; i++) {
+        if (!fl_lines_is(g->l, i, "concat_grad"))
+            continue;
+        const fl_args *of = fl_desc_in(g->l->descs.at[i], "X");
+        if (of && of->n == x->n && !strcmp(of->name[0], x->name[0]) &&
+            !strcmp(of->name[x->n - 1], x->name[x->n - 1]))
+            return i;
+    }
+    return -1;
+}
+
+static bool is_absent(const char *name)
+{
+    return !name || !strcmp(name, FL_EMPTY);
+}
+
+/* Follow one slot's gradient from the concat to the table; its name there. */
+static const char *trace_back(group *g, input *in, const char *dx)
+{
+    fl_lines *l = g->l;
+    in->pool_grad = -1;
+    if (in->pool >= 0) {
+        in->pool_grad = fl_lines_next(l, dx, "sequence_pool_grad");
+        if (in->pool_grad < 0)
+            return NULL;
+        dx = fl_desc_out1(l->descs.at[in->pool_grad], "X@GRAD");
+    }
+    in->lookup_grad = fl_lines_next(l, dx, "lookup_table_grad");
+    if (in->lookup_grad < 0)
+        return NULL;
+    const fl_attr *sparse =
+        fl_desc_attr(l->descs.at[in->lookup_grad], "is_sparse");
+    return sparse && sparse->b
+               ? fl_desc_out1(l->descs.at[in->lookup_grad], "W@GRAD")
+               : NULL;
+}
+
+/* Every slot's gradient must meet in one sum, and nothing else. */
+static int sum_of(group *g, const fl_desc *concat_grad)
+{
+    const fl_args *dx = fl_desc_out(concat_grad, "X@GRAD");
+    int sum = -1, met = 0;
+    for (int i = 0; dx && i < g->n; i++) {
+        const char *d = i < dx->n ? dx->name[i] : NULL;
+        if (!g->in[i].ids) {
+            if (!is_absent(d) && fl_lines_readers(g->l, d))
+                return -1; /* a plain tensor that wants its gradient */
+            continue;
+        }
+        const char *grad = is_absent(d) ? NULL : trace_back(g, &g->in[i], d);
+        int at = grad ? fl_lines_next(g->l, grad, "sum") : -1;
+        if (at < 0 || (sum >= 0 && at != sum))
+            return -1;
+        sum = at;
+        met++;
+    }
+    return sum >= 0 && fl_desc_in(g->l->descs.at[sum], "X")->n == met ? sum
+                                                                      : -1;
+}
+
+static bool fuse_back(group *g, int concat_grad)
+{
+    fl_lines *l = g->l;
+    int sum = sum_of(g, l->descs.at[concat_grad]);
+    if (sum < 0)
+        return false;
+    const char *grad = fl_desc_out1(l->descs.at[sum], "Out");
+    int sgd = fl_lines_next(l, grad, "sgd");
+    const char *dy = fl_desc_in1(l->descs.at[concat_grad], "Out@GRAD");
+    if (sgd < 0 || strcmp(fl_desc_in1(l->descs.at[sgd], "Param"), g->table) ||
+        fl_lines_written(l, dy, concat_grad, sgd))
+        return false;
+    fl_desc *f = fl_desc_new(l->arena, "fused_embed_sgd");
+    describe(g, f);
+    fl_desc_set_in1(f, "Param", g->table);
+    fl_desc_set_in1(f, "Out@GRAD", dy);
+    fl_desc_set_in1(f, "LearningRate",
+                    fl_desc_in1(l->descs.at[sgd], "LearningRate"));
+    fl_desc_set_out1(f, "ParamOut", g->table);
+    for (int i = 0; i < g->n; i++) {
+        if (!g->in[i].ids)
+            continue;
+        if (g->in[i].pool_grad >= 0)
+            l->descs.at[g->in[i].pool_grad] = NULL;
+        l->descs.at[g->in[i].lookup_grad] = NULL;
+    }
+    l->descs.at[concat_grad] = l->descs.at[sum] = NULL;
+    l->descs.at[sgd] = f;
+    return true;
+}
+
+/* --- forward --- */
+
+/* Is a slot's way from the ids to the concat of use to nobody else? */
+static bool is_closed(const group *g, const input *in)
+{
+    const fl_lines *l = g->l;
+    const char *rows = fl_desc_out1(l->descs.at[in->lookup], "Out");
+    int reader = in->pool >= 0 ? in->pool : g->concat;
+    return fl_lines_private(l, rows, reader) &&
+           fl_lines_private(l, in->name, g->concat) &&
+           !fl_lines_written(l, in->ids, in->lookup, g->concat) &&
+           !fl_lines_written(l, g->table, in->lookup, g->concat);
+}
+
+static void fuse_forward(group *g)
+{
+    fl_lines *l = g->l;
+    for (int i = 0; i < g->n; i++)
+        if (g->in[i].ids && !is_closed(g, &g->in[i]))
+            return;
+    fl_desc *f = fl_desc_new(l->arena, "fused_embed_concat");
+    describe(g, f);
+    fl_desc_set_in1(f, "W", g->table);
+    fl_desc_set_out1(f, "Out", fl_desc_out1(l->descs.at[g->concat], "Out"));
+    for (int i = 0; i < g->n; i++) {
+        if (!g->in[i].ids)
+            continue;
+        l->descs.at[g->in[i].lookup] = NULL;
+        if (g->in[i].pool >= 0)
+            l->descs.at[g->in[i].pool] = NULL;
+    }
+    l->descs.at[g->concat] = f;
+}
+
+void fl_fuse_embed(fl_lines *l)
+{
+    for (int i = 0; i < l->descs.n; i++) {
+        if (!fl_lines_is(l, i, "concat"))
+            continue;
+        group *g = fl_arena_alloc(l->arena, sizeof *g);
+        if (!find_group(l, i, g))
+            continue;
+        int back = concat_grad_of(g);
+        if (back < 0 || fuse_back(g, back))
+            fuse_forward(g);
+    }
+}

@@ -1,0 +1,303 @@
+/* model.c - values and inference programs in Paddle's layout.
+ *
+ * One file a variable, named as the variable, or all in one in the order of
+ * names. Each file is written whole under another name and then renamed; a
+ * model's program comes last, so that a directory with a new program has its
+ * new values too. */
+#include "exec/model.h"
+
+#include "base/str.h"
+#include "tensor/file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef FL_VEC(const fl_var *) vars;
+
+bool fl_var_saved(const fl_var *v)
+{
+    return v->persistable && v->kind != FL_FEED_MINIBATCH &&
+           v->kind != FL_FETCH_LIST && v->kind != FL_READER &&
+           v->kind != FL_RAW;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const fl_var *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+static void saved_vars(const fl_program *p, vars *out)
+{
+    const fl_block *b = fl_program_block(p, 0);
+    for (fl_entry *e = NULL; (e = fl_map_next(&b->vars, e));)
+        if (fl_var_saved(e->value))
+            fl_push(out, e->value);
+    if (out->n)
+        qsort(out->at, (size_t)out->n, sizeof *out->at, by_name);
+}
+
+static char *join(const char *dir, const char *name)
+{
+    fl_str s = {0};
+    fl_str_printf(&s, "%s%s%s", dir, fl_ends_with(dir, "/") ? "" : "/", name);
+    return fl_str_take(&s);
+}
+
+static fl_err value_of(fl_scope *s, const fl_var *v, fl_value **out)
+{
+    *out = fl_scope_find(s, v->name);
+    if (*out && (*out)->kind)
+        return FL_OK;
+    return fl_fail(FL_ENOENT,
+                   "save: \"%s\" holds nothing yet; run the startup program "
+                   "first",
+                   v->name);
+}
+
+static fl_err save_each(const fl_disk *disk, const vars *list, fl_value **v,
+                        const char *dir)
+{
+    fl_err err = FL_OK;
+    for (int64_t i = 0; i < list->n && !err; i++) {
+        char *path = join(dir, list->at[i]->name);
+        err = fl_values_save(disk, path, 1, (const fl_value *const *)&v[i],
+                             false);
+        fl_mem_free(path);
+    }
+    return err;
+}
+
+static fl_err save_all(const fl_disk *disk, const vars *list, fl_value **v,
+                       const char *dir, const char *file)
+{
+    char *path = join(dir, file);
+    fl_err err = fl_values_save(disk, path, (int)list->n,
+                                (const fl_value *const *)v, false);
+    fl_mem_free(path);
+    return err;
+}
+
+fl_err fl_vars_save(const fl_disk *disk, const fl_program *p, fl_scope *s,
+                    const char *dir, const char *file)
+{
+    vars list = {0};
+    saved_vars(p, &list);
+    fl_value **v = fl_mem_alloc((size_t)list.n * sizeof *v);
+    fl_err err = disk->mkdirs(disk, dir);
+    for (int64_t i = 0; i < list.n && !err; i++)
+        err = value_of(s, list.at[i], &v[i]);
+    if (!err)
+        err = file ? save_all(disk, &list, v, dir, file)
+                   : save_each(disk, &list, v, dir);
+    fl_mem_free(v);
+    fl_vec_fini(&list);
+    return err;
+}
+
+/* Known dims and the dtype must be the program's. */
+static fl_err check_loaded(const fl_var *v, const fl_value *value,
+                           const char *path)
+{
+    char got[FL_SHAPE_TEXT], want[FL_SHAPE_TEXT];
+    const fl_tensor *t = &value->tensor;
+    if (v->kind != FL_LOD_TENSOR || value->kind != FL_LOD_TENSOR)
+        return FL_OK;
+    bool fits = t->dtype == v->dtype && t->shape.rank == v->shape.rank;
+    for (int i = 0; fits && i < t->shape.rank; i++)
+        fits = v->shape.dim[i] == -1 || v->shape.dim[i] == t->shape.dim[i];
+    if (fits)
+        return FL_OK;
+    return fl_fail(FL_ESHAPE,
+                   "%s: \"%s\" is %s%s in the file, %s%s in the "
+                   "program",
+                   path, v->name, fl_dtype_name(t->dtype),
+                   fl_shape_text(&t->shape, got), fl_dtype_name(v->dtype),
+                   fl_shape_text(&v->shape, want));
+}
+
+/* Read into values of our own first: a bad file changes nothing. */
+static fl_err read_files(const fl_disk *disk, const vars *list,
+                         fl_value **fresh, const char *dir, const char *file)
+{
+    fl_err err = FL_OK;
+    for (int64_t i = 0; i < (file ? 1 : list->n) && !err; i++) {
+        char *path = join(dir, file ? file : list->at[i]->name);
+        int n = file ? (int)list->n : 1;
+        err = fl_values_load(disk, path, n, &fresh[i]);
+        for (int j = 0; j < n && !err; j++)
+            err = check_loaded(list->at[i + j], fresh[i + j], path);
+        fl_mem_free(path);
+    }
+    return err;
+}
+
+static fl_value *place_of(fl_scope *s, const char *name)
+{
+    fl_value *v = fl_scope_find(s, name);
+    return v ? v : fl_scope_var(fl_scope_root(s), name);
+}
+
+fl_err fl_vars_load(const fl_disk *disk, const fl_program *p, fl_scope *s,
+                    const char *dir, const char *file)
+{
+    vars list = {0};
+    saved_vars(p, &list);
+    fl_value *fresh = fl_mem_alloc((size_t)list.n * sizeof *fresh);
+    fl_value **at = fl_mem_alloc((size_t)list.n * sizeof *at);
+    for (int64_t i = 0; i < list.n; i++) {
+        at[i] = &fresh[i];
+        fresh[i].kind = list.at[i]->kind; /* which format to expect */
+    }
+    fl_err err = list.n ? read_files(disk, &list, at, dir, file) : FL_OK;
+    for (int64_t i = 0; i < list.n; i++) {
+        if (!err) {
+            fl_value *v = place_of(s, list.at[i]->name);
+            fl_value old = *v;
+            *v = fresh[i];
+            fresh[i] = old;
+        }
+        fl_value_fini(&fresh[i]);
+    }
+    fl_mem_free(fresh);
+    fl_mem_free(at);
+    fl_vec_fini(&list);
+    return err;
+}
+
+/* --- inference programs --- */
+
+static void drop_ports(fl_block *b)
+{
+    for (int64_t i = b->ops.n - 1; i >= 0; i--) {
+        const char *type = b->ops.at[i]->desc.type;
+        if (!strcmp(type, "feed") || !strcmp(type, "fetch"))
+            fl_block_remove_op(b, i);
+    }
+    fl_block_remove_var(b, "feed");
+    fl_block_remove_var(b, "fetch");
+}
+
+static fl_err add_port(fl_block *b, const char *type, const char *from,
+                       const char *to, int col)
+{
+    fl_arena *a = b->program->arena;
+    fl_desc *d = fl_desc_new(a, type);
+    fl_desc_set_in1(d, "X", from);
+    fl_desc_set_out1(d, "Out", to);
+    fl_desc_set_attr(d, &(fl_attr){"col", FL_ATTR_INT, .i = col});
+    return fl_block_insert_op(b, strcmp(type, "feed") ? -1 : 0, d, NULL);
+}
+
+static fl_err add_ports(fl_block *b, int n_feeds, const char *const *feeds,
+                        int n_targets, const char *const *targets)
+{
+    fl_var *v;
+    FL_TRY(fl_block_add_var(b,
+                            &(fl_var){.name = "feed",
+                                      .kind = FL_FEED_MINIBATCH,
+                                      .persistable = true},
+                            &v));
+    FL_TRY(fl_block_add_var(
+        b,
+        &(fl_var){.name = "fetch", .kind = FL_FETCH_LIST, .persistable = true},
+        &v));
+    for (int i = 0; i < n_feeds; i++) {
+        FL_TRY(fl_block_get(b, feeds[i], &v));
+        FL_TRY(add_port(b, "feed", "feed", feeds[i], i));
+    }
+    for (int i = 0; i < n_targets; i++)
+        FL_TRY(add_port(b, "fetch", targets[i], "fetch", i));
+    return FL_OK;
+}
+
+/* A target leaves through a scale by 1, as Fluid has it: the name of what is
+ * fetched never meets a name of the network. */
+static fl_err add_scales(fl_block *b, int n, const char *const *targets,
+                         const char **names)
+{
+    fl_arena *a = b->program->arena;
+    for (int i = 0; i < n; i++) {
+        fl_var *v;
+        fl_desc *d = fl_desc_new(a, "scale");
+        names[i] = fl_arena_printf(a, "save_infer_model/scale_%d", i);
+        FL_TRY(fl_block_get(b, targets[i], &v));
+        fl_desc_set_in1(d, "X", targets[i]);
+        fl_desc_set_out1(d, "Out", names[i]);
+        FL_TRY(fl_block_append_op(b, d, NULL));
+    }
+    return FL_OK;
+}
+
+static fl_err make_inference(fl_program *copy, int n_feeds,
+                             const char *const *feeds, int n_targets,
+                             const char *const *targets, fl_program **out)
+{
+    const char **names =
+        fl_arena_alloc(copy->arena, (size_t)n_targets * sizeof *names);
+    fl_program *pruned;
+    drop_ports(fl_program_block(copy, 0));
+    FL_TRY(add_scales(fl_program_block(copy, 0), n_targets, targets, names));
+    FL_TRY(fl_program_prune(copy, n_targets, names, &pruned));
+    fl_err err = add_ports(fl_program_block(pruned, 0), n_feeds, feeds,
+                           n_targets, names);
+    if (err) {
+        fl_program_free(pruned);
+        return err;
+    }
+    *out = pruned;
+    return FL_OK;
+}
+
+fl_err fl_inference_program(const fl_program *p, int n_feeds,
+                            const char *const *feeds, int n_targets,
+                            const char *const *targets, fl_program **out)
+{
+    if (!n_targets)
+        return fl_fail(FL_EINVAL, "save: a model needs at least one target");
+    fl_program *copy = fl_program_clone(p, true);
+    fl_err err = make_inference(copy, n_feeds, feeds, n_targets, targets, out);
+    fl_program_free(copy);
+    return err;
+}
+
+static int count_ops(const fl_block *b, const char *type)
+{
+    int n = 0;
+    for (int64_t i = 0; i < b->ops.n; i++)
+        n += !strcmp(b->ops.at[i]->desc.type, type);
+    return n;
+}
+
+static fl_err read_ports(const fl_block *b, const char *type, int n,
+                         const char **names, const char *path)
+{
+    bool feed = !strcmp(type, "feed");
+    for (int64_t i = 0; i < b->ops.n; i++) {
+        const fl_desc *d = &b->ops.at[i]->desc;
+        if (strcmp(d->type, type))
+            continue;
+        const fl_attr *col = fl_desc_attr(d, "col");
+        const char *name = feed ? fl_desc_out1(d, "Out") : fl_desc_in1(d, "X");
+        if (!col || !name || col->i < 0 || col->i >= n || names[col->i])
+            return fl_fail(FL_EPROTO,
+                           "%s: %s op %lld has column %lld, expected each of "
+                           "0 to %d once",
+                           path, type, (long long)i,
+                           col ? (long long)col->i : -1, n - 1);
+        names[col->i] = name;
+    }
+    return FL_OK;
+}
+
+fl_err fl_model_ports(fl_model *m, const char *path)
+{
+    const fl_block *b = fl_program_block(m->program, 0);
+    fl_arena *a = m->program->arena;
+    m->n_feeds = count_ops(b, "feed");
+    m->n_fetches = count_ops(b, "fetch");
+    m->feeds = fl_arena_alloc(a, (size_t)m->n_feeds * sizeof *m->feeds);
+    m->fetches = fl_arena_alloc(a, (size_t)m->n_fetches * sizeof *m->fetches);
+    FL_TRY(read_ports(b, "feed", m->n_feeds, m->feeds, path));
+    return read_ports(b, "fetch", m->n_fetches, m->fetches, path);
+}
