@@ -77,6 +77,8 @@ $(B)/obj/%.o: %.c $(B)/flags | $(GEN:=.h)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
 
+$(B)/obj/src/api/engine.o: private CFLAGS += -DFL_VERSION=\"$(VERSION)\"
+
 $(B)/gen/%.pb-c.c $(B)/gen/%.pb-c.h: proto/%.proto
 	@mkdir -p $(@D)
 	$(Q)protoc-c --c_out=$(B)/gen --proto_path=proto $<
@@ -87,7 +89,7 @@ $(B)/gen/%.o: $(B)/gen/%.c $(B)/flags
 # Written anew only where the text differs: other flags or files, new objects.
 keep = @mkdir -p $(@D); echo '$(1)' | cmp -s - $@ || echo '$(1)' >$@
 $(B)/flags: FORCE
-	$(call keep,$(CC) $(CFLAGS))
+	$(call keep,$(VERSION) $(CC) $(CFLAGS))
 $(B)/objects: FORCE
 	$(call keep,$(LIB_OBJ))
 
@@ -198,6 +200,7 @@ fmt:
 	@scripts/format
 docs: all
 	@scripts/docs
+	@scripts/pages $(B)
 env:
 	@scripts/env $(B)
 

@@ -10,11 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-fl_level fl_level_of(const char *fl_log, const char *glog_v)
+fl_level fl_level_of(const char *own, const char *glog_v)
 {
     static const char *const name[] = {"error", "warn", "info", "debug"};
-    for (int i = 0; fl_log && i < 4; i++)
-        if (!strcmp(fl_log, name[i]) || (fl_log[0] == '0' + i && !fl_log[1]))
+    for (int i = 0; own && i < 4; i++)
+        if (!strcmp(own, name[i]) || (own[0] == '0' + i && !own[1]))
             return (fl_level)i;
     return glog_v && atoi(glog_v) > 0 ? FL_LEVEL_DEBUG : FL_LEVEL_INFO;
 }
@@ -23,11 +23,11 @@ fl_level fl_level_of(const char *fl_log, const char *glog_v)
  * threads. Two who come first at the same time find the same. */
 static int shown(void)
 {
-    static _Atomic int level = -1;
-    int l = atomic_load_explicit(&level, memory_order_relaxed);
+    static _Atomic int log_level = -1;
+    int l = atomic_load_explicit(&log_level, memory_order_relaxed);
     if (l < 0) {
         l = (int)fl_level_of(getenv("FL_LOG"), getenv("GLOG_v"));
-        atomic_store_explicit(&level, l, memory_order_relaxed);
+        atomic_store_explicit(&log_level, l, memory_order_relaxed);
     }
     return l;
 }

@@ -28,9 +28,9 @@ typedef enum fl_level {
 void fl_log(fl_level level, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* What is shown, for given FL_LOG ("error" .. "debug" or 0 .. 3) and GLOG_v (1
+/* What is shown, for FL_LOG (own: "error" .. "debug" or 0 .. 3) and GLOG_v (1
  * and more: debug); either may be NULL. FL_LOG wins; without both: info. */
-fl_level fl_level_of(const char *fl_log, const char *glog_v);
+fl_level fl_level_of(const char *own, const char *glog_v);
 
 enum {
     FL_LOG_LINE = 4096 /* bytes; what a pipe takes in one piece */

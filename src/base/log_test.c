@@ -11,9 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* stderr goes to a file from here on, until read_back. */
+/* stderr goes to a file from here on, until read_back. The level is the usual
+ * one, whatever the environment says. */
 static int redirect(char path[300])
 {
+    unsetenv("FL_LOG");
+    unsetenv("GLOG_v");
     snprintf(path, 300, "%s/log", fl_test_dir());
     int kept = dup(STDERR_FILENO);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);

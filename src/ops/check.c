@@ -229,16 +229,27 @@ static void env_fini(env *e)
     fl_arena_free(e->arena);
 }
 
-static void run(env *e, fl_desc *d)
+static fl_err try_frame(env *e, const fl_op_def *def, fl_desc *d, fl_frame *f)
+{
+    FL_TRY(fl_desc_check(def, d, false));
+    FL_TRY(fl_frame_init(f, e->arena, def, d, &hooks, e, value_of, e));
+    FL_TRY(fl_frame_prepare(f));
+    return fl_frame_run(f);
+}
+
+static fl_err try_run(env *e, fl_desc *d)
 {
     const fl_op_def *def;
-    fl_frame f;
-    CHECK_OK(fl_registry_get(fl_check_registry(), d->type, &def));
-    CHECK_OK(fl_desc_check(def, d, false));
-    CHECK_OK(fl_frame_init(&f, e->arena, def, d, &hooks, e, value_of, e));
-    CHECK_OK(fl_frame_prepare(&f));
-    CHECK_OK(fl_frame_run(&f));
+    fl_frame f = {0};
+    FL_TRY(fl_registry_get(fl_check_registry(), d->type, &def));
+    fl_err err = try_frame(e, def, d, &f);
     fl_frame_fini(&f);
+    return err;
+}
+
+static void run(env *e, fl_desc *d)
+{
+    CHECK_OK(try_run(e, d));
 }
 
 /* --- outputs --- */
@@ -508,4 +519,13 @@ void fl_check_op(const fl_op_case *c)
     fl_checked(c->type, false);
     if (c->grad[0])
         check_gradients(c);
+}
+
+fl_err fl_check_try(const fl_op_case *c)
+{
+    env e;
+    env_init(&e, c, FL_F32);
+    fl_err err = try_run(&e, e.desc);
+    env_fini(&e);
+    return err;
 }

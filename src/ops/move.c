@@ -136,11 +136,6 @@ static fl_err one_of(const fl_infer *x, const char *slot, fl_dtype a,
             return fl_fail(FL_ESHAPE, "%s: %s is %s, expected %s or %s",
                            fl_meta_type(x), slot, fl_dtype_name(m->dtype),
                            fl_dtype_name(a), fl_dtype_name(b));
-        if (m && m->dtype != fl_meta_in(x, slot, 0)->dtype)
-            return fl_fail(FL_ESHAPE, "%s: %s 0 is %s, but %s %d is %s",
-                           fl_meta_type(x), slot,
-                           fl_dtype_name(fl_meta_in(x, slot, 0)->dtype), slot,
-                           i, fl_dtype_name(m->dtype));
     }
     return FL_OK;
 }
@@ -153,4 +148,37 @@ fl_err fl_move_real(const fl_infer *x, const char *slot)
 fl_err fl_move_index(const fl_infer *x, const char *slot)
 {
     return one_of(x, slot, FL_I64, FL_I32);
+}
+
+int64_t fl_move_index_at(const fl_tensor *t, int64_t i)
+{
+    return t->dtype == FL_I32 ? ((const int32_t *)t->data)[i]
+                              : ((const int64_t *)t->data)[i];
+}
+
+fl_err fl_move_shape(const fl_infer *x, const char *attr, int64_t least,
+                     fl_shape *out)
+{
+    const fl_attr *list = fl_meta_attr(x, attr);
+    char text[FL_SHAPE_TEXT];
+    if (list->n > FL_MAX_RANK)
+        return fl_fail(FL_EINVAL, "%s: %s has %d dimensions, at most %d fit",
+                       fl_meta_type(x), attr, list->n, FL_MAX_RANK);
+    *out = fl_shape_of(list->n, list->longs);
+    for (int i = 0; i < out->rank; i++)
+        if (out->dim[i] < least)
+            return fl_fail(FL_EINVAL, "%s: %s %s has a dimension below %lld",
+                           fl_meta_type(x), attr, fl_shape_text(out, text),
+                           (long long)least);
+    return FL_OK;
+}
+
+fl_err fl_move_dtype(const fl_infer *x, const char *attr, fl_dtype *out)
+{
+    int64_t number = fl_meta_attr(x, attr)->i;
+    if (!fl_dtype_valid((int)number))
+        return fl_fail(FL_EINVAL, "%s: %s is %lld, which is no element type",
+                       fl_meta_type(x), attr, (long long)number);
+    *out = (fl_dtype)number;
+    return FL_OK;
 }

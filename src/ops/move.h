@@ -46,9 +46,20 @@ fl_err fl_move_axis(const fl_infer *x, const char *slot, int64_t axis, int rank,
 fl_err fl_infer_xshape(fl_infer *x) FL_MUST_CHECK;
 fl_err fl_infer_xshape_grad(fl_infer *x) FL_MUST_CHECK; /* X@GRAD back */
 
-/* ESHAPE unless the slot holds f32 or f64; all of a FL_MANY slot alike. */
+/* ESHAPE unless all that the slot holds is f32 or f64. */
 fl_err fl_move_real(const fl_infer *x, const char *slot) FL_MUST_CHECK;
 /* ESHAPE unless it holds i64 or i32. */
 fl_err fl_move_index(const fl_infer *x, const char *slot) FL_MUST_CHECK;
+/* Element i of such a tensor. */
+int64_t fl_move_index_at(const fl_tensor *t, int64_t i);
+
+/* The shape that a list attribute gives; at least `least` in each dimension.
+ * EINVAL: "fill_constant: shape [2,-1] has a dimension below 0". */
+fl_err fl_move_shape(const fl_infer *x, const char *attr, int64_t least,
+                     fl_shape *out) FL_MUST_CHECK;
+
+/* The element type that an INT attribute names. */
+fl_err fl_move_dtype(const fl_infer *x, const char *attr,
+                     fl_dtype *out) FL_MUST_CHECK;
 
 #endif

@@ -51,16 +51,6 @@ static fl_err fill_in(const char *type, const fl_shape *want, const fl_shape *x,
     return FL_OK;
 }
 
-static fl_err shape_from_list(const char *type, const fl_attr *list,
-                              fl_shape *want)
-{
-    if (list->n > FL_MAX_RANK)
-        return fl_fail(FL_ESHAPE, "%s: shape has %d dimensions, at most %d fit",
-                       type, list->n, FL_MAX_RANK);
-    *want = fl_shape_of(list->n, list->longs);
-    return FL_OK;
-}
-
 static bool shape_is_input(const fl_infer *x)
 {
     return fl_meta_count_in(x, "Shape") || fl_meta_count_in(x, "ShapeTensor");
@@ -79,11 +69,13 @@ static fl_err reshape_shape(fl_infer *x)
 {
     const fl_meta *in = fl_meta_in(x, "X", 0);
     fl_shape want, out;
+    FL_TRY(fl_move_index(x, "Shape"));
+    FL_TRY(fl_move_index(x, "ShapeTensor"));
     if (shape_is_input(x) && fl_meta_running(x)) {
         set_out(x, &in->shape); /* the kernel knows better */
         return FL_OK;
     }
-    FL_TRY(shape_from_list(fl_meta_type(x), fl_meta_attr(x, "shape"), &want));
+    FL_TRY(fl_move_shape(x, "shape", -1, &want));
     if (shape_is_input(x))
         out = want;
     else
@@ -185,19 +177,6 @@ static fl_err view(fl_call *c)
     return fl_view(c, "X", "Out");
 }
 
-static fl_err dim_at(const fl_call *c, const fl_tensor *t, int64_t i,
-                     int64_t *dim)
-{
-    if (t->dtype == FL_I32)
-        *dim = ((const int32_t *)t->data)[i];
-    else if (t->dtype == FL_I64)
-        *dim = ((const int64_t *)t->data)[i];
-    else
-        return fl_fail(FL_ESHAPE, "%s: Shape is %s, expected i32 or i64",
-                       c->def->type, fl_dtype_name(t->dtype));
-    return FL_OK;
-}
-
 /* The wish as it stands in Shape, or one number in each ShapeTensor. */
 static fl_err shape_from_inputs(const fl_call *c, fl_shape *want)
 {
@@ -210,7 +189,7 @@ static fl_err shape_from_inputs(const fl_call *c, fl_shape *want)
     for (int i = 0; i < (int)n; i++) {
         const fl_tensor *t =
             many ? fl_in_at(c, "ShapeTensor", i) : fl_in(c, "Shape");
-        FL_TRY(dim_at(c, t, many ? 0 : i, &want->dim[i]));
+        want->dim[i] = fl_move_index_at(t, many ? 0 : i);
     }
     return FL_OK;
 }

@@ -1,0 +1,128 @@
+/* One number everywhere.
+ *
+ *     fill_constant                  in `shape`
+ *     fill_constant_batch_size_like  in `shape`, one dimension of which is
+ *                                    Input's; its number of sequences, where
+ *                                    that is dimension 0 and Input has any
+ *     fill_zeros_like                0, in the shape of X; dense also where X
+ *                                    is selected rows */
+#include "ops/move.h"
+
+#include <string.h>
+
+static fl_err infer_constant(fl_infer *x)
+{
+    fl_shape s;
+    fl_dtype dtype;
+    FL_TRY(fl_move_shape(x, "shape", 0, &s));
+    FL_TRY(fl_move_dtype(x, "dtype", &dtype));
+    fl_meta_set(x, "Out", 0, dtype, &s);
+    return FL_OK;
+}
+
+/* Dimension `at` of Input, or how many sequences there are. */
+static int64_t batch_of(const fl_infer *x, int at)
+{
+    const fl_meta *in = fl_meta_in(x, "Input", 0);
+    if (at || !in->lod_level)
+        return in->shape.dim[at];
+    return in->lod ? in->lod->n[in->lod_level - 1] - 1 : -1;
+}
+
+static fl_err infer_batch_size_like(fl_infer *x)
+{
+    const fl_shape *in = &fl_meta_in(x, "Input", 0)->shape;
+    int64_t from = fl_meta_attr(x, "input_dim_idx")->i;
+    int64_t to = fl_meta_attr(x, "output_dim_idx")->i;
+    fl_shape s;
+    fl_dtype dtype;
+    FL_TRY(fl_move_shape(x, "shape", -1, &s));
+    FL_TRY(fl_move_dtype(x, "dtype", &dtype));
+    if (from < 0 || from >= in->rank)
+        return fl_fail(FL_ESHAPE,
+                       "%s: input_dim_idx is %lld, Input has %d dims",
+                       fl_meta_type(x), (long long)from, in->rank);
+    if (to < 0 || to >= s.rank)
+        return fl_fail(FL_ESHAPE,
+                       "%s: output_dim_idx is %lld, shape has %d dims",
+                       fl_meta_type(x), (long long)to, s.rank);
+    s.dim[to] = batch_of(x, (int)from);
+    fl_meta_set(x, "Out", 0, dtype, &s);
+    return FL_OK;
+}
+
+static fl_err infer_zeros_like(fl_infer *x)
+{
+    const fl_meta *in = fl_meta_in(x, "X", 0);
+    fl_meta_set(x, "Out", 0, in->dtype, &in->shape);
+    fl_meta_share_lod(x, "X", "Out");
+    return FL_OK;
+}
+
+/* n copies of one element: what is there already is doubled. */
+static void repeat(char *to, const char *element, size_t size, size_t n)
+{
+    size_t have = size, all = size * n;
+    if (!n)
+        return;
+    memcpy(to, element, size);
+    for (; have < all; have *= 2)
+        memcpy(to + have, to, have < all - have ? have : all - have);
+}
+
+static fl_err constant(fl_call *c)
+{
+    fl_tensor *y = fl_out(c, "Out");
+    float value = fl_attr_f32(c, "value");
+    char element[sizeof(double)];
+    FL_TRY(fl_convert(1, FL_F32, &value, y->dtype, element));
+    repeat(y->data, element, fl_dtype_size(y->dtype),
+           (size_t)fl_tensor_numel(y));
+    return FL_OK;
+}
+
+static fl_err zeros(fl_call *c)
+{
+    fl_tensor *y = fl_out(c, "Out");
+    memset(y->data, 0, fl_tensor_bytes(y));
+    return FL_OK;
+}
+
+const fl_op_def fl_op_fill_constant = {
+    .type = "fill_constant",
+    .out = {{"Out"}},
+    .attr =
+        {
+            {"shape", FL_ATTR_LONGS, .required = true},
+            {"dtype", FL_ATTR_INT, .i = FL_F32},
+            {"value", FL_ATTR_FLOAT, .f = 0},
+            {"force_cpu", FL_ATTR_BOOL, .b = false},
+        },
+    .infer = infer_constant,
+    .run = constant,
+};
+
+const fl_op_def fl_op_fill_constant_batch_size_like = {
+    .type = "fill_constant_batch_size_like",
+    .in = {{"Input", FL_NOGRAD}},
+    .out = {{"Out"}},
+    .attr =
+        {
+            {"shape", FL_ATTR_INTS, .required = true},
+            {"input_dim_idx", FL_ATTR_INT, .i = 0},
+            {"output_dim_idx", FL_ATTR_INT, .i = 0},
+            {"dtype", FL_ATTR_INT, .i = FL_F32},
+            {"value", FL_ATTR_FLOAT, .f = 0},
+            {"force_cpu", FL_ATTR_BOOL, .b = false},
+        },
+    .infer = infer_batch_size_like,
+    .run = constant,
+};
+
+const fl_op_def fl_op_fill_zeros_like = {
+    .type = "fill_zeros_like",
+    .in = {{"X", FL_NOGRAD}},
+    .out = {{"Out"}},
+    .infer = infer_zeros_like,
+    .run = zeros,
+};

@@ -1,0 +1,57 @@
+/* one_hot   Out[i, X[i]] = 1, else 0; X is [.., 1], Out [.., depth] */
+#include "ops/move.h"
+
+#include <string.h>
+
+static fl_err infer_one_hot(fl_infer *x)
+{
+    fl_shape s = fl_meta_in(x, "X", 0)->shape;
+    int64_t depth = fl_meta_attr(x, "depth")->i;
+    char text[FL_SHAPE_TEXT];
+    fl_dtype dtype;
+    FL_TRY(fl_move_index(x, "X"));
+    FL_TRY(fl_move_dtype(x, "dtype", &dtype));
+    if (s.rank < 2 || s.dim[s.rank - 1] != 1)
+        return fl_fail(FL_ESHAPE, "one_hot: X is %s, expected [.., 1]",
+                       fl_shape_text(&s, text));
+    if (depth < 1)
+        return fl_fail(FL_EINVAL, "one_hot: depth is %lld, expected at least 1",
+                       (long long)depth);
+    s.dim[s.rank - 1] = depth;
+    fl_meta_set(x, "Out", 0, dtype, &s);
+    fl_meta_share_lod(x, "X", "Out");
+    return FL_OK;
+}
+
+static fl_err one_hot(fl_call *c)
+{
+    const fl_tensor *x = fl_in(c, "X");
+    fl_tensor *y = fl_out(c, "Out");
+    int64_t depth = fl_attr_i64(c, "depth"), one = 1;
+    size_t size = fl_dtype_size(y->dtype);
+    char element[sizeof(double)];
+    FL_TRY(fl_convert(1, FL_I64, &one, y->dtype, element));
+    memset(y->data, 0, fl_tensor_bytes(y));
+    for (int64_t i = 0, n = fl_tensor_numel(x); i < n; i++) {
+        int64_t at = fl_move_index_at(x, i);
+        if (at < 0 || at >= depth)
+            return fl_fail(FL_EINVAL, "one_hot: X %lld is %lld, depth is %lld",
+                           (long long)i, (long long)at, (long long)depth);
+        memcpy((char *)y->data + (size_t)(i * depth + at) * size, element,
+               size);
+    }
+    return FL_OK;
+}
+
+const fl_op_def fl_op_one_hot = {
+    .type = "one_hot",
+    .in = {{"X"}},
+    .out = {{"Out"}},
+    .attr =
+        {
+            {"depth", FL_ATTR_INT, .i = -1},
+            {"dtype", FL_ATTR_INT, .i = FL_F32},
+        },
+    .infer = infer_one_hot,
+    .run = one_hot,
+};

@@ -1,0 +1,103 @@
+#include "base/random.h"
+#include "ops/check.h"
+
+/* The expected numbers are what the original draws for these seeds. */
+
+static void uniform_gives_the_numbers_of_its_seed(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "uniform_random",
+        .attr = {{"shape", FL_ATTR_LONGS, FL_CASE_INTS(2, 3)},
+                 {"seed", FL_ATTR_INT, .i = 10}},
+        .out = {{"Out",
+                 {2, 3},
+                 {-0.999550462, 0.700649023, -0.972947896, 0.832225561,
+                  0.359114051, 0.793795466},
+                 .dtype = "f32"}},
+        .tolerance = 1e-8,
+    });
+    fl_check_op(&(fl_op_case){
+        .type = "uniform_random",
+        .attr = {{"shape", FL_ATTR_LONGS, FL_CASE_INTS(2)},
+                 {"seed", FL_ATTR_INT, .i = 1},
+                 {"dtype", FL_ATTR_INT, .i = FL_F64}},
+        .out = {{"Out",
+                 {2},
+                 {-0.8299351025651327, 0.78322255460971535},
+                 .dtype = "f64"}},
+        .tolerance = 1e-15,
+    });
+}
+
+static void gaussian_gives_the_numbers_of_its_seed(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "gaussian_random",
+        .attr = {{"shape", FL_ATTR_LONGS, FL_CASE_INTS(3)},
+                 {"seed", FL_ATTR_INT, .i = 1},
+                 {"mean", FL_ATTR_FLOAT, .f = 1},
+                 {"std", FL_ATTR_FLOAT, .f = 2}},
+        .out = {{"Out",
+                 {3},
+                 {1 + 2 * 0.891330183, 1 + 2 * 0.230684519, 1 - 2 * 2.48654437},
+                 .dtype = "f32"}},
+        .tolerance = 1e-6,
+    });
+}
+
+static void truncated_gives_the_numbers_of_its_generator(void)
+{
+    double want[4];
+    fl_rng r = fl_rng_of(7);
+    fl_rng_truncated_f64(&r, 0, 0.5, 4, want);
+    for (int i = 0; i < 4; i++)
+        CHECK(want[i] >= -1 && want[i] <= 1);
+    fl_check_op(&(fl_op_case){
+        .type = "truncated_gaussian_random",
+        .attr = {{"shape", FL_ATTR_INTS, FL_CASE_INTS(2, 2)},
+                 {"seed", FL_ATTR_INT, .i = 7},
+                 {"std", FL_ATTR_FLOAT, .f = 0.5f},
+                 {"dtype", FL_ATTR_INT, .i = FL_F64}},
+        .out = {{"Out",
+                 {2, 2},
+                 {want[0], want[1], want[2], want[3]},
+                 .dtype = "f64"}},
+        .tolerance = 1e-15,
+    });
+}
+
+static void seed_zero_asks_the_runner(void)
+{
+    float want[2];
+    fl_rng r = fl_rng_of(12345); /* what the checks' runner gives */
+    fl_rng_uniform_f32(&r, -1, 1, 2, want);
+    fl_check_op(&(fl_op_case){
+        .type = "uniform_random",
+        .attr = {{"shape", FL_ATTR_LONGS, FL_CASE_INTS(2)}},
+        .out =
+            {{"Out", {2}, {(double)want[0], (double)want[1]}, .dtype = "f32"}},
+        .tolerance = 1e-8,
+    });
+}
+
+static void say_what_is_wrong(void)
+{
+    CHECK_ERR(fl_infer_try("uniform_random{shape=[2],min=2.0,max=1.0}"),
+              FL_EINVAL, "uniform_random: min is 2, max is 1");
+    CHECK_ERR(fl_infer_try("gaussian_random{shape=[2],dtype=3}"), FL_EINVAL,
+              "gaussian_random: dtype is i64, expected f32 or f64");
+    CHECK_ERR(fl_infer_try("truncated_gaussian_random{shape=[-1]}"), FL_EINVAL,
+              "truncated_gaussian_random: shape [-1] has a dimension below 0");
+}
+
+const fl_test fl_tests[] = {
+    {"uniform_random gives the numbers of its seed",
+     uniform_gives_the_numbers_of_its_seed},
+    {"gaussian_random gives the numbers of its seed",
+     gaussian_gives_the_numbers_of_its_seed},
+    {"truncated_gaussian_random gives the numbers of its generator",
+     truncated_gives_the_numbers_of_its_generator},
+    {"random operators with seed 0 ask the runner", seed_zero_asks_the_runner},
+    {"random operators say what is wrong", say_what_is_wrong},
+    {0},
+};

@@ -1,0 +1,16 @@
+#include "ops/check.h"
+
+static void tells_the_dimensions(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "shape",
+        .in = {{"Input", {2, 1, 3}}},
+        .out = {{"Out", {3}, {2, 1, 3}, .dtype = "i32"}},
+    });
+    CHECK_STR(fl_infer_text("shape Input=f32[-1,8]"), "Out=i32[2]");
+}
+
+const fl_test fl_tests[] = {
+    {"shape tells the dimensions", tells_the_dimensions},
+    {0},
+};
