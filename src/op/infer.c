@@ -128,16 +128,14 @@ fl_err fl_infer_real(fl_infer *x)
     return fl_infer_same(x);
 }
 
-/* Same dtype, and dims that may be the same. */
-static bool alike(const fl_meta *a, fl_dtype dtype, const fl_shape *shape)
+/* Dims that may be the same. */
+static bool alike(const fl_shape *a, const fl_shape *b)
 {
-    if (a->dtype != dtype || a->shape.rank != shape->rank)
+    if (a->rank != b->rank)
         return false;
-    for (int i = 0; i < shape->rank; i++) {
-        int64_t m = a->shape.dim[i], n = shape->dim[i];
-        if (m != n && m != -1 && n != -1)
+    for (int i = 0; i < a->rank; i++)
+        if (a->dim[i] != b->dim[i] && a->dim[i] != -1 && b->dim[i] != -1)
             return false;
-    }
     return true;
 }
 
@@ -151,30 +149,33 @@ fl_err fl_meta_expect(const fl_infer *x, const char *slot, fl_dtype dtype,
     if (m->kind != FL_LOD_TENSOR)
         return fl_fail(FL_ESHAPE, "%s: %s is %s, expected a tensor",
                        fl_meta_type(x), slot, fl_kind_name(m->kind));
-    if (alike(m, dtype, shape))
+    if (m->dtype == dtype && alike(&m->shape, shape))
         return FL_OK;
     return fl_fail(FL_ESHAPE, "%s: %s is %s%s, expected %s%s", fl_meta_type(x),
                    slot, fl_dtype_name(m->dtype), fl_shape_text(&m->shape, s),
                    fl_dtype_name(dtype), fl_shape_text(shape, t));
 }
 
+fl_err fl_meta_alike(const fl_infer *x, const char *a, const char *b)
+{
+    const fl_meta *m = fl_meta_in(x, a, 0), *n = fl_meta_in(x, b, 0);
+    char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
+    if (m->dtype == n->dtype && alike(&m->shape, &n->shape))
+        return FL_OK;
+    return fl_fail(FL_ESHAPE, "%s: %s is %s%s, %s is %s%s", fl_meta_type(x), a,
+                   fl_dtype_name(m->dtype), fl_shape_text(&m->shape, s), b,
+                   fl_dtype_name(n->dtype), fl_shape_text(&n->shape, t));
+}
+
 fl_err fl_infer_grad_alike(fl_infer *x)
 {
-    const fl_meta *first = x->in[0][0];
-    char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
-    FL_TRY(fl_meta_check(x, x->def->in[0].name, FL_REALS));
-    for (int i = 1; i < FL_SLOTS && x->def->in[i].name; i++) {
-        const fl_meta *m = x->in[i][0];
-        if (!alike(first, m->dtype, &m->shape))
-            return fl_fail(
-                FL_ESHAPE, "%s: %s is %s%s, %s is %s%s", fl_meta_type(x),
-                x->def->in[0].name, fl_dtype_name(first->dtype),
-                fl_shape_text(&first->shape, s), x->def->in[i].name,
-                fl_dtype_name(m->dtype), fl_shape_text(&m->shape, t));
-    }
+    const fl_slot *in = x->def->in;
+    FL_TRY(fl_meta_check(x, in[0].name, FL_REALS));
+    for (int i = 1; i < FL_SLOTS && in[i].name; i++)
+        FL_TRY(fl_meta_alike(x, in[0].name, in[i].name));
     fl_meta *out = fl_meta_out(x, "X@GRAD", 0);
     if (out)
-        *out = *first;
+        *out = *x->in[0][0];
     return FL_OK;
 }
 
@@ -185,43 +186,59 @@ fl_err fl_infer_scalar(fl_infer *x)
     return FL_OK;
 }
 
-/* Y's dims, without trailing ones, are a run of X's dims that starts at axis
- * (-1: at the end). */
-static bool fits(const fl_shape *x, const fl_shape *y, int64_t axis)
+/* Where b's dims start in a, and how many there are without trailing ones. */
+static int64_t place(const fl_shape *a, const fl_shape *b, int64_t axis,
+                     int *rank)
 {
-    int rank = y->rank;
-    if (axis == -1)
-        axis = x->rank - y->rank;
-    while (rank > 0 && y->dim[rank - 1] == 1)
-        rank--;
-    if (axis < 0 || axis + rank > x->rank)
+    *rank = b->rank;
+    while (*rank > 0 && b->dim[*rank - 1] == 1)
+        --*rank;
+    return axis == -1 ? a->rank - b->rank : axis;
+}
+
+static bool fits(const fl_shape *a, const fl_shape *b, int64_t axis)
+{
+    int rank;
+    axis = place(a, b, axis, &rank);
+    if (axis < 0 || axis + rank > a->rank)
         return false;
     for (int i = 0; i < rank; i++) {
-        int64_t a = x->dim[axis + i], b = y->dim[i];
-        if (a != b && a != -1 && b != -1)
+        int64_t m = a->dim[axis + i], n = b->dim[i];
+        if (m != n && m != -1 && n != -1)
             return false;
     }
     return true;
 }
 
+fl_fit fl_fit_of(const fl_shape *a, const fl_shape *b, int64_t axis)
+{
+    int rank, from = (int)place(a, b, axis, &rank);
+    return (fl_fit){fl_shape_span(a, 0, from),
+                    fl_shape_span(a, from, from + rank),
+                    fl_shape_span(a, from + rank, a->rank)};
+}
+
+fl_err fl_meta_fit(const fl_infer *x, const char *a, const char *b,
+                   int64_t axis)
+{
+    const fl_meta *m = fl_meta_in(x, a, 0), *n = fl_meta_in(x, b, 0);
+    char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
+    if (m->dtype != n->dtype)
+        return fl_fail(FL_ESHAPE, "%s: %s is %s, %s is %s, expected one type",
+                       fl_meta_type(x), a, fl_dtype_name(m->dtype), b,
+                       fl_dtype_name(n->dtype));
+    if (!fits(&m->shape, &n->shape, axis))
+        return fl_fail(FL_ESHAPE,
+                       "%s: %s %s does not fit into %s %s at axis %lld",
+                       fl_meta_type(x), b, fl_shape_text(&n->shape, t), a,
+                       fl_shape_text(&m->shape, s), (long long)axis);
+    return FL_OK;
+}
+
 fl_err fl_infer_broadcast(fl_infer *x)
 {
-    const fl_meta *a = fl_meta_in(x, "X", 0), *b = fl_meta_in(x, "Y", 0);
-    int64_t axis = fl_meta_attr(x, "axis")->i;
-    char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
-    if (a->dtype != b->dtype)
-        return fl_fail(FL_ESHAPE, "%s: X is %s, Y is %s, expected one type",
-                       fl_meta_type(x), fl_dtype_name(a->dtype),
-                       fl_dtype_name(b->dtype));
-    if (!fits(&a->shape, &b->shape, axis))
-        return fl_fail(FL_ESHAPE,
-                       "%s: Y %s does not fit into X %s at axis %lld",
-                       fl_meta_type(x), fl_shape_text(&b->shape, t),
-                       fl_shape_text(&a->shape, s), (long long)axis);
-    fl_meta *out = fl_meta_out(x, "Out", 0);
-    if (out)
-        *out = *a;
-    return FL_OK;
+    FL_TRY(fl_meta_fit(x, "X", "Y", fl_meta_attr(x, "axis")->i));
+    return fl_infer_same(x);
 }
 
 /* Every input that is not optional is there. */

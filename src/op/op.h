@@ -87,6 +87,20 @@ fl_err fl_meta_check(const fl_infer *x, const char *slot,
 fl_err fl_meta_expect(const fl_infer *x, const char *slot, fl_dtype dtype,
                       const fl_shape *shape) FL_MUST_CHECK;
 
+/* Two inputs have one dtype and dims that may be the same. */
+fl_err fl_meta_alike(const fl_infer *x, const char *a,
+                     const char *b) FL_MUST_CHECK;
+
+/* Fluid's broadcasting: b, without trailing ones, is a run of a's dims that
+ * starts at axis (-1: at the end). fl_fit_of says how: a is [pre, n, post],
+ * and b has the n elements. */
+fl_err fl_meta_fit(const fl_infer *x, const char *a, const char *b,
+                   int64_t axis) FL_MUST_CHECK;
+typedef struct fl_fit {
+    int64_t pre, n, post;
+} fl_fit;
+fl_fit fl_fit_of(const fl_shape *a, const fl_shape *b, int64_t axis);
+
 /* Shape rules that many operators share (infer.c). */
 fl_err fl_infer_same(fl_infer *x);      /* Out like X, LoD too */
 fl_err fl_infer_real(fl_infer *x);      /* the same; X is f32 or f64 */
