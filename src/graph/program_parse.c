@@ -99,7 +99,8 @@ static fl_err read_op(fl_reader *r)
         return fl_read_place(&start, FL_ENOENT);
     fl_desc *d = fl_desc_new(r->a, type);
     FL_TRY(read_desc(r, d));
-    fl_err err = fl_desc_check(def, d, true);
+    /* The check converts attributes, but a text keeps the types it has. */
+    fl_err err = fl_desc_check(def, fl_desc_dup(r->a, d), true);
     if (err)
         return fl_read_place(&start, err);
     fl_op *op = fl_arena_alloc(r->p->arena, sizeof *op);

@@ -83,7 +83,7 @@ static void may_be_wrapped_and_commented(void)
     CHECK_STR(text, "block 0\n"
                     "  data x: f32[-1,4]\n"
                     "  var y: f32[-1,4]\n"
-                    "  scale(X=x) -> Out=y {scale=2.0, bias=1.5}\n");
+                    "  scale(X=x) -> Out=y {scale=2, bias=1.5}\n");
     fl_mem_free(text);
     fl_program_free(p);
     fl_registry_free(r);
