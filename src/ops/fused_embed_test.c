@@ -1,0 +1,288 @@
+/* The fused operators on embeddings, by hand and against the plain ones. */
+#include "op/frame.h"
+#include "ops/check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void concat_pools_and_joins(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "fused_embed_concat",
+        .attr = {{"order", FL_ATTR_INTS, FL_CASE_INTS(1, -1, 0)},
+                 {"pool", FL_ATTR_BOOL, .b = true},
+                 {"padding_idx", FL_ATTR_LONG, .i = 0}},
+        .in = {{"Ids", {3, 1}, {1, 2, 1}, .dtype = "i64", .lod = "0,2,3"},
+               {"Ids", {2, 1}, {0, 2}, .dtype = "i64", .lod = "0,2,2"},
+               {"W", {3, 2}, {1, 2, 3, 4, 5, 6}},
+               {"Dense", {2, 1}, {9, 8}}},
+        .out = {{"Out", {2, 5}, {5, 6, 9, 8, 10, 0, 0, 8, 3, 4}, .lod = ""}},
+    });
+}
+
+static void concat_takes_one_id_a_row(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "fused_embed_concat",
+        .attr = {{"order", FL_ATTR_INTS, FL_CASE_INTS(0, 1)}},
+        .in = {{"Ids", {2, 1}, {1, 0}, .dtype = "i64", .lod = "0,2"},
+               {"Ids", {2, 1}, {1, 1}, .dtype = "i64"},
+               {"W", {2, 1}, {1, 2}}},
+        .out = {{"Out", {2, 2}, {2, 2, 1, 2}, .lod = "0,2"}},
+    });
+}
+
+static void sgd_adds_up_repeats_and_skips_padding(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "fused_embed_sgd",
+        .attr = {{"order", FL_ATTR_INTS, FL_CASE_INTS(-1, 0)},
+                 {"pool", FL_ATTR_BOOL, .b = true},
+                 {"padding_idx", FL_ATTR_LONG, .i = 2}},
+        .in = {{"Ids", {4, 1}, {1, 1, 2, 0}, .dtype = "i64", .lod = "0,3,4"},
+               {"Param", {3, 2}, {1, 2, 3, 4, 5, 6}},
+               {"Dense", {2, 1}},
+               {"Grad", {2, 3}, {7, 10, 20, 7, 30, 40}},
+               {"LearningRate", {1}, {0.1}}},
+        .out = {{"ParamOut", {3, 2}, {-2, -2, 1, 0, 5, 6}, .same = "Param"}},
+    });
+}
+
+/* --- against the plain operators --- */
+
+enum {
+    SLOTS = 3,
+    BATCH = 40,
+    VOCAB = 17,
+    WIDTH = 10,
+};
+
+typedef struct names {
+    char name[32][16];
+    fl_value value[32];
+    int n;
+    fl_arena *arena;
+} names;
+
+static fl_value *find(void *self, const char *name)
+{
+    names *v = self;
+    for (int i = 0; i < v->n; i++)
+        if (!strcmp(v->name[i], name))
+            return &v->value[i];
+    CHECK(v->n < 32);
+    snprintf(v->name[v->n], sizeof v->name[0], "%s", name);
+    return &v->value[v->n++];
+}
+
+static fl_tensor *make(names *v, const char *name, fl_dtype t, int64_t rows,
+                       int64_t columns)
+{
+    fl_value *x = find(v, name);
+    fl_shape s = {2, {rows, columns}};
+    x->kind = FL_LOD_TENSOR;
+    CHECK_OK(fl_tensor_resize(&x->tensor, t, &s));
+    return &x->tensor;
+}
+
+static float some(int i)
+{
+    return (float)(i * 37 % 101) / 101 - 0.5f;
+}
+
+/* Slots s0.. with 0 to 3 ids a row, the table w, the gradient g, a rate. */
+static void fill(names *v)
+{
+    *v = (names){.arena = fl_arena_new()};
+    for (int s = 0; s < SLOTS; s++) {
+        int64_t length[BATCH], total = 0, n = BATCH;
+        const int64_t *lengths = length;
+        char name[4] = {'s', (char)('0' + s)};
+        for (int r = 0; r < BATCH; r++)
+            total += length[r] = (r * 5 + s) % 4;
+        fl_tensor *t = make(v, name, FL_I64, total, 1);
+        for (int i = 0; i < total; i++)
+            ((int64_t *)t->data)[i] = (i * 11 + s * 3) % VOCAB;
+        CHECK_OK(fl_lod_from_lengths(&t->lod, 1, &n, &lengths));
+    }
+    float *w = make(v, "w", FL_F32, VOCAB, WIDTH)->data;
+    for (int i = 0; i < VOCAB * WIDTH; i++)
+        w[i] = some(i);
+    float *g = make(v, "g", FL_F32, BATCH, SLOTS * WIDTH)->data;
+    for (int i = 0; i < BATCH * SLOTS * WIDTH; i++)
+        g[i] = some(i + 50);
+    *(float *)make(v, "lr", FL_F32, 1, 1)->data = 0.1f;
+}
+
+static void end(names *v)
+{
+    for (int i = 0; i < v->n; i++)
+        fl_value_fini(&v->value[i]);
+    fl_arena_free(v->arena);
+}
+
+static fl_desc *op(names *v, const char *type)
+{
+    return fl_desc_new(v->arena, type);
+}
+
+static void run(names *v, fl_desc *d)
+{
+    const fl_op_def *def;
+    fl_frame f;
+    CHECK_OK(fl_registry_get(fl_check_registry(), d->type, &def));
+    CHECK_OK(fl_desc_check(def, d, false));
+    CHECK_OK(fl_frame_init(&f, v->arena, def, d, NULL, NULL, find, v));
+    CHECK_OK(fl_frame_prepare(&f));
+    CHECK_OK(fl_frame_run(&f));
+    fl_frame_fini(&f);
+}
+
+static const char *slot[] = {"s0", "s1", "s2"};
+static const char *row[] = {"r0", "r1", "r2"};
+static const char *pooled[] = {"p0", "p1", "p2"};
+static const char *d_row[] = {"dr0", "dr1", "dr2"};
+static const char *d_pooled[] = {"dp0", "dp1", "dp2"};
+static const fl_attr sum = {"pooltype", FL_ATTR_STRING, .s = "SUM"};
+static const fl_attr across = {"axis", FL_ATTR_INT, .i = 1};
+static const fl_attr sparse = {"is_sparse", FL_ATTR_BOOL, .b = true};
+
+static void plain_forward(names *v)
+{
+    for (int s = 0; s < SLOTS; s++) {
+        fl_desc *d = op(v, "lookup_table");
+        fl_desc_set_in1(d, "Ids", slot[s]);
+        fl_desc_set_in1(d, "W", "w");
+        fl_desc_set_out1(d, "Out", row[s]);
+        run(v, d);
+        d = op(v, "sequence_pool");
+        fl_desc_set_in1(d, "X", row[s]);
+        fl_desc_set_out1(d, "Out", pooled[s]);
+        fl_desc_set_attr(d, &sum);
+        run(v, d);
+    }
+    fl_desc *d = op(v, "concat");
+    fl_desc_set_in(d, "X", SLOTS, pooled);
+    fl_desc_set_out1(d, "Out", "y");
+    fl_desc_set_attr(d, &across);
+    run(v, d);
+}
+
+/* Gradients down to the table, applied slot by slot. */
+static void plain_update(names *v)
+{
+    fl_desc *d = op(v, "concat_grad");
+    fl_desc_set_in(d, "X", SLOTS, pooled);
+    fl_desc_set_in1(d, "Out@GRAD", "g");
+    fl_desc_set_out(d, "X@GRAD", SLOTS, d_pooled);
+    fl_desc_set_attr(d, &across);
+    run(v, d);
+    for (int s = 0; s < SLOTS; s++) {
+        d = op(v, "sequence_pool_grad");
+        fl_desc_set_in1(d, "X", row[s]);
+        fl_desc_set_in1(d, "Out@GRAD", d_pooled[s]);
+        fl_desc_set_out1(d, "X@GRAD", d_row[s]);
+        fl_desc_set_attr(d, &sum);
+        run(v, d);
+        d = op(v, "lookup_table_grad");
+        fl_desc_set_in1(d, "W", "w");
+        fl_desc_set_in1(d, "Ids", slot[s]);
+        fl_desc_set_in1(d, "Out@GRAD", d_row[s]);
+        fl_desc_set_out1(d, "W@GRAD", "dw");
+        fl_desc_set_attr(d, &sparse);
+        run(v, d);
+        d = op(v, "sgd");
+        fl_desc_set_in1(d, "Param", "w");
+        fl_desc_set_in1(d, "Grad", "dw");
+        fl_desc_set_in1(d, "LearningRate", "lr");
+        fl_desc_set_out1(d, "ParamOut", "w");
+        run(v, d);
+    }
+}
+
+static fl_desc *fused(names *v, const char *type)
+{
+    static const int64_t in_order[] = {0, 1, 2};
+    fl_desc *d = op(v, type);
+    fl_desc_set_in(d, "Ids", SLOTS, slot);
+    fl_desc_set_attr(
+        d, &(fl_attr){"order", FL_ATTR_INTS, .n = SLOTS, .longs = in_order});
+    fl_desc_set_attr(d, &(fl_attr){"pool", FL_ATTR_BOOL, .b = true});
+    return d;
+}
+
+static void check_same(names *a, names *b, const char *name)
+{
+    const fl_tensor *x = &find(a, name)->tensor, *y = &find(b, name)->tensor;
+    CHECK(fl_shape_equal(&x->shape, &y->shape));
+    for (int64_t i = 0; i < fl_tensor_numel(x); i++)
+        CHECK_NEAR(((float *)x->data)[i], ((float *)y->data)[i], 1e-6);
+}
+
+static void fused_equal_the_plain_ones(void)
+{
+    names a, b;
+    fill(&a);
+    fill(&b);
+    plain_forward(&a);
+    fl_desc *d = fused(&b, "fused_embed_concat");
+    fl_desc_set_in1(d, "W", "w");
+    fl_desc_set_out1(d, "Out", "y");
+    run(&b, d);
+    check_same(&a, &b, "y");
+
+    plain_update(&a);
+    d = fused(&b, "fused_embed_sgd");
+    fl_desc_set_in1(d, "Param", "w");
+    fl_desc_set_in1(d, "Grad", "g");
+    fl_desc_set_in1(d, "LearningRate", "lr");
+    fl_desc_set_out1(d, "ParamOut", "w");
+    run(&b, d);
+    check_same(&a, &b, "w");
+    end(&a);
+    end(&b);
+}
+
+static void say_what_does_not_fit(void)
+{
+    CHECK_ERR(fl_infer_try("fused_embed_concat{order=[0,1]} Ids=i64[-1,1] "
+                           "W=f32[9,8]"),
+              FL_EINVAL,
+              "fused_embed_concat: order has 2 numbers for 1 inputs");
+    CHECK_ERR(fl_infer_try("fused_embed_concat{order=[1]} Ids=i64[-1,1] "
+                           "W=f32[9,8]"),
+              FL_EINVAL, "fused_embed_concat: order names Ids 1, there are 1");
+    CHECK_ERR(fl_infer_try("fused_embed_concat{order=[0,-1]} Ids=i64[4,1] "
+                           "W=f32[9,8] Dense=f32[5,1]"),
+              FL_ESHAPE,
+              "fused_embed_concat: Dense 0 has 5 rows, others have 4");
+    CHECK_ERR(fl_infer_try("fused_embed_sgd{order=[0]} Ids=i64[4,1] "
+                           "Param=f32[9,8] Grad=f32[4,9] LearningRate=f32[1]"),
+              FL_ESHAPE,
+              "fused_embed_sgd: Grad is f32[4,9], expected f32[4,8]");
+    CHECK_ERR(fl_check_try(&(fl_op_case){
+                  .type = "fused_embed_concat",
+                  .attr = {{"order", FL_ATTR_INTS, FL_CASE_INTS(0)}},
+                  .in = {{"Ids", {1, 1}, {3}, .dtype = "i64"}, {"W", {3, 1}}},
+              }),
+              FL_EINVAL,
+              "fused_embed_concat: id 3 is outside the table of 3 rows");
+    CHECK_ERR(fl_check_try(&(fl_op_case){
+                  .type = "fused_embed_concat",
+                  .attr = {{"order", FL_ATTR_INTS, FL_CASE_INTS(0)},
+                           {"pool", FL_ATTR_BOOL, .b = true}},
+                  .in = {{"Ids", {1, 1}, {0}, .dtype = "i64"}, {"W", {3, 1}}},
+              }),
+              FL_ESHAPE,
+              "fused_embed_concat: Ids 0 has no sequences to sum up");
+}
+
+const fl_test fl_tests[] = {
+    {"fused_embed_concat pools and joins", concat_pools_and_joins},
+    {"fused_embed_concat takes one id a row", concat_takes_one_id_a_row},
+    {"fused_embed_sgd adds up repeats and skips padding",
+     sgd_adds_up_repeats_and_skips_padding},
+    {"fused embeddings equal the plain operators", fused_equal_the_plain_ones},
+    {"fused embeddings say what does not fit", say_what_does_not_fit},
+    {0},
+};
