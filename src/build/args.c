@@ -158,6 +158,9 @@ static fl_err check_entries(const char *what, const fl_arg_def *def,
 {
     if (def->type != FL_ARG_VARS && def->type != FL_ARG_STRS)
         return FL_OK;
+    if (def->type == FL_ARG_VARS && !list->n)
+        return fl_fail(FL_EINVAL, "%s: argument \"%s\" is an empty list", what,
+                       def->name);
     for (int i = 0; i < list->n; i++)
         if (!list->strs[i])
             return fl_fail(FL_EINVAL, "%s: argument \"%s\" holds NULL at %d",

@@ -1,0 +1,131 @@
+/* layer.h - what a layer is: a name, arguments, the ops that it emits.
+ *
+ * Most layers are one operator: their row says which argument goes to which
+ * slot or attribute, and fl_emit_op does the rest. Others have a function.
+ * An operator with one input X and one output Out is a layer without a row.
+ *
+ * Instance names are made before anything else, in Fluid's order; a name that
+ * is made in another order renames every variable after it. */
+#ifndef FL_BUILD_LAYER_H
+#define FL_BUILD_LAYER_H
+
+#include "build/args.h"
+#include "build/net.h"
+
+/* Output flags. */
+enum {
+    FL_HIDDEN = 1, /* made, but not returned */
+    FL_STOP = 2,   /* no gradient flows back through it */
+};
+
+enum {
+    FL_LAYER_SLOTS = 5,
+};
+
+typedef struct fl_layer_def fl_layer_def;
+
+/* One call of a layer. */
+typedef struct fl_emit {
+    fl_net *net;
+    const fl_layer_def *def;
+    fl_bound args;
+    const char *name;     /* of this instance: fc_0, or what the caller gave */
+    FL_VEC(fl_var *) out; /* what it returns */
+} fl_emit;
+
+struct fl_layer_def {
+    const char *name;
+    const char *doc;     /* a sentence or two */
+    const char *prefix;  /* of instance names; NULL: the name; "": it is made
+                            of other layers and has no instance itself */
+    const char *returns; /* NULL: one variable; "a, b": several, by name;
+                            "[a]": the rest as a list */
+    fl_arg_def args[FL_ARGS];
+
+    fl_err (*emit)(fl_emit *e); /* NULL: the one operator below */
+    const char *op;
+    struct {
+        const char *slot, *arg;
+    } in[FL_LAYER_SLOTS];
+    struct {
+        const char *slot;
+        unsigned flags;
+    } out[FL_LAYER_SLOTS]; /* in the order in which they get their names */
+    /* Other arguments are the attribute of the same name, unless said here;
+     * attr NULL: taken and not used. */
+    struct {
+        const char *arg, *attr;
+    } map[FL_LAYER_SLOTS];
+    const char *into; /* argument that is the first output, if given */
+    bool names_out;   /* `name` is the first output's own name */
+};
+
+/* Tables by subject; each ends with {0}. */
+extern const fl_layer_def fl_layers_basic[], fl_layers_loss[], fl_layers_math[],
+    fl_layers_shape[], fl_layers_tensor[], fl_layers_sequence[],
+    fl_layers_metric[], fl_layers_control[], fl_layers_schedule[];
+
+int fl_layer_count(void);
+const fl_layer_def *fl_layer_at(int i);
+
+/* The row of an operator that has none: false if it cannot be one. */
+bool fl_layer_of_op(fl_arena *a, const fl_op_def *op, fl_layer_def *out);
+
+/* What fl_layer does, but the failure is the caller's: nothing stays on the
+ * net. All outputs; at most max are stored. */
+fl_err fl_layer_call(fl_net *n, const char *name, const fl_arg *args, int max,
+                     fl_var **outs, int *n_outs) FL_MUST_CHECK;
+/* The first output only. */
+fl_err fl_layer_get(fl_net *n, const char *name, const fl_arg *args,
+                    fl_var **out) FL_MUST_CHECK;
+
+/* --- for the functions of layers (emit.c) --- */
+
+fl_err fl_emit_op(fl_emit *e) FL_MUST_CHECK;
+void fl_emit_return(fl_emit *e, fl_var *v);
+fl_err fl_emit_tmp(fl_emit *e, fl_dtype dtype, fl_var **out) FL_MUST_CHECK;
+/* A temporary through which no gradient flows. */
+fl_err fl_emit_stopped(fl_emit *e, fl_dtype dtype, fl_var **out) FL_MUST_CHECK;
+/* The operator that argument `act` names, if it is given: *v becomes what
+ * comes out of it. */
+fl_err fl_emit_act(fl_emit *e, fl_var **v) FL_MUST_CHECK;
+
+/* Slots and attributes of a desc on its way. */
+void fl_set_in(fl_desc *d, const char *slot, const fl_var *v);
+void fl_set_ins(fl_desc *d, const char *slot, int n, fl_var *const *v);
+void fl_set_out(fl_desc *d, const char *slot, const fl_var *v);
+void fl_set_int(fl_desc *d, const char *name, int64_t i);
+void fl_set_float(fl_desc *d, const char *name, double f);
+void fl_set_bool(fl_desc *d, const char *name, bool b);
+void fl_set_str(fl_desc *d, const char *name, const char *s);
+void fl_set_ints(fl_desc *d, const char *name, int n, const int64_t *at);
+
+/* --- operators on variables (math.c) --- */
+
+/* x op y, or with a number when y is NULL. op is written as in Python: + - * /
+ * ** // % == != < <= > >=. Reversed: the right operand comes first (2.0 - x).
+ * Results are named tmp_0, tmp_1 ... */
+fl_err fl_var_math(fl_net *n, const char *op, fl_var *x, fl_var *y,
+                   double number, bool reversed, fl_var **out) FL_MUST_CHECK;
+
+/* --- branches (control.c) --- */
+
+/* Cases are tried in order: the first whose condition holds runs. Each is a
+ * conditional_block over a sub-block; conditions are chained by logical_not
+ * and logical_and.
+ *
+ *     fl_switch s = {0};
+ *     FL_TRY(fl_switch_case(n, &s, condition));  // NULL: the default
+ *     ... append to the net ...
+ *     FL_TRY(fl_switch_end(n, &s)); */
+typedef struct fl_switch {
+    const char *name;   /* instance; made by the first case */
+    fl_var *not_before; /* no case so far held */
+    fl_var *cond;       /* of the case that is open */
+    int parent;
+} fl_switch;
+
+fl_err fl_switch_case(fl_net *n, fl_switch *s, fl_var *cond) FL_MUST_CHECK;
+fl_err fl_switch_end(fl_net *n, fl_switch *s) FL_MUST_CHECK;
+
+#endif

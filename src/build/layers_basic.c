@@ -1,0 +1,262 @@
+/* layers_basic.c - data, layers with parameters, dropout, softmax. */
+#include "build/layer.h"
+
+/* --- data --- */
+
+static fl_err data(fl_emit *e)
+{
+    fl_var like = {.name = fl_arg_str(&e->args, "name"),
+                   .kind = (fl_kind)fl_arg_int(&e->args, "type"),
+                   .dtype = fl_arg_dtype(&e->args, "dtype"),
+                   .lod_level = (int)fl_arg_int(&e->args, "lod_level"),
+                   .stop_gradient = fl_arg_bool(&e->args, "stop_gradient"),
+                   .is_data = true};
+    int n = 0;
+    const int64_t *dim = fl_arg_ints(&e->args, "shape", &n);
+    bool batch = fl_arg_bool(&e->args, "append_batch_size");
+    for (int i = 0; i < n; i++)
+        batch = batch && dim[i] >= 0; /* a free dimension is the batch's */
+    if (n + batch > FL_MAX_RANK)
+        return fl_fail(FL_ESHAPE, "data \"%s\": %d dimensions, at most %d",
+                       like.name, n + batch, FL_MAX_RANK);
+    if (batch)
+        like.shape.dim[like.shape.rank++] = -1;
+    for (int i = 0; i < n; i++)
+        like.shape.dim[like.shape.rank++] = dim[i] < 0 ? -1 : dim[i];
+    fl_var *v = NULL;
+    FL_TRY(fl_block_add_var(fl_program_block(e->net->main, 0), &like, &v));
+    fl_emit_return(e, v);
+    return FL_OK;
+}
+
+/* --- fc --- */
+
+/* The attribute for input i: one for all, or one each. */
+static fl_err attr_at(const fl_emit *e, int i, int n, const fl_param_attr **out)
+{
+    const fl_arg *attr = fl_arg_get(&e->args, "param_attr");
+    *out = attr ? attr->attr : NULL;
+    if (!attr || attr->n <= 1)
+        return FL_OK;
+    if (attr->n != n)
+        return fl_fail(FL_EINVAL, "%s: %d parameter attributes for %d inputs",
+                       e->args.what, attr->n, n);
+    *out = attr->attr + i;
+    return FL_OK;
+}
+
+static fl_err multiply(fl_emit *e, fl_var *x, const fl_param_attr *attr,
+                       fl_var **out)
+{
+    const int64_t flat = fl_arg_int(&e->args, "num_flatten_dims");
+    char text[FL_SHAPE_TEXT];
+    if (flat < 1 || flat >= x->shape.rank)
+        return fl_fail(
+            FL_ESHAPE, "fc: num_flatten_dims is %lld, but input \"%s\" is %s",
+            (long long)flat, x->name, fl_shape_text(&x->shape, text));
+    const fl_shape shape = {2,
+                            {fl_shape_span(&x->shape, (int)flat, x->shape.rank),
+                             fl_arg_int(&e->args, "size")}};
+    fl_var *w = NULL;
+    FL_TRY(
+        fl_net_param(e->net, attr, e->name, false, x->dtype, &shape, NULL, &w));
+    FL_TRY(fl_emit_tmp(e, x->dtype, out));
+    fl_desc *d = fl_net_desc(e->net, "mul");
+    fl_set_in(d, "X", x);
+    fl_set_in(d, "Y", w);
+    fl_set_out(d, "Out", *out);
+    fl_set_int(d, "x_num_col_dims", flat);
+    fl_set_int(d, "y_num_col_dims", 1);
+    return fl_net_append(e->net, d);
+}
+
+static fl_err add_up(fl_emit *e, int n, fl_var *const *parts, fl_var **out)
+{
+    FL_TRY(fl_emit_tmp(e, parts[0]->dtype, out));
+    fl_desc *d = fl_net_desc(e->net, "sum");
+    fl_set_ins(d, "X", n, parts);
+    fl_set_out(d, "Out", *out);
+    return fl_net_append(e->net, d);
+}
+
+/* A bias over the dims from `axis` on, unless bias_attr says none. */
+static fl_err add_bias(fl_emit *e, int axis, fl_var **v)
+{
+    const fl_arg *attr = fl_arg_get(&e->args, "bias_attr");
+    if (attr && attr->attr->none)
+        return FL_OK;
+    const fl_shape *x = &(*v)->shape;
+    const fl_shape shape = fl_shape_of(x->rank - axis, x->dim + axis);
+    fl_var *b = NULL, *out = NULL;
+    FL_TRY(fl_net_param(e->net, attr ? attr->attr : NULL, e->name, true,
+                        (*v)->dtype, &shape, NULL, &b));
+    FL_TRY(fl_emit_tmp(e, (*v)->dtype, &out));
+    fl_desc *d = fl_net_desc(e->net, "elementwise_add");
+    fl_set_in(d, "X", *v);
+    fl_set_in(d, "Y", b);
+    fl_set_out(d, "Out", out);
+    fl_set_int(d, "axis", axis);
+    FL_TRY(fl_net_append(e->net, d));
+    *v = out;
+    return FL_OK;
+}
+
+static fl_err fc(fl_emit *e)
+{
+    int n = 0;
+    fl_var *const *x = fl_arg_vars(&e->args, "input", &n);
+    fl_var **part = fl_arena_alloc(e->net->arena, (size_t)n * sizeof *part);
+    for (int i = 0; i < n; i++) {
+        const fl_param_attr *attr = NULL;
+        FL_TRY(attr_at(e, i, n, &attr));
+        FL_TRY(multiply(e, x[i], attr, &part[i]));
+    }
+    fl_var *y = part[0];
+    if (n > 1)
+        FL_TRY(add_up(e, n, part, &y));
+    FL_TRY(add_bias(e, (int)fl_arg_int(&e->args, "num_flatten_dims"), &y));
+    FL_TRY(fl_emit_act(e, &y));
+    fl_emit_return(e, y);
+    return FL_OK;
+}
+
+/* --- embedding --- */
+
+static fl_err embedding(fl_emit *e)
+{
+    const fl_arg *attr = fl_arg_get(&e->args, "param_attr");
+    const fl_arg *padding = fl_arg_get(&e->args, "padding_idx");
+    const fl_dtype dtype = fl_arg_dtype(&e->args, "dtype");
+    const bool sparse = fl_arg_bool(&e->args, "is_sparse");
+    const bool distributed = fl_arg_bool(&e->args, "is_distributed");
+    int n = 0;
+    const int64_t *size = fl_arg_ints(&e->args, "size", &n);
+    if (n != 2)
+        return fl_fail(FL_EINVAL, "embedding: size has %d numbers, expected 2",
+                       n);
+    const fl_shape shape = fl_shape_of(2, size);
+    fl_var *w = NULL, *out = NULL;
+    FL_TRY(fl_net_param(e->net, attr ? attr->attr : NULL, e->name, false, dtype,
+                        &shape, NULL, &w));
+    FL_TRY(fl_emit_tmp(e, dtype, &out));
+    int64_t pad = padding ? padding->i : -1;
+    if (padding && pad < 0)
+        pad += size[0];
+    fl_desc *d = fl_net_desc(e->net, "lookup_table");
+    fl_set_in(d, "W", w);
+    fl_set_in(d, "Ids", fl_arg_var(&e->args, "input"));
+    fl_set_out(d, "Out", out);
+    fl_set_bool(d, "is_sparse", sparse);
+    fl_set_bool(d, "is_distributed", distributed);
+    fl_set_bool(d, "remote_prefetch", sparse && !distributed);
+    fl_set_int(d, "padding_idx", pad);
+    FL_TRY(fl_net_append(e->net, d));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
+/* --- dropout --- */
+
+static fl_err dropout(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "x"), *out = NULL, *mask = NULL;
+    const fl_arg *given = fl_arg_get(&e->args, "seed");
+    int64_t seed = given ? given->i : 0;
+    if (!seed)
+        seed = e->net->main->random_seed;
+    FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    FL_TRY(fl_emit_stopped(e, FL_U8, &mask));
+    fl_desc *d = fl_net_desc(e->net, "dropout");
+    fl_set_in(d, "X", x);
+    fl_set_out(d, "Out", out);
+    fl_set_out(d, "Mask", mask);
+    fl_set_float(d, "dropout_prob", fl_arg_float(&e->args, "dropout_prob"));
+    fl_set_bool(d, "is_test", fl_arg_bool(&e->args, "is_test"));
+    fl_set_bool(d, "fix_seed", given || seed);
+    fl_set_int(d, "seed", seed);
+    fl_set_str(d, "dropout_implementation",
+               fl_arg_str(&e->args, "dropout_implementation"));
+    FL_TRY(fl_net_append(e->net, d));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
+const fl_layer_def fl_layers_basic[] = {
+    {
+        .name = "data",
+        .doc = "A variable that each run is fed. The batch's dimension, -1, "
+               "is put in front unless the shape has a free one already.",
+        .args = {{"name", FL_ARG_STR},
+                 {"shape", FL_ARG_INTS},
+                 {"append_batch_size", FL_ARG_BOOL, "True"},
+                 {"dtype", FL_ARG_DTYPE, "'float32'"},
+                 {"lod_level", FL_ARG_INT, "0"},
+                 {"type", FL_ARG_INT, "7"},
+                 {"stop_gradient", FL_ARG_BOOL, "True"}},
+        .emit = data,
+    },
+    {
+        .name = "fc",
+        .doc = "act(sum of input x weight + bias). Dimensions of an input "
+               "from num_flatten_dims on are taken as one.",
+        .args = {{"input", FL_ARG_VARS},
+                 {"size", FL_ARG_INT},
+                 {"num_flatten_dims", FL_ARG_INT, "1"},
+                 {"param_attr", FL_ARG_PARAM, "None"},
+                 {"bias_attr", FL_ARG_PARAM, "None"},
+                 {"act", FL_ARG_STR, "None"},
+                 {"is_test", FL_ARG_BOOL, "False"},
+                 {"name", FL_ARG_STR, "None"}},
+        .emit = fc,
+    },
+    {
+        .name = "embedding",
+        .doc = "Row by row what a table of size [rows, width] holds for the "
+               "ids of input. Rows of padding_idx read as zero.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"size", FL_ARG_INTS},
+                 {"is_sparse", FL_ARG_BOOL, "False"},
+                 {"is_distributed", FL_ARG_BOOL, "False"},
+                 {"padding_idx", FL_ARG_INT, "None"},
+                 {"param_attr", FL_ARG_PARAM, "None"},
+                 {"dtype", FL_ARG_DTYPE, "'float32'"}},
+        .emit = embedding,
+    },
+    {
+        .name = "dropout",
+        .doc = "Zeros at random places while training, each with "
+               "dropout_prob.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"dropout_prob", FL_ARG_FLOAT},
+                 {"is_test", FL_ARG_BOOL, "False"},
+                 {"seed", FL_ARG_INT, "None"},
+                 {"name", FL_ARG_STR, "None"},
+                 {"dropout_implementation", FL_ARG_STR,
+                  "'downgrade_in_infer'"}},
+        .emit = dropout,
+    },
+    {
+        .name = "softmax",
+        .doc = "exp(x) divided by its sum along an axis.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"use_cudnn", FL_ARG_BOOL, "False"},
+                 {"name", FL_ARG_STR, "None"},
+                 {"axis", FL_ARG_INT, "-1"}},
+        .op = "softmax",
+        .in = {{"X", "input"}},
+        .out = {{"Out"}},
+        .map = {{"use_cudnn", NULL}},
+    },
+    {
+        .name = "softshrink",
+        .doc = "x moved towards zero by alpha, and zero within it.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"alpha", FL_ARG_FLOAT, "None"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "softshrink",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
+        .map = {{"alpha", "lambda"}},
+    },
+    {0},
+};

@@ -1,0 +1,167 @@
+/* layers_loss.c - losses. */
+#include "build/layer.h"
+
+/* Hard labels go to an operator of their own, under its own name. */
+static fl_err cross_entropy(fl_emit *e)
+{
+    const bool soft = fl_arg_bool(&e->args, "soft_label");
+    fl_var *x = fl_arg_var(&e->args, "input");
+    fl_var *y = NULL, *shape = NULL, *match = NULL;
+    fl_desc *d = fl_net_desc(e->net, soft ? "cross_entropy" : "cross_entropy2");
+    e->name = fl_names_generate(e->net->names, e->net->arena, d->type);
+    FL_TRY(fl_emit_tmp(e, x->dtype, &y));
+    fl_set_in(d, "X", x);
+    fl_set_in(d, "Label", fl_arg_var(&e->args, "label"));
+    fl_set_out(d, "Y", y);
+    if (soft) {
+        fl_set_bool(d, "soft_label", true);
+    } else {
+        FL_TRY(fl_emit_tmp(e, x->dtype, &shape));
+        FL_TRY(fl_emit_tmp(e, x->dtype, &match));
+        fl_set_out(d, "XShape", shape);
+        fl_set_out(d, "MatchX", match);
+    }
+    fl_set_int(d, "ignore_index", fl_arg_int(&e->args, "ignore_index"));
+    FL_TRY(fl_net_append(e->net, d));
+    fl_emit_return(e, y);
+    return FL_OK;
+}
+
+static fl_err softmax_with_cross_entropy(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "logits"), *softmax = NULL, *loss = NULL;
+    FL_TRY(fl_emit_tmp(e, x->dtype, &softmax));
+    FL_TRY(fl_emit_tmp(e, x->dtype, &loss));
+    fl_desc *d = fl_net_desc(e->net, "softmax_with_cross_entropy");
+    fl_set_in(d, "Logits", x);
+    fl_set_in(d, "Label", fl_arg_var(&e->args, "label"));
+    fl_set_out(d, "Softmax", softmax);
+    fl_set_out(d, "Loss", loss);
+    fl_set_bool(d, "soft_label", fl_arg_bool(&e->args, "soft_label"));
+    fl_set_int(d, "ignore_index", fl_arg_int(&e->args, "ignore_index"));
+    fl_set_bool(d, "numeric_stable_mode",
+                fl_arg_bool(&e->args, "numeric_stable_mode"));
+    fl_set_int(d, "axis", fl_arg_int(&e->args, "axis"));
+    FL_TRY(fl_net_append(e->net, d));
+    fl_emit_return(e, loss);
+    if (fl_arg_bool(&e->args, "return_softmax"))
+        fl_emit_return(e, softmax);
+    return FL_OK;
+}
+
+static fl_err square_error_cost(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "input"), *minus = NULL, *out = NULL;
+    FL_TRY(fl_emit_tmp(e, x->dtype, &minus));
+    fl_desc *d = fl_net_desc(e->net, "elementwise_sub");
+    fl_set_in(d, "X", x);
+    fl_set_in(d, "Y", fl_arg_var(&e->args, "label"));
+    fl_set_out(d, "Out", minus);
+    FL_TRY(fl_net_append(e->net, d));
+    FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    d = fl_net_desc(e->net, "square");
+    fl_set_in(d, "X", minus);
+    fl_set_out(d, "Out", out);
+    FL_TRY(fl_net_append(e->net, d));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
+const fl_layer_def fl_layers_loss[] = {
+    {
+        .name = "cross_entropy",
+        .doc = "-log of the probability that input gives to the label; with "
+               "soft_label the label is a distribution.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"label", FL_ARG_VAR},
+                 {"soft_label", FL_ARG_BOOL, "False"},
+                 {"ignore_index", FL_ARG_INT, "-100"}},
+        .prefix = "",
+        .emit = cross_entropy,
+    },
+    {
+        .name = "softmax_with_cross_entropy",
+        .doc = "The cross entropy of softmax(logits), computed as one.",
+        .returns = "loss, softmax",
+        .args = {{"logits", FL_ARG_VAR},
+                 {"label", FL_ARG_VAR},
+                 {"soft_label", FL_ARG_BOOL, "False"},
+                 {"ignore_index", FL_ARG_INT, "-100"},
+                 {"numeric_stable_mode", FL_ARG_BOOL, "True"},
+                 {"return_softmax", FL_ARG_BOOL, "False"},
+                 {"axis", FL_ARG_INT, "-1"}},
+        .emit = softmax_with_cross_entropy,
+    },
+    {
+        .name = "square_error_cost",
+        .doc = "(input - label)^2, element by element.",
+        .args = {{"input", FL_ARG_VAR}, {"label", FL_ARG_VAR}},
+        .emit = square_error_cost,
+    },
+    {
+        .name = "sigmoid_cross_entropy_with_logits",
+        .doc = "The cross entropy of sigmoid(x) with a label in [0, 1], "
+               "element by element.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"label", FL_ARG_VAR},
+                 {"ignore_index", FL_ARG_INT, "-100"},
+                 {"name", FL_ARG_STR, "None"},
+                 {"normalize", FL_ARG_BOOL, "False"}},
+        .op = "sigmoid_cross_entropy_with_logits",
+        .in = {{"X", "x"}, {"Label", "label"}},
+        .out = {{"Out"}},
+        .names_out = true,
+    },
+    {
+        .name = "smooth_l1",
+        .doc = "Per row the sum of a loss that is square near zero and "
+               "linear beyond 1 / sigma^2.",
+        .prefix = "smooth_l1_loss",
+        .args = {{"x", FL_ARG_VAR},
+                 {"y", FL_ARG_VAR},
+                 {"inside_weight", FL_ARG_VAR, "None"},
+                 {"outside_weight", FL_ARG_VAR, "None"},
+                 {"sigma", FL_ARG_FLOAT, "None"}},
+        .op = "smooth_l1_loss",
+        .in = {{"X", "x"},
+               {"Y", "y"},
+               {"InsideWeight", "inside_weight"},
+               {"OutsideWeight", "outside_weight"}},
+        .out = {{"Diff", FL_HIDDEN}, {"Out"}},
+    },
+    {
+        .name = "huber_loss",
+        .doc = "Half the squared difference up to delta, linear beyond.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"label", FL_ARG_VAR},
+                 {"delta", FL_ARG_FLOAT}},
+        .op = "huber_loss",
+        .in = {{"X", "input"}, {"Y", "label"}},
+        .out = {{"Residual", FL_HIDDEN}, {"Out"}},
+    },
+    {
+        .name = "log_loss",
+        .doc = "The negative log likelihood of a label of 0 or 1 under the "
+               "probability input.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"label", FL_ARG_VAR},
+                 {"epsilon", FL_ARG_FLOAT, "0.0001"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "log_loss",
+        .in = {{"Predicted", "input"}, {"Labels", "label"}},
+        .out = {{"Loss"}},
+    },
+    {
+        .name = "margin_rank_loss",
+        .doc = "max(0, margin - label * (left - right)).",
+        .args = {{"label", FL_ARG_VAR},
+                 {"left", FL_ARG_VAR},
+                 {"right", FL_ARG_VAR},
+                 {"margin", FL_ARG_FLOAT, "0.1"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "margin_rank_loss",
+        .in = {{"X1", "left"}, {"X2", "right"}, {"Label", "label"}},
+        .out = {{"Out"}, {"Activated", FL_HIDDEN}},
+    },
+    {0},
+};

@@ -1,0 +1,212 @@
+/* layers_math.c - products, sums, element by element, comparisons.
+ *
+ * Families whose members differ in the operator only are rows of one macro:
+ * a row is data, and the macro says what its members have in common. */
+#include "build/layer.h"
+
+/* dim None: over everything. */
+static fl_err reduce(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "input"), *out = NULL;
+    const int64_t first = 0;
+    int n = 0;
+    const int64_t *dim = fl_arg_ints(&e->args, "dim", &n);
+    FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    fl_desc *d = fl_net_desc(e->net, e->def->name);
+    fl_set_in(d, "X", x);
+    fl_set_out(d, "Out", out);
+    fl_set_ints(d, "dim", n ? n : 1, n ? dim : &first);
+    fl_set_bool(d, "keep_dim", fl_arg_bool(&e->args, "keep_dim"));
+    fl_set_bool(d, "reduce_all", !n);
+    FL_TRY(fl_net_append(e->net, d));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
+#define REDUCE(type, text)                                                     \
+    {                                                                          \
+        .name = type,                                                          \
+        .doc = text " along the dimensions dim, or over everything.",          \
+        .args = {{"input", FL_ARG_VAR},                                        \
+                 {"dim", FL_ARG_INTS, "None"},                                 \
+                 {"keep_dim", FL_ARG_BOOL, "False"},                           \
+                 {"name", FL_ARG_STR, "None"}},                                \
+        .emit = reduce,                                                        \
+    }
+
+#define ELEMENTWISE(type, text)                                                \
+    {                                                                          \
+        .name = type,                                                          \
+        .doc = text ", element by element. y is broadcast: its shape must "    \
+                    "match that of x from dimension axis on.",                 \
+        .args = {{"x", FL_ARG_VAR},                                            \
+                 {"y", FL_ARG_VAR},                                            \
+                 {"axis", FL_ARG_INT, "-1"},                                   \
+                 {"act", FL_ARG_STR, "None"},                                  \
+                 {"name", FL_ARG_STR, "None"}},                                \
+        .op = type, .in = {{"X", "x"}, {"Y", "y"}}, .out = {{"Out"}},          \
+        .names_out = true,                                                     \
+    }
+
+#define COMPARE(type, text)                                                    \
+    {                                                                          \
+        .name = type, .doc = "Whether " text ", element by element.",          \
+        .args = {{"x", FL_ARG_VAR},                                            \
+                 {"y", FL_ARG_VAR},                                            \
+                 {"cond", FL_ARG_VAR, "None"}},                                \
+        .op = type, .in = {{"X", "x"}, {"Y", "y"}}, .out = {{"Out", FL_STOP}}, \
+        .into = "cond",                                                        \
+    }
+
+#define LOGICAL(type, text)                                                    \
+    {                                                                          \
+        .name = type, .doc = text ", element by element.",                     \
+        .args = {{"x", FL_ARG_VAR},                                            \
+                 {"y", FL_ARG_VAR},                                            \
+                 {"out", FL_ARG_VAR, "None"},                                  \
+                 {"name", FL_ARG_STR, "None"}},                                \
+        .op = type, .in = {{"X", "x"}, {"Y", "y"}}, .out = {{"Out"}},          \
+        .into = "out", .names_out = true,                                      \
+    }
+
+const fl_layer_def fl_layers_math[] = {
+    {
+        .name = "mean",
+        .doc = "The mean of all elements.",
+        .args = {{"x", FL_ARG_VAR}, {"name", FL_ARG_STR, "None"}},
+        .op = "mean",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
+        .names_out = true,
+    },
+    {
+        .name = "mul",
+        .doc = "A matrix product. Leading dimensions up to num_col_dims are "
+               "taken as one, and so is the rest.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"y", FL_ARG_VAR},
+                 {"x_num_col_dims", FL_ARG_INT, "1"},
+                 {"y_num_col_dims", FL_ARG_INT, "1"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "mul",
+        .in = {{"X", "x"}, {"Y", "y"}},
+        .out = {{"Out"}},
+        .names_out = true,
+    },
+    {
+        .name = "matmul",
+        .doc = "alpha * x y over the last two dimensions, batch by batch.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"y", FL_ARG_VAR},
+                 {"transpose_x", FL_ARG_BOOL, "False"},
+                 {"transpose_y", FL_ARG_BOOL, "False"},
+                 {"alpha", FL_ARG_FLOAT, "1.0"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "matmul",
+        .in = {{"X", "x"}, {"Y", "y"}},
+        .out = {{"Out"}},
+        .map = {{"transpose_x", "transpose_X"}, {"transpose_y", "transpose_Y"}},
+    },
+    {
+        .name = "scale",
+        .doc = "scale * x + bias, or scale * (x + bias).",
+        .args = {{"x", FL_ARG_VAR},
+                 {"scale", FL_ARG_FLOAT, "1.0"},
+                 {"bias", FL_ARG_FLOAT, "0.0"},
+                 {"bias_after_scale", FL_ARG_BOOL, "True"},
+                 {"act", FL_ARG_STR, "None"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "scale",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
+        .names_out = true,
+    },
+    {
+        .name = "sum",
+        .doc = "The sum of variables of one shape.",
+        .args = {{"x", FL_ARG_VARS}},
+        .op = "sum",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "sums",
+        .doc = "The sum of variables of one shape, into out if it is given.",
+        .prefix = "sum",
+        .args = {{"input", FL_ARG_VARS}, {"out", FL_ARG_VAR, "None"}},
+        .op = "sum",
+        .in = {{"X", "input"}},
+        .out = {{"Out"}},
+        .into = "out",
+    },
+    {
+        .name = "clip",
+        .doc = "x held between min and max.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"min", FL_ARG_FLOAT},
+                 {"max", FL_ARG_FLOAT},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "clip",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
+        .names_out = true,
+    },
+    {
+        .name = "clip_by_norm",
+        .doc = "x made shorter, if its norm is above max_norm.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"max_norm", FL_ARG_FLOAT},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "clip_by_norm",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
+        .names_out = true,
+    },
+    REDUCE("reduce_sum", "The sum"),
+    REDUCE("reduce_mean", "The mean"),
+    REDUCE("reduce_max", "The largest element"),
+    REDUCE("reduce_min", "The smallest element"),
+    REDUCE("reduce_prod", "The product"),
+    ELEMENTWISE("elementwise_add", "x + y"),
+    ELEMENTWISE("elementwise_sub", "x - y"),
+    ELEMENTWISE("elementwise_mul", "x * y"),
+    ELEMENTWISE("elementwise_div", "x / y"),
+    ELEMENTWISE("elementwise_max", "The larger of x and y"),
+    ELEMENTWISE("elementwise_min", "The smaller of x and y"),
+    ELEMENTWISE("elementwise_pow", "x to the power y"),
+    ELEMENTWISE("elementwise_mod", "The remainder of x by y"),
+    ELEMENTWISE("elementwise_floordiv", "x / y rounded down"),
+    {
+        .name = "less_than",
+        .doc = "Whether x < y, element by element.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"y", FL_ARG_VAR},
+                 {"force_cpu", FL_ARG_BOOL, "None"},
+                 {"cond", FL_ARG_VAR, "None"}},
+        .op = "less_than",
+        .in = {{"X", "x"}, {"Y", "y"}},
+        .out = {{"Out", FL_STOP}},
+        .into = "cond",
+    },
+    COMPARE("less_equal", "x <= y"),
+    COMPARE("greater_than", "x > y"),
+    COMPARE("greater_equal", "x >= y"),
+    COMPARE("equal", "x == y"),
+    COMPARE("not_equal", "x != y"),
+    LOGICAL("logical_and", "x and y"),
+    LOGICAL("logical_or", "x or y"),
+    LOGICAL("logical_xor", "x or y, but not both"),
+    {
+        .name = "logical_not",
+        .doc = "Not x, element by element.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"out", FL_ARG_VAR, "None"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "logical_not",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
+        .into = "out",
+        .names_out = true,
+    },
+    {0},
+};

@@ -1,0 +1,184 @@
+/* layers_shape.c - the same elements in another order or shape. */
+#include "build/layer.h"
+
+static fl_err split(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "input");
+    const fl_arg *parts = fl_arg_get(&e->args, "num_or_sections");
+    const int64_t n = parts->n > 0 ? parts->n : parts->i;
+    int64_t axis = fl_arg_int(&e->args, "dim");
+    if (axis < 0)
+        axis += x->shape.rank;
+    if (n < 1 || n > 4096) /* one variable each: more is a slip of the pen */
+        return fl_fail(FL_EINVAL, "split: %lld parts, expected 1 to 4096",
+                       (long long)n);
+    const char **name = fl_arena_alloc(e->net->arena, (size_t)n * sizeof *name);
+    for (int64_t i = 0; i < n; i++) {
+        fl_var *out = NULL;
+        FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+        fl_emit_return(e, out);
+        name[i] = out->name;
+    }
+    fl_desc *d = fl_net_desc(e->net, "split");
+    fl_set_in(d, "X", x);
+    fl_desc_set_out(d, "Out", (int)n, name);
+    fl_set_int(d, "num", parts->n > 0 ? 0 : n);
+    fl_set_ints(d, "sections", parts->n > 0 ? parts->n : 0,
+                parts->n > 0 ? parts->ints : NULL);
+    fl_set_int(d, "axis", axis);
+    return fl_net_append(e->net, d);
+}
+
+static fl_err reshape(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "x"), *out = x, *shape = NULL;
+    int n = 0;
+    const int64_t *dim = fl_arg_ints(&e->args, "shape", &n);
+    if (!fl_arg_bool(&e->args, "inplace"))
+        FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    FL_TRY(fl_emit_tmp(e, x->dtype, &shape));
+    fl_desc *d = fl_net_desc(e->net, "reshape2");
+    fl_set_in(d, "X", x);
+    if (fl_arg_given(&e->args, "actual_shape"))
+        fl_set_in(d, "Shape", fl_arg_var(&e->args, "actual_shape"));
+    fl_set_out(d, "Out", out);
+    fl_set_out(d, "XShape", shape);
+    fl_set_ints(d, "shape", n, dim);
+    FL_TRY(fl_net_append(e->net, d));
+    FL_TRY(fl_emit_act(e, &out));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
+const fl_layer_def fl_layers_shape[] = {
+    {
+        .name = "concat",
+        .doc = "Variables one after another along an axis.",
+        .args = {{"input", FL_ARG_VARS},
+                 {"axis", FL_ARG_INT, "0"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "concat",
+        .in = {{"X", "input"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "split",
+        .doc = "input cut along dim: into so many equal parts, or into parts "
+               "of the given lengths.",
+        .returns = "[parts]",
+        .args = {{"input", FL_ARG_VAR},
+                 {"num_or_sections", FL_ARG_INT_OR_INTS},
+                 {"dim", FL_ARG_INT, "-1"},
+                 {"name", FL_ARG_STR, "None"}},
+        .emit = split,
+    },
+    {
+        .name = "reshape",
+        .doc = "The same elements in another shape. 0 copies the dimension "
+               "of x, one -1 is what remains.",
+        .prefix = "reshape2",
+        .args = {{"x", FL_ARG_VAR},
+                 {"shape", FL_ARG_INTS},
+                 {"actual_shape", FL_ARG_VAR, "None"},
+                 {"act", FL_ARG_STR, "None"},
+                 {"inplace", FL_ARG_BOOL, "False"},
+                 {"name", FL_ARG_STR, "None"}},
+        .emit = reshape,
+    },
+    {
+        .name = "transpose",
+        .doc = "Dimensions in another order: dimension i comes from perm[i].",
+        .args = {{"x", FL_ARG_VAR},
+                 {"perm", FL_ARG_INTS},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "transpose2",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}, {"XShape", FL_HIDDEN}},
+        .map = {{"perm", "axis"}},
+    },
+    {
+        .name = "squeeze",
+        .doc = "Dimensions of length 1 left out: those in axes, or all.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"axes", FL_ARG_INTS},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "squeeze2",
+        .in = {{"X", "input"}},
+        .out = {{"Out"}, {"XShape", FL_HIDDEN}},
+    },
+    {
+        .name = "unsqueeze",
+        .doc = "Dimensions of length 1 put in at axes.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"axes", FL_ARG_INTS},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "unsqueeze2",
+        .in = {{"X", "input"}},
+        .out = {{"Out"}, {"XShape", FL_HIDDEN}},
+    },
+    {
+        .name = "flatten",
+        .doc = "A matrix: dimensions before axis make the rows, the rest the "
+               "columns.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"axis", FL_ARG_INT, "1"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "flatten2",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}, {"XShape", FL_HIDDEN}},
+    },
+    {
+        .name = "stack",
+        .doc = "Variables of one shape along a new axis.",
+        .args = {{"x", FL_ARG_VARS}, {"axis", FL_ARG_INT, "0"}},
+        .op = "stack",
+        .in = {{"X", "x"}},
+        .out = {{"Y"}},
+    },
+    {
+        .name = "slice",
+        .doc = "From starts to ends, which is not included, along axes.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"axes", FL_ARG_INTS},
+                 {"starts", FL_ARG_INTS},
+                 {"ends", FL_ARG_INTS}},
+        .op = "slice",
+        .in = {{"Input", "input"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "gather",
+        .doc = "The rows of input that index names.",
+        .args = {{"input", FL_ARG_VAR}, {"index", FL_ARG_VAR}},
+        .op = "gather",
+        .in = {{"X", "input"}, {"Index", "index"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "expand",
+        .doc = "x repeated expand_times along each dimension.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"expand_times", FL_ARG_INTS},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "expand",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "one_hot",
+        .doc = "For each id a row of depth zeros with a 1 at the id.",
+        .args = {{"input", FL_ARG_VAR}, {"depth", FL_ARG_INT}},
+        .op = "one_hot",
+        .in = {{"X", "input"}},
+        .out = {{"Out", FL_STOP}},
+    },
+    {
+        .name = "shape",
+        .doc = "The shape of input as a variable.",
+        .args = {{"input", FL_ARG_VAR}},
+        .op = "shape",
+        .in = {{"Input", "input"}},
+        .out = {{"Out"}},
+    },
+    {0},
+};

@@ -1,0 +1,284 @@
+/* layers_tensor.c - variables made, filled, copied, converted. */
+#include "build/layer.h"
+
+static fl_err cast(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "x"), *out = NULL;
+    const fl_dtype dtype = fl_arg_dtype(&e->args, "dtype");
+    FL_TRY(fl_emit_tmp(e, dtype, &out));
+    fl_desc *d = fl_net_desc(e->net, "cast");
+    fl_set_in(d, "X", x);
+    fl_set_out(d, "Out", out);
+    fl_set_int(d, "in_dtype", x->dtype);
+    fl_set_int(d, "out_dtype", dtype);
+    FL_TRY(fl_net_append(e->net, d));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
+/* --- assign --- */
+
+enum {
+    MAX_VALUES = 1024 * 1024, /* an op's attribute is no place for more */
+};
+
+/* The array's elements become an attribute of the op. */
+static fl_err set_values(fl_emit *e, const fl_tensor *t, fl_desc *d)
+{
+    const int64_t n = fl_tensor_numel(t);
+    fl_arena *a = e->net->arena;
+    if (n > MAX_VALUES)
+        return fl_fail(FL_EINVAL,
+                       "assign: %lld values, at most %d can stand in a program",
+                       (long long)n, MAX_VALUES);
+    fl_set_ints(d, "shape", t->shape.rank, t->shape.dim);
+    fl_set_int(d, "dtype", t->dtype);
+    if (t->dtype == FL_F32) {
+        fl_desc_set_attr(d, &(fl_attr){"fp32_values", FL_ATTR_FLOATS,
+                                       .n = (int)n, .floats = t->data});
+        return FL_OK;
+    }
+    if (t->dtype != FL_I32)
+        return fl_fail(FL_EINVAL,
+                       "assign: the array is %s, expected f32 or i32",
+                       fl_dtype_name(t->dtype));
+    int64_t *at = fl_arena_alloc(a, (size_t)n * sizeof *at);
+    FL_TRY(fl_convert(n, t->dtype, t->data, FL_I64, at));
+    fl_set_ints(d, "int32_values", (int)n, at);
+    return FL_OK;
+}
+
+static fl_err assign(fl_emit *e)
+{
+    const fl_arg *in = fl_arg_get(&e->args, "input");
+    fl_var *out = fl_arg_var(&e->args, "output");
+    fl_desc *d = fl_net_desc(e->net, in->n ? "assign_value" : "assign");
+    if (in->n)
+        FL_TRY(set_values(e, in->tensor, d));
+    else
+        fl_set_in(d, "X", in->var);
+    if (!out)
+        FL_TRY(
+            fl_emit_tmp(e, in->n ? in->tensor->dtype : in->var->dtype, &out));
+    fl_set_out(d, "Out", out);
+    FL_TRY(fl_net_append(e->net, d));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
+/* zeros and ones are fill_constant, and named so. */
+static fl_err fill(fl_emit *e, double value)
+{
+    fl_arg shape = *fl_arg_get(&e->args, "shape");
+    shape.name = "shape";
+    if (!shape.n)
+        shape.n = -1;
+    fl_var *out = NULL;
+    FL_TRY(fl_layer_get(
+        e->net, "fill_constant",
+        (fl_arg[]){shape,
+                   {"dtype", .i = fl_arg_dtype(&e->args, "dtype")},
+                   {"value", .f = value},
+                   {"force_cpu", .b = fl_arg_bool(&e->args, "force_cpu")},
+                   {0}},
+        &out));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
+static fl_err zeros(fl_emit *e)
+{
+    return fill(e, 0);
+}
+
+static fl_err ones(fl_emit *e)
+{
+    return fill(e, 1);
+}
+
+/* --- variables --- */
+
+static fl_err create_tensor(fl_emit *e)
+{
+    fl_var *v = NULL;
+    FL_TRY(fl_block_add_var(
+        fl_net_block(e->net),
+        &(fl_var){.name = e->name,
+                  .dtype = fl_arg_dtype(&e->args, "dtype"),
+                  .persistable = fl_arg_bool(&e->args, "persistable")},
+        &v));
+    fl_emit_return(e, v);
+    return FL_OK;
+}
+
+static fl_err get_shape(const fl_emit *e, fl_shape *out)
+{
+    int n = 0;
+    const int64_t *dim = fl_arg_ints(&e->args, "shape", &n);
+    if (n > FL_MAX_RANK)
+        return fl_fail(FL_ESHAPE, "%s: %d dimensions, at most %d", e->args.what,
+                       n, FL_MAX_RANK);
+    *out = fl_shape_of(n, dim);
+    return FL_OK;
+}
+
+static fl_err create_parameter(fl_emit *e)
+{
+    const fl_arg *attr = fl_arg_get(&e->args, "attr");
+    const fl_param_attr named = {.name = fl_arg_str(&e->args, "name")};
+    const fl_arg *init = fl_arg_get(&e->args, "default_initializer");
+    fl_shape shape;
+    fl_var *v = NULL;
+    FL_TRY(get_shape(e, &shape));
+    FL_TRY(fl_net_param(e->net, attr ? attr->attr : &named, e->name,
+                        fl_arg_bool(&e->args, "is_bias"),
+                        fl_arg_dtype(&e->args, "dtype"), &shape,
+                        init ? init->init : NULL, &v));
+    fl_emit_return(e, v);
+    return FL_OK;
+}
+
+static fl_err create_global_var(fl_emit *e)
+{
+    const fl_init init = {"constant", .a = fl_arg_float(&e->args, "value")};
+    const char *name = fl_arg_str(&e->args, "name");
+    fl_shape shape;
+    fl_var *v = NULL;
+    FL_TRY(get_shape(e, &shape));
+    if (!name)
+        name =
+            fl_names_generate(e->net->names, e->net->arena, "_generated_var");
+    FL_TRY(fl_net_global(e->net, name, fl_arg_dtype(&e->args, "dtype"), &shape,
+                         &init, &v));
+    v->persistable = fl_arg_bool(&e->args, "persistable");
+    v->stop_gradient = true;
+    fl_var_touch(v);
+    fl_emit_return(e, v);
+    return FL_OK;
+}
+
+const fl_layer_def fl_layers_tensor[] = {
+    {
+        .name = "cast",
+        .doc = "x with its elements converted to dtype.",
+        .args = {{"x", FL_ARG_VAR}, {"dtype", FL_ARG_DTYPE}},
+        .emit = cast,
+    },
+    {
+        .name = "assign",
+        .doc = "A copy of a variable, or an array as a variable; into output "
+               "if it is given.",
+        .args = {{"input", FL_ARG_VAR_OR_TENSOR},
+                 {"output", FL_ARG_VAR, "None"}},
+        .emit = assign,
+    },
+    {
+        .name = "fill_constant",
+        .doc = "A variable of one value; into out if it is given.",
+        .args = {{"shape", FL_ARG_INTS},
+                 {"dtype", FL_ARG_DTYPE},
+                 {"value", FL_ARG_FLOAT},
+                 {"force_cpu", FL_ARG_BOOL, "False"},
+                 {"out", FL_ARG_VAR, "None"}},
+        .op = "fill_constant",
+        .out = {{"Out", FL_STOP}},
+        .into = "out",
+    },
+    {
+        .name = "fill_constant_batch_size_like",
+        .doc = "A variable of one value, whose dimension output_dim_idx is "
+               "as long as dimension input_dim_idx of input.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"shape", FL_ARG_INTS},
+                 {"dtype", FL_ARG_DTYPE},
+                 {"value", FL_ARG_FLOAT},
+                 {"input_dim_idx", FL_ARG_INT, "0"},
+                 {"output_dim_idx", FL_ARG_INT, "0"}},
+        .op = "fill_constant_batch_size_like",
+        .in = {{"Input", "input"}},
+        .out = {{"Out", FL_STOP}},
+    },
+    {
+        .name = "zeros",
+        .doc = "A variable of zeros.",
+        .prefix = "",
+        .args = {{"shape", FL_ARG_INTS},
+                 {"dtype", FL_ARG_DTYPE},
+                 {"force_cpu", FL_ARG_BOOL, "False"}},
+        .emit = zeros,
+    },
+    {
+        .name = "ones",
+        .doc = "A variable of ones.",
+        .prefix = "",
+        .args = {{"shape", FL_ARG_INTS},
+                 {"dtype", FL_ARG_DTYPE},
+                 {"force_cpu", FL_ARG_BOOL, "False"}},
+        .emit = ones,
+    },
+    {
+        .name = "zeros_like",
+        .doc = "Zeros in the shape of x; into out if it is given.",
+        .args = {{"x", FL_ARG_VAR}, {"out", FL_ARG_VAR, "None"}},
+        .op = "fill_zeros_like",
+        .in = {{"X", "x"}},
+        .out = {{"Out", FL_STOP}},
+        .into = "out",
+    },
+    {
+        .name = "uniform_random",
+        .doc = "Random numbers between min and max.",
+        .args = {{"shape", FL_ARG_INTS},
+                 {"dtype", FL_ARG_DTYPE, "'float32'"},
+                 {"min", FL_ARG_FLOAT, "-1.0"},
+                 {"max", FL_ARG_FLOAT, "1.0"},
+                 {"seed", FL_ARG_INT, "0"}},
+        .op = "uniform_random",
+        .out = {{"Out"}},
+    },
+    {
+        .name = "gaussian_random",
+        .doc = "Random numbers around mean with deviation std.",
+        .args = {{"shape", FL_ARG_INTS},
+                 {"mean", FL_ARG_FLOAT, "0.0"},
+                 {"std", FL_ARG_FLOAT, "1.0"},
+                 {"seed", FL_ARG_INT, "0"},
+                 {"dtype", FL_ARG_DTYPE, "'float32'"}},
+        .op = "gaussian_random",
+        .out = {{"Out"}},
+    },
+    {
+        .name = "create_tensor",
+        .doc = "A variable that some op is going to write.",
+        .args = {{"dtype", FL_ARG_DTYPE},
+                 {"name", FL_ARG_STR, "None"},
+                 {"persistable", FL_ARG_BOOL, "False"}},
+        .emit = create_tensor,
+    },
+    {
+        .name = "create_parameter",
+        .doc = "A parameter of its own, for layers that are written in "
+               "terms of others.",
+        .args = {{"shape", FL_ARG_INTS},
+                 {"dtype", FL_ARG_DTYPE},
+                 {"name", FL_ARG_STR, "None"},
+                 {"attr", FL_ARG_PARAM, "None"},
+                 {"is_bias", FL_ARG_BOOL, "False"},
+                 {"default_initializer", FL_ARG_INIT, "None"}},
+        .emit = create_parameter,
+    },
+    {
+        .name = "create_global_var",
+        .doc = "A variable that the startup program fills with value; it "
+               "outlives a run if persistable.",
+        .prefix = "global_var",
+        .args = {{"shape", FL_ARG_INTS},
+                 {"value", FL_ARG_FLOAT},
+                 {"dtype", FL_ARG_DTYPE},
+                 {"persistable", FL_ARG_BOOL, "False"},
+                 {"force_cpu", FL_ARG_BOOL, "False"},
+                 {"name", FL_ARG_STR, "None"}},
+        .emit = create_global_var,
+    },
+    {0},
+};

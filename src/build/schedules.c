@@ -1,0 +1,355 @@
+/* schedules.c - learning rates that change from step to step.
+ *
+ * The step is a counter in the program, so a schedule is ops too: all have the
+ * role LRSched, by which a transpiler moves them to the server. The order of
+ * the ops is Fluid's, which is the order in which Python evaluates the
+ * formulas; so each formula below goes one operator at a time. */
+#include "build/layer.h"
+
+#include <math.h>
+
+/* A number until a variable touches it. */
+typedef struct value {
+    fl_var *var; /* NULL: a number */
+    double number;
+} value;
+
+/* A schedule on its way. After a failure nothing more is done. */
+typedef struct schedule {
+    fl_emit *e;
+    fl_net *n;
+    fl_err err;
+} schedule;
+
+static value num(double number)
+{
+    return (value){NULL, number};
+}
+
+static value arg(const schedule *s, const char *name)
+{
+    const fl_arg *a = fl_arg_get(&s->e->args, name);
+    return a->n ? (value){a->var, 0} : num(a->f);
+}
+
+static double fold(double a, char sign, double b)
+{
+    return sign == '+'   ? a + b
+           : sign == '-' ? a - b
+           : sign == '*' ? a * b
+                         : a / b;
+}
+
+static value op(schedule *s, value a, const char *sign, value b)
+{
+    value out = {0};
+    if (s->err)
+        return out;
+    if (!a.var && !b.var)
+        return num(fold(a.number, *sign, b.number));
+    if (a.var)
+        s->err =
+            fl_var_math(s->n, sign, a.var, b.var, b.number, false, &out.var);
+    else
+        s->err = fl_var_math(s->n, sign, b.var, NULL, a.number, true, &out.var);
+    return out;
+}
+
+static value layer(schedule *s, const char *name, const fl_arg *args)
+{
+    value out = {0};
+    if (!s->err)
+        s->err = fl_layer_get(s->n, name, args, &out.var);
+    return out;
+}
+
+static value unary(schedule *s, const char *name, value x)
+{
+    return layer(s, name, (fl_arg[]){{"x", .var = x.var}, {0}});
+}
+
+static value constant(schedule *s, double number)
+{
+    return layer(s, "fill_constant",
+                 (fl_arg[]){{"shape", .i = 1},
+                            {"dtype", .i = FL_F32},
+                            {"value", .f = number},
+                            {0}});
+}
+
+static value smaller(schedule *s, value a, value b)
+{
+    return layer(s, "elementwise_min",
+                 (fl_arg[]){{"x", .var = a.var}, {"y", .var = b.var}, {0}});
+}
+
+static void assign(schedule *s, value from, value to)
+{
+    layer(
+        s, "assign",
+        (fl_arg[]){{"input", .var = from.var}, {"output", .var = to.var}, {0}});
+}
+
+/* A rate that branches write: it outlives the run. */
+static value global(schedule *s, const char *name)
+{
+    return layer(s, "create_global_var",
+                 (fl_arg[]){{"shape", .i = 1},
+                            {"value", .f = 0},
+                            {"dtype", .i = FL_F32},
+                            {"persistable", .b = true},
+                            {"name", .s = name},
+                            {0}});
+}
+
+static value step(schedule *s, int64_t begin)
+{
+    value count = layer(s, "autoincreased_step_counter",
+                        (fl_arg[]){{"counter_name", .s = "@LR_DECAY_COUNTER@"},
+                                   {"begin", .i = begin},
+                                   {0}});
+    return layer(
+        s, "cast",
+        (fl_arg[]){{"x", .var = count.var}, {"dtype", .i = FL_F32}, {0}});
+}
+
+static void begin_case(schedule *s, fl_switch *sw, value cond)
+{
+    if (!s->err)
+        s->err = fl_switch_case(s->n, sw, cond.var);
+}
+
+static void end_case(schedule *s, fl_switch *sw)
+{
+    if (!s->err)
+        s->err = fl_switch_end(s->n, sw);
+}
+
+/* --- the formulas --- */
+
+static value noam(schedule *s)
+{
+    const double d = fl_arg_float(&s->e->args, "d_model");
+    const double warmup = fl_arg_float(&s->e->args, "warmup_steps");
+    value t = step(s, 1);
+    value a = op(s, t, "**", num(-0.5));
+    value b = op(s, num(pow(warmup, -1.5)), "*", t);
+    return op(s, num(pow(d, -0.5)), "*", smaller(s, a, b));
+}
+
+/* t / decay_steps, rounded down on a staircase. */
+static value progress(schedule *s)
+{
+    value t = op(s, step(s, 0), "/", arg(s, "decay_steps"));
+    return fl_arg_bool(&s->e->args, "staircase") ? unary(s, "floor", t) : t;
+}
+
+static value exponential(schedule *s)
+{
+    value p = op(s, arg(s, "decay_rate"), "**", progress(s));
+    return op(s, arg(s, "learning_rate"), "*", p);
+}
+
+static value natural_exp(schedule *s)
+{
+    value p = progress(s);
+    value x = op(s, op(s, num(-1), "*", arg(s, "decay_rate")), "*", p);
+    return op(s, arg(s, "learning_rate"), "*", unary(s, "exp", x));
+}
+
+static value inverse_time(schedule *s)
+{
+    value p = op(s, arg(s, "decay_rate"), "*", progress(s));
+    return op(s, arg(s, "learning_rate"), "/", op(s, num(1), "+", p));
+}
+
+/* decay_steps times the number of the cycle that t is in, from 1 on. */
+static value cycle_steps(schedule *s, value t, value steps)
+{
+    fl_switch sw = {0};
+    value cycle = unary(s, "ceil", op(s, t, "/", steps));
+    value zero = constant(s, 0), one = constant(s, 1);
+    begin_case(s, &sw, op(s, t, "==", zero));
+    assign(s, one, cycle);
+    end_case(s, &sw);
+    return op(s, steps, "*", cycle);
+}
+
+static value polynomial(schedule *s)
+{
+    const value end = arg(s, "end_learning_rate");
+    value t = step(s, 0), steps = arg(s, "decay_steps");
+    if (fl_arg_bool(&s->e->args, "cycle"))
+        steps = cycle_steps(s, t, steps);
+    else
+        t = smaller(s, t, constant(s, steps.number));
+    value span = op(s, arg(s, "learning_rate"), "-", end);
+    value left = op(s, num(1), "-", op(s, t, "/", steps));
+    value curve = op(s, left, "**", arg(s, "power"));
+    return op(s, op(s, span, "*", curve), "+", end);
+}
+
+static value piecewise(schedule *s)
+{
+    int n_bounds = 0, n_values = 0;
+    const double *bound = fl_arg_floats(&s->e->args, "boundaries", &n_bounds);
+    const double *at = fl_arg_floats(&s->e->args, "values", &n_values);
+    fl_switch sw = {0};
+    if (n_values != n_bounds + 1) {
+        s->err = fl_fail(FL_EINVAL,
+                         "piecewise_decay: %d boundaries and %d values, "
+                         "expected one value more",
+                         n_bounds, n_values);
+        return num(0);
+    }
+    value t = step(s, 0), lr = global(s, "learning_rate");
+    for (int i = 0; i < n_bounds; i++) {
+        value b = constant(s, bound[i]), v = constant(s, at[i]);
+        begin_case(s, &sw, op(s, t, "<", b));
+        assign(s, v, lr);
+        end_case(s, &sw);
+    }
+    value last = constant(s, at[n_bounds]);
+    begin_case(s, &sw, num(0));
+    assign(s, last, lr);
+    end_case(s, &sw);
+    return lr;
+}
+
+static value cosine(schedule *s)
+{
+    value t = op(s, step(s, 0), "/", arg(s, "step_each_epoch"));
+    value epoch = unary(s, "floor", t);
+    value half = op(s, arg(s, "learning_rate"), "*", num(0.5));
+    value x = op(s, op(s, epoch, "*", num(acos(-1))), "/", arg(s, "epochs"));
+    return op(s, half, "*", op(s, unary(s, "cos", x), "+", num(1)));
+}
+
+static value warmup(schedule *s)
+{
+    const value start = arg(s, "start_lr"), steps = arg(s, "warmup_steps");
+    const double rise = fl_arg_float(&s->e->args, "end_lr") - start.number;
+    fl_switch sw = {0};
+    value lr = global(s, "learning_rate_warmup"), t = step(s, 0);
+    value after = arg(s, "learning_rate");
+    if (!after.var)
+        after = constant(s, after.number);
+    begin_case(s, &sw, op(s, t, "<", steps));
+    value part = op(s, num(rise), "*", op(s, t, "/", steps));
+    assign(s, op(s, start, "+", part), lr);
+    end_case(s, &sw);
+    begin_case(s, &sw, num(0));
+    assign(s, after, lr);
+    end_case(s, &sw);
+    return lr;
+}
+
+/* --- the table --- */
+
+static const struct formula {
+    const char *name;
+    value (*make)(schedule *s);
+} formulas[] = {
+    {"noam_decay", noam},
+    {"exponential_decay", exponential},
+    {"natural_exp_decay", natural_exp},
+    {"inverse_time_decay", inverse_time},
+    {"polynomial_decay", polynomial},
+    {"piecewise_decay", piecewise},
+    {"cosine_decay", cosine},
+    {"linear_lr_warmup", warmup},
+};
+
+static value make(schedule *s)
+{
+    for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++)
+        if (!strcmp(formulas[i].name, s->e->def->name))
+            return formulas[i].make(s);
+    return num(0);
+}
+
+/* Whatever happens, the net goes on with the role and block it had. */
+static fl_err emit(fl_emit *e)
+{
+    fl_net *n = e->net, before = *n;
+    schedule s = {e, n, FL_OK};
+    n->role = FL_ROLE_LR;
+    n->role_var[0] = n->role_var[1] = NULL;
+    const value lr = make(&s);
+    n->role = before.role;
+    n->block = before.block;
+    memcpy(n->role_var, before.role_var, sizeof n->role_var);
+    FL_TRY(s.err);
+    fl_emit_return(e, lr.var);
+    return FL_OK;
+}
+
+#define DECAY(type, text)                                                      \
+    {                                                                          \
+        .name = type,                                                          \
+        .doc = text " With staircase t / decay_steps is rounded down.",        \
+        .prefix = "",                                                          \
+        .args = {{"learning_rate", FL_ARG_FLOAT_OR_VAR},                       \
+                 {"decay_steps", FL_ARG_FLOAT},                                \
+                 {"decay_rate", FL_ARG_FLOAT},                                 \
+                 {"staircase", FL_ARG_BOOL, "False"}},                         \
+        .emit = emit,                                                          \
+    }
+
+const fl_layer_def fl_layers_schedule[] = {
+    {
+        .name = "noam_decay",
+        .doc = "d_model^-0.5 * min(t^-0.5, t * warmup_steps^-1.5).",
+        .prefix = "",
+        .args = {{"d_model", FL_ARG_FLOAT}, {"warmup_steps", FL_ARG_FLOAT}},
+        .emit = emit,
+    },
+    DECAY("exponential_decay", "learning_rate * decay_rate^(t / decay_steps)."),
+    DECAY("natural_exp_decay",
+          "learning_rate * exp(-decay_rate * t / decay_steps)."),
+    DECAY("inverse_time_decay",
+          "learning_rate / (1 + decay_rate * t / decay_steps)."),
+    {
+        .name = "polynomial_decay",
+        .doc = "From learning_rate to end_learning_rate in decay_steps, "
+               "along (1 - t / decay_steps)^power; again and again, each "
+               "time longer, with cycle.",
+        .prefix = "",
+        .args = {{"learning_rate", FL_ARG_FLOAT_OR_VAR},
+                 {"decay_steps", FL_ARG_FLOAT},
+                 {"end_learning_rate", FL_ARG_FLOAT, "0.0001"},
+                 {"power", FL_ARG_FLOAT, "1.0"},
+                 {"cycle", FL_ARG_BOOL, "False"}},
+        .emit = emit,
+    },
+    {
+        .name = "piecewise_decay",
+        .doc = "values[i] while t is below boundaries[i], the last value "
+               "after them all.",
+        .prefix = "",
+        .args = {{"boundaries", FL_ARG_FLOATS}, {"values", FL_ARG_FLOATS}},
+        .emit = emit,
+    },
+    {
+        .name = "cosine_decay",
+        .doc = "learning_rate * (cos(epoch * pi / epochs) + 1) / 2, where "
+               "an epoch is step_each_epoch steps.",
+        .prefix = "",
+        .args = {{"learning_rate", FL_ARG_FLOAT_OR_VAR},
+                 {"step_each_epoch", FL_ARG_FLOAT},
+                 {"epochs", FL_ARG_FLOAT}},
+        .emit = emit,
+    },
+    {
+        .name = "linear_lr_warmup",
+        .doc = "From start_lr to end_lr in warmup_steps, then "
+               "learning_rate.",
+        .prefix = "",
+        .args = {{"learning_rate", FL_ARG_FLOAT_OR_VAR},
+                 {"warmup_steps", FL_ARG_FLOAT},
+                 {"start_lr", FL_ARG_FLOAT},
+                 {"end_lr", FL_ARG_FLOAT}},
+        .emit = emit,
+    },
+    {0},
+};
