@@ -1,0 +1,24 @@
+/* softmax.h - softmax along one dim, for the operators that contain it. */
+#ifndef FL_OPS_SOFTMAX_H
+#define FL_OPS_SOFTMAX_H
+
+#include "op/op.h"
+
+/* A tensor around its dim `axis`: element j of line (o, i) is at
+ * (o * size + j) * inner + i. */
+typedef struct fl_lines_at {
+    int64_t outer, size, inner;
+} fl_lines_at;
+
+/* axis counts from the end where negative. */
+fl_lines_at fl_lines_along(const fl_shape *s, int64_t axis);
+
+/* y = softmax(x) along the dim. As in the original, exponents below -64 are
+ * taken as -64, so that nothing becomes 0 and every logarithm is finite. */
+void fl_softmax_f32(fl_lines_at at, const float *x, float *y);
+void fl_softmax_f64(fl_lines_at at, const double *x, double *y);
+
+/* `axis` is a dim of input `slot`; where it counts from 0, in *dim. */
+fl_err fl_meta_axis(const fl_infer *x, const char *slot, int *dim);
+
+#endif
