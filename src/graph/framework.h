@@ -16,18 +16,7 @@ typedef Paddle__Framework__Proto__OpDesc pb_op;
 typedef Paddle__Framework__Proto__OpDesc__Var pb_args;
 typedef Paddle__Framework__Proto__OpDesc__Attr pb_attr;
 
-#define PB_PROGRAM (&paddle__framework__proto__program_desc__descriptor)
-#define PB_VERSION (&paddle__framework__proto__version__descriptor)
-#define PB_BLOCK   (&paddle__framework__proto__block_desc__descriptor)
-#define PB_VAR     (&paddle__framework__proto__var_desc__descriptor)
-#define PB_TYPE    (&paddle__framework__proto__var_type__descriptor)
-#define PB_TENSOR  (&paddle__framework__proto__var_type__tensor_desc__descriptor)
-#define PB_LOD_TENSOR                                                          \
-    (&paddle__framework__proto__var_type__lo_dtensor_desc__descriptor)
-#define PB_TENSOR_ARRAY                                                        \
-    (&paddle__framework__proto__var_type__lo_dtensor_array_desc__descriptor)
-#define PB_OP   (&paddle__framework__proto__op_desc__descriptor)
-#define PB_ARGS (&paddle__framework__proto__op_desc__var__descriptor)
-#define PB_ATTR (&paddle__framework__proto__op_desc__attr__descriptor)
+/* What describes a message: PB(op_desc). */
+#define PB(name) (&paddle__framework__proto__##name##__descriptor)
 
 #endif

@@ -106,7 +106,8 @@ fl_err fl_block_add_var(fl_block *b, const fl_var *like,
 fl_param_info *fl_param_info_dup(fl_arena *a, const fl_param_info *from);
 fl_clip *fl_clip_dup(fl_arena *a, const fl_clip *from);    /* NULL gives NULL */
 fl_var *fl_block_var(const fl_block *b, const char *name); /* here; or NULL */
-fl_var *fl_block_find(const fl_block *b, const char *name); /* or in parents */
+/* Here, in the block that this is the gradient of, or so in the parents. */
+fl_var *fl_block_find(const fl_block *b, const char *name);
 fl_err fl_block_get(const fl_block *b, const char *name,
                     fl_var **out) FL_MUST_CHECK; /* find, with a sentence */
 bool fl_block_remove_var(fl_block *b, const char *name);

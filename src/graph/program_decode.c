@@ -292,7 +292,7 @@ fl_err fl_program_decode(const fl_registry *r, const char *name,
                          const void *bytes, size_t n, fl_program **out)
 {
     ProtobufCMessage *m;
-    FL_TRY(fl_wire_unpack(PB_PROGRAM, name, bytes, n, &m));
+    FL_TRY(fl_wire_unpack(PB(program_desc), name, bytes, n, &m));
     fl_program *p = fl_program_new(r);
     fl_arena *scratch = fl_arena_new();
     const fl_err err = take_program(p, (const pb_program *)m, scratch);
