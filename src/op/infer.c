@@ -139,6 +139,15 @@ static bool alike(const fl_shape *a, const fl_shape *b)
     return true;
 }
 
+static fl_err check_tensor(const fl_infer *x, const char *slot)
+{
+    const fl_meta *m = fl_meta_in(x, slot, 0);
+    if (m->kind == FL_LOD_TENSOR)
+        return FL_OK;
+    return fl_fail(FL_ESHAPE, "%s: %s is %s, expected a tensor",
+                   fl_meta_type(x), slot, fl_kind_name(m->kind));
+}
+
 fl_err fl_meta_expect(const fl_infer *x, const char *slot, fl_dtype dtype,
                       const fl_shape *shape)
 {
@@ -146,9 +155,7 @@ fl_err fl_meta_expect(const fl_infer *x, const char *slot, fl_dtype dtype,
     char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
     if (!m)
         return FL_OK;
-    if (m->kind != FL_LOD_TENSOR)
-        return fl_fail(FL_ESHAPE, "%s: %s is %s, expected a tensor",
-                       fl_meta_type(x), slot, fl_kind_name(m->kind));
+    FL_TRY(check_tensor(x, slot));
     if (m->dtype == dtype && alike(&m->shape, shape))
         return FL_OK;
     return fl_fail(FL_ESHAPE, "%s: %s is %s%s, expected %s%s", fl_meta_type(x),
@@ -160,6 +167,8 @@ fl_err fl_meta_alike(const fl_infer *x, const char *a, const char *b)
 {
     const fl_meta *m = fl_meta_in(x, a, 0), *n = fl_meta_in(x, b, 0);
     char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
+    FL_TRY(check_tensor(x, a));
+    FL_TRY(check_tensor(x, b));
     if (m->dtype == n->dtype && alike(&m->shape, &n->shape))
         return FL_OK;
     return fl_fail(FL_ESHAPE, "%s: %s is %s%s, %s is %s%s", fl_meta_type(x), a,
@@ -223,6 +232,8 @@ fl_err fl_meta_fit(const fl_infer *x, const char *a, const char *b,
 {
     const fl_meta *m = fl_meta_in(x, a, 0), *n = fl_meta_in(x, b, 0);
     char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
+    FL_TRY(check_tensor(x, a));
+    FL_TRY(check_tensor(x, b));
     if (m->dtype != n->dtype)
         return fl_fail(FL_ESHAPE, "%s: %s is %s, %s is %s, expected one type",
                        fl_meta_type(x), a, fl_dtype_name(m->dtype), b,
