@@ -184,6 +184,8 @@ typedef struct fl_grads {
 } fl_grads;
 
 fl_desc *fl_grad_emit(fl_grads *g, const char *type);
+/* The same with X = Out@GRAD and Out = X@GRAD. */
+fl_desc *fl_grad_back(fl_grads *g, const char *type);
 
 struct fl_op_def {
     const char *type;

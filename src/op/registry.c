@@ -233,3 +233,13 @@ fl_desc *fl_grad_emit(fl_grads *g, const char *type)
     fl_push(&g->descs, d);
     return d;
 }
+
+fl_desc *fl_grad_back(fl_grads *g, const char *type)
+{
+    fl_desc *d = fl_grad_emit(g, type);
+    const char *out = fl_desc_out1(g->fwd, "Out"),
+               *x = fl_desc_in1(g->fwd, "X");
+    fl_desc_set_in1(d, "X", fl_grad_name(g->arena, out));
+    fl_desc_set_out1(d, "Out", fl_grad_name(g->arena, x));
+    return d;
+}
