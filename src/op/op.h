@@ -75,7 +75,8 @@ void fl_meta_share_lod(const fl_infer *x, const char *in, const char *out);
 #define FL_SET(dtype) (1u << (dtype))
 #define FL_REALS      (FL_SET(FL_F32) | FL_SET(FL_F64))
 #define FL_NUMBERS    (FL_REALS | FL_SET(FL_I64) | FL_SET(FL_I32))
-#define FL_OR_ROWS    (1u << 31) /* selected rows will do, too */
+#define FL_OR_ROWS    (1u << 31)    /* selected rows will do, too */
+#define FL_ANY        (~FL_OR_ROWS) /* every dtype, but a tensor */
 
 /* Inputs of a slot are tensors of one of these dtypes:
  * "relu: X is i64, expected f32 or f64". */
@@ -109,6 +110,9 @@ fl_err fl_infer_scalar(fl_infer *x);    /* Out is [1] of X's dtype */
 fl_err fl_infer_none(fl_infer *x);      /* nothing to say */
 /* A gradient element by element: all inputs are alike, X@GRAD is too. */
 fl_err fl_infer_grad_alike(fl_infer *x);
+/* A gradient that reads all inputs of its forward operator: Out@GRAD is what
+ * that one's rule says of Out, and S@GRAD is like S. */
+fl_err fl_infer_grad_of_rule(fl_infer *x);
 
 /* --- Running ----------------------------------------------------------- */
 
@@ -201,6 +205,7 @@ struct fl_op_def {
     fl_err (*grad_infer)(fl_infer *x); /* S@GRAD like S unless said */
     fl_err (*make_grad)(fl_grads *g);  /* the gradient is other operators */
 
+    const fl_op_def *forward;   /* set by the registry: whose gradient it is */
     const struct fl_rule *rule; /* optimisers: the update, row by row */
 };
 

@@ -143,6 +143,7 @@ static fl_err derive(fl_registry *r, const fl_op_def *fwd)
     g->flags = fwd->flags & (FL_OP_DYNAMIC | FL_OP_HIDDEN);
     g->infer = fwd->grad_infer ? fwd->grad_infer : infer_grad;
     g->run = fwd->grad_run;
+    g->forward = fwd;
     fl_map_put(&r->forward, g->type, (void *)fwd);
     return add(r, g);
 }

@@ -3,7 +3,6 @@
  *
  * Along axis 0 the sequences of all X follow each other too; along any other
  * axis Out has those of the first X. */
-#include "base/mem.h"
 #include "ops/move.h"
 
 static fl_err fits(const fl_infer *x, int i, int axis)
@@ -31,6 +30,7 @@ static fl_err infer_concat(fl_infer *x)
     const fl_meta *first = fl_meta_in(x, "X", 0);
     fl_shape out = first->shape;
     int axis, n = fl_meta_count_in(x, "X");
+    FL_TRY(fl_meta_check(x, "X", FL_ANY));
     FL_TRY(fl_move_axis(x, "X", fl_meta_attr(x, "axis")->i, out.rank, &axis));
     for (int i = 1; i < n; i++) {
         const fl_shape *s = &fl_meta_in(x, "X", i)->shape;
@@ -85,18 +85,6 @@ static int64_t join_level(const fl_call *c, int n, int level, int64_t *off)
     return at;
 }
 
-/* Scratch for n offsets; its first number says how many it has. */
-static int64_t *room(fl_call *c, int64_t n)
-{
-    int64_t *own = c->scratch;
-    if (!own || own[0] < n) {
-        own = fl_mem_grow(own, (size_t)(n + 1) * sizeof *own);
-        own[0] = n;
-        c->scratch = own;
-    }
-    return own + 1;
-}
-
 static fl_err join_lods(fl_call *c, fl_tensor *out, int n)
 {
     fl_lod all = {.levels = fl_in_at(c, "X", 0)->lod.levels};
@@ -110,7 +98,7 @@ static fl_err join_lods(fl_call *c, fl_tensor *out, int n)
         for (int k = 0; k < l->levels; k++)
             total += l->n[k];
     }
-    int64_t *off = room(c, total);
+    int64_t *off = fl_scratch(c, (size_t)total * sizeof *off);
     for (int k = 0; k < all.levels; k++, off += all.n[k - 1]) {
         all.n[k] = join_level(c, n, k, off);
         all.off[k] = off;
@@ -158,4 +146,5 @@ const fl_op_def fl_op_concat = {
     .run = concat,
     .grad_in = {"X", "Out@GRAD"},
     .grad_run = concat_grad,
+    .grad_infer = fl_infer_grad_of_rule,
 };

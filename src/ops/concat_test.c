@@ -82,6 +82,16 @@ static void says_what_does_not_fit(void)
               "concat: X 0 is f32, but X 1 is i64");
 }
 
+static void gradient_refuses_another_shape(void)
+{
+    CHECK_ERR(fl_infer_try("concat_grad{axis=1} X=f32[2,3] X=f32[2,4] "
+                           "Out@GRAD=f32[2,8]"),
+              FL_ESHAPE,
+              "concat_grad: Out@GRAD is f32[2,8], expected f32[2,7]");
+    CHECK_ERR(fl_infer_try("concat X=rows:f32[2,3] X=f32[2,3]"), FL_ESHAPE,
+              "concat: X is selected_rows, expected a tensor");
+}
+
 const fl_test fl_tests[] = {
     {"concat joins columns", joins_columns},
     {"concat joins rows of three along a negative axis",
@@ -94,5 +104,6 @@ const fl_test fl_tests[] = {
      drops_sequences_that_only_some_have},
     {"concat knows the unknown batch", knows_the_unknown_batch},
     {"concat says what does not fit", says_what_does_not_fit},
+    {"concat's gradient refuses another shape", gradient_refuses_another_shape},
     {0},
 };

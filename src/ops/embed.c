@@ -171,24 +171,22 @@ static fl_err check_ids(const fl_infer *x, int i, bool pool)
 {
     const fl_meta *m = fl_meta_in(x, "Ids", i);
     char text[FL_SHAPE_TEXT];
-    if (m->dtype != FL_I64 || m->shape.rank != 2 || m->shape.dim[1] != 1)
-        return fl_fail(FL_ESHAPE, "%s: Ids %d is %s%s, expected i64[n,1]",
-                       fl_meta_type(x), i, fl_dtype_name(m->dtype),
-                       fl_shape_text(&m->shape, text));
+    if (m->shape.rank != 2 || m->shape.dim[1] != 1)
+        return fl_fail(FL_ESHAPE, "%s: Ids %d is %s, expected [n,1]",
+                       fl_meta_type(x), i, fl_shape_text(&m->shape, text));
     if (pool && fl_meta_running(x) && !m->lod_level)
         return fl_fail(FL_ESHAPE, "%s: Ids %d has no sequences to sum up",
                        fl_meta_type(x), i);
     return FL_OK;
 }
 
-static fl_err check_dense(const fl_infer *x, int i, fl_dtype table)
+static fl_err check_dense(const fl_infer *x, int i)
 {
     const fl_meta *m = fl_meta_in(x, "Dense", i);
     char text[FL_SHAPE_TEXT];
-    if (m->dtype != table || m->shape.rank != 2)
-        return fl_fail(FL_ESHAPE, "%s: Dense %d is %s%s, expected %s[n,w]",
-                       fl_meta_type(x), i, fl_dtype_name(m->dtype),
-                       fl_shape_text(&m->shape, text), fl_dtype_name(table));
+    if (m->shape.rank != 2)
+        return fl_fail(FL_ESHAPE, "%s: Dense %d is %s, expected [n,w]",
+                       fl_meta_type(x), i, fl_shape_text(&m->shape, text));
     return FL_OK;
 }
 
@@ -203,7 +201,7 @@ static fl_err add_part(const fl_infer *x, const fl_meta *w, int64_t k,
     if (!m)
         return fl_fail(FL_EINVAL, "%s: order names %s %d, there are %d",
                        fl_meta_type(x), slot, i, fl_meta_count_in(x, slot));
-    FL_TRY(k >= 0 ? check_ids(x, i, pool) : check_dense(x, i, w->dtype));
+    FL_TRY(k >= 0 ? check_ids(x, i, pool) : check_dense(x, i));
     int64_t rows = k >= 0 ? rows_of(m, pool) : m->shape.dim[0];
     if (out->dim[0] >= 0 && rows >= 0 && rows != out->dim[0])
         return fl_fail(FL_ESHAPE, "%s: %s %d has %lld rows, others have %lld",
@@ -221,10 +219,12 @@ fl_err fl_embed_infer(const fl_infer *x, const char *table, fl_shape *out)
     const fl_attr *order = fl_meta_attr(x, "order");
     int n = fl_meta_count_in(x, "Ids") + fl_meta_count_in(x, "Dense");
     char text[FL_SHAPE_TEXT];
-    if ((w->dtype != FL_F32 && w->dtype != FL_F64) || w->shape.rank != 2)
-        return fl_fail(FL_ESHAPE, "%s: %s is %s%s, expected f32 or f64 [v,d]",
-                       fl_meta_type(x), table, fl_dtype_name(w->dtype),
-                       fl_shape_text(&w->shape, text));
+    FL_TRY(fl_meta_check(x, table, FL_REALS));
+    FL_TRY(fl_meta_check(x, "Ids", FL_SET(FL_I64)));
+    FL_TRY(fl_meta_check(x, "Dense", FL_SET(w->dtype)));
+    if (w->shape.rank != 2)
+        return fl_fail(FL_ESHAPE, "%s: %s is %s, expected [v,d]",
+                       fl_meta_type(x), table, fl_shape_text(&w->shape, text));
     if (order->n != n)
         return fl_fail(FL_EINVAL, "%s: order has %d numbers for %d inputs",
                        fl_meta_type(x), order->n, n);

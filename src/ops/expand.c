@@ -37,6 +37,7 @@ static fl_err infer_expand(fl_infer *x)
     const fl_attr *times = fl_meta_attr(x, "expand_times");
     char text[FL_SHAPE_TEXT];
     fl_shape s = in->shape;
+    FL_TRY(fl_meta_check(x, "X", FL_ANY));
     if (times->n != s.rank)
         return fl_fail(FL_ESHAPE, "expand: %d expand_times, X %s has %d dims",
                        times->n, fl_shape_text(&s, text), s.rank);
@@ -107,6 +108,7 @@ const fl_op_def fl_op_expand = {
     .run = expand,
     .grad_in = {"X", "Out@GRAD"},
     .grad_run = expand_grad,
+    .grad_infer = fl_infer_grad_of_rule,
 };
 
 #endif

@@ -36,6 +36,7 @@ static fl_err infer_batch_size_like(fl_infer *x)
     int64_t to = fl_meta_attr(x, "output_dim_idx")->i;
     fl_shape s;
     fl_dtype dtype;
+    FL_TRY(fl_meta_check(x, "Input", FL_ANY));
     FL_TRY(fl_move_shape(x, "shape", -1, &s));
     FL_TRY(fl_move_dtype(x, "dtype", &dtype));
     if (from < 0 || from >= in->rank)
@@ -54,6 +55,7 @@ static fl_err infer_batch_size_like(fl_infer *x)
 static fl_err infer_zeros_like(fl_infer *x)
 {
     const fl_meta *in = fl_meta_in(x, "X", 0);
+    FL_TRY(fl_meta_check(x, "X", FL_ANY | FL_OR_ROWS));
     fl_meta_set(x, "Out", 0, in->dtype, &in->shape);
     fl_meta_share_lod(x, "X", "Out");
     return FL_OK;

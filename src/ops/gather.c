@@ -31,7 +31,8 @@ static fl_err infer_gather(fl_infer *x)
     const fl_shape *index = &fl_meta_in(x, "Index", 0)->shape;
     char text[FL_SHAPE_TEXT];
     fl_shape s = in->shape;
-    FL_TRY(fl_move_index(x, "Index"));
+    FL_TRY(fl_meta_check(x, "X", FL_ANY));
+    FL_TRY(fl_meta_check(x, "Index", FL_INDEXES));
     if (index->rank != 1 && !(index->rank == 2 && index->dim[1] == 1))
         return fl_fail(FL_ESHAPE, "gather: Index is %s, expected [n] or [n,1]",
                        fl_shape_text(index, text));
@@ -75,6 +76,7 @@ const fl_op_def fl_op_gather = {
     .run = gather,
     .grad_in = {"X", "Index", "Out@GRAD"},
     .grad_run = gather_grad,
+    .grad_infer = fl_infer_grad_of_rule,
 };
 
 #endif

@@ -4,6 +4,7 @@
 static fl_err infer_is_empty(fl_infer *x)
 {
     fl_shape one = {1, {1}};
+    FL_TRY(fl_meta_check(x, "X", FL_ANY));
     fl_meta_set(x, "Out", 0, FL_BOOL, &one);
     return FL_OK;
 }

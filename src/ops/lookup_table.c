@@ -38,14 +38,14 @@ static fl_err infer_lookup(fl_infer *x)
     const fl_meta *w = fl_meta_in(x, "W", 0), *ids = fl_meta_in(x, "Ids", 0);
     fl_shape s = ids->shape;
     char text[FL_SHAPE_TEXT];
-    if ((w->dtype != FL_F32 && w->dtype != FL_F64) || w->shape.rank != 2)
-        return fl_fail(FL_ESHAPE,
-                       "lookup_table: W is %s%s, expected f32 or f64 [v,d]",
-                       fl_dtype_name(w->dtype), fl_shape_text(&w->shape, text));
-    if (ids->dtype != FL_I64 || s.rank < 2 || s.dim[s.rank - 1] != 1)
-        return fl_fail(FL_ESHAPE,
-                       "lookup_table: Ids is %s%s, expected i64[.., 1]",
-                       fl_dtype_name(ids->dtype), fl_shape_text(&s, text));
+    FL_TRY(fl_meta_check(x, "W", FL_REALS));
+    FL_TRY(fl_meta_check(x, "Ids", FL_SET(FL_I64)));
+    if (w->shape.rank != 2)
+        return fl_fail(FL_ESHAPE, "lookup_table: W is %s, expected [v,d]",
+                       fl_shape_text(&w->shape, text));
+    if (s.rank < 2 || s.dim[s.rank - 1] != 1)
+        return fl_fail(FL_ESHAPE, "lookup_table: Ids is %s, expected [.., 1]",
+                       fl_shape_text(&s, text));
     s.dim[s.rank - 1] = w->shape.dim[1];
     fl_meta_set(x, "Out", 0, w->dtype, &s);
     fl_meta_share_lod(x, "Ids", "Out");
@@ -55,8 +55,7 @@ static fl_err infer_lookup(fl_infer *x)
 static fl_err infer_lookup_grad(fl_infer *x)
 {
     fl_meta *dw = fl_meta_out(x, "W@GRAD", 0);
-    const fl_meta *w = fl_meta_in(x, "W", 0);
-    fl_meta_set(x, "W@GRAD", 0, w->dtype, &w->shape);
+    FL_TRY(fl_infer_grad_of_rule(x));
     if (dw && fl_meta_attr(x, "is_sparse")->b)
         dw->kind = FL_SELECTED_ROWS;
     return FL_OK;

@@ -117,11 +117,11 @@ static void says_which_id_is_outside(void)
 static void says_which_shape_is_wrong(void)
 {
     CHECK_ERR(fl_infer_try("lookup_table W=f32[9,8] Ids=i64[-1,2]"), FL_ESHAPE,
-              "lookup_table: Ids is i64[-1,2], expected i64[.., 1]");
+              "lookup_table: Ids is [-1,2], expected [.., 1]");
     CHECK_ERR(fl_infer_try("lookup_table W=f32[9,8] Ids=f32[-1,1]"), FL_ESHAPE,
-              "lookup_table: Ids is f32[-1,1], expected i64[.., 1]");
+              "lookup_table: Ids is f32, expected i64");
     CHECK_ERR(fl_infer_try("lookup_table W=i32[9,8] Ids=i64[-1,1]"), FL_ESHAPE,
-              "lookup_table: W is i32[9,8], expected f32 or f64 [v,d]");
+              "lookup_table: W is i32, expected f32 or f64");
 }
 
 const fl_test fl_tests[] = {

@@ -121,33 +121,15 @@ fl_err fl_infer_xshape_grad(fl_infer *x)
 {
     const fl_meta *of = fl_meta_in(x, "XShape", 0);
     const fl_meta *dy = fl_meta_in(x, "Out@GRAD", 0);
+    char text[FL_SHAPE_TEXT];
+    FL_TRY(fl_meta_check(x, "Out@GRAD", FL_ANY));
+    if (of->shape.rank < 1)
+        return fl_fail(FL_ESHAPE, "%s: XShape is %s, expected [0, ..]",
+                       fl_meta_type(x), fl_shape_text(&of->shape, text));
     fl_shape s = fl_shape_of(of->shape.rank - 1, of->shape.dim + 1);
     fl_meta_set(x, "X@GRAD", 0, dy->dtype, &s);
     fl_meta_share_lod(x, "XShape", "X@GRAD");
     return FL_OK;
-}
-
-static fl_err one_of(const fl_infer *x, const char *slot, fl_dtype a,
-                     fl_dtype b)
-{
-    for (int i = 0; i < fl_meta_count_in(x, slot); i++) {
-        const fl_meta *m = fl_meta_in(x, slot, i);
-        if (m && m->dtype != a && m->dtype != b)
-            return fl_fail(FL_ESHAPE, "%s: %s is %s, expected %s or %s",
-                           fl_meta_type(x), slot, fl_dtype_name(m->dtype),
-                           fl_dtype_name(a), fl_dtype_name(b));
-    }
-    return FL_OK;
-}
-
-fl_err fl_move_real(const fl_infer *x, const char *slot)
-{
-    return one_of(x, slot, FL_F32, FL_F64);
-}
-
-fl_err fl_move_index(const fl_infer *x, const char *slot)
-{
-    return one_of(x, slot, FL_I64, FL_I32);
 }
 
 int64_t fl_move_index_at(const fl_tensor *t, int64_t i)

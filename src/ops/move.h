@@ -46,11 +46,8 @@ fl_err fl_move_axis(const fl_infer *x, const char *slot, int64_t axis, int rank,
 fl_err fl_infer_xshape(fl_infer *x) FL_MUST_CHECK;
 fl_err fl_infer_xshape_grad(fl_infer *x) FL_MUST_CHECK; /* X@GRAD back */
 
-/* ESHAPE unless all that the slot holds is f32 or f64. */
-fl_err fl_move_real(const fl_infer *x, const char *slot) FL_MUST_CHECK;
-/* ESHAPE unless it holds i64 or i32. */
-fl_err fl_move_index(const fl_infer *x, const char *slot) FL_MUST_CHECK;
-/* Element i of such a tensor. */
+#define FL_INDEXES (FL_SET(FL_I64) | FL_SET(FL_I32)) /* for fl_meta_check */
+/* Element i of a tensor that has one of them. */
 int64_t fl_move_index_at(const fl_tensor *t, int64_t i);
 
 /* The shape that a list attribute gives; at least `least` in each dimension.

@@ -9,7 +9,7 @@ static fl_err infer_one_hot(fl_infer *x)
     int64_t depth = fl_meta_attr(x, "depth")->i;
     char text[FL_SHAPE_TEXT];
     fl_dtype dtype;
-    FL_TRY(fl_move_index(x, "X"));
+    FL_TRY(fl_meta_check(x, "X", FL_INDEXES));
     FL_TRY(fl_move_dtype(x, "dtype", &dtype));
     if (s.rank < 2 || s.dim[s.rank - 1] != 1)
         return fl_fail(FL_ESHAPE, "one_hot: X is %s, expected [.., 1]",

@@ -69,8 +69,9 @@ static fl_err reshape_shape(fl_infer *x)
 {
     const fl_meta *in = fl_meta_in(x, "X", 0);
     fl_shape want, out;
-    FL_TRY(fl_move_index(x, "Shape"));
-    FL_TRY(fl_move_index(x, "ShapeTensor"));
+    FL_TRY(fl_meta_check(x, "X", FL_ANY));
+    FL_TRY(fl_meta_check(x, "Shape", FL_INDEXES));
+    FL_TRY(fl_meta_check(x, "ShapeTensor", FL_INDEXES));
     if (shape_is_input(x) && fl_meta_running(x)) {
         set_out(x, &in->shape); /* the kernel knows better */
         return FL_OK;
@@ -90,6 +91,7 @@ static fl_err squeeze_shape(fl_infer *x)
     const fl_attr *axes = fl_meta_attr(x, "axes");
     bool drop[FL_MAX_RANK] = {0};
     char text[FL_SHAPE_TEXT];
+    FL_TRY(fl_meta_check(x, "X", FL_ANY));
     for (int i = 0; i < axes->n; i++) {
         int at;
         FL_TRY(fl_move_axis(x, "X", axes->longs[i], in->rank, &at));
@@ -114,6 +116,7 @@ static fl_err unsqueeze_shape(fl_infer *x)
     const fl_shape *in = &fl_meta_in(x, "X", 0)->shape;
     const fl_attr *axes = fl_meta_attr(x, "axes");
     fl_shape out = *in;
+    FL_TRY(fl_meta_check(x, "X", FL_ANY));
     if (in->rank + axes->n > FL_MAX_RANK)
         return fl_fail(FL_ESHAPE, "%s: %d dimensions and %d more, at most %d",
                        fl_meta_type(x), in->rank, axes->n, FL_MAX_RANK);
@@ -134,6 +137,7 @@ static fl_err flatten_shape(fl_infer *x)
     const fl_shape *in = &fl_meta_in(x, "X", 0)->shape;
     int64_t axis = fl_meta_attr(x, "axis")->i;
     char text[FL_SHAPE_TEXT];
+    FL_TRY(fl_meta_check(x, "X", FL_ANY));
     if (axis < 0 || axis > in->rank)
         return fl_fail(FL_ESHAPE, "%s: axis %lld is not an axis of X %s",
                        fl_meta_type(x), (long long)axis,
@@ -168,6 +172,38 @@ static fl_err flatten2_shape(fl_infer *x)
 {
     FL_TRY(fl_infer_xshape(x));
     return flatten_shape(x);
+}
+
+/* Out@GRAD has as many elements as X@GRAD, whose shape is known by now. */
+static fl_err check_count(fl_infer *x)
+{
+    const fl_meta *dy = fl_meta_in(x, "Out@GRAD", 0);
+    const fl_meta *dx = fl_meta_out(x, "X@GRAD", 0);
+    char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
+    if (dx && fl_meta_running(x) &&
+        (fl_shape_numel(&dx->shape) != fl_shape_numel(&dy->shape) ||
+         dx->dtype != dy->dtype))
+        return fl_fail(FL_ESHAPE, "%s: Out@GRAD is %s%s, but X is %s%s",
+                       fl_meta_type(x), fl_dtype_name(dy->dtype),
+                       fl_shape_text(&dy->shape, s), fl_dtype_name(dx->dtype),
+                       fl_shape_text(&dx->shape, t));
+    return FL_OK;
+}
+
+static fl_err grad_by_x(fl_infer *x)
+{
+    fl_meta *dx = fl_meta_out(x, "X@GRAD", 0);
+    FL_TRY(fl_meta_check(x, "X", FL_ANY));
+    FL_TRY(fl_meta_check(x, "Out@GRAD", FL_ANY));
+    if (dx)
+        *dx = *fl_meta_in(x, "X", 0);
+    return check_count(x);
+}
+
+static fl_err grad_by_xshape(fl_infer *x)
+{
+    FL_TRY(fl_infer_xshape_grad(x));
+    return check_count(x);
 }
 
 /* --- Kernels ----------------------------------------------------------- */
@@ -234,6 +270,7 @@ const fl_op_def fl_op_reshape = {
     .run = reshape,
     .grad_in = {"X", "Out@GRAD"},
     .grad_run = reshape_grad,
+    .grad_infer = grad_by_x,
 };
 
 const fl_op_def fl_op_reshape2 = {
@@ -250,7 +287,7 @@ const fl_op_def fl_op_reshape2 = {
     .run = reshape,
     .grad_in = {"XShape", "Out@GRAD"},
     .grad_run = reshape_grad,
-    .grad_infer = fl_infer_xshape_grad,
+    .grad_infer = grad_by_xshape,
 };
 
 const fl_op_def fl_op_squeeze = {
@@ -262,6 +299,7 @@ const fl_op_def fl_op_squeeze = {
     .run = view,
     .grad_in = {"X", "Out@GRAD"},
     .grad_run = reshape_grad,
+    .grad_infer = grad_by_x,
 };
 
 const fl_op_def fl_op_squeeze2 = {
@@ -273,7 +311,7 @@ const fl_op_def fl_op_squeeze2 = {
     .run = view,
     .grad_in = {"XShape", "Out@GRAD"},
     .grad_run = reshape_grad,
-    .grad_infer = fl_infer_xshape_grad,
+    .grad_infer = grad_by_xshape,
 };
 
 const fl_op_def fl_op_unsqueeze = {
@@ -285,6 +323,7 @@ const fl_op_def fl_op_unsqueeze = {
     .run = view,
     .grad_in = {"X", "Out@GRAD"},
     .grad_run = reshape_grad,
+    .grad_infer = grad_by_x,
 };
 
 const fl_op_def fl_op_unsqueeze2 = {
@@ -296,7 +335,7 @@ const fl_op_def fl_op_unsqueeze2 = {
     .run = view,
     .grad_in = {"XShape", "Out@GRAD"},
     .grad_run = reshape_grad,
-    .grad_infer = fl_infer_xshape_grad,
+    .grad_infer = grad_by_xshape,
 };
 
 const fl_op_def fl_op_flatten = {
@@ -308,6 +347,7 @@ const fl_op_def fl_op_flatten = {
     .run = view,
     .grad_in = {"X", "Out@GRAD"},
     .grad_run = reshape_grad,
+    .grad_infer = grad_by_x,
 };
 
 const fl_op_def fl_op_flatten2 = {
@@ -319,5 +359,5 @@ const fl_op_def fl_op_flatten2 = {
     .run = view,
     .grad_in = {"XShape", "Out@GRAD"},
     .grad_run = reshape_grad,
-    .grad_infer = fl_infer_xshape_grad,
+    .grad_infer = grad_by_xshape,
 };

@@ -136,6 +136,21 @@ static void say_what_does_not_fit(void)
               "flatten2: X [1,1,1,1,1,1,1,1,1] has 9 dimensions, at most 8");
 }
 
+static void gradients_refuse_another_count(void)
+{
+    CHECK_ERR(
+        fl_check_try(&(fl_op_case){
+            .type = "reshape2_grad",
+            .in = {{"XShape", {0, 2, 3}, .empty = true}, {"Out@GRAD", {7}}},
+        }),
+        FL_ESHAPE, "reshape2_grad: Out@GRAD is f32[7], but X is f32[2,3]");
+    CHECK_ERR(fl_check_try(&(fl_op_case){
+                  .type = "flatten_grad",
+                  .in = {{"X", {2, 3}}, {"Out@GRAD", {7}}},
+              }),
+              FL_ESHAPE, "flatten_grad: Out@GRAD is f32[7], but X is f32[2,3]");
+}
+
 const fl_test fl_tests[] = {
     {"reshape fills in 0 and -1", fills_in_zero_and_minus_one},
     {"reshape2 remembers the shape of X", remembers_the_shape_of_x},
@@ -146,5 +161,7 @@ const fl_test fl_tests[] = {
     {"flatten makes a matrix", flatten_makes_a_matrix},
     {"reshapes keep the unknown batch", keep_the_unknown_batch},
     {"reshapes say what does not fit", say_what_does_not_fit},
+    {"reshapes' gradients refuse another count",
+     gradients_refuse_another_count},
     {0},
 };

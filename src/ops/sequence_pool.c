@@ -123,7 +123,8 @@ static void FN(share)(pool kind, int64_t width, const REAL *dy,
     size_t bytes = (size_t)width * sizeof *dx;
     if (kind == MAX) {
         for (int64_t j = 0; j < width; j++)
-            dx[index[j] * width + j] = dy[j];
+            if (index[j] >= at && index[j] < end)
+                dx[index[j] * width + j] = dy[j];
     } else if (kind == LAST || kind == FIRST) {
         memcpy(dx + (kind == LAST ? end - 1 : at) * width, dy, bytes);
     } else {
@@ -164,9 +165,7 @@ static fl_err check_pool(const fl_infer *x)
 {
     const fl_meta *in = fl_meta_in(x, "X", 0);
     const char *type = fl_meta_attr(x, "pooltype")->s;
-    if (in->dtype != FL_F32 && in->dtype != FL_F64)
-        return fl_fail(FL_ESHAPE, "sequence_pool: X is %s, expected f32 or f64",
-                       fl_dtype_name(in->dtype));
+    FL_TRY(fl_meta_check(x, "X", FL_REALS));
     if (in->shape.rank < 1)
         return fl_fail(FL_ESHAPE, "sequence_pool: X [] has no rows");
     if (!type || pool_of(type) == POOL_KINDS)
@@ -176,7 +175,7 @@ static fl_err check_pool(const fl_infer *x)
                        type ? type : "");
     if (fl_meta_running(x) && !in->lod_level)
         return fl_fail(FL_ESHAPE, "sequence_pool: X has no sequences (LoD)");
-    return FL_OK;
+    return fl_meta_running(x) ? fl_lod_check(in->lod, in->shape.dim[0]) : FL_OK;
 }
 
 static fl_err infer_pool(fl_infer *x)
@@ -194,6 +193,20 @@ static fl_err infer_pool(fl_infer *x)
     return FL_OK;
 }
 
+static fl_err infer_pool_grad(fl_infer *x)
+{
+    const fl_meta *max = fl_meta_in(x, "MaxIndex", 0);
+    const fl_meta *dy = fl_meta_in(x, "Out@GRAD", 0);
+    FL_TRY(fl_infer_grad_of_rule(x));
+    if (pool_of(fl_meta_attr(x, "pooltype")->s) != MAX)
+        return FL_OK;
+    if (!max || max->dtype != FL_I32 ||
+        (fl_meta_running(x) && !fl_shape_equal(&max->shape, &dy->shape)))
+        return fl_fail(FL_ESHAPE,
+                       "sequence_pool_grad: MaxIndex is not that of Out");
+    return FL_OK;
+}
+
 const fl_op_def fl_op_sequence_pool = {
     .type = "sequence_pool",
     .in = {{"X"}},
@@ -208,6 +221,7 @@ const fl_op_def fl_op_sequence_pool = {
     .run = sequence_pool,
     .grad_in = {"X", "MaxIndex", "Out@GRAD"},
     .grad_run = sequence_pool_grad,
+    .grad_infer = infer_pool_grad,
 };
 
 #endif

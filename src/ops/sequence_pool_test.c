@@ -74,6 +74,27 @@ static void says_what_is_wrong(void)
               FL_ESHAPE, "sequence_pool: X has no sequences (LoD)");
 }
 
+static void gradient_refuses_another_shape(void)
+{
+    CHECK_ERR(fl_check_try(&(fl_op_case){
+                  .type = "sequence_pool_grad",
+                  .in = {{"X", {2, 2}, .lod = "0,2"}, {"Out@GRAD", {2, 2}}},
+              }),
+              FL_ESHAPE,
+              "sequence_pool_grad: Out@GRAD is f32[2,2], expected f32[1,2]");
+    CHECK_ERR(fl_check_try(&(fl_op_case){
+                  .type = "sequence_pool_grad",
+                  .attr = {{"pooltype", FL_ATTR_STRING, .s = "MAX"}},
+                  .in = {{"X", {2, 2}, .lod = "0,2"}, {"Out@GRAD", {1, 2}}},
+              }),
+              FL_ESHAPE, "sequence_pool_grad: MaxIndex is not that of Out");
+    CHECK_ERR(fl_check_try(&(fl_op_case){
+                  .type = "sequence_pool",
+                  .in = {{"X", {2, 2}, .lod = "0,3"}},
+              }),
+              FL_EINVAL, "lod: level 0 ends at 3, but there are 2 rows");
+}
+
 const fl_test fl_tests[] = {
     {"sequence_pool pools in six ways", pools_in_six_ways},
     {"sequence_pool tells where the largest were",
@@ -81,5 +102,7 @@ const fl_test fl_tests[] = {
     {"sequence_pool keeps the levels above", keeps_the_levels_above},
     {"sequence_pool knows shapes before it runs", knows_shapes_before_it_runs},
     {"sequence_pool says what is wrong", says_what_is_wrong},
+    {"sequence_pool's gradient refuses another shape",
+     gradient_refuses_another_shape},
     {0},
 };

@@ -4,6 +4,7 @@
 static fl_err infer_shape(fl_infer *x)
 {
     fl_shape s = {1, {fl_meta_in(x, "Input", 0)->shape.rank}};
+    FL_TRY(fl_meta_check(x, "Input", FL_ANY));
     fl_meta_set(x, "Out", 0, FL_I32, &s);
     return FL_OK;
 }

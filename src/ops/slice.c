@@ -62,6 +62,7 @@ static fl_err infer_slice(fl_infer *x)
         ends = fl_meta_attr(x, "ends")->n;
     fl_shape s = in->shape;
     bool rows = false;
+    FL_TRY(fl_meta_check(x, "Input", FL_ANY));
     if (starts != axes->n || ends != axes->n)
         return fl_fail(FL_EINVAL, "slice: %d axes, %d starts, %d ends", axes->n,
                        starts, ends);
@@ -143,4 +144,5 @@ const fl_op_def fl_op_slice = {
     .run = slice,
     .grad_in = {"Input", "Out@GRAD"},
     .grad_run = slice_grad,
+    .grad_infer = fl_infer_grad_of_rule,
 };

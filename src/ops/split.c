@@ -58,6 +58,7 @@ static fl_err infer_split(fl_infer *x)
     const fl_meta *in = fl_meta_in(x, "X", 0);
     const fl_attr *sections = fl_meta_attr(x, "sections");
     int axis, n = fl_meta_count_out(x, "Out");
+    FL_TRY(fl_meta_check(x, "X", FL_ANY));
     FL_TRY(fl_move_axis(x, "X", fl_meta_attr(x, "axis")->i, in->shape.rank,
                         &axis));
     int64_t dim = in->shape.dim[axis];

@@ -7,6 +7,7 @@ static fl_err infer_stack(fl_infer *x)
     const fl_meta *first = fl_meta_in(x, "X", 0);
     int axis, n = fl_meta_count_in(x, "X"), rank = first->shape.rank + 1;
     char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
+    FL_TRY(fl_meta_check(x, "X", FL_ANY));
     if (rank > FL_MAX_RANK)
         return fl_fail(FL_ESHAPE, "stack: X has %d dimensions, at most %d",
                        rank - 1, FL_MAX_RANK - 1);
@@ -30,14 +31,18 @@ static fl_err infer_stack(fl_infer *x)
 static fl_err infer_stack_grad(fl_infer *x)
 {
     const fl_meta *dy = fl_meta_in(x, "Y@GRAD", 0);
-    int axis;
+    int axis, n = fl_meta_count_out(x, "X@GRAD");
+    FL_TRY(fl_meta_check(x, "Y@GRAD", FL_ANY));
     FL_TRY(fl_move_axis(x, "Y@GRAD", fl_meta_attr(x, "axis")->i, dy->shape.rank,
                         &axis));
+    if (dy->shape.dim[axis] != n)
+        return fl_fail(FL_ESHAPE, "stack_grad: Y@GRAD has %lld, X@GRAD are %d",
+                       (long long)dy->shape.dim[axis], n);
     fl_shape s = {0};
     for (int i = 0; i < dy->shape.rank; i++)
         if (i != axis)
             s.dim[s.rank++] = dy->shape.dim[i];
-    for (int i = 0; i < fl_meta_count_out(x, "X@GRAD"); i++)
+    for (int i = 0; i < n; i++)
         fl_meta_set(x, "X@GRAD", i, dy->dtype, &s);
     return FL_OK;
 }

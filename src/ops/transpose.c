@@ -9,6 +9,7 @@ static fl_err transpose_shape(fl_infer *x)
     bool used[FL_MAX_RANK] = {0};
     char text[FL_SHAPE_TEXT];
     fl_shape out = {.rank = in->shape.rank};
+    FL_TRY(fl_meta_check(x, "X", FL_ANY));
     if (axis->n != out.rank)
         return fl_fail(FL_ESHAPE, "%s: axis has %d numbers, X %s has %d dims",
                        fl_meta_type(x), axis->n,
@@ -65,6 +66,24 @@ static fl_err transpose_grad(fl_call *c)
     return FL_OK;
 }
 
+static fl_err infer_transpose2_grad(fl_infer *x)
+{
+    const fl_attr *axis = fl_meta_attr(x, "axis");
+    const fl_shape *dy = &fl_meta_in(x, "Out@GRAD", 0)->shape;
+    const fl_shape *of = &fl_meta_in(x, "XShape", 0)->shape;
+    char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
+    bool fits = axis->n == dy->rank && dy->rank + 1 == of->rank;
+    for (int i = 0; fits && i < dy->rank; i++) {
+        int64_t a = axis->longs[i];
+        fits = a >= 0 && a < dy->rank && dy->dim[i] == of->dim[a + 1];
+    }
+    if (!fits)
+        return fl_fail(FL_ESHAPE,
+                       "transpose2_grad: Out@GRAD is %s, but XShape is %s",
+                       fl_shape_text(dy, s), fl_shape_text(of, t));
+    return fl_infer_xshape_grad(x);
+}
+
 const fl_op_def fl_op_transpose = {
     .type = "transpose",
     .in = {{"X"}},
@@ -74,6 +93,7 @@ const fl_op_def fl_op_transpose = {
     .run = transpose,
     .grad_in = {"X", "Out@GRAD"},
     .grad_run = transpose_grad,
+    .grad_infer = fl_infer_grad_of_rule,
 };
 
 const fl_op_def fl_op_transpose2 = {
@@ -85,5 +105,5 @@ const fl_op_def fl_op_transpose2 = {
     .run = transpose,
     .grad_in = {"XShape", "Out@GRAD"},
     .grad_run = transpose_grad,
-    .grad_infer = fl_infer_xshape_grad,
+    .grad_infer = infer_transpose2_grad,
 };

@@ -59,11 +59,25 @@ static void says_which_axis_is_wrong(void)
               "transpose2: axis 1 stands twice or is none of X [2,3]");
 }
 
+static void gradients_refuse_another_shape(void)
+{
+    CHECK_ERR(fl_infer_try("transpose2_grad{axis=[1,0]} XShape=f32[0,2,3] "
+                           "Out@GRAD=f32[2,3]"),
+              FL_ESHAPE,
+              "transpose2_grad: Out@GRAD is [2,3], but XShape is [0,2,3]");
+    CHECK_ERR(fl_infer_try("transpose_grad{axis=[1,0]} X=f32[2,3] "
+                           "Out@GRAD=f32[2,3]"),
+              FL_ESHAPE,
+              "transpose_grad: Out@GRAD is f32[2,3], expected f32[3,2]");
+}
+
 const fl_test fl_tests[] = {
     {"transpose turns a matrix", turns_a_matrix},
     {"transpose2 turns three dimensions", turns_three_dimensions},
     {"transpose moves runs and small elements", moves_runs_and_small_elements},
     {"transpose2 keeps the unknown batch", keeps_the_unknown_batch},
     {"transpose says which axis is wrong", says_which_axis_is_wrong},
+    {"transpose's gradients refuse another shape",
+     gradients_refuse_another_shape},
     {0},
 };
