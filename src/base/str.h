@@ -26,4 +26,13 @@ bool fl_ends_with(const char *s, const char *end);
 /* How many edits turn a into b: the nearest name is the one meant. */
 int fl_str_distance(const char *a, const char *b);
 
+/* Which of many names was meant: offer them one by one, then read best (NULL:
+ * none is near). Starts as {.name = what was said}. */
+typedef struct fl_near {
+    const char *name, *best;
+    int edits; /* of best */
+} fl_near;
+
+void fl_near_offer(fl_near *n, const char *candidate);
+
 #endif

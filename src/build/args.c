@@ -50,19 +50,13 @@ bool fl_arg_known(const fl_arg_def *def, const char *name)
 
 static fl_err unknown(const char *what, const fl_arg_def *def, const char *name)
 {
-    const char *near = NULL;
-    int least = 4; /* more edits than this and it is another word */
-    for (int i = 0; i < FL_ARGS && def[i].name; i++) {
-        const int d = fl_str_distance(name, def[i].name);
-        if (d < least) {
-            least = d;
-            near = def[i].name;
-        }
-    }
-    if (near)
+    fl_near near = {.name = name};
+    for (int i = 0; i < FL_ARGS && def[i].name; i++)
+        fl_near_offer(&near, def[i].name);
+    if (near.best)
         return fl_fail(FL_EINVAL,
                        "%s: unknown argument \"%s\"; did you mean \"%s\"?",
-                       what, name, near);
+                       what, name, near.best);
     return fl_fail(FL_EINVAL, "%s: unknown argument \"%s\"", what, name);
 }
 

@@ -1,53 +1,6 @@
 /* emit.c - from a layer's row to an operator in the program. */
 #include "build/layer.h"
 
-#include <stdio.h>
-
-/* --- descs --- */
-
-void fl_set_in(fl_desc *d, const char *slot, const fl_var *v)
-{
-    fl_desc_set_in1(d, slot, v->name);
-}
-
-void fl_set_ins(fl_desc *d, const char *slot, int n, fl_var *const *v)
-{
-    const char **name = fl_arena_alloc(d->arena, (size_t)n * sizeof *name);
-    for (int i = 0; i < n; i++)
-        name[i] = v[i]->name;
-    fl_desc_set_in(d, slot, n, name);
-}
-
-void fl_set_out(fl_desc *d, const char *slot, const fl_var *v)
-{
-    fl_desc_set_out1(d, slot, v->name);
-}
-
-void fl_set_int(fl_desc *d, const char *name, int64_t i)
-{
-    fl_desc_set_attr(d, &(fl_attr){name, FL_ATTR_LONG, .i = i});
-}
-
-void fl_set_float(fl_desc *d, const char *name, double f)
-{
-    fl_desc_set_attr(d, &(fl_attr){name, FL_ATTR_FLOAT, .f = (float)f});
-}
-
-void fl_set_bool(fl_desc *d, const char *name, bool b)
-{
-    fl_desc_set_attr(d, &(fl_attr){name, FL_ATTR_BOOL, .b = b});
-}
-
-void fl_set_str(fl_desc *d, const char *name, const char *s)
-{
-    fl_desc_set_attr(d, &(fl_attr){name, FL_ATTR_STRING, .s = s});
-}
-
-void fl_set_ints(fl_desc *d, const char *name, int n, const int64_t *at)
-{
-    fl_desc_set_attr(d, &(fl_attr){name, FL_ATTR_LONGS, .n = n, .longs = at});
-}
-
 /* --- what functions of layers share --- */
 
 void fl_emit_return(fl_emit *e, fl_var *v)
@@ -261,12 +214,17 @@ static bool default_of(fl_arena *a, const fl_attr *attr, fl_arg_def *out)
     return true;
 }
 
+static bool only_slot(const fl_slot *slots, const char *name)
+{
+    return slots[0].name && !strcmp(slots[0].name, name) &&
+           !(slots[0].flags & (FL_MANY | FL_OPTIONAL)) && !slots[1].name;
+}
+
 bool fl_layer_of_op(fl_arena *a, const fl_op_def *op, fl_layer_def *out)
 {
-    if (op->flags & (FL_OP_HIDDEN | FL_OP_LOCAL) || !op->in[0].name ||
-        strcmp(op->in[0].name, "X") || op->in[0].flags || op->in[1].name ||
-        !op->out[0].name || strcmp(op->out[0].name, "Out") ||
-        op->out[0].flags & FL_MANY || op->out[1].name)
+    const unsigned other = FL_OP_HIDDEN | FL_OP_LOCAL | FL_OP_NO_INFER;
+    if (op->flags & other || !only_slot(op->in, "X") ||
+        !only_slot(op->out, "Out"))
         return false;
     *out = (fl_layer_def){
         .name = op->type,

@@ -7,10 +7,6 @@
 
 #include <math.h>
 
-enum {
-    MAX_VALUES = 1024 * 1024, /* an op's attribute is no place for more */
-};
-
 /* One variable's start on its way. */
 typedef struct start {
     const fl_init *init;
@@ -19,47 +15,36 @@ typedef struct start {
     fl_desc *d;
 } start;
 
-static void set_f(fl_desc *d, const char *name, double f)
-{
-    fl_desc_set_attr(d, &(fl_attr){name, FL_ATTR_FLOAT, .f = (float)f});
-}
-
-static void set_shape(fl_desc *d, fl_attr_type type, const fl_shape *s)
-{
-    fl_desc_set_attr(d,
-                     &(fl_attr){"shape", type, .n = s->rank, .longs = s->dim});
-}
-
 static fl_desc *random_op(start *s, const char *type)
 {
     const fl_init *i = s->init;
     s->d = fl_net_desc(s->net, type);
     const int64_t seed = i->seed ? i->seed : s->net->startup->random_seed;
-    fl_desc_set_attr(s->d, &(fl_attr){"seed", FL_ATTR_INT, .i = seed});
+    fl_set_int(s->d, "seed", seed);
     return s->d;
 }
 
 static void uniform_op(start *s, double low, double high)
 {
     fl_desc *d = random_op(s, "uniform_random");
-    set_shape(d, FL_ATTR_LONGS, &s->var->shape);
-    set_f(d, "min", low);
-    set_f(d, "max", high);
+    fl_set_ints(d, "shape", s->var->shape.rank, s->var->shape.dim);
+    fl_set_float(d, "min", low);
+    fl_set_float(d, "max", high);
 }
 
 static void normal_op(start *s, const char *type, double mean, double std)
 {
     fl_desc *d = random_op(s, type);
-    set_shape(d, FL_ATTR_LONGS, &s->var->shape);
-    set_f(d, "mean", mean);
-    set_f(d, "std", std);
+    fl_set_ints(d, "shape", s->var->shape.rank, s->var->shape.dim);
+    fl_set_float(d, "mean", mean);
+    fl_set_float(d, "std", std);
 }
 
 static fl_err constant(start *s)
 {
     s->d = fl_net_desc(s->net, "fill_constant");
-    set_shape(s->d, FL_ATTR_LONGS, &s->var->shape);
-    set_f(s->d, "value", s->init->a);
+    fl_set_ints(s->d, "shape", s->var->shape.rank, s->var->shape.dim);
+    fl_set_float(s->d, "value", s->init->a);
     return FL_OK;
 }
 
@@ -126,72 +111,35 @@ static fl_err msra(start *s)
     return FL_OK;
 }
 
-/* The number of values that an attribute will hold. */
-static fl_err count(const start *s, int *n)
-{
-    const int64_t numel = fl_shape_numel(&s->var->shape);
-    if (numel > MAX_VALUES)
-        return fl_fail(FL_EINVAL,
-                       "initialiser of \"%s\": %lld values, at most %d can "
-                       "stand in a program",
-                       s->var->name, (long long)numel, MAX_VALUES);
-    *n = (int)numel;
-    return FL_OK;
-}
-
-static void assign_floats(start *s, int n, const float *at)
-{
-    s->d = fl_net_desc(s->net, "assign_value");
-    set_shape(s->d, FL_ATTR_INTS, &s->var->shape);
-    fl_desc_set_attr(
-        s->d, &(fl_attr){"fp32_values", FL_ATTR_FLOATS, .n = n, .floats = at});
-}
-
 /* Weights by which a transposed convolution interpolates. */
 static fl_err bilinear(start *s)
 {
     const fl_shape *shape = &s->var->shape;
     char text[FL_SHAPE_TEXT];
-    int n = 0;
     if (shape->rank != 4 || shape->dim[2] != shape->dim[3])
         return fl_fail(FL_ESHAPE,
                        "initialiser \"bilinear\" of \"%s\": shape is %s, "
                        "expected four dimensions, the last two equal",
                        s->var->name, fl_shape_text(shape, text));
-    FL_TRY(count(s, &n));
+    const int64_t n = fl_shape_numel(shape);
+    FL_TRY(fl_values_fit(s->var->name, n));
     float *w = fl_arena_alloc(s->net->arena, (size_t)n * sizeof *w);
     const int64_t size = shape->dim[3];
     const double f = ceil((double)size / 2);
     const double c = (2 * f - 1 - fmod(f, 2)) / (2 * f);
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         const double x = (double)(i % size), y = (double)(i / size % size);
         w[i] = (float)((1 - fabs(x / f - c)) * (1 - fabs(y / f - c)));
     }
-    assign_floats(s, n, w);
-    return FL_OK;
-}
-
-static fl_err assign_ints(start *s, int n, const fl_tensor *t)
-{
-    int64_t *at = fl_arena_alloc(s->net->arena, (size_t)n * sizeof *at);
-    FL_TRY(fl_convert(n, t->dtype, t->data, FL_I64, at));
+    const fl_tensor t = fl_tensor_view(FL_F32, shape, w);
     s->d = fl_net_desc(s->net, "assign_value");
-    set_shape(s->d, FL_ATTR_INTS, &s->var->shape);
-    fl_desc_set_attr(
-        s->d, &(fl_attr){"int32_values", FL_ATTR_INTS, .n = n, .longs = at});
-    return FL_OK;
-}
-
-static bool is_float(fl_dtype t)
-{
-    return t == FL_F16 || t == FL_F32 || t == FL_F64;
+    return fl_set_values(s->d, s->var->name, &t, FL_F32);
 }
 
 static fl_err array(start *s)
 {
     const fl_tensor *t = s->init->array;
     char is[FL_SHAPE_TEXT], want[FL_SHAPE_TEXT];
-    int n = 0;
     if (!t || !t->data)
         return fl_fail(FL_EINVAL,
                        "initialiser \"array\" of \"%s\": no array is given",
@@ -202,13 +150,9 @@ static fl_err array(start *s)
                        "variable %s",
                        s->var->name, fl_shape_text(&t->shape, is),
                        fl_shape_text(&s->var->shape, want));
-    FL_TRY(count(s, &n));
-    if (!is_float(s->var->dtype))
-        return assign_ints(s, n, t);
-    float *at = fl_arena_alloc(s->net->arena, (size_t)n * sizeof *at);
-    FL_TRY(fl_convert(n, t->dtype, t->data, FL_F32, at));
-    assign_floats(s, n, at);
-    return FL_OK;
+    s->d = fl_net_desc(s->net, "assign_value");
+    return fl_set_values(s->d, s->var->name, t,
+                         fl_is_float(s->var->dtype) ? FL_F32 : FL_I32);
 }
 
 /* Names of the temporaries are Fluid's, one of them misspelt there. */
@@ -240,14 +184,14 @@ static const struct kind *find_kind(const char *name)
 static fl_dtype made_dtype(const struct kind *k, fl_dtype want)
 {
     if (k->assigns)
-        return is_float(want) ? FL_F32 : FL_I32;
+        return fl_is_float(want) ? FL_F32 : FL_I32;
     return want == FL_F16 ? FL_F32 : want;
 }
 
 static fl_err put_op(start *s, const char *out, fl_dtype dtype)
 {
     fl_desc_set_out1(s->d, "Out", out);
-    fl_desc_set_attr(s->d, &(fl_attr){"dtype", FL_ATTR_INT, .i = dtype});
+    fl_set_int(s->d, "dtype", dtype);
     return fl_net_start(s->net, 0, s->d);
 }
 
@@ -262,7 +206,7 @@ static fl_err put_cast(start *s, const char *key, fl_dtype from)
     fl_desc *d = fl_net_desc(n, "cast");
     fl_desc_set_in1(d, "X", tmp->name);
     fl_desc_set_out1(d, "Out", s->var->name);
-    fl_desc_set_attr(d, &(fl_attr){"in_dtype", FL_ATTR_INT, .i = from});
+    fl_set_int(d, "in_dtype", from);
     fl_desc_set_attr(d,
                      &(fl_attr){"out_dtype", FL_ATTR_INT, .i = s->var->dtype});
     return fl_net_start(n, -1, d);

@@ -43,19 +43,12 @@ static const fl_layer_def *find_row(const char *name)
 
 static fl_err unknown(const char *name)
 {
-    const char *near = NULL;
-    int least = 4; /* more edits than this and it is another word */
-    const fl_layer_def *def;
-    for (int i = 0; (def = row(i)); i++) {
-        const int d = fl_str_distance(name, def->name);
-        if (d < least) {
-            least = d;
-            near = def->name;
-        }
-    }
-    if (near)
+    fl_near near = {.name = name};
+    for (int i = 0; row(i); i++)
+        fl_near_offer(&near, row(i)->name);
+    if (near.best)
         return fl_fail(FL_ENOENT, "unknown layer \"%s\"; did you mean \"%s\"?",
-                       name, near);
+                       name, near.best);
     return fl_fail(FL_ENOENT, "unknown layer \"%s\"", name);
 }
 

@@ -90,16 +90,6 @@ fl_err fl_emit_stopped(fl_emit *e, fl_dtype dtype, fl_var **out) FL_MUST_CHECK;
  * comes out of it. */
 fl_err fl_emit_act(fl_emit *e, fl_var **v) FL_MUST_CHECK;
 
-/* Slots and attributes of a desc on its way. */
-void fl_set_in(fl_desc *d, const char *slot, const fl_var *v);
-void fl_set_ins(fl_desc *d, const char *slot, int n, fl_var *const *v);
-void fl_set_out(fl_desc *d, const char *slot, const fl_var *v);
-void fl_set_int(fl_desc *d, const char *name, int64_t i);
-void fl_set_float(fl_desc *d, const char *name, double f);
-void fl_set_bool(fl_desc *d, const char *name, bool b);
-void fl_set_str(fl_desc *d, const char *name, const char *s);
-void fl_set_ints(fl_desc *d, const char *name, int n, const int64_t *at);
-
 /* --- operators on variables (math.c) --- */
 
 /* x op y, or with a number when y is NULL. op is written as in Python: + - * /

@@ -297,8 +297,8 @@ static void losses_name_their_parts(void)
         "sigmoid_cross_entropy_with_logits(X=x Label=y) Out=loss\n"
         "smooth_l1_loss(X=x Y=y) Diff=smooth_l1_loss_0.tmp_0 "
         "Out=smooth_l1_loss_0.tmp_1\n"
-        "huber_loss(X=p Y=l) Out=huber_loss_0.tmp_1 "
-        "Residual=huber_loss_0.tmp_0\n"
+        "huber_loss(X=p Y=l) Residual=huber_loss_0.tmp_0 "
+        "Out=huber_loss_0.tmp_1\n"
         "log_loss(Predicted=p Labels=l) Loss=log_loss_0.tmp_0");
     CHECK_NEAR(test_attr(n->main, 3, "sigma")->f, 2, 0);
     CHECK_NEAR(test_attr(n->main, 5, "epsilon")->f, 1e-4, 1e-9);

@@ -1,8 +1,6 @@
 /* layers_control.c - counters, conditions, and a look at a value. */
 #include "build/layer.h"
 
-#include <ctype.h>
-
 static fl_err increment(fl_emit *e)
 {
     fl_var *x = fl_arg_var(&e->args, "x"), *out = x;
@@ -53,10 +51,6 @@ static fl_err print(fl_emit *e)
         "print_tensor_name", "print_tensor_type", "print_tensor_shape",
         "print_tensor_lod"};
     const char *message = fl_arg_str(&e->args, "message");
-    char *phase =
-        fl_arena_strdup(e->net->arena, fl_arg_str(&e->args, "print_phase"));
-    for (char *c = phase; *c; c++)
-        *c = (char)toupper((unsigned char)*c);
     fl_var *x = fl_arg_var(&e->args, "input"), *out = NULL;
     FL_TRY(fl_emit_tmp(e, x->dtype, &out));
     fl_desc *d = fl_net_desc(e->net, "print");
@@ -67,7 +61,7 @@ static fl_err print(fl_emit *e)
     fl_set_str(d, "message", message ? message : "");
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         fl_set_bool(d, flags[i], fl_arg_bool(&e->args, flags[i]));
-    fl_set_str(d, "print_phase", phase);
+    fl_set_upper(d, "print_phase", fl_arg_str(&e->args, "print_phase"));
     FL_TRY(fl_net_append(e->net, d));
     fl_emit_return(e, out);
     return FL_OK;

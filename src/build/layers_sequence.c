@@ -1,33 +1,23 @@
 /* layers_sequence.c - layers over sequences, which the LoD groups. */
 #include "build/layer.h"
 
-#include "base/str.h"
-
-#include <ctype.h>
-
-static const char *upper(fl_arena *a, const char *s)
-{
-    char *to = fl_arena_strdup(a, s);
-    for (char *c = to; *c; c++)
-        *c = (char)toupper((unsigned char)*c);
-    return to;
-}
+#include <strings.h>
 
 static fl_err sequence_pool(fl_emit *e)
 {
     fl_var *x = fl_arg_var(&e->args, "input"), *out = NULL, *index = NULL;
-    const char *type = upper(e->net->arena, fl_arg_str(&e->args, "pool_type"));
+    const char *type = fl_arg_str(&e->args, "pool_type");
     FL_TRY(fl_emit_tmp(e, x->dtype, &out));
     FL_TRY(fl_emit_tmp(e, FL_I32, &index));
     fl_desc *d = fl_net_desc(e->net, "sequence_pool");
     fl_set_in(d, "X", x);
     fl_set_out(d, "Out", out);
     fl_set_out(d, "MaxIndex", index);
-    fl_set_str(d, "pooltype", type);
+    fl_set_upper(d, "pooltype", type);
     fl_set_bool(d, "is_test", fl_arg_bool(&e->args, "is_test"));
     fl_set_float(d, "pad_value", fl_arg_float(&e->args, "pad_value"));
     FL_TRY(fl_net_append(e->net, d));
-    index->stop_gradient = !strcmp(type, "MAX");
+    index->stop_gradient = !strcasecmp(type, "max");
     fl_emit_return(e, out);
     return FL_OK;
 }

@@ -18,34 +18,14 @@ static fl_err cast(fl_emit *e)
 
 /* --- assign --- */
 
-enum {
-    MAX_VALUES = 1024 * 1024, /* an op's attribute is no place for more */
-};
-
-/* The array's elements become an attribute of the op. */
-static fl_err set_values(fl_emit *e, const fl_tensor *t, fl_desc *d)
+/* An array's elements become an attribute of the op. */
+static fl_err set_array(fl_desc *d, const fl_tensor *t)
 {
-    const int64_t n = fl_tensor_numel(t);
-    fl_arena *a = e->net->arena;
-    if (n > MAX_VALUES)
-        return fl_fail(FL_EINVAL,
-                       "assign: %lld values, at most %d can stand in a program",
-                       (long long)n, MAX_VALUES);
-    fl_set_ints(d, "shape", t->shape.rank, t->shape.dim);
-    fl_set_int(d, "dtype", t->dtype);
-    if (t->dtype == FL_F32) {
-        fl_desc_set_attr(d, &(fl_attr){"fp32_values", FL_ATTR_FLOATS,
-                                       .n = (int)n, .floats = t->data});
-        return FL_OK;
-    }
-    if (t->dtype != FL_I32)
+    if (t->dtype != FL_F32 && t->dtype != FL_I32)
         return fl_fail(FL_EINVAL,
                        "assign: the array is %s, expected f32 or i32",
                        fl_dtype_name(t->dtype));
-    int64_t *at = fl_arena_alloc(a, (size_t)n * sizeof *at);
-    FL_TRY(fl_convert(n, t->dtype, t->data, FL_I64, at));
-    fl_set_ints(d, "int32_values", (int)n, at);
-    return FL_OK;
+    return fl_set_values(d, "assign", t, t->dtype);
 }
 
 static fl_err assign(fl_emit *e)
@@ -54,7 +34,7 @@ static fl_err assign(fl_emit *e)
     fl_var *out = fl_arg_var(&e->args, "output");
     fl_desc *d = fl_net_desc(e->net, in->n ? "assign_value" : "assign");
     if (in->n)
-        FL_TRY(set_values(e, in->tensor, d));
+        FL_TRY(set_array(d, in->tensor));
     else
         fl_set_in(d, "X", in->var);
     if (!out)

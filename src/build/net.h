@@ -56,6 +56,28 @@ fl_err fl_net_start(fl_net *n, int64_t at, fl_desc *d) FL_MUST_CHECK;
 fl_err fl_net_tmp(fl_net *n, const char *layer, fl_dtype dtype,
                   fl_var **out) FL_MUST_CHECK;
 
+/* --- slots and attributes of a desc on its way (set.c) --- */
+
+void fl_set_in(fl_desc *d, const char *slot, const fl_var *v);
+void fl_set_ins(fl_desc *d, const char *slot, int n, fl_var *const *v);
+void fl_set_out(fl_desc *d, const char *slot, const fl_var *v);
+void fl_set_int(fl_desc *d, const char *name, int64_t i);
+void fl_set_float(fl_desc *d, const char *name, double f);
+void fl_set_bool(fl_desc *d, const char *name, bool b);
+void fl_set_str(fl_desc *d, const char *name, const char *s);
+void fl_set_ints(fl_desc *d, const char *name, int n, const int64_t *at);
+/* A string attribute in capitals, as Fluid's pools and phases are. */
+void fl_set_upper(fl_desc *d, const char *name, const char *s);
+
+/* EINVAL: n elements are more than should stand in a program. */
+fl_err fl_values_fit(const char *what, int64_t n) FL_MUST_CHECK;
+/* Shape, dtype and values of an assign_value: the elements of `t`, converted
+ * to `as` (f32 or i32). `what` is for the sentence. */
+fl_err fl_set_values(fl_desc *d, const char *what, const fl_tensor *t,
+                     fl_dtype as) FL_MUST_CHECK;
+
+bool fl_is_float(fl_dtype t);
+
 /* --- initialisers (init.c) --- */
 
 /* Declare `v` in the startup program, persistable, and put the op that starts

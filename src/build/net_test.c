@@ -340,7 +340,7 @@ static void an_array_becomes_values(void)
     const fl_shape huge = {1, {1 << 21}};
     const fl_tensor lie = fl_tensor_view(FL_F32, &huge, at);
     CHECK_ERR(start(&s, "i", &(fl_init){"array", .array = &lie}, FL_F32, huge),
-              FL_EINVAL, "of \"i\": 2097152 values, at most 1048576 can");
+              FL_EINVAL, "i: 2097152 values, at most 1048576 can");
     end(&s);
 }
 

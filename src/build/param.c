@@ -5,11 +5,6 @@
  * shares it. */
 #include "build/net.h"
 
-static bool is_float(fl_dtype t)
-{
-    return t == FL_F16 || t == FL_F32 || t == FL_F64;
-}
-
 static fl_err check_shape(const char *name, const fl_shape *shape)
 {
     char text[FL_SHAPE_TEXT];
@@ -31,7 +26,7 @@ static fl_err choose_init(const fl_param_attr *attr, const fl_init *layers,
 {
     static const fl_init weight = {.kind = "xavier"}, zero = {"constant"};
     const fl_init *i = attr->init ? attr->init : layers;
-    if (!i && !is_float(dtype))
+    if (!i && !fl_is_float(dtype))
         return fl_fail(FL_EINVAL,
                        "parameter \"%s\" is %s: the default initialiser is "
                        "for floats, give another",

@@ -184,20 +184,6 @@ const fl_op_def *fl_registry_find(const fl_registry *r, const char *type)
     return fl_map_get(&r->by_type, type);
 }
 
-static const char *nearest(const fl_registry *r, const char *type)
-{
-    const char *best = NULL;
-    int least = 4; /* more edits than this and it is another word */
-    for (int64_t i = 0; i < r->defs.n; i++) {
-        int d = fl_str_distance(type, r->defs.at[i]->type);
-        if (d < least && !(r->defs.at[i]->flags & FL_OP_HIDDEN)) {
-            least = d;
-            best = r->defs.at[i]->type;
-        }
-    }
-    return best;
-}
-
 fl_err fl_registry_get(const fl_registry *r, const char *type,
                        const fl_op_def **def)
 {
@@ -206,10 +192,13 @@ fl_err fl_registry_get(const fl_registry *r, const char *type,
         *def = found;
         return FL_OK;
     }
-    const char *near = nearest(r, type);
-    if (near)
+    fl_near near = {.name = type};
+    for (int64_t i = 0; i < r->defs.n; i++)
+        if (!(r->defs.at[i]->flags & FL_OP_HIDDEN))
+            fl_near_offer(&near, r->defs.at[i]->type);
+    if (near.best)
         return fl_fail(FL_ENOENT, "unknown op \"%s\"; did you mean \"%s\"?",
-                       type, near);
+                       type, near.best);
     return fl_fail(FL_ENOENT, "unknown op \"%s\"", type);
 }
 
