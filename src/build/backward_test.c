@@ -373,6 +373,138 @@ static void gradients_start_with_what_is_given(void)
     end(&s);
 }
 
+/* a is read by three ops; its sum stands before the op that needs it. */
+static void sums_up_what_comes_from_several(void)
+{
+    scene s;
+    begin(&s, "block 0\n"
+              "  data x: f32[-1,4]\n"
+              "  param u: f32[4,3]\n"
+              "  var a: f32[-1,3]\n"
+              "  var b: f32[-1,3]\n"
+              "  var c: f32[-1,3]\n"
+              "  var loss: f32[1]\n"
+              "  mul(X=x, Y=u) -> Out=a\n"
+              "  elementwise_mul(X=a, Y=a) -> Out=b\n"
+              "  elementwise_add(X=a, Y=b) -> Out=c\n"
+              "  mean(X=c) -> Out=loss\n");
+    CHECK_OK(fl_backward(s.net, var(&s, "loss"), NULL, &s.grads));
+    CHECK_STR(
+        added(&s),
+        "  var loss@GRAD: f32[1]\n"
+        "  var c@GRAD: f32[-1,3]\n"
+        "  var a@GRAD@RENAME@0: f32[-1,3]\n"
+        "  var b@GRAD: f32[-1,3]\n"
+        "  var a@GRAD@RENAME@1: f32[-1,3]\n"
+        "  var a@GRAD@RENAME@2: f32[-1,3]\n"
+        "  var a@GRAD: f32[-1,3]\n"
+        "  var u@GRAD: f32[4,3]\n"
+        "  mean(X=c) -> Out=loss {op_role=256}\n"
+        "  fill_constant() -> Out=loss@GRAD {shape=[1l], op_role=257, "
+        "value=1.0}\n"
+        "  mean_grad(X=c, Out@GRAD=loss@GRAD) -> X@GRAD=c@GRAD {op_role=1}\n"
+        "  elementwise_add_grad(X=a, Y=b, Out@GRAD=c@GRAD) -> "
+        "X@GRAD=a@GRAD@RENAME@0, Y@GRAD=b@GRAD {op_role=1}\n"
+        "  elementwise_mul_grad(X=a, Y=a, Out@GRAD=b@GRAD) -> "
+        "X@GRAD=a@GRAD@RENAME@1, Y@GRAD=a@GRAD@RENAME@2 {op_role=1}\n"
+        "  sum(X=[a@GRAD@RENAME@0, a@GRAD@RENAME@1, a@GRAD@RENAME@2]) -> "
+        "Out=a@GRAD {op_role=1}\n"
+        "  mul_grad(X=x, Y=u, Out@GRAD=a@GRAD) -> X@GRAD=@EMPTY@, "
+        "Y@GRAD=u@GRAD {op_role=1, op_role_var=[\"u\", \"u@GRAD\"]}\n");
+    CHECK_STR(grads_text(&s), "u: u@GRAD");
+    end(&s);
+}
+
+/* Nobody reads a parameter's gradient: the sum stands at the end. */
+static void sums_up_sparse_gradients_of_a_shared_table(void)
+{
+    scene s;
+    begin(&s, "block 0\n"
+              "  data i: i64[-1,1]\n"
+              "  data j: i64[-1,1]\n"
+              "  data k: i64[-1,1]\n"
+              "  param emb: f32[10,4]\n"
+              "  var a: f32[-1,4]\n"
+              "  var b: f32[-1,4]\n"
+              "  var c: f32[-1,4]\n"
+              "  var all: f32[-1,12]\n"
+              "  var loss: f32[1]\n"
+              "  lookup_table(W=emb, Ids=i) -> Out=a {is_sparse=true}\n"
+              "  lookup_table(W=emb, Ids=j) -> Out=b {is_sparse=true}\n"
+              "  lookup_table(W=emb, Ids=k) -> Out=c {is_sparse=true}\n"
+              "  concat(X=[a, b, c]) -> Out=all {axis=1}\n"
+              "  mean(X=all) -> Out=loss\n");
+    CHECK_OK(fl_backward(s.net, var(&s, "loss"), NULL, &s.grads));
+    CHECK_STR(
+        strstr(added(&s), "  lookup_table_grad"),
+        "  lookup_table_grad(W=emb, Ids=k, Out@GRAD=c@GRAD) -> "
+        "W@GRAD=emb@GRAD@RENAME@0 {is_sparse=true, op_role=1}\n"
+        "  lookup_table_grad(W=emb, Ids=j, Out@GRAD=b@GRAD) -> "
+        "W@GRAD=emb@GRAD@RENAME@1 {is_sparse=true, op_role=1}\n"
+        "  lookup_table_grad(W=emb, Ids=i, Out@GRAD=a@GRAD) -> "
+        "W@GRAD=emb@GRAD@RENAME@2 {is_sparse=true, op_role=1}\n"
+        "  sum(X=[emb@GRAD@RENAME@0, emb@GRAD@RENAME@1, emb@GRAD@RENAME@2]) -> "
+        "Out=emb@GRAD {op_role=1, op_role_var=[\"emb\", \"emb@GRAD\"]}\n");
+    CHECK_STR(grads_text(&s), "emb: emb@GRAD");
+    CHECK_INT(s.grads.at[0].grad->kind, FL_SELECTED_ROWS);
+    end(&s);
+}
+
+static void clips_errors_once_they_are_whole(void)
+{
+    scene s;
+    begin(&s, FIT_A_LINE);
+    var(&s, "y_predict")->error_clip =
+        &(fl_clip){"value", .max = 0.5f, .min = -0.25f};
+    CHECK_OK(fl_backward(s.net, var(&s, "loss"), NULL, &s.grads));
+    const char *text = strstr(added(&s), "  elementwise_sub_grad");
+    CHECK_STR(text,
+              "  elementwise_sub_grad(X=y_predict, Y=y, Out@GRAD=diff@GRAD) -> "
+              "X@GRAD=y_predict@GRAD, Y@GRAD=@EMPTY@ {op_role=1}\n"
+              "  clip(X=y_predict@GRAD) -> Out=y_predict@GRAD {min=-0.25, "
+              "max=0.5, op_role=1}\n"
+              "  elementwise_add_grad(X=xw, Y=b, Out@GRAD=y_predict@GRAD) -> "
+              "X@GRAD=xw@GRAD, Y@GRAD=b@GRAD {axis=1, op_role=1, "
+              "op_role_var=[\"b\", \"b@GRAD\"]}\n"
+              "  mul_grad(X=x, Y=w, Out@GRAD=xw@GRAD) -> X@GRAD=@EMPTY@, "
+              "Y@GRAD=w@GRAD {op_role=1, op_role_var=[\"w\", \"w@GRAD\"]}\n");
+    end(&s);
+    begin(&s, FIT_A_LINE);
+    var(&s, "cost")->error_clip = &(fl_clip){"norm", .max = 2};
+    CHECK_ERR(fl_backward(s.net, var(&s, "loss"), NULL, &s.grads), FL_EINVAL,
+              "error clip of \"cost\" is \"norm\", expected \"value\"");
+    CHECK_STR(added(&s), "");
+    end(&s);
+}
+
+/* One target leads to the other: what is asked of it is the sum of both. */
+static void gradients_of_two_targets_add_up(void)
+{
+    scene s;
+    begin(&s, TWO_LAYERS);
+    fl_var *targets[] = {var(&s, "a"), var(&s, "b")}, *u = var(&s, "u"), *got;
+    CHECK_OK(fl_gradients(s.net, 2, targets, NULL, 1, &u, NULL, &got));
+    CHECK_STR(added(&s),
+              "  var a@GRAD@RENAME@0: f32[-1,3]\n"
+              "  var b@GRAD: f32[-1,3]\n"
+              "  var a@GRAD@RENAME@1: f32[-1,3]\n"
+              "  var a@GRAD: f32[-1,3]\n"
+              "  var x@GRAD: f32[-1,4]\n"
+              "  var u@GRAD: f32[4,3]\n"
+              "  fill_constant_batch_size_like(Input=a) -> Out=a@GRAD@RENAME@0 "
+              "{shape=[-1, 3], value=1.0, op_role=1}\n"
+              "  fill_constant_batch_size_like(Input=b) -> Out=b@GRAD "
+              "{shape=[-1, 3], value=1.0, op_role=1}\n"
+              "  tanh_grad(Out=b, Out@GRAD=b@GRAD) -> X@GRAD=a@GRAD@RENAME@1 "
+              "{op_role=1}\n"
+              "  sum(X=[a@GRAD@RENAME@0, a@GRAD@RENAME@1]) -> Out=a@GRAD "
+              "{op_role=1}\n"
+              "  mul_grad(X=x, Y=u, Out@GRAD=a@GRAD) -> X@GRAD=x@GRAD, "
+              "Y@GRAD=u@GRAD {op_role=1}\n");
+    CHECK_STR(got->name, "u@GRAD");
+    end(&s);
+}
+
 static void says_what_is_wrong(void)
 {
     const char *params[] = {"v"};
@@ -409,8 +541,15 @@ const fl_test fl_tests[] = {
     {"backward ends at an op without gradient", ends_at_an_op_without_gradient},
     {"a second backward has names of its own",
      a_second_backward_has_names_of_its_own},
+    {"backward sums up what comes from several",
+     sums_up_what_comes_from_several},
+    {"backward sums up sparse gradients of a shared table",
+     sums_up_sparse_gradients_of_a_shared_table},
+    {"backward clips errors once they are whole",
+     clips_errors_once_they_are_whole},
     {"backward says what is wrong", says_what_is_wrong},
     {"gradients start with ones", gradients_start_with_ones},
+    {"gradients of two targets add up", gradients_of_two_targets_add_up},
     {"gradients start with what is given", gradients_start_with_what_is_given},
     {0},
 };

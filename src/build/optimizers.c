@@ -1,0 +1,194 @@
+/* optimizers.c - the table of optimisers.
+ *
+ * Arguments, their order and defaults are Fluid's. Two slips of Fluid 1.5 are
+ * not repeated: there Ftrl passes l1 as l2, and DecayedAdagrad never passes its
+ * decay. */
+#include "build/optimizer.h"
+
+#include "base/str.h"
+
+#include <string.h>
+
+#define RATE                                                                   \
+    {                                                                          \
+        "learning_rate", FL_ARG_FLOAT_OR_VAR                                   \
+    }
+#define RATE_001                                                               \
+    {                                                                          \
+        "learning_rate", FL_ARG_FLOAT_OR_VAR, "0.001"                          \
+    }
+#define DECAY                                                                  \
+    {                                                                          \
+        "regularization", FL_ARG_REGULARIZER, "None"                           \
+    }
+#define NAME                                                                   \
+    {                                                                          \
+        "name", FL_ARG_STR, "None"                                             \
+    }
+
+const fl_optimizer_def fl_optimizers[] = {
+    {
+        .op = "sgd",
+        .cls = "SGD",
+        .args = {RATE, DECAY, NAME},
+    },
+    {
+        .op = "momentum",
+        .cls = "Momentum",
+        .args = {RATE,
+                 {"momentum", FL_ARG_FLOAT},
+                 {"use_nesterov", FL_ARG_BOOL, "False"},
+                 DECAY,
+                 NAME},
+        .accumulators = {{"velocity", "Velocity", "VelocityOut"}},
+        .attrs = {{"mu", "momentum"}, {"use_nesterov"}},
+    },
+    {
+        .op = "lars_momentum",
+        .cls = "LarsMomentum",
+        .args = {RATE,
+                 {"momentum", FL_ARG_FLOAT},
+                 {"lars_coeff", FL_ARG_FLOAT, "0.001"},
+                 {"lars_weight_decay", FL_ARG_FLOAT, "0.0005"},
+                 DECAY,
+                 NAME},
+        .accumulators = {{"velocity", "Velocity", "VelocityOut"}},
+        .attrs = {{"mu", "momentum"}, {"lars_coeff"}, {"lars_weight_decay"}},
+    },
+    {
+        .op = "adagrad",
+        .cls = "Adagrad",
+        .args = {RATE,
+                 {"epsilon", FL_ARG_FLOAT, "1e-06"},
+                 DECAY,
+                 NAME,
+                 {"initial_accumulator_value", FL_ARG_FLOAT, "0.0"}},
+        .accumulators = {{"moment", "Moment", "MomentOut",
+                          "initial_accumulator_value"}},
+        .attrs = {{"epsilon"}},
+    },
+    {
+        .op = "adam",
+        .cls = "Adam",
+        .args = {RATE_001,
+                 {"beta1", FL_ARG_FLOAT, "0.9"},
+                 {"beta2", FL_ARG_FLOAT, "0.999"},
+                 {"epsilon", FL_ARG_FLOAT, "1e-08"},
+                 DECAY,
+                 NAME,
+                 {"lazy_mode", FL_ARG_BOOL, "False"}},
+        .accumulators = {{"moment1", "Moment1", "Moment1Out"},
+                         {"moment2", "Moment2", "Moment2Out"},
+                         {"beta1_pow_acc", "Beta1Pow", NULL, "beta1", true},
+                         {"beta2_pow_acc", "Beta2Pow", NULL, "beta2", true}},
+        .attrs = {{"beta1"}, {"beta2"}, {"epsilon"}, {"lazy_mode"}},
+    },
+    {
+        .op = "adamax",
+        .cls = "Adamax",
+        .args = {RATE_001,
+                 {"beta1", FL_ARG_FLOAT, "0.9"},
+                 {"beta2", FL_ARG_FLOAT, "0.999"},
+                 {"epsilon", FL_ARG_FLOAT, "1e-08"},
+                 DECAY,
+                 NAME},
+        .accumulators = {{"moment", "Moment", "MomentOut"},
+                         {"inf_norm", "InfNorm", "InfNormOut"},
+                         {"beta1_pow_acc", "Beta1Pow", NULL, "beta1", true}},
+        .attrs = {{"beta1"}, {"beta2"}, {"epsilon"}},
+    },
+    {
+        .op = "decayed_adagrad",
+        .cls = "DecayedAdagrad",
+        .args = {RATE,
+                 {"decay", FL_ARG_FLOAT, "0.95"},
+                 {"epsilon", FL_ARG_FLOAT, "1e-06"},
+                 DECAY,
+                 NAME},
+        .accumulators = {{"moment", "Moment", "MomentOut"}},
+        .attrs = {{"decay"}, {"epsilon"}},
+    },
+    {
+        .op = "adadelta",
+        .cls = "Adadelta",
+        .args = {RATE,
+                 {"epsilon", FL_ARG_FLOAT, "1e-06"},
+                 {"rho", FL_ARG_FLOAT, "0.95"},
+                 DECAY,
+                 NAME},
+        .accumulators = {{"_avg_squared_grad", "AvgSquaredGrad",
+                          "AvgSquaredGradOut"},
+                         {"_avg_squared_update", "AvgSquaredUpdate",
+                          "AvgSquaredUpdateOut"}},
+        .attrs = {{"epsilon"}, {"rho"}},
+    },
+    {
+        .op = "rmsprop",
+        .cls = "RMSProp",
+        .args = {RATE,
+                 {"rho", FL_ARG_FLOAT, "0.95"},
+                 {"epsilon", FL_ARG_FLOAT, "1e-06"},
+                 {"momentum", FL_ARG_FLOAT, "0.0"},
+                 {"centered", FL_ARG_BOOL, "False"},
+                 DECAY,
+                 NAME},
+        .accumulators = {{"momentum", "Moment", "MomentOut"},
+                         {"mean_square", "MeanSquare", "MeanSquareOut"},
+                         {"mean_grad", "MeanGrad", "MeanGradOut"}},
+        .attrs = {{"epsilon"}, {"decay", "rho"}, {"momentum"}, {"centered"}},
+    },
+    {
+        .op = "ftrl",
+        .cls = "Ftrl",
+        .args = {RATE,
+                 {"l1", FL_ARG_FLOAT, "0.0"},
+                 {"l2", FL_ARG_FLOAT, "0.0"},
+                 {"lr_power", FL_ARG_FLOAT, "-0.5"},
+                 DECAY,
+                 NAME},
+        .accumulators = {{"squared", "SquaredAccumulator", "SquaredAccumOut"},
+                         {"linear", "LinearAccumulator", "LinearAccumOut"}},
+        .attrs = {{"l1"}, {"l2"}, {"lr_power"}},
+    },
+};
+
+const int fl_optimizers_count = sizeof fl_optimizers / sizeof *fl_optimizers;
+
+static bool is_called(const fl_optimizer_def *def, const char *name)
+{
+    const size_t n = strlen(def->cls);
+    return !strcmp(name, def->op) || !strcmp(name, def->cls) ||
+           (!strncmp(name, def->cls, n) && !strcmp(name + n, "Optimizer"));
+}
+
+static const char *nearest(const char *name)
+{
+    const char *best = NULL;
+    int least = 4; /* more edits than this and it is another word */
+    for (int i = 0; i < fl_optimizers_count; i++) {
+        const char *names[] = {fl_optimizers[i].op, fl_optimizers[i].cls};
+        for (int k = 0; k < 2; k++) {
+            const int d = fl_str_distance(name, names[k]);
+            if (d < least) {
+                least = d;
+                best = names[k];
+            }
+        }
+    }
+    return best;
+}
+
+fl_err fl_optimizer_find(const char *name, const fl_optimizer_def **out)
+{
+    for (int i = 0; i < fl_optimizers_count; i++)
+        if (is_called(&fl_optimizers[i], name)) {
+            *out = &fl_optimizers[i];
+            return FL_OK;
+        }
+    const char *near = nearest(name);
+    if (near)
+        return fl_fail(FL_ENOENT,
+                       "unknown optimizer \"%s\"; did you mean \"%s\"?", name,
+                       near);
+    return fl_fail(FL_ENOENT, "unknown optimizer \"%s\"", name);
+}
