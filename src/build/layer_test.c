@@ -81,13 +81,60 @@ static void rows_agree_with_their_operators(void)
 {
     for (int i = 0; i < fl_layer_count(); i++) {
         const fl_layer_def *def = fl_layer_at(i);
-        const fl_op_def *op =
-            def->op ? fl_registry_find(fl_check_registry(), def->op) : NULL;
-        if (def->op && !op)
-            print_error("layer %s: there is no op %s\n", def->name, def->op);
-        if (op)
-            check_row(def, op);
+        const fl_op_def *op = NULL;
+        if (!def->op)
+            continue;
+        CHECK_OK(fl_registry_get(fl_check_registry(), def->op, &op));
+        check_row(def, op);
     }
+}
+
+static void fit_a_line_is_fluids(void)
+{
+    fl_net *n = begin();
+    fl_var *x = test_data(n, "x", FL_F32, 1, (int64_t[]){13});
+    fl_var *y = test_data(n, "y", FL_F32, 1, (int64_t[]){1});
+    fl_var *p = TEST_LAYER(n, "fc", {"input", .var = x}, {"size", .i = 1});
+    fl_var *cost = TEST_LAYER(n, "square_error_cost", {"input", .var = p},
+                              {"label", .var = y});
+    TEST_LAYER(n, "mean", {"x", .var = cost});
+    char *main = fl_program_text(n->main), *start = fl_program_text(n->startup);
+    CHECK_STR(
+        main,
+        "block 0\n"
+        "  data x: f32[-1,13]\n"
+        "  data y: f32[-1,1]\n"
+        "  param fc_0.w_0: f32[13,1]\n"
+        "  var fc_0.tmp_0: f32[-1,1]\n"
+        "  param fc_0.b_0: f32[1]\n"
+        "  var fc_0.tmp_1: f32[-1,1]\n"
+        "  var square_error_cost_0.tmp_0: f32[-1,1]\n"
+        "  var square_error_cost_0.tmp_1: f32[-1,1]\n"
+        "  var mean_0.tmp_0: f32[1]\n"
+        "  mul(X=x, Y=fc_0.w_0) -> Out=fc_0.tmp_0 "
+        "{x_num_col_dims=1, y_num_col_dims=1, op_role=0, op_namescope=\"/\"}\n"
+        "  elementwise_add(X=fc_0.tmp_0, Y=fc_0.b_0) -> Out=fc_0.tmp_1 "
+        "{axis=1, op_role=0, op_namescope=\"/\"}\n"
+        "  elementwise_sub(X=fc_0.tmp_1, Y=y) -> "
+        "Out=square_error_cost_0.tmp_0 {op_role=0, op_namescope=\"/\", "
+        "axis=-1}\n"
+        "  square(X=square_error_cost_0.tmp_0) -> "
+        "Out=square_error_cost_0.tmp_1 {op_role=0, op_namescope=\"/\"}\n"
+        "  mean(X=square_error_cost_0.tmp_1) -> Out=mean_0.tmp_0 "
+        "{op_role=0, op_namescope=\"/\"}\n");
+    CHECK_STR(
+        start,
+        "block 0\n"
+        "  param fc_0.w_0: f32[13,1]\n"
+        "  param fc_0.b_0: f32[1]\n"
+        "  fill_constant() -> Out=fc_0.b_0 {shape=[1l], value=0.0, dtype=5, "
+        "op_role=0, op_namescope=\"/\", force_cpu=false}\n"
+        "  uniform_random() -> Out=fc_0.w_0 {seed=0, shape=[13l, 1l], "
+        "min=-0.65465367, max=0.65465367, dtype=5, op_role=0, "
+        "op_namescope=\"/\"}\n");
+    fl_mem_free(main);
+    fl_mem_free(start);
+    fl_net_free(n);
 }
 
 /* --- calls --- */
@@ -181,6 +228,7 @@ const fl_test fl_tests[] = {
      every_row_has_a_doc_and_good_defaults},
     {"no layer stands twice", no_name_stands_twice},
     {"rows agree with their operators", rows_agree_with_their_operators},
+    {"fit a line is Fluid's", fit_a_line_is_fluids},
     {"an operator is a layer", an_operator_is_a_layer},
     {"an operator's attributes are arguments",
      an_operators_attributes_are_arguments},

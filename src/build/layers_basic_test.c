@@ -107,7 +107,6 @@ static void fc_flattens(void)
 
 static void fc_adds_several_inputs_up(void)
 {
-    TEST_NEEDS("sum");
     fl_net *n = begin();
     fl_var *in[] = {x8(n), test_data(n, "z", FL_F32, 1, (int64_t[]){3})};
     const fl_param_attr attrs[] = {{.name = "wx"}, {.name = "wz"}};
@@ -148,7 +147,6 @@ static void fc_with_a_name_names_its_parameters(void)
 
 static void embedding_looks_up(void)
 {
-    TEST_NEEDS("lookup_table");
     fl_net *n = begin();
     fl_var *y = TEST_LAYER(n, "embedding", {"input", .var = ids(n)},
                            {"size", .n = 2, .ints = (int64_t[]){100, 16}},
@@ -165,7 +163,6 @@ static void embedding_looks_up(void)
 
 static void embeddings_share_a_table(void)
 {
-    TEST_NEEDS("lookup_table");
     fl_net *n = begin();
     const fl_param_attr shared = {.name = "emb",
                                   .init = &(fl_init){"uniform", -0.1, 0.1}};
@@ -193,7 +190,6 @@ static void embeddings_share_a_table(void)
 
 static void dropout_takes_the_programs_seed(void)
 {
-    TEST_NEEDS("dropout");
     fl_net *n = begin();
     fl_var *x = x8(n);
     TEST_LAYER(n, "dropout", {"x", .var = x}, {"dropout_prob", .f = 0.25});
@@ -216,7 +212,6 @@ static void dropout_takes_the_programs_seed(void)
 
 static void softmax_has_an_axis(void)
 {
-    TEST_NEEDS("softmax");
     fl_net *n = begin();
     TEST_LAYER(n, "softmax", {"input", .var = x8(n)}, {"axis", .i = 1});
     CHECK_STR(test_main_text(n), "softmax(X=x) Out=softmax_0.tmp_0");
@@ -238,7 +233,6 @@ static void softshrink_renames_its_argument(void)
 
 static void cross_entropy_depends_on_the_label(void)
 {
-    TEST_NEEDS("cross_entropy2", "cross_entropy");
     fl_net *n = begin();
     fl_var *x = x8(n),
            *label = test_data(n, "label", FL_I64, 1, (int64_t[]){1});
@@ -259,7 +253,6 @@ static void cross_entropy_depends_on_the_label(void)
 
 static void softmax_with_cross_entropy_returns_both_on_request(void)
 {
-    TEST_NEEDS("softmax_with_cross_entropy");
     fl_net *n = begin();
     fl_var *x = x8(n), *out[2] = {0};
     fl_var *label = test_data(n, "label", FL_I64, 1, (int64_t[]){1});
@@ -275,8 +268,6 @@ static void softmax_with_cross_entropy_returns_both_on_request(void)
 
 static void losses_name_their_parts(void)
 {
-    TEST_NEEDS("sigmoid_cross_entropy_with_logits", "smooth_l1_loss",
-               "huber_loss", "log_loss");
     fl_net *n = begin();
     fl_var *x = x8(n), *y = test_data(n, "y", FL_F32, 1, (int64_t[]){8});
     fl_var *p = test_data(n, "p", FL_F32, 1, (int64_t[]){1});

@@ -1,75 +1,9 @@
 #include "build/test_net.h"
-#include "graph/test_ops.h"
+#include "ops/check.h"
 
-static const fl_op_def uniform_random = {
-    .type = "uniform_random",
-    .out = {{"Out"}},
-    .attr = {{"shape", FL_ATTR_LONGS},
-             {"min", FL_ATTR_FLOAT},
-             {"max", FL_ATTR_FLOAT},
-             {"seed", FL_ATTR_INT},
-             {"dtype", FL_ATTR_INT}},
-    .infer = test_fill_infer,
-};
-
-static const fl_op_def gaussian_random = {
-    .type = "gaussian_random",
-    .out = {{"Out"}},
-    .attr = {{"shape", FL_ATTR_LONGS},
-             {"mean", FL_ATTR_FLOAT},
-             {"std", FL_ATTR_FLOAT},
-             {"seed", FL_ATTR_INT},
-             {"dtype", FL_ATTR_INT}},
-    .infer = test_fill_infer,
-};
-
-static const fl_op_def assign_value = {
-    .type = "assign_value",
-    .out = {{"Out"}},
-    .attr = {{"shape", FL_ATTR_INTS},
-             {"dtype", FL_ATTR_INT},
-             {"fp32_values", FL_ATTR_FLOATS},
-             {"int32_values", FL_ATTR_INTS}},
-    .infer = test_fill_infer,
-};
-
-static fl_err cast_infer(fl_infer *x)
+static fl_net *begin(void)
 {
-    const fl_meta *in = fl_meta_in(x, "X", 0);
-    fl_meta_set(x, "Out", 0, (fl_dtype)fl_meta_attr(x, "out_dtype")->i,
-                &in->shape);
-    return FL_OK;
-}
-
-static const fl_op_def cast = {
-    .type = "cast",
-    .in = {{"X"}},
-    .out = {{"Out"}},
-    .attr = {{"in_dtype", FL_ATTR_INT}, {"out_dtype", FL_ATTR_INT}},
-    .infer = cast_infer,
-};
-
-typedef struct scene {
-    fl_registry *r;
-    fl_net *n;
-} scene;
-
-static scene begin(void)
-{
-    static const fl_op_def *const defs[] = {
-        &test_scale,      &test_fill_constant, &uniform_random,
-        &gaussian_random, &assign_value,       &cast,
-    };
-    scene s;
-    CHECK_OK(fl_registry_new(defs, sizeof defs / sizeof *defs, &s.r));
-    s.n = fl_net_make(s.r);
-    return s;
-}
-
-static void end(scene *s)
-{
-    fl_net_free(s->n);
-    fl_registry_free(s->r);
+    return fl_net_make(fl_check_registry());
 }
 
 /* --- names and ops --- */
@@ -98,98 +32,97 @@ static fl_desc *scale_op(fl_net *n, const char *in, const char *out)
 
 static void ops_are_stamped(void)
 {
-    scene s = begin();
+    fl_net *n = begin();
     fl_var *x = NULL;
-    CHECK_OK(fl_net_tmp(s.n, "x_0", FL_F32, &x));
+    CHECK_OK(fl_net_tmp(n, "x_0", FL_F32, &x));
     CHECK_STR(x->name, "x_0.tmp_0");
-    CHECK_OK(fl_net_append(s.n, scale_op(s.n, x->name, "a")));
-    CHECK_INT(test_attr(s.n->main, -1, "op_role")->i, FL_ROLE_FORWARD);
-    CHECK_STR(test_attr(s.n->main, -1, "op_namescope")->s, "/");
-    s.n->role = FL_ROLE_OPTIMIZE;
-    s.n->scope = "/optimizer/";
-    s.n->role_var[0] = "w";
-    s.n->role_var[1] = "w@GRAD";
-    CHECK_OK(fl_net_insert(s.n, 0, scale_op(s.n, x->name, "b")));
-    CHECK_INT(test_attr(s.n->main, 0, "op_role")->i, FL_ROLE_OPTIMIZE);
-    CHECK_STR(test_attr(s.n->main, 0, "op_namescope")->s, "/optimizer/");
-    CHECK_INT(test_attr(s.n->main, 0, "op_role_var")->n, 2);
-    CHECK_STR(test_attr(s.n->main, 0, "op_role_var")->strings[1], "w@GRAD");
-    fl_desc *d = scale_op(s.n, x->name, "c");
+    CHECK_OK(fl_net_append(n, scale_op(n, x->name, "a")));
+    CHECK_INT(test_attr(n->main, -1, "op_role")->i, FL_ROLE_FORWARD);
+    CHECK_STR(test_attr(n->main, -1, "op_namescope")->s, "/");
+    n->role = FL_ROLE_OPTIMIZE;
+    n->scope = "/optimizer/";
+    n->role_var[0] = "w";
+    n->role_var[1] = "w@GRAD";
+    CHECK_OK(fl_net_insert(n, 0, scale_op(n, x->name, "b")));
+    CHECK_INT(test_attr(n->main, 0, "op_role")->i, FL_ROLE_OPTIMIZE);
+    CHECK_STR(test_attr(n->main, 0, "op_namescope")->s, "/optimizer/");
+    CHECK_INT(test_attr(n->main, 0, "op_role_var")->n, 2);
+    CHECK_STR(test_attr(n->main, 0, "op_role_var")->strings[1], "w@GRAD");
+    fl_desc *d = scale_op(n, x->name, "c");
     fl_desc_set_attr(d, &(fl_attr){"op_role", FL_ATTR_INT, .i = 18});
-    CHECK_OK(fl_net_append(s.n, d));
-    CHECK_INT(test_attr(s.n->main, -1, "op_role")->i, 18);
-    end(&s);
+    CHECK_OK(fl_net_append(n, d));
+    CHECK_INT(test_attr(n->main, -1, "op_role")->i, 18);
+    fl_net_free(n);
 }
 
 static void the_first_failure_stays(void)
 {
-    scene s = begin();
-    CHECK_OK(fl_net_error(s.n));
-    CHECK_INT(fl_net_fail(s.n, fl_fail(FL_ESHAPE, "first")), FL_ESHAPE);
-    CHECK_INT(fl_net_fail(s.n, fl_fail(FL_EIO, "second")), FL_EIO);
-    CHECK_ERR(fl_net_error(s.n), FL_ESHAPE, "first");
-    end(&s);
+    fl_net *n = begin();
+    CHECK_OK(fl_net_error(n));
+    CHECK_INT(fl_net_fail(n, fl_fail(FL_ESHAPE, "first")), FL_ESHAPE);
+    CHECK_INT(fl_net_fail(n, fl_fail(FL_EIO, "second")), FL_EIO);
+    CHECK_ERR(fl_net_error(n), FL_ESHAPE, "first");
+    fl_net_free(n);
 }
 
 static void a_net_over_programs_leaves_them(void)
 {
-    scene s = begin();
-    fl_net *n = fl_net_over(s.n->main, s.n->startup, s.n->names);
+    fl_net *n = begin(), *over = fl_net_over(n->main, n->startup, n->names);
     fl_var *v = NULL;
-    CHECK_OK(fl_net_tmp(n, "fc_0", FL_F32, &v));
-    fl_net_free(n);
+    CHECK_OK(fl_net_tmp(over, "fc_0", FL_F32, &v));
+    fl_net_free(over);
     fl_net_free(NULL);
     CHECK_STR(v->name, "fc_0.tmp_0");
-    CHECK_OK(fl_net_tmp(s.n, "fc_0", FL_F32, &v));
+    CHECK_OK(fl_net_tmp(n, "fc_0", FL_F32, &v));
     CHECK_STR(v->name, "fc_0.tmp_1");
-    end(&s);
+    fl_net_free(n);
 }
 
 /* --- parameters --- */
 
-static fl_err param(scene *s, const fl_param_attr *attr, bool bias,
+static fl_err param(fl_net *n, const fl_param_attr *attr, bool bias,
                     fl_dtype dtype, fl_var **out)
 {
     const fl_shape w = {2, {13, 4}}, b = {1, {4}};
-    return fl_net_param(s->n, attr, "fc_0", bias, dtype, bias ? &b : &w, NULL,
+    return fl_net_param(n, attr, "fc_0", bias, dtype, bias ? &b : &w, NULL,
                         out);
 }
 
 static void weights_and_biases_have_defaults(void)
 {
-    scene s = begin();
+    fl_net *n = begin();
     fl_var *w = NULL, *b = NULL;
-    s.n->startup->random_seed = 90;
-    s.n->role = FL_ROLE_OPTIMIZE;
-    CHECK_OK(param(&s, NULL, false, FL_F32, &w));
-    CHECK_OK(param(&s, NULL, true, FL_F32, &b));
-    CHECK_STR(test_startup_text(s.n), "fill_constant() Out=fc_0.b_0\n"
-                                      "uniform_random() Out=fc_0.w_0");
-    CHECK_STR(test_main_text(s.n), "");
+    n->startup->random_seed = 90;
+    n->role = FL_ROLE_OPTIMIZE;
+    CHECK_OK(param(n, NULL, false, FL_F32, &w));
+    CHECK_OK(param(n, NULL, true, FL_F32, &b));
+    CHECK_STR(test_startup_text(n), "fill_constant() Out=fc_0.b_0\n"
+                                    "uniform_random() Out=fc_0.w_0");
+    CHECK_STR(test_main_text(n), "");
     CHECK_STR(w->name, "fc_0.w_0");
     CHECK_STR(b->name, "fc_0.b_0");
     CHECK(w->persistable && w->param->trainable && w->param->do_model_average);
     CHECK_NEAR(w->param->learning_rate, 1, 0);
-    CHECK(w->block->program == s.n->main);
-    const fl_var *started = test_find(s.n->startup, "fc_0.w_0");
+    CHECK(w->block->program == n->main);
+    const fl_var *started = test_find(n->startup, "fc_0.w_0");
     CHECK(started->persistable && started->param);
-    CHECK_NEAR(test_attr(s.n->startup, 1, "max")->f, 0.594088531, 1e-7);
-    CHECK_NEAR(test_attr(s.n->startup, 1, "min")->f, -0.594088531, 1e-7);
-    CHECK_INT(test_attr(s.n->startup, 1, "seed")->i, 90);
-    CHECK_INT(test_attr(s.n->startup, 1, "op_role")->i, FL_ROLE_FORWARD);
-    CHECK_NEAR(test_attr(s.n->startup, 0, "value")->f, 0, 0);
-    end(&s);
+    CHECK_NEAR(test_attr(n->startup, 1, "max")->f, 0.594088531, 1e-7);
+    CHECK_NEAR(test_attr(n->startup, 1, "min")->f, -0.594088531, 1e-7);
+    CHECK_INT(test_attr(n->startup, 1, "seed")->i, 90);
+    CHECK_INT(test_attr(n->startup, 1, "op_role")->i, FL_ROLE_FORWARD);
+    CHECK_NEAR(test_attr(n->startup, 0, "value")->f, 0, 0);
+    fl_net_free(n);
 }
 
 static void an_attribute_says_how_a_parameter_is(void)
 {
-    scene s = begin();
+    fl_net *n = begin();
     fl_var *w = NULL;
     char name[] = "emb";
     fl_regularizer l2 = {"l2", .coeff = 0.5f};
     fl_clip clip = {"norm", .max = 3};
     fl_init normal = {"normal", .a = 1, .b = 2, .seed = 7};
-    CHECK_OK(param(&s,
+    CHECK_OK(param(n,
                    &(fl_param_attr){.name = name,
                                     .init = &normal,
                                     .learning_rate = 0.25f,
@@ -201,160 +134,157 @@ static void an_attribute_says_how_a_parameter_is(void)
     memset(name, 0, sizeof name);
     l2.coeff = 0;
     clip.max = 0;
-    CHECK_STR(test_startup_text(s.n), "gaussian_random() Out=emb");
-    CHECK_NEAR(test_attr(s.n->startup, 0, "mean")->f, 1, 0);
-    CHECK_NEAR(test_attr(s.n->startup, 0, "std")->f, 2, 0);
-    CHECK_INT(test_attr(s.n->startup, 0, "seed")->i, 7);
+    CHECK_STR(test_startup_text(n), "gaussian_random() Out=emb");
+    CHECK_NEAR(test_attr(n->startup, 0, "mean")->f, 1, 0);
+    CHECK_NEAR(test_attr(n->startup, 0, "std")->f, 2, 0);
+    CHECK_INT(test_attr(n->startup, 0, "seed")->i, 7);
     CHECK_NEAR(w->param->learning_rate, 0.25, 0);
     CHECK(!w->param->trainable && !w->param->do_model_average);
     CHECK_NEAR(w->param->regularizer->coeff, 0.5, 0);
     CHECK_NEAR(w->param->clip->max, 3, 0);
-    end(&s);
+    fl_net_free(n);
 }
 
 static void a_name_shares_a_parameter(void)
 {
-    scene s = begin();
+    fl_net *n = begin();
     fl_var *a = NULL, *b = NULL;
     const fl_param_attr shared = {.name = "emb"};
-    CHECK_OK(param(&s, &shared, false, FL_F32, &a));
-    CHECK_OK(param(&s, &shared, false, FL_F32, &b));
+    CHECK_OK(param(n, &shared, false, FL_F32, &a));
+    CHECK_OK(param(n, &shared, false, FL_F32, &b));
     CHECK(a == b);
-    CHECK_STR(test_startup_text(s.n), "uniform_random() Out=emb");
-    CHECK_ERR(param(&s, &shared, true, FL_F32, &b), FL_EINVAL,
+    CHECK_STR(test_startup_text(n), "uniform_random() Out=emb");
+    CHECK_ERR(param(n, &shared, true, FL_F32, &b), FL_EINVAL,
               "var \"emb\" is f32[13,4], not f32[4]");
-    end(&s);
+    fl_net_free(n);
 }
 
 static void a_bad_parameter_is_refused(void)
 {
-    scene s = begin();
+    fl_net *n = begin();
     fl_var *v = NULL;
     const fl_shape unknown = {2, {-1, 4}}, none = {0}, one = {1, {1}};
-    CHECK_ERR(param(&s, NULL, false, FL_I64, &v), FL_EINVAL,
+    CHECK_ERR(param(n, NULL, false, FL_I64, &v), FL_EINVAL,
               "parameter \"fc_0.w_0\" is i64: the default initialiser is for "
               "floats");
-    CHECK_ERR(
-        fl_net_param(s.n, NULL, "fc_1", false, FL_F32, &unknown, NULL, &v),
-        FL_ESHAPE, "parameter \"fc_1.w_0\" is [-1,4], but every");
-    CHECK_ERR(fl_net_param(s.n, NULL, "fc_1", false, FL_F32, &none, NULL, &v),
+    CHECK_ERR(fl_net_param(n, NULL, "fc_1", false, FL_F32, &unknown, NULL, &v),
+              FL_ESHAPE, "parameter \"fc_1.w_0\" is [-1,4], but every");
+    CHECK_ERR(fl_net_param(n, NULL, "fc_1", false, FL_F32, &none, NULL, &v),
               FL_ESHAPE, "parameter \"fc_1.w_1\" has no dimensions");
-    CHECK_ERR(param(&s, &(fl_param_attr){.none = true}, false, FL_F32, &v),
+    CHECK_ERR(param(n, &(fl_param_attr){.none = true}, false, FL_F32, &v),
               FL_EINVAL, "fc_0: its weight cannot be left out");
-    CHECK_ERR(param(&s, &(fl_param_attr){.init = &(fl_init){"magic"}}, false,
+    CHECK_ERR(param(n, &(fl_param_attr){.init = &(fl_init){"magic"}}, false,
                     FL_F32, &v),
               FL_EINVAL,
               "initialiser of \"fc_0.w_1\": there is no kind \"magic\"");
-    CHECK_OK(
-        fl_net_global(s.n, "lr", FL_F32, &one, &(fl_init){"constant"}, &v));
-    CHECK_ERR(param(&s, &(fl_param_attr){.name = "lr"}, false, FL_F32, &v),
+    CHECK_OK(fl_net_global(n, "lr", FL_F32, &one, &(fl_init){"constant"}, &v));
+    CHECK_ERR(param(n, &(fl_param_attr){.name = "lr"}, false, FL_F32, &v),
               FL_EINVAL, "parameter \"lr\": a variable of that name exists");
-    end(&s);
+    fl_net_free(n);
 }
 
 static void a_global_starts_in_startup(void)
 {
-    scene s = begin();
+    fl_net *n = begin();
     fl_var *v = NULL, *again = NULL;
     const fl_init half = {"constant", .a = 0.5};
     const fl_shape one = {1, {1}};
-    CHECK_OK(fl_net_global(s.n, "learning_rate_0", FL_F32, &one, &half, &v));
-    CHECK_OK(
-        fl_net_global(s.n, "learning_rate_0", FL_F32, &one, &half, &again));
+    CHECK_OK(fl_net_global(n, "learning_rate_0", FL_F32, &one, &half, &v));
+    CHECK_OK(fl_net_global(n, "learning_rate_0", FL_F32, &one, &half, &again));
     CHECK(v == again && v->persistable && !v->param);
-    CHECK(test_find(s.n->startup, "learning_rate_0")->persistable);
-    CHECK_STR(test_startup_text(s.n), "fill_constant() Out=learning_rate_0");
-    CHECK_NEAR(test_attr(s.n->startup, 0, "value")->f, 0.5, 0);
-    end(&s);
+    CHECK(test_find(n->startup, "learning_rate_0")->persistable);
+    CHECK_STR(test_startup_text(n), "fill_constant() Out=learning_rate_0");
+    CHECK_NEAR(test_attr(n->startup, 0, "value")->f, 0.5, 0);
+    fl_net_free(n);
 }
 
 /* --- initialisers --- */
 
-static fl_err start(scene *s, const char *name, const fl_init *i, fl_dtype t,
+static fl_err start(fl_net *n, const char *name, const fl_init *i, fl_dtype t,
                     fl_shape shape)
 {
     fl_var *v = NULL;
-    return fl_net_global(s->n, name, t, &shape, i, &v);
+    return fl_net_global(n, name, t, &shape, i, &v);
 }
 
-static double bound(scene *s, const fl_init *i, fl_shape shape,
+static double bound(fl_net *n, const fl_init *i, fl_shape shape,
                     const char *attr)
 {
-    const char *name = fl_names_generate(s->n->names, s->n->arena, "v");
-    CHECK_OK(start(s, name, i, FL_F32, shape));
-    return test_attr(s->n->startup, 0, attr)->f;
+    const char *name = fl_names_generate(n->names, n->arena, "v");
+    CHECK_OK(start(n, name, i, FL_F32, shape));
+    return test_attr(n->startup, 0, attr)->f;
 }
 
 static void fans_follow_the_shape(void)
 {
-    scene s = begin();
+    fl_net *n = begin();
     const fl_shape filter = {4, {8, 3, 5, 5}}, flat = {1, {12}};
     const fl_init xavier = {"xavier"}, msra = {"msra"};
-    CHECK_NEAR(bound(&s, &xavier, filter, "max"), 0.147709789, 1e-7);
-    CHECK_NEAR(bound(&s, &xavier, flat, "max"), 0.5, 0);
-    CHECK_NEAR(bound(&s, &msra, filter, "max"), 0.282842712, 1e-7);
-    CHECK_NEAR(bound(&s, &(fl_init){"msra", .gaussian = true}, filter, "std"),
+    CHECK_NEAR(bound(n, &xavier, filter, "max"), 0.147709789, 1e-7);
+    CHECK_NEAR(bound(n, &xavier, flat, "max"), 0.5, 0);
+    CHECK_NEAR(bound(n, &msra, filter, "max"), 0.282842712, 1e-7);
+    CHECK_NEAR(bound(n, &(fl_init){"msra", .gaussian = true}, filter, "std"),
                0.163299316, 1e-7);
     CHECK_NEAR(
-        bound(&s, &(fl_init){"xavier", .fan_in = 4, .fan_out = 2}, flat, "max"),
+        bound(n, &(fl_init){"xavier", .fan_in = 4, .fan_out = 2}, flat, "max"),
         1, 0);
-    end(&s);
+    fl_net_free(n);
 }
 
 static void bilinear_weights_interpolate(void)
 {
-    scene s = begin();
+    fl_net *n = begin();
     const fl_init bilinear = {"bilinear"};
-    CHECK_OK(start(&s, "v", &bilinear, FL_F32, (fl_shape){4, {1, 1, 4, 4}}));
-    const fl_attr *w = test_attr(s.n->startup, 0, "fp32_values");
+    CHECK_OK(start(n, "v", &bilinear, FL_F32, (fl_shape){4, {1, 1, 4, 4}}));
+    const fl_attr *w = test_attr(n->startup, 0, "fp32_values");
     CHECK_INT(w->n, 16);
     CHECK_NEAR(w->floats[0], 0.0625, 0);
     CHECK_NEAR(w->floats[1], 0.1875, 0);
     CHECK_NEAR(w->floats[5], 0.5625, 0);
-    CHECK_ERR(start(&s, "u", &bilinear, FL_F32, (fl_shape){2, {4, 4}}),
+    CHECK_ERR(start(n, "u", &bilinear, FL_F32, (fl_shape){2, {4, 4}}),
               FL_ESHAPE, "\"u\": shape is [4,4], expected four dimensions");
-    end(&s);
+    fl_net_free(n);
 }
 
 static void an_array_becomes_values(void)
 {
-    scene s = begin();
+    fl_net *n = begin();
     const double at[] = {1.5, 2, -3};
     const fl_shape three = {1, {3}};
     const fl_tensor t = fl_tensor_view(FL_F64, &three, at);
     const fl_init array = {"array", .array = &t};
-    CHECK_OK(start(&s, "f", &array, FL_F32, three));
-    CHECK_NEAR(test_attr(s.n->startup, 0, "fp32_values")->floats[2], -3, 0);
-    CHECK_INT(test_attr(s.n->startup, 0, "dtype")->i, FL_F32);
-    CHECK_OK(start(&s, "l", &array, FL_I64, three));
-    CHECK_STR(test_startup_text(s.n),
+    CHECK_OK(start(n, "f", &array, FL_F32, three));
+    CHECK_NEAR(test_attr(n->startup, 0, "fp32_values")->floats[2], -3, 0);
+    CHECK_INT(test_attr(n->startup, 0, "dtype")->i, FL_F32);
+    CHECK_OK(start(n, "l", &array, FL_I64, three));
+    CHECK_STR(test_startup_text(n),
               "assign_value() Out=numpy_array_init.tmp_0\n"
               "assign_value() Out=f\n"
               "cast(X=numpy_array_init.tmp_0) Out=l");
-    CHECK_INT(test_attr(s.n->startup, 0, "int32_values")->longs[1], 2);
-    CHECK_INT(test_attr(s.n->startup, -1, "out_dtype")->i, FL_I64);
-    CHECK_ERR(start(&s, "g", &array, FL_F32, (fl_shape){1, {4}}), FL_ESHAPE,
+    CHECK_INT(test_attr(n->startup, 0, "int32_values")->longs[1], 2);
+    CHECK_INT(test_attr(n->startup, -1, "out_dtype")->i, FL_I64);
+    CHECK_ERR(start(n, "g", &array, FL_F32, (fl_shape){1, {4}}), FL_ESHAPE,
               "of \"g\": the array is [3], the variable [4]");
-    CHECK_ERR(start(&s, "h", &(fl_init){"array"}, FL_F32, three), FL_EINVAL,
+    CHECK_ERR(start(n, "h", &(fl_init){"array"}, FL_F32, three), FL_EINVAL,
               "of \"h\": no array is given");
     const fl_shape huge = {1, {1 << 21}};
     const fl_tensor lie = fl_tensor_view(FL_F32, &huge, at);
-    CHECK_ERR(start(&s, "i", &(fl_init){"array", .array = &lie}, FL_F32, huge),
+    CHECK_ERR(start(n, "i", &(fl_init){"array", .array = &lie}, FL_F32, huge),
               FL_EINVAL, "i: 2097152 values, at most 1048576 can");
-    end(&s);
+    fl_net_free(n);
 }
 
 static void half_floats_are_cast(void)
 {
-    scene s = begin();
+    fl_net *n = begin();
     const fl_init uniform = {"uniform", .a = -2, .b = 2};
-    CHECK_OK(start(&s, "w", &uniform, FL_F16, (fl_shape){1, {3}}));
-    CHECK_STR(test_startup_text(s.n), "uniform_random() "
-                                      "Out=uniform_random.tmp_0\n"
-                                      "cast(X=uniform_random.tmp_0) Out=w");
-    CHECK_INT(test_find(s.n->startup, "w")->dtype, FL_F16);
-    CHECK(!test_find(s.n->startup, "uniform_random.tmp_0")->persistable);
-    end(&s);
+    CHECK_OK(start(n, "w", &uniform, FL_F16, (fl_shape){1, {3}}));
+    CHECK_STR(test_startup_text(n), "uniform_random() "
+                                    "Out=uniform_random.tmp_0\n"
+                                    "cast(X=uniform_random.tmp_0) Out=w");
+    CHECK_INT(test_find(n->startup, "w")->dtype, FL_F16);
+    CHECK(!test_find(n->startup, "uniform_random.tmp_0")->persistable);
+    fl_net_free(n);
 }
 
 static fl_err own_emit(const fl_init *self, fl_net *n, fl_var *v)
@@ -367,13 +297,13 @@ static fl_err own_emit(const fl_init *self, fl_net *n, fl_var *v)
 
 static void an_initialiser_of_ones_own(void)
 {
-    scene s = begin();
+    fl_net *n = begin();
     int calls = 0;
     const fl_init own = {.emit = own_emit, .user = &calls};
-    CHECK_OK(start(&s, "w", &own, FL_F32, (fl_shape){1, {3}}));
+    CHECK_OK(start(n, "w", &own, FL_F32, (fl_shape){1, {3}}));
     CHECK_INT(calls, 1);
-    CHECK_STR(test_startup_text(s.n), "scale(X=w) Out=w");
-    end(&s);
+    CHECK_STR(test_startup_text(n), "scale(X=w) Out=w");
+    fl_net_free(n);
 }
 
 const fl_test fl_tests[] = {

@@ -2,10 +2,6 @@
 #include "build/test_net.h"
 #include "ops/check.h"
 
-#define NEEDS                                                                  \
-    TEST_NEEDS("cast", "increment", "less_than", "equal", "logical_not",       \
-               "logical_and", "conditional_block")
-
 static fl_net *begin(void)
 {
     return fl_net_make(fl_check_registry());
@@ -56,7 +52,6 @@ static void numbers_become_variables(void)
 
 static void variables_are_combined(void)
 {
-    TEST_NEEDS("less_than", "cast");
     fl_net *n = begin();
     fl_var *x = x8(n), *y = test_data(n, "y", FL_F64, 1, (int64_t[]){8});
     fl_var *lt = math(n, "<", x, x, 0, false);
@@ -81,7 +76,7 @@ static void unknown_signs_are_refused(void)
 
 static void a_switch_chains_its_conditions(void)
 {
-    NEEDS;
+    TEST_NEEDS("conditional_block");
     fl_net *n = begin();
     const fl_arg one[] = {
         {"shape", .i = 1}, {"dtype", .i = FL_BOOL}, {"value", .f = 1}, {0}};
@@ -166,7 +161,6 @@ static const char *decay(fl_net *n, const char *name, bool staircase)
 
 static void exponential_decay_is_fluids(void)
 {
-    NEEDS;
     fl_net *n = begin();
     CHECK_STR(decay(n, "exponential_decay", true),
               "increment cast fill_constant elementwise_div floor "
@@ -180,7 +174,6 @@ static void exponential_decay_is_fluids(void)
 
 static void natural_and_inverse_decay_are_fluids(void)
 {
-    NEEDS;
     fl_net *n = begin();
     CHECK_STR(decay(n, "natural_exp_decay", false),
               "increment cast fill_constant elementwise_div fill_constant "
@@ -197,7 +190,6 @@ static void natural_and_inverse_decay_are_fluids(void)
 
 static void noam_starts_at_one(void)
 {
-    NEEDS;
     fl_net *n = begin();
     TEST_LAYER(n, "noam_decay", {"d_model", .f = 512},
                {"warmup_steps", .f = 4000});
@@ -213,7 +205,7 @@ static void noam_starts_at_one(void)
 
 static void polynomial_ends_or_cycles(void)
 {
-    NEEDS;
+    TEST_NEEDS("conditional_block");
     fl_net *n = begin();
     fl_arg args[] = {{"learning_rate", .f = 0.1},
                      {"decay_steps", .f = 100},
@@ -241,7 +233,7 @@ static void polynomial_ends_or_cycles(void)
 
 static void piecewise_is_a_switch(void)
 {
-    NEEDS;
+    TEST_NEEDS("conditional_block");
     fl_net *n = begin();
     const double bounds[] = {100, 200}, values[] = {0.1, 0.05, 0.01};
     fl_var *lr = TEST_LAYER(n, "piecewise_decay",
@@ -271,7 +263,6 @@ static void piecewise_is_a_switch(void)
 
 static void cosine_goes_by_epochs(void)
 {
-    NEEDS;
     fl_net *n = begin();
     TEST_LAYER(n, "cosine_decay", {"learning_rate", .f = 0.1},
                {"step_each_epoch", .f = 10}, {"epochs", .f = 120});
@@ -286,7 +277,7 @@ static void cosine_goes_by_epochs(void)
 
 static void warmup_goes_over_into_another(void)
 {
-    NEEDS;
+    TEST_NEEDS("conditional_block");
     fl_net *n = begin();
     const double bounds[] = {100}, values[] = {0.1, 0.01};
     fl_var *after = TEST_LAYER(n, "piecewise_decay",
