@@ -15,15 +15,19 @@ static void gives_one_number_whatever_the_batch(void)
     CHECK_STR(fl_infer_text("mean X=f32[-1,8]"), "Out=f32[1]");
 }
 
-static void says_which_input_is_missing(void)
+static void says_what_is_wrong(void)
 {
     CHECK_ERR(fl_infer_try("mean"), FL_EINVAL, "mean: input X is missing");
+    CHECK_ERR(fl_infer_try("mean X=i64[2]"), FL_ESHAPE,
+              "mean: X is i64, expected f32 or f64");
+    CHECK_ERR(fl_infer_try("mean_grad X=f32[2] Out@GRAD=f64[1]"), FL_ESHAPE,
+              "mean_grad: Out@GRAD is f64[1], expected f32[1]");
 }
 
 const fl_test fl_tests[] = {
     {"mean averages all elements", averages_all_elements},
     {"mean gives one number whatever the batch",
      gives_one_number_whatever_the_batch},
-    {"mean says which input is missing", says_which_input_is_missing},
+    {"mean says what is wrong with its inputs", says_what_is_wrong},
     {0},
 };

@@ -35,18 +35,6 @@ static fl_err infer(fl_infer *x)
     return fl_infer_scalar(x);
 }
 
-static fl_err infer_grad(fl_infer *x)
-{
-    const fl_meta *in = fl_meta_in(x, "X", 0);
-    fl_meta *out = fl_meta_out(x, "X@GRAD", 0);
-    fl_shape one = {1, {1}};
-    FL_TRY(fl_meta_check(x, "X", FL_REALS));
-    FL_TRY(fl_meta_expect(x, "Out@GRAD", in->dtype, &one));
-    if (out)
-        *out = *in;
-    return FL_OK;
-}
-
 const fl_op_def fl_op_squared_l2_norm = {
     .type = "squared_l2_norm",
     .in = {{"X"}},
@@ -55,7 +43,7 @@ const fl_op_def fl_op_squared_l2_norm = {
     .run = norm,
     .grad_in = {"X", "Out@GRAD"},
     .grad_run = norm_grad,
-    .grad_infer = infer_grad,
+    .grad_infer = fl_infer_grad_of_rule,
 };
 
 #endif
