@@ -25,7 +25,7 @@ static inline const char *test_ops_text(fl_net *n, const fl_program *p,
 {
     fl_str s = {0};
     const fl_block *b = fl_program_block(p, block);
-    fl_str_add(&s, "");
+    CHECK_OK(fl_program_verify(p));
     for (int64_t i = 0; i < b->ops.n; i++) {
         const fl_desc *d = &b->ops.at[i]->desc;
         fl_str_printf(&s, "%s%s(", i ? "\n" : "", d->type);

@@ -120,10 +120,9 @@ static fl_err FN(softmax_grad)(fl_call *c)
             int64_t k = o * at.size * at.inner + i;
             if (dense)
                 FN(grad_line)
-                (at.size, FN(fl_dot)(at.size, y + k, dy + k), y + k, dy + k,
-                 dx + k);
-            else
-                FN(grad_spread)(at.size, at.inner, y + k, dy + k, dx + k);
+            (at.size, FN(fl_dot)(at.size, y + k, dy + k), y + k, dy + k,
+             dx + k);
+            else FN(grad_spread)(at.size, at.inner, y + k, dy + k, dx + k);
         }
     return FL_OK;
 }

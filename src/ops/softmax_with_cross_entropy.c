@@ -87,12 +87,10 @@ static fl_err FN(softmax_ce_grad)(fl_call *c)
         int64_t hard = soft ? 0 : ((const int64_t *)label)[k];
         if (soft)
             FN(soft_grad)
-            (at.size, at.inner, dloss[k], p + first,
-             (const REAL *)label + first, dx + first);
-        else
-            FN(hard_grad)
-            (at.size, at.inner, hard == ignore ? 0 : dloss[k], p + first, hard,
-             dx + first);
+        (at.size, at.inner, dloss[k], p + first, (const REAL *)label + first,
+         dx + first);
+        else FN(hard_grad)(at.size, at.inner, hard == ignore ? 0 : dloss[k],
+                           p + first, hard, dx + first);
     }
     return FL_OK;
 }
