@@ -6,6 +6,7 @@
  * Y@GRAD is summed over pre and post in a fixed order. */
 #define FL_SELF "ops/elementwise.c"
 #include "op/number.h"
+#include "ops/rows.h"
 
 #include <string.h>
 #ifdef NUM
@@ -125,6 +126,19 @@ static fl_err FN(forward)(fl_call *c, FN(map) m)
     return FL_OK;
 }
 
+/* Selected rows are multiplied by a number, so that a sparse gradient can be
+ * clipped by a global norm. */
+static fl_err FN(product)(fl_call *c, FN(map) m)
+{
+    const fl_tensor *x;
+    fl_tensor *z;
+    if (fl_in_value(c, "X", 0)->kind != FL_SELECTED_ROWS)
+        return FN(forward)(c, m);
+    FL_TRY(fl_rows_pair(c, &x, &z));
+    m.one(fl_tensor_numel(x), x->data, fl_in(c, "Y")->data, x->data, z->data);
+    return FL_OK;
+}
+
 /* Whole numbers have no infinity: dividing by zero is an error. */
 static fl_err FN(divide)(fl_call *c, FN(map) m)
 {
@@ -146,7 +160,7 @@ static fl_err FN(divide)(fl_call *c, FN(map) m)
 
 RUN(add, forward)
 RUN(sub, forward)
-RUN(mul, forward)
+RUN(mul, product)
 RUN(div, divide)
 RUN(max, forward)
 RUN(min, forward)
@@ -260,6 +274,22 @@ static fl_err infer_number(fl_infer *x)
     return fl_infer_broadcast(x);
 }
 
+static fl_err infer_product(fl_infer *x)
+{
+    const fl_meta *a = fl_meta_in(x, "X", 0), *b = fl_meta_in(x, "Y", 0);
+    char s[FL_SHAPE_TEXT];
+    if (a->kind != FL_SELECTED_ROWS)
+        return infer_number(x);
+    FL_TRY(fl_meta_check(x, "X", FL_NUMBERS | FL_OR_ROWS));
+    if (a->dtype != b->dtype || fl_shape_numel(&b->shape) != 1)
+        return fl_fail(FL_ESHAPE,
+                       "%s: X is selected rows of %s, Y is %s%s, expected one "
+                       "element of the same type",
+                       fl_meta_type(x), fl_dtype_name(a->dtype),
+                       fl_dtype_name(b->dtype), fl_shape_text(&b->shape, s));
+    return fl_infer_same(x);
+}
+
 static fl_err infer_power(fl_infer *x)
 {
     FL_TRY(fl_meta_check(x, "X", FL_REALS));
@@ -316,7 +346,7 @@ FL_REAL_KERNEL(pow_grad)
 
 ELEMENTWISE(add, infer_number, GRAD_OF(add, "X", "Y"))
 ELEMENTWISE(sub, infer_number, GRAD_OF(sub, "X", "Y"))
-ELEMENTWISE(mul, infer_number, GRAD_OF(mul, "X", "Y"))
+ELEMENTWISE(mul, infer_product, GRAD_OF(mul, "X", "Y"))
 ELEMENTWISE(div, infer_number, GRAD_OF(div, "Y", "Out"))
 ELEMENTWISE(max, infer_number, GRAD_OF(max, "X", "Y"))
 ELEMENTWISE(min, infer_number, GRAD_OF(min, "X", "Y"))

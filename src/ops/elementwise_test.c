@@ -238,7 +238,26 @@ static void say_what_does_not_fit(void)
         FL_ESHAPE, "elementwise_mul_grad: X is f32[2], Out@GRAD is f32[3]");
 }
 
+static void rows_are_multiplied_by_a_number(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "elementwise_mul",
+        .in = {{"X", {3, 2}, {1, 2, 3, 4, 5, 6}, .rows = "4,0,4", .height = 5},
+               {"Y", {1}, {0.5}}},
+        .out = {{"Out",
+                 {3, 2},
+                 {0.5, 1, 1.5, 2, 2.5, 3},
+                 .rows = "4,0,4",
+                 .height = 5}},
+    });
+    CHECK_ERR(fl_infer_try("elementwise_mul X=rows:f32[5,2] Y=f32[2]"),
+              FL_ESHAPE,
+              "elementwise_mul: X is selected rows of f32, Y is f32[2], ");
+}
+
 const fl_test fl_tests[] = {
+    {"elementwise_mul multiplies rows by a number",
+     rows_are_multiplied_by_a_number},
     {"elementwise ops broadcast and have gradients",
      broadcast_and_have_gradients},
     {"elementwise ops count in whole numbers", count_in_whole_numbers},
