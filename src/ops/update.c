@@ -160,31 +160,23 @@ enum {
     ZEROS = 1024, /* elements of a run of unlisted rows updated at once */
 };
 
-/* What a frame keeps between calls. */
+/* Scratch memory of one call. */
 typedef struct space {
-    size_t cap;  /* bytes of the three below */
-    char *sum;   /* one row */
-    char *zeros; /* a gradient of 0 for at least one element */
-    int64_t n_zeros;
     fl_row_at *order;
+    char *zeros; /* a gradient of 0 for n_zeros elements, at least one row */
+    int64_t n_zeros;
+    char *sum; /* one row */
 } space;
 
-static space *reserve(fl_call *c, const job *j, int64_t width, int64_t rows)
+static space reserve(fl_call *c, const job *j, int64_t width, int64_t rows)
 {
-    space *s = c->scratch;
-    const int64_t n_zeros = width > ZEROS ? width : ZEROS;
-    const size_t order = 2 * (size_t)rows * sizeof *s->order;
-    const size_t need = order + (size_t)(width + n_zeros) * j->size;
-    if (!s || s->cap < need) {
-        s = fl_mem_grow(s, sizeof *s + 2 * need);
-        s->cap = 2 * need;
-        c->scratch = s;
-    }
-    s->order = (fl_row_at *)(s + 1);
-    s->zeros = (char *)(s + 1) + order;
-    s->sum = s->zeros + (size_t)n_zeros * j->size;
-    s->n_zeros = n_zeros;
-    memset(s->zeros, 0, (size_t)n_zeros * j->size);
+    space s = {.n_zeros = width > ZEROS ? width : ZEROS};
+    const size_t order = 2 * (size_t)rows * sizeof *s.order;
+    const size_t zeros = (size_t)s.n_zeros * j->size;
+    char *at = fl_scratch(c, order + zeros + (size_t)width * j->size);
+    s.order = (fl_row_at *)at;
+    s.zeros = memset(at + order, 0, zeros);
+    s.sum = at + order + zeros;
     return s;
 }
 
@@ -268,11 +260,12 @@ static fl_err update_rows(fl_call *c, const job *j, const fl_rows *g)
     const int64_t width = g->n ? fl_rows_width(g) : 0;
     if (!width)
         return FL_OK;
-    if (j->rule->adds)
+    if (j->rule->adds) {
         apply_each(j, g, width);
-    else
-        apply_merged(j, reserve(c, j, width, g->n), g, width,
-                     j->rule->decays && !lazy(c));
+        return FL_OK;
+    }
+    const space s = reserve(c, j, width, g->n);
+    apply_merged(j, &s, g, width, j->rule->decays && !lazy(c));
     return FL_OK;
 }
 
