@@ -463,6 +463,54 @@ static void a_norm_is_clipped(void)
                "op_role_var=[\"fc_0.w_0\", \"clip_by_norm_1.tmp_0\"]}\n");
 }
 
+/* Without attributes. */
+static char *shortened(scene *s, const char *text)
+{
+    char *out = fl_arena_strdup(s->net->arena, text), *to = out;
+    for (const char *at = out; *at; at++) {
+        if (!strncmp(at, " {", 2))
+            at = strchr(at, '\n');
+        *to++ = *at;
+    }
+    *to = 0;
+    return out;
+}
+
+static void a_global_norm_is_clipped(void)
+{
+    scene s;
+    begin(&s, NULL);
+    CHECK_OK(
+        fl_net_set_clip(s.net, &(fl_clip){"global_norm", .max = 2}, 0, NULL));
+    CHECK_OK(try(&s, "sgd", rate));
+    CHECK_STR(
+        shortened(&s, lines(s.net, s.net->main, "op_role=2,")),
+        "fill_constant() -> Out=fill_constant_0.tmp_0\n"
+        "square(X=fc_0.b_0@GRAD) -> Out=square_0.tmp_0\n"
+        "reduce_sum(X=square_0.tmp_0) -> Out=reduce_sum_0.tmp_0\n"
+        "square(X=fc_0.w_0@GRAD) -> Out=square_1.tmp_0\n"
+        "reduce_sum(X=square_1.tmp_0) -> Out=reduce_sum_1.tmp_0\n"
+        "sum(X=[reduce_sum_0.tmp_0, reduce_sum_1.tmp_0]) -> Out=sum_0.tmp_0\n"
+        "sqrt(X=sum_0.tmp_0) -> Out=sqrt_0.tmp_0\n"
+        "elementwise_max(X=fill_constant_0.tmp_0, Y=sqrt_0.tmp_0) -> "
+        "Out=elementwise_max_0.tmp_0\n"
+        "elementwise_div(X=fill_constant_0.tmp_0, Y=elementwise_max_0.tmp_0) "
+        "-> Out=elementwise_div_0.tmp_0\n"
+        "elementwise_mul(X=fc_0.b_0@GRAD, Y=elementwise_div_0.tmp_0) -> "
+        "Out=elementwise_mul_0.tmp_0\n"
+        "elementwise_mul(X=fc_0.w_0@GRAD, Y=elementwise_div_0.tmp_0) -> "
+        "Out=elementwise_mul_1.tmp_0\n"
+        "sgd(Param=fc_0.b_0, LearningRate=learning_rate_0, "
+        "Grad=elementwise_mul_0.tmp_0) -> ParamOut=fc_0.b_0\n"
+        "sgd(Param=fc_0.w_0, LearningRate=learning_rate_0, "
+        "Grad=elementwise_mul_1.tmp_0) -> ParamOut=fc_0.w_0\n");
+    CHECK_STR(
+        lines(s.net, s.net->main, "fill_constant_0.tmp_0 {"),
+        "fill_constant() -> Out=fill_constant_0.tmp_0 {shape=[1l], value=2.0, "
+        "op_role=2, op_role_var=[\"fc_0.b_0\", \"fc_0.b_0@GRAD\"]}\n");
+    end(&s);
+}
+
 static void clips_come_before_decay(void)
 {
     check_clip(&(fl_clip){"value", .max = 2, .min = -1},
@@ -509,11 +557,17 @@ static void each_parameter_has_its_own_clip(void)
 
 static void says_what_is_wrong_with_a_clip(void)
 {
-    const char *x = "x";
+    const char *w = "fc_0.w_0", *x = "x";
     scene s;
     begin(&s, NULL);
     CHECK_ERR(fl_net_set_clip(s.net, NULL, 1, &x), FL_EINVAL,
               "gradient clip: \"x\" is no parameter");
+    CHECK_OK(
+        fl_net_set_clip(s.net, &(fl_clip){"global_norm", .max = 2}, 0, NULL));
+    CHECK_OK(
+        fl_net_set_clip(s.net, &(fl_clip){"global_norm", .max = 3}, 1, &w));
+    CHECK_ERR(try(&s, "sgd", rate), FL_EINVAL,
+              "group \"default_group\" has clip_norm 2 and 3, expected one");
     end(&s);
     begin(&s, NULL);
     CHECK_OK(fl_net_set_clip(s.net, &(fl_clip){"hard", .max = 2}, 0, NULL));
@@ -647,6 +701,7 @@ const fl_test fl_tests[] = {
     {"a regularizer of one's own is called", a_regularizer_of_ones_own},
     {"a gradient is clipped by value", a_value_is_clipped},
     {"a gradient is clipped by norm", a_norm_is_clipped},
+    {"gradients are clipped by their common norm", a_global_norm_is_clipped},
     {"clips come before decay", clips_come_before_decay},
     {"each parameter has its own clip", each_parameter_has_its_own_clip},
     {"a wrong clip is told what is wrong", says_what_is_wrong_with_a_clip},
