@@ -71,9 +71,10 @@ static fl_err FN(dropout)(fl_call *c)
 
 static fl_err FN(dropout_grad)(fl_call *c)
 {
-    FN(apply)
-    (fl_numel(c, "Mask"), (REAL)factor(c), fl_in(c, "Mask")->data,
-     fl_in(c, "Out@GRAD")->data, fl_out(c, "X@GRAD")->data);
+    const uint8_t *mask = fl_in(c, "Mask")->data;
+    const REAL *dy = fl_in(c, "Out@GRAD")->data;
+    REAL *dx = fl_out(c, "X@GRAD")->data;
+    FN(apply)(fl_numel(c, "Mask"), (REAL)factor(c), mask, dy, dx);
     return FL_OK;
 }
 

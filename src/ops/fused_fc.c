@@ -162,13 +162,13 @@ static fl_err FN(fused_act_bias_grad)(fl_call *c)
 {
     const fl_tensor *y = fl_in(c, "Out"), *d = fl_in(c, "Out@GRAD");
     fl_tensor *pre = fl_out(c, "Pre@GRAD"), *bias = fl_out(c, "Bias@GRAD");
-    int64_t n = d->shape.dim[d->shape.rank - 1];
+    REAL *to = pre ? pre->data : NULL, *sum = bias ? bias->data : NULL;
+    const act a = act_of(fl_attr_str(c, "act"));
+    int last = d->shape.rank - 1;
+    int64_t rows = fl_shape_span(&d->shape, 0, last), n = d->shape.dim[last];
     if (bias)
-        memset(bias->data, 0, fl_tensor_bytes(bias));
-    FN(back)
-    (act_of(fl_attr_str(c, "act")),
-     fl_shape_span(&d->shape, 0, d->shape.rank - 1), n, y ? y->data : NULL,
-     d->data, pre ? pre->data : NULL, bias ? bias->data : NULL);
+        memset(sum, 0, fl_tensor_bytes(bias));
+    FN(back)(a, rows, n, y ? y->data : NULL, d->data, to, sum);
     return FL_OK;
 }
 

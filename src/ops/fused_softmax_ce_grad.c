@@ -34,12 +34,13 @@ FL_CLONES static void FN(rows)(int64_t rows, int64_t n, int64_t ignore,
 static fl_err FN(fused_softmax_ce_grad)(fl_call *c)
 {
     const fl_tensor *p = fl_in(c, "Softmax");
+    const int64_t *label = fl_in(c, "Label")->data;
+    const REAL *dy = fl_in(c, "Y@GRAD")->data;
+    REAL *dx = fl_out(c, "X@GRAD")->data;
     int64_t n = p->shape.dim[p->shape.rank - 1];
     int64_t ignore = fl_attr_i64(c, "ignore_index");
     FL_TRY(fl_label_check(c, "Label", n, ignore));
-    FN(rows)
-    (fl_numel(c, "Label"), n, ignore, p->data, fl_in(c, "Label")->data,
-     fl_in(c, "Y@GRAD")->data, fl_out(c, "X@GRAD")->data);
+    FN(rows)(fl_numel(c, "Label"), n, ignore, p->data, label, dy, dx);
     return FL_OK;
 }
 

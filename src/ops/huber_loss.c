@@ -30,9 +30,10 @@ FL_CLONES static void FN(slopes)(int64_t n, REAL delta, REAL sign,
 
 static fl_err FN(huber_loss)(fl_call *c)
 {
-    FN(losses)
-    (fl_numel(c, "X"), fl_attr_f32(c, "delta"), fl_in(c, "X")->data,
-     fl_in(c, "Y")->data, fl_out(c, "Residual")->data, fl_out(c, "Out")->data);
+    const REAL delta = fl_attr_f32(c, "delta");
+    const REAL *x = fl_in(c, "X")->data, *y = fl_in(c, "Y")->data;
+    REAL *r = fl_out(c, "Residual")->data, *out = fl_out(c, "Out")->data;
+    FN(losses)(fl_numel(c, "X"), delta, x, y, r, out);
     return FL_OK;
 }
 

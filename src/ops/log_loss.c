@@ -32,19 +32,22 @@ FL_CLONES static void FN(slopes)(int64_t n, REAL e, const REAL *p,
 
 static fl_err FN(log_loss)(fl_call *c)
 {
-    FN(losses)
-    (fl_numel(c, "Predicted"), fl_attr_f32(c, "epsilon"),
-     fl_in(c, "Predicted")->data, fl_in(c, "Labels")->data,
-     fl_out(c, "Loss")->data);
+    const REAL e = fl_attr_f32(c, "epsilon");
+    const REAL *p = fl_in(c, "Predicted")->data;
+    const REAL *l = fl_in(c, "Labels")->data;
+    REAL *y = fl_out(c, "Loss")->data;
+    FN(losses)(fl_numel(c, "Predicted"), e, p, l, y);
     return FL_OK;
 }
 
 static fl_err FN(log_loss_grad)(fl_call *c)
 {
-    FN(slopes)
-    (fl_numel(c, "Predicted"), fl_attr_f32(c, "epsilon"),
-     fl_in(c, "Predicted")->data, fl_in(c, "Labels")->data,
-     fl_in(c, "Loss@GRAD")->data, fl_out(c, "Predicted@GRAD")->data);
+    const REAL e = fl_attr_f32(c, "epsilon");
+    const REAL *p = fl_in(c, "Predicted")->data;
+    const REAL *l = fl_in(c, "Labels")->data;
+    const REAL *dy = fl_in(c, "Loss@GRAD")->data;
+    REAL *dp = fl_out(c, "Predicted@GRAD")->data;
+    FN(slopes)(fl_numel(c, "Predicted"), e, p, l, dy, dp);
     return FL_OK;
 }
 

@@ -53,20 +53,22 @@ static REAL FN(count_of)(const fl_call *c, REAL ignore)
 
 static fl_err FN(sigmoid_ce)(fl_call *c)
 {
-    REAL ignore = (REAL)fl_attr_i64(c, "ignore_index");
-    FN(losses)
-    (fl_numel(c, "X"), ignore, FN(count_of)(c, ignore), fl_in(c, "X")->data,
-     fl_in(c, "Label")->data, fl_out(c, "Out")->data);
+    const REAL ignore = (REAL)fl_attr_i64(c, "ignore_index");
+    const REAL count = FN(count_of)(c, ignore);
+    const REAL *x = fl_in(c, "X")->data, *label = fl_in(c, "Label")->data;
+    REAL *y = fl_out(c, "Out")->data;
+    FN(losses)(fl_numel(c, "X"), ignore, count, x, label, y);
     return FL_OK;
 }
 
 static fl_err FN(sigmoid_ce_grad)(fl_call *c)
 {
-    REAL ignore = (REAL)fl_attr_i64(c, "ignore_index");
-    FN(slopes)
-    (fl_numel(c, "X"), ignore, FN(count_of)(c, ignore), fl_in(c, "X")->data,
-     fl_in(c, "Label")->data, fl_in(c, "Out@GRAD")->data,
-     fl_out(c, "X@GRAD")->data);
+    const REAL ignore = (REAL)fl_attr_i64(c, "ignore_index");
+    const REAL count = FN(count_of)(c, ignore);
+    const REAL *x = fl_in(c, "X")->data, *label = fl_in(c, "Label")->data;
+    const REAL *dy = fl_in(c, "Out@GRAD")->data;
+    REAL *dx = fl_out(c, "X@GRAD")->data;
+    FN(slopes)(fl_numel(c, "X"), ignore, count, x, label, dy, dx);
     return FL_OK;
 }
 

@@ -69,7 +69,7 @@ static void FN(spread_line)(int64_t n, int64_t step, const REAL *x, REAL *y)
 }
 
 /* Short lines, such as two classes, are not worth a vector. */
-void FN(fl_softmax)(fl_lines_at at, const REAL *x, REAL *y)
+void FN(fl_softmax)(fl_axis at, const REAL *x, REAL *y)
 {
     bool dense = at.inner == 1 && at.size >= LANES;
     for (int64_t o = 0; o < at.outer && at.size; o++)
@@ -85,17 +85,22 @@ void FN(fl_softmax)(fl_lines_at at, const REAL *x, REAL *y)
 static fl_err FN(softmax)(fl_call *c)
 {
     const fl_tensor *x = fl_in(c, "X");
-    fl_lines_at at = fl_lines_along(&x->shape, fl_attr_i64(c, "axis"));
+    fl_axis at = fl_axis_of(&x->shape, fl_attr_i64(c, "axis"));
     FN(fl_softmax)(at, x->data, fl_out(c, "Out")->data);
     return FL_OK;
 }
 
-FL_CLONES static void FN(grad_line)(int64_t n, REAL dot, const REAL *y,
-                                    const REAL *dy, REAL *dx)
+FL_CLONES static void FN(slopes)(int64_t n, REAL dot, const REAL *y,
+                                 const REAL *dy, REAL *dx)
 {
     FL_APART
     for (int64_t i = 0; i < n; i++)
         dx[i] = (dy[i] - dot) * y[i];
+}
+
+static void FN(grad_dense)(int64_t n, const REAL *y, const REAL *dy, REAL *dx)
+{
+    FN(slopes)(n, FN(fl_dot)(n, y, dy), y, dy, dx);
 }
 
 static void FN(grad_spread)(int64_t n, int64_t step, const REAL *y,
@@ -113,16 +118,15 @@ static fl_err FN(softmax_grad)(fl_call *c)
     const fl_tensor *out = fl_in(c, "Out");
     const REAL *y = out->data, *dy = fl_in(c, "Out@GRAD")->data;
     REAL *dx = fl_out(c, "X@GRAD")->data;
-    fl_lines_at at = fl_lines_along(&out->shape, fl_attr_i64(c, "axis"));
+    fl_axis at = fl_axis_of(&out->shape, fl_attr_i64(c, "axis"));
     bool dense = at.inner == 1 && at.size >= LANES;
     for (int64_t o = 0; o < at.outer; o++)
         for (int64_t i = 0; i < at.inner; i++) {
             int64_t k = o * at.size * at.inner + i;
             if (dense)
-                FN(grad_line)
-            (at.size, FN(fl_dot)(at.size, y + k, dy + k), y + k, dy + k,
-             dx + k);
-            else FN(grad_spread)(at.size, at.inner, y + k, dy + k, dx + k);
+                FN(grad_dense)(at.size, y + k, dy + k, dx + k);
+            else
+                FN(grad_spread)(at.size, at.inner, y + k, dy + k, dx + k);
         }
     return FL_OK;
 }
@@ -132,10 +136,10 @@ static fl_err FN(softmax_grad)(fl_call *c)
 FL_REAL_KERNEL(softmax)
 FL_REAL_KERNEL(softmax_grad)
 
-fl_lines_at fl_lines_along(const fl_shape *s, int64_t axis)
+fl_axis fl_axis_of(const fl_shape *s, int64_t axis)
 {
     int dim = (int)(axis < 0 ? axis + s->rank : axis);
-    return (fl_lines_at){
+    return (fl_axis){
         .outer = fl_shape_span(s, 0, dim),
         .size = s->dim[dim],
         .inner = fl_shape_span(s, dim + 1, s->rank),

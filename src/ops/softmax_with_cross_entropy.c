@@ -19,78 +19,79 @@
 #endif
 #ifdef REAL
 
-/* A line of one example: class j is at j * step. */
-static REAL FN(soft_loss)(int64_t n, int64_t step, const REAL *p,
-                          const REAL *label)
+/* One example: class j is at j * at.inner. */
+static REAL FN(soft_loss)(fl_axis at, const REAL *p, const REAL *label)
 {
     REAL sum = 0;
-    for (int64_t j = 0; j < n; j++)
-        sum -= label[j * step] * (REAL)fl_finite_log(RM(log)(p[j * step]));
+    for (int64_t j = 0; j < at.size * at.inner; j += at.inner)
+        sum -= label[j] * (REAL)fl_finite_log(RM(log)(p[j]));
     return sum;
+}
+
+static REAL FN(hard_loss)(fl_axis at, const REAL *p, int64_t label)
+{
+    return -(REAL)fl_finite_log(RM(log)(p[label * at.inner]));
 }
 
 static fl_err FN(softmax_ce)(fl_call *c)
 {
-    const fl_tensor *logits = fl_in(c, "Logits");
-    const void *label = fl_in(c, "Label")->data;
+    const fl_tensor *logits = fl_in(c, "Logits"), *label = fl_in(c, "Label");
     REAL *p = fl_out(c, "Softmax")->data, *loss = fl_out(c, "Loss")->data;
-    fl_lines_at at = fl_lines_along(&logits->shape, fl_attr_i64(c, "axis"));
-    bool soft = fl_attr_bool(c, "soft_label");
+    fl_axis at = fl_axis_of(&logits->shape, fl_attr_i64(c, "axis"));
     int64_t ignore = fl_attr_i64(c, "ignore_index");
-    if (!soft)
+    bool soft = fl_attr_bool(c, "soft_label");
+    const REAL *weight = soft ? label->data : NULL;
+    const int64_t *hard = soft ? NULL : label->data;
+    if (hard)
         FL_TRY(fl_label_check(c, "Label", at.size, ignore));
     FN(fl_softmax)(at, logits->data, p);
     for (int64_t k = 0; k < at.outer * at.inner; k++) {
         int64_t first = k / at.inner * at.size * at.inner + k % at.inner;
-        int64_t hard = soft ? 0 : ((const int64_t *)label)[k];
-        if (soft)
-            loss[k] = FN(soft_loss)(at.size, at.inner, p + first,
-                                    (const REAL *)label + first);
-        else if (hard == ignore)
-            loss[k] = 0;
+        if (weight)
+            loss[k] = FN(soft_loss)(at, p + first, weight + first);
         else
-            loss[k] = -(REAL)fl_finite_log(RM(log)(p[first + hard * at.inner]));
+            loss[k] =
+                hard[k] == ignore ? 0 : FN(hard_loss)(at, p + first, hard[k]);
     }
     return FL_OK;
 }
 
-static void FN(soft_grad)(int64_t n, int64_t step, REAL dloss, const REAL *p,
+static void FN(soft_grad)(fl_axis at, REAL dloss, const REAL *p,
                           const REAL *label, REAL *dx)
 {
     REAL sum = 0;
-    for (int64_t j = 0; j < n; j++)
-        sum += label[j * step];
-    for (int64_t j = 0; j < n; j++)
-        dx[j * step] = (p[j * step] * sum - label[j * step]) * dloss;
+    for (int64_t j = 0; j < at.size * at.inner; j += at.inner)
+        sum += label[j];
+    for (int64_t j = 0; j < at.size * at.inner; j += at.inner)
+        dx[j] = (p[j] * sum - label[j]) * dloss;
 }
 
-static void FN(hard_grad)(int64_t n, int64_t step, REAL dloss, const REAL *p,
-                          int64_t label, REAL *dx)
+static void FN(hard_grad)(fl_axis at, REAL dloss, const REAL *p, int64_t label,
+                          REAL *dx)
 {
-    for (int64_t j = 0; j < n; j++)
-        dx[j * step] = (p[j * step] - (j == label)) * dloss;
+    for (int64_t j = 0; j < at.size; j++)
+        dx[j * at.inner] = (p[j * at.inner] - (j == label)) * dloss;
 }
 
 static fl_err FN(softmax_ce_grad)(fl_call *c)
 {
-    const fl_tensor *softmax = fl_in(c, "Softmax");
-    const void *label = fl_in(c, "Label")->data;
+    const fl_tensor *softmax = fl_in(c, "Softmax"), *label = fl_in(c, "Label");
     const REAL *p = softmax->data, *dloss = fl_in(c, "Loss@GRAD")->data;
     REAL *dx = fl_out(c, "Logits@GRAD")->data;
-    fl_lines_at at = fl_lines_along(&softmax->shape, fl_attr_i64(c, "axis"));
-    bool soft = fl_attr_bool(c, "soft_label");
+    fl_axis at = fl_axis_of(&softmax->shape, fl_attr_i64(c, "axis"));
     int64_t ignore = fl_attr_i64(c, "ignore_index");
-    if (!soft)
+    bool soft = fl_attr_bool(c, "soft_label");
+    const REAL *weight = soft ? label->data : NULL;
+    const int64_t *hard = soft ? NULL : label->data;
+    if (hard)
         FL_TRY(fl_label_check(c, "Label", at.size, ignore));
     for (int64_t k = 0; k < at.outer * at.inner; k++) {
-        int64_t first = k / at.inner * at.size * at.inner + k % at.inner;
-        int64_t hard = soft ? 0 : ((const int64_t *)label)[k];
-        if (soft)
-            FN(soft_grad)
-        (at.size, at.inner, dloss[k], p + first, (const REAL *)label + first,
-         dx + first);
-        else FN(hard_grad)(at.size, at.inner, hard == ignore ? 0 : dloss[k],
-                           p + first, hard, dx + first);
+        int64_t i = k / at.inner * at.size * at.inner + k % at.inner;
+        REAL d = hard && hard[k] == ignore ? 0 : dloss[k];
+        if (weight)
+            FN(soft_grad)(at, d, p + i, weight + i, dx + i);
+        else
+            FN(hard_grad)(at, d, p + i, hard[k], dx + i);
     }
     return FL_OK;
 }

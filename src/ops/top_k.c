@@ -28,12 +28,12 @@ static void FN(pick)(int64_t rows, int64_t n, int64_t k, const REAL *x,
 
 static fl_err FN(top_k)(fl_call *c)
 {
-    const fl_tensor *x = fl_in(c, "X"), *out = fl_out(c, "Out");
-    int64_t n = x->shape.dim[x->shape.rank - 1];
-    int64_t k = out->shape.dim[out->shape.rank - 1];
-    FN(pick)
-    (fl_shape_span(&x->shape, 0, x->shape.rank - 1), n, k, x->data, out->data,
-     fl_out(c, "Indices")->data);
+    const fl_tensor *x = fl_in(c, "X");
+    const fl_shape *from = &x->shape, *to = &fl_out(c, "Out")->shape;
+    int64_t n = from->dim[from->rank - 1], k = to->dim[to->rank - 1];
+    int64_t rows = fl_shape_span(from, 0, from->rank - 1);
+    int64_t *index = fl_out(c, "Indices")->data;
+    FN(pick)(rows, n, k, x->data, fl_out(c, "Out")->data, index);
     return FL_OK;
 }
 
