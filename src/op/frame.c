@@ -74,6 +74,7 @@ fl_err fl_frame_init(fl_frame *f, fl_arena *a, const fl_op_def *def,
     memset(f, 0, sizeof *f);
     f->desc = desc;
     f->call.def = def;
+    f->call.desc = desc;
     f->call.hooks = hooks;
     f->call.runner = runner;
     FL_TRY(fl_desc_attrs(def, desc, a, &f->call.attr));

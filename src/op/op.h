@@ -131,6 +131,7 @@ typedef struct fl_op_def fl_op_def;
 /* One call of a kernel: the frame is made once, by the planner. */
 struct fl_call {
     const fl_op_def *def;
+    const fl_desc *desc;     /* names of the variables, for texts */
     fl_value **in[FL_SLOTS]; /* by the order of def->in; entries may be NULL */
     fl_value **out[FL_SLOTS];
     int n_in[FL_SLOTS], n_out[FL_SLOTS];

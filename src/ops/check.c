@@ -5,9 +5,7 @@
  * output's gradient is w, and dL/dx follows from two runs with x moved. */
 #include "ops/check.h"
 
-#include "base/map.h"
 #include "base/str.h"
-#include "op/frame.h"
 #include "ops/ops.h"
 
 #include <fcntl.h>
@@ -22,8 +20,7 @@ typedef struct env {
     const fl_op_case *c;
     const fl_op_def *def;
     fl_dtype real;
-    fl_arena *arena;
-    fl_map values;
+    fl_vars vars;
     fl_desc *desc;
 } env;
 
@@ -47,25 +44,7 @@ void fl_checked(const char *type, bool grad)
         close(fd);
 }
 
-static uint64_t fixed_entropy(fl_call *c)
-{
-    return 12345;
-}
-
-static const fl_hooks hooks = {.entropy = fixed_entropy};
-
 /* --- values --- */
-
-static fl_value *value_of(void *self, const char *name)
-{
-    env *e = self;
-    fl_value *v = fl_map_get(&e->values, name);
-    if (!v) {
-        v = fl_arena_alloc(e->arena, sizeof *v);
-        fl_map_put(&e->values, fl_arena_strdup(e->arena, name), v);
-    }
-    return v;
-}
 
 static double get(const fl_tensor *t, int64_t i)
 {
@@ -169,7 +148,7 @@ static int count_slot(const fl_case_arg *args, const char *slot)
 /* "X", "X.1", "X.2"; outputs "Out", ... */
 static const char *arg_name(env *e, const char *slot, int i)
 {
-    return i ? fl_arena_printf(e->arena, "%s.%d", slot, i) : slot;
+    return i ? fl_arena_printf(e->vars.arena, "%s.%d", slot, i) : slot;
 }
 
 static const char *in_place_of(const fl_op_case *c, const char *slot)
@@ -182,7 +161,7 @@ static const char *in_place_of(const fl_op_case *c, const char *slot)
 
 static void set_slot(env *e, const char *slot, int n, bool out)
 {
-    const char **name = fl_arena_alloc(e->arena, (size_t)n * sizeof *name);
+    const char **name = fl_arena_alloc(e->vars.arena, (size_t)n * sizeof *name);
     const char *same = out ? in_place_of(e->c, slot) : NULL;
     for (int i = 0; i < n; i++)
         name[i] = arg_name(e, same ? same : slot, i);
@@ -192,7 +171,7 @@ static void set_slot(env *e, const char *slot, int n, bool out)
 static void build(env *e)
 {
     const fl_op_case *c = e->c;
-    e->desc = fl_desc_new(e->arena, c->type);
+    e->desc = fl_desc_new(e->vars.arena, c->type);
     for (int s = 0; s < FL_SLOTS && e->def->in[s].name; s++) {
         int n = count_slot(c->in, e->def->in[s].name);
         if (n)
@@ -210,46 +189,27 @@ static void build(env *e)
 
 static void env_init(env *e, const fl_op_case *c, fl_dtype real)
 {
-    *e = (env){.c = c, .real = real, .arena = fl_arena_new()};
+    *e = (env){.c = c, .real = real};
+    fl_vars_init(&e->vars);
     CHECK_OK(fl_registry_get(fl_check_registry(), c->type, &e->def));
     build(e);
     int seen[FL_CASE_ARGS] = {0};
     for (int i = 0; i < FL_CASE_ARGS && c->in[i].slot; i++) {
         for (int j = 0; j < i; j++)
             seen[i] += !strcmp(c->in[i].slot, c->in[j].slot);
-        fill(e, &c->in[i], value_of(e, arg_name(e, c->in[i].slot, seen[i])));
+        fill(e, &c->in[i],
+             fl_vars_get(&e->vars, arg_name(e, c->in[i].slot, seen[i])));
     }
 }
 
 static void env_fini(env *e)
 {
-    for (fl_entry *v = NULL; (v = fl_map_next(&e->values, v));)
-        fl_value_fini(v->value);
-    fl_map_fini(&e->values);
-    fl_arena_free(e->arena);
-}
-
-static fl_err try_frame(env *e, const fl_op_def *def, fl_desc *d, fl_frame *f)
-{
-    FL_TRY(fl_desc_check(def, d, false));
-    FL_TRY(fl_frame_init(f, e->arena, def, d, &hooks, e, value_of, e));
-    FL_TRY(fl_frame_prepare(f));
-    return fl_frame_run(f);
-}
-
-static fl_err try_run(env *e, fl_desc *d)
-{
-    const fl_op_def *def;
-    fl_frame f = {0};
-    FL_TRY(fl_registry_get(fl_check_registry(), d->type, &def));
-    fl_err err = try_frame(e, def, d, &f);
-    fl_frame_fini(&f);
-    return err;
+    fl_vars_fini(&e->vars);
 }
 
 static void run(env *e, fl_desc *d)
 {
-    CHECK_OK(try_run(e, d));
+    CHECK_OK(fl_vars_run(&e->vars, d));
 }
 
 /* --- outputs --- */
@@ -301,7 +261,7 @@ static void check_rows(const fl_rows *r, const fl_case_arg *a)
 
 static void check_output(env *e, const fl_case_arg *a, int i)
 {
-    fl_value *v = value_of(e, fl_desc_out(e->desc, a->slot)->name[i]);
+    fl_value *v = fl_vars_get(&e->vars, fl_desc_out(e->desc, a->slot)->name[i]);
     const fl_tensor *t = a->rows ? &v->rows.value : &v->tensor;
     fl_shape want = shape_of(a);
     char got_text[FL_SHAPE_TEXT], want_text[FL_SHAPE_TEXT];
@@ -362,7 +322,7 @@ static void each_output(env *e,
         if (!takes_gradient(e, &e->def->out[s]))
             continue;
         for (int i = 0; i < args->n; i++) {
-            fl_value *v = value_of(e, args->name[i]);
+            fl_value *v = fl_vars_get(&e->vars, args->name[i]);
             if (v->kind == FL_LOD_TENSOR && is_real(&v->tensor))
                 fn(e, args->name[i], &v->tensor, self);
         }
@@ -379,7 +339,7 @@ static void add_to_loss(env *e, const char *name, const fl_tensor *t,
 static void seed_gradient(env *e, const char *name, const fl_tensor *t,
                           void *unused)
 {
-    fl_value *g = value_of(e, fl_grad_name(e->arena, name));
+    fl_value *g = fl_vars_get(&e->vars, fl_grad_name(e->vars.arena, name));
     g->kind = FL_LOD_TENSOR;
     CHECK_OK(fl_tensor_copy(&g->tensor, t));
     for (int64_t i = 0, n = fl_tensor_numel(t); i < n; i++)
@@ -398,20 +358,22 @@ static void set_grad_slot(env *e, fl_desc *g, const char *slot, bool out)
         of = fl_desc_out(e->desc, base);
     if (!of)
         return;
-    const char **name = fl_arena_alloc(e->arena, (size_t)of->n * sizeof *name);
+    const char **name =
+        fl_arena_alloc(e->vars.arena, (size_t)of->n * sizeof *name);
     for (int i = 0; i < of->n; i++)
-        name[i] = grad ? fl_grad_name(e->arena, of->name[i]) : of->name[i];
+        name[i] = grad ? fl_grad_name(e->vars.arena, of->name[i]) : of->name[i];
     (out ? fl_desc_set_out : fl_desc_set_in)(g, slot, of->n, name);
 }
 
 static void run_derived(env *e)
 {
     const fl_op_def *grad;
-    const char *type = e->def->grad_type
-                           ? e->def->grad_type
-                           : fl_arena_printf(e->arena, "%s_grad", e->c->type);
+    const char *type =
+        e->def->grad_type
+            ? e->def->grad_type
+            : fl_arena_printf(e->vars.arena, "%s_grad", e->c->type);
     CHECK_OK(fl_registry_get(fl_check_registry(), type, &grad));
-    fl_desc *g = fl_desc_new(e->arena, type);
+    fl_desc *g = fl_desc_new(e->vars.arena, type);
     for (int s = 0; s < FL_SLOTS && grad->in[s].name; s++)
         set_grad_slot(e, g, grad->in[s].name, false);
     for (int s = 0; s < FL_SLOTS && grad->out[s].name; s++)
@@ -428,7 +390,7 @@ static void run_gradient(env *e)
         run_derived(e);
         return;
     }
-    fl_grads g = {.fwd = e->desc, .arena = e->arena};
+    fl_grads g = {.fwd = e->desc, .arena = e->vars.arena};
     CHECK_OK(e->def->make_grad(&g));
     for (int64_t i = 0; i < g.descs.n; i++)
         run(e, g.descs.at[i]);
@@ -441,7 +403,7 @@ static double loss_with(const fl_op_case *c, const char *name, int64_t i,
     env e;
     double loss = 0;
     env_init(&e, c, FL_F64);
-    set(&value_of(&e, name)->tensor, i, x);
+    set(&fl_vars_get(&e.vars, name)->tensor, i, x);
     run(&e, e.desc);
     each_output(&e, add_to_loss, &loss);
     env_fini(&e);
@@ -464,10 +426,10 @@ static double gradient_at(const fl_value *g, int64_t i)
 static void check_gradient_of(env *e, env *single, const char *name)
 {
     const double step = 1e-5;
-    const fl_tensor *x = &value_of(e, name)->tensor;
-    const char *grad_name = fl_grad_name(e->arena, name);
-    const fl_value *g = value_of(e, grad_name);
-    const fl_value *g32 = value_of(single, grad_name);
+    const fl_tensor *x = &fl_vars_get(&e->vars, name)->tensor;
+    const char *grad_name = fl_grad_name(e->vars.arena, name);
+    const fl_value *g = fl_vars_get(&e->vars, grad_name);
+    const fl_value *g32 = fl_vars_get(&single->vars, grad_name);
     double tolerance = e->c->grad_tolerance ? e->c->grad_tolerance : 1e-5;
     CHECK(g->kind && "the gradient was made");
     for (int64_t i = 0, n = fl_tensor_numel(x); i < n; i++) {
@@ -525,7 +487,7 @@ fl_err fl_check_try(const fl_op_case *c)
 {
     env e;
     env_init(&e, c, FL_F32);
-    fl_err err = try_run(&e, e.desc);
+    fl_err err = fl_vars_run(&e.vars, e.desc);
     env_fini(&e);
     return err;
 }

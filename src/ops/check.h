@@ -15,6 +15,7 @@
 #ifndef FL_OPS_CHECK_H
 #define FL_OPS_CHECK_H
 
+#include "base/map.h"
 #include "base/test.h"
 #include "op/op.h"
 
@@ -59,6 +60,29 @@ void fl_check_op(const fl_op_case *c);
 
 /* Run the case once, in f32, and compare nothing: what a kernel refuses. */
 fl_err fl_check_try(const fl_op_case *c);
+
+/* Variables by name, made on first use, for tests that run operators by hand:
+ *
+ *     fl_vars v;
+ *     fl_vars_init(&v);
+ *     fl_desc *d = fl_desc_new(v.arena, "assign");
+ *     fl_desc_set_in1(d, "X", "x"); ...
+ *     CHECK_OK(fl_vars_run(&v, d));
+ *     fl_vars_fini(&v); */
+typedef struct fl_vars {
+    fl_arena *arena;
+    fl_map values; /* name -> fl_value */
+    fl_hooks hooks;
+    void *runner;
+} fl_vars;
+
+void fl_vars_init(fl_vars *v);
+void fl_vars_fini(fl_vars *v);
+fl_value *fl_vars_get(fl_vars *v, const char *name);
+/* f32 [n] with these elements. */
+fl_tensor *fl_vars_set(fl_vars *v, const char *name, int64_t n,
+                       const float *elements);
+fl_err fl_vars_run(fl_vars *v, fl_desc *d);
 
 /* Every operator, made once per process. */
 const fl_registry *fl_check_registry(void);

@@ -27,6 +27,7 @@ static fl_err fits(const fl_infer *x, int i, int axis)
 
 static fl_err infer_concat(fl_infer *x)
 {
+    FL_TRY(fl_move_list(x, "X"));
     const fl_meta *first = fl_meta_in(x, "X", 0);
     fl_shape out = first->shape;
     int axis, n = fl_meta_count_in(x, "X");

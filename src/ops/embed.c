@@ -7,6 +7,7 @@
 #include "ops/embed.h"
 
 #include "op/real.h"
+#include "ops/move.h"
 
 #include <string.h>
 #ifdef REAL
@@ -177,6 +178,8 @@ static fl_err check_ids(const fl_infer *x, int i, bool pool)
     if (pool && fl_meta_running(x) && !m->lod_level)
         return fl_fail(FL_ESHAPE, "%s: Ids %d has no sequences to sum up",
                        fl_meta_type(x), i);
+    if (pool && fl_meta_running(x))
+        return fl_lod_check(m->lod, m->shape.dim[0]);
     return FL_OK;
 }
 
@@ -219,6 +222,8 @@ fl_err fl_embed_infer(const fl_infer *x, const char *table, fl_shape *out)
     const fl_attr *order = fl_meta_attr(x, "order");
     int n = fl_meta_count_in(x, "Ids") + fl_meta_count_in(x, "Dense");
     char text[FL_SHAPE_TEXT];
+    FL_TRY(fl_move_list(x, "Ids"));
+    FL_TRY(fl_move_list(x, "Dense"));
     FL_TRY(fl_meta_check(x, table, FL_REALS));
     FL_TRY(fl_meta_check(x, "Ids", FL_SET(FL_I64)));
     FL_TRY(fl_meta_check(x, "Dense", FL_SET(w->dtype)));

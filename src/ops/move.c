@@ -89,6 +89,15 @@ void fl_move_runs(int64_t n, size_t bytes, char *to, size_t to_step,
             memcpy(to, from, bytes);
 }
 
+fl_err fl_move_list(const fl_infer *x, const char *slot)
+{
+    for (int i = 0; i < fl_meta_count_in(x, slot); i++)
+        if (!fl_meta_in(x, slot, i))
+            return fl_fail(FL_EINVAL, "%s: %s %d is missing", fl_meta_type(x),
+                           slot, i);
+    return FL_OK;
+}
+
 fl_err fl_move_axis(const fl_infer *x, const char *slot, int64_t axis, int rank,
                     int *out)
 {

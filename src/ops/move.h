@@ -36,6 +36,9 @@ void fl_box_steps(const fl_shape *s, int64_t step[FL_MAX_RANK]);
 void fl_move_runs(int64_t n, size_t bytes, char *to, size_t to_step,
                   const char *from, size_t from_step);
 
+/* A list that has no holes: "concat: X 1 is missing". */
+fl_err fl_move_list(const fl_infer *x, const char *slot) FL_MUST_CHECK;
+
 /* `axis` of something with `rank` dimensions; negative counts from the end.
  * ESHAPE: "concat: axis 3 is not an axis of X [2,4]". */
 fl_err fl_move_axis(const fl_infer *x, const char *slot, int64_t axis, int rank,

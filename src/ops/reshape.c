@@ -72,6 +72,7 @@ static fl_err reshape_shape(fl_infer *x)
     FL_TRY(fl_meta_check(x, "X", FL_ANY));
     FL_TRY(fl_meta_check(x, "Shape", FL_INDEXES));
     FL_TRY(fl_meta_check(x, "ShapeTensor", FL_INDEXES));
+    FL_TRY(fl_move_list(x, "ShapeTensor"));
     if (shape_is_input(x) && fl_meta_running(x)) {
         set_out(x, &in->shape); /* the kernel knows better */
         return FL_OK;

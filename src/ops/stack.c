@@ -4,6 +4,7 @@
 
 static fl_err infer_stack(fl_infer *x)
 {
+    FL_TRY(fl_move_list(x, "X"));
     const fl_meta *first = fl_meta_in(x, "X", 0);
     int axis, n = fl_meta_count_in(x, "X"), rank = first->shape.rank + 1;
     char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
