@@ -294,6 +294,36 @@ static void a_slice_steps_as_the_whole(void)
     }
 }
 
+static bool has(int slot)
+{
+    return slot >= 0;
+}
+
+static void every_rule_fits_its_operator(void)
+{
+    const fl_registry *all = fl_check_registry();
+    int rules = 0;
+    for (int i = 0; i < fl_registry_count(all); i++) {
+        const fl_op_def *def = fl_registry_at(all, i);
+        const fl_rule *r = def->rule;
+        if (!r)
+            continue;
+        rules++;
+        CHECK(r->f32 && r->f64);
+        CHECK(has(fl_op_slot_in(def, "Param")));
+        CHECK(has(fl_op_slot_in(def, "Grad")));
+        for (int k = 0; k < FL_RULE_STATES && r->state[k].in; k++) {
+            CHECK(has(fl_op_slot_in(def, r->state[k].in)));
+            CHECK(has(fl_op_slot_out(def, r->state[k].out)));
+        }
+        for (int k = 0; k < FL_RULE_POWERS && r->power[k].slot; k++) {
+            CHECK(has(fl_op_slot_in(def, r->power[k].slot)));
+            CHECK(has(fl_op_attr(def, r->power[k].attr)));
+        }
+    }
+    CHECK_INT(rules, 10);
+}
+
 static void other_outputs_leave_the_inputs(void)
 {
     fl_check_op(&(fl_op_case){
@@ -379,6 +409,7 @@ const fl_test fl_tests[] = {
     {"ftrl leaves unlisted rows alone", ftrl_leaves_unlisted_rows_alone},
     {"a gradient without rows is no step", no_rows_means_no_step},
     {"a slice steps as the whole does", a_slice_steps_as_the_whole},
+    {"every rule fits its operator", every_rule_fits_its_operator},
     {"outputs of other names leave the inputs", other_outputs_leave_the_inputs},
     {"a steady step allocates nothing", a_steady_step_allocates_nothing},
     {"an update says which row is outside", says_which_row_is_outside},
