@@ -18,6 +18,7 @@ static void diff_fini(fl_diff *d)
 {
     fl_map_fini(&d->cut);
     fl_map_fini(&d->var_of);
+    fl_map_fini(&d->grad_of);
     fl_map_fini(&d->made);
     fl_vec_fini(&d->path);
     fl_vec_fini(&d->ops);
@@ -163,6 +164,19 @@ static fl_err check_given(const fl_diff *d, const fl_map *given)
     return FL_OK;
 }
 
+/* Which gradient the ops made for which variable. */
+static void note_grads(fl_diff *d)
+{
+    for (int64_t i = 0; i < d->ops.n; i++) {
+        fl_names_at it = fl_names_out(d->ops.at[i]);
+        for (const char **s; (s = fl_names_next(&it));) {
+            const char *var = fl_map_get(&d->var_of, *s);
+            if (var)
+                fl_map_put(&d->grad_of, var, (void *)*s);
+        }
+    }
+}
+
 static fl_err complete(fl_diff *d, fl_net *n, fl_map *given)
 {
     FL_TRY(fl_diff_emit(d));
@@ -172,23 +186,34 @@ static fl_err complete(fl_diff *d, fl_net *n, fl_map *given)
     fill_missing(d, given);
     FL_TRY(clip_errors(d));
     rename_taken(d, n, given);
+    note_grads(d);
     return FL_OK;
 }
 
 /* --- into the block --- */
 
+/* Half a gradient is none. Its variables are new ones all: rename_taken. */
+static void take_back(fl_diff *d, int64_t start)
+{
+    fl_block *b = d->block;
+    while (b->ops.n > start) {
+        fl_names_at it = fl_names_out(&b->ops.at[b->ops.n - 1]->desc);
+        for (const char **s; (s = fl_names_next(&it));)
+            if (fl_is_grad(*s))
+                fl_block_remove_var(b, *s);
+        fl_block_remove_op(b, b->ops.n - 1);
+    }
+}
+
 static fl_err append_all(fl_diff *d, fl_net *n)
 {
     const int64_t start = d->block->ops.n;
-    for (int64_t i = 0; i < d->ops.n; i++) {
-        const fl_err err = fl_net_append(n, d->ops.at[i]);
-        if (!err)
-            continue;
-        while (d->block->ops.n > start) /* half a gradient is none */
-            fl_block_remove_op(d->block, d->block->ops.n - 1);
-        return err;
-    }
-    return FL_OK;
+    fl_err err = FL_OK;
+    for (int64_t i = 0; i < d->ops.n && !err; i++)
+        err = fl_net_append(n, d->ops.at[i]);
+    if (err)
+        take_back(d, start);
+    return err;
 }
 
 /* Ops bring their name scope from the op whose gradient they are. */
@@ -201,18 +226,10 @@ static fl_err append(fl_diff *d, fl_net *n)
     return err;
 }
 
-/* The gradient that the ops made for a variable, or NULL. */
 static fl_var *grad_of(const fl_diff *d, const char *var)
 {
-    for (int64_t i = d->ops.n; i-- > 0;) {
-        fl_names_at it = fl_names_out(d->ops.at[i]);
-        for (const char **s; (s = fl_names_next(&it));) {
-            const char *of = fl_map_get(&d->var_of, *s);
-            if (of && !strcmp(of, var))
-                return fl_block_find(d->block, *s);
-        }
-    }
-    return NULL;
+    const char *name = fl_map_get(&d->grad_of, var);
+    return name ? fl_block_find(d->block, name) : NULL;
 }
 
 static fl_op *last_writer(const fl_block *b, const char *name)

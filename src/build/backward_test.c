@@ -505,6 +505,26 @@ static void gradients_of_two_targets_add_up(void)
     end(&s);
 }
 
+/* The shape of a does not fit what is read from a file; mul_grad sees it. */
+static void a_failure_leaves_no_half(void)
+{
+    scene s;
+    begin(&s, "block 0\n"
+              "  data x: f32[-1,4]\n"
+              "  param u: f32[4,3]\n"
+              "  var a: f32[-1,2]\n"
+              "  var b: f32[-1,2]\n"
+              "  var loss: f32[1]\n"
+              "  mul(X=x, Y=u) -> Out=a\n"
+              "  tanh(X=a) -> Out=b\n"
+              "  mean(X=b) -> Out=loss\n");
+    CHECK_ERR(fl_backward(s.net, var(&s, "loss"), NULL, &s.grads), FL_ESHAPE,
+              "mul_grad: ");
+    CHECK_STR(added(&s), "");
+    CHECK_INT(s.grads.n, 0);
+    end(&s);
+}
+
 static void says_what_is_wrong(void)
 {
     const char *params[] = {"v"};
@@ -547,6 +567,7 @@ const fl_test fl_tests[] = {
      sums_up_sparse_gradients_of_a_shared_table},
     {"backward clips errors once they are whole",
      clips_errors_once_they_are_whole},
+    {"a backward that fails leaves no half", a_failure_leaves_no_half},
     {"backward says what is wrong", says_what_is_wrong},
     {"gradients start with ones", gradients_start_with_ones},
     {"gradients of two targets add up", gradients_of_two_targets_add_up},

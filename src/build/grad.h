@@ -16,10 +16,11 @@
 typedef struct fl_diff {
     fl_arena *arena;
     fl_block *block;
-    fl_map cut;    /* gradients that nobody wants, or that cannot be */
-    fl_map var_of; /* gradient -> name of the variable that it belongs to */
-    fl_map made;   /* gradients that an op of the list writes */
-    fl_ops path;   /* forward ops from inputs to targets, in order */
+    fl_map cut;     /* gradients that nobody wants, or that cannot be */
+    fl_map var_of;  /* gradient -> name of the variable that it belongs to */
+    fl_map grad_of; /* the other way round, once the list is complete */
+    fl_map made;    /* gradients that an op of the list writes */
+    fl_ops path;    /* forward ops from inputs to targets, in order */
     FL_VEC(fl_desc *) ops;
 } fl_diff;
 
