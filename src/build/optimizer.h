@@ -24,6 +24,7 @@ typedef struct fl_accumulator_def {
 typedef struct fl_optimizer_def {
     const char *op;  /* "adam" */
     const char *cls; /* Fluid's "Adam", also known as "AdamOptimizer" */
+    const char *doc; /* a sentence or two */
     fl_arg_def args[FL_ARGS];
     fl_accumulator_def accumulators[5];
     struct {

@@ -30,11 +30,13 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "sgd",
         .cls = "SGD",
+        .doc = "Stochastic gradient descent: a step against the gradient.",
         .args = {RATE, DECAY, NAME},
     },
     {
         .op = "momentum",
         .cls = "Momentum",
+        .doc = "Steps gather speed: a part of each goes on in the next.",
         .args = {RATE,
                  {"momentum", FL_ARG_FLOAT},
                  {"use_nesterov", FL_ARG_BOOL, "False"},
@@ -46,6 +48,8 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "lars_momentum",
         .cls = "LarsMomentum",
+        .doc = "Momentum whose step is scaled, layer by layer, by the norms of "
+               "the parameter and its gradient. Dense gradients only.",
         .args = {RATE,
                  {"momentum", FL_ARG_FLOAT},
                  {"lars_coeff", FL_ARG_FLOAT, "0.001"},
@@ -58,6 +62,7 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "adagrad",
         .cls = "Adagrad",
+        .doc = "Steps become smaller where gradients have been large.",
         .args = {RATE,
                  {"epsilon", FL_ARG_FLOAT, "1e-06"},
                  DECAY,
@@ -70,6 +75,9 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "adam",
         .cls = "Adam",
+        .doc = "Steps by running means of the gradient and of its square, "
+               "corrected for their start at zero. With lazy_mode, rows that a "
+               "sparse gradient does not list are left alone.",
         .args = {RATE_001,
                  {"beta1", FL_ARG_FLOAT, "0.9"},
                  {"beta2", FL_ARG_FLOAT, "0.999"},
@@ -86,6 +94,7 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "adamax",
         .cls = "Adamax",
+        .doc = "Adam with the largest gradient in place of the mean square.",
         .args = {RATE_001,
                  {"beta1", FL_ARG_FLOAT, "0.9"},
                  {"beta2", FL_ARG_FLOAT, "0.999"},
@@ -100,6 +109,8 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "decayed_adagrad",
         .cls = "DecayedAdagrad",
+        .doc =
+            "Adagrad that forgets: a running mean of squares, not their sum.",
         .args = {RATE,
                  {"decay", FL_ARG_FLOAT, "0.95"},
                  {"epsilon", FL_ARG_FLOAT, "1e-06"},
@@ -111,6 +122,9 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "adadelta",
         .cls = "Adadelta",
+        .doc = "Steps in the units of the parameter, from running means of "
+               "squared gradients and squared steps. The learning rate is not "
+               "used.",
         .args = {RATE,
                  {"epsilon", FL_ARG_FLOAT, "1e-06"},
                  {"rho", FL_ARG_FLOAT, "0.95"},
@@ -125,6 +139,8 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "rmsprop",
         .cls = "RMSProp",
+        .doc = "Gradients divided by the root of their running mean square; by "
+               "their spread, if centered.",
         .args = {RATE,
                  {"rho", FL_ARG_FLOAT, "0.95"},
                  {"epsilon", FL_ARG_FLOAT, "1e-06"},
@@ -140,6 +156,8 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "ftrl",
         .cls = "Ftrl",
+        .doc = "Follow the regularised leader: small weights become exactly "
+               "zero under l1.",
         .args = {RATE,
                  {"l1", FL_ARG_FLOAT, "0.0"},
                  {"l2", FL_ARG_FLOAT, "0.0"},
