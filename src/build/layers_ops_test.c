@@ -462,7 +462,6 @@ static void increment_is_in_place_unless_told(void)
 
 static void values_are_looked_at(void)
 {
-    TEST_NEEDS("print");
     fl_net *n = begin();
     fl_var *e = TEST_LAYER(n, "is_empty", {"x", .var = x8(n)});
     TEST_LAYER(n, "isfinite", {"x", .var = x8(n)});

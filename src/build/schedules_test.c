@@ -76,7 +76,6 @@ static void unknown_signs_are_refused(void)
 
 static void a_switch_chains_its_conditions(void)
 {
-    TEST_NEEDS("conditional_block");
     fl_net *n = begin();
     const fl_arg one[] = {
         {"shape", .i = 1}, {"dtype", .i = FL_BOOL}, {"value", .f = 1}, {0}};
@@ -205,7 +204,6 @@ static void noam_starts_at_one(void)
 
 static void polynomial_ends_or_cycles(void)
 {
-    TEST_NEEDS("conditional_block");
     fl_net *n = begin();
     fl_arg args[] = {{"learning_rate", .f = 0.1},
                      {"decay_steps", .f = 100},
@@ -233,7 +231,6 @@ static void polynomial_ends_or_cycles(void)
 
 static void piecewise_is_a_switch(void)
 {
-    TEST_NEEDS("conditional_block");
     fl_net *n = begin();
     const double bounds[] = {100, 200}, values[] = {0.1, 0.05, 0.01};
     fl_var *lr = TEST_LAYER(n, "piecewise_decay",
@@ -277,7 +274,6 @@ static void cosine_goes_by_epochs(void)
 
 static void warmup_goes_over_into_another(void)
 {
-    TEST_NEEDS("conditional_block");
     fl_net *n = begin();
     const double bounds[] = {100}, values[] = {0.1, 0.01};
     fl_var *after = TEST_LAYER(n, "piecewise_decay",

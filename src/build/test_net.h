@@ -73,20 +73,6 @@ static inline const char *test_shape(fl_net *n, const fl_var *v)
                          fl_arena_alloc(n->arena, (size_t)FL_SHAPE_TEXT));
 }
 
-/* Leave the test if one of these ops is not there. */
-static inline void test_needs(const fl_registry *r, int n,
-                              const char *const *ops)
-{
-    for (int i = 0; i < n; i++)
-        if (!fl_registry_find(r, ops[i]))
-            fl_test_skip(ops[i]);
-}
-
-#define TEST_NEEDS(...)                                                        \
-    test_needs(fl_check_registry(),                                            \
-               sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *),         \
-               (const char *[]){__VA_ARGS__})
-
 /* A data variable; the batch's dimension is put in front. */
 static inline fl_var *test_data(fl_net *n, const char *name, fl_dtype dtype,
                                 int rank, const int64_t *dim)
