@@ -1,6 +1,7 @@
 /* mem.c - malloc, and a count of its uses. */
 #include "base/mem.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 
 enum {
     ALIGN = 64,
+    HUGE_PAGE = 2 << 20, /* bytes */
     HUGE_FROM = 4 << 20, /* bytes; below this a huge page is mostly waste */
 };
 
@@ -48,11 +50,13 @@ void fl_mem_free(void *p)
 void *fl_mem_try(size_t size)
 {
     void *p;
+    bool huge = size >= HUGE_FROM;
+    size_t align = huge ? HUGE_PAGE : ALIGN; /* advice is for whole pages */
     count++;
-    if (size > PTRDIFF_MAX - ALIGN || posix_memalign(&p, ALIGN, size + !size))
+    if (size > PTRDIFF_MAX - align || posix_memalign(&p, align, size + !size))
         return NULL;
-    if (size >= HUGE_FROM)
-        madvise(p, size, MADV_HUGEPAGE); /* advice: a refusal costs nothing */
+    if (huge)
+        madvise(p, size, MADV_HUGEPAGE); /* a refusal costs nothing */
     return p;
 }
 
