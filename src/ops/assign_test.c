@@ -1,7 +1,4 @@
-#include "op/frame.h"
 #include "ops/check.h"
-
-#include <string.h>
 
 static void copies_a_tensor_with_its_sequences(void)
 {
@@ -27,37 +24,24 @@ static void copies_selected_rows(void)
     });
 }
 
-static fl_value *find(void *self, const char *name)
-{
-    return (fl_value *)self + (*name == 'o');
-}
-
 static void copies_an_array(void)
 {
-    fl_value v[2] = {{.kind = FL_LOD_TENSOR_ARRAY}};
-    fl_shape one = {1, {1}};
-    const fl_op_def *def;
-    fl_arena *a = fl_arena_new();
-    fl_desc *d = fl_desc_new(a, "assign");
-    fl_frame f;
-    float three = 3;
-    fl_push(&v[0].array, (fl_tensor){0});
-    fl_tensor lent = fl_tensor_view(FL_F32, &one, &three);
-    CHECK_OK(fl_tensor_copy(&v[0].array.at[0], &lent));
-    fl_desc_set_in1(d, "X", "in");
-    fl_desc_set_out1(d, "Out", "out");
-    CHECK_OK(fl_registry_get(fl_check_registry(), "assign", &def));
-    CHECK_OK(fl_frame_init(&f, a, def, d, NULL, NULL, find, v));
-    CHECK_OK(fl_frame_prepare(&f));
-    CHECK_OK(fl_frame_run(&f));
-    CHECK_INT(v[1].kind, FL_LOD_TENSOR_ARRAY);
-    CHECK_INT(v[1].array.n, 1);
-    CHECK_NEAR(*(float *)v[1].array.at[0].data, 3, 0);
-    CHECK(v[1].array.at[0].data != v[0].array.at[0].data);
-    fl_frame_fini(&f);
-    fl_value_fini(&v[0]);
-    fl_value_fini(&v[1]);
-    fl_arena_free(a);
+    fl_vars v;
+    fl_vars_init(&v);
+    fl_value *x = fl_vars_get(&v, "x"), *y = fl_vars_get(&v, "y");
+    fl_tensor *three = fl_vars_set(&v, "three", 1, (float[]){3});
+    fl_desc *d = fl_desc_new(v.arena, "assign");
+    x->kind = FL_LOD_TENSOR_ARRAY;
+    fl_push(&x->array, (fl_tensor){0});
+    CHECK_OK(fl_tensor_copy(&x->array.at[0], three));
+    fl_desc_set_in1(d, "X", "x");
+    fl_desc_set_out1(d, "Out", "y");
+    CHECK_OK(fl_vars_run(&v, d));
+    CHECK_INT(y->kind, FL_LOD_TENSOR_ARRAY);
+    CHECK_INT(y->array.n, 1);
+    CHECK_NEAR(*(float *)y->array.at[0].data, 3, 0);
+    CHECK(y->array.at[0].data != x->array.at[0].data);
+    fl_vars_fini(&v);
 }
 
 const fl_test fl_tests[] = {

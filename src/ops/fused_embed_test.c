@@ -1,9 +1,5 @@
 /* The fused operators on embeddings, by hand and against the plain ones. */
-#include "op/frame.h"
 #include "ops/check.h"
-
-#include <stdio.h>
-#include <string.h>
 
 static void concat_pools_and_joins(void)
 {
@@ -57,28 +53,10 @@ enum {
     WIDTH = 10,
 };
 
-typedef struct names {
-    char name[32][16];
-    fl_value value[32];
-    int n;
-    fl_arena *arena;
-} names;
-
-static fl_value *find(void *self, const char *name)
-{
-    names *v = self;
-    for (int i = 0; i < v->n; i++)
-        if (!strcmp(v->name[i], name))
-            return &v->value[i];
-    CHECK(v->n < 32);
-    snprintf(v->name[v->n], sizeof v->name[0], "%s", name);
-    return &v->value[v->n++];
-}
-
-static fl_tensor *make(names *v, const char *name, fl_dtype t, int64_t rows,
+static fl_tensor *make(fl_vars *v, const char *name, fl_dtype t, int64_t rows,
                        int64_t columns)
 {
-    fl_value *x = find(v, name);
+    fl_value *x = fl_vars_get(v, name);
     fl_shape s = {2, {rows, columns}};
     x->kind = FL_LOD_TENSOR;
     CHECK_OK(fl_tensor_resize(&x->tensor, t, &s));
@@ -91,9 +69,9 @@ static float some(int i)
 }
 
 /* Slots s0.. with 0 to 3 ids a row, the table w, the gradient g, a rate. */
-static void fill(names *v)
+static void fill(fl_vars *v)
 {
-    *v = (names){.arena = fl_arena_new()};
+    fl_vars_init(v);
     for (int s = 0; s < SLOTS; s++) {
         int64_t length[BATCH], total = 0, n = BATCH;
         const int64_t *lengths = length;
@@ -114,28 +92,14 @@ static void fill(names *v)
     *(float *)make(v, "lr", FL_F32, 1, 1)->data = 0.1f;
 }
 
-static void end(names *v)
-{
-    for (int i = 0; i < v->n; i++)
-        fl_value_fini(&v->value[i]);
-    fl_arena_free(v->arena);
-}
-
-static fl_desc *op(names *v, const char *type)
+static fl_desc *op(fl_vars *v, const char *type)
 {
     return fl_desc_new(v->arena, type);
 }
 
-static void run(names *v, fl_desc *d)
+static void run(fl_vars *v, fl_desc *d)
 {
-    const fl_op_def *def;
-    fl_frame f;
-    CHECK_OK(fl_registry_get(fl_check_registry(), d->type, &def));
-    CHECK_OK(fl_desc_check(def, d, false));
-    CHECK_OK(fl_frame_init(&f, v->arena, def, d, NULL, NULL, find, v));
-    CHECK_OK(fl_frame_prepare(&f));
-    CHECK_OK(fl_frame_run(&f));
-    fl_frame_fini(&f);
+    CHECK_OK(fl_vars_run(v, d));
 }
 
 static const char *slot[] = {"s0", "s1", "s2"};
@@ -147,7 +111,7 @@ static const fl_attr sum = {"pooltype", FL_ATTR_STRING, .s = "SUM"};
 static const fl_attr across = {"axis", FL_ATTR_INT, .i = 1};
 static const fl_attr sparse = {"is_sparse", FL_ATTR_BOOL, .b = true};
 
-static void plain_forward(names *v)
+static void plain_forward(fl_vars *v)
 {
     for (int s = 0; s < SLOTS; s++) {
         fl_desc *d = op(v, "lookup_table");
@@ -169,7 +133,7 @@ static void plain_forward(names *v)
 }
 
 /* Gradients down to the table, applied slot by slot. */
-static void plain_update(names *v)
+static void plain_update(fl_vars *v)
 {
     fl_desc *d = op(v, "concat_grad");
     fl_desc_set_in(d, "X", SLOTS, pooled);
@@ -200,7 +164,7 @@ static void plain_update(names *v)
     }
 }
 
-static fl_desc *fused(names *v, const char *type)
+static fl_desc *fused(fl_vars *v, const char *type)
 {
     static const int64_t in_order[] = {0, 1, 2};
     fl_desc *d = op(v, type);
@@ -211,9 +175,10 @@ static fl_desc *fused(names *v, const char *type)
     return d;
 }
 
-static void check_same(names *a, names *b, const char *name)
+static void check_same(fl_vars *a, fl_vars *b, const char *name)
 {
-    const fl_tensor *x = &find(a, name)->tensor, *y = &find(b, name)->tensor;
+    const fl_tensor *x = &fl_vars_get(a, name)->tensor,
+                    *y = &fl_vars_get(b, name)->tensor;
     CHECK(fl_shape_equal(&x->shape, &y->shape));
     for (int64_t i = 0; i < fl_tensor_numel(x); i++)
         CHECK_NEAR(((float *)x->data)[i], ((float *)y->data)[i], 1e-6);
@@ -221,7 +186,7 @@ static void check_same(names *a, names *b, const char *name)
 
 static void fused_equal_the_plain_ones(void)
 {
-    names a, b;
+    fl_vars a, b;
     fill(&a);
     fill(&b);
     plain_forward(&a);
@@ -239,8 +204,8 @@ static void fused_equal_the_plain_ones(void)
     fl_desc_set_out1(d, "ParamOut", "w");
     run(&b, d);
     check_same(&a, &b, "w");
-    end(&a);
-    end(&b);
+    fl_vars_fini(&a);
+    fl_vars_fini(&b);
 }
 
 static void say_what_does_not_fit(void)
