@@ -525,6 +525,40 @@ static void a_failure_leaves_no_half(void)
     end(&s);
 }
 
+#define CONDITIONAL(flags)                                                     \
+    "block 0\n"                                                                \
+    "  data yes: bool[1]\n"                                                    \
+    "  data x: f32[-1,4]\n"                                                    \
+    "  param u: f32[4,3]\n"                                                    \
+    "  param v: f32[3,3]\n"                                                    \
+    "  var a: f32[-1,3]\n"                                                     \
+    "  var b: f32[-1,3]" flags "\n"                                            \
+    "  var c: f32[-1,3]\n"                                                     \
+    "  var scopes: step_scopes\n"                                              \
+    "  var loss: f32[1]\n"                                                     \
+    "  mul(X=x, Y=u) -> Out=a\n"                                               \
+    "  conditional_block(Cond=yes, Input=a) -> Out=b, Scope=scopes "           \
+    "{sub_block=@1}\n"                                                         \
+    "  mul(X=b, Y=v) -> Out=c\n"                                               \
+    "  mean(X=c) -> Out=loss\n"                                                \
+    "block 1 parent=0\n"                                                       \
+    "  tanh(X=a) -> Out=b\n"
+
+static void says_so_where_a_block_has_no_gradient(void)
+{
+    scene s;
+    begin(&s, CONDITIONAL(""));
+    CHECK_ERR(fl_backward(s.net, var(&s, "loss"), NULL, &s.grads), FL_EINVAL,
+              "backward: a gradient flows into conditional_block, and there is "
+              "no gradient through its block");
+    CHECK_STR(added(&s), "");
+    end(&s);
+    begin(&s, CONDITIONAL(" stop_gradient"));
+    CHECK_OK(fl_backward(s.net, var(&s, "loss"), NULL, &s.grads));
+    CHECK_STR(grads_text(&s), "v: v@GRAD");
+    end(&s);
+}
+
 static void says_what_is_wrong(void)
 {
     const char *params[] = {"v"};
@@ -568,6 +602,8 @@ const fl_test fl_tests[] = {
     {"backward clips errors once they are whole",
      clips_errors_once_they_are_whole},
     {"a backward that fails leaves no half", a_failure_leaves_no_half},
+    {"backward says so where a block has no gradient",
+     says_so_where_a_block_has_no_gradient},
     {"backward says what is wrong", says_what_is_wrong},
     {"gradients start with ones", gradients_start_with_ones},
     {"gradients of two targets add up", gradients_of_two_targets_add_up},
