@@ -1,0 +1,62 @@
+"""What the Python tests share, and lines that scripts/run-tests can count."""
+import os
+import sys
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
+if os.path.join(ROOT, "python") not in sys.path:
+    sys.path.insert(0, os.path.join(ROOT, "python"))
+
+MARKS = {"passed": "[       OK ]", "skipped": "[  SKIPPED ]",
+         "failed": "[  FAILED  ]", "error": "[  FAILED  ]"}
+
+
+def sentence(nodeid):
+    """tests/python/test_a.py::test_it_works becomes `a: it works`."""
+    file, _, name = nodeid.rpartition("::")
+    file = os.path.basename(file.split("::")[0]).removesuffix(".py")
+    return "%s: %s" % (file.removeprefix("test_"),
+                       name.removeprefix("test_").replace("_", " "))
+
+
+def pytest_terminal_summary(terminalreporter):
+    for kind, mark in MARKS.items():
+        for report in terminalreporter.stats.get(kind, ()):
+            if kind == "skipped":
+                terminalreporter.write_line("           skipped: %s"
+                                            % report.longrepr[2])
+            terminalreporter.write_line("%s %s"
+                                        % (mark, sentence(report.nodeid)))
+
+
+@pytest.fixture
+def shared():
+    """The folder of optional data, or the test is skipped."""
+    folder = os.environ.get("FLUID_SHARED", os.path.join(ROOT, "../shared"))
+    folder = os.path.join(folder, "data")
+    if not os.path.isdir(folder):
+        pytest.skip("no optional data in FLUID_SHARED")
+    return folder
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """An empty DATA_HOME of the test's own; there is no other place."""
+    from paddle.dataset import common
+    home = tmp_path / "data"
+    home.mkdir()
+    monkeypatch.setattr(common, "DATA_HOME", str(home))
+    monkeypatch.setattr(common, "CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(common, "_fetched", list)
+    monkeypatch.setattr(common, "_said", set())
+    return home
+
+
+@pytest.fixture
+def shared_data(shared, data, monkeypatch):
+    """The optional data as the DATA_HOME."""
+    from paddle.dataset import common
+    monkeypatch.setattr(common, "DATA_HOME", shared)
+    return shared
