@@ -140,6 +140,12 @@ static bool is_input(const fl_call *c, const fl_value *v)
     return false;
 }
 
+static bool keeps_elements(const fl_tensor *t, const fl_meta *m)
+{
+    return t->dtype == m->dtype &&
+           fl_shape_numel(&t->shape) == fl_shape_numel(&m->shape);
+}
+
 static fl_err size_tensor(const fl_call *c, fl_value *v, const fl_meta *m,
                           bool view)
 {
@@ -147,8 +153,7 @@ static fl_err size_tensor(const fl_call *c, fl_value *v, const fl_meta *m,
     if (view) {
         t->dtype = m->dtype;
         t->shape = m->shape;
-    } else if (is_input(c, v) && t->dtype == m->dtype &&
-               fl_shape_numel(&t->shape) == fl_shape_numel(&m->shape)) {
+    } else if (is_input(c, v) && keeps_elements(t, m)) {
         FL_TRY(fl_tensor_unique(t));
         t->shape = m->shape;
     } else {
@@ -160,6 +165,27 @@ static fl_err size_tensor(const fl_call *c, fl_value *v, const fl_meta *m,
     return FL_OK;
 }
 
+/* An output that is an input keeps its elements, so their type and number
+ * cannot change. Kernels that resize by themselves know what they do. */
+static fl_err check_in_place(const fl_call *c, const fl_value *v,
+                             const fl_meta *m, const fl_slot *slot)
+{
+    const fl_tensor *t = &v->tensor;
+    char was[FL_SHAPE_TEXT], is[FL_SHAPE_TEXT];
+    bool keeps = v->kind == m->kind &&
+                 (m->kind != FL_LOD_TENSOR || keeps_elements(t, m));
+    if (keeps || !is_input(c, v) || slot->flags & FL_VIEW ||
+        c->def->flags & FL_OP_DYNAMIC)
+        return FL_OK;
+    return fl_fail(FL_EINVAL,
+                   "%s: output %s is also an input: %s %s%s cannot become %s "
+                   "%s%s in place",
+                   c->def->type, slot->name, fl_kind_name(v->kind),
+                   fl_dtype_name(t->dtype), fl_shape_text(&t->shape, was),
+                   fl_kind_name(m->kind), fl_dtype_name(m->dtype),
+                   fl_shape_text(&m->shape, is));
+}
+
 static fl_err size_outputs(fl_frame *f)
 {
     fl_call *c = &f->call;
@@ -169,6 +195,7 @@ static fl_err size_outputs(fl_frame *f)
             fl_value *v = c->out[s][i];
             if (!v || !m->kind)
                 continue;
+            FL_TRY(check_in_place(c, v, m, &c->def->out[s]));
             v->kind = m->kind;
             if (m->kind == FL_LOD_TENSOR)
                 FL_TRY(size_tensor(c, v, m, c->def->out[s].flags & FL_VIEW));

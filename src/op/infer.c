@@ -191,6 +191,7 @@ fl_err fl_infer_grad_alike(fl_infer *x)
 fl_err fl_infer_scalar(fl_infer *x)
 {
     fl_shape one = {1, {1}};
+    FL_TRY(fl_meta_check(x, "X", FL_REALS));
     fl_meta_set(x, "Out", 0, fl_meta_in(x, "X", 0)->dtype, &one);
     return FL_OK;
 }

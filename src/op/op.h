@@ -106,7 +106,7 @@ fl_fit fl_fit_of(const fl_shape *a, const fl_shape *b, int64_t axis);
 fl_err fl_infer_same(fl_infer *x);      /* Out like X, LoD too */
 fl_err fl_infer_real(fl_infer *x);      /* the same; X is f32 or f64 */
 fl_err fl_infer_broadcast(fl_infer *x); /* Out like X; Y fits X at `axis` */
-fl_err fl_infer_scalar(fl_infer *x);    /* Out is [1] of X's dtype */
+fl_err fl_infer_scalar(fl_infer *x);    /* Out is [1]; X is f32 or f64 */
 fl_err fl_infer_none(fl_infer *x);      /* nothing to say */
 /* A gradient element by element: all inputs are alike, X@GRAD is too. */
 fl_err fl_infer_grad_alike(fl_infer *x);

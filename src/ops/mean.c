@@ -16,10 +16,13 @@ static fl_err FN(mean)(fl_call *c)
 static fl_err FN(mean_grad)(fl_call *c)
 {
     const REAL *dy = fl_in(c, "Out@GRAD")->data;
-    REAL *dx = fl_out(c, "X@GRAD")->data;
+    fl_tensor *dx = fl_out(c, "X@GRAD");
+    if (!dx)
+        return FL_OK;
     int64_t n = fl_numel(c, "X");
+    REAL *to = dx->data, share = *dy / n;
     for (int64_t i = 0; i < n; i++)
-        dx[i] = *dy / n;
+        to[i] = share;
     return FL_OK;
 }
 
@@ -28,17 +31,11 @@ static fl_err FN(mean_grad)(fl_call *c)
 FL_REAL_KERNEL(mean)
 FL_REAL_KERNEL(mean_grad)
 
-static fl_err infer(fl_infer *x)
-{
-    FL_TRY(fl_meta_check(x, "X", FL_REALS));
-    return fl_infer_scalar(x);
-}
-
 const fl_op_def fl_op_mean = {
     .type = "mean",
     .in = {{"X"}},
     .out = {{"Out"}},
-    .infer = infer,
+    .infer = fl_infer_scalar,
     .run = mean,
     .grad_in = {"X", "Out@GRAD"},
     .grad_run = mean_grad,

@@ -29,17 +29,11 @@ static fl_err FN(norm_grad)(fl_call *c)
 FL_REAL_KERNEL(norm)
 FL_REAL_KERNEL(norm_grad)
 
-static fl_err infer(fl_infer *x)
-{
-    FL_TRY(fl_meta_check(x, "X", FL_REALS));
-    return fl_infer_scalar(x);
-}
-
 const fl_op_def fl_op_squared_l2_norm = {
     .type = "squared_l2_norm",
     .in = {{"X"}},
     .out = {{"Out"}},
-    .infer = infer,
+    .infer = fl_infer_scalar,
     .run = norm,
     .grad_in = {"X", "Out@GRAD"},
     .grad_run = norm_grad,
