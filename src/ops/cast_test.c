@@ -1,30 +1,25 @@
 #include "ops/check.h"
 
-#define TYPES(from, to)                                                        \
-    {                                                                          \
-        {"in_dtype", FL_ATTR_INT, .i = from},                                  \
-        {                                                                      \
-            "out_dtype", FL_ATTR_INT, .i = to                                  \
-        }                                                                      \
-    }
-
 static void converts_as_c_does(void)
 {
     fl_check_op(&(fl_op_case){
         .type = "cast",
-        .attr = TYPES(FL_F32, FL_I64),
+        .attr = {{"in_dtype", FL_ATTR_INT, .i = FL_F32},
+                 {"out_dtype", FL_ATTR_INT, .i = FL_I64}},
         .in = {{"X", {2, 2}, {-1.7, 0, 2.9, 3}, .lod = "0,2"}},
         .out = {{"Out", {2, 2}, {-1, 0, 2, 3}, .dtype = "i64", .lod = "0,2"}},
     });
     fl_check_op(&(fl_op_case){
         .type = "cast",
-        .attr = TYPES(FL_I64, FL_BOOL),
+        .attr = {{"in_dtype", FL_ATTR_INT, .i = FL_I64},
+                 {"out_dtype", FL_ATTR_INT, .i = FL_BOOL}},
         .in = {{"X", {3}, {-1, 0, 2}, .dtype = "i64"}},
         .out = {{"Out", {3}, {1, 0, 1}, .dtype = "bool"}},
     });
     fl_check_op(&(fl_op_case){
         .type = "cast",
-        .attr = TYPES(FL_BOOL, FL_F32),
+        .attr = {{"in_dtype", FL_ATTR_INT, .i = FL_BOOL},
+                 {"out_dtype", FL_ATTR_INT, .i = FL_F32}},
         .in = {{"X", {2}, {1, 0}, .dtype = "bool"}},
         .out = {{"Out", {2}, {1, 0}, .dtype = "f32"}},
     });
@@ -34,7 +29,8 @@ static void casts_gradients_back(void)
 {
     fl_check_op(&(fl_op_case){
         .type = "cast",
-        .attr = TYPES(FL_F32, FL_F64),
+        .attr = {{"in_dtype", FL_ATTR_INT, .i = FL_F32},
+                 {"out_dtype", FL_ATTR_INT, .i = FL_F64}},
         .in = {{"X", {3}, {1, 2, 3}}},
         .out = {{"Out", {3}, {1, 2, 3}, .dtype = "f64"}},
         .grad = {"X"},

@@ -1,17 +1,10 @@
 #include "ops/check.h"
 
-#define MAX_NORM(value)                                                        \
-    {                                                                          \
-        {                                                                      \
-            "max_norm", FL_ATTR_FLOAT, .f = value                              \
-        }                                                                      \
-    }
-
 static void shortens_what_is_too_long(void)
 {
     fl_check_op(&(fl_op_case){
         .type = "clip_by_norm",
-        .attr = MAX_NORM(1),
+        .attr = {{"max_norm", FL_ATTR_FLOAT, .f = 1}},
         .in = {{"X", {2}, {3, 4}}},
         .out = {{"Out", {2}, {0.6, 0.8}}},
     });
@@ -21,13 +14,13 @@ static void leaves_what_is_short_enough(void)
 {
     fl_check_op(&(fl_op_case){
         .type = "clip_by_norm",
-        .attr = MAX_NORM(5.5),
+        .attr = {{"max_norm", FL_ATTR_FLOAT, .f = 5.5}},
         .in = {{"X", {2}, {3, 4}}},
         .out = {{"Out", {2}, {3, 4}, .same = "X"}},
     });
     fl_check_op(&(fl_op_case){
         .type = "clip_by_norm",
-        .attr = MAX_NORM(1),
+        .attr = {{"max_norm", FL_ATTR_FLOAT, .f = 1}},
         .in = {{"X", {2}, {0, 0}}},
         .out = {{"Out", {2}, {0, 0}}},
     });
@@ -39,7 +32,7 @@ static void adds_equal_rows_before(void)
     for (int i = 0; i < 2; i++)
         fl_check_op(&(fl_op_case){
             .type = "clip_by_norm",
-            .attr = MAX_NORM(1),
+            .attr = {{"max_norm", FL_ATTR_FLOAT, .f = 1}},
             .in = {{"X", {3, 1}, {1, 4, 2}, .rows = "7,2,7", .height = 9}},
             .out = {{"Out",
                      {2, 1},

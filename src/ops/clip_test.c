@@ -2,19 +2,12 @@
 
 #include <math.h>
 
-#define LIMITS(least, most)                                                    \
-    {                                                                          \
-        {"min", FL_ATTR_FLOAT, .f = least},                                    \
-        {                                                                      \
-            "max", FL_ATTR_FLOAT, .f = most                                    \
-        }                                                                      \
-    }
-
 static void keeps_elements_within_limits(void)
 {
     fl_check_op(&(fl_op_case){
         .type = "clip",
-        .attr = LIMITS(-1, 2),
+        .attr = {{"min", FL_ATTR_FLOAT, .f = -1},
+                 {"max", FL_ATTR_FLOAT, .f = 2}},
         .in = {{"X", {2, 3}, {-3, -0.5, 0, 1.5, 2.5, 9}}},
         .out = {{"Out", {2, 3}, {-1, -0.5, 0, 1.5, 2, 2}}},
         .grad = {"X"},
@@ -25,7 +18,8 @@ static void works_in_place_and_keeps_nan(void)
 {
     fl_check_op(&(fl_op_case){
         .type = "clip",
-        .attr = LIMITS(-1, 2),
+        .attr = {{"min", FL_ATTR_FLOAT, .f = -1},
+                 {"max", FL_ATTR_FLOAT, .f = 2}},
         .in = {{"X", {3}, {NAN, INFINITY, -INFINITY}}},
         .out = {{"Out", {3}, {NAN, 2, -1}, .same = "X"}},
     });
@@ -37,7 +31,8 @@ static void adds_equal_rows_before(void)
     for (int i = 0; i < 2; i++)
         fl_check_op(&(fl_op_case){
             .type = "clip",
-            .attr = LIMITS(-1, 2),
+            .attr = {{"min", FL_ATTR_FLOAT, .f = -1},
+                     {"max", FL_ATTR_FLOAT, .f = 2}},
             .in =
                 {{"X", {3, 1}, {1.5, 9, -0.25}, .rows = "3,1,3", .height = 5}},
             .out = {{"Out",

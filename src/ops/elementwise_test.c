@@ -2,13 +2,6 @@
 
 #include <math.h>
 
-#define AXIS(value)                                                            \
-    {                                                                          \
-        {                                                                      \
-            "axis", FL_ATTR_INT, .i = value                                    \
-        }                                                                      \
-    }
-
 /* Every broadcast for a real operator: same shape, a row, a run in the middle,
  * a column, one number. f is the operator in double. */
 static void check_broadcasts(const char *type, double (*f)(double, double),
@@ -30,7 +23,7 @@ static void check_broadcasts(const char *type, double (*f)(double, double),
     };
     for (size_t k = 0; k < sizeof fits / sizeof *fits; k++) {
         fl_op_case c = {.type = type,
-                        .attr = AXIS(fits[k].axis),
+                        .attr = {{"axis", FL_ATTR_INT, .i = fits[k].axis}},
                         .in = {{"X"}, {"Y"}},
                         .out = {{"Out"}}};
         for (int i = 0; i < 3; i++) {
@@ -166,7 +159,7 @@ static void give_the_sign_of_y_to_a_remainder(void)
 static void sum_long_gradients_of_y(void)
 {
     fl_op_case c = {.type = "elementwise_mul",
-                    .attr = AXIS(0),
+                    .attr = {{"axis", FL_ATTR_INT, .i = 0}},
                     .in = {{"X", {1, 256}}, {"Y", {1}, {2}}},
                     .out = {{"Out", {1, 256}}},
                     .grad = {"Y"}};

@@ -1,15 +1,11 @@
 #include "ops/check.h"
 
-#define F(name, value)                                                         \
-    {                                                                          \
-        name, FL_ATTR_FLOAT, .f = value                                        \
-    }
-
 static void multiplies_then_adds(void)
 {
     fl_check_op(&(fl_op_case){
         .type = "scale",
-        .attr = {F("scale", 2), F("bias", 1)},
+        .attr = {{"scale", FL_ATTR_FLOAT, .f = 2},
+                 {"bias", FL_ATTR_FLOAT, .f = 1}},
         .in = {{"X", {2, 2}, {1, 2, -3, 0}, .lod = "0,1,2"}},
         .out = {{"Out", {2, 2}, {3, 5, -5, 1}, .lod = "0,1,2"}},
         .grad = {"X"},
@@ -20,8 +16,8 @@ static void adds_then_multiplies_if_told(void)
 {
     fl_check_op(&(fl_op_case){
         .type = "scale",
-        .attr = {F("scale", 2),
-                 F("bias", 1),
+        .attr = {{"scale", FL_ATTR_FLOAT, .f = 2},
+                 {"bias", FL_ATTR_FLOAT, .f = 1},
                  {"bias_after_scale", FL_ATTR_BOOL, .b = false}},
         .in = {{"X", {2}, {1, 2}}},
         .out = {{"Out", {2}, {4, 6}}},
@@ -45,7 +41,8 @@ static void works_in_place_and_on_whole_numbers(void)
     for (int i = 0; i < 2; i++)
         fl_check_op(&(fl_op_case){
             .type = "scale",
-            .attr = {F("scale", -3), F("bias", 1)},
+            .attr = {{"scale", FL_ATTR_FLOAT, .f = -3},
+                     {"bias", FL_ATTR_FLOAT, .f = 1}},
             .in = {{"X", {2}, {1, 2}, .dtype = types[i]}},
             .out = {{"Out", {2}, {-2, -5}, .dtype = types[i], .same = "X"}},
         });
@@ -57,7 +54,7 @@ static void scales_the_rows_that_are_there(void)
     for (int i = 0; i < 2; i++)
         fl_check_op(&(fl_op_case){
             .type = "scale",
-            .attr = {F("scale", 10)},
+            .attr = {{"scale", FL_ATTR_FLOAT, .f = 10}},
             .in = {{"X", {2, 2}, {1, 2, 3, 4}, .rows = "3,1", .height = 5}},
             .out = {{"Out",
                      {2, 2},
