@@ -1,0 +1,48 @@
+"""paddle.compat: text, bytes and numbers as Python 2 scripts expect them."""
+import math
+
+__all__ = ["long_type", "int_type", "to_text", "to_bytes", "round",
+           "floor_division", "get_exception_message"]
+
+long_type = int
+int_type = int
+
+
+def _convert(obj, one, inplace):
+    """`one` on a string, or on every member of a list or set."""
+    if not isinstance(obj, (list, set)):
+        return one(obj)
+    members = type(obj)(_convert(x, one, inplace) for x in obj)
+    if not inplace:
+        return members
+    obj.clear()
+    (obj.extend if isinstance(obj, list) else obj.update)(members)
+    return obj
+
+
+def to_text(obj, encoding="utf-8", inplace=False):
+    """Bytes become str, also in lists and sets; all else stays."""
+    return _convert(obj, lambda x: x.decode(encoding)
+                    if isinstance(x, bytes) else x, inplace)
+
+
+def to_bytes(obj, encoding="utf-8", inplace=False):
+    """Texts become bytes, also in lists and sets; all else stays."""
+    return _convert(obj, lambda x: x.encode(encoding)
+                    if isinstance(x, str) else x, inplace)
+
+
+def round(x, d=0):
+    """Halves go away from zero, as in Python 2."""
+    if x == 0 or not math.isfinite(x):
+        return x
+    p = 10**d
+    return math.copysign(math.floor(abs(x) * p + 0.5) / p, x)
+
+
+def floor_division(x, y):
+    return x // y
+
+
+def get_exception_message(exc):
+    return str(exc)
