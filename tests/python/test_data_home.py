@@ -205,6 +205,14 @@ def test_the_environment_chooses_the_home(tmp_path, installed):
         "/mine", "/mine", share, cache, ""]
 
 
+def test_a_source_tree_knows_its_build(tmp_path):
+    python = tmp_path / "tree/python"
+    shutil.copytree(os.path.join(ROOT, "python/paddle"), python / "paddle")
+    built = tmp_path / "tree/build/data"
+    built.mkdir(parents=True)
+    assert homes(tmp_path, PYTHONPATH=str(python))[1] == str(built)
+
+
 def test_a_build_tree_is_known_by_its_place_on_the_path(tmp_path, installed):
     site, share = installed
     built = tmp_path / "b"

@@ -40,8 +40,9 @@ def _above(path):
 
 def _fetched():
     """Folders of data that set-up left, of this tree or installation."""
-    around = list(_above(os.path.dirname(os.path.realpath(__file__))))
-    tree = around[1]  # of which python/ is a part
+    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    around = list(_above(package))
+    tree = os.path.dirname(around[0])  # where it lies in python/paddle
     # A build tree is known by its python/, which `make env` puts on the path.
     builds = [os.path.dirname(os.path.realpath(p)) for p in sys.path
               if os.path.basename(p) == "python"]
