@@ -187,7 +187,8 @@ data:
 demo:
 	@scripts/deps build
 	@$(MAKE) all data
-	@$(B)/examples/fit_a_line $(B)/data/uci_housing/housing.data
+	@$(B)/examples/fit_a_line train $(B)/data/uci_housing/housing.data \
+		$(B)/demo/fit_a_line.model
 
 bench:
 	@scripts/deps build bench

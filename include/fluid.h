@@ -1,5 +1,23 @@
 /* fluid.h - build a program, differentiate it, run it.
  *
+ *     #include <fluid.h>
+ *     #include <stdio.h>
+ *
+ *     int main(void)
+ *     {
+ *         fl_engine *e = fl_engine_new();
+ *         fl_net *n = fl_net_new(e);
+ *         fl_var *x = FL_LAYER(n, "fill_constant", {"shape", .i = 3},
+ *                              {"dtype", .i = FL_F32}, {"value", .f = 2});
+ *         fl_fetch sum = {fl_var_name(FL_LAYER(n, "sum", {"x", .var = x}))};
+ *         fl_exe *exe = fl_exe_new(e, NULL);
+ *         if (fl_exe_run(exe, fl_net_main(n), fl_scope_new(), 0, 0, 1, &sum))
+ *             return fprintf(stderr, "%s\n", fl_errmsg());
+ *         return printf("%g\n", *(float *)sum.tensor.data) < 0;
+ *     }
+ *
+ * (README.md has one that trains and cleans up behind itself.)
+ *
  * Handles are opaque. A call that can fail returns fl_err, and fl_errmsg()
  * then holds one sentence for the user. In option structs zero is default.
  * Compiles as C11 and as C++. */
@@ -100,8 +118,9 @@ typedef struct fl_net fl_net; /* under construction: a main and a startup
 fl_net *fl_net_new(fl_engine *e);
 void fl_net_free(fl_net *n); /* the programs too; not their clones */
 fl_program *fl_net_main(fl_net *n);
-fl_program *fl_net_startup(fl_net *n);     /* run it once: parameters start */
-void fl_net_seed(fl_net *n, int64_t seed); /* 0: other numbers each time */
+fl_program *fl_net_startup(fl_net *n); /* run it once: parameters start */
+/* Of the parameters that are added from now on; 0: other numbers each time. */
+void fl_net_seed(fl_net *n, int64_t seed);
 /* The first failure, which fl_errmsg() then tells again; FL_OK: none. */
 fl_err fl_net_error(const fl_net *n);
 

@@ -12,7 +12,6 @@ names() { # of functions that the header declares
 }
 
 declared_is_exported_and_no_more() {
-    whole
     names >"$dir/declared"
     nm -D --defined-only "$build/lib/libfluid.so" |
         sed -n 's/.* [A-Z] \([a-z][a-z0-9_]*\)@.*/\1/p' | sort >"$dir/exported"
@@ -29,7 +28,7 @@ example() {
 
 its_program_runs() {
     example >"$dir/example.c"
-    test -s "$dir/example.c" || skip "fluid.h has no program yet"
+    test -s "$dir/example.c"
     runs "$dir/example.c"
 }
 

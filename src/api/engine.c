@@ -2,7 +2,6 @@
 #include "api/engine.h"
 
 #include "base/mem.h"
-#include "build/net.h"
 #include "exec/exe.h"
 #include "ops/ops.h"
 
@@ -42,11 +41,6 @@ void fl_engine_free(fl_engine *e)
         return;
     fl_registry_free(e->registry);
     fl_mem_free(e);
-}
-
-fl_net *fl_net_new(fl_engine *e)
-{
-    return fl_net_make(e->registry);
 }
 
 fl_exe *fl_exe_new(fl_engine *e, const fl_exe_opts *opts)

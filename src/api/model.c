@@ -15,7 +15,7 @@ fl_err fl_program_save(fl_engine *e, const fl_program *p, const char *path)
     FL_TRY(fl_program_encode(p, &bytes, &n));
     fl_err err = fl_disk_make_parents(e->disk, path);
     if (!err)
-        err = e->disk->write(e->disk, path, bytes, n, false);
+        err = fl_disk_write(e->disk, path, bytes, n, false);
     fl_mem_free(bytes);
     return err;
 }

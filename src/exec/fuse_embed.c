@@ -37,8 +37,9 @@ typedef struct group {
 
 static bool is_sum_pool(const fl_desc *d)
 {
-    const fl_attr *a = fl_desc_attr(d, "pooltype");
-    return a && a->s && !strcmp(a->s, "SUM");
+    const fl_attr *type = fl_desc_attr(d, "pooltype");
+    const fl_attr *pad = fl_desc_attr(d, "pad_value");
+    return type && type->s && !strcmp(type->s, "SUM") && (!pad || pad->f == 0);
 }
 
 /* Whose output is the concat's input? A lookup, perhaps through a pool. */
@@ -195,7 +196,9 @@ static bool fuse_back(group *g, int concat_grad)
     fl_desc *f = fl_desc_new(l->arena, "fused_embed_sgd");
     describe(g, f);
     fl_desc_set_in1(f, "Param", g->table);
-    fl_desc_set_in1(f, "Out@GRAD", dy);
+    fl_desc_set_in1(f, "Grad", dy);
+    /* A sparse gradient moves the padding row too, as in Fluid. */
+    fl_desc_set_attr(f, &(fl_attr){"padding_idx", FL_ATTR_LONG, .i = -1});
     fl_desc_set_in1(f, "LearningRate",
                     fl_desc_in1(l->descs.at[sgd], "LearningRate"));
     fl_desc_set_out1(f, "ParamOut", g->table);

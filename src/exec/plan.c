@@ -1,68 +1,22 @@
-/* plan.c - compile a program, run the plan.
+/* plan.c - compile a program.
  *
  * Which value a name stands for: a persistable variable's is in the scope; any
  * other's is a local of the block that declares it, kept by the plan. Sub-
  * blocks are compiled with it and run through a hook by the op that owns them.
  *
- * Easy to get wrong: an op whose output shapes depend on values (FL_OP_DYNAMIC)
- * makes every op behind it prepare at each run, since their shapes may move
- * though nothing from outside has. */
-#include "exec/plan.h"
+ * Easy to get wrong: the output shapes of an op may depend on values
+ * (FL_OP_DYNAMIC); what reads them, directly or not, must then prepare at each
+ * run, though nothing from outside has moved. */
+#include "exec/plan_parts.h"
 
 #include "base/str.h"
 #include "exec/fuse.h"
 
 #include <string.h>
 
-typedef struct step {
-    fl_frame frame;
-    int index;   /* of the op in its block, for sentences; -1: fused */
-    bool moving; /* shapes may change from run to run */
-} step;
-
-/* One block of the program. */
-typedef struct unit {
-    fl_plan *plan;
-    const fl_block *block;
-    struct unit *parent;
-    fl_map locals; /* name -> fl_value */
-    FL_VEC(step) steps;
-    bool compiled;
-} unit;
-
-/* A value that comes into the run from outside, as it was the last time. */
-typedef struct outside {
-    fl_value *value;
-    fl_kind kind;
-    fl_dtype dtype;
-    fl_shape shape;
-} outside;
-
-typedef struct port { /* a feed or a fetch */
-    const char *name;
-    fl_value *value;
-    const fl_var *var;
-} port;
-
-struct fl_plan {
-    fl_exec_env env;
-    fl_hooks hooks;
-    const fl_program *program;
-    uint64_t program_uid, program_version;
-    fl_scope *scope;
-    uint64_t scope_uid, scope_changes;
-    fl_arena *arena;
-    unit *units; /* by block */
-    int n_units;
-    port *feeds, *fetches;
-    int n_feeds, n_fetches;
-    FL_VEC(outside) outsides;
-    bool settled; /* the last run prepared everything and went well */
-};
-
 /* --- names to values --- */
 
-static fl_value *local(unit *u, const char *name)
+static fl_value *local(fl_unit *u, const char *name)
 {
     fl_value *v = fl_map_get(&u->locals, name);
     if (!v) {
@@ -77,7 +31,7 @@ static void remember(fl_plan *plan, fl_value *v)
     for (int64_t i = 0; i < plan->outsides.n; i++)
         if (plan->outsides.at[i].value == v)
             return;
-    fl_push(&plan->outsides, (outside){.value = v});
+    fl_push(&plan->outsides, (fl_outside){.value = v});
 }
 
 static fl_value *persistent(fl_plan *plan, const char *name)
@@ -91,8 +45,8 @@ static fl_value *persistent(fl_plan *plan, const char *name)
 
 static fl_value *resolve(void *self, const char *name)
 {
-    unit *u = self;
-    for (unit *at = u; at; at = at->parent) {
+    fl_unit *u = self;
+    for (fl_unit *at = u; at; at = at->parent) {
         const fl_var *v = fl_block_var(at->block, name);
         if (v)
             return v->persistable ? persistent(u->plan, name) : local(at, name);
@@ -104,21 +58,19 @@ static fl_value *resolve(void *self, const char *name)
 
 /* --- hooks --- */
 
-static fl_err run_unit(unit *u, bool settled);
-
 static fl_err run_block(fl_call *c, int64_t block)
 {
-    unit *u = c->runner;
+    fl_unit *u = c->runner;
     fl_plan *plan = u->plan;
     if (block < 0 || block >= plan->n_units || !plan->units[block].compiled)
         return fl_fail(FL_EINVAL, "%s: there is no block %lld", c->def->type,
                        (long long)block);
-    return run_unit(&plan->units[block], false);
+    return fl_unit_run(&plan->units[block], false);
 }
 
 static uint64_t draw_entropy(fl_call *c)
 {
-    unit *u = c->runner;
+    fl_unit *u = c->runner;
     fl_entropy *e = u->plan->env.entropy;
     return e->draw(e);
 }
@@ -130,7 +82,7 @@ static bool bypassed(const char *type)
     return !strcmp(type, "feed") || !strcmp(type, "fetch");
 }
 
-static bool any_persistable(const unit *u, const fl_desc *d)
+static bool any_persistable(const fl_unit *u, const fl_desc *d)
 {
     for (int i = 0; i < d->n_out; i++)
         for (int j = 0; j < d->out[i].n; j++) {
@@ -141,7 +93,7 @@ static bool any_persistable(const unit *u, const fl_desc *d)
     return false;
 }
 
-static fl_err at_op(fl_err err, const unit *u, const fl_desc *d, int index)
+fl_err fl_unit_at(fl_err err, const fl_unit *u, const fl_desc *d, int index)
 {
     if (index < 0)
         return fl_fail_at(err, "fused op \"%s\" in block %d", d->type,
@@ -150,7 +102,7 @@ static fl_err at_op(fl_err err, const unit *u, const fl_desc *d, int index)
                       u->block->idx);
 }
 
-static int index_of(const unit *u, const fl_desc *d)
+static int index_of(const fl_unit *u, const fl_desc *d)
 {
     for (int64_t i = 0; i < u->block->ops.n; i++)
         if (&u->block->ops.at[i]->desc == d)
@@ -158,18 +110,18 @@ static int index_of(const unit *u, const fl_desc *d)
     return -1;
 }
 
-static fl_err add_step(unit *u, const fl_desc *d)
+static fl_err add_step(fl_unit *u, const fl_desc *d)
 {
     fl_plan *plan = u->plan;
     const fl_op_def *def;
     int index = index_of(u, d);
     fl_err err = fl_registry_get(plan->env.registry, d->type, &def);
-    step s = {.index = index};
+    fl_step s = {.index = index};
     if (!err)
         err = fl_frame_init(&s.frame, plan->arena, def, d, &plan->hooks, u,
                             resolve, u);
     if (err)
-        return at_op(err, u, d, index);
+        return fl_unit_at(err, u, d, index);
     s.frame.call.no_views = any_persistable(u, d);
     fl_push(&u->steps, s);
     return FL_OK;
@@ -186,11 +138,11 @@ static bool in_list(fl_value **values, int n, fl_value *const *set,
 }
 
 /* Mark the steps whose shapes may move while nothing outside does. */
-static void mark_moving(unit *u)
+static void mark_moving(fl_unit *u)
 {
     FL_VEC(fl_value *) moved = {0};
     for (int64_t i = 0; i < u->steps.n; i++) {
-        step *s = &u->steps.at[i];
+        fl_step *s = &u->steps.at[i];
         fl_call *c = &s->frame.call;
         s->moving = c->def->flags & FL_OP_DYNAMIC;
         for (int k = 0; k < FL_SLOTS && !s->moving; k++)
@@ -205,7 +157,7 @@ static void mark_moving(unit *u)
     fl_vec_fini(&moved);
 }
 
-static fl_err compile(unit *u, const fl_lines *l)
+static fl_err compile(fl_unit *u, const fl_lines *l)
 {
     for (int64_t i = 0; i < l->descs.n; i++)
         if (l->descs.at[i])
@@ -217,7 +169,7 @@ static fl_err compile(unit *u, const fl_lines *l)
 
 static fl_err compile_block(fl_plan *plan, int b)
 {
-    unit *u = &plan->units[b];
+    fl_unit *u = &plan->units[b];
     fl_lines l = {.block = u->block, .arena = plan->arena};
     const char **kept =
         fl_arena_alloc(plan->arena, (size_t)plan->n_fetches * sizeof *kept);
@@ -238,9 +190,9 @@ static fl_err compile_block(fl_plan *plan, int b)
 static fl_err open_ports(fl_plan *plan, const fl_feed *feeds,
                          const fl_fetch *fetches)
 {
-    unit *u = &plan->units[0];
+    fl_unit *u = &plan->units[0];
     for (int i = 0; i < plan->n_feeds; i++) {
-        port *p = &plan->feeds[i];
+        fl_port *p = &plan->feeds[i];
         p->name = fl_arena_strdup(plan->arena, feeds[i].name);
         p->var = fl_block_var(u->block, p->name);
         if (!p->var)
@@ -251,7 +203,7 @@ static fl_err open_ports(fl_plan *plan, const fl_feed *feeds,
         p->value->kind = FL_LOD_TENSOR;
     }
     for (int i = 0; i < plan->n_fetches; i++) {
-        port *p = &plan->fetches[i];
+        fl_port *p = &plan->fetches[i];
         p->name = fl_arena_strdup(plan->arena, fetches[i].name);
         p->var = fl_block_var(u->block, p->name);
         if (!p->var)
@@ -315,9 +267,9 @@ static void make_units(fl_plan *plan)
 {
     plan->n_units = (int)plan->program->blocks.n;
     plan->units =
-        fl_arena_alloc(plan->arena, (size_t)plan->n_units * sizeof(unit));
+        fl_arena_alloc(plan->arena, (size_t)plan->n_units * sizeof(fl_unit));
     for (int i = 0; i < plan->n_units; i++) {
-        unit *u = &plan->units[i];
+        fl_unit *u = &plan->units[i];
         u->plan = plan;
         u->block = plan->program->blocks.at[i];
         u->parent =
@@ -351,10 +303,11 @@ fl_err fl_plan_new(const fl_exec_env *env, const fl_program *p, fl_scope *s,
     plan->scope_changes = fl_scope_changes(s);
     plan->arena = fl_arena_new();
     plan->n_feeds = n_feeds;
-    plan->feeds = fl_arena_alloc(plan->arena, (size_t)n_feeds * sizeof(port));
+    plan->feeds =
+        fl_arena_alloc(plan->arena, (size_t)n_feeds * sizeof(fl_port));
     plan->n_fetches = n_fetches;
     plan->fetches =
-        fl_arena_alloc(plan->arena, (size_t)n_fetches * sizeof(port));
+        fl_arena_alloc(plan->arena, (size_t)n_fetches * sizeof(fl_port));
     fl_err err = build(plan, feeds, fetches);
     if (err) {
         fl_plan_free(plan);
@@ -364,7 +317,7 @@ fl_err fl_plan_new(const fl_exec_env *env, const fl_program *p, fl_scope *s,
     return FL_OK;
 }
 
-static void free_unit(unit *u)
+static void free_unit(fl_unit *u)
 {
     for (int64_t i = 0; i < u->steps.n; i++)
         fl_frame_fini(&u->steps.at[i].frame);
@@ -413,139 +366,6 @@ bool fl_plan_fits(const fl_plan *plan, const fl_program *p, fl_scope *s,
         if (!same_name(plan->fetches[i].name, fetches[i].name))
             return false;
     return true;
-}
-
-/* --- running --- */
-
-static bool fits_var(const fl_tensor *t, const fl_var *v)
-{
-    if (t->dtype != v->dtype || t->shape.rank != v->shape.rank)
-        return false;
-    for (int i = 0; i < t->shape.rank; i++)
-        if (v->shape.dim[i] != -1 && v->shape.dim[i] != t->shape.dim[i])
-            return false;
-    return true;
-}
-
-static fl_err check_feed(const port *p, const fl_tensor *t)
-{
-    char got[FL_SHAPE_TEXT], want[FL_SHAPE_TEXT];
-    if (!t->data)
-        return fl_fail(FL_EINVAL, "feed \"%s\": the tensor has no memory",
-                       p->name);
-    if (!fits_var(t, p->var))
-        return fl_fail(FL_ESHAPE, "feed \"%s\" is %s%s, expected %s%s", p->name,
-                       fl_dtype_name(t->dtype), fl_shape_text(&t->shape, got),
-                       fl_dtype_name(p->var->dtype),
-                       fl_shape_text(&p->var->shape, want));
-    if (t->lod.levels)
-        FL_TRY(fl_lod_check(&t->lod, t->shape.rank ? t->shape.dim[0] : 1));
-    return FL_OK;
-}
-
-/* The fed tensor lends its memory for the run; its LoD is copied if new.
- * *moved: the shape or the LoD differs from the last run's. */
-static fl_err take_feed(const port *p, const fl_tensor *t, bool *moved)
-{
-    fl_tensor *mine = &p->value->tensor;
-    FL_TRY(check_feed(p, t));
-    if (mine->buf) { /* a persistable variable may be fed: it owned memory */
-        fl_buf_unref(mine->buf);
-        mine->buf = NULL;
-    }
-    if (!fl_shape_equal(&mine->shape, &t->shape))
-        *moved = true;
-    mine->dtype = t->dtype;
-    mine->shape = t->shape;
-    mine->data = t->data;
-    if (!fl_lod_equal(&mine->lod, &t->lod)) {
-        *moved = true;
-        FL_TRY(fl_lod_copy(&mine->lod, &t->lod));
-    }
-    return FL_OK;
-}
-
-/* Memory of a feed is the caller's: let go of it when the run is over. */
-static fl_err drop_feeds(fl_plan *plan)
-{
-    for (int i = 0; i < plan->n_feeds; i++) {
-        fl_tensor *t = &plan->feeds[i].value->tensor;
-        if (t->buf || !t->data)
-            continue;
-        if (plan->feeds[i].var->persistable)
-            FL_TRY(fl_tensor_unique(t));
-        else
-            t->data = NULL;
-    }
-    return FL_OK;
-}
-
-/* Shapes of what the scope holds, against the last run's. */
-static bool outside_moved(fl_plan *plan)
-{
-    bool moved = false;
-    for (int64_t i = 0; i < plan->outsides.n; i++) {
-        outside *o = &plan->outsides.at[i];
-        const fl_value *v = o->value;
-        const fl_tensor *t =
-            v->kind == FL_SELECTED_ROWS ? &v->rows.value : &v->tensor;
-        if (o->kind == v->kind && o->dtype == t->dtype &&
-            fl_shape_equal(&o->shape, &t->shape))
-            continue;
-        *o = (outside){o->value, v->kind, t->dtype, t->shape};
-        moved = true;
-    }
-    return moved;
-}
-
-static fl_err run_unit(unit *u, bool settled)
-{
-    for (int64_t i = 0; i < u->steps.n; i++) {
-        step *s = &u->steps.at[i];
-        fl_err err = FL_OK;
-        if (!settled || s->moving)
-            err = fl_frame_prepare(&s->frame);
-        if (!err)
-            err = fl_frame_run(&s->frame);
-        if (err)
-            return at_op(err, u, s->frame.desc, s->index);
-    }
-    return FL_OK;
-}
-
-static fl_err give_fetch(const port *p, fl_fetch *f)
-{
-    if (p->value->kind == FL_SELECTED_ROWS)
-        return fl_fail(FL_EINVAL,
-                       "fetch \"%s\": it holds selected rows, no tensor; "
-                       "fetch the output of get_tensor_from_selected_rows",
-                       p->name);
-    if (p->value->kind != FL_LOD_TENSOR || !p->value->tensor.data)
-        return fl_fail(FL_ENOENT, "fetch \"%s\": nothing has written it",
-                       p->name);
-    return fl_tensor_copy(&f->tensor, &p->value->tensor);
-}
-
-static fl_err run_all(fl_plan *plan, const fl_feed *feeds, fl_fetch *fetches)
-{
-    bool moved = !plan->settled;
-    plan->settled = false;
-    for (int i = 0; i < plan->n_feeds; i++)
-        FL_TRY(take_feed(&plan->feeds[i], &feeds[i].tensor, &moved));
-    if (outside_moved(plan))
-        moved = true;
-    FL_TRY(run_unit(&plan->units[0], !moved));
-    for (int i = 0; i < plan->n_fetches; i++)
-        FL_TRY(give_fetch(&plan->fetches[i], &fetches[i]));
-    plan->settled = true;
-    return FL_OK;
-}
-
-fl_err fl_plan_run(fl_plan *plan, const fl_feed *feeds, fl_fetch *fetches)
-{
-    fl_err err = run_all(plan, feeds, fetches);
-    fl_err dropped = drop_feeds(plan);
-    return err ? err : dropped;
 }
 
 char *fl_plan_text(const fl_plan *plan)

@@ -151,7 +151,8 @@ static const fault faults[] = {
      FL_ENOENT},
     {BYTES("\x22\x07\x1a\x05scale"), "scale: input X is missing (op 0 in"},
     {BYTES("\x22\x0d\x0a\x04\x0a\x00\x12\x00\x1a\x05scale"), "empty name"},
-    {BYTES("\x22\x0f\x0a\x06\x0a\x01X\x12\x01x\x1a\x05scale"),
+    {BYTES("\x22\x19\x0a\x06\x0a\x01X\x12\x01x\x12\x08\x0a\x03Out\x12\x01y"
+           "\x1a\x05scale"),
      "op 0 \"scale\" in block 0 reads \"x\", which is declared neither"},
     {BYTES("\x22\x10\x1a\x05"
            "every\x22\x07\x0a\x01i\x10\x00\x20\x00"),

@@ -129,6 +129,8 @@ static fl_err infer(reader *r, const fl_op_def **def)
 {
     fl_infer x = {0};
     FL_TRY(fl_registry_get(fl_check_registry(), r->desc->type, def));
+    for (int s = 0; s < FL_SLOTS && (*def)->out[s].name; s++)
+        fl_desc_set_out1(r->desc, (*def)->out[s].name, "y");
     FL_TRY(fl_desc_check(*def, r->desc, false));
     FL_TRY(fl_desc_attrs(*def, r->desc, r->arena, &x.attr));
     x.def = *def;

@@ -289,7 +289,7 @@ static fl_err infer_grad(fl_infer *x)
         .type = "reduce_" #name,                                               \
         .in = {{"X"}},                                                         \
         .out = {{"Out"}},                                                      \
-        .attr = {{"dim", FL_ATTR_INTS, .n = 1, .longs = (int64_t[]){0}},       \
+        .attr = {{"dim", FL_ATTR_INTS, .n = 1, .longs = (const int64_t[]){0}}, \
                  {"keep_dim", FL_ATTR_BOOL},                                   \
                  {"reduce_all", FL_ATTR_BOOL}},                                \
         .infer = infer,                                                        \

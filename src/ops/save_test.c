@@ -136,9 +136,9 @@ static void failures_name_the_file(void)
     CHECK_ERR(run(&s, "save", NAMES(FL_EMPTY), NULL), FL_EINVAL,
               "save: input X is missing");
     CHECK_ERR(run(&s, "save_combine", NAMES(FL_EMPTY), NULL), FL_EINVAL,
-              "save_combine: variable 0 is missing");
+              "save_combine: input X is missing");
     CHECK_ERR(run(&s, "load", NAMES(FL_EMPTY), NULL), FL_EINVAL,
-              "load: variable 0 is missing");
+              "load: output Out is missing");
     s.vars.hooks.disk = NULL;
     CHECK_ERR(run(&s, "load", NAMES("w"), NULL), FL_EINVAL,
               "load: there are no files here");

@@ -1,0 +1,59 @@
+/* plan_parts.h - what a plan is made of: plan.c makes it, run.c runs it. */
+#ifndef FL_EXEC_PLAN_PARTS_H
+#define FL_EXEC_PLAN_PARTS_H
+
+#include "exec/plan.h"
+
+typedef struct fl_step {
+    fl_frame frame;
+    int index;   /* of the op in its block, for sentences; -1: fused */
+    bool moving; /* shapes may change from run to run */
+} fl_step;
+
+/* One block of the program. */
+typedef struct fl_unit {
+    fl_plan *plan;
+    const fl_block *block;
+    struct fl_unit *parent;
+    fl_map locals; /* name -> fl_value */
+    FL_VEC(fl_step) steps;
+    bool compiled;
+} fl_unit;
+
+/* A value that comes into the run from outside, as it was the last time. */
+typedef struct fl_outside {
+    fl_value *value;
+    fl_kind kind;
+    fl_dtype dtype;
+    fl_shape shape;
+} fl_outside;
+
+typedef struct fl_port { /* a feed or a fetch */
+    const char *name;
+    fl_value *value;
+    const fl_var *var;
+} fl_port;
+
+struct fl_plan {
+    fl_exec_env env;
+    fl_hooks hooks;
+    const fl_program *program;
+    uint64_t program_uid, program_version;
+    fl_scope *scope;
+    uint64_t scope_uid, scope_changes;
+    fl_arena *arena;
+    fl_unit *units; /* by block */
+    int n_units;
+    fl_port *feeds, *fetches;
+    int n_feeds, n_fetches;
+    FL_VEC(fl_outside) outsides;
+    bool settled; /* the last run prepared everything and went well */
+};
+
+/* Run a unit's steps; unless settled, shapes are inferred anew. */
+fl_err fl_unit_run(fl_unit *u, bool settled) FL_MUST_CHECK;
+
+/* Say where: "(op 12 "mul" in block 0)". */
+fl_err fl_unit_at(fl_err err, const fl_unit *u, const fl_desc *d, int index);
+
+#endif

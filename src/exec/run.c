@@ -1,0 +1,137 @@
+/* run.c - run a plan.
+ *
+ * Feeds lend their memory, steps run in order, fetches are copied out. What
+ * comes from outside is compared with the last run's: if no shape and no LoD
+ * has moved, nothing is inferred and nothing is sized. */
+#include "exec/plan_parts.h"
+
+static bool fits_var(const fl_tensor *t, const fl_var *v)
+{
+    if (t->dtype != v->dtype || t->shape.rank != v->shape.rank)
+        return false;
+    for (int i = 0; i < t->shape.rank; i++)
+        if (v->shape.dim[i] != -1 && v->shape.dim[i] != t->shape.dim[i])
+            return false;
+    return true;
+}
+
+static fl_err check_feed(const fl_port *p, const fl_tensor *t)
+{
+    char got[FL_SHAPE_TEXT], want[FL_SHAPE_TEXT];
+    if (!t->data)
+        return fl_fail(FL_EINVAL, "feed \"%s\": the tensor has no memory",
+                       p->name);
+    if (!fits_var(t, p->var))
+        return fl_fail(FL_ESHAPE, "feed \"%s\" is %s%s, expected %s%s", p->name,
+                       fl_dtype_name(t->dtype), fl_shape_text(&t->shape, got),
+                       fl_dtype_name(p->var->dtype),
+                       fl_shape_text(&p->var->shape, want));
+    if (t->lod.levels)
+        FL_TRY(fl_lod_check(&t->lod, t->shape.rank ? t->shape.dim[0] : 1));
+    return FL_OK;
+}
+
+/* The fed tensor lends its memory for the run; its LoD is copied if new.
+ * *moved: the shape or the LoD differs from the last run's. */
+static fl_err take_feed(const fl_port *p, const fl_tensor *t, bool *moved)
+{
+    fl_tensor *mine = &p->value->tensor;
+    FL_TRY(check_feed(p, t));
+    if (mine->buf) { /* a persistable variable may be fed: it owned memory */
+        fl_buf_unref(mine->buf);
+        mine->buf = NULL;
+    }
+    if (!fl_shape_equal(&mine->shape, &t->shape))
+        *moved = true;
+    mine->dtype = t->dtype;
+    mine->shape = t->shape;
+    mine->data = t->data;
+    if (!fl_lod_equal(&mine->lod, &t->lod)) {
+        *moved = true;
+        FL_TRY(fl_lod_copy(&mine->lod, &t->lod));
+    }
+    return FL_OK;
+}
+
+/* Memory of a feed is the caller's: let go of it when the run is over. */
+static fl_err drop_feeds(fl_plan *plan)
+{
+    for (int i = 0; i < plan->n_feeds; i++) {
+        fl_tensor *t = &plan->feeds[i].value->tensor;
+        if (t->buf || !t->data)
+            continue;
+        if (plan->feeds[i].var->persistable)
+            FL_TRY(fl_tensor_unique(t));
+        else
+            t->data = NULL;
+    }
+    return FL_OK;
+}
+
+/* Shapes of what the scope holds, against the last run's. */
+static bool outside_moved(fl_plan *plan)
+{
+    bool moved = false;
+    for (int64_t i = 0; i < plan->outsides.n; i++) {
+        fl_outside *o = &plan->outsides.at[i];
+        const fl_value *v = o->value;
+        const fl_tensor *t =
+            v->kind == FL_SELECTED_ROWS ? &v->rows.value : &v->tensor;
+        if (o->kind == v->kind && o->dtype == t->dtype &&
+            fl_shape_equal(&o->shape, &t->shape))
+            continue;
+        *o = (fl_outside){o->value, v->kind, t->dtype, t->shape};
+        moved = true;
+    }
+    return moved;
+}
+
+fl_err fl_unit_run(fl_unit *u, bool settled)
+{
+    for (int64_t i = 0; i < u->steps.n; i++) {
+        fl_step *s = &u->steps.at[i];
+        fl_err err = FL_OK;
+        if (!settled || s->moving)
+            err = fl_frame_prepare(&s->frame);
+        if (!err)
+            err = fl_frame_run(&s->frame);
+        if (err)
+            return fl_unit_at(err, u, s->frame.desc, s->index);
+    }
+    return FL_OK;
+}
+
+static fl_err give_fetch(const fl_port *p, fl_fetch *f)
+{
+    if (p->value->kind == FL_SELECTED_ROWS)
+        return fl_fail(FL_EINVAL,
+                       "fetch \"%s\": it holds selected rows, no tensor; "
+                       "fetch the output of get_tensor_from_selected_rows",
+                       p->name);
+    if (p->value->kind != FL_LOD_TENSOR || !p->value->tensor.data)
+        return fl_fail(FL_ENOENT, "fetch \"%s\": nothing has written it",
+                       p->name);
+    return fl_tensor_copy(&f->tensor, &p->value->tensor);
+}
+
+static fl_err run_all(fl_plan *plan, const fl_feed *feeds, fl_fetch *fetches)
+{
+    bool moved = !plan->settled;
+    plan->settled = false;
+    for (int i = 0; i < plan->n_feeds; i++)
+        FL_TRY(take_feed(&plan->feeds[i], &feeds[i].tensor, &moved));
+    if (outside_moved(plan))
+        moved = true;
+    FL_TRY(fl_unit_run(&plan->units[0], !moved));
+    for (int i = 0; i < plan->n_fetches; i++)
+        FL_TRY(give_fetch(&plan->fetches[i], &fetches[i]));
+    plan->settled = true;
+    return FL_OK;
+}
+
+fl_err fl_plan_run(fl_plan *plan, const fl_feed *feeds, fl_fetch *fetches)
+{
+    fl_err err = run_all(plan, feeds, fetches);
+    fl_err dropped = drop_feeds(plan);
+    return err ? err : dropped;
+}

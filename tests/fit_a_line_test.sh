@@ -1,0 +1,48 @@
+#!/bin/sh
+# The first chapter, as a user plays it: train, save, load in a new process.
+. tests/scene.sh
+housing=$build/data/uci_housing/housing.data
+line=$build/examples/fit_a_line
+
+trains_saves_and_loads() {
+    "$line" train "$housing" "$dir/model" >"$dir/passes"
+    grep -q 'the loss of a batch is under 10' "$dir/passes"
+    test -s "$dir/model/__model__" -a -s "$dir/model/fc_0.w_0"
+    "$line" infer "$housing" "$dir/model" >"$dir/first"
+    "$line" infer "$housing" "$dir/model" >"$dir/second"
+    test "$(wc -l <"$dir/first")" -eq 102
+    cmp "$dir/first" "$dir/second"
+}
+
+gives_the_same_bits_every_time() {
+    "$line" train "$housing" "$dir/a" >/dev/null
+    "$line" train "$housing" "$dir/b" >/dev/null
+    cmp "$dir/a/fc_0.w_0" "$dir/b/fc_0.w_0"
+    cmp "$dir/a/__model__" "$dir/b/__model__"
+}
+
+says_what_is_wrong_with_a_model() {
+    "$line" train "$housing" "$dir/model" >/dev/null
+    refused "$line" infer "$housing" "$dir/nowhere"
+    says 'nowhere/__model__: cannot open it: No such file or directory'
+    truncate -s 40 "$dir/model/fc_0.w_0"
+    refused "$line" infer "$housing" "$dir/model"
+    says 'model/fc_0.w_0'
+    truncate -s 100 "$dir/model/__model__"
+    refused "$line" infer "$housing" "$dir/model"
+    says 'model/__model__'
+}
+
+shows_what_was_saved() {
+    "$line" train "$housing" "$dir/model" >/dev/null
+    "$build/bin/paddle" show "$dir/model/__model__" >"$dir/program"
+    grep -q 'mul(X=x, Y=fc_0.w_0) -> Out=fc_0.tmp_0' "$dir/program"
+    "$build/bin/paddle" show "$dir/model/fc_0.w_0" | grep -q 'tensor f32\[13,1\]'
+    refused "$build/bin/paddle" show "$dir/nowhere"
+    says 'nowhere'
+}
+
+it "fit a line trains, saves and loads in a new process" trains_saves_and_loads
+it "fit a line gives the same bits every time" gives_the_same_bits_every_time
+it "fit a line says what is wrong with a model" says_what_is_wrong_with_a_model
+it "paddle show prints what was saved" shows_what_was_saved

@@ -1,0 +1,221 @@
+#include "api/engine.h"
+#include "base/mem.h"
+#include "base/test.h"
+#include "build/net.h"
+#include "exec/exe.h"
+#include "ops/check.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    SLOTS = 3,
+    HEIGHT = 50,
+    WIDTH = 4,
+    DENSE = 5,
+    BATCH = 8,
+    STEPS = 100,
+};
+
+/* --- a small click model: every pattern that is fused stands in it --- */
+
+static fl_var *slot(fl_net *n, const char *name)
+{
+    fl_init uniform = {.kind = "uniform", .a = -0.5, .b = 0.5, .seed = 3};
+    fl_param_attr table = {.name = "table", .init = &uniform};
+    fl_var *ids = FL_LAYER(n, "data", {"name", .s = name}, {"shape", .i = 1},
+                           {"lod_level", .i = 1}, {"dtype", .i = FL_I64});
+    fl_var *rows =
+        FL_LAYER(n, "embedding", {"input", .var = ids},
+                 {"size", .n = 2, .ints = (int64_t[]){HEIGHT, WIDTH}},
+                 {"is_sparse", .b = true}, {"param_attr", .attr = &table});
+    return FL_LAYER(n, "sequence_pool", {"input", .var = rows},
+                    {"pool_type", .s = "sum"});
+}
+
+static const char *const slot_name[SLOTS] = {"a", "b", "c"};
+
+static fl_var *click_net(fl_net *n)
+{
+    fl_var *in[SLOTS + 1];
+    for (int i = 0; i < SLOTS; i++)
+        in[i] = slot(n, slot_name[i]);
+    in[SLOTS] = FL_LAYER(n, "data", {"name", .s = "x"}, {"shape", .i = DENSE});
+    fl_var *label = FL_LAYER(n, "data", {"name", .s = "label"},
+                             {"shape", .i = 1}, {"dtype", .i = FL_I64});
+    fl_var *h = FL_LAYER(n, "concat", {"input", .n = SLOTS + 1, .vars = in},
+                         {"axis", .i = 1});
+    const char *acts[] = {"relu", "tanh", "sigmoid"};
+    for (int i = 0; i < 3; i++)
+        h = FL_LAYER(n, "fc", {"input", .var = h}, {"size", .i = 16},
+                     {"act", .s = acts[i]});
+    h = FL_LAYER(n, "fc", {"input", .var = h}, {"size", .i = 2},
+                 {"act", .s = "softmax"});
+    fl_var *cost = FL_LAYER(n, "cross_entropy", {"input", .var = h},
+                            {"label", .var = label});
+    return FL_LAYER(n, "mean", {"x", .var = cost});
+}
+
+typedef struct batch {
+    int64_t off[BATCH + 1], id[SLOTS][2 * BATCH], label[BATCH];
+    float x[BATCH][DENSE];
+    fl_feed feeds[SLOTS + 2];
+} batch;
+
+/* One or two ids a row, other ones at each step. */
+static void make_batch(batch *b, int step)
+{
+    for (int i = 0; i < BATCH; i++) {
+        b->off[i + 1] = b->off[i] + 1 + (i + step) % 2;
+        b->label[i] = (i * 3 + step) % 7 < 3;
+        for (int j = 0; j < DENSE; j++)
+            b->x[i][j] = (float)((i * 5 + j * 3 + step) % 11) / 11 - 0.5f;
+    }
+    for (int s = 0; s < SLOTS; s++) {
+        for (int i = 0; i < 2 * BATCH; i++)
+            b->id[s][i] = (i * 7 + s * 13 + step * 5) % HEIGHT;
+        b->feeds[s].name = slot_name[s];
+        b->feeds[s].tensor = fl_tensor_view(
+            FL_I64, &(fl_shape){2, {b->off[BATCH], 1}}, b->id[s]);
+        b->feeds[s].tensor.lod =
+            (fl_lod){.levels = 1, .n = {BATCH + 1}, .off = {b->off}};
+    }
+    b->feeds[SLOTS] = (fl_feed){
+        "x", fl_tensor_view(FL_F32, &(fl_shape){2, {BATCH, DENSE}}, b->x)};
+    b->feeds[SLOTS + 1] = (fl_feed){
+        "label", fl_tensor_view(FL_I64, &(fl_shape){2, {BATCH, 1}}, b->label)};
+}
+
+static void train(fl_engine *e, bool no_fuse, const char *optimizer,
+                  double *losses)
+{
+    fl_net *n = fl_net_new(e);
+    fl_net_seed(n, 5);
+    fl_var *cost = click_net(n);
+    CHECK_OK(fl_minimize(n, cost, optimizer,
+                         (fl_arg[]){{"learning_rate", .f = 0.05}, {0}}));
+    fl_scope *s = fl_scope_new();
+    fl_exe *exe = fl_exe_new(e, &(fl_exe_opts){.no_fuse = no_fuse});
+    fl_fetch loss = {fl_var_name(cost), {0}};
+    CHECK_OK(fl_exe_run(exe, fl_net_startup(n), s, 0, NULL, 0, NULL));
+    for (int i = 0; i < STEPS; i++) {
+        batch b = {0};
+        make_batch(&b, i);
+        CHECK_OK(
+            fl_exe_run(exe, fl_net_main(n), s, SLOTS + 2, b.feeds, 1, &loss));
+        losses[i] = *(float *)loss.tensor.data;
+    }
+    fl_tensor_fini(&loss.tensor);
+    fl_exe_free(exe);
+    fl_scope_free(s);
+    fl_net_free(n);
+}
+
+static void losses_agree_for_a_hundred_steps(void)
+{
+    const char *optimizers[] = {"sgd", "adagrad"};
+    fl_engine *e = fl_engine_new();
+    for (int o = 0; o < 2; o++) {
+        double fused[STEPS], plain[STEPS];
+        train(e, false, optimizers[o], fused);
+        train(e, true, optimizers[o], plain);
+        for (int i = 0; i < STEPS; i++)
+            CHECK_NEAR(fused[i], plain[i], 1e-5);
+        CHECK(fabs(fused[STEPS - 1] - fused[0]) > 1e-3); /* it did learn */
+    }
+    fl_engine_free(e);
+}
+
+/* The types in a plan of the click model, one a line. */
+static char *plan_of(fl_engine *e, const char *optimizer, const char *fetch)
+{
+    fl_net *n = fl_net_new(e);
+    fl_var *cost = click_net(n);
+    CHECK_OK(fl_minimize(n, cost, optimizer,
+                         (fl_arg[]){{"learning_rate", .f = 0.05}, {0}}));
+    fl_scope *s = fl_scope_new();
+    fl_plan *plan;
+    batch b = {0};
+    make_batch(&b, 0);
+    fl_fetch got = {fetch ? fetch : fl_var_name(cost), {0}};
+    fl_exec_env env = {
+        .registry = e->registry, .disk = e->disk, .entropy = &e->entropy};
+    CHECK_OK(fl_plan_new(&env, fl_net_main(n), s, SLOTS + 2, b.feeds, 1, &got,
+                         &plan));
+    char *text = fl_plan_text(plan);
+    fl_plan_free(plan);
+    fl_scope_free(s);
+    fl_net_free(n);
+    return text;
+}
+
+static void every_pattern_of_a_click_model_is_found(void)
+{
+    fl_engine *e = fl_engine_new();
+    char *text = plan_of(e, "sgd", NULL);
+    CHECK_STR(text, "0 fused_embed_concat\n"
+                    "0 fused_fc\n"
+                    "0 fused_fc\n"
+                    "0 fused_fc\n"
+                    "0 fused_fc\n"
+                    "0 softmax\n"
+                    "0 cross_entropy2\n"
+                    "0 mean\n"
+                    "0 fill_constant\n"
+                    "0 mean_grad\n"
+                    "0 fused_softmax_ce_grad\n"
+                    "0 fused_act_bias_grad\n"
+                    "0 mul_grad\n"
+                    "0 fused_mul_sgd\n"
+                    "0 fused_act_bias_grad\n"
+                    "0 mul_grad\n"
+                    "0 fused_mul_sgd\n"
+                    "0 fused_act_bias_grad\n"
+                    "0 mul_grad\n"
+                    "0 fused_mul_sgd\n"
+                    "0 fused_act_bias_grad\n"
+                    "0 mul_grad\n"
+                    "0 fused_mul_sgd\n"
+                    "0 sgd\n"
+                    "0 sgd\n"
+                    "0 sgd\n"
+                    "0 sgd\n"
+                    "0 fused_embed_sgd\n");
+    fl_mem_free(text);
+    fl_engine_free(e);
+}
+
+static void what_is_fetched_is_not_fused_away(void)
+{
+    fl_engine *e = fl_engine_new();
+    char *text = plan_of(e, "sgd", "fc_0.tmp_0");
+    CHECK(strstr(text, "0 mul\n"));
+    fl_mem_free(text);
+    text = plan_of(e, "sgd", "fc_1.w_0@GRAD");
+    CHECK(strstr(text, "0 fused_mul_sgd\n"));
+    CHECK(strstr(text, "0 mul_grad\n"));
+    fl_mem_free(text);
+    fl_engine_free(e);
+}
+
+static void another_optimiser_keeps_its_gradients(void)
+{
+    fl_engine *e = fl_engine_new();
+    char *text = plan_of(e, "adagrad", NULL);
+    CHECK(!strstr(text, "sgd"));
+    CHECK(strstr(text, "0 lookup_table_grad\n"));
+    CHECK(strstr(text, "0 fused_act_bias_grad\n"));
+    fl_mem_free(text);
+    fl_engine_free(e);
+}
+
+const fl_test fl_tests[] = {
+    {"fused and plain losses agree for a hundred steps",
+     losses_agree_for_a_hundred_steps},
+    {"every pattern of a click model is found",
+     every_pattern_of_a_click_model_is_found},
+    {"what is fetched is not fused away", what_is_fetched_is_not_fused_away},
+    {"another optimiser keeps its gradients",
+     another_optimiser_keeps_its_gradients},
+    {0},
+};
