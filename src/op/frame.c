@@ -88,7 +88,10 @@ fl_err fl_frame_init(fl_frame *f, fl_arena *a, const fl_op_def *def,
 
 void fl_frame_fini(fl_frame *f)
 {
-    fl_mem_free(f->call.scratch);
+    if (f->call.end_scratch)
+        f->call.end_scratch(f->call.scratch);
+    else
+        fl_mem_free(f->call.scratch);
     f->call.scratch = NULL;
 }
 

@@ -140,7 +140,8 @@ struct fl_call {
     void *runner;  /* the hooks' own */
     bool no_views; /* an output outlives the step: views must be copies */
     void *scratch; /* the kernel's own between calls of this frame; freed with
-                    * fl_mem_free */
+                    * fl_mem_free, or by end_scratch where that is set */
+    void (*end_scratch)(void *scratch);
 };
 
 /* Tensors by slot; NULL where absent. */

@@ -14,10 +14,9 @@
 #ifndef FL_OPS_GEMM_C
 #define FL_OPS_GEMM_C
 
+#include "ops/dnn.h"
 #include "ops/gemm.h"
 
-#include <dnnl.h>
-#include <omp.h>
 #include <string.h>
 
 enum {
@@ -293,16 +292,6 @@ void fl_gemm_f64(bool ta, bool tb, int64_t m, int64_t n, int64_t k,
         tiles_f64(&g);
 }
 
-/* oneDNN runs on OpenMP, whose threads would fight with ours: each thread that
- * calls it says once that it wants no help. */
-static void be_alone(void)
-{
-    static _Thread_local bool alone;
-    if (!alone)
-        omp_set_num_threads(1);
-    alone = true;
-}
-
 void fl_gemm_f32(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha,
                  const float *a, const float *b, float beta, float *c)
 {
@@ -314,7 +303,7 @@ void fl_gemm_f32(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha,
     } else if (n > FEW && m * n * k <= SMALL) {
         tiles_f32(&g);
     } else {
-        be_alone();
+        fl_dnn_alone();
         dnnl_status_t status =
             dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a,
                        ta ? m : k, b, tb ? k : n, beta, c, n);
