@@ -5,6 +5,7 @@ SOVERSION := 0
 PREFIX ?= /usr/local
 B ?= build# where everything goes
 T ?=# make test T=map: only tests whose name has "map"; several words: any
+SETS ?= uci_housing# make data SETS=mnist: another data set
 V ?=# V=1 shows the commands
 CC := gcc
 OPT ?= -O3
@@ -66,6 +67,7 @@ help:
 	@echo 'make shape        figures of the code beside what we aim for'
 	@echo 'make fmt          clang-format on every file'
 	@echo 'make docs         generated pages; names in the docs are checked'
+	@echo 'make data         SETS="uci_housing mnist" for examples, in $(B)/data'
 	@echo 'make env          shell lines: eval "$$(make -s env)"'
 	@echo 'make install      PREFIX=/usr/local DESTDIR='
 	@echo 'make clean        remove $(B)/ and build-*/'
@@ -182,7 +184,7 @@ $(B)/fuzz/%: $(B)/obj/src/%.o $(LIB)
 deps:
 	@scripts/deps build test
 data:
-	@scripts/data $(B)/data
+	@scripts/data $(B)/data $(SETS)
 
 demo:
 	@scripts/deps build
@@ -205,7 +207,9 @@ docs: all
 env:
 	@scripts/env $(B)
 
-install: all
+# The share has the data sets that were fetched, uci_housing at least.
+SHARE = $(DESTDIR)$(PREFIX)/share/fluid/data
+install: all data
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,include lib/pkgconfig bin)
 	install -m 644 include/fluid.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib
@@ -214,6 +218,9 @@ install: all
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LDLIBS)|' \
 		scripts/fluid.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/fluid.pc
 	$(if $(CLI),install -m 755 $(CLI) $(DESTDIR)$(PREFIX)/bin)
+	for set in $$(ls $(B)/data); do \
+		install -d $(SHARE)/$$set && \
+		install -m 644 $(B)/data/$$set/* $(SHARE)/$$set || exit; done
 
 clean:
 	rm -rf $(B) build-asan build-tsan build-fuzz

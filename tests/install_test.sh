@@ -9,7 +9,8 @@ at=$root$prefix
 installs_all_parts() {
     make B="$build" install DESTDIR="$root" PREFIX=$prefix
     for f in include/fluid.h lib/libfluid.a lib/libfluid.so \
-        lib/libfluid.so.0 lib/pkgconfig/fluid.pc; do
+        lib/libfluid.so.0 lib/pkgconfig/fluid.pc \
+        share/fluid/data/uci_housing/housing.data; do
         test -e "$at/$f" || { echo "$f is missing" && return 1; }
     done
 }

