@@ -21,12 +21,16 @@ def sentence(nodeid):
                        name.removeprefix("test_").replace("_", " "))
 
 
+def reason(report):
+    return report.longrepr[2].removeprefix("Skipped: ")
+
+
 def pytest_terminal_summary(terminalreporter):
     for kind, mark in MARKS.items():
         for report in terminalreporter.stats.get(kind, ()):
             if kind == "skipped":
                 terminalreporter.write_line("           skipped: %s"
-                                            % report.longrepr[2])
+                                            % reason(report))
             terminalreporter.write_line("%s %s"
                                         % (mark, sentence(report.nodeid)))
 

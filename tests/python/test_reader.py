@@ -33,10 +33,6 @@ def waits_for(condition):
         time.sleep(0.005)
 
 
-def readers_running():
-    return [t for t in threading.enumerate() if t.name == "reader"]
-
-
 def test_cache_reads_once():
     calls = []
 
@@ -110,12 +106,18 @@ def test_buffered_reads_no_further_ahead():
 
 
 def test_buffered_ends_its_thread_when_left():
-    before = len(readers_running())
-    samples = reader.buffered(numbers(10**9), 5)()
+    threads = []
+
+    def source():
+        threads.append(threading.current_thread())
+        yield from range(10**9)
+
+    samples = reader.buffered(source, 5)()
     next(samples)
-    assert len(readers_running()) == before + 1
+    assert threads[0] is not threading.current_thread()
     samples.close()
-    waits_for(lambda: len(readers_running()) == before)
+    threads[0].join(10)
+    assert not threads[0].is_alive()
 
 
 def test_buffered_raises_the_readers_error():
