@@ -329,6 +329,14 @@ def test_movielens_reads_unpacked_files(data, capsys):
     assert "movielens/ratings.dat is used in place of ml-1m.zip" in err
 
 
+@pytest.mark.parametrize("content", [b"rubbish", b"PK\5\6" + bytes(18)],
+                         ids=["no archive", "empty"])
+def test_movielens_refuses_a_damaged_archive(data, content):
+    put(data, "movielens/ml-1m.zip", content)
+    with pytest.raises(ValueError, match="ml-1m.zip is damaged"):
+        movielens.train()
+
+
 # --- conll05 -----------------------------------------------------------------
 
 WORDS = "The\ncat\nsat\ndown\n.\n\nGo\n\n".encode()

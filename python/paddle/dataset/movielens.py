@@ -90,8 +90,11 @@ def _open(path, name):
     """A binary file of the set: in the archive, or beside ratings.dat."""
     if not path.endswith(".zip"):
         return open(os.path.join(os.path.dirname(path), name), "rb")
-    with zipfile.ZipFile(path) as archive:
-        return archive.open("ml-1m/" + name)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.open("ml-1m/" + name)
+    except (zipfile.BadZipFile, KeyError) as e:
+        raise ValueError("movielens: %s is damaged: %s" % (path, e)) from None
 
 
 def _rows(path, name):
