@@ -198,6 +198,38 @@ static void what_is_fetched_is_not_fused_away(void)
     fl_engine_free(e);
 }
 
+/* A schedule with branches: the program has sub-blocks. */
+static void fuses_beside_sub_blocks(void)
+{
+    fl_engine *e = fl_engine_new();
+    fl_net *n = fl_net_new(e);
+    fl_var *cost = click_net(n);
+    fl_var *rate =
+        FL_LAYER(n, "piecewise_decay",
+                 {"boundaries", .n = 2, .floats = (double[]){2, 4}},
+                 {"values", .n = 3, .floats = (double[]){0.1, 0.01, 0.001}});
+    CHECK_OK(
+        fl_minimize(n, cost, "sgd",
+                    (fl_arg[]){{"learning_rate", .n = 1, .var = rate}, {0}}));
+    fl_scope *s = fl_scope_new();
+    fl_exe *exe = fl_exe_new(e, NULL);
+    fl_fetch got = {fl_var_name(rate), {0}};
+    const float want[] = {0.1f, 0.1f, 0.01f, 0.01f, 0.001f, 0.001f};
+    CHECK_OK(fl_exe_run(exe, fl_net_startup(n), s, 0, NULL, 0, NULL));
+    for (int i = 0; i < 6; i++) {
+        batch b = {0};
+        make_batch(&b, i);
+        CHECK_OK(
+            fl_exe_run(exe, fl_net_main(n), s, SLOTS + 2, b.feeds, 1, &got));
+        CHECK_NEAR(*(float *)got.tensor.data, want[i], 0);
+    }
+    fl_tensor_fini(&got.tensor);
+    fl_exe_free(exe);
+    fl_scope_free(s);
+    fl_net_free(n);
+    fl_engine_free(e);
+}
+
 static void another_optimiser_keeps_its_gradients(void)
 {
     fl_engine *e = fl_engine_new();
@@ -215,6 +247,7 @@ const fl_test fl_tests[] = {
     {"every pattern of a click model is found",
      every_pattern_of_a_click_model_is_found},
     {"what is fetched is not fused away", what_is_fetched_is_not_fused_away},
+    {"a program with sub-blocks is fused and right", fuses_beside_sub_blocks},
     {"another optimiser keeps its gradients",
      another_optimiser_keeps_its_gradients},
     {0},

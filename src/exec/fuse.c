@@ -75,11 +75,9 @@ bool fl_lines_private(const fl_lines *l, const char *name, int reader)
 {
     const fl_var *v = fl_lines_var(l, name);
     int writers = 0;
-    if (!v || v->persistable || v->is_data || !strcmp(name, FL_EMPTY))
+    if (!v || v->persistable || v->is_data || !strcmp(name, FL_EMPTY) ||
+        fl_map_get(&l->kept, name))
         return false;
-    for (int i = 0; i < l->n_kept; i++)
-        if (!strcmp(l->kept[i], name))
-            return false;
     for (int i = 0; i < l->descs.n; i++)
         writers += writes(l->descs.at[i], name);
     return writers == 1 && fl_lines_readers(l, name) == 1 &&

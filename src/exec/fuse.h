@@ -13,10 +13,9 @@ typedef struct fl_lines {
     const fl_block *block;
     fl_arena *arena;
     FL_VEC(fl_desc *)
-    descs;      /* NULL: gone. Borrowed from the program until
-                 * fl_lines_own makes a copy. */
-    int n_kept; /* names that must hold their value at the end */
-    const char *const *kept;
+    descs;       /* NULL: gone. Borrowed from the program until
+                  * fl_lines_own makes a copy. */
+    fl_map kept; /* names that must hold their value at the end */
 } fl_lines;
 
 /* Rewrite the lines. They mean the same afterwards, up to rounding. */

@@ -5,7 +5,7 @@
  * blocks are compiled with it and run through a hook by the op that owns them.
  *
  * Easy to get wrong: the output shapes of an op may depend on values
- * (FL_OP_DYNAMIC); what reads them, directly or not, must then prepare at each
+ * (fl_frame_moves); what reads them, directly or not, must then prepare at each
  * run, though nothing from outside has moved. */
 #include "exec/plan_parts.h"
 
@@ -144,7 +144,7 @@ static void mark_moving(fl_unit *u)
     for (int64_t i = 0; i < u->steps.n; i++) {
         fl_step *s = &u->steps.at[i];
         fl_call *c = &s->frame.call;
-        s->moving = c->def->flags & FL_OP_DYNAMIC;
+        s->moving = fl_frame_moves(&s->frame);
         for (int k = 0; k < FL_SLOTS && !s->moving; k++)
             s->moving = in_list(c->in[k], c->n_in[k], moved.at, moved.n);
         if (!s->moving)
@@ -167,21 +167,36 @@ static fl_err compile(fl_unit *u, const fl_lines *l)
     return FL_OK;
 }
 
+static void keep_reads(const fl_block *b, fl_map *kept)
+{
+    for (int64_t i = 0; i < b->ops.n; i++) {
+        const fl_desc *d = &b->ops.at[i]->desc;
+        for (int s = 0; s < d->n_in; s++)
+            for (int j = 0; j < d->in[s].n; j++)
+                fl_map_put(kept, d->in[s].name[j], kept);
+    }
+}
+
+/* Only the global block: what others read of it stays as it is. */
+static void fuse(const fl_plan *plan, fl_lines *l)
+{
+    for (int i = 0; i < plan->n_fetches; i++)
+        fl_map_put(&l->kept, plan->fetches[i].name, l);
+    for (int b = 1; b < plan->n_units; b++)
+        keep_reads(plan->units[b].block, &l->kept);
+    fl_fuse(l);
+    fl_map_fini(&l->kept);
+}
+
 static fl_err compile_block(fl_plan *plan, int b)
 {
     fl_unit *u = &plan->units[b];
     fl_lines l = {.block = u->block, .arena = plan->arena};
-    const char **kept =
-        fl_arena_alloc(plan->arena, (size_t)plan->n_fetches * sizeof *kept);
-    for (int i = 0; i < plan->n_fetches; i++)
-        kept[i] = plan->fetches[i].name;
-    l.kept = kept;
-    l.n_kept = plan->n_fetches;
     for (int64_t i = 0; i < u->block->ops.n; i++)
         if (!bypassed(u->block->ops.at[i]->desc.type))
             fl_push(&l.descs, &u->block->ops.at[i]->desc);
-    if (b == 0 && !plan->env.no_fuse && plan->n_units == 1)
-        fl_fuse(&l);
+    if (b == 0 && !plan->env.no_fuse)
+        fuse(plan, &l);
     fl_err err = compile(u, &l);
     fl_vec_fini(&l.descs);
     return err;

@@ -95,6 +95,17 @@ void fl_frame_fini(fl_frame *f)
     f->call.scratch = NULL;
 }
 
+bool fl_frame_moves(const fl_frame *f)
+{
+    const fl_op_def *def = f->call.def;
+    if (def->flags & FL_OP_DYNAMIC)
+        return true;
+    for (int s = 0; s < FL_SLOTS && def->in[s].name; s++)
+        if (def->in[s].flags & FL_SHAPES && f->call.n_in[s])
+            return true;
+    return false;
+}
+
 static void meta_of(const fl_value *v, fl_meta *m)
 {
     *m = (fl_meta){.kind = v->kind};

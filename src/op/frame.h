@@ -25,6 +25,9 @@ fl_err fl_frame_init(fl_frame *f, fl_arena *a, const fl_op_def *def,
                      fl_resolve resolve, void *self) FL_MUST_CHECK;
 void fl_frame_fini(fl_frame *f);
 
+/* May its outputs' shapes differ though its inputs' shapes do not? */
+bool fl_frame_moves(const fl_frame *f);
+
 fl_err fl_frame_prepare(fl_frame *f) FL_MUST_CHECK;
 fl_err fl_frame_run(fl_frame *f) FL_MUST_CHECK;
 

@@ -26,6 +26,7 @@ enum {
     FL_INTERMEDIATE = 8, /* an output that only the gradient reads */
     FL_VIEW = 16,        /* an output that may share an input's memory: the
                           * kernel makes it (fl_view), nobody resizes it */
+    FL_SHAPES = 32,      /* an input whose elements decide an output's shape */
 };
 
 /* Operator flags. */

@@ -262,8 +262,8 @@ const fl_op_def fl_op_reshape = {
     .in =
         {
             {"X"},
-            {"Shape", FL_OPTIONAL | FL_NOGRAD},
-            {"ShapeTensor", FL_OPTIONAL | FL_NOGRAD | FL_MANY},
+            {"Shape", FL_OPTIONAL | FL_NOGRAD | FL_SHAPES},
+            {"ShapeTensor", FL_OPTIONAL | FL_NOGRAD | FL_MANY | FL_SHAPES},
         },
     .out = {{"Out", FL_VIEW}},
     .attr = {{"shape", FL_ATTR_INTS}},
@@ -279,8 +279,8 @@ const fl_op_def fl_op_reshape2 = {
     .in =
         {
             {"X"},
-            {"Shape", FL_OPTIONAL | FL_NOGRAD},
-            {"ShapeTensor", FL_OPTIONAL | FL_NOGRAD | FL_MANY},
+            {"Shape", FL_OPTIONAL | FL_NOGRAD | FL_SHAPES},
+            {"ShapeTensor", FL_OPTIONAL | FL_NOGRAD | FL_MANY | FL_SHAPES},
         },
     .out = {{"Out", FL_VIEW}, {"XShape", FL_INTERMEDIATE}},
     .attr = {{"shape", FL_ATTR_INTS}},

@@ -99,10 +99,9 @@ static fl_err infer(fl_infer *x)
 
 const fl_op_def fl_op_top_k = {
     .type = "top_k",
-    .in = {{"X"}, {"K", FL_OPTIONAL | FL_NOGRAD}},
+    .in = {{"X"}, {"K", FL_OPTIONAL | FL_NOGRAD | FL_SHAPES}},
     .out = {{"Out"}, {"Indices"}},
     .attr = {{"k", FL_ATTR_INT, .i = 1}},
-    .flags = FL_OP_DYNAMIC,
     .infer = infer,
     .run = top_k,
 };
