@@ -1,0 +1,209 @@
+"""fluid.compiler: programs prepared for several places.
+
+A batch that is split over places, whose gradients are averaged, takes the
+same step as the whole batch on one place: so the whole batch is run, once.
+"""
+import enum
+
+import numpy as np
+
+from . import core
+from .framework import _check_program, cpu_places
+
+__all__ = ["CompiledProgram", "ExecutionStrategy", "BuildStrategy"]
+
+
+class _Settings:
+    """Fields with defaults; a field that is not there is refused."""
+    _FIELDS = {}
+
+    def __init__(self):
+        self.__dict__.update(self._FIELDS)
+
+    def __setattr__(self, name, value):
+        if name not in self._FIELDS:
+            raise AttributeError("%s has no field %s%s" % (
+                type(self).__name__, name, core.suggest(name, self._FIELDS)))
+        self.__dict__[name] = value
+
+
+class ExecutionStrategy(_Settings):
+    """How a compiled program is run. Kept; nothing here needs them."""
+    _FIELDS = dict(num_threads=0, allow_op_delay=False,
+                   num_iteration_per_drop_scope=1, num_iteration_per_run=1,
+                   use_cuda=False, use_thread_barrier=False)
+
+    class ExecutorType(enum.IntEnum):
+        Default = 0
+        Experimental = 1
+
+
+class _ReduceStrategy(enum.IntEnum):
+    AllReduce = 0
+    Reduce = 1
+
+
+class _GradientScaleStrategy(enum.IntEnum):
+    CoeffNumDevice = 0
+    One = 1
+    Customized = 2
+
+
+class BuildStrategy(_Settings):
+    """How a program is compiled. The library fuses and shares memory by
+    itself; of these fields only gradient_scale_strategy and num_trainers
+    change a result, and what cannot be done is refused when it is run."""
+    ReduceStrategy = _ReduceStrategy
+    GradientScaleStrategy = _GradientScaleStrategy
+    _FIELDS = dict(
+        reduce_strategy=_ReduceStrategy.AllReduce,
+        gradient_scale_strategy=_GradientScaleStrategy.CoeffNumDevice,
+        num_trainers=1, trainer_id=0, trainers_endpoints=(),
+        memory_optimize=False, enable_inplace=False,
+        fuse_elewise_add_act_ops=False, fuse_relu_depthwise_conv=False,
+        fuse_broadcast_ops=False, fuse_all_reduce_ops=False,
+        fuse_all_optimizer_ops=False, sync_batch_norm=False,
+        enable_sequential_execution=False, remove_unnecessary_lock=True,
+        enable_backward_optimizer_op_deps=False, cache_runtime_context=False,
+        is_distribution=False, async_mode=False, nccl_comm_num=1,
+        use_hierarchical_allreduce=False,
+        hierarchical_allreduce_inter_nranks=0,
+        hierarchical_allreduce_exter_nranks=0, mkldnn_enabled_op_types=(),
+        debug_graphviz_path="", _passes=None)
+
+    def _finalize_strategy_and_create_passes(self):
+        """The list of passes, to which one can add."""
+        if self._passes is None:
+            self._passes = _PassBuilder()
+        return self._passes
+
+
+class _Pass:
+    """A pass and what was set on it."""
+
+    def __init__(self, name):
+        self.name, self.attrs = name, {}
+
+    def set(self, name, value):
+        self.attrs[name] = value
+
+    def type(self):
+        return self.name
+
+
+class _PassBuilder:
+    """Passes that a user asked for, in order."""
+
+    def __init__(self):
+        self._list = []
+
+    def all_passes(self):
+        return list(self._list)
+
+    def append_pass(self, name):
+        return self.insert_pass(len(self._list), name)
+
+    def insert_pass(self, index, name):
+        self._list.insert(index, _Pass(name))
+        return self._list[index]
+
+    def remove_pass(self, index):
+        del self._list[index]
+
+
+def _join(values, name):
+    """The feeds of all places as one."""
+    tensors = [v for v in values if isinstance(v, core.LoDTensor)]
+    array = np.concatenate([np.asarray(v) for v in values])
+    if not tensors or not tensors[0].lod():
+        return array
+    lengths = [t.recursive_sequence_lengths() for t in tensors]
+    if len(tensors) != len(values) or len(set(map(len, lengths))) != 1:
+        raise ValueError("feed %r has sequences on some places only" % name)
+    joined = core.LoDTensor()
+    joined.share(array)
+    joined.set_recursive_sequence_lengths(
+        [sum(level, []) for level in zip(*lengths)])
+    return joined
+
+
+class CompiledProgram:
+    """A program and how it is to be run, for Executor.run."""
+
+    def __init__(self, program_or_graph):
+        self._program = _check_program(program_or_graph, "program_or_graph")
+        self._places = None
+        self._was_run = False
+        self._loss_name = None
+        self._build_strategy = self._exec_strategy = None
+
+    def with_data_parallel(self, loss_name=None, build_strategy=None,
+                           exec_strategy=None, share_vars_from=None,
+                           places=None):
+        """Run with each batch split over `places`, cpu_places() by default.
+
+        The whole batch runs on one plan. Parameters and fetches of one row a
+        sample are those of split batches; a loss that is a mean comes back
+        as the one mean of the batch, not as one for each place. Where the
+        loss is a sum over the batch, the original divides its gradient by
+        the number of places: divide the loss yourself, or use one place."""
+        assert self._places is None, "Already compiled with parallel."
+        self._build_strategy = build_strategy or BuildStrategy()
+        self._exec_strategy = exec_strategy or ExecutionStrategy()
+        if share_vars_from is not None:
+            _check_shared(share_vars_from)
+        self._places = cpu_places() if places is None else list(places)
+        for place in self._places:
+            core.check_place(place)
+        self._loss_name = loss_name
+        self._check_strategy()
+        return self
+
+    def with_inference_optimize(self, config=None):
+        """Nothing more is to do: plans are optimised as they are."""
+        return self
+
+    def _check_strategy(self):
+        build = self._build_strategy
+        if build.num_trainers > 1:
+            raise NotImplementedError(
+                "BuildStrategy.num_trainers is %d: this version trains with "
+                "several processes through no CompiledProgram"
+                % build.num_trainers)
+        scale = build.gradient_scale_strategy
+        if len(self._places) > 1 and scale != _GradientScaleStrategy(0):
+            raise NotImplementedError(
+                "BuildStrategy.gradient_scale_strategy is %s: on several "
+                "places only CoeffNumDevice is there"
+                % _GradientScaleStrategy(scale).name)
+        for one in build._passes.all_passes() if build._passes else ():
+            if "num_repeats" in one.attrs:
+                raise NotImplementedError(
+                    "%s: batches are not merged in this version" % one.name)
+
+    def _whole_feed(self, feed):
+        """One feed of a list of one for each place."""
+        if not isinstance(feed, (list, tuple)) or len(feed) == 1:
+            return feed
+        places = len(self._places or [None])
+        if len(feed) != places:
+            raise ValueError("a list of %d feeds for %d places"
+                             % (len(feed), places))
+        return {name: _join([f[name] for f in feed], name)
+                for name in feed[0]}
+
+    def _run(self, executor, feed, fetch_list, scope, return_numpy):
+        results = executor.run(self._program, self._whole_feed(feed),
+                               fetch_list, scope=scope,
+                               return_numpy=return_numpy)
+        self._was_run = True
+        return results
+
+
+def _check_shared(other):
+    if not isinstance(other, CompiledProgram):
+        raise TypeError("share_vars_from must be a CompiledProgram, not %s"
+                        % type(other).__name__)
+    if not other._was_run:
+        raise ValueError("share_vars_from is not compiled and run, so there "
+                         "is no var to share.")

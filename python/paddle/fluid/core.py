@@ -1,0 +1,290 @@
+"""fluid.core: values, places, enumerations and the tables of operators.
+
+In the original this is the compiled half. Here the compiled half is _fluid,
+and this module gives its parts the names that scripts and tests know.
+"""
+import difflib
+import enum
+import re
+
+import numpy as np
+
+from . import _fluid
+from ._fluid import EnforceNotMet, LoDTensor, Scope, SelectedRows
+
+__all__ = ["CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "EnforceNotMet",
+           "EOFException", "LoDTensor", "LoDTensorArray", "Scope",
+           "SelectedRows", "VarDesc", "is_compiled_with_cuda"]
+
+
+def suggest(name, names):
+    """Words that say which of `names` was meant, or nothing."""
+    plain = {re.sub("_", "", n).lower(): n for n in names}
+    near = difflib.get_close_matches(name, names, 1, 0.6) or [
+        plain[n] for n in difflib.get_close_matches(
+            re.sub("_", "", name).lower(), plain, 1, 0.7)]
+    return "; did you mean %s?" % near[0] if near else ""
+
+
+# --- enumerations ------------------------------------------------------------
+
+class _Enum(enum.IntEnum):
+    """Numbers of the file format that print as their names."""
+
+    def __str__(self):
+        return "%s.%s" % (type(self).__name__, self.name)
+
+
+class VarType(_Enum):
+    """Kinds of variables, and of the elements of tensors."""
+    BOOL = 0
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    FP16 = 4
+    FP32 = 5
+    FP64 = 6
+    LOD_TENSOR = 7
+    SELECTED_ROWS = 8
+    FEED_MINIBATCH = 9
+    FETCH_LIST = 10
+    STEP_SCOPES = 11
+    LOD_RANK_TABLE = 12
+    LOD_TENSOR_ARRAY = 13
+    PLACE_LIST = 14
+    READER = 15
+    RAW = 17
+    TUPLE = 18
+    SIZE_T = 19
+    UINT8 = 20
+    INT8 = 21
+
+
+class AttrType(_Enum):
+    """Types of attributes."""
+    INT = 0
+    FLOAT = 1
+    STRING = 2
+    INTS = 3
+    FLOATS = 4
+    STRINGS = 5
+    BOOL = 6
+    BOOLS = 7
+    BLOCK = 8
+    LONG = 9
+    BLOCKS = 10
+    LONGS = 11
+
+
+class OpRole(_Enum):
+    """What part of training an operator has."""
+    Forward = 0
+    Backward = 1
+    Optimize = 2
+    RPC = 4
+    Dist = 8
+    LRSched = 16
+    Loss = 256
+    NotSpecified = 0x1000
+
+
+class VarDesc:
+    """Holds VarType, as scripts spell it: core.VarDesc.VarType.FP32."""
+    VarType = VarType
+
+
+class op_proto_and_checker_maker:
+    """Names of the attributes that every operator has."""
+    OpRole = OpRole
+
+    @staticmethod
+    def kOpRoleAttrName():
+        return "op_role"
+
+    @staticmethod
+    def kOpRoleVarAttrName():
+        return "op_role_var"
+
+    @staticmethod
+    def kOpNameScopeAttrName():
+        return "op_namescope"
+
+    @staticmethod
+    def kOpCreationCallstackAttrName():
+        return "op_callstack"
+
+
+def kEmptyVarName():
+    """Stands where an operator has no variable."""
+    return "@EMPTY@"
+
+
+def kTempVarName():
+    return "@TEMP@"
+
+
+def kGradVarSuffix():
+    return "@GRAD"
+
+
+def kZeroVarSuffix():
+    return "@ZERO"
+
+
+def kNewGradSuffix():
+    return "@NEWGRAD@"
+
+
+def kControlDepVarName():
+    """Begins the name of a variable that only orders operators."""
+    return "__control_var"
+
+
+_NUMPY = {VarType.BOOL: np.bool_, VarType.INT16: np.int16,
+          VarType.INT32: np.int32, VarType.INT64: np.int64,
+          VarType.FP16: np.float16, VarType.FP32: np.float32,
+          VarType.FP64: np.float64, VarType.UINT8: np.uint8,
+          VarType.INT8: np.int8}
+_VAR_TYPES = {np.dtype(v): k for k, v in _NUMPY.items()}
+_VAR_TYPES[np.dtype(np.uint16)] = VarType.INT16  # as the original has it
+
+
+def dtype_to_numpy(dtype):
+    """The numpy dtype of a VarType."""
+    return np.dtype(_NUMPY[dtype])
+
+
+def dtype_from_numpy(dtype):
+    """The VarType of a numpy dtype, its name, or a VarType."""
+    if isinstance(dtype, VarType):
+        return dtype
+    try:
+        return _VAR_TYPES[np.dtype(dtype)]
+    except (KeyError, TypeError):
+        raise ValueError("Not supported numpy dtype %s" % (dtype,)) from None
+
+
+# --- places ------------------------------------------------------------------
+
+class EOFException(Exception):
+    """A reader has nothing more."""
+
+
+class CPUPlace:
+    """The processor: where everything runs."""
+
+    def __repr__(self):
+        return "CPUPlace"
+
+    def __eq__(self, other):
+        return isinstance(other, CPUPlace)
+
+    def __hash__(self):
+        return hash(CPUPlace)
+
+
+class CUDAPlace:
+    """A GPU. It can be named, but nothing runs on it here."""
+
+    def __init__(self, device_id=0):
+        self.device_id = device_id
+
+    def __repr__(self):
+        return "CUDAPlace(%d)" % self.device_id
+
+
+class CUDAPinnedPlace:
+    """Host memory that a GPU reads. It can be named, but not used here."""
+
+    def __repr__(self):
+        return "CUDAPinnedPlace"
+
+
+def no_gpu(what):
+    """The one sentence for all that asks for a GPU."""
+    return RuntimeError("%s needs a GPU, and this build has no GPU kernels; "
+                        "use fluid.CPUPlace()" % (what,))
+
+
+def check_place(place):
+    """`place`, if it is one on which something can run."""
+    if isinstance(place, (CUDAPlace, CUDAPinnedPlace)):
+        raise no_gpu(place)
+    if place is not None and not isinstance(place, CPUPlace):
+        raise TypeError("a place is fluid.CPUPlace(), not %s"
+                        % type(place).__name__)
+    return place
+
+
+def is_compiled_with_cuda():
+    """No: there are no GPU kernels."""
+    return False
+
+
+def is_compiled_with_mkldnn():
+    """No: programs need no mkldnn attributes; oneDNN is used by itself."""
+    return False
+
+
+def get_cuda_device_count():
+    return 0
+
+
+def op_support_gpu(op_type):
+    """Can this operator run on a GPU? None can."""
+    return False
+
+
+def _nothing(*args, **kwargs):
+    """Set-up that the original needs and this library does not."""
+
+
+init_gflags = init_glog = init_devices = _nothing
+
+
+# --- values ------------------------------------------------------------------
+
+_Scope = Scope
+
+
+class LoDTensorArray(list):
+    """Tensors in a row."""
+
+
+class Tensor(LoDTensor):
+    """A tensor of one's own, as older scripts name it."""
+
+
+def _tensor_text(tensor):
+    """The lengths of its sequences, its shape and its values."""
+    if not tensor._is_initialized():
+        return "LoDTensor(empty)"
+    return "lod: %s\nshape: %s\ndtype: %s\ndata: %s" % (
+        tensor.lod(), tensor.shape(), VarType(tensor._dtype()),
+        np.asarray(tensor))
+
+
+def _attach_presentation():
+    """Methods of LoDTensor and Scope that are only other names."""
+    for kind in ("float", "double"):
+        setattr(LoDTensor, "_get_%s_element" % kind, LoDTensor._get_element)
+        setattr(LoDTensor, "_set_%s_element" % kind, LoDTensor._set_element)
+        setattr(LoDTensor, "_alloc_%s" % kind, lambda self, place=None, t=(
+            "float32" if kind == "float" else "float64"): self._alloc(t))
+    LoDTensor._alloc_int = lambda self, place=None: self._alloc("int32")
+    LoDTensor._place = lambda self: CPUPlace()
+    LoDTensor.__getitem__ = lambda self, key: np.asarray(self)[key]
+    LoDTensor.__str__ = LoDTensor.__repr__ = _tensor_text
+    SelectedRows.sync_index = _nothing
+    SelectedRows.numel = lambda self: int(
+        np.prod(self.get_tensor().shape(), dtype=np.int64))
+
+
+_attach_presentation()
+
+
+# --- operators ---------------------------------------------------------------
+
+def get_all_op_protos():
+    """The proto of every operator, by type."""
+    return _fluid.op_table()

@@ -1,0 +1,178 @@
+"""fluid.executor: run programs, and look at what they left in a scope.
+
+A run must cost little beside the work of a small program, so what is usual
+(contiguous arrays in, arrays out) goes straight through to C.
+"""
+import contextlib
+import weakref
+
+import numpy as np
+
+from . import _fluid, core
+from .core import LoDTensor
+
+__all__ = ["Executor", "global_scope", "scope_guard"]
+
+g_scope = _fluid.Scope()
+
+
+def global_scope():
+    """Where programs keep their values unless told otherwise."""
+    return g_scope
+
+
+def _switch_scope(scope):
+    global g_scope
+    old, g_scope = g_scope, scope
+    return old
+
+
+@contextlib.contextmanager
+def scope_guard(scope):
+    """Within `with`, this is the global scope."""
+    old = _switch_scope(scope)
+    try:
+        yield
+    finally:
+        _switch_scope(old)
+
+
+def as_numpy(tensor):
+    """A tensor, or each of a list, as an array; None if nothing is in it."""
+    if tensor is None or isinstance(tensor, np.ndarray):
+        return tensor
+    if isinstance(tensor, (list, tuple)):
+        return [as_numpy(t) for t in tensor]
+    if tensor.lod():
+        raise RuntimeError(
+            "Some of your fetched tensors hold LoD information. They can not "
+            "be completely cast to Python ndarray. Please set the parameter "
+            "'return_numpy' as 'False' to return LoDTensor itself directly.")
+    return np.asarray(tensor) if tensor._is_initialized() else None
+
+
+def _fetch_var(name, scope=None, return_numpy=True):
+    """What a scope holds under a name."""
+    assert isinstance(name, str)
+    value = (g_scope if scope is None else scope).find_var(name)
+    assert value is not None, (
+        "Cannot find %s in scope. Perhaps you need to make the variable "
+        "persistable by using var.persistable = True in your program." % name)
+    tensor = value.get_tensor()
+    return as_numpy(tensor) if return_numpy else tensor
+
+
+def _feedable(name, value):
+    """One fed value as C takes it."""
+    if isinstance(value, LoDTensor):
+        return value
+    if isinstance(value, (list, tuple)):
+        raise RuntimeError(
+            "feed[%r] is a %s: sequences of one's own lengths are fed as a "
+            "LoDTensor (fluid.create_lod_tensor), all else as a numpy array"
+            % (name, type(value).__name__))
+    array = np.ascontiguousarray(value)
+    if array.dtype.hasobject or array.dtype.kind in "USMm":
+        raise TypeError("feed[%r] is %s, whose elements are no numbers"
+                        % (name, type(value).__name__))
+    return array.reshape(np.shape(value))
+
+
+def _feeds(feed):
+    """A feed as C takes it; the same object where nothing is to do."""
+    if feed is None:
+        return {}
+    if isinstance(feed, (list, tuple)):
+        if len(feed) != 1:
+            raise ValueError("a program on one place is fed one dict, not a "
+                             "list of %d" % len(feed))
+        feed = feed[0]
+    if not isinstance(feed, dict):
+        raise TypeError("feed must be a dict of names and values, not %s"
+                        % type(feed).__name__)
+    for value in feed.values():
+        kind = type(value)
+        if kind is not LoDTensor and not (
+                kind is np.ndarray and value.flags.c_contiguous):
+            return {k: _feedable(k, v) for k, v in feed.items()}
+    return feed
+
+
+def _fetches(fetch_list):
+    """Names of what is fetched."""
+    if fetch_list is None:
+        return []
+    if isinstance(fetch_list, (str, _fluid.Variable)):
+        fetch_list = [fetch_list]
+    try:
+        return [f if type(f) is str else f.name for f in fetch_list]
+    except AttributeError:
+        wrong = [f for f in fetch_list
+                 if not isinstance(f, (str, _fluid.Variable))]
+        raise TypeError("fetch_list has variables and names, not %s"
+                        % type(wrong[0]).__name__) from None
+
+
+class Executor:
+    """Runs programs on a place, fluid.CPUPlace()."""
+    _live = weakref.WeakSet()  # for fluid.profiler
+    _profiling = False
+
+    def __init__(self, place=None):
+        self.place = core.check_place(place)
+        self._engine = _fluid.Executor()
+        Executor._live.add(self)
+        if Executor._profiling:
+            self._engine.profile(True)
+
+    def run(self, program=None, feed=None, fetch_list=None,
+            feed_var_name="feed", fetch_var_name="fetch", scope=None,
+            return_numpy=True, use_program_cache=False):
+        """Run a program once; the values of fetch_list come back in order.
+
+        Plans are kept by themselves, so use_program_cache is not needed."""
+        if self._engine is None:
+            raise RuntimeError("Attempted to use a closed Executor")
+        if scope is None:
+            scope = g_scope
+        if program is None:
+            program = _fluid.main_program()
+        elif not isinstance(program, _fluid.Program):
+            return self._run_compiled(program, feed, fetch_list, scope,
+                                      return_numpy)
+        results = self._engine.run(program, scope, _feeds(feed),
+                                   _fetches(fetch_list))
+        return [as_numpy(r) for r in results] if return_numpy else results
+
+    def _run_compiled(self, program, feed, fetch_list, scope, return_numpy):
+        try:
+            run = program._run
+        except AttributeError:
+            raise TypeError("Executor.run takes a Program or a "
+                            "CompiledProgram, not %s"
+                            % type(program).__name__) from None
+        return run(self, feed, fetch_list, scope, return_numpy)
+
+    def close(self):
+        """Tell all that this executor talked to; it runs no more."""
+        self._engine = None
+
+    def train_from_dataset(self, program=None, dataset=None, scope=None,
+                           thread=0, debug=False, fetch_list=None,
+                           fetch_info=None, print_period=100):
+        """Train on all samples of a dataset, in several threads."""
+        self._no_dataset("train_from_dataset", dataset)
+
+    def infer_from_dataset(self, program=None, dataset=None, scope=None,
+                           thread=0, debug=False, fetch_list=None,
+                           fetch_info=None, print_period=100):
+        """Run on all samples of a dataset, in several threads."""
+        self._no_dataset("infer_from_dataset", dataset)
+
+    @staticmethod
+    def _no_dataset(what, dataset):
+        if dataset is None:
+            raise RuntimeError("dataset is needed and should be initialized")
+        raise NotImplementedError(
+            "%s: this version has no datasets; loop over a reader and call "
+            "Executor.run" % what)

@@ -1,0 +1,165 @@
+"""fluid.io: save and load variables and inference models.
+
+Which variables are meant is decided here; files are read and written in C, in
+the original's layout.
+"""
+import os
+import warnings
+
+from . import _fluid, core
+from .executor import _fetch_var, global_scope
+from .framework import _check_program, default_main_program
+
+__all__ = ["save_vars", "save_params", "save_persistables", "load_vars",
+           "load_params", "load_persistables", "save_inference_model",
+           "load_inference_model"]
+
+_VarType = core.VarDesc.VarType
+
+
+def is_parameter(var):
+    """Is it a parameter?"""
+    return var.is_parameter
+
+
+def is_persistable(var):
+    """Does it keep its value between runs?"""
+    return var.persistable and var.type not in (
+        _VarType.FEED_MINIBATCH, _VarType.FETCH_LIST, _VarType.READER)
+
+
+def _program(main_program):
+    if main_program is None:
+        main_program = default_main_program()
+    main_program = getattr(main_program, "_program", main_program)
+    return _check_program(main_program, "main_program")
+
+
+def _move(action, dirname, main_program, vars, predicate, filename):
+    """Save or load `vars`, or those of the program that `predicate` picks."""
+    program = _program(main_program)
+    if vars is None:
+        vars = filter(predicate, program.list_vars())
+    else:
+        vars = [program.global_block().var(v) if isinstance(v, str) else v
+                for v in vars]
+        if vars and main_program is None:
+            program = vars[0].block.program
+    names = [v.name for v in vars if v.type != _VarType.RAW]
+    if filename is not None:
+        filename = os.path.normpath(filename)
+    action(program, global_scope(), dirname, filename, sorted(set(names)))
+
+
+def save_vars(executor, dirname, main_program=None, vars=None, predicate=None,
+              filename=None):
+    """Save variables: each in a file of its name, or all in `filename`."""
+    _move(_fluid.save_vars, dirname, main_program, vars, predicate, filename)
+
+
+def save_params(executor, dirname, main_program=None, filename=None):
+    """Save every parameter."""
+    save_vars(executor, dirname, main_program, None, is_parameter, filename)
+
+
+def save_persistables(executor, dirname, main_program=None, filename=None):
+    """Save every variable that keeps its value between runs."""
+    save_vars(executor, dirname, main_program, None, is_persistable, filename)
+
+
+def load_vars(executor, dirname, main_program=None, vars=None, predicate=None,
+              filename=None):
+    """Load what save_vars saved."""
+    _move(_fluid.load_vars, dirname, main_program, vars, predicate, filename)
+
+
+def load_params(executor, dirname, main_program=None, filename=None):
+    """Load what save_params saved."""
+    load_vars(executor, dirname, main_program, None, is_parameter, filename)
+
+
+def load_persistables(executor, dirname, main_program=None, filename=None):
+    """Load what save_persistables saved."""
+    load_vars(executor, dirname, main_program, None, is_persistable, filename)
+
+
+def _name_list(names, what):
+    names = [names] if isinstance(names, str) else list(names or ())
+    if not all(isinstance(n, str) for n in names):
+        raise ValueError("%s should be a list of str." % what)
+    return names
+
+
+def _target_list(targets):
+    if isinstance(targets, _fluid.Variable):
+        targets = [targets]
+    if not targets or not all(isinstance(t, _fluid.Variable)
+                              for t in targets):
+        raise ValueError("'target_vars' should be a list of Variable.")
+    return [t.name for t in targets]
+
+
+def _base(filename):
+    return None if filename is None else os.path.basename(filename)
+
+
+def save_inference_model(dirname, feeded_var_names, target_vars, executor,
+                         main_program=None, model_filename=None,
+                         params_filename=None, export_for_deployment=True,
+                         program_only=False):
+    """Save what computes target_vars from feeded_var_names, and its
+    parameters; the names under which the targets are fetched come back.
+
+    With export_for_deployment=False the whole program is written instead,
+    under the same name with .main_program behind it."""
+    feeds = _name_list(feeded_var_names, "'feeded_var_names'")
+    targets = _target_list(target_vars)
+    program, scope = _program(main_program), global_scope()
+    if program_only:
+        warnings.warn("program_only specified, Only the program definition "
+                      "is saved, not the parameters.")
+    if export_for_deployment:
+        _fluid.save_inference_model(
+            program, scope, dirname, feeds, targets, _base(model_filename),
+            _base(params_filename), program_only)
+    else:
+        _save_whole(program, dirname, _base(model_filename) or "__model__")
+        if not program_only:
+            save_persistables(executor, dirname, program,
+                              _base(params_filename))
+    return ["save_infer_model/scale_%d" % i for i in range(len(targets))]
+
+
+def _save_whole(program, dirname, name):
+    os.makedirs(dirname, exist_ok=True)
+    path = os.path.join(dirname, name + ".main_program")
+    with open(path + ".part", "wb") as file:
+        file.write(program.serialize_to_string())
+    os.replace(path + ".part", path)
+
+
+def load_inference_model(dirname, executor, model_filename=None,
+                         params_filename=None, pserver_endpoints=None):
+    """[program, names of what it is fed, variables to fetch]."""
+    if not os.path.isdir(dirname):
+        raise ValueError("There is no directory named '%s'" % dirname)
+    if pserver_endpoints:
+        raise NotImplementedError("load_inference_model: this version takes "
+                                  "no pserver_endpoints")
+    program, feeds, fetches = _fluid.load_inference_model(
+        global_scope(), dirname, _base(model_filename),
+        _base(params_filename))
+    block = program.global_block()
+    return [program, feeds, [block.var(name) for name in fetches]]
+
+
+def get_parameter_value(para, executor):
+    """The value of a parameter, an array."""
+    assert is_parameter(para), "%s is no parameter" % para.name
+    return _fetch_var(para.name)
+
+
+def get_parameter_value_by_name(name, executor, program=None):
+    """The value of the parameter of that name, an array."""
+    return get_parameter_value(_program(program).global_block().var(name),
+                               executor)

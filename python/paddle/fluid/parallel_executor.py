@@ -1,0 +1,43 @@
+"""fluid.ParallelExecutor: the older way to run on several places."""
+from . import core
+from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
+from .executor import Executor, global_scope
+from .framework import default_main_program
+
+__all__ = ["ParallelExecutor"]
+
+
+class ParallelExecutor:
+    """An Executor and a CompiledProgram in one."""
+
+    def __init__(self, use_cuda, loss_name=None, main_program=None,
+                 share_vars_from=None, exec_strategy=None,
+                 build_strategy=None, num_trainers=1, trainer_id=0,
+                 scope=None):
+        if use_cuda:
+            raise core.no_gpu("ParallelExecutor(use_cuda=True)")
+        build_strategy = build_strategy or BuildStrategy()
+        if num_trainers > 1:
+            build_strategy.num_trainers = num_trainers
+            build_strategy.trainer_id = trainer_id
+        self._scope = scope or global_scope()
+        self._compiled = CompiledProgram(
+            main_program or default_main_program())
+        self._compiled.with_data_parallel(
+            loss_name, build_strategy, exec_strategy or ExecutionStrategy(),
+            share_vars_from and share_vars_from._compiled)
+        self._exe = Executor(core.CPUPlace())
+
+    def run(self, fetch_list, feed=None, feed_dict=None, return_numpy=True):
+        """Run once; feed is a dict, or a list of one for each place."""
+        if feed is None:
+            feed = feed_dict
+        return self._exe.run(self._compiled, feed, fetch_list,
+                             scope=self._scope, return_numpy=return_numpy)
+
+    @property
+    def device_count(self):
+        return len(self._compiled._places)
+
+    def drop_local_exe_scopes(self):
+        """Nothing is kept between runs but what is persistable."""

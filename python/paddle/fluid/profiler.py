@@ -1,0 +1,132 @@
+"""fluid.profiler: where the time of runs goes, operator by operator.
+
+The table goes to stderr, since the output of a script is its own; profile_path
+gets a trace for chrome://tracing.
+"""
+import contextlib
+import json
+import sys
+
+from . import core
+from .executor import Executor
+
+__all__ = ["cuda_profiler", "reset_profiler", "profiler", "start_profiler",
+           "stop_profiler"]
+
+_STATES = ("CPU", "GPU", "All")
+_KEYS = ("calls", "total", "max", "min", "ave")
+
+
+class _Row:
+    """The times of one type of operator, in ms."""
+
+    def __init__(self, type):
+        self.type = type
+        self.calls, self.total, self.max, self.min = 0, 0.0, 0.0, float("inf")
+
+    def add(self, row):
+        self.calls += row.calls
+        self.total += row.total_ns / 1e6
+        self.max = max(self.max, row.max_ns / 1e6)
+        self.min = min(self.min, row.min_ns / 1e6)
+
+    @property
+    def ave(self):
+        return self.total / max(self.calls, 1)
+
+
+def _engines():
+    return [e._engine for e in list(Executor._live) if e._engine]
+
+
+def _rows():
+    """Of all executors together."""
+    rows = {}
+    for engine in _engines():
+        for row in engine.profile_rows():
+            rows.setdefault(row.type, _Row(row.type)).add(row)
+    return list(rows.values())
+
+
+def _table(rows, sorted_key):
+    """The report as text, in the original's shape."""
+    if sorted_key:
+        rows = sorted(rows, key=lambda r: getattr(r, sorted_key),
+                      reverse=sorted_key != "min")
+    whole = sum(r.total for r in rows) or 1.0
+    width = max([len(r.type) for r in rows] + [5]) + 2
+    lines = ["", "-------------------------> Profiling Report "
+             "<-------------------------", "", "Place: CPU", "Time unit: ms",
+             "Sorted by %s" % (sorted_key or "event first end time"), "",
+             "%-*s%-10s%-12s%-12s%-12s%-12s%s" % (
+                 width, "Event", "Calls", "Total", "Min.", "Max.", "Ave.",
+                 "Ratio.")]
+    lines += ["%-*s%-10d%-12.6g%-12.6g%-12.6g%-12.6g%.6f" % (
+        width, r.type, r.calls, r.total, r.min, r.max, r.ave,
+        r.total / whole) for r in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _trace():
+    """The traces of all executors as one."""
+    events = []
+    for engine in _engines():
+        trace = json.loads(engine.profile_trace())
+        events += trace["traceEvents"] if isinstance(trace, dict) else trace
+    return json.dumps({"traceEvents": events})
+
+
+def _profile(on):
+    Executor._profiling = on
+    for engine in _engines():
+        engine.profile(on)
+
+
+def reset_profiler():
+    """Forget what was measured so far."""
+    if Executor._profiling:
+        _profile(True)
+
+
+def start_profiler(state, tracer_option=None):
+    """Measure from now on; state is "CPU" or "All"."""
+    if state not in _STATES:
+        raise ValueError("The state must be 'CPU' or 'GPU' or 'All'.")
+    if state == "GPU":
+        raise core.no_gpu("start_profiler('GPU')")
+    if not Executor._profiling:
+        _profile(True)
+
+
+def stop_profiler(sorted_key=None, profile_path="/tmp/profile"):
+    """Print the table to stderr and write the trace to profile_path."""
+    if sorted_key == "default":
+        sorted_key = None
+    if sorted_key is not None and sorted_key not in _KEYS:
+        raise ValueError("The sorted_key must be None or in 'calls', 'total',"
+                         " 'max', 'min' and 'ave'")
+    if not Executor._profiling:
+        return
+    _profile(False)
+    sys.stderr.write(_table(_rows(), sorted_key))
+    if profile_path:
+        with open(profile_path, "w") as file:
+            file.write(_trace())
+
+
+@contextlib.contextmanager
+def profiler(state, sorted_key=None, profile_path="/tmp/profile"):
+    """Measure within `with`."""
+    start_profiler(state)
+    try:
+        yield
+    finally:
+        stop_profiler(sorted_key, profile_path)
+
+
+@contextlib.contextmanager
+def cuda_profiler(output_file, output_mode=None, config=None):
+    """Nothing is measured: there is no GPU."""
+    print("cuda_profiler: this build has no GPU kernels; fluid.profiler."
+          "profiler measures the CPU", file=sys.stderr)
+    yield

@@ -1,0 +1,1 @@
+"""Numbers of the file formats, under the names of generated code."""
