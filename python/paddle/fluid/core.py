@@ -17,13 +17,13 @@ __all__ = ["CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "EnforceNotMet",
            "SelectedRows", "VarDesc", "is_compiled_with_cuda"]
 
 
-def suggest(name, names):
-    """Words that say which of `names` was meant, or nothing."""
+def suggest(name, names, most=1):
+    """Words that say which of `names` were meant, or nothing."""
     plain = {re.sub("_", "", n).lower(): n for n in names}
-    near = difflib.get_close_matches(name, names, 1, 0.6) or [
+    near = difflib.get_close_matches(name, names, most, 0.6) or [
         plain[n] for n in difflib.get_close_matches(
-            re.sub("_", "", name).lower(), plain, 1, 0.7)]
-    return "; did you mean %s?" % near[0] if near else ""
+            re.sub("_", "", name).lower(), plain, most, 0.7)]
+    return "; did you mean %s?" % " or ".join(near) if near else ""
 
 
 # --- enumerations ------------------------------------------------------------

@@ -1,0 +1,45 @@
+"""fluid.backward: gradients, appended to a program."""
+from . import _fluid
+from .clip import error_clip_callback
+from .framework import Variable
+
+__all__ = ["append_backward", "gradients"]
+
+
+def _check_callbacks(callbacks):
+    """Error clips are known; nothing else can look into C's loop."""
+    others = [c for c in callbacks or () if c is not error_clip_callback]
+    if others:
+        raise NotImplementedError(
+            "append_backward: callbacks are not supported; change the ops "
+            "after it returns, or set error_clip on a variable")
+
+
+def append_backward(loss, parameter_list=None, no_grad_set=None,
+                    callbacks=None):
+    """Append the gradient of a loss to its program: [(parameter, gradient)]
+    for every parameter that is trained, or for those listed."""
+    if not isinstance(loss, Variable):
+        raise TypeError("append_backward: loss is %s, expected a Variable"
+                        % type(loss).__name__)
+    _check_callbacks(callbacks)
+    return _fluid.append_backward(loss, parameter_list, no_grad_set)
+
+
+def _as_list(x):
+    return list(x) if isinstance(x, (list, tuple)) else [x]
+
+
+def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
+    """Gradients of targets with respect to inputs, a list: None where there
+    is none. target_gradients are those of the targets, ones by default."""
+    if target_gradients is not None:
+        target_gradients = _as_list(target_gradients)
+    return _fluid.gradients(_as_list(targets), _as_list(inputs),
+                            target_gradients, no_grad_set)
+
+
+def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
+    """The same; of a single input its gradient itself."""
+    found = gradients(targets, inputs, target_gradients, no_grad_set)
+    return found[0] if len(found) == 1 else found

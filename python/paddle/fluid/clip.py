@@ -1,0 +1,88 @@
+"""fluid.clip: limits on gradients."""
+from . import _fluid
+
+__all__ = ["ErrorClipByValue", "GradientClipByValue", "GradientClipByNorm",
+           "GradientClipByGlobalNorm", "set_gradient_clip"]
+
+
+class _Clip:
+    """What the C library is told of a clip."""
+
+    def __init__(self, kind, max, min=None, group=None):
+        self._spec = {"what": "clip", "kind": kind, "max": float(max)}
+        if kind == "value":
+            self._spec["min"] = -float(max) if min is None else float(min)
+        if group is not None:
+            self._spec["group"] = group
+
+    def _fluid_spec(self):
+        return self._spec
+
+
+class BaseErrorClipAttr(_Clip):
+    """What may be set as the error_clip of a variable."""
+
+
+class BaseGradientClipAttr(_Clip):
+    """What may be set as the gradient_clip of a parameter."""
+
+
+class _ByValue:
+    """Elements between min, which is -max if it is not given, and max."""
+
+    def __init__(self, max, min=None):
+        super().__init__("value", max, min)
+        self.max, self.min = self._spec["max"], self._spec["min"]
+
+    def __str__(self):
+        return "ByValue, min=%f, max=%f" % (self.min, self.max)
+
+
+class ErrorClipByValue(_ByValue, BaseErrorClipAttr):
+    """Holds the gradient of a variable while it flows back."""
+
+
+class GradientClipByValue(_ByValue, BaseGradientClipAttr):
+    """Holds the gradient of a parameter before it is used."""
+
+
+class GradientClipByNorm(BaseGradientClipAttr):
+    """A gradient whose norm is above clip_norm is made that long."""
+
+    def __init__(self, clip_norm):
+        super().__init__("norm", clip_norm)
+        self.clip_norm = clip_norm
+
+    def __str__(self):
+        return "ByNorm, clip_norm=%f" % self.clip_norm
+
+
+class GradientClipByGlobalNorm(BaseGradientClipAttr):
+    """Gradients of one group are shortened by the same factor, so that all
+    of them together are at most clip_norm long."""
+
+    def __init__(self, clip_norm, group_name="default_group"):
+        if not isinstance(group_name, str):
+            raise TypeError("GradientClipByGlobalNorm: group_name is %s, "
+                            "expected str" % type(group_name).__name__)
+        super().__init__("global_norm", clip_norm, group=group_name)
+        self.clip_norm, self.group_name = clip_norm, group_name
+
+    def __str__(self):
+        return "ByGlobalNorm, group_name=%s, clip_norm=%f" % (
+            self.group_name, self.clip_norm)
+
+
+def set_gradient_clip(clip, param_list=None, program=None):
+    """Clip the gradients of these parameters (variables or names), or of all
+    that the program has by now."""
+    if not isinstance(clip, BaseGradientClipAttr):
+        raise TypeError("set_gradient_clip: clip is %s, expected one of %s" % (
+            type(clip).__name__, ", ".join(__all__[1:4])))
+    names = None if param_list is None else [
+        getattr(p, "name", p) for p in param_list]
+    _fluid.set_gradient_clip(clip, program, names)
+
+
+def error_clip_callback(block, context):
+    """For append_backward's callbacks; error clips are put in without it."""

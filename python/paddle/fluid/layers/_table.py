@@ -1,0 +1,119 @@
+"""Python functions made from the layers of C: names, signatures, docstrings.
+
+Fluid spreads its layers over modules; MODULES says which are where. A layer
+that no row names belongs to nn.
+"""
+import ast
+import inspect
+
+from .. import _absent, _fluid
+from ..core import suggest
+
+MODULES = {
+    "io": "data",
+    "tensor":
+        "argmax argmin argsort assign cast concat create_global_var "
+        "create_parameter create_tensor fill_constant "
+        "fill_constant_batch_size_like has_inf has_nan isfinite linspace "
+        "ones range reverse sums tensor_array_to_tensor zeros zeros_like",
+    "control_flow":
+        "Print equal greater_equal greater_than increment is_empty "
+        "less_equal less_than not_equal",
+    "ops":
+        "_scale abs acos asin atan ceil cos cumsum exp floor hard_shrink "
+        "logsigmoid reciprocal round rsqrt sigmoid sin softplus softshrink "
+        "softsign sqrt square tanh tanh_shrink thresholded_relu "
+        "uniform_random",
+    "metric_op": "accuracy auc",
+    "learning_rate_scheduler":
+        "cosine_decay exponential_decay inverse_time_decay linear_lr_warmup "
+        "natural_exp_decay noam_decay piecewise_decay polynomial_decay",
+}
+
+
+def signature(spec):
+    """The inspect.Signature of a row of a C table."""
+    def parameter(argument):
+        default = inspect.Parameter.empty if argument.default is None \
+            else ast.literal_eval(argument.default)
+        return inspect.Parameter(
+            argument.name, inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=default)
+
+    return inspect.Signature([parameter(a) for a in spec.arguments])
+
+
+def document(spec):
+    """A docstring: the table's sentences, then the arguments."""
+    lines = ["    %s: %s" % (a.name, a.type) for a in spec.arguments]
+    text = spec.doc + "\n\nArguments:\n" + "\n".join(lines)
+    if spec.returns:
+        text += "\n\nReturns: " + spec.returns
+    return text
+
+
+def bind(name, sig, args, kwargs):
+    """The arguments of a call by name, as given."""
+    for key in kwargs:
+        if key not in sig.parameters:
+            raise TypeError("%s() got an unexpected keyword argument '%s'%s"
+                            % (name, key, suggest(key, sig.parameters)))
+    try:
+        return sig.bind(*args, **kwargs).arguments
+    except TypeError as e:
+        raise TypeError("%s(): %s" % (name, e)) from None
+
+
+def _free_dims(arguments):
+    """A dimension of None is a free one."""
+    shape = arguments["shape"]
+    if not isinstance(shape, int):
+        arguments["shape"] = [-1 if d is None else d for d in shape]
+
+
+_PREPARE = {"data": _free_dims}
+
+
+def _function(spec):
+    sig, prepare = signature(spec), _PREPARE.get(spec.name)
+
+    def layer(*args, **kwargs):
+        arguments = bind(spec.name, sig, args, kwargs)
+        if prepare:
+            prepare(arguments)
+        return _fluid.layer(spec.name, arguments)
+
+    layer.__name__ = layer.__qualname__ = spec.name
+    layer.__doc__ = document(spec)
+    layer.__signature__ = sig
+    return layer
+
+
+def _home(name):
+    for module, names in MODULES.items():
+        if name in names.split():
+            return module
+    return "nn"
+
+
+FUNCTIONS = {spec.name: _function(spec) for spec in _fluid.layer_table()}
+
+
+def publish(scope, *others):
+    """Put the layers of a module into its globals; its __all__, with what
+    it has besides."""
+    module = scope["__name__"].rpartition(".")[2]
+    mine = [n for n in FUNCTIONS if _home(n) == module]
+    for name in mine:
+        FUNCTIONS[name].__module__ = scope["__name__"]
+        scope[name] = FUNCTIONS[name]
+    scope["__getattr__"] = _getattr(scope)
+    return [n for n in mine if not n.startswith("_")] + list(others)
+
+
+def _getattr(scope):
+    def missing(name):
+        raise _absent.absent("paddle.fluid.layers", name, FUNCTIONS)
+
+    missing.__name__ = "__getattr__"
+    return missing

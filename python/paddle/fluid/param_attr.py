@@ -1,0 +1,41 @@
+"""fluid.param_attr: what a layer is told about a parameter."""
+
+__all__ = ["ParamAttr", "WeightNormParamAttr"]
+
+
+class ParamAttr:
+    """Name, start value, speed, decay and clip of one parameter.
+
+    Where a layer takes a ParamAttr, a name, an initializer, a regularizer,
+    None (the defaults) or False (no such parameter) will do as well."""
+
+    def __init__(self, name=None, initializer=None, learning_rate=1.0,
+                 regularizer=None, trainable=True, gradient_clip=None,
+                 do_model_average=True):
+        self.name = name
+        self.initializer = initializer
+        self.learning_rate = learning_rate
+        self.regularizer = regularizer
+        self.trainable = trainable
+        self.gradient_clip = gradient_clip
+        self.do_model_average = do_model_average
+
+    def _fluid_spec(self):
+        return {"what": "param", **vars(self)}
+
+
+class WeightNormParamAttr(ParamAttr):
+    """A weight kept as a direction and a length. Not supported: a layer that
+    is given one says so."""
+
+    def __init__(self, dim=None, name=None, initializer=None,
+                 learning_rate=1.0, regularizer=None, trainable=True,
+                 gradient_clip=None, do_model_average=False):
+        super().__init__(name, initializer, learning_rate, regularizer,
+                         trainable, gradient_clip, do_model_average)
+        self.dim = dim
+
+    def _fluid_spec(self):
+        raise NotImplementedError(
+            "weight normalisation is not supported: use ParamAttr for "
+            "parameter %r" % (self.name,))
