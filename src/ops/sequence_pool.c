@@ -18,6 +18,8 @@
 
 #ifndef POOLS
 #define POOLS
+#include "ops/sequence.h"
+
 typedef enum pool {
     AVERAGE,
     SUM,
@@ -163,19 +165,14 @@ FL_REAL_KERNEL(sequence_pool_grad)
 
 static fl_err check_pool(const fl_infer *x)
 {
-    const fl_meta *in = fl_meta_in(x, "X", 0);
     const char *type = fl_meta_attr(x, "pooltype")->s;
     FL_TRY(fl_meta_check(x, "X", FL_REALS));
-    if (in->shape.rank < 1)
-        return fl_fail(FL_ESHAPE, "sequence_pool: X [] has no rows");
     if (!type || pool_of(type) == POOL_KINDS)
         return fl_fail(FL_EINVAL,
                        "sequence_pool: pooltype is \"%s\", expected AVERAGE, "
                        "SUM, SQRT, MAX, LAST or FIRST",
                        type ? type : "");
-    if (fl_meta_running(x) && !in->lod_level)
-        return fl_fail(FL_ESHAPE, "sequence_pool: X has no sequences (LoD)");
-    return fl_meta_running(x) ? fl_lod_check(in->lod, in->shape.dim[0]) : FL_OK;
+    return fl_sequence_check(x, "X", 0);
 }
 
 static fl_err infer_pool(fl_infer *x)
