@@ -244,15 +244,11 @@ init_gflags = init_glog = init_devices = _nothing
 
 # --- values ------------------------------------------------------------------
 
-_Scope = Scope
+_Scope, Tensor = Scope, LoDTensor
 
 
 class LoDTensorArray(list):
     """Tensors in a row."""
-
-
-class Tensor(LoDTensor):
-    """A tensor of one's own, as older scripts name it."""
 
 
 def _tensor_text(tensor):
