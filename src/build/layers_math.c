@@ -122,6 +122,20 @@ const fl_layer_def fl_layers_math[] = {
         .names_out = true,
     },
     {
+        .name = "_scale", /* an older form, which takes its output */
+        .doc = "scale * x + bias, into out if it is given.",
+        .prefix = "scale",
+        .args = {{"x", FL_ARG_VAR},
+                 {"scale", FL_ARG_FLOAT, "1.0"},
+                 {"bias", FL_ARG_FLOAT, "0.0"},
+                 {"bias_after_scale", FL_ARG_BOOL, "True"},
+                 {"out", FL_ARG_VAR, "None"}},
+        .op = "scale",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
+        .into = "out",
+    },
+    {
         .name = "sum",
         .doc = "The sum of variables of one shape.",
         .args = {{"x", FL_ARG_VARS}},

@@ -112,9 +112,14 @@ static void sums_write_where_told(void)
     fl_var *out = TEST_LAYER(n, "sum", {"x", .n = 2, .vars = in});
     TEST_LAYER(n, "sums", {"input", .n = 2, .vars = in});
     TEST_LAYER(n, "sums", {"input", .n = 2, .vars = in}, {"out", .var = out});
+    TEST_LAYER(n, "_scale", {"x", .var = in[0]}, {"scale", .f = 2},
+               {"out", .var = out});
+    TEST_LAYER(n, "_scale", {"x", .var = in[0]});
     CHECK_STR(test_main_text(n), "sum(X=x,y) Out=sum_0.tmp_0\n"
                                  "sum(X=x,y) Out=sum_1.tmp_0\n"
-                                 "sum(X=x,y) Out=sum_0.tmp_0");
+                                 "sum(X=x,y) Out=sum_0.tmp_0\n"
+                                 "scale(X=x) Out=sum_0.tmp_0\n"
+                                 "scale(X=x) Out=scale_1.tmp_0");
     fl_net_free(n);
 }
 
