@@ -1,0 +1,118 @@
+"""Every public name is there with its arguments; what is absent says why.
+
+The names are in signatures.txt. _absent.LATER and _absent.NEVER list what is
+left out on purpose.
+"""
+import inspect
+import os
+import re
+
+import pytest
+
+import paddle
+import paddle.fluid as fluid
+from paddle.fluid import _absent
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def rows():
+    """(path, arguments or None) of each line."""
+    above = ""
+    with open(os.path.join(HERE, "signatures.txt")) as f:
+        for line in f:
+            if not line.strip() or line.startswith("#"):
+                continue
+            path, bracket, rest = line.strip().partition("(")
+            if line.startswith(" "):
+                path = above + "." + path
+            else:
+                above = path
+            yield path, rest.rpartition(")")[0] if bracket else None
+
+
+def find(path):
+    thing = paddle
+    for part in path.split("."):
+        try:
+            thing = getattr(thing, part)
+        except AttributeError:
+            thing = vars(thing)["__annotations__"][part]
+    return thing
+
+
+def wanted(arguments):
+    scope = {}
+    exec("def f(%s): pass" % arguments, scope)
+    return list(inspect.signature(scope["f"]).parameters.values())
+
+
+def got(thing):
+    parameters = list(inspect.signature(thing).parameters.values())
+    if parameters and parameters[0].name == "self":
+        del parameters[0]
+    return parameters
+
+
+def same(a, b):
+    """Same names and defaults, in the same order; more may follow that need
+    not be given."""
+    optional = all(p.default is not p.empty or p.kind in (
+        p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in b[len(a):])
+    return optional and len(a) <= len(b) and all(
+        (p.name, p.default) == (q.name, q.default) for p, q in zip(a, b))
+
+
+@pytest.mark.parametrize("path,arguments", rows(),
+                         ids=[path for path, _ in rows()])
+def test_name(path, arguments):
+    thing = find(path)
+    if arguments is not None:
+        assert same(wanted(arguments), got(thing)), inspect.signature(thing)
+
+
+def left_out():
+    return [(module, name) for module, _, names in
+            _absent.LATER + _absent.NEVER for name in names.split()]
+
+
+@pytest.mark.parametrize("module,name", left_out(),
+                         ids=["%s.%s" % row for row in left_out()])
+def test_absent_on_purpose(module, name):
+    home = find(module.partition(".")[2])
+    with pytest.raises(AttributeError, match=re.escape(
+            "%s.%s " % (module, name)) + "(is not in|does not exist)"):
+        getattr(home, name)
+
+
+def test_a_misspelt_name_gets_its_neighbours():
+    with pytest.raises(AttributeError, match="did you mean default_startup"
+                       "_program or default_main_program"):
+        fluid.default_trainer_program
+    with pytest.raises(AttributeError, match="did you mean cross_entropy"):
+        fluid.layers.cross_entrophy
+    with pytest.raises(AttributeError, match="did you mean Momentum"):
+        fluid.optimizer.Momentun
+
+
+def test_a_misspelt_argument_gets_its_neighbour():
+    with pytest.raises(TypeError, match=r"fc\(\) got an unexpected keyword "
+                       "argument 'sise'; did you mean size"):
+        fluid.layers.fc(input=None, sise=3)
+    with pytest.raises(TypeError, match="did you mean learning_rate"):
+        fluid.optimizer.SGD(learning_rat=0.1)
+
+
+def test_every_layer_has_a_docstring_and_a_home():
+    for name in fluid.layers.__all__:
+        layer = getattr(fluid.layers, name)
+        assert layer.__doc__ and len(layer.__doc__) > 15, name
+        assert layer.__module__.startswith("paddle.fluid.layers."), name
+
+
+def test_all_of_fluid_exists():
+    for module in (fluid, fluid.layers, fluid.optimizer, fluid.initializer,
+                   fluid.regularizer, fluid.clip, fluid.nets, fluid.backward,
+                   fluid.evaluator, fluid.param_attr):
+        for name in module.__all__:
+            getattr(module, name)
