@@ -43,6 +43,7 @@ typedef enum fl_err {
     FL_EPROTO,   /* bytes from outside that we cannot accept */
     FL_ETIMEOUT, /* the deadline passed */
     FL_ENOMEM,   /* the memory that the data asks for is not to be had */
+    FL_EINTR,    /* whoever asked for it wants it no more */
 } fl_err;
 
 const char *fl_errmsg(void); /* last failure on this thread; never NULL */
@@ -102,10 +103,84 @@ typedef struct fl_tensor {
     fl_buf *buf;
 } fl_tensor;
 
+size_t fl_dtype_size(fl_dtype t);      /* bytes of an element; 0: unknown */
+const char *fl_dtype_name(fl_dtype t); /* "f32"; "?" if unknown */
+bool fl_dtype_find(const char *name, fl_dtype *t); /* "f32" or "float32" */
+
 /* A tensor over your memory, and the end of one that owns some. */
 fl_tensor fl_tensor_view(fl_dtype dtype, const fl_shape *shape,
                          const void *data);
 void fl_tensor_fini(fl_tensor *t); /* t is empty (no memory) again */
+
+/* The given dtype and shape, contents undefined. Keeps its memory when that is
+ * its own alone and large enough: the steady state allocates nothing. The LoD
+ * is dropped. Err: EINVAL, ENOMEM. */
+fl_err fl_tensor_resize(fl_tensor *t, fl_dtype dtype, const fl_shape *shape);
+
+/* dst shares the memory of src (or copies a borrowed one), LoD too. */
+fl_err fl_tensor_ref(fl_tensor *dst, const fl_tensor *src);
+
+/* dst has its own copy, LoD too. */
+fl_err fl_tensor_copy(fl_tensor *dst, const fl_tensor *src);
+
+/* Elements of `from` converted to `to`, as C converts. Both have n. Where C
+ * says nothing (a float beyond int64) the nearest int64 is taken, NaN is 0. */
+fl_err fl_convert(int64_t n, fl_dtype from, const void *src, fl_dtype to,
+                  void *dst);
+
+/* Copy offsets; keeps memory when its own alone and large enough. */
+fl_err fl_lod_copy(fl_lod *dst, const fl_lod *src);
+
+/* From sequence lengths (counts), per level. */
+fl_err fl_lod_from_lengths(fl_lod *dst, int levels, const int64_t *n,
+                           const int64_t *const *length);
+
+/* EINVAL unless offsets start at 0, never fall, each level's last offset is
+ * the number of sequences of the next, and the last level's is `rows`
+ * (-1: not compared). */
+fl_err fl_lod_check(const fl_lod *l, int64_t rows);
+
+/* What a variable may hold. The numbers are those of Paddle's VarType. */
+typedef enum fl_kind {
+    FL_LOD_TENSOR = 7,
+    FL_SELECTED_ROWS = 8,
+    FL_FEED_MINIBATCH = 9,
+    FL_FETCH_LIST = 10,
+    FL_STEP_SCOPES = 11,
+    FL_LOD_RANK_TABLE = 12,
+    FL_LOD_TENSOR_ARRAY = 13,
+    FL_PLACE_LIST = 14,
+    FL_READER = 15,
+    FL_RAW = 17,
+    FL_TUPLE = 18,
+} fl_kind;
+
+/* Some rows of a tall matrix: row i of value belongs to row rows[i] of
+ * `height`. Rows may repeat (they add up) unless merged. */
+typedef struct fl_rows {
+    int64_t height;
+    int64_t n;       /* rows listed */
+    fl_tensor index; /* i64 [n] */
+    fl_tensor value; /* [n, ...] */
+} fl_rows;
+
+/* n rows of `dtype` [n, width dims of shape from 1 on]; shape.dim[0] is the
+ * height. Contents undefined; memory is kept when it suffices. */
+fl_err fl_rows_resize(fl_rows *r, fl_dtype dtype, const fl_shape *shape,
+                      int64_t n);
+
+/* What a variable holds at run time: in a scope, or one of your own. */
+typedef struct fl_value fl_value;
+fl_value *fl_value_new(void);
+void fl_value_free(fl_value *v);          /* not what a scope holds */
+fl_kind fl_value_kind(const fl_value *v); /* 0: nothing yet */
+
+/* What it holds, borrowed; an empty value becomes a tensor, or rows. EINVAL:
+ * it holds something else. */
+fl_err fl_value_tensor(fl_value *v, fl_tensor **out);
+fl_err fl_value_rows(fl_value *v, fl_rows **out);
+/* The tensors of an array, borrowed. */
+fl_err fl_value_array(fl_value *v, int64_t *n, fl_tensor **out);
 
 /* --- Networks ---------------------------------------------------------- */
 
@@ -157,6 +232,7 @@ typedef struct fl_clip {
     const char *kind;
     float max, min;
     const char *group; /* global_norm; NULL reads as "default_group" */
+    void *user;        /* the caller's own; copied along */
 } fl_clip;
 
 typedef struct fl_param_attr {
@@ -207,6 +283,12 @@ int fl_layer_all(fl_net *n, const char *name, const fl_arg *args, int max,
 #define FL_LAYER(net, name, ...)                                               \
     fl_layer(net, name, (const fl_arg[]){__VA_ARGS__, {0}})
 
+/* x op y, or with a number when y is NULL. op is written as in Python: + - * /
+ * ** // % == != < <= > >=. Reversed: the right operand comes first (2.0 - x).
+ * Results are named tmp_0, tmp_1 ... */
+fl_err fl_var_math(fl_net *n, const char *op, fl_var *x, fl_var *y,
+                   double number, bool reversed, fl_var **out);
+
 const char *fl_var_name(const fl_var *v);
 fl_dtype fl_var_dtype(const fl_var *v);
 const fl_shape *fl_var_shape(const fl_var *v);
@@ -227,6 +309,404 @@ char *fl_program_text(const fl_program *p); /* readable; fl_free */
 fl_err fl_program_save(fl_engine *e, const fl_program *p, const char *path);
 fl_err fl_program_load(fl_engine *e, const char *path, fl_program **out);
 
+/* --- Inside programs --------------------------------------------------- */
+
+/* A program is blocks; a block is variables and operators. All of them, their
+ * names and what is read from them here live until the program ends, removed
+ * ones too; only fl_program_take ends them before.
+ * Thread: one at a time for a program; none changes while it runs. */
+typedef struct fl_block fl_block;
+typedef struct fl_op fl_op;
+typedef struct fl_arena fl_arena; /* memory that ends all at once */
+
+fl_program *fl_program_new(fl_engine *e);         /* with a global block */
+uint64_t fl_program_version(const fl_program *p); /* counts changes */
+int64_t fl_program_seed(const fl_program *p);
+void fl_program_set_seed(fl_program *p, int64_t seed);
+fl_block *fl_program_block(const fl_program *p, int i); /* NULL: none */
+fl_block *fl_program_add_block(fl_program *p, int parent);
+
+/* A new program with only what `targets` (names in the global block) need,
+ * sub-blocks included. ENOENT names a target that nothing produces. */
+fl_err fl_program_prune(const fl_program *p, int n, const char *const *targets,
+                        fl_program **out);
+
+/* The program that computes targets from feeds: pruned, for test, with feed
+ * and fetch ops. Own: *out is new. */
+fl_err fl_inference_program(const fl_program *p, int n_feeds,
+                            const char *const *feeds, int n_targets,
+                            const char *const *targets, fl_program **out);
+
+/* dst becomes what src is; src is left empty and is the caller's to free.
+ * Pointers into dst's blocks, ops and vars end with src; dst itself stays. */
+void fl_program_take(fl_program *dst, fl_program *src);
+
+/* Every rule that holds between ops, vars and blocks; EINVAL says which is
+ * broken and where: "op 3 \"mul\" in block 0 reads \"x\", which no var ..." */
+fl_err fl_program_verify(const fl_program *p);
+
+/* Paddle's ProgramDesc. Own: bytes, fl_free. */
+fl_err fl_program_encode(const fl_program *p, void **bytes, size_t *n);
+/* Read back; `name` is the file, for sentences. Bytes are not trusted. */
+fl_err fl_program_read(fl_engine *e, const char *name, const void *bytes,
+                       size_t n, fl_program **out);
+
+/* The same messages in protobuf's text format. fl_free. */
+char *fl_program_proto(const fl_program *p);
+char *fl_block_proto(const fl_block *b);
+char *fl_op_proto(const fl_op *op);
+char *fl_var_proto(const fl_var *v);
+
+/* - blocks - */
+
+typedef struct fl_block_info {
+    fl_program *program;
+    int idx, parent; /* parent -1: the global block */
+    int forward;     /* the block that this is the gradient of, or -1 */
+    int64_t n_ops, n_vars;
+} fl_block_info;
+
+fl_block_info fl_block_look(const fl_block *b);
+void fl_block_set_forward(fl_block *b, int forward);
+
+/* What makes a variable a parameter. Gone in the protobuf form, as in Fluid. A
+ * program keeps copies; only what `user` points to is borrowed. */
+typedef struct fl_param_info {
+    bool trainable;
+    float learning_rate;               /* multiplies the optimiser's */
+    const fl_regularizer *regularizer; /* NULL: the optimiser's */
+    const fl_clip *clip;
+    bool do_model_average;
+} fl_param_info;
+
+typedef struct fl_var_info {
+    const char *name;
+    fl_block *block; /* not read where one is set */
+    fl_kind kind;    /* 0 reads as FL_LOD_TENSOR */
+    fl_dtype dtype;
+    fl_shape shape;
+    int lod_level;
+    bool persistable, stop_gradient, is_data;
+    const fl_param_info *param; /* NULL: not a parameter */
+    const fl_clip *error_clip;
+} fl_var_info;
+
+fl_var_info fl_var_look(const fl_var *v);
+void fl_var_set(fl_var *v, const fl_var_info *to); /* all but its name */
+
+/* A var of that name in this block: new, or the old one if its kind, dtype,
+ * shape, LoD level and persistability agree (EINVAL otherwise). */
+fl_err fl_block_declare(fl_block *b, const fl_var_info *like, fl_var **out);
+/* In order of creation; how many there are; at most `max` are stored. */
+int64_t fl_block_vars(const fl_block *b, int64_t max, fl_var **out);
+fl_var *fl_block_var(const fl_block *b, const char *name); /* here; or NULL */
+/* Here, in the block that this is the gradient of, or so in the parents. */
+fl_var *fl_block_find(const fl_block *b, const char *name);
+bool fl_block_remove_var(fl_block *b, const char *name);
+/* In this block's vars and ops, and in the ops of its sub-blocks. */
+fl_err fl_block_rename_var(fl_block *b, const char *from, const char *to);
+
+/* - operators - */
+
+/* The numbers are those of Paddle's AttrType. */
+typedef enum fl_attr_type {
+    FL_ATTR_INT,
+    FL_ATTR_FLOAT,
+    FL_ATTR_STRING,
+    FL_ATTR_INTS,
+    FL_ATTR_FLOATS,
+    FL_ATTR_STRINGS,
+    FL_ATTR_BOOL,
+    FL_ATTR_BOOLS,
+    FL_ATTR_BLOCK, /* i is the block's index */
+    FL_ATTR_LONG,
+    FL_ATTR_BLOCKS,
+    FL_ATTR_LONGS,
+} fl_attr_type;
+
+/* A default in an operator's table, or a value in a program. */
+typedef struct fl_attr {
+    const char *name; /* NULL ends a table */
+    fl_attr_type type;
+    bool required; /* in an operator's table: there is no default */
+    int n;         /* length of a list */
+    union {
+        int64_t i; /* INT, LONG, BLOCK */
+        float f;
+        bool b;
+        const char *s;        /* STRING; NULL reads as "" */
+        const int64_t *longs; /* INTS, LONGS, BLOCKS */
+        const float *floats;
+        const char *const *strings;
+        const bool *bools;
+    };
+} fl_attr;
+
+typedef struct fl_args {
+    const char *slot;
+    int n;
+    const char **name; /* "@EMPTY@": not there */
+} fl_args;
+
+/* An operator as written in a program. Slots and attributes keep the order in
+ * which they were given. Yours needs no arena: it is copied. */
+typedef struct fl_desc {
+    const char *type;
+    int n_in, n_out, n_attr;
+    fl_args *in, *out;
+    fl_attr *attr;
+    fl_arena *arena;
+} fl_desc;
+
+/* A copy of `desc` enters at place `at` (-1: the end). It is checked against
+ * its table (names, attribute types; EINVAL, ENOENT), and its outputs' shapes,
+ * dtypes, kinds and LoD levels are inferred into their vars (ESHAPE). Outputs
+ * without a var get one. Nothing changes on failure. out may be NULL. */
+fl_err fl_block_insert_op(fl_block *b, int64_t at, const fl_desc *desc,
+                          fl_op **out);
+fl_op *fl_block_op(const fl_block *b, int64_t i); /* NULL: none */
+void fl_block_remove_op(fl_block *b, int64_t at);
+
+const fl_desc *fl_op_look(const fl_op *op); /* as it is now */
+fl_block *fl_op_block(const fl_op *op);
+int64_t fl_op_index(const fl_op *op); /* in its block; -1: removed */
+fl_err fl_op_set_attr(fl_op *op, const fl_attr *value);
+bool fl_op_remove_attr(fl_op *op, const char *name);
+void fl_op_rename_in(fl_op *op, const char *from, const char *to);
+void fl_op_rename_out(fl_op *op, const char *from, const char *to);
+fl_err fl_op_infer(fl_op *op); /* shapes again */
+
+/* --- Tables ------------------------------------------------------------ */
+
+/* Slot flags. */
+enum {
+    FL_MANY = 1,         /* takes a list */
+    FL_OPTIONAL = 2,     /* may be absent */
+    FL_NOGRAD = 4,       /* no gradient flows into it */
+    FL_INTERMEDIATE = 8, /* an output that only the gradient reads */
+    FL_VIEW = 16,        /* an output that may share an input's memory: the
+                          * kernel makes it, nobody resizes it */
+    FL_SHAPES = 32,      /* an input whose elements decide an output's shape */
+};
+
+typedef struct fl_slot {
+    const char *name; /* NULL ends a table */
+    unsigned flags;
+} fl_slot;
+
+typedef struct fl_op_info {
+    const char *type;
+    int n_in, n_out, n_attr;
+    const fl_slot *in, *out;
+    const fl_attr *attr;
+    bool differentiable;
+} fl_op_info;
+
+/* Which member of fl_arg is read. Where there are two, n tells: 0 is the
+ * first, 1 (or more) the second. */
+typedef enum fl_arg_type {
+    FL_ARG_VAR,
+    FL_ARG_VARS,
+    FL_ARG_INT,
+    FL_ARG_FLOAT,
+    FL_ARG_BOOL,
+    FL_ARG_STR,
+    FL_ARG_DTYPE, /* i; its default is a name: "'float32'" */
+    FL_ARG_INTS,
+    FL_ARG_FLOATS,
+    FL_ARG_STRS,
+    FL_ARG_PARAM, /* attr; n > 0: one for each input */
+    FL_ARG_INIT,
+    FL_ARG_TENSOR,
+    FL_ARG_REGULARIZER,
+    FL_ARG_CLIP,
+    FL_ARG_FLOAT_OR_VAR,
+    FL_ARG_INT_OR_VAR,
+    FL_ARG_VAR_OR_TENSOR,
+    FL_ARG_INT_OR_INTS,
+} fl_arg_type;
+
+const char *fl_arg_type_name(fl_arg_type t); /* "variable", "list of ints" */
+
+typedef struct fl_arg_def {
+    const char *name; /* NULL ends a table */
+    fl_arg_type type;
+    const char *value; /* the default: "1", "0.5", "True", "'relu'", "None";
+                          NULL: required */
+} fl_arg_def;
+
+/* A layer or an optimiser as a function with arguments. */
+typedef struct fl_signature {
+    const char *name, *doc;
+    const char *returns; /* NULL: one variable; "a, b": several, by name;
+                            "[a]": the rest as a list */
+    int n_args;
+    const fl_arg_def *args;
+} fl_signature;
+
+/* How many rows there are; they live with the engine. */
+int fl_op_table(const fl_engine *e, const fl_op_info **out);
+int fl_layer_table(const fl_engine *e, const fl_signature **out);
+int fl_optimizer_table(const fl_engine *e, const fl_signature **out);
+
+/* --- Building over programs of your own -------------------------------- */
+
+/* Op roles, as Fluid numbers them; kept in the attribute op_role. */
+enum {
+    FL_ROLE_FORWARD = 0,
+    FL_ROLE_BACKWARD = 1,
+    FL_ROLE_OPTIMIZE = 2,
+    FL_ROLE_RPC = 4,
+    FL_ROLE_DIST = 8,
+    FL_ROLE_LR = 16,
+    FL_ROLE_LOSS = 256,
+};
+
+/* Counters by key: "fc" gives fc_0, then fc_1. */
+typedef struct fl_names fl_names;
+fl_names *fl_names_new(const char *prefix); /* NULL: none */
+void fl_names_free(fl_names *n);
+char *fl_names_give(fl_names *n, const char *key); /* fl_free */
+
+/* Where a net appends and what it writes on each op. All is borrowed. */
+typedef struct fl_net_state {
+    fl_program *main, *startup;
+    fl_names *names;
+    int block;               /* current block of main */
+    int role;                /* op_role */
+    const char *role_var[2]; /* op_role_var (param, grad); NULL: none */
+    const char *scope;       /* op_namescope; NULL reads as "/" */
+    int n_callstack;         /* op_callstack: who made the op; 0: none */
+    const char *const *callstack;
+} fl_net_state;
+
+/* Own: the net is new, the programs and names stay yours. */
+fl_net *fl_net_over(fl_program *main, fl_program *startup, fl_names *names);
+fl_net_state fl_net_look(const fl_net *n);
+void fl_net_set(fl_net *n, const fl_net_state *s);
+
+/* fl_block_insert_op with what the net writes on ops. */
+fl_err fl_net_add_op(fl_net *n, fl_block *b, int64_t at, const fl_desc *desc,
+                     fl_op **out);
+
+/* A parameter in the global block of main and of startup with its start op.
+ * attr NULL is the default; `layer` gives the name: generate(layer + ".w").
+ * init_default NULL: Xavier for weights, 0 for biases. An existing parameter
+ * of that name is shared if dtype and shape agree. */
+fl_err fl_net_param(fl_net *n, const fl_param_attr *attr, const char *layer,
+                    bool bias, fl_dtype dtype, const fl_shape *shape,
+                    const fl_init *init_default, fl_var **out);
+
+/* Declare `v` in the startup program, persistable, and put the op that starts
+ * it there, in front of the others (Fluid prepends). A variable that an op of
+ * startup writes already is left as it is. */
+fl_err fl_init_emit(const fl_init *i, fl_net *n, fl_var *v);
+
+/* Cases are tried in order: the first whose condition holds runs. Each is a
+ * conditional_block over a sub-block; conditions are chained by logical_not
+ * and logical_and.
+ *
+ *     fl_switch s = {0};
+ *     FL_TRY(fl_switch_case(n, &s, condition));  // NULL: the default
+ *     ... append to the net ...
+ *     FL_TRY(fl_switch_end(n, &s)); */
+typedef struct fl_switch {
+    const char *name;   /* instance; made by the first case */
+    fl_var *not_before; /* no case so far held */
+    fl_var *cond;       /* of the case that is open */
+    int parent;
+} fl_switch;
+
+fl_err fl_switch_case(fl_net *n, fl_switch *s, fl_var *cond);
+fl_err fl_switch_end(fl_net *n, fl_switch *s);
+
+/* - gradients - */
+
+typedef struct fl_param_grad {
+    fl_var *param, *grad; /* grad may be NULL */
+} fl_param_grad;
+
+typedef struct fl_param_grads {
+    fl_param_grad *at; /* the caller's, fl_free */
+    int64_t n, cap;
+} fl_param_grads;
+
+typedef struct fl_ops {
+    fl_op **at; /* the caller's, fl_free */
+    int64_t n, cap;
+} fl_ops;
+
+typedef struct fl_backward_opts {
+    int n_params; /* 0: every trainable parameter */
+    const char *const *params;
+    int n_no_grad;
+    const char *const *no_grad;
+} fl_backward_opts;
+
+/* Append the gradient of `loss` to main. Fluid's names and accumulation. */
+fl_err fl_backward(fl_net *n, fl_var *loss, const fl_backward_opts *opts,
+                   fl_param_grads *out);
+
+/* Gradients of targets with respect to inputs; grads[i] may come out NULL.
+ * target_grads may be NULL (ones). */
+fl_err fl_gradients(fl_net *n, int n_targets, fl_var *const *targets,
+                    fl_var *const *target_grads, int n_inputs,
+                    fl_var *const *inputs, const fl_backward_opts *opts,
+                    fl_var **grads);
+
+/* Set the clip of these parameters, or of all (n_params 0). NULL: none. */
+fl_err fl_net_set_clip(fl_net *n, const fl_clip *clip, int n_params,
+                       const char *const *params);
+
+/* - optimisers - */
+
+typedef struct fl_optimizer fl_optimizer; /* Thread: as its net */
+
+/* learning_rate is a float, or a variable (n = 1) such as a schedule makes.
+ * Own: *out is new; the net outlives it. */
+fl_err fl_optimizer_new(fl_net *n, const char *name, const fl_arg *args,
+                        fl_optimizer **out);
+void fl_optimizer_free(fl_optimizer *o);
+
+/* An optimiser of your own: what it does in place of the table's. Gradients
+ * are clipped and decayed by then. */
+typedef struct fl_optimizer_hooks {
+    fl_err (*begin)(void *user, fl_optimizer *o, const fl_param_grads *pgs);
+    fl_err (*update)(void *user, fl_optimizer *o, const fl_param_grad *pg);
+    fl_err (*finish)(void *user, fl_optimizer *o, const fl_param_grads *pgs);
+    void *user;
+} fl_optimizer_hooks;
+
+/* args: learning_rate, regularization, name. */
+fl_err fl_optimizer_custom(fl_net *n, const fl_optimizer_hooks *hooks,
+                           const fl_arg *args, fl_optimizer **out);
+
+/* Gradients of `loss`, then their updates. out (may be NULL): parameters and
+ * their raw gradients in order of creation. ops (may be NULL): the ops of the
+ * update. */
+fl_err fl_optimizer_minimize(fl_optimizer *o, fl_var *loss,
+                             const fl_backward_opts *opts, fl_param_grads *out,
+                             fl_ops *ops);
+
+/* The two halves of minimize. Parameters are updated in order of their names;
+ * gradients are clipped first, then decay is added. */
+fl_err fl_optimizer_backward(fl_optimizer *o, fl_var *loss,
+                             const fl_backward_opts *opts, fl_param_grads *out);
+fl_err fl_optimizer_apply_gradients(fl_optimizer *o, const fl_param_grads *pgs,
+                                    fl_ops *ops);
+
+/* The learning rate of a parameter: the optimiser's, times the parameter's own
+ * where that is not 1. param NULL: the optimiser's; NULL before it is made. */
+fl_err fl_optimizer_rate(fl_optimizer *o, const fl_var *param, fl_var **out);
+
+/* A persistable variable `<param>_<kind>_<n>` that starts as `start`; shape
+ * NULL: the parameter's. EINVAL if there is one of that kind already. */
+fl_err fl_optimizer_accumulator(fl_optimizer *o, const char *kind,
+                                const fl_var *param, double start,
+                                const fl_shape *shape, fl_var **out);
+fl_var *fl_optimizer_get(const fl_optimizer *o, const char *kind,
+                         const fl_var *param); /* NULL: none */
+
 /* --- Running ----------------------------------------------------------- */
 
 typedef struct fl_scope fl_scope; /* names and what they hold */
@@ -236,8 +716,24 @@ typedef struct fl_exe fl_exe;     /* runs programs; keeps their plans */
 fl_scope *fl_scope_new(void);
 void fl_scope_free(fl_scope *s);
 
+/* A scope finds names in itself, then in its parents. Thread: any; a value
+ * belongs to whoever runs on it. */
+fl_scope *fl_scope_child(fl_scope *parent); /* ends with its parent */
+void fl_scope_drop_kids(fl_scope *s);
+fl_value *fl_scope_var(fl_scope *s, const char *name);  /* here; made if new */
+fl_value *fl_scope_find(fl_scope *s, const char *name); /* NULL: nowhere */
+bool fl_scope_erase(fl_scope *s, const char *name);     /* here */
+/* Calls fn for each of its own, in order of creation. */
+void fl_scope_each(fl_scope *s,
+                   void (*fn)(void *self, const char *name, fl_value *v),
+                   void *self);
+
 typedef struct fl_exe_opts {
     bool no_fuse; /* one kernel an op: bits do not depend on the plan */
+    /* Asked between ops, about every 50 ms of a long run: other than 0 ends
+     * the run with FL_EINTR. */
+    int (*poll)(void *user);
+    void *user;
 } fl_exe_opts;
 
 /* The tensor may borrow your memory: it is read before the run returns. */
@@ -264,6 +760,17 @@ void fl_exe_free(fl_exe *e);
 
 fl_exe *fl_exe_new(fl_engine *e, const fl_exe_opts *opts); /* opts: or NULL */
 
+/* Times of operators, by type. On: start anew; off: keep what there is. */
+typedef struct fl_profile_row {
+    const char *type; /* lives with the executor, until it starts anew */
+    int64_t calls, total, max, min; /* nanoseconds */
+} fl_profile_row;
+
+void fl_exe_profile(fl_exe *e, bool on);
+/* The largest total first; how many there are; at most `max` are stored. */
+int fl_exe_profile_rows(const fl_exe *e, int max, fl_profile_row *out);
+char *fl_exe_profile_trace(const fl_exe *e); /* for chrome://tracing; fl_free */
+
 /* A variable of a scope: a copy out; a copy in, made if new. */
 fl_err fl_scope_get(fl_scope *s, const char *name, fl_tensor *out);
 fl_err fl_scope_set(fl_scope *s, const char *name, const fl_tensor *t);
@@ -277,9 +784,19 @@ fl_err fl_save_persistables(fl_engine *e, const fl_program *p, fl_scope *s,
 fl_err fl_load_persistables(fl_engine *e, const fl_program *p, fl_scope *s,
                             const char *dir, const char *file);
 
+/* The same of those that are named; they are variables of any block. In one
+ * file they stand in the order of their names. */
+fl_err fl_save_vars(fl_engine *e, const fl_program *p, fl_scope *s,
+                    const char *dir, const char *file, int n,
+                    const char *const *names);
+fl_err fl_load_vars(fl_engine *e, const fl_program *p, fl_scope *s,
+                    const char *dir, const char *file, int n,
+                    const char *const *names);
+
 typedef struct fl_model_opts {
     const char *model_file;  /* NULL: __model__ */
     const char *params_file; /* NULL: one file a variable */
+    bool program_only;       /* save: the program without values */
 } fl_model_opts;
 
 /* What is needed to compute the targets from the feeds, and the values of its

@@ -32,6 +32,7 @@ fl_engine *fl_engine_new(void)
     }
     e->disk = fl_disk_real();
     e->entropy = fl_entropy_real();
+    fl_engine_list(e);
     return e;
 }
 
@@ -39,16 +40,23 @@ void fl_engine_free(fl_engine *e)
 {
     if (!e)
         return;
+    fl_arena_free(e->arena);
     fl_registry_free(e->registry);
     fl_mem_free(e);
 }
 
 fl_exe *fl_exe_new(fl_engine *e, const fl_exe_opts *opts)
 {
+    fl_watch watch = {.clock = fl_clock_real()};
+    if (opts) {
+        watch.poll = opts->poll;
+        watch.user = opts->user;
+    }
     return fl_exe_make(&(fl_exec_env){
         .registry = e->registry,
         .disk = e->disk,
         .entropy = &e->entropy,
         .no_fuse = opts && opts->no_fuse,
+        .watch = &watch,
     });
 }

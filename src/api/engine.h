@@ -11,6 +11,12 @@ struct fl_engine {
     fl_registry *registry;
     const fl_disk *disk;
     fl_entropy entropy;
+    fl_arena *arena; /* what the tables below need */
+    const fl_op_info *ops;
+    const fl_signature *layers, *optimizers;
+    int n_ops, n_layers, n_optimizers;
 };
+
+void fl_engine_list(fl_engine *e); /* fill the tables; tables.c */
 
 #endif

@@ -8,6 +8,11 @@ enum {
     LARGEST_PROGRAM = 256 << 20 /* bytes; a program file has no data in it */
 };
 
+fl_program *fl_program_new(fl_engine *e)
+{
+    return fl_program_make(e->registry);
+}
+
 fl_err fl_program_save(fl_engine *e, const fl_program *p, const char *path)
 {
     void *bytes;
@@ -20,12 +25,18 @@ fl_err fl_program_save(fl_engine *e, const fl_program *p, const char *path)
     return err;
 }
 
+fl_err fl_program_read(fl_engine *e, const char *name, const void *bytes,
+                       size_t n, fl_program **out)
+{
+    return fl_program_decode(e->registry, name, bytes, n, out);
+}
+
 fl_err fl_program_load(fl_engine *e, const char *path, fl_program **out)
 {
     fl_str bytes = {0};
     fl_err err = e->disk->read(e->disk, path, LARGEST_PROGRAM, &bytes);
     if (!err)
-        err = fl_program_decode(e->registry, path, bytes.at, bytes.n, out);
+        err = fl_program_read(e, path, bytes.at, bytes.n, out);
     fl_str_fini(&bytes);
     return err;
 }
@@ -33,13 +44,27 @@ fl_err fl_program_load(fl_engine *e, const char *path, fl_program **out)
 fl_err fl_save_persistables(fl_engine *e, const fl_program *p, fl_scope *s,
                             const char *dir, const char *file)
 {
-    return fl_vars_save(e->disk, p, s, dir, file);
+    return fl_vars_save(e->disk, p, s, dir, file, -1, NULL);
 }
 
 fl_err fl_load_persistables(fl_engine *e, const fl_program *p, fl_scope *s,
                             const char *dir, const char *file)
 {
-    return fl_vars_load(e->disk, p, s, dir, file);
+    return fl_vars_load(e->disk, p, s, dir, file, -1, NULL);
+}
+
+fl_err fl_save_vars(fl_engine *e, const fl_program *p, fl_scope *s,
+                    const char *dir, const char *file, int n,
+                    const char *const *names)
+{
+    return fl_vars_save(e->disk, p, s, dir, file, n, names);
+}
+
+fl_err fl_load_vars(fl_engine *e, const fl_program *p, fl_scope *s,
+                    const char *dir, const char *file, int n,
+                    const char *const *names)
+{
+    return fl_vars_load(e->disk, p, s, dir, file, n, names);
 }
 
 static char *model_path(const char *dir, const fl_model_opts *opts)
@@ -63,7 +88,10 @@ fl_err fl_model_save(fl_engine *e, const fl_program *p, fl_scope *s,
     fl_program *inference;
     FL_TRY(fl_inference_program(p, n_feeds, feeds, n_targets, targets,
                                 &inference));
-    fl_err err = fl_vars_save(e->disk, inference, s, dir, params_file(opts));
+    fl_err err = FL_OK;
+    if (!opts || !opts->program_only)
+        err = fl_vars_save(e->disk, inference, s, dir, params_file(opts), -1,
+                           NULL);
     if (!err) {
         char *path = model_path(dir, opts);
         err = fl_program_save(e, inference, path);
@@ -82,7 +110,8 @@ fl_err fl_model_load(fl_engine *e, const char *dir, fl_scope *s,
     if (!err)
         err = fl_model_ports(&m, path);
     if (!err)
-        err = fl_vars_load(e->disk, m.program, s, dir, params_file(opts));
+        err = fl_vars_load(e->disk, m.program, s, dir, params_file(opts), -1,
+                           NULL);
     fl_mem_free(path);
     if (err) {
         fl_model_fini(&m);

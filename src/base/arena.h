@@ -2,10 +2,12 @@
 #ifndef FL_BASE_ARENA_H
 #define FL_BASE_ARENA_H
 
+#include "fluid.h"
+
 #include <stdarg.h>
 #include <stddef.h>
 
-typedef struct fl_arena fl_arena; /* Thread: one at a time */
+/* fl_arena is named in fluid.h. Thread: one at a time. */
 
 fl_arena *fl_arena_new(void);
 void fl_arena_free(fl_arena *a);

@@ -9,37 +9,6 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-/* Which member of fl_arg is read. Where there are two, n tells: 0 is the
- * first, 1 (or more) the second. */
-typedef enum fl_arg_type {
-    FL_ARG_VAR,
-    FL_ARG_VARS,
-    FL_ARG_INT,
-    FL_ARG_FLOAT,
-    FL_ARG_BOOL,
-    FL_ARG_STR,
-    FL_ARG_DTYPE, /* i; its default is a name: "'float32'" */
-    FL_ARG_INTS,
-    FL_ARG_FLOATS,
-    FL_ARG_STRS,
-    FL_ARG_PARAM, /* attr; n > 0: one for each input */
-    FL_ARG_INIT,
-    FL_ARG_TENSOR,
-    FL_ARG_REGULARIZER,
-    FL_ARG_CLIP,
-    FL_ARG_FLOAT_OR_VAR,
-    FL_ARG_INT_OR_VAR,
-    FL_ARG_VAR_OR_TENSOR,
-    FL_ARG_INT_OR_INTS,
-} fl_arg_type;
-
-typedef struct fl_arg_def {
-    const char *name; /* NULL ends a table */
-    fl_arg_type type;
-    const char *value; /* the default: "1", "0.5", "True", "'relu'", "None";
-                          NULL: required */
-} fl_arg_def;
-
 enum {
     FL_ARGS = 24, /* arguments of a table at most */
 };
@@ -75,7 +44,5 @@ const double *fl_arg_floats(const fl_bound *b, const char *name, int *n);
 
 /* Is this argument in the table? */
 bool fl_arg_known(const fl_arg_def *def, const char *name);
-
-const char *fl_arg_type_name(fl_arg_type t); /* "variable", "list of ints" */
 
 #endif

@@ -17,7 +17,7 @@ static void begin(scene *s, const char *text)
     *s = (scene){.names = fl_names_new(NULL)};
     const fl_registry *r = fl_check_registry();
     CHECK_OK(fl_program_parse(r, text, &s->main));
-    s->startup = fl_program_new(r);
+    s->startup = fl_program_make(r);
     s->net = fl_net_over(s->main, s->startup, s->names);
     s->before = fl_program_brief(s->main);
 }

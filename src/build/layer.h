@@ -90,32 +90,4 @@ fl_err fl_emit_stopped(fl_emit *e, fl_dtype dtype, fl_var **out) FL_MUST_CHECK;
  * comes out of it. */
 fl_err fl_emit_act(fl_emit *e, fl_var **v) FL_MUST_CHECK;
 
-/* --- operators on variables (math.c) --- */
-
-/* x op y, or with a number when y is NULL. op is written as in Python: + - * /
- * ** // % == != < <= > >=. Reversed: the right operand comes first (2.0 - x).
- * Results are named tmp_0, tmp_1 ... */
-fl_err fl_var_math(fl_net *n, const char *op, fl_var *x, fl_var *y,
-                   double number, bool reversed, fl_var **out) FL_MUST_CHECK;
-
-/* --- branches (control.c) --- */
-
-/* Cases are tried in order: the first whose condition holds runs. Each is a
- * conditional_block over a sub-block; conditions are chained by logical_not
- * and logical_and.
- *
- *     fl_switch s = {0};
- *     FL_TRY(fl_switch_case(n, &s, condition));  // NULL: the default
- *     ... append to the net ...
- *     FL_TRY(fl_switch_end(n, &s)); */
-typedef struct fl_switch {
-    const char *name;   /* instance; made by the first case */
-    fl_var *not_before; /* no case so far held */
-    fl_var *cond;       /* of the case that is open */
-    int parent;
-} fl_switch;
-
-fl_err fl_switch_case(fl_net *n, fl_switch *s, fl_var *cond) FL_MUST_CHECK;
-fl_err fl_switch_end(fl_net *n, fl_switch *s) FL_MUST_CHECK;
-
 #endif

@@ -1,6 +1,8 @@
 /* names.c - names as Fluid makes them: fc_0, fc_1, fc_0.w_0. */
 #include "build/net.h"
 
+#include "base/str.h"
+
 struct fl_names {
     const char *prefix;
     fl_arena *arena; /* keys and counts */
@@ -24,13 +26,24 @@ void fl_names_free(fl_names *n)
     fl_mem_free(n);
 }
 
-const char *fl_names_generate(fl_names *n, fl_arena *a, const char *key)
+static long long next_number(fl_names *n, const char *key)
 {
     int64_t *count = fl_map_get(&n->count, key);
     if (!count) {
         count = fl_arena_alloc(n->arena, sizeof *count);
         fl_map_put(&n->count, fl_arena_strdup(n->arena, key), count);
     }
-    return fl_arena_printf(a, "%s%s_%lld", n->prefix, key,
-                           (long long)(*count)++);
+    return (*count)++;
+}
+
+const char *fl_names_generate(fl_names *n, fl_arena *a, const char *key)
+{
+    return fl_arena_printf(a, "%s%s_%lld", n->prefix, key, next_number(n, key));
+}
+
+char *fl_names_give(fl_names *n, const char *key)
+{
+    fl_str s = {0};
+    fl_str_printf(&s, "%s%s_%lld", n->prefix, key, next_number(n, key));
+    return fl_str_take(&s);
 }

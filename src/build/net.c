@@ -19,7 +19,7 @@ fl_net *fl_net_over(fl_program *main, fl_program *startup, fl_names *names)
 fl_net *fl_net_make(const fl_registry *r)
 {
     fl_net *n =
-        fl_net_over(fl_program_new(r), fl_program_new(r), fl_names_new(NULL));
+        fl_net_over(fl_program_make(r), fl_program_make(r), fl_names_new(NULL));
     n->owns = n->owns_names = true;
     return n;
 }
@@ -62,6 +62,35 @@ fl_desc *fl_net_desc(fl_net *n, const char *type)
     return fl_desc_new(n->arena, type);
 }
 
+fl_net_state fl_net_look(const fl_net *n)
+{
+    return (fl_net_state){
+        .main = n->main,
+        .startup = n->startup,
+        .names = n->names,
+        .block = n->block,
+        .role = n->role,
+        .role_var = {n->role_var[0], n->role_var[1]},
+        .scope = n->scope,
+        .n_callstack = n->n_callstack,
+        .callstack = n->callstack,
+    };
+}
+
+void fl_net_set(fl_net *n, const fl_net_state *s)
+{
+    n->main = s->main;
+    n->startup = s->startup;
+    n->names = s->names;
+    n->block = s->block;
+    n->role = s->role;
+    n->role_var[0] = s->role_var[0];
+    n->role_var[1] = s->role_var[1];
+    n->scope = s->scope;
+    n->n_callstack = s->n_callstack;
+    n->callstack = s->callstack;
+}
+
 static void set_if_absent(fl_desc *d, const fl_attr *attr)
 {
     if (!fl_desc_attr(d, attr->name))
@@ -73,16 +102,33 @@ static void stamp(const fl_net *n, fl_desc *d, int role)
     set_if_absent(d, &(fl_attr){"op_role", FL_ATTR_INT, .i = role});
     set_if_absent(d, &(fl_attr){"op_namescope", FL_ATTR_STRING,
                                 .s = n->scope ? n->scope : "/"});
+    if (n->n_callstack)
+        set_if_absent(d,
+                      &(fl_attr){"op_callstack", FL_ATTR_STRINGS,
+                                 .n = n->n_callstack, .strings = n->callstack});
 }
 
-fl_err fl_net_insert(fl_net *n, int64_t at, fl_desc *d)
+static void stamp_all(const fl_net *n, fl_desc *d)
 {
     stamp(n, d, n->role);
     if (n->role_var[0])
         set_if_absent(d, &(fl_attr){"op_role_var", FL_ATTR_STRINGS,
                                     .n = n->role_var[1] ? 2 : 1,
                                     .strings = n->role_var});
+}
+
+fl_err fl_net_insert(fl_net *n, int64_t at, fl_desc *d)
+{
+    stamp_all(n, d);
     return fl_block_insert_op(fl_net_block(n), at, d, NULL);
+}
+
+fl_err fl_net_add_op(fl_net *n, fl_block *b, int64_t at, const fl_desc *desc,
+                     fl_op **out)
+{
+    fl_desc *d = fl_desc_dup(n->arena, desc);
+    stamp_all(n, d);
+    return fl_block_insert_op(b, at, d, out);
 }
 
 fl_err fl_net_append(fl_net *n, fl_desc *d)

@@ -20,6 +20,15 @@ struct fl_optimizer {
     fl_var *rate;                      /* made with the first update */
     fl_dtype dtype;                    /* of the rate: the loss's */
     fl_map accumulators;               /* "kind of param" -> fl_var */
+    fl_optimizer_hooks hooks;          /* of one's own; all NULL else */
+};
+
+/* What an optimiser of one's own takes. */
+static const fl_optimizer_def custom = {
+    .cls = "Optimizer",
+    .args = {{"learning_rate", FL_ARG_FLOAT_OR_VAR},
+             {"regularization", FL_ARG_REGULARIZER, "None"},
+             {"name", FL_ARG_STR, "None"}},
 };
 
 /* --- life --- */
@@ -35,11 +44,9 @@ static const fl_regularizer *keep_regularizer(fl_optimizer *o)
     return r;
 }
 
-fl_err fl_optimizer_new(fl_net *n, const char *name, const fl_arg *args,
-                        fl_optimizer **out)
+static fl_err make(fl_net *n, const fl_optimizer_def *def, const fl_arg *args,
+                   fl_optimizer **out)
 {
-    const fl_optimizer_def *def;
-    FL_TRY(fl_optimizer_find(name, &def));
     fl_optimizer *o = fl_mem_alloc(sizeof *o);
     *o = (fl_optimizer){.net = n, .arena = fl_arena_new(), .def = def};
     o->dtype = FL_F32;
@@ -56,6 +63,22 @@ fl_err fl_optimizer_new(fl_net *n, const char *name, const fl_arg *args,
     if (rate->n)
         o->rate = rate->var;
     *out = o;
+    return FL_OK;
+}
+
+fl_err fl_optimizer_new(fl_net *n, const char *name, const fl_arg *args,
+                        fl_optimizer **out)
+{
+    const fl_optimizer_def *def;
+    FL_TRY(fl_optimizer_find(name, &def));
+    return make(n, def, args, out);
+}
+
+fl_err fl_optimizer_custom(fl_net *n, const fl_optimizer_hooks *hooks,
+                           const fl_arg *args, fl_optimizer **out)
+{
+    FL_TRY(make(n, &custom, args, out));
+    (*out)->hooks = *hooks;
     return FL_OK;
 }
 
@@ -84,6 +107,10 @@ static fl_err make_rate(fl_optimizer *o)
 
 fl_err fl_optimizer_rate(fl_optimizer *o, const fl_var *param, fl_var **out)
 {
+    if (!param) {
+        *out = o->rate;
+        return FL_OK;
+    }
     FL_TRY(make_rate(o));
     const float factor = param->param ? param->param->learning_rate : 1;
     if (factor == 1) {
@@ -209,6 +236,8 @@ static fl_err set_slots(fl_optimizer *o, const fl_op_def *op,
 static fl_err emit_update(fl_optimizer *o, const fl_param_grad *pg)
 {
     const fl_op_def *op;
+    if (o->hooks.update)
+        return o->hooks.update(o->hooks.user, o, pg);
     FL_TRY(fl_registry_get(o->net->main->registry, o->def->op, &op));
     fl_desc *d = fl_net_desc(o->net, o->def->op);
     FL_TRY(set_slots(o, op, pg, d));
@@ -253,6 +282,19 @@ static fl_err emit_each(fl_optimizer *o, const fl_param_grads *pgs,
     return FL_OK;
 }
 
+/* What the hook appends is part of the update of all. */
+static fl_err call_hook(fl_optimizer *o,
+                        fl_err (*hook)(void *, fl_optimizer *,
+                                       const fl_param_grads *),
+                        const fl_param_grads *pgs)
+{
+    const fl_stamp old = fl_stamp_set(
+        o->net, (fl_stamp){.role = FL_ROLE_OPTIMIZE, .scope = "/optimizer/"});
+    const fl_err err = hook(o->hooks.user, o, pgs);
+    fl_stamp_set(o->net, old);
+    return err;
+}
+
 static fl_err update_all(fl_optimizer *o, const fl_param_grads *pgs,
                          fl_ops *ops)
 {
@@ -261,9 +303,13 @@ static fl_err update_all(fl_optimizer *o, const fl_param_grads *pgs,
     for (int64_t i = 0; i < pgs->n; i++)
         if (is_updated(&pgs->at[i]))
             FL_TRY(make_accumulators(o, pgs->at[i].param));
+    if (o->hooks.begin)
+        FL_TRY(call_hook(o, o->hooks.begin, pgs));
     FL_TRY(make_rate(o));
     FL_TRY(emit_each(o, pgs, emit_update));
     FL_TRY(emit_each(o, pgs, emit_powers));
+    if (o->hooks.finish)
+        FL_TRY(call_hook(o, o->hooks.finish, pgs));
     for (int64_t i = start; ops && i < b->ops.n; i++)
         fl_push(ops, b->ops.at[i]);
     return FL_OK;

@@ -10,6 +10,7 @@ enum {
 /* Thread: one at a time. */
 struct fl_exe {
     fl_exec_env env;
+    fl_watch watch;
     FL_VEC(fl_plan *) plans; /* the one used last first */
 };
 
@@ -17,16 +18,24 @@ fl_exe *fl_exe_make(const fl_exec_env *env)
 {
     fl_exe *e = fl_mem_alloc(sizeof *e);
     e->env = *env;
+    e->watch = env->watch ? *env->watch : (fl_watch){.clock = fl_clock_real()};
+    e->env.watch = e->watch.poll ? &e->watch : NULL;
     return e;
+}
+
+static void drop_plans(fl_exe *e)
+{
+    for (int64_t i = 0; i < e->plans.n; i++)
+        fl_plan_free(e->plans.at[i]);
+    fl_vec_fini(&e->plans);
 }
 
 void fl_exe_free(fl_exe *e)
 {
     if (!e)
         return;
-    for (int64_t i = 0; i < e->plans.n; i++)
-        fl_plan_free(e->plans.at[i]);
-    fl_vec_fini(&e->plans);
+    drop_plans(e);
+    fl_watch_fini(&e->watch);
     fl_mem_free(e);
 }
 
@@ -73,4 +82,26 @@ fl_err fl_exe_run(fl_exe *e, const fl_program *p, fl_scope *s, int n_feeds,
     fl_plan *plan;
     FL_TRY(fl_exe_plan(e, p, s, n_feeds, feeds, n_fetches, fetches, &plan));
     return fl_plan_run(plan, feeds, fetches);
+}
+
+/* Plans know at their making whether they are watched: new ones are needed
+ * where that changes. */
+void fl_exe_profile(fl_exe *e, bool on)
+{
+    fl_watch *now = on || e->watch.poll ? &e->watch : NULL;
+    fl_watch_profile(&e->watch, on);
+    if (now == e->env.watch)
+        return;
+    e->env.watch = now;
+    drop_plans(e);
+}
+
+int fl_exe_profile_rows(const fl_exe *e, int max, fl_profile_row *out)
+{
+    return fl_watch_rows(&e->watch, max, out);
+}
+
+char *fl_exe_profile_trace(const fl_exe *e)
+{
+    return fl_watch_trace(&e->watch);
 }

@@ -4,6 +4,7 @@
 
 #include "exec/plan.h"
 
+/* env->watch is copied: who may end runs, and the clock. */
 fl_exe *fl_exe_make(const fl_exec_env *env);
 
 /* The plan for these names: found or made. It is the executor's. */

@@ -27,14 +27,33 @@ static int by_name(const void *a, const void *b)
     return strcmp((*x)->name, (*y)->name);
 }
 
-static void saved_vars(const fl_program *p, vars *out)
+static fl_err named_var(const fl_program *p, const char *name,
+                        const fl_var **out)
+{
+    for (int64_t i = 0; i < p->blocks.n; i++)
+        if ((*out = fl_block_var(p->blocks.at[i], name)))
+            return FL_OK;
+    return fl_fail(FL_ENOENT, "the program has no variable \"%s\"", name);
+}
+
+/* In the order of names, which a combined file has. */
+static fl_err list_vars(const fl_program *p, int n, const char *const *names,
+                        vars *out)
 {
     const fl_block *b = fl_program_block(p, 0);
-    for (fl_entry *e = NULL; (e = fl_map_next(&b->vars, e));)
+    fl_err err = FL_OK;
+    for (int i = 0; i < n && !err; i++) {
+        const fl_var *v;
+        err = named_var(p, names[i], &v);
+        if (!err)
+            fl_push(out, v);
+    }
+    for (fl_entry *e = NULL; n < 0 && (e = fl_map_next(&b->vars, e));)
         if (fl_var_saved(e->value))
             fl_push(out, e->value);
     if (out->n)
         qsort(out->at, (size_t)out->n, sizeof *out->at, by_name);
+    return err;
 }
 
 static char *join(const char *dir, const char *name)
@@ -79,12 +98,14 @@ static fl_err save_all(const fl_disk *disk, const vars *list, fl_value **v,
 }
 
 fl_err fl_vars_save(const fl_disk *disk, const fl_program *p, fl_scope *s,
-                    const char *dir, const char *file)
+                    const char *dir, const char *file, int n,
+                    const char *const *names)
 {
     vars list = {0};
-    saved_vars(p, &list);
+    fl_err err = list_vars(p, n, names, &list);
     fl_value **v = fl_mem_alloc((size_t)list.n * sizeof *v);
-    fl_err err = disk->mkdirs(disk, dir);
+    if (!err)
+        err = disk->mkdirs(disk, dir);
     for (int64_t i = 0; i < list.n && !err; i++)
         err = value_of(s, list.at[i], &v[i]);
     if (!err)
@@ -139,17 +160,19 @@ static fl_value *place_of(fl_scope *s, const char *name)
 }
 
 fl_err fl_vars_load(const fl_disk *disk, const fl_program *p, fl_scope *s,
-                    const char *dir, const char *file)
+                    const char *dir, const char *file, int n,
+                    const char *const *names)
 {
     vars list = {0};
-    saved_vars(p, &list);
+    fl_err err = list_vars(p, n, names, &list);
     fl_value *fresh = fl_mem_alloc((size_t)list.n * sizeof *fresh);
     fl_value **at = fl_mem_alloc((size_t)list.n * sizeof *at);
     for (int64_t i = 0; i < list.n; i++) {
         at[i] = &fresh[i];
         fresh[i].kind = list.at[i]->kind; /* which format to expect */
     }
-    fl_err err = list.n ? read_files(disk, &list, at, dir, file) : FL_OK;
+    if (!err && list.n)
+        err = read_files(disk, &list, at, dir, file);
     for (int64_t i = 0; i < list.n; i++) {
         if (!err) {
             fl_value *v = place_of(s, list.at[i]->name);

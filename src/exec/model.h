@@ -11,17 +11,13 @@
 /* Does a variable's value go to disk with the others? */
 bool fl_var_saved(const fl_var *v);
 
+/* n < 0: every variable that goes to disk; else those that are named. */
 fl_err fl_vars_save(const fl_disk *disk, const fl_program *p, fl_scope *s,
-                    const char *dir, const char *file) FL_MUST_CHECK;
+                    const char *dir, const char *file, int n,
+                    const char *const *names) FL_MUST_CHECK;
 fl_err fl_vars_load(const fl_disk *disk, const fl_program *p, fl_scope *s,
-                    const char *dir, const char *file) FL_MUST_CHECK;
-
-/* The program that computes targets from feeds: pruned, for test, with feed
- * and fetch ops. Own: *out is new. */
-fl_err fl_inference_program(const fl_program *p, int n_feeds,
-                            const char *const *feeds, int n_targets,
-                            const char *const *targets,
-                            fl_program **out) FL_MUST_CHECK;
+                    const char *dir, const char *file, int n,
+                    const char *const *names) FL_MUST_CHECK;
 
 /* Names of its feeds and fetches by column, into its arena. EPROTO when a
  * column is missing or stands twice. */

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "exec/fuse.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* --- names to values --- */
@@ -93,13 +94,28 @@ static bool any_persistable(const fl_unit *u, const fl_desc *d)
     return false;
 }
 
+/* Who made the op, where a front wrote it down: "; File ..., line 3: y = x". */
+static const char *made_by(const fl_desc *d, char *text, size_t size)
+{
+    const fl_attr *a = fl_desc_attr(d, "op_callstack");
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; a && a->type == FL_ATTR_STRINGS && i < a->n; i++) {
+        const char *line = a->strings[i] + strspn(a->strings[i], " ");
+        snprintf(text + used, size - used, "%s%s", i ? ": " : "; ", line);
+        used = strlen(text);
+    }
+    return text;
+}
+
 fl_err fl_unit_at(fl_err err, const fl_unit *u, const fl_desc *d, int index)
 {
+    char by[300]; /* a sentence has 1024 bytes */
     if (index < 0)
         return fl_fail_at(err, "fused op \"%s\" in block %d", d->type,
                           u->block->idx);
-    return fl_fail_at(err, "op %d \"%s\" in block %d", index, d->type,
-                      u->block->idx);
+    return fl_fail_at(err, "op %d \"%s\" in block %d%s", index, d->type,
+                      u->block->idx, made_by(d, by, sizeof by));
 }
 
 static int index_of(const fl_unit *u, const fl_desc *d)

@@ -10,6 +10,7 @@
 #include "base/disk.h"
 #include "base/random.h"
 #include "exec/scope.h"
+#include "exec/watch.h"
 #include "graph/program.h"
 #include "op/frame.h"
 
@@ -20,6 +21,7 @@ typedef struct fl_exec_env {
     fl_entropy *entropy;
     void *service; /* for send, recv and c_* operators; NULL: none */
     bool no_fuse;
+    fl_watch *watch; /* NULL: nobody looks */
 } fl_exec_env;
 
 typedef struct fl_plan fl_plan; /* Thread: one at a time */

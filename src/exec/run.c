@@ -86,15 +86,31 @@ static bool outside_moved(fl_plan *plan)
     return moved;
 }
 
+static fl_err run_step(fl_step *s, bool settled)
+{
+    if (!settled || s->moving)
+        FL_TRY(fl_frame_prepare(&s->frame));
+    return fl_frame_run(&s->frame);
+}
+
+static fl_err run_watched(fl_watch *w, fl_step *s, bool settled)
+{
+    FL_TRY(fl_watch_ask(w));
+    if (!w->profiling)
+        return run_step(s, settled);
+    const int64_t start = fl_clock_now(w->clock);
+    FL_TRY(run_step(s, settled));
+    fl_watch_count(w, s->frame.desc->type, start);
+    return FL_OK;
+}
+
 fl_err fl_unit_run(fl_unit *u, bool settled)
 {
+    fl_watch *w = u->plan->env.watch;
     for (int64_t i = 0; i < u->steps.n; i++) {
         fl_step *s = &u->steps.at[i];
-        fl_err err = FL_OK;
-        if (!settled || s->moving)
-            err = fl_frame_prepare(&s->frame);
-        if (!err)
-            err = fl_frame_run(&s->frame);
+        const fl_err err =
+            w ? run_watched(w, s, settled) : run_step(s, settled);
         if (err)
             return fl_unit_at(err, u, s->frame.desc, s->index);
     }

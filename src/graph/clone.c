@@ -3,7 +3,7 @@
 
 fl_program *fl_copy_settings(const fl_program *p)
 {
-    fl_program *q = fl_program_new(p->registry);
+    fl_program *q = fl_program_make(p->registry);
     q->random_seed = p->random_seed;
     q->had_version = p->had_version;
     q->had_version_number = p->had_version_number;

@@ -2,7 +2,7 @@
 
 static fl_program *dropout_net(fl_registry *r, fl_arena *a)
 {
-    fl_program *p = fl_program_new(r);
+    fl_program *p = fl_program_make(r);
     fl_block *b = fl_program_block(p, 0);
     test_var(b, (fl_var){.name = "x", .is_data = true}, TEST_DIMS(-1, 4));
     test_var(b,
@@ -24,7 +24,7 @@ static fl_program *dropout_net(fl_registry *r, fl_arena *a)
 static void keeps_what_a_parameter_points_to(void)
 {
     fl_registry *r = test_registry();
-    fl_program *p = fl_program_new(r);
+    fl_program *p = fl_program_make(r);
     char group[] = "group";
     fl_clip clip = {"global_norm", .max = 5, .group = group};
     fl_regularizer l2 = {"l2", .coeff = 0.1f};

@@ -3,6 +3,7 @@
 #define FL_GRAPH_FRAMEWORK_H
 
 #include "framework.pb-c.h"
+#include "graph/program.h"
 
 typedef Paddle__Framework__Proto__ProgramDesc pb_program;
 typedef Paddle__Framework__Proto__Version pb_version;
@@ -18,5 +19,11 @@ typedef Paddle__Framework__Proto__OpDesc__Attr pb_attr;
 
 /* What describes a message: PB(op_desc). */
 #define PB(name) (&paddle__framework__proto__##name##__descriptor)
+
+/* Messages in an arena that borrow the program's strings. */
+pb_program *fl_pb_program(fl_arena *a, const fl_program *p);
+pb_block *fl_pb_block(fl_arena *a, const fl_block *b);
+pb_op *fl_pb_op(fl_arena *a, const fl_op *op);
+pb_var *fl_pb_var(fl_arena *a, const fl_var *v);
 
 #endif

@@ -18,7 +18,7 @@ static fl_block *push_block(fl_program *p, int parent)
     return b;
 }
 
-fl_program *fl_program_new(const fl_registry *r)
+fl_program *fl_program_make(const fl_registry *r)
 {
     fl_program *p = fl_mem_alloc(sizeof *p);
     p->registry = r;

@@ -293,7 +293,7 @@ fl_err fl_program_decode(const fl_registry *r, const char *name,
 {
     ProtobufCMessage *m;
     FL_TRY(fl_wire_unpack(PB(program_desc), name, bytes, n, &m));
-    fl_program *p = fl_program_new(r);
+    fl_program *p = fl_program_make(r);
     fl_arena *scratch = fl_arena_new();
     const fl_err err = take_program(p, (const pb_program *)m, scratch);
     fl_arena_free(scratch);

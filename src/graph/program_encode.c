@@ -110,7 +110,7 @@ static pb_args **make_args(fl_arena *a, const fl_args *args, int n)
     return m;
 }
 
-static pb_op *make_op(fl_arena *a, const fl_op *op)
+pb_op *fl_pb_op(fl_arena *a, const fl_op *op)
 {
     const fl_desc *d = &op->desc;
     pb_op *m = make(a, PB(op_desc));
@@ -157,7 +157,7 @@ static pb_tensor_array *make_tensor_array(fl_arena *a, const fl_var *v)
     return m;
 }
 
-static pb_var *make_var(fl_arena *a, const fl_var *v)
+pb_var *fl_pb_var(fl_arena *a, const fl_var *v)
 {
     pb_var *m = make(a, PB(var_desc));
     m->name = (char *)v->name;
@@ -177,7 +177,7 @@ static pb_var *make_var(fl_arena *a, const fl_var *v)
 
 /* --- blocks --- */
 
-static pb_block *make_block(fl_arena *a, const fl_block *b)
+pb_block *fl_pb_block(fl_arena *a, const fl_block *b)
 {
     pb_block *m = make(a, PB(block_desc));
     m->idx = b->idx;
@@ -186,19 +186,19 @@ static pb_block *make_block(fl_arena *a, const fl_block *b)
     m->forward_block_idx = b->forward;
     m->vars = fl_arena_alloc(a, (size_t)b->vars.live * sizeof *m->vars);
     for (fl_entry *e = NULL; (e = fl_map_next(&b->vars, e));)
-        m->vars[m->n_vars++] = make_var(a, e->value);
+        m->vars[m->n_vars++] = fl_pb_var(a, e->value);
     m->ops = fl_arena_alloc(a, (size_t)b->ops.n * sizeof *m->ops);
     for (int64_t i = 0; i < b->ops.n; i++)
-        m->ops[m->n_ops++] = make_op(a, b->ops.at[i]);
+        m->ops[m->n_ops++] = fl_pb_op(a, b->ops.at[i]);
     return m;
 }
 
-static pb_program *make_program(fl_arena *a, const fl_program *p)
+pb_program *fl_pb_program(fl_arena *a, const fl_program *p)
 {
     pb_program *m = make(a, PB(program_desc));
     m->blocks = fl_arena_alloc(a, (size_t)p->blocks.n * sizeof *m->blocks);
     for (int64_t i = 0; i < p->blocks.n; i++)
-        m->blocks[m->n_blocks++] = make_block(a, p->blocks.at[i]);
+        m->blocks[m->n_blocks++] = fl_pb_block(a, p->blocks.at[i]);
     if (p->had_version || p->file_version) {
         m->version = make(a, PB(version));
         m->version->has_version = p->had_version_number || p->file_version;
@@ -210,7 +210,7 @@ static pb_program *make_program(fl_arena *a, const fl_program *p)
 fl_err fl_program_encode(const fl_program *p, void **bytes, size_t *n)
 {
     fl_arena *a = fl_arena_new();
-    const ProtobufCMessage *m = &make_program(a, p)->base;
+    const ProtobufCMessage *m = &fl_pb_program(a, p)->base;
     const size_t size = protobuf_c_message_get_packed_size(m);
     fl_err err = FL_OK;
     uint8_t *packed = fl_mem_try(size);

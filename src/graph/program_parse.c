@@ -263,7 +263,7 @@ fl_err fl_program_parse(const fl_registry *reg, const char *text,
                         fl_program **out)
 {
     fl_reader r = {.at = text, .line_at = text, .line = 1};
-    r.p = fl_program_new(reg);
+    r.p = fl_program_make(reg);
     r.a = fl_arena_new();
     fl_err err = read_program(&r);
     if (!err)

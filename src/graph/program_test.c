@@ -11,7 +11,7 @@ typedef struct scene {
 static scene begin(void)
 {
     scene s = {.r = test_registry(), .a = fl_arena_new()};
-    s.p = fl_program_new(s.r);
+    s.p = fl_program_make(s.r);
     s.b = fl_program_block(s.p, 0);
     test_var(s.b, (fl_var){.name = "x", .is_data = true}, TEST_DIMS(-1, 13));
     test_var(s.b,
@@ -57,7 +57,7 @@ static const char *shape_of(scene *s, const char *name)
 static void starts_with_a_global_block(void)
 {
     scene s = begin();
-    fl_program *q = fl_program_new(s.r);
+    fl_program *q = fl_program_make(s.r);
     CHECK_INT(q->blocks.n, 1);
     CHECK_INT(q->blocks.at[0]->parent, -1);
     CHECK(q->uid != s.p->uid);
@@ -300,7 +300,7 @@ static void a_rename_reaches_sub_blocks_but_not_shadows(void)
 static void a_program_takes_the_place_of_another(void)
 {
     scene s = begin();
-    fl_program *q = fl_program_new(s.r);
+    fl_program *q = fl_program_make(s.r);
     const uint64_t uid = s.p->uid, version = s.p->version;
     test_var(fl_program_block(q, 0), (fl_var){.name = "q"}, TEST_DIMS(1));
     q->random_seed = 7;

@@ -116,7 +116,7 @@ static void floats_keep_every_bit(void)
     fl_registry *r = test_registry();
     const float hard[] = {0.1f,          1.f / 3, 16777217.f, 1e-45f,
                           3.4028235e38f, -0.f,    123456.79f, 1e10f};
-    fl_program *p = fl_program_new(r), *q = NULL;
+    fl_program *p = fl_program_make(r), *q = NULL;
     fl_arena *a = fl_arena_new();
     fl_desc *d = fl_desc_new(a, "every");
     const fl_attr floats = {"floats", FL_ATTR_FLOATS, .n = 8, .floats = hard};

@@ -116,7 +116,7 @@ static void a_block_belongs_to_one_op_above_it(void)
 static void blocks_nest_only_so_deep(void)
 {
     fl_registry *r = test_registry();
-    fl_program *p = fl_program_new(r);
+    fl_program *p = fl_program_make(r);
     for (int i = 0; i < 31; i++)
         fl_program_add_block(p, i);
     CHECK_OK(fl_program_verify(p));

@@ -1,6 +1,7 @@
 /* desc.h - an operator as written in a program: type, names, attributes.
  *
- * Names live in the arena of the program (or of the test). */
+ * fluid.h has the struct. Names live in the arena of the program (or of the
+ * test); a desc that is changed must have one. */
 #ifndef FL_OP_DESC_H
 #define FL_OP_DESC_H
 
@@ -8,21 +9,6 @@
 
 #define FL_EMPTY       "@EMPTY@" /* a slot's argument that is not there */
 #define FL_GRAD_SUFFIX "@GRAD"
-
-typedef struct fl_args {
-    const char *slot;
-    int n;
-    const char **name;
-} fl_args;
-
-/* Slots and attributes keep the order in which they were given. */
-typedef struct fl_desc {
-    const char *type;
-    int n_in, n_out, n_attr;
-    fl_args *in, *out;
-    fl_attr *attr;
-    fl_arena *arena;
-} fl_desc;
 
 void fl_desc_init(fl_desc *d, fl_arena *a, const char *type);
 fl_desc *fl_desc_new(fl_arena *a, const char *type);

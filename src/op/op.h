@@ -18,17 +18,6 @@ enum {
     FL_ATTRS = 24,
 };
 
-/* Slot flags. */
-enum {
-    FL_MANY = 1,         /* takes a list */
-    FL_OPTIONAL = 2,     /* may be absent */
-    FL_NOGRAD = 4,       /* no gradient flows into it */
-    FL_INTERMEDIATE = 8, /* an output that only the gradient reads */
-    FL_VIEW = 16,        /* an output that may share an input's memory: the
-                          * kernel makes it (fl_view), nobody resizes it */
-    FL_SHAPES = 32,      /* an input whose elements decide an output's shape */
-};
-
 /* Operator flags. */
 enum {
     FL_OP_DYNAMIC = 1,  /* shapes depend on values: the kernel resizes */
@@ -37,11 +26,6 @@ enum {
     FL_OP_LOCAL = 8,    /* touches files or processes: never from the wire */
     FL_OP_RANDOM = 16,  /* draws numbers: two runs may differ */
 };
-
-typedef struct fl_slot {
-    const char *name; /* NULL ends a table */
-    unsigned flags;
-} fl_slot;
 
 /* --- Shapes ------------------------------------------------------------ */
 

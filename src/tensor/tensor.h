@@ -12,9 +12,6 @@
 
 /* --- dtype --- */
 
-size_t fl_dtype_size(fl_dtype t);      /* bytes of an element; 0: unknown */
-const char *fl_dtype_name(fl_dtype t); /* "f32"; "?" if unknown */
-bool fl_dtype_find(const char *name, fl_dtype *t); /* "f32" or "float32" */
 bool fl_dtype_valid(int number);
 
 /* --- shape --- */
@@ -45,18 +42,6 @@ bool fl_buf_shared(const fl_buf *b); /* more than one reference */
 
 /* --- tensor --- */
 
-/* The given dtype and shape, contents undefined. Keeps its memory when that is
- * its own alone and large enough: the steady state allocates nothing. The LoD
- * is dropped. */
-fl_err fl_tensor_resize(fl_tensor *t, fl_dtype dtype,
-                        const fl_shape *shape) FL_MUST_CHECK;
-
-/* dst shares the memory of src (or copies a borrowed one), LoD too. */
-fl_err fl_tensor_ref(fl_tensor *dst, const fl_tensor *src) FL_MUST_CHECK;
-
-/* dst has its own copy, LoD too. */
-fl_err fl_tensor_copy(fl_tensor *dst, const fl_tensor *src) FL_MUST_CHECK;
-
 /* Make the memory t's alone, copying if it is shared or borrowed. */
 fl_err fl_tensor_unique(fl_tensor *t) FL_MUST_CHECK;
 
@@ -67,10 +52,6 @@ fl_err fl_tensor_reshape(fl_tensor *t, const fl_shape *shape) FL_MUST_CHECK;
 int64_t fl_tensor_numel(const fl_tensor *t); /* 0 without memory */
 size_t fl_tensor_bytes(const fl_tensor *t);
 
-/* Elements of `from` converted to `to`, as C converts. Both have n. Where C
- * says nothing (a float beyond int64) the nearest int64 is taken, NaN is 0. */
-fl_err fl_convert(int64_t n, fl_dtype from, const void *src, fl_dtype to,
-                  void *dst) FL_MUST_CHECK;
 float fl_f16_to_f32(uint16_t h);
 uint16_t fl_f32_to_f16(float f);
 
@@ -78,18 +59,8 @@ uint16_t fl_f32_to_f16(float f);
 
 void fl_lod_fini(fl_lod *l);
 
-/* Copy offsets; keeps memory when its own alone and large enough. */
-fl_err fl_lod_copy(fl_lod *dst, const fl_lod *src) FL_MUST_CHECK;
 fl_err fl_lod_ref(fl_lod *dst, const fl_lod *src) FL_MUST_CHECK;
 
-/* From sequence lengths (counts), per level. */
-fl_err fl_lod_from_lengths(fl_lod *dst, int levels, const int64_t *n,
-                           const int64_t *const *length) FL_MUST_CHECK;
-
-/* EINVAL unless offsets start at 0, never fall, each level's last offset is
- * the number of sequences of the next, and the last level's is `rows`
- * (-1: not compared). */
-fl_err fl_lod_check(const fl_lod *l, int64_t rows) FL_MUST_CHECK;
 bool fl_lod_equal(const fl_lod *a, const fl_lod *b);
 
 #endif

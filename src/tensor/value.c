@@ -17,6 +17,57 @@ void fl_value_fini(fl_value *v)
     *v = (fl_value){0};
 }
 
+fl_value *fl_value_new(void)
+{
+    return fl_mem_alloc(sizeof(fl_value));
+}
+
+void fl_value_free(fl_value *v)
+{
+    if (!v)
+        return;
+    fl_value_fini(v);
+    fl_mem_free(v);
+}
+
+fl_kind fl_value_kind(const fl_value *v)
+{
+    return v->kind;
+}
+
+/* An empty value becomes what is asked for. */
+static fl_err become(fl_value *v, fl_kind kind)
+{
+    if (!v->kind)
+        v->kind = kind;
+    if (v->kind != kind)
+        return fl_fail(FL_EINVAL, "the variable holds a %s, not a %s",
+                       fl_kind_name(v->kind), fl_kind_name(kind));
+    return FL_OK;
+}
+
+fl_err fl_value_tensor(fl_value *v, fl_tensor **out)
+{
+    FL_TRY(become(v, FL_LOD_TENSOR));
+    *out = &v->tensor;
+    return FL_OK;
+}
+
+fl_err fl_value_rows(fl_value *v, fl_rows **out)
+{
+    FL_TRY(become(v, FL_SELECTED_ROWS));
+    *out = &v->rows;
+    return FL_OK;
+}
+
+fl_err fl_value_array(fl_value *v, int64_t *n, fl_tensor **out)
+{
+    FL_TRY(become(v, FL_LOD_TENSOR_ARRAY));
+    *n = v->array.n;
+    *out = v->array.at;
+    return FL_OK;
+}
+
 static fl_err copy_rows(fl_rows *dst, const fl_rows *src)
 {
     FL_TRY(fl_tensor_copy(&dst->index, &src->index));

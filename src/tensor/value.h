@@ -5,47 +5,19 @@
 #include "base/vec.h"
 #include "tensor/tensor.h"
 
-/* The numbers are those of Paddle's VarType. */
-typedef enum fl_kind {
-    FL_LOD_TENSOR = 7,
-    FL_SELECTED_ROWS = 8,
-    FL_FEED_MINIBATCH = 9,
-    FL_FETCH_LIST = 10,
-    FL_STEP_SCOPES = 11,
-    FL_LOD_RANK_TABLE = 12,
-    FL_LOD_TENSOR_ARRAY = 13,
-    FL_PLACE_LIST = 14,
-    FL_READER = 15,
-    FL_RAW = 17,
-    FL_TUPLE = 18,
-} fl_kind;
-
-/* Some rows of a tall matrix: row i of value belongs to row rows[i] of
- * `height`. Rows may repeat (they add up) unless merged. */
-typedef struct fl_rows {
-    int64_t height;
-    int64_t n;       /* rows listed */
-    fl_tensor index; /* i64 [n] */
-    fl_tensor value; /* [n, ...] */
-} fl_rows;
-
 typedef FL_VEC(fl_tensor) fl_tensors;
 
 /* Thread: one at a time. Zero is an empty tensor-to-be. */
-typedef struct fl_value {
+struct fl_value {
     fl_kind kind;     /* 0: nothing held yet */
     fl_tensor tensor; /* FL_LOD_TENSOR */
     fl_rows rows;     /* FL_SELECTED_ROWS */
     fl_tensors array; /* FL_LOD_TENSOR_ARRAY, FEED_MINIBATCH, FETCH_LIST */
-} fl_value;
+};
 
 void fl_value_fini(fl_value *v);
 fl_err fl_value_copy(fl_value *dst, const fl_value *src) FL_MUST_CHECK;
 
-/* n rows of `dtype` [n, width dims of shape from 1 on]; shape.dim[0] is the
- * height. Contents undefined; memory is kept when it suffices. */
-fl_err fl_rows_resize(fl_rows *r, fl_dtype dtype, const fl_shape *shape,
-                      int64_t n) FL_MUST_CHECK;
 int64_t *fl_rows_index(const fl_rows *r);
 int64_t fl_rows_width(const fl_rows *r); /* elements of one row */
 

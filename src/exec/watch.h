@@ -1,0 +1,45 @@
+/* watch.h - who looks at a run: somebody who may end it, somebody with a
+ * stopwatch.
+ *
+ * One for an executor, shared by its plans. A plan that nobody watches pays
+ * one branch an op. */
+#ifndef FL_EXEC_WATCH_H
+#define FL_EXEC_WATCH_H
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+typedef struct fl_event {
+    const char *type; /* of the op; the row's */
+    int64_t start, ns;
+} fl_event;
+
+/* Thread: as its executor. */
+typedef struct fl_watch {
+    const fl_clock *clock;
+    int (*poll)(void *user); /* other than 0: end the run; NULL: never */
+    void *user;
+    unsigned ops;  /* since the clock was read */
+    int64_t asked; /* when, ns */
+    bool profiling;
+    fl_arena *arena; /* the rows; NULL before the first profile */
+    fl_map rows;     /* op type -> fl_profile_row */
+    FL_VEC(fl_event) events;
+} fl_watch;
+
+void fl_watch_fini(fl_watch *w);
+
+/* Before an op: FL_EINTR if the run shall end. */
+fl_err fl_watch_ask(fl_watch *w) FL_MUST_CHECK;
+
+/* After one, when profiling. */
+void fl_watch_count(fl_watch *w, const char *type, int64_t start);
+
+void fl_watch_profile(fl_watch *w, bool on);
+int fl_watch_rows(const fl_watch *w, int max, fl_profile_row *out);
+char *fl_watch_trace(const fl_watch *w); /* fl_mem_free */
+
+#endif
