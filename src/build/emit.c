@@ -35,6 +35,26 @@ fl_err fl_emit_act(fl_emit *e, fl_var **v)
     return FL_OK;
 }
 
+fl_err fl_emit_bias(fl_emit *e, int from, int to, fl_var **v)
+{
+    const fl_arg *attr = fl_arg_get(&e->args, "bias_attr");
+    if (attr && attr->attr->none)
+        return FL_OK;
+    const fl_shape shape = fl_shape_of(to - from, (*v)->shape.dim + from);
+    fl_var *b = NULL, *out = NULL;
+    FL_TRY(fl_net_param(e->net, attr ? attr->attr : NULL, e->name, true,
+                        (*v)->dtype, &shape, NULL, &b));
+    FL_TRY(fl_emit_tmp(e, (*v)->dtype, &out));
+    fl_desc *d = fl_net_desc(e->net, "elementwise_add");
+    fl_set_in(d, "X", *v);
+    fl_set_in(d, "Y", b);
+    fl_set_out(d, "Out", out);
+    fl_set_int(d, "axis", from);
+    FL_TRY(fl_net_append(e->net, d));
+    *v = out;
+    return FL_OK;
+}
+
 /* --- a layer that is one operator --- */
 
 static bool is_input(const fl_layer_def *def, const char *arg)

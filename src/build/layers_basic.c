@@ -79,28 +79,6 @@ static fl_err add_up(fl_emit *e, int n, fl_var *const *parts, fl_var **out)
     return fl_net_append(e->net, d);
 }
 
-/* A bias over the dims from `axis` on, unless bias_attr says none. */
-static fl_err add_bias(fl_emit *e, int axis, fl_var **v)
-{
-    const fl_arg *attr = fl_arg_get(&e->args, "bias_attr");
-    if (attr && attr->attr->none)
-        return FL_OK;
-    const fl_shape *x = &(*v)->shape;
-    const fl_shape shape = fl_shape_of(x->rank - axis, x->dim + axis);
-    fl_var *b = NULL, *out = NULL;
-    FL_TRY(fl_net_param(e->net, attr ? attr->attr : NULL, e->name, true,
-                        (*v)->dtype, &shape, NULL, &b));
-    FL_TRY(fl_emit_tmp(e, (*v)->dtype, &out));
-    fl_desc *d = fl_net_desc(e->net, "elementwise_add");
-    fl_set_in(d, "X", *v);
-    fl_set_in(d, "Y", b);
-    fl_set_out(d, "Out", out);
-    fl_set_int(d, "axis", axis);
-    FL_TRY(fl_net_append(e->net, d));
-    *v = out;
-    return FL_OK;
-}
-
 static fl_err fc(fl_emit *e)
 {
     int n = 0;
@@ -114,7 +92,8 @@ static fl_err fc(fl_emit *e)
     fl_var *y = part[0];
     if (n > 1)
         FL_TRY(add_up(e, n, part, &y));
-    FL_TRY(add_bias(e, (int)fl_arg_int(&e->args, "num_flatten_dims"), &y));
+    FL_TRY(fl_emit_bias(e, (int)fl_arg_int(&e->args, "num_flatten_dims"),
+                        y->shape.rank, &y));
     FL_TRY(fl_emit_act(e, &y));
     fl_emit_return(e, y);
     return FL_OK;

@@ -67,6 +67,26 @@ static fl_err square_error_cost(fl_emit *e)
     return FL_OK;
 }
 
+static fl_err label_smooth(fl_emit *e)
+{
+    const double epsilon = fl_arg_float(&e->args, "epsilon");
+    if (epsilon < 0 || epsilon > 1)
+        return fl_fail(FL_EINVAL,
+                       "label_smooth: epsilon is %g, expected 0 to 1", epsilon);
+    fl_var *x = fl_arg_var(&e->args, "label"), *out = NULL;
+    x->stop_gradient = true;
+    FL_TRY(fl_emit_tmp(e, fl_arg_dtype(&e->args, "dtype"), &out));
+    fl_desc *d = fl_net_desc(e->net, "label_smooth");
+    fl_set_in(d, "X", x);
+    if (fl_arg_given(&e->args, "prior_dist"))
+        fl_set_in(d, "PriorDist", fl_arg_var(&e->args, "prior_dist"));
+    fl_set_out(d, "Out", out);
+    fl_set_float(d, "epsilon", epsilon);
+    FL_TRY(fl_net_append(e->net, d));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
 const fl_layer_def fl_layers_loss[] = {
     {
         .name = "cross_entropy",
@@ -162,6 +182,26 @@ const fl_layer_def fl_layers_loss[] = {
         .op = "margin_rank_loss",
         .in = {{"X1", "left"}, {"X2", "right"}, {"Label", "label"}},
         .out = {{"Out"}, {"Activated", FL_HIDDEN}},
+    },
+    {
+        .name = "cos_sim",
+        .doc = "The cosine between rows of X and of Y, which may have one row "
+               "for all.",
+        .args = {{"X", FL_ARG_VAR}, {"Y", FL_ARG_VAR}},
+        .op = "cos_sim",
+        .in = {{"X", "X"}, {"Y", "Y"}},
+        .out = {{"Out"}, {"XNorm", FL_HIDDEN}, {"YNorm", FL_HIDDEN}},
+    },
+    {
+        .name = "label_smooth",
+        .doc = "(1 - epsilon) * label + epsilon * prior_dist, which is the "
+               "same for all classes if not given.",
+        .args = {{"label", FL_ARG_VAR},
+                 {"prior_dist", FL_ARG_VAR, "None"},
+                 {"epsilon", FL_ARG_FLOAT, "0.1"},
+                 {"dtype", FL_ARG_DTYPE, "'float32'"},
+                 {"name", FL_ARG_STR, "None"}},
+        .emit = label_smooth,
     },
     {0},
 };

@@ -46,6 +46,56 @@ static fl_err last_step(fl_emit *e)
     return step(e, "last");
 }
 
+static fl_err sequence_conv(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "input"), *w = NULL, *out = NULL;
+    const fl_arg *attr = fl_arg_get(&e->args, "param_attr");
+    const int64_t length = fl_arg_int(&e->args, "filter_size");
+    char text[FL_SHAPE_TEXT];
+    if (x->shape.rank != 2)
+        return fl_fail(FL_ESHAPE,
+                       "sequence_conv: input \"%s\" is %s, expected 2 dims",
+                       x->name, fl_shape_text(&x->shape, text));
+    const fl_shape shape = {
+        2, {length * x->shape.dim[1], fl_arg_int(&e->args, "num_filters")}};
+    FL_TRY(fl_net_param(e->net, attr ? attr->attr : NULL, e->name, false,
+                        x->dtype, &shape, NULL, &w));
+    FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    fl_desc *d = fl_net_desc(e->net, "sequence_conv");
+    fl_set_in(d, "X", x);
+    fl_set_in(d, "Filter", w);
+    fl_set_out(d, "Out", out);
+    fl_set_int(d, "contextStride", fl_arg_int(&e->args, "filter_stride"));
+    fl_set_int(d, "contextStart", -(length / 2));
+    fl_set_int(d, "contextLength", length);
+    FL_TRY(fl_net_append(e->net, d));
+    FL_TRY(fl_emit_bias(e, 1, 2, &out));
+    FL_TRY(fl_emit_act(e, &out));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
+static fl_err lod_reset(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "x"), *out = NULL;
+    int n = 0;
+    const int64_t *off = fl_arg_ints(&e->args, "target_lod", &n);
+    const bool from_y = fl_arg_given(&e->args, "y");
+    if (!from_y && !n)
+        return fl_fail(FL_EINVAL, "lod_reset: give y or target_lod");
+    FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    fl_desc *d = fl_net_desc(e->net, "lod_reset");
+    fl_set_in(d, "X", x);
+    if (from_y)
+        fl_set_in(d, "Y", fl_arg_var(&e->args, "y"));
+    else
+        fl_set_ints(d, "target_lod", n, off);
+    fl_set_out(d, "Out", out);
+    FL_TRY(fl_net_append(e->net, d));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
 const fl_layer_def fl_layers_sequence[] = {
     {
         .name = "sequence_pool",
@@ -71,6 +121,68 @@ const fl_layer_def fl_layers_sequence[] = {
         .prefix = "",
         .args = {{"input", FL_ARG_VAR}},
         .emit = last_step,
+    },
+    {
+        .name = "sequence_conv",
+        .doc = "act(each row of a sequence with its neighbours, filter_size "
+               "in all, times a weight, + bias). Beyond the ends are zeros.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"num_filters", FL_ARG_INT},
+                 {"filter_size", FL_ARG_INT, "3"},
+                 {"filter_stride", FL_ARG_INT, "1"},
+                 {"padding", FL_ARG_BOOL, "None"},
+                 {"bias_attr", FL_ARG_PARAM, "None"},
+                 {"param_attr", FL_ARG_PARAM, "None"},
+                 {"act", FL_ARG_STR, "None"},
+                 {"name", FL_ARG_STR, "None"}},
+        .emit = sequence_conv,
+    },
+    {
+        .name = "sequence_softmax",
+        .doc = "softmax over each sequence of one column.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"use_cudnn", FL_ARG_BOOL, "False"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "sequence_softmax",
+        .in = {{"X", "input"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "sequence_expand",
+        .doc = "Sequence i of x (row i, if it has none) as often as sequence "
+               "i of y is long, at level ref_level; -1 is the last.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"y", FL_ARG_VAR},
+                 {"ref_level", FL_ARG_INT, "-1"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "sequence_expand",
+        .in = {{"X", "x"}, {"Y", "y"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "sequence_concat",
+        .doc = "Variables joined sequence by sequence.",
+        .args = {{"input", FL_ARG_VARS}, {"name", FL_ARG_STR, "None"}},
+        .op = "sequence_concat",
+        .in = {{"X", "input"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "sequence_reshape",
+        .doc = "Rows of new_dim elements; each sequence keeps its own.",
+        .args = {{"input", FL_ARG_VAR}, {"new_dim", FL_ARG_INT}},
+        .op = "sequence_reshape",
+        .in = {{"X", "input"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "lod_reset",
+        .doc = "x cut into other sequences: those of y, or the offsets "
+               "target_lod.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"y", FL_ARG_VAR, "None"},
+                 {"target_lod", FL_ARG_INTS, "None"}},
+        .emit = lod_reset,
     },
     {0},
 };

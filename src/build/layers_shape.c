@@ -180,5 +180,17 @@ const fl_layer_def fl_layers_shape[] = {
         .in = {{"Input", "input"}},
         .out = {{"Out"}},
     },
+    {
+        .name = "pad",
+        .doc = "x with paddings[2i] elements of pad_value before and "
+               "paddings[2i+1] after it along dimension i.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"paddings", FL_ARG_INTS},
+                 {"pad_value", FL_ARG_FLOAT, "0.0"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "pad",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
+    },
     {0},
 };

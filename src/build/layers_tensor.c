@@ -260,5 +260,23 @@ const fl_layer_def fl_layers_tensor[] = {
                  {"name", FL_ARG_STR, "None"}},
         .emit = create_global_var,
     },
+    {
+        .name = "argmax",
+        .doc = "Where the largest elements stand along an axis.",
+        .prefix = "arg_max",
+        .args = {{"x", FL_ARG_VAR}, {"axis", FL_ARG_INT, "0"}},
+        .op = "arg_max",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "argmin",
+        .doc = "Where the smallest elements stand along an axis.",
+        .prefix = "arg_min",
+        .args = {{"x", FL_ARG_VAR}, {"axis", FL_ARG_INT, "0"}},
+        .op = "arg_min",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
+    },
     {0},
 };

@@ -1,0 +1,412 @@
+/* layers_image.c - convolutions, pools, and the layers that normalise. */
+#include "build/layer.h"
+
+#include <math.h>
+
+/* An argument that is one number for both directions, or two. */
+static fl_err pair(const fl_emit *e, const char *name, int64_t out[2])
+{
+    const fl_arg *a = fl_arg_get(&e->args, name);
+    if (a->n < 0 || a->n > 2)
+        return fl_fail(FL_EINVAL, "%s: %s has %d numbers, expected 1 or 2",
+                       e->args.what, name, a->n < 0 ? 0 : a->n);
+    out[0] = a->n ? a->ints[0] : a->i;
+    out[1] = a->n ? a->ints[a->n - 1] : a->i;
+    return FL_OK;
+}
+
+static fl_err set_pair(const fl_emit *e, fl_desc *d, const char *attr,
+                       const char *name)
+{
+    int64_t v[2] = {0};
+    FL_TRY(pair(e, name, v));
+    fl_set_ints(d, attr, 2, v);
+    return FL_OK;
+}
+
+static const fl_param_attr *param_attr(const fl_emit *e, const char *name)
+{
+    const fl_arg *a = fl_arg_get(&e->args, name);
+    return a ? a->attr : NULL;
+}
+
+/* --- conv2d --- */
+
+/* [filters, channels of a group, down, across]; near 0, by what it sums. */
+static fl_err add_filter(fl_emit *e, int64_t channels, int64_t groups,
+                         fl_var **out)
+{
+    const fl_var *x = fl_arg_var(&e->args, "input");
+    const int64_t filters = fl_arg_int(&e->args, "num_filters");
+    int64_t size[2] = {0};
+    FL_TRY(pair(e, "filter_size", size));
+    if (groups < 1 || channels % groups)
+        return fl_fail(FL_EINVAL,
+                       "conv2d: input \"%s\" has %lld channels, groups is "
+                       "%lld",
+                       x->name, (long long)channels, (long long)groups);
+    const fl_shape shape = {4, {filters, channels / groups, size[0], size[1]}};
+    const double terms = (double)(size[0] * size[1] * channels);
+    const fl_init init = {.kind = "normal", .b = sqrt(2.0 / terms)};
+    return fl_net_param(e->net, param_attr(e, "param_attr"), e->name, false,
+                        x->dtype, &shape, &init, out);
+}
+
+static fl_err conv2d(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "input"), *w = NULL, *out = NULL;
+    const bool cudnn = fl_arg_bool(&e->args, "use_cudnn");
+    char text[FL_SHAPE_TEXT];
+    if (x->shape.rank != 4 || x->shape.dim[1] < 1)
+        return fl_fail(FL_ESHAPE,
+                       "conv2d: input \"%s\" is %s, expected 4 dims, the "
+                       "second known",
+                       x->name, fl_shape_text(&x->shape, text));
+    const int64_t channels = x->shape.dim[1];
+    const int64_t groups =
+        fl_arg_given(&e->args, "groups") ? fl_arg_int(&e->args, "groups") : 1;
+    const bool each = channels == groups && !cudnn &&
+                      fl_arg_int(&e->args, "num_filters") % channels == 0;
+    fl_desc *d = fl_net_desc(e->net, each ? "depthwise_conv2d" : "conv2d");
+    if (!e->name)
+        e->name = fl_names_generate(e->net->names, e->net->arena, d->type);
+    FL_TRY(add_filter(e, channels, groups, &w));
+    FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    fl_set_in(d, "Input", x);
+    fl_set_in(d, "Filter", w);
+    fl_set_out(d, "Output", out);
+    FL_TRY(set_pair(e, d, "strides", "stride"));
+    FL_TRY(set_pair(e, d, "paddings", "padding"));
+    FL_TRY(set_pair(e, d, "dilations", "dilation"));
+    fl_set_int(d, "groups", groups);
+    fl_set_bool(d, "use_cudnn", cudnn);
+    fl_set_bool(d, "use_mkldnn", false);
+    fl_set_bool(d, "fuse_relu_before_depthwise_conv", false);
+    FL_TRY(fl_net_append(e->net, d));
+    FL_TRY(fl_emit_bias(e, 1, 2, &out));
+    FL_TRY(fl_emit_act(e, &out));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
+/* --- pool2d --- */
+
+static fl_err pool2d(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "input"), *out = NULL;
+    const bool all = fl_arg_bool(&e->args, "global_pooling");
+    int64_t size[2] = {0};
+    FL_TRY(pair(e, "pool_size", size));
+    if (!all && (size[0] < 1 || size[1] < 1))
+        return fl_fail(FL_EINVAL,
+                       "pool2d: pool_size is %lld by %lld; only with "
+                       "global_pooling may it be left out",
+                       (long long)size[0], (long long)size[1]);
+    FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    fl_desc *d = fl_net_desc(e->net, "pool2d");
+    fl_set_in(d, "X", x);
+    fl_set_out(d, "Out", out);
+    fl_set_str(d, "pooling_type", fl_arg_str(&e->args, "pool_type"));
+    fl_set_ints(d, "ksize", 2, size);
+    fl_set_bool(d, "global_pooling", all);
+    FL_TRY(set_pair(e, d, "strides", "pool_stride"));
+    FL_TRY(set_pair(e, d, "paddings", "pool_padding"));
+    fl_set_bool(d, "use_cudnn", fl_arg_bool(&e->args, "use_cudnn"));
+    fl_set_bool(d, "ceil_mode", fl_arg_bool(&e->args, "ceil_mode"));
+    fl_set_bool(d, "use_mkldnn", false);
+    fl_set_bool(d, "exclusive", fl_arg_bool(&e->args, "exclusive"));
+    FL_TRY(fl_net_append(e->net, d));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
+/* --- batch_norm --- */
+
+static const fl_init one = {.kind = "constant", .a = 1};
+static const fl_init zero = {.kind = "constant"};
+
+/* A running value: kept with the parameters, but never trained. */
+static fl_err add_running(fl_emit *e, const char *name_arg, const fl_init *init,
+                          const fl_shape *shape, fl_var **out)
+{
+    const fl_var *x = fl_arg_var(&e->args, "input");
+    const fl_param_attr attr = {
+        .name = fl_arg_str(&e->args, name_arg),
+        .init = init,
+        .frozen = true,
+        .no_average =
+            !fl_arg_bool(&e->args, "do_model_average_for_mean_and_var"),
+    };
+    FL_TRY(fl_net_param(e->net, &attr, e->name, false, x->dtype, shape, NULL,
+                        out));
+    (*out)->stop_gradient = true;
+    return FL_OK;
+}
+
+/* Scale, Bias, Mean and Variance, in the order of their names. */
+static fl_err add_statistics(fl_emit *e, fl_var *param[4])
+{
+    const fl_var *x = fl_arg_var(&e->args, "input");
+    const char *layout = fl_arg_str(&e->args, "data_layout");
+    const int dim = strcmp(layout, "NHWC") ? 1 : x->shape.rank - 1;
+    char text[FL_SHAPE_TEXT];
+    if (x->shape.rank < 2)
+        return fl_fail(FL_ESHAPE,
+                       "batch_norm: input \"%s\" is %s, which has "
+                       "no channels",
+                       x->name, fl_shape_text(&x->shape, text));
+    const fl_shape shape = {1, {x->shape.dim[dim]}};
+    FL_TRY(fl_net_param(e->net, param_attr(e, "param_attr"), e->name, false,
+                        x->dtype, &shape, &one, &param[0]));
+    FL_TRY(fl_net_param(e->net, param_attr(e, "bias_attr"), e->name, true,
+                        x->dtype, &shape, NULL, &param[1]));
+    FL_TRY(add_running(e, "moving_mean_name", &zero, &shape, &param[2]));
+    return add_running(e, "moving_variance_name", &one, &shape, &param[3]);
+}
+
+/* in_place is a hint that we do not take: the gradient needs the input as it
+ * was, which Fluid overwrites then. */
+static fl_err batch_norm(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "input"), *out = NULL;
+    fl_var *param[4] = {0}, *saved[2] = {0};
+    FL_TRY(add_statistics(e, param));
+    FL_TRY(fl_emit_stopped(e, x->dtype, &saved[0]));
+    FL_TRY(fl_emit_stopped(e, x->dtype, &saved[1]));
+    FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    fl_desc *d = fl_net_desc(e->net, "batch_norm");
+    fl_set_in(d, "X", x);
+    fl_set_in(d, "Scale", param[0]);
+    fl_set_in(d, "Bias", param[1]);
+    fl_set_in(d, "Mean", param[2]);
+    fl_set_in(d, "Variance", param[3]);
+    fl_set_out(d, "Y", out);
+    fl_set_out(d, "MeanOut", param[2]);
+    fl_set_out(d, "VarianceOut", param[3]);
+    fl_set_out(d, "SavedMean", saved[0]);
+    fl_set_out(d, "SavedVariance", saved[1]);
+    fl_set_float(d, "momentum", fl_arg_float(&e->args, "momentum"));
+    fl_set_float(d, "epsilon", fl_arg_float(&e->args, "epsilon"));
+    fl_set_bool(d, "is_test", fl_arg_bool(&e->args, "is_test"));
+    fl_set_str(d, "data_layout", fl_arg_str(&e->args, "data_layout"));
+    fl_set_bool(d, "use_mkldnn", false);
+    fl_set_bool(d, "fuse_with_relu", fl_arg_bool(&e->args, "fuse_with_relu"));
+    fl_set_bool(d, "use_global_stats",
+                fl_arg_bool(&e->args, "use_global_stats"));
+    FL_TRY(fl_net_append(e->net, d));
+    FL_TRY(fl_emit_act(e, &out));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
+/* --- layer_norm --- */
+
+static fl_err layer_norm(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "input"), *w = NULL, *b = NULL;
+    fl_var *mean = NULL, *variance = NULL, *out = NULL;
+    const int64_t axis = fl_arg_int(&e->args, "begin_norm_axis");
+    char text[FL_SHAPE_TEXT];
+    if (axis < 1 || axis >= x->shape.rank)
+        return fl_fail(FL_ESHAPE,
+                       "layer_norm: begin_norm_axis is %lld, but input \"%s\" "
+                       "is %s",
+                       (long long)axis, x->name,
+                       fl_shape_text(&x->shape, text));
+    const fl_shape shape = {
+        1, {fl_shape_span(&x->shape, (int)axis, x->shape.rank)}};
+    if (fl_arg_bool(&e->args, "scale"))
+        FL_TRY(fl_net_param(e->net, param_attr(e, "param_attr"), e->name, false,
+                            x->dtype, &shape, &one, &w));
+    if (fl_arg_bool(&e->args, "shift"))
+        FL_TRY(fl_net_param(e->net, param_attr(e, "bias_attr"), e->name, true,
+                            x->dtype, &shape, NULL, &b));
+    FL_TRY(fl_emit_stopped(e, x->dtype, &mean));
+    FL_TRY(fl_emit_stopped(e, x->dtype, &variance));
+    FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    fl_desc *d = fl_net_desc(e->net, "layer_norm");
+    fl_set_in(d, "X", x);
+    if (w)
+        fl_set_in(d, "Scale", w);
+    if (b)
+        fl_set_in(d, "Bias", b);
+    fl_set_out(d, "Y", out);
+    fl_set_out(d, "Mean", mean);
+    fl_set_out(d, "Variance", variance);
+    fl_set_float(d, "epsilon", fl_arg_float(&e->args, "epsilon"));
+    fl_set_int(d, "begin_norm_axis", axis);
+    FL_TRY(fl_net_append(e->net, d));
+    FL_TRY(fl_emit_act(e, &out));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
+/* --- l2_normalize, prelu --- */
+
+static fl_err l2_normalize(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "x"), *out = NULL, *norm = NULL;
+    const fl_arg *axis = fl_arg_get(&e->args, "axis");
+    FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    FL_TRY(fl_emit_tmp(e, x->dtype, &norm));
+    fl_desc *d = fl_net_desc(e->net, "norm");
+    fl_set_in(d, "X", x);
+    fl_set_out(d, "Norm", norm);
+    fl_set_out(d, "Out", out);
+    fl_set_int(d, "axis", x->shape.rank == 1 ? 0 : axis ? axis->i : 1);
+    fl_set_float(d, "epsilon", fl_arg_float(&e->args, "epsilon"));
+    FL_TRY(fl_net_append(e->net, d));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
+/* One slope for all, for each channel, or for each element of a sample. */
+static fl_shape slopes(const fl_shape *x, const char *mode)
+{
+    fl_shape s = {1, {1}};
+    if (!strcmp(mode, "channel") && x->rank > 1)
+        s = (fl_shape){4, {1, x->dim[1], 1, 1}};
+    if (!strcmp(mode, "element")) {
+        s = *x;
+        s.dim[0] = 1;
+    }
+    return s;
+}
+
+static fl_err prelu(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "x"), *alpha = NULL, *out = NULL;
+    const char *mode = fl_arg_str(&e->args, "mode");
+    const fl_shape shape = slopes(&x->shape, mode);
+    FL_TRY(fl_net_param(e->net, param_attr(e, "param_attr"), e->name, false,
+                        x->dtype, &shape, &one, &alpha));
+    FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    fl_desc *d = fl_net_desc(e->net, "prelu");
+    fl_set_in(d, "X", x);
+    fl_set_in(d, "Alpha", alpha);
+    fl_set_out(d, "Out", out);
+    fl_set_str(d, "mode", mode);
+    FL_TRY(fl_net_append(e->net, d));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
+const fl_layer_def fl_layers_image[] = {
+    {
+        .name = "conv2d",
+        .doc = "act(input correlated with num_filters filters + bias). Sizes "
+               "are one number, or two: down and across.",
+        .prefix = "", /* or depthwise_conv2d: it names itself */
+        .args = {{"input", FL_ARG_VAR},
+                 {"num_filters", FL_ARG_INT},
+                 {"filter_size", FL_ARG_INT_OR_INTS},
+                 {"stride", FL_ARG_INT_OR_INTS, "1"},
+                 {"padding", FL_ARG_INT_OR_INTS, "0"},
+                 {"dilation", FL_ARG_INT_OR_INTS, "1"},
+                 {"groups", FL_ARG_INT, "None"},
+                 {"param_attr", FL_ARG_PARAM, "None"},
+                 {"bias_attr", FL_ARG_PARAM, "None"},
+                 {"use_cudnn", FL_ARG_BOOL, "True"},
+                 {"act", FL_ARG_STR, "None"},
+                 {"name", FL_ARG_STR, "None"}},
+        .emit = conv2d,
+    },
+    {
+        .name = "pool2d",
+        .doc = "The largest (max) or the mean (avg) of each window of input. "
+               "With exclusive, padding does not count for the mean.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"pool_size", FL_ARG_INT_OR_INTS, "-1"},
+                 {"pool_type", FL_ARG_STR, "'max'"},
+                 {"pool_stride", FL_ARG_INT_OR_INTS, "1"},
+                 {"pool_padding", FL_ARG_INT_OR_INTS, "0"},
+                 {"global_pooling", FL_ARG_BOOL, "False"},
+                 {"use_cudnn", FL_ARG_BOOL, "True"},
+                 {"ceil_mode", FL_ARG_BOOL, "False"},
+                 {"name", FL_ARG_STR, "None"},
+                 {"exclusive", FL_ARG_BOOL, "True"}},
+        .emit = pool2d,
+    },
+    {
+        .name = "batch_norm",
+        .doc = "act(input, each channel moved and scaled to mean 0 and "
+               "variance 1 over the batch, times scale, plus bias). Running "
+               "mean and variance are kept, and used with is_test.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"act", FL_ARG_STR, "None"},
+                 {"is_test", FL_ARG_BOOL, "False"},
+                 {"momentum", FL_ARG_FLOAT, "0.9"},
+                 {"epsilon", FL_ARG_FLOAT, "1e-05"},
+                 {"param_attr", FL_ARG_PARAM, "None"},
+                 {"bias_attr", FL_ARG_PARAM, "None"},
+                 {"data_layout", FL_ARG_STR, "'NCHW'"},
+                 {"in_place", FL_ARG_BOOL, "False"},
+                 {"name", FL_ARG_STR, "None"},
+                 {"moving_mean_name", FL_ARG_STR, "None"},
+                 {"moving_variance_name", FL_ARG_STR, "None"},
+                 {"do_model_average_for_mean_and_var", FL_ARG_BOOL, "False"},
+                 {"fuse_with_relu", FL_ARG_BOOL, "False"},
+                 {"use_global_stats", FL_ARG_BOOL, "False"}},
+        .emit = batch_norm,
+    },
+    {
+        .name = "layer_norm",
+        .doc = "act(input, each row moved and scaled to mean 0 and variance "
+               "1, times scale, plus bias). Dimensions from begin_norm_axis "
+               "on make a row.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"scale", FL_ARG_BOOL, "True"},
+                 {"shift", FL_ARG_BOOL, "True"},
+                 {"begin_norm_axis", FL_ARG_INT, "1"},
+                 {"epsilon", FL_ARG_FLOAT, "1e-05"},
+                 {"param_attr", FL_ARG_PARAM, "None"},
+                 {"bias_attr", FL_ARG_PARAM, "None"},
+                 {"act", FL_ARG_STR, "None"},
+                 {"name", FL_ARG_STR, "None"}},
+        .emit = layer_norm,
+    },
+    {
+        .name = "lrn",
+        .doc = "input divided by (k + alpha * squares of the n channels "
+               "around)^beta.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"n", FL_ARG_INT, "5"},
+                 {"k", FL_ARG_FLOAT, "1.0"},
+                 {"alpha", FL_ARG_FLOAT, "0.0001"},
+                 {"beta", FL_ARG_FLOAT, "0.75"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "lrn",
+        .in = {{"X", "input"}},
+        .out = {{"MidOut", FL_HIDDEN | FL_STOP}, {"Out"}},
+    },
+    {
+        .name = "l2_normalize",
+        .doc = "x divided by its length along an axis.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"axis", FL_ARG_INT, "None"},
+                 {"epsilon", FL_ARG_FLOAT, "1e-12"},
+                 {"name", FL_ARG_STR, "None"}},
+        .emit = l2_normalize,
+    },
+    {
+        .name = "maxout",
+        .doc = "The largest of each `groups` channels.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"groups", FL_ARG_INT},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "maxout",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "prelu",
+        .doc = "x where positive, else x times a slope that is learned: one "
+               "for all, for each channel, or for each element.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"mode", FL_ARG_STR},
+                 {"param_attr", FL_ARG_PARAM, "None"},
+                 {"name", FL_ARG_STR, "None"}},
+        .emit = prelu,
+    },
+    {0},
+};
