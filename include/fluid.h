@@ -481,7 +481,7 @@ fl_err fl_op_infer(fl_op *op); /* shapes again */
 /* Slot flags. */
 enum {
     FL_MANY = 1,         /* takes a list */
-    FL_OPTIONAL = 2,     /* may be absent */
+    FL_OPTIONAL = 2,     /* may be absent; every other slot is there */
     FL_NOGRAD = 4,       /* no gradient flows into it */
     FL_INTERMEDIATE = 8, /* an output that only the gradient reads */
     FL_VIEW = 16,        /* an output that may share an input's memory: the

@@ -40,12 +40,14 @@ static bool has_names(const fl_args *args)
 }
 
 /* Every slot that must be there names something. */
-static fl_err check_present(
-    const fl_op_def *def, const char *side, const fl_slot *slots, unsigned free,
-    const fl_args *(*args_of)(const fl_desc *, const char *), const fl_desc *d)
+static fl_err
+check_present(const fl_op_def *def, const char *side, const fl_slot *slots,
+              const fl_args *(*args_of)(const fl_desc *, const char *),
+              const fl_desc *d)
 {
     for (int s = 0; s < FL_SLOTS && slots[s].name; s++)
-        if (!(slots[s].flags & free) && !has_names(args_of(d, slots[s].name)))
+        if (!(slots[s].flags & FL_OPTIONAL) &&
+            !has_names(args_of(d, slots[s].name)))
             return fl_fail(FL_EINVAL, "%s: %s %s is missing", def->type, side,
                            slots[s].name);
     return FL_OK;
@@ -73,10 +75,9 @@ fl_err fl_desc_check(const fl_op_def *def, fl_desc *d, bool lenient)
 {
     FL_TRY(check_side(def, "input", def->in, d->in, d->n_in));
     FL_TRY(check_side(def, "output", def->out, d->out, d->n_out));
-    FL_TRY(check_present(def, "input", def->in, FL_OPTIONAL, fl_desc_in, d));
+    FL_TRY(check_present(def, "input", def->in, fl_desc_in, d));
     FL_TRY(check_attrs(def, d, lenient));
-    return check_present(def, "output", def->out, FL_OPTIONAL | FL_INTERMEDIATE,
-                         fl_desc_out, d);
+    return check_present(def, "output", def->out, fl_desc_out, d);
 }
 
 fl_err fl_desc_attrs(const fl_op_def *def, const fl_desc *d, fl_arena *a,

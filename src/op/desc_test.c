@@ -126,6 +126,23 @@ static void slots_that_are_wrong_are_refused(void)
     fl_arena_free(a);
 }
 
+/* Kernels write them without looking. */
+static void intermediates_must_be_there_too(void)
+{
+    fl_arena *a = fl_arena_new();
+    fl_desc *d = good(a);
+    fl_op_def op = pad;
+    op.out[1] = (fl_slot){"Mask", FL_INTERMEDIATE};
+    CHECK_ERR(fl_desc_check(&op, d, true), FL_EINVAL,
+              "pad: output Mask is missing");
+    fl_desc_set_out1(d, "Mask", FL_EMPTY);
+    CHECK_ERR(fl_desc_check(&op, d, true), FL_EINVAL,
+              "pad: output Mask is missing");
+    op.out[1].flags |= FL_OPTIONAL;
+    CHECK_OK(fl_desc_check(&op, d, true));
+    fl_arena_free(a);
+}
+
 static void attributes_that_are_wrong_are_refused(void)
 {
     fl_arena *a = fl_arena_new();
@@ -155,6 +172,7 @@ const fl_test fl_tests[] = {
     {"a good desc is converted to its table",
      a_good_one_is_converted_to_its_table},
     {"slots that are wrong are refused", slots_that_are_wrong_are_refused},
+    {"intermediates must be there, too", intermediates_must_be_there_too},
     {"attributes that are wrong are refused",
      attributes_that_are_wrong_are_refused},
     {0},

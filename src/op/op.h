@@ -3,7 +3,7 @@
  * One struct says all of it: slots, attributes, the shape rule, the kernel, and
  * what its gradient reads. From .grad_in the registry itself makes the operator
  * TYPE_grad: inputs as listed, one output S@GRAD for each input S that may have
- * a gradient, the same attributes.
+ * a gradient (of several, each is optional), the same attributes.
  *
  * Kernels find things by the names in the table. They get what they need from
  * their caller (fl_call) and keep nothing. */

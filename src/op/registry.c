@@ -139,6 +139,8 @@ static fl_err derive(fl_registry *r, const fl_op_def *fwd)
         if (!(fwd->in[i].flags & FL_NOGRAD))
             g->out[n++] = (fl_slot){fl_grad_name(r->arena, fwd->in[i].name),
                                     (fwd->in[i].flags & FL_MANY) | FL_OPTIONAL};
+    if (n == 1) /* without its only output a gradient is of no use */
+        g->out[0].flags &= ~(unsigned)FL_OPTIONAL;
     memcpy(g->attr, fwd->attr, sizeof g->attr);
     g->flags = fwd->flags & (FL_OP_DYNAMIC | FL_OP_HIDDEN);
     g->infer = fwd->grad_infer ? fwd->grad_infer : infer_grad;

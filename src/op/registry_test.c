@@ -72,6 +72,20 @@ static void a_gradient_needs_what_its_forward_needs(void)
     fl_registry_free(r);
 }
 
+static void one_of_several_gradients_may_be_unwanted(void)
+{
+    fl_op_def pair = twice;
+    fl_registry *r;
+    CHECK_OK(make(&twice, NULL, &r));
+    CHECK_INT(fl_registry_find(r, "twice_grad")->out[0].flags, 0);
+    fl_registry_free(r);
+    pair.in[2] = (fl_slot){"Y"};
+    CHECK_OK(make(&pair, NULL, &r));
+    CHECK_INT(fl_registry_find(r, "twice_grad")->out[0].flags, FL_OPTIONAL);
+    CHECK_INT(fl_registry_find(r, "twice_grad")->out[1].flags, FL_OPTIONAL);
+    fl_registry_free(r);
+}
+
 static void refuses(fl_op_def def, const char *sentence)
 {
     fl_registry *r = NULL;
@@ -160,6 +174,8 @@ const fl_test fl_tests[] = {
     {"the registry derives the gradient", derives_the_gradient},
     {"a gradient needs what its forward operator needs",
      a_gradient_needs_what_its_forward_needs},
+    {"one of several gradients may be unwanted",
+     one_of_several_gradients_may_be_unwanted},
     {"the registry refuses tables that are wrong",
      refuses_tables_that_are_wrong},
     {"the registry refuses two of a kind", refuses_two_of_a_kind},
