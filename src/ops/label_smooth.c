@@ -73,6 +73,7 @@ const fl_op_def fl_op_label_smooth = {
     .run = label_smooth,
     .grad_in = {"Out@GRAD"},
     .grad_run = label_smooth_grad,
+    .grad_infer = fl_infer_grad_alike,
 };
 
 #endif

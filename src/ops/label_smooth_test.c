@@ -29,6 +29,8 @@ static void says_what_is_wrong(void)
               FL_ESHAPE, "label_smooth: PriorDist is f32[1,7], expected");
     CHECK_ERR(fl_infer_try("label_smooth X=i64[-1,8]"), FL_ESHAPE,
               "label_smooth: X is i64, expected f32 or f64");
+    CHECK_ERR(fl_infer_try("label_smooth_grad Out@GRAD=bool[4,8]"), FL_ESHAPE,
+              "label_smooth_grad: Out@GRAD is bool, expected f32 or f64");
 }
 
 const fl_test fl_tests[] = {

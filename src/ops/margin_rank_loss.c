@@ -46,30 +46,25 @@ static fl_err FN(margin_rank_loss_grad)(fl_call *c)
 FL_REAL_KERNEL(margin_rank_loss)
 FL_REAL_KERNEL(margin_rank_loss_grad)
 
-static fl_err like_x1(const fl_infer *x, const char *slot)
-{
-    const fl_meta *a = fl_meta_in(x, "X1", 0), *b = fl_meta_in(x, slot, 0);
-    char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
-    bool same = a->dtype == b->dtype && a->shape.rank == b->shape.rank;
-    for (int i = 0; same && i < a->shape.rank; i++) {
-        int64_t n = a->shape.dim[i], m = b->shape.dim[i];
-        same = n == m || n == -1 || m == -1; /* -1: not known yet */
-    }
-    if (same)
-        return FL_OK;
-    return fl_fail(FL_ESHAPE, "%s: X1 is %s%s, %s is %s%s, expected the same",
-                   fl_meta_type(x), fl_dtype_name(a->dtype),
-                   fl_shape_text(&a->shape, s), slot, fl_dtype_name(b->dtype),
-                   fl_shape_text(&b->shape, t));
-}
-
 static fl_err infer(fl_infer *x)
 {
     const fl_meta *x1 = fl_meta_in(x, "X1", 0);
-    FL_TRY(like_x1(x, "X2"));
-    FL_TRY(like_x1(x, "Label"));
+    FL_TRY(fl_meta_check(x, "X1", FL_REALS));
+    FL_TRY(fl_meta_alike(x, "X1", "X2"));
+    FL_TRY(fl_meta_alike(x, "X1", "Label"));
     fl_meta_set(x, "Activated", 0, x1->dtype, &x1->shape);
     fl_meta_set(x, "Out", 0, x1->dtype, &x1->shape);
+    return FL_OK;
+}
+
+static fl_err infer_grad(fl_infer *x)
+{
+    const fl_meta *label = fl_meta_in(x, "Label", 0);
+    FL_TRY(fl_meta_check(x, "Label", FL_REALS));
+    FL_TRY(fl_meta_alike(x, "Label", "Activated"));
+    FL_TRY(fl_meta_alike(x, "Label", "Out@GRAD"));
+    fl_meta_set(x, "X1@GRAD", 0, label->dtype, &label->shape);
+    fl_meta_set(x, "X2@GRAD", 0, label->dtype, &label->shape);
     return FL_OK;
 }
 
@@ -82,6 +77,7 @@ const fl_op_def fl_op_margin_rank_loss = {
     .run = margin_rank_loss,
     .grad_in = {"Label", "Activated", "Out@GRAD"},
     .grad_run = margin_rank_loss_grad,
+    .grad_infer = infer_grad,
 };
 
 #endif

@@ -52,9 +52,23 @@ static void every_gradient_was_checked(void)
     check_all(".grad", true);
 }
 
+/* Without one a gradient in a program from elsewhere could bring inputs of
+ * other shapes, and its kernel would read beyond them. */
+static void every_gradient_has_a_shape_rule(void)
+{
+    const fl_registry *r = fl_check_registry();
+    for (int i = 0; i < fl_registry_count(r); i++) {
+        const fl_op_def *def = fl_registry_at(r, i);
+        if (def->grad_run && !def->grad_infer)
+            print_error("%s: .grad_run without .grad_infer\n", def->type);
+        CHECK(!def->grad_run || def->grad_infer);
+    }
+}
+
 const fl_test fl_tests[] = {
     {"every operator was checked", every_operator_was_checked},
     {"every gradient was compared with differences",
      every_gradient_was_checked},
+    {"every gradient has a shape rule", every_gradient_has_a_shape_rule},
     {0},
 };
