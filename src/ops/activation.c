@@ -2,7 +2,7 @@
  *
  * A row gives the formula of Out in x, what the gradient reads (x, or y where
  * Out is enough) and the formula of X@GRAD in that and in d, which is
- * Out@GRAD. a and b are the operator's first and second attribute. */
+ * Out@GRAD. a, b and c are the operator's attributes in their order. */
 #define FL_SELF "ops/activation.c"
 #include "op/real.h"
 #include "op/vecmath.h"
@@ -14,7 +14,7 @@
 #define SIGMOID FN(fl_sigmoid)
 
 #define ROW(name, out, reads, grad)                                            \
-    FL_CLONES static void FN(name##_map)(int64_t n, REAL a, REAL b,            \
+    FL_CLONES static void FN(name##_map)(int64_t n, REAL a, REAL b, REAL c,    \
                                          const REAL *from, REAL *to)           \
     {                                                                          \
         FL_APART                                                               \
@@ -24,7 +24,7 @@
         }                                                                      \
     }                                                                          \
     FL_CLONES static void FN(name##_grad_map)(int64_t n, REAL a, REAL b,       \
-                                              const REAL *from,                \
+                                              REAL c, const REAL *from,        \
                                               const REAL *dout, REAL *to)      \
     {                                                                          \
         FL_APART                                                               \
@@ -48,6 +48,13 @@ static inline REAL FN(swish_slope)(REAL x, REAL beta)
     return s + beta * x * s * (1 - s);
 }
 
+/* The slope of x * limit(x + offset, 0, most). */
+static inline REAL FN(hard_swish_slope)(REAL x, REAL most, REAL offset)
+{
+    REAL gate = x + offset;
+    return gate <= 0 ? 0 : gate >= most ? most : x + gate;
+}
+
 static inline REAL FN(square_of)(REAL x)
 {
     return x * x;
@@ -69,6 +76,9 @@ ROW(exp,         EXP(x),                    y, d * y)
 ROW(floor,       RM(floor)(x),              x, 0 * d)
 ROW(hard_shrink, x > a || x < -a ? x : 0,   x, x > a || x < -a ? d : 0)
 ROW(hard_sigmoid, FN(limit)(a * x + b, 0, 1), y, y > 0 && y < 1 ? d * a : 0)
+ROW(hard_swish,  x * FN(limit)(x + c, 0, a) / b,
+                                            x, d *
+                                               FN(hard_swish_slope)(x, a, c) / b)
 ROW(leaky_relu,  x > 0 ? x : a * x,         x, x > 0 ? d : a * d)
 ROW(log,         LOG(x),                    x, d / x)
 ROW(logsigmoid,  -FN(log1p_exp)(-x),        x, d * SIGMOID(-x))
@@ -106,21 +116,23 @@ ROW(thresholded_relu, x > a ? x : 0,        x, x > a ? d : 0)
 
 #else
 
-typedef void map_f32(int64_t, float, float, const float *, float *);
-typedef void map_f64(int64_t, double, double, const double *, double *);
-typedef void grad_f32(int64_t, float, float, const float *, const float *,
-                      float *);
-typedef void grad_f64(int64_t, double, double, const double *, const double *,
-                      double *);
+typedef void map_f32(int64_t, float, float, float, const float *, float *);
+typedef void map_f64(int64_t, double, double, double, const double *, double *);
+typedef void grad_f32(int64_t, float, float, float, const float *,
+                      const float *, float *);
+typedef void grad_f64(int64_t, double, double, double, const double *,
+                      const double *, double *);
 
 static fl_err forward(const fl_call *c, map_f32 *single, map_f64 *wide)
 {
     const fl_tensor *x = fl_in(c, "X");
-    float a = c->attr[0].f, b = c->attr[1].f;
+    float p[] = {c->attr[0].f, c->attr[1].f, c->attr[2].f};
     if (x->dtype == FL_F64)
-        wide(fl_tensor_numel(x), a, b, x->data, fl_out(c, "Out")->data);
+        wide(fl_tensor_numel(x), p[0], p[1], p[2], x->data,
+             fl_out(c, "Out")->data);
     else
-        single(fl_tensor_numel(x), a, b, x->data, fl_out(c, "Out")->data);
+        single(fl_tensor_numel(x), p[0], p[1], p[2], x->data,
+               fl_out(c, "Out")->data);
     return FL_OK;
 }
 
@@ -129,19 +141,22 @@ static fl_err backward(const fl_call *c, grad_f32 *single, grad_f64 *wide)
 {
     const fl_tensor *from = &c->in[0][0]->tensor, *d = fl_in(c, "Out@GRAD");
     fl_tensor *dx = fl_out(c, "X@GRAD");
-    float a = c->attr[0].f, b = c->attr[1].f;
+    float p[] = {c->attr[0].f, c->attr[1].f, c->attr[2].f};
     if (!dx)
         return FL_OK;
     if (d->dtype == FL_F64)
-        wide(fl_tensor_numel(d), a, b, from->data, d->data, dx->data);
+        wide(fl_tensor_numel(d), p[0], p[1], p[2], from->data, d->data,
+             dx->data);
     else
-        single(fl_tensor_numel(d), a, b, from->data, d->data, dx->data);
+        single(fl_tensor_numel(d), p[0], p[1], p[2], from->data, d->data,
+               dx->data);
     return FL_OK;
 }
 
 /* clang-format off */
 #define F(name, value) {name, FL_ATTR_FLOAT, .f = value}
 #define NONE {0}
+#define AND(...) __VA_ARGS__ /* a second and a third */
 /* clang-format on */
 
 #define ACTIVATION(name, attr_a, attr_b, ...)                                  \
@@ -175,6 +190,8 @@ ACTIVATION(exp, NONE, NONE, "Out", "Out@GRAD")
 ACTIVATION(floor, NONE, NONE, "Out@GRAD")
 ACTIVATION(hard_shrink, F("threshold", 0.5f), NONE, "X", "Out@GRAD")
 ACTIVATION(hard_sigmoid, F("slope", 0.2f), F("offset", 0.5f), "Out", "Out@GRAD")
+ACTIVATION(hard_swish, F("threshold", 6), AND(F("scale", 6), F("offset", 3)),
+           "X", "Out@GRAD")
 ACTIVATION(leaky_relu, F("alpha", 0.02f), NONE, "X", "Out@GRAD")
 ACTIVATION(log, NONE, NONE, "X", "Out@GRAD")
 ACTIVATION(logsigmoid, NONE, NONE, "X", "Out@GRAD")

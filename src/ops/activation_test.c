@@ -9,7 +9,7 @@ enum {
 
 typedef struct row {
     const char *type;
-    fl_attr attr[2];
+    fl_attr attr[3];
     double x[N], y[N]; /* away from corners, so that differences hold */
 } row;
 
@@ -55,6 +55,12 @@ static const row rows[] = {
     {"hard_sigmoid", {F("slope", 0.5f), F("offset", 0.25f)},
      {-2.5, -1.3, -0.4, 0.3, 1.2, 3.7},
      {0, 0, 0.05, 0.4, 0.85, 1}},
+    {"hard_swish", {{0}},
+     {-4, -1.3, -0.4, 0.3, 1.2, 3.7},
+     {0, -0.3683333, -0.1733333, 0.165, 0.84, 3.7}},
+    {"hard_swish", {F("threshold", 2.0f), F("scale", 4.0f), F("offset", 0.5f)},
+     {-2.5, -1.3, -0.4, 0.3, 1.2, 3.7},
+     {0, 0, -0.01, 0.06, 0.51, 1.85}},
     {"leaky_relu", {{0}},
      {-2.5, -1.3, -0.4, 0.3, 1.2, 3.7},
      {-0.05, -0.026, -0.008, 0.3, 1.2, 3.7}},
