@@ -30,6 +30,15 @@ uint32_t fl_rng_next(fl_rng *r)
     return r->x;
 }
 
+void fl_rng_skip(fl_rng *r, uint64_t n)
+{
+    for (uint64_t power = MULTIPLIER; n; n >>= 1) { /* multiplier^n */
+        if (n & 1)
+            r->x = (uint32_t)(r->x * power % MODULUS);
+        power = power * power % MODULUS;
+    }
+}
+
 float fl_rng_f32(fl_rng *r)
 {
     float u = (float)(fl_rng_next(r) - 1) / (float)VALUES;

@@ -14,6 +14,7 @@ typedef struct fl_rng {
 
 fl_rng fl_rng_of(uint64_t seed);
 uint32_t fl_rng_next(fl_rng *r);
+void fl_rng_skip(fl_rng *r, uint64_t n); /* as after n draws; takes no time */
 
 float fl_rng_f32(fl_rng *r);  /* [0, 1), one draw */
 double fl_rng_f64(fl_rng *r); /* [0, 1), two draws */

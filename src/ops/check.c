@@ -6,6 +6,7 @@
 #include "ops/check.h"
 
 #include "base/str.h"
+#include "dist/ops.h"
 #include "ops/ops.h"
 
 #include <fcntl.h>
@@ -27,8 +28,15 @@ typedef struct env {
 const fl_registry *fl_check_registry(void)
 {
     static fl_registry *r; /* one thread, one process: a test */
-    if (!r)
-        CHECK_OK(fl_registry_new(fl_ops_table, fl_ops_count, &r));
+    if (r)
+        return r;
+    FL_VEC(const fl_op_def *) all = {0};
+    for (int i = 0; i < fl_ops_count; i++)
+        fl_push(&all, fl_ops_table[i]);
+    for (int i = 0; i < fl_dist_ops_count; i++)
+        fl_push(&all, fl_dist_ops_table[i]);
+    CHECK_OK(fl_registry_new(all.at, (int)all.n, &r));
+    fl_vec_fini(&all);
     return r;
 }
 

@@ -5,9 +5,13 @@
  *     truncated_gaussian_random  the same, within 2 std of the mean
  *
  * Each call starts a generator from `seed`, so that a seed gives the same
- * numbers each time. Seed 0 asks whoever runs the program for one. */
+ * numbers each time. Seed 0 asks whoever runs the program for one. The first
+ * `offset` numbers are left out: a slice of a parameter starts with the numbers
+ * that it has in the whole. */
 #include "base/random.h"
 #include "ops/move.h"
+
+#include <string.h>
 
 static fl_err infer_random(fl_infer *x)
 {
@@ -15,6 +19,10 @@ static fl_err infer_random(fl_infer *x)
     fl_dtype dtype;
     FL_TRY(fl_move_shape(x, "shape", 0, &s));
     FL_TRY(fl_move_dtype(x, "dtype", &dtype));
+    if (fl_meta_attr(x, "offset")->i < 0)
+        return fl_fail(FL_EINVAL, "%s: offset is %lld, expected 0 or more",
+                       fl_meta_type(x),
+                       (long long)fl_meta_attr(x, "offset")->i);
     if (dtype != FL_F32 && dtype != FL_F64)
         return fl_fail(FL_EINVAL, "%s: dtype is %s, expected f32 or f64",
                        fl_meta_type(x), fl_dtype_name(dtype));
@@ -37,10 +45,19 @@ static fl_rng start(fl_call *c)
     return fl_rng_of(seed ? (uint32_t)seed : c->hooks->entropy(c));
 }
 
+/* The same after `offset` numbers of one draw each; f64 takes two. */
+static fl_rng start_later(fl_call *c, const fl_tensor *y)
+{
+    fl_rng r = start(c);
+    uint64_t offset = (uint64_t)fl_attr_i64(c, "offset");
+    fl_rng_skip(&r, y->dtype == FL_F64 ? 2 * offset : offset);
+    return r;
+}
+
 static fl_err uniform(fl_call *c)
 {
     fl_tensor *y = fl_out(c, "Out");
-    fl_rng r = start(c);
+    fl_rng r = start_later(c, y);
     float min = fl_attr_f32(c, "min"), max = fl_attr_f32(c, "max");
     int64_t n = fl_tensor_numel(y);
     if (y->dtype == FL_F64)
@@ -50,30 +67,56 @@ static fl_err uniform(fl_call *c)
     return FL_OK;
 }
 
-typedef void (*draw_f32)(fl_rng *, float, float, int64_t, float *);
-typedef void (*draw_f64)(fl_rng *, double, double, int64_t, double *);
-
-static fl_err normal(fl_call *c, draw_f32 single, draw_f64 wide)
+static fl_err truncated(fl_call *c)
 {
     fl_tensor *y = fl_out(c, "Out");
-    fl_rng r = start(c);
+    fl_rng r = start_later(c, y);
     float mean = fl_attr_f32(c, "mean"), std = fl_attr_f32(c, "std");
     int64_t n = fl_tensor_numel(y);
     if (y->dtype == FL_F64)
-        wide(&r, (double)mean, (double)std, n, y->data);
+        fl_rng_truncated_f64(&r, (double)mean, (double)std, n, y->data);
     else
-        single(&r, mean, std, n, y->data);
+        fl_rng_truncated_f32(&r, mean, std, n, y->data);
     return FL_OK;
+}
+
+/* Normal numbers come in pairs, after a number of draws that only drawing
+ * tells. */
+static void normal(fl_rng *r, const fl_call *c, fl_dtype dtype, int64_t n,
+                   void *out)
+{
+    float mean = fl_attr_f32(c, "mean"), std = fl_attr_f32(c, "std");
+    if (dtype == FL_F64)
+        fl_rng_normal_f64(r, (double)mean, (double)std, n, out);
+    else
+        fl_rng_normal_f32(r, mean, std, n, out);
 }
 
 static fl_err gaussian(fl_call *c)
 {
-    return normal(c, fl_rng_normal_f32, fl_rng_normal_f64);
-}
-
-static fl_err truncated(fl_call *c)
-{
-    return normal(c, fl_rng_truncated_f32, fl_rng_truncated_f64);
+    enum {
+        PAIRS = 256
+    };
+    double dropped[2 * PAIRS]; /* or as many floats */
+    fl_tensor *y = fl_out(c, "Out");
+    fl_rng r = start(c);
+    int64_t n = fl_tensor_numel(y), offset = fl_attr_i64(c, "offset");
+    char *to = y->data;
+    size_t size = fl_dtype_size(y->dtype);
+    if (!n)
+        return FL_OK;
+    for (int64_t left = offset / 2, k; left; left -= k) {
+        k = left < PAIRS ? left : PAIRS;
+        normal(&r, c, y->dtype, 2 * k, dropped);
+    }
+    if (offset % 2) { /* the slice begins with the second of a pair */
+        normal(&r, c, y->dtype, 2, dropped);
+        memcpy(to, (char *)dropped + size, size);
+        to += size;
+        n--;
+    }
+    normal(&r, c, y->dtype, n, to);
+    return FL_OK;
 }
 
 const fl_op_def fl_op_uniform_random = {
@@ -86,6 +129,7 @@ const fl_op_def fl_op_uniform_random = {
             {"max", FL_ATTR_FLOAT, .f = 1},
             {"seed", FL_ATTR_INT, .i = 0},
             {"dtype", FL_ATTR_INT, .i = FL_F32},
+            {"offset", FL_ATTR_LONG, .i = 0},
         },
     .flags = FL_OP_RANDOM,
     .infer = infer_uniform,
@@ -102,6 +146,7 @@ const fl_op_def fl_op_gaussian_random = {
             {"std", FL_ATTR_FLOAT, .f = 1},
             {"seed", FL_ATTR_INT, .i = 0},
             {"dtype", FL_ATTR_INT, .i = FL_F32},
+            {"offset", FL_ATTR_LONG, .i = 0},
         },
     .flags = FL_OP_RANDOM,
     .infer = infer_random,
@@ -118,6 +163,7 @@ const fl_op_def fl_op_truncated_gaussian_random = {
             {"std", FL_ATTR_FLOAT, .f = 1},
             {"seed", FL_ATTR_INT, .i = 0},
             {"dtype", FL_ATTR_INT, .i = FL_F32},
+            {"offset", FL_ATTR_LONG, .i = 0},
         },
     .flags = FL_OP_RANDOM,
     .infer = infer_random,

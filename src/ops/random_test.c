@@ -1,6 +1,8 @@
 #include "base/random.h"
 #include "ops/check.h"
 
+#include <string.h>
+
 /* The expected numbers are what the original draws for these seeds. */
 
 static void uniform_gives_the_numbers_of_its_seed(void)
@@ -80,8 +82,47 @@ static void seed_zero_asks_the_runner(void)
     });
 }
 
+/* n numbers from number `offset` on. */
+static const void *draw(fl_vars *v, const char *type, fl_dtype dtype,
+                        int64_t offset, int64_t n)
+{
+    fl_desc *d = fl_desc_new(v->arena, type);
+    const char *out = fl_arena_printf(v->arena, "y%lld", (long long)offset);
+    fl_desc_set_out1(d, "Out", out);
+    fl_desc_set_attr(d, &(fl_attr){"shape", FL_ATTR_LONGS, FL_CASE_INTS(n)});
+    fl_desc_set_attr(d, &(fl_attr){"seed", FL_ATTR_INT, .i = 5});
+    fl_desc_set_attr(d, &(fl_attr){"dtype", FL_ATTR_INT, .i = dtype});
+    fl_desc_set_attr(d, &(fl_attr){"offset", FL_ATTR_LONG, .i = offset});
+    CHECK_OK(fl_vars_run(v, d));
+    return fl_vars_get(v, out)->tensor.data;
+}
+
+static void slices_are_those_of_the_whole(void)
+{
+    static const char *const types[] = {"uniform_random", "gaussian_random",
+                                        "truncated_gaussian_random"};
+    static const int64_t cuts[] = {1, 2, 3, 511, 512, 513, 699};
+    for (int i = 0; i < 3; i++)
+        for (int f64 = 0; f64 < 2; f64++) {
+            fl_vars v;
+            fl_vars_init(&v);
+            const fl_dtype t = f64 ? FL_F64 : FL_F32;
+            const size_t size = fl_dtype_size(t);
+            const char *whole = draw(&v, types[i], t, 0, 700);
+            for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++) {
+                const int64_t n = 700 - cuts[k];
+                const void *slice = draw(&v, types[i], t, cuts[k], n);
+                CHECK(!memcmp(slice, whole + (size_t)cuts[k] * size,
+                              (size_t)n * size));
+            }
+            fl_vars_fini(&v);
+        }
+}
+
 static void say_what_is_wrong(void)
 {
+    CHECK_ERR(fl_infer_try("gaussian_random{shape=[2],offset=-1}"), FL_EINVAL,
+              "gaussian_random: offset is -1, expected 0 or more");
     CHECK_ERR(fl_infer_try("uniform_random{shape=[2],min=2.0,max=1.0}"),
               FL_EINVAL, "uniform_random: min is 2, max is 1");
     CHECK_ERR(fl_infer_try("gaussian_random{shape=[2],dtype=3}"), FL_EINVAL,
@@ -98,6 +139,7 @@ const fl_test fl_tests[] = {
     {"truncated_gaussian_random gives the numbers of its generator",
      truncated_gives_the_numbers_of_its_generator},
     {"random operators with seed 0 ask the runner", seed_zero_asks_the_runner},
+    {"random slices are those of the whole", slices_are_those_of_the_whole},
     {"random operators say what is wrong", say_what_is_wrong},
     {0},
 };

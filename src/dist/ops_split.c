@@ -1,0 +1,274 @@
+/* What is cut on its way to servers, and put together on its way back.
+ *
+ *     split_byref  Out i = the next `sections` i rows of X
+ *     split_ids    Out i = the ids that are i modulo the number of outputs,
+ *                  each once, ascending; or the selected rows that are so
+ *     merge_ids    Out i = for each of Ids i its row of X s, where s is the id
+ *                  modulo the number of X, and Rows s lists whose rows they
+ *                  are, as split_ids made it */
+#include "op/op.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- split_byref --- */
+
+static fl_err infer_byref(fl_infer *x)
+{
+    const fl_meta *in = fl_meta_in(x, "X", 0);
+    const fl_attr *sections = fl_meta_attr(x, "sections");
+    const int n = fl_meta_count_out(x, "Out");
+    int64_t sum = 0;
+    FL_TRY(fl_meta_check(x, "X", FL_ANY));
+    if (sections->n != n)
+        return fl_fail(FL_EINVAL, "split_byref: %d sections for %d outputs",
+                       sections->n, n);
+    for (int i = 0; i < n; i++) {
+        const int64_t rows = sections->longs[i];
+        if (rows < 0 || __builtin_add_overflow(sum, rows, &sum))
+            return fl_fail(FL_EINVAL, "split_byref: section %d has %lld rows",
+                           i, (long long)rows);
+        fl_shape s = in->shape;
+        s.dim[0] = rows;
+        fl_meta_set(x, "Out", i, in->dtype, &s);
+    }
+    if (!in->shape.rank || (in->shape.dim[0] >= 0 && in->shape.dim[0] != sum))
+        return fl_fail(
+            FL_ESHAPE, "split_byref: the sections have %lld rows, X has %lld",
+            (long long)sum, (long long)(in->shape.rank ? in->shape.dim[0] : 0));
+    return FL_OK;
+}
+
+static fl_err byref(fl_call *c)
+{
+    const char *from = fl_in(c, "X")->data;
+    const fl_tensor *x = fl_in(c, "X");
+    const fl_attr *sections = fl_attr_get(c, "sections");
+    const size_t row = (size_t)fl_shape_span(&x->shape, 1, x->shape.rank) *
+                       fl_dtype_size(x->dtype);
+    for (int i = 0; i < sections->n; i++) {
+        const size_t bytes = (size_t)sections->longs[i] * row;
+        fl_tensor *out = fl_out_at(c, "Out", i);
+        if (out && bytes)
+            memcpy(out->data, from, bytes);
+        from += bytes;
+    }
+    return FL_OK;
+}
+
+/* --- ids --- */
+
+static int shard_of(int64_t id, int n)
+{
+    const int64_t s = id % n;
+    return (int)(s < 0 ? s + n : s);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static fl_err infer_split(fl_infer *x)
+{
+    const fl_meta *in = fl_meta_in(x, "Ids", 0);
+    const int n = fl_meta_count_out(x, "Out");
+    const fl_shape ids = {2, {-1, 1}};
+    const bool rows = in->kind == FL_SELECTED_ROWS;
+    if (!rows)
+        FL_TRY(fl_meta_check(x, "Ids", FL_SET(FL_I64)));
+    else if (fl_meta_count_in(x, "Ids") > 1)
+        return fl_fail(FL_EINVAL,
+                       "split_ids: Ids has %d selected rows, expected one",
+                       fl_meta_count_in(x, "Ids"));
+    for (int i = 0; i < n; i++) {
+        fl_meta *out = fl_meta_out(x, "Out", i);
+        if (out && rows)
+            *out = *in;
+        else if (out && !fl_meta_running(x))
+            fl_meta_set(x, "Out", i, FL_I64, &ids);
+    }
+    return FL_OK;
+}
+
+/* All ids in ascending order, each once, in the call's scratch memory. */
+static int64_t *unique_ids(fl_call *c, int64_t *n)
+{
+    int64_t all = 0, kept = 0;
+    for (int i = 0; i < fl_in_count(c, "Ids"); i++)
+        all += fl_tensor_numel(fl_in_at(c, "Ids", i));
+    int64_t *ids = fl_scratch(c, (size_t)(all + 1) * sizeof *ids), *to = ids;
+    for (int i = 0; i < fl_in_count(c, "Ids"); i++) {
+        const fl_tensor *t = fl_in_at(c, "Ids", i);
+        if (fl_tensor_numel(t))
+            memcpy(to, t->data, fl_tensor_bytes(t));
+        to += fl_tensor_numel(t);
+    }
+    qsort(ids, (size_t)all, sizeof *ids, by_id);
+    for (int64_t i = 0; i < all; i++)
+        if (!kept || ids[kept - 1] != ids[i])
+            ids[kept++] = ids[i];
+    *n = kept;
+    return ids;
+}
+
+static fl_err split_tensors(fl_call *c)
+{
+    const int shards = fl_out_count(c, "Out");
+    int64_t n;
+    const int64_t *ids = unique_ids(c, &n);
+    for (int s = 0; s < shards; s++) {
+        fl_value *out = fl_out_value(c, "Out", s);
+        fl_shape shape = {2, {0, 1}};
+        if (!out)
+            continue;
+        for (int64_t i = 0; i < n; i++)
+            shape.dim[0] += shard_of(ids[i], shards) == s;
+        out->kind = FL_LOD_TENSOR;
+        FL_TRY(fl_tensor_resize(&out->tensor, FL_I64, &shape));
+        int64_t *to = out->tensor.data;
+        for (int64_t i = 0; i < n; i++)
+            if (shard_of(ids[i], shards) == s)
+                *to++ = ids[i];
+    }
+    return FL_OK;
+}
+
+static fl_err split_rows(fl_call *c, const fl_rows *x)
+{
+    const int shards = fl_out_count(c, "Out");
+    const int64_t *row = fl_rows_index(x);
+    const size_t bytes =
+        (size_t)fl_rows_width(x) * fl_dtype_size(x->value.dtype);
+    fl_shape shape = x->value.shape;
+    shape.dim[0] = x->height;
+    for (int s = 0; s < shards; s++) {
+        fl_value *out = fl_out_value(c, "Out", s);
+        int64_t n = 0;
+        if (!out)
+            continue;
+        for (int64_t i = 0; i < x->n; i++)
+            n += shard_of(row[i], shards) == s;
+        FL_TRY(fl_rows_resize(&out->rows, x->value.dtype, &shape, n));
+        int64_t *index = fl_rows_index(&out->rows);
+        char *to = out->rows.value.data;
+        for (int64_t i = 0; i < x->n; i++) {
+            if (shard_of(row[i], shards) != s)
+                continue;
+            *index++ = row[i];
+            memcpy(to, (const char *)x->value.data + (size_t)i * bytes, bytes);
+            to += bytes;
+        }
+    }
+    return FL_OK;
+}
+
+static fl_err split_ids(fl_call *c)
+{
+    const fl_value *first = fl_in_value(c, "Ids", 0);
+    return first->kind == FL_SELECTED_ROWS ? split_rows(c, &first->rows)
+                                           : split_tensors(c);
+}
+
+static fl_err infer_merge(fl_infer *x)
+{
+    const fl_meta *values = fl_meta_in(x, "X", 0);
+    const int n = fl_meta_count_in(x, "Ids"), shards = fl_meta_count_in(x, "X");
+    FL_TRY(fl_meta_check(x, "Ids", FL_SET(FL_I64)));
+    FL_TRY(fl_meta_check(x, "Rows", FL_SET(FL_I64)));
+    FL_TRY(fl_meta_check(x, "X", FL_REALS));
+    if (fl_meta_count_in(x, "Rows") != shards ||
+        fl_meta_count_out(x, "Out") != n)
+        return fl_fail(FL_EINVAL,
+                       "merge_ids: %d Rows for %d X, %d Out for %d Ids",
+                       fl_meta_count_in(x, "Rows"), shards,
+                       fl_meta_count_out(x, "Out"), n);
+    for (int i = 0; i < n; i++) {
+        const fl_meta *ids = fl_meta_in(x, "Ids", i);
+        fl_meta *out = fl_meta_out(x, "Out", i);
+        fl_shape s = ids->shape;
+        if (s.rank < 1 || s.dim[s.rank - 1] != 1 || !values->shape.rank)
+            return fl_fail(FL_ESHAPE, "merge_ids: Ids %d is not [.., 1]", i);
+        s.dim[s.rank - 1] = values->shape.dim[values->shape.rank - 1];
+        fl_meta_set(x, "Out", i, values->dtype, &s);
+        if (out) {
+            out->lod_level = ids->lod_level;
+            out->lod = ids->lod;
+        }
+    }
+    return FL_OK;
+}
+
+/* The row of `id` among those that a shard gave. */
+static fl_err find_row(const fl_call *c, int64_t id, const char **row)
+{
+    const int s = shard_of(id, fl_in_count(c, "X"));
+    const fl_tensor *ids = fl_in_at(c, "Rows", s), *x = fl_in_at(c, "X", s);
+    const int64_t n = fl_tensor_numel(ids);
+    const int64_t *at =
+        n ? bsearch(&id, ids->data, (size_t)n, sizeof id, by_id) : NULL;
+    if (!at)
+        return fl_fail(FL_EINVAL, "merge_ids: Rows %d has no id %lld", s,
+                       (long long)id);
+    const int64_t width = x->shape.dim[x->shape.rank - 1];
+    const int64_t place = at - (const int64_t *)ids->data;
+    if ((place + 1) * width > fl_tensor_numel(x))
+        return fl_fail(FL_ESHAPE,
+                       "merge_ids: X %d has %lld elements for %lld rows of "
+                       "%lld",
+                       s, (long long)fl_tensor_numel(x), (long long)n,
+                       (long long)width);
+    *row = (const char *)x->data +
+           (size_t)(place * width) * fl_dtype_size(x->dtype);
+    return FL_OK;
+}
+
+static fl_err merge_ids(fl_call *c)
+{
+    for (int i = 0; i < fl_in_count(c, "Ids"); i++) {
+        const fl_tensor *ids = fl_in_at(c, "Ids", i);
+        fl_tensor *out = fl_out_at(c, "Out", i);
+        const int64_t n = fl_tensor_numel(ids);
+        if (!out || !n)
+            continue;
+        const size_t bytes = fl_tensor_bytes(out) / (size_t)n;
+        for (int64_t k = 0; k < n; k++) {
+            const char *row = NULL;
+            FL_TRY(find_row(c, ((const int64_t *)ids->data)[k], &row));
+            memcpy((char *)out->data + (size_t)k * bytes, row, bytes);
+        }
+    }
+    return FL_OK;
+}
+
+const fl_op_def fl_op_split_byref = {
+    .type = "split_byref",
+    .in = {{"X"}},
+    .out = {{"Out", FL_MANY}},
+    .attr =
+        {
+            {"sections", FL_ATTR_INTS},
+            {"num", FL_ATTR_INT},
+            {"axis", FL_ATTR_INT},
+        },
+    .infer = infer_byref,
+    .run = byref,
+};
+
+const fl_op_def fl_op_split_ids = {
+    .type = "split_ids",
+    .in = {{"Ids", FL_MANY}},
+    .out = {{"Out", FL_MANY}},
+    .flags = FL_OP_DYNAMIC,
+    .infer = infer_split,
+    .run = split_ids,
+};
+
+const fl_op_def fl_op_merge_ids = {
+    .type = "merge_ids",
+    .in = {{"Ids", FL_MANY}, {"Rows", FL_MANY}, {"X", FL_MANY}},
+    .out = {{"Out", FL_MANY}},
+    .infer = infer_merge,
+    .run = merge_ids,
+};
