@@ -73,8 +73,25 @@ static pool pool_of(const fl_call *c, const fl_shape *x, const fl_shape *y)
     return p;
 }
 
+enum {
+    LANES = 8
+};
+
+#define VEC         FN(vec)
+#define HALF        FN(half)
+#define MASK        FN(mask)
+#define INLINE      static inline __attribute__((always_inline))
+#define FL_TWICE(v) __builtin_shufflevector(v, v, 0, 0, 1, 1, 2, 2, 3, 3)
+#define FL_SWAP(v)  __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6)
+
 #endif
 #ifdef REAL
+
+typedef REAL VEC __attribute__((vector_size(LANES * sizeof(REAL))));
+typedef REAL HALF __attribute__((vector_size(LANES / 2 * sizeof(REAL))));
+typedef __typeof__(__builtin_choose_expr(sizeof(REAL) == 4, (int32_t)0,
+                                         (int64_t)0)) FN(bits);
+typedef FN(bits) MASK __attribute__((vector_size(LANES * sizeof(REAL))));
 
 /* --- 2 by 2 ------------------------------------------------------------ */
 
@@ -107,21 +124,57 @@ static void FN(halve)(const pool *p, const REAL *x, REAL *y)
     }
 }
 
-/* The first of four that is the largest gets all. */
-FL_CLONES static void FN(max_double)(int64_t n, const REAL *a, const REAL *b,
-                                     const REAL *y, const REAL *dy, REAL *da,
-                                     REAL *db)
+/* Four windows at once, which lie side by side in two rows: lanes 2i and 2i + 1
+ * are those of window i. Of its elements the first that is the largest gets
+ * all. Whole vectors, since rows are seldom longer than one. */
+INLINE void FN(four_back)(const REAL *a, const REAL *b, const REAL *y,
+                          const REAL *dy, REAL *da, REAL *db)
 {
-    FL_APART
-    for (int64_t i = 0; i < n; i++) {
-        REAL d = dy[i], m = y[i];
-        bool w = a[2 * i] == m, x = !w & (a[2 * i + 1] == m);
-        bool v = !w & !x & (b[2 * i] == m);
-        bool z = !w & !x & !v & (b[2 * i + 1] == m);
-        da[2 * i] = w ? d : 0;
-        da[2 * i + 1] = x ? d : 0;
-        db[2 * i] = v ? d : 0;
-        db[2 * i + 1] = z ? d : 0;
+    const MASK odd = {0, -1, 0, -1, 0, -1, 0, -1};
+    VEC up, down, high, low;
+    HALF top, grad;
+    memcpy(&up, a, sizeof up);
+    memcpy(&down, b, sizeof down);
+    memcpy(&top, y, sizeof top);
+    memcpy(&grad, dy, sizeof grad);
+    VEC max = FL_TWICE(top), d = FL_TWICE(grad);
+    MASK in_up = up == max, in_down = down == max;
+    MASK beside_up = FL_SWAP(in_up), beside_down = FL_SWAP(in_down);
+    high = (VEC)((MASK)d & in_up & ~(odd & beside_up));
+    low =
+        (VEC)((MASK)d & in_down & ~(odd & beside_down) & ~(in_up | beside_up));
+    memcpy(da, &high, sizeof high);
+    memcpy(db, &low, sizeof low);
+}
+
+/* One window. */
+INLINE void FN(one_back)(const REAL *a, const REAL *b, REAL max, REAL d,
+                         REAL *da, REAL *db)
+{
+    const REAL *x[] = {a, a + 1, b, b + 1};
+    REAL *dx[] = {da, da + 1, db, db + 1};
+    bool found = false;
+    for (int i = 0; i < 4; i++) {
+        bool here = !found && *x[i] == max;
+        *dx[i] = here ? d : 0;
+        found |= here;
+    }
+}
+
+FL_CLONES static void FN(max_double)(const pool *p, const REAL *x,
+                                     const REAL *y, const REAL *dy, REAL *dx)
+{
+    const int64_t n = p->out[1], width = p->dim[1];
+    for (int64_t r = 0; r < p->out[0]; r++, y += n, dy += n) {
+        const REAL *a = x + 2 * r * width, *b = a + width;
+        REAL *da = dx + 2 * r * width, *db = da + width;
+        int64_t i = 0;
+        for (; i + 4 <= n; i += 4)
+            FN(four_back)
+        (a + 2 * i, b + 2 * i, y + i, dy + i, da + 2 * i, db + 2 * i);
+        for (; i < n; i++)
+            FN(one_back)
+        (a + 2 * i, b + 2 * i, y[i], dy[i], da + 2 * i, db + 2 * i);
     }
 }
 
@@ -147,14 +200,11 @@ static void FN(clear_rest)(const pool *p, REAL *dx)
 static void FN(redouble)(const pool *p, const REAL *x, const REAL *y,
                          const REAL *dy, REAL *dx)
 {
-    int64_t n = p->out[1], width = p->dim[1];
-    for (int64_t r = 0; r < p->out[0]; r++, y += n, dy += n) {
-        REAL *a = dx + 2 * r * width, *b = a + width;
-        const REAL *u = x + 2 * r * width;
-        if (p->max)
-            FN(max_double)(n, u, u + width, y, dy, a, b);
-        else
-            FN(avg_double)(n, dy, a, b);
+    if (p->max)
+        FN(max_double)(p, x, y, dy, dx);
+    for (int64_t r = 0; !p->max && r < p->out[0]; r++) {
+        REAL *a = dx + 2 * r * p->dim[1];
+        FN(avg_double)(p->out[1], dy + r * p->out[1], a, a + p->dim[1]);
     }
     FN(clear_rest)(p, dx);
 }

@@ -97,19 +97,31 @@ static void adapts_its_windows(void)
     fl_check_op(&c);
 }
 
-/* Of equal elements the first in the window gets the gradient: both ways. */
+/* Of equal elements the first in the window gets the gradient. Five windows in
+ * a row, with the largest at every place, alone and not. */
 static void gives_the_gradient_to_the_first(void)
 {
-    for (int64_t stride = 1; stride <= 2; stride++) {
-        fl_op_case c = a_case("max", 2, stride, 0);
-        c.type = "pool2d_grad";
-        c.in[0] = (fl_case_arg){"X", {1, 1, 2, 2}, {3, 7, 7, 7}};
-        c.in[1] = (fl_case_arg){"Out", {1, 1, 1, 1}, {7}};
-        c.in[2] = (fl_case_arg){"Out@GRAD", {1, 1, 1, 1}, {5}};
-        c.out[0] = (fl_case_arg){"X@GRAD", {1, 1, 2, 2}, {0, 5, 0, 0}};
-        c.grad[0] = NULL;
-        fl_check_op(&c);
+    fl_op_case c = a_case("max", 2, 2, 0);
+    c.type = "pool2d_grad";
+    c.in[0] = (fl_case_arg){"X", {1, 1, 2, 10}, {7, 7, 3, 7, 3, 3, 3, 3, 3, 7,
+                                                 7, 7, 7, 7, 7, 7, 3, 7, 7, 3}};
+    c.in[1] = (fl_case_arg){"Out", {1, 1, 1, 5}, {7, 7, 7, 7, 7}};
+    c.in[2] = (fl_case_arg){"Out@GRAD", {1, 1, 1, 5}, {1, 2, 3, 4, 5}};
+    c.out[0] =
+        (fl_case_arg){"X@GRAD", {1, 1, 2, 10}, {1, 0, 0, 2, 0, 0, 0, 0, 0, 5,
+                                                0, 0, 0, 0, 3, 0, 0, 4, 0, 0}};
+    c.grad[0] = NULL;
+    fl_check_op(&c);
+    c.attr[4] = (fl_attr){"ceil_mode", FL_ATTR_BOOL, .b = true};
+    c.in[0].dim[3] = 9; /* the last window is cut: the other way */
+    c.in[0].value[9] = 7;
+    c.out[0].dim[3] = 9;
+    for (int i = 9; i < 18; i++) {
+        c.in[0].value[i] = c.in[0].value[i + 1];
+        c.out[0].value[i] = c.out[0].value[i + 1];
     }
+    c.out[0].value[8] = 0, c.out[0].value[17] = 5;
+    fl_check_op(&c);
 }
 
 static void knows_shapes_before_it_runs(void)
