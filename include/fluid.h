@@ -442,6 +442,8 @@ typedef struct fl_attr {
     };
 } fl_attr;
 
+const char *fl_attr_type_name(fl_attr_type t); /* "int", "float", "longs" */
+
 typedef struct fl_args {
     const char *slot;
     int n;
@@ -819,7 +821,6 @@ void fl_model_fini(fl_model *m);
 
 /* A saved program or tensor in words, for people. fl_free. */
 fl_err fl_show(fl_engine *e, const char *path, char **text);
-char *fl_show_ops(fl_engine *e); /* every operator, as markdown */
 
 #ifdef __cplusplus
 }

@@ -40,4 +40,8 @@ extern const fl_cmd fl_cmd_help, fl_cmd_show, fl_cmd_version;
 int fl_cli_fail(int code, bool because, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Pages of the docs, on stdout (tables.c). */
+void fl_cli_print_ops(fl_engine *e);
+void fl_cli_print_layers(fl_engine *e);
+
 #endif

@@ -3,20 +3,14 @@
 
 #include <stdio.h>
 
-static bool ops;
+static bool ops, layers;
 
 static const fl_opt opts[] = {
     {"ops", FL_OPT_FLAG, &ops, "the table of operators, as docs/ops.md"},
+    {"layers", FL_OPT_FLAG, &layers,
+     "layers and optimisers, as docs/layers.md"},
     {0},
 };
-
-static int show_ops(fl_engine *e)
-{
-    char *text = fl_show_ops(e);
-    fputs(text, stdout);
-    fl_free(text);
-    return FL_EXIT_OK;
-}
 
 static int show_file(fl_engine *e, const char *path)
 {
@@ -31,12 +25,14 @@ static int show_file(fl_engine *e, const char *path)
 static int run(int n, char **arg)
 {
     int code = FL_EXIT_OK;
-    if (!n && !ops)
+    if (!n && !ops && !layers)
         return fl_cli_fail(FL_EXIT_USAGE, false,
                            "show needs a file; see paddle help show");
     fl_engine *e = fl_engine_new();
     if (ops)
-        code = show_ops(e);
+        fl_cli_print_ops(e);
+    if (layers)
+        fl_cli_print_layers(e);
     for (int i = 0; i < n && !code; i++)
         code = show_file(e, arg[i]);
     fl_engine_free(e);

@@ -8,8 +8,6 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-const char *fl_attr_type_name(fl_attr_type t); /* "int", "float", "longs" */
-
 /* A copy whose lists and strings live in the arena. */
 fl_attr fl_attr_dup(fl_arena *a, const fl_attr *from);
 bool fl_attr_equal(const fl_attr *a, const fl_attr *b); /* name too */
