@@ -1,4 +1,8 @@
+#include "base/mem.h"
+#include "op/frame.h"
 #include "ops/check.h"
+
+#include <string.h>
 
 static void correlates_windows(void)
 {
@@ -105,6 +109,100 @@ static void sums_over_many_channels(void)
     fl_check_op(&c);
 }
 
+/* --- A frame that runs again and again --- */
+
+enum {
+    SLOTS = 6
+};
+
+typedef struct layer {
+    fl_arena *arena;
+    fl_value value[SLOTS];
+    const char *name[SLOTS];
+} layer;
+
+static fl_value *value_of(void *self, const char *name)
+{
+    layer *l = self;
+    int i = 0;
+    while (l->name[i] && strcmp(l->name[i], name))
+        i++;
+    l->name[i] = name;
+    return &l->value[i];
+}
+
+static float *fill(layer *l, const char *name, fl_shape shape)
+{
+    fl_value *v = value_of(l, name);
+    v->kind = FL_LOD_TENSOR;
+    CHECK_OK(fl_tensor_resize(&v->tensor, FL_F32, &shape));
+    float *x = v->tensor.data;
+    for (int64_t i = 0, n = fl_shape_numel(&shape); i < n; i++)
+        x[i] = (float)(i * 7 % 11) - 5;
+    return x;
+}
+
+static fl_frame begin(layer *l, const char *type, const char *const *in,
+                      const char *const *out)
+{
+    fl_desc *d = fl_desc_new(l->arena, type);
+    fl_frame f;
+    for (; *in; in++)
+        fl_desc_set_in1(d, *in, *in);
+    for (; *out; out++)
+        fl_desc_set_out1(d, *out, *out);
+    CHECK_OK(fl_frame_init(&f, l->arena,
+                           fl_registry_find(fl_check_registry(), type), d, NULL,
+                           NULL, value_of, l));
+    return f;
+}
+
+/* `n` images of one channel through one 1 by 2 filter, there and back. */
+static void check_batch(layer *l, fl_frame frame[2], int64_t n)
+{
+    const float *x = fill(l, "Input", (fl_shape){4, {n, 1, 1, 3}});
+    const float *w = fill(l, "Filter", (fl_shape){4, {1, 1, 1, 2}});
+    const float *dy = fill(l, "Output@GRAD", (fl_shape){4, {n, 1, 1, 2}});
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(fl_frame_prepare(&frame[i]));
+        CHECK_OK(fl_frame_run(&frame[i]));
+    }
+    const float *y = value_of(l, "Output")->tensor.data;
+    const float *dx = value_of(l, "Input@GRAD")->tensor.data;
+    const float *dw = value_of(l, "Filter@GRAD")->tensor.data;
+    float sum = 0;
+    for (int64_t i = 0; i < n; i++, x += 3, y += 2, dx += 3, dy += 2) {
+        CHECK_NEAR(y[0], x[0] * w[0] + x[1] * w[1], 0);
+        CHECK_NEAR(y[1], x[1] * w[0] + x[2] * w[1], 0);
+        CHECK_NEAR(dx[1], dy[0] * w[1] + dy[1] * w[0], 0);
+        sum += dy[0] * x[0] + dy[1] * x[1];
+    }
+    CHECK_NEAR(dw[0], sum, 0);
+}
+
+static void follows_the_batch_and_keeps_its_memory(void)
+{
+    layer l = {.arena = fl_arena_new()};
+    fl_frame f[] = {
+        begin(&l, "conv2d", (const char *[]){"Input", "Filter", NULL},
+              (const char *[]){"Output", NULL}),
+        begin(&l, "conv2d_grad",
+              (const char *[]){"Input", "Filter", "Output@GRAD", NULL},
+              (const char *[]){"Input@GRAD", "Filter@GRAD", NULL}),
+    };
+    check_batch(&l, f, 3);
+    check_batch(&l, f, 2);
+    check_batch(&l, f, 3);
+    uint64_t before = fl_mem_count();
+    check_batch(&l, f, 3);
+    CHECK_INT(fl_mem_count(), before);
+    for (int i = 0; i < 2; i++)
+        fl_frame_fini(&f[i]);
+    for (int i = 0; i < SLOTS; i++)
+        fl_value_fini(&l.value[i]);
+    fl_arena_free(l.arena);
+}
+
 static void bears_no_images(void)
 {
     fl_check_op(&(fl_op_case){
@@ -167,6 +265,8 @@ const fl_test fl_tests[] = {
     {"depthwise_conv2d has a filter for each channel",
      depthwise_has_a_filter_for_each_channel},
     {"conv2d sums over many channels", sums_over_many_channels},
+    {"conv2d follows the batch and keeps its memory",
+     follows_the_batch_and_keeps_its_memory},
     {"conv2d bears no images", bears_no_images},
     {"conv2d knows shapes before it runs", knows_shapes_before_it_runs},
     {"conv2d says what is wrong", says_what_is_wrong},
