@@ -31,6 +31,31 @@ static fl_err bind_side(fl_arena *a, const fl_slot *slots,
     return FL_OK;
 }
 
+/* Two outputs in one variable would have to have two shapes at once. */
+static fl_err check_apart(const fl_call *c, const fl_value *v, int slot, int at)
+{
+    const char *name = c->def->out[slot].name;
+    for (int s = 0; s <= slot; s++)
+        for (int i = 0; i < (s < slot ? c->n_out[s] : at); i++)
+            if (c->out[s][i] == v)
+                return fl_fail(FL_EINVAL,
+                               "%s: outputs %s and %s are both \"%s\"",
+                               c->def->type, c->def->out[s].name, name,
+                               fl_desc_out(c->desc, name)->name[at]);
+    return FL_OK;
+}
+
+static fl_err check_outputs(const fl_call *c)
+{
+    if (c->def->flags & FL_OP_NO_INFER) /* a sub-block's list of names */
+        return FL_OK;
+    for (int s = 0; s < FL_SLOTS && c->def->out[s].name; s++)
+        for (int i = 0; i < c->n_out[s]; i++)
+            if (c->out[s][i])
+                FL_TRY(check_apart(c, c->out[s][i], s, i));
+    return FL_OK;
+}
+
 static int total(const int n[FL_SLOTS])
 {
     int sum = 0;
@@ -83,7 +108,7 @@ fl_err fl_frame_init(fl_frame *f, fl_arena *a, const fl_op_def *def,
     FL_TRY(bind_side(a, def->out, fl_desc_out, desc, resolve, self, f->call.out,
                      f->call.n_out));
     bind_metas(f, a);
-    return FL_OK;
+    return check_outputs(&f->call);
 }
 
 void fl_frame_fini(fl_frame *f)
@@ -154,42 +179,49 @@ static bool is_input(const fl_call *c, const fl_value *v)
     return false;
 }
 
-static bool keeps_elements(const fl_tensor *t, const fl_meta *m)
+static bool same_elements(const fl_tensor *t, const fl_meta *m)
 {
-    return t->dtype == m->dtype &&
-           fl_shape_numel(&t->shape) == fl_shape_numel(&m->shape);
+    return t->dtype == m->dtype && fl_shape_equal(&t->shape, &m->shape);
+}
+
+/* Does it group just these rows? (Its own levels fit since it was made.) */
+static bool lod_fits(const fl_lod *lod, const fl_shape *s)
+{
+    int last = lod->levels - 1;
+    int64_t rows = s->rank ? s->dim[0] : 1;
+    return last >= 0 && lod->off[last][lod->n[last] - 1] == rows;
 }
 
 static fl_err size_tensor(const fl_call *c, fl_value *v, const fl_meta *m,
                           bool view)
 {
     fl_tensor *t = &v->tensor;
+    bool in_place = is_input(c, v) && same_elements(t, m);
     if (view) {
         t->dtype = m->dtype;
         t->shape = m->shape;
-    } else if (is_input(c, v) && keeps_elements(t, m)) {
+    } else if (in_place) {
         FL_TRY(fl_tensor_unique(t));
-        t->shape = m->shape;
     } else {
         FL_TRY(fl_tensor_resize(t, m->dtype, &m->shape));
     }
-    if (m->lod)
+    if (m->lod && lod_fits(m->lod, &m->shape))
         return fl_lod_ref(&t->lod, m->lod);
-    t->lod.levels = 0; /* its memory stays for the next one */
+    if (!in_place)         /* else the kernel may still read it */
+        t->lod.levels = 0; /* its memory stays for the next one */
     return FL_OK;
 }
 
-/* An output that is an input keeps its elements, so their type and number
- * cannot change. Kernels that resize by themselves know what they do. */
+/* An output that is an input keeps its elements where they are, so their type
+ * and shape cannot change. */
 static fl_err check_in_place(const fl_call *c, const fl_value *v,
                              const fl_meta *m, const fl_slot *slot)
 {
     const fl_tensor *t = &v->tensor;
     char was[FL_SHAPE_TEXT], is[FL_SHAPE_TEXT];
-    bool keeps = v->kind == m->kind &&
-                 (m->kind != FL_LOD_TENSOR || keeps_elements(t, m));
-    if (keeps || !is_input(c, v) || slot->flags & FL_VIEW ||
-        c->def->flags & FL_OP_DYNAMIC)
+    bool keeps =
+        v->kind == m->kind && (m->kind != FL_LOD_TENSOR || same_elements(t, m));
+    if (keeps || !is_input(c, v) || slot->flags & FL_VIEW)
         return FL_OK;
     return fl_fail(FL_EINVAL,
                    "%s: output %s is also an input: %s %s%s cannot become %s "
@@ -200,6 +232,16 @@ static fl_err check_in_place(const fl_call *c, const fl_value *v,
                    fl_shape_text(&m->shape, is));
 }
 
+/* The gradient of an input that is not there. */
+static fl_err no_shape(const fl_call *c, const fl_slot *slot, int i)
+{
+    return fl_fail(FL_EINVAL,
+                   "%s: output %s \"%s\" has no shape: the input whose "
+                   "gradient it is is missing",
+                   c->def->type, slot->name,
+                   fl_desc_out(c->desc, slot->name)->name[i]);
+}
+
 static fl_err size_outputs(fl_frame *f)
 {
     fl_call *c = &f->call;
@@ -207,6 +249,8 @@ static fl_err size_outputs(fl_frame *f)
     for (int s = 0; s < FL_SLOTS && c->def->out[s].name; s++)
         for (int i = 0; i < c->n_out[s]; i++, m++) {
             fl_value *v = c->out[s][i];
+            if (v && !m->kind && c->def->forward)
+                return no_shape(c, &c->def->out[s], i);
             if (!v || !m->kind)
                 continue;
             FL_TRY(check_in_place(c, v, m, &c->def->out[s]));

@@ -19,7 +19,8 @@ typedef struct fl_frame {
 /* The value of a name; NULL only for a reason told with fl_fail. */
 typedef fl_value *(*fl_resolve)(void *self, const char *name);
 
-/* Memory comes from the arena. `resolve` is not asked for "@EMPTY@". */
+/* Memory comes from the arena. `resolve` is not asked for "@EMPTY@". EINVAL:
+ * two outputs are one variable. */
 fl_err fl_frame_init(fl_frame *f, fl_arena *a, const fl_op_def *def,
                      const fl_desc *desc, const fl_hooks *hooks, void *runner,
                      fl_resolve resolve, void *self) FL_MUST_CHECK;

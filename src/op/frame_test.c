@@ -151,7 +151,13 @@ static fl_err infer_wider(fl_infer *x)
     return FL_OK;
 }
 
-static void in_place_cannot_change_type_or_number(void)
+static fl_err infer_upright(fl_infer *x)
+{
+    fl_meta_set(x, "Out", 0, FL_F32, &(fl_shape){2, {3, 1}});
+    return FL_OK;
+}
+
+static void in_place_cannot_change_type_or_shape(void)
 {
     world w;
     fl_op_def def = plus;
@@ -162,6 +168,9 @@ static void in_place_cannot_change_type_or_number(void)
     CHECK_ERR(step(&w), FL_EINVAL, "plus: output Out is also an input");
     def.infer = infer_wider;
     CHECK_ERR(step(&w), FL_EINVAL, "f32[3] cannot become lod_tensor f64[3]");
+    def.infer =
+        infer_upright; /* kernels read X's shape after Out has its own */
+    CHECK_ERR(step(&w), FL_EINVAL, "f32[3] cannot become lod_tensor f32[3,1]");
     world_fini(&w);
 }
 
@@ -180,6 +189,62 @@ static void lod_is_shared_or_dropped(void)
     def.infer = infer_longer;
     CHECK_OK(fl_frame_prepare(&w.frame));
     CHECK_INT(value_of(&w, "y")->tensor.lod.levels, 0);
+    world_fini(&w);
+}
+
+static fl_err infer_longer_with_lod(fl_infer *x)
+{
+    FL_TRY(infer_longer(x));
+    fl_meta_share_lod(x, "X", "Out");
+    return FL_OK;
+}
+
+static void lod_that_does_not_fit_is_dropped(void)
+{
+    world w;
+    int64_t off[] = {0, 1, 3};
+    fl_lod lod = {.levels = 1, .n = {3}, .off = {off}};
+    fl_op_def def = plus;
+    def.infer = infer_longer_with_lod;
+    world_init(&w, "x", "y");
+    floats(&w, "x", 3);
+    CHECK_OK(fl_lod_copy(&value_of(&w, "x")->tensor.lod, &lod));
+    CHECK_OK(init(&w, &def));
+    CHECK_OK(fl_frame_prepare(&w.frame));
+    CHECK_INT(value_of(&w, "y")->tensor.lod.levels, 0);
+    world_fini(&w);
+}
+
+/* plus with a second output. */
+static const fl_op_def masked = {
+    .type = "masked",
+    .in = {{"X"}},
+    .out = {{"Out"}, {"Mask", FL_INTERMEDIATE}},
+    .attr = {{"by", FL_ATTR_FLOAT, .f = 1}},
+    .infer = fl_infer_same,
+    .run = add_by,
+};
+
+static void two_outputs_are_two_variables(void)
+{
+    world w;
+    world_init(&w, "x", "y");
+    fl_desc_set_out1(w.desc, "Mask", "y");
+    CHECK_ERR(init(&w, &masked), FL_EINVAL,
+              "masked: outputs Out and Mask are both \"y\"");
+    world_fini(&w);
+}
+
+static void a_gradient_of_nothing_is_refused(void)
+{
+    world w;
+    fl_op_def def = masked;
+    def.forward = &plus;
+    world_init(&w, "x", "y");
+    fl_desc_set_out1(w.desc, "Mask", "z");
+    floats(&w, "x", 3);
+    CHECK_OK(init(&w, &def));
+    CHECK_ERR(step(&w), FL_EINVAL, "masked: output Mask \"z\" has no shape");
     world_fini(&w);
 }
 
@@ -271,9 +336,13 @@ const fl_test fl_tests[] = {
     {"a frame follows the shape of each run", follows_the_shape_of_each_run},
     {"in place keeps elements and spares those who share",
      in_place_keeps_elements_and_spares_shares},
-    {"in place cannot change type or number",
-     in_place_cannot_change_type_or_number},
+    {"in place cannot change type or shape",
+     in_place_cannot_change_type_or_shape},
     {"LoD is shared or dropped", lod_is_shared_or_dropped},
+    {"LoD that does not fit the rows is dropped",
+     lod_that_does_not_fit_is_dropped},
+    {"two outputs are two variables", two_outputs_are_two_variables},
+    {"a gradient of nothing is refused", a_gradient_of_nothing_is_refused},
     {"an empty name is absent", an_empty_name_is_absent},
     {"a frame says what is not there", says_what_is_not_there},
     {"a frame says that there is no kernel", says_that_there_is_no_kernel},
