@@ -4,9 +4,9 @@
  * other's is a local of the block that declares it, kept by the plan. Sub-
  * blocks are compiled with it and run through a hook by the op that owns them.
  *
- * Easy to get wrong: the output shapes of an op may depend on values
- * (fl_frame_moves); what reads them, directly or not, must then prepare at each
- * run, though nothing from outside has moved. */
+ * Easy to get wrong: a step may find its outputs other than it left them, and
+ * must then prepare at each run, though nothing from outside has moved
+ * (moving.c). */
 #include "exec/plan_parts.h"
 
 #include "base/str.h"
@@ -143,42 +143,11 @@ static fl_err add_step(fl_unit *u, const fl_desc *d)
     return FL_OK;
 }
 
-static bool in_list(fl_value **values, int n, fl_value *const *set,
-                    int64_t n_set)
-{
-    for (int i = 0; i < n; i++)
-        for (int64_t j = 0; j < n_set; j++)
-            if (values[i] && values[i] == set[j])
-                return true;
-    return false;
-}
-
-/* Mark the steps whose shapes may move while nothing outside does. */
-static void mark_moving(fl_unit *u)
-{
-    FL_VEC(fl_value *) moved = {0};
-    for (int64_t i = 0; i < u->steps.n; i++) {
-        fl_step *s = &u->steps.at[i];
-        fl_call *c = &s->frame.call;
-        s->moving = fl_frame_moves(&s->frame);
-        for (int k = 0; k < FL_SLOTS && !s->moving; k++)
-            s->moving = in_list(c->in[k], c->n_in[k], moved.at, moved.n);
-        if (!s->moving)
-            continue;
-        for (int k = 0; k < FL_SLOTS; k++)
-            for (int j = 0; j < c->n_out[k]; j++)
-                if (c->out[k][j])
-                    fl_push(&moved, c->out[k][j]);
-    }
-    fl_vec_fini(&moved);
-}
-
 static fl_err compile(fl_unit *u, const fl_lines *l)
 {
     for (int64_t i = 0; i < l->descs.n; i++)
         if (l->descs.at[i])
             FL_TRY(add_step(u, l->descs.at[i]));
-    mark_moving(u);
     u->compiled = true;
     return FL_OK;
 }
@@ -218,12 +187,23 @@ static fl_err compile_block(fl_plan *plan, int b)
     return err;
 }
 
+static const fl_port *port_of(const fl_port *ports, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(ports[i].name, name))
+            return &ports[i];
+    return NULL;
+}
+
 static fl_err open_ports(fl_plan *plan, const fl_feed *feeds,
                          const fl_fetch *fetches)
 {
     fl_unit *u = &plan->units[0];
     for (int i = 0; i < plan->n_feeds; i++) {
         fl_port *p = &plan->feeds[i];
+        if (port_of(plan->feeds, i, feeds[i].name))
+            return fl_fail(FL_EINVAL, "feed \"%s\": it is fed twice",
+                           feeds[i].name);
         p->name = fl_arena_strdup(plan->arena, feeds[i].name);
         p->var = fl_block_var(u->block, p->name);
         if (!p->var)
@@ -231,7 +211,6 @@ static fl_err open_ports(fl_plan *plan, const fl_feed *feeds,
                            "feed \"%s\": the program has no such variable",
                            p->name);
         p->value = resolve(u, p->name);
-        p->value->kind = FL_LOD_TENSOR;
     }
     for (int i = 0; i < plan->n_fetches; i++) {
         fl_port *p = &plan->fetches[i];
@@ -244,14 +223,6 @@ static fl_err open_ports(fl_plan *plan, const fl_feed *feeds,
         p->value = resolve(u, p->name);
     }
     return FL_OK;
-}
-
-static bool is_fed(const fl_plan *plan, const char *name)
-{
-    for (int i = 0; i < plan->n_feeds; i++)
-        if (!strcmp(plan->feeds[i].name, name))
-            return true;
-    return false;
 }
 
 static char *fed_names(const fl_plan *plan)
@@ -277,7 +248,7 @@ static fl_err check_reads(const fl_plan *plan)
                 const char *name = d->in[s].name[j];
                 const fl_var *v = fl_block_var(b, name);
                 if (!v || v->persistable || fl_map_get(&written, name) ||
-                    is_fed(plan, name))
+                    port_of(plan->feeds, plan->n_feeds, name))
                     continue;
                 char *fed = fed_names(plan);
                 err = fl_fail(FL_ENOENT,
@@ -316,6 +287,7 @@ static fl_err build(fl_plan *plan, const fl_feed *feeds,
     FL_TRY(check_reads(plan));
     for (int i = plan->n_units - 1; i >= 0; i--)
         FL_TRY(compile_block(plan, i));
+    fl_plan_mark(plan);
     return FL_OK;
 }
 

@@ -1,4 +1,5 @@
-/* plan_parts.h - what a plan is made of: plan.c makes it, run.c runs it. */
+/* plan_parts.h - what a plan is made of: plan.c makes it, moving.c
+ * marks its steps, run.c runs it. */
 #ifndef FL_EXEC_PLAN_PARTS_H
 #define FL_EXEC_PLAN_PARTS_H
 
@@ -7,7 +8,7 @@
 typedef struct fl_step {
     fl_frame frame;
     int index;   /* of the op in its block, for sentences; -1: fused */
-    bool moving; /* shapes may change from run to run */
+    bool moving; /* prepares at every run, though nothing outside moved */
 } fl_step;
 
 /* One block of the program. */
@@ -26,6 +27,7 @@ typedef struct fl_outside {
     fl_kind kind;
     fl_dtype dtype;
     fl_shape shape;
+    int lod_levels;
 } fl_outside;
 
 typedef struct fl_port { /* a feed or a fetch */
@@ -49,6 +51,9 @@ struct fl_plan {
     FL_VEC(fl_outside) outsides;
     bool settled; /* the last run prepared everything and went well */
 };
+
+/* Once all units are compiled. */
+void fl_plan_mark(fl_plan *plan);
 
 /* Run a unit's steps; unless settled, shapes are inferred anew. */
 fl_err fl_unit_run(fl_unit *u, bool settled) FL_MUST_CHECK;

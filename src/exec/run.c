@@ -41,8 +41,10 @@ static fl_err take_feed(const fl_port *p, const fl_tensor *t, bool *moved)
         fl_buf_unref(mine->buf);
         mine->buf = NULL;
     }
-    if (!fl_shape_equal(&mine->shape, &t->shape))
+    if (p->value->kind != FL_LOD_TENSOR ||
+        !fl_shape_equal(&mine->shape, &t->shape))
         *moved = true;
+    p->value->kind = FL_LOD_TENSOR;
     mine->dtype = t->dtype;
     mine->shape = t->shape;
     mine->data = t->data;
@@ -68,7 +70,8 @@ static fl_err drop_feeds(fl_plan *plan)
     return FL_OK;
 }
 
-/* Shapes of what the scope holds, against the last run's. */
+/* Shapes of what the scope holds, against the last run's. Persistable
+ * variables with a LoD are rare: it is taken to differ each time. */
 static bool outside_moved(fl_plan *plan)
 {
     bool moved = false;
@@ -78,9 +81,10 @@ static bool outside_moved(fl_plan *plan)
         const fl_tensor *t =
             v->kind == FL_SELECTED_ROWS ? &v->rows.value : &v->tensor;
         if (o->kind == v->kind && o->dtype == t->dtype &&
-            fl_shape_equal(&o->shape, &t->shape))
+            fl_shape_equal(&o->shape, &t->shape) && !o->lod_levels &&
+            !t->lod.levels)
             continue;
-        *o = (fl_outside){o->value, v->kind, t->dtype, t->shape};
+        *o = (fl_outside){o->value, v->kind, t->dtype, t->shape, t->lod.levels};
         moved = true;
     }
     return moved;

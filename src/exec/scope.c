@@ -73,6 +73,7 @@ fl_value *fl_scope_var(fl_scope *s, const char *name)
     if (!v) {
         v = fl_mem_alloc(sizeof *v);
         fl_map_put(&s->values, fl_mem_strdup(name), v);
+        s->changes += s->parent != NULL; /* it may hide a parent's */
     }
     pthread_mutex_unlock(&s->lock);
     return v;
@@ -130,10 +131,13 @@ uint64_t fl_scope_uid(const fl_scope *s)
     return s->uid;
 }
 
-uint64_t fl_scope_changes(const fl_scope *s)
+uint64_t fl_scope_changes(fl_scope *s)
 {
     uint64_t sum = 0;
-    for (; s; s = s->parent)
+    for (; s; s = s->parent) {
+        pthread_mutex_lock(&s->lock);
         sum += s->changes;
+        pthread_mutex_unlock(&s->lock);
+    }
     return sum;
 }

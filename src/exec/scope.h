@@ -2,7 +2,7 @@
  *
  * A scope finds names in itself, then in its parents. Values keep their place
  * in memory until they are erased or the scope ends, so plans hold pointers to
- * them; `changes` counts what makes such pointers stale. */
+ * them; `changes` counts what makes such pointers wrong. */
 #ifndef FL_EXEC_SCOPE_H
 #define FL_EXEC_SCOPE_H
 
@@ -13,7 +13,8 @@ struct fl_scope;
 
 fl_scope *fl_scope_root(fl_scope *s);
 
-uint64_t fl_scope_uid(const fl_scope *s);     /* no two scopes share one */
-uint64_t fl_scope_changes(const fl_scope *s); /* erasures, parents' too */
+uint64_t fl_scope_uid(const fl_scope *s); /* no two scopes share one */
+/* Erasures and names that may hide a parent's; here and in the parents. */
+uint64_t fl_scope_changes(fl_scope *s);
 
 #endif
