@@ -223,6 +223,8 @@ static void FN(fold)(FN(map) m, fl_fit f, const REAL *x, const REAL *y,
     memset(dy, 0, (size_t)f.n * sizeof *dy);
     if (f.n == 1)
         f = (fl_fit){1, 1, f.pre * f.post};
+    if (!f.post) /* x has no elements */
+        return;
     if (f.post > 1)
         FN(sum_runs)(m, f, x, y, d, dy);
     else if (m.many == FN(pass_many)) /* a bias: nothing to map */

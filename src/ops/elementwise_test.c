@@ -133,6 +133,17 @@ static void bear_the_lowest_number(void)
         });
 }
 
+static void sum_nothing_where_there_is_nothing(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "elementwise_add_grad",
+        .in = {{"X", {2, 0, 2}, .empty = true},
+               {"Y", {1}, {3}},
+               {"Out@GRAD", {2, 0, 2}, .empty = true}},
+        .out = {{"Y@GRAD", {1}, {0}}},
+    });
+}
+
 static void refuse_to_divide_by_zero(void)
 {
     const char *types[] = {"elementwise_div", "elementwise_mod",
@@ -255,6 +266,8 @@ const fl_test fl_tests[] = {
      broadcast_and_have_gradients},
     {"elementwise ops count in whole numbers", count_in_whole_numbers},
     {"elementwise ops bear the lowest number", bear_the_lowest_number},
+    {"elementwise gradients sum nothing where there is nothing",
+     sum_nothing_where_there_is_nothing},
     {"elementwise ops refuse to divide whole numbers by zero",
      refuse_to_divide_by_zero},
     {"elementwise_mod gives the sign of Y to a remainder",

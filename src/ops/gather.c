@@ -12,8 +12,6 @@ static fl_err FN(gather_grad)(fl_call *c)
     const fl_tensor *index = fl_in(c, "Index");
     const REAL *dy = fl_in(c, "Out@GRAD")->data;
     fl_tensor *dx = fl_out(c, "X@GRAD");
-    if (!dx)
-        return FL_OK;
     int64_t width = fl_shape_span(&dx->shape, 1, dx->shape.rank);
     memset(dx->data, 0, fl_tensor_bytes(dx));
     for (int64_t i = 0, n = fl_tensor_numel(index); i < n; i++)
@@ -43,27 +41,35 @@ static fl_err infer_gather(fl_infer *x)
     return FL_OK;
 }
 
-static fl_err gather(fl_call *c)
+static fl_err check_index(const fl_tensor *index, int64_t rows)
 {
-    const fl_tensor *x = fl_in(c, "X"), *index = fl_in(c, "Index");
-    char *to = fl_out(c, "Out")->data;
-    const char *from = x->data;
-    int64_t rows = x->shape.dim[0];
-    size_t bytes = (size_t)fl_shape_span(&x->shape, 1, x->shape.rank) *
-                   fl_dtype_size(x->dtype);
     for (int64_t i = 0, n = fl_tensor_numel(index); i < n; i++) {
         int64_t at = fl_move_index_at(index, i);
         if (at < 0 || at >= rows)
             return fl_fail(FL_EINVAL,
                            "gather: Index %lld is %lld, X has %lld rows",
                            (long long)i, (long long)at, (long long)rows);
-        memcpy(to + (size_t)i * bytes, from + (size_t)at * bytes, bytes);
     }
+    return FL_OK;
+}
+
+static fl_err gather(fl_call *c)
+{
+    const fl_tensor *x = fl_in(c, "X"), *index = fl_in(c, "Index");
+    char *to = fl_out(c, "Out")->data;
+    const char *from = x->data;
+    size_t bytes = (size_t)fl_shape_span(&x->shape, 1, x->shape.rank) *
+                   fl_dtype_size(x->dtype);
+    FL_TRY(check_index(index, x->shape.dim[0]));
+    for (int64_t i = 0, n = fl_tensor_numel(index); i < n; i++)
+        memcpy(to + (size_t)i * bytes,
+               from + (size_t)fl_move_index_at(index, i) * bytes, bytes);
     return FL_OK;
 }
 
 static fl_err gather_grad(fl_call *c)
 {
+    FL_TRY(check_index(fl_in(c, "Index"), fl_in(c, "X")->shape.dim[0]));
     return fl_in(c, "Out@GRAD")->dtype == FL_F64 ? gather_grad_f64(c)
                                                  : gather_grad_f32(c);
 }

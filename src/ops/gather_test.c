@@ -35,6 +35,13 @@ static void refuses_a_row_that_is_not_there(void)
                          {"Index", {2}, {0, 2}, .dtype = "i64"}},
               }),
               FL_EINVAL, "gather: Index 1 is 2, X has 2 rows");
+    CHECK_ERR(fl_check_try(&(fl_op_case){
+                  .type = "gather_grad",
+                  .in = {{"X", {2, 1}, {1, 2}},
+                         {"Index", {2}, {0, -1}, .dtype = "i64"},
+                         {"Out@GRAD", {2, 1}, {1, 1}}},
+              }),
+              FL_EINVAL, "gather: Index 1 is -1, X has 2 rows");
     CHECK_ERR(fl_infer_try("gather X=f32[2,3] Index=f32[2]"), FL_ESHAPE,
               "gather: Index is f32, expected i64 or i32");
     CHECK_ERR(fl_infer_try("gather X=f32[2,3] Index=i64[2,2]"), FL_ESHAPE,

@@ -60,6 +60,8 @@ static fl_err resize(fl_call *c, const fl_tensor *k)
     out->kind = index->kind = FL_LOD_TENSOR;
     FL_TRY(fl_tensor_resize(&out->tensor, x->dtype, &shape));
     FL_TRY(fl_tensor_resize(&index->tensor, FL_I64, &shape));
+    if (shape.rank == 1) /* X was one row: its sequences are gone */
+        return FL_OK;
     FL_TRY(fl_lod_ref(&out->tensor.lod, &x->lod));
     return fl_lod_ref(&index->tensor.lod, &x->lod);
 }

@@ -2,6 +2,17 @@
 
 #include <math.h>
 
+static void of_one_row_has_no_sequences(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "top_k",
+        .in = {{"X", {3}, {1, 4, 2}, .lod = "0,1,3"},
+               {"K", {1}, {2}, .dtype = "i32"}},
+        .out = {{"Out", {2}, {4, 2}, .lod = ""},
+                {"Indices", {2}, {1, 2}, "i64", .lod = ""}},
+    });
+}
+
 static void picks_the_largest_first(void)
 {
     fl_check_op(&(fl_op_case){
@@ -62,6 +73,7 @@ static void knows_shapes(void)
 }
 
 const fl_test fl_tests[] = {
+    {"top_k of one row has no sequences", of_one_row_has_no_sequences},
     {"top_k picks the largest first", picks_the_largest_first},
     {"top_k of equal ones takes the earlier", of_equal_ones_takes_the_earlier},
     {"top_k puts NaN last", puts_nan_last},

@@ -60,9 +60,7 @@ static fl_err transpose(fl_call *c)
 
 static fl_err transpose_grad(fl_call *c)
 {
-    const fl_tensor *dx = fl_out(c, "X@GRAD");
-    if (dx)
-        permute(c, dx, fl_in(c, "Out@GRAD"), true);
+    permute(c, fl_out(c, "X@GRAD"), fl_in(c, "Out@GRAD"), true);
     return FL_OK;
 }
 
@@ -73,9 +71,12 @@ static fl_err infer_transpose2_grad(fl_infer *x)
     const fl_shape *of = &fl_meta_in(x, "XShape", 0)->shape;
     char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
     bool fits = axis->n == dy->rank && dy->rank + 1 == of->rank;
+    bool used[FL_MAX_RANK] = {0};
     for (int i = 0; fits && i < dy->rank; i++) {
         int64_t a = axis->longs[i];
-        fits = a >= 0 && a < dy->rank && dy->dim[i] == of->dim[a + 1];
+        fits =
+            a >= 0 && a < dy->rank && !used[a] && dy->dim[i] == of->dim[a + 1];
+        used[fits ? a : 0] = true;
     }
     if (!fits)
         return fl_fail(FL_ESHAPE,

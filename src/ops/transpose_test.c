@@ -61,6 +61,9 @@ static void says_which_axis_is_wrong(void)
 
 static void gradients_refuse_another_shape(void)
 {
+    CHECK_ERR(fl_infer_try("transpose2_grad{axis=[1,1]} XShape=f32[0,2,2] "
+                           "Out@GRAD=f32[2,2]"),
+              FL_ESHAPE, "transpose2_grad: Out@GRAD is [2,2], but XShape");
     CHECK_ERR(fl_infer_try("transpose2_grad{axis=[1,0]} XShape=f32[0,2,3] "
                            "Out@GRAD=f32[2,3]"),
               FL_ESHAPE,

@@ -41,9 +41,7 @@ static fl_err check_number(const fl_infer *x, const char *slot)
 {
     const fl_meta *m = fl_meta_in(x, slot, 0);
     char s[FL_SHAPE_TEXT];
-    if (m->dtype != FL_F32 && m->dtype != FL_F64)
-        return fl_fail(FL_ESHAPE, "%s: %s is %s, expected f32 or f64",
-                       fl_meta_type(x), slot, fl_dtype_name(m->dtype));
+    FL_TRY(fl_meta_check(x, slot, FL_REALS));
     int64_t n = fl_shape_numel(&m->shape);
     if (n != 1 && n != -1)
         return fl_fail(FL_ESHAPE, "%s: %s is %s, expected one element",
@@ -73,10 +71,8 @@ static void set_like(const fl_infer *x, const char *in, const char *out)
 fl_err fl_update_infer(fl_infer *x)
 {
     const fl_rule *r = x->def->rule;
-    const fl_dtype dtype = fl_meta_in(x, "Param", 0)->dtype;
-    if (dtype != FL_F32 && dtype != FL_F64)
-        return fl_fail(FL_ESHAPE, "%s: Param is %s, expected f32 or f64",
-                       fl_meta_type(x), fl_dtype_name(dtype));
+    FL_TRY(fl_meta_check(x, "Param", FL_REALS));
+    FL_TRY(fl_meta_check(x, "Grad", FL_REALS | FL_OR_ROWS));
     FL_TRY(check_grad(x));
     if (fl_op_slot_in(x->def, "LearningRate") >= 0)
         FL_TRY(check_number(x, "LearningRate"));
@@ -86,6 +82,7 @@ fl_err fl_update_infer(fl_infer *x)
     for (int i = 0; i < FL_RULE_STATES && r->state[i].in; i++) {
         if (!fl_meta_in(x, r->state[i].in, 0))
             continue;
+        FL_TRY(fl_meta_check(x, r->state[i].in, FL_REALS));
         FL_TRY(check_like_param(x, r->state[i].in));
         set_like(x, r->state[i].in, r->state[i].out);
     }

@@ -373,6 +373,12 @@ static void outputs_are_like_the_inputs(void)
 
 static void says_what_does_not_fit(void)
 {
+    CHECK_ERR(fl_infer_try("sgd Param=rows:f32[2] Grad=f32[2] "
+                           "LearningRate=f32[1]"),
+              FL_ESHAPE, "sgd: Param is selected_rows, expected a tensor");
+    CHECK_ERR(fl_infer_try("momentum{mu=0.5} Param=f32[2] Grad=f32[2] "
+                           "Velocity=rows:f32[2] LearningRate=f32[1]"),
+              FL_ESHAPE, "momentum: Velocity is selected_rows, expected");
     CHECK_ERR(
         fl_infer_try("sgd Param=f32[9,8] LearningRate=f32[1] Grad=f32[9,7]"),
         FL_ESHAPE, "sgd: Param is [9,8], Grad is [9,7]");
