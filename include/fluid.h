@@ -429,6 +429,7 @@ typedef struct fl_attr {
     const char *name; /* NULL ends a table */
     fl_attr_type type;
     bool required; /* in an operator's table: there is no default */
+    bool ours;     /* there, too: not Fluid's, so only where it was set */
     int n;         /* length of a list */
     union {
         int64_t i; /* INT, LONG, BLOCK */

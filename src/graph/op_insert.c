@@ -199,7 +199,8 @@ static fl_err check_blocks(const fl_program *p, const fl_desc *d)
 static void add_defaults(const fl_op_def *def, fl_desc *d)
 {
     for (int i = 0; i < FL_ATTRS && def->attr[i].name; i++)
-        if (!def->attr[i].required && !fl_desc_attr(d, def->attr[i].name))
+        if (!def->attr[i].required && !def->attr[i].ours &&
+            !fl_desc_attr(d, def->attr[i].name))
             fl_desc_set_attr(d, &def->attr[i]);
 }
 
