@@ -179,11 +179,6 @@ static bool is_input(const fl_call *c, const fl_value *v)
     return false;
 }
 
-static bool same_elements(const fl_tensor *t, const fl_meta *m)
-{
-    return t->dtype == m->dtype && fl_shape_equal(&t->shape, &m->shape);
-}
-
 /* Does it group just these rows? (Its own levels fit since it was made.) */
 static bool lod_fits(const fl_lod *lod, const fl_shape *s)
 {
@@ -196,7 +191,7 @@ static fl_err size_tensor(const fl_call *c, fl_value *v, const fl_meta *m,
                           bool view)
 {
     fl_tensor *t = &v->tensor;
-    bool in_place = is_input(c, v) && same_elements(t, m);
+    bool in_place = is_input(c, v);
     if (view) {
         t->dtype = m->dtype;
         t->shape = m->shape;
@@ -213,15 +208,19 @@ static fl_err size_tensor(const fl_call *c, fl_value *v, const fl_meta *m,
 }
 
 /* An output that is an input keeps its elements where they are, so their type
- * and shape cannot change. */
+ * and shape cannot change; a view's shape can, but not how many there are. */
 static fl_err check_in_place(const fl_call *c, const fl_value *v,
                              const fl_meta *m, const fl_slot *slot)
 {
     const fl_tensor *t = &v->tensor;
     char was[FL_SHAPE_TEXT], is[FL_SHAPE_TEXT];
-    bool keeps =
-        v->kind == m->kind && (m->kind != FL_LOD_TENSOR || same_elements(t, m));
-    if (keeps || !is_input(c, v) || slot->flags & FL_VIEW)
+    bool keeps = v->kind == m->kind;
+    if (keeps && m->kind == FL_LOD_TENSOR)
+        keeps = t->dtype == m->dtype &&
+                (slot->flags & FL_VIEW
+                     ? fl_shape_numel(&t->shape) == fl_shape_numel(&m->shape)
+                     : fl_shape_equal(&t->shape, &m->shape));
+    if (keeps || !is_input(c, v))
         return FL_OK;
     return fl_fail(FL_EINVAL,
                    "%s: output %s is also an input: %s %s%s cannot become %s "
@@ -235,11 +234,11 @@ static fl_err check_in_place(const fl_call *c, const fl_value *v,
 /* The gradient of an input that is not there. */
 static fl_err no_shape(const fl_call *c, const fl_slot *slot, int i)
 {
+    int n = (int)(strlen(slot->name) - strlen(FL_GRAD_SUFFIX));
     return fl_fail(FL_EINVAL,
-                   "%s: output %s \"%s\" has no shape: the input whose "
-                   "gradient it is is missing",
+                   "%s: output %s \"%s\" has no shape: there is no %.*s",
                    c->def->type, slot->name,
-                   fl_desc_out(c->desc, slot->name)->name[i]);
+                   fl_desc_out(c->desc, slot->name)->name[i], n, slot->name);
 }
 
 static fl_err size_outputs(fl_frame *f)

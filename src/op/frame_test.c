@@ -235,16 +235,27 @@ static void two_outputs_are_two_variables(void)
     world_fini(&w);
 }
 
+static const fl_op_def two_gradients = {
+    .type = "two_grad",
+    .in = {{"X"}},
+    .out = {{"Out@GRAD"}, {"Mask@GRAD"}},
+    .infer = fl_infer_none,
+    .run = add_by,
+    .forward = &plus,
+};
+
 static void a_gradient_of_nothing_is_refused(void)
 {
     world w;
-    fl_op_def def = masked;
-    def.forward = &plus;
     world_init(&w, "x", "y");
-    fl_desc_set_out1(w.desc, "Mask", "z");
+    w.desc = fl_desc_new(w.arena, "two_grad");
+    fl_desc_set_in1(w.desc, "X", "x");
+    fl_desc_set_out1(w.desc, "Mask@GRAD", "z");
     floats(&w, "x", 3);
-    CHECK_OK(init(&w, &def));
-    CHECK_ERR(step(&w), FL_EINVAL, "masked: output Mask \"z\" has no shape");
+    CHECK_OK(init(&w, &two_gradients));
+    CHECK_ERR(
+        step(&w), FL_EINVAL,
+        "two_grad: output Mask@GRAD \"z\" has no shape: there is no Mask");
     world_fini(&w);
 }
 
@@ -308,6 +319,23 @@ static fl_err view(fl_call *c)
     return fl_view(c, "X", "Out");
 }
 
+static void a_view_in_place_keeps_its_elements(void)
+{
+    world w;
+    fl_op_def def = {.type = "look",
+                     .in = {{"X"}, {"Y"}},
+                     .out = {{"Out", FL_VIEW}},
+                     .infer = fl_infer_same,
+                     .run = add_by};
+    world_init(&w, "x", "y");
+    fl_desc_set_in1(w.desc, "Y", "y");
+    floats(&w, "x", 3);
+    floats(&w, "y", 5);
+    CHECK_OK(init(&w, &def));
+    CHECK_ERR(step(&w), FL_EINVAL, "f32[5] cannot become lod_tensor f32[3]");
+    world_fini(&w);
+}
+
 static void a_view_shares_unless_it_may_not(void)
 {
     world w;
@@ -347,6 +375,7 @@ const fl_test fl_tests[] = {
     {"a frame says what is not there", says_what_is_not_there},
     {"a frame says that there is no kernel", says_that_there_is_no_kernel},
     {"scratch memory lasts and grows", scratch_memory_lasts_and_grows},
+    {"a view in place keeps its elements", a_view_in_place_keeps_its_elements},
     {"a view shares unless it may not", a_view_shares_unless_it_may_not},
     {0},
 };

@@ -24,6 +24,13 @@ static images images_of(const fl_tensor *x)
     return (images){s->dim[0], s->dim[1], s->dim[2] * s->dim[3]};
 }
 
+/* Channels to either side; beyond the last there is nothing to walk. */
+static int64_t reach_of(const fl_call *c, const images *at)
+{
+    int64_t reach = (fl_attr_i64(c, "n") - 1) / 2;
+    return reach < at->c ? reach : at->c;
+}
+
 #endif
 #ifdef REAL
 
@@ -59,8 +66,8 @@ static fl_err FN(lrn)(fl_call *c)
     const REAL *x = fl_in(c, "X")->data;
     REAL *y = fl_out(c, "Out")->data, *mid = fl_out(c, "MidOut")->data;
     const REAL alpha = fl_attr_f32(c, "alpha"), k = fl_attr_f32(c, "k");
-    const int64_t reach = (fl_attr_i64(c, "n") - 1) / 2;
     images at = images_of(fl_in(c, "X"));
+    const int64_t reach = reach_of(c, &at);
     int64_t size = at.c * at.plane;
     for (int64_t i = 0; i < at.n * size; i++)
         mid[i] = k;
@@ -83,8 +90,8 @@ static fl_err FN(lrn_grad)(fl_call *c)
     REAL *dx = fl_out(c, "X@GRAD")->data;
     const REAL beta = fl_attr_f32(c, "beta");
     const REAL by = 2 * (REAL)fl_attr_f32(c, "alpha") * beta;
-    const int64_t reach = (fl_attr_i64(c, "n") - 1) / 2;
     images at = images_of(fl_in(c, "X"));
+    const int64_t reach = reach_of(c, &at);
     FN(times_power)(at.n * at.c * at.plane, beta, mid, dy, dx);
     for (int64_t i = 0; i < at.n * at.c; i++)
         for (int64_t d = -reach; d <= reach; d++) {

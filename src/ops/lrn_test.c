@@ -27,6 +27,21 @@ static void divides_by_neighbouring_channels(void)
     fl_check_op(&c);
 }
 
+static void looks_no_further_than_the_last_channel(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "lrn",
+        .attr = {{"n", FL_ATTR_INT, .i = INT32_MAX},
+                 {"k", FL_ATTR_FLOAT, .f = 1},
+                 {"alpha", FL_ATTR_FLOAT, .f = 0.5f},
+                 {"beta", FL_ATTR_FLOAT, .f = 1}},
+        .in = {{"X", {1, 2, 1, 1}, {2, 4}}},
+        .out = {{"Out", {1, 2, 1, 1}, {2 / 11., 4 / 11.}},
+                {"MidOut", {1, 2, 1, 1}, {11, 11}}},
+        .grad = {"X"},
+    });
+}
+
 static void says_what_is_wrong(void)
 {
     CHECK_STR(fl_infer_text("lrn X=f32[-1,3,8,8]"),
@@ -38,6 +53,8 @@ static void says_what_is_wrong(void)
 }
 
 const fl_test fl_tests[] = {
+    {"lrn looks no further than the last channel",
+     looks_no_further_than_the_last_channel},
     {"lrn divides by neighbouring channels", divides_by_neighbouring_channels},
     {"lrn says what is wrong", says_what_is_wrong},
     {0},

@@ -20,6 +20,12 @@ static fl_err cut(const fl_infer *x, int i, fl_shape *s)
     int64_t end = fl_meta_attr(x, "ends")->longs[i];
     int at;
     FL_TRY(fl_move_axis(x, "Input", axis, s->rank, &at));
+    for (int j = 0, before; j < i; j++) {
+        axis = fl_meta_attr(x, "axes")->longs[j];
+        FL_TRY(fl_move_axis(x, "Input", axis, s->rank, &before));
+        if (before == at)
+            return fl_fail(FL_EINVAL, "slice: axis %d is cut twice", at);
+    }
     int64_t dim = fl_meta_in(x, "Input", 0)->shape.dim[at];
     if (dim < 0)
         return FL_OK;

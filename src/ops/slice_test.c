@@ -70,6 +70,9 @@ static void keeps_the_unknown_batch(void)
 
 static void says_what_is_wrong(void)
 {
+    CHECK_ERR(fl_infer_try("slice{axes=[1,-1],starts=[1,0],ends=[2,9]} "
+                           "Input=f32[2,2]"),
+              FL_EINVAL, "slice: axis 1 is cut twice");
     CHECK_ERR(fl_infer_try("slice{axes=[0],starts=[2],ends=[1]} "
                            "Input=f32[4]"),
               FL_ESHAPE, "slice: axis 0 of 4 from 2 to 1 is nothing");
