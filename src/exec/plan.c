@@ -336,6 +336,8 @@ void fl_plan_free(fl_plan *plan)
         return;
     for (int i = 0; i < plan->n_units; i++)
         free_unit(&plan->units[i]);
+    for (int i = 0; i < plan->n_feeds; i++)
+        fl_lod_fini(&plan->feeds[i].spare);
     fl_vec_fini(&plan->outsides);
     fl_arena_free(plan->arena);
     fl_mem_free(plan);

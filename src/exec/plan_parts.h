@@ -34,6 +34,7 @@ typedef struct fl_port { /* a feed or a fetch */
     const char *name;
     fl_value *value;
     const fl_var *var;
+    fl_lod spare; /* of a feed: memory for the next LoD */
 } fl_port;
 
 struct fl_plan {

@@ -189,6 +189,7 @@ static void says_what_is_wrong_with_feeds_and_fetches(void)
     fl_feed narrow = rig_feed("x", 4, 1, two_rows);
     fl_feed other = rig_feed("z", 2, 2, two_rows);
     fl_feed ids = {"x", {FL_I64, {2, {2, 2}}, .data = (void *)two_rows}};
+    fl_feed negative = rig_feed("x", -3, 2, two_rows);
     fl_feed none = {"x", {FL_F32, {2, {2, 2}}}};
     CHECK_ERR(fl_exe_run(r.exe, r.program, r.scope, 0, NULL, 1, &got),
               FL_ENOENT,
@@ -198,6 +199,8 @@ static void says_what_is_wrong_with_feeds_and_fetches(void)
               FL_ESHAPE, "feed \"x\" is f32[4,1], expected f32[-1,2]");
     CHECK_ERR(fl_exe_run(r.exe, r.program, r.scope, 1, &ids, 1, &got),
               FL_ESHAPE, "feed \"x\" is i64[2,2], expected f32[-1,2]");
+    CHECK_ERR(fl_exe_run(r.exe, r.program, r.scope, 1, &negative, 1, &got),
+              FL_ESHAPE, "feed \"x\" is f32[-3,2]: a dimension is negative");
     CHECK_ERR(fl_exe_run(r.exe, r.program, r.scope, 1, &none, 1, &got),
               FL_EINVAL, "feed \"x\": the tensor has no memory");
     CHECK_ERR(fl_exe_run(r.exe, r.program, r.scope, 1, &other, 1, &got),

@@ -26,14 +26,30 @@ static fl_err check_feed(const fl_port *p, const fl_tensor *t)
                        fl_dtype_name(t->dtype), fl_shape_text(&t->shape, got),
                        fl_dtype_name(p->var->dtype),
                        fl_shape_text(&p->var->shape, want));
+    if (fl_shape_numel(&t->shape) < 0)
+        return fl_fail(FL_ESHAPE,
+                       "feed \"%s\" is %s%s: a dimension is negative", p->name,
+                       fl_dtype_name(t->dtype), fl_shape_text(&t->shape, got));
     if (t->lod.levels)
         FL_TRY(fl_lod_check(&t->lod, t->shape.rank ? t->shape.dim[0] : 1));
     return FL_OK;
 }
 
+/* The values of the last run still hold the old LoD; they let go of it in this
+ * run, and its memory serves the next. */
+static fl_err take_lod(fl_port *p, const fl_lod *lod)
+{
+    fl_lod *mine = &p->value->tensor.lod, old = *mine;
+    if (old.buf && fl_buf_shared(old.buf)) {
+        *mine = p->spare;
+        p->spare = old;
+    }
+    return fl_lod_copy(mine, lod);
+}
+
 /* The fed tensor lends its memory for the run; its LoD is copied if new.
  * *moved: the shape or the LoD differs from the last run's. */
-static fl_err take_feed(const fl_port *p, const fl_tensor *t, bool *moved)
+static fl_err take_feed(fl_port *p, const fl_tensor *t, bool *moved)
 {
     fl_tensor *mine = &p->value->tensor;
     FL_TRY(check_feed(p, t));
@@ -50,7 +66,7 @@ static fl_err take_feed(const fl_port *p, const fl_tensor *t, bool *moved)
     mine->data = t->data;
     if (!fl_lod_equal(&mine->lod, &t->lod)) {
         *moved = true;
-        FL_TRY(fl_lod_copy(&mine->lod, &t->lod));
+        FL_TRY(take_lod(p, &t->lod));
     }
     return FL_OK;
 }
