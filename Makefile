@@ -27,6 +27,12 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 CFLAGS := -std=c11 -D_GNU_SOURCE $(OPT) -g -fPIC -ffp-contract=off \
 	-fno-math-errno -fno-trapping-math $(WARN) -Iinclude -Isrc -I$(B)/gen $(SAN)
 LDFLAGS := $(SAN)
+# The extension is of the stable ABI: any Python from 3.11 on loads it. Where
+# the headers are not there it is left out, and paddle version says so.
+PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
+PY_INC := $(wildcard $(shell $(PYTHON) -c \
+	'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null))
+PY_INC := $(if $(wildcard $(PY_INC)/Python.h),$(PY_INC))
 LDLIBS := -ldnnl -lgomp -lprotobuf-c -lm -lpthread
 ORIGIN := -Wl,-rpath,'$$ORIGIN/../lib'
 
@@ -48,13 +54,15 @@ LIB := $(B)/lib/libfluid.a
 CLI := $(if $(CLI_SRC),$(B)/bin/paddle)
 TESTS := $(patsubst src/%,%,$(TEST_SRC:.c=))
 SCENES := $(wildcard tests/*_test.sh)
+PY_SRC := $(wildcard python/*.c)
+PY_EXT := $(if $(PY_INC),$(B)/python/paddle/fluid/_fluid.abi3.so)
 EXAMPLES := $(patsubst %.c,$(B)/%,$(filter examples/%,$(USER_SRC)))
 BENCHES := $(patsubst %.c,$(B)/%,$(filter bench/%,$(USER_SRC)))
 
 .PHONY: all help demo test unit suite check asan tsan shape fmt docs env bench
-.PHONY: install fuzz fuzz-run clean deps data FORCE
+.PHONY: python install fuzz fuzz-run clean deps data FORCE
 
-all: $(LIB) $(SO) $(CLI) $(EXAMPLES)
+all: $(LIB) $(SO) $(CLI) $(EXAMPLES) python
 
 help:
 	@echo 'make              library and command, in $(B)/'
@@ -117,6 +125,24 @@ $(B)/bin/paddle: $(call obj,$(CLI_SRC)) $(SO)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) $^ $(ORIGIN) -o $@
+
+$(call obj,src/cli/version.c): private CFLAGS += \
+	$(if $(PY_EXT),-DFL_WITH_PYTHON)
+
+$(call obj,$(PY_SRC)): private CFLAGS += -isystem $(PY_INC)
+
+# Beside libfluid in the tree, and above it where it is installed.
+$(PY_EXT): $(call obj,$(PY_SRC)) $(SO)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared $(LDFLAGS) $^ -o $@ \
+		-Wl,-rpath,'$$ORIGIN/../../../lib:$$ORIGIN/../../../..'
+
+# The package is the source's files with the extension among them.
+python: $(PY_EXT)
+	@mkdir -p $(B)/python
+	@find $(B)/python -type l -delete
+	@cp -rs $(CURDIR)/python/paddle $(B)/python
 
 $(EXAMPLES) $(BENCHES): $(B)/%: %.c include/fluid.h $(SO)
 	$(call say,CC,$<)
@@ -225,4 +251,5 @@ install: all data
 clean:
 	rm -rf $(B) build-asan build-tsan build-fuzz
 
--include $(patsubst %.o,%.d,$(call obj,$(ALL_SRC) $(wildcard tests/*.c)))
+-include $(patsubst %.o,%.d,$(call obj,$(ALL_SRC) $(wildcard tests/*.c) \
+	$(PY_SRC)))

@@ -7,8 +7,10 @@ import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
-if os.path.join(ROOT, "python") not in sys.path:
-    sys.path.insert(0, os.path.join(ROOT, "python"))
+BUILD = os.path.abspath(os.environ.get("FL_BUILD_DIR",
+                                       os.path.join(ROOT, "build")))
+if os.path.join(BUILD, "python") not in sys.path:
+    sys.path.insert(0, os.path.join(BUILD, "python"))
 
 # These need the extension, which not every build has yet.
 collect_ignore = [] if any(

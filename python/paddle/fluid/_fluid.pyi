@@ -226,15 +226,15 @@ class OpProto(NamedTuple):
     differentiable: bool
 
 
-def layer_table() -> List[Signature]:
+def layer_table() -> Tuple[Signature, ...]:
     """Every layer, those that are one operator too."""
 
 
-def optimizer_table() -> List[Signature]:
+def optimizer_table() -> Tuple[Signature, ...]:
     """Every optimiser under Fluid's class name without "Optimizer"."""
 
 
-def op_table() -> List[OpProto]:
+def op_table() -> Tuple[OpProto, ...]:
     """Every operator that may stand in a program, gradients too."""
 
 
@@ -326,8 +326,8 @@ class Optimizer:
     name "SGD" and so on with the arguments of its signature; or None with
     learning_rate, regularization and name, and `hooks`, an object whose
     methods C calls while it updates: create_accumulators(block, params),
-    append_op(block, param, grad) -> Operator or None, finish(block,
-    params_grads). Programs: those of the loss, of now else."""
+    append_op(block, (param, grad)), finish(block, params_grads). Programs:
+    those of the loss, of now else."""
     def __new__(cls, name: Optional[str], arguments: Mapping[str, Any],
                 hooks: Any = None) -> "Optimizer": ...
     rate: Optional[Variable]  # read only: None before it is made
@@ -436,8 +436,7 @@ class Executor:
     def run(self, program: Program, scope: Scope, feed: Mapping[str, Any],
             fetch: Sequence[str]) -> List[LoDTensor]:
         """Feed LoDTensors or C-contiguous buffers, which are not copied; the
-        results are fresh tensors of their own. None for a variable that
-        nothing has written."""
+        results are fresh tensors of their own."""
     def profile(self, on: bool) -> None:
         """On: start anew. Off: keep what there is."""
     def profile_rows(self) -> List[ProfileRow]:

@@ -1,0 +1,343 @@
+/* _fluid_exec.c - Executor; saving and loading.
+ *
+ * The interpreter lock is released while C works. Two threads may run one
+ * Executor: they take turns. Between operators the library asks whether to go
+ * on, which is when Ctrl-C is seen. */
+#include "_fluid.h"
+
+#include <string.h>
+
+typedef struct py_executor {
+    PyObject head;
+    py_state *st;
+    fl_exe *exe;
+    PyThread_type_lock turn;
+    PyThreadState *thread; /* of who runs */
+} py_executor;
+
+static int poll(void *user)
+{
+    py_executor *e = user;
+    PyEval_RestoreThread(e->thread);
+    const int stop = PyErr_CheckSignals();
+    e->thread = PyEval_SaveThread();
+    return stop;
+}
+
+static PyObject *executor_new(PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"no_fuse", NULL};
+    py_state *st = py_state_of(type);
+    int no_fuse = 0;
+    if (!st ||
+        !PyArg_ParseTupleAndKeywords(args, kw, "|p:Executor", names, &no_fuse))
+        return NULL;
+    py_executor *e = (py_executor *)py_alloc(type);
+    if (!e)
+        return NULL;
+    e->st = st;
+    e->turn = PyThread_allocate_lock();
+    e->exe =
+        fl_exe_new(st->engine,
+                   &(fl_exe_opts){.no_fuse = no_fuse, .poll = poll, .user = e});
+    return (PyObject *)e;
+}
+
+static void executor_dealloc(PyObject *self)
+{
+    py_executor *e = (py_executor *)self;
+    fl_exe_free(e->exe);
+    if (e->turn)
+        PyThread_free_lock(e->turn);
+    py_dealloc(self);
+}
+
+/* Waiting must not hold the interpreter lock, which the other needs. */
+static void take_turn(py_executor *e)
+{
+    if (PyThread_acquire_lock(e->turn, NOWAIT_LOCK))
+        return;
+    Py_BEGIN_ALLOW_THREADS PyThread_acquire_lock(e->turn, WAIT_LOCK);
+    Py_END_ALLOW_THREADS
+}
+
+/* --- run --- */
+
+static int to_feeds(py_pool *p, py_state *st, PyObject *dict, int *n,
+                    fl_feed **out)
+{
+    PyObject *items = PyMapping_Items(dict);
+    const int failed = !items || py_pool_keep(p, items);
+    Py_XDECREF(items);
+    if (failed)
+        return -1;
+    *n = (int)PyList_Size(items);
+    *out = py_pool_alloc(p, (size_t)(*n + 1) * sizeof **out);
+    for (int i = 0; *out && i < *n; i++) {
+        PyObject *pair = PyList_GetItem(items, i);
+        fl_feed *f = &(*out)[i];
+        if (py_to_text(PyTuple_GetItem(pair, 0), "a feed's name", &f->name) ||
+            py_to_tensor(p, st, PyTuple_GetItem(pair, 1), &f->tensor))
+            return -1;
+    }
+    return *out ? 0 : -1;
+}
+
+static int to_fetches(py_pool *p, PyObject *list, int *n, fl_fetch **out)
+{
+    const char *const *names;
+    if (py_to_names(p, list, n, &names))
+        return -1;
+    *out = py_pool_alloc(p, (size_t)(*n + 1) * sizeof **out);
+    for (int i = 0; *out && i < *n; i++)
+        (*out)[i].name = names[i];
+    return *out ? 0 : -1;
+}
+
+/* Fetched tensors become Python's; after a failure they end here. */
+static PyObject *fetched(py_state *st, int n, fl_fetch *fetches, bool ok)
+{
+    PyObject *list = ok ? PyList_New(n) : NULL;
+    for (int i = 0; i < n; i++) {
+        if (!list) {
+            fl_tensor_fini(&fetches[i].tensor);
+            continue;
+        }
+        PyObject *t = py_tensor_take(st, &fetches[i].tensor);
+        if (!t || PyList_SetItem(list, i, t))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *run_once(py_executor *e, py_program *p, fl_scope *s,
+                          py_pool *pool, PyObject *feed, PyObject *fetch)
+{
+    int n_feeds, n_fetches;
+    fl_feed *feeds;
+    fl_fetch *fetches;
+    if (to_feeds(pool, e->st, feed, &n_feeds, &feeds) ||
+        to_fetches(pool, fetch, &n_fetches, &fetches))
+        return NULL;
+    take_turn(e);
+    e->thread = PyEval_SaveThread();
+    const fl_err err =
+        fl_exe_run(e->exe, p->p, s, n_feeds, feeds, n_fetches, fetches);
+    PyThreadState *thread = e->thread; /* the next in turn sets another */
+    PyThread_release_lock(e->turn);
+    PyEval_RestoreThread(thread);
+    if (err)
+        py_raise_run(e->st, err);
+    return fetched(e->st, n_fetches, fetches, !err);
+}
+
+static PyObject *run(PyObject *self, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"program", "scope", "feed", "fetch", NULL};
+    py_executor *e = (py_executor *)self;
+    PyObject *program, *scope, *feed, *fetch, *o = NULL;
+    py_pool pool = {NULL};
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kw, "O!O!OO:run", names, e->st->type[PY_PROGRAM], &program,
+            e->st->type[PY_SCOPE], &scope, &feed, &fetch))
+        return NULL;
+    fl_scope *s = py_scope_get((py_scope *)scope);
+    if (s)
+        o = run_once(e, (py_program *)program, s, &pool, feed, fetch);
+    py_pool_fini(&pool);
+    return o;
+}
+
+/* --- profile --- */
+
+static PyObject *profile(PyObject *self, PyObject *on)
+{
+    py_executor *e = (py_executor *)self;
+    const int truth = PyObject_IsTrue(on);
+    if (truth < 0)
+        return NULL;
+    take_turn(e);
+    fl_exe_profile(e->exe, truth);
+    PyThread_release_lock(e->turn);
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *profile_rows(PyObject *self, PyObject *none)
+{
+    py_executor *e = (py_executor *)self;
+    take_turn(e);
+    const int n = fl_exe_profile_rows(e->exe, 0, NULL);
+    fl_profile_row *rows = PyMem_Calloc((size_t)n + 1, sizeof *rows);
+    PyObject *list = rows ? PyList_New(n) : PyErr_NoMemory();
+    if (list)
+        fl_exe_profile_rows(e->exe, n, rows);
+    for (int i = 0; list && i < n; i++) {
+        PyObject *row = py_profile_row(e->st, &rows[i]);
+        if (!row || PyList_SetItem(list, i, row))
+            Py_CLEAR(list);
+    }
+    PyThread_release_lock(e->turn);
+    PyMem_Free(rows);
+    return list;
+}
+
+static PyObject *profile_trace(PyObject *self, PyObject *none)
+{
+    py_executor *e = (py_executor *)self;
+    take_turn(e);
+    char *text = fl_exe_profile_trace(e->exe);
+    PyThread_release_lock(e->turn);
+    return py_text(text);
+}
+
+static PyMethodDef methods[] = {
+    {"run", PY_KEYWORDS(run), "Run a program once."},
+    {"profile", profile, METH_O, "On: start anew."},
+    {"profile_rows", profile_rows, METH_NOARGS, "The largest total first."},
+    {"profile_trace", profile_trace, METH_NOARGS, "For chrome://tracing."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "Runs programs and keeps their plans."},
+    {Py_tp_new, (void *)executor_new},
+    {Py_tp_dealloc, (void *)executor_dealloc},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+PyType_Spec py_executor_spec = {
+    .name = "_fluid.Executor",
+    .basicsize = sizeof(py_executor),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = slots,
+};
+
+/* --- saving and loading --- */
+
+/* What both directions take. */
+typedef struct files {
+    PyObject *program, *scope;
+    const char *dir, *file;
+    int n;
+    const char *const *names; /* NULL: every persistable variable */
+} files;
+
+static fl_err move_vars(fl_engine *e, const files *f, bool save)
+{
+    const fl_program *p = ((py_program *)f->program)->p;
+    fl_scope *s = ((py_scope *)f->scope)->s;
+    if (!f->names)
+        return save ? fl_save_persistables(e, p, s, f->dir, f->file)
+                    : fl_load_persistables(e, p, s, f->dir, f->file);
+    return save ? fl_save_vars(e, p, s, f->dir, f->file, f->n, f->names)
+                : fl_load_vars(e, p, s, f->dir, f->file, f->n, f->names);
+}
+
+static PyObject *vars(PyObject *module, PyObject *args, PyObject *kw, bool save)
+{
+    static char *keys[] = {"program",  "scope", "dirname",
+                           "filename", "names", NULL};
+    py_state *st = PyModule_GetState(module);
+    PyObject *of_names = Py_None;
+    py_pool pool = {NULL};
+    files f = {0};
+    fl_err err = FL_OK;
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kw, "O!O!s|zO:vars", keys, st->type[PY_PROGRAM], &f.program,
+            st->type[PY_SCOPE], &f.scope, &f.dir, &f.file, &of_names) ||
+        !py_scope_get((py_scope *)f.scope) ||
+        (of_names != Py_None && py_to_names(&pool, of_names, &f.n, &f.names))) {
+        py_pool_fini(&pool);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS err = move_vars(st->engine, &f, save);
+    Py_END_ALLOW_THREADS py_pool_fini(&pool);
+    return err ? py_raise_run(st, err) : Py_NewRef(Py_None);
+}
+
+static PyObject *save_vars(PyObject *module, PyObject *args, PyObject *kw)
+{
+    return vars(module, args, kw, true);
+}
+
+static PyObject *load_vars(PyObject *module, PyObject *args, PyObject *kw)
+{
+    return vars(module, args, kw, false);
+}
+
+static PyObject *save_model(PyObject *module, PyObject *args, PyObject *kw)
+{
+    static char *keys[] = {"program",         "scope",        "dirname",
+                           "feeds",           "targets",      "model_filename",
+                           "params_filename", "program_only", NULL};
+    py_state *st = PyModule_GetState(module);
+    PyObject *program, *scope, *of_feeds, *of_targets;
+    const char *dir, *const *feeds, *const *targets;
+    int n_feeds, n_targets, only = 0;
+    fl_model_opts opts = {0};
+    py_pool pool = {NULL};
+    fl_err err = FL_OK;
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kw, "O!O!sOO|zzp:save_inference_model", keys,
+            st->type[PY_PROGRAM], &program, st->type[PY_SCOPE], &scope, &dir,
+            &of_feeds, &of_targets, &opts.model_file, &opts.params_file,
+            &only) ||
+        !py_scope_get((py_scope *)scope) ||
+        py_to_names(&pool, of_feeds, &n_feeds, &feeds) ||
+        py_to_names(&pool, of_targets, &n_targets, &targets)) {
+        py_pool_fini(&pool);
+        return NULL;
+    }
+    opts.program_only = only;
+    Py_BEGIN_ALLOW_THREADS err = fl_model_save(
+        st->engine, ((py_program *)program)->p, ((py_scope *)scope)->s, dir,
+        n_feeds, feeds, n_targets, targets, &opts);
+    Py_END_ALLOW_THREADS py_pool_fini(&pool);
+    return err ? py_raise_run(st, err) : Py_NewRef(Py_None);
+}
+
+static PyObject *load_model(PyObject *module, PyObject *args, PyObject *kw)
+{
+    static char *keys[] = {"scope", "dirname", "model_filename",
+                           "params_filename", NULL};
+    py_state *st = PyModule_GetState(module);
+    PyObject *scope;
+    const char *dir;
+    fl_model_opts opts = {0};
+    fl_model m = {0};
+    fl_err err;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!s|zz:load_inference_model",
+                                     keys, st->type[PY_SCOPE], &scope, &dir,
+                                     &opts.model_file, &opts.params_file) ||
+        !py_scope_get((py_scope *)scope))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS err =
+        fl_model_load(st->engine, dir, ((py_scope *)scope)->s, &opts, &m);
+    Py_END_ALLOW_THREADS if (err) return py_raise_run(st, err);
+    PyObject *feeds = py_from_strings(m.n_feeds, m.feeds);
+    PyObject *fetches = py_from_strings(m.n_fetches, m.fetches);
+    return Py_BuildValue("(NNN)", py_program_wrap(st, m.program, NULL), feeds,
+                         fetches);
+}
+
+static PyObject *show(PyObject *module, PyObject *path)
+{
+    py_state *st = PyModule_GetState(module);
+    const char *name;
+    char *text;
+    if (py_to_text(path, "a path", &name))
+        return NULL;
+    const fl_err err = fl_show(st->engine, name, &text);
+    return err ? py_raise_run(st, err) : py_text(text);
+}
+
+PyMethodDef py_exec_functions[] = {
+    {"save_vars", PY_KEYWORDS(save_vars), "Values of variables to files."},
+    {"load_vars", PY_KEYWORDS(load_vars), "And back."},
+    {"save_inference_model", PY_KEYWORDS(save_model), "In Paddle's layout."},
+    {"load_inference_model", PY_KEYWORDS(load_model),
+     "The program, its feeds and its fetches."},
+    {"show", show, METH_O, "A saved program or tensor in words."},
+    {NULL, NULL, 0, NULL},
+};

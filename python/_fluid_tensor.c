@@ -1,0 +1,625 @@
+/* _fluid_tensor.c - LoDTensor, and memory that crosses without a copy.
+ *
+ * In: any C-contiguous buffer is a tensor over its memory. Out: a tensor of
+ * its own lends its memory for as long as the buffer lives, whatever becomes
+ * of the tensor. A scope's tensor is written by the next run, so its buffer is
+ * a copy. */
+#include "_fluid.h"
+
+#include <string.h>
+
+/* --- formats --- */
+
+static const struct {
+    char format[2];
+    fl_dtype dtype;
+    size_t size; /* of "l": 4 or 8, as the machine has it */
+} formats[] = {
+    {"f", FL_F32, 4}, {"d", FL_F64, 8}, {"q", FL_I64, 8}, {"l", FL_I64, 8},
+    {"i", FL_I32, 4}, {"l", FL_I32, 4}, {"h", FL_I16, 2}, {"?", FL_BOOL, 1},
+    {"e", FL_F16, 2}, {"H", FL_F16, 2}, /* its bits */
+    {"B", FL_U8, 1},  {"b", FL_I8, 1},
+};
+
+static const char *format_of(fl_dtype t)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (formats[i].dtype == t)
+            return formats[i].format;
+    return NULL;
+}
+
+static int dtype_of(const Py_buffer *b, fl_dtype *out)
+{
+    const char *f = b->format ? b->format : "B";
+    if (*f == '@' || *f == '=' || *f == '<')
+        f++;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (!strcmp(formats[i].format, f) &&
+            formats[i].size == (size_t)b->itemsize) {
+            *out = formats[i].dtype;
+            return 0;
+        }
+    PyErr_Format(PyExc_TypeError, "arrays of format \"%s\" are no tensors", f);
+    return -1;
+}
+
+/* --- in --- */
+
+static int shape_of(const Py_buffer *b, fl_shape *out)
+{
+    if (b->ndim > FL_MAX_RANK) {
+        PyErr_Format(PyExc_ValueError,
+                     "the array has %d dimensions, at most %d", b->ndim,
+                     FL_MAX_RANK);
+        return -1;
+    }
+    *out = (fl_shape){.rank = b->ndim};
+    for (int i = 0; i < b->ndim; i++)
+        out->dim[i] = b->shape[i];
+    return 0;
+}
+
+/* Elements side by side in memory of the pool. */
+static void *gathered(py_pool *p, const Py_buffer *b)
+{
+    void *to = py_pool_alloc(p, (size_t)b->len + 1);
+    if (to && PyBuffer_ToContiguous(to, b, b->len, 'C'))
+        return NULL;
+    return to;
+}
+
+static int from_buffer(py_pool *p, const Py_buffer *b, fl_tensor *out)
+{
+    fl_shape shape;
+    fl_dtype dtype;
+    if (dtype_of(b, &dtype) || shape_of(b, &shape))
+        return -1;
+    void *data = PyBuffer_IsContiguous(b, 'C') ? b->buf : gathered(p, b);
+    if (!data)
+        return -1;
+    *out = fl_tensor_view(dtype, &shape, data);
+    return 0;
+}
+
+/* A buffer that the pool releases: as the memory of a memoryview. */
+static int open_buffer(py_pool *p, PyObject *o, Py_buffer **out)
+{
+    PyObject *view = PyMemoryView_FromObject(o);
+    if (!view) {
+        PyErr_Format(PyExc_TypeError, "%R is no array", (PyObject *)Py_TYPE(o));
+        return -1;
+    }
+    *out = py_pool_alloc(p, sizeof **out);
+    /* The view keeps o's memory while the pool keeps the view. */
+    const int failed = !*out || py_pool_keep(p, view) ||
+                       PyObject_GetBuffer(view, *out, PyBUF_FULL_RO);
+    if (!failed)
+        PyBuffer_Release(*out);
+    Py_DECREF(view);
+    return failed ? -1 : 0;
+}
+
+int py_to_tensor(py_pool *p, py_state *st, PyObject *o, fl_tensor *out)
+{
+    Py_buffer *b;
+    if (PyObject_TypeCheck(o, st->type[PY_TENSOR])) {
+        const fl_tensor *t = py_tensor_get((py_tensor *)o);
+        if (!t || py_pool_keep(p, o))
+            return -1;
+        *out = *t;
+        return 0;
+    }
+    return open_buffer(p, o, &b) || from_buffer(p, b, out) ? -1 : 0;
+}
+
+/* --- life --- */
+
+static fl_tensor *of_scope(py_tensor *t)
+{
+    fl_scope *s = py_scope_get((py_scope *)t->owner);
+    const char *name = PyUnicode_AsUTF8AndSize(t->name, NULL);
+    fl_value *v = s && name ? fl_scope_find(s, name) : NULL;
+    fl_tensor *out = NULL;
+    if (s && name && !v)
+        PyErr_Format(t->st->enforce_not_met, "the scope holds \"%s\" no longer",
+                     name);
+    if (v && fl_value_tensor(v, &out))
+        py_raise_run(t->st, FL_EINVAL);
+    return out;
+}
+
+fl_tensor *py_tensor_get(py_tensor *t)
+{
+    if (!t->owner)
+        return &t->own;
+    return t->name ? of_scope(t) : py_rows_tensor(t->owner);
+}
+
+static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    py_state *st = py_state_of(type);
+    py_tensor *t = st ? (py_tensor *)py_alloc(type) : NULL;
+    if (t) {
+        t->st = st;
+        t->own.dtype = FL_F32;
+    }
+    return (PyObject *)t;
+}
+
+PyObject *py_tensor_take(py_state *st, fl_tensor *t)
+{
+    py_tensor *o = (py_tensor *)py_alloc(st->type[PY_TENSOR]);
+    if (!o) {
+        fl_tensor_fini(t);
+        return NULL;
+    }
+    o->st = st;
+    o->own = *t;
+    return (PyObject *)o;
+}
+
+PyObject *py_tensor_view(py_state *st, PyObject *owner, PyObject *name)
+{
+    py_tensor *o = (py_tensor *)py_alloc(st->type[PY_TENSOR]);
+    if (!o)
+        return NULL;
+    o->st = st;
+    o->owner = Py_NewRef(owner);
+    o->name = Py_XNewRef(name);
+    return (PyObject *)o;
+}
+
+static void forget_shared(py_tensor *t)
+{
+    if (!t->shared)
+        return;
+    if (!t->own.buf) /* it still borrows */
+        t->own.data = NULL;
+    PyBuffer_Release(t->shared);
+    PyMem_Free(t->shared);
+    t->shared = NULL;
+}
+
+static void tensor_dealloc(PyObject *self)
+{
+    py_tensor *t = (py_tensor *)self;
+    forget_shared(t);
+    fl_tensor_fini(&t->own);
+    Py_CLEAR(t->owner);
+    Py_CLEAR(t->name);
+    py_dealloc(self);
+}
+
+/* --- out --- */
+
+/* What a buffer needs while it lives. */
+typedef struct export
+{
+    fl_tensor t; /* a share of the memory, or a copy */
+    Py_ssize_t shape[FL_MAX_RANK], strides[FL_MAX_RANK];
+}
+export;
+
+static void describe(const export *e, PyObject *self, Py_buffer *b, int flags)
+{
+    const fl_tensor *t = &e->t;
+    Py_ssize_t n = 1;
+    for (int i = 0; i < t->shape.rank; i++)
+        n *= (Py_ssize_t)t->shape.dim[i];
+    b->buf = t->data;
+    b->obj = Py_NewRef(self);
+    b->itemsize = (Py_ssize_t)fl_dtype_size(t->dtype);
+    b->len = n * b->itemsize;
+    b->readonly = 0;
+    b->ndim = t->shape.rank;
+    b->format = flags & PyBUF_FORMAT ? (char *)format_of(t->dtype) : NULL;
+    b->shape = flags & PyBUF_ND ? (Py_ssize_t *)e->shape : NULL;
+    b->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES
+                     ? (Py_ssize_t *)e->strides
+                     : NULL;
+    b->suboffsets = NULL;
+    b->internal = (void *)e;
+}
+
+static int get_buffer(PyObject *self, Py_buffer *b, int flags)
+{
+    py_tensor *t = (py_tensor *)self;
+    const fl_tensor *from = py_tensor_get(t);
+    export *e = NULL;
+    b->obj = NULL;
+    if (!from)
+        return -1;
+    if (!from->data || !format_of(from->dtype)) {
+        PyErr_SetString(PyExc_BufferError, "the tensor holds nothing yet");
+        return -1;
+    }
+    if (!(e = PyMem_Calloc(1, sizeof *e))) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    const fl_err err =
+        t->owner ? fl_tensor_copy(&e->t, from) : fl_tensor_ref(&e->t, from);
+    if (err) {
+        PyMem_Free(e);
+        PyErr_SetString(PyExc_BufferError, fl_errmsg());
+        return -1;
+    }
+    Py_ssize_t step = (Py_ssize_t)fl_dtype_size(e->t.dtype);
+    for (int i = e->t.shape.rank - 1; i >= 0; i--) {
+        e->shape[i] = (Py_ssize_t)e->t.shape.dim[i];
+        e->strides[i] = step;
+        step *= e->shape[i];
+    }
+    describe(e, self, b, flags);
+    return 0;
+}
+
+static void release_buffer(PyObject *self, Py_buffer *b)
+{
+    export *e = b->internal;
+    fl_tensor_fini(&e->t);
+    PyMem_Free(e);
+}
+
+/* --- methods --- */
+
+static PyObject *done(py_tensor *t, fl_err err)
+{
+    if (err)
+        return py_raise(t->st, err);
+    if (t->owner && !t->name)
+        py_rows_settle(t->owner);
+    return Py_NewRef(Py_None);
+}
+
+/* The LoD stays, as Fluid's set leaves it. */
+static fl_err copy_in(fl_tensor *to, fl_tensor from)
+{
+    fl_tensor kept = {0};
+    fl_err err = fl_lod_copy(&kept.lod, &to->lod);
+    from.lod = kept.lod;
+    if (!err)
+        err = fl_tensor_copy(to, &from);
+    fl_tensor_fini(&kept);
+    return err;
+}
+
+static PyObject *tensor_set(PyObject *self, PyObject *args)
+{
+    py_tensor *t = (py_tensor *)self;
+    PyObject *array, *place = NULL, *o = NULL;
+    py_pool pool = {NULL};
+    fl_tensor from;
+    if (!PyArg_ParseTuple(args, "O|O:set", &array, &place))
+        return NULL;
+    fl_tensor *to = py_tensor_get(t);
+    if (to && !py_to_tensor(&pool, t->st, array, &from)) {
+        const fl_err err = copy_in(to, from);
+        if (!err)
+            forget_shared(t);
+        o = done(t, err);
+    }
+    py_pool_fini(&pool);
+    return o;
+}
+
+static PyObject *tensor_share(PyObject *self, PyObject *array)
+{
+    py_tensor *t = (py_tensor *)self;
+    fl_tensor over;
+    py_pool pool = {NULL};
+    if (t->owner) {
+        PyErr_SetString(PyExc_ValueError,
+                        "share: a scope's tensor has its own memory; use set");
+        return NULL;
+    }
+    Py_buffer *b = PyMem_Calloc(1, sizeof *b);
+    if (!b)
+        return PyErr_NoMemory();
+    if (PyObject_GetBuffer(array, b, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)) {
+        PyMem_Free(b);
+        return NULL;
+    }
+    if (from_buffer(&pool, b, &over)) {
+        PyBuffer_Release(b);
+        PyMem_Free(b);
+        return NULL;
+    }
+    forget_shared(t);
+    over.lod = t->own.lod;
+    t->own.lod = (fl_lod){0};
+    fl_tensor_fini(&t->own);
+    t->own = over;
+    t->shared = b;
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *tensor_shape(PyObject *self, PyObject *none)
+{
+    const fl_tensor *t = py_tensor_get((py_tensor *)self);
+    PyObject *tuple = t ? py_from_shape(&t->shape) : NULL;
+    PyObject *list = tuple ? PySequence_List(tuple) : NULL;
+    Py_XDECREF(tuple);
+    return list;
+}
+
+/* --- level of detail --- */
+
+/* A level as offsets, or as the lengths between them. */
+static PyObject *level(const fl_lod *lod, int l, bool lengths)
+{
+    const int64_t n = lengths ? lod->n[l] - 1 : lod->n[l];
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (int64_t i = 0; list && i < n; i++) {
+        const int64_t v =
+            lengths ? lod->off[l][i + 1] - lod->off[l][i] : lod->off[l][i];
+        PyObject *o = PyLong_FromLongLong(v);
+        if (!o || PyList_SetItem(list, (Py_ssize_t)i, o))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *levels(PyObject *self, bool lengths)
+{
+    const fl_tensor *t = py_tensor_get((py_tensor *)self);
+    PyObject *list = t ? PyList_New(t->lod.levels) : NULL;
+    for (int l = 0; list && l < t->lod.levels; l++) {
+        PyObject *o = level(&t->lod, l, lengths);
+        if (!o || PyList_SetItem(list, l, o))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *get_lod(PyObject *self, PyObject *none)
+{
+    return levels(self, false);
+}
+
+static PyObject *get_lengths(PyObject *self, PyObject *none)
+{
+    return levels(self, true);
+}
+
+/* Lists of lists of ints, in the pool. */
+static int to_levels(py_pool *p, PyObject *o, fl_lod *out)
+{
+    const Py_ssize_t n = PySequence_Size(o);
+    if (n < 0)
+        return -1;
+    if (n > FL_MAX_LOD) {
+        PyErr_Format(PyExc_ValueError, "%zd LoD levels, at most %d", n,
+                     FL_MAX_LOD);
+        return -1;
+    }
+    *out = (fl_lod){.levels = (int)n};
+    for (Py_ssize_t l = 0; l < n; l++) {
+        static const fl_attr_type type = FL_ATTR_LONGS;
+        PyObject *item = PySequence_GetItem(o, l);
+        fl_attr a;
+        const int failed =
+            !item || py_to_attr(p, NULL, "a LoD level", &type, item, &a);
+        Py_XDECREF(item);
+        if (failed)
+            return -1;
+        out->n[l] = a.n;
+        out->off[l] = a.longs;
+    }
+    return 0;
+}
+
+static int64_t rows_of(const fl_tensor *t)
+{
+    return t->data && t->shape.rank ? t->shape.dim[0] : -1;
+}
+
+/* Take the LoD if it is one that fits the rows. */
+static fl_err put_lod(fl_tensor *t, const fl_lod *lod)
+{
+    fl_err err = lod->levels ? fl_lod_check(lod, rows_of(t)) : FL_OK;
+    return err ? err : fl_lod_copy(&t->lod, lod);
+}
+
+static PyObject *set_levels(PyObject *self, PyObject *lists, bool lengths)
+{
+    py_tensor *t = (py_tensor *)self;
+    fl_tensor *to = py_tensor_get(t), made = {0};
+    py_pool pool = {NULL};
+    fl_lod given;
+    PyObject *o = NULL;
+    if (to && !to_levels(&pool, lists, &given)) {
+        fl_err err = FL_OK;
+        if (lengths)
+            err = fl_lod_from_lengths(&made.lod, given.levels, given.n,
+                                      given.off);
+        if (!err)
+            err = put_lod(to, lengths ? &made.lod : &given);
+        o = py_result(t->st, err);
+    }
+    fl_tensor_fini(&made);
+    py_pool_fini(&pool);
+    return o;
+}
+
+static PyObject *set_lod(PyObject *self, PyObject *lod)
+{
+    return set_levels(self, lod, false);
+}
+
+static PyObject *set_lengths(PyObject *self, PyObject *lengths)
+{
+    return set_levels(self, lengths, true);
+}
+
+static PyObject *has_valid_lengths(PyObject *self, PyObject *none)
+{
+    const fl_tensor *t = py_tensor_get((py_tensor *)self);
+    if (!t)
+        return NULL;
+    return PyBool_FromLong(!t->lod.levels ||
+                           !fl_lod_check(&t->lod, rows_of(t)));
+}
+
+/* --- the private hooks that tests of Fluid use --- */
+
+static PyObject *get_dtype(PyObject *self, PyObject *none)
+{
+    const fl_tensor *t = py_tensor_get((py_tensor *)self);
+    return t ? PyLong_FromLong((long)t->dtype) : NULL;
+}
+
+static PyObject *is_initialized(PyObject *self, PyObject *none)
+{
+    const fl_tensor *t = py_tensor_get((py_tensor *)self);
+    return t ? PyBool_FromLong(t->data != NULL) : NULL;
+}
+
+static int64_t count(const fl_shape *s)
+{
+    int64_t n = 1;
+    for (int i = 0; i < s->rank; i++)
+        n *= s->dim[i];
+    return n;
+}
+
+/* Dims before there is memory, or others over as many elements. */
+static PyObject *set_dims(PyObject *self, PyObject *dims)
+{
+    fl_tensor *t = py_tensor_get((py_tensor *)self);
+    fl_shape shape;
+    if (!t || py_to_shape(dims, &shape))
+        return NULL;
+    if (t->data && count(&shape) != count(&t->shape))
+        return PyErr_Format(
+            PyExc_ValueError, "the tensor has %lld elements, the dims %lld",
+            (long long)count(&t->shape), (long long)count(&shape));
+    t->shape = shape;
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *tensor_alloc(PyObject *self, PyObject *dtype)
+{
+    py_tensor *o = (py_tensor *)self;
+    fl_tensor *t = py_tensor_get(o);
+    fl_dtype as;
+    if (!t || py_to_dtype(dtype, &as))
+        return NULL;
+    const fl_shape shape = t->shape;
+    const fl_err err = fl_tensor_resize(t, as, &shape);
+    if (!err)
+        memset(t->data, 0, (size_t)count(&shape) * fl_dtype_size(as));
+    return done(o, err);
+}
+
+static PyObject *tensor_clear(PyObject *self, PyObject *none)
+{
+    fl_tensor *t = py_tensor_get((py_tensor *)self);
+    if (!t)
+        return NULL;
+    forget_shared((py_tensor *)self);
+    fl_tensor_fini(t);
+    return Py_NewRef(Py_None);
+}
+
+/* An element's address; NULL: an exception is set. */
+static char *element(PyObject *self, Py_ssize_t i, fl_dtype *dtype)
+{
+    const fl_tensor *t = py_tensor_get((py_tensor *)self);
+    if (!t)
+        return NULL;
+    if (!t->data || i < 0 || i >= count(&t->shape)) {
+        PyErr_Format(PyExc_IndexError, "the tensor has no element %zd", i);
+        return NULL;
+    }
+    *dtype = t->dtype;
+    return (char *)t->data + (size_t)i * fl_dtype_size(t->dtype);
+}
+
+static PyObject *get_element(PyObject *self, PyObject *index)
+{
+    const Py_ssize_t i = PyLong_AsSsize_t(index);
+    fl_dtype dtype;
+    double d;
+    const char *at = PyErr_Occurred() ? NULL : element(self, i, &dtype);
+    if (!at)
+        return NULL;
+    const fl_err err = fl_convert(1, dtype, at, FL_F64, &d);
+    return err ? py_raise(((py_tensor *)self)->st, err) : PyFloat_FromDouble(d);
+}
+
+static PyObject *set_element(PyObject *self, PyObject *args)
+{
+    Py_ssize_t i;
+    double d;
+    fl_dtype dtype;
+    if (!PyArg_ParseTuple(args, "nd:_set_element", &i, &d))
+        return NULL;
+    char *at = element(self, i, &dtype);
+    return at ? py_result(((py_tensor *)self)->st,
+                          fl_convert(1, FL_F64, &d, dtype, at))
+              : NULL;
+}
+
+/* numpy takes the buffer by itself; it asks here where there is none. */
+static PyObject *as_array(PyObject *self, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"dtype", "copy", NULL};
+    PyObject *dtype = Py_None, *copy = Py_None, *array = NULL;
+    const fl_tensor *t = py_tensor_get((py_tensor *)self);
+    if (!t || !PyArg_ParseTupleAndKeywords(args, kw, "|OO:__array__", names,
+                                           &dtype, &copy))
+        return NULL;
+    if (!t->data) {
+        PyErr_SetString(PyExc_RuntimeError, "the tensor holds nothing yet");
+        return NULL;
+    }
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    PyObject *view = PyMemoryView_FromObject(self);
+    if (numpy && view)
+        array = PyObject_CallMethod(numpy, "asarray", "OO", view, dtype);
+    Py_XDECREF(numpy);
+    Py_XDECREF(view);
+    return array;
+}
+
+static PyMethodDef methods[] = {
+    {"set", tensor_set, METH_VARARGS, "Copy an array in."},
+    {"share", tensor_share, METH_O, "The same without a copy."},
+    {"shape", tensor_shape, METH_NOARGS, "A list."},
+    {"lod", get_lod, METH_NOARGS, "Offsets by level."},
+    {"set_lod", set_lod, METH_O, "ValueError: it does not fit."},
+    {"recursive_sequence_lengths", get_lengths, METH_NOARGS,
+     "Lengths by level."},
+    {"set_recursive_sequence_lengths", set_lengths, METH_O,
+     "ValueError: they do not fit."},
+    {"has_valid_recursive_sequence_lengths", has_valid_lengths, METH_NOARGS,
+     "Does the LoD fit the rows?"},
+    {"_dtype", get_dtype, METH_NOARGS, "A number of VarType."},
+    {"_is_initialized", is_initialized, METH_NOARGS, "Is there memory?"},
+    {"_set_dims", set_dims, METH_O, "Other dims."},
+    {"_alloc", tensor_alloc, METH_O, "Zeros for its dims."},
+    {"_clear", tensor_clear, METH_NOARGS, "Empty again."},
+    {"_get_element", get_element, METH_O, "By its place in memory."},
+    {"_set_element", set_element, METH_VARARGS, "By its place in memory."},
+    {"__array__", PY_KEYWORDS(as_array), "A numpy array."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "A tensor with levels of detail."},
+    {Py_tp_new, (void *)tensor_new},
+    {Py_tp_dealloc, (void *)tensor_dealloc},
+    {Py_tp_methods, methods},
+    {Py_bf_getbuffer, (void *)get_buffer},
+    {Py_bf_releasebuffer, (void *)release_buffer},
+    {0, NULL},
+};
+
+PyType_Spec py_tensor_spec = {
+    .name = "_fluid.LoDTensor",
+    .basicsize = sizeof(py_tensor),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = slots,
+};
