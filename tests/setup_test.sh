@@ -95,7 +95,7 @@ env_puts_the_tree_first() {
         eval "$(make -s env B="$build")" >"$dir/words"
         test ! -s "$dir/words"
         case $PATH in "$(realpath "$build")/bin:"*) ;; *) exit 1 ;; esac
-        case $PYTHONPATH in "$(pwd)/python:"*) ;; *) exit 1 ;; esac
+        case $PYTHONPATH in "$(realpath "$build")/python"*) ;; *) exit 1 ;; esac
         "$PADDLE_PYTHON" -c 'import numpy'
     )
 }
