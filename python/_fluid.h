@@ -243,6 +243,7 @@ struct py_call {
     PyObject *names;            /* the same */
     fl_net *net;
     bool owns_net;
+    fl_net_state before; /* of a net that outlives the call */
     py_pool pool;
     py_call *outer;
 };

@@ -109,6 +109,7 @@ int py_call_begin(py_call *c, py_state *st, py_program *main,
         c->net = fl_net_over(main->p, startup->p, ((py_names *)st->names)->n);
         c->owns_net = true;
     }
+    c->before = fl_net_look(c->net);
     if (fill_state(c, &s))
         return -1;
     fl_net_set(c->net, &s);
@@ -118,6 +119,8 @@ int py_call_begin(py_call *c, py_state *st, py_program *main,
 void py_call_end(py_call *c)
 {
     c->st->call = c->outer;
+    /* What the net borrows ends here; an outer call may still use it. */
+    fl_net_set(c->net, &c->before);
     if (c->owns_net)
         fl_net_free(c->net);
     py_pool_fini(&c->pool);
