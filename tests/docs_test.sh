@@ -34,12 +34,27 @@ a_long_readme_is_refused() {
     says 'README.md:151: has 151 lines, may have 150'
 }
 
-# Every ```c block of README.md is a whole program.
+blocks() { # language, suffix: $dir/readme1.c and so on, one for each block
+    awk -v out="$dir/readme" -v open="\`\`\`$1" -v end="$2" '
+        $0 == open { n++; on = 1; next }
+        /^```/ { on = 0 } on { print >(out n end) }' README.md
+    [ -f "$dir/readme1$2" ]
+}
+
+# Every ```c and ```python block of README.md is a whole program.
 readme_programs_run() {
-    awk -v out="$dir/readme" '/^```c$/ { n++; on = 1; next }
-        /^```/ { on = 0 } on { print >(out n ".c") }' README.md
+    blocks c .c
     for c in "$dir"/readme*.c; do
         runs "$c"
+    done
+}
+
+readme_scripts_run() {
+    eval "$(scripts/env "$build")"
+    blocks python .py
+    for py in "$dir"/readme*.py; do
+        (cd "$dir" && "$PADDLE_PYTHON" "$py") >"$dir/words"
+        says 'loss '
     done
 }
 
@@ -48,3 +63,4 @@ it "stale names in documents are refused" stale_names_are_refused
 it "names that exist pass" names_that_exist_pass
 it "a README that grew too long is refused" a_long_readme_is_refused
 it "programs in README.md compile and run" readme_programs_run
+it "scripts in README.md run" readme_scripts_run

@@ -86,8 +86,8 @@ def test_parameters_and_global_variables_start_in_startup():
 
 def test_a_step_counter_counts_runs():
     with fresh() as net:
-        counter = layers.autoincreased_step_counter(begin=5, step=2)
-        assert [net.run([counter])[0].item() for _ in range(3)] == [5, 7, 9]
+        counter = layers.autoincreased_step_counter(begin=5)
+        assert [net.run([counter])[0].item() for _ in range(3)] == [5, 6, 7]
 
 
 @pytest.mark.parametrize("step,want", [(1.0, 10.0), (2.0, 20.0),

@@ -24,8 +24,8 @@ class _Hooks:
     def create_accumulators(self, block, parameters):
         self._optimizer._create_accumulators(block, parameters)
 
-    def append_op(self, block, param, grad):
-        return self._optimizer._append_optimize_op(block, (param, grad))
+    def append_op(self, block, param_and_grad):
+        self._optimizer._append_optimize_op(block, param_and_grad)
 
     def finish(self, block, parameters_and_grads):
         self._optimizer._finish_update(block, parameters_and_grads)

@@ -1,0 +1,58 @@
+"""paddle.fluid: programs of layers, trained and run by the C library.
+
+    import paddle.fluid as fluid
+
+Names that Fluid has and this version does not are listed in _absent.py.
+"""
+import importlib
+
+from . import _absent, core, unique_name, framework
+from . import param_attr, initializer, regularizer, clip
+from . import layers, nets, backward, optimizer
+from . import executor, io, data_feeder, lod_tensor
+from . import compiler, parallel_executor, profiler, average, metrics
+from .backward import append_backward, gradients
+from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
+from .core import (CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor,
+                   LoDTensorArray, Scope, is_compiled_with_cuda)
+from .data_feeder import DataFeeder
+from .executor import Executor, global_scope, scope_guard
+from .framework import (Operator, Parameter, Program, Variable, cpu_places,
+                        cuda_pinned_places, cuda_places, default_main_program,
+                        default_startup_program, in_dygraph_mode, name_scope,
+                        program_guard)
+from .lod_tensor import create_lod_tensor, create_random_int_lodtensor
+from .memory_opt import memory_optimize, release_memory
+from .parallel_executor import ParallelExecutor
+from .param_attr import ParamAttr, WeightNormParamAttr
+
+Tensor = LoDTensor
+
+_EAGER = [
+    "average", "backward", "clip", "compiler", "core", "data_feeder",
+    "executor", "framework", "initializer", "io", "layers", "lod_tensor",
+    "metrics", "nets", "optimizer", "parallel_executor", "param_attr",
+    "profiler", "regularizer", "unique_name"]
+_LAZY = ["debugger", "default_scope_funcs", "dygraph", "evaluator",
+         "install_check", "op", "proto"]  # modules loaded when named
+__all__ = _EAGER + _LAZY + [
+    "BuildStrategy", "CPUPlace", "CUDAPinnedPlace", "CUDAPlace",
+    "CompiledProgram", "DataFeeder", "ExecutionStrategy", "Executor",
+    "LoDTensor", "LoDTensorArray", "Operator", "ParallelExecutor",
+    "ParamAttr", "Parameter", "Program", "Scope", "Tensor", "Variable",
+    "WeightNormParamAttr", "append_backward", "cpu_places",
+    "create_lod_tensor", "create_random_int_lodtensor", "cuda_pinned_places",
+    "cuda_places", "default_main_program", "default_startup_program",
+    "global_scope", "gradients", "in_dygraph_mode", "is_compiled_with_cuda",
+    "memory_optimize", "name_scope", "program_guard", "release_memory",
+    "scope_guard"]
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        return importlib.import_module("." + name, __name__)
+    raise _absent.absent(__name__, name, __all__)
+
+
+def __dir__():
+    return sorted(set(globals()) | set(__all__))
