@@ -3,6 +3,7 @@
 Every test has a module of its own: nothing in it is shared, so programs,
 names and classes start anew.
 """
+import ast
 import gc
 import importlib.util
 import os
@@ -690,3 +691,29 @@ def test_a_profile_has_rows_and_a_trace(fl):
     assert [r.total_ns for r in rows] == sorted(
         (r.total_ns for r in rows), reverse=True)
     assert '"ph": "X"' in line.exe.profile_trace()
+
+
+def stub():
+    """(name, members) of what the stub declares; None: not a class."""
+    path = os.path.join(os.path.dirname(FILE), "_fluid.pyi")
+    with open(path) as f:
+        tree = ast.parse(f.read())
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            yield node.name, None
+        elif isinstance(node, ast.ClassDef) and not any(
+                getattr(b, "id", "") == "NamedTuple" for b in node.bases):
+            yield node.name, [
+                m.name if isinstance(m, ast.FunctionDef) else m.target.id
+                for m in node.body
+                if isinstance(m, (ast.FunctionDef, ast.AnnAssign))]
+
+
+def test_the_stub_is_true(fl):
+    declared = dict(stub())
+    for name, members in declared.items():
+        assert hasattr(fl, name), name
+        for member in members or ():
+            assert hasattr(getattr(fl, name), member), (name, member)
+    public = {n for n in vars(fl) if not n.startswith("_")}
+    assert public - {"Hook"} <= set(declared)
