@@ -201,6 +201,12 @@ static void says_what_is_wrong_with_feeds_and_fetches(void)
               FL_ESHAPE, "feed \"x\" is i64[2,2], expected f32[-1,2]");
     CHECK_ERR(fl_exe_run(r.exe, r.program, r.scope, 1, &negative, 1, &got),
               FL_ESHAPE, "feed \"x\" is f32[-3,2]: a dimension is negative");
+    int64_t off[] = {0, 3};
+    fl_feed apart = x;
+    apart.tensor.lod = (fl_lod){.levels = 1, .n = {2}, .off = {off}};
+    CHECK_ERR(fl_exe_run(r.exe, r.program, r.scope, 1, &apart, 1, &got),
+              FL_EINVAL,
+              "lod: level 0 ends at 3, but there are 2 rows (feed \"x\")");
     CHECK_ERR(fl_exe_run(r.exe, r.program, r.scope, 1, &none, 1, &got),
               FL_EINVAL, "feed \"x\": the tensor has no memory");
     CHECK_ERR(fl_exe_run(r.exe, r.program, r.scope, 1, &other, 1, &got),

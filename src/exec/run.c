@@ -30,9 +30,10 @@ static fl_err check_feed(const fl_port *p, const fl_tensor *t)
         return fl_fail(FL_ESHAPE,
                        "feed \"%s\" is %s%s: a dimension is negative", p->name,
                        fl_dtype_name(t->dtype), fl_shape_text(&t->shape, got));
+    fl_err err = FL_OK;
     if (t->lod.levels)
-        FL_TRY(fl_lod_check(&t->lod, t->shape.rank ? t->shape.dim[0] : 1));
-    return FL_OK;
+        err = fl_lod_check(&t->lod, t->shape.rank ? t->shape.dim[0] : 1);
+    return err ? fl_fail_at(err, "feed \"%s\"", p->name) : FL_OK;
 }
 
 /* The values of the last run still hold the old LoD; they let go of it in this

@@ -202,8 +202,9 @@ static fl_err size_tensor(const fl_call *c, fl_value *v, const fl_meta *m,
     }
     if (m->lod && lod_fits(m->lod, &m->shape))
         return fl_lod_ref(&t->lod, m->lod);
-    if (!in_place)         /* else the kernel may still read it */
-        t->lod.levels = 0; /* its memory stays for the next one */
+    if (!in_place ||
+        !lod_fits(&t->lod, &m->shape)) /* else it may be read yet */
+        t->lod.levels = 0;             /* its memory stays for the next one */
     return FL_OK;
 }
 

@@ -199,6 +199,12 @@ static fl_err infer_longer_with_lod(fl_infer *x)
     return FL_OK;
 }
 
+static fl_err infer_flat(fl_infer *x)
+{
+    fl_meta_set(x, "Out", 0, FL_F32, &(fl_shape){2, {1, 3}});
+    return FL_OK;
+}
+
 static void lod_that_does_not_fit_is_dropped(void)
 {
     world w;
@@ -232,6 +238,23 @@ static void two_outputs_are_two_variables(void)
     fl_desc_set_out1(w.desc, "Mask", "y");
     CHECK_ERR(init(&w, &masked), FL_EINVAL,
               "masked: outputs Out and Mask are both \"y\"");
+    world_fini(&w);
+}
+
+static void a_view_in_place_drops_sequences_too(void)
+{
+    world w;
+    int64_t off[] = {0, 1, 3};
+    fl_lod lod = {.levels = 1, .n = {3}, .off = {off}};
+    fl_op_def def = plus;
+    def.out[0].flags = FL_VIEW;
+    def.infer = infer_flat;
+    world_init(&w, "x", "x");
+    floats(&w, "x", 3);
+    CHECK_OK(fl_lod_copy(&value_of(&w, "x")->tensor.lod, &lod));
+    CHECK_OK(init(&w, &def));
+    CHECK_OK(fl_frame_prepare(&w.frame));
+    CHECK_INT(value_of(&w, "x")->tensor.lod.levels, 0);
     world_fini(&w);
 }
 
@@ -369,6 +392,8 @@ const fl_test fl_tests[] = {
     {"LoD is shared or dropped", lod_is_shared_or_dropped},
     {"LoD that does not fit the rows is dropped",
      lod_that_does_not_fit_is_dropped},
+    {"a view in place drops sequences, too",
+     a_view_in_place_drops_sequences_too},
     {"two outputs are two variables", two_outputs_are_two_variables},
     {"a gradient of nothing is refused", a_gradient_of_nothing_is_refused},
     {"an empty name is absent", an_empty_name_is_absent},

@@ -22,7 +22,7 @@ static fl_err lod_reset(fl_call *c)
     FL_TRY(fl_view(c, "X", "Out"));
     if (!y)
         return reset(c, x, out, target->n, target->longs);
-    if (y->lod.levels) {
+    if (y->lod.levels || (y->dtype != FL_I64 && y->dtype != FL_I32)) {
         FL_TRY(fl_lod_check(&y->lod, x->shape.dim[0]));
         return fl_lod_ref(&out->lod, &y->lod);
     }
