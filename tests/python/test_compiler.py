@@ -21,8 +21,9 @@ def test_places_train_as_one(line, exe, programs):
         want, = exe.run(feed={"x": X, "y": Y}, fetch_list=[line[0]])
     weight = _fetch_var("fc_0.w_0")
     start_again()
-    compiled = fluid.CompiledProgram(programs[0]).with_data_parallel(
-        loss_name=line[0].name, places=fluid.cpu_places(2))
+    with pytest.warns(UserWarning, match="2 places run as one"):
+        compiled = fluid.CompiledProgram(programs[0]).with_data_parallel(
+            loss_name=line[0].name, places=fluid.cpu_places(2))
     for _ in range(4):
         exe.run(compiled, feed={"x": X, "y": Y}, fetch_list=[line[0]])
     halves = [{"x": X[:10], "y": Y[:10]}, {"x": X[10:], "y": Y[10:]}]

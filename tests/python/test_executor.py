@@ -79,7 +79,7 @@ def test_a_fed_tensor_keeps_its_lengths(programs, exe):
     ([{}, {}], ValueError, "one dict, not a list of 2"),
     ("x", TypeError, "feed must be a dict"),
     ({"x": np.array(["a"])}, TypeError, "no numbers"),
-    ({"x": X.astype("float64")}, Exception, "x.*float64.*float32"),
+    ({"x": X.astype("float64")}, Exception, "x.*f64.*f32.*x.astype.'float32'"),
     ({"x": X[:, :12]}, Exception, "x.*12.*13"),
     ({}, Exception, "x"),
     ({"nobody": X, "x": X}, Exception, "nobody")])
@@ -92,12 +92,6 @@ def test_wrong_feeds_are_named(programs, exe, feed, error, sentence):
 def test_a_wrong_fetch_is_named(line, exe):
     with pytest.raises((ValueError, core.EnforceNotMet), match="nobody"):
         exe.run(feed={"x": X, "y": Y}, fetch_list=["nobody"])
-
-
-def test_what_nothing_wrote_is_none(programs, exe):
-    programs[0].global_block().create_var(name="a", shape=[1],
-                                          dtype="float32")
-    assert exe.run(fetch_list=["a"]) == [None]
 
 
 def test_only_programs_are_run(exe):

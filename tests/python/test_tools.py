@@ -24,11 +24,11 @@ def test_the_profiler_counts_operators(line, exe, tmp_path, capfd):
     assert said.out == "" and "Profiling Report" in said.err
     rows = {l.split()[0]: l.split() for l in said.err.splitlines()
             if len(l.split()) == 7}
-    assert rows["sgd"][1] == "8"  # two parameters, four runs
+    assert rows["mean"][1] == "4"
     totals = [float(r[2]) for k, r in rows.items() if k != "Event"]
     assert totals == sorted(totals, reverse=True)
     events = json.loads(path.read_text())["traceEvents"]
-    assert sum(e.get("name") == "sgd" for e in events) == 8
+    assert sum(e.get("name") == "mean" for e in events) == 4
 
 
 def test_the_profiler_says_what_is_wrong():
@@ -47,8 +47,8 @@ def test_the_profiler_can_start_anew(line, exe, capfd):
     exe.run(feed=FEED)
     profiler.stop_profiler("calls", profile_path=None)
     row = next(l.split() for l in capfd.readouterr().err.splitlines()
-               if l.startswith("sgd"))
-    assert row[1] == "2"
+               if l.startswith("mean "))
+    assert row[1] == "1"
     profiler.stop_profiler()
     with profiler.cuda_profiler("x"):
         pass

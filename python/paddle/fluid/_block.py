@@ -11,6 +11,12 @@ _LATE = ("error_clip", "type", "lod_level", "stop_gradient", "trainable",
          "do_model_average", "is_data")
 
 
+def _slots(slots):
+    """Slots of an operator, with single variables in lists."""
+    return {k: [v] if isinstance(v, _fluid.Variable) else v
+            for k, v in (slots or {}).items()}
+
+
 class Block(_fluid.Block):
     """Variables and operators; a program has one or more."""
 
@@ -103,14 +109,15 @@ class Block(_fluid.Block):
     def append_op(self, type=None, inputs=None, outputs=None, attrs=None,
                   stop_gradient=False):
         """A new operator at the end."""
-        return super().append_op(type, inputs, outputs, attrs)
+        return super().append_op(type, _slots(inputs), _slots(outputs), attrs)
 
     def _insert_op(self, index, type=None, inputs=None, outputs=None,
                    attrs=None):
-        return self.insert_op(index, type, inputs, outputs, attrs)
+        return self.insert_op(index, type, _slots(inputs), _slots(outputs),
+                              attrs)
 
     def _prepend_op(self, type=None, inputs=None, outputs=None, attrs=None):
-        return self.insert_op(0, type, inputs, outputs, attrs)
+        return self._insert_op(0, type, inputs, outputs, attrs)
 
     def _remove_op(self, index):
         self.remove_op(index)

@@ -4,6 +4,7 @@ A batch that is split over places, whose gradients are averaged, takes the
 same step as the whole batch on one place: so the whole batch is run, once.
 """
 import enum
+import warnings
 
 import numpy as np
 
@@ -157,6 +158,10 @@ class CompiledProgram:
             core.check_place(place)
         self._loss_name = loss_name
         self._check_strategy()
+        if loss_name and len(self._places) > 1:
+            warnings.warn("%d places run as one: the gradient of a loss that "
+                          "is a sum over the batch is not divided by them"
+                          % len(self._places))
         return self
 
     def with_inference_optimize(self, config=None):

@@ -140,18 +140,18 @@ def kControlDepVarName():
     return "__control_var"
 
 
-_NUMPY = {VarType.BOOL: np.bool_, VarType.INT16: np.int16,
+NUMPY = {VarType.BOOL: np.bool_, VarType.INT16: np.int16,
           VarType.INT32: np.int32, VarType.INT64: np.int64,
           VarType.FP16: np.float16, VarType.FP32: np.float32,
           VarType.FP64: np.float64, VarType.UINT8: np.uint8,
           VarType.INT8: np.int8}
-_VAR_TYPES = {np.dtype(v): k for k, v in _NUMPY.items()}
+_VAR_TYPES = {np.dtype(v): k for k, v in NUMPY.items()}
 _VAR_TYPES[np.dtype(np.uint16)] = VarType.INT16  # as the original has it
 
 
 def dtype_to_numpy(dtype):
     """The numpy dtype of a VarType."""
-    return np.dtype(_NUMPY[dtype])
+    return np.dtype(NUMPY[dtype])
 
 
 def dtype_from_numpy(dtype):
@@ -261,7 +261,7 @@ def _tensor_text(tensor):
 
 
 def _attach_presentation():
-    """Methods of LoDTensor and Scope that are only other names."""
+    """Methods of values that only say the same in other words."""
     for kind in ("float", "double"):
         setattr(LoDTensor, "_get_%s_element" % kind, LoDTensor._get_element)
         setattr(LoDTensor, "_set_%s_element" % kind, LoDTensor._set_element)
@@ -271,6 +271,12 @@ def _attach_presentation():
     LoDTensor._place = lambda self: CPUPlace()
     LoDTensor.__getitem__ = lambda self, key: np.asarray(self)[key]
     LoDTensor.__str__ = LoDTensor.__repr__ = _tensor_text
+    for kind, number in (("int", int), ("float", float)):
+        setattr(_fluid.Value, "get_" + kind, lambda self, number=number:
+                number(self.get_tensor()[0]))
+        setattr(_fluid.Value, "set_" + kind, lambda self, value, t=(
+            "int32" if kind == "int" else "float32"):
+                self.get_tensor().set(np.array([value], t)))
     SelectedRows.sync_index = _nothing
     SelectedRows.numel = lambda self: int(
         np.prod(self.get_tensor().shape(), dtype=np.int64))

@@ -113,16 +113,31 @@ def _fetches(fetch_list):
                         % type(wrong[0]).__name__) from None
 
 
+def _explained(error, program, feed):
+    """What a run raised; where a feed has another dtype, with the cure."""
+    for name, value in feed.items():
+        _feedable(name, value)  # may know better what is wrong
+        var = program.global_block().find_var(name)
+        got = getattr(value, "dtype", None)
+        want = core.NUMPY.get(var.dtype) if var else None
+        if got and want and got != want and ('"%s"' % name) in str(error):
+            want = np.dtype(want).name
+            return type(error)("%s; convert it: %s.astype('%s')"
+                               % (error, name, want))
+    return error
+
+
 class Executor:
     """Runs programs on a place, fluid.CPUPlace()."""
-    _live = weakref.WeakSet()  # for fluid.profiler
-    _profiling = False
+    _live = weakref.WeakSet()
+    _profiled = None  # engines that fluid.profiler measures; None: it is off
 
     def __init__(self, place=None):
         self.place = core.check_place(place)
         self._engine = _fluid.Executor()
         Executor._live.add(self)
-        if Executor._profiling:
+        if Executor._profiled is not None:
+            Executor._profiled.append(self._engine)
             self._engine.profile(True)
 
     def run(self, program=None, feed=None, fetch_list=None,
@@ -140,8 +155,12 @@ class Executor:
         elif not isinstance(program, _fluid.Program):
             return self._run_compiled(program, feed, fetch_list, scope,
                                       return_numpy)
-        results = self._engine.run(program, scope, _feeds(feed),
-                                   _fetches(fetch_list))
+        feed = _feeds(feed)
+        try:
+            results = self._engine.run(program, scope, feed,
+                                       _fetches(fetch_list))
+        except (_fluid.EnforceNotMet, TypeError) as error:
+            raise _explained(error, program, feed) from None
         return [as_numpy(r) for r in results] if return_numpy else results
 
     def _run_compiled(self, program, feed, fetch_list, scope, return_numpy):

@@ -35,14 +35,10 @@ class _Row:
         return self.total / max(self.calls, 1)
 
 
-def _engines():
-    return [e._engine for e in list(Executor._live) if e._engine]
-
-
-def _rows():
+def _rows(engines):
     """Of all executors together."""
     rows = {}
-    for engine in _engines():
+    for engine in engines:
         for row in engine.profile_rows():
             rows.setdefault(row.type, _Row(row.type)).add(row)
     return list(rows.values())
@@ -67,25 +63,27 @@ def _table(rows, sorted_key):
     return "\n".join(lines) + "\n"
 
 
-def _trace():
+def _trace(engines):
     """The traces of all executors as one."""
     events = []
-    for engine in _engines():
+    for engine in engines:
         trace = json.loads(engine.profile_trace())
         events += trace["traceEvents"] if isinstance(trace, dict) else trace
     return json.dumps({"traceEvents": events})
 
 
-def _profile(on):
-    Executor._profiling = on
-    for engine in _engines():
-        engine.profile(on)
+def _start():
+    """Executors that end before the profiler does are counted too."""
+    Executor._profiled = [e._engine for e in list(Executor._live)
+                          if e._engine]
+    for engine in Executor._profiled:
+        engine.profile(True)
 
 
 def reset_profiler():
     """Forget what was measured so far."""
-    if Executor._profiling:
-        _profile(True)
+    if Executor._profiled is not None:
+        _start()
 
 
 def start_profiler(state, tracer_option=None):
@@ -94,8 +92,8 @@ def start_profiler(state, tracer_option=None):
         raise ValueError("The state must be 'CPU' or 'GPU' or 'All'.")
     if state == "GPU":
         raise core.no_gpu("start_profiler('GPU')")
-    if not Executor._profiling:
-        _profile(True)
+    if Executor._profiled is None:
+        _start()
 
 
 def stop_profiler(sorted_key=None, profile_path="/tmp/profile"):
@@ -105,13 +103,15 @@ def stop_profiler(sorted_key=None, profile_path="/tmp/profile"):
     if sorted_key is not None and sorted_key not in _KEYS:
         raise ValueError("The sorted_key must be None or in 'calls', 'total',"
                          " 'max', 'min' and 'ave'")
-    if not Executor._profiling:
+    engines, Executor._profiled = Executor._profiled, None
+    if engines is None:
         return
-    _profile(False)
-    sys.stderr.write(_table(_rows(), sorted_key))
+    for engine in engines:
+        engine.profile(False)
+    sys.stderr.write(_table(_rows(engines), sorted_key))
     if profile_path:
         with open(profile_path, "w") as file:
-            file.write(_trace())
+            file.write(_trace(engines))
 
 
 @contextlib.contextmanager
