@@ -733,6 +733,7 @@ void fl_scope_each(fl_scope *s,
 
 typedef struct fl_exe_opts {
     bool no_fuse; /* one kernel an op: bits do not depend on the plan */
+    bool lenient; /* a fetch that nothing has written comes out empty */
     /* Asked between ops, about every 50 ms of a long run: other than 0 ends
      * the run with FL_EINTR. */
     int (*poll)(void *user);

@@ -198,6 +198,11 @@ static int to_bools(py_pool *p, PyObject *o, const char *what, int *n,
 }
 
 /* The name of a variable, or a str. */
+static bool is_named(PyObject *o)
+{
+    return PyUnicode_Check(o) || PyObject_HasAttrString(o, "name");
+}
+
 static int to_name(py_pool *p, PyObject *o, const char **out)
 {
     if (PyUnicode_Check(o))
@@ -214,7 +219,7 @@ static int to_name(py_pool *p, PyObject *o, const char **out)
 
 int py_to_names(py_pool *p, PyObject *o, int *n, const char *const **out)
 {
-    const bool many = is_list(o);
+    const bool many = !is_named(o); /* a Variable has items, too */
     PyObject *list = many ? as_list(p, o, "names") : NULL;
     if (many && !list)
         return -1;

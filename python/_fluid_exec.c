@@ -37,9 +37,10 @@ static PyObject *executor_new(PyTypeObject *type, PyObject *args, PyObject *kw)
         return NULL;
     e->st = st;
     e->turn = PyThread_allocate_lock();
-    e->exe =
-        fl_exe_new(st->engine,
-                   &(fl_exe_opts){.no_fuse = no_fuse, .poll = poll, .user = e});
+    e->exe = fl_exe_new(st->engine, &(fl_exe_opts){.no_fuse = no_fuse,
+                                                   .lenient = true,
+                                                   .poll = poll,
+                                                   .user = e});
     return (PyObject *)e;
 }
 
@@ -103,7 +104,9 @@ static PyObject *fetched(py_state *st, int n, fl_fetch *fetches, bool ok)
             fl_tensor_fini(&fetches[i].tensor);
             continue;
         }
-        PyObject *t = py_tensor_take(st, &fetches[i].tensor);
+        PyObject *t = fetches[i].tensor.data
+                          ? py_tensor_take(st, &fetches[i].tensor)
+                          : Py_NewRef(Py_None);
         if (!t || PyList_SetItem(list, i, t))
             Py_CLEAR(list);
     }

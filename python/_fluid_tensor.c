@@ -40,7 +40,8 @@ static int dtype_of(const Py_buffer *b, fl_dtype *out)
             *out = formats[i].dtype;
             return 0;
         }
-    PyErr_Format(PyExc_TypeError, "arrays of format \"%s\" are no tensors", f);
+    PyErr_Format(PyExc_TypeError,
+                 "an array of format \"%s\" holds no numbers of a tensor", f);
     return -1;
 }
 

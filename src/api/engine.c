@@ -70,6 +70,7 @@ fl_exe *fl_exe_new(fl_engine *e, const fl_exe_opts *opts)
         .disk = e->disk,
         .entropy = &e->entropy,
         .no_fuse = opts && opts->no_fuse,
+        .lenient = opts && opts->lenient,
         .watch = &watch,
     });
 }

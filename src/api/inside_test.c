@@ -360,6 +360,26 @@ static void profiles_name_the_ops(void)
     end(&w);
 }
 
+static void a_fetch_may_come_out_empty(void)
+{
+    world w;
+    fl_var *v;
+    begin(&w);
+    const fl_var_info like = {"v", .dtype = FL_F32, .shape = {1, {3}}};
+    CHECK_OK(fl_block_declare(fl_program_block(w.main, 0), &like, &v));
+    fl_scope *s = fl_scope_new();
+    for (int lenient = 0; lenient < 2; lenient++) {
+        fl_exe *exe = fl_exe_new(w.e, &(fl_exe_opts){.lenient = lenient});
+        fl_fetch got = {"v", {0}};
+        const fl_err err = fl_exe_run(exe, w.main, s, 0, NULL, 1, &got);
+        CHECK_INT(err, lenient ? FL_OK : FL_ENOENT);
+        CHECK(!got.tensor.data);
+        fl_exe_free(exe);
+    }
+    fl_scope_free(s);
+    end(&w);
+}
+
 static void errors_say_who_made_the_op(void)
 {
     world w;
@@ -418,6 +438,7 @@ const fl_test fl_tests[] = {
     {"a value is a tensor or rows, not both", values_are_one_thing},
     {"a run can be ended", runs_can_be_ended},
     {"a profile names the ops", profiles_name_the_ops},
+    {"a fetch may come out empty", a_fetch_may_come_out_empty},
     {"an error says who made the op", errors_say_who_made_the_op},
     {"some variables are saved and loaded", some_variables_are_saved},
     {0},

@@ -138,14 +138,20 @@ fl_err fl_unit_run(fl_unit *u, bool settled)
     return FL_OK;
 }
 
-static fl_err give_fetch(const fl_port *p, fl_fetch *f)
+static fl_err give_fetch(const fl_port *p, fl_fetch *f, bool lenient)
 {
     if (p->value->kind == FL_SELECTED_ROWS)
         return fl_fail(FL_EINVAL,
                        "fetch \"%s\": it holds selected rows, no tensor; "
                        "fetch the output of get_tensor_from_selected_rows",
                        p->name);
-    if (p->value->kind != FL_LOD_TENSOR || !p->value->tensor.data)
+    const bool written =
+        p->value->kind == FL_LOD_TENSOR && p->value->tensor.data;
+    if (!written && lenient) {
+        fl_tensor_fini(&f->tensor);
+        return FL_OK;
+    }
+    if (!written)
         return fl_fail(FL_ENOENT, "fetch \"%s\": nothing has written it",
                        p->name);
     return fl_tensor_copy(&f->tensor, &p->value->tensor);
@@ -161,7 +167,7 @@ static fl_err run_all(fl_plan *plan, const fl_feed *feeds, fl_fetch *fetches)
         moved = true;
     FL_TRY(fl_unit_run(&plan->units[0], !moved));
     for (int i = 0; i < plan->n_fetches; i++)
-        FL_TRY(give_fetch(&plan->fetches[i], &fetches[i]));
+        FL_TRY(give_fetch(&plan->fetches[i], &fetches[i], plan->env.lenient));
     plan->settled = true;
     return FL_OK;
 }

@@ -434,9 +434,10 @@ class Executor:
     in a run; two runs of one executor take turns."""
     def __new__(cls, no_fuse: bool = False) -> "Executor": ...
     def run(self, program: Program, scope: Scope, feed: Mapping[str, Any],
-            fetch: Sequence[str]) -> List[LoDTensor]:
+            fetch: Sequence[str]) -> List[Optional[LoDTensor]]:
         """Feed LoDTensors or C-contiguous buffers, which are not copied; the
-        results are fresh tensors of their own."""
+        results are fresh tensors of their own, None where nothing has
+        written the variable."""
     def profile(self, on: bool) -> None:
         """On: start anew. Off: keep what there is."""
     def profile_rows(self) -> List[ProfileRow]:
