@@ -259,6 +259,27 @@ def test_tensors_keep_every_dtype(dtype):
     assert tensor._dtype() == core.dtype_from_numpy(dtype)
 
 
+def test_tensors_take_arrays_of_any_layout():
+    tensor = fluid.LoDTensor()
+    array = np.arange(6, dtype="float32").reshape(2, 3).T
+    tensor.set(array, fluid.CPUPlace())
+    assert np.array_equal(np.asarray(tensor), array)
+    tensor.set(np.array([0x3c00], "uint16"), fluid.CPUPlace())
+    assert np.asarray(tensor).tolist() == [1.0]
+    with pytest.raises(RuntimeError, match="CUDAPlace.0. needs a GPU"):
+        tensor.set(array, fluid.CUDAPlace(0))
+    with pytest.raises(TypeError):
+        tensor.set(np.ones(2, "complex64"), fluid.CPUPlace())
+
+
+def test_scopes_hold_single_numbers():
+    scope = core.Scope()
+    scope.var("i").set_int(3)
+    scope.var("f").set_float(0.5)
+    assert scope.find_var("i").get_int() == 3
+    assert scope.find_var("f").get_float() == 0.5
+
+
 def test_selected_rows_have_their_methods():
     rows = core.SelectedRows([0, 4], 10)
     assert rows.rows() == [0, 4] and rows.height() == 10

@@ -118,10 +118,17 @@ def test_every_operator_says_where_it_was_made(block):
 
 
 def test_an_unknown_operator_is_refused(block):
-    with pytest.raises(ValueError, match="scalee"):
-        block.append_op(type="scalee")
-    with pytest.raises(ValueError, match="has not been registered.*scale"):
-        framework.OpProtoHolder.instance().get_op_proto("scalee")
+    with pytest.raises(ValueError, match='^Operator "no_such_op" has not '
+                       'been registered.$'):
+        block.append_op(type="no_such_op")
+    with pytest.raises(ValueError, match="registered; did you mean scale?"):
+        block._prepend_op(type="scalee")
+    with pytest.raises(ValueError, match="can not be None"):
+        block.append_op()
+    with pytest.raises(ValueError, match="mul: input Y is missing"):
+        scale(block)
+        block.append_op("mul", {"X": "x"}, {"Out": "y"})
+    assert len(block.ops) == 1
 
 
 def test_operators_are_inserted_sliced_and_removed(block):
@@ -286,8 +293,9 @@ def test_a_variable_is_not_equal_to_other_things(programs):
     x = fluid.layers.data("x", [4])
     before = len(programs[0].global_block().ops)
     assert not x == None and x != "x" and {x: 1}[x] == 1  # noqa: E711
-    with pytest.raises(TypeError):
-        x + "1"
+    for act in (lambda: x + "1", lambda: np.ones(3) * x):
+        with pytest.raises(TypeError):
+            act()
     assert len(programs[0].global_block().ops) == before
 
 
@@ -318,6 +326,19 @@ def test_wrong_indices_are_named(programs, key, sentence):
     x = fluid.layers.data("x", [2, 3, 4], append_batch_size=False)
     with pytest.raises((IndexError, ValueError), match="x: .*" + sentence):
         x[key]
+
+
+def test_backward_slices_emit_all_or_nothing(programs, exe):
+    x = fluid.layers.data("x", [2, 3, 4], append_batch_size=False)
+    if hasattr(fluid.layers, "reverse"):
+        for key in (slice(None, None, -1), slice(-1, 0, -1),
+                    slice(5, None, -1), slice(1, -4, -1)):
+            got, = exe.run(feed={"x": ARRAY}, fetch_list=[x[0, key]])
+            assert np.array_equal(got, ARRAY[0, key])
+        return
+    with pytest.raises(ValueError, match="reverse"):
+        x[0, ::-1]
+    assert not programs[0].global_block().ops
 
 
 def test_a_variable_is_not_looped_over(programs):

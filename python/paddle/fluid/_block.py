@@ -3,6 +3,7 @@ import textwrap
 
 from . import _fluid, unique_name
 from ._desc import BlockDesc
+from ._operator import OpProtoHolder
 from .core import VarType, suggest
 
 # What create_var and create_parameter set on the view after C made it.
@@ -109,10 +110,11 @@ class Block(_fluid.Block):
     def append_op(self, type=None, inputs=None, outputs=None, attrs=None,
                   stop_gradient=False):
         """A new operator at the end."""
-        return super().append_op(type, _slots(inputs), _slots(outputs), attrs)
+        return self._insert_op(self.num_ops, type, inputs, outputs, attrs)
 
     def _insert_op(self, index, type=None, inputs=None, outputs=None,
                    attrs=None):
+        OpProtoHolder.instance().get_op_proto(type)  # or ValueError
         return self.insert_op(index, type, _slots(inputs), _slots(outputs),
                               attrs)
 

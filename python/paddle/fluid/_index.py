@@ -32,11 +32,9 @@ def _bounds(key, size, name):
     if key.step != -1:
         return (0 if key.start is None else key.start,
                 _END if key.stop is None else key.stop, False)
-    start = _END if key.start in (None, -1) else key.start + 1
-    stop = 0 if key.stop is None else key.stop + 1
-    if key.stop == -1:
-        raise IndexError("%s: nothing lies behind the end" % name)
-    return stop, start, True
+    # What was at i is at -(i + 1) once the dimension is reversed.
+    return (0 if key.start is None else -(key.start + 1),
+            _END if key.stop is None else -(key.stop + 1), True)
 
 
 def get_item(var, key):
@@ -54,11 +52,11 @@ def get_item(var, key):
         if reverse:
             backwards.append(axis)
     out = var
+    if backwards:
+        out = _fluid.layer("reverse", dict(x=out, axis=backwards))
     if axes:
         out = _fluid.layer("slice", dict(input=out, axes=axes, starts=starts,
                                          ends=ends))
-    if backwards:
-        out = _fluid.layer("reverse", dict(x=out, axis=backwards))
     drop = [i for i, k in enumerate(keys) if not isinstance(k, slice)]
     if len(drop) == len(var.shape):
         drop = drop[1:]

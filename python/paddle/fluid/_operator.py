@@ -19,9 +19,12 @@ class OpProtoHolder:
 
     def get_op_proto(self, type):
         """Its slots and attributes; ValueError if there is none."""
+        if type is None:
+            raise ValueError("`type` to initialized an Operator can not be "
+                             "None.")
         if type not in self.op_proto_map:
             raise ValueError('Operator "%s" has not been registered%s' % (
-                type, suggest(type, self.op_proto_map)))
+                type, suggest(type, self.op_proto_map) or "."))
         return self.op_proto_map[type]
 
     @staticmethod

@@ -48,6 +48,7 @@ class Variable(_fluid.Variable):
     def __getitem__(self, key):
         return get_item(self, key)
 
+    __array_ufunc__ = None  # array + var is a TypeError, not an array of vars
     __iter__ = None  # or else `for` would ask for items without end
 
     def _set_error_clip(self, error_clip):

@@ -260,8 +260,19 @@ def _tensor_text(tensor):
         np.asarray(tensor))
 
 
+def _set_tensor(tensor, array, place=None, plain=LoDTensor.set):
+    """Copy an array in, of any layout; uint16 are the bits of float16."""
+    check_place(place)
+    if type(array) is not np.ndarray or not array.flags.c_contiguous:
+        array = np.array(array, order="C")
+    if array.dtype == np.uint16:
+        array = array.view(np.float16)
+    plain(tensor, array)
+
+
 def _attach_presentation():
     """Methods of values that only say the same in other words."""
+    LoDTensor.set = _set_tensor
     for kind in ("float", "double"):
         setattr(LoDTensor, "_get_%s_element" % kind, LoDTensor._get_element)
         setattr(LoDTensor, "_set_%s_element" % kind, LoDTensor._set_element)
