@@ -94,6 +94,12 @@ def test_a_wrong_fetch_is_named(line, exe):
         exe.run(feed={"x": X, "y": Y}, fetch_list=["nobody"])
 
 
+def test_what_nothing_wrote_is_none(programs, exe):
+    programs[0].global_block().create_var(name="a", shape=[1],
+                                          dtype="float32")
+    assert exe.run(fetch_list=["a"]) == [None]
+
+
 def test_only_programs_are_run(exe):
     with pytest.raises(TypeError, match="takes a Program .* not int"):
         exe.run(1)

@@ -12,12 +12,6 @@ _LATE = ("error_clip", "type", "lod_level", "stop_gradient", "trainable",
          "do_model_average", "is_data")
 
 
-def _slots(slots):
-    """Slots of an operator, with single variables in lists."""
-    return {k: [v] if isinstance(v, _fluid.Variable) else v
-            for k, v in (slots or {}).items()}
-
-
 class Block(_fluid.Block):
     """Variables and operators; a program has one or more."""
 
@@ -115,8 +109,7 @@ class Block(_fluid.Block):
     def _insert_op(self, index, type=None, inputs=None, outputs=None,
                    attrs=None):
         OpProtoHolder.instance().get_op_proto(type)  # or ValueError
-        return self.insert_op(index, type, _slots(inputs), _slots(outputs),
-                              attrs)
+        return self.insert_op(index, type, inputs, outputs, attrs)
 
     def _prepend_op(self, type=None, inputs=None, outputs=None, attrs=None):
         return self._insert_op(0, type, inputs, outputs, attrs)
