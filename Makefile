@@ -60,7 +60,7 @@ EXAMPLES := $(patsubst %.c,$(B)/%,$(filter examples/%,$(USER_SRC)))
 BENCHES := $(patsubst %.c,$(B)/%,$(filter bench/%,$(USER_SRC)))
 
 .PHONY: all help demo test unit suite check asan tsan shape fmt docs env bench
-.PHONY: python install fuzz fuzz-run clean deps data FORCE
+.PHONY: python install wheel fuzz fuzz-run clean deps data FORCE
 
 all: $(LIB) $(SO) $(CLI) $(EXAMPLES) python
 
@@ -78,6 +78,7 @@ help:
 	@echo 'make data         SETS="uci_housing mnist" for examples, in $(B)/data'
 	@echo 'make env          shell lines: eval "$$(make -s env)"'
 	@echo 'make install      PREFIX=/usr/local DESTDIR='
+	@echo 'make wheel        one file that pip installs, in $(B)/dist'
 	@echo 'make clean        remove $(B)/ and build-*/'
 
 # --- library and command ---------------------------------------------------
@@ -131,12 +132,13 @@ $(call obj,src/cli/version.c): private CFLAGS += \
 
 $(call obj,$(PY_SRC)): private CFLAGS += -isystem $(PY_INC)
 
-# Beside libfluid in the tree, and above it where it is installed.
+# libfluid is beside it in a wheel, near it in the tree, above it where it is
+# installed.
 $(PY_EXT): $(call obj,$(PY_SRC)) $(SO)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -shared $(LDFLAGS) $^ -o $@ \
-		-Wl,-rpath,'$$ORIGIN/../../../lib:$$ORIGIN/../../../..'
+		-Wl,-rpath,'$$ORIGIN:$$ORIGIN/../../../lib:$$ORIGIN/../../../..'
 
 # The package is the source's files with the extension among them.
 python: $(PY_EXT)
@@ -235,6 +237,7 @@ env:
 
 # The share has the data sets that were fetched, uci_housing at least.
 SHARE = $(DESTDIR)$(PREFIX)/share/fluid/data
+SITE = $(DESTDIR)$(shell $(PYTHON) scripts/site $(PREFIX))
 install: all data
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,include lib/pkgconfig bin)
 	install -m 644 include/fluid.h $(DESTDIR)$(PREFIX)/include
@@ -247,6 +250,10 @@ install: all data
 	for set in $$(ls $(B)/data); do \
 		install -d $(SHARE)/$$set && \
 		install -m 644 $(B)/data/$$set/* $(SHARE)/$$set || exit; done
+	$(if $(PY_EXT),scripts/install-python $(B)/python/paddle $(SITE))
+
+wheel: all data
+	@scripts/wheel $(B) $(VERSION)
 
 clean:
 	rm -rf $(B) build-asan build-tsan build-fuzz

@@ -49,12 +49,43 @@ links_statically() {
 }
 
 the_command_finds_its_library() {
-    test -x "$at/bin/paddle" || skip "the command is not there yet"
     env -u LD_LIBRARY_PATH "$at/bin/paddle" version
 }
 
+learn='import paddle, paddle.fluid as fluid
+print(fluid.__file__, len(list(paddle.dataset.uci_housing.train()())))'
+
+imports() { # site: the package there, without the tree or a home
+    (cd "$dir" && env -u LD_LIBRARY_PATH HOME="$dir" PADDLE_DATA_HOME= \
+        PYTHONPATH="$1" "$PADDLE_PYTHON" -c "$learn") >"$dir/words"
+    says "$1/paddle/fluid/__init__.py 404"
+}
+
+the_package_is_where_python_looks() {
+    imports "$root$("$PADDLE_PYTHON" scripts/site $prefix)"
+}
+
+anothers_package_is_left_alone() {
+    mkdir -p "$dir/site/paddle"
+    refused scripts/install-python "$build/python/paddle" "$dir/site"
+    says 'is not ours'
+}
+
+# Unpacked as pip does: the package at the root, data beside it.
+a_wheel_is_whole() {
+    make -s B="$build" wheel
+    mkdir "$dir/wheel"
+    "$PADDLE_PYTHON" -m zipfile -e "$build"/dist/*.whl "$dir/wheel"
+    cp -R "$dir/wheel"/*.data/data/share "$dir/wheel"
+    imports "$dir/wheel"
+}
+
+eval "$(scripts/env "$build")"
 it "make install puts all parts in place" installs_all_parts
 it "the library has a soname" has_a_soname
 it "a program links through pkg-config" links_through_pkg_config
 it "a program links statically" links_statically
 it "the installed command finds its library" the_command_finds_its_library
+it "the package is where python looks" the_package_is_where_python_looks
+it "another's package is left alone" anothers_package_is_left_alone
+it "a wheel is whole" a_wheel_is_whole
