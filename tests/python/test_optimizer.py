@@ -67,6 +67,18 @@ def test_minimize_works_outside_of_the_programs_guard():
                                [0.8, 0.7], rtol=1e-6)
 
 
+def test_an_optimizer_serves_several_programs():
+    adam = optimizer.Adam(0.1)
+    assert adam._global_learning_rate() is None
+    for _ in range(2):
+        with fresh() as net:
+            w, loss = line()
+            adam.minimize(loss)
+            rate = adam._global_learning_rate()
+            assert rate.block.program is net.main
+            assert (net.run([w], feed=FEED)[0] < 1.0).all()
+
+
 @pytest.mark.parametrize("rate", [1, "0.1", None])
 def test_a_learning_rate_is_a_float_or_a_variable(rate):
     with pytest.raises(TypeError, match="float or Variable"):
@@ -171,6 +183,8 @@ def test_append_backward_gives_parameters_and_gradients():
                                    [2, 3])
         with pytest.raises(TypeError, match="loss is str"):
             fluid.append_backward("loss")
+        with pytest.raises(TypeError, match="SGDOptimizer: loss is int"):
+            optimizer.SGD(0.1).minimize(3)
         with pytest.raises(NotImplementedError, match="callbacks"):
             fluid.append_backward(loss, callbacks=[print])
 

@@ -11,7 +11,7 @@ import weakref
 
 from . import _absent, _fluid
 from .backward import _check_callbacks
-from .framework import Variable, program_guard
+from .framework import Variable, default_main_program, program_guard
 from .layers import _table
 
 
@@ -50,9 +50,19 @@ class Optimizer:
         if known is None or self._has_hooks():
             arguments = {k: arguments[k] for k in
                          ("learning_rate", "regularization", "name")}
-            self._c = _fluid.Optimizer(None, arguments, _Hooks(self))
+            self._spec = None, arguments, _Hooks(self)
         else:
-            self._c = _fluid.Optimizer(known, arguments)
+            self._spec = known, arguments, None
+        self._of = {}  # program -> C's optimizer for it
+        self._c = _fluid.Optimizer(*self._spec)  # in use, for one of them
+
+    def _turn_to(self, program):
+        """The learning rate and accumulators are variables of a program, so
+        each program has an optimizer of C to itself."""
+        if program not in self._of:
+            self._of[program] = _fluid.Optimizer(*self._spec) if self._of \
+                else self._c
+        self._c = self._of[program]
 
     # --- use ---
 
@@ -73,12 +83,17 @@ class Optimizer:
                  no_grad_set=None, callbacks=None):
         """The first half of minimize: [(parameter, gradient)]."""
         _check_callbacks(callbacks)
+        if not isinstance(loss, Variable):
+            raise TypeError("%s: loss is %s, expected a Variable" % (
+                type(self).__name__, type(loss).__name__))
+        self._turn_to(loss.block.program)
         return self._c.backward(loss, startup_program, parameter_list,
                                 no_grad_set)
 
     def apply_gradients(self, params_grads):
         """The second half, in the default programs: the ops of the update.
         Gradients are clipped first, then decay is added."""
+        self._turn_to(default_main_program())
         return self._c.apply_gradients(params_grads)
 
     def apply_optimize(self, loss, startup_program, params_grads):
@@ -121,7 +136,8 @@ class Optimizer:
 
     def _global_learning_rate(self, program=None):
         """The variable of the learning rate; None before minimize."""
-        return self._c.rate
+        made = self._of.get(program or default_main_program())
+        return made and made.rate
 
     def _create_param_lr(self, param_and_grad):
         """The learning rate of one parameter."""
