@@ -40,7 +40,8 @@ ORIGIN := -Wl,-rpath,'$$ORIGIN/../lib'
 ALL_SRC := $(wildcard src/*/*.c)
 TEST_SRC := $(filter %_test.c,$(ALL_SRC)) $(wildcard tests/*_test.c)
 FUZZ_SRC := $(filter %_fuzz.c,$(ALL_SRC))
-SUPPORT_SRC := src/base/test_main.c $(wildcard src/ops/check*.c)
+SUPPORT_SRC := src/base/test_main.c $(wildcard src/ops/check*.c) \
+	$(filter-out %_test.c,$(wildcard src/dist/sim*.c))
 CLI_SRC := $(wildcard src/cli/*.c)
 LIB_SRC := $(filter-out $(TEST_SRC) $(FUZZ_SRC) $(SUPPORT_SRC) $(CLI_SRC),\
 	$(ALL_SRC))
@@ -60,7 +61,7 @@ EXAMPLES := $(patsubst %.c,$(B)/%,$(filter examples/%,$(USER_SRC)))
 BENCHES := $(patsubst %.c,$(B)/%,$(filter bench/%,$(USER_SRC)))
 
 .PHONY: all help demo test unit suite check asan tsan shape fmt docs env bench
-.PHONY: python install wheel fuzz fuzz-run clean deps data FORCE
+.PHONY: python install wheel fuzz fuzz-run clean deps data FORCE test-sim
 
 all: $(LIB) $(SO) $(CLI) $(EXAMPLES) python
 
@@ -69,6 +70,7 @@ help:
 	@echo 'make demo         train a small network, watch its loss'
 	@echo 'make test [T=x]   all tests, or those whose name has x'
 	@echo 'make unit [T=x]   C tests only'
+	@echo 'make test-sim     the protocol under 10,000 schedules of faults'
 	@echo 'make check        format, layers, rules, docs, sanitizers'
 	@echo 'make fuzz         FUZZ_SECONDS=60 for each reader of foreign bytes'
 	@echo 'make bench        speed beside PyTorch'
@@ -177,6 +179,9 @@ test: deps
 suite: all data $(UNITS)
 	@scripts/run-tests $(B) $(UNITS) $(call some,$(SCENES))
 
+test-sim: $(B)/test/dist/sim_test # the protocol under 10,000 schedules
+	@FL_SIM_SEEDS=10000 $<
+
 SAFE := B=build-asan OPT=-O1 \
 	SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined \
 	-DFL_NO_CLONES"
@@ -184,7 +189,7 @@ RACE := B=build-tsan OPT=-O1 SAN="-fsanitize=thread -DFL_NO_CLONES"
 asan:
 	@$(MAKE) unit $(SAFE)
 tsan: # what runs on several threads
-	@$(MAKE) unit $(RACE) T="base/ exec/"
+	@$(MAKE) unit $(RACE) T="base/ exec/ dist/"
 
 check:
 	@scripts/deps build test check

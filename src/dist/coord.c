@@ -1,0 +1,403 @@
+/* coord.c - the coordinator's events: leases, barriers, decisions, the end.
+ *
+ * Easy to get wrong: a decision is final. P(k) is written down once, with
+ * exactly the members of that moment, and repeated as it is, whoever is lost
+ * afterwards. */
+#include "dist/coord_in.h"
+
+#include <stdio.h>
+
+fl_coord *fl_coord_new(const fl_job *job, uint64_t incarnation, fl_outbox *out,
+                       int64_t now)
+{
+    fl_coord *c = fl_mem_alloc(sizeof *c);
+    c->job = job;
+    c->out = out;
+    c->incarnation = incarnation;
+    c->born = c->ticked = c->stalled = now;
+    c->rank = fl_mem_alloc((size_t)job->trainers * sizeof *c->rank);
+    c->server = fl_mem_alloc((size_t)job->servers * sizeof *c->server);
+    return c;
+}
+
+void fl_coord_free(fl_coord *c)
+{
+    if (!c)
+        return;
+    for (int64_t i = 0; i < c->decided.n; i++)
+        fl_mem_free(c->decided.at[i].member);
+    fl_vec_fini(&c->decided);
+    fl_vec_fini(&c->waiting);
+    fl_vec_fini(&c->past);
+    fl_mem_free(c->rank);
+    fl_mem_free(c->server);
+    fl_mem_free(c);
+}
+
+int64_t fl_coord_round(const fl_coord *c)
+{
+    return c->round;
+}
+
+int64_t fl_coord_view(const fl_coord *c)
+{
+    return c->view;
+}
+
+int fl_coord_done(const fl_coord *c)
+{
+    return fl_coord_count(c, FL_RANK_DONE);
+}
+
+int fl_coord_parked(const fl_coord *c)
+{
+    return (int)c->waiting.n;
+}
+
+bool fl_coord_has(const fl_coord *c, fl_id session)
+{
+    return fl_coord_find(c, session) != NULL;
+}
+
+int fl_coord_members(const fl_coord *c, fl_member *out)
+{
+    int n = 0;
+    for (int i = 0; i < c->job->trainers; i++)
+        if (c->rank[i].state == FL_RANK_HELD)
+            out[n++] = (fl_member){i, c->rank[i].session, c->rank[i].g};
+    return n;
+}
+
+fl_msg fl_coord_answer(const fl_coord *c, fl_msg_kind kind, const fl_msg *m)
+{
+    return (fl_msg){.kind = kind,
+                    .job = c->job->id,
+                    .session = m->session,
+                    .tag = m->tag,
+                    .view = c->view};
+}
+
+/* --- rounds --- */
+
+/* Each member has sent its barrier, and there is one. */
+static bool complete(const fl_coord *c)
+{
+    int barriers = 0;
+    for (int i = 0; i < c->job->trainers; i++) {
+        const fl_rank *r = &c->rank[i];
+        if (r->state == FL_RANK_HELD && !r->barrier)
+            return false;
+        barriers += r->state == FL_RANK_HELD && r->barrier;
+    }
+    return barriers > 0 && fl_coord_all_came(c);
+}
+
+static bool decide(fl_coord *c, int64_t now)
+{
+    if (c->ended || c->job->async || !complete(c))
+        return false;
+    if (c->decided.n >= FL_DECIDED_MAX) {
+        fl_coord_end(c, 1, "a server is too many rounds behind", now);
+        return false;
+    }
+    fl_decision d = {.round = c->round++};
+    d.member = fl_mem_alloc((size_t)c->job->trainers * sizeof *d.member);
+    for (int i = 0; i < c->job->trainers; i++) {
+        fl_rank *r = &c->rank[i];
+        if (r->barrier)
+            d.member[d.n++] = (fl_member){i, r->session, r->g};
+        r->barrier = false;
+    }
+    fl_push(&c->decided, d);
+    fl_coord_tell_all(c, now);
+    return true;
+}
+
+/* --- the end --- */
+
+/* version < 0: not orderly, nobody waits for one. */
+static void end(fl_coord *c, int code, const char *why, int64_t version,
+                int64_t now)
+{
+    if (c->ended)
+        return;
+    c->ended = true;
+    c->code = code;
+    c->ended_at = now;
+    c->version = version;
+    snprintf(c->reason, sizeof c->reason, "%s", why);
+    fl_outbox_note(c->out, "the job ends with code %d: %s", code, c->reason);
+    for (int64_t i = 0; i < c->waiting.n; i++)
+        fl_coord_say_end(c, fl_to_call(c->waiting.at[i].call),
+                         c->waiting.at[i].tag);
+    c->waiting.n = 0;
+    fl_coord_tell_all(c, now);
+}
+
+void fl_coord_end(fl_coord *c, int code, const char *why, int64_t now)
+{
+    end(c, code, why, -1, now);
+}
+
+static bool may_rejoin(const fl_coord *c, const fl_rank *r, int64_t now)
+{
+    return r->state != FL_RANK_DONE &&
+           (r->state != FL_RANK_LOST || now < r->left_at + c->job->rejoin);
+}
+
+/* The first failure of those that are not done. */
+static const fl_rank *first_failure(const fl_coord *c)
+{
+    const fl_rank *first = NULL;
+    for (int i = 0; i < c->job->trainers; i++) {
+        const fl_rank *r = &c->rank[i];
+        if (r->state == FL_RANK_LOST && (!first || r->left_at < first->left_at))
+            first = r;
+    }
+    return first;
+}
+
+static void end_if_due(fl_coord *c, int64_t now)
+{
+    if (c->ended)
+        return;
+    if (c->past.n >= c->job->max_sessions) {
+        fl_coord_end(c, 1, "trainers were started again too often", now);
+        return;
+    }
+    if (!fl_coord_all_came(c))
+        return;
+    for (int i = 0; i < c->job->trainers; i++)
+        if (may_rejoin(c, &c->rank[i], now))
+            return; /* fresh, held, or kept for its trainer */
+    const fl_rank *r = first_failure(c);
+    char why[FL_REASON_MAX + 64];
+    if (r)
+        snprintf(why, sizeof why, "trainer %d: %s", r->leave.rank, r->reason);
+    else
+        snprintf(why, sizeof why, "every trainer is complete");
+    end(c, r ? r->code : 0, why, c->round, now);
+}
+
+void fl_coord_settle(fl_coord *c, int64_t now)
+{
+    do
+        fl_coord_serve(c, now);
+    while (decide(c, now));
+    end_if_due(c, now);
+}
+
+bool fl_coord_ended(const fl_coord *c, int *code, const char **why)
+{
+    if (c->ended) {
+        *code = c->code;
+        *why = c->reason;
+    }
+    return c->ended;
+}
+
+bool fl_coord_over(const fl_coord *c, int64_t now)
+{
+    if (!c->ended || now < c->ended_at + c->job->linger)
+        return false;
+    if (now >= c->ended_at + c->job->reach)
+        return true;
+    for (int i = 0; i < c->job->servers; i++)
+        if (!c->server[i].over)
+            return false;
+    return true;
+}
+
+/* --- messages --- */
+
+static void renew(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
+{
+    fl_rank *r = fl_coord_find(c, m->session);
+    if (!r) {
+        fl_coord_fence(c, from, m, now);
+        return;
+    }
+    r->taken = true;
+    r->call_broke = false;
+    r->lease = now + c->job->lease;
+    r->open = from.call;
+    if (m->echo > r->echo && m->echo <= c->echo)
+        r->echo = m->echo;
+    fl_outbox_send(c->out, from, fl_coord_answer(c, FL_MSG_ACK, m));
+    fl_coord_settle(c, now);
+}
+
+static void barrier(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
+{
+    fl_rank *r = fl_coord_find(c, m->session);
+    if (!r) {
+        fl_coord_fence(c, from, m, now);
+        return;
+    }
+    if (m->round > c->round || m->round < 0 || c->job->async) {
+        fl_msg answer = fl_coord_answer(c, FL_MSG_ERROR, m);
+        answer.code = FL_EPROTO;
+        fl_outbox_say(c->out, from, answer,
+                      "barrier: of round %lld, round %lld is open%s",
+                      (long long)m->round, (long long)c->round,
+                      c->job->async ? " (the job is asynchronous)" : "");
+        return;
+    }
+    r->taken = true; /* it knows its grant */
+    if (m->round == c->round && !r->barrier) {
+        r->barrier = true;
+        r->barrier_at = now;
+    }
+    fl_outbox_send(c->out, from, fl_coord_answer(c, FL_MSG_ACK, m));
+    fl_coord_settle(c, now);
+}
+
+static void from_trainer(fl_coord *c, fl_peer from, const fl_msg *m,
+                         int64_t now)
+{
+    switch (m->kind) {
+    case FL_MSG_JOIN:
+        fl_coord_join(c, from, m, now);
+        break;
+    case FL_MSG_RENEW:
+        renew(c, from, m, now);
+        break;
+    case FL_MSG_BARRIER:
+        barrier(c, from, m, now);
+        break;
+    case FL_MSG_COMPLETE:
+        fl_coord_complete(c, from, m, now);
+        break;
+    case FL_MSG_FAILED:
+        fl_coord_failed(c, from, m, now);
+        break;
+    default: {
+        fl_msg answer = fl_coord_answer(c, FL_MSG_ERROR, m);
+        answer.code = FL_EPROTO;
+        fl_outbox_say(c->out, from, answer, "coordinator: no request %s",
+                      fl_msg_name(m->kind));
+    }
+    }
+}
+
+static void wrong_job(fl_coord *c, fl_peer from, const fl_msg *m)
+{
+    const fl_id a = m->job, b = c->job->id;
+    fl_msg answer = fl_coord_answer(c, FL_MSG_ERROR, m);
+    answer.code = FL_EPROTO;
+    fl_outbox_say(c->out, from, answer,
+                  "coordinator: job %016llx%016llx asks, this is "
+                  "%016llx%016llx: not the same programs",
+                  (unsigned long long)a.hi, (unsigned long long)a.lo,
+                  (unsigned long long)b.hi, (unsigned long long)b.lo);
+}
+
+void fl_coord_recv(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
+{
+    const bool call = from.kind == FL_PEER_CALL;
+    if (!fl_id_same(m->job, c->job->id)) {
+        if (call)
+            wrong_job(c, from, m);
+    } else if (call && c->ended) {
+        fl_coord_say_end(c, from, m->tag);
+    } else if (call) {
+        from_trainer(c, from, m, now);
+    } else if (from.kind == FL_PEER_SERVER && m->kind == FL_MSG_STATE &&
+               from.index >= 0 && from.index < c->job->servers) {
+        fl_coord_state(c, from.index, m, now);
+    }
+}
+
+void fl_coord_hangup(fl_coord *c, uint64_t call, int64_t now)
+{
+    for (int64_t i = 0; i < c->waiting.n; i++)
+        if (c->waiting.at[i].call == call)
+            fl_remove(&c->waiting, i--);
+    for (int i = 0; i < c->job->trainers; i++) {
+        fl_rank *r = &c->rank[i];
+        if (r->state != FL_RANK_HELD || r->open != call)
+            continue;
+        r->open = 0;
+        r->call_broke = true;
+        if (r->lease > now + c->job->broken)
+            r->lease = now + c->job->broken;
+    }
+}
+
+void fl_coord_refused(fl_coord *c, int server, int64_t now)
+{
+    if (server >= 0 && server < c->job->servers && c->ended)
+        c->server[server].over = true;
+}
+
+/* --- time --- */
+
+/* This process itself was stopped: nobody else is to blame for the gap. */
+static void forgive(fl_coord *c, int64_t gap)
+{
+    for (int i = 0; i < c->job->trainers; i++)
+        c->rank[i].lease += gap;
+    for (int i = 0; i < c->job->servers; i++)
+        c->server[i].heard += c->server[i].heard ? gap : 0;
+}
+
+static void run_out(fl_coord *c, int64_t now)
+{
+    for (int i = 0; i < c->job->trainers; i++) {
+        fl_rank *r = &c->rank[i];
+        if (r->state != FL_RANK_HELD || now < r->lease)
+            continue;
+        if (r->call_broke)
+            fl_coord_lose(c, r, FL_LEFT_CALL, 1, "its connection broke", now);
+        else
+            fl_coord_lose(c, r, FL_LEFT_LEASE, 1, "its lease ran out", now);
+    }
+}
+
+static void check_limits(fl_coord *c, int64_t now)
+{
+    if (!fl_coord_all_came(c) && now >= c->born + c->job->start) {
+        int came = 0;
+        char why[96];
+        for (int i = 0; i < c->job->trainers; i++)
+            came += c->rank[i].taken;
+        snprintf(why, sizeof why, "%d of %d trainers came within %.0f s", came,
+                 c->job->trainers, (double)c->job->start / (double)FL_SEC);
+        end(c, 1, why, c->round, now);
+    }
+    for (int i = 0; i < c->job->servers && !c->ended; i++) {
+        const fl_follower *s = &c->server[i];
+        const int64_t limit =
+            s->heard ? s->heard + c->job->reach : c->born + c->job->start;
+        char why[64];
+        snprintf(why, sizeof why, "server %d does not answer", i);
+        if (now >= limit)
+            fl_coord_end(c, 1, why, now);
+    }
+}
+
+static void repeat(fl_coord *c, int64_t now)
+{
+    for (int i = 0; i < c->job->servers; i++) {
+        const fl_follower *s = &c->server[i];
+        const bool behind =
+            c->ended || s->view < c->view || s->version < c->round;
+        const int64_t pause = behind ? c->job->retry : c->job->lease / 2;
+        if (now >= s->sent + pause)
+            fl_coord_tell(c, i, now);
+    }
+}
+
+void fl_coord_tick(fl_coord *c, int64_t now)
+{
+    if (now - c->ticked > c->job->lease / 3)
+        forgive(c, now - c->ticked);
+    c->ticked = now;
+    if (!c->ended) {
+        run_out(c, now);
+        check_limits(c, now);
+        fl_coord_settle(c, now);
+    }
+    repeat(c, now);
+    fl_coord_report(c, now);
+}

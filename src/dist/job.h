@@ -1,0 +1,65 @@
+/* job.h - what every party of a job knows: its size, its mode, its limits.
+ *
+ * All times are nanoseconds of a clock that only moves forward; no two
+ * processes compare theirs. */
+#ifndef FL_DIST_JOB_H
+#define FL_DIST_JOB_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FL_MS  INT64_C(1000000)
+#define FL_SEC (1000 * FL_MS)
+
+/* A session (drawn by a trainer process) or the digest of a job. */
+typedef struct fl_id {
+    uint64_t hi, lo;
+} fl_id;
+
+static inline bool fl_id_same(fl_id a, fl_id b)
+{
+    return a.hi == b.hi && a.lo == b.lo;
+}
+
+/* Bugs on purpose, for the test that shows the simulator finding them. */
+typedef enum fl_plant {
+    FL_PLANT_NONE,
+    FL_PLANT_DUPLICATE,   /* a server forgets which pushes it has seen */
+    FL_PLANT_DEAD_MEMBER, /* a lost trainer's barrier still counts */
+    FL_PLANT_ARRIVAL,     /* gradients are added as they came, not by rank */
+} fl_plant;
+
+/* Zero is the default, which fl_job_defaults puts in its place. */
+typedef struct fl_job {
+    fl_id id; /* digest of programs, endpoints, trainers, mode, protocol */
+    int servers, trainers; /* 0 = 1 */
+    int shards;            /* of each server; 0 = 1 */
+    bool async;
+
+    int64_t lease;  /* a silent trainer is lost after it; 10 s */
+    int64_t broken; /* the same once its open call broke; 1 s */
+    int64_t rejoin; /* a lost rank is kept for its claimant; 30 s, < 0: none */
+    int64_t start;  /* all trainers must have come; 10 min */
+    int64_t linger; /* a server answers END before it leaves; 5 s */
+    int64_t stall;  /* waits older than this are reported; 5 s */
+    int64_t retry;  /* between repeats of coordinator and servers; 500 ms */
+    int64_t call;   /* a trainer's request is sent again after; 5 s */
+    int64_t reach;  /* a party that must answer may be silent; 60 s */
+
+    int max_parked;    /* requests parked at one party; 64 per trainer */
+    int max_parts;     /* pushes of a trainer to a shard in a round; 4096 */
+    int max_sessions;  /* sessions ever granted; 65536 */
+    size_t max_staged; /* bytes staged and parked at one server; 16 GiB */
+
+    fl_plant plant; /* tests only */
+} fl_job;
+
+fl_job fl_job_defaults(fl_job job);
+
+/* Numbers that a job can have. Err: EINVAL. */
+fl_err fl_job_check(const fl_job *job) FL_MUST_CHECK;
+
+#endif
