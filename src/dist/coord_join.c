@@ -163,7 +163,7 @@ void fl_coord_failed(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
     fl_rank *r = fl_coord_find(c, m->session);
     fl_past *p = r ? NULL : find_past(c, m->session);
     if (r) {
-        r->taken = true; /* it came */
+        r->taken = r->taken || m->g == r->g; /* it knew its grant: it came */
         fl_coord_lose(c, r, FL_LEFT_FAILED, code, why, now);
     } else if (p && p->leave.why != FL_LEFT_DONE && (r = last_held(c, p))) {
         r->code = code; /* says more than "lease ran out" */

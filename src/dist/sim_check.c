@@ -79,13 +79,24 @@ static bool has(const fl_member *m, int64_t n, fl_id session)
     return false;
 }
 
+static void check_same_view(sim *s, const fl_msg *m)
+{
+    bool same = s->view.n == m->n_member;
+    for (int i = 0; i < m->n_member && same; i++)
+        same = fl_id_same(s->view.at[i].session, m->member[i].session);
+    if (!same)
+        sim_fail(s, 'B', "view %lld has changed", (long long)m->view);
+}
+
 static void note_view(sim *s, const fl_msg *m)
 {
     if (m->view < s->view_number)
         sim_fail(s, 'B', "view %lld after %lld", (long long)m->view,
                  (long long)s->view_number);
-    if (m->view <= s->view_number)
+    if (m->view <= s->view_number) {
+        check_same_view(s, m);
         return;
+    }
     s->view_number = m->view;
     for (int64_t i = 0; i < s->view.n; i++)
         if (!has(m->member, m->n_member, s->view.at[i].session))
@@ -122,9 +133,20 @@ static void expect(sim *s, sim_round *r, int64_t k)
     }
 }
 
+/* Nobody trains alone: every rank, and with trainer ids of their own every
+ * process, was there before the first round closes. */
+static void check_start(sim *s)
+{
+    for (int i = 0; i < s->job.trainers; i++)
+        if (!s->came[i] || (!s->opts.same_rank && !s->proc[i].came))
+            sim_fail(s, 'E', "round 0 closes, trainer %d never came", i);
+}
+
 static void note_decision(sim *s, const fl_msg *m)
 {
     sim_round r = {.n = m->n_member};
+    if (m->round == 0)
+        check_start(s);
     if (m->round != s->round.n)
         sim_fail(s, 'D', "round %lld is decided after %lld rounds",
                  (long long)m->round, (long long)s->round.n);
@@ -323,8 +345,18 @@ static void check_waits(sim *s)
     fl_str_fini(&rows);
 }
 
+static void note_came(sim *s)
+{
+    for (int i = 0; i < s->job.trainers; i++) {
+        sim_proc *p = &s->proc[i];
+        if (p->client && fl_client_rank(p->client) >= 0)
+            p->came = s->came[fl_client_rank(p->client)] = true;
+    }
+}
+
 void sim_check_state(sim *s)
 {
+    note_came(s);
     for (int i = 0; i < s->job.servers; i++)
         check_server(s, &s->server[i]);
     if (s->result->events % 100 == 0)
@@ -352,7 +384,7 @@ static bool must_complete(const sim *s)
         if (s->proc[i].given_up)
             return false;
     if (!s->storm)
-        return true;
+        return s->job.rejoin > 0 || s->opts.weather == FL_SIM_CALM;
     return s->job.rejoin > 100 * FL_SEC && !s->job.async && !s->opts.same_rank;
 }
 

@@ -102,7 +102,11 @@ static void strike(sim *s)
 {
     const int n = (int)sim_dice(s, (uint64_t)s->job.trainers);
     sim_proc *p = &s->proc[n];
-    switch (sim_dice(s, 10)) {
+    switch (sim_dice(s, 11)) {
+    case 10: /* a power cut */
+        for (int i = 0; i < s->job.trainers; i++)
+            kill_one(s, &s->proc[i]);
+        break;
     case 0:
     case 1:
     case 2:

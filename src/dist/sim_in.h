@@ -110,6 +110,7 @@ typedef struct sim_proc {
     int64_t *seen; /* version by server */
     bool finished; /* left the job, or never comes back */
     bool given_up; /* it is not going to complete */
+    bool came;     /* was a member at some time */
 } sim_proc;
 
 typedef struct sim_round {
@@ -133,6 +134,7 @@ struct sim {
     FL_VEC(fl_member) view; /* as the coordinator last said */
     FL_VEC(fl_id) gone;     /* sessions that left a view */
     int64_t view_number;
+    bool *came; /* ranks that a live trainer had */
     fl_coord *coord;
     fl_outbox coord_out;
     bool coord_left;

@@ -53,7 +53,8 @@ static void apply(void *self, int shard, int64_t round, const fl_staged *by,
         a.by[i].part = part;
     }
     fl_push(&v->apply, a);
-    sim_at(v->sim, (int64_t)sim_dice(v->sim, 50 * FL_MS),
+    const int64_t longest = sim_dice(v->sim, 8) ? 50 * FL_MS : 4 * FL_SEC;
+    sim_at(v->sim, (int64_t)sim_dice(v->sim, (uint64_t)longest),
            (sim_event){.kind = SIM_APPLIED,
                        .party = v->index,
                        .number = (uint64_t)shard});
@@ -256,22 +257,23 @@ void sim_party_init(sim *s)
 {
     fl_sim_opts *o = &s->opts;
     const bool async = !sim_dice(s, 5);
+    const int64_t rejoin[] = {-1, 0, PATIENCE, PATIENCE};
     o->rounds = drawn(s, o->rounds, 2, 14);
-    s->job = fl_job_defaults(
-        (fl_job){.id = {1, 2},
-                 .servers = drawn(s, o->servers, 1, 3),
-                 .trainers = drawn(s, o->trainers, 1, 5),
-                 .shards = SIM_SHARDS,
-                 .async = o->async || (async && !o->sync),
-                 .start = 120 * FL_SEC,
-                 .rejoin = s->dice.draw(&s->dice) % 2 ? 0 : PATIENCE,
-                 .plant = o->plant});
+    s->job = fl_job_defaults((fl_job){.id = {1, 2},
+                                      .servers = drawn(s, o->servers, 1, 3),
+                                      .trainers = drawn(s, o->trainers, 1, 5),
+                                      .shards = SIM_SHARDS,
+                                      .async = o->async || (async && !o->sync),
+                                      .start = 120 * FL_SEC,
+                                      .rejoin = rejoin[sim_dice(s, 4)],
+                                      .plant = o->plant});
     o->same_rank = !sim_dice(s, 8) || o->same_rank;
     s->parties = s->job.servers + 1 + s->job.trainers;
     s->asleep = fl_mem_alloc((size_t)s->parties * sizeof *s->asleep);
     s->cut = fl_mem_alloc((size_t)(s->parties * s->parties) * sizeof *s->cut);
     s->server = fl_mem_alloc((size_t)s->job.servers * sizeof *s->server);
     s->proc = fl_mem_alloc((size_t)s->job.trainers * sizeof *s->proc);
+    s->came = fl_mem_alloc((size_t)s->job.trainers * sizeof *s->came);
     fl_outbox_init(&s->coord_out);
     s->coord =
         fl_coord_new(&s->job, 1 + sim_dice(s, UINT32_MAX), &s->coord_out, 0);
@@ -316,4 +318,5 @@ void sim_party_fini(sim *s)
     fl_mem_free(s->proc);
     fl_mem_free(s->asleep);
     fl_mem_free(s->cut);
+    fl_mem_free(s->came);
 }
