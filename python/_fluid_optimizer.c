@@ -203,14 +203,14 @@ static PyObject *optimizer_new(PyTypeObject *type, PyObject *args, PyObject *kw)
         return NULL;
     o->st = st;
     o->hooks = Py_NewRef(hooks);
-    if (py_call_begin(&c, st, NULL, NULL, net_for(st, &o->net)) ||
-        make(&c, o, name, dict)) {
-        PyObject *self = (PyObject *)o;
+    PyObject *self = (PyObject *)o;
+    const bool failed =
+        py_call_begin(&c, st, NULL, NULL, net_for(st, &o->net)) ||
+        make(&c, o, name, dict);
+    py_call_end(&c); /* before self goes, whose net the call has */
+    if (failed)
         Py_CLEAR(self);
-        o = NULL;
-    }
-    py_call_end(&c);
-    return (PyObject *)o;
+    return self;
 }
 
 static int optimizer_traverse(PyObject *self, visitproc visit, void *arg)

@@ -417,16 +417,23 @@ static fl_err seed_targets(fl_diff *d, int n, fl_var *const *targets,
     return FL_OK;
 }
 
+static fl_err check_vars(const char *what, int n, fl_var *const *vars)
+{
+    if (n < 1)
+        return fl_fail(FL_EINVAL, "gradients: there are no %s", what);
+    for (int i = 0; i < n; i++)
+        if (!vars[i])
+            return fl_fail(FL_EINVAL, "gradients: %s hold NULL at %d", what, i);
+    return FL_OK;
+}
+
 fl_err fl_gradients(fl_net *n, int n_targets, fl_var *const *targets,
                     fl_var *const *target_grads, int n_inputs,
                     fl_var *const *inputs, const fl_backward_opts *opts,
                     fl_var **grads)
 {
-    if (n_targets < 1 || n_inputs < 1)
-        return fl_fail(FL_EINVAL,
-                       "gradients: %d targets and %d inputs, "
-                       "expected at least one of each",
-                       n_targets, n_inputs);
+    FL_TRY(check_vars("targets", n_targets, targets));
+    FL_TRY(check_vars("inputs", n_inputs, inputs));
     fl_diff d;
     fl_map given = {0};
     diff_init(&d, targets[0]->block, opts);

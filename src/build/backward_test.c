@@ -581,7 +581,12 @@ static void says_what_is_wrong(void)
               FL_EINVAL,
               "gradients: \"cost@GRAD\" is given, but its target leads to");
     CHECK_ERR(fl_gradients(s.net, 0, targets, NULL, 1, &x, NULL, &got),
-              FL_EINVAL, "gradients: 0 targets and 1 inputs");
+              FL_EINVAL, "gradients: there are no targets");
+    fl_var *none = NULL;
+    CHECK_ERR(fl_gradients(s.net, 1, &none, NULL, 1, &x, NULL, &got), FL_EINVAL,
+              "gradients: targets hold NULL at 0");
+    CHECK_ERR(fl_gradients(s.net, 1, targets, NULL, 1, &none, NULL, &got),
+              FL_EINVAL, "gradients: inputs hold NULL at 0");
     end(&s);
 }
 

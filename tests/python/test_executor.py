@@ -100,6 +100,13 @@ def test_what_nothing_wrote_is_none(programs, exe):
     assert exe.run(fetch_list=["a"]) == [None]
 
 
+def test_only_a_scope_is_made_the_global_one():
+    with pytest.raises(TypeError, match="takes a Scope, not str"):
+        with fluid.scope_guard("here"):
+            pass
+    assert isinstance(fluid.global_scope(), core.Scope)
+
+
 def test_only_programs_are_run(exe):
     with pytest.raises(TypeError, match="takes a Program .* not int"):
         exe.run(1)

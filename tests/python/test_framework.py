@@ -318,13 +318,15 @@ def test_an_index_of_all_dimensions_leaves_one(programs, exe):
 
 
 @pytest.mark.parametrize("key,sentence", [
+    ("a", "an int or a slice, not str"),
     (2, "index 2 of 2"), (-3, "index -3 of 2"),
     ((0, 0, 0, 0), "4 indices for 3"),
     ((Ellipsis, Ellipsis), "one Ellipsis"),
     (slice(None, None, 2), "step of a slice is 2")])
 def test_wrong_indices_are_named(programs, key, sentence):
     x = fluid.layers.data("x", [2, 3, 4], append_batch_size=False)
-    with pytest.raises((IndexError, ValueError), match="x: .*" + sentence):
+    with pytest.raises((IndexError, TypeError, ValueError),
+                       match="x: .*" + sentence):
         x[key]
 
 

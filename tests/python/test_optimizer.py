@@ -345,3 +345,22 @@ def test_weight_normalisation_is_refused_with_a_sentence():
 def test_init_on_cpu_changes_nothing():
     with I.init_on_cpu():
         assert I.force_init_on_cpu() is False
+
+
+def test_an_optimizer_that_fails_to_be_made_leaves_nothing_behind():
+    with fresh() as net:
+        for _ in range(200):  # each had written to memory it had freed
+            with pytest.raises(TypeError, match='"beta1" must be a number'):
+                optimizer.Adam(0.1, beta1="x")
+        w, loss = line()
+        optimizer.Adam(0.1).minimize(loss)
+        net.run([w], feed=FEED)
+
+
+def test_gradients_are_of_and_by_variables():
+    with fresh():
+        w, loss = line()
+        with pytest.raises(ValueError, match="targets hold NULL at 0"):
+            fluid.gradients([None], [w])
+        with pytest.raises(ValueError, match="inputs hold NULL at 1"):
+            fluid.gradients([loss], [w, None])

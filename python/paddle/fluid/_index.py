@@ -1,4 +1,6 @@
 """var[...]: indices and slices of a variable, said as layers."""
+import operator
+
 from . import _fluid
 
 _END = 2**31 - 1  # past every end
@@ -22,7 +24,11 @@ def _full(key, rank, name):
 def _bounds(key, size, name):
     """The start and end of one index, and whether it counts backwards."""
     if not isinstance(key, slice):
-        at = key.__index__()
+        try:
+            at = operator.index(key)
+        except TypeError:
+            raise TypeError("%s: an index is an int or a slice, not %s"
+                            % (name, type(key).__name__)) from None
         if 0 <= size <= at or (size >= 0 and at < -size):
             raise IndexError("%s: index %d of %d" % (name, at, size))
         return at, at + 1 if at != -1 else _END, False

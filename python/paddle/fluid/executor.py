@@ -30,6 +30,9 @@ def _switch_scope(scope):
 @contextlib.contextmanager
 def scope_guard(scope):
     """Within `with`, this is the global scope."""
+    if not isinstance(scope, _fluid.Scope):
+        raise TypeError("scope_guard takes a Scope, not %s"
+                        % type(scope).__name__)
     old = _switch_scope(scope)
     try:
         yield
