@@ -239,11 +239,12 @@ static PyObject *set_attr(PyObject *self, PyObject *args)
     fl_op *op = op_of(self);
     PyObject *name, *value, *o = NULL;
     py_pool pool = {NULL};
+    const char *text;
     fl_attr a;
-    if (!op || !PyArg_ParseTuple(args, "UO:set_attr", &name, &value))
+    if (!op || !PyArg_ParseTuple(args, "UO:set_attr", &name, &value) ||
+        py_to_text(name, "an attribute's name", &text))
         return NULL;
     const fl_attr *old = find_attr(self, name);
-    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
     const fl_attr_type *type = py_attr_type(st, fl_op_look(op)->type, text);
     if (!type && old)
         type = &old->type;

@@ -426,3 +426,10 @@ def test_suggest_finds_what_was_meant():
     assert "default_main_program" in core.suggest("default_trainer_program",
                                                   names)
     assert core.suggest("zzz", names) == ""
+
+
+def test_an_attribute_is_not_named_by_half_a_character(programs):
+    fluid.layers.relu(fluid.layers.data("x", [3]))
+    op = programs[0].global_block().ops[-1]
+    with pytest.raises(UnicodeEncodeError):
+        op._set_attr("\ud800", 1)
