@@ -270,7 +270,8 @@ static PyObject *vars_list(py_program *p, int n, fl_var *const *vars)
     return list;
 }
 
-/* "a, b" takes one each, "[c]" the rest. */
+/* "a, b" takes one each, "[c]" the rest; a second one that the layer was not
+ * asked for, such as return_softmax, is left out. */
 static PyObject *arrange(py_program *p, const char *returns, int n,
                          fl_var *const *vars)
 {
@@ -278,6 +279,8 @@ static PyObject *arrange(py_program *p, const char *returns, int n,
     int used = 0;
     for (const char *at = returns; all && at && *at;) {
         const int take = *at == '[' ? n - used : used < n;
+        if (*at != '[' && !take && used)
+            break;
         PyObject *o = *at == '[' ? vars_list(p, take, vars + used)
                                  : py_var_wrap(p, take ? vars[used] : NULL);
         if (!o || PyList_Append(all, o))

@@ -203,3 +203,13 @@ def test_attention_refuses_what_does_not_fit():
         q, k = layers.data("q", [3, 4]), layers.data("k", [5, 6])
         with pytest.raises(ValueError, match="queries are 4 wide, keys 6"):
             fluid.nets.scaled_dot_product_attention(q, k, k)
+
+
+def test_outputs_that_were_not_asked_for_are_left_out():
+    with fresh():
+        x, y = layers.data("x", [3]), layers.data("y", [1], dtype="int64")
+        loss = layers.softmax_with_cross_entropy(x, y)
+        assert isinstance(loss, fluid.framework.Variable)
+        loss, softmax = layers.softmax_with_cross_entropy(
+            x, y, return_softmax=True)
+        assert (loss.shape, softmax.shape) == ((-1, 1), (-1, 3))
