@@ -124,10 +124,7 @@ static fl_err check_loaded(const fl_var *v, const fl_value *value,
     const fl_tensor *t = &value->tensor;
     if (v->kind != FL_LOD_TENSOR || value->kind != FL_LOD_TENSOR)
         return FL_OK;
-    bool fits = t->dtype == v->dtype && t->shape.rank == v->shape.rank;
-    for (int i = 0; fits && i < t->shape.rank; i++)
-        fits = v->shape.dim[i] == -1 || v->shape.dim[i] == t->shape.dim[i];
-    if (fits)
+    if (t->dtype == v->dtype && fl_shape_alike(&t->shape, &v->shape))
         return FL_OK;
     return fl_fail(FL_ESHAPE,
                    "%s: \"%s\" is %s%s in the file, %s%s in the "

@@ -5,31 +5,21 @@
  * has moved, nothing is inferred and nothing is sized. */
 #include "exec/plan_parts.h"
 
-static bool fits_var(const fl_tensor *t, const fl_var *v)
-{
-    if (t->dtype != v->dtype || t->shape.rank != v->shape.rank)
-        return false;
-    for (int i = 0; i < t->shape.rank; i++)
-        if (v->shape.dim[i] != -1 && v->shape.dim[i] != t->shape.dim[i])
-            return false;
-    return true;
-}
-
 static fl_err check_feed(const fl_port *p, const fl_tensor *t)
 {
     char got[FL_SHAPE_TEXT], want[FL_SHAPE_TEXT];
     if (!t->data)
         return fl_fail(FL_EINVAL, "feed \"%s\": the tensor has no memory",
                        p->name);
-    if (!fits_var(t, p->var))
-        return fl_fail(FL_ESHAPE, "feed \"%s\" is %s%s, expected %s%s", p->name,
-                       fl_dtype_name(t->dtype), fl_shape_text(&t->shape, got),
-                       fl_dtype_name(p->var->dtype),
-                       fl_shape_text(&p->var->shape, want));
     if (fl_shape_numel(&t->shape) < 0)
         return fl_fail(FL_ESHAPE,
                        "feed \"%s\" is %s%s: a dimension is negative", p->name,
                        fl_dtype_name(t->dtype), fl_shape_text(&t->shape, got));
+    if (t->dtype != p->var->dtype || !fl_shape_alike(&t->shape, &p->var->shape))
+        return fl_fail(FL_ESHAPE, "feed \"%s\" is %s%s, expected %s%s", p->name,
+                       fl_dtype_name(t->dtype), fl_shape_text(&t->shape, got),
+                       fl_dtype_name(p->var->dtype),
+                       fl_shape_text(&p->var->shape, want));
     fl_err err = FL_OK;
     if (t->lod.levels)
         err = fl_lod_check(&t->lod, t->shape.rank ? t->shape.dim[0] : 1);

@@ -128,17 +128,6 @@ fl_err fl_infer_real(fl_infer *x)
     return fl_infer_same(x);
 }
 
-/* Dims that may be the same. */
-static bool alike(const fl_shape *a, const fl_shape *b)
-{
-    if (a->rank != b->rank)
-        return false;
-    for (int i = 0; i < a->rank; i++)
-        if (a->dim[i] != b->dim[i] && a->dim[i] != -1 && b->dim[i] != -1)
-            return false;
-    return true;
-}
-
 static fl_err check_tensor(const fl_infer *x, const char *slot)
 {
     const fl_meta *m = fl_meta_in(x, slot, 0);
@@ -156,7 +145,7 @@ fl_err fl_meta_expect(const fl_infer *x, const char *slot, fl_dtype dtype,
     if (!m)
         return FL_OK;
     FL_TRY(check_tensor(x, slot));
-    if (m->dtype == dtype && alike(&m->shape, shape))
+    if (m->dtype == dtype && fl_shape_alike(&m->shape, shape))
         return FL_OK;
     return fl_fail(FL_ESHAPE, "%s: %s is %s%s, expected %s%s", fl_meta_type(x),
                    slot, fl_dtype_name(m->dtype), fl_shape_text(&m->shape, s),
@@ -169,7 +158,7 @@ fl_err fl_meta_alike(const fl_infer *x, const char *a, const char *b)
     char s[FL_SHAPE_TEXT], t[FL_SHAPE_TEXT];
     FL_TRY(check_tensor(x, a));
     FL_TRY(check_tensor(x, b));
-    if (m->dtype == n->dtype && alike(&m->shape, &n->shape))
+    if (m->dtype == n->dtype && fl_shape_alike(&m->shape, &n->shape))
         return FL_OK;
     return fl_fail(FL_ESHAPE, "%s: %s is %s%s, %s is %s%s", fl_meta_type(x), a,
                    fl_dtype_name(m->dtype), fl_shape_text(&m->shape, s), b,

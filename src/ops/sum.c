@@ -83,14 +83,6 @@ static int main_input(const fl_infer *x)
     return 0;
 }
 
-static bool may_equal(const fl_shape *a, const fl_shape *b)
-{
-    bool same = a->rank == b->rank;
-    for (int i = 0; same && i < a->rank; i++)
-        same = a->dim[i] == b->dim[i] || a->dim[i] == -1 || b->dim[i] == -1;
-    return same;
-}
-
 static fl_err check_input(const fl_infer *x, int first, int i)
 {
     const fl_meta *a = fl_meta_in(x, "X", first), *b = fl_meta_in(x, "X", i);
@@ -99,7 +91,7 @@ static fl_err check_input(const fl_infer *x, int first, int i)
         return fl_fail(FL_ESHAPE,
                        "sum: X[%d] is rows of %s, expected f32 or f64", i,
                        fl_dtype_name(b->dtype));
-    if (a->dtype == b->dtype && may_equal(&a->shape, &b->shape))
+    if (a->dtype == b->dtype && fl_shape_alike(&a->shape, &b->shape))
         return FL_OK;
     return fl_fail(FL_ESHAPE, "sum: X[%d] is %s%s, X[%d] is %s%s", first,
                    fl_dtype_name(a->dtype), fl_shape_text(&a->shape, s), i,

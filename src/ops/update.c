@@ -13,16 +13,6 @@
 
 /* --- shapes --- */
 
-static bool agree(const fl_shape *a, const fl_shape *b)
-{
-    if (a->rank != b->rank)
-        return false;
-    for (int i = 0; i < a->rank; i++)
-        if (a->dim[i] != b->dim[i] && a->dim[i] >= 0 && b->dim[i] >= 0)
-            return false;
-    return true;
-}
-
 static fl_err check_like_param(const fl_infer *x, const char *slot)
 {
     const fl_meta *p = fl_meta_in(x, "Param", 0), *m = fl_meta_in(x, slot, 0);
@@ -30,7 +20,7 @@ static fl_err check_like_param(const fl_infer *x, const char *slot)
     if (m->dtype != p->dtype)
         return fl_fail(FL_ESHAPE, "%s: Param is %s, %s is %s", fl_meta_type(x),
                        fl_dtype_name(p->dtype), slot, fl_dtype_name(m->dtype));
-    if (!agree(&p->shape, &m->shape))
+    if (!fl_shape_alike(&p->shape, &m->shape))
         return fl_fail(FL_ESHAPE, "%s: Param is %s, %s is %s", fl_meta_type(x),
                        fl_shape_text(&p->shape, s), slot,
                        fl_shape_text(&m->shape, t));

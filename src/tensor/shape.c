@@ -23,6 +23,14 @@ bool fl_shape_equal(const fl_shape *a, const fl_shape *b)
            !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
 }
 
+bool fl_shape_alike(const fl_shape *a, const fl_shape *b)
+{
+    bool alike = a->rank == b->rank;
+    for (int i = 0; alike && i < a->rank; i++)
+        alike = a->dim[i] == b->dim[i] || a->dim[i] == -1 || b->dim[i] == -1;
+    return alike;
+}
+
 int64_t fl_shape_span(const fl_shape *s, int from, int to)
 {
     int64_t n = 1;

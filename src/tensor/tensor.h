@@ -18,6 +18,8 @@ bool fl_dtype_valid(int number);
 
 fl_shape fl_shape_of(int rank, const int64_t *dim);
 bool fl_shape_equal(const fl_shape *a, const fl_shape *b);
+/* May they be equal, once every -1 is known? */
+bool fl_shape_alike(const fl_shape *a, const fl_shape *b);
 int64_t fl_shape_numel(const fl_shape *s); /* -1 if a dim is unknown */
 int64_t fl_shape_span(const fl_shape *s, int from, int to); /* prod [from,to) */
 
