@@ -100,6 +100,15 @@ fl_desc *fl_lines_own(fl_lines *l, int i)
     return d;
 }
 
+fl_desc *fl_lines_fused(fl_lines *l, const char *type, const fl_desc *of)
+{
+    fl_desc *d = fl_desc_new(l->arena, type);
+    const fl_attr *by = fl_desc_attr(of, "op_callstack");
+    if (by)
+        fl_desc_set_attr(d, by);
+    return d;
+}
+
 bool fl_lines_is(const fl_lines *l, int i, const char *type)
 {
     return i >= 0 && l->descs.at[i] && !strcmp(l->descs.at[i]->type, type);

@@ -37,6 +37,10 @@ bool fl_lines_private(const fl_lines *l, const char *name, int reader);
 int fl_lines_next(const fl_lines *l, const char *name, const char *type);
 
 fl_desc *fl_lines_own(fl_lines *l, int i); /* may be changed */
+
+/* A hidden op in place of several, made by whoever made `of`, the one whose
+ * inputs are most often wrong. */
+fl_desc *fl_lines_fused(fl_lines *l, const char *type, const fl_desc *of);
 const fl_var *fl_lines_var(const fl_lines *l, const char *name);
 bool fl_lines_is(const fl_lines *l, int i, const char *type);
 

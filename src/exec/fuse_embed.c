@@ -193,7 +193,7 @@ static bool fuse_back(group *g, int concat_grad)
     if (sgd < 0 || strcmp(fl_desc_in1(l->descs.at[sgd], "Param"), g->table) ||
         fl_lines_written(l, dy, concat_grad, sgd))
         return false;
-    fl_desc *f = fl_desc_new(l->arena, "fused_embed_sgd");
+    fl_desc *f = fl_lines_fused(l, "fused_embed_sgd", l->descs.at[sgd]);
     describe(g, f);
     fl_desc_set_in1(f, "Param", g->table);
     fl_desc_set_in1(f, "Grad", dy);
@@ -234,7 +234,8 @@ static void fuse_forward(group *g)
     for (int i = 0; i < g->n; i++)
         if (g->in[i].ids && !is_closed(g, &g->in[i]))
             return;
-    fl_desc *f = fl_desc_new(l->arena, "fused_embed_concat");
+    fl_desc *f =
+        fl_lines_fused(l, "fused_embed_concat", l->descs.at[g->concat]);
     describe(g, f);
     fl_desc_set_in1(f, "W", g->table);
     fl_desc_set_out1(f, "Out", fl_desc_out1(l->descs.at[g->concat], "Out"));

@@ -77,7 +77,7 @@ static void fuse_one_bias_grad(fl_lines *l, int at)
     const char *db = fl_desc_out1(g, "Y@GRAD");
     if (!is_row_bias(l, g) || !dy || !db || !strcmp(db, FL_EMPTY))
         return;
-    fl_desc *f = fl_desc_new(l->arena, "fused_act_bias_grad");
+    fl_desc *f = fl_lines_fused(l, "fused_act_bias_grad", g);
     int before = fl_lines_writer(l, dy, at);
     const fl_desc *a = before >= 0 ? l->descs.at[before] : NULL;
     const char *act = a ? act_of(a->type, true) : NULL;
@@ -135,7 +135,7 @@ static void fuse_one_fc(fl_lines *l, int at)
     for (int i = 0; i < 3; i++)
         if (fl_lines_written(l, inputs[i], at, last))
             return;
-    fl_desc *f = fl_desc_new(l->arena, "fused_fc");
+    fl_desc *f = fl_lines_fused(l, "fused_fc", mul);
     fl_desc_set_in1(f, "X", inputs[0]);
     fl_desc_set_in1(f, "W", inputs[1]);
     fl_desc_set_in1(f, "Bias", inputs[2]);
@@ -176,7 +176,7 @@ static void fuse_one_mul_sgd(fl_lines *l, int at)
     if (sgd < 0)
         return;
     const char *lr = fl_desc_in1(l->descs.at[sgd], "LearningRate");
-    fl_desc *f = fl_desc_new(l->arena, "fused_mul_sgd");
+    fl_desc *f = fl_lines_fused(l, "fused_mul_sgd", g);
     fl_desc_set_in1(f, "X", x);
     fl_desc_set_in1(f, "Out@GRAD", dy);
     fl_desc_set_in1(f, "Param", w);
@@ -223,7 +223,7 @@ static void fuse_one_softmax_ce(fl_lines *l, int at)
     if (strcmp(p, fl_desc_in1(l->descs.at[forward], "X")) || !is_f32(l, p) ||
         (axis != -1 && axis != v->shape.rank - 1))
         return;
-    fl_desc *f = fl_desc_new(l->arena, "fused_softmax_ce_grad");
+    fl_desc *f = fl_lines_fused(l, "fused_softmax_ce_grad", ce);
     fl_desc_set_in1(f, "Softmax", p);
     fl_desc_set_in1(f, "Label", fl_desc_in1(ce, "Label"));
     fl_desc_set_in1(f, "Y@GRAD", fl_desc_in1(ce, "Y@GRAD"));

@@ -112,8 +112,8 @@ fl_err fl_unit_at(fl_err err, const fl_unit *u, const fl_desc *d, int index)
 {
     char by[300]; /* a sentence has 1024 bytes */
     if (index < 0)
-        return fl_fail_at(err, "fused op \"%s\" in block %d", d->type,
-                          u->block->idx);
+        return fl_fail_at(err, "fused op \"%s\" in block %d%s", d->type,
+                          u->block->idx, made_by(d, by, sizeof by));
     return fl_fail_at(err, "op %d \"%s\" in block %d%s", index, d->type,
                       u->block->idx, made_by(d, by, sizeof by));
 }

@@ -647,12 +647,14 @@ def test_errors_have_their_types_and_sentences(fl):
         line.exe.run("program", line.scope, {}, [])
 
 
-def test_an_error_of_a_run_names_the_python_line(fl):
+@pytest.mark.parametrize("no_fuse,op", [
+    (True, 'op 0 "mul"'), (False, 'fused op "fused_fc"')])
+def test_an_error_of_a_run_names_the_python_line(fl, no_fuse, op):
     line = Line(fl)
-    exe = fl.Executor(no_fuse=True)
+    exe = fl.Executor(no_fuse=no_fuse)
     with pytest.raises(fl.EnforceNotMet) as e:  # startup was not run
         exe.run(fl.main_program(), line.scope, line.feed, [line.loss.name])
-    assert 'op 0 "mul" in block 0' in str(e.value)
+    assert op + " in block 0" in str(e.value)
     assert os.path.basename(__file__) in str(e.value)
     assert 'self.predict = fl.layer("fc"' in str(e.value)
 
