@@ -122,3 +122,14 @@ def test_all_of_fluid_exists():
                    fluid.evaluator, fluid.param_attr):
         for name in module.__all__:
             getattr(module, name)
+
+
+@pytest.mark.parametrize("module,name,sentence", [
+    ("io", "save_parms", "did you mean save_params"),
+    ("io", "PyReader", "batches are fed: see fluid.DataFeeder"),
+    ("nets", "simple_img_conv_poll", "did you mean simple_img_conv_pool"),
+    ("initializer", "Xaviar", "did you mean Xavier"),
+    ("clip", "GradientClipByNrom", "did you mean GradientClipByNorm")])
+def test_plain_modules_say_what_was_meant(module, name, sentence):
+    with pytest.raises(AttributeError, match=sentence):
+        getattr(getattr(fluid, module), name)

@@ -40,6 +40,7 @@ NEVER = (
     ("paddle.fluid.layers", "batches are fed: see fluid.DataFeeder",
      "py_reader create_py_reader_by_data open_files open_recordio_file "
      "read_file double_buffer batch shuffle random_data_generator load"),
+    ("paddle.fluid.io", "batches are fed: see fluid.DataFeeder", "PyReader"),
     ("paddle.fluid.layers", "a program holds no Python functions", "py_func"),
     ("paddle.fluid.optimizer",
      "it is not supported; the optimizers are in fluid.optimizer.__all__",

@@ -1,5 +1,5 @@
 """fluid.clip: limits on gradients."""
-from . import _fluid
+from . import _absent, _fluid
 
 __all__ = ["ErrorClipByValue", "GradientClipByValue", "GradientClipByNorm",
            "GradientClipByGlobalNorm", "set_gradient_clip"]
@@ -86,3 +86,7 @@ def set_gradient_clip(clip, param_list=None, program=None):
 
 def error_clip_callback(block, context):
     """For append_backward's callbacks; error clips are put in without it."""
+
+
+def __getattr__(name):
+    raise _absent.absent(__name__, name, __all__)

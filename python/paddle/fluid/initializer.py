@@ -8,7 +8,7 @@ import contextlib
 
 import numpy as np
 
-from . import _fluid
+from . import _absent, _fluid
 
 __all__ = ["Initializer", "Constant", "Uniform", "Normal", "TruncatedNormal",
            "Xavier", "Bilinear", "MSRA", "force_init_on_cpu", "init_on_cpu",
@@ -121,3 +121,7 @@ def force_init_on_cpu():
 def init_on_cpu():
     """A `with` block that changes nothing: there is only the CPU."""
     yield
+
+
+def __getattr__(name):
+    raise _absent.absent(__name__, name, __all__)

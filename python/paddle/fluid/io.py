@@ -6,7 +6,7 @@ the original's layout.
 import os
 import warnings
 
-from . import _fluid, core
+from . import _absent, _fluid, core
 from .executor import _fetch_var, global_scope
 from .framework import _check_program, default_main_program
 
@@ -163,3 +163,7 @@ def get_parameter_value_by_name(name, executor, program=None):
     """The value of the parameter of that name, an array."""
     return get_parameter_value(_program(program).global_block().var(name),
                                executor)
+
+
+def __getattr__(name):
+    raise _absent.absent(__name__, name, __all__)

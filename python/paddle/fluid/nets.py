@@ -1,5 +1,5 @@
 """fluid.nets: small networks made of layers."""
-from . import layers
+from . import _absent, layers
 
 __all__ = ["simple_img_conv_pool", "sequence_conv_pool", "glu",
            "scaled_dot_product_attention", "img_conv_group"]
@@ -126,3 +126,7 @@ def scaled_dot_product_attention(queries, keys, values, num_heads=1,
         weights = layers.dropout(weights, dropout_prob=dropout_rate,
                                  is_test=False)
     return _join_heads(layers.matmul(weights, v))
+
+
+def __getattr__(name):
+    raise _absent.absent(__name__, name, __all__)
