@@ -779,6 +779,48 @@ char *fl_exe_profile_trace(const fl_exe *e); /* for chrome://tracing; fl_free */
 fl_err fl_scope_get(fl_scope *s, const char *name, fl_tensor *out);
 fl_err fl_scope_set(fl_scope *s, const char *name, const fl_tensor *t);
 
+/* --- Many hosts -------------------------------------------------------- */
+
+/* Which server holds which piece of a parameter: Fluid's PSDispatcher. Called
+ * once, with the names of all pieces; each gets one of the servers. */
+typedef struct fl_dispatcher {
+    fl_err (*dispatch)(void *user, int n, const char *const *pieces,
+                       const char **endpoints);
+    void *user;
+} fl_dispatcher;
+
+typedef struct fl_transpile_opts {
+    const char *pservers; /* "host:port, host:port"; required */
+    int trainers;         /* 0: 1 */
+    int trainer_id;
+    bool async;                      /* trainers never meet */
+    bool no_slices;                  /* a parameter stays whole */
+    int64_t min_block_size;          /* elements of a slice; 0: 8192 */
+    const char *split_method;        /* NULL: "RoundRobin"; or "HashName" */
+    const fl_dispatcher *dispatcher; /* one of your own; wins */
+    bool runtime_split_send_recv;    /* send and recv cut and join */
+    const char *mode;                /* NULL: "pserver" */
+    bool enable_dc_asgd, geo_sgd_mode;
+    int geo_sgd_need_push_nums;
+    int n_params; /* those of params_grads, where it was given; 0: all */
+    const char *const *params;
+} fl_transpile_opts;
+
+/* A training program cut into what trainers and each server run. */
+typedef struct fl_cut fl_cut;
+
+/* Nothing is changed: all programs of the cut are new. No sockets.
+ * Own: *cut is new; the engine outlives it. Err: EINVAL, ENOENT. */
+fl_err fl_transpile(const fl_program *main, const fl_program *startup,
+                    const fl_transpile_opts *opts, fl_cut **cut);
+void fl_cut_free(fl_cut *c); /* with its programs */
+
+/* The cut's own. ENOENT: no such endpoint, and which there are. */
+fl_program *fl_cut_trainer(const fl_cut *c);
+fl_program *fl_cut_trainer_startup(const fl_cut *c);
+fl_err fl_cut_server(const fl_cut *c, const char *endpoint,
+                     fl_program **program, fl_program **startup);
+
 /* --- Saving ------------------------------------------------------------ */
 
 /* Every persistable variable of the program, one file each under its name in

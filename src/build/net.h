@@ -62,6 +62,7 @@ void fl_set_float(fl_desc *d, const char *name, double f);
 void fl_set_bool(fl_desc *d, const char *name, bool b);
 void fl_set_str(fl_desc *d, const char *name, const char *s);
 void fl_set_ints(fl_desc *d, const char *name, int n, const int64_t *at);
+void fl_set_strs(fl_desc *d, const char *name, int n, const char *const *at);
 /* A string attribute in capitals, as Fluid's pools and phases are. */
 void fl_set_upper(fl_desc *d, const char *name, const char *s);
 

@@ -52,6 +52,12 @@ void fl_set_ints(fl_desc *d, const char *name, int n, const int64_t *at)
     fl_desc_set_attr(d, &(fl_attr){name, FL_ATTR_LONGS, .n = n, .longs = at});
 }
 
+void fl_set_strs(fl_desc *d, const char *name, int n, const char *const *at)
+{
+    fl_desc_set_attr(d,
+                     &(fl_attr){name, FL_ATTR_STRINGS, .n = n, .strings = at});
+}
+
 void fl_set_upper(fl_desc *d, const char *name, const char *s)
 {
     char *to = fl_arena_strdup(d->arena, s);

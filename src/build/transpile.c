@@ -1,0 +1,156 @@
+/* transpile.c - a training program is cut into those of trainers and servers.
+ *
+ * All programs are made at once, so that what cannot be cut is said here. */
+#include "build/transpile.h"
+
+#include "base/str.h"
+
+/* --- small things --- */
+
+fl_desc *fl_cut_desc(fl_cut *c, const char *type, int role)
+{
+    fl_desc *d = fl_desc_new(c->arena, type);
+    fl_desc_set_attr(d, &(fl_attr){"op_role", FL_ATTR_INT, .i = role});
+    return d;
+}
+
+const char **fl_share_texts(fl_cut *c, const fl_share *s, fl_piece_text which)
+{
+    const char **at = fl_arena_alloc(c->arena, (size_t)s->n * sizeof *at);
+    for (int i = 0; i < s->n; i++) {
+        const fl_piece *p = &s->piece[i];
+        at[i] = which == FL_PIECE_PARAM  ? p->param
+                : which == FL_PIECE_SENT ? p->sent
+                                         : c->servers[p->server];
+    }
+    return at;
+}
+
+const int64_t *fl_share_rows(fl_cut *c, const fl_share *s)
+{
+    int64_t *at = fl_arena_alloc(c->arena, (size_t)s->n * sizeof *at);
+    for (int i = 0; i < s->n; i++)
+        at[i] = s->piece[i].shape.dim[0];
+    return at;
+}
+
+fl_err fl_cut_token(fl_cut *c, fl_block *b, const char **out)
+{
+    fl_var *v;
+    int64_t i = 0;
+    const char *name;
+    do
+        name = fl_arena_printf(c->arena, "__control_var@%lld", (long long)i++);
+    while (fl_block_var(b, name));
+    FL_TRY(fl_block_add_var(b, &(fl_var){.name = name, .dtype = FL_F32}, &v));
+    *out = v->name;
+    return FL_OK;
+}
+
+static bool names(const fl_args *args, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < args[i].n; j++)
+            if (!strcmp(args[i].name[j], name))
+                return true;
+    return false;
+}
+
+bool fl_desc_reads(const fl_desc *d, const char *name)
+{
+    return names(d->in, d->n_in, name);
+}
+
+bool fl_desc_writes(const fl_desc *d, const char *name)
+{
+    return names(d->out, d->n_out, name);
+}
+
+int64_t fl_cut_last_writer(const fl_block *b, const char *name)
+{
+    int64_t i = b->ops.n - 1;
+    while (i >= 0 && !fl_desc_writes(&b->ops.at[i]->desc, name))
+        i--;
+    return i;
+}
+
+/* --- the cut --- */
+
+static fl_err make_all(fl_cut *c)
+{
+    FL_TRY(fl_cut_plan(c));
+    FL_TRY(fl_cut_make_trainer(c));
+    FL_TRY(fl_cut_make_trainer_startup(c));
+    const size_t size = (size_t)c->n_servers * sizeof(fl_program *);
+    c->server = fl_arena_alloc(c->arena, size);
+    c->server_startup = fl_arena_alloc(c->arena, size);
+    for (int i = 0; i < c->n_servers; i++)
+        FL_TRY(fl_cut_make_server(c, i));
+    return FL_OK;
+}
+
+fl_err fl_transpile(const fl_program *main, const fl_program *startup,
+                    const fl_transpile_opts *opts, fl_cut **cut)
+{
+    fl_cut *c = fl_mem_alloc(sizeof *c);
+    *c = (fl_cut){.arena = fl_arena_new(), .opts = *opts};
+    c->main = fl_program_clone(main, false);
+    c->startup = fl_program_clone(startup, false);
+    const fl_err err = make_all(c);
+    memset(&c->opts, 0, sizeof c->opts); /* its texts are the caller's */
+    if (err) {
+        fl_cut_free(c);
+        return err;
+    }
+    *cut = c;
+    return FL_OK;
+}
+
+void fl_cut_free(fl_cut *c)
+{
+    if (!c)
+        return;
+    for (int i = 0; c->server && i < c->n_servers; i++) {
+        fl_program_free(c->server[i]);
+        fl_program_free(c->server_startup[i]);
+    }
+    fl_program_free(c->trainer);
+    fl_program_free(c->trainer_startup);
+    fl_program_free(c->main);
+    fl_program_free(c->startup);
+    fl_vec_fini(&c->updates);
+    fl_vec_fini(&c->rates);
+    fl_vec_fini(&c->shares);
+    fl_arena_free(c->arena);
+    fl_mem_free(c);
+}
+
+fl_program *fl_cut_trainer(const fl_cut *c)
+{
+    return c->trainer;
+}
+
+fl_program *fl_cut_trainer_startup(const fl_cut *c)
+{
+    return c->trainer_startup;
+}
+
+fl_err fl_cut_server(const fl_cut *c, const char *endpoint,
+                     fl_program **program, fl_program **startup)
+{
+    fl_str all = {0};
+    for (int i = 0; i < c->n_servers; i++) {
+        if (!strcmp(c->servers[i], endpoint)) {
+            *program = c->server[i];
+            *startup = c->server_startup[i];
+            fl_str_fini(&all);
+            return FL_OK;
+        }
+        fl_str_printf(&all, "%s%s", i ? ", " : "", c->servers[i]);
+    }
+    const fl_err err =
+        fl_fail(FL_ENOENT, "transpile: \"%s\" is not among the servers %s",
+                endpoint, all.at);
+    fl_str_fini(&all);
+    return err;
+}

@@ -1,0 +1,136 @@
+/* transpile.h - the parts of the transpiler and what they hand to each other.
+ *
+ *     transpile_plan     which op runs where, which parameter is cut into what
+ *     transpile_trainer  the program of trainers, and their startup program
+ *     transpile_table    the table that is_distributed, on both sides
+ *     transpile_server   the program of one server
+ *     transpile_start    its startup program
+ *     transpile          all of it in order; the cut and its programs
+ *
+ * Nobody changes the programs that are cut: all work on clones of them. */
+#ifndef FL_BUILD_TRANSPILE_H
+#define FL_BUILD_TRANSPILE_H
+
+#include "build/net.h"
+
+/* Some rows of a parameter and of its gradient. */
+typedef struct fl_piece {
+    struct fl_share *of;
+    const char *param; /* "w.block1", or "w" where it is whole */
+    const char *grad;  /* on the server: "w@GRAD.block1" */
+    const char *sent;  /* on the trainer: the same, or with ".trainer_0" */
+    int64_t row;       /* its first */
+    fl_shape shape;
+    int server; /* who holds it */
+} fl_piece;
+
+/* A parameter that servers update, and how it is dealt to them. */
+typedef struct fl_share {
+    const fl_var *param, *grad;
+    bool sparse; /* the gradient is selected rows */
+    bool remote; /* sparse, and looked up on the servers: never received */
+    int n;
+    fl_piece *piece;
+    const char *token; /* what its send gives */
+} fl_share;
+
+/* Thread: one at a time while it is made; immutable then. */
+struct fl_cut {
+    fl_arena *arena;
+    fl_transpile_opts opts; /* what it points to is not kept */
+    int n_servers;
+    const char **servers; /* endpoints */
+    fl_program *main, *startup;
+    fl_ops updates; /* ops of main that servers run for a parameter */
+    fl_ops rates;   /* ops of main that make learning rates */
+    FL_VEC(fl_share *) shares;
+    int *order;      /* in which shares are sent and dealt */
+    fl_share *table; /* the one that is_distributed; or NULL; n is 0 */
+    fl_program *trainer, *trainer_startup;
+    fl_program **server, **server_startup;
+};
+
+/* Gradients have a trainer's number: servers add them up. */
+static inline bool fl_cut_sums(const fl_cut *c)
+{
+    return !c->opts.async && c->opts.trainers > 1;
+}
+
+/* --- transpile_plan.c --- */
+
+fl_err fl_cut_plan(fl_cut *c) FL_MUST_CHECK;
+/* op_role_var[i], or NULL. */
+const char *fl_cut_role_var(const fl_op *op, int i);
+/* Optimise ops that need all gradients (clipping by global norm) run where
+ * those are: on the trainer. */
+bool fl_cut_is_joint(const fl_op *op);
+bool fl_cut_is_rate_op(const fl_op *op);
+
+/* --- transpile.c: small things that several need --- */
+
+/* A desc with an op_role. */
+fl_desc *fl_cut_desc(fl_cut *c, const char *type, int role);
+/* Of each piece its name, its gradient's on the trainer, its server; or its
+ * rows. In the cut's arena. */
+typedef enum fl_piece_text {
+    FL_PIECE_PARAM,
+    FL_PIECE_SENT,
+    FL_PIECE_SERVER,
+} fl_piece_text;
+const char **fl_share_texts(fl_cut *c, const fl_share *s, fl_piece_text which);
+const int64_t *fl_share_rows(fl_cut *c, const fl_share *s);
+/* A new variable without shape that orders ops: `__control_var@3`. */
+fl_err fl_cut_token(fl_cut *c, fl_block *b, const char **out) FL_MUST_CHECK;
+/* Last op of the block that writes `name`, or -1. */
+int64_t fl_cut_last_writer(const fl_block *b, const char *name);
+bool fl_desc_reads(const fl_desc *d, const char *name);
+bool fl_desc_writes(const fl_desc *d, const char *name);
+
+/* --- transpile_trainer.c --- */
+
+fl_err fl_cut_make_trainer(fl_cut *c) FL_MUST_CHECK;
+fl_err fl_cut_make_trainer_startup(fl_cut *c) FL_MUST_CHECK;
+
+/* --- transpile_table.c --- */
+
+/* c->table, where main has one. */
+fl_err fl_table_find(fl_cut *c) FL_MUST_CHECK;
+/* Lookups become split_ids, prefetch, merge_ids; the gradient is sent. */
+fl_err fl_table_edit_trainer(fl_cut *c, fl_block *b) FL_MUST_CHECK;
+fl_err fl_table_edit_startup(fl_cut *c, fl_block *b) FL_MUST_CHECK;
+
+/* --- transpile_server.c, transpile_start.c --- */
+
+/* A persistable variable of a server and what it is of. */
+typedef struct fl_held {
+    const char *origin, *name;
+    bool cut;       /* `shape` is a part of the origin's */
+    int64_t offset; /* elements of the origin before it */
+    fl_shape shape;
+} fl_held;
+
+/* One server in the making. */
+typedef struct fl_server_cut {
+    fl_cut *c;
+    int at; /* in c->servers */
+    fl_program *p;
+    fl_block *b;
+    int parent;                   /* of update blocks */
+    FL_VEC(fl_held) held;         /* what its startup program starts */
+    FL_VEC(const char *) inputs;  /* gradients that come */
+    FL_VEC(const char *) blocks;  /* "grad:block" */
+    FL_VEC(const char *) sparse;  /* "grad:param" */
+    FL_VEC(const char *) fetches; /* "ids:block" */
+    FL_VEC(int64_t) updates;      /* blocks to run, in order */
+    int64_t checkpoint;           /* block that saves the table, or -1 */
+} fl_server_cut;
+
+fl_err fl_cut_make_server(fl_cut *c, int at) FL_MUST_CHECK;
+/* Declare a variable of main on the server; persistable ones are held. */
+fl_err fl_server_declare(fl_server_cut *s, const fl_var *v) FL_MUST_CHECK;
+/* An update block; `grad` is what makes it run. */
+fl_block *fl_server_block(fl_server_cut *s, const char *grad);
+fl_err fl_table_serve(fl_server_cut *s) FL_MUST_CHECK;
+fl_err fl_server_start(fl_server_cut *s, fl_program **out) FL_MUST_CHECK;
+
+#endif

@@ -1,0 +1,327 @@
+/* transpile_server.c - what one server runs.
+ *
+ * Block 0 declares everything and has one op, listen_and_serv. Block 1 makes
+ * the learning rates, if the program has ops for that; then comes a block for
+ * each piece of a parameter: gradients are added up and averaged, and all ops
+ * of role optimize that belong to the parameter follow, on the piece. Update
+ * blocks share one parent, which is how Fluid says that they run side by side.
+ *
+ * State of a piece (a momentum, a beta power) keeps the name that it has in
+ * the whole. Only where a server holds several pieces of one parameter, which
+ * a dispatcher may want, the later ones carry their block's number. */
+#include "base/log.h"
+#include "build/transpile.h"
+#include "graph/copy.h"
+#include "graph/verify.h"
+
+/* --- variables --- */
+
+/* A variable like `of` under the name and in the shape of `h`. */
+static fl_err declare(fl_server_cut *s, const fl_var *of, const fl_held *h)
+{
+    fl_var like = *of, *out;
+    if (fl_block_var(s->b, h->name))
+        return FL_OK;
+    like.name = h->name;
+    like.param = NULL;
+    like.shape = h->shape;
+    if (of->persistable)
+        fl_push(&s->held, *h);
+    return fl_block_add_var(s->b, &like, &out);
+}
+
+fl_err fl_server_declare(fl_server_cut *s, const fl_var *v)
+{
+    return declare(s, v, &(fl_held){v->name, v->name, false, 0, v->shape});
+}
+
+/* Of something with the shape of a parameter: the rows of a piece. */
+static fl_err declare_rows(fl_server_cut *s, const fl_var *of, const char *name,
+                           const fl_piece *p)
+{
+    const fl_shape *whole = &p->of->param->shape;
+    const int64_t offset = p->row * fl_shape_span(whole, 1, whole->rank);
+    return declare(s, of,
+                   &(fl_held){of->name, name, p->of->n > 1, offset, p->shape});
+}
+
+static bool is_mine(const fl_server_cut *s, const fl_piece *p)
+{
+    return p->server == s->at;
+}
+
+/* The gradient of a piece: what arrives, and what is made of it. */
+static fl_err declare_grad(fl_server_cut *s, const fl_piece *p)
+{
+    fl_cut *c = s->c;
+    fl_var like = {.name = p->grad,
+                   .kind = p->of->grad->kind,
+                   .dtype = p->of->grad->dtype,
+                   .shape = p->shape,
+                   .persistable = true},
+           *v;
+    FL_TRY(fl_block_add_var(s->b, &like, &v));
+    if (!fl_cut_sums(c))
+        fl_push(&s->inputs, v->name);
+    like.persistable = false;
+    for (int i = 0; fl_cut_sums(c) && i < c->opts.trainers; i++) {
+        like.name = fl_arena_printf(c->arena, "%s.trainer_%d", p->grad, i);
+        FL_TRY(fl_block_add_var(s->b, &like, &v));
+        fl_push(&s->inputs, v->name);
+    }
+    return FL_OK;
+}
+
+/* --- every piece that this server holds, in the order of placement --- */
+
+typedef fl_err (*visit)(fl_server_cut *s, const fl_piece *p);
+
+static fl_err each_piece(fl_server_cut *s, visit f)
+{
+    for (int64_t i = 0; i < s->c->shares.n; i++) {
+        const fl_share *share = s->c->shares.at[s->c->order[i]];
+        for (int k = 0; k < share->n; k++)
+            if (is_mine(s, &share->piece[k]))
+                FL_TRY(f(s, &share->piece[k]));
+    }
+    return FL_OK;
+}
+
+static fl_err declare_param(fl_server_cut *s, const fl_piece *p)
+{
+    return declare_rows(s, p->of->param, p->param, p);
+}
+
+/* --- learning rates --- */
+
+static void copy_op(fl_server_cut *s, fl_block *to, const fl_op *op);
+
+/* The sub-block `idx` of main again, below `parent`. */
+static int copy_block(fl_server_cut *s, int idx, const fl_block *parent)
+{
+    const fl_block *from = fl_program_block(s->c->main, idx);
+    fl_block *to = fl_program_add_block(s->p, parent->idx);
+    for (fl_entry *e = NULL; (e = fl_map_next(&from->vars, e));)
+        fl_copy_var(to, e->value);
+    for (int64_t i = 0; i < from->ops.n; i++)
+        copy_op(s, to, from->ops.at[i]);
+    return to->idx;
+}
+
+static void copy_op(fl_server_cut *s, fl_block *to, const fl_op *op)
+{
+    fl_op *copy = fl_copy_op(to, op);
+    for (int i = 0; i < copy->desc.n_attr; i++) {
+        fl_attr *a = &copy->desc.attr[i];
+        if (a->type == FL_ATTR_BLOCK)
+            a->i = copy_block(s, (int)a->i, to);
+    }
+}
+
+/* What the op and its sub-blocks read and write outside of them. */
+static fl_err declare_uses(fl_server_cut *s, const fl_op *op)
+{
+    fl_map names = {0};
+    fl_err err = FL_OK;
+    fl_op_add_reads(op, &names);
+    fl_op_add_writes(op, &names);
+    for (fl_entry *e = NULL; !err && (e = fl_map_next(&names, e));) {
+        fl_var *v = NULL;
+        err = fl_block_get(op->block, e->key, &v);
+        if (!err)
+            err = fl_server_declare(s, v);
+    }
+    fl_map_fini(&names);
+    return err;
+}
+
+static fl_err add_rates(fl_server_cut *s)
+{
+    if (!s->c->rates.n)
+        return FL_OK;
+    fl_block *b = fl_program_add_block(s->p, 0);
+    fl_push(&s->updates, b->idx);
+    for (int64_t i = 0; i < s->c->rates.n; i++) {
+        FL_TRY(declare_uses(s, s->c->rates.at[i]));
+        copy_op(s, b, s->c->rates.at[i]);
+    }
+    return FL_OK;
+}
+
+/* --- updates --- */
+
+fl_block *fl_server_block(fl_server_cut *s, const char *grad)
+{
+    fl_block *b = fl_program_add_block(s->p, s->parent);
+    fl_push(&s->updates, b->idx);
+    fl_push(&s->blocks, fl_arena_printf(s->c->arena, "%s:%d", grad, b->idx));
+    return b;
+}
+
+/* The mean of what the trainers sent. */
+static fl_err add_mean(fl_server_cut *s, fl_block *b, const fl_piece *p)
+{
+    fl_cut *c = s->c;
+    const int n = c->opts.trainers;
+    const char **sent = fl_arena_alloc(c->arena, (size_t)n * sizeof *sent);
+    if (!fl_cut_sums(c))
+        return FL_OK;
+    for (int i = 0; i < n; i++)
+        sent[i] = fl_arena_printf(c->arena, "%s.trainer_%d", p->grad, i);
+    fl_desc *sum = fl_desc_new(c->arena, "sum");
+    fl_desc_set_in(sum, "X", n, sent);
+    fl_desc_set_out1(sum, "Out", p->grad);
+    FL_TRY(fl_block_append_op(b, sum, NULL));
+    fl_desc *scale = fl_desc_new(c->arena, "scale");
+    fl_desc_set_in1(scale, "X", p->grad);
+    fl_desc_set_out1(scale, "Out", p->grad);
+    fl_set_float(scale, "scale", 1.0 / n);
+    return fl_block_append_op(b, scale, NULL);
+}
+
+/* Learning rates belong to all parameters alike. */
+static bool is_rate(const fl_cut *c, const char *name)
+{
+    for (int64_t i = 0; i < c->updates.n; i++) {
+        const char *rate = fl_desc_in1(&c->updates.at[i]->desc, "LearningRate");
+        if (rate && !strcmp(rate, name))
+            return true;
+    }
+    return false;
+}
+
+/* Does this server hold an earlier piece of the same parameter? */
+static bool is_another(const fl_server_cut *s, const fl_piece *p)
+{
+    for (const fl_piece *q = p->of->piece; q < p; q++)
+        if (is_mine(s, q))
+            return true;
+    return false;
+}
+
+/* What lives from step to step and belongs to the parameter alone. */
+static fl_err local_state(fl_server_cut *s, const fl_piece *p, const fl_var *v,
+                          const char **name)
+{
+    if (is_another(s, p))
+        *name = fl_arena_printf(s->c->arena, "%s.block%d", v->name,
+                                (int)(p - p->of->piece));
+    if (fl_shape_equal(&v->shape, &p->of->param->shape))
+        return declare_rows(s, v, *name, p);
+    return declare(s, v, &(fl_held){v->name, *name, false, 0, v->shape});
+}
+
+/* The name of a variable of main in the update of a piece; what lives from
+ * step to step is declared. */
+static fl_err local_name(fl_server_cut *s, const fl_piece *p, const char *name,
+                         const char **out)
+{
+    const fl_share *of = p->of;
+    const fl_var *v = fl_block_var(fl_program_block(s->c->main, 0), name);
+    *out = name;
+    if (!strcmp(name, of->param->name))
+        *out = p->param;
+    else if (!strcmp(name, of->grad->name))
+        *out = p->grad;
+    else if (v && v->persistable && is_rate(s->c, name))
+        return fl_server_declare(s, v);
+    else if (v && v->persistable)
+        return local_state(s, p, v, out);
+    return FL_OK;
+}
+
+static fl_err rename_all(fl_server_cut *s, const fl_piece *p, fl_args *args,
+                         int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < args[i].n; j++)
+            FL_TRY(local_name(s, p, args[i].name[j], &args[i].name[j]));
+    return FL_OK;
+}
+
+/* The op as it is, on the piece. Temporaries are the block's own. */
+static fl_err add_op(fl_server_cut *s, fl_block *b, const fl_piece *p,
+                     const fl_op *op)
+{
+    fl_op *copy = fl_copy_op(b, op);
+    fl_desc *d = &copy->desc;
+    const fl_args *rate = fl_desc_in(d, "LearningRate");
+    if (rate) /* declared before the state, as in Fluid */
+        FL_TRY(rename_all(s, p, (fl_args *)rate, 1));
+    FL_TRY(rename_all(s, p, d->in, d->n_in));
+    FL_TRY(rename_all(s, p, d->out, d->n_out));
+    const fl_err err = fl_op_infer(copy);
+    return err ? fl_fail_at(err, "the update of \"%s\" on server %s", p->param,
+                            s->c->servers[s->at])
+               : FL_OK;
+}
+
+static fl_err add_update(fl_server_cut *s, const fl_piece *p)
+{
+    const fl_cut *c = s->c;
+    fl_block *b = fl_server_block(s, p->grad);
+    FL_TRY(add_mean(s, b, p));
+    for (int64_t i = 0; i < c->updates.n; i++)
+        if (!strcmp(fl_cut_role_var(c->updates.at[i], 0), p->of->param->name))
+            FL_TRY(add_op(s, b, p, c->updates.at[i]));
+    if (p->of->sparse)
+        fl_push(&s->sparse,
+                fl_arena_printf(c->arena, "%s:%s", p->grad, p->param));
+    return FL_OK;
+}
+
+/* --- the program --- */
+
+static fl_err add_listen(fl_server_cut *s)
+{
+    const fl_cut *c = s->c;
+    fl_desc *d = fl_desc_new(c->arena, "listen_and_serv");
+    fl_desc_set_in(d, "X", (int)s->inputs.n, s->inputs.at);
+    fl_set_str(d, "endpoint", c->servers[s->at]);
+    fl_set_int(d, "Fanin", c->opts.trainers);
+    fl_set_bool(d, "sync_mode", !c->opts.async);
+    fl_desc_set_attr(d, &(fl_attr){"optimize_blocks", FL_ATTR_BLOCKS,
+                                   .n = (int)s->updates.n,
+                                   .longs = s->updates.at});
+    fl_set_strs(d, "grad_to_block_id", (int)s->blocks.n, s->blocks.at);
+    fl_set_strs(d, "sparse_grad_to_param", (int)s->sparse.n, s->sparse.at);
+    fl_set_strs(d, "prefetch_var_name_to_block_id", (int)s->fetches.n,
+                s->fetches.at);
+    fl_set_int(d, "checkpint_block_id", s->checkpoint);
+    return fl_block_append_op(s->b, d, NULL);
+}
+
+static fl_err make_program(fl_server_cut *s)
+{
+    FL_TRY(each_piece(s, declare_param));
+    FL_TRY(each_piece(s, declare_grad));
+    FL_TRY(add_rates(s));
+    s->parent = (int)s->p->blocks.n - 1;
+    FL_TRY(each_piece(s, add_update));
+    if (s->c->table)
+        FL_TRY(fl_table_serve(s));
+    if (!s->blocks.n)
+        FL_WARN("server %s gets no parameter: there are fewer than servers",
+                s->c->servers[s->at]);
+    if (!s->updates.n)
+        fl_push(&s->updates, fl_program_add_block(s->p, s->parent)->idx);
+    return add_listen(s);
+}
+
+fl_err fl_cut_make_server(fl_cut *c, int at)
+{
+    fl_server_cut s = {.c = c, .at = at, .checkpoint = -1};
+    s.p = c->server[at] = fl_program_make(c->main->registry);
+    s.p->random_seed = c->main->random_seed;
+    s.b = fl_program_block(s.p, 0);
+    fl_err err = make_program(&s);
+    if (!err)
+        err = fl_server_start(&s, &c->server_startup[at]);
+    fl_vec_fini(&s.held);
+    fl_vec_fini(&s.inputs);
+    fl_vec_fini(&s.blocks);
+    fl_vec_fini(&s.sparse);
+    fl_vec_fini(&s.fetches);
+    fl_vec_fini(&s.updates);
+    return err;
+}
