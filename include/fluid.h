@@ -821,6 +821,48 @@ fl_program *fl_cut_trainer_startup(const fl_cut *c);
 fl_err fl_cut_server(const fl_cut *c, const char *endpoint,
                      fl_program **program, fl_program **startup);
 
+/* What this process is in a job, from arguments and the environment. */
+typedef enum fl_duty {
+    FL_DUTY_LOCAL, /* no job: it trains alone */
+    FL_DUTY_TRAINER,
+    FL_DUTY_PSERVER,
+} fl_duty;
+
+typedef enum fl_role_mode {
+    FL_MODE_LOCAL,
+    FL_MODE_PSERVER,    /* trainers and parameter servers */
+    FL_MODE_COLLECTIVE, /* trainers among themselves */
+} fl_role_mode;
+
+/* Arguments win over the environment; NULL: not said. */
+typedef struct fl_role_args {
+    const char *role;      /* "TRAINER" or "PSERVER" */
+    const char *endpoints; /* "host:port, host:port" */
+    const char *endpoint;  /* one's own */
+    const char *trainer_id, *trainers;
+} fl_role_args;
+
+typedef struct fl_role {
+    fl_duty duty;
+    fl_role_mode mode;
+    int trainer_id, trainers;
+    int n_endpoints;        /* of servers; in collective mode of trainers */
+    const char **endpoints; /* "host:port" */
+    const char *endpoint;   /* one's own; NULL: it needs none */
+    struct {                /* the variable, "argument" or "default" */
+        const char *duty, *trainer_id, *trainers, *endpoints, *endpoint;
+    } source;
+    int n_notes; /* sentences: what was mended, what looks like a mistake */
+    const char **notes;
+    struct fl_arena *arena; /* of all texts */
+} fl_role;
+
+/* Every dialect of the environment that Fluid had. EINVAL: two variables
+ * contradict each other, or one is missing or wrong. args may be NULL. */
+fl_err fl_role_init(fl_role *r, const fl_role_args *args);
+void fl_role_fini(fl_role *r);
+char *fl_role_text(const fl_role *r); /* each value and its source; fl_free */
+
 /* --- Saving ------------------------------------------------------------ */
 
 /* Every persistable variable of the program, one file each under its name in

@@ -126,8 +126,5 @@ int main(int argc, char **argv)
 }
 
 const fl_cmd *const fl_cmds[] = {
-    &fl_cmd_help,
-    &fl_cmd_show,
-    &fl_cmd_version,
-    NULL,
+    &fl_cmd_env, &fl_cmd_help, &fl_cmd_show, &fl_cmd_version, NULL,
 };

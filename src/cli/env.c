@@ -1,0 +1,34 @@
+/* paddle env - what this process would be in a job, and who says so. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+
+static fl_role_args args;
+
+static const fl_opt opts[] = {
+    {"role", FL_OPT_STR, &args.role, "TRAINER or PSERVER"},
+    {"endpoints", FL_OPT_STR, &args.endpoints, "servers: host:port,host:port"},
+    {"endpoint", FL_OPT_STR, &args.endpoint, "the one that is this process"},
+    {"trainer_id", FL_OPT_STR, &args.trainer_id, "number of this trainer"},
+    {"trainers", FL_OPT_STR, &args.trainers, "how many there are"},
+    {0},
+};
+
+static int run(int n, char **arg)
+{
+    fl_role role;
+    if (fl_role_init(&role, &args))
+        return fl_cli_fail(FL_EXIT_FAILED, true, "env");
+    char *text = fl_role_text(&role);
+    fputs(text, stdout);
+    fl_free(text);
+    fl_role_fini(&role);
+    return FL_EXIT_OK;
+}
+
+const fl_cmd fl_cmd_env = {
+    .name = "env",
+    .help = "say what this process is in a job, and where each value is from",
+    .opts = opts,
+    .run = run,
+};

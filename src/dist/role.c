@@ -1,0 +1,548 @@
+/* role.c - arguments and environment become one role.
+ *
+ * Each value has a list of names, in the order in which they are asked; names
+ * that are set must agree. A list of hosts and a port make endpoints where no
+ * list of endpoints is set:
+ *
+ *     role        TRAINING_ROLE  PADDLE_TRAINING_ROLE
+ *     trainer id  PADDLE_TRAINER_ID  TRAINER_ID  PADDLE_INIT_TRAINER_ID
+ *     trainers    PADDLE_TRAINERS_NUM  PADDLE_TRAINERS  TRAINERS ...
+ *     servers     PADDLE_PSERVERS_IP_PORT_LIST  PADDLE_PSERVER_ENDPOINTS
+ *                 PSERVERS, or PADDLE_PSERVERS x PADDLE_PORT ...
+ *     one's own   PADDLE_CURRENT_ENDPOINT  CURRENT_ENDPOINT  SERVER_ENDPOINT,
+ *                 or POD_IP x PADDLE_PORT ... */
+#include "dist/role.h"
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "base/vec.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#define ARGUMENT "argument"
+#define DEFAULT  "default"
+
+typedef const char *const names[5];
+
+static names role_names = {"TRAINING_ROLE", "PADDLE_TRAINING_ROLE"};
+static names id_names = {"PADDLE_TRAINER_ID", "TRAINER_ID",
+                         "PADDLE_INIT_TRAINER_ID"};
+static names trainers_names = {"PADDLE_TRAINERS_NUM", "PADDLE_TRAINERS",
+                               "TRAINERS", "PADDLE_INIT_NUM_GRADIENT_SERVERS"};
+static names servers_names = {"PADDLE_PSERVERS_IP_PORT_LIST",
+                              "PADDLE_PSERVER_ENDPOINTS", "PSERVERS"};
+static names own_names = {"PADDLE_CURRENT_ENDPOINT", "CURRENT_ENDPOINT",
+                          "SERVER_ENDPOINT"};
+static names peers_names = {"PADDLE_TRAINER_ENDPOINTS"};
+
+/* Hosts and the port, or ports, that belong to them. */
+typedef struct pair {
+    const char *hosts, *port; /* hosts NULL ends a list */
+    const char *usual;        /* port where none is set; NULL: none */
+} pair;
+
+static const pair server_pairs[] = {
+    {"PADDLE_PSERVERS", "PADDLE_PORT", "6174"},
+    {"PADDLE_PSERVER_IPS", "PADDLE_PSERVER_PORT", "6174"},
+    {"PADDLE_INIT_PSERVERS", "PADDLE_INIT_PORT", "7164"},
+    {0},
+};
+static const pair own_pairs[] = {
+    {"POD_IP", "PADDLE_PORT", NULL},
+    {"PADDLE_CURRENT_IP", "PADDLE_PSERVER_PORT", NULL},
+    {"PADDLE_CURRENT_IP", "PADDLE_PORT", NULL},
+    {"POD_IP", "PADDLE_PSERVER_PORT", NULL},
+    {"PADDLE_CURRENT_IP", NULL, "6174"},
+    {0},
+};
+static const pair peer_pairs[] = {
+    {"PADDLE_TRAINER_IPS", "PADDLE_PSERVER_PORT", "6174"},
+    {0},
+};
+
+/* What people write, and what is read. */
+static const struct {
+    const char *wrong, *right;
+} misses[] = {
+    {"PADDLE_TRAINER_ROLE", "PADDLE_TRAINING_ROLE"},
+    {"PADDLE_ROLE", "PADDLE_TRAINING_ROLE"},
+    {"TRAINER_ROLE", "TRAINING_ROLE"},
+    {"PADDLE_PSERVER_IP", "PADDLE_PSERVER_IPS"},
+    {"PADDLE_PSERVERS_IPS", "PADDLE_PSERVER_IPS"},
+    {"PADDLE_PSERVERS_PORT", "PADDLE_PSERVER_PORT"},
+    {"PADDLE_PSERVER_ENDPOINT", "PADDLE_PSERVER_ENDPOINTS"},
+    {"PADDLE_PSERVERS_ENDPOINTS", "PADDLE_PSERVER_ENDPOINTS"},
+    {"PADDLE_CURRENT_ENDPOINTS", "PADDLE_CURRENT_ENDPOINT"},
+    {"PADDLE_TRAINER_NUM", "PADDLE_TRAINERS_NUM"},
+    {"PADDLE_TRAINER_COUNT", "PADDLE_TRAINERS"},
+    {"TRIANERS", "TRAINERS"},
+};
+
+/* A role in the making. */
+typedef struct making {
+    fl_role *r;
+    const fl_role_args *args;
+    const fl_env *env;
+    fl_arena *arena;
+    FL_VEC(const char *) notes;
+} making;
+
+/* A text and where it comes from; at NULL: it is not set. */
+typedef struct found {
+    const char *at, *source;
+} found;
+
+typedef struct list {
+    const char **at;
+    int n;
+} list;
+
+/* --- texts --- */
+
+/* Without blanks around it; NULL for nothing. */
+static const char *stripped(fl_arena *a, const char *text, size_t n)
+{
+    while (n && isspace((unsigned char)*text))
+        text++, n--;
+    while (n && isspace((unsigned char)text[n - 1]))
+        n--;
+    return n ? fl_arena_printf(a, "%.*s", (int)n, text) : NULL;
+}
+
+static const char *get(const making *m, const char *name)
+{
+    const char *text = name ? m->env->get(m->env->user, name) : NULL;
+    return text ? stripped(m->arena, text, strlen(text)) : NULL;
+}
+
+static list split(const making *m, const char *text)
+{
+    list l = {fl_arena_alloc(m->arena, (strlen(text) + 1) * sizeof(char *)), 0};
+    while (*text) {
+        const size_t n = strcspn(text, ",");
+        const char *item = stripped(m->arena, text, n);
+        if (item)
+            l.at[l.n++] = item;
+        text += n + (text[n] == ',');
+    }
+    return l;
+}
+
+static const char *join(const making *m, const list *l)
+{
+    fl_str s = {0};
+    for (int i = 0; i < l->n; i++)
+        fl_str_printf(&s, "%s%s", i ? ", " : "", l->at[i]);
+    const char *text = fl_arena_strdup(m->arena, s.at ? s.at : "");
+    fl_str_fini(&s);
+    return text;
+}
+
+/* The same list, or number, or word? Blanks and case do not count. */
+static bool agree(const making *m, const char *a, const char *b)
+{
+    const list x = split(m, a), y = split(m, b);
+    for (int i = 0; i < x.n && i < y.n; i++)
+        if (strcasecmp(x.at[i], y.at[i]))
+            return false;
+    return x.n == y.n;
+}
+
+/* The argument, or the first name that is set. */
+static fl_err find(const making *m, const char *arg, names all, found *out)
+{
+    *out = (found){arg ? stripped(m->arena, arg, strlen(arg)) : NULL, ARGUMENT};
+    if (out->at)
+        return FL_OK;
+    for (int i = 0; all[i]; i++) {
+        const char *text = get(m, all[i]);
+        if (text && out->at && !agree(m, text, out->at))
+            return fl_fail(FL_EINVAL, "%s is \"%s\", but %s is \"%s\"",
+                           out->source, out->at, all[i], text);
+        if (text && !out->at)
+            *out = (found){text, all[i]};
+    }
+    return FL_OK;
+}
+
+static fl_err read_number(const found *f, int *out)
+{
+    char *end;
+    const long n = strtol(f->at, &end, 10);
+    if (end == f->at || *end || n < 0 || n > 1000000)
+        return fl_fail(FL_EINVAL, "%s is \"%s\", expected a whole number",
+                       f->source, f->at);
+    *out = (int)n;
+    return FL_OK;
+}
+
+/* --- endpoints --- */
+
+/* ":6174" of "ps0:6174" or "[::1]:6174"; NULL: there is none. */
+static const char *port_of(const char *endpoint)
+{
+    const char *colon = strrchr(endpoint, ':');
+    if (!colon || colon == endpoint || !colon[1] ||
+        colon[1 + strspn(colon + 1, "0123456789")])
+        return NULL;
+    return strchr(endpoint, ':') == colon || colon[-1] == ']' ? colon : NULL;
+}
+
+static void note(making *m, const char *sentence)
+{
+    fl_push(&m->notes, sentence);
+}
+
+/* Entries without a port get the one that all others have. */
+static fl_err complete(making *m, list *l, const char *source)
+{
+    const char *port = NULL;
+    for (int i = 0; i < l->n; i++) {
+        const char *p = port_of(l->at[i]);
+        if (p && port && strcmp(p, port))
+            port = ""; /* they differ */
+        else if (p && !port)
+            port = p;
+    }
+    for (int i = 0; i < l->n; i++) {
+        if (port_of(l->at[i]))
+            continue;
+        if (!port || !*port)
+            return fl_fail(FL_EINVAL,
+                           "%s: \"%s\" has no port, expected host:port", source,
+                           l->at[i]);
+        note(m, fl_arena_printf(m->arena,
+                                "%s: \"%s\" has no port, it gets %s as the "
+                                "others have",
+                                source, l->at[i], port + 1));
+        l->at[i] = fl_arena_printf(m->arena, "%s%s", l->at[i], port);
+    }
+    return FL_OK;
+}
+
+static fl_err check_list(const list *l, const char *source)
+{
+    for (int i = 0; i < l->n; i++) {
+        if (strtol(port_of(l->at[i]) + 1, NULL, 10) > 65535)
+            return fl_fail(FL_EINVAL, "%s: %s has no such port", source,
+                           l->at[i]);
+        for (int k = 0; k < i; k++)
+            if (!strcmp(l->at[i], l->at[k]))
+                return fl_fail(FL_EINVAL, "%s: %s is listed twice", source,
+                               l->at[i]);
+    }
+    return FL_OK;
+}
+
+/* Hosts with one port for all, or a port for each. */
+static fl_err combine(const making *m, const pair *p, const char *hosts,
+                      list *out, const char **source)
+{
+    const char *set = get(m, p->port);
+    const list ports = split(m, set ? set : p->usual ? p->usual : "");
+    *out = split(m, hosts);
+    *source = set ? fl_arena_printf(m->arena, "%s and %s", p->hosts, p->port)
+                  : p->hosts;
+    if (ports.n > 1 && ports.n != out->n)
+        return fl_fail(FL_EINVAL, "%s has %d ports, but %s has %d hosts",
+                       p->port, ports.n, p->hosts, out->n);
+    for (int i = 0; i < out->n && ports.n; i++)
+        if (!port_of(out->at[i]))
+            out->at[i] = fl_arena_printf(m->arena, "%s:%s", out->at[i],
+                                         ports.at[ports.n > 1 ? i : 0]);
+    return FL_OK;
+}
+
+/* A list of endpoints: said whole, or as hosts and ports. */
+static fl_err find_list(making *m, const char *arg, names whole,
+                        const pair *pairs, list *out, const char **source)
+{
+    found f;
+    *out = (list){0};
+    FL_TRY(find(m, arg, whole, &f));
+    if (f.at) {
+        *out = split(m, f.at);
+        *source = f.source;
+    }
+    for (; !f.at && pairs->hosts && !out->n; pairs++) {
+        const char *hosts = get(m, pairs->hosts);
+        if (hosts)
+            FL_TRY(combine(m, pairs, hosts, out, source));
+    }
+    FL_TRY(complete(m, out, *source ? *source : ""));
+    return check_list(out, *source ? *source : "");
+}
+
+static bool has_host(const char *endpoint, const char *host)
+{
+    const char *port = port_of(endpoint);
+    const size_t n = port ? (size_t)(port - endpoint) : strlen(endpoint);
+    return strlen(host) == n && !strncmp(endpoint, host, n);
+}
+
+/* The one of the list that has this host; NULL: none, or several. */
+static const char *only_with_host(const list *l, const char *host)
+{
+    const char *one = NULL;
+    for (int i = 0; i < l->n; i++)
+        if (has_host(l->at[i], host)) {
+            if (one)
+                return NULL;
+            one = l->at[i];
+        }
+    return one;
+}
+
+static bool is_in(const list *l, const char *text)
+{
+    for (int i = 0; i < l->n; i++)
+        if (!strcmp(l->at[i], text))
+            return true;
+    return false;
+}
+
+/* One's own endpoint out of a host and perhaps a port. */
+static const char *from_pair(const making *m, const pair *p, const list *all)
+{
+    const char *host = get(m, p->hosts), *port = get(m, p->port);
+    if (!host)
+        return NULL;
+    const char *whole =
+        port ? fl_arena_printf(m->arena, "%s:%s", host, port) : host;
+    if (is_in(all, whole))
+        return whole;
+    return only_with_host(all, host);
+}
+
+/* Which of `all` this process is. */
+static fl_err find_own(making *m, const list *all, found *out)
+{
+    FL_TRY(find(m, m->args->endpoint, own_names, out));
+    if (out->at && !port_of(out->at)) {
+        const char *full = only_with_host(all, out->at);
+        out->at = full ? full : out->at;
+    }
+    for (const pair *p = own_pairs; !out->at && p->hosts; p++) {
+        out->at = from_pair(m, p, all);
+        out->source =
+            p->port && get(m, p->port)
+                ? fl_arena_printf(m->arena, "%s and %s", p->hosts, p->port)
+                : p->hosts;
+    }
+    for (const pair *p = own_pairs; !out->at && p->hosts; p++)
+        if (get(m, p->hosts)) /* it is set, and leads nowhere */
+            *out = (found){get(m, p->hosts), p->hosts};
+    if (out->at && !is_in(all, out->at))
+        return fl_fail(FL_EINVAL, "%s is \"%s\", which is not one of %s",
+                       out->source, out->at, join(m, all));
+    return FL_OK;
+}
+
+/* --- the role --- */
+
+static fl_err read_role(making *m, const found *f)
+{
+    if (!strcasecmp(f->at, "TRAINER"))
+        m->r->duty = FL_DUTY_TRAINER;
+    else if (!strcasecmp(f->at, "PSERVER"))
+        m->r->duty = FL_DUTY_PSERVER;
+    else
+        return fl_fail(FL_EINVAL, "%s is \"%s\", expected TRAINER or PSERVER",
+                       f->source, f->at);
+    m->r->source.duty = f->source;
+    return FL_OK;
+}
+
+static fl_err read_counts(making *m)
+{
+    fl_role *r = m->r;
+    found id, n;
+    FL_TRY(find(m, m->args->trainer_id, id_names, &id));
+    FL_TRY(find(m, m->args->trainers, trainers_names, &n));
+    r->trainers = 1;
+    r->source.trainer_id = id.at ? id.source : DEFAULT;
+    r->source.trainers = n.at ? n.source : DEFAULT;
+    if (id.at)
+        FL_TRY(read_number(&id, &r->trainer_id));
+    if (n.at)
+        FL_TRY(read_number(&n, &r->trainers));
+    if (n.at && !r->trainers)
+        return fl_fail(FL_EINVAL, "%s is 0, expected 1 or more", n.source);
+    if (n.at && r->trainer_id >= r->trainers)
+        return fl_fail(FL_EINVAL, "%s is %d, but %s is %d: ids go from 0 to %d",
+                       r->source.trainer_id, r->trainer_id, n.source,
+                       r->trainers, r->trainers - 1);
+    return FL_OK;
+}
+
+static void keep_list(making *m, const list *l, const char *source)
+{
+    m->r->n_endpoints = l->n;
+    m->r->endpoints = l->at;
+    m->r->source.endpoints = source;
+}
+
+static fl_err with_servers(making *m, const found *role, const list *servers,
+                           const char *source)
+{
+    fl_role *r = m->r;
+    found own;
+    r->mode = FL_MODE_PSERVER;
+    if (!servers->n)
+        return fl_fail(FL_EINVAL,
+                       "%s is %s, but no servers are named; set "
+                       "PADDLE_PSERVER_ENDPOINTS=host:port,host:port",
+                       role->source, role->at);
+    keep_list(m, servers, source);
+    if (role->at)
+        FL_TRY(read_role(m, role));
+    else {
+        r->duty = FL_DUTY_TRAINER;
+        r->source.duty = DEFAULT;
+        note(m, "servers are named, but no role is set: this is a TRAINER");
+    }
+    if (r->duty == FL_DUTY_TRAINER)
+        return FL_OK;
+    FL_TRY(find_own(m, servers, &own));
+    if (!own.at && servers->n > 1)
+        return fl_fail(FL_EINVAL,
+                       "this PSERVER does not know which of %s it is; set "
+                       "PADDLE_CURRENT_ENDPOINT",
+                       join(m, servers));
+    r->endpoint = own.at ? own.at : servers->at[0];
+    r->source.endpoint = own.at ? own.source : source;
+    return FL_OK;
+}
+
+static fl_err among_trainers(making *m, const list *peers, const char *source)
+{
+    fl_role *r = m->r;
+    found own;
+    r->mode = FL_MODE_COLLECTIVE;
+    r->duty = FL_DUTY_TRAINER;
+    r->source.duty = source;
+    keep_list(m, peers, source);
+    if (!strcmp(r->source.trainers, DEFAULT))
+        r->source.trainers = source;
+    else if (r->trainers != peers->n)
+        return fl_fail(FL_EINVAL, "%s is %d, but %s names %d trainers",
+                       r->source.trainers, r->trainers, source, peers->n);
+    r->trainers = peers->n;
+    if (r->trainer_id >= peers->n)
+        return fl_fail(FL_EINVAL, "%s is %d, but %s names %d trainers",
+                       r->source.trainer_id, r->trainer_id, source, peers->n);
+    FL_TRY(find_own(m, peers, &own));
+    r->endpoint = own.at ? own.at : peers->at[r->trainer_id];
+    r->source.endpoint = own.at ? own.source : source;
+    if (strcmp(r->endpoint, peers->at[r->trainer_id]))
+        return fl_fail(FL_EINVAL, "%s is %d, which is %s, but %s is %s",
+                       r->source.trainer_id, r->trainer_id,
+                       peers->at[r->trainer_id], r->source.endpoint,
+                       r->endpoint);
+    return FL_OK;
+}
+
+static void note_misses(making *m)
+{
+    for (size_t i = 0; i < sizeof misses / sizeof *misses; i++)
+        if (get(m, misses[i].wrong) && !get(m, misses[i].right))
+            note(m, fl_arena_printf(m->arena,
+                                    "%s is set, but nothing reads it; did you "
+                                    "mean %s?",
+                                    misses[i].wrong, misses[i].right));
+}
+
+static fl_err resolve(making *m)
+{
+    const char *source = NULL, *peers_source = NULL;
+    list servers, peers;
+    found role;
+    note_misses(m);
+    FL_TRY(find(m, m->args->role, role_names, &role));
+    FL_TRY(read_counts(m));
+    FL_TRY(find_list(m, m->args->endpoints, servers_names, server_pairs,
+                     &servers, &source));
+    FL_TRY(find_list(m, NULL, peers_names, peer_pairs, &peers, &peers_source));
+    if (servers.n && get(m, peer_pairs[0].hosts))
+        return fl_fail(FL_EINVAL,
+                       "%s names servers, but %s trainers without servers: "
+                       "unset one of them",
+                       source, peer_pairs[0].hosts);
+    if (!servers.n && peers.n)
+        return among_trainers(m, &peers, peers_source);
+    if (servers.n || role.at)
+        return with_servers(m, &role, &servers, source);
+    m->r->source.duty = DEFAULT;
+    return FL_OK;
+}
+
+fl_err fl_role_resolve(fl_role *r, const fl_role_args *args, const fl_env *env)
+{
+    static const fl_role_args none;
+    making m = {r, args ? args : &none, env, fl_arena_new()};
+    *r = (fl_role){.arena = m.arena};
+    const fl_err err = resolve(&m);
+    r->n_notes = (int)m.notes.n;
+    r->notes = fl_arena_dup(m.arena, m.notes.at,
+                            (size_t)m.notes.n * sizeof *m.notes.at);
+    fl_vec_fini(&m.notes);
+    if (err)
+        fl_role_fini(r);
+    return err;
+}
+
+static const char *real(void *user, const char *name)
+{
+    return getenv(name);
+}
+
+fl_err fl_role_init(fl_role *r, const fl_role_args *args)
+{
+    return fl_role_resolve(r, args, &(fl_env){real});
+}
+
+void fl_role_fini(fl_role *r)
+{
+    if (r->arena)
+        fl_arena_free(r->arena);
+    *r = (fl_role){0};
+}
+
+/* --- for people --- */
+
+static void row(fl_str *s, const char *name, const char *value,
+                const char *source)
+{
+    fl_str_printf(s, "%-12s %s", name, value);
+    if (source)
+        fl_str_printf(s, "  (%s)", source);
+    fl_str_add(s, "\n");
+}
+
+char *fl_role_text(const fl_role *r)
+{
+    static const char *const duties[] = {"LOCAL", "TRAINER", "PSERVER"};
+    static const char *const modes[] = {"local", "pserver", "collective"};
+    fl_str s = {0};
+    char id[16], trainers[16];
+    snprintf(id, sizeof id, "%d", r->trainer_id);
+    snprintf(trainers, sizeof trainers, "%d", r->trainers);
+    row(&s, "role", duties[r->duty], r->source.duty);
+    row(&s, "mode", modes[r->mode], NULL);
+    row(&s, "trainer_id", id, r->source.trainer_id);
+    row(&s, "trainers", trainers, r->source.trainers);
+    for (int i = 0; i < r->n_endpoints; i++)
+        row(&s,
+            i                            ? ""
+            : r->mode == FL_MODE_PSERVER ? "servers"
+                                         : "peers",
+            r->endpoints[i], i ? NULL : r->source.endpoints);
+    if (r->endpoint)
+        row(&s, "endpoint", r->endpoint, r->source.endpoint);
+    for (int i = 0; i < r->n_notes; i++)
+        fl_str_printf(&s, "note: %s\n", r->notes[i]);
+    return fl_str_take(&s);
+}

@@ -1,0 +1,20 @@
+/* role.h - what this process is in a job.
+ *
+ * Over the years Fluid's launchers and scripts have said it in seven dialects
+ * of environment variables. All of them are read here, and nowhere else. */
+#ifndef FL_DIST_ROLE_H
+#define FL_DIST_ROLE_H
+
+#include "base/err.h"
+
+/* Where variables come from; NULL: it is not set. */
+typedef struct fl_env {
+    const char *(*get)(void *user, const char *name);
+    void *user;
+} fl_env;
+
+/* fl_role_init with an environment of one's own. r is zero on failure. */
+fl_err fl_role_resolve(fl_role *r, const fl_role_args *args,
+                       const fl_env *env) FL_MUST_CHECK;
+
+#endif

@@ -1,0 +1,303 @@
+/* Every dialect of the environment: what a process is told, what it is. */
+#include "dist/role.h"
+
+#include "base/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* "A=1;B=x y": the variables of one process. */
+static const char *from_text(void *user, const char *name)
+{
+    static char value[8][256]; /* what was asked for last */
+    static int next;
+    const size_t n = strlen(name);
+    for (const char *at = user; *at;) {
+        const size_t len = strcspn(at, ";");
+        if (!strncmp(at, name, n) && at[n] == '=') {
+            char *out = value[next++ % 8];
+            snprintf(out, sizeof value[0], "%.*s", (int)(len - n - 1),
+                     at + n + 1);
+            return out;
+        }
+        at += len + (at[len] == ';');
+    }
+    return NULL;
+}
+
+static fl_err resolve(const char *env, const fl_role_args *args, fl_role *r)
+{
+    return fl_role_resolve(r, args, &(fl_env){from_text, (void *)env});
+}
+
+#define SEED2                                                                  \
+    "PADDLE_PSERVER_IPS=ps0.paddlepaddle.com,ps1.paddlepaddle.com;"            \
+    "PADDLE_TRAINERS=2;PADDLE_PSERVER_PORT=6174"
+#define SEED2_TEXT                                                             \
+    "trainers     2  (PADDLE_TRAINERS)\n"                                      \
+    "servers      ps0.paddlepaddle.com:6174  (PADDLE_PSERVER_IPS and "         \
+    "PADDLE_PSERVER_PORT)\n"                                                   \
+    "             ps1.paddlepaddle.com:6174\n"
+#define SEED3                                                                  \
+    "PADDLE_PSERVER_ENDPOINTS=ps0.paddlepaddle.com:7164,"                      \
+    "ps1.paddlepaddle.com:7164;TRAINERS=2"
+#define SEED3_TEXT                                                             \
+    "trainers     2  (TRAINERS)\n"                                             \
+    "servers      ps0.paddlepaddle.com:7164  (PADDLE_PSERVER_ENDPOINTS)\n"     \
+    "             ps1.paddlepaddle.com:7164\n"
+
+static const struct {
+    const char *env, *text;
+} dialects[] = {
+    {"", "role         LOCAL  (default)\n"
+         "mode         local\n"
+         "trainer_id   0  (default)\n"
+         "trainers     1  (default)\n"},
+    /* fit a line in a bare cluster: server, then trainers */
+    {"PSERVERS=192.168.1.2:6174;SERVER_ENDPOINT=192.168.1.2:6174;"
+     "TRAINING_ROLE=PSERVER",
+     "role         PSERVER  (TRAINING_ROLE)\n"
+     "mode         pserver\n"
+     "trainer_id   0  (default)\n"
+     "trainers     1  (default)\n"
+     "servers      192.168.1.2:6174  (PSERVERS)\n"
+     "endpoint     192.168.1.2:6174  (SERVER_ENDPOINT)\n"},
+    {"PSERVERS=192.168.1.2:6174;SERVER_ENDPOINT=192.168.1.2:6174;"
+     "TRAINING_ROLE=TRAINER",
+     "role         TRAINER  (TRAINING_ROLE)\n"
+     "mode         pserver\n"
+     "trainer_id   0  (default)\n"
+     "trainers     1  (default)\n"
+     "servers      192.168.1.2:6174  (PSERVERS)\n"},
+    /* the cluster quick start, v0.14 and later */
+    {SEED2 ";PADDLE_TRAINING_ROLE=PSERVER;"
+           "PADDLE_CURRENT_IP=ps1.paddlepaddle.com",
+     "role         PSERVER  (PADDLE_TRAINING_ROLE)\n"
+     "mode         pserver\n"
+     "trainer_id   0  (default)\n" SEED2_TEXT
+     "endpoint     ps1.paddlepaddle.com:6174  (PADDLE_CURRENT_IP and "
+     "PADDLE_PSERVER_PORT)\n"},
+    {SEED2 ";PADDLE_TRAINING_ROLE=TRAINER;PADDLE_TRAINER_ID=1",
+     "role         TRAINER  (PADDLE_TRAINING_ROLE)\n"
+     "mode         pserver\n"
+     "trainer_id   1  (PADDLE_TRAINER_ID)\n" SEED2_TEXT},
+    /* the quick start in English; its first line lacks a port */
+    {"PADDLE_TRAINING_ROLE=PSERVER;"
+     "PADDLE_CURRENT_ENDPOINT=ps0.paddlepaddle.com:7164;"
+     "PADDLE_PSERVER_ENDPOINTS=ps0.paddlepaddle.com:7164, "
+     "ps1.paddlepaddle.com;TRAINERS=2",
+     "role         PSERVER  (PADDLE_TRAINING_ROLE)\n"
+     "mode         pserver\n"
+     "trainer_id   0  (default)\n" SEED3_TEXT
+     "endpoint     ps0.paddlepaddle.com:7164  (PADDLE_CURRENT_ENDPOINT)\n"
+     "note: PADDLE_PSERVER_ENDPOINTS: \"ps1.paddlepaddle.com\" has no port, "
+     "it gets 7164 as the others have\n"},
+    {SEED3 ";PADDLE_TRAINING_ROLE=PSERVER;"
+           "PADDLE_CURRENT_ENDPOINT=ps1.paddlepaddle.com:7164",
+     "role         PSERVER  (PADDLE_TRAINING_ROLE)\n"
+     "mode         pserver\n"
+     "trainer_id   0  (default)\n" SEED3_TEXT
+     "endpoint     ps1.paddlepaddle.com:7164  (PADDLE_CURRENT_ENDPOINT)\n"},
+    {SEED3 ";PADDLE_TRAINING_ROLE=TRAINER;TRAINER_ID=1",
+     "role         TRAINER  (PADDLE_TRAINING_ROLE)\n"
+     "mode         pserver\n"
+     "trainer_id   1  (TRAINER_ID)\n" SEED3_TEXT},
+    /* trainers among themselves */
+    {"PADDLE_TRAINER_IPS=10.0.0.1,10.0.0.2;PADDLE_TRAINER_ID=1;"
+     "PADDLE_PSERVER_PORT=7000;PADDLE_CURRENT_IP=10.0.0.2",
+     "role         TRAINER  (PADDLE_TRAINER_IPS and PADDLE_PSERVER_PORT)\n"
+     "mode         collective\n"
+     "trainer_id   1  (PADDLE_TRAINER_ID)\n"
+     "trainers     2  (PADDLE_TRAINER_IPS and PADDLE_PSERVER_PORT)\n"
+     "peers        10.0.0.1:7000  (PADDLE_TRAINER_IPS and "
+     "PADDLE_PSERVER_PORT)\n"
+     "             10.0.0.2:7000\n"
+     "endpoint     10.0.0.2:7000  (PADDLE_CURRENT_IP and "
+     "PADDLE_PSERVER_PORT)\n"},
+    {"PADDLE_TRAINER_ID=0;PADDLE_CURRENT_ENDPOINT=127.0.0.1:6170;"
+     "PADDLE_TRAINERS_NUM=2;"
+     "PADDLE_TRAINER_ENDPOINTS=127.0.0.1:6170,127.0.0.1:6171",
+     "role         TRAINER  (PADDLE_TRAINER_ENDPOINTS)\n"
+     "mode         collective\n"
+     "trainer_id   0  (PADDLE_TRAINER_ID)\n"
+     "trainers     2  (PADDLE_TRAINERS_NUM)\n"
+     "peers        127.0.0.1:6170  (PADDLE_TRAINER_ENDPOINTS)\n"
+     "             127.0.0.1:6171\n"
+     "endpoint     127.0.0.1:6170  (PADDLE_CURRENT_ENDPOINT)\n"},
+    /* Fleet 1.5: one port for all */
+    {"PADDLE_PORT=6174;PADDLE_PSERVERS=10.0.0.1,10.0.0.2;"
+     "PADDLE_TRAINERS_NUM=2;POD_IP=10.0.0.2;TRAINING_ROLE=PSERVER",
+     "role         PSERVER  (TRAINING_ROLE)\n"
+     "mode         pserver\n"
+     "trainer_id   0  (default)\n"
+     "trainers     2  (PADDLE_TRAINERS_NUM)\n"
+     "servers      10.0.0.1:6174  (PADDLE_PSERVERS and PADDLE_PORT)\n"
+     "             10.0.0.2:6174\n"
+     "endpoint     10.0.0.2:6174  (POD_IP and PADDLE_PORT)\n"},
+    /* launch_ps 1.6: a port for each */
+    {"PADDLE_TRAINERS_NUM=2;PADDLE_PORT=6170,6171;"
+     "CURRENT_ENDPOINT=127.0.0.1:6171;PADDLE_PSERVERS=127.0.0.1,127.0.0.1;"
+     "PADDLE_TRAINING_ROLE=PSERVER",
+     "role         PSERVER  (PADDLE_TRAINING_ROLE)\n"
+     "mode         pserver\n"
+     "trainer_id   0  (default)\n"
+     "trainers     2  (PADDLE_TRAINERS_NUM)\n"
+     "servers      127.0.0.1:6170  (PADDLE_PSERVERS and PADDLE_PORT)\n"
+     "             127.0.0.1:6171\n"
+     "endpoint     127.0.0.1:6171  (CURRENT_ENDPOINT)\n"},
+    /* launch_ps 1.7: PADDLE_PORT is one's own */
+    {"PADDLE_PSERVERS_IP_PORT_LIST=127.0.0.1:6170,127.0.0.1:6171;"
+     "PADDLE_PORT=6171;TRAINING_ROLE=PSERVER;PADDLE_TRAINERS_NUM=2;"
+     "POD_IP=127.0.0.1",
+     "role         PSERVER  (TRAINING_ROLE)\n"
+     "mode         pserver\n"
+     "trainer_id   0  (default)\n"
+     "trainers     2  (PADDLE_TRAINERS_NUM)\n"
+     "servers      127.0.0.1:6170  (PADDLE_PSERVERS_IP_PORT_LIST)\n"
+     "             127.0.0.1:6171\n"
+     "endpoint     127.0.0.1:6171  (POD_IP and PADDLE_PORT)\n"},
+    /* paddle.v2 */
+    {"PADDLE_INIT_PORT=7164;PADDLE_INIT_NUM_GRADIENT_SERVERS=1;"
+     "PADDLE_INIT_TRAINER_ID=0;PADDLE_INIT_PSERVERS=127.0.0.1",
+     "role         TRAINER  (default)\n"
+     "mode         pserver\n"
+     "trainer_id   0  (PADDLE_INIT_TRAINER_ID)\n"
+     "trainers     1  (PADDLE_INIT_NUM_GRADIENT_SERVERS)\n"
+     "servers      127.0.0.1:7164  (PADDLE_INIT_PSERVERS and "
+     "PADDLE_INIT_PORT)\n"
+     "note: servers are named, but no role is set: this is a TRAINER\n"},
+};
+
+static void every_dialect_is_understood(void)
+{
+    for (size_t i = 0; i < sizeof dialects / sizeof *dialects; i++) {
+        fl_role r;
+        CHECK_OK(resolve(dialects[i].env, NULL, &r));
+        char *text = fl_role_text(&r);
+        CHECK_STR(text, dialects[i].text);
+        fl_free(text);
+        fl_role_fini(&r);
+    }
+}
+
+static void arguments_win(void)
+{
+    const fl_role_args args = {.role = "pserver",
+                               .endpoints = " a:1 , [::1]:2",
+                               .endpoint = "[::1]:2",
+                               .trainer_id = "3",
+                               .trainers = "4"};
+    fl_role r;
+    CHECK_OK(resolve(SEED2 ";PADDLE_TRAINING_ROLE=TRAINER", &args, &r));
+    CHECK_INT(r.duty, FL_DUTY_PSERVER);
+    CHECK_INT(r.trainer_id, 3);
+    CHECK_INT(r.trainers, 4);
+    CHECK_INT(r.n_endpoints, 2);
+    CHECK_STR(r.endpoints[0], "a:1");
+    CHECK_STR(r.endpoint, "[::1]:2");
+    CHECK_STR(r.source.duty, "argument");
+    fl_role_fini(&r);
+}
+
+/* With one server there is no doubt. */
+static void the_only_server_knows_itself(void)
+{
+    fl_role r;
+    CHECK_OK(resolve("PADDLE_TRAINING_ROLE=PSERVER;"
+                     "PADDLE_PSERVER_ENDPOINTS=a:1",
+                     NULL, &r));
+    CHECK_STR(r.endpoint, "a:1");
+    fl_role_fini(&r);
+}
+
+/* The same said twice is no contradiction. */
+static void names_may_agree(void)
+{
+    fl_role r;
+    CHECK_OK(resolve("TRAINING_ROLE=TRAINER;PADDLE_TRAINING_ROLE=trainer;"
+                     "PSERVERS=a:1,b:2;PADDLE_PSERVER_ENDPOINTS=a:1, b:2,;"
+                     "PADDLE_TRAINERS=2;TRAINERS=2",
+                     NULL, &r));
+    CHECK_INT(r.n_endpoints, 2);
+    fl_role_fini(&r);
+}
+
+static void near_misses_are_noted(void)
+{
+    fl_role r;
+    CHECK_OK(resolve(SEED2 ";PADDLE_TRAINER_ROLE=PSERVER", NULL, &r));
+    CHECK_INT(r.n_notes, 2);
+    CHECK_STR(r.notes[0], "PADDLE_TRAINER_ROLE is set, but nothing reads it; "
+                          "did you mean PADDLE_TRAINING_ROLE?");
+    fl_role_fini(&r);
+    CHECK_OK(resolve(SEED2 ";PADDLE_TRAINER_ROLE=x;PADDLE_TRAINING_ROLE="
+                           "TRAINER",
+                     NULL, &r));
+    CHECK_INT(r.n_notes, 0);
+    fl_role_fini(&r);
+}
+
+static const struct {
+    const char *env, *says;
+} faults[] = {
+    {"TRAINING_ROLE=TRAINER;PADDLE_TRAINING_ROLE=PSERVER;PSERVERS=a:1",
+     "TRAINING_ROLE is \"TRAINER\", but PADDLE_TRAINING_ROLE is \"PSERVER\""},
+    {"PADDLE_TRAINERS=2;TRAINERS=3",
+     "PADDLE_TRAINERS is \"2\", but TRAINERS is \"3\""},
+    {"PSERVERS=a:1;PADDLE_PSERVER_ENDPOINTS=a:2;TRAINING_ROLE=TRAINER",
+     "PADDLE_PSERVER_ENDPOINTS is \"a:2\", but PSERVERS is \"a:1\""},
+    {"TRAINING_ROLE=WORKER;PSERVERS=a:1",
+     "TRAINING_ROLE is \"WORKER\", expected TRAINER or PSERVER"},
+    {"PADDLE_TRAINING_ROLE=TRAINER",
+     "PADDLE_TRAINING_ROLE is TRAINER, but no servers are named; set "
+     "PADDLE_PSERVER_ENDPOINTS=host:port,host:port"},
+    {"PADDLE_TRAINING_ROLE=PSERVER;PSERVERS=a:1,b:2",
+     "this PSERVER does not know which of a:1, b:2 it is; set "
+     "PADDLE_CURRENT_ENDPOINT"},
+    {"PADDLE_TRAINING_ROLE=PSERVER;PSERVERS=a:1;SERVER_ENDPOINT=c:1",
+     "SERVER_ENDPOINT is \"c:1\", which is not one of a:1"},
+    {"PADDLE_TRAINING_ROLE=PSERVER;PADDLE_PSERVER_IPS=a,b;"
+     "PADDLE_CURRENT_IP=c;PADDLE_PSERVER_PORT=1",
+     "PADDLE_CURRENT_IP is \"c\", which is not one of a:1, b:1"},
+    {SEED2 ";PADDLE_TRAINER_ID=2;PADDLE_TRAINING_ROLE=TRAINER",
+     "PADDLE_TRAINER_ID is 2, but PADDLE_TRAINERS is 2: ids go from 0 to 1"},
+    {"PADDLE_TRAINER_ID=one", "PADDLE_TRAINER_ID is \"one\", expected a whole "
+                              "number"},
+    {"PADDLE_TRAINERS=0", "PADDLE_TRAINERS is 0, expected 1 or more"},
+    {"PSERVERS=a,b", "PSERVERS: \"a\" has no port, expected host:port"},
+    {"PSERVERS=a:1,b:2,c", "PSERVERS: \"c\" has no port, expected host:port"},
+    {"PSERVERS=a:1,a:1", "PSERVERS: a:1 is listed twice"},
+    {"PSERVERS=a:70000", "PSERVERS: a:70000 has no such port"},
+    {"PADDLE_PSERVERS=a,b,c;PADDLE_PORT=1,2",
+     "PADDLE_PORT has 2 ports, but PADDLE_PSERVERS has 3 hosts"},
+    {"PADDLE_TRAINER_IPS=a,b;PADDLE_PSERVER_IPS=c",
+     "PADDLE_PSERVER_IPS names servers, but PADDLE_TRAINER_IPS trainers "
+     "without servers: unset one of them"},
+    {"PADDLE_TRAINER_ENDPOINTS=a:1,b:1;PADDLE_TRAINERS_NUM=3",
+     "PADDLE_TRAINERS_NUM is 3, but PADDLE_TRAINER_ENDPOINTS names 2 "
+     "trainers"},
+    {"PADDLE_TRAINER_ENDPOINTS=a:1,b:1;PADDLE_TRAINER_ID=1;"
+     "PADDLE_CURRENT_ENDPOINT=a:1",
+     "PADDLE_TRAINER_ID is 1, which is b:1, but PADDLE_CURRENT_ENDPOINT is "
+     "a:1"},
+};
+
+static void contradictions_get_a_sentence(void)
+{
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        fl_role r;
+        CHECK_ERR(resolve(faults[i].env, NULL, &r), FL_EINVAL, faults[i].says);
+        CHECK(!r.arena);
+    }
+}
+
+const fl_test fl_tests[] = {
+    {"a role understands every dialect", every_dialect_is_understood},
+    {"a role's arguments win", arguments_win},
+    {"a role is clear for the only server", the_only_server_knows_itself},
+    {"a role may be said twice", names_may_agree},
+    {"a role notes near misses", near_misses_are_noted},
+    {"a role that contradicts itself gets a sentence",
+     contradictions_get_a_sentence},
+    {0},
+};
