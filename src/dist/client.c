@@ -38,7 +38,6 @@ struct fl_client {
     bool leave; /* wanted, with: */
     int code;
     char reason[REASON_MAX];
-    int64_t leave_at;
     fl_id session;
     int claim, rank;
     int64_t g, round;
@@ -336,7 +335,6 @@ void fl_client_leave(fl_client *c, int code, const char *why, int64_t now)
     if (c->leave || c->state == FL_CLIENT_OVER)
         return;
     c->leave = true;
-    c->leave_at = now;
     c->code = code;
     snprintf(c->reason, sizeof c->reason, "%s", why ? why : "");
     if (c->state == FL_CLIENT_IDLE)

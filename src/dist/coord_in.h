@@ -29,7 +29,7 @@ typedef struct fl_rank {
     int64_t g;
     bool taken;   /* at some time, by some session */
     bool barrier; /* of the open round is here */
-    int64_t barrier_at, granted_at;
+    int64_t barrier_at;
     int64_t lease; /* ends at */
     bool call_broke;
     uint64_t open; /* its open call; 0: not yet */

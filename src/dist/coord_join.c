@@ -195,7 +195,6 @@ static void grant(fl_coord *c, fl_rank *r, const fl_waiting *w, int64_t now)
     r->state = FL_RANK_HELD;
     r->session = w->session;
     r->g = c->view + 1;
-    r->granted_at = now;
     r->lease = now + c->job->lease;
     r->call_broke = r->barrier = false;
     r->open = r->echo = 0;

@@ -17,7 +17,7 @@ fl_server *fl_server_new(const fl_job *job, int index, uint64_t incarnation,
     s->incarnation = incarnation;
     s->store = store;
     s->out = out;
-    s->born = s->heard = s->ticked = s->stalled = now;
+    s->heard = s->ticked = s->stalled = now;
     s->shard = fl_mem_alloc((size_t)job->shards * sizeof *s->shard);
     return s;
 }
@@ -486,7 +486,9 @@ void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows)
         snprintf(what, sizeof what, "%s %lld",
                  view ? "view" : "the decision that makes version",
                  (long long)(view ? p->msg.g : p->msg.round));
-        fl_wait_row(rows, who, "the coordinator", what, now - p->since, 0);
+        /* each word of the coordinator moves the limit on */
+        fl_wait_row(rows, who, "the coordinator", what, now - p->since,
+                    s->heard + s->job->reach - now);
     }
     if (s->ending && !s->ended) {
         snprintf(what, sizeof what, "version %lld before it ends",

@@ -57,7 +57,7 @@ struct fl_server {
     fl_outbox *out;
     int index;
     uint64_t incarnation, coordinator; /* 0: not heard of yet */
-    int64_t born, heard, ticked, told, stalled;
+    int64_t heard, ticked, told, stalled;
     int64_t version, view;
     bool closing; /* round `version` is being applied */
     FL_VEC(fl_member) member;

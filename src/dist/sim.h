@@ -35,7 +35,7 @@ typedef struct fl_sim_result {
     int64_t events, rounds, seconds;
     int code; /* END's */
     /* how often the interesting things happened */
-    int64_t lost, fenced, rejoined, repeated, parked_joins, kills, late_loss;
+    int64_t lost, fenced, rejoined, parked_joins, kills, late_loss;
 } fl_sim_result;
 
 /* False: an invariant broke; *report has the seed, the letter, the last
