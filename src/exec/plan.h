@@ -19,9 +19,9 @@ typedef struct fl_exec_env {
     const fl_registry *registry;
     const fl_disk *disk;
     fl_entropy *entropy;
-    void *service; /* for send, recv and c_* operators; NULL: none */
+    void *service;         /* for send, recv and c_* operators; NULL: none */
     bool no_fuse, lenient; /* as in fl_exe_opts */
-    fl_watch *watch; /* NULL: nobody looks */
+    fl_watch *watch;       /* NULL: nobody looks */
 } fl_exec_env;
 
 typedef struct fl_plan fl_plan; /* Thread: one at a time */

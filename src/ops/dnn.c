@@ -19,6 +19,19 @@ void fl_dnn_alone(void)
     alone = true;
 }
 
+void fl_dnn_enter(sigset_t *was)
+{
+    sigset_t all;
+    fl_dnn_alone();
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, was);
+}
+
+void fl_dnn_leave(const sigset_t *was)
+{
+    pthread_sigmask(SIG_SETMASK, was, NULL);
+}
+
 bool fl_dnn_choose(const void *op, dnnl_engine_t engine,
                    const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *out)
 {
@@ -127,10 +140,9 @@ static bool move(const fl_dnn_step *s, const fl_dnn_arg *a)
            dnnl_success;
 }
 
-bool fl_dnn_step_run(fl_dnn_step *s, void *const *at)
+static bool run_step(fl_dnn_step *s, void *const *at)
 {
     dnnl_exec_arg_t args[FL_DNN_ARGS + 1];
-    fl_dnn_alone();
     for (int i = 0; i < s->n; i++) {
         const fl_dnn_arg *a = &s->arg[i];
         TRY(dnnl_memory_set_data_handle(a->plain, at[i]));
@@ -146,4 +158,13 @@ bool fl_dnn_step_run(fl_dnn_step *s, void *const *at)
         if (s->arg[i].out && s->arg[i].reorder && !move(s, &s->arg[i]))
             return false;
     return dnnl_stream_wait(s->stream) == dnnl_success;
+}
+
+bool fl_dnn_step_run(fl_dnn_step *s, void *const *at)
+{
+    sigset_t was;
+    fl_dnn_enter(&was);
+    bool good = run_step(s, at);
+    fl_dnn_leave(&was);
+    return good;
 }

@@ -10,11 +10,18 @@
 #define FL_OPS_DNN_H
 
 #include <dnnl.h>
+#include <signal.h>
 #include <stdbool.h>
 
 /* oneDNN runs on OpenMP, whose threads would fight with ours: whoever calls it
  * says first that this thread wants no help. */
 void fl_dnn_alone(void);
+
+/* Around whatever computes in oneDNN. Its products put the stack pointer into
+ * their own memory for a while; a signal handler that ran then would write its
+ * frame over the heap. So signals wait until the product is done. */
+void fl_dnn_enter(sigset_t *was);
+void fl_dnn_leave(const sigset_t *was);
 
 enum {
     FL_DNN_ARGS = 4,

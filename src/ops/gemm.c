@@ -303,10 +303,12 @@ void fl_gemm_f32(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha,
     } else if (n > FEW && m * n * k <= SMALL) {
         tiles_f32(&g);
     } else {
-        fl_dnn_alone();
+        sigset_t was;
+        fl_dnn_enter(&was);
         dnnl_status_t status =
             dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a,
                        ta ? m : k, b, tb ? k : n, beta, c, n);
+        fl_dnn_leave(&was);
         if (status != dnnl_success) /* it had no memory for its own panels */
             tiles_f32(&g);
     }

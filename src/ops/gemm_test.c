@@ -5,7 +5,9 @@
 #include "ops/gemm.h"
 
 #include <math.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/time.h>
 
 typedef struct shape {
     int64_t m, n, k;
@@ -104,10 +106,40 @@ static void no_rows_touch_nothing(void)
     fl_gemm_f32(true, true, 2, 0, 1, 1, b, NULL, 0, NULL);
 }
 
+static volatile sig_atomic_t signals;
+
+static void count_signal(int number)
+{
+    signals++;
+}
+
+/* oneDNN moves the stack pointer: a handler in the midst of a product would
+ * write over the heap, which the allocator notices at the next free. */
+static void bears_signals(void)
+{
+    enum {
+        N = 256
+    };
+    static float a[N * N], c[N * N];
+    struct sigaction was, mine = {.sa_handler = count_signal};
+    const struct itimerval often = {{0, 100}, {0, 100}}, never = {{0}};
+    for (int i = 0; i < N * N; i++)
+        a[i] = (float)(i % 7);
+    CHECK_INT(sigaction(SIGALRM, &mine, &was), 0);
+    CHECK_INT(setitimer(ITIMER_REAL, &often, NULL), 0);
+    signals = 0;
+    for (int i = 0; i < 20 || signals < 100; i++)
+        fl_gemm_f32(false, false, N, N, N, 1, a, a, 0, c);
+    CHECK_INT(setitimer(ITIMER_REAL, &never, NULL), 0);
+    CHECK_INT(sigaction(SIGALRM, &was, NULL), 0);
+    CHECK(signals >= 100);
+}
+
 const fl_test fl_tests[] = {
     {"gemm multiplies every shape and transpose", multiplies_every_shape},
     {"gemm scales by alpha and adds beta * C", scales_and_adds},
     {"gemm without terms leaves beta * C", no_terms_leave_beta_c},
     {"gemm without rows touches nothing", no_rows_touch_nothing},
+    {"a product bears signals", bears_signals},
     {0},
 };
