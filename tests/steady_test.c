@@ -1,8 +1,10 @@
-/* From the third step on nothing is allocated. */
+/* A click model step after step: nothing is allocated from the third on, and
+ * batches may have any number of rows. */
 #include "base/mem.h"
 #include "base/test.h"
 #include "click.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct job {
@@ -81,10 +83,41 @@ static void nor_does_it_when_sequences_change(void)
             check_steady(optimizers[o], no_fuse, 1, 4);
 }
 
+/* The first `rows` of a batch. */
+static float step_of(job *j, int i, int rows)
+{
+    batch b = {0};
+    make_batch(&b, i);
+    for (int k = 0; k < SLOTS; k++) {
+        b.feeds[k].tensor.lod.n[0] = rows + 1;
+        b.feeds[k].tensor.shape.dim[0] = b.off[rows];
+    }
+    b.feeds[SLOTS].tensor.shape.dim[0] = rows;
+    b.feeds[SLOTS + 1].tensor.shape.dim[0] = rows;
+    CHECK_OK(fl_exe_run(j->exe, fl_net_main(j->n), j->s, SLOTS + 2, b.feeds, 1,
+                        &j->loss));
+    return *(float *)j->loss.tensor.data;
+}
+
+static void a_batch_without_rows_does_no_harm(void)
+{
+    for (int o = 0; o < 3; o++)
+        for (int no_fuse = 0; no_fuse < 2; no_fuse++) {
+            job j;
+            job_init(&j, optimizers[o], no_fuse);
+            CHECK(isfinite(step_of(&j, 0, BATCH)));
+            CHECK(isnan(step_of(&j, 1, 0))); /* the mean of nothing */
+            CHECK(isfinite(step_of(&j, 2, 3)));
+            CHECK(isfinite(step_of(&j, 3, BATCH)));
+            job_fini(&j);
+        }
+}
+
 const fl_test fl_tests[] = {
     {"a click model allocates nothing from the third step on",
      a_click_model_allocates_nothing},
     {"nor does it when sequences change from step to step",
      nor_does_it_when_sequences_change},
+    {"a batch without rows does no harm", a_batch_without_rows_does_no_harm},
     {0},
 };
