@@ -593,7 +593,8 @@ def test_threads_take_turns_on_one_executor(fl):
 def test_ctrl_c_ends_a_run_within_a_second(tmp_path):
     script = tmp_path / "long.py"
     script.write_text(textwrap.dedent("""
-        import importlib.util, sys, time
+        import importlib.util, signal, sys, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         spec = importlib.util.spec_from_file_location("_fluid", sys.argv[1])
         fl = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(fl)
@@ -611,6 +612,8 @@ def test_ctrl_c_ends_a_run_within_a_second(tmp_path):
     """))
     child = subprocess.Popen([sys.executable, str(script), FILE],
                              stdout=subprocess.PIPE, text=True)
+    limit = threading.Timer(60, child.kill)
+    limit.start()
     try:
         assert child.stdout.readline() == "ready\n"
         time.sleep(0.3)
@@ -620,6 +623,7 @@ def test_ctrl_c_ends_a_run_within_a_second(tmp_path):
         assert time.monotonic() - start < 10  # a busy machine is slow, not deaf
         assert child.wait(10) == 0
     finally:
+        limit.cancel()
         child.kill()
         child.wait()
         child.stdout.close()
