@@ -44,6 +44,7 @@ typedef enum fl_err {
     FL_ETIMEOUT, /* the deadline passed */
     FL_ENOMEM,   /* the memory that the data asks for is not to be had */
     FL_EINTR,    /* whoever asked for it wants it no more */
+    FL_ETYPE,    /* a dtype that this cannot be done with */
 } fl_err;
 
 const char *fl_errmsg(void); /* last failure on this thread; never NULL */
@@ -905,7 +906,8 @@ fl_err fl_model_load(fl_engine *e, const char *dir, fl_scope *s,
                      const fl_model_opts *opts, fl_model *out);
 void fl_model_fini(fl_model *m);
 
-/* A saved program or tensor in words, for people. fl_free. */
+/* A saved program or tensor in words, for people; of a directory that holds a
+ * model, its program. fl_free. */
 fl_err fl_show(fl_engine *e, const char *path, char **text);
 
 #ifdef __cplusplus

@@ -190,8 +190,9 @@ int py_to_dtype(PyObject *o, fl_dtype *out);
 int py_to_shape(PyObject *o, fl_shape *out);
 int py_to_text(PyObject *o, const char *what, const char **out);
 int py_to_names(py_pool *p, PyObject *o, int *n, const char *const **out);
-int py_to_vars(py_pool *p, py_state *st, PyObject *o, int *n, fl_var ***out);
-int py_to_var(py_state *st, PyObject *o, fl_var **out);
+int py_to_vars(py_pool *p, py_state *st, PyObject *o, const char *what, int *n,
+               fl_var ***out);
+int py_to_var(py_state *st, PyObject *o, const char *what, fl_var **out);
 int py_to_attr(py_pool *p, py_state *st, const char *name,
                const fl_attr_type *type, PyObject *o, fl_attr *out);
 /* Over o's own memory where that is contiguous. */

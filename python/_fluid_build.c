@@ -341,10 +341,10 @@ static PyObject *math(py_call *c, const char *op, py_variable *x, PyObject *y,
 {
     fl_var *a, *b = NULL, *out;
     double number = 0;
-    if (py_to_var(c->st, (PyObject *)x, &a))
+    if (py_to_var(c->st, (PyObject *)x, "x", &a))
         return NULL;
     if (PyObject_TypeCheck(y, c->st->type[PY_VARIABLE])) {
-        if (py_to_var(c->st, y, &b))
+        if (py_to_var(c->st, y, "y", &b))
             return NULL;
     } else {
         number = PyFloat_AsDouble(y);
@@ -422,7 +422,7 @@ static PyObject *initialize(PyObject *module, PyObject *args)
     py_call c;
     if (!PyArg_ParseTuple(args, "O!O:initialize", st->type[PY_VARIABLE], &var,
                           &of) ||
-        py_to_var(st, var, &v))
+        py_to_var(st, var, "var", &v))
         return NULL;
     py_program *p = ((py_variable *)var)->program;
     if (!py_call_begin(&c, st, p, NULL, NULL) && !py_to_init(&c, of, &init))
@@ -458,7 +458,7 @@ static PyObject *append_backward(PyObject *module, PyObject *args, PyObject *kw)
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O!|OO:append_backward", names,
                                      st->type[PY_VARIABLE], &loss, &params,
                                      &no_grad) ||
-        py_to_var(st, loss, &v))
+        py_to_var(st, loss, "loss", &v))
         return NULL;
     if (!py_call_begin(&c, st, ((py_variable *)loss)->program, NULL, NULL) &&
         !py_to_backward(&c.pool, params, no_grad, &opts)) {
@@ -477,10 +477,12 @@ static PyObject *find_gradients(py_call *c, PyObject *of_targets,
     fl_var **targets, **inputs, **given = NULL;
     int n_targets, n_inputs, n_given = 0;
     fl_backward_opts opts;
-    if (py_to_vars(&c->pool, c->st, of_targets, &n_targets, &targets) ||
-        py_to_vars(&c->pool, c->st, of_inputs, &n_inputs, &inputs) ||
+    if (py_to_vars(&c->pool, c->st, of_targets, "targets", &n_targets,
+                   &targets) ||
+        py_to_vars(&c->pool, c->st, of_inputs, "inputs", &n_inputs, &inputs) ||
         (of_grads != Py_None &&
-         py_to_vars(&c->pool, c->st, of_grads, &n_given, &given)) ||
+         py_to_vars(&c->pool, c->st, of_grads, "target_gradients", &n_given,
+                    &given)) ||
         py_to_backward(&c->pool, NULL, no_grad, &opts))
         return NULL;
     if (given && n_given != n_targets)

@@ -43,10 +43,17 @@ static int wrong_type(const char *what, const char *want, PyObject *o)
 
 int py_to_text(PyObject *o, const char *what, const char **out)
 {
+    Py_ssize_t n = 0;
     if (!PyUnicode_Check(o))
         return wrong_type(what, "a str", o);
-    *out = PyUnicode_AsUTF8AndSize(o, NULL);
-    return *out ? 0 : -1;
+    *out = PyUnicode_AsUTF8AndSize(o, &n);
+    if (!*out)
+        return -1;
+    if (strlen(*out) == (size_t)n)
+        return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "%s has a character of code 0, which C ends at: %R", what, o);
+    return -1;
 }
 
 static int to_int(PyObject *o, const char *what, int64_t *out)
@@ -239,10 +246,10 @@ static bool is_var(py_state *st, PyObject *o)
     return PyObject_TypeCheck(o, st->type[PY_VARIABLE]);
 }
 
-int py_to_var(py_state *st, PyObject *o, fl_var **out)
+int py_to_var(py_state *st, PyObject *o, const char *what, fl_var **out)
 {
     if (!is_var(st, o))
-        return wrong_type("a variable", "a Variable", o);
+        return wrong_type(what, "a Variable", o);
     *out = ((py_variable *)o)->v;
     if (*out)
         return 0;
@@ -251,16 +258,17 @@ int py_to_var(py_state *st, PyObject *o, fl_var **out)
     return -1;
 }
 
-int py_to_vars(py_pool *p, py_state *st, PyObject *o, int *n, fl_var ***out)
+int py_to_vars(py_pool *p, py_state *st, PyObject *o, const char *what, int *n,
+               fl_var ***out)
 {
-    PyObject *list = as_list(p, o, "variables");
+    PyObject *list = as_list(p, o, what);
     if (!list)
         return -1;
     *n = (int)PyList_Size(list);
     *out = py_pool_alloc(p, (size_t)(*n + 1) * sizeof **out);
     for (int i = 0; *out && i < *n; i++)
         if (PyList_GetItem(list, i) != Py_None &&
-            py_to_var(st, PyList_GetItem(list, i), &(*out)[i]))
+            py_to_var(st, PyList_GetItem(list, i), what, &(*out)[i]))
             return -1;
     return *out ? 0 : -1;
 }
@@ -272,8 +280,8 @@ static int to_list_arg(py_call *c, const char *what, fl_arg_type type,
 {
     int failed;
     if (type == FL_ARG_VARS)
-        failed =
-            py_to_vars(&c->pool, c->st, o, &out->n, (fl_var ***)&out->vars);
+        failed = py_to_vars(&c->pool, c->st, o, what, &out->n,
+                            (fl_var ***)&out->vars);
     else if (type == FL_ARG_FLOATS)
         failed = to_floats(&c->pool, o, what, &out->n, &out->floats);
     else if (type == FL_ARG_STRS)
@@ -311,10 +319,11 @@ static int to_tensor_arg(py_call *c, PyObject *o, fl_arg *out)
 }
 
 /* A variable where the table has a choice: n tells. */
-static int to_var_arg(py_call *c, PyObject *o, int n, fl_arg *out)
+static int to_var_arg(py_call *c, const char *what, PyObject *o, int n,
+                      fl_arg *out)
 {
     out->n = n;
-    return py_to_var(c->st, o, &out->var);
+    return py_to_var(c->st, o, what, &out->var);
 }
 
 static int to_single(py_call *c, const char *what, fl_arg_type type,
@@ -351,7 +360,7 @@ static int to_single(py_call *c, const char *what, fl_arg_type type,
         return to_tensor_arg(c, o, out);
     case FL_ARG_VAR:
     case FL_ARG_VARS:
-        return to_var_arg(c, o, 0, out);
+        return to_var_arg(c, what, o, 0, out);
     default:
         return to_int(o, what, &out->i);
     }
@@ -365,9 +374,9 @@ static int to_arg(py_call *c, const char *what, fl_arg_type type, PyObject *o,
                        type == FL_ARG_INT_OR_INTS;
     if (is_var(c->st, o) &&
         (type == FL_ARG_FLOAT_OR_VAR || type == FL_ARG_INT_OR_VAR))
-        return to_var_arg(c, o, 1, out);
+        return to_var_arg(c, what, o, 1, out);
     if (is_var(c->st, o) && type == FL_ARG_VAR_OR_TENSOR)
-        return to_var_arg(c, o, 0, out);
+        return to_var_arg(c, what, o, 0, out);
     if (lists && !is_var(c->st, o) && is_list(o))
         return to_list_arg(c, what, type, o, out);
     return to_single(c, what, type, o, out);

@@ -26,6 +26,8 @@ static PyObject *raise_as(PyObject *type, fl_err err)
         type = PyExc_MemoryError;
     if (err == FL_EINTR)
         type = PyExc_KeyboardInterrupt;
+    if (err == FL_ETYPE)
+        type = PyExc_TypeError;
     PyErr_SetString(type, fl_errmsg());
     return NULL;
 }

@@ -57,7 +57,8 @@ static PyObject *switch_case(PyObject *self, PyObject *condition)
 {
     py_switch *s = (py_switch *)self;
     fl_var *cond = NULL;
-    if (condition != Py_None && py_to_var(s->st, condition, &cond))
+    if (condition != Py_None &&
+        py_to_var(s->st, condition, "a case's condition", &cond))
         return NULL;
     return move(s, cond, false);
 }
@@ -291,7 +292,7 @@ static PyObject *run(PyObject *self, PyObject *args, PyObject *kw, bool update)
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O!|OOO:minimize", names,
                                      o->st->type[PY_VARIABLE], &loss, &startup,
                                      &params, &no_grad) ||
-        py_to_var(o->st, loss, &v))
+        py_to_var(o->st, loss, "loss", &v))
         return NULL;
     if (!begin(&c, o, ((py_variable *)loss)->program, startup) &&
         !py_to_backward(&c.pool, params, no_grad, &opts)) {
@@ -335,7 +336,7 @@ static int to_pairs(py_pool *p, py_state *st, PyObject *o, fl_param_grads *out,
         fl_var **pair;
         int n = 0;
         PyObject *item = PyList_GetItem(list, i);
-        if (py_to_vars(p, st, item, &n, &pair))
+        if (py_to_vars(p, st, item, "params_grads", &n, &pair))
             return -1;
         if (n != 2 || !pair[0]) {
             PyErr_SetString(PyExc_ValueError,
@@ -383,7 +384,7 @@ static PyObject *param_rate(PyObject *self, PyObject *param)
     PyObject *result = NULL;
     fl_var *v, *rate;
     py_call c;
-    if (py_to_var(o->st, param, &v))
+    if (py_to_var(o->st, param, "param", &v))
         return NULL;
     if (!begin(&c, o, ((py_variable *)param)->program, NULL)) {
         const fl_err err = fl_optimizer_rate(o->o, v, &rate);
@@ -406,7 +407,7 @@ static PyObject *accumulator(PyObject *self, PyObject *args, PyObject *kw)
     if (!PyArg_ParseTupleAndKeywords(args, kw, "sO!|dO:accumulator", names,
                                      &kind, o->st->type[PY_VARIABLE], &param,
                                      &start, &of_shape) ||
-        py_to_var(o->st, param, &v) ||
+        py_to_var(o->st, param, "param", &v) ||
         (of_shape != Py_None && py_to_shape(of_shape, &shape)))
         return NULL;
     if (!begin(&c, o, ((py_variable *)param)->program, NULL)) {
@@ -426,7 +427,7 @@ static PyObject *get_accumulator(PyObject *self, PyObject *args)
     fl_var *v;
     if (!PyArg_ParseTuple(args, "sO!:get_accumulator", &kind,
                           o->st->type[PY_VARIABLE], &param) ||
-        py_to_var(o->st, param, &v))
+        py_to_var(o->st, param, "param", &v))
         return NULL;
     return py_var_wrap(((py_variable *)param)->program,
                        fl_optimizer_get(o->o, kind, v));

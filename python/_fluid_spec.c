@@ -211,7 +211,8 @@ static fl_err on_regularizer(const fl_regularizer *self, fl_net *n,
                       : NULL;
     py_role_leave(c, &old);
     fl_err err = r ? FL_OK : failed_in_python();
-    if (r && r != Py_None && py_to_var(c->st, r, term))
+    if (r && r != Py_None &&
+        py_to_var(c->st, r, "what a regularizer returns", term))
         err = failed_in_python();
     Py_XDECREF(p);
     Py_XDECREF(g);

@@ -286,10 +286,10 @@ static void says_what_is_wrong_with_a_run(void)
     fl_feed one[] = {feed("x", 2, x)};
     fl_feed wide[] = {feed("x", 1, x), feed("y", 1, y)};
     CHECK_ERR(fl_exe_run(w.exe, p, w.s, 1, one, 0, NULL), FL_ENOENT,
-              "\"y\" is read by op 3 \"elementwise_sub\" but nothing writes "
-              "it: feed it (fed: x)");
+              "\"y\" is read, but nothing writes it: feed it (fed: x) (op 3 "
+              "\"elementwise_sub\" in block 0)");
     CHECK_ERR(fl_exe_run(w.exe, p, w.s, 2, wide, 0, NULL), FL_ESHAPE,
-              "feed \"x\" is f32[2,1], expected f32[-1,2]");
+              "feed \"x\" is float32[2,1], expected float32[-1,2]");
     fl_tensor narrow = fl_tensor_view(FL_F32, &(fl_shape){2, {1, 1}}, x);
     CHECK_OK(fl_scope_set(w.s, "fc_0.w_0", &narrow));
     CHECK_ERR(run(&w, p, NULL), FL_ESHAPE, "in block 0)");

@@ -37,6 +37,7 @@ shows_what_was_saved() {
     "$line" train "$housing" "$dir/model" >/dev/null
     "$build/bin/paddle" show "$dir/model/__model__" >"$dir/program"
     grep -q 'mul(X=x, Y=fc_0.w_0) -> Out=fc_0.tmp_0' "$dir/program"
+    "$build/bin/paddle" show "$dir/model" | cmp - "$dir/program"
     "$build/bin/paddle" show "$dir/model/fc_0.w_0" | grep -q 'tensor f32\[13,1\]'
     refused "$build/bin/paddle" show "$dir/nowhere"
     says 'nowhere'

@@ -103,14 +103,26 @@ static fl_err show_bytes(fl_engine *e, const char *path, const fl_str *bytes,
     return FL_OK;
 }
 
+/* Of a saved model, a directory, the program is shown. */
+static fl_err read_saved(const fl_disk *d, const char *path, fl_str *model,
+                         fl_str *bytes)
+{
+    int64_t size;
+    fl_str_printf(model, "%s/__model__", path);
+    if (!d->size(d, model->at, &size))
+        path = model->at;
+    return d->read(d, path, LARGEST_FILE, bytes);
+}
+
 fl_err fl_show(fl_engine *e, const char *path, char **text)
 {
-    fl_str bytes = {0};
-    fl_err err = e->disk->read(e->disk, path, LARGEST_FILE, &bytes);
+    fl_str bytes = {0}, model = {0};
+    fl_err err = read_saved(e->disk, path, &model, &bytes);
     if (!err && !bytes.n)
         err = fl_fail(FL_EPROTO, "%s: the file is empty", path);
     if (!err)
         err = show_bytes(e, path, &bytes, text);
+    fl_str_fini(&model);
     fl_str_fini(&bytes);
     return err;
 }

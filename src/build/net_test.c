@@ -164,9 +164,9 @@ static void a_bad_parameter_is_refused(void)
     fl_net *n = begin();
     fl_var *v = NULL;
     const fl_shape unknown = {2, {-1, 4}}, none = {0}, one = {1, {1}};
-    CHECK_ERR(param(n, NULL, false, FL_I64, &v), FL_EINVAL,
-              "parameter \"fc_0.w_0\" is i64: the default initialiser is for "
-              "floats");
+    CHECK_ERR(param(n, NULL, false, FL_I64, &v), FL_ETYPE,
+              "parameter \"fc_0.w_0\" is int64, but the default initializer "
+              "makes floats: give one, such as Constant(0)");
     CHECK_ERR(fl_net_param(n, NULL, "fc_1", false, FL_F32, &unknown, NULL, &v),
               FL_ESHAPE, "parameter \"fc_1.w_0\" is [-1,4], but every");
     CHECK_ERR(fl_net_param(n, NULL, "fc_1", false, FL_F32, &none, NULL, &v),

@@ -27,10 +27,10 @@ static fl_err choose_init(const fl_param_attr *attr, const fl_init *layers,
     static const fl_init weight = {.kind = "xavier"}, zero = {"constant"};
     const fl_init *i = attr->init ? attr->init : layers;
     if (!i && !fl_is_float(dtype))
-        return fl_fail(FL_EINVAL,
-                       "parameter \"%s\" is %s: the default initialiser is "
-                       "for floats, give another",
-                       name, fl_dtype_name(dtype));
+        return fl_fail(FL_ETYPE,
+                       "parameter \"%s\" is %s, but the default initializer "
+                       "makes floats: give one, such as Constant(0)",
+                       name, fl_dtype_word(dtype));
     *out = i ? i : bias ? &zero : &weight;
     return FL_OK;
 }

@@ -92,20 +92,34 @@ int fl_lines_next(const fl_lines *l, const char *name, const char *type)
                : -1;
 }
 
+int fl_lines_origin(const fl_block *b, const fl_desc *d)
+{
+    for (int64_t i = 0; i < b->ops.n; i++)
+        if (&b->ops.at[i]->desc == d)
+            return (int)i;
+    return (int)fl_desc_int(d, FL_FUSED_FROM, -1);
+}
+
+static void set_origin(const fl_lines *l, fl_desc *d, const fl_desc *of)
+{
+    fl_desc_set_attr(d, &(fl_attr){FL_FUSED_FROM, FL_ATTR_INT,
+                                   .i = fl_lines_origin(l->block, of)});
+}
+
 fl_desc *fl_lines_own(fl_lines *l, int i)
 {
     fl_desc *d = l->descs.at[i];
-    if (d->arena != l->arena)
-        l->descs.at[i] = d = fl_desc_dup(l->arena, d);
-    return d;
+    if (d->arena == l->arena)
+        return d;
+    l->descs.at[i] = fl_desc_dup(l->arena, d);
+    set_origin(l, l->descs.at[i], d);
+    return l->descs.at[i];
 }
 
 fl_desc *fl_lines_fused(fl_lines *l, const char *type, const fl_desc *of)
 {
     fl_desc *d = fl_desc_new(l->arena, type);
-    const fl_attr *by = fl_desc_attr(of, "op_callstack");
-    if (by)
-        fl_desc_set_attr(d, by);
+    set_origin(l, d, of);
     return d;
 }
 

@@ -38,9 +38,14 @@ int fl_lines_next(const fl_lines *l, const char *name, const char *type);
 
 fl_desc *fl_lines_own(fl_lines *l, int i); /* may be changed */
 
-/* A hidden op in place of several, made by whoever made `of`, the one whose
- * inputs are most often wrong. */
+/* A hidden op in place of several. Errors name `of`, the one whose inputs are
+ * most often wrong. */
 fl_desc *fl_lines_fused(fl_lines *l, const char *type, const fl_desc *of);
+
+/* Where in the block the op stands that a line is, or is made of. */
+#define FL_FUSED_FROM "fused_from"
+int fl_lines_origin(const fl_block *b, const fl_desc *d);
+
 const fl_var *fl_lines_var(const fl_lines *l, const char *name);
 bool fl_lines_is(const fl_lines *l, int i, const char *type);
 

@@ -108,29 +108,32 @@ static const char *made_by(const fl_desc *d, char *text, size_t size)
     return text;
 }
 
+/* What a hidden op says is said by the op that the user knows. */
+static fl_err in_name_of(fl_err err, const char *hidden, const char *known)
+{
+    char sentence[1024];
+    const size_t n = strlen(hidden);
+    snprintf(sentence, sizeof sentence, "%s", fl_errmsg());
+    if (strncmp(sentence, hidden, n) || sentence[n] != ':')
+        return err;
+    return fl_fail(err, "%s%s", known, sentence + n);
+}
+
 fl_err fl_unit_at(fl_err err, const fl_unit *u, const fl_desc *d, int index)
 {
     char by[300]; /* a sentence has 1024 bytes */
-    if (index < 0)
-        return fl_fail_at(err, "fused op \"%s\" in block %d%s", d->type,
-                          u->block->idx, made_by(d, by, sizeof by));
-    return fl_fail_at(err, "op %d \"%s\" in block %d%s", index, d->type,
-                      u->block->idx, made_by(d, by, sizeof by));
-}
-
-static int index_of(const fl_unit *u, const fl_desc *d)
-{
-    for (int64_t i = 0; i < u->block->ops.n; i++)
-        if (&u->block->ops.at[i]->desc == d)
-            return (int)i;
-    return -1;
+    const fl_desc *known = &u->block->ops.at[index]->desc;
+    if (strcmp(d->type, known->type))
+        err = in_name_of(err, d->type, known->type);
+    return fl_fail_at(err, "op %d \"%s\" in block %d%s", index, known->type,
+                      u->block->idx, made_by(known, by, sizeof by));
 }
 
 static fl_err add_step(fl_unit *u, const fl_desc *d)
 {
     fl_plan *plan = u->plan;
     const fl_op_def *def;
-    int index = index_of(u, d);
+    int index = fl_lines_origin(u->block, d);
     fl_err err = fl_registry_get(plan->env.registry, d->type, &def);
     fl_step s = {.index = index};
     if (!err)
@@ -233,6 +236,18 @@ static char *fed_names(const fl_plan *plan)
     return plan->n_feeds ? fl_str_take(&s) : fl_mem_strdup("nothing");
 }
 
+static fl_err not_fed(const fl_plan *plan, const char *name, const fl_desc *d,
+                      int index)
+{
+    char *fed = fed_names(plan);
+    const fl_err err = fl_fail(FL_ENOENT,
+                               "\"%s\" is read, but nothing writes it: feed it "
+                               "(fed: %s)",
+                               name, fed);
+    fl_mem_free(fed);
+    return fl_unit_at(err, &plan->units[0], d, index);
+}
+
 /* A name that is read before anything can have written it must be fed. */
 static fl_err check_reads(const fl_plan *plan)
 {
@@ -250,12 +265,7 @@ static fl_err check_reads(const fl_plan *plan)
                 if (!v || v->persistable || fl_map_get(&written, name) ||
                     port_of(plan->feeds, plan->n_feeds, name))
                     continue;
-                char *fed = fed_names(plan);
-                err = fl_fail(FL_ENOENT,
-                              "\"%s\" is read by op %lld \"%s\" but nothing "
-                              "writes it: feed it (fed: %s)",
-                              name, (long long)i, d->type, fed);
-                fl_mem_free(fed);
+                err = not_fed(plan, name, d, (int)i);
             }
         for (int s = 0; s < d->n_out; s++)
             for (int j = 0; j < d->out[s].n; j++)

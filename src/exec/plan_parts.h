@@ -7,7 +7,7 @@
 
 typedef struct fl_step {
     fl_frame frame;
-    int index;   /* of the op in its block, for sentences; -1: fused */
+    int index;   /* of the op in its block, for sentences */
     bool moving; /* prepares at every run, though nothing outside moved */
 } fl_step;
 

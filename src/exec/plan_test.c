@@ -156,7 +156,9 @@ static void sees_a_variable_that_was_erased(void)
     CHECK_OK(fl_exe_run(r.exe, r.program, r.scope, 1, &x, 0, NULL));
     CHECK(fl_scope_erase(r.scope, "w"));
     CHECK_ERR(fl_exe_run(r.exe, r.program, r.scope, 1, &x, 0, NULL), FL_ENOENT,
-              "mul: input Y \"w\" holds nothing yet (op 0 \"mul\" in block 0)");
+              "\"w\" holds nothing yet: run the startup program first (in "
+              "Python: exe.run(fluid.default_startup_program())), or load it "
+              "(op 0 \"mul\" in block 0)");
     rig_set(&r, "w", (fl_shape){2, {2, 1}}, (float[]){1, 1});
     CHECK_OK(fl_exe_run(r.exe, r.program, r.scope, 1, &x, 0, NULL));
     rig_fini(&r);
@@ -193,14 +195,15 @@ static void says_what_is_wrong_with_feeds_and_fetches(void)
     fl_feed none = {"x", {FL_F32, {2, {2, 2}}}};
     CHECK_ERR(fl_exe_run(r.exe, r.program, r.scope, 0, NULL, 1, &got),
               FL_ENOENT,
-              "\"x\" is read by op 0 \"mul\" but nothing writes it: feed it "
-              "(fed: nothing)");
+              "\"x\" is read, but nothing writes it: feed it (fed: nothing) "
+              "(op 0 \"mul\" in block 0)");
     CHECK_ERR(fl_exe_run(r.exe, r.program, r.scope, 1, &narrow, 1, &got),
-              FL_ESHAPE, "feed \"x\" is f32[4,1], expected f32[-1,2]");
+              FL_ESHAPE, "feed \"x\" is float32[4,1], expected float32[-1,2]");
     CHECK_ERR(fl_exe_run(r.exe, r.program, r.scope, 1, &ids, 1, &got),
-              FL_ESHAPE, "feed \"x\" is i64[2,2], expected f32[-1,2]");
+              FL_ESHAPE, "feed \"x\" is int64[2,2], expected float32[-1,2]");
     CHECK_ERR(fl_exe_run(r.exe, r.program, r.scope, 1, &negative, 1, &got),
-              FL_ESHAPE, "feed \"x\" is f32[-3,2]: a dimension is negative");
+              FL_ESHAPE,
+              "feed \"x\" is float32[-3,2]: a dimension is negative");
     int64_t off[] = {0, 3};
     fl_feed apart = x;
     apart.tensor.lod = (fl_lod){.levels = 1, .n = {2}, .off = {off}};

@@ -14,11 +14,11 @@ static fl_err check_feed(const fl_port *p, const fl_tensor *t)
     if (fl_shape_numel(&t->shape) < 0)
         return fl_fail(FL_ESHAPE,
                        "feed \"%s\" is %s%s: a dimension is negative", p->name,
-                       fl_dtype_name(t->dtype), fl_shape_text(&t->shape, got));
+                       fl_dtype_word(t->dtype), fl_shape_text(&t->shape, got));
     if (t->dtype != p->var->dtype || !fl_shape_alike(&t->shape, &p->var->shape))
         return fl_fail(FL_ESHAPE, "feed \"%s\" is %s%s, expected %s%s", p->name,
-                       fl_dtype_name(t->dtype), fl_shape_text(&t->shape, got),
-                       fl_dtype_name(p->var->dtype),
+                       fl_dtype_word(t->dtype), fl_shape_text(&t->shape, got),
+                       fl_dtype_word(p->var->dtype),
                        fl_shape_text(&p->var->shape, want));
     fl_err err = FL_OK;
     if (t->lod.levels)
@@ -115,6 +115,21 @@ static fl_err run_watched(fl_watch *w, fl_step *s, bool settled)
     return FL_OK;
 }
 
+/* A variable that a run should find in the scope is the usual thing to miss:
+ * that says what to do. */
+static fl_err step_failed(const fl_unit *u, const fl_step *s, fl_err err)
+{
+    const char *empty = err == FL_ENOENT ? fl_frame_empty(&s->frame) : NULL;
+    const fl_var *v = empty ? fl_block_find(u->block, empty) : NULL;
+    if (v && v->persistable)
+        err = fl_fail(FL_ENOENT,
+                      "\"%s\" holds nothing yet: run the startup program first "
+                      "(in Python: exe.run(fluid.default_startup_program())), "
+                      "or load it",
+                      empty);
+    return fl_unit_at(err, u, s->frame.desc, s->index);
+}
+
 fl_err fl_unit_run(fl_unit *u, bool settled)
 {
     fl_watch *w = u->plan->env.watch;
@@ -123,7 +138,7 @@ fl_err fl_unit_run(fl_unit *u, bool settled)
         const fl_err err =
             w ? run_watched(w, s, settled) : run_step(s, settled);
         if (err)
-            return fl_unit_at(err, u, s->frame.desc, s->index);
+            return step_failed(u, s, err);
     }
     return FL_OK;
 }

@@ -151,6 +151,26 @@ static bool holds_something(const fl_value *v)
     return v->kind && (v->kind != FL_LOD_TENSOR || v->tensor.data);
 }
 
+static const char *input_name(const fl_frame *f, int slot, int i)
+{
+    return fl_desc_in(f->desc, f->call.def->in[slot].name)->name[i];
+}
+
+static bool lacks(const fl_call *c, const fl_value *v)
+{
+    return v && !holds_something(v) && !(c->def->flags & FL_OP_NO_INFER);
+}
+
+const char *fl_frame_empty(const fl_frame *f)
+{
+    const fl_call *c = &f->call;
+    for (int s = 0; s < FL_SLOTS; s++)
+        for (int i = 0; i < c->n_in[s]; i++)
+            if (lacks(c, c->in[s][i]))
+                return input_name(f, s, i);
+    return NULL;
+}
+
 static fl_err read_inputs(fl_frame *f)
 {
     fl_call *c = &f->call;
@@ -158,14 +178,12 @@ static fl_err read_inputs(fl_frame *f)
     for (int s = 0; s < FL_SLOTS && c->def->in[s].name; s++)
         for (int i = 0; i < c->n_in[s]; i++, m++) {
             const fl_value *v = c->in[s][i];
-            if (!v)
-                continue;
-            if (!holds_something(v) && !(c->def->flags & FL_OP_NO_INFER))
+            if (lacks(c, v))
                 return fl_fail(
                     FL_ENOENT, "%s: input %s \"%s\" holds nothing yet",
-                    c->def->type, c->def->in[s].name,
-                    fl_desc_in(f->desc, c->def->in[s].name)->name[i]);
-            meta_of(v, m);
+                    c->def->type, c->def->in[s].name, input_name(f, s, i));
+            if (v)
+                meta_of(v, m);
         }
     return FL_OK;
 }

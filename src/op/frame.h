@@ -29,6 +29,9 @@ void fl_frame_fini(fl_frame *f);
 /* May its outputs' shapes differ though its inputs' shapes do not? */
 bool fl_frame_moves(const fl_frame *f);
 
+/* The first input variable that holds nothing and should; NULL: none. */
+const char *fl_frame_empty(const fl_frame *f);
+
 fl_err fl_frame_prepare(fl_frame *f) FL_MUST_CHECK;
 fl_err fl_frame_run(fl_frame *f) FL_MUST_CHECK;
 

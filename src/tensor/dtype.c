@@ -41,6 +41,12 @@ const char *fl_dtype_name(fl_dtype t)
     return r ? r->name : "?";
 }
 
+const char *fl_dtype_word(fl_dtype t)
+{
+    const row *r = row_of((int)t);
+    return r ? r->long_name : "?";
+}
+
 bool fl_dtype_find(const char *name, fl_dtype *t)
 {
     for (int i = 0; i < N_TYPES; i++)

@@ -13,6 +13,7 @@
 /* --- dtype --- */
 
 bool fl_dtype_valid(int number);
+const char *fl_dtype_word(fl_dtype t); /* "float32", as Python users say */
 
 /* --- shape --- */
 

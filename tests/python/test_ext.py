@@ -644,23 +644,47 @@ def test_errors_have_their_types_and_sentences(fl):
             "mul", {"X": "x", "Y": "fc_0.b_0"}, {"Out": "bad"})
     line.start()
     line.feed["x"] = np.zeros((2, 5), "float32")
-    with pytest.raises(fl.EnforceNotMet, match=r'feed "x" is f32\[2,5\]'):
+    with pytest.raises(fl.EnforceNotMet, match=r'feed "x" is float32\[2,5\]'):
         line.step()
     assert issubclass(fl.EnforceNotMet, RuntimeError)
     with pytest.raises(TypeError):
         line.exe.run("program", line.scope, {}, [])
 
 
-@pytest.mark.parametrize("no_fuse,op", [
-    (True, 'op 0 "mul"'), (False, 'fused op "fused_fc"')])
-def test_an_error_of_a_run_names_the_python_line(fl, no_fuse, op):
+@pytest.mark.parametrize("no_fuse", [True, False])
+def test_an_error_of_a_run_names_the_python_line(fl, no_fuse):
     line = Line(fl)
     exe = fl.Executor(no_fuse=no_fuse)
     with pytest.raises(fl.EnforceNotMet) as e:  # startup was not run
         exe.run(fl.main_program(), line.scope, line.feed, [line.loss.name])
-    assert op + " in block 0" in str(e.value)
+    assert str(e.value).startswith('"fc_0.w_0" holds nothing yet: run the '
+                                   'startup program first')
+    assert 'op 0 "mul" in block 0' in str(e.value)
     assert os.path.basename(__file__) in str(e.value)
     assert 'self.predict = fl.layer("fc"' in str(e.value)
+    assert "fused" not in str(e.value)
+
+
+def test_a_fused_operator_speaks_as_the_one_the_user_wrote(fl):
+    line = Line(fl)
+    line.start()
+    line.scope.find_var("fc_0.w_0").get_tensor().set(
+        np.zeros((7, 1), "float32"))
+    with pytest.raises(fl.EnforceNotMet, match="^mul: .*op 0 \"mul\"") as e:
+        line.step()
+    assert "fused" not in str(e.value)
+
+
+def test_names_end_where_they_seem_to_end(fl):
+    line = Line(fl)
+    with pytest.raises(ValueError, match="code 0"):
+        fl.layer("data", {"name": "a\0b", "shape": [1]})
+    with pytest.raises(ValueError, match="code 0"):
+        line.scope.var("a\0b")
+    with pytest.raises(ValueError, match="code 0"):
+        line.exe.run(fl.main_program(), line.scope, {"x\0": 1}, [])
+    with pytest.raises(ValueError, match="code 0"):
+        line.exe.run(fl.main_program(), line.scope, {}, ["x\0"])
 
 
 def test_models_and_variables_go_to_disk_and_back(fl, tmp_path):
@@ -687,6 +711,7 @@ def test_models_and_variables_go_to_disk_and_back(fl, tmp_path):
                         [line.predict.name])
     assert (np.asarray(a) == np.asarray(b)).all()
     assert "tensor f32[13,1]" in fl.show(str(tmp_path / "model/fc_0.w_0"))
+    assert "mul(X=x, Y=fc_0.w_0)" in fl.show(str(tmp_path / "model"))
     with pytest.raises(fl.EnforceNotMet, match="nowhere"):
         fl.load_inference_model(scope, str(tmp_path / "nowhere"))
 

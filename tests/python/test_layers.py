@@ -34,6 +34,24 @@ def test_a_call_that_lacks_an_argument_names_it():
         layers.fc(input=layers.data("x", [4]))
 
 
+@pytest.mark.parametrize("layer,argument", [("fc", "input"),
+                                            ("mean", "x")])
+def test_an_array_where_a_variable_goes_is_named(layer, argument):
+    size = dict(size=1) if layer == "fc" else {}
+    with fresh(), pytest.raises(TypeError, match='%s: argument "%s" must be a '
+                                "Variable, not .*ndarray" % (layer, argument)):
+        getattr(layers, layer)(np.zeros((2, 3)), **size)
+
+
+def test_a_whole_number_parameter_needs_an_initializer():
+    with fresh(), pytest.raises(TypeError, match="is int64, but the default "
+                                "initializer makes floats"):
+        layers.create_parameter([2], "int64")
+    with fresh():
+        start = fluid.initializer.Constant(3)
+        layers.create_parameter([2], "int64", default_initializer=start)
+
+
 def test_data_takes_free_dimensions():
     with fresh():
         assert layers.data("a", [3]).shape == (-1, 3)

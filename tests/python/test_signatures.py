@@ -109,6 +109,19 @@ def test_a_misspelt_argument_gets_its_neighbour():
         fluid.optimizer.SGD(learning_rat=0.1)
 
 
+@pytest.mark.parametrize("name,wrong,right", [
+    ("ParamAttr", "initialiser", "initializer"),
+    ("WeightNormParamAttr", "initialiser", "initializer"),
+    ("initializer.Normal", "scala", "scale"),
+    ("regularizer.L2Decay", "regularisation_coeff", "regularization_coeff"),
+    ("clip.GradientClipByNorm", "clipnorm", "clip_norm")])
+def test_a_misspelt_argument_of_a_class_gets_its_neighbour(name, wrong,
+                                                           right):
+    with pytest.raises(TypeError, match=r"\(\) got an unexpected keyword "
+                       "argument '%s'; did you mean %s" % (wrong, right)):
+        find("fluid." + name)(**{wrong: 1})
+
+
 def test_every_layer_has_a_docstring_and_a_home():
     for name in fluid.layers.__all__:
         layer = getattr(fluid.layers, name)

@@ -1,5 +1,6 @@
 """fluid.clip: limits on gradients."""
 from . import _absent, _fluid
+from .core import spelled
 
 __all__ = ["ErrorClipByValue", "GradientClipByValue", "GradientClipByNorm",
            "GradientClipByGlobalNorm", "set_gradient_clip"]
@@ -27,6 +28,7 @@ class BaseGradientClipAttr(_Clip):
     """What may be set as the gradient_clip of a parameter."""
 
 
+@spelled
 class _ByValue:
     """Elements between min, which is -max if it is not given, and max."""
 
@@ -46,6 +48,7 @@ class GradientClipByValue(_ByValue, BaseGradientClipAttr):
     """Holds the gradient of a parameter before it is used."""
 
 
+@spelled
 class GradientClipByNorm(BaseGradientClipAttr):
     """A gradient whose norm is above clip_norm is made that long."""
 
@@ -57,6 +60,7 @@ class GradientClipByNorm(BaseGradientClipAttr):
         return "ByNorm, clip_norm=%f" % self.clip_norm
 
 
+@spelled
 class GradientClipByGlobalNorm(BaseGradientClipAttr):
     """Gradients of one group are shortened by the same factor, so that all
     of them together are at most clip_norm long."""

@@ -5,6 +5,8 @@ and this module gives its parts the names that scripts and tests know.
 """
 import difflib
 import enum
+import functools
+import inspect
 import re
 
 import numpy as np
@@ -24,6 +26,26 @@ def suggest(name, names, most=1):
         plain[n] for n in difflib.get_close_matches(
             re.sub("_", "", name).lower(), plain, most, 0.7)]
     return "; did you mean %s?" % " or ".join(near) if near else ""
+
+
+def check_keywords(what, known, given):
+    """TypeError for a keyword that a call does not know."""
+    for key in given:
+        if key not in known:
+            raise TypeError("%s() got an unexpected keyword argument '%s'%s"
+                            % (what, key, suggest(key, known)))
+
+
+def spelled(cls):
+    """A class whose misspelt arguments get a suggestion."""
+    init, known = cls.__init__, inspect.signature(cls.__init__).parameters
+
+    @functools.wraps(init)
+    def __init__(self, *args, **kwargs):
+        check_keywords(type(self).__name__, known, kwargs)
+        init(self, *args, **kwargs)
+    cls.__init__ = __init__
+    return cls
 
 
 # --- enumerations ------------------------------------------------------------

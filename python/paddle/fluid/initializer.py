@@ -9,6 +9,7 @@ import contextlib
 import numpy as np
 
 from . import _absent, _fluid
+from .core import spelled
 
 __all__ = ["Initializer", "Constant", "Uniform", "Normal", "TruncatedNormal",
            "Xavier", "Bilinear", "MSRA", "force_init_on_cpu", "init_on_cpu",
@@ -42,6 +43,7 @@ class _Known(Initializer):
             _fluid.switch_startup_program(before)
 
 
+@spelled
 class ConstantInitializer(_Known):
     """Every element is value."""
 
@@ -49,6 +51,7 @@ class ConstantInitializer(_Known):
         super().__init__("constant", a=value)
 
 
+@spelled
 class UniformInitializer(_Known):
     """Any number from low to high is as likely as any other."""
 
@@ -56,6 +59,7 @@ class UniformInitializer(_Known):
         super().__init__("uniform", a=low, b=high, seed=seed)
 
 
+@spelled
 class NormalInitializer(_Known):
     """The normal distribution around loc with deviation scale."""
 
@@ -63,6 +67,7 @@ class NormalInitializer(_Known):
         super().__init__("normal", a=loc, b=scale, seed=seed)
 
 
+@spelled
 class TruncatedNormalInitializer(_Known):
     """The normal distribution without what is over two deviations away."""
 
@@ -70,6 +75,7 @@ class TruncatedNormalInitializer(_Known):
         super().__init__("truncated_normal", a=loc, b=scale, seed=seed)
 
 
+@spelled
 class XavierInitializer(_Known):
     """A spread by inputs and outputs, so that signals keep their size."""
 
@@ -78,6 +84,7 @@ class XavierInitializer(_Known):
                          fan_out=fan_out, seed=seed)
 
 
+@spelled
 class MSRAInitializer(_Known):
     """A spread by the inputs alone, made for networks of relu."""
 
@@ -86,6 +93,7 @@ class MSRAInitializer(_Known):
                          seed=seed)
 
 
+@spelled
 class BilinearInitializer(_Known):
     """Kernels that enlarge a picture, for transposed convolutions."""
 
@@ -93,6 +101,7 @@ class BilinearInitializer(_Known):
         super().__init__("bilinear")
 
 
+@spelled
 class NumpyArrayInitializer(_Known):
     """The elements of an array."""
 

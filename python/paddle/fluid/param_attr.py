@@ -1,8 +1,10 @@
 """fluid.param_attr: what a layer is told about a parameter."""
+from .core import spelled
 
 __all__ = ["ParamAttr", "WeightNormParamAttr"]
 
 
+@spelled
 class ParamAttr:
     """Name, start value, speed, decay and clip of one parameter.
 
@@ -24,6 +26,7 @@ class ParamAttr:
         return {"what": "param", **vars(self)}
 
 
+@spelled
 class WeightNormParamAttr(ParamAttr):
     """A weight kept as a direction and a length. Not supported: a layer that
     is given one says so."""

@@ -3,6 +3,7 @@
 One of your own derives from WeightDecayRegularizer and, when it is called
 with (param, grad, block), returns the variable to add to the gradient.
 """
+from .core import spelled
 
 __all__ = ["L1Decay", "L2Decay", "L1DecayRegularizer", "L2DecayRegularizer"]
 
@@ -15,6 +16,7 @@ class WeightDecayRegularizer:
                                   % type(self).__name__)
 
 
+@spelled
 class _Decay(WeightDecayRegularizer):
     """One that the C library knows: its kind and strength."""
     _kind = None

@@ -7,7 +7,7 @@ import ast
 import inspect
 
 from .. import _absent, _fluid
-from ..core import suggest
+from ..core import check_keywords
 
 MODULES = {
     "io": "data",
@@ -54,10 +54,7 @@ def document(spec):
 
 def bind(name, sig, args, kwargs):
     """The arguments of a call by name, as given."""
-    for key in kwargs:
-        if key not in sig.parameters:
-            raise TypeError("%s() got an unexpected keyword argument '%s'%s"
-                            % (name, key, suggest(key, sig.parameters)))
+    check_keywords(name, sig.parameters, kwargs)
     try:
         return sig.bind(*args, **kwargs).arguments
     except TypeError as e:
