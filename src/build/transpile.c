@@ -76,6 +76,55 @@ int64_t fl_cut_last_writer(const fl_block *b, const char *name)
 
 /* --- the cut --- */
 
+/* FNV-1a, with the end of each text. */
+static void digest(uint64_t sum[2], const char *text)
+{
+    const size_t n = strlen(text) + 1;
+    for (size_t i = 0; i < n; i++) {
+        sum[0] = (sum[0] ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+        sum[1] =
+            (sum[1] + (unsigned char)text[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        sum[1] ^= sum[1] >> 32;
+    }
+}
+
+/* What servers do decides whether processes fit together: a trainer may
+ * compute something more beside it. */
+static void digest_job(const fl_cut *c, fl_place *place)
+{
+    fl_str text = {0};
+    fl_str_printf(&text, "%d %d", place->trainers, place->async);
+    for (int i = 0; i < c->n_servers; i++)
+        fl_str_printf(&text, " %s", c->servers[i]);
+    place->digest[0] = UINT64_C(0xcbf29ce484222325);
+    digest(place->digest, text.at);
+    fl_str_fini(&text);
+    for (int i = 0; i < c->n_servers; i++) {
+        char *brief = fl_program_brief(c->server[i]);
+        digest(place->digest, brief);
+        fl_mem_free(brief);
+    }
+}
+
+static void give_places(fl_cut *c)
+{
+    fl_place place = {
+        .n_servers = c->n_servers,
+        .servers = c->servers,
+        .server = -1,
+        .trainer_id = c->opts.trainer_id,
+        .trainers = c->opts.trainers ? c->opts.trainers : 1,
+        .async = c->opts.async,
+    };
+    digest_job(c, &place);
+    fl_program_set_place(c->trainer, &place);
+    fl_program_set_place(c->trainer_startup, &place);
+    for (int i = 0; i < c->n_servers; i++) {
+        place.server = i;
+        fl_program_set_place(c->server[i], &place);
+    }
+}
+
 static fl_err make_all(fl_cut *c)
 {
     FL_TRY(fl_cut_plan(c));
@@ -86,6 +135,7 @@ static fl_err make_all(fl_cut *c)
     c->server_startup = fl_arena_alloc(c->arena, size);
     for (int i = 0; i < c->n_servers; i++)
         FL_TRY(fl_cut_make_server(c, i));
+    give_places(c);
     return FL_OK;
 }
 

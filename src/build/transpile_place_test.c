@@ -328,6 +328,45 @@ static void says_what_program_it_cannot_cut(void)
     scene_end(&s);
 }
 
+/* --- places --- */
+
+/* The place of server 1 in a line of `rows`. */
+static fl_place place_of(int64_t rows, const fl_transpile_opts *opts)
+{
+    scene s;
+    scene_begin(&s);
+    scene_line(&s, rows, 1, &(fl_param_attr){.name = "w"},
+               &(fl_param_attr){.name = "b"});
+    scene_minimize(&s, "sgd", scene_rate);
+    scene_cut(&s, opts);
+    fl_place place = *s.cut->server[1]->place;
+    CHECK_INT(s.cut->trainer->place->server, -1);
+    CHECK_INT(s.cut->trainer->place->trainer_id, opts->trainer_id);
+    CHECK(s.cut->trainer->place->digest[0] == place.digest[0]);
+    CHECK_STR(s.cut->trainer_startup->place->servers[0], "a:1");
+    scene_end(&s);
+    place.servers = NULL;
+    return place;
+}
+
+static void every_process_has_a_place(void)
+{
+    const fl_transpile_opts opts = {.pservers = "a:1,b:1", .trainers = 2};
+    fl_transpile_opts second = opts, three = opts, async = opts, moved = opts;
+    second.trainer_id = 1;
+    three.trainers = 3;
+    async.async = true;
+    moved.pservers = "a:1,b:2";
+    const fl_place first = place_of(8, &opts);
+    CHECK_INT(first.server, 1);
+    CHECK_INT(first.trainers, 2);
+    CHECK(place_of(8, &second).digest[1] == first.digest[1]);
+    CHECK(place_of(9, &opts).digest[1] != first.digest[1]);
+    CHECK(place_of(8, &three).digest[1] != first.digest[1]);
+    CHECK(place_of(8, &async).digest[1] != first.digest[1]);
+    CHECK(place_of(8, &moved).digest[1] != first.digest[1]);
+}
+
 const fl_test fl_tests[] = {
     {"a cut makes pieces as Fluid does", cuts_as_fluid_does},
     {"a cut for ten servers has uneven pieces",
@@ -343,6 +382,7 @@ const fl_test fl_tests[] = {
     {"a cut for async trainers has no barriers", async_trainers_do_not_meet},
     {"a cut can leave slicing to send and recv", sends_can_cut_by_themselves},
     {"a cut leaves frozen parameters where they are", frozen_parameters_stay},
+    {"a cut gives every process its place", every_process_has_a_place},
     {"a cut says which option is wrong", says_which_option_is_wrong},
     {"a cut says which program cannot be cut", says_what_program_it_cannot_cut},
     {0},

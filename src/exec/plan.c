@@ -76,6 +76,12 @@ static uint64_t draw_entropy(fl_call *c)
     return e->draw(e);
 }
 
+fl_site fl_call_site(const fl_call *c)
+{
+    const fl_unit *u = c->runner;
+    return (fl_site){&u->plan->env, u->plan->program, u->plan->scope};
+}
+
 /* --- compiling --- */
 
 static bool bypassed(const char *type)

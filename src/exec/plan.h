@@ -41,6 +41,15 @@ bool fl_plan_stale(const fl_plan *plan, const fl_program *p); /* p changed */
 fl_err fl_plan_run(fl_plan *plan, const fl_feed *feeds,
                    fl_fetch *fetches) FL_MUST_CHECK;
 
+/* What runs an operator: for those that are a program's heart. */
+typedef struct fl_site {
+    const fl_exec_env *env;
+    const fl_program *program;
+    fl_scope *scope;
+} fl_site;
+
+fl_site fl_call_site(const fl_call *c);
+
 /* What runs, one op a line: for tests of fusion and for curious people. The
  * caller ends it with fl_mem_free. */
 char *fl_plan_text(const fl_plan *plan);

@@ -61,6 +61,21 @@ fl_block *fl_program_add_block(fl_program *p, int parent)
     return push_block(p, parent);
 }
 
+void fl_program_set_place(fl_program *p, const fl_place *place)
+{
+    p->version++;
+    p->place = NULL;
+    if (!place)
+        return;
+    fl_place *own = fl_arena_dup(p->arena, place, sizeof *place);
+    const char **servers =
+        fl_arena_alloc(p->arena, (size_t)place->n_servers * sizeof *servers);
+    for (int i = 0; i < place->n_servers; i++)
+        servers[i] = fl_arena_strdup(p->arena, place->servers[i]);
+    own->servers = servers;
+    p->place = own;
+}
+
 void fl_program_take(fl_program *dst, fl_program *src)
 {
     const uint64_t uid = dst->uid, version = dst->version + 1;

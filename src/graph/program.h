@@ -43,6 +43,17 @@ struct fl_block {
     fl_map vars; /* name -> fl_var, in order of creation */
 };
 
+/* The place of a program in a distributed job. It is not written to
+ * files: who loads a program cuts it anew. */
+typedef struct fl_place {
+    int n_servers;
+    const char *const *servers; /* endpoints; the first coordinates */
+    int server;                 /* position of its own, or -1: a trainer's */
+    int trainer_id, trainers;
+    bool async;
+    uint64_t digest[2]; /* of all that every process of the job must share */
+} fl_place;
+
 /* Thread: one at a time; immutable while plans of it run. */
 struct fl_program {
     const fl_registry *registry; /* borrowed: outlives the program */
@@ -51,6 +62,7 @@ struct fl_program {
     uint64_t uid;     /* no two programs of a process share one */
     uint64_t version; /* counts changes */
     int64_t random_seed;
+    const fl_place *place; /* NULL: it runs alone */
     /* Of the file: the optional message, the number in it. */
     bool had_version, had_version_number;
     int64_t file_version;
@@ -60,6 +72,9 @@ struct fl_program {
 
 /* fluid.h's fl_program_new gives the registry. */
 fl_program *fl_program_make(const fl_registry *r);
+
+/* A copy of it in p's arena becomes p's; NULL: none. */
+void fl_program_set_place(fl_program *p, const fl_place *place);
 
 /* --- vars --- */
 

@@ -1,0 +1,31 @@
+/* codec.h - messages as bytes: proto/fluid.proto, explained in docs/wire.md.
+ *
+ *     message Message { Control control = 1; repeated Tensor tensor = 2; }
+ *
+ * Control is packed by protobuf-c, at most FL_CONTROL_MOST bytes of it; tensors
+ * are written and read by hand, here alone: a small header, then the memory of
+ * the tensor as the last field, so that nothing is copied. */
+#ifndef FL_DIST_CODEC_H
+#define FL_DIST_CODEC_H
+
+#include "dist/parcel.h"
+
+enum {
+    FL_CONTROL_MOST = 1 << 20,
+    FL_PROTOCOL = 1, /* version, part of a job's digest */
+};
+
+/* The method that carries a kind of message: "/fluid.Server/Push"; NULL: it is
+ * an answer, or goes on an open call. */
+const char *fl_msg_method(fl_msg_kind kind);
+
+/* Own: a packet. It keeps the parcel of m's blob. */
+fl_packet *fl_msg_encode(const fl_msg *m);
+
+/* m borrows from the packet and from `arena`; its blob, where there are items,
+ * holds a parcel that the caller drops (fl_keeper_parcels). `peer` is for
+ * sentences. Limits are checked before anything is allocated. Err: EPROTO. */
+fl_err fl_msg_decode(const char *peer, const fl_packet *p, fl_arena *arena,
+                     fl_msg *m) FL_MUST_CHECK;
+
+#endif

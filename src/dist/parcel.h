@@ -1,0 +1,67 @@
+/* parcel.h - named tensors on their way between a trainer and a server.
+ *
+ * What a blob of the protocol is in production: its owner is a parcel. One that
+ * is sent lends the memory of tensors; one that came borrows from its packet.
+ *
+ *     push    items with elements: gradients, or slices of large ones
+ *     pull    bare items: a name, and the rows wanted where it is a table
+ *     values  items with elements, in the order asked for */
+#ifndef FL_DIST_PARCEL_H
+#define FL_DIST_PARCEL_H
+
+#include "dist/message.h"
+#include "net/packet.h"
+#include "tensor/value.h"
+
+typedef struct fl_item {
+    const char *name;
+    fl_kind kind; /* FL_LOD_TENSOR, FL_SELECTED_ROWS; 0: bare */
+    fl_dtype dtype;
+    fl_shape shape; /* of `data`; selected rows: [rows, ...] */
+    int64_t height; /* selected rows: of the whole */
+    int64_t first;  /* elements of the variable before these: a slice */
+    fl_bytes rows;  /* int64 each: of selected rows, or the rows wanted */
+    fl_bytes data;
+} fl_item;
+
+/* Thread: one while it is filled, any afterwards. */
+typedef struct fl_parcel {
+    int n;
+    const fl_item *item;
+    size_t size; /* bytes on the wire, without the message around it */
+    /* After fl_parcel_scan: the first item with an element that is not finite,
+     * and which; NULL: none is known. */
+    const char *not_finite;
+    int64_t not_finite_at;
+} fl_parcel;
+
+fl_parcel *fl_parcel_new(void); /* empty, one reference */
+fl_parcel *fl_parcel_ref(fl_parcel *p);
+void fl_parcel_unref(fl_parcel *p); /* NULL is fine */
+
+/* Append. The tensor's memory is lent: it keeps a share of counted memory, and
+ * borrowed memory must stay until the parcel ends. */
+void fl_parcel_add(fl_parcel *p, const char *name, const fl_tensor *t);
+/* Elements first .. first + n of it. */
+void fl_parcel_add_slice(fl_parcel *p, const char *name, const fl_tensor *t,
+                         int64_t first, int64_t n);
+void fl_parcel_add_rows(fl_parcel *p, const char *name, const fl_rows *r);
+/* Ask for a variable; for rows of it (n >= 0; they are copied). */
+void fl_parcel_want(fl_parcel *p, const char *name, int64_t n,
+                    const int64_t *rows);
+
+/* Look for NaN and infinities (on the thread that read it, without locks). */
+void fl_parcel_scan(fl_parcel *p);
+
+const fl_item *fl_parcel_find(const fl_parcel *p, const char *name); /* NULL */
+
+/* A blob that holds a reference, and what keeps and drops such blobs. */
+fl_blob fl_parcel_blob(fl_parcel *p);
+fl_parcel *fl_parcel_of(fl_blob b); /* borrowed; NULL: an empty blob */
+extern const fl_keeper fl_keeper_parcels;
+
+/* The elements into a tensor of that shape, which is made; rows alike. */
+fl_err fl_item_tensor(const fl_item *item, fl_tensor *out) FL_MUST_CHECK;
+fl_err fl_item_rows(const fl_item *item, fl_rows *out) FL_MUST_CHECK;
+
+#endif

@@ -1,0 +1,28 @@
+/* pserver.h - a server process: the network and threads around the machines.
+ *
+ *     I/O threads (net/)  decode a message, look for NaN, then, under the lock,
+ *                         feed the machine and send what its outbox holds
+ *     owner threads       one a shard: apply, read; no locks on data
+ *     the caller          ticks the machines, polls for signals, prints notes
+ *
+ * Server 0 is the coordinator, too: its two machines talk to each other without
+ * the network. */
+#ifndef FL_DIST_PSERVER_H
+#define FL_DIST_PSERVER_H
+
+#include "dist/job.h"
+#include "exec/exe.h"
+
+typedef struct fl_pserver_opts {
+    const fl_exec_env *env;    /* for plans; watch->poll may end it */
+    const fl_program *program; /* whose block 0 has listen_and_serv */
+    const fl_op *op;           /* that one */
+    fl_scope *scope;           /* holds the started parameters */
+    fl_job limits;             /* zero is default; the rest is the place's */
+} fl_pserver_opts;
+
+/* Serve until the job has ended. FL_OK if it ended well; EINTR when the poll or
+ * SIGTERM / SIGINT said so; else the sentence of the first failure. */
+fl_err fl_pserve(const fl_pserver_opts *opts) FL_MUST_CHECK;
+
+#endif

@@ -1,0 +1,50 @@
+/* trainer.h - a trainer's end of a job: what send, recv and the lookups call.
+ *
+ *     recv before any step    join, wait for the others, pull
+ *     send                    gradients of the step: small ones share a push
+ *     send_barrier            meet the others, pull (synchronous)
+ *     first recv after sends  the same without meeting (asynchronous)
+ *     recv                    what was pulled; a name not asked for before is
+ *                             asked for, and pulled with every step from then
+ *
+ * Everything blocks the caller and nobody else: leases are renewed by a thread
+ * of its own. A wait that takes long says for whom; the poll may end it. A
+ * session that was fenced joins anew within the wait: the step's gradients are
+ * dropped with a warning, and the caller goes on with its next batch. */
+#ifndef FL_DIST_TRAINER_H
+#define FL_DIST_TRAINER_H
+
+#include "dist/job.h"
+#include "exec/watch.h"
+#include "graph/program.h"
+#include "tensor/value.h"
+
+typedef struct fl_trainer fl_trainer; /* Thread: one caller at a time */
+
+/* Own: new. It connects when first used. `limits`: zero is default. */
+fl_err fl_trainer_new(const fl_place *place, const fl_job *limits,
+                      fl_watch *watch, fl_trainer **out) FL_MUST_CHECK;
+void fl_trainer_free(fl_trainer *t); /* leaves without a word if it must */
+
+/* v is not changed before the next step: it is lent, not copied. */
+fl_err fl_trainer_send(fl_trainer *t, int server, const char *name,
+                       const fl_value *v) FL_MUST_CHECK;
+fl_err fl_trainer_step(fl_trainer *t) FL_MUST_CHECK;
+fl_err fl_trainer_recv(fl_trainer *t, int server, const char *name,
+                       fl_tensor *out) FL_MUST_CHECK;
+
+/* Rows of tables, from several servers at once. */
+typedef struct fl_lookup {
+    int server;
+    const char *table;
+    int64_t n;
+    const int64_t *rows; /* as the server counts them */
+    fl_tensor *out;      /* [n, width] */
+} fl_lookup;
+fl_err fl_trainer_lookup(fl_trainer *t, int n,
+                         const fl_lookup *lookups) FL_MUST_CHECK;
+
+/* Complete (code 0), or fail with a sentence. Twice is fine. */
+fl_err fl_trainer_leave(fl_trainer *t, int code, const char *why) FL_MUST_CHECK;
+
+#endif
