@@ -822,6 +822,23 @@ fl_program *fl_cut_trainer_startup(const fl_cut *c);
 fl_err fl_cut_server(const fl_cut *c, const char *endpoint,
                      fl_program **program, fl_program **startup);
 
+/* The endpoints of its servers, in their order. Lives with the cut. */
+int fl_cut_endpoints(const fl_cut *c, const char *const **out);
+
+/* How long to wait, and whether to go on. */
+typedef struct fl_wait_opts {
+    int64_t limit_ms; /* 0: ten minutes */
+    /* Asked some 50 times a second: other than 0 ends it with FL_EINTR. */
+    int (*poll)(void *user);
+    void *user;
+} fl_wait_opts;
+
+/* Until every endpoint takes connections. After a second, and then every five,
+ * a line on stderr counts who is there. Err: EINVAL (no endpoint), ETIMEOUT,
+ * EINTR. Thread: any. */
+fl_err fl_wait_ports(int n, const char *const *endpoints,
+                     const fl_wait_opts *opts); /* opts: or NULL */
+
 /* What this process is in a job, from arguments and the environment. */
 typedef enum fl_duty {
     FL_DUTY_LOCAL, /* no job: it trains alone */

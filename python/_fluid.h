@@ -15,6 +15,7 @@
  *     _fluid_tensor.c    LoDTensor and the buffer protocol
  *     _fluid_scope.c     Scope, Value, SelectedRows
  *     _fluid_exec.c      Executor, saving and loading
+ *     _fluid_dist.c      Cut, waiting for servers
  *
  * Stable ABI of 3.11: one build serves every later Python. There are no
  * globals; types reach the state through the module that made them. */
@@ -42,6 +43,7 @@ enum {
     PY_VALUE,
     PY_SCOPE,
     PY_EXECUTOR,
+    PY_CUT,
     PY_TYPES,
 };
 
@@ -169,9 +171,10 @@ PyObject *py_profile_row(py_state *st, const fl_profile_row *row);
 extern PyType_Spec py_program_spec, py_block_spec, py_operator_spec,
     py_variable_spec, py_names_spec, py_switch_spec, py_optimizer_spec,
     py_hook_spec, py_tensor_spec, py_rows_spec, py_value_spec, py_scope_spec,
-    py_executor_spec;
+    py_executor_spec, py_cut_spec;
 
-extern PyMethodDef py_build_functions[], py_exec_functions[];
+extern PyMethodDef py_build_functions[], py_exec_functions[],
+    py_dist_functions[];
 
 /* --- _fluid_convert.c --- */
 

@@ -292,7 +292,7 @@ static PyType_Spec *const specs[PY_TYPES] = {
     [PY_OPTIMIZER] = &py_optimizer_spec, [PY_HOOK] = &py_hook_spec,
     [PY_TENSOR] = &py_tensor_spec,       [PY_ROWS] = &py_rows_spec,
     [PY_VALUE] = &py_value_spec,         [PY_SCOPE] = &py_scope_spec,
-    [PY_EXECUTOR] = &py_executor_spec,
+    [PY_EXECUTOR] = &py_executor_spec,   [PY_CUT] = &py_cut_spec,
 };
 
 static int make_types(PyObject *module, py_state *st)
@@ -350,7 +350,8 @@ static int make_module(PyObject *module)
     if (make_types(module, st) || make_defaults(module, st))
         return -1;
     return PyModule_AddFunctions(module, py_build_functions) ||
-                   PyModule_AddFunctions(module, py_exec_functions)
+                   PyModule_AddFunctions(module, py_exec_functions) ||
+                   PyModule_AddFunctions(module, py_dist_functions)
                ? -1
                : 0;
 }

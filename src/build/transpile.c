@@ -185,6 +185,12 @@ fl_program *fl_cut_trainer_startup(const fl_cut *c)
     return c->trainer_startup;
 }
 
+int fl_cut_endpoints(const fl_cut *c, const char *const **out)
+{
+    *out = c->servers;
+    return c->n_servers;
+}
+
 fl_err fl_cut_server(const fl_cut *c, const char *endpoint,
                      fl_program **program, fl_program **startup)
 {

@@ -282,7 +282,7 @@ static void says_which_option_is_wrong(void)
         {{.pservers = "h:1", .split_method = "Dice"},
          "split_method is \"Dice\", expected \"RoundRobin\" or \"HashName\""},
         {{.pservers = "h:1", .mode = "nccl2"},
-         "mode is \"nccl2\", only \"pserver\" is there"},
+         "mode is \"nccl2\"; training without servers is not in"},
         {{.pservers = "h:1", .async = true, .enable_dc_asgd = true},
          "enable_dc_asgd is not there yet"},
         {{.pservers = "h:1", .geo_sgd_mode = true},

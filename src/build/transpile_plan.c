@@ -20,7 +20,8 @@ static fl_err check_opts(const fl_transpile_opts *o)
 {
     if (o->mode && strcmp(o->mode, "pserver"))
         return fl_fail(FL_EINVAL,
-                       "transpile: mode is \"%s\", only \"pserver\" is there",
+                       "transpile: mode is \"%s\"; training without servers is "
+                       "not in this version yet, \"pserver\" is",
                        o->mode);
     if (o->enable_dc_asgd || o->geo_sgd_mode)
         return fl_fail(FL_EINVAL, "transpile: %s is not there yet",

@@ -11,6 +11,7 @@ from . import param_attr, initializer, regularizer, clip
 from . import layers, nets, backward, optimizer
 from . import executor, io, data_feeder, lod_tensor
 from . import compiler, parallel_executor, profiler, average, metrics
+from . import transpiler
 from .backward import append_backward, gradients
 from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 from .core import (CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor,
@@ -25,6 +26,7 @@ from .lod_tensor import create_lod_tensor, create_random_int_lodtensor
 from .memory_opt import memory_optimize, release_memory
 from .parallel_executor import ParallelExecutor
 from .param_attr import ParamAttr, WeightNormParamAttr
+from .transpiler import DistributeTranspiler, DistributeTranspilerConfig
 
 Tensor = LoDTensor
 
@@ -32,12 +34,14 @@ _EAGER = [
     "average", "backward", "clip", "compiler", "core", "data_feeder",
     "executor", "framework", "initializer", "io", "layers", "lod_tensor",
     "metrics", "nets", "optimizer", "parallel_executor", "param_attr",
-    "profiler", "regularizer", "unique_name"]
-_LAZY = ["debugger", "default_scope_funcs", "dygraph", "evaluator",
-         "install_check", "op", "proto"]  # modules loaded when named
+    "profiler", "regularizer", "transpiler", "unique_name"]
+_LAZY = ["debugger", "default_scope_funcs", "distribute_lookup_table",
+         "distribute_transpiler", "dygraph", "evaluator", "install_check",
+         "op", "proto"]  # modules loaded when named
 __all__ = _EAGER + _LAZY + [
     "BuildStrategy", "CPUPlace", "CUDAPinnedPlace", "CUDAPlace",
-    "CompiledProgram", "DataFeeder", "ExecutionStrategy", "Executor",
+    "CompiledProgram", "DataFeeder", "DistributeTranspiler",
+    "DistributeTranspilerConfig", "ExecutionStrategy", "Executor",
     "LoDTensor", "LoDTensorArray", "Operator", "ParallelExecutor",
     "ParamAttr", "Parameter", "Program", "Scope", "Tensor", "Variable",
     "WeightNormParamAttr", "append_backward", "cpu_places",

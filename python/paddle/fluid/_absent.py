@@ -8,9 +8,7 @@ from .core import suggest
 
 # module, what its names are for, the names
 LATER = (
-    ("paddle.fluid", "distributed training",
-     "DistributeTranspiler DistributeTranspilerConfig transpiler "
-     "distribute_transpiler communicator distribute_lookup_table incubate"),
+    ("paddle.fluid", "training with Fleet", "communicator incubate"),
     ("paddle.fluid", "training from files",
      "DatasetFactory InMemoryDataset QueueDataset DataFeedDesc dataset "
      "data_feed_desc trainer_desc"),

@@ -474,3 +474,36 @@ def load_inference_model(scope: Scope, dirname: str,
 
 def show(path: str) -> str:
     """A saved program or tensor in words."""
+
+
+# --- many hosts --------------------------------------------------------------
+
+class Cut:
+    """A training program cut for servers and trainers. Its programs are given
+    as copies."""
+    endpoints: List[str]  # of the servers, in their order
+
+    def trainer(self) -> Program: ...
+    def trainer_startup(self) -> Program: ...
+    def server(self, endpoint: str) -> Tuple[Program, Program]:
+        """Its program and startup program. ValueError names the servers."""
+
+
+def transpile(main: Program, startup: Program, pservers: str, *,
+              trainers: int = 1, trainer_id: int = 0,
+              async_mode: bool = False, no_slices: bool = False,
+              min_block_size: int = 8192,
+              split_method: Optional[str] = None,
+              dispatcher: Optional[Callable[[List[str]],
+                                            Sequence[str]]] = None,
+              mode: Optional[str] = None,
+              runtime_split_send_recv: bool = False,
+              enable_dc_asgd: bool = False, geo_sgd_mode: bool = False,
+              params: Optional[Sequence[str]] = None) -> Cut:
+    """Both programs stay as they are. dispatcher: from the names of all
+    pieces to their endpoints; params: only these are the servers'."""
+
+
+def wait_ports(endpoints: Sequence[str], limit: float = 600.0) -> None:
+    """Until each takes connections; a line on stderr counts who is there.
+    EnforceNotMet after `limit` seconds."""

@@ -1,0 +1,228 @@
+/* _fluid_dist.c - programs cut for servers and trainers; waiting for servers.
+ *
+ * A Cut owns its programs; what Python gets are copies, which live as other
+ * programs do. */
+#include "_fluid.h"
+
+#include <string.h>
+
+typedef struct py_cut {
+    PyObject head;
+    py_state *st;
+    fl_cut *cut;
+    PyObject *main; /* it keeps what `user` pointers in the cut point to */
+} py_cut;
+
+/* --- dispatchers --- */
+
+typedef struct dispatch {
+    py_pool *pool;
+    PyObject *fn;
+} dispatch;
+
+static fl_err ask(void *user, int n, const char *const *pieces,
+                  const char **endpoints)
+{
+    dispatch *d = user;
+    const char *const *chosen;
+    int n_chosen;
+    PyObject *names = py_from_strings(n, pieces);
+    PyObject *got =
+        names ? PyObject_CallFunctionObjArgs(d->fn, names, NULL) : NULL;
+    const int failed = !got || py_pool_keep(d->pool, got) ||
+                       py_to_names(d->pool, got, &n_chosen, &chosen);
+    Py_XDECREF(names);
+    Py_XDECREF(got);
+    if (!failed && n_chosen != n)
+        PyErr_Format(PyExc_ValueError,
+                     "transpile: the dispatcher has %d variables and gives %d "
+                     "endpoints",
+                     n, n_chosen);
+    if (failed || n_chosen != n)
+        return FL_EINVAL; /* Python's own exception says why */
+    memcpy(endpoints, chosen, (size_t)n * sizeof *endpoints);
+    return FL_OK;
+}
+
+/* --- the cut --- */
+
+static PyObject *wrap_cut(py_state *st, fl_cut *cut, PyObject *main)
+{
+    py_cut *o = (py_cut *)py_alloc(st->type[PY_CUT]);
+    if (!o) {
+        fl_cut_free(cut);
+        return NULL;
+    }
+    o->st = st;
+    o->cut = cut;
+    o->main = Py_NewRef(main);
+    return (PyObject *)o;
+}
+
+/* What transpile takes, half converted. */
+typedef struct options {
+    PyObject *main, *startup, *dispatcher, *params;
+    int async, no_slices, runtime_split, dc_asgd, geo;
+    long long min_block_size;
+    fl_transpile_opts c;
+} options;
+
+static PyObject *cut_programs(py_state *st, options *o, py_pool *pool)
+{
+    dispatch d = {pool, o->dispatcher};
+    const fl_dispatcher dispatcher = {ask, &d};
+    fl_transpile_opts *c = &o->c;
+    fl_cut *cut;
+    if (o->params != Py_None &&
+        py_to_names(pool, o->params, &c->n_params, &c->params))
+        return NULL;
+    c->async = o->async;
+    c->no_slices = o->no_slices;
+    c->runtime_split_send_recv = o->runtime_split;
+    c->enable_dc_asgd = o->dc_asgd;
+    c->geo_sgd_mode = o->geo;
+    c->min_block_size = o->min_block_size;
+    if (o->dispatcher != Py_None)
+        c->dispatcher = &dispatcher;
+    const fl_err err = fl_transpile(((py_program *)o->main)->p,
+                                    ((py_program *)o->startup)->p, c, &cut);
+    return err ? py_raise(st, err) : wrap_cut(st, cut, o->main);
+}
+
+static PyObject *transpile(PyObject *module, PyObject *args, PyObject *kw)
+{
+    static char *keys[] = {"main",           "startup",
+                           "pservers",       "trainers",
+                           "trainer_id",     "async_mode",
+                           "no_slices",      "min_block_size",
+                           "split_method",   "dispatcher",
+                           "mode",           "runtime_split_send_recv",
+                           "enable_dc_asgd", "geo_sgd_mode",
+                           "params",         NULL};
+    py_state *st = PyModule_GetState(module);
+    py_pool pool = {NULL};
+    options o = {.dispatcher = Py_None, .params = Py_None};
+    PyObject *result = NULL;
+    if (PyArg_ParseTupleAndKeywords(
+            args, kw, "O!O!s|$iippLzOzpppO:transpile", keys,
+            st->type[PY_PROGRAM], &o.main, st->type[PY_PROGRAM], &o.startup,
+            &o.c.pservers, &o.c.trainers, &o.c.trainer_id, &o.async,
+            &o.no_slices, &o.min_block_size, &o.c.split_method, &o.dispatcher,
+            &o.c.mode, &o.runtime_split, &o.dc_asgd, &o.geo, &o.params))
+        result = cut_programs(st, &o, &pool);
+    py_pool_fini(&pool);
+    return result;
+}
+
+static void cut_dealloc(PyObject *self)
+{
+    py_cut *c = (py_cut *)self;
+    fl_cut_free(c->cut);
+    Py_CLEAR(c->main);
+    py_dealloc(self);
+}
+
+/* A copy of one of its programs. */
+static PyObject *give(py_cut *c, const fl_program *p)
+{
+    return py_program_wrap(c->st, fl_program_clone(p, false),
+                           (py_program *)c->main);
+}
+
+static PyObject *trainer(PyObject *self, PyObject *none)
+{
+    return give((py_cut *)self, fl_cut_trainer(((py_cut *)self)->cut));
+}
+
+static PyObject *trainer_startup(PyObject *self, PyObject *none)
+{
+    return give((py_cut *)self, fl_cut_trainer_startup(((py_cut *)self)->cut));
+}
+
+static PyObject *server(PyObject *self, PyObject *endpoint)
+{
+    py_cut *c = (py_cut *)self;
+    fl_program *p, *startup;
+    const char *name;
+    if (py_to_text(endpoint, "an endpoint", &name))
+        return NULL;
+    const fl_err err = fl_cut_server(c->cut, name, &p, &startup);
+    return err ? py_raise(c->st, err)
+               : Py_BuildValue("(NN)", give(c, p), give(c, startup));
+}
+
+static PyObject *endpoints(PyObject *self, void *closure)
+{
+    const char *const *at;
+    const int n = fl_cut_endpoints(((py_cut *)self)->cut, &at);
+    return py_from_strings(n, at);
+}
+
+static PyMethodDef methods[] = {
+    {"trainer", trainer, METH_NOARGS, "The program of trainers."},
+    {"trainer_startup", trainer_startup, METH_NOARGS, "What starts it."},
+    {"server", server, METH_O, "The program of a server, and its startup."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef fields[] = {
+    {"endpoints", endpoints, NULL, "Of the servers, in their order.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "A program cut into those of trainers and servers."},
+    {Py_tp_dealloc, (void *)cut_dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, fields},
+    {0, NULL},
+};
+
+PyType_Spec py_cut_spec = {
+    .name = "_fluid.Cut",
+    .basicsize = sizeof(py_cut),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};
+
+/* --- waiting --- */
+
+/* Ctrl-C, seen while the interpreter lock is not held. */
+static int poll(void *user)
+{
+    PyThreadState **thread = user;
+    PyEval_RestoreThread(*thread);
+    const int stop = PyErr_CheckSignals();
+    *thread = PyEval_SaveThread();
+    return stop;
+}
+
+static PyObject *wait_ports(PyObject *module, PyObject *args, PyObject *kw)
+{
+    static char *keys[] = {"endpoints", "limit", NULL};
+    py_state *st = PyModule_GetState(module);
+    py_pool pool = {NULL};
+    PyObject *list, *result = NULL;
+    double limit = 0;
+    const char *const *at;
+    int n;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O|d:wait_ports", keys, &list,
+                                     &limit))
+        return NULL;
+    if (!py_to_names(&pool, list, &n, &at)) {
+        PyThreadState *thread = PyEval_SaveThread();
+        const fl_wait_opts opts = {(int64_t)(limit * 1000), poll, &thread};
+        const fl_err err = fl_wait_ports(n, at, &opts);
+        PyEval_RestoreThread(thread);
+        result = err ? py_raise_run(st, err) : Py_NewRef(Py_None);
+    }
+    py_pool_fini(&pool);
+    return result;
+}
+
+PyMethodDef py_dist_functions[] = {
+    {"transpile", PY_KEYWORDS(transpile), "Cut a training program."},
+    {"wait_ports", PY_KEYWORDS(wait_ports),
+     "Until every endpoint takes connections."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,37 @@
+"""The table that is_distributed: its name, and who looks things up in it."""
+
+__all__ = ["find_distributed_lookup_table",
+           "find_distributed_lookup_table_inputs",
+           "find_distributed_lookup_table_outputs"]
+
+
+def _lookups(program):
+    """(table, operator) of each lookup in a distributed table."""
+    for op in program.global_block().ops:
+        if (op.has_attr("is_distributed") and op.attr("is_distributed")
+                and "Out" in op.output_names):  # it is no gradient
+            (table,) = op.input("W")
+            yield table, op
+
+
+def find_distributed_lookup_table(program):
+    """Its name, or None. There is one at most."""
+    tables = {table for table, _ in _lookups(program)}
+    if len(tables) > 1:
+        raise RuntimeError("one distributed lookup table is supported, here "
+                           "are %s" % ", ".join(sorted(tables)))
+    return tables.pop() if tables else None
+
+
+def find_distributed_lookup_table_inputs(program, table_name):
+    """Variables of the ids that are looked up."""
+    block = program.global_block()
+    return [block.var(name) for table, op in _lookups(program)
+            if table == table_name for name in op.input("Ids")]
+
+
+def find_distributed_lookup_table_outputs(program, table_name):
+    """Variables of the rows that are found."""
+    block = program.global_block()
+    return [block.var(name) for table, op in _lookups(program)
+            if table == table_name for name in op.output("Out")]

@@ -1,0 +1,17 @@
+"""fluid.transpiler: programs made into other programs."""
+from .. import _absent
+from ..memory_opt import memory_optimize, release_memory
+from . import details, distribute_transpiler, inference_transpiler
+from . import ps_dispatcher
+from .distribute_transpiler import (DistributeTranspiler,
+                                    DistributeTranspilerConfig)
+from .inference_transpiler import InferenceTranspiler
+from .ps_dispatcher import HashName, RoundRobin
+
+__all__ = ["DistributeTranspiler", "DistributeTranspilerConfig", "HashName",
+           "InferenceTranspiler", "RoundRobin", "memory_optimize",
+           "release_memory"]
+
+
+def __getattr__(name):
+    raise _absent.absent(__name__, name, __all__)

@@ -1,0 +1,10 @@
+"""Waiting for servers."""
+from ... import _fluid
+
+__all__ = ["wait_server_ready"]
+
+
+def wait_server_ready(endpoints):
+    """Return when every endpoint takes connections; what is missing is said
+    on stderr every five seconds."""
+    _fluid.wait_ports(endpoints)

@@ -1,0 +1,22 @@
+"""Operators of a block, found and taken out."""
+__all__ = ["delete_ops", "find_op_by_input_arg", "find_op_by_output_arg"]
+
+
+def delete_ops(block, ops):
+    """Take these operators out of the block."""
+    for op in ops:
+        if op.idx >= 0:
+            block._remove_op(op.idx)
+
+
+def find_op_by_input_arg(block, arg_name):
+    """The index of the first operator that reads a variable, or -1."""
+    return next((i for i, op in enumerate(block.ops)
+                 if arg_name in op.input_arg_names), -1)
+
+
+def find_op_by_output_arg(block, arg_name, reverse=False):
+    """The index of the first, or last, operator that writes it, or -1."""
+    found = [i for i, op in enumerate(block.ops)
+             if arg_name in op.output_arg_names]
+    return found[-1 if reverse else 0] if found else -1

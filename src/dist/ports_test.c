@@ -1,0 +1,213 @@
+/* Real sockets of this host, on ports that the system chooses; time is ours. */
+#include "dist/ports.h"
+
+#include "base/test.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SECOND INT64_C(1000000000)
+
+/* A port: bound, and perhaps listening. */
+typedef struct port {
+    int fd;
+    char endpoint[32];
+} port;
+
+static port bound(void)
+{
+    port p = {socket(AF_INET, SOCK_STREAM, 0)};
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof at;
+    CHECK(!bind(p.fd, (struct sockaddr *)&at, size));
+    CHECK(!getsockname(p.fd, (struct sockaddr *)&at, &size));
+    snprintf(p.endpoint, sizeof p.endpoint, "127.0.0.1:%d", ntohs(at.sin_port));
+    return p;
+}
+
+static port listening(void)
+{
+    port p = bound();
+    CHECK(!listen(p.fd, 8));
+    return p;
+}
+
+/* Time moves by naps; lines are kept; something may happen on the way. */
+typedef struct scene {
+    fl_fake_clock clock;
+    fl_ports_world world;
+    fl_str lines;
+    int64_t at; /* when to listen on `late`; 0: never */
+    int late;
+    int polls, stop; /* asked so often; ends at that */
+} scene;
+
+static void nap(void *user, int64_t ns)
+{
+    scene *s = user;
+    fl_fake_clock_move(&s->clock, ns);
+    if (s->at && s->clock.ns >= s->at) {
+        CHECK(!listen(s->late, 8));
+        s->at = 0;
+    }
+}
+
+static void say(void *user, const char *line)
+{
+    scene *s = user;
+    fl_str_printf(&s->lines, "%s\n", line);
+}
+
+static int ask(void *user)
+{
+    scene *s = user;
+    return ++s->polls == s->stop;
+}
+
+static void begin(scene *s)
+{
+    *s = (scene){.lines = {0}};
+    fl_fake_clock_init(&s->clock, 0);
+    s->world = (fl_ports_world){&s->clock.clock, nap, say, s};
+}
+
+static fl_err wait_for(scene *s, int n, const char *const *endpoints,
+                       int64_t limit_ms)
+{
+    const fl_wait_opts opts = {limit_ms, ask, s};
+    return fl_ports_wait(n, endpoints, &opts, &s->world);
+}
+
+static void returns_when_all_are_up(void)
+{
+    scene s;
+    port a = listening(), b = listening();
+    begin(&s);
+    CHECK_OK(wait_for(&s, 2, (const char *[]){a.endpoint, b.endpoint}, 0));
+    CHECK(s.clock.ns < SECOND);
+    CHECK(!s.lines.at);
+    close(a.fd);
+    close(b.fd);
+}
+
+static void counts_who_is_there_until_all_are(void)
+{
+    scene s;
+    port a = listening(), b = bound();
+    char want[256];
+    begin(&s);
+    s.late = b.fd;
+    s.at = 12 * SECOND;
+    CHECK_OK(wait_for(&s, 2, (const char *[]){a.endpoint, b.endpoint}, 0));
+    CHECK(s.clock.ns >= 12 * SECOND && s.clock.ns < 13 * SECOND);
+    snprintf(want, sizeof want,
+             "1 of 2 servers up, waiting for %s (refused), 1 s\n"
+             "1 of 2 servers up, waiting for %s (refused), 6 s\n"
+             "1 of 2 servers up, waiting for %s (refused), 11 s\n",
+             b.endpoint, b.endpoint, b.endpoint);
+    CHECK_STR(s.lines.at, want);
+    fl_str_fini(&s.lines);
+    close(a.fd);
+    close(b.fd);
+}
+
+static void gives_up_at_the_limit(void)
+{
+    scene s;
+    port a = listening(), b = bound();
+    char want[128];
+    begin(&s);
+    snprintf(want, sizeof want,
+             "1 of 2 servers up, waiting for %s (refused), given up after 3 s",
+             b.endpoint);
+    CHECK_ERR(wait_for(&s, 2, (const char *[]){a.endpoint, b.endpoint}, 3000),
+              FL_ETIMEOUT, want);
+    fl_str_fini(&s.lines);
+    begin(&s);
+    CHECK_ERR(wait_for(&s, 1, (const char *[]){b.endpoint}, 0), FL_ETIMEOUT,
+              "given up after 600 s");
+    fl_str_fini(&s.lines);
+    close(a.fd);
+    close(b.fd);
+}
+
+static void ends_when_asked_to(void)
+{
+    scene s;
+    port b = bound();
+    begin(&s);
+    s.stop = 3;
+    CHECK_ERR(wait_for(&s, 1, (const char *[]){b.endpoint}, 0), FL_EINTR,
+              "(refused), interrupted after 0 s");
+    CHECK_INT(s.polls, 3);
+    close(b.fd);
+}
+
+static void names_some_and_counts_the_others(void)
+{
+    scene s;
+    port b = bound();
+    const char *all[] = {b.endpoint, b.endpoint, b.endpoint,
+                         b.endpoint, b.endpoint, b.endpoint};
+    begin(&s);
+    CHECK_ERR(wait_for(&s, 6, all, 10), FL_ETIMEOUT, "(refused) and 2 more, ");
+    close(b.fd);
+}
+
+static void asks_again_for_a_name(void)
+{
+    scene s;
+    char text[FL_ADDRESS_TEXT];
+    begin(&s);
+    CHECK_ERR(wait_for(&s, 1, (const char *[]){"ps0.invalid:6174"}, 1500),
+              FL_ETIMEOUT, "waiting for ps0.invalid:6174 (name not known)");
+    CHECK_STR(s.lines.at, "0 of 1 servers up, waiting for ps0.invalid:6174 "
+                          "(name not known), 1 s\n");
+    fl_str_fini(&s.lines);
+    begin(&s);
+    s.stop = 2;
+    const fl_wait_opts opts = {0, ask, &s};
+    CHECK_ERR(fl_ports_resolve("ps0.invalid:1", &opts, &s.world, text),
+              FL_EINTR, "ps0.invalid:1: the name of the host is not known");
+    CHECK_OK(fl_ports_resolve("127.0.0.7:1", &opts, &s.world, text));
+    CHECK_STR(text, "127.0.0.7:1");
+}
+
+static void refuses_what_is_no_endpoint(void)
+{
+    CHECK_ERR(fl_wait_ports(1, (const char *[]){"ps0"}, NULL), FL_EINVAL,
+              "\"ps0\" is no endpoint, expected host:port");
+}
+
+/* A port that nobody holds: its connect would meet itself sooner or later. */
+static void is_not_fooled_by_itself(void)
+{
+    scene s;
+    port b = bound();
+    struct sockaddr_in at;
+    socklen_t size = sizeof at;
+    getsockname(b.fd, (struct sockaddr *)&at, &size);
+    CHECK(!connect(b.fd, (struct sockaddr *)&at, size)); /* it can be done */
+    close(b.fd);
+    begin(&s);
+    CHECK_ERR(wait_for(&s, 1, (const char *[]){b.endpoint}, 60000), FL_ETIMEOUT,
+              "(refused)");
+    fl_str_fini(&s.lines);
+}
+
+const fl_test fl_tests[] = {
+    {"a wait returns when all servers are up", returns_when_all_are_up},
+    {"a wait counts who is there", counts_who_is_there_until_all_are},
+    {"a wait gives up at its limit", gives_up_at_the_limit},
+    {"a wait ends when it is asked to", ends_when_asked_to},
+    {"a wait names some and counts the others",
+     names_some_and_counts_the_others},
+    {"a wait asks again for a name", asks_again_for_a_name},
+    {"a wait refuses what is no endpoint", refuses_what_is_no_endpoint},
+    {"a wait is not fooled by a connection to itself", is_not_fooled_by_itself},
+    {0},
+};

@@ -1,0 +1,85 @@
+"""Waiting for servers: with real sockets, as trainers do."""
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import paddle.fluid as fluid
+from fresh import fresh
+from paddle.fluid import _fluid
+
+
+@pytest.fixture
+def port():
+    """A bound socket that does not listen, and its endpoint."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        yield s, "127.0.0.1:%d" % s.getsockname()[1]
+
+
+def test_servers_that_are_up_are_not_waited_for(port, capfd):
+    port[0].listen()
+    assert _fluid.wait_ports([port[1]]) is None
+    fluid.transpiler.details.wait_server_ready([port[1]])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_limit_is_a_sentence(port):
+    with pytest.raises(fluid.core.EnforceNotMet, match=re.escape(
+            "0 of 1 servers up, waiting for %s (refused), given up after 0 s"
+            % port[1])):
+        _fluid.wait_ports([port[1]], limit=0.1)
+
+
+def test_other_threads_run_meanwhile(port):
+    timer = threading.Timer(0.05, port[0].listen)
+    timer.start()
+    _fluid.wait_ports([port[1]], 20)
+    timer.join()
+
+
+def test_a_trainer_waits_once(port):
+    with fresh() as net:
+        x = fluid.layers.data("x", [4])
+        loss = fluid.layers.mean(fluid.layers.fc(x, 1))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        t = fluid.DistributeTranspiler()
+        t.transpile(0, pservers=port[1], trainers=1)
+        port[0].listen()
+        assert t.get_trainer_program() is net.main
+        port[0].close()  # a server that has ended is not waited for
+        began = time.monotonic()
+        assert t.get_trainer_program() is net.main
+        assert time.monotonic() - began < 1
+
+
+WAITS = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from paddle.fluid import _fluid
+print("waits", flush=True)
+_fluid.wait_ports([sys.argv[1]])
+"""
+
+
+def test_ctrl_c_ends_a_wait(port):
+    p = subprocess.Popen([sys.executable, "-c", WAITS, port[1]], text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         env=dict(os.environ, PYTHONPATH=os.pathsep.join(
+                             sys.path)))
+    try:
+        assert p.stdout.readline() == "waits\n"
+        assert re.search(r"0 of 1 servers up, waiting for %s \(refused\), 1 s"
+                         % port[1], p.stderr.readline())
+        p.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in p.communicate(timeout=10)[1]
+        assert p.returncode == -signal.SIGINT
+    finally:
+        p.kill()
+        p.communicate()
