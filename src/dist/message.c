@@ -113,7 +113,7 @@ void fl_outbox_send(fl_outbox *o, fl_peer to, fl_msg msg)
                                 (size_t)msg.n_left * sizeof *msg.left);
     if (msg.text)
         msg.text = fl_arena_strdup(o->arena, msg.text);
-    fl_push(&o->out, (fl_out){to, msg});
+    fl_push(&o->out, (fl_letter){to, msg});
 }
 
 void fl_outbox_say(fl_outbox *o, fl_peer to, fl_msg msg, const char *fmt, ...)
@@ -122,7 +122,7 @@ void fl_outbox_say(fl_outbox *o, fl_peer to, fl_msg msg, const char *fmt, ...)
     va_start(ap, fmt);
     msg.text = format(o->arena, fmt, ap);
     va_end(ap);
-    fl_push(&o->out, (fl_out){to, msg});
+    fl_push(&o->out, (fl_letter){to, msg});
 }
 
 static fl_blob keep_copy(void *self, fl_blob b)

@@ -122,13 +122,13 @@ typedef struct fl_peer {
 
 /* What a machine wants sent and said. The driver empties it after every event.
  * Thread: one at a time. */
-typedef struct fl_out {
+typedef struct fl_letter {
     fl_peer to;
     fl_msg msg;
-} fl_out;
+} fl_letter;
 
 typedef struct fl_outbox {
-    FL_VEC(fl_out) out;        /* in order */
+    FL_VEC(fl_letter) out;     /* in order */
     FL_VEC(const char *) note; /* lines for the log */
     fl_arena *arena;           /* holds what they point to */
 } fl_outbox;

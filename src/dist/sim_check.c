@@ -182,7 +182,7 @@ static void note_close(sim *s, const fl_msg *m)
 
 /* --- answers: A, G --- */
 
-static void note_answer(sim *s, int party, const fl_out *o)
+static void note_answer(sim *s, int party, const fl_letter *o)
 {
     if (o->to.call < 1 || o->to.call > (uint64_t)s->call.n) {
         sim_fail(s, 'G', "an answer to no call");
@@ -202,7 +202,7 @@ static void note_answer(sim *s, int party, const fl_out *o)
                  s->push.at[c->push].applied);
 }
 
-void sim_check_sent(sim *s, int party, const fl_out *o)
+void sim_check_sent(sim *s, int party, const fl_letter *o)
 {
     if (o->to.kind == FL_PEER_CALL)
         note_answer(s, party, o);

@@ -180,7 +180,7 @@ void sim_fault(sim *s);
 
 void sim_fail(sim *s, char letter, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-void sim_check_sent(sim *s, int party, const fl_out *o);
+void sim_check_sent(sim *s, int party, const fl_letter *o);
 void sim_check_apply(sim *s, int server, const sim_apply *a);
 void sim_check_read(sim *s, int server, const fl_msg *reply);
 void sim_check_values(sim *s, sim_proc *p, int server, const fl_msg *m);
