@@ -1,10 +1,15 @@
 /* job.c - the limits of a job, all in one place. */
 #include "dist/job.h"
 
+#include "base/flag.h"
+#include "dist/codec.h"
+#include "graph/program.h"
+
 enum {
     MAX_SERVERS = 4096,
     MAX_TRAINERS = 65536,
     MAX_SHARDS = 4096,
+    LONGEST = 1 << 30, /* seconds, 34 years: that is for ever */
 };
 
 static int64_t or_else(int64_t value, int64_t otherwise)
@@ -32,6 +37,48 @@ fl_job fl_job_defaults(fl_job job)
     j.max_sessions = (int)or_else(job.max_sessions, 65536);
     j.max_staged = (size_t)or_else((int64_t)job.max_staged, INT64_C(16) << 30);
     return j;
+}
+
+static const struct {
+    const char *name;
+    size_t at; /* of the limit in fl_job */
+} settable[] = {
+    {"FLUID_LEASE", offsetof(fl_job, lease)},
+    {"FLUID_REJOIN", offsetof(fl_job, rejoin)},
+    {"FLUID_START", offsetof(fl_job, start)},
+    {"FLUID_REACH", offsetof(fl_job, reach)},
+    {"FLUID_LINGER", offsetof(fl_job, linger)},
+    {"FLUID_STALL", offsetof(fl_job, stall)},
+};
+
+fl_err fl_job_limits(fl_job *job)
+{
+    for (size_t i = 0; i < sizeof settable / sizeof *settable; i++) {
+        int64_t *limit = (int64_t *)((char *)job + settable[i].at);
+        double seconds = -1;
+        FL_TRY(fl_flag_number(settable[i].name, &seconds));
+        if (*limit || seconds < 0)
+            continue;
+        if (!seconds && limit != &job->rejoin)
+            return fl_fail(FL_EINVAL, "%s is 0, it must be more",
+                           settable[i].name);
+        *limit = seconds < LONGEST ? (int64_t)(seconds * (double)FL_SEC)
+                                   : (int64_t)LONGEST * FL_SEC;
+        if (!*limit)
+            *limit = seconds ? 1 : -1;
+    }
+    return FL_OK;
+}
+
+fl_job fl_job_of(const fl_place *place, const fl_job *limits)
+{
+    fl_job job = *limits;
+    job.id = (fl_id){place->digest[0], place->digest[1] + FL_PROTOCOL};
+    job.servers = place->n_servers;
+    job.trainers = place->trainers;
+    job.shards = 1; /* a server deals what it holds to its threads itself */
+    job.async = place->async;
+    return fl_job_defaults(job);
 }
 
 static fl_err in_range(const char *what, int64_t n, int64_t most)

@@ -1,0 +1,42 @@
+/* flag.c - what a variable of the environment says, or a sentence. */
+#include "base/flag.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <strings.h>
+
+static const char *said(const char *name)
+{
+    const char *text = getenv(name);
+    return text && *text ? text : NULL;
+}
+
+fl_err fl_flag_number(const char *name, double *out)
+{
+    const char *text = said(name);
+    char *end;
+    if (!text)
+        return FL_OK;
+    const double number = strtod(text, &end);
+    if (*end || !isfinite(number) || number < 0)
+        return fl_fail(FL_EINVAL,
+                       "%s is \"%s\", expected a number of at least 0", name,
+                       text);
+    *out = number;
+    return FL_OK;
+}
+
+fl_err fl_flag_bool(const char *name, bool *out)
+{
+    static const char *const words[] = {"0", "false", "off", "no",
+                                        "1", "true",  "on",  "yes"};
+    const char *text = said(name);
+    if (!text)
+        return FL_OK;
+    for (int i = 0; i < 8; i++)
+        if (!strcasecmp(text, words[i])) {
+            *out = i >= 4;
+            return FL_OK;
+        }
+    return fl_fail(FL_EINVAL, "%s is \"%s\", expected 0 or 1", name, text);
+}

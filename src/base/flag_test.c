@@ -1,0 +1,53 @@
+#include "base/flag.h"
+
+#include "base/test.h"
+
+#include <stdlib.h>
+
+#define NAME "FLUID_TEST_FLAG"
+
+static void a_number_is_read(void)
+{
+    double x = 7;
+    unsetenv(NAME);
+    CHECK_OK(fl_flag_number(NAME, &x));
+    CHECK_NEAR(x, 7, 0);
+    setenv(NAME, "", 1);
+    CHECK_OK(fl_flag_number(NAME, &x));
+    CHECK_NEAR(x, 7, 0);
+    setenv(NAME, "0.25", 1);
+    CHECK_OK(fl_flag_number(NAME, &x));
+    CHECK_NEAR(x, 0.25, 0);
+}
+
+static void what_is_no_number_is_refused(void)
+{
+    static const char *const bad[] = {"ten", "10s", "-1", "nan", "inf"};
+    double x = 7;
+    for (int i = 0; i < 5; i++) {
+        setenv(NAME, bad[i], 1);
+        CHECK_ERR(fl_flag_number(NAME, &x), FL_EINVAL, "FLUID_TEST_FLAG is \"");
+        CHECK_NEAR(x, 7, 0);
+    }
+}
+
+static void a_switch_has_many_words(void)
+{
+    bool on = false;
+    setenv(NAME, "True", 1);
+    CHECK_OK(fl_flag_bool(NAME, &on));
+    CHECK(on);
+    setenv(NAME, "0", 1);
+    CHECK_OK(fl_flag_bool(NAME, &on));
+    CHECK(!on);
+    setenv(NAME, "maybe", 1);
+    CHECK_ERR(fl_flag_bool(NAME, &on), FL_EINVAL,
+              "FLUID_TEST_FLAG is \"maybe\", expected 0 or 1");
+}
+
+const fl_test fl_tests[] = {
+    {"a number is read from the environment", a_number_is_read},
+    {"what is no number is refused", what_is_no_number_is_refused},
+    {"a switch has many words", a_switch_has_many_words},
+    {0},
+};

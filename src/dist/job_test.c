@@ -1,0 +1,58 @@
+#include "dist/job.h"
+
+#include "base/test.h"
+#include "dist/codec.h"
+#include "graph/program.h"
+
+#include <stdlib.h>
+
+static void the_environment_sets_limits(void)
+{
+    fl_job j = {.start = 3 * FL_SEC};
+    setenv("FLUID_LEASE", "2.5", 1);
+    setenv("FLUID_REJOIN", "0", 1);
+    setenv("FLUID_START", "60", 1);
+    setenv("FLUID_STALL", "1e30", 1);
+    CHECK_OK(fl_job_limits(&j));
+    CHECK_INT(j.lease, 2500 * FL_MS);
+    CHECK_INT(j.rejoin, -1);
+    CHECK_INT(j.start, 3 * FL_SEC);
+    CHECK(j.stall > INT64_C(1000000000) * FL_SEC);
+    CHECK_INT(j.reach, 0);
+    CHECK_INT(fl_job_defaults(j).rejoin, 0);
+}
+
+static void a_limit_of_nothing_is_refused(void)
+{
+    fl_job j = {0};
+    setenv("FLUID_LEASE", "0", 1);
+    CHECK_ERR(fl_job_limits(&j), FL_EINVAL, "FLUID_LEASE is 0, it must be");
+    setenv("FLUID_LEASE", "long", 1);
+    CHECK_ERR(fl_job_limits(&j), FL_EINVAL, "FLUID_LEASE is \"long\"");
+    unsetenv("FLUID_LEASE");
+}
+
+static void a_place_is_in_a_job(void)
+{
+    const char *servers[] = {"a:1", "b:2"};
+    const fl_place place = {.n_servers = 2,
+                            .servers = servers,
+                            .trainers = 3,
+                            .async = true,
+                            .digest = {5, 6}};
+    const fl_job j = fl_job_of(&place, &(fl_job){.lease = FL_SEC});
+    CHECK(fl_id_same(j.id, (fl_id){5, 6 + FL_PROTOCOL}));
+    CHECK_INT(j.servers, 2);
+    CHECK_INT(j.trainers, 3);
+    CHECK_INT(j.shards, 1);
+    CHECK(j.async);
+    CHECK_INT(j.lease, FL_SEC);
+    CHECK_INT(j.retry, 500 * FL_MS);
+}
+
+const fl_test fl_tests[] = {
+    {"the environment sets the limits of a job", the_environment_sets_limits},
+    {"a limit of nothing is refused", a_limit_of_nothing_is_refused},
+    {"a place is in a job", a_place_is_in_a_job},
+    {0},
+};
