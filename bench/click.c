@@ -159,7 +159,7 @@ static void measure(fl_exe *exe, fl_net *n, fl_scope *s, const clicks *c,
                     const char *loss_name, double seconds)
 {
     fl_feed feeds[SLOTS + 2];
-    fl_fetch loss = {loss_name, {0}};
+    fl_fetch loss = {.name = loss_name};
     long steps = 0;
     double mean = 0, began = now();
     for (int at = 0; steps < WARM || now() - began < seconds; steps++) {

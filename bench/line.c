@@ -60,7 +60,7 @@ static void measure(fl_exe *exe, fl_net *n, fl_scope *s, const char *name,
         {"x", fl_tensor_view(FL_F32, &(fl_shape){2, {BATCH, FEATURES}}, x)},
         {"y", fl_tensor_view(FL_F32, &(fl_shape){2, {BATCH, 1}}, y)},
     };
-    fl_fetch loss = {name, {0}};
+    fl_fetch loss = {.name = name};
     int runs = 0;
     for (double began = now(); runs < RUNS && now() - began < seconds;) {
         double t = now();

@@ -148,7 +148,7 @@ static int train(fl_engine *e, fl_net *n, const housing *h, const char *dir)
         return fail("the network");
     fl_scope *s = fl_scope_new();
     fl_exe *exe = fl_exe_new(e, NULL);
-    fl_fetch loss = {fl_var_name(cost), {0}};
+    fl_fetch loss = {.name = fl_var_name(cost)};
     double least = 1e9;
     fl_err err = fl_exe_run(exe, fl_net_startup(n), s, 0, NULL, 0, NULL);
     if (!err)

@@ -245,6 +245,10 @@ typedef struct fl_param_attr {
     const fl_clip *clip;
     bool no_average; /* left out of model averages */
     bool none;       /* no parameter at all (a layer without bias) */
+    /* Kept as a direction NAME_v and a length NAME_g, which are trained: one
+     * length for each index of a dimension, or of all (dimension -1). */
+    bool weight_norm;
+    int weight_norm_dim;
 } fl_param_attr;
 
 /* One argument of a layer. The layer's table says which member is read; n is
@@ -685,6 +689,12 @@ typedef struct fl_optimizer_hooks {
 fl_err fl_optimizer_custom(fl_net *n, const fl_optimizer_hooks *hooks,
                            const fl_arg *args, fl_optimizer **out);
 
+/* Put hooks of yours in place of those an optimiser has, which come back: in
+ * yours you may call them, with their `user`. Parameters that are updated come
+ * to `begin`, all to `finish`. */
+fl_optimizer_hooks fl_optimizer_hook(fl_optimizer *o,
+                                     const fl_optimizer_hooks *mine);
+
 /* Gradients of `loss`, then their updates. out (may be NULL): parameters and
  * their raw gradients in order of creation. ops (may be NULL): the ops of the
  * update. */
@@ -747,11 +757,14 @@ typedef struct fl_feed {
     fl_tensor tensor;
 } fl_feed;
 
-/* The tensor is yours: memory it has is used again if it suffices. */
+/* What comes out is yours: memory it has is used again if it suffices. */
 typedef struct fl_fetch {
     const char *name;
     fl_tensor tensor;
+    fl_rows rows; /* of a variable that holds selected rows */
+    fl_kind kind; /* which of the two it was; 0: nothing was written */
 } fl_fetch;
+void fl_fetch_fini(fl_fetch *f); /* both; the name stays */
 
 /* Run a program once. Persistable variables live in the scope (its root, when
  * they are new there); all others end with the run. The first run of a program

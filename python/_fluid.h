@@ -274,6 +274,7 @@ PyObject *py_tensor_take(py_state *st, fl_tensor *t); /* t is its own now */
 PyObject *py_tensor_view(py_state *st, PyObject *owner, PyObject *name);
 fl_tensor *py_tensor_get(py_tensor *t); /* NULL: an exception is set */
 fl_scope *py_scope_get(py_scope *s);    /* the same */
+PyObject *py_rows_take(py_state *st, fl_rows *r); /* r is its own now */
 fl_tensor *py_rows_tensor(PyObject *rows);
 void py_rows_settle(PyObject *rows); /* after its values have changed */
 

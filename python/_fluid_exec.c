@@ -95,19 +95,24 @@ static int to_fetches(py_pool *p, PyObject *list, int *n, fl_fetch **out)
     return *out ? 0 : -1;
 }
 
-/* Fetched tensors become Python's; after a failure they end here. */
+static PyObject *take(py_state *st, fl_fetch *f)
+{
+    if (f->kind == FL_SELECTED_ROWS)
+        return py_rows_take(st, &f->rows);
+    return f->kind ? py_tensor_take(st, &f->tensor) : Py_NewRef(Py_None);
+}
+
+/* What was fetched becomes Python's; after a failure it ends here. */
 static PyObject *fetched(py_state *st, int n, fl_fetch *fetches, bool ok)
 {
     PyObject *list = ok ? PyList_New(n) : NULL;
     for (int i = 0; i < n; i++) {
         if (!list) {
-            fl_tensor_fini(&fetches[i].tensor);
+            fl_fetch_fini(&fetches[i]);
             continue;
         }
-        PyObject *t = fetches[i].tensor.data
-                          ? py_tensor_take(st, &fetches[i].tensor)
-                          : Py_NewRef(Py_None);
-        if (!t || PyList_SetItem(list, i, t))
+        PyObject *o = take(st, &fetches[i]);
+        if (!o || PyList_SetItem(list, i, o))
             Py_CLEAR(list);
     }
     return list;

@@ -101,8 +101,9 @@ typedef struct py_optimizer {
     py_state *st;
     fl_net *net;
     fl_optimizer *o;
-    PyObject *hooks;  /* of one's own; NULL: of the table */
-    PyObject *keep;   /* what its arguments point to */
+    PyObject *hooks;          /* of one's own; None: of the table */
+    fl_optimizer_hooks table; /* what hooks replace, if there is a table */
+    PyObject *keep;           /* what its arguments point to */
     py_program *main; /* whose variables it has; NULL before the first */
 } py_optimizer;
 
@@ -180,6 +181,8 @@ static int make(py_call *c, py_optimizer *o, const char *name, PyObject *dict)
                             : fl_optimizer_custom(o->net, &hooks, args, &o->o);
     if (err)
         py_raise(c->st, err);
+    else if (name && o->hooks != Py_None)
+        o->table = fl_optimizer_hook(o->o, &hooks);
     o->keep = Py_XNewRef(c->pool.list);
     return err ? -1 : 0;
 }
@@ -433,6 +436,84 @@ static PyObject *get_accumulator(PyObject *self, PyObject *args)
                        fl_optimizer_get(o->o, kind, v));
 }
 
+/* --- the table's part of an update, for hooks that add to it --- */
+
+static int no_table(const py_optimizer *o)
+{
+    if (o->table.update)
+        return 0;
+    PyErr_SetString(PyExc_TypeError, "an optimizer of one's own has no table");
+    return -1;
+}
+
+static PyObject *create_accumulators(PyObject *self, PyObject *params)
+{
+    py_optimizer *o = (py_optimizer *)self;
+    fl_param_grads pgs = {0};
+    PyObject *result = NULL;
+    fl_var **vars;
+    int n = 0;
+    py_call c;
+    if (no_table(o))
+        return NULL;
+    if (!begin(&c, o, NULL, NULL) &&
+        !py_to_vars(&c.pool, o->st, params, "parameters", &n, &vars) &&
+        (pgs.at = py_pool_alloc(&c.pool, (size_t)(n + 1) * sizeof *pgs.at))) {
+        for (int i = 0; i < n; i++)
+            pgs.at[pgs.n++] = (fl_param_grad){vars[i], NULL};
+        result = py_result(o->st, o->table.begin(o->table.user, o->o, &pgs));
+    }
+    py_call_end(&c);
+    return result;
+}
+
+static PyObject *last_op(py_call *c)
+{
+    const fl_block *b = fl_program_block(c->main->p, 0);
+    return py_op_wrap(c->main, fl_block_op(b, fl_block_look(b).n_ops - 1));
+}
+
+static PyObject *append_op(PyObject *self, PyObject *pair)
+{
+    py_optimizer *o = (py_optimizer *)self;
+    PyObject *result = NULL;
+    fl_var **vars;
+    fl_err err;
+    int n = 0;
+    py_call c;
+    if (no_table(o))
+        return NULL;
+    if (!begin(&c, o, NULL, NULL) &&
+        !py_to_vars(&c.pool, o->st, pair, "param_and_grad", &n, &vars)) {
+        const fl_param_grad pg = {vars[0], n > 1 ? vars[1] : NULL};
+        if (!pg.param || !pg.grad)
+            PyErr_SetString(PyExc_ValueError,
+                            "append_op takes (parameter, gradient)");
+        else if ((err = o->table.update(o->table.user, o->o, &pg)))
+            py_raise(o->st, err);
+        else
+            result = last_op(&c);
+    }
+    py_call_end(&c);
+    return result;
+}
+
+static PyObject *finish(PyObject *self, PyObject *pairs)
+{
+    py_optimizer *o = (py_optimizer *)self;
+    fl_param_grads pgs = {0};
+    py_program *program = NULL;
+    PyObject *result = NULL;
+    py_call c;
+    if (no_table(o))
+        return NULL;
+    if (!begin(&c, o, NULL, NULL) &&
+        !to_pairs(&c.pool, o->st, pairs, &pgs, &program))
+        result = py_result(o->st, o->table.finish(o->table.user, o->o, &pgs));
+    py_call_end(&c);
+    return result;
+}
+
 static PyObject *get_rate(PyObject *self, void *closure)
 {
     py_optimizer *o = (py_optimizer *)self;
@@ -457,6 +538,9 @@ static PyMethodDef optimizer_methods[] = {
     {"param_rate", param_rate, METH_O, "The rate of a parameter."},
     {"accumulator", PY_KEYWORDS(accumulator), "A new one."},
     {"get_accumulator", get_accumulator, METH_VARARGS, "Or None."},
+    {"create_accumulators", create_accumulators, METH_O, "As the table says."},
+    {"append_op", append_op, METH_O, "The update that the table says."},
+    {"finish", finish, METH_O, "What the table says of all."},
     {NULL, NULL, 0, NULL},
 };
 

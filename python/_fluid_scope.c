@@ -352,6 +352,19 @@ static PyObject *make_rows(py_state *st, PyTypeObject *type, py_scope *s,
     return (PyObject *)o;
 }
 
+PyObject *py_rows_take(py_state *st, fl_rows *r)
+{
+    PyObject *self = make_rows(st, st->type[PY_ROWS], NULL, NULL);
+    fl_rows *mine = self ? rows_of(self) : NULL;
+    if (mine) {
+        *mine = *r;
+        return self;
+    }
+    fl_tensor_fini(&r->index);
+    fl_tensor_fini(&r->value);
+    return NULL;
+}
+
 static PyObject *set_rows(PyObject *self, PyObject *list)
 {
     static const fl_attr_type longs = FL_ATTR_LONGS;

@@ -262,6 +262,7 @@ int py_to_clip(py_call *c, PyObject *o, const fl_clip **out)
 static int fill_param(py_call *c, PyObject *spec, fl_param_attr *a)
 {
     bool trainable = true, average = true;
+    double dim = -1;
     PyObject *init = field(spec, "initializer");
     PyObject *decay = field(spec, "regularizer");
     PyObject *clip = field(spec, "gradient_clip");
@@ -271,8 +272,11 @@ static int fill_param(py_call *c, PyObject *spec, fl_param_attr *a)
         get_bool(spec, "do_model_average", &average) ||
         (init && py_to_init(c, init, &a->init)) ||
         (decay && py_to_regularizer(c, decay, &a->regularizer)) ||
-        (clip && py_to_clip(c, clip, &a->clip)))
+        (clip && py_to_clip(c, clip, &a->clip)) ||
+        get_bool(spec, "weight_norm", &a->weight_norm) ||
+        get_double(spec, "dim", &dim))
         return -1;
+    a->weight_norm_dim = (int)dim;
     a->frozen = !trainable;
     a->no_average = !average;
     return 0;

@@ -294,6 +294,43 @@ static void optimisers_of_ones_own_are_called(void)
     end(&w);
 }
 
+/* A hook over the table's: it counts, and lets the table do the rest. */
+typedef struct counting {
+    fl_optimizer_hooks table;
+    int updated;
+} counting;
+
+static fl_err count_update(void *user, fl_optimizer *o, const fl_param_grad *pg)
+{
+    counting *me = user;
+    me->updated++;
+    return me->table.update(me->table.user, o, pg);
+}
+
+static void hooks_may_ask_the_table(void)
+{
+    world w;
+    fl_optimizer *o;
+    fl_ops ops = {0};
+    begin(&w);
+    counting me = {.updated = 0};
+    const fl_arg args[] = {{"learning_rate", .f = 0.5}, {0}};
+    fl_var *loss = loss_of(&w);
+    CHECK_OK(fl_optimizer_new(w.n, "adagrad", args, &o));
+    fl_optimizer_hooks hooks = fl_optimizer_hook(o, &(fl_optimizer_hooks){0});
+    me.table = hooks;
+    hooks.update = count_update;
+    hooks.user = &me;
+    fl_optimizer_hook(o, &hooks);
+    CHECK_OK(fl_optimizer_minimize(o, loss, NULL, NULL, &ops));
+    CHECK_INT(me.updated, 2);
+    CHECK_INT(ops.n, 2);
+    CHECK_STR(fl_op_look(ops.at[0])->type, "adagrad");
+    fl_free(ops.at);
+    fl_optimizer_free(o);
+    end(&w);
+}
+
 /* --- values and runs --- */
 
 static void values_are_one_thing(void)
@@ -307,6 +344,41 @@ static void values_are_one_thing(void)
     CHECK_INT(r->value.shape.dim[0], 2);
     CHECK_ERR(fl_value_tensor(v, &t), FL_EINVAL, "holds a");
     fl_value_free(v);
+}
+
+static void selected_rows_are_fetched(void)
+{
+    world w;
+    begin(&w);
+    const int64_t three[] = {3, 1, 3}, size[] = {5, 2};
+    fl_var *ids = FL_LAYER(w.n, "data", {"name", .s = "ids"}, {"shape", .i = 1},
+                           {"dtype", .i = FL_I64});
+    fl_var *rows =
+        FL_LAYER(w.n, "embedding", {"input", .var = ids},
+                 {"size", 2, .ints = size}, {"is_sparse", .b = true});
+    fl_var *loss = FL_LAYER(w.n, "reduce_sum", {"input", .var = rows});
+    fl_param_grads pgs = {0};
+    CHECK_OK(fl_backward(w.n, loss, NULL, &pgs));
+    fl_free(pgs.at);
+    fl_exe *exe = fl_exe_new(w.e, NULL);
+    fl_scope *s = fl_scope_new();
+    CHECK_OK(fl_exe_run(exe, fl_net_startup(w.n), s, 0, NULL, 0, NULL));
+    const fl_shape shape = {2, {3, 1}};
+    const fl_feed feed = {"ids", fl_tensor_view(FL_I64, &shape, three)};
+    fl_fetch got = {"embedding_0.w_0@GRAD"};
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(fl_exe_run(exe, w.main, s, 1, &feed, 1, &got));
+    CHECK_INT(got.kind, FL_SELECTED_ROWS);
+    CHECK(!got.tensor.data);
+    CHECK_INT(got.rows.height, 5);
+    CHECK_INT(got.rows.n, 3);
+    CHECK(!memcmp(got.rows.index.data, three, sizeof three));
+    CHECK_INT(((float *)got.rows.value.data)[5], 1);
+    fl_fetch_fini(&got);
+    CHECK(!got.rows.value.data && !got.kind);
+    fl_scope_free(s);
+    fl_exe_free(exe);
+    end(&w);
 }
 
 static int stop(void *user)
@@ -435,6 +507,8 @@ const fl_test fl_tests[] = {
     {"tables list operators that programs may hold", tables_list_ops},
     {"names count by key", names_count_by_key},
     {"an optimiser of one's own is called", optimisers_of_ones_own_are_called},
+    {"hooks may ask the table", hooks_may_ask_the_table},
+    {"selected rows are fetched", selected_rows_are_fetched},
     {"a value is a tensor or rows, not both", values_are_one_thing},
     {"a run can be ended", runs_can_be_ended},
     {"a profile names the ops", profiles_name_the_ops},

@@ -147,6 +147,14 @@ const fl_layer_def fl_layers_shape[] = {
         .out = {{"Out"}},
     },
     {
+        .name = "reverse",
+        .doc = "x read from the end along one or several dimensions.",
+        .args = {{"x", FL_ARG_VAR}, {"axis", FL_ARG_INTS}},
+        .op = "reverse",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
+    },
+    {
         .name = "gather",
         .doc = "The rows of input that index names.",
         .args = {{"input", FL_ARG_VAR}, {"index", FL_ARG_VAR}},

@@ -75,6 +75,12 @@ fl_err fl_set_values(fl_desc *d, const char *what, const fl_tensor *t,
 
 bool fl_is_float(fl_dtype t);
 
+/* weight_norm.c: the weight `name`, made of its direction and its length. */
+fl_err fl_net_weight_norm(fl_net *n, const fl_param_attr *attr,
+                          const char *name, const char *layer, fl_dtype dtype,
+                          const fl_shape *shape, const fl_init *init,
+                          fl_var **out) FL_MUST_CHECK;
+
 /* --- parameters (param.c) --- */
 
 /* A persistable variable that is no parameter, started in startup. */

@@ -159,6 +159,32 @@ static void a_name_shares_a_parameter(void)
     fl_net_free(n);
 }
 
+static void a_normalised_weight_is_made_where_it_is_used(void)
+{
+    fl_net *n = begin();
+    fl_var *w = NULL, *again = NULL;
+    const fl_param_attr attr = {
+        .name = "w", .weight_norm = true, .weight_norm_dim = 1};
+    CHECK_OK(param(n, &attr, false, FL_F32, &w));
+    CHECK(!w->param && !w->persistable);
+    CHECK_STR(test_shape(n, w), "[13,4]");
+    CHECK_STR(test_shape(n, test_find(n->main, "w_v")), "[13,4]");
+    CHECK_STR(test_shape(n, test_find(n->main, "w_g")), "[1,4]");
+    CHECK_STR(test_startup_text(n),
+              "uniform_random() Out=w_v\n"
+              "abs(X=w_v) Out=fc_0.weight_norm_abs_0\n"
+              "pow(X=fc_0.weight_norm_abs_0) Out=fc_0.weight_norm_pow_0\n"
+              "reduce_sum(X=fc_0.weight_norm_pow_0) "
+              "Out=fc_0.weight_norm_sum_0\n"
+              "pow(X=fc_0.weight_norm_sum_0) Out=w_g");
+    const int64_t ops = fl_net_block(n)->ops.n;
+    CHECK_OK(param(n, &attr, false, FL_F32, &again));
+    CHECK(again != w);
+    CHECK_INT(fl_net_block(n)->ops.n, 2 * ops);
+    CHECK_INT(fl_program_block(n->startup, 0)->ops.n, 5);
+    fl_net_free(n);
+}
+
 static void a_bad_parameter_is_refused(void)
 {
     fl_net *n = begin();
@@ -315,6 +341,8 @@ const fl_test fl_tests[] = {
     {"an attribute says how a parameter is",
      an_attribute_says_how_a_parameter_is},
     {"a name shares a parameter", a_name_shares_a_parameter},
+    {"a normalised weight is made where it is used",
+     a_normalised_weight_is_made_where_it_is_used},
     {"a bad parameter is refused", a_bad_parameter_is_refused},
     {"a global starts in startup", a_global_starts_in_startup},
     {"fans follow the shape", fans_follow_the_shape},

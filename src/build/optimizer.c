@@ -20,7 +20,7 @@ struct fl_optimizer {
     fl_var *rate;                      /* made with the first update */
     fl_dtype dtype;                    /* of the rate: the loss's */
     fl_map accumulators;               /* "kind of param" -> fl_var */
-    fl_optimizer_hooks hooks;          /* of one's own; all NULL else */
+    fl_optimizer_hooks hooks;          /* the table's, or of one's own */
 };
 
 /* What an optimiser of one's own takes. */
@@ -63,22 +63,6 @@ static fl_err make(fl_net *n, const fl_optimizer_def *def, const fl_arg *args,
     if (rate->n)
         o->rate = rate->var;
     *out = o;
-    return FL_OK;
-}
-
-fl_err fl_optimizer_new(fl_net *n, const char *name, const fl_arg *args,
-                        fl_optimizer **out)
-{
-    const fl_optimizer_def *def;
-    FL_TRY(fl_optimizer_find(name, &def));
-    return make(n, def, args, out);
-}
-
-fl_err fl_optimizer_custom(fl_net *n, const fl_optimizer_hooks *hooks,
-                           const fl_arg *args, fl_optimizer **out)
-{
-    FL_TRY(make(n, &custom, args, out));
-    (*out)->hooks = *hooks;
     return FL_OK;
 }
 
@@ -165,7 +149,7 @@ fl_err fl_optimizer_accumulator(fl_optimizer *o, const char *kind,
     return FL_OK;
 }
 
-static fl_err make_accumulators(fl_optimizer *o, const fl_var *param)
+static fl_err add_accumulators(fl_optimizer *o, const fl_var *param)
 {
     static const fl_shape one = {1, {1}};
     const fl_accumulator_def *a = o->def->accumulators;
@@ -174,6 +158,14 @@ static fl_err make_accumulators(fl_optimizer *o, const fl_var *param)
         FL_TRY(fl_optimizer_accumulator(o, a->kind, param, start,
                                         a->power ? &one : NULL, NULL));
     }
+    return FL_OK;
+}
+
+static fl_err make_accumulators(void *user, fl_optimizer *o,
+                                const fl_param_grads *pgs)
+{
+    for (int64_t i = 0; i < pgs->n; i++)
+        FL_TRY(add_accumulators(o, pgs->at[i].param));
     return FL_OK;
 }
 
@@ -233,11 +225,9 @@ static fl_err set_slots(fl_optimizer *o, const fl_op_def *op,
     return FL_OK;
 }
 
-static fl_err emit_update(fl_optimizer *o, const fl_param_grad *pg)
+static fl_err emit_update(void *user, fl_optimizer *o, const fl_param_grad *pg)
 {
     const fl_op_def *op;
-    if (o->hooks.update)
-        return o->hooks.update(o->hooks.user, o, pg);
     FL_TRY(fl_registry_get(o->net->main->registry, o->def->op, &op));
     fl_desc *d = fl_net_desc(o->net, o->def->op);
     FL_TRY(set_slots(o, op, pg, d));
@@ -245,7 +235,7 @@ static fl_err emit_update(fl_optimizer *o, const fl_param_grad *pg)
     return fl_net_append(o->net, d);
 }
 
-static fl_err emit_powers(fl_optimizer *o, const fl_param_grad *pg)
+static fl_err emit_powers(void *user, fl_optimizer *o, const fl_param_grad *pg)
 {
     const fl_accumulator_def *a = o->def->accumulators;
     for (; a->kind; a++) {
@@ -268,29 +258,74 @@ static bool is_updated(const fl_param_grad *pg)
 
 /* One kind of op for every parameter that is updated. */
 static fl_err emit_each(fl_optimizer *o, const fl_param_grads *pgs,
-                        fl_err (*emit)(fl_optimizer *, const fl_param_grad *))
+                        fl_err (*emit)(void *, fl_optimizer *,
+                                       const fl_param_grad *))
 {
     for (int64_t i = 0; i < pgs->n; i++) {
         if (!is_updated(&pgs->at[i]))
             continue;
         const fl_stamp old =
             fl_stamp_optimize(o->net, &pgs->at[i], "/optimizer/");
-        const fl_err err = emit(o, &pgs->at[i]);
+        const fl_err err = emit(o->hooks.user, o, &pgs->at[i]);
         fl_stamp_set(o->net, old);
         FL_TRY(err);
     }
     return FL_OK;
 }
 
-/* What the hook appends is part of the update of all. */
-static fl_err call_hook(fl_optimizer *o,
-                        fl_err (*hook)(void *, fl_optimizer *,
-                                       const fl_param_grads *),
-                        const fl_param_grads *pgs)
+static fl_err emit_all_powers(void *user, fl_optimizer *o,
+                              const fl_param_grads *pgs)
+{
+    return emit_each(o, pgs, emit_powers);
+}
+
+/* What the table says, in the form of hooks. */
+static const fl_optimizer_hooks by_table = {make_accumulators, emit_update,
+                                            emit_all_powers, NULL};
+
+fl_err fl_optimizer_new(fl_net *n, const char *name, const fl_arg *args,
+                        fl_optimizer **out)
+{
+    const fl_optimizer_def *def;
+    FL_TRY(fl_optimizer_find(name, &def));
+    FL_TRY(make(n, def, args, out));
+    (*out)->hooks = by_table;
+    return FL_OK;
+}
+
+fl_err fl_optimizer_custom(fl_net *n, const fl_optimizer_hooks *hooks,
+                           const fl_arg *args, fl_optimizer **out)
+{
+    FL_TRY(make(n, &custom, args, out));
+    (*out)->hooks = *hooks;
+    return FL_OK;
+}
+
+fl_optimizer_hooks fl_optimizer_hook(fl_optimizer *o,
+                                     const fl_optimizer_hooks *mine)
+{
+    const fl_optimizer_hooks old = o->hooks;
+    o->hooks = *mine;
+    return old;
+}
+
+static fl_err begin(fl_optimizer *o, const fl_param_grads *pgs)
+{
+    fl_param_grads updated = {0};
+    for (int64_t i = 0; i < pgs->n; i++)
+        if (is_updated(&pgs->at[i]))
+            fl_push(&updated, pgs->at[i]);
+    const fl_err err = o->hooks.begin(o->hooks.user, o, &updated);
+    fl_vec_fini(&updated);
+    return err;
+}
+
+/* What it appends is part of the update of all. */
+static fl_err finish(fl_optimizer *o, const fl_param_grads *pgs)
 {
     const fl_stamp old = fl_stamp_set(
         o->net, (fl_stamp){.role = FL_ROLE_OPTIMIZE, .scope = "/optimizer/"});
-    const fl_err err = hook(o->hooks.user, o, pgs);
+    const fl_err err = o->hooks.finish(o->hooks.user, o, pgs);
     fl_stamp_set(o->net, old);
     return err;
 }
@@ -300,16 +335,12 @@ static fl_err update_all(fl_optimizer *o, const fl_param_grads *pgs,
 {
     const fl_block *b = fl_program_block(o->net->main, 0);
     const int64_t start = b->ops.n;
-    for (int64_t i = 0; i < pgs->n; i++)
-        if (is_updated(&pgs->at[i]))
-            FL_TRY(make_accumulators(o, pgs->at[i].param));
     if (o->hooks.begin)
-        FL_TRY(call_hook(o, o->hooks.begin, pgs));
+        FL_TRY(begin(o, pgs));
     FL_TRY(make_rate(o));
-    FL_TRY(emit_each(o, pgs, emit_update));
-    FL_TRY(emit_each(o, pgs, emit_powers));
+    FL_TRY(emit_each(o, pgs, o->hooks.update));
     if (o->hooks.finish)
-        FL_TRY(call_hook(o, o->hooks.finish, pgs));
+        FL_TRY(finish(o, pgs));
     for (int64_t i = start; ops && i < b->ops.n; i++)
         fl_push(ops, b->ops.at[i]);
     return FL_OK;

@@ -64,6 +64,9 @@ fl_err fl_net_param(fl_net *n, const fl_param_attr *attr, const char *layer,
             n->names, n->arena,
             fl_arena_printf(n->arena, "%s.%c", layer, bias ? 'b' : 'w'));
     FL_TRY(check_shape(name, shape));
+    if (attr->weight_norm)
+        return fl_net_weight_norm(n, attr, name, layer, dtype, shape,
+                                  init_default, out);
     FL_TRY(choose_init(attr, init_default, bias, name, dtype, &init));
     const fl_param_info info = {
         .trainable = !attr->frozen,

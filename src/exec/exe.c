@@ -84,6 +84,14 @@ fl_err fl_exe_run(fl_exe *e, const fl_program *p, fl_scope *s, int n_feeds,
     return fl_plan_run(plan, feeds, fetches);
 }
 
+void fl_fetch_fini(fl_fetch *f)
+{
+    fl_tensor_fini(&f->tensor);
+    fl_tensor_fini(&f->rows.index);
+    fl_tensor_fini(&f->rows.value);
+    *f = (fl_fetch){.name = f->name};
+}
+
 /* Plans know at their making whether they are watched: new ones are needed
  * where that changes. */
 void fl_exe_profile(fl_exe *e, bool on)

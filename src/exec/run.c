@@ -5,6 +5,8 @@
  * has moved, nothing is inferred and nothing is sized. */
 #include "exec/plan_parts.h"
 
+#include <string.h>
+
 static fl_err check_feed(const fl_port *p, const fl_tensor *t)
 {
     char got[FL_SHAPE_TEXT], want[FL_SHAPE_TEXT];
@@ -143,23 +145,33 @@ fl_err fl_unit_run(fl_unit *u, bool settled)
     return FL_OK;
 }
 
+static fl_err give_rows(const fl_rows *from, fl_rows *to)
+{
+    fl_shape shape = from->value.shape;
+    shape.dim[0] = from->height;
+    FL_TRY(fl_rows_resize(to, from->value.dtype, &shape, from->n));
+    const size_t bytes = fl_tensor_bytes(&to->value);
+    if (!bytes)
+        return FL_OK;
+    memcpy(to->index.data, from->index.data, (size_t)from->n * sizeof(int64_t));
+    memcpy(to->value.data, from->value.data, bytes);
+    return FL_OK;
+}
+
 static fl_err give_fetch(const fl_port *p, fl_fetch *f, bool lenient)
 {
-    if (p->value->kind == FL_SELECTED_ROWS)
-        return fl_fail(FL_EINVAL,
-                       "fetch \"%s\": it holds selected rows, no tensor; "
-                       "fetch the output of get_tensor_from_selected_rows",
-                       p->name);
-    const bool written =
-        p->value->kind == FL_LOD_TENSOR && p->value->tensor.data;
-    if (!written && lenient) {
-        fl_tensor_fini(&f->tensor);
-        return FL_OK;
-    }
-    if (!written)
+    const fl_value *v = p->value;
+    f->kind = v->kind;
+    if (v->kind == FL_SELECTED_ROWS)
+        return give_rows(&v->rows, &f->rows);
+    const bool written = v->kind == FL_LOD_TENSOR && v->tensor.data;
+    if (written)
+        return fl_tensor_copy(&f->tensor, &v->tensor);
+    if (!lenient)
         return fl_fail(FL_ENOENT, "fetch \"%s\": nothing has written it",
                        p->name);
-    return fl_tensor_copy(&f->tensor, &p->value->tensor);
+    fl_fetch_fini(f);
+    return FL_OK;
 }
 
 static fl_err run_all(fl_plan *plan, const fl_feed *feeds, fl_fetch *fetches)

@@ -103,6 +103,21 @@ def test_what_nothing_wrote_is_none(programs, exe):
     assert exe.run(fetch_list=["a"]) == [None]
 
 
+def test_a_sparse_gradient_is_fetched(programs, exe):
+    ids = fluid.layers.data("ids", [1], dtype="int64")
+    rows = fluid.layers.embedding(ids, [5, 2], is_sparse=True)
+    fluid.backward.append_backward(fluid.layers.reduce_sum(rows))
+    exe.run(programs[1])
+    feed, name = {"ids": np.array([[3], [1], [3]])}, "embedding_0.w_0@GRAD"
+    got, = exe.run(feed=feed, fetch_list=[name], return_numpy=False)
+    assert isinstance(got, core.SelectedRows)
+    assert got.rows() == [3, 1, 3] and got.height() == 5
+    assert np.asarray(got.get_tensor()).tolist() == [[1, 1]] * 3
+    assert "rows: [3, 1, 3]" in str(got)
+    dense, = exe.run(feed=feed, fetch_list=[name])
+    assert dense.tolist() == [[0, 0], [1, 1], [0, 0], [2, 2], [0, 0]]
+
+
 def test_only_a_scope_is_made_the_global_one():
     with pytest.raises(TypeError, match="takes a Scope, not str"):
         with fluid.scope_guard("here"):

@@ -52,6 +52,46 @@ def test_a_whole_number_parameter_needs_an_initializer():
         layers.create_parameter([2], "int64", default_initializer=start)
 
 
+@pytest.mark.parametrize("dim,lengths", [(None, (1, 1)), (0, (4, 1)),
+                                         (1, (1, 3))])
+def test_a_normalised_weight_is_a_direction_and_a_length(dim, lengths):
+    attr = fluid.WeightNormParamAttr(dim=dim, name="w")
+    with fresh() as net:
+        x = layers.data("x", [4])
+        y = layers.fc(x, 3, param_attr=attr, bias_attr=False)
+        names = {p.name: p.shape
+                 for p in net.main.global_block().all_parameters()}
+        assert names == {"w_v": (4, 3), "w_g": lengths}
+        fluid.optimizer.SGD(0.5).minimize(layers.reduce_sum(y))
+        ones = np.eye(4, dtype="float32")
+        first, v, g = net.run([y, "w_v", "w_g"], feed={"x": ones})
+        assert g.shape == lengths
+        second, = net.run([y], feed={"x": ones})
+        axis = None if dim is None else 1 - dim
+        norm = np.sqrt((v ** 2).sum(axis, keepdims=True))
+        np.testing.assert_allclose(second, v * g / norm, rtol=1e-5)
+        assert np.abs(first - second).max() > 1e-3  # it did learn
+
+
+def test_a_normalised_weight_starts_as_its_initializer_says():
+    def weight(cls):
+        with fresh() as net:
+            attr = cls(name="w", initializer=fluid.initializer.Uniform(
+                seed=7))
+            y = layers.fc(layers.data("x", [4]), 3, param_attr=attr,
+                          bias_attr=False)
+            return net.run([y], feed={"x": np.eye(4, dtype="float32")})[0]
+    np.testing.assert_allclose(weight(fluid.WeightNormParamAttr),
+                               weight(fluid.ParamAttr), rtol=1e-6)
+
+
+def test_a_dimension_that_is_not_there_is_not_normalised():
+    attr = fluid.WeightNormParamAttr(dim=2, name="w")
+    with fresh(), pytest.raises(ValueError, match='"w": weight normalisation '
+                                "along dimension 2 of 2"):
+        layers.fc(layers.data("x", [4]), 3, param_attr=attr)
+
+
 def test_data_takes_free_dimensions():
     with fresh():
         assert layers.data("a", [3]).shape == (-1, 3)

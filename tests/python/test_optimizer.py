@@ -154,6 +154,58 @@ def test_an_optimizer_of_ones_own_is_called_back():
         assert steps.tolist() == [2]
 
 
+class Counting(optimizer.Momentum):
+    """Momentum that counts its updates, and adds an op after each."""
+    updates = 0
+
+    def _append_optimize_op(self, block, param_and_grad):
+        op = super()._append_optimize_op(block, param_and_grad)
+        assert op.type == "momentum"
+        self.updates += 1
+        block.append_op(type="scale", inputs={"X": param_and_grad[0]},
+                        outputs={"Out": param_and_grad[0]},
+                        attrs={"scale": 0.5})
+        return op
+
+
+def test_a_known_optimizer_may_be_added_to():
+    with fresh() as net:
+        _, loss = line()
+        mine = Counting(learning_rate=0.5, momentum=0.9)
+        ops, _ = mine.minimize(loss)
+        assert [op.type for op in ops] == ["momentum", "scale"]
+        assert ops[0].attr("mu") == pytest.approx(0.9)
+        assert mine.updates == 1
+        net.run([], feed=FEED)
+
+
+@pytest.mark.parametrize("name,ops", [("Adam", ["adam", "scale", "scale"]),
+                                      ("SGD", ["sgd"])])
+def test_a_subclass_that_only_passes_on_changes_nothing(name, ops):
+    cls = getattr(optimizer, name)
+
+    class Same(cls):
+        def _create_accumulators(self, block, parameters):
+            super()._create_accumulators(block, parameters)
+
+        def _append_optimize_op(self, block, param_and_grad):
+            return super()._append_optimize_op(block, param_and_grad)
+
+        def _finish_update(self, block, parameters_and_grads):
+            super()._finish_update(block, parameters_and_grads)
+    texts = []
+    for one in (cls, Same):
+        with fresh() as net:
+            _, loss = line()
+            made, _ = one(learning_rate=0.1).minimize(loss)
+            assert [op.type for op in made] == ops
+            texts.append([(op.type, op.input_arg_names, op.output_arg_names,
+                           op.attr("op_role"))
+                          for p in (net.main, net.startup)
+                          for op in p.global_block().ops])
+    assert texts[0] == texts[1]
+
+
 def test_an_optimizer_without_an_update_says_so():
     with fresh():
         _, loss = line()
@@ -334,12 +386,6 @@ def test_attributes_in_short_forms():
         assert net.run(["fc_0.b_0"], feed=FEED)[0].item() == 5.0
         assert str(names["fc_1.w_0"].regularizer) == \
             "L2Decay, regularization_coeff=0.100000"
-
-
-def test_weight_normalisation_is_refused_with_a_sentence():
-    with fresh(), pytest.raises(NotImplementedError, match="not supported"):
-        layers.fc(layers.data("x", [2]), 1,
-                  param_attr=fluid.WeightNormParamAttr(name="v"))
 
 
 def test_init_on_cpu_changes_nothing():

@@ -326,7 +326,8 @@ class Optimizer:
     name "SGD" and so on with the arguments of its signature; or None with
     learning_rate, regularization and name, and `hooks`, an object whose
     methods C calls while it updates: create_accumulators(block, params),
-    append_op(block, (param, grad)), finish(block, params_grads). Programs:
+    append_op(block, (param, grad)), finish(block, params_grads). Both: the
+    hooks take the place of what the table says, and may ask for it. Programs:
     those of the loss, of now else."""
     def __new__(cls, name: Optional[str], arguments: Mapping[str, Any],
                 hooks: Any = None) -> "Optimizer": ...
@@ -351,6 +352,11 @@ class Optimizer:
         """A new one; ValueError if the parameter has one of that kind."""
     def get_accumulator(self, kind: str,
                         param: Variable) -> Optional[Variable]: ...
+    def create_accumulators(self, params: Sequence[Variable]) -> None:
+        """What the table says, for hooks; so the two below."""
+    def append_op(self, param_and_grad: Tuple[Variable, Variable]
+                  ) -> Operator: ...
+    def finish(self, params_grads: ParamsGrads) -> None: ...
 
 
 # --- values ------------------------------------------------------------------
@@ -434,10 +440,11 @@ class Executor:
     in a run; two runs of one executor take turns."""
     def __new__(cls, no_fuse: bool = False) -> "Executor": ...
     def run(self, program: Program, scope: Scope, feed: Mapping[str, Any],
-            fetch: Sequence[str]) -> List[Optional[LoDTensor]]:
+            fetch: Sequence[str]
+            ) -> List[Union[LoDTensor, SelectedRows, None]]:
         """Feed LoDTensors or C-contiguous buffers, which are not copied; the
-        results are fresh tensors of their own, None where nothing has
-        written the variable."""
+        results are fresh tensors or rows of their own, None where nothing
+        has written the variable."""
     def profile(self, on: bool) -> None:
         """On: start anew. Off: keep what there is."""
     def profile_rows(self) -> List[ProfileRow]:

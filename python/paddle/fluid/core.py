@@ -282,6 +282,19 @@ def _tensor_text(tensor):
         np.asarray(tensor))
 
 
+def _dense(rows):
+    """Selected rows as the whole matrix; those that repeat are added up."""
+    values = np.asarray(rows.get_tensor())
+    whole = np.zeros((rows.height(),) + values.shape[1:], values.dtype)
+    np.add.at(whole, rows.rows(), values)
+    return whole
+
+
+def _rows_text(rows):
+    return "rows: %s\nheight: %s\n%s" % (rows.rows(), rows.height(),
+                                         rows.get_tensor())
+
+
 def _set_tensor(tensor, array, place=None, plain=LoDTensor.set):
     """Copy an array in, of any layout; uint16 are the bits of float16."""
     check_place(place)
@@ -311,6 +324,8 @@ def _attach_presentation():
             "int32" if kind == "int" else "float32"):
                 self.get_tensor().set(np.array([value], t)))
     SelectedRows.sync_index = _nothing
+    SelectedRows.numpy = _dense
+    SelectedRows.__str__ = SelectedRows.__repr__ = _rows_text
     SelectedRows.numel = lambda self: int(
         np.prod(self.get_tensor().shape(), dtype=np.int64))
 

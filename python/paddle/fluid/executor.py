@@ -41,11 +41,14 @@ def scope_guard(scope):
 
 
 def as_numpy(tensor):
-    """A tensor, or each of a list, as an array; None if nothing is in it."""
+    """A tensor, or each of a list, as an array; None if nothing is in it.
+    Selected rows become the whole matrix, with zeros in all other rows."""
     if tensor is None or isinstance(tensor, np.ndarray):
         return tensor
     if isinstance(tensor, (list, tuple)):
         return [as_numpy(t) for t in tensor]
+    if isinstance(tensor, core.SelectedRows):
+        return tensor.numpy()
     if tensor.lod():
         raise RuntimeError(
             "Some of your fetched tensors hold LoD information. They can not "

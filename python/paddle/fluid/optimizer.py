@@ -47,12 +47,8 @@ class Optimizer:
         self._learning_rate = rate
         self.regularization = arguments["regularization"]
         self._name = arguments["name"]
-        if known is None or self._has_hooks():
-            arguments = {k: arguments[k] for k in
-                         ("learning_rate", "regularization", "name")}
-            self._spec = None, arguments, _Hooks(self)
-        else:
-            self._spec = known, arguments, None
+        self._spec = known, arguments, (
+            _Hooks(self) if known is None or self._overrides() else None)
         self._of = {}  # program -> C's optimizer for it
         self._c = _fluid.Optimizer(*self._spec)  # in use, for one of them
 
@@ -114,12 +110,6 @@ class Optimizer:
     def _finish_update(self, block, parameters_and_grads):
         """Append what comes after all updates; nothing by default."""
 
-    _HOOKS = ("_create_accumulators", "_append_optimize_op", "_finish_update")
-
-    def _has_hooks(self):
-        return any(getattr(type(self), h) is not getattr(Optimizer, h)
-                   for h in self._HOOKS)
-
     def _add_accumulator(self, name, param, dtype=None, fill_value=0.0,
                          shape=None):
         """A variable of the parameter's shape that lives from step to step;
@@ -144,6 +134,24 @@ class Optimizer:
         return self._c.param_rate(param_and_grad[0])
 
 
+class _Known(Optimizer):
+    """One of C's table. Where a class of the user's own derives from it, C
+    calls these, which say what the table says."""
+
+    def _create_accumulators(self, block, parameters):
+        self._c.create_accumulators(parameters)
+
+    def _append_optimize_op(self, block, param_and_grad):
+        return self._c.append_op(param_and_grad)
+
+    def _finish_update(self, block, parameters_and_grads):
+        self._c.finish(parameters_and_grads)
+
+    def _overrides(self):
+        return any(getattr(type(self), h) is not getattr(_Known, h) for h in (
+            "_create_accumulators", "_append_optimize_op", "_finish_update"))
+
+
 def _class(spec):
     """The class of a row of C's table."""
     signature = _table.signature(spec)
@@ -158,7 +166,7 @@ def _class(spec):
     this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     __init__.__signature__ = inspect.Signature(
         [this, *signature.parameters.values()])
-    return type(name, (Optimizer,), {
+    return type(name, (_Known,), {
         "__init__": __init__, "__doc__": _table.document(spec),
         "__module__": __name__})
 

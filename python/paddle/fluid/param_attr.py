@@ -28,8 +28,8 @@ class ParamAttr:
 
 @spelled
 class WeightNormParamAttr(ParamAttr):
-    """A weight kept as a direction and a length. Not supported: a layer that
-    is given one says so."""
+    """A weight kept as a direction, name_v, and a length, name_g: one length
+    for each index of dimension dim, or one for all."""
 
     def __init__(self, dim=None, name=None, initializer=None,
                  learning_rate=1.0, regularizer=None, trainable=True,
@@ -39,6 +39,4 @@ class WeightNormParamAttr(ParamAttr):
         self.dim = dim
 
     def _fluid_spec(self):
-        raise NotImplementedError(
-            "weight normalisation is not supported: use ParamAttr for "
-            "parameter %r" % (self.name,))
+        return {**super()._fluid_spec(), "weight_norm": True}
