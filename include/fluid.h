@@ -894,6 +894,27 @@ fl_err fl_role_init(fl_role *r, const fl_role_args *args);
 void fl_role_fini(fl_role *r);
 char *fl_role_text(const fl_role *r); /* each value and its source; fl_free */
 
+/* --- Launching --------------------------------------------------------- */
+
+/* Servers and trainers of a job on this host; several hosts launch alike. */
+typedef struct fl_launch_opts {
+    int n; /* what every process runs: a program and its arguments, and NULL */
+    const char *const *command;
+    int servers, trainers;        /* on each host */
+    const char *endpoints;        /* of servers; NULL: from start_port on */
+    int start_port;               /* 0: 6170 and on, as far as they are free */
+    const char *node_ip;          /* this host; NULL: "127.0.0.1" */
+    const char *cluster_node_ips; /* all hosts; NULL: this one */
+    const char *log_dir;          /* serverlog.N, workerlog.N; NULL: "logs" */
+    bool quiet;                   /* what trainer 0 says is not shown */
+    int (*poll)(void *user);      /* not 0: as Ctrl-C; or NULL */
+    void *user;
+} fl_launch_opts;
+
+/* Start them, wait for all, say on stderr who failed first. *code is what to
+ * exit with: that one's, or 0. Err: EINVAL, EIO; nothing is left running. */
+fl_err fl_launch_job(const fl_launch_opts *opts, int *code);
+
 /* --- Saving ------------------------------------------------------------ */
 
 /* Every persistable variable of the program, one file each under its name in

@@ -174,7 +174,7 @@ extern PyType_Spec py_program_spec, py_block_spec, py_operator_spec,
     py_executor_spec, py_cut_spec;
 
 extern PyMethodDef py_build_functions[], py_exec_functions[],
-    py_dist_functions[];
+    py_dist_functions[], py_launch_functions[];
 
 /* --- _fluid_convert.c --- */
 

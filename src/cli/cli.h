@@ -30,11 +30,13 @@ typedef struct fl_cmd {
     const char *args; /* what follows the flags, for the help; NULL: nothing */
     const char *help; /* one line */
     const fl_opt *opts;
+    bool own_flags;                /* flags after the first word are not ours */
     int (*run)(int n, char **arg); /* the words that are no flags */
 } fl_cmd;
 
 extern const fl_cmd *const fl_cmds[]; /* ends with NULL */
-extern const fl_cmd fl_cmd_env, fl_cmd_help, fl_cmd_show, fl_cmd_version;
+extern const fl_cmd fl_cmd_env, fl_cmd_help, fl_cmd_launch, fl_cmd_show,
+    fl_cmd_version;
 
 /* "paddle: sentence" on stderr; with fl_errmsg() behind it when `because`. */
 int fl_cli_fail(int code, bool because, const char *fmt, ...)

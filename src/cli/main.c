@@ -80,6 +80,10 @@ static int run(const fl_cmd *cmd, int n, char **arg)
 {
     int left = 0;
     for (int i = 0; i < n; i++) {
+        if (left && cmd->own_flags) {
+            arg[left++] = arg[i];
+            continue;
+        }
         if (!strcmp(arg[i], "--help") || !strcmp(arg[i], "-h"))
             return fl_cmd_help.run(1, (char *[]){(char *)cmd->name});
         if (strncmp(arg[i], "--", 2) || !arg[i][2]) {
@@ -126,5 +130,6 @@ int main(int argc, char **argv)
 }
 
 const fl_cmd *const fl_cmds[] = {
-    &fl_cmd_env, &fl_cmd_help, &fl_cmd_show, &fl_cmd_version, NULL,
+    &fl_cmd_env,  &fl_cmd_help,    &fl_cmd_launch,
+    &fl_cmd_show, &fl_cmd_version, NULL,
 };

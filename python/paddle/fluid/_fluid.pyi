@@ -514,3 +514,11 @@ def transpile(main: Program, startup: Program, pservers: str, *,
 def wait_ports(endpoints: Sequence[str], limit: float = 600.0) -> None:
     """Until each takes connections; a line on stderr counts who is there.
     EnforceNotMet after `limit` seconds."""
+
+
+def launch(command: Sequence[str], servers: int, trainers: int,
+           endpoints: Optional[str] = None, start_port: int = 0,
+           node_ip: Optional[str] = None,
+           cluster_node_ips: Optional[str] = None,
+           log_dir: Optional[str] = None) -> int:
+    """Run servers and trainers on this host; what to exit with."""

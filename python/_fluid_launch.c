@@ -1,0 +1,65 @@
+/* _fluid_launch.c - paddle.distributed.launch_ps: a job on this host. */
+#include "_fluid.h"
+
+static int poll(void *user)
+{
+    PyThreadState **thread = user;
+    PyEval_RestoreThread(*thread);
+    const int stop = PyErr_CheckSignals();
+    PyErr_Clear(); /* the launcher knows what to do about Ctrl-C */
+    *thread = PyEval_SaveThread();
+    return stop;
+}
+
+/* The words of a command; NULL after the last. Memory of the pool. */
+static const char **words_of(py_pool *pool, PyObject *list, int *n)
+{
+    const Py_ssize_t size = PySequence_Size(list);
+    if (size < 0)
+        return NULL;
+    const char **words =
+        py_pool_alloc(pool, (size_t)(size + 1) * sizeof *words);
+    for (Py_ssize_t i = 0; words && i < size; i++) {
+        PyObject *word = PySequence_GetItem(list, i);
+        const int bad = !word || py_pool_keep(pool, word) ||
+                        py_to_text(word, "a word of the command", &words[i]);
+        Py_XDECREF(word);
+        if (bad)
+            return NULL;
+    }
+    *n = (int)size;
+    return words;
+}
+
+static PyObject *launch(PyObject *module, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"command",          "servers",    "trainers",
+                            "endpoints",        "start_port", "node_ip",
+                            "cluster_node_ips", "log_dir",    NULL};
+    PyThreadState *thread;
+    fl_launch_opts o = {.poll = poll, .user = &thread};
+    py_pool pool = {0};
+    PyObject *list;
+    int code = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "Oii|zizzz:launch", names, &list,
+                                     &o.servers, &o.trainers, &o.endpoints,
+                                     &o.start_port, &o.node_ip,
+                                     &o.cluster_node_ips, &o.log_dir))
+        return NULL;
+    o.command = words_of(&pool, list, &o.n);
+    if (!o.command) {
+        py_pool_fini(&pool);
+        return NULL;
+    }
+    thread = PyEval_SaveThread();
+    const fl_err err = fl_launch_job(&o, &code);
+    PyEval_RestoreThread(thread);
+    py_pool_fini(&pool);
+    return err ? py_raise_run(PyModule_GetState(module), err)
+               : PyLong_FromLong(code);
+}
+
+PyMethodDef py_launch_functions[] = {
+    {"launch", PY_KEYWORDS(launch), "Servers and trainers; the exit code."},
+    {NULL, NULL, 0, NULL},
+};

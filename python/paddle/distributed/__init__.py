@@ -1,0 +1,4 @@
+"""paddle.distributed: start the processes of a job.
+
+    python -m paddle.distributed.launch_ps --worker_num 2 --server_num 2 x.py
+"""

@@ -1,0 +1,132 @@
+/* env.c - what a process of a job is told, in every dialect of the documents.
+ *
+ * Names that say the same are all set, and those of a dialect that would say
+ * something else in this job (one port for all servers) are taken away. */
+#include "base/str.h"
+#include "launch/launch.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+typedef FL_VEC(char *) env_list;
+
+/* Said here or misleading: never inherited. */
+static const char *const ours[] = {
+    "TRAINING_ROLE",
+    "PADDLE_TRAINING_ROLE",
+    "PADDLE_TRAINERS_NUM",
+    "PADDLE_TRAINERS",
+    "TRAINERS",
+    "PADDLE_TRAINER_ID",
+    "TRAINER_ID",
+    "PADDLE_PSERVERS_IP_PORT_LIST",
+    "PADDLE_PSERVER_ENDPOINTS",
+    "PSERVERS",
+    "PADDLE_PSERVERS",
+    "PADDLE_PSERVER_IPS",
+    "PADDLE_PORT",
+    "PADDLE_PSERVER_PORT",
+    "POD_IP",
+    "PADDLE_CURRENT_IP",
+    "CURRENT_ENDPOINT",
+    "PADDLE_CURRENT_ENDPOINT",
+    "SERVER_ENDPOINT",
+    "PADDLE_TRAINER_ENDPOINTS",
+    "PADDLE_TRAINER_IPS",
+    "FLUID_PORT_HELD",
+    "http_proxy",
+    "https_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+};
+
+static bool is_ours(const char *entry)
+{
+    const size_t n = strcspn(entry, "=");
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (strlen(ours[i]) == n && !memcmp(ours[i], entry, n))
+            return true;
+    return false;
+}
+
+static void set(fl_launch *l, env_list *env, const char *name,
+                const char *value)
+{
+    fl_push(env, fl_arena_printf(l->arena, "%s=%s", name, value));
+}
+
+static void set_all(fl_launch *l, env_list *env, const char *value,
+                    const char *const *names)
+{
+    for (; *names; names++)
+        set(l, env, *names, value);
+}
+
+static char *number(fl_launch *l, int n)
+{
+    return fl_arena_printf(l->arena, "%d", n);
+}
+
+/* "a:1,b:2", or of each the host or the port. */
+typedef enum part_of {
+    WHOLE,
+    HOST,
+    PORT
+} part_of;
+
+static const char *part(fl_launch *l, const char *endpoint, part_of which)
+{
+    const char *colon = strrchr(endpoint, ':');
+    if (which == WHOLE)
+        return endpoint;
+    if (which == PORT)
+        return colon + 1;
+    return fl_arena_printf(l->arena, "%.*s", (int)(colon - endpoint), endpoint);
+}
+
+static const char *joined(fl_launch *l, part_of which)
+{
+    fl_str s = {0};
+    for (int64_t i = 0; i < l->endpoints.n; i++)
+        fl_str_printf(&s, "%s%s", i ? "," : "",
+                      part(l, l->endpoints.at[i], which));
+    const char *text = fl_arena_printf(l->arena, "%s", s.at ? s.at : "");
+    fl_str_fini(&s);
+    return text;
+}
+
+char **fl_launch_env(fl_launch *l, const fl_proc *p)
+{
+    env_list env = {0};
+    for (char **e = environ; *e; e++)
+        if (!is_ours(*e))
+            fl_push(&env, *e);
+    set_all(l, &env, p->server ? "PSERVER" : "TRAINER",
+            (const char *[]){"TRAINING_ROLE", "PADDLE_TRAINING_ROLE", NULL});
+    set_all(l, &env, number(l, l->opts->trainers * l->nodes),
+            (const char *[]){"PADDLE_TRAINERS_NUM", "PADDLE_TRAINERS",
+                             "TRAINERS", NULL});
+    set_all(l, &env, joined(l, WHOLE),
+            (const char *[]){"PADDLE_PSERVERS_IP_PORT_LIST",
+                             "PADDLE_PSERVER_ENDPOINTS", "PSERVERS", NULL});
+    set_all(l, &env, joined(l, HOST),
+            (const char *[]){"PADDLE_PSERVERS", "PADDLE_PSERVER_IPS", NULL});
+    if (p->server) {
+        set_all(l, &env, p->endpoint,
+                (const char *[]){"CURRENT_ENDPOINT", "PADDLE_CURRENT_ENDPOINT",
+                                 "SERVER_ENDPOINT", NULL});
+        set_all(l, &env, part(l, p->endpoint, HOST),
+                (const char *[]){"POD_IP", "PADDLE_CURRENT_IP", NULL});
+        set(l, &env, "PADDLE_PORT", part(l, p->endpoint, PORT));
+        set(l, &env, "FLUID_PORT_HELD", "1");
+    } else {
+        set_all(l, &env, number(l, p->id),
+                (const char *[]){"PADDLE_TRAINER_ID", "TRAINER_ID", NULL});
+        set(l, &env, "PADDLE_PORT", joined(l, PORT));
+    }
+    set(l, &env, "FLUID_REJOIN", "0"); /* nobody is started again */
+    fl_push(&env, NULL);
+    char **out = fl_arena_dup(l->arena, env.at, (size_t)env.n * sizeof *env.at);
+    fl_vec_fini(&env);
+    return out;
+}

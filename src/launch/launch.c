@@ -1,0 +1,238 @@
+/* launch.c - servers and trainers of a job on this host, until all have ended.
+ *
+ * A trainer that fails is one less: the others go on, and the job's end tells.
+ * A server that fails takes parameters along: everybody is stopped. Ctrl-C
+ * reaches trainers first, which finish their step; a second one ends all. */
+#include "launch/launch.h"
+
+#include "base/clock.h"
+#include "base/disk.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define MS  INT64_C(1000000)
+#define SEC (1000 * MS)
+
+enum {
+    GRACE = 5,    /* s between being told to end and being ended */
+    PATIENCE = 30 /* s that servers may outlive trainers */
+};
+
+static int64_t now_ns(void)
+{
+    return fl_clock_now(fl_clock_real());
+}
+
+static fl_err check(const fl_launch_opts *o)
+{
+    if (o->n < 1)
+        return fl_fail(FL_EINVAL, "launch: what to run is missing");
+    if (o->servers < 1 || o->trainers < 1)
+        return fl_fail(FL_EINVAL,
+                       "launch: %d servers and %d trainers; one of each at "
+                       "least",
+                       o->servers, o->trainers);
+    if (o->start_port < 0 || o->start_port > 65535)
+        return fl_fail(FL_EINVAL, "launch: --start_port is %d", o->start_port);
+    return FL_OK;
+}
+
+static void add(fl_launch *l, bool server, int id, const char *endpoint)
+{
+    fl_push(&l->procs, (fl_proc){.server = server,
+                                 .id = id,
+                                 .ended = true, /* not begun yet */
+                                 .endpoint = endpoint,
+                                 .log = fl_arena_printf(
+                                     l->arena, "%s/%s.%d", l->opts->log_dir,
+                                     server ? "serverlog" : "workerlog", id)});
+}
+
+static fl_err start_all(fl_launch *l)
+{
+    const int servers = (int)l->held.n, at = l->node * servers;
+    const int trainers = l->opts->trainers;
+    for (int i = 0; i < servers; i++)
+        add(l, true, at + i, l->endpoints.at[at + i]);
+    for (int i = 0; i < trainers; i++)
+        add(l, false, l->node * trainers + i, NULL);
+    FL_TRY(fl_guard_start(l));
+    for (int64_t i = 0; i < l->procs.n; i++)
+        FL_TRY(fl_proc_start(l, &l->procs.at[i]));
+    return FL_OK;
+}
+
+static void show_plan(const fl_launch *l)
+{
+    char name[32];
+    for (int64_t i = 0; i < l->procs.n; i++) {
+        const fl_proc *p = &l->procs.at[i];
+        fprintf(stderr, "launch: %s%s%s is process %d, %s\n",
+                fl_proc_name(p, name), p->endpoint ? " at " : "",
+                p->endpoint ? p->endpoint : "", (int)p->pid, p->log);
+    }
+}
+
+static int count_left(const fl_launch *l, bool servers)
+{
+    int n = 0;
+    for (int64_t i = 0; i < l->procs.n; i++)
+        n += !l->procs.at[i].ended && l->procs.at[i].server == servers;
+    return n;
+}
+
+/* All that live are told to end; who does not is ended. */
+static void stop_all(fl_launch *l)
+{
+    if (l->stop_at)
+        return;
+    l->stop_at = now_ns() + GRACE * SEC;
+    for (int64_t i = 0; i < l->procs.n; i++) {
+        fl_proc *p = &l->procs.at[i];
+        p->stopped |= !p->ended;
+        fl_proc_signal(p, SIGTERM);
+    }
+}
+
+static void kill_all(fl_launch *l)
+{
+    for (int64_t i = 0; i < l->procs.n; i++)
+        fl_proc_signal(&l->procs.at[i], SIGKILL);
+}
+
+static void on_ask(fl_launch *l, int signal)
+{
+    l->asks++;
+    l->signal = signal;
+    if (l->asks > 1 || signal == SIGTERM) {
+        stop_all(l);
+        if (l->asks > 2)
+            kill_all(l);
+        return;
+    }
+    fprintf(stderr, "launch: trainers finish their step and leave; "
+                    "again: now\n");
+    for (int64_t i = 0; i < l->procs.n; i++) {
+        fl_proc *p = &l->procs.at[i];
+        p->stopped = !p->ended;
+        if (!p->server)
+            fl_proc_signal(p, SIGINT);
+    }
+}
+
+/* Is it time to stop somebody? `idle` is when the last trainer ended. */
+static void judge(fl_launch *l, int64_t *idle)
+{
+    char name[32];
+    const int64_t now = now_ns();
+    const fl_proc *first = l->first < 0 ? NULL : &l->procs.at[l->first];
+    if (l->stop_at && now >= l->stop_at)
+        kill_all(l);
+    if (l->stop_at)
+        return;
+    if (first && first->server) {
+        fprintf(stderr, "launch: %s has failed; all are stopped\n",
+                fl_proc_name(first, name));
+        stop_all(l);
+    }
+    if (count_left(l, false))
+        return;
+    if (!*idle)
+        *idle = now;
+    if (count_left(l, true) && now >= *idle + PATIENCE * SEC) {
+        fprintf(stderr,
+                "launch: all trainers have ended %d s ago, %d servers have "
+                "not; they are stopped\n",
+                PATIENCE, count_left(l, true));
+        stop_all(l);
+    }
+}
+
+static void wait_all(fl_launch *l)
+{
+    sigset_t set;
+    int64_t idle = 0;
+    const struct timespec slice = {.tv_nsec = 100 * MS};
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGCHLD);
+    while (count_left(l, true) + count_left(l, false)) {
+        const int got = sigtimedwait(&set, NULL, &slice);
+        if (got == SIGINT || got == SIGTERM)
+            on_ask(l, got);
+        else if (l->opts->poll && l->opts->poll(l->opts->user))
+            on_ask(l, SIGINT);
+        fl_proc_reap(l);
+        fl_launch_follow(l);
+        judge(l, &idle);
+    }
+}
+
+static int exit_code(const fl_launch *l)
+{
+    if (l->first >= 0)
+        return l->procs.at[l->first].code;
+    for (int64_t i = 0; i < l->procs.n; i++)
+        if (l->procs.at[i].code && l->asks)
+            return 128 + l->signal;
+    return 0;
+}
+
+static void end(fl_launch *l)
+{
+    kill_all(l);
+    for (int64_t i = 0; i < l->procs.n; i++)
+        while (!l->procs.at[i].ended) {
+            fl_proc_reap(l);
+            usleep(1000);
+        }
+    fl_proc_sweep(l);
+    fl_guard_end(l);
+    for (int64_t i = 0; i < l->held.n; i++)
+        close(l->held.at[i]);
+    fl_vec_fini(&l->held);
+    fl_vec_fini(&l->procs);
+    fl_vec_fini(&l->endpoints);
+    fl_arena_free(l->arena);
+}
+
+static fl_err run(fl_launch *l)
+{
+    FL_TRY(check(l->opts));
+    FL_TRY(fl_launch_ports(l));
+    FL_TRY(fl_disk_real()->mkdirs(fl_disk_real(), l->opts->log_dir));
+    FL_TRY(start_all(l));
+    show_plan(l);
+    wait_all(l);
+    fl_launch_verdict(l);
+    return FL_OK;
+}
+
+fl_err fl_launch_job(const fl_launch_opts *opts, int *code)
+{
+    fl_launch_opts o = *opts;
+    if (!o.log_dir)
+        o.log_dir = "logs";
+    if (!o.node_ip)
+        o.node_ip = "127.0.0.1";
+    fl_launch l = {.opts = &o,
+                   .arena = fl_arena_new(),
+                   .first = -1,
+                   .guard = -1,
+                   .node = -1,
+                   .began = now_ns()};
+    sigset_t ours, before;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGINT);
+    sigaddset(&ours, SIGTERM);
+    sigaddset(&ours, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &ours, &before);
+    const fl_err err = run(&l);
+    *code = err ? 1 : exit_code(&l);
+    end(&l);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return err;
+}

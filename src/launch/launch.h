@@ -1,0 +1,71 @@
+/* launch.h - the processes of a job on one host, from start to verdict.
+ *
+ *     env.c      what each process is told
+ *     ports.c    endpoints, and ports that nobody else can take meanwhile
+ *     process.c  starts processes, hears of their ends, leaves none behind
+ *     launch.c   the order of things, and when to stop
+ *     verdict.c  what is said at the end
+ *
+ * fluid.h has what users call. */
+#ifndef FL_LAUNCH_LAUNCH_H
+#define FL_LAUNCH_LAUNCH_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/vec.h"
+
+#include <sys/types.h>
+
+/* One process. */
+typedef struct fl_proc {
+    bool server;
+    int id;               /* of the server or trainer, counted over all hosts */
+    const char *endpoint; /* of a server */
+    const char *log;      /* its file */
+    pid_t pid;            /* and process group */
+    bool ended;
+    int code;      /* what a shell would say: 128 + n for a signal */
+    int64_t began; /* ns */
+    int64_t lived; /* ns, once it has ended */
+    bool stopped;  /* we told it to stop: its code is no failure */
+} fl_proc;
+
+/* Thread: one. */
+typedef struct fl_launch {
+    const fl_launch_opts *opts;
+    fl_arena *arena;
+    FL_VEC(const char *) endpoints; /* of all servers of the job */
+    FL_VEC(int) held;               /* sockets, one a server of this host */
+    int nodes, node;                /* hosts of the job, and which is this */
+    FL_VEC(fl_proc) procs;          /* servers, then trainers */
+    int first;                      /* the one that failed first, or -1 */
+    int asks;                       /* to stop, by the user */
+    int signal;                     /* that asked */
+    int64_t began, stop_at;         /* kill at; 0: no */
+    int guard;                      /* pipe to the guard, or -1 */
+    pid_t guard_pid;
+    int64_t shown; /* bytes of trainer 0's log */
+} fl_launch;
+
+/* Endpoints of the job, and sockets that hold the ports of this host. */
+fl_err fl_launch_ports(fl_launch *l) FL_MUST_CHECK;
+
+/* The environment of a process: ours, without what could contradict, and what
+ * it is in every dialect. In the arena; ends with NULL. */
+char **fl_launch_env(fl_launch *l, const fl_proc *p);
+
+/* A process that ends all groups it was told of when we die. */
+fl_err fl_guard_start(fl_launch *l) FL_MUST_CHECK;
+void fl_guard_end(fl_launch *l);
+
+fl_err fl_proc_start(fl_launch *l, fl_proc *p) FL_MUST_CHECK;
+void fl_proc_reap(fl_launch *l);             /* whoever has ended */
+void fl_proc_signal(fl_proc *p, int signal); /* to its whole group */
+void fl_proc_sweep(fl_launch *l); /* what their own children left running */
+
+/* What trainer 0 said since the last time, to stderr. */
+void fl_launch_follow(fl_launch *l);
+void fl_launch_verdict(const fl_launch *l);
+const char *fl_proc_name(const fl_proc *p, char buf[32]); /* "trainer 1" */
+
+#endif

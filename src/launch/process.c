@@ -1,0 +1,125 @@
+/* process.c - starts the processes of a job and hears of their ends.
+ *
+ * Each has a process group of its own, so that its children end with it. A
+ * guard, a shell that waits at the end of a pipe, ends the groups if we are
+ * killed and cannot do it ourselves. */
+#include "base/clock.h"
+#include "launch/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Lines: the groups to end; at the end of the pipe, end them. */
+static const char guard_script[] =
+    "all=; while read -r g; do [ \"$g\" = done ] && exit; all=\"$all -$g\"; "
+    "done; [ \"$all\" ] || exit; kill -TERM $all; sleep 2; kill -KILL $all";
+
+/* Nothing of our signal handling goes to children. */
+static void plain_signals(posix_spawnattr_t *a, short flags)
+{
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(a, &none);
+    posix_spawnattr_setsigdefault(a, &all);
+    posix_spawnattr_setpgroup(a, 0);
+    posix_spawnattr_setflags(a, flags | POSIX_SPAWN_SETSIGMASK |
+                                    POSIX_SPAWN_SETSIGDEF);
+}
+
+fl_err fl_guard_start(fl_launch *l)
+{
+    int ends[2];
+    char *argv[] = {"sh", "-c", (char *)guard_script, NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    if (pipe2(ends, O_CLOEXEC))
+        return fl_fail(FL_EIO, "launch: no pipe: %s", strerror(errno));
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, ends[0], 0);
+    posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
+    posix_spawnattr_init(&attr);
+    plain_signals(&attr, POSIX_SPAWN_SETSID);
+    const int why =
+        posix_spawn(&l->guard_pid, "/bin/sh", &files, &attr, argv, environ);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attr);
+    close(ends[0]);
+    l->guard = ends[1];
+    if (why)
+        return fl_fail(FL_EIO, "launch: /bin/sh cannot be started: %s",
+                       strerror(why));
+    return FL_OK;
+}
+
+void fl_guard_end(fl_launch *l)
+{
+    if (l->guard < 0)
+        return;
+    dprintf(l->guard, "done\n");
+    close(l->guard);
+    l->guard = -1;
+    waitpid(l->guard_pid, NULL, 0);
+}
+
+fl_err fl_proc_start(fl_launch *l, fl_proc *p)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    char *const *argv = (char *const *)l->opts->command;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(
+        &files, 1, p->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
+    posix_spawn_file_actions_adddup2(&files, 1, 2);
+    posix_spawnattr_init(&attr);
+    plain_signals(&attr, POSIX_SPAWN_SETPGROUP);
+    const int why = posix_spawnp(&p->pid, argv[0], &files, &attr, argv,
+                                 fl_launch_env(l, p));
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attr);
+    if (why) {
+        p->pid = 0;
+        return fl_fail(FL_EIO, "launch: %s cannot be started, its log %s: %s",
+                       argv[0], p->log, strerror(why));
+    }
+    p->ended = false;
+    p->began = fl_clock_now(fl_clock_real());
+    dprintf(l->guard, "%d\n", (int)p->pid);
+    return FL_OK;
+}
+
+void fl_proc_reap(fl_launch *l)
+{
+    for (int64_t i = 0; i < l->procs.n; i++) {
+        fl_proc *p = &l->procs.at[i];
+        int status;
+        if (p->ended || waitpid(p->pid, &status, WNOHANG) != p->pid)
+            continue;
+        p->ended = true;
+        p->lived = fl_clock_now(fl_clock_real()) - p->began;
+        p->code =
+            WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        if (p->code && !p->stopped && l->first < 0)
+            l->first = (int)i;
+    }
+}
+
+void fl_proc_signal(fl_proc *p, int signal)
+{
+    if (!p->ended) /* pid 0 would be ourselves */
+        kill(-p->pid, signal);
+}
+
+void fl_proc_sweep(fl_launch *l)
+{
+    for (int64_t i = 0; i < l->procs.n; i++)
+        if (l->procs.at[i].pid)
+            kill(-l->procs.at[i].pid, SIGKILL);
+}

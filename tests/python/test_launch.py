@@ -1,0 +1,191 @@
+"""The launcher: real processes, their ends, and nothing left behind."""
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+MARK = "LAUNCH_TEST_MARK"
+
+
+def start(tmp_path, flags, command, **env):
+    """The launcher of `sh -c command`, with Ctrl-C as a terminal has it."""
+    env = dict(os.environ, **env)
+    env[MARK] = str(tmp_path)
+    return subprocess.Popen(
+        ["paddle", "launch"] + flags.split() + ["sh", "-c", command],
+        cwd=tmp_path, env=env, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+
+
+def run(tmp_path, flags, command, **env):
+    p = start(tmp_path, flags, command, **env)
+    out, err = p.communicate(timeout=60)
+    assert not living(tmp_path)
+    return p.returncode, out, err
+
+
+def living(tmp_path):
+    """Processes that carry the mark of this test."""
+    mark = ("%s=%s" % (MARK, tmp_path)).encode()
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/environ" % pid, "rb") as f:
+                if mark not in f.read().split(b"\0"):
+                    continue
+            with open("/proc/%s/stat" % pid) as f:
+                if f.read().rsplit(")", 1)[1].split()[0] != "Z":
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def until(what, seconds=30):
+    end = time.time() + seconds
+    while not what():
+        assert time.time() < end, "it never came"
+        time.sleep(0.02)
+
+
+def log(tmp_path, name):
+    path = tmp_path / "logs" / name
+    return path.read_text() if path.exists() else ""
+
+
+def test_every_dialect_says_the_same(tmp_path):
+    code, _, err = run(
+        tmp_path, "--server_num 2 --worker_num 3", "paddle env",
+        PADDLE_TRAINERS_NUM="77", PADDLE_PSERVER_PORT="1")
+    assert code == 0
+    assert "trainer_id   0  (PADDLE_TRAINER_ID)" in err
+    assert "trainer_id   2 " in log(tmp_path, "workerlog.2")
+    server = log(tmp_path, "serverlog.1")
+    assert "role         PSERVER" in server and "trainers     3 " in server
+    first, second = [line.split()[0 if line.startswith(" ") else 1]
+                     for line in server.splitlines()
+                     if "127.0.0.1:" in line and "endpoint" not in line]
+    assert "endpoint     %s " % second in server and first != second
+
+
+def test_the_first_failure_is_the_verdict(tmp_path):
+    code, _, err = run(
+        tmp_path, "--server_num 1 --worker_num 2",
+        'echo "I am $TRAINING_ROLE $PADDLE_TRAINER_ID"; '
+        '[ "$PADDLE_TRAINER_ID" != 1 ] || exit 7')
+    assert code == 7
+    assert "trainer 1 failed first: exit code 7" in err
+    assert "    I am TRAINER 1" in err and "logs/workerlog.1" in err
+    assert "server 0: exit code 0" in err
+
+
+def test_a_signal_is_named(tmp_path):
+    code, _, err = run(tmp_path, "--server_num 1 --worker_num 1",
+                       '[ "$TRAINING_ROLE" = PSERVER ] || kill -9 $$')
+    assert code == 128 + 9
+    assert "trainer 0 failed first: signal 9 (Killed)" in err
+
+
+def test_a_server_that_fails_stops_all(tmp_path):
+    code, _, err = run(tmp_path, "--server_num 1 --worker_num 2",
+                       '[ "$TRAINING_ROLE" = TRAINER ] && exec sleep 600; '
+                       'exit 5')
+    assert code == 5
+    assert "server 0 has failed; all are stopped" in err
+    assert "trainer 1: stopped, signal 15" in err
+
+
+def test_flags_behind_the_script_are_its_own(tmp_path):
+    code, _, err = run(tmp_path, "--server_num=1 --worker-num=1 --quiet",
+                       "true --server_num 9")
+    assert code == 0 and "1 trainers and 1 servers finished" in err
+
+
+@pytest.mark.parametrize("asks", [1, 2])
+def test_ctrl_c_reaches_trainers_first(tmp_path, asks):
+    p = start(tmp_path, "--server_num 1 --worker_num 1",
+              'if [ "$TRAINING_ROLE" = PSERVER ]; then echo up; '
+              'exec sleep 600; fi; trap "echo asked" INT; echo up; '
+              'while :; do sleep 0.05; done')
+    until(lambda: "up" in log(tmp_path, "workerlog.0")
+          and "up" in log(tmp_path, "serverlog.0"))
+    p.send_signal(signal.SIGINT)
+    until(lambda: "asked" in log(tmp_path, "workerlog.0"))
+    p.send_signal(signal.SIGINT if asks == 2 else signal.SIGTERM)
+    _, err = p.communicate(timeout=60)
+    assert p.returncode in (130, 143)
+    assert "trainers finish their step and leave" in err
+    assert not living(tmp_path)
+
+
+def test_a_killed_launcher_leaves_nothing(tmp_path):
+    p = start(tmp_path, "--server_num 1 --worker_num 1",
+              "sleep 600 & echo up; wait")
+    until(lambda: "up" in log(tmp_path, "workerlog.0"))
+    p.kill()
+    p.wait()
+    until(lambda: not living(tmp_path))
+
+
+def test_children_of_children_end(tmp_path):
+    run(tmp_path, "--server_num 1 --worker_num 1", "sleep 600 & true")
+
+
+def test_two_jobs_share_a_host(tmp_path):
+    first = start(tmp_path, "--server_num 1 --worker_num 1",
+                  'echo "$CURRENT_ENDPOINT"; read -r x <go || sleep 600')
+    os.mkfifo(tmp_path / "go")
+    until(lambda: log(tmp_path, "serverlog.0").strip())
+    other = tmp_path / "other"
+    other.mkdir()
+    run(other, "--server_num 1 --worker_num 1", 'echo "$CURRENT_ENDPOINT"')
+    assert (log(other, "serverlog.0").strip()
+            != log(tmp_path, "serverlog.0").strip())
+    first.terminate()
+    first.communicate(timeout=60)
+
+
+def test_a_taken_port_is_named(tmp_path):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        port = s.getsockname()[1]
+        code, _, err = run(tmp_path, "--start_port %d" % port, "true")
+    assert code == 1
+    assert "port %d on 127.0.0.1 cannot be had" % port in err
+
+
+@pytest.mark.parametrize("flags, sentence", [
+    ("--server_num 0", "0 servers and 2 trainers"),
+    ("--endpoints nowhere", 'endpoint "nowhere", expected host:port'),
+    ("--start_port 70000", "--start_port is 70000"),
+    ("--cluster_node_ips 10.0.0.1,10.0.0.2",
+     '--node_ip is "127.0.0.1", which is not among'),
+])
+def test_wrong_flags_get_a_sentence(tmp_path, flags, sentence):
+    code, _, err = run(tmp_path, flags, "true")
+    assert code == 1 and sentence in err
+
+
+def test_a_program_that_is_not_there(tmp_path):
+    p = subprocess.run(["paddle", "launch", "no-such-program"], cwd=tmp_path,
+                       capture_output=True, text=True, timeout=60)
+    assert p.returncode == 1
+    assert "no-such-program cannot be started" in p.stderr
+
+
+def test_the_python_module_does_the_same(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "import os, sys\nprint(os.environ['TRAINING_ROLE'], sys.argv[1:])\n")
+    p = subprocess.run(
+        [sys.executable, "-m", "paddle.distributed.launch_ps", "--worker_num",
+         "1", "--server_num", "1", "script.py", "--worker_num", "x"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert p.returncode == 0
+    assert "TRAINER ['--worker_num', 'x']" in p.stderr
+    assert log(tmp_path, "serverlog.0").startswith("PSERVER")
