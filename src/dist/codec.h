@@ -19,6 +19,9 @@ enum {
  * an answer, or goes on an open call. */
 const char *fl_msg_method(fl_msg_kind kind);
 
+#define FL_METHOD_SESSION "/fluid.Coordinator/Session" /* the open call */
+#define FL_METHOD_WHY     "/fluid.Watch/Why"
+
 /* Own: a packet. It keeps the parcel of m's blob. */
 fl_packet *fl_msg_encode(const fl_msg *m);
 
@@ -27,5 +30,14 @@ fl_packet *fl_msg_encode(const fl_msg *m);
  * sentences. Limits are checked before anything is allocated. Err: EPROTO. */
 fl_err fl_msg_decode(const char *peer, const fl_packet *p, fl_arena *arena,
                      fl_msg *m) FL_MUST_CHECK;
+
+/* Bytes that an item takes on the wire. */
+size_t fl_item_size(const fl_item *item);
+
+/* The answer to Why: who waits for whom. Its question is an empty packet.
+ * Own: a packet; the text is the arena's. */
+fl_packet *fl_why_encode(const char *text);
+fl_err fl_why_decode(const char *peer, const fl_packet *p, fl_arena *arena,
+                     const char **text) FL_MUST_CHECK;
 
 #endif

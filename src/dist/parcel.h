@@ -17,7 +17,8 @@ typedef struct fl_item {
     const char *name;
     fl_kind kind; /* FL_LOD_TENSOR, FL_SELECTED_ROWS; 0: bare */
     fl_dtype dtype;
-    fl_shape shape; /* of `data`; selected rows: [rows, ...] */
+    fl_shape shape; /* of `data`; selected rows: [rows, ...]; bare: [rows
+                       wanted], rank 0 for the whole */
     int64_t height; /* selected rows: of the whole */
     int64_t first;  /* elements of the variable before these: a slice */
     fl_bytes rows;  /* int64 each: of selected rows, or the rows wanted */
@@ -39,8 +40,8 @@ fl_parcel *fl_parcel_new(void); /* empty, one reference */
 fl_parcel *fl_parcel_ref(fl_parcel *p);
 void fl_parcel_unref(fl_parcel *p); /* NULL is fine */
 
-/* Append. The tensor's memory is lent: it keeps a share of counted memory, and
- * borrowed memory must stay until the parcel ends. */
+/* Append. The tensor has memory, which is lent: a share of it is kept where it
+ * is counted, and borrowed memory must stay until the parcel ends. */
 void fl_parcel_add(fl_parcel *p, const char *name, const fl_tensor *t);
 /* Elements first .. first + n of it. */
 void fl_parcel_add_slice(fl_parcel *p, const char *name, const fl_tensor *t,
@@ -50,12 +51,16 @@ void fl_parcel_add_rows(fl_parcel *p, const char *name, const fl_rows *r);
 void fl_parcel_want(fl_parcel *p, const char *name, int64_t n,
                     const int64_t *rows);
 
+/* Its name is copied; the packets that its bytes are of are kept. */
+void fl_parcel_add_item(fl_parcel *p, const fl_item *item);
+
 /* Look for NaN and infinities (on the thread that read it, without locks). */
 void fl_parcel_scan(fl_parcel *p);
 
 const fl_item *fl_parcel_find(const fl_parcel *p, const char *name); /* NULL */
 
-/* A blob that holds a reference, and what keeps and drops such blobs. */
+/* A blob with a reference of its own, and what keeps and drops such blobs. Its
+ * size is the parcel's, its bytes nobody sees. */
 fl_blob fl_parcel_blob(fl_parcel *p);
 fl_parcel *fl_parcel_of(fl_blob b); /* borrowed; NULL: an empty blob */
 extern const fl_keeper fl_keeper_parcels;
