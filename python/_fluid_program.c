@@ -368,6 +368,24 @@ static void settle(py_program *p, place *at, int n)
     p->current_block = 0;
 }
 
+static void end_program(PyObject *capsule)
+{
+    fl_program_free(PyCapsule_GetPointer(capsule, NULL));
+}
+
+/* An Optimizer points into the program that it has built on: what that held
+ * ends with it, not before. */
+static int retire(py_program *p)
+{
+    fl_program *old = fl_program_new(p->st->engine);
+    PyObject *o = PyCapsule_New(old, NULL, end_program);
+    const int failed = !o || PyList_Append(p->keep, o);
+    Py_XDECREF(o);
+    if (!failed)
+        fl_program_take(old, p->p);
+    return failed;
+}
+
 static PyObject *take(PyObject *self, PyObject *arg)
 {
     py_program *p = (py_program *)self, *from = (py_program *)arg;
@@ -375,7 +393,7 @@ static PyObject *take(PyObject *self, PyObject *arg)
     if (!PyObject_TypeCheck(arg, p->st->type[PY_PROGRAM]) || from == p)
         return PyErr_Format(PyExc_TypeError, "take: %R is no other Program",
                             arg);
-    if (py_program_keep(p, from->keep))
+    if (py_program_keep(p, from->keep) || retire(p))
         return NULL;
     const int n = collect(p, &mine), n_theirs = collect(from, &theirs);
     fl_program_take(p->p, from->p);

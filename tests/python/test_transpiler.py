@@ -1,5 +1,6 @@
 """DistributeTranspiler: every form of its call, what the programs look like,
 what it says of mistakes. What programs must hold is tested in C."""
+import gc
 import warnings
 
 import pytest
@@ -483,6 +484,25 @@ def test_operators_are_found_and_taken_out(net):
     assert details.find_op_by_output_arg(block, "nobody") == -1
     details.delete_ops(block, [block.ops[last]])
     assert details.find_op_by_output_arg(block, net.loss.name) == -1
+
+
+def test_an_optimizer_outlives_the_program_it_built_on(net):
+    optimizer = fluid.optimizer.Momentum(0.1, 0.9)
+    cut(net, optimizer)
+    gc.collect()
+    assert optimizer._global_learning_rate(net.main).name == "learning_rate_0"
+    param = net.params_grads[0][0]
+    velocity = optimizer._get_accumulator("velocity", param)
+    assert velocity.name == "fc_w_velocity_0"
+
+
+def test_sets_grow_together():
+    sets = fluid.transpiler.details.UnionFind("abcd")
+    assert not sets.is_connected("a", "b")
+    sets.union("a", "b")
+    sets.union("b", "c")
+    assert sets.is_connected("a", "c") and not sets.is_connected("a", "d")
+    assert sets.find("e") == "e"
 
 
 def test_what_plans_do_anyway_is_accepted(net):

@@ -26,7 +26,8 @@ from .lod_tensor import create_lod_tensor, create_random_int_lodtensor
 from .memory_opt import memory_optimize, release_memory
 from .parallel_executor import ParallelExecutor
 from .param_attr import ParamAttr, WeightNormParamAttr
-from .transpiler import DistributeTranspiler, DistributeTranspilerConfig
+from .transpiler import (DistributeTranspiler, DistributeTranspilerConfig,
+                         InferenceTranspiler)
 
 Tensor = LoDTensor
 
@@ -42,6 +43,7 @@ __all__ = _EAGER + _LAZY + [
     "BuildStrategy", "CPUPlace", "CUDAPinnedPlace", "CUDAPlace",
     "CompiledProgram", "DataFeeder", "DistributeTranspiler",
     "DistributeTranspilerConfig", "ExecutionStrategy", "Executor",
+    "InferenceTranspiler",
     "LoDTensor", "LoDTensorArray", "Operator", "ParallelExecutor",
     "ParamAttr", "Parameter", "Program", "Scope", "Tensor", "Variable",
     "WeightNormParamAttr", "append_backward", "cpu_places",

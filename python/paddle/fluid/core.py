@@ -248,6 +248,16 @@ def is_compiled_with_mkldnn():
     return False
 
 
+def is_compiled_with_dist():
+    """Yes: trainers and servers are always there."""
+    return True
+
+
+def is_compiled_with_brpc():
+    """No: servers talk gRPC."""
+    return False
+
+
 def get_cuda_device_count():
     return 0
 

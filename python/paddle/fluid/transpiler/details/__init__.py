@@ -1,8 +1,11 @@
 """What scripts take from inside Fluid's transpiler."""
-from . import checkport, program_utils
+from . import checkport, program_utils, ufind
 from .checkport import wait_server_ready
-from .program_utils import (delete_ops, find_op_by_input_arg,
-                            find_op_by_output_arg)
+from .program_utils import (block_to_code, delete_ops, find_op_by_input_arg,
+                            find_op_by_output_arg, op_to_code,
+                            program_to_code, variable_to_code)
+from .ufind import UnionFind
 
-__all__ = ["delete_ops", "find_op_by_input_arg", "find_op_by_output_arg",
-           "wait_server_ready"]
+__all__ = ["UnionFind", "block_to_code", "delete_ops", "find_op_by_input_arg",
+           "find_op_by_output_arg", "op_to_code", "program_to_code",
+           "variable_to_code", "wait_server_ready"]

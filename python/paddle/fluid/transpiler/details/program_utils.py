@@ -1,5 +1,10 @@
-"""Operators of a block, found and taken out."""
-__all__ = ["delete_ops", "find_op_by_input_arg", "find_op_by_output_arg"]
+"""Operators of a block, found and taken out; programs as text."""
+from ...debugger import (block_to_code, op_to_code, program_to_code,
+                         variable_to_code)
+
+__all__ = ["block_to_code", "delete_ops", "find_op_by_input_arg",
+           "find_op_by_output_arg", "op_to_code", "program_to_code",
+           "variable_to_code"]
 
 
 def delete_ops(block, ops):
