@@ -189,7 +189,7 @@ RACE := B=build-tsan OPT=-O1 SAN="-fsanitize=thread -DFL_NO_CLONES"
 asan:
 	@$(MAKE) unit $(SAFE)
 tsan: # what runs on several threads
-	@$(MAKE) unit $(RACE) T="base/ exec/ dist/"
+	@$(MAKE) unit $(RACE) T="base/ exec/ dist/ places"
 
 check:
 	@scripts/deps build test check

@@ -776,6 +776,33 @@ fl_err fl_exe_run(fl_exe *e, const fl_program *p, fl_scope *s, int n_feeds,
                   const fl_feed *feeds, int n_fetches, fl_fetch *fetches);
 void fl_exe_free(fl_exe *e);
 
+/* What the gradients of several places become: Fluid's
+ * GradientScaleStrategy. */
+typedef enum fl_grad_scale {
+    FL_GRAD_MEAN, /* the gradient of a loss starts with 1 / places */
+    FL_GRAD_SUM,  /* with 1 */
+    FL_GRAD_FED,  /* with what is fed as LOSS@GRAD */
+} fl_grad_scale;
+
+typedef struct fl_places {
+    int n;      /* threads */
+    bool apart; /* feeds: n lists of n_feeds, all with the same names */
+    fl_grad_scale scale;
+} fl_places;
+
+/* The same with each batch on several threads. A feed is cut into slices of as
+ * many rows (sequences, with LoD), the last has what is left over; of a batch
+ * with fewer rows than places each is a place. Forward and backward ops run on
+ * every place, gradients are added up in the order of places (the same bits
+ * each time), updates and schedules run once. Of persistable variables that
+ * forward ops write (running means) the first place's stay.
+ * Fetches are those of all places along axis 0: a mean loss is [n]. What is
+ * common to all (parameters, summed gradients) comes n times. */
+fl_err fl_exe_run_places(fl_exe *e, const fl_places *places,
+                         const fl_program *p, fl_scope *s, int n_feeds,
+                         const fl_feed *feeds, int n_fetches,
+                         fl_fetch *fetches);
+
 fl_exe *fl_exe_new(fl_engine *e, const fl_exe_opts *opts); /* opts: or NULL */
 
 /* Times of operators, by type. On: start anew; off: keep what there is. */

@@ -64,22 +64,50 @@ static void take_turn(py_executor *e)
 
 /* --- run --- */
 
-static int to_feeds(py_pool *p, py_state *st, PyObject *dict, int *n,
-                    fl_feed **out)
+/* Items of a dict, in its order, into feeds[0 .. n). */
+static int to_feeds(py_pool *p, py_state *st, PyObject *dict, int n,
+                    fl_feed *feeds)
 {
     PyObject *items = PyMapping_Items(dict);
     const int failed = !items || py_pool_keep(p, items);
     Py_XDECREF(items);
     if (failed)
         return -1;
-    *n = (int)PyList_Size(items);
-    *out = py_pool_alloc(p, (size_t)(*n + 1) * sizeof **out);
-    for (int i = 0; *out && i < *n; i++) {
+    if (PyList_Size(items) != n) {
+        PyErr_SetString(PyExc_ValueError, "places are fed other variables");
+        return -1;
+    }
+    for (int i = 0; i < n; i++) {
         PyObject *pair = PyList_GetItem(items, i);
-        fl_feed *f = &(*out)[i];
+        fl_feed *f = &feeds[i];
         if (py_to_text(PyTuple_GetItem(pair, 0), "a feed's name", &f->name) ||
             py_to_tensor(p, st, PyTuple_GetItem(pair, 1), &f->tensor))
             return -1;
+    }
+    return 0;
+}
+
+/* A tuple of dicts, list after list; all have the names of the first. */
+static int to_all_feeds(py_pool *p, py_state *st, PyObject *dicts, int *n,
+                        fl_feed **out)
+{
+    const int places = (int)PyTuple_Size(dicts);
+    const Py_ssize_t each = PyMapping_Size(PyTuple_GetItem(dicts, 0));
+    if (each < 0)
+        return -1;
+    *n = (int)each;
+    *out = py_pool_alloc(p, ((size_t)places * (size_t)each + 1) * sizeof **out);
+    for (int i = 0; *out && i < places; i++) {
+        fl_feed *feeds = *out + i * *n;
+        if (to_feeds(p, st, PyTuple_GetItem(dicts, i), *n, feeds))
+            return -1;
+        for (int f = 0; f < *n; f++)
+            if (strcmp(feeds[f].name, (*out)[f].name)) {
+                PyErr_Format(PyExc_ValueError,
+                             "one place is fed %s where another is fed %s",
+                             (*out)[f].name, feeds[f].name);
+                return -1;
+            }
     }
     return *out ? 0 : -1;
 }
@@ -118,19 +146,27 @@ static PyObject *fetched(py_state *st, int n, fl_fetch *fetches, bool ok)
     return list;
 }
 
-static PyObject *run_once(py_executor *e, py_program *p, fl_scope *s,
-                          py_pool *pool, PyObject *feed, PyObject *fetch)
+typedef struct order {
+    fl_program *program;
+    fl_scope *scope;
+    PyObject *feeds; /* a tuple of dicts */
+    PyObject *fetch;
+    fl_places places;
+} order;
+
+static PyObject *run_once(py_executor *e, py_pool *pool, const order *o)
 {
     int n_feeds, n_fetches;
     fl_feed *feeds;
     fl_fetch *fetches;
-    if (to_feeds(pool, e->st, feed, &n_feeds, &feeds) ||
-        to_fetches(pool, fetch, &n_fetches, &fetches))
+    if (to_all_feeds(pool, e->st, o->feeds, &n_feeds, &feeds) ||
+        to_fetches(pool, o->fetch, &n_fetches, &fetches))
         return NULL;
     take_turn(e);
     e->thread = PyEval_SaveThread();
     const fl_err err =
-        fl_exe_run(e->exe, p->p, s, n_feeds, feeds, n_fetches, fetches);
+        fl_exe_run_places(e->exe, &o->places, o->program, o->scope, n_feeds,
+                          feeds, n_fetches, fetches);
     PyThreadState *thread = e->thread; /* the next in turn sets another */
     PyThread_release_lock(e->turn);
     PyEval_RestoreThread(thread);
@@ -139,21 +175,57 @@ static PyObject *run_once(py_executor *e, py_program *p, fl_scope *s,
     return fetched(e->st, n_fetches, fetches, !err);
 }
 
+static PyObject *run_order(py_executor *e, PyObject *program, PyObject *scope,
+                           order *o)
+{
+    PyObject *got = NULL;
+    py_pool pool = {NULL};
+    o->program = ((py_program *)program)->p;
+    o->scope = py_scope_get((py_scope *)scope);
+    if (o->scope && o->feeds)
+        got = run_once(e, &pool, o);
+    py_pool_fini(&pool);
+    Py_XDECREF(o->feeds);
+    return got;
+}
+
 static PyObject *run(PyObject *self, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"program", "scope", "feed", "fetch", NULL};
     py_executor *e = (py_executor *)self;
-    PyObject *program, *scope, *feed, *fetch, *o = NULL;
-    py_pool pool = {NULL};
+    PyObject *program, *scope, *feed;
+    order o = {.places = {.n = 1}};
     if (!PyArg_ParseTupleAndKeywords(
             args, kw, "O!O!OO:run", names, e->st->type[PY_PROGRAM], &program,
-            e->st->type[PY_SCOPE], &scope, &feed, &fetch))
+            e->st->type[PY_SCOPE], &scope, &feed, &o.fetch))
         return NULL;
-    fl_scope *s = py_scope_get((py_scope *)scope);
-    if (s)
-        o = run_once(e, (py_program *)program, s, &pool, feed, fetch);
-    py_pool_fini(&pool);
-    return o;
+    o.feeds = PyTuple_Pack(1, feed);
+    return run_order(e, program, scope, &o);
+}
+
+static PyObject *run_places(PyObject *self, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"program", "scope", "feeds", "fetch",
+                            "places",  "scale", NULL};
+    py_executor *e = (py_executor *)self;
+    PyObject *program, *scope, *feeds;
+    order o = {0};
+    int scale = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!O!OOi|i:run_places", names,
+                                     e->st->type[PY_PROGRAM], &program,
+                                     e->st->type[PY_SCOPE], &scope, &feeds,
+                                     &o.fetch, &o.places.n, &scale))
+        return NULL;
+    o.feeds = PySequence_Tuple(feeds);
+    const Py_ssize_t n = o.feeds ? PyTuple_Size(o.feeds) : 1;
+    if (n != 1 && n != o.places.n) {
+        Py_CLEAR(o.feeds);
+        PyErr_Format(PyExc_ValueError, "a list of %zd feeds for %d places", n,
+                     o.places.n);
+    }
+    o.places.apart = n > 1;
+    o.places.scale = (fl_grad_scale)scale;
+    return run_order(e, program, scope, &o);
 }
 
 /* --- profile --- */
@@ -200,6 +272,7 @@ static PyObject *profile_trace(PyObject *self, PyObject *none)
 
 static PyMethodDef methods[] = {
     {"run", PY_KEYWORDS(run), "Run a program once."},
+    {"run_places", PY_KEYWORDS(run_places), "Run it on several threads."},
     {"profile", profile, METH_O, "On: start anew."},
     {"profile_rows", profile_rows, METH_NOARGS, "The largest total first."},
     {"profile_trace", profile_trace, METH_NOARGS, "For chrome://tracing."},

@@ -1,10 +1,12 @@
 /* exe.c - the executor: finds the plan of a program, or makes it. */
 #include "exec/exe.h"
 
-#include "base/vec.h"
+#include "exec/join.h"
+#include "exec/replica.h"
 
 enum {
-    PLANS = 32 /* kept at most; the one used longest ago goes */
+    PLANS = 32, /* kept at most; the one used longest ago goes */
+    SETS = 8,   /* of places; the oldest goes */
 };
 
 /* Thread: one at a time. */
@@ -12,6 +14,8 @@ struct fl_exe {
     fl_exec_env env;
     fl_watch watch;
     FL_VEC(fl_plan *) plans; /* the one used last first */
+    FL_VEC(fl_replicas *) sets;
+    fl_pool *pool; /* where places run; NULL: none did yet */
 };
 
 fl_exe *fl_exe_make(const fl_exec_env *env)
@@ -28,6 +32,9 @@ static void drop_plans(fl_exe *e)
     for (int64_t i = 0; i < e->plans.n; i++)
         fl_plan_free(e->plans.at[i]);
     fl_vec_fini(&e->plans);
+    for (int64_t i = 0; i < e->sets.n; i++)
+        fl_replicas_free(e->sets.at[i]);
+    fl_vec_fini(&e->sets);
 }
 
 void fl_exe_free(fl_exe *e)
@@ -35,6 +42,7 @@ void fl_exe_free(fl_exe *e)
     if (!e)
         return;
     drop_plans(e);
+    fl_pool_free(e->pool);
     fl_watch_fini(&e->watch);
     fl_mem_free(e);
 }
@@ -50,27 +58,23 @@ static void to_front(fl_exe *e, int64_t i)
 static void drop_stale(fl_exe *e, const fl_program *p)
 {
     for (int64_t i = e->plans.n - 1; i >= 0; i--)
-        if (fl_plan_stale(e->plans.at[i], p) || i >= PLANS - 1) {
+        if (fl_key_stale(fl_plan_key(e->plans.at[i]), p) || i >= PLANS - 1) {
             fl_plan_free(e->plans.at[i]);
             fl_remove(&e->plans, i);
         }
 }
 
-fl_err fl_exe_plan(fl_exe *e, const fl_program *p, fl_scope *s, int n_feeds,
-                   const fl_feed *feeds, int n_fetches, const fl_fetch *fetches,
-                   fl_plan **out)
+fl_err fl_exe_plan(fl_exe *e, const fl_order *o, fl_plan **out)
 {
     for (int64_t i = 0; i < e->plans.n; i++)
-        if (fl_plan_fits(e->plans.at[i], p, s, n_feeds, feeds, n_fetches,
-                         fetches)) {
+        if (fl_key_fits(fl_plan_key(e->plans.at[i]), o)) {
             to_front(e, i);
             *out = e->plans.at[0];
             return FL_OK;
         }
     fl_plan *plan;
-    drop_stale(e, p);
-    FL_TRY(
-        fl_plan_new(&e->env, p, s, n_feeds, feeds, n_fetches, fetches, &plan));
+    drop_stale(e, o->program);
+    FL_TRY(fl_plan_new(&e->env, o, NULL, &plan));
     fl_insert(&e->plans, 0, plan);
     *out = plan;
     return FL_OK;
@@ -80,7 +84,8 @@ fl_err fl_exe_run(fl_exe *e, const fl_program *p, fl_scope *s, int n_feeds,
                   const fl_feed *feeds, int n_fetches, fl_fetch *fetches)
 {
     fl_plan *plan;
-    FL_TRY(fl_exe_plan(e, p, s, n_feeds, feeds, n_fetches, fetches, &plan));
+    FL_TRY(fl_exe_plan(e, &(fl_order){p, s, n_feeds, n_fetches, feeds, fetches},
+                       &plan));
     return fl_plan_run(plan, feeds, fetches);
 }
 
@@ -90,6 +95,72 @@ void fl_fetch_fini(fl_fetch *f)
     fl_tensor_fini(&f->rows.index);
     fl_tensor_fini(&f->rows.value);
     *f = (fl_fetch){.name = f->name};
+}
+
+/* --- places --- */
+
+static fl_err pool_for(fl_exe *e, int n)
+{
+    fl_pool *more;
+    if (e->pool && fl_pool_size(e->pool) >= n)
+        return FL_OK;
+    FL_TRY(fl_pool_new("place", n, &more));
+    fl_pool_free(e->pool);
+    e->pool = more;
+    return FL_OK;
+}
+
+static void drop_set(fl_exe *e, int64_t i)
+{
+    fl_replicas_free(e->sets.at[i]);
+    fl_remove(&e->sets, i);
+}
+
+static fl_err set_for(fl_exe *e, const fl_order *o, int n, fl_grad_scale scale,
+                      fl_replicas **out)
+{
+    for (int64_t i = 0; i < e->sets.n; i++)
+        if (fl_replicas_fit(e->sets.at[i], o, n, scale)) {
+            *out = e->sets.at[i];
+            return FL_OK;
+        }
+    for (int64_t i = e->sets.n; i-- > 0;)
+        if (fl_key_stale(fl_replicas_key(e->sets.at[i]), o->program))
+            drop_set(e, i);
+    if (e->sets.n == SETS)
+        drop_set(e, 0);
+    FL_TRY(fl_replicas_new(&e->env, o, n, scale, out));
+    fl_push(&e->sets, *out);
+    return FL_OK;
+}
+
+/* No more places than a feed has slices. */
+static int places_for(const fl_places *places, const fl_order *o)
+{
+    int64_t n = places->n;
+    for (int i = 0; !places->apart && i < o->n_feeds; i++) {
+        const int64_t most = fl_tensor_slices(&o->feeds[i].tensor);
+        n = most < n ? most : n;
+    }
+    return (int)n;
+}
+
+fl_err fl_exe_run_places(fl_exe *e, const fl_places *places,
+                         const fl_program *p, fl_scope *s, int n_feeds,
+                         const fl_feed *feeds, int n_fetches, fl_fetch *fetches)
+{
+    const fl_order o = {p, s, n_feeds, n_fetches, feeds, fetches};
+    fl_replicas *set;
+    if (places->n < 1)
+        return fl_fail(FL_EINVAL, "a run on %d places, at least 1 is needed",
+                       places->n);
+    const int n = places_for(places, &o);
+    if (n == 1 && places->scale != FL_GRAD_FED)
+        return fl_exe_run(e, p, s, n_feeds, feeds, n_fetches, fetches);
+    FL_TRY(pool_for(e, n));
+    FL_TRY(set_for(e, &o, n, places->scale, &set));
+    return fl_replicas_run(set, e->pool, e->env.watch, &o, places->apart,
+                           fetches);
 }
 
 /* Plans know at their making whether they are watched: new ones are needed

@@ -3,8 +3,9 @@
  * A settled run infers nothing: each step finds its outputs as it left them.
  * That holds for a value that one step writes. It does not hold for one that
  * a sub-block or an operator with shapes of its own writes (and for what is
- * computed from it), nor for one that two steps write, or a feed and a step:
- * what one of them left, memory and shape, is not what the other needs.
+ * computed from it), nor for one that two steps write, or a step and a feed or
+ * the plan of another half: what one of them left, memory and shape, is not
+ * what the other needs.
  *
  * For the same reason a view must not share the memory of such a value, or of
  * one that comes into the run from outside and is then written. */
@@ -64,18 +65,26 @@ static void add_outputs(values *set, const fl_call *c)
 
 /* --- the three sets --- */
 
+static void add_ports(values *set, const fl_port *ports, int n)
+{
+    for (int i = 0; i < n; i++)
+        fl_push(set, ports[i].value);
+}
+
 /* A step may name its value in several slots, and writes it but once: frames
  * refuse two outputs in one variable. */
 static void find_crowds(const fl_plan *plan, marks *m)
 {
-    values writes = {0}, outside = {0};
+    values writes = {0}, outside = {0}, given = {0};
+    add_ports(&given, plan->feeds, plan->n_feeds);
+    add_ports(&given, plan->lent, plan->n_lent);
     for (int b = 0; b < plan->n_units; b++)
         for (int64_t i = 0; i < plan->units[b].steps.n; i++)
             add_outputs(&writes, &plan->units[b].steps.at[i].frame.call);
     for (int64_t i = 0; i < plan->outsides.n; i++)
         fl_push(&outside, plan->outsides.at[i].value);
-    for (int i = 0; i < plan->n_feeds; i++)
-        fl_push(&outside, plan->feeds[i].value);
+    for (int64_t i = 0; i < given.n; i++)
+        fl_push(&outside, given.at[i]);
     sort(&writes);
     sort(&outside);
     for (int64_t i = 0; i < writes.n; i++) {
@@ -85,12 +94,13 @@ static void find_crowds(const fl_plan *plan, marks *m)
         else if (has(&outside, writes.at[i]))
             fl_push(&m->changed, writes.at[i]);
     }
-    for (int i = 0; i < plan->n_feeds; i++)
-        if (has(&writes, plan->feeds[i].value))
-            fl_push(&m->crowded, plan->feeds[i].value);
+    for (int64_t i = 0; i < given.n; i++)
+        if (has(&writes, given.at[i]))
+            fl_push(&m->crowded, given.at[i]);
     sort(&m->crowded);
     fl_vec_fini(&writes);
     fl_vec_fini(&outside);
+    fl_vec_fini(&given);
 }
 
 /* The outputs whose shape is new in a step that moves: what is updated in

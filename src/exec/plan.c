@@ -27,20 +27,16 @@ static fl_value *local(fl_unit *u, const char *name)
     return v;
 }
 
-static void remember(fl_plan *plan, fl_value *v)
-{
-    for (int64_t i = 0; i < plan->outsides.n; i++)
-        if (plan->outsides.at[i].value == v)
-            return;
-    fl_push(&plan->outsides, (fl_outside){.value = v});
-}
-
 static fl_value *persistent(fl_plan *plan, const char *name)
 {
-    fl_value *v = fl_scope_find(plan->scope, name);
+    fl_value *v = fl_map_get(&plan->known, name);
+    if (v)
+        return v;
+    v = fl_scope_find(plan->scope, name);
     if (!v)
         v = fl_scope_var(fl_scope_root(plan->scope), name);
-    remember(plan, v);
+    fl_map_put(&plan->known, fl_arena_strdup(plan->arena, name), v);
+    fl_push(&plan->outsides, (fl_outside){.value = v});
     return v;
 }
 
@@ -84,9 +80,16 @@ fl_site fl_call_site(const fl_call *c)
 
 /* --- compiling --- */
 
-static bool bypassed(const char *type)
+bool fl_op_bypassed(const fl_op *op)
 {
-    return !strcmp(type, "feed") || !strcmp(type, "fetch");
+    return !strcmp(op->desc.type, "feed") || !strcmp(op->desc.type, "fetch");
+}
+
+/* Is op i of block b one of the plan's? */
+static bool takes(const fl_plan *plan, int b, int64_t i)
+{
+    return !fl_op_bypassed(plan->units[b].block->ops.at[i]) &&
+           (b || !plan->half || plan->half->runs[i]);
 }
 
 static bool any_persistable(const fl_unit *u, const fl_desc *d)
@@ -135,11 +138,21 @@ fl_err fl_unit_at(fl_err err, const fl_unit *u, const fl_desc *d, int index)
                       u->block->idx, made_by(known, by, sizeof by));
 }
 
-static fl_err add_step(fl_unit *u, const fl_desc *d)
+/* Lines that were not fused stand in the block's order, so one walk finds the
+ * place of each: *at is where to go on. */
+static int index_of(const fl_unit *u, const fl_desc *d, int64_t *at)
+{
+    if (d->arena == u->plan->arena) /* the plan's own */
+        return (int)fl_desc_int(d, FL_FUSED_FROM, 0);
+    while (*at < u->block->ops.n - 1 && &u->block->ops.at[*at]->desc != d)
+        ++*at;
+    return (int)(*at)++;
+}
+
+static fl_err add_step(fl_unit *u, const fl_desc *d, int index)
 {
     fl_plan *plan = u->plan;
     const fl_op_def *def;
-    int index = fl_lines_origin(u->block, d);
     fl_err err = fl_registry_get(plan->env.registry, d->type, &def);
     fl_step s = {.index = index};
     if (!err)
@@ -154,9 +167,15 @@ static fl_err add_step(fl_unit *u, const fl_desc *d)
 
 static fl_err compile(fl_unit *u, const fl_lines *l)
 {
-    for (int64_t i = 0; i < l->descs.n; i++)
-        if (l->descs.at[i])
-            FL_TRY(add_step(u, l->descs.at[i]));
+    fl_watch *w = u->plan->env.watch;
+    int64_t at = 0;
+    for (int64_t i = 0; i < l->descs.n; i++) {
+        const fl_desc *d = l->descs.at[i];
+        if (!d)
+            continue;
+        FL_TRY(w ? fl_watch_ask(w) : FL_OK);
+        FL_TRY(add_step(u, d, index_of(u, d, &at)));
+    }
     u->compiled = true;
     return FL_OK;
 }
@@ -176,10 +195,24 @@ static void fuse(const fl_plan *plan, fl_lines *l)
 {
     for (int i = 0; i < plan->n_fetches; i++)
         fl_map_put(&l->kept, plan->fetches[i].name, l);
+    for (int i = 0; plan->half && i < plan->half->n_kept; i++)
+        fl_map_put(&l->kept, plan->half->kept[i], l);
     for (int b = 1; b < plan->n_units; b++)
         keep_reads(plan->units[b].block, &l->kept);
     fl_fuse(l);
     fl_map_fini(&l->kept);
+}
+
+/* Where gradients start: with 1, or with a part of it. */
+static void scale_seed(const fl_plan *plan, fl_lines *l, const fl_op *op)
+{
+    const fl_attr *value = fl_desc_attr(&op->desc, "value");
+    if (!plan->half || !plan->half->seed_scale || !value ||
+        fl_op_role(op) != (FL_ROLE_BACKWARD | FL_ROLE_LOSS))
+        return;
+    fl_attr scaled = *value;
+    scaled.f *= plan->half->seed_scale;
+    fl_desc_set_attr(fl_lines_own(l, (int)l->descs.n - 1), &scaled);
 }
 
 static fl_err compile_block(fl_plan *plan, int b)
@@ -187,8 +220,10 @@ static fl_err compile_block(fl_plan *plan, int b)
     fl_unit *u = &plan->units[b];
     fl_lines l = {.block = u->block, .arena = plan->arena};
     for (int64_t i = 0; i < u->block->ops.n; i++)
-        if (!bypassed(u->block->ops.at[i]->desc.type))
+        if (takes(plan, b, i)) {
             fl_push(&l.descs, &u->block->ops.at[i]->desc);
+            scale_seed(plan, &l, u->block->ops.at[i]);
+        }
     if (b == 0 && !plan->env.no_fuse)
         fuse(plan, &l);
     fl_err err = compile(u, &l);
@@ -204,32 +239,35 @@ static const fl_port *port_of(const fl_port *ports, int n, const char *name)
     return NULL;
 }
 
-static fl_err open_ports(fl_plan *plan, const fl_feed *feeds,
-                         const fl_fetch *fetches)
+static fl_err open_port(fl_unit *u, const char *what, const char *name,
+                        fl_port *p)
+{
+    p->name = name;
+    p->var = fl_block_var(u->block, name);
+    if (!p->var)
+        return fl_fail(FL_ENOENT, "%s \"%s\": the program has no such variable",
+                       what, name);
+    p->value = resolve(u, name);
+    return FL_OK;
+}
+
+static fl_err open_ports(fl_plan *plan)
 {
     fl_unit *u = &plan->units[0];
-    for (int i = 0; i < plan->n_feeds; i++) {
-        fl_port *p = &plan->feeds[i];
-        if (port_of(plan->feeds, i, feeds[i].name))
+    const fl_key *k = &plan->key;
+    for (int i = 0; i < k->n_feeds; i++) {
+        if (port_of(plan->feeds, i, k->feeds[i]))
             return fl_fail(FL_EINVAL, "feed \"%s\": it is fed twice",
-                           feeds[i].name);
-        p->name = fl_arena_strdup(plan->arena, feeds[i].name);
-        p->var = fl_block_var(u->block, p->name);
-        if (!p->var)
-            return fl_fail(FL_ENOENT,
-                           "feed \"%s\": the program has no such variable",
-                           p->name);
-        p->value = resolve(u, p->name);
+                           k->feeds[i]);
+        FL_TRY(open_port(u, "feed", k->feeds[i], &plan->feeds[i]));
     }
-    for (int i = 0; i < plan->n_fetches; i++) {
-        fl_port *p = &plan->fetches[i];
-        p->name = fl_arena_strdup(plan->arena, fetches[i].name);
-        p->var = fl_block_var(u->block, p->name);
-        if (!p->var)
-            return fl_fail(FL_ENOENT,
-                           "fetch \"%s\": the program has no such variable",
-                           p->name);
-        p->value = resolve(u, p->name);
+    for (int i = 0; i < k->n_fetches; i++)
+        FL_TRY(open_port(u, "fetch", k->fetches[i], &plan->fetches[i]));
+    for (int i = 0; i < plan->n_lent; i++) {
+        fl_port *p = &plan->lent[i];
+        FL_TRY(open_port(u, "lent", plan->half->lent[i], p));
+        if (!p->var->persistable)
+            fl_push(&plan->outsides, (fl_outside){.value = p->value});
     }
     return FL_OK;
 }
@@ -254,29 +292,35 @@ static fl_err not_fed(const fl_plan *plan, const char *name, const fl_desc *d,
     return fl_unit_at(err, &plan->units[0], d, index);
 }
 
+static fl_err check_op_reads(const fl_plan *plan, int64_t at, fl_map *written)
+{
+    const fl_block *b = plan->units[0].block;
+    const fl_desc *d = &b->ops.at[at]->desc;
+    for (int s = 0; s < d->n_in; s++)
+        for (int j = 0; j < d->in[s].n; j++) {
+            const char *name = d->in[s].name[j];
+            const fl_var *v = fl_block_var(b, name);
+            if (v && !v->persistable && !fl_map_get(written, name))
+                return not_fed(plan, name, d, (int)at);
+        }
+    for (int s = 0; s < d->n_out; s++)
+        for (int j = 0; j < d->out[s].n; j++)
+            fl_map_put(written, d->out[s].name[j], (void *)d);
+    return FL_OK;
+}
+
 /* A name that is read before anything can have written it must be fed. */
 static fl_err check_reads(const fl_plan *plan)
 {
-    const fl_block *b = plan->units[0].block;
     fl_map written = {0};
     fl_err err = FL_OK;
-    for (int64_t i = 0; i < b->ops.n && !err; i++) {
-        const fl_desc *d = &b->ops.at[i]->desc;
-        if (bypassed(d->type))
-            continue;
-        for (int s = 0; s < d->n_in && !err; s++)
-            for (int j = 0; j < d->in[s].n && !err; j++) {
-                const char *name = d->in[s].name[j];
-                const fl_var *v = fl_block_var(b, name);
-                if (!v || v->persistable || fl_map_get(&written, name) ||
-                    port_of(plan->feeds, plan->n_feeds, name))
-                    continue;
-                err = not_fed(plan, name, d, (int)i);
-            }
-        for (int s = 0; s < d->n_out; s++)
-            for (int j = 0; j < d->out[s].n; j++)
-                fl_map_put(&written, d->out[s].name[j], (void *)d);
-    }
+    for (int i = 0; i < plan->n_feeds; i++)
+        fl_map_put(&written, plan->feeds[i].name, &plan->feeds[i]);
+    for (int i = 0; i < plan->n_lent; i++)
+        fl_map_put(&written, plan->lent[i].name, &plan->lent[i]);
+    for (int64_t i = 0; i < plan->units[0].block->ops.n && !err; i++)
+        if (takes(plan, 0, i))
+            err = check_op_reads(plan, i, &written);
     fl_map_fini(&written);
     return err;
 }
@@ -295,11 +339,10 @@ static void make_units(fl_plan *plan)
     }
 }
 
-static fl_err build(fl_plan *plan, const fl_feed *feeds,
-                    const fl_fetch *fetches)
+static fl_err build(fl_plan *plan)
 {
     make_units(plan);
-    FL_TRY(open_ports(plan, feeds, fetches));
+    FL_TRY(open_ports(plan));
     FL_TRY(check_reads(plan));
     for (int i = plan->n_units - 1; i >= 0; i--)
         FL_TRY(compile_block(plan, i));
@@ -307,27 +350,29 @@ static fl_err build(fl_plan *plan, const fl_feed *feeds,
     return FL_OK;
 }
 
-fl_err fl_plan_new(const fl_exec_env *env, const fl_program *p, fl_scope *s,
-                   int n_feeds, const fl_feed *feeds, int n_fetches,
-                   const fl_fetch *fetches, fl_plan **out)
+static fl_port *make_ports(fl_plan *plan, int n)
+{
+    return fl_arena_alloc(plan->arena, (size_t)n * sizeof(fl_port));
+}
+
+fl_err fl_plan_new(const fl_exec_env *env, const fl_order *o,
+                   const fl_half *half, fl_plan **out)
 {
     fl_plan *plan = fl_mem_alloc(sizeof *plan);
     plan->env = *env;
     plan->hooks = (fl_hooks){run_block, draw_entropy, env->disk, env->service};
-    plan->program = p;
-    plan->program_uid = p->uid;
-    plan->program_version = p->version;
-    plan->scope = s;
-    plan->scope_uid = fl_scope_uid(s);
-    plan->scope_changes = fl_scope_changes(s);
+    plan->program = o->program;
+    plan->scope = o->scope;
+    plan->half = half;
     plan->arena = fl_arena_new();
-    plan->n_feeds = n_feeds;
-    plan->feeds =
-        fl_arena_alloc(plan->arena, (size_t)n_feeds * sizeof(fl_port));
-    plan->n_fetches = n_fetches;
-    plan->fetches =
-        fl_arena_alloc(plan->arena, (size_t)n_fetches * sizeof(fl_port));
-    fl_err err = build(plan, feeds, fetches);
+    plan->key = fl_key_of(o, plan->arena);
+    plan->n_feeds = o->n_feeds;
+    plan->feeds = make_ports(plan, plan->n_feeds);
+    plan->n_fetches = o->n_fetches;
+    plan->fetches = make_ports(plan, plan->n_fetches);
+    plan->n_lent = half ? half->n_lent : 0;
+    plan->lent = make_ports(plan, plan->n_lent);
+    fl_err err = build(plan);
     if (err) {
         fl_plan_free(plan);
         return err;
@@ -355,38 +400,19 @@ void fl_plan_free(fl_plan *plan)
     for (int i = 0; i < plan->n_feeds; i++)
         fl_lod_fini(&plan->feeds[i].spare);
     fl_vec_fini(&plan->outsides);
+    fl_map_fini(&plan->known);
     fl_arena_free(plan->arena);
     fl_mem_free(plan);
 }
 
-/* --- fitting --- */
-
-static bool same_name(const char *a, const char *b)
+fl_value *fl_plan_value(fl_plan *plan, const char *name)
 {
-    return a == b || !strcmp(a, b);
+    return resolve(&plan->units[0], name);
 }
 
-bool fl_plan_stale(const fl_plan *plan, const fl_program *p)
+const fl_key *fl_plan_key(const fl_plan *plan)
 {
-    return plan->program_uid == p->uid && plan->program_version != p->version;
-}
-
-bool fl_plan_fits(const fl_plan *plan, const fl_program *p, fl_scope *s,
-                  int n_feeds, const fl_feed *feeds, int n_fetches,
-                  const fl_fetch *fetches)
-{
-    if (plan->program_uid != p->uid || plan->program_version != p->version ||
-        plan->scope_uid != fl_scope_uid(s) ||
-        plan->scope_changes != fl_scope_changes(s) ||
-        plan->n_feeds != n_feeds || plan->n_fetches != n_fetches)
-        return false;
-    for (int i = 0; i < n_feeds; i++)
-        if (!same_name(plan->feeds[i].name, feeds[i].name))
-            return false;
-    for (int i = 0; i < n_fetches; i++)
-        if (!same_name(plan->fetches[i].name, fetches[i].name))
-            return false;
-    return true;
+    return &plan->key;
 }
 
 char *fl_plan_text(const fl_plan *plan)

@@ -9,9 +9,8 @@
 
 #include "base/disk.h"
 #include "base/random.h"
-#include "exec/scope.h"
+#include "exec/key.h"
 #include "exec/watch.h"
-#include "graph/program.h"
 #include "op/frame.h"
 
 /* What plans are made with. */
@@ -26,17 +25,26 @@ typedef struct fl_exec_env {
 
 typedef struct fl_plan fl_plan; /* Thread: one at a time */
 
-/* Own: *out is new. The program and the scope outlive it. */
-fl_err fl_plan_new(const fl_exec_env *env, const fl_program *p, fl_scope *s,
-                   int n_feeds, const fl_feed *feeds, int n_fetches,
-                   const fl_fetch *fetches, fl_plan **out) FL_MUST_CHECK;
+/* Some of the ops of a program's global block, where another plan has the
+ * others: what goes from one to the other, whoever runs them carries. */
+typedef struct fl_half {
+    const bool *runs; /* by op */
+    int n_lent, n_kept;
+    const char *const *lent; /* written before the run, from outside */
+    const char *const *kept; /* read after it, from outside */
+    float seed_scale;        /* of a loss's gradient; 0: as it is */
+} fl_half;
+
+/* A half of a program (NULL: all of it). Own: *out is new. The program, the
+ * scope and the half outlive it. */
+fl_err fl_plan_new(const fl_exec_env *env, const fl_order *o,
+                   const fl_half *half, fl_plan **out) FL_MUST_CHECK;
 void fl_plan_free(fl_plan *plan);
 
-/* Still right for this program, scope, and these names in this order? */
-bool fl_plan_fits(const fl_plan *plan, const fl_program *p, fl_scope *s,
-                  int n_feeds, const fl_feed *feeds, int n_fetches,
-                  const fl_fetch *fetches);
-bool fl_plan_stale(const fl_plan *plan, const fl_program *p); /* p changed */
+const fl_key *fl_plan_key(const fl_plan *plan);
+
+/* What a name of the global block stands for; NULL: it is not declared. */
+fl_value *fl_plan_value(fl_plan *plan, const char *name);
 
 fl_err fl_plan_run(fl_plan *plan, const fl_feed *feeds,
                    fl_fetch *fetches) FL_MUST_CHECK;

@@ -41,17 +41,21 @@ struct fl_plan {
     fl_exec_env env;
     fl_hooks hooks;
     const fl_program *program;
-    uint64_t program_uid, program_version;
     fl_scope *scope;
-    uint64_t scope_uid, scope_changes;
+    const fl_half *half; /* NULL: all of the program */
     fl_arena *arena;
+    fl_key key;
     fl_unit *units; /* by block */
     int n_units;
-    fl_port *feeds, *fetches;
-    int n_feeds, n_fetches;
+    fl_port *feeds, *fetches, *lent;
+    int n_feeds, n_fetches, n_lent;
+    fl_map known; /* persistable name -> fl_value */
     FL_VEC(fl_outside) outsides;
     bool settled; /* the last run prepared everything and went well */
 };
+
+/* Feed and fetch ops stand for what a plan does itself. */
+bool fl_op_bypassed(const fl_op *op);
 
 /* Once all units are compiled. */
 void fl_plan_mark(fl_plan *plan);

@@ -39,6 +39,11 @@ fl_scope *fl_scope_child(fl_scope *parent)
     return s;
 }
 
+fl_scope *fl_scope_private(fl_scope *parent)
+{
+    return make(parent);
+}
+
 static void free_value(const char *key, fl_value *v)
 {
     fl_value_fini(v);

@@ -13,6 +13,10 @@ struct fl_scope;
 
 fl_scope *fl_scope_root(fl_scope *s);
 
+/* A scope below its parent, of which the parent does not know: it is the
+ * caller's to free, before the parent. */
+fl_scope *fl_scope_private(fl_scope *parent);
+
 uint64_t fl_scope_uid(const fl_scope *s); /* no two scopes share one */
 /* Erasures and names that may hide a parent's; here and in the parents. */
 uint64_t fl_scope_changes(fl_scope *s);

@@ -67,7 +67,34 @@ void fl_watch_count(fl_watch *w, const char *type, int64_t start)
     row->max = ns > row->max ? ns : row->max;
     row->min = ns < row->min ? ns : row->min;
     if (w->events.n < EVENTS)
-        fl_push(&w->events, (fl_event){row->type, start, ns});
+        fl_push(&w->events, (fl_event){row->type, start, ns, 0});
+}
+
+void fl_watch_follow(fl_watch *w, const fl_watch *by)
+{
+    const bool on = by && by->profiling;
+    if (on || w->profiling)
+        fl_watch_profile(w, on);
+}
+
+void fl_watch_take(fl_watch *w, fl_watch *from, int thread)
+{
+    if (!w->profiling || !from->profiling)
+        return;
+    for (fl_entry *e = NULL; (e = fl_map_next(&from->rows, e));) {
+        const fl_profile_row *x = e->value;
+        fl_profile_row *row = row_of(w, x->type);
+        row->calls += x->calls;
+        row->total += x->total;
+        row->max = x->max > row->max ? x->max : row->max;
+        row->min = x->min < row->min ? x->min : row->min;
+    }
+    for (int64_t i = 0; i < from->events.n && w->events.n < EVENTS; i++) {
+        fl_event e = from->events.at[i];
+        e.type = row_of(w, e.type)->type;
+        e.thread = thread;
+        fl_push(&w->events, e);
+    }
 }
 
 static int by_total(const void *a, const void *b)
@@ -100,9 +127,9 @@ char *fl_watch_trace(const fl_watch *w)
         const fl_event *e = &w->events.at[i];
         fl_str_printf(&s,
                       "%s\n{\"name\": \"%s\", \"cat\": \"op\", \"ph\": \"X\", "
-                      "\"ts\": %.3f, \"dur\": %.3f, \"pid\": 0, \"tid\": 0}",
+                      "\"ts\": %.3f, \"dur\": %.3f, \"pid\": 0, \"tid\": %d}",
                       i ? "," : "", e->type, (double)(e->start - zero) / 1e3,
-                      (double)e->ns / 1e3);
+                      (double)e->ns / 1e3, e->thread);
     }
     fl_str_add(&s, "\n]}\n");
     return fl_str_take(&s);

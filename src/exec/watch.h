@@ -15,6 +15,7 @@
 typedef struct fl_event {
     const char *type; /* of the op; the row's */
     int64_t start, ns;
+    int thread; /* 0: the caller's; else that of a place, from 1 on */
 } fl_event;
 
 /* Thread: as its executor. */
@@ -39,6 +40,11 @@ fl_err fl_watch_ask(fl_watch *w) FL_MUST_CHECK;
 void fl_watch_count(fl_watch *w, const char *type, int64_t start);
 
 void fl_watch_profile(fl_watch *w, bool on);
+/* Of a place that somebody watches: profile where `by` does (NULL: nobody);
+ * afterwards its times go there. */
+void fl_watch_follow(fl_watch *w, const fl_watch *by);
+void fl_watch_take(fl_watch *w, fl_watch *from, int thread);
+
 int fl_watch_rows(const fl_watch *w, int max, fl_profile_row *out);
 char *fl_watch_trace(const fl_watch *w); /* fl_mem_free */
 

@@ -20,6 +20,10 @@ static fl_err resize(fl_lod *l, int levels, const int64_t *n)
     size_t total = 0;
     for (int i = 0; i < levels; i++)
         total += (size_t)n[i] * sizeof(int64_t);
+    if (!levels) {
+        l->levels = 0;
+        return FL_OK;
+    }
     if (!l->buf || fl_buf_shared(l->buf) || fl_buf_size(l->buf) < total) {
         fl_buf *b;
         FL_TRY(fl_buf_new(total, &b));
@@ -49,10 +53,6 @@ fl_err fl_lod_copy(fl_lod *dst, const fl_lod *src)
     FL_TRY(check_levels(from.levels));
     if (dst == src && (from.buf || !from.levels))
         return FL_OK;
-    if (!from.levels) {
-        dst->levels = 0;
-        return FL_OK;
-    }
     FL_TRY(resize(dst, from.levels, from.n));
     for (int i = 0; i < from.levels; i++)
         memmove((int64_t *)dst->off[i], from.off[i],
@@ -148,4 +148,45 @@ bool fl_lod_equal(const fl_lod *a, const fl_lod *b)
             memcmp(a->off[i], b->off[i], (size_t)a->n[i] * sizeof(int64_t)))
             return false;
     return true;
+}
+
+fl_err fl_lod_slice(fl_lod *dst, const fl_lod *src, int64_t *from, int64_t *to)
+{
+    int64_t begin[FL_MAX_LOD], n[FL_MAX_LOD];
+    for (int l = 0; l < src->levels; l++) {
+        begin[l] = *from;
+        n[l] = *to - *from + 1;
+        *from = src->off[l][*from];
+        *to = src->off[l][*to];
+    }
+    FL_TRY(resize(dst, src->levels, n));
+    for (int l = 0; l < src->levels; l++) {
+        const int64_t *off = src->off[l] + begin[l];
+        for (int64_t i = 0; i < n[l]; i++)
+            ((int64_t *)dst->off[l])[i] = off[i] - off[0];
+    }
+    return FL_OK;
+}
+
+fl_err fl_lod_join(fl_lod *dst, int n, const fl_tensor *const *src)
+{
+    int64_t total[FL_MAX_LOD] = {0};
+    const int levels = src[0]->lod.levels;
+    for (int i = 0; i < n; i++) {
+        const fl_lod *l = &src[i]->lod;
+        if (l->levels != levels)
+            return fl_fail(FL_EINVAL, "lod: %d levels are joined with %d",
+                           levels, l->levels);
+        for (int k = 0; k < levels; k++)
+            total[k] += l->n[k] - (i > 0);
+    }
+    FL_TRY(resize(dst, levels, total));
+    for (int k = 0; k < levels; k++) {
+        int64_t *at = (int64_t *)dst->off[k], end = 0;
+        *at++ = 0;
+        for (int i = 0; i < n; i++, end = at[-1])
+            for (int64_t j = 1; j < src[i]->lod.n[k]; j++)
+                *at++ = end + src[i]->lod.off[k][j];
+    }
+    return FL_OK;
 }

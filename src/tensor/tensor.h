@@ -66,4 +66,14 @@ fl_err fl_lod_ref(fl_lod *dst, const fl_lod *src) FL_MUST_CHECK;
 
 bool fl_lod_equal(const fl_lod *a, const fl_lod *b);
 
+/* Sequences from up to `to` of the outermost level; *from and *to become the
+ * rows they have. src was checked; memory of dst is used again. */
+fl_err fl_lod_slice(fl_lod *dst, const fl_lod *src, int64_t *from,
+                    int64_t *to) FL_MUST_CHECK;
+
+/* The sequences of n > 0 tensors, of one after those of the other. dst is of
+ * none of them. EINVAL: their levels differ. */
+fl_err fl_lod_join(fl_lod *dst, int n,
+                   const fl_tensor *const *src) FL_MUST_CHECK;
+
 #endif

@@ -445,6 +445,15 @@ class Executor:
         """Feed LoDTensors or C-contiguous buffers, which are not copied; the
         results are fresh tensors or rows of their own, None where nothing
         has written the variable."""
+    def run_places(self, program: Program, scope: Scope,
+                   feeds: Sequence[Mapping[str, Any]], fetch: Sequence[str],
+                   places: int, scale: int = 0
+                   ) -> List[Union[LoDTensor, SelectedRows, None]]:
+        """Run with each batch on several threads; gradients become one.
+        feeds: one dict, whose rows are shared out, or one for each place, all
+        with the same names in the same order. scale: 0 the mean of places, 1
+        their sum, 2 as LOSS@GRAD is fed. Results are those of all places
+        along axis 0."""
     def profile(self, on: bool) -> None:
         """On: start anew. Off: keep what there is."""
     def profile_rows(self) -> List[ProfileRow]:
