@@ -1,0 +1,260 @@
+/* child.c - posix_spawn, two pipes and a poll.
+ *
+ * Easy to get wrong: the end of stdout is not the end of the process, and the
+ * end of the process is not the end of stderr, which its children may hold. So
+ * after stdout has ended the process is waited for by short naps, and what
+ * stands in stderr by then is what counts. */
+#include "base/child.h"
+
+#include "base/str.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    TAIL = 400,          /* bytes of stderr that are kept */
+    PIPE_SIZE = 1 << 20, /* bytes that it may be ahead of us */
+    NAP = 2,             /* milliseconds between two looks at a process */
+};
+
+struct fl_child {
+    char *command;
+    pid_t pid;     /* also its group; 0: never started */
+    siginfo_t end; /* si_pid 0: it runs */
+    int out, err;  /* our ends; -1: at its end */
+    char tail[TAIL];
+    size_t n_tail; /* bytes of stderr so far */
+};
+
+static fl_err failed(const fl_child *c, const char *what, int error)
+{
+    return fl_fail(FL_EIO, "pipe command \"%s\": %s: %s", c->command, what,
+                   strerror(error));
+}
+
+/* Ours, with the seed that makes all readers hash alike. */
+static char **environment(void)
+{
+    FL_VEC(char *) env = {0};
+    bool has_seed = false;
+    for (char **e = environ; e && *e; e++) {
+        has_seed |= fl_starts_with(*e, "PYTHONHASHSEED=");
+        fl_push(&env, *e);
+    }
+    if (!has_seed)
+        fl_push(&env, (char *)"PYTHONHASHSEED=0");
+    fl_push(&env, NULL);
+    return env.at;
+}
+
+static int attributes(posix_spawnattr_t *a)
+{
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    int e = posix_spawnattr_setflags(a, POSIX_SPAWN_SETPGROUP |
+                                            POSIX_SPAWN_SETSIGMASK |
+                                            POSIX_SPAWN_SETSIGDEF);
+    e = e ? e : posix_spawnattr_setpgroup(a, 0);
+    e = e ? e : posix_spawnattr_setsigmask(a, &none);
+    return e ? e : posix_spawnattr_setsigdefault(a, &all);
+}
+
+static int spawn(fl_child *c, int in, int out, int err)
+{
+    char *argv[] = {(char *)"sh", (char *)"-c", c->command, NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attr);
+    int e = attributes(&attr);
+    e = e ? e : posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
+    e = e ? e : posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+    e = e ? e : posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
+    if (!e) {
+        char **env = environment();
+        e = posix_spawn(&c->pid, "/bin/sh", &files, &attr, argv, env);
+        fl_mem_free(env);
+    }
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attr);
+    return e;
+}
+
+static void shut(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* Our end of a pipe never blocks; the other end is for the child. */
+static bool open_pipe(int *ours, int *theirs)
+{
+    int fd[2];
+    if (pipe2(fd, O_CLOEXEC))
+        return false;
+    *ours = fd[0];
+    *theirs = fd[1];
+    return !fcntl(fd[0], F_SETFL, O_NONBLOCK);
+}
+
+static fl_err start(fl_child *c, int in)
+{
+    int out = -1, err = -1, e = 0;
+    if (open_pipe(&c->out, &out) && open_pipe(&c->err, &err)) {
+        fcntl(c->out, F_SETPIPE_SZ, PIPE_SIZE); /* a refusal costs nothing */
+        e = spawn(c, in, out, err);
+    } else {
+        e = errno;
+    }
+    shut(&out);
+    shut(&err);
+    if (e)
+        c->pid = 0;
+    return e ? failed(c, "it cannot be started", e) : FL_OK;
+}
+
+fl_err fl_child_new(const char *command, int in, fl_child **out)
+{
+    fl_child *c = fl_mem_alloc(sizeof *c);
+    c->command = fl_mem_strdup(command);
+    c->out = c->err = -1;
+    const fl_err err = start(c, in);
+    if (err)
+        fl_child_free(c);
+    else
+        *out = c;
+    return err;
+}
+
+/* Has it ended? It stays a zombie until fl_child_free, so that nobody else
+ * gets its number, which is also that of the group. */
+static fl_err look(fl_child *c)
+{
+    if (waitid(P_PID, (id_t)c->pid, &c->end, WEXITED | WNOHANG | WNOWAIT) &&
+        errno != EINTR)
+        return failed(c, "its exit code cannot be known", errno);
+    return FL_OK;
+}
+
+void fl_child_free(fl_child *c)
+{
+    if (!c)
+        return;
+    if (c->pid) {
+        kill(-c->pid, SIGKILL);
+        while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    shut(&c->out);
+    shut(&c->err);
+    fl_mem_free(c->command);
+    fl_mem_free(c);
+}
+
+/* Take what stands in stderr; the oldest is overwritten. A flood is left after
+ * a while, so that stdout gets its turn. */
+static void drain(fl_child *c)
+{
+    char buf[4096];
+    for (int turn = 0; c->err >= 0 && turn < 16; turn++) {
+        const ssize_t got = read(c->err, buf, sizeof buf);
+        for (ssize_t i = 0; i < got; i++)
+            c->tail[c->n_tail++ % TAIL] = buf[i];
+        if (!got || (got < 0 && errno != EAGAIN && errno != EINTR))
+            shut(&c->err);
+        if (got < (ssize_t)sizeof buf)
+            return;
+    }
+}
+
+/* The last words, on one line. */
+static void last_words(const fl_child *c, char out[TAIL + 1])
+{
+    const size_t n = c->n_tail < TAIL ? c->n_tail : TAIL;
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char ch =
+            (unsigned char)c->tail[(c->n_tail - n + i) % TAIL];
+        out[len++] = ch < ' ' ? ' ' : (char)ch;
+    }
+    while (len && out[len - 1] == ' ')
+        len--;
+    out[len] = 0;
+}
+
+static fl_err verdict(const fl_child *c)
+{
+    char end[64], words[TAIL + 1];
+    const bool by_itself = c->end.si_code == CLD_EXITED;
+    const int code = c->end.si_status; /* or the signal */
+    if (by_itself && !code)
+        return FL_OK;
+    if (by_itself)
+        snprintf(end, sizeof end, "ended with code %d", code);
+    else
+        snprintf(end, sizeof end, "was ended by signal %d (%s)", code,
+                 strsignal(code));
+    last_words(c, words);
+    return fl_fail(FL_EIO, "pipe command \"%.200s\" %s%s%s%s", c->command, end,
+                   *words ? "; its last words: " : " and said nothing",
+                   *words ? words : "",
+                   by_itself && code == 127 ? " (is it installed?)" : "");
+}
+
+/* Until one of the pipes has something or has ended. */
+static fl_err wait_pipes(fl_child *c, int cancel, int timeout)
+{
+    struct pollfd fd[] = {
+        {.fd = cancel, .events = POLLIN}, /* those below 0 are passed over */
+        {.fd = c->out, .events = POLLIN},
+        {.fd = c->err, .events = POLLIN},
+    };
+    if (poll(fd, 3, timeout) < 0 && errno != EINTR)
+        return failed(c, "its pipes cannot be watched", errno);
+    if (fd[0].revents)
+        return fl_fail(FL_EINTR, "pipe command \"%s\" was cancelled",
+                       c->command);
+    return FL_OK;
+}
+
+/* Its stdout has ended: the exit code decides. */
+static fl_err wait_end(fl_child *c, int cancel)
+{
+    while (!c->end.si_pid) {
+        drain(c);
+        FL_TRY(look(c));
+        if (!c->end.si_pid)
+            FL_TRY(wait_pipes(c, cancel, NAP));
+    }
+    drain(c);
+    return verdict(c);
+}
+
+fl_err fl_child_read(fl_child *c, void *buf, size_t n, int cancel, size_t *got)
+{
+    *got = 0;
+    while (c->out >= 0) {
+        drain(c);
+        const ssize_t r = read(c->out, buf, n);
+        if (r > 0) {
+            *got = (size_t)r;
+            return FL_OK;
+        }
+        if (!r)
+            shut(&c->out);
+        else if (errno == EAGAIN)
+            FL_TRY(wait_pipes(c, cancel, -1));
+        else if (errno != EINTR)
+            return failed(c, "its output cannot be read", errno);
+    }
+    return wait_end(c, cancel);
+}

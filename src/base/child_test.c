@@ -1,0 +1,152 @@
+#include "base/child.h"
+
+#include "base/clock.h"
+#include "base/test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* Run to the end with `text` on stdin; what came out. */
+static fl_err run(const char *command, const char *text, fl_str *out)
+{
+    int in[2];
+    fl_child *c;
+    char buf[1000];
+    size_t got = 1;
+    CHECK_INT(pipe2(in, O_CLOEXEC), 0);
+    CHECK_INT(write(in[1], text, strlen(text)), (int64_t)strlen(text));
+    close(in[1]);
+    CHECK_OK(fl_child_new(command, in[0], &c));
+    close(in[0]);
+    fl_err err = FL_OK;
+    while (got && !err) {
+        err = fl_child_read(c, buf, sizeof buf, -1, &got);
+        fl_str_bytes(out, buf, got);
+    }
+    fl_child_free(c);
+    return err;
+}
+
+static void gives_its_output(void)
+{
+    fl_str out = {0};
+    CHECK_OK(run("tr a-z A-Z", "some text\n", &out));
+    CHECK_STR(out.at, "SOME TEXT\n");
+    fl_str_fini(&out);
+}
+
+static void says_how_it_failed(void)
+{
+    fl_str out = {0};
+    CHECK_ERR(run("echo one; echo no such thing >&2; exit 3", "", &out), FL_EIO,
+              "ended with code 3; its last words: no such thing");
+    CHECK_STR(out.at, "one\n");
+    CHECK_ERR(run("kill -9 $$", "", &out), FL_EIO,
+              "ended by signal 9 (Killed)");
+    CHECK_ERR(run("no-such-command-here", "", &out), FL_EIO, "code 127");
+    CHECK_ERR(run("exit 1", "", &out), FL_EIO, "and said nothing");
+    fl_str_fini(&out);
+}
+
+static void flood_does_no_harm(void)
+{
+    fl_str out = {0};
+    CHECK_ERR(run("yes flood | head -c 3000000 >&2; echo the end >&2; echo out;"
+                  "exit 1",
+                  "", &out),
+              FL_EIO, "the end");
+    CHECK_STR(out.at, "out\n");
+    CHECK(strlen(fl_errmsg()) < 700);
+    fl_str_fini(&out);
+}
+
+static void hashes_alike(void)
+{
+    fl_str out = {0};
+    CHECK_OK(run("echo $PYTHONHASHSEED", "", &out));
+    const char *own = getenv("PYTHONHASHSEED");
+    CHECK_INT(out.at[0], own ? own[0] : '0');
+    fl_str_fini(&out);
+}
+
+static fl_child *started(const char *command)
+{
+    fl_child *c;
+    const int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    CHECK_OK(fl_child_new(command, in, &c));
+    close(in);
+    return c;
+}
+
+static void hanging_one_is_cancelled(void)
+{
+    char buf[64];
+    size_t got;
+    fl_child *c = started("sleep 600");
+    const int cancel = eventfd(1, EFD_CLOEXEC);
+    CHECK_ERR(fl_child_read(c, buf, sizeof buf, cancel, &got), FL_EINTR,
+              "\"sleep 600\" was cancelled");
+    fl_child_free(c);
+    close(cancel);
+}
+
+/* Closes its stdout and goes on: that is not its end. */
+static void one_that_closes_its_output_is_waited_for(void)
+{
+    char buf[64];
+    size_t got;
+    fl_child *c = started("exec >&-; sleep 0.05; exit 4");
+    CHECK_ERR(fl_child_read(c, buf, sizeof buf, -1, &got), FL_EIO, "code 4");
+    fl_child_free(c);
+}
+
+/* Nobody, or a zombie: where no init reaps, an orphan stays one. */
+static bool is_dead(pid_t pid)
+{
+    char path[64], state = 'R';
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return true;
+    const bool known = fscanf(f, "%*d %*s %c", &state) == 1;
+    fclose(f);
+    return known && (state == 'Z' || state == 'X');
+}
+
+static bool dies(pid_t pid)
+{
+    const fl_clock *clock = fl_clock_real();
+    const int64_t end = fl_clock_now(clock) + 10000000000;
+    while (!is_dead(pid) && fl_clock_now(clock) < end)
+        usleep(1000);
+    return is_dead(pid);
+}
+
+static void grandchildren_end_with_it(void)
+{
+    char buf[64] = {0};
+    size_t got;
+    fl_child *c = started("sleep 600 & echo $!; sleep 600");
+    CHECK_OK(fl_child_read(c, buf, sizeof buf - 1, -1, &got));
+    const pid_t grandchild = (pid_t)atoi(buf);
+    CHECK(grandchild > 1 && !is_dead(grandchild));
+    fl_child_free(c);
+    CHECK(dies(grandchild));
+}
+
+const fl_test fl_tests[] = {
+    {"child gives its output", gives_its_output},
+    {"child that fails says how", says_how_it_failed},
+    {"child that floods stderr does no harm", flood_does_no_harm},
+    {"child has a hash seed", hashes_alike},
+    {"child that hangs is cancelled", hanging_one_is_cancelled},
+    {"child that closes its output is waited for",
+     one_that_closes_its_output_is_waited_for},
+    {"child takes its own children along", grandchildren_end_with_it},
+    {0},
+};
