@@ -33,7 +33,7 @@ PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 PY_INC := $(wildcard $(shell $(PYTHON) -c \
 	'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null))
 PY_INC := $(if $(wildcard $(PY_INC)/Python.h),$(PY_INC))
-LDLIBS := -ldnnl -lgomp -lgrpc -lgpr -lprotobuf-c -lm -lpthread
+LDLIBS := -ldnnl -lgomp -lgrpc -lgpr -lprotobuf-c -lz -lm -lpthread
 ORIGIN := -Wl,-rpath,'$$ORIGIN/../lib'
 
 # Tests, fuzzers and their support stand beside the code, not in the library.
@@ -189,7 +189,7 @@ RACE := B=build-tsan OPT=-O1 SAN="-fsanitize=thread -DFL_NO_CLONES"
 asan:
 	@$(MAKE) unit $(SAFE)
 tsan: # what runs on several threads
-	@$(MAKE) unit $(RACE) T="base/ exec/ dist/ places"
+	@$(MAKE) unit $(RACE) T="base/ exec/ dist/ data/ places"
 
 check:
 	@scripts/deps build test check

@@ -942,6 +942,90 @@ typedef struct fl_launch_opts {
  * exit with: that one's, or 0. Err: EINVAL, EIO; nothing is left running. */
 fl_err fl_launch_job(const fl_launch_opts *opts, int *code);
 
+/* --- Data -------------------------------------------------------------- */
+
+/* A slot of a line of text: a count, and so many values. */
+typedef struct fl_data_slot {
+    const char *name;
+    fl_dtype dtype; /* FL_F32 or FL_I64 */
+    bool sparse;    /* any number of values: [all of them, 1] with a LoD */
+    bool unused;    /* it stands in the lines, and nobody wants it */
+    fl_shape shape; /* of a dense one; its first dim is the batch */
+} fl_data_slot;
+
+typedef struct fl_dataset_opts {
+    int n_slots;
+    const fl_data_slot *slots;
+    int n_files;
+    const char *const *files; /* text, or gzip of it */
+    const char *pipe;  /* shell command for each file; NULL or "cat": none */
+    int64_t batch;     /* examples; 0: 32 */
+    int threads;       /* that load, or read; 0: 1 */
+    int64_t bad_lines; /* how many may be skipped; 0: none */
+} fl_dataset_opts;
+
+/* Files of examples, streamed or loaded into memory. Thread: one at a time,
+ * but for its readers. */
+typedef struct fl_dataset fl_dataset;
+
+fl_dataset *fl_dataset_new(void);
+void fl_dataset_free(fl_dataset *d); /* after its readers */
+
+/* Everything is copied. EINVAL: it cannot be so; or it is being read, or other
+ * slots are in memory. */
+fl_err fl_dataset_set(fl_dataset *d, const fl_dataset_opts *opts);
+
+/* Load all files, by threads that go on while this returns; then wait for
+ * them. ETIMEOUT after so many nanoseconds (-1: never): they go on. The order
+ * in memory is that of files and lines, however many threads there are. */
+fl_err fl_dataset_load(fl_dataset *d);
+fl_err fl_dataset_wait(fl_dataset *d, int64_t timeout);
+void fl_dataset_release(fl_dataset *d);       /* memory; ends a load */
+int64_t fl_dataset_size(const fl_dataset *d); /* examples in memory */
+bool fl_dataset_loaded(const fl_dataset *d);  /* a load has ended well */
+fl_err fl_dataset_shuffle(fl_dataset *d, uint64_t seed); /* what is loaded */
+
+/* How many readers have work: as many as threads, files or batches. */
+int fl_dataset_width(const fl_dataset *d);
+
+typedef struct fl_reader_opts {
+    int ahead; /* batches that a thread of the reader's own has ready; 0: it
+                  has none, who asks for a batch does the work */
+} fl_reader_opts;
+
+/* Who reads a part of the data. Thread: one at a time, but for cancel. */
+typedef struct fl_reader fl_reader;
+
+/* n readers that share one pass over the data: each takes the next file, or
+ * the next batch in memory, when it needs one. One alone sees all in order.
+ * opts may be NULL. Own: readers[0 .. n - 1]. */
+fl_err fl_dataset_open(fl_dataset *d, int n, const fl_reader_opts *opts,
+                       fl_reader **readers);
+void fl_reader_free(fl_reader *r); /* NULL is fine */
+
+/* The next batch: a tensor for each slot that is used, in order. Memory that
+ * they have is used again. *rows 0: there are no more. Err: ENOENT, EIO (a
+ * file, a pipe command), EPROTO (a bad line: file, line, column, rule, text),
+ * EINTR (cancelled). What failed fails again. */
+fl_err fl_reader_next(fl_reader *r, fl_tensor *tensors, int64_t *rows);
+
+/* fl_reader_next ends soon, now and later; pipe commands too. Thread: any. */
+void fl_reader_cancel(fl_reader *r);
+
+typedef struct fl_reader_stats {
+    int64_t examples, batches;
+    int64_t bytes;     /* of text */
+    int64_t bad_lines; /* skipped, by all readers of the pass */
+    int64_t read_ns;   /* in files, unpacking and waiting for commands */
+    int64_t parse_ns;
+    int64_t wait_ns; /* fl_reader_next waited for the thread ahead */
+} fl_reader_stats;
+
+fl_reader_stats fl_reader_look(fl_reader *r);
+/* What was wrong with the i-th line that was skipped; NULL: so many are not
+ * known. Lives with the readers. */
+const char *fl_reader_bad_line(fl_reader *r, int i);
+
 /* --- Saving ------------------------------------------------------------ */
 
 /* Every persistable variable of the program, one file each under its name in

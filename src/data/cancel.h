@@ -1,0 +1,24 @@
+/* cancel.h - one thread tells others to stop, also those that wait for bytes.
+ */
+#ifndef FL_DATA_CANCEL_H
+#define FL_DATA_CANCEL_H
+
+#include "base/atomic.h"
+#include "base/err.h"
+
+/* Thread: any, once made. */
+typedef struct fl_cancel {
+    fl_count on;
+    int fd; /* readable from then on: for poll */
+} fl_cancel;
+
+fl_err fl_cancel_init(fl_cancel *c) FL_MUST_CHECK;
+void fl_cancel_fini(fl_cancel *c);
+void fl_cancel_now(fl_cancel *c);
+
+static inline bool fl_cancelled(const fl_cancel *c)
+{
+    return fl_count_get(&c->on);
+}
+
+#endif

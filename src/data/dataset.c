@@ -1,0 +1,284 @@
+/* dataset.c - what is to be read, and loading it into memory. */
+#include "data/dataset.h"
+
+#include "base/random.h"
+
+enum {
+    BATCH = 32, /* Fluid's */
+    MAX_BATCH = 1 << 24,
+    MAX_THREADS = 1024,
+};
+
+fl_dataset *fl_dataset_new(void)
+{
+    fl_dataset *d = fl_mem_alloc(sizeof *d);
+    pthread_mutex_init(&d->lock, NULL);
+    return d;
+}
+
+void fl_dataset_free(fl_dataset *d)
+{
+    if (!d)
+        return;
+    fl_dataset_release(d);
+    fl_arena_free(d->arena);
+    pthread_mutex_destroy(&d->lock);
+    fl_mem_free(d);
+}
+
+/* --- settings --- */
+
+static fl_err check_idle(fl_dataset *d, const char *what)
+{
+    pthread_mutex_lock(&d->lock);
+    const int open = d->open;
+    pthread_mutex_unlock(&d->lock);
+    if (d->pool)
+        return fl_fail(FL_EINVAL, "%s: the dataset is still being loaded",
+                       what);
+    if (open)
+        return fl_fail(FL_EINVAL, "%s: the dataset has %d open readers", what,
+                       open);
+    return FL_OK;
+}
+
+static fl_err check_numbers(const fl_dataset_opts *o)
+{
+    if (o->batch < 0 || o->batch > MAX_BATCH)
+        return fl_fail(FL_EINVAL, "batch size %lld, expected 1 to %d",
+                       (long long)o->batch, MAX_BATCH);
+    if (o->threads < 0 || o->threads > MAX_THREADS)
+        return fl_fail(FL_EINVAL, "%d threads, expected 1 to %d", o->threads,
+                       MAX_THREADS);
+    if (o->n_files < 0 || o->bad_lines < 0)
+        return fl_fail(FL_EINVAL, "a dataset with %d files and %lld bad lines",
+                       o->n_files, (long long)o->bad_lines);
+    return FL_OK;
+}
+
+static bool same_slots(const fl_schema *a, const fl_schema *b)
+{
+    bool same = a->n == b->n;
+    for (int i = 0; i < a->n && same; i++)
+        same = !strcmp(a->slot[i].name, b->slot[i].name) &&
+               a->slot[i].dtype == b->slot[i].dtype &&
+               a->slot[i].width == b->slot[i].width &&
+               a->slot[i].column == b->slot[i].column;
+    return same;
+}
+
+static fl_err set(fl_dataset *d, const fl_dataset_opts *o, fl_arena *a)
+{
+    fl_schema schema;
+    FL_TRY(fl_schema_init(&schema, o->n_slots, o->slots, a));
+    if (d->loaded && !same_slots(&schema, &d->schema))
+        return fl_fail(FL_EINVAL, "examples of other slots are in memory: "
+                                  "release it first (release_memory)");
+    const char **files = fl_arena_alloc(a, (size_t)o->n_files * sizeof *files);
+    for (int i = 0; i < o->n_files; i++)
+        files[i] = fl_arena_strdup(a, o->files[i]);
+    d->schema = schema;
+    d->format = &fl_multislot;
+    d->n_files = o->n_files;
+    d->files = files;
+    d->pipe = o->pipe ? fl_arena_strdup(a, o->pipe) : NULL;
+    d->batch = o->batch ? o->batch : BATCH;
+    d->threads = o->threads ? o->threads : 1;
+    d->bad_lines = o->bad_lines;
+    return FL_OK;
+}
+
+fl_err fl_dataset_set(fl_dataset *d, const fl_dataset_opts *opts)
+{
+    FL_TRY(check_idle(d, "set"));
+    FL_TRY(check_numbers(opts));
+    fl_arena *a = fl_arena_new(), *gone = a;
+    const fl_err err = set(d, opts, a);
+    if (!err) {
+        gone = d->arena;
+        d->arena = a;
+    }
+    fl_arena_free(gone);
+    return err;
+}
+
+int fl_dataset_width(const fl_dataset *d)
+{
+    const int64_t parts =
+        d->loaded ? (d->n_records + d->batch - 1) / d->batch : d->n_files;
+    return parts < d->threads ? (int)parts : d->threads;
+}
+
+/* --- memory --- */
+
+/* One thread of a load: file after file, each into its own records. */
+static void load_files(void *arg)
+{
+    fl_loading *l = arg;
+    fl_reader *r = l->reader;
+    fl_tensor *tensors =
+        fl_mem_alloc((size_t)l->dataset->schema.n_columns * sizeof *tensors);
+    int64_t rows = 1;
+    while (rows && !l->err) {
+        l->err = fl_reader_next(r, tensors, &rows);
+        if (!l->err && rows)
+            l->err = fl_records_add(&l->dataset->loads[r->file], &r->batch);
+    }
+    if (l->err) {
+        l->sentence = fl_mem_strdup(fl_errmsg());
+        for (int i = 0; i < l->dataset->n_loading; i++) /* all in vain */
+            fl_reader_cancel(l->dataset->loading[i].reader);
+    }
+    for (int i = 0; i < l->dataset->schema.n_columns; i++)
+        fl_tensor_fini(&tensors[i]);
+    fl_mem_free(tensors);
+}
+
+/* The load is over, one way or the other. */
+static void end_load(fl_dataset *d)
+{
+    fl_pool_free(d->pool);
+    d->pool = NULL;
+    for (int i = 0; i < d->n_loading; i++) {
+        fl_reader_free(d->loading[i].reader);
+        fl_mem_free(d->loading[i].sentence);
+    }
+    fl_mem_free(d->loading);
+    d->loading = NULL;
+    d->n_loading = 0;
+}
+
+static void drop_memory(fl_dataset *d)
+{
+    for (int i = 0; i < d->n_loads; i++)
+        fl_records_fini(&d->loads[i]);
+    fl_mem_free(d->loads);
+    fl_mem_free(d->records);
+    d->loads = NULL;
+    d->records = NULL;
+    d->n_loads = 0;
+    d->n_records = 0;
+    d->loaded = false;
+}
+
+void fl_dataset_release(fl_dataset *d)
+{
+    for (int i = 0; i < d->n_loading; i++)
+        fl_reader_cancel(d->loading[i].reader);
+    if (d->pool)
+        end_load(d);
+    drop_memory(d);
+}
+
+int64_t fl_dataset_size(const fl_dataset *d)
+{
+    return d->n_records;
+}
+
+bool fl_dataset_loaded(const fl_dataset *d)
+{
+    return d->loaded;
+}
+
+static fl_err start_load(fl_dataset *d, int n)
+{
+    fl_pass *p;
+    FL_TRY(fl_pool_new("load", n, &d->pool));
+    d->loads = fl_mem_alloc((size_t)d->n_files * sizeof *d->loads);
+    d->n_loads = d->n_files;
+    d->loading = fl_mem_alloc((size_t)n * sizeof *d->loading);
+    FL_TRY(fl_pass_new(d, &p));
+    fl_err err = FL_OK;
+    for (int i = 0; i < n && !err; i++) {
+        fl_loading *l = &d->loading[i];
+        l->dataset = d;
+        err = fl_reader_new(p, NULL, &l->reader);
+        if (err)
+            break;
+        l->reader->by_file = true;
+        d->n_loading++;
+    }
+    fl_pass_unref(p);
+    for (int i = 0; i < n && !err; i++)
+        fl_pool_submit(d->pool, &d->group, load_files, &d->loading[i]);
+    return err;
+}
+
+fl_err fl_dataset_load(fl_dataset *d)
+{
+    FL_TRY(check_idle(d, "load"));
+    if (!d->format || !d->n_files)
+        return fl_fail(FL_EINVAL, "the list of files is empty: nothing to load "
+                                  "(set_filelist)");
+    drop_memory(d);
+    const int n = fl_dataset_width(d);
+    const fl_err err = start_load(d, n);
+    if (err)
+        fl_dataset_release(d);
+    return err;
+}
+
+/* All records in the order of files. */
+static fl_err list_records(fl_dataset *d)
+{
+    int64_t n = 0;
+    for (int i = 0; i < d->n_loads; i++)
+        n += d->loads[i].at.n;
+    d->records = fl_mem_try((size_t)n * sizeof *d->records);
+    if (!d->records)
+        return fl_fail(FL_ENOMEM, "no memory for a list of %lld examples",
+                       (long long)n);
+    for (int i = 0; i < d->n_loads; i++) {
+        fl_records *r = &d->loads[i];
+        if (r->at.n)
+            memcpy(d->records + d->n_records, r->at.at,
+                   (size_t)r->at.n * sizeof *r->at.at);
+        d->n_records += r->at.n;
+        fl_vec_fini(&r->at);
+    }
+    return FL_OK;
+}
+
+fl_err fl_dataset_wait(fl_dataset *d, int64_t timeout)
+{
+    fl_err err = FL_OK;
+    if (!d->pool)
+        return d->loaded ? FL_OK
+                         : fl_fail(FL_EINVAL, "no load of the dataset goes on");
+    FL_TRY(fl_pool_wait(d->pool, &d->group, timeout));
+    for (int i = 0; i < d->n_loading; i++) {
+        const fl_loading *l = &d->loading[i];
+        if (l->err && (!err || err == FL_EINTR)) /* the cause, not its echo */
+            err = fl_fail(l->err, "%s", l->sentence);
+    }
+    end_load(d);
+    if (!err)
+        err = list_records(d);
+    d->loaded = !err;
+    if (err)
+        drop_memory(d);
+    return err;
+}
+
+/* A number below n, each as likely as the other: the high half of a product,
+ * off by less than n in 2^64. */
+static uint64_t below(fl_entropy *e, uint64_t n)
+{
+    return (uint64_t)(((unsigned __int128)e->draw(e) * n) >> 64);
+}
+
+fl_err fl_dataset_shuffle(fl_dataset *d, uint64_t seed)
+{
+    FL_TRY(check_idle(d, "shuffle"));
+    if (!d->loaded)
+        return fl_fail(FL_EINVAL, "a dataset is shuffled before it is loaded "
+                                  "(load_into_memory)");
+    fl_entropy e = fl_entropy_fake(seed);
+    for (int64_t i = d->n_records - 1; i > 0; i--) {
+        const uint64_t j = below(&e, (uint64_t)i + 1);
+        const char *r = d->records[i];
+        d->records[i] = d->records[j];
+        d->records[j] = r;
+    }
+    return FL_OK;
+}

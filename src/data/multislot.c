@@ -1,0 +1,150 @@
+/* multislot.c - Fluid's text format: for each slot a count, then the values.
+ *
+ *     2 0.5 1.25 1 17 3 8 9 10
+ *
+ * Tokens are parted by white space. A row is read in one pass over the ends
+ * that the index found; the start of a token is taken to be one byte behind
+ * the end of the last, and only where white space stands there it is looked
+ * for. */
+#include "data/number.h"
+#include "data/parse.h"
+
+typedef struct cursor {
+    const char *text;
+    const uint32_t *end;
+    int64_t k, n; /* the next token, and how many */
+    uint32_t at;  /* where it starts, but for white space */
+} cursor;
+
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* The next token starts here; there is one. */
+static inline const char *start(cursor *c)
+{
+    while (__builtin_expect((unsigned char)c->text[c->at] <= ' ', 0) &&
+           is_blank(c->text[c->at]))
+        c->at++;
+    return c->text + c->at;
+}
+
+static inline size_t length(const cursor *c)
+{
+    return c->end[c->k] - c->at;
+}
+
+static inline void step(cursor *c)
+{
+    c->at = c->end[c->k++] + 1;
+}
+
+static fl_err bad_count(cursor *c, const fl_schema_slot *s, fl_flaw *f)
+{
+    char word[FL_WORD_TEXT];
+    if (!c->n)
+        return fl_flaw_set(f, c->at, "the line is empty");
+    if (c->k == c->n)
+        return fl_flaw_set(f, c->end[c->n - 1],
+                           "the line ends before slot \"%s\"", s->name);
+    return fl_flaw_set(
+        f, c->at,
+        "the count of slot \"%s\" is \"%s\", expected a whole number from 1 on",
+        s->name, fl_word_text(start(c), length(c), word));
+}
+
+/* How many values follow: as many as the line has, and the slot wants. */
+static inline fl_err read_count(cursor *c, const fl_schema_slot *s,
+                                int64_t *count, fl_flaw *f)
+{
+    if (__builtin_expect(c->k == c->n, 0))
+        return bad_count(c, s, f);
+    const char *p = start(c);
+    const uint32_t at = c->at;
+    if (length(c) == 1 && *p >= '1' && *p <= '9')
+        *count = *p - '0';
+    else if (!fl_parse_i64(p, length(c), count) || *count < 1)
+        return bad_count(c, s, f);
+    step(c);
+    if (s->width && *count != s->width)
+        return fl_flaw_set(f, at, "slot \"%s\" has %lld values, expected %lld",
+                           s->name, (long long)*count, (long long)s->width);
+    if (*count > c->n - c->k)
+        return fl_flaw_set(
+            f, at, "slot \"%s\" has %lld values, the line goes on for %lld",
+            s->name, (long long)*count, (long long)(c->n - c->k));
+    return FL_OK;
+}
+
+static fl_err bad_value(cursor *c, const fl_schema_slot *s, int64_t i,
+                        fl_flaw *f)
+{
+    char word[FL_WORD_TEXT];
+    return fl_flaw_set(f, c->at,
+                       "value %lld of slot \"%s\" is \"%s\", expected a %s",
+                       (long long)(i + 1), s->name,
+                       fl_word_text(c->text + c->at, length(c), word),
+                       s->dtype == FL_F32 ? "finite number" : "whole number");
+}
+
+static inline fl_err read_ids(cursor *c, const fl_schema_slot *s, int64_t n,
+                              int64_t *out, fl_flaw *f)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const char *p = start(c);
+        if (!fl_parse_i64(p, length(c), &out[i]))
+            return bad_value(c, s, i, f);
+        step(c);
+    }
+    return FL_OK;
+}
+
+static inline fl_err read_floats(cursor *c, const fl_schema_slot *s, int64_t n,
+                                 float *out, fl_flaw *f)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const char *p = start(c);
+        if (!fl_parse_f32(p, length(c), &out[i]))
+            return bad_value(c, s, i, f);
+        step(c);
+    }
+    return FL_OK;
+}
+
+static inline fl_err read_slot(cursor *c, const fl_schema_slot *s, fl_batch *b,
+                               fl_flaw *f)
+{
+    int64_t n = 0;
+    FL_TRY(read_count(c, s, &n, f));
+    if (s->column < 0) {
+        c->at = c->end[c->k + n - 1] + 1;
+        c->k += n;
+        return FL_OK;
+    }
+    fl_column *to = &b->column[s->column];
+    if (__builtin_expect(to->n + n > to->cap, 0))
+        FL_TRY(fl_column_grow(b, s->column, n));
+    FL_TRY(s->dtype == FL_F32 ? read_floats(c, s, n, to->f32 + to->n, f)
+                              : read_ids(c, s, n, to->i64 + to->n, f));
+    to->n += n;
+    return FL_OK;
+}
+
+static fl_err multislot_row(const fl_format *self, const fl_line *l,
+                            fl_batch *b, fl_flaw *f)
+{
+    const fl_schema *s = b->schema;
+    cursor c = {.text = l->text, .end = l->end, .n = l->n, .at = l->start};
+    for (int i = 0; i < s->n; i++)
+        FL_TRY(read_slot(&c, &s->slot[i], b, f));
+    if (c.k == c.n)
+        return FL_OK;
+    char word[FL_WORD_TEXT];
+    const char *p = start(&c);
+    return fl_flaw_set(f, c.at, "\"%s\" stands behind the last slot, \"%s\"",
+                       fl_word_text(p, length(&c), word),
+                       s->slot[s->n - 1].name);
+}
+
+const fl_format fl_multislot = {FL_SPLIT_BLANKS, multislot_row};

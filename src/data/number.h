@@ -1,0 +1,116 @@
+/* number.h - numbers from text: fast where they are short, always exact.
+ *
+ * Eight digits are turned into a number at once: as bytes of a word they are
+ * added in pairs, the pairs in pairs, and those. So that a word may be loaded
+ * where a token starts, FL_TEXT_SLACK bytes behind any text can be read. */
+#ifndef FL_DATA_NUMBER_H
+#define FL_DATA_NUMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    FL_TEXT_SLACK = 64 /* bytes behind a text that may be read */
+};
+
+extern const double fl_tenths[]; /* 1, 0.1, 0.01, .. 1e-22 */
+
+/* Any token; the whole of it must be the number. */
+bool fl_i64_any(const char *p, size_t len, int64_t *out);
+bool fl_f32_any(const char *p, size_t len, float *out);
+
+static inline uint64_t fl_word(const char *p)
+{
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    x = __builtin_bswap64(x);
+#endif
+    return x;
+}
+
+/* n digits, 1 to 8. False: one of them is none. */
+static inline bool fl_digits8(const char *p, size_t n, uint64_t *out)
+{
+    uint64_t x = (fl_word(p) ^ 0x3030303030303030) << (64 - 8 * n);
+    const uint64_t wrong = (x | (x + 0x7676767676767676)) & 0x8080808080808080;
+    x = x * 10 + (x >> 8); /* pairs, in every second byte */
+    x = ((x & 0x000000ff000000ff) * 0x000f424000000064 +
+         ((x >> 16) & 0x000000ff000000ff) * 0x0000271000000001) >>
+        32;
+    *out = x & 0xffffffff;
+    return !wrong;
+}
+
+/* n digits, 9 to 16. */
+static inline bool fl_digits16(const char *p, size_t n, uint64_t *out)
+{
+    uint64_t high, low;
+    const bool ok =
+        fl_digits8(p, n - 8, &high) & fl_digits8(p + n - 8, 8, &low);
+    *out = high * 100000000 + low;
+    return ok;
+}
+
+/* Digits, a minus before them; up to 2^64 - 1, which wraps: Fluid's ids are
+ * unsigned and its tensors are not. */
+static inline bool fl_parse_i64(const char *p, size_t len, int64_t *out)
+{
+    uint64_t x;
+    if (len - 1 < 8 && fl_digits8(p, len, &x)) {
+        *out = (int64_t)x;
+        return true;
+    }
+    return fl_i64_any(p, len, out);
+}
+
+/* The float nearest to w * 10^-places (places 0 to 22). False: too close to
+ * the middle of two floats to know. The product is at most 2 units in the last
+ * place of a double off, so that it tells unless the 29 bits that a float
+ * lacks are that near to one half. */
+static inline bool fl_f32_near(int64_t w, size_t places, float *out)
+{
+    uint64_t bits;
+    const double x = (double)w * fl_tenths[places];
+    memcpy(&bits, &x, sizeof bits);
+    *out = (float)x;
+    return ((bits & 0x1fffffff) - 0x0ffffffc) > 8;
+}
+
+/* What strtof makes of it, if that is finite. Hexadecimal ones are refused. */
+static inline bool fl_parse_f32(const char *p, size_t len, float *out)
+{
+    uint64_t x;
+    const size_t n = len - 2; /* of "0.25": the digits behind the point */
+    const unsigned first = (unsigned char)p[0] - (unsigned)'0';
+    if (first > 9 || p[1] != '.' || n - 1 >= 16)
+        return fl_f32_any(p, len, out);
+    const bool ok =
+        n <= 8 ? fl_digits8(p + 2, n, &x) : fl_digits16(p + 2, n, &x);
+    static const int64_t ten[] = {
+        1,
+        10,
+        100,
+        1000,
+        10000,
+        100000,
+        1000000,
+        10000000,
+        100000000,
+        1000000000,
+        10000000000,
+        100000000000,
+        1000000000000,
+        10000000000000,
+        100000000000000,
+        1000000000000000,
+        10000000000000000,
+    };
+    if (ok && fl_f32_near((int64_t)x + first * ten[n], n, out))
+        return true;
+    return fl_f32_any(p, len, out);
+}
+
+#endif

@@ -1,0 +1,120 @@
+/* ring.c - a thread that parses ahead, and the batches that it has ready.
+ *
+ * The thread writes into the place behind the last batch, which is its own
+ * until it counts it; the reader swaps its tensors with those of the first.
+ * So memory goes round and nothing is copied. */
+#include "data/dataset.h"
+
+static fl_tensor *place(const fl_reader *r, int i)
+{
+    const int columns = r->batch.schema->n_columns;
+    return &r->ring.tensors[(size_t)(i % r->ring.size) * (size_t)columns];
+}
+
+/* The place of the next batch, once there is one; -1: the reader ends. */
+static int wait_place(fl_ring *q)
+{
+    pthread_mutex_lock(&q->lock);
+    while (q->n == q->size && !q->stop)
+        pthread_cond_wait(&q->change, &q->lock);
+    const int i = q->stop ? -1 : (q->first + q->n) % q->size;
+    pthread_mutex_unlock(&q->lock);
+    return i;
+}
+
+static bool publish(fl_ring *q, int i, int64_t rows, fl_err err)
+{
+    pthread_mutex_lock(&q->lock);
+    q->rows[i] = rows;
+    q->n += !err && rows;
+    q->ended = err || !rows;
+    q->err = err;
+    if (err)
+        q->sentence = fl_mem_strdup(fl_errmsg());
+    pthread_cond_broadcast(&q->change);
+    const bool go_on = !q->ended;
+    pthread_mutex_unlock(&q->lock);
+    return go_on;
+}
+
+static void run(void *arg)
+{
+    fl_reader *r = arg;
+    bool go_on = true;
+    while (go_on) {
+        int64_t rows = 0;
+        const int i = wait_place(&r->ring);
+        if (i < 0)
+            return;
+        const fl_err err = fl_reader_fill(r, place(r, i), &rows);
+        go_on = publish(&r->ring, i, rows, err);
+    }
+}
+
+fl_err fl_ring_start(fl_reader *r, int size)
+{
+    fl_ring *q = &r->ring;
+    const size_t columns = (size_t)r->batch.schema->n_columns;
+    FL_TRY(fl_pool_new("reader", 1, &q->pool));
+    q->size = size;
+    q->tensors = fl_mem_alloc((size_t)size * columns * sizeof *q->tensors);
+    q->rows = fl_mem_alloc((size_t)size * sizeof *q->rows);
+    pthread_mutex_init(&q->lock, NULL);
+    pthread_cond_init(&q->change, NULL);
+    fl_pool_submit(q->pool, &q->group, run, r);
+    return FL_OK;
+}
+
+void fl_ring_stop(fl_reader *r)
+{
+    fl_ring *q = &r->ring;
+    if (!q->pool)
+        return;
+    pthread_mutex_lock(&q->lock);
+    q->stop = true;
+    pthread_cond_broadcast(&q->change);
+    pthread_mutex_unlock(&q->lock);
+    fl_pool_free(q->pool); /* after its task has ended */
+    for (int i = 0; i < q->size * r->batch.schema->n_columns; i++)
+        fl_tensor_fini(&q->tensors[i]);
+    fl_mem_free(q->tensors);
+    fl_mem_free(q->rows);
+    fl_mem_free(q->sentence);
+    pthread_cond_destroy(&q->change);
+    pthread_mutex_destroy(&q->lock);
+    q->pool = NULL;
+}
+
+static void swap(fl_reader *r, int i, fl_tensor *tensors)
+{
+    fl_tensor *from = place(r, i);
+    for (int k = 0; k < r->batch.schema->n_columns; k++) {
+        const fl_tensor t = tensors[k];
+        tensors[k] = from[k];
+        from[k] = t;
+    }
+}
+
+fl_err fl_ring_next(fl_reader *r, fl_tensor *tensors, int64_t *rows)
+{
+    fl_ring *q = &r->ring;
+    fl_err err = FL_OK;
+    const int64_t start = fl_clock_now(fl_clock_real());
+    pthread_mutex_lock(&q->lock);
+    while (!q->n && !q->ended)
+        pthread_cond_wait(&q->change, &q->lock);
+    if (q->n) {
+        *rows = q->rows[q->first];
+        swap(r, q->first, tensors);
+        q->first = (q->first + 1) % q->size;
+        q->n--;
+        pthread_cond_broadcast(&q->change);
+    } else if (q->err) {
+        err = fl_fail(q->err, "%s", q->sentence);
+    }
+    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_lock(&r->lock);
+    r->stats.wait_ns += fl_clock_now(fl_clock_real()) - start;
+    pthread_mutex_unlock(&r->lock);
+    return err;
+}

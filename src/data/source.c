@@ -1,0 +1,229 @@
+/* source.c - descriptors, zlib and children behind one read. */
+#include "data/source.h"
+
+#include "base/child.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum {
+    INPUT = 1 << 16,       /* packed bytes read at a time */
+    GZIP_WINDOW = 15 + 16, /* the largest, with gzip's frame */
+};
+
+struct fl_source {
+    char *name;
+    fl_cancel *cancel;
+    int fd;
+    bool owns_fd, waits; /* waits: a read may take its time */
+    fl_child *child;
+    bool looked;              /* whether it is gzip */
+    bool gzip, inside, ended; /* inside: a member has begun, not ended */
+    z_stream z;
+    size_t from, to; /* what of `in` is not used yet */
+    unsigned char in[INPUT];
+};
+
+const char *fl_source_name(const fl_source *s)
+{
+    return s->name;
+}
+
+static fl_err failed(const char *name, const char *what, int error)
+{
+    return fl_fail(error == ENOENT ? FL_ENOENT : FL_EIO, "%s: cannot %s: %s",
+                   name, what, strerror(error));
+}
+
+fl_err fl_source_of(int fd, const char *name, fl_cancel *cancel,
+                    fl_source **out)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return failed(name, "look at it", errno);
+    if (S_ISDIR(st.st_mode))
+        return failed(name, "read it", EISDIR);
+    fl_source *s = fl_mem_alloc(sizeof *s);
+    s->name = fl_mem_strdup(name);
+    s->cancel = cancel;
+    s->fd = fd;
+    s->waits = !S_ISREG(st.st_mode);
+    *out = s;
+    return FL_OK;
+}
+
+static bool is_plain(const char *pipe)
+{
+    return !pipe || !*pipe || !strcmp(pipe, "cat");
+}
+
+/* The child is to block on its stdin, as everybody does. */
+static fl_err start_pipe(fl_source *s, const char *pipe)
+{
+    fcntl(s->fd, F_SETFL, fcntl(s->fd, F_GETFL) & ~O_NONBLOCK);
+    s->looked = true;
+    return fl_child_new(pipe, s->fd, &s->child);
+}
+
+/* A fifo that nobody writes to must not hold us: it is opened at once, and
+ * waited for where that can be cancelled. */
+fl_err fl_source_open(const char *path, const char *pipe, fl_cancel *cancel,
+                      fl_source **out)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return failed(path, "open it", errno);
+    fl_source *s = NULL;
+    fl_err err = fl_source_of(fd, path, cancel, &s);
+    if (err) {
+        close(fd);
+        return err;
+    }
+    s->owns_fd = true;
+    if (!is_plain(pipe))
+        err = start_pipe(s, pipe);
+    if (err)
+        fl_source_free(s);
+    else
+        *out = s;
+    return err;
+}
+
+void fl_source_free(fl_source *s)
+{
+    if (!s)
+        return;
+    fl_child_free(s->child);
+    if (s->gzip)
+        inflateEnd(&s->z);
+    if (s->owns_fd)
+        close(s->fd);
+    fl_mem_free(s->name);
+    fl_mem_free(s);
+}
+
+static fl_err cancelled(const fl_source *s)
+{
+    return fl_fail(FL_EINTR, "%s: reading was cancelled", s->name);
+}
+
+/* Until there is something to read. */
+static fl_err wait_bytes(const fl_source *s)
+{
+    struct pollfd fd[] = {{.fd = s->cancel->fd, .events = POLLIN},
+                          {.fd = s->fd, .events = POLLIN}};
+    while (poll(fd, 2, -1) < 0)
+        if (errno != EINTR)
+            return failed(s->name, "wait for it", errno);
+    return fd[0].revents ? cancelled(s) : FL_OK;
+}
+
+static fl_err read_raw(fl_source *s, void *buf, size_t n, size_t *got)
+{
+    *got = 0;
+    if (fl_cancelled(s->cancel))
+        return cancelled(s);
+    if (s->child) {
+        const fl_err err = fl_child_read(s->child, buf, n, s->cancel->fd, got);
+        return err ? fl_fail_at(err, "on %s", s->name) : FL_OK;
+    }
+    for (;;) {
+        if (s->waits)
+            FL_TRY(wait_bytes(s));
+        const ssize_t r = read(s->fd, buf, n);
+        if (r >= 0) {
+            *got = (size_t)r;
+            return FL_OK;
+        }
+        if (errno != EINTR && errno != EAGAIN)
+            return failed(s->name, "read it", errno);
+    }
+}
+
+/* --- gzip --- */
+
+/* The first bytes tell; a file that is shorter than its mark is plain. */
+static fl_err look(fl_source *s)
+{
+    size_t got = 1;
+    while (s->to < 2 && got) {
+        FL_TRY(read_raw(s, s->in + s->to, INPUT - s->to, &got));
+        s->to += got;
+    }
+    s->looked = true;
+    if (s->to < 2 || s->in[0] != 0x1f || s->in[1] != 0x8b)
+        return FL_OK;
+    if (inflateInit2(&s->z, GZIP_WINDOW) != Z_OK)
+        return fl_fail(FL_ENOMEM, "%s: no memory to unpack it", s->name);
+    s->gzip = s->inside = true;
+    return FL_OK;
+}
+
+static fl_err refill(fl_source *s)
+{
+    if (s->from < s->to)
+        return FL_OK;
+    s->from = 0;
+    return read_raw(s, s->in, INPUT, &s->to);
+}
+
+/* Behind a member: another one, padding of zeros, or the end. */
+static fl_err next_member(fl_source *s)
+{
+    do {
+        FL_TRY(refill(s));
+        while (s->from < s->to && !s->in[s->from])
+            s->from++;
+    } while (s->to && s->from == s->to);
+    s->ended = !s->to;
+    s->inside = !s->ended;
+    if (s->inside && inflateReset(&s->z) != Z_OK)
+        return fl_fail(FL_EIO, "%s: unpacking cannot go on", s->name);
+    return FL_OK;
+}
+
+static fl_err unpack(fl_source *s, void *buf, size_t n, size_t *got)
+{
+    s->z.next_out = buf;
+    s->z.avail_out = (uInt)(n < INT32_MAX ? n : INT32_MAX);
+    while (!s->ended && (unsigned char *)buf == s->z.next_out) {
+        FL_TRY(refill(s));
+        if (!s->to)
+            return fl_fail(FL_EPROTO,
+                           "%s: this gzip file is cut off: it ends in the "
+                           "middle of its data",
+                           s->name);
+        s->z.next_in = s->in + s->from;
+        s->z.avail_in = (uInt)(s->to - s->from);
+        const int r = inflate(&s->z, Z_NO_FLUSH);
+        s->from = s->to - s->z.avail_in;
+        if (r == Z_STREAM_END)
+            FL_TRY(next_member(s));
+        else if (r != Z_OK && r != Z_BUF_ERROR)
+            return fl_fail(FL_EPROTO, "%s: this gzip file is damaged: %s",
+                           s->name, s->z.msg ? s->z.msg : "wrong data");
+    }
+    *got = (size_t)(s->z.next_out - (unsigned char *)buf);
+    return FL_OK;
+}
+
+fl_err fl_source_read(fl_source *s, void *buf, size_t n, size_t *got)
+{
+    *got = 0;
+    if (!s->looked)
+        FL_TRY(look(s));
+    if (s->gzip)
+        return unpack(s, buf, n, got);
+    if (s->from == s->to)
+        return read_raw(s, buf, n, got);
+    *got = n < s->to - s->from ? n : s->to - s->from;
+    memcpy(buf, s->in + s->from, *got);
+    s->from += *got;
+    return FL_OK;
+}
