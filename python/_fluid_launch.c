@@ -1,5 +1,46 @@
-/* _fluid_launch.c - paddle.distributed.launch_ps: a job on this host. */
+/* _fluid_launch.c - what this process is in a job, and starting a job. */
 #include "_fluid.h"
+
+/* --- the role --- */
+
+static PyObject *role_dict(const fl_role *r)
+{
+    static const char *const duties[] = {"LOCAL", "TRAINER", "PSERVER"};
+    PyObject *endpoints = PyList_New(0), *notes = PyList_New(0);
+    for (int i = 0; endpoints && i < r->n_endpoints; i++) {
+        PyObject *text = PyUnicode_FromString(r->endpoints[i]);
+        if (!text || PyList_Append(endpoints, text))
+            Py_CLEAR(endpoints);
+        Py_XDECREF(text);
+    }
+    for (int i = 0; notes && i < r->n_notes; i++) {
+        PyObject *text = PyUnicode_FromString(r->notes[i]);
+        if (!text || PyList_Append(notes, text))
+            Py_CLEAR(notes);
+        Py_XDECREF(text);
+    }
+    if (endpoints && notes)
+        return Py_BuildValue("{sssisisNszsN}", "role", duties[r->duty],
+                             "trainer_id", r->trainer_id, "trainers",
+                             r->trainers, "endpoints", endpoints, "endpoint",
+                             r->endpoint, "notes", notes);
+    Py_XDECREF(endpoints);
+    Py_XDECREF(notes);
+    return NULL;
+}
+
+static PyObject *role(PyObject *module, PyObject *unused)
+{
+    fl_role r;
+    const fl_err err = fl_role_init(&r, NULL);
+    if (err)
+        return py_raise(PyModule_GetState(module), err);
+    PyObject *dict = role_dict(&r);
+    fl_role_fini(&r);
+    return dict;
+}
+
+/* --- starting --- */
 
 static int poll(void *user)
 {
@@ -60,6 +101,7 @@ static PyObject *launch(PyObject *module, PyObject *args, PyObject *kw)
 }
 
 PyMethodDef py_launch_functions[] = {
+    {"role", role, METH_NOARGS, "What the environment says, as a dict."},
     {"launch", PY_KEYWORDS(launch), "Servers and trainers; the exit code."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,6 +1,8 @@
 /* engine.c - the one place that lists every table. */
 #include "api/engine.h"
 
+#include "base/flag.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "dist/ops.h"
 #include "exec/exe.h"
@@ -65,11 +67,14 @@ fl_exe *fl_exe_new(fl_engine *e, const fl_exe_opts *opts)
         watch.poll = opts->poll;
         watch.user = opts->user;
     }
+    bool no_fuse = opts && opts->no_fuse;
+    if (fl_flag_bool("FLUID_NO_FUSE", &no_fuse))
+        FL_WARN("%s", fl_errmsg());
     return fl_exe_make(&(fl_exec_env){
         .registry = e->registry,
         .disk = e->disk,
         .entropy = &e->entropy,
-        .no_fuse = opts && opts->no_fuse,
+        .no_fuse = no_fuse,
         .lenient = opts && opts->lenient,
         .watch = &watch,
     });

@@ -37,8 +37,8 @@ _EAGER = [
     "metrics", "nets", "optimizer", "parallel_executor", "param_attr",
     "profiler", "regularizer", "transpiler", "unique_name"]
 _LAZY = ["debugger", "default_scope_funcs", "distribute_lookup_table",
-         "distribute_transpiler", "dygraph", "evaluator", "install_check",
-         "op", "proto"]  # modules loaded when named
+         "distribute_transpiler", "dygraph", "evaluator", "incubate",
+         "install_check", "op", "proto"]  # modules loaded when named
 __all__ = _EAGER + _LAZY + [
     "BuildStrategy", "CPUPlace", "CUDAPinnedPlace", "CUDAPlace",
     "CompiledProgram", "DataFeeder", "DistributeTranspiler",

@@ -8,7 +8,7 @@ from .core import suggest
 
 # module, what its names are for, the names
 LATER = (
-    ("paddle.fluid", "training with Fleet", "communicator incubate"),
+    ("paddle.fluid", "training with Fleet", "communicator"),
     ("paddle.fluid", "training from files",
      "DatasetFactory InMemoryDataset QueueDataset DataFeedDesc dataset "
      "data_feed_desc trainer_desc"),

@@ -525,6 +525,11 @@ def wait_ports(endpoints: Sequence[str], limit: float = 600.0) -> None:
     EnforceNotMet after `limit` seconds."""
 
 
+def role() -> Dict[str, Any]:
+    """What the environment says this process is: role ("LOCAL", "TRAINER",
+    "PSERVER"), trainer_id, trainers, endpoints, endpoint, notes."""
+
+
 def launch(command: Sequence[str], servers: int, trainers: int,
            endpoints: Optional[str] = None, start_port: int = 0,
            node_ip: Optional[str] = None,

@@ -1,0 +1,1 @@
+"""fluid.incubate.fleet: one script for servers, trainers and one machine."""

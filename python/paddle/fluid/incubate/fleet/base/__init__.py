@@ -1,0 +1,1 @@
+"""fluid.incubate.fleet.base: roles, and what every fleet has."""

@@ -1,0 +1,126 @@
+"""Fleet: roles, shares of files, programs of workers and servers."""
+import os
+import subprocess
+import sys
+
+import pytest
+
+from paddle.fluid.incubate.fleet.base import role_maker
+from paddle.fluid.incubate.fleet.base.fleet_base import Fleet
+from paddle.fluid.incubate.fleet.base.role_maker import (
+    PaddleCloudRoleMaker, Role, UserDefinedRoleMaker)
+
+SERVERS = ["127.0.0.1:6174", "127.0.0.1:6175"]
+
+SCRIPT = """
+import paddle.fluid as fluid
+from paddle.fluid.incubate.fleet.base import role_maker
+from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler \\
+    import fleet, DistributeTranspilerConfig
+x = fluid.layers.data("x", [13])
+loss = fluid.layers.mean(fluid.layers.fc(x, 1))
+fleet.init(role_maker.PaddleCloudRoleMaker())
+strategy = DistributeTranspilerConfig()
+strategy.sync_mode = %s
+strategy.wait_port = False
+fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy).minimize(loss)
+print(fleet.worker_num(), fleet.server_num(), fleet.is_server(),
+      fleet.server_index() if fleet.is_server() else fleet.worker_index())
+print(*(op.type for op in fleet.main_program.global_block().ops))
+print(fleet.main_program is fluid.default_main_program())
+"""
+
+
+def run(sync_mode, **env):
+    env = {**{k: v for k, v in os.environ.items()
+              if not k.startswith("PADDLE_TRAIN")}, **env}
+    return subprocess.run(
+        [sys.executable, "-c", SCRIPT % sync_mode], env=env, text=True,
+        capture_output=True, timeout=60, check=True).stdout.splitlines()
+
+
+def test_a_worker_has_the_trainers_program():
+    who, ops, same = run(True, TRAINING_ROLE="TRAINER", PADDLE_TRAINER_ID="1",
+                         PADDLE_TRAINERS_NUM="2",
+                         PADDLE_PSERVERS_IP_PORT_LIST=",".join(SERVERS))
+    assert who == "2 2 False 1"
+    assert ops.endswith("send_barrier recv recv fetch_barrier")
+    assert same == "True"
+
+
+def test_an_async_worker_does_not_meet_the_others():
+    ops = run(False, TRAINING_ROLE="TRAINER", PADDLE_TRAINER_ID="0",
+              PADDLE_TRAINERS_NUM="2",
+              PADDLE_PSERVERS_IP_PORT_LIST=",".join(SERVERS))[1]
+    assert "barrier" not in ops and ops.endswith("recv recv")
+
+
+def test_a_server_has_the_servers_program():
+    who, ops, same = run(True, TRAINING_ROLE="PSERVER", POD_IP="127.0.0.1",
+                         PADDLE_PORT="6175", PADDLE_TRAINERS_NUM="2",
+                         PADDLE_PSERVERS_IP_PORT_LIST=",".join(SERVERS))
+    assert who == "2 2 True 1"
+    assert ops == "listen_and_serv" and same == "False"
+
+
+def test_arguments_make_a_role():
+    role = UserDefinedRoleMaker(1, Role.SERVER, 3, SERVERS)
+    assert role.is_server() and not role.is_worker()
+    assert (role.server_index(), role.worker_num()) == (1, 3)
+    assert role.get_pserver_endpoints() == SERVERS
+    assert UserDefinedRoleMaker(0, Role.WORKER, 1, SERVERS).is_first_worker()
+
+
+@pytest.mark.parametrize("args, error, sentence", [
+    ((0, Role.WORKER, 1, "h:1"), TypeError, "server_endpoints is 'h:1'"),
+    ((0, Role.WORKER, 1, []), ValueError, "one 'host:port' at least"),
+    ((0, Role.WORKER, 1, ["h:1", "h:1"]), ValueError, "no server twice"),
+    ((0, 7, 1, SERVERS), TypeError, "role is 7"),
+    ((0, Role.WORKER, "1", SERVERS), TypeError, "worker_num is '1'"),
+    ((0, Role.WORKER, 0, SERVERS), ValueError, "worker_num is 0"),
+    ((2, Role.SERVER, 5, SERVERS), ValueError, "current_id is 2"),
+])
+def test_wrong_arguments_get_a_sentence(args, error, sentence):
+    with pytest.raises(error, match=sentence.replace("[", r"\[")):
+        UserDefinedRoleMaker(*args)
+
+
+@pytest.mark.parametrize("n, workers, shares", [
+    (5, 2, ["abc", "de"]), (4, 4, ["a", "b", "c", "d"]),
+    (7, 3, ["abc", "de", "fg"]),
+])
+def test_files_are_dealt_in_runs(n, workers, shares):
+    files = list("abcdefg"[:n])
+    for me, share in enumerate(shares):
+        fleet = Fleet()
+        fleet.init(UserDefinedRoleMaker(me, Role.WORKER, workers, SERVERS))
+        assert "".join(fleet.split_files(files)) == share
+
+
+def test_fewer_files_than_workers_is_an_error():
+    fleet = Fleet()
+    fleet.init(UserDefinedRoleMaker(0, Role.WORKER, 3, SERVERS))
+    with pytest.raises(ValueError, match="2 files for 3 workers"):
+        fleet.split_files(["a", "b"])
+    with pytest.raises(TypeError, match="expected a list"):
+        fleet.split_files("ab")
+
+
+def test_fleet_wants_to_be_initialised():
+    with pytest.raises(RuntimeError, match="fleet.init"):
+        Fleet().worker_num()
+    with pytest.raises(TypeError, match="expected a RoleMakerBase"):
+        Fleet().init("TRAINER")
+
+
+def test_the_environment_is_read_once(monkeypatch):
+    monkeypatch.setenv("TRAINING_ROLE", "TRAINER")
+    monkeypatch.setenv("PADDLE_TRAINER_ID", "1")
+    monkeypatch.setenv("PADDLE_TRAINERS_NUM", "2")
+    monkeypatch.setenv("PADDLE_PSERVERS_IP_PORT_LIST", ",".join(SERVERS))
+    role = PaddleCloudRoleMaker()
+    role.generate_role()
+    monkeypatch.setenv("PADDLE_TRAINER_ID", "0")
+    role.generate_role()
+    assert role.worker_index() == 1 and role.server_num() == 2
+    assert role_maker.Role.SERVER == 2
