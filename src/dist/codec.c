@@ -19,6 +19,12 @@ enum {
     TENSOR = 2,
 };
 
+enum {
+    /* Fields of a control: most are members, who take 32 bytes each. Unpacked,
+     * an empty one would take 20 times the bytes that it came in. */
+    FIELDS_MOST = FL_CONTROL_MOST / 32,
+};
+
 const char *fl_msg_method(fl_msg_kind kind)
 {
     static const char *const methods[] = {
@@ -212,14 +218,30 @@ static void get_control(const Fluid__Control *c, fl_arena *a, fl_msg *m)
         get_left(c, a, m);
 }
 
+/* How many there are, up to the first that is broken. */
+static int count_fields(fl_bytes b)
+{
+    fl_field field;
+    int n = 0;
+    for (fl_fields f = fl_fields_of(b); !fl_fields_end(&f); n++)
+        if (fl_fields_next(&f, &field))
+            break;
+    return n;
+}
+
 /* A small message by protobuf-c. */
 static fl_err unpack(const ProtobufCMessageDescriptor *type, fl_bytes b,
                      fl_arena *a, ProtobufCMessage **out)
 {
+    const char *name = type->short_name;
     if (b.size > FL_CONTROL_MOST)
-        return fl_fail(FL_EPROTO, "%s: %zu bytes are more than %d",
-                       type->short_name, b.size, FL_CONTROL_MOST);
-    return fl_wire_unpack(type, type->short_name, in_one(b, a), b.size, out);
+        return fl_fail(FL_EPROTO, "%s: %zu bytes are more than %d", name,
+                       b.size, FL_CONTROL_MOST);
+    const int n = count_fields(b);
+    if (n > FIELDS_MOST)
+        return fl_fail(FL_EPROTO, "%s: %d fields are more than %d", name, n,
+                       FIELDS_MOST);
+    return fl_wire_unpack(type, name, in_one(b, a), b.size, out);
 }
 
 static fl_err read_control(fl_bytes b, fl_arena *a, fl_msg *m)
