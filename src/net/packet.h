@@ -24,7 +24,8 @@ fl_packet *fl_packet_ref(fl_packet *p);
 void fl_packet_unref(fl_packet *p); /* NULL is fine */
 
 /* Append bytes: a copy of them, or the memory itself, which must stay as it is
- * until drop(owner) is called, on any thread (drop NULL: it always stays). */
+ * until drop(owner) is called, on any thread and inside any call of net/, so it
+ * takes no lock that is held over one (drop NULL: the memory always stays). */
 void fl_packet_copy(fl_packet *p, const void *at, size_t size);
 void fl_packet_lend(fl_packet *p, const void *at, size_t size,
                     void (*drop)(void *owner), void *owner);

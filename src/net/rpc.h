@@ -52,7 +52,7 @@ fl_err fl_rpc_listen(fl_rpc *r, const char *address, int *port) FL_MUST_CHECK;
 /* What the health service (grpc.health.v1) answers; not serving at first. */
 void fl_rpc_healthy(fl_rpc *r, bool serving);
 
-/* Take p. A call that has hung up is passed over. */
+/* Take p. A call that has hung up is passed over; an open one ends with p. */
 void fl_rpc_answer(fl_rpc *r, uint64_t call, fl_packet *p);
 /* A status with a sentence instead. Ends an open call, too. */
 void fl_rpc_refuse(fl_rpc *r, uint64_t call, fl_err code, const char *why);
@@ -72,10 +72,13 @@ typedef struct fl_rpc_reply {
     fl_rpc_end end;
     fl_err code;      /* of DENIED, as given to fl_rpc_refuse; else EIO .. */
     const char *text; /* why; "" when OK */
-    const fl_packet *packet; /* OK: the answer. Borrowed. */
+    const fl_packet
+        *packet; /* OK: the answer, NULL of an open call. Borrowed */
 } fl_rpc_reply;
 
-/* Exactly once for every call that was made. */
+/* Exactly once for every call that was made, when no memory that was lent to it
+ * is in use any more. So a call to a peer that takes no bytes may end later
+ * than its time: with the connection, which is given up after 15 s. */
 typedef struct fl_rpc_done {
     void (*run)(void *self, uint64_t tag, const fl_rpc_reply *reply);
     void *self;
@@ -101,8 +104,7 @@ uint64_t fl_rpc_open(fl_rpc *r, fl_rpc_peer *to, const char *method,
  * call that has ended is passed over. */
 void fl_rpc_say(fl_rpc *r, uint64_t call, fl_packet *p);
 
-/* End an own call: done.run comes with CANCELLED unless it had ended. After
- * done.run the memory that p lent is free again. */
+/* End an own call: done.run comes with CANCELLED unless it had ended. */
 void fl_rpc_cancel(fl_rpc *r, uint64_t call);
 
 #endif

@@ -1,0 +1,681 @@
+/* Both ends in one process, over loopback; what happens is written down and
+ * waited for, so that nothing here depends on time. */
+#include "net/rpc.h"
+
+#include "base/test.h"
+#include "base/vec.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    EVENTS = 1000,
+    PATIENCE = 30, /* seconds; whoever needs them is broken */
+    SECOND = 1000000000
+};
+
+typedef struct event {
+    char
+        what; /* h: heard, o: opened, w: word, g: hangup, d: done, p: dropped */
+    uint64_t call; /* of the server; of done the tag */
+    fl_rpc_end end;
+    fl_err code;
+    char text[300];
+    size_t size;
+    uint64_t sum;
+} event;
+
+/* Thread: lock. */
+typedef struct scene {
+    fl_rpc *server, *client;
+    fl_rpc_peer *peer;
+    int port;
+    bool echo; /* the server answers at once */
+
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    event events[EVENTS];
+    int n;
+} scene;
+
+static uint64_t checksum(const fl_packet *p)
+{
+    uint64_t sum = 0;
+    fl_span s;
+    fl_bytes all = {p, 0, fl_packet_size(p)};
+    for (size_t cursor = 0; fl_bytes_next(all, &cursor, &s);)
+        for (size_t i = 0; i < s.size; i++)
+            sum = sum * 31 + ((const unsigned char *)s.at)[i];
+    return sum;
+}
+
+static void note(scene *t, event e)
+{
+    pthread_mutex_lock(&t->lock);
+    if (t->n < EVENTS)
+        t->events[t->n++] = e;
+    pthread_cond_broadcast(&t->more);
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* The k-th event (from 0) of a kind, waited for. */
+static event await(scene *t, char what, int k)
+{
+    event found = {0};
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += PATIENCE;
+    pthread_mutex_lock(&t->lock);
+    for (int e = 0; !found.what && e != ETIMEDOUT;) {
+        int seen = 0;
+        for (int i = 0; i < t->n && !found.what; i++)
+            if (t->events[i].what == what && seen++ == k)
+                found = t->events[i];
+        if (!found.what)
+            e = pthread_cond_timedwait(&t->more, &t->lock, &end);
+    }
+    pthread_mutex_unlock(&t->lock);
+    if (!found.what)
+        fail_msg("no event %c number %d came", what, k);
+    return found;
+}
+
+static int count(scene *t, char what)
+{
+    int n = 0;
+    pthread_mutex_lock(&t->lock);
+    for (int i = 0; i < t->n; i++)
+        n += t->events[i].what == what;
+    pthread_mutex_unlock(&t->lock);
+    return n;
+}
+
+static void note_packet(scene *t, char what, uint64_t call, const fl_packet *p)
+{
+    note(t, (event){.what = what,
+                    .call = call,
+                    .size = fl_packet_size(p),
+                    .sum = checksum(p)});
+}
+
+static void heard(void *self, uint64_t call, const fl_packet *p)
+{
+    scene *t = self;
+    note_packet(t, 'h', call, p);
+    if (t->echo)
+        fl_rpc_answer(t->server, call, fl_packet_ref((fl_packet *)p));
+}
+
+static void heard_open(void *self, uint64_t call, const fl_packet *p)
+{
+    if (p)
+        note_packet(self, 'w', call, p);
+    else
+        note(self, (event){.what = 'o', .call = call});
+}
+
+static void hangup(void *self, uint64_t call)
+{
+    note(self, (event){.what = 'g', .call = call});
+}
+
+static void on_done(void *self, uint64_t tag, const fl_rpc_reply *reply)
+{
+    event e = {
+        .what = 'd', .call = tag, .end = reply->end, .code = reply->code};
+    snprintf(e.text, sizeof e.text, "%s", reply->text);
+    if (reply->packet) {
+        e.size = fl_packet_size(reply->packet);
+        e.sum = checksum(reply->packet);
+    }
+    note(self, e);
+}
+
+static void on_word(void *self, uint64_t tag, const fl_packet *p)
+{
+    note_packet(self, 'v', tag, p);
+}
+
+static void on_drop(void *self)
+{
+    note(self, (event){.what = 'p'});
+}
+
+static const fl_rpc_method methods[] = {
+    {"/test.Server/Ask", false, heard},
+    {"/test.Server/Talk", true, heard_open},
+    {0},
+};
+
+static void set_up(scene *t, fl_rpc_opts limits)
+{
+    char address[64];
+    memset(t, 0, sizeof *t);
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->more, NULL);
+    limits.methods = methods;
+    limits.self = t;
+    limits.hangup = hangup;
+    CHECK_OK(fl_rpc_new(&limits, &t->server));
+    CHECK_OK(fl_rpc_listen(t->server, "127.0.0.1:0", &t->port));
+    CHECK_OK(fl_rpc_new(&(fl_rpc_opts){0}, &t->client));
+    snprintf(address, sizeof address, "127.0.0.1:%d", t->port);
+    t->peer = fl_rpc_peer_at(t->client, address);
+}
+
+static void tear_down(scene *t)
+{
+    fl_rpc_free(t->client);
+    fl_rpc_free(t->server);
+    pthread_mutex_destroy(&t->lock);
+    pthread_cond_destroy(&t->more);
+}
+
+static fl_packet *text(const char *s)
+{
+    fl_packet *p = fl_packet_new();
+    fl_packet_copy(p, s, strlen(s));
+    return p;
+}
+
+static uint64_t ask(scene *t, uint64_t tag, fl_packet *p, int64_t timeout)
+{
+    return fl_rpc_call(t->client, t->peer, "/test.Server/Ask", p, timeout,
+                       (fl_rpc_done){on_done, t, tag});
+}
+
+static uint64_t talk(scene *t, uint64_t tag)
+{
+    return fl_rpc_open(t->client, t->peer, "/test.Server/Talk", on_word,
+                       (fl_rpc_done){on_done, t, tag});
+}
+
+static void answers_have_the_bytes_of_requests(void)
+{
+    static const size_t sizes[] = {0, 1, 100, 70000, 5 << 20};
+    scene t;
+    char *memory = fl_mem_alloc(5 << 20);
+    for (size_t i = 0; i < 5 << 20; i++)
+        memory[i] = (char)(i * 2654435761u >> 13);
+    set_up(&t, (fl_rpc_opts){0});
+    t.echo = true;
+    for (int i = 0; i < 5; i++) {
+        fl_packet *p = fl_packet_new();
+        fl_packet_copy(p, "head", 4);
+        fl_packet_lend(p, memory, sizes[i], on_drop, &t);
+        uint64_t want = checksum(p);
+        ask(&t, (uint64_t)i, p, 0);
+        event e = await(&t, 'd', i);
+        CHECK_STR(e.text, "");
+        CHECK_INT(e.end, FL_RPC_OK);
+        CHECK_INT(e.size, sizes[i] + 4);
+        CHECK(e.sum == want);
+        CHECK_INT(count(&t, 'p'), i + 1); /* free when done is told */
+    }
+    tear_down(&t);
+    fl_mem_free(memory);
+}
+
+static void empty_message_is_a_message(void)
+{
+    scene t;
+    set_up(&t, (fl_rpc_opts){0});
+    t.echo = true;
+    ask(&t, 7, fl_packet_new(), 0);
+    event e = await(&t, 'd', 0);
+    CHECK_INT(e.end, FL_RPC_OK);
+    CHECK_INT(e.size, 0);
+    tear_down(&t);
+}
+
+static void requests_are_answered_in_any_order(void)
+{
+    scene t;
+    set_up(&t, (fl_rpc_opts){.threads = 2});
+    for (uint64_t i = 0; i < 4; i++)
+        ask(&t, i, text(&"...."[i]), 0);
+    uint64_t call[5] = {0}; /* by size: 4 - tag */
+    for (int i = 0; i < 4; i++) {
+        event e = await(&t, 'h', i);
+        call[e.size] = e.call;
+    }
+    for (int size = 1; size <= 4; size++) {
+        fl_rpc_answer(t.server, call[size], text("ok"));
+        CHECK_INT(await(&t, 'd', size - 1).call, 4 - size);
+    }
+    CHECK_INT(count(&t, 'g'), 0);
+    fl_rpc_answer(t.server, call[1], text("again")); /* passed over */
+    fl_rpc_refuse(t.server, call[2], FL_EIO, "again");
+    fl_rpc_answer(t.server, 12345, text("never there"));
+    tear_down(&t);
+}
+
+static void refusal_carries_code_and_sentence(void)
+{
+    scene t;
+    set_up(&t, (fl_rpc_opts){0});
+    for (int code = FL_EINVAL; code <= FL_ETYPE; code++) {
+        int k = code - FL_EINVAL;
+        ask(&t, (uint64_t)code, text("?"), 0);
+        fl_rpc_refuse(t.server, await(&t, 'h', k).call, (fl_err)code,
+                      "w: 3 rows, 4 wanted \xc3\xbc");
+        event e = await(&t, 'd', k);
+        CHECK_INT(e.end, FL_RPC_DENIED);
+        CHECK_INT(e.code, code);
+        CHECK_STR(e.text, "w: 3 rows, 4 wanted \xc3\xbc");
+    }
+    CHECK_INT(count(&t, 'g'), 0);
+    tear_down(&t);
+}
+
+static void unknown_method_is_refused_with_those_there_are(void)
+{
+    scene t;
+    set_up(&t, (fl_rpc_opts){0});
+    fl_rpc_call(t.client, t.peer, "/test.Server/Nothing", text("?"), 0,
+                (fl_rpc_done){on_done, &t, 0});
+    event e = await(&t, 'd', 0);
+    CHECK_INT(e.end, FL_RPC_DENIED);
+    CHECK_INT(e.code, FL_ENOENT);
+    CHECK_STR(e.text, "no method /test.Server/Nothing here; there are "
+                      "/test.Server/Ask, /test.Server/Talk, "
+                      "/grpc.health.v1.Health/Check");
+    tear_down(&t);
+}
+
+static void peer_that_nobody_listens_at_refuses_at_once(void)
+{
+    scene t;
+    char address[64];
+    set_up(&t, (fl_rpc_opts){0});
+    fl_rpc_free(t.server);
+    t.server = NULL;
+    snprintf(address, sizeof address, "127.0.0.1:%d", t.port);
+    ask(&t, 1, text("?"), 0);
+    event e = await(&t, 'd', 0);
+    CHECK_INT(e.end, FL_RPC_REFUSED);
+    CHECK_INT(e.code, FL_EIO);
+    CHECK(e.text[0]);
+    talk(&t, 2);
+    CHECK_INT(await(&t, 'd', 1).end, FL_RPC_REFUSED);
+    CHECK(fl_rpc_peer_at(t.client, address) == t.peer);
+    tear_down(&t);
+}
+
+static void server_that_ends_breaks_its_calls(void)
+{
+    scene t;
+    set_up(&t, (fl_rpc_opts){0});
+    ask(&t, 1, text("?"), 0);
+    talk(&t, 2);
+    await(&t, 'h', 0);
+    await(&t, 'o', 0);
+    fl_rpc_free(t.server);
+    t.server = NULL;
+    CHECK_INT(count(&t, 'g'), 2);
+    CHECK_INT(await(&t, 'd', 0).end, FL_RPC_BROKEN);
+    CHECK_INT(await(&t, 'd', 1).end, FL_RPC_BROKEN);
+    tear_down(&t);
+}
+
+/* A server that takes a call and dies: it says the least that HTTP/2 asks for,
+ * reads up to the first frame of headers and resets the connection. */
+static void die_in_a_call(int listening)
+{
+    static const char settings[9] = {0, 0, 0, 4};
+    struct linger reset = {1, 0};
+    struct timeval patience = {PATIENCE, 0};
+    unsigned char head[24] = {0};
+    int fd = accept(listening, NULL, NULL);
+    CHECK(fd >= 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    CHECK_INT(write(fd, settings, 9), 9);
+    CHECK_INT(recv(fd, head, 24, MSG_WAITALL), 24);
+    while (head[3] != 1) {
+        char rest[1 << 16];
+        CHECK_INT(recv(fd, head, 9, MSG_WAITALL), 9);
+        ssize_t n = head[0] << 16 | head[1] << 8 | head[2];
+        CHECK(n <= (ssize_t)sizeof rest);
+        CHECK_INT(recv(fd, rest, (size_t)n, MSG_WAITALL), n);
+    }
+    close(fd);
+}
+
+static void peer_that_dies_breaks_its_call(void)
+{
+    scene t;
+    char address[64];
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(!bind(fd, (struct sockaddr *)&at, size) && !listen(fd, 4));
+    CHECK(!getsockname(fd, (struct sockaddr *)&at, &size));
+    snprintf(address, sizeof address, "127.0.0.1:%d", ntohs(at.sin_port));
+    set_up(&t, (fl_rpc_opts){0});
+    t.peer = fl_rpc_peer_at(t.client, address);
+    ask(&t, 1, text("?"), 0);
+    die_in_a_call(fd);
+    event e = await(&t, 'd', 0);
+    CHECK_INT(e.end, FL_RPC_BROKEN);
+    CHECK_INT(e.code, FL_EIO);
+    tear_down(&t);
+    close(fd);
+}
+
+static void call_is_late_when_its_time_is_over(void)
+{
+    scene t;
+    set_up(&t, (fl_rpc_opts){0});
+    ask(&t, 1, text("?"), SECOND / 20);
+    event e = await(&t, 'd', 0);
+    CHECK_INT(e.end, FL_RPC_LATE);
+    CHECK_INT(e.code, FL_ETIMEOUT);
+    tear_down(&t);
+}
+
+static void cancelled_call_is_heard_of_on_both_sides(void)
+{
+    scene t;
+    set_up(&t, (fl_rpc_opts){0});
+    uint64_t own = ask(&t, 9, text("?"), 0);
+    uint64_t served = await(&t, 'h', 0).call;
+    fl_rpc_cancel(t.client, own);
+    event e = await(&t, 'd', 0);
+    CHECK_INT(e.end, FL_RPC_CANCELLED);
+    CHECK_INT(e.call, 9);
+    CHECK(await(&t, 'g', 0).call == served);
+    fl_rpc_answer(t.server, served, text("too late"));
+    fl_rpc_cancel(t.client, own);
+    tear_down(&t);
+    CHECK_INT(count(&t, 'd'), 1);
+    CHECK_INT(count(&t, 'g'), 1);
+}
+
+static void open_call_speaks_both_ways_in_order(void)
+{
+    scene t;
+    char words[] = "abcdefgh";
+    set_up(&t, (fl_rpc_opts){.threads = 2});
+    uint64_t own = talk(&t, 3);
+    uint64_t served = await(&t, 'o', 0).call;
+    for (int i = 0; i < 8; i++) {
+        fl_rpc_say(t.client, own, text(words + i));
+        fl_rpc_say(t.server, served, text(words + i));
+    }
+    for (int i = 0; i < 8; i++) {
+        CHECK_INT(await(&t, 'w', i).size, 8 - i);
+        CHECK_INT(await(&t, 'v', i).size, 8 - i);
+    }
+    CHECK_INT(count(&t, 'g') + count(&t, 'd'), 0);
+    fl_rpc_cancel(t.client, own);
+    CHECK_INT(await(&t, 'd', 0).end, FL_RPC_CANCELLED);
+    CHECK(await(&t, 'g', 0).call == served);
+    fl_rpc_say(t.client, own, text("nobody"));
+    fl_rpc_say(t.server, served, text("nobody"));
+    tear_down(&t);
+    CHECK_INT(count(&t, 'g'), 1);
+}
+
+static void open_call_ends_with_a_refusal_after_its_words(void)
+{
+    scene t;
+    set_up(&t, (fl_rpc_opts){0});
+    talk(&t, 3);
+    uint64_t served = await(&t, 'o', 0).call;
+    for (int i = 0; i < 5; i++)
+        fl_rpc_say(t.server, served, text("word"));
+    fl_rpc_refuse(t.server, served, FL_EINTR, "the session was fenced");
+    event e = await(&t, 'd', 0);
+    CHECK_INT(count(&t, 'v'), 5);
+    CHECK_INT(e.end, FL_RPC_DENIED);
+    CHECK_INT(e.code, FL_EINTR);
+    CHECK_STR(e.text, "the session was fenced");
+    CHECK(await(&t, 'g', 0).call == served);
+    tear_down(&t);
+}
+
+static void client_that_ends_hangs_up(void)
+{
+    scene t;
+    set_up(&t, (fl_rpc_opts){0});
+    talk(&t, 1);
+    ask(&t, 2, text("?"), 0);
+    await(&t, 'o', 0);
+    await(&t, 'h', 0);
+    fl_rpc_free(t.client);
+    t.client = NULL;
+    CHECK_INT(count(&t, 'd'), 2);
+    CHECK_INT(await(&t, 'd', 0).end, FL_RPC_CANCELLED);
+    await(&t, 'g', 0);
+    await(&t, 'g', 1);
+    tear_down(&t);
+}
+
+static void message_above_the_limit_is_refused(void)
+{
+    scene t;
+    char big[3000] = {0};
+    set_up(&t, (fl_rpc_opts){.max_message = 2000});
+    fl_packet *p = fl_packet_new();
+    fl_packet_copy(p, big, sizeof big);
+    ask(&t, 1, fl_packet_ref(p), 0);
+    event e = await(&t, 'd', 0);
+    CHECK_INT(e.end, FL_RPC_DENIED);
+    CHECK_INT(e.code, FL_ENOMEM);
+    CHECK(strstr(e.text, "3000") && strstr(e.text, "2000"));
+    CHECK_INT(count(&t, 'h'), 0);
+    ask(&t, 2, text("small"), 0); /* the connection lives */
+    fl_rpc_answer(t.server, await(&t, 'h', 0).call, p);
+    CHECK_INT(await(&t, 'd', 1).end, FL_RPC_DENIED); /* an answer, too */
+    tear_down(&t);
+}
+
+static void calls_above_the_limit_are_refused(void)
+{
+    scene t;
+    set_up(&t, (fl_rpc_opts){.max_calls = 2});
+    ask(&t, 1, text("?"), 0);
+    talk(&t, 2);
+    uint64_t first = await(&t, 'h', 0).call;
+    await(&t, 'o', 0);
+    ask(&t, 3, text("?"), 0);
+    event e = await(&t, 'd', 0);
+    CHECK_INT(e.call, 3);
+    CHECK_INT(e.end, FL_RPC_DENIED);
+    CHECK_STR(e.text, "2 calls are being served, no more are taken");
+    fl_rpc_answer(t.server, first, text("ok"));
+    CHECK_INT(await(&t, 'd', 1).call, 1);
+    tear_down(&t);
+}
+
+static void ask_again_when_cancelled(void *self, uint64_t tag,
+                                     const fl_rpc_reply *reply)
+{
+    scene *t = self;
+    on_done(self, tag, reply);
+    if (tag)
+        fl_rpc_call(t->client, t->peer, "/test.Server/Ask", text("?"), 0,
+                    (fl_rpc_done){ask_again_when_cancelled, t, tag - 1});
+}
+
+static void freed_client_ends_calls_made_meanwhile(void)
+{
+    scene t;
+    set_up(&t, (fl_rpc_opts){0});
+    fl_rpc_call(t.client, t.peer, "/test.Server/Ask", text("?"), 0,
+                (fl_rpc_done){ask_again_when_cancelled, &t, 3});
+    await(&t, 'h', 0);
+    fl_rpc_free(t.client);
+    t.client = NULL;
+    CHECK_INT(count(&t, 'd'), 4);
+    for (int i = 0; i < 4; i++)
+        CHECK_INT(await(&t, 'd', i).end, FL_RPC_CANCELLED);
+    tear_down(&t);
+}
+
+static void freed_client_drops_what_it_lent(void)
+{
+    enum {
+        SIZE = 32 << 20 /* more than sockets take */
+    };
+    scene t;
+    char *memory = fl_mem_alloc(SIZE);
+    set_up(&t, (fl_rpc_opts){0});
+    uint64_t own = talk(&t, 1); /* nobody reads its second word */
+    await(&t, 'o', 0);
+    for (int i = 0; i < 4; i++) {
+        fl_packet *p = fl_packet_new();
+        fl_packet_lend(p, memory, SIZE, on_drop, &t);
+        fl_rpc_say(t.client, own, p);
+    }
+    fl_rpc_free(t.client);
+    t.client = NULL;
+    CHECK_INT(count(&t, 'p'), 4);
+    tear_down(&t);
+    fl_mem_free(memory);
+}
+
+static int threads_now(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/task");
+    for (struct dirent *e; (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+/* Some of gRPC's own end a moment after it was told to. */
+static bool alone_soon(void)
+{
+    for (int i = 0; i < PATIENCE * 100 && threads_now() > 1; i++)
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    return threads_now() == 1;
+}
+
+static void nothing_is_left_when_freed(void)
+{
+    scene t;
+    CHECK(alone_soon());
+    set_up(&t, (fl_rpc_opts){.threads = 3});
+    CHECK(threads_now() > 4);
+    ask(&t, 1, text("?"), 0);
+    await(&t, 'h', 0);
+    tear_down(&t);
+    fl_rpc_free(NULL);
+    CHECK(alone_soon());
+}
+
+static void taken_port_names_who_has_it(void)
+{
+    scene t;
+    fl_rpc *other;
+    int port;
+    char address[64], want[100];
+    set_up(&t, (fl_rpc_opts){0});
+    snprintf(address, sizeof address, "127.0.0.1:%d", t.port);
+    snprintf(want, sizeof want, "port %d on 127.0.0.1 is taken by process %d (",
+             t.port, (int)getpid());
+    CHECK_OK(fl_rpc_new(&(fl_rpc_opts){.methods = methods}, &other));
+    CHECK_ERR(fl_rpc_listen(other, address, &port), FL_EIO, want);
+    CHECK_ERR(fl_rpc_listen(other, "127.0.0.1", &port), FL_EINVAL, "host:port");
+    CHECK_ERR(fl_rpc_listen(other, "192.0.2.1:0", &port), FL_EIO,
+              "port 0 on 192.0.2.1 cannot be had");
+    CHECK_OK(fl_rpc_listen(other, "localhost:0", &port)); /* still can */
+    CHECK(port > 0 && port != t.port);
+    CHECK_ERR(fl_rpc_listen(other, "localhost:0", &port), FL_EINVAL, "already");
+    fl_rpc_free(other);
+    tear_down(&t);
+}
+
+static void health_is_told_to_anyone(void)
+{
+    scene t;
+    char word[2];
+    set_up(&t, (fl_rpc_opts){.max_calls = 1});
+    talk(&t, 0); /* no calls are left; health is not one of them */
+    await(&t, 'o', 0);
+    for (int i = 0; i < 2; i++) {
+        word[0] = 8;
+        word[1] = i ? 1 : 2;
+        fl_packet *want = fl_packet_new();
+        fl_packet_copy(want, word, 2);
+        fl_rpc_healthy(t.server, i);
+        fl_rpc_call(t.client, t.peer, "/grpc.health.v1.Health/Check",
+                    fl_packet_new(), 0, (fl_rpc_done){on_done, &t, 0});
+        event e = await(&t, 'd', i);
+        CHECK_INT(e.end, FL_RPC_OK);
+        CHECK_INT(e.size, 2);
+        CHECK(e.sum == checksum(want));
+        fl_packet_unref(want);
+    }
+    tear_down(&t);
+}
+
+static void unix_socket_serves_and_refuses(void)
+{
+    scene t;
+    fl_rpc *server;
+    int port = -1;
+    char address[300];
+    set_up(&t, (fl_rpc_opts){0});
+    snprintf(address, sizeof address, "unix:%s/socket", fl_test_dir());
+    t.peer = fl_rpc_peer_at(t.client, address);
+    ask(&t, 0, text("?"), 0);
+    CHECK_INT(await(&t, 'd', 0).end, FL_RPC_REFUSED);
+    fl_rpc_opts opts = {.methods = methods, .self = &t, .hangup = hangup};
+    CHECK_OK(fl_rpc_new(&opts, &server));
+    CHECK_OK(fl_rpc_listen(server, address, &port));
+    CHECK_INT(port, 0);
+    t.peer = fl_rpc_peer_at(t.client, address);
+    int asked = 0; /* until it is found: each is heard or refused */
+    while (!count(&t, 'h')) {
+        ask(&t, (uint64_t)++asked, text("?"), 0);
+        while (!count(&t, 'h') && count(&t, 'd') <= asked)
+            nanosleep(&(struct timespec){0, 10000000}, NULL);
+    }
+    fl_rpc_free(server);
+    CHECK_INT(await(&t, 'd', asked).end, FL_RPC_BROKEN);
+    tear_down(&t);
+}
+
+const fl_test fl_tests[] = {
+    {"answers have the bytes of requests", answers_have_the_bytes_of_requests},
+    {"an empty message is a message", empty_message_is_a_message},
+    {"requests are answered in any order", requests_are_answered_in_any_order},
+    {"a refusal carries code and sentence", refusal_carries_code_and_sentence},
+    {"an unknown method is refused with those there are",
+     unknown_method_is_refused_with_those_there_are},
+    {"a peer that nobody listens at refuses at once",
+     peer_that_nobody_listens_at_refuses_at_once},
+    {"a server that ends breaks its calls", server_that_ends_breaks_its_calls},
+    {"a peer that dies breaks its call", peer_that_dies_breaks_its_call},
+    {"a call is late when its time is over",
+     call_is_late_when_its_time_is_over},
+    {"a cancelled call is heard of on both sides",
+     cancelled_call_is_heard_of_on_both_sides},
+    {"an open call speaks both ways in order",
+     open_call_speaks_both_ways_in_order},
+    {"an open call ends with a refusal after its words",
+     open_call_ends_with_a_refusal_after_its_words},
+    {"a client that ends hangs up", client_that_ends_hangs_up},
+    {"a message above the limit is refused",
+     message_above_the_limit_is_refused},
+    {"calls above the limit are refused", calls_above_the_limit_are_refused},
+    {"a freed client ends calls made meanwhile",
+     freed_client_ends_calls_made_meanwhile},
+    {"a freed client drops what it lent", freed_client_drops_what_it_lent},
+    {"nothing is left when freed", nothing_is_left_when_freed},
+    {"a taken port names who has it", taken_port_names_who_has_it},
+    {"health is told to anyone", health_is_told_to_anyone},
+    {"a unix socket serves and refuses", unix_socket_serves_and_refuses},
+    {0},
+};
