@@ -106,8 +106,10 @@ static void digest_job(const fl_cut *c, fl_place *place)
     }
 }
 
-static void give_places(fl_cut *c)
+static fl_err give_places(fl_cut *c)
 {
+    void *origin;
+    size_t size;
     fl_place place = {
         .n_servers = c->n_servers,
         .servers = c->servers,
@@ -117,12 +119,20 @@ static void give_places(fl_cut *c)
         .async = c->opts.async,
     };
     digest_job(c, &place);
-    fl_program_set_place(c->trainer, &place);
     fl_program_set_place(c->trainer_startup, &place);
     for (int i = 0; i < c->n_servers; i++) {
         place.server = i;
         fl_program_set_place(c->server[i], &place);
     }
+    FL_TRY(fl_program_encode(c->main, &origin, &size));
+    place.server = -1;
+    place.kept = c->kept.at;
+    place.n_kept = (int)c->kept.n;
+    place.origin = origin;
+    place.origin_size = size;
+    fl_program_set_place(c->trainer, &place);
+    fl_mem_free(origin);
+    return FL_OK;
 }
 
 static fl_err make_all(fl_cut *c)
@@ -135,8 +145,7 @@ static fl_err make_all(fl_cut *c)
     c->server_startup = fl_arena_alloc(c->arena, size);
     for (int i = 0; i < c->n_servers; i++)
         FL_TRY(fl_cut_make_server(c, i));
-    give_places(c);
-    return FL_OK;
+    return give_places(c);
 }
 
 fl_err fl_transpile(const fl_program *main, const fl_program *startup,
@@ -171,6 +180,7 @@ void fl_cut_free(fl_cut *c)
     fl_vec_fini(&c->updates);
     fl_vec_fini(&c->rates);
     fl_vec_fini(&c->shares);
+    fl_vec_fini(&c->kept);
     fl_arena_free(c->arena);
     fl_mem_free(c);
 }

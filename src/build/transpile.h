@@ -46,6 +46,7 @@ struct fl_cut {
     FL_VEC(fl_share *) shares;
     int *order;      /* in which shares are sent and dealt */
     fl_share *table; /* the one that is_distributed; or NULL; n is 0 */
+    FL_VEC(fl_kept) kept; /* by server, in order of declaration */
     fl_program *trainer, *trainer_startup;
     fl_program **server, **server_startup;
 };

@@ -349,6 +349,33 @@ static fl_place place_of(int64_t rows, const fl_transpile_opts *opts)
     return place;
 }
 
+static void a_trainer_knows_who_keeps_what(void)
+{
+    scene s;
+    fl_str got = {0};
+    fl_program *origin;
+    scene_begin(&s);
+    scene_line(&s, 1000, 64, &(fl_param_attr){.name = "w"},
+               &(fl_param_attr){.name = "b"});
+    scene_minimize(&s, "adagrad", scene_rate);
+    scene_cut(&s, &(fl_transpile_opts){.pservers = "a:1,b:1", .trainers = 2});
+    const fl_place *place = s.cut->trainer->place;
+    for (int i = 0; i < place->n_kept; i++) {
+        const fl_kept *k = &place->kept[i];
+        if (!strncmp(k->var, "w", 1))
+            fl_str_printf(&got, "%s=%s@%d+%lld ", k->var, k->name, k->server,
+                          (long long)k->first);
+    }
+    CHECK_STR(got.at, "w=w.block1@0+32000 w_moment_0=w_moment_0@0+32000 "
+                      "w=w.block0@1+0 w_moment_0=w_moment_0@1+0 ");
+    CHECK_OK(fl_program_decode(s.net->main->registry, "origin", place->origin,
+                               place->origin_size, &origin));
+    CHECK(fl_program_block(origin, 0)->ops.n > 10);
+    fl_program_free(origin);
+    fl_str_fini(&got);
+    scene_end(&s);
+}
+
 static void every_process_has_a_place(void)
 {
     const fl_transpile_opts opts = {.pservers = "a:1,b:1", .trainers = 2};
@@ -382,6 +409,7 @@ const fl_test fl_tests[] = {
     {"a cut for async trainers has no barriers", async_trainers_do_not_meet},
     {"a cut can leave slicing to send and recv", sends_can_cut_by_themselves},
     {"a cut leaves frozen parameters where they are", frozen_parameters_stay},
+    {"a cut tells trainers who keeps what", a_trainer_knows_who_keeps_what},
     {"a cut gives every process its place", every_process_has_a_place},
     {"a cut says which option is wrong", says_which_option_is_wrong},
     {"a cut says which program cannot be cut", says_what_program_it_cannot_cut},

@@ -72,7 +72,15 @@ void fl_program_set_place(fl_program *p, const fl_place *place)
         fl_arena_alloc(p->arena, (size_t)place->n_servers * sizeof *servers);
     for (int i = 0; i < place->n_servers; i++)
         servers[i] = fl_arena_strdup(p->arena, place->servers[i]);
+    fl_kept *kept = fl_arena_dup(p->arena, place->kept,
+                                 (size_t)place->n_kept * sizeof *kept);
+    for (int i = 0; i < place->n_kept; i++) {
+        kept[i].var = fl_arena_strdup(p->arena, kept[i].var);
+        kept[i].name = fl_arena_strdup(p->arena, kept[i].name);
+    }
     own->servers = servers;
+    own->kept = kept;
+    own->origin = fl_arena_dup(p->arena, place->origin, place->origin_size);
     p->place = own;
 }
 

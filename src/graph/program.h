@@ -43,6 +43,14 @@ struct fl_block {
     fl_map vars; /* name -> fl_var, in order of creation */
 };
 
+/* Elements of a variable that a server holds. */
+typedef struct fl_kept {
+    const char *var, *name; /* of the program that was cut; on the server */
+    int server;
+    int64_t first; /* elements of the variable before these */
+    fl_shape shape;
+} fl_kept;
+
 /* The place of a program in a distributed job. It is not written to
  * files: who loads a program cuts it anew. */
 typedef struct fl_place {
@@ -52,6 +60,12 @@ typedef struct fl_place {
     int trainer_id, trainers;
     bool async;
     uint64_t digest[2]; /* of all that every process of the job must share */
+    /* Of a trainer: what servers hold, and the program that was cut, encoded;
+     * a model is saved from these. */
+    int n_kept;
+    const fl_kept *kept;
+    const void *origin;
+    size_t origin_size;
 } fl_place;
 
 /* Thread: one at a time; immutable while plans of it run. */
