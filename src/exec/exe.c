@@ -138,7 +138,7 @@ static fl_err set_for(fl_exe *e, const fl_order *o, int n, fl_grad_scale scale,
 static int places_for(const fl_places *places, const fl_order *o)
 {
     int64_t n = places->n;
-    for (int i = 0; !places->apart && i < o->n_feeds; i++) {
+    for (int i = 0; !places->apart && n > 1 && i < o->n_feeds; i++) {
         const int64_t most = fl_tensor_slices(&o->feeds[i].tensor);
         n = most < n ? most : n;
     }

@@ -1,4 +1,7 @@
 """CompiledProgram, ParallelExecutor and their settings."""
+import glob
+import json
+
 import numpy as np
 import pytest
 
@@ -15,42 +18,117 @@ def start_again():
         tensor.set(np.zeros(tensor.shape(), "float32"), None)
 
 
-def test_places_train_as_one(line, exe, programs):
+def on_places(program, count=2, **fields):
+    build = fluid.BuildStrategy()
+    for name, value in fields.items():
+        setattr(build, name, value)
+    return fluid.CompiledProgram(program).with_data_parallel(
+        build_strategy=build, places=fluid.cpu_places(count))
+
+
+def halves(*names):
+    values = {"x": X, "y": Y}
+    return [{n: values[n][part] for n in names}
+            for part in (slice(0, 10), slice(10, 20))]
+
+
+def test_places_learn_what_one_learns(line, exe, programs):
     start_again()
-    for _ in range(5):
-        want, = exe.run(feed={"x": X, "y": Y}, fetch_list=[line[0]])
+    want = [np.mean(exe.run(feed={"x": X, "y": Y}, fetch_list=[line[0]])[0])
+            for _ in range(5)]
     weight = _fetch_var("fc_0.w_0")
-    start_again()
-    with pytest.warns(UserWarning, match="2 places run as one"):
-        compiled = fluid.CompiledProgram(programs[0]).with_data_parallel(
-            loss_name=line[0].name, places=fluid.cpu_places(2))
-    for _ in range(4):
-        exe.run(compiled, feed={"x": X, "y": Y}, fetch_list=[line[0]])
-    halves = [{"x": X[:10], "y": Y[:10]}, {"x": X[10:], "y": Y[10:]}]
-    got, = exe.run(compiled, feed=halves, fetch_list=[line[0]])
-    assert np.array_equal(_fetch_var("fc_0.w_0"), weight)
-    assert np.mean(got) == np.mean(want)
+    bits = []
+    for _ in range(2):
+        start_again()
+        compiled = on_places(programs[0])
+        got = [exe.run(compiled, feed={"x": X, "y": Y}, fetch_list=[line[0]])[0]
+               for _ in range(4)]
+        got += exe.run(compiled, feed=halves("x", "y"), fetch_list=[line[0]])
+        assert all(g.shape == (2,) for g in got)
+        np.testing.assert_allclose(np.mean(got, axis=1), want, atol=1e-5)
+        np.testing.assert_allclose(_fetch_var("fc_0.w_0"), weight, atol=1e-5)
+        bits.append((np.array(got).tobytes(),
+                     np.array(_fetch_var("fc_0.w_0")).tobytes()))
+    assert bits[0] == bits[1]
 
 
-def test_a_row_for_each_sample_comes_back(line, exe, programs):
-    compiled = fluid.CompiledProgram(programs[0]).with_data_parallel(
-        places=fluid.cpu_places(2))
-    got, = exe.run(compiled, feed={"x": X, "y": Y}, fetch_list=[line[1]])
-    assert got.shape == (20, 1)
+def test_gradients_are_scaled_as_asked(line, exe, programs):
+    def gradient(program, **more):
+        start_again()
+        return exe.run(program, feed=dict({"x": X, "y": Y}, **more),
+                       fetch_list=["fc_0.w_0@GRAD"])[0]
+
+    def scaled(name, **more):
+        how = fluid.BuildStrategy.GradientScaleStrategy[name]
+        return gradient(on_places(programs[0], gradient_scale_strategy=how),
+                        **more)
+    one = gradient(programs[0])
+    whole = np.concatenate([one, one])  # what is common comes from each place
+    seeds = {line[0].name + "@GRAD": np.array([1.5, 1.5], "float32")}
+    for times, got in ((1, scaled("CoeffNumDevice")), (2, scaled("One")),
+                       (3, scaled("Customized", **seeds))):
+        np.testing.assert_allclose(got, times * whole, atol=1e-5)
 
 
-def test_sequences_of_places_are_joined(programs, exe):
+def test_a_row_for_each_sample_comes_back(programs, exe):
+    out = fluid.layers.fc(fluid.layers.data("x", [13]), 1)
+    exe.run(programs[1])
+    for rows in (20, 7, 2):  # on three places: 6, 6 and 8; 2, 2, 3; 1, 1
+        want, got = (exe.run(p, feed={"x": X[:rows]}, fetch_list=[out])[0]
+                     for p in (programs[0], on_places(programs[0], 3)))
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_sequences_stay_whole(programs, exe):
     words = fluid.layers.data("words", [1], lod_level=1)
     out = fluid.layers.sequence_pool(words, "sum")
-    compiled = fluid.CompiledProgram(programs[0]).with_data_parallel(
-        places=fluid.cpu_places(2))
-    feeds = [{"words": fluid.create_lod_tensor(
-        np.full((sum(lengths), 1), 1.0, "float32"), [lengths], None)}
-        for lengths in ([1, 2], [4])]
-    got, = exe.run(compiled, feed=feeds, fetch_list=[out])
-    assert got.tolist() == [[1.0], [2.0], [4.0]]
+    compiled = on_places(programs[0])
+
+    def lod(*lengths):
+        return {"words": fluid.create_lod_tensor(
+            np.full((sum(lengths), 1), 1.0, "float32"), [list(lengths)],
+            None)}
+    for feed in ([lod(1, 2), lod(4)], lod(1, 2, 4), [lod(1, 2, 4)]):
+        got, = exe.run(compiled, feed=feed, fetch_list=[out])
+        assert got.tolist() == [[1.0], [2.0], [4.0]]
+    whole, = exe.run(compiled, feed=lod(1, 2, 4), fetch_list=[words],
+                     return_numpy=False)
+    assert whole.recursive_sequence_lengths() == [[1, 2, 4]]
     with pytest.raises(ValueError, match="3 feeds for 2 places"):
-        exe.run(compiled, feed=feeds + feeds[:1], fetch_list=[out])
+        exe.run(compiled, feed=[lod(1)] * 3, fetch_list=[out])
+    with pytest.raises(ValueError, match="one place is fed .'words'."):
+        exe.run(compiled, feed=[lod(1), {"x": X}], fetch_list=[out])
+
+
+def test_every_place_has_a_thread(line, exe, programs, tmp_path, monkeypatch):
+    monkeypatch.setenv("CPU_NUM", "3")
+    pe = fluid.ParallelExecutor(use_cuda=False, loss_name=line[0].name,
+                                main_program=programs[0])
+    assert pe.device_count == 3
+    trace = str(tmp_path / "trace")
+    with fluid.profiler.profiler("CPU", profile_path=trace):
+        loss, = pe.run([line[0]], feed={"x": X, "y": Y})
+    assert loss.shape == (3,)
+    with open(trace) as f:
+        events = json.load(f)["traceEvents"]
+    threads = {t: {e["name"] for e in events if e["tid"] == t}
+               for t in range(4)}
+    assert "sgd" in threads[0] and "mean" not in threads[0]
+    for place in (1, 2, 3):
+        assert "mean" in threads[place] and "sgd" not in threads[place]
+    names = [open(f).read().strip()
+             for f in glob.glob("/proc/self/task/*/comm")]
+    assert {"place-0", "place-1", "place-2"} <= set(names)
+
+
+def test_the_first_place_keeps_running_means(programs, exe):
+    x = fluid.layers.data("x", [13])
+    mean = fluid.layers.mean(fluid.layers.batch_norm(
+        x, momentum=0.5, moving_mean_name="moving"))
+    exe.run(programs[1])
+    exe.run(on_places(programs[0]), feed={"x": X}, fetch_list=[mean])
+    np.testing.assert_allclose(_fetch_var("moving"), X[:10].mean(0) / 2,
+                               atol=1e-6)
 
 
 def test_a_plain_compiled_program_runs(line, exe, programs):
@@ -94,17 +172,8 @@ def test_settings_are_kept_and_misspellings_refused():
 
 
 def test_what_cannot_be_done_is_said(programs):
-    def compile(**fields):
-        build = fluid.BuildStrategy()
-        for name, value in fields.items():
-            setattr(build, name, value)
-        return fluid.CompiledProgram(programs[0]).with_data_parallel(
-            build_strategy=build, places=fluid.cpu_places(2))
-    scale = fluid.BuildStrategy.GradientScaleStrategy
-    with pytest.raises(NotImplementedError, match="strategy is One"):
-        compile(gradient_scale_strategy=scale.One)
     with pytest.raises(NotImplementedError, match="num_trainers is 2"):
-        compile(num_trainers=2)
+        on_places(programs[0], num_trainers=2)
     build = fluid.BuildStrategy()
     passes = build._finalize_strategy_and_create_passes()
     passes.append_pass("graph_viz_pass")

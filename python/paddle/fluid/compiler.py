@@ -1,12 +1,5 @@
-"""fluid.compiler: programs prepared for several places.
-
-A batch that is split over places, whose gradients are averaged, takes the
-same step as the whole batch on one place: so the whole batch is run, once.
-"""
+"""fluid.compiler: programs prepared for several places."""
 import enum
-import warnings
-
-import numpy as np
 
 from . import core
 from .framework import _check_program, cpu_places
@@ -53,7 +46,7 @@ class _GradientScaleStrategy(enum.IntEnum):
 class BuildStrategy(_Settings):
     """How a program is compiled. The library fuses and shares memory by
     itself; of these fields only gradient_scale_strategy and num_trainers
-    change a result, and what cannot be done is refused when it is run."""
+    change a result, and what cannot be done is refused."""
     ReduceStrategy = _ReduceStrategy
     GradientScaleStrategy = _GradientScaleStrategy
     _FIELDS = dict(
@@ -112,22 +105,6 @@ class _PassBuilder:
         del self._list[index]
 
 
-def _join(values, name):
-    """The feeds of all places as one."""
-    tensors = [v for v in values if isinstance(v, core.LoDTensor)]
-    array = np.concatenate([np.asarray(v) for v in values])
-    if not tensors or not tensors[0].lod():
-        return array
-    lengths = [t.recursive_sequence_lengths() for t in tensors]
-    if len(tensors) != len(values) or len(set(map(len, lengths))) != 1:
-        raise ValueError("feed %r has sequences on some places only" % name)
-    joined = core.LoDTensor()
-    joined.share(array)
-    joined.set_recursive_sequence_lengths(
-        [sum(level, []) for level in zip(*lengths)])
-    return joined
-
-
 class CompiledProgram:
     """A program and how it is to be run, for Executor.run."""
 
@@ -141,13 +118,18 @@ class CompiledProgram:
     def with_data_parallel(self, loss_name=None, build_strategy=None,
                            exec_strategy=None, share_vars_from=None,
                            places=None):
-        """Run with each batch split over `places`, cpu_places() by default.
+        """Run with each batch split over `places`, cpu_places() by default:
+        a thread for each.
 
-        The whole batch runs on one plan. Parameters and fetches of one row a
-        sample are those of split batches; a loss that is a mean comes back
-        as the one mean of the batch, not as one for each place. Where the
-        loss is a sum over the batch, the original divides its gradient by
-        the number of places: divide the loss yourself, or use one place."""
+        A feed is cut along its rows (sequences, if it has a LoD) into as many
+        parts, of which the last has what is left over; a list of feeds is one
+        for each place. A batch of fewer rows than places uses fewer. Forward
+        and backward run on every place, gradients become their mean (as
+        gradient_scale_strategy says), and the update runs once. What is
+        fetched comes from all places along axis 0: a mean loss has one number
+        a place, and what is common to all, such as a parameter, comes once
+        for each. Of persistable variables that forward ops write, such as
+        the running means of batch_norm, those of the first place stay."""
         assert self._places is None, "Already compiled with parallel."
         self._build_strategy = build_strategy or BuildStrategy()
         self._exec_strategy = exec_strategy or ExecutionStrategy()
@@ -158,10 +140,6 @@ class CompiledProgram:
             core.check_place(place)
         self._loss_name = loss_name
         self._check_strategy()
-        if loss_name and len(self._places) > 1:
-            warnings.warn("%d places run as one: the gradient of a loss that "
-                          "is a sum over the batch is not divided by them"
-                          % len(self._places))
         return self
 
     def with_inference_optimize(self, config=None):
@@ -175,34 +153,42 @@ class CompiledProgram:
                 "BuildStrategy.num_trainers is %d: this version trains with "
                 "several processes through no CompiledProgram"
                 % build.num_trainers)
-        scale = build.gradient_scale_strategy
-        if len(self._places) > 1 and scale != _GradientScaleStrategy(0):
-            raise NotImplementedError(
-                "BuildStrategy.gradient_scale_strategy is %s: on several "
-                "places only CoeffNumDevice is there"
-                % _GradientScaleStrategy(scale).name)
         for one in build._passes.all_passes() if build._passes else ():
             if "num_repeats" in one.attrs:
                 raise NotImplementedError(
                     "%s: batches are not merged in this version" % one.name)
 
-    def _whole_feed(self, feed):
-        """One feed of a list of one for each place."""
-        if not isinstance(feed, (list, tuple)) or len(feed) == 1:
-            return feed
-        places = len(self._places or [None])
-        if len(feed) != places:
-            raise ValueError("a list of %d feeds for %d places"
-                             % (len(feed), places))
-        return {name: _join([f[name] for f in feed], name)
-                for name in feed[0]}
+    def _scale(self):
+        if self._build_strategy is None:
+            return _GradientScaleStrategy.CoeffNumDevice
+        return _GradientScaleStrategy(
+            self._build_strategy.gradient_scale_strategy)
 
     def _run(self, executor, feed, fetch_list, scope, return_numpy):
-        results = executor.run(self._program, self._whole_feed(feed),
-                               fetch_list, scope=scope,
-                               return_numpy=return_numpy)
+        places, scale = len(self._places or [None]), self._scale()
+        if places == 1 and scale != _GradientScaleStrategy.Customized:
+            results = executor.run(self._program, feed, fetch_list,
+                                   scope=scope, return_numpy=return_numpy)
+        else:
+            results = executor._run_places(
+                self._program, _feeds(feed, places), fetch_list, scope,
+                return_numpy, places, scale)
         self._was_run = True
         return results
+
+
+def _feeds(feed, places):
+    """A list of one feed, or of one for each place with the same names."""
+    if not isinstance(feed, (list, tuple)):
+        return [feed]
+    if len(feed) not in (1, places):
+        raise ValueError("a list of %d feeds for %d places"
+                         % (len(feed), places))
+    for other in feed[1:]:
+        if set(other) != set(feed[0]):
+            raise ValueError("one place is fed %s, another %s"
+                             % (sorted(feed[0]), sorted(other)))
+    return [{name: one[name] for name in feed[0]} for one in feed]
 
 
 def _check_shared(other):

@@ -169,6 +169,17 @@ class Executor:
             raise _explained(error, program, feed) from None
         return [as_numpy(r) for r in results] if return_numpy else results
 
+    def _run_places(self, program, feeds, fetch_list, scope, return_numpy,
+                    places, scale):
+        """One feed, whose rows places share, or one for each."""
+        feeds = [_feeds(feed) for feed in feeds]
+        try:
+            results = self._engine.run_places(
+                program, scope, feeds, _fetches(fetch_list), places, scale)
+        except (_fluid.EnforceNotMet, TypeError) as error:
+            raise _explained(error, program, feeds[0]) from None
+        return [as_numpy(r) for r in results] if return_numpy else results
+
     def _run_compiled(self, program, feed, fetch_list, scope, return_numpy):
         try:
             run = program._run
