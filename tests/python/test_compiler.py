@@ -1,11 +1,15 @@
 """CompiledProgram, ParallelExecutor and their settings."""
 import glob
 import json
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 import paddle.fluid as fluid
+from conftest import ROOT
 from paddle.fluid.executor import _fetch_var
 
 X = np.random.RandomState(0).rand(20, 13).astype("float32")
@@ -119,6 +123,43 @@ def test_every_place_has_a_thread(line, exe, programs, tmp_path, monkeypatch):
     names = [open(f).read().strip()
              for f in glob.glob("/proc/self/task/*/comm")]
     assert {"place-0", "place-1", "place-2"} <= set(names)
+
+
+# Some seconds of matrix products on two places.
+SLOW = """
+import signal, sys, threading, time
+import numpy as np, paddle.fluid as fluid
+signal.signal(signal.SIGINT, signal.default_int_handler)
+y = fluid.layers.data('x', [1500])
+for _ in range(80):
+    y = fluid.layers.fc(y, 1500, param_attr='w', bias_attr=False)
+exe = fluid.Executor(fluid.CPUPlace())
+exe.run(fluid.default_startup_program())
+compiled = fluid.CompiledProgram(
+    fluid.default_main_program()).with_data_parallel(
+        places=fluid.cpu_places(2))
+
+def others_run():
+    for _ in range(100):
+        time.sleep(0.001)
+    print('others run', file=sys.stderr, flush=True)
+threading.Thread(target=others_run).start()
+exe.run(compiled, feed={'x': np.zeros((3000, 1500), 'float32')},
+        fetch_list=[y])
+print('done')
+"""
+
+
+def test_a_run_on_places_leaves_others_the_lock_and_hears_ctrl_c():
+    child = subprocess.Popen(
+        [sys.executable, "-c", SLOW], stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert "others run" in child.stderr.readline()
+    assert child.poll() is None
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=30)
+    assert "KeyboardInterrupt" in err and out == ""
+    assert child.returncode != 0
 
 
 def test_the_first_place_keeps_running_means(programs, exe):
