@@ -87,6 +87,133 @@ static fl_err label_smooth(fl_emit *e)
     return FL_OK;
 }
 
+/* --- made of other layers --- */
+
+#define ARGS(...)                                                              \
+    (const fl_arg[])                                                           \
+    {                                                                          \
+        __VA_ARGS__,                                                           \
+        {                                                                      \
+            0                                                                  \
+        }                                                                      \
+    }
+
+/* A sum over dimensions [from, rank). */
+static fl_err sum_from(fl_net *n, fl_var *x, int from, bool keep, fl_var **out)
+{
+    int64_t dims[FL_MAX_RANK] = {0};
+    for (int i = from; i < x->shape.rank; i++)
+        dims[i - from] = i;
+    return fl_layer_get(n, "reduce_sum",
+                        ARGS({"input", .var = x},
+                             {"dim", x->shape.rank - from, .ints = dims},
+                             {"keep_dim", .b = keep}),
+                        out);
+}
+
+static fl_err mean_of(fl_net *n, fl_var *x, fl_var **out)
+{
+    return fl_layer_get(n, "reduce_mean", ARGS({"input", .var = x}), out);
+}
+
+static fl_err dice_loss(fl_emit *e)
+{
+    fl_net *n = e->net;
+    fl_var *x = fl_arg_var(&e->args, "input"), *label, *both, *size, *sum;
+    fl_var *v = NULL;
+    if (x->shape.rank < 2)
+        return fl_fail(FL_ESHAPE,
+                       "dice_loss: input has %d dims, expected 2 or "
+                       "more",
+                       x->shape.rank);
+    FL_TRY(fl_layer_get(n, "one_hot",
+                        ARGS({"input", .var = fl_arg_var(&e->args, "label")},
+                             {"depth", .i = x->shape.dim[x->shape.rank - 1]}),
+                        &label));
+    FL_TRY(fl_var_math(n, "*", x, label, 0, false, &both));
+    FL_TRY(sum_from(n, both, 1, false, &v));
+    FL_TRY(sum_from(n, x, 1, false, &size));
+    FL_TRY(sum_from(n, label, 1, false, &sum));
+    FL_TRY(fl_var_math(n, "+", size, sum, 0, false, &size));
+    FL_TRY(fl_var_math(n, "+", size, NULL, fl_arg_float(&e->args, "epsilon"),
+                       false, &size));
+    FL_TRY(fl_var_math(n, "*", v, NULL, 2, false, &v));
+    FL_TRY(fl_var_math(n, "/", v, size, 0, false, &v));
+    FL_TRY(fl_var_math(n, "-", v, NULL, 1, true, &v));
+    FL_TRY(mean_of(n, v, &v));
+    fl_emit_return(e, v);
+    return FL_OK;
+}
+
+/* For each row a distribution over the rows with the same label. */
+static fl_err same_labels(fl_emit *e, fl_var **out)
+{
+    fl_net *n = e->net;
+    fl_var *v = fl_arg_var(&e->args, "labels"), *sum;
+    const int64_t rows = v->shape.rank ? v->shape.dim[0] : -1;
+    const int64_t column[] = {rows, 1}, times[] = {1, rows}, perm[] = {1, 0};
+    fl_var *turned = NULL;
+    if (rows < 1)
+        return fl_fail(FL_ESHAPE,
+                       "npair_loss: labels must say how many there are: give "
+                       "them a shape without -1");
+    FL_TRY(fl_layer_get(
+        n, "reshape", ARGS({"x", .var = v}, {"shape", 2, .ints = column}), &v));
+    FL_TRY(fl_layer_get(
+        n, "expand", ARGS({"x", .var = v}, {"expand_times", 2, .ints = times}),
+        &v));
+    FL_TRY(fl_layer_get(n, "transpose",
+                        ARGS({"x", .var = v}, {"perm", 2, .ints = perm}),
+                        &turned));
+    FL_TRY(fl_layer_get(n, "equal", ARGS({"x", .var = v}, {"y", .var = turned}),
+                        &v));
+    FL_TRY(fl_layer_get(n, "cast",
+                        ARGS({"x", .var = v}, {"dtype", .i = FL_F32}), &v));
+    FL_TRY(sum_from(n, v, 1, true, &sum));
+    return fl_layer_get(
+        n, "elementwise_div",
+        ARGS({"x", .var = v}, {"y", .var = sum}, {"axis", .i = 0}), out);
+}
+
+/* The mean length, squared, of the rows of an argument. */
+static fl_err mean_square(fl_emit *e, const char *arg, fl_var **out)
+{
+    fl_var *v = fl_arg_var(&e->args, arg);
+    FL_TRY(fl_layer_get(e->net, "square", ARGS({"x", .var = v}), &v));
+    FL_TRY(sum_from(e->net, v, 1, false, &v));
+    return mean_of(e->net, v, out);
+}
+
+static fl_err npair_loss(fl_emit *e)
+{
+    fl_net *n = e->net;
+    const double decay = 0.25 * fl_arg_float(&e->args, "l2_reg");
+    fl_var *labels, *l2, *more, *v = NULL;
+    FL_TRY(same_labels(e, &labels));
+    FL_TRY(mean_square(e, "anchor", &l2));
+    FL_TRY(mean_square(e, "positive", &more));
+    FL_TRY(fl_var_math(n, "+", l2, more, 0, false, &l2));
+    FL_TRY(fl_var_math(n, "*", l2, NULL, decay, false, &l2));
+    FL_TRY(fl_layer_get(n, "matmul",
+                        ARGS({"x", .var = fl_arg_var(&e->args, "anchor")},
+                             {"y", .var = fl_arg_var(&e->args, "positive")},
+                             {"transpose_y", .b = true}),
+                        &v));
+    FL_TRY(fl_layer_get(n, "softmax_with_cross_entropy",
+                        ARGS({"logits", .var = v}, {"label", .var = labels},
+                             {"soft_label", .b = true}),
+                        &v));
+    FL_TRY(fl_layer_get(
+        n, "elementwise_mul",
+        ARGS({"x", .var = labels}, {"y", .var = v}, {"axis", .i = 0}), &v));
+    FL_TRY(fl_layer_get(n, "reduce_sum",
+                        ARGS({"input", .var = v}, {"dim", .i = 0}), &v));
+    FL_TRY(mean_of(n, v, &v));
+    FL_TRY(fl_var_math(n, "+", l2, v, 0, false, &v));
+    fl_emit_return(e, v);
+    return FL_OK;
+}
+
 const fl_layer_def fl_layers_loss[] = {
     {
         .name = "cross_entropy",
@@ -182,6 +309,62 @@ const fl_layer_def fl_layers_loss[] = {
         .op = "margin_rank_loss",
         .in = {{"X1", "left"}, {"X2", "right"}, {"Label", "label"}},
         .out = {{"Out"}, {"Activated", FL_HIDDEN}},
+    },
+    {
+        .name = "rank_loss",
+        .doc = "log(1 + exp(d)) - label * d with d = left - right: low where "
+               "the scores rank as label says.",
+        .args = {{"label", FL_ARG_VAR},
+                 {"left", FL_ARG_VAR},
+                 {"right", FL_ARG_VAR},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "rank_loss",
+        .in = {{"Label", "label"}, {"Left", "left"}, {"Right", "right"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "bpr_loss",
+        .doc = "How far the score of the label is from above all others, for "
+               "each row.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"label", FL_ARG_VAR},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "bpr_loss",
+        .in = {{"X", "input"}, {"Label", "label"}},
+        .out = {{"Y"}},
+    },
+    {
+        .name = "kldiv_loss",
+        .doc = "The divergence of the distribution whose logarithm is x from "
+               "target; reduction is none, sum, mean or batchmean.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"target", FL_ARG_VAR},
+                 {"reduction", FL_ARG_STR, "'mean'"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "kldiv_loss",
+        .in = {{"X", "x"}, {"Target", "target"}},
+        .out = {{"Loss"}},
+    },
+    {
+        .name = "dice_loss",
+        .doc = "How little the classes that input predicts overlap with the "
+               "label's.",
+        .prefix = "",
+        .args = {{"input", FL_ARG_VAR},
+                 {"label", FL_ARG_VAR},
+                 {"epsilon", FL_ARG_FLOAT, "1e-05"}},
+        .emit = dice_loss,
+    },
+    {
+        .name = "npair_loss",
+        .doc = "Rows of anchor and positive with the same label are drawn "
+               "together, all others apart.",
+        .prefix = "",
+        .args = {{"anchor", FL_ARG_VAR},
+                 {"positive", FL_ARG_VAR},
+                 {"labels", FL_ARG_VAR},
+                 {"l2_reg", FL_ARG_FLOAT, "0.002"}},
+        .emit = npair_loss,
     },
     {
         .name = "cos_sim",

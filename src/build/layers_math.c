@@ -181,6 +181,8 @@ const fl_layer_def fl_layers_math[] = {
     REDUCE("reduce_max", "The largest element"),
     REDUCE("reduce_min", "The smallest element"),
     REDUCE("reduce_prod", "The product"),
+    REDUCE("reduce_all", "Whether all elements are true"),
+    REDUCE("reduce_any", "Whether one element is true"),
     ELEMENTWISE("elementwise_add", "x + y"),
     ELEMENTWISE("elementwise_sub", "x - y"),
     ELEMENTWISE("elementwise_mul", "x * y"),

@@ -1,6 +1,24 @@
 /* layers_shape.c - the same elements in another order or shape. */
 #include "build/layer.h"
 
+/* n outputs, all of them returned, in `slot`. */
+static fl_err set_parts(fl_emit *e, fl_desc *d, const char *slot, int64_t n,
+                        fl_dtype dtype)
+{
+    if (n < 1 || n > 4096) /* one variable each: more is a slip of the pen */
+        return fl_fail(FL_EINVAL, "%s: %lld parts, expected 1 to 4096",
+                       e->args.what, (long long)n);
+    const char **name = fl_arena_alloc(e->net->arena, (size_t)n * sizeof *name);
+    for (int64_t i = 0; i < n; i++) {
+        fl_var *out = NULL;
+        FL_TRY(fl_emit_tmp(e, dtype, &out));
+        fl_emit_return(e, out);
+        name[i] = out->name;
+    }
+    fl_desc_set_out(d, slot, (int)n, name);
+    return FL_OK;
+}
+
 static fl_err split(fl_emit *e)
 {
     fl_var *x = fl_arg_var(&e->args, "input");
@@ -9,23 +27,29 @@ static fl_err split(fl_emit *e)
     int64_t axis = fl_arg_int(&e->args, "dim");
     if (axis < 0)
         axis += x->shape.rank;
-    if (n < 1 || n > 4096) /* one variable each: more is a slip of the pen */
-        return fl_fail(FL_EINVAL, "split: %lld parts, expected 1 to 4096",
-                       (long long)n);
-    const char **name = fl_arena_alloc(e->net->arena, (size_t)n * sizeof *name);
-    for (int64_t i = 0; i < n; i++) {
-        fl_var *out = NULL;
-        FL_TRY(fl_emit_tmp(e, x->dtype, &out));
-        fl_emit_return(e, out);
-        name[i] = out->name;
-    }
     fl_desc *d = fl_net_desc(e->net, "split");
     fl_set_in(d, "X", x);
-    fl_desc_set_out(d, "Out", (int)n, name);
+    FL_TRY(set_parts(e, d, "Out", n, x->dtype));
     fl_set_int(d, "num", parts->n > 0 ? 0 : n);
     fl_set_ints(d, "sections", parts->n > 0 ? parts->n : 0,
                 parts->n > 0 ? parts->ints : NULL);
     fl_set_int(d, "axis", axis);
+    return fl_net_append(e->net, d);
+}
+
+static fl_err unstack(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "x");
+    const int64_t axis = fl_arg_int(&e->args, "axis");
+    const int64_t at = axis + (axis < 0 ? x->shape.rank : 0);
+    int64_t n = fl_arg_int(&e->args, "num");
+    if (!n && at >= 0 && at < x->shape.rank)
+        n = x->shape.dim[at];
+    fl_desc *d = fl_net_desc(e->net, "unstack");
+    fl_set_in(d, "X", x);
+    FL_TRY(set_parts(e, d, "Y", n, x->dtype));
+    fl_set_int(d, "axis", axis);
+    fl_set_int(d, "num", n);
     return fl_net_append(e->net, d);
 }
 
@@ -136,6 +160,59 @@ const fl_layer_def fl_layers_shape[] = {
         .out = {{"Y"}},
     },
     {
+        .name = "unstack",
+        .doc = "The slices of x along an axis, num of them.",
+        .returns = "[parts]",
+        .args = {{"x", FL_ARG_VAR},
+                 {"axis", FL_ARG_INT, "0"},
+                 {"num", FL_ARG_INT, "None"}},
+        .emit = unstack,
+    },
+    {
+        .name = "multiplex",
+        .doc = "Row i is row i of the input that index[i] names.",
+        .args = {{"inputs", FL_ARG_VARS}, {"index", FL_ARG_VAR}},
+        .op = "multiplex",
+        .in = {{"X", "inputs"}, {"Ids", "index"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "scatter",
+        .doc = "input with its rows index replaced by updates, or, without "
+               "overwrite, by the sum of the updates for each.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"index", FL_ARG_VAR},
+                 {"updates", FL_ARG_VAR},
+                 {"name", FL_ARG_STR, "None"},
+                 {"overwrite", FL_ARG_BOOL, "True"}},
+        .op = "scatter",
+        .in = {{"X", "input"}, {"Ids", "index"}, {"Updates", "updates"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "crop",
+        .doc = "The part of x of this shape, from offsets on; -1 goes to the "
+               "end.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"shape", FL_ARG_INTS, "None"},
+                 {"offsets", FL_ARG_INTS, "None"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "crop",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "pad_constant_like",
+        .doc = "y with as much of pad_value after it as makes the shape of x.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"y", FL_ARG_VAR},
+                 {"pad_value", FL_ARG_FLOAT, "0.0"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "pad_constant_like",
+        .in = {{"X", "x"}, {"Y", "y"}},
+        .out = {{"Out"}},
+    },
+    {
         .name = "slice",
         .doc = "From starts to ends, which is not included, along axes.",
         .args = {{"input", FL_ARG_VAR},
@@ -185,6 +262,14 @@ const fl_layer_def fl_layers_shape[] = {
         .doc = "The shape of input as a variable.",
         .args = {{"input", FL_ARG_VAR}},
         .op = "shape",
+        .in = {{"Input", "input"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "size",
+        .doc = "How many elements input has.",
+        .args = {{"input", FL_ARG_VAR}},
+        .op = "size",
         .in = {{"Input", "input"}},
         .out = {{"Out"}},
     },

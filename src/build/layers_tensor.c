@@ -76,6 +76,69 @@ static fl_err ones(fl_emit *e)
     return fill(e, 1);
 }
 
+/* --- numbers in a row --- */
+
+/* An argument that is a number becomes a variable. */
+static fl_err number(fl_emit *e, const char *arg, bool whole, fl_dtype dtype,
+                     fl_desc *d, const char *slot)
+{
+    const fl_arg *given = fl_arg_get(&e->args, arg);
+    fl_var *v = given->var;
+    if (!given->n)
+        FL_TRY(fl_layer_get(
+            e->net, "fill_constant",
+            (fl_arg[]){{"shape", .i = 1},
+                       {"dtype", .i = dtype},
+                       {"value", .f = whole ? (double)given->i : given->f},
+                       {0}},
+            &v));
+    fl_set_in(d, slot, v);
+    return FL_OK;
+}
+
+static fl_err finish_row(fl_emit *e, fl_desc *d, fl_dtype dtype)
+{
+    fl_var *out = NULL;
+    FL_TRY(fl_emit_stopped(e, dtype, &out));
+    fl_set_out(d, "Out", out);
+    FL_TRY(fl_net_append(e->net, d));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
+static fl_err range(fl_emit *e)
+{
+    const fl_dtype dtype = fl_arg_dtype(&e->args, "dtype");
+    fl_desc *d = fl_net_desc(e->net, "range");
+    FL_TRY(number(e, "start", false, dtype, d, "Start"));
+    FL_TRY(number(e, "end", false, dtype, d, "End"));
+    FL_TRY(number(e, "step", false, dtype, d, "Step"));
+    return finish_row(e, d, dtype);
+}
+
+static fl_err linspace(fl_emit *e)
+{
+    const fl_dtype dtype = fl_arg_dtype(&e->args, "dtype");
+    fl_desc *d = fl_net_desc(e->net, "linspace");
+    FL_TRY(number(e, "start", false, dtype, d, "Start"));
+    FL_TRY(number(e, "stop", false, dtype, d, "Stop"));
+    FL_TRY(number(e, "num", true, FL_I32, d, "Num"));
+    return finish_row(e, d, dtype);
+}
+
+static fl_err rank(fl_emit *e)
+{
+    const int32_t dims = fl_arg_var(&e->args, "input")->shape.rank;
+    const fl_shape one = {1, {1}};
+    const fl_tensor t = fl_tensor_view(FL_I32, &one, &dims);
+    fl_var *out = NULL;
+    FL_TRY(fl_layer_get(e->net, "assign",
+                        (fl_arg[]){{"input", .n = 1, .tensor = &t}, {0}},
+                        &out));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
 /* --- variables --- */
 
 static fl_err create_tensor(fl_emit *e)
@@ -277,6 +340,87 @@ const fl_layer_def fl_layers_tensor[] = {
         .op = "arg_min",
         .in = {{"X", "x"}},
         .out = {{"Out"}},
+    },
+    {
+        .name = "argsort",
+        .doc = "input sorted along an axis, and where each element stood.",
+        .returns = "out, ids",
+        .args = {{"input", FL_ARG_VAR},
+                 {"axis", FL_ARG_INT, "-1"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "argsort",
+        .in = {{"X", "input"}},
+        .out = {{"Out", FL_STOP}, {"Indices", FL_STOP}},
+    },
+    {
+        .name = "range",
+        .doc = "start, start + step ... up to, but without, end.",
+        .args = {{"start", FL_ARG_FLOAT_OR_VAR},
+                 {"end", FL_ARG_FLOAT_OR_VAR},
+                 {"step", FL_ARG_FLOAT_OR_VAR},
+                 {"dtype", FL_ARG_DTYPE}},
+        .emit = range,
+    },
+    {
+        .name = "linspace",
+        .doc = "num numbers from start to stop, in equal steps.",
+        .args = {{"start", FL_ARG_FLOAT_OR_VAR},
+                 {"stop", FL_ARG_FLOAT_OR_VAR},
+                 {"num", FL_ARG_INT_OR_VAR},
+                 {"dtype", FL_ARG_DTYPE}},
+        .emit = linspace,
+    },
+    {
+        .name = "rank",
+        .doc = "How many dimensions input has, as a variable.",
+        .prefix = "",
+        .args = {{"input", FL_ARG_VAR}},
+        .emit = rank,
+    },
+    {
+        .name = "where",
+        .doc = "The indices of all elements of condition that are true.",
+        .args = {{"condition", FL_ARG_VAR}},
+        .op = "where",
+        .in = {{"Condition", "condition"}},
+        .out = {{"Out", FL_STOP}},
+    },
+    {
+        .name = "unique",
+        .doc = "The elements of a vector, each once, and where in these each "
+               "element stands.",
+        .returns = "out, index",
+        .args = {{"x", FL_ARG_VAR}, {"dtype", FL_ARG_DTYPE, "'int32'"}},
+        .op = "unique",
+        .in = {{"X", "x"}},
+        .out = {{"Out", FL_STOP}, {"Index", FL_STOP}},
+    },
+    {
+        .name = "unique_with_counts",
+        .doc = "As unique, and how often each is there.",
+        .returns = "out, index, count",
+        .args = {{"x", FL_ARG_VAR}, {"dtype", FL_ARG_DTYPE, "'int32'"}},
+        .op = "unique_with_counts",
+        .in = {{"X", "x"}},
+        .out = {{"Out", FL_STOP}, {"Index", FL_STOP}, {"Count", FL_STOP}},
+    },
+    {
+        .name = "has_inf",
+        .doc = "Whether one element is infinite.",
+        .prefix = "isinf",
+        .args = {{"x", FL_ARG_VAR}},
+        .op = "isinf",
+        .in = {{"X", "x"}},
+        .out = {{"Out", FL_STOP}},
+    },
+    {
+        .name = "has_nan",
+        .doc = "Whether one element is NaN.",
+        .prefix = "isnan",
+        .args = {{"x", FL_ARG_VAR}},
+        .op = "isnan",
+        .in = {{"X", "x"}},
+        .out = {{"Out", FL_STOP}},
     },
     {0},
 };

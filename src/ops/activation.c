@@ -68,6 +68,9 @@ static inline REAL FN(limit)(REAL x, REAL least, REAL most)
 
 /* clang-format off */
 ROW(abs,         RM(fabs)(x),               x, x > 0 ? d : x < 0 ? -d : 0)
+ROW(acos,        RM(acos)(x),               x, -d / RM(sqrt)(1 - x * x))
+ROW(asin,        RM(asin)(x),               x, d / RM(sqrt)(1 - x * x))
+ROW(atan,        RM(atan)(x),               x, d / (1 + x * x))
 ROW(brelu,       FN(limit)(x, a, b),        x, x > a && x < b ? d : 0)
 ROW(ceil,        RM(ceil)(x),               x, 0 * d)
 ROW(cos,         RM(cos)(x),                x, -d * RM(sin)(x))
@@ -88,6 +91,8 @@ ROW(relu,        x < 0 ? 0 : x,             y, y > 0 ? d : 0)
 ROW(relu6,       FN(limit)(x, 0, a),        y, y > 0 && y < a ? d : 0)
 ROW(round,       RM(round)(x),              x, 0 * d)
 ROW(rsqrt,       1 / RM(sqrt)(x),           y, -d * y * y * y / 2)
+ROW(selu,        x > 0 ? a * x : a * b * (EXP(x) - 1),
+                                            y, y > 0 ? d * a : d * (y + a * b))
 ROW(sigmoid,     SIGMOID(x),                y, d * y * (1 - y))
 ROW(sin,         RM(sin)(x),                x, d * RM(cos)(x))
 ROW(soft_relu,   LOG(1 + EXP(FN(limit)(x, -a, a))),
@@ -182,6 +187,9 @@ static fl_err backward(const fl_call *c, grad_f32 *single, grad_f64 *wide)
 
 /* clang-format off */
 ACTIVATION(abs, NONE, NONE, "X", "Out@GRAD")
+ACTIVATION(acos, NONE, NONE, "X", "Out@GRAD")
+ACTIVATION(asin, NONE, NONE, "X", "Out@GRAD")
+ACTIVATION(atan, NONE, NONE, "X", "Out@GRAD")
 ACTIVATION(brelu, F("t_min", 0), F("t_max", 24), "X", "Out@GRAD")
 ACTIVATION(ceil, NONE, NONE, "Out@GRAD")
 ACTIVATION(cos, NONE, NONE, "X", "Out@GRAD")
@@ -201,6 +209,8 @@ ACTIVATION(relu, NONE, NONE, "Out", "Out@GRAD")
 ACTIVATION(relu6, F("threshold", 6), NONE, "Out", "Out@GRAD")
 ACTIVATION(round, NONE, NONE, "Out@GRAD")
 ACTIVATION(rsqrt, NONE, NONE, "Out", "Out@GRAD")
+ACTIVATION(selu, F("scale", 1.0507009873554805f),
+           F("alpha", 1.6732632423543772f), "Out", "Out@GRAD")
 ACTIVATION(sigmoid, NONE, NONE, "Out", "Out@GRAD")
 ACTIVATION(sin, NONE, NONE, "X", "Out@GRAD")
 ACTIVATION(soft_relu, F("threshold", 40), NONE, "Out", "Out@GRAD")

@@ -1,29 +1,64 @@
-/* isfinite  Out = whether no element of X is infinite or NaN, bool [1] */
+/* Of all elements of X, one bool:
+ *
+ *     isfinite  none is infinite or NaN
+ *     isinf     one is infinite
+ *     isnan     one is NaN */
 #define FL_SELF "ops/isfinite.c"
-#include "op/number.h"
-#ifdef NUM
+#include "op/real.h"
+
+#ifndef FL_OPS_ISFINITE_C
+#define FL_OPS_ISFINITE_C
+
+typedef struct found {
+    bool infinite, nan;
+} found;
+
+#endif
+#ifdef REAL
 
 /* x - x is 0 for every finite x, and NaN for all others. */
-FL_CLONES static bool FN(all)(int64_t n, const NUM *x)
+FL_CLONES static found FN(look)(int64_t n, const REAL *x)
 {
-    int ok = 1;
-    for (int64_t i = 0; i < n; i++)
-        ok &= x[i] - x[i] == 0;
-    return ok;
-}
-
-static fl_err FN(all_finite)(fl_call *c)
-{
-    const fl_value *v = fl_in_value(c, "X", 0);
-    const fl_tensor *x =
-        v->kind == FL_SELECTED_ROWS ? &v->rows.value : &v->tensor;
-    *(bool *)fl_out(c, "Out")->data = FN(all)(fl_tensor_numel(x), x->data);
-    return FL_OK;
+    int infinite = 0, nan = 0;
+    for (int64_t i = 0; i < n; i++) {
+        nan |= x[i] != x[i];
+        infinite |= x[i] == x[i] && x[i] - x[i] != 0;
+    }
+    return (found){infinite, nan};
 }
 
 #else
 
-FL_NUMBER_KERNEL(all_finite)
+static found look(const fl_call *c)
+{
+    const fl_value *v = fl_in_value(c, "X", 0);
+    const fl_tensor *x =
+        v->kind == FL_SELECTED_ROWS ? &v->rows.value : &v->tensor;
+    if (x->dtype == FL_F32)
+        return look_f32(fl_tensor_numel(x), x->data);
+    if (x->dtype == FL_F64)
+        return look_f64(fl_tensor_numel(x), x->data);
+    return (found){false, false}; /* whole numbers are finite */
+}
+
+static fl_err isfinite_run(fl_call *c)
+{
+    const found f = look(c);
+    *(bool *)fl_out(c, "Out")->data = !f.infinite && !f.nan;
+    return FL_OK;
+}
+
+static fl_err isinf_run(fl_call *c)
+{
+    *(bool *)fl_out(c, "Out")->data = look(c).infinite;
+    return FL_OK;
+}
+
+static fl_err isnan_run(fl_call *c)
+{
+    *(bool *)fl_out(c, "Out")->data = look(c).nan;
+    return FL_OK;
+}
 
 static fl_err infer(fl_infer *x)
 {
@@ -33,12 +68,17 @@ static fl_err infer(fl_infer *x)
     return FL_OK;
 }
 
-const fl_op_def fl_op_isfinite = {
-    .type = "isfinite",
-    .in = {{"X", FL_NOGRAD}},
-    .out = {{"Out"}},
-    .infer = infer,
-    .run = all_finite,
-};
+#define LOOK(name)                                                             \
+    const fl_op_def fl_op_##name = {                                           \
+        .type = #name,                                                         \
+        .in = {{"X", FL_NOGRAD}},                                              \
+        .out = {{"Out"}},                                                      \
+        .infer = infer,                                                        \
+        .run = name##_run,                                                     \
+    };
+
+LOOK(isfinite)
+LOOK(isinf)
+LOOK(isnan)
 
 #endif

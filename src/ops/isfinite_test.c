@@ -2,24 +2,29 @@
 
 #include <math.h>
 
-static void check(double x, bool finite)
+/* What each of the three says of forty numbers, one of which is x. */
+static void check(double x, bool finite, bool infinite, bool nan)
 {
-    fl_op_case c = {.type = "isfinite",
-                    .in = {{"X", {40}}},
-                    .out = {{"Out", {1}, {finite}, .dtype = "bool"}}};
-    for (int i = 0; i < 40; i++)
-        c.in[0].value[i] = i;
-    c.in[0].value[37] = x;
-    fl_check_op(&c);
+    static const char *const types[] = {"isfinite", "isinf", "isnan"};
+    const bool want[] = {finite, infinite, nan};
+    for (int t = 0; t < 3; t++) {
+        fl_op_case c = {.type = types[t],
+                        .in = {{"X", {40}}},
+                        .out = {{"Out", {1}, {want[t]}, .dtype = "bool"}}};
+        for (int i = 0; i < 40; i++)
+            c.in[0].value[i] = i;
+        c.in[0].value[37] = x;
+        fl_check_op(&c);
+    }
 }
 
 static void finds_one_bad_element(void)
 {
-    check(1, true);
-    check(-1e30, true);
-    check(INFINITY, false);
-    check(-INFINITY, false);
-    check(NAN, false);
+    check(1, true, false, false);
+    check(-1e30, true, false, false);
+    check(INFINITY, false, true, false);
+    check(-INFINITY, false, true, false);
+    check(NAN, false, false, true);
 }
 
 static void takes_whole_numbers_rows_and_nothing(void)

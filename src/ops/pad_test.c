@@ -33,7 +33,54 @@ static void says_what_is_wrong(void)
               "pad: paddings has -1");
 }
 
+static void fills_up_to_a_shape(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "pad_constant_like",
+        .attr = {{"pad_value", FL_ATTR_FLOAT, .f = 9}},
+        .in = {{"X", {2, 3}, {1, 1, 1, 1, 1, 1}}, {"Y", {1, 2}, {4, 5}}},
+        .out = {{"Out", {2, 3}, {4, 5, 9, 9, 9, 9}}},
+        .grad = {"Y"},
+    });
+    CHECK_STR(fl_infer_text("pad_constant_like X=f32[-1,8] Y=f32[-1,3]"),
+              "Out=f32[-1,8]");
+    CHECK_ERR(fl_infer_try("pad_constant_like X=f32[2,3] Y=f32[2,4]"),
+              FL_ESHAPE,
+              "pad_constant_like: Y f32[2,4] is not within X f32[2,3]");
+    CHECK_ERR(fl_infer_try("pad_constant_like_grad Y=f32[2,4] "
+                           "Out@GRAD=f32[2,3]"),
+              FL_ESHAPE, "is not within Out@GRAD f32[2,3]");
+}
+
+static void cuts_a_part_out(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "crop",
+        .attr = {{"offsets", FL_ATTR_INTS, FL_CASE_INTS(0, 1)},
+                 {"shape", FL_ATTR_INTS, FL_CASE_INTS(-1, 2)}},
+        .in = {{"X", {2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}}},
+        .out = {{"Out", {2, 2}, {2, 3, 6, 7}}},
+        .grad = {"X"},
+    });
+    fl_check_op(&(fl_op_case){
+        .type = "crop",
+        .in = {{"X", {2, 3}, {1, 2, 3, 4, 5, 6}}, {"Y", {1, 2}, {0, 0}}},
+        .out = {{"Out", {1, 2}, {1, 2}}},
+        .grad = {"X"},
+    });
+    CHECK_STR(fl_infer_text("crop{offsets=[0,2],shape=[-1,3]} X=f32[-1,8]"),
+              "Out=f32[-1,3]");
+    CHECK_ERR(fl_infer_try("crop{offsets=[0,2],shape=[1,3]} X=f32[2,4]"),
+              FL_ESHAPE, "crop: 3 from 2 on, but dim 1 of X has 4");
+    CHECK_ERR(fl_infer_try("crop{offsets=[0,-1],shape=[1,3]} X=f32[2,4]"),
+              FL_ESHAPE, "crop: 3 from -1 on, but dim 1 of X has 4");
+    CHECK_ERR(fl_infer_try("crop{shape=[1]} X=f32[2,4]"), FL_ESHAPE,
+              "crop: X has 2 dims, the shape 1, there are 0 offsets");
+}
+
 const fl_test fl_tests[] = {
+    {"pad_constant_like fills up to a shape", fills_up_to_a_shape},
+    {"crop cuts a part out", cuts_a_part_out},
     {"pad puts a frame around", puts_a_frame_around},
     {"pad keeps sequences whose rows stay", keeps_sequences_whose_rows_stay},
     {"pad says what is wrong", says_what_is_wrong},

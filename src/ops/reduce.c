@@ -1,4 +1,5 @@
-/* reduce.c - X folded along some of its dimensions: sum, mean, max, min, prod.
+/* reduce.c - X folded along some of its dimensions: sum, mean, max, min, prod;
+ * of bools: all, any.
  *
  * dim lists the dimensions (negative ones count from the end), reduce_all means
  * all; keep_dim leaves ones in their place. A result without dimensions is [1].
@@ -11,6 +12,8 @@
  * Out@GRAD * Out / X, which is NaN where X is 0, as in Fluid. */
 #ifndef FL_SELF
 #include "ops/move.h"
+
+#include <string.h>
 
 /* Which dimensions vanish. The list has been checked. */
 static void mark(int rank, const fl_attr *dim, bool all, bool *gone)
@@ -256,16 +259,61 @@ static fl_err reduced_shape(const fl_infer *x, fl_shape *out, bool *rows_stay)
     return FL_OK;
 }
 
-static fl_err infer(fl_infer *x)
+static fl_err infer_of(fl_infer *x)
 {
     fl_shape shape;
     bool rows_stay;
-    FL_TRY(fl_meta_check(x, "X", FL_NUMBERS));
     FL_TRY(reduced_shape(x, &shape, &rows_stay));
     fl_meta_set(x, "Out", 0, fl_meta_in(x, "X", 0)->dtype, &shape);
     if (rows_stay)
         fl_meta_share_lod(x, "X", "Out");
     return FL_OK;
+}
+
+static fl_err infer(fl_infer *x)
+{
+    FL_TRY(fl_meta_check(x, "X", FL_NUMBERS));
+    return infer_of(x);
+}
+
+/* --- bools --- */
+
+/* start: what stays unless some element of X is not so. */
+static fl_err reduce_bools(const fl_call *c, bool start)
+{
+    const bool *x = fl_in(c, "X")->data;
+    fl_tensor *y = fl_out(c, "Out");
+    fl_box b = box_of(c);
+    memset(y->data, start, fl_tensor_bytes(y));
+    if (!fl_numel(c, "X"))
+        return FL_OK;
+    const int last = b.rank - 1;
+    const int64_t n = b.rank ? b.dim[last] : 1;
+    const int64_t to = b.rank ? b.to[last] : 1,
+                  from = b.rank ? b.from[last] : 1;
+    do {
+        bool *at = (bool *)y->data + b.to_at;
+        for (int64_t i = 0; i < n; i++)
+            if (x[b.from_at + i * from] != start)
+                at[i * to] = !start;
+    } while (fl_box_next(&b));
+    return FL_OK;
+}
+
+static fl_err reduce_all(fl_call *c)
+{
+    return reduce_bools(c, true);
+}
+
+static fl_err reduce_any(fl_call *c)
+{
+    return reduce_bools(c, false);
+}
+
+static fl_err infer_bools(fl_infer *x)
+{
+    FL_TRY(fl_meta_check(x, "X", FL_SET(FL_BOOL)));
+    return infer_of(x);
 }
 
 static fl_err infer_grad(fl_infer *x)
@@ -284,14 +332,21 @@ static fl_err infer_grad(fl_infer *x)
     return FL_OK;
 }
 
+#define ATTRS                                                                  \
+    {                                                                          \
+        {"dim", FL_ATTR_INTS, .n = 1, .longs = (const int64_t[]){0}},          \
+            {"keep_dim", FL_ATTR_BOOL},                                        \
+        {                                                                      \
+            "reduce_all", FL_ATTR_BOOL                                         \
+        }                                                                      \
+    }
+
 #define REDUCE(name, grad, ...)                                                \
     const fl_op_def fl_op_reduce_##name = {                                    \
         .type = "reduce_" #name,                                               \
         .in = {{"X"}},                                                         \
         .out = {{"Out"}},                                                      \
-        .attr = {{"dim", FL_ATTR_INTS, .n = 1, .longs = (const int64_t[]){0}}, \
-                 {"keep_dim", FL_ATTR_BOOL},                                   \
-                 {"reduce_all", FL_ATTR_BOOL}},                                \
+        .attr = ATTRS,                                                         \
         .infer = infer,                                                        \
         .run = reduce_##name,                                                  \
         .grad_in = {__VA_ARGS__, "Out@GRAD"},                                  \
@@ -304,5 +359,18 @@ REDUCE(mean, mean, "X")
 REDUCE(max, extreme, "X", "Out")
 REDUCE(min, extreme, "X", "Out")
 REDUCE(prod, prod, "X", "Out")
+
+#define REDUCE_BOOLS(name)                                                     \
+    const fl_op_def fl_op_reduce_##name = {                                    \
+        .type = "reduce_" #name,                                               \
+        .in = {{"X", FL_NOGRAD}},                                              \
+        .out = {{"Out"}},                                                      \
+        .attr = ATTRS,                                                         \
+        .infer = infer_bools,                                                  \
+        .run = reduce_##name,                                                  \
+    };
+
+REDUCE_BOOLS(all)
+REDUCE_BOOLS(any)
 
 #endif

@@ -240,7 +240,35 @@ static void know_their_shape(void)
               FL_ESHAPE, "Out@GRAD is f32[2], expected f32[3]");
 }
 
+static void asks_all_and_any_of_bools(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "reduce_all",
+        .attr = {{"dim", FL_ATTR_INTS, FL_CASE_INTS(-1)}},
+        .in = {{"X", {3, 2}, {1, 1, 0, 1, 0, 0}, .dtype = "bool"}},
+        .out = {{"Out", {3}, {1, 0, 0}, .dtype = "bool"}},
+    });
+    fl_check_op(&(fl_op_case){
+        .type = "reduce_any",
+        .attr = {{"dim", FL_ATTR_INTS, FL_CASE_INTS(0)},
+                 {"keep_dim", FL_ATTR_BOOL, .b = true}},
+        .in = {{"X", {3, 2}, {0, 1, 0, 1, 0, 0}, .dtype = "bool"}},
+        .out = {{"Out", {1, 2}, {0, 1}, .dtype = "bool"}},
+    });
+    fl_check_op(&(fl_op_case){
+        .type = "reduce_any",
+        .attr = {{"reduce_all", FL_ATTR_BOOL, .b = true}},
+        .in = {{"X", {0, 2}, .dtype = "bool", .empty = true}},
+        .out = {{"Out", {1}, {0}, .dtype = "bool"}},
+    });
+    CHECK_STR(fl_infer_text("reduce_all{dim=[1]} X=bool[-1,8]"),
+              "Out=bool[-1]");
+    CHECK_ERR(fl_infer_try("reduce_any X=f32[2,3]"), FL_ESHAPE,
+              "reduce_any: X is f32, expected bool");
+}
+
 const fl_test fl_tests[] = {
+    {"reduce_all and reduce_any look at bools", asks_all_and_any_of_bools},
     {"reduce ops fold any dimensions", fold_any_dimensions},
     {"reduce ops fold all if told so", fold_all_if_told},
     {"reduce ops fold whole numbers", fold_whole_numbers},

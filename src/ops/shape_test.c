@@ -10,7 +10,18 @@ static void tells_the_dimensions(void)
     CHECK_STR(fl_infer_text("shape Input=f32[-1,8]"), "Out=i32[2]");
 }
 
+static void counts_elements(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "size",
+        .in = {{"Input", {2, 3}, {0, 0, 0, 0, 0, 0}}},
+        .out = {{"Out", {1}, {6}, .dtype = "i64"}},
+    });
+    CHECK_STR(fl_infer_text("size Input=f32[-1,8]"), "Out=i64[1]");
+}
+
 const fl_test fl_tests[] = {
+    {"size counts elements", counts_elements},
     {"shape tells the dimensions", tells_the_dimensions},
     {0},
 };

@@ -1,5 +1,8 @@
 /* stack     Y = the X side by side along a new `axis`
- * gradient  each X@GRAD is its slice of Y@GRAD */
+ * gradient  each X@GRAD is its slice of Y@GRAD
+ *
+ * unstack   Y* = the slices of X along `axis`, which is gone
+ * gradient  stack of the Y@GRAD */
 #include "ops/move.h"
 
 static fl_err infer_stack(fl_infer *x)
@@ -29,23 +32,41 @@ static fl_err infer_stack(fl_infer *x)
     return FL_OK;
 }
 
+/* As many slices along `axis` as there are outputs. */
+static fl_err infer_slices(const fl_infer *x, const char *from, const char *to)
+{
+    const fl_meta *whole = fl_meta_in(x, from, 0);
+    const fl_shape *in = &whole->shape;
+    int axis, n = fl_meta_count_out(x, to);
+    FL_TRY(fl_meta_check(x, from, FL_ANY));
+    FL_TRY(fl_move_axis(x, from, fl_meta_attr(x, "axis")->i, in->rank, &axis));
+    if (in->dim[axis] != n)
+        return fl_fail(FL_ESHAPE, "%s: %s has %lld, %s are %d", fl_meta_type(x),
+                       from, (long long)in->dim[axis], to, n);
+    fl_shape s = {0};
+    for (int i = 0; i < in->rank; i++)
+        if (i != axis)
+            s.dim[s.rank++] = in->dim[i];
+    if (!s.rank) /* of a vector: lone elements */
+        s = (fl_shape){1, {1}};
+    for (int i = 0; i < n; i++)
+        fl_meta_set(x, to, i, whole->dtype, &s);
+    return FL_OK;
+}
+
 static fl_err infer_stack_grad(fl_infer *x)
 {
-    const fl_meta *dy = fl_meta_in(x, "Y@GRAD", 0);
-    int axis, n = fl_meta_count_out(x, "X@GRAD");
-    FL_TRY(fl_meta_check(x, "Y@GRAD", FL_ANY));
-    FL_TRY(fl_move_axis(x, "Y@GRAD", fl_meta_attr(x, "axis")->i, dy->shape.rank,
-                        &axis));
-    if (dy->shape.dim[axis] != n)
-        return fl_fail(FL_ESHAPE, "stack_grad: Y@GRAD has %lld, X@GRAD are %d",
-                       (long long)dy->shape.dim[axis], n);
-    fl_shape s = {0};
-    for (int i = 0; i < dy->shape.rank; i++)
-        if (i != axis)
-            s.dim[s.rank++] = dy->shape.dim[i];
-    for (int i = 0; i < n; i++)
-        fl_meta_set(x, "X@GRAD", i, dy->dtype, &s);
-    return FL_OK;
+    return infer_slices(x, "Y@GRAD", "X@GRAD");
+}
+
+static fl_err infer_unstack(fl_infer *x)
+{
+    const int64_t num = fl_meta_attr(x, "num")->i;
+    const int n = fl_meta_count_out(x, "Y");
+    if (num && num != n)
+        return fl_fail(FL_EINVAL, "unstack: num is %lld, Y are %d",
+                       (long long)num, n);
+    return infer_slices(x, "X", "Y");
 }
 
 /* Runs of one X in Y: how many, and of how many bytes. */
@@ -71,19 +92,44 @@ static fl_err stack(fl_call *c)
     return FL_OK;
 }
 
-static fl_err stack_grad(fl_call *c)
+static fl_err slices(const fl_call *c, const char *from, const char *to)
 {
-    const fl_tensor *dy = fl_in(c, "Y@GRAD");
+    const fl_tensor *whole = fl_in(c, from);
     size_t bytes;
-    int n = fl_out_count(c, "X@GRAD");
-    int64_t outer = runs(c, dy, &bytes);
+    int n = fl_out_count(c, to);
+    int64_t outer = runs(c, whole, &bytes);
     for (int i = 0; i < n; i++) {
-        fl_tensor *dx = fl_out_at(c, "X@GRAD", i);
-        if (dx)
-            fl_move_runs(outer, bytes, dx->data, bytes,
-                         (const char *)dy->data + (size_t)i * bytes,
+        fl_tensor *part = fl_out_at(c, to, i);
+        if (part)
+            fl_move_runs(outer, bytes, part->data, bytes,
+                         (const char *)whole->data + (size_t)i * bytes,
                          (size_t)n * bytes);
     }
+    return FL_OK;
+}
+
+static fl_err stack_grad(fl_call *c)
+{
+    return slices(c, "Y@GRAD", "X@GRAD");
+}
+
+static fl_err unstack(fl_call *c)
+{
+    return slices(c, "X", "Y");
+}
+
+static fl_err make_unstack_grad(fl_grads *g)
+{
+    const fl_args *y = fl_desc_out(g->fwd, "Y");
+    const fl_attr *axis = fl_desc_attr(g->fwd, "axis");
+    fl_desc *d = fl_grad_emit(g, "stack");
+    const char **names = fl_arena_alloc(g->arena, (size_t)y->n * sizeof *names);
+    for (int i = 0; i < y->n; i++)
+        names[i] = fl_grad_name(g->arena, y->name[i]);
+    fl_desc_set_in(d, "X", y->n, names);
+    fl_desc_set_out1(d, "Y", fl_grad_name(g->arena, fl_desc_in1(g->fwd, "X")));
+    if (axis)
+        fl_desc_set_attr(d, axis);
     return FL_OK;
 }
 
@@ -97,4 +143,14 @@ const fl_op_def fl_op_stack = {
     .grad_in = {"Y@GRAD"},
     .grad_run = stack_grad,
     .grad_infer = infer_stack_grad,
+};
+
+const fl_op_def fl_op_unstack = {
+    .type = "unstack",
+    .in = {{"X"}},
+    .out = {{"Y", FL_MANY}},
+    .attr = {{"axis", FL_ATTR_INT, .i = 0}, {"num", FL_ATTR_INT}},
+    .infer = infer_unstack,
+    .run = unstack,
+    .make_grad = make_unstack_grad,
 };

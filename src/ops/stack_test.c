@@ -35,7 +35,28 @@ static void says_what_differs(void)
               "stack: axis 2 is not an axis of X [2]");
 }
 
+static void takes_apart_what_was_put_together(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "unstack",
+        .attr = {{"axis", FL_ATTR_INT, .i = -1}, {"num", FL_ATTR_INT, .i = 2}},
+        .in = {{"X", {3, 2}, {1, 2, 3, 4, 5, 6}}},
+        .out = {{"Y", {3}, {1, 3, 5}}, {"Y", {3}, {2, 4, 6}}},
+        .grad = {"X"},
+    });
+    CHECK_STR(fl_infer_text("unstack{axis=1} X=f32[-1,2,3]"),
+              "Y=f32[-1,3] Y=f32[-1,3]");
+    CHECK_ERR(fl_infer_try("unstack X=f32[3,3]"), FL_ESHAPE,
+              "unstack: X has 3, Y are 2");
+    CHECK_ERR(fl_infer_try("unstack{num=3} X=f32[2,3]"), FL_EINVAL,
+              "unstack: num is 3, Y are 2");
+    CHECK_ERR(fl_infer_try("unstack{axis=2} X=f32[2,3]"), FL_ESHAPE,
+              "unstack: axis 2 is not an axis of X [2,3]");
+}
+
 const fl_test fl_tests[] = {
+    {"unstack takes apart what was put together",
+     takes_apart_what_was_put_together},
     {"stack puts a new axis first", puts_a_new_axis_first},
     {"stack puts a new axis last", puts_a_new_axis_last},
     {"stack keeps the unknown batch", keeps_the_unknown_batch},
