@@ -94,30 +94,6 @@ static fl_err declare_param(fl_server_cut *s, const fl_piece *p)
 
 /* --- learning rates --- */
 
-static void copy_op(fl_server_cut *s, fl_block *to, const fl_op *op);
-
-/* The sub-block `idx` of main again, below `parent`. */
-static int copy_block(fl_server_cut *s, int idx, const fl_block *parent)
-{
-    const fl_block *from = fl_program_block(s->c->main, idx);
-    fl_block *to = fl_program_add_block(s->p, parent->idx);
-    for (fl_entry *e = NULL; (e = fl_map_next(&from->vars, e));)
-        fl_copy_var(to, e->value);
-    for (int64_t i = 0; i < from->ops.n; i++)
-        copy_op(s, to, from->ops.at[i]);
-    return to->idx;
-}
-
-static void copy_op(fl_server_cut *s, fl_block *to, const fl_op *op)
-{
-    fl_op *copy = fl_copy_op(to, op);
-    for (int i = 0; i < copy->desc.n_attr; i++) {
-        fl_attr *a = &copy->desc.attr[i];
-        if (a->type == FL_ATTR_BLOCK)
-            a->i = copy_block(s, (int)a->i, to);
-    }
-}
-
 /* What the op and its sub-blocks read and write outside of them. */
 static fl_err declare_uses(fl_server_cut *s, const fl_op *op)
 {
@@ -143,7 +119,7 @@ static fl_err add_rates(fl_server_cut *s)
     fl_push(&s->updates, b->idx);
     for (int64_t i = 0; i < s->c->rates.n; i++) {
         FL_TRY(declare_uses(s, s->c->rates.at[i]));
-        copy_op(s, b, s->c->rates.at[i]);
+        fl_copy_op_deep(b, s->c->rates.at[i]);
     }
     return FL_OK;
 }

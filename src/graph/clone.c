@@ -1,6 +1,8 @@
 /* clone.c - a program again, sharing nothing with the first. */
 #include "graph/copy.h"
 
+#include "graph/verify.h"
+
 fl_program *fl_copy_settings(const fl_program *p)
 {
     fl_program *q = fl_program_make(p->registry);
@@ -33,6 +35,55 @@ fl_op *fl_copy_op(fl_block *to, const fl_op *op)
     w->block = to;
     fl_push(&to->ops, w);
     return w;
+}
+
+/* Block `idx` of the op's program again, below `parent`. */
+static int copy_sub_block(const fl_op *op, int64_t idx, const fl_block *parent)
+{
+    const fl_block *from = fl_program_block(op->block->program, (int)idx);
+    fl_block *to = fl_program_add_block(parent->program, parent->idx);
+    for (fl_entry *e = NULL; (e = fl_map_next(&from->vars, e));)
+        fl_copy_var(to, e->value);
+    for (int64_t i = 0; i < from->ops.n; i++)
+        fl_copy_op_deep(to, from->ops.at[i]);
+    return to->idx;
+}
+
+fl_op *fl_copy_op_deep(fl_block *to, const fl_op *op)
+{
+    fl_op *copy = fl_copy_op(to, op);
+    for (int i = 0; i < copy->desc.n_attr; i++) {
+        fl_attr *a = &copy->desc.attr[i];
+        if (a->type == FL_ATTR_BLOCK)
+            a->i = copy_sub_block(op, a->i, to);
+    }
+    return copy;
+}
+
+/* What `names` are, as far as they are declared. */
+static void copy_used(fl_block *to, const fl_block *from, const fl_map *names)
+{
+    for (fl_entry *e = NULL; (e = fl_map_next(names, e));) {
+        const fl_var *v = fl_block_find(from, e->key);
+        if (v && !fl_block_var(to, v->name))
+            fl_copy_var(to, v)->persistable =
+                v->persistable || v->block->idx == 0;
+    }
+}
+
+fl_program *fl_copy_ops(const fl_block *from, int64_t first)
+{
+    fl_program *p = fl_copy_settings(from->program);
+    fl_block *to = fl_program_block(p, 0);
+    fl_map names = {0};
+    for (int64_t i = first; i < from->ops.n; i++) {
+        fl_op_add_reads(from->ops.at[i], &names);
+        fl_op_add_writes(from->ops.at[i], &names);
+        fl_copy_op_deep(to, from->ops.at[i]);
+    }
+    copy_used(to, from, &names);
+    fl_map_fini(&names);
+    return p;
 }
 
 static void copy_block(fl_block *to, const fl_block *b)

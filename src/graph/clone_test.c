@@ -1,3 +1,4 @@
+#include "graph/copy.h"
 #include "graph/test_ops.h"
 
 static fl_program *dropout_net(fl_registry *r, fl_arena *a)
@@ -88,10 +89,36 @@ static void for_test_switches_every_block(void)
     fl_arena_free(a);
 }
 
+static void a_block_becomes_a_program(void)
+{
+    fl_arena *a = fl_arena_new();
+    fl_registry *r = test_registry();
+    fl_program *p = dropout_net(r, a);
+    fl_block *sub = fl_program_block(p, 1);
+    fl_desc *d = fl_desc_new(a, "dropout");
+    fl_desc_set_in1(d, "X", "x");
+    fl_desc_set_out1(d, "Out", "z");
+    CHECK_OK(fl_block_append_op(sub, d, NULL));
+    fl_program *q = fl_copy_ops(sub, 1);
+    fl_program_free(p); /* nothing is shared */
+    const fl_block *b = fl_program_block(q, 0);
+    CHECK_OK(fl_program_verify(q));
+    CHECK_INT(q->random_seed, 90);
+    CHECK_INT(q->blocks.n, 1);
+    CHECK_INT(b->ops.n, 1);
+    CHECK_INT(b->vars.live, 2);
+    CHECK(fl_block_var(b, "x")->persistable);
+    CHECK(!fl_block_var(b, "z")->persistable);
+    fl_program_free(q);
+    fl_registry_free(r);
+    fl_arena_free(a);
+}
+
 const fl_test fl_tests[] = {
     {"a clone keeps everything and shares nothing", keeps_everything},
     {"a clone keeps what a parameter points to",
      keeps_what_a_parameter_points_to},
     {"a clone for test switches every block", for_test_switches_every_block},
+    {"a block becomes a program of its own", a_block_becomes_a_program},
     {0},
 };
