@@ -16,6 +16,7 @@ typedef struct fl_staged {
     fl_id session;
     int n;
     const fl_blob *part;
+    bool last; /* async: the last push of a trainer's step */
 } fl_staged;
 
 /* What holds the parameters. No function may call back into the server. */

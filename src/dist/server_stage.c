@@ -120,7 +120,8 @@ static void stage(fl_server *s, fl_stage *st, const fl_msg *m)
 static void fly(fl_server *s, fl_peer from, const fl_msg *m)
 {
     fl_flying f = {m->session, m->seq, m->tag, from, keep(s, m->blob)};
-    fl_staged by = {rank_of(s, m->session), m->session, 1, &f.blob};
+    fl_staged by = {rank_of(s, m->session), m->session, 1, &f.blob,
+                    m->count > 0};
     fl_push(&s->shard[m->shard].flying, f);
     s->store->apply(s->store->self, m->shard, 0, &by, 1);
 }
@@ -156,7 +157,8 @@ static fl_err check_push(fl_server *s, const fl_stage *st, const fl_msg *m)
         return fl_fail(FL_ENOMEM,
                        "push: %zu bytes with %zu staged, the limit is %zu",
                        m->blob.size, s->bytes, s->job->max_staged);
-    return s->store->check(s->store->self, m->shard, m->blob);
+    const fl_err err = s->store->check(s->store->self, m->shard, m->blob);
+    return err ? fl_fail_at(err, "trainer %d", rank_of(s, m->session)) : FL_OK;
 }
 
 static bool seen(const fl_server *s, const fl_stage *st, int64_t seq)
@@ -237,7 +239,7 @@ static int gather(fl_server *s, const fl_close *c, int shard, fl_staged *by)
              at--)
             by[at] = by[at - 1];
         by[at] = (fl_staged){seat->rank, seat->session, (int)st->part.n,
-                             st->part.at};
+                             st->part.at, true};
     }
     return n;
 }

@@ -1,0 +1,135 @@
+/* pstore_in.h - the inside of a store, shared by its files.
+ *
+ *     pstore_make.c  from a program to updates, owners and plans
+ *     pstore_mean.c  what the participants sent becomes one gradient
+ *     pstore_read.c  answers to pulls
+ *     pstore.c       check, apply, the threads */
+#ifndef FL_DIST_PSTORE_IN_H
+#define FL_DIST_PSTORE_IN_H
+
+#include "base/map.h"
+#include "base/pool.h"
+#include "dist/parcel.h"
+#include "dist/pstore.h"
+#include "dist/table.h"
+
+#include <pthread.h>
+
+enum {
+    FL_OWNERS_MAX = 64 /* threads: more than a machine's memory can feed */
+};
+
+typedef FL_VEC(fl_value *) fl_values;
+
+/* What a participant sent for a gradient: all of it, or a slice. */
+typedef struct fl_given {
+    int from; /* the participant, by rank */
+    const fl_item *item;
+} fl_given;
+
+/* Async: a gradient whose slices are not all here. */
+typedef struct fl_slices {
+    int rank;
+    fl_id session;
+    fl_tensor tensor;
+    int64_t have; /* elements */
+} fl_slices;
+
+/* A gradient and the block that it feeds. Thread: its owner. */
+typedef struct fl_update {
+    const fl_var *grad;    /* name, kind, dtype, shape */
+    const fl_block *block; /* of the server's program */
+    int64_t first;         /* op of the block behind sum and scale */
+    int owner;
+    fl_program *program; /* the block's ops from `first` on */
+    fl_plan *plan;
+    fl_value *mean; /* what the plan reads as the gradient */
+    bool spoils;    /* the plan writes it */
+    fl_values writes;
+    fl_table *table;          /* NULL: its parameter is a tensor */
+    fl_value *rows;           /* of the table, for the plan */
+    FL_VEC(fl_given) given;   /* in the round at hand, by participant */
+    FL_VEC(fl_slices) slices; /* by rank */
+    fl_rows own, all, sum;    /* memory for the mean of rows */
+} fl_update;
+
+/* A variable that may be pulled. Thread: its owner, but for the name. */
+typedef struct fl_ware {
+    const char *name;
+    int owner;
+    fl_value *value;
+    fl_table *table; /* or NULL */
+} fl_ware;
+
+/* The learning-rate block. */
+typedef struct fl_rates {
+    fl_program *program;
+    fl_values writes;
+    fl_plan *plan;
+} fl_rates;
+
+/* A thread and what belongs to it alone. Thread: its own. */
+typedef struct fl_owner {
+    fl_pstore *store;
+    int index;
+    fl_pool *pool;
+    fl_group group;
+    fl_scope *scope; /* below the user's: gradients, rates */
+    FL_VEC(fl_rates) rates;
+    bool due; /* the rates shall be made before the next update */
+    FL_VEC(fl_update *) updates;
+} fl_owner;
+
+/* A round, or in asynchronous mode a push, on its way through the owners. */
+typedef struct fl_applying {
+    fl_pstore *store;
+    fl_staged *by;
+    int n;
+    /* under the store's lock: */
+    int left; /* owners */
+    char why[512];
+} fl_applying;
+
+struct fl_pstore {
+    fl_pstore_opts opts;
+    fl_exec_env env;
+    fl_store face;
+    bool async;
+    fl_arena *arena;
+    fl_map gradients; /* names that pushes use -> fl_update */
+    fl_map kept;      /* names that pulls use -> fl_ware */
+    fl_map rated;     /* names that learning-rate blocks write */
+    FL_VEC(const fl_block *) rate_blocks;
+    FL_VEC(fl_update *) updates;
+    fl_owner *owner;
+    int owners;
+    int64_t refused;                /* pushes with NaN; as the machine */
+    pthread_mutex_t lock;           /* never held while a callback runs */
+    FL_VEC(fl_applying *) applying; /* in order */
+};
+
+/* --- pstore_make.c --- */
+
+fl_err fl_pstore_make(fl_pstore *s) FL_MUST_CHECK;
+
+/* Before a plan runs: nobody else sees what it writes. */
+fl_err fl_pstore_claim(fl_value *const *at, int64_t n) FL_MUST_CHECK;
+
+/* --- pstore_mean.c --- */
+
+/* What n participants gave becomes u->mean, or for a table u->sum. *some:
+ * there is a gradient; a dense one that nobody sent is none. */
+fl_err fl_update_mean(fl_update *u, int n, bool *some) FL_MUST_CHECK;
+
+/* Async: one trainer's next item. *some: its gradient is complete. */
+fl_err fl_update_take(fl_update *u, const fl_staged *by, const fl_item *item,
+                      bool *some) FL_MUST_CHECK;
+
+/* After the plan ran: let go of memory that was lent. */
+void fl_update_drop(fl_update *u);
+
+/* --- pstore_read.c --- */
+
+void fl_pstore_read(void *self, fl_blob names, fl_peer to, const fl_msg *reply);
+
+#endif

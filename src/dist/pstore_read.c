@@ -1,0 +1,204 @@
+/* pstore_read.c - answers to pulls.
+ *
+ * A pull is a task for every owner of something that it asks for, behind what
+ * that owner has to apply first; whoever finishes last sends the answer. Whole
+ * tensors are shared, not copied: the owner makes itself a copy before it
+ * writes to one that is still on its way. */
+#include "dist/pstore_in.h"
+
+#include <stdio.h>
+
+typedef struct reading {
+    fl_pstore *store;
+    fl_peer to;
+    fl_msg reply; /* without pointers but the blob */
+    fl_parcel *want;
+    bool lost;            /* something that is not here was asked for */
+    const fl_ware **kept; /* of each item, unless lost */
+    fl_tensor *value;     /* of each item, filled by its owner */
+    /* under the store's lock: */
+    int left; /* owners */
+    fl_err err;
+    char why[512];
+} reading;
+
+typedef struct part {
+    reading *of;
+    int owner;
+} part;
+
+/* --- on the owner's thread --- */
+
+static fl_err no_row(const fl_ware *k, int64_t row, int64_t rows)
+{
+    return fl_fail(FL_EINVAL, "pull: \"%s\" has no row %lld, it has %lld",
+                   k->name, (long long)row, (long long)rows);
+}
+
+static fl_err read_rows(const fl_ware *k, const fl_tensor *t, int64_t n,
+                        const int64_t *row, fl_tensor *out)
+{
+    const int64_t width = fl_shape_span(&t->shape, 1, t->shape.rank);
+    const size_t bytes = (size_t)width * fl_dtype_size(t->dtype);
+    fl_shape shape = t->shape;
+    if (shape.rank < 1)
+        return fl_fail(FL_EINVAL, "pull: \"%s\" has no rows", k->name);
+    shape.dim[0] = n;
+    FL_TRY(fl_tensor_resize(out, t->dtype, &shape));
+    for (int64_t i = 0; i < n; i++) {
+        if (row[i] < 0 || row[i] >= t->shape.dim[0])
+            return no_row(k, row[i], t->shape.dim[0]);
+        memcpy((char *)out->data + (size_t)i * bytes,
+               (const char *)t->data + (size_t)row[i] * bytes, bytes);
+    }
+    return FL_OK;
+}
+
+static fl_err read_some(const fl_ware *k, const fl_item *item, fl_tensor *out)
+{
+    const int64_t n = item->shape.dim[0];
+    int64_t *row = fl_mem_try((size_t)(n + 1) * sizeof *row);
+    if (!row)
+        return fl_fail(FL_ENOMEM, "pull: no memory for %lld rows of \"%s\"",
+                       (long long)n, k->name);
+    fl_bytes_copy(item->rows, 0, row, (size_t)n * sizeof *row);
+    const fl_err err = k->table ? fl_table_read(k->table, n, row, out)
+                                : read_rows(k, &k->value->tensor, n, row, out);
+    fl_mem_free(row);
+    return err;
+}
+
+static fl_err read_one(const fl_ware *k, const fl_item *item, fl_tensor *out)
+{
+    const fl_value *v = k->value;
+    const bool some = item->shape.rank > 0;
+    if (!k->table && (v->kind != FL_LOD_TENSOR || !v->tensor.data))
+        return fl_fail(FL_ENOENT, "pull: \"%s\" holds nothing", k->name);
+    if (some)
+        return read_some(k, item, out);
+    if (k->table)
+        return fl_fail(FL_EINVAL,
+                       "pull: \"%s\" is a table: it is asked for by rows",
+                       k->name);
+    return fl_tensor_ref(out, &v->tensor);
+}
+
+static fl_err read_part(reading *r, int owner)
+{
+    for (int i = 0; r->want && !r->lost && i < r->want->n; i++)
+        if (r->kept[i]->owner == owner)
+            FL_TRY(read_one(r->kept[i], &r->want->item[i], &r->value[i]));
+    return FL_OK;
+}
+
+/* --- the answer --- */
+
+static void free_reading(reading *r)
+{
+    for (int i = 0; r->want && i < r->want->n; i++)
+        fl_tensor_fini(&r->value[i]);
+    fl_parcel_unref(r->want);
+    fl_mem_free(r->kept);
+    fl_mem_free(r->value);
+    fl_mem_free(r);
+}
+
+static void answer(reading *r)
+{
+    const fl_pstore_opts *o = &r->store->opts;
+    if (r->err) {
+        r->reply.kind = FL_MSG_ERROR;
+        r->reply.code = (int)r->err;
+        r->reply.text = r->why;
+        o->answer(o->self, r->to, &r->reply);
+        return;
+    }
+    fl_parcel *p = fl_parcel_new();
+    for (int i = 0; r->want && i < r->want->n; i++)
+        fl_parcel_add(p, r->want->item[i].name, &r->value[i]);
+    r->reply.blob = fl_parcel_blob(p);
+    o->answer(o->self, r->to, &r->reply);
+    fl_keeper_parcels.drop(NULL, r->reply.blob);
+    fl_parcel_unref(p);
+}
+
+static void failed(reading *r, fl_err err)
+{
+    if (!err || r->err)
+        return;
+    r->err = err;
+    snprintf(r->why, sizeof r->why, "%s", fl_errmsg());
+}
+
+static void run_part(void *arg)
+{
+    part *p = arg;
+    reading *r = p->of;
+    const fl_err err = read_part(r, p->owner);
+    pthread_mutex_lock(&r->store->lock);
+    failed(r, err);
+    const bool last = !--r->left;
+    pthread_mutex_unlock(&r->store->lock);
+    fl_mem_free(p);
+    if (!last)
+        return;
+    answer(r);
+    free_reading(r);
+}
+
+/* --- a pull comes --- */
+
+static fl_err find_all(fl_pstore *s, reading *r)
+{
+    const int n = r->want ? r->want->n : 0;
+    r->kept = fl_mem_alloc((size_t)(n + 1) * sizeof *r->kept);
+    r->value = fl_mem_alloc((size_t)(n + 1) * sizeof *r->value);
+    for (int i = 0; i < n; i++) {
+        const char *name = r->want->item[i].name;
+        fl_near near = {.name = name};
+        r->kept[i] = fl_map_get(&s->kept, name);
+        if (r->kept[i])
+            continue;
+        for (fl_entry *e = NULL; (e = fl_map_next(&s->kept, e));)
+            fl_near_offer(&near, e->key);
+        return fl_fail(FL_ENOENT,
+                       "pull: there is no variable \"%s\" on this server%s%s%s",
+                       name, near.best ? "; the nearest is \"" : "",
+                       near.best ? near.best : "", near.best ? "\"" : "");
+    }
+    return FL_OK;
+}
+
+/* Who has a part in it; at least the first owner, so that an answer comes
+ * behind what was there before. */
+static bool concerns(const reading *r, int owner)
+{
+    for (int i = 0; r->want && !r->lost && i < r->want->n; i++)
+        if (r->kept[i]->owner == owner)
+            return true;
+    return owner == 0;
+}
+
+void fl_pstore_read(void *self, fl_blob names, fl_peer to, const fl_msg *reply)
+{
+    fl_pstore *s = self;
+    fl_parcel *want = fl_parcel_of(names);
+    reading *r = fl_mem_alloc(sizeof *r);
+    r->store = s;
+    r->to = to;
+    r->reply = *reply;
+    r->want = want ? fl_parcel_ref(want) : NULL;
+    failed(r, find_all(s, r));
+    r->lost = r->err != FL_OK;
+    part *parts[FL_OWNERS_MAX];
+    for (int i = 0; i < s->owners; i++) {
+        if (!concerns(r, i))
+            continue;
+        parts[r->left] = fl_mem_alloc(sizeof(part));
+        *parts[r->left++] = (part){r, i};
+    }
+    for (int i = 0, n = r->left; i < n; i++) { /* then r may be gone */
+        fl_owner *o = &s->owner[parts[i]->owner];
+        fl_pool_submit(o->pool, &o->group, run_part, parts[i]);
+    }
+}
