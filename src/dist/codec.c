@@ -154,7 +154,7 @@ fl_packet *fl_msg_encode(const fl_msg *m)
 /* The bytes in one piece: where they lie, or copied. */
 static const void *in_one(fl_bytes b, fl_arena *a)
 {
-    fl_span s = {0};
+    fl_span s = {.at = ""};
     size_t cursor = 0;
     if (!fl_bytes_next(b, &cursor, &s) || s.size == b.size)
         return s.at;

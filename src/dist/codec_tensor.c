@@ -136,20 +136,25 @@ typedef struct tensor {
     char name[NAME_MOST + 1];
 } tensor;
 
+/* A name that can stand in a sentence; t->name is empty unless it is one. */
 static fl_err read_name(tensor *t, fl_bytes b)
 {
+    char *name = t->name;
     if (b.size > NAME_MOST)
         return fl_fail(FL_EPROTO, "name: %zu bytes are more than %d", b.size,
                        NAME_MOST);
-    char name[NAME_MOST + 1] = {0};
     fl_bytes_copy(b, 0, name, b.size);
+    name[b.size] = 0;
     for (size_t i = 0; i < b.size; i++)
-        if ((unsigned char)name[i] < ' ' || name[i] == 0x7f)
-            return fl_fail(FL_EPROTO, "name: byte %zu is the sign %d", i,
-                           name[i]);
-    if (!fl_utf8_valid(name))
+        if ((unsigned char)name[i] < ' ' || name[i] == 0x7f) {
+            const int sign = name[i];
+            *name = 0;
+            return fl_fail(FL_EPROTO, "name: byte %zu is the sign %d", i, sign);
+        }
+    if (!fl_utf8_valid(name)) {
+        *name = 0;
         return fl_fail(FL_EPROTO, "name: it is not UTF-8");
-    memcpy(t->name, name, sizeof name);
+    }
     return FL_OK;
 }
 
