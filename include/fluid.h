@@ -867,7 +867,7 @@ int fl_cut_endpoints(const fl_cut *c, const char *const **out);
 
 /* How long to wait, and whether to go on. */
 typedef struct fl_wait_opts {
-    int64_t limit_ms; /* 0: ten minutes */
+    int64_t limit_ms; /* 0: FLUID_START, or ten minutes */
     /* Asked some 50 times a second: other than 0 ends it with FL_EINTR. */
     int (*poll)(void *user);
     void *user;

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "dist/job.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -20,24 +21,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MS     INT64_C(1000000)
-#define SECOND (1000 * MS)
-
 enum {
-    LIMIT_MS = 10 * 60 * 1000,
     NAMED = 4, /* servers in a line; the others are counted */
 };
-static const int64_t nap_time = 20 * MS;
-static const int64_t rest = 200 * MS;     /* between two tries */
-static const int64_t answer = 2 * SECOND; /* a host may think about it */
-static const int64_t first_line = SECOND; /* most are there before */
-static const int64_t more_lines = 5 * SECOND;
+static const int64_t nap_time = 20 * FL_MS;
+static const int64_t rest = 200 * FL_MS;  /* between two tries */
+static const int64_t answer = 2 * FL_SEC; /* a host may think about it */
+static const int64_t first_line = FL_SEC; /* most are there before */
+static const int64_t more_lines = 5 * FL_SEC;
 
 /* --- the world --- */
 
 static void real_nap(void *user, int64_t ns)
 {
-    poll(NULL, 0, (int)(ns / MS));
+    poll(NULL, 0, (int)(ns / FL_MS));
 }
 
 static void real_say(void *user, const char *line)
@@ -58,13 +55,19 @@ typedef struct patience {
     int64_t began, line; /* when the next line is due */
 } patience;
 
-static patience begin(const fl_wait_opts *opts, const fl_ports_world *w)
+/* Who starts a job waits for all of it equally long. */
+static fl_err begin(patience *p, const fl_wait_opts *opts,
+                    const fl_ports_world *w)
 {
     const int64_t now = fl_clock_now(w->clock);
-    patience p = {w, opts ? *opts : (fl_wait_opts){0}, now, now + first_line};
-    if (!p.opts.limit_ms)
-        p.opts.limit_ms = LIMIT_MS;
-    return p;
+    fl_job job = {0};
+    *p = (patience){w, {0}, now, now + first_line};
+    if (opts)
+        p->opts = *opts;
+    FL_TRY(fl_job_limits(&job));
+    if (!p->opts.limit_ms)
+        p->opts.limit_ms = fl_job_defaults(job).start / FL_MS;
+    return FL_OK;
 }
 
 /* A nap before the next try, or why there is none. `state` is what is there
@@ -72,9 +75,9 @@ static patience begin(const fl_wait_opts *opts, const fl_ports_world *w)
 static fl_err go_on(patience *p, fl_str *state)
 {
     const int64_t now = fl_clock_now(p->w->clock);
-    const long long seconds = (now - p->began) / SECOND;
+    const long long seconds = (now - p->began) / FL_SEC;
     fl_err err = FL_OK;
-    if (now - p->began >= p->opts.limit_ms * MS)
+    if (now - p->began >= p->opts.limit_ms * FL_MS)
         err = fl_fail(FL_ETIMEOUT, "%s, given up after %lld s", state->at,
                       seconds);
     else if (p->opts.poll && p->opts.poll(p->opts.user))
@@ -152,7 +155,7 @@ static fl_err look_up(goal *g, int64_t now)
     if (err == FL_ENOENT) {
         g->n = 0;
         g->why = "name not known";
-        g->due = now + SECOND;
+        g->due = now + FL_SEC;
         return FL_OK;
     }
     return err;
@@ -237,8 +240,10 @@ fl_err fl_ports_wait(int n, const char *const *endpoints,
     goal *goals = fl_mem_alloc(((size_t)n + 1) * sizeof *goals);
     for (int i = 0; i < n; i++)
         goals[i] = (goal){.endpoint = endpoints[i], .fd = -1};
-    patience p = begin(opts, world);
-    const fl_err err = wait_all(goals, n, &p);
+    patience p;
+    fl_err err = begin(&p, opts, world);
+    if (!err)
+        err = wait_all(goals, n, &p);
     for (int i = 0; i < n; i++)
         if (goals[i].fd >= 0)
             close(goals[i].fd);
@@ -257,9 +262,10 @@ fl_err fl_ports_resolve(const char *endpoint, const fl_wait_opts *opts,
                         const fl_ports_world *world, char out[FL_ADDRESS_TEXT])
 {
     const fl_ports_world real = real_world();
-    patience p = begin(opts, world ? world : &real);
     fl_address at[FL_ADDRESSES];
+    patience p;
     int n = 0;
+    FL_TRY(begin(&p, opts, world ? world : &real));
     for (;;) {
         const fl_err err = fl_address_find(endpoint, at, &n);
         if (err != FL_ENOENT) {

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -135,6 +136,22 @@ static void gives_up_at_the_limit(void)
     close(b.fd);
 }
 
+static void takes_its_limit_from_the_job(void)
+{
+    scene s;
+    port b = bound();
+    begin(&s);
+    setenv("FLUID_START", "2.5", 1);
+    CHECK_ERR(wait_for(&s, 1, (const char *[]){b.endpoint}, 0), FL_ETIMEOUT,
+              "given up after 2 s");
+    setenv("FLUID_START", "soon", 1);
+    CHECK_ERR(wait_for(&s, 1, (const char *[]){b.endpoint}, 0), FL_EINVAL,
+              "FLUID_START");
+    unsetenv("FLUID_START");
+    fl_str_fini(&s.lines);
+    close(b.fd);
+}
+
 static void ends_when_asked_to(void)
 {
     scene s;
@@ -203,6 +220,7 @@ const fl_test fl_tests[] = {
     {"a wait returns when all servers are up", returns_when_all_are_up},
     {"a wait counts who is there", counts_who_is_there_until_all_are},
     {"a wait gives up at its limit", gives_up_at_the_limit},
+    {"a wait takes its limit from the job", takes_its_limit_from_the_job},
     {"a wait ends when it is asked to", ends_when_asked_to},
     {"a wait names some and counts the others",
      names_some_and_counts_the_others},

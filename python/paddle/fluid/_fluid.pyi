@@ -520,9 +520,9 @@ def transpile(main: Program, startup: Program, pservers: str, *,
     pieces to their endpoints; params: only these are the servers'."""
 
 
-def wait_ports(endpoints: Sequence[str], limit: float = 600.0) -> None:
+def wait_ports(endpoints: Sequence[str], limit: float = 0) -> None:
     """Until each takes connections; a line on stderr counts who is there.
-    EnforceNotMet after `limit` seconds."""
+    EnforceNotMet after `limit` seconds; 0: FLUID_START, or 600."""
 
 
 def role() -> Dict[str, Any]:
