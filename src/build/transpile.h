@@ -44,8 +44,8 @@ struct fl_cut {
     fl_ops updates; /* ops of main that servers run for a parameter */
     fl_ops rates;   /* ops of main that make learning rates */
     FL_VEC(fl_share *) shares;
-    int *order;      /* in which shares are sent and dealt */
-    fl_share *table; /* the one that is_distributed; or NULL; n is 0 */
+    int *order;           /* in which shares are sent and dealt */
+    fl_share *table;      /* the one that is_distributed; or NULL; n is 0 */
     FL_VEC(fl_kept) kept; /* by server, in order of declaration */
     fl_program *trainer, *trainer_startup;
     fl_program **server, **server_startup;
