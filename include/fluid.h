@@ -797,7 +797,8 @@ typedef struct fl_places {
  * each time), updates and schedules run once. Of persistable variables that
  * forward ops write (running means) the first place's stay.
  * Fetches are those of all places along axis 0: a mean loss is [n]. What is
- * common to all (parameters, summed gradients) comes n times. */
+ * common to all (parameters, summed gradients) comes n times, but as selected
+ * rows once. */
 fl_err fl_exe_run_places(fl_exe *e, const fl_places *places,
                          const fl_program *p, fl_scope *s, int n_feeds,
                          const fl_feed *feeds, int n_fetches,

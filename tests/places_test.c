@@ -151,8 +151,39 @@ static void two_runs_have_the_same_bits(void)
     }
 }
 
+/* How large the elements of the gradient's rows are together. */
+static double sum_of_rows(job *j, int places)
+{
+    batch b = {0};
+    fl_fetch rows = {.name = "table@GRAD"};
+    double sum = 0;
+    make_batch(&b, 0);
+    CHECK_OK(fl_exe_run_places(j->exe, &(fl_places){.n = places},
+                               fl_net_main(j->n), j->s, SLOTS + 2, b.feeds, 1,
+                               &rows));
+    CHECK_INT(rows.kind, FL_SELECTED_ROWS);
+    CHECK_INT(rows.rows.height, HEIGHT);
+    for (int64_t i = 0; i < rows.rows.n * WIDTH; i++)
+        sum += fabs(((float *)rows.rows.value.data)[i]);
+    fl_fetch_fini(&rows);
+    return sum;
+}
+
+static void gradients_of_rows_come_once(void)
+{
+    job one, many;
+    job_init(&one, by_sgd);
+    job_init(&many, by_sgd);
+    const double want = sum_of_rows(&one, 1), got = sum_of_rows(&many, 2);
+    /* Rows that both places have are not merged: no less, but not twice. */
+    CHECK(want > 0 && got > want * 0.999 && got < want * 1.5);
+    job_fini(&one);
+    job_fini(&many);
+}
+
 const fl_test fl_tests[] = {
     {"places learn what one place learns", places_learn_what_one_learns},
+    {"gradients of rows come once from places", gradients_of_rows_come_once},
     {"two runs on places have the same bits", two_runs_have_the_same_bits},
     {0},
 };
