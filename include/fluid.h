@@ -954,15 +954,26 @@ typedef struct fl_data_slot {
     fl_shape shape; /* of a dense one; its first dim is the batch */
 } fl_data_slot;
 
+/* Raw Criteo lines: a label, 13 numbers and 26 categories, tabs between them,
+ * become 13 floats, 26 ids and the label, as Fluid's criteo_reader.py does it.
+ */
+typedef struct fl_criteo {
+    int64_t dim;      /* ids are below it */
+    const char *hash; /* NULL: "python", hash(str) with PYTHONHASHSEED=0; or
+                         "crc32", "fnv" */
+} fl_criteo;
+
 typedef struct fl_dataset_opts {
     int n_slots;
     const fl_data_slot *slots;
     int n_files;
     const char *const *files; /* text, or gzip of it */
-    const char *pipe;  /* shell command for each file; NULL or "cat": none */
-    int64_t batch;     /* examples; 0: 32 */
-    int threads;       /* that load, or read; 0: 1 */
-    int64_t bad_lines; /* how many may be skipped; 0: none */
+    const char *pipe; /* shell command for each file; NULL or "cat": none */
+    const fl_criteo *criteo; /* the lines are Criteo's; NULL: slot by slot. A
+                                pipe of "paddle read criteo ..." is this */
+    int64_t batch;           /* examples; 0: 32 */
+    int threads;             /* that load, or read; 0: 1 */
+    int64_t bad_lines;       /* how many may be skipped; 0: none */
 } fl_dataset_opts;
 
 /* Files of examples, streamed or loaded into memory. Thread: one at a time,
@@ -1026,6 +1037,10 @@ fl_reader_stats fl_reader_look(fl_reader *r);
 /* What was wrong with the i-th line that was skipped; NULL: so many are not
  * known. Lives with the readers. */
 const char *fl_reader_bad_line(fl_reader *r, int i);
+
+/* Criteo lines of the descriptor `in` as lines of slots to `out`, the bytes
+ * that the Python reader would write. The first bad line is an error. */
+fl_err fl_criteo_convert(const fl_criteo *how, int in, int out);
 
 /* --- Saving ------------------------------------------------------------ */
 

@@ -67,10 +67,30 @@ static bool same_slots(const fl_schema *a, const fl_schema *b)
     return same;
 }
 
+/* Who reads the lines: criteo where it is asked for, or where the command would
+ * do nothing else; it is then not started. */
+static fl_err choose(const fl_dataset_opts *o, const fl_schema *s,
+                     fl_criteo_format *criteo, bool *native)
+{
+    fl_criteo how;
+    char name[FL_HASH_NAME];
+    const bool asked = o->criteo;
+    if (asked)
+        how = *o->criteo;
+    *native = asked || (o->pipe && fl_criteo_command(o->pipe, &how, name));
+    if (!*native)
+        return FL_OK;
+    FL_TRY(fl_criteo_init(criteo, &how));
+    return fl_criteo_check(s);
+}
+
 static fl_err set(fl_dataset *d, const fl_dataset_opts *o, fl_arena *a)
 {
     fl_schema schema;
+    fl_criteo_format criteo;
+    bool native;
     FL_TRY(fl_schema_init(&schema, o->n_slots, o->slots, a));
+    FL_TRY(choose(o, &schema, &criteo, &native));
     if (d->loaded && !same_slots(&schema, &d->schema))
         return fl_fail(FL_EINVAL, "examples of other slots are in memory: "
                                   "release it first (release_memory)");
@@ -78,10 +98,13 @@ static fl_err set(fl_dataset *d, const fl_dataset_opts *o, fl_arena *a)
     for (int i = 0; i < o->n_files; i++)
         files[i] = fl_arena_strdup(a, o->files[i]);
     d->schema = schema;
-    d->format = &fl_multislot;
+    if (native)
+        d->criteo = criteo;
+    d->format = native ? &d->criteo.format : &fl_multislot;
     d->n_files = o->n_files;
     d->files = files;
-    d->pipe = o->pipe ? fl_arena_strdup(a, o->pipe) : NULL;
+    const bool own_pipe = o->pipe && (!native || o->criteo);
+    d->pipe = own_pipe ? fl_arena_strdup(a, o->pipe) : NULL;
     d->batch = o->batch ? o->batch : BATCH;
     d->threads = o->threads ? o->threads : 1;
     d->bad_lines = o->bad_lines;

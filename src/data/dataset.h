@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
+#include "data/criteo.h"
 #include "data/records.h"
 #include "data/text.h"
 
@@ -31,6 +32,7 @@ struct fl_dataset {
     fl_arena *arena; /* of what was set */
     fl_schema schema;
     const fl_format *format;
+    fl_criteo_format criteo; /* where the format is that */
     int n_files;
     const char **files;
     const char *pipe; /* NULL: the format reads the files themselves */

@@ -101,15 +101,18 @@ static bool take_apart(const char *p, size_t len, decimal *d)
 }
 
 /* The C library reads a copy that ends, in the locale of C. */
-static bool by_library(const char *p, size_t len, float *out)
+static bool by_library(const char *p, size_t len, double *x, float *y)
 {
     char copy[LONGEST + 1], *end;
     memcpy(copy, p, len);
     copy[len] = 0;
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    *out = strtof_l(copy, &end, c);
+    if (x)
+        *x = strtod_l(copy, &end, c);
+    else
+        *y = strtof_l(copy, &end, c);
     freelocale(c);
-    return end == copy + len && isfinite(*out);
+    return end == copy + len && (x ? isfinite(*x) : isfinite(*y));
 }
 
 bool fl_f32_any(const char *p, size_t len, float *out)
@@ -122,5 +125,12 @@ bool fl_f32_any(const char *p, size_t len, float *out)
         *out = d.minus ? -*out : *out;
         return true;
     }
-    return by_library(p, len, out);
+    return by_library(p, len, NULL, out);
+}
+
+bool fl_f64_any(const char *p, size_t len, double *out)
+{
+    decimal d;
+    return len <= LONGEST && take_apart(p, len, &d) &&
+           by_library(p, len, out, NULL);
 }

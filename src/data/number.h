@@ -20,6 +20,7 @@ extern const double fl_tenths[]; /* 1, 0.1, 0.01, .. 1e-22 */
 /* Any token; the whole of it must be the number. */
 bool fl_i64_any(const char *p, size_t len, int64_t *out);
 bool fl_f32_any(const char *p, size_t len, float *out);
+bool fl_f64_any(const char *p, size_t len, double *out);
 
 static inline uint64_t fl_word(const char *p)
 {

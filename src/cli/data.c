@@ -1,0 +1,147 @@
+/* paddle data - look at files of examples before a job does. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SLOTS = 4096,
+    NUMBERS = 13, /* of a Criteo line */
+    CATEGORIES = 26,
+    BATCH = 256,
+};
+
+static const char *slots_text, *pipe_command;
+static bool criteo;
+static int show = 10;
+
+static const fl_opt opts[] = {
+    {"slots", FL_OPT_STR, &slots_text,
+     "name:u64,name:f32, in the order of the lines; name:f32[13] is dense"},
+    {"criteo", FL_OPT_FLAG, &criteo, "the lines are raw Criteo"},
+    {"pipe_command", FL_OPT_STR, &pipe_command,
+     "look at what this makes of each file"},
+    {"show", FL_OPT_INT, &show, "bad lines of a file to tell of, up to 16"},
+    {0},
+};
+
+/* "name:type" or "name:type[n]" of `text`, a word of the command line, which is
+ * cut up; false: neither. */
+static bool read_slot(char *text, fl_data_slot *out)
+{
+    char *type = strrchr(text, ':'), *width = type ? strchr(type, '[') : NULL;
+    if (!type || type == text)
+        return false;
+    *type++ = 0;
+    *out = (fl_data_slot){.name = text, .sparse = !width, .dtype = FL_I64};
+    if (width) {
+        char *end;
+        *width++ = 0;
+        out->shape = (fl_shape){2, {-1, strtol(width, &end, 10)}};
+        if (end == width || strcmp(end, "]"))
+            return false;
+    }
+    return !strcmp(type, "u64") || !strcmp(type, "uint64") ||
+           (fl_dtype_find(strcmp(type, "float") ? type : "f32", &out->dtype) &&
+            (out->dtype == FL_F32 || out->dtype == FL_I64));
+}
+
+/* How many; -1 after a complaint. */
+static int read_slots(char *text, fl_data_slot *out)
+{
+    int n = 0;
+    for (char *rest, *s = strtok_r(text, ", ", &rest); s;
+         s = strtok_r(NULL, ", ", &rest), n++)
+        if (n == SLOTS || !read_slot(s, &out[n])) {
+            fl_cli_fail(FL_EXIT_USAGE, false,
+                        "slot %d of --slots is \"%s\", expected name:u64, "
+                        "name:f32 or name:f32[13]",
+                        n + 1, s);
+            return -1;
+        }
+    return n;
+}
+
+static int criteo_slots(fl_data_slot *out)
+{
+    out[0] = (fl_data_slot){"numbers", FL_F32, .shape = {2, {-1, NUMBERS}}};
+    for (int i = 1; i < CATEGORIES + 2; i++)
+        out[i] = (fl_data_slot){"id", FL_I64, .sparse = true};
+    return CATEGORIES + 2;
+}
+
+static fl_err read_all(fl_reader *r)
+{
+    static fl_tensor batch[SLOTS];
+    int64_t rows = 1;
+    fl_err err = FL_OK;
+    while (rows && !err)
+        err = fl_reader_next(r, batch, &rows);
+    for (int i = 0; i < SLOTS; i++)
+        fl_tensor_fini(&batch[i]);
+    return err;
+}
+
+/* What is wrong with a file, on stdout. True: nothing. */
+static bool check_file(fl_dataset *d, const fl_dataset_opts *o)
+{
+    fl_reader *r;
+    fl_err err = fl_dataset_set(d, o);
+    if (err || (err = fl_dataset_open(d, 1, NULL, &r)))
+        return printf("%s: %s\n", o->files[0], fl_errmsg()), false;
+    err = read_all(r);
+    const fl_reader_stats s = fl_reader_look(r);
+    for (int i = 0; i < show && fl_reader_bad_line(r, i); i++)
+        printf("%s\n", fl_reader_bad_line(r, i));
+    if (err)
+        printf("%s\n", fl_errmsg());
+    printf("%s: %lld good lines, %lld bad%s\n", o->files[0],
+           (long long)s.examples, (long long)s.bad_lines,
+           err ? ", and then it could not be read on" : "");
+    fl_reader_free(r);
+    return !err && !s.bad_lines;
+}
+
+static int check(int n, char **files)
+{
+    static fl_data_slot slots[SLOTS];
+    fl_dataset_opts o = {
+        .n_slots = criteo ? criteo_slots(slots)
+                          : read_slots((char *)slots_text, slots),
+        .slots = slots,
+        .n_files = 1,
+        .pipe = pipe_command,
+        .criteo = criteo ? &(fl_criteo){.dim = 1000001} : NULL,
+        .batch = BATCH,
+        .bad_lines = INT64_MAX,
+    };
+    int bad = 0;
+    fl_dataset *d = fl_dataset_new();
+    for (int i = 0; i < n && o.n_slots > 0; i++) {
+        o.files = (const char *const *)&files[i];
+        bad += !check_file(d, &o);
+    }
+    fl_dataset_free(d);
+    return o.n_slots <= 0 ? FL_EXIT_USAGE : bad ? FL_EXIT_FAILED : FL_EXIT_OK;
+}
+
+static int run(int n, char **arg)
+{
+    if (n < 2 || strcmp(arg[0], "check"))
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "data needs \"check\" and files; see paddle help "
+                           "data");
+    if (!slots_text == !criteo)
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "say what the lines are: --slots or --criteo");
+    return check(n - 1, arg + 1);
+}
+
+const fl_cmd fl_cmd_data = {
+    .name = "data",
+    .args = "check FILE...",
+    .help = "check files of examples and tell of their first bad lines",
+    .opts = opts,
+    .run = run,
+};

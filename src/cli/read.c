@@ -1,0 +1,34 @@
+/* paddle read - raw logs on stdin, lines of slots on stdout. */
+#include "cli/cli.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static int dim = 1000001;
+static const char *hash = "python";
+
+static const fl_opt opts[] = {
+    {"dim", FL_OPT_INT, &dim, "ids are below it"},
+    {"hash", FL_OPT_STR, &hash, "python (PYTHONHASHSEED=0), crc32 or fnv"},
+    {0},
+};
+
+static int run(int n, char **arg)
+{
+    if (n != 1 || strcmp(arg[0], "criteo"))
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "read knows one format, criteo%s%s",
+                           n ? "; not " : "", n ? arg[0] : "");
+    const fl_criteo how = {.dim = dim, .hash = hash};
+    if (fl_criteo_convert(&how, STDIN_FILENO, STDOUT_FILENO))
+        return fl_cli_fail(FL_EXIT_FAILED, true, "read");
+    return FL_EXIT_OK;
+}
+
+const fl_cmd fl_cmd_read = {
+    .name = "read",
+    .args = "criteo <IN >OUT",
+    .help = "turn raw Criteo lines into lines of slots, as criteo_reader.py",
+    .opts = opts,
+    .run = run,
+};

@@ -1,0 +1,257 @@
+/* criteo.c - label, 13 numbers and 26 categories, parted by tabs.
+ *
+ *     0 \t 1 \t \t 3 ... \t 68fd1e64 \t 80e26c9b ... \n
+ *
+ * A number becomes (it - least) / range, an empty one 0; a category becomes
+ * the hash of its column's number and its text, modulo dim. That is what the
+ * reader of Fluid's click model does in Python, to the last bit. */
+#include "data/criteo.h"
+
+#include "data/number.h"
+
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    FIELDS = 1 + FL_CRITEO_NUMBERS + FL_CRITEO_CATEGORIES,
+    CATEGORY = 1024, /* bytes at most */
+};
+
+static const double least[FL_CRITEO_NUMBERS] = {0, -3};
+static const double range[FL_CRITEO_NUMBERS] = {
+    20, 603, 100, 50, 64000, 500, 100, 50, 500, 10, 10, 10, 50,
+};
+
+/* --- fields --- */
+
+static fl_err bad_field(const fl_line *l, int i, fl_flaw *flaw,
+                        const char *what)
+{
+    char word[FL_WORD_TEXT];
+    const uint32_t start = i ? l->end[i - 1] + 1 : l->start;
+    return fl_flaw_set(flaw, start, "field %d is \"%s\", expected %s", i + 1,
+                       fl_word_text(l->text + start, l->end[i] - start, word),
+                       what);
+}
+
+static inline bool read_number(const char *p, size_t n, double *out)
+{
+    uint64_t whole;
+    if (n - 1 < 8 && fl_digits8(p, n, &whole)) {
+        *out = (double)whole;
+        return true;
+    }
+    return fl_f64_any(p, n, out);
+}
+
+static bool read_category(const fl_criteo_format *f, int i, const char *p,
+                          size_t n, int64_t *out)
+{
+    char key[2 + CATEGORY + FL_TEXT_SLACK];
+    const int number = f->hash->first + i;
+    const size_t digits = number < 10 ? 1 : 2;
+    key[0] = (char)('0' + number / 10);
+    key[digits - 1] = (char)('0' + number % 10);
+    if (n > CATEGORY)
+        return false;
+    memcpy(key + digits, p, n);
+    return f->hash->id(key, digits + n, f->dim, out);
+}
+
+/* The last field of a file from Windows has a carriage return too many. */
+static inline size_t length(const fl_line *l, int i, uint32_t start)
+{
+    const size_t n = l->end[i] - start;
+    const bool cr = i == FIELDS - 1 && n && l->text[l->end[i] - 1] == '\r';
+    return n - cr;
+}
+
+static fl_err read_field(const fl_criteo_format *f, const fl_line *l, int i,
+                         fl_criteo_row *row, fl_flaw *flaw)
+{
+    const uint32_t start = i ? l->end[i - 1] + 1 : l->start;
+    const char *p = l->text + start;
+    const size_t n = length(l, i, start);
+    if (i > FL_CRITEO_NUMBERS) {
+        const int k = i - 1 - FL_CRITEO_NUMBERS;
+        if (!read_category(f, k, p, n, &row->category[k]))
+            return bad_field(l, i, flaw, "UTF-8 of at most 1024 bytes");
+    } else if (i) {
+        double x = 0;
+        if (n && !read_number(p, n, &x))
+            return bad_field(l, i, flaw, "a number or nothing");
+        row->number[i - 1] = n ? (x - least[i - 1]) / range[i - 1] : 0;
+    } else if (!fl_parse_i64(p, n, &row->label)) {
+        return bad_field(l, i, flaw, "a label: a whole number");
+    }
+    return FL_OK;
+}
+
+fl_err fl_criteo_read(const fl_criteo_format *f, const fl_line *l,
+                      fl_criteo_row *row, fl_flaw *flaw)
+{
+    if (l->n != FIELDS)
+        return fl_flaw_set(flaw, l->start,
+                           "%lld fields, expected %d: a label, %d numbers and "
+                           "%d categories with tabs between them",
+                           (long long)l->n, FIELDS, FL_CRITEO_NUMBERS,
+                           FL_CRITEO_CATEGORIES);
+    for (int i = 0; i < FIELDS; i++)
+        FL_TRY(read_field(f, l, i, row, flaw));
+    return FL_OK;
+}
+
+/* --- rows of a batch --- */
+
+/* As strtof reads what Python writes of x. The two roundings of a double that
+ * is the very middle of two floats could differ: then it is written. */
+static float as_float(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x1fffffff) != 0x10000000)
+        return (float)x;
+    char text[FL_F64_TEXT + FL_TEXT_SLACK];
+    float out = 0;
+    return fl_f32_any(text, fl_f64_text(x, text), &out) ? out : (float)x;
+}
+
+static fl_err put_id(fl_batch *b, const fl_schema_slot *s, int64_t id)
+{
+    if (s->column < 0)
+        return FL_OK;
+    fl_column *c = &b->column[s->column];
+    if (c->n == c->cap)
+        FL_TRY(fl_column_grow(b, s->column, 1));
+    c->i64[c->n++] = id;
+    return FL_OK;
+}
+
+static fl_err criteo_row(const fl_format *self, const fl_line *l, fl_batch *b,
+                         fl_flaw *flaw)
+{
+    fl_criteo_row row;
+    const fl_schema_slot *s = b->schema->slot;
+    FL_TRY(fl_criteo_read((const fl_criteo_format *)self, l, &row, flaw));
+    if (s->column >= 0) {
+        fl_column *c = &b->column[s->column];
+        FL_TRY(fl_column_grow(b, s->column, FL_CRITEO_NUMBERS));
+        for (int i = 0; i < FL_CRITEO_NUMBERS; i++)
+            c->f32[c->n++] = as_float(row.number[i]);
+    }
+    for (int i = 0; i < FL_CRITEO_CATEGORIES; i++)
+        FL_TRY(put_id(b, &s[1 + i], row.category[i]));
+    return put_id(b, &s[FL_CRITEO_SLOTS - 1], row.label);
+}
+
+/* --- settings --- */
+
+fl_err fl_criteo_init(fl_criteo_format *f, const fl_criteo *how)
+{
+    const char *name = how->hash ? how->hash : "python";
+    *f = (fl_criteo_format){
+        .format = {FL_SPLIT_TABS, criteo_row},
+        .dim = how->dim,
+        .hash = fl_hash_find(name),
+    };
+    if (how->dim < 1)
+        return fl_fail(FL_EINVAL, "criteo: dim is %lld, expected 1 or more",
+                       (long long)how->dim);
+    if (!f->hash)
+        return fl_fail(FL_EINVAL,
+                       "criteo: no hash is called \"%s\"; there are "
+                       "python, crc32 and fnv",
+                       name);
+    return FL_OK;
+}
+
+fl_err fl_criteo_check(const fl_schema *s)
+{
+    bool ok = s->n == FL_CRITEO_SLOTS && s->slot[0].dtype == FL_F32 &&
+              (s->slot[0].column < 0 || s->slot[0].width == FL_CRITEO_NUMBERS ||
+               !s->slot[0].width);
+    for (int i = 1; i < s->n && ok; i++)
+        ok = s->slot[i].dtype == FL_I64 && s->slot[i].width <= 1;
+    if (ok)
+        return FL_OK;
+    return fl_fail(FL_EINVAL,
+                   "criteo: the %d slots are not those of its "
+                   "lines: 13 floats, 26 ids and a label",
+                   s->n);
+}
+
+/* The next word of the command; blanks and '=' part them. "" at its end. */
+static const char *next_word(const char **command, char word[FL_HASH_NAME + 8])
+{
+    const char *p = *command + strspn(*command, " \t=");
+    const size_t n = strcspn(p, " \t=");
+    snprintf(word, FL_HASH_NAME + 8, "%.*s", (int)n, p);
+    *command = p + n;
+    return word;
+}
+
+bool fl_criteo_command(const char *command, fl_criteo *how,
+                       char name[FL_HASH_NAME])
+{
+    static const char *const start[] = {"paddle", "read", "criteo"};
+    char word[FL_HASH_NAME + 8], value[FL_HASH_NAME + 8 + FL_TEXT_SLACK];
+    *how = (fl_criteo){0};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(next_word(&command, word), start[i]))
+            return false;
+    while (*next_word(&command, word)) {
+        next_word(&command, value);
+        if (!strcmp(word, "--hash") && fl_hash_find(value)) {
+            snprintf(name, FL_HASH_NAME, "%.*s", FL_HASH_NAME - 1, value);
+            how->hash = name;
+        } else if (strcmp(word, "--dim") ||
+                   !fl_i64_any(value, strlen(value), &how->dim)) {
+            return false; /* the shell will know what to make of it */
+        }
+    }
+    return how->dim > 0;
+}
+
+/* --- text --- */
+
+/* Digits and a power of ten, laid out as repr() does: 0.0012, 1200.0 or, far
+ * from 1, 1.2e-05. */
+static size_t lay_out(const char *digits, int n, int exponent, char *out)
+{
+    char *to = out;
+    const int before = exponent + 1; /* digits before the point */
+    if (exponent < -4 || exponent >= 16)
+        return (size_t)snprintf(out, FL_F64_TEXT - 1, "%c%s%.*se%c%02d",
+                                digits[0], n > 1 ? "." : "", n - 1, digits + 1,
+                                exponent < 0 ? '-' : '+', abs(exponent));
+    if (before < 1)
+        *to++ = '0';
+    for (int i = before < 1 ? before : 0; i < n || i <= before; i++) {
+        if (i == before)
+            *to++ = '.';
+        *to++ = i >= 0 && i < n ? digits[i] : '0';
+    }
+    *to = 0;
+    return (size_t)(to - out);
+}
+
+size_t fl_f64_text(double x, char out[FL_F64_TEXT])
+{
+    char text[FL_F64_TEXT], digits[20];
+    /* No two texts of 15 digits are the same double, unless that is tiny and
+     * has lost bits. */
+    int precision = x > -DBL_MIN && x < DBL_MIN ? 1 : 15, n = 0;
+    do
+        snprintf(text, sizeof text, "%.*e", precision - 1, x);
+    while (strtod(text, NULL) != x && ++precision < 18);
+    const char *p = text;
+    for (; *p != 'e'; p++) /* whatever the locale has for a point */
+        if (*p >= '0' && *p <= '9')
+            digits[n++] = *p;
+    while (n > 1 && digits[n - 1] == '0')
+        n--;
+    const bool minus = *text == '-';
+    out[0] = '-';
+    return minus + lay_out(digits, n, atoi(p + 1), out + minus);
+}

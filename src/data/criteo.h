@@ -1,0 +1,52 @@
+/* criteo.h - raw Criteo lines, read without a command in between. */
+#ifndef FL_DATA_CRITEO_H
+#define FL_DATA_CRITEO_H
+
+#include "data/hash.h"
+#include "data/parse.h"
+
+enum {
+    FL_CRITEO_NUMBERS = 13,
+    FL_CRITEO_CATEGORIES = 26,
+    FL_CRITEO_SLOTS = 1 + FL_CRITEO_CATEGORIES + 1,
+};
+
+/* Thread: immutable once made. */
+typedef struct fl_criteo_format {
+    fl_format format; /* first: a pointer to it is a pointer to this */
+    int64_t dim;
+    const fl_hash *hash;
+} fl_criteo_format;
+
+/* EINVAL: dim below 1, an unknown hash. */
+fl_err fl_criteo_init(fl_criteo_format *f, const fl_criteo *how) FL_MUST_CHECK;
+
+/* EINVAL unless the slots are 13 floats, 26 ids and a label. */
+fl_err fl_criteo_check(const fl_schema *s) FL_MUST_CHECK;
+
+/* Is this pipe command one that need not be started, because its work is
+ * known: "paddle read criteo --dim N [--hash NAME]"? The name lies in `name`.
+ */
+enum {
+    FL_HASH_NAME = 16
+};
+bool fl_criteo_command(const char *command, fl_criteo *how,
+                       char name[FL_HASH_NAME]);
+
+/* A line, taken apart. */
+typedef struct fl_criteo_row {
+    double number[FL_CRITEO_NUMBERS]; /* scaled */
+    int64_t category[FL_CRITEO_CATEGORIES];
+    int64_t label;
+} fl_criteo_row;
+
+fl_err fl_criteo_read(const fl_criteo_format *f, const fl_line *l,
+                      fl_criteo_row *row, fl_flaw *flaw) FL_MUST_CHECK;
+
+/* A double as Python writes it: the shortest text that reads back. */
+enum {
+    FL_F64_TEXT = 32
+};
+size_t fl_f64_text(double x, char out[FL_F64_TEXT]);
+
+#endif
