@@ -45,7 +45,9 @@ SUPPORT_SRC := src/base/test_main.c $(wildcard src/ops/check*.c) \
 CLI_SRC := $(wildcard src/cli/*.c)
 LIB_SRC := $(filter-out $(TEST_SRC) $(FUZZ_SRC) $(SUPPORT_SRC) $(CLI_SRC),\
 	$(ALL_SRC))
-USER_SRC := $(wildcard examples/*.c bench/*.c)# see fluid.h and nothing else
+INSIDE_SRC := bench/wire.c# measures what is not in fluid.h
+# These see fluid.h and nothing else.
+USER_SRC := $(filter-out $(INSIDE_SRC),$(wildcard examples/*.c bench/*.c))
 GEN := $(patsubst proto/%.proto,$(B)/gen/%.pb-c,$(wildcard proto/*.proto))
 
 obj = $(1:%.c=$(B)/obj/%.o)
@@ -59,6 +61,7 @@ PY_SRC := $(wildcard python/*.c)
 PY_EXT := $(if $(PY_INC),$(B)/python/paddle/fluid/_fluid.abi3.so)
 EXAMPLES := $(patsubst %.c,$(B)/%,$(filter examples/%,$(USER_SRC)))
 BENCHES := $(patsubst %.c,$(B)/%,$(filter bench/%,$(USER_SRC)))
+INSIDE := $(patsubst %.c,$(B)/%,$(INSIDE_SRC))
 
 .PHONY: all help demo test unit suite check asan tsan shape fmt docs env bench
 .PHONY: python install wheel fuzz fuzz-run clean deps data FORCE test-sim
@@ -154,6 +157,10 @@ $(EXAMPLES) $(BENCHES): $(B)/%: %.c include/fluid.h $(SO)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -Iinclude \
 		$(SAN) $< $(SO) $(ORIGIN) -lm -lpthread -o $@
 
+$(INSIDE): $(B)/%: $(B)/obj/%.o $(LIB)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
 # --- tests -------------------------------------------------------------------
 
 $(B)/test/tests/%: $(B)/obj/tests/%.o $(call obj,$(SUPPORT_SRC)) $(LIB)
@@ -227,7 +234,7 @@ demo:
 
 bench:
 	@scripts/deps build bench
-	@$(MAKE) all $(BENCHES)
+	@$(MAKE) all $(BENCHES) $(INSIDE)
 	@bench/run $(B)
 
 shape:
@@ -264,4 +271,4 @@ clean:
 	rm -rf $(B) build-asan build-tsan build-fuzz
 
 -include $(patsubst %.o,%.d,$(call obj,$(ALL_SRC) $(wildcard tests/*.c) \
-	$(PY_SRC)))
+	$(PY_SRC) $(INSIDE_SRC)))

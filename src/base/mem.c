@@ -1,6 +1,7 @@
 /* mem.c - malloc, and a count of its uses. */
 #include "base/mem.h"
 
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@ enum {
     ALIGN = 64,
     HUGE_PAGE = 2 << 20, /* bytes */
     HUGE_FROM = 4 << 20, /* bytes; below this a huge page is mostly waste */
+    KEEP = 64 << 20,     /* bytes */
+    MAP_FROM = 32 << 20, /* bytes; what glibc finds by itself after a while */
 };
 
 static _Thread_local uint64_t count;
@@ -58,6 +61,12 @@ void *fl_mem_try(size_t size)
     if (huge)
         madvise(p, size, MADV_HUGEPAGE); /* a refusal costs nothing */
     return p;
+}
+
+void fl_mem_keep(void)
+{
+    mallopt(M_TRIM_THRESHOLD, KEEP);
+    mallopt(M_MMAP_THRESHOLD, MAP_FROM); /* the first alone would freeze it */
 }
 
 uint64_t fl_mem_count(void)

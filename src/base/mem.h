@@ -18,6 +18,10 @@ void fl_mem_free(void *p); /* any of these; NULL is fine */
  * NULL when not to be had. End with fl_mem_free. */
 void *fl_mem_try(size_t size);
 
+/* From now on the process keeps what it frees, up to 64 MB a heap: for memory
+ * that comes and goes with every message, whose pages would be zeroed anew. */
+void fl_mem_keep(void);
+
 /* Allocations made on this thread so far: tests demand that it stands still. */
 uint64_t fl_mem_count(void);
 
