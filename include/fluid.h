@@ -880,6 +880,14 @@ typedef struct fl_wait_opts {
 fl_err fl_wait_ports(int n, const char *const *endpoints,
                      const fl_wait_opts *opts); /* opts: or NULL */
 
+/* This process has no more to do for the jobs that programs of the engine have
+ * joined as trainers: it has completed (code 0) or failed, and why. Returns
+ * when the servers know. Afterwards those programs send and receive no more.
+ * fl_engine_free completes what was not left. limit_ms 0: as long as servers
+ * may be silent. Err: EIO (a job failed, and how), ETIMEOUT, EINTR. */
+fl_err fl_engine_leave(fl_engine *e, int code, const char *why,
+                       const fl_wait_opts *opts); /* opts: or NULL */
+
 /* What this process is in a job, from arguments and the environment. */
 typedef enum fl_duty {
     FL_DUTY_LOCAL, /* no job: it trains alone */

@@ -220,9 +220,28 @@ static PyObject *wait_ports(PyObject *module, PyObject *args, PyObject *kw)
     return result;
 }
 
+static PyObject *leave(PyObject *module, PyObject *args, PyObject *kw)
+{
+    static char *keys[] = {"code", "why", "limit", NULL};
+    py_state *st = PyModule_GetState(module);
+    const char *why = "";
+    double limit = 0;
+    int code = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|isd:leave", keys, &code, &why,
+                                     &limit))
+        return NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    const fl_wait_opts opts = {(int64_t)(limit * 1000), poll, &thread};
+    const fl_err err = fl_engine_leave(st->engine, code, why, &opts);
+    PyEval_RestoreThread(thread);
+    return err ? py_raise_run(st, err) : Py_NewRef(Py_None);
+}
+
 PyMethodDef py_dist_functions[] = {
     {"transpile", PY_KEYWORDS(transpile), "Cut a training program."},
     {"wait_ports", PY_KEYWORDS(wait_ports),
      "Until every endpoint takes connections."},
+    {"leave", PY_KEYWORDS(leave),
+     "Tell servers that this trainer has completed, or failed."},
     {NULL, NULL, 0, NULL},
 };

@@ -47,6 +47,7 @@ fl_engine *fl_engine_new(void)
     }
     e->disk = fl_disk_real();
     e->entropy = fl_entropy_real();
+    e->service = fl_service_new();
     fl_engine_list(e);
     return e;
 }
@@ -55,6 +56,7 @@ void fl_engine_free(fl_engine *e)
 {
     if (!e)
         return;
+    fl_service_free(e->service);
     fl_arena_free(e->arena);
     fl_registry_free(e->registry);
     fl_mem_free(e);
@@ -74,8 +76,15 @@ fl_exe *fl_exe_new(fl_engine *e, const fl_exe_opts *opts)
         .registry = e->registry,
         .disk = e->disk,
         .entropy = &e->entropy,
+        .service = e->service,
         .no_fuse = no_fuse,
         .lenient = opts && opts->lenient,
         .watch = &watch,
     });
+}
+
+fl_err fl_engine_leave(fl_engine *e, int code, const char *why,
+                       const fl_wait_opts *opts)
+{
+    return fl_service_leave(e->service, code, why, opts);
 }

@@ -4,6 +4,7 @@
 
 #include "base/disk.h"
 #include "base/random.h"
+#include "dist/service.h"
 #include "op/op.h"
 
 /* Thread: immutable once made, but for the entropy, which any may draw. */
@@ -11,7 +12,8 @@ struct fl_engine {
     fl_registry *registry;
     const fl_disk *disk;
     fl_entropy entropy;
-    fl_arena *arena; /* what the tables below need */
+    fl_service *service; /* the jobs that its programs are parts of */
+    fl_arena *arena;     /* what the tables below need */
     const fl_op_info *ops;
     const fl_signature *layers, *optimizers;
     int n_ops, n_layers, n_optimizers;

@@ -137,6 +137,7 @@ static fl_err add_prefetch(fl_cut *c, fl_block *b, int64_t at, int n,
     fl_desc_set_in(fetch, "X", c->n_servers, requests(c));
     fl_desc_set_out(fetch, "Out", c->n_servers, answers(c));
     fl_set_strs(fetch, "epmap", c->n_servers, c->servers);
+    fl_set_str(fetch, "table_name", c->table->param->name);
     fl_set_int(fetch, "trainer_id", c->opts.trainer_id);
     fl_desc_set_in(merge, "Ids", n, ids);
     fl_desc_set_in(merge, "Rows", c->n_servers, requests(c));

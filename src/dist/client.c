@@ -124,6 +124,11 @@ int64_t fl_client_round(const fl_client *c)
     return c->round;
 }
 
+uint64_t fl_client_tag(const fl_client *c)
+{
+    return c->tag;
+}
+
 /* --- requests --- */
 
 static fl_peer coordinator(void)

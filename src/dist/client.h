@@ -84,5 +84,6 @@ fl_client_state fl_client_now(const fl_client *c);
 fl_id fl_client_session(const fl_client *c);
 int fl_client_rank(const fl_client *c); /* -1: none yet */
 int64_t fl_client_round(const fl_client *c);
+uint64_t fl_client_tag(const fl_client *c); /* of the last request made */
 
 #endif

@@ -1,9 +1,5 @@
-/* Operators that talk to servers, and the one that is a server.
+/* The operator that is a server, and one that all servers hear.
  *
- *     send           X* to the servers of epmap; Out* is a token
- *     recv           Out* from the servers of epmap, after X*
- *     send_barrier   all has been sent: every server may go on
- *     fetch_barrier  all has been received
  *     listen_and_serv    hold the parameters, run optimize_blocks on what
  *                        arrives
  *     checkpoint_notify  servers write their part of a table to disk
@@ -11,61 +7,6 @@
  * Here are slots and attributes, so that programs can be made, checked, saved
  * and shown; a program that holds one of them runs under a service. */
 #include "op/op.h"
-
-/* Tokens order the ops of a trainer, and no shape can be wrong. */
-const fl_op_def fl_op_send = {
-    .type = "send",
-    .in = {{"X", FL_MANY}},
-    .out = {{"Out", FL_MANY | FL_OPTIONAL}},
-    .attr =
-        {
-            {"epmap", FL_ATTR_STRINGS},         /* a server for each piece */
-            {"sections", FL_ATTR_LONGS},        /* rows of the pieces of X */
-            {"send_varnames", FL_ATTR_STRINGS}, /* their names */
-            {"trainer_id", FL_ATTR_INT},
-            {"num", FL_ATTR_INT},
-        },
-    .infer = fl_infer_none,
-};
-
-const fl_op_def fl_op_recv = {
-    .type = "recv",
-    .in = {{"X", FL_MANY | FL_OPTIONAL}},
-    .out = {{"Out", FL_MANY}},
-    .attr =
-        {
-            {"epmap", FL_ATTR_STRINGS},
-            {"recv_varnames", FL_ATTR_STRINGS}, /* pieces of the one Out */
-            {"trainer_id", FL_ATTR_INT},
-            {"num", FL_ATTR_INT},
-            {"do_not_run", FL_ATTR_INT}, /* a communicator does it */
-        },
-    .infer = fl_infer_none,
-};
-
-const fl_op_def fl_op_send_barrier = {
-    .type = "send_barrier",
-    .in = {{"X", FL_MANY | FL_OPTIONAL}},
-    .out = {{"Out", FL_MANY | FL_OPTIONAL}},
-    .attr =
-        {
-            {"endpoints", FL_ATTR_STRINGS},
-            {"trainer_id", FL_ATTR_INT},
-        },
-    .infer = fl_infer_none,
-};
-
-const fl_op_def fl_op_fetch_barrier = {
-    .type = "fetch_barrier",
-    .in = {{"X", FL_MANY | FL_OPTIONAL}},
-    .out = {{"Out", FL_MANY | FL_OPTIONAL}},
-    .attr =
-        {
-            {"endpoints", FL_ATTR_STRINGS},
-            {"trainer_id", FL_ATTR_INT},
-        },
-    .infer = fl_infer_none,
-};
 
 /* checkpint_block_id is spelled as in Fluid's programs. */
 const fl_op_def fl_op_listen_and_serv = {

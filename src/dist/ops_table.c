@@ -1,56 +1,20 @@
 /* Tables that live on servers, and what stands in for them.
  *
- *     distributed_lookup_table  Outputs i = the rows Ids i of W, whose slices
- *                               lie on the servers
  *     prefetch             X i to server i, Out i is what it looked up
  *     lookup_sparse_table  on the server: the rows Ids of a table that grows
  *     fake_init            Out has this shape and no elements: its numbers are
  *                          the servers'
  *     ref_by_trainer_id    Out = X[TrainerId] */
-#include "op/op.h"
-
-/* A row of w for each id of `ids`, whose last dim is 1. */
-static fl_err rows_of(const fl_infer *x, const fl_meta *ids, const fl_meta *w,
-                      const char *slot, int i)
-{
-    char text[FL_SHAPE_TEXT];
-    fl_shape s = ids->shape;
-    if (w->shape.rank != 2)
-        return fl_fail(FL_ESHAPE, "%s: W is %s, expected [v,d]",
-                       fl_meta_type(x), fl_shape_text(&w->shape, text));
-    if (s.rank < 1 || s.dim[s.rank - 1] != 1)
-        return fl_fail(FL_ESHAPE, "%s: Ids is %s, expected [.., 1]",
-                       fl_meta_type(x), fl_shape_text(&s, text));
-    s.dim[s.rank - 1] = w->shape.dim[1];
-    fl_meta_set(x, slot, i, w->dtype, &s);
-    fl_meta *out = fl_meta_out(x, slot, i);
-    if (out) {
-        out->lod_level = ids->lod_level;
-        out->lod = ids->lod;
-    }
-    return FL_OK;
-}
-
-static fl_err infer_lookups(fl_infer *x)
-{
-    const int n = fl_meta_count_in(x, "Ids"),
-              m = fl_meta_count_out(x, "Outputs");
-    FL_TRY(fl_meta_check(x, "W", FL_REALS));
-    FL_TRY(fl_meta_check(x, "Ids", FL_SET(FL_I64)));
-    if (n != m)
-        return fl_fail(FL_EINVAL,
-                       "distributed_lookup_table: %d Ids, %d Outputs", n, m);
-    for (int i = 0; i < n; i++)
-        FL_TRY(rows_of(x, fl_meta_in(x, "Ids", i), fl_meta_in(x, "W", 0),
-                       "Outputs", i));
-    return FL_OK;
-}
+#include "dist/ops_in.h"
+#include "dist/service.h"
+#include "exec/plan.h"
 
 static fl_err infer_lookup(fl_infer *x)
 {
     FL_TRY(fl_meta_check(x, "W", FL_REALS | FL_OR_ROWS));
     FL_TRY(fl_meta_check(x, "Ids", FL_SET(FL_I64)));
-    return rows_of(x, fl_meta_in(x, "Ids", 0), fl_meta_in(x, "W", 0), "Out", 0);
+    return fl_meta_rows_of(x, fl_meta_in(x, "Ids", 0), fl_meta_in(x, "W", 0),
+                           "Out", 0);
 }
 
 static fl_err infer_fake(fl_infer *x)
@@ -61,10 +25,57 @@ static fl_err infer_fake(fl_infer *x)
                        shape->n, FL_MAX_RANK);
     const fl_shape s = fl_shape_of(shape->n, shape->longs);
     const fl_meta *out = fl_meta_out(x, "Out", 0);
-    if (out) /* of the type that it was declared with */
+    if (out && !fl_meta_running(x)) /* of the type that it was declared with */
         fl_meta_set(x, "Out", 0, out->dtype, &s);
     return FL_OK;
 }
+
+/* The memory is never touched, so that the system need not find any. */
+static fl_err fake(fl_call *c)
+{
+    const fl_program *p = fl_call_site(c).program;
+    const fl_attr *shape = fl_attr_get(c, "shape");
+    const fl_shape s = fl_shape_of(shape->n, shape->longs);
+    fl_value *out = fl_out_value(c, "Out", 0);
+    fl_var *v;
+    FL_TRY(
+        fl_block_get(fl_program_block(p, 0), fl_desc_out1(c->desc, "Out"), &v));
+    out->kind = FL_LOD_TENSOR;
+    return fl_tensor_resize(&out->tensor, v->dtype, &s);
+}
+
+/* --- prefetch --- */
+
+static fl_err infer_prefetch(fl_infer *x)
+{
+    return fl_meta_check(x, "X", FL_SET(FL_I64));
+}
+
+/* Ids that split_ids has dealt; servers call rows by their number in the whole.
+ */
+static fl_err prefetch(fl_call *c)
+{
+    const fl_attr *to = fl_attr_get(c, "epmap");
+    const int n = fl_in_count(c, "X");
+    fl_lookup *ask = fl_scratch(c, (size_t)n * sizeof *ask);
+    fl_trainer *t;
+    if (to->n != n || fl_out_count(c, "Out") != n)
+        return fl_fail(FL_EINVAL, "prefetch: %d X, %d Out, %d servers in epmap",
+                       n, fl_out_count(c, "Out"), to->n);
+    FL_TRY(fl_call_trainer(c, &t));
+    for (int i = 0; i < n; i++) {
+        const fl_tensor *ids = fl_in_at(c, "X", i);
+        ask[i] = (fl_lookup){.table = fl_attr_str(c, "table_name"),
+                             .n = fl_tensor_numel(ids),
+                             .rows = ids->data,
+                             .out = fl_out_at(c, "Out", i)};
+        FL_TRY(fl_call_server(c, to->strings[i], &ask[i].server));
+        fl_out_value(c, "Out", i)->kind = FL_LOD_TENSOR;
+    }
+    return fl_trainer_lookup(t, n, ask);
+}
+
+/* --- others --- */
 
 static fl_err infer_pick(fl_infer *x)
 {
@@ -88,21 +99,6 @@ static fl_err pick(fl_call *c)
                          fl_in_value(c, "X", (int)at));
 }
 
-const fl_op_def fl_op_distributed_lookup_table = {
-    .type = "distributed_lookup_table",
-    .in = {{"Ids", FL_MANY}, {"W"}},
-    .out = {{"Outputs", FL_MANY}},
-    .attr =
-        {
-            {"table_names", FL_ATTR_STRINGS},   /* the slices of W */
-            {"height_sections", FL_ATTR_LONGS}, /* their rows */
-            {"endpoints", FL_ATTR_STRINGS},     /* and servers */
-            {"padding_idx", FL_ATTR_LONG, .i = -1},
-            {"trainer_id", FL_ATTR_INT},
-        },
-    .infer = infer_lookups,
-};
-
 /* What comes back has as many rows as ids went out. */
 const fl_op_def fl_op_prefetch = {
     .type = "prefetch",
@@ -111,9 +107,12 @@ const fl_op_def fl_op_prefetch = {
     .attr =
         {
             {"epmap", FL_ATTR_STRINGS},
+            {"table_name", FL_ATTR_STRING},
             {"trainer_id", FL_ATTR_INT},
         },
-    .infer = fl_infer_none,
+    .flags = FL_OP_DYNAMIC,
+    .infer = infer_prefetch,
+    .run = prefetch,
 };
 
 const fl_op_def fl_op_lookup_sparse_table = {
@@ -135,7 +134,9 @@ const fl_op_def fl_op_fake_init = {
     .type = "fake_init",
     .out = {{"Out"}},
     .attr = {{"shape", FL_ATTR_LONGS, .required = true}},
+    .flags = FL_OP_DYNAMIC,
     .infer = infer_fake,
+    .run = fake,
 };
 
 const fl_op_def fl_op_ref_by_trainer_id = {

@@ -113,7 +113,7 @@ static void others_run_under_a_service(void)
     CHECK_ERR(fl_check_try(&(fl_op_case){.type = "send",
                                          .in = {{"X", {1}, {1}}},
                                          .out = {{"Out", {1}, {0}}}}),
-              FL_EINVAL, "send: there is no kernel for it here");
+              FL_EINVAL, "send: nothing here connects it to servers");
 }
 
 const fl_test fl_tests[] = {

@@ -15,8 +15,9 @@ void fl_service_free(fl_service *s); /* trainers that did not leave complete */
 fl_err fl_service_trainer(fl_service *s, const fl_place *place, fl_watch *watch,
                           fl_trainer **out) FL_MUST_CHECK;
 
-/* All trainers leave. */
-fl_err fl_service_leave(fl_service *s, int code, const char *why) FL_MUST_CHECK;
+/* All trainers leave, as fl_engine_leave says. */
+fl_err fl_service_leave(fl_service *s, int code, const char *why,
+                        const fl_wait_opts *opts) FL_MUST_CHECK;
 
 /* --- for the operators --- */
 

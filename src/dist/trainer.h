@@ -26,10 +26,16 @@ fl_err fl_trainer_new(const fl_place *place, const fl_job *limits,
                       fl_watch *watch, fl_trainer **out) FL_MUST_CHECK;
 void fl_trainer_free(fl_trainer *t); /* leaves without a word if it must */
 
+/* Who may end the waits from now on; NULL: nobody. */
+void fl_trainer_watch(fl_trainer *t, fl_watch *watch);
+bool fl_trainer_is_at(const fl_trainer *t, const fl_place *place);
+
 /* v is not changed before the next step: it is lent, not copied. */
 fl_err fl_trainer_send(fl_trainer *t, int server, const char *name,
                        const fl_value *v) FL_MUST_CHECK;
 fl_err fl_trainer_step(fl_trainer *t) FL_MUST_CHECK;
+/* Asynchronous, and something was sent since the last step: a step. */
+fl_err fl_trainer_flush(fl_trainer *t) FL_MUST_CHECK;
 fl_err fl_trainer_recv(fl_trainer *t, int server, const char *name,
                        fl_tensor *out) FL_MUST_CHECK;
 
@@ -44,7 +50,9 @@ typedef struct fl_lookup {
 fl_err fl_trainer_lookup(fl_trainer *t, int n,
                          const fl_lookup *lookups) FL_MUST_CHECK;
 
-/* Complete (code 0), or fail with a sentence. Twice is fine. */
-fl_err fl_trainer_leave(fl_trainer *t, int code, const char *why) FL_MUST_CHECK;
+/* Complete (code 0), or fail with a sentence; the coordinator knows when it
+ * returns, or the time is over (ns; 0: the job's limits). Twice is fine. */
+fl_err fl_trainer_leave(fl_trainer *t, int code, const char *why,
+                        int64_t limit) FL_MUST_CHECK;
 
 #endif

@@ -78,33 +78,10 @@ static fl_err infer_split(fl_infer *x)
     return FL_OK;
 }
 
-/* Rows from `start` on, as many as the height of `shape`. */
-static fl_err take(const fl_rows *x, int64_t start, const fl_shape *shape,
-                   fl_rows *out)
-{
-    const int64_t *row = fl_rows_index(x);
-    int64_t end = start + shape->dim[0], n = 0;
-    size_t bytes = (size_t)fl_rows_width(x) * fl_dtype_size(x->value.dtype);
-    for (int64_t i = 0; i < x->n; i++)
-        n += row[i] >= start && row[i] < end;
-    FL_TRY(fl_rows_resize(out, x->value.dtype, shape, n));
-    char *to = out->value.data;
-    int64_t *index = fl_rows_index(out);
-    for (int64_t i = 0; i < x->n; i++) {
-        if (row[i] < start || row[i] >= end)
-            continue;
-        *index++ = row[i] - start;
-        memcpy(to, (const char *)x->value.data + (size_t)i * bytes, bytes);
-        to += bytes;
-    }
-    return FL_OK;
-}
-
 static fl_err split(fl_call *c)
 {
     const fl_rows *x = &fl_in_value(c, "X", 0)->rows;
     const fl_attr *sections = fl_attr_get(c, "height_sections");
-    fl_shape shape = x->value.shape;
     int64_t start = 0, all = 0;
     for (int i = 0; i < sections->n; i++)
         all += sections->longs[i];
@@ -116,10 +93,9 @@ static fl_err split(fl_call *c)
                            (long long)fl_rows_index(x)[i], (long long)all);
     for (int i = 0; i < sections->n; i++) {
         fl_value *out = fl_out_value(c, "Out", i);
-        shape.dim[0] = sections->longs[i];
         if (out)
-            FL_TRY(take(x, start, &shape, &out->rows));
-        start += shape.dim[0];
+            FL_TRY(fl_rows_slice(&out->rows, x, start, sections->longs[i]));
+        start += sections->longs[i];
     }
     return FL_OK;
 }

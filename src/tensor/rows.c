@@ -133,3 +133,27 @@ fl_err fl_rows_merge(fl_rows *dst, const fl_rows *src)
     dst->value.shape.dim[0] = dst->index.shape.dim[0] = dst->n;
     return FL_OK;
 }
+
+fl_err fl_rows_slice(fl_rows *dst, const fl_rows *src, int64_t start,
+                     int64_t height)
+{
+    const int64_t *row = fl_rows_index(src);
+    const size_t bytes =
+        (size_t)fl_rows_width(src) * fl_dtype_size(src->value.dtype);
+    fl_shape shape = src->value.shape;
+    int64_t end = start + height, n = 0;
+    shape.dim[0] = height;
+    for (int64_t i = 0; i < src->n; i++)
+        n += row[i] >= start && row[i] < end;
+    FL_TRY(fl_rows_resize(dst, src->value.dtype, &shape, n));
+    char *to = dst->value.data;
+    int64_t *index = fl_rows_index(dst);
+    for (int64_t i = 0; i < src->n; i++) {
+        if (row[i] < start || row[i] >= end)
+            continue;
+        *index++ = row[i] - start;
+        memcpy(to, (const char *)src->value.data + (size_t)i * bytes, bytes);
+        to += bytes;
+    }
+    return FL_OK;
+}

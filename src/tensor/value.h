@@ -35,6 +35,11 @@ const fl_row_at *fl_rows_order(const fl_rows *r, fl_row_at *space);
  * dst->index ascends. dst and src differ. */
 fl_err fl_rows_merge(fl_rows *dst, const fl_rows *src) FL_MUST_CHECK;
 
+/* The rows start .. start + height, which are called 0 .. height there, in
+ * order of appearance. dst and src differ. */
+fl_err fl_rows_slice(fl_rows *dst, const fl_rows *src, int64_t start,
+                     int64_t height) FL_MUST_CHECK;
+
 /* One line of text for logs and `print`. */
 const char *fl_kind_name(fl_kind k);
 

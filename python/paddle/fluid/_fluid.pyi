@@ -530,6 +530,12 @@ def role() -> Dict[str, Any]:
     "PSERVER"), trainer_id, trainers, endpoints, endpoint, notes."""
 
 
+def leave(code: int = 0, why: str = "", limit: float = 0.0) -> None:
+    """Tell the servers of all jobs that this trainer has completed (0), or
+    failed and why. EnforceNotMet: a job failed before; or after `limit`
+    seconds."""
+
+
 def launch(command: Sequence[str], servers: int, trainers: int,
            endpoints: Optional[str] = None, start_port: int = 0,
            node_ip: Optional[str] = None,

@@ -3,7 +3,10 @@
 A run must cost little beside the work of a small program, so what is usual
 (contiguous arrays in, arrays out) goes straight through to C.
 """
+import atexit
 import contextlib
+import functools
+import sys
 import weakref
 
 import numpy as np
@@ -133,6 +136,35 @@ def _explained(error, program, feed):
     return error
 
 
+_FAREWELL = 5  # seconds: who failed has an exit code besides
+
+
+def _complete():
+    try:
+        _fluid.leave()
+    except RuntimeError as error:
+        sys.stderr.write("paddle: %s\n" % error)
+
+
+@functools.cache  # once
+def leave_at_exit():
+    """A trainer may end without close(): a plain exit completes, an exception
+    that nobody caught fails. Whoever is killed says nothing, and that is heard
+    as well."""
+    told = sys.excepthook
+
+    def fail(kind, error, trace):
+        told(kind, error, trace)
+        try:
+            _fluid.leave(1, "%s: %s" % (kind.__name__, error),
+                         limit=_FAREWELL)
+        except (RuntimeError, KeyboardInterrupt):
+            pass  # the first failure has been told
+
+    sys.excepthook = fail
+    atexit.register(_complete)
+
+
 class Executor:
     """Runs programs on a place, fluid.CPUPlace()."""
     _live = weakref.WeakSet()
@@ -190,8 +222,10 @@ class Executor:
         return run(self, feed, fetch_list, scope, return_numpy)
 
     def close(self):
-        """Tell all that this executor talked to; it runs no more."""
-        self._engine = None
+        """Tell the servers that this trainer has completed; it runs no more."""
+        if self._engine is not None:
+            self._engine = None
+            _fluid.leave()
 
     def train_from_dataset(self, program=None, dataset=None, scope=None,
                            thread=0, debug=False, fetch_list=None,

@@ -12,6 +12,7 @@ import warnings
 from .. import _absent, _fluid
 from ..core import suggest
 from ..distribute_lookup_table import find_distributed_lookup_table
+from ..executor import leave_at_exit
 from ..framework import (_check_program, default_main_program,
                          default_startup_program)
 from .ps_dispatcher import HashName, PSDispatcher, RoundRobin
@@ -157,6 +158,7 @@ class DistributeTranspiler:
         self.config = DistributeTranspilerConfig() if config is None \
             else config
         self._cut = None
+        leave_at_exit()
         self._waited = False
 
     def transpile(self, *args, **kwargs):

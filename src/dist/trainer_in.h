@@ -1,0 +1,120 @@
+/* trainer_in.h - the inside of a trainer.
+ *
+ *     trainer.c         what callers ask: send, step, recv, lookup, leave
+ *     trainer_wait.c    their waits: who may end them, what they say
+ *     trainer_link.c    the network and the ticker around the machine
+ *
+ * The machine (client.h), its outbox and all that its application hears are
+ * touched under one lock. Callbacks of the network decode first, then take it,
+ * feed the machine and send what it wants sent; the lock may be held while the
+ * network is called, never the other way round. */
+#ifndef FL_DIST_TRAINER_IN_H
+#define FL_DIST_TRAINER_IN_H
+
+#include "base/map.h"
+#include "base/pool.h"
+#include "dist/client.h"
+#include "dist/parcel.h"
+#include "dist/trainer.h"
+#include "net/rpc.h"
+
+#include <pthread.h>
+#include <sys/types.h>
+
+/* A name that is pulled with every step. */
+typedef struct fl_wanted {
+    const char *name;
+    bool taken; /* handed out since the pull */
+} fl_wanted;
+
+/* What a trainer has to do with one server. */
+typedef struct fl_line {
+    fl_trainer *trainer;
+    const char *address;
+    fl_rpc_peer *peer;
+    fl_parcel *parcel;        /* gradients that are not pushed yet; or NULL */
+    FL_VEC(fl_wanted) wanted; /* in the order they were learned */
+    fl_map place;             /* name -> its place in `wanted`, from 1 */
+    bool learned;             /* since the machine was told what to pull */
+    fl_parcel *pulled;        /* of the last step; as `wanted` was then */
+    fl_parcel *question;      /* asked for beside that; or NULL */
+    uint64_t asking;          /* its number while it is not answered; or 0 */
+    fl_parcel *answer;
+} fl_line;
+
+/* A call of the network that has not ended. */
+typedef struct fl_live {
+    uint64_t id;   /* what the network calls back with */
+    uint64_t call; /* what it calls it */
+    fl_peer to;
+    fl_msg_kind kind;
+    uint64_t tag; /* the machine's number of the request */
+} fl_live;
+
+struct fl_trainer {
+    fl_place place; /* its texts are the arena's */
+    fl_job job;
+    fl_arena *arena;
+    fl_watch *watch; /* of who calls now; or NULL */
+    pid_t pid;       /* a child of it is no trainer */
+    fl_entropy entropy;
+    fl_app app;
+    fl_rpc *rpc; /* NULL: not connected yet */
+    fl_pool *pool;
+    fl_group ticker;
+
+    pthread_mutex_t lock;
+    pthread_cond_t moved; /* something came */
+    pthread_cond_t wake;  /* for the ticker: the end */
+    bool ending;
+    fl_client *client;
+    fl_outbox out;
+    fl_str notes; /* lines for the log, once the lock is free */
+    fl_line *line;
+    FL_VEC(fl_live) live;
+    uint64_t ids;
+    fl_live open; /* the open call; id 0: none */
+    fl_id open_session;
+    char parked[256]; /* why a request waits, as a party told it */
+    int64_t fences;   /* sessions lost */
+    bool stale;       /* what the caller computes on is not of this session */
+    bool stepped;     /* once at least */
+    bool sent;        /* since the last step */
+    bool left;        /* leave was called */
+    bool over;        /* the machine's word, with: */
+    int code;
+    char why[512];
+};
+
+/* --- trainer_link.c --- */
+
+/* Until then nothing of the network exists. Err: EIO. */
+fl_err fl_link_open(fl_trainer *t) FL_MUST_CHECK;
+void fl_link_close(fl_trainer *t); /* not under the lock */
+
+void fl_link_lock(fl_trainer *t);
+void fl_link_unlock(fl_trainer *t); /* then writes what is to be logged */
+void fl_link_flush(fl_trainer *t);  /* send what the machine wants sent */
+int64_t fl_link_now(void);
+
+/* Wait at most so long for something to come. */
+void fl_link_rest(fl_trainer *t, int64_t ns);
+
+/* Pushes whose memory the network still reads; and an end to them. */
+bool fl_link_lends(const fl_trainer *t);
+void fl_link_cancel_pushes(fl_trainer *t);
+
+/* --- trainer_wait.c; all under the lock, which they may leave --- */
+
+/* Something that is waited for, and until when (ns; 0: no limit here). */
+typedef bool (*fl_goal)(const fl_trainer *t);
+fl_err fl_trainer_wait(fl_trainer *t, fl_goal reached,
+                       int64_t until) FL_MUST_CHECK;
+
+/* Every server takes connections; not under the lock. */
+fl_err fl_trainer_connect(fl_trainer *t) FL_MUST_CHECK;
+
+/* The sentence of a trainer that is over. */
+fl_err fl_trainer_failed(const fl_trainer *t);
+
+#endif

@@ -1,0 +1,369 @@
+#include "dist/trainer.h"
+
+#include "dist/test_job.h"
+
+static fl_trainer *trainer(test_job *j, int id)
+{
+    fl_place place = j->place;
+    fl_trainer *t;
+    place.trainer_id = id;
+    CHECK_OK(fl_trainer_new(&place, NULL, NULL, &t));
+    return t;
+}
+
+/* A gradient of n x width floats that are all x. */
+static fl_value ones(int64_t n, int64_t width, float x)
+{
+    fl_value v = {.kind = FL_LOD_TENSOR};
+    const fl_shape shape = {2, {n, width}};
+    CHECK_OK(fl_tensor_resize(&v.tensor, FL_F32, &shape));
+    for (int64_t i = 0; i < n * width; i++)
+        ((float *)v.tensor.data)[i] = x;
+    return v;
+}
+
+static void send(fl_trainer *t, int server, const char *name, int64_t n,
+                 int64_t width, float x)
+{
+    fl_value v = ones(n, width, x);
+    CHECK_OK(fl_trainer_send(t, server, name, &v));
+    fl_value_fini(&v); /* its memory is shared */
+}
+
+/* All elements are x. */
+static void receives(fl_trainer *t, int server, const char *name, int64_t n,
+                     float x)
+{
+    fl_tensor got = {0};
+    CHECK_OK(fl_trainer_recv(t, server, name, &got));
+    CHECK_INT(fl_tensor_numel(&got), n);
+    for (int64_t i = 0; i < n; i++)
+        if (((float *)got.data)[i] != x)
+            CHECK_NEAR(((float *)got.data)[i], x, 0);
+    fl_tensor_fini(&got);
+}
+
+static void leaves(fl_trainer *t)
+{
+    CHECK_OK(fl_trainer_leave(t, 0, NULL, 0));
+    fl_trainer_free(t);
+}
+
+static void takes_steps(void)
+{
+    test_job j;
+    test_job_begin(&j, 2, 1, false);
+    test_job_var(&j, 0, "w", 2, 3, 1);
+    test_job_var(&j, 1, "b", 1, 4, 5);
+    fl_trainer *t = trainer(&j, 0);
+    receives(t, 0, "w", 6, 1);
+    receives(t, 1, "b", 4, 5);
+    for (int i = 1; i <= 3; i++) {
+        send(t, 0, "w@GRAD", 2, 3, 0.5f);
+        send(t, 1, "b@GRAD.trainer_0", 1, 4, 1);
+        CHECK_OK(fl_trainer_step(t));
+        receives(t, 0, "w", 6, 1 - 0.5f * (float)i);
+        receives(t, 1, "b", 4, 5 - (float)i);
+    }
+    leaves(t);
+    test_job_end(&j);
+}
+
+/* What was received after a step comes with the next ones. */
+static void learns_what_to_pull(void)
+{
+    test_job j;
+    test_job_begin(&j, 1, 1, false);
+    test_job_var(&j, 0, "w", 2, 3, 1);
+    test_job_var(&j, 0, "table", 9, 3, 1);
+    fl_trainer *t = trainer(&j, 0);
+    receives(t, 0, "w", 6, 1);
+    receives(t, 0, "table", 27, 1); /* startup: it counts for nothing */
+    CHECK_INT(j.server[0].pulls, 3);
+    for (int i = 0; i < 4; i++) {
+        send(t, 0, "w@GRAD", 2, 3, 1);
+        CHECK_OK(fl_trainer_step(t));
+        receives(t, 0, "w", 6, (float)-i);
+    }
+    CHECK_INT(j.server[0].pulls, 3 + 4 + 1);
+    receives(t, 0, "w", 6, -3); /* again: it is asked for */
+    CHECK_INT(j.server[0].pulls, 3 + 4 + 2);
+    leaves(t);
+    test_job_end(&j);
+}
+
+static void cuts_large_gradients(void)
+{
+    enum {
+        N = 3 << 20 /* 12 MB */
+    };
+    test_job j;
+    test_job_begin(&j, 1, 1, false);
+    test_job_var(&j, 0, "w", N, 1, 3);
+    test_job_var(&j, 0, "b", 1, 1, 3);
+    fl_trainer *t = trainer(&j, 0);
+    for (int i = 1; i < 3; i++) {
+        send(t, 0, "w@GRAD", N, 1, 1);
+        send(t, 0, "b@GRAD", 1, 1, 1);
+        CHECK_OK(fl_trainer_step(t));
+        receives(t, 0, "w", N, 3 - (float)i);
+        receives(t, 0, "b", 1, 3 - (float)i);
+        CHECK_INT(j.server[0].pushes, i * 4); /* three slices, then b */
+    }
+    leaves(t);
+    test_job_end(&j);
+}
+
+static void sends_rows_and_not_nothing(void)
+{
+    test_job j;
+    test_job_begin(&j, 1, 1, false);
+    test_job_var(&j, 0, "w", 4, 2, 0);
+    fl_trainer *t = trainer(&j, 0);
+    fl_value v = {.kind = FL_SELECTED_ROWS}, none = {0};
+    const fl_shape shape = {2, {4, 2}};
+    CHECK_OK(fl_rows_resize(&v.rows, FL_F32, &shape, 2));
+    memcpy(v.rows.index.data, (int64_t[]){3, 3}, 2 * sizeof(int64_t));
+    memcpy(v.rows.value.data, (float[]){1, 2, 3, 4}, 4 * sizeof(float));
+    CHECK_OK(fl_trainer_send(t, 0, "w@GRAD", &v));
+    v.rows.n = 0;
+    CHECK_OK(fl_trainer_send(t, 0, "no such thing", &v));
+    CHECK_OK(fl_trainer_send(t, 0, "no such thing", &none));
+    CHECK_OK(fl_trainer_step(t));
+    fl_tensor got = {0};
+    CHECK_OK(fl_trainer_recv(t, 0, "w", &got));
+    const float *w = got.data;
+    CHECK(w[5] == 0 && w[6] == -4 && w[7] == -6);
+    fl_tensor_fini(&got);
+    fl_value_fini(&v);
+    leaves(t);
+    test_job_end(&j);
+}
+
+static void looks_rows_up(void)
+{
+    test_job j;
+    test_job_begin(&j, 2, 1, false);
+    test_job_var(&j, 0, "a", 3, 2, 1);
+    test_job_var(&j, 0, "c", 3, 2, 2);
+    test_job_var(&j, 1, "b", 3, 2, 3);
+    fl_trainer *t = trainer(&j, 0);
+    fl_tensor out[3] = {{0}};
+    const int64_t rows[] = {2, 0};
+    CHECK_OK(fl_trainer_lookup(t, 3,
+                               (fl_lookup[]){{0, "a", 1, rows, &out[0]},
+                                             {1, "b", 2, rows, &out[1]},
+                                             {0, "c", 2, rows, &out[2]}}));
+    CHECK_INT(out[0].shape.dim[0], 1);
+    CHECK_INT(out[2].shape.dim[0], 2);
+    CHECK_NEAR(((float *)out[0].data)[1], 1, 0);
+    CHECK_NEAR(((float *)out[1].data)[3], 3, 0);
+    CHECK_NEAR(((float *)out[2].data)[3], 2, 0);
+    CHECK_ERR(fl_trainer_lookup(t, 1, &(fl_lookup){2, "a", 1, rows, &out[0]}),
+              FL_EINVAL, "a: server 2, the job has 2");
+    for (int i = 0; i < 3; i++)
+        fl_tensor_fini(&out[i]);
+    leaves(t);
+    test_job_end(&j);
+}
+
+static void steps_by_itself_in_async_mode(void)
+{
+    test_job j;
+    test_job_begin(&j, 1, 1, true);
+    test_job_var(&j, 0, "w", 1, 2, 1);
+    fl_trainer *t = trainer(&j, 0);
+    receives(t, 0, "w", 2, 1);
+    for (int i = 0; i < 3; i++) {
+        send(t, 0, "w@GRAD", 1, 2, 1);
+        receives(t, 0, "w", 2, (float)-i);
+    }
+    send(t, 0, "w@GRAD", 1, 2, 1);
+    CHECK_OK(fl_trainer_flush(t));
+    CHECK_OK(fl_trainer_flush(t)); /* nothing was sent */
+    receives(t, 0, "w", 2, -3);
+    leaves(t);
+    test_job_end(&j);
+}
+
+/* The other trainer of a job of two. */
+typedef struct other {
+    test_job *job;
+    int steps;
+} other;
+
+static void run_other(void *self)
+{
+    other *o = self;
+    fl_trainer *t = trainer(o->job, 1);
+    for (int i = 0; i < o->steps; i++) {
+        send(t, 0, "w@GRAD", 1, 2, 3);
+        CHECK_OK(fl_trainer_step(t));
+    }
+    leaves(t);
+}
+
+static void meets_the_others(void)
+{
+    test_job j;
+    fl_pool *pool;
+    fl_group group = {0};
+    test_job_begin(&j, 1, 2, false);
+    test_job_var(&j, 0, "w", 1, 2, 8);
+    CHECK_OK(fl_pool_new("other", 1, &pool));
+    other o = {&j, 2};
+    fl_pool_submit(pool, &group, run_other, &o);
+    fl_trainer *t = trainer(&j, 0);
+    for (int i = 1; i <= 2; i++) {
+        send(t, 0, "w@GRAD", 1, 2, 1);
+        CHECK_OK(fl_trainer_step(t));
+        receives(t, 0, "w", 2, 8 - (float)i * 2);
+    }
+    CHECK_OK(fl_pool_wait(pool, &group, 10 * FL_SEC));
+    send(t, 0, "w@GRAD", 1, 2, 1); /* alone: it divides by one */
+    CHECK_OK(fl_trainer_step(t));
+    receives(t, 0, "w", 2, 3);
+    leaves(t);
+    fl_pool_free(pool);
+    test_job_end(&j);
+}
+
+/* Its member is thrown out behind its back. */
+static void lose(test_job *j)
+{
+    fl_member m[4];
+    pthread_mutex_lock(&j->lock);
+    CHECK_INT(fl_coord_members(j->coord, m), 1);
+    fl_coord_recv(j->coord, (fl_peer){FL_PEER_CALL, 0, 999999},
+                  &(fl_msg){.kind = FL_MSG_FAILED,
+                            .job = j->job.id,
+                            .session = m[0].session,
+                            .g = m[0].g,
+                            .tag = 1,
+                            .code = 1,
+                            .text = "thrown out"},
+                  test_now());
+    test_pump(j);
+    pthread_mutex_unlock(&j->lock);
+}
+
+static void goes_on_after_a_fence(void)
+{
+    test_job j;
+    test_job_begin(&j, 2, 1, false);
+    test_job_var(&j, 0, "w", 1, 2, 9);
+    fl_trainer *t = trainer(&j, 0);
+    receives(t, 0, "w", 2, 9);
+    lose(&j);
+    send(t, 0, "w@GRAD", 1, 2, 1);
+    CHECK_OK(fl_trainer_step(t)); /* dropped */
+    receives(t, 0, "w", 2, 9);
+    send(t, 0, "w@GRAD", 1, 2, 1);
+    CHECK_OK(fl_trainer_step(t));
+    receives(t, 0, "w", 2, 8);
+    lose(&j);
+    fl_tensor row = {0}; /* a question is asked again in the next session */
+    CHECK_OK(
+        fl_trainer_lookup(t, 1, &(fl_lookup){0, "w", 1, (int64_t[]){0}, &row}));
+    CHECK_NEAR(*(float *)row.data, 8, 0);
+    fl_tensor_fini(&row);
+    leaves(t);
+    test_job_end(&j);
+}
+
+static int stop(void *user)
+{
+    return ++*(int *)user > 1;
+}
+
+static void is_interrupted_while_it_waits(void)
+{
+    test_job j;
+    int asked = 0;
+    fl_watch watch = {.clock = fl_clock_real(), .poll = stop, .user = &asked};
+    test_job_begin(&j, 1, 2, false);
+    test_job_var(&j, 0, "w", 1, 2, 8);
+    fl_trainer *t = trainer(&j, 0);
+    receives(t, 0, "w", 2, 8);
+    fl_trainer_watch(t, &watch);
+    CHECK_ERR(fl_trainer_step(t), FL_EINTR, "interrupted"); /* for trainer 1 */
+    fl_trainer_watch(t, NULL);
+    CHECK_OK(fl_trainer_leave(t, 1, "interrupted", FL_SEC));
+    fl_trainer_free(t);
+    test_job_end(&j);
+}
+
+static void says_when_the_programs_differ(void)
+{
+    test_job j;
+    fl_trainer *t;
+    test_job_begin(&j, 1, 1, false);
+    fl_place place = j.place;
+    place.digest[0]++;
+    CHECK_OK(fl_trainer_new(&place, NULL, NULL, &t));
+    CHECK_ERR(fl_trainer_step(t), FL_EIO, "not the same programs");
+    CHECK_ERR(fl_trainer_step(t), FL_EIO, "not the same programs");
+    fl_trainer_free(t);
+    test_job_end(&j);
+}
+
+static void says_what_a_server_refuses(void)
+{
+    test_job j;
+    test_job_begin(&j, 1, 1, false);
+    fl_trainer *t = trainer(&j, 0);
+    send(t, 0, "x@GRAD", 1, 1, 1);
+    CHECK_ERR(fl_trainer_step(t), FL_EIO,
+              "no variable has the gradient \"x@GRAD\"");
+    fl_trainer_free(t);
+    test_job_end(&j);
+}
+
+static void sends_no_more_when_it_has_left(void)
+{
+    test_job j;
+    test_job_begin(&j, 1, 1, false);
+    fl_trainer *t = trainer(&j, 0);
+    CHECK_OK(fl_trainer_step(t));
+    CHECK_OK(fl_trainer_leave(t, 0, NULL, 0));
+    CHECK_OK(fl_trainer_leave(t, 0, NULL, 0));
+    CHECK_ERR(fl_trainer_step(t), FL_EINVAL, "has left its job");
+    CHECK_INT(fl_coord_done(j.coord), 1);
+    fl_trainer_free(t);
+    test_job_end(&j);
+}
+
+static void waits_for_servers_and_says_so(void)
+{
+    int asked = 0;
+    fl_watch watch = {.clock = fl_clock_real(), .poll = stop, .user = &asked};
+    const char *nobody = "127.0.0.1:1";
+    fl_trainer *t;
+    const fl_place place = {
+        .n_servers = 1, .servers = &nobody, .server = -1, .trainers = 1};
+    CHECK_OK(fl_trainer_new(&place, NULL, &watch, &t));
+    CHECK_ERR(fl_trainer_step(t), FL_EINTR, "");
+    fl_trainer_free(t);
+    CHECK_OK(fl_trainer_new(&place, &(fl_job){.start = 10 * FL_MS}, NULL, &t));
+    CHECK_ERR(fl_trainer_step(t), FL_ETIMEOUT, nobody);
+    CHECK_OK(fl_trainer_leave(t, 0, NULL, 0)); /* it never came */
+    fl_trainer_free(t);
+}
+
+const fl_test fl_tests[] = {
+    {"a trainer takes steps", takes_steps},
+    {"a trainer learns what to pull", learns_what_to_pull},
+    {"a trainer cuts large gradients", cuts_large_gradients},
+    {"a trainer sends rows, and not nothing", sends_rows_and_not_nothing},
+    {"a trainer looks rows up on all servers", looks_rows_up},
+    {"a trainer steps by itself in async mode", steps_by_itself_in_async_mode},
+    {"a trainer meets the others", meets_the_others},
+    {"a trainer goes on after a fence", goes_on_after_a_fence},
+    {"a trainer is interrupted while it waits", is_interrupted_while_it_waits},
+    {"a trainer says when the programs differ", says_when_the_programs_differ},
+    {"a trainer says what a server refuses", says_what_a_server_refuses},
+    {"a trainer sends no more when it has left",
+     sends_no_more_when_it_has_left},
+    {"a trainer waits for servers and says so", waits_for_servers_and_says_so},
+    {0},
+};
