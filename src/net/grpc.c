@@ -14,16 +14,17 @@
 
 /* --- settings --- */
 
-static const struct {
+typedef struct setting {
     const char *key;
     int value;
-} settings[] = {
+} setting;
+
+static const setting settings[] = {
     /* What the protocol knows better. */
     {GRPC_ARG_ENABLE_RETRIES, 0},
     {GRPC_ARG_ENABLE_HTTP_PROXY, 0},
     {GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1},
     {GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1}, /* two rpc share nothing */
-    {GRPC_ARG_ALLOW_REUSEPORT, 0},           /* or two servers share a port */
     {GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1}, /* none: bombs */
     /* A server that comes up is found within half a second; a host that does
      * not answer at all is given up after the second packet was lost, too. */
@@ -41,24 +42,27 @@ static const struct {
     {GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX},
 };
 
+static void add(fl_grpc_args *a, setting s)
+{
+    grpc_arg *arg = &a->arg[a->args.num_args++];
+    arg->type = GRPC_ARG_INTEGER;
+    arg->key = (char *)s.key;
+    arg->value.integer = s.value;
+}
+
 const grpc_channel_args *fl_grpc_args_of(const fl_rpc *r, fl_grpc_args *out)
 {
-    size_t n = sizeof settings / sizeof *settings;
-    size_t most = r->opts.max_message;
-    int message = most && most < INT_MAX ? (int)most : INT_MAX;
-    _Static_assert(sizeof settings / sizeof *settings + 2 <= FL_GRPC_ARGS, "");
-    for (size_t i = 0; i < n; i++) {
-        out->arg[i].type = GRPC_ARG_INTEGER;
-        out->arg[i].key = (char *)settings[i].key;
-        out->arg[i].value.integer = settings[i].value;
-    }
-    for (size_t i = n; i < n + 2; i++) {
-        out->arg[i].type = GRPC_ARG_INTEGER;
-        out->arg[i].key = i == n ? GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH
-                                 : GRPC_ARG_MAX_SEND_MESSAGE_LENGTH;
-        out->arg[i].value.integer = message;
-    }
-    out->args = (grpc_channel_args){n + 2, out->arg};
+    const size_t n = sizeof settings / sizeof *settings;
+    const size_t most = r->opts.max_message;
+    const int message = most && most < INT_MAX ? (int)most : INT_MAX;
+    _Static_assert(sizeof settings / sizeof *settings + 3 <= FL_GRPC_ARGS, "");
+    out->args = (grpc_channel_args){0, out->arg};
+    for (size_t i = 0; i < n; i++)
+        add(out, settings[i]);
+    add(out, (setting){GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, message});
+    add(out, (setting){GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, message});
+    /* otherwise two servers could share a port without knowing */
+    add(out, (setting){GRPC_ARG_ALLOW_REUSEPORT, r->opts.held});
     return &out->args;
 }
 

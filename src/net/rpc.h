@@ -35,6 +35,7 @@ typedef struct fl_rpc_opts {
     int threads;        /* that callbacks run on; 0 = 1 */
     int max_calls;      /* being served at once; 0 = 1024, more are refused */
     size_t max_message; /* bytes, either way; 0 = 2^31 - 1 */
+    bool held; /* who started us holds the port for us (SO_REUSEPORT) */
 } fl_rpc_opts;
 
 /* Own: new. opts is copied, the methods are not. */

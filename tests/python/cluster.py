@@ -190,24 +190,25 @@ class Cluster:
                 env[key] = str(value)
         return env
 
-    def _start(self, name, role, more):
+    def _start(self, name, role, argv, more):
         again = sum(p.name.split("-")[0] == name for p in self.started)
         process = Process("%s-%d" % (name, again) if again else name,
-                          [sys.executable, self._script, *self.argv],
+                          [sys.executable, self._script,
+                           *(self.argv if argv is None else argv)],
                           self.folder, self._environment(role, more),
                           self.seconds)
         self.started.append(process)
         return process
 
-    def start_server(self, i, **env):
+    def start_server(self, i, argv=None, **env):
         """Start server i, or start it again. A variable of None is unset."""
-        self.server[i] = self._start("server%d" % i, "PSERVER", {
+        self.server[i] = self._start("server%d" % i, "PSERVER", argv, {
             "PADDLE_CURRENT_ENDPOINT": self.endpoints[i], **env})
         return self.server[i]
 
-    def start_trainer(self, i, **env):
-        """Start trainer i, or start it again."""
-        self.trainer[i] = self._start("trainer%d" % i, "TRAINER", {
+    def start_trainer(self, i, argv=None, **env):
+        """Start trainer i, or start it again; argv: words of its own."""
+        self.trainer[i] = self._start("trainer%d" % i, "TRAINER", argv, {
             "PADDLE_TRAINER_ID": i, **env})
         return self.trainer[i]
 
