@@ -15,6 +15,7 @@
  *     _fluid_tensor.c    LoDTensor and the buffer protocol
  *     _fluid_scope.c     Scope, Value, SelectedRows
  *     _fluid_exec.c      Executor, saving and loading
+ *     _fluid_data.c      Dataset, Reader
  *     _fluid_dist.c      Cut, waiting for servers
  *
  * Stable ABI of 3.11: one build serves every later Python. There are no
@@ -44,6 +45,8 @@ enum {
     PY_SCOPE,
     PY_EXECUTOR,
     PY_CUT,
+    PY_DATASET,
+    PY_READER,
     PY_TYPES,
 };
 
@@ -171,7 +174,7 @@ PyObject *py_profile_row(py_state *st, const fl_profile_row *row);
 extern PyType_Spec py_program_spec, py_block_spec, py_operator_spec,
     py_variable_spec, py_names_spec, py_switch_spec, py_optimizer_spec,
     py_hook_spec, py_tensor_spec, py_rows_spec, py_value_spec, py_scope_spec,
-    py_executor_spec, py_cut_spec;
+    py_executor_spec, py_cut_spec, py_dataset_spec, py_reader_spec;
 
 extern PyMethodDef py_build_functions[], py_exec_functions[],
     py_dist_functions[], py_launch_functions[];

@@ -293,6 +293,7 @@ static PyType_Spec *const specs[PY_TYPES] = {
     [PY_TENSOR] = &py_tensor_spec,       [PY_ROWS] = &py_rows_spec,
     [PY_VALUE] = &py_value_spec,         [PY_SCOPE] = &py_scope_spec,
     [PY_EXECUTOR] = &py_executor_spec,   [PY_CUT] = &py_cut_spec,
+    [PY_DATASET] = &py_dataset_spec,     [PY_READER] = &py_reader_spec,
 };
 
 static int make_types(PyObject *module, py_state *st)

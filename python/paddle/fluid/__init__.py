@@ -11,12 +11,14 @@ from . import param_attr, initializer, regularizer, clip
 from . import layers, nets, backward, optimizer
 from . import executor, io, data_feeder, lod_tensor
 from . import compiler, parallel_executor, profiler, average, metrics
-from . import transpiler
+from . import data_feed_desc, dataset, transpiler
 from .backward import append_backward, gradients
 from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 from .core import (CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor,
                    LoDTensorArray, Scope, is_compiled_with_cuda)
+from .data_feed_desc import DataFeedDesc
 from .data_feeder import DataFeeder
+from .dataset import DatasetFactory, InMemoryDataset, QueueDataset
 from .executor import Executor, global_scope, scope_guard
 from .framework import (Operator, Parameter, Program, Variable, cpu_places,
                         cuda_pinned_places, cuda_places, default_main_program,
@@ -32,21 +34,22 @@ from .transpiler import (DistributeTranspiler, DistributeTranspilerConfig,
 Tensor = LoDTensor
 
 _EAGER = [
-    "average", "backward", "clip", "compiler", "core", "data_feeder",
-    "executor", "framework", "initializer", "io", "layers", "lod_tensor",
-    "metrics", "nets", "optimizer", "parallel_executor", "param_attr",
-    "profiler", "regularizer", "transpiler", "unique_name"]
+    "average", "backward", "clip", "compiler", "core", "data_feed_desc",
+    "data_feeder", "dataset", "executor", "framework", "initializer", "io",
+    "layers", "lod_tensor", "metrics", "nets", "optimizer",
+    "parallel_executor", "param_attr", "profiler", "regularizer",
+    "transpiler", "unique_name"]
 _LAZY = ["debugger", "default_scope_funcs", "distribute_lookup_table",
          "distribute_transpiler", "dygraph", "evaluator", "incubate",
          "install_check", "op", "proto"]  # modules loaded when named
 __all__ = _EAGER + _LAZY + [
     "BuildStrategy", "CPUPlace", "CUDAPinnedPlace", "CUDAPlace",
-    "CompiledProgram", "DataFeeder", "DistributeTranspiler",
-    "DistributeTranspilerConfig", "ExecutionStrategy", "Executor",
-    "InferenceTranspiler",
-    "LoDTensor", "LoDTensorArray", "Operator", "ParallelExecutor",
-    "ParamAttr", "Parameter", "Program", "Scope", "Tensor", "Variable",
-    "WeightNormParamAttr", "append_backward", "cpu_places",
+    "CompiledProgram", "DataFeedDesc", "DataFeeder", "DatasetFactory",
+    "DistributeTranspiler", "DistributeTranspilerConfig",
+    "ExecutionStrategy", "Executor", "InMemoryDataset",
+    "InferenceTranspiler", "LoDTensor", "LoDTensorArray", "Operator",
+    "ParallelExecutor", "ParamAttr", "Parameter", "Program", "QueueDataset",
+    "Scope", "Tensor", "Variable", "WeightNormParamAttr", "append_backward", "cpu_places",
     "create_lod_tensor", "create_random_int_lodtensor", "cuda_pinned_places",
     "cuda_places", "default_main_program", "default_startup_program",
     "global_scope", "gradients", "in_dygraph_mode", "is_compiled_with_cuda",

@@ -9,9 +9,7 @@ from .core import suggest
 # module, what its names are for, the names
 LATER = (
     ("paddle.fluid", "training with Fleet", "communicator"),
-    ("paddle.fluid", "training from files",
-     "DatasetFactory InMemoryDataset QueueDataset DataFeedDesc dataset "
-     "data_feed_desc trainer_desc"),
+    ("paddle.fluid", "training from files", "trainer_desc"),
     ("paddle.fluid", "the Trainer API",
      "Trainer Inferencer BeginEpochEvent EndEpochEvent BeginStepEvent "
      "EndStepEvent CheckpointConfig contrib"),

@@ -462,6 +462,37 @@ class Executor:
         """JSON for chrome://tracing."""
 
 
+class Dataset:
+    """Files of examples, streamed or in memory."""
+    size: int  # read only: examples in memory
+    loaded: bool  # read only
+    width: int  # read only: how many readers have work
+    def set(self, slots: Sequence[Tuple[str, DType, bool, Sequence[int], bool]],
+            files: Sequence[str], pipe: Optional[str] = None, batch: int = 0,
+            threads: int = 0, bad_lines: int = 0) -> None:
+        """A slot is (name, dtype, sparse, shape of a dense one, used)."""
+    def load(self) -> None:
+        """Start to load all files; threads go on."""
+    def wait(self) -> None:
+        """Until all is in memory, or has failed. Ctrl-C ends the load."""
+    def release(self) -> None: ...
+    def shuffle(self, seed: int) -> None: ...
+    def open(self, ahead: int = 0) -> "Reader":
+        """ahead: batches that a thread of its own has ready."""
+
+
+class Reader:
+    """Batches: lists of LoDTensors, one for each used slot."""
+    def __iter__(self) -> "Reader": ...
+    def __next__(self) -> List[LoDTensor]: ...
+    def cancel(self) -> None:
+        """From any thread: reading ends with KeyboardInterrupt."""
+    def stats(self) -> Dict[str, int]:
+        """fl_reader_stats of fluid.h."""
+    def bad_lines(self) -> List[str]:
+        """The first that were skipped, in words."""
+
+
 def save_vars(program: Program, scope: Scope, dirname: str,
               filename: Optional[str] = None,
               names: Optional[Sequence[str]] = None) -> None:
