@@ -81,6 +81,18 @@ static char *unquote(fl_arena *a, const char *text)
     return s;
 }
 
+/* "[0, 1]" */
+static fl_arg parse_ints(fl_arena *a, const char *text)
+{
+    fl_arg list = {.n = 0};
+    int64_t *at = fl_arena_alloc(a, strlen(text) * sizeof *at);
+    assert(text[0] == '[' && text[strlen(text) - 1] == ']');
+    for (char *end; *text != ']'; text = end)
+        at[list.n++] = strtoll(text + 1, &end, 10);
+    list.ints = at;
+    return list;
+}
+
 static fl_arg parse(fl_arena *a, const fl_arg_def *def)
 {
     switch (def->type) {
@@ -95,6 +107,8 @@ static fl_arg parse(fl_arena *a, const fl_arg_def *def)
         return (fl_arg){.b = !strcmp(def->value, "True")};
     case FL_ARG_DTYPE:
         return parse_dtype(unquote(a, def->value));
+    case FL_ARG_INTS:
+        return parse_ints(a, def->value);
     default:
         assert(def->type == FL_ARG_STR); /* other types have None only */
         return (fl_arg){.s = unquote(a, def->value)};

@@ -11,6 +11,7 @@ static const fl_arg_def table[] = {
     {"dtype", FL_ARG_DTYPE, "'int64'"},
     {"is_test", FL_ARG_BOOL, "True"},
     {"k", FL_ARG_INT_OR_VAR, "1"},
+    {"pads", FL_ARG_INTS, "[0, -1, 12]"},
     {0},
 };
 
@@ -40,6 +41,9 @@ static void fills_in_defaults(void)
     CHECK(!fl_arg_get(&b, "axes"));
     CHECK(!fl_arg_ints(&b, "axes", &n));
     CHECK_INT(n, 0);
+    CHECK_INT(fl_arg_ints(&b, "pads", &n)[2], 12);
+    CHECK_INT(fl_arg_ints(&b, "pads", &n)[1], -1);
+    CHECK_INT(n, 3);
     fl_arena_free(a);
 }
 

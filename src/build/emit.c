@@ -20,6 +20,17 @@ fl_err fl_emit_stopped(fl_emit *e, fl_dtype dtype, fl_var **out)
     return FL_OK;
 }
 
+fl_err fl_emit_pair(const fl_emit *e, const char *name, int64_t out[2])
+{
+    const fl_arg *a = fl_arg_get(&e->args, name);
+    if (a->n < 0 || a->n > 2)
+        return fl_fail(FL_EINVAL, "%s: %s has %d numbers, expected 1 or 2",
+                       e->args.what, name, a->n < 0 ? 0 : a->n);
+    out[0] = a->n ? a->ints[0] : a->i;
+    out[1] = a->n ? a->ints[a->n - 1] : a->i;
+    return FL_OK;
+}
+
 fl_err fl_emit_act(fl_emit *e, fl_var **v)
 {
     const char *act = fl_arg_str(&e->args, "act");

@@ -63,8 +63,8 @@ struct fl_layer_def {
 /* Tables by subject; each ends with {0}. */
 extern const fl_layer_def fl_layers_basic[], fl_layers_loss[], fl_layers_math[],
     fl_layers_shape[], fl_layers_tensor[], fl_layers_sequence[],
-    fl_layers_image[], fl_layers_metric[], fl_layers_control[],
-    fl_layers_schedule[];
+    fl_layers_image[], fl_layers_picture[], fl_layers_metric[],
+    fl_layers_control[], fl_layers_schedule[];
 
 int fl_layer_count(void);
 const fl_layer_def *fl_layer_at(int i);
@@ -87,6 +87,9 @@ void fl_emit_return(fl_emit *e, fl_var *v);
 fl_err fl_emit_tmp(fl_emit *e, fl_dtype dtype, fl_var **out) FL_MUST_CHECK;
 /* A temporary through which no gradient flows. */
 fl_err fl_emit_stopped(fl_emit *e, fl_dtype dtype, fl_var **out) FL_MUST_CHECK;
+/* An argument that is one number for both directions, or two. */
+fl_err fl_emit_pair(const fl_emit *e, const char *name,
+                    int64_t out[2]) FL_MUST_CHECK;
 /* A bias over the dims [from, to), unless argument `bias_attr` says none: *v
  * becomes the sum. */
 fl_err fl_emit_bias(fl_emit *e, int from, int to, fl_var **v) FL_MUST_CHECK;

@@ -3,23 +3,11 @@
 
 #include <math.h>
 
-/* An argument that is one number for both directions, or two. */
-static fl_err pair(const fl_emit *e, const char *name, int64_t out[2])
-{
-    const fl_arg *a = fl_arg_get(&e->args, name);
-    if (a->n < 0 || a->n > 2)
-        return fl_fail(FL_EINVAL, "%s: %s has %d numbers, expected 1 or 2",
-                       e->args.what, name, a->n < 0 ? 0 : a->n);
-    out[0] = a->n ? a->ints[0] : a->i;
-    out[1] = a->n ? a->ints[a->n - 1] : a->i;
-    return FL_OK;
-}
-
 static fl_err set_pair(const fl_emit *e, fl_desc *d, const char *attr,
                        const char *name)
 {
     int64_t v[2] = {0};
-    FL_TRY(pair(e, name, v));
+    FL_TRY(fl_emit_pair(e, name, v));
     fl_set_ints(d, attr, 2, v);
     return FL_OK;
 }
@@ -39,7 +27,7 @@ static fl_err add_filter(fl_emit *e, int64_t channels, int64_t groups,
     const fl_var *x = fl_arg_var(&e->args, "input");
     const int64_t filters = fl_arg_int(&e->args, "num_filters");
     int64_t size[2] = {0};
-    FL_TRY(pair(e, "filter_size", size));
+    FL_TRY(fl_emit_pair(e, "filter_size", size));
     if (groups < 1 || channels % groups)
         return fl_fail(FL_EINVAL,
                        "conv2d: input \"%s\" has %lld channels, groups is "
@@ -89,14 +77,99 @@ static fl_err conv2d(fl_emit *e)
     return FL_OK;
 }
 
+/* --- conv2d_transpose --- */
+
+/* As large as makes an output of output_size, where it is not given. */
+static fl_err transposed_size(fl_emit *e, const fl_var *x, const fl_desc *d,
+                              int64_t size[2])
+{
+    int64_t want[2] = {0};
+    if (fl_arg_given(&e->args, "filter_size"))
+        return fl_emit_pair(e, "filter_size", size);
+    if (!fl_arg_given(&e->args, "output_size"))
+        return fl_fail(FL_EINVAL,
+                       "conv2d_transpose: give filter_size, or output_size");
+    FL_TRY(fl_emit_pair(e, "output_size", want));
+    const int64_t *stride = fl_desc_attr(d, "strides")->longs;
+    const int64_t *pad = fl_desc_attr(d, "paddings")->longs;
+    const int64_t *gap = fl_desc_attr(d, "dilations")->longs;
+    for (int i = 0; i < 2; i++)
+        size[i] =
+            (want[i] - (x->shape.dim[2 + i] - 1) * stride[i] + 2 * pad[i] - 1) /
+                gap[i] +
+            1;
+    return FL_OK;
+}
+
+static fl_err conv2d_transpose(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "input"), *w = NULL, *out = NULL;
+    const bool cudnn = fl_arg_bool(&e->args, "use_cudnn");
+    const int64_t filters = fl_arg_int(&e->args, "num_filters");
+    const int64_t groups =
+        fl_arg_given(&e->args, "groups") ? fl_arg_int(&e->args, "groups") : 1;
+    int64_t size[2] = {0};
+    char text[FL_SHAPE_TEXT];
+    if (x->shape.rank != 4 || x->shape.dim[1] < 1 || groups < 1)
+        return fl_fail(FL_ESHAPE,
+                       "conv2d_transpose: input \"%s\" is %s, groups is %lld, "
+                       "expected 4 dims, the second known, and 1 or more",
+                       x->name, fl_shape_text(&x->shape, text),
+                       (long long)groups);
+    const int64_t channels = x->shape.dim[1];
+    const bool each = channels == groups && filters == channels && !cudnn;
+    fl_desc *d = fl_net_desc(e->net, each ? "depthwise_conv2d_transpose"
+                                          : "conv2d_transpose");
+    if (!e->name)
+        e->name = fl_names_generate(e->net->names, e->net->arena, d->type);
+    FL_TRY(set_pair(e, d, "strides", "stride"));
+    FL_TRY(set_pair(e, d, "paddings", "padding"));
+    FL_TRY(set_pair(e, d, "dilations", "dilation"));
+    FL_TRY(transposed_size(e, x, d, size));
+    const fl_shape shape = {4, {channels, filters / groups, size[0], size[1]}};
+    FL_TRY(fl_net_param(e->net, param_attr(e, "param_attr"), e->name, false,
+                        x->dtype, &shape, NULL, &w));
+    FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    fl_set_in(d, "Input", x);
+    fl_set_in(d, "Filter", w);
+    fl_set_out(d, "Output", out);
+    if (fl_arg_given(&e->args, "output_size"))
+        FL_TRY(set_pair(e, d, "output_size", "output_size"));
+    fl_set_int(d, "groups", groups);
+    fl_set_bool(d, "use_cudnn", cudnn);
+    FL_TRY(fl_net_append(e->net, d));
+    FL_TRY(fl_emit_bias(e, 1, 2, &out));
+    FL_TRY(fl_emit_act(e, &out));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
 /* --- pool2d --- */
+
+static fl_err adaptive_pool2d(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "input"), *out = NULL;
+    if (fl_arg_bool(&e->args, "require_index"))
+        return fl_fail(FL_EINVAL, "adaptive_pool2d: require_index is not "
+                                  "supported");
+    FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    fl_desc *d = fl_net_desc(e->net, "pool2d");
+    fl_set_in(d, "X", x);
+    fl_set_out(d, "Out", out);
+    fl_set_str(d, "pooling_type", fl_arg_str(&e->args, "pool_type"));
+    FL_TRY(set_pair(e, d, "ksize", "pool_size"));
+    fl_set_bool(d, "adaptive", true);
+    FL_TRY(fl_net_append(e->net, d));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
 
 static fl_err pool2d(fl_emit *e)
 {
     fl_var *x = fl_arg_var(&e->args, "input"), *out = NULL;
     const bool all = fl_arg_bool(&e->args, "global_pooling");
     int64_t size[2] = {0};
-    FL_TRY(pair(e, "pool_size", size));
+    FL_TRY(fl_emit_pair(e, "pool_size", size));
     if (!all && (size[0] < 1 || size[1] < 1))
         return fl_fail(FL_EINVAL,
                        "pool2d: pool_size is %lld by %lld; only with "
@@ -241,6 +314,52 @@ static fl_err layer_norm(fl_emit *e)
     return FL_OK;
 }
 
+/* --- group_norm --- */
+
+/* A parameter of each channel, unless its argument says none. */
+static fl_err add_channels(fl_emit *e, const char *arg, const char *slot,
+                           bool bias, fl_desc *d)
+{
+    const fl_var *x = fl_arg_var(&e->args, "input");
+    const fl_param_attr *attr = param_attr(e, arg);
+    const fl_shape shape = {1, {x->shape.dim[1]}};
+    fl_var *v = NULL;
+    if (attr && attr->none)
+        return FL_OK;
+    FL_TRY(fl_net_param(e->net, attr, e->name, bias, x->dtype, &shape,
+                        bias ? NULL : &one, &v));
+    fl_set_in(d, slot, v);
+    return FL_OK;
+}
+
+static fl_err group_norm(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "input"), *out = NULL;
+    fl_var *mean = NULL, *variance = NULL;
+    if (strcmp(fl_arg_str(&e->args, "data_layout"), "NCHW") ||
+        x->shape.rank < 2)
+        return fl_fail(FL_EINVAL,
+                       "group_norm: data_layout is \"%s\", expected "
+                       "NCHW; input has %d dims",
+                       fl_arg_str(&e->args, "data_layout"), x->shape.rank);
+    fl_desc *d = fl_net_desc(e->net, "group_norm");
+    fl_set_in(d, "X", x);
+    FL_TRY(add_channels(e, "param_attr", "Scale", false, d));
+    FL_TRY(add_channels(e, "bias_attr", "Bias", true, d));
+    FL_TRY(fl_emit_stopped(e, x->dtype, &mean));
+    FL_TRY(fl_emit_stopped(e, x->dtype, &variance));
+    FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    fl_set_out(d, "Y", out);
+    fl_set_out(d, "Mean", mean);
+    fl_set_out(d, "Variance", variance);
+    fl_set_float(d, "epsilon", fl_arg_float(&e->args, "epsilon"));
+    fl_set_int(d, "groups", fl_arg_int(&e->args, "groups"));
+    FL_TRY(fl_net_append(e->net, d));
+    FL_TRY(fl_emit_act(e, &out));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
 /* --- l2_normalize, prelu --- */
 
 static fl_err l2_normalize(fl_emit *e)
@@ -312,6 +431,39 @@ const fl_layer_def fl_layers_image[] = {
         .emit = conv2d,
     },
     {
+        .name = "conv2d_transpose",
+        .doc = "act(input spread by windows of weights, + bias): the way back "
+               "of a conv2d. Without filter_size it follows from "
+               "output_size.",
+        .prefix = "",
+        .args = {{"input", FL_ARG_VAR},
+                 {"num_filters", FL_ARG_INT},
+                 {"output_size", FL_ARG_INT_OR_INTS, "None"},
+                 {"filter_size", FL_ARG_INT_OR_INTS, "None"},
+                 {"padding", FL_ARG_INT_OR_INTS, "0"},
+                 {"stride", FL_ARG_INT_OR_INTS, "1"},
+                 {"dilation", FL_ARG_INT_OR_INTS, "1"},
+                 {"groups", FL_ARG_INT, "None"},
+                 {"param_attr", FL_ARG_PARAM, "None"},
+                 {"bias_attr", FL_ARG_PARAM, "None"},
+                 {"use_cudnn", FL_ARG_BOOL, "True"},
+                 {"act", FL_ARG_STR, "None"},
+                 {"name", FL_ARG_STR, "None"}},
+        .emit = conv2d_transpose,
+    },
+    {
+        .name = "adaptive_pool2d",
+        .doc = "The largest element, or the mean, of each of pool_size "
+               "windows that cover the picture.",
+        .prefix = "pool2d",
+        .args = {{"input", FL_ARG_VAR},
+                 {"pool_size", FL_ARG_INT_OR_INTS},
+                 {"pool_type", FL_ARG_STR, "'max'"},
+                 {"require_index", FL_ARG_BOOL, "False"},
+                 {"name", FL_ARG_STR, "None"}},
+        .emit = adaptive_pool2d,
+    },
+    {
         .name = "pool2d",
         .doc = "The largest (max) or the mean (avg) of each window of input. "
                "With exclusive, padding does not count for the mean.",
@@ -364,6 +516,20 @@ const fl_layer_def fl_layers_image[] = {
                  {"act", FL_ARG_STR, "None"},
                  {"name", FL_ARG_STR, "None"}},
         .emit = layer_norm,
+    },
+    {
+        .name = "group_norm",
+        .doc = "The channels of each picture normalised in groups, times a "
+               "scale and plus a bias of each.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"groups", FL_ARG_INT},
+                 {"epsilon", FL_ARG_FLOAT, "1e-05"},
+                 {"param_attr", FL_ARG_PARAM, "None"},
+                 {"bias_attr", FL_ARG_PARAM, "None"},
+                 {"act", FL_ARG_STR, "None"},
+                 {"data_layout", FL_ARG_STR, "'NCHW'"},
+                 {"name", FL_ARG_STR, "None"}},
+        .emit = group_norm,
     },
     {
         .name = "lrn",

@@ -6,6 +6,7 @@
 #include "op/op.h"
 
 #include <math.h>
+#include <string.h>
 
 /* The compiler makes a version for each kind of machine and picks at start.
  * Off under sanitizers, which do not bear it. */
@@ -20,6 +21,16 @@
 /* Before a loop over elements: an output may be an input, but no element
  * depends on another. Without it such calls would fall back to single steps. */
 #define FL_APART _Pragma("GCC ivdep")
+
+/* The elements of an output that sums are added to, all 0; NULL where nobody
+ * wants it. */
+static inline void *fl_cleared(fl_tensor *t)
+{
+    if (!t)
+        return NULL;
+    memset(t->data, 0, fl_tensor_bytes(t));
+    return t->data;
+}
 
 /* name() picks name_f32() or name_f64(); see real.h. */
 #define FL_REAL_KERNEL(name)                                                   \

@@ -1,7 +1,10 @@
 /* sequence_expand   sequence i of X (or row i, where X has no LoD) as often as
  *                   sequence i of Y is long, at level ref_level of Y's LoD; -1
  *                   is the last. Each copy is a sequence of Out.
- * gradient          X@GRAD = sum of its copies' Out@GRAD */
+ * gradient          X@GRAD = sum of its copies' Out@GRAD
+ *
+ * sequence_expand_as: row i of X becomes sequence i of Out, as long as that of
+ * Y; the same gradient. */
 #define FL_SELF "ops/sequence_expand.c"
 #include "op/real.h"
 
@@ -28,8 +31,11 @@ static copies copies_of(const fl_lod *x, const fl_lod *y, int64_t ref_level)
 
 static copies copies_in(const fl_call *c)
 {
-    return copies_of(&fl_in(c, "X")->lod, &fl_in(c, "Y")->lod,
-                     fl_attr_i64(c, "ref_level"));
+    static const fl_lod none = {0};
+    const fl_lod *x = &fl_in(c, "X")->lod, *y = &fl_in(c, "Y")->lod;
+    if (fl_op_attr(c->def, "ref_level") < 0)
+        return copies_of(&none, y, -1);
+    return copies_of(x, y, fl_attr_i64(c, "ref_level"));
 }
 
 static int64_t first_row(const copies *k, int64_t i)
@@ -156,6 +162,25 @@ static fl_err infer(fl_infer *x)
     return FL_OK;
 }
 
+static fl_err infer_as(fl_infer *x)
+{
+    const fl_meta *in = fl_meta_in(x, "X", 0), *y = fl_meta_in(x, "Y", 0);
+    fl_shape s = in->shape;
+    FL_TRY(fl_meta_check(x, "X", FL_ANY));
+    FL_TRY(fl_meta_check(x, "Y", FL_ANY));
+    FL_TRY(fl_sequence_check(x, "Y", 0));
+    if (s.rank < 1)
+        return fl_fail(FL_ESHAPE, "%s: X [] has no rows", fl_meta_type(x));
+    if (fl_meta_running(x) && fl_sequences_of(y->lod).n != s.dim[0])
+        return fl_fail(FL_ESHAPE, "%s: X has %lld rows, Y %lld sequences",
+                       fl_meta_type(x), (long long)s.dim[0],
+                       (long long)fl_sequences_of(y->lod).n);
+    s.dim[0] = y->shape.dim[0];
+    fl_meta_set(x, "Out", 0, in->dtype, &s);
+    fl_meta_share_lod(x, "Y", "Out");
+    return FL_OK;
+}
+
 static fl_err infer_grad(fl_infer *x)
 {
     FL_TRY(fl_meta_check(x, "X", FL_REALS));
@@ -168,6 +193,17 @@ const fl_op_def fl_op_sequence_expand = {
     .out = {{"Out"}},
     .attr = {{"ref_level", FL_ATTR_INT, .i = -1}},
     .infer = infer,
+    .run = sequence_expand,
+    .grad_in = {"X", "Y", "Out@GRAD"},
+    .grad_run = sequence_expand_grad,
+    .grad_infer = infer_grad,
+};
+
+const fl_op_def fl_op_sequence_expand_as = {
+    .type = "sequence_expand_as",
+    .in = {{"X"}, {"Y", FL_NOGRAD}},
+    .out = {{"Out"}},
+    .infer = infer_as,
     .run = sequence_expand,
     .grad_in = {"X", "Y", "Out@GRAD"},
     .grad_run = sequence_expand_grad,

@@ -54,7 +54,29 @@ static void says_what_is_wrong(void)
               "sequence_expand: ref_level is 1, Y has 1 levels of LoD");
 }
 
+static void makes_a_sequence_of_each_row(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "sequence_expand_as",
+        .in = {{"X", {3, 1}, {1, 2, 3}},
+               {"Y", {4, 1}, {0, 0, 0, 0}, .lod = "0,3,3,4"}},
+        .out = {{"Out", {4, 1}, {1, 1, 1, 3}, .lod = "0,3,3,4"}},
+        .grad = {"X"},
+    });
+    CHECK_STR(fl_infer_text("sequence_expand_as X=f32[-1,8] Y=f32[-1,2]/1"),
+              "Out=f32[-1,8]/1");
+    CHECK_ERR(fl_check_try(&(fl_op_case){
+                  .type = "sequence_expand_as",
+                  .in = {{"X", {3, 1}, {1, 2, 3}},
+                         {"Y", {2, 1}, {0, 0}, .lod = "0,1,2"}},
+                  .want = {"Out"},
+              }),
+              FL_ESHAPE, "sequence_expand_as: X has 3 rows, Y 2 sequences");
+}
+
 const fl_test fl_tests[] = {
+    {"sequence_expand_as makes a sequence of each row",
+     makes_a_sequence_of_each_row},
     {"sequence_expand repeats sequences", repeats_sequences},
     {"sequence_expand repeats rows and drops some",
      repeats_rows_and_drops_some},

@@ -88,6 +88,31 @@ P = softmax(X)
     (lambda x, l: layers.dice_loss(x, l), [P, LABELS],
      [[np.mean([1 - 2 * p[k[0]] / (p.sum() + 1 + 1e-5)
                 for p, k in zip(P, LABELS)])]]),
+    (lambda x: layers.selu(x - 0.5), [X],
+     [np.where(X > 0.5, 1.0507009873554805 * (X - 0.5), 1.0507009873554805
+               * 1.6732632423543772 * (np.exp(X - 0.5) - 1))]),
+    (lambda x: layers.pad2d(x, [1, 0, 0, 2], "edge"), [PICTURE],
+     [np.pad(PICTURE, ((0, 0), (0, 0), (1, 0), (0, 2)), "edge")]),
+    (lambda x: layers.resize_nearest(x, scale=2.0, align_corners=False),
+     [PICTURE], [PICTURE.repeat(2, 2).repeat(2, 3)]),
+    (lambda x: layers.image_resize(x, [4, 3], resample="NEAREST",
+                                   align_corners=False),
+     [PICTURE], [PICTURE[:, :, :, ::2]]),
+    (lambda x: layers.resize_bilinear(x, [7, 6]), [PICTURE],
+     [np.stack([PICTURE[:, :, i // 2] if i % 2 == 0 else
+                (PICTURE[:, :, i // 2] + PICTURE[:, :, i // 2 + 1]) / 2
+                for i in range(7)], 2)]),
+    (lambda x: layers.shape(layers.image_resize_short(x, 8)), [PICTURE],
+     [[2, 4, 8, 12]]),
+    (lambda x: layers.adaptive_pool2d(x, [2, 3], "avg"), [PICTURE],
+     [PICTURE.reshape(2, 4, 2, 2, 3, 2).mean((3, 5))]),
+    (lambda x, s, b: layers.affine_channel(x, s, b, act="relu"),
+     [PICTURE, X[:, 0].copy(), X[:, 1].copy()],
+     [PICTURE * X[:, 0, None, None] + X[:, 1, None, None]]),
+    (lambda x: layers.group_norm(x, 2, epsilon=0.0), [PICTURE],
+     [((PICTURE.reshape(2, 2, -1) - PICTURE.reshape(2, 2, -1).mean(
+         -1, keepdims=True)) / PICTURE.reshape(2, 2, -1).std(
+             -1, keepdims=True)).reshape(PICTURE.shape)]),
 ], ids=lambda v: None if callable(v) else "")
 def test_a_layer_gives_what_numpy_gives(make, arrays, want):
     got = run(make, *arrays)
@@ -116,3 +141,88 @@ def test_npair_loss_is_its_formula():
 def test_unstack_needs_to_know_how_many():
     with fresh(), pytest.raises(ValueError, match="unstack: -1 parts"):
         layers.unstack(layers.data("x", [3]))
+
+
+def sequences(array, lengths):
+    """A feed of sequences."""
+    return fluid.create_lod_tensor(array, [lengths], fluid.CPUPlace())
+
+
+def test_sequences_are_padded_and_back():
+    with fresh() as net:
+        x = layers.data("x", [3], lod_level=1)
+        zero = layers.fill_constant([1], "float32", 0.0)
+        padded, length = layers.sequence_pad(x, zero, maxlen=4)
+        back = layers.sequence_unpad(padded, length)
+        turned = layers.sequence_reverse(back)
+        mask = layers.sequence_mask(length, dtype="float32")
+        fluid.backward.append_backward(layers.mean(turned))
+        a, n, m, t = net.run([padded, length, mask, turned],
+                             feed={"x": sequences(X, [1, 3])},
+                             return_numpy=False)
+        assert np.asarray(a).shape == (2, 4, 3)
+        assert np.asarray(n).tolist() == [[1], [3]]
+        assert np.asarray(m).tolist() == [[[1, 0, 0]], [[1, 1, 1]]]
+        assert t.recursive_sequence_lengths() == [[1, 3]]
+        np.testing.assert_array_equal(np.asarray(t), X[[0, 3, 2, 1]])
+
+
+def test_sequences_are_cut_spread_and_listed():
+    with fresh() as net:
+        ids = layers.data("ids", [1], dtype="int64", lod_level=1)
+        x = layers.data("x", [3])
+        at = layers.fill_constant([2, 1], "int64", 0)
+        one = layers.fill_constant([2, 1], "int64", 1)
+        pairs = layers.sequence_enumerate(ids, 2, pad_value=7)
+        first = layers.sequence_slice(ids, at, one)
+        spread = layers.sequence_expand_as(x, ids)
+        updates = layers.cast(ids, "float32")
+        added = layers.sequence_scatter(x, ids, updates)
+        got = net.run([pairs, first, spread, added], return_numpy=False, feed={
+            "x": X[:2], "ids": sequences(np.array([[1], [0], [2]]), [2, 1])})
+        pairs, first, spread, added = map(np.asarray, got)
+        assert pairs.tolist() == [[1, 0], [0, 7], [2, 7]]
+        assert first.tolist() == [[1], [2]]
+        np.testing.assert_array_equal(spread, X[[0, 0, 1]])
+        np.testing.assert_allclose(added, X[:2] + [[0, 1, 0], [0, 0, 2]])
+
+
+def test_a_transposed_convolution_makes_pictures_larger():
+    with fresh() as net:
+        x = layers.data("x", [4, 4, 6])
+        attr = fluid.ParamAttr(initializer=fluid.initializer.Constant(1.0))
+        y = layers.conv2d_transpose(x, 3, filter_size=2, stride=2,
+                                    param_attr=attr, act="relu")
+        z = layers.conv2d_transpose(x, 4, output_size=[8, 12], stride=2,
+                                    groups=4, use_cudnn=False)
+        assert net.types()[:3] == ["conv2d_transpose", "elementwise_add",
+                                   "relu"]
+        assert net.types()[3] == "depthwise_conv2d_transpose"
+        assert (y.shape, z.shape) == ((-1, 3, 8, 12), (-1, 4, 8, 12))
+        fluid.optimizer.SGD(0.1).minimize(layers.mean(z) + layers.mean(y))
+        got, _ = net.run([y, z], feed={"x": PICTURE})
+        want = PICTURE.sum(1, keepdims=True).repeat(2, 2).repeat(2, 3)
+        np.testing.assert_allclose(got, want.repeat(3, 1), rtol=1e-5)
+        with pytest.raises(ValueError, match="filter_size, or output_size"):
+            layers.conv2d_transpose(x, 3)
+
+
+def test_pictures_become_sequences_of_windows():
+    with fresh() as net:
+        x = layers.data("x", [4, 4, 6])
+        y = layers.im2sequence(x, filter_size=[2, 3], stride=[2, 3])
+        ahead = layers.row_conv(y, 1, act="tanh")
+        fluid.optimizer.SGD(0.1).minimize(layers.mean(ahead))
+        rows, = net.run([y], feed={"x": PICTURE}, return_numpy=False)
+        assert rows.recursive_sequence_lengths() == [[4, 4]]
+        want = PICTURE.reshape(2, 4, 2, 2, 2, 3).transpose(0, 2, 4, 1, 3, 5)
+        np.testing.assert_array_equal(np.asarray(rows),
+                                      want.reshape(8, 24))
+
+
+def test_a_size_may_be_a_variable():
+    size = np.array([2, 3], "int32")
+    got, = run(lambda x, s: layers.resize_nearest(
+        x, out_shape=[9, 9], actual_shape=s, align_corners=False),
+        PICTURE, size)
+    np.testing.assert_array_equal(got, PICTURE[:, :, ::2, ::2])
