@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    EVENTS = 1000,
+    EVENTS = 400,
     PATIENCE = 30, /* seconds; whoever needs them is broken */
     SECOND = 1000000000
 };
@@ -36,12 +36,13 @@ typedef struct scene {
     fl_rpc *server, *client;
     fl_rpc_peer *peer;
     int port;
-    bool echo; /* the server answers at once */
+    bool echo;  /* the server answers at once */
+    bool moody; /* by size: keeps quiet, answers, refuses */
 
     pthread_mutex_t lock;
     pthread_cond_t more;
-    event events[EVENTS];
-    int n;
+    event events[EVENTS]; /* the first of them */
+    int n, count[128];    /* of all, by what */
 } scene;
 
 static uint64_t checksum(const fl_packet *p)
@@ -60,6 +61,7 @@ static void note(scene *t, event e)
     pthread_mutex_lock(&t->lock);
     if (t->n < EVENTS)
         t->events[t->n++] = e;
+    t->count[(int)e.what]++;
     pthread_cond_broadcast(&t->more);
     pthread_mutex_unlock(&t->lock);
 }
@@ -88,10 +90,8 @@ static event await(scene *t, char what, int k)
 
 static int count(scene *t, char what)
 {
-    int n = 0;
     pthread_mutex_lock(&t->lock);
-    for (int i = 0; i < t->n; i++)
-        n += t->events[i].what == what;
+    int n = t->count[(int)what];
     pthread_mutex_unlock(&t->lock);
     return n;
 }
@@ -104,12 +104,23 @@ static void note_packet(scene *t, char what, uint64_t call, const fl_packet *p)
                     .sum = checksum(p)});
 }
 
+static fl_packet *text(const char *s)
+{
+    fl_packet *p = fl_packet_new();
+    fl_packet_copy(p, s, strlen(s));
+    return p;
+}
+
 static void heard(void *self, uint64_t call, const fl_packet *p)
 {
     scene *t = self;
     note_packet(t, 'h', call, p);
     if (t->echo)
         fl_rpc_answer(t->server, call, fl_packet_ref((fl_packet *)p));
+    else if (t->moody && fl_packet_size(p) % 3 == 1)
+        fl_rpc_answer(t->server, call, text("yes"));
+    else if (t->moody && fl_packet_size(p) % 3 == 2)
+        fl_rpc_refuse(t->server, call, FL_EIO, "no");
 }
 
 static void heard_open(void *self, uint64_t call, const fl_packet *p)
@@ -175,13 +186,6 @@ static void tear_down(scene *t)
     fl_rpc_free(t->server);
     pthread_mutex_destroy(&t->lock);
     pthread_cond_destroy(&t->more);
-}
-
-static fl_packet *text(const char *s)
-{
-    fl_packet *p = fl_packet_new();
-    fl_packet_copy(p, s, strlen(s));
-    return p;
 }
 
 static uint64_t ask(scene *t, uint64_t tag, fl_packet *p, int64_t timeout)
@@ -543,6 +547,29 @@ static void freed_client_drops_what_it_lent(void)
     fl_mem_free(memory);
 }
 
+static void every_call_ends_once_whatever_happens(void)
+{
+    enum {
+        CALLS = 600
+    };
+    scene t;
+    static const char memory[40000];
+    set_up(&t, (fl_rpc_opts){.threads = 2, .max_calls = 100});
+    t.moody = true;
+    for (int i = 0; i < CALLS; i++) {
+        fl_packet *p = fl_packet_new();
+        fl_packet_lend(p, memory, (size_t)(30000 + i), on_drop, &t);
+        uint64_t call = ask(&t, (uint64_t)i, p, i % 7 ? 0 : SECOND / 1000);
+        if (i % 4 == 0)
+            fl_rpc_cancel(t.client, call);
+    }
+    fl_rpc_free(t.client);
+    t.client = NULL;
+    CHECK_INT(count(&t, 'd'), CALLS);
+    CHECK_INT(count(&t, 'p'), CALLS);
+    tear_down(&t);
+}
+
 static int threads_now(void)
 {
     int n = 0;
@@ -639,8 +666,9 @@ static void unix_socket_serves_and_refuses(void)
     int asked = 0; /* until it is found: each is heard or refused */
     while (!count(&t, 'h')) {
         ask(&t, (uint64_t)++asked, text("?"), 0);
-        while (!count(&t, 'h') && count(&t, 'd') <= asked)
+        do
             nanosleep(&(struct timespec){0, 10000000}, NULL);
+        while (!count(&t, 'h') && count(&t, 'd') <= asked);
     }
     fl_rpc_free(server);
     CHECK_INT(await(&t, 'd', asked).end, FL_RPC_BROKEN);
@@ -673,6 +701,8 @@ const fl_test fl_tests[] = {
     {"a freed client ends calls made meanwhile",
      freed_client_ends_calls_made_meanwhile},
     {"a freed client drops what it lent", freed_client_drops_what_it_lent},
+    {"every call ends once whatever happens",
+     every_call_ends_once_whatever_happens},
     {"nothing is left when freed", nothing_is_left_when_freed},
     {"a taken port names who has it", taken_port_names_who_has_it},
     {"health is told to anyone", health_is_told_to_anyone},
