@@ -888,6 +888,10 @@ fl_err fl_wait_ports(int n, const char *const *endpoints,
 fl_err fl_engine_leave(fl_engine *e, int code, const char *why,
                        const fl_wait_opts *opts); /* opts: or NULL */
 
+/* Who waits for whom at the server "host:port" now, a line each; fl_free. EIO,
+ * ETIMEOUT: no server answers there. */
+fl_err fl_why(const char *address, char **text);
+
 /* What this process is in a job, from arguments and the environment. */
 typedef enum fl_duty {
     FL_DUTY_LOCAL, /* no job: it trains alone */

@@ -130,6 +130,6 @@ int main(int argc, char **argv)
 }
 
 const fl_cmd *const fl_cmds[] = {
-    &fl_cmd_data, &fl_cmd_env,  &fl_cmd_help,    &fl_cmd_launch,
-    &fl_cmd_read, &fl_cmd_show, &fl_cmd_version, NULL,
+    &fl_cmd_data, &fl_cmd_env,     &fl_cmd_help, &fl_cmd_launch, &fl_cmd_read,
+    &fl_cmd_show, &fl_cmd_version, &fl_cmd_why,  NULL,
 };

@@ -2,8 +2,8 @@
  *
  *     I/O threads (net/)  decode a message, look for NaN, then, under the lock,
  *                         feed the machine and send what its outbox holds
- *     owner threads       one a shard: apply, read; no locks on data
- *     the caller          ticks the machines, polls for signals, prints notes
+ *     owner threads       apply, read (pstore.h); no locks on data
+ *     the caller          ticks the machines, polls for signals
  *
  * Server 0 is the coordinator, too: its two machines talk to each other without
  * the network. */
@@ -18,11 +18,12 @@ typedef struct fl_pserver_opts {
     const fl_program *program; /* whose block 0 has listen_and_serv */
     const fl_op *op;           /* that one */
     fl_scope *scope;           /* holds the started parameters */
-    fl_job limits;             /* zero is default; the rest is the place's */
+    fl_job limits;             /* zero: the environment's, or the default */
 } fl_pserver_opts;
 
-/* Serve until the job has ended. FL_OK if it ended well; EINTR when the poll or
- * SIGTERM / SIGINT said so; else the sentence of the first failure. */
+/* Serve until the job has ended. FL_OK if it ended well, or SIGTERM or SIGINT
+ * asked for the end, where those did what the system does by default; EINTR
+ * when the poll said so; else the sentence of the first failure. */
 fl_err fl_pserve(const fl_pserver_opts *opts) FL_MUST_CHECK;
 
 #endif

@@ -157,6 +157,21 @@ void fl_server_fault(fl_server *s, int64_t now, const char *fmt, ...)
     fl_outbox_note(s->out, "server %d: %s", s->index, s->sentence);
 }
 
+void fl_server_quit(fl_server *s, const char *why, int64_t now)
+{
+    fl_server_fault(s, now, "%s", why);
+    fl_server_settle(s, now);
+}
+
+bool fl_server_end(const fl_server *s, int *code, const char **why)
+{
+    if (s->ending) {
+        *code = s->code;
+        *why = s->sentence;
+    }
+    return s->ending;
+}
+
 /* --- requests --- */
 
 static bool is_member(const fl_server *s, fl_id session)

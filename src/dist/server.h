@@ -54,6 +54,12 @@ void fl_server_tick(fl_server *s, int64_t now); /* several times a second */
 /* END was obeyed and its time to linger is over; *code is the exit code. */
 bool fl_server_over(const fl_server *s, int64_t now, int *code);
 
+/* Ask the coordinator to end the job, for instance because of a signal. */
+void fl_server_quit(fl_server *s, const char *why, int64_t now);
+
+/* The verdict once END is known; *why is borrowed. */
+bool fl_server_end(const fl_server *s, int *code, const char **why);
+
 void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows);
 
 /* Rounds closed; async: pushes applied. */

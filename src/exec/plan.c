@@ -295,8 +295,10 @@ static fl_err not_fed(const fl_plan *plan, const char *name, const fl_desc *d,
 static fl_err check_op_reads(const fl_plan *plan, int64_t at, fl_map *written)
 {
     const fl_block *b = plan->units[0].block;
-    const fl_desc *d = &b->ops.at[at]->desc;
-    for (int s = 0; s < d->n_in; s++)
+    const fl_op *op = b->ops.at[at];
+    const fl_desc *d = &op->desc;
+    const int n_in = op->def->flags & FL_OP_HEARS ? 0 : d->n_in;
+    for (int s = 0; s < n_in; s++)
         for (int j = 0; j < d->in[s].n; j++) {
             const char *name = d->in[s].name[j];
             const fl_var *v = fl_block_var(b, name);

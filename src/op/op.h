@@ -25,6 +25,7 @@ enum {
     FL_OP_HIDDEN = 4,   /* made by the planner only; not for programs */
     FL_OP_LOCAL = 8,    /* touches files or processes: never from the wire */
     FL_OP_RANDOM = 16,  /* draws numbers: two runs may differ */
+    FL_OP_HEARS = 32,   /* what it reads comes to it over the network */
 };
 
 /* --- Shapes ------------------------------------------------------------ */

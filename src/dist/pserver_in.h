@@ -1,0 +1,81 @@
+/* pserver_in.h - the inside of a server process, shared by its files.
+ *
+ *     pserver_hear.c  what comes in becomes events of the machines
+ *     pserver_tell.c  what the machines leave in their outboxes goes out
+ *     pserver.c       beginning, ticks, signals, end */
+#ifndef FL_DIST_PSERVER_IN_H
+#define FL_DIST_PSERVER_IN_H
+
+#include "base/clock.h"
+#include "dist/codec.h"
+#include "dist/coord.h"
+#include "dist/pserver.h"
+#include "dist/pstore.h"
+#include "net/rpc.h"
+
+#include <pthread.h>
+
+/* One-way messages between servers: one of a kind is under way to each, and
+ * the newest of those that came meanwhile waits. */
+enum {
+    FL_CHANNEL_VIEW,
+    FL_CHANNEL_CLOSE,
+    FL_CHANNEL_END,
+    FL_CHANNEL_STATE,
+    FL_CHANNELS,
+};
+
+typedef struct fl_channel {
+    bool busy;
+    fl_packet *next; /* NULL: none waits */
+} fl_channel;
+
+typedef struct fl_pserver {
+    const fl_pserver_opts *opts;
+    const fl_place *place;
+    const fl_clock *clock;
+    fl_job job;
+    fl_rpc *rpc;
+    fl_rpc_peer **peer; /* of each server */
+    fl_pstore *store;
+    fl_store face;
+    char address[128]; /* that it listens on */
+
+    pthread_mutex_t lock; /* never held while foreign code runs */
+    bool closed;          /* no event reaches the machines any more */
+    fl_coord *coord;      /* of server 0 */
+    fl_server *server;
+    fl_outbox coord_out, server_out;
+    FL_VEC(uint64_t) open;              /* calls */
+    fl_channel (*channel)[FL_CHANNELS]; /* to each server */
+    FL_VEC(char *) notes;               /* for the log, once the lock is free */
+} fl_pserver;
+
+static inline int64_t fl_pserver_now(const fl_pserver *p)
+{
+    return fl_clock_now(p->clock);
+}
+
+void fl_pserver_lock(fl_pserver *p);
+void fl_pserver_unlock(fl_pserver *p); /* writes the notes */
+
+/* Under the lock: who waits for whom. */
+void fl_pserver_waits(fl_pserver *p, fl_str *text);
+
+/* --- pserver_hear.c --- */
+
+extern const fl_rpc_method fl_pserver_methods[];
+void fl_pserver_hangup(void *self, uint64_t call);
+void fl_pserver_applied(void *self, int shard, const char *why);
+
+/* --- pserver_tell.c --- */
+
+/* After every event, under the lock: empty the outboxes. */
+void fl_pserver_flush(fl_pserver *p);
+
+/* An answer of the store's, without the lock. */
+void fl_pserver_answer(void *self, fl_peer to, const fl_msg *m);
+
+void fl_pserver_drop_channels(fl_pserver *p);
+
+#endif

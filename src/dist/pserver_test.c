@@ -1,0 +1,289 @@
+#include "dist/test_server.h"
+
+#include <signal.h>
+
+static const float ten[] = {10, 20};
+
+static void one_trainer_lives_and_completes(void)
+{
+    town t;
+    talker k;
+    town_cut(&t, 1, 1, false);
+    town_set(&t, 0, "w", 2, ten);
+    host_start(&t.host[0]);
+    talker_init(&k, &t, 1);
+    talker_join(&k, 0);
+    CHECK_INT(talker_pull(&k, 0, 0, "w"), FL_MSG_VALUES);
+    CHECK_NEAR(talker_value(&k, 1), 20, 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(talker_push(&k, 0, i, "w@GRAD", 2, 1, (const float[]){2, 4}),
+                  FL_MSG_ACK);
+        CHECK_INT(talker_say(&k, FL_MSG_BARRIER, i), FL_MSG_ACK);
+        CHECK_INT(talker_pull(&k, 0, i + 1, "w"), FL_MSG_VALUES);
+        CHECK_INT(k.m.round, i + 1);
+        CHECK_NEAR(talker_value(&k, 0), 9 - i, 0);
+        CHECK_NEAR(talker_value(&k, 1), 18 - 2 * i, 0);
+    }
+    CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);
+    CHECK_OK(town_wait(&t, 0));
+    talker_fini(&k);
+    town_close(&t);
+}
+
+/* Everybody's requests cross everybody's; a pull waits for the round. */
+static void two_trainers_meet_on_two_servers(void)
+{
+    town t;
+    talker k[2];
+    town_cut(&t, 2, 2, false);
+    const int w = fl_scope_find(t.host[0].scope, "w") ? 0 : 1;
+    const char *names[2] = {w ? "b" : "w", w ? "w" : "b"};
+    town_set(&t, w, "w", 2, ten);
+    town_set(&t, 1 - w, "b", 1, ten);
+    host_start(&t.host[1]); /* the coordinator comes last */
+    host_start(&t.host[0]);
+    for (int i = 0; i < 2; i++) {
+        talker_init(&k[i], &t, (uint64_t)i + 1);
+        talker_join(&k[i], i);
+        for (int j = 0; j < 2; j++)
+            CHECK_INT(talker_pull(&k[i], j, 0, names[j]), FL_MSG_VALUES);
+    }
+    for (int i = 0; i < 2; i++) {
+        const float x[] = {(float)(2 + 4 * i), 4};
+        CHECK_INT(talker_push(&k[i], w, 0,
+                              i ? "w@GRAD.trainer_1" : "w@GRAD.trainer_0", 2, 1,
+                              x),
+                  FL_MSG_ACK);
+        CHECK_INT(talker_push(&k[i], 1 - w, 0,
+                              i ? "b@GRAD.trainer_1" : "b@GRAD.trainer_0", 1, 0,
+                              x),
+                  FL_MSG_ACK);
+        CHECK_INT(talker_say(&k[i], FL_MSG_BARRIER, 0), FL_MSG_ACK);
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(talker_pull(&k[i], w, 1, "w"), FL_MSG_VALUES);
+        CHECK_NEAR(talker_value(&k[i], 0), 8, 0);
+        CHECK_NEAR(talker_value(&k[i], 1), 18, 0);
+        CHECK_INT(talker_pull(&k[i], 1 - w, 1, "b"), FL_MSG_VALUES);
+        CHECK_NEAR(talker_value(&k[i], 0), 8, 0);
+        CHECK_INT(talker_say(&k[i], FL_MSG_COMPLETE, 0), FL_MSG_ACK);
+    }
+    CHECK_OK(town_wait(&t, 0));
+    CHECK_OK(town_wait(&t, 1));
+    for (int i = 0; i < 2; i++)
+        talker_fini(&k[i]);
+    town_close(&t);
+}
+
+static void an_asynchronous_push_is_acknowledged_when_applied(void)
+{
+    town t;
+    talker k;
+    town_cut(&t, 1, 1, true);
+    town_set(&t, 0, "w", 2, ten);
+    host_start(&t.host[0]);
+    talker_init(&k, &t, 1);
+    talker_join(&k, 0);
+    for (int i = 0; i < 5; i++) {
+        CHECK_INT(talker_push(&k, 0, 0, "w@GRAD", 2, 1, (const float[]){2, 4}),
+                  FL_MSG_ACK);
+        CHECK_INT(talker_pull(&k, 0, 0, "w"), FL_MSG_VALUES);
+        CHECK_NEAR(talker_value(&k, 0), 9 - i, 0);
+    }
+    CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);
+    CHECK_OK(town_wait(&t, 0));
+    talker_fini(&k);
+    town_close(&t);
+}
+
+/* --- bad ends --- */
+
+static void a_trainer_that_hangs_up_is_lost(void)
+{
+    town t;
+    talker k;
+    town_open(&t, 1, 1, false);
+    talker_init(&k, &t, 1);
+    talker_join(&k, 0);
+    talker_fini(&k); /* as if it had died */
+    CHECK_ERR(town_wait(&t, 0), FL_EIO, "the job has failed: trainer 0: ");
+    town_close(&t);
+}
+
+static void a_trainer_that_fails_says_why(void)
+{
+    town t;
+    talker k;
+    town_open(&t, 2, 1, false);
+    talker_init(&k, &t, 1);
+    talker_join(&k, 0);
+    CHECK_INT(
+        talker_ask(
+            &k, 0,
+            (fl_msg){.kind = FL_MSG_FAILED, .code = 3, .text = "out of luck"}),
+        FL_MSG_ACK);
+    CHECK_ERR(town_wait(&t, 0), FL_EIO,
+              "the job has failed: trainer 0: out of luck");
+    CHECK_ERR(town_wait(&t, 1), FL_EIO,
+              "the job has failed: trainer 0: out of luck");
+    talker_fini(&k);
+    town_close(&t);
+}
+
+static void sigterm_ends_a_server_cleanly(void)
+{
+    town t;
+    talker k;
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/paddle.%ld.port", (long)getpid());
+    signal(SIGTERM, SIG_DFL);
+    town_open(&t, 1, 2, false);
+    talker_init(&k, &t, 1);
+    talker_join(&k, 0);
+    CHECK(!access(path, R_OK));
+    const int until = k.answers + 1;
+    talker_send(&k, 0, (fl_msg){.kind = FL_MSG_PULL, .round = 1});
+    raise(SIGUSR1); /* the table goes to the log; nobody dies of it */
+    usleep(100000);
+    raise(SIGTERM);
+    CHECK_OK(town_wait(&t, 0));
+    talker_wait(&k, &k.answers, until); /* what was parked has an answer */
+    CHECK_INT(k.m.kind, FL_MSG_END);
+    CHECK(strstr(k.text, "was ended by SIGTERM") != NULL);
+    CHECK(access(path, R_OK));
+    struct sigaction now;
+    sigaction(SIGTERM, NULL, &now);
+    CHECK(now.sa_handler == SIG_DFL);
+    talker_fini(&k);
+    town_close(&t);
+}
+
+static int interrupt(void *user)
+{
+    int *asked = user;
+    return ++*asked > 3;
+}
+
+static void a_poll_ends_a_server(void)
+{
+    town t;
+    int asked = 0;
+    town_cut(&t, 1, 1, false);
+    host *h = &t.host[0];
+    fl_watch watch = {
+        .clock = fl_clock_real(), .poll = interrupt, .user = &asked};
+    h->env.watch = &watch;
+    fl_exe_free(h->exe);
+    h->exe = fl_exe_make(&h->env);
+    host_start(h);
+    CHECK_ERR(town_wait(&t, 0), FL_EINTR, "the server was interrupted");
+    fl_watch_fini(&watch);
+    town_close(&t);
+}
+
+static void a_taken_port_is_named(void)
+{
+    town t;
+    talker k;
+    town_open(&t, 1, 1, false);
+    talker_init(&k, &t, 1);
+    talker_join(&k, 0);
+    host second = t.host[0];
+    second.pool = NULL;
+    second.group = (fl_group){0};
+    second.exe = fl_exe_make(&second.env);
+    host_run(&second);
+    CHECK_INT(second.err, FL_EIO);
+    CHECK(strstr(second.why, "is taken by process") != NULL);
+    fl_exe_free(second.exe);
+    CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);
+    CHECK_OK(town_wait(&t, 0));
+    talker_fini(&k);
+    town_close(&t);
+}
+
+/* --- bad requests --- */
+
+static void nonsense_is_answered_with_a_sentence(void)
+{
+    town t;
+    talker k;
+    town_open(&t, 2, 1, false);
+    talker_init(&k, &t, 1);
+    talker_join(&k, 0);
+    CHECK_INT(talker_ask(&k, 1, (fl_msg){.kind = FL_MSG_JOIN}), FL_MSG_NONE);
+    CHECK_INT(k.code, FL_EINVAL);
+    CHECK(strstr(k.text, "this is server 1, the coordinator is 127.0.0.1:"));
+    CHECK_INT(talker_pull(&k, 0, 0, "nothing"), FL_MSG_ERROR);
+    CHECK(strstr(k.text, "there is no variable \"nothing\" on this server"));
+    CHECK_INT(talker_push(&k, 0, 0, "nothing@GRAD", 2, 1, ten), FL_MSG_ERROR);
+    CHECK(strstr(k.text, "there is no gradient \"nothing@GRAD\""));
+    CHECK(strstr(k.text, "(trainer 0)"));
+    k.job.lo++;
+    CHECK_INT(talker_pull(&k, 0, 0, NULL), FL_MSG_ERROR);
+    CHECK(strstr(k.text, "not the same programs"));
+    CHECK_INT(talker_say(&k, FL_MSG_BARRIER, 0), FL_MSG_ERROR);
+    k.job.lo--;
+    fl_rpc_say(k.rpc, k.open,
+               fl_msg_encode(&(fl_msg){.kind = FL_MSG_PULL, .job = k.job}));
+    pthread_mutex_lock(&k.lock);
+    while (!k.hung_up)
+        pthread_cond_wait(&k.news, &k.lock);
+    pthread_mutex_unlock(&k.lock);
+    CHECK(strstr(k.farewell, "PULL does not come on an open call"));
+    CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);
+    CHECK_OK(town_wait(&t, 0));
+    CHECK_OK(town_wait(&t, 1));
+    talker_fini(&k);
+    town_close(&t);
+}
+
+static void a_server_says_who_waits(void)
+{
+    town t;
+    talker k;
+    char *text = NULL;
+    town_open(&t, 1, 2, false);
+    talker_init(&k, &t, 1);
+    talker_join(&k, 0);
+    CHECK_OK(fl_why(t.endpoint[0], &text));
+    CHECK(strstr(text, "server 0 of 1 at 127.0.0.1:") != NULL);
+    CHECK(strstr(text, "0 of 2 trainers are complete") != NULL);
+    CHECK(strstr(text, "coordinator waits for trainer 1: to come") != NULL);
+    fl_free(text);
+    talker_fini(&k);
+    raise(SIGTERM);
+    CHECK_OK(town_wait(&t, 0));
+    CHECK_ERR(fl_why(t.endpoint[0], &text), FL_EIO,
+              "no server answers at 127.0.0.1:");
+    town_close(&t);
+}
+
+static void a_program_without_a_place_is_refused(void)
+{
+    town t;
+    town_cut(&t, 1, 1, false);
+    fl_program_set_place(t.s.cut->server[0], NULL);
+    host_run(&t.host[0]);
+    CHECK_INT(t.host[0].err, FL_EINVAL);
+    CHECK(strstr(t.host[0].why, "is no server's part of a job") != NULL);
+    town_close(&t);
+}
+
+const fl_test fl_tests[] = {
+    {"a trainer lives and completes", one_trainer_lives_and_completes},
+    {"two trainers meet on two servers", two_trainers_meet_on_two_servers},
+    {"an asynchronous push is acknowledged when it is applied",
+     an_asynchronous_push_is_acknowledged_when_applied},
+    {"a trainer that hangs up is lost", a_trainer_that_hangs_up_is_lost},
+    {"a trainer that fails says why", a_trainer_that_fails_says_why},
+    {"SIGTERM ends a server cleanly", sigterm_ends_a_server_cleanly},
+    {"a poll ends a server", a_poll_ends_a_server},
+    {"a server names who has its port", a_taken_port_is_named},
+    {"nonsense is answered with a sentence",
+     nonsense_is_answered_with_a_sentence},
+    {"a server says who waits", a_server_says_who_waits},
+    {"a program without a place is refused",
+     a_program_without_a_place_is_refused},
+    {0},
+};
