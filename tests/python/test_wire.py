@@ -1,19 +1,41 @@
 """A client that knows proto/fluid.proto and nothing else of Fluid.
 
-It is the program of docs/wire.md, word for word.
+It is the program of docs/wire.md, word for word: it trains with a real server,
+and then all that a server may be sent by mistake or malice is sent to one.
 """
 import importlib.util
 import os
 import re
+import socket
+import struct
 import subprocess
 import sys
+import time
 
 import pytest
 
-from cluster import ROOT
+from cluster import Cluster, ROOT
 
-pytest.importorskip("grpc")
+grpc = pytest.importorskip("grpc")
 np = pytest.importorskip("numpy")
+
+SERVER = """
+import os
+import paddle.fluid as fluid
+endpoint = os.environ["PADDLE_CURRENT_ENDPOINT"]
+x = fluid.layers.data("x", [2])
+weight = fluid.ParamAttr("w", fluid.initializer.Constant(0.5))
+loss = fluid.layers.mean(fluid.layers.fc(x, 1, bias_attr=False,
+                                         param_attr=weight))
+fluid.optimizer.SGD(0.25).minimize(loss)
+t = fluid.DistributeTranspiler()
+t.transpile(0, pservers=endpoint, trainers=1)
+program = t.get_pserver_program(endpoint)
+exe = fluid.Executor(fluid.CPUPlace())
+exe.run(t.get_startup_program(endpoint, program))
+exe.run(program)
+"""
+SECONDS = 30
 
 
 def page(kind):
@@ -43,6 +65,29 @@ def client(tmp_path_factory):
         sys.path.remove(str(folder))
 
 
+@pytest.fixture
+def server(tmp_path):
+    """A server that waits for one trainer."""
+    with Cluster(tmp_path, SERVER, env={"FLUID_LINGER": "0.2"},
+                 seconds=SECONDS) as job:
+        job.start_server(0).says("Server listening on")
+        yield job
+
+
+def ask(job, method, message):
+    """The answer's bytes. It takes any bytes to any method."""
+    with grpc.insecure_channel(job.endpoints[0],
+                               [("grpc.enable_http_proxy", 0)]) as channel:
+        return channel.unary_unary(method)(message, timeout=SECONDS)
+
+
+def refusal(job, method, message):
+    """What an answer with a status says."""
+    with pytest.raises(grpc.RpcError) as error:
+        ask(job, method, message)
+    return error.value.code(), error.value.details()
+
+
 # --- it agrees ---
 
 def test_the_bytes_of_the_page_are_what_it_says(client):
@@ -54,3 +99,230 @@ def test_the_bytes_of_the_page_are_what_it_says(client):
     told = bytes.fromhex("".join(r.group() for r in rows))
     assert told == message.SerializeToString()
     assert pb.Message.FromString(told) == message
+
+
+def test_it_joins_pulls_pushes_and_completes(server, client):
+    trainer = client.Trainer(server.endpoints[0])
+    assert (trainer.rank, trainer.round) == (0, 0)
+    assert trainer.pull("w")["w"].tolist() == [[0.5], [0.5]]
+    trainer.push(w=np.array([[1.0], [-2.0]]))
+    assert trainer.pull("w")["w"].tolist() == [[0.25], [1.0]]
+    trainer.complete()
+    server.server[0].end(0)
+
+
+def test_the_program_of_the_page_runs(server, client):
+    said = subprocess.run([sys.executable, client.__file__,
+                           server.endpoints[0]], text=True, check=True,
+                          timeout=SECONDS, capture_output=True).stdout
+    assert said == "w is [0.5 0.5]\nw is [0.25 0.25]\n"
+    server.server[0].end(0)
+
+
+def test_a_repeated_push_has_no_effect(server, client):
+    trainer = client.Trainer(server.endpoints[0])
+    trainer.pull("w")
+    for _ in range(3):
+        trainer.ask(client.K.PUSH, [client.tensor("w@GRAD", np.ones((2, 1)))],
+                    round=0, seq=1, count=1)
+    trainer.ask(client.K.BARRIER, round=0)
+    trainer.round = 1
+    assert trainer.pull("w")["w"].tolist() == [[0.25], [0.25]]
+    trainer.complete()
+    server.server[0].end(0)
+
+
+def test_a_gradient_may_come_in_slices(server, client):
+    trainer = client.Trainer(server.endpoints[0])
+    for seq, value in (2, 3.0), (1, 1.0):  # in whatever order
+        part = client.tensor("w@GRAD", np.array([value]))
+        part.first = seq - 1
+        trainer.ask(client.K.PUSH, [part], round=0, seq=seq,
+                    count=2 if seq == 2 else 0)
+    trainer.ask(client.K.BARRIER, round=0)
+    trainer.round = 1
+    assert trainer.pull("w")["w"].tolist() == [[0.25], [-0.25]]
+    trainer.complete()
+    server.server[0].end(0)
+
+
+def test_a_request_that_waits_gives_way_to_its_repeat(server, client):
+    trainer = client.Trainer(server.endpoints[0])
+    pull = trainer.channel.unary_unary("/fluid.Server/Pull",
+                                       client.pb.Message.SerializeToString,
+                                       client.pb.Message.FromString)
+    wish = trainer.message(client.K.PULL, [client.pb.Tensor(name="w")], round=1)
+    first = pull.future(wish, timeout=SECONDS)
+    second = pull.future(wish, timeout=SECONDS)
+    while not (first.done() or second.done()):
+        time.sleep(0.01)
+    parked, waits = (first, second) if first.done() else (second, first)
+    assert parked.result().control.kind == client.K.PARKED
+    assert parked.result().control.tag == wish.control.tag
+    assert parked.result().control.text
+    trainer.push(w=np.ones((2, 1)))
+    values = waits.result()
+    assert (values.control.kind, values.control.round) == (client.K.VALUES, 1)
+    assert client.array(values.tensor[0]).tolist() == [[0.25], [0.25]]
+    trainer.complete()
+    server.server[0].end(0)
+
+
+def test_why_is_text_for_people(server, client):
+    answer = client.pb.Answer.FromString(ask(server, "/fluid.Watch/Why", b""))
+    assert "waits for" in answer.text
+
+
+# --- mistakes: an ERROR or a status with a sentence ---
+
+def wrong_pushes(client):
+    """Tensors of a push, and a part of what is said about each."""
+    def one(name="w@GRAD", array=np.ones((2, 1)), **fields):
+        t = client.tensor(name, array)
+        for key, value in fields.items():
+            setattr(t, key, value)
+        return [t]
+    yield one(array=np.ones((3, 1))), "w@GRAD"
+    yield one(array=np.ones((2, 2))), "w@GRAD"
+    yield one(name="fc_7.w_0@GRAD"), "fc_7.w_0@GRAD"
+    yield one(name="w"), "\"w\""
+    yield one(array=np.array([[1], [np.nan]])), "w@GRAD"
+    yield one(first=1), "w@GRAD"
+    yield one(dtype=client.pb.Tensor.INT32), "w@GRAD"
+    yield [client.pb.Tensor(name="w@GRAD")], "w@GRAD"
+
+
+def test_a_wrong_push_is_told_and_changes_nothing(server, client):
+    for tensors, words in wrong_pushes(client):
+        # what can never succeed ends a session: each has one of its own
+        trainer = client.Trainer(server.endpoints[0])
+        with pytest.raises(client.Refused, match=words):
+            trainer.ask(client.K.PUSH, tensors, round=0, seq=1, count=1)
+        assert trainer.pull("w")["w"].tolist() == [[0.5], [0.5]]
+        trainer.ask(client.K.FAILED, code=1, text="wrong on purpose")
+        trainer.over.set()
+
+
+def test_an_unknown_variable_cannot_be_pulled(server, client):
+    trainer = client.Trainer(server.endpoints[0])
+    with pytest.raises(client.Refused, match="fc_7.w_0"):
+        trainer.pull("fc_7.w_0")
+    assert trainer.pull("w")["w"].tolist() == [[0.5], [0.5]]
+
+
+def test_another_job_is_refused_with_both_digests(server, client):
+    trainer = client.Trainer(server.endpoints[0])
+    job, trainer.job = trainer.job, (7, 9)
+    for kind in client.K.PULL, client.K.BARRIER:
+        with pytest.raises(client.Refused) as error:
+            trainer.ask(kind)
+        assert "0000000000000007" in str(error.value)
+        assert "%016x%016x" % job in str(error.value)
+
+
+# --- rubbish ---
+
+def control(kind):
+    return b"\x0a\x02\x08" + bytes([kind])
+
+
+RUBBISH = [
+    (b"", "control is missing"),
+    (b"\xff" * 40, "more than 10 bytes"),
+    (b"GET / HTTP/1.0\r\n\r\n", ""),
+    (control(99), "has no meaning"),
+    (control(6) + b"\x12\x00", "name is missing"),
+    (control(6) + b"\x12\xff\xff\xff\xff\x07", "claims 2147483647 bytes"),
+    (control(6) + b"\x12\x09\x0a\x01w\x7a\x80\x80\x80\x80\x08",
+     "claims 2147483648 bytes"),
+    (control(6) + b"\x12\x0d\x0a\x01w\x10\x07\x18\x05\x22\x02\x02\x03\x7a\x00",
+     "f32[2,3] has 24"),
+    (control(6) + b"\x12\x00" * (1 << 20), "name is missing"),
+    (b"\x0a\x80\x80\x80\x01" + b"\x9a\x01\x00" * 700000, "more than"),
+    (b"\x00" * (1 << 20), "number 0"),
+]
+# A program with an operator that writes files: no method takes programs.
+PROGRAM = b"\x0a\x12\x08\x00\x10\x00\x22\x0c\x1a\x04save\x22\x04\x0a\x01x\x10"
+
+
+def test_rubbish_is_answered_with_a_sentence(server):
+    for rubbish, words in RUBBISH:
+        for method in "/fluid.Server/Push", "/fluid.Coordinator/Join":
+            code, text = refusal(server, method, rubbish)
+            assert code == grpc.StatusCode.DATA_LOSS
+            assert words in text and "bytes from" in text
+    assert refusal(server, "/fluid.Server/Push", PROGRAM)[1]
+
+
+def test_unknown_methods_are_answered(server):
+    for method in "/fluid.Server/Save", "/paddle.Server/Push", "/x", "/":
+        code, text = refusal(server, method, b"")
+        assert code == grpc.StatusCode.UNIMPLEMENTED
+        assert method in text
+
+
+def memory(job):
+    """Resident bytes of the server."""
+    with open("/proc/%d/status" % job.server[0].pid) as f:
+        return int(re.search(r"VmRSS:\s+(\d+) kB", f.read()).group(1)) << 10
+
+
+def test_thousands_of_bad_requests_take_no_memory(server, client):
+    def storm(channel, times):
+        for i in range(times):
+            message = RUBBISH[i % 8][0]
+            with pytest.raises(grpc.RpcError):
+                channel.unary_unary("/fluid.Server/Push")(message)
+            with pytest.raises(grpc.RpcError):
+                channel.unary_unary("/fluid.Nobody/%d" % i)(message)
+    with grpc.insecure_channel(server.endpoints[0]) as channel:
+        storm(channel, 500)
+        before = memory(server)
+        storm(channel, 1500)
+    assert memory(server) - before < 2 << 20
+    trainer = client.Trainer(server.endpoints[0])
+    assert trainer.pull("w")["w"].tolist() == [[0.5], [0.5]]
+    trainer.complete()
+    server.server[0].end(0)
+
+
+# --- below gRPC ---
+
+def frame(kind, flags, stream, payload):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + \
+        struct.pack(">I", stream) + payload
+
+
+def header(name, value):
+    return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+def call(path, body):
+    """The bytes of a call by HTTP/2, as far as the body goes."""
+    head = b"".join(header(*h) for h in (
+        (b":method", b"POST"), (b":scheme", b"http"), (b":path", path),
+        (b":authority", b"x"), (b"te", b"trailers"),
+        (b"content-type", b"application/grpc")))
+    return b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"") + \
+        frame(1, 4, 1, head) + frame(0, 0, 1, body)
+
+
+def test_a_claim_of_two_gigabytes_takes_no_memory(server, client):
+    host, port = server.endpoints[0].split(":")
+    claim = struct.pack(">BI", 0, 0x7fffffff) + b"\x0a\x02\x08\x06"
+    before = None
+    for i in range(60):
+        with socket.create_connection((host, int(port))) as s:
+            s.sendall(call(b"/fluid.Server/Push", claim))
+            assert s.recv(64)  # it was heard
+        before = memory(server) if i == 20 else before
+    assert memory(server) - before < 2 << 20
+    assert client.Trainer(server.endpoints[0]).pull("w")
+
+
+def test_other_protocols_do_no_harm(server, client):
+    host, port = server.endpoints[0].split(":")
+    for text in b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01" * 50, b"\x00" * 5000:
+        with socket.create_connection((host, int(port))) as s:
+            s.sendall(text)
+    assert client.Trainer(server.endpoints[0]).pull("w")
