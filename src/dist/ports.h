@@ -6,7 +6,7 @@
 #define FL_DIST_PORTS_H
 
 #include "base/clock.h"
-#include "dist/address.h"
+#include "net/address.h"
 
 /* What a wait sees of the world; a test has its own. */
 typedef struct fl_ports_world {

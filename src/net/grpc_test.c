@@ -616,6 +616,8 @@ static void taken_port_names_who_has_it(void)
     CHECK_ERR(fl_rpc_listen(other, "127.0.0.1", &port), FL_EINVAL, "host:port");
     CHECK_ERR(fl_rpc_listen(other, "192.0.2.1:0", &port), FL_EIO,
               "port 0 on 192.0.2.1 cannot be had");
+    CHECK_ERR(fl_rpc_listen(other, "no.such.host.invalid:0", &port), FL_ENOENT,
+              "no.such.host.invalid");
     CHECK_OK(fl_rpc_listen(other, "localhost:0", &port)); /* still can */
     CHECK(port > 0 && port != t.port);
     CHECK_ERR(fl_rpc_listen(other, "localhost:0", &port), FL_EINVAL, "already");

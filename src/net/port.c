@@ -4,88 +4,55 @@
  * folders /proc/PID/fd the inodes that a process has, where we may look. */
 #include "net/port.h"
 
+#include "net/address.h"
+
 #include <dirent.h>
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-typedef struct target {
-    struct sockaddr_storage address;
-    socklen_t size;
-    char host[64], port[8];
-} target;
-
-/* "host:port", "[host]:port". */
-static fl_err cut(const char *address, char host[256], char port[8])
+/* The one to bind: of several, the first of IPv4. */
+static fl_err resolve(const char *address, fl_address *out)
 {
-    const char *colon = strrchr(address, ':');
-    size_t n = colon ? (size_t)(colon - address) : 0, digits = 0;
-    if (n >= 2 && address[0] == '[' && address[n - 1] == ']') {
-        address++;
-        n -= 2;
-    }
-    if (colon)
-        digits = strspn(colon + 1, "0123456789");
-    if (!n || n > 255 || !digits || digits > 5 || colon[1 + digits] ||
-        strtol(colon + 1, NULL, 10) > 65535)
-        return fl_fail(FL_EINVAL, "address \"%s\" is not of the form host:port",
-                       address);
-    snprintf(host, 256, "%.*s", (int)n, address);
-    snprintf(port, 8, "%s", colon + 1);
-    return FL_OK;
-}
-
-static fl_err resolve(const char *address, target *out)
-{
-    char host[256], port[8];
-    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found;
-    FL_TRY(cut(address, host, port));
-    int e = getaddrinfo(host, port, &hints, &found);
-    if (e) {
-        hints.ai_family = AF_INET6;
-        if (!getaddrinfo(host, port, &hints, &found))
-            e = 0;
-    }
-    if (e)
-        return fl_fail(FL_EIO, "address %s: %s", address, gai_strerror(e));
-    memcpy(&out->address, found->ai_addr, found->ai_addrlen);
-    out->size = found->ai_addrlen;
-    freeaddrinfo(found);
-    getnameinfo((struct sockaddr *)&out->address, out->size, out->host,
-                sizeof out->host, out->port, sizeof out->port,
-                NI_NUMERICHOST | NI_NUMERICSERV);
+    fl_address found[FL_ADDRESSES];
+    int n;
+    FL_TRY(fl_address_find(address, found, &n));
+    *out = found[0];
+    for (int i = n - 1; i >= 0; i--)
+        if (found[i].at.ss_family == AF_INET)
+            *out = found[i];
     return FL_OK;
 }
 
 fl_err fl_port_resolve(const char *address, fl_str *out)
 {
-    target t;
+    fl_address a;
+    char text[FL_ADDRESS_TEXT];
     if (fl_starts_with(address, "unix:")) {
         fl_str_add(out, address);
         return FL_OK;
     }
-    FL_TRY(resolve(address, &t));
-    bool six = t.address.ss_family == AF_INET6;
-    fl_str_printf(out, six ? "[%s]:%s" : "%s:%s", t.host, t.port);
+    FL_TRY(resolve(address, &a));
+    fl_address_text(&a, text);
+    fl_str_add(out, text);
     return FL_OK;
 }
 
 /* Every address in the form of IPv6, so that they compare. */
-static void widen(const target *t, unsigned char out[16])
+static void widen(const fl_address *a, unsigned char out[16], unsigned *port)
 {
+    const struct sockaddr_in *four = (const void *)&a->at;
+    const struct sockaddr_in6 *six = (const void *)&a->at;
     memset(out, 0, 16);
-    if (t->address.ss_family == AF_INET6) {
-        memcpy(out, &((const struct sockaddr_in6 *)&t->address)->sin6_addr, 16);
+    *port = ntohs(four->sin_port); /* both have it at the same place */
+    if (a->at.ss_family == AF_INET6) {
+        memcpy(out, &six->sin6_addr, 16);
         return;
     }
     out[10] = out[11] = 0xff;
-    memcpy(out + 12, &((const struct sockaddr_in *)&t->address)->sin_addr, 4);
+    memcpy(out + 12, &four->sin_addr, 4);
 }
 
 /* The address as the kernel prints it: words of 32 bits in our byte order. */
@@ -111,23 +78,22 @@ static bool is_any(const unsigned char a[16])
 }
 
 /* The inode of who listens there, in one of the kernel's lists; 0: nobody. */
-static unsigned long listener(const char *list, const target *t)
+static unsigned long listener(const char *list, const fl_address *a)
 {
     char line[512], hex[40];
     unsigned char want[16], has[16];
-    unsigned port, state;
+    unsigned wanted, port, state;
     unsigned long inode = 0, found = 0;
     FILE *f = fopen(list, "re");
     if (!f)
         return 0;
-    widen(t, want);
+    widen(a, want, &wanted);
     while (!found && fgets(line, sizeof line, f)) {
         if (sscanf(line,
                    " %*d: %36[0-9A-F]:%4x %*s %2x %*s %*s %*s %*s %*s %lu", hex,
                    &port, &state, &inode) != 4)
             continue;
-        if (state != 10 || port != (unsigned)atoi(t->port) ||
-            !parse(hex, strlen(hex), has))
+        if (state != 10 || port != wanted || !parse(hex, strlen(hex), has))
             continue;
         if (!memcmp(has, want, 16) || is_any(has) || is_any(want))
             found = inode;
@@ -168,12 +134,12 @@ static void name_of(const char *pid, char out[64])
 }
 
 /* "process 4711 (python3)", or nothing. */
-static void holder(const target *t, fl_str *out)
+static void holder(const fl_address *a, fl_str *out)
 {
     char socket[64], name[64];
-    unsigned long inode = listener("/proc/net/tcp", t);
+    unsigned long inode = listener("/proc/net/tcp", a);
     if (!inode)
-        inode = listener("/proc/net/tcp6", t);
+        inode = listener("/proc/net/tcp6", a);
     DIR *d = inode ? opendir("/proc") : NULL;
     if (!d)
         return;
@@ -188,15 +154,14 @@ static void holder(const target *t, fl_str *out)
 }
 
 /* What the kernel says to an attempt of our own. */
-static int try_bind(const target *t)
+static int try_bind(const fl_address *a)
 {
     int on = 1, e = 0;
-    int fd = socket(t->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(a->at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return errno;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, (const struct sockaddr *)&t->address, t->size) ||
-        listen(fd, 1))
+    if (bind(fd, (const struct sockaddr *)&a->at, a->size) || listen(fd, 1))
         e = errno;
     close(fd);
     return e;
@@ -204,18 +169,20 @@ static int try_bind(const target *t)
 
 fl_err fl_port_why(const char *exact)
 {
-    target t;
+    fl_address a;
     fl_str who = {0};
     if (fl_starts_with(exact, "unix:"))
         return fl_fail(FL_EIO, "socket %s cannot be made", exact + 5);
-    FL_TRY(resolve(exact, &t));
-    int e = try_bind(&t);
+    FL_TRY(resolve(exact, &a));
+    const char *port = strrchr(exact, ':');
+    int host = (int)(port++ - exact), e = try_bind(&a);
     if (e != EADDRINUSE)
-        return fl_fail(FL_EIO, "port %s on %s cannot be had: %s", t.port,
-                       t.host, e ? strerror(e) : "it was taken just now");
-    holder(&t, &who);
-    fl_err err = fl_fail(FL_EIO, "port %s on %s is taken by %s", t.port, t.host,
-                         who.n ? who.at : "a process that cannot be seen here");
+        return fl_fail(FL_EIO, "port %s on %.*s cannot be had: %s", port, host,
+                       exact, e ? strerror(e) : "it was taken just now");
+    holder(&a, &who);
+    fl_err err =
+        fl_fail(FL_EIO, "port %s on %.*s is taken by %s", port, host, exact,
+                who.n ? who.at : "a process that cannot be seen here");
     fl_str_fini(&who);
     return err;
 }

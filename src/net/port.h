@@ -6,7 +6,7 @@
 #include "base/str.h"
 
 /* "host:port" with the host's one address ("127.0.0.1:80", "[::1]:80"; of
- * several, one of IPv4 is taken); "unix:path" stays. Err: EINVAL, EIO. */
+ * several, one of IPv4 is taken); "unix:path" stays. Err: EINVAL, ENOENT. */
 fl_err fl_port_resolve(const char *address, fl_str *out) FL_MUST_CHECK;
 
 /* Why such an address cannot be had: EIO with a sentence. */

@@ -1,5 +1,5 @@
 /* address.c - names of hosts are asked for here. */
-#include "dist/address.h"
+#include "net/address.h"
 
 #include <netdb.h>
 #include <stdio.h>

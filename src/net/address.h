@@ -1,6 +1,6 @@
 /* address.h - "host:port" becomes addresses that sockets understand. */
-#ifndef FL_DIST_ADDRESS_H
-#define FL_DIST_ADDRESS_H
+#ifndef FL_NET_ADDRESS_H
+#define FL_NET_ADDRESS_H
 
 #include "base/err.h"
 

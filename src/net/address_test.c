@@ -1,4 +1,4 @@
-#include "dist/address.h"
+#include "net/address.h"
 
 #include "base/test.h"
 

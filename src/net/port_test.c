@@ -1,0 +1,76 @@
+#include "net/port.h"
+
+#include "base/test.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void check_resolved(const char *address, const char *want)
+{
+    fl_str got = {0};
+    CHECK_OK(fl_port_resolve(address, &got));
+    CHECK_STR(got.at, want);
+    fl_str_fini(&got);
+}
+
+static void names_become_one_address(void)
+{
+    fl_str none = {0};
+    check_resolved("127.0.0.1:80", "127.0.0.1:80");
+    check_resolved("localhost:0", "127.0.0.1:0");
+    check_resolved("[::1]:6174", "[::1]:6174");
+    check_resolved("unix:/tmp/x", "unix:/tmp/x");
+    CHECK_ERR(fl_port_resolve("nowhere", &none), FL_EINVAL, "host:port");
+}
+
+/* A socket of ours that listens there; its port. */
+static int listen_on(int family, int *port)
+{
+    struct sockaddr_storage at = {.ss_family = (sa_family_t)family};
+    socklen_t size = sizeof at;
+    int fd = socket(family, SOCK_STREAM, 0);
+    if (fd < 0)
+        fl_test_skip("there is no such family of addresses here");
+    CHECK(!bind(fd, (struct sockaddr *)&at, size) && !listen(fd, 1));
+    CHECK(!getsockname(fd, (struct sockaddr *)&at, &size));
+    *port = ntohs(((struct sockaddr_in *)&at)->sin_port);
+    return fd;
+}
+
+/* Who listens everywhere has the port of each address. */
+static void check_holder(int family, const char *host)
+{
+    int port, fd = listen_on(family, &port);
+    char exact[64], want[100];
+    snprintf(exact, sizeof exact, "%s:%d", host, port);
+    snprintf(want, sizeof want, "port %d on %s is taken by process %d (", port,
+             host, (int)getpid());
+    CHECK_ERR(fl_port_why(exact), FL_EIO, want);
+    close(fd);
+}
+
+static void holder_of_a_port_is_found(void)
+{
+    check_holder(AF_INET, "127.0.0.1");
+    check_holder(AF_INET, "0.0.0.0");
+    check_holder(AF_INET6, "[::1]");
+    check_holder(AF_INET6, "127.0.0.1");
+}
+
+static void port_that_is_free_was_taken_before(void)
+{
+    CHECK_ERR(fl_port_why("127.0.0.1:0"), FL_EIO, "it was taken just now");
+    CHECK_ERR(fl_port_why("192.0.2.1:0"), FL_EIO,
+              "port 0 on 192.0.2.1 cannot be had: Cannot assign");
+    CHECK_ERR(fl_port_why("unix:/x"), FL_EIO, "socket /x cannot be made");
+}
+
+const fl_test fl_tests[] = {
+    {"names become one address", names_become_one_address},
+    {"the holder of a port is found", holder_of_a_port_is_found},
+    {"a port that is free was taken before",
+     port_that_is_free_was_taken_before},
+    {0},
+};
