@@ -114,6 +114,7 @@ void fl_coord_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
     forget_decisions(c);
     if (m->over && m->code && !c->ended)
         end_because(c, server, m->text ? m->text : "failed", now);
+    fl_coord_settle(c, now); /* a decision may have waited for this server */
 }
 
 /* --- reports --- */

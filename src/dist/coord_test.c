@@ -384,6 +384,25 @@ static void state(scene *s, int server, fl_msg m)
     fl_coord_recv(s->c, at_server(server), &m, s->now);
 }
 
+/* Acknowledgements may be late by many rounds on a busy machine. */
+static void waits_for_a_server_that_is_far_behind(void)
+{
+    scene s;
+    int code;
+    const char *why;
+    open_scene(&s, (fl_job){.trainers = 1});
+    all_come(&s);
+    for (int k = 0; k < 16; k++)
+        barrier(&s, 1, k);
+    CHECK_INT(fl_coord_round(s.c), 16);
+    barrier(&s, 1, 16);
+    CHECK_INT(fl_coord_round(s.c), 16);
+    CHECK(!fl_coord_ended(s.c, &code, &why));
+    state(&s, 0, (fl_msg){.round = 2});
+    CHECK_INT(fl_coord_round(s.c), 17);
+    close_scene(&s);
+}
+
 static void ends_when_all_are_done(void)
 {
     scene s;
@@ -568,6 +587,8 @@ const fl_test fl_tests[] = {
     {"a coordinator parks so many joins", limits_parked_joins},
     {"a broken call leaves a second", gives_a_second_after_a_broken_call},
     {"a coordinator that slept blames nobody", blames_nobody_for_its_own_sleep},
+    {"a decision waits for a server that is far behind",
+     waits_for_a_server_that_is_far_behind},
     {"a round has who is there, by rank", decides_by_rank_for_who_is_there},
     {"a decision stays whoever is lost", keeps_a_decision_whoever_is_lost},
     {"a round goes on without who completed", lets_uneven_trainers_finish},
