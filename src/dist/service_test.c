@@ -66,7 +66,7 @@ static void close_scene(scene *s)
     fl_program_free(s->program);
     fl_scope_free(s->scope);
     fl_service_free(s->service); /* completes */
-    CHECK_INT(fl_coord_done(s->job.coord), 1);
+    CHECK_INT(test_job_done(&s->job), 1);
     test_job_end(&s->job);
 }
 

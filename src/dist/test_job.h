@@ -319,6 +319,9 @@ static inline void test_start_server(test_job *j, int i)
 static inline void test_job_begin(test_job *j, int servers, int trainers,
                                   bool async)
 {
+#ifdef __SANITIZE_THREAD__
+    fl_test_skip("the thread sanitizer does not see into gRPC");
+#endif
     *j = (test_job){.place = {.n_servers = servers,
                               .servers = j->address,
                               .server = -1,
@@ -346,6 +349,15 @@ static inline void test_job_var(test_job *j, int server, const char *name,
     CHECK_OK(fl_tensor_resize(&v->value, FL_F32, &shape));
     for (int64_t i = 0; i < rows * width; i++)
         ((float *)v->value.data)[i] = start;
+}
+
+/* Trainers that have completed. */
+static inline int test_job_done(test_job *j)
+{
+    pthread_mutex_lock(&j->lock);
+    const int done = fl_coord_done(j->coord);
+    pthread_mutex_unlock(&j->lock);
+    return done;
 }
 
 static inline void test_job_end(test_job *j)

@@ -328,7 +328,7 @@ static void sends_no_more_when_it_has_left(void)
     CHECK_OK(fl_trainer_leave(t, 0, NULL, 0));
     CHECK_OK(fl_trainer_leave(t, 0, NULL, 0));
     CHECK_ERR(fl_trainer_step(t), FL_EINVAL, "has left its job");
-    CHECK_INT(fl_coord_done(j.coord), 1);
+    CHECK_INT(test_job_done(&j), 1);
     fl_trainer_free(t);
     test_job_end(&j);
 }
