@@ -66,34 +66,40 @@ static void await_close(fl_grpc_call *c)
     fl_grpc_start(c, &op, 1, &c->closed);
 }
 
-static void begin(fl_grpc_call *c)
+/* Is it served? If not it was refused. */
+static bool admit(fl_grpc_call *c)
 {
-    fl_rpc *r = c->rpc;
     bool checks = !grpc_slice_str_cmp(c->details.method, health);
-    c->method = find_method(r, &c->details.method);
+    c->method = find_method(c->rpc, &c->details.method);
+    c->open = c->method && c->method->open;
     if (!c->method && !checks) {
         refuse_unknown(c);
-        return;
+        return false;
     }
-    if (!checks && !count_in(c))
-        return;
-    c->open = c->method && c->method->open;
+    return checks || count_in(c);
+}
+
+static void begin(fl_grpc_call *c)
+{
     if (c->open) {
         fl_grpc_pump(c); /* so that the other side knows */
         c->heard_of = true;
-        c->method->heard(r->opts.self, c->id, NULL);
+        c->method->heard(c->rpc->opts.self, c->id, NULL);
     }
     fl_grpc_listen_on(c);
 }
 
+/* It is counted before its end can be heard of, which counts it out. */
 static void on_arrived(void *self, bool ok)
 {
     fl_grpc_call *c = self;
     if (ok) {
         arm(c->rpc);
         fl_grpc_enter(c);
+        bool served = admit(c);
         await_close(c);
-        begin(c);
+        if (served)
+            begin(c);
     }
     fl_grpc_release(c);
 }

@@ -38,6 +38,7 @@ typedef struct scene {
     int port;
     bool echo;  /* the server answers at once */
     bool moody; /* by size: keeps quiet, answers, refuses */
+    fl_packet *kept;
 
     pthread_mutex_t lock;
     pthread_cond_t more;
@@ -570,6 +571,32 @@ static void every_call_ends_once_whatever_happens(void)
     tear_down(&t);
 }
 
+static void keep_answer(void *self, uint64_t tag, const fl_rpc_reply *reply)
+{
+    scene *t = self;
+    t->kept = fl_packet_ref((fl_packet *)reply->packet);
+    on_done(self, tag, reply);
+}
+
+static void packet_outlives_the_network(void)
+{
+    scene t;
+    char words[5000];
+    memset(words, 'w', sizeof words);
+    set_up(&t, (fl_rpc_opts){0});
+    t.echo = true;
+    fl_packet *p = fl_packet_new();
+    fl_packet_copy(p, words, sizeof words);
+    fl_rpc_call(t.client, t.peer, methods[0].name, fl_packet_ref(p), 0,
+                (fl_rpc_done){keep_answer, &t, 0});
+    CHECK_INT(await(&t, 'd', 0).end, FL_RPC_OK);
+    tear_down(&t);
+    CHECK_INT(fl_packet_size(t.kept), sizeof words);
+    CHECK(checksum(t.kept) == checksum(p));
+    fl_packet_unref(t.kept);
+    fl_packet_unref(p);
+}
+
 static int threads_now(void)
 {
     int n = 0;
@@ -705,6 +732,7 @@ const fl_test fl_tests[] = {
     {"a freed client drops what it lent", freed_client_drops_what_it_lent},
     {"every call ends once whatever happens",
      every_call_ends_once_whatever_happens},
+    {"a packet outlives the network", packet_outlives_the_network},
     {"nothing is left when freed", nothing_is_left_when_freed},
     {"a taken port names who has it", taken_port_names_who_has_it},
     {"health is told to anyone", health_is_told_to_anyone},

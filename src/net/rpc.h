@@ -5,9 +5,10 @@
  *
  * The methods that are served are a table. Everything that happens is told by
  * callbacks on threads of the backend, with none of its locks held; they may
- * call any function here except fl_rpc_free, and must not wait. net/ does not
- * know what the bytes mean. The backend is gRPC (grpc.c); nothing of it exists
- * before fl_rpc_new. */
+ * call any function here except fl_rpc_free, and must not wait. A packet that
+ * came may be kept, longer than the fl_rpc even. net/ does not know what the
+ * bytes mean. The backend is gRPC (grpc.c); nothing of it exists before
+ * fl_rpc_new. */
 #ifndef FL_NET_RPC_H
 #define FL_NET_RPC_H
 
