@@ -135,5 +135,19 @@ const fl_layer_def fl_layers_metric[] = {
                  {"slide_steps", FL_ARG_INT, "1"}},
         .emit = auc,
     },
+    {
+        .name = "mean_iou",
+        .doc = "The mean over all classes of what input and label have in "
+               "common, over what either has; and the counts behind it.",
+        .returns = "mean_iou, wrong, correct",
+        .args = {{"input", FL_ARG_VAR},
+                 {"label", FL_ARG_VAR},
+                 {"num_classes", FL_ARG_INT}},
+        .op = "mean_iou",
+        .in = {{"Predictions", "input"}, {"Labels", "label"}},
+        .out = {{"OutMeanIou", FL_STOP},
+                {"OutWrong", FL_STOP},
+                {"OutCorrect", FL_STOP}},
+    },
     {0},
 };

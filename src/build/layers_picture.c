@@ -1,5 +1,5 @@
-/* layers_picture.c - pictures made larger or smaller, framed, cut into windows,
- * and other layers without parameters that belong beside them. */
+/* layers_picture.c - pictures made larger or smaller, framed, cut into windows;
+ * rows with their neighbours, their places, their counts. */
 #include "build/layer.h"
 
 /* --- sizes --- */
@@ -158,6 +158,41 @@ static fl_err row_conv(fl_emit *e)
     return FL_OK;
 }
 
+/* --- x W y --- */
+
+static fl_err bilinear_tensor_product(fl_emit *e)
+{
+    fl_var *x = fl_arg_var(&e->args, "x"), *y = fl_arg_var(&e->args, "y");
+    const fl_arg *param = fl_arg_get(&e->args, "param_attr");
+    const fl_arg *bias = fl_arg_get(&e->args, "bias_attr");
+    const int64_t size = fl_arg_int(&e->args, "size");
+    fl_var *w = NULL, *b = NULL, *out = NULL;
+    if (x->shape.rank != 2 || y->shape.rank != 2)
+        return fl_fail(FL_ESHAPE,
+                       "bilinear_tensor_product: x has %d dims, y %d, expected "
+                       "2 and 2",
+                       x->shape.rank, y->shape.rank);
+    const fl_shape shape = {3, {size, x->shape.dim[1], y->shape.dim[1]}};
+    FL_TRY(fl_net_param(e->net, param ? param->attr : NULL, e->name, false,
+                        x->dtype, &shape, NULL, &w));
+    FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    fl_desc *d = fl_net_desc(e->net, "bilinear_tensor_product");
+    fl_set_in(d, "X", x);
+    fl_set_in(d, "Y", y);
+    fl_set_in(d, "Weight", w);
+    if (!bias || !bias->attr->none) {
+        const fl_shape row = {2, {1, size}};
+        FL_TRY(fl_net_param(e->net, bias ? bias->attr : NULL, e->name, true,
+                            x->dtype, &row, NULL, &b));
+        fl_set_in(d, "Bias", b);
+    }
+    fl_set_out(d, "Out", out);
+    FL_TRY(fl_net_append(e->net, d));
+    FL_TRY(fl_emit_act(e, &out));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
 #define RESIZED                                                                \
     {"input", FL_ARG_VAR}, {"out_shape", FL_ARG_INTS, "None"},                 \
     {                                                                          \
@@ -268,6 +303,43 @@ const fl_layer_def fl_layers_picture[] = {
         .op = "selu",
         .in = {{"X", "x"}},
         .out = {{"Out"}},
+    },
+    {
+        .name = "bilinear_tensor_product",
+        .doc = "act(x W y + bias), row by row, with size matrices W.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"y", FL_ARG_VAR},
+                 {"size", FL_ARG_INT},
+                 {"act", FL_ARG_STR, "None"},
+                 {"name", FL_ARG_STR, "None"},
+                 {"param_attr", FL_ARG_PARAM, "None"},
+                 {"bias_attr", FL_ARG_PARAM, "None"}},
+        .emit = bilinear_tensor_product,
+    },
+    {
+        .name = "add_position_encoding",
+        .doc = "alpha * input + beta * sines and cosines of the place of each "
+               "row in its sequence.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"alpha", FL_ARG_FLOAT},
+                 {"beta", FL_ARG_FLOAT},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "add_position_encoding",
+        .in = {{"X", "input"}},
+        .out = {{"Out"}},
+    },
+    {
+        .name = "continuous_value_model",
+        .doc = "The first two columns of input, shows and clicks, as "
+               "logarithms, or without use_cvm left out; their gradient is "
+               "cvm.",
+        .prefix = "cvm",
+        .args = {{"input", FL_ARG_VAR},
+                 {"cvm", FL_ARG_VAR},
+                 {"use_cvm", FL_ARG_BOOL, "True"}},
+        .op = "cvm",
+        .in = {{"X", "input"}, {"CVM", "cvm"}},
+        .out = {{"Y"}},
     },
     {0},
 };

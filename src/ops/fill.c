@@ -20,34 +20,12 @@ static fl_err infer_constant(fl_infer *x)
     return FL_OK;
 }
 
-/* Dimension `at` of Input, or how many sequences there are. */
-static int64_t batch_of(const fl_infer *x, int at)
-{
-    const fl_meta *in = fl_meta_in(x, "Input", 0);
-    if (at || !in->lod_level)
-        return in->shape.dim[at];
-    return in->lod ? in->lod->n[in->lod_level - 1] - 1 : -1;
-}
-
 static fl_err infer_batch_size_like(fl_infer *x)
 {
-    const fl_shape *in = &fl_meta_in(x, "Input", 0)->shape;
-    int64_t from = fl_meta_attr(x, "input_dim_idx")->i;
-    int64_t to = fl_meta_attr(x, "output_dim_idx")->i;
     fl_shape s;
     fl_dtype dtype;
-    FL_TRY(fl_meta_check(x, "Input", FL_ANY));
-    FL_TRY(fl_move_shape(x, "shape", -1, &s));
+    FL_TRY(fl_move_batch_shape(x, &s));
     FL_TRY(fl_move_dtype(x, "dtype", &dtype));
-    if (from < 0 || from >= in->rank)
-        return fl_fail(FL_ESHAPE,
-                       "%s: input_dim_idx is %lld, Input has %d dims",
-                       fl_meta_type(x), (long long)from, in->rank);
-    if (to < 0 || to >= s.rank)
-        return fl_fail(FL_ESHAPE,
-                       "%s: output_dim_idx is %lld, shape has %d dims",
-                       fl_meta_type(x), (long long)to, s.rank);
-    s.dim[to] = batch_of(x, (int)from);
     fl_meta_set(x, "Out", 0, dtype, &s);
     return FL_OK;
 }

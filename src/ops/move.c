@@ -164,6 +164,34 @@ fl_err fl_move_shape(const fl_infer *x, const char *attr, int64_t least,
     return FL_OK;
 }
 
+/* Dimension `at` of Input, or how many sequences there are. */
+static int64_t batch_of(const fl_infer *x, int at)
+{
+    const fl_meta *in = fl_meta_in(x, "Input", 0);
+    if (at || !in->lod_level)
+        return in->shape.dim[at];
+    return in->lod ? in->lod->n[in->lod_level - 1] - 1 : -1;
+}
+
+fl_err fl_move_batch_shape(const fl_infer *x, fl_shape *out)
+{
+    const fl_shape *in = &fl_meta_in(x, "Input", 0)->shape;
+    const int64_t from = fl_meta_attr(x, "input_dim_idx")->i;
+    const int64_t to = fl_meta_attr(x, "output_dim_idx")->i;
+    FL_TRY(fl_meta_check(x, "Input", FL_ANY));
+    FL_TRY(fl_move_shape(x, "shape", -1, out));
+    if (from < 0 || from >= in->rank)
+        return fl_fail(FL_ESHAPE,
+                       "%s: input_dim_idx is %lld, Input has %d dims",
+                       fl_meta_type(x), (long long)from, in->rank);
+    if (to < 0 || to >= out->rank)
+        return fl_fail(FL_ESHAPE,
+                       "%s: output_dim_idx is %lld, shape has %d dims",
+                       fl_meta_type(x), (long long)to, out->rank);
+    out->dim[to] = batch_of(x, (int)from);
+    return FL_OK;
+}
+
 fl_err fl_move_dtype(const fl_infer *x, const char *attr, fl_dtype *out)
 {
     int64_t number = fl_meta_attr(x, attr)->i;

@@ -58,6 +58,10 @@ int64_t fl_move_index_at(const fl_tensor *t, int64_t i);
 fl_err fl_move_shape(const fl_infer *x, const char *attr, int64_t least,
                      fl_shape *out) FL_MUST_CHECK;
 
+/* The same, and dimension output_dim_idx is dimension input_dim_idx of Input:
+ * its number of sequences, where that is dimension 0 and Input has any. */
+fl_err fl_move_batch_shape(const fl_infer *x, fl_shape *out) FL_MUST_CHECK;
+
 /* The element type that an INT attribute names. */
 fl_err fl_move_dtype(const fl_infer *x, const char *attr,
                      fl_dtype *out) FL_MUST_CHECK;

@@ -3,6 +3,8 @@
  *     uniform_random             from `min` up to, but without, `max`
  *     gaussian_random            normal: `mean`, `std`
  *     truncated_gaussian_random  the same, within 2 std of the mean
+ *     .._batch_size_like         one dimension is Input's
+ *     sampling_id                a class of each row of X, as likely as X says
  *
  * Each call starts a generator from `seed`, so that a seed gives the same
  * numbers each time. Seed 0 asks whoever runs the program for one. The first
@@ -15,9 +17,11 @@
 
 static fl_err infer_random(fl_infer *x)
 {
+    const bool like = fl_op_slot_in(x->def, "Input") >= 0;
     fl_shape s;
     fl_dtype dtype;
-    FL_TRY(fl_move_shape(x, "shape", 0, &s));
+    FL_TRY(like ? fl_move_batch_shape(x, &s)
+                : fl_move_shape(x, "shape", 0, &s));
     FL_TRY(fl_move_dtype(x, "dtype", &dtype));
     if (fl_meta_attr(x, "offset")->i < 0)
         return fl_fail(FL_EINVAL, "%s: offset is %lld, expected 0 or more",
@@ -34,9 +38,22 @@ static fl_err infer_uniform(fl_infer *x)
 {
     float min = fl_meta_attr(x, "min")->f, max = fl_meta_attr(x, "max")->f;
     if (!(min <= max))
-        return fl_fail(FL_EINVAL, "uniform_random: min is %g, max is %g",
+        return fl_fail(FL_EINVAL, "%s: min is %g, max is %g", fl_meta_type(x),
                        (double)min, (double)max);
     return infer_random(x);
+}
+
+static fl_err infer_sampling(fl_infer *x)
+{
+    const fl_meta *in = fl_meta_in(x, "X", 0);
+    char text[FL_SHAPE_TEXT];
+    FL_TRY(fl_meta_check(x, "X", FL_REALS));
+    if (in->shape.rank != 2 || !in->shape.dim[1])
+        return fl_fail(FL_ESHAPE, "%s: X is %s, expected [N, classes]",
+                       fl_meta_type(x), fl_shape_text(&in->shape, text));
+    const fl_shape s = {1, {in->shape.dim[0]}};
+    fl_meta_set(x, "Out", 0, FL_I64, &s);
+    return FL_OK;
 }
 
 static fl_rng start(fl_call *c)
@@ -118,6 +135,75 @@ static fl_err gaussian(fl_call *c)
     normal(&r, c, y->dtype, n, to);
     return FL_OK;
 }
+
+/* The first class at which the probabilities add up to more than a number
+ * between min and max. */
+static fl_err sampling_id(fl_call *c)
+{
+    const fl_tensor *x = fl_in(c, "X");
+    const float min = fl_attr_f32(c, "min"), max = fl_attr_f32(c, "max");
+    const int64_t n = x->shape.dim[1];
+    int64_t *out = fl_out(c, "Out")->data;
+    fl_rng r = start(c);
+    for (int64_t i = 0; i < x->shape.dim[0]; i++) {
+        float u;
+        int64_t k = 0;
+        fl_rng_uniform_f32(&r, min, max, 1, &u);
+        for (double left = (double)u; k < n - 1; k++) {
+            left -= x->dtype == FL_F64 ? ((double *)x->data)[i * n + k]
+                                       : (double)((float *)x->data)[i * n + k];
+            if (left < 0)
+                break;
+        }
+        out[i] = k;
+    }
+    return FL_OK;
+}
+
+#define LIKE                                                                   \
+    {"shape", FL_ATTR_INTS, .required = true},                                 \
+        {"input_dim_idx", FL_ATTR_INT, .i = 0},                                \
+        {"output_dim_idx", FL_ATTR_INT, .i = 0},                               \
+        {"seed", FL_ATTR_INT, .i = 0}, {"dtype", FL_ATTR_INT, .i = FL_F32},    \
+    {                                                                          \
+        "offset", FL_ATTR_LONG, .ours = true                                   \
+    }
+
+const fl_op_def fl_op_uniform_random_batch_size_like = {
+    .type = "uniform_random_batch_size_like",
+    .in = {{"Input", FL_NOGRAD}},
+    .out = {{"Out"}},
+    .attr = {LIKE,
+             {"min", FL_ATTR_FLOAT, .f = -1},
+             {"max", FL_ATTR_FLOAT, .f = 1}},
+    .flags = FL_OP_RANDOM,
+    .infer = infer_uniform,
+    .run = uniform,
+};
+
+const fl_op_def fl_op_gaussian_random_batch_size_like = {
+    .type = "gaussian_random_batch_size_like",
+    .in = {{"Input", FL_NOGRAD}},
+    .out = {{"Out"}},
+    .attr = {LIKE,
+             {"mean", FL_ATTR_FLOAT, .f = 0},
+             {"std", FL_ATTR_FLOAT, .f = 1}},
+    .flags = FL_OP_RANDOM,
+    .infer = infer_random,
+    .run = gaussian,
+};
+
+const fl_op_def fl_op_sampling_id = {
+    .type = "sampling_id",
+    .in = {{"X", FL_NOGRAD}},
+    .out = {{"Out"}},
+    .attr = {{"min", FL_ATTR_FLOAT, .f = 0},
+             {"max", FL_ATTR_FLOAT, .f = 1},
+             {"seed", FL_ATTR_INT, .i = 0}},
+    .flags = FL_OP_RANDOM,
+    .infer = infer_sampling,
+    .run = sampling_id,
+};
 
 const fl_op_def fl_op_uniform_random = {
     .type = "uniform_random",

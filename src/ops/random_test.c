@@ -131,7 +131,57 @@ static void say_what_is_wrong(void)
               "truncated_gaussian_random: shape [-1] has a dimension below 0");
 }
 
+static void like_takes_the_batch_of_another(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "uniform_random_batch_size_like",
+        .attr = {{"shape", FL_ATTR_INTS, FL_CASE_INTS(-1, 3)},
+                 {"seed", FL_ATTR_INT, .i = 10}},
+        .in = {{"Input", {2, 1}, {0, 0}}},
+        .out = {{"Out",
+                 {2, 3},
+                 {-0.999550462, 0.700649023, -0.972947896, 0.832225561,
+                  0.359114051, 0.793795466},
+                 .dtype = "f32"}},
+        .tolerance = 1e-8,
+    });
+    fl_check_op(&(fl_op_case){
+        .type = "gaussian_random_batch_size_like",
+        .attr = {{"shape", FL_ATTR_INTS, FL_CASE_INTS(2, -1)},
+                 {"output_dim_idx", FL_ATTR_INT, .i = 1},
+                 {"input_dim_idx", FL_ATTR_INT, .i = 1},
+                 {"seed", FL_ATTR_INT, .i = 1}},
+        .in = {{"Input", {3, 1}, {0, 0, 0}}},
+        .out = {{"Out", {2, 1}, {0.891330183, 0.230684519}, .dtype = "f32"}},
+        .tolerance = 1e-6,
+    });
+    CHECK_ERR(fl_infer_try("uniform_random_batch_size_like{shape=[-1,2],"
+                           "input_dim_idx=2} Input=f32[2,3]"),
+              FL_ESHAPE, "input_dim_idx is 2, Input has 2 dims");
+    CHECK_ERR(fl_infer_try("uniform_random_batch_size_like{shape=[-1],min=2.0,"
+                           "max=1.0} Input=f32[2,3]"),
+              FL_EINVAL, "uniform_random_batch_size_like: min is 2, max is 1");
+}
+
+/* Seed 1 draws 2.2e-05, 0.085 and 0.601. */
+static void classes_are_drawn_as_likely_as_told(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "sampling_id",
+        .attr = {{"seed", FL_ATTR_INT, .i = 1}},
+        .in = {{"X", {3, 3}, {0, 1, 0, 0.05, 0.5, 0.45, 0.2, 0.3, 0.5}}},
+        .out = {{"Out", {3}, {1, 1, 2}, .dtype = "i64"}},
+    });
+    CHECK_STR(fl_infer_text("sampling_id X=f32[-1,8]"), "Out=i64[-1]");
+    CHECK_ERR(fl_infer_try("sampling_id X=f32[2]"), FL_ESHAPE,
+              "sampling_id: X is [2], expected [N, classes]");
+}
+
 const fl_test fl_tests[] = {
+    {"batch_size_like takes the batch of another",
+     like_takes_the_batch_of_another},
+    {"sampling_id draws classes as likely as told",
+     classes_are_drawn_as_likely_as_told},
     {"uniform_random gives the numbers of its seed",
      uniform_gives_the_numbers_of_its_seed},
     {"gaussian_random gives the numbers of its seed",

@@ -113,6 +113,24 @@ P = softmax(X)
      [((PICTURE.reshape(2, 2, -1) - PICTURE.reshape(2, 2, -1).mean(
          -1, keepdims=True)) / PICTURE.reshape(2, 2, -1).std(
              -1, keepdims=True)).reshape(PICTURE.shape)]),
+    (lambda x: layers.shape(layers.uniform_random_batch_size_like(
+        x, [-1, 7])), [X], [[4, 7]]),
+    (lambda x: layers.shape(layers.gaussian_random_batch_size_like(
+        x, [2, -1], output_dim_idx=1)), [X], [[2, 4]]),
+    (lambda x: layers.sampling_id(x), [np.eye(3, dtype="float32")],
+     [[0, 1, 2]]),
+    (lambda a, b: layers.mean_iou(a, b, 3),
+     [np.array([0, 1, 1], "int32"), np.array([0, 1, 2], "int32")],
+     [[0.5], [0, 1, 1], [1, 1, 0]]),
+    (lambda x, c: layers.continuous_value_model(x, c, False), [X, X[:, :2]],
+     [X[:, 2:]]),
+    (lambda x: layers.add_position_encoding(layers.reshape(x, [2, 2, 6]),
+                                            1.0, 0.0),
+     [PICTURE[0, 0]], [PICTURE[0, 0].reshape(2, 2, 6)]),
+    (lambda x, y: layers.bilinear_tensor_product(
+        x, y, 2, param_attr=fluid.initializer.Constant(1.0)), [X, X[:, :2]],
+     [(X.sum(1, keepdims=True) * X[:, :2].sum(1, keepdims=True)).repeat(
+         2, 1)]),
 ], ids=lambda v: None if callable(v) else "")
 def test_a_layer_gives_what_numpy_gives(make, arrays, want):
     got = run(make, *arrays)
