@@ -22,7 +22,15 @@ LATER = (
     ("paddle.fluid.layers", "sequence labelling and search",
      "linear_chain_crf crf_decoding chunk_eval beam_search "
      "beam_search_decode warpctc ctc_greedy_decoder edit_distance"),
-    ("paddle.fluid.layers", "large output layers", "nce hsigmoid"),
+    ("paddle.fluid.layers", "large output layers",
+     "nce hsigmoid sampled_softmax_with_cross_entropy"),
+    ("paddle.fluid.layers", "pictures in three dimensions, regions, grids",
+     "conv3d pool3d adaptive_pool3d conv3d_transpose roi_pool roi_align "
+     "psroi_pool random_crop affine_grid grid_sampler temporal_shift unfold "
+     "deformable_conv deformable_roi_pooling similarity_focus fsp_matrix"),
+    ("paddle.fluid.layers", "rarer operators",
+     "data_norm spectral_norm hash teacher_student_sigmoid_loss "
+     "tensor_array_to_tensor"),
     ("paddle.fluid.layers", "distributed training",
      "ListenAndServ Send Recv collective"),
 )
