@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "exec/model.h"
+#include "train/save.h"
 
 enum {
     LARGEST_PROGRAM = 256 << 20 /* bytes; a program file has no data in it */
@@ -41,29 +42,49 @@ fl_err fl_program_load(fl_engine *e, const char *path, fl_program **out)
     return err;
 }
 
+/* A trainer's program: what it lacks is on servers. */
+static bool is_trainers(const fl_program *p)
+{
+    return p->place && p->place->origin_size;
+}
+
+/* The variables of p, of which servers keep those that `at` says. */
+static fl_err save_vars(fl_engine *e, const fl_program *at, const fl_program *p,
+                        fl_scope *s, const char *dir, const char *file, int n,
+                        const char *const *names)
+{
+    fl_saver saver = {.disk = e->disk, .place = at->place, .scope = s};
+    if (!is_trainers(at))
+        return fl_vars_save(e->disk, p, s, dir, file, n, names);
+    FL_TRY(fl_service_trainer(e->service, at->place, NULL, &saver.trainer));
+    return fl_saver_save(&saver, p, dir, file, n, names);
+}
+
 fl_err fl_save_persistables(fl_engine *e, const fl_program *p, fl_scope *s,
                             const char *dir, const char *file)
 {
-    return fl_vars_save(e->disk, p, s, dir, file, -1, NULL);
+    return save_vars(e, p, p, s, dir, file, -1, NULL);
 }
 
 fl_err fl_load_persistables(fl_engine *e, const fl_program *p, fl_scope *s,
                             const char *dir, const char *file)
 {
-    return fl_vars_load(e->disk, p, s, dir, file, -1, NULL);
+    return fl_load_vars(e, p, s, dir, file, -1, NULL);
 }
 
 fl_err fl_save_vars(fl_engine *e, const fl_program *p, fl_scope *s,
                     const char *dir, const char *file, int n,
                     const char *const *names)
 {
-    return fl_vars_save(e->disk, p, s, dir, file, n, names);
+    return save_vars(e, p, p, s, dir, file, n, names);
 }
 
 fl_err fl_load_vars(fl_engine *e, const fl_program *p, fl_scope *s,
                     const char *dir, const char *file, int n,
                     const char *const *names)
 {
+    if (p->place && p->place->server >= 0 && !file)
+        return fl_place_load(e->disk, p, s, dir, n, names);
     return fl_vars_load(e->disk, p, s, dir, file, n, names);
 }
 
@@ -80,18 +101,31 @@ static const char *params_file(const fl_model_opts *opts)
     return opts ? opts->params_file : NULL;
 }
 
+/* What computes the targets; of a trainer's program, that before the cut. */
+static fl_err inference_of(fl_engine *e, const fl_program *p, int n_feeds,
+                           const char *const *feeds, int n_targets,
+                           const char *const *targets, fl_program **out)
+{
+    fl_program *origin;
+    if (!is_trainers(p))
+        return fl_inference_program(p, n_feeds, feeds, n_targets, targets, out);
+    FL_TRY(fl_place_origin(p->place, e->registry, &origin));
+    const fl_err err =
+        fl_inference_program(origin, n_feeds, feeds, n_targets, targets, out);
+    fl_program_free(origin);
+    return err;
+}
+
 fl_err fl_model_save(fl_engine *e, const fl_program *p, fl_scope *s,
                      const char *dir, int n_feeds, const char *const *feeds,
                      int n_targets, const char *const *targets,
                      const fl_model_opts *opts)
 {
     fl_program *inference;
-    FL_TRY(fl_inference_program(p, n_feeds, feeds, n_targets, targets,
-                                &inference));
+    FL_TRY(inference_of(e, p, n_feeds, feeds, n_targets, targets, &inference));
     fl_err err = FL_OK;
     if (!opts || !opts->program_only)
-        err = fl_vars_save(e->disk, inference, s, dir, params_file(opts), -1,
-                           NULL);
+        err = save_vars(e, p, inference, s, dir, params_file(opts), -1, NULL);
     if (!err) {
         char *path = model_path(dir, opts);
         err = fl_program_save(e, inference, path);

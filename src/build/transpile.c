@@ -119,6 +119,8 @@ static fl_err give_places(fl_cut *c)
         .async = c->opts.async,
     };
     digest_job(c, &place);
+    place.kept = c->kept.at;
+    place.n_kept = (int)c->kept.n;
     fl_program_set_place(c->trainer_startup, &place);
     for (int i = 0; i < c->n_servers; i++) {
         place.server = i;
@@ -126,8 +128,6 @@ static fl_err give_places(fl_cut *c)
     }
     FL_TRY(fl_program_encode(c->main, &origin, &size));
     place.server = -1;
-    place.kept = c->kept.at;
-    place.n_kept = (int)c->kept.n;
     place.origin = origin;
     place.origin_size = size;
     fl_program_set_place(c->trainer, &place);

@@ -295,8 +295,10 @@ fl_err fl_cut_make_server(fl_cut *c, int at)
         err = fl_server_start(&s, &c->server_startup[at]);
     for (int64_t i = 0; i < s.held.n; i++) {
         const fl_held *h = &s.held.at[i];
-        fl_push(&c->kept,
-                (fl_kept){h->origin, h->name, at, h->offset, h->shape});
+        const bool table =
+            c->table && !strcmp(h->origin, c->table->param->name);
+        fl_push(&c->kept, (fl_kept){h->origin, h->name, at,
+                                    table ? FL_BY_ID : h->offset, h->shape});
     }
     fl_vec_fini(&s.held);
     fl_vec_fini(&s.inputs);

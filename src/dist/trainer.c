@@ -493,7 +493,8 @@ static fl_err hand_out(fl_trainer *t, int n, const fl_lookup *lookups)
         const int at = next[k->server]++;
         const fl_item *item = p && at < p->n ? &p->item[at] : NULL;
         const bool fits = item && !strcmp(item->name, k->table) &&
-                          item->shape.rank && item->shape.dim[0] == k->n;
+                          item->shape.rank &&
+                          (k->n < 0 || item->shape.dim[0] == k->n);
         err = fits ? fl_item_tensor(item, k->out)
                    : fl_fail(FL_EPROTO,
                              "%s has not sent the %lld rows of \"%s\" that it "

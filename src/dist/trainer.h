@@ -43,7 +43,7 @@ fl_err fl_trainer_recv(fl_trainer *t, int server, const char *name,
 typedef struct fl_lookup {
     int server;
     const char *table;
-    int64_t n;
+    int64_t n;           /* < 0: the whole variable */
     const int64_t *rows; /* as the server counts them */
     fl_tensor *out;      /* [n, width] */
 } fl_lookup;

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef FL_VEC(const fl_var *) vars;
-
 bool fl_var_saved(const fl_var *v)
 {
     return v->persistable && v->kind != FL_FEED_MINIBATCH &&
@@ -36,9 +34,8 @@ static fl_err named_var(const fl_program *p, const char *name,
     return fl_fail(FL_ENOENT, "the program has no variable \"%s\"", name);
 }
 
-/* In the order of names, which a combined file has. */
-static fl_err list_vars(const fl_program *p, int n, const char *const *names,
-                        vars *out)
+fl_err fl_vars_list(const fl_program *p, int n, const char *const *names,
+                    fl_vars *out)
 {
     const fl_block *b = fl_program_block(p, 0);
     fl_err err = FL_OK;
@@ -74,7 +71,7 @@ static fl_err value_of(fl_scope *s, const fl_var *v, fl_value **out)
                    v->name);
 }
 
-static fl_err save_each(const fl_disk *disk, const vars *list, fl_value **v,
+static fl_err save_each(const fl_disk *disk, const fl_vars *list, fl_value **v,
                         const char *dir)
 {
     fl_err err = FL_OK;
@@ -87,7 +84,7 @@ static fl_err save_each(const fl_disk *disk, const vars *list, fl_value **v,
     return err;
 }
 
-static fl_err save_all(const fl_disk *disk, const vars *list, fl_value **v,
+static fl_err save_all(const fl_disk *disk, const fl_vars *list, fl_value **v,
                        const char *dir, const char *file)
 {
     char *path = join(dir, file);
@@ -101,8 +98,8 @@ fl_err fl_vars_save(const fl_disk *disk, const fl_program *p, fl_scope *s,
                     const char *dir, const char *file, int n,
                     const char *const *names)
 {
-    vars list = {0};
-    fl_err err = list_vars(p, n, names, &list);
+    fl_vars list = {0};
+    fl_err err = fl_vars_list(p, n, names, &list);
     fl_value **v = fl_mem_alloc((size_t)list.n * sizeof *v);
     if (!err)
         err = disk->mkdirs(disk, dir);
@@ -135,7 +132,7 @@ static fl_err check_loaded(const fl_var *v, const fl_value *value,
 }
 
 /* Read into values of our own first: a bad file changes nothing. */
-static fl_err read_files(const fl_disk *disk, const vars *list,
+static fl_err read_files(const fl_disk *disk, const fl_vars *list,
                          fl_value **fresh, const char *dir, const char *file)
 {
     fl_err err = FL_OK;
@@ -160,8 +157,8 @@ fl_err fl_vars_load(const fl_disk *disk, const fl_program *p, fl_scope *s,
                     const char *dir, const char *file, int n,
                     const char *const *names)
 {
-    vars list = {0};
-    fl_err err = list_vars(p, n, names, &list);
+    fl_vars list = {0};
+    fl_err err = fl_vars_list(p, n, names, &list);
     fl_value *fresh = fl_mem_alloc((size_t)list.n * sizeof *fresh);
     fl_value **at = fl_mem_alloc((size_t)list.n * sizeof *at);
     for (int64_t i = 0; i < list.n; i++) {

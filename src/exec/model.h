@@ -11,7 +11,14 @@
 /* Does a variable's value go to disk with the others? */
 bool fl_var_saved(const fl_var *v);
 
-/* n < 0: every variable that goes to disk; else those that are named. */
+typedef FL_VEC(const fl_var *) fl_vars;
+
+/* n < 0: every variable that goes to disk; else those that are named. In the
+ * order of names, which a combined file has. */
+fl_err fl_vars_list(const fl_program *p, int n, const char *const *names,
+                    fl_vars *out) FL_MUST_CHECK;
+
+/* The same variables to files and back. */
 fl_err fl_vars_save(const fl_disk *disk, const fl_program *p, fl_scope *s,
                     const char *dir, const char *file, int n,
                     const char *const *names) FL_MUST_CHECK;

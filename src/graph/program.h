@@ -43,11 +43,15 @@ struct fl_block {
     fl_map vars; /* name -> fl_var, in order of creation */
 };
 
+enum {
+    FL_BY_ID = -1 /* row id lies on server id % servers */
+};
+
 /* Elements of a variable that a server holds. */
 typedef struct fl_kept {
     const char *var, *name; /* of the program that was cut; on the server */
     int server;
-    int64_t first; /* elements of the variable before these */
+    int64_t first; /* elements of the variable before these; or FL_BY_ID */
     fl_shape shape;
 } fl_kept;
 
@@ -60,10 +64,10 @@ typedef struct fl_place {
     int trainer_id, trainers;
     bool async;
     uint64_t digest[2]; /* of all that every process of the job must share */
-    /* Of a trainer: what servers hold, and the program that was cut, encoded;
-     * a model is saved from these. */
     int n_kept;
-    const fl_kept *kept;
+    const fl_kept *kept; /* what servers hold */
+    /* Of a trainer: the program that was cut, encoded; models are saved of
+     * this one. */
     const void *origin;
     size_t origin_size;
 } fl_place;

@@ -99,6 +99,13 @@ static fl_err encode(const fl_value *v, bool as_f16, fl_str *head,
     return FL_OK;
 }
 
+void fl_tensor_head(fl_dtype dtype, const fl_shape *shape, fl_str *out)
+{
+    const fl_tensor t = fl_tensor_view(dtype, shape, NULL);
+    put_lod(out, &t.lod);
+    put_head(out, &t);
+}
+
 fl_err fl_value_encode(const fl_value *v, bool as_f16, fl_str *out)
 {
     fl_tensor elements = {0};

@@ -27,6 +27,10 @@
 fl_err fl_value_encode(const fl_value *v, bool as_f16,
                        fl_str *out) FL_MUST_CHECK;
 
+/* The record of a tensor without LoD up to its elements, for who has them in
+ * parts. */
+void fl_tensor_head(fl_dtype dtype, const fl_shape *shape, fl_str *out);
+
 /* The record at the front of n bytes; *used is its length. v->kind says which
  * is expected: FL_SELECTED_ROWS, else a tensor. Nothing is believed: a size is
  * compared with the bytes that are there before memory is asked for. `name`

@@ -1,0 +1,214 @@
+/* save.c - files from what servers keep. See save.h.
+ *
+ * A file is written beside its place and renamed when it is whole. */
+#include "train/save.h"
+
+#include "exec/model.h"
+#include "tensor/file.h"
+
+#include <stdlib.h>
+
+enum {
+    PART = 4 << 20 /* bytes of a variable that pass through at a time */
+};
+
+/* A file that grows, and what went wrong with it. */
+typedef struct writer {
+    const fl_saver *s;
+    char *path, *aside;
+    fl_file *file;
+} writer;
+
+/* --- from servers --- */
+
+static int by_first(const void *a, const void *b)
+{
+    const fl_kept *const *x = a, *const *y = b;
+    return ((*x)->first > (*y)->first) - ((*x)->first < (*y)->first);
+}
+
+typedef FL_VEC(const fl_kept *) pieces;
+
+/* The pieces of a variable in order; each place in it counts once, though
+ * several servers may keep it. */
+static void find_pieces(const fl_place *place, const char *var, pieces *found)
+{
+    int64_t n = 0;
+    for (int i = 0; i < place->n_kept; i++)
+        if (!strcmp(place->kept[i].var, var))
+            fl_push(found, &place->kept[i]);
+    if (found->n)
+        qsort(found->at, (size_t)found->n, sizeof *found->at, by_first);
+    for (int64_t i = 0; i < found->n; i++)
+        if (!n || found->at[i]->first != found->at[n - 1]->first)
+            found->at[n++] = found->at[i];
+    found->n = n;
+}
+
+static fl_err append(writer *o, const void *bytes, size_t n)
+{
+    return o->s->disk->append(o->file, bytes, n);
+}
+
+/* Rows first .. first + n of a piece, or all of it (n < 0). */
+static fl_err append_rows(writer *o, const fl_kept *k, int64_t first, int64_t n)
+{
+    fl_tensor part = {0};
+    int64_t *rows = n < 0 ? NULL : fl_mem_alloc((size_t)n * sizeof *rows);
+    for (int64_t i = 0; i < n; i++)
+        rows[i] = first + i;
+    fl_err err = fl_trainer_lookup(
+        o->s->trainer, 1, &(fl_lookup){k->server, k->name, n, rows, &part});
+    if (!err)
+        err = append(o, part.data, fl_tensor_bytes(&part));
+    fl_tensor_fini(&part);
+    fl_mem_free(rows);
+    return err;
+}
+
+static fl_err append_piece(writer *o, const fl_kept *k, fl_dtype dtype)
+{
+    const int64_t width = fl_shape_span(&k->shape, 1, k->shape.rank);
+    const int64_t rows = k->shape.dim[0];
+    int64_t most = PART / (width * (int64_t)fl_dtype_size(dtype));
+    most += most == 0;
+    if (k->shape.rank < 2 || rows <= most)
+        return append_rows(o, k, 0, -1);
+    for (int64_t i = 0; i < rows; i += most)
+        FL_TRY(append_rows(o, k, i, rows - i < most ? rows - i : most));
+    return FL_OK;
+}
+
+/* Ids first .. first + n of a table that is spread by id: each server is asked
+ * for its own, and they are dealt out in turn. */
+static fl_err append_ids(writer *o, const fl_var *v, int64_t first, int64_t n)
+{
+    const int servers = o->s->place->n_servers;
+    const size_t row = (size_t)v->shape.dim[1] * fl_dtype_size(v->dtype);
+    fl_lookup *ask = fl_mem_alloc((size_t)servers * sizeof *ask);
+    fl_tensor *got = fl_mem_alloc((size_t)servers * sizeof *got);
+    int64_t *ids = fl_mem_alloc((size_t)(n + servers) * sizeof *ids);
+    int64_t at = 0;
+    for (int s = 0; s < servers; s++) {
+        ask[s] = (fl_lookup){s, v->name, 0, ids + at, &got[s]};
+        for (int64_t i = 0; i < n; i++)
+            if ((first + i) % servers == s) {
+                ids[at++] = first + i;
+                ask[s].n++;
+            }
+    }
+    fl_err err = fl_trainer_lookup(o->s->trainer, servers, ask);
+    for (int64_t i = 0; i < n && !err; i++) {
+        const fl_tensor *t = &got[(first + i) % servers];
+        err =
+            append(o, (const char *)t->data + (size_t)(i / servers) * row, row);
+    }
+    for (int s = 0; s < servers; s++)
+        fl_tensor_fini(&got[s]);
+    fl_mem_free(ask);
+    fl_mem_free(got);
+    fl_mem_free(ids);
+    return err;
+}
+
+static fl_err append_table(writer *o, const fl_var *v)
+{
+    const int64_t rows = v->shape.dim[0];
+    const int64_t width = v->shape.dim[1] * (int64_t)fl_dtype_size(v->dtype);
+    const int64_t most = PART / width + 1;
+    for (int64_t i = 0; i < rows; i += most)
+        FL_TRY(append_ids(o, v, i, rows - i < most ? rows - i : most));
+    return FL_OK;
+}
+
+static fl_err append_kept(writer *o, const fl_var *v, const pieces *found)
+{
+    fl_str head = {0};
+    fl_tensor_head(v->dtype, &v->shape, &head);
+    fl_err err = append(o, head.at, head.n);
+    fl_str_fini(&head);
+    if (!err && found->at[0]->first == FL_BY_ID)
+        return append_table(o, v);
+    for (int64_t i = 0; i < found->n && !err; i++)
+        err = append_piece(o, found->at[i], v->dtype);
+    return err;
+}
+
+/* --- from here --- */
+
+static fl_err append_own(writer *o, const fl_var *v)
+{
+    fl_str bytes = {0};
+    const fl_value *value = fl_scope_find(o->s->scope, v->name);
+    if (!value || !value->kind)
+        return fl_fail(FL_ENOENT,
+                       "save: \"%s\" holds nothing yet, and no server keeps "
+                       "it; run the startup program first",
+                       v->name);
+    fl_err err = fl_value_encode(value, false, &bytes);
+    if (!err)
+        err = append(o, bytes.at, bytes.n);
+    fl_str_fini(&bytes);
+    return err;
+}
+
+static fl_err append_var(writer *o, const fl_var *v)
+{
+    pieces found = {0};
+    find_pieces(o->s->place, v->name, &found);
+    const fl_err err = found.n ? append_kept(o, v, &found) : append_own(o, v);
+    fl_vec_fini(&found);
+    return err;
+}
+
+/* --- files --- */
+
+static fl_err begin(writer *o, const fl_saver *s, const char *dir,
+                    const char *name)
+{
+    fl_str path = {0}, aside = {0};
+    fl_str_printf(&path, "%s%s%s", dir, fl_ends_with(dir, "/") ? "" : "/",
+                  name);
+    fl_str_printf(&aside, "%s.part", path.at);
+    *o = (writer){s, fl_str_take(&path), fl_str_take(&aside), NULL};
+    FL_TRY(fl_disk_make_parents(s->disk, o->path));
+    (void)!s->disk->remove(s->disk, o->aside); /* of one who was killed */
+    return s->disk->open(s->disk, o->aside, &o->file);
+}
+
+static fl_err end(writer *o, fl_err err)
+{
+    const fl_disk *disk = o->s->disk;
+    if (o->file)
+        disk->close(o->file);
+    if (!err)
+        err = disk->rename(disk, o->aside, o->path);
+    else if (o->file)
+        (void)!disk->remove(disk, o->aside);
+    fl_mem_free(o->path);
+    fl_mem_free(o->aside);
+    return err;
+}
+
+fl_err fl_saver_save(const fl_saver *s, const fl_program *p, const char *dir,
+                     const char *file, int n, const char *const *names)
+{
+    fl_vars list = {0};
+    writer o;
+    fl_err err = fl_vars_list(p, n, names, &list);
+    for (int64_t i = 0; i < (file ? 1 : list.n) && !err; i++) {
+        err = begin(&o, s, dir, file ? file : list.at[i]->name);
+        for (int64_t j = i; j < (file ? list.n : i + 1) && !err; j++)
+            err = append_var(&o, list.at[j]);
+        err = end(&o, err);
+    }
+    fl_vec_fini(&list);
+    return err;
+}
+
+fl_err fl_place_origin(const fl_place *place, const fl_registry *r,
+                       fl_program **out)
+{
+    return fl_program_decode(r, "the program that was cut", place->origin,
+                             place->origin_size, out);
+}
