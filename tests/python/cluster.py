@@ -18,6 +18,7 @@ import argparse
 import ctypes
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -151,17 +152,89 @@ def _hold_port(host):
     return s
 
 
+class Hosts:
+    """n hosts on a network of their own, made of network namespaces: the
+    machine's own network does not change. For root, with iproute2."""
+
+    def __init__(self, n):
+        self._n, self._name = n, "fluid%d" % os.getpid()
+        self._ip("netns", "add", self._switch())
+        self._ip("-n", self._switch(), "link", "add", "br0", "type", "bridge")
+        self._ip("-n", self._switch(), "link", "set", "br0", "up")
+        for i in range(n):
+            self._add(i)
+
+    @staticmethod
+    def can_be():
+        return os.geteuid() == 0 and shutil.which("ip") and \
+            not subprocess.run(["ip", "netns", "add", "fluid-probe"],
+                               capture_output=True).returncode and \
+            not subprocess.run(["ip", "netns", "del", "fluid-probe"],
+                               capture_output=True).returncode
+
+    def address(self, i):
+        return "10.77.0.%d" % (i + 1)
+
+    def enter(self, i):
+        """Words in front of a command that runs on host i."""
+        return ["ip", "netns", "exec", self._host(i)]
+
+    def cut(self, i):
+        """Host i hears nobody, and nobody is told."""
+        self._ip("-n", self._switch(), "link", "set", "h%d" % i, "nomaster")
+
+    def heal(self, i):
+        self._ip("-n", self._switch(), "link", "set", "h%d" % i, "master",
+                 "br0")
+
+    def _switch(self):
+        return self._name + "s"
+
+    def _host(self, i):
+        return "%sh%d" % (self._name, i)
+
+    def _add(self, i):
+        host = self._host(i)
+        self._ip("netns", "add", host)
+        self._ip("link", "add", "h%d" % i, "netns", self._switch(), "type",
+                 "veth", "peer", "name", "eth0", "netns", host)
+        self._ip("-n", self._switch(), "link", "set", "h%d" % i, "master",
+                 "br0", "up")
+        self._ip("-n", host, "link", "set", "lo", "up")
+        self._ip("-n", host, "addr", "add", self.address(i) + "/24", "dev",
+                 "eth0")
+        self._ip("-n", host, "link", "set", "eth0", "up")
+
+    @staticmethod
+    def _ip(*words):
+        subprocess.run(["ip", *words], check=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        for i in range(self._n):
+            subprocess.run(["ip", "netns", "del", self._host(i)])
+        subprocess.run(["ip", "netns", "del", self._switch()])
+
+
 class Cluster:
-    """A job. env: for all of its processes; argv: words after the script."""
+    """A job. env: for all of its processes; argv: words after the script;
+    hosts: where each runs, servers first (see Hosts); None: all on this one.
+    """
 
     def __init__(self, folder, script, servers=1, trainers=1, env=None,
-                 argv=(), seconds=60, host="127.0.0.1"):
+                 argv=(), seconds=60, host="127.0.0.1", hosts=None):
         self.folder = str(folder)
         self.servers, self.trainers = servers, trainers
         self.env, self.argv, self.seconds = dict(env or {}), argv, seconds
         self._script = self._file(script)
-        self._held = [_hold_port(host) for _ in range(servers)]
-        self.endpoints = ["%s:%d" % s.getsockname() for s in self._held]
+        self._hosts = hosts
+        self._held = [] if hosts else [_hold_port(host)
+                                       for _ in range(servers)]
+        self.endpoints = ["%s:6174" % hosts.address(i)
+                          for i in range(servers)] if hosts else \
+            ["%s:%d" % s.getsockname() for s in self._held]
         self.server = [None] * servers  # the last that was started as such
         self.trainer = [None] * trainers
         self.started = []
@@ -191,9 +264,11 @@ class Cluster:
         return env
 
     def _start(self, name, role, argv, more):
+        at = int(name.strip("servtain")) + (role == "TRAINER") * self.servers
+        enter = self._hosts.enter(at) if self._hosts else []
         again = sum(p.name.split("-")[0] == name for p in self.started)
         process = Process("%s-%d" % (name, again) if again else name,
-                          [sys.executable, self._script,
+                          [*enter, sys.executable, self._script,
                            *(self.argv if argv is None else argv)],
                           self.folder, self._environment(role, more),
                           self.seconds)
