@@ -172,6 +172,8 @@ static PyObject *run_once(py_executor *e, py_pool *pool, const order *o)
     PyEval_RestoreThread(thread);
     if (err)
         py_raise_run(e->st, err);
+    else
+        PyErr_Clear(); /* Ctrl-C is how one ends a server: it ended well */
     return fetched(e->st, n_fetches, fetches, !err);
 }
 

@@ -10,7 +10,8 @@
 
 enum {
     REASON_MAX = 256,
-    WHO_MAX = 64
+    WHO_MAX = 64,
+    PEER_MAX = 128
 };
 
 typedef struct request {
@@ -534,12 +535,15 @@ static int64_t heard_from(const fl_client *c, fl_peer p)
     return c->heard[p.kind == FL_PEER_COORD ? c->job->servers : p.index];
 }
 
-static void name_of(fl_peer p, char *buf, size_t size)
+static void name_of(const fl_client *c, fl_peer p, char *buf, size_t size)
 {
     if (p.kind == FL_PEER_COORD)
-        snprintf(buf, size, "the coordinator");
+        snprintf(buf, size, "the coordinator%s%s%s",
+                 c->job->endpoints ? " (" : "",
+                 c->job->endpoints ? c->job->endpoints[0] : "",
+                 c->job->endpoints ? ")" : "");
     else
-        snprintf(buf, size, "server %d", p.index);
+        fl_job_server(c->job, p.index, buf, size);
 }
 
 /* The peer that must answer and does not; NULL: none. */
@@ -556,9 +560,9 @@ static const request *unreachable(const fl_client *c, int64_t now)
 
 static void give_up(fl_client *c, const request *r, int64_t now)
 {
-    char name[32], why[REASON_MAX];
+    char name[PEER_MAX], why[REASON_MAX];
     const bool to_coordinator = r->to.kind == FL_PEER_COORD;
-    name_of(r->to, name, sizeof name);
+    name_of(c, r->to, name, sizeof name);
     snprintf(why, sizeof why, "%s has not answered %s for %.0f s", name,
              fl_msg_name(r->msg.kind), (double)c->job->reach / (double)FL_SEC);
     if (to_coordinator || c->state == FL_CLIENT_LEAVING)
@@ -589,10 +593,10 @@ void fl_client_tick(fl_client *c, int64_t now)
 
 void fl_client_waits(const fl_client *c, int64_t now, fl_str *rows)
 {
-    char whom[32], what[64];
+    char whom[PEER_MAX], what[64];
     for (int64_t i = 0; i < c->request.n; i++) {
         const request *r = &c->request.at[i];
-        name_of(r->to, whom, sizeof whom);
+        name_of(c, r->to, whom, sizeof whom);
         snprintf(what, sizeof what, "answer to %s (round %lld)",
                  fl_msg_name(r->msg.kind), (long long)r->msg.round);
         fl_wait_row(rows, c->who, whom, what, now - r->first,

@@ -367,8 +367,9 @@ static void check_limits(fl_coord *c, int64_t now)
         const fl_follower *s = &c->server[i];
         const int64_t limit =
             s->heard ? s->heard + c->job->reach : c->born + c->job->start;
-        char why[64];
-        snprintf(why, sizeof why, "server %d does not answer", i);
+        char name[96], why[128];
+        snprintf(why, sizeof why, "%s does not answer",
+                 fl_job_server(c->job, i, name, sizeof name));
         if (now >= limit)
             fl_coord_end(c, 1, why, now);
     }

@@ -88,8 +88,9 @@ static void forget_decisions(fl_coord *c)
 
 static void end_because(fl_coord *c, int server, const char *why, int64_t now)
 {
-    char text[FL_REASON_MAX];
-    snprintf(text, sizeof text, "server %d %s", server, why);
+    char name[96], text[FL_REASON_MAX];
+    snprintf(text, sizeof text, "%s %s",
+             fl_job_server(c->job, server, name, sizeof name), why);
     fl_coord_end(c, 1, text, now);
 }
 
@@ -216,13 +217,13 @@ static void wait_servers(const fl_coord *c, int64_t now, fl_str *rows)
 {
     for (int i = 0; i < c->job->servers; i++) {
         const fl_follower *s = &c->server[i];
-        char whom[32];
+        char whom[96];
         bool up_to_date =
             c->ended ? s->over : s->view == c->view && s->version == c->round;
         if (up_to_date)
             continue;
-        snprintf(whom, sizeof whom, "server %d", i);
-        fl_wait_row(rows, "coordinator", whom,
+        fl_wait_row(rows, "coordinator",
+                    fl_job_server(c->job, i, whom, sizeof whom),
                     c->ended ? "to end" : "view or decision acknowledged",
                     now - (s->heard ? s->heard : c->born),
                     s->heard ? c->job->reach : c->job->start);

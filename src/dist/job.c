@@ -5,6 +5,8 @@
 #include "dist/codec.h"
 #include "graph/program.h"
 
+#include <stdio.h>
+
 enum {
     MAX_SERVERS = 4096,
     MAX_TRAINERS = 65536,
@@ -32,6 +34,8 @@ fl_job fl_job_defaults(fl_job job)
     j.retry = or_else(job.retry, 500 * FL_MS);
     j.call = or_else(job.call, 5 * FL_SEC);
     j.reach = or_else(job.reach, 60 * FL_SEC);
+    if (j.call > j.reach / 4) /* who waits must hear that it still does */
+        j.call = j.reach / 4;
     j.max_parked = (int)or_else(job.max_parked, 64 * (int64_t)j.trainers);
     j.max_parts = (int)or_else(job.max_parts, 4096);
     j.max_sessions = (int)or_else(job.max_sessions, 65536);
@@ -75,10 +79,20 @@ fl_job fl_job_of(const fl_place *place, const fl_job *limits)
     fl_job job = *limits;
     job.id = (fl_id){place->digest[0], place->digest[1] + FL_PROTOCOL};
     job.servers = place->n_servers;
+    job.endpoints = place->servers;
     job.trainers = place->trainers;
     job.shards = 1; /* a server deals what it holds to its threads itself */
     job.async = place->async;
     return fl_job_defaults(job);
+}
+
+const char *fl_job_server(const fl_job *job, int i, char *buf, size_t size)
+{
+    if (job->endpoints)
+        snprintf(buf, size, "server %d (%s)", i, job->endpoints[i]);
+    else
+        snprintf(buf, size, "server %d", i);
+    return buf;
 }
 
 static fl_err in_range(const char *what, int64_t n, int64_t most)

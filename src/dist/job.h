@@ -35,8 +35,9 @@ typedef enum fl_plant {
 /* Zero is the default, which fl_job_defaults puts in its place. */
 typedef struct fl_job {
     fl_id id; /* digest of programs, endpoints, trainers, mode, protocol */
-    int servers, trainers; /* 0 = 1 */
-    int shards;            /* of each server; 0 = 1 */
+    int servers, trainers;        /* 0 = 1 */
+    const char *const *endpoints; /* of servers, for sentences; NULL: none */
+    int shards;                   /* of each server; 0 = 1 */
     bool async;
 
     int64_t lease;  /* a silent trainer is lost after it; 10 s */
@@ -68,6 +69,9 @@ fl_err fl_job_limits(fl_job *job) FL_MUST_CHECK;
  * by, and `limits` for the rest. */
 struct fl_place;
 fl_job fl_job_of(const struct fl_place *place, const fl_job *limits);
+
+/* "server 1 (host:6174)" into buf, which it returns. */
+const char *fl_job_server(const fl_job *job, int i, char *buf, size_t size);
 
 /* Numbers that a job can have. Err: EINVAL. */
 fl_err fl_job_check(const fl_job *job) FL_MUST_CHECK;

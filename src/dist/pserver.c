@@ -268,14 +268,10 @@ static fl_err serve(fl_pserver *p, fl_signals *signals)
         if (fl_signals_asks(signals))
             print_waits(p);
         const int number = fl_signals_ends(signals);
-        if (poll_of(p)) {
-            end_early(p, "its user");
-            return fl_fail(FL_EINTR, "the server was interrupted");
-        }
-        if (number) {
-            end_early(p, number == SIGTERM ? "SIGTERM" : "SIGINT");
-            return FL_OK;
-        }
+        if (!number && !poll_of(p))
+            continue;
+        end_early(p, number == SIGTERM ? "SIGTERM" : "SIGINT");
+        return FL_OK;
     }
     return err;
 }

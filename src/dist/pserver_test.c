@@ -176,7 +176,8 @@ static void a_poll_ends_a_server(void)
     fl_exe_free(h->exe);
     h->exe = fl_exe_make(&h->env);
     host_start(h);
-    CHECK_ERR(town_wait(&t, 0), FL_EINTR, "the server was interrupted");
+    CHECK_OK(town_wait(&t, 0));
+    CHECK(asked > 3);
     fl_watch_fini(&watch);
     town_close(&t);
 }

@@ -1,0 +1,97 @@
+"""A small classifier, trained alone or as a job: python sync_job.py RECIPE DATA
+
+RECIPE names an optimiser below. DATA: `same` gives every trainer the whole
+batch, `split` each its share. What came out is in out-N.npz: losses, parameters.
+"""
+import os
+import sys
+
+import numpy as np
+import paddle.fluid as fluid
+
+STEPS, BATCH, WIDTH = 8, 12, 40
+
+RATE = 0.05
+DECAY = {
+    "exponential": lambda: fluid.layers.exponential_decay(RATE, 3, 0.7, True),
+    "natural_exp": lambda: fluid.layers.natural_exp_decay(RATE, 3, 0.7),
+    "inverse_time": lambda: fluid.layers.inverse_time_decay(RATE, 3, 0.7),
+    "polynomial": lambda: fluid.layers.polynomial_decay(RATE, 5, 0.001),
+    "piecewise": lambda: fluid.layers.piecewise_decay([2, 5],
+                                                      [0.1, 0.05, 0.01]),
+    "noam": lambda: fluid.layers.noam_decay(64, 4),
+    "cosine": lambda: fluid.layers.cosine_decay(RATE, 2, 3),
+}
+RECIPES = {
+    "sgd": lambda: fluid.optimizer.SGD(RATE),
+    "momentum": lambda: fluid.optimizer.Momentum(RATE, 0.9),
+    "adam": lambda: fluid.optimizer.Adam(RATE),
+    "l2": lambda: fluid.optimizer.SGD(
+        RATE, regularization=fluid.regularizer.L2Decay(0.01)),
+    **{name: (lambda rate: lambda: fluid.optimizer.SGD(rate()))(rate)
+       for name, rate in DECAY.items()},
+}
+
+
+def build(recipe):
+    x = fluid.layers.data("x", [WIDTH])
+    y = fluid.layers.data("y", [1], dtype="int64")
+    h = fluid.layers.fc(x, 300, act="tanh")  # large enough to be cut in two
+    loss = fluid.layers.mean(fluid.layers.cross_entropy(
+        fluid.layers.fc(h, 5, act="softmax"), y))
+    RECIPES[recipe]().minimize(loss)
+    return loss
+
+
+def batches(trainer, trainers, split):
+    rng = np.random.RandomState(3)
+    for _ in range(STEPS):
+        x = rng.randn(BATCH, WIDTH).astype("float32")
+        y = rng.randint(0, 5, (BATCH, 1)).astype("int64")
+        if split:
+            n = BATCH // trainers
+            x, y = (a[trainer * n:(trainer + 1) * n] for a in (x, y))
+        yield {"x": x, "y": y}
+
+
+def train(exe, program, loss, feeds, path):
+    losses = [exe.run(program, feed=feed, fetch_list=[loss])[0]
+              for feed in feeds]
+    scope = fluid.global_scope()
+    values = {p.name: np.array(scope.find_var(p.name).get_tensor())
+              for p in program.global_block().all_parameters()}
+    np.savez(path, losses=np.array(losses), **values)
+
+
+def main(recipe, data):
+    role = os.environ.get("PADDLE_TRAINING_ROLE", "LOCAL")
+    me = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
+    trainers = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
+    fluid.default_startup_program().random_seed = 11
+    fluid.default_main_program().random_seed = 11
+    loss = build(recipe)
+    exe = fluid.Executor(fluid.CPUPlace())
+    if role == "LOCAL":
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        return train(exe, fluid.default_main_program(), loss,
+                     batches(0, 1, False), "out-local.npz")
+    t = fluid.DistributeTranspiler()
+    t.transpile(me, pservers=os.environ["PADDLE_PSERVER_ENDPOINTS"],
+                trainers=trainers)
+    if role == "PSERVER":
+        here = os.environ["PADDLE_CURRENT_ENDPOINT"]
+        program, startup = t.get_pserver_programs(here)
+        exe.run(startup)
+        exe.run(program)
+        return None
+    program = t.get_trainer_program()
+    exe.run(fluid.default_startup_program())
+    train(exe, program, loss, batches(me, trainers, data == "split"),
+          "out-%d.npz" % me)
+    exe.close()
+    return None
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])

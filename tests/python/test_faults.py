@@ -1,0 +1,183 @@
+"""Jobs to which things happen: nobody hangs, nothing is lost or doubled."""
+import os
+import re
+import signal
+
+import pytest
+
+import fault_job
+from cluster import Cluster
+
+SCRIPT = fault_job.__file__
+QUICK = {"FLUID_LINGER": "0.1", "FLUID_LEASE": "1", "FLUID_REACH": "4"}
+
+
+def cluster(folder, *words, servers=1, trainers=2, **env):
+    return Cluster(folder, SCRIPT, servers, trainers, env={**QUICK, **env},
+                   argv=words, seconds=60)
+
+
+def ends(process):
+    """The parameters that a trainer ended with."""
+    return re.findall(r"^end (\S+ \S+)$", process.text(), re.M)
+
+
+def test_a_trainer_killed_at_a_barrier_comes_back(tmp_path):
+    gate = tmp_path / "gate"
+    with cluster(tmp_path, "hold=3:%s" % gate) as job:
+        job.start_server(0)
+        first = job.start_trainer(0, argv=["steps=8"])
+        second = job.start_trainer(1)
+        second.says("step 2 ")
+        first.says("step 2 ")
+        second.kill()
+        first.says("step 4 ")  # it goes on alone
+        gate.touch()
+        again = job.start_trainer(1)
+        job.finish()
+        assert "step 7 " in first.text() and "step 7 " in again.text()
+        assert ends(first)
+
+
+def test_a_frozen_trainer_is_fenced_and_goes_on(tmp_path):
+    with cluster(tmp_path, "steps=400") as job:
+        job.start()
+        first, second = job.trainer
+        second.says("step 5 ")
+        second.stop()
+        job.server[0].says("rank 1 lost|trainer 1.*lost|lost")
+        seen = len(first.text())
+        first._until(lambda: len(first.text()) > seen + 200, None, "stands")
+        second.go_on()
+        second.says("lease ran out|lost")
+        job.finish()
+        assert "step 399 " in second.text()
+
+
+def test_a_slow_step_is_not_a_death(tmp_path):
+    with cluster(tmp_path, "slow=2:3.2", trainers=2) as job:
+        job.start().finish()
+        assert "lost" not in job.server[0].text()
+        assert ends(job.trainer[0]) == ends(job.trainer[1])
+
+
+def test_nobody_trains_alone_before_all_have_come(tmp_path):
+    with cluster(tmp_path) as job:
+        job.start_server(0)
+        first = job.start_trainer(0)
+        first.says("started|waits|waiting", seconds=30)
+        job.server[0].says("1 of 2", seconds=30)
+        assert "step 0 " not in first.text()
+        job.start_trainer(1)
+        job.finish()
+
+
+def test_trainers_may_come_before_servers(tmp_path):
+    with cluster(tmp_path, servers=2) as job:
+        for i in range(2):
+            job.start_trainer(i)
+        job.trainer[0].says("0 of 2 servers up")
+        for i in range(2):
+            job.start_server(i)
+        job.finish()
+
+
+@pytest.mark.parametrize("how", ["close=0", "leave=4"])
+def test_a_plain_exit_completes(tmp_path, how):
+    with cluster(tmp_path, how) as job:
+        job.start().finish()
+
+
+def test_who_leaves_early_lets_the_others_go_on(tmp_path):
+    with cluster(tmp_path) as job:
+        job.start_server(0)
+        job.start_trainer(0)
+        job.start_trainer(1, argv=["leave=3"])
+        job.finish()
+        assert "step 7 " in job.trainer[0].text()
+
+
+def test_an_exception_is_the_jobs_verdict(tmp_path):
+    with cluster(tmp_path, FLUID_REJOIN="0") as job:
+        job.start_server(0)
+        job.start_trainer(0)
+        job.start_trainer(1, argv=["fail=3"])
+        job.trainer[0].end()
+        job.trainer[1].end(code=1)
+        job.server[0].end(code=1)
+        assert "bad luck in step 3" in job.server[0].text()
+
+
+def test_another_program_is_refused(tmp_path):
+    with cluster(tmp_path, trainers=1) as job:
+        job.start_server(0)
+        stranger = job.start_trainer(0, argv=["width=14"])
+        stranger.end(code=1)
+        assert "not the same programs" in stranger.text()
+        job.start_trainer(0).end()
+        job.server[0].end()
+
+
+def test_a_gradient_that_is_no_number_is_named(tmp_path):
+    with cluster(tmp_path, "nan=2", trainers=1, FLUID_REJOIN="0") as job:
+        job.start()
+        job.trainer[0].end(code=1)
+        assert re.search(r"fc_0.\w_0@GRAD", job.trainer[0].text())
+        assert re.search(r"NaN|nan|finite", job.trainer[0].text())
+        job.server[0].end(code=1)
+
+
+def test_a_taken_port_names_its_holder(tmp_path):
+    with cluster(tmp_path, trainers=1) as job:
+        holder = job.start_server(0)
+        holder.says("Server listening on")
+        second = job.start_server(0)
+        second.end(code=1)
+        assert str(holder.pid) in second.text()
+        job.start_trainer(0).end()
+        holder.end()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_is_told_to_end_does(tmp_path, number):
+    with cluster(tmp_path, "steps=100000", trainers=1) as job:
+        job.start()
+        job.trainer[0].says("step 3 ")
+        job.server[0].send(number)
+        job.server[0].end()
+        job.trainer[0].end(code=1, seconds=20)
+
+
+def test_a_killed_server_is_named(tmp_path):
+    with cluster(tmp_path, "steps=100000", servers=2, trainers=1) as job:
+        job.start()
+        job.trainer[0].says("step 3 ")
+        job.server[1].kill()
+        job.trainer[0].end(code=1, seconds=30)
+        assert job.endpoints[1] in job.trainer[0].text()
+        job.server[0].end(code=None, seconds=30)
+        assert job.server[0].code() != 0
+
+
+def test_async_trainers_need_not_meet(tmp_path):
+    with cluster(tmp_path, "sync=0", "steps=30", servers=2) as job:
+        job.start().finish()
+
+
+def test_the_waits_of_a_job_can_be_asked_for(tmp_path):
+    gate = tmp_path / "gate"
+    with cluster(tmp_path) as job:
+        job.start_server(0)
+        job.start_trainer(0)
+        held = job.start_trainer(1, argv=["hold=2:%s" % gate])
+        job.trainer[0].says("step 1 ")
+        held.says("step 1 ")
+        why = ["paddle", "why", job.endpoints[0]]
+        import subprocess
+        said = subprocess.run(why, capture_output=True, text=True, timeout=30)
+        assert said.returncode == 0
+        assert re.search("rank 1|trainer 1", said.stdout), said.stdout
+        os.kill(job.server[0].pid, signal.SIGUSR1)
+        job.server[0].says("waits for")
+        gate.touch()
+        job.finish()
