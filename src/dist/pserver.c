@@ -107,8 +107,11 @@ static void make_machines(fl_pserver *p)
 
 static fl_err make_network(fl_pserver *p)
 {
+    bool held = false; /* launch/ports.c says how */
+    FL_TRY(fl_flag_bool("FLUID_PORT_HELD", &held));
     FL_TRY(
         fl_rpc_new(&(fl_rpc_opts){.methods = fl_pserver_methods,
+                                  .held = held,
                                   .self = p,
                                   .hangup = fl_pserver_hangup,
                                   .threads = 2,

@@ -43,7 +43,8 @@ def test_the_listing_trains(tmp_path, trainers_first):
     env = {"PADDLE_PSERVER_IPS": ",".join(HOSTS), "PADDLE_TRAINERS": "2",
            "PADDLE_PSERVER_PORT": str(held[0].getsockname()[1]),
            "PADDLE_PSERVER_ENDPOINTS": None, "PADDLE_TRAINERS_NUM": None,
-           "PADDLE_CURRENT_ENDPOINT": None, "FLUID_LINGER": "0.1"}
+           "PADDLE_CURRENT_ENDPOINT": None, "FLUID_LINGER": "0.1",
+           "PADDLE_DATA_HOME": os.path.join(SHARED, "data")}
     with held[0], held[1], \
             Cluster(tmp_path, listing(), 2, 2, seconds=120) as job:
         def servers():

@@ -9,7 +9,7 @@ import fault_job
 from cluster import Cluster
 
 SCRIPT = fault_job.__file__
-QUICK = {"FLUID_LINGER": "0.1", "FLUID_LEASE": "1", "FLUID_REACH": "4"}
+QUICK = {"FLUID_LINGER": "0.1", "FLUID_LEASE": "2", "FLUID_REACH": "8"}
 
 
 def cluster(folder, *words, servers=1, trainers=2, **env):
@@ -55,7 +55,7 @@ def test_a_frozen_trainer_is_fenced_and_goes_on(tmp_path):
 
 
 def test_a_slow_step_is_not_a_death(tmp_path):
-    with cluster(tmp_path, "slow=2:3.2", trainers=2) as job:
+    with cluster(tmp_path, "slow=2:6.4", trainers=2) as job:
         job.start().finish()
         assert "lost" not in job.server[0].text()
         assert ends(job.trainer[0]) == ends(job.trainer[1])
