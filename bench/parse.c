@@ -1,9 +1,10 @@
 /* parse.c - click logs from text into tensors, on one core.
  *
- *     parse DIRECTORY BATCH SECONDS [AHEAD]
+ *     parse DIRECTORY BATCH SECONDS [COMMAND]
  *
  * Reads DIRECTORY/part-0 .. again and again: 13 dense values, 26 ids, a label.
- * Prints one line of JSON. */
+ * COMMAND is a pipe command; "paddle read criteo --dim 1000001" reads Criteo's
+ * lines natively. Prints one line of JSON. */
 #include <fluid.h>
 
 #include <stdio.h>
@@ -54,12 +55,12 @@ static void describe(fl_data_slot *slot)
     slot[1 + IDS] = (fl_data_slot){"label", FL_I64, .shape = {2, {-1, 1}}};
 }
 
-static fl_reader_stats read_all(fl_dataset *d, int ahead)
+static fl_reader_stats read_all(fl_dataset *d)
 {
     fl_reader *r;
     fl_tensor t[SLOTS] = {0};
     int64_t rows = 1;
-    if (fl_dataset_open(d, 1, &(fl_reader_opts){.ahead = ahead}, &r))
+    if (fl_dataset_open(d, 1, NULL, &r))
         die("open");
     while (rows)
         if (fl_reader_next(r, t, &rows))
@@ -85,15 +86,15 @@ int main(int argc, char **argv)
         .files = files,
         .n_files = find_files(argv[1], files),
         .batch = atoi(argv[2]),
+        .pipe = argc > 4 ? argv[4] : NULL,
     };
     if (fl_dataset_set(d, &opts))
         die("set");
-    const int ahead = argc > 4 ? atoi(argv[4]) : 0;
-    read_all(d, ahead); /* the files are in the page cache now */
+    read_all(d); /* the files are in the page cache now */
     fl_reader_stats all = {0};
     const double start = now();
     while (now() - start < atof(argv[3])) {
-        const fl_reader_stats s = read_all(d, ahead);
+        const fl_reader_stats s = read_all(d);
         all.bytes += s.bytes;
         all.examples += s.examples;
         all.read_ns += s.read_ns;

@@ -15,7 +15,6 @@
 
 enum {
     FIELDS = 1 + FL_CRITEO_NUMBERS + FL_CRITEO_CATEGORIES,
-    CATEGORY = 1024, /* bytes at most */
 };
 
 static const double least[FL_CRITEO_NUMBERS] = {0, -3};
@@ -45,20 +44,6 @@ static inline bool read_number(const char *p, size_t n, double *out)
     return fl_f64_any(p, n, out);
 }
 
-static bool read_category(const fl_criteo_format *f, int i, const char *p,
-                          size_t n, int64_t *out)
-{
-    char key[2 + CATEGORY + FL_TEXT_SLACK];
-    const int number = f->hash->first + i;
-    const size_t digits = number < 10 ? 1 : 2;
-    key[0] = (char)('0' + number / 10);
-    key[digits - 1] = (char)('0' + number % 10);
-    if (n > CATEGORY)
-        return false;
-    memcpy(key + digits, p, n);
-    return f->hash->id(key, digits + n, f->dim, out);
-}
-
 /* The last field of a file from Windows has a carriage return too many. */
 static inline size_t length(const fl_line *l, int i, uint32_t start)
 {
@@ -67,24 +52,57 @@ static inline size_t length(const fl_line *l, int i, uint32_t start)
     return n - cr;
 }
 
-static fl_err read_field(const fl_criteo_format *f, const fl_line *l, int i,
-                         fl_criteo_row *row, fl_flaw *flaw)
+static inline fl_err read_category(const fl_criteo_format *f, const fl_line *l,
+                                   int k, int64_t *out, fl_flaw *flaw)
 {
-    const uint32_t start = i ? l->end[i - 1] + 1 : l->start;
-    const char *p = l->text + start;
+    const int i = 1 + FL_CRITEO_NUMBERS + k;
+    const uint32_t start = l->end[i - 1] + 1;
     const size_t n = length(l, i, start);
-    if (i > FL_CRITEO_NUMBERS) {
-        const int k = i - 1 - FL_CRITEO_NUMBERS;
-        if (!read_category(f, k, p, n, &row->category[k]))
-            return bad_field(l, i, flaw, "UTF-8 of at most 1024 bytes");
-    } else if (i) {
-        double x = 0;
-        if (n && !read_number(p, n, &x))
-            return bad_field(l, i, flaw, "a number or nothing");
-        row->number[i - 1] = n ? (x - least[i - 1]) / range[i - 1] : 0;
-    } else if (!fl_parse_i64(p, n, &row->label)) {
-        return bad_field(l, i, flaw, "a label: a whole number");
+    if (!n)
+        *out = f->empty[k];
+    else if (!f->hash->id(f->hash->first + k, l->text + start, n, &f->dim, out))
+        return bad_field(l, i, flaw, "UTF-8 of at most 1024 bytes");
+    return FL_OK;
+}
+
+/* Most categories have 8 characters: they are hashed together. */
+static fl_err read_categories(const fl_criteo_format *f, const fl_line *l,
+                              int64_t *out, fl_flaw *flaw)
+{
+    int n = 0, column[FL_HASH_MANY], number[FL_HASH_MANY];
+    uint64_t text[FL_HASH_MANY];
+    int64_t id[FL_HASH_MANY];
+    for (int k = 0; k < FL_CRITEO_CATEGORIES; k++) {
+        const uint32_t *end = &l->end[1 + FL_CRITEO_NUMBERS + k];
+        text[n] = fl_word(l->text + end[-1] + 1);
+        column[n] = k;
+        number[n] = f->hash->first + k;
+        if (f->hash->eights && *end - end[-1] == 9 &&
+            !(text[n] & 0x8080808080808080))
+            n++;
+        else
+            FL_TRY(read_category(f, l, k, &out[k], flaw));
     }
+    if (n)
+        f->hash->eights(n, number, text, &f->dim, id);
+    for (int i = 0; i < n; i++)
+        out[column[i]] = id[i];
+    return FL_OK;
+}
+
+static inline fl_err read_scaled(const fl_line *l, int k, double *out,
+                                 fl_flaw *flaw)
+{
+    double x;
+    const int i = 1 + k;
+    const uint32_t start = l->end[i - 1] + 1;
+    const size_t n = l->end[i] - start;
+    *out = 0;
+    if (!n)
+        return FL_OK;
+    if (!read_number(l->text + start, n, &x))
+        return bad_field(l, i, flaw, "a number or nothing");
+    *out = (x - least[k]) / range[k];
     return FL_OK;
 }
 
@@ -97,9 +115,11 @@ fl_err fl_criteo_read(const fl_criteo_format *f, const fl_line *l,
                            "%d categories with tabs between them",
                            (long long)l->n, FIELDS, FL_CRITEO_NUMBERS,
                            FL_CRITEO_CATEGORIES);
-    for (int i = 0; i < FIELDS; i++)
-        FL_TRY(read_field(f, l, i, row, flaw));
-    return FL_OK;
+    if (!fl_parse_i64(l->text + l->start, l->end[0] - l->start, &row->label))
+        return bad_field(l, 0, flaw, "a label: a whole number");
+    for (int k = 0; k < FL_CRITEO_NUMBERS; k++)
+        FL_TRY(read_scaled(l, k, &row->number[k], flaw));
+    return read_categories(f, l, row->category, flaw);
 }
 
 /* --- rows of a batch --- */
@@ -152,7 +172,6 @@ fl_err fl_criteo_init(fl_criteo_format *f, const fl_criteo *how)
     const char *name = how->hash ? how->hash : "python";
     *f = (fl_criteo_format){
         .format = {FL_SPLIT_TABS, criteo_row},
-        .dim = how->dim,
         .hash = fl_hash_find(name),
     };
     if (how->dim < 1)
@@ -163,6 +182,10 @@ fl_err fl_criteo_init(fl_criteo_format *f, const fl_criteo *how)
                        "criteo: no hash is called \"%s\"; there are "
                        "python, crc32 and fnv",
                        name);
+    static const char nothing[FL_TEXT_SLACK];
+    f->dim = fl_modulus_of(how->dim);
+    for (int k = 0; k < FL_CRITEO_CATEGORIES; k++)
+        f->hash->id(f->hash->first + k, nothing, 0, &f->dim, &f->empty[k]);
     return FL_OK;
 }
 

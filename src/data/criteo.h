@@ -14,8 +14,9 @@ enum {
 /* Thread: immutable once made. */
 typedef struct fl_criteo_format {
     fl_format format; /* first: a pointer to it is a pointer to this */
-    int64_t dim;
+    fl_modulus dim;
     const fl_hash *hash;
+    int64_t empty[FL_CRITEO_CATEGORIES]; /* ids of categories without text */
 } fl_criteo_format;
 
 /* EINVAL: dim below 1, an unknown hash. */

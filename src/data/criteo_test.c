@@ -1,5 +1,6 @@
 #include "data/test_data.h"
 
+#include "base/random.h"
 #include "data/number.h"
 
 #include <fcntl.h>
@@ -83,6 +84,25 @@ static void doubles_are_written_as_python_does(void)
         CHECK_INT((int64_t)fl_f64_text(rows[i].x, text),
                   (int64_t)strlen(rows[i].want));
         CHECK_STR(text, rows[i].want);
+    }
+}
+
+/* Against the division of the machine. */
+static void modulo_is_exact(void)
+{
+    static const int64_t divisors[] = {
+        1,        2, 3, 10, 1000001, INT64_C(1) << 32, (INT64_C(1) << 62) + 1,
+        INT64_MAX};
+    fl_rng rng = fl_rng_of(5);
+    for (size_t i = 0; i < sizeof divisors / sizeof *divisors; i++) {
+        const fl_modulus m = fl_modulus_of(divisors[i]);
+        CHECK_INT(fl_modulo(&m, UINT64_MAX),
+                  (int64_t)(UINT64_MAX % (uint64_t)divisors[i]));
+        for (int k = 0; k < 2000; k++) {
+            const uint64_t x = (uint64_t)fl_rng_next(&rng) << 33 ^
+                               fl_rng_next(&rng) >> (k % 30);
+            CHECK_INT(fl_modulo(&m, x), (int64_t)(x % (uint64_t)divisors[i]));
+        }
     }
 }
 
@@ -271,6 +291,7 @@ static void conversion_changes_no_bit(void)
 const fl_test fl_tests[] = {
     {"hash is that of Python", hash_is_that_of_python},
     {"hash of what is no text is refused", bytes_that_are_no_text_have_no_hash},
+    {"hash modulo dim is exact", modulo_is_exact},
     {"doubles are written as Python does", doubles_are_written_as_python_does},
     {"criteo lines become numbers and ids", line_becomes_numbers_and_ids},
     {"criteo lines that are bad have a sentence", bad_lines_have_sentences},

@@ -6,7 +6,7 @@
 #include <zlib.h>
 
 enum {
-    LONGEST = 1100 /* bytes of a key; criteo.c refuses longer ones */
+    LONGEST = FL_HASH_MAX + 2 /* bytes of a number and a text */
 };
 
 /* --- SipHash-1-3 with a key of zeros --- */
@@ -15,46 +15,36 @@ typedef struct sip {
     uint64_t a, b, c, d;
 } sip;
 
-static inline uint64_t turn(uint64_t x, int n)
-{
-    return x << n | x >> (64 - n);
-}
+/* Eight at once. */
+typedef uint64_t lanes __attribute__((vector_size(64)));
 
-static inline void round_of(sip *s)
-{
-    s->a += s->b;
-    s->c += s->d;
-    s->b = turn(s->b, 13) ^ s->a;
-    s->d = turn(s->d, 16) ^ s->c;
-    s->a = turn(s->a, 32);
-    s->c += s->b;
-    s->a += s->d;
-    s->b = turn(s->b, 17) ^ s->c;
-    s->d = turn(s->d, 21) ^ s->a;
-    s->c = turn(s->c, 32);
-}
+typedef struct wide {
+    lanes a, b, c, d;
+} wide;
 
-static inline void mix(sip *s, uint64_t word)
-{
-    s->d ^= word;
-    round_of(s);
-    s->a ^= word;
-}
+/* Of a sip or a wide. */
+#define TURN(x, n) ((x) << (n) | (x) >> (64 - (n)))
+#define ROUND(s)                                                               \
+    ((s)->a += (s)->b, (s)->c += (s)->d, (s)->b = TURN((s)->b, 13) ^ (s)->a,   \
+     (s)->d = TURN((s)->d, 16) ^ (s)->c, (s)->a = TURN((s)->a, 32),            \
+     (s)->c += (s)->b, (s)->a += (s)->d, (s)->b = TURN((s)->b, 17) ^ (s)->c,   \
+     (s)->d = TURN((s)->d, 21) ^ (s)->a, (s)->c = TURN((s)->c, 32))
+#define MIX(s, word) ((s)->d ^= (word), ROUND(s), (s)->a ^= (word))
+#define FINISH(s)    ((s)->c ^= 0xff, ROUND(s), ROUND(s), ROUND(s))
+
+static const sip start = {0x736f6d6570736575, 0x646f72616e646f6d,
+                          0x6c7967656e657261, 0x7465646279746573};
 
 static uint64_t siphash13(const unsigned char *p, size_t n)
 {
-    sip s = {0x736f6d6570736575, 0x646f72616e646f6d, 0x6c7967656e657261,
-             0x7465646279746573};
+    sip s = start;
     uint64_t last = (uint64_t)n << 56;
     for (; n >= 8; n -= 8, p += 8)
-        mix(&s, fl_word((const char *)p));
+        MIX(&s, fl_word((const char *)p));
     for (size_t i = 0; i < n; i++)
         last |= (uint64_t)p[i] << (8 * i);
-    mix(&s, last);
-    s.c ^= 0xff;
-    round_of(&s);
-    round_of(&s);
-    round_of(&s);
+    MIX(&s, last);
+    FINISH(&s);
     return s.a ^ s.b ^ s.c ^ s.d;
 }
 
@@ -118,13 +108,13 @@ static size_t pack(const int32_t *c, size_t n, size_t size, unsigned char *out)
 
 static bool hash_wide(const char *text, size_t n, uint64_t *out)
 {
-    int32_t wide[LONGEST], largest;
+    int32_t letter[LONGEST], largest;
     unsigned char packed[4 * LONGEST];
     size_t count;
-    if (n > LONGEST || !decode(text, n, wide, &count, &largest))
+    if (n > LONGEST || !decode(text, n, letter, &count, &largest))
         return false;
     const size_t size = largest < 0x100 ? 1 : largest < 0x10000 ? 2 : 4;
-    *out = siphash13(packed, pack(wide, count, size, packed));
+    *out = siphash13(packed, pack(letter, count, size, packed));
     return true;
 }
 
@@ -141,37 +131,120 @@ bool fl_hash_python(const char *text, size_t n, int64_t *out)
 
 /* --- ids --- */
 
-static bool python_id(const char *text, size_t n, int64_t dim, int64_t *out)
+fl_modulus fl_modulus_of(int64_t d)
 {
+    const uint64_t magic = UINT64_MAX / (uint64_t)d;
+    return (fl_modulus){(uint64_t)d, magic,
+                        (UINT64_MAX - magic * (uint64_t)d + 1) % (uint64_t)d};
+}
+
+/* Python's %, which is never negative, of a number that may be: x + 2^64 was
+ * taken, so that 2^64 modulo d is too much. */
+static inline int64_t signed_modulo(const fl_modulus *m, int64_t x)
+{
+    const uint64_t minus = -(uint64_t)(x < 0);
+    const int64_t left = fl_modulo(m, (uint64_t)x) - (int64_t)(m->wrap & minus);
+    return left + (int64_t)(m->d & -(uint64_t)(left < 0));
+}
+
+/* The number's digits; how many. */
+static inline size_t put_number(int number, char out[2])
+{
+    const size_t digits = number < 10 ? 1 : 2;
+    out[0] = (char)('0' + number / 10);
+    out[digits - 1] = (char)('0' + number % 10);
+    return digits;
+}
+
+static bool python_id(int number, const char *text, size_t n,
+                      const fl_modulus *m, int64_t *out)
+{
+    char key[LONGEST + FL_TEXT_SLACK];
     int64_t h;
-    if (!fl_hash_python(text, n, &h))
+    const size_t digits = put_number(number, key);
+    if (n > FL_HASH_MAX)
         return false;
-    const int64_t left = h % dim; /* Python's % is never negative */
-    *out = left < 0 ? left + dim : left;
+    memcpy(key + digits, text, n);
+    if (!fl_hash_python(key, digits + n, &h))
+        return false;
+    *out = signed_modulo(m, h);
     return true;
+}
+
+/* Two digits and eight characters are a word of eight bytes and one of two,
+ * whose highest byte is the length. */
+FL_BY_PROCESSOR
+static void sip_eights(const lanes *first, const lanes *last, int n, lanes *out)
+{
+    for (int i = 0; i < n; i++) {
+        wide s = {
+            .a = start.a + (lanes){0},
+            .b = start.b + (lanes){0},
+            .c = start.c + (lanes){0},
+            .d = start.d + (lanes){0},
+        };
+        MIX(&s, first[i]);
+        MIX(&s, last[i]);
+        FINISH(&s);
+        out[i] = s.a ^ s.b ^ s.c ^ s.d;
+    }
+}
+
+static void python_eights(int n, const int *number, const uint64_t *text,
+                          const fl_modulus *m, int64_t *out)
+{
+    enum {
+        WIDTH = 8
+    };
+    union {
+        lanes wide[FL_HASH_MANY / WIDTH];
+        uint64_t one[FL_HASH_MANY];
+    } first = {0}, last = {0}, hash;
+    for (int i = 0; i < n; i++) {
+        const uint64_t digits =
+            (uint64_t)(('0' + number[i] / 10) | ('0' + number[i] % 10) << 8);
+        first.one[i] = digits | text[i] << 16;
+        last.one[i] = text[i] >> 48 | (uint64_t)10 << 56;
+    }
+    sip_eights(first.wide, last.wide, (n + WIDTH - 1) / WIDTH, hash.wide);
+    for (int i = 0; i < n; i++) {
+        const int64_t h = (int64_t)hash.one[i];
+        out[i] = signed_modulo(m, h == -1 ? -2 : h);
+    }
 }
 
 /* zlib.crc32(text.encode()) */
-static bool crc_id(const char *text, size_t n, int64_t dim, int64_t *out)
+static bool crc_id(int number, const char *text, size_t n, const fl_modulus *m,
+                   int64_t *out)
 {
+    char digits[2];
     uint64_t unused;
     if (!is_ascii(text, n) && !hash_wide(text, n, &unused))
         return false;
-    *out = (int64_t)crc32(0, (const unsigned char *)text, (uInt)n) % dim;
-    return true;
+    const size_t k = put_number(number, digits);
+    const uLong start_crc = crc32(0, (const unsigned char *)digits, (uInt)k);
+    *out = fl_modulo(m, crc32(start_crc, (const unsigned char *)text, (uInt)n));
+    return n <= FL_HASH_MAX;
 }
 
-static bool fnv_id(const char *text, size_t n, int64_t dim, int64_t *out)
+static uint64_t fnv(uint64_t h, const char *p, size_t n)
 {
-    uint64_t h = 0xcbf29ce484222325;
     for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)text[i]) * 0x100000001b3;
-    *out = (int64_t)(h % (uint64_t)dim);
-    return true;
+        h = (h ^ (unsigned char)p[i]) * 0x100000001b3;
+    return h;
+}
+
+static bool fnv_id(int number, const char *text, size_t n, const fl_modulus *m,
+                   int64_t *out)
+{
+    char digits[2];
+    const size_t k = put_number(number, digits);
+    *out = fl_modulo(m, fnv(fnv(0xcbf29ce484222325, digits, k), text, n));
+    return n <= FL_HASH_MAX;
 }
 
 static const fl_hash hashes[] = {
-    {"python", 14, python_id},
+    {"python", 14, python_id, python_eights},
     {"crc32", 0, crc_id},
     {"fnv", 14, fnv_id},
 };

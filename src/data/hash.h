@@ -6,11 +6,42 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A text (UTF-8) to a number below `dim`, or false: it is no UTF-8. */
+/* A divisor, and what makes a division by it a multiplication. */
+typedef struct fl_modulus {
+    uint64_t d;
+    uint64_t magic; /* floor((2^64 - 1) / d) */
+    uint64_t wrap;  /* 2^64 modulo d */
+} fl_modulus;
+
+fl_modulus fl_modulus_of(int64_t d); /* d > 0 */
+
+/* Without branches, which hashes would mislead. */
+static inline int64_t fl_modulo(const fl_modulus *m, uint64_t x)
+{
+    const uint64_t q = (uint64_t)(((unsigned __int128)x * m->magic) >> 64);
+    uint64_t left = x - q * m->d; /* q is at most 2 too small */
+    left -= m->d & -(uint64_t)(left >= m->d);
+    left -= m->d & -(uint64_t)(left >= m->d);
+    return (int64_t)left;
+}
+
+/* The id of the text that a number (0 to 99) and these bytes make together, or
+ * false: it is no UTF-8, or longer than FL_HASH_MAX. There is slack behind the
+ * bytes. */
+enum {
+    FL_HASH_MAX = 1024,
+    FL_HASH_MANY = 32,
+};
+
 typedef struct fl_hash {
     const char *name;
-    int first; /* the number that Criteo's first category has in its key */
-    bool (*id)(const char *text, size_t n, int64_t dim, int64_t *out);
+    int first; /* the number of Criteo's first category */
+    bool (*id)(int number, const char *text, size_t n, const fl_modulus *m,
+               int64_t *out);
+    /* Of n texts at once (1 to FL_HASH_MANY) that have 8 ASCII characters,
+     * here as words, and numbers of two digits; NULL: there is no such way. */
+    void (*eights)(int n, const int *number, const uint64_t *text,
+                   const fl_modulus *m, int64_t *out);
 } fl_hash;
 
 const fl_hash *fl_hash_find(const char *name); /* NULL: none */

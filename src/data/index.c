@@ -8,14 +8,6 @@
 #include <emmintrin.h>
 #endif
 
-#if defined(__x86_64__) && !defined(FL_NO_CLONES)
-#define BY_PROCESSOR                                                           \
-    __attribute__((                                                            \
-        target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define BY_PROCESSOR
-#endif
-
 enum {
     BLOCK = 64,     /* bytes: as many as a word has bits */
     AT_A_TIME = 16, /* ends written without asking whether there are so many */
@@ -132,13 +124,13 @@ static inline bool scan(fl_index *ix, fl_split split, const char *text,
     return i >= n;
 }
 
-BY_PROCESSOR
+FL_BY_PROCESSOR
 static bool scan_blanks(fl_index *ix, const char *text, size_t n)
 {
     return scan(ix, FL_SPLIT_BLANKS, text, n);
 }
 
-BY_PROCESSOR
+FL_BY_PROCESSOR
 static bool scan_tabs(fl_index *ix, const char *text, size_t n)
 {
     return scan(ix, FL_SPLIT_TABS, text, n);

@@ -9,6 +9,9 @@
 #include "data/number.h"
 #include "data/parse.h"
 
+/* Into each version of a row. */
+#define INLINE static inline __attribute__((always_inline))
+
 typedef struct cursor {
     const char *text;
     const uint32_t *end;
@@ -40,32 +43,37 @@ static inline void step(cursor *c)
     c->at = c->end[c->k++] + 1;
 }
 
-static fl_err bad_count(cursor *c, const fl_schema_slot *s, fl_flaw *f)
+/* By value: a cursor whose address is known to others lives in memory. */
+static fl_err bad_count(cursor c, const fl_schema_slot *s, fl_flaw *f)
 {
     char word[FL_WORD_TEXT];
-    if (!c->n)
-        return fl_flaw_set(f, c->at, "the line is empty");
-    if (c->k == c->n)
-        return fl_flaw_set(f, c->end[c->n - 1],
+    if (!c.n)
+        return fl_flaw_set(f, c.at, "the line is empty");
+    if (c.k == c.n)
+        return fl_flaw_set(f, c.end[c.n - 1],
                            "the line ends before slot \"%s\"", s->name);
     return fl_flaw_set(
-        f, c->at,
+        f, c.at,
         "the count of slot \"%s\" is \"%s\", expected a whole number from 1 on",
-        s->name, fl_word_text(start(c), length(c), word));
+        s->name, fl_word_text(start(&c), length(&c), word));
 }
 
 /* How many values follow: as many as the line has, and the slot wants. */
-static inline fl_err read_count(cursor *c, const fl_schema_slot *s,
-                                int64_t *count, fl_flaw *f)
+INLINE fl_err read_count(cursor *c, const fl_schema_slot *s, int64_t *count,
+                         fl_flaw *f)
 {
     if (__builtin_expect(c->k == c->n, 0))
-        return bad_count(c, s, f);
-    const char *p = start(c);
-    const uint32_t at = c->at;
-    if (length(c) == 1 && *p >= '1' && *p <= '9')
-        *count = *p - '0';
-    else if (!fl_parse_i64(p, length(c), count) || *count < 1)
-        return bad_count(c, s, f);
+        return bad_count(*c, s, f);
+    const char *p = c->text + c->at;
+    uint32_t at = c->at;
+    if (__builtin_expect(p[0] == '1' && p[1] == ' ', 1)) { /* most are */
+        *count = 1;
+    } else {
+        p = start(c);
+        at = c->at;
+        if (!fl_parse_i64(p, length(c), count) || *count < 1)
+            return bad_count(*c, s, f);
+    }
     step(c);
     if (s->width && *count != s->width)
         return fl_flaw_set(f, at, "slot \"%s\" has %lld values, expected %lld",
@@ -77,43 +85,43 @@ static inline fl_err read_count(cursor *c, const fl_schema_slot *s,
     return FL_OK;
 }
 
-static fl_err bad_value(cursor *c, const fl_schema_slot *s, int64_t i,
+static fl_err bad_value(cursor c, const fl_schema_slot *s, int64_t i,
                         fl_flaw *f)
 {
     char word[FL_WORD_TEXT];
-    return fl_flaw_set(f, c->at,
+    return fl_flaw_set(f, c.at,
                        "value %lld of slot \"%s\" is \"%s\", expected a %s",
                        (long long)(i + 1), s->name,
-                       fl_word_text(c->text + c->at, length(c), word),
+                       fl_word_text(c.text + c.at, length(&c), word),
                        s->dtype == FL_F32 ? "finite number" : "whole number");
 }
 
-static inline fl_err read_ids(cursor *c, const fl_schema_slot *s, int64_t n,
-                              int64_t *out, fl_flaw *f)
+INLINE fl_err read_ids(cursor *c, const fl_schema_slot *s, int64_t n,
+                       int64_t *out, fl_flaw *f)
 {
     for (int64_t i = 0; i < n; i++) {
         const char *p = start(c);
         if (!fl_parse_i64(p, length(c), &out[i]))
-            return bad_value(c, s, i, f);
+            return bad_value(*c, s, i, f);
         step(c);
     }
     return FL_OK;
 }
 
-static inline fl_err read_floats(cursor *c, const fl_schema_slot *s, int64_t n,
-                                 float *out, fl_flaw *f)
+INLINE fl_err read_floats(cursor *c, const fl_schema_slot *s, int64_t n,
+                          float *out, fl_flaw *f)
 {
     for (int64_t i = 0; i < n; i++) {
         const char *p = start(c);
         if (!fl_parse_f32(p, length(c), &out[i]))
-            return bad_value(c, s, i, f);
+            return bad_value(*c, s, i, f);
         step(c);
     }
     return FL_OK;
 }
 
-static inline fl_err read_slot(cursor *c, const fl_schema_slot *s, fl_batch *b,
-                               fl_flaw *f)
+INLINE fl_err read_slot(cursor *c, const fl_schema_slot *s, fl_batch *b,
+                        fl_flaw *f)
 {
     int64_t n = 0;
     FL_TRY(read_count(c, s, &n, f));
@@ -131,6 +139,15 @@ static inline fl_err read_slot(cursor *c, const fl_schema_slot *s, fl_batch *b,
     return FL_OK;
 }
 
+static fl_err bad_end(cursor c, const fl_schema_slot *last, fl_flaw *f)
+{
+    char word[FL_WORD_TEXT];
+    const char *p = start(&c);
+    return fl_flaw_set(f, c.at, "\"%s\" stands behind the last slot, \"%s\"",
+                       fl_word_text(p, length(&c), word), last->name);
+}
+
+FL_BY_PROCESSOR
 static fl_err multislot_row(const fl_format *self, const fl_line *l,
                             fl_batch *b, fl_flaw *f)
 {
@@ -140,11 +157,7 @@ static fl_err multislot_row(const fl_format *self, const fl_line *l,
         FL_TRY(read_slot(&c, &s->slot[i], b, f));
     if (c.k == c.n)
         return FL_OK;
-    char word[FL_WORD_TEXT];
-    const char *p = start(&c);
-    return fl_flaw_set(f, c.at, "\"%s\" stands behind the last slot, \"%s\"",
-                       fl_word_text(p, length(&c), word),
-                       s->slot[s->n - 1].name);
+    return bad_end(c, &s->slot[s->n - 1], f);
 }
 
 const fl_format fl_multislot = {FL_SPLIT_BLANKS, multislot_row};

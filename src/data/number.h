@@ -11,6 +11,16 @@
 #include <stdint.h>
 #include <string.h>
 
+/* A function that is compiled for several kinds of processor; the right one is
+ * chosen when the library is loaded. */
+#if defined(__x86_64__) && !defined(FL_NO_CLONES)
+#define FL_BY_PROCESSOR                                                        \
+    __attribute__((                                                            \
+        target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define FL_BY_PROCESSOR
+#endif
+
 enum {
     FL_TEXT_SLACK = 64 /* bytes behind a text that may be read */
 };
@@ -80,36 +90,31 @@ static inline bool fl_f32_near(int64_t w, size_t places, float *out)
     return ((bits & 0x1fffffff) - 0x0ffffffc) > 8;
 }
 
-/* What strtof makes of it, if that is finite. Hexadecimal ones are refused. */
+/* n digits, 17 to 19, that fit int64. */
+static inline bool fl_digits19(const char *p, size_t n, uint64_t *out)
+{
+    uint64_t high, low;
+    const bool ok =
+        fl_digits8(p, n - 16, &high) & fl_digits16(p + n - 16, 16, &low);
+    *out = high * 10000000000000000 + low;
+    return ok && high < 900;
+}
+
+/* What strtof makes of it, if that is finite. Hexadecimal ones are refused.
+ * Short here: 0.25, and up to 19 digits behind a zero and the point. */
 static inline bool fl_parse_f32(const char *p, size_t len, float *out)
 {
     uint64_t x;
-    const size_t n = len - 2; /* of "0.25": the digits behind the point */
+    const size_t n = len - 2; /* digits behind the point */
     const unsigned first = (unsigned char)p[0] - (unsigned)'0';
-    if (first > 9 || p[1] != '.' || n - 1 >= 16)
+    if (first > 9 || p[1] != '.' || n - 1 >= 19 || (first && n > 8))
         return fl_f32_any(p, len, out);
-    const bool ok =
-        n <= 8 ? fl_digits8(p + 2, n, &x) : fl_digits16(p + 2, n, &x);
-    static const int64_t ten[] = {
-        1,
-        10,
-        100,
-        1000,
-        10000,
-        100000,
-        1000000,
-        10000000,
-        100000000,
-        1000000000,
-        10000000000,
-        100000000000,
-        1000000000000,
-        10000000000000,
-        100000000000000,
-        1000000000000000,
-        10000000000000000,
-    };
-    if (ok && fl_f32_near((int64_t)x + first * ten[n], n, out))
+    const bool ok = n <= 8    ? fl_digits8(p + 2, n, &x)
+                    : n <= 16 ? fl_digits16(p + 2, n, &x)
+                              : fl_digits19(p + 2, n, &x);
+    static const int64_t ten[] = {1,      10,      100,      1000,     10000,
+                                  100000, 1000000, 10000000, 100000000};
+    if (ok && fl_f32_near((int64_t)x + (first ? first * ten[n] : 0), n, out))
         return true;
     return fl_f32_any(p, len, out);
 }
