@@ -124,55 +124,77 @@ static fl_err declare_all(fl_block *b, int n, const char **names,
     return FL_OK;
 }
 
+/* The lookups in the table, in order. */
+typedef struct lookups {
+    int n;
+    const char **ids, **outs;
+    int64_t *padding; /* row that reads as zero; -1: none */
+    bool padded;      /* one at least */
+} lookups;
+
 /* The three ops that stand for all lookups, at the place of the first. */
-static fl_err add_prefetch(fl_cut *c, fl_block *b, int64_t at, int n,
-                           const char **ids, const char **outs)
+static fl_err add_prefetch(fl_cut *c, fl_block *b, int64_t at, const lookups *l)
 {
     fl_desc *split = fl_cut_desc(c, "split_ids", FL_ROLE_FORWARD);
     fl_desc *fetch = fl_cut_desc(c, "prefetch", FL_ROLE_FORWARD);
     fl_desc *merge = fl_cut_desc(c, "merge_ids", FL_ROLE_FORWARD);
-    FL_TRY(declare_all(b, c->n_servers, answers(c), fl_block_find(b, outs[0])));
-    fl_desc_set_in(split, "Ids", n, ids);
+    FL_TRY(
+        declare_all(b, c->n_servers, answers(c), fl_block_find(b, l->outs[0])));
+    fl_desc_set_in(split, "Ids", l->n, l->ids);
     fl_desc_set_out(split, "Out", c->n_servers, requests(c));
     fl_desc_set_in(fetch, "X", c->n_servers, requests(c));
     fl_desc_set_out(fetch, "Out", c->n_servers, answers(c));
     fl_set_strs(fetch, "epmap", c->n_servers, c->servers);
     fl_set_str(fetch, "table_name", c->table->param->name);
     fl_set_int(fetch, "trainer_id", c->opts.trainer_id);
-    fl_desc_set_in(merge, "Ids", n, ids);
+    fl_desc_set_in(merge, "Ids", l->n, l->ids);
     fl_desc_set_in(merge, "Rows", c->n_servers, requests(c));
     fl_desc_set_in(merge, "X", c->n_servers, answers(c));
-    fl_desc_set_out(merge, "Out", n, outs);
+    fl_desc_set_out(merge, "Out", l->n, l->outs);
+    if (l->padded)
+        fl_set_ints(merge, "padding_idx", l->n, l->padding);
     FL_TRY(fl_block_insert_op(b, at, split, NULL));
     FL_TRY(fl_block_insert_op(b, at + 1, fetch, NULL));
     return fl_block_insert_op(b, at + 2, merge, NULL);
 }
 
+/* Takes the op out of the block. */
+static void take_lookup(fl_block *b, int64_t at, lookups *l)
+{
+    const fl_desc *d = &b->ops.at[at]->desc;
+    const fl_attr *padding = fl_desc_attr(d, "padding_idx");
+    l->padding[l->n] = padding ? padding->i : -1;
+    l->padded |= l->padding[l->n] != -1;
+    l->ids[l->n] = fl_desc_in1(d, "Ids");
+    l->outs[l->n++] = fl_desc_out1(d, "Out");
+    fl_block_remove_op(b, at);
+}
+
 static fl_err replace_lookups(fl_cut *c, fl_block *b)
 {
     const size_t size = (size_t)b->ops.n * sizeof(char *);
-    const char **ids = fl_arena_alloc(c->arena, size);
-    const char **outs = fl_arena_alloc(c->arena, size);
+    lookups l = {
+        .ids = fl_arena_alloc(c->arena, size),
+        .outs = fl_arena_alloc(c->arena, size),
+        .padding =
+            fl_arena_alloc(c->arena, (size_t)b->ops.n * sizeof *l.padding),
+    };
     int64_t first = -1;
-    int n = 0;
     for (int64_t i = 0; i < b->ops.n;) {
-        const fl_desc *d = &b->ops.at[i]->desc;
         if (!is_flagged(b->ops.at[i])) {
             i++;
             continue;
         }
         first = first < 0 ? i : first;
-        ids[n] = fl_desc_in1(d, "Ids");
-        outs[n++] = fl_desc_out1(d, "Out");
-        fl_block_remove_op(b, i);
+        take_lookup(b, i, &l);
     }
-    for (int i = 0; i < n; i++)
-        if (fl_cut_last_writer(b, ids[i]) >= first)
+    for (int i = 0; i < l.n; i++)
+        if (fl_cut_last_writer(b, l.ids[i]) >= first)
             return fl_fail(FL_EINVAL,
                            "transpile: the ids \"%s\" are made after the first "
                            "lookup in \"%s\", whose lookups go as one",
-                           ids[i], c->table->param->name);
-    return add_prefetch(c, b, first, n, ids, outs);
+                           l.ids[i], c->table->param->name);
+    return add_prefetch(c, b, first, &l);
 }
 
 /* The part of the table's gradient that goes from one trainer to one server.

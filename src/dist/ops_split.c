@@ -226,6 +226,7 @@ static fl_err find_row(const fl_call *c, int64_t id, const char **row)
 
 static fl_err merge_ids(fl_call *c)
 {
+    const fl_attr *padding = fl_attr_get(c, "padding_idx");
     for (int i = 0; i < fl_in_count(c, "Ids"); i++) {
         const fl_tensor *ids = fl_in_at(c, "Ids", i);
         fl_tensor *out = fl_out_at(c, "Out", i);
@@ -233,10 +234,16 @@ static fl_err merge_ids(fl_call *c)
         if (!out || !n)
             continue;
         const size_t bytes = fl_tensor_bytes(out) / (size_t)n;
+        const int64_t pad = i < padding->n ? padding->longs[i] : -1;
         for (int64_t k = 0; k < n; k++) {
+            const int64_t id = ((const int64_t *)ids->data)[k];
+            char *to = (char *)out->data + (size_t)k * bytes;
             const char *row = NULL;
-            FL_TRY(find_row(c, ((const int64_t *)ids->data)[k], &row));
-            memcpy((char *)out->data + (size_t)k * bytes, row, bytes);
+            FL_TRY(find_row(c, id, &row));
+            if (pad != -1 && id == pad)
+                memset(to, 0, bytes);
+            else
+                memcpy(to, row, bytes);
         }
     }
     return FL_OK;
@@ -269,6 +276,7 @@ const fl_op_def fl_op_merge_ids = {
     .type = "merge_ids",
     .in = {{"Ids", FL_MANY}, {"Rows", FL_MANY}, {"X", FL_MANY}},
     .out = {{"Out", FL_MANY}},
+    .attr = {{"padding_idx", FL_ATTR_LONGS}}, /* of each Ids; -1: none */
     .infer = infer_merge,
     .run = merge_ids,
 };

@@ -43,6 +43,7 @@ static void merge_ids_finds_each_row(void)
 {
     fl_check_op(&(fl_op_case){
         .type = "merge_ids",
+        .attr = {{"padding_idx", FL_ATTR_LONGS, FL_CASE_INTS(-1, 3)}},
         .in = {{"Ids", {3, 1}, {7, 2, 7}, .dtype = "i64", .lod = "0,1,3"},
                {"Ids", {2, 1}, {3, 2}, .dtype = "i64"},
                {"Rows", {1, 1}, {2}, .dtype = "i64"},
@@ -50,7 +51,7 @@ static void merge_ids_finds_each_row(void)
                {"X", {1, 2}, {1, 2}},
                {"X", {2, 2}, {3, 4, 5, 6}}},
         .out = {{"Out", {3, 2}, {5, 6, 1, 2, 5, 6}, .lod = "0,1,3"},
-                {"Out", {2, 2}, {3, 4, 1, 2}}},
+                {"Out", {2, 2}, {0, 0, 1, 2}}},
     });
 }
 

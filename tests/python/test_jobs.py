@@ -11,22 +11,23 @@ import pytest
 
 from cluster import Cluster, BUILD
 
-SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                      "dist_line.py")
+HERE = os.path.dirname(os.path.abspath(__file__))
+LINE = os.path.join(HERE, "dist_line.py")
+WORDS = os.path.join(HERE, "dist_words.py")
 # Quick to notice, and bits that do not depend on the plan.
 ENV = {"FLUID_LINGER": "0.2", "FLUID_NO_FUSE": "1"}
 
 
-def job(folder, servers, trainers, *argv, **env):
-    return Cluster(folder, SCRIPT, servers, trainers, {**ENV, **env}, argv)
+def job(folder, servers, trainers, *argv, script=LINE, **env):
+    return Cluster(folder, script, servers, trainers, {**ENV, **env}, argv)
 
 
-def alone(folder, *argv):
+def alone(folder, *argv, script=LINE):
     """What one process without servers says."""
     env = {k: v for k, v in os.environ.items()
            if not k.startswith(("PADDLE_", "TRAIN"))}
     env.update(ENV, PYTHONPATH=os.path.join(BUILD, "python"))
-    return subprocess.run([sys.executable, SCRIPT, *argv], env=env, text=True,
+    return subprocess.run([sys.executable, script, *argv], env=env, text=True,
                           check=True, capture_output=True, cwd=folder).stdout
 
 
@@ -63,6 +64,20 @@ def test_a_server_and_a_trainer_learn_as_one(tmp_path):
         local = alone(tmp_path)
         j.finish()
         assert j.trainer[0].text() == local
+
+
+@pytest.mark.parametrize("trainers,argv", [
+    (2, ["--optimizer", "Adam"]), (2, ["--padding", "7"]),
+    (1, ["--async", "--cut-late"]), (2, ["--table"]),
+    (1, ["--table", "--async", "--padding", "7"])],
+    ids=lambda x: "".join(x).strip("-") if isinstance(x, list) else None)
+def test_rows_are_looked_up_on_servers(tmp_path, trainers, argv):
+    with job(tmp_path, 2, trainers, *argv, script=WORDS) as j:
+        j.start()
+        local = alone(tmp_path, *argv, script=WORDS)
+        j.finish()
+        for t in j.trainer:
+            assert t.text() == local
 
 
 def test_trainers_that_share_a_batch_learn_as_one(tmp_path):
