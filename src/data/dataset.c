@@ -1,6 +1,7 @@
 /* dataset.c - what is to be read, and loading it into memory. */
 #include "data/dataset.h"
 
+#include "base/log.h"
 #include "base/random.h"
 
 enum {
@@ -262,6 +263,17 @@ static fl_err list_records(fl_dataset *d)
     return FL_OK;
 }
 
+/* Whoever allowed bad lines wants to know that there were some. */
+static void tell_bad_lines(const fl_dataset *d)
+{
+    fl_reader *any = d->loading[0].reader; /* they share the count */
+    const int64_t n = fl_reader_look(any).bad_lines;
+    if (n)
+        FL_WARN("%lld bad lines were skipped, %lld may be; the first: %s",
+                (long long)n, (long long)d->bad_lines,
+                fl_reader_bad_line(any, 0));
+}
+
 fl_err fl_dataset_wait(fl_dataset *d, int64_t timeout)
 {
     fl_err err = FL_OK;
@@ -274,6 +286,8 @@ fl_err fl_dataset_wait(fl_dataset *d, int64_t timeout)
         if (l->err && (!err || err == FL_EINTR)) /* the cause, not its echo */
             err = fl_fail(l->err, "%s", l->sentence);
     }
+    if (!err)
+        tell_bad_lines(d);
     end_load(d);
     if (!err)
         err = list_records(d);

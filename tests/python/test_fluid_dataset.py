@@ -98,6 +98,19 @@ def test_bad_lines_are_skipped_within_a_budget(use_vars, tmp_path):
     assert "bad:2:1" in reader.bad_lines()[0]
 
 
+def test_a_load_tells_of_bad_lines(use_vars, tmp_path, capfd):
+    path = tmp_path / "bad"
+    path.write_text("rubbish\n2 1 2 1 3 1 4\n")
+    dataset = make("InMemoryDataset", use_vars, [str(path)])
+    dataset.set_bad_lines(3)
+    dataset.load_into_memory()
+    assert dataset.get_memory_data_size() == 1
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "1 bad lines were skipped, 3 may be; the first: " in err
+    assert "bad:1:1: the count of slot" in err
+
+
 def test_a_reader_is_cancelled_from_another_thread(use_vars, lines):
     dataset = make("QueueDataset", use_vars, lines)
     dataset.set_pipe_command("sleep 600")
