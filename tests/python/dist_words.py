@@ -62,6 +62,7 @@ def batch(i):
 
 def train(program):
     exe.run(fluid.default_startup_program())
+    print("started", flush=True)
     for i in range(o.steps):
         got, = exe.run(program, feed=batch(i), fetch_list=[loss])
         print("loss %d %s" % (i, float(got[0]).hex()), flush=True)
