@@ -33,6 +33,11 @@ static inline int64_t fl_count_next(fl_count *c)
     return atomic_fetch_add_explicit(&c->n, 1, memory_order_relaxed) + 1;
 }
 
+static inline void fl_count_set(fl_count *c, int64_t n)
+{
+    atomic_store_explicit(&c->n, n, memory_order_release);
+}
+
 static inline int64_t fl_count_get(const fl_count *c)
 {
     return atomic_load_explicit(&c->n, memory_order_acquire);

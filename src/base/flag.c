@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-static const char *said(const char *name)
+const char *fl_flag_text(const char *name)
 {
     const char *text = getenv(name);
     return text && *text ? text : NULL;
@@ -13,7 +13,7 @@ static const char *said(const char *name)
 
 fl_err fl_flag_number(const char *name, double *out)
 {
-    const char *text = said(name);
+    const char *text = fl_flag_text(name);
     char *end;
     if (!text)
         return FL_OK;
@@ -30,7 +30,7 @@ fl_err fl_flag_bool(const char *name, bool *out)
 {
     static const char *const words[] = {"0", "false", "off", "no",
                                         "1", "true",  "on",  "yes"};
-    const char *text = said(name);
+    const char *text = fl_flag_text(name);
     if (!text)
         return FL_OK;
     for (int i = 0; i < 8; i++)

@@ -11,4 +11,7 @@ fl_err fl_flag_number(const char *name, double *out) FL_MUST_CHECK;
 /* 1, true, on, yes; 0, false, off, no. EINVAL as above. */
 fl_err fl_flag_bool(const char *name, bool *out) FL_MUST_CHECK;
 
+/* What it says, or NULL. It is the environment's. */
+const char *fl_flag_text(const char *name);
+
 #endif

@@ -45,9 +45,20 @@ static void a_switch_has_many_words(void)
               "FLUID_TEST_FLAG is \"maybe\", expected 0 or 1");
 }
 
+static void a_text_is_what_it_says_or_nothing(void)
+{
+    setenv(NAME, "json", 1);
+    CHECK_STR(fl_flag_text(NAME), "json");
+    setenv(NAME, "", 1);
+    CHECK(!fl_flag_text(NAME));
+    unsetenv(NAME);
+    CHECK(!fl_flag_text(NAME));
+}
+
 const fl_test fl_tests[] = {
     {"a number is read from the environment", a_number_is_read},
     {"what is no number is refused", what_is_no_number_is_refused},
     {"a switch has many words", a_switch_has_many_words},
+    {"a text is what it says or nothing", a_text_is_what_it_says_or_nothing},
     {0},
 };

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
@@ -129,6 +130,12 @@ void fl_pool_free(fl_pool *p)
     fl_vec_fini(&p->tasks);
     fl_mem_free(p->workers);
     fl_mem_free(p);
+}
+
+int fl_cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
 }
 
 int fl_pool_size(const fl_pool *p)

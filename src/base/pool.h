@@ -20,6 +20,8 @@ fl_err fl_pool_new(const char *name, int n, fl_pool **out) FL_MUST_CHECK;
 /* Do what was submitted, then end the threads. NULL is fine. */
 void fl_pool_free(fl_pool *p);
 
+int fl_cores(void); /* that this process may use */
+
 int fl_pool_size(const fl_pool *p); /* threads */
 
 /* run(arg) on one of the threads, in order of submission. A task may submit
