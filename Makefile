@@ -196,7 +196,7 @@ RACE := B=build-tsan OPT=-O1 SAN="-fsanitize=thread -DFL_NO_CLONES"
 asan:
 	@$(MAKE) unit $(SAFE)
 tsan: # what runs on several threads
-	@$(MAKE) unit $(RACE) T="base/ exec/ dist/ data/ places"
+	@$(MAKE) unit $(RACE) T="base/ exec/ dist/ data/ train/ places"
 
 check:
 	@scripts/deps build test check

@@ -1054,6 +1054,61 @@ const char *fl_reader_bad_line(fl_reader *r, int i);
  * that the Python reader would write. The first bad line is an error. */
 fl_err fl_criteo_convert(const fl_criteo *how, int in, int out);
 
+/* --- Training on data -------------------------------------------------- */
+
+/* How far a pass over the data is. */
+typedef struct fl_progress {
+    int epoch;   /* as in the options */
+    int threads; /* that work */
+    int64_t examples, batches;
+    int64_t bad_lines; /* skipped */
+    double seconds;
+    double rate;     /* examples a second, of late; at the end: of all */
+    double fraction; /* of the data; NAN: not known */
+    double eta;      /* seconds that are left; NAN */
+    double loss;     /* mean of late, of all threads; NAN: there is none */
+    double auc;      /* the first thread's; NAN */
+    double reading, computing, waiting; /* shares of the threads' time */
+    bool done;
+    bool stopped; /* before the data ended, because it was asked to */
+} fl_progress;
+
+/* What fl_train_opts.poll may answer. */
+typedef enum fl_train_wish {
+    FL_GO_ON = 0,
+    FL_END_NOW = 1,  /* fl_train fails with FL_EINTR */
+    FL_END_STEP = 2, /* it ends well, once every thread ends its step */
+} fl_train_wish;
+
+typedef struct fl_train_opts {
+    const fl_program *program;
+    fl_scope *scope; /* parameters */
+    fl_dataset *dataset;
+    int threads; /* 0: the dataset's; never more than files or batches */
+    bool infer;  /* it is not to learn: updates are warned of */
+    bool debug;  /* every 100 batches times of operators, on stderr */
+    int epoch;   /* to be shown; 0: none */
+    /* Every `period` batches of the first thread (0: 100) the text of these
+     * variables goes to `print`, each after its label (NULL: the names). */
+    int n_fetches;
+    const char *const *fetches, *const *labels;
+    int64_t period;
+    int (*print)(void *user, const char *text); /* not 0: FL_END_NOW */
+    /* On stderr: "bar", "lines", "json", "off". NULL: as FLUID_STATUS says,
+     * else a bar on a terminal and lines in a file. */
+    const char *status;
+    void (*progress)(void *user, const fl_progress *p); /* once a second */
+    int (*poll)(void *user); /* an fl_train_wish; about 20 times a second */
+    void *user;
+} fl_train_opts;
+
+/* One pass over a dataset. Each thread has a reader, a plan and temporaries of
+ * its own; persistable variables are common and updated without locks, so that
+ * one thread alone gives the same bits each time. Callbacks come on the
+ * caller's thread. The first failure ends all threads and is returned; out
+ * (may be NULL) tells how far it came. */
+fl_err fl_train(fl_engine *e, const fl_train_opts *opts, fl_progress *out);
+
 /* --- Saving ------------------------------------------------------------ */
 
 /* Every persistable variable of the program, one file each under its name in

@@ -7,6 +7,7 @@
 #include "dist/ops.h"
 #include "exec/exe.h"
 #include "ops/ops.h"
+#include "train/train.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,25 +63,39 @@ void fl_engine_free(fl_engine *e)
     fl_mem_free(e);
 }
 
-fl_exe *fl_exe_new(fl_engine *e, const fl_exe_opts *opts)
+/* What programs of this engine run with. */
+static fl_exec_env env_of(fl_engine *e)
 {
-    fl_watch watch = {.clock = fl_clock_real()};
-    if (opts) {
-        watch.poll = opts->poll;
-        watch.user = opts->user;
-    }
-    bool no_fuse = opts && opts->no_fuse;
+    bool no_fuse = false;
     if (fl_flag_bool("FLUID_NO_FUSE", &no_fuse))
         FL_WARN("%s", fl_errmsg());
-    return fl_exe_make(&(fl_exec_env){
+    return (fl_exec_env){
         .registry = e->registry,
         .disk = e->disk,
         .entropy = &e->entropy,
         .service = e->service,
         .no_fuse = no_fuse,
-        .lenient = opts && opts->lenient,
-        .watch = &watch,
-    });
+    };
+}
+
+fl_exe *fl_exe_new(fl_engine *e, const fl_exe_opts *opts)
+{
+    fl_watch watch = {.clock = fl_clock_real()};
+    fl_exec_env env = env_of(e);
+    env.watch = &watch;
+    if (opts) {
+        watch.poll = opts->poll;
+        watch.user = opts->user;
+        env.no_fuse |= opts->no_fuse;
+        env.lenient = opts->lenient;
+    }
+    return fl_exe_make(&env);
+}
+
+fl_err fl_train(fl_engine *e, const fl_train_opts *opts, fl_progress *out)
+{
+    const fl_exec_env env = env_of(e);
+    return fl_train_run(&env, opts, out);
 }
 
 fl_err fl_engine_leave(fl_engine *e, int code, const char *why,

@@ -1,0 +1,315 @@
+/* train.c - the caller's side of a training. */
+#include "train/train.h"
+
+#include "base/flag.h"
+#include "base/log.h"
+#include "base/pool.h"
+#include "train/status.h"
+#include "train/watching.h"
+#include "train/worker.h"
+
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SEC INT64_C(1000000000)
+
+enum {
+    ASK = 50 * 1000 * 1000, /* ns between two looks */
+    PERIOD = 100,           /* Fluid's */
+    AHEAD = 4,              /* batches, where a core is free to parse them */
+    MAX_THREADS = 1024,
+};
+
+typedef struct training {
+    const fl_train_opts *opts;
+    fl_arena *arena;
+    fl_team team;
+    int n;
+    fl_reader **readers;
+    fl_worker *workers;
+    bool cancelled; /* the readers are */
+    int64_t bytes;  /* of all files; 0: that says nothing */
+    int64_t began;
+    fl_status status;
+    int64_t progress_due;
+    fl_late late;
+} training;
+
+/* --- before --- */
+
+static fl_err check_opts(const fl_train_opts *o)
+{
+    if (!o->program || !o->scope || !o->dataset)
+        return fl_fail(FL_EINVAL, "training needs a %s",
+                       !o->program ? "program"
+                       : !o->scope ? "scope"
+                                   : "dataset");
+    if (o->threads < 0 || o->threads > MAX_THREADS)
+        return fl_fail(FL_EINVAL, "%d threads, expected 1 to %d", o->threads,
+                       MAX_THREADS);
+    if (o->period < 0)
+        return fl_fail(FL_EINVAL, "a print period of %lld batches",
+                       (long long)o->period);
+    for (int i = 0; i < o->n_fetches; i++)
+        if (!fl_block_var(o->program->blocks.at[0], o->fetches[i]))
+            return fl_fail(FL_ENOENT,
+                           "fetch \"%s\": the program has no such variable",
+                           o->fetches[i]);
+    return FL_OK;
+}
+
+/* As many as have work. */
+static int width_of(const fl_train_opts *o)
+{
+    const fl_dataset *d = o->dataset;
+    const int64_t wanted = o->threads ? o->threads : d->threads;
+    const int64_t parts =
+        d->loaded ? (d->n_records + d->batch - 1) / d->batch : d->n_files;
+    const int64_t n = wanted < parts ? wanted : parts;
+    if (n < wanted && o->epoch <= 1)
+        FL_INFO("%lld threads for %lld %s: %lld of them have work",
+                (long long)wanted, (long long)parts,
+                d->loaded ? "batches" : "files", (long long)n);
+    return n < 1 ? 1 : (int)n;
+}
+
+static bool is_plain(const fl_dataset *d)
+{
+    return !d->pipe || !*d->pipe || !strcmp(d->pipe, "cat");
+}
+
+/* Of files that are read as they are; 0: their size does not tell. */
+static int64_t bytes_of(const fl_dataset *d)
+{
+    int64_t sum = 0;
+    struct stat st;
+    for (int i = 0; i < d->n_files; i++) {
+        if (fl_ends_with(d->files[i], ".gz") || stat(d->files[i], &st))
+            return 0;
+        sum += st.st_size;
+    }
+    return !d->loaded && is_plain(d) ? sum : 0;
+}
+
+static void warn_of_updates(const fl_program *p)
+{
+    const fl_block *b = p->blocks.at[0];
+    for (int64_t i = 0; i < b->ops.n; i++)
+        if (fl_op_role(b->ops.at[i]) & FL_ROLE_OPTIMIZE) {
+            FL_WARN("infer_from_dataset runs a program that updates "
+                    "parameters (op %lld \"%s\"): take a clone for test made "
+                    "before minimize()",
+                    (long long)i, b->ops.at[i]->desc.type);
+            return;
+        }
+}
+
+static void init_team(training *t)
+{
+    const fl_train_opts *o = t->opts;
+    fl_team *team = &t->team;
+    team->opts = o;
+    team->period = o->period ? o->period : PERIOD;
+    team->in_turn = o->program->place && t->n > 1;
+    pthread_mutex_init(&team->turn, NULL);
+    pthread_mutex_init(&team->lock, NULL);
+    fl_count_init(&team->wish, FL_GO_ON);
+    fl_texts_init(&team->texts);
+    fl_common_init(&team->common, o->program);
+    fl_watched_init(team, t->arena);
+}
+
+static void fini_team(fl_team *team)
+{
+    fl_common_fini(&team->common);
+    fl_texts_fini(&team->texts);
+    pthread_mutex_destroy(&team->lock);
+    pthread_mutex_destroy(&team->turn);
+    fl_mem_free(team->sentence);
+}
+
+static fl_err begin(training *t, const fl_exec_env *env)
+{
+    const fl_train_opts *o = t->opts;
+    fl_status_mode mode;
+    const int ahead = !o->dataset->loaded && t->n < fl_cores() ? AHEAD : 0;
+    FL_TRY(
+        fl_status_mode_of(o->status ? o->status : fl_flag_text("FLUID_STATUS"),
+                          isatty(STDERR_FILENO), &mode));
+    fl_status_init(&t->status, mode, STDERR_FILENO);
+    FL_TRY(fl_common_settle(&t->team.common, o->scope));
+    t->workers = fl_arena_alloc(t->arena, (size_t)t->n * sizeof *t->workers);
+    fl_reader **readers =
+        fl_arena_alloc(t->arena, (size_t)t->n * sizeof *readers);
+    FL_TRY(
+        fl_dataset_open(o->dataset, t->n, &(fl_reader_opts){ahead}, readers));
+    t->readers = readers;
+    for (int i = 0; i < t->n; i++)
+        FL_TRY(fl_worker_init(&t->workers[i], &t->team, i, env, t->readers[i]));
+    t->bytes = bytes_of(o->dataset);
+    return FL_OK;
+}
+
+static void end(training *t)
+{
+    for (int i = 0; t->workers && i < t->n; i++)
+        fl_worker_fini(&t->workers[i]);
+    for (int i = 0; t->readers && i < t->n; i++)
+        fl_reader_free(t->readers[i]);
+    fini_team(&t->team);
+    fl_arena_free(t->arena);
+}
+
+/* --- meanwhile --- */
+
+static void put_stderr(training *t, const fl_str *text)
+{
+    if (!text->n)
+        return;
+    fl_status_clear(&t->status);
+    if (write(STDERR_FILENO, text->at, text->n) < 0)
+        return; /* times nobody can see */
+}
+
+static void hand_over(training *t)
+{
+    const fl_train_opts *o = t->opts;
+    fl_str print, debug;
+    fl_texts_take(&t->team.texts, &print, &debug);
+    put_stderr(t, &debug);
+    if (print.n && o->print) {
+        fl_status_clear(&t->status);
+        if (o->print(o->user, print.at))
+            fl_team_wish(&t->team, FL_END_NOW);
+    }
+    fl_str_fini(&print);
+    fl_str_fini(&debug);
+}
+
+static fl_progress look(training *t, int64_t now, bool done)
+{
+    fl_progress p = fl_watched_look(&t->late, t->n, t->workers, now, done);
+    const fl_dataset *d = t->opts->dataset;
+    p.epoch = t->opts->epoch;
+    p.done = done;
+    p.stopped = fl_team_wished(&t->team) == FL_END_STEP;
+    int64_t bytes = 0;
+    for (int i = 0; i < t->n; i++) {
+        const fl_reader_stats s = fl_reader_look(t->readers[i]);
+        bytes += s.bytes;
+        p.bad_lines = s.bad_lines; /* of all */
+    }
+    fl_watched_fraction(&p, d->loaded ? p.examples : bytes,
+                        d->loaded ? d->n_records : t->bytes);
+    return p;
+}
+
+static void show(training *t)
+{
+    const int64_t now = fl_clock_now(fl_clock_real()) - t->began;
+    const bool due = fl_status_due(&t->status, now);
+    const bool call = t->opts->progress && now >= t->progress_due;
+    if (!due && !call)
+        return;
+    const fl_progress p = look(t, now, false);
+    if (due)
+        fl_status_show(&t->status, &p, now);
+    if (call) {
+        t->progress_due = now + SEC;
+        t->opts->progress(t->opts->user, &p);
+    }
+}
+
+/* Readers may wait for a command that never writes: they are woken. */
+static void heed_wish(training *t)
+{
+    const fl_train_wish wish = fl_team_wished(&t->team);
+    if (wish == FL_END_NOW)
+        fl_texts_close(&t->team.texts);
+    if (!wish || t->cancelled)
+        return;
+    t->cancelled = true;
+    for (int i = 0; i < t->n; i++)
+        fl_reader_cancel(t->readers[i]);
+}
+
+static void wait_for_workers(training *t, fl_pool *pool, fl_group *group)
+{
+    const fl_train_opts *o = t->opts;
+    while (fl_pool_wait(pool, group, ASK)) {
+        const int wish = o->poll ? o->poll(o->user) : 0;
+        if (wish)
+            fl_team_wish(&t->team,
+                         wish == FL_END_STEP ? FL_END_STEP : FL_END_NOW);
+        hand_over(t);
+        heed_wish(t);
+        show(t);
+    }
+    hand_over(t);
+}
+
+/* --- after --- */
+
+static void tell_bad_lines(const training *t, const fl_progress *p)
+{
+    if (p->bad_lines)
+        FL_WARN("%lld bad lines were skipped; the first: %s",
+                (long long)p->bad_lines, fl_reader_bad_line(t->readers[0], 0));
+}
+
+static fl_err outcome(training *t, fl_progress *out)
+{
+    const int64_t now = fl_clock_now(fl_clock_real()) - t->began;
+    const fl_team *team = &t->team;
+    const bool well = !team->err && fl_team_wished(team) != FL_END_NOW;
+    const fl_progress p = look(t, now, true);
+    if (out)
+        *out = p;
+    if (well)
+        fl_status_show(&t->status, &p, now);
+    else
+        fl_status_clear(&t->status);
+    if (well && t->opts->progress)
+        t->opts->progress(t->opts->user, &p);
+    tell_bad_lines(t, &p);
+    if (team->err)
+        return fl_fail(team->err, "%s", team->sentence);
+    return well ? FL_OK
+                : fl_fail(FL_EINTR,
+                          "training was interrupted after %lld "
+                          "examples",
+                          (long long)p.examples);
+}
+
+static fl_err run(training *t, const fl_exec_env *env, fl_progress *out)
+{
+    fl_pool *pool;
+    fl_group group = {0};
+    FL_TRY(begin(t, env));
+    FL_TRY(fl_pool_new("train", t->n, &pool));
+    t->began = fl_clock_now(fl_clock_real());
+    t->progress_due = SEC;
+    for (int i = 0; i < t->n; i++)
+        fl_pool_submit(pool, &group, fl_worker_run, &t->workers[i]);
+    wait_for_workers(t, pool, &group);
+    fl_pool_free(pool);
+    return outcome(t, out);
+}
+
+fl_err fl_train_run(const fl_exec_env *env, const fl_train_opts *opts,
+                    fl_progress *out)
+{
+    training t = {.opts = opts};
+    if (out)
+        *out = (fl_progress){0};
+    FL_TRY(check_opts(opts));
+    if (opts->infer)
+        warn_of_updates(opts->program);
+    t.arena = fl_arena_new();
+    t.n = width_of(opts);
+    init_team(&t);
+    const fl_err err = run(&t, env, out);
+    end(&t);
+    return err;
+}
