@@ -16,6 +16,7 @@
  *     _fluid_scope.c     Scope, Value, SelectedRows
  *     _fluid_exec.c      Executor, saving and loading
  *     _fluid_data.c      Dataset, Reader
+ *     _fluid_train.c     training on them
  *     _fluid_dist.c      Cut, waiting for servers
  *
  * Stable ABI of 3.11: one build serves every later Python. There are no
@@ -177,7 +178,7 @@ extern PyType_Spec py_program_spec, py_block_spec, py_operator_spec,
     py_executor_spec, py_cut_spec, py_dataset_spec, py_reader_spec;
 
 extern PyMethodDef py_build_functions[], py_exec_functions[],
-    py_dist_functions[], py_launch_functions[];
+    py_dist_functions[], py_launch_functions[], py_train_functions[];
 
 /* --- _fluid_convert.c --- */
 
@@ -280,5 +281,9 @@ fl_scope *py_scope_get(py_scope *s);    /* the same */
 PyObject *py_rows_take(py_state *st, fl_rows *r); /* r is its own now */
 fl_tensor *py_rows_tensor(PyObject *rows);
 void py_rows_settle(PyObject *rows); /* after its values have changed */
+
+/* --- _fluid_data.c --- */
+
+fl_dataset *py_dataset_get(PyObject *dataset);
 
 #endif

@@ -46,6 +46,11 @@ static void dataset_dealloc(PyObject *self)
     Py_END_ALLOW_THREADS py_dealloc(self);
 }
 
+fl_dataset *py_dataset_get(PyObject *self)
+{
+    return ((py_dataset *)self)->d;
+}
+
 static int to_slot(PyObject *o, fl_data_slot *out)
 {
     PyObject *dtype, *shape;

@@ -353,7 +353,8 @@ static int make_module(PyObject *module)
     return PyModule_AddFunctions(module, py_build_functions) ||
                    PyModule_AddFunctions(module, py_exec_functions) ||
                    PyModule_AddFunctions(module, py_dist_functions) ||
-                   PyModule_AddFunctions(module, py_launch_functions)
+                   PyModule_AddFunctions(module, py_launch_functions) ||
+                   PyModule_AddFunctions(module, py_train_functions)
                ? -1
                : 0;
 }

@@ -137,12 +137,6 @@ def test_a_closed_executor_runs_no_more(exe):
         exe.run()
 
 
-def test_datasets_are_not_there_yet(exe):
-    with pytest.raises(RuntimeError, match="dataset is needed"):
-        exe.train_from_dataset()
-    with pytest.raises(NotImplementedError, match="infer_from_dataset"):
-        exe.infer_from_dataset(dataset=object())
-
 
 def test_scopes_hold_what_programs_keep(line, exe, programs):
     outer = fluid.global_scope()

@@ -493,6 +493,16 @@ class Reader:
         """The first that were skipped, in words."""
 
 
+def train(program: Program, scope: Scope, dataset: Dataset,
+          print: Callable[[str], Any], stop: Callable[[], bool],
+          fetch: Sequence[str], labels: Sequence[str], period: int = 0,
+          threads: int = 0, infer: bool = False, debug: bool = False,
+          epoch: int = 0) -> Dict[str, Any]:
+    """One pass over the data (fl_train of fluid.h). print gets the text of
+    what is fetched; stop is asked 20 times a second whether to end after the
+    step. The result is fl_progress."""
+
+
 def save_vars(program: Program, scope: Scope, dirname: str,
               filename: Optional[str] = None,
               names: Optional[Sequence[str]] = None) -> None:

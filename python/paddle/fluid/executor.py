@@ -11,7 +11,7 @@ import weakref
 
 import numpy as np
 
-from . import _fluid, core
+from . import _fluid, _stop, core
 from .core import LoDTensor
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
@@ -165,6 +165,11 @@ def leave_at_exit():
     atexit.register(_complete)
 
 
+def _print(text):
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
 class Executor:
     """Runs programs on a place, fluid.CPUPlace()."""
     _live = weakref.WeakSet()
@@ -173,6 +178,7 @@ class Executor:
     def __init__(self, place=None):
         self.place = core.check_place(place)
         self._engine = _fluid.Executor()
+        self._passes = weakref.WeakKeyDictionary()  # trained on, how often
         Executor._live.add(self)
         if Executor._profiled is not None:
             Executor._profiled.append(self._engine)
@@ -230,19 +236,42 @@ class Executor:
     def train_from_dataset(self, program=None, dataset=None, scope=None,
                            thread=0, debug=False, fetch_list=None,
                            fetch_info=None, print_period=100):
-        """Train on all samples of a dataset, in several threads."""
-        self._no_dataset("train_from_dataset", dataset)
+        """Train on all samples of a dataset, in several threads that share
+        the parameters. Every print_period batches of the first thread what is
+        in fetch_list is printed; stderr shows how far it is."""
+        self._pass_over(dataset, program, scope, thread, fetch_list,
+                        fetch_info, debug=debug, period=print_period)
 
     def infer_from_dataset(self, program=None, dataset=None, scope=None,
                            thread=0, debug=False, fetch_list=None,
                            fetch_info=None, print_period=100):
-        """Run on all samples of a dataset, in several threads."""
-        self._no_dataset("infer_from_dataset", dataset)
+        """Run a program on all samples of a dataset, in several threads. It is
+        run as it is: give one that updates nothing."""
+        self._pass_over(dataset, program, scope, thread, fetch_list,
+                        fetch_info, debug=debug, period=print_period,
+                        infer=True)
 
-    @staticmethod
-    def _no_dataset(what, dataset):
+    def _pass_over(self, dataset, program, scope, thread, fetch_list,
+                   fetch_info, **options):
+        if self._engine is None:
+            raise RuntimeError("Attempted to use a closed Executor")
         if dataset is None:
             raise RuntimeError("dataset is needed and should be initialized")
-        raise NotImplementedError(
-            "%s: this version has no datasets; loop over a reader and call "
-            "Executor.run" % what)
+        threads = thread if thread > 0 else dataset.thread_num
+        if threads <= 0:
+            raise RuntimeError("You should set thread num first, either in "
+                               "Dataset or in Executor.train_from_dataset")
+        program = getattr(program, "_program", program)
+        if program is None:
+            program = _fluid.main_program()
+        fetch = _fetches(fetch_list)
+        labels = fetch if fetch_info is None else fetch_info
+        with _stop.asked() as asked:
+            if asked():
+                return
+            if not options.get("infer"):
+                options["epoch"] = self._passes.get(dataset, 0) + 1
+                self._passes[dataset] = options["epoch"]
+            _fluid.train(program, g_scope if scope is None else scope,
+                         dataset._prepare_to_run(), _print, asked, fetch,
+                         labels, threads=threads, **options)
