@@ -34,6 +34,7 @@ static const char *const ours[] = {
     "PADDLE_TRAINER_ENDPOINTS",
     "PADDLE_TRAINER_IPS",
     "FLUID_PORT_HELD",
+    "FLUID_LAUNCHED",
     "http_proxy",
     "https_proxy",
     "HTTP_PROXY",
@@ -124,7 +125,8 @@ char **fl_launch_env(fl_launch *l, const fl_proc *p)
                 (const char *[]){"PADDLE_TRAINER_ID", "TRAINER_ID", NULL});
         set(l, &env, "PADDLE_PORT", joined(l, PORT));
     }
-    set(l, &env, "FLUID_REJOIN", "0"); /* nobody is started again */
+    set(l, &env, "FLUID_REJOIN", "0");   /* nobody is started again */
+    set(l, &env, "FLUID_LAUNCHED", "1"); /* Ctrl-C: save, then leave */
     fl_push(&env, NULL);
     char **out = fl_arena_dup(l->arena, env.at, (size_t)env.n * sizeof *env.at);
     fl_vec_fini(&env);

@@ -73,6 +73,12 @@ def test_every_dialect_says_the_same(tmp_path):
     assert "endpoint     %s " % second in server and first != second
 
 
+def test_processes_know_that_they_were_launched(tmp_path):
+    code, _, _ = run(tmp_path, "--server_num 1 --worker_num 1",
+                     'test "$FLUID_LAUNCHED" = 1', FLUID_LAUNCHED="0")
+    assert code == 0
+
+
 def test_the_first_failure_is_the_verdict(tmp_path):
     code, _, err = run(
         tmp_path, "--server_num 1 --worker_num 2",
