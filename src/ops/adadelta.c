@@ -47,8 +47,8 @@ const fl_op_def fl_op_adadelta = {
     .out = {{"ParamOut"}, {"AvgSquaredGradOut"}, {"AvgSquaredUpdateOut"}},
     .attr = {{"rho", FL_ATTR_FLOAT, .f = 0.95f},
              {"epsilon", FL_ATTR_FLOAT, .f = 1e-6f}},
-    .infer = fl_update_infer,
-    .run = fl_update,
+    .infer = fl_rule_infer,
+    .run = fl_rule_run,
     .rule = &rule,
 };
 

@@ -36,8 +36,8 @@ const fl_op_def fl_op_adagrad = {
     .in = {{"Param"}, {"Grad"}, {"Moment"}, {"LearningRate"}},
     .out = {{"ParamOut"}, {"MomentOut"}},
     .attr = {{"epsilon", FL_ATTR_FLOAT, .f = 1e-6f}},
-    .infer = fl_update_infer,
-    .run = fl_update,
+    .infer = fl_rule_infer,
+    .run = fl_rule_run,
     .rule = &rule,
 };
 

@@ -59,8 +59,8 @@ const fl_op_def fl_op_adam = {
              {"epsilon", FL_ATTR_FLOAT, .f = 1e-8f},
              {"lazy_mode", FL_ATTR_BOOL},
              {"min_row_size_to_use_multithread", FL_ATTR_LONG, .i = 1000}},
-    .infer = fl_update_infer,
-    .run = fl_update,
+    .infer = fl_rule_infer,
+    .run = fl_rule_run,
     .rule = &rule,
 };
 

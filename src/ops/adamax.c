@@ -55,8 +55,8 @@ const fl_op_def fl_op_adamax = {
     .attr = {{"beta1", FL_ATTR_FLOAT, .f = 0.9f},
              {"beta2", FL_ATTR_FLOAT, .f = 0.999f},
              {"epsilon", FL_ATTR_FLOAT, .f = 1e-8f}},
-    .infer = fl_update_infer,
-    .run = fl_update,
+    .infer = fl_rule_infer,
+    .run = fl_rule_run,
     .rule = &rule,
 };
 

@@ -91,8 +91,8 @@ const fl_op_def fl_op_ftrl = {
     .attr = {{"l1", FL_ATTR_FLOAT},
              {"l2", FL_ATTR_FLOAT},
              {"lr_power", FL_ATTR_FLOAT, .f = -0.5f}},
-    .infer = fl_update_infer,
-    .run = fl_update,
+    .infer = fl_rule_infer,
+    .run = fl_rule_run,
     .rule = &rule,
 };
 

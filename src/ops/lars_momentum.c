@@ -58,8 +58,8 @@ const fl_op_def fl_op_lars_momentum = {
     .attr = {{"mu", FL_ATTR_FLOAT, .required = true},
              {"lars_coeff", FL_ATTR_FLOAT, .f = 0.001f},
              {"lars_weight_decay", FL_ATTR_FLOAT, .f = 0.0005f}},
-    .infer = fl_update_infer,
-    .run = fl_update,
+    .infer = fl_rule_infer,
+    .run = fl_rule_run,
     .rule = &rule,
 };
 

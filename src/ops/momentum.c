@@ -56,8 +56,8 @@ const fl_op_def fl_op_momentum = {
     .out = {{"ParamOut"}, {"VelocityOut"}},
     .attr = {{"mu", FL_ATTR_FLOAT, .required = true},
              {"use_nesterov", FL_ATTR_BOOL}},
-    .infer = fl_update_infer,
-    .run = fl_update,
+    .infer = fl_rule_infer,
+    .run = fl_rule_run,
     .rule = &rule,
 };
 

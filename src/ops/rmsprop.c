@@ -63,7 +63,7 @@ static fl_err infer(fl_infer *x)
         return fl_fail(FL_EINVAL,
                        "rmsprop: centered is true, but input MeanGrad is "
                        "missing");
-    return fl_update_infer(x);
+    return fl_rule_infer(x);
 }
 
 static const fl_rule rule = {
@@ -93,7 +93,7 @@ const fl_op_def fl_op_rmsprop = {
              {"momentum", FL_ATTR_FLOAT},
              {"centered", FL_ATTR_BOOL}},
     .infer = infer,
-    .run = fl_update,
+    .run = fl_rule_run,
     .rule = &rule,
 };
 

@@ -82,7 +82,7 @@ void fl_rule_apply(const fl_rule *r, fl_dtype dtype, int64_t n, void *p,
 
 /* All of Param's shape and dtype, which is f32 or f64; LearningRate and the
  * powers are [1]. Outputs are like their inputs. */
-fl_err fl_update_infer(fl_infer *x);
-fl_err fl_update(fl_call *c); /* dense, or selected rows */
+fl_err fl_rule_infer(fl_infer *x);
+fl_err fl_rule_run(fl_call *c); /* dense, or selected rows */
 
 #endif

@@ -25,8 +25,8 @@ const fl_op_def fl_op_sgd = {
     .type = "sgd",
     .in = {{"Param"}, {"LearningRate"}, {"Grad"}},
     .out = {{"ParamOut"}},
-    .infer = fl_update_infer,
-    .run = fl_update,
+    .infer = fl_rule_infer,
+    .run = fl_rule_run,
     .rule = &rule,
 };
 

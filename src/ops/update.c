@@ -58,7 +58,7 @@ static void set_like(const fl_infer *x, const char *in, const char *out)
         *m = *fl_meta_in(x, in, 0);
 }
 
-fl_err fl_update_infer(fl_infer *x)
+fl_err fl_rule_infer(fl_infer *x)
 {
     const fl_rule *r = x->def->rule;
     FL_TRY(fl_meta_check(x, "Param", FL_REALS));
@@ -256,7 +256,7 @@ static fl_err update_rows(fl_call *c, const job *j, const fl_rows *g)
     return FL_OK;
 }
 
-fl_err fl_update(fl_call *c)
+fl_err fl_rule_run(fl_call *c)
 {
     job j;
     begin(c, &j);
