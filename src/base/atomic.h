@@ -38,6 +38,12 @@ static inline void fl_count_set(fl_count *c, int64_t n)
     atomic_store_explicit(&c->n, n, memory_order_release);
 }
 
+/* n may be negative; what it comes to. */
+static inline int64_t fl_count_add(fl_count *c, int64_t n)
+{
+    return atomic_fetch_add_explicit(&c->n, n, memory_order_relaxed) + n;
+}
+
 static inline int64_t fl_count_get(const fl_count *c)
 {
     return atomic_load_explicit(&c->n, memory_order_acquire);
