@@ -75,9 +75,10 @@ static fl_err check_place(const fl_place *place)
 
 static fl_err make_store(fl_pserver *p)
 {
-    double owners = 1;
+    double owners = 1, table_bytes = 0;
     bool allow_nan = false;
     FL_TRY(fl_flag_number("FLUID_OWNERS", &owners));
+    FL_TRY(fl_flag_number("FLUID_TABLE_MEMORY", &table_bytes));
     FL_TRY(fl_flag_bool("FLUID_ALLOW_NAN", &allow_nan));
     FL_TRY(
         fl_pstore_new(&(fl_pstore_opts){.env = p->opts->env,
@@ -86,6 +87,7 @@ static fl_err make_store(fl_pserver *p)
                                         .scope = p->opts->scope,
                                         .owners = owners < 1 ? 1 : (int)owners,
                                         .allow_nan = allow_nan,
+                                        .table_bytes = (int64_t)table_bytes,
                                         .self = p,
                                         .applied = fl_pserver_applied,
                                         .answer = fl_pserver_answer},

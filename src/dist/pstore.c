@@ -108,23 +108,12 @@ static fl_err check(void *self, int shard, fl_blob grads)
 
 /* --- updates --- */
 
-static fl_err run_table(fl_update *u)
-{
-    const fl_rows *g = &u->sum;
-    if (!g->n)
-        return FL_OK;
-    u->rows->kind = u->mean->kind = FL_LOD_TENSOR;
-    FL_TRY(fl_table_read(u->table, g->n, fl_rows_index(g), &u->rows->tensor));
-    FL_TRY(fl_tensor_ref(&u->mean->tensor, &g->value));
-    FL_TRY(fl_plan_run(u->plan, NULL, NULL));
-    fl_tensor_fini(&u->mean->tensor);
-    return fl_table_write(u->table, g->n, fl_rows_index(g), &u->rows->tensor);
-}
-
 static fl_err run_update(fl_update *u)
 {
+    if (u->table && !u->sum.n)
+        return FL_OK;
     if (u->table)
-        return run_table(u);
+        FL_TRY(fl_update_run_table(u));
     FL_TRY(fl_pstore_claim(u->writes.at, u->writes.n));
     const fl_err err = fl_plan_run(u->plan, NULL, NULL);
     fl_update_drop(u);
@@ -292,6 +281,7 @@ fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out)
     s->env.service = NULL;
     s->env.no_fuse = true; /* the same bits whatever the plan */
     s->async = sync && !sync->b;
+    s->tables.limit = opts->table_bytes;
     s->face = (fl_store){s, fl_keeper_parcels, check, apply, fl_pstore_read};
     s->arena = fl_arena_new();
     pthread_mutex_init(&s->lock, NULL);

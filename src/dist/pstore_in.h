@@ -1,6 +1,7 @@
 /* pstore_in.h - the inside of a store, shared by its files.
  *
  *     pstore_make.c  from a program to updates, owners and plans
+ *     pstore_table.c updates whose parameter is a table
  *     pstore_mean.c  what the participants sent becomes one gradient
  *     pstore_read.c  answers to pulls
  *     pstore.c       check, apply, the threads */
@@ -35,6 +36,14 @@ typedef struct fl_slices {
     int64_t have; /* elements */
 } fl_slices;
 
+/* The op that updates a table, which the table does itself. */
+typedef struct fl_ruled {
+    const fl_op *op;   /* of the update's program once, and of its memory */
+    const char *param; /* the table's name */
+    fl_rule_step step; /* attributes; the numbers of the last step */
+    const fl_value *rate, *power[FL_RULE_POWERS]; /* NULL: it has none */
+} fl_ruled;
+
 /* A gradient and the block that it feeds. Thread: its owner. */
 typedef struct fl_update {
     const fl_var *grad;    /* name, kind, dtype, shape */
@@ -47,7 +56,7 @@ typedef struct fl_update {
     bool spoils;    /* the plan writes it */
     fl_values writes;
     fl_table *table;          /* NULL: its parameter is a tensor */
-    fl_value *rows;           /* of the table, for the plan */
+    fl_ruled ruled;           /* by what the table is updated */
     FL_VEC(fl_given) given;   /* in the round at hand, by participant */
     FL_VEC(fl_slices) slices; /* by rank */
     fl_rows own, all, sum;    /* memory for the mean of rows */
@@ -99,6 +108,7 @@ struct fl_pstore {
     fl_map gradients; /* names that pushes use -> fl_update */
     fl_map kept;      /* names that pulls use -> fl_ware */
     fl_map rated;     /* names that learning-rate blocks write */
+    fl_budget tables; /* of all of them */
     FL_VEC(const fl_block *) rate_blocks;
     FL_VEC(fl_update *) updates;
     fl_owner *owner;
@@ -114,6 +124,15 @@ fl_err fl_pstore_make(fl_pstore *s) FL_MUST_CHECK;
 
 /* Before a plan runs: nobody else sees what it writes. */
 fl_err fl_pstore_claim(fl_value *const *at, int64_t n) FL_MUST_CHECK;
+
+/* --- pstore_table.c --- */
+
+/* u->table, where the update's parameter is one; its op leaves u->program. */
+fl_err fl_update_make_table(fl_owner *o, fl_update *u) FL_MUST_CHECK;
+/* After the rest of the update was compiled: what the op reads. */
+fl_err fl_update_bind_table(fl_owner *o, fl_update *u) FL_MUST_CHECK;
+/* The rule meets u->sum. */
+fl_err fl_update_run_table(fl_update *u) FL_MUST_CHECK;
 
 /* --- pstore_mean.c --- */
 

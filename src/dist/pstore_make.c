@@ -120,46 +120,6 @@ static fl_err add_blocks(fl_pstore *s)
     return FL_OK;
 }
 
-/* --- tables --- */
-
-static const char *table_of(const fl_pstore *s, const fl_update *u)
-{
-    for (int64_t i = u->first; i < u->block->ops.n; i++) {
-        const char *p = fl_desc_in1(&u->block->ops.at[i]->desc, "Param");
-        const fl_var *v = p ? fl_block_var(global(s), p) : NULL;
-        if (v && v->kind == FL_SELECTED_ROWS)
-            return v->name;
-    }
-    return NULL;
-}
-
-/* In the program of its update a table is the rows at hand, dense. */
-static void make_dense(fl_update *u, const char *name)
-{
-    fl_var *v = fl_block_var(fl_program_block(u->program, 0), name);
-    v->kind = FL_LOD_TENSOR;
-    v->shape.dim[0] = -1;
-    fl_var_touch(v);
-}
-
-static fl_err make_table(fl_pstore *s, fl_update *u)
-{
-    const char *name = table_of(s, u);
-    if (!name)
-        return FL_OK;
-    const fl_value *v = fl_scope_find(s->opts.scope, name);
-    if (!v || v->kind != FL_LOD_TENSOR || !v->tensor.data)
-        return fl_fail(FL_ENOENT,
-                       "listen_and_serv: the table \"%s\" holds nothing yet: "
-                       "run the server's startup program first",
-                       name);
-    FL_TRY(fl_table_new(name, &v->tensor, &u->table));
-    make_dense(u, name);
-    make_dense(u, u->grad->name);
-    u->rows = fl_scope_var(s->owner[u->owner].scope, name);
-    return FL_OK;
-}
-
 /* --- owners --- */
 
 /* Each block to the owner with the least so far. */
@@ -254,8 +214,9 @@ static fl_err compile_rates(fl_owner *o)
 
 static fl_err compile_update(fl_owner *o, fl_update *u)
 {
-    FL_TRY(make_table(o->store, u));
+    FL_TRY(fl_update_make_table(o, u));
     FL_TRY(compile(o, u->program, &u->plan, &u->writes));
+    FL_TRY(fl_update_bind_table(o, u));
     u->mean = fl_scope_var(o->scope, u->grad->name);
     for (int64_t i = 0; i < u->writes.n; i++)
         u->spoils |= u->writes.at[i] == u->mean;
@@ -299,8 +260,7 @@ static void keep_for(fl_pstore *s, const fl_update *u)
         fl_ware *k = fl_map_get(&s->kept, e->key);
         if (k && !fl_map_get(&s->rated, e->key))
             k->owner = u->owner;
-        if (k && u->table &&
-            u->rows == fl_scope_find(s->owner[u->owner].scope, e->key))
+        if (k && u->table && !strcmp(k->name, u->ruled.param))
             k->table = u->table;
     }
 }

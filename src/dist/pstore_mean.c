@@ -256,6 +256,10 @@ static fl_err mean_rows(fl_update *u, int n)
         u->mean->kind = FL_SELECTED_ROWS;
     if (n == 1 && !u->table)
         return gather(u, 0, u->given.n, out);
+    if (n == 1) {
+        FL_TRY(gather(u, 0, u->given.n, &u->own));
+        return fl_rows_merge(out, &u->own);
+    }
     FL_TRY(merge_each(u));
     FL_TRY(fl_rows_merge(out, &u->all));
     divide(&out->value, n);

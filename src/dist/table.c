@@ -1,69 +1,49 @@
-/* table.c - ids hashed to numbers of rows, rows in chunks that never move. */
-#include "dist/table.h"
+/* table.c - rows are found many at a time.
+ *
+ * A row that is not in a cache costs two waits for memory, one in the index
+ * and one for the row itself. So ids go through three stages in groups: while
+ * the slots of one group are on their way, rows of the group before are asked
+ * for, and those of the one before that are used:
+ *
+ *     hash    find the home of each id, ask for its line
+ *     probe   find the slot, ask for the lines of the row
+ *     settle  compare ids; what was not found is made where rows are written
+ *
+ * Making a row may move a shelf, never a row: what was probed stays good. */
+#include "dist/table_in.h"
 
-#include "base/vec.h"
+#include "op/kernel.h"
 
 enum {
-    POOL = 4096,          /* numbers that starts are picked from */
-    CHUNK_BYTES = 1 << 20 /* of rows, at least one */
+    GROUP = 32,
+    STAGES = 3,
+    LINE = 64,     /* bytes that memory is read by */
+    LINES_MAX = 16 /* of a row that are asked for */
 };
 
-typedef struct slot {
-    int64_t id;
-    int64_t row; /* 1 + its number; 0: free */
-} slot;
+/* --- its life --- */
 
-struct fl_table {
-    uint64_t salt; /* of the name */
-    fl_dtype dtype;
-    int64_t width;
-    size_t bytes; /* of a row */
-    fl_tensor pool;
-    slot *slots;
-    int64_t n_slots; /* a power of 2 */
-    int64_t n;       /* rows */
-    int64_t per_chunk;
-    FL_VEC(char *) chunks;
-};
-
-static uint64_t mix(uint64_t x)
+fl_err fl_table_new(const fl_table_opts *opts, fl_table **out)
 {
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
-static uint64_t mix_text(const char *text)
-{
-    uint64_t x = 0;
-    for (; *text; text++)
-        x = mix(x + (unsigned char)*text + 1);
-    return x;
-}
-
-fl_err fl_table_new(const char *name, const fl_tensor *started, fl_table **out)
-{
-    char text[FL_SHAPE_TEXT];
-    const fl_shape *s = &started->shape;
-    const int64_t numel = fl_tensor_numel(started);
-    if ((started->dtype != FL_F32 && started->dtype != FL_F64) ||
-        s->rank != 2 || numel < 1)
+    if (opts->dtype != FL_F32 && opts->dtype != FL_F64)
         return fl_fail(FL_EINVAL,
-                       "table \"%s\" was started as %s%s, expected rows of "
-                       "float32 or float64",
-                       name, fl_dtype_word(started->dtype),
-                       fl_shape_text(s, text));
+                       "table \"%s\" is of %s, expected float32 or float64",
+                       opts->name, fl_dtype_word(opts->dtype));
+    if (opts->width < 1 || opts->width > INT32_MAX)
+        return fl_fail(FL_EINVAL, "table \"%s\" has rows of %lld numbers",
+                       opts->name, (long long)opts->width);
+    if (opts->rule && opts->rule->whole)
+        return fl_fail(FL_EINVAL,
+                       "table \"%s\": its rule needs all rows at once",
+                       opts->name);
     fl_table *t = fl_mem_alloc(sizeof *t);
-    t->salt = mix_text(name);
-    t->dtype = started->dtype;
-    t->width = s->dim[1];
-    t->bytes = (size_t)t->width * fl_dtype_size(t->dtype);
-    t->per_chunk = CHUNK_BYTES / (int64_t)t->bytes;
-    t->per_chunk += t->per_chunk == 0;
-    const fl_shape most = {1, {numel < POOL ? numel : POOL}};
-    const fl_tensor first =
-        fl_tensor_view(started->dtype, &most, started->data);
-    const fl_err err = fl_tensor_copy(&t->pool, &first);
+    t->opts = *opts;
+    t->opts.name = t->name = fl_mem_strdup(opts->name);
+    if (!t->opts.budget)
+        t->opts.budget = &t->own;
+    fl_table_layout(t);
+    fl_shelves_init(t);
+    const fl_err err = fl_start_init(t);
     if (err) {
         fl_table_free(t);
         return err;
@@ -76,11 +56,10 @@ void fl_table_free(fl_table *t)
 {
     if (!t)
         return;
-    for (int64_t i = 0; i < t->chunks.n; i++)
-        fl_mem_free(t->chunks.at[i]);
-    fl_vec_fini(&t->chunks);
+    fl_shelves_fini(t);
+    fl_chunks_fini(t);
     fl_tensor_fini(&t->pool);
-    fl_mem_free(t->slots);
+    fl_mem_free(t->name);
     fl_mem_free(t);
 }
 
@@ -91,101 +70,212 @@ int64_t fl_table_rows(const fl_table *t)
 
 int64_t fl_table_width(const fl_table *t)
 {
-    return t->width;
+    return t->opts.width;
 }
 
-static char *row_at(const fl_table *t, int64_t row)
+int64_t fl_table_span(const fl_table *t)
 {
-    return t->chunks.at[row / t->per_chunk] +
-           (size_t)(row % t->per_chunk) * t->bytes;
+    return t->span;
 }
 
-/* Its slot, or the free one where it belongs. */
-static slot *find(const fl_table *t, int64_t id)
+int64_t fl_table_bytes(const fl_table *t)
 {
-    uint64_t at = mix((uint64_t)id);
-    for (;; at++) {
-        slot *s = &t->slots[at & (uint64_t)(t->n_slots - 1)];
-        if (!s->row || s->id == id)
-            return s;
+    return t->taken;
+}
+
+/* --- finding rows --- */
+
+typedef struct group {
+    int64_t n;
+    const int64_t *id;
+    uint64_t hash[GROUP];
+    char *row[GROUP];
+} group;
+
+/* What is done with rows: those of the ids from `at` on. */
+typedef struct use {
+    void (*rows)(const struct use *u, int64_t at, const group *g);
+    fl_table *makes; /* NULL: rows that are not there stay NULL */
+    size_t touched;  /* bytes from a row's start */
+    const fl_table *table;
+    char *out;          /* read */
+    const char *in;     /* apply, load */
+    size_t in_bytes;    /* of a row of it */
+    const fl_hyper *by; /* apply */
+} use;
+
+static void hash(const fl_table *t, group *g)
+{
+    for (int64_t i = 0; i < g->n; i++) {
+        const uint64_t h = g->hash[i] = fl_table_hash(g->id[i]);
+        const fl_shelf *s = &t->shelf[h >> FL_SHELF_BITS];
+        __builtin_prefetch(fl_shelf_home(s, fl_table_tag(h)));
     }
 }
 
-static fl_err grow(fl_table *t)
+/* The first row with the tag, most likely the one. */
+FL_CLONES static void probe(const fl_table *t, group *g, size_t touched)
 {
-    const int64_t n = t->n_slots;
-    slot *old = t->slots, *slots;
-    if (2 * (t->n + 1) <= n)
-        return FL_OK;
-    t->n_slots = n ? 2 * n : 1024;
-    slots = fl_mem_try((size_t)t->n_slots * sizeof *slots);
-    if (!slots) {
-        t->n_slots = n;
-        return fl_fail(FL_ENOMEM, "table: no memory for %lld rows",
-                       (long long)t->n + 1);
+    for (int64_t i = 0; i < g->n; i++) {
+        const fl_spot tag = fl_table_tag(g->hash[i]);
+        const fl_shelf *s = &t->shelf[g->hash[i] >> FL_SHELF_BITS];
+        const fl_spot spot = *fl_line_find(fl_shelf_home(s, tag), tag);
+        if (!fl_spot_is(spot, tag)) {
+            g->row[i] = NULL;
+            continue;
+        }
+        char *row = g->row[i] = fl_table_row(t, spot);
+        __builtin_prefetch(row);
+        __builtin_prefetch(row + touched - 1);
+        for (size_t at = LINE; at + LINE < touched; at += LINE)
+            __builtin_prefetch(row + at);
     }
-    t->slots = memset(slots, 0, (size_t)t->n_slots * sizeof *slots);
-    for (int64_t i = 0; i < n; i++)
-        if (old[i].row)
-            *find(t, old[i].id) = old[i];
-    fl_mem_free(old);
+}
+
+static fl_err add_row(fl_table *t, int64_t id, uint64_t h, char **row)
+{
+    uint32_t at;
+    FL_TRY(fl_shelves_reserve(t, h));
+    FL_TRY(fl_chunks_next(t, &at));
+    *row = fl_table_row(t, at);
+    fl_start_row(t, id, *row);
+    fl_shelves_add(t, h, at);
+    t->fill++;
+    t->n++;
     return FL_OK;
 }
 
-static void start_row(const fl_table *t, int64_t id, char *row)
+static fl_err settle(const use *u, group *g)
 {
-    const size_t one = fl_dtype_size(t->dtype);
-    const uint64_t numbers = (uint64_t)fl_tensor_numel(&t->pool);
-    const uint64_t seed = mix(t->salt ^ mix((uint64_t)id));
-    for (int64_t i = 0; i < t->width; i++) {
-        const uint64_t at = mix(seed + (uint64_t)i) % numbers;
-        memcpy(row + (size_t)i * one, (char *)t->pool.data + at * one, one);
-    }
-}
-
-static fl_err add_row(fl_table *t, int64_t id, char **out)
-{
-    FL_TRY(grow(t));
-    if (t->n == t->chunks.n * t->per_chunk) {
-        char *chunk = fl_mem_try((size_t)t->per_chunk * t->bytes);
-        if (!chunk)
-            return fl_fail(FL_ENOMEM, "table: no memory for %lld rows",
-                           (long long)t->n + 1);
-        fl_push(&t->chunks, chunk);
-    }
-    *out = row_at(t, t->n);
-    start_row(t, id, *out);
-    *find(t, id) = (slot){id, ++t->n};
-    return FL_OK;
-}
-
-static fl_err row_of(fl_table *t, int64_t id, char **out)
-{
-    const slot *s = t->n_slots ? find(t, id) : NULL;
-    if (!s || !s->row)
-        return add_row(t, id, out);
-    *out = row_at(t, s->row - 1);
-    return FL_OK;
-}
-
-fl_err fl_table_read(fl_table *t, int64_t n, const int64_t *id, fl_tensor *out)
-{
-    char *row;
-    FL_TRY(fl_tensor_resize(out, t->dtype, &(fl_shape){2, {n, t->width}}));
-    for (int64_t i = 0; i < n; i++) {
-        FL_TRY(row_of(t, id[i], &row));
-        memcpy((char *)out->data + (size_t)i * t->bytes, row, t->bytes);
+    for (int64_t i = 0; i < g->n; i++) {
+        if (g->row[i] && fl_row_id(g->row[i]) == g->id[i])
+            continue;
+        g->row[i] = fl_shelves_find(u->table, g->id[i], g->hash[i]);
+        if (!g->row[i] && u->makes)
+            FL_TRY(add_row(u->makes, g->id[i], g->hash[i], &g->row[i]));
     }
     return FL_OK;
 }
 
-fl_err fl_table_write(fl_table *t, int64_t n, const int64_t *id,
-                      const fl_tensor *in)
+static fl_err walk(const use *u, int64_t n, const int64_t *id)
 {
-    char *row;
-    for (int64_t i = 0; i < n; i++) {
-        FL_TRY(row_of(t, id[i], &row));
-        memcpy(row, (const char *)in->data + (size_t)i * t->bytes, t->bytes);
+    group ring[STAGES];
+    const fl_table *t = u->table;
+    const size_t most = (size_t)LINES_MAX * LINE;
+    const size_t touched = u->touched < most ? u->touched : most;
+    const int64_t groups = (n + GROUP - 1) / GROUP;
+    for (int64_t k = 0; k < groups + STAGES - 1; k++) {
+        if (k < groups) {
+            group *g = &ring[k % STAGES];
+            g->id = id + k * GROUP;
+            g->n = n - k * GROUP < GROUP ? n - k * GROUP : GROUP;
+            hash(t, g);
+        }
+        if (k >= 1 && k - 1 < groups)
+            probe(t, &ring[(k - 1) % STAGES], touched);
+        if (k >= 2) {
+            group *g = &ring[(k - 2) % STAGES];
+            FL_TRY(settle(u, g));
+            u->rows(u, (k - 2) * GROUP, g);
+        }
     }
     return FL_OK;
+}
+
+/* --- what is done with them --- */
+
+/* Most rows are short: a call for each would cost more than the copy. */
+static inline void copy(char *to, const char *from, size_t n)
+{
+    for (; n >= 32; n -= 32, to += 32, from += 32)
+        memcpy(to, from, 32);
+    for (; n >= 8; n -= 8, to += 8, from += 8)
+        memcpy(to, from, 8);
+    if (n)
+        memcpy(to, from, 4);
+}
+
+FL_CLONES static void read_rows(const use *u, int64_t at, const group *g)
+{
+    const size_t bytes = u->table->bytes;
+    char *to = u->out + (size_t)at * bytes;
+    for (int64_t i = 0; i < g->n; i++, to += bytes)
+        if (g->row[i])
+            copy(to, fl_row_value(g->row[i]), bytes);
+        else
+            fl_start_value(u->table, g->id[i], to);
+}
+
+fl_err fl_table_read(const fl_table *t, int64_t n, const int64_t *id,
+                     fl_tensor *out)
+{
+    const fl_shape s = {2, {n, t->opts.width}};
+    FL_TRY(fl_tensor_resize(out, t->opts.dtype, &s));
+    const use u = {.rows = read_rows,
+                   .table = t,
+                   .touched = sizeof(int64_t) + t->bytes,
+                   .out = out->data};
+    return walk(&u, n, id);
+}
+
+static void apply_rows(const use *u, int64_t at, const group *g)
+{
+    const fl_table *t = u->table;
+    const char *grad = u->in + (size_t)at * t->bytes;
+    void *state[FL_RULE_STATES];
+    for (int64_t i = 0; i < g->n; i++, grad += t->bytes) {
+        for (int s = 0; s < FL_RULE_STATES; s++)
+            state[s] = t->state[s] ? g->row[i] + t->state[s] : NULL;
+        fl_rule_apply(t->opts.rule, t->opts.dtype, t->opts.width,
+                      fl_row_value(g->row[i]), grad, state, u->by);
+    }
+}
+
+fl_err fl_table_apply(fl_table *t, int64_t n, const int64_t *id,
+                      const void *grad, const fl_hyper *h)
+{
+    if (!t->opts.rule)
+        return fl_fail(FL_EINVAL, "table \"%s\" has no rule to be updated by",
+                       t->name);
+    const use u = {.rows = apply_rows,
+                   .table = t,
+                   .makes = t,
+                   .touched = t->stride,
+                   .in = grad,
+                   .by = h};
+    return walk(&u, n, id);
+}
+
+static void load_rows(const use *u, int64_t at, const group *g)
+{
+    const fl_table *t = u->table;
+    const char *in = u->in + (size_t)at * u->in_bytes;
+    for (int64_t i = 0; i < g->n; i++, in += u->in_bytes) {
+        memcpy(fl_row_value(g->row[i]), in, u->in_bytes);
+        if (u->in_bytes == t->bytes)
+            fl_start_states(t, g->row[i]);
+    }
+}
+
+fl_err fl_table_load(fl_table *t, int64_t n, const int64_t *id,
+                     const fl_tensor *rows)
+{
+    const fl_shape *s = &rows->shape;
+    char text[FL_SHAPE_TEXT];
+    if (rows->dtype != t->opts.dtype || s->rank != 2 || s->dim[0] != n ||
+        (s->dim[1] != t->opts.width && s->dim[1] != t->span))
+        return fl_fail(FL_ESHAPE,
+                       "table \"%s\": %lld rows came as %s%s, expected %s of "
+                       "%lld numbers, or %lld with states",
+                       t->name, (long long)n, fl_dtype_word(rows->dtype),
+                       fl_shape_text(s, text), fl_dtype_word(t->opts.dtype),
+                       (long long)t->opts.width, (long long)t->span);
+    const use u = {.rows = load_rows,
+                   .table = t,
+                   .makes = t,
+                   .touched = t->stride,
+                   .in = rows->data,
+                   .in_bytes =
+                       (size_t)s->dim[1] * fl_dtype_size(t->opts.dtype)};
+    return walk(&u, n, id);
 }
