@@ -70,7 +70,7 @@ all: $(LIB) $(SO) $(CLI) $(EXAMPLES) python
 
 help:
 	@echo 'make              library and command, in $(B)/'
-	@echo 'make demo         train a small network, watch its loss'
+	@echo 'make demo         2 servers and 2 trainers learn who clicks'
 	@echo 'make test [T=x]   all tests, or those whose name has x'
 	@echo 'make unit [T=x]   C tests only'
 	@echo 'make test-sim     the protocol under 10,000 schedules of faults'
@@ -227,10 +227,9 @@ data:
 	@scripts/data $(B)/data $(SETS)
 
 demo:
-	@scripts/deps build
-	@$(MAKE) all data
-	@$(B)/examples/fit_a_line train $(B)/data/uci_housing/housing.data \
-		$(B)/demo/fit_a_line.model
+	@scripts/deps build demo
+	@$(MAKE) all
+	@scripts/demo $(B)
 
 bench:
 	@scripts/deps build bench

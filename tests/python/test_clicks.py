@@ -1,0 +1,46 @@
+"""The example of the demo: alone, and as a job of servers and trainers."""
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from cluster import ROOT
+
+SCRIPT = os.path.join(ROOT, "examples", "clicks.py")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clicks")
+    python("make", folder, "4000")
+    return folder
+
+
+def python(*words):
+    p = subprocess.run([sys.executable, SCRIPT, *map(str, words)], text=True,
+                       capture_output=True, timeout=120)
+    assert p.returncode == 0, p.stderr
+    return p.stdout
+
+
+def auc(folder):
+    return float(re.search(r": (\d\.\d+)$", python("score", folder)).group(1))
+
+
+def test_one_process_learns(folder):
+    python("train", folder)
+    assert auc(folder) > 0.68
+
+
+@pytest.mark.parametrize("servers, trainers", [(1, 2), (2, 2)])
+def test_a_job_learns_as_much(folder, tmp_path, servers, trainers):
+    p = subprocess.run(
+        ["paddle", "launch", "--server_num", str(servers), "--worker_num",
+         str(trainers), "--python", sys.executable, SCRIPT, "train",
+         str(folder)], cwd=tmp_path, text=True, capture_output=True,
+        env=dict(os.environ, FLUID_LINGER="0.1"), timeout=120)
+    assert p.returncode == 0, p.stderr
+    assert "epoch 2" in p.stderr  # what trainer 0 says
+    assert auc(folder) > 0.68
