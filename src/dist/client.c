@@ -305,12 +305,24 @@ fl_err fl_client_push(fl_client *c, int server_index, int shard, fl_blob grads,
         return fl_fail(FL_EINVAL,
                        "push: server %d shard %d, the job has %d, %d",
                        server_index, shard, c->job->servers, c->job->shards);
-    const lane *l = lane_of(c, server_index, shard);
+    lane *l = lane_of(c, server_index, shard);
+    if (l->closed && c->job->async) {
+        l->closed = false;
+        l->parts = 0;
+    }
     if (l->closed || l->parts + 1 >= c->job->max_parts)
         return fl_fail(FL_EINVAL, "push: after the last one, or more than %d",
                        c->job->max_parts);
     push(c, server_index, shard, grads, last, now);
     return FL_OK;
+}
+
+bool fl_client_pushes(const fl_client *c)
+{
+    for (int64_t i = 0; i < c->request.n; i++)
+        if (c->request.at[i].msg.kind == FL_MSG_PUSH)
+            return true;
+    return false;
 }
 
 fl_err fl_client_ask(fl_client *c, int server_index, fl_blob names, int64_t now)

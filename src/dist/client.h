@@ -53,10 +53,14 @@ void fl_client_want(fl_client *c, int server, fl_blob names);
 
 void fl_client_start(fl_client *c, int64_t now);
 
-/* Gradients of this round for a shard; `last`: no more for that shard. Only
- * when ready. Err: EINVAL. */
+/* Gradients of this round for a shard; `last`: no more for that shard, until
+ * the next step; or, where trainers never meet, until the next push. Only when
+ * ready. Err: EINVAL. */
 fl_err fl_client_push(fl_client *c, int server, int shard, fl_blob grads,
                       bool last, int64_t now) FL_MUST_CHECK;
+
+/* Pushes that are not acknowledged. */
+bool fl_client_pushes(const fl_client *c);
 
 /* More values of the version at hand (rows of a table). Only when ready;
  * `values` brings them. Err: EINVAL. */

@@ -138,6 +138,24 @@ static void makes_no_barrier_in_async_mode(void)
     close_scene(&s);
 }
 
+/* Where nobody meets, steps are the application's own business. */
+static void pushes_on_in_async_mode(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.async = true, .max_parts = 4});
+    become_ready(&s);
+    for (int i = 1; i <= 9; i++) {
+        CHECK_OK(fl_client_push(s.c, 0, 0, (fl_blob){"a", 1, NULL}, i % 3 == 0,
+                                s.now));
+        CHECK_INT(said(&s.out, FL_MSG_PUSH)->count, i % 3 ? 0 : 3);
+        CHECK(fl_client_pushes(s.c));
+        agree(&s);
+        CHECK(!fl_client_pushes(s.c));
+        CHECK_INT(fl_client_now(s.c), FL_CLIENT_READY);
+    }
+    close_scene(&s);
+}
+
 static void asks_again(void)
 {
     scene s;
@@ -293,6 +311,7 @@ const fl_test fl_tests[] = {
     {"a trainer makes a round", makes_a_round},
     {"an asynchronous trainer makes no barrier",
      makes_no_barrier_in_async_mode},
+    {"an asynchronous trainer pushes on", pushes_on_in_async_mode},
     {"a trainer asks again", asks_again},
     {"a fenced trainer joins again", joins_again_when_fenced},
     {"a trainer fenced at its end joins again to complete",

@@ -6,6 +6,7 @@
  * W itself is not read: it may be as old as the startup program. */
 #include "dist/ops_in.h"
 #include "dist/service.h"
+#include "exec/plan.h"
 
 fl_err fl_meta_rows_of(const fl_infer *x, const fl_meta *ids, const fl_meta *w,
                        const char *slot, int i)
@@ -238,7 +239,7 @@ static fl_err look_up(fl_call *c)
     FL_TRY(part(c, s, n));
     FL_TRY(address(c, s, &asks));
     if (asks)
-        FL_TRY(fl_trainer_lookup(t, asks, s->ask));
+        FL_TRY(fl_trainer_lookup(t, fl_call_site(c).env->watch, asks, s->ask));
     FL_TRY(find_rows(c, s, asks, bytes));
     scatter(c, s, bytes);
     return FL_OK;

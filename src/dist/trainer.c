@@ -1,4 +1,4 @@
-/* trainer.c - what send, recv and the lookups ask of the servers.
+/* trainer.c - what a trainer tells the servers.
  *
  * Gradients for a server gather in a parcel, which is pushed when it is large
  * enough and at the step. Values come with the step (what was received before)
@@ -29,19 +29,16 @@ static void replace(fl_parcel **slot, fl_parcel *by)
 }
 
 /* A pull's values are all of a version; answers to questions come while the
- * trainer is ready, and to the newest question only. */
+ * trainer is ready. */
 static void on_values(void *self, int server, const fl_msg *m)
 {
     fl_trainer *t = self;
     fl_line *l = &t->line[server];
     fl_parcel *came = fl_parcel_of(m->blob);
-    const bool pulled = fl_client_now(t->client) == FL_CLIENT_PULLING;
-    if (!pulled && m->tag != l->asking)
-        return;
     came = came ? fl_parcel_ref(came) : fl_parcel_new();
-    if (!pulled) {
-        l->asking = 0;
-        replace(&l->answer, came);
+    if (fl_client_now(t->client) != FL_CLIENT_PULLING) {
+        fl_talks_hear(t, server, m->tag, came);
+        fl_parcel_unref(came);
         return;
     }
     replace(&l->pulled, came);
@@ -58,8 +55,7 @@ static void on_fenced(void *self, const char *why)
     fl_trainer *t = self;
     t->fences++;
     t->stale = true;
-    for (int i = 0; i < t->job.servers; i++)
-        t->line[i].asking = 0;
+    fl_talks_lose(t);
 }
 
 static void on_over(void *self, int code, const char *why)
@@ -86,6 +82,7 @@ static fl_place copy_place(fl_arena *a, const fl_place *from)
 static void init_threads(fl_trainer *t)
 {
     pthread_condattr_t monotonic;
+    pthread_mutex_init(&t->door, NULL);
     pthread_mutex_init(&t->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -122,8 +119,6 @@ static void free_line(fl_line *l)
 {
     fl_parcel_unref(l->parcel);
     fl_parcel_unref(l->pulled);
-    fl_parcel_unref(l->question);
-    fl_parcel_unref(l->answer);
     fl_vec_fini(&l->wanted);
     fl_map_fini(&l->place);
 }
@@ -149,6 +144,7 @@ void fl_trainer_free(fl_trainer *t)
     pthread_cond_destroy(&t->moved);
     pthread_cond_destroy(&t->wake);
     pthread_mutex_destroy(&t->lock);
+    pthread_mutex_destroy(&t->door);
     fl_arena_free(t->arena);
     fl_mem_free(t);
 }
@@ -172,37 +168,45 @@ bool fl_trainer_is_at(const fl_trainer *t, const fl_place *place)
 
 /* --- ready for the caller --- */
 
-static bool is_ready(const fl_trainer *t)
+bool fl_trainer_is_ready(const fl_trainer *t, const void *unused)
 {
     return fl_client_now(t->client) == FL_CLIENT_READY;
 }
 
-/* Connected, not under the lock; then locked, joined and at a step. A failure
- * leaves it unlocked. */
-static fl_err enter(fl_trainer *t)
+static fl_err connect_once(fl_trainer *t, const fl_watch *by)
+{
+    fl_err err = FL_OK;
+    pthread_mutex_lock(&t->door);
+    if (!t->rpc)
+        err = fl_trainer_connect(t, by);
+    if (!err && !t->rpc)
+        err = fl_link_open(t);
+    pthread_mutex_unlock(&t->door);
+    return err;
+}
+
+fl_err fl_trainer_enter(fl_trainer *t, const fl_watch *by)
 {
     if (t->left)
         return fl_fail(FL_EINVAL,
                        "this trainer has left its job (exe.close() was "
                        "called): it sends and receives no more");
-    if (!t->rpc) {
-        FL_TRY(fl_trainer_connect(t));
-        FL_TRY(fl_link_open(t));
-    }
+    FL_TRY(connect_once(t, by));
     fl_link_lock(t);
-    const fl_err err = fl_trainer_wait(t, is_ready, 0);
+    const fl_err err = fl_trainer_wait(t, fl_trainer_is_ready, NULL, by, 0);
     if (err)
         fl_link_unlock(t);
     return err;
 }
 
-static fl_err leave(fl_trainer *t, fl_err err)
+fl_err fl_trainer_exit(fl_trainer *t, fl_err err)
 {
     fl_link_unlock(t);
     return err;
 }
 
-static fl_err check_server(const fl_trainer *t, const char *name, int server)
+fl_err fl_trainer_check_server(const fl_trainer *t, const char *name,
+                               int server)
 {
     if (server >= 0 && server < t->job.servers)
         return FL_OK;
@@ -212,13 +216,21 @@ static fl_err check_server(const fl_trainer *t, const char *name, int server)
 
 /* --- gradients --- */
 
+static fl_parcel *parcel_of(fl_line *l)
+{
+    if (!l->parcel)
+        l->parcel = fl_parcel_new();
+    return l->parcel;
+}
+
 static fl_err push(fl_trainer *t, fl_line *l, bool last)
 {
-    const fl_blob blob = fl_parcel_blob(l->parcel);
+    const fl_blob blob = fl_parcel_blob(parcel_of(l));
     const fl_err err = fl_client_push(t->client, (int)(l - t->line), 0, blob,
                                       last, fl_link_now());
     fl_keeper_parcels.drop(NULL, blob);
     replace(&l->parcel, NULL);
+    l->open = !last;
     fl_link_flush(t);
     return err;
 }
@@ -228,11 +240,10 @@ static fl_err push_if_large(fl_trainer *t, fl_line *l)
     return l->parcel->size >= PUSH_BYTES ? push(t, l, false) : FL_OK;
 }
 
-static fl_parcel *parcel_of(fl_line *l)
+/* An empty one, if all has gone: the server waits for the last. */
+static fl_err push_last(fl_trainer *t, fl_line *l)
 {
-    if (!l->parcel)
-        l->parcel = fl_parcel_new();
-    return l->parcel;
+    return l->parcel || l->open ? push(t, l, true) : FL_OK;
 }
 
 static fl_err put_tensor(fl_trainer *t, fl_line *l, const char *name,
@@ -255,9 +266,6 @@ static fl_err put_tensor(fl_trainer *t, fl_line *l, const char *name,
 static fl_err put(fl_trainer *t, fl_line *l, const char *name,
                   const fl_value *v)
 {
-    t->sent = true;
-    if (t->stale)
-        return FL_OK;
     if (v->kind != FL_SELECTED_ROWS)
         return put_tensor(t, l, name, &v->tensor);
     fl_parcel_add_rows(parcel_of(l), name, &v->rows);
@@ -279,19 +287,29 @@ static fl_err own_memory(const fl_value *v, fl_value *own)
     return FL_OK;
 }
 
+static bool is_nothing(const fl_value *v)
+{
+    return v->kind == FL_SELECTED_ROWS
+               ? !v->rows.n
+               : v->kind != FL_LOD_TENSOR || !v->tensor.data;
+}
+
 fl_err fl_trainer_send(fl_trainer *t, int server, const char *name,
                        const fl_value *v)
 {
-    const bool rows = v->kind == FL_SELECTED_ROWS;
     fl_value own = {0};
-    FL_TRY(check_server(t, name, server));
-    if (rows ? !v->rows.n : v->kind != FL_LOD_TENSOR || !v->tensor.data)
-        return FL_OK; /* nothing was computed: the barrier says it all */
+    FL_TRY(fl_trainer_check_server(t, name, server));
+    if (is_nothing(v))
+        return FL_OK; /* the barrier says it all */
     fl_err err = own_memory(v, &own);
     if (!err)
-        err = enter(t);
-    if (!err)
-        err = leave(t, put(t, &t->line[server], name, &own));
+        err = fl_trainer_enter(t, t->watch);
+    if (!err) {
+        t->sent = true;
+        if (!t->stale)
+            err = put(t, &t->line[server], name, &own);
+        err = fl_trainer_exit(t, err);
+    }
     fl_value_fini(&own);
     return err;
 }
@@ -316,8 +334,7 @@ static fl_err begin_step(fl_trainer *t)
         fl_line *l = &t->line[i];
         if (l->learned)
             tell_wanted(t, l);
-        if (l->parcel)
-            FL_TRY(push(t, l, true));
+        FL_TRY(push_last(t, l));
     }
     const fl_err err = fl_client_step(t->client, fl_link_now());
     fl_link_flush(t);
@@ -326,21 +343,23 @@ static fl_err begin_step(fl_trainer *t)
 
 static void drop_gathered(fl_trainer *t)
 {
-    for (int i = 0; i < t->job.servers; i++)
+    for (int i = 0; i < t->job.servers; i++) {
         replace(&t->line[i].parcel, NULL);
+        t->line[i].open = false;
+    }
 }
 
-static bool lends_nothing(const fl_trainer *t)
+static bool lends_nothing(const fl_trainer *t, const void *unused)
 {
     return !fl_link_lends(t);
 }
 
 /* Calls that nobody needs an answer of are ended: those that were made again
  * and answered then, and those of a session that was lost. */
-static fl_err take_back(fl_trainer *t)
+static fl_err take_back(fl_trainer *t, const fl_watch *by)
 {
     fl_link_cancel_pushes(t);
-    return fl_trainer_wait(t, lends_nothing, 0);
+    return fl_trainer_wait(t, lends_nothing, NULL, by, 0);
 }
 
 static fl_err step(fl_trainer *t)
@@ -348,8 +367,8 @@ static fl_err step(fl_trainer *t)
     if (!t->stale)
         FL_TRY(begin_step(t));
     drop_gathered(t);
-    FL_TRY(fl_trainer_wait(t, is_ready, 0));
-    FL_TRY(take_back(t));
+    FL_TRY(fl_trainer_wait(t, fl_trainer_is_ready, NULL, t->watch, 0));
+    FL_TRY(take_back(t, t->watch));
     t->stale = t->sent = false;
     t->stepped = true;
     return FL_OK;
@@ -357,12 +376,11 @@ static fl_err step(fl_trainer *t)
 
 fl_err fl_trainer_step(fl_trainer *t)
 {
-    FL_TRY(enter(t));
-    return leave(t, step(t));
+    FL_TRY(fl_trainer_enter(t, t->watch));
+    return fl_trainer_exit(t, step(t));
 }
 
-/* Without barriers the first one who asks for values ends the step. */
-static fl_err step_if_sent(fl_trainer *t)
+fl_err fl_trainer_step_if_sent(fl_trainer *t)
 {
     return t->job.async && t->sent ? step(t) : FL_OK;
 }
@@ -371,170 +389,51 @@ fl_err fl_trainer_flush(fl_trainer *t)
 {
     if (!t->job.async || !t->sent)
         return FL_OK;
-    FL_TRY(enter(t));
-    return leave(t, step_if_sent(t));
+    FL_TRY(fl_trainer_enter(t, t->watch));
+    return fl_trainer_exit(t, fl_trainer_step_if_sent(t));
 }
 
-/* --- values --- */
+/* --- pushes beside steps --- */
 
-static void drop_talk(fl_trainer *t)
+static bool is_settled(const fl_trainer *t, const void *fences)
 {
-    for (int i = 0; i < t->job.servers; i++) {
-        replace(&t->line[i].question, NULL);
-        replace(&t->line[i].answer, NULL);
-        t->line[i].asking = 0;
-    }
+    return t->fences != *(const int64_t *)fences ||
+           !fl_client_pushes(t->client);
 }
 
-static bool all_answered(const fl_trainer *t)
+static fl_err part(fl_trainer *t, const fl_watch *by, int n,
+                   const fl_parting *partings, bool *lost)
 {
-    for (int i = 0; i < t->job.servers; i++)
-        if (t->line[i].asking)
-            return false;
-    return true;
-}
-
-static fl_err ask_once(fl_trainer *t)
-{
-    FL_TRY(fl_trainer_wait(t, is_ready, 0));
-    for (int i = 0; i < t->job.servers; i++) {
-        fl_line *l = &t->line[i];
-        if (!l->question)
-            continue;
-        const fl_blob blob = fl_parcel_blob(l->question);
-        const fl_err err = fl_client_ask(t->client, i, blob, fl_link_now());
-        fl_keeper_parcels.drop(NULL, blob);
-        FL_TRY(err);
-        l->asking = fl_client_tag(t->client);
-    }
-    fl_link_flush(t);
-    return fl_trainer_wait(t, all_answered, 0);
-}
-
-/* Every server that has a question gets it, all at once; a lost session asks
- * again in the next, and answers are of one session then. */
-static fl_err ask(fl_trainer *t)
-{
-    int64_t fences;
-    do {
-        fences = t->fences;
-        FL_TRY(ask_once(t));
-    } while (fences != t->fences);
-    return FL_OK;
-}
-
-static void learn(fl_trainer *t, fl_line *l, const char *name)
-{
-    const char *own = fl_arena_strdup(t->arena, name);
-    fl_push(&l->wanted, (fl_wanted){.name = own, .taken = true});
-    fl_map_put(&l->place, own, (void *)(uintptr_t)l->wanted.n);
-    l->learned = true;
-}
-
-/* What the last step brought, once. NULL: nothing. */
-static const fl_item *find_pulled(const fl_line *l, const char *name)
-{
-    const int64_t place = (int64_t)(uintptr_t)fl_map_get(&l->place, name);
-    if (!place || !l->pulled || place > l->pulled->n ||
-        l->wanted.at[place - 1].taken)
-        return NULL;
-    l->wanted.at[place - 1].taken = true;
-    const fl_item *item = &l->pulled->item[place - 1];
-    return strcmp(item->name, name) ? NULL : item;
-}
-
-/* Own: *parcel, which holds the item. */
-static fl_err get(fl_trainer *t, fl_line *l, const char *name,
-                  fl_parcel **parcel, const fl_item **item)
-{
-    FL_TRY(step_if_sent(t));
-    *item = find_pulled(l, name);
-    if (*item) {
-        *parcel = fl_parcel_ref(l->pulled);
-        return FL_OK;
-    }
-    l->question = fl_parcel_new();
-    fl_parcel_want(l->question, name, -1, NULL);
-    FL_TRY(ask(t));
-    *item = fl_parcel_find(l->answer, name);
-    if (!*item)
-        return fl_fail(FL_EPROTO, "%s has sent no \"%s\" when asked for it",
-                       l->address, name);
-    *parcel = fl_parcel_ref(l->answer);
-    if (t->stepped && !fl_map_get(&l->place, name))
-        learn(t, l, name);
-    return FL_OK;
-}
-
-fl_err fl_trainer_recv(fl_trainer *t, int server, const char *name,
-                       fl_tensor *out)
-{
-    fl_parcel *parcel = NULL;
-    const fl_item *item = NULL;
-    FL_TRY(check_server(t, name, server));
-    FL_TRY(enter(t));
-    fl_err err = get(t, &t->line[server], name, &parcel, &item);
-    drop_talk(t);
-    err = leave(t, err);
-    if (!err)
-        err = fl_item_tensor(item, out);
-    fl_parcel_unref(parcel);
-    return err;
-}
-
-/* The answers stand in the order of the questions. */
-static fl_err hand_out(fl_trainer *t, int n, const fl_lookup *lookups)
-{
-    int *next = fl_mem_alloc((size_t)t->job.servers * sizeof *next);
-    fl_err err = FL_OK;
-    for (int i = 0; i < n && !err; i++) {
-        const fl_lookup *k = &lookups[i];
-        const fl_parcel *p = t->line[k->server].answer;
-        const int at = next[k->server]++;
-        const fl_item *item = p && at < p->n ? &p->item[at] : NULL;
-        const bool fits = item && !strcmp(item->name, k->table) &&
-                          item->shape.rank &&
-                          (k->n < 0 || item->shape.dim[0] == k->n);
-        err = fits ? fl_item_tensor(item, k->out)
-                   : fl_fail(FL_EPROTO,
-                             "%s has not sent the %lld rows of \"%s\" that it "
-                             "was asked for",
-                             t->line[k->server].address, (long long)k->n,
-                             k->table);
-    }
-    fl_mem_free(next);
-    return err;
-}
-
-static fl_err look_up(fl_trainer *t, int n, const fl_lookup *lookups)
-{
-    FL_TRY(step_if_sent(t));
-    for (int i = 0; i < n; i++) {
-        fl_line *l = &t->line[lookups[i].server];
-        if (!l->question)
-            l->question = fl_parcel_new();
-        fl_parcel_want(l->question, lookups[i].table, lookups[i].n,
-                       lookups[i].rows);
-    }
-    return ask(t);
-}
-
-fl_err fl_trainer_lookup(fl_trainer *t, int n, const fl_lookup *lookups)
-{
+    const int64_t fences = t->fences;
+    t->stale = false; /* the caller knows how old its gradients are */
     for (int i = 0; i < n; i++)
-        FL_TRY(check_server(t, lookups[i].table, lookups[i].server));
-    FL_TRY(enter(t));
-    fl_err err = leave(t, look_up(t, n, lookups));
-    if (!err)
-        err = hand_out(t, n, lookups);
-    fl_link_lock(t);
-    drop_talk(t);
-    return leave(t, err);
+        if (!is_nothing(partings[i].value))
+            FL_TRY(put(t, &t->line[partings[i].server], partings[i].name,
+                       partings[i].value));
+    for (int i = 0; i < t->job.servers; i++)
+        FL_TRY(push_last(t, &t->line[i]));
+    FL_TRY(fl_trainer_wait(t, is_settled, &fences, by, 0));
+    *lost = t->fences != fences;
+    return take_back(t, by);
+}
+
+fl_err fl_trainer_push(fl_trainer *t, const fl_watch *by, int n,
+                       const fl_parting *partings, bool *lost)
+{
+    *lost = false;
+    for (int i = 0; i < n; i++)
+        FL_TRY(
+            fl_trainer_check_server(t, partings[i].name, partings[i].server));
+    FL_TRY(fl_trainer_enter(t, by));
+    const fl_err err = part(t, by, n, partings, lost);
+    if (err)
+        drop_gathered(t);
+    return fl_trainer_exit(t, err);
 }
 
 /* --- the end --- */
 
-static bool is_over(const fl_trainer *t)
+static bool is_over(const fl_trainer *t, const void *unused)
 {
     return t->over;
 }
@@ -552,8 +451,9 @@ fl_err fl_trainer_leave(fl_trainer *t, int code, const char *why, int64_t limit)
     const int64_t now = fl_link_now();
     fl_client_leave(t->client, code, why, now);
     fl_link_flush(t);
-    fl_err err = fl_trainer_wait(t, is_over, limit ? now + limit : 0);
+    fl_err err =
+        fl_trainer_wait(t, is_over, NULL, t->watch, limit ? now + limit : 0);
     if (!err && !code && !was_over && t->code)
         err = fl_trainer_failed(t);
-    return leave(t, err);
+    return fl_trainer_exit(t, err);
 }

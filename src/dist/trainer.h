@@ -19,7 +19,9 @@
 #include "graph/program.h"
 #include "tensor/value.h"
 
-typedef struct fl_trainer fl_trainer; /* Thread: one caller at a time */
+/* Thread: one caller at a time, but for lookups and pushes: those of several
+ * threads go on beside each other. */
+typedef struct fl_trainer fl_trainer;
 
 /* Own: new. It connects when first used. `limits`: zero is default. */
 fl_err fl_trainer_new(const fl_place *place, const fl_job *limits,
@@ -39,7 +41,19 @@ fl_err fl_trainer_flush(fl_trainer *t) FL_MUST_CHECK;
 fl_err fl_trainer_recv(fl_trainer *t, int server, const char *name,
                        fl_tensor *out) FL_MUST_CHECK;
 
-/* Rows of tables, from several servers at once. */
+/* Asynchronous jobs, beside steps: gradients that servers have applied when it
+ * returns. Memory is lent until then. *lost: the session was, and with it what
+ * was not applied yet. One thread at a time; `by` may end the wait, or NULL. */
+typedef struct fl_parting {
+    int server;
+    const char *name;
+    const fl_value *value;
+} fl_parting;
+fl_err fl_trainer_push(fl_trainer *t, const fl_watch *by, int n,
+                       const fl_parting *partings, bool *lost) FL_MUST_CHECK;
+
+/* Rows of tables, from several servers at once. Any thread; `by` may end the
+ * wait, or NULL. */
 typedef struct fl_lookup {
     int server;
     const char *table;
@@ -47,7 +61,7 @@ typedef struct fl_lookup {
     const int64_t *rows; /* as the server counts them */
     fl_tensor *out;      /* [n, width] */
 } fl_lookup;
-fl_err fl_trainer_lookup(fl_trainer *t, int n,
+fl_err fl_trainer_lookup(fl_trainer *t, const fl_watch *by, int n,
                          const fl_lookup *lookups) FL_MUST_CHECK;
 
 /* Complete (code 0), or fail with a sentence; the coordinator knows when it

@@ -1,6 +1,7 @@
 /* trainer_in.h - the inside of a trainer.
  *
- *     trainer.c         what callers ask: send, step, recv, lookup, leave
+ *     trainer.c         what callers say: send, step, push, leave
+ *     trainer_ask.c     what they ask: recv, lookup
  *     trainer_wait.c    their waits: who may end them, what they say
  *     trainer_link.c    the network and the ticker around the machine
  *
@@ -33,14 +34,24 @@ typedef struct fl_line {
     const char *address;
     fl_rpc_peer *peer;
     fl_parcel *parcel;        /* gradients that are not pushed yet; or NULL */
+    bool open;                /* the last push was not the step's last */
     FL_VEC(fl_wanted) wanted; /* in the order they were learned */
     fl_map place;             /* name -> its place in `wanted`, from 1 */
     bool learned;             /* since the machine was told what to pull */
     fl_parcel *pulled;        /* of the last step; as `wanted` was then */
-    fl_parcel *question;      /* asked for beside that; or NULL */
-    uint64_t asking;          /* its number while it is not answered; or 0 */
-    fl_parcel *answer;
 } fl_line;
+
+/* What one caller asks servers, beside what comes with steps. */
+typedef struct fl_ask {
+    fl_parcel *question; /* or NULL */
+    uint64_t tag;        /* its number while it is not answered; or 0 */
+    fl_parcel *answer;
+} fl_ask;
+
+typedef struct fl_talk {
+    struct fl_talk *next; /* of those that go on */
+    fl_ask *with;         /* each server */
+} fl_talk;
 
 /* A call of the network that has not ended. */
 typedef struct fl_live {
@@ -62,6 +73,7 @@ struct fl_trainer {
     fl_rpc *rpc; /* NULL: not connected yet */
     fl_pool *pool;
     fl_group ticker;
+    pthread_mutex_t door; /* held by who connects; before the lock */
 
     pthread_mutex_t lock;
     pthread_cond_t moved; /* something came */
@@ -71,6 +83,7 @@ struct fl_trainer {
     fl_outbox out;
     fl_str notes; /* lines for the log, once the lock is free */
     fl_line *line;
+    fl_talk *talks;
     FL_VEC(fl_live) live;
     uint64_t ids;
     fl_live open; /* the open call; id 0: none */
@@ -104,15 +117,37 @@ void fl_link_rest(fl_trainer *t, int64_t ns);
 bool fl_link_lends(const fl_trainer *t);
 void fl_link_cancel_pushes(fl_trainer *t);
 
+/* --- trainer.c --- */
+
+/* Connected, not under the lock; then locked, joined and at a step. A failure
+ * leaves it unlocked. `by`: who may end the wait. */
+fl_err fl_trainer_enter(fl_trainer *t, const fl_watch *by) FL_MUST_CHECK;
+fl_err fl_trainer_exit(fl_trainer *t, fl_err err) FL_MUST_CHECK; /* gives err */
+bool fl_trainer_is_ready(const fl_trainer *t, const void *unused);
+fl_err fl_trainer_check_server(const fl_trainer *t, const char *name,
+                               int server) FL_MUST_CHECK;
+/* Under the lock. Without barriers the first one who asks for values ends the
+ * step. */
+fl_err fl_trainer_step_if_sent(fl_trainer *t) FL_MUST_CHECK;
+
+/* --- trainer_ask.c --- */
+
+/* The machine has an answer; or a session was lost, and all questions. Under
+ * the lock. */
+void fl_talks_hear(fl_trainer *t, int server, uint64_t tag, fl_parcel *answer);
+void fl_talks_lose(fl_trainer *t);
+
 /* --- trainer_wait.c; all under the lock, which they may leave --- */
 
-/* Something that is waited for, and until when (ns; 0: no limit here). */
-typedef bool (*fl_goal)(const fl_trainer *t);
-fl_err fl_trainer_wait(fl_trainer *t, fl_goal reached,
-                       int64_t until) FL_MUST_CHECK;
+/* Something that is waited for, who may end it (or NULL), and until when (ns;
+ * 0: no limit here). */
+typedef bool (*fl_goal)(const fl_trainer *t, const void *of);
+fl_err fl_trainer_wait(fl_trainer *t, fl_goal reached, const void *of,
+                       const fl_watch *by, int64_t until) FL_MUST_CHECK;
 
 /* Every server takes connections; not under the lock. */
-fl_err fl_trainer_connect(fl_trainer *t) FL_MUST_CHECK;
+fl_err fl_trainer_connect(const fl_trainer *t,
+                          const fl_watch *by) FL_MUST_CHECK;
 
 /* The sentence of a trainer that is over. */
 fl_err fl_trainer_failed(const fl_trainer *t);

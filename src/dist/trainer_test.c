@@ -150,7 +150,7 @@ static void looks_rows_up(void)
     fl_trainer *t = trainer(&j, 0);
     fl_tensor out[3] = {{0}};
     const int64_t rows[] = {2, 0};
-    CHECK_OK(fl_trainer_lookup(t, 3,
+    CHECK_OK(fl_trainer_lookup(t, NULL, 3,
                                (fl_lookup[]){{0, "a", 1, rows, &out[0]},
                                              {1, "b", 2, rows, &out[1]},
                                              {0, "c", 2, rows, &out[2]}}));
@@ -159,8 +159,9 @@ static void looks_rows_up(void)
     CHECK_NEAR(((float *)out[0].data)[1], 1, 0);
     CHECK_NEAR(((float *)out[1].data)[3], 3, 0);
     CHECK_NEAR(((float *)out[2].data)[3], 2, 0);
-    CHECK_ERR(fl_trainer_lookup(t, 1, &(fl_lookup){2, "a", 1, rows, &out[0]}),
-              FL_EINVAL, "a: server 2, the job has 2");
+    CHECK_ERR(
+        fl_trainer_lookup(t, NULL, 1, &(fl_lookup){2, "a", 1, rows, &out[0]}),
+        FL_EINVAL, "a: server 2, the job has 2");
     for (int i = 0; i < 3; i++)
         fl_tensor_fini(&out[i]);
     leaves(t);
@@ -183,6 +184,53 @@ static void steps_by_itself_in_async_mode(void)
     CHECK_OK(fl_trainer_flush(t)); /* nothing was sent */
     receives(t, 0, "w", 2, -3);
     leaves(t);
+    test_job_end(&j);
+}
+
+/* A thread that looks rows up while another one pushes. */
+static void look_often(void *trainer)
+{
+    for (int i = 0; i < 50; i++) {
+        fl_tensor row = {0};
+        const int64_t which = i % 4;
+        CHECK_OK(fl_trainer_lookup(trainer, NULL, 1,
+                                   &(fl_lookup){1, "rows", 1, &which, &row}));
+        CHECK_INT(fl_tensor_numel(&row), 2);
+        CHECK_NEAR(((float *)row.data)[1], 5, 0);
+        fl_tensor_fini(&row);
+    }
+}
+
+static void pushes_while_others_look_rows_up(void)
+{
+    enum {
+        N = 1 << 18 /* a MB: all of it goes before the last push */
+    };
+    test_job j;
+    fl_pool *pool;
+    fl_group group = {0};
+    bool lost;
+    test_job_begin(&j, 2, 1, true);
+    test_job_var(&j, 0, "w", N, 1, 100);
+    test_job_var(&j, 1, "rows", 4, 2, 5);
+    fl_trainer *t = trainer(&j, 0);
+    CHECK_OK(fl_pool_new("other", 2, &pool));
+    for (int i = 0; i < 2; i++)
+        fl_pool_submit(pool, &group, look_often, t);
+    fl_value g = ones(N, 1, 1), none = {0};
+    for (int i = 0; i < 20; i++) {
+        CHECK_OK(fl_trainer_push(
+            t, NULL, 2,
+            (fl_parting[]){{0, "w@GRAD", &g}, {0, "no such thing", &none}},
+            &lost));
+        CHECK(!lost);
+    }
+    CHECK_OK(fl_pool_wait(pool, &group, 20 * FL_SEC));
+    CHECK_INT(j.server[0].pushes, 40); /* each with an empty last one */
+    receives(t, 0, "w", N, 80);
+    fl_value_fini(&g);
+    leaves(t);
+    fl_pool_free(pool);
     test_job_end(&j);
 }
 
@@ -263,10 +311,31 @@ static void goes_on_after_a_fence(void)
     receives(t, 0, "w", 2, 8);
     lose(&j);
     fl_tensor row = {0}; /* a question is asked again in the next session */
-    CHECK_OK(
-        fl_trainer_lookup(t, 1, &(fl_lookup){0, "w", 1, (int64_t[]){0}, &row}));
+    CHECK_OK(fl_trainer_lookup(t, NULL, 1,
+                               &(fl_lookup){0, "w", 1, (int64_t[]){0}, &row}));
     CHECK_NEAR(*(float *)row.data, 8, 0);
     fl_tensor_fini(&row);
+    leaves(t);
+    test_job_end(&j);
+}
+
+static void says_that_a_push_was_lost(void)
+{
+    test_job j;
+    bool lost;
+    test_job_begin(&j, 1, 1, true);
+    test_job_var(&j, 0, "w", 1, 2, 9);
+    fl_trainer *t = trainer(&j, 0);
+    receives(t, 0, "w", 2, 9);
+    lose(&j);
+    fl_value g = ones(1, 2, 1);
+    const fl_parting p = {0, "w@GRAD", &g};
+    CHECK_OK(fl_trainer_push(t, NULL, 1, &p, &lost));
+    CHECK(lost);
+    CHECK_OK(fl_trainer_push(t, NULL, 1, &p, &lost));
+    CHECK(!lost);
+    receives(t, 0, "w", 2, 8);
+    fl_value_fini(&g);
     leaves(t);
     test_job_end(&j);
 }
@@ -357,8 +426,11 @@ const fl_test fl_tests[] = {
     {"a trainer sends rows, and not nothing", sends_rows_and_not_nothing},
     {"a trainer looks rows up on all servers", looks_rows_up},
     {"a trainer steps by itself in async mode", steps_by_itself_in_async_mode},
+    {"a trainer pushes while others look rows up",
+     pushes_while_others_look_rows_up},
     {"a trainer meets the others", meets_the_others},
     {"a trainer goes on after a fence", goes_on_after_a_fence},
+    {"a trainer says that a push was lost", says_that_a_push_was_lost},
     {"a trainer is interrupted while it waits", is_interrupted_while_it_waits},
     {"a trainer says when the programs differ", says_when_the_programs_differ},
     {"a trainer says what a server refuses", says_what_a_server_refuses},

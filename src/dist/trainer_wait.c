@@ -20,9 +20,8 @@ fl_err fl_trainer_failed(const fl_trainer *t)
     return fl_fail(FL_EIO, "%s", t->why);
 }
 
-static bool asks_to_stop(const fl_trainer *t)
+static bool asks_to_stop(const fl_watch *w)
 {
-    const fl_watch *w = t->watch;
     return w && w->poll && w->poll(w->user);
 }
 
@@ -52,24 +51,25 @@ static char *waits(const fl_trainer *t)
 }
 
 /* One look around with the lock free; the report is the caller's to end. */
-static fl_err look_around(fl_trainer *t, char *report)
+static fl_err look_around(fl_trainer *t, const fl_watch *by, char *report)
 {
     fl_link_unlock(t);
     if (report)
         FL_INFO("%s", report);
     fl_mem_free(report);
-    const bool stop = asks_to_stop(t);
+    const bool stop = asks_to_stop(by);
     fl_link_lock(t);
     return stop ? fl_fail(FL_EINTR, "the wait for servers was interrupted")
                 : FL_OK;
 }
 
-fl_err fl_trainer_wait(fl_trainer *t, fl_goal reached, int64_t until)
+fl_err fl_trainer_wait(fl_trainer *t, fl_goal reached, const void *of,
+                       const fl_watch *by, int64_t until)
 {
     const int64_t began = fl_link_now();
     int64_t looked = began, said = began;
     t->parked[0] = 0;
-    while (!reached(t)) {
+    while (!reached(t, of)) {
         if (t->over)
             return fl_trainer_failed(t);
         fl_link_rest(t, REST);
@@ -82,17 +82,17 @@ fl_err fl_trainer_wait(fl_trainer *t, fl_goal reached, int64_t until)
         looked = now;
         const bool say = now - said >= t->job.stall;
         said = say ? now : said;
-        FL_TRY(look_around(t, say ? waits(t) : NULL));
+        FL_TRY(look_around(t, by, say ? waits(t) : NULL));
     }
     return FL_OK;
 }
 
-fl_err fl_trainer_connect(fl_trainer *t)
+fl_err fl_trainer_connect(const fl_trainer *t, const fl_watch *by)
 {
     fl_wait_opts opts = {.limit_ms = (t->job.start + FL_MS - 1) / FL_MS};
-    if (t->watch) {
-        opts.poll = t->watch->poll;
-        opts.user = t->watch->user;
+    if (by) {
+        opts.poll = by->poll;
+        opts.user = by->user;
     }
     return fl_wait_ports(t->place.n_servers, t->place.servers, &opts);
 }

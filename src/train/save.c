@@ -57,8 +57,9 @@ static fl_err append_rows(writer *o, const fl_kept *k, int64_t first, int64_t n)
     int64_t *rows = n < 0 ? NULL : fl_mem_alloc((size_t)n * sizeof *rows);
     for (int64_t i = 0; i < n; i++)
         rows[i] = first + i;
-    fl_err err = fl_trainer_lookup(
-        o->s->trainer, 1, &(fl_lookup){k->server, k->name, n, rows, &part});
+    fl_err err =
+        fl_trainer_lookup(o->s->trainer, NULL, 1,
+                          &(fl_lookup){k->server, k->name, n, rows, &part});
     if (!err)
         err = append(o, part.data, fl_tensor_bytes(&part));
     fl_tensor_fini(&part);
@@ -97,7 +98,7 @@ static fl_err append_ids(writer *o, const fl_var *v, int64_t first, int64_t n)
                 ask[s].n++;
             }
     }
-    fl_err err = fl_trainer_lookup(o->s->trainer, servers, ask);
+    fl_err err = fl_trainer_lookup(o->s->trainer, NULL, servers, ask);
     for (int64_t i = 0; i < n && !err; i++) {
         const fl_tensor *t = &got[(first + i) % servers];
         err =
