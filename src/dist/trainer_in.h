@@ -88,13 +88,13 @@ struct fl_trainer {
     uint64_t ids;
     fl_live open; /* the open call; id 0: none */
     fl_id open_session;
-    char parked[256]; /* why a request waits, as a party told it */
-    int64_t fences;   /* sessions lost */
-    bool stale;       /* what the caller computes on is not of this session */
-    bool stepped;     /* once at least */
-    bool sent;        /* since the last step */
-    bool left;        /* leave was called */
-    bool over;        /* the machine's word, with: */
+    bool curious;   /* the coordinator was asked what it waits for */
+    int64_t fences; /* sessions lost */
+    bool stale;     /* what the caller computes on is not of this session */
+    bool stepped;   /* once at least */
+    bool sent;      /* since the last step */
+    bool left;      /* leave was called */
+    bool over;      /* the machine's word, with: */
     int code;
     char why[512];
 };
@@ -112,6 +112,9 @@ int64_t fl_link_now(void);
 
 /* Wait at most so long for something to come. */
 void fl_link_rest(fl_trainer *t, int64_t ns);
+
+/* Have it logged what the coordinator itself waits for. */
+void fl_link_ask_why(fl_trainer *t);
 
 /* Pushes whose memory the network still reads; and an end to them. */
 bool fl_link_lends(const fl_trainer *t);
@@ -148,6 +151,9 @@ fl_err fl_trainer_wait(fl_trainer *t, fl_goal reached, const void *of,
 /* Every server takes connections; not under the lock. */
 fl_err fl_trainer_connect(const fl_trainer *t,
                           const fl_watch *by) FL_MUST_CHECK;
+
+/* The first rows of a table of waits in one line; of those that start so. */
+void fl_waits_join(const char *rows, const char *start, fl_str *line);
 
 /* The sentence of a trainer that is over. */
 fl_err fl_trainer_failed(const fl_trainer *t);

@@ -99,8 +99,6 @@ static void moved(fl_trainer *t)
 
 static void hear(fl_trainer *t, fl_peer from, const fl_msg *m)
 {
-    if (m->kind == FL_MSG_PARKED && m->text)
-        snprintf(t->parked, sizeof t->parked, "%s", m->text);
     fl_client_recv(t->client, from, m, fl_link_now());
 }
 
@@ -155,6 +153,37 @@ static void on_reply(void *self, uint64_t id, const fl_rpc_reply *reply)
     fl_link_unlock(t);
     fl_keeper_parcels.drop(NULL, m.blob);
     fl_arena_free(arena);
+}
+
+/* --- why --- */
+
+static void on_why(void *self, uint64_t id, const fl_rpc_reply *reply)
+{
+    fl_line *l = self;
+    fl_trainer *t = l->trainer;
+    fl_arena *arena = fl_arena_new();
+    const char *rows = "";
+    fl_str line = {0};
+    if (reply->end == FL_RPC_OK &&
+        !fl_why_decode(l->address, reply->packet, arena, &rows))
+        fl_waits_join(rows, "coordinator waits", &line);
+    fl_link_lock(t);
+    t->curious = false;
+    if (line.n)
+        fl_str_printf(&t->notes, "%s\n", line.at);
+    fl_link_unlock(t);
+    fl_str_fini(&line);
+    fl_arena_free(arena);
+}
+
+void fl_link_ask_why(fl_trainer *t)
+{
+    fl_line *first = &t->line[0];
+    if (t->curious)
+        return;
+    t->curious = true;
+    fl_rpc_call(t->rpc, first->peer, FL_METHOD_WHY, fl_packet_new(),
+                t->job.call, (fl_rpc_done){on_why, first, 0});
 }
 
 /* --- the open call --- */

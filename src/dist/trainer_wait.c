@@ -3,8 +3,9 @@
  * A wait is made of short rests. Between them, with the lock free, whoever
  * watches is asked whether to go on, and a wait that takes long says for whom:
  *
- *     trainer0:4711 waits for the coordinator: answer to BARRIER (round 7),
- *     12.0 s (limit 55.0 s); it says: rank 1 has not arrived */
+ *     trainer0:4711 waits for server 0 (ps0:6174): answer to PULL (round 7),
+ *     12.0 s (limit 55.0 s)
+ *     coordinator waits for trainer 1: to come, 12.1 s (limit 600.0 s) */
 #include "dist/trainer_in.h"
 
 #include "base/log.h"
@@ -25,38 +26,36 @@ static bool asks_to_stop(const fl_watch *w)
     return w && w->poll && w->poll(w->user);
 }
 
-/* The first rows of a table, in one line. */
-static void cut_rows(fl_str *rows, fl_str *line)
+void fl_waits_join(const char *rows, const char *start, fl_str *line)
 {
     int n = 0;
-    char *row = rows->at ? rows->at : "";
-    for (char *end; (end = strchr(row, '\n')); row = end + 1) {
-        *end = 0;
-        if (n++ < ROWS)
-            fl_str_printf(line, "%s%s", n > 1 ? "; " : "", row);
-    }
+    for (const char *end; (end = strchr(rows, '\n')); rows = end + 1)
+        if (fl_starts_with(rows, start) && n++ < ROWS)
+            fl_str_printf(line, "%s%.*s", n > 1 ? "; " : "", (int)(end - rows),
+                          rows);
     if (n > ROWS)
         fl_str_printf(line, "; and %d more", n - ROWS);
 }
 
-static char *waits(const fl_trainer *t)
+/* One line about who is waited for, or NULL; the coordinator is asked for what
+ * stands behind it. */
+static char *report(fl_trainer *t)
 {
     fl_str rows = {0}, line = {0};
     fl_client_waits(t->client, fl_link_now(), &rows);
-    cut_rows(&rows, &line);
-    if (t->parked[0])
-        fl_str_printf(&line, "; it says: %s", t->parked);
+    fl_waits_join(rows.at ? rows.at : "", "", &line);
     fl_str_fini(&rows);
+    fl_link_ask_why(t);
     return line.n ? fl_str_take(&line) : NULL;
 }
 
-/* One look around with the lock free; the report is the caller's to end. */
-static fl_err look_around(fl_trainer *t, const fl_watch *by, char *report)
+/* One look around with the lock free; ends the line. */
+static fl_err look_around(fl_trainer *t, const fl_watch *by, char *line)
 {
     fl_link_unlock(t);
-    if (report)
-        FL_INFO("%s", report);
-    fl_mem_free(report);
+    if (line)
+        FL_INFO("%s", line);
+    fl_mem_free(line);
     const bool stop = asks_to_stop(by);
     fl_link_lock(t);
     return stop ? fl_fail(FL_EINTR, "the wait for servers was interrupted")
@@ -68,7 +67,6 @@ fl_err fl_trainer_wait(fl_trainer *t, fl_goal reached, const void *of,
 {
     const int64_t began = fl_link_now();
     int64_t looked = began, said = began;
-    t->parked[0] = 0;
     while (!reached(t, of)) {
         if (t->over)
             return fl_trainer_failed(t);
@@ -82,7 +80,7 @@ fl_err fl_trainer_wait(fl_trainer *t, fl_goal reached, const void *of,
         looked = now;
         const bool say = now - said >= t->job.stall;
         said = say ? now : said;
-        FL_TRY(look_around(t, by, say ? waits(t) : NULL));
+        FL_TRY(look_around(t, by, say ? report(t) : NULL));
     }
     return FL_OK;
 }

@@ -51,12 +51,12 @@ def test_one_command_for_both_will_do(tmp_path):
         assert j.trainer[0].text() == j.trainer[1].text()
 
 
-def test_a_trainer_is_interrupted_while_it_waits(tmp_path):
-    with job(tmp_path, 1, 2) as j:
+def test_a_trainer_says_for_whom_it_waits_until_it_is_interrupted(tmp_path):
+    with job(tmp_path, 1, 2, FLUID_STALL="0.5") as j:
         j.start_server(0)
         waiting = j.start_trainer(0)  # nobody else comes
-        waiting.says("^started")
-        time.sleep(0.3)
+        waiting.says(r"waits for server 0 .*answer to PULL")
+        waiting.says("coordinator waits for trainer 1: to come")
         began = time.monotonic()
         waiting.interrupt()
         assert waiting.end(code=None) == -signal.SIGINT
