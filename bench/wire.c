@@ -2,40 +2,17 @@
  * one core each: pushes and pulls of 1 and 16 MB, 4 in flight. One line of
  * JSON; CPU is that of both, in seconds a gigabyte. With "copy" what was pulled
  * is brought together in one place, too. */
-#include "base/clock.h"
+#include "bench.h"
+
 #include "base/vec.h"
 #include "net/rpc.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
     FLIGHT = 4,
-    LARGEST = 16 << 20,
-    SAMPLES = 5
+    LARGEST = 16 << 20
 };
-
-static void must(bool ok, const char *what)
-{
-    if (ok)
-        return;
-    fprintf(stderr, "wire: %s: %s\n", what, fl_errmsg());
-    exit(1);
-}
-
-static void pin(int core)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(core, &set);
-    sched_setaffinity(0, sizeof set, &set);
-}
 
 static char *tensor(void)
 {
@@ -84,33 +61,6 @@ static int serve(void)
     fl_rpc_free(s.rpc);
     fl_mem_free(s.memory);
     return 0;
-}
-
-/* The port of a server that runs as a child; in: closed, it ends. */
-static int start_server(pid_t *pid, int *in)
-{
-    int to[2], from[2], port = 0;
-    char *argv[] = {"wire", "serve", NULL};
-    char *none[] = {NULL};
-    posix_spawn_file_actions_t files;
-    must(!pipe(to) && !pipe(from), "pipe");
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, to[0], 0);
-    posix_spawn_file_actions_adddup2(&files, from[1], 1);
-    for (int i = 0; i < 2; i++) {
-        posix_spawn_file_actions_addclose(&files, to[i]);
-        posix_spawn_file_actions_addclose(&files, from[i]);
-    }
-    must(!posix_spawn(pid, "/proc/self/exe", &files, NULL, argv, none),
-         "spawn");
-    posix_spawn_file_actions_destroy(&files);
-    close(to[0]);
-    close(from[1]);
-    FILE *f = fdopen(from[0], "r");
-    must(f && fscanf(f, "%d", &port) == 1, "no port");
-    fclose(f);
-    *in = to[1];
-    return port;
 }
 
 /* --- the client --- */
@@ -169,8 +119,9 @@ static void move(client *c, uint64_t slot)
                 (fl_rpc_done){done, c, slot});
 }
 
-static void run_calls(client *c, int64_t calls)
+static void run_calls(void *self, int64_t calls)
 {
+    client *c = self;
     c->left = calls - FLIGHT;
     c->flying = FLIGHT;
     for (uint64_t i = 0; i < FLIGHT; i++)
@@ -181,63 +132,33 @@ static void run_calls(client *c, int64_t calls)
     pthread_mutex_unlock(&c->lock);
 }
 
-static double seconds(clockid_t clock)
-{
-    struct timespec t = {0};
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* The best of several samples. */
-static void measure(client *c, clockid_t other, double length, double *speed,
-                    double *cpu)
-{
-    double gb = (double)(c->push + c->pull) * 1e-9;
-    int64_t calls = 2 * FLIGHT;
-    *speed = *cpu = 0;
-    for (int i = 0; i <= SAMPLES; i++) {
-        double wall = seconds(CLOCK_MONOTONIC);
-        double used = seconds(CLOCK_PROCESS_CPUTIME_ID) + seconds(other);
-        run_calls(c, calls);
-        wall = seconds(CLOCK_MONOTONIC) - wall;
-        used = seconds(CLOCK_PROCESS_CPUTIME_ID) + seconds(other) - used;
-        if (i && gb * (double)calls / wall > *speed) {
-            *speed = gb * (double)calls / wall;
-            *cpu = used / (gb * (double)calls);
-        }
-        int64_t fit = (int64_t)((double)calls * length / SAMPLES / wall);
-        calls = fit > 2 * FLIGHT ? fit : 2 * FLIGHT;
-    }
-}
-
 static void measure_all(client *c, clockid_t other, double length)
 {
     for (int i = 0; i < 4; i++) {
-        double speed, cpu;
-        size_t size = i < 2 ? 1 << 20 : LARGEST;
+        const char *way = i % 2 ? "pull" : "push";
+        const size_t size = i < 2 ? 1 << 20 : LARGEST;
         c->push = i % 2 ? 0 : size;
         c->pull = i % 2 ? size : 0;
-        measure(c, other, length / 4, &speed, &cpu);
-        printf("%s\"%s_%d\": %.3f, \"%s_%d_cpu\": %.4f", i ? ", " : "{",
-               i % 2 ? "pull" : "push", i < 2 ? 1 : 16, speed,
-               i % 2 ? "pull" : "push", i < 2 ? 1 : 16, cpu);
+        const rate r = best_rate(run_calls, c, 2 * FLIGHT, (double)size * 1e-9,
+                                 other, length / 4);
+        printf("%s\"%s_%zuM\": %.3f, \"%s_%zuM_cpu\": %.4f", i ? ", " : "{",
+               way, size >> 20, r.speed, way, size >> 20, r.cpu);
     }
     printf("}\n");
 }
 
 int main(int argc, char **argv)
 {
-    pid_t pid;
-    int in;
-    clockid_t other;
+    int port = 0;
     char address[32];
     client c = {.copy = argc > 2};
     if (argc > 1 && !strcmp(argv[1], "serve"))
         return serve();
     pthread_mutex_init(&c.lock, NULL);
     pthread_cond_init(&c.quiet, NULL);
-    snprintf(address, sizeof address, "127.0.0.1:%d", start_server(&pid, &in));
-    must(!clock_getcpuclockid(pid, &other), "no clock of the server");
+    child other = start((const char *[]){"wire", "serve", NULL});
+    must(fscanf(other.out, "%d", &port) == 1, "no port");
+    snprintf(address, sizeof address, "127.0.0.1:%d", port);
     pin(0);
     for (int i = 0; i < FLIGHT; i++) {
         c.source[i] = tensor();
@@ -245,10 +166,9 @@ int main(int argc, char **argv)
     }
     must(!fl_rpc_new(&(fl_rpc_opts){0}, &c.rpc), "client");
     c.peer = fl_rpc_peer_at(c.rpc, address);
-    measure_all(&c, other, argc > 1 ? atof(argv[1]) : 4);
+    measure_all(&c, other.cpu, argc > 1 ? atof(argv[1]) : 4);
     fl_rpc_free(c.rpc);
-    close(in);
-    waitpid(pid, NULL, 0);
+    stop(&other);
     for (int i = 0; i < FLIGHT; i++) {
         fl_mem_free(c.source[i]);
         fl_mem_free(c.into[i]);
