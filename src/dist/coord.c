@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+#define REFUSED_AFTER FL_SEC /* the network tries again several times */
+
 fl_coord *fl_coord_new(const fl_job *job, uint64_t incarnation, fl_outbox *out,
                        int64_t now)
 {
@@ -322,9 +324,13 @@ void fl_coord_hangup(fl_coord *c, uint64_t call, int64_t now)
     }
 }
 
+/* The network may say so of a server that has not come yet, or that it could
+ * not reach a moment ago: END is repeated until it had time to be heard. */
 void fl_coord_refused(fl_coord *c, int server, int64_t now)
 {
-    if (server >= 0 && server < c->job->servers && c->ended)
+    const int64_t time =
+        c->job->linger > REFUSED_AFTER ? c->job->linger : REFUSED_AFTER;
+    if (c->ended && c->server[server].heard && now >= c->ended_at + time)
         c->server[server].over = true;
 }
 

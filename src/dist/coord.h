@@ -24,7 +24,8 @@ void fl_coord_recv(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now);
 /* A call broke: its parked JOIN is forgotten, its member has a second left. */
 void fl_coord_hangup(fl_coord *c, uint64_t call, int64_t now);
 
-/* A server refuses connections: after END that is as good as an answer. */
+/* A server refuses connections. Of one that was there, some time after END,
+ * that is as good as an answer. */
 void fl_coord_refused(fl_coord *c, int server, int64_t now);
 
 /* Time passes: to be called several times a second. A gap longer than a third

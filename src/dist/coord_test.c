@@ -427,6 +427,29 @@ static void ends_when_all_are_done(void)
     state(&s, 0, (fl_msg){.over = true, .round = 1});
     pass(&s, 5 * FL_SEC, 0, 0);
     CHECK(!fl_coord_over(s.c, s.now)); /* server 1 */
+    fl_coord_refused(s.c, 1, s.now);   /* it was never there */
+    CHECK(!fl_coord_over(s.c, s.now));
+    state(&s, 1, (fl_msg){.round = 0});
+    fl_coord_refused(s.c, 1, s.now);
+    CHECK(fl_coord_over(s.c, s.now));
+    close_scene(&s);
+}
+
+/* Who was out of reach for a moment must hear of the end yet. */
+static void does_not_take_the_first_refusal_for_an_end(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.servers = 2, .linger = FL_MS});
+    all_come(&s);
+    state(&s, 0, (fl_msg){0});
+    state(&s, 1, (fl_msg){0});
+    fl_coord_end(s.c, 1, "enough", s.now);
+    fl_coord_refused(s.c, 1, s.now);
+    pass(&s, FL_SEC / 2, 0, 0);
+    CHECK(said(&s.out, FL_MSG_END) != NULL);
+    state(&s, 0, (fl_msg){.over = true});
+    CHECK(!fl_coord_over(s.c, s.now));
+    pass(&s, FL_SEC / 2, 0, 0);
     fl_coord_refused(s.c, 1, s.now);
     CHECK(fl_coord_over(s.c, s.now));
     close_scene(&s);
@@ -593,6 +616,8 @@ const fl_test fl_tests[] = {
     {"a decision stays whoever is lost", keeps_a_decision_whoever_is_lost},
     {"a round goes on without who completed", lets_uneven_trainers_finish},
     {"a job ends when all are done", ends_when_all_are_done},
+    {"the first refusal is not taken for an end",
+     does_not_take_the_first_refusal_for_an_end},
     {"a job ends with the first failure left",
      ends_with_the_first_failure_left},
     {"a lost session's completion counts once",

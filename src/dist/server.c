@@ -442,9 +442,22 @@ void fl_server_applied(fl_server *s, int shard, const char *why, int64_t now)
 
 /* --- time --- */
 
+static int64_t limit_of(const fl_server *s)
+{
+    return s->coordinator ? s->job->reach : s->job->start;
+}
+
+/* Its views come twice per lease, once it is there. */
+static bool misses_coordinator(const fl_server *s, int64_t now)
+{
+    const int64_t silence = now - s->heard;
+    return !s->ended && silence >= s->job->stall &&
+           (!s->coordinator || silence >= s->job->lease);
+}
+
 static void report(fl_server *s, int64_t now)
 {
-    bool stalled = false;
+    bool stalled = misses_coordinator(s, now);
     if (now < s->stalled + s->job->stall)
         return;
     for (int64_t i = 0; i < s->parked.n; i++)
@@ -468,7 +481,7 @@ static void give_up(fl_server *s, int64_t now, int64_t limit)
 
 void fl_server_tick(fl_server *s, int64_t now)
 {
-    const int64_t limit = s->coordinator ? s->job->reach : s->job->start;
+    const int64_t limit = limit_of(s);
     if (now - s->ticked > s->job->lease / 3)
         s->heard += now - s->ticked; /* this process slept */
     s->ticked = now;
@@ -491,8 +504,12 @@ bool fl_server_over(const fl_server *s, int64_t now, int *code)
 
 void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows)
 {
-    char me[32], who[64], what[64];
+    char me[32], who[64], what[64], first[96];
     snprintf(me, sizeof me, "server %d", s->index);
+    if (misses_coordinator(s, now))
+        fl_wait_row(rows, me, fl_job_server(s->job, 0, first, sizeof first),
+                    s->coordinator ? "a sign of life" : "to come",
+                    now - s->heard, limit_of(s));
     for (int64_t i = 0; i < s->parked.n; i++) {
         const fl_parked *p = &s->parked.at[i];
         const bool view = p->msg.g > s->view;

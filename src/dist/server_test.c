@@ -434,6 +434,30 @@ static void gives_up_on_a_silent_coordinator(void)
     close_scene(&s);
 }
 
+/* Nobody waits ten minutes without a word. */
+static void says_that_no_coordinator_comes(void)
+{
+    scene s;
+    bool told = false;
+    open_scene(&s, (fl_job){0});
+    for (int i = 0; i < 21; i++) {
+        fl_outbox_clear(&s.out);
+        fl_server_tick(s.s, s.now += 250 * FL_MS);
+        for (int64_t k = 0; k < s.out.note.n; k++)
+            told |= strstr(s.out.note.at[k], "server 1 waits for server 0: "
+                                             "to come, 5.") != NULL;
+    }
+    CHECK(told);
+    fl_str rows = {0};
+    view(&s, 1, 0, "1");
+    fl_server_waits(s.s, s.now + 9 * FL_SEC, &rows);
+    CHECK(!rows.n);
+    fl_server_waits(s.s, s.now + 11 * FL_SEC, &rows);
+    CHECK(rows.n && strstr(rows.at, "a sign of life, 11.0 s (limit 60"));
+    fl_str_fini(&rows);
+    close_scene(&s);
+}
+
 static void knows_a_coordinator_that_lost_its_state(void)
 {
     scene s;
@@ -478,6 +502,7 @@ const fl_test fl_tests[] = {
      ends_with_the_version_of_the_end},
     {"a server gives up on a silent coordinator",
      gives_up_on_a_silent_coordinator},
+    {"a server says that no coordinator comes", says_that_no_coordinator_comes},
     {"a coordinator that lost its state ends the job",
      knows_a_coordinator_that_lost_its_state},
     {"an insane view is ignored", ignores_an_insane_view},
