@@ -30,7 +30,8 @@ typedef struct server {
 } server;
 
 /* A request begins with how many bytes are wanted. */
-static void heard(void *self, uint64_t call, const fl_packet *p)
+static void heard(void *self, const fl_rpc_method *by, uint64_t call,
+                  const fl_packet *p)
 {
     server *s = self;
     size_t want;

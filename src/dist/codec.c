@@ -294,8 +294,9 @@ fl_err fl_msg_decode(const char *peer, const fl_packet *p, fl_arena *arena,
         read.blob = fl_parcel_blob(parcel);
     fl_parcel_unref(parcel);
     if (err)
-        return fl_fail_at(err, "in a message of %zu bytes from %s",
-                          fl_packet_size(p), peer);
+        return fl_fail_at(err, "in a message of %zu bytes%s%s",
+                          fl_packet_size(p), peer ? " from " : "",
+                          peer ? peer : "");
     *m = read;
     return FL_OK;
 }

@@ -12,6 +12,11 @@
 
 enum {
     FL_CONTROL_MOST = 1 << 20,
+    /* Trainers: a control has room for a view of so many that each have a
+     * session now and had another before. */
+    FL_MEMBERS_MOST = 8192,
+    /* Values of an answer; the rest of a message is names and shapes. */
+    FL_VALUES_MOST = INT32_MAX - (64 << 20),
     FL_PROTOCOL = 1, /* version, part of a job's digest */
 };
 
@@ -27,7 +32,8 @@ fl_packet *fl_msg_encode(const fl_msg *m);
 
 /* m borrows from the packet and from `arena`; its blob, where there are items,
  * holds a parcel that the caller drops (fl_keeper_parcels). `peer` is for
- * sentences. Limits are checked before anything is allocated. Err: EPROTO. */
+ * sentences (NULL: not known). Limits are checked before anything is allocated.
+ * Err: EPROTO. */
 fl_err fl_msg_decode(const char *peer, const fl_packet *p, fl_arena *arena,
                      fl_msg *m) FL_MUST_CHECK;
 

@@ -70,6 +70,27 @@ static void same_control(const fl_msg *a, const fl_msg *b)
     CHECK_STR(a->text ? a->text : "", b->text ? b->text : "");
 }
 
+/* All numbers as long as they get. */
+static void the_largest_view_comes_back(void)
+{
+    static fl_member all[FL_MEMBERS_MOST];
+    static fl_leave gone[FL_MEMBERS_MOST];
+    for (int i = 0; i < FL_MEMBERS_MOST; i++) {
+        all[i] = (fl_member){i, {1, 2}, INT64_MAX};
+        gone[i] = (fl_leave){i, {3, 4}, INT64_MAX, FL_LEFT_DONE, INT64_MAX};
+    }
+    fl_msg m = full(FL_MSG_VIEW), back;
+    m.member = all;
+    m.left = gone;
+    m.n_member = m.n_left = FL_MEMBERS_MOST;
+    fl_arena *a = fl_arena_new();
+    fl_packet *p = fl_msg_encode(&m);
+    CHECK_OK(fl_msg_decode(peer, p, a, &back));
+    same_control(&back, &m);
+    fl_packet_unref(p);
+    fl_arena_free(a);
+}
+
 /* Two tensors, selected rows, a name, rows that are wanted. */
 static float weight[6] = {1, -2, 3, 0.5f, 5, 6};
 static double bias[2] = {0.25, -1e300};
@@ -355,6 +376,7 @@ static void another_encoder_writes_the_same_bytes(void)
 
 const fl_test fl_tests[] = {
     {"every kind of message comes back", every_kind_comes_back},
+    {"the largest view comes back", the_largest_view_comes_back},
     {"kinds have the names of the schema", kinds_have_the_names_of_the_schema},
     {"dtypes have the numbers of the schema",
      dtypes_have_the_numbers_of_the_schema},

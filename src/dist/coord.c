@@ -280,24 +280,12 @@ static void from_trainer(fl_coord *c, fl_peer from, const fl_msg *m,
     }
 }
 
-static void wrong_job(fl_coord *c, fl_peer from, const fl_msg *m)
-{
-    const fl_id a = m->job, b = c->job->id;
-    fl_msg answer = fl_coord_answer(c, FL_MSG_ERROR, m);
-    answer.code = FL_EPROTO;
-    fl_outbox_say(c->out, from, answer,
-                  "coordinator: job %016llx%016llx asks, this is "
-                  "%016llx%016llx: not the same programs",
-                  (unsigned long long)a.hi, (unsigned long long)a.lo,
-                  (unsigned long long)b.hi, (unsigned long long)b.lo);
-}
-
 void fl_coord_recv(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
     const bool call = from.kind == FL_PEER_CALL;
     if (!fl_id_same(m->job, c->job->id)) {
         if (call)
-            wrong_job(c, from, m);
+            fl_outbox_wrong_job(c->out, from, m, c->job->id);
     } else if (call && c->ended) {
         fl_coord_say_end(c, from, m->tag);
     } else if (call) {

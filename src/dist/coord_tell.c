@@ -103,8 +103,10 @@ void fl_coord_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
                  "was started again and has lost its parameters (version %lld)",
                  (long long)s->version);
         end_because(c, server, why, now);
+        s->over = s->over || m->over;
         return;
     }
+    const bool first = !s->heard;
     s->incarnation = m->incarnation;
     s->heard = now;
     if (m->view > s->view && m->view <= c->view)
@@ -116,6 +118,8 @@ void fl_coord_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
     if (m->over && m->code && !c->ended)
         end_because(c, server, m->text ? m->text : "failed", now);
     fl_coord_settle(c, now); /* a decision may have waited for this server */
+    if (first)               /* it may not have known whom to believe */
+        fl_coord_tell(c, server, now);
 }
 
 /* --- reports --- */

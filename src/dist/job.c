@@ -9,7 +9,7 @@
 
 enum {
     MAX_SERVERS = 4096,
-    MAX_TRAINERS = 65536,
+    MAX_TRAINERS = FL_MEMBERS_MOST,
     MAX_SHARDS = 4096,
     LONGEST = 1 << 30, /* seconds, 34 years: that is for ever */
 };
@@ -92,6 +92,12 @@ const char *fl_job_server(const fl_job *job, int i, char *buf, size_t size)
         snprintf(buf, size, "server %d (%s)", i, job->endpoints[i]);
     else
         snprintf(buf, size, "server %d", i);
+    return buf;
+}
+
+const char *fl_job_short(fl_id id, char buf[FL_JOB_SHORT])
+{
+    snprintf(buf, FL_JOB_SHORT, "%08x", (unsigned)(id.hi >> 32));
     return buf;
 }
 

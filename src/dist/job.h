@@ -73,6 +73,13 @@ fl_job fl_job_of(const struct fl_place *place, const fl_job *limits);
 /* "server 1 (host:6174)" into buf, which it returns. */
 const char *fl_job_server(const fl_job *job, int i, char *buf, size_t size);
 
+/* The first digits of a digest: enough to tell two jobs apart, too few to be
+ * taken for one of a job. Into buf, which it returns. */
+enum {
+    FL_JOB_SHORT = 9
+};
+const char *fl_job_short(fl_id id, char buf[FL_JOB_SHORT]);
+
 /* Numbers that a job can have. Err: EINVAL. */
 fl_err fl_job_check(const fl_job *job) FL_MUST_CHECK;
 

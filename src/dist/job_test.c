@@ -50,9 +50,19 @@ static void a_place_is_in_a_job(void)
     CHECK_INT(j.retry, 500 * FL_MS);
 }
 
+static void a_job_has_so_many_trainers(void)
+{
+    fl_job j = fl_job_defaults((fl_job){.trainers = FL_MEMBERS_MOST});
+    CHECK_OK(fl_job_check(&j));
+    j.trainers++;
+    CHECK_ERR(fl_job_check(&j), FL_EINVAL,
+              "job: 8193 trainers; there may be 1 to 8192");
+}
+
 const fl_test fl_tests[] = {
     {"the environment sets the limits of a job", the_environment_sets_limits},
     {"a limit of nothing is refused", a_limit_of_nothing_is_refused},
     {"a place is in a job", a_place_is_in_a_job},
+    {"a job has so many trainers", a_job_has_so_many_trainers},
     {0},
 };

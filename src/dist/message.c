@@ -125,6 +125,19 @@ void fl_outbox_say(fl_outbox *o, fl_peer to, fl_msg msg, const char *fmt, ...)
     fl_push(&o->out, (fl_letter){to, msg});
 }
 
+void fl_outbox_wrong_job(fl_outbox *o, fl_peer to, const fl_msg *m, fl_id own)
+{
+    char theirs[FL_JOB_SHORT], ours[FL_JOB_SHORT];
+    fl_outbox_say(o, to,
+                  (fl_msg){.kind = FL_MSG_ERROR,
+                           .session = m->session,
+                           .tag = m->tag,
+                           .code = FL_EPROTO},
+                  "job %s.. asks, this is job %s..: not the same programs, "
+                  "servers, number of trainers, mode or version",
+                  fl_job_short(m->job, theirs), fl_job_short(own, ours));
+}
+
 static fl_blob keep_copy(void *self, fl_blob b)
 {
     return (fl_blob){dup_bytes(b.at, b.size), b.size, NULL};

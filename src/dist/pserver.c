@@ -100,11 +100,11 @@ static void make_machines(fl_pserver *p)
 {
     fl_entropy *e = p->opts->env->entropy;
     const int64_t now = fl_pserver_now(p);
-    const uint64_t incarnation = e->draw(e) | 1; /* 0 is nobody's */
+    p->incarnation = e->draw(e) | 1; /* 0 is nobody's */
     if (!p->place->server)
-        p->coord = fl_coord_new(&p->job, incarnation, &p->coord_out, now);
-    p->server = fl_server_new(&p->job, p->place->server, incarnation, &p->face,
-                              &p->server_out, now);
+        p->coord = fl_coord_new(&p->job, p->incarnation, &p->coord_out, now);
+    p->server = fl_server_new(&p->job, p->place->server, p->incarnation,
+                              &p->face, &p->server_out, now);
 }
 
 static fl_err make_network(fl_pserver *p)
@@ -154,6 +154,10 @@ static fl_err listen_at(fl_pserver *p)
              (int)(strrchr(exact, ':') - exact), exact, port);
     fl_rpc_healthy(p->rpc, true);
     FL_INFO("Server listening on %s", p->address);
+    FL_INFO("job %016llx%016llx: server %d of %d, %d trainers, %s",
+            (unsigned long long)p->job.id.hi, (unsigned long long)p->job.id.lo,
+            p->place->server, p->job.servers, p->job.trainers,
+            p->job.async ? "asynchronous" : "synchronous");
     if (!is_loopback(p->address))
         FL_WARN("%s is not a loopback address: parameters and gradients "
                 "travel as plain text",
@@ -294,6 +298,7 @@ static void begin(fl_pserver *p, const fl_pserver_opts *opts)
     const size_t n = (size_t)p->job.servers;
     p->peer = fl_mem_alloc(n * sizeof *p->peer);
     p->channel = fl_mem_alloc(n * sizeof *p->channel);
+    p->known = fl_mem_alloc(n * sizeof *p->known);
 }
 
 /* The machines are closed first: then neither the store nor the network can
@@ -312,6 +317,7 @@ static void end(fl_pserver *p)
     fl_outbox_fini(&p->server_out);
     fl_pserver_drop_channels(p);
     fl_mem_free(p->peer);
+    fl_mem_free(p->known);
     fl_vec_fini(&p->open);
     fl_vec_fini(&p->notes);
     pthread_mutex_destroy(&p->lock);

@@ -2,25 +2,28 @@
  *
  * Handlers run on threads of the network and never wait for a peer: a request
  * that must wait is parked by the machines. Bytes from outside are checked,
- * never asserted on. */
+ * never asserted on; and who speaks as another server must prove that it is
+ * (pserver_in.h says how). */
 #include "dist/pserver_in.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
-static const char *const somebody = "a call";
+static void refuse(fl_pserver *p, uint64_t call, fl_err code, const char *fmt,
+                   ...) __attribute__((format(printf, 4, 5)));
 
-/* --- by kind --- */
-
-static bool for_coordinator(fl_msg_kind kind)
+static void refuse(fl_pserver *p, uint64_t call, fl_err code, const char *fmt,
+                   ...)
 {
-    return kind == FL_MSG_JOIN || kind == FL_MSG_BARRIER ||
-           kind == FL_MSG_COMPLETE || kind == FL_MSG_FAILED;
+    char why[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof why, fmt, ap);
+    va_end(ap);
+    fl_rpc_refuse(p->rpc, call, code, why);
 }
 
-static bool from_coordinator(fl_msg_kind kind)
-{
-    return kind == FL_MSG_VIEW || kind == FL_MSG_CLOSE || kind == FL_MSG_END;
-}
+/* --- from other servers --- */
 
 /* One-way messages are answered when they are heard. */
 static void heard(fl_pserver *p, uint64_t call)
@@ -31,12 +34,52 @@ static void heard(fl_pserver *p, uint64_t call)
                                           .server = p->place->server}));
 }
 
-static void not_here(fl_pserver *p, uint64_t call, const fl_msg *m)
+static bool proves(fl_pserver *p, int server, const fl_msg *m)
 {
-    char why[512];
-    snprintf(why, sizeof why, "%s: this is server %d, the coordinator is %s",
-             fl_msg_name(m->kind), p->place->server, p->place->servers[0]);
-    fl_rpc_refuse(p->rpc, call, FL_EINVAL, why);
+    if (m->echo != p->incarnation)
+        return false;
+    p->known[server] = m->incarnation;
+    return true;
+}
+
+static void from_server(fl_pserver *p, uint64_t call, const fl_msg *m)
+{
+    const int64_t now = fl_pserver_now(p);
+    const bool state = m->kind == FL_MSG_STATE;
+    const int from = state ? m->server : 0, me = p->place->server;
+    if (!fl_id_same(m->job, p->job.id)) {
+        refuse(p, call, FL_EPROTO, "%s is of another job",
+               fl_msg_name(m->kind));
+        return;
+    }
+    if (from < 0 || from >= p->job.servers || from == me) {
+        refuse(p, call, FL_EINVAL, "%s of server %d: this is server %d of %d",
+               fl_msg_name(m->kind), from, me, p->job.servers);
+        return;
+    }
+    heard(p, call);
+    const bool proven = proves(p, from, m);
+    if (proven && state)
+        fl_coord_recv(p->coord, (fl_peer){FL_PEER_SERVER, from, 0}, m, now);
+    else if (proven)
+        fl_server_recv(p->server, (fl_peer){FL_PEER_COORD, 0, 0}, m, now);
+    else if (!state)
+        fl_pserver_knock(p, m->incarnation);
+}
+
+/* --- by kind --- */
+
+static bool for_coordinator(fl_msg_kind kind)
+{
+    return kind == FL_MSG_JOIN || kind == FL_MSG_BARRIER ||
+           kind == FL_MSG_COMPLETE || kind == FL_MSG_FAILED ||
+           kind == FL_MSG_STATE || kind == FL_MSG_RENEW;
+}
+
+static bool of_server(fl_msg_kind kind)
+{
+    return kind == FL_MSG_VIEW || kind == FL_MSG_CLOSE || kind == FL_MSG_END ||
+           kind == FL_MSG_STATE;
 }
 
 /* Under the lock. */
@@ -44,42 +87,48 @@ static void route(fl_pserver *p, uint64_t call, const fl_msg *m)
 {
     const int64_t now = fl_pserver_now(p);
     const fl_peer from = {FL_PEER_CALL, 0, call};
-    const bool asks_coordinator = for_coordinator(m->kind) ||
-                                  m->kind == FL_MSG_STATE ||
-                                  m->kind == FL_MSG_RENEW;
-    if (p->closed) {
-        fl_rpc_refuse(p->rpc, call, FL_EIO, "the server is ending");
-    } else if (asks_coordinator && !p->coord) {
-        not_here(p, call, m);
-    } else if (m->kind == FL_MSG_STATE) {
-        heard(p, call);
-        fl_coord_recv(p->coord, (fl_peer){FL_PEER_SERVER, m->server, 0}, m,
-                      now);
-    } else if (asks_coordinator) {
+    if (p->closed)
+        refuse(p, call, FL_EIO, "the server is ending");
+    else if (for_coordinator(m->kind) && !p->coord)
+        refuse(p, call, FL_EINVAL,
+               "%s: this is server %d, the coordinator is %s",
+               fl_msg_name(m->kind), p->place->server, p->place->servers[0]);
+    else if (of_server(m->kind))
+        from_server(p, call, m);
+    else if (for_coordinator(m->kind))
         fl_coord_recv(p->coord, from, m, now);
-    } else if (from_coordinator(m->kind)) {
-        heard(p, call);
-        fl_server_recv(p->server, (fl_peer){FL_PEER_COORD, 0, 0}, m, now);
-    } else {
+    else
         fl_server_recv(p->server, from, m, now);
-    }
 }
 
 /* --- methods --- */
 
-static void hear(fl_pserver *p, uint64_t call, const fl_packet *packet,
-                 bool open)
+static fl_err check_method(const fl_rpc_method *by, fl_msg_kind kind)
 {
+    const char *fits =
+        kind == FL_MSG_RENEW ? FL_METHOD_SESSION : fl_msg_method(kind);
+    if (fits && !strcmp(by->name, fits))
+        return FL_OK;
+    return fl_fail(FL_EPROTO, "%s does not come by %s", fl_msg_name(kind),
+                   by->name);
+}
+
+static void hear(void *self, const fl_rpc_method *by, uint64_t call,
+                 const fl_packet *packet)
+{
+    fl_pserver *p = self;
     fl_arena *arena = fl_arena_new();
     fl_msg m = {0};
-    fl_err err = fl_msg_decode(somebody, packet, arena, &m);
-    if (!err && open != (m.kind == FL_MSG_RENEW))
-        err = fl_fail(FL_EPROTO, "%s does not come on %s call",
-                      fl_msg_name(m.kind), open ? "an open" : "such a");
+    fl_err err = fl_msg_decode(NULL, packet, arena, &m);
+    if (!err)
+        err = check_method(by, m.kind);
     fl_parcel *grads = fl_parcel_of(m.blob);
     if (!err && grads && m.kind == FL_MSG_PUSH)
         fl_parcel_scan(grads);
     if (err) {
+        char caller[64];
+        err = fl_fail_at(err, "from %s",
+                         fl_rpc_caller(p->rpc, call, caller, sizeof caller));
         fl_rpc_refuse(p->rpc, call, err, fl_errmsg());
     } else {
         fl_pserver_lock(p);
@@ -91,16 +140,12 @@ static void hear(fl_pserver *p, uint64_t call, const fl_packet *packet,
     fl_arena_free(arena);
 }
 
-static void on_request(void *self, uint64_t call, const fl_packet *packet)
-{
-    hear(self, call, packet, false);
-}
-
-static void on_session(void *self, uint64_t call, const fl_packet *packet)
+static void on_session(void *self, const fl_rpc_method *by, uint64_t call,
+                       const fl_packet *packet)
 {
     fl_pserver *p = self;
     if (packet) {
-        hear(p, call, packet, true);
+        hear(p, by, call, packet);
         return;
     }
     fl_pserver_lock(p);
@@ -108,7 +153,8 @@ static void on_session(void *self, uint64_t call, const fl_packet *packet)
     fl_pserver_unlock(p);
 }
 
-static void on_why(void *self, uint64_t call, const fl_packet *packet)
+static void on_why(void *self, const fl_rpc_method *by, uint64_t call,
+                   const fl_packet *packet)
 {
     fl_pserver *p = self;
     fl_str text = {0};
@@ -148,15 +194,15 @@ void fl_pserver_applied(void *self, int shard, const char *why)
 }
 
 const fl_rpc_method fl_pserver_methods[] = {
-    {"/fluid.Coordinator/Join", false, on_request},
-    {"/fluid.Coordinator/Barrier", false, on_request},
-    {"/fluid.Coordinator/Complete", false, on_request},
-    {"/fluid.Coordinator/Fail", false, on_request},
+    {"/fluid.Coordinator/Join", false, hear},
+    {"/fluid.Coordinator/Barrier", false, hear},
+    {"/fluid.Coordinator/Complete", false, hear},
+    {"/fluid.Coordinator/Fail", false, hear},
     {FL_METHOD_SESSION, true, on_session},
-    {"/fluid.Coordinator/Report", false, on_request},
-    {"/fluid.Server/Push", false, on_request},
-    {"/fluid.Server/Pull", false, on_request},
-    {"/fluid.Server/Tell", false, on_request},
+    {"/fluid.Coordinator/Report", false, hear},
+    {"/fluid.Server/Push", false, hear},
+    {"/fluid.Server/Pull", false, hear},
+    {"/fluid.Server/Tell", false, hear},
     {FL_METHOD_WHY, false, on_why},
     {0},
 };

@@ -16,12 +16,20 @@
 #include <pthread.h>
 
 /* One-way messages between servers: one of a kind is under way to each, and
- * the newest of those that came meanwhile waits. */
+ * the newest of those that came meanwhile waits.
+ *
+ * Who says such a word must prove that it is that server. Each process has a
+ * number of its own, drawn at random, which it sends to the endpoints of the
+ * others and to nobody else; every word repeats the number of who it goes to.
+ * A server that hears a word without its number does not obey it, but sends its
+ * own to the coordinator's endpoint: a knock. So only who can listen at the
+ * endpoints or to the network between them can speak as one of the servers. */
 enum {
     FL_CHANNEL_VIEW,
     FL_CHANNEL_CLOSE,
     FL_CHANNEL_END,
     FL_CHANNEL_STATE,
+    FL_CHANNEL_KNOCK,
     FL_CHANNELS,
 };
 
@@ -40,6 +48,7 @@ typedef struct fl_pserver {
     fl_pstore *store;
     fl_store face;
     char address[128]; /* that it listens on */
+    uint64_t incarnation;
 
     pthread_mutex_t lock; /* never held while foreign code runs */
     bool closed;          /* no event reaches the machines any more */
@@ -48,7 +57,8 @@ typedef struct fl_pserver {
     fl_outbox coord_out, server_out;
     FL_VEC(uint64_t) open;              /* calls */
     fl_channel (*channel)[FL_CHANNELS]; /* to each server */
-    FL_VEC(char *) notes;               /* for the log, once the lock is free */
+    uint64_t *known;      /* incarnation of each server; 0: not proven yet */
+    FL_VEC(char *) notes; /* for the log, once the lock is free */
 } fl_pserver;
 
 static inline int64_t fl_pserver_now(const fl_pserver *p)
@@ -72,6 +82,10 @@ void fl_pserver_applied(void *self, int shard, const char *why);
 
 /* After every event, under the lock: empty the outboxes. */
 void fl_pserver_flush(fl_pserver *p);
+
+/* Under the lock: tell the coordinator's endpoint that we are here; `number`
+ * is what somebody said is its own. */
+void fl_pserver_knock(fl_pserver *p, uint64_t number);
 
 /* An answer of the store's, without the lock. */
 void fl_pserver_answer(void *self, fl_peer to, const fl_msg *m);

@@ -32,8 +32,8 @@ static void said(void *self, uint64_t tag, const fl_rpc_reply *reply);
 
 static void send(fl_pserver *p, int server, int channel, fl_packet *packet)
 {
-    static const fl_msg_kind kinds[FL_CHANNELS] = {FL_MSG_VIEW, FL_MSG_CLOSE,
-                                                   FL_MSG_END, FL_MSG_STATE};
+    static const fl_msg_kind kinds[FL_CHANNELS] = {
+        FL_MSG_VIEW, FL_MSG_CLOSE, FL_MSG_END, FL_MSG_STATE, FL_MSG_STATE};
     const uint64_t tag = (uint64_t)(server * FL_CHANNELS + channel);
     p->channel[server][channel].busy = true;
     fl_rpc_call(p->rpc, p->peer[server], fl_msg_method(kinds[channel]), packet,
@@ -66,13 +66,27 @@ static void post(fl_pserver *p, int server, const fl_msg *m)
 {
     const int channel = channel_of(m->kind);
     fl_channel *l = &p->channel[server][channel];
-    fl_packet *packet = fl_msg_encode(m);
+    fl_msg proven = *m;
+    proven.incarnation = p->incarnation;
+    proven.echo = p->known[server];
+    fl_packet *packet = fl_msg_encode(&proven);
     if (!l->busy) {
         send(p, server, channel, packet);
         return;
     }
     fl_packet_unref(l->next); /* the machines say again what matters */
     l->next = packet;
+}
+
+void fl_pserver_knock(fl_pserver *p, uint64_t number)
+{
+    const fl_msg m = {.kind = FL_MSG_STATE,
+                      .job = p->job.id,
+                      .server = p->place->server,
+                      .incarnation = p->incarnation,
+                      .echo = number};
+    if (!p->channel[0][FL_CHANNEL_KNOCK].busy)
+        send(p, 0, FL_CHANNEL_KNOCK, fl_msg_encode(&m));
 }
 
 void fl_pserver_drop_channels(fl_pserver *p)

@@ -231,10 +231,79 @@ static void nonsense_is_answered_with_a_sentence(void)
     while (!k.hung_up)
         pthread_cond_wait(&k.news, &k.lock);
     pthread_mutex_unlock(&k.lock);
-    CHECK(strstr(k.farewell, "PULL does not come on an open call"));
+    CHECK(strstr(k.farewell, "PULL does not come by /fluid.Coordinator/"));
     CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);
     CHECK_OK(town_wait(&t, 0));
     CHECK_OK(town_wait(&t, 1));
+    talker_fini(&k);
+    town_close(&t);
+}
+
+/* A word by a method of its own, from somebody who knows the job. */
+static void forge(talker *k, int server, const char *method, fl_msg m)
+{
+    const int until = k->answers + 1;
+    m.job = k->job;
+    fl_rpc_call(k->rpc, fl_rpc_peer_at(k->rpc, k->town->endpoint[server]),
+                method, fl_msg_encode(&m), 20 * FL_SEC,
+                (fl_rpc_done){talker_done, k, 0});
+    talker_wait(k, &k->answers, until);
+}
+
+static void nobody_speaks_for_a_server(void)
+{
+    static const char tell[] = "/fluid.Server/Tell";
+    const fl_msg end = {.kind = FL_MSG_END, .code = 7, .text = "forged"};
+    town t;
+    talker k;
+    town_open(&t, 2, 1, false);
+    talker_init(&k, &t, 1);
+    talker_join(&k, 0);
+    CHECK_INT(talker_pull(&k, 1, 0, NULL), FL_MSG_VALUES);
+    forge(&k, 0, tell, end);
+    CHECK_INT(k.code, FL_EINVAL);
+    CHECK(strstr(k.text, "END of server 0: this is server 0 of 2"));
+    forge(&k, 1, tell, end); /* heard and not obeyed */
+    CHECK_INT(k.m.kind, FL_MSG_ACK);
+    forge(&k, 1, tell, (fl_msg){.kind = FL_MSG_VIEW, .view = 9});
+    forge(&k, 1, tell, (fl_msg){.kind = FL_MSG_CLOSE});
+    forge(&k, 0, "/fluid.Coordinator/Report",
+          (fl_msg){.kind = FL_MSG_STATE, .server = 1, .over = 1, .code = 7});
+    forge(&k, 1, "/fluid.Server/Push", end);
+    CHECK_INT(k.code, FL_EPROTO);
+    CHECK(strstr(k.text, "END does not come by /fluid.Server/Push"));
+    CHECK(strstr(k.text, "(from 127.0.0.1:"));
+    CHECK_INT(talker_pull(&k, 1, 0, NULL), FL_MSG_VALUES);
+    CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);
+    CHECK_OK(town_wait(&t, 0));
+    CHECK_OK(town_wait(&t, 1));
+    talker_fini(&k);
+    town_close(&t);
+}
+
+/* Neither in words nor in the fields of an answer. */
+static void another_job_learns_nothing(void)
+{
+    town t;
+    talker k;
+    char digits[2][17];
+    town_open(&t, 1, 1, false);
+    talker_init(&k, &t, 1);
+    talker_join(&k, 0);
+    const fl_id job = k.job;
+    snprintf(digits[0], sizeof digits[0], "%016llx", (long long)job.hi);
+    snprintf(digits[1], sizeof digits[1], "%016llx", (long long)job.lo);
+    k.job = (fl_id){0};
+    for (int i = 0; i < 2; i++) {
+        const fl_msg m = {.kind = i ? FL_MSG_PULL : FL_MSG_JOIN};
+        CHECK_INT(talker_ask(&k, 0, m), FL_MSG_ERROR);
+        CHECK(strstr(k.text, "job 00000000.. asks, this is job "));
+        CHECK(!strstr(k.text, digits[0]) && !strstr(k.text, digits[1]));
+        CHECK(!k.m.job.hi && !k.m.job.lo);
+    }
+    k.job = job;
+    CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);
+    CHECK_OK(town_wait(&t, 0));
     talker_fini(&k);
     town_close(&t);
 }
@@ -283,6 +352,8 @@ const fl_test fl_tests[] = {
     {"a server names who has its port", a_taken_port_is_named},
     {"nonsense is answered with a sentence",
      nonsense_is_answered_with_a_sentence},
+    {"nobody speaks for a server", nobody_speaks_for_a_server},
+    {"another job learns nothing", another_job_learns_nothing},
     {"a server says who waits", a_server_says_who_waits},
     {"a program without a place is refused",
      a_program_without_a_place_is_refused},

@@ -241,7 +241,8 @@ static inline void test_feed(test_server *s, uint64_t call, const fl_msg *m)
         fl_server_recv(s->machine, from, m, test_now());
 }
 
-static inline void test_heard(void *self, uint64_t call, const fl_packet *p)
+static inline void test_heard(void *self, const fl_rpc_method *by,
+                              uint64_t call, const fl_packet *p)
 {
     test_server *s = self;
     fl_arena *arena = fl_arena_new();

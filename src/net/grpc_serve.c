@@ -8,6 +8,8 @@
 #include "net/port.h"
 
 #include <grpc/grpc_security.h>
+#include <grpc/support/alloc.h>
+#include <stdio.h>
 
 enum {
     WAITING = 4, /* requests gRPC may hand over before we ask for more */
@@ -84,7 +86,7 @@ static void begin(fl_grpc_call *c)
     if (c->open) {
         fl_grpc_pump(c); /* so that the other side knows */
         c->heard_of = true;
-        c->method->heard(c->rpc->opts.self, c->id, NULL);
+        c->method->heard(c->rpc->opts.self, c->method, c->id, NULL);
     }
     fl_grpc_listen_on(c);
 }
@@ -138,7 +140,7 @@ void fl_grpc_serve_word(fl_grpc_call *c, grpc_byte_buffer *b)
     fl_packet *p = fl_grpc_unpack(c->rpc, b);
     if (c->method) {
         c->heard_of = true;
-        c->method->heard(c->rpc->opts.self, c->id, p);
+        c->method->heard(c->rpc->opts.self, c->method, c->id, p);
     } else {
         answer_health(c);
     }
@@ -217,6 +219,32 @@ void fl_rpc_answer(fl_rpc *r, uint64_t call, fl_packet *p)
     }
     fl_grpc_say(c, p, true);
     fl_grpc_let_be(c);
+}
+
+/* gRPC says "ipv4:127.0.0.1:40312", and writes brackets as a URL does. */
+static void plain_address(const char *uri, char *buf, size_t size)
+{
+    const char *at = strchr(uri, ':');
+    size_t n = 0;
+    for (at = at ? at + 1 : uri; *at && n + 1 < size; at++) {
+        const bool open = !strncmp(at, "%5B", 3), shut = !strncmp(at, "%5D", 3);
+        buf[n++] = open ? '[' : shut ? ']' : *at;
+        at += open || shut ? 2 : 0;
+    }
+    buf[n] = 0;
+}
+
+const char *fl_rpc_caller(fl_rpc *r, uint64_t call, char *buf, size_t size)
+{
+    fl_grpc_call *c = fl_grpc_find(r, call);
+    snprintf(buf, size, "?");
+    if (!c)
+        return buf;
+    char *uri = grpc_call_get_peer(c->grpc);
+    plain_address(uri, buf, size);
+    gpr_free(uri);
+    fl_grpc_let_be(c);
+    return buf;
 }
 
 void fl_rpc_refuse(fl_rpc *r, uint64_t call, fl_err code, const char *why)

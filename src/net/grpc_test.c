@@ -112,7 +112,8 @@ static fl_packet *text(const char *s)
     return p;
 }
 
-static void heard(void *self, uint64_t call, const fl_packet *p)
+static void heard(void *self, const fl_rpc_method *by, uint64_t call,
+                  const fl_packet *p)
 {
     scene *t = self;
     note_packet(t, 'h', call, p);
@@ -124,7 +125,8 @@ static void heard(void *self, uint64_t call, const fl_packet *p)
         fl_rpc_refuse(t->server, call, FL_EIO, "no");
 }
 
-static void heard_open(void *self, uint64_t call, const fl_packet *p)
+static void heard_open(void *self, const fl_rpc_method *by, uint64_t call,
+                       const fl_packet *p)
 {
     if (p)
         note_packet(self, 'w', call, p);

@@ -24,7 +24,8 @@ typedef struct fl_rpc_method {
     bool open;        /* an open call */
     /* A request, or a word on an open call; p is borrowed (ref to keep). Of an
      * open call the first is NULL: it was opened. */
-    void (*heard)(void *self, uint64_t call, const fl_packet *p);
+    void (*heard)(void *self, const struct fl_rpc_method *by, uint64_t call,
+                  const fl_packet *p);
 } fl_rpc_method;
 
 typedef struct fl_rpc_opts {
@@ -56,6 +57,9 @@ void fl_rpc_healthy(fl_rpc *r, bool serving);
 
 /* Take p. A call that has hung up is passed over; an open one ends with p. */
 void fl_rpc_answer(fl_rpc *r, uint64_t call, fl_packet *p);
+/* Who made the call, as "127.0.0.1:40312"; "?" if it has ended. */
+const char *fl_rpc_caller(fl_rpc *r, uint64_t call, char *buf, size_t size);
+
 /* A status with a sentence instead. Ends an open call, too. */
 void fl_rpc_refuse(fl_rpc *r, uint64_t call, fl_err code, const char *why);
 
