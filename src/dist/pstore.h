@@ -25,6 +25,7 @@ typedef struct fl_pstore_opts {
     int owners;                /* threads; 0 = 1 */
     bool allow_nan;            /* take gradients that are not finite */
     int64_t table_bytes;       /* for all tables; 0: what the machine has */
+    size_t max_answer;         /* bytes of values; 0: what a message can have */
     void *self;                /* for the two below, which run on an owner */
     void (*applied)(void *self, int shard, const char *why);
     void (*answer)(void *self, fl_peer to, const fl_msg *m); /* m: borrowed */

@@ -10,7 +10,7 @@
 
 #include "base/map.h"
 #include "base/pool.h"
-#include "dist/parcel.h"
+#include "dist/codec.h"
 #include "dist/pstore.h"
 #include "dist/table.h"
 

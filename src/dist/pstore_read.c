@@ -17,7 +17,8 @@ typedef struct reading {
     const fl_ware **kept; /* of each item, unless lost */
     fl_tensor *value;     /* of each item, filled by its owner */
     /* under the store's lock: */
-    int left; /* owners */
+    int left;     /* owners */
+    size_t bytes; /* of the answer, as far as they have counted */
     fl_err err;
     char why[512];
 } reading;
@@ -83,9 +84,44 @@ static fl_err read_one(const fl_ware *k, const fl_item *item, fl_tensor *out)
     return fl_tensor_ref(out, &v->tensor);
 }
 
+/* What a wish would take: few bytes can name a wide row many times. */
+static size_t bytes_of(const fl_ware *k, const fl_item *item)
+{
+    const fl_tensor *t = &k->value->tensor;
+    const bool some = item->shape.rank > 0;
+    const int64_t n = some ? item->shape.dim[0] : 1;
+    if (k->table)
+        return (size_t)n * (size_t)fl_table_width(k->table) * sizeof(double);
+    return (size_t)n * fl_dtype_size(t->dtype) *
+           (size_t)fl_shape_span(&t->shape, some, t->shape.rank);
+}
+
+/* Before memory is taken for it. No size overflows: rows that are named came
+ * with 8 bytes each. */
+static fl_err check_size(reading *r, int owner)
+{
+    const size_t own = r->store->opts.max_answer;
+    const size_t most = own ? own : FL_VALUES_MOST;
+    pthread_mutex_lock(&r->store->lock);
+    for (int i = 0; i < r->want->n && r->bytes <= most; i++)
+        if (r->kept[i]->owner == owner)
+            r->bytes += bytes_of(r->kept[i], &r->want->item[i]);
+    const bool fits = r->bytes <= most;
+    pthread_mutex_unlock(&r->store->lock);
+    if (fits)
+        return FL_OK;
+    return fl_fail(FL_EINVAL,
+                   "pull: the answer would have more than %zu bytes; ask for "
+                   "fewer rows or variables at once",
+                   most);
+}
+
 static fl_err read_part(reading *r, int owner)
 {
-    for (int i = 0; r->want && !r->lost && i < r->want->n; i++)
+    if (!r->want || r->lost)
+        return FL_OK;
+    FL_TRY(check_size(r, owner));
+    for (int i = 0; i < r->want->n; i++)
         if (r->kept[i]->owner == owner)
             FL_TRY(read_one(r->kept[i], &r->want->item[i], &r->value[i]));
     return FL_OK;

@@ -394,6 +394,24 @@ static void rows_are_pulled(void)
     shop_close(&p);
 }
 
+/* A row may be named as often as a message has room. */
+static void an_answer_has_so_many_bytes(void)
+{
+    shop p;
+    const int64_t rows[4] = {0};
+    begin(&p, "sgd", scene_rate);
+    p.max_answer = 3 * sizeof(float);
+    shop_open(&p, &two);
+    shop_pull(&p, "w", 3, rows);
+    CHECK_INT(p.kind, FL_MSG_VALUES);
+    shop_pull(&p, "w", 4, rows);
+    CHECK_INT(p.kind, FL_MSG_ERROR);
+    CHECK(strstr(p.text, "would have more than 12 bytes; ask for fewer rows"));
+    shop_pull(&p, "w", -1, NULL);
+    CHECK_INT(p.kind, FL_MSG_VALUES);
+    shop_close(&p);
+}
+
 static void a_bad_pull_is_an_error(void)
 {
     shop p;
@@ -626,6 +644,7 @@ const fl_test fl_tests[] = {
      a_pull_is_not_changed_by_what_comes_later},
     {"rows are pulled", rows_are_pulled},
     {"a bad pull is an error with a sentence", a_bad_pull_is_an_error},
+    {"an answer has so many bytes", an_answer_has_so_many_bytes},
     {"several owners answer together", owners_answer_together},
     {"an asynchronous push is applied as it comes",
      a_push_is_applied_as_it_comes},

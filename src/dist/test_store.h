@@ -19,6 +19,7 @@ typedef struct shop {
     fl_scope *scope;
     fl_pstore *store;
     const fl_store *face;
+    size_t max_answer; /* for the store */
     pthread_mutex_t lock;
     pthread_cond_t news;
     int applied;   /* rounds */
@@ -93,6 +94,7 @@ static inline fl_err shop_try(shop *p, int owners, bool allow_nan)
                           .scope = p->scope,
                           .owners = owners,
                           .allow_nan = allow_nan,
+                          .max_answer = p->max_answer,
                           .self = p,
                           .applied = shop_applied,
                           .answer = shop_answer},
