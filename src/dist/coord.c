@@ -196,16 +196,19 @@ bool fl_coord_ended(const fl_coord *c, int *code, const char **why)
     return c->ended;
 }
 
+bool fl_coord_told(const fl_coord *c)
+{
+    for (int i = 0; i < c->job->servers; i++)
+        if (!c->server[i].over)
+            return false;
+    return c->ended;
+}
+
 bool fl_coord_over(const fl_coord *c, int64_t now)
 {
     if (!c->ended || now < c->ended_at + c->job->linger)
         return false;
-    if (now >= c->ended_at + c->job->reach)
-        return true;
-    for (int i = 0; i < c->job->servers; i++)
-        if (!c->server[i].over)
-            return false;
-    return true;
+    return now >= c->ended_at + c->job->reach || fl_coord_told(c);
 }
 
 /* --- messages --- */

@@ -38,6 +38,9 @@ void fl_coord_end(fl_coord *c, int code, const char *why, int64_t now);
 /* It has ended and every server knows: the process may leave. */
 bool fl_coord_over(const fl_coord *c, int64_t now);
 
+/* It has ended and every server has said that it knows. */
+bool fl_coord_told(const fl_coord *c);
+
 /* The verdict once it has ended; *why is borrowed. */
 bool fl_coord_ended(const fl_coord *c, int *code, const char **why);
 

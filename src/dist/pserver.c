@@ -199,11 +199,25 @@ static void nap(int64_t ns)
     nanosleep(&t, NULL); /* a signal ends it */
 }
 
+/* All is well, and nobody is left who could ask anything: a trainer hangs up
+ * when it knows that it has completed, and the coordinator knows that this
+ * server has ended, or takes a refusal for it. */
+static bool alone(const fl_pserver *p)
+{
+    const fl_channel *report = &p->channel[0][FL_CHANNEL_STATE];
+    const char *why;
+    int code = 1;
+    if (!fl_server_ended(p->server) || !fl_server_end(p->server, &code, &why))
+        return false;
+    return !code &&
+           (p->coord ? fl_coord_told(p->coord) && !p->open.n : !report->busy);
+}
+
 static bool over(const fl_pserver *p, int64_t now)
 {
     int code;
-    return fl_server_over(p->server, now, &code) &&
-           (!p->coord || fl_coord_over(p->coord, now));
+    return alone(p) || (fl_server_over(p->server, now, &code) &&
+                        (!p->coord || fl_coord_over(p->coord, now)));
 }
 
 static fl_err verdict(const fl_pserver *p)

@@ -9,6 +9,7 @@ static void one_trainer_lives_and_completes(void)
     town t;
     talker k;
     town_cut(&t, 1, 1, false);
+    setenv("FLUID_LINGER", "3600", 1); /* it need not wait for nobody */
     town_set(&t, 0, "w", 2, ten);
     host_start(&t.host[0]);
     talker_init(&k, &t, 1);
@@ -25,6 +26,7 @@ static void one_trainer_lives_and_completes(void)
         CHECK_NEAR(talker_value(&k, 1), 18 - 2 * i, 0);
     }
     CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);
+    fl_rpc_cancel(k.rpc, k.open);
     CHECK_OK(town_wait(&t, 0));
     talker_fini(&k);
     town_close(&t);
