@@ -1,6 +1,7 @@
 /* save.c - files from what servers keep. See save.h.
  *
- * A file is written beside its place and renamed when it is whole. */
+ * Files are written beside their places and renamed when all are whole: a save
+ * that fails leaves the old model as it was. */
 #include "train/save.h"
 
 #include "exec/model.h"
@@ -177,17 +178,25 @@ static fl_err begin(writer *o, const fl_saver *s, const char *dir,
     return s->disk->open(s->disk, o->aside, &o->file);
 }
 
-static fl_err end(writer *o, fl_err err)
+static void close_file(writer *o)
 {
-    const fl_disk *disk = o->s->disk;
     if (o->file)
-        disk->close(o->file);
-    if (!err)
-        err = disk->rename(disk, o->aside, o->path);
-    else if (o->file)
-        (void)!disk->remove(disk, o->aside);
-    fl_mem_free(o->path);
-    fl_mem_free(o->aside);
+        o->s->disk->close(o->file);
+    o->file = NULL;
+}
+
+/* All that was written takes its place, or nothing does. */
+static fl_err end_all(int64_t n, writer *o, fl_err err)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const fl_disk *disk = o[i].s->disk;
+        if (!err)
+            err = disk->rename(disk, o[i].aside, o[i].path);
+        if (err)
+            (void)!disk->remove(disk, o[i].aside);
+        fl_mem_free(o[i].path);
+        fl_mem_free(o[i].aside);
+    }
     return err;
 }
 
@@ -195,14 +204,17 @@ fl_err fl_saver_save(const fl_saver *s, const fl_program *p, const char *dir,
                      const char *file, int n, const char *const *names)
 {
     fl_vars list = {0};
-    writer o;
     fl_err err = fl_vars_list(p, n, names, &list);
+    writer *o = fl_mem_alloc((size_t)(list.n + 1) * sizeof *o);
+    int64_t begun = 0;
     for (int64_t i = 0; i < (file ? 1 : list.n) && !err; i++) {
-        err = begin(&o, s, dir, file ? file : list.at[i]->name);
+        err = begin(&o[begun++], s, dir, file ? file : list.at[i]->name);
         for (int64_t j = i; j < (file ? list.n : i + 1) && !err; j++)
-            err = append_var(&o, list.at[j]);
-        err = end(&o, err);
+            err = append_var(&o[i], list.at[j]);
+        close_file(&o[i]);
     }
+    err = end_all(begun, o, err);
+    fl_mem_free(o);
     fl_vec_fini(&list);
     return err;
 }

@@ -1,0 +1,105 @@
+"""Models that a trainer saves from all servers, and servers load."""
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import paddle.fluid as fluid
+import save_job
+from cluster import BUILD, Cluster
+
+SCRIPT = save_job.__file__
+QUICK = {"FLUID_LINGER": "0.1", "FLUID_NO_FUSE": "1"}
+
+
+def files(folder):
+    """Every file of a folder with its bytes."""
+    found = {}
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), "rb") as f:
+            found[name] = f.read()
+    return found
+
+
+def job(folder, *words, servers=2, trainers=2, **env):
+    with Cluster(folder, SCRIPT, servers, trainers, env={**QUICK, **env},
+                 argv=words) as run:
+        run.start().finish()
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    """What one machine saves after the same steps."""
+    folder = tmp_path_factory.mktemp("local")
+    env = dict(os.environ, PYTHONPATH=os.path.join(BUILD, "python"),
+               FLUID_NO_FUSE="1")
+    env.pop("PADDLE_TRAINING_ROLE", None)
+    subprocess.run([sys.executable, SCRIPT, "train"], cwd=folder, env=env,
+                   check=True, timeout=60)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("together")
+    job(folder, "train")
+    return folder
+
+
+def test_the_files_are_those_of_one_machine(local, together):
+    whole, mine = files(local / "whole"), files(together / "whole")
+    assert {"table", "fc_0.w_0", "fc_0.b_0"} <= mine.keys()
+    assert any("moment" in name for name in mine)
+    assert not [name for name in mine if name.endswith(".part")]
+    for name in mine.keys() & whole.keys():
+        assert mine[name] == whole[name], name
+    assert whole.keys() == mine.keys()
+
+
+def test_the_model_is_that_of_one_machine(local, together):
+    assert files(local / "model") == files(together / "model")
+    exe = fluid.Executor(fluid.CPUPlace())
+    with fluid.scope_guard(fluid.Scope()):
+        program, names, targets = fluid.io.load_inference_model(
+            str(together / "model"), exe)
+        ids = fluid.create_lod_tensor(np.array([[1], [2]]), [[2]],
+                                      fluid.CPUPlace())
+        out, = exe.run(program, feed={names[0]: ids}, fetch_list=targets)
+        assert out.shape == (1, 1) and np.isfinite(out).all()
+
+
+@pytest.mark.parametrize("servers", [1, 2, 3])
+def test_any_number_of_servers_loads_them(together, tmp_path, servers):
+    job(tmp_path, "load", str(together / "whole"), servers=servers,
+        trainers=1)
+    assert files(tmp_path / "again") == files(together / "whole")
+
+
+def test_an_asynchronous_job_saves_too(tmp_path):
+    job(tmp_path, "train", trainers=1, SYNC="0")
+    assert {"table", "fc_0.w_0"} <= files(tmp_path / "whole").keys()
+    assert "__model__" in files(tmp_path / "model")
+
+
+def test_a_save_that_fails_leaves_the_old_model(tmp_path):
+    """The disk is full before the table, the last of the files, is whole."""
+    old = tmp_path / "whole" / "fc_0.b_0"
+    old.parent.mkdir()
+    old.write_bytes(b"old")
+    with Cluster(tmp_path, SCRIPT, 1, 1, argv=["train"],
+                 env={**QUICK, "FLUID_REJOIN": "0", "LIMIT": 40000}) as run:
+        run.start()
+        run.trainer[0].end(code=1)
+        assert "whole/table" in run.trainer[0].text()
+        run.server[0].end(code=1)
+    assert files(old.parent) == {"fc_0.b_0": b"old"}
+
+
+def test_a_folder_without_the_variables_is_refused(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with Cluster(tmp_path, SCRIPT, 1, 1, argv=["load", "empty"],
+                 env=QUICK) as run:
+        run.start_server(0).end(code=1)
+        assert "has no variable that server 0" in run.server[0].text()
