@@ -85,7 +85,8 @@ static double read_table(fl_table *t, const uint32_t *number, double seconds)
     const double start = now();
     while (now() - start < seconds)
         for (int64_t k = 0; k < REQUESTS; k++, n += REQUEST)
-            if (fl_table_read(t, REQUEST, id + k * REQUEST, &out))
+            if (fl_table_read(t, FL_TABLE_VALUE, REQUEST, id + k * REQUEST,
+                              &out))
                 die("read");
     const double rate = (double)n / (now() - start);
     fl_tensor_fini(&out);

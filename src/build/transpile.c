@@ -180,6 +180,7 @@ void fl_cut_free(fl_cut *c)
     fl_vec_fini(&c->updates);
     fl_vec_fini(&c->rates);
     fl_vec_fini(&c->shares);
+    fl_vec_fini(&c->tables);
     fl_vec_fini(&c->kept);
     fl_arena_free(c->arena);
     fl_mem_free(c);

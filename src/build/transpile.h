@@ -2,7 +2,8 @@
  *
  *     transpile_plan     which op runs where, which parameter is cut into what
  *     transpile_trainer  the program of trainers, and their startup program
- *     transpile_table    the table that is_distributed, on both sides
+ *     transpile_table    tables that are is_distributed, on the trainer..
+ *     transpile_table_serve  ..and on a server
  *     transpile_server   the program of one server
  *     transpile_start    its startup program
  *     transpile          all of it in order; the cut and its programs
@@ -44,9 +45,9 @@ struct fl_cut {
     fl_ops updates; /* ops of main that servers run for a parameter */
     fl_ops rates;   /* ops of main that make learning rates */
     FL_VEC(fl_share *) shares;
-    int *order;           /* in which shares are sent and dealt */
-    fl_share *table;      /* the one that is_distributed; or NULL; n is 0 */
-    FL_VEC(fl_kept) kept; /* by server, in order of declaration */
+    int *order;                /* in which shares are sent and dealt */
+    FL_VEC(fl_share *) tables; /* those that are is_distributed; n is 0 */
+    FL_VEC(fl_kept) kept;      /* by server, in order of declaration */
     fl_program *trainer, *trainer_startup;
     fl_program **server, **server_startup;
 };
@@ -94,11 +95,26 @@ fl_err fl_cut_make_trainer_startup(fl_cut *c) FL_MUST_CHECK;
 
 /* --- transpile_table.c --- */
 
-/* c->table, where main has one. */
+/* c->tables, in the order of their first lookups. */
 fl_err fl_table_find(fl_cut *c) FL_MUST_CHECK;
+fl_share *fl_cut_table(const fl_cut *c, const char *name); /* or NULL */
 /* Lookups become split_ids, prefetch, merge_ids; the gradient is sent. */
-fl_err fl_table_edit_trainer(fl_cut *c, fl_block *b) FL_MUST_CHECK;
-fl_err fl_table_edit_startup(fl_cut *c, fl_block *b) FL_MUST_CHECK;
+fl_err fl_table_edit_trainer(fl_cut *c, fl_share *t, fl_block *b) FL_MUST_CHECK;
+fl_err fl_table_edit_startup(fl_cut *c, const fl_share *t,
+                             fl_block *b) FL_MUST_CHECK;
+/* What goes to each server and comes back, and the part of the gradient that
+ * one trainer sends to one server. */
+const char **fl_table_requests(fl_cut *c, const fl_share *t);
+const char **fl_table_answers(fl_cut *c, const fl_share *t);
+const char *fl_table_part(fl_cut *c, const fl_share *t, int trainer,
+                          int server);
+fl_err fl_table_declare(fl_block *b, int n, const char **names,
+                        const fl_var *like) FL_MUST_CHECK;
+
+/* --- transpile_table_serve.c --- */
+
+/* The op of main that updates the table; NULL: none. */
+const fl_op *fl_table_update(const fl_cut *c, const fl_share *t);
 
 /* --- transpile_server.c, transpile_start.c --- */
 
@@ -108,6 +124,7 @@ typedef struct fl_held {
     bool cut;       /* `shape` is a part of the origin's */
     int64_t offset; /* elements of the origin before it */
     fl_shape shape;
+    bool by_id; /* rows of a table: one is started, to show how */
 } fl_held;
 
 /* One server in the making. */
@@ -131,7 +148,10 @@ fl_err fl_cut_make_server(fl_cut *c, int at) FL_MUST_CHECK;
 fl_err fl_server_declare(fl_server_cut *s, const fl_var *v) FL_MUST_CHECK;
 /* An update block; `grad` is what makes it run. */
 fl_block *fl_server_block(fl_server_cut *s, const char *grad);
-fl_err fl_table_serve(fl_server_cut *s) FL_MUST_CHECK;
+fl_err fl_table_serve(fl_server_cut *s, const fl_share *t) FL_MUST_CHECK;
+/* The only op of the startup program that has to do with a variable; NULL:
+ * there are several, or none. */
+const fl_op *fl_cut_only_start(const fl_cut *c, const char *name);
 fl_err fl_server_start(fl_server_cut *s, fl_program **out) FL_MUST_CHECK;
 
 #endif

@@ -274,8 +274,8 @@ static fl_err make_program(fl_server_cut *s)
     FL_TRY(add_rates(s));
     s->parent = (int)s->p->blocks.n - 1;
     FL_TRY(each_piece(s, add_update));
-    if (s->c->table)
-        FL_TRY(fl_table_serve(s));
+    for (int64_t i = 0; i < s->c->tables.n; i++)
+        FL_TRY(fl_table_serve(s, s->c->tables.at[i]));
     if (!s->blocks.n)
         FL_WARN("server %s gets no parameter: there are fewer than servers",
                 s->c->servers[s->at]);
@@ -295,10 +295,8 @@ fl_err fl_cut_make_server(fl_cut *c, int at)
         err = fl_server_start(&s, &c->server_startup[at]);
     for (int64_t i = 0; i < s.held.n; i++) {
         const fl_held *h = &s.held.at[i];
-        const bool table =
-            c->table && !strcmp(h->origin, c->table->param->name);
         fl_push(&c->kept, (fl_kept){h->origin, h->name, at,
-                                    table ? FL_BY_ID : h->offset, h->shape});
+                                    h->by_id ? FL_BY_ID : h->offset, h->shape});
     }
     fl_vec_fini(&s.held);
     fl_vec_fini(&s.inputs);

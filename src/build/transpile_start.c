@@ -75,12 +75,12 @@ static bool makes_parts(const fl_desc *d)
            (!strcmp(d->type, "assign_value") && values_of(d));
 }
 
-/* Does one op alone have to do with the variable? */
-static const fl_op *only_op(const start *t, const char *name)
+const fl_op *fl_cut_only_start(const fl_cut *c, const char *name)
 {
+    const fl_block *b = fl_program_block(c->startup, 0);
     const fl_op *found = NULL;
-    for (int64_t i = 0; i < t->from->ops.n; i++) {
-        const fl_op *op = t->from->ops.at[i];
+    for (int64_t i = 0; i < b->ops.n; i++) {
+        const fl_op *op = b->ops.at[i];
         if (!fl_desc_writes(&op->desc, name) && !fl_desc_reads(&op->desc, name))
             continue;
         if (found)
@@ -92,7 +92,7 @@ static const fl_op *only_op(const start *t, const char *name)
 
 static bool is_direct(const start *t, const fl_held *h)
 {
-    const fl_op *op = only_op(t, h->origin);
+    const fl_op *op = fl_cut_only_start(t->s->c, h->origin);
     return (!h->cut && !strcmp(h->name, h->origin)) ||
            (op && !op->desc.n_in && makes_parts(&op->desc));
 }
@@ -114,8 +114,10 @@ static fl_err add_part(start *t, const fl_op *op, const fl_held *h)
 {
     fl_op *copy = fl_copy_op(t->to, op);
     fl_desc *d = &copy->desc;
-    fl_attr shape = {"shape", FL_ATTR_LONGS, .n = h->shape.rank,
-                     .longs = h->shape.dim};
+    fl_shape made = h->shape;
+    fl_attr shape = {"shape", FL_ATTR_LONGS, .n = made.rank, .longs = made.dim};
+    if (h->by_id && strcmp(d->type, "assign_value"))
+        made.dim[0] = 1;
     fl_op_rename_out(copy, h->origin, h->name);
     if (makes_parts(d))
         FL_TRY(fl_op_set_attr(copy, &shape));

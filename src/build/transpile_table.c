@@ -1,16 +1,11 @@
-/* transpile_table.c - the table that is_distributed.
+/* transpile_table.c - tables that are is_distributed, on the trainer.
  *
- * It has no copy on any trainer. Rows live on the server that their number
- * modulo the servers gives, and are updated by sgd, whatever the program says.
+ * They have no copy on any trainer. Rows live on the server that their number
+ * modulo the servers gives. For each table there are
  *
- *     trainer  split_ids -> prefetch -> merge_ids       for its lookups
- *              split_ids -> send                        for its gradient
- *     server   sum, sgd                                 update
- *              lookup_sparse_table                      answer a prefetch
- *              save                                     checkpoint */
-#include "base/log.h"
+ *     split_ids -> prefetch -> merge_ids       for its lookups
+ *     split_ids -> send                        for its gradient */
 #include "build/transpile.h"
-#include "graph/copy.h"
 
 /* --- finding it --- */
 
@@ -39,79 +34,73 @@ static fl_err check_lookups(const fl_cut *c, const char *table)
     return FL_OK;
 }
 
-static fl_err find_name(const fl_cut *c, const char **name)
+fl_share *fl_cut_table(const fl_cut *c, const char *name)
 {
-    const fl_block *b = fl_program_block(c->main, 0);
-    *name = NULL;
-    for (int64_t i = 0; i < b->ops.n; i++) {
-        if (!is_flagged(b->ops.at[i]))
-            continue;
-        const char *w = fl_desc_in1(&b->ops.at[i]->desc, "W");
-        if (*name && strcmp(*name, w))
-            return fl_fail(FL_EINVAL,
-                           "transpile: \"%s\" and \"%s\" are both "
-                           "is_distributed, one table may be",
-                           *name, w);
-        *name = w;
-    }
-    return *name ? check_lookups(c, *name) : FL_OK;
-}
-
-static const fl_op *update_of(const fl_cut *c)
-{
-    for (int64_t i = 0; i < c->updates.n; i++) {
-        const char *param = fl_desc_in1(&c->updates.at[i]->desc, "Param");
-        if (param && !strcmp(param, c->table->param->name))
-            return c->updates.at[i];
-    }
+    for (int64_t i = 0; i < c->tables.n; i++)
+        if (!strcmp(c->tables.at[i]->param->name, name))
+            return c->tables.at[i];
     return NULL;
 }
 
-fl_err fl_table_find(fl_cut *c)
+/* The parameter's share leaves those that are cut by rows. */
+static fl_err take_table(fl_cut *c, const char *name)
 {
-    const char *name;
-    FL_TRY(find_name(c, &name));
-    for (int64_t i = 0; name && i < c->shares.n; i++)
+    fl_share *t = NULL;
+    if (fl_cut_table(c, name))
+        return FL_OK;
+    FL_TRY(check_lookups(c, name));
+    for (int64_t i = 0; i < c->shares.n && !t; i++)
         if (!strcmp(c->shares.at[i]->param->name, name)) {
-            c->table = c->shares.at[i];
+            t = c->shares.at[i];
             fl_remove(&c->shares, i);
-            break;
         }
-    if (c->table && !c->table->sparse)
+    if (!t)
+        return FL_OK; /* nobody updates it */
+    if (!t->sparse)
         return fl_fail(FL_EINVAL,
                        "transpile: \"%s\" is_distributed, so its lookups must "
                        "be is_sparse too",
                        name);
-    const fl_op *update = c->table ? update_of(c) : NULL;
-    if (update && strcmp(update->desc.type, "sgd"))
-        FL_WARN("the distributed table %s is updated by sgd, not by %s", name,
-                update->desc.type);
+    fl_push(&c->tables, t);
+    return FL_OK;
+}
+
+fl_err fl_table_find(fl_cut *c)
+{
+    const fl_block *b = fl_program_block(c->main, 0);
+    for (int64_t i = 0; i < b->ops.n; i++)
+        if (is_flagged(b->ops.at[i]))
+            FL_TRY(take_table(c, fl_desc_in1(&b->ops.at[i]->desc, "W")));
     return FL_OK;
 }
 
 /* --- the trainer --- */
 
-static const char **numbered(fl_cut *c, const char *start)
+/* The names of the first table are Fluid's, which has only one. */
+static const char **numbered(fl_cut *c, const fl_share *t, const char *way)
 {
     const char **at =
         fl_arena_alloc(c->arena, (size_t)c->n_servers * sizeof *at);
+    const bool first = t == c->tables.at[0];
     for (int i = 0; i < c->n_servers; i++)
-        at[i] = fl_arena_printf(c->arena, "%s%d", start, i);
+        at[i] = fl_arena_printf(c->arena, "%s%sprefetch_compress_%s_tmp_%d",
+                                first ? "" : t->param->name, first ? "" : ".",
+                                way, i);
     return at;
 }
 
-static const char **requests(fl_cut *c)
+const char **fl_table_requests(fl_cut *c, const fl_share *t)
 {
-    return numbered(c, "prefetch_compress_in_tmp_");
+    return numbered(c, t, "in");
 }
 
-static const char **answers(fl_cut *c)
+const char **fl_table_answers(fl_cut *c, const fl_share *t)
 {
-    return numbered(c, "prefetch_compress_out_tmp_");
+    return numbered(c, t, "out");
 }
 
-static fl_err declare_all(fl_block *b, int n, const char **names,
-                          const fl_var *like)
+fl_err fl_table_declare(fl_block *b, int n, const char **names,
+                        const fl_var *like)
 {
     fl_var v = *like, *out;
     v.param = NULL;
@@ -133,23 +122,24 @@ typedef struct lookups {
 } lookups;
 
 /* The three ops that stand for all lookups, at the place of the first. */
-static fl_err add_prefetch(fl_cut *c, fl_block *b, int64_t at, const lookups *l)
+static fl_err add_prefetch(fl_cut *c, const fl_share *t, fl_block *b,
+                           int64_t at, const lookups *l)
 {
     fl_desc *split = fl_cut_desc(c, "split_ids", FL_ROLE_FORWARD);
     fl_desc *fetch = fl_cut_desc(c, "prefetch", FL_ROLE_FORWARD);
     fl_desc *merge = fl_cut_desc(c, "merge_ids", FL_ROLE_FORWARD);
-    FL_TRY(
-        declare_all(b, c->n_servers, answers(c), fl_block_find(b, l->outs[0])));
+    FL_TRY(fl_table_declare(b, c->n_servers, fl_table_answers(c, t),
+                            fl_block_find(b, l->outs[0])));
     fl_desc_set_in(split, "Ids", l->n, l->ids);
-    fl_desc_set_out(split, "Out", c->n_servers, requests(c));
-    fl_desc_set_in(fetch, "X", c->n_servers, requests(c));
-    fl_desc_set_out(fetch, "Out", c->n_servers, answers(c));
+    fl_desc_set_out(split, "Out", c->n_servers, fl_table_requests(c, t));
+    fl_desc_set_in(fetch, "X", c->n_servers, fl_table_requests(c, t));
+    fl_desc_set_out(fetch, "Out", c->n_servers, fl_table_answers(c, t));
     fl_set_strs(fetch, "epmap", c->n_servers, c->servers);
-    fl_set_str(fetch, "table_name", c->table->param->name);
+    fl_set_str(fetch, "table_name", t->param->name);
     fl_set_int(fetch, "trainer_id", c->opts.trainer_id);
     fl_desc_set_in(merge, "Ids", l->n, l->ids);
-    fl_desc_set_in(merge, "Rows", c->n_servers, requests(c));
-    fl_desc_set_in(merge, "X", c->n_servers, answers(c));
+    fl_desc_set_in(merge, "Rows", c->n_servers, fl_table_requests(c, t));
+    fl_desc_set_in(merge, "X", c->n_servers, fl_table_answers(c, t));
     fl_desc_set_out(merge, "Out", l->n, l->outs);
     if (l->padded)
         fl_set_ints(merge, "padding_idx", l->n, l->padding);
@@ -170,7 +160,7 @@ static void take_lookup(fl_block *b, int64_t at, lookups *l)
     fl_block_remove_op(b, at);
 }
 
-static fl_err replace_lookups(fl_cut *c, fl_block *b)
+static fl_err replace_lookups(fl_cut *c, const fl_share *t, fl_block *b)
 {
     const size_t size = (size_t)b->ops.n * sizeof(char *);
     lookups l = {
@@ -181,7 +171,8 @@ static fl_err replace_lookups(fl_cut *c, fl_block *b)
     };
     int64_t first = -1;
     for (int64_t i = 0; i < b->ops.n;) {
-        if (!is_flagged(b->ops.at[i])) {
+        if (!is_flagged(b->ops.at[i]) ||
+            !fl_desc_reads(&b->ops.at[i]->desc, t->param->name)) {
             i++;
             continue;
         }
@@ -193,32 +184,29 @@ static fl_err replace_lookups(fl_cut *c, fl_block *b)
             return fl_fail(FL_EINVAL,
                            "transpile: the ids \"%s\" are made after the first "
                            "lookup in \"%s\", whose lookups go as one",
-                           l.ids[i], c->table->param->name);
-    return add_prefetch(c, b, first, &l);
+                           l.ids[i], t->param->name);
+    return add_prefetch(c, t, b, first, &l);
 }
 
-/* The part of the table's gradient that goes from one trainer to one server.
- */
-static const char *part_name(fl_cut *c, int trainer, int server)
+const char *fl_table_part(fl_cut *c, const fl_share *t, int trainer, int server)
 {
-    const char *grad = c->table->grad->name;
+    const char *grad = t->grad->name;
     return c->opts.async
                ? fl_arena_printf(c->arena, "%s.pserver_%d", grad, server)
                : fl_arena_printf(c->arena, "%s.trainer_%d.pserver_%d", grad,
                                  trainer, server);
 }
 
-static fl_err send_grad(fl_cut *c, fl_block *b)
+static fl_err send_grad(fl_cut *c, fl_share *t, fl_block *b)
 {
-    fl_share *t = c->table;
     const char **parts =
         fl_arena_alloc(c->arena, (size_t)c->n_servers * sizeof *parts);
     const int64_t at = fl_cut_last_writer(b, t->grad->name) + 1;
     fl_desc *split = fl_cut_desc(c, "split_ids", FL_ROLE_DIST);
     fl_desc *send = fl_cut_desc(c, "send", FL_ROLE_RPC);
     for (int i = 0; i < c->n_servers; i++)
-        parts[i] = part_name(c, c->opts.trainer_id, i);
-    FL_TRY(declare_all(b, c->n_servers, parts, t->grad));
+        parts[i] = fl_table_part(c, t, c->opts.trainer_id, i);
+    FL_TRY(fl_table_declare(b, c->n_servers, parts, t->grad));
     FL_TRY(fl_cut_token(c, b, &t->token));
     fl_desc_set_in1(split, "Ids", t->grad->name);
     fl_desc_set_out(split, "Out", c->n_servers, parts);
@@ -232,134 +220,38 @@ static fl_err send_grad(fl_cut *c, fl_block *b)
     return fl_block_insert_op(b, at + 1, send, NULL);
 }
 
-fl_err fl_table_edit_trainer(fl_cut *c, fl_block *b)
+fl_err fl_table_edit_trainer(fl_cut *c, fl_share *t, fl_block *b)
 {
-    FL_TRY(replace_lookups(c, b));
-    return send_grad(c, b);
+    FL_TRY(replace_lookups(c, t, b));
+    return send_grad(c, t, b);
 }
 
-fl_err fl_table_edit_startup(fl_cut *c, fl_block *b)
+static void remove_writers(fl_block *b, const char *name)
 {
-    const fl_var *w = c->table->param;
-    fl_desc *d = fl_cut_desc(c, "fake_init", FL_ROLE_FORWARD);
     for (int64_t i = b->ops.n; i-- > 0;)
-        if (fl_desc_writes(&b->ops.at[i]->desc, w->name))
+        if (fl_desc_writes(&b->ops.at[i]->desc, name))
             fl_block_remove_op(b, i);
+}
+
+/* What an optimiser keeps for each row is the servers' as well. */
+static void remove_states(const fl_cut *c, const fl_share *t, fl_block *b)
+{
+    const fl_op *op = fl_table_update(c, t);
+    for (int i = 0; op && i < op->desc.n_out; i++) {
+        const char *name = op->desc.out[i].name[0];
+        const fl_var *v = fl_block_var(op->block, name);
+        if (v && v != t->param && fl_shape_equal(&v->shape, &t->param->shape))
+            remove_writers(b, name);
+    }
+}
+
+fl_err fl_table_edit_startup(fl_cut *c, const fl_share *t, fl_block *b)
+{
+    const fl_var *w = t->param;
+    fl_desc *d = fl_cut_desc(c, "fake_init", FL_ROLE_FORWARD);
+    remove_writers(b, w->name);
+    remove_states(c, t, b);
     fl_desc_set_out1(d, "Out", w->name);
     fl_set_ints(d, "shape", w->shape.rank, w->shape.dim);
     return fl_block_append_op(b, d, NULL);
-}
-
-/* --- the server --- */
-
-/* Rows come as they are asked for, and are called by their numbers in the
- * whole; the shape tells how many a server may expect. */
-static fl_shape share_shape(const fl_cut *c)
-{
-    fl_shape shape = c->table->param->shape;
-    shape.dim[0] = (shape.dim[0] + c->n_servers - 1) / c->n_servers;
-    return shape;
-}
-
-static fl_err declare_table(fl_server_cut *s)
-{
-    fl_var like = *s->c->table->param, *v;
-    like.param = NULL;
-    like.kind = FL_SELECTED_ROWS;
-    like.shape = share_shape(s->c);
-    fl_push(&s->held, (fl_held){like.name, like.name, false, 0, like.shape});
-    return fl_block_add_var(s->b, &like, &v);
-}
-
-/* What arrives from the trainers, added up where they meet. */
-static fl_err add_gradient(fl_server_cut *s, fl_block **block,
-                           const char **merged)
-{
-    fl_cut *c = s->c;
-    const int n = c->opts.async ? 1 : c->opts.trainers;
-    const char **parts = fl_arena_alloc(c->arena, (size_t)n * sizeof *parts);
-    fl_var like = *c->table->grad;
-    like.shape = share_shape(c);
-    for (int i = 0; i < n; i++) {
-        parts[i] = part_name(c, i, s->at);
-        fl_push(&s->inputs, parts[i]);
-    }
-    FL_TRY(declare_all(s->b, n, parts, &like));
-    *merged = c->opts.async ? parts[0] : like.name;
-    *block = fl_server_block(s, *merged);
-    if (c->opts.async)
-        return FL_OK;
-    FL_TRY(declare_all(s->b, 1, merged, &like));
-    fl_desc *d = fl_desc_new(c->arena, "sum");
-    fl_desc_set_in(d, "X", n, parts);
-    fl_desc_set_out1(d, "Out", *merged);
-    return fl_block_append_op(*block, d, NULL);
-}
-
-static fl_err add_update(fl_server_cut *s, fl_block **block)
-{
-    const fl_share *t = s->c->table;
-    const fl_op *update = update_of(s->c);
-    const char *rate =
-        update ? fl_desc_in1(&update->desc, "LearningRate") : NULL;
-    const char *merged;
-    fl_var *v;
-    if (!rate)
-        return fl_fail(FL_EINVAL,
-                       "transpile: no optimiser with a learning rate updates "
-                       "the distributed table \"%s\"",
-                       t->param->name);
-    FL_TRY(add_gradient(s, block, &merged));
-    FL_TRY(fl_block_get(fl_program_block(s->c->main, 0), rate, &v));
-    FL_TRY(fl_server_declare(s, v));
-    fl_desc *d = fl_desc_new(s->c->arena, "sgd");
-    fl_desc_set_in1(d, "Param", t->param->name);
-    fl_desc_set_in1(d, "LearningRate", rate);
-    fl_desc_set_in1(d, "Grad", merged);
-    fl_desc_set_out1(d, "ParamOut", t->param->name);
-    fl_op op = {.desc = *d};
-    FL_TRY(fl_registry_get(s->p->registry, "sgd", &op.def));
-    fl_copy_op(*block, &op); /* its shape rule knows tensors, not tables */
-    return FL_OK;
-}
-
-static fl_err add_lookup(fl_server_cut *s, const fl_block *update)
-{
-    fl_cut *c = s->c;
-    const char *ids = requests(c)[s->at], *out = answers(c)[s->at];
-    const fl_block *trainer = fl_program_block(c->trainer, 0);
-    fl_block *b = fl_program_add_block(s->p, update->idx);
-    fl_desc *d = fl_desc_new(c->arena, "lookup_sparse_table");
-    FL_TRY(declare_all(s->b, 1, &ids, fl_block_var(trainer, ids)));
-    FL_TRY(declare_all(s->b, 1, &out, fl_block_var(trainer, out)));
-    fl_desc_set_in1(d, "W", c->table->param->name);
-    fl_desc_set_in1(d, "Ids", ids);
-    fl_desc_set_out1(d, "Out", out);
-    fl_push(&s->fetches, fl_arena_printf(c->arena, "%s:%d", ids, b->idx));
-    return fl_block_append_op(b, d, NULL);
-}
-
-static fl_err add_save(fl_server_cut *s, const fl_block *update)
-{
-    fl_desc *d = fl_desc_new(s->c->arena, "save");
-    fl_var *v;
-    FL_TRY(fl_block_add_var(s->b,
-                            &(fl_var){.name = "kLookupTablePath",
-                                      .kind = FL_RAW,
-                                      .persistable = true},
-                            &v));
-    fl_block *b = fl_program_add_block(s->p, update->idx);
-    fl_desc_set_in1(d, "X", s->c->table->param->name);
-    fl_set_str(d, "file_path", "none"); /* the request says where */
-    s->checkpoint = b->idx;
-    return fl_block_append_op(b, d, NULL);
-}
-
-fl_err fl_table_serve(fl_server_cut *s)
-{
-    fl_block *update = NULL;
-    FL_TRY(declare_table(s));
-    FL_TRY(add_update(s, &update));
-    FL_TRY(add_lookup(s, update));
-    return add_save(s, update);
 }

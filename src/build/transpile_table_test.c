@@ -224,7 +224,9 @@ static void a_distributed_table_is_served(void)
               "fill_constant learning_rate_0, uniform_random fc_0.w_0, "
               "uniform_random emb");
     CHECK(strstr(scene_lines(&s, s.cut->server_startup[1], "Out=emb"),
-                 "shape=[500l, 64l]"));
+                 "shape=[1l, 64l]")); /* rows come as they are updated */
+    CHECK(strstr(scene_lines(&s, s.cut->server[1], "lookup_sparse_table("),
+                 "start=\"uniform_random\", start_a=-0.0"));
     scene_end(&s);
 }
 
@@ -243,16 +245,50 @@ static void a_distributed_table_is_updated_by_sgd(void)
     scene_end(&s);
 }
 
+/* Adagrad leaves rows alone that have no gradient. */
+static void a_distributed_table_may_have_state(void)
+{
+    scene s;
+    begin_distributed(&s);
+    scene_minimize(&s, "adagrad", scene_rate);
+    scene_cut2(&s);
+    CHECK_STR(scene_blocks(&s, 1), "1/0: sum scale adagrad\n2/0: sum adagrad\n"
+                                   "3/2: lookup_sparse_table\n4/2: save\n");
+    CHECK(strstr(scene_lines(&s, s.cut->server[1], "Param=emb"),
+                 "adagrad(Param=emb, Grad=emb@GRAD, Moment=emb_moment_0"));
+    CHECK(strstr(scene_lines(&s, s.cut->server[1], "var emb_moment_0:"),
+                 "selected_rows f32[500,64] persistable"));
+    CHECK(strstr(scene_lines(&s, s.cut->server_startup[1], "Out=emb_moment_0"),
+                 "shape=[1l, 64l]"));
+    CHECK_STR(scene_lines(&s, s.cut->trainer_startup, "Out=emb_moment_0"), "");
+    scene_end(&s);
+}
+
+static void several_tables_are_distributed(void)
+{
+    scene s;
+    begin(&s, 2, (lookup[]){{"a", "emb", true}, {"b", "two", true}});
+    scene_minimize(&s, "sgd", scene_rate);
+    scene_cut2(&s);
+    CHECK_STR(scene_lines(&s, s.cut->trainer, "split_ids(Ids=b"),
+              "split_ids(Ids=b) -> Out=[two.prefetch_compress_in_tmp_0, "
+              "two.prefetch_compress_in_tmp_1]\n");
+    CHECK(strstr(scene_lines(&s, s.cut->trainer, "two.prefetch_compress_out"),
+                 "table_name=\"two\""));
+    CHECK_STR(scene_blocks(&s, 1),
+              "1/0: sum scale sgd\n2/0: sum sgd\n3/2: lookup_sparse_table\n"
+              "4/2: save\n5/0: sum sgd\n6/5: lookup_sparse_table\n7/5: save\n");
+    CHECK(strstr(scene_lines(&s, s.cut->server[1], "listen_and_serv"),
+                 "prefetch_var_name_to_block_id="
+                 "[\"prefetch_compress_in_tmp_1:3\", "
+                 "\"two.prefetch_compress_in_tmp_1:6\"]"));
+    scene_end(&s);
+}
+
 static void says_what_is_wrong_with_a_table(void)
 {
     const fl_transpile_opts opts = {.pservers = A};
     scene s;
-    begin(&s, 2, (lookup[]){{"a", "emb", true}, {"b", "two", true}});
-    scene_minimize(&s, "sgd", scene_rate);
-    CHECK_ERR(fl_transpile(s.net->main, s.net->startup, &opts, &s.cut),
-              FL_EINVAL,
-              "\"emb\" and \"two\" are both is_distributed, one table may be");
-    scene_end(&s);
     begin(&s, 2, (lookup[]){{"a", "emb", true}, {"b", "emb", false}});
     scene_minimize(&s, "sgd", scene_rate);
     CHECK_ERR(fl_transpile(s.net->main, s.net->startup, &opts, &s.cut),
@@ -274,6 +310,8 @@ const fl_test fl_tests[] = {
     {"a distributed table is served", a_distributed_table_is_served},
     {"a distributed table is updated by sgd",
      a_distributed_table_is_updated_by_sgd},
+    {"a distributed table may have state", a_distributed_table_may_have_state},
+    {"several tables are distributed", several_tables_are_distributed},
     {"a cut says what is wrong with a table", says_what_is_wrong_with_a_table},
     {0},
 };

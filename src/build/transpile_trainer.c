@@ -238,8 +238,8 @@ static fl_err add_send_barrier(fl_cut *c, fl_block *b, const char **token)
     FL_VEC(const char *) sent = {0};
     for (int64_t i = 0; i < c->shares.n; i++)
         fl_push(&sent, c->shares.at[c->order[i]]->token);
-    if (c->table)
-        fl_push(&sent, c->table->token);
+    for (int64_t i = 0; i < c->tables.n; i++)
+        fl_push(&sent, c->tables.at[i]->token);
     fl_desc_set_in(d, "X", (int)sent.n, sent.at);
     fl_vec_fini(&sent);
     FL_TRY(fl_cut_token(c, b, token));
@@ -315,8 +315,8 @@ fl_err fl_cut_make_trainer(fl_cut *c)
         FL_TRY(rename_grad(b, c->shares.at[i]));
     for (int64_t i = 0; i < c->shares.n; i++)
         FL_TRY(add_send(c, b, c->shares.at[c->order[i]]));
-    if (c->table)
-        FL_TRY(fl_table_edit_trainer(c, b));
+    for (int64_t i = 0; i < c->tables.n; i++)
+        FL_TRY(fl_table_edit_trainer(c, c->tables.at[i], b));
     FL_TRY(add_recvs(c, b));
     remove_updates(b);
     return FL_OK;
@@ -343,5 +343,7 @@ fl_err fl_cut_make_trainer_startup(fl_cut *c)
     FL_TRY(fl_block_append_op(b, d, NULL));
     for (int64_t i = 0; i < c->shares.n; i++)
         FL_TRY(add_concat(c, b, c->shares.at[i]));
-    return c->table ? fl_table_edit_startup(c, b) : FL_OK;
+    for (int64_t i = 0; i < c->tables.n; i++)
+        FL_TRY(fl_table_edit_startup(c, c->tables.at[i], b));
+    return FL_OK;
 }

@@ -126,6 +126,12 @@ const fl_op_def fl_op_lookup_sparse_table = {
             {"padding_idx", FL_ATTR_LONG, .i = -1},
             {"auto_grown_table", FL_ATTR_BOOL, .b = true},
             {"is_test", FL_ATTR_BOOL},
+            /* how rows start: as this op would make them, with these two
+             * numbers (value; min, max; mean, std) */
+            {"start", FL_ATTR_STRING, .ours = true},
+            {"start_a", FL_ATTR_FLOAT, .ours = true},
+            {"start_b", FL_ATTR_FLOAT, .ours = true},
+            {"start_seed", FL_ATTR_INT, .ours = true},
         },
     .infer = infer_lookup,
 };

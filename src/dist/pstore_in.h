@@ -68,6 +68,7 @@ typedef struct fl_ware {
     int owner;
     fl_value *value;
     fl_table *table; /* or NULL */
+    int state;       /* that lies in its rows, or FL_TABLE_VALUE */
 } fl_ware;
 
 /* The learning-rate block. */
@@ -131,6 +132,8 @@ fl_err fl_pstore_claim(fl_value *const *at, int64_t n) FL_MUST_CHECK;
 fl_err fl_update_make_table(fl_owner *o, fl_update *u) FL_MUST_CHECK;
 /* After the rest of the update was compiled: what the op reads. */
 fl_err fl_update_bind_table(fl_owner *o, fl_update *u) FL_MUST_CHECK;
+/* Is it the table, or a state of its rows? *state tells. */
+bool fl_update_in_rows(const fl_update *u, const char *name, int *state);
 /* The rule meets u->sum. */
 fl_err fl_update_run_table(fl_update *u) FL_MUST_CHECK;
 

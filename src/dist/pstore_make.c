@@ -260,7 +260,7 @@ static void keep_for(fl_pstore *s, const fl_update *u)
         fl_ware *k = fl_map_get(&s->kept, e->key);
         if (k && !fl_map_get(&s->rated, e->key))
             k->owner = u->owner;
-        if (k && u->table && !strcmp(k->name, u->ruled.param))
+        if (k && u->table && fl_update_in_rows(u, k->name, &k->state))
             k->table = u->table;
     }
 }

@@ -63,7 +63,7 @@ static fl_err read_some(const fl_ware *k, const fl_item *item, fl_tensor *out)
         return fl_fail(FL_ENOMEM, "pull: no memory for %lld rows of \"%s\"",
                        (long long)n, k->name);
     fl_bytes_copy(item->rows, 0, row, (size_t)n * sizeof *row);
-    const fl_err err = k->table ? fl_table_read(k->table, n, row, out)
+    const fl_err err = k->table ? fl_table_read(k->table, k->state, n, row, out)
                                 : read_rows(k, &k->value->tensor, n, row, out);
     fl_mem_free(row);
     return err;

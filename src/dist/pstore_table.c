@@ -218,6 +218,20 @@ fl_err fl_update_bind_table(fl_owner *o, fl_update *u)
     return FL_OK;
 }
 
+bool fl_update_in_rows(const fl_update *u, const char *name, int *state)
+{
+    const fl_op *op = u->ruled.op;
+    const fl_rule_state *s = op->def->rule->state;
+    for (int i = 0; i < FL_RULE_STATES && s[i].in; i++) {
+        const char *at = fl_desc_in1(&op->desc, s[i].in);
+        *state = i;
+        if (at && !strcmp(at, name))
+            return true;
+    }
+    *state = FL_TABLE_VALUE;
+    return !strcmp(u->ruled.param, name);
+}
+
 fl_err fl_update_run_table(fl_update *u)
 {
     fl_ruled *r = &u->ruled;

@@ -97,6 +97,8 @@ typedef struct use {
     void (*rows)(const struct use *u, int64_t at, const group *g);
     fl_table *makes; /* NULL: rows that are not there stay NULL */
     size_t touched;  /* bytes from a row's start */
+    size_t from;     /* read: where in a row */
+    int state;       /* read: or FL_TABLE_VALUE */
     const fl_table *table;
     char *out;          /* read */
     const char *in;     /* apply, load */
@@ -201,19 +203,25 @@ FL_CLONES static void read_rows(const use *u, int64_t at, const group *g)
     char *to = u->out + (size_t)at * bytes;
     for (int64_t i = 0; i < g->n; i++, to += bytes)
         if (g->row[i])
-            copy(to, fl_row_value(g->row[i]), bytes);
-        else
+            copy(to, g->row[i] + u->from, bytes);
+        else if (u->state == FL_TABLE_VALUE)
             fl_start_value(u->table, g->id[i], to);
+        else
+            fl_start_state(u->table, u->state, to);
 }
 
-fl_err fl_table_read(const fl_table *t, int64_t n, const int64_t *id,
+fl_err fl_table_read(const fl_table *t, int state, int64_t n, const int64_t *id,
                      fl_tensor *out)
 {
     const fl_shape s = {2, {n, t->opts.width}};
     FL_TRY(fl_tensor_resize(out, t->opts.dtype, &s));
+    const size_t from =
+        state == FL_TABLE_VALUE ? sizeof(int64_t) : t->state[state];
     const use u = {.rows = read_rows,
                    .table = t,
-                   .touched = sizeof(int64_t) + t->bytes,
+                   .touched = from + t->bytes,
+                   .from = from,
+                   .state = state,
                    .out = out->data};
     return walk(&u, n, id);
 }

@@ -68,8 +68,12 @@ int64_t fl_table_width(const fl_table *t);
 int64_t fl_table_span(const fl_table *t);  /* numbers of a row, state and all */
 int64_t fl_table_bytes(const fl_table *t); /* that it has from the system */
 
-/* Values into `out`, which becomes [n, width]. */
-fl_err fl_table_read(const fl_table *t, int64_t n, const int64_t *id,
+/* Values into `out`, which becomes [n, width]; or a state of the rule, which
+ * the table has. */
+enum {
+    FL_TABLE_VALUE = -1
+};
+fl_err fl_table_read(const fl_table *t, int state, int64_t n, const int64_t *id,
                      fl_tensor *out) FL_MUST_CHECK;
 
 /* Below, rows that are not there yet are made; ENOMEM: there is no room. */

@@ -136,6 +136,7 @@ static inline char *fl_row_value(char *row)
 fl_err fl_start_init(fl_table *t) FL_MUST_CHECK;
 void fl_start_value(const fl_table *t, int64_t id, char *value);
 void fl_start_row(const fl_table *t, int64_t id, char *row);
+void fl_start_state(const fl_table *t, int state, char *at);
 void fl_start_states(const fl_table *t, char *row);
 
 /* --- table_rows.c --- */

@@ -96,11 +96,17 @@ static void put(const fl_table *t, char *at, int64_t i, double x)
         ((float *)at)[i] = (float)x;
 }
 
+void fl_start_state(const fl_table *t, int state, char *at)
+{
+    for (int64_t i = 0; i < t->opts.width; i++)
+        put(t, at, i, t->opts.state[state]);
+}
+
 void fl_start_states(const fl_table *t, char *row)
 {
     for (int s = 0; s < FL_RULE_STATES; s++)
-        for (int64_t i = 0; t->state[s] && i < t->opts.width; i++)
-            put(t, row + t->state[s], i, t->opts.state[s]);
+        if (t->state[s])
+            fl_start_state(t, s, row + t->state[s]);
 }
 
 void fl_start_value(const fl_table *t, int64_t id, char *value)

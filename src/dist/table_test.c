@@ -56,7 +56,7 @@ static int64_t id_of(int64_t i)
 static void read_one(const fl_table *t, int64_t id, float out[WIDTH])
 {
     fl_tensor row = {0};
-    CHECK_OK(fl_table_read(t, 1, &id, &row));
+    CHECK_OK(fl_table_read(t, FL_TABLE_VALUE, 1, &id, &row));
     memcpy(out, row.data, WIDTH * sizeof *out);
     fl_tensor_fini(&row);
 }
@@ -137,7 +137,7 @@ static void read_both(model *m, int64_t among)
     int64_t which[BATCH], id[BATCH];
     fl_tensor out = {0};
     const int64_t n = draw_ids(m, among, which, id);
-    CHECK_OK(fl_table_read(m->t, n, id, &out));
+    CHECK_OK(fl_table_read(m->t, FL_TABLE_VALUE, n, id, &out));
     const float *x = out.data;
     for (int64_t i = 0; i < n; i++)
         CHECK(!memcmp(x + i * WIDTH, m->row[which[i]], sizeof *m->row));
@@ -241,7 +241,7 @@ static spread spread_of(const fl_table_start *start, fl_dtype dtype)
     spread s = {0, 0, INFINITY, -INFINITY};
     for (int64_t i = 0; i < 5000; i++)
         id[i] = i;
-    CHECK_OK(fl_table_read(t, 5000, id, &out));
+    CHECK_OK(fl_table_read(t, FL_TABLE_VALUE, 5000, id, &out));
     const int64_t n = fl_tensor_numel(&out);
     for (int64_t i = 0; i < n; i++) {
         const double x =
@@ -334,8 +334,10 @@ static void check_rule(const char *type, fl_dtype dtype)
     const fl_op_def *def;
     const fl_rule *r = rule_of(type, &def);
     const size_t bytes = ROWS * WIDTH * fl_dtype_size(dtype);
-    fl_table *t = table(&(fl_table_opts){
-        .dtype = dtype, .rule = r, .start = uniform, .state = {0.1, 0.2, 0.3}});
+    fl_table *t = table(&(fl_table_opts){.dtype = dtype,
+                                         .rule = r,
+                                         .start = uniform,
+                                         .state = {0.25, 0.5, 0.75}});
     dense d = {ROWS * WIDTH, fl_mem_alloc(bytes), fl_mem_alloc(bytes), {0}};
     fl_tensor out = {0};
     int64_t id[ROWS], states = 0;
@@ -344,19 +346,24 @@ static void check_rule(const char *type, fl_dtype dtype)
     for (int k = 0; k < FL_RULE_STATES && r->state[k].in; k++, states++) {
         d.state[k] = fl_mem_alloc(bytes);
         for (int64_t i = 0; i < d.n; i++)
-            set(dtype, d.state[k], i, 0.1 * (k + 1));
+            set(dtype, d.state[k], i, 0.25 * (k + 1));
     }
     CHECK_INT(fl_table_span(t), WIDTH * (1 + states));
-    CHECK_OK(fl_table_read(t, ROWS, id, &out));
+    CHECK_OK(fl_table_read(t, FL_TABLE_VALUE, ROWS, id, &out));
     memcpy(d.p, out.data, bytes);
     const fl_rule_step s = {def, def->attr, 0.1, {0.9, 0.999}};
     const fl_hyper h = fl_rule_prepare(r, &s);
     for (int i = 0; i < STEPS; i++)
         step_both(t, r, dtype, &d, &h, i);
-    CHECK_OK(fl_table_read(t, ROWS, id, &out));
+    CHECK_OK(fl_table_read(t, FL_TABLE_VALUE, ROWS, id, &out));
     CHECK(!memcmp(d.p, out.data, bytes));
-    for (int k = 0; k < FL_RULE_STATES; k++)
+    for (int k = 0; k < FL_RULE_STATES; k++) {
+        if (k < states) {
+            CHECK_OK(fl_table_read(t, k, ROWS, id, &out));
+            CHECK(!memcmp(d.state[k], out.data, bytes));
+        }
         fl_mem_free(d.state[k]);
+    }
     fl_mem_free(d.p);
     fl_mem_free(d.g);
     fl_tensor_fini(&out);

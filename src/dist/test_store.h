@@ -29,6 +29,7 @@ typedef struct shop {
     int code;
     char text[512];
     fl_parcel *values;
+    int64_t table_bytes; /* option of the store */
 } shop;
 
 static inline void shop_applied(void *self, int shard, const char *why)
@@ -95,6 +96,7 @@ static inline fl_err shop_try(shop *p, int owners, bool allow_nan)
                           .owners = owners,
                           .allow_nan = allow_nan,
                           .max_answer = p->max_answer,
+                          .table_bytes = p->table_bytes,
                           .self = p,
                           .applied = shop_applied,
                           .answer = shop_answer},
