@@ -107,6 +107,8 @@ static void make_machines(fl_pserver *p)
                               &p->face, &p->server_out, now);
 }
 
+/* One thread reads as fast as a socket gives; two would hand the polling to
+ * each other at every message, at a tenth of the server's CPU time. */
 static fl_err make_network(fl_pserver *p)
 {
     bool held = false; /* launch/ports.c says how */
@@ -116,7 +118,6 @@ static fl_err make_network(fl_pserver *p)
                                   .held = held,
                                   .self = p,
                                   .hangup = fl_pserver_hangup,
-                                  .threads = 2,
                                   .max_calls = 1024 + CALLS * p->job.trainers},
                    &p->rpc));
     for (int i = 0; i < p->job.servers; i++)
