@@ -486,6 +486,23 @@ static void on_open_call(fl_client *c, const fl_msg *m, int64_t now)
     }
 }
 
+/* An end that is fine for others is none for who was to go on. */
+static void on_end(fl_client *c, const fl_msg *m)
+{
+    const char *why = m->text ? m->text : "it was ended";
+    const bool complete = c->leave && !c->code;
+    char text[REASON_MAX];
+    if (m->code || complete) {
+        finish(c, m->code, why);
+        return;
+    }
+    snprintf(text, sizeof text, "the job has ended %s this trainer: %s",
+             c->state == FL_CLIENT_JOINING ? "before it could take in"
+                                           : "without",
+             why);
+    finish(c, 1, text);
+}
+
 void fl_client_recv(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
 {
     const bool known = from.kind == FL_PEER_COORD ||
@@ -497,9 +514,7 @@ void fl_client_recv(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
         return;
     c->heard[from.kind == FL_PEER_COORD ? c->job->servers : from.index] = now;
     if (m->kind == FL_MSG_END) {
-        const bool complete = c->leave && !c->code;
-        finish(c, m->code || complete ? m->code : 1,
-               m->text ? m->text : "the job has ended");
+        on_end(c, m);
         return;
     }
     if (!m->tag) {
@@ -573,7 +588,12 @@ static const request *unreachable(const fl_client *c, int64_t now)
 static void give_up(fl_client *c, const request *r, int64_t now)
 {
     char name[PEER_MAX], why[REASON_MAX];
-    const bool to_coordinator = r->to.kind == FL_PEER_COORD;
+    const bool to_coordinator = /* which is in the process of server 0 */
+        r->to.kind == FL_PEER_COORD || r->to.index == 0;
+    if (c->state == FL_CLIENT_LEAVING && c->code) {
+        finish(c, c->code, c->reason); /* the first failure counts */
+        return;
+    }
     name_of(c, r->to, name, sizeof name);
     snprintf(why, sizeof why, "%s has not answered %s for %.0f s", name,
              fl_msg_name(r->msg.kind), (double)c->job->reach / (double)FL_SEC);
@@ -609,7 +629,11 @@ void fl_client_waits(const fl_client *c, int64_t now, fl_str *rows)
     for (int64_t i = 0; i < c->request.n; i++) {
         const request *r = &c->request.at[i];
         name_of(c, r->to, whom, sizeof whom);
-        snprintf(what, sizeof what, "answer to %s (round %lld)",
+        const bool of_round = r->msg.kind == FL_MSG_PUSH ||
+                              r->msg.kind == FL_MSG_PULL ||
+                              r->msg.kind == FL_MSG_BARRIER;
+        snprintf(what, sizeof what,
+                 of_round ? "answer to %s (round %lld)" : "answer to %s",
                  fl_msg_name(r->msg.kind), (long long)r->msg.round);
         fl_wait_row(rows, c->who, whom, what, now - r->first,
                     heard_from(c, r->to) + c->job->reach - now);

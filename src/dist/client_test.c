@@ -241,14 +241,34 @@ static void gives_up_with_a_sentence(void)
 {
     scene s;
     open_scene(&s, (fl_job){.servers = 2});
-    agree(&s); /* JOIN; no server answers its PULL */
+    agree(&s); /* JOIN; server 1 does not answer its PULL */
+    fl_msg values = s.out.out.at[s.out.out.n - 2].msg; /* PULL of server 0 */
+    values.kind = FL_MSG_VALUES;
+    fl_client_recv(s.c, at_server(0), &values, s.now);
     for (int i = 0; i < 60; i++) {
         const fl_msg ack = {.kind = FL_MSG_ACK, .job = job_id};
         fl_client_recv(s.c, at_coord(), &ack, s.now);
         tick(&s, FL_SEC);
     }
     const fl_msg *m = said(&s.out, FL_MSG_FAILED);
-    CHECK(mentions(m, "server 0 has not answered PULL for 60 s"));
+    CHECK(mentions(m, "server 1 has not answered PULL for 60 s"));
+    for (int i = 0; i < 61; i++)
+        tick(&s, FL_SEC); /* nor does the coordinator its FAILED */
+    CHECK_INT(s.over, 1);
+    CHECK(strstr(s.why, "server 1 has not answered PULL for 60 s"));
+    close_scene(&s);
+}
+
+/* The coordinator has gone with server 0: nobody is left to be told. */
+static void gives_up_at_once_with_the_first_server(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.servers = 2});
+    agree(&s);
+    for (int i = 0; i < 61; i++)
+        tick(&s, FL_SEC);
+    CHECK_INT(s.over, 1);
+    CHECK_STR(s.why, "server 0 has not answered PULL for 60 s");
     close_scene(&s);
 }
 
@@ -276,6 +296,13 @@ static void hears_the_end(void)
     CHECK_STR(s.why, "trainer 1: broke");
     CHECK_ERR(fl_client_step(s.c, s.now), FL_EINVAL, "not at a step");
     close_scene(&s);
+    open_scene(&s, (fl_job){0});
+    answer(&s, FL_MSG_JOIN, at_coord(),
+           (fl_msg){.kind = FL_MSG_END, .text = "every trainer is complete"});
+    CHECK(s.over == 1 && s.code == 1);
+    CHECK_STR(s.why, "the job has ended before it could take in this trainer: "
+                     "every trainer is complete");
+    close_scene(&s);
 }
 
 static void fails_when_refused(void)
@@ -301,8 +328,8 @@ static void lists_its_waits(void)
     fl_str rows = {0};
     open_scene(&s, (fl_job){0});
     fl_client_waits(s.c, s.now + 2 * FL_SEC, &rows);
-    CHECK_STR(rows.at, "me:1 waits for the coordinator: answer to JOIN "
-                       "(round 0), 2.0 s (limit 58.0 s)\n");
+    CHECK_STR(rows.at, "me:1 waits for the coordinator: answer to JOIN, "
+                       "2.0 s (limit 58.0 s)\n");
     fl_str_fini(&rows);
     close_scene(&s);
 }
@@ -319,6 +346,8 @@ const fl_test fl_tests[] = {
     {"a trainer answers a probe", answers_a_probe},
     {"a trainer keeps to the window", keeps_to_the_window},
     {"a trainer gives up with a sentence", gives_up_with_a_sentence},
+    {"a trainer gives up at once with the first server",
+     gives_up_at_once_with_the_first_server},
     {"a trainer is patient with parked requests",
      is_patient_with_parked_requests},
     {"a trainer hears the end", hears_the_end},

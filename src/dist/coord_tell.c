@@ -155,8 +155,7 @@ static void say_waits(fl_coord *c, int64_t now)
 {
     fl_str rows = {0};
     fl_coord_waits(c, now, &rows);
-    if (rows.at)
-        fl_outbox_note(c->out, "stalled: %s", rows.at);
+    fl_outbox_stalled(c->out, &rows);
     fl_str_fini(&rows);
 }
 

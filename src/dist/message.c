@@ -5,6 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+enum {
+    STALLED_MOST = 8 /* rows of a report */
+};
+
 const char *fl_msg_name(fl_msg_kind kind)
 {
     static const char *const names[] = {
@@ -158,4 +162,15 @@ void fl_wait_row(fl_str *rows, const char *waiter, const char *whom,
     if (limit > 0)
         fl_str_printf(rows, " (limit %.1f s)", (double)limit / (double)FL_SEC);
     fl_str_add(rows, "\n");
+}
+
+void fl_outbox_stalled(fl_outbox *o, const fl_str *rows)
+{
+    int n = 0;
+    const char *row = rows->at ? rows->at : "";
+    for (const char *end; (end = strchr(row, '\n')); row = end + 1)
+        if (n++ < STALLED_MOST)
+            fl_outbox_note(o, "stalled: %.*s", (int)(end - row), row);
+    if (n > STALLED_MOST)
+        fl_outbox_note(o, "stalled: and %d more", n - STALLED_MOST);
 }

@@ -165,4 +165,7 @@ extern const fl_keeper fl_keeper_copies; /* copies the bytes */
 void fl_wait_row(fl_str *rows, const char *waiter, const char *whom,
                  const char *what, int64_t age, int64_t limit);
 
+/* Rows as notes, "stalled: " before each; of many, the first ones. */
+void fl_outbox_stalled(fl_outbox *o, const fl_str *rows);
+
 #endif

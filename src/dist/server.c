@@ -461,7 +461,7 @@ static void report(fl_server *s, int64_t now)
     s->stalled = now;
     fl_str rows = {0};
     fl_server_waits(s, now, &rows);
-    fl_outbox_note(s->out, "stalled: %s", rows.at);
+    fl_outbox_stalled(s->out, &rows);
     fl_str_fini(&rows);
 }
 
@@ -496,6 +496,16 @@ bool fl_server_over(const fl_server *s, int64_t now, int *code)
     return true;
 }
 
+/* "trainer 0 at server 1" into buf. */
+static void name_of(const fl_server *s, fl_id session, char *buf, size_t size)
+{
+    snprintf(buf, size, "a newcomer at server %d", s->index);
+    for (int64_t i = 0; i < s->member.n; i++)
+        if (fl_id_same(s->member.at[i].session, session))
+            snprintf(buf, size, "trainer %d at server %d", s->member.at[i].rank,
+                     s->index);
+}
+
 void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows)
 {
     char me[32], who[64], what[64], first[96];
@@ -507,8 +517,7 @@ void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows)
     for (int64_t i = 0; i < s->parked.n; i++) {
         const fl_parked *p = &s->parked.at[i];
         const bool view = p->msg.g > s->view;
-        snprintf(who, sizeof who, "session %016llx at %s",
-                 (unsigned long long)p->msg.session.hi, me);
+        name_of(s, p->msg.session, who, sizeof who);
         snprintf(what, sizeof what, "%s %lld",
                  view ? "view" : "the decision that makes version",
                  (long long)(view ? p->msg.g : p->msg.round));

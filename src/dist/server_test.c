@@ -297,7 +297,7 @@ static void parks_a_pull_until_its_version(void)
     CHECK_INT(fl_server_parked(s.s), 1);
     s.now += 6 * FL_SEC;
     fl_server_waits(s.s, s.now, &rows);
-    CHECK_STR(rows.at, "session 0000000000000001 at server 1 waits for the "
+    CHECK_STR(rows.at, "trainer 0 at server 1 waits for the "
                        "coordinator: the decision that makes version 1, 6.0 s "
                        "(limit 54.0 s)\n");
     fl_str_fini(&rows);

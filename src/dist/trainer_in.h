@@ -88,13 +88,14 @@ struct fl_trainer {
     uint64_t ids;
     fl_live open; /* the open call; id 0: none */
     fl_id open_session;
-    bool curious;   /* the coordinator was asked what it waits for */
-    int64_t fences; /* sessions lost */
-    bool stale;     /* what the caller computes on is not of this session */
-    bool stepped;   /* once at least */
-    bool sent;      /* since the last step */
-    bool left;      /* leave was called */
-    bool over;      /* the machine's word, with: */
+    bool curious;      /* the coordinator was asked what it waits for */
+    char trouble[128]; /* of the network since the last report; "": none */
+    int64_t fences;    /* sessions lost */
+    bool stale;        /* what the caller computes on is not of this session */
+    bool stepped;      /* once at least */
+    bool sent;         /* since the last step */
+    bool left;         /* leave was called */
+    bool over;         /* the machine's word, with: */
     int code;
     char why[512];
 };

@@ -121,9 +121,21 @@ static void denied(fl_trainer *t, const fl_live *c, fl_err code,
                    .text = text});
 }
 
+static void note_trouble(fl_trainer *t, const fl_live *c, fl_rpc_end end)
+{
+    const int i = c->to.kind == FL_PEER_COORD ? 0 : c->to.index;
+    const char *what = end == FL_RPC_REFUSED  ? "refuses connections"
+                       : end == FL_RPC_BROKEN ? "has broken the connection"
+                                              : NULL;
+    if (what)
+        snprintf(t->trouble, sizeof t->trouble, "%s %s", t->line[i].address,
+                 what);
+}
+
 static void settle(fl_trainer *t, const fl_live *c, const fl_rpc_reply *reply,
                    fl_err bad, const fl_msg *m)
 {
+    note_trouble(t, c, reply->end);
     if (reply->end == FL_RPC_OK && !bad)
         hear(t, c->to, m);
     else if (reply->end == FL_RPC_OK)

@@ -44,6 +44,9 @@ static char *report(fl_trainer *t)
     fl_str rows = {0}, line = {0};
     fl_client_waits(t->client, fl_link_now(), &rows);
     fl_waits_join(rows.at ? rows.at : "", "", &line);
+    if (t->trouble[0])
+        fl_str_printf(&line, "; %s", t->trouble);
+    t->trouble[0] = 0;
     fl_str_fini(&rows);
     fl_link_ask_why(t);
     return line.n ? fl_str_take(&line) : NULL;
