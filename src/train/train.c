@@ -67,7 +67,7 @@ static int width_of(const fl_train_opts *o)
     const int64_t parts =
         d->loaded ? (d->n_records + d->batch - 1) / d->batch : d->n_files;
     const int64_t n = wanted < parts ? wanted : parts;
-    if (n < wanted && o->epoch <= 1)
+    if (n && n < wanted && o->epoch <= 1)
         FL_INFO("%lld threads for %lld %s: %lld of them have work",
                 (long long)wanted, (long long)parts,
                 d->loaded ? "batches" : "files", (long long)n);
