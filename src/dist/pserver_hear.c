@@ -91,7 +91,8 @@ static void route(fl_pserver *p, uint64_t call, const fl_msg *m)
         refuse(p, call, FL_EIO, "the server is ending");
     else if (for_coordinator(m->kind) && !p->coord)
         refuse(p, call, FL_EINVAL,
-               "%s: this is server %d, the coordinator is %s",
+               "%s: this is server %d, the coordinator is %s: is the list of "
+               "servers in the same order everywhere?",
                fl_msg_name(m->kind), p->place->server, p->place->servers[0]);
     else if (of_server(m->kind))
         from_server(p, call, m);

@@ -217,6 +217,7 @@ static void nonsense_is_answered_with_a_sentence(void)
     CHECK_INT(talker_ask(&k, 1, (fl_msg){.kind = FL_MSG_JOIN}), FL_MSG_NONE);
     CHECK_INT(k.code, FL_EINVAL);
     CHECK(strstr(k.text, "this is server 1, the coordinator is 127.0.0.1:"));
+    CHECK(strstr(k.text, "in the same order everywhere?"));
     CHECK_INT(talker_pull(&k, 0, 0, "nothing"), FL_MSG_ERROR);
     CHECK(strstr(k.text, "there is no variable \"nothing\" on this server"));
     CHECK_INT(talker_push(&k, 0, 0, "nothing@GRAD", 2, 1, ten), FL_MSG_ERROR);

@@ -118,6 +118,35 @@ def test_another_program_is_refused(tmp_path):
         job.server[0].end()
 
 
+def test_servers_in_another_order_are_told(tmp_path):
+    with cluster(tmp_path, servers=2) as job:
+        for i in range(2):
+            job.start_server(i)
+        other = job.start_trainer(1, PADDLE_PSERVER_ENDPOINTS=",".join(
+            reversed(job.endpoints)))
+        other.end(code=1)
+        assert "in the same order everywhere" in other.text()
+        for i in range(2):
+            job.start_trainer(i)
+        job.finish()
+
+
+def test_who_comes_too_many_is_told(tmp_path):
+    gate = tmp_path / "gate"
+    with cluster(tmp_path, "hold=2:%s" % gate) as job:
+        job.start()
+        for trainer in job.trainer:
+            trainer.says("step 1 ")
+        first = job.trainer[1]
+        third = job.start_trainer(1)
+        third.says("every rank is held, done or kept")
+        gate.touch()
+        first.end()
+        job.finish(but=[third])
+        third.end(code=1)
+        assert "the job has ended before it could take in" in third.text()
+
+
 def test_a_gradient_that_is_no_number_is_named(tmp_path):
     with cluster(tmp_path, "nan=2", trainers=1, FLUID_REJOIN="0") as job:
         job.start()
