@@ -1,6 +1,7 @@
 """A small model with a sparse table, saved: python save_job.py WORD [FOLDER]
 
 train  some steps, alone or as a job; then `whole` and `model` are saved
+       ($MIDST: trainer 0 saves `whole` after so many of them, the others go on)
 load   servers start from FOLDER; what they then hold is saved as `again`
 """
 import os
@@ -27,9 +28,12 @@ def network():
     return out, loss
 
 
-def train(exe, loss):
+def train(exe, loss, saves):
     rng = np.random.RandomState(2)
-    for _ in range(STEPS):
+    midst = int(os.environ.get("MIDST", STEPS))
+    for step in range(STEPS):
+        if step == midst and saves:
+            fluid.io.save_persistables(exe, "whole")
         ids = rng.randint(0, ROWS, (30, 1)).astype("int64")
         feed = {"ids": fluid.create_lod_tensor(ids, [[3] * 10],
                                                fluid.CPUPlace()),
@@ -44,7 +48,8 @@ def save(exe, word, out):
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     if word == "load":
         return fluid.io.save_persistables(exe, "again")
-    fluid.io.save_persistables(exe, "whole")
+    if "MIDST" not in os.environ:
+        fluid.io.save_persistables(exe, "whole")
     return fluid.io.save_inference_model("model", ["ids"], [out], exe)
 
 
@@ -56,7 +61,7 @@ def main(word, folder=None):
     if "PADDLE_TRAINING_ROLE" not in os.environ:
         optimizer.minimize(loss)
         exe.run(fluid.default_startup_program())
-        train(exe, loss)
+        train(exe, loss, True)
         return save(exe, word, out)
     fleet.init(role_maker.PaddleCloudRoleMaker())
     config = DistributeTranspilerConfig()
@@ -68,7 +73,7 @@ def main(word, folder=None):
     fleet.init_worker()
     exe.run(fleet.startup_program)
     if word == "train":
-        train(exe, loss)
+        train(exe, loss, fleet.is_first_worker())
     if fleet.is_first_worker():
         save(exe, word, out)
     return fleet.stop_worker()

@@ -29,16 +29,19 @@ def job(folder, *words, servers=2, trainers=2, **env):
         run.start().finish()
 
 
-@pytest.fixture(scope="module")
-def local(tmp_path_factory):
+def alone(folder, **more):
     """What one machine saves after the same steps."""
-    folder = tmp_path_factory.mktemp("local")
     env = dict(os.environ, PYTHONPATH=os.path.join(BUILD, "python"),
-               FLUID_NO_FUSE="1")
+               FLUID_NO_FUSE="1", **more)
     env.pop("PADDLE_TRAINING_ROLE", None)
     subprocess.run([sys.executable, SCRIPT, "train"], cwd=folder, env=env,
                    check=True, timeout=60)
     return folder
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    return alone(tmp_path_factory.mktemp("local"))
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +80,25 @@ def test_any_number_of_servers_loads_them(together, tmp_path, servers):
     assert files(tmp_path / "again") == files(together / "whole")
 
 
-def test_an_asynchronous_job_saves_too(tmp_path):
-    job(tmp_path, "train", trainers=1, SYNC="0")
-    assert {"table", "fc_0.w_0"} <= files(tmp_path / "whole").keys()
-    assert "__model__" in files(tmp_path / "model")
+def test_a_save_amid_others_steps_is_one_version(tmp_path):
+    folders = [tmp_path / "alone", tmp_path / "job"]
+    for folder in folders:
+        folder.mkdir()
+    alone(folders[0], MIDST="2")
+    job(folders[1], "train", MIDST="2")
+    for saved in "whole", "model":  # it trained on
+        one, two = (files(folder / saved) for folder in folders)
+        assert one == two
+
+
+@pytest.mark.parametrize("trainers", [1, 2])
+def test_an_asynchronous_job_saves_too(local, tmp_path, trainers):
+    job(tmp_path, "train", trainers=trainers, SYNC="0")
+    whole = files(tmp_path / "whole")
+    assert whole.keys() == files(local / "whole").keys()
+    assert files(tmp_path / "model").keys() == files(local / "model").keys()
+    job(tmp_path, "load", str(tmp_path / "whole"), servers=1, trainers=1)
+    assert files(tmp_path / "again") == whole
 
 
 def test_a_save_that_fails_leaves_the_old_model(tmp_path):
