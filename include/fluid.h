@@ -836,6 +836,7 @@ typedef struct fl_transpile_opts {
     int trainers;         /* 0: 1 */
     int trainer_id;
     bool async;                      /* trainers never meet */
+    bool half_async;                 /* but threads of a trainer do */
     bool no_slices;                  /* a parameter stays whole */
     int64_t min_block_size;          /* elements of a slice; 0: 8192 */
     const char *split_method;        /* NULL: "RoundRobin"; or "HashName" */
@@ -887,6 +888,16 @@ fl_err fl_wait_ports(int n, const char *const *endpoints,
  * may be silent. Err: EIO (a job failed, and how), ETIMEOUT, EINTR. */
 fl_err fl_engine_leave(fl_engine *e, int code, const char *why,
                        const fl_wait_opts *opts); /* opts: or NULL */
+
+/* An asynchronous trainer: from now on gradients that p sends gather, are added
+ * up and travel beside the work, as FLAGS_communicator_* say; recv takes what
+ * has come meanwhile. p is what fl_cut_trainer gave. Err: EINVAL. */
+fl_err fl_communicator_start(fl_engine *e, const fl_program *p);
+/* All that has gathered is applied; then send and recv are as before. Leaving
+ * does it, too. Not while p runs. limit_ms is not read. */
+fl_err fl_communicator_stop(fl_engine *e, const fl_program *p,
+                            const fl_wait_opts *opts); /* opts: or NULL */
+bool fl_communicator_running(fl_engine *e, const fl_program *p);
 
 /* Who waits for whom at the server "host:port" now, a line each; fl_free. EIO,
  * ETIMEOUT: no server answers there. */

@@ -62,7 +62,7 @@ static PyObject *wrap_cut(py_state *st, fl_cut *cut, PyObject *main)
 /* What transpile takes, half converted. */
 typedef struct options {
     PyObject *main, *startup, *dispatcher, *params;
-    int async, no_slices, runtime_split, dc_asgd, geo;
+    int async, half_async, no_slices, runtime_split, dc_asgd, geo;
     long long min_block_size;
     fl_transpile_opts c;
 } options;
@@ -77,6 +77,7 @@ static PyObject *cut_programs(py_state *st, options *o, py_pool *pool)
         py_to_names(pool, o->params, &c->n_params, &c->params))
         return NULL;
     c->async = o->async;
+    c->half_async = o->half_async;
     c->no_slices = o->no_slices;
     c->runtime_split_send_recv = o->runtime_split;
     c->enable_dc_asgd = o->dc_asgd;
@@ -91,24 +92,34 @@ static PyObject *cut_programs(py_state *st, options *o, py_pool *pool)
 
 static PyObject *transpile(PyObject *module, PyObject *args, PyObject *kw)
 {
-    static char *keys[] = {"main",           "startup",
-                           "pservers",       "trainers",
-                           "trainer_id",     "async_mode",
-                           "no_slices",      "min_block_size",
-                           "split_method",   "dispatcher",
-                           "mode",           "runtime_split_send_recv",
-                           "enable_dc_asgd", "geo_sgd_mode",
-                           "params",         NULL};
+    static char *keys[] = {"main",
+                           "startup",
+                           "pservers",
+                           "trainers",
+                           "trainer_id",
+                           "async_mode",
+                           "no_slices",
+                           "min_block_size",
+                           "split_method",
+                           "dispatcher",
+                           "mode",
+                           "runtime_split_send_recv",
+                           "enable_dc_asgd",
+                           "geo_sgd_mode",
+                           "params",
+                           "half_async",
+                           NULL};
     py_state *st = PyModule_GetState(module);
     py_pool pool = {NULL};
     options o = {.dispatcher = Py_None, .params = Py_None};
     PyObject *result = NULL;
     if (PyArg_ParseTupleAndKeywords(
-            args, kw, "O!O!s|$iippLzOzpppO:transpile", keys,
+            args, kw, "O!O!s|$iippLzOzpppOp:transpile", keys,
             st->type[PY_PROGRAM], &o.main, st->type[PY_PROGRAM], &o.startup,
             &o.c.pservers, &o.c.trainers, &o.c.trainer_id, &o.async,
             &o.no_slices, &o.min_block_size, &o.c.split_method, &o.dispatcher,
-            &o.c.mode, &o.runtime_split, &o.dc_asgd, &o.geo, &o.params))
+            &o.c.mode, &o.runtime_split, &o.dc_asgd, &o.geo, &o.params,
+            &o.half_async))
         result = cut_programs(st, &o, &pool);
     py_pool_fini(&pool);
     return result;
@@ -237,11 +248,59 @@ static PyObject *leave(PyObject *module, PyObject *args, PyObject *kw)
     return err ? py_raise_run(st, err) : Py_NewRef(Py_None);
 }
 
+/* --- communicators --- */
+
+static py_program *program_of(PyObject *module, PyObject *arg)
+{
+    py_state *st = PyModule_GetState(module);
+    if (PyObject_TypeCheck(arg, (PyTypeObject *)st->type[PY_PROGRAM]))
+        return (py_program *)arg;
+    PyErr_SetString(PyExc_TypeError, "a communicator takes a Program");
+    return NULL;
+}
+
+static PyObject *start_communicator(PyObject *module, PyObject *arg)
+{
+    py_state *st = PyModule_GetState(module);
+    py_program *p = program_of(module, arg);
+    if (!p)
+        return NULL;
+    const fl_err err = fl_communicator_start(st->engine, p->p);
+    return err ? py_raise(st, err) : Py_NewRef(Py_None);
+}
+
+static PyObject *stop_communicator(PyObject *module, PyObject *arg)
+{
+    py_state *st = PyModule_GetState(module);
+    py_program *p = program_of(module, arg);
+    if (!p)
+        return NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    const fl_wait_opts opts = {0, poll, &thread};
+    const fl_err err = fl_communicator_stop(st->engine, p->p, &opts);
+    PyEval_RestoreThread(thread);
+    return err ? py_raise_run(st, err) : Py_NewRef(Py_None);
+}
+
+static PyObject *communicator_runs(PyObject *module, PyObject *arg)
+{
+    py_state *st = PyModule_GetState(module);
+    py_program *p = program_of(module, arg);
+    return p ? PyBool_FromLong(fl_communicator_running(st->engine, p->p))
+             : NULL;
+}
+
 PyMethodDef py_dist_functions[] = {
     {"transpile", PY_KEYWORDS(transpile), "Cut a training program."},
     {"wait_ports", PY_KEYWORDS(wait_ports),
      "Until every endpoint takes connections."},
     {"leave", PY_KEYWORDS(leave),
      "Tell servers that this trainer has completed, or failed."},
+    {"start_communicator", start_communicator, METH_O,
+     "Gradients of this program gather from now on."},
+    {"stop_communicator", stop_communicator, METH_O,
+     "What has gathered is sent; no more gathers."},
+    {"communicator_runs", communicator_runs, METH_O,
+     "Do gradients of this program gather?"},
     {NULL, NULL, 0, NULL},
 };

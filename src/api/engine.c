@@ -98,6 +98,27 @@ fl_err fl_train(fl_engine *e, const fl_train_opts *opts, fl_progress *out)
     return fl_train_run(&env, opts, out);
 }
 
+fl_err fl_communicator_start(fl_engine *e, const fl_program *p)
+{
+    return fl_service_communicate(e->service, p);
+}
+
+fl_err fl_communicator_stop(fl_engine *e, const fl_program *p,
+                            const fl_wait_opts *opts)
+{
+    fl_watch watch = {.clock = fl_clock_real()};
+    if (opts) {
+        watch.poll = opts->poll;
+        watch.user = opts->user;
+    }
+    return p->place ? fl_service_hush(e->service, p->place, &watch) : FL_OK;
+}
+
+bool fl_communicator_running(fl_engine *e, const fl_program *p)
+{
+    return fl_service_communicator(e->service, p->place) != NULL;
+}
+
 fl_err fl_engine_leave(fl_engine *e, int code, const char *why,
                        const fl_wait_opts *opts)
 {

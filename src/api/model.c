@@ -56,6 +56,7 @@ static fl_err save_vars(fl_engine *e, const fl_program *at, const fl_program *p,
     fl_saver saver = {.disk = e->disk, .place = at->place, .scope = s};
     if (!is_trainers(at))
         return fl_vars_save(e->disk, p, s, dir, file, n, names);
+    FL_TRY(fl_service_flush(e->service, at->place, s, NULL));
     FL_TRY(fl_service_trainer(e->service, at->place, NULL, &saver.trainer));
     return fl_saver_save(&saver, p, dir, file, n, names);
 }

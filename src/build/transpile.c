@@ -117,6 +117,7 @@ static fl_err give_places(fl_cut *c)
         .trainer_id = c->opts.trainer_id,
         .trainers = c->opts.trainers ? c->opts.trainers : 1,
         .async = c->opts.async,
+        .half_async = c->opts.half_async,
     };
     digest_job(c, &place);
     place.kept = c->kept.at;
@@ -153,6 +154,8 @@ fl_err fl_transpile(const fl_program *main, const fl_program *startup,
 {
     fl_cut *c = fl_mem_alloc(sizeof *c);
     *c = (fl_cut){.arena = fl_arena_new(), .opts = *opts};
+    if (opts->half_async) /* one op that waits, then one recv a parameter */
+        c->opts.async = c->opts.runtime_split_send_recv = true;
     c->main = fl_program_clone(main, false);
     c->startup = fl_program_clone(startup, false);
     const fl_err err = make_all(c);

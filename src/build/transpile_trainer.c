@@ -2,8 +2,9 @@
  *
  * In the order of Fluid: a send behind the last writer of each gradient, then
  * at the end send_barrier, a recv for each parameter, fetch_barrier, and the
- * joining of what was cut. The barriers are for trainers that meet; without
- * them a recv follows its gradient's send. Ops of the optimiser leave. */
+ * joining of what was cut. The barriers are for trainers that meet, or for the
+ * threads of one (half_async: send_barrier alone); without them a recv follows
+ * its gradient's send. Ops of the optimiser leave. */
 #include "build/transpile.h"
 
 /* --- gradients go --- */
@@ -244,6 +245,8 @@ static fl_err add_send_barrier(fl_cut *c, fl_block *b, const char **token)
     fl_vec_fini(&sent);
     FL_TRY(fl_cut_token(c, b, token));
     fl_desc_set_out1(d, "Out", *token);
+    if (c->opts.half_async)
+        fl_set_bool(d, "half_async", true);
     return fl_block_append_op(b, d, NULL);
 }
 
@@ -270,7 +273,7 @@ static fl_err add_recvs(fl_cut *c, fl_block *b)
 {
     const bool later = c->opts.runtime_split_send_recv;
     const char *token = NULL;
-    if (!c->opts.async)
+    if (!c->opts.async || c->opts.half_async)
         FL_TRY(add_send_barrier(c, b, &token));
     for (int64_t i = 0; i < c->shares.n; i++) {
         const fl_share *s = c->shares.at[i];

@@ -2,12 +2,17 @@
  *
  *     send           X* to the servers of epmap; Out* is a token
  *     recv           Out* from the servers of epmap, after X*
- *     send_barrier   all has been sent: meet the others
+ *     send_barrier   all has been sent: meet the others; half_async: the
+ *                    other threads of this trainer
  *     fetch_barrier  all has been received
  *
+ * Where a communicator runs, send hands over to it, and a recv behind a send
+ * takes what has come; one of a startup program receives as ever.
+ *
  * Tokens order the ops, and hold nothing; no shape of them can be wrong. */
+#include "dist/ops_in.h"
 #include "dist/service.h"
-#include "op/op.h"
+#include "exec/plan.h"
 
 static const char *input_name(const fl_call *c, int i)
 {
@@ -39,8 +44,7 @@ static fl_err send_piece(fl_call *c, fl_trainer *t, int i, const char *name,
     return fl_trainer_send(t, server, name, v);
 }
 
-/* Rows start .. start + n of x, in a value that borrows, or owns rows. */
-static fl_err cut(const fl_value *x, int64_t start, int64_t n, fl_value *out)
+fl_err fl_value_cut(const fl_value *x, int64_t start, int64_t n, fl_value *out)
 {
     out->kind = x->kind;
     if (x->kind == FL_SELECTED_ROWS)
@@ -90,7 +94,7 @@ static fl_err send_sections(fl_call *c, fl_trainer *t, const fl_value *x)
     FL_TRY(check_sections(c, x));
     for (int i = 0; i < names->n; i++) {
         fl_value piece = {0};
-        fl_err err = cut(x, start, rows->longs[i], &piece);
+        fl_err err = fl_value_cut(x, start, rows->longs[i], &piece);
         if (!err)
             err = send_piece(c, t, i, names->strings[i], &piece);
         if (piece.kind == FL_SELECTED_ROWS)
@@ -107,11 +111,25 @@ static bool holds(const fl_value *v)
                  (v->kind == FL_LOD_TENSOR && v->tensor.data));
 }
 
+static fl_err hand_over(fl_call *c, fl_communicator *to)
+{
+    for (int i = 0; i < fl_in_count(c, "X"); i++) {
+        const fl_value *x = fl_in_value(c, "X", i);
+        if (holds(x))
+            FL_TRY(fl_communicator_put(to, input_name(c, i), x,
+                                       fl_call_site(c).env->watch));
+    }
+    return FL_OK;
+}
+
 static fl_err send(fl_call *c)
 {
     const fl_attr *names = fl_attr_get(c, "send_varnames");
     const int n = fl_in_count(c, "X");
+    fl_communicator *communicator = fl_call_communicator(c);
     fl_trainer *t;
+    if (communicator)
+        return hand_over(c, communicator);
     FL_TRY(fl_call_trainer(c, &t));
     FL_TRY(check_servers(c, names->n ? names->n : n));
     for (int i = 0; i < n; i++) {
@@ -217,11 +235,23 @@ static fl_err recv_into(fl_call *c, fl_trainer *t, int i, bool pieces)
     return check_shape(name, &had, &v->tensor.shape);
 }
 
+static fl_err take(fl_call *c, fl_communicator *from)
+{
+    fl_value *v = fl_out_value(c, "Out", 0);
+    return v ? fl_communicator_take(from, fl_desc_out1(c->desc, "Out"),
+                                    &v->tensor)
+             : FL_OK;
+}
+
 static fl_err recv(fl_call *c)
 {
     const int pieces = fl_attr_get(c, "recv_varnames")->n;
     const int n = fl_out_count(c, "Out");
+    fl_communicator *communicator =
+        fl_in_count(c, "X") ? fl_call_communicator(c) : NULL;
     fl_trainer *t;
+    if (communicator)
+        return take(c, communicator);
     FL_TRY(fl_call_trainer(c, &t));
     if (fl_attr_i64(c, "do_not_run")) /* somebody else receives */
         return fl_trainer_flush(t);
@@ -239,6 +269,12 @@ static fl_err recv(fl_call *c)
 static fl_err meet(fl_call *c)
 {
     fl_trainer *t;
+    if (fl_attr_bool(c, "half_async")) {
+        fl_communicator *communicator = fl_call_communicator(c);
+        return communicator ? fl_communicator_meet(communicator,
+                                                   fl_call_site(c).env->watch)
+                            : FL_OK; /* the first recv ends the step */
+    }
     FL_TRY(fl_call_trainer(c, &t));
     return fl_trainer_step(t);
 }
@@ -293,6 +329,7 @@ const fl_op_def fl_op_send_barrier = {
         {
             {"endpoints", FL_ATTR_STRINGS},
             {"trainer_id", FL_ATTR_INT},
+            {"half_async", FL_ATTR_BOOL},
         },
     .flags = FL_OP_NO_INFER,
     .infer = fl_infer_none,

@@ -6,11 +6,16 @@
 #include <pthread.h>
 #include <stdio.h>
 
-/* The lock is held while a trainer is looked for or made, not while it works.
- */
+/* A job that programs are parts of. */
+typedef struct seat {
+    fl_trainer *trainer;
+    fl_communicator *communicator; /* or NULL */
+} seat;
+
+/* The lock is held while a seat is looked for or made, not while it works. */
 struct fl_service {
     pthread_mutex_t lock;
-    FL_VEC(fl_trainer *) trainers;
+    FL_VEC(seat) seats;
 };
 
 fl_service *fl_service_new(void)
@@ -26,35 +31,137 @@ void fl_service_free(fl_service *s)
         return;
     const fl_err ignored = fl_service_leave(s, 0, NULL, NULL);
     (void)ignored; /* nobody is left to tell */
-    for (int64_t i = 0; i < s->trainers.n; i++)
-        fl_trainer_free(s->trainers.at[i]);
-    fl_vec_fini(&s->trainers);
+    for (int64_t i = 0; i < s->seats.n; i++)
+        fl_trainer_free(s->seats.at[i].trainer);
+    fl_vec_fini(&s->seats);
     pthread_mutex_destroy(&s->lock);
     fl_mem_free(s);
 }
 
-static fl_err find_or_make(fl_service *s, const fl_place *place,
-                           fl_trainer **out)
+/* --- jobs, under the lock --- */
+
+static seat *find(fl_service *s, const fl_place *place)
 {
-    for (int64_t i = 0; i < s->trainers.n; i++)
-        if (fl_trainer_is_at(s->trainers.at[i], place)) {
-            *out = s->trainers.at[i];
-            return FL_OK;
-        }
-    FL_TRY(fl_trainer_new(place, NULL, NULL, out));
-    fl_push(&s->trainers, *out);
+    for (int64_t i = 0; i < s->seats.n; i++)
+        if (fl_trainer_is_at(s->seats.at[i].trainer, place))
+            return &s->seats.at[i];
+    return NULL;
+}
+
+static fl_err find_or_make(fl_service *s, const fl_place *place, seat **out)
+{
+    fl_trainer *t;
+    *out = find(s, place);
+    if (*out)
+        return FL_OK;
+    FL_TRY(fl_trainer_new(place, NULL, NULL, &t));
+    fl_push(&s->seats, (seat){t, NULL});
+    *out = &s->seats.at[s->seats.n - 1];
     return FL_OK;
 }
 
 fl_err fl_service_trainer(fl_service *s, const fl_place *place, fl_watch *watch,
                           fl_trainer **out)
 {
+    seat *of;
     pthread_mutex_lock(&s->lock);
-    const fl_err err = find_or_make(s, place, out);
-    pthread_mutex_unlock(&s->lock);
-    if (!err)
+    const fl_err err = find_or_make(s, place, &of);
+    if (!err) {
+        *out = of->trainer;
         fl_trainer_watch(*out, watch);
+    }
+    pthread_mutex_unlock(&s->lock);
     return err;
+}
+
+/* --- communicators --- */
+
+static fl_err communicate(fl_service *s, const fl_program *p)
+{
+    seat *of;
+    if (!p->place)
+        return fl_fail(FL_EINVAL,
+                       "communicator: the program is no part of a job");
+    FL_TRY(find_or_make(s, p->place, &of));
+    if (of->communicator)
+        return fl_fail(FL_EINVAL, "the communicator runs already");
+    return fl_communicator_new(of->trainer, p, &of->communicator);
+}
+
+fl_err fl_service_communicate(fl_service *s, const fl_program *p)
+{
+    pthread_mutex_lock(&s->lock);
+    const fl_err err = communicate(s, p);
+    pthread_mutex_unlock(&s->lock);
+    return err;
+}
+
+fl_communicator *fl_service_communicator(fl_service *s, const fl_place *place)
+{
+    pthread_mutex_lock(&s->lock);
+    const seat *of = place ? find(s, place) : NULL;
+    fl_communicator *c = of ? of->communicator : NULL;
+    pthread_mutex_unlock(&s->lock);
+    return c;
+}
+
+fl_err fl_service_flush(fl_service *s, const fl_place *place, fl_scope *scope,
+                        const fl_watch *by)
+{
+    fl_communicator *c = fl_service_communicator(s, place);
+    if (!c)
+        return FL_OK;
+    FL_TRY(fl_communicator_flush(c, by));
+    return scope ? fl_communicator_fill(c, scope) : FL_OK;
+}
+
+static fl_communicator *take_communicator(fl_service *s, const fl_place *place)
+{
+    pthread_mutex_lock(&s->lock);
+    seat *of = find(s, place);
+    fl_communicator *c = of ? of->communicator : NULL;
+    if (c)
+        of->communicator = NULL;
+    pthread_mutex_unlock(&s->lock);
+    return c;
+}
+
+fl_err fl_service_hush(fl_service *s, const fl_place *place, const fl_watch *by)
+{
+    const fl_err err = fl_service_flush(s, place, NULL, by);
+    fl_communicator_free(take_communicator(s, place));
+    return err;
+}
+
+/* --- the end --- */
+
+/* What has gathered is no loss to a job that fails. */
+static fl_err leave(seat of, int code, const char *why, int64_t limit,
+                    fl_watch *by)
+{
+    fl_err err = FL_OK;
+    char text[512];
+    if (of.communicator && !code)
+        err = fl_communicator_flush(of.communicator, by);
+    snprintf(text, sizeof text, "%s", fl_errmsg());
+    fl_communicator_free(of.communicator);
+    fl_trainer_watch(of.trainer, by);
+    const fl_err left = fl_trainer_leave(of.trainer, code, why, limit);
+    fl_trainer_watch(of.trainer, NULL);
+    return err ? fl_fail(err, "%s", text) : left;
+}
+
+/* The next one, whose communicator is the caller's. */
+static bool next_seat(fl_service *s, int64_t i, seat *out)
+{
+    pthread_mutex_lock(&s->lock);
+    const bool is = i < s->seats.n;
+    if (is) {
+        *out = s->seats.at[i];
+        s->seats.at[i].communicator = NULL;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return is;
 }
 
 /* The first failure is told; the others leave all the same. */
@@ -70,15 +177,9 @@ fl_err fl_service_leave(fl_service *s, int code, const char *why,
     }
     fl_err first = FL_OK;
     char text[512];
-    for (int64_t i = 0;; i++) {
-        pthread_mutex_lock(&s->lock);
-        fl_trainer *t = i < s->trainers.n ? s->trainers.at[i] : NULL;
-        pthread_mutex_unlock(&s->lock);
-        if (!t)
-            break;
-        fl_trainer_watch(t, &watch);
-        const fl_err err = fl_trainer_leave(t, code, why, limit);
-        fl_trainer_watch(t, NULL);
+    seat of;
+    for (int64_t i = 0; next_seat(s, i, &of); i++) {
+        const fl_err err = leave(of, code, why, limit, &watch);
         if (err && !first) {
             first = err;
             snprintf(text, sizeof text, "%s", fl_errmsg());
@@ -111,6 +212,14 @@ fl_err fl_call_trainer(fl_call *c, fl_trainer **out)
     FL_TRY(place_of(c, &place));
     return fl_service_trainer(c->hooks->service, place,
                               fl_call_site(c).env->watch, out);
+}
+
+fl_communicator *fl_call_communicator(fl_call *c)
+{
+    if (!c->hooks || !c->hooks->service)
+        return NULL;
+    return fl_service_communicator(c->hooks->service,
+                                   fl_call_site(c).program->place);
 }
 
 fl_err fl_call_server(fl_call *c, const char *endpoint, int *out)

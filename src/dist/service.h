@@ -4,7 +4,7 @@
 #ifndef FL_DIST_SERVICE_H
 #define FL_DIST_SERVICE_H
 
-#include "dist/trainer.h"
+#include "dist/communicator.h"
 
 typedef struct fl_service fl_service; /* Thread: lock */
 
@@ -14,6 +14,19 @@ void fl_service_free(fl_service *s); /* trainers that did not leave complete */
 /* The trainer of that place: found or made. It is the service's. */
 fl_err fl_service_trainer(fl_service *s, const fl_place *place, fl_watch *watch,
                           fl_trainer **out) FL_MUST_CHECK;
+
+/* From now on what p sends gathers. EINVAL: it does already, or p is no
+ * trainer's program of an asynchronous job. */
+fl_err fl_service_communicate(fl_service *s, const fl_program *p) FL_MUST_CHECK;
+/* Of that place; NULL: none runs. */
+fl_communicator *fl_service_communicator(fl_service *s, const fl_place *place);
+/* If one runs: all that has gathered is applied, and parameters of the scope
+ * (or NULL) are newer than that. */
+fl_err fl_service_flush(fl_service *s, const fl_place *place, fl_scope *scope,
+                        const fl_watch *by) FL_MUST_CHECK;
+/* The same, and it ends, also if that failed. Not while its program runs. */
+fl_err fl_service_hush(fl_service *s, const fl_place *place,
+                       const fl_watch *by) FL_MUST_CHECK;
 
 /* All trainers leave, as fl_engine_leave says. */
 fl_err fl_service_leave(fl_service *s, int code, const char *why,
@@ -26,6 +39,9 @@ struct fl_call;
 /* The trainer of the program that runs this op. EINVAL: it was not transpiled.
  */
 fl_err fl_call_trainer(struct fl_call *c, fl_trainer **out) FL_MUST_CHECK;
+
+/* That gathers what it sends; NULL: none runs. */
+fl_communicator *fl_call_communicator(struct fl_call *c);
 
 /* Position of an endpoint in the place's list. EINVAL names both. */
 fl_err fl_call_server(struct fl_call *c, const char *endpoint,

@@ -63,6 +63,7 @@ typedef struct fl_place {
     int server;                 /* position of its own, or -1: a trainer's */
     int trainer_id, trainers;
     bool async;
+    bool half_async;    /* the threads of a trainer meet after every batch */
     uint64_t digest[2]; /* of all that every process of the job must share */
     int n_kept;
     const fl_kept *kept; /* what servers hold */

@@ -111,7 +111,7 @@ static void init_team(training *t)
     fl_team *team = &t->team;
     team->opts = o;
     team->period = o->period ? o->period : PERIOD;
-    team->in_turn = o->program->place && t->n > 1;
+    team->in_turn = o->program->place && !team->communicator && t->n > 1;
     pthread_mutex_init(&team->turn, NULL);
     pthread_mutex_init(&team->lock, NULL);
     fl_count_init(&team->wish, FL_GO_ON);
@@ -282,6 +282,26 @@ static fl_err outcome(training *t, fl_progress *out)
                           (long long)p.examples);
 }
 
+static int ends_now(void *self)
+{
+    const training *t = self;
+    return t->opts->poll && t->opts->poll(t->opts->user) == FL_END_NOW;
+}
+
+/* What workers handed over is on the servers when training ends, and what the
+ * servers made of it is here. */
+static fl_err settle(training *t, const fl_exec_env *env)
+{
+    const fl_train_opts *o = t->opts;
+    const bool well =
+        !t->team.err && fl_team_wished(&t->team) != FL_END_NOW && !o->infer;
+    const fl_watch by = {.poll = ends_now, .user = t};
+    return well && t->team.communicator
+               ? fl_service_flush(env->service, o->program->place, o->scope,
+                                  &by)
+               : FL_OK;
+}
+
 static fl_err run(training *t, const fl_exec_env *env, fl_progress *out)
 {
     fl_pool *pool;
@@ -290,10 +310,13 @@ static fl_err run(training *t, const fl_exec_env *env, fl_progress *out)
     FL_TRY(fl_pool_new("train", t->n, &pool));
     t->began = fl_clock_now(fl_clock_real());
     t->progress_due = SEC;
+    if (t->team.communicator)
+        fl_communicator_workers(t->team.communicator, t->n);
     for (int i = 0; i < t->n; i++)
         fl_pool_submit(pool, &group, fl_worker_run, &t->workers[i]);
     wait_for_workers(t, pool, &group);
     fl_pool_free(pool);
+    FL_TRY(settle(t, env));
     return outcome(t, out);
 }
 
@@ -308,6 +331,9 @@ fl_err fl_train_run(const fl_exec_env *env, const fl_train_opts *opts,
         warn_of_updates(opts->program);
     t.arena = fl_arena_new();
     t.n = width_of(opts);
+    if (env->service)
+        t.team.communicator =
+            fl_service_communicator(env->service, opts->program->place);
     init_team(&t);
     const fl_err err = run(&t, env, out);
     end(&t);

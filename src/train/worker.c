@@ -252,4 +252,6 @@ void fl_worker_run(void *self)
             more = false;
         }
     }
+    if (w->team->communicator)
+        fl_communicator_workers(w->team->communicator, -1);
 }

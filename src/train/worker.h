@@ -4,13 +4,14 @@
  *
  * Parameters are common to all plans. A program that has a place in a job
  * talks to servers, and a trainer's end takes one caller at a time: workers
- * then run their steps in turn. That is the seam for a communicator, which
- * takes gradients from several workers: with one beneath, there is no turn. */
+ * then run their steps in turn. A communicator takes gradients from several
+ * workers: where one runs, there is no turn. */
 #ifndef FL_TRAIN_WORKER_H
 #define FL_TRAIN_WORKER_H
 
 #include "base/atomic.h"
 #include "data/dataset.h"
+#include "dist/service.h"
 #include "exec/plan.h"
 #include "train/common.h"
 
@@ -40,6 +41,7 @@ typedef struct fl_team {
     const char *loss, *auc; /* names; NULL: there is none */
     fl_common common;
     int64_t period;
+    fl_communicator *communicator; /* or NULL */
     bool in_turn;
     pthread_mutex_t turn;
     fl_texts texts;

@@ -370,8 +370,7 @@ def test_small_pieces(net):
      "in this version yet"),
     (dict(mode="collective"), 'mode is "collective"'),
     (dict(enable_dc_asgd=True, sync_mode=False), "enable_dc_asgd is not"),
-    (dict(geo_sgd_mode=True, sync_mode=False), "geo_sgd_mode is not there"),
-    (dict(half_async=True), "half_async is not in this version yet")])
+    (dict(geo_sgd_mode=True, sync_mode=False), "geo_sgd_mode is not there")])
 def test_what_comes_later(net, fields, sentence):
     fluid.optimizer.SGD(0.1).minimize(net.loss)
     t = fluid.DistributeTranspiler(config_of(**fields))

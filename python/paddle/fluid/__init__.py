@@ -39,8 +39,8 @@ _EAGER = [
     "layers", "lod_tensor", "metrics", "nets", "optimizer",
     "parallel_executor", "param_attr", "profiler", "regularizer",
     "transpiler", "unique_name"]
-_LAZY = ["debugger", "default_scope_funcs", "distribute_lookup_table",
-         "distribute_transpiler", "dygraph", "evaluator", "incubate",
+_LAZY = ["communicator", "debugger", "default_scope_funcs",
+         "distribute_lookup_table", "distribute_transpiler", "dygraph", "evaluator", "incubate",
          "install_check", "op", "proto"]  # modules loaded when named
 __all__ = _EAGER + _LAZY + [
     "BuildStrategy", "CPUPlace", "CUDAPinnedPlace", "CUDAPlace",

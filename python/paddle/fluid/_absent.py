@@ -8,7 +8,6 @@ from .core import suggest
 
 # module, what its names are for, the names
 LATER = (
-    ("paddle.fluid", "training with Fleet", "communicator"),
     ("paddle.fluid", "training from files", "trainer_desc"),
     ("paddle.fluid", "the Trainer API",
      "Trainer Inferencer BeginEpochEvent EndEpochEvent BeginStepEvent "

@@ -556,7 +556,8 @@ def transpile(main: Program, startup: Program, pservers: str, *,
               mode: Optional[str] = None,
               runtime_split_send_recv: bool = False,
               enable_dc_asgd: bool = False, geo_sgd_mode: bool = False,
-              params: Optional[Sequence[str]] = None) -> Cut:
+              params: Optional[Sequence[str]] = None,
+              half_async: bool = False) -> Cut:
     """Both programs stay as they are. dispatcher: from the names of all
     pieces to their endpoints; params: only these are the servers'."""
 
@@ -569,6 +570,19 @@ def wait_ports(endpoints: Sequence[str], limit: float = 0) -> None:
 def role() -> Dict[str, Any]:
     """What the environment says this process is: role ("LOCAL", "TRAINER",
     "PSERVER"), trainer_id, trainers, endpoints, endpoint, notes."""
+
+
+def start_communicator(program: Program) -> None:
+    """Gradients that this asynchronous trainer's program sends gather from now
+    on, and travel while it computes. ValueError: it is none, or they do."""
+
+
+def stop_communicator(program: Program) -> None:
+    """What has gathered is sent, and applied when it returns; then no more
+    gathers. Nothing where none runs."""
+
+
+def communicator_runs(program: Program) -> bool: ...
 
 
 def leave(code: int = 0, why: str = "", limit: float = 0.0) -> None:

@@ -33,7 +33,7 @@ class DistributeTranspilerConfig:
     enable_dc_asgd = False
     geo_sgd_mode = False
     geo_sgd_need_push_nums = 100
-    half_async = False
+    half_async = False  # the threads of a trainer meet, trainers do not
     completely_not_async = False
     collective_mode = None
     # for GPUs: taken, and without effect
@@ -172,8 +172,9 @@ class DistributeTranspiler:
         startup = default_startup_program() \
             if asked["startup_program"] is None \
             else _check_program(asked["startup_program"], "startup_program")
-        self.sync_mode = bool(asked["sync_mode"] if "sync_mode" in given
-                              else self.config.sync_mode)
+        self.sync_mode = not self.config.half_async and bool(
+            asked["sync_mode"] if "sync_mode" in given
+            else self.config.sync_mode)
         self._cut = _fluid.transpile(main, startup, **self._options(asked))
         self._waited = False
         self.trainer_id = _whole("trainer_id", asked["trainer_id"])
@@ -195,9 +196,6 @@ class DistributeTranspiler:
         config, pservers = self.config, asked["pservers"]
         if config.mode != "pserver":  # trainers is no number then
             return {"pservers": "", "mode": str(config.mode)}
-        if config.half_async:
-            raise ValueError("transpile: half_async is not in this version "
-                             "yet; sync_mode = False trains asynchronously")
         if isinstance(pservers, (list, tuple)):
             pservers = ",".join(pservers)
         if not isinstance(pservers, str):
@@ -211,6 +209,7 @@ class DistributeTranspiler:
             "trainers": _whole("trainers", asked["trainers"]),
             "trainer_id": _whole("trainer_id", asked["trainer_id"]),
             "async_mode": not self.sync_mode,
+            "half_async": config.half_async,
             "no_slices": not slices,
             "min_block_size": _whole("min_block_size", config.min_block_size),
             "runtime_split_send_recv": config.runtime_split_send_recv,

@@ -14,6 +14,7 @@
 import os
 
 from ..... import io
+from .....communicator import Communicator
 from .....framework import default_main_program, default_startup_program
 from .....transpiler.distribute_transpiler import (
     DistributeTranspiler as _Transpiler, DistributeTranspilerConfig)
@@ -29,6 +30,7 @@ class DistributedTranspiler(Fleet):
     def __init__(self):
         super().__init__(Mode.TRANSPILER)
         self._transpiler = None
+        self._communicator = None
         self._origin_program = None
         self.startup_program = None
         self.main_program = None
@@ -45,7 +47,8 @@ class DistributedTranspiler(Fleet):
         if not isinstance(config, DistributeTranspilerConfig):
             raise TypeError("fleet: strategy is %r, expected a "
                             "DistributeTranspilerConfig" % (config,))
-        config.runtime_split_send_recv = not config.sync_mode
+        config.runtime_split_send_recv = config.half_async or \
+            not config.sync_mode
         main, startup = default_main_program(), default_startup_program()
         self._origin_program = main.clone()
         self._transpiler = _Transpiler(config)
@@ -84,11 +87,18 @@ class DistributedTranspiler(Fleet):
         self._executor.run(self.main_program)
 
     def init_worker(self):
-        """Before a worker trains."""
+        """Before a worker trains. Without sync_mode its gradients are
+        gathered, and travel while it computes."""
         self._cut()
+        if not self._transpiler.sync_mode and self._communicator is None:
+            self._communicator = Communicator(self.main_program)
+            self._communicator.start()
 
     def stop_worker(self):
         """This worker is done. A script that just ends says the same."""
+        if self._communicator is not None:
+            self._communicator.stop()
+            self._communicator = None
         self._executor.close()
 
     def save_inference_model(self, executor, dirname, feeded_var_names,
