@@ -7,6 +7,7 @@
 #include "dist/ports.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -109,8 +110,20 @@ static void make_machines(fl_pserver *p)
 
 /* One thread reads as fast as a socket gives; two would hand the polling to
  * each other at every message, at a tenth of the server's CPU time. */
+/* A server without a file for one more connection takes none for ever after
+ * (gRPC gives up its listening socket), whoever made the others. */
+static void allow_files(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur == files.rlim_max)
+        return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files); /* or it stays as it was */
+}
+
 static fl_err make_network(fl_pserver *p)
 {
+    allow_files();
     bool held = false; /* launch/ports.c says how */
     FL_TRY(fl_flag_bool("FLUID_PORT_HELD", &held));
     FL_TRY(

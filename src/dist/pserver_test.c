@@ -1,6 +1,7 @@
 #include "dist/test_server.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 
 static const float ten[] = {10, 20};
 
@@ -184,6 +185,28 @@ static void a_poll_ends_a_server(void)
     town_close(&t);
 }
 
+/* Strangers that only connect take a file each. */
+static void a_server_may_open_all_files(void)
+{
+    town t;
+    talker k;
+    struct rlimit was, now;
+    CHECK(!getrlimit(RLIMIT_NOFILE, &was));
+    now = was;
+    now.rlim_cur = 64;
+    CHECK(!setrlimit(RLIMIT_NOFILE, &now));
+    town_open(&t, 1, 1, false);
+    talker_init(&k, &t, 1);
+    talker_join(&k, 0);
+    CHECK(!getrlimit(RLIMIT_NOFILE, &now));
+    CHECK(now.rlim_cur == was.rlim_max);
+    CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);
+    talker_fini(&k);
+    CHECK_OK(town_wait(&t, 0));
+    town_close(&t);
+    CHECK(!setrlimit(RLIMIT_NOFILE, &was));
+}
+
 static void a_taken_port_is_named(void)
 {
     town t;
@@ -352,6 +375,7 @@ const fl_test fl_tests[] = {
     {"a trainer that fails says why", a_trainer_that_fails_says_why},
     {"SIGTERM ends a server cleanly", sigterm_ends_a_server_cleanly},
     {"a poll ends a server", a_poll_ends_a_server},
+    {"a server may open all files", a_server_may_open_all_files},
     {"a server names who has its port", a_taken_port_is_named},
     {"nonsense is answered with a sentence",
      nonsense_is_answered_with_a_sentence},
