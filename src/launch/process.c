@@ -14,6 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum {
+    SWEEP_MS = 200 /* for who was killed to be gone; then others reap it */
+};
+
 /* Lines: the groups to end; at the end of the pipe, end them. */
 static const char guard_script[] =
     "all=; while read -r g; do [ \"$g\" = done ] && exit; all=\"$all -$g\"; "
@@ -117,9 +121,16 @@ void fl_proc_signal(fl_proc *p, int signal)
         kill(-p->pid, signal);
 }
 
+/* A group that was killed is gone once its last process is. */
+static void wait_for_group(pid_t group)
+{
+    for (int ms = 0; ms < SWEEP_MS && !kill(-group, SIGKILL); ms++)
+        usleep(1000);
+}
+
 void fl_proc_sweep(fl_launch *l)
 {
     for (int64_t i = 0; i < l->procs.n; i++)
         if (l->procs.at[i].pid)
-            kill(-l->procs.at[i].pid, SIGKILL);
+            wait_for_group(l->procs.at[i].pid);
 }

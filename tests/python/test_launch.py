@@ -25,7 +25,7 @@ def start(tmp_path, flags, command, **env):
 def run(tmp_path, flags, command, **env):
     p = start(tmp_path, flags, command, **env)
     out, err = p.communicate(timeout=60)
-    assert not living(tmp_path)
+    until(lambda: not living(tmp_path))
     return p.returncode, out, err
 
 
@@ -126,7 +126,7 @@ def test_ctrl_c_reaches_trainers_first(tmp_path, asks):
     _, err = p.communicate(timeout=60)
     assert p.returncode in (130, 143)
     assert "trainers finish their step and leave" in err
-    assert not living(tmp_path)
+    until(lambda: not living(tmp_path))
 
 
 def test_a_killed_launcher_leaves_nothing(tmp_path):
