@@ -112,9 +112,11 @@ static fl_err run_update(fl_update *u)
 {
     if (u->table && !u->sum.n)
         return FL_OK;
+    FL_TRY(fl_pstore_claim(u->writes.at, u->writes.n));
     if (u->table)
         FL_TRY(fl_update_run_table(u));
-    FL_TRY(fl_pstore_claim(u->writes.at, u->writes.n));
+    else if (u->ruled.op)
+        FL_TRY(fl_update_run_rule(u));
     const fl_err err = fl_plan_run(u->plan, NULL, NULL);
     fl_update_drop(u);
     return err;
@@ -314,6 +316,7 @@ static void free_update(fl_update *u)
         fl_tensor_fini(&u->slices.at[i].tensor);
     fl_vec_fini(&u->slices);
     fl_vec_fini(&u->given);
+    fl_vec_fini(&u->reader);
     fl_vec_fini(&u->writes);
 }
 

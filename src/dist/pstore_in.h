@@ -1,6 +1,7 @@
 /* pstore_in.h - the inside of a store, shared by its files.
  *
  *     pstore_make.c  from a program to updates, owners and plans
+ *     pstore_rule.c  optimisers that run without a plan
  *     pstore_table.c updates whose parameter is a table
  *     pstore_mean.c  what the participants sent becomes one gradient
  *     pstore_read.c  answers to pulls
@@ -36,13 +37,20 @@ typedef struct fl_slices {
     int64_t have; /* elements */
 } fl_slices;
 
-/* The op that updates a table, which the table does itself. */
+/* The op that the table, or the store, runs in place of the plan. */
 typedef struct fl_ruled {
     const fl_op *op;   /* of the update's program once, and of its memory */
-    const char *param; /* the table's name */
+    const char *param; /* its name */
     fl_rule_step step; /* attributes; the numbers of the last step */
     const fl_value *rate, *power[FL_RULE_POWERS]; /* NULL: it has none */
+    fl_value *value, *state[FL_RULE_STATES];      /* of no table */
 } fl_ruled;
+
+/* How far the items of one participant have been read. */
+typedef struct fl_reader {
+    const fl_given *next;
+    size_t from; /* bytes of the next one */
+} fl_reader;
 
 /* A gradient and the block that it feeds. Thread: its owner. */
 typedef struct fl_update {
@@ -56,8 +64,10 @@ typedef struct fl_update {
     bool spoils;    /* the plan writes it */
     fl_values writes;
     fl_table *table;          /* NULL: its parameter is a tensor */
-    fl_ruled ruled;           /* by what the table is updated */
+    fl_ruled ruled;           /* op NULL: the plan does it all */
     FL_VEC(fl_given) given;   /* in the round at hand, by participant */
+    FL_VEC(fl_reader) reader; /* of each participant */
+    int n;                    /* by what their sum is divided */
     FL_VEC(fl_slices) slices; /* by rank */
     fl_rows own, all, sum;    /* memory for the mean of rows */
 } fl_update;
@@ -126,12 +136,26 @@ fl_err fl_pstore_make(fl_pstore *s) FL_MUST_CHECK;
 /* Before a plan runs: nobody else sees what it writes. */
 fl_err fl_pstore_claim(fl_value *const *at, int64_t n) FL_MUST_CHECK;
 
+/* --- pstore_rule.c --- */
+
+/* u->ruled of a tensor, if that can be; its op leaves u->program. */
+void fl_update_take_rule(fl_owner *o, fl_update *u);
+/* After the rest of the update was compiled: what the op reads. */
+fl_err fl_update_bind_rule(fl_owner *o, fl_update *u) FL_MUST_CHECK;
+/* Its numbers now. Err: ENOENT. */
+fl_err fl_update_step(fl_update *u, fl_hyper *out) FL_MUST_CHECK;
+/* The rule meets the mean of what was given, or u->mean if that is nothing. */
+fl_err fl_update_run_rule(fl_update *u) FL_MUST_CHECK;
+
+/* A tensor that the startup program has made. Err: ENOENT. */
+fl_err fl_pstore_started(fl_scope *scope, const char *name,
+                         const fl_value **out) FL_MUST_CHECK;
+double fl_pstore_number(const fl_value *v); /* its first */
+
 /* --- pstore_table.c --- */
 
 /* u->table, where the update's parameter is one; its op leaves u->program. */
 fl_err fl_update_make_table(fl_owner *o, fl_update *u) FL_MUST_CHECK;
-/* After the rest of the update was compiled: what the op reads. */
-fl_err fl_update_bind_table(fl_owner *o, fl_update *u) FL_MUST_CHECK;
 /* Is it the table, or a state of its rows? *state tells. */
 bool fl_update_in_rows(const fl_update *u, const char *name, int *state);
 /* The rule meets u->sum. */
@@ -139,15 +163,19 @@ fl_err fl_update_run_table(fl_update *u) FL_MUST_CHECK;
 
 /* --- pstore_mean.c --- */
 
-/* What n participants gave becomes u->mean, or for a table u->sum. *some:
- * there is a gradient; a dense one that nobody sent is none. */
+/* What n participants gave becomes u->mean, or for a table u->sum; where a rule
+ * shall meet it, it can now be read. *some: there is a gradient; a dense one
+ * that nobody sent is none. */
 fl_err fl_update_mean(fl_update *u, int n, bool *some) FL_MUST_CHECK;
 
 /* Async: one trainer's next item. *some: its gradient is complete. */
 fl_err fl_update_take(fl_update *u, const fl_staged *by, const fl_item *item,
                       bool *some) FL_MUST_CHECK;
 
-/* After the plan ran: let go of memory that was lent. */
+/* The next n elements of the mean. */
+void fl_update_next(fl_update *u, int64_t n, void *to);
+
+/* After the plan ran: let go of memory that was lent, and of what was given. */
 void fl_update_drop(fl_update *u);
 
 /* --- pstore_read.c --- */

@@ -215,8 +215,9 @@ static fl_err compile_rates(fl_owner *o)
 static fl_err compile_update(fl_owner *o, fl_update *u)
 {
     FL_TRY(fl_update_make_table(o, u));
+    fl_update_take_rule(o, u);
     FL_TRY(compile(o, u->program, &u->plan, &u->writes));
-    FL_TRY(fl_update_bind_table(o, u));
+    FL_TRY(fl_update_bind_rule(o, u));
     u->mean = fl_scope_var(o->scope, u->grad->name);
     for (int64_t i = 0; i < u->writes.n; i++)
         u->spoils |= u->writes.at[i] == u->mean;

@@ -87,14 +87,14 @@ FL_CLONES static void divide_f64(int64_t n, double *x, double by)
         x[i] /= by;
 }
 
-static void divide(fl_tensor *t, int by)
+static void divide(fl_dtype type, int64_t n, void *x, int by)
 {
     if (by == 1)
         return;
-    if (t->dtype == FL_F64)
-        divide_f64(fl_tensor_numel(t), t->data, by);
+    if (type == FL_F64)
+        divide_f64(n, x, by);
     else
-        divide_f32(fl_tensor_numel(t), t->data, (float)by);
+        divide_f32(n, x, (float)by);
 }
 
 /* --- dense --- */
@@ -138,6 +138,7 @@ static bool lend(fl_update *u, const fl_item *item)
 void fl_update_drop(fl_update *u)
 {
     fl_tensor *t = &u->mean->tensor;
+    u->given.n = u->reader.n = 0;
     if (!t->buf)
         *t = (fl_tensor){.dtype = t->dtype, .shape = t->shape};
 }
@@ -158,36 +159,72 @@ static int64_t next_of(const fl_update *u, int64_t i)
 }
 
 /* Slices of a participant come in order and leave nothing out. */
-static fl_err add_one(fl_update *u, int64_t from, int64_t to)
+static fl_err check_one(const fl_update *u, int64_t from, int64_t to)
 {
-    const size_t one = fl_dtype_size(u->grad->dtype);
     int64_t have = 0;
     for (int64_t i = from; i < to; i++) {
         const fl_item *item = u->given.at[i].item;
-        char *at = (char *)u->mean->tensor.data + (size_t)have * one;
         if (item->first != have)
             return not_all(u, have, item);
-        if (from == 0)
-            fl_bytes_copy(item->data, 0, at, item->data.size);
-        else
-            add_bytes(item->data, one, at);
         have += numel_of(item);
     }
     return have == fl_shape_numel(&u->grad->shape) ? FL_OK
                                                    : not_all(u, have, NULL);
 }
 
+static fl_err begin_reading(fl_update *u, int n)
+{
+    u->n = n;
+    u->reader.n = 0;
+    for (int64_t i = 0, end; i < u->given.n; i = end) {
+        end = next_of(u, i);
+        FL_TRY(check_one(u, i, end));
+        fl_push(&u->reader, (fl_reader){u->given.at + i, 0});
+    }
+    return FL_OK;
+}
+
+/* The next `size` bytes of a participant, in place of what is there, or added
+ * to it. */
+static void read_next(fl_reader *r, size_t size, size_t one, bool adds,
+                      char *to)
+{
+    for (size_t n; size; size -= n, to += n) {
+        const fl_bytes all = r->next->item->data;
+        n = all.size - r->from < size ? all.size - r->from : size;
+        const fl_bytes some = {all.of, all.at + r->from, n};
+        if (adds)
+            add_bytes(some, one, to);
+        else
+            fl_bytes_copy(some, 0, to, n);
+        r->from += n;
+        if (r->from == all.size) {
+            r->next++;
+            r->from = 0;
+        }
+    }
+}
+
+void fl_update_next(fl_update *u, int64_t n, void *to)
+{
+    const size_t one = fl_dtype_size(u->grad->dtype);
+    for (int64_t i = 0; i < u->reader.n; i++)
+        read_next(&u->reader.at[i], (size_t)n * one, one, i > 0, to);
+    divide(u->grad->dtype, n, to, u->n);
+}
+
 static fl_err mean_dense(fl_update *u, int n, bool *some)
 {
     *some = u->given.n > 0;
-    if (!*some || (n == 1 && u->given.n == 1 && lend(u, u->given.at[0].item)))
+    if (!*some)
         return FL_OK;
+    if (u->ruled.op)
+        return begin_reading(u, n);
+    if (n == 1 && u->given.n == 1 && lend(u, u->given.at[0].item))
+        return FL_OK;
+    FL_TRY(begin_reading(u, n));
     FL_TRY(make_mean(u));
-    for (int64_t i = 0, end; i < u->given.n; i = end) {
-        end = next_of(u, i);
-        FL_TRY(add_one(u, i, end));
-    }
-    divide(&u->mean->tensor, n);
+    fl_update_next(u, fl_shape_numel(&u->grad->shape), u->mean->tensor.data);
     return FL_OK;
 }
 
@@ -262,7 +299,7 @@ static fl_err mean_rows(fl_update *u, int n)
     }
     FL_TRY(merge_each(u));
     FL_TRY(fl_rows_merge(out, &u->all));
-    divide(&out->value, n);
+    divide(out->value.dtype, fl_tensor_numel(&out->value), out->value.data, n);
     return FL_OK;
 }
 
@@ -298,6 +335,7 @@ static fl_err take_slice(fl_update *u, const fl_staged *by, const fl_item *item,
 {
     const size_t one = fl_dtype_size(u->grad->dtype);
     fl_slices *h = slices_of(u, by);
+    u->given.n = 0;
     if (!h->have)
         FL_TRY(fl_tensor_resize(&h->tensor, u->grad->dtype, &u->grad->shape));
     fl_bytes_copy(item->data, 0,
@@ -324,7 +362,5 @@ fl_err fl_update_take(fl_update *u, const fl_staged *by, const fl_item *item,
     const fl_given alone = {.item = item};
     u->given.n = 0;
     fl_push(&u->given, alone);
-    const fl_err err = fl_update_mean(u, 1, some);
-    u->given.n = 0;
-    return err;
+    return fl_update_mean(u, 1, some);
 }

@@ -76,31 +76,6 @@ static bool find_start(const fl_desc *lookup, fl_table_start *start)
     return false;
 }
 
-static fl_err not_started(const char *name)
-{
-    return fl_fail(FL_ENOENT,
-                   "listen_and_serv: \"%s\" holds nothing yet: run the "
-                   "server's startup program first",
-                   name);
-}
-
-static fl_err find_value(fl_scope *scope, const char *name,
-                         const fl_value **out)
-{
-    *out = fl_scope_find(scope, name);
-    return *out && (*out)->kind == FL_LOD_TENSOR &&
-                   fl_tensor_numel(&(*out)->tensor) > 0
-               ? FL_OK
-               : not_started(name);
-}
-
-static double first_number(const fl_value *v)
-{
-    const fl_tensor *t = &v->tensor;
-    return t->dtype == FL_F64 ? *(const double *)t->data
-                              : *(const float *)t->data;
-}
-
 /* --- the table --- */
 
 static fl_err check_op(const fl_op *op, const char *name)
@@ -129,8 +104,8 @@ static fl_err find_states(const fl_pstore *s, const fl_desc *d,
         o->lacks[i] = !name;
         if (!name)
             continue;
-        FL_TRY(find_value(s->opts.scope, name, &v));
-        o->state[i] = first_number(v);
+        FL_TRY(fl_pstore_started(s->opts.scope, name, &v));
+        o->state[i] = fl_pstore_number(v);
     }
     return FL_OK;
 }
@@ -172,7 +147,7 @@ static fl_err make(fl_pstore *s, fl_update *u)
                        .rule = op->def->rule,
                        .budget = &s->tables};
     if (!find_start(lookup_of(s, v->name), &o.start)) {
-        FL_TRY(find_value(s->opts.scope, v->name, &started));
+        FL_TRY(fl_pstore_started(s->opts.scope, v->name, &started));
         o.start.kind = FL_START_PICKED;
         o.start.from = &started->tensor;
     }
@@ -196,28 +171,6 @@ fl_err fl_update_make_table(fl_owner *o, fl_update *u)
 
 /* --- its steps --- */
 
-static fl_err bind(const fl_owner *o, const fl_desc *d, const char *slot,
-                   const fl_value **out)
-{
-    const char *name = slot ? fl_desc_in1(d, slot) : NULL;
-    *out = NULL;
-    return name ? find_value(o->scope, name, out) : FL_OK;
-}
-
-fl_err fl_update_bind_table(fl_owner *o, fl_update *u)
-{
-    fl_ruled *r = &u->ruled;
-    if (!u->table)
-        return FL_OK;
-    const fl_desc *d = &r->op->desc;
-    r->step.def = r->op->def;
-    FL_TRY(fl_desc_attrs(r->op->def, d, o->store->arena, &r->step.attr));
-    FL_TRY(bind(o, d, "LearningRate", &r->rate));
-    for (int i = 0; i < FL_RULE_POWERS; i++)
-        FL_TRY(bind(o, d, r->op->def->rule->power[i].slot, &r->power[i]));
-    return FL_OK;
-}
-
 bool fl_update_in_rows(const fl_update *u, const char *name, int *state)
 {
     const fl_op *op = u->ruled.op;
@@ -234,11 +187,8 @@ bool fl_update_in_rows(const fl_update *u, const char *name, int *state)
 
 fl_err fl_update_run_table(fl_update *u)
 {
-    fl_ruled *r = &u->ruled;
-    r->step.lr = r->rate ? first_number(r->rate) : 0;
-    for (int i = 0; i < FL_RULE_POWERS; i++)
-        r->step.power[i] = r->power[i] ? first_number(r->power[i]) : 0;
-    const fl_hyper h = fl_rule_prepare(r->op->def->rule, &r->step);
+    fl_hyper h;
+    FL_TRY(fl_update_step(u, &h));
     return fl_table_apply(u->table, u->sum.n, fl_rows_index(&u->sum),
                           u->sum.value.data, &h);
 }

@@ -113,19 +113,26 @@ static fl_parcel *scattered(const char *name, const fl_shape *s, const float *x)
 }
 
 enum {
-    WIDE = 40
+    WIDE = 40,
+    LONG = 10007, /* several pieces of what is worked on at once */
 };
+
+static void begin_line(shop *p, int n, const char *optimizer,
+                       const fl_transpile_opts *opts)
+{
+    static const float zeros[LONG];
+    *p = (shop){0};
+    scene_begin(&p->s);
+    scene_line(&p->s, n, 1, &(fl_param_attr){.name = "w"},
+               &(fl_param_attr){.name = "b"});
+    scene_minimize(&p->s, optimizer, scene_rate);
+    shop_open(p, opts);
+    shop_set(p, "w", n, zeros);
+}
 
 static void begin_wide(shop *p, const fl_transpile_opts *opts)
 {
-    *p = (shop){0};
-    scene_begin(&p->s);
-    scene_line(&p->s, WIDE, 1, &(fl_param_attr){.name = "w"},
-               &(fl_param_attr){.name = "b"});
-    scene_minimize(&p->s, "sgd", scene_rate);
-    shop_open(p, opts);
-    const float zeros[WIDE] = {0};
-    shop_set(p, "w", WIDE, zeros);
+    begin_line(p, WIDE, "sgd", opts);
 }
 
 static void check_ramp(shop *p, float slope)
@@ -179,6 +186,35 @@ static void slices_make_a_whole(void)
           sliced("w@GRAD.trainer_1", x, 31, 39));
     CHECK_STR(p.why, "gradient \"w@GRAD\": 39 of 40 elements came (update by "
                      "\"w@GRAD\")");
+    shop_close(&p);
+}
+
+/* Large gradients are read in pieces, which end anywhere in what came. */
+static void pieces_meet_the_rule_as_a_whole_would(void)
+{
+    static float x[3][LONG];
+    static volatile float w[LONG], moment[LONG];
+    const fl_shape s = {2, {LONG, 1}};
+    const float rate = 0.5f, epsilon = 1e-6f;
+    shop p;
+    begin_line(&p, LONG, "adagrad", &three);
+    for (int i = 0; i < 3 * LONG; i++)
+        x[i / LONG][i % LONG] = (float)((i * 37) % 101) / 7.0f - 5;
+    const fl_tensor t = fl_tensor_view(FL_F32, &s, x[1]);
+    for (int round = 0; round < 2; round++) {
+        fl_parcel *cut = fl_parcel_new();
+        fl_parcel_add_slice(cut, "w@GRAD.trainer_1", &t, 0, 4099);
+        fl_parcel_add_slice(cut, "w@GRAD.trainer_1", &t, 4099, LONG - 4099);
+        ROUND(&p, scattered("w@GRAD.trainer_0", &s, x[0]), cut,
+              scattered("w@GRAD.trainer_2", &s, x[2]));
+        CHECK_STR(p.why, "");
+        for (int i = 0; i < LONG; i++) {
+            const float g = (x[0][i] + x[1][i] + x[2][i]) / 3;
+            moment[i] += g * g;
+            w[i] -= rate * g / (sqrtf(moment[i]) + epsilon);
+            CHECK_NEAR(shop_get(&p, "w")[i], w[i], 0);
+        }
+    }
     shop_close(&p);
 }
 
@@ -731,6 +767,8 @@ const fl_test fl_tests[] = {
      who_sent_nothing_moves_nothing},
     {"a number may straddle spans", a_number_may_straddle_spans},
     {"slices make a whole", slices_make_a_whole},
+    {"pieces meet the rule as a whole would",
+     pieces_meet_the_rule_as_a_whole_would},
     {"updates have the bits of a local run", the_bits_are_those_of_a_local_run},
     {"a bad push is refused", a_bad_push_is_refused},
     {"NaN is let through on demand", nan_is_let_through_on_demand},
