@@ -108,8 +108,6 @@ static void make_machines(fl_pserver *p)
                               &p->face, &p->server_out, now);
 }
 
-/* One thread reads as fast as a socket gives; two would hand the polling to
- * each other at every message, at a tenth of the server's CPU time. */
 /* A server without a file for one more connection takes none for ever after
  * (gRPC gives up its listening socket), whoever made the others. */
 static void allow_files(void)
@@ -121,6 +119,8 @@ static void allow_files(void)
     setrlimit(RLIMIT_NOFILE, &files); /* or it stays as it was */
 }
 
+/* One thread reads as fast as a socket gives; two would hand the polling to
+ * each other at every message, at a tenth of the server's CPU time. */
 static fl_err make_network(fl_pserver *p)
 {
     allow_files();
