@@ -200,16 +200,21 @@ static int64_t take_all(fl_communicator *c)
     return most;
 }
 
+/* Piece by piece: workers look rows up between them. What a lost session has
+ * not applied is dropped. */
 static fl_err push(fl_communicator *c, bool *lost)
 {
     c->partings.n = 0;
+    fl_arena_reset(c->round);
     for (int i = 0; i < c->n_out; i++)
         if (c->out[i].away.n)
             FL_TRY(fl_outflow_part(c, &c->out[i]));
     if (!c->partings.n || c->fake)
         return FL_OK;
-    return fl_trainer_push(c->trainer, &c->watch, (int)c->partings.n,
-                           c->partings.at, lost);
+    for (int64_t i = 0; i < c->partings.n && !*lost; i++)
+        FL_TRY(fl_trainer_push(c->trainer, &c->watch, 1, &c->partings.at[i],
+                               i + 1 == c->partings.n, lost));
+    return FL_OK;
 }
 
 /* What follows of n batches that were pushed; under the lock. */
@@ -549,6 +554,7 @@ static int is_ending(void *self)
 static void init(fl_communicator *c)
 {
     c->arena = fl_arena_new();
+    c->round = fl_arena_new();
     c->pid = getpid();
     c->watch =
         (fl_watch){.clock = fl_clock_real(), .poll = is_ending, .user = c};
@@ -605,6 +611,7 @@ void fl_communicator_free(fl_communicator *c)
     pthread_cond_destroy(&c->moved);
     pthread_condattr_destroy(&c->monotonic);
     pthread_mutex_destroy(&c->lock);
+    fl_arena_free(c->round);
     fl_arena_free(c->arena);
     fl_mem_free(c);
 }

@@ -4,6 +4,10 @@
 #include "dist/ops_in.h"
 #include "op/lanes.h"
 
+enum {
+    ROWS = 4096 /* that travel together: a server is done with them soon */
+};
+
 static fl_err differs(const char *name, const char *how)
 {
     return fl_fail(FL_ESHAPE,
@@ -118,10 +122,31 @@ void fl_heap_fini(fl_heap *h)
 
 /* --- parting --- */
 
+/* Some of the rows, without a copy. */
+static fl_value *view_rows(fl_communicator *c, const fl_rows *r, int64_t first,
+                           int64_t n)
+{
+    fl_value *v = fl_arena_alloc(c->round, sizeof *v);
+    const size_t row = (size_t)fl_rows_width(r) * fl_dtype_size(r->value.dtype);
+    *v = (fl_value){.kind = FL_SELECTED_ROWS, .rows = *r};
+    v->rows.index.data = fl_rows_index(r) + first;
+    v->rows.value.data = (char *)r->value.data + (size_t)first * row;
+    set_rows(&v->rows, n);
+    return v;
+}
+
 static void add_parting(fl_communicator *c, const fl_stretch *to,
                         const fl_value *v)
 {
-    fl_push(&c->partings, (fl_parting){to->server, to->name, v});
+    const int64_t n = v->kind == FL_SELECTED_ROWS ? v->rows.n : 0;
+    if (n <= ROWS)
+        fl_push(&c->partings, (fl_parting){to->server, to->name, v});
+    else
+        for (int64_t i = 0; i < n; i += ROWS)
+            fl_push(&c->partings,
+                    (fl_parting){to->server, to->name,
+                                 view_rows(c, &v->rows, i,
+                                           n - i < ROWS ? n - i : ROWS)});
 }
 
 static fl_err cut_all(fl_communicator *c, fl_outflow *f, const fl_value *whole)

@@ -72,7 +72,8 @@ struct fl_communicator {
     fl_outflow *out;
     fl_inflow *in;
     fl_map grads, params;
-    FL_VEC(fl_parting) partings; /* the sender's */
+    FL_VEC(fl_parting) partings; /* the sender's, */
+    fl_arena *round;             /* and what they point to */
     FL_VEC(fl_lookup) lookups;   /* the receiver's */
     fl_watch watch;              /* of its own threads: ends them */
     pid_t pid;                   /* a child of it has no threads */

@@ -8,6 +8,10 @@
 
 #include <stdio.h>
 
+enum {
+    AHEAD = 16 /* rows that are on their way from memory */
+};
+
 typedef struct reading {
     fl_pstore *store;
     fl_peer to;
@@ -46,11 +50,18 @@ static fl_err read_rows(const fl_ware *k, const fl_tensor *t, int64_t n,
         return fl_fail(FL_EINVAL, "pull: \"%s\" has no rows", k->name);
     shape.dim[0] = n;
     FL_TRY(fl_tensor_resize(out, t->dtype, &shape));
-    for (int64_t i = 0; i < n; i++) {
+    const char *from = t->data;
+    char *to = out->data;
+    for (int64_t i = 0; i < n; i++)
         if (row[i] < 0 || row[i] >= t->shape.dim[0])
             return no_row(k, row[i], t->shape.dim[0]);
-        memcpy((char *)out->data + (size_t)i * bytes,
-               (const char *)t->data + (size_t)row[i] * bytes, bytes);
+    for (int64_t i = 0; i < n; i++) {
+        if (i + AHEAD < n) { /* a row may lie on two lines */
+            const char *soon = from + (size_t)row[i + AHEAD] * bytes;
+            __builtin_prefetch(soon);
+            __builtin_prefetch(soon + bytes - 1);
+        }
+        memcpy(to + (size_t)i * bytes, from + (size_t)row[i] * bytes, bytes);
     }
     return FL_OK;
 }

@@ -401,8 +401,20 @@ static bool is_settled(const fl_trainer *t, const void *fences)
            !fl_client_pushes(t->client);
 }
 
+static fl_err push_rest(fl_trainer *t, bool last)
+{
+    for (int i = 0; i < t->job.servers; i++) {
+        fl_line *l = &t->line[i];
+        if (last)
+            FL_TRY(push_last(t, l));
+        else if (l->parcel)
+            FL_TRY(push(t, l, false));
+    }
+    return FL_OK;
+}
+
 static fl_err part(fl_trainer *t, const fl_watch *by, int n,
-                   const fl_parting *partings, bool *lost)
+                   const fl_parting *partings, bool last, bool *lost)
 {
     const int64_t fences = t->fences;
     t->stale = false; /* the caller knows how old its gradients are */
@@ -410,22 +422,20 @@ static fl_err part(fl_trainer *t, const fl_watch *by, int n,
         if (!is_nothing(partings[i].value))
             FL_TRY(put(t, &t->line[partings[i].server], partings[i].name,
                        partings[i].value));
-    for (int i = 0; i < t->job.servers; i++)
-        FL_TRY(push_last(t, &t->line[i]));
+    FL_TRY(push_rest(t, last));
     FL_TRY(fl_trainer_wait(t, is_settled, &fences, by, 0));
-    *lost = t->fences != fences;
+    *lost |= t->fences != fences;
     return take_back(t, by);
 }
 
 fl_err fl_trainer_push(fl_trainer *t, const fl_watch *by, int n,
-                       const fl_parting *partings, bool *lost)
+                       const fl_parting *partings, bool last, bool *lost)
 {
-    *lost = false;
     for (int i = 0; i < n; i++)
         FL_TRY(
             fl_trainer_check_server(t, partings[i].name, partings[i].server));
     FL_TRY(fl_trainer_enter(t, by));
-    const fl_err err = part(t, by, n, partings, lost);
+    const fl_err err = part(t, by, n, partings, last, lost);
     if (err)
         drop_gathered(t);
     return fl_trainer_exit(t, err);

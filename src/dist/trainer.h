@@ -42,15 +42,17 @@ fl_err fl_trainer_recv(fl_trainer *t, int server, const char *name,
                        fl_tensor *out) FL_MUST_CHECK;
 
 /* Asynchronous jobs, beside steps: gradients that servers have applied when it
- * returns. Memory is lent until then. *lost: the session was, and with it what
- * was not applied yet. One thread at a time; `by` may end the wait, or NULL. */
+ * returns. Memory is lent until then. `last`: a step's end, for schedules. If
+ * *lost was false and is true then, a session was lost, and with it what was
+ * not applied yet. One thread at a time; `by` may end the wait, or NULL. */
 typedef struct fl_parting {
     int server;
     const char *name;
     const fl_value *value;
 } fl_parting;
 fl_err fl_trainer_push(fl_trainer *t, const fl_watch *by, int n,
-                       const fl_parting *partings, bool *lost) FL_MUST_CHECK;
+                       const fl_parting *partings, bool last,
+                       bool *lost) FL_MUST_CHECK;
 
 /* Rows of tables, from several servers at once. Any thread; `by` may end the
  * wait, or NULL. */

@@ -209,7 +209,7 @@ static void pushes_while_others_look_rows_up(void)
     test_job j;
     fl_pool *pool;
     fl_group group = {0};
-    bool lost;
+    bool lost = false;
     test_job_begin(&j, 2, 1, true);
     test_job_var(&j, 0, "w", N, 1, 100);
     test_job_var(&j, 1, "rows", 4, 2, 5);
@@ -222,7 +222,7 @@ static void pushes_while_others_look_rows_up(void)
         CHECK_OK(fl_trainer_push(
             t, NULL, 2,
             (fl_parting[]){{0, "w@GRAD", &g}, {0, "no such thing", &none}},
-            &lost));
+            true, &lost));
         CHECK(!lost);
     }
     CHECK_OK(fl_pool_wait(pool, &group, 20 * FL_SEC));
@@ -322,7 +322,7 @@ static void goes_on_after_a_fence(void)
 static void says_that_a_push_was_lost(void)
 {
     test_job j;
-    bool lost;
+    bool lost = false;
     test_job_begin(&j, 1, 1, true);
     test_job_var(&j, 0, "w", 1, 2, 9);
     fl_trainer *t = trainer(&j, 0);
@@ -330,9 +330,11 @@ static void says_that_a_push_was_lost(void)
     lose(&j);
     fl_value g = ones(1, 2, 1);
     const fl_parting p = {0, "w@GRAD", &g};
-    CHECK_OK(fl_trainer_push(t, NULL, 1, &p, &lost));
+    CHECK_OK(fl_trainer_push(t, NULL, 1, &p, true, &lost));
     CHECK(lost);
-    CHECK_OK(fl_trainer_push(t, NULL, 1, &p, &lost));
+    lost = false;
+    CHECK_OK(fl_trainer_push(t, NULL, 1, &p, false, &lost));
+    CHECK_OK(fl_trainer_push(t, NULL, 0, NULL, true, &lost));
     CHECK(!lost);
     receives(t, 0, "w", 2, 8);
     fl_value_fini(&g);
