@@ -4,7 +4,8 @@
  *
  * Fills a table with ROWS rows of WIDTH floats (10), then reads random ones in
  * requests of 2600 (a batch of 100 with 26 slots), and as many rows of one flat
- * array, where a row's number is its place: the limit. Prints one line of JSON.
+ * array, where a row's number is its place: the limit. Seconds are those of the
+ * process, so that others on the machine do not count. Prints one line of JSON.
  */
 #include "dist/table.h"
 #include "base/pages.h"

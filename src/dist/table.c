@@ -1,13 +1,12 @@
 /* table.c - rows are found many at a time.
  *
  * A row that is not in a cache costs two waits for memory, one in the index
- * and one for the row itself. So ids go through three stages in groups: while
- * the slots of one group are on their way, rows of the group before are asked
- * for, and those of the one before that are used:
+ * and one for the row itself. So ids are looked up in blocks, each in two
+ * passes, which ask for memory long before they read it:
  *
- *     hash    find the home of each id, ask for its line
- *     probe   find the slot, ask for the lines of the row
- *     settle  compare ids; what was not found is made where rows are written
+ *     probe   ask for the homes of ids to come; find the spot of this one
+ *     use     ask for rows to come; compare ids; what was not found is made,
+ *             where rows are written
  *
  * Making a row may move a shelf, never a row: what was probed stays good. */
 #include "dist/table_in.h"
@@ -15,8 +14,9 @@
 #include "op/kernel.h"
 
 enum {
-    GROUP = 32,
-    STAGES = 3,
+    BLOCK = 512,   /* ids */
+    GROUP = 8,     /* rows that are used together */
+    AHEAD = 24,    /* ids between asking and reading: 3 groups */
     LINE = 64,     /* bytes that memory is read by */
     LINES_MAX = 16 /* of a row that are asked for */
 };
@@ -85,11 +85,18 @@ int64_t fl_table_bytes(const fl_table *t)
 
 /* --- finding rows --- */
 
+typedef struct block {
+    int64_t n;
+    const int64_t *id;
+    uint64_t hash[BLOCK];
+    char *row[BLOCK]; /* or NULL */
+} block;
+
+/* Rows that are used together. */
 typedef struct group {
     int64_t n;
     const int64_t *id;
-    uint64_t hash[GROUP];
-    char *row[GROUP];
+    char *const *row;
 } group;
 
 /* What is done with rows: those of the ids from `at` on. */
@@ -106,27 +113,60 @@ typedef struct use {
     const fl_hyper *by; /* apply */
 } use;
 
-static void hash(const fl_table *t, group *g)
+static inline fl_spot *home(const fl_table *t, uint64_t hash)
 {
-    for (int64_t i = 0; i < g->n; i++) {
-        const uint64_t h = g->hash[i] = fl_table_hash(g->id[i]);
-        const fl_shelf *s = &t->shelf[h >> FL_SHELF_BITS];
-        __builtin_prefetch(fl_shelf_home(s, fl_table_tag(h)));
-    }
+    return fl_shelf_home(&t->shelf[hash >> FL_SHELF_BITS], fl_table_tag(hash));
+}
+
+static inline void ask_home(const fl_table *t, block *b, int64_t i)
+{
+    b->hash[i] = fl_table_hash(b->id[i]);
+    __builtin_prefetch(home(t, b->hash[i]));
 }
 
 /* The first row with the tag, most likely the one. */
-FL_CLONES static void probe(const fl_table *t, group *g, size_t touched)
+static inline char *row_at(const fl_table *t, fl_spot spot, fl_spot tag)
 {
-    for (int64_t i = 0; i < g->n; i++) {
-        const fl_spot tag = fl_table_tag(g->hash[i]);
-        const fl_shelf *s = &t->shelf[g->hash[i] >> FL_SHELF_BITS];
-        const fl_spot spot = *fl_line_find(fl_shelf_home(s, tag), tag);
-        if (!fl_spot_is(spot, tag)) {
-            g->row[i] = NULL;
+    return fl_spot_is(spot, tag) ? fl_table_row(t, spot) : NULL;
+}
+
+/* Who is not in its own line has to wait for another, which all such do
+ * together. */
+FL_CLONES static void probe(const fl_table *t, block *b)
+{
+    int16_t late[BLOCK];
+    int n_late = 0;
+    for (int64_t i = 0; i < AHEAD && i < b->n; i++)
+        ask_home(t, b, i);
+    for (int64_t i = 0; i < b->n; i++) {
+        if (i + AHEAD < b->n)
+            ask_home(t, b, i + AHEAD);
+        const fl_spot tag = fl_table_tag(b->hash[i]);
+        const fl_spot *line = home(t, b->hash[i]);
+        const int below = fl_line_below(line, tag);
+        if (below < FL_LINE_SPOTS) {
+            b->row[i] = row_at(t, line[below], tag);
             continue;
         }
-        char *row = g->row[i] = fl_table_row(t, spot);
+        __builtin_prefetch(line + FL_LINE_SPOTS);
+        late[n_late++] = (int16_t)i;
+    }
+    for (int k = 0; k < n_late; k++) {
+        const uint64_t hash = b->hash[late[k]];
+        const fl_spot tag = fl_table_tag(hash);
+        fl_spot *next = home(t, hash) + FL_LINE_SPOTS;
+        b->row[late[k]] = row_at(t, *fl_line_find(next, tag), tag);
+    }
+}
+
+/* Rows from i up to `end`. */
+static inline void ask_rows(const block *b, int64_t i, int64_t end,
+                            size_t touched)
+{
+    for (; i < end && i < b->n; i++) {
+        const char *row = b->row[i];
+        if (!row)
+            continue; /* there is no page to look for */
         __builtin_prefetch(row);
         __builtin_prefetch(row + touched - 1);
         for (size_t at = LINE; at + LINE < touched; at += LINE)
@@ -147,39 +187,40 @@ static fl_err add_row(fl_table *t, int64_t id, uint64_t h, char **row)
     return FL_OK;
 }
 
-static fl_err settle(const use *u, group *g)
+static fl_err settle(const use *u, block *b, int64_t i, int64_t end)
 {
-    for (int64_t i = 0; i < g->n; i++) {
-        if (g->row[i] && fl_row_id(g->row[i]) == g->id[i])
+    for (; i < end; i++) {
+        if (b->row[i] && fl_row_id(b->row[i]) == b->id[i])
             continue;
-        g->row[i] = fl_shelves_find(u->table, g->id[i], g->hash[i]);
-        if (!g->row[i] && u->makes)
-            FL_TRY(add_row(u->makes, g->id[i], g->hash[i], &g->row[i]));
+        b->row[i] = fl_shelves_find(u->table, b->id[i], b->hash[i]);
+        if (!b->row[i] && u->makes)
+            FL_TRY(add_row(u->makes, b->id[i], b->hash[i], &b->row[i]));
+    }
+    return FL_OK;
+}
+
+static fl_err use_rows(const use *u, block *b, int64_t at)
+{
+    const size_t most = (size_t)LINES_MAX * LINE;
+    const size_t touched = u->touched < most ? u->touched : most;
+    ask_rows(b, 0, AHEAD, touched);
+    for (int64_t i = 0, end; i < b->n; i = end) {
+        end = i + GROUP < b->n ? i + GROUP : b->n;
+        ask_rows(b, i + AHEAD, i + AHEAD + GROUP, touched);
+        FL_TRY(settle(u, b, i, end));
+        u->rows(u, at + i, &(group){end - i, b->id + i, b->row + i});
     }
     return FL_OK;
 }
 
 static fl_err walk(const use *u, int64_t n, const int64_t *id)
 {
-    group ring[STAGES];
-    const fl_table *t = u->table;
-    const size_t most = (size_t)LINES_MAX * LINE;
-    const size_t touched = u->touched < most ? u->touched : most;
-    const int64_t groups = (n + GROUP - 1) / GROUP;
-    for (int64_t k = 0; k < groups + STAGES - 1; k++) {
-        if (k < groups) {
-            group *g = &ring[k % STAGES];
-            g->id = id + k * GROUP;
-            g->n = n - k * GROUP < GROUP ? n - k * GROUP : GROUP;
-            hash(t, g);
-        }
-        if (k >= 1 && k - 1 < groups)
-            probe(t, &ring[(k - 1) % STAGES], touched);
-        if (k >= 2) {
-            group *g = &ring[(k - 2) % STAGES];
-            FL_TRY(settle(u, g));
-            u->rows(u, (k - 2) * GROUP, g);
-        }
+    block b;
+    for (int64_t at = 0; at < n; at += b.n) {
+        b.n = n - at < BLOCK ? n - at : BLOCK;
+        b.id = id + at;
+        probe(u->table, &b);
+        FL_TRY(use_rows(u, &b, at));
     }
     return FL_OK;
 }

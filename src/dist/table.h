@@ -12,9 +12,9 @@
  * operator, and have its bits.
  *
  * Rows never move. The index that finds them has 8 bytes for a row and is
- * filled from 68 to 85 %, so a row of an idle table takes, in bytes,
+ * filled from 64 to 75 %, so a row of a big table takes, in bytes,
  *
- *     8 + size * width * (1 + states), up to a multiple of 8,  and 9.4 .. 11.8
+ *     8 + size * width * (1 + states), up to a multiple of 8, and 10.7 .. 12.4
  *
  * and there is up to 1/32, at least 2 MB, of room ahead once a table has 2 MB.
  * Thread: one at a time. */

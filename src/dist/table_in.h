@@ -95,18 +95,23 @@ static inline const fl_spot *fl_shelf_end(const fl_shelf *s)
     return s->bytes ? s->spot + s->bytes / sizeof *s->spot - 1 : s->spot;
 }
 
-/* The first spot from the line at p on that is not below `tag`. Without a
- * branch for every spot: where a tag stands cannot be foretold. */
+/* Spots of the line at p that are below `tag`. Without a branch for each: where
+ * a tag stands cannot be foretold. */
+static inline int fl_line_below(const fl_spot *p, fl_spot tag)
+{
+    int below = 0;
+    for (int i = 0; i < FL_LINE_SPOTS; i++)
+        below += p[i] < tag;
+    return below;
+}
+
+/* The first spot from the line at p on that is not below `tag`. */
 static inline fl_spot *fl_line_find(fl_spot *p, fl_spot tag)
 {
-    for (;;) {
-        int below = 0;
-        for (int i = 0; i < FL_LINE_SPOTS; i++)
-            below += p[i] < tag;
-        p += below;
-        if (below < FL_LINE_SPOTS)
-            return p;
-    }
+    int below;
+    while ((below = fl_line_below(p, tag)) == FL_LINE_SPOTS)
+        p += FL_LINE_SPOTS;
+    return p + below;
 }
 
 /* Has it a row, with this tag? */

@@ -5,8 +5,8 @@
 
 enum {
     OVER = 8,          /* lines for what flows over */
-    FULL = 85,         /* percent of spots with rows: then a shelf grows.. */
-    GROWTH = 4,        /* ..by this part */
+    FULL = 75,         /* percent of spots with rows: then a shelf grows.. */
+    GROWTH = 6,        /* ..by this part */
     PAGES = 128 << 10, /* bytes from which on a shelf has pages of its own.. */
     HUGE = 8 << 20,    /* ..and a whole number of huge ones */
     LINE = FL_LINE_SPOTS * sizeof(fl_spot)
