@@ -949,8 +949,9 @@ char *fl_role_text(const fl_role *r); /* each value and its source; fl_free */
 
 /* Servers and trainers of a job on this host; several hosts launch alike. */
 typedef struct fl_launch_opts {
-    int n; /* what every process runs: a program and its arguments, and NULL */
+    int n; /* what every process runs: a program or script and its arguments */
     const char *const *command;
+    const char *python; /* runs a .py script; NULL: $PADDLE_PYTHON, python3 */
     int servers, trainers;        /* on each host */
     const char *endpoints;        /* of servers; NULL: from start_port on */
     int start_port;               /* 0: 6170 and on, as far as they are free */

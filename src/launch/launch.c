@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/disk.h"
+#include "base/flag.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -37,6 +38,22 @@ static fl_err check(const fl_launch_opts *o)
     if (o->start_port < 0 || o->start_port > 65535)
         return fl_fail(FL_EINVAL, "launch: --start_port is %d", o->start_port);
     return FL_OK;
+}
+
+/* A script is run by Python, whose output nobody holds back. */
+static void make_argv(fl_launch *l)
+{
+    const fl_launch_opts *o = l->opts;
+    const char *python = o->python ? o->python : fl_flag_text("PADDLE_PYTHON");
+    int at = 0;
+    l->argv = fl_arena_alloc(l->arena, (size_t)(o->n + 3) * sizeof *l->argv);
+    if (fl_ends_with(o->command[0], ".py")) {
+        l->argv[at++] = (char *)(python ? python : "python3");
+        l->argv[at++] = "-u";
+    }
+    for (int i = 0; i < o->n; i++)
+        l->argv[at++] = (char *)o->command[i];
+    l->argv[at] = NULL;
 }
 
 static void add(fl_launch *l, bool server, int id, const char *endpoint)
@@ -202,6 +219,7 @@ static void end(fl_launch *l)
 static fl_err run(fl_launch *l)
 {
     FL_TRY(check(l->opts));
+    make_argv(l);
     FL_TRY(fl_launch_ports(l));
     FL_TRY(fl_disk_real()->mkdirs(fl_disk_real(), l->opts->log_dir));
     FL_TRY(start_all(l));

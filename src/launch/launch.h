@@ -34,6 +34,7 @@ typedef struct fl_proc {
 typedef struct fl_launch {
     const fl_launch_opts *opts;
     fl_arena *arena;
+    char **argv;                    /* what every process runs; NULL ends it */
     FL_VEC(const char *) endpoints; /* of all servers of the job */
     FL_VEC(int) held;               /* sockets, one a server of this host */
     int nodes, node;                /* hosts of the job, and which is this */

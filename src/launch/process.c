@@ -76,7 +76,7 @@ fl_err fl_proc_start(fl_launch *l, fl_proc *p)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
-    char *const *argv = (char *const *)l->opts->command;
+    char **argv = l->argv;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(

@@ -185,6 +185,16 @@ def test_a_program_that_is_not_there(tmp_path):
     assert "no-such-program cannot be started" in p.stderr
 
 
+def test_a_script_is_run_by_the_chosen_python(tmp_path):
+    (tmp_path / "script.py").write_text("import sys; print(sys.executable)")
+    python = tmp_path / "my-python"
+    python.symlink_to(sys.executable)
+    subprocess.run(["paddle", "launch", "script.py"], cwd=tmp_path, check=True,
+                   env=dict(os.environ, PADDLE_PYTHON=str(python)),
+                   capture_output=True, timeout=60)
+    assert log(tmp_path, "workerlog.0") == "%s\n" % python
+
+
 def test_the_python_module_does_the_same(tmp_path):
     (tmp_path / "script.py").write_text(
         "import os, sys\nprint(os.environ['TRAINING_ROLE'], sys.argv[1:])\n")
