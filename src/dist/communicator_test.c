@@ -242,32 +242,13 @@ static void workers_hand_over_together(void)
     close_scene(&s);
 }
 
-/* Its member is thrown out behind its back. */
-static void lose(test_job *j)
-{
-    fl_member m[4];
-    pthread_mutex_lock(&j->lock);
-    CHECK_INT(fl_coord_members(j->coord, m), 1);
-    fl_coord_recv(j->coord, (fl_peer){FL_PEER_CALL, 0, 999999},
-                  &(fl_msg){.kind = FL_MSG_FAILED,
-                            .job = j->job.id,
-                            .session = m[0].session,
-                            .g = m[0].g,
-                            .tag = 1,
-                            .code = 1,
-                            .text = "thrown out"},
-                  test_now());
-    test_pump(j);
-    pthread_mutex_unlock(&j->lock);
-}
-
 static void a_lost_session_loses_what_travels(void)
 {
     scene s;
     open_scene(&s, false);
     CHECK_OK(put_dense(&s, 1, NULL));
     CHECK_OK(fl_communicator_flush(s.c, NULL));
-    lose(&s.job);
+    test_job_lose(&s.job);
     CHECK_OK(put_dense(&s, 8, NULL));
     CHECK_OK(fl_communicator_flush(s.c, NULL));
     CHECK_OK(put_dense(&s, 1, NULL));

@@ -339,6 +339,25 @@ static inline void test_job_begin(test_job *j, int servers, int trainers,
     fl_pool_submit(j->pool, &j->ticker, test_tick, j);
 }
 
+/* Its member is thrown out behind its back. */
+static inline void test_job_lose(test_job *j)
+{
+    fl_member m[4];
+    pthread_mutex_lock(&j->lock);
+    CHECK_INT(fl_coord_members(j->coord, m), 1);
+    fl_coord_recv(j->coord, (fl_peer){FL_PEER_CALL, 0, 999999},
+                  &(fl_msg){.kind = FL_MSG_FAILED,
+                            .job = j->job.id,
+                            .session = m[0].session,
+                            .g = m[0].g,
+                            .tag = 1,
+                            .code = 1,
+                            .text = "thrown out"},
+                  test_now());
+    test_pump(j);
+    pthread_mutex_unlock(&j->lock);
+}
+
 /* A variable of a server, all of its elements the same. */
 static inline void test_job_var(test_job *j, int server, const char *name,
                                 int64_t rows, int64_t width, float start)

@@ -276,25 +276,6 @@ static void meets_the_others(void)
     test_job_end(&j);
 }
 
-/* Its member is thrown out behind its back. */
-static void lose(test_job *j)
-{
-    fl_member m[4];
-    pthread_mutex_lock(&j->lock);
-    CHECK_INT(fl_coord_members(j->coord, m), 1);
-    fl_coord_recv(j->coord, (fl_peer){FL_PEER_CALL, 0, 999999},
-                  &(fl_msg){.kind = FL_MSG_FAILED,
-                            .job = j->job.id,
-                            .session = m[0].session,
-                            .g = m[0].g,
-                            .tag = 1,
-                            .code = 1,
-                            .text = "thrown out"},
-                  test_now());
-    test_pump(j);
-    pthread_mutex_unlock(&j->lock);
-}
-
 static void goes_on_after_a_fence(void)
 {
     test_job j;
@@ -302,14 +283,14 @@ static void goes_on_after_a_fence(void)
     test_job_var(&j, 0, "w", 1, 2, 9);
     fl_trainer *t = trainer(&j, 0);
     receives(t, 0, "w", 2, 9);
-    lose(&j);
+    test_job_lose(&j);
     send(t, 0, "w@GRAD", 1, 2, 1);
     CHECK_OK(fl_trainer_step(t)); /* dropped */
     receives(t, 0, "w", 2, 9);
     send(t, 0, "w@GRAD", 1, 2, 1);
     CHECK_OK(fl_trainer_step(t));
     receives(t, 0, "w", 2, 8);
-    lose(&j);
+    test_job_lose(&j);
     fl_tensor row = {0}; /* a question is asked again in the next session */
     CHECK_OK(fl_trainer_lookup(t, NULL, 1,
                                &(fl_lookup){0, "w", 1, (int64_t[]){0}, &row}));
@@ -327,7 +308,7 @@ static void says_that_a_push_was_lost(void)
     test_job_var(&j, 0, "w", 1, 2, 9);
     fl_trainer *t = trainer(&j, 0);
     receives(t, 0, "w", 2, 9);
-    lose(&j);
+    test_job_lose(&j);
     fl_value g = ones(1, 2, 1);
     const fl_parting p = {0, "w@GRAD", &g};
     CHECK_OK(fl_trainer_push(t, NULL, 1, &p, true, &lost));

@@ -23,32 +23,39 @@ static fl_err cut_piece(const fl_kept *k, const fl_tensor *whole,
 }
 
 static fl_err load_piece(const fl_disk *disk, const fl_kept *k, fl_scope *scope,
-                         const char *dir)
+                         const char *path)
 {
     fl_value whole = {.kind = FL_LOD_TENSOR}, *at = &whole;
-    fl_str path = {0};
-    fl_str_printf(&path, "%s%s%s", dir, fl_ends_with(dir, "/") ? "" : "/",
-                  k->var);
-    fl_err err = fl_values_load(disk, path.at, 1, &at);
+    if (k->first == FL_BY_ID)
+        return fl_fail(FL_EINVAL,
+                       "%s: \"%s\" is spread over servers by id, and such a "
+                       "table cannot be loaded on servers yet; train it with "
+                       "is_distributed=False to go on from a model",
+                       path, k->var);
+    fl_err err = fl_values_load(disk, path, 1, &at);
     fl_value *value = fl_scope_find(scope, k->name);
     if (!err)
-        err = cut_piece(k, &whole.tensor, path.at,
+        err = cut_piece(k, &whole.tensor, path,
                         value ? value : fl_scope_var(scope, k->name));
     fl_value_fini(&whole);
-    fl_str_fini(&path);
     return err;
 }
 
-/* Gradients are not saved: they start with what the round brings. */
-static bool is_saved(const fl_disk *disk, const fl_kept *k, const char *dir)
+/* *loaded counts files. Gradients have none: they start with the round. */
+static fl_err load_if_saved(const fl_disk *disk, const fl_kept *k,
+                            fl_scope *scope, const char *dir, int *loaded)
 {
     int64_t size;
+    fl_err err = FL_OK;
     fl_str path = {0};
     fl_str_printf(&path, "%s%s%s", dir, fl_ends_with(dir, "/") ? "" : "/",
                   k->var);
-    const bool there = !disk->size(disk, path.at, &size);
+    if (!disk->size(disk, path.at, &size)) {
+        err = load_piece(disk, k, scope, path.at);
+        ++*loaded;
+    }
     fl_str_fini(&path);
-    return there;
+    return err;
 }
 
 static bool is_named(const char *name, int n, const char *const *names)
@@ -67,11 +74,8 @@ fl_err fl_place_load(const fl_disk *disk, const fl_program *server,
     int loaded = 0;
     for (int i = 0; i < place->n_kept; i++) {
         const fl_kept *k = &place->kept[i];
-        if (k->server != place->server || k->first == FL_BY_ID ||
-            !is_named(k->name, n, names) || !is_saved(disk, k, dir))
-            continue;
-        FL_TRY(load_piece(disk, k, scope, dir));
-        loaded++;
+        if (k->server == place->server && is_named(k->name, n, names))
+            FL_TRY(load_if_saved(disk, k, scope, dir, &loaded));
     }
     if (!loaded)
         return fl_fail(FL_ENOENT,

@@ -22,6 +22,7 @@ def network():
     ids = fluid.layers.data("ids", [1], dtype="int64", lod_level=1)
     y = fluid.layers.data("y", [1])
     table = fluid.layers.embedding(ids, [ROWS, WIDTH], is_sparse=True,
+                                   is_distributed="BY_ID" in os.environ,
                                    param_attr=fluid.ParamAttr("table"))
     out = fluid.layers.fc(fluid.layers.sequence_pool(table, "sum"), 1)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(out, y))

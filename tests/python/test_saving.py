@@ -101,6 +101,21 @@ def test_an_asynchronous_job_saves_too(local, tmp_path, trainers):
     assert files(tmp_path / "again") == whole
 
 
+def test_a_table_by_id_is_saved_from_all_servers(tmp_path):
+    saved = []
+    for servers in (1, 2):
+        folder = tmp_path / str(servers)
+        folder.mkdir()
+        job(folder, "train", servers=servers, trainers=1, BY_ID="1")
+        saved.append(files(folder / "model"))
+    assert saved[0] == saved[1]
+    assert len(saved[0]["table"]) > 4 * save_job.ROWS * save_job.WIDTH
+    with Cluster(tmp_path, SCRIPT, 1, 1, env={**QUICK, "BY_ID": "1"},
+                 argv=["load", "1/whole"]) as run:
+        run.start_server(0).end(code=1)
+        assert '"table" is spread over servers by id' in run.server[0].text()
+
+
 def test_a_save_that_fails_leaves_the_old_model(tmp_path):
     """The disk is full before the table, the last of the files, is whole."""
     old = tmp_path / "whole" / "fc_0.b_0"
