@@ -68,7 +68,7 @@ static fl_table *fill(int64_t rows, int64_t width)
         for (int64_t i = 0; i < n; i++)
             id[i] = id_of((uint64_t)(at + i));
         values.shape.dim[0] = n;
-        if (fl_table_load(t, n, id, &values))
+        if (fl_table_load(t, FL_TABLE_VALUE, n, id, &values))
             die("fill");
     }
     fl_tensor_fini(&values);

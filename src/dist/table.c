@@ -104,7 +104,7 @@ typedef struct use {
     void (*rows)(const struct use *u, int64_t at, const group *g);
     fl_table *makes; /* NULL: rows that are not there stay NULL */
     size_t touched;  /* bytes from a row's start */
-    size_t from;     /* read: where in a row */
+    size_t from;     /* read, load: where in a row */
     int state;       /* read: or FL_TABLE_VALUE */
     const fl_table *table;
     char *out;          /* read */
@@ -227,6 +227,12 @@ static fl_err walk(const use *u, int64_t n, const int64_t *id)
 
 /* --- what is done with them --- */
 
+/* Bytes from a row's start. */
+static size_t place_of(const fl_table *t, int state)
+{
+    return state < 0 ? sizeof(int64_t) : t->state[state];
+}
+
 /* Most rows are short: a call for each would cost more than the copy. */
 static inline void copy(char *to, const char *from, size_t n)
 {
@@ -256,8 +262,7 @@ fl_err fl_table_read(const fl_table *t, int state, int64_t n, const int64_t *id,
 {
     const fl_shape s = {2, {n, t->opts.width}};
     FL_TRY(fl_tensor_resize(out, t->opts.dtype, &s));
-    const size_t from =
-        state == FL_TABLE_VALUE ? sizeof(int64_t) : t->state[state];
+    const size_t from = place_of(t, state);
     const use u = {.rows = read_rows,
                    .table = t,
                    .touched = from + t->bytes,
@@ -297,34 +302,33 @@ fl_err fl_table_apply(fl_table *t, int64_t n, const int64_t *id,
 
 static void load_rows(const use *u, int64_t at, const group *g)
 {
-    const fl_table *t = u->table;
     const char *in = u->in + (size_t)at * u->in_bytes;
-    for (int64_t i = 0; i < g->n; i++, in += u->in_bytes) {
-        memcpy(fl_row_value(g->row[i]), in, u->in_bytes);
-        if (u->in_bytes == t->bytes)
-            fl_start_states(t, g->row[i]);
-    }
+    for (int64_t i = 0; i < g->n; i++, in += u->in_bytes)
+        memcpy(g->row[i] + u->from, in, u->in_bytes);
 }
 
-fl_err fl_table_load(fl_table *t, int64_t n, const int64_t *id,
+fl_err fl_table_load(fl_table *t, int state, int64_t n, const int64_t *id,
                      const fl_tensor *rows)
 {
     const fl_shape *s = &rows->shape;
+    const int64_t width = state == FL_TABLE_WHOLE ? t->span : t->opts.width;
     char text[FL_SHAPE_TEXT];
     if (rows->dtype != t->opts.dtype || s->rank != 2 || s->dim[0] != n ||
-        (s->dim[1] != t->opts.width && s->dim[1] != t->span))
+        s->dim[1] != width)
         return fl_fail(FL_ESHAPE,
                        "table \"%s\": %lld rows came as %s%s, expected %s of "
-                       "%lld numbers, or %lld with states",
+                       "%lld numbers each",
                        t->name, (long long)n, fl_dtype_word(rows->dtype),
                        fl_shape_text(s, text), fl_dtype_word(t->opts.dtype),
-                       (long long)t->opts.width, (long long)t->span);
+                       (long long)width);
+    const size_t from = place_of(t, state);
+    const size_t bytes = (size_t)width * fl_dtype_size(t->opts.dtype);
     const use u = {.rows = load_rows,
                    .table = t,
                    .makes = t,
-                   .touched = t->stride,
+                   .touched = from + bytes,
+                   .from = from,
                    .in = rows->data,
-                   .in_bytes =
-                       (size_t)s->dim[1] * fl_dtype_size(t->opts.dtype)};
+                   .in_bytes = bytes};
     return walk(&u, n, id);
 }

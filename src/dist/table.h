@@ -68,11 +68,13 @@ int64_t fl_table_width(const fl_table *t);
 int64_t fl_table_span(const fl_table *t);  /* numbers of a row, state and all */
 int64_t fl_table_bytes(const fl_table *t); /* that it has from the system */
 
-/* Values into `out`, which becomes [n, width]; or a state of the rule, which
- * the table has. */
+/* A part of rows: a state of the rule, which the table has, or one of these. */
 enum {
-    FL_TABLE_VALUE = -1
+    FL_TABLE_VALUE = -1,
+    FL_TABLE_WHOLE = -2 /* value and states */
 };
+
+/* Values, or a state, into `out`, which becomes [n, width]. */
 fl_err fl_table_read(const fl_table *t, int state, int64_t n, const int64_t *id,
                      fl_tensor *out) FL_MUST_CHECK;
 
@@ -82,9 +84,10 @@ fl_err fl_table_read(const fl_table *t, int state, int64_t n, const int64_t *id,
 fl_err fl_table_apply(fl_table *t, int64_t n, const int64_t *id,
                       const void *grad, const fl_hyper *h) FL_MUST_CHECK;
 
-/* What was read out before: [n, span], or [n, width] with states as at the
- * start. Of equal ids the last one counts. */
-fl_err fl_table_load(fl_table *t, int64_t n, const int64_t *id,
+/* What was read out before: values or a state, [n, width], or whole rows,
+ * [n, span]. What is not loaded stays, or starts. Of equal ids the last one
+ * counts. */
+fl_err fl_table_load(fl_table *t, int state, int64_t n, const int64_t *id,
                      const fl_tensor *rows) FL_MUST_CHECK;
 
 /* --- reading it out (table_scan.c) --- */

@@ -129,7 +129,7 @@ static void load_both(model *m, int64_t among)
             x[i][k] = m->row[which[i]][k] = fl_rng_f32(&m->rng);
             know(m, which[i]);
         }
-    CHECK_OK(fl_table_load(m->t, n, id, &rows));
+    CHECK_OK(fl_table_load(m->t, FL_TABLE_VALUE, n, id, &rows));
 }
 
 static void read_both(model *m, int64_t among)
@@ -397,7 +397,7 @@ static fl_err load_many(fl_table *t, int64_t from, int64_t to)
         const fl_tensor rows = fl_tensor_view(FL_F32, &s, x);
         for (int64_t i = 0; i < n; i++)
             id[i] = id_of(from + i);
-        err = fl_table_load(t, n, id, &rows);
+        err = fl_table_load(t, FL_TABLE_VALUE, n, id, &rows);
     }
     fl_mem_free(x);
     return err;
@@ -522,7 +522,7 @@ static void a_table_reads_out_in_one_order(void)
     fl_table *v = with_state();
     const fl_shape s = {2, {a.id.n, 2 * WIDTH}};
     const fl_tensor rows = fl_tensor_view(FL_F32, &s, a.x.at);
-    CHECK_OK(fl_table_load(v, a.id.n, a.id.at, &rows));
+    CHECK_OK(fl_table_load(v, FL_TABLE_WHOLE, a.id.n, a.id.at, &rows));
     dump c = dump_of(v, 64, 0);
     CHECK(same_dump(&a, &c));
     drop_dump(&a);
@@ -531,6 +531,40 @@ static void a_table_reads_out_in_one_order(void)
     fl_table_free(t);
     fl_table_free(u);
     fl_table_free(v);
+}
+
+static void parts_of_rows_are_loaded_apart(void)
+{
+    fl_table *t = filled(100, false), *u = with_state();
+    const int parts[] = {0, FL_TABLE_VALUE}; /* whatever the order */
+    int64_t id[200];
+    fl_tensor x = {0};
+    for (int64_t i = 0; i < 200; i++)
+        id[i] = id_of(i);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(fl_table_read(t, parts[i], 100, id, &x));
+        CHECK_OK(fl_table_load(u, parts[i], 100, id, &x));
+    }
+    dump a = dump_of(t, 1000, 0), b = dump_of(u, 1000, 0);
+    CHECK(same_dump(&a, &b));
+    const float ones[WIDTH] = {1, 1, 1, 1};
+    const fl_tensor one =
+        fl_tensor_view(FL_F32, &(fl_shape){2, {1, WIDTH}}, ones);
+    CHECK_OK(fl_table_load(u, 0, 1, id + 150, &one));
+    CHECK_OK(fl_table_read(u, FL_TABLE_VALUE, 1, id + 150, &x));
+    CHECK_OK(fl_table_load(t, FL_TABLE_VALUE, 1, id + 150, &x));
+    drop_dump(&b);
+    b = dump_of(u, 1000, 0);
+    CHECK_INT(b.id.n, 101);
+    CHECK_OK(fl_table_load(t, 0, 1, id + 150, &one));
+    drop_dump(&a);
+    a = dump_of(t, 1000, 0);
+    CHECK(same_dump(&a, &b)); /* the value had started as that of any row */
+    drop_dump(&a);
+    drop_dump(&b);
+    fl_tensor_fini(&x);
+    fl_table_free(t);
+    fl_table_free(u);
 }
 
 static int by_order(const void *a, const void *b)
@@ -593,9 +627,9 @@ static void rows_that_do_not_fit_are_refused(void)
     const fl_shape s = {2, {1, 3 * WIDTH}};
     const fl_tensor rows = fl_tensor_view(FL_F32, &s, x);
     fl_table *t = with_state();
-    CHECK_ERR(fl_table_load(t, 1, &id, &rows), FL_ESHAPE,
-              "1 rows came as float32[1,12], expected float32 of 4 numbers, or "
-              "8 with states");
+    CHECK_ERR(fl_table_load(t, FL_TABLE_VALUE, 1, &id, &rows), FL_ESHAPE,
+              "1 rows came as float32[1,12], expected float32 of 4 numbers "
+              "each");
     fl_table_free(t);
     t = table(&(fl_table_opts){.start = uniform});
     CHECK_ERR(fl_table_apply(t, 1, &id, x, &(fl_hyper){0}), FL_EINVAL,
@@ -619,6 +653,7 @@ const fl_test fl_tests[] = {
     {"a full table says so and keeps its rows",
      a_full_table_says_so_and_keeps_its_rows},
     {"a table reads out in one order", a_table_reads_out_in_one_order},
+    {"parts of rows are loaded apart", parts_of_rows_are_loaded_apart},
     {"a table that grows reads out whole", a_table_that_grows_reads_out_whole},
     {"an empty table reads out nothing", an_empty_table_reads_out_nothing},
     {"what is no table is refused", what_is_no_table_is_refused},
