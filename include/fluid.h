@@ -1080,7 +1080,8 @@ typedef struct fl_progress {
     double eta;      /* seconds that are left; NAN */
     double loss;     /* mean of late, of all threads; NAN: there is none */
     double auc;      /* the first thread's; NAN */
-    double reading, computing, waiting; /* shares of the threads' time */
+    double reading, computing; /* shares of the threads' time, */
+    double waiting;            /* with that for servers and for a turn */
     bool done;
     bool stopped; /* before the data ended, because it was asked to */
 } fl_progress;

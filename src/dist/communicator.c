@@ -73,6 +73,14 @@ static wait begin_wait(const fl_watch *by)
     return (wait){by, t, t};
 }
 
+/* Under the lock, which it leaves meanwhile. */
+static void rest_once(const wait *w, pthread_cond_t *on, pthread_mutex_t *lock)
+{
+    const int64_t since = now();
+    rest(on, lock, since + REST);
+    fl_watch_waited(w->by, now() - since);
+}
+
 /* Between rests, without a lock. */
 static fl_err look_around(wait *w, const char *for_what)
 {
@@ -95,7 +103,7 @@ static fl_err wait_until(fl_communicator *c, const int64_t *count, int64_t n,
     wait w = begin_wait(by);
     while (*count < n) {
         FL_TRY(failed(c));
-        rest(&c->moved, &c->lock, now() + REST);
+        rest_once(&w, &c->moved, &c->lock);
         if (*count >= n)
             break;
         pthread_mutex_unlock(&c->lock);
@@ -136,7 +144,7 @@ static fl_err wait_for_room(fl_communicator *c, fl_outflow *f,
     snprintf(what, sizeof what, "room for gradient \"%s\", of which %lld wait",
              f->name, (long long)c->limit);
     while (f->filling.n >= c->limit && !c->half && !f->closed) {
-        rest(&f->room, &f->lock, now() + REST);
+        rest_once(&w, &f->room, &f->lock);
         if (f->filling.n < c->limit || f->closed)
             break;
         pthread_mutex_unlock(&f->lock);

@@ -198,7 +198,11 @@ static void a_worker_waits_for_room(void)
 {
     scene s;
     int asked = 0, n = 0;
-    fl_watch watch = {.clock = fl_clock_real(), .poll = stop, .user = &asked};
+    int64_t waited = 0;
+    fl_watch watch = {.clock = fl_clock_real(),
+                      .poll = stop,
+                      .user = &asked,
+                      .waited = &waited};
     set("send_queue_size", "3");
     open_scene(&s, false);
     set("send_queue_size", NULL);
@@ -210,6 +214,7 @@ static void a_worker_waits_for_room(void)
     pthread_mutex_unlock(&s.job.lock);
     CHECK(strstr(fl_errmsg(), "wait for the communicator was interrupted"));
     CHECK(n >= 3 && asked == 2);
+    CHECK(waited >= 300 * FL_MS); /* two rests of 200 */
     CHECK_OK(fl_communicator_flush(s.c, NULL));
     CHECK_NEAR(element(&s, 1, "w.block1", 0), (float)(-1 - n), 0);
     close_scene(&s);

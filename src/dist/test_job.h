@@ -155,8 +155,8 @@ static inline void test_answer(test_server *s, uint64_t call, const fl_msg *m)
     fl_rpc_answer(s->rpc, call, fl_msg_encode(m));
 }
 
-static inline void test_read(void *self, fl_blob names, fl_peer to,
-                             const fl_msg *reply)
+static inline void test_give_all(void *self, fl_blob names, fl_peer to,
+                                 const fl_msg *reply)
 {
     test_server *s = self;
     const fl_parcel *want = fl_parcel_of(names);
@@ -305,7 +305,7 @@ static inline void test_start_server(test_job *j, int i)
     int port = 0;
     *s = (test_server){.job = j, .index = i};
     s->store =
-        (fl_store){s, fl_keeper_parcels, test_check, test_apply, test_read};
+        (fl_store){s, fl_keeper_parcels, test_check, test_apply, test_give_all};
     fl_outbox_init(&s->out);
     s->machine = fl_server_new(&j->job, i, (uint64_t)i + 7, &s->store, &s->out,
                                test_now());

@@ -332,7 +332,11 @@ static void is_interrupted_while_it_waits(void)
 {
     test_job j;
     int asked = 0;
-    fl_watch watch = {.clock = fl_clock_real(), .poll = stop, .user = &asked};
+    int64_t waited = 0;
+    fl_watch watch = {.clock = fl_clock_real(),
+                      .poll = stop,
+                      .user = &asked,
+                      .waited = &waited};
     test_job_begin(&j, 1, 2, false);
     test_job_var(&j, 0, "w", 1, 2, 8);
     fl_trainer *t = trainer(&j, 0);
@@ -340,6 +344,7 @@ static void is_interrupted_while_it_waits(void)
     fl_trainer_watch(t, &watch);
     CHECK_ERR(fl_trainer_step(t), FL_EINTR, "interrupted"); /* for trainer 1 */
     fl_trainer_watch(t, NULL);
+    CHECK(waited >= 300 * FL_MS); /* two rests of 200 */
     CHECK_OK(fl_trainer_leave(t, 1, "interrupted", FL_SEC));
     fl_trainer_free(t);
     test_job_end(&j);

@@ -73,8 +73,10 @@ fl_err fl_trainer_wait(fl_trainer *t, fl_goal reached, const void *of,
     while (!reached(t, of)) {
         if (t->over)
             return fl_trainer_failed(t);
+        const int64_t since = fl_link_now();
         fl_link_rest(t, REST);
         const int64_t now = fl_link_now();
+        fl_watch_waited(by, now - since);
         if (until && now >= until)
             return fl_fail(FL_ETIMEOUT, "nobody answered in %.0f s",
                            (double)(until - began) / (double)FL_SEC);
@@ -95,5 +97,9 @@ fl_err fl_trainer_connect(const fl_trainer *t, const fl_watch *by)
         opts.poll = by->poll;
         opts.user = by->user;
     }
-    return fl_wait_ports(t->place.n_servers, t->place.servers, &opts);
+    const int64_t since = fl_link_now();
+    const fl_err err =
+        fl_wait_ports(t->place.n_servers, t->place.servers, &opts);
+    fl_watch_waited(by, fl_link_now() - since);
+    return err;
 }

@@ -1,5 +1,5 @@
 /* watch.h - who looks at a run: somebody who may end it, somebody with a
- * stopwatch.
+ * stopwatch, somebody who wants to know how long it stood still.
  *
  * One for an executor, shared by its plans. A plan that nobody watches pays
  * one branch an op. */
@@ -23,8 +23,10 @@ typedef struct fl_watch {
     const fl_clock *clock;
     int (*poll)(void *user); /* other than 0: end the run; NULL: never */
     void *user;
-    unsigned ops;  /* since the clock was read */
-    int64_t asked; /* when, ns */
+    int64_t *waited; /* ns that ops were blocked, for servers: they are added
+                        by the thread that runs; NULL: nobody counts */
+    unsigned ops;    /* since the clock was read */
+    int64_t asked;   /* when, ns */
     bool profiling;
     fl_arena *arena; /* the rows; NULL before the first profile */
     fl_map rows;     /* op type -> fl_profile_row */
@@ -32,6 +34,12 @@ typedef struct fl_watch {
 } fl_watch;
 
 void fl_watch_fini(fl_watch *w);
+
+static inline void fl_watch_waited(const fl_watch *w, int64_t ns)
+{
+    if (w && w->waited)
+        *w->waited += ns;
+}
 
 /* Before an op: FL_EINTR if the run shall end. */
 fl_err fl_watch_ask(fl_watch *w) FL_MUST_CHECK;

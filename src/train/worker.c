@@ -78,8 +78,10 @@ fl_err fl_worker_init(fl_worker *w, fl_team *team, int index,
     pthread_mutex_init(&w->lock, NULL);
     w->tally.auc = NAN;
     w->entropy = fl_entropy_fake(env->entropy->draw(env->entropy));
-    w->watch =
-        (fl_watch){.clock = fl_clock_real(), .poll = ends_now, .user = team};
+    w->watch = (fl_watch){.clock = fl_clock_real(),
+                          .poll = ends_now,
+                          .user = team,
+                          .waited = &w->waited};
     if (o->debug && !index)
         fl_watch_profile(&w->watch, true);
     mine.entropy = &w->entropy;
@@ -122,7 +124,7 @@ static fl_err step_on_shared_parameters(fl_worker *w)
 static fl_err step(fl_worker *w, fl_tally *t)
 {
     fl_team *team = w->team;
-    const int64_t start = fl_clock_now(w->watch.clock);
+    const int64_t start = fl_clock_now(w->watch.clock), waited = w->waited;
     int64_t mine = start;
     for (int i = 0; i < w->n_feeds; i++)
         w->feeds[i].tensor = w->tensors[w->column[i]];
@@ -133,8 +135,9 @@ static fl_err step(fl_worker *w, fl_tally *t)
     const fl_err err = step_on_shared_parameters(w);
     if (team->in_turn)
         pthread_mutex_unlock(&team->turn);
-    t->waiting += mine - start;
-    t->computing += fl_clock_now(w->watch.clock) - mine;
+    const int64_t blocked = w->waited - waited; /* for servers */
+    t->waiting += mine - start + blocked;
+    t->computing += fl_clock_now(w->watch.clock) - mine - blocked;
     return err;
 }
 

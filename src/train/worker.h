@@ -20,8 +20,9 @@
 /* What a worker has done. Sums of late are taken by who looks. */
 typedef struct fl_tally {
     int64_t examples, batches;
-    int64_t reading, computing, waiting; /* ns */
-    double loss;                         /* sum of late */
+    int64_t reading, computing; /* ns */
+    int64_t waiting;            /* for its turn, for servers */
+    double loss;                /* sum of late */
     int64_t losses;
     double auc; /* the last; NAN: none */
 } fl_tally;
@@ -58,6 +59,7 @@ typedef struct fl_worker {
     fl_scope *scope; /* its own; NULL: the user's */
     fl_entropy entropy;
     fl_watch watch;
+    int64_t waited; /* ns that its steps were blocked for servers */
     fl_plan *plan;
     fl_reader *reader; /* the team's opening */
     int n_columns, n_feeds;
