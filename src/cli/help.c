@@ -13,7 +13,7 @@ static const fl_opt opts[] = {
 
 static void print_default(const fl_opt *o)
 {
-    if (o->type == FL_OPT_INT)
+    if (o->type == FL_OPT_INT && *(int *)o->value)
         printf(" (default %d)", *(int *)o->value);
     else if (o->type == FL_OPT_STR && *(const char **)o->value)
         printf(" (default %s)", *(const char **)o->value);
@@ -32,7 +32,7 @@ static void print_command(const fl_cmd *c)
     if (c->opts)
         putchar('\n');
     for (const fl_opt *o = c->opts; o && o->name; o++) {
-        printf("  --%-14s %s", o->name, o->help);
+        printf("  --%-16s %s", o->name, o->help);
         print_default(o);
         putchar('\n');
     }

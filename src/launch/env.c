@@ -2,6 +2,7 @@
  *
  * Names that say the same are all set, and those of a dialect that would say
  * something else in this job (one port for all servers) are taken away. */
+#include "base/flag.h"
 #include "base/str.h"
 #include "launch/launch.h"
 
@@ -33,8 +34,13 @@ static const char *const ours[] = {
     "SERVER_ENDPOINT",
     "PADDLE_TRAINER_ENDPOINTS",
     "PADDLE_TRAINER_IPS",
+    "PADDLE_INIT_TRAINER_ID",
+    "PADDLE_INIT_NUM_GRADIENT_SERVERS",
+    "PADDLE_INIT_PSERVERS",
+    "PADDLE_INIT_PORT",
     "FLUID_PORT_HELD",
     "FLUID_LAUNCHED",
+    "FLUID_JOB",
     "http_proxy",
     "https_proxy",
     "HTTP_PROXY",
@@ -125,8 +131,10 @@ char **fl_launch_env(fl_launch *l, const fl_proc *p)
                 (const char *[]){"PADDLE_TRAINER_ID", "TRAINER_ID", NULL});
         set(l, &env, "PADDLE_PORT", joined(l, PORT));
     }
-    set(l, &env, "FLUID_REJOIN", "0");   /* nobody is started again */
-    set(l, &env, "FLUID_LAUNCHED", "1"); /* Ctrl-C: save, then leave */
+    if (!fl_flag_text("FLUID_REJOIN"))
+        set(l, &env, "FLUID_REJOIN", "0"); /* nobody is started again */
+    set(l, &env, "FLUID_LAUNCHED", "1");   /* Ctrl-C: save, then leave */
+    set(l, &env, "FLUID_JOB", l->mark);
     fl_push(&env, NULL);
     char **out = fl_arena_dup(l->arena, env.at, (size_t)env.n * sizeof *env.at);
     fl_vec_fini(&env);

@@ -2,13 +2,15 @@
  *
  * A trainer that fails is one less: the others go on, and the job's end tells.
  * A server that fails takes parameters along: everybody is stopped. Ctrl-C
- * reaches trainers first, which finish their step; a second one ends all. */
+ * reaches trainers first, which finish their step; a second one ends all, as
+ * SIGTERM and SIGHUP do at once. */
 #include "launch/launch.h"
 
 #include "base/clock.h"
 #include "base/disk.h"
 #include "base/flag.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -37,6 +39,9 @@ static fl_err check(const fl_launch_opts *o)
                        o->servers, o->trainers);
     if (o->start_port < 0 || o->start_port > 65535)
         return fl_fail(FL_EINVAL, "launch: --start_port is %d", o->start_port);
+    if (fl_ends_with(o->command[0], ".py") && access(o->command[0], R_OK))
+        return fl_fail(FL_ENOENT, "launch: script %s: %s", o->command[0],
+                       strerror(errno));
     return FL_OK;
 }
 
@@ -69,10 +74,10 @@ static void add(fl_launch *l, bool server, int id, const char *endpoint)
 
 static fl_err start_all(fl_launch *l)
 {
-    const int servers = (int)l->held.n, at = l->node * servers;
     const int trainers = l->opts->trainers;
-    for (int i = 0; i < servers; i++)
-        add(l, true, at + i, l->endpoints.at[at + i]);
+    for (int64_t i = 0; i < l->held.n; i++)
+        add(l, true, l->held.at[i].server,
+            l->endpoints.at[l->held.at[i].server]);
     for (int i = 0; i < trainers; i++)
         add(l, false, l->node * trainers + i, NULL);
     FL_TRY(fl_guard_start(l));
@@ -123,7 +128,7 @@ static void on_ask(fl_launch *l, int signal)
 {
     l->asks++;
     l->signal = signal;
-    if (l->asks > 1 || signal == SIGTERM) {
+    if (l->asks > 1 || signal != SIGINT) {
         stop_all(l);
         if (l->asks > 2)
             kill_all(l);
@@ -133,10 +138,21 @@ static void on_ask(fl_launch *l, int signal)
                     "again: now\n");
     for (int64_t i = 0; i < l->procs.n; i++) {
         fl_proc *p = &l->procs.at[i];
-        p->stopped = !p->ended;
-        if (!p->server)
+        if (p->server)
+            p->stopped = !p->ended; /* it may miss those that leave */
+        else
             fl_proc_signal(p, SIGINT);
     }
+}
+
+/* How long servers may outlive trainers: all of them failed, or were asked to
+ * leave, and servers may wait for who never came. */
+static int patience(const fl_launch *l)
+{
+    bool well = false;
+    for (int64_t i = 0; i < l->procs.n; i++)
+        well |= !l->procs.at[i].server && !l->procs.at[i].code;
+    return well && !l->asks ? PATIENCE : GRACE;
 }
 
 /* Is it time to stop somebody? `idle` is when the last trainer ended. */
@@ -158,27 +174,37 @@ static void judge(fl_launch *l, int64_t *idle)
         return;
     if (!*idle)
         *idle = now;
-    if (count_left(l, true) && now >= *idle + PATIENCE * SEC) {
+    if (count_left(l, true) && now >= *idle + patience(l) * SEC) {
         fprintf(stderr,
                 "launch: all trainers have ended %d s ago, %d servers have "
                 "not; they are stopped\n",
-                PATIENCE, count_left(l, true));
+                patience(l), count_left(l, true));
         stop_all(l);
     }
 }
 
-static void wait_all(fl_launch *l)
+/* What we wait for. */
+static sigset_t our_signals(void)
 {
+    struct sigaction hangup;
     sigset_t set;
-    int64_t idle = 0;
-    const struct timespec slice = {.tv_nsec = 100 * MS};
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGCHLD);
+    if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler != SIG_IGN)
+        sigaddset(&set, SIGHUP); /* not under nohup */
+    return set;
+}
+
+static void wait_all(fl_launch *l)
+{
+    const sigset_t set = our_signals();
+    int64_t idle = 0;
+    const struct timespec slice = {.tv_nsec = 100 * MS};
     while (count_left(l, true) + count_left(l, false)) {
         const int got = sigtimedwait(&set, NULL, &slice);
-        if (got == SIGINT || got == SIGTERM)
+        if (got > 0 && got != SIGCHLD)
             on_ask(l, got);
         else if (l->opts->poll && l->opts->poll(l->opts->user))
             on_ask(l, SIGINT);
@@ -206,10 +232,9 @@ static void end(fl_launch *l)
             fl_proc_reap(l);
             usleep(1000);
         }
-    fl_proc_sweep(l);
     fl_guard_end(l);
     for (int64_t i = 0; i < l->held.n; i++)
-        close(l->held.at[i]);
+        close(l->held.at[i].fd);
     fl_vec_fini(&l->held);
     fl_vec_fini(&l->procs);
     fl_vec_fini(&l->endpoints);
@@ -234,23 +259,27 @@ fl_err fl_launch_job(const fl_launch_opts *opts, int *code)
     fl_launch_opts o = *opts;
     if (!o.log_dir)
         o.log_dir = "logs";
-    if (!o.node_ip)
-        o.node_ip = "127.0.0.1";
+    if (!o.node_ip) /* the only host of the cluster may be meant */
+        o.node_ip = o.cluster_node_ips && !strpbrk(o.cluster_node_ips, ", ")
+                        ? o.cluster_node_ips
+                        : "127.0.0.1";
     fl_launch l = {.opts = &o,
                    .arena = fl_arena_new(),
                    .first = -1,
                    .guard = -1,
                    .node = -1,
                    .began = now_ns()};
-    sigset_t ours, before;
-    sigemptyset(&ours);
-    sigaddset(&ours, SIGINT);
-    sigaddset(&ours, SIGTERM);
-    sigaddset(&ours, SIGCHLD);
+    l.mark =
+        fl_arena_printf(l.arena, "%d.%lld", (int)getpid(), (long long)l.began);
+    const sigset_t ours = our_signals();
+    sigset_t before;
+    struct sigaction plain = {.sa_handler = SIG_DFL}, was;
+    sigaction(SIGCHLD, &plain, &was); /* ignored, ends would go unheard */
     pthread_sigmask(SIG_BLOCK, &ours, &before);
     const fl_err err = run(&l);
     *code = err ? 1 : exit_code(&l);
     end(&l);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    sigaction(SIGCHLD, &was, NULL);
     return err;
 }

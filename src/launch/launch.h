@@ -25,18 +25,25 @@ typedef struct fl_proc {
     pid_t pid;            /* and process group */
     bool ended;
     int code;      /* what a shell would say: 128 + n for a signal */
+    int signal;    /* that ended it, or 0 */
     int64_t began; /* ns */
     int64_t lived; /* ns, once it has ended */
     bool stopped;  /* we told it to stop: its code is no failure */
 } fl_proc;
 
+/* A socket that keeps the port of a server of this host. */
+typedef struct fl_held {
+    int fd, server;
+} fl_held;
+
 /* Thread: one. */
 typedef struct fl_launch {
     const fl_launch_opts *opts;
     fl_arena *arena;
+    char *mark;                     /* FLUID_JOB of all its processes */
     char **argv;                    /* what every process runs; NULL ends it */
     FL_VEC(const char *) endpoints; /* of all servers of the job */
-    FL_VEC(int) held;               /* sockets, one a server of this host */
+    FL_VEC(fl_held) held;           /* one for each server of this host */
     int nodes, node;                /* hosts of the job, and which is this */
     FL_VEC(fl_proc) procs;          /* servers, then trainers */
     int first;                      /* the one that failed first, or -1 */
@@ -45,7 +52,8 @@ typedef struct fl_launch {
     int64_t began, stop_at;         /* kill at; 0: no */
     int guard;                      /* pipe to the guard, or -1 */
     pid_t guard_pid;
-    int64_t shown; /* bytes of trainer 0's log */
+    int64_t shown;  /* bytes of trainer 0's log */
+    bool in_a_line; /* that it has not ended */
 } fl_launch;
 
 /* Endpoints of the job, and sockets that hold the ports of this host. */
@@ -55,14 +63,13 @@ fl_err fl_launch_ports(fl_launch *l) FL_MUST_CHECK;
  * it is in every dialect. In the arena; ends with NULL. */
 char **fl_launch_env(fl_launch *l, const fl_proc *p);
 
-/* A process that ends all groups it was told of when we die. */
+/* A process that ends whom we leave behind, and everybody if we die. */
 fl_err fl_guard_start(fl_launch *l) FL_MUST_CHECK;
-void fl_guard_end(fl_launch *l);
+void fl_guard_end(fl_launch *l); /* returns when it is done */
 
 fl_err fl_proc_start(fl_launch *l, fl_proc *p) FL_MUST_CHECK;
 void fl_proc_reap(fl_launch *l);             /* whoever has ended */
 void fl_proc_signal(fl_proc *p, int signal); /* to its whole group */
-void fl_proc_sweep(fl_launch *l); /* what their own children left running */
 
 /* What trainer 0 said since the last time, to stderr. */
 void fl_launch_follow(fl_launch *l);

@@ -18,10 +18,10 @@
 
 enum {
     FIRST_PORT = 6170,
-    PORTS_TRIED = 1000
+    LAST_PORT = 7169
 };
 
-/* A socket that holds host:port; -1: taken (errno) or no such host (0). */
+/* A socket that holds host:port; -1: errno says why, 0 is no such host. */
 static int hold(const char *host, int port)
 {
     char service[16];
@@ -48,50 +48,100 @@ static int hold(const char *host, int port)
     return fd;
 }
 
+/* Says why `hold` failed. */
 static fl_err cannot_hold(const char *host, int port)
 {
     if (!errno)
         return fl_fail(FL_EINVAL, "launch: there is no host \"%s\"", host);
+    if (errno == EADDRNOTAVAIL)
+        return fl_fail(FL_EINVAL,
+                       "launch: %s is not this host; where there are several, "
+                       "name them with --cluster_node_ips and this one with "
+                       "--node_ip",
+                       host);
     return fl_fail(FL_EIO,
                    "launch: port %d on %s cannot be had: %s; choose others "
                    "with --start_port or --endpoints",
                    port, host, strerror(errno));
 }
 
-/* Ports for the servers of this host from `from` on; those that are taken are
- * passed over unless the user chose them. */
-static fl_err hold_ports(fl_launch *l, const char *host, int from, bool chosen)
+static void add(fl_launch *l, const char *host, int port, int fd)
 {
-    int port = from;
-    while (l->held.n < l->opts->servers) {
-        const int fd = port < 65536 ? hold(host, port) : -1;
-        if (fd >= 0) {
-            fl_push(&l->held, fd);
-            fl_push(&l->endpoints,
-                    fl_arena_printf(l->arena, "%s:%d", host, port));
-        } else if (chosen || !errno || port >= from + PORTS_TRIED) {
+    if (fd >= 0)
+        fl_push(&l->held, ((fl_held){fd, (int)l->endpoints.n}));
+    fl_push(&l->endpoints, fl_arena_printf(l->arena, "%s:%d", host, port));
+}
+
+/* A server that the user named; a port is held if it is on this host. */
+static fl_err take(fl_launch *l, const char *host, int port)
+{
+    int fd = -1;
+    if (port < 1 || port > 65535)
+        return fl_fail(FL_EINVAL, "launch: %s:%d, expected a port up to 65535",
+                       host, port);
+    const char *endpoint = fl_arena_printf(l->arena, "%s:%d", host, port);
+    for (int64_t i = 0; i < l->endpoints.n; i++)
+        if (!strcmp(l->endpoints.at[i], endpoint))
+            return fl_fail(FL_EINVAL, "launch: endpoint %s is named twice",
+                           endpoint);
+    if (l->nodes == 1 || !strcmp(host, l->opts->node_ip)) {
+        fd = hold(host, port);
+        if (fd < 0)
             return cannot_hold(host, port);
-        }
-        port++;
+    }
+    add(l, host, port, fd);
+    return FL_OK;
+}
+
+static fl_err take_endpoints(fl_launch *l, const char *endpoints)
+{
+    char *rest = fl_arena_strdup(l->arena, endpoints), *end;
+    for (char *at; (at = strtok_r(rest, ", ", &rest));) {
+        char *colon = strrchr(at, ':');
+        const long port = colon ? strtol(colon + 1, &end, 10) : 0;
+        if (!colon || colon == at || port < 1 || port > 65535 || *end)
+            return fl_fail(FL_EINVAL,
+                           "launch: endpoint \"%s\", expected host:port", at);
+        *colon = 0;
+        FL_TRY(take(l, at, (int)port));
+    }
+    if (!l->endpoints.n)
+        return fl_fail(FL_EINVAL, "launch: --endpoints \"%s\" names no server",
+                       endpoints);
+    return FL_OK;
+}
+
+/* The same ports on every host: so they agree without a word. */
+static fl_err take_hosts(fl_launch *l, const char *hosts, int from)
+{
+    char *rest = fl_arena_strdup(l->arena, hosts);
+    for (char *host; (host = strtok_r(rest, ", ", &rest));)
+        for (int i = 0; i < l->opts->servers; i++)
+            FL_TRY(take(l, host, from + i));
+    return FL_OK;
+}
+
+/* Ports of this host, nobody chose which: those that are taken are not ours. */
+static fl_err find_ports(fl_launch *l)
+{
+    const char *host = l->opts->node_ip;
+    for (int port = FIRST_PORT; l->held.n < l->opts->servers; port++) {
+        const int fd = hold(host, port);
+        if (fd >= 0)
+            add(l, host, port, fd);
+        else if (errno != EADDRINUSE || port == LAST_PORT)
+            return cannot_hold(host, port);
     }
     return FL_OK;
 }
 
-/* Every host has the same ports: those are chosen, so that all agree. */
-static fl_err deal_hosts(fl_launch *l, const char *hosts, int from)
+/* Which of the hosts is this one? */
+static fl_err find_node(fl_launch *l, const char *hosts)
 {
-    char *text = fl_arena_printf(l->arena, "%s", hosts), *rest = text;
-    for (char *host; (host = strtok_r(rest, ", ", &rest));) {
-        const bool here = !strcmp(host, l->opts->node_ip);
-        if (here)
+    char *rest = fl_arena_strdup(l->arena, hosts);
+    for (char *host; (host = strtok_r(rest, ", ", &rest)); l->nodes++)
+        if (!strcmp(host, l->opts->node_ip))
             l->node = l->nodes;
-        l->nodes++;
-        if (here)
-            FL_TRY(hold_ports(l, host, from, true));
-        for (int i = 0; !here && i < l->opts->servers; i++)
-            fl_push(&l->endpoints,
-                    fl_arena_printf(l->arena, "%s:%d", host, from + i));
-    }
     if (l->node < 0)
         return fl_fail(FL_EINVAL,
                        "launch: --node_ip is \"%s\", which is not among "
@@ -100,36 +150,14 @@ static fl_err deal_hosts(fl_launch *l, const char *hosts, int from)
     return FL_OK;
 }
 
-static fl_err take_endpoints(fl_launch *l)
-{
-    char *text = fl_arena_printf(l->arena, "%s", l->opts->endpoints);
-    char *rest = text;
-    for (char *at; (at = strtok_r(rest, ", ", &rest));) {
-        char *colon = strrchr(at, ':');
-        const int port = colon ? atoi(colon + 1) : 0;
-        if (port < 1 || port > 65535)
-            return fl_fail(FL_EINVAL,
-                           "launch: endpoint \"%s\", expected host:port", at);
-        const char *host =
-            fl_arena_printf(l->arena, "%.*s", (int)(colon - at), at);
-        const int fd = hold(host, port);
-        if (fd < 0)
-            return cannot_hold(host, port);
-        fl_push(&l->held, fd);
-        fl_push(&l->endpoints, at);
-    }
-    return FL_OK;
-}
-
 fl_err fl_launch_ports(fl_launch *l)
 {
     const fl_launch_opts *o = l->opts;
-    const int from = o->start_port ? o->start_port : FIRST_PORT;
-    if (o->cluster_node_ips && strpbrk(o->cluster_node_ips, ", "))
-        return deal_hosts(l, o->cluster_node_ips, from);
-    l->nodes = 1;
-    l->node = 0;
-    if (o->endpoints)
-        return take_endpoints(l);
-    return hold_ports(l, o->node_ip, from, o->start_port);
+    const char *hosts = o->cluster_node_ips ? o->cluster_node_ips : o->node_ip;
+    FL_TRY(find_node(l, hosts));
+    if (o->endpoints && *o->endpoints)
+        return take_endpoints(l, o->endpoints);
+    if (l->nodes == 1 && !o->start_port)
+        return find_ports(l);
+    return take_hosts(l, hosts, o->start_port ? o->start_port : FIRST_PORT);
 }

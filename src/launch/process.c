@@ -1,8 +1,9 @@
 /* process.c - starts the processes of a job and hears of their ends.
  *
- * Each has a process group of its own, so that its children end with it. A
- * guard, a shell that waits at the end of a pipe, ends the groups if we are
- * killed and cannot do it ourselves. */
+ * Each has a process group of its own, so that its children end with it, and
+ * the job's mark in its environment, by which children are found that left the
+ * group. A guard, a shell at the end of a pipe, ends whoever is left when we
+ * are done, and everybody if we are killed. */
 #include "base/clock.h"
 #include "launch/launch.h"
 
@@ -14,14 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    SWEEP_MS = 200 /* for who was killed to be gone; then others reap it */
-};
-
-/* Lines: the groups to end; at the end of the pipe, end them. */
+/* Lines: the groups to end, then done; no done: we were killed. */
 static const char guard_script[] =
-    "all=; while read -r g; do [ \"$g\" = done ] && exit; all=\"$all -$g\"; "
-    "done; [ \"$all\" ] || exit; kill -TERM $all; sleep 2; kill -KILL $all";
+    "all=; while read -r g && [ \"$g\" != done ]; do all=\"$all -$g\"; done\n"
+    "end() {\n"
+    "  kill $1 $all $(grep -lszx \"FLUID_JOB=$0\" /proc/[0-9]*/environ |\n"
+    "    cut -d/ -f3)\n"
+    "}\n"
+    "[ \"$g\" ] || { end -TERM; sleep 2; }\n"
+    "end -KILL";
 
 /* Nothing of our signal handling goes to children. */
 static void plain_signals(posix_spawnattr_t *a, short flags)
@@ -39,7 +41,7 @@ static void plain_signals(posix_spawnattr_t *a, short flags)
 fl_err fl_guard_start(fl_launch *l)
 {
     int ends[2];
-    char *argv[] = {"sh", "-c", (char *)guard_script, NULL};
+    char *argv[] = {"sh", "-c", (char *)guard_script, l->mark, NULL};
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     if (pipe2(ends, O_CLOEXEC))
@@ -77,22 +79,24 @@ fl_err fl_proc_start(fl_launch *l, fl_proc *p)
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     char **argv = l->argv;
+    const int log =
+        open(p->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+    if (log < 0)
+        return fl_fail(FL_EIO, "launch: log %s: %s", p->log, strerror(errno));
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(
-        &files, 1, p->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
-    posix_spawn_file_actions_adddup2(&files, 1, 2);
+    posix_spawn_file_actions_adddup2(&files, log, 1);
+    posix_spawn_file_actions_adddup2(&files, log, 2);
     posix_spawnattr_init(&attr);
     plain_signals(&attr, POSIX_SPAWN_SETPGROUP);
     const int why = posix_spawnp(&p->pid, argv[0], &files, &attr, argv,
                                  fl_launch_env(l, p));
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attr);
-    if (why) {
-        p->pid = 0;
-        return fl_fail(FL_EIO, "launch: %s cannot be started, its log %s: %s",
-                       argv[0], p->log, strerror(why));
-    }
+    close(log);
+    if (why)
+        return fl_fail(FL_EIO, "launch: %s cannot be started: %s", argv[0],
+                       strerror(why));
     p->ended = false;
     p->began = fl_clock_now(fl_clock_real());
     dprintf(l->guard, "%d\n", (int)p->pid);
@@ -108,9 +112,10 @@ void fl_proc_reap(fl_launch *l)
             continue;
         p->ended = true;
         p->lived = fl_clock_now(fl_clock_real()) - p->began;
-        p->code =
-            WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-        if (p->code && !p->stopped && l->first < 0)
+        p->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+        p->code = p->signal ? 128 + p->signal : WEXITSTATUS(status);
+        const bool asked = l->asks && p->code == 128 + SIGINT;
+        if (p->code && !p->stopped && !asked && l->first < 0)
             l->first = (int)i;
     }
 }
@@ -119,18 +124,4 @@ void fl_proc_signal(fl_proc *p, int signal)
 {
     if (!p->ended) /* pid 0 would be ourselves */
         kill(-p->pid, signal);
-}
-
-/* A group that was killed is gone once its last process is. */
-static void wait_for_group(pid_t group)
-{
-    for (int ms = 0; ms < SWEEP_MS && !kill(-group, SIGKILL); ms++)
-        usleep(1000);
-}
-
-void fl_proc_sweep(fl_launch *l)
-{
-    for (int64_t i = 0; i < l->procs.n; i++)
-        if (l->procs.at[i].pid)
-            wait_for_group(l->procs.at[i].pid);
 }

@@ -8,11 +8,14 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum {
     LAST_LINES = 20,
-    LAST_BYTES = 16384
+    LAST_BYTES = 16384,
+    LINE_BYTES = 240, /* of a line that are shown: all fits on a screen */
+    OTHERS = 8        /* that did not end well, by name */
 };
 
 const char *fl_proc_name(const fl_proc *p, char buf[32])
@@ -35,6 +38,7 @@ void fl_launch_follow(fl_launch *l)
         return;
     while ((n = pread(fd, buf, sizeof buf, l->shown)) > 0) {
         l->shown += n;
+        l->in_a_line = buf[n - 1] != '\n';
         fwrite(buf, 1, (size_t)n, stderr);
     }
     close(fd);
@@ -43,12 +47,21 @@ void fl_launch_follow(fl_launch *l)
 /* "exit code 3", "signal 9 (Killed)" */
 static const char *how(const fl_proc *p, char buf[64])
 {
-    if (p->code > 128)
-        snprintf(buf, 64, "signal %d (%s)", p->code - 128,
-                 strsignal(p->code - 128));
+    if (p->signal)
+        snprintf(buf, 64, "signal %d (%s)", p->signal, strsignal(p->signal));
     else
         snprintf(buf, 64, "exit code %d", p->code);
     return buf;
+}
+
+/* Of a bar that was drawn over and over, the last state. */
+static void show_line(const char *line)
+{
+    const char *bar = strrchr(line, '\r');
+    if (bar && bar[1])
+        line = bar + 1;
+    fprintf(stderr, "    %.*s%s\n", LINE_BYTES, line,
+            strlen(line) > LINE_BYTES ? " .." : "");
 }
 
 /* The last lines of a log, each indented. */
@@ -56,14 +69,15 @@ static void show_tail(const char *path)
 {
     char buf[LAST_BYTES + 1];
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    const off_t size = lseek(fd, 0, SEEK_END);
+    const off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
     const off_t from = size > LAST_BYTES ? size - LAST_BYTES : 0;
-    ssize_t n = pread(fd, buf, LAST_BYTES, from);
-    close(fd);
+    ssize_t n = fd < 0 ? 0 : pread(fd, buf, LAST_BYTES, from);
+    if (fd >= 0)
+        close(fd);
     while (n > 0 && buf[n - 1] == '\n')
         n--;
+    fprintf(stderr, "%s %s%s\n", n > 0 ? "the last lines of" : "its log", path,
+            n > 0 ? ":" : " is empty");
     if (n <= 0)
         return;
     buf[n] = 0;
@@ -72,18 +86,33 @@ static void show_tail(const char *path)
         if (at[-1] == '\n' && ++lines == LAST_LINES)
             break;
     for (char *line; (line = strsep(&at, "\n"));)
-        fprintf(stderr, "    %s\n", line);
+        show_line(line);
+}
+
+/* A disk without space keeps logs from telling why. */
+static void show_full_disk(const char *folder)
+{
+    struct statvfs disk;
+    if (!statvfs(folder, &disk) && !disk.f_bavail)
+        fprintf(stderr, "the disk of %s is full\n", folder);
 }
 
 static void show_others(const fl_launch *l)
 {
     char name[32], end[64];
+    int well = 0, bad = 0;
+    fprintf(stderr, "the others:\n");
     for (int64_t i = 0; i < l->procs.n; i++) {
         const fl_proc *p = &l->procs.at[i];
-        if (i != l->first)
+        well += !p->code;
+        if (p->code && i != l->first && bad++ < OTHERS)
             fprintf(stderr, "  %s: %s%s, %s\n", fl_proc_name(p, name),
                     p->stopped ? "stopped, " : "", how(p, end), p->log);
     }
+    if (bad > OTHERS)
+        fprintf(stderr, "  %d more did not end well\n", bad - OTHERS);
+    if (well)
+        fprintf(stderr, "  %d ended well\n", well);
 }
 
 static void show_good_end(const fl_launch *l, double seconds)
@@ -91,17 +120,21 @@ static void show_good_end(const fl_launch *l, double seconds)
     int servers = 0;
     for (int64_t i = 0; i < l->procs.n; i++)
         servers += l->procs.at[i].server;
+    const int trainers = (int)l->procs.n - servers;
     fprintf(stderr,
-            "launch: %d trainers and %d servers %s in %.1f s; "
+            "launch: %d trainer%s and %d server%s %s in %.1f s; "
             "their logs are in %s\n",
-            (int)l->procs.n - servers, servers,
-            l->asks ? "were stopped" : "finished", seconds, l->opts->log_dir);
+            trainers, trainers == 1 ? "" : "s", servers,
+            servers == 1 ? "" : "s", l->asks ? "were stopped" : "finished",
+            seconds, l->opts->log_dir);
 }
 
 void fl_launch_verdict(const fl_launch *l)
 {
     char name[32], end[64];
     const double s = 1e9;
+    if (l->in_a_line)
+        fputc('\n', stderr);
     if (l->first < 0) {
         show_good_end(l,
                       (double)(fl_clock_now(fl_clock_real()) - l->began) / s);
@@ -110,8 +143,7 @@ void fl_launch_verdict(const fl_launch *l)
     const fl_proc *p = &l->procs.at[l->first];
     fprintf(stderr, "launch: %s failed first: %s after %.1f s\n",
             fl_proc_name(p, name), how(p, end), (double)p->lived / s);
-    fprintf(stderr, "the last lines of %s:\n", p->log);
     show_tail(p->log);
-    fprintf(stderr, "the others:\n");
+    show_full_disk(l->opts->log_dir);
     show_others(l);
 }

@@ -61,7 +61,8 @@ def log(tmp_path, name):
 def test_every_dialect_says_the_same(tmp_path):
     code, _, err = run(
         tmp_path, "--server_num 2 --worker_num 3", "paddle env",
-        PADDLE_TRAINERS_NUM="77", PADDLE_PSERVER_PORT="1")
+        PADDLE_TRAINERS_NUM="77", PADDLE_PSERVER_PORT="1",
+        PADDLE_INIT_TRAINER_ID="9", PADDLE_INIT_PSERVERS="nowhere")
     assert code == 0
     assert "trainer_id   0  (PADDLE_TRAINER_ID)" in err
     assert "trainer_id   2 " in log(tmp_path, "workerlog.2")
@@ -87,7 +88,7 @@ def test_the_first_failure_is_the_verdict(tmp_path):
     assert code == 7
     assert "trainer 1 failed first: exit code 7" in err
     assert "    I am TRAINER 1" in err and "logs/workerlog.1" in err
-    assert "server 0: exit code 0" in err
+    assert "2 ended well" in err
 
 
 def test_a_signal_is_named(tmp_path):
@@ -95,6 +96,26 @@ def test_a_signal_is_named(tmp_path):
                        '[ "$TRAINING_ROLE" = PSERVER ] || kill -9 $$')
     assert code == 128 + 9
     assert "trainer 0 failed first: signal 9 (Killed)" in err
+
+
+def test_a_large_exit_code_is_no_signal(tmp_path):
+    code, _, err = run(tmp_path, "--server_num 1 --worker_num 1",
+                       '[ "$TRAINING_ROLE" = PSERVER ] || exit 200')
+    assert code == 200
+    assert "trainer 0 failed first: exit code 200" in err
+    assert "its log logs/workerlog.0 is empty" in err
+
+
+def test_the_verdict_fits_on_a_screen(tmp_path):
+    code, _, err = run(
+        tmp_path, "--server_num 2 --worker_num 16",
+        '[ "$TRAINING_ROLE" = PSERVER ] && exit; '
+        'printf "a bar\\r%9999d\\n" $(seq 30); exit 3')
+    verdict = err[err.index("failed first"):].splitlines()
+    assert code == 3 and len(verdict) <= 35
+    assert max(map(len, verdict)) < 300
+    assert "  7 more did not end well" in verdict
+    assert "  2 ended well" in verdict
 
 
 def test_a_server_that_fails_stops_all(tmp_path):
@@ -106,10 +127,33 @@ def test_a_server_that_fails_stops_all(tmp_path):
     assert "trainer 1: stopped, signal 15" in err
 
 
+def test_servers_do_not_wait_for_trainers_that_failed(tmp_path):
+    began = time.time()
+    code, _, err = run(tmp_path, "--server_num 1 --worker_num 1",
+                       '[ "$TRAINING_ROLE" = TRAINER ] && exit 3; '
+                       'exec sleep 600')
+    assert code == 3 and time.time() - began < 20
+    assert "1 servers have not; they are stopped" in err
+    assert "trainer 0 failed first" in err
+
+
 def test_flags_behind_the_script_are_its_own(tmp_path):
     code, _, err = run(tmp_path, "--server_num=1 --worker-num=1 --quiet",
                        "true --server_num 9")
-    assert code == 0 and "1 trainers and 1 servers finished" in err
+    assert code == 0 and "1 trainer and 1 server finished" in err
+
+
+def test_what_fails_after_ctrl_c_is_named(tmp_path):
+    p = start(tmp_path, "--server_num 1 --worker_num 2",
+              '[ "$TRAINING_ROLE" = PSERVER ] && exit; '
+              '[ "$TRAINER_ID" = 0 ] || exec sleep 600; '
+              'trap "echo no disk; exit 6" INT; echo up; '
+              'while :; do sleep 0.05; done')
+    until(lambda: "up" in log(tmp_path, "workerlog.0"))
+    p.send_signal(signal.SIGINT)
+    _, err = p.communicate(timeout=60)
+    assert p.returncode == 6
+    assert "trainer 0 failed first: exit code 6" in err and "    no disk" in err
 
 
 @pytest.mark.parametrize("asks", [1, 2])
@@ -129,17 +173,48 @@ def test_ctrl_c_reaches_trainers_first(tmp_path, asks):
     until(lambda: not living(tmp_path))
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_that_end_a_process_end_the_job(tmp_path, number):
+    p = start(tmp_path, "--server_num 1 --worker_num 1", "echo up; sleep 600")
+    until(lambda: "up" in log(tmp_path, "workerlog.0"))
+    p.send_signal(number)
+    _, err = p.communicate(timeout=60)
+    assert p.returncode == 128 + number
+    assert "1 trainer and 1 server were stopped" in err
+    assert not living(tmp_path)
+
+
 def test_a_killed_launcher_leaves_nothing(tmp_path):
     p = start(tmp_path, "--server_num 1 --worker_num 1",
-              "sleep 600 & echo up; wait")
+              "setsid sleep 600 & sleep 600 & echo up; wait")
     until(lambda: "up" in log(tmp_path, "workerlog.0"))
     p.kill()
     p.wait()
     until(lambda: not living(tmp_path))
 
 
-def test_children_of_children_end(tmp_path):
-    run(tmp_path, "--server_num 1 --worker_num 1", "sleep 600 & true")
+@pytest.mark.parametrize("child", ["sleep 600", "setsid sleep 600"])
+def test_children_of_children_end(tmp_path, child):
+    run(tmp_path, "--server_num 1 --worker_num 1", child + " & true")
+
+
+def test_ends_are_heard_where_they_are_ignored(tmp_path):
+    p = subprocess.run(
+        ["sh", "-c", "trap '' CHLD; paddle launch sh -c 'exit 3'"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert p.returncode == 3
+
+
+def test_hosts_share_the_endpoints(tmp_path):
+    code, _, _ = run(
+        tmp_path, "--worker_num 2 --cluster_node_ips 127.0.0.1,127.0.0.2 "
+        "--endpoints 127.0.0.1:5983,127.0.0.2:5983 --node_ip 127.0.0.2",
+        "paddle env")
+    assert code == 0
+    assert "endpoint     127.0.0.2:5983 " in log(tmp_path, "serverlog.1")
+    assert "trainer_id   3 " in log(tmp_path, "workerlog.3")
+    assert sorted(os.listdir(tmp_path / "logs")) == [
+        "serverlog.1", "workerlog.2", "workerlog.3"]
 
 
 def test_two_jobs_share_a_host(tmp_path):
@@ -169,6 +244,13 @@ def test_a_taken_port_is_named(tmp_path):
 @pytest.mark.parametrize("flags, sentence", [
     ("--server_num 0", "0 servers and 2 trainers"),
     ("--endpoints nowhere", 'endpoint "nowhere", expected host:port'),
+    ("--endpoints 127.0.0.1:1x", 'endpoint "127.0.0.1:1x", expected'),
+    ("--endpoints ,", 'names no server'),
+    ("--endpoints 127.0.0.1:5984,127.0.0.1:5984", "is named twice"),
+    ("--endpoints 192.0.2.1:6170", "192.0.2.1 is not this host"),
+    ("--node_ip no.such.host.invalid", "there is no host"),
+    ("--log_dir /dev/null", "/dev/null: is there, but is no directory"),
+    ("--log_dir /proc/1", "log /proc/1/serverlog.0: "),
     ("--start_port 70000", "--start_port is 70000"),
     ("--cluster_node_ips 10.0.0.1,10.0.0.2",
      '--node_ip is "127.0.0.1", which is not among'),
@@ -185,6 +267,16 @@ def test_a_program_that_is_not_there(tmp_path):
     assert "no-such-program cannot be started" in p.stderr
 
 
+@pytest.mark.parametrize("command, code", [
+    (["paddle", "launch"], 1),
+    ([sys.executable, "-m", "paddle.distributed.launch_ps"], 2)])
+def test_a_script_that_is_not_there(tmp_path, command, code):
+    p = subprocess.run(command + ["no such.py"], cwd=tmp_path,
+                       capture_output=True, text=True, timeout=60)
+    assert p.returncode == code and "no such.py" in p.stderr
+    assert "Traceback" not in p.stderr and not os.listdir(tmp_path)
+
+
 def test_a_script_is_run_by_the_chosen_python(tmp_path):
     (tmp_path / "script.py").write_text("import sys; print(sys.executable)")
     python = tmp_path / "my-python"
@@ -195,13 +287,25 @@ def test_a_script_is_run_by_the_chosen_python(tmp_path):
     assert log(tmp_path, "workerlog.0") == "%s\n" % python
 
 
-def test_the_python_module_does_the_same(tmp_path):
-    (tmp_path / "script.py").write_text(
-        "import os, sys\nprint(os.environ['TRAINING_ROLE'], sys.argv[1:])\n")
-    p = subprocess.run(
-        [sys.executable, "-m", "paddle.distributed.launch_ps", "--worker_num",
-         "1", "--server_num", "1", "script.py", "--worker_num", "x"],
+def launch_ps(tmp_path, *words):
+    return subprocess.run(
+        [sys.executable, "-m", "paddle.distributed.launch_ps", *words],
         cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+
+def test_the_python_module_says_a_sentence(tmp_path):
+    (tmp_path / "x.py").touch()
+    p = launch_ps(tmp_path, "--server_num", "0", "x.py")
+    assert p.returncode == 1
+    assert p.stderr == ("launch: 0 servers and 2 trainers; one of each at "
+                        "least\n")
+
+
+def test_the_python_module_does_the_same(tmp_path):
+    (tmp_path / "a script").write_text(
+        "import os, sys\nprint(os.environ['TRAINING_ROLE'], sys.argv[1:])\n")
+    p = launch_ps(tmp_path, "--worker_num", "1", "--server_num", "1",
+                  "a script", "--worker_num", "x")
     assert p.returncode == 0
     assert "TRAINER ['--worker_num', 'x']" in p.stderr
     assert log(tmp_path, "serverlog.0").startswith("PSERVER")

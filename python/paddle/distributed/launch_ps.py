@@ -4,9 +4,10 @@ Servers and trainers of a job on this host, each running the script. The same
 as `paddle launch`.
 """
 import argparse
+import os
 import sys
 
-from paddle.fluid import _fluid
+from paddle.fluid import _fluid, core
 
 
 def parse_args(argv=None):
@@ -15,30 +16,42 @@ def parse_args(argv=None):
         prog="python -m paddle.distributed.launch_ps",
         description="Start servers and trainers of a job on this host.")
     add = parser.add_argument
-    add("--worker_num", type=int, default=2, help="trainers on this host")
-    add("--server_num", type=int, default=2, help="servers on this host")
-    add("--endpoints", default="", help="of servers: host:port,host:port")
-    add("--start_port", type=int, default=0,
-        help="first port of servers; 6170 or the next free ones")
-    add("--node_ip", default="127.0.0.1", help="this host")
-    add("--cluster_node_ips", default="127.0.0.1", help="all hosts")
-    add("--print_config", default=True, help="accepted; it is printed")
-    add("--log_dir", default="logs", help="serverlog.N and workerlog.N")
+    add("--worker_num", type=int, default=2, metavar="N",
+        help="trainers on each host (default 2)")
+    add("--server_num", type=int, default=2, metavar="N",
+        help="servers on each host (default 2)")
+    add("--endpoints", default="", metavar="HOST:PORT,..",
+        help="of all servers, in place of --server_num")
+    add("--start_port", type=int, default=0, metavar="PORT",
+        help="of servers, and on; 6170 or the next free ones")
+    add("--cluster_node_ips", default="", metavar="HOST,..",
+        help="all hosts; 127.0.0.1")
+    add("--node_ip", default="", metavar="HOST",
+        help="which of them is this one")
+    add("--print_config", default=True, metavar="BOOL",
+        help="accepted; it is printed")
+    add("--log_dir", default="logs", metavar="DIR",
+        help="where serverlog.N and workerlog.N are written (default logs)")
     add("training_script", help="what every process runs")
     add("training_script_args", nargs=argparse.REMAINDER)
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if not os.path.isfile(args.training_script):
+        parser.error("there is no script %s" % args.training_script)
+    return args
 
 
 def launch():
     """Run the job of the command line; the exit code."""
     args = parse_args()
-    hosts = args.cluster_node_ips
-    return _fluid.launch(
-        [sys.executable, "-u", args.training_script]
-        + args.training_script_args,
-        args.server_num, args.worker_num, args.endpoints or None,
-        args.start_port, args.node_ip, hosts if "," in hosts else None,
-        args.log_dir)
+    try:
+        return _fluid.launch(
+            [sys.executable, "-u", args.training_script]
+            + args.training_script_args,
+            args.server_num, args.worker_num, args.endpoints or None,
+            args.start_port, args.node_ip or None,
+            args.cluster_node_ips or None, args.log_dir)
+    except core.EnforceNotMet as error:
+        return str(error)
 
 
 if __name__ == "__main__":
