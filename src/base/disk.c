@@ -247,9 +247,9 @@ struct fl_file {
     char path[];
 };
 
-static fl_err disk_open(const fl_disk *d, const char *path, fl_file **out)
+static fl_err open_file(const char *path, int flags, fl_file **out)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int fd = open(path, flags | O_CLOEXEC, 0666);
     if (fd < 0)
         return failed(path, "open it");
     size_t n = strlen(path) + 1;
@@ -258,6 +258,11 @@ static fl_err disk_open(const fl_disk *d, const char *path, fl_file **out)
     memcpy(f->path, path, n);
     *out = f;
     return FL_OK;
+}
+
+static fl_err disk_open(const fl_disk *d, const char *path, fl_file **out)
+{
+    return open_file(path, O_WRONLY | O_CREAT | O_APPEND, out);
 }
 
 static fl_err disk_append(fl_file *f, const void *bytes, size_t n)
@@ -274,6 +279,39 @@ static void disk_close(fl_file *f)
 {
     close(f->fd);
     fl_mem_free(f);
+}
+
+static fl_err disk_look(const fl_disk *d, const char *path, fl_file **out,
+                        int64_t *bytes)
+{
+    struct stat st;
+    fl_file *f = NULL;
+    FL_TRY(open_file(path, O_RDONLY, &f));
+    if (fstat(f->fd, &st)) {
+        disk_close(f);
+        return failed(path, "look at it");
+    }
+    *bytes = st.st_size;
+    *out = f;
+    return FL_OK;
+}
+
+static fl_err disk_read_at(fl_file *f, int64_t from, void *to, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t got =
+            pread(f->fd, (char *)to + done, n - done, from + (off_t)done);
+        if (got < 0 && errno != EINTR)
+            return failed(f->path, "read it");
+        if (!got)
+            return fl_fail(FL_EIO,
+                           "%s: it ends after %lld bytes, %lld more "
+                           "were expected",
+                           f->path, (long long)(from + (off_t)done),
+                           (long long)(n - done));
+        done += got > 0 ? (size_t)got : 0;
+    }
+    return FL_OK;
 }
 
 fl_err fl_disk_write(const fl_disk *d, const char *path, const void *bytes,
@@ -310,6 +348,8 @@ static const fl_disk real = {
     .append = disk_append,
     .sync = disk_sync,
     .close = disk_close,
+    .look = disk_look,
+    .read_at = disk_read_at,
 };
 
 const fl_disk *fl_disk_real(void)

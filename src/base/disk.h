@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 
-typedef struct fl_file fl_file;       /* open for appending */
+typedef struct fl_file fl_file;       /* open for appending, or reading */
 typedef FL_VEC(char *) fl_file_names; /* each ends with fl_mem_free */
 typedef struct fl_disk fl_disk;
 
@@ -52,6 +52,13 @@ struct fl_disk {
     fl_err (*append)(fl_file *f, const void *bytes, size_t n);
     fl_err (*sync)(fl_file *f); /* what was appended survives */
     void (*close)(fl_file *f);
+
+    /* A file to read parts of: it stays this one though another takes its
+     * place. Own: *out, until close. */
+    fl_err (*look)(const fl_disk *d, const char *path, fl_file **out,
+                   int64_t *bytes);
+    /* Exactly n bytes; EIO where it ends before them. */
+    fl_err (*read_at)(fl_file *f, int64_t from, void *to, size_t n);
 };
 
 const fl_disk *fl_disk_real(void);

@@ -71,10 +71,27 @@ static void appends(const fl_disk *d, const char *path)
     fl_str_fini(&s);
 }
 
+static void reads_parts(const fl_disk *d, const char *path)
+{
+    fl_file *f;
+    int64_t size;
+    char part[4] = {0};
+    CHECK_OK(fl_disk_write(d, path, "abcdef", 6, false));
+    CHECK_OK(d->look(d, path, &f, &size));
+    CHECK_INT(size, 6);
+    CHECK_OK(d->read_at(f, 2, part, 3));
+    CHECK_STR(part, "cde");
+    CHECK_OK(d->read_at(f, 6, part, 0));
+    CHECK_ERR(d->read_at(f, 4, part, 3), FL_EIO, "it ends after 6 bytes");
+    d->close(f);
+    CHECK_ERR(d->look(d, "/no/such", &f, &size), FL_ENOENT, "/no/such");
+}
+
 static void real_disk_behaves(void)
 {
     behaves(fl_disk_real(), fl_test_dir());
     appends(fl_disk_real(), in_dir("journal"));
+    reads_parts(fl_disk_real(), in_dir("parts"));
 }
 
 static void memory_disk_behaves(void)
@@ -82,6 +99,7 @@ static void memory_disk_behaves(void)
     fl_memdisk *m = fl_memdisk_new();
     behaves(fl_memdisk_disk(m), "/d");
     appends(fl_memdisk_disk(m), "/d/journal");
+    reads_parts(fl_memdisk_disk(m), "/d/parts");
     fl_memdisk_free(m);
 }
 

@@ -199,6 +199,25 @@ static void mem_close(fl_file *f)
     fl_mem_free(f);
 }
 
+static fl_err mem_look(const fl_disk *d, const char *path, fl_file **out,
+                       int64_t *bytes)
+{
+    FL_TRY(mem_size(d, path, bytes));
+    return mem_open(d, path, out);
+}
+
+static fl_err mem_read_at(fl_file *f, int64_t from, void *to, size_t n)
+{
+    item *it = NULL;
+    FL_TRY(get(f->m, f->path, &it));
+    const size_t at = (size_t)from, have = it->bytes.n;
+    if (at > have || have - at < n)
+        return fl_fail(FL_EIO, "%s: it ends after %zu bytes", f->path, have);
+    if (n)
+        memcpy(to, it->bytes.at + at, n);
+    return FL_OK;
+}
+
 static const fl_disk functions = {
     .size = mem_size,
     .read = mem_read,
@@ -211,6 +230,8 @@ static const fl_disk functions = {
     .append = mem_append,
     .sync = mem_sync,
     .close = mem_close,
+    .look = mem_look,
+    .read_at = mem_read_at,
 };
 
 fl_memdisk *fl_memdisk_new(void)

@@ -284,6 +284,16 @@ static fl_err make_program(fl_server_cut *s)
     return add_listen(s);
 }
 
+static void add_kept(fl_cut *c, int at, const fl_held *h)
+{
+    fl_kept k = {h->origin, h->name, at, h->offset, h->shape};
+    if (h->by_id) {
+        k.first = FL_BY_ID;
+        k.shape = fl_block_var(fl_program_block(c->main, 0), h->origin)->shape;
+    }
+    fl_push(&c->kept, k);
+}
+
 fl_err fl_cut_make_server(fl_cut *c, int at)
 {
     fl_server_cut s = {.c = c, .at = at, .checkpoint = -1};
@@ -293,11 +303,8 @@ fl_err fl_cut_make_server(fl_cut *c, int at)
     fl_err err = make_program(&s);
     if (!err)
         err = fl_server_start(&s, &c->server_startup[at]);
-    for (int64_t i = 0; i < s.held.n; i++) {
-        const fl_held *h = &s.held.at[i];
-        fl_push(&c->kept, (fl_kept){h->origin, h->name, at,
-                                    h->by_id ? FL_BY_ID : h->offset, h->shape});
-    }
+    for (int64_t i = 0; i < s.held.n; i++)
+        add_kept(c, at, &s.held.at[i]);
     fl_vec_fini(&s.held);
     fl_vec_fini(&s.inputs);
     fl_vec_fini(&s.blocks);

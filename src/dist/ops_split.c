@@ -6,7 +6,7 @@
  *     merge_ids    Out i = for each of Ids i its row of X s, where s is the id
  *                  modulo the number of X, and Rows s lists whose rows they
  *                  are, as split_ids made it */
-#include "op/op.h"
+#include "graph/program.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,12 +57,6 @@ static fl_err byref(fl_call *c)
 }
 
 /* --- ids --- */
-
-static int shard_of(int64_t id, int n)
-{
-    const int64_t s = id % n;
-    return (int)(s < 0 ? s + n : s);
-}
 
 static int by_id(const void *a, const void *b)
 {
@@ -124,12 +118,12 @@ static fl_err split_tensors(fl_call *c)
         if (!out)
             continue;
         for (int64_t i = 0; i < n; i++)
-            shape.dim[0] += shard_of(ids[i], shards) == s;
+            shape.dim[0] += fl_id_server(ids[i], shards) == s;
         out->kind = FL_LOD_TENSOR;
         FL_TRY(fl_tensor_resize(&out->tensor, FL_I64, &shape));
         int64_t *to = out->tensor.data;
         for (int64_t i = 0; i < n; i++)
-            if (shard_of(ids[i], shards) == s)
+            if (fl_id_server(ids[i], shards) == s)
                 *to++ = ids[i];
     }
     return FL_OK;
@@ -149,12 +143,12 @@ static fl_err split_rows(fl_call *c, const fl_rows *x)
         if (!out)
             continue;
         for (int64_t i = 0; i < x->n; i++)
-            n += shard_of(row[i], shards) == s;
+            n += fl_id_server(row[i], shards) == s;
         FL_TRY(fl_rows_resize(&out->rows, x->value.dtype, &shape, n));
         int64_t *index = fl_rows_index(&out->rows);
         char *to = out->rows.value.data;
         for (int64_t i = 0; i < x->n; i++) {
-            if (shard_of(row[i], shards) != s)
+            if (fl_id_server(row[i], shards) != s)
                 continue;
             *index++ = row[i];
             memcpy(to, (const char *)x->value.data + (size_t)i * bytes, bytes);
@@ -203,7 +197,7 @@ static fl_err infer_merge(fl_infer *x)
 /* The row of `id` among those that a shard gave. */
 static fl_err find_row(const fl_call *c, int64_t id, const char **row)
 {
-    const int s = shard_of(id, fl_in_count(c, "X"));
+    const int s = fl_id_server(id, fl_in_count(c, "X"));
     const fl_tensor *ids = fl_in_at(c, "Rows", s), *x = fl_in_at(c, "X", s);
     const int64_t n = fl_tensor_numel(ids);
     const int64_t *at =

@@ -8,6 +8,8 @@
  * start with numbers that the startup program made. */
 #include "dist/pstore_in.h"
 
+#include "base/log.h"
+#include "dist/table_file.h"
 #include "graph/verify.h"
 
 static const fl_block *global(const fl_pstore *s)
@@ -155,6 +157,50 @@ static fl_err make(fl_pstore *s, fl_update *u)
     return fl_table_new(&o, &u->table);
 }
 
+/* --- from a model that was loaded --- */
+
+/* What this server keeps under a name, or NULL. */
+static const fl_kept *kept_as(const fl_place *place, const char *name)
+{
+    for (int i = 0; place && i < place->n_kept; i++) {
+        const fl_kept *k = &place->kept[i];
+        if (k->server == place->server && !strcmp(k->name, name))
+            return k;
+    }
+    return NULL;
+}
+
+static fl_err load(fl_pstore *s, fl_update *u, int state, const char *name)
+{
+    const char *path = fl_table_file_noted(s->opts.scope, name);
+    const fl_place *place = s->opts.program->place;
+    const fl_kept *k = kept_as(place, name);
+    const fl_var *v = fl_block_var(global(s), u->ruled.param);
+    fl_record r;
+    if (!path || !k)
+        return FL_OK;
+    FL_TRY(fl_table_file_open(s->env.disk, path, k, v->dtype, &r));
+    const fl_err err =
+        fl_table_file_load(u->table, state, &r, k, place->n_servers);
+    fl_record_close(&r);
+    FL_INFO("table %s: %lld rows after %s", u->ruled.param,
+            (long long)fl_table_rows(u->table), path);
+    return err;
+}
+
+static fl_err load_all(fl_pstore *s, fl_update *u)
+{
+    const fl_op *op = u->ruled.op;
+    const fl_rule_state *state = op->def->rule->state;
+    FL_TRY(load(s, u, FL_TABLE_VALUE, u->ruled.param));
+    for (int i = 0; i < FL_RULE_STATES && state[i].in; i++) {
+        const char *name = fl_desc_in1(&op->desc, state[i].in);
+        if (name)
+            FL_TRY(load(s, u, i, name));
+    }
+    return FL_OK;
+}
+
 fl_err fl_update_make_table(fl_owner *o, fl_update *u)
 {
     fl_block *b = fl_program_block(u->program, 0);
@@ -166,7 +212,8 @@ fl_err fl_update_make_table(fl_owner *o, fl_update *u)
     FL_TRY(check_op(u->ruled.op, u->ruled.param));
     fl_block_remove_op(b, at);
     FL_TRY(check_rest(u));
-    return make(o->store, u);
+    FL_TRY(make(o->store, u));
+    return load_all(o->store, u);
 }
 
 /* --- its steps --- */

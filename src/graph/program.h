@@ -44,15 +44,21 @@ struct fl_block {
 };
 
 enum {
-    FL_BY_ID = -1 /* row id lies on server id % servers */
+    FL_BY_ID = -1 /* rows lie where fl_id_server says */
 };
+
+static inline int fl_id_server(int64_t id, int servers)
+{
+    const int64_t s = id % servers;
+    return (int)(s < 0 ? s + servers : s);
+}
 
 /* Elements of a variable that a server holds. */
 typedef struct fl_kept {
     const char *var, *name; /* of the program that was cut; on the server */
     int server;
-    int64_t first; /* elements of the variable before these; or FL_BY_ID */
-    fl_shape shape;
+    int64_t first;  /* elements of the variable before these; or FL_BY_ID */
+    fl_shape shape; /* by id: of the whole variable */
 } fl_kept;
 
 /* The place of a program in a distributed job. It is not written to

@@ -61,10 +61,15 @@ static void put_lod(fl_str *s, const fl_lod *l)
     }
 }
 
+void fl_rows_head(int64_t n, fl_str *out)
+{
+    put_u32(out, 0);
+    put_u64(out, (uint64_t)n);
+}
+
 static void put_rows(fl_str *s, const fl_rows *r)
 {
-    put_u32(s, 0);
-    put_u64(s, (uint64_t)r->n);
+    fl_rows_head(r->n, s);
     fl_str_bytes(s, fl_rows_index(r), (size_t)r->n * sizeof(int64_t));
     put_u64(s, (uint64_t)r->height);
 }
@@ -103,6 +108,14 @@ void fl_tensor_head(fl_dtype dtype, const fl_shape *shape, fl_str *out)
 {
     const fl_tensor t = fl_tensor_view(dtype, shape, NULL);
     put_lod(out, &t.lod);
+    put_head(out, &t);
+}
+
+void fl_rows_tail(int64_t height, fl_dtype dtype, const fl_shape *shape,
+                  fl_str *out)
+{
+    const fl_tensor t = fl_tensor_view(dtype, shape, NULL);
+    put_u64(out, (uint64_t)height);
     put_head(out, &t);
 }
 
@@ -284,6 +297,23 @@ static fl_err take_lod(reader *r, fl_lod *l)
         at += n;
     }
     return FL_OK;
+}
+
+fl_err fl_tensor_head_decode(const char *name, fl_kind kind, const void *bytes,
+                             size_t n, fl_dtype *dtype, fl_shape *shape,
+                             size_t *used)
+{
+    reader r = {name, bytes, n};
+    fl_lod lod = {0};
+    *shape = (fl_shape){0};
+    fl_err err = kind == FL_SELECTED_ROWS ? FL_OK : take_lod(&r, &lod);
+    fl_lod_fini(&lod); /* who reads in parts has no use for it */
+    if (!err)
+        err = take_version(&r);
+    if (!err)
+        err = take_desc(&r, dtype, shape);
+    *used = n - r.left;
+    return err;
 }
 
 /* A view of unaligned bytes becomes the tensor's own elements. */

@@ -31,6 +31,18 @@ fl_err fl_value_encode(const fl_value *v, bool as_f16,
  * parts. */
 void fl_tensor_head(fl_dtype dtype, const fl_shape *shape, fl_str *out);
 
+/* The same back, from the first n bytes of a tensor's record, or of the tensor
+ * part of one of selected rows; *used bytes come before its elements. */
+fl_err fl_tensor_head_decode(const char *name, fl_kind kind, const void *bytes,
+                             size_t n, fl_dtype *dtype, fl_shape *shape,
+                             size_t *used) FL_MUST_CHECK;
+
+/* The record of selected rows up to these. */
+void fl_rows_head(int64_t n, fl_str *out);
+/* Its tensor part up to the elements, with the height before it. */
+void fl_rows_tail(int64_t height, fl_dtype dtype, const fl_shape *shape,
+                  fl_str *out);
+
 /* The record at the front of n bytes; *used is its length. v->kind says which
  * is expected: FL_SELECTED_ROWS, else a tensor. Nothing is believed: a size is
  * compared with the bytes that are there before memory is asked for. `name`

@@ -1,60 +1,85 @@
-/* load.c - a server's pieces from files that hold whole variables. */
+/* load.c - a server's pieces from files that hold whole variables.
+ *
+ * All files are looked at before the first is read: one that is damaged or does
+ * not fit changes nothing. Of a file only the elements of the piece are read.
+ * Tables by id are made when the server starts to serve; until then a note says
+ * where their rows are. */
 #include "train/save.h"
 
-#include "tensor/file.h"
+#include "dist/table_file.h"
+#include "tensor/record.h"
 
-/* Elements of `whole` from k->first on, in the shape of the piece. */
-static fl_err cut_piece(const fl_kept *k, const fl_tensor *whole,
-                        const char *path, fl_value *out)
+typedef struct piece {
+    const fl_kept *k;
+    fl_dtype dtype;
+    char *path;
+} piece;
+
+typedef struct loader {
+    const fl_disk *disk;
+    const fl_program *server;
+    fl_scope *scope;
+    FL_VEC(piece) pieces; /* that have a file */
+} loader;
+
+static fl_err check(const piece *p, const fl_record *r)
 {
     char got[FL_SHAPE_TEXT], want[FL_SHAPE_TEXT];
-    const int64_t n = fl_shape_numel(&k->shape);
-    if (k->first + n > fl_tensor_numel(whole))
+    const fl_kept *k = p->k;
+    if (r->dtype != p->dtype)
+        return fl_fail(FL_ESHAPE, "%s has %s, but \"%s\" is %s", p->path,
+                       fl_dtype_word(r->dtype), k->var,
+                       fl_dtype_word(p->dtype));
+    if (k->first > fl_shape_numel(&r->shape) - fl_shape_numel(&k->shape))
         return fl_fail(FL_ESHAPE,
                        "%s has %s, too few for the piece %s from element %lld "
                        "on that this server keeps",
-                       path, fl_shape_text(&whole->shape, got),
+                       p->path, fl_shape_text(&r->shape, got),
                        fl_shape_text(&k->shape, want), (long long)k->first);
-    const char *at = (const char *)whole->data +
-                     (size_t)k->first * fl_dtype_size(whole->dtype);
-    const fl_tensor piece = fl_tensor_view(whole->dtype, &k->shape, at);
-    out->kind = FL_LOD_TENSOR;
-    return fl_tensor_copy(&out->tensor, &piece);
+    return FL_OK;
 }
 
-static fl_err load_piece(const fl_disk *disk, const fl_kept *k, fl_scope *scope,
-                         const char *path)
+/* Own: *r, until close. */
+static fl_err open_piece(const loader *l, const piece *p, fl_record *r)
 {
-    fl_value whole = {.kind = FL_LOD_TENSOR}, *at = &whole;
-    if (k->first == FL_BY_ID)
-        return fl_fail(FL_EINVAL,
-                       "%s: \"%s\" is spread over servers by id, and such a "
-                       "table cannot be loaded on servers yet; train it with "
-                       "is_distributed=False to go on from a model",
-                       path, k->var);
-    fl_err err = fl_values_load(disk, path, 1, &at);
-    fl_value *value = fl_scope_find(scope, k->name);
-    if (!err)
-        err = cut_piece(k, &whole.tensor, path,
-                        value ? value : fl_scope_var(scope, k->name));
-    fl_value_fini(&whole);
+    if (p->k->first == FL_BY_ID)
+        return fl_table_file_open(l->disk, p->path, p->k, p->dtype, r);
+    FL_TRY(fl_record_open(l->disk, p->path, FL_LOD_TENSOR, r));
+    const fl_err err = check(p, r);
+    if (err)
+        fl_record_close(r);
     return err;
 }
 
-/* *loaded counts files. Gradients have none: they start with the round. */
-static fl_err load_if_saved(const fl_disk *disk, const fl_kept *k,
-                            fl_scope *scope, const char *dir, int *loaded)
+static fl_err read_piece(const loader *l, const piece *p, const fl_record *r)
 {
-    int64_t size;
-    fl_err err = FL_OK;
-    fl_str path = {0};
-    fl_str_printf(&path, "%s%s%s", dir, fl_ends_with(dir, "/") ? "" : "/",
-                  k->var);
-    if (!disk->size(disk, path.at, &size)) {
-        err = load_piece(disk, k, scope, path.at);
-        ++*loaded;
+    const fl_kept *k = p->k;
+    fl_value *old = fl_scope_find(l->scope, k->name), fresh = {0};
+    if (k->first == FL_BY_ID)
+        return fl_table_file_note(l->scope, k->name, p->path);
+    fresh.kind = FL_LOD_TENSOR;
+    fl_err err = fl_tensor_resize(&fresh.tensor, p->dtype, &k->shape);
+    if (!err)
+        err = fl_record_read(r, k->first, fl_shape_numel(&k->shape),
+                             fresh.tensor.data);
+    if (err) {
+        fl_value_fini(&fresh);
+        return err;
     }
-    fl_str_fini(&path);
+    if (!old)
+        old = fl_scope_var(l->scope, k->name);
+    fl_value_fini(old);
+    *old = fresh;
+    return FL_OK;
+}
+
+/* Look at it, or read it. */
+static fl_err visit(const loader *l, const piece *p, bool read)
+{
+    fl_record r = {0};
+    FL_TRY(open_piece(l, p, &r));
+    const fl_err err = read ? read_piece(l, p, &r) : FL_OK;
+    fl_record_close(&r);
     return err;
 }
 
@@ -66,20 +91,44 @@ static bool is_named(const char *name, int n, const char *const *names)
     return n < 0;
 }
 
+/* Gradients have no file: they start with the round. */
+static void find_piece(loader *l, const fl_kept *k, const char *dir)
+{
+    const fl_var *v = fl_block_var(fl_program_block(l->server, 0), k->name);
+    fl_str path = {0};
+    int64_t size;
+    fl_str_printf(&path, "%s%s%s", dir, fl_ends_with(dir, "/") ? "" : "/",
+                  k->var);
+    if (v && !l->disk->size(l->disk, path.at, &size))
+        fl_push(&l->pieces, (piece){k, v->dtype, fl_str_take(&path)});
+    fl_str_fini(&path);
+}
+
+static fl_err load_all(const loader *l)
+{
+    for (int read = 0; read < 2; read++)
+        for (int64_t i = 0; i < l->pieces.n; i++)
+            FL_TRY(visit(l, &l->pieces.at[i], read));
+    return FL_OK;
+}
+
 fl_err fl_place_load(const fl_disk *disk, const fl_program *server,
                      fl_scope *scope, const char *dir, int n,
                      const char *const *names)
 {
     const fl_place *place = server->place;
-    int loaded = 0;
+    loader l = {.disk = disk, .server = server, .scope = scope};
     for (int i = 0; i < place->n_kept; i++) {
         const fl_kept *k = &place->kept[i];
         if (k->server == place->server && is_named(k->name, n, names))
-            FL_TRY(load_if_saved(disk, k, scope, dir, &loaded));
+            find_piece(&l, k, dir);
     }
-    if (!loaded)
-        return fl_fail(FL_ENOENT,
-                       "%s has no variable that server %d (%s) keeps", dir,
-                       place->server, place->servers[place->server]);
-    return FL_OK;
+    fl_err err = load_all(&l);
+    if (!l.pieces.n)
+        err = fl_fail(FL_ENOENT, "%s has no variable that server %d (%s) keeps",
+                      dir, place->server, place->servers[place->server]);
+    for (int64_t i = 0; i < l.pieces.n; i++)
+        fl_mem_free(l.pieces.at[i].path);
+    fl_vec_fini(&l.pieces);
+    return err;
 }

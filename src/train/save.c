@@ -83,34 +83,67 @@ static fl_err append_piece(writer *o, const fl_kept *k, fl_dtype dtype)
 
 /* Ids first .. first + n of a table that is spread by id: each server is asked
  * for its own, and they are dealt out in turn. */
-static fl_err append_ids(writer *o, const fl_var *v, int64_t first, int64_t n)
+typedef struct deal {
+    int servers;
+    fl_lookup *ask;
+    fl_tensor *got;
+    int64_t *ids;
+    char *rows;
+    size_t row; /* bytes */
+} deal;
+
+static deal begin_deal(const writer *o, const fl_var *v, int64_t most)
 {
-    const int servers = o->s->place->n_servers;
-    const size_t row = (size_t)v->shape.dim[1] * fl_dtype_size(v->dtype);
-    fl_lookup *ask = fl_mem_alloc((size_t)servers * sizeof *ask);
-    fl_tensor *got = fl_mem_alloc((size_t)servers * sizeof *got);
-    int64_t *ids = fl_mem_alloc((size_t)(n + servers) * sizeof *ids);
+    const int n = o->s->place->n_servers;
+    deal d = {.servers = n,
+              .row = (size_t)v->shape.dim[1] * fl_dtype_size(v->dtype)};
+    d.ask = fl_mem_alloc((size_t)n * sizeof *d.ask);
+    d.got = fl_mem_alloc((size_t)n * sizeof *d.got);
+    d.ids = fl_mem_alloc((size_t)most * sizeof *d.ids);
+    d.rows = fl_mem_alloc((size_t)most * d.row);
+    return d;
+}
+
+static void end_deal(deal *d)
+{
+    for (int i = 0; i < d->servers; i++)
+        fl_tensor_fini(&d->got[i]);
+    fl_mem_free(d->ask);
+    fl_mem_free(d->got);
+    fl_mem_free(d->ids);
+    fl_mem_free(d->rows);
+}
+
+static void deal_ids(deal *d, const fl_var *v, int64_t first, int64_t n)
+{
     int64_t at = 0;
-    for (int s = 0; s < servers; s++) {
-        ask[s] = (fl_lookup){s, v->name, 0, ids + at, &got[s]};
-        for (int64_t i = 0; i < n; i++)
-            if ((first + i) % servers == s) {
-                ids[at++] = first + i;
-                ask[s].n++;
-            }
+    for (int k = 0; k < d->servers; k++) {
+        const int64_t to = first + k; /* the first of its server */
+        const int s = fl_id_server(to, d->servers);
+        d->ask[s] = (fl_lookup){s, v->name, 0, d->ids + at, &d->got[s]};
+        for (int64_t id = to; id < first + n; id += d->servers)
+            d->ids[at + d->ask[s].n++] = id;
+        at += d->ask[s].n;
     }
-    fl_err err = fl_trainer_lookup(o->s->trainer, NULL, servers, ask);
-    for (int64_t i = 0; i < n && !err; i++) {
-        const fl_tensor *t = &got[(first + i) % servers];
-        err =
-            append(o, (const char *)t->data + (size_t)(i / servers) * row, row);
+}
+
+/* What came back, in order. */
+static void gather_rows(const deal *d, int64_t first, int64_t n)
+{
+    for (int k = 0; k < d->servers; k++) {
+        const char *from = d->got[fl_id_server(first + k, d->servers)].data;
+        for (int64_t i = k; i < n; i += d->servers, from += d->row)
+            memcpy(d->rows + (size_t)i * d->row, from, d->row);
     }
-    for (int s = 0; s < servers; s++)
-        fl_tensor_fini(&got[s]);
-    fl_mem_free(ask);
-    fl_mem_free(got);
-    fl_mem_free(ids);
-    return err;
+}
+
+static fl_err append_ids(writer *o, const fl_var *v, deal *d, int64_t first,
+                         int64_t n)
+{
+    deal_ids(d, v, first, n);
+    FL_TRY(fl_trainer_lookup(o->s->trainer, NULL, d->servers, d->ask));
+    gather_rows(d, first, n);
+    return append(o, d->rows, (size_t)n * d->row);
 }
 
 static fl_err append_table(writer *o, const fl_var *v)
@@ -118,9 +151,12 @@ static fl_err append_table(writer *o, const fl_var *v)
     const int64_t rows = v->shape.dim[0];
     const int64_t width = v->shape.dim[1] * (int64_t)fl_dtype_size(v->dtype);
     const int64_t most = PART / width + 1;
-    for (int64_t i = 0; i < rows; i += most)
-        FL_TRY(append_ids(o, v, i, rows - i < most ? rows - i : most));
-    return FL_OK;
+    deal d = begin_deal(o, v, most);
+    fl_err err = FL_OK;
+    for (int64_t i = 0; i < rows && !err; i += most)
+        err = append_ids(o, v, &d, i, rows - i < most ? rows - i : most);
+    end_deal(&d);
+    return err;
 }
 
 static fl_err append_kept(writer *o, const fl_var *v, const pieces *found)

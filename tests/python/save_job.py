@@ -3,6 +3,8 @@
 train  some steps, alone or as a job; then `whole` and `model` are saved
        ($MIDST: trainer 0 saves `whole` after so many of them, the others go on)
 load   servers start from FOLDER; what they then hold is saved as `again`
+
+$BY_ID: the table lies on the servers, by id; so many rows. $RULE: sgd
 """
 import os
 import resource
@@ -15,14 +17,15 @@ from paddle.fluid.incubate.fleet.base import role_maker
 from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler \
     import DistributeTranspilerConfig, fleet
 
-ROWS, WIDTH, STEPS = 1000, 20, 4  # large enough to be cut
+BY_ID = int(os.environ.get("BY_ID", 0))
+ROWS, WIDTH, STEPS = BY_ID or 1000, 20, 4  # large enough to be cut
 
 
 def network():
     ids = fluid.layers.data("ids", [1], dtype="int64", lod_level=1)
     y = fluid.layers.data("y", [1])
     table = fluid.layers.embedding(ids, [ROWS, WIDTH], is_sparse=True,
-                                   is_distributed="BY_ID" in os.environ,
+                                   is_distributed=BY_ID > 0,
                                    param_attr=fluid.ParamAttr("table"))
     out = fluid.layers.fc(fluid.layers.sequence_pool(table, "sum"), 1)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(out, y))
@@ -57,7 +60,8 @@ def save(exe, word, out):
 def main(word, folder=None):
     fluid.default_startup_program().random_seed = 7
     out, loss = network()
-    optimizer = fluid.optimizer.Adagrad(0.1)
+    optimizer = fluid.optimizer.SGD(0.1) if os.environ.get("RULE") == "sgd" \
+        else fluid.optimizer.Adagrad(0.1)
     exe = fluid.Executor(fluid.CPUPlace())
     if "PADDLE_TRAINING_ROLE" not in os.environ:
         optimizer.minimize(loss)

@@ -1,7 +1,9 @@
 """Models that a trainer saves from all servers, and servers load."""
 import os
+import shutil
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -101,19 +103,75 @@ def test_an_asynchronous_job_saves_too(local, tmp_path, trainers):
     assert files(tmp_path / "again") == whole
 
 
-def test_a_table_by_id_is_saved_from_all_servers(tmp_path):
-    saved = []
-    for servers in (1, 2):
-        folder = tmp_path / str(servers)
-        folder.mkdir()
-        job(folder, "train", servers=servers, trainers=1, BY_ID="1")
-        saved.append(files(folder / "model"))
-    assert saved[0] == saved[1]
-    assert len(saved[0]["table"]) > 4 * save_job.ROWS * save_job.WIDTH
-    with Cluster(tmp_path, SCRIPT, 1, 1, env={**QUICK, "BY_ID": "1"},
-                 argv=["load", "1/whole"]) as run:
+@pytest.fixture(scope="module", params=["sgd", "adagrad"])
+def by_id(request, tmp_path_factory):
+    """A table of which few rows were touched, and what it was saved by."""
+    env = {"BY_ID": "20000", "RULE": request.param}
+    folder = tmp_path_factory.mktemp(request.param)
+    job(folder, "train", trainers=1, **env)
+    return folder, env
+
+
+def test_a_table_by_id_is_saved_from_all_servers(by_id, tmp_path):
+    folder, env = by_id
+    job(tmp_path, "train", servers=1, trainers=1, **env)
+    saved = files(folder / "whole")
+    assert files(tmp_path / "whole") == saved
+    assert files(tmp_path / "model") == files(folder / "model")
+    assert len(saved["table"]) > 4 * 20000 * save_job.WIDTH
+    assert any("moment" in name for name in saved) == (env["RULE"] != "sgd")
+
+
+@pytest.mark.parametrize("servers", [1, 2, 3])
+def test_any_number_of_servers_loads_a_table_by_id(by_id, tmp_path, servers):
+    folder, env = by_id
+    with Cluster(tmp_path, SCRIPT, servers, 1, env={**QUICK, **env},
+                 argv=["load", str(folder / "whole")]) as run:
+        run.start().finish()
+        rows = sum(int(s.says(r"table table: (\d+) rows after").group(1))
+                   for s in run.server)
+    assert files(tmp_path / "again") == files(folder / "whole")
+    assert 80 < rows <= 30 * save_job.STEPS  # those that were touched
+
+
+def test_a_damaged_file_is_named(by_id, tmp_path):
+    folder, env = by_id
+    for i, name in enumerate(["table", "fc_0.w_0"]):
+        hurt = tmp_path / str(i)
+        shutil.copytree(folder / "whole", hurt)
+        (hurt / name).write_bytes((hurt / name).read_bytes()[:-1])
+        with Cluster(tmp_path, SCRIPT, 1, 1, env={**QUICK, **env},
+                     argv=["load", str(hurt)]) as run:
+            run.start_server(0).end(code=1)
+            assert "%s/%s: " % (hurt, name) in run.server[0].text()
+
+
+def test_a_table_of_another_shape_is_refused(by_id, tmp_path):
+    folder, env = by_id
+    with Cluster(tmp_path, SCRIPT, 1, 1, env={**QUICK, **env, "BY_ID": "19999"},
+                 argv=["load", str(folder / "whole")]) as run:
         run.start_server(0).end(code=1)
-        assert '"table" is spread over servers by id' in run.server[0].text()
+        assert 'whole/table: it has float32[20000,20], but "table" is ' \
+            "float32[19999,20]" in run.server[0].text()
+
+
+def test_a_server_killed_amid_a_save_leaves_the_old_model(tmp_path):
+    """The table is long enough for the save not to be over before."""
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    (whole / "table").write_bytes(b"old")
+    with Cluster(tmp_path, SCRIPT, 2, 1, argv=["train"],
+                 env={**QUICK, "BY_ID": "4000000", "RULE": "sgd", "SYNC": "0",
+                      "FLUID_REACH": "8"}) as run:
+        run.start()
+        while not (whole / "table.part").exists():
+            assert run.trainer[0].code() is None
+            time.sleep(0.001)
+        run.server[1].kill()
+        run.trainer[0].end(code=1)
+        assert "EnforceNotMet: server 1 (%s) " % run.endpoints[1] \
+            in run.trainer[0].text()  # does not answer, says one or the other
+    assert files(whole) == {"table": b"old"}
 
 
 def test_a_save_that_fails_leaves_the_old_model(tmp_path):

@@ -1,0 +1,39 @@
+/* table_file.h - rows of a table from files that hold whole variables.
+ *
+ *     up to INT32_MAX rows   LoDTensor [rows, width]
+ *     more                   SelectedRows: those rows that a server has
+ *
+ * A file is read in parts, and each server takes the ids that are its own: so
+ * it fits any number of servers. In a LoDTensor most rows may be as they start;
+ * for these no row is made. */
+#ifndef FL_DIST_TABLE_FILE_H
+#define FL_DIST_TABLE_FILE_H
+
+#include "dist/table.h"
+#include "exec/scope.h"
+#include "graph/program.h"
+#include "tensor/record.h"
+
+/* How a variable with so many rows is written. */
+fl_kind fl_table_file_kind(int64_t rows);
+
+/* Is it a file of the variable? k->first is FL_BY_ID. Own: *out, until
+ * fl_record_close. Err: EPROTO, ESHAPE, EIO, ENOENT. */
+fl_err fl_table_file_open(const fl_disk *disk, const char *path,
+                          const fl_kept *k, fl_dtype dtype,
+                          fl_record *out) FL_MUST_CHECK;
+
+/* The rows of server k->server become a part of its table: its values
+ * (FL_TABLE_VALUE) or a state. */
+fl_err fl_table_file_load(fl_table *t, int state, const fl_record *r,
+                          const fl_kept *k, int servers) FL_MUST_CHECK;
+
+/* --- from loading a model to serving it ---
+ *
+ * A table is made when its server starts to serve. Until then the scope has a
+ * note of the file from which a variable shall start. */
+fl_err fl_table_file_note(fl_scope *s, const char *name,
+                          const char *path) FL_MUST_CHECK;
+const char *fl_table_file_noted(fl_scope *s, const char *name); /* or NULL */
+
+#endif
