@@ -488,13 +488,15 @@ fl_err fl_op_infer(fl_op *op); /* shapes again */
 
 /* Slot flags. */
 enum {
-    FL_MANY = 1,         /* takes a list */
-    FL_OPTIONAL = 2,     /* may be absent; every other slot is there */
-    FL_NOGRAD = 4,       /* no gradient flows into it */
-    FL_INTERMEDIATE = 8, /* an output that only the gradient reads */
-    FL_VIEW = 16,        /* an output that may share an input's memory: the
-                          * kernel makes it, nobody resizes it */
-    FL_SHAPES = 32,      /* an input whose elements decide an output's shape */
+    FL_MANY = 1,          /* takes a list */
+    FL_OPTIONAL = 2,      /* may be absent; every other slot is there */
+    FL_NOGRAD = 4,        /* no gradient flows into it */
+    FL_INTERMEDIATE = 8,  /* an output that only the gradient reads */
+    FL_VIEW = 16,         /* an output that may share an input's memory: the
+                           * kernel makes it, nobody resizes it */
+    FL_SHAPES = 32,       /* an input whose elements decide an output's shape */
+    FL_UNREAD = 64,       /* an input of which type and shape are read alone */
+    FL_GRAD_UNREAD = 128, /* the same of the gradient, which lists it */
 };
 
 typedef struct fl_slot {
@@ -1075,12 +1077,11 @@ typedef struct fl_progress {
     int64_t examples, batches;
     int64_t bad_lines; /* skipped */
     double seconds;
-    double rate;      /* examples a second, of late; at the end: of all */
-    double fraction;  /* of the data; NAN: not known */
-    double eta;       /* seconds that are left; NAN */
-    double loss;      /* mean of late, of all threads; NAN: there is none */
-    double auc;       /* NAN: there is none */
-    int auc_trainers; /* of the job, whose it is; 1: this one's own */
+    double rate;     /* examples a second, of late; at the end: of all */
+    double fraction; /* of the data; NAN: not known */
+    double eta;      /* seconds that are left; NAN */
+    double loss;     /* mean of late, of all threads; NAN: there is none */
+    double auc;      /* the first thread's; NAN */
     double reading, computing; /* shares of the threads' time, */
     double waiting;            /* with that for servers and for a turn */
     bool done;

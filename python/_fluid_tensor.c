@@ -223,6 +223,28 @@ static void describe(const export *e, PyObject *self, Py_buffer *b, int flags)
     b->internal = (void *)e;
 }
 
+/* A variable of a scope whose elements are elsewhere has a shape all the same:
+ * the library says where they are. NULL: it is just empty. */
+static const char *why_empty(py_tensor *t)
+{
+    const fl_tensor *of = py_tensor_get(t);
+    fl_tensor none = {0};
+    if (!of || of->data || !of->shape.rank || !t->owner || !t->name)
+        return NULL;
+    const fl_err err =
+        fl_scope_get(py_scope_get((py_scope *)t->owner),
+                     PyUnicode_AsUTF8AndSize(t->name, NULL), &none);
+    fl_tensor_fini(&none);
+    return err ? fl_errmsg() : NULL;
+}
+
+static PyObject *raise_empty(PyObject *kind, py_tensor *t)
+{
+    const char *why = why_empty(t);
+    PyErr_SetString(kind, why ? why : "the tensor holds nothing yet");
+    return NULL;
+}
+
 static int get_buffer(PyObject *self, Py_buffer *b, int flags)
 {
     py_tensor *t = (py_tensor *)self;
@@ -232,7 +254,7 @@ static int get_buffer(PyObject *self, Py_buffer *b, int flags)
     if (!from)
         return -1;
     if (!from->data || !format_of(from->dtype)) {
-        PyErr_SetString(PyExc_BufferError, "the tensor holds nothing yet");
+        raise_empty(PyExc_BufferError, t);
         return -1;
     }
     if (!(e = PyMem_Calloc(1, sizeof *e))) {
@@ -295,6 +317,8 @@ static PyObject *tensor_set(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O|O:set", &array, &place))
         return NULL;
     fl_tensor *to = py_tensor_get(t);
+    if (to && why_empty(t)) /* a copy here would be of no use to anybody */
+        return raise_empty(PyExc_RuntimeError, t);
     if (to && !py_to_tensor(&pool, t->st, array, &from)) {
         const fl_err err = copy_in(to, from);
         if (!err)
@@ -572,10 +596,8 @@ static PyObject *as_array(PyObject *self, PyObject *args, PyObject *kw)
     if (!t || !PyArg_ParseTupleAndKeywords(args, kw, "|OO:__array__", names,
                                            &dtype, &copy))
         return NULL;
-    if (!t->data) {
-        PyErr_SetString(PyExc_RuntimeError, "the tensor holds nothing yet");
-        return NULL;
-    }
+    if (!t->data)
+        return raise_empty(PyExc_RuntimeError, (py_tensor *)self);
     PyObject *numpy = PyImport_ImportModule("numpy");
     PyObject *view = PyMemoryView_FromObject(self);
     if (numpy && view)

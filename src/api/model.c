@@ -1,7 +1,9 @@
 /* model.c - programs and models on the engine's disk. */
 #include "api/engine.h"
 
+#include "base/log.h"
 #include "base/mem.h"
+#include "exec/away.h"
 #include "exec/model.h"
 #include "train/save.h"
 
@@ -48,16 +50,30 @@ static bool is_trainers(const fl_program *p)
     return p->place && p->place->origin_size;
 }
 
-/* The variables of p, of which servers keep those that `at` says. */
+/* The job that keeps what p lacks here, or NULL. */
+static const fl_place *keeper_of(fl_engine *e, const fl_program *p, fl_scope *s)
+{
+    const fl_block *b = fl_program_block(p, 0);
+    for (fl_entry *v = NULL; (v = fl_map_next(&b->vars, v));) {
+        const fl_value *value = fl_scope_find(s, v->key);
+        if (value && fl_value_is_away(value))
+            return fl_service_keeper(e->service, v->key);
+    }
+    return NULL;
+}
+
+/* The variables of p, of which servers keep those that `at` says; if that was
+ * not cut (a test on a trainer), those that a job of the engine keeps. */
 static fl_err save_vars(fl_engine *e, const fl_program *at, const fl_program *p,
                         fl_scope *s, const char *dir, const char *file, int n,
                         const char *const *names)
 {
-    fl_saver saver = {.disk = e->disk, .place = at->place, .scope = s};
-    if (!is_trainers(at))
+    const fl_place *place = is_trainers(at) ? at->place : keeper_of(e, p, s);
+    fl_saver saver = {.disk = e->disk, .place = place, .scope = s};
+    if (!place)
         return fl_vars_save(e->disk, p, s, dir, file, n, names);
-    FL_TRY(fl_service_flush(e->service, at->place, s, NULL));
-    FL_TRY(fl_service_trainer(e->service, at->place, NULL, &saver.trainer));
+    FL_TRY(fl_service_flush(e->service, place, s, NULL));
+    FL_TRY(fl_service_trainer(e->service, place, NULL, &saver.trainer));
     return fl_saver_save(&saver, p, dir, file, n, names);
 }
 
@@ -80,13 +96,52 @@ fl_err fl_save_vars(fl_engine *e, const fl_program *p, fl_scope *s,
     return save_vars(e, p, p, s, dir, file, n, names);
 }
 
+/* Is it for servers to load? */
+static bool is_servers(const fl_program *p, fl_scope *s, const char *name)
+{
+    const fl_value *v = fl_scope_find(s, name);
+    return fl_place_lacks(p->place, name) || (v && fl_value_is_away(v));
+}
+
+/* What servers hold stays there. A combined file is read whole all the same:
+ * what stands where is known by what stands before. */
+static fl_err load_here(fl_engine *e, const fl_program *p, fl_scope *s,
+                        const char *dir, const char *file, int n,
+                        const char *const *names)
+{
+    fl_vars all = {0}, away = {0};
+    FL_VEC(const char *) here = {0};
+    fl_err err = fl_vars_list(p, n, names, &all);
+    for (int64_t i = 0; i < all.n; i++)
+        if (is_servers(p, s, all.at[i]->name))
+            fl_push(&away, all.at[i]);
+        else
+            fl_push(&here, all.at[i]->name);
+    if (!err)
+        err = away.n && !file
+                  ? fl_vars_load(e->disk, p, s, dir, file, (int)here.n, here.at)
+                  : fl_vars_load(e->disk, p, s, dir, file, n, names);
+    for (int64_t i = 0; i < away.n && !err; i++) {
+        const fl_var *v = away.at[i];
+        FL_WARN("\"%s\" was not loaded here: it lies on the servers, which "
+                "load it (fleet.init_server(dirname))",
+                v->name);
+        if (file)
+            fl_value_send_away(fl_scope_find(s, v->name), v->dtype, &v->shape);
+    }
+    fl_vec_fini(&all);
+    fl_vec_fini(&away);
+    fl_vec_fini(&here);
+    return err;
+}
+
 fl_err fl_load_vars(fl_engine *e, const fl_program *p, fl_scope *s,
                     const char *dir, const char *file, int n,
                     const char *const *names)
 {
     if (p->place && p->place->server >= 0 && !file)
         return fl_place_load(e->disk, p, s, dir, n, names);
-    return fl_vars_load(e->disk, p, s, dir, file, n, names);
+    return load_here(e, p, s, dir, file, n, names);
 }
 
 static char *model_path(const char *dir, const fl_model_opts *opts)
@@ -165,6 +220,8 @@ void fl_model_fini(fl_model *m)
 fl_err fl_scope_get(fl_scope *s, const char *name, fl_tensor *out)
 {
     const fl_value *v = fl_scope_find(s, name);
+    if (v && fl_value_is_away(v))
+        return fl_away_fail(name);
     if (!v || v->kind != FL_LOD_TENSOR || !v->tensor.data)
         return fl_fail(FL_ENOENT, "scope: \"%s\" holds no tensor", name);
     return fl_tensor_copy(out, &v->tensor);
@@ -175,6 +232,8 @@ fl_err fl_scope_set(fl_scope *s, const char *name, const fl_tensor *t)
     fl_value *v = fl_scope_find(s, name);
     if (!v)
         v = fl_scope_var(s, name);
+    if (fl_value_is_away(v))
+        return fl_away_fail(name);
     FL_TRY(fl_tensor_copy(&v->tensor, t));
     v->kind = FL_LOD_TENSOR;
     return FL_OK;

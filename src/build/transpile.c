@@ -122,6 +122,8 @@ static fl_err give_places(fl_cut *c)
     digest_job(c, &place);
     place.kept = c->kept.at;
     place.n_kept = (int)c->kept.n;
+    place.away = c->away.at;
+    place.n_away = (int)c->away.n;
     fl_program_set_place(c->trainer_startup, &place);
     for (int i = 0; i < c->n_servers; i++) {
         place.server = i;
@@ -146,6 +148,7 @@ static fl_err make_all(fl_cut *c)
     c->server_startup = fl_arena_alloc(c->arena, size);
     for (int i = 0; i < c->n_servers; i++)
         FL_TRY(fl_cut_make_server(c, i));
+    fl_cut_find_away(c);
     return give_places(c);
 }
 
@@ -185,6 +188,7 @@ void fl_cut_free(fl_cut *c)
     fl_vec_fini(&c->shares);
     fl_vec_fini(&c->tables);
     fl_vec_fini(&c->kept);
+    fl_vec_fini(&c->away);
     fl_arena_free(c->arena);
     fl_mem_free(c);
 }

@@ -48,6 +48,7 @@ struct fl_cut {
     int *order;                /* in which shares are sent and dealt */
     FL_VEC(fl_share *) tables; /* those that are is_distributed; n is 0 */
     FL_VEC(fl_kept) kept;      /* by server, in order of declaration */
+    FL_VEC(const char *) away; /* what trainers have no copy of */
     fl_program *trainer, *trainer_startup;
     fl_program **server, **server_startup;
 };
@@ -92,6 +93,8 @@ bool fl_desc_writes(const fl_desc *d, const char *name);
 
 fl_err fl_cut_make_trainer(fl_cut *c) FL_MUST_CHECK;
 fl_err fl_cut_make_trainer_startup(fl_cut *c) FL_MUST_CHECK;
+/* c->away, once the trainer's program is there. */
+void fl_cut_find_away(fl_cut *c);
 
 /* --- transpile_table.c --- */
 

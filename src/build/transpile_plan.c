@@ -183,8 +183,8 @@ static fl_err find_shares(fl_cut *c)
     return err;
 }
 
-/* Is W read by nothing but lookups that may ask servers, and those in the
- * global block? */
+/* Do nothing but lookups that may ask servers have to do with W, and those in
+ * the global block? */
 static bool is_remote(const fl_cut *c, const fl_share *s)
 {
     const char *name = s->param->name;
@@ -195,7 +195,8 @@ static bool is_remote(const fl_cut *c, const fl_share *s)
             const fl_op *op = b->ops.at[k];
             const fl_attr *remote = fl_desc_attr(&op->desc, "remote_prefetch");
             if (fl_op_role(op) & FL_ROLE_OPTIMIZE ||
-                !fl_desc_reads(&op->desc, name) ||
+                (!fl_desc_reads(&op->desc, name) &&
+                 !fl_desc_writes(&op->desc, name)) ||
                 !strcmp(op->desc.type, "lookup_table_grad"))
                 continue;
             if (i || strcmp(op->desc.type, "lookup_table") || !remote ||

@@ -147,6 +147,66 @@ static void a_table_with_other_readers_is_received(void)
     scene_end(&s);
 }
 
+/* --- what trainers have no copy of --- */
+
+static const char *away(scene *s)
+{
+    const fl_place *place = s->cut->trainer_startup->place;
+    fl_str t = {0};
+    CHECK_INT(place->n_away, s->cut->trainer->place->n_away);
+    for (int i = 0; i < place->n_away; i++)
+        fl_str_printf(&t, "%s%s", i ? " " : "", place->away[i]);
+    return scene_keep(s, &t);
+}
+
+static void a_trainer_has_no_copy_of_a_table(void)
+{
+    scene s;
+    begin(&s, 2, (lookup[]){{"a", "emb"}, {"b", "far", true}});
+    scene_minimize(&s, "adam", scene_rate);
+    scene_cut2(&s);
+    CHECK_STR(away(&s), "emb emb.block0 emb.block1 emb_moment1_0 "
+                        "emb_moment2_0 far");
+    scene_end(&s);
+}
+
+static void a_table_with_other_readers_is_copied(void)
+{
+    scene s;
+    begin(&s, 1, &(lookup){"ids", "emb"});
+    fl_var *all =
+        TEST_LAYER(s.net, "mean", {"x", .var = test_find(s.net->main, "emb")});
+    s.loss = TEST_LAYER(s.net, "elementwise_add", {"x", .var = s.loss},
+                        {"y", .var = all});
+    scene_minimize(&s, "adagrad", scene_rate);
+    scene_cut2(&s);
+    CHECK_STR(away(&s), "");
+    scene_end(&s);
+}
+
+/* What else it is started with reads it. */
+static void a_table_that_starts_another_is_copied(void)
+{
+    scene s;
+    fl_var *w;
+    begin(&s, 1, &(lookup){"ids", "emb"});
+    scene_minimize(&s, "sgd", scene_rate);
+    fl_block *b = fl_program_block(s.net->startup, 0);
+    CHECK_OK(fl_block_add_var(b,
+                              &(fl_var){.name = "twin",
+                                        .dtype = FL_F32,
+                                        .shape = {2, {1000, 64}},
+                                        .persistable = true},
+                              &w));
+    fl_desc *d = fl_desc_new(s.net->arena, "assign");
+    fl_desc_set_in1(d, "X", "emb");
+    fl_desc_set_out1(d, "Out", "twin");
+    CHECK_OK(fl_block_append_op(b, d, NULL));
+    scene_cut2(&s);
+    CHECK_STR(away(&s), "");
+    scene_end(&s);
+}
+
 static void decay_makes_a_sparse_gradient_dense(void)
 {
     scene s;
@@ -304,6 +364,11 @@ const fl_test fl_tests[] = {
      lookups_with_another_padding_stay_apart},
     {"a table with other readers is received",
      a_table_with_other_readers_is_received},
+    {"a trainer has no copy of a table", a_trainer_has_no_copy_of_a_table},
+    {"a table with other readers is copied",
+     a_table_with_other_readers_is_copied},
+    {"a table that starts another is copied",
+     a_table_that_starts_another_is_copied},
     {"decay makes a sparse gradient dense on the server",
      decay_makes_a_sparse_gradient_dense},
     {"a distributed table is prefetched", a_distributed_table_is_prefetched},

@@ -350,3 +350,47 @@ fl_err fl_cut_make_trainer_startup(fl_cut *c)
         FL_TRY(fl_table_edit_startup(c, c->tables.at[i], b));
     return FL_OK;
 }
+
+/* --- what trainers have no copy of --- */
+
+static bool is_read(const fl_program *p, const char *name)
+{
+    for (int64_t i = 0; i < p->blocks.n; i++)
+        for (int64_t k = 0; k < p->blocks.at[i]->ops.n; k++)
+            if (fl_desc_reads(&p->blocks.at[i]->ops.at[k]->desc, name))
+                return true;
+    return false;
+}
+
+/* What an op of the optimiser keeps for each row. */
+static void add_states(fl_cut *c, const fl_share *s, const fl_op *op)
+{
+    for (int i = 0; i < op->desc.n_out; i++) {
+        const char *name = op->desc.out[i].name[0];
+        const fl_var *v = fl_block_var(op->block, name);
+        if (v && v != s->param && v->persistable &&
+            fl_shape_equal(&v->shape, &s->param->shape) &&
+            fl_cut_only_start(c, name) && !is_read(c->trainer, name))
+            fl_push(&c->away, v->name);
+    }
+}
+
+/* The programs stay as Fluid has them, with all that starts and receives the
+ * table; plans leave that out. Where the startup program does something else
+ * with it, it is received at the start. */
+void fl_cut_find_away(fl_cut *c)
+{
+    for (int64_t i = 0; i < c->shares.n; i++) {
+        const fl_share *s = c->shares.at[i];
+        if (!s->remote || !fl_cut_only_start(c, s->param->name))
+            continue;
+        fl_push(&c->away, s->param->name);
+        for (int k = 0; s->n > 1 && k < s->n; k++)
+            fl_push(&c->away, s->piece[k].param);
+        for (int64_t k = 0; k < c->updates.n; k++)
+            if (!strcmp(fl_cut_role_var(c->updates.at[k], 0), s->param->name))
+                add_states(c, s, c->updates.at[k]);
+    }
+    for (int64_t i = 0; i < c->tables.n; i++)
+        fl_push(&c->away, c->tables.at[i]->param->name);
+}

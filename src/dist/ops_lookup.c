@@ -3,7 +3,12 @@
  *
  * Each row is asked for once, however often its id occurs: ids are put in
  * order, which also parts them by slice, and all servers are asked at a time.
- * W itself is not read: it may be as old as the startup program. */
+ * W itself is not read: there may be no copy of it here.
+ *
+ * An op without table_names is a plan's, in place of the lookups of a program
+ * that was not cut (a test on a trainer): the job says where the slices are.
+ * Tables by id are then asked as well; id i is numbered as row i / servers of
+ * slice i % servers meanwhile, so that order parts these, too. */
 #include "dist/ops_in.h"
 #include "dist/service.h"
 #include "exec/plan.h"
@@ -52,6 +57,14 @@ static fl_err infer(fl_infer *x)
     return FL_OK;
 }
 
+/* Rows of W on a server. */
+typedef struct slice {
+    const char *table;
+    int server;
+    int64_t rows;
+    int64_t first; /* elements of W before it */
+} slice;
+
 /* Between calls. */
 typedef struct space {
     int64_t room;     /* ids that the arrays have room for */
@@ -60,7 +73,9 @@ typedef struct space {
     fl_row_at *order; /* twice as many */
     int64_t *row;     /* rows asked for, as their slices count them */
     const char **at;  /* and where they are then */
+    bool by_id;       /* slice i has the ids i, i + slices, .. */
     int slices;
+    slice *slice;
     fl_lookup *ask;
     fl_tensor *got; /* by slice */
 } space;
@@ -77,23 +92,74 @@ static void end_space(void *scratch)
     fl_mem_free(s->order);
     fl_mem_free(s->row);
     fl_mem_free(s->at);
+    fl_mem_free(s->slice);
     fl_mem_free(s->ask);
     fl_mem_free(s->got);
     fl_mem_free(s);
 }
 
-static space *space_of(fl_call *c)
+static fl_err read_slices(fl_call *c, space *s)
 {
-    space *s = c->scratch;
-    if (!s) {
-        const size_t n = (size_t)fl_attr_get(c, "table_names")->n;
-        s = c->scratch = fl_mem_alloc(sizeof *s);
-        s->slices = (int)n;
-        s->ask = fl_mem_alloc((n + 1) * sizeof *s->ask);
-        s->got = fl_mem_alloc((n + 1) * sizeof *s->got);
+    const fl_attr *names = fl_attr_get(c, "table_names");
+    const fl_attr *rows = fl_attr_get(c, "height_sections");
+    const fl_attr *servers = fl_attr_get(c, "endpoints");
+    for (int i = 0; i < s->slices; i++) {
+        s->slice[i] =
+            (slice){.table = names->strings[i], .rows = rows->longs[i]};
+        FL_TRY(fl_call_server(c, servers->strings[i], &s->slice[i].server));
+    }
+    return FL_OK;
+}
+
+/* As the job says, in the order of the table; by id, in that of servers. */
+static void find_slices(const fl_place *place, const char *w, space *s)
+{
+    for (int i = 0; i < place->n_kept; i++) {
+        const fl_kept *k = &place->kept[i];
+        int at = s->slices;
+        if (strcmp(k->var, w))
+            continue;
+        for (; at && s->slice[at - 1].first > k->first; at--)
+            s->slice[at] = s->slice[at - 1];
+        s->by_id = k->first == FL_BY_ID;
+        s->slice[at] =
+            (slice){k->name, k->server,
+                    s->by_id ? INT64_MAX / place->n_servers : k->shape.dim[0],
+                    k->first};
+        s->slices++;
+    }
+}
+
+static fl_err make_space(fl_call *c, space *s)
+{
+    const int named = fl_attr_get(c, "table_names")->n;
+    const fl_place *place;
+    FL_TRY(fl_call_place(c, &place));
+    const size_t most = (size_t)(named ? named : place->n_kept) + 1;
+    s->slice = fl_mem_alloc(most * sizeof *s->slice);
+    s->ask = fl_mem_alloc(most * sizeof *s->ask);
+    s->got = fl_mem_alloc(most * sizeof *s->got);
+    s->slices = named;
+    if (named)
+        return read_slices(c, s);
+    find_slices(place, fl_desc_in1(c->desc, "W"), s);
+    return FL_OK;
+}
+
+static fl_err space_of(fl_call *c, space **out)
+{
+    fl_err err = FL_OK;
+    if (!c->scratch) {
+        space *s = fl_mem_alloc(sizeof *s);
+        err = make_space(c, s);
+        if (err)
+            end_space(s);
+        else
+            c->scratch = s;
         c->end_scratch = end_space;
     }
-    return s;
+    *out = c->scratch;
+    return err;
 }
 
 static void make_room(space *s, int64_t n)
@@ -109,6 +175,14 @@ static void make_room(space *s, int64_t n)
     s->room = (int64_t)room;
 }
 
+/* By id: numbers that grow from slice to slice. */
+static int64_t number_of(const space *s, int64_t id)
+{
+    if (!s->by_id || id < 0 || id / s->slices >= s->slice[0].rows)
+        return id;
+    return id % s->slices * s->slice[0].rows + id / s->slices;
+}
+
 static int64_t gather(const fl_call *c, space *s)
 {
     int64_t n = 0;
@@ -122,15 +196,16 @@ static int64_t gather(const fl_call *c, space *s)
             memcpy(to, ids->data, fl_tensor_bytes(ids));
         to += fl_tensor_numel(ids);
     }
+    for (int64_t i = 0; s->by_id && i < n; i++)
+        s->ids[i] = number_of(s, s->ids[i]);
     return n;
 }
 
-static fl_err no_such_row(const fl_call *c, int64_t id)
+static fl_err no_such_row(const fl_call *c, const space *s, int64_t id)
 {
-    const fl_attr *rows = fl_attr_get(c, "height_sections");
     int64_t all = 0;
-    for (int i = 0; i < rows->n; i++)
-        all += rows->longs[i];
+    for (int i = 0; i < s->slices; i++)
+        all += s->slice[i].rows;
     return fl_fail(FL_EINVAL,
                    "distributed_lookup_table: id %lld, \"%s\" has rows 0 to "
                    "%lld",
@@ -141,28 +216,27 @@ static fl_err no_such_row(const fl_call *c, int64_t id)
 /* Each id once, in order; s->ask[i] gets those of slice i. */
 static fl_err part(const fl_call *c, space *s, int64_t n)
 {
-    const fl_attr *height = fl_attr_get(c, "height_sections");
-    const int64_t padding = fl_attr_i64(c, "padding_idx");
+    const int64_t padding = number_of(s, fl_attr_i64(c, "padding_idx"));
     const fl_shape shape = fl_shape_of(1, &n);
     const fl_rows list = {.n = n,
                           .index = fl_tensor_view(FL_I64, &shape, s->ids)};
     const fl_row_at *order = fl_rows_order(&list, s->order);
     int64_t start = 0, m = 0, last = 0;
-    int slice = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = order[i].at, id = s->ids[at];
+    int i = 0; /* slice */
+    for (int64_t k = 0; k < n; k++) {
+        const int64_t at = order[k].at, id = s->ids[at];
         if (padding != -1 && id == padding) {
             s->which[at] = -1;
             continue;
         }
-        while (slice < height->n && id >= start + height->longs[slice])
-            start += height->longs[slice++];
-        if (id < 0 || slice == height->n)
-            return no_such_row(c, id);
+        while (i < s->slices && id >= start + s->slice[i].rows)
+            start += s->slice[i++].rows;
+        if (id < 0 || i == s->slices)
+            return no_such_row(c, s, id);
         if (!m || id != last) {
-            fl_lookup *ask = &s->ask[slice];
+            fl_lookup *ask = &s->ask[i];
             ask->rows = ask->n++ ? ask->rows : &s->row[m];
-            s->row[m++] = id - start;
+            s->row[m++] = s->by_id ? (id - start) * s->slices + i : id - start;
         }
         s->which[at] = m - 1;
         last = id;
@@ -171,21 +245,19 @@ static fl_err part(const fl_call *c, space *s, int64_t n)
 }
 
 /* Those with rows to ask for move to the front; how many there are. */
-static fl_err address(fl_call *c, space *s, int *n)
+static int address(space *s)
 {
-    const fl_attr *names = fl_attr_get(c, "table_names");
-    const fl_attr *servers = fl_attr_get(c, "endpoints");
-    *n = 0;
+    int n = 0;
     for (int i = 0; i < s->slices; i++) {
         fl_lookup ask = s->ask[i];
         if (!ask.n)
             continue;
-        ask.table = names->strings[i];
+        ask.table = s->slice[i].table;
+        ask.server = s->slice[i].server;
         ask.out = &s->got[i];
-        FL_TRY(fl_call_server(c, servers->strings[i], &ask.server));
-        s->ask[(*n)++] = ask;
+        s->ask[n++] = ask;
     }
-    return FL_OK;
+    return n;
 }
 
 /* Where each row that came is. */
@@ -228,16 +300,15 @@ static void scatter(const fl_call *c, const space *s, size_t bytes)
 
 static fl_err look_up(fl_call *c)
 {
-    space *s = space_of(c);
     const fl_tensor *w = fl_in(c, "W");
     const size_t bytes = (size_t)w->shape.dim[1] * fl_dtype_size(w->dtype);
-    const int64_t n = gather(c, s);
+    space *s;
     fl_trainer *t;
-    int asks;
-    memset(s->ask, 0, (size_t)s->slices * sizeof *s->ask);
+    FL_TRY(space_of(c, &s));
     FL_TRY(fl_call_trainer(c, &t));
-    FL_TRY(part(c, s, n));
-    FL_TRY(address(c, s, &asks));
+    memset(s->ask, 0, (size_t)s->slices * sizeof *s->ask);
+    FL_TRY(part(c, s, gather(c, s)));
+    const int asks = address(s);
     if (asks)
         FL_TRY(fl_trainer_lookup(t, fl_call_site(c).env->watch, asks, s->ask));
     FL_TRY(find_rows(c, s, asks, bytes));
@@ -247,7 +318,7 @@ static fl_err look_up(fl_call *c)
 
 const fl_op_def fl_op_distributed_lookup_table = {
     .type = "distributed_lookup_table",
-    .in = {{"Ids", FL_MANY}, {"W"}},
+    .in = {{"Ids", FL_MANY}, {"W", FL_UNREAD}},
     .out = {{"Outputs", FL_MANY}},
     .attr =
         {

@@ -74,15 +74,17 @@ fl_err fl_service_trainer(fl_service *s, const fl_place *place, fl_watch *watch,
     return err;
 }
 
-fl_trainer *fl_service_find(fl_service *s, const fl_place *place)
+const fl_place *fl_service_keeper(fl_service *s, const char *var)
 {
+    const fl_place *found = NULL;
     pthread_mutex_lock(&s->lock);
-    const seat *of = place             ? find(s, place)
-                     : s->seats.n == 1 ? &s->seats.at[0]
-                                       : NULL;
-    fl_trainer *t = of ? of->trainer : NULL;
+    for (int64_t i = 0; var && !found && i < s->seats.n; i++) {
+        const fl_place *place = fl_trainer_place(s->seats.at[i].trainer);
+        if (fl_place_lacks(place, var))
+            found = place;
+    }
     pthread_mutex_unlock(&s->lock);
-    return t;
+    return found;
 }
 
 /* --- communicators --- */
@@ -201,13 +203,15 @@ fl_err fl_service_leave(fl_service *s, int code, const char *why,
 
 /* --- for the operators --- */
 
-static fl_err place_of(const fl_call *c, const fl_place **out)
+fl_err fl_call_place(fl_call *c, const fl_place **out)
 {
     const char *type = c->def->type;
     if (!c->hooks || !c->hooks->service)
         return fl_fail(FL_EINVAL, "%s: nothing here connects it to servers",
                        type);
     *out = fl_call_site(c).program->place;
+    if (!*out)
+        *out = fl_service_keeper(c->hooks->service, fl_desc_in1(c->desc, "W"));
     if (!*out)
         return fl_fail(FL_EINVAL,
                        "%s: the program is no part of a job; run what "
@@ -220,7 +224,7 @@ static fl_err place_of(const fl_call *c, const fl_place **out)
 fl_err fl_call_trainer(fl_call *c, fl_trainer **out)
 {
     const fl_place *place;
-    FL_TRY(place_of(c, &place));
+    FL_TRY(fl_call_place(c, &place));
     return fl_service_trainer(c->hooks->service, place,
                               fl_call_site(c).env->watch, out);
 }
@@ -236,7 +240,7 @@ fl_communicator *fl_call_communicator(fl_call *c)
 fl_err fl_call_server(fl_call *c, const char *endpoint, int *out)
 {
     const fl_place *place;
-    FL_TRY(place_of(c, &place));
+    FL_TRY(fl_call_place(c, &place));
     for (int i = 0; i < place->n_servers; i++)
         if (!strcmp(place->servers[i], endpoint)) {
             *out = i;

@@ -15,10 +15,6 @@ void fl_service_free(fl_service *s); /* trainers that did not leave complete */
 fl_err fl_service_trainer(fl_service *s, const fl_place *place, fl_watch *watch,
                           fl_trainer **out) FL_MUST_CHECK;
 
-/* The same, if it is there already; place NULL: that of the only job. NULL: it
- * is not. */
-fl_trainer *fl_service_find(fl_service *s, const fl_place *place);
-
 /* From now on what p sends gathers. EINVAL: it does already, or p is no
  * trainer's program of an asynchronous job. */
 fl_err fl_service_communicate(fl_service *s, const fl_program *p) FL_MUST_CHECK;
@@ -32,6 +28,9 @@ fl_err fl_service_flush(fl_service *s, const fl_place *place, fl_scope *scope,
 fl_err fl_service_hush(fl_service *s, const fl_place *place,
                        const fl_watch *by) FL_MUST_CHECK;
 
+/* The place of the job whose trainers have no copy of a variable; or NULL. */
+const fl_place *fl_service_keeper(fl_service *s, const char *var);
+
 /* All trainers leave, as fl_engine_leave says. */
 fl_err fl_service_leave(fl_service *s, int code, const char *why,
                         const fl_wait_opts *opts) FL_MUST_CHECK;
@@ -40,8 +39,11 @@ fl_err fl_service_leave(fl_service *s, int code, const char *why,
 
 struct fl_call;
 
-/* The trainer of the program that runs this op. EINVAL: it was not transpiled.
- */
+/* The place of the program that runs this op; if it has none, of the job that
+ * keeps the op's W. EINVAL: neither. */
+fl_err fl_call_place(struct fl_call *c, const fl_place **out) FL_MUST_CHECK;
+
+/* The trainer of that place. */
 fl_err fl_call_trainer(struct fl_call *c, fl_trainer **out) FL_MUST_CHECK;
 
 /* That gathers what it sends; NULL: none runs. */

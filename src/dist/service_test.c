@@ -233,6 +233,84 @@ static void tables_are_asked_by_the_number_of_a_row(void)
     close_scene(&s);
 }
 
+/* --- a program that was not cut --- */
+
+#define TEST_OF_TWO                                                            \
+    "block 0\n"                                                                \
+    "  data a: i64[-1,1]\n"                                                    \
+    "  data b: i64[-1,1]\n"                                                    \
+    "  param w: f32[5,2]\n"                                                    \
+    "  var x: f32[-1,2]\n"                                                     \
+    "  var y: f32[-1,2]\n"                                                     \
+    "  lookup_table(W=w, Ids=a) -> Out=x {padding_idx=1l}\n"                   \
+    "  lookup_table(W=w, Ids=b) -> Out=y {padding_idx=1l}\n"
+
+/* A trainer starts that has no copy of w, then runs a program of no job. */
+static void start_and_read(scene *s, int n, const fl_kept *kept)
+{
+    fl_place place = s->job.place;
+    place.n_kept = n;
+    place.kept = kept;
+    place.n_away = 1;
+    place.away = (const char *[]){"w"};
+    read_program(s, "block 0\n  param w: f32[5,2]\n"
+                    "  fill_constant() -> Out=w {shape=[5l, 2l]}\n"
+                    "  recv() -> Out=w {epmap=[~0]}\n"
+                    "  fetch_barrier() {endpoints=[~0]}\n");
+    fl_program_set_place(s->program, &place);
+    CHECK_OK(run(s, 0, NULL, NULL));
+    fl_program_free(s->program);
+    CHECK_OK(fl_program_parse(fl_check_registry(), TEST_OF_TWO, &s->program));
+}
+
+static void a_test_looks_up_on_servers(void)
+{
+    scene s;
+    open_scene(&s, 2, false);
+    test_job_var(&s.job, 1, "w.block0", 3, 2, 4);
+    test_job_var(&s.job, 0, "w.block1", 2, 2, 8);
+    const fl_kept kept[] = {
+        {"w", "w.block1", 0, 6, {2, {2, 2}}},
+        {"v", "v", 0, 0, {2, {5, 2}}},
+        {"w", "w.block0", 1, 0, {2, {3, 2}}},
+    };
+    start_and_read(&s, 3, kept);
+    const int64_t a[] = {4, 1, 0}, b[] = {2};
+    fl_feed feeds[] = {
+        {"a", fl_tensor_view(FL_I64, &(fl_shape){2, {3, 1}}, a)},
+        {"b", fl_tensor_view(FL_I64, &(fl_shape){2, {1, 1}}, b)},
+    };
+    gives(&s, 2, feeds, "x", 6, (float[]){8, 8, 0, 0, 4, 4});
+    gives(&s, 2, feeds, "y", 2, (float[]){4, 4});
+    feeds[1].tensor.data = (int64_t[]){5};
+    CHECK_ERR(run(&s, 2, feeds, NULL), FL_EINVAL,
+              "id 5, \"w\" has rows 0 to 4");
+    close_scene(&s);
+}
+
+/* Servers call such rows by their ids. */
+static void a_test_looks_up_by_id(void)
+{
+    scene s;
+    open_scene(&s, 2, false);
+    test_job_var(&s.job, 0, "w", 6, 2, 4);
+    test_job_var(&s.job, 1, "w", 6, 2, 8);
+    ((float *)s.job.server[1].var[0].value.data)[6] = 5; /* id 3 */
+    const fl_kept kept[] = {{"w", "w", 0, FL_BY_ID, {2, {3, 2}}},
+                            {"w", "w", 1, FL_BY_ID, {2, {3, 2}}}};
+    start_and_read(&s, 2, kept);
+    const int64_t a[] = {4, 1, 3, 3}, b[] = {5};
+    fl_feed feeds[] = {
+        {"a", fl_tensor_view(FL_I64, &(fl_shape){2, {4, 1}}, a)},
+        {"b", fl_tensor_view(FL_I64, &(fl_shape){2, {1, 1}}, b)},
+    };
+    gives(&s, 2, feeds, "x", 8, (float[]){4, 4, 0, 0, 5, 8, 5, 8});
+    gives(&s, 2, feeds, "y", 2, (float[]){8, 8});
+    feeds[1].tensor.data = (int64_t[]){-3};
+    CHECK_ERR(run(&s, 2, feeds, NULL), FL_EINVAL, "id -3, \"w\" has rows");
+    close_scene(&s);
+}
+
 static void programs_without_a_job_say_so(void)
 {
     scene s;
@@ -260,6 +338,8 @@ const fl_test fl_tests[] = {
     {"lookups ask for each row once", lookups_ask_for_each_row_once},
     {"tables are asked by the number of a row",
      tables_are_asked_by_the_number_of_a_row},
+    {"a test looks up on servers", a_test_looks_up_on_servers},
+    {"a test looks up by id", a_test_looks_up_by_id},
     {"programs without a job say so", programs_without_a_job_say_so},
     {0},
 };

@@ -68,17 +68,6 @@ static void on_over(void *self, int code, const char *why)
 
 /* --- beginning and end --- */
 
-static fl_place copy_place(fl_arena *a, const fl_place *from)
-{
-    fl_place p = *from;
-    const char **servers =
-        fl_arena_alloc(a, (size_t)from->n_servers * sizeof *servers);
-    for (int i = 0; i < from->n_servers; i++)
-        servers[i] = fl_arena_strdup(a, from->servers[i]);
-    p.servers = servers;
-    return p;
-}
-
 static void init_threads(fl_trainer *t)
 {
     pthread_condattr_t monotonic;
@@ -100,7 +89,7 @@ fl_err fl_trainer_new(const fl_place *place, const fl_job *limits,
     FL_TRY(fl_job_check(&job));
     fl_trainer *t = fl_mem_alloc(sizeof *t);
     *t = (fl_trainer){.job = job, .arena = fl_arena_new(), .watch = watch};
-    t->place = copy_place(t->arena, place);
+    t->place = *fl_place_dup(t->arena, place);
     t->entropy = fl_entropy_real();
     t->app =
         (fl_app){t, fl_keeper_parcels, on_values, on_ready, on_fenced, on_over};
@@ -137,7 +126,6 @@ void fl_trainer_free(fl_trainer *t)
         fl_link_close(t);
     for (int i = 0; i < t->job.servers; i++)
         free_line(&t->line[i]);
-    fl_parcel_unref(t->tallying.sum);
     fl_vec_fini(&t->live);
     fl_str_fini(&t->notes);
     fl_outbox_fini(&t->out);
@@ -165,6 +153,11 @@ bool fl_trainer_is_at(const fl_trainer *t, const fl_place *place)
     for (int i = 0; same && i < own->n_servers; i++)
         same = !strcmp(own->servers[i], place->servers[i]);
     return same;
+}
+
+const fl_place *fl_trainer_place(const fl_trainer *t)
+{
+    return &t->place;
 }
 
 /* --- ready for the caller --- */

@@ -7,6 +7,7 @@
 #include "exec/model.h"
 
 #include "base/str.h"
+#include "exec/away.h"
 #include "tensor/file.h"
 
 #include <stdlib.h>
@@ -63,6 +64,8 @@ static char *join(const char *dir, const char *name)
 static fl_err value_of(fl_scope *s, const fl_var *v, fl_value **out)
 {
     *out = fl_scope_find(s, v->name);
+    if (*out && fl_value_is_away(*out))
+        return fl_away_fail(v->name);
     if (*out && (*out)->kind)
         return FL_OK;
     return fl_fail(FL_ENOENT,

@@ -10,7 +10,7 @@
 #include "exec/plan_parts.h"
 
 #include "base/str.h"
-#include "exec/fuse.h"
+#include "exec/away.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,14 +27,16 @@ static fl_value *local(fl_unit *u, const char *name)
     return v;
 }
 
-static fl_value *persistent(fl_plan *plan, const char *name)
+static fl_value *persistent(fl_plan *plan, const fl_var *var)
 {
+    const char *name = var->name;
     fl_value *v = fl_map_get(&plan->known, name);
     if (v)
         return v;
     v = fl_scope_find(plan->scope, name);
     if (!v)
         v = fl_scope_var(fl_scope_root(plan->scope), name);
+    fl_away_stand_in(plan->program->place, var, v);
     fl_map_put(&plan->known, fl_arena_strdup(plan->arena, name), v);
     fl_push(&plan->outsides, (fl_outside){.value = v});
     return v;
@@ -46,7 +48,7 @@ static fl_value *resolve(void *self, const char *name)
     for (fl_unit *at = u; at; at = at->parent) {
         const fl_var *v = fl_block_var(at->block, name);
         if (v)
-            return v->persistable ? persistent(u->plan, name) : local(at, name);
+            return v->persistable ? persistent(u->plan, v) : local(at, name);
     }
     fl_fail(FL_ENOENT, "variable \"%s\" is not declared in block %d or above",
             name, u->block->idx);
@@ -88,7 +90,8 @@ bool fl_op_bypassed(const fl_op *op)
 /* Is op i of block b one of the plan's? */
 static bool takes(const fl_plan *plan, int b, int64_t i)
 {
-    return !fl_op_bypassed(plan->units[b].block->ops.at[i]) &&
+    const fl_op *op = plan->units[b].block->ops.at[i];
+    return !fl_op_bypassed(op) && !fl_away_only(op) &&
            (b || !plan->half || plan->half->runs[i]);
 }
 
@@ -215,6 +218,19 @@ static void scale_seed(const fl_plan *plan, fl_lines *l, const fl_op *op)
     fl_desc_set_attr(fl_lines_own(l, (int)l->descs.n - 1), &scaled);
 }
 
+/* An op that would write what is away is left out; the scope then has a shape
+ * in place of its outputs. */
+static void stand_in(fl_unit *u, const fl_op *op)
+{
+    const fl_desc *d = &op->desc;
+    for (int i = 0; fl_away_only(op) && i < d->n_out; i++)
+        for (int j = 0; j < d->out[i].n; j++) {
+            const fl_var *v = fl_block_find(u->block, d->out[i].name[j]);
+            if (v && v->persistable)
+                persistent(u->plan, v);
+        }
+}
+
 static fl_err compile_block(fl_plan *plan, int b)
 {
     fl_unit *u = &plan->units[b];
@@ -223,7 +239,10 @@ static fl_err compile_block(fl_plan *plan, int b)
         if (takes(plan, b, i)) {
             fl_push(&l.descs, &u->block->ops.at[i]->desc);
             scale_seed(plan, &l, u->block->ops.at[i]);
+        } else {
+            stand_in(u, u->block->ops.at[i]);
         }
+    fl_away_look_up(&l, plan->scope);
     if (b == 0 && !plan->env.no_fuse)
         fuse(plan, &l);
     fl_err err = compile(u, &l);

@@ -5,6 +5,8 @@
  * has moved, nothing is inferred and nothing is sized. */
 #include "exec/plan_parts.h"
 
+#include "exec/away.h"
+
 #include <string.h>
 
 static fl_err check_feed(const fl_port *p, const fl_tensor *t)
@@ -123,7 +125,11 @@ static fl_err step_failed(const fl_unit *u, const fl_step *s, fl_err err)
 {
     const char *empty = err == FL_ENOENT ? fl_frame_empty(&s->frame) : NULL;
     const fl_var *v = empty ? fl_block_find(u->block, empty) : NULL;
-    if (v && v->persistable)
+    const fl_value *value =
+        v && v->persistable ? fl_map_get(&u->plan->known, empty) : NULL;
+    if (value && fl_value_is_away(value))
+        err = fl_away_fail(empty);
+    else if (value)
         err = fl_fail(FL_ENOENT,
                       "\"%s\" holds nothing yet: run the startup program first "
                       "(in Python: exe.run(fluid.default_startup_program())), "
@@ -167,6 +173,8 @@ static fl_err give_fetch(const fl_port *p, fl_fetch *f, bool lenient)
     const bool written = v->kind == FL_LOD_TENSOR && v->tensor.data;
     if (written)
         return fl_tensor_copy(&f->tensor, &v->tensor);
+    if (p->var->persistable && fl_value_is_away(v))
+        return fl_away_fail(p->name);
     if (!lenient)
         return fl_fail(FL_ENOENT, "fetch \"%s\": nothing has written it",
                        p->name);

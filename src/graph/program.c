@@ -61,26 +61,50 @@ fl_block *fl_program_add_block(fl_program *p, int parent)
     return push_block(p, parent);
 }
 
+static const char **dup_names(fl_arena *a, int n, const char *const *names)
+{
+    const char **own = fl_arena_alloc(a, (size_t)n * sizeof *own);
+    for (int i = 0; i < n; i++)
+        own[i] = fl_arena_strdup(a, names[i]);
+    return own;
+}
+
+fl_place *fl_place_dup(fl_arena *a, const fl_place *place)
+{
+    fl_place *own = fl_arena_dup(a, place, sizeof *place);
+    fl_kept *kept =
+        fl_arena_dup(a, place->kept, (size_t)place->n_kept * sizeof *kept);
+    for (int i = 0; i < place->n_kept; i++) {
+        kept[i].var = fl_arena_strdup(a, kept[i].var);
+        kept[i].name = fl_arena_strdup(a, kept[i].name);
+    }
+    own->servers = dup_names(a, place->n_servers, place->servers);
+    own->kept = kept;
+    own->away = dup_names(a, place->n_away, place->away);
+    own->origin = NULL;
+    own->origin_size = 0;
+    return own;
+}
+
+bool fl_place_lacks(const fl_place *place, const char *var)
+{
+    if (!place || place->server >= 0)
+        return false;
+    for (int i = 0; i < place->n_away; i++)
+        if (!strcmp(place->away[i], var))
+            return true;
+    return false;
+}
+
 void fl_program_set_place(fl_program *p, const fl_place *place)
 {
     p->version++;
     p->place = NULL;
     if (!place)
         return;
-    fl_place *own = fl_arena_dup(p->arena, place, sizeof *place);
-    const char **servers =
-        fl_arena_alloc(p->arena, (size_t)place->n_servers * sizeof *servers);
-    for (int i = 0; i < place->n_servers; i++)
-        servers[i] = fl_arena_strdup(p->arena, place->servers[i]);
-    fl_kept *kept = fl_arena_dup(p->arena, place->kept,
-                                 (size_t)place->n_kept * sizeof *kept);
-    for (int i = 0; i < place->n_kept; i++) {
-        kept[i].var = fl_arena_strdup(p->arena, kept[i].var);
-        kept[i].name = fl_arena_strdup(p->arena, kept[i].name);
-    }
-    own->servers = servers;
-    own->kept = kept;
+    fl_place *own = fl_place_dup(p->arena, place);
     own->origin = fl_arena_dup(p->arena, place->origin, place->origin_size);
+    own->origin_size = place->origin_size;
     p->place = own;
 }
 

@@ -73,11 +73,19 @@ typedef struct fl_place {
     uint64_t digest[2]; /* of all that every process of the job must share */
     int n_kept;
     const fl_kept *kept; /* what servers hold */
+    int n_away;
+    const char *const *away; /* what a trainer has no copy of: lookups ask
+                              * servers for rows. With pieces and states. */
     /* Of a trainer: the program that was cut, encoded; models are saved of
      * this one. */
     const void *origin;
     size_t origin_size;
 } fl_place;
+
+/* In an arena; all but the origin. */
+fl_place *fl_place_dup(fl_arena *a, const fl_place *place);
+/* Is it a trainer's place (or NULL), and has no copy of that variable? */
+bool fl_place_lacks(const fl_place *place, const char *var);
 
 /* Thread: one at a time; immutable while plans of it run. */
 struct fl_program {

@@ -156,9 +156,12 @@ static const char *input_name(const fl_frame *f, int slot, int i)
     return fl_desc_in(f->desc, f->call.def->in[slot].name)->name[i];
 }
 
-static bool lacks(const fl_call *c, const fl_value *v)
+/* Input v of slot s. */
+static bool lacks(const fl_call *c, int s, const fl_value *v)
 {
-    return v && !holds_something(v) && !(c->def->flags & FL_OP_NO_INFER);
+    if (!v || holds_something(v) || c->def->flags & FL_OP_NO_INFER)
+        return false;
+    return !(c->def->in[s].flags & FL_UNREAD) || !fl_value_is_away(v);
 }
 
 const char *fl_frame_empty(const fl_frame *f)
@@ -166,7 +169,7 @@ const char *fl_frame_empty(const fl_frame *f)
     const fl_call *c = &f->call;
     for (int s = 0; s < FL_SLOTS; s++)
         for (int i = 0; i < c->n_in[s]; i++)
-            if (lacks(c, c->in[s][i]))
+            if (lacks(c, s, c->in[s][i]))
                 return input_name(f, s, i);
     return NULL;
 }
@@ -178,7 +181,7 @@ static fl_err read_inputs(fl_frame *f)
     for (int s = 0; s < FL_SLOTS && c->def->in[s].name; s++)
         for (int i = 0; i < c->n_in[s]; i++, m++) {
             const fl_value *v = c->in[s][i];
-            if (lacks(c, v))
+            if (lacks(c, s, v))
                 return fl_fail(
                     FL_ENOENT, "%s: input %s \"%s\" holds nothing yet",
                     c->def->type, c->def->in[s].name, input_name(f, s, i));

@@ -120,7 +120,10 @@ static unsigned grad_flags(const fl_op_def *fwd, int i, unsigned flags)
     int gradients = 0;
     for (int j = 0; j < FL_SLOTS && fwd->grad_in[j]; j++)
         gradients += is_grad_name(fwd->grad_in[j]);
+    const bool unread =
+        flags & FL_GRAD_UNREAD && !is_grad_name(fwd->grad_in[i]);
     flags &= FL_MANY | FL_OPTIONAL;
+    flags |= unread ? FL_UNREAD : 0;
     bool spare = is_grad_name(fwd->grad_in[i]) && gradients > 1;
     return spare ? flags | FL_OPTIONAL : flags;
 }

@@ -92,7 +92,7 @@ static fl_err lookup_table_grad(fl_call *c)
 
 const fl_op_def fl_op_lookup_table = {
     .type = "lookup_table",
-    .in = {{"W"}, {"Ids", FL_NOGRAD}},
+    .in = {{"W", FL_GRAD_UNREAD}, {"Ids", FL_NOGRAD}},
     .out = {{"Out"}},
     .attr =
         {

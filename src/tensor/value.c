@@ -17,6 +17,19 @@ void fl_value_fini(fl_value *v)
     *v = (fl_value){0};
 }
 
+void fl_value_send_away(fl_value *v, fl_dtype dtype, const fl_shape *shape)
+{
+    fl_value_fini(v);
+    v->kind = FL_LOD_TENSOR;
+    v->tensor.dtype = dtype;
+    v->tensor.shape = *shape;
+}
+
+bool fl_value_is_away(const fl_value *v)
+{
+    return v->kind == FL_LOD_TENSOR && !v->tensor.data && v->tensor.shape.rank;
+}
+
 fl_value *fl_value_new(void)
 {
     return fl_mem_alloc(sizeof(fl_value));

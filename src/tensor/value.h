@@ -18,6 +18,11 @@ struct fl_value {
 void fl_value_fini(fl_value *v);
 fl_err fl_value_copy(fl_value *dst, const fl_value *src) FL_MUST_CHECK;
 
+/* A tensor with a shape and no memory stands for elements that are elsewhere,
+ * on servers. What the value held before is gone. */
+void fl_value_send_away(fl_value *v, fl_dtype dtype, const fl_shape *shape);
+bool fl_value_is_away(const fl_value *v);
+
 int64_t *fl_rows_index(const fl_rows *r);
 int64_t fl_rows_width(const fl_rows *r); /* elements of one row */
 

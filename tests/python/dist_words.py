@@ -1,9 +1,11 @@
 """Trains an embedding: alone, or as a part of a job. Prints what it learned.
 
     dist_words.py [--optimizer NAME] [--steps N] [--async] [--cut-late]
-                  [--table] [--padding N]
+                  [--table] [--padding N] [--test]
 
-Every trainer gets the same batches, of sentences of 0 to 4 words.
+Every trainer gets the same batches, of sentences of 0 to 4 words; in batch 3
+all sentences of one input are empty. --test: a program that was cloned before
+it was cut is run after every step, too.
 """
 import argparse
 import os
@@ -18,6 +20,7 @@ ap.add_argument("--async", dest="apart", action="store_true")
 ap.add_argument("--cut-late", action="store_true", help="in send and recv")
 ap.add_argument("--table", action="store_true", help="is_distributed")
 ap.add_argument("--padding", type=int)
+ap.add_argument("--test", action="store_true")
 o = ap.parse_args()
 
 WORDS, WIDTH = 1000, 16
@@ -45,6 +48,7 @@ predict = fluid.layers.fc(fluid.layers.concat(pooled, axis=1), 1,
                           param_attr=start(4), bias_attr=start(5))
 loss = fluid.layers.mean(
     fluid.layers.square_error_cost(input=predict, label=y))
+test = fluid.default_main_program().clone(for_test=True)
 getattr(fluid.optimizer, o.optimizer)(0.01).minimize(loss)
 exe = fluid.Executor(fluid.CPUPlace())
 
@@ -54,6 +58,8 @@ def batch(i):
     feed = {"y": draw.uniform(-1, 1, (6, 1)).astype("float32")}
     for w in ("one", "two"):
         sizes = draw.randint(0, 5, 6).tolist()
+        if i == 3 and w == "one":
+            sizes = [0] * 6
         ids = draw.randint(0, WORDS, (sum(sizes), 1)).astype("int64")
         ids[::3] = 7  # often
         feed[w] = fluid.create_lod_tensor(ids, [sizes], fluid.CPUPlace())
@@ -66,6 +72,9 @@ def train(program):
     for i in range(o.steps):
         got, = exe.run(program, feed=batch(i), fetch_list=[loss])
         print("loss %d %s" % (i, float(got[0]).hex()), flush=True)
+        if o.test:
+            got, = exe.run(test, feed=batch(i + 100), fetch_list=[loss])
+            print("test %d %s" % (i, float(got[0]).hex()), flush=True)
     exe.close()
 
 

@@ -1,0 +1,92 @@
+/* away.c - what plans make of variables that servers hold. See away.h. */
+#include "exec/away.h"
+
+#include <string.h>
+
+fl_err fl_away_fail(const char *name)
+{
+    return fl_fail(FL_ENOENT,
+                   "\"%s\" lies on the servers, and trainers have no copy of "
+                   "it: its rows come by lookups (embedding), and "
+                   "fluid.io.save_persistables writes it whole",
+                   name);
+}
+
+bool fl_away_only(const fl_op *op)
+{
+    const fl_place *place = op->block->program->place;
+    const fl_desc *d = &op->desc;
+    int n = 0;
+    for (int i = 0; i < d->n_out; i++)
+        for (int j = 0; j < d->out[i].n; j++, n++)
+            if (!fl_place_lacks(place, d->out[i].name[j]))
+                return false;
+    return n;
+}
+
+/* Memory that it has is the user's: a model was loaded there. */
+void fl_away_stand_in(const fl_place *place, const fl_var *var, fl_value *v)
+{
+    const bool empty = !v->kind || (v->kind == FL_LOD_TENSOR &&
+                                    !v->tensor.data && !fl_value_is_away(v));
+    if (empty && fl_place_lacks(place, var->name))
+        fl_value_send_away(v, var->dtype, &var->shape);
+}
+
+/* --- lookups --- */
+
+static bool is_away(const fl_lines *l, fl_scope *s, int i)
+{
+    if (!fl_lines_is(l, i, "lookup_table"))
+        return false;
+    const fl_var *w = fl_lines_var(l, fl_desc_in1(l->descs.at[i], "W"));
+    const fl_value *v = w && w->persistable ? fl_scope_find(s, w->name) : NULL;
+    return v && fl_value_is_away(v);
+}
+
+/* May the lookup at i stand at `first`, where another one of the table is? */
+static bool can_join(const fl_lines *l, int first, int i)
+{
+    const fl_desc *a = l->descs.at[first], *b = l->descs.at[i];
+    const char *out = fl_desc_out1(b, "Out");
+    return !strcmp(fl_desc_in1(a, "W"), fl_desc_in1(b, "W")) &&
+           fl_desc_int(a, "padding_idx", -1) ==
+               fl_desc_int(b, "padding_idx", -1) &&
+           !fl_lines_written(l, fl_desc_in1(b, "Ids"), first, i) &&
+           !fl_lines_written(l, out, first, i) &&
+           !fl_lines_read(l, out, first, i);
+}
+
+/* The lookup at `first` and those that may stand there, too. */
+static void join(fl_lines *l, fl_scope *s, int first)
+{
+    const fl_desc *of = l->descs.at[first];
+    fl_desc *d = fl_lines_fused(l, "distributed_lookup_table", of);
+    FL_VEC(const char *) ids = {0}, outs = {0};
+    FL_VEC(int) gone = {0};
+    for (int i = first; i < l->descs.n; i++) {
+        if (!is_away(l, s, i) || !can_join(l, first, i))
+            continue;
+        fl_push(&ids, fl_desc_in1(l->descs.at[i], "Ids"));
+        fl_push(&outs, fl_desc_out1(l->descs.at[i], "Out"));
+        fl_push(&gone, i);
+    }
+    fl_desc_set_in(d, "Ids", (int)ids.n, ids.at);
+    fl_desc_set_in1(d, "W", fl_desc_in1(of, "W"));
+    fl_desc_set_out(d, "Outputs", (int)outs.n, outs.at);
+    fl_desc_set_attr(d, &(fl_attr){"padding_idx", FL_ATTR_LONG,
+                                   .i = fl_desc_int(of, "padding_idx", -1)});
+    for (int64_t i = 0; i < gone.n; i++)
+        l->descs.at[gone.at[i]] = NULL;
+    l->descs.at[first] = d;
+    fl_vec_fini(&ids);
+    fl_vec_fini(&outs);
+    fl_vec_fini(&gone);
+}
+
+void fl_away_look_up(fl_lines *l, fl_scope *s)
+{
+    for (int i = 0; i < l->descs.n; i++)
+        if (is_away(l, s, i))
+            join(l, s, i);
+}

@@ -1,0 +1,215 @@
+#include "exec/away.h"
+
+#include "exec/plan.h"
+#include "exec/test_exec.h"
+
+/* A trainer's place: it has no copy of w, nor of its moments and pieces. */
+static const fl_place trainer = {
+    .n_servers = 1,
+    .servers = (const char *[]){"127.0.0.1:1"},
+    .server = -1,
+    .n_away = 3,
+    .away = (const char *[]){"w", "w.block0", "w_moment_0"},
+};
+
+static void begin(rig *r, const char *text, bool placed)
+{
+    rig_init(r, text, true);
+    if (placed)
+        fl_program_set_place(r->program, &trainer);
+}
+
+static fl_err run(rig *r)
+{
+    return fl_exe_run(r->exe, r->program, r->scope, 0, NULL, 0, NULL);
+}
+
+#define STARTS                                                                 \
+    "block 0\n"                                                                \
+    "  var w: f32[4,2] persistable\n"                                          \
+    "  var w_moment_0: f32[4,2] persistable\n"                                 \
+    "  var b: f32[2] persistable\n"                                            \
+    "  var w.block0: f32[4,2]\n"                                               \
+    "  fill_constant() -> Out=w {shape=[4l, 2l], value=3.0}\n"                 \
+    "  fill_constant() -> Out=w_moment_0 {shape=[4l, 2l]}\n"                   \
+    "  fill_constant() -> Out=b {shape=[2l], value=3.0}\n"                     \
+    "  recv() -> Out=w.block0 {epmap=[\"127.0.0.1:1\"]}\n"                     \
+    "  concat(X=[w.block0, w.block0]) -> Out=w\n"
+
+/* Nobody listens: a recv that runs would say so. */
+static void what_is_away_is_not_started(void)
+{
+    rig r;
+    begin(&r, STARTS, true);
+    CHECK_OK(run(&r));
+    CHECK_NEAR(*(float *)fl_scope_find(r.scope, "b")->tensor.data, 3, 0);
+    CHECK(fl_value_is_away(fl_scope_find(r.scope, "w")));
+    CHECK(fl_value_is_away(fl_scope_find(r.scope, "w_moment_0")));
+    CHECK_INT(fl_scope_find(r.scope, "w")->tensor.shape.dim[0], 4);
+    rig_fini(&r);
+}
+
+static void without_a_place_all_is_started(void)
+{
+    rig r;
+    begin(&r,
+          "block 0\n  var w: f32[4,2] persistable\n"
+          "  fill_constant() -> Out=w {shape=[4l, 2l], value=3.0}\n",
+          false);
+    CHECK_OK(run(&r));
+    CHECK_NEAR(*(float *)fl_scope_find(r.scope, "w")->tensor.data, 3, 0);
+    rig_fini(&r);
+}
+
+static void a_server_starts_what_it_holds(void)
+{
+    rig r;
+    fl_place server = trainer;
+    server.server = 0;
+    begin(&r,
+          "block 0\n  var w: f32[4,2] persistable\n"
+          "  fill_constant() -> Out=w {shape=[4l, 2l], value=3.0}\n",
+          false);
+    fl_program_set_place(r.program, &server);
+    CHECK_OK(run(&r));
+    CHECK(fl_scope_find(r.scope, "w")->tensor.data);
+    rig_fini(&r);
+}
+
+/* --- who reads it --- */
+
+#define SENTENCE                                                               \
+    "\"w\" lies on the servers, and trainers have no copy of it: its rows "    \
+    "come by lookups (embedding), and fluid.io.save_persistables writes it "   \
+    "whole"
+
+static void a_reader_is_told_where_it_is(void)
+{
+    rig r;
+    fl_tensor got = {0};
+    begin(&r,
+          "block 0\n  var w: f32[4,2] persistable\n  var y: f32[1]\n"
+          "  mean(X=w) -> Out=y\n",
+          true);
+    CHECK_ERR(run(&r), FL_ENOENT, SENTENCE " (op 0 \"mean\" in block 0)");
+    CHECK(fl_value_is_away(fl_scope_find(r.scope, "w")));
+    CHECK_ERR(fl_scope_get(r.scope, "w", &got), FL_ENOENT, SENTENCE);
+    CHECK_ERR(fl_scope_set(r.scope, "w", &got), FL_ENOENT, SENTENCE);
+    rig_fini(&r);
+}
+
+static void a_fetch_is_told_where_it_is(void)
+{
+    rig r;
+    fl_fetch got = {"w", {0}};
+    begin(&r, "block 0\n  var w: f32[4,2] persistable\n", true);
+    CHECK_ERR(fl_exe_run(r.exe, r.program, r.scope, 0, NULL, 1, &got),
+              FL_ENOENT, SENTENCE);
+    rig_fini(&r);
+}
+
+/* A gradient needs the height of the table and no element. */
+static void a_sparse_gradient_needs_its_shape_alone(void)
+{
+    rig r;
+    fl_fetch got = {"w@GRAD", {0}};
+    const int64_t ids[] = {3, 1};
+    begin(&r,
+          "block 0\n  var w: f32[4,2] persistable\n"
+          "  data ids: i64[-1,1]\n  data y@GRAD: f32[-1,2]\n"
+          "  var w@GRAD: selected_rows f32[4,2]\n"
+          "  lookup_table_grad(W=w, Ids=ids, Out@GRAD=y@GRAD) -> "
+          "W@GRAD=w@GRAD {is_sparse=true}\n",
+          true);
+    const fl_feed feeds[] = {
+        {"ids", fl_tensor_view(FL_I64, &(fl_shape){2, {2, 1}}, ids)},
+        rig_feed("y@GRAD", 2, 2, (float[]){1, 2, 3, 4}),
+    };
+    CHECK_OK(fl_exe_run(r.exe, r.program, r.scope, 2, feeds, 1, &got));
+    CHECK_INT(got.rows.height, 4);
+    CHECK_INT(got.rows.n, 2);
+    fl_fetch_fini(&got);
+    rig_fini(&r);
+}
+
+static void memory_that_the_user_gave_it_stays(void)
+{
+    rig r;
+    begin(&r,
+          "block 0\n  var w: f32[1,2] persistable\n  var y: f32[1]\n"
+          "  mean(X=w) -> Out=y\n",
+          true);
+    rig_set(&r, "w", (fl_shape){2, {1, 2}}, (float[]){1, 3});
+    CHECK_OK(run(&r));
+    CHECK(!fl_value_is_away(fl_scope_find(r.scope, "w")));
+    rig_fini(&r);
+}
+
+/* --- lookups of a program that was not cut --- */
+
+/* What a plan of it runs when w is away. */
+static char *planned(const char *text)
+{
+    rig r;
+    fl_plan *plan;
+    begin(&r, text, false);
+    const fl_exec_env env = {.registry = fl_check_registry(),
+                             .disk = fl_disk_real(),
+                             .entropy = &r.entropy};
+    fl_value_send_away(fl_scope_var(r.scope, "w"), FL_F32,
+                       &(fl_shape){2, {4, 2}});
+    const fl_feed feeds[] = {{"a"}, {"b"}};
+    const fl_order o = {
+        .program = r.program, .scope = r.scope, .n_feeds = 2, .feeds = feeds};
+    CHECK_OK(fl_plan_new(&env, &o, NULL, &plan));
+    char *got = fl_plan_text(plan);
+    fl_plan_free(plan);
+    rig_fini(&r);
+    return got;
+}
+
+#define TWO                                                                    \
+    "block 0\n  var w: f32[4,2] persistable\n"                                 \
+    "  data a: i64[-1,1]\n  data b: i64[-1,1]\n"                               \
+    "  var x: f32[-1,2]\n  var y: f32[-1,2]\n  var z: f32[-1,2]\n"             \
+    "  lookup_table(W=w, Ids=a) -> Out=x\n  relu(X=x) -> Out=z\n"
+
+static void lookups_of_what_is_away_go_together(void)
+{
+    char *text = planned(TWO "  lookup_table(W=w, Ids=b) -> Out=y\n");
+    CHECK_STR(text, "0 distributed_lookup_table\n0 relu\n");
+    fl_free(text);
+    text = planned(TWO "  lookup_table(W=w, Ids=b) -> Out=y "
+                       "{padding_idx=1l}\n");
+    CHECK_STR(text, "0 distributed_lookup_table\n0 relu\n"
+                    "0 distributed_lookup_table\n");
+    fl_free(text);
+}
+
+static void ids_that_are_made_later_are_waited_for(void)
+{
+    char *text = planned(TWO "  assign(X=a) -> Out=b\n"
+                             "  lookup_table(W=w, Ids=b) -> Out=y\n");
+    CHECK_STR(text, "0 distributed_lookup_table\n0 relu\n0 assign\n"
+                    "0 distributed_lookup_table\n");
+    fl_free(text);
+}
+
+const fl_test fl_tests[] = {
+    {"what is away is not started", what_is_away_is_not_started},
+    {"without a place all is started", without_a_place_all_is_started},
+    {"a server starts what it holds", a_server_starts_what_it_holds},
+    {"a reader of what is away is told where it is",
+     a_reader_is_told_where_it_is},
+    {"a fetch of what is away is told where it is",
+     a_fetch_is_told_where_it_is},
+    {"a sparse gradient needs the shape of its table alone",
+     a_sparse_gradient_needs_its_shape_alone},
+    {"memory that the user gave a table stays",
+     memory_that_the_user_gave_it_stays},
+    {"lookups of what is away go together",
+     lookups_of_what_is_away_go_together},
+    {"ids that are made later are waited for",
+     ids_that_are_made_later_are_waited_for},
+    {0},
+};
