@@ -288,7 +288,7 @@ void fl_coord_recv(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
     const bool call = from.kind == FL_PEER_CALL;
     if (!fl_id_same(m->job, c->job->id)) {
         if (call)
-            fl_outbox_wrong_job(c->out, from, m, c->job->id);
+            fl_outbox_wrong_job(c->out, from, m, c->job);
     } else if (call && c->ended) {
         fl_coord_say_end(c, from, m->tag);
     } else if (call) {

@@ -129,7 +129,8 @@ void fl_outbox_say(fl_outbox *o, fl_peer to, fl_msg msg, const char *fmt, ...)
     fl_push(&o->out, (fl_letter){to, msg});
 }
 
-void fl_outbox_wrong_job(fl_outbox *o, fl_peer to, const fl_msg *m, fl_id own)
+void fl_outbox_wrong_job(fl_outbox *o, fl_peer to, const fl_msg *m,
+                         const fl_job *own)
 {
     char theirs[FL_JOB_SHORT], ours[FL_JOB_SHORT];
     fl_outbox_say(o, to,
@@ -138,8 +139,10 @@ void fl_outbox_wrong_job(fl_outbox *o, fl_peer to, const fl_msg *m, fl_id own)
                            .tag = m->tag,
                            .code = FL_EPROTO},
                   "job %s.. asks, this is job %s..: not the same programs, "
-                  "servers, number of trainers, mode or version",
-                  fl_job_short(m->job, theirs), fl_job_short(own, ours));
+                  "servers (%d here), number of trainers (%d here), mode "
+                  "(%ssynchronous here) or version",
+                  fl_job_short(m->job, theirs), fl_job_short(own->id, ours),
+                  own->servers, own->trainers, own->async ? "a" : "");
 }
 
 static fl_blob keep_copy(void *self, fl_blob b)

@@ -147,7 +147,8 @@ void fl_outbox_say(fl_outbox *o, fl_peer to, fl_msg msg, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* ERROR to who is of another job than `own`, whose digest it is not told. */
-void fl_outbox_wrong_job(fl_outbox *o, fl_peer to, const fl_msg *m, fl_id own);
+void fl_outbox_wrong_job(fl_outbox *o, fl_peer to, const fl_msg *m,
+                         const fl_job *own);
 
 /* --- blobs that must outlive their message --- */
 

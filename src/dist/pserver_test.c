@@ -249,6 +249,7 @@ static void nonsense_is_answered_with_a_sentence(void)
     k.job.lo++;
     CHECK_INT(talker_pull(&k, 0, 0, NULL), FL_MSG_ERROR);
     CHECK(strstr(k.text, "not the same programs"));
+    CHECK(strstr(k.text, "number of trainers (1 here)"));
     CHECK_INT(talker_say(&k, FL_MSG_BARRIER, 0), FL_MSG_ERROR);
     k.job.lo--;
     fl_rpc_say(k.rpc, k.open,

@@ -385,7 +385,7 @@ static void from_trainer(fl_server *s, fl_peer from, const fl_msg *m,
     fl_msg answer = fl_server_answer(s, FL_MSG_ERROR, m);
     answer.code = FL_EPROTO;
     if (!fl_id_same(m->job, s->job->id)) {
-        fl_outbox_wrong_job(s->out, from, m, s->job->id);
+        fl_outbox_wrong_job(s->out, from, m, s->job);
     } else if (m->kind != FL_MSG_PUSH && m->kind != FL_MSG_PULL) {
         fl_outbox_say(s->out, from, answer, "server %d: no request %s",
                       s->index, fl_msg_name(m->kind));
