@@ -7,7 +7,8 @@
 
 A line of a log has eight features and whether it was clicked. Every value of
 a feature has a weight that nobody is told; their sum makes a click likely or
-not, and what training finds of it is measured as AUC: 0.5 is a guess.
+not, and what training finds of it is measured as AUC: 0.5 is a guess, and who
+knows the weights gets 0.92, since clicks are left to chance.
 """
 import os
 import sys
@@ -26,23 +27,27 @@ EPOCHS, BATCH = 2, 100
 
 # --- the logs ----------------------------------------------------------------
 
+def rule(values):
+    """How likely a click is, as a logit, for rows of values."""
+    weights = np.random.RandomState(1).randn(FEATURES, VALUES)
+    return weights[np.arange(FEATURES), values].sum(1) - 1
+
+
 def make(folder, lines=40000):
     """Lines of slots: `1 id` for every feature, `1 label` at the end."""
     os.makedirs(folder, exist_ok=True)
     lines = int(lines)  # of a file
-    rng = np.random.RandomState(1)
-    weights = rng.randn(FEATURES, VALUES)
+    rng = np.random.RandomState(2)
     for part in range(FILES):
         # a few values are common, most are rare
         ids = (VALUES * rng.rand(lines, FEATURES) ** 4).astype("int64")
-        logit = weights[np.arange(FEATURES), ids].sum(1) - 1
-        label = rng.rand(lines) < 1 / (1 + np.exp(-logit))
+        label = rng.rand(lines) < 1 / (1 + np.exp(-rule(ids)))
         with open(os.path.join(folder, "part-%d" % part), "w") as f:
             for row, clicked in zip(ids.tolist(), label.tolist()):
                 f.write("".join("1 %d " % (i * VALUES + v)
                                 for i, v in enumerate(row)))
                 f.write("1 %d\n" % clicked)
-    print("%d lines of clicks in %s" % (FILES * lines, folder))
+    print("%d lines in %s" % (FILES * lines, folder))
 
 
 def parts(folder):
@@ -135,8 +140,11 @@ def score(folder):
         rows[:, i:i + 1], [[1] * len(rows)], fluid.CPUPlace())
         for i, name in enumerate(names)}
     predict, = exe.run(program, feed=feed, fetch_list=targets)
-    print("AUC on %d clicks that were kept aside: %.3f" % (
-        len(rows), auc_of(predict[:, 1], rows[:, -1] == 1)))
+    clicked = rows[:, -1] == 1
+    known = rule(rows[:, :-1] - VALUES * np.arange(FEATURES))
+    print("AUC on %d lines that were kept aside: %.3f; a guess has 0.5, the "
+          "rule itself %.3f" % (len(rows), auc_of(predict[:, 1], clicked),
+                                auc_of(known, clicked)))
 
 
 DO = {"make": make, "train": train, "score": score}

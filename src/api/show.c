@@ -98,7 +98,7 @@ static fl_err show_bytes(fl_engine *e, const char *path, const fl_str *bytes,
     }
     fl_program *p;
     FL_TRY(fl_program_decode(e->registry, path, bytes->at, bytes->n, &p));
-    *text = fl_program_text(p);
+    *text = fl_program_brief(p);
     fl_program_free(p);
     return FL_OK;
 }

@@ -19,8 +19,9 @@
 #define SEC (1000 * MS)
 
 enum {
-    GRACE = 5,    /* s between being told to end and being ended */
-    PATIENCE = 30 /* s that servers may outlive trainers */
+    GRACE = 5,     /* s between being told to end and being ended */
+    PATIENCE = 30, /* s that servers may outlive trainers, */
+    LINGER = 8     /* where these did not end well: servers answer for 5 s */
 };
 
 static int64_t now_ns(void)
@@ -145,14 +146,14 @@ static void on_ask(fl_launch *l, int signal)
     }
 }
 
-/* How long servers may outlive trainers: all of them failed, or were asked to
- * leave, and servers may wait for who never came. */
+/* How long servers may outlive trainers. Where all of them failed, or were
+ * asked to leave, servers may wait for who never comes. */
 static int patience(const fl_launch *l)
 {
     bool well = false;
     for (int64_t i = 0; i < l->procs.n; i++)
         well |= !l->procs.at[i].server && !l->procs.at[i].code;
-    return well && !l->asks ? PATIENCE : GRACE;
+    return well && !l->asks ? PATIENCE : LINGER;
 }
 
 /* Is it time to stop somebody? `idle` is when the last trainer ended. */

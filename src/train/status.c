@@ -12,7 +12,8 @@
 static const int64_t first_line = SEC, more_lines = 5 * SEC, redraw = SEC / 5;
 
 enum {
-    BAR = 24,      /* cells */
+    BAR = 24,      /* cells, if there is room for them */
+    FIGURES = 84,  /* columns that come first */
     COLUMNS = 100, /* of a terminal that does not tell */
 };
 
@@ -114,17 +115,27 @@ void fl_status_text(fl_str *out, const fl_progress *p)
     add_left(out, p);
 }
 
+/* [====>     ] */
+static void add_cells(fl_str *out, int n, double fraction)
+{
+    const int full = (int)(n * fraction);
+    if (n < 1)
+        return;
+    fl_str_add(out, "[");
+    for (int i = 0; i < n; i++)
+        fl_str_add(out, i < full ? "=" : i == full ? ">" : " ");
+    fl_str_add(out, "] ");
+}
+
 /* What does not fit is cut off: a bar that wraps cannot be drawn over. */
 void fl_status_bar(fl_str *out, const fl_progress *p, int columns)
 {
     const size_t start = out->n;
+    const int room = columns - FIGURES;
     add_epoch(out, p);
     if (!isnan(p->fraction)) {
-        const int full = (int)(BAR * p->fraction);
-        fl_str_add(out, "[");
-        for (int i = 0; i < BAR; i++)
-            fl_str_add(out, i < full ? "=" : i == full ? ">" : " ");
-        fl_str_printf(out, "] %.0f%%  ", 100 * p->fraction);
+        add_cells(out, room < BAR ? room : BAR, p->fraction);
+        fl_str_printf(out, "%.0f%%  ", 100 * p->fraction);
     }
     add_figures(out, p);
     add_left(out, p);

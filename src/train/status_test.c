@@ -92,15 +92,23 @@ static void json_has_the_same_figures(void)
           "false}");
 }
 
-static void a_bar_stays_in_its_line(void)
+static void check_bar(int columns, const char *want)
 {
     const fl_progress p = half_way();
     fl_str out = {0};
-    fl_status_bar(&out, &p, 80);
-    CHECK_STR(out.at,
-              "epoch 3  [============>           ] 50%  1,234,500 examples  "
-              "39,190/s  loss 0.4");
+    fl_status_bar(&out, &p, columns);
+    CHECK_STR(out.at, want);
     fl_str_fini(&out);
+}
+
+static void a_bar_stays_in_its_line(void)
+{
+    check_bar(60,
+              "epoch 3  50%  1,234,500 examples  39,190/s  loss 0.48123  a");
+    check_bar(80, "epoch 3  50%  1,234,500 examples  39,190/s  loss 0.48123  "
+                  "auc 0.7031  1m12s lef");
+    check_bar(92, "epoch 3  [====>   ] 50%  1,234,500 examples  39,190/s  "
+                  "loss 0.48123  auc 0.7031  1m12s left");
 }
 
 static void words_choose_the_form(void)

@@ -26,7 +26,7 @@ def python(*words):
 
 
 def auc(folder):
-    return float(re.search(r": (\d\.\d+)$", python("score", folder)).group(1))
+    return float(re.search(r": (\d\.\d+);", python("score", folder)).group(1))
 
 
 def test_one_process_learns(folder):
