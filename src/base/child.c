@@ -1,11 +1,13 @@
 /* child.c - posix_spawn, two pipes and a poll.
  *
  * Easy to get wrong: the end of stdout is not the end of the process, and the
- * end of the process is not the end of stderr, which its children may hold. So
- * after stdout has ended the process is waited for by short naps, and what
- * stands in stderr by then is what counts. */
+ * end of the process is not the end of its pipes, which its children may hold.
+ * So after stdout has ended the process is waited for by short naps, and what
+ * stands in stderr by then is what counts; before that its end is looked for
+ * now and then, since one that failed need not be read to the end. */
 #include "base/child.h"
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "base/vec.h"
 
@@ -18,10 +20,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define MS INT64_C(1000000) /* ns */
+
 enum {
     TAIL = 400,          /* bytes of stderr that are kept */
+    LAST_LINES = 3,      /* of them: in Python where, what, and why */
     PIPE_SIZE = 1 << 20, /* bytes that it may be ahead of us */
-    NAP = 2,             /* milliseconds between two looks at a process */
+    NAP = 2,             /* ms between two looks at a process without stdout */
+    LOOK = 500,          /* ms between those at one that is silent */
 };
 
 struct fl_child {
@@ -29,13 +35,14 @@ struct fl_child {
     pid_t pid;     /* also its group; 0: never started */
     siginfo_t end; /* si_pid 0: it runs */
     int out, err;  /* our ends; -1: at its end */
+    int life;      /* our end of what ties its life to ours */
     char tail[TAIL];
     size_t n_tail; /* bytes of stderr so far */
 };
 
 static fl_err failed(const fl_child *c, const char *what, int error)
 {
-    return fl_fail(FL_EIO, "pipe command \"%s\": %s: %s", c->command, what,
+    return fl_fail(FL_EIO, "pipe command \"%.200s\": %s: %s", c->command, what,
                    strerror(error));
 }
 
@@ -67,7 +74,16 @@ static int attributes(posix_spawnattr_t *a)
     return e ? e : posix_spawnattr_setsigdefault(a, &all);
 }
 
-static int spawn(fl_child *c, int in, int out, int err)
+/* The group has the other end open. Once nobody has ours, the kernel kills it:
+ * that is when we end, however that happens. */
+static void tie(int end, pid_t group)
+{
+    fcntl(end, F_SETOWN, -group);
+    fcntl(end, F_SETSIG, SIGKILL);
+    fcntl(end, F_SETFL, O_ASYNC);
+}
+
+static int spawn(fl_child *c, int in, int out, int err, int life)
 {
     char *argv[] = {(char *)"sh", (char *)"-c", c->command, NULL};
     posix_spawn_file_actions_t files;
@@ -78,11 +94,14 @@ static int spawn(fl_child *c, int in, int out, int err)
     e = e ? e : posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
     e = e ? e : posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
     e = e ? e : posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
+    e = e ? e : posix_spawn_file_actions_adddup2(&files, life, life);
     if (!e) {
         char **env = environment();
         e = posix_spawn(&c->pid, "/bin/sh", &files, &attr, argv, env);
         fl_mem_free(env);
     }
+    if (!e)
+        tie(life, c->pid);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attr);
     return e;
@@ -95,28 +114,30 @@ static void shut(int *fd)
     *fd = -1;
 }
 
-/* Our end of a pipe never blocks; the other end is for the child. */
-static bool open_pipe(int *ours, int *theirs)
+static bool open_pipe(int *from, int *to)
 {
     int fd[2];
     if (pipe2(fd, O_CLOEXEC))
         return false;
-    *ours = fd[0];
-    *theirs = fd[1];
-    return !fcntl(fd[0], F_SETFL, O_NONBLOCK);
+    *from = fd[0];
+    *to = fd[1];
+    return true;
 }
 
 static fl_err start(fl_child *c, int in)
 {
-    int out = -1, err = -1, e = 0;
-    if (open_pipe(&c->out, &out) && open_pipe(&c->err, &err)) {
+    int out = -1, err = -1, life = -1, e = 0;
+    if (open_pipe(&c->out, &out) && open_pipe(&c->err, &err) &&
+        open_pipe(&life, &c->life) && !fcntl(c->out, F_SETFL, O_NONBLOCK) &&
+        !fcntl(c->err, F_SETFL, O_NONBLOCK)) {
         fcntl(c->out, F_SETPIPE_SZ, PIPE_SIZE); /* a refusal costs nothing */
-        e = spawn(c, in, out, err);
+        e = spawn(c, in, out, err, life);
     } else {
         e = errno;
     }
     shut(&out);
     shut(&err);
+    shut(&life);
     if (e)
         c->pid = 0;
     return e ? failed(c, "it cannot be started", e) : FL_OK;
@@ -126,7 +147,7 @@ fl_err fl_child_new(const char *command, int in, fl_child **out)
 {
     fl_child *c = fl_mem_alloc(sizeof *c);
     c->command = fl_mem_strdup(command);
-    c->out = c->err = -1;
+    c->out = c->err = c->life = -1;
     const fl_err err = start(c, in);
     if (err)
         fl_child_free(c);
@@ -139,7 +160,8 @@ fl_err fl_child_new(const char *command, int in, fl_child **out)
  * gets its number, which is also that of the group. */
 static fl_err look(fl_child *c)
 {
-    if (waitid(P_PID, (id_t)c->pid, &c->end, WEXITED | WNOHANG | WNOWAIT) &&
+    if (!c->end.si_pid &&
+        waitid(P_PID, (id_t)c->pid, &c->end, WEXITED | WNOHANG | WNOWAIT) &&
         errno != EINTR)
         return failed(c, "its exit code cannot be known", errno);
     return FL_OK;
@@ -156,6 +178,7 @@ void fl_child_free(fl_child *c)
     }
     shut(&c->out);
     shut(&c->err);
+    shut(&c->life);
     fl_mem_free(c->command);
     fl_mem_free(c);
 }
@@ -176,19 +199,23 @@ static void drain(fl_child *c)
     }
 }
 
-/* The last words, on one line. */
+/* The last lines of stderr as one. What is cut off a character is left out. */
 static void last_words(const fl_child *c, char out[TAIL + 1])
 {
     const size_t n = c->n_tail < TAIL ? c->n_tail : TAIL;
-    size_t len = 0;
-    for (size_t i = 0; i < n; i++) {
-        const unsigned char ch =
-            (unsigned char)c->tail[(c->n_tail - n + i) % TAIL];
-        out[len++] = ch < ' ' ? ' ' : (char)ch;
-    }
-    while (len && out[len - 1] == ' ')
-        len--;
-    out[len] = 0;
+    size_t from, end = n, lines = 0;
+    for (size_t i = 0; i < n; i++)
+        out[i] = c->tail[(c->n_tail - n + i) % TAIL];
+    while (end && (unsigned char)out[end - 1] <= ' ')
+        end--;
+    for (from = end; from && lines < LAST_LINES; from--)
+        lines += out[from - 1] == '\n';
+    from += lines == LAST_LINES;
+    while (from < end && (out[from] & 0xc0) == 0x80)
+        from++;
+    for (size_t i = from; i < end; i++)
+        out[i - from] = (unsigned char)out[i] < ' ' ? ' ' : out[i];
+    out[end - from] = 0;
 }
 
 static fl_err verdict(const fl_child *c)
@@ -210,37 +237,59 @@ static fl_err verdict(const fl_child *c)
                    by_itself && code == 127 ? " (is it installed?)" : "");
 }
 
-/* Until one of the pipes has something or has ended. */
-static fl_err wait_pipes(fl_child *c, int cancel, int timeout)
+/* Until one of the pipes has something or has ended, for `most` ms. */
+static fl_err wait_pipes(fl_child *c, int cancel, int64_t until, int most)
 {
     struct pollfd fd[] = {
         {.fd = cancel, .events = POLLIN}, /* those below 0 are passed over */
         {.fd = c->out, .events = POLLIN},
         {.fd = c->err, .events = POLLIN},
     };
-    if (poll(fd, 3, timeout) < 0 && errno != EINTR)
+    const int64_t left = until - fl_clock_now(fl_clock_real());
+    if (left <= 0)
+        return fl_fail(FL_ETIMEOUT, "pipe command \"%.200s\" %s", c->command,
+                       c->end.si_pid ? "has ended, but what it started keeps "
+                                       "its output open and writes nothing"
+                       : c->out < 0  ? "has closed its output and does not end"
+                                     : "writes nothing");
+    if (poll(fd, 3, left / MS < most ? (int)(left / MS) + 1 : most) < 0 &&
+        errno != EINTR)
         return failed(c, "its pipes cannot be watched", errno);
     if (fd[0].revents)
-        return fl_fail(FL_EINTR, "pipe command \"%s\" was cancelled",
+        return fl_fail(FL_EINTR, "pipe command \"%.200s\" was cancelled",
                        c->command);
     return FL_OK;
 }
 
-/* Its stdout has ended: the exit code decides. */
-static fl_err wait_end(fl_child *c, int cancel)
+/* Its stdout is empty. Whose it is once it has ended well, we do not know. */
+static fl_err wait_output(fl_child *c, int cancel, int64_t until)
 {
+    FL_TRY(look(c));
+    if (c->end.si_pid) {
+        drain(c);
+        FL_TRY(verdict(c));
+    }
+    return wait_pipes(c, cancel, until, LOOK);
+}
+
+/* Its stdout has ended: the exit code decides. */
+static fl_err wait_end(fl_child *c, int cancel, int64_t until)
+{
+    FL_TRY(look(c));
     while (!c->end.si_pid) {
         drain(c);
+        FL_TRY(wait_pipes(c, cancel, until, NAP));
         FL_TRY(look(c));
-        if (!c->end.si_pid)
-            FL_TRY(wait_pipes(c, cancel, NAP));
     }
     drain(c);
     return verdict(c);
 }
 
-fl_err fl_child_read(fl_child *c, void *buf, size_t n, int cancel, size_t *got)
+fl_err fl_child_read(fl_child *c, void *buf, size_t n, int cancel,
+                     int64_t timeout, size_t *got)
 {
+    const int64_t now = fl_clock_now(fl_clock_real());
+    const int64_t until = timeout < 0 ? INT64_MAX : now + timeout;
     *got = 0;
     while (c->out >= 0) {
         drain(c);
@@ -252,9 +301,9 @@ fl_err fl_child_read(fl_child *c, void *buf, size_t n, int cancel, size_t *got)
         if (!r)
             shut(&c->out);
         else if (errno == EAGAIN)
-            FL_TRY(wait_pipes(c, cancel, -1));
+            FL_TRY(wait_output(c, cancel, until));
         else if (errno != EINTR)
             return failed(c, "its output cannot be read", errno);
     }
-    return wait_end(c, cancel);
+    return wait_end(c, cancel, until);
 }

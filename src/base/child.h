@@ -2,7 +2,8 @@
  *
  * Its stdout is read here; of its stderr the last words are kept and the rest
  * is dropped, so that a flood neither blocks it nor grows us. It is a process
- * group of its own, which ends with the handle, whatever it has started. */
+ * group of its own, which ends with the handle, whatever it has started, and
+ * with us, also if we are killed. */
 #ifndef FL_BASE_CHILD_H
 #define FL_BASE_CHILD_H
 
@@ -17,9 +18,10 @@ fl_err fl_child_new(const char *command, int in, fl_child **out) FL_MUST_CHECK;
 
 /* Up to n bytes of its stdout; *got 0: it has ended well. Err: EIO (it failed:
  * the code or signal, and its last words), EINTR (`cancel`, a descriptor,
- * became readable; -1: never). */
+ * became readable; -1: never), ETIMEOUT (nothing for so many ns; -1: for ever);
+ * after that it may be read on. */
 fl_err fl_child_read(fl_child *c, void *buf, size_t n, int cancel,
-                     size_t *got) FL_MUST_CHECK;
+                     int64_t timeout, size_t *got) FL_MUST_CHECK;
 
 /* It, and all that it started, is killed if still there. NULL is fine. */
 void fl_child_free(fl_child *c);

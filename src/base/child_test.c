@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Run to the end with `text` on stdin; what came out. */
@@ -25,7 +26,7 @@ static fl_err run(const char *command, const char *text, fl_str *out)
     close(in[0]);
     fl_err err = FL_OK;
     while (got && !err) {
-        err = fl_child_read(c, buf, sizeof buf, -1, &got);
+        err = fl_child_read(c, buf, sizeof buf, -1, -1, &got);
         fl_str_bytes(out, buf, got);
     }
     fl_child_free(c);
@@ -50,6 +51,21 @@ static void says_how_it_failed(void)
               "ended by signal 9 (Killed)");
     CHECK_ERR(run("no-such-command-here", "", &out), FL_EIO, "code 127");
     CHECK_ERR(run("exit 1", "", &out), FL_EIO, "and said nothing");
+    fl_str_fini(&out);
+}
+
+static void last_words_are_few(void)
+{
+    fl_str out = {0};
+    CHECK_ERR(run("printf '1\\n2\\n3\\n4\\n\\n' >&2; exit 1", "", &out), FL_EIO,
+              "its last words: 2 3 4");
+    CHECK_ERR(run("printf 'a\\0b\\tc' >&2; exit 1", "", &out), FL_EIO,
+              "its last words: a b c");
+    /* of a long line its end, from a whole character on */
+    CHECK_ERR(run("yes \303\244 | head -500 | tr -d '\\n' >&2; echo x >&2; "
+                  "exit 1",
+                  "", &out),
+              FL_EIO, "its last words: \303\244");
     fl_str_fini(&out);
 }
 
@@ -89,7 +105,7 @@ static void hanging_one_is_cancelled(void)
     size_t got;
     fl_child *c = started("sleep 600");
     const int cancel = eventfd(1, EFD_CLOEXEC);
-    CHECK_ERR(fl_child_read(c, buf, sizeof buf, cancel, &got), FL_EINTR,
+    CHECK_ERR(fl_child_read(c, buf, sizeof buf, cancel, -1, &got), FL_EINTR,
               "\"sleep 600\" was cancelled");
     fl_child_free(c);
     close(cancel);
@@ -101,7 +117,60 @@ static void one_that_closes_its_output_is_waited_for(void)
     char buf[64];
     size_t got;
     fl_child *c = started("exec >&-; sleep 0.05; exit 4");
-    CHECK_ERR(fl_child_read(c, buf, sizeof buf, -1, &got), FL_EIO, "code 4");
+    CHECK_ERR(fl_child_read(c, buf, sizeof buf, -1, -1, &got), FL_EIO,
+              "code 4");
+    fl_child_free(c);
+}
+
+/* What of it fails within a moment; nothing, for ever. */
+static void says_so(const char *command, fl_err code, const char *sentence)
+{
+    char buf[64];
+    size_t got;
+    fl_child *c = started(command);
+    CHECK_ERR(fl_child_read(c, buf, sizeof buf, -1, 50000000, &got), code,
+              sentence);
+    CHECK_INT(got, 0);
+    fl_child_free(c);
+}
+
+static void silence_has_a_limit(void)
+{
+    says_so("sleep 600", FL_ETIMEOUT, "\"sleep 600\" writes nothing");
+    says_so("yes flood >&2", FL_ETIMEOUT, "writes nothing");
+    says_so("exec >&-; sleep 600", FL_ETIMEOUT,
+            "has closed its output and does not end");
+}
+
+/* It may be read on after a while without bytes. */
+static void slow_one_is_read_on(void)
+{
+    char buf[64] = {0};
+    size_t got = 0;
+    fl_err err = FL_ETIMEOUT;
+    fl_child *c = started("sleep 0.05; echo late");
+    for (int i = 0; i < 10000 && err == FL_ETIMEOUT; i++)
+        err = fl_child_read(c, buf, sizeof buf - 1, -1, 1000000, &got);
+    CHECK_OK(err);
+    CHECK_STR(buf, "late\n");
+    fl_child_free(c);
+}
+
+/* What it started has its stdout and stays; its own end tells. */
+static void children_that_stay_hide_no_failure(void)
+{
+    char buf[64];
+    size_t got;
+    fl_child *c = started("sleep 600 & exit 3");
+    CHECK_ERR(fl_child_read(c, buf, sizeof buf, -1, -1, &got), FL_EIO,
+              "ended with code 3");
+    fl_child_free(c);
+    c = started("sleep 600 & exit 0");
+    fl_err err = FL_OK;
+    do
+        err = fl_child_read(c, buf, sizeof buf, -1, 1000000, &got);
+    while (err == FL_ETIMEOUT && !strstr(fl_errmsg(), "has ended"));
+    CHECK_ERR(err, FL_ETIMEOUT, "what it started keeps its output open");
     fl_child_free(c);
 }
 
@@ -132,21 +201,52 @@ static void grandchildren_end_with_it(void)
     char buf[64] = {0};
     size_t got;
     fl_child *c = started("sleep 600 & echo $!; sleep 600");
-    CHECK_OK(fl_child_read(c, buf, sizeof buf - 1, -1, &got));
+    CHECK_OK(fl_child_read(c, buf, sizeof buf - 1, -1, -1, &got));
     const pid_t grandchild = (pid_t)atoi(buf);
     CHECK(grandchild > 1 && !is_dead(grandchild));
     fl_child_free(c);
     CHECK(dies(grandchild));
 }
 
+/* Who is killed frees nothing. */
+static void one_that_is_killed_takes_it_along(void)
+{
+    int tell[2];
+    pid_t grandchild = 0;
+    CHECK_INT(pipe2(tell, O_CLOEXEC), 0);
+    const pid_t killed = fork();
+    if (!killed) {
+        char buf[64] = {0};
+        size_t got;
+        fl_child *c = started("sleep 600 & echo $!; sleep 600");
+        const fl_err err = fl_child_read(c, buf, sizeof buf - 1, -1, -1, &got);
+        const pid_t pid = err ? 0 : (pid_t)atoi(buf);
+        if (write(tell[1], &pid, sizeof pid) == sizeof pid)
+            raise(SIGKILL);
+        _exit(1);
+    }
+    CHECK_INT(read(tell[0], &grandchild, sizeof grandchild), sizeof grandchild);
+    CHECK_INT(waitpid(killed, NULL, 0), killed);
+    CHECK(grandchild > 1 && dies(grandchild));
+    close(tell[0]);
+    close(tell[1]);
+}
+
 const fl_test fl_tests[] = {
     {"child gives its output", gives_its_output},
     {"child that fails says how", says_how_it_failed},
+    {"child has few last words", last_words_are_few},
     {"child that floods stderr does no harm", flood_does_no_harm},
     {"child has a hash seed", hashes_alike},
     {"child that hangs is cancelled", hanging_one_is_cancelled},
     {"child that closes its output is waited for",
      one_that_closes_its_output_is_waited_for},
+    {"child may be silent for so long", silence_has_a_limit},
+    {"child that is slow is read on", slow_one_is_read_on},
+    {"child that failed is told in spite of its children",
+     children_that_stay_hide_no_failure},
     {"child takes its own children along", grandchildren_end_with_it},
+    {"child ends with a process that is killed",
+     one_that_is_killed_takes_it_along},
     {0},
 };

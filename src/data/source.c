@@ -2,19 +2,26 @@
 #include "data/source.h"
 
 #include "base/child.h"
+#include "base/clock.h"
+#include "base/flag.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#define SEC INT64_C(1000000000)
+
 enum {
     INPUT = 1 << 16,       /* packed bytes read at a time */
     GZIP_WINDOW = 15 + 16, /* the largest, with gzip's frame */
+    LONGEST = 1000000000,  /* s of silence: more is for ever */
 };
 
 struct fl_source {
@@ -22,9 +29,10 @@ struct fl_source {
     fl_cancel *cancel;
     int fd;
     bool owns_fd, waits; /* waits: a read may take its time */
+    double stall, limit; /* s of silence to tell of, at most; 0: never */
     fl_child *child;
-    bool looked;              /* whether it is gzip */
-    bool gzip, inside, ended; /* inside: a member has begun, not ended */
+    bool looked;             /* whether it is gzip */
+    bool gzip, again, ended; /* again: this is not its first member */
     z_stream z;
     size_t from, to; /* what of `in` is not used yet */
     unsigned char in[INPUT];
@@ -37,8 +45,13 @@ const char *fl_source_name(const fl_source *s)
 
 static fl_err failed(const char *name, const char *what, int error)
 {
-    return fl_fail(error == ENOENT ? FL_ENOENT : FL_EIO, "%s: cannot %s: %s",
-                   name, what, strerror(error));
+    char here[PATH_MAX];
+    const fl_err err =
+        fl_fail(error == ENOENT ? FL_ENOENT : FL_EIO, "%s: cannot %s: %s", name,
+                what, strerror(error));
+    if (error == ENOENT && name[0] != '/' && getcwd(here, sizeof here))
+        return fl_fail_at(err, "looked for in %s", here);
+    return err;
 }
 
 fl_err fl_source_of(int fd, const char *name, fl_cancel *cancel,
@@ -61,6 +74,16 @@ fl_err fl_source_of(int fd, const char *name, fl_cancel *cancel,
 static bool is_plain(const char *pipe)
 {
     return !pipe || !*pipe || !strcmp(pipe, "cat");
+}
+
+static fl_err set_limits(fl_source *s)
+{
+    s->stall = 5;
+    s->limit = 600;
+    FL_TRY(fl_flag_number("FLUID_STALL", &s->stall));
+    FL_TRY(fl_flag_number("FLUID_SILENCE", &s->limit));
+    s->limit = s->limit < LONGEST ? s->limit : 0;
+    return FL_OK;
 }
 
 /* The child is to block on its stdin, as everybody does. */
@@ -86,7 +109,8 @@ fl_err fl_source_open(const char *path, const char *pipe, fl_cancel *cancel,
         return err;
     }
     s->owns_fd = true;
-    if (!is_plain(pipe))
+    err = set_limits(s);
+    if (!err && !is_plain(pipe))
         err = start_pipe(s, pipe);
     if (err)
         fl_source_free(s);
@@ -114,28 +138,28 @@ static fl_err cancelled(const fl_source *s)
 }
 
 /* Until there is something to read. */
-static fl_err wait_bytes(const fl_source *s)
+static fl_err wait_bytes(const fl_source *s, int64_t timeout)
 {
     struct pollfd fd[] = {{.fd = s->cancel->fd, .events = POLLIN},
                           {.fd = s->fd, .events = POLLIN}};
-    while (poll(fd, 2, -1) < 0)
-        if (errno != EINTR)
-            return failed(s->name, "wait for it", errno);
-    return fd[0].revents ? cancelled(s) : FL_OK;
+    const int64_t ms = timeout / 1000000;
+    const int n = poll(fd, 2, timeout < 0 || ms > INT_MAX ? -1 : (int)ms);
+    if (n < 0 && errno != EINTR)
+        return failed(s->name, "wait for it", errno);
+    if (!n)
+        return fl_fail(FL_ETIMEOUT, "nobody writes to this pipe");
+    return n > 0 && fd[0].revents ? cancelled(s) : FL_OK;
 }
 
-static fl_err read_raw(fl_source *s, void *buf, size_t n, size_t *got)
+/* What is there; ETIMEOUT: nothing for so many ns. */
+static fl_err read_once(fl_source *s, void *buf, size_t n, int64_t timeout,
+                        size_t *got)
 {
-    *got = 0;
-    if (fl_cancelled(s->cancel))
-        return cancelled(s);
-    if (s->child) {
-        const fl_err err = fl_child_read(s->child, buf, n, s->cancel->fd, got);
-        return err ? fl_fail_at(err, "on %s", s->name) : FL_OK;
-    }
+    if (s->child)
+        return fl_child_read(s->child, buf, n, s->cancel->fd, timeout, got);
     for (;;) {
         if (s->waits)
-            FL_TRY(wait_bytes(s));
+            FL_TRY(wait_bytes(s, timeout));
         const ssize_t r = read(s->fd, buf, n);
         if (r >= 0) {
             *got = (size_t)r;
@@ -143,6 +167,32 @@ static fl_err read_raw(fl_source *s, void *buf, size_t n, size_t *got)
         }
         if (errno != EINTR && errno != EAGAIN)
             return failed(s->name, "read it", errno);
+    }
+}
+
+/* Silence is told of, ever more seldom, and has an end. */
+static fl_err read_raw(fl_source *s, void *buf, size_t n, size_t *got)
+{
+    double waited = 0, next = s->stall;
+    *got = 0;
+    if (fl_cancelled(s->cancel))
+        return cancelled(s);
+    for (;;) {
+        if (s->limit && (!next || next > s->limit))
+            next = s->limit;
+        const int64_t timeout = next ? (int64_t)((next - waited) * SEC) : -1;
+        const fl_err err = read_once(s, buf, n, timeout, got);
+        if (err != FL_ETIMEOUT)
+            return err && s->child ? fl_fail_at(err, "on %s", s->name) : err;
+        waited = next;
+        next = 2 * waited;
+        if (waited == s->limit)
+            return fl_fail_at(FL_EIO,
+                              "on %s, for %g s, as long as FLUID_SILENCE "
+                              "allows",
+                              s->name, waited);
+        fl_fail_at(err, "on %s, for %g s so far", s->name, waited);
+        FL_WARN("%s", fl_errmsg());
     }
 }
 
@@ -161,7 +211,7 @@ static fl_err look(fl_source *s)
         return FL_OK;
     if (inflateInit2(&s->z, GZIP_WINDOW) != Z_OK)
         return fl_fail(FL_ENOMEM, "%s: no memory to unpack it", s->name);
-    s->gzip = s->inside = true;
+    s->gzip = true;
     return FL_OK;
 }
 
@@ -182,10 +232,21 @@ static fl_err next_member(fl_source *s)
             s->from++;
     } while (s->to && s->from == s->to);
     s->ended = !s->to;
-    s->inside = !s->ended;
-    if (s->inside && inflateReset(&s->z) != Z_OK)
+    s->again = true;
+    if (!s->ended && inflateReset(&s->z) != Z_OK)
         return fl_fail(FL_EIO, "%s: unpacking cannot go on", s->name);
     return FL_OK;
+}
+
+static fl_err damaged(const fl_source *s)
+{
+    if (s->again && !s->z.total_out)
+        return fl_fail(FL_EPROTO,
+                       "%s: this gzip file is damaged: other bytes stand "
+                       "behind its packed data",
+                       s->name);
+    return fl_fail(FL_EPROTO, "%s: this gzip file is damaged: %s", s->name,
+                   s->z.msg ? s->z.msg : "wrong data");
 }
 
 static fl_err unpack(fl_source *s, void *buf, size_t n, size_t *got)
@@ -206,8 +267,7 @@ static fl_err unpack(fl_source *s, void *buf, size_t n, size_t *got)
         if (r == Z_STREAM_END)
             FL_TRY(next_member(s));
         else if (r != Z_OK && r != Z_BUF_ERROR)
-            return fl_fail(FL_EPROTO, "%s: this gzip file is damaged: %s",
-                           s->name, s->z.msg ? s->z.msg : "wrong data");
+            return damaged(s);
     }
     *got = (size_t)(s->z.next_out - (unsigned char *)buf);
     return FL_OK;
