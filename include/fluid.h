@@ -1015,7 +1015,8 @@ fl_err fl_dataset_set(fl_dataset *d, const fl_dataset_opts *opts);
 
 /* Load all files, by threads that go on while this returns; then wait for
  * them. ETIMEOUT after so many nanoseconds (-1: never): they go on. The order
- * in memory is that of files and lines, however many threads there are. */
+ * in memory is that of files and lines, however many threads there are. An
+ * empty list loads nothing; reading that is the error. */
 fl_err fl_dataset_load(fl_dataset *d);
 fl_err fl_dataset_wait(fl_dataset *d, int64_t timeout);
 void fl_dataset_release(fl_dataset *d);       /* memory; ends a load */

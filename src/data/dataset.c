@@ -231,12 +231,11 @@ static fl_err start_load(fl_dataset *d, int n)
 fl_err fl_dataset_load(fl_dataset *d)
 {
     FL_TRY(check_idle(d, "load"));
-    if (!d->format || !d->n_files)
-        return fl_fail(FL_EINVAL, "the list of files is empty: nothing to load "
-                                  "(set_filelist)");
+    if (!d->format)
+        return fl_fail(FL_EINVAL, "a dataset is loaded before it is set");
     drop_memory(d);
-    const int n = fl_dataset_width(d);
-    const fl_err err = start_load(d, n);
+    d->loaded = !d->n_files; /* a trainer may have none: see fl_train */
+    const fl_err err = d->loaded ? FL_OK : start_load(d, fl_dataset_width(d));
     if (err)
         fl_dataset_release(d);
     return err;

@@ -181,7 +181,12 @@ static void empty_list_is_an_error(void)
     fl_dataset *d = test_set(&(fl_dataset_opts){.n_files = 0});
     CHECK_ERR(fl_dataset_open(d, 1, NULL, &r), FL_EINVAL,
               "the list of files is empty");
-    CHECK_ERR(fl_dataset_load(d), FL_EINVAL, "the list of files is empty");
+    CHECK_OK(fl_dataset_load(d)); /* a share of nothing is nothing yet */
+    CHECK_OK(fl_dataset_wait(d, -1));
+    CHECK(fl_dataset_loaded(d));
+    CHECK_OK(fl_dataset_shuffle(d, 1));
+    CHECK_ERR(fl_dataset_open(d, 1, NULL, &r), FL_EINVAL,
+              "the list of files is empty");
     fl_dataset_free(d);
 }
 
@@ -366,6 +371,22 @@ static void memory_is_released(void)
     CHECK_INT(fl_dataset_size(d), 0);
     CHECK_ERR(fl_dataset_shuffle(d, 1), FL_EINVAL, "before it is loaded");
     CHECK_ERR(fl_dataset_wait(d, -1), FL_EINVAL, "no load");
+    fl_dataset_release(d); /* twice does no harm */
+    fl_dataset_free(d);
+    d = fl_dataset_new();
+    CHECK_ERR(fl_dataset_load(d), FL_EINVAL, "before it is set");
+    fl_dataset_release(d);
+    fl_dataset_free(d);
+}
+
+static void memory_is_loaded_anew(void)
+{
+    fl_dataset *d = loaded(2, 3);
+    CHECK_OK(fl_dataset_load(d));
+    CHECK_OK(fl_dataset_wait(d, -1));
+    char *order = labels(d);
+    CHECK_STR(order, "0 1 2 3 4 5 6 7 ");
+    fl_mem_free(order);
     fl_dataset_free(d);
 }
 
@@ -480,6 +501,7 @@ const fl_test fl_tests[] = {
      memory_keeps_the_order_of_files},
     {"dataset shuffles by its seed", shuffling_follows_the_seed},
     {"dataset releases memory", memory_is_released},
+    {"dataset is loaded anew", memory_is_loaded_anew},
     {"dataset load tells the cause", load_tells_the_cause},
     {"dataset load that hangs is released", load_that_hangs_is_released},
     {"dataset stays as it is while it is read", open_readers_keep_it_as_it_is},

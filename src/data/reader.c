@@ -150,7 +150,11 @@ fl_err fl_reader_fill(fl_reader *r, fl_tensor *tensors, int64_t *rows)
     const fl_dataset *d = r->pass->dataset;
     const int64_t start = fl_clock_now(fl_clock_real());
     FL_TRY(fl_batch_begin(&r->batch, tensors, d->batch));
-    FL_TRY(d->loaded ? fill_from_memory(r) : fill_from_files(r));
+    const fl_err err = d->loaded ? fill_from_memory(r) : fill_from_files(r);
+    if (err) {
+        fl_text_take(&r->text, NULL); /* a command has no use any more */
+        return err;
+    }
     fl_batch_end(&r->batch);
     *rows = r->batch.rows;
     count(r, fl_clock_now(fl_clock_real()) - start);
@@ -257,7 +261,7 @@ fl_err fl_dataset_open(fl_dataset *d, int n, const fl_reader_opts *opts,
         return fl_fail(FL_EINVAL, "a dataset is read while it is loaded");
     if (n < 1)
         return fl_fail(FL_EINVAL, "%d readers, at least 1 is needed", n);
-    if (!d->loaded && !d->n_files)
+    if (!d->n_records && !d->n_files)
         return fl_fail(FL_EINVAL, "the list of files is empty: nothing to "
                                   "read (set_filelist)");
     FL_TRY(fl_pass_new(d, &p));

@@ -74,6 +74,14 @@ static int width_of(const fl_train_opts *o)
     return n < 1 ? 1 : (int)n;
 }
 
+/* Where there are fewer files than trainers, some get none. They have come,
+ * which the others wait for, and take no step. */
+static bool has_no_share(const fl_train_opts *o)
+{
+    const fl_dataset *d = o->dataset;
+    return o->program->place && !d->n_files && !d->n_records;
+}
+
 static bool is_plain(const fl_dataset *d)
 {
     return !d->pipe || !*d->pipe || !strcmp(d->pipe, "cat");
@@ -258,6 +266,15 @@ static void tell_bad_lines(const training *t, const fl_progress *p)
                 (long long)p->bad_lines, fl_reader_bad_line(t->readers[0], 0));
 }
 
+/* Files that are empty, or a command that writes nothing, look like success. */
+static void tell_nothing_read(const training *t, const fl_progress *p)
+{
+    const fl_dataset *d = t->opts->dataset;
+    if (!p->examples && !p->stopped)
+        FL_WARN("%d files gave no example%s", d->n_files,
+                is_plain(d) ? "" : ": the pipe command wrote nothing");
+}
+
 static fl_err outcome(training *t, fl_progress *out)
 {
     const int64_t now = fl_clock_now(fl_clock_real()) - t->began;
@@ -272,6 +289,8 @@ static fl_err outcome(training *t, fl_progress *out)
         fl_status_clear(&t->status);
     if (well && t->opts->progress)
         t->opts->progress(t->opts->user, &p);
+    if (well)
+        tell_nothing_read(t, &p);
     tell_bad_lines(t, &p);
     if (team->err)
         return fl_fail(team->err, "%s", team->sentence);
@@ -329,6 +348,10 @@ fl_err fl_train_run(const fl_exec_env *env, const fl_train_opts *opts,
     FL_TRY(check_opts(opts));
     if (opts->infer)
         warn_of_updates(opts->program);
+    if (has_no_share(opts)) {
+        FL_WARN("no files for this trainer: it takes no step in this pass");
+        return FL_OK;
+    }
     t.arena = fl_arena_new();
     t.n = width_of(opts);
     if (env->service)

@@ -81,7 +81,8 @@ class Fleet:
         k, me = self.worker_num(), self.worker_index()
         if len(files) < k:
             raise ValueError("fleet.split_files: %d files for %d workers; "
-                             "every worker needs one" % (len(files), k))
+                             "every worker needs one: start fewer workers or "
+                             "cut the files" % (len(files), k))
         each, more = divmod(len(files), k)
         start = me * each + min(me, more)
         return files[start:start + each + (me < more)]
