@@ -80,6 +80,27 @@ static int to_slots(py_pool *p, PyObject *list, int *n, fl_data_slot **out)
     return *out ? 0 : -1;
 }
 
+/* As the system has their names, which need not be text. */
+static int to_files(py_pool *p, PyObject *list, int *n, const char *const **out)
+{
+    const Py_ssize_t many = PySequence_Size(list);
+    const char **at =
+        many < 0 ? NULL : py_pool_alloc(p, (size_t)(many + 1) * sizeof *at);
+    for (Py_ssize_t i = 0; at && i < many; i++) {
+        PyObject *bytes = NULL, *o = PySequence_GetItem(list, i);
+        const int failed =
+            !o || !PyUnicode_FSConverter(o, &bytes) || py_pool_keep(p, bytes);
+        at[i] = failed ? NULL : PyBytes_AsString(bytes);
+        Py_XDECREF(bytes);
+        Py_XDECREF(o);
+        if (!at[i])
+            return -1;
+    }
+    *n = (int)many;
+    *out = at;
+    return at ? 0 : -1;
+}
+
 static int count_used(int n, const fl_data_slot *s)
 {
     int used = 0;
@@ -102,7 +123,7 @@ static PyObject *dataset_set(PyObject *self, PyObject *args, PyObject *kw)
                                     &files, &opts.pipe, &batch, &opts.threads,
                                     &bad_lines) &&
         !to_slots(&pool, slots, &opts.n_slots, &s) &&
-        !py_to_names(&pool, files, &opts.n_files, &opts.files)) {
+        !to_files(&pool, files, &opts.n_files, &opts.files)) {
         opts.slots = s;
         opts.batch = batch;
         opts.bad_lines = bad_lines;

@@ -28,7 +28,13 @@ static PyObject *raise_as(PyObject *type, fl_err err)
         type = PyExc_KeyboardInterrupt;
     if (err == FL_ETYPE)
         type = PyExc_TypeError;
-    PyErr_SetString(type, fl_errmsg());
+    /* A sentence may quote bytes that are no text. */
+    const char *text = fl_errmsg();
+    PyObject *said = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text),
+                                          "backslashreplace");
+    if (said)
+        PyErr_SetObject(type, said);
+    Py_XDECREF(said);
     return NULL;
 }
 

@@ -9,6 +9,8 @@
 
 A dataset holds settings; reading, parsing and shuffling is the library's.
 """
+import os
+
 from . import _fluid
 from .core import VarType
 from .data_feed_desc import Feed, Slot
@@ -63,10 +65,10 @@ class DatasetBase:
 
     def set_filelist(self, filelist):
         """The files, in place of those before."""
-        if isinstance(filelist, str):
+        if isinstance(filelist, (str, bytes)):
             raise TypeError("set_filelist takes a list of paths, not %r"
-                            % filelist)
-        self.filelist = [str(f) for f in filelist]
+                            % (filelist,))
+        self.filelist = [os.fsdecode(f) for f in filelist]
 
     def set_use_var(self, var_list):
         """The variables that the slots of a line are for, in order; they are
