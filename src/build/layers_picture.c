@@ -328,18 +328,5 @@ const fl_layer_def fl_layers_picture[] = {
         .in = {{"X", "input"}},
         .out = {{"Out"}},
     },
-    {
-        .name = "continuous_value_model",
-        .doc = "The first two columns of input, shows and clicks, as "
-               "logarithms, or without use_cvm left out; their gradient is "
-               "cvm.",
-        .prefix = "cvm",
-        .args = {{"input", FL_ARG_VAR},
-                 {"cvm", FL_ARG_VAR},
-                 {"use_cvm", FL_ARG_BOOL, "True"}},
-        .op = "cvm",
-        .in = {{"X", "input"}, {"CVM", "cvm"}},
-        .out = {{"Y"}},
-    },
     {0},
 };

@@ -124,6 +124,12 @@ P = softmax(X)
      [[0.5], [0, 1, 1], [1, 1, 0]]),
     (lambda x, c: layers.continuous_value_model(x, c, False), [X, X[:, :2]],
      [X[:, 2:]]),
+    (lambda x: layers.hash(x, 10000, 2), [np.array([[1], [2 ** 32 + 1]])],
+     [[[[1269], [9609]], [[3868], [7268]]]]),
+    (lambda x, y: layers.teacher_student_sigmoid_loss(x, y),
+     [X[:, :1], np.array([[-2], [-1], [0.25], [1.5]], "float32")],
+     [[[1], [1], [2], [2]] * np.log1p(np.exp(X[:, :1]))
+      - X[:, :1] * [[0], [1], [0.25], [1.5]]]),
     (lambda x: layers.add_position_encoding(layers.reshape(x, [2, 2, 6]),
                                             1.0, 0.0),
      [PICTURE[0, 0]], [PICTURE[0, 0].reshape(2, 2, 6)]),
