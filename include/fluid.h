@@ -249,6 +249,7 @@ typedef struct fl_param_attr {
      * length for each index of a dimension, or of all (dimension -1). */
     bool weight_norm;
     int weight_norm_dim;
+    bool summary; /* its gradient is added to it, whatever the optimiser */
 } fl_param_attr;
 
 /* One argument of a layer. The layer's table says which member is read; n is
@@ -382,6 +383,7 @@ typedef struct fl_param_info {
     const fl_regularizer *regularizer; /* NULL: the optimiser's */
     const fl_clip *clip;
     bool do_model_average;
+    bool summary; /* no weight: a sum over data that its gradient adds to */
 } fl_param_info;
 
 typedef struct fl_var_info {

@@ -1,6 +1,65 @@
 /* layers_click.c - layers of click models. */
 #include "build/layer.h"
 
+/* --- data_norm --- */
+
+/* What is known of all data so far. It starts as if 10,000 rows had been seen,
+ * with a mean of 0 and a deviation of 1; param_attr may hold other starts. */
+static fl_err add_summary(fl_emit *e, int i, fl_var **out)
+{
+    static const struct {
+        const char *name;
+        fl_init start;
+    } kinds[] = {{"batch_size", {"constant", .a = 1e4}},
+                 {"batch_sum", {"constant"}},
+                 {"batch_square_sum", {"constant", .a = 1e4}}};
+    const fl_var *x = fl_arg_var(&e->args, "input");
+    const fl_arg *given = fl_arg_get(&e->args, "param_attr");
+    const fl_shape shape = {1, {x->shape.dim[x->shape.rank - 1]}};
+    fl_param_attr attr = {
+        .name = fl_arena_printf(e->net->arena, "%s.%s", e->name, kinds[i].name),
+        .init = &kinds[i].start,
+        .summary = true,
+    };
+    if (given && given->n == 3 && given->attr[i].init)
+        attr.init = given->attr[i].init;
+    return fl_net_param(e->net, &attr, e->name, false, x->dtype, &shape, NULL,
+                        out);
+}
+
+/* in_place is a hint that we do not take: the gradient needs the input. */
+static fl_err data_norm(fl_emit *e)
+{
+    static const char *const slots[] = {"BatchSize", "BatchSum",
+                                        "BatchSquareSum"};
+    fl_var *x = fl_arg_var(&e->args, "input"), *summary[3] = {0};
+    fl_var *mean = NULL, *scale = NULL, *out = NULL;
+    char text[FL_SHAPE_TEXT];
+    if (x->shape.rank != 2)
+        return fl_fail(FL_ESHAPE,
+                       "data_norm: input \"%s\" is %s, expected "
+                       "[N,C]",
+                       x->name, fl_shape_text(&x->shape, text));
+    for (int i = 0; i < 3; i++)
+        FL_TRY(add_summary(e, i, &summary[i]));
+    FL_TRY(fl_emit_stopped(e, x->dtype, &mean));
+    FL_TRY(fl_emit_stopped(e, x->dtype, &scale));
+    FL_TRY(fl_emit_tmp(e, x->dtype, &out));
+    fl_desc *d = fl_net_desc(e->net, "data_norm");
+    fl_set_in(d, "X", x);
+    for (int i = 0; i < 3; i++)
+        fl_set_in(d, slots[i], summary[i]);
+    fl_set_out(d, "Y", out);
+    fl_set_out(d, "Means", mean);
+    fl_set_out(d, "Scales", scale);
+    fl_set_float(d, "epsilon", fl_arg_float(&e->args, "epsilon"));
+    fl_set_bool(d, "use_mkldnn", false);
+    FL_TRY(fl_net_append(e->net, d));
+    FL_TRY(fl_emit_act(e, &out));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
 const fl_layer_def fl_layers_click[] = {
     {
         .name = "continuous_value_model",
@@ -14,6 +73,25 @@ const fl_layer_def fl_layers_click[] = {
         .op = "cvm",
         .in = {{"X", "input"}, {"CVM", "cvm"}},
         .out = {{"Y"}},
+    },
+    {
+        .name = "data_norm",
+        .doc = "Each column of input less its mean and over its deviation in "
+               "all data so far: NAME.batch_size, NAME.batch_sum and "
+               "NAME.batch_square_sum, which training adds to. param_attr: "
+               "how these three start.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"act", FL_ARG_STR, "None"},
+                 {"epsilon", FL_ARG_FLOAT, "1e-05"},
+                 {"param_attr", FL_ARG_PARAM, "None"},
+                 {"data_layout", FL_ARG_STR, "'NCHW'"},
+                 {"in_place", FL_ARG_BOOL, "False"},
+                 {"use_mkldnn", FL_ARG_BOOL, "False"},
+                 {"name", FL_ARG_STR, "None"},
+                 {"moving_mean_name", FL_ARG_STR, "None"},
+                 {"moving_variance_name", FL_ARG_STR, "None"},
+                 {"do_model_average_for_mean_and_var", FL_ARG_BOOL, "False"}},
+        .emit = data_norm,
     },
     {
         .name = "hash",

@@ -2,7 +2,11 @@
  *
  * Order matters and is Fluid's: gradients are taken in order of the names of
  * their parameters, clipped, decayed; then come accumulators, the learning
- * rate, an update for each parameter, and last the ops that multiply powers. */
+ * rate, an update for each parameter, and last the ops that multiply powers.
+ *
+ * Parameters that are summaries of data (of data_norm) take no part in that:
+ * what a batch adds to them is added, by an sgd whose rate is -1, so that
+ * servers need not know of it. */
 #include "build/optimizer.h"
 
 #include "build/layer.h"
@@ -346,6 +350,50 @@ static fl_err update_all(fl_optimizer *o, const fl_param_grads *pgs,
     return FL_OK;
 }
 
+/* --- summaries --- */
+
+static bool is_summary(const fl_param_grad *pg)
+{
+    return is_updated(pg) && pg->param->param && pg->param->param->summary;
+}
+
+static fl_err add_up(fl_net *n, const fl_var *rate, const fl_param_grad *pg)
+{
+    fl_desc *d = fl_net_desc(n, "sgd");
+    fl_set_in(d, "Param", pg->param);
+    fl_set_in(d, "LearningRate", rate);
+    fl_set_in(d, "Grad", pg->grad);
+    fl_set_out(d, "ParamOut", pg->param);
+    return fl_net_append(n, d);
+}
+
+static fl_err add_up_all(fl_net *n, const fl_param_grads *summaries,
+                         fl_ops *ops)
+{
+    const fl_block *b = fl_program_block(n->main, 0);
+    const fl_shape one = {1, {1}};
+    const fl_init minus = {"constant", .a = -1};
+    const int64_t start = b->ops.n;
+    fl_var *rate;
+    if (!summaries->n)
+        return FL_OK;
+    FL_TRY(fl_net_global(n,
+                         fl_names_generate(n->names, n->arena, "summary_rate"),
+                         summaries->at[0].param->dtype, &one, &minus, &rate));
+    for (int64_t i = 0; i < summaries->n; i++) {
+        const fl_stamp old =
+            fl_stamp_optimize(n, &summaries->at[i], "/optimizer/");
+        const fl_err err = add_up(n, rate, &summaries->at[i]);
+        fl_stamp_set(n, old);
+        FL_TRY(err);
+    }
+    for (int64_t i = start; ops && i < b->ops.n; i++)
+        fl_push(ops, b->ops.at[i]);
+    return FL_OK;
+}
+
+/* --- all of it --- */
+
 static int by_name(const void *a, const void *b)
 {
     const fl_param_grad *x = a, *y = b;
@@ -355,9 +403,12 @@ static int by_name(const void *a, const void *b)
 fl_err fl_optimizer_apply_gradients(fl_optimizer *o, const fl_param_grads *pgs,
                                     fl_ops *ops)
 {
-    fl_param_grads sorted = {0};
+    fl_param_grads sorted = {0}, summaries = {0};
     for (int64_t i = 0; i < pgs->n; i++)
-        fl_push(&sorted, pgs->at[i]);
+        if (is_summary(&pgs->at[i]))
+            fl_push(&summaries, pgs->at[i]);
+        else
+            fl_push(&sorted, pgs->at[i]);
     if (sorted.n)
         qsort(sorted.at, (size_t)sorted.n, sizeof *sorted.at, by_name);
     fl_err err = fl_clip_grads(o->net, &sorted);
@@ -365,7 +416,10 @@ fl_err fl_optimizer_apply_gradients(fl_optimizer *o, const fl_param_grads *pgs,
         err = fl_decay_grads(o->net, o->regularizer, &sorted);
     if (!err)
         err = update_all(o, &sorted, ops);
+    if (!err)
+        err = add_up_all(o->net, &summaries, ops);
     fl_vec_fini(&sorted);
+    fl_vec_fini(&summaries);
     return err;
 }
 

@@ -74,6 +74,7 @@ fl_err fl_net_param(fl_net *n, const fl_param_attr *attr, const char *layer,
         .regularizer = attr->regularizer,
         .clip = attr->clip,
         .do_model_average = !attr->no_average,
+        .summary = attr->summary,
     };
     const fl_var like = {.name = name,
                          .dtype = dtype,

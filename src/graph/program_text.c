@@ -24,6 +24,7 @@ const fl_var_flag fl_var_flags[] = {
      .implied = 1 << FL_WORD_PARAM},
     {"averaged", offsetof(fl_param_info, do_model_average), true,
      .implied = 1 << FL_WORD_PARAM},
+    {"summary", offsetof(fl_param_info, summary), true},
     {0},
 };
 

@@ -28,6 +28,7 @@ RECIPES = {
     "adam": lambda: fluid.optimizer.Adam(RATE),
     "l2": lambda: fluid.optimizer.SGD(
         RATE, regularization=fluid.regularizer.L2Decay(0.01)),
+    "data_norm": lambda: fluid.optimizer.Momentum(RATE, 0.9),
     **{name: (lambda rate: lambda: fluid.optimizer.SGD(rate()))(rate)
        for name, rate in DECAY.items()},
 }
@@ -36,6 +37,8 @@ RECIPES = {
 def build(recipe):
     x = fluid.layers.data("x", [WIDTH])
     y = fluid.layers.data("y", [1], dtype="int64")
+    if recipe == "data_norm":
+        x = fluid.layers.data_norm(x)
     h = fluid.layers.fc(x, 300, act="tanh")  # large enough to be cut in two
     loss = fluid.layers.mean(fluid.layers.cross_entropy(
         fluid.layers.fc(h, 5, act="softmax"), y))

@@ -110,6 +110,32 @@ def test_a_parameter_that_is_not_trained_stays():
         assert net.run([w], feed=FEED)[0].ravel().tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("name", ["SGD", "Momentum", "Adam"])
+def test_summaries_of_data_are_added_up_by_any_optimizer(name):
+    decay = fluid.regularizer.L2Decay(0.5)
+    x = np.arange(8, dtype="float32").reshape(4, 2)
+    with fresh() as net:
+        y = layers.data_norm(layers.data("x", [2]), epsilon=0.001, name="n",
+                             param_attr={"batch_size": 4, "batch_sum": 4.0,
+                                         "batch_square": 16})
+        getattr(optimizer, name)(learning_rate=0.1, regularization=decay,
+                                 **EVERY[name]).minimize(
+                                     layers.mean(layers.fc(y, 1)))
+        for _ in range(2):
+            got, = net.run([y], {"x": x})
+        size, total, squares = (np.array(net.scope.find_var(
+            "n." + name).get_tensor()) for name in (
+                "batch_size", "batch_sum", "batch_square_sum"))
+    sums, first = x.sum(0), ((x - 1) ** 2).sum(0) + 0.004
+    mean = (4 + sums) / 8
+    np.testing.assert_allclose(size, [12, 12])
+    np.testing.assert_allclose(total, 4 + 2 * sums)
+    np.testing.assert_allclose(
+        squares, 16.004 + first + ((x - mean) ** 2).sum(0), rtol=1e-5)
+    np.testing.assert_allclose(got, (x - mean) * np.sqrt(8 / (16 + first)),
+                               rtol=1e-5)
+
+
 def test_grad_clip_of_minimize_is_not_silently_lost():
     with fresh():
         _, loss = line()

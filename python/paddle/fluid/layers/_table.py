@@ -8,6 +8,7 @@ import inspect
 
 from .. import _absent, _fluid
 from ..core import check_keywords
+from ..initializer import Constant
 
 MODULES = {
     "io": "data",
@@ -68,7 +69,16 @@ def _free_dims(arguments):
         arguments["shape"] = [-1 if d is None else d for d in shape]
 
 
-_PREPARE = {"data": _free_dims}
+def _summaries(arguments):
+    """Start values by name become three initializers."""
+    starts = arguments.get("param_attr")
+    if isinstance(starts, dict):
+        arguments["param_attr"] = [
+            Constant(float(starts.get(name, value))) for name, value in (
+                ("batch_size", 1e4), ("batch_sum", 0), ("batch_square", 1e4))]
+
+
+_PREPARE = {"data": _free_dims, "data_norm": _summaries}
 
 
 def _function(spec):
