@@ -20,8 +20,9 @@
 
 enum {
     GRACE = 5,     /* s between being told to end and being ended */
-    PATIENCE = 30, /* s that servers may outlive trainers, */
-    LINGER = 8     /* where these did not end well: servers answer for 5 s */
+    PATIENCE = 30, /* s that servers may outlive trainers: */
+    LINGER = 8,    /* where all of these failed; servers answer for 5 s */
+    ASKED = 1,     /* where they were asked to leave, and have saved */
 };
 
 static int64_t now_ns(void)
@@ -146,14 +147,13 @@ static void on_ask(fl_launch *l, int signal)
     }
 }
 
-/* How long servers may outlive trainers. Where all of them failed, or were
- * asked to leave, servers may wait for who never comes. */
+/* How long servers may outlive trainers; they may wait for who never comes. */
 static int patience(const fl_launch *l)
 {
     bool well = false;
     for (int64_t i = 0; i < l->procs.n; i++)
         well |= !l->procs.at[i].server && !l->procs.at[i].code;
-    return well && !l->asks ? PATIENCE : LINGER;
+    return l->asks ? ASKED : well ? PATIENCE : LINGER;
 }
 
 /* Is it time to stop somebody? `idle` is when the last trainer ended. */
@@ -171,15 +171,16 @@ static void judge(fl_launch *l, int64_t *idle)
                 fl_proc_name(first, name));
         stop_all(l);
     }
-    if (count_left(l, false))
+    if (count_left(l, false) || l->nodes > 1) /* there are others */
         return;
     if (!*idle)
         *idle = now;
     if (count_left(l, true) && now >= *idle + patience(l) * SEC) {
-        fprintf(stderr,
-                "launch: all trainers have ended %d s ago, %d servers have "
-                "not; they are stopped\n",
-                patience(l), count_left(l, true));
+        if (!l->asks)
+            fprintf(stderr,
+                    "launch: all trainers have ended %d s ago, %d servers have "
+                    "not; they are stopped\n",
+                    patience(l), count_left(l, true));
         stop_all(l);
     }
 }
@@ -220,7 +221,7 @@ static int exit_code(const fl_launch *l)
     if (l->first >= 0)
         return l->procs.at[l->first].code;
     for (int64_t i = 0; i < l->procs.n; i++)
-        if (l->procs.at[i].code && l->asks)
+        if (l->procs.at[i].code && !l->procs.at[i].server && l->asks)
             return 128 + l->signal;
     return 0;
 }

@@ -143,6 +143,20 @@ def test_flags_behind_the_script_are_its_own(tmp_path):
     assert code == 0 and "1 trainer and 1 server finished" in err
 
 
+def test_trainers_that_leave_well_end_the_job_well(tmp_path):
+    p = start(tmp_path, "--server_num 1 --worker_num 2",
+              '[ "$TRAINING_ROLE" = PSERVER ] && exec sleep 600; '
+              'trap "echo saved; exit 0" INT; echo up; '
+              'while :; do sleep 0.05; done')
+    until(lambda: "up" in log(tmp_path, "workerlog.0")
+          and "up" in log(tmp_path, "workerlog.1"))
+    p.send_signal(signal.SIGINT)
+    began = time.time()
+    _, err = p.communicate(timeout=60)
+    assert p.returncode == 0 and time.time() - began < 5
+    assert "2 trainers and 1 server were stopped" in err
+
+
 def test_what_fails_after_ctrl_c_is_named(tmp_path):
     p = start(tmp_path, "--server_num 1 --worker_num 2",
               '[ "$TRAINING_ROLE" = PSERVER ] && exit; '
