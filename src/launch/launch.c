@@ -178,8 +178,8 @@ static void judge(fl_launch *l, int64_t *idle)
     if (count_left(l, true) && now >= *idle + patience(l) * SEC) {
         if (!l->asks)
             fprintf(stderr,
-                    "launch: all trainers have ended %d s ago, %d servers have "
-                    "not; they are stopped\n",
+                    "launch: all trainers have ended %d s ago; %d that still "
+                    "serve are stopped\n",
                     patience(l), count_left(l, true));
         stop_all(l);
     }

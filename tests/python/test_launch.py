@@ -133,7 +133,7 @@ def test_servers_do_not_wait_for_trainers_that_failed(tmp_path):
                        '[ "$TRAINING_ROLE" = TRAINER ] && exit 3; '
                        'exec sleep 600')
     assert code == 3 and time.time() - began < 20
-    assert "1 servers have not; they are stopped" in err
+    assert "1 that still serve are stopped" in err
     assert "trainer 0 failed first" in err
 
 
