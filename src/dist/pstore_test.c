@@ -19,9 +19,6 @@ static const fl_transpile_opts async = {
 
 #define GRAD(trainer, ...)                                                     \
     shop_grad("w@GRAD.trainer_" #trainer, 2, 1, (const float[]){__VA_ARGS__})
-#define ROUND(p, ...)                                                          \
-    shop_round(p, sizeof((fl_parcel *[]){__VA_ARGS__}) / sizeof(fl_parcel *),  \
-               (fl_parcel *[]){__VA_ARGS__})
 
 static bool same(const float *got, float x, float y)
 {
@@ -36,12 +33,12 @@ static void the_mean_of_participants_is_applied(void)
     begin(&p, "sgd", scene_rate);
     shop_open(&p, &two);
     shop_set(&p, "w", 2, (const float[]){10, 20});
-    ROUND(&p, GRAD(0, 2, 4), GRAD(1, 6, 8));
+    SHOP_ROUND(&p, GRAD(0, 2, 4), GRAD(1, 6, 8));
     CHECK_STR(p.why, "");
     CHECK(same(shop_get(&p, "w"), 8, 17));
-    ROUND(&p, GRAD(0, 2, 4)); /* one is left */
+    SHOP_ROUND(&p, GRAD(0, 2, 4)); /* one is left */
     CHECK(same(shop_get(&p, "w"), 7, 15));
-    ROUND(&p, GRAD(0, 2, 4), NULL); /* one had nothing to send */
+    SHOP_ROUND(&p, GRAD(0, 2, 4), NULL); /* one had nothing to send */
     CHECK(same(shop_get(&p, "w"), 6.5f, 14));
     shop_close(&p);
 }
@@ -52,7 +49,7 @@ static void names_do_not_say_who_sent(void)
     begin(&p, "sgd", scene_rate);
     shop_open(&p, &two);
     shop_set(&p, "w", 2, (const float[]){10, 20});
-    ROUND(&p, GRAD(0, 2, 4), GRAD(0, 6, 8));
+    SHOP_ROUND(&p, GRAD(0, 2, 4), GRAD(0, 6, 8));
     CHECK(same(shop_get(&p, "w"), 8, 17));
     shop_close(&p);
 }
@@ -65,7 +62,7 @@ static void gradients_are_added_by_rank(void)
     begin(&p, "sgd", scene_rate);
     shop_open(&p, &three);
     shop_set(&p, "w", 2, (const float[]){0, 0});
-    ROUND(&p, GRAD(0, a, a), GRAD(1, b, c), GRAD(2, c, b));
+    SHOP_ROUND(&p, GRAD(0, a, a), GRAD(1, b, c), GRAD(2, c, b));
     const float first = (a + b + c) / 3, second = (a + c + b) / 3;
     CHECK(first != second);
     CHECK(same(shop_get(&p, "w"), -0.5f * first, -0.5f * second));
@@ -80,9 +77,9 @@ static void who_sent_nothing_moves_nothing(void)
               {"learning_rate", .f = 0.5}, {"momentum", .f = 0.5}, {0}});
     shop_open(&p, &two);
     shop_set(&p, "w", 2, (const float[]){10, 20});
-    ROUND(&p, GRAD(0, 2, 4), GRAD(1, 2, 4));
+    SHOP_ROUND(&p, GRAD(0, 2, 4), GRAD(1, 2, 4));
     CHECK(same(shop_get(&p, "w"), 9, 18));
-    ROUND(&p, NULL, NULL); /* the velocity would move it on */
+    SHOP_ROUND(&p, NULL, NULL); /* the velocity would move it on */
     CHECK_STR(p.why, "");
     CHECK(same(shop_get(&p, "w"), 9, 18));
     shop_close(&p);
@@ -149,11 +146,11 @@ static void a_number_may_straddle_spans(void)
     begin_wide(&p, &three);
     for (int i = 0; i < WIDE; i++)
         x[i] = (float)(i + 1) * 4;
-    ROUND(&p, scattered("w@GRAD.trainer_0", &s, x),
-          scattered("w@GRAD.trainer_1", &s, x),
-          scattered("w@GRAD.trainer_2", &s, x));
+    SHOP_ROUND(&p, scattered("w@GRAD.trainer_0", &s, x),
+               scattered("w@GRAD.trainer_1", &s, x),
+               scattered("w@GRAD.trainer_2", &s, x));
     check_ramp(&p, -2);
-    ROUND(&p, scattered("w@GRAD.trainer_0", &s, x));
+    SHOP_ROUND(&p, scattered("w@GRAD.trainer_0", &s, x));
     check_ramp(&p, -4);
     shop_close(&p);
 }
@@ -178,12 +175,12 @@ static void slices_make_a_whole(void)
     begin_wide(&p, &two);
     for (int i = 0; i < WIDE; i++)
         x[i] = (float)(i + 1);
-    ROUND(&p, sliced("w@GRAD.trainer_0", x, 7, WIDE),
-          sliced("w@GRAD.trainer_1", x, 31, WIDE));
+    SHOP_ROUND(&p, sliced("w@GRAD.trainer_0", x, 7, WIDE),
+               sliced("w@GRAD.trainer_1", x, 31, WIDE));
     CHECK_STR(p.why, "");
     check_ramp(&p, -0.5f);
-    ROUND(&p, sliced("w@GRAD.trainer_0", x, 7, WIDE),
-          sliced("w@GRAD.trainer_1", x, 31, 39));
+    SHOP_ROUND(&p, sliced("w@GRAD.trainer_0", x, 7, WIDE),
+               sliced("w@GRAD.trainer_1", x, 31, 39));
     CHECK_STR(p.why, "gradient \"w@GRAD\": 39 of 40 elements came (update by "
                      "\"w@GRAD\")");
     shop_close(&p);
@@ -205,8 +202,8 @@ static void pieces_meet_the_rule_as_a_whole_would(void)
         fl_parcel *cut = fl_parcel_new();
         fl_parcel_add_slice(cut, "w@GRAD.trainer_1", &t, 0, 4099);
         fl_parcel_add_slice(cut, "w@GRAD.trainer_1", &t, 4099, LONG - 4099);
-        ROUND(&p, scattered("w@GRAD.trainer_0", &s, x[0]), cut,
-              scattered("w@GRAD.trainer_2", &s, x[2]));
+        SHOP_ROUND(&p, scattered("w@GRAD.trainer_0", &s, x[0]), cut,
+                   scattered("w@GRAD.trainer_2", &s, x[2]));
         CHECK_STR(p.why, "");
         for (int i = 0; i < LONG; i++) {
             const float g = (x[0][i] + x[1][i] + x[2][i]) / 3;
@@ -302,7 +299,7 @@ static void train_beside(local *l)
         const fl_shape sx = {2, {4, 2}}, sy = {2, {4, 1}};
         const fl_feed feeds[] = {{"x", fl_tensor_view(FL_F32, &sx, l->x)},
                                  {"y", fl_tensor_view(FL_F32, &sy, l->y)}};
-        ROUND(&l->p, grads(l, feeds, 0), grads(l, feeds, 1));
+        SHOP_ROUND(&l->p, grads(l, feeds, 0), grads(l, feeds, 1));
         CHECK_STR(l->p.why, "");
         CHECK_OK(fl_exe_run(l->p.exe, l->p.s.net->main, l->scope, 2, feeds, 0,
                             NULL));
@@ -403,7 +400,7 @@ static void a_pull_is_not_changed_by_what_comes_later(void)
     shop_pull(&p, "w", -1, NULL);
     CHECK_INT(p.kind, FL_MSG_VALUES);
     fl_parcel *old = fl_parcel_ref(p.values);
-    ROUND(&p, GRAD(0, 2, 4), GRAD(1, 6, 8));
+    SHOP_ROUND(&p, GRAD(0, 2, 4), GRAD(1, 6, 8));
     CHECK(same(shop_get(&p, "w"), 8, 17));
     CHECK_NEAR(shop_value(&p, 0), 10, 0);
     CHECK_NEAR(shop_value(&p, 1), 20, 0);
@@ -568,39 +565,23 @@ static void the_rate_moves_once_a_step(void)
 
 /* --- rows --- */
 
-/* ids -> embedding [10, 2] -> mean; is_distributed or only is_sparse. */
-static void begin_rows(shop *p, const char *optimizer, const fl_arg *args,
-                       bool distributed)
-{
-    *p = (shop){0};
-    scene_begin(&p->s);
-    const fl_init start = {.kind = "uniform", .a = -1, .b = 1, .seed = 3};
-    const fl_param_attr attr = {.name = "emb", .init = &start};
-    fl_var *ids = test_data(p->s.net, "ids", FL_I64, 1, (int64_t[]){1});
-    fl_var *e = TEST_LAYER(
-        p->s.net, "embedding", {"input", .var = ids},
-        {"size", .n = 2, .ints = (int64_t[]){10, 2}}, {"is_sparse", .b = true},
-        {"is_distributed", .b = distributed}, {"param_attr", .attr = &attr});
-    p->s.loss = TEST_LAYER(p->s.net, "mean", {"x", .var = e});
-    scene_minimize(&p->s, optimizer, args);
-}
-
 static void rows_are_added_up(void)
 {
     shop p;
     float zeros[20] = {0};
-    begin_rows(&p, "sgd", scene_rate, false);
+    shop_begin_rows(&p, "sgd", scene_rate, false);
     shop_open(&p, &two);
     shop_set(&p, "emb", 20, zeros);
-    ROUND(&p,
-          shop_rows("emb@GRAD.trainer_0", 10, 3, 2, (const int64_t[]){7, 1, 7},
-                    (const float[]){1, 2, 3, 4, 5, 6}),
-          shop_rows("emb@GRAD.trainer_1", 10, 1, 2, (const int64_t[]){7},
-                    (const float[]){2, 2}));
+    SHOP_ROUND(&p,
+               shop_rows("emb@GRAD.trainer_0", 10, 3, 2,
+                         (const int64_t[]){7, 1, 7},
+                         (const float[]){1, 2, 3, 4, 5, 6}),
+               shop_rows("emb@GRAD.trainer_1", 10, 1, 2, (const int64_t[]){7},
+                         (const float[]){2, 2}));
     CHECK_STR(p.why, "");
     CHECK(same(shop_get(&p, "emb") + 2, -0.75f, -1));
     CHECK(same(shop_get(&p, "emb") + 14, -2, -2.5f));
-    ROUND(&p, NULL, NULL); /* no rows are fine, too */
+    SHOP_ROUND(&p, NULL, NULL); /* no rows are fine, too */
     CHECK_STR(p.why, "");
     CHECK(same(shop_get(&p, "emb") + 14, -2, -2.5f));
     CHECK_ERR(shop_check(&p, shop_rows("emb@GRAD.trainer_0", 10, 1, 2,
@@ -621,140 +602,20 @@ static void rows_meet_a_rule_that_decays(void)
 {
     shop p;
     float zeros[20] = {0};
-    begin_rows(&p, "adam", (const fl_arg[]){{"learning_rate", .f = 0.5}, {0}},
-               false);
+    shop_begin_rows(&p, "adam",
+                    (const fl_arg[]){{"learning_rate", .f = 0.5}, {0}}, false);
     shop_open(&p, &two);
     shop_set(&p, "emb", 20, zeros);
     for (int i = 0; i < 2; i++)
-        ROUND(&p,
-              shop_rows("emb@GRAD.trainer_0", 10, 1, 2, (const int64_t[]){i},
-                        (const float[]){1, 1}),
-              shop_rows("emb@GRAD.trainer_1", 10, 1, 2, (const int64_t[]){i},
-                        (const float[]){1, 1}));
+        SHOP_ROUND(&p,
+                   shop_rows("emb@GRAD.trainer_0", 10, 1, 2,
+                             (const int64_t[]){i}, (const float[]){1, 1}),
+                   shop_rows("emb@GRAD.trainer_1", 10, 1, 2,
+                             (const int64_t[]){i}, (const float[]){1, 1}));
     CHECK_STR(p.why, "");
     CHECK(shop_get(&p, "emb")[0] < -0.6f);
     CHECK(shop_get(&p, "emb")[2] > -0.6f);
     CHECK_NEAR(shop_get(&p, "emb")[4], 0, 0);
-    shop_close(&p);
-}
-
-static void a_distributed_table_grows(void)
-{
-    static const int64_t id = INT64_C(-123456789012345);
-    shop p;
-    begin_rows(&p, "sgd", scene_rate, true);
-    shop_open(&p, &two);
-    shop_pull(&p, "emb", 1, &id);
-    CHECK_INT(p.kind, FL_MSG_VALUES);
-    const float x = shop_value(&p, 0), y = shop_value(&p, 1);
-    CHECK(x != y && x > -1 && x < 1);
-    ROUND(&p,
-          shop_rows("emb@GRAD.trainer_0.pserver_0", 10, 2, 2,
-                    (const int64_t[]){id, id}, (const float[]){1, 2, 3, 4}),
-          shop_rows("emb@GRAD.trainer_1.pserver_0", 10, 1, 2, &id,
-                    (const float[]){4, 2}));
-    CHECK_STR(p.why, "");
-    shop_pull(&p, "emb", 1, &id);
-    CHECK_NEAR(shop_value(&p, 0), x - 0.5f * 4, 1e-6);
-    CHECK_NEAR(shop_value(&p, 1), y - 0.5f * 4, 1e-6);
-    shop_pull(&p, "emb", -1, NULL);
-    CHECK_STR(p.text, "pull: \"emb\" is a table: it is asked for by rows");
-    shop_close(&p);
-}
-
-/* One push of gradients 1 and 2 for a row, then what is pulled of it. */
-static void push_row(shop *p, const char *table, int64_t id)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%s@GRAD.trainer_0.pserver_0", table);
-    ROUND(p, shop_rows(name, 10, 1, 2, &id, (const float[]){1, 2}));
-    CHECK_STR(p->why, "");
-    shop_pull(p, table, 1, &id);
-    CHECK_INT(p->kind, FL_MSG_VALUES);
-}
-
-static void a_table_keeps_the_state_of_its_rows(void)
-{
-    const int64_t id = INT64_MIN;
-    shop p;
-    begin_rows(&p, "adagrad",
-               (const fl_arg[]){{"learning_rate", .f = 0.5},
-                                {"initial_accumulator_value", .f = 3},
-                                {0}},
-               true);
-    shop_open(&p, &two);
-    shop_pull(&p, "emb_moment_0", 1, &id);
-    CHECK_NEAR(shop_value(&p, 1), 3, 0);
-    shop_pull(&p, "emb", 1, &id);
-    float x[2] = {shop_value(&p, 0), shop_value(&p, 1)}, m[2] = {3, 3};
-    for (int step = 0; step < 3; step++) {
-        push_row(&p, "emb", id);
-        for (int i = 0; i < 2; i++) {
-            const float g = (float)(i + 1);
-            m[i] += g * g;
-            x[i] -= 0.5f * g / (sqrtf(m[i]) + 1e-6f);
-            CHECK_NEAR(shop_value(&p, i), x[i], 0);
-        }
-    }
-    shop_pull(&p, "emb_moment_0", 1, &id);
-    CHECK_NEAR(shop_value(&p, 0), 6, 0);
-    CHECK_NEAR(shop_value(&p, 1), 15, 0);
-    shop_close(&p);
-}
-
-/* Two of them, and where they start. */
-static void tables_live_side_by_side(void)
-{
-    const fl_init starts[] = {{.kind = "constant", .a = 2},
-                              {.kind = "uniform", .a = 5, .b = 6}};
-    shop p = {0};
-    fl_var *e[2];
-    scene_begin(&p.s);
-    fl_var *ids = test_data(p.s.net, "ids", FL_I64, 1, (int64_t[]){1});
-    for (int i = 0; i < 2; i++) {
-        const fl_param_attr attr = {.name = i ? "two" : "emb",
-                                    .init = &starts[i]};
-        e[i] =
-            TEST_LAYER(p.s.net, "embedding", {"input", .var = ids},
-                       {"size", .n = 2, .ints = (int64_t[]){10, 2}},
-                       {"is_sparse", .b = true}, {"is_distributed", .b = true},
-                       {"param_attr", .attr = &attr});
-    }
-    fl_var *sum = TEST_LAYER(p.s.net, "elementwise_add", {"x", .var = e[0]},
-                             {"y", .var = e[1]});
-    p.s.loss = TEST_LAYER(p.s.net, "mean", {"x", .var = sum});
-    scene_minimize(&p.s, "sgd", scene_rate);
-    shop_cut(&p, &two);
-    CHECK_OK(shop_try(&p, 2, false));
-    push_row(&p, "emb", 7);
-    CHECK_NEAR(shop_value(&p, 0), 1.5, 0);
-    CHECK_NEAR(shop_value(&p, 1), 1, 0);
-    push_row(&p, "two", 7);
-    CHECK(shop_value(&p, 0) >= 4.5f && shop_value(&p, 0) < 5.5f);
-    shop_pull(&p, "two", 1, (const int64_t[]){-9});
-    CHECK(shop_value(&p, 0) >= 5 && shop_value(&p, 0) < 6);
-    shop_close(&p);
-}
-
-static void a_table_without_room_fails_the_round(void)
-{
-    enum {
-        N = 5000
-    };
-    static int64_t id[N];
-    static float g[2 * N];
-    shop p;
-    begin_rows(&p, "sgd", scene_rate, true);
-    shop_cut(&p, &two);
-    p.table_bytes = 100000;
-    CHECK_OK(shop_try(&p, 1, false));
-    for (int i = 0; i < N; i++)
-        id[i] = i;
-    ROUND(&p, shop_rows("emb@GRAD.trainer_0.pserver_0", 10, N, 2, id, g));
-    CHECK(strstr(p.why, "table \"emb\" is full: its ") != NULL);
-    CHECK(strstr(p.why, "97.7 KB that they may have") != NULL);
-    shop_pull(&p, "emb", N, id);
-    CHECK_INT(p.kind, FL_MSG_VALUES);
     shop_close(&p);
 }
 
@@ -787,11 +648,5 @@ const fl_test fl_tests[] = {
     {"an asynchronous rate moves once a step", the_rate_moves_once_a_step},
     {"rows are added up", rows_are_added_up},
     {"rows meet a rule that decays", rows_meet_a_rule_that_decays},
-    {"a distributed table grows", a_distributed_table_grows},
-    {"a table keeps the state of its rows",
-     a_table_keeps_the_state_of_its_rows},
-    {"tables live side by side", tables_live_side_by_side},
-    {"a table without room fails the round",
-     a_table_without_room_fails_the_round},
     {0},
 };

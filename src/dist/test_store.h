@@ -122,6 +122,23 @@ static inline void shop_close(shop *p)
     pthread_mutex_destroy(&p->lock);
 }
 
+/* ids -> embedding [10, 2] -> mean; is_distributed or only is_sparse. */
+static inline void shop_begin_rows(shop *p, const char *optimizer,
+                                   const fl_arg *args, bool distributed)
+{
+    *p = (shop){0};
+    scene_begin(&p->s);
+    const fl_init start = {.kind = "uniform", .a = -1, .b = 1, .seed = 3};
+    const fl_param_attr attr = {.name = "emb", .init = &start};
+    fl_var *ids = test_data(p->s.net, "ids", FL_I64, 1, (int64_t[]){1});
+    fl_var *e = TEST_LAYER(
+        p->s.net, "embedding", {"input", .var = ids},
+        {"size", .n = 2, .ints = (int64_t[]){10, 2}}, {"is_sparse", .b = true},
+        {"is_distributed", .b = distributed}, {"param_attr", .attr = &attr});
+    p->s.loss = TEST_LAYER(p->s.net, "mean", {"x", .var = e});
+    scene_minimize(&p->s, optimizer, args);
+}
+
 /* --- values of the scope --- */
 
 static inline void shop_set(shop *p, const char *name, int64_t n,
@@ -195,6 +212,10 @@ static inline void shop_round(shop *p, int n, fl_parcel *const *parcel)
         fl_parcel_unref(parcel[i]);
     }
 }
+
+#define SHOP_ROUND(p, ...)                                                     \
+    shop_round(p, sizeof((fl_parcel *[]){__VA_ARGS__}) / sizeof(fl_parcel *),  \
+               (fl_parcel *[]){__VA_ARGS__})
 
 /* Ask, and wait for the answer. */
 static inline void shop_pull(shop *p, const char *name, int64_t n,
