@@ -137,10 +137,10 @@ void fl_parcel_add_rows(fl_parcel *p, const char *name, const fl_rows *r)
     fl_parcel_add_item(p, &item);
 }
 
-void fl_parcel_want(fl_parcel *p, const char *name, int64_t n,
-                    const int64_t *rows)
+static void want(fl_parcel *p, const char *name, int64_t n, const int64_t *rows,
+                 int64_t height)
 {
-    fl_item item = {.name = name};
+    fl_item item = {.name = name, .height = height};
     if (n >= 0) {
         fl_packet *own = own_packet(p);
         const size_t size = (size_t)n * sizeof *rows;
@@ -149,6 +149,18 @@ void fl_parcel_want(fl_parcel *p, const char *name, int64_t n,
         fl_packet_copy(own, rows, size);
     }
     fl_parcel_add_item(p, &item);
+}
+
+void fl_parcel_want(fl_parcel *p, const char *name, int64_t n,
+                    const int64_t *rows)
+{
+    want(p, name, n, rows, 0);
+}
+
+void fl_parcel_want_ids(fl_parcel *p, const char *name, int64_t most,
+                        const int64_t *after)
+{
+    want(p, name, after ? 1 : 0, after, most);
 }
 
 const fl_item *fl_parcel_find(const fl_parcel *p, const char *name)

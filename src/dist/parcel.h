@@ -19,7 +19,7 @@ typedef struct fl_item {
     fl_dtype dtype;
     fl_shape shape; /* of `data`; selected rows: [rows, ...]; bare: [rows
                        wanted], rank 0 for the whole */
-    int64_t height; /* selected rows: of the whole */
+    int64_t height; /* selected rows: of the whole; bare: see want_ids */
     int64_t first;  /* elements of the variable before these: a slice */
     fl_bytes rows;  /* int64 each: of selected rows, or the rows wanted */
     fl_bytes data;
@@ -50,6 +50,11 @@ void fl_parcel_add_rows(fl_parcel *p, const char *name, const fl_rows *r);
 /* Ask for a variable; for rows of it (n >= 0; they are copied). */
 void fl_parcel_want(fl_parcel *p, const char *name, int64_t n,
                     const int64_t *rows);
+
+/* Ask which rows a table has: at most so many ids, those that come behind the
+ * row *after in the table's order; NULL: from the start. */
+void fl_parcel_want_ids(fl_parcel *p, const char *name, int64_t most,
+                        const int64_t *after);
 
 /* Its name is copied; the packets that its bytes are of are kept. */
 void fl_parcel_add_item(fl_parcel *p, const fl_item *item);

@@ -95,8 +95,10 @@ static void wishes_keep_their_rows(void)
     fl_parcel_want(p, "w", -1, NULL);
     fl_parcel_want(p, "emb", 2, rows);
     fl_parcel_want(p, "none", 0, NULL);
+    fl_parcel_want_ids(p, "ids", 9, NULL);
+    fl_parcel_want_ids(p, "ids", 9, rows);
     rows[0] = 0; /* they were copied */
-    CHECK_INT(p->n, 3);
+    CHECK_INT(p->n, 5);
     CHECK_INT(p->item[0].shape.rank, 0);
     CHECK_INT(p->item[1].shape.rank, 1);
     CHECK_INT(p->item[1].rows.size, 16);
@@ -104,6 +106,11 @@ static void wishes_keep_their_rows(void)
     CHECK(got[0] == 5 && got[1] == -7);
     CHECK_INT(p->item[2].shape.rank, 1);
     CHECK_INT(p->item[2].rows.size, 0);
+    CHECK_INT(p->item[3].shape.dim[0], 0);
+    CHECK_INT(p->item[3].height, 9);
+    CHECK_INT(p->item[4].shape.dim[0], 1);
+    fl_bytes_copy(p->item[4].rows, 0, got, sizeof *got);
+    CHECK_INT(got[0], 5);
     fl_parcel_unref(p);
 }
 

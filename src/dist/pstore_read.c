@@ -80,12 +80,39 @@ static fl_err read_some(const fl_ware *k, const fl_item *item, fl_tensor *out)
     return err;
 }
 
+/* Which rows there are, from the one behind that which was named. */
+static fl_err read_ids(const fl_ware *k, const fl_item *item, fl_tensor *out)
+{
+    fl_table_cursor from = {0};
+    fl_tensor rows = {0};
+    int64_t after;
+    if (!k->table)
+        return fl_fail(FL_EINVAL,
+                       "pull: \"%s\" is no table: it does not list its rows",
+                       k->name);
+    if (item->shape.rank != 1 || item->shape.dim[0] > 1)
+        return fl_fail(FL_EINVAL,
+                       "pull: ids of \"%s\" are asked for behind one row or "
+                       "none",
+                       k->name);
+    if (item->shape.dim[0]) {
+        fl_bytes_copy(item->rows, 0, &after, sizeof after);
+        from.next = fl_table_order(after) + 1;
+        from.done = !from.next;
+    }
+    const fl_err err = fl_table_scan(k->table, &from, item->height, out, &rows);
+    fl_tensor_fini(&rows);
+    return err;
+}
+
 static fl_err read_one(const fl_ware *k, const fl_item *item, fl_tensor *out)
 {
     const fl_value *v = k->value;
     const bool some = item->shape.rank > 0;
     if (!k->table && (v->kind != FL_LOD_TENSOR || !v->tensor.data))
         return fl_fail(FL_ENOENT, "pull: \"%s\" holds nothing", k->name);
+    if (item->height)
+        return read_ids(k, item, out);
     if (some)
         return read_some(k, item, out);
     if (k->table)
@@ -95,12 +122,22 @@ static fl_err read_one(const fl_ware *k, const fl_item *item, fl_tensor *out)
     return fl_tensor_ref(out, &v->tensor);
 }
 
+/* How many, at most. */
+static size_t ids_of(const fl_ware *k, const fl_item *item)
+{
+    const int64_t rows = fl_table_rows(k->table);
+    return (size_t)(item->height < rows ? item->height : rows);
+}
+
 /* What a wish would take: few bytes can name a wide row many times. */
 static size_t bytes_of(const fl_ware *k, const fl_item *item)
 {
     const fl_tensor *t = &k->value->tensor;
     const bool some = item->shape.rank > 0;
     const int64_t n = some ? item->shape.dim[0] : 1;
+    if (k->table && item->height)
+        return ids_of(k, item) * ((size_t)fl_table_span(k->table) + 1) *
+               sizeof(double);
     if (k->table)
         return (size_t)n * (size_t)fl_table_width(k->table) * sizeof(double);
     return (size_t)n * fl_dtype_size(t->dtype) *

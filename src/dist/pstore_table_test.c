@@ -1,3 +1,4 @@
+#include "dist/table.h"
 #include "dist/test_store.h"
 
 #include <math.h>
@@ -125,6 +126,83 @@ static void a_table_without_room_fails_the_round(void)
     shop_close(&p);
 }
 
+/* --- which rows there are --- */
+
+static void ask_ids(shop *p, int64_t most, const int64_t *after)
+{
+    fl_parcel *want = fl_parcel_new();
+    fl_parcel_want_ids(want, "emb", most, after);
+    shop_ask(p, want);
+}
+
+static void a_table_lists_its_rows_part_by_part(void)
+{
+    enum {
+        ROWS = 5
+    };
+    const int64_t id[ROWS] = {INT64_MIN, -1, 0, 7, INT64_MAX};
+    const float grad[2 * ROWS] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    int64_t seen = 0, last = 0;
+    shop p;
+    shop_begin_rows(&p, "adagrad", scene_rate, true);
+    shop_open(&p, &two);
+    ask_ids(&p, 2, NULL);
+    CHECK_INT(p.values->item[0].shape.dim[0], 0);
+    SHOP_ROUND(
+        &p, shop_rows("emb@GRAD.trainer_0.pserver_0", 10, ROWS, 2, id, grad));
+    for (int64_t n = 1; n; seen += n) {
+        ask_ids(&p, 2, seen ? &last : NULL);
+        CHECK_INT(p.kind, FL_MSG_VALUES);
+        const fl_item *item = &p.values->item[0];
+        n = item->shape.dim[0];
+        CHECK(n <= 2 && item->dtype == FL_I64 && item->shape.rank == 1);
+        for (int64_t i = 0; i < n; i++) {
+            const uint64_t before = fl_table_order(last);
+            fl_bytes_copy(item->data, (size_t)i * sizeof last, &last,
+                          sizeof last);
+            CHECK(!(seen + i) || fl_table_order(last) > before);
+        }
+    }
+    CHECK_INT(seen, ROWS);
+    shop_close(&p);
+}
+
+static void rows_are_listed_of_tables_alone(void)
+{
+    shop p;
+    fl_parcel *want = fl_parcel_new();
+    shop_begin_rows(&p, "sgd", scene_rate, false);
+    shop_open(&p, &two);
+    ask_ids(&p, 2, NULL);
+    CHECK_STR(p.text, "pull: \"emb\" is no table: it does not list its rows");
+    shop_close(&p);
+    shop_begin_rows(&p, "sgd", scene_rate, true);
+    shop_open(&p, &two);
+    fl_parcel_add_item(want, &(fl_item){.name = "emb", .height = 3});
+    shop_ask(&p, want);
+    CHECK_STR(p.text,
+              "pull: ids of \"emb\" are asked for behind one row or none");
+    shop_close(&p);
+}
+
+static void a_list_has_a_limit(void)
+{
+    const int64_t id[] = {1, 2};
+    const float grad[4] = {1, 1, 1, 1};
+    shop p;
+    shop_begin_rows(&p, "sgd", scene_rate, true);
+    p.max_answer = 40;
+    shop_open(&p, &two);
+    SHOP_ROUND(&p,
+               shop_rows("emb@GRAD.trainer_0.pserver_0", 10, 2, 2, id, grad));
+    ask_ids(&p, 1, NULL);
+    CHECK_INT(p.kind, FL_MSG_VALUES);
+    ask_ids(&p, INT64_MAX, NULL);
+    CHECK_INT(p.kind, FL_MSG_ERROR);
+    CHECK(strstr(p.text, "the answer would have more than 40 bytes"));
+    shop_close(&p);
+}
+
 const fl_test fl_tests[] = {
     {"a distributed table grows", a_distributed_table_grows},
     {"a table keeps the state of its rows",
@@ -132,5 +210,9 @@ const fl_test fl_tests[] = {
     {"tables live side by side", tables_live_side_by_side},
     {"a table without room fails the round",
      a_table_without_room_fails_the_round},
+    {"a table lists its rows part by part",
+     a_table_lists_its_rows_part_by_part},
+    {"rows are listed of tables alone", rows_are_listed_of_tables_alone},
+    {"a list of rows has a limit", a_list_has_a_limit},
     {0},
 };

@@ -217,20 +217,25 @@ static inline void shop_round(shop *p, int n, fl_parcel *const *parcel)
     shop_round(p, sizeof((fl_parcel *[]){__VA_ARGS__}) / sizeof(fl_parcel *),  \
                (fl_parcel *[]){__VA_ARGS__})
 
-/* Ask, and wait for the answer. */
-static inline void shop_pull(shop *p, const char *name, int64_t n,
-                             const int64_t *rows)
+/* Ask, and wait for the answer. The parcel ends. */
+static inline void shop_ask(shop *p, fl_parcel *want)
 {
-    fl_parcel *want = fl_parcel_new();
     const int until = p->answers + 1;
-    if (name)
-        fl_parcel_want(want, name, n, rows);
     const fl_blob b = fl_parcel_blob(want);
     p->face->read(p->face->self, b, (fl_peer){FL_PEER_CALL, 0, 1},
                   &(fl_msg){.kind = FL_MSG_VALUES, .round = 7});
     fl_keeper_parcels.drop(NULL, b);
     fl_parcel_unref(want);
     shop_wait(p, &p->answers, until);
+}
+
+static inline void shop_pull(shop *p, const char *name, int64_t n,
+                             const int64_t *rows)
+{
+    fl_parcel *want = fl_parcel_new();
+    if (name)
+        fl_parcel_want(want, name, n, rows);
+    shop_ask(p, want);
 }
 
 /* Element i of the only value that came. */

@@ -55,14 +55,17 @@ fl_err fl_trainer_push(fl_trainer *t, const fl_watch *by, int n,
                        const fl_parting *partings, bool last,
                        bool *lost) FL_MUST_CHECK;
 
-/* Rows of tables, from several servers at once. Any thread; `by` may end the
- * wait, or NULL. */
+/* Rows of tables, from several servers at once; or, with `most`, which rows
+ * there are: so many ids, or fewer at the end, that come behind the one of
+ * `rows` (n 1) or from the start on (n 0). Any thread; `by` may end the wait,
+ * or NULL. */
 typedef struct fl_lookup {
     int server;
     const char *table;
     int64_t n;           /* < 0: the whole variable */
     const int64_t *rows; /* as the server counts them */
-    fl_tensor *out;      /* [n, width] */
+    fl_tensor *out;      /* [n, width]; ids are [m] */
+    int64_t most;
 } fl_lookup;
 fl_err fl_trainer_lookup(fl_trainer *t, const fl_watch *by, int n,
                          const fl_lookup *lookups) FL_MUST_CHECK;

@@ -162,6 +162,16 @@ fl_err fl_trainer_recv(fl_trainer *t, int server, const char *name,
 
 /* --- rows of tables --- */
 
+static bool answers(const fl_item *item, const fl_lookup *k)
+{
+    if (strcmp(item->name, k->table) || !item->shape.rank)
+        return false;
+    if (k->most)
+        return item->dtype == FL_I64 && item->shape.rank == 1 &&
+               item->shape.dim[0] <= k->most;
+    return k->n < 0 || item->shape.dim[0] == k->n;
+}
+
 /* The answers stand in the order of the questions. */
 static fl_err hand_out(fl_trainer *t, const fl_talk *talk, int n,
                        const fl_lookup *lookups)
@@ -173,15 +183,14 @@ static fl_err hand_out(fl_trainer *t, const fl_talk *talk, int n,
         const fl_parcel *p = talk->with[k->server].answer;
         const int at = next[k->server]++;
         const fl_item *item = p && at < p->n ? &p->item[at] : NULL;
-        const bool fits = item && !strcmp(item->name, k->table) &&
-                          item->shape.rank &&
-                          (k->n < 0 || item->shape.dim[0] == k->n);
-        err = fits ? fl_item_tensor(item, k->out)
-                   : fl_fail(FL_EPROTO,
-                             "%s has not sent the %lld rows of \"%s\" that it "
-                             "was asked for",
-                             t->line[k->server].address, (long long)k->n,
-                             k->table);
+        err = item && answers(item, k)
+                  ? fl_item_tensor(item, k->out)
+                  : fl_fail(FL_EPROTO,
+                            "%s has not sent the %lld %s of \"%s\" that it was "
+                            "asked for",
+                            t->line[k->server].address,
+                            (long long)(k->most ? k->most : k->n),
+                            k->most ? "ids" : "rows", k->table);
     }
     fl_mem_free(next);
     return err;
@@ -191,9 +200,14 @@ static fl_err look_up(fl_trainer *t, fl_talk *k, const fl_watch *by, int n,
                       const fl_lookup *lookups)
 {
     FL_TRY(fl_trainer_step_if_sent(t));
-    for (int i = 0; i < n; i++)
-        fl_parcel_want(question_for(k, lookups[i].server), lookups[i].table,
-                       lookups[i].n, lookups[i].rows);
+    for (int i = 0; i < n; i++) {
+        const fl_lookup *l = &lookups[i];
+        fl_parcel *to = question_for(k, l->server);
+        if (l->most)
+            fl_parcel_want_ids(to, l->table, l->most, l->n ? l->rows : NULL);
+        else
+            fl_parcel_want(to, l->table, l->n, l->rows);
+    }
     return ask(t, k, by);
 }
 

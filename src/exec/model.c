@@ -134,6 +134,19 @@ static fl_err check_loaded(const fl_var *v, const fl_value *value,
                    fl_shape_text(&v->shape, want));
 }
 
+/* Of such a table the file lists some rows, and nothing here could hold all. */
+static fl_err check_size(const fl_var *v, const char *path)
+{
+    char text[FL_SHAPE_TEXT];
+    if (v->kind != FL_LOD_TENSOR || !v->shape.rank ||
+        v->shape.dim[0] <= INT32_MAX)
+        return FL_OK;
+    return fl_fail(FL_EINVAL,
+                   "%s: \"%s\" is %s: a table of so many rows is loaded by "
+                   "servers, not on one machine",
+                   path, v->name, fl_shape_text(&v->shape, text));
+}
+
 /* Read into values of our own first: a bad file changes nothing. */
 static fl_err read_files(const fl_disk *disk, const fl_vars *list,
                          fl_value **fresh, const char *dir, const char *file)
@@ -142,7 +155,10 @@ static fl_err read_files(const fl_disk *disk, const fl_vars *list,
     for (int64_t i = 0; i < (file ? 1 : list->n) && !err; i++) {
         char *path = join(dir, file ? file : list->at[i]->name);
         int n = file ? (int)list->n : 1;
-        err = fl_values_load(disk, path, n, &fresh[i]);
+        for (int j = 0; j < n && !err; j++)
+            err = check_size(list->at[i + j], path);
+        if (!err)
+            err = fl_values_load(disk, path, n, &fresh[i]);
         for (int j = 0; j < n && !err; j++)
             err = check_loaded(list->at[i + j], fresh[i + j], path);
         fl_mem_free(path);

@@ -2,23 +2,12 @@
  *
  * Files are written beside their places and renamed when all are whole: a save
  * that fails leaves the old model as it was. */
-#include "train/save.h"
+#include "train/save_in.h"
 
 #include "exec/model.h"
 #include "tensor/file.h"
 
 #include <stdlib.h>
-
-enum {
-    PART = 4 << 20 /* bytes of a variable that pass through at a time */
-};
-
-/* A file that grows, and what went wrong with it. */
-typedef struct writer {
-    const fl_saver *s;
-    char *path, *aside;
-    fl_file *file;
-} writer;
 
 /* --- from servers --- */
 
@@ -46,13 +35,14 @@ static void find_pieces(const fl_place *place, const char *var, pieces *found)
     found->n = n;
 }
 
-static fl_err append(writer *o, const void *bytes, size_t n)
+fl_err fl_writer_add(fl_writer *o, const void *bytes, size_t n)
 {
     return o->s->disk->append(o->file, bytes, n);
 }
 
 /* Rows first .. first + n of a piece, or all of it (n < 0). */
-static fl_err append_rows(writer *o, const fl_kept *k, int64_t first, int64_t n)
+static fl_err append_rows(fl_writer *o, const fl_kept *k, int64_t first,
+                          int64_t n)
 {
     fl_tensor part = {0};
     int64_t *rows = n < 0 ? NULL : fl_mem_alloc((size_t)n * sizeof *rows);
@@ -62,17 +52,17 @@ static fl_err append_rows(writer *o, const fl_kept *k, int64_t first, int64_t n)
         fl_trainer_lookup(o->s->trainer, NULL, 1,
                           &(fl_lookup){k->server, k->name, n, rows, &part});
     if (!err)
-        err = append(o, part.data, fl_tensor_bytes(&part));
+        err = fl_writer_add(o, part.data, fl_tensor_bytes(&part));
     fl_tensor_fini(&part);
     fl_mem_free(rows);
     return err;
 }
 
-static fl_err append_piece(writer *o, const fl_kept *k, fl_dtype dtype)
+static fl_err append_piece(fl_writer *o, const fl_kept *k, fl_dtype dtype)
 {
     const int64_t width = fl_shape_span(&k->shape, 1, k->shape.rank);
     const int64_t rows = k->shape.dim[0];
-    int64_t most = PART / (width * (int64_t)fl_dtype_size(dtype));
+    int64_t most = FL_SAVE_PART / (width * (int64_t)fl_dtype_size(dtype));
     most += most == 0;
     if (k->shape.rank < 2 || rows <= most)
         return append_rows(o, k, 0, -1);
@@ -81,92 +71,14 @@ static fl_err append_piece(writer *o, const fl_kept *k, fl_dtype dtype)
     return FL_OK;
 }
 
-/* Ids first .. first + n of a table that is spread by id: each server is asked
- * for its own, and they are dealt out in turn. */
-typedef struct deal {
-    int servers;
-    fl_lookup *ask;
-    fl_tensor *got;
-    int64_t *ids;
-    char *rows;
-    size_t row; /* bytes */
-} deal;
-
-static deal begin_deal(const writer *o, const fl_var *v, int64_t most)
-{
-    const int n = o->s->place->n_servers;
-    deal d = {.servers = n,
-              .row = (size_t)v->shape.dim[1] * fl_dtype_size(v->dtype)};
-    d.ask = fl_mem_alloc((size_t)n * sizeof *d.ask);
-    d.got = fl_mem_alloc((size_t)n * sizeof *d.got);
-    d.ids = fl_mem_alloc((size_t)most * sizeof *d.ids);
-    d.rows = fl_mem_alloc((size_t)most * d.row);
-    return d;
-}
-
-static void end_deal(deal *d)
-{
-    for (int i = 0; i < d->servers; i++)
-        fl_tensor_fini(&d->got[i]);
-    fl_mem_free(d->ask);
-    fl_mem_free(d->got);
-    fl_mem_free(d->ids);
-    fl_mem_free(d->rows);
-}
-
-static void deal_ids(deal *d, const fl_var *v, int64_t first, int64_t n)
-{
-    int64_t at = 0;
-    for (int k = 0; k < d->servers; k++) {
-        const int64_t to = first + k; /* the first of its server */
-        const int s = fl_id_server(to, d->servers);
-        d->ask[s] = (fl_lookup){s, v->name, 0, d->ids + at, &d->got[s]};
-        for (int64_t id = to; id < first + n; id += d->servers)
-            d->ids[at + d->ask[s].n++] = id;
-        at += d->ask[s].n;
-    }
-}
-
-/* What came back, in order. */
-static void gather_rows(const deal *d, int64_t first, int64_t n)
-{
-    for (int k = 0; k < d->servers; k++) {
-        const char *from = d->got[fl_id_server(first + k, d->servers)].data;
-        for (int64_t i = k; i < n; i += d->servers, from += d->row)
-            memcpy(d->rows + (size_t)i * d->row, from, d->row);
-    }
-}
-
-static fl_err append_ids(writer *o, const fl_var *v, deal *d, int64_t first,
-                         int64_t n)
-{
-    deal_ids(d, v, first, n);
-    FL_TRY(fl_trainer_lookup(o->s->trainer, NULL, d->servers, d->ask));
-    gather_rows(d, first, n);
-    return append(o, d->rows, (size_t)n * d->row);
-}
-
-static fl_err append_table(writer *o, const fl_var *v)
-{
-    const int64_t rows = v->shape.dim[0];
-    const int64_t width = v->shape.dim[1] * (int64_t)fl_dtype_size(v->dtype);
-    const int64_t most = PART / width + 1;
-    deal d = begin_deal(o, v, most);
-    fl_err err = FL_OK;
-    for (int64_t i = 0; i < rows && !err; i += most)
-        err = append_ids(o, v, &d, i, rows - i < most ? rows - i : most);
-    end_deal(&d);
-    return err;
-}
-
-static fl_err append_kept(writer *o, const fl_var *v, const pieces *found)
+static fl_err append_kept(fl_writer *o, const fl_var *v, const pieces *found)
 {
     fl_str head = {0};
+    if (found->at[0]->first == FL_BY_ID)
+        return fl_writer_add_table(o, v);
     fl_tensor_head(v->dtype, &v->shape, &head);
-    fl_err err = append(o, head.at, head.n);
+    fl_err err = fl_writer_add(o, head.at, head.n);
     fl_str_fini(&head);
-    if (!err && found->at[0]->first == FL_BY_ID)
-        return append_table(o, v);
     for (int64_t i = 0; i < found->n && !err; i++)
         err = append_piece(o, found->at[i], v->dtype);
     return err;
@@ -174,7 +86,7 @@ static fl_err append_kept(writer *o, const fl_var *v, const pieces *found)
 
 /* --- from here --- */
 
-static fl_err append_own(writer *o, const fl_var *v)
+static fl_err append_own(fl_writer *o, const fl_var *v)
 {
     fl_str bytes = {0};
     const fl_value *value = fl_scope_find(o->s->scope, v->name);
@@ -185,12 +97,12 @@ static fl_err append_own(writer *o, const fl_var *v)
                        v->name);
     fl_err err = fl_value_encode(value, false, &bytes);
     if (!err)
-        err = append(o, bytes.at, bytes.n);
+        err = fl_writer_add(o, bytes.at, bytes.n);
     fl_str_fini(&bytes);
     return err;
 }
 
-static fl_err append_var(writer *o, const fl_var *v)
+static fl_err append_var(fl_writer *o, const fl_var *v)
 {
     pieces found = {0};
     find_pieces(o->s->place, v->name, &found);
@@ -201,20 +113,20 @@ static fl_err append_var(writer *o, const fl_var *v)
 
 /* --- files --- */
 
-static fl_err begin(writer *o, const fl_saver *s, const char *dir,
+static fl_err begin(fl_writer *o, const fl_saver *s, const char *dir,
                     const char *name)
 {
     fl_str path = {0}, aside = {0};
     fl_str_printf(&path, "%s%s%s", dir, fl_ends_with(dir, "/") ? "" : "/",
                   name);
     fl_str_printf(&aside, "%s.part", path.at);
-    *o = (writer){s, fl_str_take(&path), fl_str_take(&aside), NULL};
+    *o = (fl_writer){s, fl_str_take(&path), fl_str_take(&aside), NULL};
     FL_TRY(fl_disk_make_parents(s->disk, o->path));
     (void)!s->disk->remove(s->disk, o->aside); /* of one who was killed */
     return s->disk->open(s->disk, o->aside, &o->file);
 }
 
-static void close_file(writer *o)
+static void close_file(fl_writer *o)
 {
     if (o->file)
         o->s->disk->close(o->file);
@@ -222,7 +134,7 @@ static void close_file(writer *o)
 }
 
 /* All that was written takes its place, or nothing does. */
-static fl_err end_all(int64_t n, writer *o, fl_err err)
+static fl_err end_all(int64_t n, fl_writer *o, fl_err err)
 {
     for (int64_t i = 0; i < n; i++) {
         const fl_disk *disk = o[i].s->disk;
@@ -241,7 +153,7 @@ fl_err fl_saver_save(const fl_saver *s, const fl_program *p, const char *dir,
 {
     fl_vars list = {0};
     fl_err err = fl_vars_list(p, n, names, &list);
-    writer *o = fl_mem_alloc((size_t)(list.n + 1) * sizeof *o);
+    fl_writer *o = fl_mem_alloc((size_t)(list.n + 1) * sizeof *o);
     int64_t begun = 0;
     for (int64_t i = 0; i < (file ? 1 : list.n) && !err; i++) {
         err = begin(&o[begun++], s, dir, file ? file : list.at[i]->name);

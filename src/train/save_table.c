@@ -1,0 +1,284 @@
+/* save_table.c - tables that are spread over servers by id, to files.
+ *
+ *     up to INT32_MAX rows   all of them, by ranges of ids: a pull makes no row
+ *     more                   those that there are: first their ids, from all
+ *                            servers, to a file aside; then their rows
+ *
+ * Rows may be made while a table is saved. So the ids come first and are
+ * counted, and exactly these rows are written. They come in the order of the
+ * table, whatever the number of servers. */
+#include "train/save_in.h"
+
+#include "dist/table_file.h"
+#include "tensor/file.h"
+
+/* Rows of any ids: each server is asked for its own. */
+typedef struct deal {
+    const fl_var *v;
+    fl_trainer *trainer;
+    int servers;
+    fl_lookup *ask; /* by server, like the two below */
+    fl_tensor *got;
+    int64_t *next; /* of what it got */
+    int64_t most;  /* rows at a time */
+    int64_t *ids, *dealt;
+    char *rows;
+    size_t row; /* bytes */
+} deal;
+
+static deal begin_deal(const fl_saver *s, const fl_var *v)
+{
+    const size_t n = (size_t)s->place->n_servers;
+    deal d = {.v = v,
+              .trainer = s->trainer,
+              .servers = s->place->n_servers,
+              .row = (size_t)v->shape.dim[1] * fl_dtype_size(v->dtype)};
+    d.most = FL_SAVE_PART / (int64_t)d.row + 1;
+    d.ask = fl_mem_alloc(n * sizeof *d.ask);
+    d.got = fl_mem_alloc(n * sizeof *d.got);
+    d.next = fl_mem_alloc(n * sizeof *d.next);
+    d.ids = fl_mem_alloc((size_t)d.most * sizeof *d.ids);
+    d.dealt = fl_mem_alloc((size_t)d.most * sizeof *d.dealt);
+    d.rows = fl_mem_alloc((size_t)d.most * d.row);
+    return d;
+}
+
+static void end_deal(deal *d)
+{
+    for (int i = 0; i < d->servers; i++)
+        fl_tensor_fini(&d->got[i]);
+    fl_mem_free(d->ask);
+    fl_mem_free(d->got);
+    fl_mem_free(d->next);
+    fl_mem_free(d->ids);
+    fl_mem_free(d->dealt);
+    fl_mem_free(d->rows);
+}
+
+/* The first n of d->ids to their servers. */
+static void deal_ids(deal *d, int64_t n)
+{
+    int64_t *at = d->dealt;
+    for (int s = 0; s < d->servers; s++)
+        d->next[s] = 0;
+    for (int64_t i = 0; i < n; i++)
+        d->next[fl_id_server(d->ids[i], d->servers)]++;
+    for (int s = 0; s < d->servers; s++) {
+        d->ask[s] = (fl_lookup){s, d->v->name, 0, at, &d->got[s], 0};
+        at += d->next[s];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        fl_lookup *k = &d->ask[fl_id_server(d->ids[i], d->servers)];
+        ((int64_t *)k->rows)[k->n++] = d->ids[i];
+    }
+}
+
+static fl_err check_rows(const deal *d)
+{
+    char got[FL_SHAPE_TEXT];
+    for (int s = 0; s < d->servers; s++)
+        if (fl_tensor_bytes(&d->got[s]) != (size_t)d->ask[s].n * d->row)
+            return fl_fail(FL_EPROTO,
+                           "save: server %d has sent %s for %lld rows of "
+                           "\"%s\"",
+                           s, fl_shape_text(&d->got[s].shape, got),
+                           (long long)d->ask[s].n, d->v->name);
+    return FL_OK;
+}
+
+/* The rows of the first n of d->ids. */
+static fl_err add_rows(fl_writer *o, deal *d, int64_t n)
+{
+    deal_ids(d, n);
+    FL_TRY(fl_trainer_lookup(d->trainer, NULL, d->servers, d->ask));
+    FL_TRY(check_rows(d));
+    for (int s = 0; s < d->servers; s++)
+        d->next[s] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int s = fl_id_server(d->ids[i], d->servers);
+        memcpy(d->rows + (size_t)i * d->row,
+               (const char *)d->got[s].data + (size_t)d->next[s]++ * d->row,
+               d->row);
+    }
+    return fl_writer_add(o, d->rows, (size_t)n * d->row);
+}
+
+/* --- all rows --- */
+
+static fl_err add_all(fl_writer *o, deal *d)
+{
+    const int64_t rows = d->v->shape.dim[0];
+    fl_str head = {0};
+    fl_tensor_head(d->v->dtype, &d->v->shape, &head);
+    fl_err err = fl_writer_add(o, head.at, head.n);
+    fl_str_fini(&head);
+    for (int64_t at = 0; at < rows && !err; at += d->most) {
+        const int64_t n = rows - at < d->most ? rows - at : d->most;
+        for (int64_t i = 0; i < n; i++)
+            d->ids[i] = at + i;
+        err = add_rows(o, d, n);
+    }
+    return err;
+}
+
+/* --- the rows that there are --- */
+
+/* What servers list, merged. */
+typedef struct merge {
+    deal *d;
+    int64_t *after; /* by server: the last id that came */
+    bool *begun, *over;
+    int64_t last; /* that was taken, if some was */
+    bool some;
+} merge;
+
+/* More ids of each server that has none left. */
+static fl_err ask_ids(merge *m)
+{
+    deal *d = m->d;
+    int n = 0;
+    for (int s = 0; s < d->servers; s++) {
+        if (m->over[s] || d->next[s] < fl_tensor_numel(&d->got[s]))
+            continue;
+        d->next[s] = 0;
+        d->ask[n++] = (fl_lookup){
+            s, d->v->name, m->begun[s], m->after + s, &d->got[s], d->most};
+    }
+    if (n)
+        FL_TRY(fl_trainer_lookup(d->trainer, NULL, n, d->ask));
+    for (int i = 0; i < n; i++) {
+        const int s = d->ask[i].server;
+        const int64_t got = fl_tensor_numel(&d->got[s]);
+        m->begun[s] = true;
+        m->over[s] = !got;
+        if (got)
+            m->after[s] = ((const int64_t *)d->got[s].data)[got - 1];
+    }
+    return FL_OK;
+}
+
+static int64_t head_of(const merge *m, int s)
+{
+    return ((const int64_t *)m->d->got[s].data)[m->d->next[s]];
+}
+
+/* The server with the next id; -1: all have come to their ends. */
+static int next_server(const merge *m)
+{
+    int first = -1;
+    for (int s = 0; s < m->d->servers; s++)
+        if (!m->over[s] && (first < 0 || fl_table_order(head_of(m, s)) <
+                                             fl_table_order(head_of(m, first))))
+            first = s;
+    return first;
+}
+
+/* Ids into d->ids, until it is full or a server has to be asked. */
+static fl_err take_ids(merge *m, int64_t *n)
+{
+    deal *d = m->d;
+    for (int s; *n < d->most && (s = next_server(m)) >= 0;) {
+        const int64_t id = head_of(m, s);
+        if (m->some && fl_table_order(id) <= fl_table_order(m->last))
+            return fl_fail(FL_EPROTO,
+                           "save: server %d lists row %lld of \"%s\" behind "
+                           "row %lld, where it does not belong",
+                           s, (long long)id, d->v->name, (long long)m->last);
+        m->some = true;
+        m->last = d->ids[(*n)++] = id;
+        if (++d->next[s] == fl_tensor_numel(&d->got[s]))
+            break;
+    }
+    return FL_OK;
+}
+
+static fl_err list_ids(const fl_saver *s, deal *d, fl_file *to, int64_t *count)
+{
+    const size_t n = (size_t)d->servers;
+    merge m = {.d = d,
+               .after = fl_mem_alloc(n * sizeof *m.after),
+               .begun = fl_mem_alloc(n * sizeof *m.begun),
+               .over = fl_mem_alloc(n * sizeof *m.over)};
+    fl_err err = FL_OK;
+    *count = 0;
+    for (int64_t some = 1; some && !err; *count += some) {
+        some = 0;
+        err = ask_ids(&m);
+        if (!err)
+            err = take_ids(&m, &some);
+        if (!err && some)
+            err = s->disk->append(to, d->ids, (size_t)some * sizeof *d->ids);
+    }
+    fl_mem_free(m.after);
+    fl_mem_free(m.begun);
+    fl_mem_free(m.over);
+    return err;
+}
+
+/* Once as they are, once for their rows. */
+static fl_err add_listed(fl_writer *o, deal *d, fl_file *list, int64_t count,
+                         bool rows)
+{
+    for (int64_t at = 0; at < count; at += d->most) {
+        const int64_t n = count - at < d->most ? count - at : d->most;
+        FL_TRY(o->s->disk->read_at(list, at * (int64_t)sizeof *d->ids, d->ids,
+                                   (size_t)n * sizeof *d->ids));
+        FL_TRY(rows ? add_rows(o, d, n)
+                    : fl_writer_add(o, d->ids, (size_t)n * sizeof *d->ids));
+    }
+    return FL_OK;
+}
+
+static fl_err add_record(fl_writer *o, deal *d, fl_file *list, int64_t count)
+{
+    const fl_shape shape = {2, {count, d->v->shape.dim[1]}};
+    fl_str head = {0};
+    fl_rows_head(count, &head);
+    fl_err err = fl_writer_add(o, head.at, head.n);
+    if (!err)
+        err = add_listed(o, d, list, count, false);
+    head.n = 0;
+    fl_rows_tail(d->v->shape.dim[0], d->v->dtype, &shape, &head);
+    if (!err)
+        err = fl_writer_add(o, head.at, head.n);
+    if (!err)
+        err = add_listed(o, d, list, count, true);
+    fl_str_fini(&head);
+    return err;
+}
+
+static fl_err add_existing_by(fl_writer *o, deal *d, const char *path)
+{
+    const fl_disk *disk = o->s->disk;
+    fl_file *list = NULL;
+    int64_t count = 0, size;
+    FL_TRY(disk->open(disk, path, &list));
+    fl_err err = list_ids(o->s, d, list, &count);
+    disk->close(list);
+    FL_TRY(err);
+    FL_TRY(disk->look(disk, path, &list, &size));
+    err = add_record(o, d, list, count);
+    disk->close(list);
+    return err;
+}
+
+static fl_err add_existing(fl_writer *o, deal *d)
+{
+    const fl_disk *disk = o->s->disk;
+    fl_str path = {0};
+    fl_str_printf(&path, "%s.ids.part", o->path);
+    (void)!disk->remove(disk, path.at); /* of one who was killed */
+    const fl_err err = add_existing_by(o, d, path.at);
+    (void)!disk->remove(disk, path.at);
+    fl_str_fini(&path);
+    return err;
+}
+
+fl_err fl_writer_add_table(fl_writer *o, const fl_var *v)
+{
+    deal d = begin_deal(o->s, v);
+    const bool whole = fl_table_file_kind(v->shape.dim[0]) == FL_LOD_TENSOR;
+    const fl_err err = whole ? add_all(o, &d) : add_existing(o, &d);
+    end_deal(&d);
+    return err;
+}
