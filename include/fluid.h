@@ -1080,11 +1080,12 @@ typedef struct fl_progress {
     int64_t examples, batches;
     int64_t bad_lines; /* skipped */
     double seconds;
-    double rate;     /* examples a second, of late; at the end: of all */
-    double fraction; /* of the data; NAN: not known */
-    double eta;      /* seconds that are left; NAN */
-    double loss;     /* mean of late, of all threads; NAN: there is none */
-    double auc;      /* the first thread's; NAN */
+    double rate;      /* examples a second, of late; at the end: of all */
+    double fraction;  /* of the data; NAN: not known */
+    double eta;       /* seconds that are left; NAN */
+    double loss;      /* mean of late, of all threads; NAN: there is none */
+    double auc;       /* NAN: there is none */
+    int auc_trainers; /* of the job, whose it is; 1: this one's own */
     double reading, computing; /* shares of the threads' time, */
     double waiting;            /* with that for servers and for a turn */
     bool done;

@@ -52,10 +52,11 @@ static int poll(void *user)
 static PyObject *progress(const fl_progress *p)
 {
     return Py_BuildValue(
-        "{sisLsLsLsdsdsdsdsN}", "threads", p->threads, "examples",
+        "{sisLsLsLsdsdsdsdsisN}", "threads", p->threads, "examples",
         (long long)p->examples, "batches", (long long)p->batches, "bad_lines",
         (long long)p->bad_lines, "seconds", p->seconds, "rate", p->rate, "loss",
-        p->loss, "auc", p->auc, "stopped", PyBool_FromLong(p->stopped));
+        p->loss, "auc", p->auc, "auc_trainers", p->auc_trainers, "stopped",
+        PyBool_FromLong(p->stopped));
 }
 
 static PyObject *run(py_state *st, training *t, fl_train_opts *o)

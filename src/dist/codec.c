@@ -38,6 +38,7 @@ const char *fl_msg_method(fl_msg_kind kind)
         [FL_MSG_VIEW] = "/fluid.Server/Tell",
         [FL_MSG_CLOSE] = "/fluid.Server/Tell",
         [FL_MSG_STATE] = "/fluid.Coordinator/Report",
+        [FL_MSG_TALLY] = "/fluid.Coordinator/Tally",
     };
     const size_t i = (size_t)kind;
     return i < sizeof methods / sizeof *methods ? methods[i] : NULL;

@@ -182,7 +182,7 @@ static void check_push(const fl_packet *bytes)
 static void every_kind_comes_back(void)
 {
     fl_arena *a = fl_arena_new();
-    for (int kind = FL_MSG_JOIN; kind <= FL_MSG_STATE; kind++) {
+    for (int kind = FL_MSG_JOIN; kind <= FL_MSG_TALLY; kind++) {
         fl_msg want = full((fl_msg_kind)kind), got;
         fl_packet *p = fl_msg_encode(&want);
         CHECK_OK(fl_msg_decode(peer, p, a, &got));
@@ -196,8 +196,8 @@ static void every_kind_comes_back(void)
 static void kinds_have_the_names_of_the_schema(void)
 {
     const ProtobufCEnumDescriptor *d = &fluid__control__kind__descriptor;
-    CHECK_INT(d->n_values, FL_MSG_STATE + 1);
-    for (int kind = 0; kind <= FL_MSG_STATE; kind++)
+    CHECK_INT(d->n_values, FL_MSG_TALLY + 1);
+    for (int kind = 0; kind <= FL_MSG_TALLY; kind++)
         CHECK_STR(protobuf_c_enum_descriptor_get_value(d, kind)->name,
                   fl_msg_name((fl_msg_kind)kind));
 }
@@ -220,7 +220,7 @@ static void methods_are_those_of_the_schema(void)
         for (unsigned j = 0; j < services[i]->n_methods; j++)
             fl_str_printf(&all, "/%s/%s ", services[i]->name,
                           services[i]->methods[j].name);
-    for (int kind = 0; kind <= FL_MSG_STATE + 1; kind++) {
+    for (int kind = 0; kind <= FL_MSG_TALLY + 1; kind++) {
         const char *method = fl_msg_method((fl_msg_kind)kind);
         CHECK(!method || strstr(all.at, method));
     }

@@ -283,6 +283,20 @@ static void from_trainer(fl_coord *c, fl_peer from, const fl_msg *m,
     }
 }
 
+int fl_coord_admit(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
+{
+    const fl_rank *r = fl_coord_find(c, m->session);
+    if (!fl_id_same(m->job, c->job->id))
+        fl_outbox_wrong_job(c->out, from, m, c->job);
+    else if (c->ended)
+        fl_coord_say_end(c, from, m->tag);
+    else if (!r)
+        fl_coord_fence(c, from, m, now);
+    else
+        return (int)(r - c->rank);
+    return -1;
+}
+
 void fl_coord_recv(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
     const bool call = from.kind == FL_PEER_CALL;

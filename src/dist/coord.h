@@ -21,6 +21,10 @@ void fl_coord_free(fl_coord *c);
 /* A message; `from` is the call it came on, or the server. */
 void fl_coord_recv(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now);
 
+/* The rank of who sent m, if it is a member. -1: it is not, and is answered so;
+ * nothing else happens. For requests that are not the coordinator's. */
+int fl_coord_admit(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now);
+
 /* A call broke: its parked JOIN is forgotten, its member has a second left. */
 void fl_coord_hangup(fl_coord *c, uint64_t call, int64_t now);
 

@@ -588,6 +588,33 @@ static void ends_by_a_server_that_is_silent_or_broken(void)
     close_scene(&s);
 }
 
+/* --- requests that are others' to answer --- */
+
+static int admit(scene *s, fl_id job, uint64_t n)
+{
+    const fl_msg m = {
+        .kind = FL_MSG_TALLY, .job = job, .session = session(n), .tag = 5};
+    fl_outbox_clear(&s->out);
+    return fl_coord_admit(s->c, on_call(50), &m, s->now);
+}
+
+static void members_alone_are_admitted(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    all_come(&s);
+    CHECK_INT(admit(&s, job_id, 2), 1);
+    CHECK_INT(s.out.out.n, 0);
+    CHECK_INT(admit(&s, job_id, 3), -1);
+    CHECK(heard(&s.out, 50, FL_MSG_FENCED) != NULL);
+    CHECK_INT(admit(&s, (fl_id){1, 2}, 2), -1);
+    CHECK(heard(&s.out, 50, FL_MSG_ERROR) != NULL);
+    fl_coord_end(s.c, 1, "enough", s.now);
+    CHECK_INT(admit(&s, job_id, 2), -1);
+    CHECK_INT(heard(&s.out, 50, FL_MSG_END)->tag, 5);
+    close_scene(&s);
+}
+
 const fl_test fl_tests[] = {
     {"a join gets a fresh rank", grants_a_fresh_rank},
     {"a join gets its lost rank", grants_a_lost_rank_to_its_claimant},
@@ -629,5 +656,6 @@ const fl_test fl_tests[] = {
      knows_a_server_that_lost_its_state},
     {"a silent or broken server ends the job",
      ends_by_a_server_that_is_silent_or_broken},
+    {"members alone are admitted", members_alone_are_admitted},
     {0},
 };

@@ -21,7 +21,7 @@ const char *fl_msg_name(fl_msg_kind kind)
         [FL_MSG_PARKED] = "PARKED",     [FL_MSG_FENCED] = "FENCED",
         [FL_MSG_ERROR] = "ERROR",       [FL_MSG_END] = "END",
         [FL_MSG_VIEW] = "VIEW",         [FL_MSG_CLOSE] = "CLOSE",
-        [FL_MSG_STATE] = "STATE",
+        [FL_MSG_STATE] = "STATE",       [FL_MSG_TALLY] = "TALLY",
     };
     const size_t i = (size_t)kind;
     return i < sizeof names / sizeof *names ? names[i] : "?";

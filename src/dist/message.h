@@ -1,12 +1,12 @@
 /* message.h - what the parties of a job say to each other.
  *
- *     trainer      JOIN RENEW BARRIER COMPLETE FAILED   -> coordinator
- *     trainer      PUSH PULL                            -> server
- *     coordinator  GRANT PROBE                          -> trainer
- *     server       VALUES                               -> trainer
- *     both         ACK PARKED FENCED END ERROR          -> trainer
- *     coordinator  VIEW CLOSE END                       -> server
- *     server       STATE                                -> coordinator
+ *     trainer      JOIN RENEW BARRIER COMPLETE FAILED TALLY -> coordinator
+ *     trainer      PUSH PULL                                -> server
+ *     coordinator  GRANT PROBE                              -> trainer
+ *     server       VALUES (coordinator: to TALLY)           -> trainer
+ *     both         ACK PARKED FENCED END ERROR              -> trainer
+ *     coordinator  VIEW CLOSE END                           -> server
+ *     server       STATE                                    -> coordinator
  *
  * A trainer's request comes on a call and each call is answered once: at the
  * end, or with PARKED when the same request comes again on a newer call. RENEW
@@ -40,6 +40,7 @@ typedef enum fl_msg_kind {
     FL_MSG_VIEW,   /* view, round = the open one, incarnation, member, left */
     FL_MSG_CLOSE,  /* round, incarnation, member = P(round) by rank */
     FL_MSG_STATE,  /* view, round = version, incarnation, over, code, text */
+    FL_MSG_TALLY,  /* session, blob = counts; VALUES: count, blob = of all */
 } fl_msg_kind;
 
 /* One session in a view or a decision. */
@@ -81,7 +82,8 @@ typedef struct fl_msg {
     int64_t view;
     int64_t round;
     int64_t seq;   /* of a push, per session and shard: 1, 2, 3 .. */
-    int64_t count; /* in the last push of a round: how many there were */
+    int64_t count; /* in the last push of a round: how many there were; in
+                      the answer to TALLY: trainers */
     uint64_t echo;
     uint64_t incarnation; /* of a server process, drawn at its start */
     int server;           /* who answers: position in the endpoint list */

@@ -102,8 +102,10 @@ static void make_machines(fl_pserver *p)
     fl_entropy *e = p->opts->env->entropy;
     const int64_t now = fl_pserver_now(p);
     p->incarnation = e->draw(e) | 1; /* 0 is nobody's */
-    if (!p->place->server)
+    if (!p->place->server) {
         p->coord = fl_coord_new(&p->job, p->incarnation, &p->coord_out, now);
+        p->tallies = fl_tallies_new(p->job.trainers);
+    }
     p->server = fl_server_new(&p->job, p->place->server, p->incarnation,
                               &p->face, &p->server_out, now);
 }
@@ -340,6 +342,7 @@ static void end(fl_pserver *p)
     fl_rpc_free(p->rpc);
     remove_port(p);
     fl_coord_free(p->coord);
+    fl_tallies_free(p->tallies);
     fl_server_free(p->server);
     fl_outbox_fini(&p->coord_out);
     fl_outbox_fini(&p->server_out);

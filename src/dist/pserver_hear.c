@@ -67,13 +67,26 @@ static void from_server(fl_pserver *p, uint64_t call, const fl_msg *m)
         fl_pserver_knock(p, m->incarnation);
 }
 
+/* --- counts of trainers --- */
+
+static void on_tally(fl_pserver *p, uint64_t call, const fl_msg *m)
+{
+    const fl_peer from = {FL_PEER_CALL, 0, call};
+    const int rank = fl_coord_admit(p->coord, from, m, fl_pserver_now(p));
+    if (rank < 0)
+        return;
+    const fl_msg answer = fl_tallies_hear(p->tallies, rank, m);
+    fl_pserver_answer(p, from, &answer);
+    fl_keeper_parcels.drop(NULL, answer.blob);
+}
+
 /* --- by kind --- */
 
 static bool for_coordinator(fl_msg_kind kind)
 {
     return kind == FL_MSG_JOIN || kind == FL_MSG_BARRIER ||
            kind == FL_MSG_COMPLETE || kind == FL_MSG_FAILED ||
-           kind == FL_MSG_STATE || kind == FL_MSG_RENEW;
+           kind == FL_MSG_STATE || kind == FL_MSG_RENEW || kind == FL_MSG_TALLY;
 }
 
 static bool of_server(fl_msg_kind kind)
@@ -94,6 +107,8 @@ static void route(fl_pserver *p, uint64_t call, const fl_msg *m)
                "%s: this is server %d, the coordinator is %s: is the list of "
                "servers in the same order everywhere?",
                fl_msg_name(m->kind), p->place->server, p->place->servers[0]);
+    else if (m->kind == FL_MSG_TALLY)
+        on_tally(p, call, m);
     else if (of_server(m->kind))
         from_server(p, call, m);
     else if (for_coordinator(m->kind))
@@ -201,6 +216,7 @@ const fl_rpc_method fl_pserver_methods[] = {
     {"/fluid.Coordinator/Fail", false, hear},
     {FL_METHOD_SESSION, true, on_session},
     {"/fluid.Coordinator/Report", false, hear},
+    {"/fluid.Coordinator/Tally", false, hear},
     {"/fluid.Server/Push", false, hear},
     {"/fluid.Server/Pull", false, hear},
     {"/fluid.Server/Tell", false, hear},

@@ -11,6 +11,7 @@
 #include "dist/coord.h"
 #include "dist/pserver.h"
 #include "dist/pstore.h"
+#include "dist/tally.h"
 #include "net/rpc.h"
 
 #include <pthread.h>
@@ -52,7 +53,8 @@ typedef struct fl_pserver {
 
     pthread_mutex_t lock; /* never held while foreign code runs */
     bool closed;          /* no event reaches the machines any more */
-    fl_coord *coord;      /* of server 0 */
+    fl_coord *coord;      /* of server 0, with: */
+    fl_tallies *tallies;
     fl_server *server;
     fl_outbox coord_out, server_out;
     FL_VEC(uint64_t) open;              /* calls */

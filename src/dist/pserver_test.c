@@ -241,6 +241,10 @@ static void nonsense_is_answered_with_a_sentence(void)
     CHECK_INT(k.code, FL_EINVAL);
     CHECK(strstr(k.text, "this is server 1, the coordinator is 127.0.0.1:"));
     CHECK(strstr(k.text, "in the same order everywhere?"));
+    CHECK_INT(talker_ask(&k, 1, (fl_msg){.kind = FL_MSG_TALLY}), FL_MSG_NONE);
+    CHECK(strstr(k.text, "TALLY: this is server 1, the coordinator is "));
+    CHECK_INT(talker_say(&k, FL_MSG_TALLY, 0), FL_MSG_ERROR);
+    CHECK(strstr(k.text, "tally: 0 tensors came, one was expected"));
     CHECK_INT(talker_pull(&k, 0, 0, "nothing"), FL_MSG_ERROR);
     CHECK(strstr(k.text, "there is no variable \"nothing\" on this server"));
     CHECK_INT(talker_push(&k, 0, 0, "nothing@GRAD", 2, 1, ten), FL_MSG_ERROR);
@@ -251,7 +255,13 @@ static void nonsense_is_answered_with_a_sentence(void)
     CHECK(strstr(k.text, "not the same programs"));
     CHECK(strstr(k.text, "number of trainers (1 here)"));
     CHECK_INT(talker_say(&k, FL_MSG_BARRIER, 0), FL_MSG_ERROR);
+    CHECK_INT(talker_say(&k, FL_MSG_TALLY, 0), FL_MSG_ERROR);
+    CHECK(strstr(k.text, "not the same programs"));
     k.job.lo--;
+    k.session.lo++;
+    CHECK_INT(talker_say(&k, FL_MSG_TALLY, 0), FL_MSG_FENCED);
+    CHECK(strstr(k.text, "this session was never granted a rank"));
+    k.session.lo--;
     fl_rpc_say(k.rpc, k.open,
                fl_msg_encode(&(fl_msg){.kind = FL_MSG_PULL, .job = k.job}));
     pthread_mutex_lock(&k.lock);

@@ -74,6 +74,17 @@ fl_err fl_service_trainer(fl_service *s, const fl_place *place, fl_watch *watch,
     return err;
 }
 
+fl_trainer *fl_service_find(fl_service *s, const fl_place *place)
+{
+    pthread_mutex_lock(&s->lock);
+    const seat *of = place             ? find(s, place)
+                     : s->seats.n == 1 ? &s->seats.at[0]
+                                       : NULL;
+    fl_trainer *t = of ? of->trainer : NULL;
+    pthread_mutex_unlock(&s->lock);
+    return t;
+}
+
 const fl_place *fl_service_keeper(fl_service *s, const char *var)
 {
     const fl_place *found = NULL;

@@ -15,6 +15,10 @@ void fl_service_free(fl_service *s); /* trainers that did not leave complete */
 fl_err fl_service_trainer(fl_service *s, const fl_place *place, fl_watch *watch,
                           fl_trainer **out) FL_MUST_CHECK;
 
+/* The same, if it is there already; place NULL: that of the only job. NULL: it
+ * is not. */
+fl_trainer *fl_service_find(fl_service *s, const fl_place *place);
+
 /* From now on what p sends gathers. EINVAL: it does already, or p is no
  * trainer's program of an asynchronous job. */
 fl_err fl_service_communicate(fl_service *s, const fl_program *p) FL_MUST_CHECK;

@@ -11,6 +11,7 @@
 #include "dist/codec.h"
 #include "dist/coord.h"
 #include "dist/server.h"
+#include "dist/tally.h"
 #include "dist/trainer.h"
 #include "net/rpc.h"
 
@@ -50,6 +51,7 @@ typedef struct test_job {
     fl_place place;
     const char *address[TEST_SERVERS];
     fl_coord *coord;
+    fl_tallies *tallies;
     fl_outbox coord_out;
     test_server server[TEST_SERVERS];
     FL_VEC(fl_msg *) post; /* between machines, with: */
@@ -230,12 +232,24 @@ static inline bool test_is_coords(fl_msg_kind kind)
            kind == FL_MSG_FAILED;
 }
 
+static inline void test_tally(test_server *s, fl_peer from, const fl_msg *m)
+{
+    const int rank = fl_coord_admit(s->job->coord, from, m, test_now());
+    if (rank < 0)
+        return;
+    const fl_msg answer = fl_tallies_hear(s->job->tallies, rank, m);
+    test_answer(s, from.call, &answer);
+    fl_keeper_parcels.drop(NULL, answer.blob);
+}
+
 static inline void test_feed(test_server *s, uint64_t call, const fl_msg *m)
 {
     const fl_peer from = {FL_PEER_CALL, 0, call};
     s->pulls += m->kind == FL_MSG_PULL;
     s->pushes += m->kind == FL_MSG_PUSH;
-    if (test_is_coords(m->kind))
+    if (m->kind == FL_MSG_TALLY)
+        test_tally(s, from, m);
+    else if (test_is_coords(m->kind))
         fl_coord_recv(s->job->coord, from, m, test_now());
     else
         fl_server_recv(s->machine, from, m, test_now());
@@ -296,6 +310,7 @@ static inline void test_start_server(test_job *j, int i)
         {"/fluid.Coordinator/Barrier", false, test_heard},
         {"/fluid.Coordinator/Complete", false, test_heard},
         {"/fluid.Coordinator/Fail", false, test_heard},
+        {"/fluid.Coordinator/Tally", false, test_heard},
         {FL_METHOD_SESSION, true, test_heard},
         {"/fluid.Server/Push", false, test_heard},
         {"/fluid.Server/Pull", false, test_heard},
@@ -333,6 +348,7 @@ static inline void test_job_begin(test_job *j, int servers, int trainers,
     j->job = fl_job_of(&j->place, &(fl_job){.linger = 1});
     fl_outbox_init(&j->coord_out);
     j->coord = fl_coord_new(&j->job, 5, &j->coord_out, test_now());
+    j->tallies = fl_tallies_new(trainers);
     for (int i = 0; i < servers; i++)
         test_start_server(j, i);
     CHECK_OK(fl_pool_new("servers", 1, &j->pool));
@@ -398,6 +414,7 @@ static inline void test_job_end(test_job *j)
             fl_tensor_fini(&s->var[k].value);
     }
     fl_coord_free(j->coord);
+    fl_tallies_free(j->tallies);
     fl_outbox_fini(&j->coord_out);
     while (j->post.n)
         fl_msg_free(j->post.at[--j->post.n]);

@@ -126,6 +126,7 @@ void fl_trainer_free(fl_trainer *t)
         fl_link_close(t);
     for (int i = 0; i < t->job.servers; i++)
         free_line(&t->line[i]);
+    fl_parcel_unref(t->tallying.sum);
     fl_vec_fini(&t->live);
     fl_str_fini(&t->notes);
     fl_outbox_fini(&t->out);

@@ -70,6 +70,14 @@ typedef struct fl_lookup {
 fl_err fl_trainer_lookup(fl_trainer *t, const fl_watch *by, int n,
                          const fl_lookup *lookups) FL_MUST_CHECK;
 
+/* Tell n counts of this trainer so far, under a name that other trainers use
+ * alike (tally.h), and get in their place the sum of what all of the job told
+ * last, of so many trainers. Any thread, one at a time. It never joins, and the
+ * trainer goes on whatever fails. limit: ns. Err: EIO, ETIMEOUT, EPROTO. */
+fl_err fl_trainer_tally(fl_trainer *t, const fl_watch *by, int64_t limit,
+                        const char *name, int64_t n, int64_t *counts,
+                        int *trainers) FL_MUST_CHECK;
+
 /* Complete (code 0), or fail with a sentence; the coordinator knows when it
  * returns, or the time is over (ns; 0: the job's limits). Twice is fine. */
 fl_err fl_trainer_leave(fl_trainer *t, int code, const char *why,

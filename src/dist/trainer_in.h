@@ -2,6 +2,7 @@
  *
  *     trainer.c         what callers say: send, step, push, leave
  *     trainer_ask.c     what they ask: recv, lookup
+ *     trainer_tally.c   what they count with others
  *     trainer_wait.c    their waits: who may end them, what they say
  *     trainer_link.c    the network and the ticker around the machine
  *
@@ -53,6 +54,15 @@ typedef struct fl_talk {
     fl_ask *with;         /* each server */
 } fl_talk;
 
+/* The last sum of counts that the coordinator was asked for. */
+typedef struct fl_tallying {
+    bool under_way;
+    fl_err err; /* what became of it, with: */
+    char why[256];
+    int64_t trainers;
+    fl_parcel *sum; /* NULL: none came */
+} fl_tallying;
+
 /* A call of the network that has not ended. */
 typedef struct fl_live {
     uint64_t id;   /* what the network calls back with */
@@ -84,6 +94,7 @@ struct fl_trainer {
     fl_str notes; /* lines for the log, once the lock is free */
     fl_line *line;
     fl_talk *talks;
+    fl_tallying tallying;
     FL_VEC(fl_live) live;
     uint64_t ids;
     fl_live open; /* the open call; id 0: none */

@@ -407,6 +407,68 @@ static void waits_for_servers_and_says_so(void)
     fl_trainer_free(t);
 }
 
+/* --- counts of all --- */
+
+static fl_err tally(fl_trainer *t, int64_t limit, int64_t *x, int *trainers)
+{
+    return fl_trainer_tally(t, NULL, limit, "auc", 2, x, trainers);
+}
+
+static void counts_with_the_others(void)
+{
+    test_job j;
+    int n = 0;
+    int64_t mine[] = {1, 2}, theirs[] = {10, 20}, wrong[3] = {0};
+    test_job_begin(&j, 2, 2, true);
+    test_job_var(&j, 0, "w", 1, 2, 8);
+    fl_trainer *t = trainer(&j, 0), *u = trainer(&j, 1);
+    CHECK_ERR(tally(t, FL_SEC, mine, &n), FL_EIO, "is not connected");
+    receives(t, 0, "w", 2, 8);
+    receives(u, 0, "w", 2, 8);
+    CHECK_OK(tally(t, 20 * FL_SEC, mine, &n));
+    CHECK(n == 1 && mine[0] == 1 && mine[1] == 2);
+    CHECK_OK(tally(u, 20 * FL_SEC, theirs, &n));
+    CHECK(n == 2 && theirs[0] == 11 && theirs[1] == 22);
+    CHECK_ERR(fl_trainer_tally(u, NULL, 20 * FL_SEC, "auc", 3, wrong, &n),
+              FL_EPROTO, "answers ERROR: tally: \"auc\" is [3], another");
+    CHECK_ERR(fl_trainer_tally(u, NULL, FL_SEC, "auc", 1 << 20, wrong, &n),
+              FL_EINVAL, "has 1048576 counts, 1 to 131072 are told");
+    receives(u, 0, "w", 2, 8); /* as if nothing had been */
+    leaves(u);
+    mine[0] = 5;
+    CHECK_OK(tally(t, 20 * FL_SEC, mine, &n)); /* who left counts on */
+    CHECK(n == 2 && mine[0] == 15);
+    leaves(t);
+    test_job_end(&j);
+}
+
+/* It goes on, and one call at a time is enough. */
+static void counts_alone_where_nobody_answers(void)
+{
+    test_job j;
+    int n = 0;
+    int64_t x[] = {1, 2};
+    test_job_begin(&j, 1, 1, true);
+    test_job_var(&j, 0, "w", 1, 2, 8);
+    fl_trainer *t = trainer(&j, 0);
+    receives(t, 0, "w", 2, 8);
+    pthread_mutex_lock(&j.lock);
+    CHECK_ERR(tally(t, 100 * FL_MS, x, &n), FL_ETIMEOUT, "");
+    pthread_mutex_unlock(&j.lock);
+    receives(t, 0, "w", 2, 8);
+    CHECK(x[0] == 1 && !n);
+    test_job_lose(&j);
+    receives(t, 0, "w", 2, 8);
+    fl_err err;
+    do /* the call before may not have ended */
+        err = tally(t, 20 * FL_SEC, x, &n);
+    while (err == FL_ETIMEOUT);
+    CHECK_OK(err);
+    CHECK(x[0] == 1 && n == 1);
+    leaves(t);
+    test_job_end(&j);
+}
+
 const fl_test fl_tests[] = {
     {"a trainer takes steps", takes_steps},
     {"a trainer learns what to pull", learns_what_to_pull},
@@ -425,5 +487,8 @@ const fl_test fl_tests[] = {
     {"a trainer sends no more when it has left",
      sends_no_more_when_it_has_left},
     {"a trainer waits for servers and says so", waits_for_servers_and_says_so},
+    {"a trainer counts with the others", counts_with_the_others},
+    {"a trainer counts alone where nobody answers",
+     counts_alone_where_nobody_answers},
     {0},
 };

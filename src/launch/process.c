@@ -15,7 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Lines: the groups to end, then done; no done: we were killed. */
+/* Lines: the groups to end, then done; no done: we were killed. The second
+ * look is for who was about to run another program, and had no environment. */
 static const char guard_script[] =
     "all=; while read -r g && [ \"$g\" != done ]; do all=\"$all -$g\"; done\n"
     "end() {\n"
@@ -23,7 +24,7 @@ static const char guard_script[] =
     "    cut -d/ -f3)\n"
     "}\n"
     "[ \"$g\" ] || { end -TERM; sleep 2; }\n"
-    "end -KILL";
+    "end -KILL; sleep 0.1; end -KILL";
 
 /* Nothing of our signal handling goes to children. */
 static void plain_signals(posix_spawnattr_t *a, short flags)

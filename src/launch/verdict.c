@@ -14,7 +14,7 @@
 enum {
     LAST_LINES = 20,
     LAST_BYTES = 16384,
-    LINE_BYTES = 240, /* of a line that are shown: all fits on a screen */
+    LINE_BYTES = 500, /* of a line that are shown: all fits on a screen */
     OTHERS = 8        /* that did not end well, by name */
 };
 

@@ -10,6 +10,8 @@
  * The area is the sum of trapezoids from the top bucket down. ROC: true over
  * false positives, divided by both totals (undivided where one is 0). PR:
  * precision over recall, beginning at precision 1. */
+#include "ops/auc.h"
+
 #define FL_SELF "ops/auc.c"
 #include "op/real.h"
 
@@ -78,7 +80,7 @@ static double precision(double pos, double neg)
     return pos + neg > 0 ? pos / (pos + neg) : 1;
 }
 
-static double area(const int64_t *pos, const int64_t *neg, int64_t n, bool pr)
+double fl_auc_area(const int64_t *pos, const int64_t *neg, int64_t n, bool pr)
 {
     double sum = 0, all_pos = 0, all_neg = 0;
     for (int64_t b = n - 1; b >= 0; b--) {
@@ -134,7 +136,7 @@ static fl_err auc(fl_call *c)
                   .pos = state(c, "StatPos", "StatPosOut"),
                   .neg = state(c, "StatNeg", "StatNegOut")};
     FL_TRY(steps ? count_window(c, steps, &all) : count(c, &all));
-    *(double *)fl_out(c, "AUC")->data = area(
+    *(double *)fl_out(c, "AUC")->data = fl_auc_area(
         all.pos, all.neg, all.thresholds + 1, is_pr(fl_attr_str(c, "curve")));
     return FL_OK;
 }

@@ -6,6 +6,7 @@
  * where their rows are. */
 #include "train/save.h"
 
+#include "base/log.h"
 #include "dist/table_file.h"
 #include "tensor/record.h"
 
@@ -20,22 +21,37 @@ typedef struct loader {
     const fl_program *server;
     fl_scope *scope;
     FL_VEC(piece) pieces; /* that have a file */
+    const char *lacks;    /* a variable that has none */
 } loader;
 
-static fl_err check(const piece *p, const fl_record *r)
+/* Elements of a variable; several servers may keep the same ones. */
+static int64_t count(const fl_place *place, const char *var)
 {
-    char got[FL_SHAPE_TEXT], want[FL_SHAPE_TEXT];
+    int64_t n = 0;
+    for (int i = 0; i < place->n_kept; i++) {
+        const fl_kept *k = &place->kept[i];
+        const int64_t end = k->first + fl_shape_numel(&k->shape);
+        if (!strcmp(k->var, var) && end > n)
+            n = end;
+    }
+    return n;
+}
+
+static fl_err check(const loader *l, const piece *p, const fl_record *r)
+{
+    char got[FL_SHAPE_TEXT];
     const fl_kept *k = p->k;
+    const int64_t n = count(l->server->place, k->var);
     if (r->dtype != p->dtype)
         return fl_fail(FL_ESHAPE, "%s has %s, but \"%s\" is %s", p->path,
                        fl_dtype_word(r->dtype), k->var,
                        fl_dtype_word(p->dtype));
-    if (k->first > fl_shape_numel(&r->shape) - fl_shape_numel(&k->shape))
+    if (fl_shape_numel(&r->shape) != n)
         return fl_fail(FL_ESHAPE,
-                       "%s has %s, too few for the piece %s from element %lld "
-                       "on that this server keeps",
-                       p->path, fl_shape_text(&r->shape, got),
-                       fl_shape_text(&k->shape, want), (long long)k->first);
+                       "%s has %s, but \"%s\" has %lld elements: it is of "
+                       "another model",
+                       p->path, fl_shape_text(&r->shape, got), k->var,
+                       (long long)n);
     return FL_OK;
 }
 
@@ -45,7 +61,7 @@ static fl_err open_piece(const loader *l, const piece *p, fl_record *r)
     if (p->k->first == FL_BY_ID)
         return fl_table_file_open(l->disk, p->path, p->k, p->dtype, r);
     FL_TRY(fl_record_open(l->disk, p->path, FL_LOD_TENSOR, r));
-    const fl_err err = check(p, r);
+    const fl_err err = check(l, p, r);
     if (err)
         fl_record_close(r);
     return err;
@@ -91,7 +107,7 @@ static bool is_named(const char *name, int n, const char *const *names)
     return n < 0;
 }
 
-/* Gradients have no file: they start with the round. */
+/* A model for inference has no state of optimisers, gradients are in none. */
 static void find_piece(loader *l, const fl_kept *k, const char *dir)
 {
     const fl_var *v = fl_block_var(fl_program_block(l->server, 0), k->name);
@@ -101,6 +117,8 @@ static void find_piece(loader *l, const fl_kept *k, const char *dir)
                   k->var);
     if (v && !l->disk->size(l->disk, path.at, &size))
         fl_push(&l->pieces, (piece){k, v->dtype, fl_str_take(&path)});
+    else if (v && v->persistable && !l->lacks)
+        l->lacks = k->var;
     fl_str_fini(&path);
 }
 
@@ -127,6 +145,8 @@ fl_err fl_place_load(const fl_disk *disk, const fl_program *server,
     if (!l.pieces.n)
         err = fl_fail(FL_ENOENT, "%s has no variable that server %d (%s) keeps",
                       dir, place->server, place->servers[place->server]);
+    else if (!err && l.lacks)
+        FL_WARN("%s has no \"%s\"; what it lacks starts anew", dir, l.lacks);
     for (int64_t i = 0; i < l.pieces.n; i++)
         fl_mem_free(l.pieces.at[i].path);
     fl_vec_fini(&l.pieces);

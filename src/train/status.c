@@ -81,6 +81,8 @@ static void add_figures(fl_str *out, const fl_progress *p)
         fl_str_printf(out, "  loss %.5g", p->loss);
     if (!isnan(p->auc))
         fl_str_printf(out, "  auc %.4f", p->auc);
+    if (p->auc_trainers > 1)
+        fl_str_printf(out, " (%d trainers)", p->auc_trainers);
 }
 
 static void add_shares(fl_str *out, const fl_progress *p)
@@ -167,6 +169,7 @@ void fl_status_json(fl_str *out, const fl_progress *p)
     add_number(out, "eta", p->eta);
     add_number(out, "loss", p->loss);
     add_number(out, "auc", p->auc);
+    fl_str_printf(out, ", \"auc_trainers\": %d", p->auc_trainers);
     add_number(out, "reading", p->reading);
     add_number(out, "computing", p->computing);
     add_number(out, "waiting", p->waiting);

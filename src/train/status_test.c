@@ -20,6 +20,7 @@ static fl_progress half_way(void)
                          .eta = 71.6,
                          .loss = 0.48123456,
                          .auc = 0.70312,
+                         .auc_trainers = 1,
                          .reading = 0.04,
                          .computing = 0.95,
                          .waiting = 0.01};
@@ -70,6 +71,16 @@ static void a_line_has_all_figures(void)
           "0.48123  auc 0.7031  reading 4% computing 95% waiting 1%");
 }
 
+static void an_auc_of_several_trainers_says_so(void)
+{
+    fl_progress p = little_known();
+    p.auc = 0.75;
+    p.auc_trainers = 2;
+    check(fl_status_text, p,
+          "100 examples  200/s  auc 0.7500 (2 trainers)  reading 0% computing "
+          "100% waiting 0%");
+}
+
 static void a_line_leaves_out_what_is_not_known(void)
 {
     check(fl_status_text, little_known(),
@@ -82,12 +93,14 @@ static void json_has_the_same_figures(void)
           "{\"epoch\": 3, \"threads\": 2, \"examples\": 1234500, \"batches\": "
           "12345, \"bad_lines\": 0, \"seconds\": 31.5, \"rate\": 39190.4, "
           "\"fraction\": 0.5, \"eta\": 71.6, \"loss\": 0.481235, \"auc\": "
-          "0.70312, \"reading\": 0.04, \"computing\": 0.95, \"waiting\": 0.01, "
+          "0.70312, \"auc_trainers\": 1, \"reading\": 0.04, \"computing\": "
+          "0.95, \"waiting\": 0.01, "
           "\"done\": false, \"stopped\": false}");
     check(fl_status_json, little_known(),
           "{\"epoch\": 0, \"threads\": 1, \"examples\": 100, \"batches\": 1, "
           "\"bad_lines\": 0, \"seconds\": 0.5, \"rate\": 200, \"fraction\": "
-          "null, \"eta\": null, \"loss\": null, \"auc\": null, \"reading\": 0, "
+          "null, \"eta\": null, \"loss\": null, \"auc\": null, "
+          "\"auc_trainers\": 0, \"reading\": 0, "
           "\"computing\": 1, \"waiting\": 0, \"done\": false, \"stopped\": "
           "false}");
 }
@@ -182,6 +195,7 @@ static void a_bar_is_drawn_over_until_the_end(void)
 
 const fl_test fl_tests[] = {
     {"a line has all figures", a_line_has_all_figures},
+    {"an AUC of several trainers says so", an_auc_of_several_trainers_says_so},
     {"a line leaves out what is not known",
      a_line_leaves_out_what_is_not_known},
     {"JSON has the same figures", json_has_the_same_figures},

@@ -4,6 +4,7 @@
 #include "base/flag.h"
 #include "base/log.h"
 #include "base/pool.h"
+#include "train/merge.h"
 #include "train/status.h"
 #include "train/watching.h"
 #include "train/worker.h"
@@ -34,6 +35,7 @@ typedef struct training {
     fl_status status;
     int64_t progress_due;
     fl_late late;
+    fl_merge merge;
 } training;
 
 /* --- before --- */
@@ -156,6 +158,7 @@ static fl_err begin(training *t, const fl_exec_env *env)
     for (int i = 0; i < t->n; i++)
         FL_TRY(fl_worker_init(&t->workers[i], &t->team, i, env, t->readers[i]));
     t->bytes = bytes_of(o->dataset);
+    fl_merge_init(&t->merge, &t->team, env, t->arena);
     return FL_OK;
 }
 
@@ -208,6 +211,7 @@ static fl_progress look(training *t, int64_t now, bool done)
         bytes += s.bytes;
         p.bad_lines = s.bad_lines; /* of all */
     }
+    fl_merge_show(&t->merge, &p);
     fl_watched_fraction(&p, d->loaded ? p.examples : bytes,
                         d->loaded ? d->n_records : t->bytes);
     return p;
@@ -220,6 +224,7 @@ static void show(training *t)
     const bool call = t->opts->progress && now >= t->progress_due;
     if (!due && !call)
         return;
+    fl_merge_tell(&t->merge, now, false);
     const fl_progress p = look(t, now, false);
     if (due)
         fl_status_show(&t->status, &p, now);
@@ -280,6 +285,8 @@ static fl_err outcome(training *t, fl_progress *out)
     const int64_t now = fl_clock_now(fl_clock_real()) - t->began;
     const fl_team *team = &t->team;
     const bool well = !team->err && fl_team_wished(team) != FL_END_NOW;
+    if (well)
+        fl_merge_tell(&t->merge, now, true);
     const fl_progress p = look(t, now, true);
     if (out)
         *out = p;

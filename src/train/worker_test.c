@@ -10,8 +10,9 @@ enum {
     HELD = 10 /* polls, of which there are 20 a second */
 };
 
-typedef struct scene {
-    test_job job;
+/* A trainer of the job, as a process would be one. */
+typedef struct party {
+    test_job *job;
     fl_service *service;
     fl_entropy entropy;
     fl_exec_env env;
@@ -19,84 +20,178 @@ typedef struct scene {
     fl_scope *scope;
     fl_dataset *dataset;
     int polls;
-} scene;
+} party;
 
-static void open_scene(scene *s, bool async)
+/* The program of this text, in which ~ is the server. */
+static fl_program *read_program(const test_job *j, int id, const char *text)
 {
-    test_job_begin(&s->job, 1, 1, async);
-    test_job_var(&s->job, 0, "w", 2, 2, 1);
-    s->service = fl_service_new();
-    s->entropy = fl_entropy_fake(1);
-    s->env = (fl_exec_env){.registry = fl_check_registry(),
+    fl_str t = {0};
+    fl_program *p;
+    fl_place place = j->place;
+    place.trainer_id = id;
+    for (; *text; text++)
+        if (*text == '~')
+            fl_str_printf(&t, "\"%s\"", j->address[0]);
+        else
+            fl_str_bytes(&t, text, 1);
+    CHECK_OK(fl_program_parse(fl_check_registry(), t.at, &p));
+    fl_program_set_place(p, &place);
+    fl_str_fini(&t);
+    return p;
+}
+
+static void come(party *p, test_job *j, int id, const char *program,
+                 const char *lines)
+{
+    char name[16];
+    snprintf(name, sizeof name, "log-%d", id);
+    const char *log = test_file(name, lines);
+    *p = (party){.job = j,
+                 .service = fl_service_new(),
+                 .entropy = fl_entropy_fake(1),
+                 .program = read_program(j, id, program),
+                 .scope = fl_scope_new()};
+    p->env = (fl_exec_env){.registry = fl_check_registry(),
                            .disk = fl_disk_real(),
-                           .entropy = &s->entropy,
-                           .service = s->service};
-    s->scope = fl_scope_new();
-    s->polls = 0;
-    const char *log = test_file("log", "2 1 2 1 3 1 0\n2 1 2 1 4 1 1\n");
-    s->dataset =
+                           .entropy = &p->entropy,
+                           .service = p->service};
+    p->dataset =
         test_set(&(fl_dataset_opts){.n_files = 1, .files = &log, .batch = 1});
 }
 
-/* The program of this text, in which ~ is the server. */
-static void read_program(scene *s, const char *text)
+static void leave(party *p)
 {
-    fl_str t = {0};
-    for (; *text; text++)
-        if (*text == '~')
-            fl_str_printf(&t, "\"%s\"", s->job.address[0]);
-        else
-            fl_str_bytes(&t, text, 1);
-    CHECK_OK(fl_program_parse(fl_check_registry(), t.at, &s->program));
-    fl_program_set_place(s->program, &s->job.place);
-    fl_str_fini(&t);
+    fl_dataset_free(p->dataset);
+    fl_program_free(p->program);
+    fl_scope_free(p->scope);
+    fl_service_free(p->service); /* completes */
 }
 
-static void close_scene(scene *s)
+static fl_progress train(party *p, const fl_train_opts *opts)
 {
-    fl_dataset_free(s->dataset);
-    fl_program_free(s->program);
-    fl_scope_free(s->scope);
-    fl_service_free(s->service); /* completes */
-    CHECK_INT(test_job_done(&s->job), 1);
-    test_job_end(&s->job);
+    fl_train_opts o = *opts;
+    fl_progress out;
+    o.program = p->program;
+    o.scope = p->scope;
+    o.dataset = p->dataset;
+    o.status = "off";
+    o.user = p;
+    CHECK_OK(fl_train_run(&p->env, &o, &out));
+    return out;
 }
+
+/* --- waits --- */
+
+static const char receives[] = "block 0\n"
+                               "  data x: f32[-1,2]\n"
+                               "  param w: f32[2,2]\n"
+                               "  recv() -> Out=w {epmap=[~]}\n";
 
 /* Servers answer nothing before. */
 static int let_go(void *user)
 {
-    scene *s = user;
-    if (++s->polls == HELD)
-        pthread_mutex_unlock(&s->job.lock);
+    party *p = user;
+    if (++p->polls == HELD)
+        pthread_mutex_unlock(&p->job->lock);
     return FL_GO_ON;
 }
 
 static void waits_for_servers_are_no_computing(void)
 {
-    scene s;
-    fl_progress p;
-    open_scene(&s, false);
-    read_program(&s, "block 0\n"
-                     "  data x: f32[-1,2]\n"
-                     "  param w: f32[2,2]\n"
-                     "  recv() -> Out=w {epmap=[~]}\n");
-    pthread_mutex_lock(&s.job.lock);
-    CHECK_OK(fl_train_run(&s.env,
-                          &(fl_train_opts){.program = s.program,
-                                           .scope = s.scope,
-                                           .dataset = s.dataset,
-                                           .status = "off",
-                                           .poll = let_go,
-                                           .user = &s},
-                          &p));
-    CHECK(s.polls >= HELD);
-    CHECK_INT(p.batches, 2);
-    CHECK(p.waiting > 0.6);
-    CHECK_NEAR(p.reading + p.computing + p.waiting, 1, 1e-9);
-    close_scene(&s);
+    test_job j;
+    party p;
+    test_job_begin(&j, 1, 1, false);
+    test_job_var(&j, 0, "w", 2, 2, 1);
+    come(&p, &j, 0, receives, "2 1 2 1 3 1 0\n2 1 2 1 4 1 1\n");
+    pthread_mutex_lock(&j.lock);
+    const fl_progress done = train(&p, &(fl_train_opts){.poll = let_go});
+    CHECK(p.polls >= HELD);
+    CHECK_INT(done.batches, 2);
+    CHECK(done.waiting > 0.6);
+    CHECK_NEAR(done.reading + done.computing + done.waiting, 1, 1e-9);
+    leave(&p);
+    CHECK_INT(test_job_done(&j), 1);
+    test_job_end(&j);
+}
+
+/* --- one AUC --- */
+
+/* The last number of x is what is predicted. */
+#define COUNTS                                                                 \
+    "block 0\n"                                                                \
+    "  data x: f32[-1,2]\n"                                                    \
+    "  data label: i64[-1,1]\n"                                                \
+    "  param w: f32[2,2]\n"                                                    \
+    "  var pos: i64[1,101] persistable\n"                                      \
+    "  var neg: i64[1,101] persistable\n"                                      \
+    "  var area: f64[1]\n"                                                     \
+    "  auc(Predict=x, Label=label, StatPos=pos, StatNeg=neg) -> AUC=area, "    \
+    "StatPosOut=pos, StatNegOut=neg {num_thresholds=100, slide_steps=0}\n"
+
+static void come_to_count(party *p, test_job *j, int id, const char *lines)
+{
+    static const int64_t zeros[101];
+    const fl_shape shape = {2, {1, 101}};
+    const fl_tensor t = fl_tensor_view(FL_I64, &shape, zeros);
+    come(p, j, id, COUNTS "  recv() -> Out=w {epmap=[~]}\n", lines);
+    CHECK_OK(fl_scope_set(p->scope, "pos", &t));
+    CHECK_OK(fl_scope_set(p->scope, "neg", &t));
+}
+
+static void shows(party *p, bool infer, double auc, int trainers)
+{
+    const fl_progress done = train(p, &(fl_train_opts){.infer = infer});
+    CHECK_NEAR(done.auc, auc, 1e-12);
+    CHECK_INT(done.auc_trainers, trainers);
+}
+
+static void the_auc_is_that_of_all_trainers(void)
+{
+    test_job j;
+    party a, b;
+    test_job_begin(&j, 1, 2, true);
+    test_job_var(&j, 0, "w", 2, 2, 1);
+    come_to_count(&a, &j, 0, "2 0 .9 1 3 1 1\n2 0 .2 1 3 1 0\n");
+    come_to_count(&b, &j, 1, "2 0 .3 1 3 1 1\n2 0 .8 1 3 1 0\n");
+    shows(&a, false, 1, 1);
+    shows(&b, false, 0.75, 2);
+    shows(&a, false, 8. / 9, 2); /* its counts are twice those of b */
+    leave(&a);
+    leave(&b);
+    CHECK_INT(test_job_done(&j), 2);
+    test_job_end(&j);
+}
+
+/* As one that was cloned before the program was cut for servers. */
+static void lose_place(party *p)
+{
+    fl_program_free(p->program);
+    CHECK_OK(fl_program_parse(fl_check_registry(), COUNTS, &p->program));
+}
+
+static void passes_that_do_not_train_are_merged_apart(void)
+{
+    test_job j;
+    party a, b;
+    test_job_begin(&j, 1, 2, true);
+    test_job_var(&j, 0, "w", 2, 2, 1);
+    come_to_count(&a, &j, 0, "2 0 .9 1 3 1 1\n2 0 .2 1 3 1 0\n");
+    come_to_count(&b, &j, 1, "2 0 .3 1 3 1 1\n2 0 .8 1 3 1 0\n");
+    shows(&a, false, 1, 1);
+    shows(&b, true, 0, 1);
+    lose_place(&a);
+    lose_place(&b);
+    shows(&a, true, 8. / 9, 2);
+    shows(&b, false, 0, 1); /* it trains on its own */
+    leave(&a);
+    leave(&b);
+    test_job_end(&j);
 }
 
 const fl_test fl_tests[] = {
     {"waits for servers are no computing", waits_for_servers_are_no_computing},
+    {"the AUC is that of all trainers", the_auc_is_that_of_all_trainers},
+    {"passes that do not train are merged apart",
+     passes_that_do_not_train_are_merged_apart},
     {0},
 };

@@ -9,6 +9,8 @@ from paddle.fluid.incubate.fleet.base import role_maker
 from paddle.fluid.incubate.fleet.base.fleet_base import Fleet
 from paddle.fluid.incubate.fleet.base.role_maker import (
     PaddleCloudRoleMaker, Role, UserDefinedRoleMaker)
+from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler \
+    import DistributedTranspiler
 
 SERVERS = ["127.0.0.1:6174", "127.0.0.1:6175"]
 
@@ -106,11 +108,101 @@ def test_fewer_files_than_workers_is_an_error():
         fleet.split_files("ab")
 
 
+ROLES = {
+    "server": dict(TRAINING_ROLE="PSERVER", CURRENT_ENDPOINT=SERVERS[0]),
+    "worker": dict(TRAINING_ROLE="TRAINER", PADDLE_TRAINER_ID="0"),
+}
+
+
+def say(role, words, inputs=4):
+    """The last words on stderr of a process, in a job with one server."""
+    job = dict(ROLES[role], PADDLE_TRAINERS_NUM="2",
+               PADDLE_PSERVERS_IP_PORT_LIST=SERVERS[0])
+    script = SCRIPT.replace("[13]", "[%d]" % inputs) % True
+    p = subprocess.run(
+        [sys.executable, "-c", script + "exe = fluid.Executor()\n" + words],
+        env={**os.environ, **job}, text=True, capture_output=True, timeout=60)
+    return (p.stderr.splitlines() or [""])[-1]
+
+
+@pytest.mark.parametrize("role, call", [
+    ("worker", "init_server()"), ("worker", "run_server()"),
+    ("server", "init_worker()"), ("server", "stop_worker()"),
+    ("server", "save_persistables(exe, 'x')"),
+    ("server", "save_inference_model(exe, 'x', ['x'], [loss])"),
+])
+def test_calls_of_the_other_role_are_refused(role, call):
+    other = "worker" if role == "server" else "server"
+    assert say(role, "fleet." + call) == (
+        "RuntimeError: fleet.%s is for a %s, this process is a %s"
+        % (call.split("(")[0], other, role))
+
+
+def test_a_job_without_servers_names_the_variables():
+    env = {k: v for k, v in os.environ.items() if "PADDLE_PSERVER" not in k}
+    p = subprocess.run([sys.executable, "-c", SCRIPT % True], env=env,
+                       text=True, capture_output=True, timeout=60)
+    assert "fleet: no servers are named" in p.stderr
+    assert "PADDLE_PSERVERS_IP_PORT_LIST=host:port" in p.stderr
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Of 4 inputs, by one process alone."""
+    path = tmp_path_factory.mktemp("model")
+    subprocess.run(
+        [sys.executable, "-c", """
+import sys
+import paddle.fluid as fluid
+x = fluid.layers.data("x", [4])
+loss = fluid.layers.mean(fluid.layers.fc(x, 1))
+fluid.optimizer.SGD(0.1).minimize(loss)
+exe = fluid.Executor()
+exe.run(fluid.default_startup_program())
+fluid.io.save_persistables(exe, sys.argv[1])""", str(path)],
+        check=True, timeout=60)
+    return path
+
+
+def test_a_server_starts_from_a_model(model):
+    assert say("server", "fleet.init_server(%r)" % str(model)) == ""
+
+
+def test_a_model_of_another_width_is_refused(model):
+    assert say("server", "fleet.init_server(%r)" % str(model), 3).endswith(
+        'fc_0.w_0 has [4,1], but "fc_0.w_0" has 3 elements: it is of another '
+        'model')
+
+
+def test_what_a_model_lacks_is_told(model, tmp_path):
+    for name in os.listdir(model):
+        if name != "fc_0.w_0":
+            (tmp_path / name).symlink_to(model / name)
+    assert say("server", "fleet.init_server(%r)" % str(tmp_path)).endswith(
+        'has no "fc_0.w_0"; what it lacks starts anew')
+
+
+def test_a_folder_that_is_not_there_is_named():
+    assert say("server", "fleet.init_server('/no/model')") == (
+        "ValueError: fleet.init_server: there is no folder '/no/model'")
+
+
 def test_fleet_wants_to_be_initialised():
     with pytest.raises(RuntimeError, match="fleet.init"):
         Fleet().worker_num()
     with pytest.raises(TypeError, match="expected a RoleMakerBase"):
         Fleet().init("TRAINER")
+    fresh = DistributedTranspiler()
+    for call in fresh.init_server, fresh.init_worker, fresh.stop_worker:
+        with pytest.raises(RuntimeError, match="%s: call" % call.__name__):
+            call()
+
+
+def test_a_strategy_is_checked_before_the_program_changes():
+    fleet = DistributedTranspiler()
+    fleet.init(UserDefinedRoleMaker(0, Role.WORKER, 1, SERVERS))
+    with pytest.raises(TypeError, match="strategy is 'sync'"):
+        fleet.distributed_optimizer(None, "sync")
 
 
 def test_the_environment_is_read_once(monkeypatch):

@@ -183,6 +183,26 @@ def test_why_is_text_for_people(server, client):
     assert "waits for" in answer.text
 
 
+def tally(client, name, *counts):
+    array = np.array(counts)
+    t = client.tensor(name, array)
+    t.dtype, t.data = client.pb.Tensor.INT64, array.astype("<i8").tobytes()
+    return t
+
+
+def test_counts_are_answered_with_the_sum(server, client):
+    trainer = join(server, client)
+    for counts in (1, 2), (1, 2), (5, 7):  # the last word counts
+        answer = trainer.ask(client.K.TALLY, [tally(client, "auc", *counts)])
+        assert answer.control.kind == client.K.VALUES
+        assert answer.control.count == 1
+        assert [t.name for t in answer.tensor] == ["auc"]
+        assert np.frombuffer(answer.tensor[0].data, "<i8").tolist() == \
+            list(counts)
+    trainer.complete()
+    server.server[0].end(0)
+
+
 # --- mistakes: an ERROR or a status with a sentence ---
 
 def wrong_pushes(client):
@@ -220,10 +240,34 @@ def test_an_unknown_variable_cannot_be_pulled(server, client):
     assert trainer.pull("w")["w"].tolist() == [[0.5], [0.5]]
 
 
+def test_wrong_counts_are_told_and_end_nothing(server, client):
+    trainer = join(server, client)
+    float_counts = client.tensor("auc", np.ones(2))
+    slice_of = tally(client, "auc", 1, 2)
+    slice_of.first = 1
+    two = tally(client, "auc", 1, 2)
+    for tensors, words in [([], "0 tensors came"), ([two, two], "2 tensors"),
+                           ([float_counts], "int64 counts"),
+                           ([slice_of], "whole tensor"),
+                           ([client.pb.Tensor(name="auc")], "whole tensor"),
+                           ([tally(client, "auc")], "0 counts"),
+                           ([tally(client, "auc", 3, -1)], "is -1")]:
+        with pytest.raises(client.Refused, match=words):
+            trainer.ask(client.K.TALLY, tensors)
+    code, text = refusal(server, "/fluid.Server/Push",
+                         trainer.message(client.K.TALLY).SerializeToString())
+    assert code == grpc.StatusCode.DATA_LOSS
+    assert "TALLY does not come by /fluid.Server/Push" in text
+    assert trainer.pull("w")["w"].tolist() == [[0.5], [0.5]]
+    trainer.session = 1, 2
+    with pytest.raises(client.Refused, match="never granted a rank"):
+        trainer.ask(client.K.TALLY, [two])
+
+
 def test_another_job_is_refused_and_learns_nothing(server, client):
     trainer = join(server, client)
     trainer.job = 7 << 32, 9
-    for kind in client.K.PULL, client.K.BARRIER:
+    for kind in client.K.PULL, client.K.BARRIER, client.K.TALLY:
         answer = trainer.send(kind).control
         assert answer.kind == client.K.ERROR
         assert "job 00000007.. asks" in answer.text
@@ -258,7 +302,8 @@ PROGRAM = b"\x0a\x12\x08\x00\x10\x00\x22\x0c\x1a\x04save\x22\x04\x0a\x01x\x10"
 
 def test_rubbish_is_answered_with_a_sentence(server):
     for rubbish, words in RUBBISH:
-        for method in "/fluid.Server/Push", "/fluid.Coordinator/Join":
+        for method in ("/fluid.Server/Push", "/fluid.Coordinator/Join",
+                       "/fluid.Coordinator/Tally"):
             code, text = refusal(server, method, rubbish)
             assert code == grpc.StatusCode.DATA_LOSS
             assert words in text and "bytes) (from 127.0.0.1:" in text

@@ -24,6 +24,12 @@ __all__ = ["fleet", "DistributedTranspiler", "TranspilerOptimizer",
            "DistributeTranspilerConfig"]
 
 
+def _check_strategy(strategy):
+    if not isinstance(strategy, (DistributeTranspilerConfig, type(None))):
+        raise TypeError("fleet: strategy is %r, expected a "
+                        "DistributeTranspilerConfig" % (strategy,))
+
+
 class DistributedTranspiler(Fleet):
     """Fleet over DistributeTranspiler."""
 
@@ -38,21 +44,23 @@ class DistributedTranspiler(Fleet):
     def distributed_optimizer(self, optimizer, strategy=None):
         """The optimizer to call minimize of."""
         self._role()
+        _check_strategy(strategy)
         self._optimizer = TranspilerOptimizer(optimizer, strategy)
         return self._optimizer
 
     def _transpile(self, config):
-        if config is None:
-            config = DistributeTranspilerConfig()
-        if not isinstance(config, DistributeTranspilerConfig):
-            raise TypeError("fleet: strategy is %r, expected a "
-                            "DistributeTranspilerConfig" % (config,))
+        config = config or DistributeTranspilerConfig()
+        servers = self.server_endpoints()
+        if not servers:
+            raise ValueError(
+                "fleet: no servers are named; start the script with `paddle "
+                "launch`, or set TRAINING_ROLE, PADDLE_TRAINERS_NUM and "
+                "PADDLE_PSERVERS_IP_PORT_LIST=host:port,host:port")
         config.runtime_split_send_recv = config.half_async or \
             not config.sync_mode
         main, startup = default_main_program(), default_startup_program()
         self._origin_program = main.clone()
         self._transpiler = _Transpiler(config)
-        servers = self.server_endpoints()
         self._transpiler.transpile(
             trainer_id=self.worker_index() if self.is_worker() else 0,
             pservers=",".join(servers), trainers=self.worker_num(),
@@ -66,14 +74,20 @@ class DistributedTranspiler(Fleet):
                 self._transpiler.get_pserver_programs(
                     servers[self.server_index()])
 
-    def _cut(self):
+    def _cut(self, call, role=None):
+        """Is it time for this call, and is this who calls it?"""
         if self._transpiler is None:
-            raise RuntimeError("fleet: call fleet.distributed_optimizer("
-                               "optimizer, strategy).minimize(loss) first")
+            raise RuntimeError("fleet.%s: call fleet.distributed_optimizer("
+                               "optimizer, strategy).minimize(loss) first"
+                               % call)
+        mine = "server" if self.is_server() else "worker"
+        if role not in (None, mine):
+            raise RuntimeError("fleet.%s is for a %s, this process is a %s"
+                               % (call, role, mine))
 
     def init_server(self, model_dir=None):
         """Start the parameters of this server, or load them."""
-        self._cut()
+        self._cut("init_server", "server")
         self._executor.run(self.startup_program)
         if model_dir is not None:
             if not os.path.isdir(model_dir):
@@ -83,19 +97,20 @@ class DistributedTranspiler(Fleet):
 
     def run_server(self):
         """Serve until the trainers are done."""
-        self._cut()
+        self._cut("run_server", "server")
         self._executor.run(self.main_program)
 
     def init_worker(self):
         """Before a worker trains. Without sync_mode its gradients are
         gathered, and travel while it computes."""
-        self._cut()
+        self._cut("init_worker", "worker")
         if not self._transpiler.sync_mode and self._communicator is None:
             self._communicator = Communicator(self.main_program)
             self._communicator.start()
 
     def stop_worker(self):
         """This worker is done. A script that just ends says the same."""
+        self._cut("stop_worker", "worker")
         if self._communicator is not None:
             self._communicator.stop()
             self._communicator = None
@@ -105,14 +120,14 @@ class DistributedTranspiler(Fleet):
                              target_vars, main_program=None,
                              export_for_deployment=True):
         """One whole model for inference, from all servers."""
-        self._cut()
+        self._cut("save_inference_model", "worker")
         io.save_inference_model(dirname, feeded_var_names, target_vars,
                                 executor, main_program or self.main_program,
                                 export_for_deployment=export_for_deployment)
 
     def save_persistables(self, executor, dirname, main_program=None):
         """All that training goes on from, from all servers."""
-        self._cut()
+        self._cut("save_persistables", "worker")
         io.save_persistables(executor, dirname,
                              main_program or self.main_program)
 
