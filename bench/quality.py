@@ -10,7 +10,6 @@ since gradients of a summed loss are averaged over them.
 """
 import math
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,37 +25,47 @@ DIM, WIDTH, SLOTS, DENSE = 1000001, 10, 26, 13
 BATCH, EPOCHS, RATE, PARTS = 100, 3, 1e-4, 10
 
 
-def network():
+def network(seed=1, log=False):
+    """The click model of Fluid's examples. Each layer starts from numbers of
+    its own: with one seed for all, layers of one size would start alike. log:
+    numbers that are not scaled to their range are taken as logarithms."""
+    draw = np.random.RandomState(seed)
+
+    def start(initializer, **how):
+        return fluid.ParamAttr(initializer=initializer(
+            seed=int(draw.randint(1, 2 ** 31 - 1)), **how))
     dense = fluid.layers.data("dense", [DENSE])
     slots = [fluid.layers.data("C%d" % i, [1], dtype="int64", lod_level=1)
              for i in range(SLOTS)]
     label = fluid.layers.data("label", [1], dtype="int64")
-    pools = [fluid.layers.sequence_pool(fluid.layers.embedding(
-        ids, [DIM, WIDTH], is_sparse=True, param_attr=fluid.ParamAttr(
-            "table", initializer=fluid.initializer.Uniform())), "sum")
+    table = start(fluid.initializer.Uniform)
+    table.name = "table"
+    x = [fluid.layers.sequence_pool(fluid.layers.embedding(
+        ids, [DIM, WIDTH], is_sparse=True, param_attr=table), "sum")
         for ids in slots]
-    x = fluid.layers.concat(pools + [dense], axis=1)
+    x.append(fluid.layers.log(fluid.layers.relu(dense) + 1.0)
+             if log else dense)
+    x = fluid.layers.concat(x, axis=1)
     for size, act in [(400, "relu")] * 3 + [(2, "softmax")]:
-        x = fluid.layers.fc(x, size, act=act, param_attr=fluid.ParamAttr(
-            initializer=fluid.initializer.Normal(
-                scale=1 / math.sqrt(x.shape[1]))))
+        x = fluid.layers.fc(x, size, act=act, param_attr=start(
+            fluid.initializer.Normal, scale=1 / math.sqrt(x.shape[1])))
     loss = fluid.layers.reduce_sum(fluid.layers.cross_entropy(x, label))
     return [dense] + slots + [label], x, loss
 
 
-def train(data, mode, model):
-    fluid.default_startup_program().random_seed = 1
-    feeds, predict, loss = network()
-    files = [os.path.join(data, "multislot", "part-%d" % i)
-             for i in range(PARTS)]
-    startup = fluid.default_startup_program()
+def learn(mode, files, model, epochs, rate, pipe="cat", **how):
+    """Train on files, with servers unless the mode is local; the model is saved
+    after each epoch as model/1, model/2 and so on."""
+    feeds, predict, loss = network(**how)
+    startup, saves = fluid.default_startup_program(), True
     if mode == "local":
-        fluid.optimizer.SGD(RATE).minimize(loss)
+        fluid.optimizer.SGD(rate).minimize(loss)
     else:
         fleet.init(role_maker.PaddleCloudRoleMaker())
         config = DistributeTranspilerConfig()
         config.sync_mode = mode == "sync"
-        rate = RATE * (fleet.worker_num() if mode == "sync" else 1)
+        if mode == "sync":
+            rate *= fleet.worker_num()
         fleet.distributed_optimizer(fluid.optimizer.SGD(rate),
                                     config).minimize(loss)
         if fleet.is_server():
@@ -64,54 +73,71 @@ def train(data, mode, model):
             return fleet.run_server()
         fleet.init_worker()
         startup, files = fleet.startup_program, fleet.split_files(files)
+        saves = fleet.is_first_worker()
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(startup)
     dataset = fluid.DatasetFactory().create_dataset("QueueDataset")
     dataset.set_use_var(feeds)
     dataset.set_batch_size(BATCH)
     dataset.set_thread(1)
+    dataset.set_pipe_command(pipe)
     dataset.set_filelist(files)
-    for _ in range(EPOCHS):
+    for epoch in range(epochs):
         exe.train_from_dataset(fluid.default_main_program(), dataset)
-    if mode == "local" or fleet.is_first_worker():
-        fluid.io.save_inference_model(model, [v.name for v in feeds[:-1]],
-                                      [predict], exe)
+        if saves:
+            fluid.io.save_inference_model(
+                os.path.join(model, str(epoch + 1)),
+                [v.name for v in feeds[:-1]], [predict], exe)
     return None if mode == "local" else fleet.stop_worker()
 
 
-def score(data, model):
+def start(script, mode, log_dir, *words):
+    """Run a script alone, or as two servers and two trainers."""
+    command = [sys.executable]
+    if mode != "local":
+        command = ["paddle", "launch", "--quiet", "--python", sys.executable,
+                   "--log_dir", log_dir]
+    done = subprocess.run(command + [script, "train", mode, *map(str, words)],
+                          stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+
+
+def chances(model, dense, ids):
+    """What a saved model thinks of rows: [n, 13] numbers, [n, 26] ids."""
     with fluid.scope_guard(fluid.Scope()):
         exe = fluid.Executor(fluid.CPUPlace())
         program, names, targets = fluid.io.load_inference_model(model, exe)
-        rows = np.loadtxt(os.path.join(data, "test.multislot"))
-        feed = {"dense": rows[:, 1:14].astype("float32")}
+        feed = {names[0]: dense.astype("float32")}
         for i, name in enumerate(names[1:]):
             feed[name] = fluid.create_lod_tensor(
-                rows[:, 15 + 2 * i:16 + 2 * i].astype("int64"),
-                [[1] * len(rows)], fluid.CPUPlace())
-        chance = exe.run(program, feed=feed, fetch_list=targets)[0][:, 1]
-    clicked = rows[:, 67] == 1
+                ids[:, i:i + 1].astype("int64"), [[1] * len(ids)],
+                fluid.CPUPlace())
+        return exe.run(program, feed=feed, fetch_list=targets)[0][:, 1]
+
+
+def auc(chance, clicked):
+    """How often a click has a better chance than no click."""
     rank = np.empty(len(chance))
-    rank[np.argsort(chance)] = np.arange(1, len(chance) + 1)
+    rank[np.argsort(chance, kind="stable")] = np.arange(1, len(chance) + 1)
     n = clicked.sum()
     return (rank[clicked].sum() - n * (n + 1) / 2) / (n * (len(rank) - n))
 
 
+def train(mode, data, model):
+    learn(mode, [os.path.join(data, "multislot", "part-%d" % i)
+                 for i in range(PARTS)], model, EPOCHS, RATE)
+
+
 def main(data, *modes):
+    rows = np.loadtxt(os.path.join(data, "test.multislot"))
     for mode in modes or ("local", "sync", "async"):
-        folder = tempfile.mkdtemp()
-        model = os.path.join(folder, "model")
-        command = [__file__, "train", data, mode, model]
-        if mode == "local":
-            subprocess.run([sys.executable] + command, check=True,
-                           stderr=subprocess.DEVNULL)
-        else:
-            subprocess.run(["paddle", "launch", "--quiet", "--python",
-                            sys.executable, "--log_dir", folder] + command,
-                           check=True, stderr=subprocess.DEVNULL)
-        print("%-5s  test AUC after %d epochs: %.4f"
-              % (mode, EPOCHS, score(data, model)), flush=True)
-        shutil.rmtree(folder)
+        with tempfile.TemporaryDirectory() as folder:
+            start(__file__, mode, folder, data, folder)
+            chance = chances(os.path.join(folder, str(EPOCHS)), rows[:, 1:14],
+                             rows[:, 15:66:2])
+        print("%-5s  test AUC after %d epochs: %.4f" % (
+            mode, EPOCHS, auc(chance, rows[:, 67] == 1)), flush=True)
 
 
 if __name__ == "__main__":
