@@ -272,6 +272,48 @@ static fl_err batch_norm(fl_emit *e)
     return FL_OK;
 }
 
+/* --- spectral_norm --- */
+
+/* Where the search for the singular value begins; never trained. */
+static fl_err add_start(fl_emit *e, int64_t size, fl_var **out)
+{
+    static const fl_init normal = {.kind = "normal", .b = 1};
+    const fl_var *w = fl_arg_var(&e->args, "weight");
+    const fl_shape shape = {1, {size}};
+    FL_TRY(fl_net_param(e->net, NULL, e->name, false, w->dtype, &shape, &normal,
+                        out));
+    (*out)->stop_gradient = true;
+    return FL_OK;
+}
+
+static fl_err spectral_norm(fl_emit *e)
+{
+    fl_var *w = fl_arg_var(&e->args, "weight"), *u = NULL, *v = NULL;
+    fl_var *out = NULL;
+    const int64_t dim = fl_arg_int(&e->args, "dim");
+    fl_shape rest = w->shape;
+    char text[FL_SHAPE_TEXT];
+    if (dim < 0 || dim >= w->shape.rank)
+        return fl_fail(FL_EINVAL,
+                       "spectral_norm: dim is %lld, but weight \"%s\" is %s",
+                       (long long)dim, w->name, fl_shape_text(&w->shape, text));
+    rest.dim[dim] = 1;
+    FL_TRY(add_start(e, w->shape.dim[dim], &u));
+    FL_TRY(add_start(e, fl_shape_span(&rest, 0, rest.rank), &v));
+    FL_TRY(fl_emit_tmp(e, w->dtype, &out));
+    fl_desc *d = fl_net_desc(e->net, "spectral_norm");
+    fl_set_in(d, "Weight", w);
+    fl_set_in(d, "U", u);
+    fl_set_in(d, "V", v);
+    fl_set_out(d, "Out", out);
+    fl_set_int(d, "dim", dim);
+    fl_set_int(d, "power_iters", fl_arg_int(&e->args, "power_iters"));
+    fl_set_float(d, "eps", fl_arg_float(&e->args, "eps"));
+    FL_TRY(fl_net_append(e->net, d));
+    fl_emit_return(e, out);
+    return FL_OK;
+}
+
 /* --- layer_norm --- */
 
 static fl_err layer_norm(fl_emit *e)
@@ -500,6 +542,18 @@ const fl_layer_def fl_layers_image[] = {
                  {"fuse_with_relu", FL_ARG_BOOL, "False"},
                  {"use_global_stats", FL_ARG_BOOL, "False"}},
         .emit = batch_norm,
+    },
+    {
+        .name = "spectral_norm",
+        .doc = "weight over its largest singular value, as power_iters "
+               "iterations find it: dimension dim are the rows of a matrix, "
+               "all others its columns.",
+        .args = {{"weight", FL_ARG_VAR},
+                 {"dim", FL_ARG_INT, "0"},
+                 {"power_iters", FL_ARG_INT, "1"},
+                 {"eps", FL_ARG_FLOAT, "1e-12"},
+                 {"name", FL_ARG_STR, "None"}},
+        .emit = spectral_norm,
     },
     {
         .name = "layer_norm",

@@ -133,6 +133,8 @@ P = softmax(X)
      [X[:, :1], np.array([[-2], [-1], [0.25], [1.5]], "float32")],
      [[[1], [1], [2], [2]] * np.log1p(np.exp(X[:, :1]))
       - X[:, :1] * [[0], [1], [0.25], [1.5]]]),
+    (lambda x: layers.spectral_norm(x, dim=1, power_iters=50), [X],
+     [X / np.linalg.norm(X, 2)]),
     (lambda x: layers.add_position_encoding(layers.reshape(x, [2, 2, 6]),
                                             1.0, 0.0),
      [PICTURE[0, 0]], [PICTURE[0, 0].reshape(2, 2, 6)]),

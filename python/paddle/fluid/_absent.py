@@ -28,7 +28,7 @@ LATER = (
      "psroi_pool random_crop affine_grid grid_sampler temporal_shift unfold "
      "deformable_conv deformable_roi_pooling similarity_focus fsp_matrix"),
     ("paddle.fluid.layers", "rarer operators",
-     "spectral_norm tensor_array_to_tensor"),
+     "tensor_array_to_tensor"),
     ("paddle.fluid.layers", "distributed training",
      "ListenAndServ Send Recv collective"),
 )
