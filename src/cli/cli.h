@@ -7,6 +7,7 @@
 typedef enum fl_opt_type {
     FL_OPT_FLAG, /* bool */
     FL_OPT_INT,  /* int */
+    FL_OPT_I64,  /* int64_t */
     FL_OPT_STR,  /* const char * */
 } fl_opt_type;
 

@@ -15,6 +15,8 @@ static void print_default(const fl_opt *o)
 {
     if (o->type == FL_OPT_INT && *(int *)o->value)
         printf(" (default %d)", *(int *)o->value);
+    else if (o->type == FL_OPT_I64)
+        printf(" (default %lld)", (long long)*(int64_t *)o->value);
     else if (o->type == FL_OPT_STR && *(const char **)o->value)
         printf(" (default %s)", *(const char **)o->value);
 }

@@ -1,6 +1,7 @@
 /* main.c - the paddle command: finds the subcommand, reads its flags. */
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,14 +37,19 @@ static const fl_opt *find_opt(const fl_opt *opts, const char *word)
     return NULL;
 }
 
-static bool read_int(const char *text, int *out)
+/* True: a whole number that the flag can hold. */
+static bool read_number(const char *text, const fl_opt *o)
 {
     char *end;
-    long v = strtol(text, &end, 10);
-    if (end == text || *end || v != (int)v)
+    errno = 0;
+    const long long v = strtoll(text, &end, 10);
+    if (end == text || *end || errno)
         return false;
-    *out = (int)v;
-    return true;
+    if (o->type == FL_OPT_I64)
+        *(int64_t *)o->value = v;
+    else
+        *(int *)o->value = (int)v;
+    return o->type == FL_OPT_I64 || v == (int)v;
 }
 
 /* Take one flag at *at; 0, or the exit code of a complaint. */
@@ -69,7 +75,7 @@ static int take_flag(const fl_cmd *cmd, int n, char **arg, int *at)
     value = value ? value + 1 : arg[++*at];
     if (o->type == FL_OPT_STR)
         *(const char **)o->value = value;
-    else if (!read_int(value, o->value))
+    else if (!read_number(value, o))
         return fl_cli_fail(FL_EXIT_USAGE, false,
                            "--%s is \"%s\", expected a whole number", o->name,
                            value);

@@ -4,11 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static int dim = 1000001;
+static int64_t dim = 1000001;
 static const char *hash = "python";
 
 static const fl_opt opts[] = {
-    {"dim", FL_OPT_INT, &dim, "ids are below it"},
+    {"dim", FL_OPT_I64, &dim, "ids are below it"},
     {"hash", FL_OPT_STR, &hash, "python (PYTHONHASHSEED=0), crc32 or fnv"},
     {0},
 };

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -107,12 +108,24 @@ static fl_err convert(const fl_criteo_format *f, fl_text *text, writer *w)
     }
 }
 
+/* What was closed has the number of something else by now, which is no file:
+ * to read an event of our own would take for ever. */
+static fl_err check_open(int fd, const char *what)
+{
+    struct stat st;
+    if (fstat(fd, &st) || !(st.st_mode & S_IFMT))
+        return fl_fail(FL_EIO, "the %s is closed", what);
+    return FL_OK;
+}
+
 fl_err fl_criteo_convert(const fl_criteo *how, int in, int out)
 {
     fl_criteo_format f;
     fl_cancel cancel;
     fl_source *source;
     FL_TRY(fl_criteo_init(&f, how));
+    FL_TRY(check_open(in, "input"));
+    FL_TRY(check_open(out, "output"));
     FL_TRY(fl_cancel_init(&cancel));
     fl_err err = fl_source_of(in, "input", &cancel, &source);
     if (!err) {

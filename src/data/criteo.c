@@ -4,7 +4,8 @@
  *
  * A number becomes (it - least) / range, an empty one 0; a category becomes
  * the hash of its column's number and its text, modulo dim. That is what the
- * reader of Fluid's click model does in Python, to the last bit. */
+ * reader of Fluid's click model does in Python, to the last bit: of lines that
+ * end as on Windows, too, the last category has a carriage return in it. */
 #include "data/criteo.h"
 
 #include "data/number.h"
@@ -44,20 +45,12 @@ static inline bool read_number(const char *p, size_t n, double *out)
     return fl_f64_any(p, n, out);
 }
 
-/* The last field of a file from Windows has a carriage return too many. */
-static inline size_t length(const fl_line *l, int i, uint32_t start)
-{
-    const size_t n = l->end[i] - start;
-    const bool cr = i == FIELDS - 1 && n && l->text[l->end[i] - 1] == '\r';
-    return n - cr;
-}
-
 static inline fl_err read_category(const fl_criteo_format *f, const fl_line *l,
                                    int k, int64_t *out, fl_flaw *flaw)
 {
     const int i = 1 + FL_CRITEO_NUMBERS + k;
     const uint32_t start = l->end[i - 1] + 1;
-    const size_t n = length(l, i, start);
+    const size_t n = l->end[i] - start;
     if (!n)
         *out = f->empty[k];
     else if (!f->hash->id(f->hash->first + k, l->text + start, n, &f->dim, out))

@@ -391,6 +391,28 @@ def test_real_logs_are_read_as_python_does(kind, shared, tmp_path):
         assert ours and ours == theirs
 
 
+def test_the_command_needs_its_input_and_output(tmp_path):
+    def read(*flags, closed=None, **files):
+        return subprocess.run(
+            [os.path.join(BUILD, "bin", "paddle"), "read", "criteo", *flags],
+            stderr=subprocess.PIPE, text=True, timeout=30,
+            preexec_fn=lambda: closed is None or os.close(closed), **files)
+
+    line = next(clicks(1)).encode() + b"\n"
+    (tmp_path / "in").write_bytes(line)
+    with open(tmp_path / "in") as f, open("/dev/full", "w") as full:
+        assert "No space left" in read(stdin=f, stdout=full).stderr
+    assert "input is closed" in read(closed=0).stderr
+    assert "output is closed" in read(closed=1, stdin=subprocess.DEVNULL).stderr
+    assert "Is a directory" in read(stdin=os.open(tmp_path, 0)).stderr
+    assert read("--dim", str(10 ** 20)).returncode == 2
+    (tmp_path / "in").write_bytes(line + b"1\t2\n")
+    with open(tmp_path / "in") as f:
+        bad = read("--dim", str(10 ** 12), stdin=f, stdout=subprocess.PIPE)
+    assert bad.returncode == 1 and bad.stdout == ""
+    assert "input:2:1: 2 fields, expected 40" in bad.stderr
+
+
 def test_data_check_tells_of_bad_lines(tmp_path):
     path = tmp_path / "lines"
     path.write_text("1 5 2 7 8\n1 x 2 7 8\n")
@@ -404,7 +426,16 @@ def test_data_check_tells_of_bad_lines(tmp_path):
     assert bad.returncode == 1
     assert 'lines:2:3: value 1 of slot "a" is "x"' in bad.stdout
     assert "lines: 1 good lines, 1 bad" in bad.stdout
-    assert check("--slots", "a:f64", str(path)).returncode == 2
+    for slots, why in (("a:f64", 'slot 1 of --slots is "a:f64"'),
+                       ("a:u64,b:f32[2", 'slot 2 of --slots is "b:f32[2"'),
+                       ("b:f32[0]", "dense slot's shape [-1,0]"),
+                       (",", "0 slots, expected 1 to")):
+        wrong = check("--slots", slots, str(path))
+        assert wrong.returncode == 2 and why in wrong.stderr
     assert check(str(path)).returncode == 2
+    lost = check("--slots", "a:u64", str(tmp_path / "lost"), str(tmp_path))
+    assert lost.returncode == 1
+    assert "lost: cannot open it: No such file" in lost.stdout
+    assert "Is a directory" in lost.stdout
     path.write_text("1 5 2 7 8\n")
     assert check("--slots", "a:u64,b:f32[2]", str(path)).returncode == 0
