@@ -26,25 +26,33 @@ static const fl_opt opts[] = {
     {0},
 };
 
-/* "name:type" or "name:type[n]" of `text`, a word of the command line, which is
- * cut up; false: neither. */
+static bool is_word(const char *p, size_t n, const char *word)
+{
+    return n == strlen(word) && !memcmp(p, word, n);
+}
+
+/* "name:type" or "name:type[n]" of `text`, a word of the command line, of which
+ * the name is cut off; false: neither, and nothing is cut. */
 static bool read_slot(char *text, fl_data_slot *out)
 {
-    char *type = strrchr(text, ':'), *width = type ? strchr(type, '[') : NULL;
-    if (!type || type == text)
+    char *colon = strrchr(text, ':'), *end = NULL;
+    if (!colon || colon == text)
         return false;
-    *type++ = 0;
-    *out = (fl_data_slot){.name = text, .sparse = !width, .dtype = FL_I64};
-    if (width) {
-        char *end;
-        *width++ = 0;
-        out->shape = (fl_shape){2, {-1, strtol(width, &end, 10)}};
-        if (end == width || strcmp(end, "]"))
+    const char *type = colon + 1;
+    const size_t n = strcspn(type, "[");
+    *out = (fl_data_slot){.name = text, .sparse = !type[n], .dtype = FL_I64};
+    if (is_word(type, n, "f32") || is_word(type, n, "float"))
+        out->dtype = FL_F32;
+    else if (!is_word(type, n, "u64") && !is_word(type, n, "uint64") &&
+             !is_word(type, n, "i64"))
+        return false;
+    if (!out->sparse) {
+        out->shape = (fl_shape){2, {-1, strtol(type + n + 1, &end, 10)}};
+        if (end == type + n + 1 || strcmp(end, "]"))
             return false;
     }
-    return !strcmp(type, "u64") || !strcmp(type, "uint64") ||
-           (fl_dtype_find(strcmp(type, "float") ? type : "f32", &out->dtype) &&
-            (out->dtype == FL_F32 || out->dtype == FL_I64));
+    *colon = 0;
+    return true;
 }
 
 /* How many; -1 after a complaint. */
@@ -87,10 +95,9 @@ static fl_err read_all(fl_reader *r)
 static bool check_file(fl_dataset *d, const fl_dataset_opts *o)
 {
     fl_reader *r;
-    fl_err err = fl_dataset_set(d, o);
-    if (err || (err = fl_dataset_open(d, 1, NULL, &r)))
+    if (fl_dataset_set(d, o) || fl_dataset_open(d, 1, NULL, &r))
         return printf("%s: %s\n", o->files[0], fl_errmsg()), false;
-    err = read_all(r);
+    const fl_err err = read_all(r);
     const fl_reader_stats s = fl_reader_look(r);
     for (int i = 0; i < show && fl_reader_bad_line(r, i); i++)
         printf("%s\n", fl_reader_bad_line(r, i));
@@ -110,20 +117,25 @@ static int check(int n, char **files)
         .n_slots = criteo ? criteo_slots(slots)
                           : read_slots((char *)slots_text, slots),
         .slots = slots,
-        .n_files = 1,
         .pipe = pipe_command,
         .criteo = criteo ? &(fl_criteo){.dim = 1000001} : NULL,
         .batch = BATCH,
         .bad_lines = INT64_MAX,
     };
+    if (o.n_slots < 0)
+        return FL_EXIT_USAGE;
     int bad = 0;
     fl_dataset *d = fl_dataset_new();
-    for (int i = 0; i < n && o.n_slots > 0; i++) {
+    const bool wrong = fl_dataset_set(d, &o); /* whatever the files are */
+    o.n_files = 1;
+    for (int i = 0; i < n && !wrong; i++) {
         o.files = (const char *const *)&files[i];
         bad += !check_file(d, &o);
     }
     fl_dataset_free(d);
-    return o.n_slots <= 0 ? FL_EXIT_USAGE : bad ? FL_EXIT_FAILED : FL_EXIT_OK;
+    return wrong ? fl_cli_fail(FL_EXIT_USAGE, true, "data")
+           : bad ? FL_EXIT_FAILED
+                 : FL_EXIT_OK;
 }
 
 static int run(int n, char **arg)
