@@ -18,7 +18,7 @@
 typedef struct fl_pstore fl_pstore;
 
 typedef struct fl_pstore_opts {
-    const fl_exec_env *env;    /* for plans; its watch is not used */
+    const fl_exec_env *env;    /* for plans; its watch may end loading */
     const fl_program *program; /* a server's */
     const fl_op *op;           /* its listen_and_serv */
     fl_scope *scope;           /* where its startup program has run */

@@ -181,10 +181,12 @@ static fl_err load(fl_pstore *s, fl_update *u, int state, const char *name)
         return FL_OK;
     FL_TRY(fl_table_file_open(s->env.disk, path, k, v->dtype, &r));
     const fl_err err =
-        fl_table_file_load(u->table, state, &r, k, place->n_servers);
+        fl_table_file_load(u->table, state, &r, k, place->n_servers,
+                           s->opts.env->watch); /* on its own thread yet */
     fl_record_close(&r);
-    FL_INFO("table %s: %lld rows after %s", u->ruled.param,
-            (long long)fl_table_rows(u->table), path);
+    if (!err)
+        FL_INFO("table %s: %lld rows after %s", u->ruled.param,
+                (long long)fl_table_rows(u->table), path);
     return err;
 }
 

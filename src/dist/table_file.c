@@ -114,7 +114,7 @@ static fl_err load_part(fl_table *t, const source *from, int64_t at, part *p,
 }
 
 fl_err fl_table_file_load(fl_table *t, int state, const fl_record *r,
-                          const fl_kept *k, int servers)
+                          const fl_kept *k, int servers, const fl_watch *by)
 {
     const source from = {r, is_listed(k), k->server, servers, state};
     const int64_t rows = r->shape.dim[0];
@@ -126,7 +126,9 @@ fl_err fl_table_file_load(fl_table *t, int state, const fl_record *r,
     p.rows = fl_mem_alloc((size_t)most * p.bytes);
     for (int64_t at = 0; at < rows && !err; at += most) {
         p.n = rows - at < most ? rows - at : most;
-        err = load_part(t, &from, at, &p, &now);
+        err = by && by->poll && by->poll(by->user)
+                  ? fl_fail(FL_EINTR, "%s: loading was interrupted", r->path)
+                  : load_part(t, &from, at, &p, &now);
     }
     fl_tensor_fini(&now);
     fl_mem_free(p.rows);

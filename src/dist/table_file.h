@@ -11,6 +11,7 @@
 
 #include "dist/table.h"
 #include "exec/scope.h"
+#include "exec/watch.h"
 #include "graph/program.h"
 #include "tensor/record.h"
 
@@ -24,9 +25,10 @@ fl_err fl_table_file_open(const fl_disk *disk, const char *path,
                           fl_record *out) FL_MUST_CHECK;
 
 /* The rows of server k->server become a part of its table: its values
- * (FL_TABLE_VALUE) or a state. */
+ * (FL_TABLE_VALUE) or a state. `by` may end it, between two parts; or NULL. */
 fl_err fl_table_file_load(fl_table *t, int state, const fl_record *r,
-                          const fl_kept *k, int servers) FL_MUST_CHECK;
+                          const fl_kept *k, int servers,
+                          const fl_watch *by) FL_MUST_CHECK;
 
 /* --- from loading a model to serving it ---
  *

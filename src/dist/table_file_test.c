@@ -66,7 +66,7 @@ static void load(const fl_disk *d, const char *path, fl_table *t, int state,
 {
     fl_record r;
     CHECK_OK(fl_table_file_open(d, path, k, FL_F32, &r));
-    CHECK_OK(fl_table_file_load(t, state, &r, k, servers));
+    CHECK_OK(fl_table_file_load(t, state, &r, k, servers, NULL));
     fl_record_close(&r);
 }
 
@@ -189,6 +189,30 @@ static void what_is_no_file_of_the_table_is_refused(void)
     fl_memdisk_free(m);
 }
 
+static int stop(void *unused)
+{
+    return 1;
+}
+
+static void loading_can_be_interrupted(void)
+{
+    fl_memdisk *m = fl_memdisk_new();
+    const fl_disk *d = fl_memdisk_disk(m);
+    const fl_kept k = kept(0, ROWS);
+    fl_table *whole = trained(), *t = table();
+    fl_record r;
+    save(d, "value", whole, FL_TABLE_VALUE);
+    CHECK_OK(fl_table_file_open(d, "value", &k, FL_F32, &r));
+    CHECK_ERR(fl_table_file_load(t, FL_TABLE_VALUE, &r, &k, 1,
+                                 &(fl_watch){.poll = stop}),
+              FL_EINTR, "value: loading was interrupted");
+    CHECK_INT(fl_table_rows(t), 0);
+    fl_record_close(&r);
+    fl_table_free(whole);
+    fl_table_free(t);
+    fl_memdisk_free(m);
+}
+
 static void a_note_is_found_by_its_name(void)
 {
     fl_scope *s = fl_scope_new();
@@ -208,6 +232,7 @@ const fl_test fl_tests[] = {
      a_vast_table_has_the_rows_that_are_listed},
     {"what is no file of the table is refused",
      what_is_no_file_of_the_table_is_refused},
+    {"loading can be interrupted", loading_can_be_interrupted},
     {"a note is found by its name", a_note_is_found_by_its_name},
     {0},
 };
