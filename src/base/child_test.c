@@ -111,34 +111,34 @@ static void hanging_one_is_cancelled(void)
     close(cancel);
 }
 
-/* Closes its stdout and goes on: that is not its end. */
-static void one_that_closes_its_output_is_waited_for(void)
-{
-    char buf[64];
-    size_t got;
-    fl_child *c = started("exec >&-; sleep 0.05; exit 4");
-    CHECK_ERR(fl_child_read(c, buf, sizeof buf, -1, -1, &got), FL_EIO,
-              "code 4");
-    fl_child_free(c);
-}
+enum {
+    MOMENT = 50 * 1000 * 1000 /* ns */
+};
 
-/* What of it fails within a moment; nothing, for ever. */
-static void says_so(const char *command, fl_err code, const char *sentence)
+/* It writes nothing, and this is said of it. */
+static void says_so(const char *command, int64_t timeout, fl_err code,
+                    const char *sentence)
 {
     char buf[64];
     size_t got;
     fl_child *c = started(command);
-    CHECK_ERR(fl_child_read(c, buf, sizeof buf, -1, 50000000, &got), code,
+    CHECK_ERR(fl_child_read(c, buf, sizeof buf, -1, timeout, &got), code,
               sentence);
     CHECK_INT(got, 0);
     fl_child_free(c);
 }
 
+/* Closes its stdout and goes on: that is not its end. */
+static void one_that_closes_its_output_is_waited_for(void)
+{
+    says_so("exec >&-; sleep 0.05; exit 4", -1, FL_EIO, "code 4");
+}
+
 static void silence_has_a_limit(void)
 {
-    says_so("sleep 600", FL_ETIMEOUT, "\"sleep 600\" writes nothing");
-    says_so("yes flood >&2", FL_ETIMEOUT, "writes nothing");
-    says_so("exec >&-; sleep 600", FL_ETIMEOUT,
+    says_so("sleep 600", MOMENT, FL_ETIMEOUT, "\"sleep 600\" writes nothing");
+    says_so("yes flood >&2", MOMENT, FL_ETIMEOUT, "writes nothing");
+    says_so("exec >&-; sleep 600", MOMENT, FL_ETIMEOUT,
             "has closed its output and does not end");
 }
 
@@ -161,11 +161,8 @@ static void children_that_stay_hide_no_failure(void)
 {
     char buf[64];
     size_t got;
-    fl_child *c = started("sleep 600 & exit 3");
-    CHECK_ERR(fl_child_read(c, buf, sizeof buf, -1, -1, &got), FL_EIO,
-              "ended with code 3");
-    fl_child_free(c);
-    c = started("sleep 600 & exit 0");
+    says_so("sleep 600 & exit 3", -1, FL_EIO, "ended with code 3");
+    fl_child *c = started("sleep 600 & exit 0");
     fl_err err = FL_OK;
     do
         err = fl_child_read(c, buf, sizeof buf, -1, 1000000, &got);

@@ -126,10 +126,14 @@ fl_err fl_dataset_set(fl_dataset *d, const fl_dataset_opts *opts)
     return err;
 }
 
+int64_t fl_dataset_parts(const fl_dataset *d)
+{
+    return d->loaded ? (d->n_records + d->batch - 1) / d->batch : d->n_files;
+}
+
 int fl_dataset_width(const fl_dataset *d)
 {
-    const int64_t parts =
-        d->loaded ? (d->n_records + d->batch - 1) / d->batch : d->n_files;
+    const int64_t parts = fl_dataset_parts(d);
     return parts < d->threads ? (int)parts : d->threads;
 }
 

@@ -97,6 +97,9 @@ struct fl_reader {
     fl_reader_stats stats;
 };
 
+/* What readers share of a pass: files, or batches in memory. */
+int64_t fl_dataset_parts(const fl_dataset *d);
+
 /* One reader of a pass that nobody else shares, for a load. */
 fl_err fl_pass_new(fl_dataset *d, fl_pass **out) FL_MUST_CHECK;
 void fl_pass_unref(fl_pass *p);

@@ -71,7 +71,7 @@ fl_err fl_source_of(int fd, const char *name, fl_cancel *cancel,
     return FL_OK;
 }
 
-static bool is_plain(const char *pipe)
+bool fl_source_is_plain(const char *pipe)
 {
     return !pipe || !*pipe || !strcmp(pipe, "cat");
 }
@@ -110,7 +110,7 @@ fl_err fl_source_open(const char *path, const char *pipe, fl_cancel *cancel,
     }
     s->owns_fd = true;
     err = set_limits(s);
-    if (!err && !is_plain(pipe))
+    if (!err && !fl_source_is_plain(pipe))
         err = start_pipe(s, pipe);
     if (err)
         fl_source_free(s);

@@ -7,7 +7,10 @@
 
 typedef struct fl_source fl_source; /* Thread: one at a time */
 
-/* pipe NULL, "" or "cat": the file, unpacked where it is gzip; else what the
+/* NULL, "" or "cat": no command is started. */
+bool fl_source_is_plain(const char *pipe);
+
+/* A plain pipe: the file, unpacked where it is gzip; else what the
  * shell command writes with the file on its stdin. Own: *out.
  * Err: ENOENT, EIO. */
 fl_err fl_source_open(const char *path, const char *pipe, fl_cancel *cancel,

@@ -66,8 +66,7 @@ static int width_of(const fl_train_opts *o)
 {
     const fl_dataset *d = o->dataset;
     const int64_t wanted = o->threads ? o->threads : d->threads;
-    const int64_t parts =
-        d->loaded ? (d->n_records + d->batch - 1) / d->batch : d->n_files;
+    const int64_t parts = fl_dataset_parts(d);
     const int64_t n = wanted < parts ? wanted : parts;
     if (n && n < wanted && o->epoch <= 1)
         FL_INFO("%lld threads for %lld %s: %lld of them have work",
@@ -84,11 +83,6 @@ static bool has_no_share(const fl_train_opts *o)
     return o->program->place && !d->n_files && !d->n_records;
 }
 
-static bool is_plain(const fl_dataset *d)
-{
-    return !d->pipe || !*d->pipe || !strcmp(d->pipe, "cat");
-}
-
 /* Of files that are read as they are; 0: their size does not tell. */
 static int64_t bytes_of(const fl_dataset *d)
 {
@@ -99,7 +93,7 @@ static int64_t bytes_of(const fl_dataset *d)
             return 0;
         sum += st.st_size;
     }
-    return !d->loaded && is_plain(d) ? sum : 0;
+    return !d->loaded && fl_source_is_plain(d->pipe) ? sum : 0;
 }
 
 static void warn_of_updates(const fl_program *p)
@@ -277,7 +271,9 @@ static void tell_nothing_read(const training *t, const fl_progress *p)
     const fl_dataset *d = t->opts->dataset;
     if (!p->examples && !p->stopped)
         FL_WARN("%d files gave no example%s", d->n_files,
-                is_plain(d) ? "" : ": the pipe command wrote nothing");
+                fl_source_is_plain(d->pipe)
+                    ? ""
+                    : ": the pipe command wrote nothing");
 }
 
 static fl_err outcome(training *t, fl_progress *out)

@@ -145,6 +145,35 @@ def test_memory_keeps_order_and_shuffles_alike(use_vars, lines):
     assert second.get_memory_data_size() == 0
 
 
+def test_memory_says_what_is_missing(use_vars, lines):
+    dataset = make("InMemoryDataset", use_vars, lines)
+    with pytest.raises(EnforceNotMet, match="shuffled before it is loaded"):
+        dataset.local_shuffle()
+    with pytest.raises(EnforceNotMet, match="no load of the dataset goes on"):
+        dataset.wait_preload_done()
+    dataset.release_memory()
+    assert dataset.get_memory_data_size() == 0
+    for _ in range(2):
+        dataset.load_into_memory()
+    assert labels(dataset) == list(range(15))
+    dataset.set_pipe_command("sleep 600")
+    dataset.preload_into_memory()
+    with pytest.raises(ValueError, match="still being loaded"):
+        dataset.load_into_memory()
+    for _ in range(2):
+        dataset.release_memory()
+    with pytest.raises(RuntimeError, match="call load_into_memory"):
+        dataset._batches()
+    dataset.set_filelist([])
+    dataset.load_into_memory()
+    dataset.local_shuffle()
+    with pytest.raises(EnforceNotMet, match="list of files is empty"):
+        dataset._batches()
+    for wrong in ("part-0", [3]):
+        with pytest.raises(TypeError):
+            dataset.set_filelist(wrong)
+
+
 def test_loading_heeds_ctrl_c(use_vars, lines):
     dataset = make("InMemoryDataset", use_vars, lines)
     dataset.set_pipe_command("sleep 600")

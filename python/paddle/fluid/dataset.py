@@ -218,7 +218,8 @@ class InMemoryDataset(DatasetBase):
         _refuse(True, "slots_shuffle: shuffling the values of single slots")
 
     def release_memory(self):
-        """Forget the examples."""
+        """Forget the examples, also those that are on their way."""
+        self._loading = False
         self.dataset.release()
 
     def get_memory_data_size(self, fleet=None):
