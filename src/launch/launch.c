@@ -11,6 +11,7 @@
 #include "base/flag.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -243,9 +244,21 @@ static void end(fl_launch *l)
     fl_arena_free(l->arena);
 }
 
+/* Without stdin, stdout or stderr our sockets would have their numbers. */
+static void fill_standard(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 static fl_err run(fl_launch *l)
 {
     FL_TRY(check(l->opts));
+    fill_standard();
     make_argv(l);
     FL_TRY(fl_launch_ports(l));
     FL_TRY(fl_disk_real()->mkdirs(fl_disk_real(), l->opts->log_dir));

@@ -212,6 +212,14 @@ def test_children_of_children_end(tmp_path, child):
     run(tmp_path, "--server_num 1 --worker_num 1", child + " & true")
 
 
+def test_nobody_has_to_listen(tmp_path):
+    p = subprocess.run(
+        ["sh", "-c", "paddle launch --worker_num 1 sh -c 'echo up; "
+         "[ $TRAINING_ROLE = PSERVER ] || exit 3' <&- >&- 2>&-"],
+        cwd=tmp_path, timeout=60)
+    assert p.returncode == 3 and log(tmp_path, "workerlog.0") == "up\n"
+
+
 def test_ends_are_heard_where_they_are_ignored(tmp_path):
     p = subprocess.run(
         ["sh", "-c", "trap '' CHLD; paddle launch sh -c 'exit 3'"],
