@@ -22,7 +22,8 @@ import zlib
 import numpy as np
 
 import paddle.fluid as fluid
-from quality import BATCH, DIM, WIDTH, auc, chances, learn, network, start
+from quality import (BATCH, DIM, GATHER, WIDTH, auc, chances, learn, network,
+                     start)
 
 try:
     import torch
@@ -35,10 +36,8 @@ LEAST = [0, -3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
 RANGE = [20, 603, 100, 50, 64000, 500, 100, 50, 500, 10, 10, 10, 50]
 KAGGLE, TERABYTE = "kaggle.%s.txt.gz", "terabyte_day0.10k.txt.gz"
 CUTS = [7000, 8000]  # of TERABYTE
-# By default 20 batches gather before a trainer that is not synchronous sends
-# them, and as many before it fetches parameters: of these rows half an epoch.
-AT_ONCE = {"FLAGS_communicator_max_merge_var_num": "1",
-           "FLAGS_communicator_min_send_grad_num_before_recv": "1"}
+# What gathers by default, 20 batches, is half an epoch of so few rows.
+AT_ONCE = {flag: "1" for flag in GATHER}
 
 
 # --- the rows ----------------------------------------------------------------
