@@ -11,6 +11,7 @@
 #include "dist/codec.h"
 #include "dist/coord.h"
 #include "dist/server.h"
+#include "dist/table.h"
 #include "dist/tally.h"
 #include "dist/trainer.h"
 #include "net/rpc.h"
@@ -42,6 +43,7 @@ typedef struct test_server {
     FL_VEC(int) applied;   /* shards to report */
     FL_VEC(uint64_t) open; /* calls */
     int pulls, pushes;     /* requests so far */
+    bool lists_all;        /* rows that are others', too */
 } test_server;
 
 typedef struct test_job {
@@ -124,11 +126,50 @@ static inline void test_apply(void *self, int shard, int64_t round,
     fl_push(&s->applied, shard);
 }
 
+/* Is it the first of its rows, or behind `after`, and before *next? */
+static inline bool test_is_next(const test_server *s, int64_t row,
+                                const int64_t *after, int64_t next)
+{
+    const uint64_t order = fl_table_order(row);
+    return (s->lists_all || row % s->job->job.servers == s->index) &&
+           (!after || order > fl_table_order(*after)) &&
+           (next < 0 || order < fl_table_order(next));
+}
+
+/* The next two of its rows: a server may always give fewer than it could. */
+static inline void test_give_ids(test_server *s, fl_parcel *p,
+                                 const fl_item *item, int64_t rows)
+{
+    const fl_shape shape = {1, {2}};
+    fl_tensor t = {0};
+    int64_t at = 0, after = -1;
+    const bool begun = item->shape.dim[0] > 0;
+    if (begun)
+        fl_bytes_copy(item->rows, 0, &after, sizeof after);
+    CHECK_OK(fl_tensor_resize(&t, FL_I64, &shape));
+    for (int64_t next; at < 2; at++, after = next) {
+        next = -1;
+        for (int64_t row = 0; row < rows; row++)
+            if (test_is_next(s, row, begun || at ? &after : NULL, next))
+                next = row;
+        if (next < 0)
+            break;
+        ((int64_t *)t.data)[at] = next;
+    }
+    t.shape.dim[0] = at;
+    fl_parcel_add(p, item->name, &t);
+    fl_tensor_fini(&t);
+}
+
 static inline void test_give(test_server *s, fl_parcel *p, const fl_item *item)
 {
     const test_var *v = test_find(s, item->name, strlen(item->name));
     fl_tensor t = {0};
     CHECK(v != NULL);
+    if (item->height) {
+        test_give_ids(s, p, item, v->value.shape.dim[0]);
+        return;
+    }
     if (item->shape.rank) { /* rows of it */
         fl_shape shape = v->value.shape;
         shape.dim[0] = item->shape.dim[0];
