@@ -113,13 +113,15 @@ static fl_err append_var(fl_writer *o, const fl_var *v)
 
 /* --- files --- */
 
+/* Trainers may save at once: each has files of its own until they are whole. */
 static fl_err begin(fl_writer *o, const fl_saver *s, const char *dir,
                     const char *name)
 {
     fl_str path = {0}, aside = {0};
+    const int id = s->place->trainer_id;
     fl_str_printf(&path, "%s%s%s", dir, fl_ends_with(dir, "/") ? "" : "/",
                   name);
-    fl_str_printf(&aside, "%s.part", path.at);
+    fl_str_printf(&aside, id ? "%s.part%d" : "%s.part", path.at, id);
     *o = (fl_writer){s, fl_str_take(&path), fl_str_take(&aside), NULL};
     FL_TRY(fl_disk_make_parents(s->disk, o->path));
     (void)!s->disk->remove(s->disk, o->aside); /* of one who was killed */
@@ -133,6 +135,17 @@ static void close_file(fl_writer *o)
     o->file = NULL;
 }
 
+/* Away with it; the sentence stays that of the failure. */
+static fl_err drop(const fl_disk *disk, const char *path, fl_err err)
+{
+    fl_str why = {0};
+    fl_str_add(&why, fl_errmsg());
+    if (disk->remove(disk, path))
+        (void)!fl_fail(err, "%s", why.at);
+    fl_str_fini(&why);
+    return err;
+}
+
 /* All that was written takes its place, or nothing does. */
 static fl_err end_all(int64_t n, fl_writer *o, fl_err err)
 {
@@ -141,7 +154,7 @@ static fl_err end_all(int64_t n, fl_writer *o, fl_err err)
         if (!err)
             err = disk->rename(disk, o[i].aside, o[i].path);
         if (err)
-            (void)!disk->remove(disk, o[i].aside);
+            err = drop(disk, o[i].aside, err);
         fl_mem_free(o[i].path);
         fl_mem_free(o[i].aside);
     }

@@ -187,6 +187,35 @@ def test_a_folder_that_is_not_there_is_named():
         "ValueError: fleet.init_server: there is no folder '/no/model'")
 
 
+def test_all_workers_may_save_at_once(tmp_path):
+    """And a folder that cannot be made is named, not what is in it."""
+    (tmp_path / "job.py").write_text(SCRIPT.replace(
+        "strategy.wait_port = False\n", "") % True + """
+exe = fluid.Executor()
+if fleet.is_server():
+    fleet.init_server()
+    fleet.run_server()
+else:
+    fleet.init_worker()
+    exe.run(fleet.startup_program)
+    for i in range(20):
+        fleet.save_persistables(exe, "model")
+    try:
+        fleet.save_persistables(exe, "job.py/model")
+    except Exception as e:
+        print(e)
+    fleet.stop_worker()
+""")
+    p = subprocess.run(
+        ["paddle", "launch", "--server_num", "1", "--python", sys.executable,
+         "job.py"], cwd=tmp_path, text=True, capture_output=True, timeout=60,
+        env=dict(os.environ, FLUID_LINGER="0.2"))
+    assert p.returncode == 0, p.stderr
+    assert "cannot make the directory: Not a directory" in p.stderr
+    assert sorted(os.listdir(tmp_path / "model")) == [
+        "fc_0.b_0", "fc_0.w_0", "learning_rate_0"]
+
+
 def test_fleet_wants_to_be_initialised():
     with pytest.raises(RuntimeError, match="fleet.init"):
         Fleet().worker_num()
