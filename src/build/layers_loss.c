@@ -175,6 +175,67 @@ static fl_err same_labels(fl_emit *e, fl_var **out)
         ARGS({"x", .var = v}, {"y", .var = sum}, {"axis", .i = 0}), out);
 }
 
+/* The sampled classes: their logits, and where the label is among them. */
+static fl_err sample_logits(fl_emit *e, fl_var **logits, fl_var **label)
+{
+    fl_var *x = fl_arg_var(&e->args, "logits");
+    fl_var *y = fl_arg_var(&e->args, "label");
+    fl_var *samples, *odds, *logits_dim, *label_dim;
+    FL_TRY(fl_emit_stopped(e, FL_I64, &samples));
+    FL_TRY(fl_emit_stopped(e, x->dtype, &odds));
+    FL_TRY(fl_emit_tmp(e, x->dtype, logits));
+    FL_TRY(fl_emit_stopped(e, FL_I64, label));
+    FL_TRY(fl_emit_stopped(e, x->dtype, &logits_dim));
+    FL_TRY(fl_emit_stopped(e, y->dtype, &label_dim));
+    fl_desc *d = fl_net_desc(e->net, "sample_logits");
+    fl_set_in(d, "Logits", x);
+    fl_set_in(d, "Labels", y);
+    if (fl_arg_given(&e->args, "customized_samples"))
+        fl_set_in(d, "CustomizedSamples",
+                  fl_arg_var(&e->args, "customized_samples"));
+    if (fl_arg_given(&e->args, "customized_probabilities"))
+        fl_set_in(d, "CustomizedProbabilities",
+                  fl_arg_var(&e->args, "customized_probabilities"));
+    fl_set_out(d, "Samples", samples);
+    fl_set_out(d, "Probabilities", odds);
+    fl_set_out(d, "LogitsDim", logits_dim);
+    fl_set_out(d, "LabelsDim", label_dim);
+    fl_set_out(d, "SampledLogits", *logits);
+    fl_set_out(d, "SampledLabels", *label);
+    fl_set_bool(d, "use_customized_samples",
+                fl_arg_bool(&e->args, "use_customized_samples"));
+    fl_set_bool(d, "uniq", true);
+    fl_set_bool(d, "remove_accidental_hits",
+                fl_arg_bool(&e->args, "remove_accidental_hits"));
+    fl_set_int(d, "num_samples", fl_arg_int(&e->args, "num_samples"));
+    fl_set_int(d, "seed", fl_arg_int(&e->args, "seed"));
+    return fl_net_append(e->net, d);
+}
+
+/* As in Fluid the label goes through one_hot, which takes one for each row. */
+static fl_err sampled_softmax(fl_emit *e)
+{
+    const int64_t labels = fl_arg_int(&e->args, "num_true");
+    fl_var *logits, *label, *loss = NULL;
+    if (labels != 1)
+        return fl_fail(FL_EINVAL,
+                       "sampled_softmax_with_cross_entropy: num_true is %lld, "
+                       "expected 1: a row has one label",
+                       (long long)labels);
+    FL_TRY(sample_logits(e, &logits, &label));
+    FL_TRY(fl_layer_get(
+        e->net, "one_hot",
+        ARGS({"input", .var = label},
+             {"depth", .i = fl_arg_int(&e->args, "num_samples") + 1}),
+        &label));
+    FL_TRY(fl_layer_get(e->net, "softmax_with_cross_entropy",
+                        ARGS({"logits", .var = logits}, {"label", .var = label},
+                             {"soft_label", .b = true}),
+                        &loss));
+    fl_emit_return(e, loss);
+    return FL_OK;
+}
+
 /* The mean length, squared, of the rows of an argument. */
 static fl_err mean_square(fl_emit *e, const char *arg, fl_var **out)
 {
@@ -238,6 +299,23 @@ const fl_layer_def fl_layers_loss[] = {
                  {"return_softmax", FL_ARG_BOOL, "False"},
                  {"axis", FL_ARG_INT, "-1"}},
         .emit = softmax_with_cross_entropy,
+    },
+    {
+        .name = "sampled_softmax_with_cross_entropy",
+        .doc = "The cross entropy of a softmax over the label and num_samples "
+               "of the other classes, drawn anew for each batch, or given: a "
+               "class with a small number more often.",
+        .prefix = "sample_logits",
+        .args = {{"logits", FL_ARG_VAR},
+                 {"label", FL_ARG_VAR},
+                 {"num_samples", FL_ARG_INT},
+                 {"num_true", FL_ARG_INT, "1"},
+                 {"remove_accidental_hits", FL_ARG_BOOL, "True"},
+                 {"use_customized_samples", FL_ARG_BOOL, "False"},
+                 {"customized_samples", FL_ARG_VAR, "None"},
+                 {"customized_probabilities", FL_ARG_VAR, "None"},
+                 {"seed", FL_ARG_INT, "0"}},
+        .emit = sampled_softmax,
     },
     {
         .name = "square_error_cost",

@@ -135,6 +135,12 @@ P = softmax(X)
       - X[:, :1] * [[0], [1], [0.25], [1.5]]]),
     (lambda x: layers.spectral_norm(x, dim=1, power_iters=50), [X],
      [X / np.linalg.norm(X, 2)]),
+    (lambda x, l, s, p: layers.sampled_softmax_with_cross_entropy(
+        x, l, 2, use_customized_samples=True, customized_samples=s,
+        customized_probabilities=p),
+     [X, LABELS, np.array([[0, 1, 2], [2, 0, 1], [1, 2, 0], [0, 2, 1]]),
+      np.ones((4, 3), "float32")],
+     [-np.log(np.take_along_axis(P, LABELS, 1))]),
     (lambda x: layers.add_position_encoding(layers.reshape(x, [2, 2, 6]),
                                             1.0, 0.0),
      [PICTURE[0, 0]], [PICTURE[0, 0].reshape(2, 2, 6)]),
@@ -149,6 +155,26 @@ def test_a_layer_gives_what_numpy_gives(make, arrays, want):
     for a, b in zip(got, want):
         assert a.shape == np.shape(b)
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_few_classes_at_a_time_train_all():
+    x = np.eye(20, dtype="float32")
+    label = np.arange(20)[:, None]
+    with fresh() as net:
+        logits = layers.fc(put(x)[0], 20)
+        feed = {"fed_0": x, "fed_1": label}
+        loss = layers.mean(layers.sampled_softmax_with_cross_entropy(
+            logits, put(label)[0], num_samples=5))
+        fluid.optimizer.Adam(0.1).minimize(loss)
+        for _ in range(100):
+            got, = net.run([logits], feed)
+    assert (got.argmax(1) == label[:, 0]).all()
+
+
+def test_a_row_has_one_label():
+    with fresh(), pytest.raises(ValueError, match="num_true is 2, expected 1"):
+        layers.sampled_softmax_with_cross_entropy(
+            put(X)[0], put(LABELS)[0], 2, num_true=2)
 
 
 def test_npair_loss_is_its_formula():

@@ -22,7 +22,7 @@ LATER = (
      "linear_chain_crf crf_decoding chunk_eval beam_search "
      "beam_search_decode warpctc ctc_greedy_decoder edit_distance"),
     ("paddle.fluid.layers", "large output layers",
-     "nce hsigmoid sampled_softmax_with_cross_entropy"),
+     "nce hsigmoid"),
     ("paddle.fluid.layers", "pictures in three dimensions, regions, grids",
      "conv3d pool3d adaptive_pool3d conv3d_transpose roi_pool roi_align "
      "psroi_pool random_crop affine_grid grid_sampler temporal_shift unfold "
