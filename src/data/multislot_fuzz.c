@@ -7,7 +7,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {"x", FL_F32, .sparse = true},
         {"skipped", FL_I64, .sparse = true, .unused = true},
         {"y", FL_I64, .shape = {2, {-1, 2}}},
+        {"id", FL_I64, .sparse = true},
     };
-    fuzz_format(&fl_multislot, 3, slots, data, size);
+    fuzz_format(&fl_multislot, 4, slots, data, size);
     return 0;
 }
