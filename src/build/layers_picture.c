@@ -328,5 +328,18 @@ const fl_layer_def fl_layers_picture[] = {
         .in = {{"X", "input"}},
         .out = {{"Out"}},
     },
+    {
+        .name = "similarity_focus",
+        .doc = "A mask of 0 and 1: of the matrices at indexes along axis the "
+               "largest elements, one for each row and column, all along the "
+               "axis.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"axis", FL_ARG_INT},
+                 {"indexes", FL_ARG_INTS},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "similarity_focus",
+        .in = {{"X", "input"}},
+        .out = {{"Out"}},
+    },
     {0},
 };

@@ -135,6 +135,9 @@ P = softmax(X)
       - X[:, :1] * [[0], [1], [0.25], [1.5]]]),
     (lambda x: layers.spectral_norm(x, dim=1, power_iters=50), [X],
      [X / np.linalg.norm(X, 2)]),
+    (lambda x: layers.similarity_focus(x, 1, [2]),
+     [np.eye(3, dtype="float32")[None, None].repeat(4, 1)],
+     [np.eye(3)[None, None].repeat(4, 1)]),
     (lambda x, l, s, p: layers.sampled_softmax_with_cross_entropy(
         x, l, 2, use_customized_samples=True, customized_samples=s,
         customized_probabilities=p),

@@ -26,7 +26,7 @@ LATER = (
     ("paddle.fluid.layers", "pictures in three dimensions, regions, grids",
      "conv3d pool3d adaptive_pool3d conv3d_transpose roi_pool roi_align "
      "psroi_pool random_crop affine_grid grid_sampler temporal_shift unfold "
-     "deformable_conv deformable_roi_pooling similarity_focus fsp_matrix"),
+     "deformable_conv deformable_roi_pooling fsp_matrix"),
     ("paddle.fluid.layers", "rarer operators",
      "tensor_array_to_tensor"),
     ("paddle.fluid.layers", "distributed training",
