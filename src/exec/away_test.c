@@ -195,6 +195,46 @@ static void ids_that_are_made_later_are_waited_for(void)
     fl_free(text);
 }
 
+/* --- what comes and goes --- */
+
+#define LOOKS                                                                  \
+    "block 0\n  var w: f32[4,2] persistable\n  data a: i64[-1,1]\n"            \
+    "  var x: f32[-1,2]\n  lookup_table(W=w, Ids=a) -> Out=x\n"
+
+static fl_err look_up(rig *r, fl_fetch *got)
+{
+    const int64_t ids[] = {1};
+    const fl_feed feed = {"a",
+                          fl_tensor_view(FL_I64, &(fl_shape){2, {1, 1}}, ids)};
+    return fl_exe_run(r->exe, r->program, r->scope, 1, &feed, 1, got);
+}
+
+/* A test that runs before its trainer starts, while it trains, and with a model
+ * of its own: each time by a plan for what there is. */
+static void a_plan_is_not_used_when_its_table_came_or_went(void)
+{
+    rig r;
+    fl_fetch got = {"x", {0}};
+    const float rows[8] = {0, 0, 5, 7};
+    const fl_shape shape = {2, {4, 2}};
+    begin(&r, LOOKS, false);
+    CHECK_INT(look_up(&r, &got), FL_ENOENT);
+    CHECK(strstr(fl_errmsg(), "run the startup program first"));
+    fl_value_send_away(fl_scope_var(r.scope, "w"), FL_F32, &shape);
+    CHECK_INT(look_up(&r, &got), FL_EINVAL);
+    CHECK(strstr(fl_errmsg(), "nothing here connects it to servers"));
+    fl_value_fini(fl_scope_find(r.scope, "w"));
+    for (int i = 0; i < 2; i++) { /* the second run settles nothing anew */
+        rig_set(&r, "w", shape, rows);
+        CHECK_OK(look_up(&r, &got));
+        CHECK_NEAR(((float *)got.tensor.data)[1], 7, 0);
+    }
+    fl_value_send_away(fl_scope_find(r.scope, "w"), FL_F32, &shape);
+    CHECK_INT(look_up(&r, &got), FL_EINVAL);
+    fl_fetch_fini(&got);
+    rig_fini(&r);
+}
+
 const fl_test fl_tests[] = {
     {"what is away is not started", what_is_away_is_not_started},
     {"without a place all is started", without_a_place_all_is_started},
@@ -211,5 +251,7 @@ const fl_test fl_tests[] = {
      lookups_of_what_is_away_go_together},
     {"ids that are made later are waited for",
      ids_that_are_made_later_are_waited_for},
+    {"a plan is not used when its table came or went",
+     a_plan_is_not_used_when_its_table_came_or_went},
     {0},
 };

@@ -67,7 +67,8 @@ static void drop_stale(fl_exe *e, const fl_program *p)
 fl_err fl_exe_plan(fl_exe *e, const fl_order *o, fl_plan **out)
 {
     for (int64_t i = 0; i < e->plans.n; i++)
-        if (fl_key_fits(fl_plan_key(e->plans.at[i]), o)) {
+        if (fl_key_fits(fl_plan_key(e->plans.at[i]), o) &&
+            fl_plan_stands(e->plans.at[i])) {
             to_front(e, i);
             *out = e->plans.at[0];
             return FL_OK;

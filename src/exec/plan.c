@@ -38,7 +38,9 @@ static fl_value *persistent(fl_plan *plan, const fl_var *var)
         v = fl_scope_var(fl_scope_root(plan->scope), name);
     fl_away_stand_in(plan->program->place, var, v);
     fl_map_put(&plan->known, fl_arena_strdup(plan->arena, name), v);
-    fl_push(&plan->outsides, (fl_outside){.value = v});
+    fl_push(&plan->outsides, (fl_outside){.value = v,
+                                          .in_scope = true,
+                                          .away = fl_value_is_away(v)});
     return v;
 }
 
@@ -434,6 +436,16 @@ fl_value *fl_plan_value(fl_plan *plan, const char *name)
 const fl_key *fl_plan_key(const fl_plan *plan)
 {
     return &plan->key;
+}
+
+bool fl_plan_stands(const fl_plan *plan)
+{
+    for (int64_t i = 0; i < plan->outsides.n; i++) {
+        const fl_outside *o = &plan->outsides.at[i];
+        if (o->in_scope && fl_value_is_away(o->value) != o->away)
+            return false;
+    }
+    return true;
 }
 
 char *fl_plan_text(const fl_plan *plan)

@@ -43,6 +43,10 @@ void fl_plan_free(fl_plan *plan);
 
 const fl_key *fl_plan_key(const fl_plan *plan);
 
+/* Is all that was on servers when it was made there now, and nothing else?
+ * One that does not stand cannot run. */
+bool fl_plan_stands(const fl_plan *plan);
+
 /* What a name of the global block stands for; NULL: it is not declared. */
 fl_value *fl_plan_value(fl_plan *plan, const char *name);
 

@@ -28,6 +28,8 @@ typedef struct fl_outside {
     fl_dtype dtype;
     fl_shape shape;
     int lod_levels;
+    bool in_scope; /* where it may be away; and was it, */
+    bool away;     /* when the plan was made? That decides what runs. */
 } fl_outside;
 
 typedef struct fl_port { /* a feed or a fetch */

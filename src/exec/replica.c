@@ -219,7 +219,8 @@ void fl_replicas_free(fl_replicas *r)
 bool fl_replicas_fit(const fl_replicas *r, const fl_order *o, int n,
                      fl_grad_scale scale)
 {
-    return r->n == n && r->scale == scale && fl_key_fits(&r->key, o);
+    return r->n == n && r->scale == scale && fl_key_fits(&r->key, o) &&
+           fl_plan_stands(r->update) && fl_plan_stands(r->places[0].plan);
 }
 
 const fl_key *fl_replicas_key(const fl_replicas *r)

@@ -95,7 +95,10 @@ static bool outside_moved(fl_plan *plan)
             fl_shape_equal(&o->shape, &t->shape) && !o->lod_levels &&
             !t->lod.levels)
             continue;
-        *o = (fl_outside){o->value, v->kind, t->dtype, t->shape, t->lod.levels};
+        o->kind = v->kind;
+        o->dtype = t->dtype;
+        o->shape = t->shape;
+        o->lod_levels = t->lod.levels;
         moved = true;
     }
     return moved;
