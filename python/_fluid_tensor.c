@@ -223,19 +223,17 @@ static void describe(const export *e, PyObject *self, Py_buffer *b, int flags)
     b->internal = (void *)e;
 }
 
-/* A variable of a scope whose elements are elsewhere has a shape all the same:
- * the library says where they are. NULL: it is just empty. */
+/* Of a variable whose elements are elsewhere the library says where they are.
+ * NULL: it is just empty. */
 static const char *why_empty(py_tensor *t)
 {
-    const fl_tensor *of = py_tensor_get(t);
+    fl_scope *s =
+        t->owner && t->name ? py_scope_get((py_scope *)t->owner) : NULL;
+    const char *name = s ? PyUnicode_AsUTF8AndSize(t->name, NULL) : NULL;
+    const fl_value *v = name ? fl_scope_find(s, name) : NULL;
     fl_tensor none = {0};
-    if (!of || of->data || !of->shape.rank || !t->owner || !t->name)
-        return NULL;
-    const fl_err err =
-        fl_scope_get(py_scope_get((py_scope *)t->owner),
-                     PyUnicode_AsUTF8AndSize(t->name, NULL), &none);
-    fl_tensor_fini(&none);
-    return err ? fl_errmsg() : NULL;
+    const bool away = v && fl_value_is_away(v) && fl_scope_get(s, name, &none);
+    return away ? fl_errmsg() : NULL;
 }
 
 static PyObject *raise_empty(PyObject *kind, py_tensor *t)

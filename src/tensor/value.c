@@ -23,11 +23,12 @@ void fl_value_send_away(fl_value *v, fl_dtype dtype, const fl_shape *shape)
     v->kind = FL_LOD_TENSOR;
     v->tensor.dtype = dtype;
     v->tensor.shape = *shape;
+    v->away = true;
 }
 
 bool fl_value_is_away(const fl_value *v)
 {
-    return v->kind == FL_LOD_TENSOR && !v->tensor.data && v->tensor.shape.rank;
+    return v->away && v->kind == FL_LOD_TENSOR && !v->tensor.data;
 }
 
 fl_value *fl_value_new(void)
@@ -105,6 +106,7 @@ fl_err fl_value_copy(fl_value *dst, const fl_value *src)
     if (dst == src)
         return FL_OK;
     dst->kind = src->kind;
+    dst->away = src->away;
     switch (src->kind) {
     case FL_LOD_TENSOR:
         return fl_tensor_copy(&dst->tensor, &src->tensor);

@@ -425,6 +425,15 @@ def test_empty_tensors_say_so(fl):
     assert not t._is_initialized()
 
 
+def test_dims_may_be_set_before_a_variable_is(fl):
+    t = fl.Scope().var("x").get_tensor()
+    t._set_dims([2, 2])
+    with pytest.raises(RuntimeError, match="holds nothing yet"):
+        np.array(t)
+    t.set(np.ones((2, 2), "float32"))
+    assert np.asarray(t).sum() == 4
+
+
 def test_scopes_hold_values(fl):
     scope = fl.Scope()
     assert scope.find_var("w") is None
