@@ -41,6 +41,19 @@ void *fl_pages_map(size_t size)
     return all + skip;
 }
 
+void *fl_pages_grow(void *p, size_t size, size_t larger)
+{
+    if (mremap(p, size, larger, 0) != MAP_FAILED)
+        return p;
+    char *to = fl_pages_map(larger); /* an address that suits huge pages */
+    if (!to)
+        return NULL;
+    if (mremap(p, size, larger, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to)
+        return to;
+    fl_pages_unmap(to, larger);
+    return NULL;
+}
+
 /* --- what is left --- */
 
 /* The number behind `key` in a file of lines, times `unit`; without a key the

@@ -19,6 +19,10 @@ enum {
 void *fl_pages_map(size_t size);
 void fl_pages_unmap(void *p, size_t size); /* as mapped; NULL is fine */
 
+/* The same pages and zeroed ones behind them, maybe at another address; nothing
+ * is copied. NULL: not to be had, and the old stays. */
+void *fl_pages_grow(void *p, size_t size, size_t larger);
+
 /* In bytes; -1: this system does not tell. */
 typedef struct fl_memory {
     int64_t total; /* that this process may ever have */

@@ -17,6 +17,28 @@ static void pages_are_zeroed_and_aligned(void)
     }
 }
 
+static void pages_grow_and_keep_what_they_hold(void)
+{
+    size_t size = FL_HUGE_PAGE;
+    char *p = fl_pages_map(size);
+    for (int i = 0; i < 8; i++) {
+        const size_t larger = size + FL_HUGE_PAGE;
+        void *in_the_way = fl_pages_map(4096);
+        p[size - 1] = (char)(i + 1);
+        p = fl_pages_grow(p, size, larger);
+        CHECK(p != NULL);
+        CHECK_INT((int64_t)((uintptr_t)p % FL_HUGE_PAGE), 0);
+        CHECK(!p[size] && !p[larger - 1]);
+        for (int k = 0; k <= i; k++)
+            CHECK_INT(p[(size_t)(k + 1) * FL_HUGE_PAGE - 1], k + 1);
+        fl_pages_unmap(in_the_way, 4096);
+        size = larger;
+    }
+    CHECK(!fl_pages_grow(p, size, SIZE_MAX / 2));
+    CHECK_INT(p[FL_HUGE_PAGE - 1], 1);
+    fl_pages_unmap(p, size);
+}
+
 static void what_cannot_be_is_null(void)
 {
     CHECK(!fl_pages_map(0));
@@ -35,6 +57,7 @@ static void memory_is_counted(void)
 
 const fl_test fl_tests[] = {
     {"pages are zeroed, big ones aligned", pages_are_zeroed_and_aligned},
+    {"pages grow and keep what they hold", pages_grow_and_keep_what_they_hold},
     {"what cannot be mapped is NULL", what_cannot_be_is_null},
     {"memory that is left is counted", memory_is_counted},
     {0},

@@ -1,24 +1,28 @@
 /* table.c - rows are found many at a time.
  *
- * A row that is not in a cache costs two waits for memory, one in the index
- * and one for the row itself. So ids are looked up in blocks, each in two
- * passes, which ask for memory long before they read it:
+ * A row that is not in a cache costs two waits for memory, one for the head of
+ * its bin and one for the row itself, and most of the first is the translation
+ * of its address. So ids are looked up in blocks, in passes that are short:
+ * the more of them are under way at a time, the more waits are shared.
  *
- *     probe   ask for the homes of ids to come; find the spot of this one
- *     use     ask for rows to come; compare ids; what was not found is made,
- *             where rows are written
+ *     ask     for the bins of all ids
+ *     match   tags, and ask for the rows that have the right one
+ *     settle  compare ids, and use the rows
  *
- * Making a row may move a shelf, never a row: what was probed stays good. */
+ * Making a row may move others. So rows that are to be written are found, and
+ * made, before the first one is written. */
 #include "dist/table_in.h"
 
 #include "op/kernel.h"
 
 enum {
-    BLOCK = 512,   /* ids */
-    GROUP = 8,     /* rows that are used together */
-    AHEAD = 24,    /* ids between asking and reading: 3 groups */
-    LINE = 64,     /* bytes that memory is read by */
-    LINES_MAX = 16 /* of a row that are asked for */
+    BLOCK = 128,    /* ids */
+    GROUP = 8,      /* rows that are used together */
+    AHEAD = 16,     /* rows between asking and writing */
+    LINE = 64,      /* bytes that memory is read by */
+    LINES_MAX = 16, /* of a row that are asked for */
+    FAR = 2 /* how memory is asked for: into the second cache, which has many
+             * more requests under way than the first */
 };
 
 /* --- its life --- */
@@ -41,8 +45,7 @@ fl_err fl_table_new(const fl_table_opts *opts, fl_table **out)
     t->opts.name = t->name = fl_mem_strdup(opts->name);
     if (!t->opts.budget)
         t->opts.budget = &t->own;
-    fl_table_layout(t);
-    fl_shelves_init(t);
+    fl_bins_init(t);
     const fl_err err = fl_start_init(t);
     if (err) {
         fl_table_free(t);
@@ -56,8 +59,8 @@ void fl_table_free(fl_table *t)
 {
     if (!t)
         return;
-    fl_shelves_fini(t);
-    fl_chunks_fini(t);
+    fl_bins_fini(t);
+    fl_vec_fini(&t->found);
     fl_tensor_fini(&t->pool);
     fl_mem_free(t->name);
     fl_mem_free(t);
@@ -89,23 +92,24 @@ typedef struct block {
     int64_t n;
     const int64_t *id;
     uint64_t hash[BLOCK];
-    char *row[BLOCK]; /* or NULL */
+    const char *bin[BLOCK]; /* where the id may lie.. */
+    uint64_t match[BLOCK];  /* ..in one of these rows */
+    char *row[BLOCK];       /* where it does, or NULL */
 } block;
 
 /* Rows that are used together. */
 typedef struct group {
     int64_t n;
     const int64_t *id;
-    char *const *row;
+    char *const *row; /* or NULL */
 } group;
 
 /* What is done with rows: those of the ids from `at` on. */
 typedef struct use {
     void (*rows)(const struct use *u, int64_t at, const group *g);
-    fl_table *makes; /* NULL: rows that are not there stay NULL */
-    size_t touched;  /* bytes from a row's start */
-    size_t from;     /* read, load: where in a row */
-    int state;       /* read: or FL_TABLE_VALUE */
+    size_t touched; /* bytes from a row's start */
+    size_t from;    /* read, load: where in a row */
+    int state;      /* read: or FL_TABLE_VALUE */
     const fl_table *table;
     char *out;          /* read */
     const char *in;     /* apply, load */
@@ -113,114 +117,149 @@ typedef struct use {
     const fl_hyper *by; /* apply */
 } use;
 
-static inline fl_spot *home(const fl_table *t, uint64_t hash)
+static void ask_bins(const fl_table *t, block *b)
 {
-    return fl_shelf_home(&t->shelf[hash >> FL_SHELF_BITS], fl_table_tag(hash));
+    for (int64_t i = 0; i < b->n; i++) {
+        const uint64_t hash = fl_table_hash(b->id[i]);
+        const fl_shelf *s = fl_table_shelf(t, hash);
+        b->hash[i] = hash;
+        b->bin[i] = fl_shelf_bin(t, s, fl_shelf_home(s, hash));
+        __builtin_prefetch(b->bin[i], 0, FAR);
+    }
 }
 
-static inline void ask_home(const fl_table *t, block *b, int64_t i)
+static inline void ask_row(const char *row, size_t touched)
 {
-    b->hash[i] = fl_table_hash(b->id[i]);
-    __builtin_prefetch(home(t, b->hash[i]));
+    __builtin_prefetch(row, 0, FAR);
+    __builtin_prefetch(row + touched - 1, 0, FAR);
+    for (size_t at = LINE; at + LINE < touched; at += LINE)
+        __builtin_prefetch(row + at, 0, FAR);
 }
 
-/* The first row with the tag, most likely the one. */
-static inline char *row_at(const fl_table *t, fl_spot spot, fl_spot tag)
+/* Rows with the tag: one, most likely that of the id. */
+static inline void ask_rows(const fl_table *t, block *b, int64_t i,
+                            size_t touched)
 {
-    return fl_spot_is(spot, tag) ? fl_table_row(t, spot) : NULL;
+    b->match[i] = fl_bin_match(b->bin[i], fl_bin_tag(b->hash[i]));
+    for (uint64_t m = b->match[i]; m; m &= m - 1)
+        ask_row(fl_bin_row(t, b->bin[i], fl_match_first(m)), touched);
 }
 
-/* Who is not in its own line has to wait for another, which all such do
- * together. */
-FL_CLONES static void probe(const fl_table *t, block *b)
+/* Whose own bin is full may be in another, which all such ask for together. */
+FL_CLONES static void probe(const fl_table *t, block *b, size_t touched)
 {
     int16_t late[BLOCK];
     int n_late = 0;
-    for (int64_t i = 0; i < AHEAD && i < b->n; i++)
-        ask_home(t, b, i);
+    ask_bins(t, b);
     for (int64_t i = 0; i < b->n; i++) {
-        if (i + AHEAD < b->n)
-            ask_home(t, b, i + AHEAD);
-        const fl_spot tag = fl_table_tag(b->hash[i]);
-        const fl_spot *line = home(t, b->hash[i]);
-        const int below = fl_line_below(line, tag);
-        if (below < FL_LINE_SPOTS) {
-            b->row[i] = row_at(t, line[below], tag);
+        ask_rows(t, b, i, touched);
+        if (b->match[i] || fl_bin_count(b->bin[i]) < t->bin_rows)
             continue;
-        }
-        __builtin_prefetch(line + FL_LINE_SPOTS);
+        const fl_shelf *s = fl_table_shelf(t, b->hash[i]);
+        b->bin[i] = fl_shelf_next(t, s, b->bin[i]);
+        __builtin_prefetch(b->bin[i], 0, FAR);
         late[n_late++] = (int16_t)i;
     }
-    for (int k = 0; k < n_late; k++) {
-        const uint64_t hash = b->hash[late[k]];
-        const fl_spot tag = fl_table_tag(hash);
-        fl_spot *next = home(t, hash) + FL_LINE_SPOTS;
-        b->row[late[k]] = row_at(t, *fl_line_find(next, tag), tag);
-    }
+    for (int k = 0; k < n_late; k++)
+        ask_rows(t, b, late[k], touched);
 }
 
-/* Rows from i up to `end`. */
-static inline void ask_rows(const block *b, int64_t i, int64_t end,
-                            size_t touched)
+/* From where it may be to where it is. */
+static inline void settle(const fl_table *t, block *b, int64_t i)
 {
-    for (; i < end && i < b->n; i++) {
-        const char *row = b->row[i];
-        if (!row)
-            continue; /* there is no page to look for */
-        __builtin_prefetch(row);
-        __builtin_prefetch(row + touched - 1);
-        for (size_t at = LINE; at + LINE < touched; at += LINE)
-            __builtin_prefetch(row + at);
+    for (uint64_t m = b->match[i]; m; m &= m - 1) {
+        b->row[i] = fl_bin_row(t, b->bin[i], fl_match_first(m));
+        if (fl_row_id(b->row[i]) == b->id[i])
+            return;
     }
+    b->row[i] = NULL;
+    if (fl_bin_count(b->bin[i]) == t->bin_rows)
+        b->row[i] = fl_bins_find(t, b->id[i], b->hash[i]);
 }
 
-static fl_err add_row(fl_table *t, int64_t id, uint64_t h, char **row)
-{
-    uint32_t at;
-    FL_TRY(fl_shelves_reserve(t, h));
-    FL_TRY(fl_chunks_next(t, &at));
-    *row = fl_table_row(t, at);
-    fl_start_row(t, id, *row);
-    fl_shelves_add(t, h, at);
-    t->fill++;
-    t->n++;
-    return FL_OK;
-}
-
-static fl_err settle(const use *u, block *b, int64_t i, int64_t end)
-{
-    for (; i < end; i++) {
-        if (b->row[i] && fl_row_id(b->row[i]) == b->id[i])
-            continue;
-        b->row[i] = fl_shelves_find(u->table, b->id[i], b->hash[i]);
-        if (!b->row[i] && u->makes)
-            FL_TRY(add_row(u->makes, b->id[i], b->hash[i], &b->row[i]));
-    }
-    return FL_OK;
-}
-
-static fl_err use_rows(const use *u, block *b, int64_t at)
+static size_t touched_of(size_t bytes)
 {
     const size_t most = (size_t)LINES_MAX * LINE;
-    const size_t touched = u->touched < most ? u->touched : most;
-    ask_rows(b, 0, AHEAD, touched);
+    return bytes < most ? bytes : most;
+}
+
+static void use_rows(const use *u, block *b, int64_t at)
+{
     for (int64_t i = 0, end; i < b->n; i = end) {
         end = i + GROUP < b->n ? i + GROUP : b->n;
-        ask_rows(b, i + AHEAD, i + AHEAD + GROUP, touched);
-        FL_TRY(settle(u, b, i, end));
+        for (int64_t k = i; k < end; k++)
+            settle(u->table, b, k);
         u->rows(u, at + i, &(group){end - i, b->id + i, b->row + i});
+    }
+}
+
+static void walk(const use *u, int64_t n, const int64_t *id)
+{
+    const size_t touched = touched_of(u->touched);
+    block b;
+    for (int64_t at = 0; at < n; at += b.n) {
+        b.n = n - at < BLOCK ? n - at : BLOCK;
+        b.id = id + at;
+        probe(u->table, &b, touched);
+        use_rows(u, &b, at);
+    }
+}
+
+/* --- finding rows to be written --- */
+
+/* Not there when the block was probed; but ids may be equal. */
+static fl_err make(fl_table *t, block *b, int64_t i)
+{
+    b->row[i] = fl_bins_find(t, b->id[i], b->hash[i]);
+    if (b->row[i])
+        return FL_OK;
+    return fl_bins_add(t, b->id[i], b->hash[i], &b->row[i]);
+}
+
+static fl_err make_block(fl_table *t, block *b)
+{
+    const size_t touched = sizeof(int64_t); /* the rest when it is written */
+    probe(t, b, touched);
+    for (int64_t i = 0; i < b->n; i++) {
+        const int64_t moves = t->moves;
+        settle(t, b, i);
+        if (!b->row[i])
+            FL_TRY(make(t, b, i));
+        if (t->moves != moves)
+            probe(t, b, touched); /* those to come */
     }
     return FL_OK;
 }
 
-static fl_err walk(const use *u, int64_t n, const int64_t *id)
+static fl_err make_all(fl_table *t, int64_t n, const int64_t *id)
 {
     block b;
     for (int64_t at = 0; at < n; at += b.n) {
         b.n = n - at < BLOCK ? n - at : BLOCK;
         b.id = id + at;
-        probe(u->table, &b);
-        FL_TRY(use_rows(u, &b, at));
+        FL_TRY(make_block(t, &b));
+        memcpy(t->found.at + at, b.row, (size_t)b.n * sizeof *b.row);
+    }
+    return FL_OK;
+}
+
+/* All are found before the first is written: what is refused changes nothing
+ * that can be read. Rows that moved are found again. */
+static fl_err write_rows(fl_table *t, const use *u, int64_t n,
+                         const int64_t *id)
+{
+    const size_t touched = touched_of(u->touched);
+    int64_t moves;
+    fl_vec_reserve((void **)&t->found.at, &t->found.cap, n, sizeof(char *));
+    do {
+        moves = t->moves;
+        FL_TRY(make_all(t, n, id));
+    } while (t->moves != moves);
+    for (int64_t i = 0; i < n; i += GROUP) {
+        const int64_t m = n - i < GROUP ? n - i : GROUP;
+        for (int64_t k = i + AHEAD; k < i + AHEAD + m && k < n; k++)
+            ask_row(t->found.at[k], touched);
+        u->rows(u, i, &(group){m, id + i, t->found.at + i});
     }
     return FL_OK;
 }
@@ -233,24 +272,13 @@ static size_t place_of(const fl_table *t, int state)
     return state < 0 ? sizeof(int64_t) : t->state[state];
 }
 
-/* Most rows are short: a call for each would cost more than the copy. */
-static inline void copy(char *to, const char *from, size_t n)
-{
-    for (; n >= 32; n -= 32, to += 32, from += 32)
-        memcpy(to, from, 32);
-    for (; n >= 8; n -= 8, to += 8, from += 8)
-        memcpy(to, from, 8);
-    if (n)
-        memcpy(to, from, 4);
-}
-
 FL_CLONES static void read_rows(const use *u, int64_t at, const group *g)
 {
     const size_t bytes = u->table->bytes;
     char *to = u->out + (size_t)at * bytes;
     for (int64_t i = 0; i < g->n; i++, to += bytes)
         if (g->row[i])
-            copy(to, g->row[i] + u->from, bytes);
+            fl_row_copy(to, g->row[i] + u->from, bytes);
         else if (u->state == FL_TABLE_VALUE)
             fl_start_value(u->table, g->id[i], to);
         else
@@ -269,7 +297,8 @@ fl_err fl_table_read(const fl_table *t, int state, int64_t n, const int64_t *id,
                    .from = from,
                    .state = state,
                    .out = out->data};
-    return walk(&u, n, id);
+    walk(&u, n, id);
+    return FL_OK;
 }
 
 static void apply_rows(const use *u, int64_t at, const group *g)
@@ -293,11 +322,10 @@ fl_err fl_table_apply(fl_table *t, int64_t n, const int64_t *id,
                        t->name);
     const use u = {.rows = apply_rows,
                    .table = t,
-                   .makes = t,
                    .touched = t->stride,
                    .in = grad,
                    .by = h};
-    return walk(&u, n, id);
+    return write_rows(t, &u, n, id);
 }
 
 static void load_rows(const use *u, int64_t at, const group *g)
@@ -325,10 +353,9 @@ fl_err fl_table_load(fl_table *t, int state, int64_t n, const int64_t *id,
     const size_t bytes = (size_t)width * fl_dtype_size(t->opts.dtype);
     const use u = {.rows = load_rows,
                    .table = t,
-                   .makes = t,
                    .touched = from + bytes,
                    .from = from,
                    .in = rows->data,
                    .in_bytes = bytes};
-    return walk(&u, n, id);
+    return write_rows(t, &u, n, id);
 }

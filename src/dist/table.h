@@ -11,12 +11,13 @@
  * it, takes no memory. Updates are made in the row, by the rule of the dense
  * operator, and have its bits.
  *
- * Rows never move. The index that finds them has 8 bytes for a row and is
- * filled from 64 to 75 %, so a row of a big table takes, in bytes,
+ * Rows lie in bins, of at most 4 KB where rows are short, with a head of 64
+ * bytes for 16 to 59 rows; their places are filled to 82 .. 91 percent. So a
+ * row of a big table takes, in bytes,
  *
- *     8 + size * width * (1 + states), up to a multiple of 8, and 10.7 .. 12.4
+ *     (row + 64 / rows of a bin) / (0.82 .. 0.91)
+ *     row = 8 + size * width * (1 + states), up to a multiple of 8
  *
- * and there is up to 1/32, at least 2 MB, of room ahead once a table has 2 MB.
  * Thread: one at a time. */
 #ifndef FL_DIST_TABLE_H
 #define FL_DIST_TABLE_H

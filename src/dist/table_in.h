@@ -1,67 +1,60 @@
 /* table_in.h - the inside of a table, shared by its files.
  *
- *     table_start.c  how rows start
- *     table_rows.c   rows in chunks that never move
- *     table_index.c  from hashes to rows
- *     table.c        read, apply, load
- *     table_scan.c   reading it out
+ *     table_memory.c  the budget
+ *     table_start.c   how rows start
+ *     table_bins.c    where rows lie
+ *     table.c         read, apply, load
+ *     table_scan.c    reading it out
  *
- *     hash, 64 bits:   shelf (4)  tag (32)  rest (28)
- *     spot, 64 bits:   tag (32)  place of a row (32): chunk, row of the chunk
+ *     bin     tag of each row: 63 bytes  rows: 1 byte  row 0  row 1  ..
+ *     shelf   bins, for the hashes that begin with the same bits
  *
- * A shelf is many spots in ascending order, a line of 8 after the other. A tag
- * belongs into line tag * lines / 2^32 of its shelf, or as little behind that
- * as the order allows; lines are filled from their start. So a search reads
- * one line, rarely two, and a shelf grows by copying spots in their order: no
- * row is looked at, and only one shelf waits. */
+ * A row lies in the bin that its hash belongs to, behind those that came
+ * before, or, where that bin is full, in the next one of its shelf with room;
+ * after the last bin comes the first. A tag is 8 bits of the hash, so a search
+ * reads one line of 64 bytes and one row of the same page. */
 #ifndef FL_DIST_TABLE_IN_H
 #define FL_DIST_TABLE_IN_H
 
 #include "base/vec.h"
 #include "dist/table.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 enum {
-    FL_SHELVES = 16,
-    FL_SHELF_BITS = 60, /* of a hash, below those of its shelf */
-    FL_TAG_BITS = 28,   /* of a hash, below those of its tag */
-    FL_LINE_SPOTS = 8,  /* 64 bytes, which memory is read by */
+    FL_SHELF_BITS = 10, /* of a hash, at most, are the same in a shelf */
+    FL_SHELVES = 1 << FL_SHELF_BITS,
+    FL_BIN_HEAD = 64 /* bytes, a line */
 };
 
-typedef uint64_t fl_spot;
-
-#define FL_SPOT_FREE UINT64_MAX /* the largest, so that it ends a search */
-
 typedef struct fl_shelf {
-    fl_spot *spot;
-    uint64_t lines; /* 1 and no memory of its own: nothing was ever added */
-    uint64_t used;  /* spots with a row */
-    size_t bytes;   /* more than the lines have, for what flows over; the last
-                     * spot is always free */
+    char *bin; /* all zero: empty */
+    uint64_t bins;
+    int64_t rows; /* fewer than there is room for */
+    int depth;    /* bits that its hashes share */
+    size_t bytes; /* from the system; 0: the shelf of a table without rows */
 } fl_shelf;
 
-typedef struct fl_chunk {
-    char *at;
-    uint32_t rows; /* that it has room for */
-    size_t bytes;
-} fl_chunk;
-
 struct fl_table {
-    fl_shelf shelf[FL_SHELVES];
-    char **chunk_at; /* of each chunk, for speed */
-    int shift;       /* of a place: see above */
-    size_t stride;   /* bytes from row to row of a chunk */
-    size_t bytes;    /* of a value */
+    fl_shelf *shelf[FL_SHELVES]; /* by the first bits of a hash, with repeats */
+    size_t stride;               /* bytes from row to row of a bin */
+    size_t bin_bytes;
+    int64_t bin_rows; /* that a bin has room for */
+    size_t bytes;     /* of a value */
     fl_table_opts opts;
     char *name;
     uint64_t salt;                /* of seed and name */
     fl_tensor pool;               /* FL_START_PICKED */
     size_t state[FL_RULE_STATES]; /* bytes from a row's start; 0: it lacks it */
     int64_t span;
-    FL_VEC(fl_chunk) chunks;
-    uint32_t fill; /* rows of the last chunk */
-    int64_t n;     /* rows */
-    int64_t taken; /* bytes from the budget */
-    bool told;     /* about huge pages */
+    int64_t n;            /* rows */
+    int64_t moves;        /* times that rows have moved */
+    int64_t taken;        /* bytes from the budget */
+    bool told;            /* about huge pages */
+    fl_shelf none;        /* what all shelves are as long as there is no row */
+    FL_VEC(char *) found; /* rows to be written */
     fl_budget own;
 };
 
@@ -78,53 +71,7 @@ static inline uint64_t fl_table_hash(int64_t id)
     return fl_table_mix((uint64_t)id);
 }
 
-static inline fl_spot fl_table_tag(uint64_t hash)
-{
-    return hash << (64 - FL_SHELF_BITS) & ~(fl_spot)UINT32_MAX;
-}
-
-/* Where the line of a tag starts. */
-static inline fl_spot *fl_shelf_home(const fl_shelf *s, fl_spot tag)
-{
-    return s->spot + ((tag >> 32) * s->lines >> 32) * FL_LINE_SPOTS;
-}
-
-/* The last spot, which is free. */
-static inline const fl_spot *fl_shelf_end(const fl_shelf *s)
-{
-    return s->bytes ? s->spot + s->bytes / sizeof *s->spot - 1 : s->spot;
-}
-
-/* Spots of the line at p that are below `tag`. Without a branch for each: where
- * a tag stands cannot be foretold. */
-static inline int fl_line_below(const fl_spot *p, fl_spot tag)
-{
-    int below = 0;
-    for (int i = 0; i < FL_LINE_SPOTS; i++)
-        below += p[i] < tag;
-    return below;
-}
-
-/* The first spot from the line at p on that is not below `tag`. */
-static inline fl_spot *fl_line_find(fl_spot *p, fl_spot tag)
-{
-    int below;
-    while ((below = fl_line_below(p, tag)) == FL_LINE_SPOTS)
-        p += FL_LINE_SPOTS;
-    return p + below;
-}
-
-/* Has it a row, with this tag? */
-static inline bool fl_spot_is(fl_spot spot, fl_spot tag)
-{
-    return (spot ^ tag) <= UINT32_MAX && spot != FL_SPOT_FREE;
-}
-
-static inline char *fl_table_row(const fl_table *t, fl_spot spot)
-{
-    const uint32_t at = (uint32_t)spot, mask = (UINT32_C(1) << t->shift) - 1;
-    return t->chunk_at[at >> t->shift] + (size_t)(at & mask) * t->stride;
-}
+/* --- rows --- */
 
 static inline int64_t fl_row_id(const char *row)
 {
@@ -136,34 +83,115 @@ static inline char *fl_row_value(char *row)
     return row + sizeof(int64_t);
 }
 
+/* Most rows are short: a call for each would cost more than the copy. n is a
+ * multiple of 4. */
+static inline void fl_row_copy(char *to, const char *from, size_t n)
+{
+    for (; n >= 32; n -= 32, to += 32, from += 32)
+        memcpy(to, from, 32);
+    for (; n >= 8; n -= 8, to += 8, from += 8)
+        memcpy(to, from, 8);
+    if (n)
+        memcpy(to, from, 4);
+}
+
+/* --- bins --- */
+
+/* Never 0, which stands where there is no row. */
+static inline uint64_t fl_bin_tag(uint64_t hash)
+{
+    return (hash & 255) + !(hash & 255);
+}
+
+static inline int64_t fl_bin_count(const char *bin)
+{
+    return (unsigned char)bin[FL_BIN_HEAD - 1];
+}
+
+static inline char *fl_bin_row(const fl_table *t, const char *bin, int64_t i)
+{
+    return (char *)bin + FL_BIN_HEAD + (size_t)i * t->stride;
+}
+
+/* The rows with this tag, as bits. Without a branch for each: where a row lies
+ * cannot be foretold. */
+static inline uint64_t fl_bin_match(const char *bin, uint64_t tag)
+{
+    uint64_t found = 0;
+#ifdef __SSE2__
+    const __m128i wanted = _mm_set1_epi8((char)tag);
+    for (int at = 0; at < FL_BIN_HEAD; at += 16) {
+        const __m128i x = _mm_loadu_si128((const __m128i *)(bin + at));
+        const int same = _mm_movemask_epi8(_mm_cmpeq_epi8(x, wanted));
+        found |= (uint64_t)same << at;
+    }
+#else
+    for (int at = 0; at < FL_BIN_HEAD; at++)
+        found |= (uint64_t)((unsigned char)bin[at] == tag) << at;
+#endif
+    return found & INT64_MAX; /* the last byte is no tag */
+}
+
+/* Which row the lowest bit of a match is. */
+static inline int64_t fl_match_first(uint64_t match)
+{
+    return __builtin_ctzll(match);
+}
+
+/* --- shelves --- */
+
+static inline fl_shelf *fl_table_shelf(const fl_table *t, uint64_t hash)
+{
+    return t->shelf[hash >> (64 - FL_SHELF_BITS)];
+}
+
+static inline char *fl_shelf_bin(const fl_table *t, const fl_shelf *s,
+                                 uint64_t i)
+{
+    return s->bin + i * t->bin_bytes;
+}
+
+/* The number of the bin that a hash belongs to: they are in its order. */
+static inline uint64_t fl_shelf_home(const fl_shelf *s, uint64_t hash)
+{
+    return (hash << s->depth >> 32) * s->bins >> 32;
+}
+
+/* The bin to look into when this one is full. */
+static inline char *fl_shelf_next(const fl_table *t, const fl_shelf *s,
+                                  const char *bin)
+{
+    const char *next = bin + t->bin_bytes;
+    return next == fl_shelf_bin(t, s, s->bins) ? s->bin : (char *)next;
+}
+
+/* --- table_memory.c --- */
+
+/* Zeroed, from the budget and then from the system; *bytes becomes what it is.
+ * ENOMEM says it all. */
+fl_err fl_table_take(fl_table *t, size_t *bytes, char **out) FL_MUST_CHECK;
+/* *p, which has *bytes, becomes larger; what is new is zeroed. ENOMEM: it stays
+ * as it is. */
+fl_err fl_table_extend(fl_table *t, size_t *bytes, size_t larger,
+                       char **p) FL_MUST_CHECK;
+void fl_table_give(fl_table *t, char *p, size_t bytes);
+
 /* --- table_start.c --- */
 
 fl_err fl_start_init(fl_table *t) FL_MUST_CHECK;
 void fl_start_value(const fl_table *t, int64_t id, char *value);
 void fl_start_row(const fl_table *t, int64_t id, char *row);
 void fl_start_state(const fl_table *t, int state, char *at);
-void fl_start_states(const fl_table *t, char *row);
 
-/* --- table_rows.c --- */
+/* --- table_bins.c --- */
 
-/* Bytes from the budget, before they are mapped. ENOMEM says it all. */
-fl_err fl_table_take(fl_table *t, size_t bytes) FL_MUST_CHECK;
-void fl_table_give(fl_table *t, size_t bytes);
-fl_err fl_table_no_memory(const fl_table *t);
-
-void fl_table_layout(fl_table *t);
-/* A row's place; it is the table's once t->n counts it. */
-fl_err fl_chunks_next(fl_table *t, uint32_t *at) FL_MUST_CHECK;
-void fl_chunks_fini(fl_table *t);
-
-/* --- table_index.c --- */
-
-void fl_shelves_init(fl_table *t);
-void fl_shelves_fini(fl_table *t);
+void fl_bins_init(fl_table *t);
+void fl_bins_fini(fl_table *t);
 /* The row of an id, or NULL. */
-char *fl_shelves_find(const fl_table *t, int64_t id, uint64_t hash);
-/* Room for one more; then adding cannot fail. The id is not there yet. */
-fl_err fl_shelves_reserve(fl_table *t, uint64_t hash) FL_MUST_CHECK;
-void fl_shelves_add(fl_table *t, uint64_t hash, uint32_t at);
+char *fl_bins_find(const fl_table *t, int64_t id, uint64_t hash);
+/* A row for an id that has none yet, as it starts. Others may move: t->moves
+ * tells. ENOMEM: nothing has changed. */
+fl_err fl_bins_add(fl_table *t, int64_t id, uint64_t hash,
+                   char **row) FL_MUST_CHECK;
 
 #endif

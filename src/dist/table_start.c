@@ -102,13 +102,6 @@ void fl_start_state(const fl_table *t, int state, char *at)
         put(t, at, i, t->opts.state[state]);
 }
 
-void fl_start_states(const fl_table *t, char *row)
-{
-    for (int s = 0; s < FL_RULE_STATES; s++)
-        if (t->state[s])
-            fl_start_state(t, s, row + t->state[s]);
-}
-
 void fl_start_value(const fl_table *t, int64_t id, char *value)
 {
     const uint64_t key = fl_table_mix(t->salt ^ fl_table_hash(id));
@@ -120,5 +113,7 @@ void fl_start_row(const fl_table *t, int64_t id, char *row)
 {
     memcpy(row, &id, sizeof id);
     fl_start_value(t, id, fl_row_value(row));
-    fl_start_states(t, row);
+    for (int s = 0; s < FL_RULE_STATES; s++)
+        if (t->state[s])
+            fl_start_state(t, s, row + t->state[s]);
 }

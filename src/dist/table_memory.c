@@ -1,8 +1,7 @@
-/* table_rows.c - rows in chunks that never move, and the memory for all.
+/* table_memory.c - what a table may take, and where it comes from.
  *
- * The next chunk is a 32nd of those before, but at least a huge page once there
- * is so much, and at most 32 MB, so that the addresses of all chunks stay in
- * the nearest cache. */
+ * Little pieces come from the heap, others are pages of their own, large ones a
+ * whole number of huge pages, so that nothing of them is left on small ones. */
 #include "dist/table_in.h"
 
 #include "base/log.h"
@@ -11,9 +10,8 @@
 #include <stdio.h>
 
 enum {
-    FIRST = 64 << 10,    /* bytes of the first chunk */
-    LARGEST = 32 << 20,  /* bytes of a chunk */
-    AHEAD = 32,          /* the part of a table that it has room for */
+    PAGES = 128 << 10,   /* bytes from which on memory has pages of its own.. */
+    HUGE = 16 << 20,     /* ..and a whole number of huge ones */
     SPARE = 32,          /* the part of the machine's memory to be left */
     TELL_AT = 256 << 20, /* bytes; from here on huge pages are worth a look */
     SIZE_TEXT = 24
@@ -44,7 +42,7 @@ static fl_err over(const fl_table *t, int64_t used)
         size_text((double)t->opts.budget->limit, limit));
 }
 
-fl_err fl_table_no_memory(const fl_table *t)
+static fl_err no_memory(const fl_table *t)
 {
     const fl_memory m = fl_memory_look(false);
     char own[SIZE_TEXT], left[SIZE_TEXT], total[SIZE_TEXT];
@@ -66,7 +64,7 @@ static bool machine_has(size_t bytes)
     return m.left < 0 || m.left - (int64_t)bytes >= m.total / SPARE;
 }
 
-fl_err fl_table_take(fl_table *t, size_t bytes)
+static fl_err take(fl_table *t, size_t bytes)
 {
     fl_budget *b = t->opts.budget;
     const int64_t used = fl_count_add(&b->used, (int64_t)bytes);
@@ -76,43 +74,16 @@ fl_err fl_table_take(fl_table *t, size_t bytes)
         return FL_OK;
     }
     fl_count_add(&b->used, -(int64_t)bytes);
-    return within ? fl_table_no_memory(t) : over(t, used - (int64_t)bytes);
+    return within ? no_memory(t) : over(t, used - (int64_t)bytes);
 }
 
-void fl_table_give(fl_table *t, size_t bytes)
+static void give(fl_table *t, size_t bytes)
 {
     fl_count_add(&t->opts.budget->used, -(int64_t)bytes);
     t->taken -= (int64_t)bytes;
 }
 
-/* --- chunks --- */
-
-static size_t chunk_bytes(size_t before)
-{
-    if (before < FL_HUGE_PAGE)
-        return before < FIRST ? FIRST : before;
-    const size_t size = before / AHEAD / FL_HUGE_PAGE * FL_HUGE_PAGE;
-    return size < FL_HUGE_PAGE ? FL_HUGE_PAGE : size > LARGEST ? LARGEST : size;
-}
-
-void fl_table_layout(fl_table *t)
-{
-    const fl_rule *r = t->opts.rule;
-    const size_t align = sizeof(int64_t);
-    t->bytes = (size_t)t->opts.width * fl_dtype_size(t->opts.dtype);
-    t->stride = sizeof(int64_t) + t->bytes;
-    t->span = t->opts.width;
-    for (int i = 0; r && i < FL_RULE_STATES && r->state[i].in; i++) {
-        if (t->opts.lacks[i])
-            continue;
-        t->state[i] = t->stride;
-        t->stride += t->bytes;
-        t->span += t->opts.width;
-    }
-    t->stride = (t->stride + align - 1) / align * align;
-    while ((uint64_t)LARGEST / t->stride >> t->shift)
-        t->shift++;
-}
+/* --- memory --- */
 
 /* Once: a table without huge pages works at half speed. */
 static void tell_huge(fl_table *t)
@@ -129,48 +100,73 @@ static void tell_huge(fl_table *t)
                 size_text((double)t->taken, all));
 }
 
-static fl_err add_chunk(fl_table *t)
+static char *get(size_t bytes)
 {
-    size_t before = 0;
-    for (int64_t i = 0; i < t->chunks.n; i++)
-        before += t->chunks.at[i].bytes;
-    size_t size = chunk_bytes(before);
-    if (size < t->stride)
-        size = t->stride;
-    if (t->chunks.n >> (32 - t->shift))
-        return fl_fail(FL_ENOMEM,
-                       "table \"%s\" is full: a server has room for %lld rows "
-                       "of a table; add servers",
-                       t->name, (long long)t->n);
-    FL_TRY(fl_table_take(t, size));
-    char *at = fl_pages_map(size);
-    if (!at) {
-        fl_table_give(t, size);
-        return fl_table_no_memory(t);
+    if (bytes >= PAGES)
+        return fl_pages_map(bytes);
+    char *p = fl_mem_try(bytes);
+    return p ? memset(p, 0, bytes) : NULL;
+}
+
+static size_t rounded(size_t bytes)
+{
+    const size_t page = FL_HUGE_PAGE;
+    return bytes < HUGE ? bytes : (bytes + page - 1) / page * page;
+}
+
+fl_err fl_table_take(fl_table *t, size_t *bytes, char **out)
+{
+    const size_t size = rounded(*bytes);
+    FL_TRY(take(t, size));
+    char *p = get(size);
+    if (!p) {
+        give(t, size);
+        return no_memory(t);
     }
-    fl_push(&t->chunks, (fl_chunk){at, (uint32_t)(size / t->stride), size});
-    t->chunk_at =
-        fl_mem_grow(t->chunk_at, (size_t)t->chunks.n * sizeof *t->chunk_at);
-    t->chunk_at[t->chunks.n - 1] = at;
-    t->fill = 0;
+    *bytes = size;
+    *out = p;
     tell_huge(t);
     return FL_OK;
 }
 
-fl_err fl_chunks_next(fl_table *t, uint32_t *at)
+static void drop(char *p, size_t bytes)
 {
-    if (!t->chunks.n || t->fill == t->chunks.at[t->chunks.n - 1].rows)
-        FL_TRY(add_chunk(t));
-    *at = (uint32_t)(t->chunks.n - 1) << t->shift | t->fill;
+    if (bytes >= PAGES)
+        fl_pages_unmap(p, bytes);
+    else
+        fl_mem_free(p);
+}
+
+/* Pages that are not huge would stay so. */
+static char *extend(char *p, size_t old, size_t size)
+{
+    if (old >= HUGE)
+        return fl_pages_grow(p, old, size);
+    char *to = get(size);
+    if (to) {
+        memcpy(to, p, old);
+        drop(p, old);
+    }
+    return to;
+}
+
+fl_err fl_table_extend(fl_table *t, size_t *bytes, size_t larger, char **p)
+{
+    const size_t size = rounded(larger), old = *bytes;
+    FL_TRY(take(t, size - old));
+    char *to = extend(*p, old, size);
+    if (!to) {
+        give(t, size - old);
+        return no_memory(t);
+    }
+    *bytes = size;
+    *p = to;
+    tell_huge(t);
     return FL_OK;
 }
 
-void fl_chunks_fini(fl_table *t)
+void fl_table_give(fl_table *t, char *p, size_t bytes)
 {
-    for (int64_t i = 0; i < t->chunks.n; i++) {
-        fl_pages_unmap(t->chunks.at[i].at, t->chunks.at[i].bytes);
-        fl_table_give(t, t->chunks.at[i].bytes);
-    }
-    fl_vec_fini(&t->chunks);
-    fl_mem_free(t->chunk_at);
+    drop(p, bytes);
+    give(t, bytes);
 }

@@ -1,0 +1,201 @@
+#include "dist/table.h"
+
+#include "base/test.h"
+#include "base/vec.h"
+#include "ops/check.h"
+
+static const fl_table_start uniform = {FL_START_UNIFORM, -1, 1, .seed = 7};
+
+static fl_table *table(int64_t width, const char *rule, fl_budget *budget)
+{
+    const fl_op_def *def;
+    fl_table *t = NULL;
+    CHECK_OK(fl_registry_get(fl_check_registry(), rule, &def));
+    CHECK_OK(fl_table_new(&(fl_table_opts){.name = "emb",
+                                           .dtype = FL_F32,
+                                           .width = width,
+                                           .start = uniform,
+                                           .rule = def->rule,
+                                           .budget = budget},
+                          &t));
+    return t;
+}
+
+/* The id that has a hash. */
+static int64_t id_with(uint64_t hash)
+{
+    uint64_t x = hash ^ (hash >> 31) ^ (hash >> 62);
+    x *= UINT64_C(0x319642b2d24d8ec3);
+    x = (x ^ (x >> 27) ^ (x >> 54)) * UINT64_C(0x96de1b173f119089);
+    x = x ^ (x >> 30) ^ (x >> 60);
+    CHECK(fl_table_order((int64_t)x) == hash);
+    return (int64_t)x;
+}
+
+static int64_t scattered(uint64_t i)
+{
+    return (int64_t)(i * UINT64_C(0x9e3779b97f4a7c15));
+}
+
+/* Rows that hold the number of their id. */
+static fl_err load(fl_table *t, int64_t n, const int64_t *id, float first)
+{
+    const int64_t width = fl_table_width(t);
+    float *x = fl_mem_alloc((size_t)(n * width) * sizeof *x);
+    for (int64_t i = 0; i < n * width; i++)
+        x[i] = first + (float)(i / width);
+    const fl_tensor rows =
+        fl_tensor_view(FL_F32, &(fl_shape){2, {n, width}}, x);
+    const fl_err err = fl_table_load(t, FL_TABLE_VALUE, n, id, &rows);
+    fl_mem_free(x);
+    return err;
+}
+
+static void check_read(const fl_table *t, int64_t n, const int64_t *id,
+                       float first)
+{
+    const int64_t width = fl_table_width(t);
+    fl_tensor out = {0};
+    CHECK_OK(fl_table_read(t, FL_TABLE_VALUE, n, id, &out));
+    const float *x = out.data;
+    for (int64_t i = 0; i < n; i++)
+        CHECK(x[i * width] == first + (float)i &&
+              x[i * width + width - 1] == first + (float)i);
+    fl_tensor_fini(&out);
+}
+
+/* Everything once, in order. */
+static void check_scan(const fl_table *t, int64_t part)
+{
+    fl_table_cursor c = {0};
+    fl_tensor id = {0}, rows = {0};
+    uint64_t last = 0;
+    int64_t n = 0;
+    for (;;) {
+        CHECK_OK(fl_table_scan(t, &c, part, &id, &rows));
+        if (!id.shape.dim[0])
+            break;
+        for (int64_t i = 0; i < id.shape.dim[0]; i++, n++) {
+            const uint64_t hash = fl_table_order(((int64_t *)id.data)[i]);
+            CHECK(!n || hash > last);
+            last = hash;
+        }
+    }
+    CHECK_INT(n, fl_table_rows(t));
+    fl_tensor_fini(&id);
+    fl_tensor_fini(&rows);
+}
+
+/* --- where rows lie --- */
+
+/* All belong into one bin: the worst that can be. */
+static void check_neighbours(uint64_t first)
+{
+    enum {
+        MANY = 5000
+    };
+    static int64_t id[MANY], other[MANY];
+    fl_table *t = table(4, "sgd", NULL);
+    for (uint64_t i = 0; i < MANY; i++) {
+        id[i] = id_with(first + i);
+        other[i] = scattered(i);
+    }
+    for (int64_t i = 0; i < MANY; i += 500) { /* and others between them */
+        CHECK_OK(load(t, 500, id + i, (float)i));
+        CHECK_OK(load(t, 100, other + i / 5, (float)(i / 5)));
+    }
+    check_read(t, MANY, id, 0);
+    check_read(t, MANY / 5, other, 0);
+    CHECK_INT(fl_table_rows(t), MANY + MANY / 5);
+    check_scan(t, 1000);
+    fl_table_free(t);
+}
+
+static void neighbours_among_hashes_find_places(void)
+{
+    check_neighbours(UINT64_C(1) << 40);
+    check_neighbours(UINT64_MAX - 4999); /* on from the last bin to the first */
+    check_neighbours(UINT64_MAX / 2 - 100);
+}
+
+static void wide_rows_move_as_short_ones_do(void)
+{
+    enum {
+        MANY = 110000, /* 88 MB: a shelf is split */
+        WIDE = 200
+    };
+    int64_t *id = fl_mem_alloc(MANY * sizeof *id);
+    fl_table *t = table(WIDE, "sgd", NULL);
+    for (uint64_t i = 0; i < MANY; i++)
+        id[i] = scattered(i);
+    for (int64_t i = 0; i < MANY; i += 1000)
+        CHECK_OK(load(t, 1000, id + i, (float)i));
+    for (int64_t i = 0; i < MANY; i += 1000)
+        check_read(t, 1000, id + i, (float)i);
+    check_scan(t, 4096);
+    CHECK((double)fl_table_bytes(t) < 1.3 * MANY * (8 + WIDE * 4));
+    fl_table_free(t);
+    fl_mem_free(id);
+}
+
+static void of_equal_ids_the_last_counts(void)
+{
+    const int64_t id[] = {5, 9, 5, -1, 9, 5}, once[] = {-1, 9, 5};
+    fl_table *t = table(2, "sgd", NULL);
+    CHECK_OK(load(t, 6, id, 10));
+    CHECK_INT(fl_table_rows(t), 3);
+    check_read(t, 3, once, 13);
+    fl_table_free(t);
+}
+
+/* --- memory --- */
+
+static void few_rows_take_little(void)
+{
+    const int64_t id[] = {1, 2, 3};
+    fl_table *t = table(10, "sgd", NULL), *wide = table(64, "adam", NULL);
+    CHECK_OK(load(t, 3, id, 0));
+    CHECK(fl_table_bytes(t) <= 2048);
+    CHECK_OK(load(wide, 3, id, 0));
+    CHECK(fl_table_bytes(wide) <= 16 << 10);
+    fl_table_free(t);
+    fl_table_free(wide);
+}
+
+static void what_is_refused_changes_no_row(void)
+{
+    enum {
+        MANY = 20000,
+        WIDTH = 8
+    };
+    fl_budget budget = {.limit = 256 << 10};
+    fl_table *t = table(WIDTH, "sgd", &budget);
+    float *grad = fl_mem_alloc(MANY * WIDTH * sizeof *grad);
+    int64_t *id = fl_mem_alloc(MANY * sizeof *id);
+    for (int64_t i = 0; i < MANY; i++)
+        id[i] = scattered((uint64_t)i);
+    for (int64_t i = 0; i < MANY * WIDTH; i++)
+        grad[i] = 1;
+    CHECK_OK(load(t, 1000, id, 0));
+    CHECK_ERR(fl_table_apply(t, MANY, id, grad, &(fl_hyper){.lr = 1}),
+              FL_ENOMEM, "table \"emb\" is full");
+    check_read(t, 1000, id, 0);
+    CHECK(fl_count_get(&budget.used) > budget.limit * 3 / 4);
+    CHECK_OK(fl_table_apply(t, 1000, id, grad, &(fl_hyper){.lr = 1}));
+    check_read(t, 1000, id, -1);
+    check_scan(t, 100);
+    fl_table_free(t);
+    CHECK_INT(fl_count_get(&budget.used), 0);
+    fl_mem_free(grad);
+    fl_mem_free(id);
+}
+
+const fl_test fl_tests[] = {
+    {"neighbours among hashes find places",
+     neighbours_among_hashes_find_places},
+    {"wide rows move as short ones do", wide_rows_move_as_short_ones_do},
+    {"of equal ids the last one counts", of_equal_ids_the_last_counts},
+    {"few rows take little", few_rows_take_little},
+    {"what is refused changes no row", what_is_refused_changes_no_row},
+    {0},
+};
