@@ -130,17 +130,23 @@ static void lookups_with_another_padding_stay_apart(void)
     scene_end(&s);
 }
 
-/* A table that something else reads is received like any parameter. */
+/* Something else reads the table, too. */
+static void begin_with_reader(scene *s, const char *rule)
+{
+    begin(s, 1, &(lookup){"ids", "emb"});
+    fl_var *all = TEST_LAYER(s->net, "mean",
+                             {"x", .var = test_find(s->net->main, "emb")});
+    s->loss = TEST_LAYER(s->net, "elementwise_add", {"x", .var = s->loss},
+                         {"y", .var = all});
+    scene_minimize(s, rule, scene_rate);
+    scene_cut2(s);
+}
+
+/* It is received like any parameter. */
 static void a_table_with_other_readers_is_received(void)
 {
     scene s;
-    begin(&s, 1, &(lookup){"ids", "emb"});
-    fl_var *all =
-        TEST_LAYER(s.net, "mean", {"x", .var = test_find(s.net->main, "emb")});
-    s.loss = TEST_LAYER(s.net, "elementwise_add", {"x", .var = s.loss},
-                        {"y", .var = all});
-    scene_minimize(&s, "sgd", scene_rate);
-    scene_cut2(&s);
+    begin_with_reader(&s, "sgd");
     CHECK(fl_starts_with(scene_trainer(&s), "lookup_table "));
     CHECK(
         fl_ends_with(scene_trainer(&s), "recv recv recv fetch_barrier concat"));
@@ -173,13 +179,7 @@ static void a_trainer_has_no_copy_of_a_table(void)
 static void a_table_with_other_readers_is_copied(void)
 {
     scene s;
-    begin(&s, 1, &(lookup){"ids", "emb"});
-    fl_var *all =
-        TEST_LAYER(s.net, "mean", {"x", .var = test_find(s.net->main, "emb")});
-    s.loss = TEST_LAYER(s.net, "elementwise_add", {"x", .var = s.loss},
-                        {"y", .var = all});
-    scene_minimize(&s, "adagrad", scene_rate);
-    scene_cut2(&s);
+    begin_with_reader(&s, "adagrad");
     CHECK_STR(away(&s), "");
     scene_end(&s);
 }

@@ -362,17 +362,22 @@ static bool is_read(const fl_program *p, const char *name)
     return false;
 }
 
-/* What an op of the optimiser keeps for each row. */
+/* Does an op of the optimiser keep it for each row, and nobody else read it? */
+static bool is_state(const fl_cut *c, const fl_share *s, const fl_var *v)
+{
+    return v && v != s->param && v->persistable &&
+           fl_shape_equal(&v->shape, &s->param->shape) &&
+           fl_cut_only_start(c, v->name) && !is_read(c->trainer, v->name);
+}
+
 static void add_states(fl_cut *c, const fl_share *s, const fl_op *op)
 {
-    for (int i = 0; i < op->desc.n_out; i++) {
-        const char *name = op->desc.out[i].name[0];
-        const fl_var *v = fl_block_var(op->block, name);
-        if (v && v != s->param && v->persistable &&
-            fl_shape_equal(&v->shape, &s->param->shape) &&
-            fl_cut_only_start(c, name) && !is_read(c->trainer, name))
-            fl_push(&c->away, v->name);
-    }
+    for (int i = 0; i < op->desc.n_out; i++)
+        for (int j = 0; j < op->desc.out[i].n; j++) {
+            const fl_var *v = fl_block_var(op->block, op->desc.out[i].name[j]);
+            if (is_state(c, s, v))
+                fl_push(&c->away, v->name);
+        }
 }
 
 /* The programs stay as Fluid has them, with all that starts and receives the
