@@ -82,6 +82,7 @@ static fl_err set_limits(fl_source *s)
     s->limit = 600;
     FL_TRY(fl_flag_number("FLUID_STALL", &s->stall));
     FL_TRY(fl_flag_number("FLUID_SILENCE", &s->limit));
+    s->stall = s->stall < LONGEST ? s->stall : 0;
     s->limit = s->limit < LONGEST ? s->limit : 0;
     return FL_OK;
 }
