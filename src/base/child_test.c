@@ -134,12 +134,25 @@ static void one_that_closes_its_output_is_waited_for(void)
     says_so("exec >&-; sleep 0.05; exit 4", -1, FL_EIO, "code 4");
 }
 
+/* It is silent, and after some looks this is said of it. */
+static void comes_to(const char *command, const char *sentence)
+{
+    char buf[64];
+    size_t got;
+    fl_child *c = started(command);
+    fl_err err;
+    do
+        err = fl_child_read(c, buf, sizeof buf, -1, 1000000, &got);
+    while (err == FL_ETIMEOUT && !strstr(fl_errmsg(), sentence));
+    CHECK_ERR(err, FL_ETIMEOUT, sentence);
+    fl_child_free(c);
+}
+
 static void silence_has_a_limit(void)
 {
     says_so("sleep 600", MOMENT, FL_ETIMEOUT, "\"sleep 600\" writes nothing");
     says_so("yes flood >&2", MOMENT, FL_ETIMEOUT, "writes nothing");
-    says_so("exec >&-; sleep 600", MOMENT, FL_ETIMEOUT,
-            "has closed its output and does not end");
+    comes_to("exec >&-; sleep 600", "has closed its output and does not end");
 }
 
 /* It may be read on after a while without bytes. */
@@ -159,16 +172,9 @@ static void slow_one_is_read_on(void)
 /* What it started has its stdout and stays; its own end tells. */
 static void children_that_stay_hide_no_failure(void)
 {
-    char buf[64];
-    size_t got;
     says_so("sleep 600 & exit 3", -1, FL_EIO, "ended with code 3");
-    fl_child *c = started("sleep 600 & exit 0");
-    fl_err err = FL_OK;
-    do
-        err = fl_child_read(c, buf, sizeof buf, -1, 1000000, &got);
-    while (err == FL_ETIMEOUT && !strstr(fl_errmsg(), "has ended"));
-    CHECK_ERR(err, FL_ETIMEOUT, "what it started keeps its output open");
-    fl_child_free(c);
+    comes_to("sleep 600 & exit 0", "has ended, but what it started keeps its "
+                                   "output open");
 }
 
 /* Nobody, or a zombie: where no init reaps, an orphan stays one. */

@@ -99,7 +99,7 @@ static void silence_is_an_error_in_the_end(void)
     silent(file, "cat; sleep 600",
            "raw, for 0.05 s, as long as "
            "FLUID_SILENCE allows)");
-    silent(file, "cat; exec >&-; sleep 600", "has closed its output");
+    silent(file, "cat; exec >&-; sleep 600", "raw, for 0.05 s");
 }
 
 static void pipe_without_a_writer_is_one_too(void)

@@ -145,14 +145,20 @@ static void shows(party *p, bool infer, double auc, int trainers)
     CHECK_INT(done.auc_trainers, trainers);
 }
 
+/* a is always right, b always wrong. */
+static void begin_counting(test_job *j, party *a, party *b)
+{
+    test_job_begin(j, 1, 2, true);
+    test_job_var(j, 0, "w", 2, 2, 1);
+    come_to_count(a, j, 0, "2 0 .9 1 3 1 1\n2 0 .2 1 3 1 0\n");
+    come_to_count(b, j, 1, "2 0 .3 1 3 1 1\n2 0 .8 1 3 1 0\n");
+}
+
 static void the_auc_is_that_of_all_trainers(void)
 {
     test_job j;
     party a, b;
-    test_job_begin(&j, 1, 2, true);
-    test_job_var(&j, 0, "w", 2, 2, 1);
-    come_to_count(&a, &j, 0, "2 0 .9 1 3 1 1\n2 0 .2 1 3 1 0\n");
-    come_to_count(&b, &j, 1, "2 0 .3 1 3 1 1\n2 0 .8 1 3 1 0\n");
+    begin_counting(&j, &a, &b);
     shows(&a, false, 1, 1);
     shows(&b, false, 0.75, 2);
     shows(&a, false, 8. / 9, 2); /* its counts are twice those of b */
@@ -173,10 +179,7 @@ static void passes_that_do_not_train_are_merged_apart(void)
 {
     test_job j;
     party a, b;
-    test_job_begin(&j, 1, 2, true);
-    test_job_var(&j, 0, "w", 2, 2, 1);
-    come_to_count(&a, &j, 0, "2 0 .9 1 3 1 1\n2 0 .2 1 3 1 0\n");
-    come_to_count(&b, &j, 1, "2 0 .3 1 3 1 1\n2 0 .8 1 3 1 0\n");
+    begin_counting(&j, &a, &b);
     shows(&a, false, 1, 1);
     shows(&b, true, 0, 1);
     lose_place(&a);
