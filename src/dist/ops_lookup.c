@@ -67,13 +67,14 @@ typedef struct slice {
 
 /* Between calls. */
 typedef struct space {
-    int64_t room;     /* ids that the arrays have room for */
-    int64_t *ids;     /* of all inputs, one after the other */
-    int64_t *which;   /* of each its place among the rows; -1: padding */
-    fl_row_at *order; /* twice as many */
-    int64_t *row;     /* rows asked for, as their slices count them */
-    const char **at;  /* and where they are then */
-    bool by_id;       /* slice i has the ids i, i + slices, .. */
+    const fl_place *place; /* of the job that it asks */
+    int64_t room;          /* ids that the arrays have room for */
+    int64_t *ids;          /* of all inputs, one after the other */
+    int64_t *which;        /* of each its place among the rows; -1: padding */
+    fl_row_at *order;      /* twice as many */
+    int64_t *row;          /* rows asked for, as their slices count them */
+    const char **at;       /* and where they are then */
+    bool by_id;            /* slice i has the ids i, i + slices, .. */
     int slices;
     slice *slice;
     fl_lookup *ask;
@@ -130,12 +131,11 @@ static void find_slices(const fl_place *place, const char *w, space *s)
     }
 }
 
-static fl_err make_space(fl_call *c, space *s)
+static fl_err make_space(fl_call *c, const fl_place *place, space *s)
 {
     const int named = fl_attr_get(c, "table_names")->n;
-    const fl_place *place;
-    FL_TRY(fl_call_place(c, &place));
     const size_t most = (size_t)(named ? named : place->n_kept) + 1;
+    s->place = place;
     s->slice = fl_mem_alloc(most * sizeof *s->slice);
     s->ask = fl_mem_alloc(most * sizeof *s->ask);
     s->got = fl_mem_alloc(most * sizeof *s->got);
@@ -146,20 +146,28 @@ static fl_err make_space(fl_call *c, space *s)
     return FL_OK;
 }
 
+/* That of the last call, unless another job keeps the table since then. */
 static fl_err space_of(fl_call *c, space **out)
 {
-    fl_err err = FL_OK;
-    if (!c->scratch) {
-        space *s = fl_mem_alloc(sizeof *s);
-        err = make_space(c, s);
-        if (err)
+    const fl_place *place;
+    space *s = c->scratch;
+    FL_TRY(fl_call_place(c, &place));
+    if (s && s->place != place) {
+        end_space(s);
+        s = c->scratch = NULL;
+    }
+    if (!s) {
+        s = fl_mem_alloc(sizeof *s);
+        const fl_err err = make_space(c, place, s);
+        if (err) {
             end_space(s);
-        else
-            c->scratch = s;
+            return err;
+        }
+        c->scratch = s;
         c->end_scratch = end_space;
     }
-    *out = c->scratch;
-    return err;
+    *out = s;
+    return FL_OK;
 }
 
 static void make_room(space *s, int64_t n)

@@ -89,7 +89,7 @@ const fl_place *fl_service_keeper(fl_service *s, const char *var)
 {
     const fl_place *found = NULL;
     pthread_mutex_lock(&s->lock);
-    for (int64_t i = 0; var && !found && i < s->seats.n; i++) {
+    for (int64_t i = s->seats.n; var && !found && i-- > 0;) {
         const fl_place *place = fl_trainer_place(s->seats.at[i].trainer);
         if (fl_place_lacks(place, var))
             found = place;

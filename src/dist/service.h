@@ -32,7 +32,8 @@ fl_err fl_service_flush(fl_service *s, const fl_place *place, fl_scope *scope,
 fl_err fl_service_hush(fl_service *s, const fl_place *place,
                        const fl_watch *by) FL_MUST_CHECK;
 
-/* The place of the job whose trainers have no copy of a variable; or NULL. */
+/* The place of the job whose trainers have no copy of a variable, the newest if
+ * there are several; or NULL. */
 const fl_place *fl_service_keeper(fl_service *s, const char *var);
 
 /* All trainers leave, as fl_engine_leave says. */

@@ -311,6 +311,29 @@ static void a_test_looks_up_by_id(void)
     close_scene(&s);
 }
 
+/* One job after the other, in a process that tests by the same program. */
+static void a_test_asks_the_newest_job(void)
+{
+    scene s, next;
+    const int64_t id[] = {4};
+    const fl_tensor ids = fl_tensor_view(FL_I64, &(fl_shape){2, {1, 1}}, id);
+    const fl_feed feeds[] = {{"a", ids}, {"b", ids}};
+    open_scene(&s, 2, false);
+    test_job_var(&s.job, 1, "w", 5, 2, 4);
+    start_and_read(&s, 1, &(fl_kept){"w", "w", 1, 0, {2, {5, 2}}});
+    gives(&s, 2, feeds, "x", 2, (float[]){4, 4});
+    next = s;
+    next.program = NULL;
+    test_job_begin(&next.job, 1, 1, true);
+    test_job_var(&next.job, 0, "w", 5, 2, 8);
+    start_and_read(&next, 1, &(fl_kept){"w", "w", 0, 0, {2, {5, 2}}});
+    gives(&s, 2, feeds, "x", 2, (float[]){8, 8});
+    close_scene(&s);
+    fl_program_free(next.program);
+    CHECK_INT(test_job_done(&next.job), 1);
+    test_job_end(&next.job);
+}
+
 static void programs_without_a_job_say_so(void)
 {
     scene s;
@@ -340,6 +363,7 @@ const fl_test fl_tests[] = {
      tables_are_asked_by_the_number_of_a_row},
     {"a test looks up on servers", a_test_looks_up_on_servers},
     {"a test looks up by id", a_test_looks_up_by_id},
+    {"a test asks the newest job", a_test_asks_the_newest_job},
     {"programs without a job say so", programs_without_a_job_say_so},
     {0},
 };

@@ -185,7 +185,8 @@ fl_err fl_trainer_enter(fl_trainer *t, const fl_watch *by)
     if (t->left)
         return fl_fail(FL_EINVAL,
                        "this trainer has left its job (exe.close() was "
-                       "called): it sends and receives no more");
+                       "called): it sends and receives no more; tests and "
+                       "saves that need servers come before that");
     FL_TRY(connect_once(t, by));
     fl_link_lock(t);
     const fl_err err = fl_trainer_wait(t, fl_trainer_is_ready, NULL, by, 0);
