@@ -526,12 +526,13 @@ static int64_t at_least_one(double x)
 }
 
 /* One sum takes the place of Fluid's queue of gradients, so what may wait is
- * the smaller of what may be queued and what may be merged. The network has
- * threads of its own: thread_pool_size is read and has no effect. */
+ * the smaller of what may be queued and what may be merged. Both eights are 20
+ * in Fluid, which costs quality (docs/why.md). The network has threads of its
+ * own: thread_pool_size is read and has no effect. */
 static fl_err read_flags(fl_communicator *c)
 {
     bool apart = true, fake = false;
-    double queue = 20, merge = 20, before_recv = 20, times = 5, threads = 5;
+    double queue = 20, merge = 8, before_recv = 8, times = 5, threads = 5;
     FL_TRY(fl_flag_bool("FLAGS_communicator_independent_recv_thread", &apart));
     FL_TRY(fl_flag_bool("FLAGS_communicator_fake_rpc", &fake));
     FL_TRY(fl_flag_number("FLAGS_communicator_send_queue_size", &queue));
