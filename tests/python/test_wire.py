@@ -3,6 +3,7 @@
 It is the program of docs/wire.md, word for word: it trains with a real server,
 and then all that a server may be sent by mistake or malice is sent to one.
 """
+import contextlib
 import importlib.util
 import os
 import re
@@ -23,7 +24,7 @@ SERVER = """
 import os
 import paddle.fluid as fluid
 endpoint = os.environ["PADDLE_CURRENT_ENDPOINT"]
-x = fluid.layers.data("x", [2])
+%s
 weight = fluid.ParamAttr("w", fluid.initializer.Constant(0.5))
 loss = fluid.layers.mean(fluid.layers.fc(x, 1, bias_attr=False,
                                          param_attr=weight))
@@ -34,6 +35,12 @@ program = t.get_pserver_program(endpoint)
 exe = fluid.Executor(fluid.CPUPlace())
 exe.run(t.get_startup_program(endpoint, program))
 exe.run(program)
+"""
+DENSE = 'x = fluid.layers.data("x", [2])'
+TABLE = """
+x = fluid.layers.embedding(fluid.layers.data("ids", [1], dtype="int64"),
+                           [1 << 40, 4], is_sparse=True, is_distributed=True,
+                           param_attr="table")
 """
 SECONDS = 30
 
@@ -65,12 +72,25 @@ def client(tmp_path_factory):
         sys.path.remove(str(folder))
 
 
+@contextlib.contextmanager
+def serving(folder, inputs):
+    with Cluster(folder, SERVER % inputs, env={"FLUID_LINGER": "0.2"},
+                 seconds=SECONDS) as job:
+        job.start_server(0).says("Server listening on")
+        yield job
+
+
 @pytest.fixture
 def server(tmp_path):
     """A server that waits for one trainer."""
-    with Cluster(tmp_path, SERVER, env={"FLUID_LINGER": "0.2"},
-                 seconds=SECONDS) as job:
-        job.start_server(0).says("Server listening on")
+    with serving(tmp_path, DENSE) as job:
+        yield job
+
+
+@pytest.fixture
+def table(tmp_path):
+    """One that has a table, too."""
+    with serving(tmp_path, TABLE) as job:
         yield job
 
 
@@ -203,6 +223,41 @@ def test_counts_are_answered_with_the_sum(server, client):
     server.server[0].end(0)
 
 
+def int64s(*numbers):
+    return np.array(numbers, "<i8").tobytes()
+
+
+def wish(client, height, *after, name="table"):
+    return client.pb.Tensor(name=name, height=height, dim=[len(after)],
+                            rows=int64s(*after))
+
+
+def ids(trainer, client, *wanted):
+    """The ids of a table that are listed."""
+    answer = trainer.ask(client.K.PULL, [wish(client, *wanted)],
+                         round=trainer.round)
+    return np.frombuffer(answer.tensor[0].data, "<i8").tolist()
+
+
+def test_a_table_lists_its_rows(table, client):
+    trainer = join(table, client)
+    assert ids(trainer, client, 10) == []
+    pb, some = client.pb, [3, 9, 1 << 39]
+    trainer.ask(client.K.PUSH, [pb.Tensor(
+        name="table@GRAD", kind=pb.Tensor.SELECTED_ROWS, height=1 << 40,
+        dtype=pb.Tensor.FP32, dim=[3, 4], rows=int64s(*some),
+        data=np.ones((3, 4), "<f4").tobytes())], round=0, seq=1, count=1)
+    trainer.ask(client.K.BARRIER, round=0)
+    trainer.round = 1
+    all_of_them = ids(trainer, client, (1 << 63) - 1)
+    assert sorted(all_of_them) == some
+    assert ids(trainer, client, 2) == all_of_them[:2]
+    assert ids(trainer, client, 2, all_of_them[1]) == all_of_them[2:]
+    assert ids(trainer, client, 2, all_of_them[2]) == []
+    trainer.complete()
+    table.server[0].end(0)
+
+
 # --- mistakes: an ERROR or a status with a sentence ---
 
 def wrong_pushes(client):
@@ -262,6 +317,24 @@ def test_wrong_counts_are_told_and_end_nothing(server, client):
     trainer.session = 1, 2
     with pytest.raises(client.Refused, match="never granted a rank"):
         trainer.ask(client.K.TALLY, [two])
+
+
+def test_wrong_wishes_for_ids_are_told(table, client):
+    trainer = join(table, client)
+    whole = client.pb.Tensor(name="table", height=3)
+    for wrong, words in [
+            (wish(client, 3, name="w"), '"w" is no table'),
+            (wish(client, 3, 7, 8), "behind one row or none"),
+            (whole, "behind one row or none")]:
+        with pytest.raises(client.Refused, match=words):
+            trainer.ask(client.K.PULL, [wrong], round=0)
+    # of a negative number, times the bytes of a row, little may be left
+    for height in -1, -(1 << 61):
+        code, text = refusal(table, "/fluid.Server/Pull", trainer.message(
+            client.K.PULL, [wish(client, height)]).SerializeToString())
+        assert code == grpc.StatusCode.DATA_LOSS
+        assert "height: %d is negative" % height in text
+    assert ids(trainer, client, 3) == []
 
 
 def test_another_job_is_refused_and_learns_nothing(server, client):
