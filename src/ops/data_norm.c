@@ -38,20 +38,20 @@ FL_CLONES static void FN(add_squares)(int64_t n, const REAL *x,
 
 static fl_err FN(data_norm)(fl_call *c)
 {
-    const fl_tensor *x = fl_in(c, "X");
-    const int64_t rows = x->shape.dim[0], n = x->shape.dim[1];
+    const fl_shape *s = &fl_in(c, "X")->shape;
+    const int64_t n = s->dim[1];
+    const REAL *x = fl_in(c, "X")->data;
     const REAL *size = fl_in(c, "BatchSize")->data;
     const REAL *sum = fl_in(c, "BatchSum")->data;
     const REAL *squares = fl_in(c, "BatchSquareSum")->data;
     REAL *mean = fl_out(c, "Means")->data, *scale = fl_out(c, "Scales")->data;
+    REAL *y = fl_out(c, "Y")->data;
     for (int64_t i = 0; i < n; i++) {
         mean[i] = sum[i] / size[i];
         scale[i] = RM(sqrt)(size[i] / squares[i]);
     }
-    for (int64_t r = 0; r < rows; r++)
-        FN(shift)
-    (n, (const REAL *)x->data + r * n, mean, scale,
-     (REAL *)fl_out(c, "Y")->data + r * n);
+    for (int64_t r = 0; r < s->dim[0]; r++)
+        FN(shift)(n, x + r * n, mean, scale, y + r * n);
     return FL_OK;
 }
 

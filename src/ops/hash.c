@@ -3,7 +3,9 @@
  * X is [N, D] of ids, hashed as the bytes in which they stand in memory; Out is
  * [N, num_hash, 1]: ids that all fit a table of mod_by rows, several for each
  * row so that two rows that share one id differ in another. There is no
- * gradient.
+ * gradient. (Fluid 1.5 took the first half of the bytes of int64 rows, by
+ * mistake; later releases and we take all: a table of such ids is not the
+ * same.)
  *
  * XXH64 as its specification gives it: 32 bytes at a time in four lanes, then
  * what is left in words of 8, 4 and 1 bytes, then a mix of all bits. */
