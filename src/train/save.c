@@ -135,8 +135,7 @@ static void close_file(fl_writer *o)
     o->file = NULL;
 }
 
-/* Away with it; the sentence stays that of the failure. */
-static fl_err drop(const fl_disk *disk, const char *path, fl_err err)
+fl_err fl_save_drop(const fl_disk *disk, const char *path, fl_err err)
 {
     fl_str why = {0};
     fl_str_add(&why, fl_errmsg());
@@ -154,7 +153,7 @@ static fl_err end_all(int64_t n, fl_writer *o, fl_err err)
         if (!err)
             err = disk->rename(disk, o[i].aside, o[i].path);
         if (err)
-            err = drop(disk, o[i].aside, err);
+            err = fl_save_drop(disk, o[i].aside, err);
         fl_mem_free(o[i].path);
         fl_mem_free(o[i].aside);
     }

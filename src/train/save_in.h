@@ -20,6 +20,10 @@ typedef struct fl_writer {
 
 fl_err fl_writer_add(fl_writer *o, const void *bytes, size_t n) FL_MUST_CHECK;
 
+/* Away with a file that lay aside, after err, whose sentence stays. */
+fl_err fl_save_drop(const fl_disk *disk, const char *path,
+                    fl_err err) FL_MUST_CHECK;
+
 /* The record of a variable that is spread by id. */
 fl_err fl_writer_add_table(fl_writer *o, const fl_var *v) FL_MUST_CHECK;
 

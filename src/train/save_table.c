@@ -266,10 +266,10 @@ static fl_err add_existing(fl_writer *o, deal *d)
 {
     const fl_disk *disk = o->s->disk;
     fl_str path = {0};
-    fl_str_printf(&path, "%s.ids.part", o->path);
+    fl_str_printf(&path, "%s.ids", o->aside);
     (void)!disk->remove(disk, path.at); /* of one who was killed */
-    const fl_err err = add_existing_by(o, d, path.at);
-    (void)!disk->remove(disk, path.at);
+    const fl_err err =
+        fl_save_drop(disk, path.at, add_existing_by(o, d, path.at));
     fl_str_fini(&path);
     return err;
 }

@@ -121,6 +121,25 @@ static void a_vast_table_is_saved_as_its_rows(void)
     close_scene(&s);
 }
 
+/* Another trainer that saves at the same time has files of its own aside. */
+static void files_of_others_stay_aside(void)
+{
+    scene s;
+    open_scene(&s, vast);
+    fl_place second = s.job.place;
+    second.trainer_id = 1;
+    CHECK_OK(save(&s));
+    CHECK_OK(fl_disk_write(s.saver.disk, "d/t.part", "half", 4, false));
+    CHECK_OK(fl_disk_write(s.saver.disk, "d/t.part.ids", "half", 4, false));
+    s.saver.place = &second;
+    CHECK_OK(save(&s));
+    CHECK_INT(files(&s), 3);
+    s.saver.place = &s.job.place;
+    CHECK_OK(save(&s)); /* as if the first had been killed */
+    CHECK_INT(files(&s), 1);
+    close_scene(&s);
+}
+
 static void rows_that_are_listed_twice_are_refused(void)
 {
     scene s;
@@ -162,6 +181,7 @@ static void a_disk_that_fails_leaves_the_old_files(void)
 const fl_test fl_tests[] = {
     {"a table is saved whole", a_table_is_saved_whole},
     {"a vast table is saved as its rows", a_vast_table_is_saved_as_its_rows},
+    {"files of others stay aside", files_of_others_stay_aside},
     {"rows that are listed twice are refused",
      rows_that_are_listed_twice_are_refused},
     {"a disk that fails leaves the old files",
