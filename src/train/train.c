@@ -76,11 +76,14 @@ static int width_of(const fl_train_opts *o)
 }
 
 /* Where there are fewer files than trainers, some get none. They have come,
- * which the others wait for, and take no step. */
-static bool has_no_share(const fl_train_opts *o)
+ * which the others wait for, and take no step. A test that was not cut runs on
+ * a trainer, too. */
+static bool has_no_share(const fl_exec_env *env, const fl_train_opts *o)
 {
     const fl_dataset *d = o->dataset;
-    return o->program->place && !d->n_files && !d->n_records;
+    const bool tests =
+        o->infer && env->service && fl_service_find(env->service, NULL);
+    return (o->program->place || tests) && !d->n_files && !d->n_records;
 }
 
 /* Of files that are read as they are; 0: their size does not tell. */
@@ -347,11 +350,12 @@ fl_err fl_train_run(const fl_exec_env *env, const fl_train_opts *opts,
 {
     training t = {.opts = opts};
     if (out)
-        *out = (fl_progress){0};
+        *out =
+            (fl_progress){.fraction = NAN, .eta = NAN, .loss = NAN, .auc = NAN};
     FL_TRY(check_opts(opts));
     if (opts->infer)
         warn_of_updates(opts->program);
-    if (has_no_share(opts)) {
+    if (has_no_share(env, opts)) {
         FL_WARN("no files for this trainer: it takes no step in this pass");
         return FL_OK;
     }

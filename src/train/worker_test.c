@@ -6,6 +6,8 @@
 #include "dist/test_job.h"
 #include "exec/test_exec.h"
 
+#include <math.h>
+
 enum {
     HELD = 10 /* polls, of which there are 20 a second */
 };
@@ -191,10 +193,29 @@ static void passes_that_do_not_train_are_merged_apart(void)
     test_job_end(&j);
 }
 
+static void one_without_files_takes_no_step(void)
+{
+    test_job j;
+    party p;
+    test_job_begin(&j, 1, 1, true);
+    test_job_var(&j, 0, "w", 2, 2, 1);
+    come_to_count(&p, &j, 0, "2 0 .9 1 3 1 1\n");
+    shows(&p, false, 0, 1);
+    fl_dataset_free(p.dataset);
+    p.dataset = test_set(&(fl_dataset_opts){.batch = 1});
+    const fl_progress none = train(&p, &(fl_train_opts){0});
+    CHECK(!none.batches && isnan(none.loss) && isnan(none.auc));
+    lose_place(&p);
+    CHECK_INT(train(&p, &(fl_train_opts){.infer = true}).batches, 0);
+    leave(&p);
+    test_job_end(&j);
+}
+
 const fl_test fl_tests[] = {
     {"waits for servers are no computing", waits_for_servers_are_no_computing},
     {"the AUC is that of all trainers", the_auc_is_that_of_all_trainers},
     {"passes that do not train are merged apart",
      passes_that_do_not_train_are_merged_apart},
+    {"one without files takes no step", one_without_files_takes_no_step},
     {0},
 };
