@@ -191,6 +191,20 @@ fl_err fl_model_save(fl_engine *e, const fl_program *p, fl_scope *s,
     return err;
 }
 
+/* A model is asked for as it was saved, so its tables are loaded here, too. */
+static void warn_of_copies(const fl_program *p, fl_scope *s, const char *dir)
+{
+    const fl_block *b = fl_program_block(p, 0);
+    for (fl_entry *v = NULL; (v = fl_map_next(&b->vars, v));) {
+        const fl_value *value = fl_scope_find(s, v->key);
+        if (value && fl_value_is_away(value))
+            FL_WARN("\"%s\" lies on the servers; what runs in this scope now "
+                    "reads the copy of %s in their place: load a model into "
+                    "a scope of its own (fluid.scope_guard(fluid.Scope()))",
+                    v->key, dir);
+    }
+}
+
 fl_err fl_model_load(fl_engine *e, const char *dir, fl_scope *s,
                      const fl_model_opts *opts, fl_model *out)
 {
@@ -199,9 +213,11 @@ fl_err fl_model_load(fl_engine *e, const char *dir, fl_scope *s,
     fl_err err = fl_program_load(e, path, &m.program);
     if (!err)
         err = fl_model_ports(&m, path);
-    if (!err)
+    if (!err) {
+        warn_of_copies(m.program, s, dir);
         err = fl_vars_load(e->disk, m.program, s, dir, params_file(opts), -1,
                            NULL);
+    }
     fl_mem_free(path);
     if (err) {
         fl_model_fini(&m);

@@ -65,6 +65,13 @@ def ask(exe, scope, test, loss, rows):
     fluid.io.load_persistables(exe, "cut")
     after = exe.run(test, feed=feed(rows, 9), fetch_list=[loss])[0]
     print("test %s" % ("alike" if before == after else "differs"))
+    fluid.io.save_inference_model("model", ["ids", "y"], [
+        test.global_block().var(loss.name)], exe, test)
+    with fluid.scope_guard(fluid.Scope()):
+        program, _, out = fluid.io.load_inference_model("model", exe)
+        alone, = exe.run(program, feed=feed(rows, 9), fetch_list=out)
+    print("model %s" % ("alike" if before == alone else "differs"))
+    fluid.io.load_inference_model("model", exe)
 
 
 def main(rows):

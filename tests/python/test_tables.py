@@ -41,7 +41,9 @@ def test_who_wants_it_is_told_where_it_is(tmp_path, env):
     assert "set: RuntimeError: " + SENTENCE in said
     assert "fetch: " in said and said.count(SENTENCE) == 3
     assert '"table" was not loaded here' in said
-    assert "test alike" in said
+    assert "test alike" in said and "model alike" in said
+    assert said.count('"table" lies on the servers; what runs in this scope '
+                      "now reads the copy of model") == 1
     for name in ("table", "fc_0.w_0"):
         cut, uncut = (open(os.path.join(tmp_path, folder, name), "rb").read()
                       for folder in ("cut", "uncut"))
