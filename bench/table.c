@@ -102,8 +102,8 @@ static void gather(const float *from, int64_t width, const uint32_t *number,
         const char *ahead =
             (const char *)(from + (int64_t)number[i + AHEAD] * width);
         const float *row = from + (int64_t)number[i] * width;
-        __builtin_prefetch(ahead);
-        __builtin_prefetch(ahead + bytes - 1);
+        __builtin_prefetch(ahead, 0, 2);
+        __builtin_prefetch(ahead + bytes - 1, 0, 2);
         if (width == 10)
             memcpy(to + i * width, row, 10 * sizeof *row);
         else
