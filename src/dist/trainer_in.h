@@ -101,6 +101,7 @@ struct fl_trainer {
     fl_id open_session;
     bool curious;      /* the coordinator was asked what it waits for */
     char trouble[128]; /* of the network since the last report; "": none */
+    int64_t said;      /* when that was: threads that wait share it */
     int64_t fences;    /* sessions lost */
     bool stale;        /* what the caller computes on is not of this session */
     bool stepped;      /* once at least */

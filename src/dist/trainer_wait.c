@@ -69,7 +69,7 @@ fl_err fl_trainer_wait(fl_trainer *t, fl_goal reached, const void *of,
                        const fl_watch *by, int64_t until)
 {
     const int64_t began = fl_link_now();
-    int64_t looked = began, said = began;
+    int64_t looked = began;
     while (!reached(t, of)) {
         if (t->over)
             return fl_trainer_failed(t);
@@ -83,8 +83,9 @@ fl_err fl_trainer_wait(fl_trainer *t, fl_goal reached, const void *of,
         if (now - looked < REST)
             continue;
         looked = now;
-        const bool say = now - said >= t->job.stall;
-        said = say ? now : said;
+        const bool say =
+            now - began >= t->job.stall && now - t->said >= t->job.stall;
+        t->said = say ? now : t->said;
         FL_TRY(look_around(t, by, say ? report(t) : NULL));
     }
     return FL_OK;
