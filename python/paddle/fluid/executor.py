@@ -271,7 +271,8 @@ class Executor:
                 return
             if not options.get("infer"):
                 options["epoch"] = self._passes.get(dataset, 0) + 1
-                self._passes[dataset] = options["epoch"]
             _fluid.train(program, g_scope if scope is None else scope,
                          dataset._prepare_to_run(), _print, asked, fetch,
                          labels, threads=threads, **options)
+            if not options.get("infer"):  # one that failed was no epoch
+                self._passes[dataset] = options["epoch"]
