@@ -289,37 +289,3 @@ void fl_wire_free(ProtobufCMessage *m)
     if (m)
         protobuf_c_message_free_unpacked(m, &a);
 }
-
-/* --- text --- */
-
-/* Bytes of the character that starts here; 0: none does. Overlong forms,
- * surrogates and numbers beyond Unicode are no characters. */
-static int utf8_length(const uint8_t *s)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const int n = s[0] < 0x80             ? 1
-                  : (s[0] & 0xe0) == 0xc0 ? 2
-                  : (s[0] & 0xf0) == 0xe0 ? 3
-                  : (s[0] & 0xf8) == 0xf0 ? 4
-                                          : 0;
-    uint32_t code = n == 1 ? s[0] : s[0] & (0x7f >> n);
-    for (int i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (s[i] & 0x3f);
-    }
-    const bool surrogate = code >= 0xd800 && code < 0xe000;
-    return code < least[n] || surrogate || code > 0x10ffff ? 0 : n;
-}
-
-bool fl_utf8_valid(const char *s)
-{
-    const uint8_t *at = (const uint8_t *)s;
-    while (*at) {
-        const int n = utf8_length(at);
-        if (!n)
-            return false;
-        at += n;
-    }
-    return true;
-}

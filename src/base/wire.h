@@ -22,6 +22,4 @@ fl_err fl_wire_unpack(const ProtobufCMessageDescriptor *type, const char *name,
                       ProtobufCMessage **out) FL_MUST_CHECK;
 void fl_wire_free(ProtobufCMessage *m); /* NULL is fine */
 
-bool fl_utf8_valid(const char *s);
-
 #endif

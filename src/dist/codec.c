@@ -9,6 +9,7 @@
  * over. */
 #include "dist/codec.h"
 
+#include "base/utf8.h"
 #include "base/wire.h"
 #include "dist/codec_in.h"
 #include "fluid.pb-c.h"
@@ -44,20 +45,21 @@ const char *fl_msg_method(fl_msg_kind kind)
     return i < sizeof methods / sizeof *methods ? methods[i] : NULL;
 }
 
-/* --- writing a control --- */
-
-/* Sentences may be cut inside a character, or quote a file name; a reader that
- * keeps to proto3 would refuse the message. */
-static char *clean(fl_arena *a, const char *text)
+/* Text of a peer goes into logs, sentences and on terminals, so it is made
+ * plain when it is read. It is when it is written, too: sentences may be cut
+ * inside a character, and a reader that keeps to proto3 would refuse the
+ * message. */
+static char *make_plain(fl_arena *a, const char *text,
+                        void (*escape)(fl_str *s, const char *text))
 {
-    char *copy = fl_arena_strdup(a, text ? text : "");
-    if (fl_utf8_valid(copy))
-        return copy;
-    for (char *c = copy; *c; c++)
-        if ((unsigned char)*c > 0x7f)
-            *c = '?';
+    fl_str s = {0};
+    escape(&s, text ? text : "");
+    char *copy = fl_arena_strdup(a, s.at);
+    fl_str_fini(&s);
     return copy;
 }
+
+/* --- writing a control --- */
 
 static void put_members(Fluid__Control *c, const fl_msg *m, fl_arena *a)
 {
@@ -116,7 +118,7 @@ static Fluid__Control make_control(const fl_msg *m, fl_arena *a)
     c.shard = m->shard;
     c.code = m->code;
     c.over = m->over;
-    c.text = clean(a, m->text);
+    c.text = make_plain(a, m->text, fl_utf8_escape);
     put_members(&c, m, a);
     put_left(&c, m, a);
     return c;
@@ -211,7 +213,7 @@ static void get_control(const Fluid__Control *c, fl_arena *a, fl_msg *m)
         .shard = c->shard,
         .code = c->code,
         .over = c->over,
-        .text = *c->text ? fl_arena_strdup(a, c->text) : NULL,
+        .text = *c->text ? make_plain(a, c->text, fl_utf8_escape) : NULL,
     };
     if (c->n_member)
         get_members(c, a, m);
@@ -251,12 +253,14 @@ static fl_err read_control(fl_bytes b, fl_arena *a, fl_msg *m)
     if (m->kind)
         return fl_fail(FL_EPROTO, "control stands twice");
     FL_TRY(unpack(&fluid__control__descriptor, b, a, &c));
-    get_control((Fluid__Control *)c, a, m);
+    const bool valid = fl_utf8_valid(((Fluid__Control *)c)->text);
+    if (valid)
+        get_control((Fluid__Control *)c, a, m);
     fl_wire_free(c);
+    if (!valid)
+        return fl_fail(FL_EPROTO, "control.text is not UTF-8");
     if (!m->kind)
         return fl_fail(FL_EPROTO, "control.kind is missing");
-    if (m->text && !fl_utf8_valid(m->text))
-        return fl_fail(FL_EPROTO, "control.text is not UTF-8");
     return FL_OK;
 }
 
@@ -308,7 +312,7 @@ fl_packet *fl_why_encode(const char *text)
 {
     fl_arena *a = fl_arena_new();
     Fluid__Answer answer = FLUID__ANSWER__INIT;
-    answer.text = clean(a, text);
+    answer.text = make_plain(a, text, fl_utf8_escape_lines);
     const size_t size = fluid__answer__get_packed_size(&answer);
     uint8_t *bytes = fl_arena_alloc(a, size);
     fluid__answer__pack(&answer, bytes);
@@ -327,7 +331,8 @@ fl_err fl_why_decode(const char *peer, const fl_packet *p, fl_arena *arena,
     if (err)
         return fl_fail_at(err, "in a message of %zu bytes from %s", all.size,
                           peer);
-    *text = fl_arena_strdup(arena, ((Fluid__Answer *)answer)->text);
+    *text = make_plain(arena, ((Fluid__Answer *)answer)->text,
+                       fl_utf8_escape_lines);
     fl_wire_free(answer);
     return FL_OK;
 }

@@ -99,8 +99,9 @@ static void a_tensor_that_contradicts_itself_is_refused(void)
     static const bad table[] = {
         {"", "name is missing (tensor 1)"},
         {"0a00", "name is missing (tensor 1)"},
-        {"0a02770a", "name: byte 1 is the sign 10"},
+        {"0a02770a", "name: it is not UTF-8, or has control"},
         {"0a01ff", "name: it is not UTF-8"},
+        {"0a027700", "name: it is not UTF-8"},
         {W W, "name stands twice (tensor 1, w)"},
         {"0801", "name: wire type 0 came, 2 was expected"},
         {W "1009", "kind: 9 is none of 0, 7 and 8"},

@@ -294,7 +294,30 @@ static void a_broken_character_does_not_spoil_a_message(void)
     fl_msg m = {.kind = FL_MSG_ERROR, .text = "cut off \xe2\x80"}, got;
     fl_packet *p = fl_msg_encode(&m);
     CHECK_OK(fl_msg_decode(peer, p, a, &got));
-    CHECK_STR(got.text, "cut off ??");
+    CHECK_STR(got.text, "cut off \\xe2\\x80");
+    fl_packet_unref(p);
+    fl_arena_free(a);
+}
+
+/* A sender of another make may write any UTF-8 there is. */
+static void a_peers_text_is_read_as_plain_characters(void)
+{
+    static const char bytes[] = "\x0a\x0c\x08\x01\xaa\x01\x07h:1\n\x1b[m";
+    static const char lines[] = "\x0a\x05"
+                                "a\nb\x1b"
+                                "c";
+    fl_arena *a = fl_arena_new();
+    const char *text;
+    fl_msg m;
+    fl_packet *p = fl_packet_new();
+    fl_packet_copy(p, bytes, sizeof bytes - 1);
+    CHECK_OK(fl_msg_decode(peer, p, a, &m));
+    CHECK_STR(m.text, "h:1\\n\\x1b[m");
+    fl_packet_unref(p);
+    p = fl_packet_new();
+    fl_packet_copy(p, lines, sizeof lines - 1);
+    CHECK_OK(fl_why_decode(peer, p, a, &text));
+    CHECK_STR(text, "a\nb\\x1bc");
     fl_packet_unref(p);
     fl_arena_free(a);
 }
@@ -388,6 +411,8 @@ const fl_test fl_tests[] = {
     {"large memory is lent, and kept", large_memory_is_lent},
     {"a broken character does not spoil a message",
      a_broken_character_does_not_spoil_a_message},
+    {"a peer's text is read as plain characters",
+     a_peers_text_is_read_as_plain_characters},
     {"an answer to Why comes back", an_answer_to_why_comes_back},
     {"bytes are those of the page", bytes_are_those_of_the_page},
     {"another encoder writes the same bytes",

@@ -8,6 +8,7 @@
 #include "graph/framework.h"
 #include "graph/verify.h"
 
+#include "base/utf8.h"
 #include "base/wire.h"
 
 #include <stdio.h>

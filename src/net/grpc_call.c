@@ -5,6 +5,8 @@
  * thread and deep in gRPC; so nothing but counting happens there. */
 #include "net/grpc_in.h"
 
+#include "base/utf8.h"
+
 #include <grpc/byte_buffer_reader.h>
 
 enum {
@@ -104,9 +106,10 @@ static fl_err code_of(const fl_grpc_call *c, fl_rpc_end end)
 static void tell_done(fl_grpc_call *c)
 {
     fl_rpc_end end = end_of(c);
-    fl_str text = {0};
-    fl_str_bytes(&text, GRPC_SLICE_START_PTR(c->why),
-                 GRPC_SLICE_LENGTH(c->why));
+    fl_str why = {0}, text = {0};
+    fl_str_bytes(&why, GRPC_SLICE_START_PTR(c->why), GRPC_SLICE_LENGTH(c->why));
+    fl_utf8_escape(&text, why.at); /* the peer's words */
+    fl_str_fini(&why);
     if (end == FL_RPC_DENIED && !c->status)
         fl_str_add(&text, "the peer answered without a message");
     fl_packet *p = NULL;
@@ -114,7 +117,7 @@ static void tell_done(fl_grpc_call *c)
         p = fl_grpc_unpack(c->rpc, c->in);
         c->in = NULL;
     }
-    fl_rpc_reply reply = {end, code_of(c, end), text.at ? text.at : "", p};
+    fl_rpc_reply reply = {end, code_of(c, end), text.at, p};
     c->done.run(c->done.self, c->done.tag, &reply);
     fl_packet_unref(p);
     fl_str_fini(&text);
