@@ -67,7 +67,7 @@ static char *plan_of(fl_engine *e, const char *optimizer, const char *fetch)
     fl_fetch got = {fetch ? fetch : fl_var_name(cost), {0}};
     fl_exec_env env = {
         .registry = e->registry, .disk = e->disk, .entropy = &e->entropy};
-    fl_order order = {fl_net_main(n), s, SLOTS + 2, 1, b.feeds, &got};
+    fl_request order = {fl_net_main(n), s, SLOTS + 2, 1, b.feeds, &got};
     CHECK_OK(fl_plan_new(&env, &order, NULL, &plan));
     char *text = fl_plan_text(plan);
     fl_plan_free(plan);

@@ -187,7 +187,7 @@ static fl_err compile(fl_owner *o, const fl_program *p, fl_plan **plan,
         FL_TRY(bind(o, e->key));
     for (int64_t i = 0; i < b->ops.n; i++)
         FL_TRY(check_started(o, b->ops.at[i]));
-    const fl_order order = {.program = p, .scope = o->scope};
+    const fl_request order = {.program = p, .scope = o->scope};
     FL_TRY(fl_plan_new(&o->store->env, &order, NULL, plan));
     for (int64_t i = 0; i < b->ops.n; i++)
         fl_op_add_writes(b->ops.at[i], &names);

@@ -159,7 +159,7 @@ static char *planned(const char *text)
     fl_value_send_away(fl_scope_var(r.scope, "w"), FL_F32,
                        &(fl_shape){2, {4, 2}});
     const fl_feed feeds[] = {{"a"}, {"b"}};
-    const fl_order o = {
+    const fl_request o = {
         .program = r.program, .scope = r.scope, .n_feeds = 2, .feeds = feeds};
     CHECK_OK(fl_plan_new(&env, &o, NULL, &plan));
     char *got = fl_plan_text(plan);

@@ -64,11 +64,11 @@ static void drop_stale(fl_exe *e, const fl_program *p)
         }
 }
 
-fl_err fl_exe_plan(fl_exe *e, const fl_order *o, fl_plan **out)
+fl_err fl_exe_plan(fl_exe *e, const fl_request *o, fl_plan **out)
 {
     for (int64_t i = 0; i < e->plans.n; i++)
         if (fl_key_fits(fl_plan_key(e->plans.at[i]), o) &&
-            fl_plan_stands(e->plans.at[i])) {
+            fl_plan_is_current(e->plans.at[i])) {
             to_front(e, i);
             *out = e->plans.at[0];
             return FL_OK;
@@ -85,8 +85,8 @@ fl_err fl_exe_run(fl_exe *e, const fl_program *p, fl_scope *s, int n_feeds,
                   const fl_feed *feeds, int n_fetches, fl_fetch *fetches)
 {
     fl_plan *plan;
-    FL_TRY(fl_exe_plan(e, &(fl_order){p, s, n_feeds, n_fetches, feeds, fetches},
-                       &plan));
+    FL_TRY(fl_exe_plan(
+        e, &(fl_request){p, s, n_feeds, n_fetches, feeds, fetches}, &plan));
     return fl_plan_run(plan, feeds, fetches);
 }
 
@@ -117,8 +117,8 @@ static void drop_set(fl_exe *e, int64_t i)
     fl_remove(&e->sets, i);
 }
 
-static fl_err set_for(fl_exe *e, const fl_order *o, int n, fl_grad_scale scale,
-                      fl_replicas **out)
+static fl_err set_for(fl_exe *e, const fl_request *o, int n,
+                      fl_grad_scale scale, fl_replicas **out)
 {
     for (int64_t i = 0; i < e->sets.n; i++)
         if (fl_replicas_fit(e->sets.at[i], o, n, scale)) {
@@ -136,7 +136,7 @@ static fl_err set_for(fl_exe *e, const fl_order *o, int n, fl_grad_scale scale,
 }
 
 /* No more places than a feed has slices. */
-static int places_for(const fl_places *places, const fl_order *o)
+static int places_for(const fl_places *places, const fl_request *o)
 {
     int64_t n = places->n;
     for (int i = 0; !places->apart && n > 1 && i < o->n_feeds; i++) {
@@ -150,7 +150,7 @@ fl_err fl_exe_run_places(fl_exe *e, const fl_places *places,
                          const fl_program *p, fl_scope *s, int n_feeds,
                          const fl_feed *feeds, int n_fetches, fl_fetch *fetches)
 {
-    const fl_order o = {p, s, n_feeds, n_fetches, feeds, fetches};
+    const fl_request o = {p, s, n_feeds, n_fetches, feeds, fetches};
     fl_replicas *set;
     if (places->n < 1)
         return fl_fail(FL_EINVAL, "a run on %d places, at least 1 is needed",

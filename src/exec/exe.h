@@ -8,6 +8,6 @@
 fl_exe *fl_exe_make(const fl_exec_env *env);
 
 /* The plan for these names: found or made. It is the executor's. */
-fl_err fl_exe_plan(fl_exe *e, const fl_order *o, fl_plan **out) FL_MUST_CHECK;
+fl_err fl_exe_plan(fl_exe *e, const fl_request *o, fl_plan **out) FL_MUST_CHECK;
 
 #endif

@@ -1,23 +1,129 @@
-/* plan.c - compile a program.
+/* plan.c - a program compiled for one scope and one set of feeds and fetches.
  *
- * Which value a name stands for: a persistable variable's is in the scope; any
- * other's is a local of the block that declares it, kept by the plan. Sub-
- * blocks are compiled with it and run through a hook by the op that owns them.
+ * Which value a name stands for: the value of a persistable variable is in the
+ * scope; any other is a local of the block that declares it, owned by the plan.
+ * Sub-blocks are compiled with the plan and run through a hook by the op that
+ * owns them.
+ *
+ * A run: feeds lend their memory, steps run in order, fetches are copied out.
+ * External values are compared with those of the last run: if no shape and no
+ * LoD has changed, no shape is inferred and no memory is sized.
  *
  * Easy to get wrong: a step may find its outputs other than it left them, and
- * must then prepare at each run, though nothing from outside has moved
- * (moving.c). */
-#include "exec/plan_parts.h"
+ * must then infer its shapes at each run, although no external value has
+ * changed ("steps that infer again"). */
+#include "exec/plan.h"
 
 #include "base/str.h"
 #include "exec/away.h"
+#include "exec/fuse.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+typedef struct step {
+    fl_frame frame;
+    int index;   /* position of the op in its block, for error messages */
+    bool infers; /* shapes are inferred at every run, not only when an external
+                    value has another shape */
+} step;
+
+/* One block of the program. */
+typedef struct unit {
+    fl_plan *plan;
+    const fl_block *block;
+    struct unit *parent;
+    fl_map locals; /* name -> fl_value */
+    FL_VEC(step) steps;
+    bool compiled;
+} unit;
+
+/* A value that exists before the run, and its shape at the last run. */
+typedef struct external {
+    fl_value *value;
+    fl_kind kind;
+    fl_dtype dtype;
+    fl_shape shape;
+    int lod_levels;
+    bool in_scope;          /* the value belongs to the scope */
+    bool absent_at_compile; /* the value had no memory when the plan was
+                               compiled; a change makes the plan stale */
+} external;
+
+typedef struct port { /* a feed or a fetch */
+    const char *name;
+    fl_value *value;
+    const fl_var *var;
+    fl_lod spare; /* memory for the LoD of the next feed */
+} port;
+
+struct fl_plan {
+    fl_exec_env env;
+    fl_hooks hooks;
+    const fl_program *program;
+    fl_scope *scope;
+    const fl_plan_part *part; /* NULL: the whole program */
+    fl_arena *arena;
+    fl_key key;
+    unit *units; /* by block */
+    int n_units;
+    port *feeds, *fetches, *lent;
+    int n_feeds, n_fetches, n_lent;
+    fl_map known; /* persistable name -> fl_value */
+    FL_VEC(external) externals;
+    bool settled; /* the last run succeeded, so shapes and memory are set */
+};
+
+/* --- keys --- */
+
+fl_key fl_key_of(const fl_request *o, fl_arena *a)
+{
+    fl_key k = {.program_uid = o->program->uid,
+                .program_version = o->program->version,
+                .scope_uid = fl_scope_uid(o->scope),
+                .scope_changes = fl_scope_changes(o->scope),
+                .n_feeds = o->n_feeds,
+                .n_fetches = o->n_fetches};
+    k.feeds = fl_arena_alloc(a, (size_t)k.n_feeds * sizeof *k.feeds);
+    k.fetches = fl_arena_alloc(a, (size_t)k.n_fetches * sizeof *k.fetches);
+    for (int i = 0; i < k.n_feeds; i++)
+        k.feeds[i] = fl_arena_strdup(a, o->feeds[i].name);
+    for (int i = 0; i < k.n_fetches; i++)
+        k.fetches[i] = fl_arena_strdup(a, o->fetches[i].name);
+    return k;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    return a == b || !strcmp(a, b);
+}
+
+bool fl_key_fits(const fl_key *k, const fl_request *o)
+{
+    if (k->program_uid != o->program->uid ||
+        k->program_version != o->program->version ||
+        k->scope_uid != fl_scope_uid(o->scope) ||
+        k->scope_changes != fl_scope_changes(o->scope) ||
+        k->n_feeds != o->n_feeds || k->n_fetches != o->n_fetches)
+        return false;
+    for (int i = 0; i < k->n_feeds; i++)
+        if (!same_name(k->feeds[i], o->feeds[i].name))
+            return false;
+    for (int i = 0; i < k->n_fetches; i++)
+        if (!same_name(k->fetches[i], o->fetches[i].name))
+            return false;
+    return true;
+}
+
+bool fl_key_stale(const fl_key *k, const fl_program *p)
+{
+    return k->program_uid == p->uid && k->program_version != p->version;
+}
 
 /* --- names to values --- */
 
-static fl_value *local(fl_unit *u, const char *name)
+static fl_value *local_value(unit *u, const char *name)
 {
     fl_value *v = fl_map_get(&u->locals, name);
     if (!v) {
@@ -27,7 +133,7 @@ static fl_value *local(fl_unit *u, const char *name)
     return v;
 }
 
-static fl_value *persistent(fl_plan *plan, const fl_var *var)
+static fl_value *scope_value(fl_plan *plan, const fl_var *var)
 {
     const char *name = var->name;
     fl_value *v = fl_map_get(&plan->known, name);
@@ -38,77 +144,31 @@ static fl_value *persistent(fl_plan *plan, const fl_var *var)
         v = fl_scope_var(fl_scope_root(plan->scope), name);
     fl_away_stand_in(plan->program->place, var, v);
     fl_map_put(&plan->known, fl_arena_strdup(plan->arena, name), v);
-    fl_push(&plan->outsides, (fl_outside){.value = v,
-                                          .in_scope = true,
-                                          .away = fl_value_is_away(v)});
+    fl_push(&plan->externals,
+            (external){.value = v,
+                       .in_scope = true,
+                       .absent_at_compile = fl_value_is_away(v)});
     return v;
 }
 
-static fl_value *resolve(void *self, const char *name)
+static fl_value *resolve_name(void *self, const char *name)
 {
-    fl_unit *u = self;
-    for (fl_unit *at = u; at; at = at->parent) {
+    unit *u = self;
+    for (unit *at = u; at; at = at->parent) {
         const fl_var *v = fl_block_var(at->block, name);
         if (v)
-            return v->persistable ? persistent(u->plan, v) : local(at, name);
+            return v->persistable ? scope_value(u->plan, v)
+                                  : local_value(at, name);
     }
     fl_fail(FL_ENOENT, "variable \"%s\" is not declared in block %d or above",
             name, u->block->idx);
     return NULL;
 }
 
-/* --- hooks --- */
+/* --- running steps --- */
 
-static fl_err run_block(fl_call *c, int64_t block)
-{
-    fl_unit *u = c->runner;
-    fl_plan *plan = u->plan;
-    if (block < 0 || block >= plan->n_units || !plan->units[block].compiled)
-        return fl_fail(FL_EINVAL, "%s: there is no block %lld", c->def->type,
-                       (long long)block);
-    return fl_unit_run(&plan->units[block], false);
-}
-
-static uint64_t draw_entropy(fl_call *c)
-{
-    fl_unit *u = c->runner;
-    fl_entropy *e = u->plan->env.entropy;
-    return e->draw(e);
-}
-
-fl_site fl_call_site(const fl_call *c)
-{
-    const fl_unit *u = c->runner;
-    return (fl_site){&u->plan->env, u->plan->program, u->plan->scope};
-}
-
-/* --- compiling --- */
-
-bool fl_op_bypassed(const fl_op *op)
-{
-    return !strcmp(op->desc.type, "feed") || !strcmp(op->desc.type, "fetch");
-}
-
-/* Is op i of block b one of the plan's? */
-static bool takes(const fl_plan *plan, int b, int64_t i)
-{
-    const fl_op *op = plan->units[b].block->ops.at[i];
-    return !fl_op_bypassed(op) && !fl_away_only(op) &&
-           (b || !plan->half || plan->half->runs[i]);
-}
-
-static bool any_persistable(const fl_unit *u, const fl_desc *d)
-{
-    for (int i = 0; i < d->n_out; i++)
-        for (int j = 0; j < d->out[i].n; j++) {
-            const fl_var *v = fl_block_find(u->block, d->out[i].name[j]);
-            if (v && v->persistable)
-                return true;
-        }
-    return false;
-}
-
-/* Who made the op, where a front wrote it down: "; File ..., line 3: y = x". */
+/* The script line that made the op, if the front recorded it:
+ * "; File ..., line 3: y = x". */
 static const char *made_by(const fl_desc *d, char *text, size_t size)
 {
     const fl_attr *a = fl_desc_attr(d, "op_callstack");
@@ -122,7 +182,8 @@ static const char *made_by(const fl_desc *d, char *text, size_t size)
     return text;
 }
 
-/* What a hidden op says is said by the op that the user knows. */
+/* An error of a fused op is reported in the name of the op that the user
+ * wrote. */
 static fl_err in_name_of(fl_err err, const char *hidden, const char *known)
 {
     char sentence[1024];
@@ -133,7 +194,7 @@ static fl_err in_name_of(fl_err err, const char *hidden, const char *known)
     return fl_fail(err, "%s%s", known, sentence + n);
 }
 
-fl_err fl_unit_at(fl_err err, const fl_unit *u, const fl_desc *d, int index)
+static fl_err fail_at_op(fl_err err, const unit *u, const fl_desc *d, int index)
 {
     char by[300]; /* a sentence has 1024 bytes */
     const fl_desc *known = &u->block->ops.at[index]->desc;
@@ -143,9 +204,110 @@ fl_err fl_unit_at(fl_err err, const fl_unit *u, const fl_desc *d, int index)
                       u->block->idx, made_by(known, by, sizeof by));
 }
 
-/* Lines that were not fused stand in the block's order, so one walk finds the
- * place of each: *at is where to go on. */
-static int index_of(const fl_unit *u, const fl_desc *d, int64_t *at)
+static fl_err run_step(step *s, bool settled)
+{
+    if (!settled || s->infers)
+        FL_TRY(fl_frame_prepare(&s->frame));
+    return fl_frame_run(&s->frame);
+}
+
+static fl_err run_watched(fl_watch *w, step *s, bool settled)
+{
+    FL_TRY(fl_watch_ask(w));
+    if (!w->profiling)
+        return run_step(s, settled);
+    const int64_t start = fl_clock_now(w->clock);
+    FL_TRY(run_step(s, settled));
+    fl_watch_count(w, s->frame.desc->type, start);
+    return FL_OK;
+}
+
+/* The usual cause is a persistable variable that was never initialised: the
+ * message then says what to do. */
+static fl_err step_failed(const unit *u, const step *s, fl_err err)
+{
+    const char *empty = err == FL_ENOENT ? fl_frame_empty(&s->frame) : NULL;
+    const fl_var *v = empty ? fl_block_find(u->block, empty) : NULL;
+    const fl_value *value =
+        v && v->persistable ? fl_map_get(&u->plan->known, empty) : NULL;
+    if (value && fl_value_is_away(value))
+        err = fl_away_fail(empty);
+    else if (value)
+        err = fl_fail(FL_ENOENT,
+                      "\"%s\" holds nothing yet: run the startup program first "
+                      "(in Python: exe.run(fluid.default_startup_program())), "
+                      "or load it",
+                      empty);
+    return fail_at_op(err, u, s->frame.desc, s->index);
+}
+
+static fl_err unit_run(unit *u, bool settled)
+{
+    fl_watch *w = u->plan->env.watch;
+    for (int64_t i = 0; i < u->steps.n; i++) {
+        step *s = &u->steps.at[i];
+        const fl_err err =
+            w ? run_watched(w, s, settled) : run_step(s, settled);
+        if (err)
+            return step_failed(u, s, err);
+    }
+    return FL_OK;
+}
+
+/* --- hooks --- */
+
+static fl_err run_block(fl_call *c, int64_t block)
+{
+    unit *u = c->runner;
+    fl_plan *plan = u->plan;
+    if (block < 0 || block >= plan->n_units || !plan->units[block].compiled)
+        return fl_fail(FL_EINVAL, "%s: there is no block %lld", c->def->type,
+                       (long long)block);
+    return unit_run(&plan->units[block], false);
+}
+
+static uint64_t draw_entropy(fl_call *c)
+{
+    unit *u = c->runner;
+    fl_entropy *e = u->plan->env.entropy;
+    return e->draw(e);
+}
+
+fl_site fl_call_site(const fl_call *c)
+{
+    const unit *u = c->runner;
+    return (fl_site){&u->plan->env, u->plan->program, u->plan->scope};
+}
+
+/* --- compiling --- */
+
+bool fl_op_bypassed(const fl_op *op)
+{
+    return !strcmp(op->desc.type, "feed") || !strcmp(op->desc.type, "fetch");
+}
+
+/* Whether the plan runs op i of block b. */
+static bool runs_op(const fl_plan *plan, int b, int64_t i)
+{
+    const fl_op *op = plan->units[b].block->ops.at[i];
+    return !fl_op_bypassed(op) && !fl_away_only(op) &&
+           (b || !plan->part || plan->part->runs[i]);
+}
+
+static bool any_persistable(const unit *u, const fl_desc *d)
+{
+    for (int i = 0; i < d->n_out; i++)
+        for (int j = 0; j < d->out[i].n; j++) {
+            const fl_var *v = fl_block_find(u->block, d->out[i].name[j]);
+            if (v && v->persistable)
+                return true;
+        }
+    return false;
+}
+
+/* Ops that were not fused keep the order of the block, so one walk finds the
+ * position of each; *at is where the walk continues. */
+static int index_of(const unit *u, const fl_desc *d, int64_t *at)
 {
     if (d->arena == u->plan->arena) /* the plan's own */
         return (int)fl_desc_int(d, FL_FUSED_FROM, 0);
@@ -154,23 +316,23 @@ static int index_of(const fl_unit *u, const fl_desc *d, int64_t *at)
     return (int)(*at)++;
 }
 
-static fl_err add_step(fl_unit *u, const fl_desc *d, int index)
+static fl_err add_step(unit *u, const fl_desc *d, int index)
 {
     fl_plan *plan = u->plan;
     const fl_op_def *def;
     fl_err err = fl_registry_get(plan->env.registry, d->type, &def);
-    fl_step s = {.index = index};
+    step s = {.index = index};
     if (!err)
         err = fl_frame_init(&s.frame, plan->arena, def, d, &plan->hooks, u,
-                            resolve, u);
+                            resolve_name, u);
     if (err)
-        return fl_unit_at(err, u, d, index);
+        return fail_at_op(err, u, d, index);
     s.frame.call.no_views = any_persistable(u, d);
     fl_push(&u->steps, s);
     return FL_OK;
 }
 
-static fl_err compile(fl_unit *u, const fl_lines *l)
+static fl_err compile_unit(unit *u, const fl_lines *l)
 {
     fl_watch *w = u->plan->env.watch;
     int64_t at = 0;
@@ -195,64 +357,65 @@ static void keep_reads(const fl_block *b, fl_map *kept)
     }
 }
 
-/* Only the global block: what others read of it stays as it is. */
-static void fuse(const fl_plan *plan, fl_lines *l)
+/* Only the global block is fused. Values that sub-blocks or fetches read are
+ * kept. */
+static void fuse_global_block(const fl_plan *plan, fl_lines *l)
 {
     for (int i = 0; i < plan->n_fetches; i++)
         fl_map_put(&l->kept, plan->fetches[i].name, l);
-    for (int i = 0; plan->half && i < plan->half->n_kept; i++)
-        fl_map_put(&l->kept, plan->half->kept[i], l);
+    for (int i = 0; plan->part && i < plan->part->n_kept; i++)
+        fl_map_put(&l->kept, plan->part->kept[i], l);
     for (int b = 1; b < plan->n_units; b++)
         keep_reads(plan->units[b].block, &l->kept);
     fl_fuse(l);
     fl_map_fini(&l->kept);
 }
 
-/* Where gradients start: with 1, or with a part of it. */
+/* Multiply the start value of the loss gradient by the part's seed_scale. */
 static void scale_seed(const fl_plan *plan, fl_lines *l, const fl_op *op)
 {
     const fl_attr *value = fl_desc_attr(&op->desc, "value");
-    if (!plan->half || !plan->half->seed_scale || !value ||
+    if (!plan->part || !plan->part->seed_scale || !value ||
         fl_op_role(op) != (FL_ROLE_BACKWARD | FL_ROLE_LOSS))
         return;
     fl_attr scaled = *value;
-    scaled.f *= plan->half->seed_scale;
+    scaled.f *= plan->part->seed_scale;
     fl_desc_set_attr(fl_lines_own(l, (int)l->descs.n - 1), &scaled);
 }
 
-/* An op that would write what is away is left out; the scope then has a shape
- * in place of its outputs. */
-static void stand_in(fl_unit *u, const fl_op *op)
+/* An op whose outputs are all absent is left out; the scope then holds shapes
+ * without memory in place of its outputs. */
+static void leave_out(unit *u, const fl_op *op)
 {
     const fl_desc *d = &op->desc;
     for (int i = 0; fl_away_only(op) && i < d->n_out; i++)
         for (int j = 0; j < d->out[i].n; j++) {
             const fl_var *v = fl_block_find(u->block, d->out[i].name[j]);
             if (v && v->persistable)
-                persistent(u->plan, v);
+                scope_value(u->plan, v);
         }
 }
 
 static fl_err compile_block(fl_plan *plan, int b)
 {
-    fl_unit *u = &plan->units[b];
+    unit *u = &plan->units[b];
     fl_lines l = {.block = u->block, .arena = plan->arena};
     for (int64_t i = 0; i < u->block->ops.n; i++)
-        if (takes(plan, b, i)) {
+        if (runs_op(plan, b, i)) {
             fl_push(&l.descs, &u->block->ops.at[i]->desc);
             scale_seed(plan, &l, u->block->ops.at[i]);
         } else {
-            stand_in(u, u->block->ops.at[i]);
+            leave_out(u, u->block->ops.at[i]);
         }
     fl_away_look_up(&l, plan->scope);
     if (b == 0 && !plan->env.no_fuse)
-        fuse(plan, &l);
-    fl_err err = compile(u, &l);
+        fuse_global_block(plan, &l);
+    fl_err err = compile_unit(u, &l);
     fl_vec_fini(&l.descs);
     return err;
 }
 
-static const fl_port *port_of(const fl_port *ports, int n, const char *name)
+static const port *port_of(const port *ports, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
         if (!strcmp(ports[i].name, name))
@@ -260,21 +423,20 @@ static const fl_port *port_of(const fl_port *ports, int n, const char *name)
     return NULL;
 }
 
-static fl_err open_port(fl_unit *u, const char *what, const char *name,
-                        fl_port *p)
+static fl_err open_port(unit *u, const char *what, const char *name, port *p)
 {
     p->name = name;
     p->var = fl_block_var(u->block, name);
     if (!p->var)
         return fl_fail(FL_ENOENT, "%s \"%s\": the program has no such variable",
                        what, name);
-    p->value = resolve(u, name);
+    p->value = resolve_name(u, name);
     return FL_OK;
 }
 
 static fl_err open_ports(fl_plan *plan)
 {
-    fl_unit *u = &plan->units[0];
+    unit *u = &plan->units[0];
     const fl_key *k = &plan->key;
     for (int i = 0; i < k->n_feeds; i++) {
         if (port_of(plan->feeds, i, k->feeds[i]))
@@ -285,10 +447,10 @@ static fl_err open_ports(fl_plan *plan)
     for (int i = 0; i < k->n_fetches; i++)
         FL_TRY(open_port(u, "fetch", k->fetches[i], &plan->fetches[i]));
     for (int i = 0; i < plan->n_lent; i++) {
-        fl_port *p = &plan->lent[i];
-        FL_TRY(open_port(u, "lent", plan->half->lent[i], p));
+        port *p = &plan->lent[i];
+        FL_TRY(open_port(u, "lent", plan->part->lent[i], p));
         if (!p->var->persistable)
-            fl_push(&plan->outsides, (fl_outside){.value = p->value});
+            fl_push(&plan->externals, (external){.value = p->value});
     }
     return FL_OK;
 }
@@ -310,7 +472,7 @@ static fl_err not_fed(const fl_plan *plan, const char *name, const fl_desc *d,
                                "(fed: %s)",
                                name, fed);
     fl_mem_free(fed);
-    return fl_unit_at(err, &plan->units[0], d, index);
+    return fail_at_op(err, &plan->units[0], d, index);
 }
 
 static fl_err check_op_reads(const fl_plan *plan, int64_t at, fl_map *written)
@@ -332,7 +494,7 @@ static fl_err check_op_reads(const fl_plan *plan, int64_t at, fl_map *written)
     return FL_OK;
 }
 
-/* A name that is read before anything can have written it must be fed. */
+/* A name that is read before any op writes it must be fed. */
 static fl_err check_reads(const fl_plan *plan)
 {
     fl_map written = {0};
@@ -342,7 +504,7 @@ static fl_err check_reads(const fl_plan *plan)
     for (int i = 0; i < plan->n_lent; i++)
         fl_map_put(&written, plan->lent[i].name, &plan->lent[i]);
     for (int64_t i = 0; i < plan->units[0].block->ops.n && !err; i++)
-        if (takes(plan, 0, i))
+        if (runs_op(plan, 0, i))
             err = check_op_reads(plan, i, &written);
     fl_map_fini(&written);
     return err;
@@ -352,9 +514,9 @@ static void make_units(fl_plan *plan)
 {
     plan->n_units = (int)plan->program->blocks.n;
     plan->units =
-        fl_arena_alloc(plan->arena, (size_t)plan->n_units * sizeof(fl_unit));
+        fl_arena_alloc(plan->arena, (size_t)plan->n_units * sizeof(unit));
     for (int i = 0; i < plan->n_units; i++) {
-        fl_unit *u = &plan->units[i];
+        unit *u = &plan->units[i];
         u->plan = plan;
         u->block = plan->program->blocks.at[i];
         u->parent =
@@ -362,40 +524,213 @@ static void make_units(fl_plan *plan)
     }
 }
 
-static fl_err build(fl_plan *plan)
+/* --- steps that infer again ---
+ *
+ * A settled run infers nothing: each step finds its outputs as it left them.
+ * That holds for a value that one step writes. It does not hold for a value
+ * that a sub-block or an operator with shapes of its own writes (and for what
+ * is computed from it), nor for one that two steps write, or a step and a feed
+ * or the plan of another part: the memory and shape that one of them left is
+ * not what the other needs.
+ *
+ * For the same reason a view must not share the memory of such a value, or of
+ * an external value that the run writes. */
+
+typedef FL_VEC(fl_value *) values;
+
+typedef struct marks {
+    values reshaped; /* get another shape though no external value does */
+    values shared;   /* have two writers, or a feed and a writer; sorted */
+    values changed;  /* persistable or fed, and have a writer; sorted */
+} marks;
+
+static int by_address(const void *a, const void *b)
+{
+    const char *x = *(char *const *)a, *y = *(char *const *)b;
+    return (x > y) - (x < y);
+}
+
+static void values_sort(values *v)
+{
+    if (v->n)
+        qsort(v->at, (size_t)v->n, sizeof *v->at, by_address);
+}
+
+static bool values_has(const values *sorted, const fl_value *v)
+{
+    return sorted->n && bsearch(&v, sorted->at, (size_t)sorted->n,
+                                sizeof *sorted->at, by_address);
+}
+
+/* --- what a step touches --- */
+
+static bool any_of(const values *set, fl_value **const *args, const int *n)
+{
+    for (int s = 0; s < FL_SLOTS; s++)
+        for (int i = 0; i < n[s]; i++)
+            if (args[s][i] && values_has(set, args[s][i]))
+                return true;
+    return false;
+}
+
+static bool step_touches(const fl_call *c, const values *set)
+{
+    return any_of(set, c->in, c->n_in) || any_of(set, c->out, c->n_out);
+}
+
+static void add_outputs(values *set, const fl_call *c)
+{
+    for (int s = 0; s < FL_SLOTS; s++)
+        for (int i = 0; i < c->n_out[s]; i++)
+            if (c->out[s][i])
+                fl_push(set, c->out[s][i]);
+}
+
+/* --- the three sets --- */
+
+static void add_ports(values *set, const port *ports, int n)
+{
+    for (int i = 0; i < n; i++)
+        fl_push(set, ports[i].value);
+}
+
+/* A step may name its value in several slots, and writes it but once: frames
+ * refuse two outputs in one variable. */
+static void find_shared(const fl_plan *plan, marks *m)
+{
+    values writes = {0}, outside = {0}, supplied = {0};
+    add_ports(&supplied, plan->feeds, plan->n_feeds);
+    add_ports(&supplied, plan->lent, plan->n_lent);
+    for (int b = 0; b < plan->n_units; b++)
+        for (int64_t i = 0; i < plan->units[b].steps.n; i++)
+            add_outputs(&writes, &plan->units[b].steps.at[i].frame.call);
+    for (int64_t i = 0; i < plan->externals.n; i++)
+        fl_push(&outside, plan->externals.at[i].value);
+    for (int64_t i = 0; i < supplied.n; i++)
+        fl_push(&outside, supplied.at[i]);
+    values_sort(&writes);
+    values_sort(&outside);
+    for (int64_t i = 0; i < writes.n; i++) {
+        bool again = i && writes.at[i - 1] == writes.at[i];
+        if (again)
+            fl_push(&m->shared, writes.at[i]);
+        else if (values_has(&outside, writes.at[i]))
+            fl_push(&m->changed, writes.at[i]);
+    }
+    for (int64_t i = 0; i < supplied.n; i++)
+        if (values_has(&writes, supplied.at[i]))
+            fl_push(&m->shared, supplied.at[i]);
+    values_sort(&m->shared);
+    fl_vec_fini(&writes);
+    fl_vec_fini(&outside);
+    fl_vec_fini(&supplied);
+}
+
+/* The outputs to which a step that infers gives another shape. A value that is
+ * updated in place keeps its shape, or the frame refuses it. */
+static void add_reshaped(values *set, const fl_call *c)
+{
+    values in = {0};
+    for (int s = 0; s < FL_SLOTS; s++)
+        for (int i = 0; i < c->n_in[s]; i++)
+            fl_push(&in, c->in[s][i]);
+    values_sort(&in);
+    for (int s = 0; s < FL_SLOTS; s++)
+        for (int i = 0; i < c->n_out[s]; i++) {
+            fl_value *v = c->out[s][i];
+            if (v && (c->def->flags & FL_OP_DYNAMIC || !values_has(&in, v)))
+                fl_push(set, v);
+        }
+    fl_vec_fini(&in);
+}
+
+/* Steps whose shapes depend on a reshaped value infer too; each pass may find
+ * more of them. */
+static void spread_inference(unit *u, marks *m)
+{
+    int64_t before;
+    do {
+        values_sort(&m->reshaped);
+        before = m->reshaped.n;
+        for (int64_t i = 0; i < u->steps.n; i++) {
+            step *s = &u->steps.at[i];
+            const fl_call *c = &s->frame.call;
+            if (s->infers ||
+                !(fl_frame_moves(&s->frame) || step_touches(c, &m->reshaped)))
+                continue;
+            s->infers = true;
+            add_reshaped(&m->reshaped, c);
+        }
+    } while (m->reshaped.n > before);
+}
+
+static bool makes_view(const fl_op_def *def)
+{
+    for (int s = 0; s < FL_SLOTS && def->out[s].name; s++)
+        if (def->out[s].flags & FL_VIEW)
+            return true;
+    return false;
+}
+
+static void mark_steps(fl_plan *plan)
+{
+    marks m = {0};
+    unit *u = &plan->units[0]; /* sub-blocks always prepare */
+    for (int b = 1; b < plan->n_units; b++)
+        for (int64_t i = 0; i < plan->units[b].steps.n; i++)
+            add_outputs(&m.reshaped, &plan->units[b].steps.at[i].frame.call);
+    spread_inference(u, &m);
+    find_shared(plan, &m);
+    for (int b = 0; b < plan->n_units; b++)
+        for (int64_t i = 0; i < plan->units[b].steps.n; i++) {
+            step *s = &plan->units[b].steps.at[i];
+            fl_call *c = &s->frame.call;
+            bool shared = step_touches(c, &m.shared);
+            s->infers |= shared;
+            c->no_views |=
+                makes_view(c->def) && (shared || step_touches(c, &m.changed));
+        }
+    fl_vec_fini(&m.reshaped);
+    fl_vec_fini(&m.shared);
+    fl_vec_fini(&m.changed);
+}
+
+/* --- making and freeing --- */
+
+static fl_err plan_build(fl_plan *plan)
 {
     make_units(plan);
     FL_TRY(open_ports(plan));
     FL_TRY(check_reads(plan));
     for (int i = plan->n_units - 1; i >= 0; i--)
         FL_TRY(compile_block(plan, i));
-    fl_plan_mark(plan);
+    mark_steps(plan);
     return FL_OK;
 }
 
-static fl_port *make_ports(fl_plan *plan, int n)
+static port *make_ports(fl_plan *plan, int n)
 {
-    return fl_arena_alloc(plan->arena, (size_t)n * sizeof(fl_port));
+    return fl_arena_alloc(plan->arena, (size_t)n * sizeof(port));
 }
 
-fl_err fl_plan_new(const fl_exec_env *env, const fl_order *o,
-                   const fl_half *half, fl_plan **out)
+fl_err fl_plan_new(const fl_exec_env *env, const fl_request *o,
+                   const fl_plan_part *part, fl_plan **out)
 {
     fl_plan *plan = fl_mem_alloc(sizeof *plan);
     plan->env = *env;
     plan->hooks = (fl_hooks){run_block, draw_entropy, env->disk, env->service};
     plan->program = o->program;
     plan->scope = o->scope;
-    plan->half = half;
+    plan->part = part;
     plan->arena = fl_arena_new();
     plan->key = fl_key_of(o, plan->arena);
     plan->n_feeds = o->n_feeds;
     plan->feeds = make_ports(plan, plan->n_feeds);
     plan->n_fetches = o->n_fetches;
     plan->fetches = make_ports(plan, plan->n_fetches);
-    plan->n_lent = half ? half->n_lent : 0;
+    plan->n_lent = part ? part->n_lent : 0;
     plan->lent = make_ports(plan, plan->n_lent);
-    fl_err err = build(plan);
+    fl_err err = plan_build(plan);
     if (err) {
         fl_plan_free(plan);
         return err;
@@ -404,7 +739,7 @@ fl_err fl_plan_new(const fl_exec_env *env, const fl_order *o,
     return FL_OK;
 }
 
-static void free_unit(fl_unit *u)
+static void free_unit(unit *u)
 {
     for (int64_t i = 0; i < u->steps.n; i++)
         fl_frame_fini(&u->steps.at[i].frame);
@@ -422,15 +757,165 @@ void fl_plan_free(fl_plan *plan)
         free_unit(&plan->units[i]);
     for (int i = 0; i < plan->n_feeds; i++)
         fl_lod_fini(&plan->feeds[i].spare);
-    fl_vec_fini(&plan->outsides);
+    fl_vec_fini(&plan->externals);
     fl_map_fini(&plan->known);
     fl_arena_free(plan->arena);
     fl_mem_free(plan);
 }
 
+/* --- a run --- */
+
+static fl_err check_feed(const port *p, const fl_tensor *t)
+{
+    char got[FL_SHAPE_TEXT], want[FL_SHAPE_TEXT];
+    if (!t->data)
+        return fl_fail(FL_EINVAL, "feed \"%s\": the tensor has no memory",
+                       p->name);
+    if (fl_shape_numel(&t->shape) < 0)
+        return fl_fail(FL_ESHAPE,
+                       "feed \"%s\" is %s%s: a dimension is negative", p->name,
+                       fl_dtype_word(t->dtype), fl_shape_text(&t->shape, got));
+    if (t->dtype != p->var->dtype || !fl_shape_alike(&t->shape, &p->var->shape))
+        return fl_fail(FL_ESHAPE, "feed \"%s\" is %s%s, expected %s%s", p->name,
+                       fl_dtype_word(t->dtype), fl_shape_text(&t->shape, got),
+                       fl_dtype_word(p->var->dtype),
+                       fl_shape_text(&p->var->shape, want));
+    fl_err err = FL_OK;
+    if (t->lod.levels)
+        err = fl_lod_check(&t->lod, t->shape.rank ? t->shape.dim[0] : 1);
+    return err ? fl_fail_at(err, "feed \"%s\"", p->name) : FL_OK;
+}
+
+/* Values of the last run still share the old LoD and release it in this run;
+ * its memory then serves the next feed. */
+static fl_err take_lod(port *p, const fl_lod *lod)
+{
+    fl_lod *mine = &p->value->tensor.lod, old = *mine;
+    if (old.buf && fl_buf_shared(old.buf)) {
+        *mine = p->spare;
+        p->spare = old;
+    }
+    return fl_lod_copy(mine, lod);
+}
+
+/* The fed tensor lends its memory for the run; its LoD is copied if new.
+ * *reshaped: the shape or the LoD differs from the last run's. */
+static fl_err take_feed(port *p, const fl_tensor *t, bool *reshaped)
+{
+    fl_tensor *mine = &p->value->tensor;
+    FL_TRY(check_feed(p, t));
+    if (mine->buf) { /* a persistable variable may be fed: it owned memory */
+        fl_buf_unref(mine->buf);
+        mine->buf = NULL;
+    }
+    if (p->value->kind != FL_LOD_TENSOR ||
+        !fl_shape_equal(&mine->shape, &t->shape))
+        *reshaped = true;
+    p->value->kind = FL_LOD_TENSOR;
+    mine->dtype = t->dtype;
+    mine->shape = t->shape;
+    mine->data = t->data;
+    if (!fl_lod_equal(&mine->lod, &t->lod)) {
+        *reshaped = true;
+        FL_TRY(take_lod(p, &t->lod));
+    }
+    return FL_OK;
+}
+
+/* Memory of a feed is the caller's: let go of it when the run is over. */
+static fl_err drop_feeds(fl_plan *plan)
+{
+    for (int i = 0; i < plan->n_feeds; i++) {
+        fl_tensor *t = &plan->feeds[i].value->tensor;
+        if (t->buf || !t->data)
+            continue;
+        if (plan->feeds[i].var->persistable)
+            FL_TRY(fl_tensor_unique(t));
+        else
+            t->data = NULL;
+    }
+    return FL_OK;
+}
+
+/* Shapes of what the scope holds, against the last run's. Persistable
+ * variables with a LoD are rare: it is taken to differ each time. */
+static bool externals_changed(fl_plan *plan)
+{
+    bool reshaped = false;
+    for (int64_t i = 0; i < plan->externals.n; i++) {
+        external *o = &plan->externals.at[i];
+        const fl_value *v = o->value;
+        const fl_tensor *t =
+            v->kind == FL_SELECTED_ROWS ? &v->rows.value : &v->tensor;
+        if (o->kind == v->kind && o->dtype == t->dtype &&
+            fl_shape_equal(&o->shape, &t->shape) && !o->lod_levels &&
+            !t->lod.levels)
+            continue;
+        o->kind = v->kind;
+        o->dtype = t->dtype;
+        o->shape = t->shape;
+        o->lod_levels = t->lod.levels;
+        reshaped = true;
+    }
+    return reshaped;
+}
+
+static fl_err give_rows(const fl_rows *from, fl_rows *to)
+{
+    fl_shape shape = from->value.shape;
+    shape.dim[0] = from->height;
+    FL_TRY(fl_rows_resize(to, from->value.dtype, &shape, from->n));
+    const size_t bytes = fl_tensor_bytes(&to->value);
+    if (!bytes)
+        return FL_OK;
+    memcpy(to->index.data, from->index.data, (size_t)from->n * sizeof(int64_t));
+    memcpy(to->value.data, from->value.data, bytes);
+    return FL_OK;
+}
+
+static fl_err give_fetch(const port *p, fl_fetch *f, bool lenient)
+{
+    const fl_value *v = p->value;
+    f->kind = v->kind;
+    if (v->kind == FL_SELECTED_ROWS)
+        return give_rows(&v->rows, &f->rows);
+    const bool written = v->kind == FL_LOD_TENSOR && v->tensor.data;
+    if (written)
+        return fl_tensor_copy(&f->tensor, &v->tensor);
+    if (p->var->persistable && fl_value_is_away(v))
+        return fl_away_fail(p->name);
+    if (!lenient)
+        return fl_fail(FL_ENOENT, "fetch \"%s\": nothing has written it",
+                       p->name);
+    fl_fetch_fini(f);
+    return FL_OK;
+}
+
+static fl_err run_all(fl_plan *plan, const fl_feed *feeds, fl_fetch *fetches)
+{
+    bool reshaped = !plan->settled;
+    plan->settled = false;
+    for (int i = 0; i < plan->n_feeds; i++)
+        FL_TRY(take_feed(&plan->feeds[i], &feeds[i].tensor, &reshaped));
+    if (externals_changed(plan))
+        reshaped = true;
+    FL_TRY(unit_run(&plan->units[0], !reshaped));
+    for (int i = 0; i < plan->n_fetches; i++)
+        FL_TRY(give_fetch(&plan->fetches[i], &fetches[i], plan->env.lenient));
+    plan->settled = true;
+    return FL_OK;
+}
+
+fl_err fl_plan_run(fl_plan *plan, const fl_feed *feeds, fl_fetch *fetches)
+{
+    fl_err err = run_all(plan, feeds, fetches);
+    fl_err dropped = drop_feeds(plan);
+    return err ? err : dropped;
+}
+
 fl_value *fl_plan_value(fl_plan *plan, const char *name)
 {
-    return resolve(&plan->units[0], name);
+    return resolve_name(&plan->units[0], name);
 }
 
 const fl_key *fl_plan_key(const fl_plan *plan)
@@ -438,11 +923,11 @@ const fl_key *fl_plan_key(const fl_plan *plan)
     return &plan->key;
 }
 
-bool fl_plan_stands(const fl_plan *plan)
+bool fl_plan_is_current(const fl_plan *plan)
 {
-    for (int64_t i = 0; i < plan->outsides.n; i++) {
-        const fl_outside *o = &plan->outsides.at[i];
-        if (o->in_scope && fl_value_is_away(o->value) != o->away)
+    for (int64_t i = 0; i < plan->externals.n; i++) {
+        const external *o = &plan->externals.at[i];
+        if (o->in_scope && fl_value_is_away(o->value) != o->absent_at_compile)
             return false;
     }
     return true;

@@ -9,9 +9,33 @@
 
 #include "base/disk.h"
 #include "base/random.h"
-#include "exec/key.h"
+#include "exec/scope.h"
 #include "exec/watch.h"
+#include "graph/program.h"
 #include "op/frame.h"
+
+/* What the caller of a run asks for. */
+typedef struct fl_request {
+    const fl_program *program;
+    fl_scope *scope;
+    int n_feeds, n_fetches;
+    const fl_feed *feeds;
+    const fl_fetch *fetches;
+} fl_request;
+
+typedef struct fl_key {
+    uint64_t program_uid, program_version, scope_uid, scope_changes;
+    int n_feeds, n_fetches;
+    const char **feeds, **fetches;
+} fl_key;
+
+/* By what a plan is found again. Names are copied into the arena. */
+fl_key fl_key_of(const fl_request *o, fl_arena *a);
+
+/* Whether the key is that of the request: same program and version, same
+ * scope, same names in the same order. */
+bool fl_key_fits(const fl_key *k, const fl_request *o);
+bool fl_key_stale(const fl_key *k, const fl_program *p); /* p has changed */
 
 /* What plans are made with. */
 typedef struct fl_exec_env {
@@ -20,40 +44,44 @@ typedef struct fl_exec_env {
     fl_entropy *entropy;
     void *service;         /* for send, recv and c_* operators; NULL: none */
     bool no_fuse, lenient; /* as in fl_exe_opts */
-    fl_watch *watch;       /* NULL: nobody looks */
+    fl_watch *watch;       /* NULL: the runs are not watched */
 } fl_exec_env;
 
 typedef struct fl_plan fl_plan; /* Thread: one at a time */
 
-/* Some of the ops of a program's global block, where another plan has the
- * others: what goes from one to the other, whoever runs them carries. */
-typedef struct fl_half {
-    const bool *runs; /* by op */
+/* A part of a program: some of the ops of its global block. Another plan runs
+ * the others, and the caller carries values from one plan to the other. */
+typedef struct fl_plan_part {
+    const bool *runs; /* for each op, whether this part runs it */
     int n_lent, n_kept;
-    const char *const *lent; /* written before the run, from outside */
-    const char *const *kept; /* read after it, from outside */
-    float seed_scale;        /* of a loss's gradient; 0: as it is */
-} fl_half;
+    const char *const *lent; /* written by the caller before the run */
+    const char *const *kept; /* read by the caller after the run */
+    float seed_scale;        /* factor for the start value of the loss
+                                gradient; 0: none */
+} fl_plan_part;
 
-/* A half of a program (NULL: all of it). Own: *out is new. The program, the
- * scope and the half outlive it. */
-fl_err fl_plan_new(const fl_exec_env *env, const fl_order *o,
-                   const fl_half *half, fl_plan **out) FL_MUST_CHECK;
+/* Ops of type feed and fetch are carried out by the plan itself. */
+bool fl_op_bypassed(const fl_op *op);
+
+/* Compile a part of a program (NULL: the whole program). Own: *out is new; the
+ * program, the scope and the part outlive it. */
+fl_err fl_plan_new(const fl_exec_env *env, const fl_request *o,
+                   const fl_plan_part *part, fl_plan **out) FL_MUST_CHECK;
 void fl_plan_free(fl_plan *plan);
 
 const fl_key *fl_plan_key(const fl_plan *plan);
 
-/* Is all that was on servers when it was made there now, and nothing else?
- * One that does not stand cannot run. */
-bool fl_plan_stands(const fl_plan *plan);
+/* Whether the same variables of the scope are absent as when the plan was
+ * compiled. A plan that is not current must not run. */
+bool fl_plan_is_current(const fl_plan *plan);
 
-/* What a name of the global block stands for; NULL: it is not declared. */
+/* The value of a name of the global block; NULL: it is not declared. */
 fl_value *fl_plan_value(fl_plan *plan, const char *name);
 
 fl_err fl_plan_run(fl_plan *plan, const fl_feed *feeds,
                    fl_fetch *fetches) FL_MUST_CHECK;
 
-/* What runs an operator: for those that are a program's heart. */
+/* Where an operator runs, for operators that run programs or talk to others. */
 typedef struct fl_site {
     const fl_exec_env *env;
     const fl_program *program;
@@ -62,8 +90,8 @@ typedef struct fl_site {
 
 fl_site fl_call_site(const fl_call *c);
 
-/* What runs, one op a line: for tests of fusion and for curious people. The
- * caller ends it with fl_mem_free. */
+/* The ops that the plan runs, one a line, for tests of fusion. Own: the
+ * caller frees it with fl_mem_free. */
 char *fl_plan_text(const fl_plan *plan);
 
 #endif

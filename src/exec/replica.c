@@ -5,8 +5,8 @@
 #include "exec/replica.h"
 
 #include "base/atomic.h"
-#include "exec/halves.h"
 #include "exec/join.h"
+#include "exec/split.h"
 
 #include <stdio.h>
 
@@ -25,7 +25,7 @@ typedef struct place {
     fl_feed *feeds; /* slices: LoDs are its own */
     const fl_feed *fed;
     fl_fetch *fetches;
-    fl_value **state, **crossing; /* as in halves */
+    fl_value **state, **crossing; /* as in split */
     fl_err err;
     char sentence[SENTENCE];
 } place;
@@ -34,16 +34,16 @@ struct fl_replicas {
     fl_arena *arena;
     fl_key key;
     fl_grad_scale scale;
-    fl_halves halves;
-    fl_half each, once;
+    fl_places_split split;
+    fl_plan_part each, once;
     int n;
     place *places;
-    fl_plan *update; /* the second half */
+    fl_plan *update; /* runs the part that runs once */
     fl_feed *feeds;  /* its own */
     fl_fetch *fetches;
     int n_split, n_common; /* fetches of places, of the update */
     int *source;           /* by fetch: of those; the update's are negative */
-    fl_value **lent;       /* the update's, as halves.crossing */
+    fl_value **lent;       /* the update's, as split.crossing */
     fl_value **values;     /* lists of n, made where they are needed */
     const fl_tensor **tensors;
     fl_count stopped;
@@ -61,13 +61,13 @@ static void *alloc(fl_replicas *r, int64_t n, size_t size)
     return fl_arena_alloc(r->arena, (size_t)(n + 1) * size);
 }
 
-/* Each fetch is asked of the half that has it. */
-static void share_fetches(fl_replicas *r, const fl_order *o)
+/* Each fetch is taken from the part that sets it. */
+static void share_fetches(fl_replicas *r, const fl_request *o)
 {
     r->source = alloc(r, o->n_fetches, sizeof *r->source);
     r->fetches = alloc(r, o->n_fetches, sizeof *r->fetches);
     for (int i = 0; i < o->n_fetches; i++)
-        if (fl_halves_common(&r->halves, o->program, r->key.fetches[i])) {
+        if (fl_places_split_common(&r->split, o->program, r->key.fetches[i])) {
             r->fetches[r->n_common].name = r->key.fetches[i];
             r->source[i] = -++r->n_common;
         } else {
@@ -75,25 +75,25 @@ static void share_fetches(fl_replicas *r, const fl_order *o)
         }
 }
 
-static void describe_halves(fl_replicas *r, int n)
+static void describe_parts(fl_replicas *r, int n)
 {
-    const fl_halves *h = &r->halves;
+    const fl_places_split *h = &r->split;
     const char **names = alloc(r, h->crossing.n, sizeof *names);
     for (int64_t i = 0; i < h->crossing.n; i++)
         names[i] = h->crossing.at[i].name;
-    r->each =
-        (fl_half){.runs = h->each,
-                  .n_kept = (int)h->crossing.n,
-                  .kept = names,
-                  .seed_scale = r->scale == FL_GRAD_MEAN ? 1 / (float)n : 0};
-    r->once =
-        (fl_half){.runs = h->once, .n_lent = (int)h->crossing.n, .lent = names};
+    r->each = (fl_plan_part){.runs = h->each,
+                             .n_kept = (int)h->crossing.n,
+                             .kept = names,
+                             .seed_scale =
+                                 r->scale == FL_GRAD_MEAN ? 1 / (float)n : 0};
+    r->once = (fl_plan_part){
+        .runs = h->once, .n_lent = (int)h->crossing.n, .lent = names};
 }
 
 /* The first place writes what the user sees. */
 static void make_scope(fl_replicas *r, place *p, fl_scope *user)
 {
-    const fl_halves *h = &r->halves;
+    const fl_places_split *h = &r->split;
     p->scope = user;
     if (p != r->places && h->state.n) {
         p->scope = fl_scope_private(user);
@@ -105,7 +105,7 @@ static void make_scope(fl_replicas *r, place *p, fl_scope *user)
 
 static void find_values(fl_replicas *r, place *p)
 {
-    const fl_halves *h = &r->halves;
+    const fl_places_split *h = &r->split;
     p->state = alloc(r, h->state.n, sizeof *p->state);
     for (int64_t i = 0; i < h->state.n; i++)
         p->state[i] = fl_plan_value(p->plan, h->state.at[i]);
@@ -115,7 +115,7 @@ static void find_values(fl_replicas *r, place *p)
 }
 
 static fl_err make_place(fl_replicas *r, place *p, const fl_exec_env *env,
-                         const fl_order *o)
+                         const fl_request *o)
 {
     fl_exec_env mine = *env;
     p->entropy = fl_entropy_fake(env->entropy->draw(env->entropy));
@@ -131,23 +131,23 @@ static fl_err make_place(fl_replicas *r, place *p, const fl_exec_env *env,
     for (int i = 0; i < o->n_fetches; i++)
         if (r->source[i] >= 0)
             p->fetches[r->source[i]].name = r->key.fetches[i];
-    const fl_order part = {o->program, p->scope, o->n_feeds,
-                           r->n_split, p->feeds, p->fetches};
+    const fl_request part = {o->program, p->scope, o->n_feeds,
+                             r->n_split, p->feeds, p->fetches};
     FL_TRY(fl_plan_new(&mine, &part, &r->each, &p->plan));
     find_values(r, p);
     return FL_OK;
 }
 
 static fl_err make_update(fl_replicas *r, const fl_exec_env *env,
-                          const fl_order *o)
+                          const fl_request *o)
 {
-    const fl_halves *h = &r->halves;
+    const fl_places_split *h = &r->split;
     const int n_feeds = (int)h->fed.n;
     r->feeds = alloc(r, n_feeds, sizeof *r->feeds);
     for (int i = 0; i < n_feeds; i++)
         r->feeds[i].name = r->key.feeds[h->fed.at[i]];
-    const fl_order part = {o->program,  o->scope, n_feeds,
-                           r->n_common, r->feeds, r->fetches};
+    const fl_request part = {o->program,  o->scope, n_feeds,
+                             r->n_common, r->feeds, r->fetches};
     FL_TRY(fl_plan_new(env, &part, &r->once, &r->update));
     r->lent = alloc(r, h->crossing.n, sizeof *r->lent);
     for (int64_t i = 0; i < h->crossing.n; i++)
@@ -155,12 +155,12 @@ static fl_err make_update(fl_replicas *r, const fl_exec_env *env,
     return FL_OK;
 }
 
-static fl_err make(fl_replicas *r, const fl_exec_env *env, const fl_order *o,
+static fl_err make(fl_replicas *r, const fl_exec_env *env, const fl_request *o,
                    int n)
 {
-    FL_TRY(fl_halves_init(&r->halves, o, r->scale == FL_GRAD_FED));
+    FL_TRY(fl_places_split_init(&r->split, o, r->scale == FL_GRAD_FED));
     share_fetches(r, o);
-    describe_halves(r, n);
+    describe_parts(r, n);
     r->values = alloc(r, n, sizeof *r->values);
     r->tensors = alloc(r, n, sizeof *r->tensors);
     r->places = alloc(r, n, sizeof *r->places);
@@ -174,7 +174,7 @@ static fl_err make(fl_replicas *r, const fl_exec_env *env, const fl_order *o,
     return make_update(r, env, o);
 }
 
-fl_err fl_replicas_new(const fl_exec_env *env, const fl_order *o, int n,
+fl_err fl_replicas_new(const fl_exec_env *env, const fl_request *o, int n,
                        fl_grad_scale scale, fl_replicas **out)
 {
     fl_replicas *r = fl_mem_alloc(sizeof *r);
@@ -211,16 +211,17 @@ void fl_replicas_free(fl_replicas *r)
         end_place(r, &r->places[i]);
     for (int i = 0; i < r->n_common; i++)
         fl_fetch_fini(&r->fetches[i]);
-    fl_halves_fini(&r->halves);
+    fl_places_split_fini(&r->split);
     fl_arena_free(r->arena);
     fl_mem_free(r);
 }
 
-bool fl_replicas_fit(const fl_replicas *r, const fl_order *o, int n,
+bool fl_replicas_fit(const fl_replicas *r, const fl_request *o, int n,
                      fl_grad_scale scale)
 {
     return r->n == n && r->scale == scale && fl_key_fits(&r->key, o) &&
-           fl_plan_stands(r->update) && fl_plan_stands(r->places[0].plan);
+           fl_plan_is_current(r->update) &&
+           fl_plan_is_current(r->places[0].plan);
 }
 
 const fl_key *fl_replicas_key(const fl_replicas *r)
@@ -252,7 +253,7 @@ static fl_err slice_feeds(fl_replicas *r, const fl_feed *feeds, bool apart)
 
 static fl_err spread_state(fl_replicas *r)
 {
-    for (int64_t s = 0; s < r->halves.state.n; s++)
+    for (int64_t s = 0; s < r->split.state.n; s++)
         for (int i = 1; i < r->n; i++)
             FL_TRY(fl_value_copy(r->places[i].state[s], r->places[0].state[s]));
     return FL_OK;
@@ -291,8 +292,8 @@ static fl_err run_places(fl_replicas *r, fl_pool *pool, fl_watch *w)
 
 static fl_err carry(fl_replicas *r)
 {
-    for (int64_t c = 0; c < r->halves.crossing.n; c++) {
-        const fl_crossing *x = &r->halves.crossing.at[c];
+    for (int64_t c = 0; c < r->split.crossing.n; c++) {
+        const fl_crossing *x = &r->split.crossing.at[c];
         for (int i = 0; i < r->n; i++)
             r->values[i] = r->places[i].crossing[c];
         const fl_err err =
@@ -305,8 +306,8 @@ static fl_err carry(fl_replicas *r)
 
 static fl_err update(fl_replicas *r)
 {
-    for (int64_t i = 0; i < r->halves.fed.n; i++)
-        r->feeds[i].tensor = r->places[0].fed[r->halves.fed.at[i]].tensor;
+    for (int64_t i = 0; i < r->split.fed.n; i++)
+        r->feeds[i].tensor = r->places[0].fed[r->split.fed.at[i]].tensor;
     return fl_plan_run(r->update, r->feeds, r->fetches);
 }
 
@@ -351,7 +352,7 @@ static fl_err give(fl_replicas *r, fl_fetch *fetches)
 }
 
 fl_err fl_replicas_run(fl_replicas *r, fl_pool *pool, fl_watch *watch,
-                       const fl_order *o, bool apart, fl_fetch *fetches)
+                       const fl_request *o, bool apart, fl_fetch *fetches)
 {
     FL_TRY(slice_feeds(r, o->feeds, apart));
     FL_TRY(spread_state(r));

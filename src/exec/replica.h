@@ -2,7 +2,7 @@
  *
  * Every place runs forward and backward on its slice with temporaries of its
  * own; parameters are common and only read. Then gradients are added up in the
- * order of places, and updates run once (halves.h). Persistable variables that
+ * order of places, and updates run once (split.h). Persistable variables that
  * a place writes (running means, counts) are its own for the step: the first
  * place's stay, the others start from those again. */
 #ifndef FL_EXEC_REPLICA_H
@@ -15,11 +15,11 @@
 typedef struct fl_replicas fl_replicas;
 
 /* For n places. Own: *out is new. Program and scope outlive it. */
-fl_err fl_replicas_new(const fl_exec_env *env, const fl_order *o, int n,
+fl_err fl_replicas_new(const fl_exec_env *env, const fl_request *o, int n,
                        fl_grad_scale scale, fl_replicas **out) FL_MUST_CHECK;
 void fl_replicas_free(fl_replicas *r);
 
-bool fl_replicas_fit(const fl_replicas *r, const fl_order *o, int n,
+bool fl_replicas_fit(const fl_replicas *r, const fl_request *o, int n,
                      fl_grad_scale scale);
 const fl_key *fl_replicas_key(const fl_replicas *r);
 
@@ -27,7 +27,7 @@ const fl_key *fl_replicas_key(const fl_replicas *r);
  * `apart`: then there are n times as many, place after place. Times of ops go
  * to `watch`, which may be NULL. */
 fl_err fl_replicas_run(fl_replicas *r, fl_pool *pool, fl_watch *watch,
-                       const fl_order *o, bool apart,
+                       const fl_request *o, bool apart,
                        fl_fetch *fetches) FL_MUST_CHECK;
 
 #endif

@@ -72,7 +72,7 @@ void fl_watched_init(fl_team *t, fl_arena *a)
         kept[n++] = t->loss;
     if (t->auc)
         kept[n++] = t->auc;
-    t->half = (fl_half){.runs = runs, .n_kept = n, .kept = kept};
+    t->part = (fl_plan_part){.runs = runs, .n_kept = n, .kept = kept};
 }
 
 /* --- figures --- */

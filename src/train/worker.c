@@ -90,11 +90,11 @@ fl_err fl_worker_init(fl_worker *w, fl_team *team, int index,
     if (index)
         w->scope = fl_common_scope(&team->common, o->scope);
     return fl_plan_new(&mine,
-                       &(fl_order){.program = o->program,
-                                   .scope = w->scope ? w->scope : o->scope,
-                                   .n_feeds = w->n_feeds,
-                                   .feeds = w->feeds},
-                       &team->half, &w->plan);
+                       &(fl_request){.program = o->program,
+                                     .scope = w->scope ? w->scope : o->scope,
+                                     .n_feeds = w->n_feeds,
+                                     .feeds = w->feeds},
+                       &team->part, &w->plan);
 }
 
 void fl_worker_fini(fl_worker *w)

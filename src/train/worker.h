@@ -38,7 +38,7 @@ typedef struct fl_texts {
 /* What all workers of a training share. */
 typedef struct fl_team {
     const fl_train_opts *opts;
-    fl_half half;           /* all ops; what is looked at after a step */
+    fl_plan_part part;      /* all ops; keeps what is read after a step */
     const char *loss, *auc; /* names; NULL: there is none */
     fl_common common;
     int64_t period;

@@ -1,16 +1,16 @@
-/* halves.c - which ops of a program run on every place, and which run once.
+/* split.c - which ops of a program run on every place, and which run once.
  *
- * By role: forward and backward on every place, updates once. Schedules run
- * once, with the updates, unless an op of a place needs what they compute; then
- * every place computes it. An op that comes behind an update and has to do with
- * what it changed runs once, too.
+ * The role of an op decides: forward and backward run on every place, updates
+ * run once. Schedules run once, with the updates, unless an op of every place
+ * needs what they compute; then every place computes it. An op behind an update
+ * that depends on what the update changed runs once, too.
  *
- * Easy to get wrong: the first half runs as a whole before the second, so no
- * op may go from one half past an op of the other that touches the same
- * variable. */
-#include "exec/halves.h"
+ * Easy to get wrong: the part of every place runs as a whole before the part
+ * that runs once, so no op may be moved past an op of the other part that uses
+ * the same variable. */
+#include "exec/split.h"
 
-#include "exec/plan_parts.h"
+#include "exec/plan.h"
 #include "graph/verify.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ enum side {
     EACH,
     ONCE,
     RATE, /* a schedule: not yet decided */
-    NONE, /* in neither half */
+    NONE, /* in neither part */
 };
 
 typedef struct touched { /* names that ops read and write */
@@ -27,15 +27,15 @@ typedef struct touched { /* names that ops read and write */
 } touched;
 
 typedef struct cutter {
-    fl_halves *h;
-    const fl_order *order;
+    fl_places_split *h;
+    const fl_request *request;
     const fl_block *block;
     enum side *side; /* by op */
     touched *ops;    /* by op */
     fl_map crossing; /* those that are listed */
 } cutter;
 
-static void add(touched *t, const fl_op *op)
+static void add_op(touched *t, const fl_op *op)
 {
     fl_op_add_reads(op, &t->reads);
     fl_op_add_writes(op, &t->writes);
@@ -47,7 +47,7 @@ static void touched_fini(touched *t)
     fl_map_fini(&t->writes);
 }
 
-static bool meet(const fl_map *a, const fl_map *b)
+static bool share_name(const fl_map *a, const fl_map *b)
 {
     for (fl_entry *e = NULL; (e = fl_map_next(a, e));)
         if (fl_map_get(b, e->key))
@@ -55,11 +55,12 @@ static bool meet(const fl_map *a, const fl_map *b)
     return false;
 }
 
-/* Would it matter which of them runs first? */
-static bool bound(const touched *a, const touched *b)
+/* Whether the order of the two matters. */
+static bool depend(const touched *a, const touched *b)
 {
-    return meet(&a->writes, &b->writes) || meet(&a->writes, &b->reads) ||
-           meet(&a->reads, &b->writes);
+    return share_name(&a->writes, &b->writes) ||
+           share_name(&a->writes, &b->reads) ||
+           share_name(&a->reads, &b->writes);
 }
 
 /* --- the side of each op --- */
@@ -75,28 +76,28 @@ static enum side side_of(const fl_op *op, bool own_seed)
     return role & FL_ROLE_LR ? RATE : EACH;
 }
 
-/* What is bound to an update before it comes after it. */
+/* An op behind an update that depends on it runs once, too. */
 static void settle_late(cutter *c)
 {
     touched late = {0};
     for (int64_t i = 0; i < c->block->ops.n; i++) {
-        if (c->side[i] != NONE && bound(&c->ops[i], &late))
+        if (c->side[i] != NONE && depend(&c->ops[i], &late))
             c->side[i] = ONCE;
         if (c->side[i] == ONCE)
-            add(&late, c->block->ops.at[i]);
+            add_op(&late, c->block->ops.at[i]);
     }
     touched_fini(&late);
 }
 
-/* A schedule that is bound to an op of every place behind it goes with it. */
+/* A schedule that a later op of every place depends on runs on every place. */
 static void settle_rates(cutter *c)
 {
     touched early = {0};
     for (int64_t i = c->block->ops.n; i-- > 0;) {
         if (c->side[i] == RATE)
-            c->side[i] = bound(&c->ops[i], &early) ? EACH : ONCE;
+            c->side[i] = depend(&c->ops[i], &early) ? EACH : ONCE;
         if (c->side[i] == EACH)
-            add(&early, c->block->ops.at[i]);
+            add_op(&early, c->block->ops.at[i]);
     }
     touched_fini(&early);
 }
@@ -106,7 +107,7 @@ static void choose_sides(cutter *c, bool own_seed)
     for (int64_t i = 0; i < c->block->ops.n; i++) {
         c->side[i] = side_of(c->block->ops.at[i], own_seed);
         if (c->side[i] != NONE)
-            add(&c->ops[i], c->block->ops.at[i]);
+            add_op(&c->ops[i], c->block->ops.at[i]);
     }
     settle_late(c);
     settle_rates(c);
@@ -116,7 +117,7 @@ static void choose_sides(cutter *c, bool own_seed)
     }
 }
 
-/* --- what goes from one half to the other --- */
+/* --- values that go from one part to the other --- */
 
 static bool is_persistable(const fl_block *b, const char *name)
 {
@@ -126,8 +127,8 @@ static bool is_persistable(const fl_block *b, const char *name)
 
 static int feed_of(const cutter *c, const char *name)
 {
-    for (int i = 0; i < c->order->n_feeds; i++)
-        if (!strcmp(c->order->feeds[i].name, name))
+    for (int i = 0; i < c->request->n_feeds; i++)
+        if (!strcmp(c->request->feeds[i].name, name))
             return i;
     return -1;
 }
@@ -142,8 +143,8 @@ static void add_crossing(cutter *c, const char *name, bool sum)
         fl_map_put(&c->h->settled, name, c);
 }
 
-/* Updates know what to do with one place's value; other ops do not. */
-static fl_err refuse(int64_t at, const fl_op *op, const char *name)
+/* Only an update may read a value that differs between places. */
+static fl_err refuse_read(int64_t at, const fl_op *op, const char *name)
 {
     if (fl_op_role(op) & ~(FL_ROLE_BACKWARD | FL_ROLE_LOSS))
         return FL_OK;
@@ -162,17 +163,17 @@ static void add_fed(cutter *c, int feed)
     fl_push(&c->h->fed, feed);
 }
 
-/* A name that op `at` of the second half reads; the second half has not
- * written it. `writer` is the op of the first that wrote it last. */
-static fl_err cross(cutter *c, int64_t at, const char *name,
-                    const fl_op *writer)
+/* Op `at` runs once and reads a name that no op before it in the same part
+ * writes. `writer` is the last op of every place that writes the name. */
+static fl_err cross_name(cutter *c, int64_t at, const char *name,
+                         const fl_op *writer)
 {
     const bool sum = writer && fl_op_role(writer) & FL_ROLE_BACKWARD;
     const int feed = feed_of(c, name);
     if (!sum && (is_persistable(c->block, name) || (!writer && feed < 0)))
         return FL_OK; /* it is in the scope; or the plan will complain */
     if (!sum)
-        FL_TRY(refuse(at, c->block->ops.at[at], name));
+        FL_TRY(refuse_read(at, c->block->ops.at[at], name));
     if (writer)
         add_crossing(c, name, sum);
     else
@@ -180,7 +181,8 @@ static fl_err cross(cutter *c, int64_t at, const char *name,
     return FL_OK;
 }
 
-/* Gradients of parameters are summed though nobody here reads them. */
+/* Gradients of parameters are summed even if no op of this program reads
+ * them. */
 static void add_gradients(cutter *c, const fl_op *op)
 {
     const fl_attr *a = fl_desc_attr(&op->desc, "op_role_var");
@@ -212,27 +214,27 @@ static fl_err find_crossings(cutter *c, const fl_map *writers)
         const touched *t = &c->ops[i];
         for (fl_entry *e = NULL; (e = fl_map_next(&t->reads, e));)
             if (!fl_map_get(&c->h->settled, e->key))
-                FL_TRY(cross(c, i, e->key, fl_map_get(writers, e->key)));
+                FL_TRY(cross_name(c, i, e->key, fl_map_get(writers, e->key)));
         for (fl_entry *e = NULL; (e = fl_map_next(&t->writes, e));)
             fl_map_put(&c->h->settled, e->key, c);
     }
     return FL_OK;
 }
 
-/* Places must not write what another reads: each has its own. */
+/* Persistable variables that a place writes: each place gets its own copy. */
 static void find_state(cutter *c, const fl_map *writers)
 {
     for (fl_entry *e = NULL; (e = fl_map_next(writers, e));)
         if (is_persistable(c->block, e->key))
             fl_push(&c->h->state, e->key);
-    for (int i = 0; i < c->order->n_feeds; i++) {
-        const fl_var *v = fl_block_var(c->block, c->order->feeds[i].name);
+    for (int i = 0; i < c->request->n_feeds; i++) {
+        const fl_var *v = fl_block_var(c->block, c->request->feeds[i].name);
         if (v && v->persistable && !fl_map_get(writers, v->name))
             fl_push(&c->h->state, v->name);
     }
 }
 
-static fl_err cut(cutter *c, bool own_seed)
+static fl_err split_block(cutter *c, bool own_seed)
 {
     fl_map writers = {0};
     choose_sides(c, own_seed);
@@ -243,9 +245,10 @@ static fl_err cut(cutter *c, bool own_seed)
     return err;
 }
 
-fl_err fl_halves_init(fl_halves *h, const fl_order *o, bool own_seed)
+fl_err fl_places_split_init(fl_places_split *h, const fl_request *o,
+                            bool own_seed)
 {
-    *h = (fl_halves){0};
+    *h = (fl_places_split){0};
     FL_TRY(fl_verify_blocks(o->program));
     cutter c = {h, o, o->program->blocks.at[0]};
     const size_t n = (size_t)c.block->ops.n;
@@ -253,7 +256,7 @@ fl_err fl_halves_init(fl_halves *h, const fl_order *o, bool own_seed)
     h->once = fl_mem_alloc((n + 1) * sizeof *h->once);
     c.side = fl_mem_alloc((n + 1) * sizeof *c.side);
     c.ops = fl_mem_alloc((n + 1) * sizeof *c.ops);
-    const fl_err err = cut(&c, own_seed);
+    const fl_err err = split_block(&c, own_seed);
     for (size_t i = 0; i < n; i++)
         touched_fini(&c.ops[i]);
     fl_mem_free(c.ops);
@@ -262,7 +265,7 @@ fl_err fl_halves_init(fl_halves *h, const fl_order *o, bool own_seed)
     return err;
 }
 
-void fl_halves_fini(fl_halves *h)
+void fl_places_split_fini(fl_places_split *h)
 {
     fl_mem_free(h->each);
     fl_mem_free(h->once);
@@ -272,7 +275,8 @@ void fl_halves_fini(fl_halves *h)
     fl_map_fini(&h->settled);
 }
 
-bool fl_halves_common(const fl_halves *h, const fl_program *p, const char *name)
+bool fl_places_split_common(const fl_places_split *h, const fl_program *p,
+                            const char *name)
 {
     if (fl_map_get(&h->settled, name))
         return true;
