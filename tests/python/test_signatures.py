@@ -1,18 +1,13 @@
-"""Every public name is there with its arguments; what is absent says why.
-
-The names are in signatures.txt. _absent.LATER and _absent.NEVER list what is
-left out on purpose.
+"""Every public name is there with its arguments; signatures.txt lists them.
 """
 import importlib
 import inspect
 import os
-import re
 
 import pytest
 
 import paddle
 import paddle.fluid as fluid
-from paddle.fluid import _absent
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -77,20 +72,6 @@ def test_name(path, arguments):
         assert there is None or same(wanted(arguments), there), there
 
 
-def left_out():
-    return [(module, name) for module, _, names in
-            _absent.LATER + _absent.NEVER for name in names.split()]
-
-
-@pytest.mark.parametrize("module,name", left_out(),
-                         ids=["%s.%s" % row for row in left_out()])
-def test_absent_on_purpose(module, name):
-    home = find(module.partition(".")[2])
-    with pytest.raises(AttributeError, match=re.escape(
-            "%s.%s " % (module, name)) + "(is not in|does not exist)"):
-        getattr(home, name)
-
-
 def test_a_misspelt_name_gets_its_neighbours():
     with pytest.raises(AttributeError, match="did you mean default_main_"
                        "program or default_startup_program"):
@@ -139,7 +120,6 @@ def test_all_of_fluid_exists():
 
 @pytest.mark.parametrize("module,name,sentence", [
     ("io", "save_parms", "did you mean save_params"),
-    ("io", "PyReader", "batches are fed: see fluid.DataFeeder"),
     ("nets", "simple_img_conv_poll", "did you mean simple_img_conv_pool"),
     ("initializer", "Xaviar", "did you mean Xavier"),
     ("clip", "GradientClipByNrom", "did you mean GradientClipByNorm")])

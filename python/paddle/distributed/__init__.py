@@ -2,3 +2,8 @@
 
     python -m paddle.distributed.launch_ps --worker_num 2 --server_num 2 x.py
 """
+from .. import _absent
+
+__all__ = ["launch_ps"]
+
+_absent.answer_for(globals(), load=__all__)

@@ -2,11 +2,10 @@
 
     import paddle.fluid as fluid
 
-Names that Fluid has and this version does not are listed in _absent.py.
+Names that Fluid has and this version does not are listed in docs/compatibility.md.
 """
-import importlib
-
-from . import _absent, core, unique_name, framework
+from .. import _absent
+from . import core, unique_name, framework
 from . import param_attr, initializer, regularizer, clip
 from . import layers, nets, backward, optimizer
 from . import executor, io, data_feeder, lod_tensor
@@ -56,12 +55,4 @@ __all__ = _EAGER + _LAZY + [
     "memory_optimize", "name_scope", "program_guard", "release_memory",
     "scope_guard"]
 
-
-def __getattr__(name):
-    if name in _LAZY:
-        return importlib.import_module("." + name, __name__)
-    raise _absent.absent(__name__, name, __all__)
-
-
-def __dir__():
-    return sorted(set(globals()) | set(__all__))
+_absent.answer_for(globals(), load=_LAZY)

@@ -1,5 +1,6 @@
 """fluid.clip: limits on gradients."""
-from . import _absent, _fluid
+from .. import _absent
+from . import _fluid
 from .core import spelled
 
 __all__ = ["ErrorClipByValue", "GradientClipByValue", "GradientClipByNorm",
@@ -92,5 +93,4 @@ def error_clip_callback(block, context):
     """For append_backward's callbacks; error clips are put in without it."""
 
 
-def __getattr__(name):
-    raise _absent.absent(__name__, name, __all__)
+_absent.answer_for(globals())

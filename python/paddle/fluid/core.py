@@ -3,29 +3,19 @@
 In the original this is the compiled half. Here the compiled half is _fluid,
 and this module gives its parts the names that scripts and tests know.
 """
-import difflib
 import enum
 import functools
 import inspect
-import re
 
 import numpy as np
 
+from .._absent import suggest
 from . import _fluid
 from ._fluid import EnforceNotMet, LoDTensor, Scope, SelectedRows
 
 __all__ = ["CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "EnforceNotMet",
            "EOFException", "LoDTensor", "LoDTensorArray", "Scope",
            "SelectedRows", "VarDesc", "is_compiled_with_cuda"]
-
-
-def suggest(name, names, most=1):
-    """Words that say which of `names` were meant, or nothing."""
-    plain = {re.sub("_", "", n).lower(): n for n in names}
-    near = difflib.get_close_matches(name, names, most, 0.6) or [
-        plain[n] for n in difflib.get_close_matches(
-            re.sub("_", "", name).lower(), plain, most, 0.7)]
-    return "; did you mean %s?" % " or ".join(near) if near else ""
 
 
 def check_keywords(what, known, given):

@@ -8,7 +8,8 @@ import contextlib
 
 import numpy as np
 
-from . import _absent, _fluid
+from .. import _absent
+from . import _fluid
 from .core import spelled
 
 __all__ = ["Initializer", "Constant", "Uniform", "Normal", "TruncatedNormal",
@@ -132,5 +133,4 @@ def init_on_cpu():
     yield
 
 
-def __getattr__(name):
-    raise _absent.absent(__name__, name, __all__)
+_absent.answer_for(globals())

@@ -6,7 +6,8 @@ the original's layout.
 import os
 import warnings
 
-from . import _absent, _fluid, core
+from .. import _absent
+from . import _fluid, core
 from .executor import _fetch_var, global_scope
 from .framework import _check_program, default_main_program
 
@@ -165,5 +166,4 @@ def get_parameter_value_by_name(name, executor, program=None):
                                executor)
 
 
-def __getattr__(name):
-    raise _absent.absent(__name__, name, __all__)
+_absent.answer_for(globals())

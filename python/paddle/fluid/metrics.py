@@ -8,6 +8,8 @@ import numbers
 
 import numpy as np
 
+from .. import _absent
+
 __all__ = ["MetricBase", "CompositeMetric", "Precision", "Recall", "Accuracy",
            "ChunkEvaluator", "EditDistance", "Auc"]
 
@@ -252,3 +254,6 @@ class Auc(MetricBase):
         higher = np.concatenate([[0], pos[:-1]])
         area = np.sum(self.stat_neg[::-1] * (pos + higher) / 2.0)
         return float(area / pos[-1] / neg[-1])
+
+
+_absent.answer_for(globals())

@@ -1,5 +1,6 @@
 """fluid.nets: small networks made of layers."""
-from . import _absent, layers
+from .. import _absent
+from . import layers
 
 __all__ = ["simple_img_conv_pool", "sequence_conv_pool", "glu",
            "scaled_dot_product_attention", "img_conv_group"]
@@ -128,5 +129,4 @@ def scaled_dot_product_attention(queries, keys, values, num_heads=1,
     return _join_heads(layers.matmul(weights, v))
 
 
-def __getattr__(name):
-    raise _absent.absent(__name__, name, __all__)
+_absent.answer_for(globals())

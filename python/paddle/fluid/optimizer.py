@@ -9,7 +9,8 @@ import inspect
 import warnings
 import weakref
 
-from . import _absent, _fluid
+from .. import _absent
+from . import _fluid
 from .backward import _check_callbacks
 from .framework import Variable, default_main_program, program_guard
 from .layers import _table
@@ -177,5 +178,4 @@ globals().update(_CLASSES)
 globals().update((n + "Optimizer", c) for n, c in _CLASSES.items())
 
 
-def __getattr__(name):
-    raise _absent.absent(__name__, name, __all__)
+_absent.answer_for(globals())

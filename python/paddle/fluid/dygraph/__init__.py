@@ -1,5 +1,24 @@
-"""fluid.dygraph: there is none; its names say so when they are used."""
-from . import base
-from .base import enabled, guard, to_variable
+"""fluid.dygraph: there is none. Scripts that can run with and without it
+import its names at the top; those that use one are told why it is absent.
 
-__all__ = ["base", "enabled", "guard", "to_variable"]
+The modules that it had are this one under further names.
+"""
+import sys
+
+from ... import _absent
+
+
+def enabled():
+    """No: there are only programs."""
+    return False
+
+
+for _name in _absent.names_of(__name__):
+    globals()[_name] = _absent.stand_in(__name__, _name)
+for _name in ("base", "checkpoint", "layers", "learning_rate_scheduler", "nn",
+              "parallel", "profiler", "tracer"):
+    globals()[_name] = sys.modules[__name__ + "." + _name] = \
+        sys.modules[__name__]
+
+__all__ = ["enabled", *_absent.names_of(__name__)]
+_absent.answer_for(globals())

@@ -4,7 +4,7 @@ Every function appends to the current block of the default main program and
 gives back variables; parameters start in the default startup program. The
 functions are made from the tables of the C library.
 """
-from .. import _absent
+from ... import _absent
 from . import (control_flow, io, learning_rate_scheduler, metric_op, nn, ops,
                tensor)
 from .control_flow import *  # noqa: F401,F403
@@ -20,5 +20,4 @@ _MODULES = (nn, tensor, ops, control_flow, io, learning_rate_scheduler,
 __all__ = [name for module in _MODULES for name in module.__all__]
 
 
-def __getattr__(name):
-    raise _absent.absent(__name__, name, __all__)
+_absent.answer_for(globals())

@@ -6,7 +6,8 @@ that no row names belongs to nn.
 import ast
 import inspect
 
-from .. import _absent, _fluid
+from ... import _absent
+from .. import _fluid
 from ..core import check_keywords
 from ..initializer import Constant
 
@@ -106,18 +107,14 @@ def _home(name):
 FUNCTIONS = {spec.name: _function(spec) for spec in _fluid.layer_table()}
 
 
-def _missing(name):
-    """What the modules of layers say of a name that is not there."""
-    raise _absent.absent("paddle.fluid.layers", name, FUNCTIONS)
-
-
 def publish(scope, *others):
-    """Put the layers of a module into its globals; its __all__, with what
-    it has besides."""
+    """Put the layers of a module into its globals, and into its __all__ with
+    what else it has."""
     module = scope["__name__"].rpartition(".")[2]
     mine = [n for n in FUNCTIONS if _home(n) == module]
     for name in mine:
         FUNCTIONS[name].__module__ = scope["__name__"]
         scope[name] = FUNCTIONS[name]
-    scope["__getattr__"] = _missing
-    return [n for n in mine if not n.startswith("_")] + list(others)
+    scope["__all__"] = [n for n in mine if not n.startswith("_")] + list(
+        others)
+    _absent.answer_for(scope)

@@ -4,7 +4,7 @@ import contextlib
 from .. import _fluid
 from . import _table
 
-__all__ = _table.publish(globals(), "Switch")
+_table.publish(globals(), "Switch")
 
 
 class Switch:

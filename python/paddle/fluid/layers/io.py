@@ -1,4 +1,4 @@
 """fluid.layers.io: what a program is fed with."""
 from . import _table
 
-__all__ = _table.publish(globals())
+_table.publish(globals())

@@ -1,4 +1,4 @@
 """fluid.layers.learning_rate_scheduler: rates that change step by step."""
 from . import _table
 
-__all__ = _table.publish(globals())
+_table.publish(globals())

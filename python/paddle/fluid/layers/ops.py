@@ -1,4 +1,4 @@
 """fluid.layers.ops: functions of one variable, element by element."""
 from . import _table
 
-__all__ = _table.publish(globals())
+_table.publish(globals())

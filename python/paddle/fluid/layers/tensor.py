@@ -1,4 +1,4 @@
 """fluid.layers.tensor: variables made, filled, copied, converted."""
 from . import _table
 
-__all__ = _table.publish(globals())
+_table.publish(globals())

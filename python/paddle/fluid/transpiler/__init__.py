@@ -1,5 +1,5 @@
 """fluid.transpiler: programs made into other programs."""
-from .. import _absent
+from ... import _absent
 from ..memory_opt import memory_optimize, release_memory
 from . import details, distribute_transpiler, inference_transpiler
 from . import ps_dispatcher
@@ -13,5 +13,4 @@ __all__ = ["DistributeTranspiler", "DistributeTranspilerConfig", "HashName",
            "release_memory"]
 
 
-def __getattr__(name):
-    raise _absent.absent(__name__, name, __all__)
+_absent.answer_for(globals())

@@ -9,7 +9,8 @@ import sys
 import types
 import warnings
 
-from .. import _absent, _fluid
+from ... import _absent
+from .. import _fluid
 from ..core import suggest
 from ..distribute_lookup_table import find_distributed_lookup_table
 from ..executor import leave_at_exit
@@ -281,5 +282,4 @@ class DistributeTranspiler:
         return self._server(endpoint)[1]
 
 
-def __getattr__(name):
-    raise _absent.absent(__name__, name, __all__)
+_absent.answer_for(globals())

@@ -1,0 +1,191 @@
+"""Names of PaddlePaddle that this version does not have, and what is said
+when a script asks for one: as an attribute, in an import, or by a call.
+
+ABSENT is the only list of them. docs/compatibility.md, the errors below and
+the stand-ins of fluid.dygraph are made from it; a name that comes into being
+leaves it. This module loads no other part of the package.
+"""
+import sys
+
+PAGE = "docs/compatibility.md"
+
+LATER = "is not in this version yet"
+NEVER = "is left out on purpose"
+
+_BATCHES = "feed arrays, or use fluid.layers.py_reader or fluid.io.PyReader"
+_STATIC = ("there are only programs: build one with fluid.layers and run it "
+           "with fluid.Executor")
+
+# module, LATER or NEVER, what the names are for or what to use instead, names
+ABSENT = (
+    ("paddle", NEVER, "the v2 API has it: import paddle.v2 as paddle",
+     "init infer"),
+    ("paddle", NEVER, "scripts of version 1 are not read; use paddle.fluid "
+     "or paddle.v2", "trainer trainer_config_helpers proto utils"),
+    ("paddle.distributed", LATER, "collective training without servers",
+     "launch"),
+    ("paddle.dataset", LATER, "further data sets",
+     "flowers image mq2007 sentiment voc2012 wmt16"),
+    ("paddle.fluid", LATER, "the Trainer API",
+     "Trainer Inferencer BeginEpochEvent EndEpochEvent BeginStepEvent "
+     "EndStepEvent CheckpointConfig trainer inferencer"),
+    ("paddle.fluid", LATER, "the Trainer API, quantization, compression and "
+     "other experiments of fluid.contrib", "contrib"),
+    ("paddle.fluid", LATER, "layers of one's own: use "
+     "Program.current_block().append_op", "layer_helper LayerHelper"),
+    ("paddle.fluid", NEVER, "a dataset is described by fluid.DatasetFactory",
+     "trainer_desc trainer_factory device_worker AsyncExecutor "
+     "async_executor"),
+    ("paddle.fluid", NEVER, "the library optimises its plans by itself",
+     "ir"),
+    ("paddle.fluid", NEVER, "use fluid.debugger.draw_block_graphviz",
+     "net_drawer graphviz"),
+    ("paddle.fluid", NEVER, "record files are not read; use paddle.reader",
+     "recordio_writer"),
+    ("paddle.fluid", NEVER, _STATIC, "Layer to_variable dygraph_grad_clip"),
+    ("paddle.fluid", LATER, "names of Fluid 1.6 and after",
+     "data embedding one_hot save load device_guard require_version "
+     "set_flags get_flags load_op_library"),
+    ("paddle.fluid.dygraph", NEVER, _STATIC,
+     "BackwardStrategy BatchNorm BilinearTensorProduct Conv2D "
+     "Conv2DTranspose Conv3D Conv3DTranspose CosineDecay DataParallel "
+     "Embedding Env ExponentialDecay FC GRUUnit GroupNorm InverseTimeDecay "
+     "Layer LayerNorm Linear NCE NaturalExpDecay NoamDecay PRelu "
+     "ParallelEnv PiecewiseDecay PolynomialDecay Pool2D PyLayer "
+     "SpectralNorm Tracer TreeConv guard load_dygraph load_persistables "
+     "no_grad prepare_context save_dygraph save_persistables "
+     "start_gperf_profiler stop_gperf_profiler to_variable"),
+    ("paddle.fluid.incubate.fleet", LATER,
+     "collective training without servers", "collective"),
+    ("paddle.fluid.incubate.fleet", NEVER,
+     "files of HDFS are not read; mount them", "utils"),
+    ("paddle.fluid.incubate.fleet.parameter_server", NEVER,
+     "use fleet of .distribute_transpiler", "pslib"),
+    ("paddle.fluid.io", LATER, "names of Fluid 1.6 and after",
+     "DataLoader save load load_program_state set_program_state"),
+    ("paddle.fluid.layers", LATER, "loops and recurrent networks",
+     "While IfElse ConditionalBlock DynamicRNN StaticRNN array_write "
+     "array_read array_length create_array lod_rank_table max_sequence_len "
+     "lod_tensor_to_array array_to_lod_tensor shrink_memory "
+     "split_lod_tensor merge_lod_tensor reorder_lod_tensor_by_rank "
+     "tensor_array_to_tensor dynamic_lstm dynamic_lstmp dynamic_gru "
+     "gru_unit lstm_unit lstm"),
+    ("paddle.fluid.layers", LATER, "sequence labelling and search",
+     "linear_chain_crf crf_decoding chunk_eval beam_search "
+     "beam_search_decode warpctc ctc_greedy_decoder edit_distance"),
+    ("paddle.fluid.layers", LATER, "large output layers", "nce hsigmoid"),
+    ("paddle.fluid.layers", LATER,
+     "pictures in three dimensions, regions, grids",
+     "conv3d pool3d adaptive_pool3d conv3d_transpose roi_pool roi_align "
+     "psroi_pool random_crop affine_grid grid_sampler temporal_shift unfold "
+     "deformable_conv deformable_roi_pooling fsp_matrix tree_conv"),
+    ("paddle.fluid.layers", LATER, "detection of objects",
+     "detection anchor_generator bipartite_match box_clip box_coder "
+     "box_decoder_and_assign collect_fpn_proposals density_prior_box "
+     "detection_map detection_output distribute_fpn_proposals "
+     "generate_mask_labels generate_proposal_labels generate_proposals "
+     "iou_similarity multi_box_head multiclass_nms polygon_box_transform "
+     "prior_box retinanet_detection_output retinanet_target_assign "
+     "roi_perspective_transform rpn_target_assign sigmoid_focal_loss "
+     "ssd_loss target_assign yolo_box yolov3_loss"),
+    ("paddle.fluid.layers", LATER, "distributions",
+     "distributions Uniform Normal Categorical MultivariateNormalDiag"),
+    ("paddle.fluid.layers", LATER, "rarer operators", "diag"),
+    ("paddle.fluid.layers", LATER, "collective training and servers without "
+     "the transpiler", "ListenAndServ Send Recv collective"),
+    ("paddle.fluid.layers", NEVER, _BATCHES,
+     "open_files open_recordio_file batch shuffle random_data_generator "
+     "Preprocessor"),
+    ("paddle.fluid.layers", NEVER, "use fluid.io.load_vars", "load"),
+    ("paddle.fluid.layers", NEVER, "a program holds no Python functions",
+     "py_func"),
+    ("paddle.fluid.metrics", LATER, "detection of objects", "DetectionMAP"),
+    ("paddle.fluid.evaluator", LATER, "detection of objects",
+     "DetectionMAP"),
+    ("paddle.fluid.optimizer", LATER, "further optimizers",
+     "Lamb LambOptimizer DGCMomentumOptimizer ModelAverage "
+     "ExponentialMovingAverage PipelineOptimizer LookaheadOptimizer "
+     "RecomputeOptimizer Dpsgd DpsgdOptimizer"),
+)
+
+
+def suggest(name, names, most=1):
+    """Words that say which of `names` were meant, or nothing."""
+    import difflib
+
+    plain = {n.replace("_", "").lower(): n for n in names}
+    near = difflib.get_close_matches(name, names, most, 0.6) or [
+        plain[n] for n in difflib.get_close_matches(
+            name.replace("_", "").lower(), plain, most, 0.7)]
+    return "; did you mean %s?" % " or ".join(near) if near else ""
+
+
+def sentence(module, name):
+    """What is said of module.name, or None if it is not in the list. A row
+    of a package holds for its modules too: fluid.layers.nn.While."""
+    while module:
+        for where, state, words, names in ABSENT:
+            if where == module and name in names.split():
+                return "%s.%s %s (%s); see %s" % (module, name, state, words,
+                                                  PAGE)
+        module = module.rpartition(".")[0]
+    return None
+
+
+def answer_for(scope, load=()):
+    """Let a module answer for names that it does not have. `scope` is its
+    globals(); the modules in `load` are imported when they are named.
+
+    An empty __path__ makes `from module import name` ask the finder below
+    for the name; without one Python says only "cannot import name"."""
+    module = scope["__name__"]
+
+    def __getattr__(name):
+        if name in load:
+            import importlib
+            return importlib.import_module("." + name, module)
+        why = None if name.startswith("__") else sentence(module, name)
+        raise AttributeError(
+            why or "module '%s' has no attribute '%s'%s" % (
+                module, name, suggest(name, scope["__all__"], most=2)))
+
+    def __dir__():
+        return sorted(set(scope) | set(load))
+
+    scope.update(__getattr__=__getattr__, __dir__=__dir__)
+    scope.setdefault("__path__", [])
+
+
+def stand_in(module, name):
+    """A class for module.name that can be imported and derived from, and
+    says why it is absent when it is called."""
+    why = sentence(module, name)
+
+    def __new__(cls, *args, **kwargs):
+        raise NotImplementedError(why)
+    return type(name, (), {"__new__": __new__, "__doc__": why,
+                           "__module__": module})
+
+
+def names_of(module):
+    """The absent names of a module, in order."""
+    return [name for where, _, _, names in ABSENT if where == module
+            for name in names.split()]
+
+
+class _Finder:
+    """Asked for a module after all other finders: a module of the list, or
+    below one, is refused with its sentence."""
+
+    @staticmethod
+    def find_spec(fullname, path=None, target=None):
+        parts = fullname.split(".")
+        for i in range(1, len(parts) if parts[0] == "paddle" else 0):
+            why = sentence(".".join(parts[:i]), parts[i])
+            if why:
+                # Without name=, which would let `from` drop the sentence.
+                raise ModuleNotFoundError(why)
+        return None
+
+
+sys.meta_path.append(_Finder)
