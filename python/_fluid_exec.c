@@ -5,6 +5,7 @@
  * on, which is when Ctrl-C is seen. */
 #include "_fluid.h"
 
+#include <signal.h>
 #include <string.h>
 
 typedef struct py_executor {
@@ -154,6 +155,16 @@ typedef struct order {
     fl_places places;
 } order;
 
+/* Python leaves SIGTERM to the system; a server hears it, and tells the others
+ * before it ends. Then the process ends as if by the signal: not with 0. */
+static void exit_by_sigterm(void)
+{
+    PyObject *code = PyLong_FromLong(128 + SIGTERM);
+    if (code)
+        PyErr_SetObject(PyExc_SystemExit, code);
+    Py_XDECREF(code);
+}
+
 static PyObject *run_once(py_executor *e, py_pool *pool, const order *o)
 {
     int n_feeds, n_fetches;
@@ -170,10 +181,12 @@ static PyObject *run_once(py_executor *e, py_pool *pool, const order *o)
     PyThreadState *thread = e->thread; /* the next in turn sets another */
     PyThread_release_lock(e->turn);
     PyEval_RestoreThread(thread);
-    if (err)
+    if (err == FL_EINTR && !PyErr_Occurred())
+        exit_by_sigterm();
+    else if (err)
         py_raise_run(e->st, err);
     else
-        PyErr_Clear(); /* Ctrl-C is how one ends a server: it ended well */
+        PyErr_Clear(); /* Ctrl-C of a server whose job was complete */
     return fetched(e->st, n_fetches, fetches, !err);
 }
 

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "dist/ports.h"
+#include "net/port.h"
 
 #include <stdio.h>
 #include <sys/resource.h>
@@ -147,27 +148,25 @@ static bool is_loopback(const char *address)
     return fl_starts_with(address, "127.") || fl_starts_with(address, "[::1]");
 }
 
-static int poll_of(const fl_pserver *p)
+/* The signal that asks for the end, or 0. A front that has handlers of its own
+ * tells of Ctrl-C by its poll. */
+static int end_asked(void *self)
 {
+    const fl_pserver *p = self;
     const fl_watch *w = p->opts->env->watch;
-    return w && w->poll ? w->poll(w->user) : 0;
-}
-
-static int poll_for(void *user)
-{
-    return poll_of(user);
+    const int number = fl_signals_ends(p->signals);
+    return number ? number : w && w->poll && w->poll(w->user) ? SIGINT : 0;
 }
 
 static fl_err listen_at(fl_pserver *p)
 {
     const char *endpoint = p->place->servers[p->place->server];
     char exact[FL_ADDRESS_TEXT];
-    int port;
     FL_TRY(fl_ports_resolve(
-        endpoint, &(fl_wait_opts){.poll = poll_for, .user = p}, NULL, exact));
-    FL_TRY(fl_rpc_listen(p->rpc, exact, &port));
+        endpoint, &(fl_wait_opts){.poll = end_asked, .user = p}, NULL, exact));
+    FL_TRY(fl_rpc_listen(p->rpc, exact, &p->port));
     snprintf(p->address, sizeof p->address, "%.*s:%d",
-             (int)(strrchr(exact, ':') - exact), exact, port);
+             (int)(strrchr(exact, ':') - exact), exact, p->port);
     fl_rpc_healthy(p->rpc, true);
     FL_INFO("Server listening on %s", p->address);
     FL_INFO("job %016llx%016llx: server %d of %d, %d trainers, %s",
@@ -179,32 +178,6 @@ static fl_err listen_at(fl_pserver *p)
                 "travel as plain text",
                 p->address);
     return FL_OK;
-}
-
-/* --- the port file --- */
-
-static const char *port_file(char path[64])
-{
-    snprintf(path, 64, "/tmp/paddle.%ld.port", (long)getpid());
-    return path;
-}
-
-static void write_port(const fl_pserver *p)
-{
-    const fl_disk *d = p->opts->env->disk;
-    const char *port = strrchr(p->address, ':') + 1;
-    char path[64];
-    if (fl_disk_write(d, port_file(path), port, strlen(port), false))
-        FL_WARN("%s", fl_errmsg());
-}
-
-static void remove_port(const fl_pserver *p)
-{
-    const fl_disk *d = p->opts->env->disk;
-    char path[64];
-    const fl_err err = p->address[0] ? d->remove(d, port_file(path)) : FL_OK;
-    if (err && err != FL_ENOENT) /* another server of this process did it */
-        FL_WARN("%s", fl_errmsg());
 }
 
 /* --- serving --- */
@@ -256,16 +229,19 @@ static void tick(fl_pserver *p)
     fl_pserver_unlock(p);
 }
 
-/* The others learn why it ends, if that takes no longer than a second. */
-static void end_early(fl_pserver *p, const char *by)
+/* A signal ends the server. The others learn it, if that takes no longer than
+ * a second. It is a failure unless the job was complete. */
+static fl_err end_early(fl_pserver *p, int number)
 {
     const int64_t now = fl_pserver_now(p);
-    const int me = p->place->server;
-    char why[256];
-    snprintf(why, sizeof why, "server %d (%s) was ended by %s", me,
-             p->place->servers[me], by);
+    const char *by = number == SIGTERM ? "SIGTERM" : "SIGINT", *verdict;
+    char server[160], why[256];
+    int code = 0;
+    fl_job_server(&p->job, p->place->server, server, sizeof server);
+    snprintf(why, sizeof why, "%s was ended by %s", server, by);
     FL_INFO("%s", why);
     fl_pserver_lock(p);
+    const bool complete = fl_server_end(p->server, &code, &verdict) && !code;
     if (p->coord)
         fl_coord_end(p->coord, FL_EINTR, why, now);
     else
@@ -276,6 +252,8 @@ static void end_early(fl_pserver *p, const char *by)
         nap(TICK);
         tick(p);
     }
+    return complete ? FL_OK
+                    : fl_fail(FL_EINTR, "%s before the job was complete", why);
 }
 
 static void print_waits(fl_pserver *p)
@@ -298,19 +276,17 @@ static bool finished(fl_pserver *p, fl_err *err)
     return done;
 }
 
-static fl_err serve(fl_pserver *p, fl_signals *signals)
+static fl_err serve(fl_pserver *p)
 {
     fl_err err = FL_OK;
     for (int i = 0; !finished(p, &err); i++, nap(POLL)) {
         if (i % (int)(TICK / POLL) == 0)
             tick(p);
-        if (fl_signals_asks(signals))
+        if (fl_signals_asks(p->signals))
             print_waits(p);
-        const int number = fl_signals_ends(signals);
-        if (!number && !poll_of(p))
-            continue;
-        end_early(p, number == SIGTERM ? "SIGTERM" : "SIGINT");
-        return FL_OK;
+        const int number = end_asked(p);
+        if (number)
+            return end_early(p, number);
     }
     return err;
 }
@@ -340,7 +316,8 @@ static void end(fl_pserver *p)
     fl_pserver_unlock(p);
     fl_pstore_free(p->store);
     fl_rpc_free(p->rpc);
-    remove_port(p);
+    if (p->port)
+        fl_port_file_remove();
     fl_coord_free(p->coord);
     fl_tallies_free(p->tallies);
     fl_server_free(p->server);
@@ -354,14 +331,15 @@ static void end(fl_pserver *p)
     pthread_mutex_destroy(&p->lock);
 }
 
-static fl_err run(fl_pserver *p, fl_signals *signals)
+static fl_err run(fl_pserver *p)
 {
     FL_TRY(make_store(p));
     make_machines(p);
     FL_TRY(make_network(p));
     FL_TRY(listen_at(p));
-    write_port(p);
-    return serve(p, signals);
+    if (fl_port_file_write(p->port))
+        FL_WARN("%s", fl_errmsg()); /* nothing needs it but old scripts */
+    return serve(p);
 }
 
 fl_err fl_pserve(const fl_pserver_opts *opts)
@@ -376,8 +354,9 @@ fl_err fl_pserve(const fl_pserver_opts *opts)
     p.job = fl_job_of(place, &limits);
     FL_TRY(fl_job_check(&p.job));
     begin(&p, opts);
+    p.signals = &signals;
     fl_signals_begin(&signals);
-    const fl_err err = run(&p, &signals);
+    const fl_err err = run(&p);
     snprintf(why, sizeof why, "%s", fl_errmsg());
     fl_signals_end(&signals);
     end(&p);

@@ -21,9 +21,9 @@ typedef struct fl_pserver_opts {
     fl_job limits;             /* zero: the environment's, or the default */
 } fl_pserver_opts;
 
-/* Serve until the job has ended. FL_OK if it ended well, or if SIGTERM, SIGINT
- * (where those did what the system does by default) or the poll asked for the
- * end; else the sentence of the first failure. */
+/* Serve until the job has ended. Err: EINTR if SIGTERM, SIGINT (where those did
+ * what the system does by default) or the poll ended it before the job was
+ * complete; else the first failure of the job. */
 fl_err fl_pserve(const fl_pserver_opts *opts) FL_MUST_CHECK;
 
 #endif

@@ -7,6 +7,7 @@
 #define FL_DIST_PSERVER_IN_H
 
 #include "base/clock.h"
+#include "base/signals.h"
 #include "dist/codec.h"
 #include "dist/coord.h"
 #include "dist/pserver.h"
@@ -48,7 +49,9 @@ typedef struct fl_pserver {
     fl_rpc_peer **peer; /* of each server */
     fl_pstore *store;
     fl_store face;
+    fl_signals *signals;
     char address[128]; /* that it listens on */
+    int port;          /* of it; 0: it does not listen yet */
     uint64_t incarnation;
 
     pthread_mutex_t lock; /* never held while foreign code runs */

@@ -101,6 +101,47 @@ static void an_asynchronous_push_is_acknowledged_when_applied(void)
 
 /* --- bad ends --- */
 
+/* It lingers, and nobody needs it any more. */
+static void a_signal_after_the_end_of_the_job_is_no_failure(void)
+{
+    town t;
+    talker k;
+    town_cut(&t, 1, 1, false);
+    setenv("FLUID_LINGER", "3600", 1);
+    host_start(&t.host[0]);
+    talker_init(&k, &t, 1);
+    talker_join(&k, 0); /* its open call keeps the server */
+    CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);
+    raise(SIGTERM);
+    CHECK_OK(town_wait(&t, 0));
+    talker_fini(&k);
+    town_close(&t);
+}
+
+/* Until the server listens for signals: before, one would end the test. */
+static void await_handler(int number)
+{
+    struct sigaction now = {0};
+    while (!sigaction(number, NULL, &now) && now.sa_handler == SIG_DFL)
+        usleep(1000);
+}
+
+static void sigterm_ends_the_wait_for_a_host_name(void)
+{
+    const char *servers[] = {"nosuchhost.invalid:6174"};
+    town t;
+    town_cut(&t, 1, 1, false);
+    fl_place place = *t.s.cut->server[0]->place;
+    place.servers = servers;
+    fl_program_set_place(t.s.cut->server[0], &place);
+    host_start(&t.host[0]);
+    await_handler(SIGTERM);
+    raise(SIGTERM);
+    CHECK_ERR(town_wait(&t, 0), FL_EINTR,
+              "nosuchhost.invalid:6174: the name of the host is not known");
+    town_close(&t);
+}
+
 static void a_trainer_that_hangs_up_is_lost(void)
 {
     town t;
@@ -149,7 +190,8 @@ static void sigterm_ends_a_server_cleanly(void)
     raise(SIGUSR1); /* the table goes to the log; nobody dies of it */
     usleep(100000);
     raise(SIGTERM);
-    CHECK_OK(town_wait(&t, 0));
+    CHECK_ERR(town_wait(&t, 0), FL_EINTR,
+              "was ended by SIGTERM before the job was complete");
     talker_wait(&k, &k.answers, until); /* what was parked has an answer */
     CHECK_INT(k.m.kind, FL_MSG_END);
     CHECK(strstr(k.text, "was ended by SIGTERM") != NULL);
@@ -179,7 +221,8 @@ static void a_poll_ends_a_server(void)
     fl_exe_free(h->exe);
     h->exe = fl_exe_make(&h->env);
     host_start(h);
-    CHECK_OK(town_wait(&t, 0));
+    CHECK_ERR(town_wait(&t, 0), FL_EINTR,
+              "was ended by SIGINT before the job was complete");
     CHECK(asked > 3);
     fl_watch_fini(&watch);
     town_close(&t);
@@ -360,7 +403,7 @@ static void a_server_says_who_waits(void)
     fl_free(text);
     talker_fini(&k);
     raise(SIGTERM);
-    CHECK_OK(town_wait(&t, 0));
+    CHECK_ERR(town_wait(&t, 0), FL_EINTR, "was ended by SIGTERM");
     CHECK_ERR(fl_why(t.endpoint[0], &text), FL_EIO,
               "no server answers at 127.0.0.1:");
     town_close(&t);
@@ -385,6 +428,10 @@ const fl_test fl_tests[] = {
     {"a trainer that hangs up is lost", a_trainer_that_hangs_up_is_lost},
     {"a trainer that fails says why", a_trainer_that_fails_says_why},
     {"SIGTERM ends a server cleanly", sigterm_ends_a_server_cleanly},
+    {"a signal after the end of the job is no failure",
+     a_signal_after_the_end_of_the_job_is_no_failure},
+    {"SIGTERM ends the wait for a host name",
+     sigterm_ends_the_wait_for_a_host_name},
     {"a poll ends a server", a_poll_ends_a_server},
     {"a server may open all files", a_server_may_open_all_files},
     {"a server names who has its port", a_taken_port_is_named},

@@ -1,4 +1,5 @@
-/* port.c - the kernel's lists of sockets, and of who has them open.
+/* port.c - the kernel's lists of sockets, and of who has them open; the port
+ * file.
  *
  * /proc/net/tcp has the address and the inode of each socket that listens, the
  * folders /proc/PID/fd the inodes that a process has, where we may look. */
@@ -8,9 +9,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The one to bind: of several, the first of IPv4. */
@@ -185,4 +189,38 @@ fl_err fl_port_why(const char *exact)
                 who.n ? who.at : "a process that cannot be seen here");
     fl_str_fini(&who);
     return err;
+}
+
+/* --- the port file --- */
+
+static const char *file_path(char path[64])
+{
+    snprintf(path, 64, "/tmp/paddle.%ld.port", (long)getpid());
+    return path;
+}
+
+/* A new file takes the name: a FIFO or link that has it already is not
+ * followed, and readers never see half of the number. */
+fl_err fl_port_file_write(int port)
+{
+    char path[64], temp[80], text[16];
+    const int n = snprintf(text, sizeof text, "%d", port);
+    snprintf(temp, sizeof temp, "%s.XXXXXX", file_path(path));
+    const int fd = mkostemp(temp, O_CLOEXEC);
+    if (fd < 0)
+        return fl_fail(FL_EIO, "%s: cannot make it: %s", temp, strerror(errno));
+    int why = write(fd, text, (size_t)n) != n || fchmod(fd, 0644) ? errno : 0;
+    close(fd);
+    if (!why && rename(temp, path))
+        why = errno;
+    if (!why)
+        return FL_OK;
+    unlink(temp);
+    return fl_fail(FL_EIO, "%s: cannot write it: %s", path, strerror(why));
+}
+
+void fl_port_file_remove(void)
+{
+    char path[64];
+    unlink(file_path(path)); /* another server of this process may have */
 }

@@ -1,4 +1,5 @@
-/* port.h - addresses to listen on, and who has them already. */
+/* port.h - addresses to listen on, who has them already, and the file that
+ * tells others which port it became. */
 #ifndef FL_NET_PORT_H
 #define FL_NET_PORT_H
 
@@ -11,5 +12,11 @@ fl_err fl_port_resolve(const char *address, fl_str *out) FL_MUST_CHECK;
 
 /* Why such an address cannot be had: EIO with a sentence. */
 fl_err fl_port_why(const char *exact) FL_MUST_CHECK;
+
+/* /tmp/paddle.PID.port: the port as text, as Fluid's servers have written it.
+ * The name can be guessed, so whatever others have put there is replaced or
+ * left alone, never opened. Servers of one process share the file. Err: EIO. */
+fl_err fl_port_file_write(int port) FL_MUST_CHECK;
+void fl_port_file_remove(void);
 
 #endif

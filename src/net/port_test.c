@@ -2,9 +2,11 @@
 
 #include "base/test.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void check_resolved(const char *address, const char *want)
@@ -67,10 +69,35 @@ static void port_that_is_free_was_taken_before(void)
     CHECK_ERR(fl_port_why("unix:/x"), FL_EIO, "socket /x cannot be made");
 }
 
+/* Others can guess the name: what they put there must not stop a server. */
+static void port_file_takes_the_place_of_a_fifo(void)
+{
+    char path[64], text[16] = {0};
+    struct stat st;
+    snprintf(path, sizeof path, "/tmp/paddle.%ld.port", (long)getpid());
+    unlink(path);
+    CHECK(!mkfifo(path, 0600));
+    CHECK_OK(fl_port_file_write(6174));
+    CHECK(!lstat(path, &st) && S_ISREG(st.st_mode));
+    const int fd = open(path, O_RDONLY | O_NONBLOCK);
+    CHECK(fd >= 0 && read(fd, text, sizeof text - 1) == 4);
+    CHECK_STR(text, "6174");
+    close(fd);
+    CHECK_OK(fl_port_file_write(7)); /* a second server of this process */
+    fl_port_file_remove();
+    CHECK(access(path, F_OK));
+    fl_port_file_remove();
+    CHECK(!mkdir(path, 0700)); /* not to be replaced: a sentence */
+    CHECK_ERR(fl_port_file_write(1), FL_EIO, path);
+    CHECK(!rmdir(path));
+}
+
 const fl_test fl_tests[] = {
     {"names become one address", names_become_one_address},
     {"the holder of a port is found", holder_of_a_port_is_found},
     {"a port that is free was taken before",
      port_that_is_free_was_taken_before},
+    {"the port file takes the place of a FIFO",
+     port_file_takes_the_place_of_a_fifo},
     {0},
 };

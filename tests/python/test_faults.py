@@ -167,13 +167,15 @@ def test_a_taken_port_names_its_holder(tmp_path):
         holder.end()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_server_that_is_told_to_end_does(tmp_path, number):
+@pytest.mark.parametrize("number, code", [
+    (signal.SIGTERM, 128 + signal.SIGTERM),
+    (signal.SIGINT, -signal.SIGINT)])  # as Python ends with KeyboardInterrupt
+def test_a_server_that_is_told_to_end_too_early_fails(tmp_path, number, code):
     with cluster(tmp_path, "steps=100000", trainers=1) as job:
         job.start()
         job.trainer[0].says("step 3 ")
         job.server[0].send(number)
-        job.server[0].end()
+        job.server[0].end(code=code)
         job.trainer[0].end(code=1, seconds=20)
 
 
