@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef struct task {
     void (*run)(void *arg);
@@ -23,6 +24,7 @@ typedef struct worker {
 
 struct fl_pool {
     const char *name;
+    pid_t pid; /* of the process that has the threads */
     int n;
     worker *workers;
 
@@ -96,6 +98,7 @@ fl_err fl_pool_new(const char *name, int n, fl_pool **out)
                        name, n);
     fl_pool *p = fl_mem_alloc(sizeof *p);
     p->name = name;
+    p->pid = getpid();
     p->workers = fl_mem_alloc((size_t)n * sizeof *p->workers);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
@@ -116,7 +119,7 @@ fl_err fl_pool_new(const char *name, int n, fl_pool **out)
 
 void fl_pool_free(fl_pool *p)
 {
-    if (!p)
+    if (!p || p->pid != getpid())
         return;
     pthread_mutex_lock(&p->lock);
     p->ending = true;
@@ -140,7 +143,7 @@ int fl_cores(void)
 
 int fl_pool_size(const fl_pool *p)
 {
-    return p->n;
+    return p->pid == getpid() ? p->n : 0;
 }
 
 void fl_pool_submit(fl_pool *p, fl_group *g, void (*run)(void *arg), void *arg)

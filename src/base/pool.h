@@ -17,12 +17,13 @@ typedef struct fl_group {
  * threads of the user. Own: *out. Err: EINVAL, EIO. */
 fl_err fl_pool_new(const char *name, int n, fl_pool **out) FL_MUST_CHECK;
 
-/* Do what was submitted, then end the threads. NULL is fine. */
+/* Do what was submitted, then end the threads. NULL is fine. A process that
+ * was forked has none of the threads: there it does nothing. */
 void fl_pool_free(fl_pool *p);
 
 int fl_cores(void); /* that this process may use */
 
-int fl_pool_size(const fl_pool *p); /* threads */
+int fl_pool_size(const fl_pool *p); /* threads; 0 in a forked process */
 
 /* run(arg) on one of the threads, in order of submission. A task may submit
  * more. Allocates only when more tasks wait than ever before. */

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void count_up(void *arg)
@@ -192,6 +193,24 @@ static void no_threads_is_an_error(void)
     CHECK_ERR(fl_pool_new("x", 0, &p), FL_EINVAL, "pool x: 0 threads");
 }
 
+static void a_forked_process_has_no_threads(void)
+{
+    fl_pool *p;
+    int status = -1;
+    CHECK_OK(fl_pool_new("test", 2, &p));
+    const pid_t child = fork();
+    if (!child) {
+        alarm(20);
+        const int n = fl_pool_size(p);
+        fl_pool_free(p); /* there is nobody to wait for */
+        _exit(n);
+    }
+    CHECK_INT(waitpid(child, &status, 0), child);
+    CHECK_INT(status, 0);
+    CHECK_INT(fl_pool_size(p), 2);
+    fl_pool_free(p);
+}
+
 const fl_test fl_tests[] = {
     {"pool runs every task once", every_task_runs_once},
     {"pool of one thread keeps the order", one_thread_keeps_the_order},
@@ -202,6 +221,8 @@ const fl_test fl_tests[] = {
     {"pool threads are named and take no signals",
      threads_are_named_and_take_no_signals},
     {"pool submitting stops allocating", submitting_stops_allocating},
+    {"pool has no threads in a forked process",
+     a_forked_process_has_no_threads},
     {"pool of no threads is an error", no_threads_is_an_error},
     {0},
 };
