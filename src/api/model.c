@@ -73,7 +73,7 @@ static fl_err save_vars(fl_engine *e, const fl_program *at, const fl_program *p,
     if (!place)
         return fl_vars_save(e->disk, p, s, dir, file, n, names);
     FL_TRY(fl_service_flush(e->service, place, s, NULL));
-    FL_TRY(fl_service_trainer(e->service, place, NULL, &saver.trainer));
+    FL_TRY(fl_service_trainer(e->service, place, &saver.trainer));
     return fl_saver_save(&saver, p, dir, file, n, names);
 }
 

@@ -12,7 +12,6 @@
 
 #include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 #define REST  (200 * FL_MS) /* Ctrl-C is heard within it */
 #define STALL (5 * FL_SEC)  /* waits that take so long are told */
@@ -174,6 +173,7 @@ fl_err fl_communicator_put(fl_communicator *c, const char *grad,
                            const fl_value *v, const fl_watch *by)
 {
     fl_outflow *f = fl_map_get(&c->grads, grad);
+    FL_TRY(fl_trainer_check_process(c->trainer));
     if (!f)
         return unknown(&c->grads, "gradient", grad);
     if (is_nothing(v))
@@ -444,6 +444,7 @@ fl_err fl_communicator_take(fl_communicator *c, const char *param,
                             fl_tensor *out)
 {
     fl_inflow *f = fl_map_get(&c->params, param);
+    FL_TRY(fl_trainer_check_process(c->trainer));
     if (!f)
         return unknown(&c->params, "parameter", param);
     pthread_mutex_lock(&f->lock);
@@ -466,6 +467,7 @@ fl_err fl_communicator_fill(fl_communicator *c, fl_scope *s)
 
 fl_err fl_communicator_meet(fl_communicator *c, const fl_watch *by)
 {
+    FL_TRY(fl_trainer_check_process(c->trainer));
     pthread_mutex_lock(&c->lock);
     const int64_t next = c->meeting + 1;
     c->arrived++;
@@ -481,6 +483,8 @@ fl_err fl_communicator_meet(fl_communicator *c, const fl_watch *by)
 
 void fl_communicator_workers(fl_communicator *c, int more)
 {
+    if (fl_trainer_check_process(c->trainer))
+        return; /* the first put says why */
     pthread_mutex_lock(&c->lock);
     c->workers += more;
     if (all_arrived(c))
@@ -502,8 +506,7 @@ static fl_err flush(fl_communicator *c, const fl_watch *by)
 
 fl_err fl_communicator_flush(fl_communicator *c, const fl_watch *by)
 {
-    if (c->pid != getpid())
-        return FL_OK;
+    FL_TRY(fl_trainer_check_process(c->trainer));
     pthread_mutex_lock(&c->lock);
     const fl_err err = flush(c, by);
     pthread_mutex_unlock(&c->lock);
@@ -564,7 +567,6 @@ static void init(fl_communicator *c)
 {
     c->arena = fl_arena_new();
     c->round = fl_arena_new();
-    c->pid = getpid();
     c->watch =
         (fl_watch){.clock = fl_clock_real(), .poll = is_ending, .user = c};
     pthread_mutex_init(&c->lock, NULL);
@@ -603,7 +605,7 @@ fl_err fl_communicator_new(fl_trainer *t, const fl_program *p,
 
 void fl_communicator_free(fl_communicator *c)
 {
-    if (!c || c->pid != getpid())
+    if (!c || fl_trainer_check_process(c->trainer))
         return;
     pthread_mutex_lock(&c->lock);
     c->ending = true;

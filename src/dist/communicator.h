@@ -26,7 +26,8 @@ typedef struct fl_communicator fl_communicator;
  * threads start. Err: EINVAL. */
 fl_err fl_communicator_new(fl_trainer *t, const fl_program *p,
                            fl_communicator **out) FL_MUST_CHECK;
-/* What was not flushed is dropped. NULL is fine. */
+/* What was not flushed is dropped. NULL is fine. A forked child cannot use
+ * it: its functions then fail as fl_trainer_check_process does. */
 void fl_communicator_free(fl_communicator *c);
 
 /* Hand a gradient over; v is free again. `by` may end the wait, or NULL. The

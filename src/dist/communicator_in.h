@@ -13,7 +13,6 @@
 #include "dist/communicator.h"
 
 #include <pthread.h>
-#include <sys/types.h>
 
 /* Some rows of a variable, and where they live. */
 typedef struct fl_stretch {
@@ -76,7 +75,6 @@ struct fl_communicator {
     fl_arena *round;             /* and what they point to */
     FL_VEC(fl_lookup) lookups;   /* the receiver's */
     fl_watch watch;              /* of its own threads: ends them */
-    pid_t pid;                   /* a child of it has no threads */
     pthread_condattr_t monotonic;
     fl_pool *pool;
     fl_group group;

@@ -68,14 +68,14 @@ static void open_scene(scene *s, bool half)
     test_job_var(&s->job, 1, "w.block1", 1, 2, 0);
     test_job_var(&s->job, 1, "t", ROWS, WIDTH, 0);
     s->program = read_program(&s->job, half);
-    CHECK_OK(fl_trainer_new(&s->job.place, NULL, NULL, &s->trainer));
+    CHECK_OK(fl_trainer_new(&s->job.place, NULL, &s->trainer));
     start(s);
 }
 
 static void close_scene(scene *s)
 {
     fl_communicator_free(s->c);
-    CHECK_OK(fl_trainer_leave(s->trainer, 0, NULL, 0));
+    CHECK_OK(fl_trainer_leave(s->trainer, NULL, 0, NULL, 0));
     fl_trainer_free(s->trainer);
     fl_program_free(s->program);
     test_job_end(&s->job);

@@ -318,7 +318,7 @@ static fl_err look_up(fl_call *c)
     FL_TRY(part(c, s, gather(c, s)));
     const int asks = address(s);
     if (asks)
-        FL_TRY(fl_trainer_lookup(t, fl_call_site(c).env->watch, asks, s->ask));
+        FL_TRY(fl_trainer_lookup(t, fl_call_watch(c), asks, s->ask));
     FL_TRY(find_rows(c, s, asks, bytes));
     scatter(c, s, bytes);
     return FL_OK;

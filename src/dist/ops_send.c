@@ -41,7 +41,7 @@ static fl_err send_piece(fl_call *c, fl_trainer *t, int i, const char *name,
 {
     int server;
     FL_TRY(piece_server(c, i, &server));
-    return fl_trainer_send(t, server, name, v);
+    return fl_trainer_send(t, fl_call_watch(c), server, name, v);
 }
 
 fl_err fl_value_cut(const fl_value *x, int64_t start, int64_t n, fl_value *out)
@@ -116,8 +116,8 @@ static fl_err hand_over(fl_call *c, fl_communicator *to)
     for (int i = 0; i < fl_in_count(c, "X"); i++) {
         const fl_value *x = fl_in_value(c, "X", i);
         if (holds(x))
-            FL_TRY(fl_communicator_put(to, input_name(c, i), x,
-                                       fl_call_site(c).env->watch));
+            FL_TRY(
+                fl_communicator_put(to, input_name(c, i), x, fl_call_watch(c)));
     }
     return FL_OK;
 }
@@ -151,7 +151,7 @@ static fl_err recv_piece(fl_call *c, fl_trainer *t, int i, const char *name,
 {
     int server;
     FL_TRY(piece_server(c, i, &server));
-    return fl_trainer_recv(t, server, name, out);
+    return fl_trainer_recv(t, fl_call_watch(c), server, name, out);
 }
 
 /* Ops behind it have looked at the shape that the variable had. */
@@ -254,7 +254,7 @@ static fl_err recv(fl_call *c)
         return take(c, communicator);
     FL_TRY(fl_call_trainer(c, &t));
     if (fl_attr_i64(c, "do_not_run")) /* somebody else receives */
-        return fl_trainer_flush(t);
+        return fl_trainer_flush(t, fl_call_watch(c));
     if (pieces && n != 1)
         return fl_fail(FL_EINVAL, "recv: %d recv_varnames for %d Out", pieces,
                        n);
@@ -271,12 +271,12 @@ static fl_err meet(fl_call *c)
     fl_trainer *t;
     if (fl_attr_bool(c, "half_async")) {
         fl_communicator *communicator = fl_call_communicator(c);
-        return communicator ? fl_communicator_meet(communicator,
-                                                   fl_call_site(c).env->watch)
-                            : FL_OK; /* the first recv ends the step */
+        return communicator
+                   ? fl_communicator_meet(communicator, fl_call_watch(c))
+                   : FL_OK; /* the first recv ends the step */
     }
     FL_TRY(fl_call_trainer(c, &t));
-    return fl_trainer_step(t);
+    return fl_trainer_step(t, fl_call_watch(c));
 }
 
 /* A recv returns when the value is here. Where a startup program has none to

@@ -71,7 +71,7 @@ static fl_err prefetch(fl_call *c)
         FL_TRY(fl_call_server(c, to->strings[i], &ask[i].server));
         fl_out_value(c, "Out", i)->kind = FL_LOD_TENSOR;
     }
-    return fl_trainer_lookup(t, fl_call_site(c).env->watch, n, ask);
+    return fl_trainer_lookup(t, fl_call_watch(c), n, ask);
 }
 
 /* --- others --- */

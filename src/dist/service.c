@@ -54,22 +54,20 @@ static fl_err find_or_make(fl_service *s, const fl_place *place, seat **out)
     *out = find(s, place);
     if (*out)
         return FL_OK;
-    FL_TRY(fl_trainer_new(place, NULL, NULL, &t));
+    FL_TRY(fl_trainer_new(place, NULL, &t));
     fl_push(&s->seats, (seat){t, NULL});
     *out = &s->seats.at[s->seats.n - 1];
     return FL_OK;
 }
 
-fl_err fl_service_trainer(fl_service *s, const fl_place *place, fl_watch *watch,
+fl_err fl_service_trainer(fl_service *s, const fl_place *place,
                           fl_trainer **out)
 {
     seat *of;
     pthread_mutex_lock(&s->lock);
     const fl_err err = find_or_make(s, place, &of);
-    if (!err) {
+    if (!err)
         *out = of->trainer;
-        fl_trainer_watch(*out, watch);
-    }
     pthread_mutex_unlock(&s->lock);
     return err;
 }
@@ -160,18 +158,18 @@ fl_err fl_service_hush(fl_service *s, const fl_place *place, const fl_watch *by)
 /* --- the end --- */
 
 /* What has gathered is no loss to a job that fails. */
-static fl_err leave(seat of, int code, const char *why, int64_t limit,
-                    fl_watch *by)
+static fl_err leave_job(seat of, int code, const char *why, int64_t limit,
+                        const fl_watch *by)
 {
     fl_err err = FL_OK;
     char text[512];
+    if (fl_trainer_check_process(of.trainer))
+        return FL_OK; /* its job is the parent's to leave */
     if (of.communicator && !code)
         err = fl_communicator_flush(of.communicator, by);
     snprintf(text, sizeof text, "%s", fl_errmsg());
     fl_communicator_free(of.communicator);
-    fl_trainer_watch(of.trainer, by);
-    const fl_err left = fl_trainer_leave(of.trainer, code, why, limit);
-    fl_trainer_watch(of.trainer, NULL);
+    const fl_err left = fl_trainer_leave(of.trainer, by, code, why, limit);
     return err ? fl_fail(err, "%s", text) : left;
 }
 
@@ -203,7 +201,7 @@ fl_err fl_service_leave(fl_service *s, int code, const char *why,
     char text[512];
     seat of;
     for (int64_t i = 0; next_seat(s, i, &of); i++) {
-        const fl_err err = leave(of, code, why, limit, &watch);
+        const fl_err err = leave_job(of, code, why, limit, &watch);
         if (err && !first) {
             first = err;
             snprintf(text, sizeof text, "%s", fl_errmsg());
@@ -236,8 +234,12 @@ fl_err fl_call_trainer(fl_call *c, fl_trainer **out)
 {
     const fl_place *place;
     FL_TRY(fl_call_place(c, &place));
-    return fl_service_trainer(c->hooks->service, place,
-                              fl_call_site(c).env->watch, out);
+    return fl_service_trainer(c->hooks->service, place, out);
+}
+
+const fl_watch *fl_call_watch(const fl_call *c)
+{
+    return fl_call_site(c).env->watch;
 }
 
 fl_communicator *fl_call_communicator(fl_call *c)

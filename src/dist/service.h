@@ -12,7 +12,7 @@ fl_service *fl_service_new(void);
 void fl_service_free(fl_service *s); /* trainers that did not leave complete */
 
 /* The trainer of that place: found or made. It is the service's. */
-fl_err fl_service_trainer(fl_service *s, const fl_place *place, fl_watch *watch,
+fl_err fl_service_trainer(fl_service *s, const fl_place *place,
                           fl_trainer **out) FL_MUST_CHECK;
 
 /* The same, if it is there already; place NULL: that of the only job. NULL: it
@@ -50,6 +50,9 @@ fl_err fl_call_place(struct fl_call *c, const fl_place **out) FL_MUST_CHECK;
 
 /* The trainer of that place. */
 fl_err fl_call_trainer(struct fl_call *c, fl_trainer **out) FL_MUST_CHECK;
+
+/* Who watches the run that this op is part of; or NULL. */
+const fl_watch *fl_call_watch(const struct fl_call *c);
 
 /* That gathers what it sends; NULL: none runs. */
 fl_communicator *fl_call_communicator(struct fl_call *c);

@@ -81,14 +81,14 @@ static void init_threads(fl_trainer *t)
 }
 
 fl_err fl_trainer_new(const fl_place *place, const fl_job *limits,
-                      fl_watch *watch, fl_trainer **out)
+                      fl_trainer **out)
 {
     fl_job own = limits ? *limits : (fl_job){0};
     FL_TRY(fl_job_limits(&own));
     const fl_job job = fl_job_of(place, &own);
     FL_TRY(fl_job_check(&job));
     fl_trainer *t = fl_mem_alloc(sizeof *t);
-    *t = (fl_trainer){.job = job, .arena = fl_arena_new(), .watch = watch};
+    *t = (fl_trainer){.job = job, .arena = fl_arena_new(), .pid = getpid()};
     t->place = *fl_place_dup(t->arena, place);
     t->entropy = fl_entropy_real();
     t->app =
@@ -112,15 +112,25 @@ static void free_line(fl_line *l)
     fl_map_fini(&l->place);
 }
 
-/* A child of the process that joined has no threads and no business here. */
-static bool is_a_child(const fl_trainer *t)
+static bool is_forked(const fl_trainer *t)
 {
-    return t->rpc && t->pid != getpid();
+    return t->pid != getpid();
+}
+
+fl_err fl_trainer_check_process(const fl_trainer *t)
+{
+    if (!is_forked(t))
+        return FL_OK;
+    return fl_fail(FL_EINVAL,
+                   "process %ld was forked from the trainer, process %ld: only "
+                   "the parent can talk to its servers; run local programs "
+                   "here, or fork before the trainer's first run",
+                   (long)getpid(), (long)t->pid);
 }
 
 void fl_trainer_free(fl_trainer *t)
 {
-    if (!t || is_a_child(t))
+    if (!t || is_forked(t))
         return;
     if (t->rpc)
         fl_link_close(t);
@@ -137,11 +147,6 @@ void fl_trainer_free(fl_trainer *t)
     pthread_mutex_destroy(&t->door);
     fl_arena_free(t->arena);
     fl_mem_free(t);
-}
-
-void fl_trainer_watch(fl_trainer *t, fl_watch *watch)
-{
-    t->watch = watch;
 }
 
 bool fl_trainer_is_at(const fl_trainer *t, const fl_place *place)
@@ -182,6 +187,7 @@ static fl_err connect_once(fl_trainer *t, const fl_watch *by)
 
 fl_err fl_trainer_enter(fl_trainer *t, const fl_watch *by)
 {
+    FL_TRY(fl_trainer_check_process(t));
     if (t->left)
         return fl_fail(FL_EINVAL,
                        "this trainer has left its job (exe.close() was "
@@ -290,16 +296,17 @@ static bool is_nothing(const fl_value *v)
                : v->kind != FL_LOD_TENSOR || !v->tensor.data;
 }
 
-fl_err fl_trainer_send(fl_trainer *t, int server, const char *name,
-                       const fl_value *v)
+fl_err fl_trainer_send(fl_trainer *t, const fl_watch *by, int server,
+                       const char *name, const fl_value *v)
 {
     fl_value own = {0};
+    FL_TRY(fl_trainer_check_process(t));
     FL_TRY(fl_trainer_check_server(t, name, server));
     if (is_nothing(v))
         return FL_OK; /* the barrier says it all */
     fl_err err = own_memory(v, &own);
     if (!err)
-        err = fl_trainer_enter(t, t->watch);
+        err = fl_trainer_enter(t, by);
     if (!err) {
         t->sent = true;
         if (!t->stale)
@@ -358,35 +365,37 @@ static fl_err take_back(fl_trainer *t, const fl_watch *by)
     return fl_trainer_wait(t, lends_nothing, NULL, by, 0);
 }
 
-static fl_err step(fl_trainer *t)
+static fl_err step(fl_trainer *t, const fl_watch *by)
 {
     if (!t->stale)
         FL_TRY(begin_step(t));
     drop_gathered(t);
-    FL_TRY(fl_trainer_wait(t, fl_trainer_is_ready, NULL, t->watch, 0));
-    FL_TRY(take_back(t, t->watch));
-    t->stale = t->sent = false;
+    t->sent = false; /* other threads may send while this one waits */
+    FL_TRY(fl_trainer_wait(t, fl_trainer_is_ready, NULL, by, 0));
+    FL_TRY(take_back(t, by));
+    t->stale = false;
     t->stepped = true;
     return FL_OK;
 }
 
-fl_err fl_trainer_step(fl_trainer *t)
+fl_err fl_trainer_step(fl_trainer *t, const fl_watch *by)
 {
-    FL_TRY(fl_trainer_enter(t, t->watch));
-    return fl_trainer_exit(t, step(t));
+    FL_TRY(fl_trainer_enter(t, by));
+    return fl_trainer_exit(t, step(t, by));
 }
 
-fl_err fl_trainer_step_if_sent(fl_trainer *t)
+fl_err fl_trainer_step_if_sent(fl_trainer *t, const fl_watch *by)
 {
-    return t->job.async && t->sent ? step(t) : FL_OK;
+    return t->job.async && t->sent ? step(t, by) : FL_OK;
 }
 
-fl_err fl_trainer_flush(fl_trainer *t)
+fl_err fl_trainer_flush(fl_trainer *t, const fl_watch *by)
 {
+    FL_TRY(fl_trainer_check_process(t));
     if (!t->job.async || !t->sent)
         return FL_OK;
-    FL_TRY(fl_trainer_enter(t, t->watch));
-    return fl_trainer_exit(t, fl_trainer_step_if_sent(t));
+    FL_TRY(fl_trainer_enter(t, by));
+    return fl_trainer_exit(t, fl_trainer_step_if_sent(t, by));
 }
 
 /* --- pushes beside steps --- */
@@ -444,9 +453,10 @@ static bool is_over(const fl_trainer *t, const void *unused)
     return t->over;
 }
 
-fl_err fl_trainer_leave(fl_trainer *t, int code, const char *why, int64_t limit)
+fl_err fl_trainer_leave(fl_trainer *t, const fl_watch *by, int code,
+                        const char *why, int64_t limit)
 {
-    if (t->left || is_a_child(t))
+    if (is_forked(t) || t->left)
         return FL_OK;
     t->left = true;
     if (!t->rpc)
@@ -457,8 +467,7 @@ fl_err fl_trainer_leave(fl_trainer *t, int code, const char *why, int64_t limit)
     const int64_t now = fl_link_now();
     fl_client_leave(t->client, code, why, now);
     fl_link_flush(t);
-    fl_err err =
-        fl_trainer_wait(t, is_over, NULL, t->watch, limit ? now + limit : 0);
+    fl_err err = fl_trainer_wait(t, is_over, NULL, by, limit ? now + limit : 0);
     if (!err && !code && !was_over && t->code)
         err = fl_trainer_failed(t);
     return fl_trainer_exit(t, err);

@@ -121,18 +121,18 @@ static const fl_item *find_pulled(const fl_line *l, const char *name)
 }
 
 /* Own: *parcel, which holds the item. */
-static fl_err get(fl_trainer *t, fl_talk *k, fl_line *l, const char *name,
-                  fl_parcel **parcel, const fl_item **item)
+static fl_err get(fl_trainer *t, fl_talk *k, const fl_watch *by, fl_line *l,
+                  const char *name, fl_parcel **parcel, const fl_item **item)
 {
     const int server = (int)(l - t->line);
-    FL_TRY(fl_trainer_step_if_sent(t));
+    FL_TRY(fl_trainer_step_if_sent(t, by));
     *item = find_pulled(l, name);
     if (*item) {
         *parcel = fl_parcel_ref(l->pulled);
         return FL_OK;
     }
     fl_parcel_want(question_for(k, server), name, -1, NULL);
-    FL_TRY(ask(t, k, t->watch));
+    FL_TRY(ask(t, k, by));
     *item = fl_parcel_find(k->with[server].answer, name);
     if (!*item)
         return fl_fail(FL_EPROTO, "%s has sent no \"%s\" when asked for it",
@@ -143,15 +143,15 @@ static fl_err get(fl_trainer *t, fl_talk *k, fl_line *l, const char *name,
     return FL_OK;
 }
 
-fl_err fl_trainer_recv(fl_trainer *t, int server, const char *name,
-                       fl_tensor *out)
+fl_err fl_trainer_recv(fl_trainer *t, const fl_watch *by, int server,
+                       const char *name, fl_tensor *out)
 {
     fl_parcel *parcel = NULL;
     const fl_item *item = NULL;
     FL_TRY(fl_trainer_check_server(t, name, server));
-    FL_TRY(fl_trainer_enter(t, t->watch));
+    FL_TRY(fl_trainer_enter(t, by));
     fl_talk *k = begin_talk(t);
-    fl_err err = get(t, k, &t->line[server], name, &parcel, &item);
+    fl_err err = get(t, k, by, &t->line[server], name, &parcel, &item);
     end_talk(t, k);
     err = fl_trainer_exit(t, err);
     if (!err)
@@ -199,7 +199,7 @@ static fl_err hand_out(fl_trainer *t, const fl_talk *talk, int n,
 static fl_err look_up(fl_trainer *t, fl_talk *k, const fl_watch *by, int n,
                       const fl_lookup *lookups)
 {
-    FL_TRY(fl_trainer_step_if_sent(t));
+    FL_TRY(fl_trainer_step_if_sent(t, by));
     for (int i = 0; i < n; i++) {
         const fl_lookup *l = &lookups[i];
         fl_parcel *to = question_for(k, l->server);

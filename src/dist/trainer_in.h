@@ -76,8 +76,7 @@ struct fl_trainer {
     fl_place place; /* its texts are the arena's */
     fl_job job;
     fl_arena *arena;
-    fl_watch *watch; /* of who calls now; or NULL */
-    pid_t pid;       /* a child of it is no trainer */
+    pid_t pid; /* of the process that made it */
     fl_entropy entropy;
     fl_app app;
     fl_rpc *rpc; /* NULL: not connected yet */
@@ -144,7 +143,7 @@ fl_err fl_trainer_check_server(const fl_trainer *t, const char *name,
                                int server) FL_MUST_CHECK;
 /* Under the lock. Without barriers the first one who asks for values ends the
  * step. */
-fl_err fl_trainer_step_if_sent(fl_trainer *t) FL_MUST_CHECK;
+fl_err fl_trainer_step_if_sent(fl_trainer *t, const fl_watch *by) FL_MUST_CHECK;
 
 /* --- trainer_ask.c --- */
 

@@ -318,7 +318,6 @@ fl_err fl_link_open(fl_trainer *t)
         t->pool = NULL;
         return err;
     }
-    t->pid = getpid();
     start_machine(t);
     fl_pool_submit(t->pool, &t->ticker, tick, t);
     return FL_OK;

@@ -117,6 +117,7 @@ fl_err fl_trainer_tally(fl_trainer *t, const fl_watch *by, int64_t limit,
     if (n < 1 || n > FL_TALLY_MOST)
         return fl_fail(FL_EINVAL, "\"%s\" has %lld counts, 1 to %d are told",
                        name, (long long)n, FL_TALLY_MOST);
+    FL_TRY(fl_trainer_check_process(t));
     fl_link_lock(t);
     return fl_trainer_exit(t, tally(t, by, limit, name, n, counts, trainers));
 }

@@ -2,12 +2,15 @@
 
 #include "dist/test_job.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 static fl_trainer *trainer(test_job *j, int id)
 {
     fl_place place = j->place;
     fl_trainer *t;
     place.trainer_id = id;
-    CHECK_OK(fl_trainer_new(&place, NULL, NULL, &t));
+    CHECK_OK(fl_trainer_new(&place, NULL, &t));
     return t;
 }
 
@@ -26,7 +29,7 @@ static void send(fl_trainer *t, int server, const char *name, int64_t n,
                  int64_t width, float x)
 {
     fl_value v = ones(n, width, x);
-    CHECK_OK(fl_trainer_send(t, server, name, &v));
+    CHECK_OK(fl_trainer_send(t, NULL, server, name, &v));
     fl_value_fini(&v); /* its memory is shared */
 }
 
@@ -35,7 +38,7 @@ static void receives(fl_trainer *t, int server, const char *name, int64_t n,
                      float x)
 {
     fl_tensor got = {0};
-    CHECK_OK(fl_trainer_recv(t, server, name, &got));
+    CHECK_OK(fl_trainer_recv(t, NULL, server, name, &got));
     CHECK_INT(fl_tensor_numel(&got), n);
     for (int64_t i = 0; i < n; i++)
         if (((float *)got.data)[i] != x)
@@ -45,7 +48,7 @@ static void receives(fl_trainer *t, int server, const char *name, int64_t n,
 
 static void leaves(fl_trainer *t)
 {
-    CHECK_OK(fl_trainer_leave(t, 0, NULL, 0));
+    CHECK_OK(fl_trainer_leave(t, NULL, 0, NULL, 0));
     fl_trainer_free(t);
 }
 
@@ -61,7 +64,7 @@ static void takes_steps(void)
     for (int i = 1; i <= 3; i++) {
         send(t, 0, "w@GRAD", 2, 3, 0.5f);
         send(t, 1, "b@GRAD.trainer_0", 1, 4, 1);
-        CHECK_OK(fl_trainer_step(t));
+        CHECK_OK(fl_trainer_step(t, NULL));
         receives(t, 0, "w", 6, 1 - 0.5f * (float)i);
         receives(t, 1, "b", 4, 5 - (float)i);
     }
@@ -82,7 +85,7 @@ static void learns_what_to_pull(void)
     CHECK_INT(j.server[0].pulls, 3);
     for (int i = 0; i < 4; i++) {
         send(t, 0, "w@GRAD", 2, 3, 1);
-        CHECK_OK(fl_trainer_step(t));
+        CHECK_OK(fl_trainer_step(t, NULL));
         receives(t, 0, "w", 6, (float)-i);
     }
     CHECK_INT(j.server[0].pulls, 3 + 4 + 1);
@@ -105,7 +108,7 @@ static void cuts_large_gradients(void)
     for (int i = 1; i < 3; i++) {
         send(t, 0, "w@GRAD", N, 1, 1);
         send(t, 0, "b@GRAD", 1, 1, 1);
-        CHECK_OK(fl_trainer_step(t));
+        CHECK_OK(fl_trainer_step(t, NULL));
         receives(t, 0, "w", N, 3 - (float)i);
         receives(t, 0, "b", 1, 3 - (float)i);
         CHECK_INT(j.server[0].pushes, i * 4); /* three slices, then b */
@@ -125,13 +128,13 @@ static void sends_rows_and_not_nothing(void)
     CHECK_OK(fl_rows_resize(&v.rows, FL_F32, &shape, 2));
     memcpy(v.rows.index.data, (int64_t[]){3, 3}, 2 * sizeof(int64_t));
     memcpy(v.rows.value.data, (float[]){1, 2, 3, 4}, 4 * sizeof(float));
-    CHECK_OK(fl_trainer_send(t, 0, "w@GRAD", &v));
+    CHECK_OK(fl_trainer_send(t, NULL, 0, "w@GRAD", &v));
     v.rows.n = 0;
-    CHECK_OK(fl_trainer_send(t, 0, "no such thing", &v));
-    CHECK_OK(fl_trainer_send(t, 0, "no such thing", &none));
-    CHECK_OK(fl_trainer_step(t));
+    CHECK_OK(fl_trainer_send(t, NULL, 0, "no such thing", &v));
+    CHECK_OK(fl_trainer_send(t, NULL, 0, "no such thing", &none));
+    CHECK_OK(fl_trainer_step(t, NULL));
     fl_tensor got = {0};
-    CHECK_OK(fl_trainer_recv(t, 0, "w", &got));
+    CHECK_OK(fl_trainer_recv(t, NULL, 0, "w", &got));
     const float *w = got.data;
     CHECK(w[5] == 0 && w[6] == -4 && w[7] == -6);
     fl_tensor_fini(&got);
@@ -180,8 +183,8 @@ static void steps_by_itself_in_async_mode(void)
         receives(t, 0, "w", 2, (float)-i);
     }
     send(t, 0, "w@GRAD", 1, 2, 1);
-    CHECK_OK(fl_trainer_flush(t));
-    CHECK_OK(fl_trainer_flush(t)); /* nothing was sent */
+    CHECK_OK(fl_trainer_flush(t, NULL));
+    CHECK_OK(fl_trainer_flush(t, NULL)); /* nothing was sent */
     receives(t, 0, "w", 2, -3);
     leaves(t);
     test_job_end(&j);
@@ -246,7 +249,7 @@ static void run_other(void *self)
     fl_trainer *t = trainer(o->job, 1);
     for (int i = 0; i < o->steps; i++) {
         send(t, 0, "w@GRAD", 1, 2, 3);
-        CHECK_OK(fl_trainer_step(t));
+        CHECK_OK(fl_trainer_step(t, NULL));
     }
     leaves(t);
 }
@@ -264,12 +267,12 @@ static void meets_the_others(void)
     fl_trainer *t = trainer(&j, 0);
     for (int i = 1; i <= 2; i++) {
         send(t, 0, "w@GRAD", 1, 2, 1);
-        CHECK_OK(fl_trainer_step(t));
+        CHECK_OK(fl_trainer_step(t, NULL));
         receives(t, 0, "w", 2, 8 - (float)i * 2);
     }
     CHECK_OK(fl_pool_wait(pool, &group, 10 * FL_SEC));
     send(t, 0, "w@GRAD", 1, 2, 1); /* alone: it divides by one */
-    CHECK_OK(fl_trainer_step(t));
+    CHECK_OK(fl_trainer_step(t, NULL));
     receives(t, 0, "w", 2, 3);
     leaves(t);
     fl_pool_free(pool);
@@ -285,10 +288,10 @@ static void goes_on_after_a_fence(void)
     receives(t, 0, "w", 2, 9);
     test_job_lose(&j);
     send(t, 0, "w@GRAD", 1, 2, 1);
-    CHECK_OK(fl_trainer_step(t)); /* dropped */
+    CHECK_OK(fl_trainer_step(t, NULL)); /* dropped */
     receives(t, 0, "w", 2, 9);
     send(t, 0, "w@GRAD", 1, 2, 1);
-    CHECK_OK(fl_trainer_step(t));
+    CHECK_OK(fl_trainer_step(t, NULL));
     receives(t, 0, "w", 2, 8);
     test_job_lose(&j);
     fl_tensor row = {0}; /* a question is asked again in the next session */
@@ -341,12 +344,105 @@ static void is_interrupted_while_it_waits(void)
     test_job_var(&j, 0, "w", 1, 2, 8);
     fl_trainer *t = trainer(&j, 0);
     receives(t, 0, "w", 2, 8);
-    fl_trainer_watch(t, &watch);
-    CHECK_ERR(fl_trainer_step(t), FL_EINTR, "interrupted"); /* for trainer 1 */
-    fl_trainer_watch(t, NULL);
+    /* It waits for trainer 1. */
+    CHECK_ERR(fl_trainer_step(t, &watch), FL_EINTR, "interrupted");
     CHECK(waited >= 300 * FL_MS); /* two rests of 200 */
-    CHECK_OK(fl_trainer_leave(t, 1, "interrupted", FL_SEC));
+    CHECK_OK(fl_trainer_leave(t, NULL, 1, "interrupted", FL_SEC));
     fl_trainer_free(t);
+    test_job_end(&j);
+}
+
+/* A caller that waits; while it does, another one comes and gives up. */
+typedef struct waiter {
+    fl_trainer *trainer;
+    int asked;
+} waiter;
+
+static void come_and_give_up(fl_trainer *t)
+{
+    fl_tensor got = {0};
+    int *asked = fl_mem_alloc(sizeof *asked);
+    fl_watch *watch = fl_mem_alloc(sizeof *watch);
+    *watch = (fl_watch){.clock = fl_clock_real(), .poll = stop, .user = asked};
+    CHECK_ERR(fl_trainer_recv(t, watch, 0, "w", &got), FL_EINTR, "");
+    CHECK_INT(*asked, 2);
+    fl_mem_free(watch);
+    fl_mem_free(asked);
+}
+
+static int stop_third(void *user)
+{
+    waiter *w = user;
+    if (++w->asked == 1)
+        come_and_give_up(w->trainer);
+    return w->asked > 2;
+}
+
+static void asks_only_the_watch_of_who_waits(void)
+{
+    test_job j;
+    test_job_begin(&j, 1, 2, false);
+    test_job_var(&j, 0, "w", 1, 2, 8);
+    waiter w = {.trainer = trainer(&j, 0)};
+    const fl_watch watch = {
+        .clock = fl_clock_real(), .poll = stop_third, .user = &w};
+    receives(w.trainer, 0, "w", 2, 8);
+    CHECK_ERR(fl_trainer_step(w.trainer, &watch), FL_EINTR, "interrupted");
+    CHECK_INT(w.asked, 3);
+    CHECK_OK(fl_trainer_leave(w.trainer, NULL, 1, "interrupted", FL_SEC));
+    fl_trainer_free(w.trainer);
+    test_job_end(&j);
+}
+
+/* In the child: 0 if every entry is refused at once. */
+static int try_as_a_child(fl_trainer *t)
+{
+    fl_value g = ones(1, 2, 1);
+    fl_tensor got = {0};
+    const int64_t row = 0;
+    int64_t count = 1;
+    int trainers;
+    bool lost = false;
+    const fl_parting parting = {0, "w@GRAD", &g};
+    const fl_lookup lookup = {0, "w", 1, &row, &got};
+    const fl_err refused[] = {
+        fl_trainer_send(t, NULL, 0, "w@GRAD", &g),
+        fl_trainer_step(t, NULL),
+        fl_trainer_flush(t, NULL),
+        fl_trainer_recv(t, NULL, 0, "w", &got),
+        fl_trainer_push(t, NULL, 1, &parting, true, &lost),
+        fl_trainer_lookup(t, NULL, 1, &lookup),
+        fl_trainer_tally(t, NULL, FL_SEC, "auc", 1, &count, &trainers),
+    };
+    const int n = (int)(sizeof refused / sizeof *refused);
+    for (int i = 0; i < n; i++)
+        if (refused[i] != FL_EINVAL)
+            return i + 1;
+    if (!strstr(fl_errmsg(), "was forked from the trainer"))
+        return n + 1;
+    return fl_trainer_leave(t, NULL, 0, NULL, 0) ? n + 2 : 0;
+}
+
+static void is_of_no_use_to_a_forked_child(void)
+{
+    test_job j;
+    int status = -1;
+    test_job_begin(&j, 1, 1, true);
+    test_job_var(&j, 0, "w", 1, 2, 8);
+    fl_trainer *t = trainer(&j, 0);
+    receives(t, 0, "w", 2, 8);
+    const pid_t child = fork();
+    if (!child) {
+        alarm(20);
+        const int failed = try_as_a_child(t);
+        fl_trainer_free(t);
+        _exit(failed);
+    }
+    CHECK_INT(waitpid(child, &status, 0), child);
+    CHECK_INT(status, 0);
+    send(t, 0, "w@GRAD", 1, 2, 1);
+    receives(t, 0, "w", 2, 7);
+    leaves(t);
     test_job_end(&j);
 }
 
@@ -357,9 +453,9 @@ static void says_when_the_programs_differ(void)
     test_job_begin(&j, 1, 1, false);
     fl_place place = j.place;
     place.digest[0]++;
-    CHECK_OK(fl_trainer_new(&place, NULL, NULL, &t));
-    CHECK_ERR(fl_trainer_step(t), FL_EIO, "not the same programs");
-    CHECK_ERR(fl_trainer_step(t), FL_EIO, "not the same programs");
+    CHECK_OK(fl_trainer_new(&place, NULL, &t));
+    CHECK_ERR(fl_trainer_step(t, NULL), FL_EIO, "not the same programs");
+    CHECK_ERR(fl_trainer_step(t, NULL), FL_EIO, "not the same programs");
     fl_trainer_free(t);
     test_job_end(&j);
 }
@@ -370,7 +466,7 @@ static void says_what_a_server_refuses(void)
     test_job_begin(&j, 1, 1, false);
     fl_trainer *t = trainer(&j, 0);
     send(t, 0, "x@GRAD", 1, 1, 1);
-    CHECK_ERR(fl_trainer_step(t), FL_EIO,
+    CHECK_ERR(fl_trainer_step(t, NULL), FL_EIO,
               "no variable has the gradient \"x@GRAD\"");
     fl_trainer_free(t);
     test_job_end(&j);
@@ -381,10 +477,10 @@ static void sends_no_more_when_it_has_left(void)
     test_job j;
     test_job_begin(&j, 1, 1, false);
     fl_trainer *t = trainer(&j, 0);
-    CHECK_OK(fl_trainer_step(t));
-    CHECK_OK(fl_trainer_leave(t, 0, NULL, 0));
-    CHECK_OK(fl_trainer_leave(t, 0, NULL, 0));
-    CHECK_ERR(fl_trainer_step(t), FL_EINVAL, "has left its job");
+    CHECK_OK(fl_trainer_step(t, NULL));
+    CHECK_OK(fl_trainer_leave(t, NULL, 0, NULL, 0));
+    CHECK_OK(fl_trainer_leave(t, NULL, 0, NULL, 0));
+    CHECK_ERR(fl_trainer_step(t, NULL), FL_EINVAL, "has left its job");
     CHECK_INT(test_job_done(&j), 1);
     fl_trainer_free(t);
     test_job_end(&j);
@@ -398,12 +494,12 @@ static void waits_for_servers_and_says_so(void)
     fl_trainer *t;
     const fl_place place = {
         .n_servers = 1, .servers = &nobody, .server = -1, .trainers = 1};
-    CHECK_OK(fl_trainer_new(&place, NULL, &watch, &t));
-    CHECK_ERR(fl_trainer_step(t), FL_EINTR, "");
+    CHECK_OK(fl_trainer_new(&place, NULL, &t));
+    CHECK_ERR(fl_trainer_step(t, &watch), FL_EINTR, "");
     fl_trainer_free(t);
-    CHECK_OK(fl_trainer_new(&place, &(fl_job){.start = 10 * FL_MS}, NULL, &t));
-    CHECK_ERR(fl_trainer_step(t), FL_ETIMEOUT, nobody);
-    CHECK_OK(fl_trainer_leave(t, 0, NULL, 0)); /* it never came */
+    CHECK_OK(fl_trainer_new(&place, &(fl_job){.start = 10 * FL_MS}, &t));
+    CHECK_ERR(fl_trainer_step(t, NULL), FL_ETIMEOUT, nobody);
+    CHECK_OK(fl_trainer_leave(t, NULL, 0, NULL, 0)); /* it never came */
     fl_trainer_free(t);
 }
 
@@ -482,6 +578,10 @@ const fl_test fl_tests[] = {
     {"a trainer goes on after a fence", goes_on_after_a_fence},
     {"a trainer says that a push was lost", says_that_a_push_was_lost},
     {"a trainer is interrupted while it waits", is_interrupted_while_it_waits},
+    {"a trainer asks only the watch of who waits",
+     asks_only_the_watch_of_who_waits},
+    {"a trainer is of no use to a forked child",
+     is_of_no_use_to_a_forked_child},
     {"a trainer says when the programs differ", says_when_the_programs_differ},
     {"a trainer says what a server refuses", says_what_a_server_refuses},
     {"a trainer sends no more when it has left",

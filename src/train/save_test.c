@@ -49,12 +49,12 @@ static void open_scene(scene *s, int64_t rows)
     s->saver = (fl_saver){.disk = fl_memdisk_disk(s->disk),
                           .place = &s->job.place,
                           .scope = fl_scope_new()};
-    CHECK_OK(fl_trainer_new(&s->job.place, NULL, NULL, &s->saver.trainer));
+    CHECK_OK(fl_trainer_new(&s->job.place, NULL, &s->saver.trainer));
 }
 
 static void close_scene(scene *s)
 {
-    CHECK_OK(fl_trainer_leave(s->saver.trainer, 0, NULL, 0));
+    CHECK_OK(fl_trainer_leave(s->saver.trainer, NULL, 0, NULL, 0));
     fl_trainer_free(s->saver.trainer);
     fl_scope_free(s->saver.scope);
     fl_program_free(s->program);
