@@ -6,9 +6,11 @@ slow=2:1.5    in step 2 compute for 1.5 s, without giving the interpreter away
 fail=4        raise in step 4        leave=4  exit(0) before step 4
 nan=2         feed NaN in step 2     close=0  leave without exe.close()
 width=13      another network        sync=0   asynchronous
+fork=2        before step 2 a child runs the program, and tells how that went
 
 Every step prints `step K loss L`.
 """
+import functools
 import os
 import sys
 import time
@@ -28,7 +30,22 @@ def at(step, text):
     return what if k == str(step) else None
 
 
-def happen(step, say, feed):
+def fork(run):
+    """A child tries one step; whatever becomes of it, it ends."""
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    try:
+        run()
+        print("child ran")
+    except Exception as e:
+        print("child:", e)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def happen(step, say, feed, run):
     hold = at(step, say("hold", ""))
     while hold and not os.path.exists(hold):
         time.sleep(0.01)
@@ -38,6 +55,8 @@ def happen(step, say, feed):
         pass
     if step == say("fail", -1):
         raise ValueError("bad luck in step %d" % step)
+    if step == say("fork", -1):
+        fork(run)
     if step == say("leave", -1):
         sys.exit(0)
     if step == say("nan", -1):
@@ -49,8 +68,9 @@ def train(exe, program, loss, me, say):
     for step in range(say("steps", 8)):
         x = rng.randn(6, say("width", 13)).astype("float32")
         feed = {"x": x, "y": x.sum(1, keepdims=True)}
-        happen(step, say, feed)
-        out, = exe.run(program, feed=feed, fetch_list=[loss])
+        run = functools.partial(exe.run, program, feed=feed, fetch_list=[loss])
+        happen(step, say, feed, run)
+        out, = run()
         print("step %d loss %.6f" % (step, out[0]))
     scope = fluid.global_scope()
     for p in program.global_block().all_parameters():

@@ -108,6 +108,16 @@ def test_an_exception_is_the_jobs_verdict(tmp_path):
         assert "bad luck in step 3" in job.server[0].text()
 
 
+@pytest.mark.parametrize("sync", ["sync=1", "sync=0"])
+def test_a_forked_child_is_told_and_the_parent_goes_on(tmp_path, sync):
+    with cluster(tmp_path, "fork=3", sync) as job:
+        job.start().finish()
+        for trainer in job.trainer:
+            assert "was forked from the trainer" in trainer.text()
+            assert "child ran" not in trainer.text()
+            assert "step 7 " in trainer.text()
+
+
 def test_another_program_is_refused(tmp_path):
     with cluster(tmp_path, trainers=1) as job:
         job.start_server(0)
