@@ -1,8 +1,8 @@
 """A job with a table that trainers have no copy of: python table_job.py ROWS
 
 Tells how much memory a trainer's start and its steps took, and what it says to
-those who want the table. $BY_ID: the table is_distributed; $ASYNC: trainers do
-not meet.
+those who want the table. $BY_ID: the table is_distributed; $TWO: there are two
+of them; $ASYNC: trainers do not meet.
 """
 import os
 import re
@@ -35,12 +35,15 @@ def told(what, act):
 def network(rows):
     ids = fluid.layers.data("ids", [1], dtype="int64", lod_level=1)
     y = fluid.layers.data("y", [1])
-    table = fluid.layers.embedding(
-        ids, [rows, WIDTH], is_sparse=True,
-        is_distributed="BY_ID" in os.environ,
-        param_attr=fluid.ParamAttr(
-            "table", initializer=fluid.initializer.Constant(0.25)))
-    out = fluid.layers.fc(fluid.layers.sequence_pool(table, "sum"), 1)
+    sums = []
+    for name in ["table", "other"] if "TWO" in os.environ else ["table"]:
+        table = fluid.layers.embedding(
+            ids, [rows, WIDTH], is_sparse=True,
+            is_distributed="BY_ID" in os.environ,
+            param_attr=fluid.ParamAttr(
+                name, initializer=fluid.initializer.Constant(0.25)))
+        sums.append(fluid.layers.sequence_pool(table, "sum"))
+    out = fluid.layers.fc(sums, 1)
     return fluid.layers.mean(fluid.layers.square_error_cost(out, y))
 
 

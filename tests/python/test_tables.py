@@ -10,7 +10,8 @@ SCRIPT = table_job.__file__
 LARGE = 1000000  # rows, of 64 bytes
 SENTENCE = '"table" lies on the servers, and trainers have no copy of it'
 KINDS = pytest.mark.parametrize("env", [
-    {}, {"ASYNC": "1"}, {"BY_ID": "1"}, {"BY_ID": "1", "ASYNC": "1"}],
+    {}, {"ASYNC": "1"}, {"BY_ID": "1"}, {"BY_ID": "1", "ASYNC": "1"},
+    {"TWO": "1", "BY_ID": "1"}, {"TWO": "1", "BY_ID": "1", "ASYNC": "1"}],
     ids=lambda env: "-".join(env) or "sync")
 
 
@@ -44,8 +45,10 @@ def test_who_wants_it_is_told_where_it_is(tmp_path, env):
     assert "test alike" in said and "model alike" in said
     assert said.count('"table" lies on the servers; what runs in this scope '
                       "now reads the copy of model") == 1
-    for name in ("table", "fc_0.w_0"):
+    tables = ["table", "other"] if "TWO" in env else ["table"]
+    for name in [*tables, "fc_0.w_0"]:
         cut, uncut = (open(os.path.join(tmp_path, folder, name), "rb").read()
                       for folder in ("cut", "uncut"))
         assert cut == uncut
-    assert len(cut) < 1000 < os.path.getsize(tmp_path / "cut" / "table")
+    assert all(len(cut) < 1000 < os.path.getsize(tmp_path / "cut" / name)
+               for name in tables)

@@ -474,6 +474,20 @@ def test_a_distributed_table_is_found():
         assert table.find_distributed_lookup_table(net.startup) is None
 
 
+def test_of_several_distributed_tables_the_first_is_found():
+    find = fluid.distribute_lookup_table.find_distributed_lookup_table
+    with fresh() as net:
+        ids = fluid.layers.data("ids", [1], dtype="int64")
+        rows = [fluid.layers.embedding(ids, [100, 4], is_sparse=True,
+                                       is_distributed=True, param_attr=name) for name in ("b", "a")]
+        net.loss = fluid.layers.mean(fluid.layers.concat(rows))
+        fluid.optimizer.SGD(0.1).minimize(net.loss)
+        assert find(net.main) == "b"
+        t = fluid.DistributeTranspiler()
+        t.transpile(0, pservers=SERVERS, trainers=2)
+        assert t.has_distributed_lookup_table and t.table_name == "b"
+
+
 def test_operators_are_found_and_taken_out(net):
     details, block = fluid.transpiler.details, net.main.global_block()
     first = details.find_op_by_input_arg(block, "x")

@@ -1,4 +1,4 @@
-"""The table that is_distributed: its name, and who looks things up in it."""
+"""Tables that are is_distributed: their names, and who looks things up."""
 
 __all__ = ["find_distributed_lookup_table",
            "find_distributed_lookup_table_inputs",
@@ -15,12 +15,9 @@ def _lookups(program):
 
 
 def find_distributed_lookup_table(program):
-    """Its name, or None. There is one at most."""
-    tables = {table for table, _ in _lookups(program)}
-    if len(tables) > 1:
-        raise RuntimeError("one distributed lookup table is supported, here "
-                           "are %s" % ", ".join(sorted(tables)))
-    return tables.pop() if tables else None
+    """The name of the table that is looked up first, or None. A program may
+    have several; Fluid's own scripts ask for one."""
+    return next((table for table, _ in _lookups(program)), None)
 
 
 def find_distributed_lookup_table_inputs(program, table_name):
