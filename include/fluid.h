@@ -52,6 +52,10 @@ const char *fl_errmsg(void); /* last failure on this thread; never NULL */
 const char *fl_version(void);
 void fl_free(void *p); /* text and bytes that a call gave you */
 
+/* Which of `names` (NULL ends them) was meant by a misspelt `name`; NULL: none
+ * is near. */
+const char *fl_nearest(const char *name, const char *const *names);
+
 /* What all else hangs on: the tables, the files, the source of seeds. Two
  * engines of one process know nothing of each other. Ends last. */
 typedef struct fl_engine fl_engine;
@@ -950,6 +954,10 @@ typedef struct fl_role {
 fl_err fl_role_init(fl_role *r, const fl_role_args *args);
 void fl_role_fini(fl_role *r);
 char *fl_role_text(const fl_role *r); /* each value and its source; fl_free */
+
+/* Variables of the environment that look like misspelt names of the above, a
+ * sentence a line; "" if there are none. fl_free. */
+char *fl_role_misspelt(void);
 
 /* --- Launching --------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 static PyObject *role_dict(const fl_role *r)
 {
     static const char *const duties[] = {"LOCAL", "TRAINER", "PSERVER"};
+    static const char *const modes[] = {"local", "pserver", "collective"};
     PyObject *endpoints = PyList_New(0), *notes = PyList_New(0);
     for (int i = 0; endpoints && i < r->n_endpoints; i++) {
         PyObject *text = PyUnicode_FromString(r->endpoints[i]);
@@ -20,10 +21,10 @@ static PyObject *role_dict(const fl_role *r)
         Py_XDECREF(text);
     }
     if (endpoints && notes)
-        return Py_BuildValue("{sssisisNszsN}", "role", duties[r->duty],
-                             "trainer_id", r->trainer_id, "trainers",
-                             r->trainers, "endpoints", endpoints, "endpoint",
-                             r->endpoint, "notes", notes);
+        return Py_BuildValue(
+            "{sssssisisNszsN}", "role", duties[r->duty], "mode", modes[r->mode],
+            "trainer_id", r->trainer_id, "trainers", r->trainers, "endpoints",
+            endpoints, "endpoint", r->endpoint, "notes", notes);
     Py_XDECREF(endpoints);
     Py_XDECREF(notes);
     return NULL;
@@ -38,6 +39,14 @@ static PyObject *role(PyObject *module, PyObject *unused)
     PyObject *dict = role_dict(&r);
     fl_role_fini(&r);
     return dict;
+}
+
+static PyObject *misspelt(PyObject *module, PyObject *unused)
+{
+    char *text = fl_role_misspelt();
+    PyObject *lines = PyUnicode_FromString(text);
+    fl_free(text);
+    return lines;
 }
 
 /* --- starting --- */
@@ -102,6 +111,8 @@ static PyObject *launch(PyObject *module, PyObject *args, PyObject *kw)
 
 PyMethodDef py_launch_functions[] = {
     {"role", role, METH_NOARGS, "What the environment says, as a dict."},
+    {"misspelt", misspelt, METH_NOARGS,
+     "Variables of the environment that look misspelt, a sentence a line."},
     {"launch", PY_KEYWORDS(launch), "Servers and trainers; the exit code."},
     {NULL, NULL, 0, NULL},
 };

@@ -3,6 +3,7 @@
 
 #include "base/flag.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "dist/ops.h"
 #include "exec/exe.h"
@@ -24,6 +25,14 @@ const char *fl_version(void)
 void fl_free(void *p)
 {
     fl_mem_free(p);
+}
+
+const char *fl_nearest(const char *name, const char *const *names)
+{
+    fl_near near = {.name = name};
+    for (; *names; names++)
+        fl_near_offer(&near, *names);
+    return near.best;
 }
 
 static fl_err register_all(fl_registry **out)

@@ -92,7 +92,8 @@ int fl_str_distance(const char *a, const char *b)
 void fl_near_offer(fl_near *n, const char *candidate)
 {
     const int edits = fl_str_distance(n->name, candidate);
-    if (edits > 3 || (n->best && edits >= n->edits))
+    const int most = (int)strlen(n->name) / 2; /* "foo" is no slip for "env" */
+    if (edits > 3 || edits > most || (n->best && edits >= n->edits))
         return; /* more edits than that and it is another word */
     n->best = candidate;
     n->edits = edits;

@@ -59,11 +59,30 @@ static void distance_counts_edits(void)
     CHECK_INT(fl_str_distance(a, b), 63); /* only the start is compared */
 }
 
+static const char *nearest(const char *name)
+{
+    fl_near near = {.name = name};
+    fl_near_offer(&near, "launch");
+    fl_near_offer(&near, "env");
+    fl_near_offer(&near, "version");
+    return near.best ? near.best : "none";
+}
+
+static void a_near_name_is_found(void)
+{
+    CHECK_STR(nearest("lanch"), "launch");
+    CHECK_STR(nearest("enf"), "env");
+    CHECK_STR(nearest("versoin"), "version");
+    CHECK_STR(nearest("foo"), "none"); /* three edits from env */
+    CHECK_STR(nearest("pserver"), "none");
+}
+
 const fl_test fl_tests[] = {
     {"text grows", text_grows},
     {"nothing added is an empty text", nothing_added_is_an_empty_text},
     {"taken text is the caller's", taken_text_is_the_callers},
     {"starts and ends are seen", starts_and_ends_are_seen},
     {"distance counts edits", distance_counts_edits},
+    {"a near name is found, a far one is not", a_near_name_is_found},
     {0},
 };

@@ -59,7 +59,7 @@ static void ten_servers_share_an_uneven_table(void)
                &(fl_param_attr){.name = "b"});
     scene_minimize(&s, "sgd", scene_rate);
     scene_cut(&s, &(fl_transpile_opts){
-                      .pservers = "h:0,h:1,h:2,h:3,h:4,h:5,h:6,h:7,h:8,h:9",
+                      .pservers = "h:1,h:2,h:3,h:4,h:5,h:6,h:7,h:8,h:9,h:10",
                       .trainers = 2});
     CHECK_STR(scene_places(&s),
               "b:0 w.block0:1 w.block1:2 w.block2:3 w.block3:4 w.block4:5 "
@@ -276,6 +276,14 @@ static void says_which_option_is_wrong(void)
     } rows[] = {
         {{0}, "pservers is empty, expected host:port,host:port"},
         {{.pservers = "h"}, "server \"h\" has no port, expected host:port"},
+        {{.pservers = "h:1,:1"},
+         "server \":1\" has no host (pservers is \"h:1,:1\"), expected "
+         "host:port; the hosts usually come from PADDLE_PSERVER_IPS"},
+        {{.pservers = "h:0"},
+         "server \"h:0\" has the port \"0\", expected a number from 1 to"},
+        {{.pservers = "h:99999"}, "server \"h:99999\" has the port \"99999\""},
+        {{.pservers = "h:1", .trainers = -3},
+         "trainers is -3, expected 1 or more"},
         {{.pservers = "h:1,h:1"}, "server h:1 is listed twice"},
         {{.pservers = "h:1", .trainers = 2, .trainer_id = 2},
          "trainer_id is 2, but there are 2 trainers"},

@@ -4,6 +4,7 @@
  * that make learning rates. A parameter is cut into rows if it is large and
  * each of its update ops works element by element: a norm, or an op we do not
  * know, needs the whole. (Fluid cuts always, and then a norm is a slice's.) */
+#include "base/endpoint.h"
 #include "base/shuffle.h"
 #include "base/str.h"
 #include "build/transpile.h"
@@ -26,7 +27,11 @@ static fl_err check_opts(const fl_transpile_opts *o)
     if (o->enable_dc_asgd || o->geo_sgd_mode)
         return fl_fail(FL_EINVAL, "transpile: %s is not there yet",
                        o->geo_sgd_mode ? "geo_sgd_mode" : "enable_dc_asgd");
-    if (o->trainers < 0 || o->trainer_id < 0 ||
+    if (o->trainers < 0)
+        return fl_fail(FL_EINVAL,
+                       "transpile: trainers is %d, expected 1 or more",
+                       o->trainers);
+    if (o->trainer_id < 0 ||
         (o->trainers ? o->trainer_id >= o->trainers : o->trainer_id > 0))
         return fl_fail(FL_EINVAL,
                        "transpile: trainer_id is %d, but there are %d trainers",
@@ -50,12 +55,13 @@ static fl_err add_server(fl_cut *c, const char *text, size_t n)
     const char *name = fl_arena_printf(c->arena, "%.*s", (int)n, text);
     if (!*name)
         return FL_OK; /* a comma too many */
-    const char *port = strrchr(name, ':');
-    if (!port || port == name || !isdigit((unsigned char)port[1]))
+    if (*name == ':') /* what scripts make of a variable that is not set */
         return fl_fail(FL_EINVAL,
-                       "transpile: server \"%s\" has no port, expected "
-                       "host:port",
-                       name);
+                       "transpile: server \"%s\" has no host (pservers is "
+                       "\"%s\"), expected host:port; the hosts usually come "
+                       "from PADDLE_PSERVER_IPS",
+                       name, c->opts.pservers);
+    FL_TRY(fl_endpoint_check(name, "transpile: server "));
     for (int i = 0; i < c->n_servers; i++)
         if (!strcmp(c->servers[i], name))
             return fl_fail(FL_EINVAL, "transpile: server %s is listed twice",

@@ -43,6 +43,9 @@ extern const fl_cmd fl_cmd_data, fl_cmd_env, fl_cmd_help, fl_cmd_launch,
 int fl_cli_fail(int code, bool because, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Complain that there is no such command; the exit code. */
+int fl_cli_no_command(const char *name);
+
 /* Pages of the docs, on stdout (tables.c). */
 void fl_cli_print_ops(fl_engine *e);
 void fl_cli_print_layers(fl_engine *e);

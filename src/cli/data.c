@@ -18,11 +18,13 @@ static int show = 10;
 
 static const fl_opt opts[] = {
     {"slots", FL_OPT_STR, &slots_text,
-     "name:u64,name:f32, in the order of the lines; name:f32[13] is dense"},
-    {"criteo", FL_OPT_FLAG, &criteo, "the lines are raw Criteo"},
+     "the slots of a line in order, for example id:u64,weight:f32; a dense "
+     "slot has a size: x:f32[13]"},
+    {"criteo", FL_OPT_FLAG, &criteo, "the lines are raw Criteo click logs"},
     {"pipe_command", FL_OPT_STR, &pipe_command,
-     "look at what this makes of each file"},
-    {"show", FL_OPT_INT, &show, "bad lines of a file to tell of, up to 16"},
+     "shell command that converts each file; its output is checked"},
+    {"show", FL_OPT_INT, &show,
+     "number of bad lines to show for each file, at most 16"},
     {0},
 };
 
@@ -153,7 +155,7 @@ static int run(int n, char **arg)
 const fl_cmd fl_cmd_data = {
     .name = "data",
     .args = "check FILE...",
-    .help = "check files of examples and tell of their first bad lines",
+    .help = "check files of examples and show their first bad lines",
     .opts = opts,
     .run = run,
 };

@@ -7,10 +7,13 @@ static fl_role_args args;
 
 static const fl_opt opts[] = {
     {"role", FL_OPT_STR, &args.role, "TRAINER or PSERVER"},
-    {"endpoints", FL_OPT_STR, &args.endpoints, "servers: host:port,host:port"},
-    {"endpoint", FL_OPT_STR, &args.endpoint, "the one that is this process"},
-    {"trainer_id", FL_OPT_STR, &args.trainer_id, "number of this trainer"},
-    {"trainers", FL_OPT_STR, &args.trainers, "how many there are"},
+    {"endpoints", FL_OPT_STR, &args.endpoints,
+     "all servers: host:port,host:port"},
+    {"endpoint", FL_OPT_STR, &args.endpoint,
+     "the server that this process is: host:port"},
+    {"trainer_id", FL_OPT_STR, &args.trainer_id,
+     "number of this trainer, counted from 0"},
+    {"trainers", FL_OPT_STR, &args.trainers, "number of trainers of the job"},
     {0},
 };
 
@@ -28,7 +31,8 @@ static int run(int n, char **arg)
 
 const fl_cmd fl_cmd_env = {
     .name = "env",
-    .help = "say what this process is in a job, and where each value is from",
+    .help =
+        "show what this process is in a job and which variable or flag says so",
     .opts = opts,
     .run = run,
 };

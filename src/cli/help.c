@@ -1,13 +1,15 @@
 /* paddle help - commands, or the flags of one. */
 #include "cli/cli.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 static bool markdown; /* one command a process: file scope is fine */
 
 static const fl_opt opts[] = {
-    {"markdown", FL_OPT_FLAG, &markdown, "every command, as docs/cli.md"},
+    {"markdown", FL_OPT_FLAG, &markdown,
+     "print all commands as docs/cli.md shows them"},
     {0},
 };
 
@@ -30,7 +32,7 @@ static void print_usage(const fl_cmd *c)
 static void print_command(const fl_cmd *c)
 {
     print_usage(c);
-    printf("\n\n%s.\n", c->help);
+    printf("\n\n%c%s.\n", toupper((unsigned char)*c->help), c->help + 1);
     if (c->opts)
         putchar('\n');
     for (const fl_opt *o = c->opts; o && o->name; o++) {
@@ -62,20 +64,18 @@ static int run(int n, char **arg)
             return FL_EXIT_OK;
         }
     if (n)
-        return fl_cli_fail(FL_EXIT_USAGE, false,
-                           "there is no command \"%s\"; see paddle help",
-                           arg[0]);
+        return fl_cli_no_command(arg[0]);
     puts("usage: paddle COMMAND ...\n");
     for (int i = 0; fl_cmds[i]; i++)
         printf("  %-9s %s\n", fl_cmds[i]->name, fl_cmds[i]->help);
-    puts("\npaddle help COMMAND tells more of one.");
+    puts("\npaddle help COMMAND shows the flags of a command.");
     return FL_EXIT_OK;
 }
 
 const fl_cmd fl_cmd_help = {
     .name = "help",
     .args = "[COMMAND]",
-    .help = "list the commands, or tell more of one",
+    .help = "list the commands, or show the flags of one",
     .opts = opts,
     .run = run,
 };

@@ -5,23 +5,27 @@ static fl_launch_opts job = {.servers = 2, .trainers = 2, .log_dir = "logs"};
 static const char *print_config;
 
 static const fl_opt opts[] = {
-    {"worker_num", FL_OPT_INT, &job.trainers, "trainers on each host"},
-    {"trainer_num", FL_OPT_INT, &job.trainers, "the same"},
-    {"server_num", FL_OPT_INT, &job.servers, "servers on each host"},
+    {"worker_num", FL_OPT_INT, &job.trainers,
+     "number of trainers on each host"},
+    {"trainer_num", FL_OPT_INT, &job.trainers, "same as --worker_num"},
+    {"server_num", FL_OPT_INT, &job.servers, "number of servers on each host"},
     {"endpoints", FL_OPT_STR, &job.endpoints,
-     "of all servers, in place of --server_num: host:port,host:port"},
-    {"servers", FL_OPT_STR, &job.endpoints, "the same"},
+     "all servers of the job, in place of --server_num: host:port,host:port"},
+    {"servers", FL_OPT_STR, &job.endpoints, "same as --endpoints"},
     {"start_port", FL_OPT_INT, &job.start_port,
-     "of servers, and on; 6170 or the next free ones"},
+     "first server port; the next servers use the ports after it (default: "
+     "6170, or the next free ports)"},
     {"cluster_node_ips", FL_OPT_STR, &job.cluster_node_ips,
-     "all hosts; 127.0.0.1"},
-    {"node_ip", FL_OPT_STR, &job.node_ip, "which of them is this one"},
+     "all hosts of the job: host,host (default: 127.0.0.1)"},
+    {"node_ip", FL_OPT_STR, &job.node_ip,
+     "this host, as --cluster_node_ips names it"},
     {"log_dir", FL_OPT_STR, &job.log_dir,
-     "where serverlog.N and workerlog.N are written"},
+     "folder of the logs, serverlog.N and workerlog.N"},
     {"python", FL_OPT_STR, &job.python,
-     "runs a .py script; $PADDLE_PYTHON or python3"},
-    {"print_config", FL_OPT_STR, &print_config, "accepted; always printed"},
-    {"quiet", FL_OPT_FLAG, &job.quiet, "do not show what trainer 0 says"},
+     "Python that runs a .py script (default: $PADDLE_PYTHON, or python3)"},
+    {"print_config", FL_OPT_STR, &print_config,
+     "accepted for old scripts; the configuration is always printed"},
+    {"quiet", FL_OPT_FLAG, &job.quiet, "do not show the output of trainer 0"},
     {0},
 };
 
@@ -42,7 +46,7 @@ static int run(int n, char **arg)
 const fl_cmd fl_cmd_launch = {
     .name = "launch",
     .args = "SCRIPT.py|PROGRAM [ARGUMENT...]",
-    .help = "start servers and trainers of a job on this host",
+    .help = "start the servers and trainers of a job on this host",
     .opts = opts,
     .own_flags = true,
     .run = run,

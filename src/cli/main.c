@@ -20,6 +20,46 @@ int fl_cli_fail(int code, bool because, const char *fmt, ...)
     return code;
 }
 
+/* Complain of a misspelt word; the rest of the sentence is the name that was
+ * meant, with `sign` before it, or else the page that lists the names. */
+static int fail_misspelt(const char *sentence, const char *word,
+                         const char *const *names, const char *sign,
+                         const char *page)
+{
+    const char *best = fl_nearest(word, names);
+    if (best)
+        return fl_cli_fail(FL_EXIT_USAGE, false, "%s; did you mean %s%s?",
+                           sentence, sign, best);
+    return fl_cli_fail(FL_EXIT_USAGE, false, "%s; see paddle help%s", sentence,
+                       page);
+}
+
+static bool is_of_v2(const char *name)
+{
+    static const char *const names[] = {"pserver", "train", "merge_model",
+                                        "dump_config", "make_diagram"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i], name))
+            return true;
+    return false;
+}
+
+int fl_cli_no_command(const char *name)
+{
+    const char *names[32] = {NULL};
+    if (is_of_v2(name))
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "\"%s\" is a command of PaddlePaddle v2, which is "
+                           "not in this version yet; paddle help lists the "
+                           "commands",
+                           name);
+    char sentence[128];
+    for (int i = 0; fl_cmds[i]; i++)
+        names[i] = fl_cmds[i]->name;
+    snprintf(sentence, sizeof sentence, "there is no command \"%s\"", name);
+    return fail_misspelt(sentence, name, names, "paddle ", "");
+}
+
 /* Is `word` (up to its end or '=') the flag `name`? */
 static bool names_flag(const char *word, const char *name)
 {
@@ -52,6 +92,18 @@ static bool read_number(const char *text, const fl_opt *o)
     return o->type == FL_OPT_I64 || v == (int)v;
 }
 
+static int no_flag(const fl_cmd *cmd, const char *word)
+{
+    const char *names[32] = {NULL};
+    char name[64], sentence[128], page[32];
+    for (int i = 0; cmd->opts && cmd->opts[i].name; i++)
+        names[i] = cmd->opts[i].name;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    snprintf(sentence, sizeof sentence, "%s has no flag --%s", cmd->name, name);
+    snprintf(page, sizeof page, " %s", cmd->name);
+    return fail_misspelt(sentence, name, names, "--", page);
+}
+
 /* Take one flag at *at; 0, or the exit code of a complaint. */
 static int take_flag(const fl_cmd *cmd, int n, char **arg, int *at)
 {
@@ -59,9 +111,7 @@ static int take_flag(const fl_cmd *cmd, int n, char **arg, int *at)
     const fl_opt *o = find_opt(cmd->opts, word);
     const char *value = strchr(word, '=');
     if (!o)
-        return fl_cli_fail(FL_EXIT_USAGE, false,
-                           "%s has no flag %s; see paddle help %s", cmd->name,
-                           arg[*at], cmd->name);
+        return no_flag(cmd, word);
     if (o->type == FL_OPT_FLAG) {
         if (value)
             return fl_cli_fail(FL_EXIT_USAGE, false,
@@ -131,8 +181,7 @@ int main(int argc, char **argv)
                                    "the output cannot be written");
             return code;
         }
-    return fl_cli_fail(FL_EXIT_USAGE, false,
-                       "there is no command \"%s\"; see paddle help", name);
+    return fl_cli_no_command(name);
 }
 
 const fl_cmd *const fl_cmds[] = {

@@ -8,8 +8,9 @@ static int64_t dim = 1000001;
 static const char *hash = "python";
 
 static const fl_opt opts[] = {
-    {"dim", FL_OPT_I64, &dim, "ids are below it"},
-    {"hash", FL_OPT_STR, &hash, "python (PYTHONHASHSEED=0), crc32 or fnv"},
+    {"dim", FL_OPT_I64, &dim, "number of ids; every id is below it"},
+    {"hash", FL_OPT_STR, &hash,
+     "hash of the categories: python (as with PYTHONHASHSEED=0), crc32 or fnv"},
     {0},
 };
 
@@ -28,7 +29,8 @@ static int run(int n, char **arg)
 const fl_cmd fl_cmd_read = {
     .name = "read",
     .args = "criteo <IN >OUT",
-    .help = "turn raw Criteo lines into lines of slots, as criteo_reader.py",
+    .help =
+        "convert raw Criteo lines to lines of slots, as criteo_reader.py does",
     .opts = opts,
     .run = run,
 };

@@ -34,6 +34,6 @@ static int run(int n, char **arg)
 
 const fl_cmd fl_cmd_version = {
     .name = "version",
-    .help = "say what this is and what it was built with",
+    .help = "show the version and what it was built with",
     .run = run,
 };

@@ -24,6 +24,6 @@ static int run(int n, char **arg)
 const fl_cmd fl_cmd_why = {
     .name = "why",
     .args = "HOST:PORT ...",
-    .help = "say who waits for whom at a parameter server",
+    .help = "show who waits for whom at a running parameter server",
     .run = run,
 };

@@ -197,7 +197,7 @@ static void asks_again_for_a_name(void)
 static void refuses_what_is_no_endpoint(void)
 {
     CHECK_ERR(fl_wait_ports(1, (const char *[]){"ps0"}, NULL), FL_EINVAL,
-              "\"ps0\" is no endpoint, expected host:port");
+              "\"ps0\" has no port, expected host:port");
 }
 
 /* A port that nobody holds: its connect would meet itself sooner or later. */

@@ -14,6 +14,7 @@
 #include "dist/role.h"
 
 #include "base/arena.h"
+#include "base/endpoint.h"
 #include "base/str.h"
 #include "base/vec.h"
 
@@ -21,9 +22,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <unistd.h>
 
 #define ARGUMENT "argument"
 #define DEFAULT  "default"
+#define PREFIX   "PADDLE_"
 
 typedef const char *const names[5];
 
@@ -63,20 +66,14 @@ static const pair peer_pairs[] = {
     {0},
 };
 
-/* What people write, and what is read. */
+/* What people write, and what is read: names that are too far from each other
+ * to be taken for a slip of the fingers, or that do not begin with PADDLE_. */
 static const struct {
     const char *wrong, *right;
 } misses[] = {
     {"PADDLE_TRAINER_ROLE", "PADDLE_TRAINING_ROLE"},
     {"PADDLE_ROLE", "PADDLE_TRAINING_ROLE"},
     {"TRAINER_ROLE", "TRAINING_ROLE"},
-    {"PADDLE_PSERVER_IP", "PADDLE_PSERVER_IPS"},
-    {"PADDLE_PSERVERS_IPS", "PADDLE_PSERVER_IPS"},
-    {"PADDLE_PSERVERS_PORT", "PADDLE_PSERVER_PORT"},
-    {"PADDLE_PSERVER_ENDPOINT", "PADDLE_PSERVER_ENDPOINTS"},
-    {"PADDLE_PSERVERS_ENDPOINTS", "PADDLE_PSERVER_ENDPOINTS"},
-    {"PADDLE_CURRENT_ENDPOINTS", "PADDLE_CURRENT_ENDPOINT"},
-    {"PADDLE_TRAINER_NUM", "PADDLE_TRAINERS_NUM"},
     {"PADDLE_TRAINER_COUNT", "PADDLE_TRAINERS"},
     {"TRIANERS", "TRAINERS"},
 };
@@ -181,12 +178,12 @@ static fl_err read_number(const found *f, int *out)
 
 /* --- endpoints --- */
 
-/* ":6174" of "ps0:6174" or "[::1]:6174"; NULL: there is none. */
+/* ":6174" of "ps0:6174" or "[::1]:6174"; NULL: there is none. An address such
+ * as "::1" has colons, but no port. */
 static const char *port_of(const char *endpoint)
 {
     const char *colon = strrchr(endpoint, ':');
-    if (!colon || colon == endpoint || !colon[1] ||
-        colon[1 + strspn(colon + 1, "0123456789")])
+    if (!colon || !colon[1] || (colon > endpoint && colon[-1] == ':'))
         return NULL;
     return strchr(endpoint, ':') == colon || colon[-1] == ']' ? colon : NULL;
 }
@@ -223,12 +220,11 @@ static fl_err complete(making *m, list *l, const char *source)
     return FL_OK;
 }
 
-static fl_err check_list(const list *l, const char *source)
+static fl_err check_list(const making *m, const list *l, const char *source)
 {
+    const char *what = fl_arena_printf(m->arena, "%s: ", source);
     for (int i = 0; i < l->n; i++) {
-        if (strtol(port_of(l->at[i]) + 1, NULL, 10) > 65535)
-            return fl_fail(FL_EINVAL, "%s: %s has no such port", source,
-                           l->at[i]);
+        FL_TRY(fl_endpoint_check(l->at[i], what));
         for (int k = 0; k < i; k++)
             if (!strcmp(l->at[i], l->at[k]))
                 return fl_fail(FL_EINVAL, "%s: %s is listed twice", source,
@@ -273,7 +269,7 @@ static fl_err find_list(making *m, const char *arg, names whole,
             FL_TRY(combine(m, pairs, hosts, out, source));
     }
     FL_TRY(complete(m, out, *source ? *source : ""));
-    return check_list(out, *source ? *source : "");
+    return check_list(m, out, *source ? *source : "");
 }
 
 static bool has_host(const char *endpoint, const char *host)
@@ -423,6 +419,12 @@ static fl_err among_trainers(making *m, const list *peers, const char *source)
     found own;
     r->mode = FL_MODE_COLLECTIVE;
     r->duty = FL_DUTY_TRAINER;
+    note(m, fl_arena_printf(m->arena,
+                            "%s asks for training without servers (collective "
+                            "mode), which this version cannot do: each process "
+                            "would train alone; name parameter servers with "
+                            "PADDLE_PSERVER_ENDPOINTS=host:port,host:port",
+                            source));
     r->source.duty = source;
     keep_list(m, peers, source);
     if (!strcmp(r->source.trainers, DEFAULT))
@@ -445,14 +447,53 @@ static fl_err among_trainers(making *m, const list *peers, const char *source)
     return FL_OK;
 }
 
+static void note_miss(making *m, const char *wrong, const char *right)
+{
+    if (get(m, wrong) && !get(m, right))
+        note(m, fl_arena_printf(m->arena,
+                                "%s is set, but nothing reads it; did you "
+                                "mean %s?",
+                                wrong, right));
+}
+
+/* Offer every name that is read. */
+static void offer_names(fl_near *near)
+{
+    const names *const lists[] = {&role_names,    &id_names,  &trainers_names,
+                                  &servers_names, &own_names, &peers_names};
+    const pair *const pairs[] = {server_pairs, own_pairs, peer_pairs};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (int k = 0; (*lists[i])[k]; k++)
+            fl_near_offer(near, (*lists[i])[k]);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        for (const pair *p = pairs[i]; p->hosts; p++) {
+            fl_near_offer(near, p->hosts);
+            if (p->port)
+                fl_near_offer(near, p->port);
+        }
+}
+
+/* PADDLE_TRANING_ROLE is one edit from a name that is read. A short name may
+ * differ less than a long one: PADDLE_ROOT is no slip for PADDLE_PORT. */
+static void note_slip(making *m, const char *name)
+{
+    fl_near near = {.name = name};
+    const int rest = (int)strlen(name) - (int)strlen(PREFIX);
+    const int most = rest / 4 < 2 ? rest / 4 : 2;
+    offer_names(&near);
+    if (near.best && near.edits && near.edits <= most)
+        note_miss(m, name, near.best);
+}
+
 static void note_misses(making *m)
 {
     for (size_t i = 0; i < sizeof misses / sizeof *misses; i++)
-        if (get(m, misses[i].wrong) && !get(m, misses[i].right))
-            note(m, fl_arena_printf(m->arena,
-                                    "%s is set, but nothing reads it; did you "
-                                    "mean %s?",
-                                    misses[i].wrong, misses[i].right));
+        note_miss(m, misses[i].wrong, misses[i].right);
+    const char *entry;
+    for (int i = 0; m->env->at && (entry = m->env->at(m->env->user, i)); i++)
+        if (fl_starts_with(entry, PREFIX))
+            note_slip(m, fl_arena_printf(m->arena, "%.*s",
+                                         (int)strcspn(entry, "="), entry));
 }
 
 static fl_err resolve(making *m)
@@ -460,7 +501,6 @@ static fl_err resolve(making *m)
     const char *source = NULL, *peers_source = NULL;
     list servers, peers;
     found role;
-    note_misses(m);
     FL_TRY(find(m, m->args->role, role_names, &role));
     FL_TRY(read_counts(m));
     FL_TRY(find_list(m, m->args->endpoints, servers_names, server_pairs,
@@ -484,7 +524,11 @@ fl_err fl_role_resolve(fl_role *r, const fl_role_args *args, const fl_env *env)
     static const fl_role_args none;
     making m = {r, args ? args : &none, env, fl_arena_new()};
     *r = (fl_role){.arena = m.arena};
+    note_misses(&m);
+    const int64_t misspelt = m.notes.n;
     const fl_err err = resolve(&m);
+    for (int64_t i = 0; err && i < misspelt; i++) /* the likely reason */
+        (void)fl_fail_at(err, "%s", m.notes.at[i]);
     r->n_notes = (int)m.notes.n;
     r->notes = fl_arena_dup(m.arena, m.notes.at,
                             (size_t)m.notes.n * sizeof *m.notes.at);
@@ -499,9 +543,14 @@ static const char *real(void *user, const char *name)
     return getenv(name);
 }
 
+static const char *real_at(void *user, int i)
+{
+    return environ[i]; /* one after the other: the last is NULL */
+}
+
 fl_err fl_role_init(fl_role *r, const fl_role_args *args)
 {
-    return fl_role_resolve(r, args, &(fl_env){real});
+    return fl_role_resolve(r, args, &(fl_env){.get = real, .at = real_at});
 }
 
 void fl_role_fini(fl_role *r)
@@ -509,6 +558,19 @@ void fl_role_fini(fl_role *r)
     if (r->arena)
         fl_arena_free(r->arena);
     *r = (fl_role){0};
+}
+
+char *fl_role_misspelt(void)
+{
+    making m = {.env = &(fl_env){.get = real, .at = real_at},
+                .arena = fl_arena_new()};
+    fl_str s = {0};
+    note_misses(&m);
+    for (int64_t i = 0; i < m.notes.n; i++)
+        fl_str_printf(&s, "%s\n", m.notes.at[i]);
+    fl_vec_fini(&m.notes);
+    fl_arena_free(m.arena);
+    return fl_str_take(&s);
 }
 
 /* --- for people --- */

@@ -7,9 +7,11 @@
 
 #include "base/err.h"
 
-/* Where variables come from; NULL: it is not set. */
+/* Where variables come from. */
 typedef struct fl_env {
-    const char *(*get)(void *user, const char *name);
+    const char *(*get)(void *user, const char *name); /* NULL: it is not set */
+    const char *(*at)(void *user, int i); /* "NAME=value" number i; NULL: there
+                                             are no more */
     void *user;
 } fl_env;
 

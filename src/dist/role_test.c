@@ -25,9 +25,17 @@ static const char *from_text(void *user, const char *name)
     return NULL;
 }
 
+static const char *text_at(void *user, int i)
+{
+    const char *at = user;
+    for (; i && *at; i--)
+        at += strcspn(at, ";") + 1;
+    return *at ? at : NULL;
+}
+
 static fl_err resolve(const char *env, const fl_role_args *args, fl_role *r)
 {
-    return fl_role_resolve(r, args, &(fl_env){from_text, (void *)env});
+    return fl_role_resolve(r, args, &(fl_env){from_text, text_at, (void *)env});
 }
 
 #define SEED2                                                                  \
@@ -45,6 +53,11 @@ static fl_err resolve(const char *env, const fl_role_args *args, fl_role *r)
     "trainers     2  (TRAINERS)\n"                                             \
     "servers      ps0.paddlepaddle.com:7164  (PADDLE_PSERVER_ENDPOINTS)\n"     \
     "             ps1.paddlepaddle.com:7164\n"
+
+#define ALONE                                                                  \
+    " asks for training without servers (collective mode), which this "        \
+    "version cannot do: each process would train alone; name parameter "       \
+    "servers with PADDLE_PSERVER_ENDPOINTS=host:port,host:port\n"
 
 static const struct {
     const char *env, *text;
@@ -113,7 +126,8 @@ static const struct {
      "PADDLE_PSERVER_PORT)\n"
      "             10.0.0.2:7000\n"
      "endpoint     10.0.0.2:7000  (PADDLE_CURRENT_IP and "
-     "PADDLE_PSERVER_PORT)\n"},
+     "PADDLE_PSERVER_PORT)\n"
+     "note: PADDLE_TRAINER_IPS and PADDLE_PSERVER_PORT" ALONE},
     {"PADDLE_TRAINER_ID=0;PADDLE_CURRENT_ENDPOINT=127.0.0.1:6170;"
      "PADDLE_TRAINERS_NUM=2;"
      "PADDLE_TRAINER_ENDPOINTS=127.0.0.1:6170,127.0.0.1:6171",
@@ -123,7 +137,8 @@ static const struct {
      "trainers     2  (PADDLE_TRAINERS_NUM)\n"
      "peers        127.0.0.1:6170  (PADDLE_TRAINER_ENDPOINTS)\n"
      "             127.0.0.1:6171\n"
-     "endpoint     127.0.0.1:6170  (PADDLE_CURRENT_ENDPOINT)\n"},
+     "endpoint     127.0.0.1:6170  (PADDLE_CURRENT_ENDPOINT)\n"
+     "note: PADDLE_TRAINER_ENDPOINTS" ALONE},
     /* Fleet 1.5: one port for all */
     {"PADDLE_PORT=6174;PADDLE_PSERVERS=10.0.0.1,10.0.0.2;"
      "PADDLE_TRAINERS_NUM=2;POD_IP=10.0.0.2;TRAINING_ROLE=PSERVER",
@@ -237,6 +252,51 @@ static void near_misses_are_noted(void)
     fl_role_fini(&r);
 }
 
+static void slips_are_noted(void)
+{
+    static const struct {
+        const char *wrong, *right; /* right NULL: it is no slip */
+    } rows[] = {
+        {"PADDLE_TRANING_ROLE", "PADDLE_TRAINING_ROLE"},
+        {"PADDLE_TRAINER_IDS", "PADDLE_TRAINER_ID"},
+        {"PADDLE_TRIANERS", "PADDLE_TRAINERS"},
+        {"PADDLE_TRAINER_NUM", "PADDLE_TRAINERS_NUM"},
+        {"PADDLE_PSERVER_IP", "PADDLE_PSERVER_IPS"},
+        {"PADDLE_PSERVERS_PORT", "PADDLE_PSERVER_PORT"},
+        {"PADDLE_CURRENT_ENDPOINTS", "PADDLE_CURRENT_ENDPOINT"},
+        {"TRIANERS", "TRAINERS"},
+        {"PADDLE_ROOT", NULL},
+        {"PADDLE_PYTHON", NULL},
+        {"PADDLE_TRAINER_NAME", NULL},
+        {"PADDLE_", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char env[64], note[160];
+        fl_role r;
+        snprintf(env, sizeof env, "%s=1", rows[i].wrong);
+        snprintf(note, sizeof note,
+                 "%s is set, but nothing reads it; did you mean %s?",
+                 rows[i].wrong, rows[i].right ? rows[i].right : "");
+        CHECK_OK(resolve(env, NULL, &r));
+        CHECK_INT(r.n_notes, rows[i].right ? 1 : 0);
+        if (r.n_notes)
+            CHECK_STR(r.notes[0], note);
+        fl_role_fini(&r);
+    }
+}
+
+static void a_failure_tells_of_the_slip(void)
+{
+    fl_role r;
+    CHECK_ERR(
+        resolve("TRAINING_ROLE=TRAINER;PADDLE_PSERVER_ENDPOINT=a:1", NULL, &r),
+        FL_EINVAL,
+        "TRAINING_ROLE is TRAINER, but no servers are named; set "
+        "PADDLE_PSERVER_ENDPOINTS=host:port,host:port "
+        "(PADDLE_PSERVER_ENDPOINT is set, but nothing reads it; did you "
+        "mean PADDLE_PSERVER_ENDPOINTS?)");
+}
+
 static const struct {
     const char *env, *says;
 } faults[] = {
@@ -267,7 +327,15 @@ static const struct {
     {"PSERVERS=a,b", "PSERVERS: \"a\" has no port, expected host:port"},
     {"PSERVERS=a:1,b:2,c", "PSERVERS: \"c\" has no port, expected host:port"},
     {"PSERVERS=a:1,a:1", "PSERVERS: a:1 is listed twice"},
-    {"PSERVERS=a:70000", "PSERVERS: a:70000 has no such port"},
+    {"PSERVERS=a:70000", "PSERVERS: \"a:70000\" has the port \"70000\", "
+                         "expected a number from 1 to 65535"},
+    {"PADDLE_PSERVER_IPS=a;PADDLE_PSERVER_PORT=0",
+     "PADDLE_PSERVER_IPS and PADDLE_PSERVER_PORT: \"a:0\" has the port \"0\""},
+    {"PADDLE_PSERVER_IPS=a;PADDLE_PSERVER_PORT=http",
+     "\"a:http\" has the port \"http\", expected a number from 1 to 65535"},
+    {"PSERVERS=a:1,:1", "PSERVERS: \":1\" has no host, expected host:port"},
+    {"PADDLE_TRAINERS=-3", "PADDLE_TRAINERS is \"-3\", expected a whole "
+                           "number"},
     {"PADDLE_PSERVERS=a,b,c;PADDLE_PORT=1,2",
      "PADDLE_PORT has 2 ports, but PADDLE_PSERVERS has 3 hosts"},
     {"PADDLE_TRAINER_IPS=a,b;PADDLE_PSERVER_IPS=c",
@@ -297,6 +365,9 @@ const fl_test fl_tests[] = {
     {"a role is clear for the only server", the_only_server_knows_itself},
     {"a role may be said twice", names_may_agree},
     {"a role notes near misses", near_misses_are_noted},
+    {"a role notes misspelt variables", slips_are_noted},
+    {"a role that fails tells of a misspelt variable",
+     a_failure_tells_of_the_slip},
     {"a role that contradicts itself gets a sentence",
      contradictions_get_a_sentence},
     {0},

@@ -41,7 +41,10 @@ static fl_err check(const fl_launch_opts *o)
                        "least",
                        o->servers, o->trainers);
     if (o->start_port < 0 || o->start_port > 65535)
-        return fl_fail(FL_EINVAL, "launch: --start_port is %d", o->start_port);
+        return fl_fail(FL_EINVAL,
+                       "launch: --start_port is %d, expected a number from 1 "
+                       "to 65535",
+                       o->start_port);
     if (fl_ends_with(o->command[0], ".py") && access(o->command[0], R_OK))
         return fl_fail(FL_ENOENT, "launch: script %s: %s", o->command[0],
                        strerror(errno));

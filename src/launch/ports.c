@@ -9,10 +9,11 @@
  *                     launcher, which binds without it */
 #include "launch/launch.h"
 
+#include "base/endpoint.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -65,21 +66,25 @@ static fl_err cannot_hold(const char *host, int port)
                    port, host, strerror(errno));
 }
 
+static const char *endpoint_of(fl_launch *l, const char *host, int port)
+{
+    return fl_arena_printf(l->arena, strchr(host, ':') ? "[%s]:%d" : "%s:%d",
+                           host, port);
+}
+
 static void add(fl_launch *l, const char *host, int port, int fd)
 {
     if (fd >= 0)
         fl_push(&l->held, ((fl_held){fd, (int)l->endpoints.n}));
-    fl_push(&l->endpoints, fl_arena_printf(l->arena, "%s:%d", host, port));
+    fl_push(&l->endpoints, endpoint_of(l, host, port));
 }
 
 /* A server that the user named; a port is held if it is on this host. */
 static fl_err take(fl_launch *l, const char *host, int port)
 {
     int fd = -1;
-    if (port < 1 || port > 65535)
-        return fl_fail(FL_EINVAL, "launch: %s:%d, expected a port up to 65535",
-                       host, port);
-    const char *endpoint = fl_arena_printf(l->arena, "%s:%d", host, port);
+    const char *endpoint = endpoint_of(l, host, port);
+    FL_TRY(fl_endpoint_check(endpoint, "launch: server "));
     for (int64_t i = 0; i < l->endpoints.n; i++)
         if (!strcmp(l->endpoints.at[i], endpoint))
             return fl_fail(FL_EINVAL, "launch: endpoint %s is named twice",
@@ -95,15 +100,12 @@ static fl_err take(fl_launch *l, const char *host, int port)
 
 static fl_err take_endpoints(fl_launch *l, const char *endpoints)
 {
-    char *rest = fl_arena_strdup(l->arena, endpoints), *end;
+    char *rest = fl_arena_strdup(l->arena, endpoints);
+    fl_endpoint e;
     for (char *at; (at = strtok_r(rest, ", ", &rest));) {
-        char *colon = strrchr(at, ':');
-        const long port = colon ? strtol(colon + 1, &end, 10) : 0;
-        if (!colon || colon == at || port < 1 || port > 65535 || *end)
-            return fl_fail(FL_EINVAL,
-                           "launch: endpoint \"%s\", expected host:port", at);
-        *colon = 0;
-        FL_TRY(take(l, at, (int)port));
+        FL_TRY(fl_endpoint_read(at, "launch: server ", &e));
+        FL_TRY(take(l, fl_arena_printf(l->arena, "%.*s", e.host_size, e.host),
+                    e.port));
     }
     if (!l->endpoints.n)
         return fl_fail(FL_EINVAL, "launch: --endpoints \"%s\" names no server",

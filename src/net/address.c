@@ -1,44 +1,28 @@
 /* address.c - names of hosts are asked for here. */
 #include "net/address.h"
 
+#include "base/endpoint.h"
+
 #include <netdb.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum {
-    LAST_PORT = 65535,
-};
-
-/* "[::1]:6174" is "::1" and "6174". */
-static fl_err split(const char *endpoint, char host[NI_MAXHOST],
-                    const char **port)
-{
-    const char *colon = strrchr(endpoint, ':');
-    const char *end = colon;
-    const bool bare = *endpoint == '[' && colon && colon[-1] == ']';
-    const char *start = bare ? endpoint + 1 : endpoint;
-    if (!colon || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")] ||
-        strtol(colon + 1, NULL, 10) > LAST_PORT)
-        return fl_fail(FL_EINVAL, "\"%s\" is no endpoint, expected host:port",
-                       endpoint);
-    end -= bare;
-    if (end <= start || end - start >= NI_MAXHOST)
-        return fl_fail(FL_EINVAL, "endpoint \"%s\" has no host", endpoint);
-    snprintf(host, NI_MAXHOST, "%.*s", (int)(end - start), start);
-    *port = colon + 1;
-    return FL_OK;
-}
 
 fl_err fl_address_find(const char *endpoint, fl_address out[FL_ADDRESSES],
                        int *n)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_NUMERICSERV};
-    char host[NI_MAXHOST];
-    const char *port = NULL;
+    char host[NI_MAXHOST], port[8];
     struct addrinfo *all;
-    FL_TRY(split(endpoint, host, &port));
+    fl_endpoint e;
+    FL_TRY(fl_endpoint_read(endpoint, "endpoint ", &e));
+    if (e.host_size >= NI_MAXHOST)
+        return fl_fail(FL_EINVAL,
+                       "endpoint \"%.40s..\" has a host of %d "
+                       "characters, %d at most",
+                       endpoint, e.host_size, NI_MAXHOST - 1);
+    snprintf(host, sizeof host, "%.*s", e.host_size, e.host);
+    snprintf(port, sizeof port, "%d", e.port);
     const int failed = getaddrinfo(host, port, &hints, &all);
     if (failed)
         return fl_fail(FL_ENOENT, "%s: the name of the host is not known (%s)",

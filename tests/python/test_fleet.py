@@ -245,3 +245,12 @@ def test_the_environment_is_read_once(monkeypatch):
     role.generate_role()
     assert role.worker_index() == 1 and role.server_num() == 2
     assert role_maker.Role.SERVER == 2
+
+
+def test_collective_variables_name_no_servers():
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        run(True, PADDLE_TRAINER_IPS="127.0.0.1,127.0.0.2",
+            PADDLE_TRAINER_ID="0")
+    assert "collective mode), which this version cannot do" in \
+        error.value.stderr
+    assert "ValueError: fleet: no servers are named" in error.value.stderr

@@ -265,8 +265,8 @@ def test_a_taken_port_is_named(tmp_path):
 
 @pytest.mark.parametrize("flags, sentence", [
     ("--server_num 0", "0 servers and 2 trainers"),
-    ("--endpoints nowhere", 'endpoint "nowhere", expected host:port'),
-    ("--endpoints 127.0.0.1:1x", 'endpoint "127.0.0.1:1x", expected'),
+    ("--endpoints nowhere", 'server "nowhere" has no port, expected host:port'),
+    ("--endpoints 127.0.0.1:1x", 'server "127.0.0.1:1x" has the port "1x"'),
     ("--endpoints ,", 'names no server'),
     ("--endpoints 127.0.0.1:5984,127.0.0.1:5984", "is named twice"),
     ("--endpoints 192.0.2.1:6170", "192.0.2.1 is not this host"),

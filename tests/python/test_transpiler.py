@@ -279,6 +279,11 @@ def test_too_many_arguments(net):
 @pytest.mark.parametrize("options,sentence", [
     (dict(pservers=""), "pservers is empty"),
     (dict(pservers="ps0,ps1:1"), 'server "ps0" has no port'),
+    (dict(pservers=":6174"), 'server ":6174" has no host'),
+    (dict(pservers="ps0:6174,:6174"), 'server ":6174" has no host'),
+    (dict(pservers="ps0:0"), 'has the port "0", expected a number from 1'),
+    (dict(trainers=0), "trainers is 0, expected 1 or more"),
+    (dict(trainers=-3), "trainers is -3, expected 1 or more"),
     (dict(pservers=A + "," + A), "is listed twice"),
     (dict(trainer_id=2, trainers=2), "trainer_id is 2, but there are 2")])
 def test_arguments_of_a_wrong_value(net, options, sentence):
@@ -287,6 +292,18 @@ def test_arguments_of_a_wrong_value(net, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         fluid.DistributeTranspiler().transpile(**{"trainer_id": 0, **options})
     assert types(net.main.global_block()) == before
+
+
+def test_a_misspelt_variable_is_noticed_once(net, monkeypatch, capfd):
+    monkeypatch.setattr(fluid.core, "_told", set())
+    monkeypatch.setenv("PADDLE_TRAINER_IDS", "1")
+    fluid.optimizer.SGD(0.1).minimize(net.loss)
+    for _ in range(2):
+        with pytest.raises(ValueError):
+            fluid.DistributeTranspiler().transpile(0, pservers="")
+    assert capfd.readouterr().err == (
+        "PADDLE_TRAINER_IDS is set, but nothing reads it; did you mean "
+        "PADDLE_TRAINER_ID?\n")
 
 
 def test_what_is_asked_for_too_early_or_twice(net):

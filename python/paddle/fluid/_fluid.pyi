@@ -567,6 +567,10 @@ def wait_ports(endpoints: Sequence[str], limit: float = 0) -> None:
     EnforceNotMet after `limit` seconds; 0: FLUID_START, or 600."""
 
 
+def misspelt() -> str:
+    """Variables of the environment that look like misspelt ones, a sentence a
+    line; "" if there are none."""
+
 def role() -> Dict[str, Any]:
     """What the environment says this process is: role ("LOCAL", "TRAINER",
     "PSERVER"), trainer_id, trainers, endpoints, endpoint, notes."""

@@ -6,6 +6,7 @@ and this module gives its parts the names that scripts and tests know.
 import enum
 import functools
 import inspect
+import sys
 
 import numpy as np
 
@@ -16,6 +17,17 @@ from ._fluid import EnforceNotMet, LoDTensor, Scope, SelectedRows
 __all__ = ["CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "EnforceNotMet",
            "EOFException", "LoDTensor", "LoDTensorArray", "Scope",
            "SelectedRows", "VarDesc", "is_compiled_with_cuda"]
+
+
+_told = set()
+
+
+def tell_once(sentences):
+    """Write each sentence to stderr, unless this process has written it."""
+    for sentence in sentences:
+        if sentence not in _told:
+            _told.add(sentence)
+            sys.stderr.write("%s\n" % sentence)
 
 
 def check_keywords(what, known, given):

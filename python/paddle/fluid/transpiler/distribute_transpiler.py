@@ -11,7 +11,7 @@ import warnings
 
 from ... import _absent
 from .. import _fluid
-from ..core import suggest
+from ..core import suggest, tell_once
 from ..distribute_lookup_table import find_distributed_lookup_table
 from ..executor import leave_at_exit
 from ..framework import (_check_program, default_main_program,
@@ -124,6 +124,13 @@ def _whole(name, value):
                         % (name, value)) from None
 
 
+def _trainers(value):
+    if _whole("trainers", value) < 1:
+        raise ValueError("transpile: trainers is %d, expected 1 or more"
+                         % value)
+    return _whole("trainers", value)
+
+
 def _dispatch(method, endpoints):
     """What the library calls back for a split_method of the user's own."""
     if isinstance(method, type):
@@ -168,6 +175,7 @@ class DistributeTranspiler:
         is the config's unless it is given."""
         given = _given(args, kwargs)
         asked = {**_DEFAULTS, **given}
+        tell_once(_fluid.misspelt().splitlines())
         main = default_main_program() if asked["program"] is None \
             else _check_program(asked["program"], "program")
         startup = default_startup_program() \
@@ -207,7 +215,7 @@ class DistributeTranspiler:
         pairs = asked["params_grads"]
         return {
             "pservers": pservers,
-            "trainers": _whole("trainers", asked["trainers"]),
+            "trainers": _trainers(asked["trainers"]),
             "trainer_id": _whole("trainer_id", asked["trainer_id"]),
             "async_mode": not self.sync_mode,
             "half_async": config.half_async,

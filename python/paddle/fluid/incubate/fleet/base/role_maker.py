@@ -3,9 +3,7 @@
 The library reads the environment in all its dialects (`paddle env` shows it);
 here are Fluid's classes around the answer.
 """
-import sys
-
-from .... import _fluid
+from .... import _fluid, core
 
 __all__ = ["Role", "RoleMakerBase", "UserDefinedRoleMaker",
            "UserDefinedCollectiveRoleMaker", "PaddleCloudRoleMaker",
@@ -131,12 +129,11 @@ class PaddleCloudRoleMaker(RoleMakerBase):
         if self._role_is_generated:
             return
         role = _fluid.role()
-        for note in role["notes"]:
-            sys.stderr.write("%s\n" % note)
+        core.tell_once(role["notes"])
         endpoints = role["endpoints"]
         self._worker_num = role["trainers"]
         self._current_id = role["trainer_id"]
-        if self._is_collective:
+        if self._is_collective or role["mode"] == "collective":
             self._worker_endpoints = endpoints
         else:
             self._server_endpoints = endpoints

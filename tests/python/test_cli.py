@@ -1,0 +1,76 @@
+"""The paddle command: slips of those who type it."""
+import os
+import subprocess
+
+import pytest
+
+
+def paddle(*words, **env):
+    """Exit code, stdout and stderr of the command; no variable of a job but
+    those given."""
+    clean = {k: v for k, v in os.environ.items()
+             if not k.startswith(("PADDLE_", "TRAIN", "PSERVER"))}
+    done = subprocess.run(["paddle", *words], env={**clean, **env}, text=True,
+                          capture_output=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("words, sentence", [
+    (["lanch"], 'there is no command "lanch"; did you mean paddle launch?'),
+    (["help", "versoin"],
+     'there is no command "versoin"; did you mean paddle version?'),
+    (["foo"], 'there is no command "foo"; see paddle help'),
+    (["launch", "--wroker_num", "2", "x.py"],
+     "launch has no flag --wroker_num; did you mean --worker_num?"),
+    (["launch", "--worker-nun=2", "x.py"],
+     "launch has no flag --worker-nun; did you mean --worker_num?"),
+    (["launch", "--colour", "x.py"],
+     "launch has no flag --colour; see paddle help launch"),
+    (["version", "--verbose"],
+     "version has no flag --verbose; see paddle help version"),
+    (["pserver", "--port=7164"], '"pserver" is a command of PaddlePaddle v2, '
+     "which is not in this version yet; paddle help lists the commands"),
+])
+def test_a_misspelt_word_gets_one_sentence(words, sentence):
+    assert paddle(*words) == (2, "", "paddle: %s\n" % sentence)
+
+
+def test_env_tells_of_a_misspelt_variable():
+    code, out, _ = paddle("env", PADDLE_TRANING_ROLE="PSERVER")
+    assert code == 0 and out.endswith(
+        "note: PADDLE_TRANING_ROLE is set, but nothing reads it; did you mean "
+        "PADDLE_TRAINING_ROLE?\n")
+
+
+def test_env_tells_that_collective_mode_cannot_run():
+    code, out, _ = paddle("env", PADDLE_TRAINER_IPS="127.0.0.1,127.0.0.2",
+                          PADDLE_TRAINER_ID="0")
+    assert code == 0 and "mode         collective" in out
+    assert "collective mode), which this version cannot do" in out
+
+
+@pytest.mark.parametrize("env, sentence", [
+    (dict(PADDLE_PSERVER_IPS="h", PADDLE_PSERVER_PORT="0"),
+     'PADDLE_PSERVER_IPS and PADDLE_PSERVER_PORT: "h:0" has the port "0", '
+     "expected a number from 1 to 65535"),
+    (dict(PADDLE_PSERVER_ENDPOINTS=":6174"),
+     'PADDLE_PSERVER_ENDPOINTS: ":6174" has no host, expected host:port'),
+    (dict(PADDLE_TRAINERS="0"), "PADDLE_TRAINERS is 0, expected 1 or more"),
+])
+def test_env_refuses_what_no_job_can_have(env, sentence):
+    assert paddle("env", **env) == (1, "", "paddle: env: %s\n" % sentence)
+
+
+@pytest.mark.parametrize("flags, sentence", [
+    ("--endpoints h:0", 'launch: server "h:0" has the port "0", expected a '
+     "number from 1 to 65535"),
+    ("--endpoints :6170", 'launch: server ":6170" has no host, expected '
+     "host:port"),
+    ("--start_port 70000", "launch: --start_port is 70000, expected a number "
+     "from 1 to 65535"),
+    ("--start_port 65535", 'launch: server "127.0.0.1:65536" has the port '
+     '"65536", expected a number from 1 to 65535'),
+])
+def test_launch_refuses_a_port_that_cannot_be(flags, sentence):
+    assert paddle("launch", *flags.split(), "true") == (
+        1, "", "paddle: %s\n" % sentence)
