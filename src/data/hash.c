@@ -173,7 +173,7 @@ static bool python_id(int number, const char *text, size_t n,
 
 /* Two digits and eight characters are a word of eight bytes and one of two,
  * whose highest byte is the length. */
-FL_BY_PROCESSOR
+FL_CLONES
 static void sip_eights(const lanes *first, const lanes *last, int n, lanes *out)
 {
     for (int i = 0; i < n; i++) {

@@ -124,13 +124,13 @@ static inline bool scan(fl_index *ix, fl_split split, const char *text,
     return i >= n;
 }
 
-FL_BY_PROCESSOR
+FL_CLONES
 static bool scan_blanks(fl_index *ix, const char *text, size_t n)
 {
     return scan(ix, FL_SPLIT_BLANKS, text, n);
 }
 
-FL_BY_PROCESSOR
+FL_CLONES
 static bool scan_tabs(fl_index *ix, const char *text, size_t n)
 {
     return scan(ix, FL_SPLIT_TABS, text, n);

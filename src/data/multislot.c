@@ -166,7 +166,7 @@ INLINE bool read_one_id(cursor *c, const fl_schema_slot *s, fl_batch *b)
     return true;
 }
 
-FL_BY_PROCESSOR
+FL_CLONES
 static fl_err multislot_row(const fl_format *self, const fl_line *l,
                             fl_batch *b, fl_flaw *f)
 {

@@ -6,20 +6,12 @@
 #ifndef FL_DATA_NUMBER_H
 #define FL_DATA_NUMBER_H
 
+#include "base/clones.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-/* A function that is compiled for several kinds of processor; the right one is
- * chosen when the library is loaded. */
-#if defined(__x86_64__) && !defined(FL_NO_CLONES)
-#define FL_BY_PROCESSOR                                                        \
-    __attribute__((                                                            \
-        target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define FL_BY_PROCESSOR
-#endif
 
 enum {
     FL_TEXT_SLACK = 64 /* bytes behind a text that may be read */
@@ -59,10 +51,10 @@ static inline bool fl_digits8(const char *p, size_t n, uint64_t *out)
 static inline bool fl_digits16(const char *p, size_t n, uint64_t *out)
 {
     uint64_t high, low;
-    const bool ok =
-        fl_digits8(p, n - 8, &high) & fl_digits8(p + n - 8, 8, &low);
+    const bool high_ok = fl_digits8(p, n - 8, &high);
+    const bool low_ok = fl_digits8(p + n - 8, 8, &low);
     *out = high * 100000000 + low;
-    return ok;
+    return high_ok && low_ok;
 }
 
 /* Digits, a minus before them; up to 2^64 - 1, which wraps: Fluid's ids are
@@ -94,10 +86,10 @@ static inline bool fl_f32_near(int64_t w, size_t places, float *out)
 static inline bool fl_digits19(const char *p, size_t n, uint64_t *out)
 {
     uint64_t high, low;
-    const bool ok =
-        fl_digits8(p, n - 16, &high) & fl_digits16(p + n - 16, 16, &low);
+    const bool high_ok = fl_digits8(p, n - 16, &high);
+    const bool low_ok = fl_digits16(p + n - 16, 16, &low);
     *out = high * 10000000000000000 + low;
-    return ok && high < 900;
+    return high_ok && low_ok && high < 900;
 }
 
 /* What strtof makes of it, if that is finite. Hexadecimal ones are refused.

@@ -2,25 +2,20 @@
 #ifndef FL_OP_KERNEL_H
 #define FL_OP_KERNEL_H
 
+#include "base/clones.h"
 #include "op/lanes.h"
 #include "op/op.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The compiler makes a version for each kind of machine and picks at start.
- * Off under sanitizers, which do not bear it. */
-#if defined(__x86_64__) && !defined(FL_NO_CLONES)
-#define FL_CLONES                                                              \
-    __attribute__((                                                            \
-        target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define FL_CLONES
-#endif
-
 /* Before a loop over elements: an output may be an input, but no element
  * depends on another. Without it such calls would fall back to single steps. */
+#ifdef __clang__
+#define FL_APART _Pragma("clang loop vectorize(assume_safety)")
+#else
 #define FL_APART _Pragma("GCC ivdep")
+#endif
 
 /* The elements of an output that sums are added to, all 0; NULL where nobody
  * wants it. */
