@@ -131,6 +131,7 @@ typedef struct py_scope {
     fl_scope *s;                  /* NULL: dropped by its parent */
     struct py_scope *parent;      /* a reference; NULL: it owns s */
     struct py_scope *kids, *next; /* no references: kids take themselves out */
+    int runs; /* C that uses s now, without the interpreter lock */
 } py_scope;
 
 /* Where a tensor is: its own, a scope's, or the values of selected rows. */
@@ -196,13 +197,16 @@ void py_pool_fini(py_pool *p);
 int py_to_dtype(PyObject *o, fl_dtype *out);
 int py_to_shape(PyObject *o, fl_shape *out);
 int py_to_text(PyObject *o, const char *what, const char **out);
+/* A list of (key, value) tuples; `what` names the mapping. */
+int py_to_items(py_pool *p, PyObject *o, const char *what, PyObject **out);
 int py_to_names(py_pool *p, PyObject *o, int *n, const char *const **out);
 int py_to_vars(py_pool *p, py_state *st, PyObject *o, const char *what, int *n,
                fl_var ***out);
 int py_to_var(py_state *st, PyObject *o, const char *what, fl_var **out);
 int py_to_attr(py_pool *p, py_state *st, const char *name,
                const fl_attr_type *type, PyObject *o, fl_attr *out);
-/* Over o's own memory where that is contiguous. */
+/* Over o's own memory where that is contiguous; the pool holds a share of it,
+ * so that o may get other memory meanwhile. */
 int py_to_tensor(py_pool *p, py_state *st, PyObject *o, fl_tensor *out);
 /* `what` is the layer; -1, or how many arguments of the dict are not None. */
 int py_to_args(py_call *c, const char *what, const fl_signature *sig,
@@ -278,6 +282,10 @@ PyObject *py_tensor_take(py_state *st, fl_tensor *t); /* t is its own now */
 PyObject *py_tensor_view(py_state *st, PyObject *owner, PyObject *name);
 fl_tensor *py_tensor_get(py_tensor *t); /* NULL: an exception is set */
 fl_scope *py_scope_get(py_scope *s);    /* the same */
+/* The same for as long as C works without the interpreter lock: until then it
+ * cannot be dropped, and nothing in it erased. */
+fl_scope *py_scope_begin_run(py_scope *s);
+void py_scope_end_run(py_scope *s);
 PyObject *py_rows_take(py_state *st, fl_rows *r); /* r is its own now */
 fl_tensor *py_rows_tensor(PyObject *rows);
 void py_rows_settle(PyObject *rows); /* after its values have changed */

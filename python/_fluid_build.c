@@ -163,10 +163,8 @@ void py_role_leave(py_call *c, py_role *old)
 
 static int to_slots(py_call *c, PyObject *dict, int *n, fl_args **out)
 {
-    PyObject *items = PyMapping_Items(dict);
-    const int failed = !items || py_pool_keep(&c->pool, items);
-    Py_XDECREF(items);
-    if (failed)
+    PyObject *items;
+    if (py_to_items(&c->pool, dict, "an operator's slots", &items))
         return -1;
     const Py_ssize_t size = PyList_Size(items);
     *out = py_pool_alloc(&c->pool, (size_t)(size + 1) * sizeof **out);
@@ -188,10 +186,8 @@ static int to_slots(py_call *c, PyObject *dict, int *n, fl_args **out)
 
 static int to_attrs(py_call *c, PyObject *dict, fl_desc *d)
 {
-    PyObject *items = PyMapping_Items(dict);
-    const int failed = !items || py_pool_keep(&c->pool, items);
-    Py_XDECREF(items);
-    if (failed)
+    PyObject *items;
+    if (py_to_items(&c->pool, dict, "an operator's attributes", &items))
         return -1;
     const Py_ssize_t size = PyList_Size(items);
     d->attr = py_pool_alloc(&c->pool, (size_t)(size + 1) * sizeof *d->attr);

@@ -135,6 +135,26 @@ static PyObject *as_list(py_pool *p, PyObject *o, const char *what)
     return failed ? NULL : list;
 }
 
+int py_to_items(py_pool *p, PyObject *o, const char *what, PyObject **out)
+{
+    PyObject *items = PyMapping_Items(o);
+    const int failed = !items || py_pool_keep(p, items);
+    Py_XDECREF(items);
+    if (failed)
+        return -1;
+    for (Py_ssize_t i = 0; i < PyList_Size(items); i++) {
+        PyObject *pair = PyList_GetItem(items, i);
+        if (PyTuple_Check(pair) && PyTuple_Size(pair) == 2)
+            continue;
+        PyErr_Format(PyExc_TypeError,
+                     "items() of %s must give (key, value) pairs, not %R", what,
+                     pair);
+        return -1;
+    }
+    *out = items;
+    return 0;
+}
+
 static bool is_list(PyObject *o)
 {
     return !PyUnicode_Check(o) && !PyBytes_Check(o) &&
@@ -409,14 +429,11 @@ static int add_arg(py_call *c, const char *what, const fl_signature *sig,
 int py_to_args(py_call *c, const char *what, const fl_signature *sig,
                PyObject *dict, fl_arg **out)
 {
-    PyObject *items = PyMapping_Items(dict);
-    const Py_ssize_t n = items ? PyList_Size(items) : -1;
+    PyObject *items;
     int used = 0;
-    if (!items || py_pool_keep(&c->pool, items))
-        used = -1;
-    Py_XDECREF(items);
-    if (used)
+    if (py_to_items(&c->pool, dict, what, &items))
         return -1;
+    const Py_ssize_t n = PyList_Size(items);
     *out = py_pool_alloc(&c->pool, (size_t)(n + 1) * sizeof **out);
     if (!*out)
         return -1;

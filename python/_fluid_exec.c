@@ -69,10 +69,8 @@ static void take_turn(py_executor *e)
 static int to_feeds(py_pool *p, py_state *st, PyObject *dict, int n,
                     fl_feed *feeds)
 {
-    PyObject *items = PyMapping_Items(dict);
-    const int failed = !items || py_pool_keep(p, items);
-    Py_XDECREF(items);
-    if (failed)
+    PyObject *items;
+    if (py_to_items(p, dict, "a feed", &items))
         return -1;
     if (PyList_Size(items) != n) {
         PyErr_SetString(PyExc_ValueError, "places are fed other variables");
@@ -196,9 +194,11 @@ static PyObject *run_order(py_executor *e, PyObject *program, PyObject *scope,
     PyObject *got = NULL;
     py_pool pool = {NULL};
     o->program = ((py_program *)program)->p;
-    o->scope = py_scope_get((py_scope *)scope);
-    if (o->scope && o->feeds)
+    o->scope = o->feeds ? py_scope_begin_run((py_scope *)scope) : NULL;
+    if (o->scope) {
         got = run_once(e, &pool, o);
+        py_scope_end_run((py_scope *)scope);
+    }
     py_pool_fini(&pool);
     Py_XDECREF(o->feeds);
     return got;
@@ -342,13 +342,14 @@ static PyObject *vars(PyObject *module, PyObject *args, PyObject *kw, bool save)
     if (!PyArg_ParseTupleAndKeywords(
             args, kw, "O!O!s|zO:vars", keys, st->type[PY_PROGRAM], &f.program,
             st->type[PY_SCOPE], &f.scope, &f.dir, &f.file, &of_names) ||
-        !py_scope_get((py_scope *)f.scope) ||
-        (of_names != Py_None && py_to_names(&pool, of_names, &f.n, &f.names))) {
+        (of_names != Py_None && py_to_names(&pool, of_names, &f.n, &f.names)) ||
+        !py_scope_begin_run((py_scope *)f.scope)) {
         py_pool_fini(&pool);
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS err = move_vars(st->engine, &f, save);
-    Py_END_ALLOW_THREADS py_pool_fini(&pool);
+    Py_END_ALLOW_THREADS py_scope_end_run((py_scope *)f.scope);
+    py_pool_fini(&pool);
     return err ? py_raise_run(st, err) : Py_NewRef(Py_None);
 }
 
@@ -379,9 +380,9 @@ static PyObject *save_model(PyObject *module, PyObject *args, PyObject *kw)
             st->type[PY_PROGRAM], &program, st->type[PY_SCOPE], &scope, &dir,
             &of_feeds, &of_targets, &opts.model_file, &opts.params_file,
             &only) ||
-        !py_scope_get((py_scope *)scope) ||
         py_to_names(&pool, of_feeds, &n_feeds, &feeds) ||
-        py_to_names(&pool, of_targets, &n_targets, &targets)) {
+        py_to_names(&pool, of_targets, &n_targets, &targets) ||
+        !py_scope_begin_run((py_scope *)scope)) {
         py_pool_fini(&pool);
         return NULL;
     }
@@ -389,7 +390,8 @@ static PyObject *save_model(PyObject *module, PyObject *args, PyObject *kw)
     Py_BEGIN_ALLOW_THREADS err = fl_model_save(
         st->engine, ((py_program *)program)->p, ((py_scope *)scope)->s, dir,
         n_feeds, feeds, n_targets, targets, &opts);
-    Py_END_ALLOW_THREADS py_pool_fini(&pool);
+    Py_END_ALLOW_THREADS py_scope_end_run((py_scope *)scope);
+    py_pool_fini(&pool);
     return err ? py_raise_run(st, err) : Py_NewRef(Py_None);
 }
 
@@ -406,11 +408,13 @@ static PyObject *load_model(PyObject *module, PyObject *args, PyObject *kw)
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O!s|zz:load_inference_model",
                                      keys, st->type[PY_SCOPE], &scope, &dir,
                                      &opts.model_file, &opts.params_file) ||
-        !py_scope_get((py_scope *)scope))
+        !py_scope_begin_run((py_scope *)scope))
         return NULL;
     Py_BEGIN_ALLOW_THREADS err =
         fl_model_load(st->engine, dir, ((py_scope *)scope)->s, &opts, &m);
-    Py_END_ALLOW_THREADS if (err) return py_raise_run(st, err);
+    Py_END_ALLOW_THREADS py_scope_end_run((py_scope *)scope);
+    if (err)
+        return py_raise_run(st, err);
     PyObject *feeds = py_from_strings(m.n_feeds, m.feeds);
     PyObject *fetches = py_from_strings(m.n_fetches, m.fetches);
     return Py_BuildValue("(NNN)", py_program_wrap(st, m.program, NULL), feeds,

@@ -338,8 +338,10 @@ static int to_pairs(py_pool *p, py_state *st, PyObject *o, fl_param_grads *out,
     for (Py_ssize_t i = 0; out->at && i < out->n; i++) {
         fl_var **pair;
         int n = 0;
-        PyObject *item = PyList_GetItem(list, i);
-        if (py_to_vars(p, st, item, "params_grads", &n, &pair))
+        PyObject *item = PySequence_List(PyList_GetItem(list, i));
+        const int kept = item ? py_pool_keep(p, item) : -1;
+        Py_XDECREF(item);
+        if (kept || py_to_vars(p, st, item, "params_grads", &n, &pair))
             return -1;
         if (n != 2 || !pair[0]) {
             PyErr_SetString(PyExc_ValueError,
@@ -347,9 +349,7 @@ static int to_pairs(py_pool *p, py_state *st, PyObject *o, fl_param_grads *out,
             return -1;
         }
         out->at[i] = (fl_param_grad){pair[0], pair[1]};
-        PyObject *param = PySequence_GetItem(item, 0);
-        *program = param ? ((py_variable *)param)->program : NULL;
-        Py_XDECREF(param);
+        *program = ((py_variable *)PyList_GetItem(item, 0))->program;
     }
     return out->at ? 0 : -1;
 }

@@ -16,6 +16,26 @@ fl_scope *py_scope_get(py_scope *s)
     return s->s;
 }
 
+fl_scope *py_scope_begin_run(py_scope *s)
+{
+    s->runs += s->s != NULL;
+    return py_scope_get(s);
+}
+
+void py_scope_end_run(py_scope *s)
+{
+    s->runs--;
+}
+
+/* Does C use one of these scopes, or one below? */
+static bool any_runs(const py_scope *kid)
+{
+    for (; kid; kid = kid->next)
+        if (kid->runs || any_runs(kid->kids))
+            return true;
+    return false;
+}
+
 static PyObject *scope_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
     py_state *st = py_state_of(type);
@@ -73,11 +93,18 @@ static PyObject *scope_find(PyObject *self, PyObject *name)
 
 static PyObject *scope_erase(PyObject *self, PyObject *of_names)
 {
-    fl_scope *at = py_scope_get((py_scope *)self);
+    py_scope *s = (py_scope *)self;
+    fl_scope *at = py_scope_get(s);
     py_pool pool = {NULL};
     const char *const *names;
     int n;
-    const bool ok = at && !py_to_names(&pool, of_names, &n, &names);
+    bool ok = at && !py_to_names(&pool, of_names, &n, &names);
+    if (ok && (s->runs || any_runs(s->kids))) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "erase: a program runs in this scope, or in one below "
+                        "it, on another thread; wait for its end");
+        ok = false;
+    }
     for (int i = 0; ok && i < n; i++)
         fl_scope_erase(at, names[i]);
     py_pool_fini(&pool);
@@ -113,16 +140,24 @@ static PyObject *scope_drop_kids(PyObject *self, PyObject *none)
     py_scope *s = (py_scope *)self;
     if (!py_scope_get(s))
         return NULL;
+    if (any_runs(s->kids)) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "drop_kids: a program runs in a child of this scope "
+                        "on another thread; wait for its end");
+        return NULL;
+    }
     mark_gone(s->kids);
     fl_scope_drop_kids(s->s);
     return Py_NewRef(Py_None);
 }
 
-static void add_name(void *list, const char *name, fl_value *v)
+/* After a failure *list is NULL. */
+static void add_name(void *to, const char *name, fl_value *v)
 {
-    PyObject *o = PyUnicode_FromString(name);
-    if (o)
-        PyList_Append(list, o);
+    PyObject **list = to;
+    PyObject *o = *list ? PyUnicode_FromString(name) : NULL;
+    if (!o || PyList_Append(*list, o))
+        Py_CLEAR(*list);
     Py_XDECREF(o);
 }
 
@@ -131,7 +166,7 @@ static PyObject *scope_names(PyObject *self, PyObject *none)
     fl_scope *at = py_scope_get((py_scope *)self);
     PyObject *list = at ? PyList_New(0) : NULL;
     if (list)
-        fl_scope_each(at, add_name, list);
+        fl_scope_each(at, add_name, &list);
     return list;
 }
 
@@ -369,11 +404,12 @@ static PyObject *set_rows(PyObject *self, PyObject *list)
 {
     static const fl_attr_type longs = FL_ATTR_LONGS;
     py_rows *o = (py_rows *)self;
-    fl_rows *r = rows_of(self);
     py_pool pool = {NULL};
     PyObject *result = NULL;
     fl_attr rows;
-    if (r && !py_to_attr(&pool, o->st, "rows", &longs, list, &rows)) {
+    fl_rows *r = NULL;
+    if (!py_to_attr(&pool, o->st, "rows", &longs, list, &rows) &&
+        (r = rows_of(self))) {
         const fl_shape shape = {1, {rows.n}};
         const fl_err err = fl_tensor_resize(&r->index, FL_I64, &shape);
         if (!err)
@@ -436,9 +472,9 @@ static PyObject *get_height(PyObject *self, PyObject *none)
 
 static PyObject *set_height(PyObject *self, PyObject *height)
 {
-    fl_rows *r = rows_of(self);
-    const long long h = r ? PyLong_AsLongLong(height) : -1;
-    if (!r || (h == -1 && PyErr_Occurred()))
+    const long long h = PyLong_AsLongLong(height);
+    fl_rows *r = h == -1 && PyErr_Occurred() ? NULL : rows_of(self);
+    if (!r)
         return NULL;
     r->height = h;
     return Py_NewRef(Py_None);

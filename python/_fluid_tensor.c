@@ -101,16 +101,40 @@ static int open_buffer(py_pool *p, PyObject *o, Py_buffer **out)
     return failed ? -1 : 0;
 }
 
+/* A tensor of the pool's over the same memory. */
+static int share_tensor(py_pool *p, py_tensor *o, fl_tensor *out)
+{
+    const fl_tensor *t = py_tensor_get(o);
+    fl_tensor share = {0};
+    Py_buffer *b;
+    if (!t)
+        return -1;
+    const bool borrows = o->shared && !t->buf; /* an array's memory */
+    if (borrows && open_buffer(p, o->shared->obj, &b))
+        return -1;
+    const fl_err err =
+        borrows ? fl_lod_copy(&share.lod, &t->lod) : fl_tensor_ref(&share, t);
+    if (err) {
+        py_raise_run(o->st, err);
+        return -1;
+    }
+    if (borrows) {
+        share.dtype = t->dtype;
+        share.shape = t->shape;
+        share.data = t->data;
+    }
+    *out = share;
+    PyObject *kept = py_tensor_take(o->st, &share);
+    const int failed = !kept || py_pool_keep(p, kept);
+    Py_XDECREF(kept);
+    return failed ? -1 : 0;
+}
+
 int py_to_tensor(py_pool *p, py_state *st, PyObject *o, fl_tensor *out)
 {
     Py_buffer *b;
-    if (PyObject_TypeCheck(o, st->type[PY_TENSOR])) {
-        const fl_tensor *t = py_tensor_get((py_tensor *)o);
-        if (!t || py_pool_keep(p, o))
-            return -1;
-        *out = *t;
-        return 0;
-    }
+    if (PyObject_TypeCheck(o, st->type[PY_TENSOR]))
+        return share_tensor(p, (py_tensor *)o, out);
     return open_buffer(p, o, &b) || from_buffer(p, b, out) ? -1 : 0;
 }
 
@@ -315,9 +339,11 @@ static PyObject *tensor_set(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O|O:set", &array, &place))
         return NULL;
     fl_tensor *to = py_tensor_get(t);
-    if (to && why_empty(t)) /* a copy here would be of no use to anybody */
+    if (!to)
+        return NULL;
+    if (why_empty(t)) /* a copy here would be of no use to anybody */
         return raise_empty(PyExc_RuntimeError, t);
-    if (to && !py_to_tensor(&pool, t->st, array, &from)) {
+    if (!py_to_tensor(&pool, t->st, array, &from) && (to = py_tensor_get(t))) {
         const fl_err err = copy_in(to, from);
         if (!err)
             forget_shared(t);
@@ -448,11 +474,11 @@ static fl_err put_lod(fl_tensor *t, const fl_lod *lod)
 static PyObject *set_levels(PyObject *self, PyObject *lists, bool lengths)
 {
     py_tensor *t = (py_tensor *)self;
-    fl_tensor *to = py_tensor_get(t), made = {0};
+    fl_tensor *to = NULL, made = {0};
     py_pool pool = {NULL};
     fl_lod given;
     PyObject *o = NULL;
-    if (to && !to_levels(&pool, lists, &given)) {
+    if (!to_levels(&pool, lists, &given) && (to = py_tensor_get(t))) {
         fl_err err = FL_OK;
         if (lengths)
             err = fl_lod_from_lengths(&made.lod, given.levels, given.n,
@@ -499,35 +525,41 @@ static PyObject *is_initialized(PyObject *self, PyObject *none)
     return t ? PyBool_FromLong(t->data != NULL) : NULL;
 }
 
+/* -1: a dim is negative, or there are more than a number can say. */
 static int64_t count(const fl_shape *s)
 {
     int64_t n = 1;
     for (int i = 0; i < s->rank; i++)
-        n *= s->dim[i];
+        if (s->dim[i] < 0 || __builtin_mul_overflow(n, s->dim[i], &n))
+            return -1;
     return n;
 }
 
 /* Dims before there is memory, or others over as many elements. */
 static PyObject *set_dims(PyObject *self, PyObject *dims)
 {
-    fl_tensor *t = py_tensor_get((py_tensor *)self);
+    py_tensor *o = (py_tensor *)self;
     fl_shape shape;
-    if (!t || py_to_shape(dims, &shape))
+    fl_tensor *t = py_to_shape(dims, &shape) ? NULL : py_tensor_get(o);
+    if (!t)
         return NULL;
+    if (count(&shape) < 0)
+        return PyErr_Format(PyExc_ValueError,
+                            "%R: a tensor cannot have these dims", dims);
     if (t->data && count(&shape) != count(&t->shape))
         return PyErr_Format(
             PyExc_ValueError, "the tensor has %lld elements, the dims %lld",
             (long long)count(&t->shape), (long long)count(&shape));
     t->shape = shape;
-    return Py_NewRef(Py_None);
+    return done(o, FL_OK);
 }
 
 static PyObject *tensor_alloc(PyObject *self, PyObject *dtype)
 {
     py_tensor *o = (py_tensor *)self;
-    fl_tensor *t = py_tensor_get(o);
     fl_dtype as;
-    if (!t || py_to_dtype(dtype, &as))
+    fl_tensor *t = py_to_dtype(dtype, &as) ? NULL : py_tensor_get(o);
+    if (!t)
         return NULL;
     const fl_shape shape = t->shape;
     const fl_err err = fl_tensor_resize(t, as, &shape);
@@ -543,7 +575,7 @@ static PyObject *tensor_clear(PyObject *self, PyObject *none)
         return NULL;
     forget_shared((py_tensor *)self);
     fl_tensor_fini(t);
-    return Py_NewRef(Py_None);
+    return done((py_tensor *)self, FL_OK);
 }
 
 /* An element's address; NULL: an exception is set. */

@@ -90,18 +90,19 @@ static PyObject *train(PyObject *module, PyObject *args, PyObject *kw)
             &infer, &debug, &o.epoch))
         return NULL;
     o.program = ((py_program *)program)->p;
-    o.scope = py_scope_get((py_scope *)scope);
     o.dataset = py_dataset_get(dataset);
     o.period = period;
     o.infer = infer;
     o.debug = debug;
-    if (o.scope && !py_to_names(&pool, fetch, &o.n_fetches, &o.fetches) &&
+    if (!py_to_names(&pool, fetch, &o.n_fetches, &o.fetches) &&
         !py_to_names(&pool, labels, &n, &o.labels)) {
-        if (n == o.n_fetches)
-            result = run(st, &t, &o);
-        else
+        if (n != o.n_fetches)
             PyErr_Format(PyExc_ValueError, "%d labels for %d fetches", n,
                          o.n_fetches);
+        else if ((o.scope = py_scope_begin_run((py_scope *)scope))) {
+            result = run(st, &t, &o);
+            py_scope_end_run((py_scope *)scope);
+        }
     }
     py_pool_fini(&pool);
     return result;

@@ -434,6 +434,37 @@ def test_dims_may_be_set_before_a_variable_is(fl):
     assert np.asarray(t).sum() == 4
 
 
+@pytest.mark.parametrize("dims", [
+    [-2, -2], [-1], [2**32, 2**32], [2**62, 2, 2]])
+def test_dims_that_no_tensor_can_have_are_refused(fl, dims):
+    for tensor in (fl.LoDTensor(), fl.Scope().var("x").get_tensor()):
+        with pytest.raises(ValueError, match="cannot have these dims"):
+            tensor._set_dims(dims)
+        tensor.set(np.ones((2, 2), "float32"))
+        with pytest.raises(ValueError):
+            tensor._set_dims(dims)
+        assert tensor.shape() == [2, 2]
+
+
+def test_rows_without_values_are_none(fl):
+    """Kernels trust the number of rows, so other dims of the values count."""
+    block, scope = fl.main_program().block(0), fl.Scope()
+    block.create_var("g", type=8, shape=[10, 2], persistable=True)
+    block.create_var("out", type=8)
+    block.append_op("merge_selected_rows", {"X": ["g"]}, {"Out": ["out"]}, {})
+    rows = scope.var("g").get_selected_rows()
+    rows.set_height(10)
+    rows.set_rows([1, 4])
+    rows.get_tensor().set(np.ones((2, 2), "float32"))
+    rows.get_tensor()._set_dims([4, 1])
+    out, = fl.Executor().run(fl.main_program(), scope, {}, ["out"])
+    assert out.rows() == []
+    rows.get_tensor().set(np.ones((2, 2), "float32"))
+    rows.get_tensor()._clear()
+    with pytest.raises(fl.EnforceNotMet):
+        fl.Executor().run(fl.main_program(), scope, {}, ["out"])
+
+
 def test_scopes_hold_values(fl):
     scope = fl.Scope()
     assert scope.find_var("w") is None
@@ -467,7 +498,96 @@ def test_selected_rows(fl):
         scope.find_var("g").get_tensor()
 
 
+class Odd(dict):
+    """A dict whose items() are what one says."""
+
+    def __init__(self, items):
+        super().__init__({"x": 1})
+        self.odd = items
+
+    def items(self):
+        return self.odd
+
+
+@pytest.mark.parametrize("items", [[1], [None], [("x",)], [("x", 1, 2)],
+                                   [["x", 1]]])
+def test_items_that_are_no_pairs_are_refused(fl, items):
+    odd, refused = Odd(items), pytest.raises(TypeError, match="items.. of ")
+    with refused:
+        fl.Executor().run(fl.main_program(), fl.Scope(), odd, [])
+    with refused:
+        fl.layer("data", odd)
+    block = fl.main_program().block(0)
+    for parts in ((odd, {}, {}), ({}, odd, {}), ({}, {}, odd)):
+        with refused:
+            block.append_op("scale", *parts)
+
+
 # --- memory and threads ------------------------------------------------------
+
+class Held:
+    """A run of `Out = 2 x` that stands still in a `load` until it is let go:
+    what it loads is a pipe."""
+
+    def __init__(self, fl, folder, scope, tensor):
+        self.pipe = str(folder / "pipe")
+        os.mkfifo(self.pipe)
+        block, self.got = fl.main_program().block(0), []
+        x = data(fl, "x", 3)
+        for name in ("loaded", "out"):
+            block.create_var(name, persistable=True)
+        block.append_op("load", {}, {"Out": ["loaded"]},
+                        {"file_path": self.pipe})
+        block.append_op("scale", {"X": ["x"]}, {"Out": ["out"]},
+                        {"scale": 2.0})
+        some = fl.Scope()
+        some.var("loaded").get_tensor().set(np.ones(2, "float32"))
+        fl.save_vars(fl.main_program(), some, str(folder), None, ["loaded"])
+        with open(folder / "loaded", "rb") as f:
+            self.bytes = f.read()
+        self.thread = threading.Thread(target=lambda: self.got.extend(
+            fl.Executor().run(fl.main_program(), scope, {"x": tensor},
+                              ["out"])))
+
+    def __enter__(self):
+        self.thread.start()
+        self.file = open(self.pipe, "wb")  # waits until it is read
+        return self
+
+    def __exit__(self, *error):
+        with self.file:
+            self.file.write(self.bytes)
+        self.thread.join()
+
+
+@pytest.mark.parametrize("how", ["set", "share"])
+def test_a_tensor_that_is_fed_may_be_set(fl, tmp_path, how):
+    tensor = fl.LoDTensor()
+    array = np.ones((200000, 3), "float32")
+    getattr(tensor, how)(array)
+    tensor.set_lod([[0, 100000, 200000]])
+    del array
+    with Held(fl, tmp_path, fl.Scope(), tensor) as run:
+        tensor.set(np.zeros((300000, 3), "float32"))
+        tensor.set_lod([[0] + [300000] * 50])
+        gc.collect()
+    out, = run.got
+    assert out.shape() == [200000, 3] and (np.asarray(out) == 2).all()
+    assert out.lod() == [[0, 100000, 200000]]
+
+
+def test_a_scope_in_use_is_not_dropped(fl, tmp_path):
+    scope = fl.Scope()
+    kid, tensor = scope.new_scope().new_scope(), fl.LoDTensor()
+    tensor.set(np.ones((2, 3), "float32"))
+    with Held(fl, tmp_path, kid, tensor):
+        with pytest.raises(RuntimeError, match="drop_kids: .* runs in a child"):
+            scope.drop_kids()
+        for s in (scope, kid):
+            with pytest.raises(RuntimeError, match="erase: a program runs"):
+                s.erase(["out"])
+    kid.erase(["out"])
+    scope.drop_kids()
 
 def test_fetched_arrays_stay_as_they_were(fl):
     line = Line(fl).train()
