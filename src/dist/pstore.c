@@ -8,7 +8,8 @@
 #include <stdio.h>
 
 enum {
-    ROWS = 512 /* numbers of rows that are looked at together */
+    ROWS = 512,         /* numbers of rows that are looked at together */
+    RANGES_MOST = 65536 /* slices of a gradient that wait for the others */
 };
 
 /* --- would this push do? --- */
@@ -34,6 +35,11 @@ static fl_err wrong_shape(const fl_update *u, const fl_item *item)
                    fl_dtype_word(item->dtype), fl_shape_text(&item->shape, got),
                    g->kind == FL_SELECTED_ROWS ? "rows of " : "",
                    fl_dtype_word(g->dtype), fl_shape_text(&g->shape, want));
+}
+
+static bool is_whole(const fl_update *u, const fl_item *item)
+{
+    return !item->first && fl_shape_equal(&item->shape, &u->grad->shape);
 }
 
 /* A slice is a list of some of the elements. */
@@ -81,9 +87,8 @@ static fl_err check_item(const fl_pstore *s, const fl_item *item)
         return wrong_shape(u, item);
     if (item->kind == FL_SELECTED_ROWS)
         return check_rows(u, item);
-    const bool whole =
-        !item->first && fl_shape_equal(&item->shape, &u->grad->shape);
-    return whole || is_slice(u->grad, item) ? FL_OK : wrong_shape(u, item);
+    return is_whole(u, item) || is_slice(u->grad, item) ? FL_OK
+                                                        : wrong_shape(u, item);
 }
 
 static fl_err check_finite(fl_pstore *s, const fl_parcel *p)
@@ -97,13 +102,114 @@ static fl_err check_finite(fl_pstore *s, const fl_parcel *p)
                    p->not_finite, (long long)p->not_finite_at);
 }
 
-static fl_err check(void *self, int shard, fl_blob grads)
+/* --- slices: each element comes once --- */
+
+static fl_arrived *arrived_of(fl_update *u, const fl_staged *by)
+{
+    fl_arrived *a = NULL;
+    for (int64_t i = 0; i < u->arrived.n && !a; i++)
+        if (u->arrived.at[i].rank == by->rank)
+            a = &u->arrived.at[i];
+    if (!a) {
+        fl_push(&u->arrived, (fl_arrived){.rank = by->rank});
+        a = &u->arrived.at[u->arrived.n - 1];
+    }
+    if (!fl_id_same(a->session, by->session)) {
+        a->session = by->session; /* what another one left is worth nothing */
+        a->range.n = a->n = 0;
+    }
+    return a;
+}
+
+/* The first range that ends behind that element. */
+static int64_t find_range(const fl_arrived *a, int64_t element)
+{
+    int64_t from = 0, to = a->range.n;
+    while (from < to) {
+        const int64_t at = from + (to - from) / 2;
+        if (a->range.at[at].end > element)
+            to = at;
+        else
+            from = at + 1;
+    }
+    return from;
+}
+
+static fl_err came_before(const fl_update *u, const fl_arrived *a,
+                          const fl_range *old, const fl_range *new)
+{
+    const int64_t all = fl_shape_numel(&u->grad->shape);
+    return fl_fail(FL_EPROTO,
+                   "push: elements %lld to %lld of gradient \"%s\" came after "
+                   "elements %lld to %lld, while %lld of %lld were missing",
+                   (long long)new->first, (long long)new->end - 1,
+                   u->grad->name, (long long)old->first,
+                   (long long)old->end - 1, (long long)(all - a->n),
+                   (long long)all);
+}
+
+static fl_err add_slice(fl_update *u, fl_arrived *a, const fl_item *item)
+{
+    const int64_t n = fl_shape_numel(&item->shape);
+    const fl_range new = {item->first, item->first + n};
+    const int64_t at = find_range(a, new.first);
+    if (at < a->range.n && a->range.at[at].first < new.end)
+        return came_before(u, a, &a->range.at[at], &new);
+    if (is_whole(u, item))
+        return FL_OK;
+    if (a->range.n == RANGES_MOST)
+        return fl_fail(FL_EPROTO,
+                       "push: gradient \"%s\" comes in more than %d slices",
+                       u->grad->name, RANGES_MOST);
+    fl_insert(&a->range, at, new);
+    a->n += n;
+    return FL_OK;
+}
+
+static void remove_slice(const fl_update *u, fl_arrived *a, const fl_item *item)
+{
+    if (is_whole(u, item))
+        return;
+    fl_remove(&a->range, find_range(a, item->first));
+    a->n -= fl_shape_numel(&item->shape);
+}
+
+/* All slices of a push, or none of them if one is refused. Those of a gradient
+ * that is complete are forgotten: the next ones are of another step. */
+static fl_err add_slices(fl_pstore *s, const fl_staged *by, const fl_parcel *p)
+{
+    fl_err err = FL_OK;
+    int n = 0;
+    for (; n < p->n && !err; n++) {
+        const fl_item *item = &p->item[n];
+        fl_update *u = fl_map_get(&s->gradients, item->name);
+        if (item->kind != FL_SELECTED_ROWS)
+            err = add_slice(u, arrived_of(u, by), item);
+    }
+    for (int i = 0; i < n - (err != FL_OK); i++) {
+        const fl_item *item = &p->item[i];
+        fl_update *u = fl_map_get(&s->gradients, item->name);
+        if (item->kind == FL_SELECTED_ROWS)
+            continue;
+        fl_arrived *a = arrived_of(u, by);
+        if (err)
+            remove_slice(u, a, item);
+        else if (a->n == fl_shape_numel(&u->grad->shape))
+            a->range.n = a->n = 0;
+    }
+    return err;
+}
+
+static fl_err check(void *self, int shard, const fl_staged *by)
 {
     fl_pstore *s = self;
-    const fl_parcel *p = fl_parcel_of(grads);
-    for (int i = 0; p && i < p->n; i++)
+    const fl_parcel *p = fl_parcel_of(by->part[0]);
+    if (!p)
+        return FL_OK;
+    for (int i = 0; i < p->n; i++)
         FL_TRY(check_item(s, &p->item[i]));
-    return p ? check_finite(s, p) : FL_OK;
+    FL_TRY(check_finite(s, p));
+    return add_slices(s, by, p);
 }
 
 /* --- updates --- */
@@ -315,6 +421,9 @@ static void free_update(fl_update *u)
     for (int64_t i = 0; i < u->slices.n; i++)
         fl_tensor_fini(&u->slices.at[i].tensor);
     fl_vec_fini(&u->slices);
+    for (int64_t i = 0; i < u->arrived.n; i++)
+        fl_vec_fini(&u->arrived.at[i].range);
+    fl_vec_fini(&u->arrived);
     fl_vec_fini(&u->given);
     fl_vec_fini(&u->reader);
     fl_vec_fini(&u->writes);

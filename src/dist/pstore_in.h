@@ -29,6 +29,20 @@ typedef struct fl_given {
     const fl_item *item;
 } fl_given;
 
+/* Elements first .. end of a gradient. */
+typedef struct fl_range {
+    int64_t first, end;
+} fl_range;
+
+/* What a session has sent of a gradient that comes in slices. Thread: as the
+ * machine. */
+typedef struct fl_arrived {
+    int rank;
+    fl_id session;
+    FL_VEC(fl_range) range; /* in order; none overlaps another */
+    int64_t n;              /* elements in them */
+} fl_arrived;
+
 /* Async: a gradient whose slices are not all here. */
 typedef struct fl_slices {
     int rank;
@@ -52,7 +66,8 @@ typedef struct fl_reader {
     size_t from; /* bytes of the next one */
 } fl_reader;
 
-/* A gradient and the block that it feeds. Thread: its owner. */
+/* A gradient and the block that it feeds. Thread: its owner, but for what says
+ * otherwise. */
 typedef struct fl_update {
     const fl_var *grad;    /* name, kind, dtype, shape */
     const fl_block *block; /* of the server's program */
@@ -63,13 +78,14 @@ typedef struct fl_update {
     fl_value *mean; /* what the plan reads as the gradient */
     bool spoils;    /* the plan writes it */
     fl_values writes;
-    fl_table *table;          /* NULL: its parameter is a tensor */
-    fl_ruled ruled;           /* op NULL: the plan does it all */
-    FL_VEC(fl_given) given;   /* in the round at hand, by participant */
-    FL_VEC(fl_reader) reader; /* of each participant */
-    int n;                    /* by what their sum is divided */
-    FL_VEC(fl_slices) slices; /* by rank */
-    fl_rows own, all, sum;    /* memory for the mean of rows */
+    fl_table *table;            /* NULL: its parameter is a tensor */
+    fl_ruled ruled;             /* op NULL: the plan does it all */
+    FL_VEC(fl_given) given;     /* in the round at hand, by participant */
+    FL_VEC(fl_reader) reader;   /* of each participant */
+    int n;                      /* by what their sum is divided */
+    FL_VEC(fl_slices) slices;   /* by rank */
+    FL_VEC(fl_arrived) arrived; /* by rank; thread: as the machine */
+    fl_rows own, all, sum;      /* memory for the mean of rows */
 } fl_update;
 
 /* A variable that may be pulled. Thread: its owner, but for the name. */

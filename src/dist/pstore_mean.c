@@ -329,7 +329,8 @@ static fl_slices *slices_of(fl_update *u, const fl_staged *by)
     return h;
 }
 
-/* Slices come in any order, but those of a step before those of the next. */
+/* Slices come in any order, but those of a step before those of the next; none
+ * overlaps another, which is checked at the push. */
 static fl_err take_slice(fl_update *u, const fl_staged *by, const fl_item *item,
                          bool *some)
 {
@@ -342,7 +343,7 @@ static fl_err take_slice(fl_update *u, const fl_staged *by, const fl_item *item,
                   (char *)h->tensor.data + (size_t)item->first * one,
                   item->data.size);
     h->have += numel_of(item);
-    *some = h->have >= fl_shape_numel(&u->grad->shape);
+    *some = h->have == fl_shape_numel(&u->grad->shape);
     if (!*some)
         return FL_OK;
     const fl_tensor old = u->mean->tensor;

@@ -492,7 +492,7 @@ static void push(shop *p, int rank, fl_parcel *parcel, bool last)
 {
     const fl_blob blob = fl_parcel_blob(parcel);
     const fl_staged by = {rank, {1, (uint64_t)rank}, 1, &blob, last};
-    CHECK_OK(p->face->check(p->face->self, 0, blob));
+    CHECK_OK(p->face->check(p->face->self, 0, &by));
     const int until = p->applied + 1;
     p->face->apply(p->face->self, 0, 0, &by, 1);
     shop_wait(p, &p->applied, until);
@@ -530,6 +530,46 @@ static void slices_wait_for_each_other(void)
         push(&p, i % 2, part, i >= 2);
         check_ramp(&p, -0.5f * (float)(i < 2 ? 0 : i - 1));
     }
+    shop_close(&p);
+}
+
+/* A slice of the ramp that trainer 1 pushes, in a parcel. */
+static fl_parcel *one_slice(const float *x, int64_t first, int64_t n)
+{
+    const fl_shape s = {2, {WIDE, 1}};
+    const fl_tensor t = fl_tensor_view(FL_F32, &s, x);
+    fl_parcel *p = fl_parcel_new();
+    fl_parcel_add_slice(p, "w@GRAD", &t, first, n);
+    return p;
+}
+
+static void slices_that_overlap_are_refused(void)
+{
+    const fl_shape s = {2, {WIDE, 1}};
+    float x[WIDE];
+    shop p;
+    begin_wide(&p, &async);
+    for (int i = 0; i < WIDE; i++)
+        x[i] = (float)(i + 1);
+    const fl_tensor t = fl_tensor_view(FL_F32, &s, x);
+    push(&p, 1, one_slice(x, 10, 10), false);
+    CHECK_ERR(shop_check(&p, one_slice(x, 10, 10)), FL_EPROTO,
+              "push: elements 10 to 19 of gradient \"w@GRAD\" came after "
+              "elements 10 to 19, while 30 of 40 were missing");
+    CHECK_ERR(shop_check(&p, one_slice(x, 0, 11)), FL_EPROTO, "0 to 10");
+    CHECK_ERR(shop_check(&p, one_slice(x, 19, 21)), FL_EPROTO, "19 to 39");
+    CHECK_ERR(shop_check(&p, shop_grad("w@GRAD", WIDE, 1, x)), FL_EPROTO,
+              "elements 0 to 39 of");
+    fl_parcel *both = one_slice(x, 20, 20); /* refused as a whole */
+    fl_parcel_add_slice(both, "w@GRAD", &t, 5, 6);
+    CHECK_ERR(shop_check(&p, both), FL_EPROTO, "5 to 10");
+    push(&p, 1, one_slice(x, 20, 20), false);
+    check_ramp(&p, 0);
+    push(&p, 1, one_slice(x, 0, 10), true);
+    check_ramp(&p, -0.5f);
+    push(&p, 1, one_slice(x, 0, 30), false); /* of the next step */
+    push(&p, 1, one_slice(x, 30, 10), true);
+    check_ramp(&p, -1);
     shop_close(&p);
 }
 
@@ -643,6 +683,7 @@ const fl_test fl_tests[] = {
     {"several owners answer together", owners_answer_together},
     {"an asynchronous push is applied as it comes",
      a_push_is_applied_as_it_comes},
+    {"slices that overlap are refused", slices_that_overlap_are_refused},
     {"slices of an asynchronous push wait for each other",
      slices_wait_for_each_other},
     {"an asynchronous rate moves once a step", the_rate_moves_once_a_step},

@@ -23,8 +23,9 @@ typedef struct fl_staged {
 typedef struct fl_store {
     void *self;
     fl_keeper keep;
-    /* Would these gradients do? Names, shapes, finite values. */
-    fl_err (*check)(void *self, int shard, fl_blob grads);
+    /* Would this push do? Names, shapes, finite values, elements that have not
+     * come before. n is 1; FL_OK: it is accepted. */
+    fl_err (*check)(void *self, int shard, const fl_staged *by);
     /* Begin to apply the mean of n participants, in the order given. The
      * bytes of the blobs stay until fl_server_applied, the arrays do not.
      * Async: n is 1. */

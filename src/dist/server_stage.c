@@ -157,8 +157,10 @@ static fl_err check_push(fl_server *s, const fl_stage *st, const fl_msg *m)
         return fl_fail(FL_ENOMEM,
                        "push: %zu bytes with %zu staged, the limit is %zu",
                        m->blob.size, s->bytes, s->job->max_staged);
-    const fl_err err = s->store->check(s->store->self, m->shard, m->blob);
-    return err ? fl_fail_at(err, "trainer %d", rank_of(s, m->session)) : FL_OK;
+    const fl_staged by = {rank_of(s, m->session), m->session, 1, &m->blob,
+                          m->count > 0};
+    const fl_err err = s->store->check(s->store->self, m->shard, &by);
+    return err ? fl_fail_at(err, "trainer %d", by.rank) : FL_OK;
 }
 
 static bool seen(const fl_server *s, const fl_stage *st, int64_t seq)

@@ -14,8 +14,9 @@ typedef struct scene {
     int reads;
 } scene;
 
-static fl_err check(void *self, int shard, fl_blob b)
+static fl_err check(void *self, int shard, const fl_staged *by)
 {
+    const fl_blob b = by->part[0];
     if (b.size && memchr(b.at, '?', b.size))
         return fl_fail(FL_ESHAPE, "push: not a number");
     return FL_OK;

@@ -30,8 +30,9 @@ int sim_parts(int64_t round, int server, int shard)
 
 /* --- a store --- */
 
-static fl_err check(void *self, int shard, fl_blob grads)
+static fl_err check(void *self, int shard, const fl_staged *by)
 {
+    const fl_blob grads = by->part[0];
     if (grads.size && grads.size != sizeof(sim_grad))
         return fl_fail(FL_ESHAPE, "push: %zu bytes", grads.size);
     return FL_OK;

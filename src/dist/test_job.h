@@ -83,9 +83,9 @@ static inline test_var *test_of_grad(test_server *s, const char *name)
     return at ? test_find(s, name, (size_t)(at - name)) : NULL;
 }
 
-static inline fl_err test_check(void *self, int shard, fl_blob grads)
+static inline fl_err test_check(void *self, int shard, const fl_staged *by)
 {
-    const fl_parcel *p = fl_parcel_of(grads);
+    const fl_parcel *p = fl_parcel_of(by->part[0]);
     for (int i = 0; p && i < p->n; i++)
         if (!test_of_grad(self, p->item[i].name))
             return fl_fail(FL_ENOENT,

@@ -187,7 +187,8 @@ static inline fl_err shop_check(shop *p, fl_parcel *parcel)
 {
     fl_parcel_scan(parcel);
     const fl_blob b = fl_parcel_blob(parcel);
-    const fl_err err = p->face->check(p->face->self, 0, b);
+    const fl_staged by = {1, {1, 1}, 1, &b, true};
+    const fl_err err = p->face->check(p->face->self, 0, &by);
     fl_keeper_parcels.drop(NULL, b);
     fl_parcel_unref(parcel);
     return err;
@@ -202,7 +203,7 @@ static inline void shop_round(shop *p, int n, fl_parcel *const *parcel)
     for (int i = 0; i < n; i++) {
         blob[i] = parcel[i] ? fl_parcel_blob(parcel[i]) : (fl_blob){0};
         by[i] = (fl_staged){i, {1, (uint64_t)i}, 1, &blob[i], true};
-        CHECK_OK(p->face->check(p->face->self, 0, blob[i]));
+        CHECK_OK(p->face->check(p->face->self, 0, &by[i]));
     }
     const int until = p->applied + 1;
     p->face->apply(p->face->self, 0, until - 1, by, n);
