@@ -2,7 +2,8 @@
  *
  * A round is a task for every owner; whoever finishes last reports it. Rounds
  * and pushes are reported in the order in which they were given, since the
- * machine tells them apart by that alone. */
+ * machine tells them apart by that alone: an owner reports before it begins its
+ * next task, and no later round is complete without that owner. */
 #include "dist/pstore_in.h"
 
 #include <stdio.h>
@@ -315,39 +316,28 @@ static void free_applying(fl_applying *a)
     fl_mem_free(a);
 }
 
-/* The oldest, if all owners are done with it. */
-static fl_applying *next_done(fl_pstore *s)
-{
-    fl_applying *a = NULL;
-    pthread_mutex_lock(&s->lock);
-    if (s->applying.n && !s->applying.at[0]->left) {
-        a = s->applying.at[0];
-        fl_remove(&s->applying, 0);
-    }
-    pthread_mutex_unlock(&s->lock);
-    return a;
-}
-
-static void finish(fl_applying *a, fl_err err)
+static void finish_share(fl_applying *a, fl_err err)
 {
     fl_pstore *s = a->store;
     pthread_mutex_lock(&s->lock);
     if (err && !a->why[0])
         snprintf(a->why, sizeof a->why, "%s", fl_errmsg());
-    a->left--;
+    const bool last = !--a->left;
+    if (last)
+        fl_remove(&s->applying, 0); /* the oldest: see above */
     pthread_mutex_unlock(&s->lock);
-    while ((a = next_done(s))) {
-        s->opts.applied(s->opts.self, 0, a->why[0] ? a->why : NULL);
-        free_applying(a);
-    }
+    if (!last)
+        return;
+    s->opts.applied(s->opts.self, 0, a->why[0] ? a->why : NULL);
+    free_applying(a);
 }
 
 static void run_share(void *arg)
 {
     share *t = arg;
     fl_applying *a = t->of;
-    finish(a, t->owner->store->async ? apply_push(t->owner, a->by)
-                                     : apply_round(t->owner, a));
+    finish_share(a, t->owner->store->async ? apply_push(t->owner, a->by)
+                                           : apply_round(t->owner, a));
     fl_mem_free(t);
 }
 
