@@ -101,6 +101,13 @@ const char *fl_job_short(fl_id id, char buf[FL_JOB_SHORT])
     return buf;
 }
 
+const char *fl_job_token(const fl_job *job, char buf[FL_JOB_TOKEN])
+{
+    snprintf(buf, FL_JOB_TOKEN, "%016llx%016llx",
+             (unsigned long long)job->id.hi, (unsigned long long)job->id.lo);
+    return buf;
+}
+
 static fl_err in_range(const char *what, int64_t n, int64_t most)
 {
     if (n < 1 || n > most)

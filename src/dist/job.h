@@ -80,6 +80,13 @@ enum {
 };
 const char *fl_job_short(fl_id id, char buf[FL_JOB_SHORT]);
 
+/* The digest as 32 hexadecimal digits: what its parties show to each other
+ * (FL_RPC_TOKEN). Into buf, which it returns. */
+enum {
+    FL_JOB_TOKEN = 33
+};
+const char *fl_job_token(const fl_job *job, char buf[FL_JOB_TOKEN]);
+
 /* Numbers that a job can have. Err: EINVAL. */
 fl_err fl_job_check(const fl_job *job) FL_MUST_CHECK;
 

@@ -111,8 +111,7 @@ static void make_machines(fl_pserver *p)
                               &p->face, &p->server_out, now);
 }
 
-/* A server without a file for one more connection takes none for ever after
- * (gRPC gives up its listening socket), whoever made the others. */
+/* Each peer is a file; a large job has more of them than the usual limit. */
 static void allow_files(void)
 {
     struct rlimit files;
@@ -126,26 +125,22 @@ static void allow_files(void)
  * each other at every message, at a tenth of the server's CPU time. */
 static fl_err make_network(fl_pserver *p)
 {
-    allow_files();
+    char token[FL_JOB_TOKEN];
     bool held = false; /* launch/ports.c says how */
+    allow_files();
     FL_TRY(fl_flag_bool("FLUID_PORT_HELD", &held));
     FL_TRY(
         fl_rpc_new(&(fl_rpc_opts){.methods = fl_pserver_methods,
                                   .held = held,
                                   .self = p,
                                   .hangup = fl_pserver_hangup,
+                                  .token = fl_job_token(&p->job, token),
                                   .max_calls = 1024 + CALLS * p->job.trainers},
                    &p->rpc));
     for (int i = 0; i < p->job.servers; i++)
         if (i != p->place->server)
             p->peer[i] = fl_rpc_peer_at(p->rpc, p->place->servers[i]);
     return FL_OK;
-}
-
-/* "[::1]:80" or "127.0.0.1:80". */
-static bool is_loopback(const char *address)
-{
-    return fl_starts_with(address, "127.") || fl_starts_with(address, "[::1]");
 }
 
 /* The signal that asks for the end, or 0. A front that has handlers of its own
@@ -161,7 +156,7 @@ static int end_asked(void *self)
 static fl_err listen_at(fl_pserver *p)
 {
     const char *endpoint = p->place->servers[p->place->server];
-    char exact[FL_ADDRESS_TEXT];
+    char exact[FL_ADDRESS_TEXT], token[FL_JOB_TOKEN];
     FL_TRY(fl_ports_resolve(
         endpoint, &(fl_wait_opts){.poll = end_asked, .user = p}, NULL, exact));
     FL_TRY(fl_rpc_listen(p->rpc, exact, &p->port));
@@ -169,11 +164,10 @@ static fl_err listen_at(fl_pserver *p)
              (int)(strrchr(exact, ':') - exact), exact, p->port);
     fl_rpc_healthy(p->rpc, true);
     FL_INFO("Server listening on %s", p->address);
-    FL_INFO("job %016llx%016llx: server %d of %d, %d trainers, %s",
-            (unsigned long long)p->job.id.hi, (unsigned long long)p->job.id.lo,
-            p->place->server, p->job.servers, p->job.trainers,
-            p->job.async ? "asynchronous" : "synchronous");
-    if (!is_loopback(p->address))
+    FL_INFO("job %s: server %d of %d, %d trainers, %s",
+            fl_job_token(&p->job, token), p->place->server, p->job.servers,
+            p->job.trainers, p->job.async ? "asynchronous" : "synchronous");
+    if (!fl_address_loopback(p->address))
         FL_WARN("%s is not a loopback address: parameters and gradients "
                 "travel as plain text",
                 p->address);
@@ -229,21 +223,21 @@ static void tick(fl_pserver *p)
     fl_pserver_unlock(p);
 }
 
-/* A signal ends the server. The others learn it, if that takes no longer than
- * a second. It is a failure unless the job was complete. */
-static fl_err end_early(fl_pserver *p, int number)
+/* The others learn why it ends, if that takes no longer than a second. It is a
+ * failure unless the job was complete. */
+static fl_err end_early(fl_pserver *p, fl_err err, const char *by)
 {
     const int64_t now = fl_pserver_now(p);
-    const char *by = number == SIGTERM ? "SIGTERM" : "SIGINT", *verdict;
-    char server[160], why[256];
+    const char *verdict;
+    char server[160], why[512];
     int code = 0;
     fl_job_server(&p->job, p->place->server, server, sizeof server);
-    snprintf(why, sizeof why, "%s was ended by %s", server, by);
+    snprintf(why, sizeof why, "%s %s", server, by);
     FL_INFO("%s", why);
     fl_pserver_lock(p);
     const bool complete = fl_server_end(p->server, &code, &verdict) && !code;
     if (p->coord)
-        fl_coord_end(p->coord, FL_EINTR, why, now);
+        fl_coord_end(p->coord, (int)err, why, now);
     else
         fl_server_quit(p->server, why, now);
     fl_pserver_flush(p);
@@ -253,7 +247,7 @@ static fl_err end_early(fl_pserver *p, int number)
         tick(p);
     }
     return complete ? FL_OK
-                    : fl_fail(FL_EINTR, "%s before the job was complete", why);
+                    : fl_fail(err, "%s before the job was complete", why);
 }
 
 static void print_waits(fl_pserver *p)
@@ -286,7 +280,11 @@ static fl_err serve(fl_pserver *p)
             print_waits(p);
         const int number = end_asked(p);
         if (number)
-            return end_early(p, number);
+            return end_early(p, FL_EINTR,
+                             number == SIGTERM ? "was ended by SIGTERM"
+                                               : "was ended by SIGINT");
+        if (fl_rpc_check(p->rpc))
+            return end_early(p, FL_EIO, fl_errmsg());
     }
     return err;
 }

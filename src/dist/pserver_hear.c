@@ -129,6 +129,29 @@ static fl_err check_method(const fl_rpc_method *by, fl_msg_kind kind)
                    by->name);
 }
 
+/* Who knows the job's digest is no stranger. The machines answer a request of
+ * another job with a sentence; an open call ends, or it would be answered word
+ * by word. */
+static fl_err check_job(fl_pserver *p, const fl_rpc_method *by, uint64_t call,
+                        const fl_msg *m)
+{
+    if (fl_id_same(m->job, p->job.id))
+        fl_rpc_trust(p->rpc, call);
+    else if (by->open)
+        return fl_fail(FL_EPROTO, "%s is of another job", fl_msg_name(m->kind));
+    return FL_OK;
+}
+
+/* Is it worth a look at every number of its gradients? */
+static bool expects(fl_pserver *p, const fl_msg *m)
+{
+    fl_pserver_lock(p);
+    const bool is =
+        m->blob.owner && !p->closed && fl_server_expects(p->server, m);
+    fl_pserver_unlock(p);
+    return is;
+}
+
 static void hear(void *self, const fl_rpc_method *by, uint64_t call,
                  const fl_packet *packet)
 {
@@ -138,9 +161,10 @@ static void hear(void *self, const fl_rpc_method *by, uint64_t call,
     fl_err err = fl_msg_decode(NULL, packet, arena, &m);
     if (!err)
         err = check_method(by, m.kind);
-    fl_parcel *grads = fl_parcel_of(m.blob);
-    if (!err && grads && m.kind == FL_MSG_PUSH)
-        fl_parcel_scan(grads);
+    if (!err)
+        err = check_job(p, by, call, &m);
+    if (!err && m.kind == FL_MSG_PUSH && expects(p, &m))
+        fl_parcel_scan(fl_parcel_of(m.blob));
     if (err) {
         char caller[64];
         err = fl_fail_at(err, "from %s",

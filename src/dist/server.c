@@ -182,6 +182,12 @@ static bool is_member(const fl_server *s, fl_id session)
     return false;
 }
 
+bool fl_server_expects(const fl_server *s, const fl_msg *m)
+{
+    return fl_id_same(m->job, s->job->id) &&
+           (is_member(s, m->session) || m->g > s->view);
+}
+
 static void read_values(fl_server *s, fl_peer from, const fl_msg *m)
 {
     const fl_msg reply = fl_server_answer(s, FL_MSG_VALUES, m);

@@ -43,6 +43,10 @@ void fl_server_free(fl_server *s);
 
 void fl_server_recv(fl_server *s, fl_peer from, const fl_msg *m, int64_t now);
 
+/* Is m of this job and of a session that is a member, or may become one? All
+ * else is refused without a look at its blob. */
+bool fl_server_expects(const fl_server *s, const fl_msg *m);
+
 /* The store has applied what it was given first for that shard; why: NULL, or
  * what went wrong, which ends the job. */
 void fl_server_applied(fl_server *s, int shard, const char *why, int64_t now);

@@ -311,8 +311,10 @@ static void start_machine(fl_trainer *t)
 
 fl_err fl_link_open(fl_trainer *t)
 {
+    char token[FL_JOB_TOKEN];
     FL_TRY(fl_pool_new("trainer", 1, &t->pool));
-    const fl_err err = fl_rpc_new(&(fl_rpc_opts){0}, &t->rpc);
+    const fl_err err = fl_rpc_new(
+        &(fl_rpc_opts){.token = fl_job_token(&t->job, token)}, &t->rpc);
     if (err) {
         fl_pool_free(t->pool);
         t->pool = NULL;

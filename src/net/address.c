@@ -47,3 +47,12 @@ void fl_address_text(const fl_address *a, char out[FL_ADDRESS_TEXT])
         snprintf(host, sizeof host, "?");
     snprintf(out, FL_ADDRESS_TEXT, six ? "[%s]:%s" : "%s:%s", host, port);
 }
+
+bool fl_address_loopback(const char *text)
+{
+    static const char *const starts[] = {"127.", "[::1]", "[::ffff:127."};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (!strncmp(text, starts[i], strlen(starts[i])))
+            return true;
+    return false;
+}

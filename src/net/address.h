@@ -25,4 +25,7 @@ fl_err fl_address_find(const char *endpoint, fl_address out[FL_ADDRESSES],
 /* As numbers: "127.0.0.1:6174", "[::1]:6174". */
 void fl_address_text(const fl_address *a, char out[FL_ADDRESS_TEXT]);
 
+/* Is such a text of a loopback address? */
+bool fl_address_loopback(const char *text);
+
 #endif

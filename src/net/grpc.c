@@ -40,6 +40,8 @@ static const setting settings[] = {
     {GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0},
     {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000},
     {GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX},
+    /* Of a connection at once; a client of gRPC keeps others back. */
+    {GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024},
 };
 
 static void add(fl_grpc_args *a, setting s)
@@ -120,6 +122,15 @@ static void choose_experiments(void)
     setenv("GRPC_EXPERIMENTS", "tcp_frame_size_tuning,tcp_rcv_lowat", 0);
 }
 
+/* Static slices: they are never counted. */
+static grpc_metadata token_of(const fl_rpc *r)
+{
+    grpc_metadata m = {0};
+    m.key = grpc_slice_from_static_string(FL_RPC_TOKEN);
+    m.value = grpc_slice_from_static_string(r->opts.token);
+    return m;
+}
+
 static void open_library(fl_rpc *r)
 {
     gpr_timespec never = gpr_inf_future(GPR_CLOCK_REALTIME);
@@ -127,6 +138,8 @@ static void open_library(fl_rpc *r)
     choose_experiments();
     fl_mem_keep();
     grpc_init();
+    if (r->opts.token)
+        r->token = token_of(r);
     r->library = fl_mem_alloc(sizeof *r->library);
     fl_count_init(&r->library->users, 1);
     r->queue = grpc_completion_queue_create_for_next(NULL);
@@ -158,6 +171,7 @@ static void rpc_free(fl_rpc *r)
     fl_vec_fini(&r->slots);
     fl_vec_fini(&r->free_slots);
     fl_vec_fini(&r->peers);
+    fl_mem_free((char *)r->opts.token);
     fl_mem_free(r);
 }
 
@@ -167,6 +181,7 @@ fl_err fl_rpc_new(const fl_rpc_opts *opts, fl_rpc **out)
     int threads = opts->threads ? opts->threads : 1;
     fl_rpc *r = fl_mem_alloc(sizeof *r);
     r->opts = *opts;
+    r->opts.token = opts->token ? fl_mem_strdup(opts->token) : NULL;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->quiet, NULL);
     fl_grpc_signals_off(&old);
@@ -214,6 +229,8 @@ void fl_grpc_retire(fl_grpc_call *c)
     fl_push(&r->free_slots, i);
     r->serving -= c->counted;
     pthread_mutex_unlock(&r->lock);
+    if (!c->own)
+        fl_grpc_count_out(c);
 }
 
 fl_grpc_call *fl_grpc_find(fl_rpc *r, uint64_t id)
@@ -279,13 +296,18 @@ void fl_rpc_free(fl_rpc *r)
     if (!r)
         return;
     cancel_own(r);
+    if (r->listener)
+        fl_listener_stop(r->listener);
     end_connections(r);
     pthread_mutex_lock(&r->lock);
     while (r->live || (r->server && !r->server_stopped))
         pthread_cond_wait(&r->quiet, &r->lock);
     pthread_mutex_unlock(&r->lock);
-    if (r->server)
+    if (r->server) {
         grpc_server_destroy(r->server);
+        grpc_server_credentials_release(r->plain);
+    }
+    fl_listener_free(r->listener);
     rpc_free(r);
 }
 

@@ -325,6 +325,16 @@ static bool next_sending(fl_grpc_call *c, sending *out)
     return go;
 }
 
+static grpc_op head_op(fl_grpc_call *c)
+{
+    grpc_op op = {.op = GRPC_OP_SEND_INITIAL_METADATA};
+    if (c->own && c->rpc->opts.token) {
+        op.data.send_initial_metadata.count = 1;
+        op.data.send_initial_metadata.metadata = &c->rpc->token;
+    }
+    return op;
+}
+
 static grpc_op end_op(fl_grpc_call *c, grpc_slice *why)
 {
     grpc_op op = {.op = GRPC_OP_SEND_CLOSE_FROM_CLIENT};
@@ -346,7 +356,7 @@ void fl_grpc_pump(fl_grpc_call *c)
     if (!next_sending(c, &s))
         return;
     if (s.head)
-        ops[n++] = (grpc_op){.op = GRPC_OP_SEND_INITIAL_METADATA};
+        ops[n++] = head_op(c);
     if (s.word) {
         c->out = pack(c, s.word);
         ops[n] = (grpc_op){.op = GRPC_OP_SEND_MESSAGE};
@@ -366,8 +376,12 @@ static void on_wrote(void *self, bool ok)
     pthread_mutex_lock(&c->rpc->lock);
     c->writing = false;
     c->mute |= !ok;
+    const bool resume = c->paused && c->words.n - c->said < FL_GRPC_WAITING;
+    c->paused &= !resume;
     pthread_mutex_unlock(&c->rpc->lock);
     fl_grpc_pump(c);
+    if (resume)
+        fl_grpc_listen_on(c);
     fl_grpc_release(c);
 }
 
@@ -375,10 +389,15 @@ static bool add_word(fl_grpc_call *c, fl_packet *p, bool last)
 {
     pthread_mutex_lock(&c->rpc->lock);
     bool ok = !c->ended && !c->mute;
+    const bool full = ok && c->words.n - c->said >= FL_GRPC_MOST;
+    if (full) /* the other side does not read */
+        ok = false, c->mute = true;
     if (ok && p)
         fl_push(&c->words, p);
     c->ended |= last;
     pthread_mutex_unlock(&c->rpc->lock);
+    if (full)
+        grpc_call_cancel(c->grpc, NULL);
     return ok;
 }
 
@@ -409,6 +428,7 @@ fl_grpc_call *fl_grpc_call_new(fl_rpc *r, bool own)
     fl_grpc_call *c = fl_mem_alloc(sizeof *c);
     c->rpc = r;
     c->own = own;
+    c->connection = -1;
     fl_count_init(&c->holds, 1);
     fl_count_init(&c->lent, 1);
     c->read = (fl_grpc_tag){on_read, c};

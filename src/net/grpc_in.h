@@ -27,7 +27,9 @@
 #include <signal.h>
 
 enum {
-    FL_GRPC_WHY = 2000 /* bytes of a sentence that travel; headers are small */
+    FL_GRPC_WHY = 2000, /* bytes of a sentence that travel; headers are small */
+    FL_GRPC_WAITING = 16, /* words: then a served call is not read */
+    FL_GRPC_MOST = 1024,  /* words: then a call is ended */
 };
 
 typedef struct fl_grpc_call fl_grpc_call;
@@ -65,7 +67,10 @@ struct fl_rpc {
     fl_pool *pool;
     fl_group polling;
     grpc_server *server;
-    fl_grpc_tag stopped;
+    grpc_server_credentials *plain; /* of sockets that are accepted */
+    fl_listener *listener;          /* NULL: gRPC listens, at a path */
+    fl_grpc_tag stopped, settled;
+    grpc_metadata token; /* what own calls show */
 
     pthread_mutex_t lock;
     pthread_cond_t quiet; /* no call is left, or the server has stopped */
@@ -91,6 +96,8 @@ struct fl_grpc_call {
     grpc_call_details details;   /* served */
     const fl_rpc_method *method; /* served; NULL: none, or health */
     bool heard_of;               /* served: the method was told */
+    int connection;              /* served: its socket; -1: not known */
+    bool entered;                /* served: counted by its connection */
     bool counted;                /* served: part of rpc->serving */
     int broken;                  /* served: gone before it was answered */
     grpc_status_code status;     /* own */
@@ -100,6 +107,9 @@ struct fl_grpc_call {
     void (*heard)(void *self, uint64_t tag, const fl_packet *p); /* own */
 
     uint64_t id;
+    int64_t came; /* served: when, ns */
+    bool unread;  /* served: its first message has not come */
+    bool paused;  /* served: too many words wait for another to be read */
     FL_VEC(fl_packet *) words; /* the first `said` are gone */
     int64_t said;
     bool writing, greeted, mute; /* mute: nothing can be sent any more */
@@ -164,6 +174,9 @@ fl_packet *fl_grpc_unpack(fl_rpc *r, grpc_byte_buffer *b); /* takes b */
 
 void fl_grpc_serve_word(fl_grpc_call *c, grpc_byte_buffer *b);
 void fl_grpc_hangup(fl_grpc_call *c);
+
+/* The call will not be found any more: it counts no longer. */
+void fl_grpc_count_out(fl_grpc_call *c);
 
 /* --- one table of statuses --- */
 

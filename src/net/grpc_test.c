@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -678,6 +679,112 @@ static void health_is_told_to_anyone(void)
     tear_down(&t);
 }
 
+/* A client of its own for the server of the scene. */
+static void bring_client(scene *t, const char *token)
+{
+    char address[64];
+    fl_rpc_free(t->client);
+    CHECK_OK(fl_rpc_new(&(fl_rpc_opts){.token = token}, &t->client));
+    snprintf(address, sizeof address, "127.0.0.1:%d", t->port);
+    t->peer = fl_rpc_peer_at(t->client, address);
+}
+
+enum {
+    STRANGERS_CALLS = 4
+};
+
+static void caller_with_the_token_is_a_member(void)
+{
+    scene t;
+    set_up(&t, (fl_rpc_opts){.token = "sesame"});
+    bring_client(&t, "sesame");
+    for (uint64_t i = 0; i <= STRANGERS_CALLS; i++)
+        ask(&t, i, text("?"), 0);
+    const event e = await(&t, 'h', STRANGERS_CALLS);
+    CHECK_INT(fl_rpc_standing(t.server, e.call), FL_MEMBER);
+    CHECK_INT(count(&t, 'd'), 0);
+    CHECK_OK(fl_rpc_check(t.server));
+    tear_down(&t);
+}
+
+/* The places of members are not those that strangers take. */
+static void strangers_have_few_calls(void)
+{
+    scene t;
+    set_up(&t, (fl_rpc_opts){.token = "sesame", .max_calls = 1});
+    bring_client(&t, "Sesame");
+    for (uint64_t i = 0; i <= STRANGERS_CALLS; i++)
+        ask(&t, i, text("?"), 0);
+    event e = await(&t, 'd', 0);
+    CHECK_INT(e.end, FL_RPC_DENIED);
+    CHECK_INT(e.code, FL_ENOMEM);
+    CHECK_STR(e.text, "a stranger's calls are being served, no more are taken");
+    e = await(&t, 'h', STRANGERS_CALLS - 1);
+    CHECK_INT(fl_rpc_standing(t.server, e.call), FL_LOCAL);
+    fl_rpc_trust(t.server, e.call); /* its bytes had what it takes */
+    CHECK_INT(fl_rpc_standing(t.server, e.call), FL_MEMBER);
+    ask(&t, 100, text("?"), 0);
+    await(&t, 'h', STRANGERS_CALLS);
+    CHECK_INT(count(&t, 'd'), 1);
+    tear_down(&t);
+}
+
+/* The most memory that this process ever had, in bytes. */
+static size_t most_memory(void)
+{
+    struct rusage u;
+    CHECK(!getrusage(RUSAGE_SELF, &u));
+    return (size_t)u.ru_maxrss << 10;
+}
+
+/* n times the same memory. */
+static fl_packet *large(const char *memory, size_t size, int n)
+{
+    fl_packet *p = fl_packet_new();
+    for (int i = 0; i < n; i++)
+        fl_packet_lend(p, memory, size, NULL, NULL);
+    return p;
+}
+
+/* It is not told why: a message that is not complete cannot be answered. */
+static void stranger_with_a_large_message_is_hung_up_on(void)
+{
+    enum {
+        MIB = 1 << 20
+    };
+    scene t;
+    char *memory = fl_mem_alloc(16 * MIB);
+    set_up(&t, (fl_rpc_opts){.token = "sesame"});
+    bring_client(&t, NULL);
+    const size_t before = most_memory();
+    ask(&t, 0, large(memory, 16 * MIB, 100), 0);
+    CHECK_INT(await(&t, 'd', 0).end, FL_RPC_BROKEN);
+    CHECK(most_memory() - before < 200 * MIB);
+    tear_down(&t);
+    fl_mem_free(memory);
+}
+
+/* All at once, on a new connection. */
+static void member_may_begin_with_large_messages(void)
+{
+    enum {
+        MIB = 1 << 20,
+        CALLS = 64
+    };
+    scene t;
+    char *memory = fl_mem_alloc(4 * MIB);
+    set_up(&t, (fl_rpc_opts){.token = "sesame"});
+    bring_client(&t, "sesame");
+    for (int i = 0; i < CALLS; i++)
+        ask(&t, (uint64_t)i, large(memory, 4 * MIB, 1), 0);
+    for (int i = 0; i < CALLS; i++)
+        fl_rpc_answer(t.server, await(&t, 'h', i).call, text("ok"));
+    for (int i = 0; i < CALLS; i++)
+        CHECK_INT(await(&t, 'd', i).end, FL_RPC_OK);
+    tear_down(&t);
+    fl_mem_free(memory);
+}
+
 static void unix_socket_serves_and_refuses(void)
 {
     scene t;
@@ -738,6 +845,12 @@ const fl_test fl_tests[] = {
     {"nothing is left when freed", nothing_is_left_when_freed},
     {"a taken port names who has it", taken_port_names_who_has_it},
     {"health is told to anyone", health_is_told_to_anyone},
+    {"a caller with the token is a member", caller_with_the_token_is_a_member},
+    {"strangers have few calls", strangers_have_few_calls},
+    {"a stranger with a large message is hung up on",
+     stranger_with_a_large_message_is_hung_up_on},
+    {"a member may begin with large messages",
+     member_may_begin_with_large_messages},
     {"a unix socket serves and refuses", unix_socket_serves_and_refuses},
     {0},
 };

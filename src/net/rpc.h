@@ -12,6 +12,7 @@
 #ifndef FL_NET_RPC_H
 #define FL_NET_RPC_H
 
+#include "net/listener.h"
 #include "net/packet.h"
 
 typedef struct fl_rpc fl_rpc;           /* Thread: any */
@@ -35,12 +36,18 @@ typedef struct fl_rpc_opts {
      * ended. Exactly once for an open call that was heard of. */
     void (*hangup)(void *self, uint64_t call);
     int threads;        /* that callbacks run on; 0 = 1 */
-    int max_calls;      /* being served at once; 0 = 1024, more are refused */
+    int max_calls;      /* of members at once; 0 = 1024, more are refused */
     size_t max_message; /* bytes, either way; 0 = 2^31 - 1 */
     bool held; /* who started us holds the port for us (SO_REUSEPORT) */
+    /* Known to members only. Own calls show it, as metadata FL_RPC_TOKEN. A
+     * connection on which nobody has shown it is a stranger's, for which small
+     * limits hold (listener.h). NULL: none is shown, none is asked for. */
+    const char *token;
 } fl_rpc_opts;
 
-/* Own: new. opts is copied, the methods are not. */
+#define FL_RPC_TOKEN "fluid-job"
+
+/* Own: new. opts and the token are copied, the methods are not. */
 fl_err fl_rpc_new(const fl_rpc_opts *opts, fl_rpc **out) FL_MUST_CHECK;
 
 /* Cancel and hang up all calls, wait until the last callback has returned,
@@ -52,8 +59,16 @@ void fl_rpc_free(fl_rpc *r);
  * known ("port 6174 on 127.0.0.1 is taken by process 4711 (python3)"). Once. */
 fl_err fl_rpc_listen(fl_rpc *r, const char *address, int *port) FL_MUST_CHECK;
 
+/* Does it still listen? Err: EIO. */
+fl_err fl_rpc_check(fl_rpc *r) FL_MUST_CHECK;
+
 /* What the health service (grpc.health.v1) answers; not serving at first. */
 void fl_rpc_healthy(fl_rpc *r, bool serving);
+
+/* The connection of a call is a member's from now on: its bytes have shown it.
+ * And what it is; that of a call which has ended is a stranger's. */
+void fl_rpc_trust(fl_rpc *r, uint64_t call);
+fl_standing fl_rpc_standing(fl_rpc *r, uint64_t call);
 
 /* Take p. A call that has hung up is passed over; an open one ends with p. */
 void fl_rpc_answer(fl_rpc *r, uint64_t call, fl_packet *p);
@@ -106,8 +121,9 @@ uint64_t fl_rpc_open(fl_rpc *r, fl_rpc_peer *to, const char *method,
                                    const fl_packet *p),
                      fl_rpc_done done);
 
-/* A word on an open call of either side; takes p. Words wait for each other; a
- * call that has ended is passed over. */
+/* A word on an open call of either side; takes p. Words wait for each other: a
+ * call on which 1024 of them wait is ended, and a served one is not read while
+ * 16 do. A call that has ended is passed over. */
 void fl_rpc_say(fl_rpc *r, uint64_t call, fl_packet *p);
 
 /* End an own call: done.run comes with CANCELLED unless it had ended. */
