@@ -71,6 +71,15 @@ static void read_shared_counts(fl_merge *m)
     }
 }
 
+/* The AUC of all counts; NAN: no trainer has counted an example yet. */
+static double merged_auc(const fl_merge *m)
+{
+    for (int64_t i = 0; i < 2 * m->n; i++)
+        if (m->counts[i])
+            return fl_auc_area(m->counts, m->counts + m->n, m->n, m->pr);
+    return NAN;
+}
+
 void fl_merge_tell(fl_merge *m, int64_t now, bool end)
 {
     fl_trainer *t = m->service && (end || now >= m->due)
@@ -85,7 +94,7 @@ void fl_merge_tell(fl_merge *m, int64_t now, bool end)
                          m->counts, &m->trainers))
         FL_DEBUG("the AUC is this trainer's own: %s", fl_errmsg());
     else
-        m->auc = fl_auc_area(m->counts, m->counts + m->n, m->n, m->pr);
+        m->auc = merged_auc(m);
 }
 
 void fl_merge_show(const fl_merge *m, fl_progress *p)

@@ -79,8 +79,9 @@ static void add_figures(fl_str *out, const fl_progress *p)
     fl_str_add(out, "/s");
     if (!isnan(p->loss))
         fl_str_printf(out, "  loss %.5g", p->loss);
-    if (!isnan(p->auc))
-        fl_str_printf(out, "  auc %.4f", p->auc);
+    if (isnan(p->auc)) /* nobody has seen an example yet */
+        return;
+    fl_str_printf(out, "  auc %.4f", p->auc);
     if (p->auc_trainers > 1)
         fl_str_printf(out, " (%d trainers)", p->auc_trainers);
 }

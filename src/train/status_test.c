@@ -71,6 +71,17 @@ static void a_line_has_all_figures(void)
           "0.48123  auc 0.7031  reading 4% computing 95% waiting 1%");
 }
 
+static void no_auc_is_shown_before_there_is_one(void)
+{
+    fl_progress p = {.loss = NAN,
+                     .auc = NAN,
+                     .auc_trainers = 2, /* both have counted nothing */
+                     .fraction = NAN,
+                     .eta = NAN};
+    check(fl_status_text, p,
+          "0 examples  0/s  reading 0% computing 0% waiting 0%");
+}
+
 static void an_auc_of_several_trainers_says_so(void)
 {
     fl_progress p = little_known();
@@ -195,6 +206,8 @@ static void a_bar_is_drawn_over_until_the_end(void)
 
 const fl_test fl_tests[] = {
     {"a line has all figures", a_line_has_all_figures},
+    {"no AUC is shown before there is one",
+     no_auc_is_shown_before_there_is_one},
     {"an AUC of several trainers says so", an_auc_of_several_trainers_says_so},
     {"a line leaves out what is not known",
      a_line_leaves_out_what_is_not_known},
