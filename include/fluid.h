@@ -972,7 +972,8 @@ typedef struct fl_launch_opts {
     const char *node_ip;          /* this host; NULL: "127.0.0.1" */
     const char *cluster_node_ips; /* all hosts; NULL: this one */
     const char *log_dir;          /* serverlog.N, workerlog.N; NULL: "logs" */
-    bool quiet;                   /* what trainer 0 says is not shown */
+    bool quiet;                   /* the output of trainer 0 is not shown */
+    bool dry_run;                 /* show what would be started, and end */
     int (*poll)(void *user);      /* not 0: as Ctrl-C; or NULL */
     void *user;
 } fl_launch_opts;

@@ -25,6 +25,8 @@ static const fl_opt opts[] = {
      "Python that runs a .py script (default: $PADDLE_PYTHON, or python3)"},
     {"print_config", FL_OPT_STR, &print_config,
      "accepted for old scripts; the configuration is always printed"},
+    {"dry_run", FL_OPT_FLAG, &job.dry_run,
+     "print the variables of each process, and start nothing"},
     {"quiet", FL_OPT_FLAG, &job.quiet, "do not show the output of trainer 0"},
     {0},
 };

@@ -140,3 +140,20 @@ char **fl_launch_env(fl_launch *l, const fl_proc *p)
     fl_vec_fini(&env);
     return out;
 }
+
+void fl_launch_show_env(fl_launch *l)
+{
+    char name[32];
+    fprintf(stderr, "launch: nothing is started (--dry_run); each process "
+                    "would run\n   ");
+    for (char **word = l->argv; *word; word++)
+        fprintf(stderr, " %s", *word);
+    fputc('\n', stderr);
+    for (int64_t i = 0; i < l->procs.n; i++) {
+        const fl_proc *p = &l->procs.at[i];
+        fprintf(stderr, "%s, log %s\n", fl_proc_name(p, name), p->log);
+        for (char **e = fl_launch_env(l, p); *e; e++)
+            if (is_ours(*e))
+                fprintf(stderr, "    %s\n", *e);
+    }
+}

@@ -78,7 +78,7 @@ static void add(fl_launch *l, bool server, int id, const char *endpoint)
                                      server ? "serverlog" : "workerlog", id)});
 }
 
-static fl_err start_all(fl_launch *l)
+static void add_all(fl_launch *l)
 {
     const int trainers = l->opts->trainers;
     for (int64_t i = 0; i < l->held.n; i++)
@@ -86,6 +86,10 @@ static fl_err start_all(fl_launch *l)
             l->endpoints.at[l->held.at[i].server]);
     for (int i = 0; i < trainers; i++)
         add(l, false, l->node * trainers + i, NULL);
+}
+
+static fl_err start_all(fl_launch *l)
+{
     FL_TRY(fl_guard_start(l));
     for (int64_t i = 0; i < l->procs.n; i++)
         FL_TRY(fl_proc_start(l, &l->procs.at[i]));
@@ -140,8 +144,8 @@ static void on_ask(fl_launch *l, int signal)
             kill_all(l);
         return;
     }
-    fprintf(stderr, "launch: trainers finish their step and leave; "
-                    "again: now\n");
+    fprintf(stderr, "launch: Ctrl-C: trainers are asked to finish their step "
+                    "and leave; again: all are stopped\n");
     for (int64_t i = 0; i < l->procs.n; i++) {
         fl_proc *p = &l->procs.at[i];
         if (p->server)
@@ -171,7 +175,8 @@ static void judge(fl_launch *l, int64_t *idle)
     if (l->stop_at)
         return;
     if (first && first->server) {
-        fprintf(stderr, "launch: %s has failed; all are stopped\n",
+        fprintf(stderr,
+                "launch: %s has failed; all other processes are stopped\n",
                 fl_proc_name(first, name));
         stop_all(l);
     }
@@ -182,8 +187,8 @@ static void judge(fl_launch *l, int64_t *idle)
     if (count_left(l, true) && now >= *idle + patience(l) * SEC) {
         if (!l->asks)
             fprintf(stderr,
-                    "launch: all trainers have ended %d s ago; %d that still "
-                    "serve are stopped\n",
+                    "launch: all trainers ended %d s ago; servers that still "
+                    "run (%d) are stopped\n",
                     patience(l), count_left(l, true));
         stop_all(l);
     }
@@ -264,7 +269,14 @@ static fl_err run(fl_launch *l)
     fill_standard();
     make_argv(l);
     FL_TRY(fl_launch_ports(l));
-    FL_TRY(fl_disk_real()->mkdirs(fl_disk_real(), l->opts->log_dir));
+    add_all(l);
+    if (l->opts->dry_run) {
+        fl_launch_show_env(l);
+        return FL_OK;
+    }
+    const fl_err err = fl_disk_real()->mkdirs(fl_disk_real(), l->opts->log_dir);
+    if (err)
+        return fl_fail_at(err, "choose another folder with --log_dir");
     FL_TRY(start_all(l));
     show_plan(l);
     wait_all(l);

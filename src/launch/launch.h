@@ -24,6 +24,7 @@ typedef struct fl_proc {
     const char *log;      /* its file */
     pid_t pid;            /* and process group */
     bool ended;
+    bool empty;    /* the group has no members any more */
     int code;      /* what a shell would say: 128 + n for a signal */
     int signal;    /* that ended it, or 0 */
     int64_t began; /* ns */
@@ -50,7 +51,7 @@ typedef struct fl_launch {
     int asks;                       /* to stop, by the user */
     int signal;                     /* that asked */
     int64_t began, stop_at;         /* kill at; 0: no */
-    int guard;                      /* pipe to the guard, or -1 */
+    int guard;                      /* socket to the guard, or -1 */
     pid_t guard_pid;
     int64_t shown;  /* bytes of trainer 0's log */
     bool in_a_line; /* that it has not ended */
@@ -62,6 +63,9 @@ fl_err fl_launch_ports(fl_launch *l) FL_MUST_CHECK;
 /* The environment of a process: ours, without what could contradict, and what
  * it is in every dialect. In the arena; ends with NULL. */
 char **fl_launch_env(fl_launch *l, const fl_proc *p);
+
+/* What would be started, and with which variables, to stderr. */
+void fl_launch_show_env(fl_launch *l);
 
 /* A process that ends whom we leave behind, and everybody if we die. */
 fl_err fl_guard_start(fl_launch *l) FL_MUST_CHECK;

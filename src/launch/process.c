@@ -2,7 +2,7 @@
  *
  * Each has a process group of its own, so that its children end with it, and
  * the job's mark in its environment, by which children are found that left the
- * group. A guard, a shell at the end of a pipe, ends whoever is left when we
+ * group. A guard, a shell at the end of a socket, ends whoever is left when we
  * are done, and everybody if we are killed. */
 #include "base/clock.h"
 #include "launch/launch.h"
@@ -12,13 +12,21 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Lines: the groups to end, then done; no done: we were killed. The second
+/* Lines: "+N" is a group to end, "-N" one that is empty by now, whose number
+ * may soon be somebody else's; then done. No done: we were killed. The second
  * look is for who was about to run another program, and had no environment. */
 static const char guard_script[] =
-    "all=; while read -r g && [ \"$g\" != done ]; do all=\"$all -$g\"; done\n"
+    "all=' '\n"
+    "while read -r g && [ \"$g\" != done ]; do\n"
+    "  case $g in\n"
+    "  +*) all=\"$all-${g#+} \" ;;\n"
+    "  -*) all=\"${all%% $g *} ${all#* $g }\" ;;\n"
+    "  esac\n"
+    "done\n"
     "end() {\n"
     "  kill $1 $all $(grep -lszx \"FLUID_JOB=$0\" /proc/[0-9]*/environ |\n"
     "    cut -d/ -f3)\n"
@@ -39,14 +47,22 @@ static void plain_signals(posix_spawnattr_t *a, short flags)
                                     POSIX_SPAWN_SETSIGDEF);
 }
 
+/* A guard that somebody has killed is no reason to die of SIGPIPE. */
+static void tell_guard(const fl_launch *l, const char *sign, int number)
+{
+    char line[32];
+    const int n = snprintf(line, sizeof line, "%s%d\n", sign, number);
+    (void)!send(l->guard, line, (size_t)n, MSG_NOSIGNAL);
+}
+
 fl_err fl_guard_start(fl_launch *l)
 {
     int ends[2];
     char *argv[] = {"sh", "-c", (char *)guard_script, l->mark, NULL};
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
-    if (pipe2(ends, O_CLOEXEC))
-        return fl_fail(FL_EIO, "launch: no pipe: %s", strerror(errno));
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+        return fl_fail(FL_EIO, "launch: no socket: %s", strerror(errno));
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, ends[0], 0);
     posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
@@ -69,7 +85,7 @@ void fl_guard_end(fl_launch *l)
 {
     if (l->guard < 0)
         return;
-    dprintf(l->guard, "done\n");
+    (void)!send(l->guard, "done\n", 5, MSG_NOSIGNAL);
     close(l->guard);
     l->guard = -1;
     waitpid(l->guard_pid, NULL, 0);
@@ -80,10 +96,14 @@ fl_err fl_proc_start(fl_launch *l, fl_proc *p)
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     char **argv = l->argv;
+    (void)rename(p->log, fl_arena_printf(l->arena, "%s.old", p->log));
     const int log =
         open(p->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
     if (log < 0)
-        return fl_fail(FL_EIO, "launch: log %s: %s", p->log, strerror(errno));
+        return fl_fail(FL_EIO,
+                       "launch: log %s: %s; choose another folder with "
+                       "--log_dir",
+                       p->log, strerror(errno));
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&files, log, 1);
@@ -100,8 +120,17 @@ fl_err fl_proc_start(fl_launch *l, fl_proc *p)
                        strerror(why));
     p->ended = false;
     p->began = fl_clock_now(fl_clock_real());
-    dprintf(l->guard, "%d\n", (int)p->pid);
+    tell_guard(l, "+", (int)p->pid);
     return FL_OK;
+}
+
+/* While a group has members the system gives its number to nobody else. */
+static void forget_empty_group(const fl_launch *l, fl_proc *p)
+{
+    if (!p->ended || p->empty || !p->pid || !kill(-p->pid, 0) || errno != ESRCH)
+        return;
+    p->empty = true;
+    tell_guard(l, "-", (int)p->pid);
 }
 
 void fl_proc_reap(fl_launch *l)
@@ -109,6 +138,7 @@ void fl_proc_reap(fl_launch *l)
     for (int64_t i = 0; i < l->procs.n; i++) {
         fl_proc *p = &l->procs.at[i];
         int status;
+        forget_empty_group(l, p);
         if (p->ended || waitpid(p->pid, &status, WNOHANG) != p->pid)
             continue;
         p->ended = true;
@@ -118,6 +148,7 @@ void fl_proc_reap(fl_launch *l)
         const bool asked = l->asks && p->code == 128 + SIGINT;
         if (p->code && !p->stopped && !asked && l->first < 0)
             l->first = (int)i;
+        forget_empty_group(l, p);
     }
 }
 
