@@ -1,10 +1,12 @@
 """Every example trains, saves, loads and infers, if only for two batches."""
 import os
+import signal
 import subprocess
 import sys
 
 import pytest
 
+from cluster import Cluster
 from conftest import ROOT
 
 EXAMPLES = [("fit_a_line", "uci_housing"),
@@ -19,7 +21,7 @@ EXAMPLES = [("fit_a_line", "uci_housing"),
 def test_all_examples_are_run():
     scripts = {f.removesuffix(".py") for f in os.listdir(
         os.path.join(ROOT, "examples")) if f.endswith(".py")}
-    assert scripts - {"common", "clicks"} == {e.split()[0] for e, _ in EXAMPLES}
+    assert scripts - {"common", "clicks", "dist_fit_a_line"} == {e.split()[0] for e, _ in EXAMPLES}
 
 
 def environment(needs, folder):
@@ -54,3 +56,59 @@ def test_example(example, needs, tmp_path):
     assert (model / "__model__").is_file()
     if not needs:
         assert "the ratings are made up" in run.stderr
+
+
+# --- one script for servers and trainers -------------------------------------
+
+CLUSTER = os.path.join(ROOT, "examples", "dist_fit_a_line.py")
+QUICK = {"FLUID_LINGER": "0.2"}  # servers need not wait for late questions
+
+
+def parameters(folder):
+    return {name: (folder / name).read_bytes()
+            for name in ("fc_0.w_0", "fc_0.b_0")}
+
+
+def test_the_cluster_example_understands_the_documents(tmp_path):
+    """Endpoints, then hosts and a port; both train the same model."""
+    home = environment("uci_housing", str(tmp_path))["PADDLE_DATA_HOME"]
+    for model in "endpoints", "hosts":
+        with Cluster(tmp_path, CLUSTER, 1, 2, {
+                **QUICK, "PADDLE_DATA_HOME": home, "PADDLE_TRAINERS": 2},
+                ["--passes", "2", "--model", model]) as job:
+            host, port = job.endpoints[0].split(":")
+            job.start(**{} if model == "endpoints" else dict(
+                PADDLE_PSERVER_ENDPOINTS=None, PADDLE_CURRENT_ENDPOINT=None,
+                PADDLE_PSERVER_IPS=host, PADDLE_PSERVER_PORT=port,
+                PADDLE_CURRENT_IP=host))
+            job.finish()
+            assert "the model is in " + model in job.trainer[0].text()
+            assert "the model is in" not in job.trainer[1].text()
+    assert parameters(tmp_path / "endpoints") == parameters(tmp_path / "hosts")
+
+
+def test_the_cluster_example_trains_alone(tmp_path):
+    env = environment("uci_housing", str(tmp_path))
+    run = subprocess.run(
+        [sys.executable, CLUSTER, "--passes", "1", "--model", "alone"],
+        env=env, cwd=tmp_path, text=True, capture_output=True)
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path / "alone" / "__model__").is_file()
+
+
+def test_the_cluster_example_saves_after_ctrl_c(tmp_path):
+    """Under the launcher; trainers end well, so the job does."""
+    job = subprocess.Popen(
+        ["paddle", "launch", "--server_num", "1", "--worker_num", "2", CLUSTER,
+         "--passes", "1000000"], cwd=tmp_path, text=True,
+        env={**environment("uci_housing", str(tmp_path)), **QUICK},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    said = ""
+    while "pass 21," not in said:
+        said += job.stderr.readline() or pytest.fail(said)
+    job.send_signal(signal.SIGINT)
+    said += job.communicate(timeout=60)[1]
+    assert job.returncode == 0, said
+    assert "interrupted; the model is saved as it is" in said
+    assert (tmp_path / "dist_fit_a_line.model" / "__model__").is_file()

@@ -1,7 +1,7 @@
 """python -m paddle.distributed.launch_ps [flags] script.py [arguments]
 
-Servers and trainers of a job on this host, each running the script. The same
-as `paddle launch`.
+Start the servers and trainers of a job on this host; each runs the script.
+`paddle launch` does the same.
 """
 import argparse
 import os
@@ -14,25 +14,26 @@ def parse_args(argv=None):
     """The flags of the launcher, and what it runs."""
     parser = argparse.ArgumentParser(
         prog="python -m paddle.distributed.launch_ps",
-        description="Start servers and trainers of a job on this host.")
+        description="Start the servers and trainers of a job on this host.")
     add = parser.add_argument
     add("--worker_num", type=int, default=2, metavar="N",
-        help="trainers on each host (default 2)")
+        help="number of trainers on each host (default 2)")
     add("--server_num", type=int, default=2, metavar="N",
-        help="servers on each host (default 2)")
+        help="number of servers on each host (default 2)")
     add("--endpoints", default="", metavar="HOST:PORT,..",
-        help="of all servers, in place of --server_num")
+        help="all servers of the job, in place of --server_num")
     add("--start_port", type=int, default=0, metavar="PORT",
-        help="of servers, and on; 6170 or the next free ones")
+        help="first server port; the next servers use the ports after it "
+        "(default: 6170, or the next free ports)")
     add("--cluster_node_ips", default="", metavar="HOST,..",
-        help="all hosts; 127.0.0.1")
+        help="all hosts of the job (default 127.0.0.1)")
     add("--node_ip", default="", metavar="HOST",
-        help="which of them is this one")
+        help="this host, as --cluster_node_ips names it")
     add("--print_config", default=True, metavar="BOOL",
-        help="accepted; it is printed")
+        help="accepted for old scripts; the configuration is always printed")
     add("--log_dir", default="logs", metavar="DIR",
-        help="where serverlog.N and workerlog.N are written (default logs)")
-    add("training_script", help="what every process runs")
+        help="folder of the logs, serverlog.N and workerlog.N (default logs)")
+    add("training_script", help="the script that every process runs")
     add("training_script_args", nargs=argparse.REMAINDER)
     args = parser.parse_args(argv)
     if not os.path.isfile(args.training_script):

@@ -2,13 +2,18 @@
 
 A script that trains on datasets saves after each pass. So the signal ends the
 pass it meets after the current step, and later ones before their first; what
-the script does between them goes on. A second signal interrupts as usual.
+the script does between them goes on. A script with a loop of its own gets a
+KeyboardInterrupt, but not in the middle of a step of Executor.run: it can save
+where it catches that. A second signal interrupts as usual.
 """
 import contextlib
 import os
 import signal
 import threading
 
+LAUNCHED = (os.environ.get("FLUID_LAUNCHED") == "1"
+            and os.environ.get("TRAINING_ROLE") != "PSERVER")
+_PATIENCE = 10  # seconds for the rest of a step; it may wait for others
 _was_asked = []  # by a signal
 
 
@@ -23,16 +28,43 @@ def _answer():
 
 
 @contextlib.contextmanager
-def asked():
+def asked(ask=_ask):
     """Within `with`, SIGINT is a wish to stop, if a launcher started this and
     nobody else handles the signal; gives who tells of the wish."""
-    ours = (os.environ.get("FLUID_LAUNCHED") == "1"
-            and threading.current_thread() is threading.main_thread()
+    ours = (LAUNCHED and threading.current_thread() is threading.main_thread()
             and signal.getsignal(signal.SIGINT) is signal.default_int_handler)
     if ours:
-        signal.signal(signal.SIGINT, _ask)
+        signal.signal(signal.SIGINT, ask)
     try:
         yield _answer
     finally:
         if ours:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _interrupt():
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+
+def finish(run, *args):
+    """What run(*args) gives. A first Ctrl-C meanwhile is a KeyboardInterrupt
+    after it, or after _PATIENCE seconds."""
+    before = bool(_was_asked)
+    timer = None
+
+    def ask(number, frame):
+        nonlocal timer
+        _ask(number, frame)
+        timer = threading.Timer(_PATIENCE, _interrupt)
+        timer.daemon = True
+        timer.start()
+
+    with asked(ask) as answer:
+        try:
+            results = run(*args)
+        finally:
+            if timer:
+                timer.cancel()
+    if answer() and not before:
+        raise KeyboardInterrupt
+    return results

@@ -156,8 +156,9 @@ def leave_at_exit():
     def fail(kind, error, trace):
         told(kind, error, trace)
         try:
-            _fluid.leave(1, "%s: %s" % (kind.__name__, error),
-                         limit=_FAREWELL)
+            why = "%s: %s" % (kind.__name__, error) if str(error) \
+                else kind.__name__
+            _fluid.leave(1, why, limit=_FAREWELL)
         except (RuntimeError, KeyboardInterrupt):
             pass  # the first failure has been told
 
@@ -168,6 +169,9 @@ def leave_at_exit():
 def _print(text):
     sys.stdout.write(text)
     sys.stdout.flush()
+
+
+_call = _stop.finish if _stop.LAUNCHED else lambda run, *args: run(*args)
 
 
 class Executor:
@@ -200,9 +204,9 @@ class Executor:
             return self._run_compiled(program, feed, fetch_list, scope,
                                       return_numpy)
         feed = _feeds(feed)
+        fetch = _fetches(fetch_list)
         try:
-            results = self._engine.run(program, scope, feed,
-                                       _fetches(fetch_list))
+            results = _call(self._engine.run, program, scope, feed, fetch)
         except (_fluid.EnforceNotMet, TypeError) as error:
             raise _explained(error, program, feed) from None
         return [as_numpy(r) for r in results] if return_numpy else results
@@ -212,8 +216,8 @@ class Executor:
         """One feed, whose rows places share, or one for each."""
         feeds = [_feeds(feed) for feed in feeds]
         try:
-            results = self._engine.run_places(
-                program, scope, feeds, _fetches(fetch_list), places, scale)
+            results = _call(self._engine.run_places, program, scope, feeds,
+                            _fetches(fetch_list), places, scale)
         except (_fluid.EnforceNotMet, TypeError) as error:
             raise _explained(error, program, feeds[0]) from None
         return [as_numpy(r) for r in results] if return_numpy else results
