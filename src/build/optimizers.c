@@ -26,6 +26,35 @@
         "name", FL_ARG_STR, "None"                                             \
     }
 
+/* What all of paddle.v2 share; their decay is no regularizer of Fluid's. */
+#define V2_ARGS                                                                \
+    RATE, {"momentum", FL_ARG_FLOAT, "0.0"}, {"l2", FL_ARG_FLOAT, "0.0"},      \
+    {                                                                          \
+        "l1", FL_ARG_FLOAT, "0.0"                                              \
+    }
+#define V2_MEAN                                                                \
+    {"rho", FL_ARG_FLOAT, "0.95"},                                             \
+    {                                                                          \
+        "epsilon", FL_ARG_FLOAT, "1e-06"                                       \
+    }
+#define V2_ATTRS                                                               \
+    {"mu", "momentum"}, {"l2"},                                                \
+    {                                                                          \
+        "l1"                                                                   \
+    }
+#define V2_VELOCITY                                                            \
+    {                                                                          \
+        "velocity", "Velocity", "VelocityOut"                                  \
+    }
+#define V2_SQUARE                                                              \
+    {                                                                          \
+        "square", "Square", "SquareOut"                                        \
+    }
+#define V2_POWER                                                               \
+    {                                                                          \
+        "rho_pow_acc", "RhoPow", NULL, "rho", true                             \
+    }
+
 const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "sgd",
@@ -167,6 +196,54 @@ const fl_optimizer_def fl_optimizers[] = {
         .accumulators = {{"squared", "SquaredAccumulator", "SquaredAccumOut"},
                          {"linear", "LinearAccumulator", "LinearAccumOut"}},
         .attrs = {{"l1"}, {"l2"}, {"lr_power"}},
+    },
+    /* paddle.v2's */
+    {
+        .op = "v2_momentum",
+        .cls = "V2Momentum",
+        .doc = "The Momentum of paddle.v2: the velocity holds the learning "
+               "rate.",
+        .args = {V2_ARGS, DECAY, NAME},
+        .accumulators = {V2_VELOCITY},
+        .attrs = {V2_ATTRS},
+    },
+    {
+        .op = "v2_adagrad",
+        .cls = "V2AdaGrad",
+        .doc = "The AdaGrad of paddle.v2: epsilon lies inside the root, and "
+               "decay outside of the squares.",
+        .args = {V2_ARGS, {"epsilon", FL_ARG_FLOAT, "1e-06"}, DECAY, NAME},
+        .accumulators = {V2_VELOCITY, V2_SQUARE},
+        .attrs = {V2_ATTRS, {"epsilon"}},
+    },
+    {
+        .op = "v2_decayed_adagrad",
+        .cls = "V2DecayedAdaGrad",
+        .doc = "The DecayedAdaGrad of paddle.v2.",
+        .args = {V2_ARGS, V2_MEAN, DECAY, NAME},
+        .accumulators = {V2_VELOCITY, V2_SQUARE, V2_POWER},
+        .attrs = {V2_ATTRS, {"epsilon"}, {"rho"}},
+    },
+    {
+        .op = "v2_adadelta",
+        .cls = "V2AdaDelta",
+        .doc = "The AdaDelta of paddle.v2, which uses the learning rate.",
+        .args = {V2_ARGS, V2_MEAN, DECAY, NAME},
+        .accumulators = {V2_VELOCITY,
+                         V2_SQUARE,
+                         {"square_update", "SquareUpdate", "SquareUpdateOut"}},
+        .attrs = {V2_ATTRS, {"epsilon"}, {"rho"}},
+    },
+    {
+        .op = "v2_rmsprop",
+        .cls = "V2RMSProp",
+        .doc = "The RMSProp of paddle.v2: centred on the mean gradient.",
+        .args = {V2_ARGS, V2_MEAN, DECAY, NAME},
+        .accumulators = {V2_VELOCITY,
+                         V2_SQUARE,
+                         {"mean_grad", "MeanGrad", "MeanGradOut"},
+                         V2_POWER},
+        .attrs = {V2_ATTRS, {"epsilon"}, {"rho"}},
     },
 };
 

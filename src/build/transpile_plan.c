@@ -226,7 +226,7 @@ static bool works_by_element(const char *type)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(known[i], type))
             return true;
-    return fl_starts_with(type, "elementwise_");
+    return fl_starts_with(type, "elementwise_") || fl_starts_with(type, "v2_");
 }
 
 static bool may_be_cut(const fl_cut *c, const fl_share *s)

@@ -321,7 +321,7 @@ static void every_rule_fits_its_operator(void)
             CHECK(has(fl_op_attr(def, r->power[k].attr)));
         }
     }
-    CHECK_INT(rules, 10);
+    CHECK_INT(rules, 15);
 }
 
 static void other_outputs_leave_the_inputs(void)

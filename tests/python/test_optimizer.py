@@ -9,7 +9,8 @@ from paddle.fluid import layers, optimizer
 EVERY = {"SGD": {}, "Momentum": {"momentum": 0.9},
          "LarsMomentum": {"momentum": 0.9}, "Adagrad": {}, "Adam": {},
          "Adamax": {}, "DecayedAdagrad": {}, "Adadelta": {}, "RMSProp": {},
-         "Ftrl": {}}
+         "Ftrl": {}, "V2Momentum": {"momentum": 0.9}, "V2AdaGrad": {},
+         "V2DecayedAdaGrad": {}, "V2AdaDelta": {}, "V2RMSProp": {}}
 
 
 def line(start=1.0, **attr):
