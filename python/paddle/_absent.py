@@ -22,6 +22,28 @@ ABSENT = (
      "init infer"),
     ("paddle", NEVER, "scripts of version 1 are not read; use paddle.fluid "
      "or paddle.v2", "trainer trainer_config_helpers proto utils"),
+    ("paddle.v2", NEVER, "there is no master process; give each trainer files "
+     "of its own", "master"),
+    ("paddle.v2.layer", LATER, "loops and recurrent networks",
+     "lstmemory grumemory recurrent recurrent_group memory beam_search "
+     "get_output lstm_step gru_step gru_step_naive StaticInput StaticInputV2 "
+     "GeneratedInput GeneratedInputV2 BaseGeneratedInput "
+     "BaseGeneratedInputV2 SubsequenceInput BeamInput "
+     "cross_entropy_over_beam"),
+    ("paddle.v2.layer", LATER, "sequence labelling and search",
+     "crf crf_decoding ctc warp_ctc lambda_cost seq_slice sub_nested_seq"),
+    ("paddle.v2.layer", LATER, "large output layers", "nce hsigmoid"),
+    ("paddle.v2.layer", LATER, "pictures in three dimensions, regions, grids",
+     "img_conv3d img_pool3d roi_pool priorbox multibox_loss "
+     "detection_output scale_sub_region conv_operator"),
+    ("paddle.v2.networks", LATER, "loops and recurrent networks",
+     "simple_lstm lstmemory_group lstmemory_unit gru_unit gru_group "
+     "simple_gru simple_gru2 bidirectional_gru bidirectional_lstm "
+     "multi_head_attention"),
+    ("paddle.v2.evaluator", LATER, "sequence labelling and search",
+     "chunk ctc_error seqtext_printer"),
+    ("paddle.v2.evaluator", LATER, "further evaluators",
+     "detection_map gradient_printer maxframe_printer"),
     ("paddle.distributed", LATER, "collective training without servers",
      "launch"),
     ("paddle.dataset", LATER, "further data sets",

@@ -1,0 +1,128 @@
+"""paddle.init: the settings of a process.
+
+Each is an argument of init or a variable PADDLE_INIT_NAME; the argument wins.
+FLAGS has them all. Those that steer what does not exist here (log periods,
+sockets of the original, GPUs) are taken and have no effect.
+"""
+import os
+
+from .._absent import suggest
+
+_PREFIX = "PADDLE_INIT_"
+
+# name: (type, default, least value, largest value)
+FLAGS = {
+    "use_gpu": (bool, False),
+    "trainer_count": (int, 1, 1, 1024),
+    "port": (int, 7164, 1, 65535),
+    "ports_num": (int, 1, 1, 1024),
+    "ports_num_for_sparse": (int, 1, 0, 1024),
+    "num_gradient_servers": (int, 1, 1, 1 << 20),
+    "trainer_id": (int, 0, 0, 1 << 20),
+    "pservers": (str, "127.0.0.1"),
+    "nics": (str, ""),
+    "seed": (int, 1, 0, (1 << 31) - 1),
+}
+_IDLE = {
+    bool: "use_mkldnn parallel_nn show_layer_stat prev_batch_state local "
+          "log_clipping log_error_clipping thread_local_rand_use_global_seed "
+          "loadsave_parameters_in_pserver with_cost small_messages",
+    int: "gpu_id log_period log_period_server dot_period test_period "
+         "beam_size show_parameter_stats_period enable_parallel_vector "
+         "pserver_num_threads parallel_thread_num saving_period num_passes "
+         "start_pass sock_send_buf_size sock_recv_buf_size",
+    float: "checkgrad_eps async_lagged_ratio_min async_lagged_ratio_default",
+    str: "comment rdma_tcp init_model_path load_missing_parameter_strategy "
+         "save_dir predict_file job config config_args",
+}
+FLAGS.update((name, (kind, None))
+             for kind, names in _IDLE.items() for name in names.split())
+
+_WORDS = {"true": True, "1": True, "yes": True, "on": True, "t": True,
+          "false": False, "0": False, "no": False, "off": False, "f": False}
+_settings = None
+
+
+def _number(source, kind, value):
+    try:
+        if kind is int and isinstance(value, float):
+            raise ValueError
+        return kind(value)
+    except (TypeError, ValueError):
+        raise ValueError("paddle.init: %s is %r, expected %s" % (
+            source, value, "a whole number" if kind is int else "a number")
+        ) from None
+
+
+def _convert(source, name, value):
+    """A value as the flag wants it; `source` says where it came from."""
+    kind, _, *limits = FLAGS[name]
+    if kind is str:
+        return ",".join(value) if isinstance(value, (list, tuple)) \
+            else str(value)
+    if kind is bool:
+        word = str(value).strip().lower()
+        if word not in _WORDS:
+            raise ValueError("paddle.init: %s is %r, expected True or False"
+                             % (source, value))
+        return _WORDS[word]
+    number = _number(source, kind, value)
+    if limits and not limits[0] <= number <= limits[1]:
+        raise ValueError("paddle.init: %s is %s, expected %d to %d"
+                         % (source, number, *limits))
+    return number
+
+
+def _known(name, source):
+    if name not in FLAGS:
+        raise ValueError("paddle.init: there is no setting %s (%s)%s" % (
+            name, source, suggest(name, FLAGS)))
+
+
+def _check_job(found):
+    """Settings that are wrong only together."""
+    me, trainers = found["trainer_id"], found["num_gradient_servers"]
+    if me >= trainers:
+        raise ValueError(
+            "paddle.init: trainer_id is %d, but num_gradient_servers is %d: "
+            "ids of trainers are 0 to %d" % (me, trainers, trainers - 1))
+    if not all(host.strip() for host in found["pservers"].split(",")):
+        raise ValueError("paddle.init: pservers is %r, expected hosts with a "
+                         "comma between each two" % found["pservers"])
+    if found["use_gpu"]:
+        from ..fluid import core
+        raise core.no_gpu("paddle.init(use_gpu=True)")
+
+
+def init(**kwargs):
+    """Settings of this process: PADDLE_INIT_* of the environment, then the
+    arguments, which win. A later call starts anew."""
+    global _settings
+    given = {}
+    for key, value in sorted(os.environ.items()):
+        if key.startswith(_PREFIX):
+            name = key[len(_PREFIX):].lower()
+            _known(name, "from the environment's %s" % key)
+            if name not in kwargs:
+                given[name] = _convert(key, name, value)
+    for name, value in kwargs.items():
+        _known(name, "an argument")
+        given[name] = _convert(name, name, value)
+    found = {name: flag[1] for name, flag in FLAGS.items()}
+    found.update(given)
+    _check_job(found)
+    _settings = found
+
+
+def get(name):
+    """A setting; those of a process that never called init are the
+    environment's."""
+    if _settings is None:
+        init()
+    return _settings[name]
+
+
+def endpoints():
+    """The servers' first addresses: every host with the one port."""
+    return ["%s:%d" % (host.strip(), get("port"))
+            for host in get("pservers").split(",")]
