@@ -765,6 +765,8 @@ void fl_plan_free(fl_plan *plan)
 
 /* --- a run --- */
 
+/* The declared shape is not compared here: the operators decide whether they
+ * can compute with another one, as in Fluid. */
 static fl_err check_feed(const port *p, const fl_tensor *t)
 {
     char got[FL_SHAPE_TEXT], want[FL_SHAPE_TEXT];
@@ -775,7 +777,7 @@ static fl_err check_feed(const port *p, const fl_tensor *t)
         return fl_fail(FL_ESHAPE,
                        "feed \"%s\" is %s%s: a dimension is negative", p->name,
                        fl_dtype_word(t->dtype), fl_shape_text(&t->shape, got));
-    if (t->dtype != p->var->dtype || !fl_shape_alike(&t->shape, &p->var->shape))
+    if (t->dtype != p->var->dtype)
         return fl_fail(FL_ESHAPE, "feed \"%s\" is %s%s, expected %s%s", p->name,
                        fl_dtype_word(t->dtype), fl_shape_text(&t->shape, got),
                        fl_dtype_word(p->var->dtype),
@@ -906,9 +908,29 @@ static fl_err run_all(fl_plan *plan, const fl_feed *feeds, fl_fetch *fetches)
     return FL_OK;
 }
 
+/* The likely cause of a failed shape check: a feed whose shape is not the
+ * declared one. */
+static fl_err blame_feed(const fl_plan *plan, const fl_feed *feeds, fl_err err)
+{
+    char got[FL_SHAPE_TEXT], want[FL_SHAPE_TEXT];
+    for (int i = 0; i < plan->n_feeds; i++) {
+        const fl_shape *fed = &feeds[i].tensor.shape;
+        const fl_var *v = plan->feeds[i].var;
+        if (feeds[i].tensor.dtype == v->dtype &&
+            !fl_shape_alike(fed, &v->shape))
+            return fl_fail_at(err, "feed \"%s\" is %s%s, expected %s%s",
+                              v->name, fl_dtype_word(v->dtype),
+                              fl_shape_text(fed, got), fl_dtype_word(v->dtype),
+                              fl_shape_text(&v->shape, want));
+    }
+    return err;
+}
+
 fl_err fl_plan_run(fl_plan *plan, const fl_feed *feeds, fl_fetch *fetches)
 {
     fl_err err = run_all(plan, feeds, fetches);
+    if (err == FL_ESHAPE)
+        err = blame_feed(plan, feeds, err);
     fl_err dropped = drop_feeds(plan);
     return err ? err : dropped;
 }

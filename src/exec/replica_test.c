@@ -324,7 +324,7 @@ static void a_failure_names_the_place(void)
     fl_places apart = {.n = 2, .apart = true};
     start(&r, VARS FORWARD);
     CHECK_ERR(fl_exe_run_places(r.exe, &apart, r.program, r.scope, 1, x, 0, 0),
-              FL_ESHAPE, "expected float32[-1,2] (place 2 of 2)");
+              FL_ESHAPE, "expected float32[-1,2]) (place 2 of 2)");
     rig_fini(&r);
 }
 
