@@ -41,8 +41,13 @@ def round(x, d=0):
 
 
 def floor_division(x, y):
+    """x / y rounded down, as / of integers in Python 2."""
     return x // y
 
 
 def get_exception_message(exc):
+    """The message of an exception, a str."""
+    assert isinstance(exc, BaseException), (
+        "get_exception_message takes an exception, not %s"
+        % type(exc).__name__)
     return str(exc)

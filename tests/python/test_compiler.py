@@ -178,15 +178,38 @@ def test_a_plain_compiled_program_runs(line, exe, programs):
     assert got.shape == (1,)
 
 
-def test_variables_are_shared_after_a_run(line, exe, programs):
+def test_variables_are_shared_before_the_first_run(line, exe, programs):
     train = fluid.CompiledProgram(programs[0]).with_data_parallel()
     other = fluid.CompiledProgram(programs[0].clone(for_test=True))
-    with pytest.raises(ValueError, match="not compiled and run"):
-        other.with_data_parallel(share_vars_from=train)
-    exe.run(train, feed={"x": X, "y": Y})
     other.with_data_parallel(share_vars_from=train)
+    feed = {"x": X, "y": Y}
+    exe.run(train, feed=feed)
+    first, = exe.run(other, feed=feed, fetch_list=[line[0].name])
+    exe.run(train, feed=feed)
+    second, = exe.run(other, feed=feed, fetch_list=[line[0].name])
+    assert second.sum() < first.sum()
+    with pytest.raises(TypeError, match="must be a CompiledProgram, not Prog"):
+        fluid.CompiledProgram(programs[0]).with_data_parallel(
+            share_vars_from=programs[0])
     with pytest.raises(AssertionError, match="Already compiled"):
         other.with_data_parallel()
+
+
+def test_a_parallel_executor_shares_variables_before_it_runs(line, programs):
+    scope = fluid.Scope()
+    fluid.Executor(fluid.CPUPlace()).run(programs[1], scope=scope)
+    strategy = fluid.ExecutionStrategy()
+    strategy.use_experimental_executor = True
+    strategy.num_iteration_per_run = 1
+    train = fluid.ParallelExecutor(
+        use_cuda=False, loss_name=line[0].name, main_program=programs[0],
+        exec_strategy=strategy, scope=scope)
+    test = fluid.ParallelExecutor(
+        use_cuda=False, main_program=programs[0].clone(for_test=True),
+        share_vars_from=train)
+    assert test._need_create_local_exe_scopes()
+    got, = test.run([line[0].name], feed={"x": X, "y": Y})
+    assert np.isfinite(got).all()
 
 
 def test_a_parallel_executor_runs(line, programs):
@@ -196,7 +219,9 @@ def test_a_parallel_executor_runs(line, programs):
     first, = pe.run([line[0].name], feed={"x": X, "y": Y})
     second, = pe.run(fetch_list=[line[0].name], feed_dict={"x": X, "y": Y})
     assert second < first
+    assert not pe._need_create_local_exe_scopes()
     pe.drop_local_exe_scopes()
+    assert pe._need_create_local_exe_scopes()
     with pytest.raises(RuntimeError, match="no GPU kernels"):
         fluid.ParallelExecutor(use_cuda=True)
 

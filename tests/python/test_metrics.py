@@ -127,6 +127,7 @@ def test_auc_equals_counting_pairs():
     p = rng.randint(0, 101, 400) / 100
     y = rng.rand(400) < p
     m = metrics.Auc(num_thresholds=200)
+    assert m._stat_pos is m.stat_pos and m._stat_neg.shape == (201,)
     m.update(scores(p), y.astype(np.int64)[:, None])
     buckets = (p * 200).astype(int)
     diff = np.sign(buckets[y][:, None] - buckets[~y][None, :])

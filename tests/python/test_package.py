@@ -127,4 +127,6 @@ def test_compat_rounds_halves_away_from_zero():
 def test_compat_rest():
     assert compat.floor_division(7, 2) == 3
     assert compat.get_exception_message(ValueError("why")) == "why"
+    with pytest.raises(AssertionError, match="takes an exception, not str"):
+        compat.get_exception_message("why")
     assert compat.long_type is compat.int_type is int

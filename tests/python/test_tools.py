@@ -135,5 +135,25 @@ def test_what_is_not_built_says_so():
     assert not dygraph.enabled()
     with pytest.raises(NotImplementedError, match="dygraph"):
         dygraph.guard()
-    assert memory_opt.memory_optimize(fluid.Program()) is None
+    program = fluid.Program()
+    assert not program._is_mem_optimized
+    assert memory_opt.memory_optimize(program) is None
+    assert program._is_mem_optimized
     assert framework_pb2.VarType.FP32 == 5 and framework_pb2.LONGS == 11
+
+
+def test_places_are_listed():
+    assert fluid.layers.device.get_places(2) == fluid.cpu_places(2)
+    with pytest.raises(RuntimeError, match="no GPU kernels"):
+        fluid.layers.get_places(device_type="CUDA")
+
+
+def test_a_logger_writes_to_stderr_once(capsys):
+    import logging
+    for _ in range(2):
+        logger = fluid.log_helper.get_logger(
+            "test_tools", logging.INFO, fmt="%(levelname)s: %(message)s")
+    logger.handlers[0].setStream(__import__("sys").stderr)
+    logger.info("once")
+    logger.debug("never")
+    assert capsys.readouterr().err == "INFO: once\n"

@@ -8,7 +8,7 @@ from .. import _absent
 from . import core, unique_name, framework
 from . import param_attr, initializer, regularizer, clip
 from . import layers, nets, backward, optimizer
-from . import executor, io, data_feeder, lod_tensor
+from . import executor, io, data_feeder, lod_tensor, reader
 from . import compiler, parallel_executor, profiler, average, metrics
 from . import data_feed_desc, dataset, transpiler
 from .backward import append_backward, gradients
@@ -36,11 +36,11 @@ _EAGER = [
     "average", "backward", "clip", "compiler", "core", "data_feed_desc",
     "data_feeder", "dataset", "executor", "framework", "initializer", "io",
     "layers", "lod_tensor", "metrics", "nets", "optimizer",
-    "parallel_executor", "param_attr", "profiler", "regularizer",
+    "parallel_executor", "param_attr", "profiler", "reader", "regularizer",
     "transpiler", "unique_name"]
 _LAZY = ["communicator", "debugger", "default_scope_funcs",
          "distribute_lookup_table", "distribute_transpiler", "dygraph", "evaluator", "incubate",
-         "install_check", "op", "proto"]  # modules loaded when named
+         "install_check", "log_helper", "op", "proto"]  # modules loaded when named
 __all__ = _EAGER + _LAZY + [
     "BuildStrategy", "CPUPlace", "CUDAPinnedPlace", "CUDAPlace",
     "CompiledProgram", "DataFeedDesc", "DataFeeder", "DatasetFactory",

@@ -1,7 +1,7 @@
 """fluid.compiler: programs prepared for several places."""
 import enum
 
-from . import core
+from . import core, reader
 from .framework import _check_program, cpu_places
 
 __all__ = ["CompiledProgram", "ExecutionStrategy", "BuildStrategy"]
@@ -25,7 +25,8 @@ class ExecutionStrategy(_Settings):
     """How a compiled program is run. Kept; nothing here needs them."""
     _FIELDS = dict(num_threads=0, allow_op_delay=False,
                    num_iteration_per_drop_scope=1, num_iteration_per_run=1,
-                   use_cuda=False, use_thread_barrier=False)
+                   use_cuda=False, use_thread_barrier=False,
+                   use_experimental_executor=False)
 
     class ExecutorType(enum.IntEnum):
         Default = 0
@@ -111,7 +112,6 @@ class CompiledProgram:
     def __init__(self, program_or_graph):
         self._program = _check_program(program_or_graph, "program_or_graph")
         self._places = None
-        self._was_run = False
         self._loss_name = None
         self._build_strategy = self._exec_strategy = None
 
@@ -167,14 +167,13 @@ class CompiledProgram:
     def _run(self, executor, feed, fetch_list, scope, return_numpy):
         places, scale = len(self._places or [None]), self._scale()
         if places == 1 and scale != _GradientScaleStrategy.Customized:
-            results = executor.run(self._program, feed, fetch_list,
-                                   scope=scope, return_numpy=return_numpy)
-        else:
-            results = executor._run_places(
-                self._program, _feeds(feed, places), fetch_list, scope,
-                return_numpy, places, scale)
-        self._was_run = True
-        return results
+            return executor.run(self._program, feed, fetch_list, scope=scope,
+                                return_numpy=return_numpy)
+        if self._program._readers:
+            feed = reader.fill(self._program, feed, places)
+        return executor._run_places(
+            self._program, _feeds(feed, places), fetch_list, scope,
+            return_numpy, places, scale)
 
 
 def _feeds(feed, places):
@@ -195,6 +194,3 @@ def _check_shared(other):
     if not isinstance(other, CompiledProgram):
         raise TypeError("share_vars_from must be a CompiledProgram, not %s"
                         % type(other).__name__)
-    if not other._was_run:
-        raise ValueError("share_vars_from is not compiled and run, so there "
-                         "is no var to share.")

@@ -20,14 +20,25 @@ def _flatten(data, lengths, level, out):
         _flatten(part, lengths[1:], level - 1, out)
 
 
-class _Column:
+class Column:
     """What one variable is fed: its values of all samples."""
 
-    def __init__(self, var):
-        self.name, self.level = var.name, var.lod_level
-        self.dtype = core.dtype_to_numpy(var.dtype)
-        shape = list(var.shape)
-        self.shape = shape if sum(d < 0 for d in shape) < 2 else None
+    def __init__(self, name, shape, dtype, lod_level):
+        self.name, self.level = name, lod_level
+        self.dtype = core.dtype_to_numpy(core.dtype_from_numpy(dtype))
+        self.declared = [-1 if d is None else d for d in shape]
+        self.shape = self.declared if sum(
+            d < 0 for d in self.declared) < 2 else None
+
+    @classmethod
+    def of(cls, var):
+        """The column of a variable."""
+        return cls(var.name, var.shape, var.dtype, var.lod_level)
+
+    def value(self, value):
+        """A whole batch: a tensor as it is, all else as an array."""
+        return value if isinstance(value, core.LoDTensor) else np.asarray(
+            value, self.dtype)
 
     def tensor(self, samples):
         """The values stacked, or end to end with their lengths."""
@@ -80,7 +91,7 @@ class DataFeeder:
             assert len(sample) == count, (
                 "The number of fields in data (%d) does not match "
                 "len(feed_list) (%d)" % (len(sample), count))
-        return {v.name: _Column(v).tensor([s[i] for s in samples])
+        return {v.name: Column.of(v).tensor([s[i] for s in samples])
                 for i, v in enumerate(self.feed_vars)}
 
     def feed_parallel(self, iterable, num_places=None):

@@ -11,7 +11,7 @@ import weakref
 
 import numpy as np
 
-from . import _fluid, _stop, core
+from . import _fluid, _stop, core, reader
 from .core import LoDTensor
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
@@ -203,6 +203,8 @@ class Executor:
         elif not isinstance(program, _fluid.Program):
             return self._run_compiled(program, feed, fetch_list, scope,
                                       return_numpy)
+        if program._readers:
+            feed = reader.fill(program, feed)
         feed = _feeds(feed)
         fetch = _fetches(fetch_list)
         try:

@@ -78,6 +78,7 @@ class Program(_fluid.Program):
     _pipeline_opt = None
     _program_config = None
     _use_lamb = False
+    _readers = ()  # of fluid.reader: Executor.run asks them for batches
     _sync_with_cpp = Block._sync_with_cpp
 
     @property
@@ -118,6 +119,7 @@ class Program(_fluid.Program):
         """A copy; for_test sets is_test where operators have it. Nothing is
         left out: clone before optimizer.minimize to test."""
         copy = super().clone(for_test)
+        copy._readers = self._readers
         copy._copy_dist_param_info_from(self)
         return copy
 

@@ -10,10 +10,11 @@ from .. import _absent
 from . import _fluid, core
 from .executor import _fetch_var, global_scope
 from .framework import _check_program, default_main_program
+from .reader import PyReader  # noqa: F401
 
 __all__ = ["save_vars", "save_params", "save_persistables", "load_vars",
            "load_params", "load_persistables", "save_inference_model",
-           "load_inference_model"]
+           "load_inference_model", "PyReader"]
 
 _VarType = core.VarDesc.VarType
 

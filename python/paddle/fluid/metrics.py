@@ -8,7 +8,7 @@ import numbers
 
 import numpy as np
 
-from .. import _absent
+from paddle import _absent
 
 __all__ = ["MetricBase", "CompositeMetric", "Precision", "Recall", "Accuracy",
            "ChunkEvaluator", "EditDistance", "Auc"]
@@ -228,6 +228,10 @@ class Auc(MetricBase):
         self._num_thresholds = num_thresholds
         self.stat_pos = np.zeros(num_thresholds + 1, np.int64)
         self.stat_neg = np.zeros(num_thresholds + 1, np.int64)
+
+    # Fluid's names of the counts in each bucket.
+    _stat_pos = property(lambda self: self.stat_pos)
+    _stat_neg = property(lambda self: self.stat_neg)
 
     def update(self, preds, labels):
         """`preds` is [n, 2]: what speaks against and for each sample."""

@@ -20,7 +20,10 @@ class ParallelExecutor:
         if num_trainers > 1:
             build_strategy.num_trainers = num_trainers
             build_strategy.trainer_id = trainer_id
-        self._scope = scope or global_scope()
+        if scope is None:
+            scope = share_vars_from._scope if share_vars_from else \
+                global_scope()
+        self._scope, self._kept = scope, False
         self._compiled = CompiledProgram(
             main_program or default_main_program())
         self._compiled.with_data_parallel(
@@ -32,12 +35,20 @@ class ParallelExecutor:
         """Run once; feed is a dict, or a list of one for each place."""
         if feed is None:
             feed = feed_dict
-        return self._exe.run(self._compiled, feed, fetch_list,
-                             scope=self._scope, return_numpy=return_numpy)
+        results = self._exe.run(self._compiled, feed, fetch_list,
+                                scope=self._scope, return_numpy=return_numpy)
+        self._kept = True
+        return results
 
     @property
     def device_count(self):
         return len(self._compiled._places)
 
     def drop_local_exe_scopes(self):
-        """Nothing is kept between runs but what is persistable."""
+        """Let go of what runs keep besides persistable variables: nothing is
+        kept here, so only _need_create_local_exe_scopes changes."""
+        self._kept = False
+
+    def _need_create_local_exe_scopes(self):
+        """Whether the next run begins without anything of the last one."""
+        return not self._kept

@@ -5,9 +5,10 @@ gives back variables; parameters start in the default startup program. The
 functions are made from the tables of the C library.
 """
 from ... import _absent
-from . import (control_flow, io, learning_rate_scheduler, metric_op, nn, ops,
-               tensor)
+from . import (control_flow, device, io, learning_rate_scheduler, metric_op,
+               nn, ops, tensor)
 from .control_flow import *  # noqa: F401,F403
+from .device import *  # noqa: F401,F403
 from .io import *  # noqa: F401,F403
 from .learning_rate_scheduler import *  # noqa: F401,F403
 from .metric_op import *  # noqa: F401,F403
@@ -15,8 +16,8 @@ from .nn import *  # noqa: F401,F403
 from .ops import *  # noqa: F401,F403
 from .tensor import *  # noqa: F401,F403
 
-_MODULES = (nn, tensor, ops, control_flow, io, learning_rate_scheduler,
-            metric_op)
+_MODULES = (nn, tensor, ops, control_flow, device, io,
+            learning_rate_scheduler, metric_op)
 __all__ = [name for module in _MODULES for name in module.__all__]
 
 
