@@ -150,8 +150,14 @@ $(PY_EXT): $(call obj,$(PY_SRC)) $(SO)
 	$(Q)$(CC) -shared $(LDFLAGS) $^ -o $@ \
 		-Wl,-rpath,'$$ORIGIN:$$ORIGIN/../../../lib:$$ORIGIN/../../../..'
 
+# The schema of programs, for framework_pb2.
+PY_SCHEMA := $(B)/python/paddle/fluid/proto/framework.desc
+$(PY_SCHEMA): proto/framework.proto
+	@mkdir -p $(@D)
+	$(Q)protoc-c --descriptor_set_out=$@ --proto_path=proto $<
+
 # The package is the source's files with the extension among them.
-python: $(PY_EXT)
+python: $(PY_EXT) $(PY_SCHEMA)
 	@mkdir -p $(B)/python
 	@find $(B)/python -type l -delete
 	@cp -rs $(CURDIR)/python/paddle $(B)/python

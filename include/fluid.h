@@ -676,6 +676,18 @@ fl_err fl_gradients(fl_net *n, int n_targets, fl_var *const *targets,
 fl_err fl_net_set_clip(fl_net *n, const fl_clip *clip, int n_params,
                        const char *const *params);
 
+/* The gradient ops of one op, by themselves: fn gets each in order. A name in
+ * no_grad, of a variable, gets no gradient: @EMPTY@ stands in its place. */
+fl_err fl_op_grads(const fl_op *op, int n_no_grad, const char *const *no_grad,
+                   void (*fn)(void *user, const fl_desc *d), void *user);
+
+/* The two steps between gradients and updates; minimize does both. Gradients in
+ * pgs are replaced by what becomes of them. Clip: as each parameter's clip
+ * says. Decay: add each parameter's regularizer, or else `other` (or NULL). */
+fl_err fl_clip_grads(fl_net *n, fl_param_grads *pgs);
+fl_err fl_decay_grads(fl_net *n, const fl_regularizer *other,
+                      fl_param_grads *pgs);
+
 /* - optimisers - */
 
 typedef struct fl_optimizer fl_optimizer; /* Thread: as its net */
@@ -730,6 +742,11 @@ fl_err fl_optimizer_accumulator(fl_optimizer *o, const char *kind,
                                 const fl_shape *shape, fl_var **out);
 fl_var *fl_optimizer_get(const fl_optimizer *o, const char *kind,
                          const fl_var *param); /* NULL: none */
+/* Calls fn for every accumulator that there is. */
+void fl_optimizer_each(const fl_optimizer *o,
+                       void (*fn)(void *user, const char *kind,
+                                  const char *param, fl_var *v),
+                       void *user);
 
 /* --- Running ----------------------------------------------------------- */
 

@@ -178,8 +178,9 @@ extern PyType_Spec py_program_spec, py_block_spec, py_operator_spec,
     py_hook_spec, py_tensor_spec, py_rows_spec, py_value_spec, py_scope_spec,
     py_executor_spec, py_cut_spec, py_dataset_spec, py_reader_spec;
 
-extern PyMethodDef py_build_functions[], py_exec_functions[],
-    py_dist_functions[], py_launch_functions[], py_train_functions[];
+extern PyMethodDef py_build_functions[], py_optimizer_functions[],
+    py_exec_functions[], py_dist_functions[], py_launch_functions[],
+    py_train_functions[];
 
 /* --- _fluid_convert.c --- */
 

@@ -357,6 +357,7 @@ static int make_module(PyObject *module)
     if (make_types(module, st) || make_defaults(module, st))
         return -1;
     return PyModule_AddFunctions(module, py_build_functions) ||
+                   PyModule_AddFunctions(module, py_optimizer_functions) ||
                    PyModule_AddFunctions(module, py_exec_functions) ||
                    PyModule_AddFunctions(module, py_dist_functions) ||
                    PyModule_AddFunctions(module, py_launch_functions) ||

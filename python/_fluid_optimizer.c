@@ -436,6 +436,82 @@ static PyObject *get_accumulator(PyObject *self, PyObject *args)
                        fl_optimizer_get(o->o, kind, v));
 }
 
+typedef struct gathered {
+    py_program *program;
+    PyObject *dict; /* NULL: a Python error is set */
+} gathered;
+
+static void gather_accumulator(void *user, const char *kind, const char *param,
+                               fl_var *v)
+{
+    gathered *g = user;
+    PyObject *var = g->dict ? py_var_wrap(g->program, v) : NULL;
+    PyObject *of_kind = var ? PyDict_GetItemString(g->dict, kind) : NULL;
+    Py_XINCREF(of_kind);
+    if (var && !of_kind && (of_kind = PyDict_New()) &&
+        PyDict_SetItemString(g->dict, kind, of_kind))
+        Py_CLEAR(of_kind);
+    if (!of_kind || PyDict_SetItemString(of_kind, param, var))
+        Py_CLEAR(g->dict);
+    Py_XDECREF(of_kind);
+    Py_XDECREF(var);
+}
+
+static PyObject *accumulators(PyObject *self, PyObject *none)
+{
+    py_optimizer *o = (py_optimizer *)self;
+    py_program *p = o->main ? o->main : (py_program *)o->st->main;
+    gathered g = {p, PyDict_New()};
+    fl_optimizer_each(o->o, gather_accumulator, &g);
+    return g.dict;
+}
+
+/* --- what minimize does between gradients and updates --- */
+
+static PyObject *change_grads(PyObject *module, PyObject *pairs,
+                              PyObject *decay, bool clip)
+{
+    py_state *st = PyModule_GetState(module);
+    py_program *program = NULL;
+    const fl_regularizer *other = NULL;
+    py_pool pool = {NULL};
+    fl_param_grads pgs = {0};
+    PyObject *result = NULL;
+    py_call c;
+    if (to_pairs(&pool, st, pairs, &pgs, &program)) {
+        py_pool_fini(&pool);
+        return NULL;
+    }
+    if (!py_call_begin(&c, st, program, NULL, NULL) &&
+        (!decay || decay == Py_None || !py_to_regularizer(&c, decay, &other))) {
+        const fl_err err = clip ? fl_clip_grads(c.net, &pgs)
+                                : fl_decay_grads(c.net, other, &pgs);
+        result = err ? py_raise(st, err) : py_params_grads(c.main, &pgs);
+    }
+    py_call_end(&c);
+    py_pool_fini(&pool);
+    return result;
+}
+
+static PyObject *clip_grads(PyObject *module, PyObject *pairs)
+{
+    return change_grads(module, pairs, NULL, true);
+}
+
+static PyObject *decay_grads(PyObject *module, PyObject *args)
+{
+    PyObject *pairs, *decay = NULL;
+    if (!PyArg_ParseTuple(args, "O|O:decay_grads", &pairs, &decay))
+        return NULL;
+    return change_grads(module, pairs, decay, false);
+}
+
+PyMethodDef py_optimizer_functions[] = {
+    {"clip_grads", clip_grads, METH_O, "Pairs of clipped gradients."},
+    {"decay_grads", decay_grads, METH_VARARGS, "Pairs of decayed gradients."},
+    {NULL, NULL, 0, NULL},
+};
+
 /* --- the table's part of an update, for hooks that add to it --- */
 
 static int no_table(const py_optimizer *o)
@@ -538,6 +614,8 @@ static PyMethodDef optimizer_methods[] = {
     {"param_rate", param_rate, METH_O, "The rate of a parameter."},
     {"accumulator", PY_KEYWORDS(accumulator), "A new one."},
     {"get_accumulator", get_accumulator, METH_VARARGS, "Or None."},
+    {"accumulators", accumulators, METH_NOARGS,
+     "{kind: {name of the parameter: variable}}."},
     {"create_accumulators", create_accumulators, METH_O, "As the table says."},
     {"append_op", append_op, METH_O, "The update that the table says."},
     {"finish", finish, METH_O, "What the table says of all."},

@@ -562,7 +562,10 @@ static PyObject *tensor_alloc(PyObject *self, PyObject *dtype)
     if (!t)
         return NULL;
     const fl_shape shape = t->shape;
+    const int levels = t->lod.levels; /* set_lod may come before the data */
     const fl_err err = fl_tensor_resize(t, as, &shape);
+    if (!err)
+        t->lod.levels = levels;
     if (!err)
         memset(t->data, 0, (size_t)count(&shape) * fl_dtype_size(as));
     return done(o, err);

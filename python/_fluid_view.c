@@ -210,18 +210,73 @@ static PyObject *attr_type(PyObject *self, PyObject *name)
     return a ? PyLong_FromLong((long)a->type) : NULL;
 }
 
+/* dict[name] = o, which is given up; the dict, or NULL if anything failed. */
+static PyObject *put_item(PyObject *dict, const char *name, PyObject *o)
+{
+    if (dict && (!o || PyDict_SetItemString(dict, name, o)))
+        Py_CLEAR(dict);
+    Py_XDECREF(o);
+    return dict;
+}
+
+static PyObject *dict_of_attrs(py_program *p, const fl_desc *d)
+{
+    PyObject *dict = PyDict_New();
+    for (int i = 0; dict && i < d->n_attr; i++)
+        dict = put_item(dict, d->attr[i].name,
+                        py_from_attr(p, &d->attr[i], false));
+    return dict;
+}
+
+static PyObject *dict_of_slots(const fl_args *args, int n)
+{
+    PyObject *dict = PyDict_New();
+    for (int i = 0; dict && i < n; i++)
+        dict = put_item(dict, args[i].slot, list_names(&args[i], 1, false));
+    return dict;
+}
+
 static PyObject *all_attrs(PyObject *self, PyObject *none)
 {
     const fl_desc *d = desc_of(self);
-    PyObject *dict = d ? PyDict_New() : NULL;
-    for (int i = 0; dict && i < d->n_attr; i++) {
-        PyObject *o =
-            py_from_attr(((py_operator *)self)->program, &d->attr[i], false);
-        if (!o || PyDict_SetItemString(dict, d->attr[i].name, o))
-            Py_CLEAR(dict);
-        Py_XDECREF(o);
+    return d ? dict_of_attrs(((py_operator *)self)->program, d) : NULL;
+}
+
+/* --- its gradient --- */
+
+typedef struct gathered {
+    py_program *program;
+    PyObject *list; /* NULL: out of memory */
+} gathered;
+
+static void gather_grad(void *user, const fl_desc *d)
+{
+    gathered *g = user;
+    PyObject *one = Py_BuildValue(
+        "sNNN", d->type, dict_of_slots(d->in, d->n_in),
+        dict_of_slots(d->out, d->n_out), dict_of_attrs(g->program, d));
+    if (g->list && (!one || PyList_Append(g->list, one)))
+        Py_CLEAR(g->list);
+    Py_XDECREF(one);
+}
+
+static PyObject *op_grads(PyObject *self, PyObject *no_grad)
+{
+    fl_op *op = op_of(self);
+    py_pool pool = {NULL};
+    const char *const *names;
+    gathered g = {((py_operator *)self)->program, NULL};
+    int n;
+    if (op && !py_to_names(&pool, no_grad, &n, &names) &&
+        (g.list = PyList_New(0))) {
+        const fl_err err = fl_op_grads(op, n, names, gather_grad, &g);
+        if (err && g.list) {
+            Py_CLEAR(g.list);
+            py_raise(((py_operator *)self)->st, err);
+        }
     }
-    return dict;
+    py_pool_fini(&pool);
+    return g.list;
 }
 
 const fl_attr_type *py_attr_type(py_state *st, const char *op, const char *name)
@@ -309,6 +364,8 @@ static PyMethodDef op_methods[] = {
     {"rename_input", rename_input, METH_VARARGS, "Old name, new name."},
     {"rename_output", rename_output, METH_VARARGS, "Old name, new name."},
     {"infer_shape", infer_shape, METH_NOARGS, "Run the shape rule again."},
+    {"grads", op_grads, METH_O,
+     "Its gradient operators: (type, inputs, outputs, attrs) of each."},
     {"to_string", op_string, METH_NOARGS, "Protobuf's text format."},
     {NULL, NULL, 0, NULL},
 };

@@ -124,6 +124,8 @@ ABSENT = (
     ("paddle.fluid.metrics", LATER, "detection of objects", "DetectionMAP"),
     ("paddle.fluid.evaluator", LATER, "detection of objects",
      "DetectionMAP"),
+    ("paddle.fluid.op", LATER, "loops and recurrent networks",
+     "RecurrentOp DynamicRecurrentOp CondOp"),
     ("paddle.fluid.optimizer", LATER, "further optimizers",
      "Lamb LambOptimizer DGCMomentumOptimizer ModelAverage "
      "ExponentialMovingAverage PipelineOptimizer LookaheadOptimizer "
@@ -154,9 +156,11 @@ def sentence(module, name):
     return None
 
 
-def answer_for(scope, load=()):
+def answer_for(scope, load=(), late=None, stand_ins=False):
     """Let a module answer for names that it does not have. `scope` is its
-    globals(); the modules in `load` are imported when they are named.
+    globals(); the modules in `load` are imported when they are named, and
+    `late` maps names to the neighbouring modules that define them. With
+    `stand_ins` its absent names can be imported, and refuse to be called.
 
     An empty __path__ makes `from module import name` ask the finder below
     for the name; without one Python says only "cannot import name"."""
@@ -166,19 +170,27 @@ def answer_for(scope, load=()):
         if name in load:
             import importlib
             return importlib.import_module("." + name, module)
+        if late and name in late:
+            import importlib
+            home = importlib.import_module("." + late[name],
+                                           scope["__package__"])
+            return scope.setdefault(name, getattr(home, name))
         why = None if name.startswith("__") else sentence(module, name)
         raise AttributeError(
             why or "module '%s' has no attribute '%s'%s" % (
                 module, name, suggest(name, scope["__all__"], most=2)))
 
     def __dir__():
-        return sorted(set(scope) | set(load))
+        return sorted(set(scope) | set(load) | set(late or ()))
 
+    if stand_ins:
+        scope.update((name, _stand_in(module, name))
+                     for name in names_of(module))
     scope.update(__getattr__=__getattr__, __dir__=__dir__)
     scope.setdefault("__path__", [])
 
 
-def stand_in(module, name):
+def _stand_in(module, name):
     """A class for module.name that can be imported and derived from, and
     says why it is absent when it is called."""
     why = sentence(module, name)

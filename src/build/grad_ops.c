@@ -156,16 +156,23 @@ static fl_err check_sub_block(fl_diff *d, const fl_op *op)
     return FL_OK;
 }
 
+static bool has_grad(const fl_op *op)
+{
+    return op->def->make_grad || op->def->grad_run;
+}
+
+static fl_err make_grads(fl_diff *d, const fl_op *op, fl_grads *g)
+{
+    if (op->def->make_grad)
+        return op->def->make_grad(g);
+    derive(d, op, g);
+    return FL_OK;
+}
+
 static fl_err emit(fl_diff *d, const fl_op *op)
 {
     fl_grads g = {.fwd = &op->desc, .arena = d->arena};
-    fl_err err = FL_OK;
-    if (op->def->make_grad)
-        err = op->def->make_grad(&g);
-    else if (op->def->grad_run)
-        derive(d, op, &g);
-    else
-        err = check_sub_block(d, op);
+    fl_err err = has_grad(op) ? make_grads(d, op, &g) : check_sub_block(d, op);
     note_vars(d, &op->desc);
     for (int64_t i = 0; i < g.descs.n && !err; i++) {
         blank_cut(d, g.descs.at[i]);
@@ -181,4 +188,26 @@ fl_err fl_diff_emit(fl_diff *d)
     for (int64_t i = d->path.n; i-- > 0;)
         FL_TRY(emit(d, d->path.at[i]));
     return FL_OK;
+}
+
+/* --- one op by itself --- */
+
+fl_err fl_op_grads(const fl_op *op, int n_no_grad, const char *const *no_grad,
+                   void (*fn)(void *user, const fl_desc *d), void *user)
+{
+    if (!has_grad(op))
+        return fl_fail(FL_EINVAL, "%s has no gradient operator", op->desc.type);
+    fl_diff d = {.arena = fl_arena_new(), .block = op->block};
+    fl_grads g = {.fwd = &op->desc, .arena = d.arena};
+    for (int i = 0; i < n_no_grad; i++)
+        fl_diff_cut(&d, no_grad[i]);
+    const fl_err err = make_grads(&d, op, &g);
+    for (int64_t i = 0; i < g.descs.n && !err; i++) {
+        blank_cut(&d, g.descs.at[i]);
+        fn(user, g.descs.at[i]);
+    }
+    fl_vec_fini(&g.descs);
+    fl_map_fini(&d.cut);
+    fl_arena_free(d.arena);
+    return err;
 }

@@ -116,16 +116,31 @@ fl_err fl_optimizer_rate(fl_optimizer *o, const fl_var *param, fl_var **out)
 
 /* --- accumulators --- */
 
+#define KEY_OF " of " /* between kind and parameter; no kind has a blank */
+
 static const char *key(const fl_optimizer *o, const char *kind,
                        const fl_var *param)
 {
-    return fl_arena_printf(o->arena, "%s of %s", kind, param->name);
+    return fl_arena_printf(o->arena, "%s" KEY_OF "%s", kind, param->name);
 }
 
 fl_var *fl_optimizer_get(const fl_optimizer *o, const char *kind,
                          const fl_var *param)
 {
     return fl_map_get(&o->accumulators, key(o, kind, param));
+}
+
+void fl_optimizer_each(const fl_optimizer *o,
+                       void (*fn)(void *user, const char *kind,
+                                  const char *param, fl_var *v),
+                       void *user)
+{
+    for (fl_entry *e = NULL; (e = fl_map_next(&o->accumulators, e));) {
+        const char *of = strstr(e->key, KEY_OF);
+        const char *kind =
+            fl_arena_printf(o->arena, "%.*s", (int)(of - e->key), e->key);
+        fn(user, kind, of + strlen(KEY_OF), e->value);
+    }
 }
 
 fl_err fl_optimizer_accumulator(fl_optimizer *o, const char *kind,

@@ -39,13 +39,4 @@ extern const int fl_optimizers_count;
 fl_err fl_optimizer_find(const char *name,
                          const fl_optimizer_def **out) FL_MUST_CHECK;
 
-/* --- what happens to gradients before the update --- */
-
-/* clip.c: gradients become clipped ones, as each parameter's clip says. */
-fl_err fl_clip_grads(fl_net *n, fl_param_grads *pgs) FL_MUST_CHECK;
-
-/* decay.c: add each parameter's regularizer, or else this one (or NULL). */
-fl_err fl_decay_grads(fl_net *n, const fl_regularizer *other,
-                      fl_param_grads *pgs) FL_MUST_CHECK;
-
 #endif

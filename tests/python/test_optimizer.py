@@ -437,3 +437,38 @@ def test_gradients_are_of_and_by_variables():
             fluid.gradients([None], [w])
         with pytest.raises(ValueError, match="inputs hold NULL at 1"):
             fluid.gradients([loss], [w, None])
+
+
+def test_accumulators_are_listed_by_kind_and_parameter():
+    with fresh() as net:
+        w, loss = line()
+        adam = optimizer.Adam(learning_rate=0.1)
+        adam.minimize(loss)
+        assert adam._accumulators["moment1"]["w"].name == "w_moment1_0"
+        assert sorted(adam._accumulators) == [
+            "beta1_pow_acc", "beta2_pow_acc", "moment1", "moment2"]
+        assert adam._accumulators["moment2"]["w"] is \
+            net.main.global_block().var("w_moment2_0")
+        assert optimizer.SGD(learning_rate=0.1)._accumulators == {}
+
+
+def test_gradients_are_clipped_and_decayed_by_hand():
+    with fresh() as net:
+        w, loss = line(gradient_clip=fluid.clip.GradientClipByValue(2.5))
+        pairs = fluid.backward.append_backward(loss)
+        clipped = fluid.clip.append_gradient_clip_ops(pairs)
+        decayed = optimizer.append_regularization_ops(
+            clipped, fluid.regularizer.L2Decay(0.5))
+        assert net.types()[-3:] == ["clip", "scale", "sum"]
+        (param, grad), = decayed
+        assert param is w
+        got, = net.run([grad], feed=FEED)
+        assert got.ravel().tolist() == [2.5, 3.0]  # min(g, 2.5) + 0.5 * w
+
+
+def test_gradients_without_clip_and_decay_stay():
+    with fresh():
+        _, loss = line()
+        pairs = fluid.backward.append_backward(loss)
+        assert fluid.clip.append_gradient_clip_ops(pairs) == pairs
+        assert optimizer.append_regularization_ops(pairs) == pairs

@@ -14,6 +14,7 @@ _LATE = ("error_clip", "type", "lod_level", "stop_gradient", "trainable",
 
 class Block(_fluid.Block):
     """Variables and operators; a program has one or more."""
+    _drafts = []  # OpDescs that are not checked yet; replaced, never changed
 
     @property
     def desc(self):

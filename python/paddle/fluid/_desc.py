@@ -4,7 +4,7 @@ The original keeps two objects for each thing, one in Python and one in C++
 behind `.desc`, whose fields are methods. Here both are one live view; these
 classes give it the second face, for code that looks at it.
 """
-from .core import AttrType, VarType
+from .core import AttrType, VarType, kGradVarSuffix
 
 
 def _get(field, convert=None):
@@ -26,6 +26,11 @@ def _set(field):
 
 def _text(name):
     return name.decode() if isinstance(name, bytes) else name
+
+
+def _texts(names):
+    return [_text(n) for n in ([names] if isinstance(names, (str, bytes))
+                               else names)]
 
 
 class _Desc:
@@ -57,8 +62,77 @@ class VarDesc(_Desc):
     set_persistable = _set("persistable")
 
 
+class _Draft:
+    """An operator that is being written down: it has the fields of an
+    Operator, but nothing is checked, and no block holds it."""
+
+    def __init__(self, type="", inputs=None, outputs=None, attrs=None):
+        self.type = type
+        self.inputs, self.outputs = dict(inputs or {}), dict(outputs or {})
+        self.attrs = dict(attrs or {})
+
+    @classmethod
+    def of(cls, view):
+        """A copy of an operator."""
+        return cls(view.type, {s: view.input(s) for s in view.input_names},
+                   {s: view.output(s) for s in view.output_names},
+                   {n: view.attr(n) for n in view.attr_names})
+
+    input_names = property(lambda self: list(self.inputs))
+    output_names = property(lambda self: list(self.outputs))
+    attr_names = property(lambda self: list(self.attrs))
+    input_arg_names = property(
+        lambda self: [n for names in self.inputs.values() for n in names])
+    output_arg_names = property(
+        lambda self: [n for names in self.outputs.values() for n in names])
+
+    def input(self, slot):
+        return list(self.inputs.get(slot, ()))
+
+    def output(self, slot):
+        return list(self.outputs.get(slot, ()))
+
+    def has_attr(self, name):
+        return name in self.attrs
+
+    def attr(self, name):
+        return self.attrs[name]
+
+    def attr_type(self, name):
+        """As the kind of its value says."""
+        value = self.attrs[name]
+        many = isinstance(value, (list, tuple))
+        kind = type(value[0]) if many and value else type(value)
+        one = {bool: AttrType.BOOL, int: AttrType.INT, float: AttrType.FLOAT,
+               str: AttrType.STRING}.get(kind, AttrType.BLOCK)
+        return getattr(AttrType, one.name + "S") if many else one
+
+    def _set_attr(self, name, value):
+        self.attrs[name] = value
+
+    def _remove_attr(self, name):
+        del self.attrs[name]
+
+    def _rename_input(self, old, new):
+        for slot, names in self.inputs.items():
+            self.inputs[slot] = [new if n == old else n for n in names]
+
+    def _rename_output(self, old, new):
+        for slot, names in self.outputs.items():
+            self.outputs[slot] = [new if n == old else n for n in names]
+
+    def _block_attr_id(self, name):
+        return self.attrs[name].idx
+
+
 class OpDesc(_Desc):
-    """An operator's."""
+    """An operator's. One that append_op of a BlockDesc made is a draft until
+    it is checked or its shapes are asked for; then it enters the block."""
+
+    def __init__(self, view=None, block=None):
+        super().__init__(_Draft() if view is None else view)
+        self._block = block  # of a draft: where it belongs
+
     type = _get("type")
     input_names = _get("input_names")
     output_names = _get("output_names")
@@ -72,6 +146,28 @@ class OpDesc(_Desc):
     def output(self, slot):
         return self._view.output(slot)
 
+    def inputs(self):
+        return {s: self.input(s) for s in self.input_names()}
+
+    def outputs(self):
+        return {s: self.output(s) for s in self.output_names()}
+
+    def set_type(self, type):
+        self._change("type", type)
+
+    def set_input(self, slot, names):
+        self._change("inputs", {**self.inputs(), slot: _texts(names)})
+
+    def set_output(self, slot, names):
+        self._change("outputs", {**self.outputs(), slot: _texts(names)})
+
+    def copy_from(self, other):
+        """Become what another operator is."""
+        draft = _Draft.of(other._view)
+        if not self._is_draft():
+            self._replace(draft)
+        self._view = draft if self._is_draft() else self._view
+
     def has_attr(self, name):
         return self._view.has_attr(name)
 
@@ -83,7 +179,9 @@ class OpDesc(_Desc):
         return AttrType(self._view.attr_type(name))
 
     def _set_attr(self, name, value):
-        self._view._set_attr(name, value)
+        self._view._set_attr(name, getattr(value, "_view", value))
+
+    set_block_attr = set_blocks_attr = set_serialized_attr = _set_attr
 
     def remove_attr(self, name):
         self._view._remove_attr(name)
@@ -97,8 +195,47 @@ class OpDesc(_Desc):
     def _block_attr_id(self, name):
         return self._view._block_attr_id(name)
 
+    def _is_draft(self):
+        return isinstance(self._view, _Draft)
+
+    def _change(self, field, value):
+        draft = self._view if self._is_draft() else _Draft.of(self._view)
+        setattr(draft, field, value)
+        if not self._is_draft():
+            self._replace(draft)
+
+    def _replace(self, draft):
+        """Put a draft in the place of the operator."""
+        block, index = self._view.block, self._view.idx
+        block._remove_op(index)
+        self._view = block._insert_op(index, draft.type, draft.inputs,
+                                      draft.outputs, draft.attrs)
+
+    def _enter(self, block=None):
+        """The operator in its block, where it is checked and inferred."""
+        if self._is_draft():
+            block = self._block or block
+            if block is None:
+                raise ValueError("the OpDesc of %s belongs to no block"
+                                 % self.type())
+            block._drafts = [d for d in block._drafts if d is not self]
+            draft = self._view
+            self._view = block._insert_op(
+                block.num_ops, draft.type, draft.inputs, draft.outputs,
+                draft.attrs)
+        return self._view
+
+    def check_attrs(self):
+        """Check the attributes; those that are not set get their defaults."""
+        self._enter()
+
+    def infer_var_type(self, block=None):
+        """Give its outputs their kinds."""
+        self._enter(block and block._view)
+
     def infer_shape(self, block=None):
-        self._view.infer_shape()
+        """Give its outputs their shapes."""
+        self._enter(block and block._view).infer_shape()
 
 
 class BlockDesc(_Desc):
@@ -107,10 +244,22 @@ class BlockDesc(_Desc):
     parent = property(_get("parent_idx"))
     get_forward_block_idx = _get("forward_block_idx")
     _set_forward_block_idx = _set("forward_block_idx")
-    op_size = _get("num_ops")
+
+    def _ops(self):
+        return [op.desc for op in self._view.ops] + self._view._drafts
+
+    def op_size(self):
+        """How many operators there are, drafts among them."""
+        return len(self._ops())
 
     def op(self, index):
-        return self._view.ops[index].desc
+        return self._ops()[index]
+
+    def append_op(self):
+        """A new operator; set its type, slots and attributes."""
+        draft = OpDesc(block=self._view)
+        self._view._drafts = self._view._drafts + [draft]
+        return draft
 
     def all_vars(self):
         return [v.desc for v in self._view.vars.values()]
@@ -130,11 +279,17 @@ class BlockDesc(_Desc):
         return var and var.desc
 
     def var(self, name):
+        """The variable of that name; made if it is new."""
         return self._view.create_var(name=_text(name)).desc
 
     def _remove_op(self, begin, end):
         for index in reversed(range(begin, end)):
-            self._view._remove_op(index)
+            op = self.op(index)
+            if op._is_draft():
+                self._view._drafts = [d for d in self._view._drafts
+                                      if d is not op]
+            else:
+                self._view._remove_op(index)
 
     def _rename_var(self, old, new):
         self._view._rename_var(_text(old), _text(new))
@@ -144,11 +299,59 @@ class BlockDesc(_Desc):
 
 
 class ProgramDesc(_Desc):
-    """A program's."""
+    """A program's; ProgramDesc() is a new program, ProgramDesc(bytes) one
+    that was serialized, ProgramDesc(other) a copy."""
+
+    def __init__(self, view=None):
+        from .framework import Program
+        if view is None:
+            view = Program()
+        elif isinstance(view, bytes):
+            view = Program.parse_from_string(view)
+        elif isinstance(view, ProgramDesc):
+            view = view._settled().clone()
+        super().__init__(view)
+
     num_blocks = _get("num_blocks")
 
     def block(self, index):
         return self._view.block(index).desc
 
+    def append_block(self, parent):
+        """A new block below another."""
+        return self._view.create_block(parent.id).desc
+
+    def flush(self):
+        """Nothing: the views are live."""
+
+    def _settled(self):
+        """The program; drafts have entered their blocks."""
+        for block in self._view.blocks:
+            for draft in block._drafts:
+                draft._enter()
+        return self._view
+
     def serialize_to_string(self):
-        return self._view.serialize_to_string()
+        return self._settled().serialize_to_string()
+
+
+def get_grad_op_desc(op_desc, no_grad_set, grad_sub_block):
+    """The gradient of one operator.
+
+    Args:
+        op_desc (OpDesc): the operator.
+        no_grad_set (set of str): names of gradients that are not wanted.
+        grad_sub_block (list of BlockDesc): blocks of a gradient; not used,
+            since no operator with a block has one.
+
+    Returns:
+        A list of OpDesc that belong to no block, and a dict from the name of
+        each gradient to that of its variable.
+    """
+    suffix = kGradVarSuffix()
+    op = op_desc._enter()
+    grads = [OpDesc(_Draft(*row)) for row in op.grads(
+        [n.removesuffix(suffix) for n in map(_text, no_grad_set)])]
+    made = {n for g in grads for n in g.output_arg_names()}
+    return grads, {n + suffix: n for n in op.input_arg_names
+                   if n + suffix in made}

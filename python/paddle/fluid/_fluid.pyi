@@ -160,6 +160,10 @@ class Operator:
     def rename_output(self, old: str, new: str) -> None: ...
     def infer_shape(self) -> None:
         """Run the shape rule again."""
+    def grads(self, no_grad: Names) -> List[Tuple[str, Dict[str, List[str]],
+                                                  Dict[str, List[str]],
+                                                  Dict[str, Any]]]:
+        """Its gradient operators: type, inputs, outputs and attributes."""
     def to_string(self) -> str:
         """The OpDesc in protobuf's text format."""
 
@@ -320,6 +324,16 @@ def set_gradient_clip(clip: Any, program: Optional[Program] = None,
 ParamsGrads = List[Tuple[Variable, Optional[Variable]]]
 
 
+def clip_grads(params_grads: "ParamsGrads") -> "ParamsGrads":
+    """Append what clips gradients, as each parameter says."""
+
+
+def decay_grads(params_grads: "ParamsGrads",
+                regularization: Any = None) -> "ParamsGrads":
+    """Append what adds weight decay; regularization is for parameters that
+    have none of their own."""
+
+
 class Optimizer:
     """An optimiser of the table, or one of the user's own.
 
@@ -352,6 +366,8 @@ class Optimizer:
         """A new one; ValueError if the parameter has one of that kind."""
     def get_accumulator(self, kind: str,
                         param: Variable) -> Optional[Variable]: ...
+    def accumulators(self) -> Dict[str, Dict[str, Variable]]:
+        """By kind and the name of the parameter."""
     def create_accumulators(self, params: Sequence[Variable]) -> None:
         """What the table says, for hooks; so the two below."""
     def append_op(self, param_and_grad: Tuple[Variable, Variable]

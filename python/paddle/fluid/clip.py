@@ -89,6 +89,19 @@ def set_gradient_clip(clip, param_list=None, program=None):
     _fluid.set_gradient_clip(clip, program, names)
 
 
+def append_gradient_clip_ops(param_grads):
+    """Append the operators that clip gradients; minimize does it by itself.
+
+    Args:
+        param_grads (list): pairs of a parameter and its gradient.
+
+    Returns:
+        A list of pairs of a parameter and its clipped gradient, which is the
+        gradient itself where the parameter has no clip.
+    """
+    return _fluid.clip_grads(param_grads)
+
+
 def error_clip_callback(block, context):
     """For append_backward's callbacks; error clips are put in without it."""
 

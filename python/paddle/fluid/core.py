@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 
+from .. import _absent
 from .._absent import suggest
 from . import _fluid
 from ._fluid import EnforceNotMet, LoDTensor, Scope, SelectedRows
@@ -110,11 +111,6 @@ class OpRole(_Enum):
     LRSched = 16
     Loss = 256
     NotSpecified = 0x1000
-
-
-class VarDesc:
-    """Holds VarType, as scripts spell it: core.VarDesc.VarType.FP32."""
-    VarType = VarType
 
 
 class op_proto_and_checker_maker:
@@ -317,6 +313,52 @@ def _set_tensor(tensor, array, place=None, plain=LoDTensor.set):
     plain(tensor, array)
 
 
+def _holds_int(value):
+    """Whether set_int was the last to write a scope's variable."""
+    if value.type != VarType.LOD_TENSOR:
+        return False
+    tensor = value.get_tensor()
+    return tensor._is_initialized() and tensor.shape() == [1] and \
+        tensor._dtype() == VarType.INT32
+
+
+def set_feed_variable(scope, tensor, var_name, index):
+    """Keep a tensor in a scope as column `index` of a feed.
+
+    Args:
+        scope (Scope): where it is kept.
+        tensor (LoDTensor): what is kept; it is copied.
+        var_name (str): the feed, usually "feed".
+        index (int): the column.
+    """
+    held = scope.var("%s.%d" % (var_name, index)).get_tensor()
+    held.set(np.asarray(tensor))
+    held.set_lod(tensor.lod())
+
+
+def get_fetch_variable(scope, var_name, index):
+    """The tensor that set_feed_variable kept.
+
+    Args:
+        scope (Scope): where it is kept.
+        var_name (str): the feed or fetch, as it was kept.
+        index (int): the column.
+
+    Returns:
+        A LoDTensor.
+    """
+    held = scope.find_var("%s.%d" % (var_name, index))
+    if held is None:
+        raise EnforceNotMet("the scope has no column %d of %s"
+                            % (index, var_name))
+    return held.get_tensor()
+
+
+def __unittest_throw_exception__():
+    """Raise an EnforceNotMet, for tests of what catches it."""
+    raise EnforceNotMet("This is a test of exception")
+
+
 def _attach_presentation():
     """Methods of values that only say the same in other words."""
     LoDTensor.set = _set_tensor
@@ -327,6 +369,7 @@ def _attach_presentation():
             "float32" if kind == "float" else "float64"): self._alloc(t))
     LoDTensor._alloc_int = lambda self, place=None: self._alloc("int32")
     LoDTensor._place = lambda self: CPUPlace()
+    LoDTensor._get_dims = LoDTensor.shape
     LoDTensor.__getitem__ = lambda self, key: np.asarray(self)[key]
     LoDTensor.__str__ = LoDTensor.__repr__ = _tensor_text
     for kind, number in (("int", int), ("float", float)):
@@ -335,6 +378,7 @@ def _attach_presentation():
         setattr(_fluid.Value, "set_" + kind, lambda self, value, t=(
             "int32" if kind == "int" else "float32"):
                 self.get_tensor().set(np.array([value], t)))
+    _fluid.Value.is_int = _holds_int
     SelectedRows.sync_index = _nothing
     SelectedRows.numpy = _dense
     SelectedRows.__str__ = SelectedRows.__repr__ = _rows_text
@@ -350,3 +394,12 @@ _attach_presentation()
 def get_all_op_protos():
     """The proto of every operator, by type."""
     return _fluid.op_table()
+
+
+# --- what is made of the parts above, loaded when it is named ----------------
+
+_absent.answer_for(globals(), late={
+    **dict.fromkeys(("BlockDesc", "OpDesc", "ProgramDesc", "VarDesc",
+                     "get_grad_op_desc"), "_desc"),
+    **dict.fromkeys(("AnalysisConfig", "PaddleDType", "PaddleTensor",
+                     "create_paddle_predictor"), "_predictor")})

@@ -1,4 +1,5 @@
 """fluid.op: single operators, run on a scope, for those who test them."""
+from .. import _absent
 from . import _fluid, core
 from .core import VarType
 from .framework import OpProtoHolder, Program
@@ -48,8 +49,11 @@ class _Operator:
         return dict(self._attrs)
 
     def __str__(self):
-        return "Op(%s), inputs:%s, outputs:%s." % (
-            self.type(), self._inputs, self._outputs)
+        ins, outs = ("{%s}" % ", ".join(
+            "%s[%s]" % (slot, ", ".join(names))
+            for slot, names in slots.items())
+            for slots in (self._inputs, self._outputs))
+        return "Op(%s), inputs:%s, outputs:%s." % (self.type(), ins, outs)
 
     def run(self, scope, place):
         """Compute the outputs from what the scope holds."""
@@ -114,6 +118,15 @@ class OperatorFactory:
     def get_op_info(self, type):
         return OpProtoHolder.instance().get_op_proto(type)
 
+    def get_op_inputs(self, type):
+        """(slot, whether it takes several variables) of each input."""
+        return [(s.name, s.duplicable) for s in self.get_op_info(type).inputs]
+
+    def get_op_outputs(self, type):
+        """(slot, whether it takes several variables) of each output."""
+        return [(s.name, s.duplicable)
+                for s in self.get_op_info(type).outputs]
+
     def get_op_input_names(self, type):
         return [s.name for s in self.get_op_info(type).inputs]
 
@@ -125,3 +138,5 @@ class OperatorFactory:
 
 
 Operator = OperatorFactory()
+
+_absent.answer_for(globals(), stand_ins=True)

@@ -14,6 +14,7 @@ from . import _fluid
 from .backward import _check_callbacks
 from .framework import Variable, default_main_program, program_guard
 from .layers import _table
+from .regularizer import append_regularization_ops  # noqa: F401
 
 
 class _Hooks:
@@ -124,6 +125,11 @@ class Optimizer:
             raise ValueError("parameter %s has no accumulator %s"
                              % (param.name, name))
         return found
+
+    @property
+    def _accumulators(self):
+        """{kind: {name of the parameter: variable}} of the program in use."""
+        return self._c.accumulators()
 
     def _global_learning_rate(self, program=None):
         """The variable of the learning rate; None before minimize."""

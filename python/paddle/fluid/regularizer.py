@@ -3,6 +3,7 @@
 One of your own derives from WeightDecayRegularizer and, when it is called
 with (param, grad, block), returns the variable to add to the gradient.
 """
+from . import _fluid
 from .core import spelled
 
 __all__ = ["L1Decay", "L2Decay", "L1DecayRegularizer", "L2DecayRegularizer"]
@@ -41,6 +42,21 @@ class L2DecayRegularizer(_Decay):
 class L1DecayRegularizer(_Decay):
     """Adds coeff * sign(param), which makes small parameters zero."""
     _kind = "l1"
+
+
+def append_regularization_ops(parameters_and_grads, regularization=None):
+    """Append the operators that add weight decay to gradients; minimize does
+    it by itself.
+
+    Args:
+        parameters_and_grads (list): pairs of a parameter and its gradient.
+        regularization (WeightDecayRegularizer): for parameters that have none
+            of their own; None: they stay as they are.
+
+    Returns:
+        A list of pairs of a parameter and its new gradient.
+    """
+    return _fluid.decay_grads(parameters_and_grads, regularization)
 
 
 L1Decay = L1DecayRegularizer

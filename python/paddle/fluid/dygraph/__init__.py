@@ -13,12 +13,11 @@ def enabled():
     return False
 
 
-for _name in _absent.names_of(__name__):
-    globals()[_name] = _absent.stand_in(__name__, _name)
 for _name in ("base", "checkpoint", "layers", "learning_rate_scheduler", "nn",
               "parallel", "profiler", "tracer"):
     globals()[_name] = sys.modules[__name__ + "." + _name] = \
         sys.modules[__name__]
 
 __all__ = ["enabled", *_absent.names_of(__name__)]
-_absent.answer_for(globals())
+
+_absent.answer_for(globals(), stand_ins=True)
