@@ -858,15 +858,20 @@ typedef struct fl_dispatcher {
     void *user;
 } fl_dispatcher;
 
+/* A trainer id: none was given, so the job gives one in order of arrival. */
+enum {
+    FL_ANY_ID = -1
+};
+
 typedef struct fl_transpile_opts {
-    const char *pservers; /* "host:port, host:port"; required */
-    int trainers;         /* 0: 1 */
-    int trainer_id;
-    bool async;                      /* trainers never meet */
-    bool half_async;                 /* but threads of a trainer do */
-    bool no_slices;                  /* a parameter stays whole */
-    int64_t min_block_size;          /* elements of a slice; 0: 8192 */
-    const char *split_method;        /* NULL: "RoundRobin"; or "HashName" */
+    const char *pservers;     /* "host:port, host:port"; required */
+    int trainers;             /* 0: 1 */
+    int trainer_id;           /* a second process with it is turned away */
+    bool async;               /* trainers never meet */
+    bool half_async;          /* but threads of a trainer do */
+    bool no_slices;           /* a parameter stays whole */
+    int64_t min_block_size;   /* elements of a slice; 0: 8192 */
+    const char *split_method; /* NULL: "RoundRobin"; or "HashName" */
     const fl_dispatcher *dispatcher; /* one of your own; wins */
     bool runtime_split_send_recv;    /* send and recv cut and join */
     const char *mode;                /* NULL: "pserver" */

@@ -114,7 +114,7 @@ static fl_err give_places(fl_cut *c)
         .n_servers = c->n_servers,
         .servers = c->servers,
         .server = -1,
-        .trainer_id = c->opts.trainer_id,
+        .trainer_id = c->trainer_id,
         .trainers = c->opts.trainers ? c->opts.trainers : 1,
         .async = c->opts.async,
         .half_async = c->opts.half_async,
@@ -157,6 +157,9 @@ fl_err fl_transpile(const fl_program *main, const fl_program *startup,
 {
     fl_cut *c = fl_mem_alloc(sizeof *c);
     *c = (fl_cut){.arena = fl_arena_new(), .opts = *opts};
+    c->trainer_id = opts->trainer_id;
+    if (c->trainer_id == FL_ANY_ID)
+        c->opts.trainer_id = 0;
     if (opts->half_async) /* one op that waits, then one recv a parameter */
         c->opts.async = c->opts.runtime_split_send_recv = true;
     c->main = fl_program_clone(main, false);

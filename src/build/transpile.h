@@ -38,7 +38,9 @@ typedef struct fl_share {
 /* Thread: one at a time while it is made; immutable then. */
 struct fl_cut {
     fl_arena *arena;
-    fl_transpile_opts opts; /* what it points to is not kept */
+    fl_transpile_opts opts; /* what it points to is not kept; trainer_id is 0
+                               where none was given */
+    int trainer_id;         /* as given, or FL_ANY_ID */
     int n_servers;
     const char **servers; /* endpoints */
     fl_program *main, *startup;

@@ -285,6 +285,8 @@ static void says_which_option_is_wrong(void)
         {{.pservers = "h:1", .trainers = -3},
          "trainers is -3, expected 1 or more"},
         {{.pservers = "h:1,h:1"}, "server h:1 is listed twice"},
+        {{.pservers = "h:1", .trainers = 2, .trainer_id = -2},
+         "trainer_id is -2, but there are 2 trainers"},
         {{.pservers = "h:1", .trainers = 2, .trainer_id = 2},
          "trainer_id is 2, but there are 2 trainers"},
         {{.pservers = "h:1", .split_method = "Dice"},

@@ -40,30 +40,37 @@ struct fl_client {
     int code;
     char reason[REASON_MAX];
     fl_id session;
+    bool explicit_id;
     int claim, rank;
     int64_t g, round;
+    int64_t pulled; /* sync: the highest version; the sessions share it */
     uint64_t tag, echo;
     int64_t renew_at, ticked;
     FL_VEC(request) request;
-    lane *lane;     /* servers x shards */
-    fl_blob *want;  /* by server */
-    int64_t *heard; /* by server; [servers]: the coordinator */
+    lane *lane;           /* servers x shards */
+    fl_blob *want;        /* by server */
+    int64_t *heard;       /* by server; [servers]: the coordinator */
+    uint64_t *seen;       /* state ids by server; [0]: the coordinator's, too */
+    int64_t *incarnation; /* the same */
 };
 
-fl_client *fl_client_new(const fl_job *job, const fl_app *app, int claim,
+fl_client *fl_client_new(const fl_job *job, const fl_app *app, int id,
                          const char *who, fl_entropy *entropy, fl_outbox *out)
 {
     fl_client *c = fl_mem_alloc(sizeof *c);
     const size_t n = (size_t)job->servers;
     c->job = job;
     c->app = app;
-    c->claim = claim;
+    c->explicit_id = id != FL_ANY_ID;
+    c->claim = id;
     c->rank = -1;
     c->entropy = entropy;
     c->out = out;
     c->lane = fl_mem_alloc(n * (size_t)job->shards * sizeof *c->lane);
     c->want = fl_mem_alloc(n * sizeof *c->want);
     c->heard = fl_mem_alloc((n + 1) * sizeof *c->heard);
+    c->seen = fl_mem_alloc(n * sizeof *c->seen);
+    c->incarnation = fl_mem_alloc(n * sizeof *c->incarnation);
     snprintf(c->who, sizeof c->who, "%s", who);
     return c;
 }
@@ -96,6 +103,8 @@ void fl_client_free(fl_client *c)
     fl_mem_free(c->lane);
     fl_mem_free(c->want);
     fl_mem_free(c->heard);
+    fl_mem_free(c->seen);
+    fl_mem_free(c->incarnation);
     fl_mem_free(c);
 }
 
@@ -171,12 +180,25 @@ static void send(fl_client *c, request *r, int64_t now)
     fl_outbox_send(c->out, r->to, r->msg);
 }
 
+/* What this process, not only this session, knows of the job. The ids are the
+ * client's own, so that a repeat says the newest ones. */
+static void add_memory(const fl_client *c, fl_msg *m)
+{
+    m->round = c->pulled;
+    m->seen = c->seen;
+    for (int j = 0; j < c->job->servers; j++)
+        if (c->seen[j])
+            m->n_seen = j + 1;
+}
+
 static void ask(fl_client *c, fl_peer to, fl_msg m, int64_t now)
 {
     m.job = c->job->id;
     m.session = c->session;
     m.tag = ++c->tag;
     m.g = c->g;
+    if (m.kind == FL_MSG_JOIN || m.kind == FL_MSG_FAILED)
+        add_memory(c, &m);
     m.blob = c->app->keep.keep(c->app->keep.self, m.blob);
     fl_push(&c->request, (request){.to = to, .msg = m, .first = now});
     send(c, &c->request.at[c->request.n - 1], now);
@@ -185,12 +207,13 @@ static void ask(fl_client *c, fl_peer to, fl_msg m, int64_t now)
 static void renew(fl_client *c, int64_t now)
 {
     c->renew_at = now + c->job->lease / 5; /* four may be lost */
-    fl_outbox_send(c->out, coordinator(),
-                   (fl_msg){.kind = FL_MSG_RENEW,
-                            .job = c->job->id,
-                            .session = c->session,
-                            .g = c->g,
-                            .echo = c->echo});
+    fl_msg m = {.kind = FL_MSG_RENEW,
+                .job = c->job->id,
+                .session = c->session,
+                .g = c->g,
+                .echo = c->echo};
+    add_memory(c, &m);
+    fl_outbox_send(c->out, coordinator(), m);
 }
 
 static bool outstanding(const fl_client *c)
@@ -211,7 +234,11 @@ static void join(fl_client *c, int64_t now)
     c->g = 0;
     c->echo = 0;
     ask(c, coordinator(),
-        (fl_msg){.kind = FL_MSG_JOIN, .rank = c->claim, .text = c->who}, now);
+        (fl_msg){.kind = FL_MSG_JOIN,
+                 .rank = c->claim,
+                 .explicit_id = c->explicit_id,
+                 .text = c->who},
+        now);
 }
 
 static void pull(fl_client *c, int64_t now)
@@ -361,15 +388,48 @@ void fl_client_leave(fl_client *c, int code, const char *why, int64_t now)
         say_goodbye(c, now); /* a join under way is completed once granted */
 }
 
+/* The trainer cannot go on, in whatever state it is: the coordinator is told,
+ * then it is over. The first failure counts. */
+static void fail(fl_client *c, const char *why, int64_t now)
+{
+    if (c->leave && c->code)
+        return;
+    c->leave = true;
+    c->code = 1;
+    snprintf(c->reason, sizeof c->reason, "%s", why);
+    say_goodbye(c, now);
+}
+
 /* --- answers --- */
+
+/* A version that only goes up has gone down. */
+static bool is_behind(const fl_client *c, int64_t round)
+{
+    return !c->job->async && round < c->pulled &&
+           c->job->plant != FL_PLANT_QUIET;
+}
 
 static void on_grant(fl_client *c, const fl_msg *m, int64_t now)
 {
     if (!fl_id_same(m->session, c->session))
         return;
+    if (!c->explicit_id && c->rank < 0)
+        fl_outbox_note(c->out,
+                       "this is trainer %d of %d: ids are given in "
+                       "order of arrival",
+                       m->rank, c->job->trainers);
     c->rank = c->claim = m->rank;
     c->g = m->g;
     c->round = m->round;
+    if (is_behind(c, m->round)) {
+        char why[REASON_MAX];
+        snprintf(why, sizeof why,
+                 "the coordinator offers round %lld to a trainer that has "
+                 "pulled version %lld: the servers have lost their parameters",
+                 (long long)m->round, (long long)c->pulled);
+        fail(c, why, now);
+        return;
+    }
     renew(c, now); /* takes the rank */
     if (c->leave)
         say_goodbye(c, now);
@@ -407,6 +467,8 @@ static void act(fl_client *c, fl_peer from, const fl_msg *m, fl_msg_kind asked,
             on_grant(c, m, now);
         break;
     case FL_MSG_VALUES:
+        if (!c->job->async && m->round > c->pulled)
+            c->pulled = m->round;
         c->app->values(c->app->self, from.index, m);
         break;
     case FL_MSG_FENCED:
@@ -480,6 +542,8 @@ static void on_open_call(fl_client *c, const fl_msg *m, int64_t now)
     if (m->kind == FL_MSG_PROBE) {
         if (m->echo > c->echo)
             c->echo = m->echo;
+        if (m->text)
+            fl_outbox_note(c->out, "%s", m->text);
         renew(c, now);
     } else if (m->kind == FL_MSG_FENCED && c->state != FL_CLIENT_LEAVING) {
         on_fenced(c, m, now);
@@ -492,6 +556,10 @@ static void on_end(fl_client *c, const fl_msg *m)
     const char *why = m->text ? m->text : "it was ended";
     const bool complete = c->leave && !c->code;
     char text[REASON_MAX];
+    if (c->leave && c->code) {
+        finish(c, c->code, c->reason); /* the first failure counts */
+        return;
+    }
     if (m->code || complete) {
         finish(c, m->code, why);
         return;
@@ -501,6 +569,45 @@ static void on_end(fl_client *c, const fl_msg *m)
                                            : "without",
              why);
     finish(c, 1, text);
+}
+
+/* Requests that this server or the coordinator beside it has not answered are
+ * sent again at the next tick. */
+static void hasten(fl_client *c, int server_index, int64_t now)
+{
+    for (int64_t i = 0; i < c->request.n; i++) {
+        request *r = &c->request.at[i];
+        const int to = r->to.kind == FL_PEER_COORD ? 0 : r->to.index;
+        if (to == server_index && r->sent)
+            r->next = now;
+    }
+}
+
+/* Who answers was started again. With its state: what it has not answered is
+ * sent again at once. Without: the job cannot go on, and this process, which
+ * has used the old state, may be the only one that knows. True: it was lost. */
+static bool on_restart(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
+{
+    const int j = from.kind == FL_PEER_COORD ? 0 : from.index;
+    char name[PEER_MAX], why[REASON_MAX], version[48] = "";
+    if (!m->state.id)
+        return false;
+    if (fl_job_lost(c->job, c->seen[j], m->state.id)) {
+        if (!c->job->async)
+            snprintf(version, sizeof version, "; this trainer had version %lld",
+                     (long long)c->pulled);
+        snprintf(why, sizeof why,
+                 "%s was started again and has lost its parameters%s",
+                 fl_job_server(c->job, j, name, sizeof name), version);
+        fail(c, why, now);
+        return true;
+    }
+    if (c->seen[j] && m->state.incarnation > c->incarnation[j])
+        hasten(c, j, now);
+    c->seen[j] = m->state.id;
+    if (m->state.incarnation > c->incarnation[j])
+        c->incarnation[j] = m->state.incarnation;
+    return false;
 }
 
 void fl_client_recv(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
@@ -513,6 +620,10 @@ void fl_client_recv(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
     if (!fl_id_same(m->job, c->job->id) && m->kind != FL_MSG_ERROR)
         return;
     c->heard[from.kind == FL_PEER_COORD ? c->job->servers : from.index] = now;
+    const bool failed = c->leave && c->code; /* it only waits for an answer */
+    if (!failed && fl_id_same(m->job, c->job->id) &&
+        !(m->kind == FL_MSG_END && m->code) && on_restart(c, from, m, now))
+        return;
     if (m->kind == FL_MSG_END) {
         on_end(c, m);
         return;

@@ -7,8 +7,8 @@
  *
  * A pure machine like the coordinator. A request is sent again until it is
  * answered; FENCED from anyone means a new session, and the application sees a
- * warning, not an error: it goes on with its next batch.
- * Thread: one at a time. */
+ * warning, not an error: it goes on with its next batch. A server or
+ * coordinator that has lost its state ends it. Thread: one at a time. */
 #ifndef FL_DIST_CLIENT_H
 #define FL_DIST_CLIENT_H
 
@@ -42,9 +42,10 @@ typedef struct fl_app {
     void (*over)(void *self, int code, const char *why);
 } fl_app;
 
-/* `who` is host:pid; `claim` the trainer id. Own: new; job, app, entropy and
- * out outlive it. */
-fl_client *fl_client_new(const fl_job *job, const fl_app *app, int claim,
+/* `who` is host:pid; `id` the trainer id that a user or launcher gave, or
+ * FL_ANY_ID: the coordinator gives one. Own: new; job, app, entropy and out
+ * outlive it. */
+fl_client *fl_client_new(const fl_job *job, const fl_app *app, int id,
                          const char *who, fl_entropy *entropy, fl_outbox *out);
 void fl_client_free(fl_client *c);
 

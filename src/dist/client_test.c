@@ -322,6 +322,107 @@ static void fails_when_refused(void)
     close_scene(&s);
 }
 
+static fl_msg from_state(fl_msg_kind kind, uint64_t id, int64_t incarnation)
+{
+    return (fl_msg){.kind = kind, .g = 3, .state = {id, incarnation}};
+}
+
+/* Rounds 0 and 1 are over; states of coordinator and server 0 are 5, of server
+ * 1 it is 6. */
+static void pull_twice(scene *s)
+{
+    agree(s);
+    for (int i = 0; i < 2; i++) {
+        fl_msg values = s->out.out.at[s->out.out.n - 2 + i].msg;
+        values.kind = FL_MSG_VALUES;
+        values.state = (fl_state){5 + (uint64_t)i, 1};
+        fl_client_recv(s->c, at_server(i), &values, s->now);
+    }
+    CHECK_INT(fl_client_now(s->c), FL_CLIENT_READY);
+    CHECK_OK(fl_client_step(s->c, s->now));
+    fl_remove(&s->out.out, 0);
+    agree(s); /* PUSH */
+    agree(s); /* BARRIER */
+    agree(s); /* PULL */
+    CHECK_INT(s->ready, 2);
+}
+
+static void says_what_it_has_seen(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.servers = 2});
+    CHECK_INT(said(&s.out, FL_MSG_JOIN)->n_seen, 0);
+    CHECK(said(&s.out, FL_MSG_JOIN)->explicit_id);
+    pull_twice(&s);
+    tick(&s, 3 * FL_SEC);
+    const fl_msg *m = said(&s.out, FL_MSG_RENEW);
+    CHECK(m->n_seen == 2 && m->seen[0] == 5 && m->seen[1] == 6);
+    CHECK_INT(m->round, 1);
+    const fl_msg fenced = {.kind = FL_MSG_FENCED,
+                           .job = job_id,
+                           .session = fl_client_session(s.c)};
+    fl_client_recv(s.c, at_coord(), &fenced, s.now);
+    m = said(&s.out, FL_MSG_JOIN); /* of another session, but this process */
+    CHECK(m->n_seen == 2 && m->seen[0] == 5 && m->seen[1] == 6);
+    CHECK_INT(m->round, 1);
+    close_scene(&s);
+}
+
+static void ends_when_a_state_is_lost(void)
+{
+    static const char *const why[] = {
+        "server 0 was started again and has lost its parameters; this trainer "
+        "had version 1",
+        "server 1 was started again and has lost its parameters; this trainer "
+        "had version 1"};
+    for (int i = 0; i < 3; i++) {
+        scene s;
+        open_scene(&s, (fl_job){.servers = 2});
+        pull_twice(&s);
+        fl_msg m = from_state(FL_MSG_FENCED, 7, 1);
+        m.job = job_id;
+        m.session = fl_client_session(s.c);
+        fl_client_recv(s.c, i == 2 ? at_coord() : at_server(i), &m, s.now);
+        CHECK_INT(s.fenced, 0);
+        CHECK(mentions(said(&s.out, FL_MSG_FAILED), why[i % 2]));
+        answer(&s, FL_MSG_FAILED, at_coord(), from_state(FL_MSG_ACK, 7, 1));
+        CHECK(s.over == 1 && s.code == 1);
+        CHECK_STR(s.why, why[i % 2]);
+        close_scene(&s);
+    }
+}
+
+static void asks_at_once_after_a_restart_with_its_state(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.servers = 2});
+    pull_twice(&s);
+    fl_client_leave(s.c, 0, NULL, s.now);
+    fl_outbox_clear(&s.out);
+    fl_msg m = from_state(FL_MSG_ACK, 5, 2);
+    m.job = job_id;
+    fl_client_recv(s.c, at_coord(), &m, s.now);
+    tick(&s, 250 * FL_MS);
+    CHECK(said(&s.out, FL_MSG_COMPLETE));
+    CHECK_INT(s.over, 0);
+    close_scene(&s);
+}
+
+static void refuses_a_round_below_what_it_pulled(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.servers = 2});
+    pull_twice(&s);
+    const fl_msg fenced = {.kind = FL_MSG_FENCED,
+                           .job = job_id,
+                           .session = fl_client_session(s.c)};
+    fl_client_recv(s.c, at_coord(), &fenced, s.now);
+    answer(&s, FL_MSG_JOIN, at_coord(), from_state(FL_MSG_GRANT, 0, 0));
+    CHECK(mentions(said(&s.out, FL_MSG_FAILED),
+                   "offers round 0 to a trainer that has pulled version 1"));
+    close_scene(&s);
+}
+
 static void lists_its_waits(void)
 {
     scene s;
@@ -352,6 +453,12 @@ const fl_test fl_tests[] = {
      is_patient_with_parked_requests},
     {"a trainer hears the end", hears_the_end},
     {"a refused trainer fails", fails_when_refused},
+    {"a trainer says which states it has seen", says_what_it_has_seen},
+    {"a trainer ends when a state is lost", ends_when_a_state_is_lost},
+    {"a trainer asks at once after a restart with its state",
+     asks_at_once_after_a_restart_with_its_state},
+    {"a trainer refuses a round below what it pulled",
+     refuses_a_round_below_what_it_pulled},
     {"a trainer lists its waits", lists_its_waits},
     {0},
 };

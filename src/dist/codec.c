@@ -112,7 +112,13 @@ static Fluid__Control make_control(const fl_msg *m, fl_arena *a)
     c.seq = m->seq;
     c.count = m->count;
     c.echo = m->echo;
-    c.incarnation = m->incarnation;
+    c.secret = m->secret;
+    c.state = m->state.id;
+    c.incarnation = m->state.incarnation;
+    c.expected = m->expected;
+    c.seen = (uint64_t *)m->seen;
+    c.n_seen = (size_t)m->n_seen;
+    c.explicit_id = m->explicit_id;
     c.server = m->server;
     c.rank = m->rank;
     c.shard = m->shard;
@@ -207,7 +213,10 @@ static void get_control(const Fluid__Control *c, fl_arena *a, fl_msg *m)
         .seq = c->seq,
         .count = c->count,
         .echo = c->echo,
-        .incarnation = c->incarnation,
+        .secret = c->secret,
+        .state = {c->state, c->incarnation},
+        .expected = c->expected,
+        .explicit_id = c->explicit_id,
         .server = c->server,
         .rank = c->rank,
         .shard = c->shard,
@@ -215,6 +224,10 @@ static void get_control(const Fluid__Control *c, fl_arena *a, fl_msg *m)
         .over = c->over,
         .text = *c->text ? make_plain(a, c->text, fl_utf8_escape) : NULL,
     };
+    if (c->n_seen) {
+        m->seen = fl_arena_dup(a, c->seen, c->n_seen * sizeof *c->seen);
+        m->n_seen = (int)c->n_seen;
+    }
     if (c->n_member)
         get_members(c, a, m);
     if (c->n_left)

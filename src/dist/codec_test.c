@@ -6,6 +6,7 @@
 static const char *const peer = "10.0.0.7:4711";
 
 static const fl_member members[] = {{0, {1, 2}, 3}, {1, {4, UINT64_MAX}, 5}};
+static const uint64_t seen[] = {19, 0, UINT64_MAX};
 static const fl_leave left[] = {{2, {6, 7}, 8, FL_LEFT_DONE, 9}};
 
 /* Every field differs from every other. */
@@ -22,7 +23,12 @@ static fl_msg full(fl_msg_kind kind)
         .seq = 11,
         .count = 12,
         .echo = 13,
-        .incarnation = 14,
+        .secret = 14,
+        .state = {20, 21},
+        .expected = 22,
+        .seen = seen,
+        .n_seen = 3,
+        .explicit_id = true,
         .server = 15,
         .rank = -1,
         .shard = 17,
@@ -42,7 +48,13 @@ static void same_control(const fl_msg *a, const fl_msg *b)
     CHECK(fl_id_same(a->job, b->job));
     CHECK(fl_id_same(a->session, b->session));
     CHECK(a->tag == b->tag && a->echo == b->echo);
-    CHECK(a->incarnation == b->incarnation);
+    CHECK(a->secret == b->secret && a->expected == b->expected);
+    CHECK(a->state.id == b->state.id);
+    CHECK_INT(a->state.incarnation, b->state.incarnation);
+    CHECK_INT(a->explicit_id, b->explicit_id);
+    CHECK_INT(a->n_seen, b->n_seen);
+    for (int i = 0; i < b->n_seen; i++)
+        CHECK(a->seen[i] == b->seen[i]);
     CHECK_INT(a->g, b->g);
     CHECK_INT(a->view, b->view);
     CHECK_INT(a->round, b->round);

@@ -9,13 +9,13 @@
 
 #define REFUSED_AFTER FL_SEC /* the network tries again several times */
 
-fl_coord *fl_coord_new(const fl_job *job, uint64_t incarnation, fl_outbox *out,
+fl_coord *fl_coord_new(const fl_job *job, fl_state state, fl_outbox *out,
                        int64_t now)
 {
     fl_coord *c = fl_mem_alloc(sizeof *c);
     c->job = job;
     c->out = out;
-    c->incarnation = incarnation;
+    out->state = state;
     c->born = c->ticked = c->stalled = now;
     c->rank = fl_mem_alloc((size_t)job->trainers * sizeof *c->rank);
     c->server = fl_mem_alloc((size_t)job->servers * sizeof *c->server);
@@ -139,10 +139,10 @@ void fl_coord_end(fl_coord *c, int code, const char *why, int64_t now)
     end(c, code, why, -1, now);
 }
 
-static bool may_rejoin(const fl_coord *c, const fl_rank *r, int64_t now)
+static bool may_go_on(const fl_coord *c, const fl_rank *r, int64_t now)
 {
-    return r->state != FL_RANK_DONE &&
-           (r->state != FL_RANK_LOST || now < r->left_at + c->job->rejoin);
+    return r->state == FL_RANK_HELD ||
+           (r->state == FL_RANK_LOST && now < r->left_at + c->job->rejoin);
 }
 
 /* The first failure of those that are not done. */
@@ -165,12 +165,12 @@ static void end_if_due(fl_coord *c, int64_t now)
         fl_coord_end(c, 1, "trainers were started again too often", now);
         return;
     }
-    if (!fl_coord_all_came(c))
-        return;
     for (int i = 0; i < c->job->trainers; i++)
-        if (may_rejoin(c, &c->rank[i], now))
-            return; /* fresh, held, or kept for its trainer */
+        if (may_go_on(c, &c->rank[i], now))
+            return; /* held, or kept for its trainer */
     const fl_rank *r = first_failure(c);
+    if (!r && !fl_coord_all_came(c))
+        return; /* after a failure nobody waits for those that never came */
     char why[FL_REASON_MAX + 64];
     if (r)
         snprintf(why, sizeof why, "trainer %d: %s", r->leave.rank, r->reason);
@@ -255,9 +255,52 @@ static void barrier(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
     fl_coord_settle(c, now);
 }
 
+/* Which server has lost its state, as a trainer process knows that has seen
+ * another one (the coordinator's is that of server 0), or has pulled a version
+ * that was never decided here; -1: none. */
+static int lost_server(const fl_coord *c, const fl_msg *m)
+{
+    const bool tells = m->kind == FL_MSG_JOIN || m->kind == FL_MSG_RENEW ||
+                       m->kind == FL_MSG_FAILED;
+    if (!tells)
+        return -1;
+    for (int i = 0; i < m->n_seen && i < c->job->servers; i++)
+        if (fl_job_lost(c->job, m->seen[i],
+                        i ? c->server[i].state.id : c->out->state.id))
+            return i;
+    const bool ahead = !c->job->async && m->round > c->round &&
+                       c->job->plant != FL_PLANT_QUIET;
+    return ahead ? 0 : -1;
+}
+
+/* Nobody else may know it: the job ends, it does not begin anew quietly. */
+static void end_lost(fl_coord *c, int server, const fl_msg *m, int64_t now)
+{
+    const fl_rank *r = fl_coord_find(c, m->session);
+    char name[96], why[FL_REASON_MAX], version[48] = "";
+    if (!c->job->async)
+        snprintf(version, sizeof version, " version %lld of",
+                 (long long)m->round);
+    snprintf(why, sizeof why,
+             "%s was started again and has lost its parameters: %s has "
+             "used%s the old ones",
+             fl_job_server(c->job, server, name, sizeof name),
+             r                                   ? r->who
+             : m->kind == FL_MSG_JOIN && m->text ? m->text
+                                                 : "a trainer",
+             version);
+    fl_coord_end(c, 1, why, now);
+}
+
 static void from_trainer(fl_coord *c, fl_peer from, const fl_msg *m,
                          int64_t now)
 {
+    const int lost = lost_server(c, m);
+    if (lost >= 0) {
+        end_lost(c, lost, m, now);
+        fl_coord_say_end(c, from, m->tag);
+        return;
+    }
     switch (m->kind) {
     case FL_MSG_JOIN:
         fl_coord_join(c, from, m, now);

@@ -12,9 +12,9 @@
 
 typedef struct fl_coord fl_coord;
 
-/* `incarnation` is drawn by the process; `job` has its defaults (both `job`
- * and `out` outlive the coordinator). Own: new. */
-fl_coord *fl_coord_new(const fl_job *job, uint64_t incarnation, fl_outbox *out,
+/* `state` is that of server 0; `job` has its defaults (both `job` and `out`
+ * outlive the coordinator). Own: new. */
+fl_coord *fl_coord_new(const fl_job *job, fl_state state, fl_outbox *out,
                        int64_t now);
 void fl_coord_free(fl_coord *c);
 

@@ -25,10 +25,11 @@ typedef enum fl_rank_state {
 
 typedef struct fl_rank {
     fl_rank_state state;
-    fl_id session; /* its holder, or the last one */
-    int64_t g;
-    bool taken;   /* at some time, by some session */
-    bool barrier; /* of the open round is here */
+    fl_id session;    /* its holder, or the last one */
+    int64_t g, since; /* since: granted at */
+    bool explicit_id; /* a user or launcher gave it: the rank is kept for it */
+    bool taken;       /* at some time, by some session */
+    bool barrier;     /* of the open round is here */
     int64_t barrier_at;
     int64_t lease; /* ends at */
     bool call_broke;
@@ -51,7 +52,8 @@ typedef struct fl_past { /* a session that is over; sorted by age */
 
 typedef struct fl_waiting { /* a parked JOIN */
     fl_id session;
-    int claim;
+    int claim; /* or FL_ANY_ID */
+    bool explicit_id;
     uint64_t call, tag;
     int64_t since;
     uint64_t asked; /* the holder lives once it has said this number; 0: n/a */
@@ -66,7 +68,7 @@ typedef struct fl_decision {
 
 typedef struct fl_follower { /* a server as the coordinator sees it */
     int64_t view, version;   /* acknowledged */
-    uint64_t incarnation;    /* 0: never heard */
+    fl_state state;          /* the first it was heard with; id 0: never */
     bool over;
     int64_t sent, heard;
 } fl_follower;
@@ -74,7 +76,6 @@ typedef struct fl_follower { /* a server as the coordinator sees it */
 struct fl_coord {
     const fl_job *job;
     fl_outbox *out;
-    uint64_t incarnation;
     int64_t born, ticked, stalled; /* when; stalled: last report */
     fl_rank *rank;                 /* job->trainers */
     fl_follower *server;           /* job->servers */

@@ -3,7 +3,8 @@
  * Easy to get wrong: a restarted process must not take a second rank beside
  * its own dead session. So a JOIN for a held rank waits until the holder is
  * lost, or has said a number that was drawn after the JOIN came: an old
- * renewal that was long under way proves nothing. */
+ * renewal that was long under way proves nothing. A JOIN that claims no rank
+ * need not wait: to such trainers one rank is as good as another. */
 #include "dist/coord_in.h"
 
 #include <stdio.h>
@@ -71,7 +72,10 @@ void fl_coord_say_end(fl_coord *c, fl_peer to, uint64_t tag)
                            .job = c->job->id,
                            .tag = tag,
                            .code = c->code,
-                           .round = c->version},
+                           .round = c->version,
+                           .expected = to.kind == FL_PEER_SERVER
+                                           ? c->server[to.index].state.id
+                                           : 0},
                   "%s", c->reason);
 }
 
@@ -195,6 +199,8 @@ static void grant(fl_coord *c, fl_rank *r, const fl_waiting *w, int64_t now)
     r->state = FL_RANK_HELD;
     r->session = w->session;
     r->g = c->view + 1;
+    r->since = now;
+    r->explicit_id = w->explicit_id;
     r->lease = now + c->job->lease;
     r->call_broke = r->barrier = false;
     r->open = r->echo = 0;
@@ -216,36 +222,97 @@ static bool open_to_join(const fl_coord *c)
     return true;
 }
 
-/* The rank that this JOIN gets now, or NULL. */
-static fl_rank *rank_for(const fl_coord *c, const fl_waiting *w, int64_t now)
+static fl_rank *claimed_by(const fl_coord *c, const fl_waiting *w)
 {
-    fl_rank *claimed = &c->rank[w->claim];
-    if (claimed->state == FL_RANK_FRESH || claimed->state == FL_RANK_LOST)
-        return claimed;
-    if (claimed->state == FL_RANK_HELD &&
-        (!w->asked || claimed->echo < w->asked))
-        return NULL; /* does its holder live? */
+    return w->claim == FL_ANY_ID ? NULL : &c->rank[w->claim];
+}
+
+/* The rank has a holder who may be dead: nothing of him came since the JOIN. */
+static bool is_in_doubt(const fl_rank *r, const fl_waiting *w)
+{
+    return r->state == FL_RANK_HELD && (!w->asked || r->echo < w->asked);
+}
+
+/* A rank for a JOIN that takes any. One that was lost is kept for its claimant
+ * if that has no other to claim. */
+static fl_rank *any_rank(const fl_coord *c, int64_t now)
+{
     for (int i = 0; i < c->job->trainers; i++)
         if (c->rank[i].state == FL_RANK_FRESH)
             return &c->rank[i];
     for (int i = 0; i < c->job->trainers; i++)
         if (c->rank[i].state == FL_RANK_LOST &&
-            now >= c->rank[i].left_at + c->job->rejoin)
+            (!c->rank[i].explicit_id ||
+             now >= c->rank[i].left_at + c->job->rejoin))
             return &c->rank[i];
     return NULL;
 }
 
+/* The rank that this JOIN gets now, or NULL. */
+static fl_rank *rank_for(const fl_coord *c, const fl_waiting *w, int64_t now)
+{
+    fl_rank *claimed = claimed_by(c, w);
+    if (claimed &&
+        (claimed->state == FL_RANK_FRESH || claimed->state == FL_RANK_LOST))
+        return claimed;
+    if (w->explicit_id || (claimed && is_in_doubt(claimed, w)))
+        return NULL;
+    return any_rank(c, now);
+}
+
+/* An id that was given is never changed into another: a second process with it
+ * is turned away, and the first one is told. */
+static bool turn_away(fl_coord *c, const fl_waiting *w, int64_t now)
+{
+    const fl_rank *r = claimed_by(c, w);
+    const fl_msg error = {.kind = FL_MSG_ERROR,
+                          .job = c->job->id,
+                          .session = w->session,
+                          .tag = w->tag,
+                          .code = FL_EINVAL};
+    if (!w->explicit_id || is_in_doubt(r, w))
+        return false;
+    if (r->state == FL_RANK_DONE) {
+        fl_outbox_say(c->out, fl_to_call(w->call), error,
+                      "trainer %d (%s) has completed: its id cannot be taken "
+                      "again",
+                      w->claim, r->who);
+        return true;
+    }
+    if (r->state != FL_RANK_HELD)
+        return false;
+    fl_outbox_say(c->out, fl_to_call(w->call), error,
+                  "trainer id %d is held by %s, which joined %.0f s ago and "
+                  "answers: two processes were started with this id; give each "
+                  "trainer its own, 0 to %d",
+                  w->claim, r->who, (double)(now - r->since) / (double)FL_SEC,
+                  c->job->trainers - 1);
+    fl_outbox_note(c->out, "%s was turned away: trainer id %d is held by %s",
+                   w->who, w->claim, r->who);
+    if (r->open)
+        fl_outbox_say(c->out, fl_to_call(r->open),
+                      (fl_msg){.kind = FL_MSG_PROBE,
+                               .job = c->job->id,
+                               .session = r->session,
+                               .echo = c->echo},
+                      "%s was started with trainer id %d as well, and was "
+                      "turned away",
+                      w->who, w->claim);
+    return true;
+}
+
 void fl_coord_serve(fl_coord *c, int64_t now)
 {
-    for (int64_t i = 0; i < c->waiting.n && open_to_join(c) && !c->ended;) {
+    for (int64_t i = 0; i < c->waiting.n && !c->ended;) {
         fl_waiting w = c->waiting.at[i];
-        fl_rank *r = rank_for(c, &w, now);
-        if (r) {
+        const bool away = turn_away(c, &w, now);
+        fl_rank *r = away || !open_to_join(c) ? NULL : rank_for(c, &w, now);
+        if (away || r)
             fl_remove(&c->waiting, i);
-            grant(c, r, &w, now);
-        } else {
+        else
             i++;
-        }
+        if (r)
+            grant(c, r, &w, now);
     }
     fl_coord_probe(c, now);
 }
@@ -254,8 +321,8 @@ void fl_coord_probe(fl_coord *c, int64_t now)
 {
     for (int64_t i = 0; i < c->waiting.n; i++) {
         fl_waiting *w = &c->waiting.at[i];
-        fl_rank *r = &c->rank[w->claim];
-        if (r->state != FL_RANK_HELD || (w->asked && r->echo >= w->asked))
+        fl_rank *r = claimed_by(c, w);
+        if (!r || !is_in_doubt(r, w))
             continue;
         bool first = !w->asked;
         if (first)
@@ -275,11 +342,11 @@ void fl_coord_probe(fl_coord *c, int64_t now)
 static void why_parked(const fl_coord *c, const fl_waiting *w, int64_t now,
                        fl_str *text)
 {
-    const fl_rank *r = &c->rank[w->claim];
+    const fl_rank *r = claimed_by(c, w);
     if (!open_to_join(c)) {
         fl_str_printf(text, "round %lld is about to close",
                       (long long)c->round);
-    } else if (r->state == FL_RANK_HELD && r->echo < w->asked) {
+    } else if (r && is_in_doubt(r, w)) {
         fl_str_printf(text, "rank %d is held by %s, lease ends in %.0f s",
                       w->claim, r->who,
                       (double)(r->lease - now) / (double)FL_SEC);
@@ -305,6 +372,7 @@ static void park(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
     fl_waiting w = {.session = m->session,
                     .claim = m->rank,
+                    .explicit_id = m->explicit_id,
                     .call = from.call,
                     .tag = m->tag,
                     .since = now};
@@ -320,7 +388,8 @@ void fl_coord_join(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
     const fl_rank *r = fl_coord_find(c, m->session);
     fl_waiting *w = find_waiting(c, m->session);
-    if (m->rank < 0 || m->rank >= c->job->trainers) {
+    if (m->rank < (m->explicit_id ? 0 : FL_ANY_ID) ||
+        m->rank >= c->job->trainers) {
         fl_msg answer = fl_coord_answer(c, FL_MSG_ERROR, m);
         answer.code = FL_EINVAL;
         fl_outbox_say(c->out, from, answer,

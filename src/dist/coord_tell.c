@@ -23,7 +23,7 @@ static void send_view(fl_coord *c, int server, int64_t now)
     fl_outbox_send(c->out, (fl_peer){FL_PEER_SERVER, server, 0},
                    (fl_msg){.kind = FL_MSG_VIEW,
                             .job = c->job->id,
-                            .incarnation = c->incarnation,
+                            .expected = c->server[server].state.id,
                             .view = c->view,
                             .round = c->round,
                             .member = member,
@@ -41,7 +41,7 @@ static void send_closes(fl_coord *c, int server)
         fl_outbox_send(c->out, (fl_peer){FL_PEER_SERVER, server, 0},
                        (fl_msg){.kind = FL_MSG_CLOSE,
                                 .job = c->job->id,
-                                .incarnation = c->incarnation,
+                                .expected = c->server[server].state.id,
                                 .round = d->round,
                                 .member = d->member,
                                 .n_member = d->n});
@@ -97,7 +97,7 @@ static void end_because(fl_coord *c, int server, const char *why, int64_t now)
 void fl_coord_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
 {
     fl_follower *s = &c->server[server];
-    if (s->incarnation && s->incarnation != m->incarnation) {
+    if (fl_job_lost(c->job, s->state.id, m->state.id)) {
         char why[128];
         snprintf(why, sizeof why,
                  "was started again and has lost its parameters (version %lld)",
@@ -107,7 +107,7 @@ void fl_coord_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
         return;
     }
     const bool first = !s->heard;
-    s->incarnation = m->incarnation;
+    s->state = m->state;
     s->heard = now;
     if (m->view > s->view && m->view <= c->view)
         s->view = m->view;
@@ -115,8 +115,10 @@ void fl_coord_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
         s->version = m->round;
     s->over = s->over || (m->over && (c->ended || m->code));
     forget_decisions(c);
-    if (m->over && m->code && !c->ended)
-        end_because(c, server, m->text ? m->text : "failed", now);
+    if (m->over && m->code && m->text) /* which names the server */
+        fl_coord_end(c, 1, m->text, now);
+    else if (m->over && m->code)
+        end_because(c, server, "failed", now);
     fl_coord_settle(c, now); /* a decision may have waited for this server */
     if (first)               /* it may not have known whom to believe */
         fl_coord_tell(c, server, now);
@@ -204,15 +206,18 @@ static void wait_joins(const fl_coord *c, int64_t now, fl_str *rows)
 {
     for (int64_t i = 0; i < c->waiting.n; i++) {
         const fl_waiting *w = &c->waiting.at[i];
-        const fl_rank *r = &c->rank[w->claim];
+        const fl_rank *r = w->claim == FL_ANY_ID ? NULL : &c->rank[w->claim];
+        const bool held = r && r->state == FL_RANK_HELD;
         char whom[FL_WHO_MAX + 48];
-        if (r->state == FL_RANK_HELD)
+        if (!r)
+            snprintf(whom, sizeof whom, "a rank");
+        else if (held)
             snprintf(whom, sizeof whom, "rank %d (held by %s)", w->claim,
                      r->who);
         else
             snprintf(whom, sizeof whom, "rank %d", w->claim);
         fl_wait_row(rows, w->who, whom, "to join", now - w->since,
-                    r->state == FL_RANK_HELD ? r->lease - now : 0);
+                    held ? r->lease - now : 0);
     }
 }
 

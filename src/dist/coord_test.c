@@ -15,7 +15,7 @@ static void open_scene(scene *s, fl_job job)
     job.id = job_id;
     *s = (scene){.job = fl_job_defaults(job), .now = FL_SEC};
     fl_outbox_init(&s->out);
-    s->c = fl_coord_new(&s->job, 77, &s->out, s->now);
+    s->c = fl_coord_new(&s->job, (fl_state){77, 1}, &s->out, s->now);
 }
 
 static void close_scene(scene *s)
@@ -39,6 +39,18 @@ static void join(scene *s, uint64_t n, int claim, uint64_t call)
                   .rank = claim,
                   .tag = call,
                   .text = "host:1"});
+}
+
+/* With an id that somebody gave. */
+static void join_as(scene *s, uint64_t n, int id, uint64_t call)
+{
+    tell(s, call,
+         (fl_msg){.kind = FL_MSG_JOIN,
+                  .session = session(n),
+                  .rank = id,
+                  .explicit_id = true,
+                  .tag = call,
+                  .text = "host:2"});
 }
 
 static void about(scene *s, fl_msg_kind kind, uint64_t n, int64_t round)
@@ -72,13 +84,24 @@ static void pass(scene *s, int64_t time, uint64_t a, uint64_t b)
     }
 }
 
-/* Sessions 1 .. n hold ranks 0 .. n-1 and have taken them. */
+/* Sessions 1 .. n hold ranks 0 .. n-1, as their ids say, and have taken them.
+ */
 static void all_come(scene *s)
 {
     for (int i = 0; i < s->job.trainers; i++) {
-        join(s, (uint64_t)i + 1, i, (uint64_t)i + 1);
+        join_as(s, (uint64_t)i + 1, i, (uint64_t)i + 1);
         renew(s, (uint64_t)i + 1);
     }
+}
+
+/* Session n, which holds a rank, answers the newest PROBE. */
+static void show_life(scene *s, uint64_t n)
+{
+    const fl_msg *probe = heard(&s->out, 900 + n, FL_MSG_PROBE);
+    CHECK(probe != NULL);
+    tell(s, 900 + n,
+         (fl_msg){
+             .kind = FL_MSG_RENEW, .session = session(n), .echo = probe->echo});
 }
 
 static int granted(const scene *s, uint64_t call)
@@ -141,13 +164,71 @@ static void gives_another_rank_if_the_holder_lives(void)
     open_scene(&s, (fl_job){.trainers = 2});
     join(&s, 1, 0, 10);
     renew(&s, 1);
-    join(&s, 2, 0, 20); /* started with the same command */
+    join(&s, 2, 0, 20); /* it claims what is not its own */
     const uint64_t echo = heard(&s.out, 901, FL_MSG_PROBE)->echo;
     renew(&s, 1); /* was under way before the JOIN: proves nothing */
     CHECK_INT(granted(&s, 20), -1);
     tell(&s, 901,
          (fl_msg){.kind = FL_MSG_RENEW, .session = session(1), .echo = echo});
     CHECK_INT(granted(&s, 20), 1);
+    close_scene(&s);
+}
+
+static void turns_away_a_second_process_with_an_id(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    join_as(&s, 1, 1, 10);
+    renew(&s, 1);
+    s.now += 3 * FL_SEC;
+    join_as(&s, 2, 1, 20);
+    CHECK_INT(fl_coord_parked(s.c), 1); /* the first may be dead */
+    show_life(&s, 1);
+    CHECK(mentions(heard(&s.out, 20, FL_MSG_ERROR),
+                   "trainer id 1 is held by host:2, which joined 3 s ago"));
+    CHECK(mentions(heard(&s.out, 901, FL_MSG_PROBE),
+                   "host:2 was started with trainer id 1 as well"));
+    CHECK_INT(fl_coord_parked(s.c), 0);
+    join_as(&s, 3, 0, 30);
+    CHECK_INT(granted(&s, 30), 0); /* the true one */
+    close_scene(&s);
+}
+
+static void grants_an_id_to_who_comes_back(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    all_come(&s);
+    join_as(&s, 3, 1, 30); /* started again before anybody noticed */
+    CHECK_INT(fl_coord_parked(s.c), 1);
+    fl_coord_hangup(s.c, 902, s.now);
+    pass(&s, 1 * FL_SEC, 1, 0);
+    CHECK_INT(granted(&s, 30), 1);
+    renew(&s, 3);
+    about(&s, FL_MSG_COMPLETE, 3, 0);
+    join_as(&s, 4, 1, 40);
+    CHECK(mentions(heard(&s.out, 40, FL_MSG_ERROR),
+                   "trainer 1 (host:2) has completed"));
+    close_scene(&s);
+}
+
+static void gives_ids_in_order_of_arrival(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    join(&s, 1, FL_ANY_ID, 10);
+    CHECK_INT(granted(&s, 10), 0);
+    renew(&s, 1);
+    about(&s, FL_MSG_FAILED, 1, 0); /* rank 0 is lost */
+    join(&s, 2, FL_ANY_ID, 20);
+    CHECK_INT(granted(&s, 20), 1); /* a fresh one first */
+    renew(&s, 2);
+    join(&s, 3, FL_ANY_ID, 30); /* then a lost one, at once */
+    CHECK_INT(granted(&s, 30), 0);
+    renew(&s, 3);
+    join(&s, 4, FL_ANY_ID, 40);
+    join(&s, 4, FL_ANY_ID, 41);
+    CHECK(mentions(heard(&s.out, 40, FL_MSG_PARKED), "every rank is held"));
     close_scene(&s);
 }
 
@@ -261,7 +342,9 @@ static void refuses_strangers(void)
     open_scene(&s, (fl_job){.trainers = 2});
     join(&s, 1, 2, 10);
     CHECK(mentions(heard(&s.out, 10, FL_MSG_ERROR), "the job has 2 trainers"));
-    join(&s, 1, -1, 11);
+    join(&s, 1, -2, 11);
+    CHECK(heard(&s.out, 11, FL_MSG_ERROR));
+    join_as(&s, 1, -1, 11);
     CHECK(heard(&s.out, 11, FL_MSG_ERROR));
     const fl_msg foreign = {.kind = FL_MSG_JOIN, .job = {0xab12345678, 0xcd}};
     fl_outbox_clear(&s.out);
@@ -380,7 +463,7 @@ static void state(scene *s, int server, fl_msg m)
     fl_outbox_clear(&s->out);
     m.kind = FL_MSG_STATE;
     m.job = job_id;
-    m.incarnation = m.incarnation ? m.incarnation : 5;
+    m.state.id = m.state.id ? m.state.id : 5;
     fl_coord_recv(s->c, at_server(server), &m, s->now);
 }
 
@@ -545,7 +628,7 @@ static void reports_a_stall_by_name(void)
     barrier(&s, 1, 0);
     pass(&s, 6 * FL_SEC, 1, 2);
     fl_coord_waits(s.c, s.now, &rows);
-    CHECK_STR(rows.at, "coordinator waits for trainer 1 (host:1): barrier of "
+    CHECK_STR(rows.at, "coordinator waits for trainer 1 (host:2): barrier of "
                        "round 0, 6.0 s (limit 10.0 s)\n");
     fl_str_fini(&rows);
     close_scene(&s);
@@ -558,14 +641,90 @@ static void knows_a_server_that_lost_its_state(void)
     const char *why;
     open_scene(&s, (fl_job){.trainers = 1});
     all_come(&s);
-    state(&s, 0, (fl_msg){.incarnation = 5});
+    state(&s, 0, (fl_msg){.state = {5, 1}});
     barrier(&s, 1, 0);
-    state(&s, 0, (fl_msg){.incarnation = 5, .round = 1});
-    state(&s, 0, (fl_msg){.incarnation = 6});
+    state(&s, 0, (fl_msg){.state = {5, 1}, .round = 1});
+    state(&s, 0, (fl_msg){.state = {6, 1}});
     CHECK(fl_coord_ended(s.c, &code, &why));
     CHECK_STR(why, "server 0 was started again and has lost its parameters "
                    "(version 1)");
     CHECK_INT(said(&s.out, FL_MSG_END)->round, -1);
+    close_scene(&s);
+}
+
+/* All servers were started again: only trainers remember. */
+static void ends_by_a_trainer_that_knows_another_state(void)
+{
+    static const uint64_t other[] = {76, 5}, own[] = {77, 0, 9},
+                          server[] = {0, 6};
+    static const struct {
+        fl_msg_kind kind;
+        const uint64_t *seen;
+        int n;
+        int64_t round;
+        const char *why; /* NULL: all is well */
+    } table[] = {
+        {FL_MSG_JOIN, own, 3, 0, NULL},
+        {FL_MSG_RENEW, own, 1, 0, NULL},
+        {FL_MSG_JOIN, other, 2, 7,
+         "server 0 was started again and has lost its parameters: me:1 has "
+         "used version 7 of the old ones"},
+        {FL_MSG_RENEW, server, 2, 7,
+         "server 1 was started again and has lost its parameters: a trainer "
+         "has used version 7 of the old ones"},
+        {FL_MSG_FAILED, other, 1, 0,
+         "server 0 was started again and has lost its parameters: a trainer "
+         "has used version 0 of the old ones"},
+        {FL_MSG_JOIN, NULL, 0, 1,
+         "server 0 was started again and has lost its parameters: me:1 has "
+         "used version 1 of the old ones"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        scene s;
+        int code = 0;
+        const char *why = NULL;
+        open_scene(&s, (fl_job){.trainers = 1, .servers = 2});
+        state(&s, 1, (fl_msg){.state = {5, 1}});
+        tell(&s, 10,
+             (fl_msg){.kind = table[i].kind,
+                      .session = session(1),
+                      .tag = 3,
+                      .round = table[i].round,
+                      .text = "me:1",
+                      .seen = table[i].seen,
+                      .n_seen = table[i].n});
+        CHECK_INT(fl_coord_ended(s.c, &code, &why), table[i].why != NULL);
+        CHECK_STR(why ? why : "", table[i].why ? table[i].why : "");
+        CHECK_INT(code, table[i].why != NULL);
+        CHECK_INT(heard(&s.out, 10, FL_MSG_END) != NULL, code);
+        close_scene(&s);
+    }
+}
+
+static void ends_when_all_who_came_have_failed(void)
+{
+    scene s;
+    int code = 0;
+    const char *why;
+    open_scene(&s, (fl_job){.trainers = 3});
+    join(&s, 1, FL_ANY_ID, 10);
+    renew(&s, 1);
+    join(&s, 2, FL_ANY_ID, 20);
+    renew(&s, 2);
+    tell(&s, 10,
+         (fl_msg){.kind = FL_MSG_FAILED,
+                  .session = session(1),
+                  .code = 3,
+                  .text = "no feed"});
+    pass(&s, 40 * FL_SEC, 2, 0);
+    CHECK(!fl_coord_ended(s.c, &code, &why)); /* one lives */
+    about(&s, FL_MSG_FAILED, 2, 0);
+    pass(&s, 29 * FL_SEC, 0, 0);
+    CHECK(!fl_coord_ended(s.c, &code, &why)); /* it may come back */
+    pass(&s, 2 * FL_SEC, 0, 0);
+    CHECK(fl_coord_ended(s.c, &code, &why));
+    CHECK_INT(code, 3);
+    CHECK_STR(why, "trainer 0: no feed");
     close_scene(&s);
 }
 
@@ -575,9 +734,10 @@ static void ends_by_a_server_that_is_silent_or_broken(void)
     int code = 0;
     const char *why;
     open_scene(&s, (fl_job){.trainers = 1, .servers = 2});
-    state(&s, 1, (fl_msg){.over = true, .code = 1, .text = "is out of memory"});
+    state(&s, 1,
+          (fl_msg){.over = true, .code = 1, .text = "server 1: no memory"});
     CHECK(fl_coord_ended(s.c, &code, &why));
-    CHECK_STR(why, "server 1 is out of memory");
+    CHECK_STR(why, "server 1: no memory"); /* which names itself */
     close_scene(&s);
     open_scene(&s, (fl_job){.trainers = 1});
     state(&s, 0, (fl_msg){0});
@@ -656,6 +816,15 @@ const fl_test fl_tests[] = {
      knows_a_server_that_lost_its_state},
     {"a silent or broken server ends the job",
      ends_by_a_server_that_is_silent_or_broken},
+    {"a trainer that knows another state ends the job",
+     ends_by_a_trainer_that_knows_another_state},
+    {"a job ends when all who came have failed",
+     ends_when_all_who_came_have_failed},
+    {"a second process with an id is turned away",
+     turns_away_a_second_process_with_an_id},
+    {"an id is granted to who comes back with it",
+     grants_an_id_to_who_comes_back},
+    {"ids are given in order of arrival", gives_ids_in_order_of_arrival},
     {"members alone are admitted", members_alone_are_admitted},
     {0},
 };

@@ -86,6 +86,11 @@ fl_job fl_job_of(const fl_place *place, const fl_job *limits)
     return fl_job_defaults(job);
 }
 
+bool fl_job_lost(const fl_job *job, uint64_t known, uint64_t now)
+{
+    return known && now && known != now && job->plant != FL_PLANT_QUIET;
+}
+
 const char *fl_job_server(const fl_job *job, int i, char *buf, size_t size)
 {
     if (job->endpoints)

@@ -24,12 +24,21 @@ static inline bool fl_id_same(fl_id a, fl_id b)
     return a.hi == b.hi && a.lo == b.lo;
 }
 
+/* What a server or the coordinator holds: an id that is drawn when it begins
+ * with nothing, and how often a process was started with it. Today each start
+ * begins with nothing. */
+typedef struct fl_state {
+    uint64_t id; /* 0: not known */
+    int64_t incarnation;
+} fl_state;
+
 /* Bugs on purpose, for the test that shows the simulator finding them. */
 typedef enum fl_plant {
     FL_PLANT_NONE,
     FL_PLANT_DUPLICATE,   /* a server forgets which pushes it has seen */
     FL_PLANT_DEAD_MEMBER, /* a lost trainer's barrier still counts */
     FL_PLANT_ARRIVAL,     /* gradients are added as they came, not by rank */
+    FL_PLANT_QUIET,       /* nobody looks at state ids and old versions */
 } fl_plant;
 
 /* Zero is the default, which fl_job_defaults puts in its place. */
@@ -69,6 +78,10 @@ fl_err fl_job_limits(fl_job *job) FL_MUST_CHECK;
  * by, and `limits` for the rest. */
 struct fl_place;
 fl_job fl_job_of(const struct fl_place *place, const fl_job *limits);
+
+/* Two state ids of one party, of which neither is 0, differ: what it held is
+ * gone. */
+bool fl_job_lost(const fl_job *job, uint64_t known, uint64_t now);
 
 /* "server 1 (host:6174)" into buf, which it returns. */
 const char *fl_job_server(const fl_job *job, int i, char *buf, size_t size);

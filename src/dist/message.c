@@ -56,6 +56,7 @@ fl_msg *fl_msg_dup(const fl_msg *m)
     copy->member =
         dup_bytes(m->member, (size_t)m->n_member * sizeof *m->member);
     copy->left = dup_bytes(m->left, (size_t)m->n_left * sizeof *m->left);
+    copy->seen = dup_bytes(m->seen, (size_t)m->n_seen * sizeof *m->seen);
     copy->text = m->text ? fl_mem_strdup(m->text) : NULL;
     copy->blob.at = dup_bytes(m->blob.at, m->blob.size);
     copy->blob.owner = NULL;
@@ -68,6 +69,7 @@ void fl_msg_free(fl_msg *m)
         return;
     fl_mem_free((void *)m->member);
     fl_mem_free((void *)m->left);
+    fl_mem_free((void *)m->seen);
     fl_mem_free((void *)m->text);
     fl_mem_free((void *)m->blob.at);
     fl_mem_free(m);
@@ -109,12 +111,16 @@ void fl_outbox_note(fl_outbox *o, const char *fmt, ...)
 
 void fl_outbox_send(fl_outbox *o, fl_peer to, fl_msg msg)
 {
+    msg.state = o->state;
     if (msg.n_member)
         msg.member = fl_arena_dup(o->arena, msg.member,
                                   (size_t)msg.n_member * sizeof *msg.member);
     if (msg.n_left)
         msg.left = fl_arena_dup(o->arena, msg.left,
                                 (size_t)msg.n_left * sizeof *msg.left);
+    if (msg.n_seen)
+        msg.seen = fl_arena_dup(o->arena, msg.seen,
+                                (size_t)msg.n_seen * sizeof *msg.seen);
     if (msg.text)
         msg.text = fl_arena_strdup(o->arena, msg.text);
     fl_push(&o->out, (fl_letter){to, msg});
@@ -126,7 +132,7 @@ void fl_outbox_say(fl_outbox *o, fl_peer to, fl_msg msg, const char *fmt, ...)
     va_start(ap, fmt);
     msg.text = format(o->arena, fmt, ap);
     va_end(ap);
-    fl_push(&o->out, (fl_letter){to, msg});
+    fl_outbox_send(o, to, msg);
 }
 
 void fl_outbox_wrong_job(fl_outbox *o, fl_peer to, const fl_msg *m,

@@ -22,24 +22,26 @@
 
 typedef enum fl_msg_kind {
     FL_MSG_NONE,
-    FL_MSG_JOIN,     /* session, rank = claimed, text = host:pid */
-    FL_MSG_RENEW,    /* session, g, echo = of the last PROBE */
+    FL_MSG_JOIN,     /* session, rank = claimed (-1: any), explicit_id, text =
+                        host:pid, seen, round = highest version pulled */
+    FL_MSG_RENEW,    /* session, g, echo = of the last PROBE, seen, round */
     FL_MSG_BARRIER,  /* session, g, round: all my pushes are staged */
     FL_MSG_COMPLETE, /* session: after the last pull */
-    FL_MSG_FAILED,   /* session, code, text = why */
+    FL_MSG_FAILED,   /* session, code, text = why, seen, round */
     FL_MSG_PUSH,     /* session, g, shard, seq, round, count, blob */
     FL_MSG_PULL,     /* session, g, round = version wanted, blob = names */
     FL_MSG_GRANT,    /* session, rank, g, round = the open one */
-    FL_MSG_PROBE,    /* session, echo: renew now and say this number */
+    FL_MSG_PROBE,    /* session, echo: renew now and say this number; text: a
+                        warning, or NULL */
     FL_MSG_VALUES,   /* round = version, blob = what was asked for */
     FL_MSG_ACK,
     FL_MSG_PARKED, /* text = why it waits; ask again */
     FL_MSG_FENCED, /* view, rank (-1: never had one), text = why and when */
     FL_MSG_ERROR,  /* code = fl_err, text: this request can never succeed */
     FL_MSG_END,    /* code, text, round = version to end with (< 0: any) */
-    FL_MSG_VIEW,   /* view, round = the open one, incarnation, member, left */
-    FL_MSG_CLOSE,  /* round, incarnation, member = P(round) by rank */
-    FL_MSG_STATE,  /* view, round = version, incarnation, over, code, text */
+    FL_MSG_VIEW,   /* view, round = the open one, expected, member, left */
+    FL_MSG_CLOSE,  /* round, expected, member = P(round) by rank */
+    FL_MSG_STATE,  /* view, round = version, over, code, text */
     FL_MSG_TALLY,  /* session, blob = counts; VALUES: count, blob = of all */
 } fl_msg_kind;
 
@@ -85,9 +87,15 @@ typedef struct fl_msg {
     int64_t count; /* in the last push of a round: how many there were; in
                       the answer to TALLY: trainers */
     uint64_t echo;
-    uint64_t incarnation; /* of a server process, drawn at its start */
-    int server;           /* who answers: position in the endpoint list */
+    uint64_t secret;   /* of a server process, for other servers alone */
+    fl_state state;    /* of the server or coordinator that says this */
+    uint64_t expected; /* state id that the coordinator knows of the server */
+    const uint64_t
+        *seen; /* state ids that a trainer process knows, by server */
+    int n_seen;
+    int server; /* who answers: position in the endpoint list */
     int rank;
+    bool explicit_id; /* the rank was given by a user or launcher */
     int shard;
     int code;
     bool over; /* the server has obeyed END */
@@ -130,6 +138,7 @@ typedef struct fl_letter {
 } fl_letter;
 
 typedef struct fl_outbox {
+    fl_state state;            /* of whose box it is: goes with every message */
     FL_VEC(fl_letter) out;     /* in order */
     FL_VEC(const char *) note; /* lines for the log */
     fl_arena *arena;           /* holds what they point to */
@@ -141,7 +150,8 @@ void fl_outbox_clear(fl_outbox *o);
 void fl_outbox_note(fl_outbox *o, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Copies members, leaves and text; a blob is borrowed until the clear. */
+/* Copies members, leaves, state ids and text; a blob is borrowed until the
+ * clear. */
 void fl_outbox_send(fl_outbox *o, fl_peer to, fl_msg msg);
 
 /* The same with a sentence. */

@@ -102,13 +102,14 @@ static void make_machines(fl_pserver *p)
 {
     fl_entropy *e = p->opts->env->entropy;
     const int64_t now = fl_pserver_now(p);
-    p->incarnation = e->draw(e) | 1; /* 0 is nobody's */
+    p->secret = e->draw(e) | 1; /* 0 is nobody's */
+    p->state = (fl_state){e->draw(e) | 1, 1};
     if (!p->place->server) {
-        p->coord = fl_coord_new(&p->job, p->incarnation, &p->coord_out, now);
+        p->coord = fl_coord_new(&p->job, p->state, &p->coord_out, now);
         p->tallies = fl_tallies_new(p->job.trainers);
     }
-    p->server = fl_server_new(&p->job, p->place->server, p->incarnation,
-                              &p->face, &p->server_out, now);
+    p->server = fl_server_new(&p->job, p->place->server, p->state, &p->face,
+                              &p->server_out, now);
 }
 
 /* Each peer is a file; a large job has more of them than the usual limit. */

@@ -36,9 +36,9 @@ static void heard(fl_pserver *p, uint64_t call)
 
 static bool proves(fl_pserver *p, int server, const fl_msg *m)
 {
-    if (m->echo != p->incarnation)
+    if (m->echo != p->secret)
         return false;
-    p->known[server] = m->incarnation;
+    p->known[server] = m->secret;
     return true;
 }
 
@@ -64,7 +64,7 @@ static void from_server(fl_pserver *p, uint64_t call, const fl_msg *m)
     else if (proven)
         fl_server_recv(p->server, (fl_peer){FL_PEER_COORD, 0, 0}, m, now);
     else if (!state)
-        fl_pserver_knock(p, m->incarnation);
+        fl_pserver_knock(p, m->secret);
 }
 
 /* --- counts of trainers --- */
@@ -75,7 +75,8 @@ static void on_tally(fl_pserver *p, uint64_t call, const fl_msg *m)
     const int rank = fl_coord_admit(p->coord, from, m, fl_pserver_now(p));
     if (rank < 0)
         return;
-    const fl_msg answer = fl_tallies_hear(p->tallies, rank, m);
+    fl_msg answer = fl_tallies_hear(p->tallies, rank, m);
+    answer.state = p->state;
     fl_pserver_answer(p, from, &answer);
     fl_keeper_parcels.drop(NULL, answer.blob);
 }

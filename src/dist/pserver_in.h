@@ -52,7 +52,8 @@ typedef struct fl_pserver {
     fl_signals *signals;
     char address[128]; /* that it listens on */
     int port;          /* of it; 0: it does not listen yet */
-    uint64_t incarnation;
+    uint64_t secret;   /* drawn at the start; only other servers are told */
+    fl_state state;
 
     pthread_mutex_t lock; /* never held while foreign code runs */
     bool closed;          /* no event reaches the machines any more */
@@ -62,7 +63,7 @@ typedef struct fl_pserver {
     fl_outbox coord_out, server_out;
     FL_VEC(uint64_t) open;              /* calls */
     fl_channel (*channel)[FL_CHANNELS]; /* to each server */
-    uint64_t *known;      /* incarnation of each server; 0: not proven yet */
+    uint64_t *known;      /* secret of each server; 0: not proven yet */
     FL_VEC(char *) notes; /* for the log, once the lock is free */
 } fl_pserver;
 

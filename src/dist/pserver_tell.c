@@ -67,7 +67,7 @@ static void post(fl_pserver *p, int server, const fl_msg *m)
     const int channel = channel_of(m->kind);
     fl_channel *l = &p->channel[server][channel];
     fl_msg proven = *m;
-    proven.incarnation = p->incarnation;
+    proven.secret = p->secret;
     proven.echo = p->known[server];
     fl_packet *packet = fl_msg_encode(&proven);
     if (!l->busy) {
@@ -83,7 +83,8 @@ void fl_pserver_knock(fl_pserver *p, uint64_t number)
     const fl_msg m = {.kind = FL_MSG_STATE,
                       .job = p->job.id,
                       .server = p->place->server,
-                      .incarnation = p->incarnation,
+                      .secret = p->secret,
+                      .state = p->state,
                       .echo = number};
     if (!p->channel[0][FL_CHANNEL_KNOCK].busy)
         send(p, 0, FL_CHANNEL_KNOCK, fl_msg_encode(&m));

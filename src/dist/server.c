@@ -8,15 +8,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-fl_server *fl_server_new(const fl_job *job, int index, uint64_t incarnation,
+fl_server *fl_server_new(const fl_job *job, int index, fl_state state,
                          const fl_store *store, fl_outbox *out, int64_t now)
 {
     fl_server *s = fl_mem_alloc(sizeof *s);
     s->job = job;
     s->index = index;
-    s->incarnation = incarnation;
     s->store = store;
     s->out = out;
+    out->state = state;
     s->heard = s->ticked = s->stalled = now;
     s->shard = fl_mem_alloc((size_t)job->shards * sizeof *s->shard);
     return s;
@@ -100,6 +100,7 @@ fl_msg fl_server_answer(const fl_server *s, fl_msg_kind kind, const fl_msg *m)
                     .tag = m->tag,
                     .view = s->view,
                     .round = s->version,
+                    .state = s->out->state,
                     .server = s->index};
 }
 
@@ -110,7 +111,6 @@ void fl_server_state(fl_server *s, int64_t now)
                    (fl_msg){.kind = FL_MSG_STATE,
                             .job = s->job->id,
                             .server = s->index,
-                            .incarnation = s->incarnation,
                             .view = s->view,
                             .round = s->job->async ? 0 : s->version,
                             .over = s->ended,
@@ -143,23 +143,37 @@ static void say_end(fl_server *s, fl_peer to, const fl_msg *m)
     fl_outbox_say(s->out, to, answer, "%s", s->sentence);
 }
 
-void fl_server_fault(fl_server *s, int64_t now, const char *fmt, ...)
+/* The first failure is the one that counts. */
+static void fail(fl_server *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void fail(fl_server *s, const char *fmt, ...)
 {
     va_list ap;
     if (s->ending)
-        return; /* the first failure is the one that counts */
+        return;
     va_start(ap, fmt);
     vsnprintf(s->sentence, sizeof s->sentence, fmt, ap);
     va_end(ap);
     s->ending = true;
     s->code = 1;
     s->end_version = -1;
-    fl_outbox_note(s->out, "server %d: %s", s->index, s->sentence);
+    fl_outbox_note(s->out, "%s", s->sentence);
+}
+
+void fl_server_fault(fl_server *s, int64_t now, const char *fmt, ...)
+{
+    va_list ap;
+    char text[FL_SENTENCE_MAX], name[96];
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    fail(s, "%s: %s", fl_job_server(s->job, s->index, name, sizeof name), text);
 }
 
 void fl_server_quit(fl_server *s, const char *why, int64_t now)
 {
-    fl_server_fault(s, now, "%s", why);
+    fail(s, "%s", why);
     fl_server_settle(s, now);
 }
 
@@ -247,7 +261,8 @@ static void park(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
     p.msg.text = NULL;
     p.msg.member = NULL;
     p.msg.left = NULL;
-    p.msg.n_member = p.msg.n_left = 0;
+    p.msg.seen = NULL;
+    p.msg.n_member = p.msg.n_left = p.msg.n_seen = 0;
     fl_push(&s->parked, p);
 }
 
@@ -367,12 +382,16 @@ static void from_coordinator(fl_server *s, const fl_msg *m, int64_t now)
 {
     if (!sane(s, m))
         return;
+    if (fl_job_lost(s->job, m->expected, s->out->state.id))
+        fl_server_fault(s, now,
+                        "it was started again and has lost its "
+                        "parameters");
     if (m->kind != FL_MSG_END) {
-        if (s->coordinator && s->coordinator != m->incarnation)
+        if (fl_job_lost(s->job, s->coordinator, m->state.id))
             fl_server_fault(s, now,
                             "the coordinator was started again and has "
                             "lost who was a member");
-        s->coordinator = m->incarnation;
+        s->coordinator = m->state.id;
     }
     s->heard = now;
     if (m->kind == FL_MSG_VIEW)

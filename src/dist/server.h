@@ -37,7 +37,7 @@ typedef struct fl_store {
 } fl_store;
 
 /* Own: new; job, store and out outlive it. */
-fl_server *fl_server_new(const fl_job *job, int index, uint64_t incarnation,
+fl_server *fl_server_new(const fl_job *job, int index, fl_state state,
                          const fl_store *store, fl_outbox *out, int64_t now);
 void fl_server_free(fl_server *s);
 
@@ -59,7 +59,8 @@ void fl_server_tick(fl_server *s, int64_t now); /* several times a second */
 /* END was obeyed and its time to linger is over; *code is the exit code. */
 bool fl_server_over(const fl_server *s, int64_t now, int *code);
 
-/* Ask the coordinator to end the job, for instance because of a signal. */
+/* Ask the coordinator to end the job, for instance because of a signal. `why`
+ * names this server. */
 void fl_server_quit(fl_server *s, const char *why, int64_t now);
 
 /* The verdict once END is known; *why is borrowed. */

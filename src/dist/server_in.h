@@ -56,7 +56,7 @@ struct fl_server {
     const fl_store *store;
     fl_outbox *out;
     int index;
-    uint64_t incarnation, coordinator; /* 0: not heard of yet */
+    uint64_t coordinator; /* its state id; 0: not heard of yet */
     int64_t heard, ticked, told, stalled;
     int64_t version, view;
     bool closing; /* round `version` is being applied */
@@ -78,7 +78,7 @@ fl_msg fl_server_answer(const fl_server *s, fl_msg_kind kind, const fl_msg *m);
 void fl_server_state(fl_server *s, int64_t now); /* STATE to the coordinator */
 void fl_server_fence(fl_server *s, fl_peer to, const fl_msg *m, int64_t now);
 
-/* Our own reason to end the job. */
+/* A fault ends the job. The server's name is put before the reason. */
 void fl_server_fault(fl_server *s, int64_t now, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

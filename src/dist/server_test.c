@@ -51,7 +51,8 @@ static void open_scene(scene *s, fl_job job)
     *s = (scene){.job = fl_job_defaults(job), .now = FL_SEC};
     s->store = (fl_store){s, fl_keeper_copies, check, apply, read_values};
     fl_outbox_init(&s->out);
-    s->s = fl_server_new(&s->job, 1, 55, &s->store, &s->out, s->now);
+    s->s = fl_server_new(&s->job, 1, (fl_state){55, 1}, &s->store, &s->out,
+                         s->now);
 }
 
 static void close_scene(scene *s)
@@ -64,7 +65,7 @@ static void from_coord(scene *s, fl_msg m)
 {
     fl_outbox_clear(&s->out);
     m.job = job_id;
-    m.incarnation = m.incarnation ? m.incarnation : 8;
+    m.state.id = m.state.id ? m.state.id : 8;
     fl_server_recv(s->s, at_coord(), &m, s->now);
 }
 
@@ -464,7 +465,7 @@ static void knows_a_coordinator_that_lost_its_state(void)
     scene s;
     open_scene(&s, (fl_job){0});
     view(&s, 1, 0, "1");
-    from_coord(&s, (fl_msg){.kind = FL_MSG_VIEW, .view = 1, .incarnation = 9});
+    from_coord(&s, (fl_msg){.kind = FL_MSG_VIEW, .view = 1, .state = {9, 1}});
     CHECK(mentions(said(&s.out, FL_MSG_STATE), "was started again"));
     close_scene(&s);
 }
@@ -481,7 +482,29 @@ static void ignores_an_insane_view(void)
     close_scene(&s);
 }
 
+static void serves_nobody_without_the_state_that_is_expected(void)
+{
+    scene s;
+    int code;
+    const char *why;
+    open_scene(&s, (fl_job){0});
+    with_members(&s, (fl_msg){.kind = FL_MSG_VIEW, .view = 1, .expected = 55},
+                 "1");
+    CHECK(!fl_server_end(s.s, &code, &why));
+    with_members(&s, (fl_msg){.kind = FL_MSG_VIEW, .view = 2, .expected = 54},
+                 "1");
+    CHECK(fl_server_end(s.s, &code, &why));
+    CHECK_STR(why, "server 1: it was started again and has lost its "
+                   "parameters");
+    CHECK(said(&s.out, FL_MSG_STATE)->state.id == 55);
+    ask(&s, 9, (fl_msg){.kind = FL_MSG_PULL, .session = session(1)});
+    CHECK(heard(&s.out, 9, FL_MSG_END)->state.id == 55);
+    close_scene(&s);
+}
+
 const fl_test fl_tests[] = {
+    {"a server serves nobody without the state that is expected",
+     serves_nobody_without_the_state_that_is_expected},
     {"a round closes in rank order, once", closes_in_rank_order},
     {"an early close is kept", keeps_a_close_that_is_early},
     {"a version is that of the slowest shard", waits_for_its_slowest_shard},

@@ -13,6 +13,11 @@ int sim_trainer(const sim *s, int proc)
     return s->job.servers + 1 + proc;
 }
 
+bool sim_is_led(const sim *s, const sim_server *v)
+{
+    return v->epoch == s->server[0].life;
+}
+
 uint64_t sim_dice(sim *s, uint64_t n)
 {
     return s->dice.draw(&s->dice) % n;
@@ -54,14 +59,20 @@ static sim_event next_event(sim *s)
 
 /* --- the network --- */
 
-static int host(const sim *s, int party)
+int sim_host(const sim *s, int party)
 {
     return party == sim_coord(s) ? 0 : party;
 }
 
+int sim_life(const sim *s, int party)
+{
+    return party > sim_coord(s) ? s->proc[party - sim_coord(s) - 1].life
+                                : s->server[sim_host(s, party)].life;
+}
+
 static bool is_cut(const sim *s, int a, int b)
 {
-    return s->cut[host(s, a) * s->parties + host(s, b)] > s->now;
+    return s->cut[sim_host(s, a) * s->parties + sim_host(s, b)] > s->now;
 }
 
 static int64_t delay(sim *s)
@@ -73,7 +84,7 @@ static int64_t delay(sim *s)
 /* One copy of a message from a to b, unless the network loses it. */
 static bool carry(sim *s, int a, int b, fl_peer from, const fl_msg *m, int life)
 {
-    const bool local = host(s, a) == host(s, b);
+    const bool local = sim_host(s, a) == sim_host(s, b);
     if (!local && (is_cut(s, a, b) || (int)sim_dice(s, 1000) < s->drop))
         return false;
     sim_at(s, local ? 0 : delay(s),
@@ -81,6 +92,7 @@ static bool carry(sim *s, int a, int b, fl_peer from, const fl_msg *m, int life)
                        .party = b,
                        .from = from,
                        .life = life,
+                       .sender_life = sim_life(s, a),
                        .msg = fl_msg_dup(m)});
     return true;
 }
@@ -90,6 +102,12 @@ static bool has_left(const sim *s, int party)
     if (party < s->job.servers)
         return s->server[party].left;
     return party == sim_coord(s) && s->coord_left;
+}
+
+static bool refuses(const sim *s, int party)
+{
+    return has_left(s, party) ||
+           s->now < s->server[sim_host(s, party)].down_until;
 }
 
 static uint64_t new_call(sim *s, const sim_proc *p, int party, const fl_msg *m)
@@ -130,8 +148,8 @@ static void from_trainer(sim *s, sim_proc *p, const fl_letter *o)
 {
     const int me = sim_trainer(s, p->index);
     const int to = o->to.kind == FL_PEER_COORD ? sim_coord(s) : o->to.index;
-    if (has_left(s, to)) {
-        break_call(s, p, o->msg.tag); /* refused */
+    if (refuses(s, to)) {
+        break_call(s, p, o->msg.tag);
         return;
     }
     const int copies = 1 + ((int)sim_dice(s, 1000) < s->twice);
@@ -140,7 +158,7 @@ static void from_trainer(sim *s, sim_proc *p, const fl_letter *o)
         const uint64_t call =
             open ? open_call(s, p, to, &o->msg) : new_call(s, p, to, &o->msg);
         const fl_peer from = {FL_PEER_CALL, 0, call};
-        if (!carry(s, me, to, from, &o->msg, p->life) && !open &&
+        if (!carry(s, me, to, from, &o->msg, sim_life(s, to)) && !open &&
             sim_dice(s, 2))
             break_call(s, p, o->msg.tag);
     }
@@ -161,14 +179,14 @@ static void between_servers(sim *s, int me, const fl_letter *o)
     const int to = o->to.kind == FL_PEER_COORD ? sim_coord(s) : o->to.index;
     const fl_peer from = {me == sim_coord(s) ? FL_PEER_COORD : FL_PEER_SERVER,
                           me, 0};
-    if (has_left(s, to)) {
+    if (refuses(s, to)) {
         if (me == sim_coord(s))
             fl_coord_refused(s->coord, to, s->now);
         return;
     }
     const int copies = 1 + ((int)sim_dice(s, 1000) < s->twice);
     for (int i = 0; i < copies; i++)
-        carry(s, me, to, from, &o->msg, 0);
+        carry(s, me, to, from, &o->msg, sim_life(s, to));
 }
 
 static fl_outbox *outbox(sim *s, int party)
@@ -208,6 +226,10 @@ static void deliver(sim *s, const sim_event *e)
 {
     if (e->from.kind == FL_PEER_CALL)
         s->call.at[e->from.call - 1].arrived = true;
+    if (e->party > sim_coord(s))
+        sim_check_heard(s, proc_of(s, e),
+                        e->from.kind == FL_PEER_COORD ? 0 : e->from.index,
+                        e->sender_life);
     if (e->party < s->job.servers)
         fl_server_recv(s->server[e->party].server, e->from, e->msg, s->now);
     else if (e->party == sim_coord(s))
@@ -278,9 +300,11 @@ static void remember(sim *s, const sim_event *e)
 /* An event for someone who is not there any more. */
 static bool is_moot(sim *s, const sim_event *e)
 {
-    if (e->kind == SIM_FAULT || e->kind == SIM_START)
+    if (e->kind == SIM_FAULT || e->kind == SIM_START || e->kind == SIM_REPLACE)
         return false;
-    return e->party > sim_coord(s) ? !proc_of(s, e) : has_left(s, e->party);
+    return e->party > sim_coord(s)
+               ? !proc_of(s, e)
+               : has_left(s, e->party) || e->life != sim_life(s, e->party);
 }
 
 static void run_event(sim *s, const sim_event *e)
@@ -310,6 +334,9 @@ static void run_event(sim *s, const sim_event *e)
     case SIM_FAULT:
         sim_fault(s);
         break;
+    case SIM_REPLACE:
+        sim_replace(s);
+        break;
     }
 }
 
@@ -317,14 +344,15 @@ static void step(sim *s)
 {
     sim_event e = next_event(s);
     s->now = e.at;
-    if (e.kind != SIM_FAULT && s->asleep[host(s, e.party)] > s->now) {
-        sim_at(s, s->asleep[host(s, e.party)] - s->now, e);
+    const bool weather = e.kind == SIM_FAULT || e.kind == SIM_REPLACE;
+    if (!weather && s->asleep[sim_host(s, e.party)] > s->now) {
+        sim_at(s, s->asleep[sim_host(s, e.party)] - s->now, e);
         return;
     }
     if (!is_moot(s, &e)) {
         remember(s, &e);
         run_event(s, &e);
-        if (e.kind != SIM_FAULT)
+        if (!weather)
             sim_drain(s, e.party);
         sim_check_state(s);
     }

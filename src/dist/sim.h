@@ -2,8 +2,9 @@
  *
  * The machines are the ones that ship. Messages between them are dropped,
  * delayed, doubled and reordered; trainers die, stop, resume, restart, fail;
- * links are cut and heal; servers stop and resume. After every event the
- * invariants A to G of docs/protocol.md are checked. Then come calm times, in
+ * links are cut and heal; servers stop and resume; one server, or all of them,
+ * are killed and started again without their state. After every event the
+ * invariants of docs/protocol.md are checked. Then come calm times, in
  * which the job must end. The same options give the same run.
  * Tests only: not in the library. */
 #ifndef FL_DIST_SIM_H
@@ -25,7 +26,7 @@ typedef struct fl_sim_opts {
     fl_sim_weather weather;
     int servers, trainers, rounds;
     bool sync, async; /* both false: drawn */
-    bool same_rank;   /* every trainer claims rank 0 */
+    bool any_id;      /* no trainer has an id of its own */
     fl_plant plant;
 } fl_sim_opts;
 
@@ -36,6 +37,8 @@ typedef struct fl_sim_result {
     int code; /* END's */
     /* how often the interesting things happened */
     int64_t lost, fenced, rejoined, parked_joins, kills, late_loss;
+    int64_t replaced; /* servers */
+    int64_t warned;   /* trainers that ended because a server was replaced */
 } fl_sim_result;
 
 /* False: an invariant broke; *report has the seed, the letter, the last

@@ -22,10 +22,15 @@ static void show_party(const sim *s, int party, fl_str *to)
 static void show_line(const sim *s, const sim_line *l, fl_str *to)
 {
     static const char *const kinds[] = {
-        [SIM_MSG] = "message",   [SIM_TICK] = "tick",
-        [SIM_WORK] = "batch",    [SIM_APPLIED] = "applied",
-        [SIM_HANGUP] = "hangup", [SIM_BROKEN] = "broken call",
-        [SIM_START] = "start",   [SIM_FAULT] = "fault",
+        [SIM_MSG] = "message",
+        [SIM_TICK] = "tick",
+        [SIM_WORK] = "batch",
+        [SIM_APPLIED] = "applied",
+        [SIM_HANGUP] = "hangup",
+        [SIM_BROKEN] = "broken call",
+        [SIM_START] = "start",
+        [SIM_FAULT] = "fault",
+        [SIM_REPLACE] = "replace servers",
     };
     fl_str_printf(to, "%10.4f ", (double)l->at / (double)FL_SEC);
     if (l->kind == SIM_MSG) {
@@ -138,7 +143,7 @@ static void expect(sim *s, sim_round *r, int64_t k)
 static void check_start(sim *s)
 {
     for (int i = 0; i < s->job.trainers; i++)
-        if (!s->came[i] || (!s->opts.same_rank && !s->proc[i].came))
+        if (!s->came[i] || (!s->opts.any_id && !s->proc[i].came))
             sim_fail(s, 'E', "round 0 closes, trainer %d never came", i);
 }
 
@@ -158,6 +163,10 @@ static void note_decision(sim *s, const fl_msg *m)
             sim_fail(s, 'B', "P(%lld) has rank %d twice or out of order",
                      (long long)m->round, m->member[i].rank);
     }
+    for (int64_t i = 0; i < s->view.n; i++)
+        if (!has(m->member, m->n_member, s->view.at[i].session))
+            sim_fail(s, 'B', "P(%lld) leaves out rank %d, which is a member",
+                     (long long)m->round, s->view.at[i].rank);
     if (s->broken)
         return;
     r.member = fl_mem_alloc((size_t)r.n * sizeof *r.member);
@@ -266,7 +275,7 @@ void sim_check_apply(sim *s, int server, const sim_apply *a)
         for (int k = 0; k < a->by[i].n; k++)
             if (a->by[i].part[k].size)
                 check_part(s, server, a, &a->by[i], a->by[i].part[k].at);
-    if (!s->job.async)
+    if (!s->job.async && sim_is_led(s, &s->server[server]))
         check_round(s, server, a);
 }
 
@@ -275,6 +284,8 @@ void sim_check_apply(sim *s, int server, const sim_apply *a)
 void sim_check_read(sim *s, int server, const fl_msg *reply)
 {
     const sim_values *v = reply->blob.at;
+    if (!sim_is_led(s, &s->server[server]))
+        return;
     for (int k = 0; k < s->job.shards && !s->job.async && reply->round; k++) {
         const float *want =
             &s->round.at[reply->round - 1].value[server * s->job.shards + k];
@@ -297,8 +308,29 @@ void sim_check_values(sim *s, sim_proc *p, int server, const fl_msg *m)
 
 void sim_check_fenced(sim *s, const sim_proc *p)
 {
+    for (int i = 0; i < s->job.servers; i++)
+        if (!sim_is_led(s, &s->server[i]))
+            return; /* it may not have heard that the coordinator is another */
     if (fl_coord_has(s->coord, fl_client_session(p->client)))
         sim_fail(s, 'G', "proc %d is fenced and is a member", p->index);
+}
+
+/* --- what a trainer builds on: Q --- */
+
+void sim_check_heard(sim *s, sim_proc *p, int server, int life)
+{
+    if (p->used[server] && p->used[server] != life + 1)
+        p->misled = true;
+    p->used[server] = life + 1;
+}
+
+void sim_check_misled(sim *s, const sim_proc *p)
+{
+    if (p->misled)
+        sim_fail(s, 'Q',
+                 "proc %d goes on quietly with a server that has lost "
+                 "its state",
+                 p->index);
 }
 
 /* --- after every event: D, bounds, no anonymous wait --- */
@@ -318,7 +350,7 @@ static void check_server(sim *s, sim_server *v)
         sim_fail(s, 'D', "server %d goes from version %lld to %lld", v->index,
                  (long long)v->version, (long long)version);
     v->version = version;
-    if (fl_server_view(v->server) > fl_coord_view(s->coord))
+    if (fl_server_view(v->server) > fl_coord_view(s->coord) && sim_is_led(s, v))
         sim_fail(s, 'B', "server %d has a view of its own", v->index);
     if (fl_server_parked(v->server) > s->job.max_parked ||
         fl_server_seats(v->server) > 2 * s->job.trainers)
@@ -351,6 +383,10 @@ static void note_came(sim *s)
         sim_proc *p = &s->proc[i];
         if (p->client && fl_client_rank(p->client) >= 0)
             p->came = s->came[fl_client_rank(p->client)] = true;
+        if (p->client && fl_client_rank(p->client) >= 0 && !s->opts.any_id &&
+            fl_client_rank(p->client) != i)
+            sim_fail(s, 'H', "the trainer with id %d becomes %d", i,
+                     fl_client_rank(p->client));
     }
 }
 
@@ -385,12 +421,14 @@ static bool must_complete(const sim *s)
             return false;
     if (!s->storm)
         return s->job.rejoin > 0 || s->opts.weather == FL_SIM_CALM;
-    return s->job.rejoin > 100 * FL_SEC && !s->job.async && !s->opts.same_rank;
+    return s->job.rejoin > 100 * FL_SEC && !s->job.async && !s->opts.any_id;
 }
 
 static void check_outcome(sim *s, int code, const char *why)
 {
     const int done = fl_coord_done(s->coord);
+    if (s->result->replaced)
+        return; /* it ends, as it can; Q says how it must not */
     if ((code == 0) != (done == s->job.trainers))
         sim_fail(s, 'F', "code %d (%s) with %d of %d done", code, why, done,
                  s->job.trainers);

@@ -22,6 +22,9 @@ void sim_fault_plan(sim *s)
     s->storm = w == FL_SIM_STORM;
     sim_at(s, (int64_t)sim_dice(s, 10 * FL_SEC),
            (sim_event){.kind = SIM_FAULT});
+    if (s->storm && !sim_dice(s, 6))
+        sim_at(s, (int64_t)sim_dice(s, (uint64_t)s->storm_ends),
+               (sim_event){.kind = SIM_REPLACE});
 }
 
 /* The kernel closes a dead process's connections; a dead host's stay. */
@@ -34,6 +37,7 @@ static void close_calls(sim *s, const sim_proc *p)
             sim_at(s, (int64_t)sim_dice(s, 100 * FL_MS),
                    (sim_event){.kind = SIM_HANGUP,
                                .party = c->party,
+                               .life = sim_life(s, c->party),
                                .number = (uint64_t)i + 1});
     }
 }
@@ -84,8 +88,10 @@ static void break_open_call(sim *s, sim_proc *p)
     if (!p->client || !p->open)
         return;
     sim_at(s, 1,
-           (sim_event){
-               .kind = SIM_HANGUP, .party = sim_coord(s), .number = p->open});
+           (sim_event){.kind = SIM_HANGUP,
+                       .party = sim_coord(s),
+                       .life = sim_life(s, sim_coord(s)),
+                       .number = p->open});
     sim_at(s, 1,
            (sim_event){.kind = SIM_BROKEN,
                        .party = sim_trainer(s, p->index),
@@ -96,6 +102,46 @@ static void break_open_call(sim *s, sim_proc *p)
 static void sleep_one(sim *s, int party, uint64_t longest)
 {
     s->asleep[party] = s->now + (int64_t)sim_dice(s, longest);
+}
+
+/* All calls to a process that is killed break. */
+static void break_calls(sim *s, int server)
+{
+    for (int64_t i = 0; i < s->call.n; i++) {
+        sim_call *c = &s->call.at[i];
+        sim_proc *p = &s->proc[c->proc];
+        if (sim_host(s, c->party) != server || c->gone)
+            continue;
+        c->gone = true;
+        if (c->life != p->life || (c->answered && !c->open))
+            continue;
+        if (c->open && p->open == (uint64_t)i + 1)
+            p->open = 0;
+        sim_at(s, 1 + (int64_t)sim_dice(s, 100 * FL_MS),
+               (sim_event){.kind = SIM_BROKEN,
+                           .party = sim_trainer(s, c->proc),
+                           .life = c->life,
+                           .number = c->open ? 0 : c->tag});
+    }
+}
+
+static void replace_one(sim *s, int server, int64_t down)
+{
+    if (s->server[server].left || (!server && s->coord_left))
+        return;
+    break_calls(s, server);
+    sim_server_replace(s, server);
+    s->server[server].down_until = s->asleep[server] = s->now + down;
+}
+
+void sim_replace(sim *s)
+{
+    const bool all = sim_dice(s, 2);
+    const int one = (int)sim_dice(s, (uint64_t)s->job.servers);
+    const int64_t down = (int64_t)sim_dice(s, 20 * FL_SEC);
+    for (int i = 0; i < s->job.servers; i++)
+        if (all || i == one)
+            replace_one(s, i, down);
 }
 
 static void strike(sim *s)

@@ -24,6 +24,7 @@ typedef enum sim_kind {
     SIM_HANGUP,  /* a call broke, as seen by who was called */
     SIM_BROKEN,  /* the same as seen by the caller */
     SIM_START,   /* a trainer process */
+    SIM_REPLACE, /* a server process, or all: killed, started without state */
     SIM_FAULT,
 } sim_kind;
 
@@ -32,7 +33,8 @@ typedef struct sim_event {
     uint64_t order; /* ties */
     sim_kind kind;
     int party;
-    int life; /* of the trainer process that it is for */
+    int life;        /* of the process that it is for */
+    int sender_life; /* of the process that sent the message */
     fl_peer from;
     fl_msg *msg;     /* owned */
     uint64_t number; /* call, tag or shard */
@@ -92,7 +94,11 @@ typedef struct sim_server {
     float value[SIM_SHARDS];
     FL_VEC(sim_apply) apply;
     int64_t version;
-    bool left; /* the process has ended */
+    int life;  /* counts how often it was replaced */
+    int epoch; /* life of the coordinator that was there when it began */
+    fl_state state;
+    int64_t down_until; /* connections are refused */
+    bool left;          /* the process has ended */
     int code;
 } sim_server;
 
@@ -108,6 +114,8 @@ typedef struct sim_proc {
     int goal; /* sync: round to complete at; async: steps */
     int steps, restarts;
     int64_t *seen; /* version by server */
+    int *used;     /* life of each server that it has heard, plus 1; 0: none */
+    bool misled;   /* it has heard two lives of a server */
     bool finished; /* left the job, or never comes back */
     bool given_up; /* it is not going to complete */
     bool came;     /* was a member at some time */
@@ -156,8 +164,12 @@ struct sim {
 
 uint64_t sim_dice(sim *s, uint64_t n); /* 0 .. n-1 */
 void sim_at(sim *s, int64_t after, sim_event e);
-void sim_drain(sim *s, int party); /* send what stands in its outbox */
-int sim_coord(const sim *s);       /* party numbers */
+void sim_drain(sim *s, int party);     /* send what stands in its outbox */
+int sim_host(const sim *s, int party); /* the coordinator's is server 0 */
+int sim_life(const sim *s, int party); /* of the process, now */
+/* The server's coordinator is still there, so what it does can be checked. */
+bool sim_is_led(const sim *s, const sim_server *v);
+int sim_coord(const sim *s); /* party numbers */
 int sim_trainer(const sim *s, int proc);
 
 /* --- sim_party.c --- */
@@ -167,6 +179,7 @@ void sim_party_fini(sim *s);
 void sim_proc_start(sim *s, int proc);
 void sim_proc_die(sim *s, int proc);
 void sim_proc_work(sim *s, int proc);
+void sim_server_replace(sim *s, int server);
 void sim_store_done(sim *s, int server, int shard);
 float sim_gradient(int rank, int64_t round, int server, int shard, int part);
 int sim_parts(int64_t round, int server, int shard);
@@ -175,6 +188,7 @@ int sim_parts(int64_t round, int server, int shard);
 
 void sim_fault_plan(sim *s);
 void sim_fault(sim *s);
+void sim_replace(sim *s);
 
 /* --- sim_check.c: the invariants; each ends the run with its letter --- */
 
@@ -185,7 +199,9 @@ void sim_check_apply(sim *s, int server, const sim_apply *a);
 void sim_check_read(sim *s, int server, const fl_msg *reply);
 void sim_check_values(sim *s, sim_proc *p, int server, const fl_msg *m);
 void sim_check_fenced(sim *s, const sim_proc *p);
-void sim_check_state(sim *s); /* after every event */
+void sim_check_heard(sim *s, sim_proc *p, int server, int life);
+void sim_check_misled(sim *s, const sim_proc *p); /* it goes on */
+void sim_check_state(sim *s);                     /* after every event */
 void sim_check_end(sim *s);
 
 #endif

@@ -58,6 +58,7 @@ static void apply(void *self, int shard, int64_t round, const fl_staged *by,
     sim_at(v->sim, (int64_t)sim_dice(v->sim, (uint64_t)longest),
            (sim_event){.kind = SIM_APPLIED,
                        .party = v->index,
+                       .life = v->life,
                        .number = (uint64_t)shard});
 }
 
@@ -110,16 +111,67 @@ static void read_values(void *self, fl_blob names, fl_peer to,
     fl_outbox_send(&v->out, to, m);
 }
 
-static void init_server(sim *s, int index)
+static void start_tick(sim *s, int party)
+{
+    sim_at(s, 1 + (int64_t)sim_dice(s, 250 * FL_MS),
+           (sim_event){
+               .kind = SIM_TICK, .party = party, .life = sim_life(s, party)});
+}
+
+/* Of server 0 also the coordinator. */
+static void init_server(sim *s, int index, int life)
 {
     sim_server *v = &s->server[index];
-    *v = (sim_server){.sim = s, .index = index};
+    *v = (sim_server){.sim = s, .index = index, .life = life};
+    v->epoch = s->server[0].life;
+    v->state = (fl_state){1 + sim_dice(s, UINT32_MAX), 1};
     v->store = (fl_store){v, fl_keeper_copies, check, apply, read_values};
     fl_outbox_init(&v->out);
-    v->server = fl_server_new(&s->job, index, 1 + sim_dice(s, UINT32_MAX),
-                              &v->store, &v->out, s->now);
-    sim_at(s, (int64_t)sim_dice(s, 250 * FL_MS),
-           (sim_event){.kind = SIM_TICK, .party = index});
+    v->server =
+        fl_server_new(&s->job, index, v->state, &v->store, &v->out, s->now);
+    start_tick(s, index);
+    if (index)
+        return;
+    fl_outbox_init(&s->coord_out);
+    s->coord = fl_coord_new(&s->job, v->state, &s->coord_out, s->now);
+    start_tick(s, sim_coord(s));
+}
+
+static void fini_server(sim *s, int index)
+{
+    sim_server *v = &s->server[index];
+    for (int64_t k = 0; k < v->apply.n; k++)
+        free_apply(&v->apply.at[k]);
+    fl_vec_fini(&v->apply);
+    fl_server_free(v->server);
+    fl_outbox_fini(&v->out);
+    if (index)
+        return;
+    fl_coord_free(s->coord);
+    fl_outbox_fini(&s->coord_out);
+}
+
+static void forget_rounds(sim *s)
+{
+    for (int64_t i = 0; i < s->round.n; i++) {
+        fl_mem_free(s->round.at[i].member);
+        fl_mem_free(s->round.at[i].value);
+    }
+    s->round.n = 0;
+}
+
+/* With a new coordinator everything begins anew, if nobody remembers. */
+void sim_server_replace(sim *s, int server)
+{
+    fini_server(s, server);
+    init_server(s, server, s->server[server].life + 1);
+    s->result->replaced++;
+    if (server)
+        return;
+    forget_rounds(s);
+    s->view.n = s->gone.n = s->view_number = 0;
+    for (int i = 0; i < s->job.trainers; i++)
+        s->came[i] = s->proc[i].came = false;
 }
 
 /* --- a trainer --- */
@@ -127,6 +179,7 @@ static void init_server(sim *s, int index)
 static void on_values(void *self, int server, const fl_msg *m)
 {
     sim_proc *p = self;
+    sim_check_misled(p->sim, p);
     sim_check_values(p->sim, p, server, m);
 }
 
@@ -155,6 +208,9 @@ static void on_over(void *self, int code, const char *why)
     sim_proc *p = self;
     int end = 0;
     p->finished = true;
+    if (!code)
+        sim_check_misled(p->sim, p);
+    p->sim->result->warned += p->misled;
     p->given_up = code && !fl_coord_ended(p->sim->coord, &end, &why);
 }
 
@@ -213,11 +269,15 @@ void sim_proc_start(sim *s, int proc)
     p->app =
         (fl_app){p, fl_keeper_copies, on_values, on_ready, on_fenced, on_over};
     p->entropy = fl_entropy_fake(sim_dice(s, UINT64_MAX));
-    for (int j = 0; j < s->job.servers; j++)
+    p->misled = false;
+    for (int j = 0; j < s->job.servers; j++) {
         p->seen[j] = -1;
+        p->used[j] = 0;
+    }
     snprintf(who, sizeof who, "proc%d.%d", proc, p->life);
-    p->client = fl_client_new(&s->job, &p->app, s->opts.same_rank ? 0 : proc,
-                              who, &p->entropy, &p->out);
+    p->client =
+        fl_client_new(&s->job, &p->app, s->opts.any_id ? FL_ANY_ID : proc, who,
+                      &p->entropy, &p->out);
     fl_client_start(p->client, s->now);
     sim_at(s, 1 + (int64_t)sim_dice(s, 250 * FL_MS),
            (sim_event){.kind = SIM_TICK,
@@ -241,6 +301,7 @@ static void init_proc(sim *s, int index)
     p->goal = 1 + (int)sim_dice(s, (uint64_t)s->opts.rounds);
     p->restarts = 3;
     p->seen = fl_mem_alloc((size_t)s->job.servers * sizeof *p->seen);
+    p->used = fl_mem_alloc((size_t)s->job.servers * sizeof *p->used);
     fl_outbox_init(&p->out);
     sim_at(s, (int64_t)sim_dice(s, 8 * FL_SEC),
            (sim_event){.kind = SIM_START, .party = sim_trainer(s, index)});
@@ -268,47 +329,32 @@ void sim_party_init(sim *s)
                                       .start = 120 * FL_SEC,
                                       .rejoin = rejoin[sim_dice(s, 4)],
                                       .plant = o->plant});
-    o->same_rank = !sim_dice(s, 8) || o->same_rank;
+    o->any_id = !sim_dice(s, 8) || o->any_id;
     s->parties = s->job.servers + 1 + s->job.trainers;
     s->asleep = fl_mem_alloc((size_t)s->parties * sizeof *s->asleep);
     s->cut = fl_mem_alloc((size_t)(s->parties * s->parties) * sizeof *s->cut);
     s->server = fl_mem_alloc((size_t)s->job.servers * sizeof *s->server);
     s->proc = fl_mem_alloc((size_t)s->job.trainers * sizeof *s->proc);
     s->came = fl_mem_alloc((size_t)s->job.trainers * sizeof *s->came);
-    fl_outbox_init(&s->coord_out);
-    s->coord =
-        fl_coord_new(&s->job, 1 + sim_dice(s, UINT32_MAX), &s->coord_out, 0);
-    sim_at(s, (int64_t)sim_dice(s, 250 * FL_MS),
-           (sim_event){.kind = SIM_TICK, .party = sim_coord(s)});
     for (int i = 0; i < s->job.servers; i++)
-        init_server(s, i);
+        init_server(s, i, 0);
     for (int i = 0; i < s->job.trainers; i++)
         init_proc(s, i);
 }
 
 void sim_party_fini(sim *s)
 {
-    for (int i = 0; i < s->job.servers; i++) {
-        sim_server *v = &s->server[i];
-        for (int64_t k = 0; k < v->apply.n; k++)
-            free_apply(&v->apply.at[k]);
-        fl_vec_fini(&v->apply);
-        fl_server_free(v->server);
-        fl_outbox_fini(&v->out);
-    }
+    for (int i = 0; i < s->job.servers; i++)
+        fini_server(s, i);
     for (int i = 0; i < s->job.trainers; i++) {
         fl_client_free(s->proc[i].client);
         fl_outbox_fini(&s->proc[i].out);
         fl_mem_free(s->proc[i].seen);
+        fl_mem_free(s->proc[i].used);
     }
     for (int64_t i = 0; i < s->heap.n; i++)
         fl_msg_free(s->heap.at[i].msg);
-    for (int64_t i = 0; i < s->round.n; i++) {
-        fl_mem_free(s->round.at[i].member);
-        fl_mem_free(s->round.at[i].value);
-    }
-    fl_coord_free(s->coord);
-    fl_outbox_fini(&s->coord_out);
+    forget_rounds(s);
     fl_vec_fini(&s->heap);
     fl_vec_fini(&s->call);
     fl_vec_fini(&s->push);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    FEW = 300
+    FEW = 3000
 };
 
 static uint64_t seeds(void)
@@ -51,18 +51,23 @@ static void holds(void)
         sum.parked_joins += r.parked_joins;
         sum.kills += r.kills;
         sum.late_loss += r.late_loss;
+        sum.replaced += r.replaced;
+        sum.warned += r.warned;
         sum.code += r.code != 0;
     }
     print_message("events %lld rounds %lld lost %lld fenced %lld rejoined %lld "
-                  "parked joins %lld kills %lld lost in P %lld failed %d\n",
+                  "parked joins %lld kills %lld lost in P %lld replaced %lld "
+                  "told so %lld failed %d\n",
                   (long long)sum.events, (long long)sum.rounds,
                   (long long)sum.lost, (long long)sum.fenced,
                   (long long)sum.rejoined, (long long)sum.parked_joins,
-                  (long long)sum.kills, (long long)sum.late_loss, sum.code);
+                  (long long)sum.kills, (long long)sum.late_loss,
+                  (long long)sum.replaced, (long long)sum.warned, sum.code);
     if (only)
         return;
     CHECK(sum.fenced > 10 && sum.rejoined > 10 && sum.kills > 10);
     CHECK(sum.parked_joins > 10 && sum.late_loss > 0 && sum.code > 0);
+    CHECK(sum.replaced > 10 && sum.warned > 10);
 }
 
 static void replays(void)
@@ -123,6 +128,11 @@ static void finds_reduction_by_arrival(void)
     finds(FL_PLANT_ARRIVAL, "C");
 }
 
+static void finds_a_loss_that_goes_unnoticed(void)
+{
+    finds(FL_PLANT_QUIET, "Q");
+}
+
 const fl_test fl_tests[] = {
     {"the invariants hold for every seed", holds},
     {"a seed replays exactly", replays},
@@ -130,5 +140,7 @@ const fl_test fl_tests[] = {
     {"the simulator finds a push applied twice", finds_a_duplicate},
     {"the simulator finds a dead member that counts", finds_a_dead_member},
     {"the simulator finds reduction by arrival", finds_reduction_by_arrival},
+    {"the simulator finds a loss that goes unnoticed",
+     finds_a_loss_that_goes_unnoticed},
     {0},
 };

@@ -363,8 +363,8 @@ static inline void test_start_server(test_job *j, int i)
     s->store =
         (fl_store){s, fl_keeper_parcels, test_check, test_apply, test_give_all};
     fl_outbox_init(&s->out);
-    s->machine = fl_server_new(&j->job, i, (uint64_t)i + 7, &s->store, &s->out,
-                               test_now());
+    s->machine = fl_server_new(&j->job, i, (fl_state){7 + (uint64_t)i, 1},
+                               &s->store, &s->out, test_now());
     CHECK_OK(fl_rpc_new(
         &(fl_rpc_opts){.methods = methods, .self = s, .hangup = test_hangup},
         &s->rpc));
@@ -388,7 +388,8 @@ static inline void test_job_begin(test_job *j, int servers, int trainers,
     pthread_mutex_init(&j->lock, NULL);
     j->job = fl_job_of(&j->place, &(fl_job){.linger = 1});
     fl_outbox_init(&j->coord_out);
-    j->coord = fl_coord_new(&j->job, 5, &j->coord_out, test_now());
+    j->coord =
+        fl_coord_new(&j->job, (fl_state){7, 1}, &j->coord_out, test_now());
     j->tallies = fl_tallies_new(trainers);
     for (int i = 0; i < servers; i++)
         test_start_server(j, i);

@@ -67,7 +67,8 @@ typedef struct fl_place {
     int n_servers;
     const char *const *servers; /* endpoints; the first coordinates */
     int server;                 /* position of its own, or -1: a trainer's */
-    int trainer_id, trainers;
+    int trainer_id;             /* or FL_ANY_ID */
+    int trainers;
     bool async;
     bool half_async;    /* the threads of a trainer meet after every batch */
     uint64_t digest[2]; /* of all that every process of the job must share */

@@ -25,7 +25,7 @@ o = ap.parse_args()
 
 WORDS, WIDTH = 1000, 16
 role = os.environ.get("PADDLE_TRAINING_ROLE", "LOCAL")
-me = int(os.environ.get("PADDLE_TRAINER_ID", 0))
+me = int(os.environ.get("PADDLE_TRAINER_ID", -1))  # -1: any
 trainers = int(os.environ.get("PADDLE_TRAINERS_NUM", 1))
 
 

@@ -64,7 +64,7 @@ def happen(step, say, feed, run):
 
 
 def train(exe, program, loss, me, say):
-    rng = np.random.RandomState(me)
+    rng = np.random.RandomState(max(0, me))
     for step in range(say("steps", 8)):
         x = rng.randn(6, say("width", 13)).astype("float32")
         feed = {"x": x, "y": x.sum(1, keepdims=True)}
@@ -79,7 +79,7 @@ def train(exe, program, loss, me, say):
 
 
 def main(say):
-    me = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
+    me = int(os.environ.get("PADDLE_TRAINER_ID", "-1"))  # -1: any
     fluid.default_startup_program().random_seed = 5
     x = fluid.layers.data("x", [say("width", 13)])
     y = fluid.layers.data("y", [1])

@@ -144,17 +144,66 @@ def test_servers_in_another_order_are_told(tmp_path):
 def test_who_comes_too_many_is_told(tmp_path):
     gate = tmp_path / "gate"
     with cluster(tmp_path, "hold=2:%s" % gate) as job:
-        job.start()
+        job.start(PADDLE_TRAINER_ID=None)
         for trainer in job.trainer:
             trainer.says("step 1 ")
+            trainer.says("this is trainer . of 2: ids are given in order")
         first = job.trainer[1]
-        third = job.start_trainer(1)
+        third = job.start_trainer(1, PADDLE_TRAINER_ID=None)
         third.says("every rank is held, done or kept")
         gate.touch()
         first.end()
         job.finish(but=[third])
         third.end(code=1)
         assert "the job has ended before it could take in" in third.text()
+
+
+def test_a_second_process_with_an_id_is_turned_away(tmp_path):
+    with cluster(tmp_path) as job:
+        job.start_server(0)
+        first = job.start_trainer(1)
+        job.server[0].says("trainer 1 is ")
+        second = job.start_trainer(1)
+        second.end(code=1)
+        assert re.search(r"trainer id 1 is held by \S+:%d\b" % first.pid,
+                         second.text())
+        first.says(":%d was started with trainer id 1 as well" % second.pid)
+        job.start_trainer(0)
+        job.finish(but=[second])
+
+
+@pytest.mark.parametrize("servers,sync", [(1, 1), (2, 1), (1, 0)])
+def test_servers_that_start_again_without_their_state_end_the_job(
+        tmp_path, servers, sync):
+    gate = tmp_path / "gate"
+    with cluster(tmp_path, "hold=5:%s" % gate, "sync=%d" % sync,
+                 servers=servers, FLUID_LINGER="5") as job:
+        job.start()
+        for trainer in job.trainer:
+            trainer.says("step 4 ")
+        first = list(job.server)
+        for server in first:
+            server.kill()
+        again = [job.start_server(i) for i in range(servers)]
+        gate.touch()
+        for trainer in job.trainer:
+            trainer.end(code=1)
+            assert re.search(r"server 0 \(%s\) was started again and has lost "
+                             "its parameters" % job.endpoints[0],
+                             trainer.text().splitlines()[-1])
+        for server in again:
+            server.end(code=1)
+            assert "has lost its parameters" in server.text()
+
+
+def test_a_job_whose_trainers_all_failed_ends_soon(tmp_path):
+    with cluster(tmp_path, "fail=0", trainers=3, FLUID_REJOIN="1") as job:
+        job.start_server(0)
+        for i in range(2):  # the third never comes
+            job.start_trainer(i, PADDLE_TRAINER_ID=None).end(code=1)
+        job.server[0].end(code=1)
+        assert "trainer 0: ValueError: bad luck in step 0" in \
+            job.server[0].text()
 
 
 def test_a_gradient_that_is_no_number_is_named(tmp_path):

@@ -68,7 +68,8 @@ def _usual(trainer_id, program=None, pservers="127.0.0.1:6174", trainers=1,
     """The arguments of Fluid 1.0 and later."""
 
 
-_DEFAULTS = {"trainer_id": 0, "split_method": None, "slice_var_up": None,
+_ANY_ID = -1  # ids are given in order of arrival, as to who passes none
+_DEFAULTS = {"trainer_id": _ANY_ID, "split_method": None, "slice_var_up": None,
              "optimize_ops": None, "params_grads": None,
              **{p.name: p.default for p in
                 inspect.signature(_usual).parameters.values()
@@ -186,7 +187,7 @@ class DistributeTranspiler:
             else self.config.sync_mode)
         self._cut = _fluid.transpile(main, startup, **self._options(asked))
         self._waited = False
-        self.trainer_id = _whole("trainer_id", asked["trainer_id"])
+        self.trainer_id = max(0, _whole("trainer_id", asked["trainer_id"]))
         self.trainer_num = _whole("trainers", asked["trainers"])
         self.pserver_endpoints = self._cut.endpoints
         self.table_name = find_distributed_lookup_table(main)
