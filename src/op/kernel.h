@@ -17,6 +17,16 @@
 #define FL_APART _Pragma("GCC ivdep")
 #endif
 
+/* a to the power of b, which is 0 or more; wraps around. */
+static inline int64_t fl_whole_pow(int64_t a, int64_t b)
+{
+    uint64_t y = 1, power = (uint64_t)a;
+    for (; b > 0; b >>= 1, power *= power)
+        if (b & 1)
+            y *= power;
+    return (int64_t)y;
+}
+
 /* The elements of an output that sums are added to, all 0; NULL where nobody
  * wants it. */
 static inline void *fl_cleared(fl_tensor *t)

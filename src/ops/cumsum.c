@@ -21,7 +21,7 @@ FL_CLONES static void FN(lines)(int64_t n, int64_t size, int64_t step,
         FL_APART
         for (int64_t i = 0; i < n; i++) {
             NUM before = sum[i];
-            sum[i] += x[at + i];
+            sum[i] = (NUM)((WRAP)before + (WRAP)x[at + i]);
             y[at + i] = exclusive ? before : sum[i];
         }
     }

@@ -60,6 +60,11 @@ static inline NUM FN(remainder)(NUM a, NUM b)
     return RM(fmod)(a, b);
 }
 
+static inline NUM FN(power)(NUM a, NUM b)
+{
+    return RM(pow)(a, b);
+}
+
 #else
 
 /* The lowest number divided by -1 wraps around; the machine would trap. */
@@ -79,6 +84,11 @@ static inline NUM FN(floored)(NUM a, NUM b)
     return FN(quotient)(a, b) - (r != 0 && (r < 0) != (b < 0));
 }
 
+static inline NUM FN(power)(NUM a, NUM b)
+{
+    return (NUM)fl_whole_pow(a, b);
+}
+
 #endif
 
 /* The remainder has the sign of b, as Python's has. */
@@ -88,14 +98,15 @@ static inline NUM FN(modulo)(NUM a, NUM b)
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-MAP(add, a + b)
-MAP(sub, a - b)
-MAP(mul, (a * b))
+MAP(add, (NUM)((WRAP)a + (WRAP)b))
+MAP(sub, (NUM)((WRAP)a - (WRAP)b))
+MAP(mul, (NUM)((WRAP)a *(WRAP)b))
 MAP(div, FN(quotient)(a, b))
 MAP(max, a > b ? a : b)
 MAP(min, a < b ? a : b)
 MAP(mod, FN(modulo)(a, b))
 MAP(floordiv, FN(floored)(a, b))
+MAP(pow, FN(power)(a, b))
 
 static void FN(spread)(FN(map) m, fl_fit f, const NUM *x, const NUM *y,
                        const NUM *d, NUM *z)
@@ -152,6 +163,21 @@ static fl_err FN(divide)(fl_call *c, FN(map) m)
     return FN(forward)(c, m);
 }
 
+/* Nor have they fractions. */
+static fl_err FN(raise)(fl_call *c, FN(map) m)
+{
+#ifndef REAL
+    const NUM *y = fl_in(c, "Y")->data;
+    for (int64_t i = 0, n = fl_numel(c, "Y"); i < n; i++)
+        if (y[i] < 0)
+            return fl_fail(FL_EINVAL,
+                           "%s: Y[%lld] is %lld: a whole number has no "
+                           "negative power",
+                           c->def->type, (long long)i, (long long)y[i]);
+#endif
+    return FN(forward)(c, m);
+}
+
 #define RUN(name, via)                                                         \
     static fl_err FN(name##_run)(fl_call * c)                                  \
     {                                                                          \
@@ -166,11 +192,9 @@ RUN(max, forward)
 RUN(min, forward)
 RUN(mod, divide)
 RUN(floordiv, divide)
+RUN(pow, raise)
 
 #ifdef REAL
-
-MAP(pow, RM(pow)(a, b))
-RUN(pow, forward)
 
 MAP(pass, d)
 MAP(negate, -d)
@@ -292,12 +316,6 @@ static fl_err infer_product(fl_infer *x)
     return fl_infer_same(x);
 }
 
-static fl_err infer_power(fl_infer *x)
-{
-    FL_TRY(fl_meta_check(x, "X", FL_REALS));
-    return fl_infer_broadcast(x);
-}
-
 static fl_err infer_grad(fl_infer *x)
 {
     const char *a = fl_op_slot_in(x->def, "X") >= 0 ? "X" : "Out";
@@ -321,7 +339,7 @@ FL_NUMBER_KERNEL(max_run)
 FL_NUMBER_KERNEL(min_run)
 FL_NUMBER_KERNEL(mod_run)
 FL_NUMBER_KERNEL(floordiv_run)
-FL_REAL_KERNEL(pow_run)
+FL_NUMBER_KERNEL(pow_run)
 
 FL_REAL_KERNEL(add_grad)
 FL_REAL_KERNEL(sub_grad)
@@ -352,7 +370,7 @@ ELEMENTWISE(mul, infer_product, GRAD_OF(mul, "X", "Y"))
 ELEMENTWISE(div, infer_number, GRAD_OF(div, "Y", "Out"))
 ELEMENTWISE(max, infer_number, GRAD_OF(max, "X", "Y"))
 ELEMENTWISE(min, infer_number, GRAD_OF(min, "X", "Y"))
-ELEMENTWISE(pow, infer_power, GRAD_OF(pow, "X", "Y"))
+ELEMENTWISE(pow, infer_number, GRAD_OF(pow, "X", "Y"))
 ELEMENTWISE(mod, infer_number, .grad_run = NULL)
 ELEMENTWISE(floordiv, infer_number, .grad_run = NULL)
 

@@ -233,8 +233,8 @@ static void say_what_does_not_fit(void)
               "elementwise_add: X is f32, Y is i64, expected one type");
     CHECK_ERR(fl_infer_try("elementwise_add X=bool[3] Y=bool[3]"), FL_ESHAPE,
               "elementwise_add: X is bool, expected f32, f64, i64 or i32");
-    CHECK_ERR(fl_infer_try("elementwise_pow X=i64[3] Y=i64[3]"), FL_ESHAPE,
-              "elementwise_pow: X is i64, expected f32 or f64");
+    CHECK_ERR(fl_infer_try("elementwise_pow X=u8[3] Y=u8[3]"), FL_ESHAPE,
+              "elementwise_pow: X is u8, expected f32, f64, i64 or i32");
     CHECK_ERR(fl_infer_try("elementwise_add X=f32[3]"), FL_EINVAL,
               "elementwise_add: input Y is missing");
     CHECK_ERR(
@@ -259,6 +259,61 @@ static void rows_are_multiplied_by_a_number(void)
               "elementwise_mul: X is selected rows of f32, Y is f32[2], ");
 }
 
+static void whole_numbers_are_raised(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "elementwise_pow",
+        .in = {{"X", {2, 2}, {-2, 3, 0, 10}, "i64"}, {"Y", {2}, {3, 2}, "i64"}},
+        .out = {{"Out", {2, 2}, {-8, 9, 0, 100}, "i64"}},
+    });
+    fl_check_op(&(fl_op_case){
+        .type = "elementwise_pow",
+        .in = {{"X", {2}, {2, 7}, "i32"}, {"Y", {2}, {33, 0}, "i32"}},
+        .out = {{"Out", {2}, {0, 1}, "i32"}},
+    });
+    CHECK_ERR(fl_check_try(&(fl_op_case){
+                  .type = "elementwise_pow",
+                  .in = {{"X", {2}, {2, 7}, "i32"}, {"Y", {2}, {1, -1}, "i32"}},
+                  .want = {"Out"},
+              }),
+              FL_EINVAL,
+              "elementwise_pow: Y[1] is -1: a whole number has no negative "
+              "power");
+}
+
+/* 2^31 - 1 is the largest of i32. */
+static void whole_numbers_wrap_around(void)
+{
+    const double most = INT32_MAX, least = INT32_MIN;
+    fl_check_op(&(fl_op_case){
+        .type = "elementwise_add",
+        .in = {{"X", {2}, {most, least}, "i32"}, {"Y", {2}, {1, -1}, "i32"}},
+        .out = {{"Out", {2}, {least, most}, "i32"}},
+    });
+    fl_check_op(&(fl_op_case){
+        .type = "elementwise_mul",
+        .in = {{"X", {2}, {most, least}, "i32"}, {"Y", {2}, {2, 2}, "i32"}},
+        .out = {{"Out", {2}, {-2, 0}, "i32"}},
+    });
+    fl_check_op(&(fl_op_case){
+        .type = "scale",
+        .attr = {{"scale", FL_ATTR_FLOAT, .f = 3},
+                 {"bias", FL_ATTR_FLOAT, .f = 1}},
+        .in = {{"X", {2}, {most, least}, "i32"}},
+        .out = {{"Out", {2}, {most - 1, least + 1}, "i32"}},
+    });
+    fl_check_op(&(fl_op_case){
+        .type = "cumsum",
+        .in = {{"X", {3}, {most, 1, 1}, "i32"}},
+        .out = {{"Out", {3}, {most, least, least + 1}, "i32"}},
+    });
+    fl_check_op(&(fl_op_case){
+        .type = "reduce_sum",
+        .in = {{"X", {3}, {most, 1, 1}, "i32"}},
+        .out = {{"Out", {1}, {least + 1}, "i32"}},
+    });
+}
+
 const fl_test fl_tests[] = {
     {"elementwise_mul multiplies rows by a number",
      rows_are_multiplied_by_a_number},
@@ -277,5 +332,7 @@ const fl_test fl_tests[] = {
     {"elementwise ops bear no elements", bear_no_elements},
     {"elementwise ops keep the shape of X", keep_the_shape_of_x},
     {"elementwise ops say what does not fit", say_what_does_not_fit},
+    {"whole numbers are raised", whole_numbers_are_raised},
+    {"whole numbers wrap around", whole_numbers_wrap_around},
     {0},
 };

@@ -9,7 +9,7 @@ static fl_err FN(increment)(fl_call *c)
 {
     const NUM *x = fl_in(c, "X")->data;
     NUM *y = fl_out(c, "Out")->data;
-    *y = *x + (NUM)fl_attr_f32(c, "step");
+    *y = (NUM)((WRAP)*x + (WRAP)NUM_OF(fl_attr_f32(c, "step")));
     return FL_OK;
 }
 

@@ -37,7 +37,7 @@ static fl_err FN(range)(fl_call *c)
                        (double)start, (double)end, (double)step);
     FL_TRY(size_out(c, (int64_t)count, &out));
     for (int64_t i = 0; i < (int64_t)count; i++)
-        ((NUM *)out)[i] = start + (NUM)i * step;
+        ((NUM *)out)[i] = (NUM)((WRAP)start + (WRAP)i * (WRAP)step);
     return FL_OK;
 }
 

@@ -100,8 +100,8 @@ typedef struct FN(fold) {
 #define LOWEST  (-HIGHEST - 1)
 #endif
 
-FOLD(add, 0, a + b)
-FOLD(multiply, 1, (a * b))
+FOLD(add, 0, (NUM)((WRAP)a + (WRAP)b))
+FOLD(multiply, 1, (NUM)((WRAP)a *(WRAP)b))
 FOLD(largest, LOWEST, a > b || a != a ? a : b)
 FOLD(smallest, HIGHEST, a < b || a != a ? a : b)
 

@@ -11,17 +11,18 @@ FL_CLONES static void FN(loop)(int64_t n, NUM a, NUM b, const NUM *x, NUM *y)
 {
     FL_APART
     for (int64_t i = 0; i < n; i++)
-        y[i] = a * x[i] + b;
+        y[i] = (NUM)((WRAP)a * (WRAP)x[i] + (WRAP)b);
 }
 
 static fl_err FN(scale)(fl_call *c)
 {
     const fl_tensor *x;
     fl_tensor *y;
-    NUM a = (NUM)fl_attr_f32(c, "scale"), b = (NUM)fl_attr_f32(c, "bias");
+    NUM a = NUM_OF(fl_attr_f32(c, "scale"));
+    NUM b = NUM_OF(fl_attr_f32(c, "bias"));
     FL_TRY(fl_rows_pair(c, &x, &y));
     if (!fl_attr_bool(c, "bias_after_scale"))
-        b *= a;
+        b = (NUM)((WRAP)a * (WRAP)b);
     FN(loop)(fl_tensor_numel(x), a, b, x->data, y->data);
     return FL_OK;
 }

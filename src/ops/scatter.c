@@ -41,7 +41,8 @@ static fl_err FN(scatter)(fl_call *c)
         NUM *row = (NUM *)y->data + fl_move_index_at(ids, i) * width;
         const bool add = !fl_attr_bool(c, "overwrite");
         for (int64_t j = 0; j < width; j++)
-            row[j] = from[i * width + j] + (add ? row[j] : 0);
+            row[j] =
+                (NUM)((WRAP)from[i * width + j] + (add ? (WRAP)row[j] : 0));
     }
     return FL_OK;
 }

@@ -16,7 +16,7 @@ enum {
 FL_CLONES static void FN(add)(int64_t n, const NUM *x, NUM *y)
 {
     for (int64_t i = 0; i < n; i++)
-        y[i] += x[i];
+        y[i] = (NUM)((WRAP)y[i] + (WRAP)x[i]);
 }
 
 static void FN(sum_piece)(const fl_call *c, int64_t at, int64_t n, NUM *sum)

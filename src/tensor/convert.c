@@ -46,7 +46,7 @@ uint16_t fl_f32_to_f16(float f)
     return (uint16_t)(sign | ((rest - ((127 - 15) << 23)) >> 13));
 }
 
-static int64_t whole(double v)
+int64_t fl_whole(double v)
 {
     if (v >= 0x1p63)
         return INT64_MAX;
@@ -84,8 +84,8 @@ FROM(from_bool, uint8_t, 0 !=)
 FROM(from_i16, int16_t, (int64_t))
 FROM(from_i32, int32_t, (int64_t))
 FROM(from_i64, int64_t, (int64_t))
-FROM(from_f32, float, whole)
-FROM(from_f64, double, whole)
+FROM(from_f32, float, fl_whole)
+FROM(from_f64, double, fl_whole)
 FROM(from_u8, uint8_t, (int64_t))
 FROM(from_i8, int8_t, (int64_t))
 
@@ -117,9 +117,9 @@ fl_err fl_convert(int64_t n, fl_dtype from, const void *src, fl_dtype to,
     if (!size || !fl_dtype_size(to))
         return fl_fail(FL_EINVAL, "convert: from type %d to type %d", (int)from,
                        (int)to);
-    if (from == to)
+    if (from == to && n) /* memory of none may be NULL */
         memmove(dst, src, (size_t)n * size);
-    else
+    else if (n)
         from_type[from](n, src, to, dst);
     return FL_OK;
 }

@@ -44,6 +44,22 @@ int64_t fl_shape_span(const fl_shape *s, int from, int to)
     return zero ? 0 : over ? INT64_MAX : n; /* a zero beats any overflow */
 }
 
+int64_t fl_dim_mul(int64_t a, int64_t b)
+{
+    int64_t n;
+    if (a < 0 || b < 0)
+        return -1;
+    return __builtin_mul_overflow(a, b, &n) ? INT64_MAX : n;
+}
+
+int64_t fl_dim_add(int64_t a, int64_t b)
+{
+    int64_t n;
+    if (a < 0 || b < 0)
+        return -1;
+    return __builtin_add_overflow(a, b, &n) ? INT64_MAX : n;
+}
+
 int64_t fl_shape_numel(const fl_shape *s)
 {
     return fl_shape_span(s, 0, s->rank);
@@ -59,8 +75,18 @@ const char *fl_shape_text(const fl_shape *s, char text[FL_SHAPE_TEXT])
     return text;
 }
 
+/* The dimensions of a shape without elements that are not 0, multiplied. */
+static int64_t count_empty(const fl_shape *s)
+{
+    int64_t n = 1;
+    for (int i = 0; i < s->rank; i++)
+        n = s->dim[i] ? fl_dim_mul(n, s->dim[i]) : n;
+    return n;
+}
+
 fl_err fl_shape_bytes(const fl_shape *s, fl_dtype t, size_t *bytes)
 {
+    static const int64_t most_empty = (int64_t)1 << 33;
     char text[FL_SHAPE_TEXT];
     int64_t n = fl_shape_numel(s), size = (int64_t)fl_dtype_size(t);
     if (!size)
@@ -68,7 +94,8 @@ fl_err fl_shape_bytes(const fl_shape *s, fl_dtype t, size_t *bytes)
     if (n < 0)
         return fl_fail(FL_EINVAL, "tensor: shape %s has a negative dimension",
                        fl_shape_text(s, text));
-    if (n == INT64_MAX || __builtin_mul_overflow(n, size, &n))
+    if (n == INT64_MAX || __builtin_mul_overflow(n, size, &n) ||
+        (!n && count_empty(s) > most_empty))
         return fl_fail(FL_ENOMEM, "tensor: %s%s is more than memory can hold",
                        fl_dtype_name(t), fl_shape_text(s, text));
     *bytes = (size_t)n;

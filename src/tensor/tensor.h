@@ -24,13 +24,20 @@ bool fl_shape_alike(const fl_shape *a, const fl_shape *b);
 int64_t fl_shape_numel(const fl_shape *s); /* -1 if a dim is unknown */
 int64_t fl_shape_span(const fl_shape *s, int from, int to); /* prod [from,to) */
 
+/* Sizes, and what is made of them: -1 (not known) where one is, INT64_MAX where
+ * the result does not fit, which no tensor can have. */
+int64_t fl_dim_mul(int64_t a, int64_t b);
+int64_t fl_dim_add(int64_t a, int64_t b);
+
 /* "[-1,8]" into text, which it returns. */
 enum {
     FL_SHAPE_TEXT = 24 * FL_MAX_RANK
 };
 const char *fl_shape_text(const fl_shape *s, char text[FL_SHAPE_TEXT]);
 
-/* Elements as a byte size; EINVAL if negative, ENOMEM if it overflows. */
+/* Elements as a byte size; EINVAL if negative, ENOMEM if it overflows. Nothing
+ * can be read from more than 2^33 empty rows, but a loop over them would not
+ * end: ENOMEM, too. */
 fl_err fl_shape_bytes(const fl_shape *s, fl_dtype t,
                       size_t *bytes) FL_MUST_CHECK;
 
@@ -55,6 +62,8 @@ fl_err fl_tensor_reshape(fl_tensor *t, const fl_shape *shape) FL_MUST_CHECK;
 int64_t fl_tensor_numel(const fl_tensor *t); /* 0 without memory */
 size_t fl_tensor_bytes(const fl_tensor *t);
 
+/* As C converts, and where C says nothing the nearest int64; NaN is 0. */
+int64_t fl_whole(double v);
 float fl_f16_to_f32(uint16_t h);
 uint16_t fl_f32_to_f16(float f);
 
