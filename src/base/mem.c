@@ -16,7 +16,10 @@ enum {
     MAP_FROM = 32 << 20, /* bytes; what glibc finds by itself after a while */
 };
 
+#define MOST ((size_t)PTRDIFF_MAX - HUGE_PAGE) /* aligned, it still fits */
+
 static _Thread_local uint64_t count;
+static _Thread_local size_t limit = MOST;
 
 static void *must(void *p, size_t size)
 {
@@ -56,11 +59,16 @@ void *fl_mem_try(size_t size)
     bool huge = size >= HUGE_FROM;
     size_t align = huge ? HUGE_PAGE : ALIGN; /* advice is for whole pages */
     count++;
-    if (size > PTRDIFF_MAX - align || posix_memalign(&p, align, size + !size))
+    if (size > limit || posix_memalign(&p, align, size + !size))
         return NULL;
     if (huge)
         madvise(p, size, MADV_HUGEPAGE); /* a refusal costs nothing */
     return p;
+}
+
+void fl_mem_limit(size_t size)
+{
+    limit = size < MOST ? size : MOST;
 }
 
 void fl_mem_keep(void)

@@ -18,6 +18,10 @@ void fl_mem_free(void *p); /* any of these; NULL is fine */
  * NULL when not to be had. End with fl_mem_free. */
 void *fl_mem_try(size_t size);
 
+/* From now on fl_mem_try refuses more than `size` bytes on this thread, as if
+ * they were not to be had; SIZE_MAX: no limit. For tests. */
+void fl_mem_limit(size_t size);
+
 /* From now on the process keeps what it frees, up to 64 MB a heap: for memory
  * that comes and goes with every message, whose pages would be zeroed anew. */
 void fl_mem_keep(void);

@@ -152,16 +152,30 @@ void FN(fl_rng_uniform)(fl_rng *r, REAL low, REAL high, int64_t n, REAL *out)
         out[i] = FN(fl_rng)(r) * (high - low) + low;
 }
 
-/* A point in the unit circle gives two numbers; y's comes first. */
+/* A point in the unit circle; how far it is from the centre, squared. */
+static REAL FN(draw_point)(fl_rng *r, REAL *x, REAL *y)
+{
+    REAL square;
+    do {
+        *x = 2 * FN(fl_rng)(r) - 1;
+        *y = 2 * FN(fl_rng)(r) - 1;
+        square = *x * *x + *y * *y;
+    } while (square > 1 || square == 0);
+    return square;
+}
+
+void FN(fl_rng_skip_normal)(fl_rng *r, int64_t n)
+{
+    REAL x, y;
+    for (int64_t i = 0; i < n; i++)
+        FN(draw_point)(r, &x, &y);
+}
+
+/* A point gives two numbers; y's comes first. */
 void FN(fl_rng_normal)(fl_rng *r, REAL mean, REAL std, int64_t n, REAL *out)
 {
     for (int64_t i = 0; i < n; i += 2) {
-        REAL x, y, square;
-        do {
-            x = 2 * FN(fl_rng)(r) - 1;
-            y = 2 * FN(fl_rng)(r) - 1;
-            square = x * x + y * y;
-        } while (square > 1 || square == 0);
+        REAL x, y, square = FN(draw_point)(r, &x, &y);
         REAL m = RM(sqrt)(-2 * RM(log)(square) / square);
         out[i] = y * m * std + mean;
         if (i + 1 < n)

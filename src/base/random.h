@@ -28,6 +28,10 @@ void fl_rng_normal_f32(fl_rng *r, float mean, float std, int64_t n, float *out);
 void fl_rng_normal_f64(fl_rng *r, double mean, double std, int64_t n,
                        double *out);
 
+/* As after n pairs of normal numbers; every pair is drawn. */
+void fl_rng_skip_normal_f32(fl_rng *r, int64_t n);
+void fl_rng_skip_normal_f64(fl_rng *r, int64_t n);
+
 /* Normal, but never farther than 2 std from the mean. */
 void fl_rng_truncated_f32(fl_rng *r, float mean, float std, int64_t n,
                           float *out);

@@ -129,6 +129,22 @@ static void entropy_can_be_replaced(void)
     CHECK(real.draw(&real) != real.draw(&real));
 }
 
+static void skips_pairs_of_normal_numbers(void)
+{
+    float numbers[2001], next;
+    double wide[201], next_wide;
+    fl_rng all = fl_rng_of(7), later = all;
+    fl_rng_normal_f32(&all, 0, 1, 2001, numbers);
+    fl_rng_skip_normal_f32(&later, 1000);
+    fl_rng_normal_f32(&later, 0, 1, 1, &next);
+    CHECK(next == numbers[2000]);
+    all = later = fl_rng_of(8);
+    fl_rng_normal_f64(&all, 0, 1, 201, wide);
+    fl_rng_skip_normal_f64(&later, 100);
+    fl_rng_normal_f64(&later, 0, 1, 1, &next_wide);
+    CHECK(next_wide == wide[200]);
+}
+
 const fl_test fl_tests[] = {
     {"uniform f32 is that of Fluid", uniform_f32_is_that_of_fluid},
     {"uniform f64 takes two draws", uniform_f64_takes_two_draws},
@@ -140,5 +156,6 @@ const fl_test fl_tests[] = {
     {"quantile inverts the distribution", quantile_inverts_the_distribution},
     {"truncated normal stays within two std", truncated_stays_within_two_std},
     {"entropy can be replaced", entropy_can_be_replaced},
+    {"pairs of normal numbers are skipped", skips_pairs_of_normal_numbers},
     {0},
 };

@@ -87,12 +87,14 @@ static fl_err infer_split(fl_infer *x)
 }
 
 /* All ids in ascending order, each once, in the call's scratch memory. */
-static int64_t *unique_ids(fl_call *c, int64_t *n)
+static fl_err unique_ids(fl_call *c, int64_t *n, const int64_t **out)
 {
     int64_t all = 0, kept = 0;
     for (int i = 0; i < fl_in_count(c, "Ids"); i++)
         all += fl_tensor_numel(fl_in_at(c, "Ids", i));
-    int64_t *ids = fl_scratch(c, (size_t)(all + 1) * sizeof *ids), *to = ids;
+    int64_t *ids = fl_scratch(c, all + 1, sizeof *ids), *to = ids;
+    if (!ids)
+        return FL_ENOMEM;
     for (int i = 0; i < fl_in_count(c, "Ids"); i++) {
         const fl_tensor *t = fl_in_at(c, "Ids", i);
         if (fl_tensor_numel(t))
@@ -104,14 +106,16 @@ static int64_t *unique_ids(fl_call *c, int64_t *n)
         if (!kept || ids[kept - 1] != ids[i])
             ids[kept++] = ids[i];
     *n = kept;
-    return ids;
+    *out = ids;
+    return FL_OK;
 }
 
 static fl_err split_tensors(fl_call *c)
 {
     const int shards = fl_out_count(c, "Out");
+    const int64_t *ids;
     int64_t n;
-    const int64_t *ids = unique_ids(c, &n);
+    FL_TRY(unique_ids(c, &n, &ids));
     for (int s = 0; s < shards; s++) {
         fl_value *out = fl_out_value(c, "Out", s);
         fl_shape shape = {2, {0, 1}};

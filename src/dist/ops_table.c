@@ -56,8 +56,10 @@ static fl_err prefetch(fl_call *c)
 {
     const fl_attr *to = fl_attr_get(c, "epmap");
     const int n = fl_in_count(c, "X");
-    fl_lookup *ask = fl_scratch(c, (size_t)n * sizeof *ask);
+    fl_lookup *ask = fl_scratch(c, n, sizeof *ask);
     fl_trainer *t;
+    if (!ask)
+        return FL_ENOMEM;
     if (to->n != n || fl_out_count(c, "Out") != n)
         return fl_fail(FL_EINVAL, "prefetch: %d X, %d Out, %d servers in epmap",
                        n, fl_out_count(c, "Out"), to->n);

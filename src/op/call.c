@@ -118,17 +118,29 @@ const char *fl_attr_str(const fl_call *c, const char *name)
     return s ? s : "";
 }
 
-void *fl_scratch(fl_call *c, size_t size)
+void *fl_scratch(fl_call *c, int64_t n, size_t size)
 {
     enum {
         HEAD = 16 /* holds the size, and keeps what follows aligned */
     };
-    size_t *head = c->scratch;
-    if (!head || *head < size) {
-        head = c->scratch = fl_mem_grow(head, HEAD + size);
-        *head = size;
+    size_t bytes, *head = c->scratch;
+    const bool over =
+        __builtin_mul_overflow(n, size, &bytes) || bytes > SIZE_MAX - HEAD;
+    if (!over && head && *head >= bytes)
+        return (char *)head + HEAD;
+    size_t *grown = over ? NULL : fl_mem_try(HEAD + bytes);
+    if (!grown) {
+        (void)fl_fail(FL_ENOMEM,
+                      "%s: memory for %lld times %zu bytes was refused",
+                      c->def->type, (long long)n, size);
+        return NULL;
     }
-    return (char *)head + HEAD;
+    if (head)
+        memcpy((char *)grown + HEAD, (char *)head + HEAD, *head);
+    fl_mem_free(head);
+    *grown = bytes;
+    c->scratch = grown;
+    return (char *)grown + HEAD;
 }
 
 static const fl_value *first_value(fl_value **const *args, const int *n)

@@ -214,6 +214,8 @@ static fl_err size_tensor(const fl_call *c, fl_value *v, const fl_meta *m,
     fl_tensor *t = &v->tensor;
     bool in_place = is_input(c, v);
     if (view) {
+        size_t bytes;
+        FL_TRY(fl_shape_bytes(&m->shape, m->dtype, &bytes));
         t->dtype = m->dtype;
         t->shape = m->shape;
     } else if (in_place) {
@@ -221,8 +223,14 @@ static fl_err size_tensor(const fl_call *c, fl_value *v, const fl_meta *m,
     } else {
         FL_TRY(fl_tensor_resize(t, m->dtype, &m->shape));
     }
-    if (m->lod && lod_fits(m->lod, &m->shape))
+    if (m->lod && lod_fits(m->lod, &m->shape)) {
+        if (in_place && t->lod.levels && !fl_lod_equal(&t->lod, m->lod))
+            return fl_fail(FL_EINVAL,
+                           "%s: an output that is also an input would get "
+                           "other sequences (LoD) while they are read",
+                           c->def->type);
         return fl_lod_ref(&t->lod, m->lod);
+    }
     if (!in_place ||
         !lod_fits(&t->lod, &m->shape)) /* else it may be read yet */
         t->lod.levels = 0;             /* its memory stays for the next one */
@@ -263,6 +271,19 @@ static fl_err no_shape(const fl_call *c, const fl_slot *slot, int i)
                    fl_desc_out(c->desc, slot->name)->name[i], n, slot->name);
 }
 
+/* A kernel that sizes its output itself would free what it reads. */
+static fl_err check_sized_by_kernel(const fl_frame *f, const fl_value *v,
+                                    const fl_slot *slot)
+{
+    const fl_call *c = &f->call;
+    if (c->def->flags & FL_OP_NO_INFER || !fl_frame_moves(f) || !is_input(c, v))
+        return FL_OK;
+    return fl_fail(FL_EINVAL,
+                   "%s: output %s is also an input; its shape depends on "
+                   "values, so that it needs a variable of its own",
+                   c->def->type, slot->name);
+}
+
 static fl_err size_outputs(fl_frame *f)
 {
     fl_call *c = &f->call;
@@ -272,8 +293,12 @@ static fl_err size_outputs(fl_frame *f)
             fl_value *v = c->out[s][i];
             if (v && !m->kind && c->def->forward)
                 return no_shape(c, &c->def->out[s], i);
-            if (!v || !m->kind)
+            if (!v)
                 continue;
+            if (!m->kind) {
+                FL_TRY(check_sized_by_kernel(f, v, &c->def->out[s]));
+                continue;
+            }
             FL_TRY(check_in_place(c, v, m, &c->def->out[s]));
             v->kind = m->kind;
             if (m->kind == FL_LOD_TENSOR)

@@ -76,7 +76,9 @@ static fl_err add_by(fl_call *c)
     const float *x = fl_in(c, "X")->data;
     fl_tensor *out = fl_out(c, "Out");
     int64_t n = fl_numel(c, "X");
-    float *sum = fl_scratch(c, (size_t)n * sizeof *sum);
+    float *sum = fl_scratch(c, n, sizeof *sum);
+    if (!sum)
+        return FL_ENOMEM;
     for (int64_t i = 0; i < n; i++)
         sum[i] = x[i] + fl_attr_f32(c, "by");
     if (out)
@@ -322,13 +324,48 @@ static void says_that_there_is_no_kernel(void)
 static void scratch_memory_lasts_and_grows(void)
 {
     fl_call c = {0};
-    char *at = fl_scratch(&c, 10);
+    char *at = fl_scratch(&c, 10, 1);
     CHECK_INT((uintptr_t)at % 16, 0);
     memcpy(at, "0123456789", 10);
-    CHECK(fl_scratch(&c, 4) == at);
-    at = fl_scratch(&c, 100000);
+    CHECK(fl_scratch(&c, 4, 1) == at);
+    at = fl_scratch(&c, 100000, 1);
     CHECK(!memcmp(at, "0123456789", 10));
     fl_mem_free(c.scratch);
+}
+
+static void scratch_memory_that_is_refused_is_an_error(void)
+{
+    fl_call c = {.def = &plus};
+    char *at = fl_scratch(&c, 3, 1);
+    memcpy(at, "abc", 3);
+    CHECK(!fl_scratch(&c, INT64_MAX, 8)); /* the product does not fit */
+    CHECK_STR(fl_errmsg(), "plus: memory for 9223372036854775807 times 8 "
+                           "bytes was refused");
+    fl_mem_limit(1000);
+    CHECK(!fl_scratch(&c, 1000, 1));
+    fl_mem_limit(SIZE_MAX);
+    CHECK(!memcmp(fl_scratch(&c, 3, 1), "abc", 3)); /* it still has its own */
+    fl_mem_free(c.scratch);
+}
+
+static fl_err infer_nothing(fl_infer *x)
+{
+    return FL_OK;
+}
+
+/* What a kernel sizes must not be what it reads. */
+static void an_output_of_unknown_shape_is_no_input(void)
+{
+    world w;
+    fl_op_def def = plus;
+    def.flags = FL_OP_DYNAMIC;
+    def.infer = infer_nothing;
+    world_init(&w, "x", "x");
+    floats(&w, "x", 3);
+    CHECK_OK(init(&w, &def));
+    CHECK_ERR(step(&w), FL_EINVAL,
+              "plus: output Out is also an input; its shape depends on values");
+    world_fini(&w);
 }
 
 static fl_err infer_square(fl_infer *x)
@@ -400,6 +437,10 @@ const fl_test fl_tests[] = {
     {"a frame says what is not there", says_what_is_not_there},
     {"a frame says that there is no kernel", says_that_there_is_no_kernel},
     {"scratch memory lasts and grows", scratch_memory_lasts_and_grows},
+    {"scratch memory that is refused is an error",
+     scratch_memory_that_is_refused_is_an_error},
+    {"an output of unknown shape is no input",
+     an_output_of_unknown_shape_is_no_input},
     {"a view in place keeps its elements", a_view_in_place_keeps_its_elements},
     {"a view shares unless it may not", a_view_shares_unless_it_may_not},
     {0},

@@ -255,8 +255,19 @@ static fl_err check_inputs(const fl_infer *x)
     return FL_OK;
 }
 
+/* Gradients are real numbers, though their operator may move any type. */
+static fl_err check_gradients(const fl_infer *x)
+{
+    for (int s = 0; s < FL_SLOTS && x->def->in[s].name; s++)
+        if (strstr(x->def->in[s].name, FL_GRAD_SUFFIX))
+            FL_TRY(fl_meta_check(x, x->def->in[s].name, FL_REALS | FL_OR_ROWS));
+    return FL_OK;
+}
+
 fl_err fl_infer_run(fl_infer *x)
 {
     FL_TRY(check_inputs(x));
+    if (x->def->forward)
+        FL_TRY(check_gradients(x));
     return x->def->infer(x);
 }

@@ -157,9 +157,10 @@ const fl_attr *fl_attr_get(const fl_call *c, const char *name); /* lists */
  * inferred. */
 fl_err fl_view(fl_call *c, const char *in, const char *out) FL_MUST_CHECK;
 
-/* Memory of the kernel's own, 16-byte aligned, in c->scratch: grows, and keeps
- * its contents between calls. */
-void *fl_scratch(fl_call *c, size_t size);
+/* Memory of the kernel's own for n elements of `size` bytes, 16-byte aligned,
+ * in c->scratch: grows, and keeps its contents between calls. NULL: it is not
+ * to be had, which fl_fail has told; return FL_ENOMEM. */
+void *fl_scratch(fl_call *c, int64_t n, size_t size) FL_MUST_CHECK;
 
 /* dtype of the first input that is there, else of the first output. */
 fl_dtype fl_call_dtype(const fl_call *c);

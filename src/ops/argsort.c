@@ -56,7 +56,9 @@ static fl_err FN(argsort)(fl_call *c)
     NUM *y = fl_out(c, "Out")->data;
     int64_t *index = fl_out(c, "Indices")->data;
     const fl_axis at = fl_axis_of(&in->shape, fl_attr_i64(c, "axis"));
-    FN(item) *space = fl_scratch(c, 2 * (size_t)at.size * sizeof *space);
+    FN(item) *space = fl_scratch(c, at.size, 2 * sizeof *space);
+    if (!space)
+        return FL_ENOMEM;
     for (int64_t o = 0; o < at.outer; o++)
         for (int64_t i = 0; i < at.inner; i++) {
             const int64_t first = o * at.size * at.inner + i;

@@ -117,7 +117,9 @@ static int64_t *state(fl_call *c, const char *in, const char *out)
 static fl_err count_window(fl_call *c, int64_t steps, counts *of)
 {
     int64_t n = of->thresholds + 1, last = (steps - 1) * n;
-    int64_t *pos = fl_scratch(c, (size_t)(2 * n) * sizeof *pos), *neg = pos + n;
+    int64_t *pos = fl_scratch(c, n, 2 * sizeof *pos), *neg = pos + n;
+    if (!pos)
+        return FL_ENOMEM;
     counts batch = {n - 1, of->pos + last, of->neg + last};
     slide_up(of->pos, steps, n, pos);
     slide_up(of->neg, steps, n, neg);

@@ -156,13 +156,16 @@ static void FN(move)(int64_t n, REAL momentum, const REAL *old,
 }
 
 /* Y from the mean and 1 / the deviation. */
-static void FN(apply)(fl_call *c, layout at, const REAL *mean, const REAL *inv)
+static fl_err FN(apply)(fl_call *c, layout at, const REAL *mean,
+                        const REAL *inv)
 {
     const REAL *x = fl_in(c, "X")->data, *bias = fl_in(c, "Bias")->data;
     const REAL *scale = fl_in(c, "Scale")->data;
     REAL *y = fl_out(c, "Y")->data;
-    REAL *a = fl_scratch(c, (size_t)(2 * at.channels) * sizeof *a);
+    REAL *a = fl_scratch(c, at.channels, 2 * sizeof *a);
     REAL *b = a + at.channels;
+    if (!a)
+        return FL_ENOMEM;
     for (int64_t i = 0; i < at.channels; i++) {
         a[i] = inv[i] * scale[i];
         b[i] = bias[i] - mean[i] * a[i];
@@ -176,6 +179,7 @@ static void FN(apply)(fl_call *c, layout at, const REAL *mean, const REAL *inv)
         int64_t k = (o * at.channels + i) * at.inner;
         FN(line)(at.inner, x + k, a[i], b[i], y + k);
     }
+    return FL_OK;
 }
 
 static void FN(invert)(int64_t n, REAL epsilon, const REAL *variance, REAL *inv)
@@ -220,7 +224,7 @@ static fl_err FN(batch_norm)(fl_call *c)
     if (n == 1 && !is_fixed(c))
         memcpy(fl_out(c, "Y")->data, x->data, fl_tensor_bytes(x));
     else
-        FN(apply)(c, at, used, inv);
+        FL_TRY(FN(apply)(c, at, used, inv));
     return FL_OK;
 }
 
@@ -268,8 +272,10 @@ static fl_err FN(batch_norm_grad)(fl_call *c)
     const REAL *inv = fl_in(c, "SavedVariance")->data;
     fl_tensor *dx = fl_out(c, "X@GRAD");
     layout at = layout_of(c);
-    REAL *db = fl_scratch(c, (size_t)(5 * at.channels) * sizeof *db);
+    REAL *db = fl_scratch(c, at.channels, 5 * sizeof *db);
     REAL *ds = db + at.channels, *line = ds + at.channels;
+    if (!db)
+        return FL_ENOMEM;
     memset(db, 0, (size_t)(2 * at.channels) * sizeof *db);
     if (at.outer * at.inner == 1 && !is_fixed(c)) {
         FN(give)(dy->data, dx);

@@ -39,8 +39,7 @@ static fl_err infer_concat(fl_infer *x)
         for (int d = 0; d < out.rank; d++)
             if (d != axis && out.dim[d] < 0)
                 out.dim[d] = s->dim[d];
-        bool unknown = out.dim[axis] < 0 || s->dim[axis] < 0;
-        out.dim[axis] = unknown ? -1 : out.dim[axis] + s->dim[axis];
+        out.dim[axis] = fl_dim_add(out.dim[axis], s->dim[axis]);
     }
     fl_meta_set(x, "Out", 0, first->dtype, &out);
     fl_meta_share_lod(x, "X", "Out");
@@ -99,7 +98,9 @@ static fl_err join_lods(fl_call *c, fl_tensor *out, int n)
         for (int k = 0; k < l->levels; k++)
             total += l->n[k];
     }
-    int64_t *off = fl_scratch(c, (size_t)total * sizeof *off);
+    int64_t *off = fl_scratch(c, total, sizeof *off);
+    if (!off)
+        return FL_ENOMEM;
     for (int k = 0; k < all.levels; k++, off += all.n[k - 1]) {
         all.n[k] = join_level(c, n, k, off);
         all.off[k] = off;

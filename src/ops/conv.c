@@ -47,7 +47,7 @@ static void FN(copy_run)(const fl_conv *g, run r, const REAL *x, REAL *col)
 {
     size_t size = sizeof *col;
     memset(col, 0, (size_t)r.from * size);
-    if (g->stride[1] == 1)
+    if (r.from < r.to && g->stride[1] == 1)
         memcpy(col + r.from, x + r.first + r.from,
                (size_t)(r.to - r.from) * size);
     else
@@ -127,11 +127,6 @@ static void FN(by_input)(const fl_conv *g, const REAL *w, const REAL *dy,
 }
 
 #else
-
-int64_t fl_conv_columns(const fl_conv *g)
-{
-    return g->c / g->groups * g->kh * g->kw * g->oh * g->ow;
-}
 
 void fl_conv_gemm(fl_dtype t, const fl_conv *g, const void *x, const void *w,
                   void *col, void *y)

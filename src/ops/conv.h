@@ -32,15 +32,15 @@ bool fl_conv_dnn(fl_call *c, const fl_conv *g, const float *x, const float *w,
 bool fl_conv_dnn_grad(fl_call *c, const fl_conv *g, const float *x,
                       const float *w, const float *dy, fl_conv_grads out);
 
-/* Any shape. `col` has room for fl_conv_columns(g) elements. */
-int64_t fl_conv_columns(const fl_conv *g);
+/* Any shape. `col` is fl_conv_space. */
 void fl_conv_gemm(fl_dtype t, const fl_conv *g, const void *x, const void *w,
                   void *col, void *y);
 void fl_conv_gemm_grad(fl_dtype t, const fl_conv *g, const void *x,
                        const void *w, const void *dy, void *col,
                        fl_conv_grads out);
 
-/* Memory for columns, in the frame's scratch beside oneDNN's things. */
-void *fl_conv_space(fl_call *c, size_t size);
+/* Memory for the columns, in the frame's scratch beside oneDNN's things. NULL:
+ * it is not to be had, which fl_fail has told; return FL_ENOMEM. */
+void *fl_conv_space(fl_call *c, const fl_conv *g, fl_dtype t) FL_MUST_CHECK;
 
 #endif

@@ -81,11 +81,12 @@ static fl_err conv2d(fl_call *c)
     fl_conv g = conv_of(c, y);
     int64_t n = fl_tensor_numel(y);
     bool f64 = y->dtype == FL_F64;
-    if (n && (f64 || !fl_conv_dnn(c, &g, x, w, y->data)))
-        fl_conv_gemm(y->dtype, &g, x, w,
-                     fl_conv_space(c, (size_t)fl_conv_columns(&g) *
-                                          fl_dtype_size(y->dtype)),
-                     y->data);
+    if (n && (f64 || !fl_conv_dnn(c, &g, x, w, y->data))) {
+        void *columns = fl_conv_space(c, &g, y->dtype);
+        if (!columns)
+            return FL_ENOMEM;
+        fl_conv_gemm(y->dtype, &g, x, w, columns, y->data);
+    }
     if (bias && f64)
         add_bias_f64(&g, bias->data, y->data);
     else if (bias)
@@ -97,20 +98,21 @@ static fl_err conv2d(fl_call *c)
     return FL_OK;
 }
 
-static void conv_grads(fl_call *c, const fl_conv *g, const fl_tensor *dy)
+static fl_err conv_grads(fl_call *c, const fl_conv *g, const fl_tensor *dy)
 {
     const void *x = fl_in(c, "Input")->data, *w = fl_in(c, "Filter")->data;
     fl_tensor *dx = fl_out(c, "Input@GRAD"), *dw = fl_out(c, "Filter@GRAD");
     fl_conv_grads out = {dx ? dx->data : NULL, dw ? dw->data : NULL};
     if (!dx && !dw)
-        return;
+        return FL_OK;
     if (dy->dtype == FL_F32 && fl_tensor_numel(dy) &&
         fl_conv_dnn_grad(c, g, x, w, dy->data, out))
-        return;
-    fl_conv_gemm_grad(
-        dy->dtype, g, x, w, dy->data,
-        fl_conv_space(c, (size_t)fl_conv_columns(g) * fl_dtype_size(dy->dtype)),
-        out);
+        return FL_OK;
+    void *columns = fl_conv_space(c, g, dy->dtype);
+    if (!columns)
+        return FL_ENOMEM;
+    fl_conv_gemm_grad(dy->dtype, g, x, w, dy->data, columns, out);
+    return FL_OK;
 }
 
 static fl_err conv2d_grad(fl_call *c)
@@ -119,7 +121,7 @@ static fl_err conv2d_grad(fl_call *c)
     fl_tensor *db = fl_out(c, "Bias@GRAD");
     fl_tensor *more = fl_out(c, "ResidualData@GRAD");
     fl_conv g = conv_of(c, dy);
-    conv_grads(c, &g, dy);
+    FL_TRY(conv_grads(c, &g, dy));
     if (db && dy->dtype == FL_F64)
         sum_bias_f64(&g, dy->data, db->data);
     else if (db)
@@ -188,20 +190,22 @@ static fl_err check_filter(const fl_infer *x)
         return fl_fail(FL_ESHAPE, "%s: %lld filters in %lld groups",
                        fl_meta_type(x), (long long)w->dim[0],
                        (long long)groups);
-    if (c != -1 && c != w->dim[1] * groups)
+    const int64_t channels = fl_dim_mul(w->dim[1], groups);
+    if (c != -1 && c != channels)
         return fl_fail(FL_ESHAPE,
                        "%s: Input has %lld channels, Filter %s with %lld "
                        "groups expects %lld",
                        fl_meta_type(x), (long long)c, fl_shape_text(w, text),
-                       (long long)groups, (long long)(w->dim[1] * groups));
+                       (long long)groups, (long long)channels);
     return FL_OK;
 }
 
-/* Places of a window of `size` along a dim; -1 stays. */
-static int64_t places(int64_t dim, int64_t size, int64_t pad, int64_t stride)
+/* Places of a filter of k lines along a dim; -1 stays. */
+static int64_t places(int64_t dim, int64_t k, const fl_conv *g, int i)
 {
-    int64_t room = dim + 2 * pad - size;
-    return dim == -1 ? -1 : room < 0 ? 0 : room / stride + 1;
+    const int64_t size = fl_dim_add(fl_dim_mul(k - 1, g->dilation[i]), 1);
+    const int64_t room = fl_dim_add(dim, 2 * g->pad[i]) - size;
+    return dim == -1 ? -1 : room < 0 ? 0 : room / g->stride[i] + 1;
 }
 
 static fl_err infer_output(const fl_infer *x, fl_shape *out)
@@ -214,10 +218,7 @@ static fl_err infer_output(const fl_infer *x, fl_shape *out)
                                              fl_meta_attr(x, "paddings"),
                                              fl_meta_attr(x, "dilations")});
     *out = (fl_shape){
-        4,
-        {g.n, g.m,
-         places(g.h, (g.kh - 1) * g.dilation[0] + 1, g.pad[0], g.stride[0]),
-         places(g.w, (g.kw - 1) * g.dilation[1] + 1, g.pad[1], g.stride[1])}};
+        4, {g.n, g.m, places(g.h, g.kh, &g, 0), places(g.w, g.kw, &g, 1)}};
     if (!out->dim[2] || !out->dim[3])
         return fl_fail(FL_ESHAPE,
                        "%s: Filter %s does not fit into Input %s with "

@@ -43,11 +43,6 @@ static fl_conv conv_of(const fl_call *c, const fl_tensor *out)
                                         fl_attr_get(c, "dilations")});
 }
 
-static void *columns(fl_call *c, const fl_conv *g, fl_dtype t)
-{
-    return fl_conv_space(c, (size_t)fl_conv_columns(g) * fl_dtype_size(t));
-}
-
 static fl_err conv2d_transpose(fl_call *c)
 {
     const fl_tensor *x = fl_in(c, "Input"), *w = fl_in(c, "Filter");
@@ -59,8 +54,10 @@ static fl_err conv2d_transpose(fl_call *c)
     if (x->dtype == FL_F32 &&
         fl_conv_dnn_grad(c, &g, NULL, w->data, x->data, out))
         return FL_OK;
-    fl_conv_gemm_grad(x->dtype, &g, NULL, w->data, x->data,
-                      columns(c, &g, x->dtype), out);
+    void *col = fl_conv_space(c, &g, x->dtype);
+    if (!col)
+        return FL_ENOMEM;
+    fl_conv_gemm_grad(x->dtype, &g, NULL, w->data, x->data, col, out);
     return FL_OK;
 }
 
@@ -71,7 +68,9 @@ static fl_err conv2d_transpose_grad(fl_call *c)
     const fl_tensor *dy = fl_in(c, "Output@GRAD");
     fl_tensor *dx = fl_out(c, "Input@GRAD"), *dw = fl_out(c, "Filter@GRAD");
     const fl_conv g = conv_of(c, dy);
-    void *col = columns(c, &g, x->dtype);
+    void *col = fl_conv_space(c, &g, x->dtype);
+    if (!col)
+        return FL_ENOMEM;
     if (dx && fl_tensor_numel(dx))
         fl_conv_gemm(x->dtype, &g, dy->data, w->data, col, dx->data);
     if (dw)
@@ -126,6 +125,9 @@ static fl_err out_dim(const fl_infer *x, int i, int64_t *out)
     const int64_t pad = fl_meta_attr(x, "paddings")->longs[i];
     const int64_t gap = fl_meta_attr(x, "dilations")->longs[i];
     const fl_attr *want = fl_meta_attr(x, "output_size");
+    if (in > INT32_MAX || k > INT32_MAX) /* products of these two fit */
+        return fl_fail(FL_ESHAPE, "%s: dim %d is %lld of Input, %lld of Filter",
+                       fl_meta_type(x), 2 + i, (long long)in, (long long)k);
     const int64_t least = (in - 1) * stride - 2 * pad + gap * (k - 1) + 1;
     *out = want->n ? want->longs[i] : in < 0 ? -1 : least;
     if (in < 0)
@@ -147,9 +149,10 @@ static fl_err infer(fl_infer *x)
     if (want->n && want->n != 2)
         return fl_fail(FL_EINVAL, "%s: output_size has %d numbers, expected 2",
                        fl_meta_type(x), want->n);
-    fl_shape s = {4,
-                  {in->shape.dim[0], fl_meta_in(x, "Filter", 0)->shape.dim[1] *
-                                         fl_meta_attr(x, "groups")->i}};
+    fl_shape s = {
+        4,
+        {in->shape.dim[0], fl_dim_mul(fl_meta_in(x, "Filter", 0)->shape.dim[1],
+                                      fl_meta_attr(x, "groups")->i)}};
     FL_TRY(out_dim(x, 0, &s.dim[2]));
     FL_TRY(out_dim(x, 1, &s.dim[3]));
     fl_meta_set(x, "Output", 0, in->dtype, &s);

@@ -44,13 +44,22 @@ static space *space_of(fl_call *c)
     return c->scratch;
 }
 
-void *fl_conv_space(fl_call *c, size_t size)
+void *fl_conv_space(fl_call *c, const fl_conv *g, fl_dtype t)
 {
     space *s = space_of(c);
-    if (s->size < size) {
-        s->columns = fl_mem_grow(s->columns, size);
-        s->size = size;
-    }
+    size_t bytes;
+    const fl_shape columns = {5,
+                              {g->c / g->groups, g->kh, g->kw, g->oh, g->ow}};
+    if (fl_shape_bytes(&columns, t, &bytes))
+        return NULL;
+    if (s->columns && s->size >= bytes)
+        return s->columns;
+    fl_mem_free(s->columns);
+    s->columns = fl_mem_try(bytes);
+    s->size = bytes;
+    if (!s->columns)
+        (void)fl_fail(FL_ENOMEM, "%s: %zu bytes of memory were refused",
+                      c->def->type, bytes);
     return s->columns;
 }
 

@@ -212,7 +212,8 @@ static fl_err add_part(const fl_infer *x, const fl_meta *w, int64_t k,
                        (long long)out->dim[0]);
     if (rows >= 0)
         out->dim[0] = rows;
-    out->dim[1] += k >= 0 ? w->shape.dim[1] : m->shape.dim[1];
+    out->dim[1] =
+        fl_dim_add(out->dim[1], k >= 0 ? w->shape.dim[1] : m->shape.dim[1]);
     return FL_OK;
 }
 

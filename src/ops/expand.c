@@ -48,9 +48,7 @@ static fl_err infer_expand(fl_infer *x)
                            "expand: expand_times %d is %lld, "
                            "expected at least 1",
                            i, (long long)t);
-        if (s.dim[i] > 0 && __builtin_mul_overflow(s.dim[i], t, &s.dim[i]))
-            return fl_fail(FL_ESHAPE, "expand: X %s times %lld is too large",
-                           fl_shape_text(&in->shape, text), (long long)t);
+        s.dim[i] = fl_dim_mul(s.dim[i], t);
     }
     fl_meta_set(x, "Out", 0, in->dtype, &s);
     if (s.rank && times->longs[0] == 1)

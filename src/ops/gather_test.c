@@ -48,10 +48,18 @@ static void refuses_a_row_that_is_not_there(void)
               "gather: Index is [2,2], expected [n] or [n,1]");
 }
 
+static void a_gradient_is_of_real_numbers(void)
+{
+    CHECK_ERR(fl_infer_try("gather_grad X=u8[4,3] Index=i64[2] "
+                           "Out@GRAD=u8[2,3]"),
+              FL_ESHAPE, "gather_grad: Out@GRAD is u8, expected f32 or f64");
+}
+
 const fl_test fl_tests[] = {
     {"gather takes rows and adds up repeats", takes_rows_and_adds_up_repeats},
     {"gather takes a column of wide indices", takes_a_column_of_wide_indices},
     {"gather keeps the unknown count", keeps_the_unknown_count},
     {"gather refuses a row that is not there", refuses_a_row_that_is_not_there},
+    {"a gradient is of real numbers", a_gradient_is_of_real_numbers},
     {0},
 };

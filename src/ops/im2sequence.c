@@ -22,7 +22,8 @@ static windows windows_of(const fl_shape *x, const fl_attr *kernels,
 {
     const int64_t *k = kernels->longs, *s = strides->longs;
     const int64_t *p = paddings->longs, h = x->dim[2], w = x->dim[3];
-    const int64_t high = h + p[0] + p[2] - k[0], wide = w + p[1] + p[3] - k[1];
+    const int64_t high = fl_dim_add(h, p[0] + p[2]) - k[0];
+    const int64_t wide = fl_dim_add(w, p[1] + p[3]) - k[1];
     return (windows){x->dim[0],
                      x->dim[1],
                      h,
@@ -93,7 +94,9 @@ FL_REAL_KERNEL(im2sequence_grad)
 static fl_err im2sequence(fl_call *c)
 {
     const windows g = windows_in(c);
-    int64_t *off = fl_scratch(c, (size_t)(g.n + 1) * sizeof *off);
+    int64_t *off = fl_scratch(c, g.n + 1, sizeof *off);
+    if (!off)
+        return FL_ENOMEM;
     for (int64_t i = 0; i <= g.n; i++)
         off[i] = i * g.oh * g.ow;
     const fl_lod lod = fl_sequence_lod(g.n + 1, off);
@@ -133,8 +136,9 @@ static fl_err infer(fl_infer *x)
     if (known && (!g.oh || !g.ow))
         return fl_fail(FL_ESHAPE, "%s: X %s is smaller than the window",
                        fl_meta_type(x), fl_shape_text(&in->shape, text));
+    const int64_t rows = fl_dim_mul(g.n, fl_dim_mul(g.oh, g.ow));
     const fl_shape s = {
-        2, {known ? g.n * g.oh * g.ow : -1, g.c < 0 ? -1 : g.c * g.kh * g.kw}};
+        2, {known ? rows : -1, fl_dim_mul(g.c, fl_dim_mul(g.kh, g.kw))}};
     fl_meta_set(x, "Out", 0, in->dtype, &s);
     if (out)
         out->lod_level = 1; /* the kernel makes the LoD */

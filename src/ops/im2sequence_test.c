@@ -32,8 +32,28 @@ static void says_what_does_not_fit(void)
               FL_ESHAPE, "im2sequence: X is [1,3,4], expected [N,C,H,W]");
 }
 
+static void refuses_more_rows_than_can_be(void)
+{
+    CHECK_STR(fl_infer_text("im2sequence{kernels=[1,1],paddings=[2147483647,"
+                            "2147483647,2147483647,2147483647]} "
+                            "X=f32[1,1,2,2]"),
+              "Out=f32[9223372036854775807,1]/1");
+    CHECK_ERR(fl_check_try(&(fl_op_case){
+                  .type = "im2sequence",
+                  .attr = {{"kernels", FL_ATTR_INTS, FL_CASE_INTS(1, 1)},
+                           {"paddings", FL_ATTR_INTS,
+                            FL_CASE_INTS(INT32_MAX, INT32_MAX, INT32_MAX,
+                                         INT32_MAX)}},
+                  .in = {{"X", {1, 1, 2, 2}, {1, 2, 3, 4}}},
+                  .want = {"Out"},
+              }),
+              FL_ENOMEM, "is more than memory can hold");
+}
+
 const fl_test fl_tests[] = {
     {"im2sequence makes rows of windows", makes_rows_of_windows},
     {"im2sequence says what does not fit", says_what_does_not_fit},
+    {"im2sequence refuses more rows than can be",
+     refuses_more_rows_than_can_be},
     {0},
 };

@@ -52,16 +52,19 @@ static between between_of(scaling s, int64_t k, int64_t in, int64_t out)
 }
 
 /* Where each row and each column of Out lies, in scratch. */
-static between *places(fl_call *c, scaling s, const fl_shape *in,
-                       const fl_shape *out)
+static fl_err find_places(fl_call *c, scaling s, const fl_shape *in,
+                          const fl_shape *out, const between **places)
 {
     const int64_t h = out->dim[2], w = out->dim[3];
-    between *at = fl_scratch(c, (size_t)(h + w) * sizeof *at);
+    between *at = fl_scratch(c, h + w, sizeof *at);
+    if (!at)
+        return FL_ENOMEM;
     for (int64_t k = 0; k < h; k++)
         at[k] = between_of(s, k, in->dim[2], h);
     for (int64_t k = 0; k < w; k++)
         at[h + k] = between_of(s, k, in->dim[3], w);
-    return at;
+    *places = at;
+    return FL_OK;
 }
 
 #endif
@@ -108,6 +111,7 @@ static fl_err resize(fl_call *c, bool bilinear)
     const fl_tensor *x = fl_in(c, "X"), *size = fl_in(c, "OutSize");
     fl_value *out = fl_out_value(c, "Out", 0);
     fl_tensor *y = &out->tensor;
+    const between *at;
     if (size) {
         const int32_t *hw = size->data;
         const fl_shape s = {4,
@@ -118,8 +122,7 @@ static fl_err resize(fl_call *c, bool bilinear)
         out->kind = FL_LOD_TENSOR;
         FL_TRY(fl_tensor_resize(y, x->dtype, &s));
     }
-    const between *at =
-        places(c, scaling_of(c, bilinear), &x->shape, &y->shape);
+    FL_TRY(find_places(c, scaling_of(c, bilinear), &x->shape, &y->shape, &at));
     if (x->dtype == FL_F64)
         resize_f64(&x->shape, &y->shape, at, false, x->data, y->data);
     else
@@ -131,8 +134,9 @@ static fl_err resize_grad(fl_call *c, bool bilinear)
 {
     const fl_tensor *dy = fl_in(c, "Out@GRAD");
     fl_tensor *dx = fl_out(c, "X@GRAD");
-    const between *at =
-        places(c, scaling_of(c, bilinear), &dx->shape, &dy->shape);
+    const between *at;
+    FL_TRY(
+        find_places(c, scaling_of(c, bilinear), &dx->shape, &dy->shape, &at));
     memset(dx->data, 0, fl_tensor_bytes(dx));
     if (dx->dtype == FL_F64)
         resize_f64(&dx->shape, &dy->shape, at, true, dx->data, dy->data);

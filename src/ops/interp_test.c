@@ -75,10 +75,24 @@ static void says_what_does_not_fit(void)
               FL_ESHAPE, "bilinear_interp_grad: Out@GRAD is f32[1,3,4,4]");
 }
 
+static void refuses_what_memory_cannot_hold(void)
+{
+    CHECK_ERR(fl_check_try(&(fl_op_case){
+                  .type = "bilinear_interp",
+                  .attr = {{"out_h", FL_ATTR_INT, .i = INT32_MAX},
+                           {"out_w", FL_ATTR_INT, .i = INT32_MAX}},
+                  .in = {{"X", {1, 0, 2, 2}, .empty = true}},
+                  .want = {"Out"},
+              }),
+              FL_ENOMEM, "is more than memory can hold");
+}
+
 const fl_test fl_tests[] = {
     {"bilinear_interp lies between four", lies_between_four},
     {"interp need not meet in the corners", need_not_meet_in_the_corners},
     {"interp takes the size of a variable", takes_the_size_of_a_variable},
     {"interp says what does not fit", says_what_does_not_fit},
+    {"bilinear_interp refuses what memory cannot hold",
+     refuses_what_memory_cannot_hold},
     {0},
 };

@@ -116,8 +116,10 @@ static fl_err FN(layer_norm_grad)(fl_call *c)
     REAL *ds = FN(zeros)(fl_out(c, "Scale@GRAD"));
     REAL *db = FN(zeros)(fl_out(c, "Bias@GRAD"));
     rows at = rows_of(c);
-    REAL *norm = fl_scratch(c, (size_t)(2 * at.width) * sizeof *norm);
+    REAL *norm = fl_scratch(c, at.width, 2 * sizeof *norm);
     REAL *g = norm + at.width, epsilon = fl_attr_f32(c, "epsilon");
+    if (!norm)
+        return FL_ENOMEM;
     for (int64_t i = 0; i < at.n; i++, x += at.width, dy += at.width) {
         REAL inv = 1 / RM(sqrt)(variance[i] + epsilon), width = (REAL)at.width;
         FN(norm_row)(at.width, x, mean[i], inv, norm);

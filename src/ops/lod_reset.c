@@ -27,7 +27,9 @@ static fl_err lod_reset(fl_call *c)
         return fl_lod_ref(&out->lod, &y->lod);
     }
     int64_t n = fl_tensor_numel(y);
-    int64_t *off = fl_scratch(c, (size_t)n * sizeof *off);
+    int64_t *off = fl_scratch(c, n, sizeof *off);
+    if (!off)
+        return FL_ENOMEM;
     for (int64_t i = 0; i < n; i++)
         off[i] = fl_move_index_at(y, i);
     return reset(c, x, out, n, off);

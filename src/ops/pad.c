@@ -87,8 +87,7 @@ static fl_err infer_pad(fl_infer *x)
         if (paddings->longs[i] < 0)
             return fl_fail(FL_EINVAL, "%s: paddings has %lld", fl_meta_type(x),
                            (long long)paddings->longs[i]);
-        if (s.dim[i / 2] >= 0)
-            s.dim[i / 2] += paddings->longs[i];
+        s.dim[i / 2] = fl_dim_add(s.dim[i / 2], paddings->longs[i]);
     }
     fl_meta_set(x, "Out", 0, in->dtype, &s);
     if (paddings->n && !paddings->longs[0] && !paddings->longs[1])

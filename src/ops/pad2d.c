@@ -149,8 +149,7 @@ static fl_err infer(fl_infer *x)
     fl_shape s = in->shape;
     FL_TRY(check_mirror(x, &s, at));
     for (int i = 0; i < 4; i++)
-        if (s.dim[at + i / 2] >= 0)
-            s.dim[at + i / 2] += pad->longs[i];
+        s.dim[at + i / 2] = fl_dim_add(s.dim[at + i / 2], pad->longs[i]);
     fl_meta_set(x, "Out", 0, in->dtype, &s);
     return FL_OK;
 }

@@ -333,15 +333,15 @@ static int64_t windows(const fl_infer *x, int64_t dim, int axis)
     int64_t size = fl_meta_attr(x, "ksize")->longs[axis];
     int64_t pad = fl_meta_attr(x, "paddings")->longs[axis];
     int64_t stride = fl_meta_attr(x, "strides")->longs[axis];
-    int64_t room = dim + 2 * pad - size;
+    int64_t room = fl_dim_add(dim, 2 * pad) - size;
     if (fl_meta_attr(x, "global_pooling")->b)
         return 1;
     if (fl_meta_attr(x, "adaptive")->b)
         return size;
     if (fl_meta_attr(x, "ceil_mode")->b)
-        room += stride - 1;
+        room = room < 0 ? room + stride - 1 : fl_dim_add(room, stride - 1);
     int64_t n = room < 0 ? 0 : room / stride + 1;
-    bool hollow = (n - 1) * stride - pad >= dim || pad >= size;
+    bool hollow = room / stride * stride - pad >= dim || pad >= size;
     return dim == -1 ? -1 : hollow ? 0 : n;
 }
 

@@ -54,22 +54,28 @@ static fl_err describe(fl_call *c, const fl_tensor *t, fl_str *s)
 }
 
 /* Is it this one's phase, and was it not shown first_n times already? */
-static bool shows(fl_call *c)
+static fl_err count_shown(fl_call *c, bool *shows)
 {
     const char *never = fl_attr_bool(c, "is_forward") ? "BACKWARD" : "FORWARD";
     int64_t most = fl_attr_i64(c, "first_n");
+    *shows = false;
     if (!strcmp(fl_attr_str(c, "print_phase"), never))
-        return false;
+        return FL_OK;
     bool first = !c->scratch;
-    int64_t *shown = fl_scratch(c, sizeof *shown);
+    int64_t *shown = fl_scratch(c, 1, sizeof *shown);
+    if (!shown)
+        return FL_ENOMEM;
     *shown = first ? 1 : *shown + 1;
-    return most < 0 || *shown <= most;
+    *shows = most < 0 || *shown <= most;
+    return FL_OK;
 }
 
 static fl_err print(fl_call *c)
 {
+    bool shows;
     FL_TRY(fl_view(c, "In", "Out"));
-    if (!shows(c))
+    FL_TRY(count_shown(c, &shows));
+    if (!shows)
         return FL_OK;
     fl_str s = {0};
     fl_err err = describe(c, fl_in(c, "In"), &s);

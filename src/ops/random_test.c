@@ -122,7 +122,7 @@ static void slices_are_those_of_the_whole(void)
 static void say_what_is_wrong(void)
 {
     CHECK_ERR(fl_infer_try("gaussian_random{shape=[2],offset=-1}"), FL_EINVAL,
-              "gaussian_random: offset is -1, expected 0 or more");
+              "gaussian_random: offset is -1, expected 0 to 8589934592");
     CHECK_ERR(fl_infer_try("uniform_random{shape=[2],min=2.0,max=1.0}"),
               FL_EINVAL, "uniform_random: min is 2, max is 1");
     CHECK_ERR(fl_infer_try("gaussian_random{shape=[2],dtype=3}"), FL_EINVAL,
@@ -177,6 +177,15 @@ static void classes_are_drawn_as_likely_as_told(void)
               "sampling_id: X is [2], expected [N, classes]");
 }
 
+static void an_offset_has_an_end(void)
+{
+    CHECK_ERR(fl_infer_try("gaussian_random{shape=[2],offset="
+                           "4611686018427387904}"),
+              FL_EINVAL,
+              "gaussian_random: offset is 4611686018427387904, expected 0 to "
+              "8589934592");
+}
+
 const fl_test fl_tests[] = {
     {"batch_size_like takes the batch of another",
      like_takes_the_batch_of_another},
@@ -191,5 +200,6 @@ const fl_test fl_tests[] = {
     {"random operators with seed 0 ask the runner", seed_zero_asks_the_runner},
     {"random slices are those of the whole", slices_are_those_of_the_whole},
     {"random operators say what is wrong", say_what_is_wrong},
+    {"an offset has an end", an_offset_has_an_end},
     {0},
 };

@@ -54,22 +54,23 @@ static cut cut_groups(const fl_shape *x, int64_t g)
                  {c * g * h * w, h * w, g * h * w, w, 1, 1}};
 }
 
-static fl_err infer_picture(const fl_infer *x, int64_t by, int64_t divisor)
+/* *by is the attribute, whose square (or itself) divides C. */
+static fl_err infer_picture(const fl_infer *x, const char *attr, bool squared,
+                            int64_t *by)
 {
     const fl_shape *s = &fl_meta_in(x, "X", 0)->shape;
     char text[FL_SHAPE_TEXT];
     FL_TRY(fl_meta_check(x, "X", FL_ANY));
-    if (s->rank != 4 || by < 1 || by > 4096 ||
-        (s->dim[1] >= 0 && s->dim[1] % divisor))
+    *by = fl_meta_attr(x, attr)->i;
+    if (*by < 1 || *by > 4096)
+        return fl_fail(FL_EINVAL, "%s: %s is %lld, expected 1 to 4096",
+                       fl_meta_type(x), attr, (long long)*by);
+    const int64_t divisor = squared ? *by * *by : *by;
+    if (s->rank != 4 || (s->dim[1] >= 0 && s->dim[1] % divisor))
         return fl_fail(
             FL_ESHAPE, "%s: X is %s, expected [N,C,H,W] whose C %lld divides",
             fl_meta_type(x), fl_shape_text(s, text), (long long)divisor);
     return FL_OK;
-}
-
-static int64_t times(int64_t dim, int64_t by)
-{
-    return dim < 0 ? -1 : dim * by;
 }
 
 /* Out has the channels over c, and h and w by hw. */
@@ -79,14 +80,14 @@ static void set_picture(const fl_infer *x, int64_t c, int64_t hw)
     const int64_t *dim = in->shape.dim;
     const fl_shape s = {4,
                         {dim[0], dim[1] < 0 ? -1 : dim[1] / c,
-                         times(dim[2], hw), times(dim[3], hw)}};
+                         fl_dim_mul(dim[2], hw), fl_dim_mul(dim[3], hw)}};
     fl_meta_set(x, "Out", 0, in->dtype, &s);
 }
 
 static fl_err infer_pixels(fl_infer *x)
 {
-    const int64_t r = fl_meta_attr(x, "upscale_factor")->i;
-    FL_TRY(infer_picture(x, r, r * r));
+    int64_t r;
+    FL_TRY(infer_picture(x, "upscale_factor", true, &r));
     set_picture(x, r * r, r);
     return FL_OK;
 }
@@ -94,9 +95,9 @@ static fl_err infer_pixels(fl_infer *x)
 static fl_err infer_space(fl_infer *x)
 {
     const fl_meta *in = fl_meta_in(x, "X", 0);
-    const int64_t b = fl_meta_attr(x, "blocksize")->i;
+    int64_t b;
     char text[FL_SHAPE_TEXT];
-    FL_TRY(infer_picture(x, b, b * b));
+    FL_TRY(infer_picture(x, "blocksize", true, &b));
     fl_shape s = in->shape;
     for (int i = 2; i < 4; i++) {
         if (s.dim[i] >= 0 && s.dim[i] % b)
@@ -107,15 +108,15 @@ static fl_err infer_space(fl_infer *x)
                            (long long)b);
         s.dim[i] = s.dim[i] < 0 ? -1 : s.dim[i] / b;
     }
-    s.dim[1] = times(s.dim[1], b * b);
+    s.dim[1] = fl_dim_mul(s.dim[1], b * b);
     fl_meta_set(x, "Out", 0, in->dtype, &s);
     return FL_OK;
 }
 
 static fl_err infer_groups(fl_infer *x)
 {
-    const int64_t g = fl_meta_attr(x, "group")->i;
-    FL_TRY(infer_picture(x, g, g));
+    int64_t g;
+    FL_TRY(infer_picture(x, "group", false, &g));
     set_picture(x, 1, 1);
     return FL_OK;
 }

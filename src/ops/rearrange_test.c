@@ -54,12 +54,21 @@ static void deals_channels_of_groups(void)
     CHECK_STR(fl_infer_text("shuffle_channel{group=2} X=f32[-1,8,3,3]"),
               "Out=f32[-1,8,3,3]");
     CHECK_ERR(fl_infer_try("shuffle_channel{group=0} X=f32[1,3,3,3]"),
-              FL_ESHAPE, "shuffle_channel: X is [1,3,3,3]");
+              FL_EINVAL, "shuffle_channel: group is 0, expected 1 to 4096");
+}
+
+static void a_factor_is_in_range(void)
+{
+    CHECK_ERR(fl_infer_try("space_to_depth{blocksize=-8589934592} "
+                           "X=f32[1,4,4,4]"),
+              FL_EINVAL,
+              "space_to_depth: blocksize is -8589934592, expected 1 to 4096");
 }
 
 const fl_test fl_tests[] = {
     {"pixel_shuffle makes pixels of channels", makes_pixels_of_channels},
     {"space_to_depth makes channels of pixels", makes_channels_of_pixels},
     {"shuffle_channel deals channels of groups", deals_channels_of_groups},
+    {"a factor is in range", a_factor_is_in_range},
     {0},
 };

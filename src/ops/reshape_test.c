@@ -151,6 +151,15 @@ static void gradients_refuse_another_count(void)
               FL_ESHAPE, "flatten_grad: Out@GRAD is f32[7], but X is f32[2,3]");
 }
 
+static void a_shape_tensor_has_one_element(void)
+{
+    CHECK_ERR(fl_infer_try("reshape2{shape=[]} X=f32[4] ShapeTensor=i32[0]"),
+              FL_ESHAPE,
+              "reshape2: ShapeTensor 0 is [0], expected one element");
+    CHECK_ERR(fl_infer_try("reshape{shape=[]} X=f32[4] ShapeTensor=i32[2]"),
+              FL_ESHAPE, "ShapeTensor 0 is [2], expected one element");
+}
+
 const fl_test fl_tests[] = {
     {"reshape fills in 0 and -1", fills_in_zero_and_minus_one},
     {"reshape2 remembers the shape of X", remembers_the_shape_of_x},
@@ -163,5 +172,6 @@ const fl_test fl_tests[] = {
     {"reshapes say what does not fit", say_what_does_not_fit},
     {"reshapes' gradients refuse another count",
      gradients_refuse_another_count},
+    {"a ShapeTensor has one element", a_shape_tensor_has_one_element},
     {0},
 };

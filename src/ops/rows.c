@@ -58,18 +58,20 @@ static int64_t count(const fl_call *c, const fl_rows **first,
 }
 
 /* One list of all rows, like `like`, in scratch memory. */
-static fl_rows chain(fl_call *c, int64_t n, const fl_rows *like)
+static fl_err chain(fl_call *c, int64_t n, const fl_rows *like, fl_rows *out)
 {
     size_t width =
         (size_t)fl_rows_width(like) * fl_dtype_size(like->value.dtype);
-    int64_t *index = fl_scratch(c, (size_t)n * (sizeof *index + width));
+    int64_t *index = fl_scratch(c, n, sizeof *index + width);
+    if (!index)
+        return FL_ENOMEM;
     char *value = (char *)(index + n);
     fl_shape list = {1, {n}}, shape = like->value.shape;
     shape.dim[0] = n;
-    fl_rows all = {.height = like->height,
-                   .n = n,
-                   .index = fl_tensor_view(FL_I64, &list, index),
-                   .value = fl_tensor_view(like->value.dtype, &shape, value)};
+    *out = (fl_rows){.height = like->height,
+                     .n = n,
+                     .index = fl_tensor_view(FL_I64, &list, index),
+                     .value = fl_tensor_view(like->value.dtype, &shape, value)};
     for (int i = 0; i < fl_in_count(c, "X"); i++) {
         const fl_rows *r = rows_at(c, i);
         if (!r || !r->n)
@@ -79,12 +81,13 @@ static fl_rows chain(fl_call *c, int64_t n, const fl_rows *like)
         index += r->n;
         value += (size_t)r->n * width;
     }
-    return all;
+    return FL_OK;
 }
 
 fl_err fl_rows_join(fl_call *c, fl_rows *out)
 {
     const fl_rows *first, *last;
+    fl_rows all;
     int64_t n = count(c, &first, &last);
     if (!n) {
         const fl_rows *any = rows_at(c, 0);
@@ -94,6 +97,6 @@ fl_err fl_rows_join(fl_call *c, fl_rows *out)
     }
     if (first == last && first != out)
         return fl_rows_merge(out, first);
-    fl_rows all = chain(c, n, first);
+    FL_TRY(chain(c, n, first, &all));
     return fl_rows_merge(out, &all);
 }

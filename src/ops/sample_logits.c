@@ -65,14 +65,16 @@ static double among(double p, int64_t samples, int64_t tries)
                             : -expm1((double)tries * log1p(-p));
 }
 
-/* Samples that differ, into the first row behind its labels; how many tries
- * that took. seen has a byte for each class. */
-static int64_t draw_all(fl_call *c, sizes n, int64_t *first)
+/* Samples that differ, into the first row behind its labels; *out: how many
+ * tries that took. */
+static fl_err draw_all(fl_call *c, sizes n, int64_t *first, int64_t *out)
 {
     const int64_t seed = fl_attr_i64(c, "seed");
     fl_rng r = fl_rng_of(seed ? (uint32_t)seed : c->hooks->entropy(c));
-    uint8_t *seen = fl_scratch(c, (size_t)n.classes);
+    uint8_t *seen = fl_scratch(c, n.classes, sizeof *seen);
     int64_t tries = 0;
+    if (!seen)
+        return FL_ENOMEM;
     memset(seen, 0, (size_t)n.classes);
     for (int64_t j = n.labels; j < n.columns; tries++) {
         const int64_t id = draw_class(&r, n.classes);
@@ -80,7 +82,8 @@ static int64_t draw_all(fl_call *c, sizes n, int64_t *first)
             first[j++] = id;
         seen[id] = 1;
     }
-    return tries;
+    *out = tries;
+    return FL_OK;
 }
 
 static void take(fl_call *c, const char *in, const char *out)
@@ -102,19 +105,22 @@ static bool is_label(const int64_t *row, int64_t labels, int64_t id)
 #endif
 #ifdef REAL
 
-static void FN(sample)(fl_call *c, sizes n)
+static fl_err FN(sample)(fl_call *c, sizes n)
 {
     const int64_t *label = fl_in(c, "Labels")->data;
     const int64_t others = n.columns - n.labels;
     int64_t *id = fl_out(c, "Samples")->data;
     REAL *p = fl_out(c, "Probabilities")->data;
     const int64_t *first = id;
-    const int64_t tries = n.rows ? draw_all(c, n, id) : 0;
+    int64_t tries = 0;
+    if (n.rows)
+        FL_TRY(draw_all(c, n, id, &tries));
     for (int64_t i = 0; i < n.rows; i++)
         for (int64_t j = 0; j < n.columns; j++, id++, p++) {
             *id = j < n.labels ? *label++ : first[j];
             *p = (REAL)among(likelihood(*id, n.classes), others, tries);
         }
+    return FL_OK;
 }
 
 /* -log(0) is 1e20: such a class counts as never seen. */
@@ -135,7 +141,7 @@ static fl_err FN(sample_logits)(fl_call *c)
         take(c, "CustomizedSamples", "Samples");
         take(c, "CustomizedProbabilities", "Probabilities");
     } else {
-        FN(sample)(c, n);
+        FL_TRY(FN(sample)(c, n));
     }
     const int64_t *id = fl_out(c, "Samples")->data;
     const REAL *p = fl_out(c, "Probabilities")->data;
@@ -232,7 +238,7 @@ static fl_err infer(fl_infer *x)
     const fl_shape rows = {2, {logits->shape.dim[0], labels->shape.dim[1]}};
     FL_TRY(fl_meta_expect(x, "Labels", FL_I64, &rows));
     fl_shape s = rows;
-    s.dim[1] += s.dim[1] < 0 ? 0 : fl_meta_attr(x, "num_samples")->i;
+    s.dim[1] = fl_dim_add(s.dim[1], fl_meta_attr(x, "num_samples")->i);
     FL_TRY(check_samples(x, logits, &s));
     fl_meta_set(x, "Samples", 0, FL_I64, &s);
     fl_meta_set(x, "Probabilities", 0, logits->dtype, &s);

@@ -30,7 +30,9 @@ static fl_err sequence_concat(fl_call *c)
 {
     fl_tensor *y = fl_out(c, "Out");
     int64_t n = fl_sequences_of(&fl_in(c, "X")->lod).n;
-    int64_t *off = fl_scratch(c, (size_t)(n + 1) * sizeof *off);
+    int64_t *off = fl_scratch(c, n + 1, sizeof *off);
+    if (!off)
+        return FL_ENOMEM;
     memset(off, 0, (size_t)(n + 1) * sizeof *off);
     for (int i = 0; i < fl_in_count(c, "X"); i++)
         for (int64_t s = 0; s <= n; s++)
@@ -77,8 +79,7 @@ static fl_err infer(fl_infer *x)
     int64_t rows = 0;
     for (int i = 0; i < fl_meta_count_in(x, "X"); i++) {
         FL_TRY(check_part(x, i));
-        int64_t more = fl_meta_in(x, "X", i)->shape.dim[0];
-        rows = rows < 0 || more < 0 ? -1 : rows + more;
+        rows = fl_dim_add(rows, fl_meta_in(x, "X", i)->shape.dim[0]);
     }
     fl_shape s = first->shape;
     s.dim[0] = rows;

@@ -59,7 +59,9 @@ static fl_err FN(sequence_conv)(fl_call *c)
     const fl_tensor *w = fl_in(c, "Filter");
     context k = context_of(c);
     int64_t wide = k.length * k.width;
-    REAL *laid = fl_scratch(c, (size_t)(k.rows * wide) * sizeof *laid);
+    REAL *laid = fl_scratch(c, k.rows, (size_t)wide * sizeof *laid);
+    if (!laid)
+        return FL_ENOMEM;
     FN(lay_out)(&k, false, fl_in(c, "X")->data, laid);
     FN(fl_gemm)
     (false, false, k.rows, w->shape.dim[1], wide, 1, laid, w->data, 0,
@@ -73,7 +75,9 @@ static fl_err FN(sequence_conv_grad)(fl_call *c)
     fl_tensor *dx = fl_out(c, "X@GRAD"), *dw = fl_out(c, "Filter@GRAD");
     context k = context_of(c);
     int64_t wide = k.length * k.width, filters = w->shape.dim[1];
-    REAL *laid = fl_scratch(c, (size_t)(k.rows * wide) * sizeof *laid);
+    REAL *laid = fl_scratch(c, k.rows, (size_t)wide * sizeof *laid);
+    if (!laid)
+        return FL_ENOMEM;
     if (dw) {
         FN(lay_out)(&k, false, fl_in(c, "X")->data, laid);
         FN(fl_gemm)
@@ -123,10 +127,9 @@ static fl_err infer(fl_infer *x)
         return fl_fail(FL_ESHAPE, "%s: X has %d dims, Filter %d, expected 2",
                        fl_meta_type(x), in->shape.rank, w->shape.rank);
     int64_t width = in->shape.dim[1];
-    fl_shape want = {
-        2,
-        {width < 0 ? -1 : width * fl_meta_attr(x, "contextLength")->i,
-         w->shape.dim[1]}};
+    fl_shape want = {2,
+                     {fl_dim_mul(width, fl_meta_attr(x, "contextLength")->i),
+                      w->shape.dim[1]}};
     FL_TRY(fl_meta_expect(x, "Filter", in->dtype, &want));
     if (w->shape.dim[1] < 1)
         return fl_fail(FL_ESHAPE, "%s: Filter is %s", fl_meta_type(x),

@@ -84,7 +84,9 @@ static fl_err sequence_expand_grad(fl_call *c)
 static fl_err set_lod(fl_call *c, const copies *k, fl_tensor *y)
 {
     int64_t n = k->by[k->n], at = 0;
-    int64_t *off = fl_scratch(c, (size_t)(n + 1) * sizeof *off);
+    int64_t *off = fl_scratch(c, n + 1, sizeof *off);
+    if (!off)
+        return FL_ENOMEM;
     off[0] = 0;
     for (int64_t i = 0; i < k->n; i++)
         for (int64_t j = 0; j < times(k, i); j++, at++)
@@ -143,7 +145,7 @@ static fl_err count_rows(const fl_infer *x, int64_t *rows)
                        k.of ? "sequences" : "rows", (long long)k.n);
     *rows = 0;
     for (int64_t i = 0; i < k.n; i++)
-        *rows += times(&k, i) * length(&k, i);
+        *rows = fl_dim_add(*rows, fl_dim_mul(times(&k, i), length(&k, i)));
     return FL_OK;
 }
 

@@ -103,7 +103,8 @@ static fl_err infer_pad(fl_infer *x)
                        fl_meta_type(x), in->shape.rank, FL_MAX_RANK - 1);
     fl_shape s = {.rank = in->shape.rank + 1}, lengths = {2, {-1, 1}};
     s.dim[0] = -1;
-    s.dim[1] = fl_meta_attr(x, "padded_length")->i;
+    const int64_t length = fl_meta_attr(x, "padded_length")->i;
+    s.dim[1] = length < 0 ? -1 : length;
     if (fl_meta_running(x)) {
         s.dim[0] = lengths.dim[0] = fl_sequences_of(in->lod).n;
         FL_TRY(padded_length(x, in->lod, &s.dim[1]));
@@ -121,7 +122,9 @@ static fl_err infer_pad(fl_infer *x)
 static fl_err offsets(fl_call *c, const fl_tensor *x, const int64_t **out)
 {
     const int64_t *length = fl_in(c, "Length")->data, n = x->shape.dim[0];
-    int64_t *off = fl_scratch(c, (size_t)(n + 1) * sizeof *off);
+    int64_t *off = fl_scratch(c, n + 1, sizeof *off);
+    if (!off)
+        return FL_ENOMEM;
     off[0] = 0;
     for (int64_t s = 0; s < n; s++) {
         if (length[s] < 0 || length[s] > x->shape.dim[1])

@@ -10,7 +10,9 @@ static fl_err sequence_reshape(fl_call *c)
     fl_tensor *y = fl_out(c, "Out");
     int64_t width = x->shape.dim[1], wide = fl_attr_i64(c, "new_dim");
     fl_sequences in = fl_sequences_of(&x->lod);
-    int64_t *off = fl_scratch(c, (size_t)(in.n + 1) * sizeof *off);
+    int64_t *off = fl_scratch(c, in.n + 1, sizeof *off);
+    if (!off)
+        return FL_ENOMEM;
     for (int64_t s = 0; s <= in.n; s++) {
         off[s] = in.off[s] * width / wide;
         if (off[s] * wide != in.off[s] * width)

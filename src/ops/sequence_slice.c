@@ -11,7 +11,9 @@ static fl_err offsets(fl_call *c, int64_t **out)
 {
     const fl_tensor *from = fl_in(c, "Offset"), *count = fl_in(c, "Length");
     const fl_sequences of = fl_sequences_of(&fl_in(c, "X")->lod);
-    int64_t *off = fl_scratch(c, (size_t)(of.n + 1) * sizeof *off);
+    int64_t *off = fl_scratch(c, of.n + 1, sizeof *off);
+    if (!off)
+        return FL_ENOMEM;
     off[0] = 0;
     for (int64_t s = 0; s < of.n; s++) {
         const int64_t have = of.off[s + 1] - of.off[s];

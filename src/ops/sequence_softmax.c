@@ -45,21 +45,27 @@ static fl_err FN(sequence_softmax_grad)(fl_call *c)
 FL_REAL_KERNEL(sequence_softmax)
 FL_REAL_KERNEL(sequence_softmax_grad)
 
-static fl_err infer(fl_infer *x)
+static fl_err check_column(const fl_infer *x, const char *slot)
 {
-    const fl_shape *s = &fl_meta_in(x, "X", 0)->shape;
+    const fl_shape *s = &fl_meta_in(x, slot, 0)->shape;
     char text[FL_SHAPE_TEXT];
-    FL_TRY(fl_sequence_check(x, "X", 0));
+    FL_TRY(fl_sequence_check(x, slot, 0));
     for (int i = 1; i < s->rank; i++)
         if (s->dim[i] != 1 && s->dim[i] != -1)
-            return fl_fail(FL_ESHAPE, "%s: X is %s, expected one column",
-                           fl_meta_type(x), fl_shape_text(s, text));
+            return fl_fail(FL_ESHAPE, "%s: %s is %s, expected one column",
+                           fl_meta_type(x), slot, fl_shape_text(s, text));
+    return FL_OK;
+}
+
+static fl_err infer(fl_infer *x)
+{
+    FL_TRY(check_column(x, "X"));
     return fl_infer_real(x);
 }
 
 static fl_err infer_grad(fl_infer *x)
 {
-    FL_TRY(fl_sequence_check(x, "Out", 0));
+    FL_TRY(check_column(x, "Out"));
     return fl_infer_grad_alike(x);
 }
 

@@ -26,9 +26,19 @@ static void says_what_is_wrong(void)
               "sequence_softmax: X is i64, expected f32 or f64");
 }
 
+static void a_gradient_has_one_column_too(void)
+{
+    CHECK_ERR(fl_infer_try("sequence_softmax_grad Out=f32[4,0]/1 "
+                           "Out@GRAD=f32[4,0]/1"),
+              FL_ESHAPE,
+              "sequence_softmax_grad: Out is [4,0], expected one column");
+}
+
 const fl_test fl_tests[] = {
     {"sequence_softmax sums to one in each sequence",
      sums_to_one_in_each_sequence},
     {"sequence_softmax says what is wrong", says_what_is_wrong},
+    {"a gradient of sequence_softmax has one column, too",
+     a_gradient_has_one_column_too},
     {0},
 };

@@ -63,7 +63,9 @@ static fl_err FN(similarity_focus)(fl_call *c)
     const fl_attr *indexes = fl_attr_get(c, "indexes");
     const layout at = layout_of(&x->shape, fl_attr_i64(c, "axis"));
     const int64_t size = at.rows * at.columns * at.depth;
-    bool *taken = fl_scratch(c, (size_t)(at.rows + at.columns));
+    bool *taken = fl_scratch(c, at.rows + at.columns, sizeof *taken);
+    if (!taken)
+        return FL_ENOMEM;
     REAL *y = fl_cleared(fl_out(c, "Out"));
     for (int64_t i = 0; i < x->shape.dim[0]; i++)
         for (int k = 0; k < indexes->n; k++) {

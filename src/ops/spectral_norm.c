@@ -20,6 +20,10 @@
 
 #include "ops/softmax.h"
 
+enum {
+    MOST_ITERATIONS = 10000 /* 1 is usual; 2^31 would take for ever */
+};
+
 #endif
 #ifdef REAL
 
@@ -58,14 +62,16 @@ static void FN(to_rows)(const FN(matrix) * a)
         a->mv[i % h] += FN(fl_dot)(n, row, a->v + i / h * n);
 }
 
-static FN(matrix) FN(iterate)(fl_call *c)
+static fl_err FN(iterate)(fl_call *c, FN(matrix) * out)
 {
     const fl_tensor *m = fl_in(c, "Weight");
     const REAL eps = fl_attr_f32(c, "eps");
     FN(matrix)
     a = {.at = fl_axis_of(&m->shape, fl_attr_i64(c, "dim")), .m = m->data};
     const int64_t h = a.at.size, w = a.at.outer * a.at.inner;
-    a.u = fl_scratch(c, (size_t)(2 * h + w) * sizeof *a.u);
+    a.u = fl_scratch(c, 2 * h + w, sizeof *a.u);
+    if (!a.u)
+        return FL_ENOMEM;
     a.v = a.u + h;
     a.mv = a.v + w;
     memcpy(a.u, fl_in(c, "U")->data, (size_t)h * sizeof *a.u);
@@ -79,12 +85,14 @@ static FN(matrix) FN(iterate)(fl_call *c)
     }
     FN(to_rows)(&a);
     a.sigma = FN(fl_dot)(h, a.u, a.mv);
-    return a;
+    *out = a;
+    return FL_OK;
 }
 
 static fl_err FN(spectral_norm)(fl_call *c)
 {
-    const FN(matrix) a = FN(iterate)(c);
+    FN(matrix) a;
+    FL_TRY(FN(iterate)(c, &a));
     REAL *y = fl_out(c, "Out")->data;
     for (int64_t i = 0, n = fl_numel(c, "Weight"); i < n; i++)
         y[i] = a.m[i] / a.sigma;
@@ -93,7 +101,8 @@ static fl_err FN(spectral_norm)(fl_call *c)
 
 static fl_err FN(spectral_norm_grad)(fl_call *c)
 {
-    const FN(matrix) a = FN(iterate)(c);
+    FN(matrix) a;
+    FL_TRY(FN(iterate)(c, &a));
     const int64_t h = a.at.size, n = a.at.inner;
     const REAL *dy = fl_in(c, "Out@GRAD")->data;
     REAL *dx = fl_out(c, "Weight@GRAD")->data;
@@ -123,9 +132,9 @@ static fl_err infer(fl_infer *x)
     if (dim < 0 || dim >= s->rank)
         return fl_fail(FL_EINVAL, "%s: dim is %lld, but Weight is %s",
                        fl_meta_type(x), (long long)dim, fl_shape_text(s, text));
-    if (times < 0)
-        return fl_fail(FL_EINVAL, "%s: power_iters is %lld, expected 0 or more",
-                       fl_meta_type(x), (long long)times);
+    if (times < 0 || times > MOST_ITERATIONS)
+        return fl_fail(FL_EINVAL, "%s: power_iters is %lld, expected 0 to %d",
+                       fl_meta_type(x), (long long)times, MOST_ITERATIONS);
     fl_shape rest = *s;
     rest.dim[dim] = 1;
     const fl_shape h = {1, {s->dim[dim]}};

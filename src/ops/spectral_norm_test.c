@@ -65,13 +65,20 @@ static void says_what_does_not_fit(void)
     CHECK_ERR(fl_infer_try("spectral_norm{power_iters=-1} Weight=f32[4,2] "
                            "U=f32[4] V=f32[2]"),
               FL_EINVAL,
-              "spectral_norm: power_iters is -1, expected 0 or more");
+              "spectral_norm: power_iters is -1, expected 0 to 10000");
     CHECK_ERR(fl_infer_try("spectral_norm Weight=f32[4,2] U=f32[2] V=f32[4]"),
               FL_ESHAPE, "spectral_norm: U is f32[2], expected f32[4]");
     CHECK_ERR(fl_infer_try("spectral_norm_grad Weight=f32[4,2] U=f32[4] "
                            "V=f32[2] Out@GRAD=f32[2,4]"),
               FL_ESHAPE,
               "spectral_norm_grad: Out@GRAD is f32[2,4], expected f32[4,2]");
+}
+
+static void power_iters_has_an_end(void)
+{
+    CHECK_ERR(fl_infer_try("spectral_norm{power_iters=2147483647} "
+                           "Weight=f32[2,3] U=f32[2] V=f32[3]"),
+              FL_EINVAL, "power_iters is 2147483647, expected 0 to 10000");
 }
 
 const fl_test fl_tests[] = {
@@ -81,5 +88,6 @@ const fl_test fl_tests[] = {
      takes_u_and_v_as_they_are_without_iterations},
     {"spectral_norm's rows may be any dimension", rows_may_be_any_dimension},
     {"spectral_norm says what does not fit", says_what_does_not_fit},
+    {"power_iters has an end", power_iters_has_an_end},
     {0},
 };

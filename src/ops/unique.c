@@ -41,16 +41,19 @@ static void set_int(fl_tensor *t, int64_t i, int64_t value)
         ((int64_t *)t->data)[i] = value;
 }
 
-/* first[k]: where element k of Out stands in X; count[k]: how often. */
-static int64_t scan(fl_call *c, const fl_tensor *x, int64_t **first,
-                    int64_t **count)
+/* first[k]: where element k of Out stands in X; count[k]: how often;
+ * *different: how many there are. */
+static fl_err scan(fl_call *c, const fl_tensor *x, int64_t *different,
+                   int64_t **first, int64_t **count)
 {
     const int64_t n = fl_tensor_numel(x);
     fl_tensor *index = fl_out(c, "Index");
     table t = {.size = 2, .x = x->data, .bytes = fl_dtype_size(x->dtype)};
     while (t.size < 2 * (uint64_t)n)
         t.size *= 2;
-    int64_t *space = fl_scratch(c, (t.size + 2 * (size_t)n) * sizeof *space);
+    int64_t *space = fl_scratch(c, (int64_t)t.size + 2 * n, sizeof *space);
+    if (!space)
+        return FL_ENOMEM;
     t.slot = space;
     *first = space + t.size;
     *count = *first + n;
@@ -65,7 +68,8 @@ static int64_t scan(fl_call *c, const fl_tensor *x, int64_t **first,
         (*count)[*slot - 1]++;
         set_int(index, i, *slot - 1);
     }
-    return found;
+    *different = found;
+    return FL_OK;
 }
 
 static fl_err size_value(fl_value *v, fl_dtype dtype, int64_t n)
@@ -79,7 +83,8 @@ static fl_err unique(fl_call *c)
 {
     const fl_tensor *x = fl_in(c, "X");
     const size_t bytes = fl_dtype_size(x->dtype);
-    int64_t *first, *count, n = scan(c, x, &first, &count);
+    int64_t *first, *count, n;
+    FL_TRY(scan(c, x, &n, &first, &count));
     fl_value *out = fl_out_value(c, "Out", 0);
     FL_TRY(size_value(out, x->dtype, n));
     for (int64_t k = 0; k < n; k++)

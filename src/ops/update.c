@@ -155,16 +155,21 @@ typedef struct space {
     char *sum; /* one row */
 } space;
 
-static space reserve(fl_call *c, const job *j, int64_t width, int64_t rows)
+static fl_err reserve(fl_call *c, const job *j, int64_t width, int64_t rows,
+                      space *out)
 {
     space s = {.n_zeros = width > ZEROS ? width : ZEROS};
     const size_t order = 2 * (size_t)rows * sizeof *s.order;
     const size_t zeros = (size_t)s.n_zeros * j->size;
-    char *at = fl_scratch(c, order + zeros + (size_t)width * j->size);
+    char *at =
+        fl_scratch(c, (int64_t)(order + zeros + (size_t)width * j->size), 1);
+    if (!at)
+        return FL_ENOMEM;
     s.order = (fl_row_at *)at;
     s.zeros = memset(at + order, 0, zeros);
     s.sum = at + order + zeros;
-    return s;
+    *out = s;
+    return FL_OK;
 }
 
 static fl_err check_listed(const fl_call *c, const fl_rows *g)
@@ -251,7 +256,8 @@ static fl_err update_rows(fl_call *c, const job *j, const fl_rows *g)
         apply_each(j, g, width);
         return FL_OK;
     }
-    const space s = reserve(c, j, width, g->n);
+    space s;
+    FL_TRY(reserve(c, j, width, g->n, &s));
     apply_merged(j, &s, g, width, j->rule->decays && !lazy(c));
     return FL_OK;
 }
