@@ -45,6 +45,7 @@ ALL_SRC := $(wildcard src/*/*.c)
 TEST_SRC := $(filter %_test.c,$(ALL_SRC)) $(wildcard tests/*_test.c)
 FUZZ_SRC := $(filter %_fuzz.c,$(ALL_SRC))
 SUPPORT_SRC := src/base/test_main.c $(wildcard src/ops/check*.c) \
+	src/ops/hostile.c \
 	$(filter-out %_test.c,$(wildcard src/dist/sim*.c))
 CLI_SRC := $(wildcard src/cli/*.c)
 LIB_SRC := $(filter-out $(TEST_SRC) $(FUZZ_SRC) $(SUPPORT_SRC) $(CLI_SRC),\
@@ -227,7 +228,7 @@ fuzz:
 		SAN="-fsanitize=fuzzer-no-link,address,undefined -DFL_NO_CLONES"
 fuzz-run: $(patsubst src/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
 	@scripts/fuzz $(B) $(FUZZ_SECONDS) $^
-$(B)/fuzz/%: $(B)/obj/src/%.o $(LIB)
+$(B)/fuzz/%: $(B)/obj/src/%.o $(call obj,src/ops/hostile.c) $(LIB)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAN) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
 
