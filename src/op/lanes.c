@@ -1,6 +1,11 @@
-/* lanes.c - sums in a fixed order. */
+/* lanes.c - sums in a fixed order.
+ *
+ * Long sums are made of blocks, whose sums are added up as doubles: a float
+ * that has grown to millions swallows the fractions of what is added to it. */
 #define FL_SELF "op/lanes.c"
 #include "op/real.h"
+
+#define BLOCK 2048 /* elements; 128 in each lane */
 #ifdef REAL
 
 static REAL FN(fold)(const REAL *lane)
@@ -12,7 +17,7 @@ static REAL FN(fold)(const REAL *lane)
            ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
-FL_CLONES REAL FN(fl_sum)(int64_t n, const REAL *x)
+FL_CLONES static REAL FN(sum_block)(int64_t n, const REAL *x)
 {
     REAL lane[16] = {0};
     int64_t i = 0;
@@ -24,7 +29,17 @@ FL_CLONES REAL FN(fl_sum)(int64_t n, const REAL *x)
     return FN(fold)(lane);
 }
 
-FL_CLONES REAL FN(fl_dot)(int64_t n, const REAL *x, const REAL *y)
+REAL FN(fl_sum)(int64_t n, const REAL *x)
+{
+    double sum = 0;
+    if (n <= BLOCK)
+        return FN(sum_block)(n, x);
+    for (int64_t i = 0; i < n; i += BLOCK)
+        sum += FN(sum_block)(n - i < BLOCK ? n - i : BLOCK, x + i);
+    return (REAL)sum;
+}
+
+FL_CLONES static REAL FN(dot_block)(int64_t n, const REAL *x, const REAL *y)
 {
     REAL lane[16] = {0};
     int64_t i = 0;
@@ -34,6 +49,16 @@ FL_CLONES REAL FN(fl_dot)(int64_t n, const REAL *x, const REAL *y)
     for (int j = 0; i < n; i++, j++)
         lane[j] += x[i] * y[i];
     return FN(fold)(lane);
+}
+
+REAL FN(fl_dot)(int64_t n, const REAL *x, const REAL *y)
+{
+    double sum = 0;
+    if (n <= BLOCK)
+        return FN(dot_block)(n, x, y);
+    for (int64_t i = 0; i < n; i += BLOCK)
+        sum += FN(dot_block)(n - i < BLOCK ? n - i : BLOCK, x + i, y + i);
+    return (REAL)sum;
 }
 
 FL_CLONES void FN(fl_add)(int64_t n, const REAL *x, REAL *y)

@@ -1,6 +1,7 @@
 #include "op/lanes.h"
 
 #include "base/test.h"
+#include "tensor/tensor.h"
 
 enum {
     MOST = 100
@@ -43,6 +44,23 @@ static void the_order_is_fixed(void)
     CHECK(fl_sum_f32(40, x) == want);
 }
 
+/* Each float is added to a sum that is no larger than a block's. */
+static void long_sums_keep_fractions(void)
+{
+    enum {
+        LONG = 3000017
+    };
+    const fl_shape shape = {1, {LONG}};
+    fl_tensor t = {0};
+    CHECK_OK(fl_tensor_resize(&t, FL_F32, &shape));
+    float *x = t.data;
+    for (int i = 0; i < LONG; i++)
+        x[i] = 0.99444f;
+    CHECK_NEAR(fl_sum_f32(LONG, x) / LONG, 0.99444, 1e-5);
+    CHECK_NEAR(fl_dot_f32(LONG, x, x) / LONG, 0.99444 * 0.99444, 1e-5);
+    fl_tensor_fini(&t);
+}
+
 static void vectors_are_added(void)
 {
     float x[MOST], y[MOST];
@@ -65,6 +83,7 @@ static void vectors_are_added(void)
 const fl_test fl_tests[] = {
     {"sums are exact at every length", sums_are_exact_at_every_length},
     {"the order of a sum is fixed", the_order_is_fixed},
+    {"long sums keep fractions", long_sums_keep_fractions},
     {"vectors are added", vectors_are_added},
     {0},
 };
