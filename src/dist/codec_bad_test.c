@@ -134,6 +134,9 @@ static void a_tensor_that_contradicts_itself_is_refused(void)
         {W "3a080000000000000000", "rows: 8 bytes came, 0 rows"},
         {W "1007180522003a080000000000000000", "rows: 8 bytes came, 0 rows"},
         {W "22020101", "dim: there are 2, rows wanted are 1"},
+        {W "2201023a080000000000000000", "rows: 8 bytes came, 2 rows"},
+        {W "22010128013a00", "rows: 0 bytes came, 1 rows"}, /* ids */
+        {W "22010130ffffffffffffffff7f", "is too large"},
         {0},
     };
     for (const bad *b = table; b->hex; b++) {
@@ -167,6 +170,7 @@ static void what_other_encoders_may_write_is_accepted(void)
           "2200"
           "7a0400000000", /* a number without dims */
         W "220100",       /* no rows are wanted */
+        W "2201093007",   /* elements 7 to 15 are */
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         fl_str s = around(good[i]);

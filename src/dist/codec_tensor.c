@@ -269,14 +269,20 @@ static bool countable(const fl_item *item)
     return !over && n <= INT64_MAX / (int64_t)fl_dtype_size(item->dtype);
 }
 
+static fl_err check_count(const fl_item *item)
+{
+    char text[FL_SHAPE_TEXT];
+    if (countable(item))
+        return FL_OK;
+    return fl_fail(FL_EPROTO, "dim: %s%s from element %lld on is too large",
+                   fl_dtype_name(item->dtype),
+                   fl_shape_text(&item->shape, text), (long long)item->first);
+}
+
 static fl_err check_data(const fl_item *item)
 {
     char text[FL_SHAPE_TEXT];
     const char *type = fl_dtype_name(item->dtype);
-    if (!countable(item))
-        return fl_fail(FL_EPROTO, "dim: %s%s from element %lld on is too large",
-                       type, fl_shape_text(&item->shape, text),
-                       (long long)item->first);
     const size_t need =
         (size_t)fl_shape_numel(&item->shape) * fl_dtype_size(item->dtype);
     if (item->data.size != need)
@@ -295,6 +301,8 @@ static fl_err check_rows(const fl_item *item)
         return fl_fail(FL_EPROTO, "dim: there are %d, %s", rank,
                        listed ? "selected rows need 1 or more"
                               : "rows wanted are 1");
+    if (fl_item_is_range(item))
+        return FL_OK; /* elements, of which none is listed */
     const bool some = item->kind != FL_LOD_TENSOR && rank;
     const int64_t n = some ? item->shape.dim[0] : 0;
     if (item->rows.size % sizeof(int64_t) ||
@@ -314,12 +322,11 @@ static fl_err read_tensor(tensor *t, fl_bytes b)
     if (!*t->name)
         return fl_fail(FL_EPROTO, "name is missing");
     FL_TRY(check_rows(&t->item));
-    if (t->item.kind)
-        return check_data(&t->item);
-    if (t->item.data.size)
+    if (!t->item.kind && t->item.data.size)
         return fl_fail(FL_EPROTO, "data: %zu bytes came with a bare name",
                        t->item.data.size);
-    return FL_OK;
+    FL_TRY(check_count(&t->item));
+    return t->item.kind ? check_data(&t->item) : FL_OK;
 }
 
 fl_err fl_item_decode(fl_bytes b, fl_parcel *p)

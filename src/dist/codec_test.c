@@ -103,7 +103,7 @@ static void the_largest_view_comes_back(void)
     fl_arena_free(a);
 }
 
-/* Two tensors, selected rows, a name, rows that are wanted. */
+/* Two tensors, selected rows, a name, rows and elements that are wanted. */
 static float weight[6] = {1, -2, 3, 0.5f, 5, 6};
 static double bias[2] = {0.25, -1e300};
 static int64_t index_of[2] = {7, INT64_MAX};
@@ -128,6 +128,7 @@ static fl_parcel *make_parcel(void)
     fl_parcel_want(p, "emb", 3, wanted);
     fl_parcel_want(p, "none", 0, NULL);
     fl_parcel_want_ids(p, "emb", 1000, wanted);
+    fl_parcel_want_range(p, "fc_0.w_0", 1 << 20, 9);
     return p;
 }
 
@@ -397,7 +398,7 @@ static void another_encoder_writes_the_same_bytes(void)
     Fluid__Message *m =
         fluid__message__unpack(NULL, s.n, (const uint8_t *)s.at);
     CHECK(m != NULL);
-    CHECK_INT(m->n_tensor, 7);
+    CHECK_INT(m->n_tensor, 8);
     CHECK_STR(m->tensor[0]->name, "fc_0.w_0@GRAD");
     CHECK_INT(m->tensor[1]->first, 1);
     CHECK_INT(m->tensor[2]->rows.len, 16);

@@ -63,6 +63,7 @@ typedef struct fl_job {
     int max_parts;     /* pushes of a trainer to a shard in a round; 4096 */
     int max_sessions;  /* sessions ever granted; 65536 */
     size_t max_staged; /* bytes staged and parked at one server; 16 GiB */
+    size_t max_values; /* bytes of values in a message; 0: what it can have */
 
     fl_plant plant; /* tests only */
 } fl_job;

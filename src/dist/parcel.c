@@ -157,6 +157,19 @@ void fl_parcel_want(fl_parcel *p, const char *name, int64_t n,
     want(p, name, n, rows, 0);
 }
 
+void fl_parcel_want_range(fl_parcel *p, const char *name, int64_t first,
+                          int64_t n)
+{
+    fl_parcel_add_item(
+        p, &(fl_item){.name = name, .shape = {1, {n}}, .first = first});
+}
+
+bool fl_item_is_range(const fl_item *item)
+{
+    return !item->kind && item->shape.rank == 1 && item->shape.dim[0] > 0 &&
+           !item->rows.size && !item->height;
+}
+
 void fl_parcel_want_ids(fl_parcel *p, const char *name, int64_t most,
                         const int64_t *after)
 {

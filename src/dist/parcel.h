@@ -17,10 +17,11 @@ typedef struct fl_item {
     const char *name;
     fl_kind kind; /* FL_LOD_TENSOR, FL_SELECTED_ROWS; 0: bare */
     fl_dtype dtype;
-    fl_shape shape; /* of `data`; selected rows: [rows, ...]; bare: [rows
-                       wanted], rank 0 for the whole */
+    fl_shape shape; /* of `data`; selected rows: [rows, ...]; bare: [rows or
+                       elements wanted], rank 0 for the whole */
     int64_t height; /* selected rows: of the whole; bare: see want_ids */
-    int64_t first;  /* elements of the variable before these: a slice */
+    int64_t first;  /* elements of the variable before these: a slice, or
+                       bare: elements wanted */
     fl_bytes rows;  /* int64 each: of selected rows, or the rows wanted */
     fl_bytes data;
 } fl_item;
@@ -50,6 +51,12 @@ void fl_parcel_add_rows(fl_parcel *p, const char *name, const fl_rows *r);
 /* Ask for a variable; for rows of it (n >= 0; they are copied). */
 void fl_parcel_want(fl_parcel *p, const char *name, int64_t n,
                     const int64_t *rows);
+
+/* Ask for elements first .. first + n of a variable; n > 0. */
+void fl_parcel_want_range(fl_parcel *p, const char *name, int64_t first,
+                          int64_t n);
+/* Does a bare item ask for such a range? */
+bool fl_item_is_range(const fl_item *item);
 
 /* Ask which rows a table has: at most so many ids, those that come behind the
  * row *after in the table's order; NULL: from the start. */

@@ -105,14 +105,32 @@ static fl_err read_ids(const fl_ware *k, const fl_item *item, fl_tensor *out)
     return err;
 }
 
+static fl_err check_range(const fl_ware *k, const fl_item *item)
+{
+    const int64_t all = fl_tensor_numel(&k->value->tensor);
+    const int64_t n = item->shape.dim[0];
+    if (!k->table && item->first <= all && n <= all - item->first)
+        return FL_OK;
+    return fl_fail(
+        FL_EINVAL,
+        "pull: elements %lld to %lld of \"%s\" are asked for, which "
+        "%s",
+        (long long)item->first, (long long)(item->first + n - 1), k->name,
+        k->table ? "is a table: it is asked for by rows" : "has fewer");
+}
+
+/* Of a range the whole variable, whose memory is shared: the answer cuts it. */
 static fl_err read_one(const fl_ware *k, const fl_item *item, fl_tensor *out)
 {
     const fl_value *v = k->value;
-    const bool some = item->shape.rank > 0;
+    const bool range = fl_item_is_range(item);
+    const bool some = item->shape.rank > 0 && !range;
     if (!k->table && (v->kind != FL_LOD_TENSOR || !v->tensor.data))
         return fl_fail(FL_ENOENT, "pull: \"%s\" holds nothing", k->name);
     if (item->height)
         return read_ids(k, item, out);
+    if (range)
+        FL_TRY(check_range(k, item));
     if (some)
         return read_some(k, item, out);
     if (k->table)
@@ -138,6 +156,10 @@ static size_t bytes_of(const fl_ware *k, const fl_item *item)
     if (k->table && item->height)
         return ids_of(k, item) * ((size_t)fl_table_span(k->table) + 1) *
                sizeof(double);
+    if (fl_item_is_range(item)) /* one that is too long is refused later */
+        return k->table || n > fl_tensor_numel(t)
+                   ? 0
+                   : (size_t)n * fl_dtype_size(t->dtype);
     if (k->table)
         return (size_t)n * (size_t)fl_table_width(k->table) * sizeof(double);
     return (size_t)n * fl_dtype_size(t->dtype) *
@@ -198,8 +220,14 @@ static void answer(reading *r)
         return;
     }
     fl_parcel *p = fl_parcel_new();
-    for (int i = 0; r->want && i < r->want->n; i++)
-        fl_parcel_add(p, r->want->item[i].name, &r->value[i]);
+    for (int i = 0; r->want && i < r->want->n; i++) {
+        const fl_item *item = &r->want->item[i];
+        if (fl_item_is_range(item))
+            fl_parcel_add_slice(p, item->name, &r->value[i], item->first,
+                                item->shape.dim[0]);
+        else
+            fl_parcel_add(p, item->name, &r->value[i]);
+    }
     r->reply.blob = fl_parcel_blob(p);
     o->answer(o->self, r->to, &r->reply);
     fl_keeper_parcels.drop(NULL, r->reply.blob);

@@ -485,6 +485,36 @@ static void owners_answer_together(void)
     shop_close(&p);
 }
 
+static void pull_range(shop *p, const char *name, int64_t first, int64_t n)
+{
+    fl_parcel *want = fl_parcel_new();
+    fl_parcel_want_range(want, name, first, n);
+    shop_ask(p, want);
+}
+
+static void a_range_is_a_slice(void)
+{
+    shop p;
+    begin_wide(&p, &two);
+    float x[WIDE];
+    for (int i = 0; i < WIDE; i++)
+        x[i] = (float)i;
+    shop_set(&p, "w", WIDE, x);
+    pull_range(&p, "w", 7, 20);
+    CHECK_INT(p.values->item[0].first, 7);
+    CHECK_INT(p.values->item[0].shape.rank, 1);
+    CHECK_INT(p.values->item[0].shape.dim[0], 20);
+    CHECK_NEAR(shop_value(&p, 0), 7, 0);
+    CHECK_NEAR(shop_value(&p, 19), 26, 0);
+    const int64_t beyond[][2] = {
+        {21, 20}, {WIDE, 1}, {INT64_MAX - 1, 1}, {0, INT64_MAX}};
+    for (int i = 0; i < 4; i++) {
+        pull_range(&p, "w", beyond[i][0], beyond[i][1]);
+        CHECK(strstr(p.text, "of \"w\" are asked for, which has fewer"));
+    }
+    shop_close(&p);
+}
+
 /* --- asynchronous --- */
 
 /* One push of a trainer; `last` of its step. */
@@ -683,6 +713,7 @@ const fl_test fl_tests[] = {
     {"several owners answer together", owners_answer_together},
     {"an asynchronous push is applied as it comes",
      a_push_is_applied_as_it_comes},
+    {"a range of a variable is answered as a slice", a_range_is_a_slice},
     {"slices that overlap are refused", slices_that_overlap_are_refused},
     {"slices of an asynchronous push wait for each other",
      slices_wait_for_each_other},

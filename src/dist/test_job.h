@@ -44,6 +44,8 @@ typedef struct test_server {
     FL_VEC(uint64_t) open; /* calls */
     int pulls, pushes;     /* requests so far */
     bool lists_all;        /* rows that are others', too */
+    size_t largest;        /* bytes of a push or an answer so far */
+    int lose_at;           /* pulls after which the session is lost; or 0 */
 } test_server;
 
 typedef struct test_job {
@@ -161,6 +163,14 @@ static inline void test_give_ids(test_server *s, fl_parcel *p,
     fl_tensor_fini(&t);
 }
 
+static inline void test_weigh(test_server *s, const fl_parcel *p)
+{
+    size_t bytes = 0;
+    for (int i = 0; p && i < p->n; i++)
+        bytes += p->item[i].data.size + p->item[i].rows.size;
+    s->largest = bytes > s->largest ? bytes : s->largest;
+}
+
 static inline void test_give(test_server *s, fl_parcel *p, const fl_item *item)
 {
     const test_var *v = test_find(s, item->name, strlen(item->name));
@@ -168,6 +178,11 @@ static inline void test_give(test_server *s, fl_parcel *p, const fl_item *item)
     CHECK(v != NULL);
     if (item->height) {
         test_give_ids(s, p, item, v->value.shape.dim[0]);
+        return;
+    }
+    if (fl_item_is_range(item)) {
+        fl_parcel_add_slice(p, item->name, &v->value, item->first,
+                            item->shape.dim[0]);
         return;
     }
     if (item->shape.rank) { /* rows of it */
@@ -207,6 +222,7 @@ static inline void test_give_all(void *self, fl_blob names, fl_peer to,
     fl_msg m = *reply;
     for (int i = 0; want && i < want->n; i++)
         test_give(s, p, &want->item[i]);
+    test_weigh(s, p);
     m.blob = fl_parcel_blob(p);
     test_answer(s, to.call, &m);
     fl_keeper_parcels.drop(NULL, m.blob);
@@ -288,12 +304,50 @@ static inline void test_feed(test_server *s, uint64_t call, const fl_msg *m)
     const fl_peer from = {FL_PEER_CALL, 0, call};
     s->pulls += m->kind == FL_MSG_PULL;
     s->pushes += m->kind == FL_MSG_PUSH;
+    if (m->kind == FL_MSG_PUSH)
+        test_weigh(s, fl_parcel_of(m->blob));
     if (m->kind == FL_MSG_TALLY)
         test_tally(s, from, m);
     else if (test_is_coords(m->kind))
         fl_coord_recv(s->job->coord, from, m, test_now());
     else
         fl_server_recv(s->machine, from, m, test_now());
+}
+
+/* The job's only member is thrown out behind its back. */
+static inline void test_throw_out(test_job *j)
+{
+    fl_member m[4];
+    CHECK_INT(fl_coord_members(j->coord, m), 1);
+    fl_coord_recv(j->coord, (fl_peer){FL_PEER_CALL, 0, 999999},
+                  &(fl_msg){.kind = FL_MSG_FAILED,
+                            .job = j->job.id,
+                            .session = m[0].session,
+                            .g = m[0].g,
+                            .tag = 1,
+                            .code = 1,
+                            .text = "thrown out"},
+                  test_now());
+    test_pump(j);
+}
+
+static inline void test_job_lose(test_job *j)
+{
+    pthread_mutex_lock(&j->lock);
+    test_throw_out(j);
+    pthread_mutex_unlock(&j->lock);
+}
+
+/* Thrown out between two answers, while the values change. */
+static inline void test_lose_at(test_server *s)
+{
+    if (!s->lose_at || s->pulls < s->lose_at)
+        return;
+    s->lose_at = 0;
+    for (int i = 0; i < s->vars; i++)
+        for (int64_t k = 0; k < fl_tensor_numel(&s->var[i].value); k++)
+            ((float *)s->var[i].value.data)[k] += 1000;
+    test_throw_out(s->job);
 }
 
 static inline void test_heard(void *self, const fl_rpc_method *by,
@@ -310,6 +364,7 @@ static inline void test_heard(void *self, const fl_rpc_method *by,
     else
         fl_push(&s->open, call);
     test_pump(s->job);
+    test_lose_at(s);
     pthread_mutex_unlock(&s->job->lock);
     fl_keeper_parcels.drop(NULL, m.blob);
     fl_arena_free(arena);
@@ -395,25 +450,6 @@ static inline void test_job_begin(test_job *j, int servers, int trainers,
         test_start_server(j, i);
     CHECK_OK(fl_pool_new("servers", 1, &j->pool));
     fl_pool_submit(j->pool, &j->ticker, test_tick, j);
-}
-
-/* Its member is thrown out behind its back. */
-static inline void test_job_lose(test_job *j)
-{
-    fl_member m[4];
-    pthread_mutex_lock(&j->lock);
-    CHECK_INT(fl_coord_members(j->coord, m), 1);
-    fl_coord_recv(j->coord, (fl_peer){FL_PEER_CALL, 0, 999999},
-                  &(fl_msg){.kind = FL_MSG_FAILED,
-                            .job = j->job.id,
-                            .session = m[0].session,
-                            .g = m[0].g,
-                            .tag = 1,
-                            .code = 1,
-                            .text = "thrown out"},
-                  test_now());
-    test_pump(j);
-    pthread_mutex_unlock(&j->lock);
 }
 
 /* A variable of a server, all of its elements the same. */

@@ -11,6 +11,7 @@
 #include "dist/trainer_in.h"
 
 #include "base/log.h"
+#include "dist/codec.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -90,6 +91,9 @@ fl_err fl_trainer_new(const fl_place *place, const fl_job *limits,
     fl_trainer *t = fl_mem_alloc(sizeof *t);
     *t = (fl_trainer){.job = job, .arena = fl_arena_new(), .pid = getpid()};
     t->place = *fl_place_dup(t->arena, place);
+    for (int i = 0; i < t->place.n_kept; i++)
+        fl_map_put(&t->kept, t->place.kept[i].name,
+                   (fl_kept *)&t->place.kept[i]);
     t->entropy = fl_entropy_real();
     t->app =
         (fl_app){t, fl_keeper_parcels, on_values, on_ready, on_fenced, on_over};
@@ -137,6 +141,7 @@ void fl_trainer_free(fl_trainer *t)
     for (int i = 0; i < t->job.servers; i++)
         free_line(&t->line[i]);
     fl_parcel_unref(t->tallying.sum);
+    fl_map_fini(&t->kept);
     fl_vec_fini(&t->live);
     fl_str_fini(&t->notes);
     fl_outbox_fini(&t->out);
@@ -167,6 +172,11 @@ const fl_place *fl_trainer_place(const fl_trainer *t)
 }
 
 /* --- ready for the caller --- */
+
+size_t fl_trainer_most(const fl_trainer *t)
+{
+    return t->job.max_values ? t->job.max_values : FL_VALUES_MOST;
+}
 
 bool fl_trainer_is_ready(const fl_trainer *t, const void *unused)
 {
@@ -239,7 +249,9 @@ static fl_err push(fl_trainer *t, fl_line *l, bool last)
 
 static fl_err push_if_large(fl_trainer *t, fl_line *l)
 {
-    return l->parcel->size >= PUSH_BYTES ? push(t, l, false) : FL_OK;
+    const size_t size = l->parcel->size;
+    return size >= PUSH_BYTES || size >= fl_trainer_most(t) ? push(t, l, false)
+                                                            : FL_OK;
 }
 
 /* An empty one, if all has gone: the server waits for the last. */
@@ -265,13 +277,30 @@ static fl_err put_tensor(fl_trainer *t, fl_line *l, const char *name,
     return FL_OK;
 }
 
+/* Rows that no message can carry together are cut; the server gathers a
+ * participant's rows in the order in which they were sent. */
+static fl_err put_rows(fl_trainer *t, fl_line *l, const char *name,
+                       const fl_rows *r)
+{
+    const size_t row = (size_t)fl_rows_width(r) * fl_dtype_size(r->value.dtype);
+    const int64_t fit = (int64_t)(fl_trainer_most(t) / (row + sizeof(int64_t)));
+    const int64_t most = fit > 0 ? fit : 1;
+    for (int64_t first = 0; first < r->n; first += most) {
+        fl_rows some = *r;
+        some.n = r->n - first < most ? r->n - first : most;
+        some.index.data = fl_rows_index(r) + first;
+        some.value.data = (char *)r->value.data + (size_t)first * row;
+        fl_parcel_add_rows(parcel_of(l), name, &some);
+        FL_TRY(push_if_large(t, l));
+    }
+    return FL_OK;
+}
+
 static fl_err put(fl_trainer *t, fl_line *l, const char *name,
                   const fl_value *v)
 {
-    if (v->kind != FL_SELECTED_ROWS)
-        return put_tensor(t, l, name, &v->tensor);
-    fl_parcel_add_rows(parcel_of(l), name, &v->rows);
-    return push_if_large(t, l);
+    return v->kind == FL_SELECTED_ROWS ? put_rows(t, l, name, &v->rows)
+                                       : put_tensor(t, l, name, &v->tensor);
 }
 
 /* Borrowed memory may go when a run fails, before the network let go of it. */

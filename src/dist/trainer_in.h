@@ -38,6 +38,7 @@ typedef struct fl_line {
     bool open;                /* the last push was not the step's last */
     FL_VEC(fl_wanted) wanted; /* in the order they were learned */
     fl_map place;             /* name -> its place in `wanted`, from 1 */
+    size_t wanted_bytes;      /* of their values */
     bool learned;             /* since the machine was told what to pull */
     fl_parcel *pulled;        /* of the last step; as `wanted` was then */
 } fl_line;
@@ -45,6 +46,7 @@ typedef struct fl_line {
 /* What one caller asks servers, beside what comes with steps. */
 typedef struct fl_ask {
     fl_parcel *question; /* or NULL */
+    size_t bytes;        /* that its answer may have */
     uint64_t tag;        /* its number while it is not answered; or 0 */
     fl_parcel *answer;
 } fl_ask;
@@ -76,7 +78,8 @@ struct fl_trainer {
     fl_place place; /* its texts are the arena's */
     fl_job job;
     fl_arena *arena;
-    pid_t pid; /* of the process that made it */
+    fl_map kept; /* name on a server -> fl_kept of the place */
+    pid_t pid;   /* of the process that made it */
     fl_entropy entropy;
     fl_app app;
     fl_rpc *rpc; /* NULL: not connected yet */
@@ -138,6 +141,7 @@ void fl_link_cancel_pushes(fl_trainer *t);
  * leaves it unlocked. `by`: who may end the wait. */
 fl_err fl_trainer_enter(fl_trainer *t, const fl_watch *by) FL_MUST_CHECK;
 fl_err fl_trainer_exit(fl_trainer *t, fl_err err) FL_MUST_CHECK; /* gives err */
+size_t fl_trainer_most(const fl_trainer *t); /* bytes of values in a message */
 bool fl_trainer_is_ready(const fl_trainer *t, const void *unused);
 fl_err fl_trainer_check_server(const fl_trainer *t, const char *name,
                                int server) FL_MUST_CHECK;

@@ -237,6 +237,122 @@ static void pushes_while_others_look_rows_up(void)
     test_job_end(&j);
 }
 
+/* A job whose messages carry few bytes. Element i of a variable starts as i. */
+static fl_trainer *narrow_trainer(test_job *j, fl_kept *kept, size_t most)
+{
+    test_server *s = &j->server[0];
+    fl_place place = j->place;
+    fl_trainer *t;
+    for (int i = 0; i < s->vars; i++) {
+        test_var *v = &s->var[i];
+        kept[i] = (fl_kept){v->name, v->name, 0, 0, v->value.shape};
+        for (int64_t k = 0; k < fl_tensor_numel(&v->value); k++)
+            ((float *)v->value.data)[k] = (float)k;
+    }
+    place.n_kept = s->vars;
+    place.kept = kept;
+    CHECK_OK(fl_trainer_new(&place, &(fl_job){.max_values = most}, &t));
+    return t;
+}
+
+/* Element i is i - less. */
+static void receives_ramp(fl_trainer *t, const char *name, int64_t n,
+                          float less)
+{
+    fl_tensor got = {0};
+    CHECK_OK(fl_trainer_recv(t, NULL, 0, name, &got));
+    CHECK_INT(got.shape.rank, 2);
+    CHECK_INT(fl_tensor_numel(&got), n);
+    for (int64_t i = 0; i < n; i++)
+        CHECK_NEAR(((float *)got.data)[i], (float)i - less, 0);
+    fl_tensor_fini(&got);
+}
+
+static void cuts_what_no_message_can_carry(void)
+{
+    enum {
+        MOST = 80
+    };
+    const char *names[] = {"a", "b", "c"};
+    const char *grads[] = {"a@GRAD", "b@GRAD", "c@GRAD"};
+    test_job j;
+    fl_kept kept[TEST_VARS];
+    test_job_begin(&j, 1, 1, false);
+    for (int i = 0; i < 3; i++)
+        test_job_var(&j, 0, names[i], 3, 3, 0); /* two fit into a message */
+    test_job_var(&j, 0, "big", 41, 3, 0);
+    fl_trainer *t = narrow_trainer(&j, kept, MOST);
+    receives_ramp(t, "big", 123, 0);
+    for (int step = 1; step < 5; step++) {
+        for (int i = 0; i < 3; i++)
+            send(t, 0, grads[i], 3, 3, 1);
+        CHECK_OK(fl_trainer_step(t, NULL));
+        for (int i = 0; i < 3; i++)
+            receives_ramp(t, names[i], 9, (float)step);
+        receives_ramp(t, "big", 123, 0);
+    }
+    CHECK(j.server[0].largest <= MOST);
+    leaves(t);
+    test_job_end(&j);
+}
+
+static void asks_again_for_all_pieces_after_a_fence(void)
+{
+    test_job j;
+    fl_kept kept[TEST_VARS];
+    test_job_begin(&j, 1, 1, false);
+    test_job_var(&j, 0, "big", 41, 3, 0);
+    fl_trainer *t = narrow_trainer(&j, kept, 80);
+    receives_ramp(t, "big", 123, 0);
+    j.server[0].lose_at = j.server[0].pulls + 5; /* of 13 */
+    receives_ramp(t, "big", 123, -1000);
+    leaves(t);
+    test_job_end(&j);
+}
+
+static void cuts_rows_that_no_message_can_carry(void)
+{
+    enum {
+        MOST = 80,
+        ROWS = 7
+    };
+    test_job j;
+    fl_kept kept[TEST_VARS];
+    fl_tensor got[2] = {{0}};
+    const int64_t rows[ROWS] = {9, 0, 3, 3, 40, 7, 8}, last = 40;
+    test_job_begin(&j, 1, 1, true);
+    test_job_var(&j, 0, "table", 41, 3, 0);
+    fl_trainer *t = narrow_trainer(&j, kept, MOST);
+    CHECK_OK(fl_trainer_lookup(t, NULL, 2,
+                               (fl_lookup[]){{0, "table", ROWS, rows, &got[0]},
+                                             {0, "table", 1, &last, &got[1]}}));
+    CHECK_INT(fl_tensor_numel(&got[0]), ROWS * 3);
+    for (int i = 0; i < ROWS * 3; i++)
+        CHECK_NEAR(((float *)got[0].data)[i], (float)(rows[i / 3] * 3 + i % 3),
+                   0);
+    CHECK_NEAR(((float *)got[1].data)[2], 122, 0);
+    fl_value g = {.kind = FL_SELECTED_ROWS};
+    const fl_shape whole = {2, {41, 3}};
+    CHECK_OK(fl_rows_resize(&g.rows, FL_F32, &whole, ROWS));
+    memcpy(g.rows.index.data, rows, sizeof rows);
+    for (int i = 0; i < ROWS * 3; i++)
+        ((float *)g.rows.value.data)[i] = (float)i;
+    CHECK_OK(fl_trainer_send(t, NULL, 0, "table@GRAD", &g));
+    CHECK_OK(fl_trainer_lookup(t, NULL, 1,
+                               &(fl_lookup){0, "table", ROWS, rows, &got[0]}));
+    for (int i = 0; i < ROWS * 3; i++) {
+        const int twice = i / 3 == 2 ? i + 3 : i / 3 == 3 ? i - 3 : 0;
+        CHECK_NEAR(((float *)got[0].data)[i],
+                   (float)(rows[i / 3] * 3 + i % 3 - i - twice), 0);
+    }
+    CHECK(j.server[0].largest <= MOST);
+    fl_value_fini(&g);
+    fl_tensor_fini(&got[0]);
+    fl_tensor_fini(&got[1]);
+    leaves(t);
+    test_job_end(&j);
+}
+
 /* The other trainer of a job of two. */
 typedef struct other {
     test_job *job;
@@ -569,6 +685,12 @@ const fl_test fl_tests[] = {
     {"a trainer takes steps", takes_steps},
     {"a trainer learns what to pull", learns_what_to_pull},
     {"a trainer cuts large gradients", cuts_large_gradients},
+    {"a trainer cuts what no message can carry",
+     cuts_what_no_message_can_carry},
+    {"a trainer asks again for all pieces after a fence",
+     asks_again_for_all_pieces_after_a_fence},
+    {"a trainer cuts rows that no message can carry",
+     cuts_rows_that_no_message_can_carry},
     {"a trainer sends rows, and not nothing", sends_rows_and_not_nothing},
     {"a trainer looks rows up on all servers", looks_rows_up},
     {"a trainer steps by itself in async mode", steps_by_itself_in_async_mode},
