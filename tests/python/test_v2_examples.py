@@ -1,0 +1,124 @@
+"""The v2 chapters and word2vec train, save a tar, load it and infer."""
+import os
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROOT
+from test_examples import environment
+
+CHAPTERS = [("fit_a_line", "uci_housing"),
+            ("recognize_digits softmax", "mnist"),
+            ("recognize_digits mlp", "mnist"),
+            ("recognize_digits conv", "mnist"),
+            ("image_classification vgg", "cifar10"),
+            ("image_classification resnet", "cifar10"),
+            ("recommender_system", None)]
+
+
+def run(script, *args, folder=None, env=None):
+    return subprocess.run(
+        [sys.executable, os.path.join(ROOT, "examples", script), *args],
+        cwd=folder, env=env, text=True, capture_output=True)
+
+
+def test_all_chapters_are_run():
+    scripts = {f.removesuffix(".py") for f in os.listdir(
+        os.path.join(ROOT, "examples", "v2")) if f.endswith(".py")}
+    assert scripts - {"book"} == {c.split()[0] for c, _ in CHAPTERS}
+
+
+@pytest.mark.parametrize("chapter,needs", CHAPTERS,
+                         ids=[c.replace(" ", "_") for c, _ in CHAPTERS])
+def test_chapter(chapter, needs, tmp_path):
+    script, *kind = chapter.split()
+    done = run("v2/%s.py" % script, *kind, "--passes", "1", "--batches", "2",
+               "--model", "model.tar", folder=tmp_path,
+               env=environment(needs, str(tmp_path)))
+    assert done.returncode == 0, done.stderr
+    assert "the bar is" in done.stdout.splitlines()[-1]
+    assert (tmp_path / "model.tar").stat().st_size > 1000
+
+
+def test_a_line_is_fitted(tmp_path):
+    done = run("v2/fit_a_line.py", folder=tmp_path,
+               env=environment("uci_housing", str(tmp_path)))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# --- word2vec ----------------------------------------------------------------
+
+@pytest.fixture
+def prepared(tmp_path):
+    """A folder with what prepare.py makes of a small text."""
+    text = tmp_path / "text"
+    text.write_text("the quick dog sees the old cat today.\n" * 60
+                    + "a small bird likes a red tree again.\n" * 60)
+    done = run("word2vec/prepare.py", "--text", str(text), "--least", "2",
+               folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+def lines(path):
+    return path.read_text().splitlines()
+
+
+def test_prepare_splits_into_files_with_numbers(prepared):
+    for part in ("train.txt", "test.txt"):
+        pieces = [prepared / ("%s-%05d" % (part, i)) for i in range(3)]
+        whole = lines(prepared / part)
+        assert sum((lines(p) for p in pieces), []) == whole
+        assert all(p.stat().st_size for p in pieces)
+        assert not (prepared / (part + "-00003")).exists()
+        assert all(len(line.split(",")) == 5 for line in whole)
+    with open(prepared / "word_dict.pickle", "rb") as f:
+        words = pickle.load(f)
+    assert words["<s>"] < 2 and words["<unk>"] == len(words) - 1
+    assert {"dog", "cat", "bird", "tree", "<e>"} <= set(words)
+
+
+def test_prepare_makes_a_text_up_where_there_is_none(tmp_path):
+    env = environment(None, str(tmp_path))
+    env.pop("FLUID_SHARED", None)
+    done = run("word2vec/prepare.py", "--split", "2", "--least", "1",
+               folder=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("text: ")
+    assert (tmp_path / "train.txt-00001").exists()
+
+
+def test_word2vec_learns_and_saves_every_pass(prepared):
+    done = run("word2vec/train.py", "--passes", "4", "--rate", "0.05",
+               "--drop", "0", "--decay", "0", folder=prepared)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout.split()[-1]) < 0.3, done.stdout
+    assert (prepared / "output" / "pass-00003.tar").is_file()
+
+
+def cluster(me, trainers):
+    return dict(os.environ, PADDLE_CLUSTER_TRAIN="True",
+                PADDLE_INIT_TRAINER_ID=str(me),
+                PADDLE_INIT_NUM_GRADIENT_SERVERS=str(trainers))
+
+
+def test_word2vec_says_what_a_cluster_needs(prepared):
+    env = cluster(0, 2)
+    del env["PADDLE_INIT_NUM_GRADIENT_SERVERS"]
+    done = run("word2vec/train.py", folder=prepared, env=env)
+    assert done.returncode == 1 and "set PADDLE_INIT_TRAINER_ID" in done.stderr
+
+
+@pytest.mark.parametrize("me,want", [(0, [0, 2]), (1, [1])])
+def test_files_are_dealt_by_mod(prepared, me, want):
+    sys.path.insert(0, os.path.join(ROOT, "examples", "word2vec"))
+    try:
+        import train
+    finally:
+        del sys.path[0]
+    assert train.files(str(prepared), "train.txt", me, 2) == [
+        str(prepared / ("train.txt-%05d" % i)) for i in want]
+    with pytest.raises(SystemExit, match="for trainer 5 of 6; run prepare"):
+        train.files(str(prepared), "train.txt", 5, 6)
