@@ -5,20 +5,27 @@
  * where it is: renaming over it would replace the device. */
 #include "base/disk.h"
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/path.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The sentence for errno. */
+/* The sentence for errno, which stays. */
 static fl_err failed(const char *path, const char *what)
 {
     int e = errno;
     fl_err code = e == ENOENT ? FL_ENOENT : e == ENOMEM ? FL_ENOMEM : FL_EIO;
-    return fl_fail(code, "%s: cannot %s: %s", path, what, strerror(e));
+    (void)!fl_fail(code, "%s: cannot %s: %s", path, what, strerror(e));
+    errno = e;
+    return code;
 }
 
 static fl_err disk_size(const fl_disk *d, const char *path, int64_t *bytes)
@@ -115,25 +122,24 @@ static bool write_all(int fd, const char *at, size_t n)
     return true;
 }
 
-static void parent_of(const char *path, fl_str *dir)
+/* Some file systems know no sync of a directory: EINVAL. */
+static bool sync_path(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    if (!slash)
-        fl_str_add(dir, ".");
-    else
-        fl_str_bytes(dir, path, slash == path ? 1 : (size_t)(slash - path));
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool ok = fd >= 0 && (!fsync(fd) || errno == EINVAL);
+    int e = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = e;
+    return ok;
 }
 
 /* A rename is safe once the directory is. */
 static bool sync_parent(const char *path)
 {
-    fl_str dir = {0};
-    parent_of(path, &dir);
-    int fd = open(dir.at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool ok = fd >= 0 && !fsync(fd);
-    if (fd >= 0)
-        close(fd);
-    fl_str_fini(&dir);
+    char *dir = fl_path_parent(path);
+    bool ok = sync_path(dir);
+    fl_mem_free(dir);
     return ok;
 }
 
@@ -275,10 +281,95 @@ static fl_err disk_sync(fl_file *f)
     return fdatasync(f->fd) ? failed(f->path, "sync it") : FL_OK;
 }
 
-static void disk_close(fl_file *f)
+static fl_err disk_close(fl_file *f)
 {
-    close(f->fd);
+    const fl_err err = close(f->fd) ? failed(f->path, "write it") : FL_OK;
     fl_mem_free(f);
+    return err;
+}
+
+static fl_err disk_persist(const fl_disk *d, const char *path)
+{
+    return sync_path(path) ? FL_OK : failed(path, "sync it");
+}
+
+/* --- locks --- */
+
+/* Is it still the file at its path? Its last holder may have removed it. */
+static bool is_in_place(const fl_file *f)
+{
+    struct stat held, named;
+    return !fstat(f->fd, &held) && !stat(f->path, &named) &&
+           held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+/* The lock of another user's process may be ours to read only. */
+static fl_err open_lock(const char *path, fl_file **out)
+{
+    const fl_err err = open_file(path, O_RDWR | O_CREAT, out);
+    return err && errno == EACCES ? open_file(path, O_RDONLY, out) : err;
+}
+
+typedef enum lock_state {
+    LOCK_HELD,
+    LOCK_BUSY,
+    LOCK_UNKNOWN, /* to this file system */
+} lock_state;
+
+static fl_err try_lock(const char *path, lock_state *state, fl_file **out)
+{
+    fl_file *f = NULL;
+    FL_TRY(open_lock(path, &f));
+    const bool locked = !flock(f->fd, LOCK_EX | LOCK_NB);
+    *state = locked && is_in_place(f)                           ? LOCK_HELD
+             : locked || errno == EWOULDBLOCK || errno == EINTR ? LOCK_BUSY
+                                                                : LOCK_UNKNOWN;
+    if (*state == LOCK_UNKNOWN)
+        unlink(path);
+    if (*state == LOCK_HELD)
+        *out = f;
+    else
+        disk_close(f);
+    return FL_OK;
+}
+
+static fl_err disk_lock(const fl_disk *d, const char *path, int ms,
+                        fl_file **out)
+{
+    enum {
+        PAUSE = 5,         /* milliseconds between two tries */
+        TELL_AFTER = 2000, /* milliseconds */
+    };
+    const int64_t start = fl_clock_now(fl_clock_real());
+    bool told = false;
+    for (*out = NULL;;) {
+        lock_state state = LOCK_BUSY;
+        FL_TRY(try_lock(path, &state, out));
+        if (state != LOCK_BUSY)
+            return FL_OK;
+        const int64_t waited =
+            (fl_clock_now(fl_clock_real()) - start) / 1000000;
+        if (waited >= ms)
+            return fl_fail(FL_ETIMEOUT,
+                           "%s: another process has held this lock for %.1f s",
+                           path, (double)waited / 1000);
+        if (waited >= TELL_AFTER && !told)
+            FL_WARN("%s: waits for another process that holds this lock, up "
+                    "to %d s",
+                    path, ms / 1000);
+        told |= waited >= TELL_AFTER;
+        usleep(PAUSE * 1000);
+    }
+}
+
+/* LOCK_UN before close: a child of a fork may have the file open as well. */
+static void disk_unlock(fl_file *f)
+{
+    if (!f)
+        return;
+    unlink(f->path);
+    flock(f->fd, LOCK_UN);
+    disk_close(f);
 }
 
 static fl_err disk_look(const fl_disk *d, const char *path, fl_file **out,
@@ -322,11 +413,35 @@ fl_err fl_disk_write(const fl_disk *d, const char *path, const void *bytes,
 
 fl_err fl_disk_make_parents(const fl_disk *d, const char *path)
 {
-    fl_str dir = {0};
-    parent_of(path, &dir);
-    fl_err err = d->mkdirs(d, dir.at);
-    fl_str_fini(&dir);
+    char *dir = fl_path_parent(path);
+    fl_err err = d->mkdirs(d, dir);
+    fl_mem_free(dir);
     return err;
+}
+
+static fl_err remove_all(const fl_disk *d, const char *path,
+                         const fl_file_names *names)
+{
+    fl_err err = FL_OK;
+    for (int64_t i = 0; i < names->n && !err; i++) {
+        char *at = fl_path_join(path, names->at[i]);
+        if (d->remove(d, at)) /* a directory with something in it */
+            err = fl_disk_remove_tree(d, at);
+        fl_mem_free(at);
+    }
+    return err;
+}
+
+fl_err fl_disk_remove_tree(const fl_disk *d, const char *path)
+{
+    fl_file_names names = {0};
+    fl_err err = d->list(d, path, &names);
+    if (!err)
+        err = remove_all(d, path, &names);
+    fl_file_names_fini(&names);
+    if (!err)
+        err = d->remove(d, path);
+    return err == FL_ENOENT ? FL_OK : err;
 }
 
 void fl_file_names_fini(fl_file_names *n)
@@ -348,6 +463,9 @@ static const fl_disk real = {
     .append = disk_append,
     .sync = disk_sync,
     .close = disk_close,
+    .persist = disk_persist,
+    .lock = disk_lock,
+    .unlock = disk_unlock,
     .look = disk_look,
     .read_at = disk_read_at,
 };

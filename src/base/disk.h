@@ -50,8 +50,20 @@ struct fl_disk {
     /* A file that grows, made when absent. Own: *out, until close. */
     fl_err (*open)(const fl_disk *d, const char *path, fl_file **out);
     fl_err (*append)(fl_file *f, const void *bytes, size_t n);
-    fl_err (*sync)(fl_file *f); /* what was appended survives */
-    void (*close)(fl_file *f);
+    fl_err (*sync)(fl_file *f);  /* what was appended survives */
+    fl_err (*close)(fl_file *f); /* EIO: what was appended is not there */
+
+    /* What lies at a path now survives a loss of power: the bytes of a file, or
+     * the names in a directory. */
+    fl_err (*persist)(const fl_disk *d, const char *path);
+
+    /* Be the only holder of the lock at a path, among all processes: a file
+     * that is made here and removed with the lock. Waits up to `ms`
+     * milliseconds; ETIMEOUT: another holds it. A process that dies holds none.
+     * *out is NULL where the file system has no locks. Own: *out, until
+     * unlock. */
+    fl_err (*lock)(const fl_disk *d, const char *path, int ms, fl_file **out);
+    void (*unlock)(fl_file *f); /* NULL is fine */
 
     /* A file to read parts of: it stays this one though another takes its
      * place. Own: *out, until close. */
@@ -69,6 +81,9 @@ fl_err fl_disk_write(const fl_disk *d, const char *path, const void *bytes,
 
 /* Make the directories above a file that is about to be written. */
 fl_err fl_disk_make_parents(const fl_disk *d, const char *path) FL_MUST_CHECK;
+
+/* A directory and all that is in it; it is fine if it is not there. */
+fl_err fl_disk_remove_tree(const fl_disk *d, const char *path) FL_MUST_CHECK;
 
 void fl_file_names_fini(fl_file_names *n);
 

@@ -87,8 +87,39 @@ static void reads_parts(const fl_disk *d, const char *path)
     CHECK_ERR(d->look(d, "/no/such", &f, &size), FL_ENOENT, "/no/such");
 }
 
+static void locks_exclude(const fl_disk *d, const char *path)
+{
+    fl_file *one, *two;
+    int64_t size;
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(d->lock(d, path, 0, &one));
+        CHECK_ERR(d->lock(d, path, 0, &two), FL_ETIMEOUT, path);
+        d->unlock(one);
+        CHECK(d->size(d, path, &size) == FL_ENOENT);
+    }
+    d->unlock(NULL);
+}
+
+static void trees_are_removed(const fl_disk *d, const char *dir)
+{
+    char tree[300], deep[400];
+    fl_file_names names = {0};
+    snprintf(tree, sizeof tree, "%s/tree", dir);
+    snprintf(deep, sizeof deep, "%s/a/b/c", tree);
+    CHECK_OK(fl_disk_make_parents(d, deep));
+    CHECK_OK(fl_disk_write(d, deep, "x", 1, false));
+    CHECK_OK(d->persist(d, deep));
+    CHECK_OK(d->persist(d, tree));
+    CHECK_OK(fl_disk_remove_tree(d, tree));
+    CHECK(d->list(d, tree, &names) == FL_ENOENT);
+    CHECK_OK(fl_disk_remove_tree(d, tree)); /* again: no harm */
+    fl_file_names_fini(&names);
+}
+
 static void real_disk_behaves(void)
 {
+    locks_exclude(fl_disk_real(), in_dir("lock"));
+    trees_are_removed(fl_disk_real(), fl_test_dir());
     behaves(fl_disk_real(), fl_test_dir());
     appends(fl_disk_real(), in_dir("journal"));
     reads_parts(fl_disk_real(), in_dir("parts"));
@@ -97,6 +128,8 @@ static void real_disk_behaves(void)
 static void memory_disk_behaves(void)
 {
     fl_memdisk *m = fl_memdisk_new();
+    locks_exclude(fl_memdisk_disk(m), "/d/lock");
+    trees_are_removed(fl_memdisk_disk(m), "/d");
     behaves(fl_memdisk_disk(m), "/d");
     appends(fl_memdisk_disk(m), "/d/journal");
     reads_parts(fl_memdisk_disk(m), "/d/parts");
@@ -165,10 +198,13 @@ static void memory_disk_forgets_what_was_not_synced(void)
     CHECK_OK(d->append(f, "safe", 4));
     CHECK_OK(d->sync(f));
     CHECK_OK(d->append(f, "lost", 4));
-    d->close(f);
-    fl_memdisk_crash(m);
+    CHECK_OK(d->close(f));
+    CHECK_OK(d->persist(d, "."));
+    CHECK_OK(fl_disk_write(d, "k", "x", 1, false));
+    fl_memdisk_crash(m, false);
     CHECK_OK(d->read(d, "j", 100, &s));
     CHECK_STR(s.at, "safe");
+    CHECK(d->read(d, "k", 100, &s) == FL_ENOENT);
     fl_str_fini(&s);
     fl_memdisk_free(m);
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local char sentence[1024];
+static _Thread_local char sentence[sizeof(fl_sentence)];
 
 static void append(size_t at, const char *fmt, va_list ap)
 {
@@ -32,6 +32,18 @@ fl_err fl_fail_at(fl_err code, const char *fmt, ...)
     size_t at = strlen(sentence);
     snprintf(sentence + at, sizeof sentence - at, " (%s)", where);
     return code;
+}
+
+fl_sentence fl_sentence_keep(void)
+{
+    fl_sentence s;
+    memcpy(s.text, sentence, sizeof s.text);
+    return s;
+}
+
+void fl_sentence_restore(const fl_sentence *s)
+{
+    memcpy(sentence, s->text, sizeof sentence);
 }
 
 const char *fl_errmsg(void)

@@ -19,6 +19,14 @@ fl_err fl_fail(fl_err code, const char *fmt, ...)
 fl_err fl_fail_at(fl_err code, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The last sentence, to be put back after work that may fail itself. */
+typedef struct fl_sentence {
+    char text[1024];
+} fl_sentence;
+
+fl_sentence fl_sentence_keep(void);
+void fl_sentence_restore(const fl_sentence *s);
+
 /* Pass a failure on. */
 #define FL_TRY(call)                                                           \
     do {                                                                       \

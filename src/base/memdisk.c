@@ -1,23 +1,39 @@
-/* memdisk.c - a list of named byte strings behind the disk interface. */
+/* memdisk.c - named byte strings behind the disk interface.
+ *
+ *     now       what programs see
+ *     durable   what is left after a loss of power */
 #include "base/memdisk.h"
+
+#include "base/path.h"
 
 #include <stdlib.h>
 
-typedef struct item {
-    char *path;
+/* The bytes of a file; entries of both lists share them. */
+typedef struct body {
     fl_str bytes;
     size_t synced; /* bytes that survive a crash */
-} item;
+    bool locked;
+    int refs;
+} body;
+
+typedef struct entry {
+    char *path;
+    body *body;
+} entry;
+
+typedef FL_VEC(entry) entries;
 
 struct fl_memdisk {
     fl_disk disk;
-    FL_VEC(item *) items;
+    entries now, durable;
     int64_t left; /* changes before failures begin; -1: no failures */
+    bool once;    /* one failure, then none */
 };
 
 struct fl_file {
     fl_memdisk *m;
-    char *path; /* not the item: it may be removed meanwhile */
+    char *path;
+    body *body; /* that of the path when it was opened */
 };
 
 static fl_memdisk *of(const fl_disk *d)
@@ -25,41 +41,75 @@ static fl_memdisk *of(const fl_disk *d)
     return d->self;
 }
 
-static int64_t find(const fl_memdisk *m, const char *path)
+/* --- entries --- */
+
+static void unref(body *b)
 {
-    for (int64_t i = 0; i < m->items.n; i++)
-        if (!strcmp(m->items.at[i]->path, path))
+    if (--b->refs)
+        return;
+    fl_str_fini(&b->bytes);
+    fl_mem_free(b);
+}
+
+static body *new_body(void)
+{
+    return fl_mem_alloc(sizeof(body));
+}
+
+static int64_t find(const entries *list, const char *path)
+{
+    for (int64_t i = 0; i < list->n; i++)
+        if (!strcmp(list->at[i].path, path))
             return i;
     return -1;
 }
 
-static fl_err get(const fl_memdisk *m, const char *path, item **out)
+static void drop(entries *list, int64_t i)
 {
-    int64_t i = find(m, path);
+    fl_mem_free(list->at[i].path);
+    unref(list->at[i].body);
+    fl_remove(list, i);
+}
+
+static void clear(entries *list)
+{
+    while (list->n)
+        drop(list, list->n - 1);
+    fl_vec_fini(list);
+}
+
+/* The path leads to that body from now on. */
+static void put(entries *list, const char *path, body *b)
+{
+    const int64_t old = find(list, path);
+    b->refs++;
+    if (old >= 0)
+        drop(list, old);
+    fl_push(list, (entry){fl_mem_strdup(path), b});
+}
+
+static fl_err get(const fl_memdisk *m, const char *path, body **out)
+{
+    int64_t i = find(&m->now, path);
     if (i < 0)
         return fl_fail(FL_ENOENT, "%s: is not on this disk", path);
-    *out = m->items.at[i];
+    *out = m->now.at[i].body;
     return FL_OK;
 }
 
-static item *get_or_make(fl_memdisk *m, const char *path)
+static body *get_or_make(fl_memdisk *m, const char *path)
 {
-    int64_t i = find(m, path);
-    if (i >= 0)
-        return m->items.at[i];
-    item *it = fl_mem_alloc(sizeof *it);
-    it->path = fl_mem_strdup(path);
-    fl_push(&m->items, it);
-    return it;
+    if (find(&m->now, path) < 0)
+        put(&m->now, path, new_body());
+    return m->now.at[find(&m->now, path)].body;
 }
 
-static void drop(fl_memdisk *m, int64_t i)
+static bool is_in(const char *path, const char *dir)
 {
-    item *it = m->items.at[i];
-    fl_mem_free(it->path);
-    fl_str_fini(&it->bytes);
-    fl_mem_free(it);
-    fl_remove(&m->items, i);
+    char *parent = fl_path_parent(path);
+    const bool in = !strcmp(parent, dir);
+    fl_mem_free(parent);
+    return in;
 }
 
 /* Before each change: may it pass? */
@@ -67,29 +117,33 @@ static fl_err pass(fl_memdisk *m, const char *path)
 {
     if (m->left > 0)
         m->left--;
-    else if (!m->left)
+    else if (!m->left) {
+        m->left = m->once ? -1 : 0;
         return fl_fail(FL_EIO, "%s: the disk was told to fail", path);
+    }
     return FL_OK;
 }
 
+/* --- the interface --- */
+
 static fl_err mem_size(const fl_disk *d, const char *path, int64_t *bytes)
 {
-    item *it = NULL;
-    FL_TRY(get(of(d), path, &it));
-    *bytes = (int64_t)it->bytes.n;
+    body *b = NULL;
+    FL_TRY(get(of(d), path, &b));
+    *bytes = (int64_t)b->bytes.n;
     return FL_OK;
 }
 
 static fl_err mem_read(const fl_disk *d, const char *path, size_t limit,
                        fl_str *out)
 {
-    item *it = NULL;
-    FL_TRY(get(of(d), path, &it));
-    if (it->bytes.n > limit)
+    body *b = NULL;
+    FL_TRY(get(of(d), path, &b));
+    if (b->bytes.n > limit)
         return fl_fail(FL_EINVAL, "%s: %zu bytes, the limit is %zu", path,
-                       it->bytes.n, limit);
+                       b->bytes.n, limit);
     out->n = 0;
-    fl_str_bytes(out, it->bytes.at, it->bytes.n);
+    fl_str_bytes(out, b->bytes.at, b->bytes.n);
     return FL_OK;
 }
 
@@ -97,17 +151,19 @@ static fl_err mem_write(const fl_disk *d, const char *path, const fl_part *part,
                         int64_t n, bool sync)
 {
     FL_TRY(pass(of(d), path));
-    item *it = get_or_make(of(d), path);
-    it->bytes.n = 0;
+    body *b = new_body();
     for (int64_t i = 0; i < n; i++)
-        fl_str_bytes(&it->bytes, part[i].at, part[i].n);
-    it->synced = it->bytes.n;
+        fl_str_bytes(&b->bytes, part[i].at, part[i].n);
+    b->synced = b->bytes.n; /* a name never leads to half of it */
+    put(&of(d)->now, path, b);
+    if (sync)
+        put(&of(d)->durable, path, b);
     return FL_OK;
 }
 
 static fl_err mem_mkdirs(const fl_disk *d, const char *path)
 {
-    return FL_OK;
+    return pass(of(d), path);
 }
 
 static int by_name(const void *a, const void *b)
@@ -127,8 +183,8 @@ static fl_err mem_list(const fl_disk *d, const char *path, fl_file_names *out)
 {
     size_t n = strlen(path);
     int64_t first = out->n;
-    for (int64_t i = 0; i < of(d)->items.n; i++) {
-        const char *p = of(d)->items.at[i]->path;
+    for (int64_t i = 0; i < of(d)->now.n; i++) {
+        const char *p = of(d)->now.at[i].path;
         if (strncmp(p, path, n) || p[n] != '/')
             continue;
         char *name = fl_mem_strdup(p + n + 1);
@@ -146,75 +202,127 @@ static fl_err mem_list(const fl_disk *d, const char *path, fl_file_names *out)
 
 static fl_err mem_remove(const fl_disk *d, const char *path)
 {
-    item *it = NULL;
-    FL_TRY(get(of(d), path, &it));
+    body *b = NULL;
+    FL_TRY(get(of(d), path, &b));
     FL_TRY(pass(of(d), path));
-    drop(of(d), find(of(d), path));
+    drop(&of(d)->now, find(&of(d)->now, path));
     return FL_OK;
 }
 
 static fl_err mem_rename(const fl_disk *d, const char *from, const char *to)
 {
-    item *it = NULL;
-    FL_TRY(get(of(d), from, &it));
+    body *b = NULL;
+    FL_TRY(get(of(d), from, &b));
     FL_TRY(pass(of(d), from));
     if (!strcmp(from, to))
         return FL_OK;
-    int64_t old = find(of(d), to);
-    if (old >= 0)
-        drop(of(d), old);
-    fl_mem_free(it->path);
-    it->path = fl_mem_strdup(to);
+    put(&of(d)->now, to, b);
+    drop(&of(d)->now, find(&of(d)->now, from));
     return FL_OK;
+}
+
+static fl_file *open_body(fl_memdisk *m, const char *path, body *b)
+{
+    fl_file *f = fl_mem_alloc(sizeof *f);
+    *f = (fl_file){m, fl_mem_strdup(path), b};
+    b->refs++;
+    return f;
 }
 
 static fl_err mem_open(const fl_disk *d, const char *path, fl_file **out)
 {
-    get_or_make(of(d), path);
-    fl_file *f = fl_mem_alloc(sizeof *f);
-    *f = (fl_file){of(d), fl_mem_strdup(path)};
-    *out = f;
+    FL_TRY(pass(of(d), path));
+    *out = open_body(of(d), path, get_or_make(of(d), path));
     return FL_OK;
 }
 
 static fl_err mem_append(fl_file *f, const void *bytes, size_t n)
 {
-    item *it = get_or_make(f->m, f->path);
     fl_err err = pass(f->m, f->path);
-    fl_str_bytes(&it->bytes, bytes, err ? n / 2 : n);
+    fl_str_bytes(&f->body->bytes, bytes, err ? n / 2 : n);
     return err;
 }
 
 static fl_err mem_sync(fl_file *f)
 {
     FL_TRY(pass(f->m, f->path));
-    item *it = get_or_make(f->m, f->path);
-    it->synced = it->bytes.n;
+    f->body->synced = f->body->bytes.n;
     return FL_OK;
 }
 
-static void mem_close(fl_file *f)
+static fl_err mem_close(fl_file *f)
 {
+    unref(f->body);
     fl_mem_free(f->path);
     fl_mem_free(f);
+    return FL_OK;
+}
+
+/* The names in a directory as they are now. */
+static void persist_names(fl_memdisk *m, const char *dir)
+{
+    for (int64_t i = m->durable.n - 1; i >= 0; i--)
+        if (is_in(m->durable.at[i].path, dir) &&
+            find(&m->now, m->durable.at[i].path) < 0)
+            drop(&m->durable, i);
+    for (int64_t i = 0; i < m->now.n; i++)
+        if (is_in(m->now.at[i].path, dir))
+            put(&m->durable, m->now.at[i].path, m->now.at[i].body);
+}
+
+static fl_err mem_persist(const fl_disk *d, const char *path)
+{
+    fl_memdisk *m = of(d);
+    const int64_t i = find(&m->now, path);
+    FL_TRY(pass(m, path));
+    if (i >= 0)
+        m->now.at[i].body->synced = m->now.at[i].body->bytes.n;
+    else
+        persist_names(m, path);
+    return FL_OK;
+}
+
+static fl_err mem_lock(const fl_disk *d, const char *path, int ms,
+                       fl_file **out)
+{
+    FL_TRY(pass(of(d), path));
+    body *b = get_or_make(of(d), path);
+    if (b->locked)
+        return fl_fail(FL_ETIMEOUT, "%s: is locked", path);
+    b->locked = true;
+    *out = open_body(of(d), path, b);
+    return FL_OK;
+}
+
+/* Who is killed cannot remove the file, but the lock ends. */
+static void mem_unlock(fl_file *f)
+{
+    if (!f)
+        return;
+    const int64_t i = find(&f->m->now, f->path);
+    f->body->locked = false;
+    if (f->m->left && i >= 0 && f->m->now.at[i].body == f->body)
+        drop(&f->m->now, i);
+    mem_close(f);
 }
 
 static fl_err mem_look(const fl_disk *d, const char *path, fl_file **out,
                        int64_t *bytes)
 {
-    FL_TRY(mem_size(d, path, bytes));
-    return mem_open(d, path, out);
+    body *b = NULL;
+    FL_TRY(get(of(d), path, &b));
+    *bytes = (int64_t)b->bytes.n;
+    *out = open_body(of(d), path, b);
+    return FL_OK;
 }
 
 static fl_err mem_read_at(fl_file *f, int64_t from, void *to, size_t n)
 {
-    item *it = NULL;
-    FL_TRY(get(f->m, f->path, &it));
-    const size_t at = (size_t)from, have = it->bytes.n;
+    const size_t at = (size_t)from, have = f->body->bytes.n;
     if (at > have || have - at < n)
         return fl_fail(FL_EIO, "%s: it ends after %zu bytes", f->path, have);
     if (n)
-        memcpy(to, it->bytes.at + at, n);
+        memcpy(to, f->body->bytes.at + at, n);
     return FL_OK;
 }
 
@@ -230,6 +338,9 @@ static const fl_disk functions = {
     .append = mem_append,
     .sync = mem_sync,
     .close = mem_close,
+    .persist = mem_persist,
+    .lock = mem_lock,
+    .unlock = mem_unlock,
     .look = mem_look,
     .read_at = mem_read_at,
 };
@@ -247,9 +358,8 @@ void fl_memdisk_free(fl_memdisk *m)
 {
     if (!m)
         return;
-    while (m->items.n)
-        drop(m, m->items.n - 1);
-    fl_vec_fini(&m->items);
+    clear(&m->now);
+    clear(&m->durable);
     fl_mem_free(m);
 }
 
@@ -261,10 +371,25 @@ const fl_disk *fl_memdisk_disk(fl_memdisk *m)
 void fl_memdisk_fail_after(fl_memdisk *m, int64_t n)
 {
     m->left = n;
+    m->once = false;
 }
 
-void fl_memdisk_crash(fl_memdisk *m)
+void fl_memdisk_fail_once(fl_memdisk *m, int64_t n)
 {
-    for (int64_t i = 0; i < m->items.n; i++)
-        m->items.at[i]->bytes.n = m->items.at[i]->synced;
+    m->left = n;
+    m->once = true;
+}
+
+void fl_memdisk_crash(fl_memdisk *m, bool names_survive)
+{
+    if (!names_survive) {
+        clear(&m->now);
+        for (int64_t i = 0; i < m->durable.n; i++)
+            put(&m->now, m->durable.at[i].path, m->durable.at[i].body);
+    }
+    for (int64_t i = 0; i < m->now.n; i++) {
+        body *b = m->now.at[i].body;
+        if (b->bytes.n > b->synced)
+            b->bytes.n = b->synced;
+    }
 }
