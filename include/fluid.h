@@ -1161,7 +1161,13 @@ typedef struct fl_train_opts {
  * (may be NULL) tells how far it came. */
 fl_err fl_train(fl_engine *e, const fl_train_opts *opts, fl_progress *out);
 
-/* --- Saving ------------------------------------------------------------ */
+/* --- Saving ------------------------------------------------------------
+ *
+ * A save becomes visible as a whole or not at all, from any number of writers;
+ * a manifest lists its files with sizes and checksums, and what is loaded is
+ * compared with it. docs/saving.md tells more. A folder that cannot be written
+ * is an error, but the values are then saved to another one, which the sentence
+ * names. */
 
 /* Every persistable variable of the program, one file each under its name in
  * `dir`, or all in `dir`/`file`. */
@@ -1183,6 +1189,8 @@ typedef struct fl_model_opts {
     const char *model_file;  /* NULL: __model__ */
     const char *params_file; /* NULL: one file a variable */
     bool program_only;       /* save: the program without values */
+    bool whole;              /* save: the program as it is, its file named with
+                              * ".main_program" behind; no feeds, no targets */
 } fl_model_opts;
 
 /* What is needed to compute the targets from the feeds, and the values of its

@@ -365,21 +365,21 @@ static PyObject *load_vars(PyObject *module, PyObject *args, PyObject *kw)
 
 static PyObject *save_model(PyObject *module, PyObject *args, PyObject *kw)
 {
-    static char *keys[] = {"program",         "scope",        "dirname",
-                           "feeds",           "targets",      "model_filename",
-                           "params_filename", "program_only", NULL};
+    static char *keys[] = {
+        "program",        "scope",           "dirname",      "feeds", "targets",
+        "model_filename", "params_filename", "program_only", "whole", NULL};
     py_state *st = PyModule_GetState(module);
     PyObject *program, *scope, *of_feeds, *of_targets;
     const char *dir, *const *feeds, *const *targets;
-    int n_feeds, n_targets, only = 0;
+    int n_feeds, n_targets, only = 0, whole = 0;
     fl_model_opts opts = {0};
     py_pool pool = {NULL};
     fl_err err = FL_OK;
     if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "O!O!sOO|zzp:save_inference_model", keys,
+            args, kw, "O!O!sOO|zzpp:save_inference_model", keys,
             st->type[PY_PROGRAM], &program, st->type[PY_SCOPE], &scope, &dir,
-            &of_feeds, &of_targets, &opts.model_file, &opts.params_file,
-            &only) ||
+            &of_feeds, &of_targets, &opts.model_file, &opts.params_file, &only,
+            &whole) ||
         py_to_names(&pool, of_feeds, &n_feeds, &feeds) ||
         py_to_names(&pool, of_targets, &n_targets, &targets) ||
         !py_scope_begin_run((py_scope *)scope)) {
@@ -387,6 +387,7 @@ static PyObject *save_model(PyObject *module, PyObject *args, PyObject *kw)
         return NULL;
     }
     opts.program_only = only;
+    opts.whole = whole;
     Py_BEGIN_ALLOW_THREADS err = fl_model_save(
         st->engine, ((py_program *)program)->p, ((py_scope *)scope)->s, dir,
         n_feeds, feeds, n_targets, targets, &opts);

@@ -1,11 +1,19 @@
 /* model.c - programs and models on the engine's disk. */
 #include "api/engine.h"
 
+#include "base/flag.h"
+#include "base/folder.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/path.h"
+#include "base/stage.h"
 #include "exec/away.h"
 #include "exec/model.h"
 #include "train/save.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 enum {
     LARGEST_PROGRAM = 256 << 20 /* bytes; a program file has no data in it */
@@ -23,7 +31,7 @@ fl_err fl_program_save(fl_engine *e, const fl_program *p, const char *path)
     FL_TRY(fl_program_encode(p, &bytes, &n));
     fl_err err = fl_disk_make_parents(e->disk, path);
     if (!err)
-        err = fl_disk_write(e->disk, path, bytes, n, false);
+        err = fl_file_write(e->disk, path, &(fl_part){bytes, n}, 1);
     fl_mem_free(bytes);
     return err;
 }
@@ -37,7 +45,7 @@ fl_err fl_program_read(fl_engine *e, const char *name, const void *bytes,
 fl_err fl_program_load(fl_engine *e, const char *path, fl_program **out)
 {
     fl_str bytes = {0};
-    fl_err err = e->disk->read(e->disk, path, LARGEST_PROGRAM, &bytes);
+    fl_err err = fl_file_read(e->disk, path, LARGEST_PROGRAM, &bytes);
     if (!err)
         err = fl_program_read(e, path, bytes.at, bytes.n, out);
     fl_str_fini(&bytes);
@@ -62,38 +70,141 @@ static const fl_place *keeper_of(fl_engine *e, const fl_program *p, fl_scope *s)
     return NULL;
 }
 
-/* The variables of p, of which servers keep those that `at` says; if that was
- * not cut (a test on a trainer), those that a job of the engine keeps. */
-static fl_err save_vars(fl_engine *e, const fl_program *at, const fl_program *p,
-                        fl_scope *s, const char *dir, const char *file, int n,
-                        const char *const *names)
+/* --- saving --- */
+
+/* What goes into a folder as one save. */
+typedef struct saving {
+    fl_engine *e;
+    /* The program that tells which variables servers keep; if it was not cut (a
+     * test on a trainer), those that a job of the engine keeps. */
+    const fl_program *cut;
+    const fl_program *vars; /* whose variables are saved; NULL: none are */
+    fl_scope *scope;
+    const char *file; /* for all variables; NULL: one each */
+    int n;            /* of names; < 0: all that go to disk */
+    const char *const *names;
+    const fl_program *model; /* saved as model_file; or NULL */
+    const char *model_file;
+} saving;
+
+static fl_err stage_vars(const saving *v, fl_stage *stage)
 {
-    const fl_place *place = is_trainers(at) ? at->place : keeper_of(e, p, s);
-    fl_saver saver = {.disk = e->disk, .place = place, .scope = s};
+    fl_engine *e = v->e;
+    const fl_place *place =
+        is_trainers(v->cut) ? v->cut->place : keeper_of(e, v->vars, v->scope);
+    fl_saver saver = {.stage = stage, .place = place, .scope = v->scope};
     if (!place)
-        return fl_vars_save(e->disk, p, s, dir, file, n, names);
-    FL_TRY(fl_service_flush(e->service, place, s, NULL));
+        return fl_vars_save(stage, v->vars, v->scope, v->file, v->n, v->names);
+    FL_TRY(fl_service_flush(e->service, place, v->scope, NULL));
     FL_TRY(fl_service_trainer(e->service, place, &saver.trainer));
-    return fl_saver_save(&saver, p, dir, file, n, names);
+    return fl_saver_save(&saver, v->vars, v->file, v->n, v->names);
 }
 
-fl_err fl_save_persistables(fl_engine *e, const fl_program *p, fl_scope *s,
-                            const char *dir, const char *file)
+static fl_err stage_model(const saving *v, fl_stage *stage)
 {
-    return save_vars(e, p, p, s, dir, file, -1, NULL);
+    void *bytes;
+    size_t n;
+    FL_TRY(fl_program_encode(v->model, &bytes, &n));
+    const fl_err err =
+        fl_stage_write(stage, v->model_file, &(fl_part){bytes, n}, 1);
+    fl_mem_free(bytes);
+    return err;
 }
 
-fl_err fl_load_persistables(fl_engine *e, const fl_program *p, fl_scope *s,
-                            const char *dir, const char *file)
+/* *refused: the folder cannot be written, and another may do. */
+static fl_err save_into(const saving *v, const char *dir, bool *refused)
 {
-    return fl_load_vars(e, p, s, dir, file, -1, NULL);
+    fl_stage stage;
+    fl_err err = fl_stage_init(&stage, v->e->disk, dir, "model");
+    if (!err && v->vars)
+        err = stage_vars(v, &stage);
+    if (!err && v->model)
+        err = stage_model(v, &stage);
+    if (!err)
+        err = fl_stage_commit(&stage);
+    *refused = stage.failed && !stage.committed;
+    fl_stage_fini(&stage);
+    return err;
+}
+
+/* "fluid-saved-" and the folder that it stands for, as one name. */
+static char *fallback_name(const char *dir)
+{
+    enum {
+        LONGEST = 200 /* bytes; a file system takes 255 */
+    };
+    fl_str s = {0};
+    const size_t n = strlen(dir);
+    fl_str_add(&s, "fluid-saved-");
+    fl_str_add(&s, n > LONGEST ? dir + n - LONGEST : dir);
+    for (char *at = s.at; *at; at++)
+        if (*at == '/')
+            *at = '-';
+    return fl_str_take(&s);
+}
+
+/* A trained model is not lost because its folder cannot be written: the current
+ * directory takes it, or the one for temporary files. It is an error all the
+ * same, and the sentence says where the model is. */
+static fl_err save_elsewhere(const saving *v, const char *dir, fl_err err)
+{
+    const fl_sentence why = fl_sentence_keep();
+    const char *temp = fl_flag_text("TMPDIR");
+    const char *const above[] = {".", temp && *temp ? temp : "/tmp"};
+    char *name = fallback_name(dir), real[PATH_MAX];
+    bool saved = false, refused;
+    fl_str path = {0};
+    for (int i = 0; i < 2 && !saved; i++) {
+        path.n = 0;
+        fl_str_printf(&path, i ? "%s/%s-%d" : "%s/%s", above[i], name,
+                      (int)getpid());
+        saved = !save_into(v, path.at, &refused);
+    }
+    const fl_sentence last = fl_sentence_keep();
+    if (saved)
+        (void)!fl_fail(err, "%s; it was saved to %s instead", why.text,
+                       realpath(path.at, real) ? real : path.at);
+    else
+        (void)!fl_fail(err, "%s; it could not be saved elsewhere either (%s)",
+                       why.text, last.text);
+    fl_mem_free(name);
+    fl_str_fini(&path);
+    return err;
+}
+
+static fl_err save_all(const saving *v, const char *dir)
+{
+    bool refused;
+    const fl_err err = save_into(v, dir, &refused);
+    return err && refused ? save_elsewhere(v, dir, err) : err;
 }
 
 fl_err fl_save_vars(fl_engine *e, const fl_program *p, fl_scope *s,
                     const char *dir, const char *file, int n,
                     const char *const *names)
 {
-    return save_vars(e, p, p, s, dir, file, n, names);
+    return save_all(&(saving){.e = e,
+                              .cut = p,
+                              .vars = p,
+                              .scope = s,
+                              .file = file,
+                              .n = n,
+                              .names = names},
+                    dir);
+}
+
+fl_err fl_save_persistables(fl_engine *e, const fl_program *p, fl_scope *s,
+                            const char *dir, const char *file)
+{
+    return fl_save_vars(e, p, s, dir, file, -1, NULL);
+}
+
+/* --- loading --- */
+
+fl_err fl_load_persistables(fl_engine *e, const fl_program *p, fl_scope *s,
+                            const char *dir, const char *file)
+{
+    return fl_load_vars(e, p, s, dir, file, -1, NULL);
 }
 
 /* Is it for servers to load? */
@@ -144,12 +255,11 @@ fl_err fl_load_vars(fl_engine *e, const fl_program *p, fl_scope *s,
     return load_here(e, p, s, dir, file, n, names);
 }
 
-static char *model_path(const char *dir, const fl_model_opts *opts)
+/* --- models --- */
+
+static const char *model_file(const fl_model_opts *opts)
 {
-    fl_str path = {0};
-    fl_str_printf(&path, "%s%s%s", dir, fl_ends_with(dir, "/") ? "" : "/",
-                  opts && opts->model_file ? opts->model_file : "__model__");
-    return fl_str_take(&path);
+    return opts && opts->model_file ? opts->model_file : "__model__";
 }
 
 static const char *params_file(const fl_model_opts *opts)
@@ -172,22 +282,41 @@ static fl_err inference_of(fl_engine *e, const fl_program *p, int n_feeds,
     return err;
 }
 
+/* A program and, unless it is to be alone, the values of its variables. */
+static fl_err save_model(fl_engine *e, const fl_program *cut,
+                         const fl_program *model, const char *file, fl_scope *s,
+                         const char *dir, const fl_model_opts *opts)
+{
+    return save_all(&(saving){.e = e,
+                              .cut = cut,
+                              .vars = opts && opts->program_only ? NULL : model,
+                              .scope = s,
+                              .file = params_file(opts),
+                              .n = -1,
+                              .model = model,
+                              .model_file = file},
+                    dir);
+}
+
 fl_err fl_model_save(fl_engine *e, const fl_program *p, fl_scope *s,
                      const char *dir, int n_feeds, const char *const *feeds,
                      int n_targets, const char *const *targets,
                      const fl_model_opts *opts)
 {
-    fl_program *inference;
-    FL_TRY(inference_of(e, p, n_feeds, feeds, n_targets, targets, &inference));
+    fl_program *inference = NULL;
+    fl_str file = {0};
     fl_err err = FL_OK;
-    if (!opts || !opts->program_only)
-        err = save_vars(e, p, inference, s, dir, params_file(opts), -1, NULL);
-    if (!err) {
-        char *path = model_path(dir, opts);
-        err = fl_program_save(e, inference, path);
-        fl_mem_free(path);
-    }
+    fl_str_add(&file, model_file(opts));
+    if (opts && opts->whole)
+        fl_str_add(&file, ".main_program");
+    else
+        err =
+            inference_of(e, p, n_feeds, feeds, n_targets, targets, &inference);
+    if (!err)
+        err =
+            save_model(e, p, inference ? inference : p, file.at, s, dir, opts);
     fl_program_free(inference);
+    fl_str_fini(&file);
     return err;
 }
 
@@ -205,25 +334,52 @@ static void warn_of_copies(const fl_program *p, fl_scope *s, const char *dir)
     }
 }
 
+/* A model on its way from a folder. */
+typedef struct arrival {
+    fl_engine *e;
+    const fl_model_opts *opts;
+    fl_model model;
+    fl_loaded values;
+} arrival;
+
+static fl_err read_program(arrival *a, const fl_folder *f)
+{
+    const char *name = model_file(a->opts);
+    fl_str bytes = {0};
+    char *path = fl_path_join(f->dir, name);
+    fl_err err = fl_folder_read(f, name, LARGEST_PROGRAM, &bytes);
+    if (!err)
+        err = fl_program_read(a->e, path, bytes.at, bytes.n, &a->model.program);
+    if (!err)
+        err = fl_model_ports(&a->model, path);
+    fl_str_fini(&bytes);
+    fl_mem_free(path);
+    return err;
+}
+
+static fl_err read_model(const fl_folder *f, void *user)
+{
+    arrival *a = user;
+    fl_loaded_fini(&a->values);
+    fl_model_fini(&a->model);
+    FL_TRY(read_program(a, f));
+    return fl_loaded_read(&a->values, f, a->model.program, params_file(a->opts),
+                          -1, NULL);
+}
+
 fl_err fl_model_load(fl_engine *e, const char *dir, fl_scope *s,
                      const fl_model_opts *opts, fl_model *out)
 {
-    fl_model m = {0};
-    char *path = model_path(dir, opts);
-    fl_err err = fl_program_load(e, path, &m.program);
-    if (!err)
-        err = fl_model_ports(&m, path);
-    if (!err) {
-        warn_of_copies(m.program, s, dir);
-        err = fl_vars_load(e->disk, m.program, s, dir, params_file(opts), -1,
-                           NULL);
-    }
-    fl_mem_free(path);
+    arrival a = {.e = e, .opts = opts};
+    const fl_err err = fl_folder_visit(e->disk, dir, read_model, &a);
     if (err) {
-        fl_model_fini(&m);
+        fl_loaded_fini(&a.values);
+        fl_model_fini(&a.model);
         return err;
     }
-    *out = m;
+    warn_of_copies(a.model.program, s, dir);
+    fl_loaded_give(&a.values, s);
+    *out = a.model;
     return FL_OK;
 }
 

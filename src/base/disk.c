@@ -122,11 +122,11 @@ static bool write_all(int fd, const char *at, size_t n)
     return true;
 }
 
-/* Some file systems know no sync of a directory: EINVAL. */
-static bool sync_path(const char *path)
+/* By fsync or syncfs. Some file systems know no sync of a directory: EINVAL. */
+static bool sync_path(const char *path, int (*sync)(int fd))
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool ok = fd >= 0 && (!fsync(fd) || errno == EINVAL);
+    bool ok = fd >= 0 && (!sync(fd) || errno == EINVAL);
     int e = errno;
     if (fd >= 0)
         close(fd);
@@ -138,7 +138,7 @@ static bool sync_path(const char *path)
 static bool sync_parent(const char *path)
 {
     char *dir = fl_path_parent(path);
-    bool ok = sync_path(dir);
+    bool ok = sync_path(dir, fsync);
     fl_mem_free(dir);
     return ok;
 }
@@ -290,7 +290,12 @@ static fl_err disk_close(fl_file *f)
 
 static fl_err disk_persist(const fl_disk *d, const char *path)
 {
-    return sync_path(path) ? FL_OK : failed(path, "sync it");
+    return sync_path(path, fsync) ? FL_OK : failed(path, "sync it");
+}
+
+static fl_err disk_persist_tree(const fl_disk *d, const char *path)
+{
+    return sync_path(path, syncfs) ? FL_OK : failed(path, "sync all below it");
 }
 
 /* --- locks --- */
@@ -464,6 +469,7 @@ static const fl_disk real = {
     .sync = disk_sync,
     .close = disk_close,
     .persist = disk_persist,
+    .persist_tree = disk_persist_tree,
     .lock = disk_lock,
     .unlock = disk_unlock,
     .look = disk_look,

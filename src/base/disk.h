@@ -57,6 +57,11 @@ struct fl_disk {
      * the names in a directory. */
     fl_err (*persist)(const fl_disk *d, const char *path);
 
+    /* The same for all files and names below a directory. It may take along
+     * what others have written to the same file system: for many files this is
+     * still faster than to ask for each. */
+    fl_err (*persist_tree)(const fl_disk *d, const char *path);
+
     /* Be the only holder of the lock at a path, among all processes: a file
      * that is made here and removed with the lock. Waits up to `ms`
      * milliseconds; ETIMEOUT: another holds it. A process that dies holds none.

@@ -52,8 +52,7 @@ void fl_folder_fini(fl_folder *f)
     *f = (fl_folder){0};
 }
 
-/* Has a save been completed since it was opened? */
-static bool has_changed(const fl_folder *f)
+bool fl_folder_has_changed(const fl_folder *f)
 {
     fl_str now = {0};
     const bool changed =
@@ -72,7 +71,8 @@ fl_err fl_folder_visit(const fl_disk *disk, const char *dir, fl_folder_fn read,
         const fl_err err = read(&f, user);
         const fl_sentence last = fl_sentence_keep();
         /* without a manifest a mixture would not be noticed */
-        const bool again = (err || !f.manifest.kind) && has_changed(&f);
+        const bool again =
+            (err || !f.manifest.kind) && fl_folder_has_changed(&f);
         fl_sentence_restore(&last);
         fl_folder_fini(&f);
         if (!again || i == MOST_TRIES)
@@ -93,16 +93,6 @@ static char *staged_path(const fl_folder *f, const char *name)
     return path;
 }
 
-bool fl_folder_has(const fl_folder *f, const char *name)
-{
-    fl_file *file;
-    int64_t bytes;
-    if (fl_folder_look(f, name, &file, &bytes))
-        return false;
-    f->disk->close(file);
-    return true;
-}
-
 static fl_err is_missing(const fl_folder *f, const char *name, fl_err err)
 {
     const fl_listed *is = fl_manifest_find(&f->manifest, name);
@@ -113,17 +103,20 @@ static fl_err is_missing(const fl_folder *f, const char *name, fl_err err)
                    f->dir, name, f->path, is->size);
 }
 
-fl_err fl_folder_look(const fl_folder *f, const char *name, fl_file **out,
-                      int64_t *bytes)
+fl_err fl_folder_find(const fl_folder *f, const char *name, char **path)
 {
+    int64_t size;
     FL_TRY(fl_path_check(name));
-    char *staged = staged_path(f, name), *path = fl_path_join(f->dir, name);
-    fl_err err =
-        staged ? f->disk->look(f->disk, staged, out, bytes) : FL_ENOENT;
-    if (err == FL_ENOENT)
-        err = f->disk->look(f->disk, path, out, bytes);
-    fl_mem_free(staged);
-    fl_mem_free(path);
+    char *at = staged_path(f, name);
+    if (!at || f->disk->size(f->disk, at, &size)) {
+        fl_mem_free(at);
+        at = fl_path_join(f->dir, name);
+    }
+    const fl_err err = f->disk->size(f->disk, at, &size);
+    if (err)
+        fl_mem_free(at);
+    else
+        *path = at;
     return is_missing(f, name, err);
 }
 

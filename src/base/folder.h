@@ -24,6 +24,9 @@ fl_err fl_folder_init(fl_folder *f, const fl_disk *disk,
                       const char *dir) FL_MUST_CHECK;
 void fl_folder_fini(fl_folder *f);
 
+/* Has a save been completed since then? */
+bool fl_folder_has_changed(const fl_folder *f);
+
 /* Call read with the folder, and once more from the start when it failed
  * because another save was completed meanwhile: what it reads is of one save.
  * It must be able to run again after a success, too. */
@@ -31,16 +34,15 @@ typedef fl_err (*fl_folder_fn)(const fl_folder *f, void *user);
 fl_err fl_folder_visit(const fl_disk *disk, const char *dir, fl_folder_fn read,
                        void *user) FL_MUST_CHECK;
 
-bool fl_folder_has(const fl_folder *f, const char *name);
-
 /* A whole file. EINVAL when it is larger than `limit` bytes. EPROTO: it is not
  * the one that was saved. ENOENT. */
 fl_err fl_folder_read(const fl_folder *f, const char *name, size_t limit,
                       fl_str *out) FL_MUST_CHECK;
 
-/* The file opened for read_at. Own: *out, until close. */
-fl_err fl_folder_look(const fl_folder *f, const char *name, fl_file **out,
-                      int64_t *bytes) FL_MUST_CHECK;
+/* Where a file lies. It may be moved into place before it is opened: then
+ * that gives ENOENT, and it is to be found again. Own: *path, fl_mem_free. */
+fl_err fl_folder_find(const fl_folder *f, const char *name,
+                      char **path) FL_MUST_CHECK;
 /* All bytes of a file that is open are compared with the manifest. */
 fl_err fl_folder_check(const fl_folder *f, const char *name, fl_file *file,
                        int64_t bytes) FL_MUST_CHECK;

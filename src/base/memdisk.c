@@ -282,6 +282,29 @@ static fl_err mem_persist(const fl_disk *d, const char *path)
     return FL_OK;
 }
 
+static bool is_below(const char *path, const char *dir)
+{
+    const size_t n = strlen(dir);
+    return !strncmp(path, dir, n) && path[n] == '/';
+}
+
+static fl_err mem_persist_tree(const fl_disk *d, const char *path)
+{
+    fl_memdisk *m = of(d);
+    FL_TRY(pass(m, path));
+    for (int64_t i = m->durable.n - 1; i >= 0; i--)
+        if (is_below(m->durable.at[i].path, path))
+            drop(&m->durable, i);
+    for (int64_t i = 0; i < m->now.n; i++) {
+        entry *e = &m->now.at[i];
+        if (!is_below(e->path, path))
+            continue;
+        e->body->synced = e->body->bytes.n;
+        put(&m->durable, e->path, e->body);
+    }
+    return FL_OK;
+}
+
 static fl_err mem_lock(const fl_disk *d, const char *path, int ms,
                        fl_file **out)
 {
@@ -339,6 +362,7 @@ static const fl_disk functions = {
     .sync = mem_sync,
     .close = mem_close,
     .persist = mem_persist,
+    .persist_tree = mem_persist_tree,
     .lock = mem_lock,
     .unlock = mem_unlock,
     .look = mem_look,

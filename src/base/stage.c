@@ -22,6 +22,7 @@
 enum {
     LOCK_WAIT = 60000, /* ms; a lock is held for the time of some renames */
     PART = 1 << 20,    /* bytes that are summed and written while in cache */
+    MANY = 16,         /* files; more are not synced one by one */
 };
 
 /* --- moving into place --- */
@@ -201,6 +202,14 @@ static fl_err note_failure(fl_stage *s, fl_err err)
     return err;
 }
 
+/* The same for a file: the sentence names the place it is meant for, too. */
+static fl_err note_file(fl_stage *s, const char *name, fl_err err)
+{
+    if (err)
+        fl_fail_at(err, "saving %s/%s", s->dir, name);
+    return note_failure(s, err);
+}
+
 static fl_err make_staging(fl_stage *s)
 {
     fl_str name = {0};
@@ -230,6 +239,8 @@ static fl_err begin_stage(fl_stage *s)
 {
     fl_file *lock = NULL;
     fl_manifest old = {0};
+    int64_t size;
+    s->made = s->disk->size(s->disk, s->dir, &size) == FL_ENOENT;
     FL_TRY(s->disk->mkdirs(s->disk, s->dir));
     FL_TRY(lock_folder(s->disk, s->dir, &lock));
     fl_err err = tidy_folder(s->disk, s->dir, NULL, &old);
@@ -258,7 +269,7 @@ static fl_err open_staged(fl_stage *s, const char *name)
     if (!err)
         err = s->disk->open(s->disk, path, &s->file);
     fl_mem_free(path);
-    return note_failure(s, err);
+    return note_file(s, name, err);
 }
 
 fl_err fl_stage_open(fl_stage *s, const char *name)
@@ -279,8 +290,9 @@ fl_err fl_stage_append(fl_stage *s, const void *bytes, size_t n)
     for (size_t at = 0; at < n; at += PART) {
         const size_t some = n - at < PART ? n - at : PART;
         s->crc = fl_crc32c(s->crc, (const char *)bytes + at, some);
-        FL_TRY(note_failure(
-            s, s->disk->append(s->file, (const char *)bytes + at, some)));
+        FL_TRY(note_file(
+            s, s->name,
+            s->disk->append(s->file, (const char *)bytes + at, some)));
     }
     s->size += (int64_t)n;
     return FL_OK;
@@ -288,11 +300,12 @@ fl_err fl_stage_append(fl_stage *s, const void *bytes, size_t n)
 
 static fl_err end_file(fl_stage *s)
 {
-    const fl_err err = s->file ? s->disk->close(s->file) : FL_OK;
+    fl_err err = s->file ? s->disk->close(s->file) : FL_OK;
+    err = note_file(s, s->name, err);
     fl_mem_free(s->name);
     s->file = NULL;
     s->name = NULL;
-    return note_failure(s, err);
+    return err;
 }
 
 fl_err fl_stage_close(fl_stage *s)
@@ -377,6 +390,8 @@ static fl_err commit_over(fl_stage *s, const fl_manifest *old)
 
 static fl_err persist_staged(const fl_stage *s)
 {
+    if (s->list.file.n > MANY)
+        return s->disk->persist_tree(s->disk, s->path);
     for (int64_t i = 0; i < s->list.file.n; i++) {
         char *path = fl_path_join(s->path, s->list.file.at[i].name);
         const fl_err err = s->disk->persist(s->disk, path);
@@ -411,6 +426,8 @@ void fl_stage_fini(fl_stage *s)
         FL_WARN("a save that failed cannot be removed: %s", fl_errmsg());
     if (s->alive)
         s->disk->unlock(s->alive);
+    if (s->made && s->failed && !s->committed)
+        (void)!s->disk->remove(s->disk, s->dir); /* fails if it is in use */
     fl_manifest_fini(&s->list);
     fl_mem_free(s->dir);
     fl_mem_free(s->path);

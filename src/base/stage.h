@@ -28,6 +28,7 @@
 typedef struct fl_stage {
     const fl_disk *disk;
     char *dir;
+    bool made;        /* the folder was not there before */
     char *path;       /* the staging folder; NULL: there is none */
     fl_file *alive;   /* the lock that tells it from one of a dead process */
     fl_manifest list; /* what was staged */

@@ -1,12 +1,10 @@
 /* model.c - values and inference programs in Paddle's layout.
  *
  * One file a variable, named as the variable, or all in one in the order of
- * names. Each file is written whole under another name and then renamed; a
- * model's program comes last, so that a directory with a new program has its
- * new values too. */
+ * names. */
 #include "exec/model.h"
 
-#include "base/str.h"
+#include "base/path.h"
 #include "exec/away.h"
 #include "tensor/file.h"
 
@@ -54,13 +52,6 @@ fl_err fl_vars_list(const fl_program *p, int n, const char *const *names,
     return err;
 }
 
-static char *join(const char *dir, const char *name)
-{
-    fl_str s = {0};
-    fl_str_printf(&s, "%s%s%s", dir, fl_ends_with(dir, "/") ? "" : "/", name);
-    return fl_str_take(&s);
-}
-
 static fl_err value_of(fl_scope *s, const fl_var *v, fl_value **out)
 {
     *out = fl_scope_find(s, v->name);
@@ -74,43 +65,20 @@ static fl_err value_of(fl_scope *s, const fl_var *v, fl_value **out)
                    v->name);
 }
 
-static fl_err save_each(const fl_disk *disk, const fl_vars *list, fl_value **v,
-                        const char *dir)
-{
-    fl_err err = FL_OK;
-    for (int64_t i = 0; i < list->n && !err; i++) {
-        char *path = join(dir, list->at[i]->name);
-        err = fl_values_save(disk, path, 1, (const fl_value *const *)&v[i],
-                             false);
-        fl_mem_free(path);
-    }
-    return err;
-}
-
-static fl_err save_all(const fl_disk *disk, const fl_vars *list, fl_value **v,
-                       const char *dir, const char *file)
-{
-    char *path = join(dir, file);
-    fl_err err = fl_values_save(disk, path, (int)list->n,
-                                (const fl_value *const *)v, false);
-    fl_mem_free(path);
-    return err;
-}
-
-fl_err fl_vars_save(const fl_disk *disk, const fl_program *p, fl_scope *s,
-                    const char *dir, const char *file, int n,
-                    const char *const *names)
+fl_err fl_vars_save(fl_stage *stage, const fl_program *p, fl_scope *s,
+                    const char *file, int n, const char *const *names)
 {
     fl_vars list = {0};
     fl_err err = fl_vars_list(p, n, names, &list);
     fl_value **v = fl_mem_alloc((size_t)list.n * sizeof *v);
-    if (!err)
-        err = disk->mkdirs(disk, dir);
     for (int64_t i = 0; i < list.n && !err; i++)
         err = value_of(s, list.at[i], &v[i]);
-    if (!err)
-        err = file ? save_all(disk, &list, v, dir, file)
-                   : save_each(disk, &list, v, dir);
+    if (!err && file)
+        err = fl_values_stage(stage, file, (int)list.n,
+                              (const fl_value *const *)v, false);
+    for (int64_t i = 0; i < list.n && !file && !err; i++)
+        err = fl_values_stage(stage, list.at[i]->name, 1,
+                              (const fl_value *const *)&v[i], false);
     fl_mem_free(v);
     fl_vec_fini(&list);
     return err;
@@ -147,23 +115,54 @@ static fl_err check_size(const fl_var *v, const char *path)
                    path, v->name, fl_shape_text(&v->shape, text));
 }
 
-/* Read into values of our own first: a bad file changes nothing. */
-static fl_err read_files(const fl_disk *disk, const fl_vars *list,
-                         fl_value **fresh, const char *dir, const char *file)
+static fl_err read_file(const fl_folder *f, const char *name, int n,
+                        const fl_var *const *var, fl_value *const *value)
 {
+    char *path = fl_path_join(f->dir, name);
     fl_err err = FL_OK;
-    for (int64_t i = 0; i < (file ? 1 : list->n) && !err; i++) {
-        char *path = join(dir, file ? file : list->at[i]->name);
-        int n = file ? (int)list->n : 1;
-        for (int j = 0; j < n && !err; j++)
-            err = check_size(list->at[i + j], path);
-        if (!err)
-            err = fl_values_load(disk, path, n, &fresh[i]);
-        for (int j = 0; j < n && !err; j++)
-            err = check_loaded(list->at[i + j], fresh[i + j], path);
-        fl_mem_free(path);
-    }
+    for (int i = 0; i < n && !err; i++)
+        err = check_size(var[i], path);
+    if (!err)
+        err = fl_values_read(f, name, n, value);
+    for (int i = 0; i < n && !err; i++)
+        err = check_loaded(var[i], value[i], path);
+    fl_mem_free(path);
     return err;
+}
+
+void fl_loaded_fini(fl_loaded *l)
+{
+    for (int64_t i = 0; i < l->list.n && l->value; i++)
+        fl_value_fini(&l->value[i]);
+    fl_mem_free(l->value);
+    fl_vec_fini(&l->list);
+    *l = (fl_loaded){0};
+}
+
+static fl_err read_files(fl_loaded *l, const fl_folder *f, const char *file)
+{
+    const int n = (int)l->list.n;
+    fl_value **at = fl_mem_alloc((size_t)n * sizeof *at);
+    fl_err err = FL_OK;
+    for (int i = 0; i < n; i++) {
+        at[i] = &l->value[i];
+        at[i]->kind = l->list.at[i]->kind; /* which format to expect */
+    }
+    if (file && n)
+        err = read_file(f, file, n, l->list.at, at);
+    for (int i = 0; i < n && !file && !err; i++)
+        err = read_file(f, l->list.at[i]->name, 1, &l->list.at[i], &at[i]);
+    fl_mem_free(at);
+    return err;
+}
+
+fl_err fl_loaded_read(fl_loaded *l, const fl_folder *f, const fl_program *p,
+                      const char *file, int n, const char *const *names)
+{
+    fl_loaded_fini(l);
+    FL_TRY(fl_vars_list(p, n, names, &l->list));
+    l->value = fl_mem_alloc((size_t)l->list.n * sizeof *l->value);
+    return read_files(l, f, file);
 }
 
 static fl_value *place_of(fl_scope *s, const char *name)
@@ -172,32 +171,41 @@ static fl_value *place_of(fl_scope *s, const char *name)
     return v ? v : fl_scope_var(fl_scope_root(s), name);
 }
 
+void fl_loaded_give(fl_loaded *l, fl_scope *s)
+{
+    for (int64_t i = 0; i < l->list.n; i++) {
+        fl_value *v = place_of(s, l->list.at[i]->name);
+        fl_value old = *v;
+        *v = l->value[i];
+        l->value[i] = old;
+    }
+    fl_loaded_fini(l);
+}
+
+/* What fl_vars_load was asked for. */
+typedef struct request {
+    const fl_program *p;
+    const char *file;
+    int n;
+    const char *const *names;
+    fl_loaded loaded;
+} request;
+
+static fl_err read_request(const fl_folder *f, void *user)
+{
+    request *r = user;
+    return fl_loaded_read(&r->loaded, f, r->p, r->file, r->n, r->names);
+}
+
 fl_err fl_vars_load(const fl_disk *disk, const fl_program *p, fl_scope *s,
                     const char *dir, const char *file, int n,
                     const char *const *names)
 {
-    fl_vars list = {0};
-    fl_err err = fl_vars_list(p, n, names, &list);
-    fl_value *fresh = fl_mem_alloc((size_t)list.n * sizeof *fresh);
-    fl_value **at = fl_mem_alloc((size_t)list.n * sizeof *at);
-    for (int64_t i = 0; i < list.n; i++) {
-        at[i] = &fresh[i];
-        fresh[i].kind = list.at[i]->kind; /* which format to expect */
-    }
-    if (!err && list.n)
-        err = read_files(disk, &list, at, dir, file);
-    for (int64_t i = 0; i < list.n; i++) {
-        if (!err) {
-            fl_value *v = place_of(s, list.at[i]->name);
-            fl_value old = *v;
-            *v = fresh[i];
-            fresh[i] = old;
-        }
-        fl_value_fini(&fresh[i]);
-    }
-    fl_mem_free(fresh);
-    fl_mem_free(at);
-    fl_vec_fini(&list);
+    request r = {p, file, n, names, {{0}}};
+    const fl_err err = fl_folder_visit(disk, dir, read_request, &r);
+    if (!err)
+        fl_loaded_give(&r.loaded, s);
+    fl_loaded_fini(&r.loaded);
     return err;
 }
 

@@ -4,6 +4,8 @@
  * is left before it is used, and nothing in v changes until all was seen. */
 #include "tensor/file.h"
 
+#include "base/path.h"
+
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "the files are little endian, and are read as they lie");
 
@@ -438,6 +440,19 @@ static fl_err gather(writer *w, int n, const fl_value *const *v, bool as_f16)
     return FL_OK;
 }
 
+fl_err fl_values_stage(fl_stage *stage, const char *name, int n,
+                       const fl_value *const *v, bool as_f16)
+{
+    writer w = {0};
+    fl_err err = gather(&w, n, v, as_f16);
+    if (err)
+        fl_fail_at(err, "for %s/%s", stage->dir, name);
+    else
+        err = fl_stage_write(stage, name, w.parts.at, w.parts.n);
+    writer_fini(&w);
+    return err;
+}
+
 fl_err fl_values_save(const fl_disk *disk, const char *path, int n,
                       const fl_value *const *v, bool as_f16)
 {
@@ -448,8 +463,39 @@ fl_err fl_values_save(const fl_disk *disk, const char *path, int n,
     if (!err)
         err = fl_disk_make_parents(disk, path);
     if (!err)
-        err = disk->write(disk, path, w.parts.at, w.parts.n, false);
+        err = fl_file_write(disk, path, w.parts.at, w.parts.n);
     writer_fini(&w);
+    return err;
+}
+
+static fl_err decode_all(const char *path, const fl_str *s, int n,
+                         fl_value *const *v)
+{
+    size_t at = 0, used = 0;
+    for (int i = 0; i < n; i++, at += used) {
+        fl_err err = fl_value_decode(path, s->at + at, s->n - at, v[i], &used);
+        if (err && n > 1)
+            fl_fail_at(err, "tensor %d of %d", i + 1, n);
+        FL_TRY(err);
+    }
+    if (at < s->n)
+        return fl_fail(FL_EPROTO, "%s: %zu bytes follow the last tensor", path,
+                       s->n - at);
+    return FL_OK;
+}
+
+static const size_t any_size = PTRDIFF_MAX / 2;
+
+fl_err fl_values_read(const fl_folder *f, const char *name, int n,
+                      fl_value *const *v)
+{
+    fl_str s = {0};
+    char *path = fl_path_join(f->dir, name);
+    fl_err err = fl_folder_read(f, name, any_size, &s);
+    if (!err)
+        err = decode_all(path, &s, n, v);
+    fl_mem_free(path);
+    fl_str_fini(&s);
     return err;
 }
 
@@ -457,16 +503,9 @@ fl_err fl_values_load(const fl_disk *disk, const char *path, int n,
                       fl_value *const *v)
 {
     fl_str s = {0};
-    size_t at = 0, used = 0;
-    fl_err err = disk->read(disk, path, PTRDIFF_MAX / 2, &s);
-    for (int i = 0; i < n && !err; i++, at += used) {
-        err = fl_value_decode(path, s.at + at, s.n - at, v[i], &used);
-        if (err && n > 1)
-            fl_fail_at(err, "tensor %d of %d", i + 1, n);
-    }
-    if (!err && at < s.n)
-        err = fl_fail(FL_EPROTO, "%s: %zu bytes follow the last tensor", path,
-                      s.n - at);
+    fl_err err = fl_file_read(disk, path, any_size, &s);
+    if (!err)
+        err = decode_all(path, &s, n, v);
     fl_str_fini(&s);
     return err;
 }

@@ -19,7 +19,8 @@
 #ifndef FL_TENSOR_FILE_H
 #define FL_TENSOR_FILE_H
 
-#include "base/disk.h"
+#include "base/folder.h"
+#include "base/stage.h"
 #include "tensor/value.h"
 
 /* Append the record of a tensor or of selected rows. With as_f16 the elements
@@ -50,13 +51,20 @@ void fl_rows_tail(int64_t height, fl_dtype dtype, const fl_shape *shape,
 fl_err fl_value_decode(const char *name, const void *bytes, size_t n,
                        fl_value *v, size_t *used) FL_MUST_CHECK;
 
-/* n records as one file, directories above it made. The elements go to the
- * disk from where they lie. Err: EINVAL, EIO, ENOENT, ENOMEM. */
+/* n records as one file of a save. The elements go to the disk from where they
+ * lie. Err: EINVAL, EIO, ENOENT, ENOMEM. */
+fl_err fl_values_stage(fl_stage *stage, const char *name, int n,
+                       const fl_value *const *v, bool as_f16) FL_MUST_CHECK;
+
+/* A file of a folder that holds n records and nothing else. On failure the
+ * values before the one at fault are loaded already. */
+fl_err fl_values_read(const fl_folder *f, const char *name, int n,
+                      fl_value *const *v) FL_MUST_CHECK;
+
+/* The same for one file by its path (fl_file_write, fl_file_read); directories
+ * above it are made. */
 fl_err fl_values_save(const fl_disk *disk, const char *path, int n,
                       const fl_value *const *v, bool as_f16) FL_MUST_CHECK;
-
-/* A file that holds n records and nothing else. On failure the values before
- * the one at fault are loaded already. */
 fl_err fl_values_load(const fl_disk *disk, const char *path, int n,
                       fl_value *const *v) FL_MUST_CHECK;
 

@@ -72,11 +72,10 @@ fl_err fl_record_open(const fl_disk *disk, const char *path, fl_kind kind,
                       fl_record *out)
 {
     fl_record r = {.disk = disk, .path = path};
-    int64_t size = 0;
-    FL_TRY(disk->look(disk, path, &r.file, &size));
+    FL_TRY(disk->look(disk, path, &r.file, &r.size));
     const fl_err err = kind == FL_SELECTED_ROWS
-                           ? read_rows_head(&r, size)
-                           : read_head(&r, FL_LOD_TENSOR, 0, size);
+                           ? read_rows_head(&r, r.size)
+                           : read_head(&r, FL_LOD_TENSOR, 0, r.size);
     if (err)
         fl_record_close(&r);
     else

@@ -11,6 +11,7 @@
 typedef struct fl_record {
     const fl_disk *disk;
     fl_file *file;
+    int64_t size;     /* bytes of the file */
     const char *path; /* borrowed */
     fl_dtype dtype;
     fl_shape shape;

@@ -6,6 +6,7 @@
  * where their rows are. */
 #include "train/save.h"
 
+#include "base/folder.h"
 #include "base/log.h"
 #include "dist/table_file.h"
 #include "tensor/record.h"
@@ -17,9 +18,11 @@ typedef struct piece {
 } piece;
 
 typedef struct loader {
-    const fl_disk *disk;
+    const fl_folder *folder;
     const fl_program *server;
     fl_scope *scope;
+    int n; /* of names; < 0: all pieces */
+    const char *const *names;
     FL_VEC(piece) pieces; /* that have a file */
     const char *lacks;    /* a variable that has none */
 } loader;
@@ -55,16 +58,28 @@ static fl_err check(const loader *l, const piece *p, const fl_record *r)
     return FL_OK;
 }
 
-/* Own: *r, until close. */
-static fl_err open_piece(const loader *l, const piece *p, fl_record *r)
+static fl_err open_at(const loader *l, const piece *p, fl_record *r)
 {
+    const fl_disk *disk = l->folder->disk;
     if (p->k->first == FL_BY_ID)
-        return fl_table_file_open(l->disk, p->path, p->k, p->dtype, r);
-    FL_TRY(fl_record_open(l->disk, p->path, FL_LOD_TENSOR, r));
+        return fl_table_file_open(disk, p->path, p->k, p->dtype, r);
+    FL_TRY(fl_record_open(disk, p->path, FL_LOD_TENSOR, r));
     const fl_err err = check(l, p, r);
     if (err)
         fl_record_close(r);
     return err;
+}
+
+/* Own: *r, until close. */
+static fl_err open_piece(const loader *l, piece *p, fl_record *r)
+{
+    fl_err err = open_at(l, p, r);
+    if (err != FL_ENOENT)
+        return err;
+    fl_mem_free(p->path); /* a save has moved it into place */
+    p->path = NULL;
+    FL_TRY(fl_folder_find(l->folder, p->k->var, &p->path));
+    return open_at(l, p, r);
 }
 
 static fl_err read_piece(const loader *l, const piece *p, const fl_record *r)
@@ -90,11 +105,13 @@ static fl_err read_piece(const loader *l, const piece *p, const fl_record *r)
 }
 
 /* Look at it, or read it. */
-static fl_err visit(const loader *l, const piece *p, bool read)
+static fl_err visit_piece(const loader *l, piece *p, bool read)
 {
     fl_record r = {0};
     FL_TRY(open_piece(l, p, &r));
-    const fl_err err = read ? read_piece(l, p, &r) : FL_OK;
+    const fl_err err =
+        read ? read_piece(l, p, &r)
+             : fl_folder_check(l->folder, p->k->var, r.file, r.size);
     fl_record_close(&r);
     return err;
 }
@@ -108,25 +125,47 @@ static bool is_named(const char *name, int n, const char *const *names)
 }
 
 /* A model for inference has no state of optimisers, gradients are in none. */
-static void find_piece(loader *l, const fl_kept *k, const char *dir)
+static fl_err find_piece(loader *l, const fl_kept *k)
 {
     const fl_var *v = fl_block_var(fl_program_block(l->server, 0), k->name);
-    fl_str path = {0};
-    int64_t size;
-    fl_str_printf(&path, "%s%s%s", dir, fl_ends_with(dir, "/") ? "" : "/",
-                  k->var);
-    if (v && !l->disk->size(l->disk, path.at, &size))
-        fl_push(&l->pieces, (piece){k, v->dtype, fl_str_take(&path)});
-    else if (v && v->persistable && !l->lacks)
+    char *path = NULL;
+    if (!v)
+        return FL_OK;
+    const fl_err err = fl_folder_find(l->folder, k->var, &path);
+    if (!err)
+        fl_push(&l->pieces, (piece){k, v->dtype, path});
+    if (err != FL_ENOENT || fl_manifest_find(&l->folder->manifest, k->var))
+        return err;
+    if (v->persistable && !l->lacks)
         l->lacks = k->var;
-    fl_str_fini(&path);
+    return FL_OK;
 }
 
-static fl_err load_all(const loader *l)
+static void drop_pieces(loader *l)
 {
+    for (int64_t i = 0; i < l->pieces.n; i++)
+        fl_mem_free(l->pieces.at[i].path);
+    l->pieces.n = 0;
+    l->lacks = NULL;
+}
+
+static fl_err load_folder(const fl_folder *f, void *user)
+{
+    loader *l = user;
+    const fl_place *place = l->server->place;
+    l->folder = f;
+    drop_pieces(l);
+    for (int i = 0; i < place->n_kept; i++) {
+        const fl_kept *k = &place->kept[i];
+        if (k->server == place->server && is_named(k->name, l->n, l->names))
+            FL_TRY(find_piece(l, k));
+    }
     for (int read = 0; read < 2; read++)
         for (int64_t i = 0; i < l->pieces.n; i++)
-            FL_TRY(visit(l, &l->pieces.at[i], read));
+            FL_TRY(visit_piece(l, &l->pieces.at[i], read));
+    if (fl_folder_has_changed(f)) /* read is not what was looked at */
+        return fl_fail(FL_EPROTO, "%s: it was saved anew while it was read",
+                       f->dir);
     return FL_OK;
 }
 
@@ -135,20 +174,14 @@ fl_err fl_place_load(const fl_disk *disk, const fl_program *server,
                      const char *const *names)
 {
     const fl_place *place = server->place;
-    loader l = {.disk = disk, .server = server, .scope = scope};
-    for (int i = 0; i < place->n_kept; i++) {
-        const fl_kept *k = &place->kept[i];
-        if (k->server == place->server && is_named(k->name, n, names))
-            find_piece(&l, k, dir);
-    }
-    fl_err err = load_all(&l);
-    if (!l.pieces.n)
+    loader l = {.server = server, .scope = scope, .n = n, .names = names};
+    fl_err err = fl_folder_visit(disk, dir, load_folder, &l);
+    if (!err && !l.pieces.n)
         err = fl_fail(FL_ENOENT, "%s has no variable that server %d (%s) keeps",
                       dir, place->server, place->servers[place->server]);
     else if (!err && l.lacks)
         FL_WARN("%s has no \"%s\"; what it lacks starts anew", dir, l.lacks);
-    for (int64_t i = 0; i < l.pieces.n; i++)
-        fl_mem_free(l.pieces.at[i].path);
+    drop_pieces(&l);
     fl_vec_fini(&l.pieces);
     return err;
 }

@@ -1,15 +1,301 @@
 /* save.c - files from what servers keep. See save.h.
  *
- * Files are written beside their places and renamed when all are whole: a save
- * that fails leaves the old model as it was. */
-#include "train/save_in.h"
+ * Of tables that are spread over servers by id:
+ *
+ *     up to INT32_MAX rows   all of them, by ranges of ids: a pull makes no row
+ *     more                   those that there are: first their ids, from all
+ *                            servers, to a file aside; then their rows
+ *
+ * Rows may be made while a table is saved. So the ids come first and are
+ * counted, and exactly these rows are written. They come in the order of the
+ * table, whatever the number of servers. */
+#include "train/save.h"
 
+#include "dist/table_file.h"
 #include "exec/model.h"
 #include "tensor/file.h"
 
 #include <stdlib.h>
 
-/* --- from servers --- */
+enum {
+    SAVE_PART = 4 << 20 /* bytes of a variable that pass through at a time */
+};
+
+/* --- tables that are spread by id --- */
+
+/* Rows of any ids: each server is asked for its own. */
+typedef struct deal {
+    const fl_saver *by;
+    const fl_var *v;
+    int servers;
+    fl_lookup *ask; /* by server, like the two below */
+    fl_tensor *got;
+    int64_t *next; /* of what it got */
+    int64_t most;  /* rows at a time */
+    int64_t *ids, *dealt;
+    char *rows;
+    size_t row; /* bytes */
+} deal;
+
+static deal begin_deal(const fl_saver *s, const fl_var *v)
+{
+    const size_t n = (size_t)s->place->n_servers;
+    deal d = {.by = s,
+              .v = v,
+              .servers = s->place->n_servers,
+              .row = (size_t)v->shape.dim[1] * fl_dtype_size(v->dtype)};
+    d.most = SAVE_PART / (int64_t)d.row + 1;
+    d.ask = fl_mem_alloc(n * sizeof *d.ask);
+    d.got = fl_mem_alloc(n * sizeof *d.got);
+    d.next = fl_mem_alloc(n * sizeof *d.next);
+    d.ids = fl_mem_alloc((size_t)d.most * sizeof *d.ids);
+    d.dealt = fl_mem_alloc((size_t)d.most * sizeof *d.dealt);
+    d.rows = fl_mem_alloc((size_t)d.most * d.row);
+    return d;
+}
+
+static void end_deal(deal *d)
+{
+    for (int i = 0; i < d->servers; i++)
+        fl_tensor_fini(&d->got[i]);
+    fl_mem_free(d->ask);
+    fl_mem_free(d->got);
+    fl_mem_free(d->next);
+    fl_mem_free(d->ids);
+    fl_mem_free(d->dealt);
+    fl_mem_free(d->rows);
+}
+
+/* The first n of d->ids to their servers. */
+static void deal_ids(deal *d, int64_t n)
+{
+    int64_t *at = d->dealt;
+    for (int s = 0; s < d->servers; s++)
+        d->next[s] = 0;
+    for (int64_t i = 0; i < n; i++)
+        d->next[fl_id_server(d->ids[i], d->servers)]++;
+    for (int s = 0; s < d->servers; s++) {
+        d->ask[s] = (fl_lookup){s, d->v->name, 0, at, &d->got[s], 0};
+        at += d->next[s];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        fl_lookup *k = &d->ask[fl_id_server(d->ids[i], d->servers)];
+        ((int64_t *)k->rows)[k->n++] = d->ids[i];
+    }
+}
+
+static fl_err check_rows(const deal *d)
+{
+    char got[FL_SHAPE_TEXT];
+    for (int s = 0; s < d->servers; s++)
+        if (fl_tensor_bytes(&d->got[s]) != (size_t)d->ask[s].n * d->row)
+            return fl_fail(FL_EPROTO,
+                           "save: server %d has sent %s for %lld rows of "
+                           "\"%s\"",
+                           s, fl_shape_text(&d->got[s].shape, got),
+                           (long long)d->ask[s].n, d->v->name);
+    return FL_OK;
+}
+
+/* The rows of the first n of d->ids. */
+static fl_err add_rows(deal *d, int64_t n)
+{
+    deal_ids(d, n);
+    FL_TRY(fl_trainer_lookup(d->by->trainer, NULL, d->servers, d->ask));
+    FL_TRY(check_rows(d));
+    for (int s = 0; s < d->servers; s++)
+        d->next[s] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int s = fl_id_server(d->ids[i], d->servers);
+        memcpy(d->rows + (size_t)i * d->row,
+               (const char *)d->got[s].data + (size_t)d->next[s]++ * d->row,
+               d->row);
+    }
+    return fl_stage_append(d->by->stage, d->rows, (size_t)n * d->row);
+}
+
+/* --- all rows --- */
+
+static fl_err add_all(deal *d)
+{
+    const int64_t rows = d->v->shape.dim[0];
+    fl_str head = {0};
+    fl_tensor_head(d->v->dtype, &d->v->shape, &head);
+    fl_err err = fl_stage_append(d->by->stage, head.at, head.n);
+    fl_str_fini(&head);
+    for (int64_t at = 0; at < rows && !err; at += d->most) {
+        const int64_t n = rows - at < d->most ? rows - at : d->most;
+        for (int64_t i = 0; i < n; i++)
+            d->ids[i] = at + i;
+        err = add_rows(d, n);
+    }
+    return err;
+}
+
+/* --- the rows that there are --- */
+
+/* What servers list, merged. */
+typedef struct merge {
+    deal *d;
+    int64_t *after; /* by server: the last id that came */
+    bool *begun, *over;
+    int64_t last; /* that was taken, if some was */
+    bool some;
+} merge;
+
+/* More ids of each server that has none left. */
+static fl_err ask_ids(merge *m)
+{
+    deal *d = m->d;
+    int n = 0;
+    for (int s = 0; s < d->servers; s++) {
+        if (m->over[s] || d->next[s] < fl_tensor_numel(&d->got[s]))
+            continue;
+        d->next[s] = 0;
+        d->ask[n++] = (fl_lookup){
+            s, d->v->name, m->begun[s], m->after + s, &d->got[s], d->most};
+    }
+    if (n)
+        FL_TRY(fl_trainer_lookup(d->by->trainer, NULL, n, d->ask));
+    for (int i = 0; i < n; i++) {
+        const int s = d->ask[i].server;
+        const int64_t got = fl_tensor_numel(&d->got[s]);
+        m->begun[s] = true;
+        m->over[s] = !got;
+        if (got)
+            m->after[s] = ((const int64_t *)d->got[s].data)[got - 1];
+    }
+    return FL_OK;
+}
+
+static int64_t head_of(const merge *m, int s)
+{
+    return ((const int64_t *)m->d->got[s].data)[m->d->next[s]];
+}
+
+/* The server with the next id; -1: all have come to their ends. */
+static int next_server(const merge *m)
+{
+    int first = -1;
+    for (int s = 0; s < m->d->servers; s++)
+        if (!m->over[s] && (first < 0 || fl_table_order(head_of(m, s)) <
+                                             fl_table_order(head_of(m, first))))
+            first = s;
+    return first;
+}
+
+/* Ids into d->ids, until it is full or a server has to be asked. */
+static fl_err take_ids(merge *m, int64_t *n)
+{
+    deal *d = m->d;
+    for (int s; *n < d->most && (s = next_server(m)) >= 0;) {
+        const int64_t id = head_of(m, s);
+        if (m->some && fl_table_order(id) <= fl_table_order(m->last))
+            return fl_fail(FL_EPROTO,
+                           "save: server %d lists row %lld of \"%s\" behind "
+                           "row %lld, where it does not belong",
+                           s, (long long)id, d->v->name, (long long)m->last);
+        m->some = true;
+        m->last = d->ids[(*n)++] = id;
+        if (++d->next[s] == fl_tensor_numel(&d->got[s]))
+            break;
+    }
+    return FL_OK;
+}
+
+static fl_err list_ids(deal *d, fl_file *to, int64_t *count)
+{
+    const size_t n = (size_t)d->servers;
+    merge m = {.d = d,
+               .after = fl_mem_alloc(n * sizeof *m.after),
+               .begun = fl_mem_alloc(n * sizeof *m.begun),
+               .over = fl_mem_alloc(n * sizeof *m.over)};
+    fl_err err = FL_OK;
+    *count = 0;
+    for (int64_t some = 1; some && !err; *count += some) {
+        some = 0;
+        err = ask_ids(&m);
+        if (!err)
+            err = take_ids(&m, &some);
+        if (!err && some)
+            err = d->by->stage->disk->append(to, d->ids,
+                                             (size_t)some * sizeof *d->ids);
+    }
+    fl_mem_free(m.after);
+    fl_mem_free(m.begun);
+    fl_mem_free(m.over);
+    return err;
+}
+
+/* Once as they are, once for their rows. */
+static fl_err add_listed(deal *d, fl_file *list, int64_t count, bool rows)
+{
+    for (int64_t at = 0; at < count; at += d->most) {
+        const int64_t n = count - at < d->most ? count - at : d->most;
+        FL_TRY(d->by->stage->disk->read_at(list, at * (int64_t)sizeof *d->ids,
+                                           d->ids, (size_t)n * sizeof *d->ids));
+        FL_TRY(rows ? add_rows(d, n)
+                    : fl_stage_append(d->by->stage, d->ids,
+                                      (size_t)n * sizeof *d->ids));
+    }
+    return FL_OK;
+}
+
+static fl_err add_record(deal *d, fl_file *list, int64_t count)
+{
+    const fl_shape shape = {2, {count, d->v->shape.dim[1]}};
+    fl_str head = {0};
+    fl_rows_head(count, &head);
+    fl_err err = fl_stage_append(d->by->stage, head.at, head.n);
+    if (!err)
+        err = add_listed(d, list, count, false);
+    head.n = 0;
+    fl_rows_tail(d->v->shape.dim[0], d->v->dtype, &shape, &head);
+    if (!err)
+        err = fl_stage_append(d->by->stage, head.at, head.n);
+    if (!err)
+        err = add_listed(d, list, count, true);
+    fl_str_fini(&head);
+    return err;
+}
+
+static fl_err add_existing_by(deal *d, const char *path)
+{
+    const fl_disk *disk = d->by->stage->disk;
+    fl_file *list = NULL;
+    int64_t count = 0, size;
+    FL_TRY(disk->open(disk, path, &list));
+    fl_err err = list_ids(d, list, &count);
+    disk->close(list);
+    FL_TRY(err);
+    FL_TRY(disk->look(disk, path, &list, &size));
+    err = add_record(d, list, count);
+    disk->close(list);
+    return err;
+}
+
+static fl_err add_existing(deal *d)
+{
+    char *path = fl_stage_scratch(d->by->stage);
+    const fl_err err = add_existing_by(d, path);
+    const fl_sentence last = fl_sentence_keep();
+    (void)!d->by->stage->disk->remove(d->by->stage->disk,
+                                      path); /* for the next one */
+    fl_sentence_restore(&last);
+    fl_mem_free(path);
+    return err;
+}
+
+static fl_err append_table(const fl_saver *s, const fl_var *v)
+{
+    deal d = begin_deal(s, v);
+    const bool whole = fl_table_file_kind(v->shape.dim[0]) == FL_LOD_TENSOR;
+    const fl_err err = whole ? add_all(&d) : add_existing(&d);
+    end_deal(&d);
+    return err;
+}
+
+/* --- variables that are cut by rows --- */
 
 static int by_first(const void *a, const void *b)
 {
@@ -35,61 +321,56 @@ static void find_pieces(const fl_place *place, const char *var, pieces *found)
     found->n = n;
 }
 
-fl_err fl_writer_add(fl_writer *o, const void *bytes, size_t n)
-{
-    return o->s->disk->append(o->file, bytes, n);
-}
-
 /* Rows first .. first + n of a piece, or all of it (n < 0). */
-static fl_err append_rows(fl_writer *o, const fl_kept *k, int64_t first,
+static fl_err append_rows(const fl_saver *s, const fl_kept *k, int64_t first,
                           int64_t n)
 {
     fl_tensor part = {0};
     int64_t *rows = n < 0 ? NULL : fl_mem_alloc((size_t)n * sizeof *rows);
     for (int64_t i = 0; i < n; i++)
         rows[i] = first + i;
-    fl_err err =
-        fl_trainer_lookup(o->s->trainer, NULL, 1,
-                          &(fl_lookup){k->server, k->name, n, rows, &part});
+    fl_err err = fl_trainer_lookup(
+        s->trainer, NULL, 1, &(fl_lookup){k->server, k->name, n, rows, &part});
     if (!err)
-        err = fl_writer_add(o, part.data, fl_tensor_bytes(&part));
+        err = fl_stage_append(s->stage, part.data, fl_tensor_bytes(&part));
     fl_tensor_fini(&part);
     fl_mem_free(rows);
     return err;
 }
 
-static fl_err append_piece(fl_writer *o, const fl_kept *k, fl_dtype dtype)
+static fl_err append_piece(const fl_saver *s, const fl_kept *k, fl_dtype dtype)
 {
     const int64_t width = fl_shape_span(&k->shape, 1, k->shape.rank);
     const int64_t rows = k->shape.dim[0];
-    int64_t most = FL_SAVE_PART / (width * (int64_t)fl_dtype_size(dtype));
+    int64_t most = SAVE_PART / (width * (int64_t)fl_dtype_size(dtype));
     most += most == 0;
     if (k->shape.rank < 2 || rows <= most)
-        return append_rows(o, k, 0, -1);
+        return append_rows(s, k, 0, -1);
     for (int64_t i = 0; i < rows; i += most)
-        FL_TRY(append_rows(o, k, i, rows - i < most ? rows - i : most));
+        FL_TRY(append_rows(s, k, i, rows - i < most ? rows - i : most));
     return FL_OK;
 }
 
-static fl_err append_kept(fl_writer *o, const fl_var *v, const pieces *found)
+static fl_err append_kept(const fl_saver *s, const fl_var *v,
+                          const pieces *found)
 {
     fl_str head = {0};
     if (found->at[0]->first == FL_BY_ID)
-        return fl_writer_add_table(o, v);
+        return append_table(s, v);
     fl_tensor_head(v->dtype, &v->shape, &head);
-    fl_err err = fl_writer_add(o, head.at, head.n);
+    fl_err err = fl_stage_append(s->stage, head.at, head.n);
     fl_str_fini(&head);
     for (int64_t i = 0; i < found->n && !err; i++)
-        err = append_piece(o, found->at[i], v->dtype);
+        err = append_piece(s, found->at[i], v->dtype);
     return err;
 }
 
 /* --- from here --- */
 
-static fl_err append_own(fl_writer *o, const fl_var *v)
+static fl_err append_own(const fl_saver *s, const fl_var *v)
 {
     fl_str bytes = {0};
-    const fl_value *value = fl_scope_find(o->s->scope, v->name);
+    const fl_value *value = fl_scope_find(s->scope, v->name);
     if (!value || !value->kind)
         return fl_fail(FL_ENOENT,
                        "save: \"%s\" holds nothing yet, and no server keeps "
@@ -97,84 +378,40 @@ static fl_err append_own(fl_writer *o, const fl_var *v)
                        v->name);
     fl_err err = fl_value_encode(value, false, &bytes);
     if (!err)
-        err = fl_writer_add(o, bytes.at, bytes.n);
+        err = fl_stage_append(s->stage, bytes.at, bytes.n);
     fl_str_fini(&bytes);
     return err;
 }
 
-static fl_err append_var(fl_writer *o, const fl_var *v)
+static fl_err append_var(const fl_saver *s, const fl_var *v)
 {
     pieces found = {0};
-    find_pieces(o->s->place, v->name, &found);
-    const fl_err err = found.n ? append_kept(o, v, &found) : append_own(o, v);
+    find_pieces(s->place, v->name, &found);
+    const fl_err err = found.n ? append_kept(s, v, &found) : append_own(s, v);
     fl_vec_fini(&found);
     return err;
 }
 
 /* --- files --- */
 
-/* Trainers may save at once: each has files of its own until they are whole. */
-static fl_err begin(fl_writer *o, const fl_saver *s, const char *dir,
-                    const char *name)
+static fl_err save_file(const fl_saver *s, const char *name, int64_t n,
+                        const fl_var *const *var)
 {
-    fl_str path = {0}, aside = {0};
-    const int id = s->place->trainer_id;
-    fl_str_printf(&path, "%s%s%s", dir, fl_ends_with(dir, "/") ? "" : "/",
-                  name);
-    fl_str_printf(&aside, id ? "%s.part%d" : "%s.part", path.at, id);
-    *o = (fl_writer){s, fl_str_take(&path), fl_str_take(&aside), NULL};
-    FL_TRY(fl_disk_make_parents(s->disk, o->path));
-    (void)!s->disk->remove(s->disk, o->aside); /* of one who was killed */
-    return s->disk->open(s->disk, o->aside, &o->file);
+    FL_TRY(fl_stage_open(s->stage, name));
+    for (int64_t i = 0; i < n; i++)
+        FL_TRY(append_var(s, var[i]));
+    return fl_stage_close(s->stage);
 }
 
-static void close_file(fl_writer *o)
-{
-    if (o->file)
-        o->s->disk->close(o->file);
-    o->file = NULL;
-}
-
-fl_err fl_save_drop(const fl_disk *disk, const char *path, fl_err err)
-{
-    fl_str why = {0};
-    fl_str_add(&why, fl_errmsg());
-    if (disk->remove(disk, path))
-        (void)!fl_fail(err, "%s", why.at);
-    fl_str_fini(&why);
-    return err;
-}
-
-/* All that was written takes its place, or nothing does. */
-static fl_err end_all(int64_t n, fl_writer *o, fl_err err)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const fl_disk *disk = o[i].s->disk;
-        if (!err)
-            err = disk->rename(disk, o[i].aside, o[i].path);
-        if (err)
-            err = fl_save_drop(disk, o[i].aside, err);
-        fl_mem_free(o[i].path);
-        fl_mem_free(o[i].aside);
-    }
-    return err;
-}
-
-fl_err fl_saver_save(const fl_saver *s, const fl_program *p, const char *dir,
-                     const char *file, int n, const char *const *names)
+fl_err fl_saver_save(const fl_saver *s, const fl_program *p, const char *file,
+                     int n, const char *const *names)
 {
     fl_vars list = {0};
     fl_err err = fl_vars_list(p, n, names, &list);
-    fl_writer *o = fl_mem_alloc((size_t)(list.n + 1) * sizeof *o);
-    int64_t begun = 0;
-    for (int64_t i = 0; i < (file ? 1 : list.n) && !err; i++) {
-        err = begin(&o[begun++], s, dir, file ? file : list.at[i]->name);
-        for (int64_t j = i; j < (file ? list.n : i + 1) && !err; j++)
-            err = append_var(&o[i], list.at[j]);
-        close_file(&o[i]);
-    }
-    err = end_all(begun, o, err);
-    fl_mem_free(o);
+    if (!err && file)
+        err = save_file(s, file, list.n, list.at);
+    for (int64_t i = 0; i < list.n && !file && !err; i++)
+        err = save_file(s, list.at[i]->name, 1, &list.at[i]);
     fl_vec_fini(&list);
     return err;
 }

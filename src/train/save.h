@@ -10,23 +10,22 @@
 #ifndef FL_TRAIN_SAVE_H
 #define FL_TRAIN_SAVE_H
 
-#include "base/disk.h"
+#include "base/stage.h"
 #include "dist/trainer.h"
 #include "exec/scope.h"
 
 /* Who saves: a trainer at its place, and what it has itself. */
 typedef struct fl_saver {
-    const fl_disk *disk;
+    fl_stage *stage; /* the files of this save */
     fl_trainer *trainer;
     const fl_place *place;
     fl_scope *scope;
 } fl_saver;
 
-/* The variables of p that go to disk (n < 0), or those that are named: in
- * `dir`, one file each, or all in `file`. */
-fl_err fl_saver_save(const fl_saver *s, const fl_program *p, const char *dir,
-                     const char *file, int n,
-                     const char *const *names) FL_MUST_CHECK;
+/* The variables of p that go to disk (n < 0), or those that are named: one file
+ * each, or all in `file`. */
+fl_err fl_saver_save(const fl_saver *s, const fl_program *p, const char *file,
+                     int n, const char *const *names) FL_MUST_CHECK;
 
 /* The program that was cut. Own: *out is new. */
 fl_err fl_place_origin(const fl_place *place, const fl_registry *r,

@@ -57,7 +57,7 @@ def test_the_files_are_those_of_one_machine(local, together):
     whole, mine = files(local / "whole"), files(together / "whole")
     assert {"table", "fc_0.w_0", "fc_0.b_0"} <= mine.keys()
     assert any("moment" in name for name in mine)
-    assert not [name for name in mine if name.endswith(".part")]
+    assert not [name for name in mine if name.startswith(".save-")]
     for name in mine.keys() & whole.keys():
         assert mine[name] == whole[name], name
     assert whole.keys() == mine.keys()
@@ -179,7 +179,7 @@ def test_a_server_killed_amid_a_save_leaves_the_old_model(tmp_path):
                  env={**QUICK, "BY_ID": "4000000", "RULE": "sgd", "SYNC": "0",
                       "FLUID_REACH": "8"}) as run:
         run.start()
-        while not (whole / "table.part").exists():
+        while not list(whole.glob(".save-*/table")):
             assert run.trainer[0].code() is None
             time.sleep(0.001)
         run.server[1].kill()

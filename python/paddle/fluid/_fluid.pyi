@@ -535,7 +535,8 @@ def save_inference_model(program: Program, scope: Scope, dirname: str,
                          feeds: Sequence[str], targets: Sequence[str],
                          model_filename: Optional[str] = None,
                          params_filename: Optional[str] = None,
-                         program_only: bool = False) -> None: ...
+                         program_only: bool = False,
+                         whole: bool = False) -> None: ...
 
 
 def load_inference_model(scope: Scope, dirname: str,

@@ -48,8 +48,8 @@ def _move(action, dirname, main_program, vars, predicate, filename):
         if vars and main_program is None:
             program = vars[0].block.program
     names = [v.name for v in vars if v.type != _VarType.RAW]
-    if filename is not None:
-        filename = os.path.normpath(filename)
+    if filename is not None:  # it may be a path
+        dirname, filename = os.path.split(os.path.join(dirname, filename))
     action(program, global_scope(), dirname, filename, sorted(set(names)))
 
 
@@ -95,10 +95,9 @@ def _name_list(names, what):
 def _target_list(targets):
     if isinstance(targets, _fluid.Variable):
         targets = [targets]
-    if not targets or not all(isinstance(t, _fluid.Variable)
-                              for t in targets):
+    if not all(isinstance(t, _fluid.Variable) for t in targets or ()):
         raise ValueError("'target_vars' should be a list of Variable.")
-    return [t.name for t in targets]
+    return [t.name for t in targets or ()]
 
 
 def _base(filename):
@@ -113,31 +112,20 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor,
     parameters; the names under which the targets are fetched come back.
 
     With export_for_deployment=False the whole program is written instead,
-    under the same name with .main_program behind it."""
+    under the same name with .main_program behind it; it needs no feeds and no
+    targets."""
     feeds = _name_list(feeded_var_names, "'feeded_var_names'")
     targets = _target_list(target_vars)
-    program, scope = _program(main_program), global_scope()
+    if export_for_deployment and not targets:
+        raise ValueError("'target_vars' should be a list of Variable.")
     if program_only:
         warnings.warn("program_only specified, Only the program definition "
                       "is saved, not the parameters.")
-    if export_for_deployment:
-        _fluid.save_inference_model(
-            program, scope, dirname, feeds, targets, _base(model_filename),
-            _base(params_filename), program_only)
-    else:
-        _save_whole(program, dirname, _base(model_filename) or "__model__")
-        if not program_only:
-            save_persistables(executor, dirname, program,
-                              _base(params_filename))
+    _fluid.save_inference_model(
+        _program(main_program), global_scope(), dirname, feeds, targets,
+        _base(model_filename), _base(params_filename), program_only,
+        whole=not export_for_deployment)
     return ["save_infer_model/scale_%d" % i for i in range(len(targets))]
-
-
-def _save_whole(program, dirname, name):
-    os.makedirs(dirname, exist_ok=True)
-    path = os.path.join(dirname, name + ".main_program")
-    with open(path + ".part", "wb") as file:
-        file.write(program.serialize_to_string())
-    os.replace(path + ".part", path)
 
 
 def load_inference_model(dirname, executor, model_filename=None,
