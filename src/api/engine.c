@@ -75,8 +75,9 @@ void fl_engine_free(fl_engine *e)
 /* What programs of this engine run with. */
 static fl_exec_env env_of(fl_engine *e)
 {
-    bool no_fuse = false;
-    if (fl_flag_bool("FLUID_NO_FUSE", &no_fuse))
+    bool no_fuse = false, trust = false;
+    if (fl_flag_bool("FLUID_NO_FUSE", &no_fuse) ||
+        fl_flag_bool("FLUID_TRUST_PROGRAMS", &trust))
         FL_WARN("%s", fl_errmsg());
     return (fl_exec_env){
         .registry = e->registry,
@@ -84,6 +85,7 @@ static fl_exec_env env_of(fl_engine *e)
         .entropy = &e->entropy,
         .service = e->service,
         .no_fuse = no_fuse,
+        .trust = trust,
     };
 }
 

@@ -316,12 +316,30 @@ static int index_of(const unit *u, const fl_desc *d, int64_t *at)
     return (int)(*at)++;
 }
 
+/* A program from elsewhere does not write or read files of its own choice. */
+static fl_err check_trust(const unit *u, const fl_op_def *def, int index)
+{
+    const fl_op *op = u->block->ops.at[index];
+    const fl_attr *path = fl_desc_attr(&op->desc, "file_path");
+    if (!(def->flags & FL_OP_LOCAL) || !op->foreign || u->plan->env.trust)
+        return FL_OK;
+    return fl_fail(FL_EINVAL,
+                   "%s: this program was read from a file or from bytes, and "
+                   "such a program may not touch files or ports of this "
+                   "machine%s%s%s; if you trust it, set "
+                   "FLUID_TRUST_PROGRAMS=1 in the environment",
+                   def->type, path ? " (\"" : "", path ? path->s : "",
+                   path ? "\")" : "");
+}
+
 static fl_err add_step(unit *u, const fl_desc *d, int index)
 {
     fl_plan *plan = u->plan;
     const fl_op_def *def;
     fl_err err = fl_registry_get(plan->env.registry, d->type, &def);
     step s = {.index = index};
+    if (!err)
+        err = check_trust(u, def, index);
     if (!err)
         err = fl_frame_init(&s.frame, plan->arena, def, d, &plan->hooks, u,
                             resolve_name, u);

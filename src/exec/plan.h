@@ -44,6 +44,7 @@ typedef struct fl_exec_env {
     fl_entropy *entropy;
     void *service;         /* for send, recv and c_* operators; NULL: none */
     bool no_fuse, lenient; /* as in fl_exe_opts */
+    bool trust;            /* decoded programs may have FL_OP_LOCAL operators */
     fl_watch *watch;       /* NULL: the runs are not watched */
 } fl_exec_env;
 

@@ -31,6 +31,7 @@ struct fl_op {
     fl_desc desc; /* change it through fl_op_set_*, which keep the rules */
     const fl_op_def *def;
     bool had_is_target, is_target; /* as in the file */
+    bool foreign; /* it was decoded from bytes, and may not touch files */
     struct fl_block *block;
 };
 

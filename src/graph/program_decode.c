@@ -236,6 +236,7 @@ static fl_err take_op(fl_block *b, const pb_op *m, fl_arena *scratch)
     op->block = b;
     op->had_is_target = m->has_is_target;
     op->is_target = m->is_target;
+    op->foreign = true;
     fl_push(&b->ops, op);
     return FL_OK;
 }

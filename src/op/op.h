@@ -23,7 +23,8 @@ enum {
     FL_OP_DYNAMIC = 1,  /* shapes depend on values: the kernel resizes */
     FL_OP_NO_INFER = 2, /* nothing is inferred when it is appended */
     FL_OP_HIDDEN = 4,   /* made by the planner only; not for programs */
-    FL_OP_LOCAL = 8,    /* touches files or processes: never from the wire */
+    FL_OP_LOCAL = 8,    /* touches files or ports of this machine: not for
+                         * programs from elsewhere (fl_exec_env.trust) */
     FL_OP_RANDOM = 16,  /* draws numbers: two runs may differ */
     FL_OP_HEARS = 32,   /* what it reads comes to it over the network */
 };

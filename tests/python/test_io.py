@@ -331,6 +331,34 @@ def test_a_model_that_can_go_nowhere_says_so(line, exe, tmp_path,
         fluid.io.save_persistables(exe, "dead/m")
 
 
+def with_save(line, exe, folder, path):
+    """A model whose program has a save operator of its own."""
+    fluid.io.save_inference_model(str(folder), ["x"], [line[1]], exe)
+    program, _, _ = fluid.io.load_inference_model(str(folder), exe)
+    program.global_block().append_op(type="save", inputs={"X": ["x"]},
+                                     outputs={},
+                                     attrs={"file_path": str(path)})
+    return program
+
+
+def test_a_model_from_elsewhere_writes_no_files(line, exe, tmp_path,
+                                                monkeypatch):
+    path = tmp_path / "precious"
+    program = with_save(line, exe, tmp_path / "model", path)
+    again = fluid.Program.parse_from_string(program.serialize_to_string())
+    for foreign in again, again.clone(for_test=True):
+        with pytest.raises(Exception, match="save: this program was read.*%s.*"
+                           "FLUID_TRUST_PROGRAMS=1" % path):
+            exe.run(foreign, feed={"x": X})
+    assert not path.exists()
+    exe.run(program, feed={"x": X})  # the script's own operator
+    assert path.exists()
+    path.unlink()
+    monkeypatch.setenv("FLUID_TRUST_PROGRAMS", "1")
+    fluid.Executor(fluid.CPUPlace()).run(again, feed={"x": X})
+    assert path.exists()
+
+
 WRITER = """
 import sys
 import numpy as np
