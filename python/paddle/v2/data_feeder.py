@@ -1,5 +1,5 @@
 """paddle.v2.data_feeder: samples as what a Fluid program is fed."""
-from ..fluid.data_feeder import _Column
+from ..fluid.data_feeder import Column
 from .data_type import DataType
 
 __all__ = ["DataFeeder"]
@@ -40,9 +40,9 @@ class DataFeeder:
         block = program.global_block()
         for name, kind in data_types:
             self._columns.append((name, positions[name], kind,
-                                  _Column(block.var(name))))
+                                  Column.of(block.var(name))))
             if kind.type == DataType.SparseValue:
-                values = _Column(block.var(name + ".values"))
+                values = Column.of(block.var(name + ".values"))
                 self._columns.append((name + ".values", positions[name], kind,
                                       values))
 
