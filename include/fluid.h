@@ -551,6 +551,8 @@ typedef struct fl_arg_def {
     fl_arg_type type;
     const char *value; /* the default: "1", "0.5", "True", "'relu'", "None";
                           NULL: required */
+    const char *doc;   /* what it means; never NULL in fl_layer_table and
+                          fl_optimizer_table */
 } fl_arg_def;
 
 /* A layer or an optimiser as a function with arguments. */

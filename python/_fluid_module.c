@@ -91,7 +91,7 @@ static int make_records(py_state *st)
 {
     PyStructSequence_Desc desc[PY_RECORDS] = {
         [PY_ARGUMENT] = {"_fluid.Argument", "One argument of a signature.",
-                         FIELDS({"name"}, {"type"}, {"default"}), 3},
+                         FIELDS({"name"}, {"type"}, {"default"}, {"doc"}), 4},
         [PY_SIGNATURE] = {"_fluid.Signature", "A layer or an optimiser.",
                           FIELDS({"name"}, {"doc"}, {"returns"}, {"arguments"}),
                           4},
@@ -168,10 +168,10 @@ static PyObject *argument(py_state *st, const void *rows, int i)
 {
     const fl_arg_def *a = (const fl_arg_def *)rows + i;
     return record(
-        st, PY_ARGUMENT, 3,
+        st, PY_ARGUMENT, 4,
         (PyObject *[]){PyUnicode_FromString(a->name),
                        PyUnicode_FromString(fl_arg_type_name(a->type)),
-                       text_or_none(a->value)});
+                       text_or_none(a->value), PyUnicode_FromString(a->doc)});
 }
 
 static PyObject *signature(py_state *st, const void *rows, int i)

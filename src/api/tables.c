@@ -58,15 +58,25 @@ static int count_args(const fl_arg_def *args)
     return n;
 }
 
-static fl_signature layer_row(const fl_layer_def *def)
+/* A table of arguments in which every one says what it means. */
+static fl_signature make_signature(fl_engine *e, const char *name,
+                                   const char *doc, const char *returns,
+                                   const fl_arg_def *args)
 {
-    return (fl_signature){
-        .name = def->name,
-        .doc = def->doc ? def->doc : "",
-        .returns = def->returns,
-        .n_args = count_args(def->args),
-        .args = def->args,
-    };
+    const int n = count_args(args);
+    fl_arg_def *all = fl_arena_alloc(e->arena, (size_t)(n + 1) * sizeof *all);
+    for (int i = 0; i < n; i++) {
+        const char *meaning = fl_arg_doc(&args[i]);
+        all[i] = args[i];
+        all[i].doc = meaning ? meaning : "";
+    }
+    all[n] = (fl_arg_def){0};
+    return (fl_signature){name, doc ? doc : "", returns, n, all};
+}
+
+static fl_signature layer_row(fl_engine *e, const fl_layer_def *def)
+{
+    return make_signature(e, def->name, def->doc, def->returns, def->args);
 }
 
 static bool is_listed(const fl_signature *rows, int n, const char *name)
@@ -84,15 +94,14 @@ static void list_layers(fl_engine *e)
     fl_signature *all =
         fl_arena_alloc(e->arena, (size_t)(rows + e->n_ops) * sizeof *all);
     for (int i = 0; i < rows; i++)
-        all[e->n_layers++] = layer_row(fl_layer_at(i));
+        all[e->n_layers++] = layer_row(e, fl_layer_at(i));
     for (int i = 0; i < e->n_ops; i++) {
         const fl_op_def *op = fl_registry_find(e->registry, e->ops[i].type);
         fl_layer_def def;
         if (op->forward || is_listed(all, rows, op->type) ||
             !fl_layer_of_op(e->arena, op, &def))
             continue;
-        all[e->n_layers++] =
-            layer_row(fl_arena_dup(e->arena, &def, sizeof def));
+        all[e->n_layers++] = layer_row(e, &def);
     }
     e->layers = all;
 }
@@ -102,12 +111,8 @@ static void list_optimizers(fl_engine *e)
     const int n = fl_optimizers_count;
     fl_signature *rows = fl_arena_alloc(e->arena, (size_t)n * sizeof *rows);
     for (int i = 0; i < n; i++)
-        rows[i] = (fl_signature){
-            .name = fl_optimizers[i].cls,
-            .doc = "",
-            .n_args = count_args(fl_optimizers[i].args),
-            .args = fl_optimizers[i].args,
-        };
+        rows[i] = make_signature(e, fl_optimizers[i].cls, fl_optimizers[i].doc,
+                                 NULL, fl_optimizers[i].args);
     e->optimizers = rows;
     e->n_optimizers = n;
 }

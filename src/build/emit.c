@@ -260,7 +260,7 @@ bool fl_layer_of_op(fl_arena *a, const fl_op_def *op, fl_layer_def *out)
     *out = (fl_layer_def){
         .name = op->type,
         .op = op->type,
-        .doc = fl_arena_printf(a, "The operator %s.", op->type),
+        .doc = fl_op_layer_doc(op->type),
         .args = {{"x", FL_ARG_VAR}},
         .in = {{"X", "x"}},
         .out = {{"Out"}},

@@ -72,6 +72,11 @@ const fl_layer_def *fl_layer_at(int i);
 /* The row of an operator that has none: false if it cannot be one. */
 bool fl_layer_of_op(fl_arena *a, const fl_op_def *op, fl_layer_def *out);
 
+/* docs.c: what an argument means, and what the layer of an operator without a
+ * row computes. NULL: nobody has said it, which a test refuses. */
+const char *fl_arg_doc(const fl_arg_def *a);
+const char *fl_op_layer_doc(const char *type);
+
 /* What fl_layer does, but the failure is the caller's: nothing stays on the
  * net. All outputs; at most max are stored. */
 fl_err fl_layer_call(fl_net *n, const char *name, const fl_arg *args, int max,

@@ -163,9 +163,10 @@ static fl_err dropout(fl_emit *e)
 const fl_layer_def fl_layers_basic[] = {
     {
         .name = "data",
-        .doc = "A variable that each run is fed. The batch's dimension, -1, "
-               "is put in front unless the shape has a free one already.",
-        .args = {{"name", FL_ARG_STR},
+        .doc = "Declares a variable that is fed in every run. A batch "
+               "dimension of -1 is put in front of shape, unless shape "
+               "already has a free dimension.",
+        .args = {{"name", FL_ARG_STR, .doc = "the name under which it is fed"},
                  {"shape", FL_ARG_INTS},
                  {"append_batch_size", FL_ARG_BOOL, "True"},
                  {"dtype", FL_ARG_DTYPE, "'float32'"},
@@ -176,9 +177,11 @@ const fl_layer_def fl_layers_basic[] = {
     },
     {
         .name = "fc",
-        .doc = "act(sum of input x weight + bias). Dimensions of an input "
-               "from num_flatten_dims on are taken as one.",
-        .args = {{"input", FL_ARG_VARS},
+        .doc = "A fully connected layer: act(sum over the inputs of input "
+               "x weight + bias). The dimensions of an input from "
+               "num_flatten_dims on are flattened into one.",
+        .args = {{"input", FL_ARG_VARS,
+                  .doc = "the variable that is read, or a list of several"},
                  {"size", FL_ARG_INT},
                  {"num_flatten_dims", FL_ARG_INT, "1"},
                  {"param_attr", FL_ARG_PARAM, "None"},
@@ -190,10 +193,11 @@ const fl_layer_def fl_layers_basic[] = {
     },
     {
         .name = "embedding",
-        .doc = "Row by row what a table of size [rows, width] holds for the "
-               "ids of input. Rows of padding_idx read as zero.",
-        .args = {{"input", FL_ARG_VAR},
-                 {"size", FL_ARG_INTS},
+        .doc = "Looks up a row of a learned table for each id of input. "
+               "The row of padding_idx reads as zeros.",
+        .args = {{"input", FL_ARG_VAR, .doc = "ids, int64 of shape [.., 1]"},
+                 {"size", FL_ARG_INTS,
+                  .doc = "the number of rows of the table, and their width"},
                  {"is_sparse", FL_ARG_BOOL, "False"},
                  {"is_distributed", FL_ARG_BOOL, "False"},
                  {"padding_idx", FL_ARG_INT, "None"},
@@ -203,8 +207,8 @@ const fl_layer_def fl_layers_basic[] = {
     },
     {
         .name = "dropout",
-        .doc = "Zeros at random places while training, each with "
-               "dropout_prob.",
+        .doc = "Sets elements to zero at random while training, each with "
+               "probability dropout_prob.",
         .args = {{"x", FL_ARG_VAR},
                  {"dropout_prob", FL_ARG_FLOAT},
                  {"is_test", FL_ARG_BOOL, "False"},
@@ -216,7 +220,7 @@ const fl_layer_def fl_layers_basic[] = {
     },
     {
         .name = "softmax",
-        .doc = "exp(x) divided by its sum along an axis.",
+        .doc = "Softmax: exp(x) divided by its sum along an axis.",
         .args = {{"input", FL_ARG_VAR},
                  {"use_cudnn", FL_ARG_BOOL, "False"},
                  {"name", FL_ARG_STR, "None"},
@@ -228,7 +232,8 @@ const fl_layer_def fl_layers_basic[] = {
     },
     {
         .name = "softshrink",
-        .doc = "x moved towards zero by alpha, and zero within it.",
+        .doc = "Soft shrinkage: moves x towards zero by alpha; values "
+               "within alpha of zero become zero.",
         .args = {{"x", FL_ARG_VAR},
                  {"alpha", FL_ARG_FLOAT, "None"},
                  {"name", FL_ARG_STR, "None"}},

@@ -63,9 +63,8 @@ static fl_err data_norm(fl_emit *e)
 const fl_layer_def fl_layers_click[] = {
     {
         .name = "continuous_value_model",
-        .doc = "The first two columns of input, shows and clicks, as "
-               "logarithms, or without use_cvm left out; their gradient is "
-               "cvm.",
+        .doc = "Replaces the first two columns of input, shows and clicks, "
+               "by logarithms, or removes them. Their gradient is cvm.",
         .prefix = "cvm",
         .args = {{"input", FL_ARG_VAR},
                  {"cvm", FL_ARG_VAR},
@@ -76,14 +75,16 @@ const fl_layer_def fl_layers_click[] = {
     },
     {
         .name = "data_norm",
-        .doc = "Each column of input less its mean and over its deviation in "
-               "all data so far: NAME.batch_size, NAME.batch_sum and "
-               "NAME.batch_square_sum, which training adds to. param_attr: "
-               "how these three start.",
+        .doc = "Normalises each column with the mean and deviation of all "
+               "data seen so far. The sums are parameters NAME.batch_size, "
+               "NAME.batch_sum and NAME.batch_square_sum, which training "
+               "updates.",
         .args = {{"input", FL_ARG_VAR},
                  {"act", FL_ARG_STR, "None"},
                  {"epsilon", FL_ARG_FLOAT, "1e-05"},
-                 {"param_attr", FL_ARG_PARAM, "None"},
+                 {"param_attr", FL_ARG_PARAM, "None",
+                  .doc =
+                      "how batch_size, batch_sum and batch_square_sum start"},
                  {"data_layout", FL_ARG_STR, "'NCHW'"},
                  {"in_place", FL_ARG_BOOL, "False"},
                  {"use_mkldnn", FL_ARG_BOOL, "False"},
@@ -95,8 +96,8 @@ const fl_layer_def fl_layers_click[] = {
     },
     {
         .name = "hash",
-        .doc = "num_hash ids below hash_size for each row of input, which are "
-               "hashes of its ids.",
+        .doc = "Computes num_hash ids below hash_size for each row by "
+               "hashing the ids of the row.",
         .args = {{"input", FL_ARG_VAR},
                  {"hash_size", FL_ARG_INT},
                  {"num_hash", FL_ARG_INT, "1"},
@@ -108,9 +109,10 @@ const fl_layer_def fl_layers_click[] = {
     },
     {
         .name = "teacher_student_sigmoid_loss",
-        .doc = "The cross entropy of sigmoid(input) with a click, and with "
-               "what a teacher thinks of it, both in label: -2 no click, -1 a "
-               "click; p no click and a teacher's p, 1 + p a click and p.",
+        .doc = "The cross entropy of sigmoid(input) with a click and with "
+               "the score of a teacher. The label encodes both: -2 no "
+               "click, -1 a click, p no click and a teacher's score p, 1 + "
+               "p a click and p.",
         .args = {{"input", FL_ARG_VAR},
                  {"label", FL_ARG_VAR},
                  {"soft_max_up_bound", FL_ARG_FLOAT, "15.0"},

@@ -70,16 +70,17 @@ static fl_err print(fl_emit *e)
 const fl_layer_def fl_layers_control[] = {
     {
         .name = "increment",
-        .doc = "x + value; x itself changes if in_place.",
+        .doc = "Computes x + value, in x itself if in_place.",
         .args = {{"x", FL_ARG_VAR},
-                 {"value", FL_ARG_FLOAT, "1.0"},
+                 {"value", FL_ARG_FLOAT, "1.0",
+                  .doc = "the number that is added"},
                  {"in_place", FL_ARG_BOOL, "True"}},
         .emit = increment,
     },
     {
         .name = "autoincreased_step_counter",
-        .doc = "A counter that each run moves on by step before anything "
-               "else; the first run sees begin.",
+        .doc = "A counter that every run increases by step before anything "
+               "else. The first run sees begin.",
         .prefix = "global_step_counter",
         .args = {{"counter_name", FL_ARG_STR, "None"},
                  {"begin", FL_ARG_INT, "1"},
@@ -97,7 +98,7 @@ const fl_layer_def fl_layers_control[] = {
     },
     {
         .name = "isfinite",
-        .doc = "Whether no element is infinite or not a number.",
+        .doc = "Whether all elements are finite numbers.",
         .args = {{"x", FL_ARG_VAR}},
         .op = "isfinite",
         .in = {{"X", "x"}},
@@ -105,8 +106,8 @@ const fl_layer_def fl_layers_control[] = {
     },
     {
         .name = "Print",
-        .doc = "The input unchanged; its value is written to stderr when the "
-               "program runs.",
+        .doc = "Passes its input through, and writes the value to stderr "
+               "in every run.",
         .prefix = "print",
         .args = {{"input", FL_ARG_VAR},
                  {"first_n", FL_ARG_INT, "-1"},

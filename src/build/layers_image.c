@@ -455,10 +455,12 @@ static fl_err prelu(fl_emit *e)
 const fl_layer_def fl_layers_image[] = {
     {
         .name = "conv2d",
-        .doc = "act(input correlated with num_filters filters + bias). Sizes "
-               "are one number, or two: down and across.",
+        .doc = "A two-dimensional convolution: act(input convolved with "
+               "num_filters filters + bias). A size is one number for both "
+               "directions, or two numbers for height and width.",
         .prefix = "", /* or depthwise_conv2d: it names itself */
-        .args = {{"input", FL_ARG_VAR},
+        .args = {{"input", FL_ARG_VAR,
+                  .doc = "pictures: [batch, channels, height, width]"},
                  {"num_filters", FL_ARG_INT},
                  {"filter_size", FL_ARG_INT_OR_INTS},
                  {"stride", FL_ARG_INT_OR_INTS, "1"},
@@ -474,11 +476,13 @@ const fl_layer_def fl_layers_image[] = {
     },
     {
         .name = "conv2d_transpose",
-        .doc = "act(input spread by windows of weights, + bias): the way back "
-               "of a conv2d. Without filter_size it follows from "
-               "output_size.",
+        .doc = "A two-dimensional transposed convolution (also called "
+               "deconvolution): act(input convolved with the transposed "
+               "filters + bias). If filter_size is not given, it is "
+               "computed from output_size.",
         .prefix = "",
-        .args = {{"input", FL_ARG_VAR},
+        .args = {{"input", FL_ARG_VAR,
+                  .doc = "pictures: [batch, channels, height, width]"},
                  {"num_filters", FL_ARG_INT},
                  {"output_size", FL_ARG_INT_OR_INTS, "None"},
                  {"filter_size", FL_ARG_INT_OR_INTS, "None"},
@@ -495,10 +499,11 @@ const fl_layer_def fl_layers_image[] = {
     },
     {
         .name = "adaptive_pool2d",
-        .doc = "The largest element, or the mean, of each of pool_size "
-               "windows that cover the picture.",
+        .doc = "Divides a picture into pool_size windows, and takes the "
+               "largest element or the mean of each.",
         .prefix = "pool2d",
-        .args = {{"input", FL_ARG_VAR},
+        .args = {{"input", FL_ARG_VAR,
+                  .doc = "pictures: [batch, channels, height, width]"},
                  {"pool_size", FL_ARG_INT_OR_INTS},
                  {"pool_type", FL_ARG_STR, "'max'"},
                  {"require_index", FL_ARG_BOOL, "False"},
@@ -507,9 +512,10 @@ const fl_layer_def fl_layers_image[] = {
     },
     {
         .name = "pool2d",
-        .doc = "The largest (max) or the mean (avg) of each window of input. "
-               "With exclusive, padding does not count for the mean.",
-        .args = {{"input", FL_ARG_VAR},
+        .doc = "Takes the largest element or the mean of each window of a "
+               "picture.",
+        .args = {{"input", FL_ARG_VAR,
+                  .doc = "pictures: [batch, channels, height, width]"},
                  {"pool_size", FL_ARG_INT_OR_INTS, "-1"},
                  {"pool_type", FL_ARG_STR, "'max'"},
                  {"pool_stride", FL_ARG_INT_OR_INTS, "1"},
@@ -523,9 +529,10 @@ const fl_layer_def fl_layers_image[] = {
     },
     {
         .name = "batch_norm",
-        .doc = "act(input, each channel moved and scaled to mean 0 and "
-               "variance 1 over the batch, times scale, plus bias). Running "
-               "mean and variance are kept, and used with is_test.",
+        .doc = "Batch normalisation: scales each channel to mean 0 and "
+               "variance 1 over the batch, then computes act(scale * x + "
+               "bias). Running means and variances are kept, and used with "
+               "is_test.",
         .args = {{"input", FL_ARG_VAR},
                  {"act", FL_ARG_STR, "None"},
                  {"is_test", FL_ARG_BOOL, "False"},
@@ -545,11 +552,12 @@ const fl_layer_def fl_layers_image[] = {
     },
     {
         .name = "spectral_norm",
-        .doc = "weight over its largest singular value, as power_iters "
-               "iterations find it: dimension dim are the rows of a matrix, "
-               "all others its columns.",
+        .doc = "Divides a weight by its largest singular value, which "
+               "power_iters iterations estimate. Dimension dim makes the "
+               "rows of the matrix, all others its columns.",
         .args = {{"weight", FL_ARG_VAR},
-                 {"dim", FL_ARG_INT, "0"},
+                 {"dim", FL_ARG_INT, "0",
+                  .doc = "the dimension that makes the rows of the matrix"},
                  {"power_iters", FL_ARG_INT, "1"},
                  {"eps", FL_ARG_FLOAT, "1e-12"},
                  {"name", FL_ARG_STR, "None"}},
@@ -557,11 +565,12 @@ const fl_layer_def fl_layers_image[] = {
     },
     {
         .name = "layer_norm",
-        .doc = "act(input, each row moved and scaled to mean 0 and variance "
-               "1, times scale, plus bias). Dimensions from begin_norm_axis "
-               "on make a row.",
+        .doc = "Layer normalisation: scales each row to mean 0 and "
+               "variance 1, then computes act(scale * x + bias). The "
+               "dimensions from begin_norm_axis on make a row.",
         .args = {{"input", FL_ARG_VAR},
-                 {"scale", FL_ARG_BOOL, "True"},
+                 {"scale", FL_ARG_BOOL, "True",
+                  .doc = "learn a factor for each element"},
                  {"shift", FL_ARG_BOOL, "True"},
                  {"begin_norm_axis", FL_ARG_INT, "1"},
                  {"epsilon", FL_ARG_FLOAT, "1e-05"},
@@ -573,8 +582,9 @@ const fl_layer_def fl_layers_image[] = {
     },
     {
         .name = "group_norm",
-        .doc = "The channels of each picture normalised in groups, times a "
-               "scale and plus a bias of each.",
+        .doc = "Group normalisation: normalises the channels of each "
+               "picture in groups, then applies a scale and a bias for "
+               "each channel.",
         .args = {{"input", FL_ARG_VAR},
                  {"groups", FL_ARG_INT},
                  {"epsilon", FL_ARG_FLOAT, "1e-05"},
@@ -587,11 +597,12 @@ const fl_layer_def fl_layers_image[] = {
     },
     {
         .name = "lrn",
-        .doc = "input divided by (k + alpha * squares of the n channels "
-               "around)^beta.",
+        .doc = "Local response normalisation: input / (k + alpha * sum of "
+               "squares of the n nearest channels)^beta.",
         .args = {{"input", FL_ARG_VAR},
                  {"n", FL_ARG_INT, "5"},
-                 {"k", FL_ARG_FLOAT, "1.0"},
+                 {"k", FL_ARG_FLOAT, "1.0",
+                  .doc = "the constant of the formula above"},
                  {"alpha", FL_ARG_FLOAT, "0.0001"},
                  {"beta", FL_ARG_FLOAT, "0.75"},
                  {"name", FL_ARG_STR, "None"}},
@@ -601,7 +612,7 @@ const fl_layer_def fl_layers_image[] = {
     },
     {
         .name = "l2_normalize",
-        .doc = "x divided by its length along an axis.",
+        .doc = "Divides x by its L2 norm along an axis.",
         .args = {{"x", FL_ARG_VAR},
                  {"axis", FL_ARG_INT, "None"},
                  {"epsilon", FL_ARG_FLOAT, "1e-12"},
@@ -610,7 +621,7 @@ const fl_layer_def fl_layers_image[] = {
     },
     {
         .name = "maxout",
-        .doc = "The largest of each `groups` channels.",
+        .doc = "The largest of every `groups` channels.",
         .args = {{"x", FL_ARG_VAR},
                  {"groups", FL_ARG_INT},
                  {"name", FL_ARG_STR, "None"}},
@@ -620,10 +631,12 @@ const fl_layer_def fl_layers_image[] = {
     },
     {
         .name = "prelu",
-        .doc = "x where positive, else x times a slope that is learned: one "
-               "for all, for each channel, or for each element.",
+        .doc = "x where it is positive, else x times a learned slope.",
         .args = {{"x", FL_ARG_VAR},
-                 {"mode", FL_ARG_STR},
+                 {"mode", FL_ARG_STR,
+                  .doc = "'all': one slope; 'channel': one for each channel; "
+                         "'element': one for "
+                         "each element"},
                  {"param_attr", FL_ARG_PARAM, "None"},
                  {"name", FL_ARG_STR, "None"}},
         .emit = prelu,

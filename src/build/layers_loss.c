@@ -278,10 +278,13 @@ static fl_err npair_loss(fl_emit *e)
 const fl_layer_def fl_layers_loss[] = {
     {
         .name = "cross_entropy",
-        .doc = "-log of the probability that input gives to the label; with "
-               "soft_label the label is a distribution.",
-        .args = {{"input", FL_ARG_VAR},
-                 {"label", FL_ARG_VAR},
+        .doc = "Cross entropy: -log of the probability that input gives to "
+               "the label. With soft_label the label is itself a "
+               "distribution.",
+        .args = {{"input", FL_ARG_VAR,
+                  .doc = "probabilities of the classes, a row for each sample"},
+                 {"label", FL_ARG_VAR,
+                  .doc = "the class of each row, int64 of shape [.., 1]"},
                  {"soft_label", FL_ARG_BOOL, "False"},
                  {"ignore_index", FL_ARG_INT, "-100"}},
         .prefix = "",
@@ -289,7 +292,8 @@ const fl_layer_def fl_layers_loss[] = {
     },
     {
         .name = "softmax_with_cross_entropy",
-        .doc = "The cross entropy of softmax(logits), computed as one.",
+        .doc = "The cross entropy of softmax(logits), computed in one "
+               "numerically stable operator.",
         .returns = "loss, softmax",
         .args = {{"logits", FL_ARG_VAR},
                  {"label", FL_ARG_VAR},
@@ -302,9 +306,10 @@ const fl_layer_def fl_layers_loss[] = {
     },
     {
         .name = "sampled_softmax_with_cross_entropy",
-        .doc = "The cross entropy of a softmax over the label and num_samples "
-               "of the other classes, drawn anew for each batch, or given: a "
-               "class with a small number more often.",
+        .doc = "Cross entropy of a softmax over the label and num_samples "
+               "other classes. The samples are drawn anew for each batch, "
+               "classes with small numbers more often, unless they are "
+               "given.",
         .prefix = "sample_logits",
         .args = {{"logits", FL_ARG_VAR},
                  {"label", FL_ARG_VAR},
@@ -319,14 +324,16 @@ const fl_layer_def fl_layers_loss[] = {
     },
     {
         .name = "square_error_cost",
-        .doc = "(input - label)^2, element by element.",
-        .args = {{"input", FL_ARG_VAR}, {"label", FL_ARG_VAR}},
+        .doc = "The squared error (input - label)^2 of each element.",
+        .args = {{"input", FL_ARG_VAR, .doc = "the prediction"},
+                 {"label", FL_ARG_VAR,
+                  .doc = "the value that should be predicted"}},
         .emit = square_error_cost,
     },
     {
         .name = "sigmoid_cross_entropy_with_logits",
-        .doc = "The cross entropy of sigmoid(x) with a label in [0, 1], "
-               "element by element.",
+        .doc = "The cross entropy of sigmoid(x) with a label between 0 and "
+               "1, for each element.",
         .args = {{"x", FL_ARG_VAR},
                  {"label", FL_ARG_VAR},
                  {"ignore_index", FL_ARG_INT, "-100"},
@@ -339,8 +346,8 @@ const fl_layer_def fl_layers_loss[] = {
     },
     {
         .name = "smooth_l1",
-        .doc = "Per row the sum of a loss that is square near zero and "
-               "linear beyond 1 / sigma^2.",
+        .doc = "The smooth L1 loss, summed over each row: quadratic near "
+               "zero, linear beyond 1 / sigma^2.",
         .prefix = "smooth_l1_loss",
         .args = {{"x", FL_ARG_VAR},
                  {"y", FL_ARG_VAR},
@@ -356,8 +363,9 @@ const fl_layer_def fl_layers_loss[] = {
     },
     {
         .name = "huber_loss",
-        .doc = "Half the squared difference up to delta, linear beyond.",
-        .args = {{"input", FL_ARG_VAR},
+        .doc = "The Huber loss: half the squared difference up to delta, "
+               "linear beyond it.",
+        .args = {{"input", FL_ARG_VAR, .doc = "the prediction"},
                  {"label", FL_ARG_VAR},
                  {"delta", FL_ARG_FLOAT}},
         .op = "huber_loss",
@@ -366,9 +374,9 @@ const fl_layer_def fl_layers_loss[] = {
     },
     {
         .name = "log_loss",
-        .doc = "The negative log likelihood of a label of 0 or 1 under the "
-               "probability input.",
-        .args = {{"input", FL_ARG_VAR},
+        .doc = "The negative log likelihood of a label of 0 or 1 when "
+               "input is the probability of 1.",
+        .args = {{"input", FL_ARG_VAR, .doc = "the probability of 1"},
                  {"label", FL_ARG_VAR},
                  {"epsilon", FL_ARG_FLOAT, "0.0001"},
                  {"name", FL_ARG_STR, "None"}},
@@ -378,8 +386,10 @@ const fl_layer_def fl_layers_loss[] = {
     },
     {
         .name = "margin_rank_loss",
-        .doc = "max(0, margin - label * (left - right)).",
-        .args = {{"label", FL_ARG_VAR},
+        .doc = "The margin ranking loss max(0, margin - label * (left - "
+               "right)).",
+        .args = {{"label", FL_ARG_VAR,
+                  .doc = "1: left should be larger; -1: right"},
                  {"left", FL_ARG_VAR},
                  {"right", FL_ARG_VAR},
                  {"margin", FL_ARG_FLOAT, "0.1"},
@@ -390,9 +400,11 @@ const fl_layer_def fl_layers_loss[] = {
     },
     {
         .name = "rank_loss",
-        .doc = "log(1 + exp(d)) - label * d with d = left - right: low where "
-               "the scores rank as label says.",
-        .args = {{"label", FL_ARG_VAR},
+        .doc = "The RankNet loss log(1 + exp(d)) - label * d with d = left "
+               "- right. It is low where the two scores are in the order "
+               "that label states.",
+        .args = {{"label", FL_ARG_VAR,
+                  .doc = "1: left should be larger; 0: right; 0.5: equal"},
                  {"left", FL_ARG_VAR},
                  {"right", FL_ARG_VAR},
                  {"name", FL_ARG_STR, "None"}},
@@ -402,8 +414,8 @@ const fl_layer_def fl_layers_loss[] = {
     },
     {
         .name = "bpr_loss",
-        .doc = "How far the score of the label is from above all others, for "
-               "each row.",
+        .doc = "The Bayesian personalised ranking loss of each row: low "
+               "where the score of the label exceeds all other scores.",
         .args = {{"input", FL_ARG_VAR},
                  {"label", FL_ARG_VAR},
                  {"name", FL_ARG_STR, "None"}},
@@ -413,9 +425,9 @@ const fl_layer_def fl_layers_loss[] = {
     },
     {
         .name = "kldiv_loss",
-        .doc = "The divergence of the distribution whose logarithm is x from "
-               "target; reduction is none, sum, mean or batchmean.",
-        .args = {{"x", FL_ARG_VAR},
+        .doc = "The Kullback-Leibler divergence of target from the "
+               "distribution whose logarithm is x.",
+        .args = {{"x", FL_ARG_VAR, .doc = "logarithms of the probabilities"},
                  {"target", FL_ARG_VAR},
                  {"reduction", FL_ARG_STR, "'mean'"},
                  {"name", FL_ARG_STR, "None"}},
@@ -425,8 +437,8 @@ const fl_layer_def fl_layers_loss[] = {
     },
     {
         .name = "dice_loss",
-        .doc = "How little the classes that input predicts overlap with the "
-               "label's.",
+        .doc = "The Dice loss: 1 minus the overlap of the predicted "
+               "classes with the labels.",
         .prefix = "",
         .args = {{"input", FL_ARG_VAR},
                  {"label", FL_ARG_VAR},
@@ -435,8 +447,8 @@ const fl_layer_def fl_layers_loss[] = {
     },
     {
         .name = "npair_loss",
-        .doc = "Rows of anchor and positive with the same label are drawn "
-               "together, all others apart.",
+        .doc = "The n-pair loss, which draws rows of anchor and positive "
+               "with the same label together and all others apart.",
         .prefix = "",
         .args = {{"anchor", FL_ARG_VAR},
                  {"positive", FL_ARG_VAR},
@@ -446,8 +458,8 @@ const fl_layer_def fl_layers_loss[] = {
     },
     {
         .name = "cos_sim",
-        .doc = "The cosine between rows of X and of Y, which may have one row "
-               "for all.",
+        .doc = "The cosine similarity of the rows of X and of Y. Y may "
+               "have one row, which is compared with every row of X.",
         .args = {{"X", FL_ARG_VAR}, {"Y", FL_ARG_VAR}},
         .op = "cos_sim",
         .in = {{"X", "X"}, {"Y", "Y"}},
@@ -455,11 +467,14 @@ const fl_layer_def fl_layers_loss[] = {
     },
     {
         .name = "label_smooth",
-        .doc = "(1 - epsilon) * label + epsilon * prior_dist, which is the "
-               "same for all classes if not given.",
-        .args = {{"label", FL_ARG_VAR},
+        .doc = "Smooths labels: (1 - epsilon) * label + epsilon * "
+               "prior_dist. Without prior_dist all classes are equally "
+               "likely.",
+        .args = {{"label", FL_ARG_VAR,
+                  .doc = "labels as distributions, a row for each sample"},
                  {"prior_dist", FL_ARG_VAR, "None"},
-                 {"epsilon", FL_ARG_FLOAT, "0.1"},
+                 {"epsilon", FL_ARG_FLOAT, "0.1",
+                  .doc = "the weight of prior_dist"},
                  {"dtype", FL_ARG_DTYPE, "'float32'"},
                  {"name", FL_ARG_STR, "None"}},
         .emit = label_smooth,

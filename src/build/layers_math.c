@@ -28,7 +28,8 @@ static fl_err reduce(fl_emit *e)
         .name = type,                                                          \
         .doc = text " along the dimensions dim, or over everything.",          \
         .args = {{"input", FL_ARG_VAR},                                        \
-                 {"dim", FL_ARG_INTS, "None"},                                 \
+                 {"dim", FL_ARG_INTS, "None",                                  \
+                  .doc = "the dimensions that are reduced; None: all"},        \
                  {"keep_dim", FL_ARG_BOOL, "False"},                           \
                  {"name", FL_ARG_STR, "None"}},                                \
         .emit = reduce,                                                        \
@@ -41,7 +42,9 @@ static fl_err reduce(fl_emit *e)
                     "match that of x from dimension axis on.",                 \
         .args = {{"x", FL_ARG_VAR},                                            \
                  {"y", FL_ARG_VAR},                                            \
-                 {"axis", FL_ARG_INT, "-1"},                                   \
+                 {"axis", FL_ARG_INT, "-1",                                    \
+                  .doc = "the dimension of x that the first dimension of y "   \
+                         "matches; -1: the last dimensions match"},            \
                  {"act", FL_ARG_STR, "None"},                                  \
                  {"name", FL_ARG_STR, "None"}},                                \
         .op = type, .in = {{"X", "x"}, {"Y", "y"}}, .out = {{"Out"}},          \
@@ -81,8 +84,9 @@ const fl_layer_def fl_layers_math[] = {
     },
     {
         .name = "mul",
-        .doc = "A matrix product. Leading dimensions up to num_col_dims are "
-               "taken as one, and so is the rest.",
+        .doc = "A matrix product. The first x_num_col_dims dimensions of x "
+               "(y_num_col_dims of y) are flattened into rows, the others "
+               "into columns.",
         .args = {{"x", FL_ARG_VAR},
                  {"y", FL_ARG_VAR},
                  {"x_num_col_dims", FL_ARG_INT, "1"},
@@ -95,7 +99,8 @@ const fl_layer_def fl_layers_math[] = {
     },
     {
         .name = "matmul",
-        .doc = "alpha * x y over the last two dimensions, batch by batch.",
+        .doc = "The matrix product alpha * x y over the last two "
+               "dimensions, for each matrix of a batch.",
         .args = {{"x", FL_ARG_VAR},
                  {"y", FL_ARG_VAR},
                  {"transpose_x", FL_ARG_BOOL, "False"},
@@ -109,7 +114,7 @@ const fl_layer_def fl_layers_math[] = {
     },
     {
         .name = "scale",
-        .doc = "scale * x + bias, or scale * (x + bias).",
+        .doc = "Computes scale * x + bias, or scale * (x + bias).",
         .args = {{"x", FL_ARG_VAR},
                  {"scale", FL_ARG_FLOAT, "1.0"},
                  {"bias", FL_ARG_FLOAT, "0.0"},
@@ -123,7 +128,8 @@ const fl_layer_def fl_layers_math[] = {
     },
     {
         .name = "_scale", /* an older form, which takes its output */
-        .doc = "scale * x + bias, into out if it is given.",
+        .doc = "Computes scale * x + bias, and writes it into out if that is "
+               "given.",
         .prefix = "scale",
         .args = {{"x", FL_ARG_VAR},
                  {"scale", FL_ARG_FLOAT, "1.0"},
@@ -137,17 +143,19 @@ const fl_layer_def fl_layers_math[] = {
     },
     {
         .name = "sum",
-        .doc = "The sum of variables of one shape.",
-        .args = {{"x", FL_ARG_VARS}},
+        .doc = "The sum of variables of equal shape.",
+        .args = {{"x", FL_ARG_VARS, .doc = "the variables that are added"}},
         .op = "sum",
         .in = {{"X", "x"}},
         .out = {{"Out"}},
     },
     {
         .name = "sums",
-        .doc = "The sum of variables of one shape, into out if it is given.",
+        .doc = "The sum of variables of equal shape, written into out if "
+               "that is given.",
         .prefix = "sum",
-        .args = {{"input", FL_ARG_VARS}, {"out", FL_ARG_VAR, "None"}},
+        .args = {{"input", FL_ARG_VARS, .doc = "the variables that are added"},
+                 {"out", FL_ARG_VAR, "None"}},
         .op = "sum",
         .in = {{"X", "input"}},
         .out = {{"Out"}},
@@ -155,7 +163,7 @@ const fl_layer_def fl_layers_math[] = {
     },
     {
         .name = "clip",
-        .doc = "x held between min and max.",
+        .doc = "Limits every element to the range from min to max.",
         .args = {{"x", FL_ARG_VAR},
                  {"min", FL_ARG_FLOAT},
                  {"max", FL_ARG_FLOAT},
@@ -167,7 +175,7 @@ const fl_layer_def fl_layers_math[] = {
     },
     {
         .name = "clip_by_norm",
-        .doc = "x made shorter, if its norm is above max_norm.",
+        .doc = "Scales x down to norm max_norm if its norm is larger.",
         .args = {{"x", FL_ARG_VAR},
                  {"max_norm", FL_ARG_FLOAT},
                  {"name", FL_ARG_STR, "None"}},

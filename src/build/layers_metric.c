@@ -103,7 +103,7 @@ static fl_err auc(fl_emit *e)
 const fl_layer_def fl_layers_metric[] = {
     {
         .name = "topk",
-        .doc = "The k largest elements of each row, and where they are.",
+        .doc = "The k largest elements of each row, and their indices.",
         .prefix = "top_k",
         .returns = "values, indices",
         .args = {{"input", FL_ARG_VAR},
@@ -115,7 +115,8 @@ const fl_layer_def fl_layers_metric[] = {
         .name = "accuracy",
         .doc = "The share of rows whose label is among their k largest "
                "elements.",
-        .args = {{"input", FL_ARG_VAR},
+        .args = {{"input", FL_ARG_VAR,
+                  .doc = "scores of the classes, a row for each sample"},
                  {"label", FL_ARG_VAR},
                  {"k", FL_ARG_INT, "1"},
                  {"correct", FL_ARG_VAR, "None"},
@@ -124,10 +125,12 @@ const fl_layer_def fl_layers_metric[] = {
     },
     {
         .name = "auc",
-        .doc = "The area under the curve over all batches, and over the last "
-               "slide_steps of them; and the counts behind both.",
+        .doc = "The area under the ROC curve over all batches, and over "
+               "the last slide_steps batches.",
         .returns = "auc, batch_auc, [states]",
-        .args = {{"input", FL_ARG_VAR},
+        .args = {{"input", FL_ARG_VAR,
+                  .doc = "probabilities of the classes 0 and 1, a row for each "
+                         "sample"},
                  {"label", FL_ARG_VAR},
                  {"curve", FL_ARG_STR, "'ROC'"},
                  {"num_thresholds", FL_ARG_INT, "4095"},
@@ -137,8 +140,8 @@ const fl_layer_def fl_layers_metric[] = {
     },
     {
         .name = "mean_iou",
-        .doc = "The mean over all classes of what input and label have in "
-               "common, over what either has; and the counts behind it.",
+        .doc = "The mean intersection over union of prediction and label "
+               "over all classes, and the counts behind it.",
         .returns = "mean_iou, wrong, correct",
         .args = {{"input", FL_ARG_VAR},
                  {"label", FL_ARG_VAR},

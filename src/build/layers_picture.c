@@ -196,15 +196,14 @@ static fl_err bilinear_tensor_product(fl_emit *e)
 #define RESIZED                                                                \
     {"input", FL_ARG_VAR}, {"out_shape", FL_ARG_INTS, "None"},                 \
     {                                                                          \
-        "scale", FL_ARG_FLOAT, "None"                                          \
+        "scale", FL_ARG_FLOAT, "None",                                         \
+            .doc = "the factor of height and width, if out_shape is None"      \
     }
 
 const fl_layer_def fl_layers_picture[] = {
     {
         .name = "image_resize",
-        .doc = "Pictures in another size: out_shape (height, width), or scale "
-               "times theirs; resample is BILINEAR or NEAREST. actual_shape, "
-               "a variable, overrides both when it runs.",
+        .doc = "Resizes pictures to out_shape or by the factor scale.",
         .prefix = "",
         .args = {RESIZED,
                  {"name", FL_ARG_STR, "None"},
@@ -216,7 +215,7 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "resize_bilinear",
-        .doc = "image_resize between the four nearest elements.",
+        .doc = "Resizes pictures by bilinear interpolation.",
         .prefix = "",
         .args = {RESIZED,
                  {"name", FL_ARG_STR, "None"},
@@ -227,7 +226,7 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "resize_nearest",
-        .doc = "image_resize to the nearest element.",
+        .doc = "Resizes pictures by taking the nearest element.",
         .prefix = "",
         .args = {RESIZED,
                  {"name", FL_ARG_STR, "None"},
@@ -237,7 +236,8 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "image_resize_short",
-        .doc = "Pictures whose shorter side becomes out_short_len long.",
+        .doc = "Resizes pictures so that the shorter side becomes "
+               "out_short_len long.",
         .prefix = "",
         .args = {{"input", FL_ARG_VAR},
                  {"out_short_len", FL_ARG_INT},
@@ -246,11 +246,13 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "pad2d",
-        .doc = "Pictures in a frame of top, bottom, left and right paddings: "
-               "constant, reflect (mirrored) or edge.",
+        .doc = "Surrounds pictures with top, bottom, left and right "
+               "paddings.",
         .args = {{"input", FL_ARG_VAR},
                  {"paddings", FL_ARG_INTS, "[0, 0, 0, 0]"},
-                 {"mode", FL_ARG_STR, "'constant'"},
+                 {"mode", FL_ARG_STR, "'constant'",
+                  .doc = "'constant', 'reflect' (mirrored) or 'edge' (the edge "
+                         "repeated)"},
                  {"pad_value", FL_ARG_FLOAT, "0.0"},
                  {"data_format", FL_ARG_STR, "'NCHW'"},
                  {"name", FL_ARG_STR, "None"}},
@@ -260,7 +262,8 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "im2sequence",
-        .doc = "The windows of each picture as a sequence of rows.",
+        .doc = "Turns the windows of each picture into the rows of a "
+               "sequence.",
         .args = {{"input", FL_ARG_VAR},
                  {"filter_size", FL_ARG_INT_OR_INTS, "1"},
                  {"stride", FL_ARG_INT_OR_INTS, "1"},
@@ -272,10 +275,13 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "affine_channel",
-        .doc = "scale * x + bias, a number each for every channel.",
+        .doc = "Computes scale * x + bias with one scale and one bias for "
+               "each channel.",
         .args = {{"x", FL_ARG_VAR},
-                 {"scale", FL_ARG_VAR, "None"},
-                 {"bias", FL_ARG_VAR, "None"},
+                 {"scale", FL_ARG_VAR, "None",
+                  .doc = "a factor for each channel"},
+                 {"bias", FL_ARG_VAR, "None",
+                  .doc = "a number for each channel that is added"},
                  {"data_layout", FL_ARG_STR, "'NCHW'"},
                  {"name", FL_ARG_STR, "None"},
                  {"act", FL_ARG_STR, "None"}},
@@ -285,8 +291,9 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "row_conv",
-        .doc = "act(each row of a sequence with future_context_size rows "
-               "after it, weighted column by column).",
+        .doc = "A row convolution: act(weighted sum of each row of a "
+               "sequence and the future_context_size rows after it), "
+               "column by column.",
         .args = {{"input", FL_ARG_VAR},
                  {"future_context_size", FL_ARG_INT},
                  {"param_attr", FL_ARG_PARAM, "None"},
@@ -295,7 +302,8 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "selu",
-        .doc = "scale * x, or scale * alpha * (exp(x) - 1) below 0.",
+        .doc = "Scaled exponential linear unit: scale * x above 0, scale * "
+               "alpha * (exp(x) - 1) below.",
         .args = {{"x", FL_ARG_VAR},
                  {"scale", FL_ARG_FLOAT, "None"},
                  {"alpha", FL_ARG_FLOAT, "None"},
@@ -306,8 +314,10 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "bilinear_tensor_product",
-        .doc = "act(x W y + bias), row by row, with size matrices W.",
-        .args = {{"x", FL_ARG_VAR},
+        .doc = "A bilinear layer: act(x W y + bias) for each row, with "
+               "`size` matrices W.",
+        .args = {{"x", FL_ARG_VAR,
+                  .doc = "the first input, a row for each sample"},
                  {"y", FL_ARG_VAR},
                  {"size", FL_ARG_INT},
                  {"act", FL_ARG_STR, "None"},
@@ -318,8 +328,8 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "add_position_encoding",
-        .doc = "alpha * input + beta * sines and cosines of the place of each "
-               "row in its sequence.",
+        .doc = "Computes alpha * input + beta * e, where e are sines and "
+               "cosines of the position of each row in its sequence.",
         .args = {{"input", FL_ARG_VAR},
                  {"alpha", FL_ARG_FLOAT},
                  {"beta", FL_ARG_FLOAT},
@@ -330,9 +340,8 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "similarity_focus",
-        .doc = "A mask of 0 and 1: of the matrices at indexes along axis the "
-               "largest elements, one for each row and column, all along the "
-               "axis.",
+        .doc = "Makes a mask of 0 and 1 that marks the largest element of "
+               "each row and column in the chosen matrices.",
         .args = {{"input", FL_ARG_VAR},
                  {"axis", FL_ARG_INT},
                  {"indexes", FL_ARG_INTS},

@@ -99,11 +99,13 @@ static fl_err lod_reset(fl_emit *e)
 const fl_layer_def fl_layers_sequence[] = {
     {
         .name = "sequence_pool",
-        .doc = "One row for each sequence: average, sum, sqrt (the sum over "
-               "the root of the length), max, last or first. An empty "
-               "sequence gives pad_value.",
-        .args = {{"input", FL_ARG_VAR},
-                 {"pool_type", FL_ARG_STR},
+        .doc = "Reduces each sequence to one row. An empty sequence gives "
+               "pad_value.",
+        .args = {{"input", FL_ARG_VAR, .doc = "a variable of sequences"},
+                 {"pool_type", FL_ARG_STR,
+                  .doc = "'average', 'sum', 'sqrt' (the sum divided by the "
+                         "square root of the "
+                         "length), 'max', 'last' or 'first'"},
                  {"is_test", FL_ARG_BOOL, "False"},
                  {"pad_value", FL_ARG_FLOAT, "0.0"}},
         .emit = sequence_pool,
@@ -124,8 +126,9 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_conv",
-        .doc = "act(each row of a sequence with its neighbours, filter_size "
-               "in all, times a weight, + bias). Beyond the ends are zeros.",
+        .doc = "A convolution along each sequence: act(filter_size "
+               "neighbouring rows x weight + bias). Rows beyond the ends "
+               "of a sequence count as zeros.",
         .args = {{"input", FL_ARG_VAR},
                  {"num_filters", FL_ARG_INT},
                  {"filter_size", FL_ARG_INT, "3"},
@@ -139,7 +142,7 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_softmax",
-        .doc = "softmax over each sequence of one column.",
+        .doc = "Softmax over each sequence of single numbers.",
         .args = {{"input", FL_ARG_VAR},
                  {"use_cudnn", FL_ARG_BOOL, "False"},
                  {"name", FL_ARG_STR, "None"}},
@@ -149,8 +152,8 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_expand",
-        .doc = "Sequence i of x (row i, if it has none) as often as sequence "
-               "i of y is long, at level ref_level; -1 is the last.",
+        .doc = "Repeats sequence i of x (row i, if x has no sequences) as "
+               "often as sequence i of y at level ref_level is long.",
         .args = {{"x", FL_ARG_VAR},
                  {"y", FL_ARG_VAR},
                  {"ref_level", FL_ARG_INT, "-1"},
@@ -161,7 +164,7 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_expand_as",
-        .doc = "Row i of x as often as sequence i of y is long.",
+        .doc = "Repeats row i of x as often as sequence i of y is long.",
         .args = {{"x", FL_ARG_VAR},
                  {"y", FL_ARG_VAR},
                  {"name", FL_ARG_STR, "None"}},
@@ -171,10 +174,10 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_pad",
-        .doc = "Sequences side by side, pad_value after those shorter than "
-               "maxlen, or than the longest; and how long they were.",
+        .doc = "Pads sequences with pad_value to equal length, and gives "
+               "the lengths that they had.",
         .returns = "out, length",
-        .args = {{"x", FL_ARG_VAR},
+        .args = {{"x", FL_ARG_VAR, .doc = "a variable of sequences"},
                  {"pad_value", FL_ARG_VAR},
                  {"maxlen", FL_ARG_INT, "None"},
                  {"name", FL_ARG_STR, "None"}},
@@ -185,7 +188,8 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_unpad",
-        .doc = "The first length[i] rows of x[i], as sequences.",
+        .doc = "Removes padding: the first length[i] rows of x[i] become "
+               "sequence i.",
         .args = {{"x", FL_ARG_VAR},
                  {"length", FL_ARG_VAR},
                  {"name", FL_ARG_STR, "None"}},
@@ -195,9 +199,9 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_mask",
-        .doc = "For each x a row of maxlen numbers (as many as the largest x "
-               "has, if not given), the first x of which are 1, the others 0.",
-        .args = {{"x", FL_ARG_VAR},
+        .doc = "For each length in x a row of maxlen numbers, the first x "
+               "of which are 1 and the others 0.",
+        .args = {{"x", FL_ARG_VAR, .doc = "the length of each sequence"},
                  {"maxlen", FL_ARG_INT, "None"},
                  {"dtype", FL_ARG_DTYPE, "'int64'"},
                  {"name", FL_ARG_STR, "None"}},
@@ -208,7 +212,7 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_reverse",
-        .doc = "The rows of each sequence from its end.",
+        .doc = "Reverses the rows of each sequence.",
         .args = {{"x", FL_ARG_VAR}, {"name", FL_ARG_STR, "None"}},
         .op = "sequence_reverse",
         .in = {{"X", "x"}},
@@ -216,9 +220,11 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_slice",
-        .doc = "length[i] rows of sequence i, from its row offset[i] on.",
+        .doc = "Cuts length[i] rows out of sequence i, beginning at its "
+               "row offset[i].",
         .args = {{"input", FL_ARG_VAR},
-                 {"offset", FL_ARG_VAR},
+                 {"offset", FL_ARG_VAR,
+                  .doc = "the first row of each sequence"},
                  {"length", FL_ARG_VAR},
                  {"name", FL_ARG_STR, "None"}},
         .op = "sequence_slice",
@@ -227,8 +233,8 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_enumerate",
-        .doc = "Each id with those after it, win_size in all; pad_value "
-               "beyond the end of the sequence.",
+        .doc = "For each id of a sequence a row of win_size ids that "
+               "begins with it; pad_value stands beyond the end.",
         .args = {{"input", FL_ARG_VAR},
                  {"win_size", FL_ARG_INT},
                  {"pad_value", FL_ARG_INT, "0"},
@@ -239,8 +245,8 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_scatter",
-        .doc = "input with the updates of sequence i added to the columns "
-               "index of row i.",
+        .doc = "Adds the updates of sequence i to those columns of row i "
+               "of input that index names.",
         .args = {{"input", FL_ARG_VAR},
                  {"index", FL_ARG_VAR},
                  {"updates", FL_ARG_VAR},
@@ -251,15 +257,16 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_concat",
-        .doc = "Variables joined sequence by sequence.",
-        .args = {{"input", FL_ARG_VARS}, {"name", FL_ARG_STR, "None"}},
+        .doc = "Joins variables sequence by sequence.",
+        .args = {{"input", FL_ARG_VARS, .doc = "the variables that are joined"},
+                 {"name", FL_ARG_STR, "None"}},
         .op = "sequence_concat",
         .in = {{"X", "input"}},
         .out = {{"Out"}},
     },
     {
         .name = "sequence_reshape",
-        .doc = "Rows of new_dim elements; each sequence keeps its own.",
+        .doc = "Reshapes each sequence into rows of new_dim elements.",
         .args = {{"input", FL_ARG_VAR}, {"new_dim", FL_ARG_INT}},
         .op = "sequence_reshape",
         .in = {{"X", "input"}},
@@ -267,8 +274,8 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "lod_reset",
-        .doc = "x cut into other sequences: those of y, or the offsets "
-               "target_lod.",
+        .doc = "Divides x into other sequences: those of y, or those with "
+               "the offsets target_lod.",
         .args = {{"x", FL_ARG_VAR},
                  {"y", FL_ARG_VAR, "None"},
                  {"target_lod", FL_ARG_INTS, "None"}},

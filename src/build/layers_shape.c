@@ -77,8 +77,8 @@ static fl_err reshape(fl_emit *e)
 const fl_layer_def fl_layers_shape[] = {
     {
         .name = "concat",
-        .doc = "Variables one after another along an axis.",
-        .args = {{"input", FL_ARG_VARS},
+        .doc = "Joins variables along an axis.",
+        .args = {{"input", FL_ARG_VARS, .doc = "the variables that are joined"},
                  {"axis", FL_ARG_INT, "0"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "concat",
@@ -87,8 +87,8 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "split",
-        .doc = "input cut along dim: into so many equal parts, or into parts "
-               "of the given lengths.",
+        .doc = "Cuts input along dim, into equal parts or into parts of "
+               "given lengths.",
         .returns = "[parts]",
         .args = {{"input", FL_ARG_VAR},
                  {"num_or_sections", FL_ARG_INT_OR_INTS},
@@ -98,8 +98,8 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "reshape",
-        .doc = "The same elements in another shape. 0 copies the dimension "
-               "of x, one -1 is what remains.",
+        .doc = "Gives the same elements another shape. A dimension of 0 is "
+               "copied from x, and one dimension of -1 is computed.",
         .prefix = "reshape2",
         .args = {{"x", FL_ARG_VAR},
                  {"shape", FL_ARG_INTS},
@@ -111,7 +111,8 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "transpose",
-        .doc = "Dimensions in another order: dimension i comes from perm[i].",
+        .doc = "Reorders dimensions: dimension i of the result is "
+               "dimension perm[i] of x.",
         .args = {{"x", FL_ARG_VAR},
                  {"perm", FL_ARG_INTS},
                  {"name", FL_ARG_STR, "None"}},
@@ -122,7 +123,7 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "squeeze",
-        .doc = "Dimensions of length 1 left out: those in axes, or all.",
+        .doc = "Removes dimensions of length 1, those in axes or all.",
         .args = {{"input", FL_ARG_VAR},
                  {"axes", FL_ARG_INTS},
                  {"name", FL_ARG_STR, "None"}},
@@ -132,7 +133,7 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "unsqueeze",
-        .doc = "Dimensions of length 1 put in at axes.",
+        .doc = "Inserts dimensions of length 1 at axes.",
         .args = {{"input", FL_ARG_VAR},
                  {"axes", FL_ARG_INTS},
                  {"name", FL_ARG_STR, "None"}},
@@ -142,10 +143,11 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "flatten",
-        .doc = "A matrix: dimensions before axis make the rows, the rest the "
-               "columns.",
+        .doc = "Flattens x into a matrix: the dimensions before axis "
+               "become its rows, the others its columns.",
         .args = {{"x", FL_ARG_VAR},
-                 {"axis", FL_ARG_INT, "1"},
+                 {"axis", FL_ARG_INT, "1",
+                  .doc = "the first dimension that belongs to the columns"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "flatten2",
         .in = {{"X", "x"}},
@@ -153,15 +155,16 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "stack",
-        .doc = "Variables of one shape along a new axis.",
-        .args = {{"x", FL_ARG_VARS}, {"axis", FL_ARG_INT, "0"}},
+        .doc = "Joins variables of equal shape along a new axis.",
+        .args = {{"x", FL_ARG_VARS, .doc = "the variables that are joined"},
+                 {"axis", FL_ARG_INT, "0"}},
         .op = "stack",
         .in = {{"X", "x"}},
         .out = {{"Y"}},
     },
     {
         .name = "unstack",
-        .doc = "The slices of x along an axis, num of them.",
+        .doc = "Cuts x into its slices along an axis.",
         .returns = "[parts]",
         .args = {{"x", FL_ARG_VAR},
                  {"axis", FL_ARG_INT, "0"},
@@ -170,18 +173,22 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "multiplex",
-        .doc = "Row i is row i of the input that index[i] names.",
-        .args = {{"inputs", FL_ARG_VARS}, {"index", FL_ARG_VAR}},
+        .doc = "Chooses rows: row i of the result is row i of the input "
+               "that index[i] names.",
+        .args = {{"inputs", FL_ARG_VARS},
+                 {"index", FL_ARG_VAR,
+                  .doc = "for each row the number of an input"}},
         .op = "multiplex",
         .in = {{"X", "inputs"}, {"Ids", "index"}},
         .out = {{"Out"}},
     },
     {
         .name = "scatter",
-        .doc = "input with its rows index replaced by updates, or, without "
-               "overwrite, by the sum of the updates for each.",
+        .doc = "Replaces the rows of input that index names by updates. "
+               "Without overwrite, the updates of a row are added up "
+               "instead.",
         .args = {{"input", FL_ARG_VAR},
-                 {"index", FL_ARG_VAR},
+                 {"index", FL_ARG_VAR, .doc = "the rows that are replaced"},
                  {"updates", FL_ARG_VAR},
                  {"name", FL_ARG_STR, "None"},
                  {"overwrite", FL_ARG_BOOL, "True"}},
@@ -191,8 +198,8 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "crop",
-        .doc = "The part of x of this shape, from offsets on; -1 goes to the "
-               "end.",
+        .doc = "Cuts a part of the given shape out of x, beginning at "
+               "offsets. A length of -1 reaches to the end.",
         .args = {{"x", FL_ARG_VAR},
                  {"shape", FL_ARG_INTS, "None"},
                  {"offsets", FL_ARG_INTS, "None"},
@@ -203,7 +210,8 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "pad_constant_like",
-        .doc = "y with as much of pad_value after it as makes the shape of x.",
+        .doc = "Appends pad_value to y along every dimension until it has "
+               "the shape of x.",
         .args = {{"x", FL_ARG_VAR},
                  {"y", FL_ARG_VAR},
                  {"pad_value", FL_ARG_FLOAT, "0.0"},
@@ -214,7 +222,8 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "slice",
-        .doc = "From starts to ends, which is not included, along axes.",
+        .doc = "Cuts out the range from starts to ends, without the end, "
+               "along each of axes.",
         .args = {{"input", FL_ARG_VAR},
                  {"axes", FL_ARG_INTS},
                  {"starts", FL_ARG_INTS},
@@ -225,24 +234,28 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "reverse",
-        .doc = "x read from the end along one or several dimensions.",
-        .args = {{"x", FL_ARG_VAR}, {"axis", FL_ARG_INTS}},
+        .doc = "Reverses the order of elements along one or several "
+               "dimensions.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"axis", FL_ARG_INTS,
+                  .doc = "the dimensions that are reversed"}},
         .op = "reverse",
         .in = {{"X", "x"}},
         .out = {{"Out"}},
     },
     {
         .name = "gather",
-        .doc = "The rows of input that index names.",
-        .args = {{"input", FL_ARG_VAR}, {"index", FL_ARG_VAR}},
+        .doc = "Picks the rows of input that index names.",
+        .args = {{"input", FL_ARG_VAR},
+                 {"index", FL_ARG_VAR, .doc = "the rows that are picked"}},
         .op = "gather",
         .in = {{"X", "input"}, {"Index", "index"}},
         .out = {{"Out"}},
     },
     {
         .name = "expand",
-        .doc = "x repeated expand_times along each dimension.",
-        .args = {{"x", FL_ARG_VAR},
+        .doc = "Repeats x expand_times[i] times along dimension i.",
+        .args = {{"x", FL_ARG_VAR, .doc = "the variable that is repeated"},
                  {"expand_times", FL_ARG_INTS},
                  {"name", FL_ARG_STR, "None"}},
         .op = "expand",
@@ -251,15 +264,17 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "one_hot",
-        .doc = "For each id a row of depth zeros with a 1 at the id.",
-        .args = {{"input", FL_ARG_VAR}, {"depth", FL_ARG_INT}},
+        .doc = "Turns each id into a row of depth zeros with a 1 at the "
+               "id.",
+        .args = {{"input", FL_ARG_VAR, .doc = "ids, int64 of shape [.., 1]"},
+                 {"depth", FL_ARG_INT}},
         .op = "one_hot",
         .in = {{"X", "input"}},
         .out = {{"Out", FL_STOP}},
     },
     {
         .name = "shape",
-        .doc = "The shape of input as a variable.",
+        .doc = "The shape of input, as an int32 variable.",
         .args = {{"input", FL_ARG_VAR}},
         .op = "shape",
         .in = {{"Input", "input"}},
@@ -267,7 +282,7 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "size",
-        .doc = "How many elements input has.",
+        .doc = "The number of elements of input, as a variable.",
         .args = {{"input", FL_ARG_VAR}},
         .op = "size",
         .in = {{"Input", "input"}},
@@ -275,8 +290,8 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "pad",
-        .doc = "x with paddings[2i] elements of pad_value before and "
-               "paddings[2i+1] after it along dimension i.",
+        .doc = "Surrounds x with pad_value: paddings[2i] elements before "
+               "and paddings[2i+1] after it along dimension i.",
         .args = {{"x", FL_ARG_VAR},
                  {"paddings", FL_ARG_INTS},
                  {"pad_value", FL_ARG_FLOAT, "0.0"},

@@ -203,21 +203,20 @@ static fl_err create_global_var(fl_emit *e)
 const fl_layer_def fl_layers_tensor[] = {
     {
         .name = "cast",
-        .doc = "x with its elements converted to dtype.",
+        .doc = "Converts the elements of x to dtype.",
         .args = {{"x", FL_ARG_VAR}, {"dtype", FL_ARG_DTYPE}},
         .emit = cast,
     },
     {
         .name = "assign",
-        .doc = "A copy of a variable, or an array as a variable; into output "
-               "if it is given.",
+        .doc = "Copies a variable, or turns an array into a variable.",
         .args = {{"input", FL_ARG_VAR_OR_TENSOR},
                  {"output", FL_ARG_VAR, "None"}},
         .emit = assign,
     },
     {
         .name = "fill_constant",
-        .doc = "A variable of one value; into out if it is given.",
+        .doc = "Makes a variable of one value.",
         .args = {{"shape", FL_ARG_INTS},
                  {"dtype", FL_ARG_DTYPE},
                  {"value", FL_ARG_FLOAT},
@@ -229,8 +228,9 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "fill_constant_batch_size_like",
-        .doc = "A variable of one value, whose dimension output_dim_idx is "
-               "as long as dimension input_dim_idx of input.",
+        .doc = "Makes a variable of one value whose dimension "
+               "output_dim_idx has the length of dimension input_dim_idx "
+               "of input.",
         .args = {{"input", FL_ARG_VAR},
                  {"shape", FL_ARG_INTS},
                  {"dtype", FL_ARG_DTYPE},
@@ -243,7 +243,7 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "zeros",
-        .doc = "A variable of zeros.",
+        .doc = "Makes a variable of zeros.",
         .prefix = "",
         .args = {{"shape", FL_ARG_INTS},
                  {"dtype", FL_ARG_DTYPE},
@@ -252,7 +252,7 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "ones",
-        .doc = "A variable of ones.",
+        .doc = "Makes a variable of ones.",
         .prefix = "",
         .args = {{"shape", FL_ARG_INTS},
                  {"dtype", FL_ARG_DTYPE},
@@ -261,7 +261,7 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "zeros_like",
-        .doc = "Zeros in the shape of x; into out if it is given.",
+        .doc = "Makes zeros of the shape of x.",
         .args = {{"x", FL_ARG_VAR}, {"out", FL_ARG_VAR, "None"}},
         .op = "fill_zeros_like",
         .in = {{"X", "x"}},
@@ -270,7 +270,7 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "uniform_random",
-        .doc = "Random numbers between min and max.",
+        .doc = "Draws random numbers, uniform between min and max.",
         .args = {{"shape", FL_ARG_INTS},
                  {"dtype", FL_ARG_DTYPE, "'float32'"},
                  {"min", FL_ARG_FLOAT, "-1.0"},
@@ -281,7 +281,8 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "gaussian_random",
-        .doc = "Random numbers around mean with deviation std.",
+        .doc = "Draws random numbers, normal with mean and standard "
+               "deviation std.",
         .args = {{"shape", FL_ARG_INTS},
                  {"mean", FL_ARG_FLOAT, "0.0"},
                  {"std", FL_ARG_FLOAT, "1.0"},
@@ -292,8 +293,9 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "uniform_random_batch_size_like",
-        .doc = "Random numbers between min and max; dimension output_dim_idx "
-               "is as long as dimension input_dim_idx of input.",
+        .doc = "Draws uniform random numbers into a shape whose dimension "
+               "output_dim_idx has the length of dimension input_dim_idx "
+               "of input.",
         .args = {{"input", FL_ARG_VAR},
                  {"shape", FL_ARG_INTS},
                  {"dtype", FL_ARG_DTYPE, "'float32'"},
@@ -308,9 +310,9 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "gaussian_random_batch_size_like",
-        .doc = "Random numbers around mean with deviation std; dimension "
-               "output_dim_idx is as long as dimension input_dim_idx of "
-               "input.",
+        .doc = "Draws normal random numbers into a shape whose dimension "
+               "output_dim_idx has the length of dimension input_dim_idx "
+               "of input.",
         .args = {{"input", FL_ARG_VAR},
                  {"shape", FL_ARG_INTS},
                  {"input_dim_idx", FL_ARG_INT, "0"},
@@ -325,10 +327,10 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "sampling_id",
-        .doc = "A class of each row, as likely as the row says: the first "
-               "whose sum exceeds a number between min and max. int64, "
-               "whatever dtype says.",
-        .args = {{"x", FL_ARG_VAR},
+        .doc = "Draws a class for each row, with the probabilities of the "
+               "row. The result is int64, whatever dtype states.",
+        .args = {{"x", FL_ARG_VAR,
+                  .doc = "probabilities of the classes, a row for each sample"},
                  {"min", FL_ARG_FLOAT, "0.0"},
                  {"max", FL_ARG_FLOAT, "1.0"},
                  {"seed", FL_ARG_INT, "0"},
@@ -340,7 +342,7 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "create_tensor",
-        .doc = "A variable that some op is going to write.",
+        .doc = "Makes a variable that an operator will write later.",
         .args = {{"dtype", FL_ARG_DTYPE},
                  {"name", FL_ARG_STR, "None"},
                  {"persistable", FL_ARG_BOOL, "False"}},
@@ -348,8 +350,8 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "create_parameter",
-        .doc = "A parameter of its own, for layers that are written in "
-               "terms of others.",
+        .doc = "Makes a parameter that belongs to no layer, for networks "
+               "that are built from single operators.",
         .args = {{"shape", FL_ARG_INTS},
                  {"dtype", FL_ARG_DTYPE},
                  {"name", FL_ARG_STR, "None"},
@@ -360,8 +362,8 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "create_global_var",
-        .doc = "A variable that the startup program fills with value; it "
-               "outlives a run if persistable.",
+        .doc = "Makes a variable that the startup program fills with "
+               "value.",
         .prefix = "global_var",
         .args = {{"shape", FL_ARG_INTS},
                  {"value", FL_ARG_FLOAT},
@@ -373,7 +375,7 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "argmax",
-        .doc = "Where the largest elements stand along an axis.",
+        .doc = "The index of the largest element along an axis.",
         .prefix = "arg_max",
         .args = {{"x", FL_ARG_VAR}, {"axis", FL_ARG_INT, "0"}},
         .op = "arg_max",
@@ -382,7 +384,7 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "argmin",
-        .doc = "Where the smallest elements stand along an axis.",
+        .doc = "The index of the smallest element along an axis.",
         .prefix = "arg_min",
         .args = {{"x", FL_ARG_VAR}, {"axis", FL_ARG_INT, "0"}},
         .op = "arg_min",
@@ -391,7 +393,8 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "argsort",
-        .doc = "input sorted along an axis, and where each element stood.",
+        .doc = "Sorts input along an axis, and gives the index that each "
+               "element had.",
         .returns = "out, ids",
         .args = {{"input", FL_ARG_VAR},
                  {"axis", FL_ARG_INT, "-1"},
@@ -402,7 +405,8 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "range",
-        .doc = "start, start + step ... up to, but without, end.",
+        .doc = "The numbers start, start + step and so on, up to but "
+               "without end.",
         .args = {{"start", FL_ARG_FLOAT_OR_VAR},
                  {"end", FL_ARG_FLOAT_OR_VAR},
                  {"step", FL_ARG_FLOAT_OR_VAR},
@@ -411,16 +415,17 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "linspace",
-        .doc = "num numbers from start to stop, in equal steps.",
+        .doc = "num numbers from start to stop in equal steps.",
         .args = {{"start", FL_ARG_FLOAT_OR_VAR},
                  {"stop", FL_ARG_FLOAT_OR_VAR},
-                 {"num", FL_ARG_INT_OR_VAR},
+                 {"num", FL_ARG_INT_OR_VAR,
+                  .doc = "how many numbers there are"},
                  {"dtype", FL_ARG_DTYPE}},
         .emit = linspace,
     },
     {
         .name = "rank",
-        .doc = "How many dimensions input has, as a variable.",
+        .doc = "The number of dimensions of input, as a variable.",
         .prefix = "",
         .args = {{"input", FL_ARG_VAR}},
         .emit = rank,
@@ -435,8 +440,8 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "unique",
-        .doc = "The elements of a vector, each once, and where in these each "
-               "element stands.",
+        .doc = "The distinct elements of a vector, and for each element "
+               "its index among them.",
         .returns = "out, index",
         .args = {{"x", FL_ARG_VAR}, {"dtype", FL_ARG_DTYPE, "'int32'"}},
         .op = "unique",
@@ -445,7 +450,8 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "unique_with_counts",
-        .doc = "As unique, and how often each is there.",
+        .doc = "The distinct elements of a vector, for each element its "
+               "index among them, and how often each occurs.",
         .returns = "out, index, count",
         .args = {{"x", FL_ARG_VAR}, {"dtype", FL_ARG_DTYPE, "'int32'"}},
         .op = "unique_with_counts",
@@ -454,7 +460,7 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "has_inf",
-        .doc = "Whether one element is infinite.",
+        .doc = "Whether any element is infinite.",
         .prefix = "isinf",
         .args = {{"x", FL_ARG_VAR}},
         .op = "isinf",
@@ -463,7 +469,7 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "has_nan",
-        .doc = "Whether one element is NaN.",
+        .doc = "Whether any element is NaN.",
         .prefix = "isnan",
         .args = {{"x", FL_ARG_VAR}},
         .op = "isnan",

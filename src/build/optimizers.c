@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#define MOMENTUM "the share of each step that is added to the next one"
 #define RATE                                                                   \
     {                                                                          \
         "learning_rate", FL_ARG_FLOAT_OR_VAR                                   \
@@ -23,12 +24,14 @@
     }
 #define NAME                                                                   \
     {                                                                          \
-        "name", FL_ARG_STR, "None"                                             \
+        "name", FL_ARG_STR, "None",                                            \
+            .doc = "goes into the names of accumulators; None: nothing does"   \
     }
 
 /* What all of paddle.v2 share; their decay is no regularizer of Fluid's. */
 #define V2_ARGS                                                                \
-    RATE, {"momentum", FL_ARG_FLOAT, "0.0"}, {"l2", FL_ARG_FLOAT, "0.0"},      \
+    RATE, {"momentum", FL_ARG_FLOAT, "0.0", .doc = MOMENTUM},                  \
+        {"l2", FL_ARG_FLOAT, "0.0"},                                           \
     {                                                                          \
         "l1", FL_ARG_FLOAT, "0.0"                                              \
     }
@@ -65,9 +68,10 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "momentum",
         .cls = "Momentum",
-        .doc = "Steps gather speed: a part of each goes on in the next.",
+        .doc = "Gradient descent with momentum: a share of each step is added "
+               "to the next one.",
         .args = {RATE,
-                 {"momentum", FL_ARG_FLOAT},
+                 {"momentum", FL_ARG_FLOAT, .doc = MOMENTUM},
                  {"use_nesterov", FL_ARG_BOOL, "False"},
                  DECAY,
                  NAME},
@@ -77,10 +81,11 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "lars_momentum",
         .cls = "LarsMomentum",
-        .doc = "Momentum whose step is scaled, layer by layer, by the norms of "
-               "the parameter and its gradient. Dense gradients only.",
+        .doc =
+            "LARS: momentum whose step is scaled for each parameter by the "
+            "norms of the parameter and of its gradient. Dense gradients only.",
         .args = {RATE,
-                 {"momentum", FL_ARG_FLOAT},
+                 {"momentum", FL_ARG_FLOAT, .doc = MOMENTUM},
                  {"lars_coeff", FL_ARG_FLOAT, "0.001"},
                  {"lars_weight_decay", FL_ARG_FLOAT, "0.0005"},
                  DECAY,
@@ -91,7 +96,8 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "adagrad",
         .cls = "Adagrad",
-        .doc = "Steps become smaller where gradients have been large.",
+        .doc = "Adagrad: divides each step by the root of the sum of all "
+               "squared gradients so far.",
         .args = {RATE,
                  {"epsilon", FL_ARG_FLOAT, "1e-06"},
                  DECAY,
@@ -104,9 +110,8 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "adam",
         .cls = "Adam",
-        .doc = "Steps by running means of the gradient and of its square, "
-               "corrected for their start at zero. With lazy_mode, rows that a "
-               "sparse gradient does not list are left alone.",
+        .doc = "Adam: steps by running means of the gradient and of its "
+               "square, both corrected for their start at zero.",
         .args = {RATE_001,
                  {"beta1", FL_ARG_FLOAT, "0.9"},
                  {"beta2", FL_ARG_FLOAT, "0.999"},
@@ -123,7 +128,8 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "adamax",
         .cls = "Adamax",
-        .doc = "Adam with the largest gradient in place of the mean square.",
+        .doc = "Adamax: Adam with the largest recent gradient in place of the "
+               "mean square.",
         .args = {RATE_001,
                  {"beta1", FL_ARG_FLOAT, "0.9"},
                  {"beta2", FL_ARG_FLOAT, "0.999"},
@@ -138,8 +144,8 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "decayed_adagrad",
         .cls = "DecayedAdagrad",
-        .doc =
-            "Adagrad that forgets: a running mean of squares, not their sum.",
+        .doc = "Adagrad with a running mean of squared gradients in place of "
+               "their sum.",
         .args = {RATE,
                  {"decay", FL_ARG_FLOAT, "0.95"},
                  {"epsilon", FL_ARG_FLOAT, "1e-06"},
@@ -151,9 +157,8 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "adadelta",
         .cls = "Adadelta",
-        .doc = "Steps in the units of the parameter, from running means of "
-               "squared gradients and squared steps. The learning rate is not "
-               "used.",
+        .doc = "Adadelta: computes the step size from running means of squared "
+               "gradients and of squared steps. The learning rate is not used.",
         .args = {RATE,
                  {"epsilon", FL_ARG_FLOAT, "1e-06"},
                  {"rho", FL_ARG_FLOAT, "0.95"},
@@ -168,12 +173,12 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "rmsprop",
         .cls = "RMSProp",
-        .doc = "Gradients divided by the root of their running mean square; by "
-               "their spread, if centered.",
+        .doc = "RMSProp: divides each gradient by the root of the running mean "
+               "of its square.",
         .args = {RATE,
                  {"rho", FL_ARG_FLOAT, "0.95"},
                  {"epsilon", FL_ARG_FLOAT, "1e-06"},
-                 {"momentum", FL_ARG_FLOAT, "0.0"},
+                 {"momentum", FL_ARG_FLOAT, "0.0", .doc = MOMENTUM},
                  {"centered", FL_ARG_BOOL, "False"},
                  DECAY,
                  NAME},
@@ -185,8 +190,8 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "ftrl",
         .cls = "Ftrl",
-        .doc = "Follow the regularised leader: small weights become exactly "
-               "zero under l1.",
+        .doc = "Follow the regularised leader (FTRL): with l1, small weights "
+               "become exactly zero.",
         .args = {RATE,
                  {"l1", FL_ARG_FLOAT, "0.0"},
                  {"l2", FL_ARG_FLOAT, "0.0"},

@@ -299,21 +299,23 @@ static fl_err emit(fl_emit *e)
 const fl_layer_def fl_layers_schedule[] = {
     {
         .name = "noam_decay",
-        .doc = "d_model^-0.5 * min(t^-0.5, t * warmup_steps^-1.5).",
+        .doc = "The learning rate d_model^-0.5 * min(t^-0.5, t * "
+               "warmup_steps^-1.5) at step t.",
         .prefix = "",
         .args = {{"d_model", FL_ARG_FLOAT}, {"warmup_steps", FL_ARG_FLOAT}},
         .emit = emit,
     },
-    DECAY("exponential_decay", "learning_rate * decay_rate^(t / decay_steps)."),
-    DECAY("natural_exp_decay",
-          "learning_rate * exp(-decay_rate * t / decay_steps)."),
-    DECAY("inverse_time_decay",
-          "learning_rate / (1 + decay_rate * t / decay_steps)."),
+    DECAY("exponential_decay", "The learning rate learning_rate * "
+                               "decay_rate^(t / decay_steps) at step t."),
+    DECAY("natural_exp_decay", "The learning rate learning_rate * "
+                               "exp(-decay_rate * t / decay_steps) at step t."),
+    DECAY("inverse_time_decay", "The learning rate learning_rate / (1 + "
+                                "decay_rate * t / decay_steps) at step t."),
     {
         .name = "polynomial_decay",
-        .doc = "From learning_rate to end_learning_rate in decay_steps, "
-               "along (1 - t / decay_steps)^power; again and again, each "
-               "time longer, with cycle.",
+        .doc = "A learning rate that falls from learning_rate to "
+               "end_learning_rate within decay_steps, along (1 - t / "
+               "decay_steps)^power.",
         .prefix = "",
         .args = {{"learning_rate", FL_ARG_FLOAT_OR_VAR},
                  {"decay_steps", FL_ARG_FLOAT},
@@ -324,16 +326,16 @@ const fl_layer_def fl_layers_schedule[] = {
     },
     {
         .name = "piecewise_decay",
-        .doc = "values[i] while t is below boundaries[i], the last value "
-               "after them all.",
+        .doc = "A learning rate of values[i] while the step is below "
+               "boundaries[i], and of the last value afterwards.",
         .prefix = "",
         .args = {{"boundaries", FL_ARG_FLOATS}, {"values", FL_ARG_FLOATS}},
         .emit = emit,
     },
     {
         .name = "cosine_decay",
-        .doc = "learning_rate * (cos(epoch * pi / epochs) + 1) / 2, where "
-               "an epoch is step_each_epoch steps.",
+        .doc = "The learning rate learning_rate * (cos(epoch * pi / "
+               "epochs) + 1) / 2, where an epoch is step_each_epoch steps.",
         .prefix = "",
         .args = {{"learning_rate", FL_ARG_FLOAT_OR_VAR},
                  {"step_each_epoch", FL_ARG_FLOAT},
@@ -342,8 +344,8 @@ const fl_layer_def fl_layers_schedule[] = {
     },
     {
         .name = "linear_lr_warmup",
-        .doc = "From start_lr to end_lr in warmup_steps, then "
-               "learning_rate.",
+        .doc = "A learning rate that goes from start_lr to end_lr within "
+               "warmup_steps, and is learning_rate afterwards.",
         .prefix = "",
         .args = {{"learning_rate", FL_ARG_FLOAT_OR_VAR},
                  {"warmup_steps", FL_ARG_FLOAT},

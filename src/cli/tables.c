@@ -88,29 +88,36 @@ static const char *member(fl_arg_type t)
     return names[t];
 }
 
-static void print_signature(const fl_signature *s)
+static void print_argument(const fl_arg_def *a)
 {
-    printf("| %s | ", s->name);
+    printf("- `%s` (%s, `%s`", a->name, fl_arg_type_name(a->type),
+           member(a->type));
+    if (a->value)
+        printf(", default `%s`", a->value);
+    printf("): %s\n", a->doc);
+}
+
+static void print_signature(const fl_signature *s, bool returns)
+{
+    printf("\n### %s\n\n%s\n\n", s->name, s->doc);
     for (int i = 0; i < s->n_args; i++)
-        printf("%s%s%s%s `%s`", i ? ", " : "", s->args[i].name,
-               s->args[i].value ? "=" : "",
-               s->args[i].value ? s->args[i].value : "",
-               member(s->args[i].type));
-    printf(" | %s | %s |\n", s->returns ? s->returns : "", s->doc);
+        print_argument(&s->args[i]);
+    if (returns)
+        printf("\nReturns: %s\n", s->returns ? s->returns : "one variable");
 }
 
 void fl_cli_print_layers(fl_engine *e)
 {
     const fl_signature *row;
     int n = fl_layer_table(e, &row);
-    puts("# Layers and optimisers\n\nMade by `paddle show --layers`. Behind "
-         "each argument stands the member of `fl_arg` that is read; lists "
-         "have `.n`.\n\n"
-         "| layer | arguments | gives | what it is |\n|---|---|---|---|");
+    puts("# Layers and optimisers\n\nMade by `paddle show --layers`. In "
+         "brackets stand the type of an argument, the member of `fl_arg` that "
+         "a C program sets (lists have `.n`), and the default; an argument "
+         "without one is required. `[a]` stands for a list.\n\n## Layers");
     for (int i = 0; i < n; i++)
-        print_signature(&row[i]);
+        print_signature(&row[i], true);
     n = fl_optimizer_table(e, &row);
-    puts("\n| optimiser | arguments | | |\n|---|---|---|---|");
+    puts("\n## Optimisers");
     for (int i = 0; i < n; i++)
-        print_signature(&row[i]);
+        print_signature(&row[i], false);
 }

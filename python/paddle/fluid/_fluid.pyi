@@ -198,6 +198,7 @@ class Argument(NamedTuple):
     name: str
     type: str  # "variable", "list of ints", ...: for documentation
     default: Optional[str]  # Python text: "1", "'relu'", "None"; None: required
+    doc: str  # what it means
 
 
 class Signature(NamedTuple):

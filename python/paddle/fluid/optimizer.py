@@ -174,7 +174,8 @@ def _class(spec):
     __init__.__signature__ = inspect.Signature(
         [this, *signature.parameters.values()])
     return type(name, (_Known,), {
-        "__init__": __init__, "__doc__": _table.document(spec),
+        "__init__": __init__, "__doc__": _table.document(
+            spec, "An optimizer; call minimize(loss)."),
         "__module__": __name__})
 
 

@@ -5,6 +5,7 @@ that no row names belongs to nn.
 """
 import ast
 import inspect
+import textwrap
 
 from ... import _absent
 from .. import _fluid
@@ -45,13 +46,27 @@ def signature(spec):
     return inspect.Signature([parameter(a) for a in spec.arguments])
 
 
-def document(spec):
-    """A docstring: the table's sentences, then the arguments."""
-    lines = ["    %s: %s" % (a.name, a.type) for a in spec.arguments]
-    text = spec.doc + "\n\nArguments:\n" + "\n".join(lines)
-    if spec.returns:
-        text += "\n\nReturns: " + spec.returns
-    return text
+def _returned(names):
+    """What a layer returns: nothing said, one; "a, b": several; "[a]": the
+    rest as a list."""
+    if not names:
+        return "A Variable."
+    if names.startswith("["):
+        return "A list of Variables: %s." % names.strip("[]")
+    return "Several Variables, in this order: %s." % names.replace(
+        "[", "a list of ").replace("]", "")
+
+
+def document(spec, returns=None):
+    """A docstring: the table's sentences, the arguments, what is returned."""
+    lines = textwrap.wrap(spec.doc, 76) + ["", "Args:"]
+    for a in spec.arguments:
+        default = "" if a.default is None else ", default %s" % a.default
+        lines += textwrap.wrap(
+            "%s (%s%s): %s." % (a.name, a.type, default, a.doc), 76,
+            initial_indent="    ", subsequent_indent="        ")
+    return "\n".join(lines + ["", "Returns:", "    " + (
+        returns or _returned(spec.returns)), ""])
 
 
 def bind(name, sig, args, kwargs):
