@@ -526,6 +526,33 @@ def test_sequences_are_asked_for():
         layer.pooling(input=dense("x", 6))
 
 
+NESTED = [[[[1, 2], [3, 4]], [[5, 6]]], [[[7, 8]]]]
+
+
+def test_sub_sequences_are_pooled_to_sequences():
+    s = layer.data(name="s", type=data_type.dense_vector_sub_sequence(2))
+    inner = layer.pooling(input=s, pooling_type=pooling.Sum(),
+                          agg_level=layer.AggregateLevel.TO_SEQUENCE)
+    check(inner, [[4, 6], [5, 6], [7, 8]], NESTED)
+    check(layer.pooling(input=inner, pooling_type=pooling.Sum()),
+          [[9, 12], [7, 8]], NESTED)
+    check(layer.pooling(input=s), [[5, 6], [7, 8]], NESTED)
+    with pytest.raises(NotImplementedError, match="the mean over sub-seq"):
+        layer.pooling(input=s, pooling_type=pooling.Avg())
+    with pytest.raises(ValueError, match="has no sub-sequences"):
+        layer.pooling(input=sequence(name="flat"), agg_level="seq")
+
+
+def test_sequences_of_sparse_rows():
+    s = layer.data(name="s", type=data_type.sparse_binary_vector_sequence(5))
+    out = layer.fc(input=s, size=2, act=activation.Linear(), name="f")
+    got, p = run(out, [[[0, 1], [4]], [[2]]])
+    w = p["_f.w0"]
+    np.testing.assert_allclose(got, [w[0] + w[1], w[4], w[2]], rtol=1e-5)
+    got, _ = run(layer.last_seq(input=out), [[[0, 1], [4]], [[2]]])
+    np.testing.assert_allclose(got, [w[4], w[2]], rtol=1e-5)
+
+
 def test_kmax_seq_score_ranks_rows():
     got, _ = run(layer.kmax_seq_score(input=sequence(size=1), beam_size=1),
                  [[[0.1], [0.7]], [[0.3], [0.2], [0.1]]], field="id")

@@ -606,6 +606,24 @@ def test_dropout_scales_when_it_tests():
                                atol=1e-6)
 
 
+def test_the_gradient_of_an_output_is_held():
+    x = layer.data(name="x", type=data_type.dense_vector(3))
+    y = layer.data(name="y", type=data_type.dense_vector(1))
+    out = layer.fc(input=x, size=1, name="f", act=activation.Linear(),
+                   bias_attr=False, layer_attr=attr.Extra(
+                       error_clipping_threshold=0.5))
+    trainer, p = make(optimizer.Momentum(learning_rate=1.0),
+                      layer.square_error_cost(input=out, label=y))
+    p["_f.w0"] = np.zeros((3, 1))
+    trainer.train(lambda: iter([[([1, 2, 3], [100.0])]]))
+    np.testing.assert_allclose(p["_f.w0"].ravel(), [0.5, 1.0, 1.5])
+
+
+def test_pruning_is_refused():
+    with pytest.raises(NotImplementedError, match="update_hooks .pruning."):
+        attr.Param(update_hooks=attr.Hook("pruning", sparsity_ratio=0.5))
+
+
 def test_a_topology_tells_what_it_is():
     x, y, out, cost = classifier()
     topology = paddle.topology.Topology(cost)

@@ -7,8 +7,8 @@ __all__ = ["Param", "ParamAttr", "ParameterAttribute", "Extra", "ExtraAttr",
 
 @_spelled
 class Hook:
-    """What is done to a parameter before training: pruning keeps the
-    smallest sparsity_ratio of its elements at zero."""
+    """What is done to a parameter before training: pruning, which would keep
+    the smallest sparsity_ratio of its elements at zero. Param refuses it."""
 
     def __init__(self, type, sparsity_ratio=None):
         self.type = type
@@ -39,12 +39,14 @@ class Param:
         if initial_max is not None and initial_max < initial_min:
             raise ValueError("attr.Param: initial_max is %r, below "
                              "initial_min %r" % (initial_max, initial_min))
+        if update_hooks:
+            raise NotImplementedError("attr.Param: update_hooks (pruning) is "
+                                      "not in this version")
         if initializer is not None and not callable(initializer):
             raise ValueError("attr.Param: initializer must be a function of "
                              "a name that returns an array")
         self.name, self.is_static = name, bool(is_static)
         self.sparse_update, self.initializer = sparse_update, initializer
-        self.update_hooks = update_hooks
         self.gradient_clipping_threshold = gradient_clipping_threshold
         if is_static:
             l1_rate = l2_rate = learning_rate = momentum = None
