@@ -5,8 +5,15 @@
 
 bool fl_attr_common(const char *name)
 {
-    static const char *const common[] = {"op_role", "op_role_var",
-                                         "op_namescope", "op_callstack"};
+    static const char *const common[] = {
+        "op_role", "op_role_var", "op_namescope", "op_callstack",
+        /* how to compute on other machines: kept, written back, not read */
+        "use_mkldnn", "use_cudnn", "use_quantizer", "mkldnn_data_type",
+        "exhaustive_search", "workspace_size_MB", "is_test", "data_format",
+        "data_layout", "fuse_relu", "fuse_residual_connection",
+        "fuse_relu_before_depthwise_conv", "Scale_in", "Scale_out",
+        "Scale_weights", "Scale_in_eltwise", "force_fp32_output", "op_device",
+        "with_quant_attr"};
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         if (!strcmp(name, common[i]))
             return true;
@@ -53,6 +60,22 @@ check_present(const fl_op_def *def, const char *side, const fl_slot *slots,
     return FL_OK;
 }
 
+/* A layout that an operator has no attribute for is one that it cannot
+ * compute, unless it is the usual one. */
+static fl_err check_layout(const fl_op_def *def, const fl_attr *a)
+{
+    if (strcmp(a->name, "data_format") && strcmp(a->name, "data_layout"))
+        return FL_OK;
+    if (a->type == FL_ATTR_STRING &&
+        (!strcmp(a->s, "NCHW") || !strcmp(a->s, "AnyLayout")))
+        return FL_OK;
+    return fl_fail(FL_EINVAL, "%s: %s is %s%s%s, expected NCHW or AnyLayout",
+                   def->type, a->name, a->type == FL_ATTR_STRING ? "\"" : "",
+                   a->type == FL_ATTR_STRING ? a->s
+                                             : fl_attr_type_name(a->type),
+                   a->type == FL_ATTR_STRING ? "\"" : "");
+}
+
 static fl_err check_attrs(const fl_op_def *def, fl_desc *d, bool lenient)
 {
     for (int i = 0; i < d->n_attr; i++) {
@@ -63,6 +86,8 @@ static fl_err check_attrs(const fl_op_def *def, fl_desc *d, bool lenient)
         else if (!lenient && !fl_attr_common(d->attr[i].name))
             return fl_fail(FL_EINVAL, "%s: there is no attribute %s", def->type,
                            d->attr[i].name);
+        else
+            FL_TRY(check_layout(def, &d->attr[i]));
     }
     for (int i = 0; i < FL_ATTRS && def->attr[i].name; i++)
         if (def->attr[i].required && !fl_desc_attr(d, def->attr[i].name))

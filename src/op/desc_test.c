@@ -164,6 +164,25 @@ static void attributes_that_are_wrong_are_refused(void)
     fl_arena_free(a);
 }
 
+static void attributes_of_other_machines_are_kept(void)
+{
+    fl_arena *a = fl_arena_new();
+    fl_desc *d = good(a);
+    fl_desc_set_attr(d, &(fl_attr){"use_cudnn", FL_ATTR_BOOL, .b = true});
+    fl_desc_set_attr(d, &(fl_attr){"Scale_in", FL_ATTR_FLOAT, .f = 2});
+    fl_desc_set_attr(d, &(fl_attr){"data_format", FL_ATTR_STRING, .s = "NCHW"});
+    CHECK_OK(fl_desc_check(&pad, d, false));
+    CHECK(fl_desc_attr(d, "use_cudnn")->b);
+    CHECK_NEAR(fl_desc_attr(d, "Scale_in")->f, 2, 0);
+    fl_desc_set_attr(d, &(fl_attr){"data_format", FL_ATTR_STRING, .s = "NHWC"});
+    CHECK_ERR(fl_desc_check(&pad, d, true), FL_EINVAL,
+              "pad: data_format is \"NHWC\", expected NCHW or AnyLayout");
+    fl_desc_set_attr(d, &(fl_attr){"data_format", FL_ATTR_INT, .i = 1});
+    CHECK_ERR(fl_desc_check(&pad, d, false), FL_EINVAL,
+              "pad: data_format is int, expected NCHW or AnyLayout");
+    fl_arena_free(a);
+}
+
 const fl_test fl_tests[] = {
     {"a desc keeps names in order", keeps_names_in_order},
     {"a desc renames every use", renames_every_use},
@@ -175,5 +194,7 @@ const fl_test fl_tests[] = {
     {"intermediates must be there, too", intermediates_must_be_there_too},
     {"attributes that are wrong are refused",
      attributes_that_are_wrong_are_refused},
+    {"attributes of other machines are kept",
+     attributes_of_other_machines_are_kept},
     {0},
 };

@@ -75,6 +75,10 @@ fl_err fl_meta_check(const fl_infer *x, const char *slot,
 fl_err fl_meta_expect(const fl_infer *x, const char *slot, fl_dtype dtype,
                       const fl_shape *shape) FL_MUST_CHECK;
 
+/* An input of which a mean is taken has elements when it runs:
+ * "mean: X [0,1] has no elements (an empty batch?)". */
+fl_err fl_meta_not_empty(const fl_infer *x, const char *slot) FL_MUST_CHECK;
+
 /* Two inputs have one dtype and dims that may be the same. */
 fl_err fl_meta_alike(const fl_infer *x, const char *a,
                      const char *b) FL_MUST_CHECK;
@@ -226,8 +230,8 @@ int fl_op_slot_in(const fl_op_def *def, const char *slot); /* -1: none */
 int fl_op_slot_out(const fl_op_def *def, const char *slot);
 int fl_op_attr(const fl_op_def *def, const char *name);
 
-/* Attributes every operator may carry in a program besides its own (op_role,
- * op_role_var, op_namescope, op_callstack). */
+/* Attributes every operator may carry in a program besides its own: op_role and
+ * the like, and those that speak to other machines (use_cudnn). */
 bool fl_attr_common(const char *name);
 
 /* Slots and attributes of a desc against its table: unknown slot, missing

@@ -348,9 +348,14 @@ static int64_t windows(const fl_infer *x, int64_t dim, int axis)
 static fl_err infer(fl_infer *x)
 {
     const fl_meta *in = fl_meta_in(x, "X", 0);
+    const char *format = fl_meta_attr(x, "data_format")->s;
     fl_shape s = in->shape;
     char text[FL_SHAPE_TEXT];
     FL_TRY(fl_meta_check(x, "X", FL_REALS));
+    if (format && strcmp(format, "NCHW") && strcmp(format, "AnyLayout"))
+        return fl_fail(FL_EINVAL,
+                       "%s: data_format is \"%s\", expected NCHW or AnyLayout",
+                       fl_meta_type(x), format);
     if (s.rank != 4)
         return fl_fail(FL_ESHAPE, "%s: X is %s, expected 4 dims",
                        fl_meta_type(x), fl_shape_text(&s, text));
