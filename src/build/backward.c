@@ -12,10 +12,13 @@ static void diff_init(fl_diff *d, fl_block *b, const fl_backward_opts *opts)
     *d = (fl_diff){.arena = fl_arena_new(), .block = b};
     for (int i = 0; opts && i < opts->n_no_grad; i++)
         fl_diff_cut(d, opts->no_grad[i]);
+    for (int i = 0; opts && i < opts->n_params; i++)
+        fl_map_put(&d->asked, opts->params[i], d);
 }
 
 static void diff_fini(fl_diff *d)
 {
+    fl_map_fini(&d->asked);
     fl_map_fini(&d->cut);
     fl_map_fini(&d->var_of);
     fl_map_fini(&d->grad_of);
@@ -393,6 +396,7 @@ static void seed_ones(fl_diff *d, const fl_var *target)
 {
     fl_desc *op = fl_desc_new(d->arena, "fill_constant_batch_size_like");
     fl_desc_set_in1(op, "Input", target->name);
+    fl_desc_set_attr(op, &(fl_attr){"by_rows", FL_ATTR_BOOL, .b = true});
     fl_desc_set_attr(op,
                      &(fl_attr){"shape", FL_ATTR_INTS, .n = target->shape.rank,
                                 .longs = target->shape.dim});
@@ -437,6 +441,8 @@ fl_err fl_gradients(fl_net *n, int n_targets, fl_var *const *targets,
     fl_diff d;
     fl_map given = {0};
     diff_init(&d, targets[0]->block, opts);
+    for (int i = 0; i < n_inputs; i++)
+        fl_map_put(&d.asked, inputs[i]->name, &d);
     fl_err err = seed_targets(&d, n_targets, targets, target_grads, &given);
     if (!err) {
         fl_diff_find_path(&d, n_targets, targets, n_inputs, inputs);

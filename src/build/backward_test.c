@@ -205,7 +205,6 @@ static void passes_over_what_it_does_not_reach(void)
         "  var d@GRAD: f32[-1,3]\n"
         "  var a@GRAD: f32[-1,3]\n"
         "  var b@GRAD: f32[-1,3]\n"
-        "  var v@GRAD: f32[4,3]\n"
         "  var u@GRAD: f32[4,3]\n"
         "  mean(X=d) -> Out=loss {op_role=256}\n"
         "  fill_constant() -> Out=loss@GRAD {shape=[1l], op_role=257, "
@@ -213,11 +212,30 @@ static void passes_over_what_it_does_not_reach(void)
         "  mean_grad(X=d, Out@GRAD=loss@GRAD) -> X@GRAD=d@GRAD {op_role=1}\n"
         "  elementwise_add_grad(X=a, Y=b, Out@GRAD=d@GRAD) -> X@GRAD=a@GRAD, "
         "Y@GRAD=b@GRAD {op_role=1}\n"
-        "  mul_grad(X=x, Y=v, Out@GRAD=b@GRAD) -> X@GRAD=@EMPTY@, "
-        "Y@GRAD=v@GRAD {op_role=1}\n"
         "  mul_grad(X=x, Y=u, Out@GRAD=a@GRAD) -> X@GRAD=@EMPTY@, "
         "Y@GRAD=u@GRAD {op_role=1, op_role_var=[\"u\", \"u@GRAD\"]}\n");
     CHECK_STR(grads_text(&s), "u: u@GRAD");
+    end(&s);
+}
+
+static void asks_of_a_frozen_parameter_what_it_is_asked(void)
+{
+    scene s;
+    const char *v = "v";
+    begin(&s, "block 0\n"
+              "  data x: f32[-1,4]\n"
+              "  param v: f32[4,3] !trainable\n"
+              "  var a: f32[-1,3]\n"
+              "  var loss: f32[1]\n"
+              "  mul(X=x, Y=v) -> Out=a\n"
+              "  mean(X=a) -> Out=loss\n");
+    fl_var *of = var(&s, "v"), *loss = var(&s, "loss"), *got;
+    CHECK_OK(fl_gradients(s.net, 1, &loss, NULL, 1, &of, NULL, &got));
+    CHECK_STR(got->name, "v@GRAD");
+    CHECK_OK(fl_backward(s.net, loss,
+                         &(fl_backward_opts){.n_params = 1, .params = &v},
+                         &s.grads));
+    CHECK_INT(s.grads.n, 1);
     end(&s);
 }
 
@@ -346,8 +364,8 @@ static void gradients_start_with_ones(void)
         "  var a@GRAD: f32[-1,3]\n"
         "  var x@GRAD: f32[-1,4]\n"
         "  var u@GRAD: f32[4,3]\n"
-        "  fill_constant_batch_size_like(Input=b) -> Out=b@GRAD {shape=[-1, "
-        "3], value=1.0, op_role=1}\n"
+        "  fill_constant_batch_size_like(Input=b) -> Out=b@GRAD "
+        "{by_rows=true, shape=[-1, 3], value=1.0, op_role=1}\n"
         "  tanh_grad(Out=b, Out@GRAD=b@GRAD) -> X@GRAD=a@GRAD {op_role=1}\n"
         "  mul_grad(X=x, Y=u, Out@GRAD=a@GRAD) -> X@GRAD=x@GRAD, Y@GRAD=u@GRAD "
         "{op_role=1}\n");
@@ -492,9 +510,9 @@ static void gradients_of_two_targets_add_up(void)
               "  var x@GRAD: f32[-1,4]\n"
               "  var u@GRAD: f32[4,3]\n"
               "  fill_constant_batch_size_like(Input=a) -> Out=a@GRAD@RENAME@0 "
-              "{shape=[-1, 3], value=1.0, op_role=1}\n"
+              "{by_rows=true, shape=[-1, 3], value=1.0, op_role=1}\n"
               "  fill_constant_batch_size_like(Input=b) -> Out=b@GRAD "
-              "{shape=[-1, 3], value=1.0, op_role=1}\n"
+              "{by_rows=true, shape=[-1, 3], value=1.0, op_role=1}\n"
               "  tanh_grad(Out=b, Out@GRAD=b@GRAD) -> X@GRAD=a@GRAD@RENAME@1 "
               "{op_role=1}\n"
               "  sum(X=[a@GRAD@RENAME@0, a@GRAD@RENAME@1]) -> Out=a@GRAD "
@@ -594,6 +612,8 @@ const fl_test fl_tests[] = {
     {"the gradient of fit a line has Fluid's ops and names", fits_a_line},
     {"backward stops where it is told", stops_where_it_is_told},
     {"backward takes lists of parameters", takes_lists_of_parameters},
+    {"backward asks of a frozen parameter what it is asked",
+     asks_of_a_frozen_parameter_what_it_is_asked},
     {"backward passes over what it does not reach",
      passes_over_what_it_does_not_reach},
     {"backward fills zeros for unused outputs", fills_zeros_for_unused_outputs},

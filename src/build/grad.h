@@ -16,6 +16,7 @@
 typedef struct fl_diff {
     fl_arena *arena;
     fl_block *block;
+    fl_map asked;   /* variables whose gradient the caller named */
     fl_map cut;     /* gradients that nobody wants, or that cannot be */
     fl_map var_of;  /* gradient -> name of the variable that it belongs to */
     fl_map grad_of; /* the other way round, once the list is complete */

@@ -54,6 +54,7 @@ static fl_err fill(fl_net *n, const fl_var *x, double number, bool full,
         fl_set_in(d, "Input", x);
         fl_set_int(d, "input_dim_idx", batch);
         fl_set_int(d, "output_dim_idx", batch);
+        fl_set_bool(d, "by_rows", true);
     }
     fl_set_out(d, "Out", *out);
     if (full)

@@ -1,7 +1,8 @@
 /* path.c - which ops lie between inputs and targets.
  *
  * A variable has no gradient if its user said so (stop_gradient, the no-grad
- * list), if it holds no real numbers, or if nothing of it reaches a target. */
+ * list, a parameter that is not trained), if it holds no real numbers, or if
+ * nothing of it reaches a target. */
 #include "build/grad.h"
 
 static void put(fl_map *set, const char *name)
@@ -32,13 +33,18 @@ static bool is_real(const fl_var *v)
     return v->dtype == FL_F16 || v->dtype == FL_F32 || v->dtype == FL_F64;
 }
 
+static bool is_frozen(const fl_diff *d, const fl_var *v)
+{
+    return v->param && !v->param->trainable && !fl_map_get(&d->asked, v->name);
+}
+
 static void cut_stopped(fl_diff *d)
 {
     for (const fl_block *b = d->block; b;
          b = fl_program_block(b->program, b->parent))
         for (fl_entry *e = NULL; (e = fl_map_next(&b->vars, e));) {
             const fl_var *v = e->value;
-            if (v->stop_gradient || !is_real(v))
+            if (v->stop_gradient || !is_real(v) || is_frozen(d, v))
                 fl_diff_cut(d, v->name);
         }
 }

@@ -3,7 +3,8 @@
  *     fill_constant                  in `shape`
  *     fill_constant_batch_size_like  in `shape`, one dimension of which is
  *                                    Input's; its number of sequences, where
- *                                    that is dimension 0 and Input has any
+ *                                    that is dimension 0, Input has any and
+ *                                    by_rows is not set
  *     fill_zeros_like                0, in the shape of X; dense also where X
  *                                    is selected rows */
 #include "ops/move.h"
@@ -94,6 +95,7 @@ const fl_op_def fl_op_fill_constant_batch_size_like = {
             {"dtype", FL_ATTR_INT, .i = FL_F32},
             {"value", FL_ATTR_FLOAT, .f = 0},
             {"force_cpu", FL_ATTR_BOOL, .b = false},
+            {"by_rows", FL_ATTR_BOOL, .ours = true},
         },
     .infer = infer_batch_size_like,
     .run = constant,

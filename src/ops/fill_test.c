@@ -85,6 +85,19 @@ static void say_what_is_wrong(void)
               FL_ESHAPE, "input_dim_idx is 1, Input has 1 dims");
 }
 
+static void rows_are_counted_where_asked(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "fill_constant_batch_size_like",
+        .attr = {{"shape", FL_ATTR_INTS, FL_CASE_INTS(-1, 2)},
+                 {"value", FL_ATTR_FLOAT, .f = 1},
+                 {"by_rows", FL_ATTR_BOOL, .b = true},
+                 {"dtype", FL_ATTR_INT, .i = FL_I64}},
+        .in = {{"Input", {3, 2}, {0}, .lod = "0,1,3"}},
+        .out = {{"Out", {3, 2}, {1, 1, 1, 1, 1, 1}, "i64"}},
+    });
+}
+
 const fl_test fl_tests[] = {
     {"fill_constant fills every type", constant_fills_every_type},
     {"fill_constant_batch_size_like takes the batch of another",
@@ -93,5 +106,6 @@ const fl_test fl_tests[] = {
      counts_sequences_as_the_batch},
     {"fill_zeros_like takes shape and type", zeros_take_shape_and_type},
     {"fills say what is wrong", say_what_is_wrong},
+    {"rows are counted where asked", rows_are_counted_where_asked},
     {0},
 };

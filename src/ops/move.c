@@ -164,11 +164,16 @@ fl_err fl_move_shape(const fl_infer *x, const char *attr, int64_t least,
     return FL_OK;
 }
 
+static bool counts_rows(const fl_infer *x)
+{
+    return fl_op_attr(x->def, "by_rows") >= 0 && fl_meta_attr(x, "by_rows")->b;
+}
+
 /* Dimension `at` of Input, or how many sequences there are. */
 static int64_t batch_of(const fl_infer *x, int at)
 {
     const fl_meta *in = fl_meta_in(x, "Input", 0);
-    if (at || !in->lod_level)
+    if (at || !in->lod_level || counts_rows(x))
         return in->shape.dim[at];
     return in->lod ? in->lod->n[in->lod_level - 1] - 1 : -1;
 }

@@ -59,7 +59,8 @@ fl_err fl_move_shape(const fl_infer *x, const char *attr, int64_t least,
                      fl_shape *out) FL_MUST_CHECK;
 
 /* The same, and dimension output_dim_idx is dimension input_dim_idx of Input:
- * its number of sequences, where that is dimension 0 and Input has any. */
+ * its number of sequences, where that is dimension 0 and Input has any, unless
+ * the operator has by_rows and that is set. */
 fl_err fl_move_batch_shape(const fl_infer *x, fl_shape *out) FL_MUST_CHECK;
 
 /* The element type that an INT attribute names. */
