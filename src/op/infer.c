@@ -152,6 +152,16 @@ fl_err fl_meta_expect(const fl_infer *x, const char *slot, fl_dtype dtype,
                    fl_dtype_name(dtype), fl_shape_text(shape, t));
 }
 
+fl_err fl_meta_not_empty(const fl_infer *x, const char *slot)
+{
+    const fl_shape *s = &fl_meta_in(x, slot, 0)->shape;
+    char text[FL_SHAPE_TEXT];
+    if (!x->running || fl_shape_numel(s))
+        return FL_OK;
+    return fl_fail(FL_ESHAPE, "%s: %s %s has no elements (an empty batch?)",
+                   fl_meta_type(x), slot, fl_shape_text(s, text));
+}
+
 fl_err fl_meta_alike(const fl_infer *x, const char *a, const char *b)
 {
     const fl_meta *m = fl_meta_in(x, a, 0), *n = fl_meta_in(x, b, 0);

@@ -31,11 +31,17 @@ static fl_err FN(mean_grad)(fl_call *c)
 FL_REAL_KERNEL(mean)
 FL_REAL_KERNEL(mean_grad)
 
+static fl_err infer(fl_infer *x)
+{
+    FL_TRY(fl_meta_not_empty(x, "X"));
+    return fl_infer_scalar(x);
+}
+
 const fl_op_def fl_op_mean = {
     .type = "mean",
     .in = {{"X"}},
     .out = {{"Out"}},
-    .infer = fl_infer_scalar,
+    .infer = infer,
     .run = mean,
     .grad_in = {"X", "Out@GRAD"},
     .grad_run = mean_grad,

@@ -24,10 +24,22 @@ static void says_what_is_wrong(void)
               "mean_grad: Out@GRAD is f64[1], expected f32[1]");
 }
 
+static void nothing_has_no_mean(void)
+{
+    CHECK_ERR(fl_check_try(&(fl_op_case){
+                  .type = "mean",
+                  .in = {{"X", {0, 1}, .empty = true}},
+                  .want = {"Out"},
+              }),
+              FL_ESHAPE, "mean: X [0,1] has no elements (an empty batch?)");
+    CHECK_STR(fl_infer_text("mean X=f32[-1,1]"), "Out=f32[1]");
+}
+
 const fl_test fl_tests[] = {
     {"mean averages all elements", averages_all_elements},
     {"mean gives one number whatever the batch",
      gives_one_number_whatever_the_batch},
     {"mean says what is wrong with its inputs", says_what_is_wrong},
+    {"nothing has no mean", nothing_has_no_mean},
     {0},
 };

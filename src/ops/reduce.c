@@ -276,6 +276,16 @@ static fl_err infer(fl_infer *x)
     return infer_of(x);
 }
 
+/* Nothing has a sum and a product, but no mean and no largest element. */
+static fl_err infer_some(fl_infer *x)
+{
+    fl_shape out;
+    bool rows_stay;
+    FL_TRY(infer(x));
+    FL_TRY(reduced_shape(x, &out, &rows_stay));
+    return fl_shape_numel(&out) ? fl_meta_not_empty(x, "X") : FL_OK;
+}
+
 /* --- bools --- */
 
 /* start: what stays unless some element of X is not so. */
@@ -341,24 +351,24 @@ static fl_err infer_grad(fl_infer *x)
         }                                                                      \
     }
 
-#define REDUCE(name, grad, ...)                                                \
+#define REDUCE(name, rule, grad, ...)                                          \
     const fl_op_def fl_op_reduce_##name = {                                    \
         .type = "reduce_" #name,                                               \
         .in = {{"X"}},                                                         \
         .out = {{"Out"}},                                                      \
         .attr = ATTRS,                                                         \
-        .infer = infer,                                                        \
+        .infer = rule,                                                         \
         .run = reduce_##name,                                                  \
         .grad_in = {__VA_ARGS__, "Out@GRAD"},                                  \
         .grad_run = reduce_##grad##_grad,                                      \
         .grad_infer = infer_grad,                                              \
     };
 
-REDUCE(sum, sum, "X")
-REDUCE(mean, mean, "X")
-REDUCE(max, extreme, "X", "Out")
-REDUCE(min, extreme, "X", "Out")
-REDUCE(prod, prod, "X", "Out")
+REDUCE(sum, infer, sum, "X")
+REDUCE(mean, infer_some, mean, "X")
+REDUCE(max, infer_some, extreme, "X", "Out")
+REDUCE(min, infer_some, extreme, "X", "Out")
+REDUCE(prod, infer, prod, "X", "Out")
 
 #define REDUCE_BOOLS(name)                                                     \
     const fl_op_def fl_op_reduce_##name = {                                    \

@@ -196,9 +196,23 @@ static void bear_no_elements(void)
     });
     fl_check_op(&(fl_op_case){
         .type = "reduce_mean",
-        .in = {{"X", {0, 2}, .dtype = "i64", .empty = true}},
-        .out = {{"Out", {2}, {0, 0}, .dtype = "i64"}},
+        .in = {{"X", {0, 2}, .empty = true}},
+        .attr = {{"dim", FL_ATTR_INTS, .n = 1, .longs = (int64_t[]){1}}},
+        .out = {{"Out", {0}, .empty = true}},
     });
+    CHECK_ERR(fl_check_try(&(fl_op_case){
+                  .type = "reduce_mean",
+                  .in = {{"X", {0, 2}, .empty = true}},
+                  .want = {"Out"},
+              }),
+              FL_ESHAPE,
+              "reduce_mean: X [0,2] has no elements (an empty batch?)");
+    CHECK_ERR(fl_check_try(&(fl_op_case){
+                  .type = "reduce_max",
+                  .in = {{"X", {0, 2}, .dtype = "i64", .empty = true}},
+                  .want = {"Out"},
+              }),
+              FL_ESHAPE, "reduce_max: X [0,2] has no elements");
 }
 
 /* Central differences fail at a tie; the rule is Fluid's. */
