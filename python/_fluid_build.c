@@ -536,7 +536,7 @@ static PyObject *set_gradient_clip(PyObject *module, PyObject *args,
         return NULL;
     if (program != Py_None &&
         !PyObject_TypeCheck(program, st->type[PY_PROGRAM]))
-        return PyErr_Format(PyExc_TypeError, "%R is no Program", program);
+        return PyErr_Format(PyExc_TypeError, "%R is not a Program", program);
     py_program *p = program == Py_None ? NULL : (py_program *)program;
     if (!py_call_begin(&c, st, p, NULL, NULL) &&
         (of == Py_None || !py_to_clip(&c, of, &clip)) &&
@@ -552,7 +552,7 @@ static PyObject *set_gradient_clip(PyObject *module, PyObject *args,
 static PyObject *swap(PyObject **place, PyObject *now, PyTypeObject *type)
 {
     if (!PyObject_TypeCheck(now, type))
-        return PyErr_Format(PyExc_TypeError, "%R is no %R", now, type);
+        return PyErr_Format(PyExc_TypeError, "%R is not a %R", now, type);
     PyObject *old = *place;
     *place = Py_NewRef(now);
     return old;

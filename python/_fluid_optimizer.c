@@ -253,7 +253,7 @@ static int begin(py_call *c, py_optimizer *o, py_program *main,
     py_program *s =
         startup && startup != Py_None ? (py_program *)startup : NULL;
     if (s && !PyObject_TypeCheck(startup, o->st->type[PY_PROGRAM])) {
-        PyErr_Format(PyExc_TypeError, "%R is no Program", startup);
+        PyErr_Format(PyExc_TypeError, "%R is not a Program", startup);
         s = NULL;
     }
     if (main)
@@ -518,7 +518,9 @@ static int no_table(const py_optimizer *o)
 {
     if (o->table.update)
         return 0;
-    PyErr_SetString(PyExc_TypeError, "an optimizer of one's own has no table");
+    PyErr_SetString(PyExc_TypeError,
+                    "an optimizer that a user has defined has no "
+                    "update in the table");
     return -1;
 }
 

@@ -391,7 +391,7 @@ static PyObject *take(PyObject *self, PyObject *arg)
     py_program *p = (py_program *)self, *from = (py_program *)arg;
     place *mine, *theirs;
     if (!PyObject_TypeCheck(arg, p->st->type[PY_PROGRAM]) || from == p)
-        return PyErr_Format(PyExc_TypeError, "take: %R is no other Program",
+        return PyErr_Format(PyExc_TypeError, "take: %R is not another Program",
                             arg);
     if (py_program_keep(p, from->keep) || retire(p))
         return NULL;

@@ -133,7 +133,7 @@ static bool says(PyObject *spec, const char *what)
 static int not_one(PyObject *o, const char *what)
 {
     if (!PyErr_Occurred())
-        PyErr_Format(PyExc_TypeError, "%R is no %s", o, what);
+        PyErr_Format(PyExc_TypeError, "%R is not a %s", o, what);
     return -1;
 }
 

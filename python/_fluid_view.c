@@ -469,8 +469,8 @@ static PyObject *get_field(PyObject *self, void *closure)
     }
     if (i.param)
         return get_of_param(i.param, f);
-    return PyErr_Format(PyExc_AttributeError, "variable \"%s\" is no parameter",
-                        i.name);
+    return PyErr_Format(PyExc_AttributeError,
+                        "variable \"%s\" is not a parameter", i.name);
 }
 
 static int to_flag(PyObject *o, bool *out)
@@ -544,7 +544,7 @@ static int set_in_call(py_call *c, py_variable *v, field f, PyObject *o)
     if (f > IS_PARAMETER) {
         if (!i.param) {
             PyErr_Format(PyExc_AttributeError,
-                         "variable \"%s\" is no parameter", i.name);
+                         "variable \"%s\" is not a parameter", i.name);
             return -1;
         }
         param = *i.param;

@@ -53,7 +53,7 @@ ABSENT = (
      "EndStepEvent CheckpointConfig trainer inferencer"),
     ("paddle.fluid", LATER, "the Trainer API, quantization, compression and "
      "other experiments of fluid.contrib", "contrib"),
-    ("paddle.fluid", LATER, "layers of one's own: use "
+    ("paddle.fluid", LATER, "layers written by users: call "
      "Program.current_block().append_op", "layer_helper LayerHelper"),
     ("paddle.fluid", NEVER, "a dataset is described by fluid.DatasetFactory",
      "trainer_desc trainer_factory device_worker AsyncExecutor "

@@ -98,9 +98,10 @@ def test_sequences_stay_whole(programs, exe):
     whole, = exe.run(compiled, feed=lod(1, 2, 4), fetch_list=[words],
                      return_numpy=False)
     assert whole.recursive_sequence_lengths() == [[1, 2, 4]]
-    with pytest.raises(ValueError, match="3 feeds for 2 places"):
+    with pytest.raises(ValueError, match="a list of 3, but the program runs on 2 "
+                       "places"):
         exe.run(compiled, feed=[lod(1)] * 3, fetch_list=[out])
-    with pytest.raises(ValueError, match="one place is fed .'words'."):
+    with pytest.raises(ValueError, match="one is fed .'words'."):
         exe.run(compiled, feed=[lod(1), {"x": X}], fetch_list=[out])
 
 

@@ -78,7 +78,7 @@ def test_a_fed_tensor_keeps_its_lengths(programs, exe):
     ({"x": [1, 2]}, RuntimeError, "feed.'x'. is a list"),
     ([{}, {}], ValueError, "one dict, not a list of 2"),
     ("x", TypeError, "feed must be a dict"),
-    ({"x": np.array(["a"])}, TypeError, "no numbers"),
+    ({"x": np.array(["a"])}, TypeError, "not numbers"),
     ({"x": X.astype("float64")}, Exception, 
      r'feed "x" is float64\[20,13\], expected float32\[-1,13\]'
      r"; convert it: x.astype\('float32'\)"),

@@ -1,6 +1,7 @@
 """fluid.compiler: programs prepared for several places."""
 import enum
 
+from .. import _absent
 from . import core, reader
 from .framework import _check_program, cpu_places
 
@@ -150,13 +151,14 @@ class CompiledProgram:
         build = self._build_strategy
         if build.num_trainers > 1:
             raise NotImplementedError(
-                "BuildStrategy.num_trainers is %d: this version trains with "
-                "several processes through no CompiledProgram"
-                % build.num_trainers)
+                "BuildStrategy.num_trainers is %d: training in several "
+                "processes without parameter servers %s; see %s"
+                % (build.num_trainers, _absent.LATER, _absent.PAGE))
         for one in build._passes.all_passes() if build._passes else ():
             if "num_repeats" in one.attrs:
                 raise NotImplementedError(
-                    "%s: batches are not merged in this version" % one.name)
+                    "%s: merging several batches into one step %s; see %s"
+                    % (one.name, _absent.LATER, _absent.PAGE))
 
     def _scale(self):
         if self._build_strategy is None:
@@ -181,11 +183,13 @@ def _feeds(feed, places):
     if not isinstance(feed, (list, tuple)):
         return [feed]
     if len(feed) not in (1, places):
-        raise ValueError("a list of %d feeds for %d places"
+        raise ValueError("feed is a list of %d, but the program runs on %d "
+                         "places; give one feed for each place, or one dict"
                          % (len(feed), places))
     for other in feed[1:]:
         if set(other) != set(feed[0]):
-            raise ValueError("one place is fed %s, another %s"
+            raise ValueError("every place must be fed the same variables, but "
+                             "one is fed %s and another %s"
                              % (sorted(feed[0]), sorted(other)))
     return [{name: one[name] for name in feed[0]} for one in feed]
 

@@ -77,12 +77,12 @@ def _feedable(name, value):
         return value
     if isinstance(value, (list, tuple)):
         raise RuntimeError(
-            "feed[%r] is a %s: sequences of one's own lengths are fed as a "
-            "LoDTensor (fluid.create_lod_tensor), all else as a numpy array"
+            "feed[%r] is a %s: feed a numpy array, or a LoDTensor "
+            "(fluid.create_lod_tensor) for sequences of different lengths"
             % (name, type(value).__name__))
     array = np.ascontiguousarray(value)
     if array.dtype.hasobject or array.dtype.kind in "USMm":
-        raise TypeError("feed[%r] is %s, whose elements are no numbers"
+        raise TypeError("feed[%r] is %s, whose elements are not numbers"
                         % (name, type(value).__name__))
     return array.reshape(np.shape(value))
 

@@ -305,7 +305,7 @@ def _cpu_num():
     except ValueError:
         count = 0
     if count < 1:
-        raise ValueError("CPU_NUM is %r, which is no number of places"
+        raise ValueError("CPU_NUM is %r, expected a whole number above 0"
                          % os.environ["CPU_NUM"])
     return count
 

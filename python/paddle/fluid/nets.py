@@ -105,7 +105,7 @@ def _check_attention(queries, keys, values, heads):
     for name, x in (("keys", keys), ("values", values)):
         if x.shape[-1] % heads:
             raise ValueError("scaled_dot_product_attention: %s are %d wide, "
-                             "which is no multiple of num_heads %d"
+                             "which is not a multiple of num_heads %d"
                              % (name, x.shape[-1], heads))
 
 

@@ -95,8 +95,8 @@ class OperatorFactory:
 
     def __call__(self, *args, **kwargs):
         if len(args) != 1 and "type" not in kwargs:
-            raise ValueError("Operator takes the type of an operator, and "
-                             "all else by name")
+            raise ValueError("Operator takes one positional argument, the "
+                             "type; give slots and attributes by name")
         type = args[0] if args else kwargs.pop("type")
         proto = self.get_op_info(type)
         ins = [s.name for s in proto.inputs]
