@@ -1,6 +1,9 @@
-"""Every layer and optimizer says what it is for, what its arguments mean and
-what it returns."""
+"""Every public name says what it is for, what its arguments mean and what it
+returns. Layers and optimizers say it in C's tables, all others in Python."""
+import importlib
+import inspect
 import os
+import pkgutil
 
 import pytest
 
@@ -18,6 +21,49 @@ def test_a_row_of_the_tables_has_a_purpose_and_meanings(spec):
     assert spec.doc.endswith(".") and len(spec.doc) > 10, spec.doc
     for a in spec.arguments:
         assert a.doc and not a.doc.endswith("."), a
+
+
+def public():
+    """(path, function or class) of everything in an __all__ of fluid."""
+    found = {}
+    for info in pkgutil.walk_packages(fluid.__path__, "paddle.fluid."):
+        if "._" in info.name or info.name == "paddle.fluid.dygraph":
+            continue
+        module = importlib.import_module(info.name)
+        for name in getattr(module, "__all__", ()):
+            thing = getattr(module, name)
+            home = getattr(thing, "__module__", "") or ""
+            if (inspect.isfunction(thing) or inspect.isclass(thing)) and \
+                    home.startswith("paddle.fluid"):
+                found.setdefault(id(thing), (info.name + "." + name, thing))
+    return sorted(found.values(), key=lambda row: row[0])
+
+
+def arguments(thing):
+    """Names that a caller gives."""
+    own = thing.__init__ if inspect.isclass(thing) else thing
+    if inspect.isclass(thing) and "__init__" not in vars(thing) and \
+            not hasattr(own, "__signature__"):
+        return []
+    return [p.name for p in inspect.signature(own).parameters.values()
+            if p.name != "self" and p.kind not in (
+                p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+
+@pytest.mark.parametrize("path,thing", public(),
+                         ids=[path for path, _ in public()])
+def test_a_public_name_is_documented(path, thing):
+    doc = inspect.getdoc(thing)
+    assert doc and doc.split("\n")[0][-1:] in ".:," or "." in doc, "purpose"
+    if issubclass(type(thing), type) and issubclass(thing, Exception):
+        return
+    named = arguments(thing)
+    body = doc.partition("Args:\n")[2].partition("Returns:\n")[0]
+    for name in named:
+        assert "\n    %s" % name in "\n" + body, "argument " + name
+    if inspect.isfunction(thing) and "Returns:\n" not in doc:
+        source = inspect.getsource(thing)
+        assert "return " not in source and "yield " not in source, "Returns"
 
 
 def test_help_and_the_page_say_what_an_argument_means():

@@ -17,8 +17,17 @@ def _check_callbacks(callbacks):
 
 def append_backward(loss, parameter_list=None, no_grad_set=None,
                     callbacks=None):
-    """Append the gradient of a loss to its program: [(parameter, gradient)]
-    for every parameter that is trained, or for those listed."""
+    """Append the gradient of a loss to its program.
+
+    Args:
+        loss (Variable): what is differentiated; one number.
+        parameter_list (list): parameters or names; None: all that are trained.
+        no_grad_set (set): variables or names that get no gradient.
+        callbacks (list): only clip.error_clip_callback is supported.
+
+    Returns:
+        A list of pairs (parameter, gradient).
+    """
     if not isinstance(loss, Variable):
         raise TypeError("append_backward: loss is %s, expected a Variable"
                         % type(loss).__name__)
@@ -31,8 +40,18 @@ def _as_list(x):
 
 
 def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
-    """Gradients of targets with respect to inputs, a list: None where there
-    is none. target_gradients are those of the targets, ones by default."""
+    """Append the gradients of targets with respect to inputs.
+
+    Args:
+        targets (Variable or list): what is differentiated.
+        inputs (Variable or list): with respect to what.
+        target_gradients (Variable or list): the gradients of the targets;
+            None: ones.
+        no_grad_set (set): variables or names that get no gradient.
+
+    Returns:
+        A list with the gradient of each input; None where there is none.
+    """
     if target_gradients is not None:
         target_gradients = _as_list(target_gradients)
     return _fluid.gradients(_as_list(targets), _as_list(inputs),

@@ -31,7 +31,12 @@ class BaseGradientClipAttr(_Clip):
 
 @spelled
 class _ByValue:
-    """Elements between min, which is -max if it is not given, and max."""
+    """Limit every element of a gradient to the range from min to max.
+
+    Args:
+        max (float): the upper bound.
+        min (float): the lower bound; None: -max.
+    """
 
     def __init__(self, max, min=None):
         super().__init__("value", max, min)
@@ -42,16 +47,30 @@ class _ByValue:
 
 
 class ErrorClipByValue(_ByValue, BaseErrorClipAttr):
-    """Holds the gradient of a variable while it flows back."""
+    """Limit the gradient of a variable while it flows back.
+
+    Args:
+        max (float): the upper bound.
+        min (float): the lower bound; None: -max.
+    """
 
 
 class GradientClipByValue(_ByValue, BaseGradientClipAttr):
-    """Holds the gradient of a parameter before it is used."""
+    """Limit every element of the gradient of a parameter before the update.
+
+    Args:
+        max (float): the upper bound.
+        min (float): the lower bound; None: -max.
+    """
 
 
 @spelled
 class GradientClipByNorm(BaseGradientClipAttr):
-    """A gradient whose norm is above clip_norm is made that long."""
+    """Scale a gradient down to norm clip_norm if its norm is larger.
+
+    Args:
+        clip_norm (float): the largest norm.
+    """
 
     def __init__(self, clip_norm):
         super().__init__("norm", clip_norm)
@@ -63,8 +82,13 @@ class GradientClipByNorm(BaseGradientClipAttr):
 
 @spelled
 class GradientClipByGlobalNorm(BaseGradientClipAttr):
-    """Gradients of one group are shortened by the same factor, so that all
-    of them together are at most clip_norm long."""
+    """Scale all gradients of a group by one factor, so that their common norm
+    is at most clip_norm.
+
+    Args:
+        clip_norm (float): the largest common norm.
+        group_name (str): parameters of one name are one group.
+    """
 
     def __init__(self, clip_norm, group_name="default_group"):
         if not isinstance(group_name, str):
@@ -79,8 +103,13 @@ class GradientClipByGlobalNorm(BaseGradientClipAttr):
 
 
 def set_gradient_clip(clip, param_list=None, program=None):
-    """Clip the gradients of these parameters (variables or names), or of all
-    that the program has by now."""
+    """Limit the gradients of parameters.
+
+    Args:
+        clip (GradientClip): how they are limited.
+        param_list (list): parameters or names; None: all of the program.
+        program (Program): the program; None: the default main program.
+    """
     if not isinstance(clip, BaseGradientClipAttr):
         raise TypeError("set_gradient_clip: clip is %s, expected one of %s" % (
             type(clip).__name__, ", ".join(__all__[1:4])))

@@ -9,9 +9,13 @@ __all__ = ["Communicator"]
 
 
 class Communicator:
-    """Takes the gradients of a trainer's program, adds up what comes while
-    others travel, and brings parameters back. Its methods are the library's;
-    a script that ends without stop() loses nothing."""
+    """The traffic of an asynchronous trainer with its servers, beside its
+    work. Gradients that wait are added up. A script that ends without
+    stop() loses nothing.
+
+    Args:
+        program (Program): the program of a trainer.
+    """
 
     def __init__(self, program):
         self._program = _check_program(program, "program")

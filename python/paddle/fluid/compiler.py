@@ -108,7 +108,11 @@ class _PassBuilder:
 
 
 class CompiledProgram:
-    """A program and how it is to be run, for Executor.run."""
+    """A program and how it is to be run, for Executor.run.
+
+    Args:
+        program_or_graph (Program): what is run.
+    """
 
     def __init__(self, program_or_graph):
         self._program = _check_program(program_or_graph, "program_or_graph")

@@ -204,7 +204,11 @@ class CPUPlace:
 
 
 class CUDAPlace:
-    """A GPU. It can be named, but nothing runs on it here."""
+    """A GPU. It can be named, but nothing runs on it here.
+
+    Args:
+        device_id (int): the number of the GPU.
+    """
 
     def __init__(self, device_id=0):
         self.device_id = device_id
@@ -237,7 +241,11 @@ def check_place(place):
 
 
 def is_compiled_with_cuda():
-    """No: there are no GPU kernels."""
+    """Whether there are GPU kernels.
+
+    Returns:
+        False.
+    """
     return False
 
 

@@ -87,6 +87,9 @@ class DataFeedDesc:
         multi_slot_desc {
             slots { name: "words" type: "uint64" is_dense: false is_used: true }
         }
+
+    Args:
+        proto_file (str): the file with the text.
     """
 
     def __init__(self, proto_file):

@@ -68,7 +68,15 @@ class Column:
 
 
 class DataFeeder:
-    """Turns minibatches of samples into feeds for Executor.run."""
+    """Turns minibatches of samples into feeds for Executor.run.
+
+    Args:
+        feed_list (list): variables or names, in the order of the values of a
+            sample.
+        place (CPUPlace): where the program runs.
+        program (Program): where names are looked up; None: the default main
+            program.
+    """
 
     def __init__(self, feed_list, place, program=None):
         if program is None:

@@ -9,7 +9,14 @@ _HIDDEN = ("op_role", "op_role_var", "op_namescope", "op_callstack")
 
 
 def variable_to_code(var):
-    """`{name : kind.dtype.shape ...}` of one variable."""
+    """One variable as a line of text.
+
+    Args:
+        var (Variable): the variable.
+
+    Returns:
+        A str: its name, kind, shape and element type.
+    """
     text = "{%s : fluid.%s" % (var.name, var.type)
     if var.type in (VarType.LOD_TENSOR, VarType.SELECTED_ROWS,
                     VarType.LOD_TENSOR_ARRAY):
@@ -26,7 +33,16 @@ def _slots(op, names, args):
 
 
 def op_to_code(op, skip_op_callstack=True):
-    """`{outs} = type(inputs={...}, attr=value)` of one operator."""
+    """One operator as a line of text.
+
+    Args:
+        op (Operator): the operator.
+        skip_op_callstack (bool): leave out attributes about the origin of
+            operators.
+
+    Returns:
+        A str: {outputs} = type(inputs={...}, attribute = value).
+    """
     attrs = op.all_attrs()
     shown = ["%s = %s" % (k, getattr(v, "idx", v))
              for k, v in sorted(attrs.items())
@@ -38,7 +54,17 @@ def op_to_code(op, skip_op_callstack=True):
 
 
 def block_to_code(block, skip_op_callstack=True, show_backward=True):
-    """A block's variables and operators, a line each."""
+    """A block as text: variables first, then operators, a line each.
+
+    Args:
+        block (Block): the block.
+        skip_op_callstack (bool): leave out attributes about the origin of
+            operators.
+        show_backward (bool): show operators of backward and update, too.
+
+    Returns:
+        A str.
+    """
     lines = ["{ // block %d" % block.idx]
     lines += ["    " + variable_to_code(v) for v in block.vars.values()]
     lines.append("")
@@ -53,7 +79,16 @@ def _is_backward(op):
 
 
 def program_to_code(prog, skip_op_callstack=True):
-    """Every block of a program."""
+    """A program as short text; print(program) is the whole protobuf text.
+
+    Args:
+        prog (Program): the program.
+        skip_op_callstack (bool): leave out attributes about the origin of
+            operators.
+
+    Returns:
+        A str.
+    """
     return "\n".join(block_to_code(b, skip_op_callstack)
                      for b in prog.blocks)
 
@@ -63,12 +98,27 @@ def _view(desc):
 
 
 def pprint_program_codes(program_desc):
-    """Every block of a program, as text."""
+    """A program as short text.
+
+    Args:
+        program_desc (Program or ProgramDesc): the program.
+
+    Returns:
+        A str.
+    """
     return program_to_code(_view(program_desc))
 
 
 def pprint_block_codes(block_desc, show_backward=False):
-    """One block as text; the backward part only if asked for."""
+    """A block as short text.
+
+    Args:
+        block_desc (Block or BlockDesc): the block.
+        show_backward (bool): show operators of backward and update, too.
+
+    Returns:
+        A str.
+    """
     return block_to_code(_view(block_desc), show_backward=show_backward)
 
 
@@ -77,7 +127,13 @@ def _quoted(text):
 
 
 def draw_block_graphviz(block, highlights=None, path="./temp.dot"):
-    """Write a block to `path` as a graph for Graphviz."""
+    """Write a block to a file as a graph for Graphviz.
+
+    Args:
+        block (Block or BlockDesc): the block.
+        highlights (list of str): variables that are coloured.
+        path (str): the file.
+    """
     block, marked = _view(block), set(highlights or ())
     lines = ["digraph G {"]
     for var in block.vars.values():

@@ -10,7 +10,11 @@ _tls = threading.local()
 
 
 def get_cur_scope():
-    """The innermost scope of this thread."""
+    """The innermost scope of this thread.
+
+    Returns:
+        A Scope.
+    """
     if not hasattr(_tls, "stack"):
         _tls.stack = [core.Scope()]
     return _tls.stack[-1]
@@ -32,17 +36,35 @@ def leave_local_scope():
 
 
 def var(name):
-    """The variable of the current scope; made if new."""
+    """The variable of the current scope; made if new.
+
+    Args:
+        name (str): the variable.
+
+    Returns:
+        What the scope holds under that name.
+    """
     return get_cur_scope().var(name)
 
 
 def find_var(name):
-    """The variable of the current scope or the outer ones, or None."""
+    """The variable of the current scope or the outer ones, or None.
+
+    Args:
+        name (str): the variable.
+
+    Returns:
+        What a scope holds under that name, or None.
+    """
     return get_cur_scope().find_var(name)
 
 
 def scoped_function(func):
-    """Call func within a scope of its own."""
+    """Call func within a scope of its own.
+
+    Args:
+        func (callable): is called without arguments.
+    """
     enter_local_scope()
     try:
         func()

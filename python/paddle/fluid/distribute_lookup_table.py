@@ -16,19 +16,42 @@ def _lookups(program):
 
 def find_distributed_lookup_table(program):
     """The name of the table that is looked up first, or None. A program may
-    have several; Fluid's own scripts ask for one."""
+    have several; Fluid's own scripts ask for one.
+
+    Args:
+        program (Program): the program.
+
+    Returns:
+        A str, or None.
+    """
     return next((table for table, _ in _lookups(program)), None)
 
 
 def find_distributed_lookup_table_inputs(program, table_name):
-    """Variables of the ids that are looked up."""
+    """Variables of the ids that are looked up.
+
+    Args:
+        program (Program): the program.
+        table_name (str): the table.
+
+    Returns:
+        A list of Variables, the ids.
+    """
     block = program.global_block()
     return [block.var(name) for table, op in _lookups(program)
             if table == table_name for name in op.input("Ids")]
 
 
 def find_distributed_lookup_table_outputs(program, table_name):
-    """Variables of the rows that are found."""
+    """Variables of the rows that are found.
+
+    Args:
+        program (Program): the program.
+        table_name (str): the table.
+
+    Returns:
+        A list of Variables, the rows.
+    """
     block = program.global_block()
     return [block.var(name) for table, op in _lookups(program)
             if table == table_name for name in op.output("Out")]

@@ -93,7 +93,15 @@ class Accuracy(Evaluator):
 
 
 class ChunkEvaluator(Evaluator):
-    """Precision, recall and F1 of chunks such as names in a sentence."""
+    """Precision, recall and F1 of chunks such as names in a sentence.
+
+    Args:
+        input (Variable): the predicted tags.
+        label (Variable): the true tags.
+        chunk_scheme (str): how chunks are tagged, as 'IOB'.
+        num_chunk_types (int): the number of chunk types.
+        excluded_chunk_types (list of int): types that do not count.
+    """
 
     def __init__(self, input, label, chunk_scheme, num_chunk_types,
                  excluded_chunk_types=None):
@@ -121,7 +129,13 @@ class ChunkEvaluator(Evaluator):
 
 
 class EditDistance(Evaluator):
-    """How many edits turn one sequence into the other, on average."""
+    """How many edits turn one sequence into the other, on average.
+
+    Args:
+        input (Variable): the predicted sequences.
+        label (Variable): the true sequences.
+        ignored_tokens (list of int): tokens that are removed first.
+    """
 
     def __init__(self, input, label, ignored_tokens=None, **kwargs):
         super().__init__("edit_distance", **kwargs)

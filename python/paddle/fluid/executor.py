@@ -20,7 +20,11 @@ g_scope = _fluid.Scope()
 
 
 def global_scope():
-    """Where programs keep their values unless told otherwise."""
+    """Where programs keep their values unless told otherwise.
+
+    Returns:
+        A Scope.
+    """
     return g_scope
 
 
@@ -32,7 +36,14 @@ def _switch_scope(scope):
 
 @contextlib.contextmanager
 def scope_guard(scope):
-    """Within `with`, this is the global scope."""
+    """A `with` block in which another scope is the global one.
+
+    Args:
+        scope (Scope): the scope.
+
+    Returns:
+        A context manager.
+    """
     if not isinstance(scope, _fluid.Scope):
         raise TypeError("scope_guard takes a Scope, not %s"
                         % type(scope).__name__)
@@ -175,7 +186,11 @@ _call = _stop.finish if _stop.LAUNCHED else lambda run, *args: run(*args)
 
 
 class Executor:
-    """Runs programs on a place, fluid.CPUPlace()."""
+    """Run programs.
+
+    Args:
+        place (CPUPlace): where; None: on the CPU as well.
+    """
     _live = weakref.WeakSet()
     _profiled = None  # engines that fluid.profiler measures; None: it is off
 
@@ -191,9 +206,22 @@ class Executor:
     def run(self, program=None, feed=None, fetch_list=None,
             feed_var_name="feed", fetch_var_name="fetch", scope=None,
             return_numpy=True, use_program_cache=False):
-        """Run a program once; the values of fetch_list come back in order.
+        """Run a program once.
 
-        Plans are kept by themselves, so use_program_cache is not needed."""
+        Args:
+            program (Program or CompiledProgram): what is run; None: the
+                default main program.
+            feed (dict): an array or LoDTensor for each name that is fed.
+            fetch_list (list): variables or names whose values are wanted.
+            feed_var_name (str): accepted and not used.
+            fetch_var_name (str): accepted and not used.
+            scope (Scope): where variables live; None: the global scope.
+            return_numpy (bool): return arrays rather than LoDTensors.
+            use_program_cache (bool): accepted; plans are always kept.
+
+        Returns:
+            A list of the values of fetch_list, in its order.
+        """
         if self._engine is None:
             raise RuntimeError("Attempted to use a closed Executor")
         if scope is None:

@@ -42,7 +42,11 @@ def dtype_is_floating(dtype):
 
 
 def in_dygraph_mode():
-    """No: there are only programs."""
+    """Whether dygraph is in use.
+
+    Returns:
+        False: there are only programs.
+    """
     return False
 
 
@@ -210,12 +214,20 @@ _fluid.switch_startup_program(Program())
 
 
 def default_main_program():
-    """Where layers append their operators."""
+    """The program to which layers append their operators.
+
+    Returns:
+        A Program.
+    """
     return _fluid.main_program()
 
 
 def default_startup_program():
-    """Where layers append what gives parameters their first values."""
+    """The program to which layers append what initialises parameters.
+
+    Returns:
+        A Program.
+    """
     return _fluid.startup_program()
 
 
@@ -238,7 +250,16 @@ def switch_startup_program(program):
 
 @contextlib.contextmanager
 def program_guard(main_program, startup_program=None):
-    """Within `with`, layers append to these programs."""
+    """A `with` block in which layers append to other programs.
+
+    Args:
+        main_program (Program): in place of the default main program.
+        startup_program (Program): in place of the default startup program;
+            None: that one stays.
+
+    Returns:
+        A context manager.
+    """
     _check_program(main_program, "main_program")
     if startup_program is not None:
         _check_program(startup_program, "startup_program")
@@ -279,7 +300,14 @@ _name_scope = _NameScope()
 
 @contextlib.contextmanager
 def name_scope(prefix=None):
-    """Operators say in op_namescope that they were made within this."""
+    """A `with` block whose operators carry its name in op_namescope.
+
+    Args:
+        prefix (str): the name.
+
+    Returns:
+        A context manager.
+    """
     global _name_scope
     assert prefix, "namescope prefix cannot be empty."
     outer = _name_scope
@@ -311,15 +339,30 @@ def _cpu_num():
 
 
 def cpu_places(device_count=None):
-    """That many CPUPlaces, or CPU_NUM of them."""
+    """A list of places on the CPU.
+
+    Args:
+        device_count (int): how many; None: CPU_NUM of the environment.
+
+    Returns:
+        A list of CPUPlace.
+    """
     return [core.CPUPlace() for _ in range(device_count or _cpu_num())]
 
 
 def cuda_places(device_ids=None):
-    """There are none: RuntimeError."""
+    """RuntimeError: there are no GPU kernels.
+
+    Args:
+        device_ids (list of int): the numbers of GPUs.
+    """
     raise core.no_gpu("fluid.cuda_places")
 
 
 def cuda_pinned_places(device_count=None):
-    """There are none: RuntimeError."""
+    """RuntimeError: there are no GPU kernels.
+
+    Args:
+        device_count (int): how many.
+    """
     raise core.no_gpu("fluid.cuda_pinned_places")

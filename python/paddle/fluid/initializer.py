@@ -46,7 +46,12 @@ class _Known(Initializer):
 
 @spelled
 class ConstantInitializer(_Known):
-    """Every element is value."""
+    """Set every element to one value.
+
+    Args:
+        value (float): the value.
+        force_cpu (bool): accepted and ignored.
+    """
 
     def __init__(self, value=0.0, force_cpu=False):
         super().__init__("constant", a=value)
@@ -54,7 +59,13 @@ class ConstantInitializer(_Known):
 
 @spelled
 class UniformInitializer(_Known):
-    """Any number from low to high is as likely as any other."""
+    """Draw elements uniformly between low and high.
+
+    Args:
+        low (float): the lower bound.
+        high (float): the upper bound.
+        seed (int): the seed of the random numbers; 0: the program's.
+    """
 
     def __init__(self, low=-1.0, high=1.0, seed=0):
         super().__init__("uniform", a=low, b=high, seed=seed)
@@ -62,7 +73,13 @@ class UniformInitializer(_Known):
 
 @spelled
 class NormalInitializer(_Known):
-    """The normal distribution around loc with deviation scale."""
+    """Draw elements from a normal distribution.
+
+    Args:
+        loc (float): the mean.
+        scale (float): the standard deviation.
+        seed (int): the seed of the random numbers; 0: the program's.
+    """
 
     def __init__(self, loc=0.0, scale=1.0, seed=0):
         super().__init__("normal", a=loc, b=scale, seed=seed)
@@ -70,7 +87,14 @@ class NormalInitializer(_Known):
 
 @spelled
 class TruncatedNormalInitializer(_Known):
-    """The normal distribution without what is over two deviations away."""
+    """Draw elements from a normal distribution without the values beyond two
+    standard deviations.
+
+    Args:
+        loc (float): the mean.
+        scale (float): the standard deviation.
+        seed (int): the seed of the random numbers; 0: the program's.
+    """
 
     def __init__(self, loc=0.0, scale=1.0, seed=0):
         super().__init__("truncated_normal", a=loc, b=scale, seed=seed)
@@ -78,7 +102,15 @@ class TruncatedNormalInitializer(_Known):
 
 @spelled
 class XavierInitializer(_Known):
-    """A spread by inputs and outputs, so that signals keep their size."""
+    """Xavier (Glorot) initialisation: the deviation follows from the numbers
+    of inputs and outputs.
+
+    Args:
+        uniform (bool): a uniform distribution rather than a normal one.
+        fan_in (int): the number of inputs; None: from the shape.
+        fan_out (int): the number of outputs; None: from the shape.
+        seed (int): the seed of the random numbers; 0: the program's.
+    """
 
     def __init__(self, uniform=True, fan_in=None, fan_out=None, seed=0):
         super().__init__("xavier", gaussian=not uniform, fan_in=fan_in,
@@ -87,7 +119,14 @@ class XavierInitializer(_Known):
 
 @spelled
 class MSRAInitializer(_Known):
-    """A spread by the inputs alone, made for networks of relu."""
+    """MSRA (He) initialisation, for networks of relu: the deviation follows
+    from the number of inputs.
+
+    Args:
+        uniform (bool): a uniform distribution rather than a normal one.
+        fan_in (int): the number of inputs; None: from the shape.
+        seed (int): the seed of the random numbers; 0: the program's.
+    """
 
     def __init__(self, uniform=True, fan_in=None, seed=0):
         super().__init__("msra", gaussian=not uniform, fan_in=fan_in,
@@ -96,7 +135,9 @@ class MSRAInitializer(_Known):
 
 @spelled
 class BilinearInitializer(_Known):
-    """Kernels that enlarge a picture, for transposed convolutions."""
+    """Fill the filters of a transposed convolution so that it enlarges
+    pictures by bilinear interpolation.
+    """
 
     def __init__(self):
         super().__init__("bilinear")
@@ -104,7 +145,11 @@ class BilinearInitializer(_Known):
 
 @spelled
 class NumpyArrayInitializer(_Known):
-    """The elements of an array."""
+    """Take the elements of an array.
+
+    Args:
+        value (numpy.ndarray): the elements.
+    """
 
     def __init__(self, value):
         if not isinstance(value, np.ndarray):
@@ -123,7 +168,11 @@ Bilinear = BilinearInitializer
 
 
 def force_init_on_cpu():
-    """Whether initializers are bound to the CPU; they run nowhere else."""
+    """Whether initializers are bound to the CPU.
+
+    Returns:
+        False: they run nowhere else.
+    """
     return False
 
 

@@ -55,33 +55,88 @@ def _move(action, dirname, main_program, vars, predicate, filename):
 
 def save_vars(executor, dirname, main_program=None, vars=None, predicate=None,
               filename=None):
-    """Save variables: each in a file of its name, or all in `filename`."""
+    """Save variables.
+
+    Args:
+        executor (Executor): accepted; the library reads and writes by itself.
+        dirname (str): the folder of the files.
+        main_program (Program): the program; None: the default main program.
+        vars (list): variables or names; None: those that predicate picks.
+        predicate (callable): is called with each variable of the program and
+            says whether it is meant.
+        filename (str): one file for all; None: a file for each variable, of
+            its name.
+    """
     _move(_fluid.save_vars, dirname, main_program, vars, predicate, filename)
 
 
 def save_params(executor, dirname, main_program=None, filename=None):
-    """Save every parameter."""
+    """Save every parameter of a program.
+
+    Args:
+        executor (Executor): accepted; the library reads and writes by itself.
+        dirname (str): the folder of the files.
+        main_program (Program): the program; None: the default main program.
+        filename (str): one file for all; None: a file for each variable, of
+            its name.
+    """
     save_vars(executor, dirname, main_program, None, is_parameter, filename)
 
 
 def save_persistables(executor, dirname, main_program=None, filename=None):
-    """Save every variable that keeps its value between runs."""
+    """Save every variable that keeps its value between runs: parameters,
+    accumulators and learning rates.
+
+    Args:
+        executor (Executor): accepted; the library reads and writes by itself.
+        dirname (str): the folder of the files.
+        main_program (Program): the program; None: the default main program.
+        filename (str): one file for all; None: a file for each variable, of
+            its name.
+    """
     save_vars(executor, dirname, main_program, None, is_persistable, filename)
 
 
 def load_vars(executor, dirname, main_program=None, vars=None, predicate=None,
               filename=None):
-    """Load what save_vars saved."""
+    """Load variables that save_vars saved.
+
+    Args:
+        executor (Executor): accepted; the library reads and writes by itself.
+        dirname (str): the folder of the files.
+        main_program (Program): the program; None: the default main program.
+        vars (list): variables or names; None: those that predicate picks.
+        predicate (callable): is called with each variable of the program and
+            says whether it is meant.
+        filename (str): one file for all; None: a file for each variable, of
+            its name.
+    """
     _move(_fluid.load_vars, dirname, main_program, vars, predicate, filename)
 
 
 def load_params(executor, dirname, main_program=None, filename=None):
-    """Load what save_params saved."""
+    """Load what save_params saved.
+
+    Args:
+        executor (Executor): accepted; the library reads and writes by itself.
+        dirname (str): the folder of the files.
+        main_program (Program): the program; None: the default main program.
+        filename (str): one file for all; None: a file for each variable, of
+            its name.
+    """
     load_vars(executor, dirname, main_program, None, is_parameter, filename)
 
 
 def load_persistables(executor, dirname, main_program=None, filename=None):
-    """Load what save_persistables saved."""
+    """Load what save_persistables saved.
+
+    Args:
+        executor (Executor): accepted; the library reads and writes by itself.
+        dirname (str): the folder of the files.
+        main_program (Program): the program; None: the default main program.
+        filename (str): one file for all; None: a file for each variable, of
+            its name.
+    """
     load_vars(executor, dirname, main_program, None, is_persistable, filename)
 
 
@@ -113,7 +168,23 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor,
 
     With export_for_deployment=False the whole program is written instead,
     under the same name with .main_program behind it; it needs no feeds and no
-    targets."""
+    targets.
+
+    Args:
+        dirname (str): the folder of the files.
+        feeded_var_names (list of str): what the model is fed.
+        target_vars (list of Variable): what the model computes.
+        executor (Executor): accepted; the library reads and writes by itself.
+        main_program (Program): the program; None: the default main program.
+        model_filename (str): the file of the program; None: __model__.
+        params_filename (str): one file for all parameters; None: one file
+            each.
+        export_for_deployment (bool): save only what computes the targets.
+        program_only (bool): save no parameters.
+
+    Returns:
+        A list of names under which the targets are fetched.
+    """
     feeds = _name_list(feeded_var_names, "'feeded_var_names'")
     targets = _target_list(target_vars)
     if export_for_deployment and not targets:
@@ -130,7 +201,21 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor,
 
 def load_inference_model(dirname, executor, model_filename=None,
                          params_filename=None, pserver_endpoints=None):
-    """[program, names of what it is fed, variables to fetch]."""
+    """Load a model that save_inference_model saved, with its parameters into
+    the global scope.
+
+    Args:
+        dirname (str): the folder of the files.
+        executor (Executor): accepted; the library reads and writes by itself.
+        model_filename (str): the file of the program; None: __model__.
+        params_filename (str): one file for all parameters; None: one file
+            each.
+        pserver_endpoints (list of str): not supported.
+
+    Returns:
+        A list: the program, the names of what it is fed, the variables to
+        fetch.
+    """
     if not os.path.isdir(dirname):
         raise ValueError("There is no directory named '%s'" % dirname)
     if pserver_endpoints:

@@ -7,8 +7,18 @@ __all__ = ["create_lod_tensor", "create_random_int_lodtensor"]
 
 
 def create_lod_tensor(data, recursive_seq_lens, place):
-    """A LoDTensor of an array whose rows are those of sequences of the given
-    lengths, or of a list of sequences of numbers, one a row."""
+    """Make a LoDTensor of sequences.
+
+    Args:
+        data (numpy.ndarray, LoDTensor or list): rows, or a list of sequences
+            of numbers.
+        recursive_seq_lens (list of lists): the lengths of the sequences of
+            each level.
+        place (CPUPlace): where it is kept.
+
+    Returns:
+        A LoDTensor.
+    """
     core.check_place(place)
     if isinstance(data, list):
         lengths = [len(seq) for seq in data]
@@ -32,7 +42,19 @@ def create_lod_tensor(data, recursive_seq_lens, place):
 
 def create_random_int_lodtensor(recursive_seq_lens, base_shape, place, low,
                                 high):
-    """Sequences of integers from low to high, both included."""
+    """Make a LoDTensor of random integers.
+
+    Args:
+        recursive_seq_lens (list of lists): the lengths of the sequences of
+            each level.
+        base_shape (list of int): the shape of an element.
+        place (CPUPlace): where it is kept.
+        low (int): the lower bound.
+        high (int): the upper bound, which is included.
+
+    Returns:
+        A LoDTensor.
+    """
     assert isinstance(base_shape, list), "base_shape should be a list"
     shape = [sum(recursive_seq_lens[-1])] + base_shape
     data = np.random.randint(low, high + 1, shape, dtype="int64")

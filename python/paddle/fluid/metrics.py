@@ -15,7 +15,11 @@ __all__ = ["MetricBase", "CompositeMetric", "Precision", "Recall", "Accuracy",
 
 
 class MetricBase:
-    """What all metrics share. State is what has no underscore before it."""
+    """What all metrics share. State is what has no underscore before it.
+
+    Args:
+        name (str): what is printed; None: the name of the class.
+    """
 
     def __init__(self, name=None):
         self._name = str(name) if name is not None else type(self).__name__
@@ -69,7 +73,11 @@ def _ratio(part, whole):
 
 
 class CompositeMetric(MetricBase):
-    """Several metrics fed with the same predictions and labels."""
+    """Several metrics fed with the same predictions and labels.
+
+    Args:
+        name (str): what is printed; None: the name of the class.
+    """
 
     def __init__(self, name=None):
         super().__init__(name)
@@ -107,7 +115,11 @@ class _Binary(MetricBase):
 
 
 class Precision(_Binary):
-    """Of what was predicted to be 1, how much is."""
+    """Of what was predicted to be 1, how much is.
+
+    Args:
+        name (str): what is printed; None: the name of the class.
+    """
 
     def __init__(self, name=None):
         super().__init__(name)
@@ -124,7 +136,11 @@ class Precision(_Binary):
 
 
 class Recall(_Binary):
-    """Of what is 1, how much was predicted to be."""
+    """Of what is 1, how much was predicted to be.
+
+    Args:
+        name (str): what is printed; None: the name of the class.
+    """
 
     def __init__(self, name=None):
         super().__init__(name)
@@ -141,7 +157,11 @@ class Recall(_Binary):
 
 
 class Accuracy(MetricBase):
-    """The mean of batch accuracies, weighted by the sizes of batches."""
+    """The mean of batch accuracies, weighted by the sizes of batches.
+
+    Args:
+        name (str): what is printed; None: the name of the class.
+    """
 
     def __init__(self, name=None):
         super().__init__(name)
@@ -165,7 +185,11 @@ class Accuracy(MetricBase):
 
 
 class ChunkEvaluator(MetricBase):
-    """Precision, recall and F1 of chunks, from layers.chunk_eval's counts."""
+    """Precision, recall and F1 of chunks, from layers.chunk_eval's counts.
+
+    Args:
+        name (str): what is printed; None: the name of the class.
+    """
 
     def __init__(self, name=None):
         super().__init__(name)
@@ -190,7 +214,11 @@ class ChunkEvaluator(MetricBase):
 
 
 class EditDistance(MetricBase):
-    """The mean distance between sequences, from layers.edit_distance."""
+    """The mean distance between sequences, from layers.edit_distance.
+
+    Args:
+        name (str): what is printed; None: the name of the class.
+    """
 
     def __init__(self, name=None):
         super().__init__(name)
@@ -218,7 +246,13 @@ class Auc(MetricBase):
     """The area under the curve, from scores counted in buckets.
 
     A score s of the positive class falls into bucket int(s * thresholds), as
-    in the auc operator: both give the same figure."""
+    in the auc operator: both give the same figure.
+
+    Args:
+        name (str): what is printed; None: the name of the class.
+        curve (str): only 'ROC' is known.
+        num_thresholds (int): the number of buckets of scores.
+    """
 
     def __init__(self, name=None, curve="ROC", num_thresholds=4095):
         super().__init__(name)

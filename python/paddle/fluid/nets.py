@@ -11,8 +11,33 @@ def simple_img_conv_pool(input, num_filters, filter_size, pool_size,
                          global_pooling=False, conv_stride=1, conv_padding=0,
                          conv_dilation=1, conv_groups=1, param_attr=None,
                          bias_attr=None, act=None, use_cudnn=True):
-    """A convolution and a pool. pool_padding is taken and, as in Fluid, not
-    used."""
+    """A convolution, then a pool.
+
+    Args:
+        input (Variable): pictures, [batch, channels, height, width].
+        num_filters (int): the number of filters.
+        filter_size (int or list): height and width of a filter.
+        pool_size (int or list): height and width of the pool's window.
+        pool_stride (int or list): the distance between two windows of the
+            pool.
+        pool_padding (int): accepted and, as in Fluid, not used.
+        pool_type (str): 'max' or 'avg'.
+        global_pooling (bool): the pool's window is the whole picture.
+        conv_stride (int or list): the distance between two windows of the
+            convolution.
+        conv_padding (int or list): zeros on each side of the picture.
+        conv_dilation (int or list): the distance between elements of a filter.
+        conv_groups (int): groups that the channels are divided into.
+        param_attr (ParamAttr): how the weights are named, initialised and
+            trained.
+        bias_attr (ParamAttr): how the bias is named, initialised and trained;
+            False: none.
+        act (str): the activation, as 'relu'; None: none.
+        use_cudnn (bool): accepted and ignored.
+
+    Returns:
+        A Variable.
+    """
     conv = layers.conv2d(
         input=input, num_filters=num_filters, filter_size=filter_size,
         stride=conv_stride, padding=conv_padding, dilation=conv_dilation,
@@ -38,8 +63,29 @@ def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1,
                    conv_filter_size=3, conv_act=None, param_attr=None,
                    conv_with_batchnorm=False, conv_batchnorm_drop_rate=0.0,
                    pool_stride=1, pool_type="max", use_cudnn=True):
-    """Convolutions in a row, each with batch_norm and dropout if asked for,
-    then one pool."""
+    """Several convolutions, each with batch_norm and dropout if asked for,
+    then one pool.
+
+    Args:
+        input (Variable): pictures, [batch, channels, height, width].
+        conv_num_filter (list of int): the number of filters of each
+            convolution.
+        pool_size (int): height and width of the pool's window.
+        conv_padding (int or list): zeros on each side of the picture.
+        conv_filter_size (int or list): height and width of a filter.
+        conv_act (str): the activation of the convolutions.
+        param_attr (ParamAttr): how the weights are named, initialised and
+            trained.
+        conv_with_batchnorm (bool or list): whether batch_norm follows.
+        conv_batchnorm_drop_rate (float or list): the probability of dropout
+            after batch_norm.
+        pool_stride (int): the distance between two windows of the pool.
+        pool_type (str): 'max' or 'avg'.
+        use_cudnn (bool): accepted and ignored.
+
+    Returns:
+        A Variable.
+    """
     count = len(conv_num_filter)
     norms = _each(conv_with_batchnorm, count, "conv_with_batchnorm")
     drops = _each(conv_batchnorm_drop_rate, count, "conv_batchnorm_drop_rate")
@@ -62,7 +108,22 @@ def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1,
 
 def sequence_conv_pool(input, num_filters, filter_size, param_attr=None,
                        act="sigmoid", pool_type="max", bias_attr=None):
-    """A convolution along sequences, then one row for each of them."""
+    """A convolution along sequences, then one row for each of them.
+
+    Args:
+        input (Variable): sequences of rows.
+        num_filters (int): the number of filters.
+        filter_size (int): the number of rows of a filter.
+        param_attr (ParamAttr): how the weights are named, initialised and
+            trained.
+        act (str): the activation, as 'relu'; None: none.
+        pool_type (str): 'max', 'average', 'sum', 'sqrt', 'last' or 'first'.
+        bias_attr (ParamAttr): how the bias is named, initialised and trained;
+            False: none.
+
+    Returns:
+        A Variable.
+    """
     conv = layers.sequence_conv(
         input=input, num_filters=num_filters, filter_size=filter_size,
         param_attr=param_attr, bias_attr=bias_attr, act=act)
@@ -70,7 +131,16 @@ def sequence_conv_pool(input, num_filters, filter_size, param_attr=None,
 
 
 def glu(input, dim=-1):
-    """One half of the input, let through by the sigmoid of the other."""
+    """A gated linear unit: one half of the input times the sigmoid of the
+    other half.
+
+    Args:
+        input (Variable): what is cut into two halves.
+        dim (int): the dimension that is cut.
+
+    Returns:
+        A Variable.
+    """
     a, gate = layers.split(input, num_or_sections=2, dim=dim)
     return layers.elementwise_mul(x=a, y=layers.sigmoid(x=gate))
 
@@ -111,7 +181,19 @@ def _check_attention(queries, keys, values, heads):
 
 def scaled_dot_product_attention(queries, keys, values, num_heads=1,
                                  dropout_rate=0.0):
-    """Values averaged for each query, by how well their keys match it."""
+    """Attention: the mean of the values, weighted for each query by how well
+    their keys match it.
+
+    Args:
+        queries (Variable): [batch, length, width].
+        keys (Variable): [batch, length of values, width].
+        values (Variable): [batch, length of values, width of values].
+        num_heads (int): the number of heads.
+        dropout_rate (float): the probability of dropout of a weight.
+
+    Returns:
+        A Variable.
+    """
     _check_attention(queries, keys, values, num_heads)
     if num_heads > 1:
         queries, keys, values = (

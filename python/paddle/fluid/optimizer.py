@@ -34,7 +34,14 @@ class _Hooks:
 
 
 class Optimizer:
-    """What all optimizers share, and what one of your own derives from."""
+    """What all optimizers share, and what one of your own derives from.
+
+    Args:
+        learning_rate (float or Variable): the step size.
+        regularization (WeightDecayRegularizer): for parameters that have none
+            of their own.
+        name (str): goes into the names of accumulators.
+    """
 
     def __init__(self, learning_rate, regularization=None, name=None):
         self._start(None, {"learning_rate": learning_rate,
@@ -66,8 +73,21 @@ class Optimizer:
 
     def minimize(self, loss, startup_program=None, parameter_list=None,
                  no_grad_set=None, grad_clip=None):
-        """Append gradients of loss and updates of the parameters to its
-        program: (ops of the update, [(parameter, gradient)])."""
+        """Append gradients of a loss and updates of the parameters to its
+        program.
+
+        Args:
+            loss (Variable): what is minimised; one number.
+            startup_program (Program): where accumulators are initialised;
+                None: the default startup program.
+            parameter_list (list): parameters or names; None: all that are
+                trained.
+            no_grad_set (set): variables or names that get no gradient.
+            grad_clip: accepted and ignored; see clip.set_gradient_clip.
+
+        Returns:
+            The operators of the update, and pairs (parameter, gradient).
+        """
         if grad_clip is not None:
             warnings.warn("minimize: grad_clip is for dygraph and does "
                           "nothing here; call fluid.clip.set_gradient_clip",

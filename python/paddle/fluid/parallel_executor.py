@@ -8,7 +8,20 @@ __all__ = ["ParallelExecutor"]
 
 
 class ParallelExecutor:
-    """An Executor and a CompiledProgram in one."""
+    """Run a program on several places: an Executor and a CompiledProgram in
+    one.
+
+    Args:
+        use_cuda (bool): must be False, since there are no GPU kernels.
+        loss_name (str): the loss.
+        main_program (Program): the program; None: the default main program.
+        share_vars_from (ParallelExecutor): run on its scope.
+        exec_strategy (ExecutionStrategy): accepted.
+        build_strategy (BuildStrategy): how gradients of places are combined.
+        num_trainers (int): must be 1.
+        trainer_id (int): accepted.
+        scope (Scope): where variables live; None: the global scope.
+    """
 
     def __init__(self, use_cuda, loss_name=None, main_program=None,
                  share_vars_from=None, exec_strategy=None,

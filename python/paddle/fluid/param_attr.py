@@ -9,7 +9,19 @@ class ParamAttr:
     """Name, start value, speed, decay and clip of one parameter.
 
     Where a layer takes a ParamAttr, a name, an initializer, a regularizer,
-    None (the defaults) or False (no such parameter) will do as well."""
+    None (the defaults) or False (no such parameter) will do as well.
+
+    Args:
+        name (str): its name; None: made.
+        initializer (Initializer): how it starts; None: the layer decides.
+        learning_rate (float): multiplies the optimizer's learning rate.
+        regularizer (WeightDecayRegularizer): its weight decay; None: the
+            optimizer's.
+        trainable (bool): whether it is updated.
+        gradient_clip (GradientClip): how its gradient is limited; None: not at
+            all.
+        do_model_average (bool): kept for scripts that have it.
+    """
 
     def __init__(self, name=None, initializer=None, learning_rate=1.0,
                  regularizer=None, trainable=True, gradient_clip=None,
@@ -29,7 +41,21 @@ class ParamAttr:
 @spelled
 class WeightNormParamAttr(ParamAttr):
     """A weight kept as a direction, name_v, and a length, name_g: one length
-    for each index of dimension dim, or one for all."""
+    for each index of dimension dim, or one for all.
+
+    Args:
+        dim (int): one length for each index of this dimension; None: one for
+            all.
+        name (str): its name; None: made.
+        initializer (Initializer): how it starts; None: the layer decides.
+        learning_rate (float): multiplies the optimizer's learning rate.
+        regularizer (WeightDecayRegularizer): its weight decay; None: the
+            optimizer's.
+        trainable (bool): whether it is updated.
+        gradient_clip (GradientClip): how its gradient is limited; None: not at
+            all.
+        do_model_average (bool): kept for scripts that have it.
+    """
 
     def __init__(self, dim=None, name=None, initializer=None,
                  learning_rate=1.0, regularizer=None, trainable=True,

@@ -87,7 +87,12 @@ def reset_profiler():
 
 
 def start_profiler(state, tracer_option=None):
-    """Measure from now on; state is "CPU" or "All"."""
+    """Measure operators from now on.
+
+    Args:
+        state (str): 'CPU' or 'All'.
+        tracer_option (str): accepted and ignored.
+    """
     if state not in _STATES:
         raise ValueError("The state must be 'CPU' or 'GPU' or 'All'.")
     if state == "GPU":
@@ -97,7 +102,13 @@ def start_profiler(state, tracer_option=None):
 
 
 def stop_profiler(sorted_key=None, profile_path="/tmp/profile"):
-    """Print the table to stderr and write the trace to profile_path."""
+    """Print the table to stderr, and write the trace to a file.
+
+    Args:
+        sorted_key (str): 'calls', 'total', 'max', 'min' or 'ave'; None:
+            unsorted.
+        profile_path (str): the file of the trace.
+    """
     if sorted_key == "default":
         sorted_key = None
     if sorted_key is not None and sorted_key not in _KEYS:
@@ -116,7 +127,17 @@ def stop_profiler(sorted_key=None, profile_path="/tmp/profile"):
 
 @contextlib.contextmanager
 def profiler(state, sorted_key=None, profile_path="/tmp/profile"):
-    """Measure within `with`."""
+    """A `with` block whose operators are measured.
+
+    Args:
+        state (str): 'CPU' or 'All'.
+        sorted_key (str): 'calls', 'total', 'max', 'min' or 'ave'; None:
+            unsorted.
+        profile_path (str): the file of the trace.
+
+    Returns:
+        A context manager.
+    """
     start_profiler(state)
     try:
         yield
@@ -126,7 +147,16 @@ def profiler(state, sorted_key=None, profile_path="/tmp/profile"):
 
 @contextlib.contextmanager
 def cuda_profiler(output_file, output_mode=None, config=None):
-    """Nothing is measured: there is no GPU."""
+    """A `with` block in which nothing is measured: there is no GPU.
+
+    Args:
+        output_file (str): accepted and ignored.
+        output_mode (str): accepted and ignored.
+        config (list of str): accepted and ignored.
+
+    Returns:
+        A context manager.
+    """
     print("cuda_profiler: this build has no GPU kernels; fluid.profiler."
           "profiler measures the CPU", file=sys.stderr)
     yield

@@ -9,12 +9,26 @@ UniqueNameGenerator = _fluid.NameGenerator
 
 
 def generate(key):
-    """key_0, then key_1 and so on."""
+    """Make a name that was not made before: key_0, then key_1 and so on.
+
+    Args:
+        key (str): the beginning of the name.
+
+    Returns:
+        A str.
+    """
     return _fluid.generate_name(key)
 
 
 def switch(new_generator=None):
-    """Count with another generator, or anew; gives back what it was."""
+    """Count with another generator from now on.
+
+    Args:
+        new_generator (UniqueNameGenerator): the generator; None: a new one.
+
+    Returns:
+        The generator that was in use.
+    """
     if new_generator is None:
         new_generator = UniqueNameGenerator()
     return _fluid.switch_names(new_generator)
@@ -22,7 +36,15 @@ def switch(new_generator=None):
 
 @contextlib.contextmanager
 def guard(new_generator=None):
-    """Count with another generator, a prefix or anew within `with`."""
+    """A `with` block that counts with another generator.
+
+    Args:
+        new_generator (UniqueNameGenerator or str): the generator, or a prefix
+            for a new one; None: a new one.
+
+    Returns:
+        A context manager.
+    """
     if isinstance(new_generator, bytes):
         new_generator = new_generator.decode()
     if isinstance(new_generator, str):

@@ -15,6 +15,9 @@ class Switch:
                 fluid.layers.assign(input=small, output=rate)
             with switch.default():
                 fluid.layers.assign(input=large, output=rate)
+
+    Args:
+        name (str): accepted and not used.
     """
 
     def __init__(self, name=None):

@@ -161,7 +161,12 @@ def _placement(method, pservers):
 
 class DistributeTranspiler:
     """Cuts a program that minimize has made. The program and its startup
-    program become those of a trainer; those of servers are asked for."""
+    program become those of a trainer; those of servers are asked for.
+
+    Args:
+        config (DistributeTranspilerConfig): how parameters are cut and sent;
+            None: the defaults.
+    """
 
     def __init__(self, config=None):
         self.config = DistributeTranspilerConfig() if config is None \

@@ -7,7 +7,11 @@ __all__ = ["HashName", "PSDispatcher", "RoundRobin"]
 
 
 class PSDispatcher:
-    """Deals variables to the servers at these endpoints."""
+    """Deals variables to the servers at these endpoints.
+
+    Args:
+        pserver_endpoints (list of str): the servers, each host:port.
+    """
 
     def __init__(self, pserver_endpoints):
         self._eps = pserver_endpoints

@@ -5,6 +5,10 @@ __all__ = ["wait_server_ready"]
 
 
 def wait_server_ready(endpoints):
-    """Return when every endpoint takes connections; what is missing is said
-    on stderr every five seconds."""
+    """Return when every endpoint takes connections; what is missing is said on
+    stderr every five seconds.
+
+    Args:
+        endpoints (list of str): the servers, each host:port.
+    """
     _fluid.wait_ports(endpoints)

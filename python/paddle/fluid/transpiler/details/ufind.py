@@ -3,7 +3,11 @@ __all__ = ["UnionFind"]
 
 
 class UnionFind:
-    """Elements in disjoint sets; each is alone at first."""
+    """Elements in disjoint sets; each is alone at first.
+
+    Args:
+        elementes (list): the elements (sic, as in Fluid).
+    """
 
     def __init__(self, elementes=None):
         self._parent = {e: e for e in elementes or ()}

@@ -14,7 +14,11 @@ class Mode:
 
 
 class Fleet:
-    """One object for a process of a job."""
+    """One object for a process of a job.
+
+    Args:
+        mode (int): Mode.TRANSPILER.
+    """
 
     def __init__(self, mode=Mode.TRANSPILER):
         self._mode = mode
@@ -89,7 +93,12 @@ class Fleet:
 
 
 class DistributedOptimizer:
-    """An optimizer whose updates are the servers' work."""
+    """An optimizer whose updates are the servers' work.
+
+    Args:
+        optimizer (Optimizer): what updates the parameters.
+        strategy (DistributeTranspilerConfig): how the program is cut.
+    """
 
     def __init__(self, optimizer, strategy=None):
         self._optimizer, self._strategy = optimizer, strategy

@@ -70,7 +70,14 @@ def _check(ok, error, what, value, expected):
 
 
 class UserDefinedRoleMaker(RoleMakerBase):
-    """The arguments say it all."""
+    """The role of this process in a job with servers, given by arguments.
+
+    Args:
+        current_id (int): the number of this process among those of its role.
+        role (int): Role.WORKER or Role.SERVER.
+        worker_num (int): the number of trainers.
+        server_endpoints (list of str): the servers, each host:port.
+    """
 
     def __init__(self, current_id=0, role=Role.WORKER, worker_num=0,
                  server_endpoints=None):
@@ -102,7 +109,12 @@ class UserDefinedRoleMaker(RoleMakerBase):
 
 
 class UserDefinedCollectiveRoleMaker(RoleMakerBase):
-    """Trainers among themselves, by arguments."""
+    """The rank of this process in a job without servers, given by arguments.
+
+    Args:
+        current_id (int): the rank of this process.
+        worker_endpoints (list of str): all ranks, each host:port.
+    """
 
     def __init__(self, current_id=0, worker_endpoints=None):
         super().__init__()
@@ -119,7 +131,12 @@ class UserDefinedCollectiveRoleMaker(RoleMakerBase):
 
 
 class PaddleCloudRoleMaker(RoleMakerBase):
-    """The environment says it, in any of its dialects."""
+    """The role of this process as environment variables state it, in any of the
+    dialects that `paddle env` knows.
+
+    Args:
+        is_collective (bool): trainers without servers.
+    """
 
     def __init__(self, is_collective=False):
         super().__init__()
