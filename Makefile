@@ -38,7 +38,8 @@ PY_INC := $(wildcard $(shell $(PYTHON) -c \
 	'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null))
 PY_INC := $(if $(wildcard $(PY_INC)/Python.h),$(PY_INC))
 LDLIBS := -ldnnl -lgomp -lgrpc -lgpr -lprotobuf-c -lz -lm -lpthread
-ORIGIN := -Wl,-rpath,'$$ORIGIN/../lib'
+# Above it in the tree and where it is installed, beside it in a wheel.
+ORIGIN := -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../fluid'
 
 # Tests, fuzzers and their support stand beside the code, not in the library.
 ALL_SRC := $(wildcard src/*/*.c)
@@ -275,6 +276,8 @@ install: all data
 		install -d $(SHARE)/$$set && \
 		install -m 644 $(B)/data/$$set/* $(SHARE)/$$set || exit; done
 	$(if $(PY_EXT),scripts/install-python $(B)/python/paddle $(SITE))
+	@scripts/installed "$(DESTDIR)" $(PREFIX) $(shell $(PYTHON) scripts/site $(PREFIX)) \
+		$(PYTHON)
 
 wheel: all data
 	@scripts/wheel $(B) $(VERSION)

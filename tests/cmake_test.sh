@@ -7,7 +7,8 @@ configure() { cmake -S . -B "$dir/b" "$@"; }
 
 builds_with_the_options_of_the_documents() {
     configure -DWITH_DOC=OFF -DWITH_GPU=OFF -DWITH_DISTRIBUTE=ON \
-        -DWITH_SWIG_PY=ON -DWITH_PYTHON=ON
+        -DWITH_SWIG_PY=ON -DWITH_PYTHON=ON >"$dir/words" 2>&1
+    ! grep -i warning "$dir/words" || return 1
     cmake --build "$dir/b" -j 2
     test -f "$dir/b/lib/libfluid.so"
 }

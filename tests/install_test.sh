@@ -65,6 +65,18 @@ the_package_is_where_python_looks() {
     imports "$root$("$PADDLE_PYTHON" scripts/site $prefix)"
 }
 
+another_prefix_is_explained() {
+    PATH=/usr/bin:/bin scripts/installed '' "$at" "$at/lib/site" python3 \
+        >"$dir/words"
+    says "export PATH=$at/bin\"\${PATH:+:\$PATH}\""
+    says "export LD_LIBRARY_PATH=$at/lib\""
+    says "export PYTHONPATH=$at/lib/site\""
+    says "export PKG_CONFIG_PATH=$at/lib/pkgconfig\""
+    eval "$(grep export "$dir/words")"
+    gcc "$dir/user.c" -I"$at/include" -L"$at/lib" -lfluid -o "$dir/user"
+    "$dir/user"
+}
+
 anothers_package_is_left_alone() {
     mkdir -p "$dir/site/paddle"
     refused scripts/install-python "$build/python/paddle" "$dir/site"
@@ -80,6 +92,51 @@ a_wheel_is_whole() {
     imports "$dir/wheel"
 }
 
+venv() { # name, flags...: an environment with the wheel in it
+    name=$1
+    shift
+    "$PADDLE_PYTHON" -m venv "$@" "$dir/$name" ||
+        skip "python3 -m venv does not work here"
+    "$dir/$name/bin/pip" install -q --no-index --no-deps "$build"/dist/*.whl
+}
+
+outside() { # command...: without the tree's variables, elsewhere
+    (cd "$dir" && env -u LD_LIBRARY_PATH -u PYTHONPATH -u PADDLE_PYTHON "$@")
+}
+
+pip_installs_the_command() {
+    venv whole --system-site-packages
+    outside whole/bin/paddle version >"$dir/words"
+    says 'Fluid '
+    outside whole/bin/python -c "$learn" >"$dir/words"
+    says 'site-packages/paddle/fluid/__init__.py 404'
+    grep -q '^Requires-External: libgrpc' \
+        "$dir"/whole/lib/*/site-packages/fluid_engine-*/METADATA
+}
+
+without_numpy_it_is_one_sentence() {
+    venv bare
+    refused outside bare/bin/python -c 'import paddle.fluid'
+    says 'ImportError: paddle.fluid needs numpy, which'
+    outside bare/bin/paddle version >"$dir/words"
+}
+
+# The library in place of ours needs one that is gone.
+without_a_library_it_is_one_sentence() {
+    [ -d "$dir/whole" ] || skip "python3 -m venv does not work here"
+    echo 'int gone;' >"$dir/gone.c"
+    gcc -shared -fPIC "$dir/gone.c" -o "$dir/libgone.so"
+    gcc -shared -fPIC -Wl,--no-as-needed -Wl,-soname,libfluid.so.0 \
+        "$dir/gone.c" -L"$dir" -lgone \
+        -o "$(echo "$dir"/whole/lib/*/site-packages/paddle/fluid/libfluid.so.0)"
+    rm "$dir/libgone.so"
+    for command in 'paddle version' 'python -c "import paddle.fluid"'; do
+        refused outside sh -c "whole/bin/$command"
+        says 'libgone.so: cannot open shared object file: No such file or '
+        says 'directory; the library needs these packages of Debian 12 or'
+    done
+}
+
 eval "$(scripts/env "$build")"
 it "make install puts all parts in place" installs_all_parts
 it "the library has a soname" has_a_soname
@@ -87,5 +144,9 @@ it "a program links through pkg-config" links_through_pkg_config
 it "a program links statically" links_statically
 it "the installed command finds its library" the_command_finds_its_library
 it "the package is where python looks" the_package_is_where_python_looks
+it "another prefix is explained" another_prefix_is_explained
 it "another's package is left alone" anothers_package_is_left_alone
 it "a wheel is whole" a_wheel_is_whole
+it "pip installs the command and the package" pip_installs_the_command
+it "without numpy an import is one sentence" without_numpy_it_is_one_sentence
+it "without a library it is one sentence" without_a_library_it_is_one_sentence

@@ -97,13 +97,17 @@ env_puts_the_tree_first() {
         case $PATH in "$(realpath "$build")/bin:"*) ;; *) exit 1 ;; esac
         case $PYTHONPATH in "$(realpath "$build")/python"*) ;; *) exit 1 ;; esac
         "$PADDLE_PYTHON" -c 'import numpy'
+        [ "$(command -v python)" = "$(realpath "$build")/bin/python" ]
+        python -c 'import sys, numpy, paddle.fluid; sys.exit(7)' || [ $? = 7 ]
     )
 }
 
 env_takes_the_python_it_is_given() {
-    ln -s /usr/bin/python3 "$dir/python"
-    make -s env B="$build" PYTHON="$dir/python" >"$dir/words"
-    says "PADDLE_PYTHON='$dir/python'"
+    ln -s /usr/bin/python3 "$dir/a python"
+    make -s env B="$dir/b" PYTHON="$dir/a python" >"$dir/words"
+    says "PADDLE_PYTHON='$dir/a python'"
+    [ "$("$dir/b/bin/python" -c 'import sys; print(sys.executable)')" = \
+        "$dir/a python" ]
 }
 
 it "deps runs no apt where all is there" asks_nothing_when_all_is_there

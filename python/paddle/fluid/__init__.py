@@ -4,7 +4,10 @@
 
 Names that Fluid has and this version does not are listed in docs/compatibility.md.
 """
-from .. import _absent
+from .. import _absent, _needs
+
+_needs.check()  # one sentence where numpy or a library is missing
+
 from . import core, unique_name, framework
 from . import param_attr, initializer, regularizer, clip
 from . import layers, nets, backward, optimizer
