@@ -31,7 +31,8 @@ sums_what_passed() {
     fake b "$OK$SKIP" 0
     run a b
     last '4 passed, 0 failed, 1 skipped'
-    says 'b: skipped: no data'
+    says 'SKIPPED 1, because: no data'
+    says '     b: four'
 }
 
 a_failure_is_counted_once() {

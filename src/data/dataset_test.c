@@ -103,39 +103,70 @@ static void flood_with_success_is_read(void)
                "[1 2] {0 1}[3] [4]\n");
 }
 
-static void cancel(void *reader)
+/* Has this process opened the file? */
+static bool is_open(const char *path)
 {
-    usleep(20000);
-    fl_reader_cancel(reader);
+    char link[64], target[512];
+    for (int fd = 0; fd < 64; fd++) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        const ssize_t n = readlink(link, target, sizeof target - 1);
+        target[n < 0 ? 0 : n] = 0;
+        if (!strcmp(target, path))
+            return true;
+    }
+    return false;
+}
+
+/* A reader, and what there is when it hangs: a file that its command made, or
+ * the pipe that it has opened. */
+typedef struct hanging {
+    fl_reader *r;
+    const char *sign;
+} hanging;
+
+static void cancel(void *user)
+{
+    const hanging *h = user;
+    struct stat s;
+    while (stat(h->sign, &s) || (S_ISFIFO(s.st_mode) && !is_open(h->sign)))
+        usleep(1000);
+    fl_reader_cancel(h->r);
 }
 
 /* A read that would take for ever ends when another thread says so. */
-static void hangs_until_cancelled(const fl_dataset_opts *o)
+static void hangs_until_cancelled(const fl_dataset_opts *o, const char *sign)
 {
     for (int ahead = 0; ahead < 2; ahead++) {
         fl_pool *pool;
         fl_group group = {0};
-        fl_reader *r;
+        hanging h = {.sign = sign};
         fl_err err;
         fl_dataset *d = test_set(o);
         CHECK_OK(fl_pool_new("cancel", 1, &pool));
-        CHECK_OK(fl_dataset_open(d, 1, &(fl_reader_opts){.ahead = ahead}, &r));
-        fl_pool_submit(pool, &group, cancel, r);
-        char *text = test_drain(r, &err);
+        CHECK_OK(
+            fl_dataset_open(d, 1, &(fl_reader_opts){.ahead = ahead}, &h.r));
+        fl_pool_submit(pool, &group, cancel, &h);
+        char *text = test_drain(h.r, &err);
         CHECK_ERR(err, FL_EINTR, "cancelled");
         fl_mem_free(text);
         CHECK_OK(fl_pool_wait(pool, &group, -1));
-        fl_reader_free(r);
+        fl_reader_free(h.r);
         fl_dataset_free(d);
         fl_pool_free(pool);
+        if (o->pipe)
+            CHECK_INT(unlink(sign), 0);
     }
 }
 
 static void pipe_command_that_hangs_is_cancelled(void)
 {
+    char sign[512], command[1024];
     const char *file = test_file("raw", one);
-    hangs_until_cancelled(&(fl_dataset_opts){
-        .n_files = 1, .files = &file, .pipe = "cat; sleep 600"});
+    snprintf(sign, sizeof sign, "%s/hangs", fl_test_dir());
+    snprintf(command, sizeof command, "cat; touch '%s'; sleep 600", sign);
+    hangs_until_cancelled(
+        &(fl_dataset_opts){.n_files = 1, .files = &file, .pipe = command},
+        sign);
 }
 
 static void fifo_without_writer_is_cancelled(void)
@@ -144,7 +175,8 @@ static void fifo_without_writer_is_cancelled(void)
     const char *file = path;
     snprintf(path, sizeof path, "%s/fifo", fl_test_dir());
     CHECK_INT(mkfifo(path, 0600), 0);
-    hangs_until_cancelled(&(fl_dataset_opts){.n_files = 1, .files = &file});
+    hangs_until_cancelled(&(fl_dataset_opts){.n_files = 1, .files = &file},
+                          path);
 }
 
 static void reader_may_end_before_its_command(void)

@@ -1,7 +1,10 @@
 """What the Python tests share, and lines that scripts/run-tests can count."""
 import os
+import random
 import sys
+import time
 
+import numpy as np
 import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
@@ -68,11 +71,33 @@ def shared_data(shared, data, monkeypatch):
     return shared
 
 
+@pytest.fixture(autouse=True)
+def seeded():
+    """Random numbers of a test are the same at every run."""
+    random.seed(1)
+    np.random.seed(1)
+
+
+def burned(pid, seconds):
+    """Wait until a process has used so much CPU since the call: it is then at
+    work, however slow the machine."""
+    def used():
+        with open("/proc/%d/stat" % pid) as f:
+            fields = f.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    enough = used() + seconds
+    while used() < enough:
+        time.sleep(0.01)
+
+
 @pytest.fixture
 def programs():
-    """A main and a startup program, names and a scope of the test's own."""
+    """A main and a startup program with a seed, names and a scope of the
+    test's own."""
     fluid = pytest.importorskip("paddle.fluid")
     main, startup = fluid.Program(), fluid.Program()
+    main.random_seed = startup.random_seed = 1
     with fluid.program_guard(main, startup), fluid.unique_name.guard(), \
             fluid.scope_guard(fluid.Scope()):
         yield main, startup

@@ -80,7 +80,7 @@ def test_a_row_for_each_sample_comes_back(programs, exe):
     for rows in (20, 7, 2):  # on three places: 6, 6 and 8; 2, 2, 3; 1, 1
         want, got = (exe.run(p, feed={"x": X[:rows]}, fetch_list=[out])[0]
                      for p in (programs[0], on_places(programs[0], 3)))
-        np.testing.assert_allclose(got, want, rtol=1e-6)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
 def test_sequences_stay_whole(programs, exe):
@@ -132,7 +132,7 @@ import signal, sys, threading, time
 import numpy as np, paddle.fluid as fluid
 signal.signal(signal.SIGINT, signal.default_int_handler)
 y = fluid.layers.data('x', [1500])
-for _ in range(80):
+for _ in range(500):  # nobody waits for the end
     y = fluid.layers.fc(y, 1500, param_attr='w', bias_attr=False)
 exe = fluid.Executor(fluid.CPUPlace())
 exe.run(fluid.default_startup_program())

@@ -5,6 +5,7 @@ of which the second has the fault in its share; what needs no process of its own
 is met by a reader here."""
 import gzip
 import os
+import re
 import subprocess
 import sys
 
@@ -20,10 +21,14 @@ QUICK = {"FLUID_LINGER": "1", "FLUID_REJOIN": "0", "FLUID_STALL": "0.2"}
 GOOD = "".join("1 %d 1 %d\n" % (i * 37 % 50, i % 2) for i in range(60))
 
 
+def environment(folder, **env):
+    return {**os.environ, **QUICK, **env, MARK: str(folder)}
+
+
 def run(argv, folder, **env):
     """Code, stdout and stderr; then nothing of it runs any more."""
-    env = {**os.environ, **QUICK, **env, MARK: str(folder)}
-    p = subprocess.run(argv, cwd=folder, env=env, capture_output=True,
+    p = subprocess.run(argv, cwd=folder, env=environment(folder, **env),
+                       capture_output=True,
                        timeout=60)
     until(lambda: not living(folder))
     return p.returncode, p.stdout.decode(), p.stderr.decode()
@@ -305,10 +310,16 @@ def test_who_is_killed_leaves_no_pipe_command(folder):
 
 def test_silence_is_told_before_it_is_an_error(folder):
     put(folder, GOOD)
-    code, _, err = alone(folder, "it", "pipe=sleep 0.7; cat")
-    assert code == 0 and "60 examples" in err
-    assert 'pipe command "sleep 0.7; cat" writes nothing (on it, for 0.2 s ' \
-        "so far)" in err
+    command = "until [ -e told ]; do sleep 0.02; done; cat"
+    p = subprocess.Popen([sys.executable, SCRIPT, "it", "pipe=" + command],
+                         cwd=folder, env=environment(folder), text=True,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    line = p.stderr.readline()
+    assert re.search(r'pipe command "%s" writes nothing \(on it, for [\d.]+ s '
+                     r"so far\)" % re.escape(command), line)
+    (folder / "told").touch()
+    assert "60 examples" in p.communicate(timeout=60)[1]
+    assert p.returncode == 0
 
 
 # --- lines that may be bad ---

@@ -13,13 +13,12 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 import weakref
 
 import numpy as np
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, burned
 
 FILE = os.path.join(BUILD, "python", "paddle", "fluid", "_fluid.abi3.so")
 
@@ -663,35 +662,12 @@ def test_building_does_not_leak_programs(fl):
     assert not any(r() for r in refs)
 
 
-def slow_program(fl, n=512, times=60):
-    """Some seconds of matrix products."""
-    x = fl.layer("fill_constant", {"shape": [n, n], "dtype": "float32",
-                                   "value": 1e-3})
-    for _ in range(times):
-        x = fl.layer("matmul", {"x": x, "y": x, "alpha": 1e-3})
-    return x
-
-
-def test_another_thread_goes_on_during_a_run(fl):
-    x = slow_program(fl)
-    exe, scope = fl.Executor(), fl.Scope()
-    counts, stop = [0], threading.Event()
-
-    def count():
-        while not stop.is_set():
-            counts[0] += 1
-            time.sleep(0.0005)
-
-    thread = threading.Thread(target=count)
-    thread.start()
-    try:
-        start = time.monotonic()
-        exe.run(fl.main_program(), scope, {}, [x.name])
-        took = time.monotonic() - start
-    finally:
-        stop.set()
-        thread.join()
-    assert counts[0] > min(took, 1) * 100  # it had its turns
+def test_another_thread_goes_on_during_a_run(fl, tmp_path):
+    tensor = fl.LoDTensor()
+    tensor.set(np.ones((1, 3), "float32"))
+    with Held(fl, tmp_path, fl.Scope(), tensor) as run:
+        assert run.thread.is_alive() and not run.got  # said by this thread
+    assert len(run.got) == 1
 
 
 def test_what_nothing_wrote_is_none(fl):
@@ -745,12 +721,10 @@ def test_ctrl_c_ends_a_run_within_a_second(tmp_path):
     limit.start()
     try:
         assert child.stdout.readline() == "ready\n"
-        time.sleep(0.3)
-        start = time.monotonic()
+        burned(child.pid, 0.3)
         child.send_signal(signal.SIGINT)
         assert child.stdout.readline() == "interrupted\n"
-        assert time.monotonic() - start < 10  # a busy machine is slow, not deaf
-        assert child.wait(10) == 0
+        assert child.wait(60) == 0
     finally:
         limit.cancel()
         child.kill()
