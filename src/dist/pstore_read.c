@@ -97,7 +97,7 @@ static fl_err read_ids(const fl_ware *k, const fl_item *item, fl_tensor *out)
                        k->name);
     if (item->shape.dim[0]) {
         fl_bytes_copy(item->rows, 0, &after, sizeof after);
-        from.next = fl_table_order(after) + 1;
+        from.next = fl_table_order(fl_table_key_of(k->table), after) + 1;
         from.done = !from.next;
     }
     const fl_err err = fl_table_scan(k->table, &from, item->height, out, &rows);

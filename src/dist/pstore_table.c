@@ -143,10 +143,12 @@ static fl_err make(fl_pstore *s, fl_update *u)
     const fl_op *op = u->ruled.op;
     const fl_var *v = fl_block_find(op->block, u->ruled.param);
     const fl_value *started;
+    const fl_place *place = s->opts.program->place;
     fl_table_opts o = {.name = v->name,
                        .dtype = v->dtype,
                        .width = v->shape.dim[1],
                        .rule = op->def->rule,
+                       .key = place ? fl_table_key(place->digest) : 0,
                        .budget = &s->tables};
     if (!find_start(lookup_of(s, v->name), &o.start)) {
         FL_TRY(fl_pstore_started(s->opts.scope, v->name, &started));

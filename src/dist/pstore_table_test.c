@@ -150,6 +150,7 @@ static void a_table_lists_its_rows_part_by_part(void)
     CHECK_INT(p.values->item[0].shape.dim[0], 0);
     SHOP_ROUND(
         &p, shop_rows("emb@GRAD.trainer_0.pserver_0", 10, ROWS, 2, id, grad));
+    const uint64_t key = fl_table_key(p.s.cut->server[0]->place->digest);
     for (int64_t n = 1; n; seen += n) {
         ask_ids(&p, 2, seen ? &last : NULL);
         CHECK_INT(p.kind, FL_MSG_VALUES);
@@ -157,10 +158,10 @@ static void a_table_lists_its_rows_part_by_part(void)
         n = item->shape.dim[0];
         CHECK(n <= 2 && item->dtype == FL_I64 && item->shape.rank == 1);
         for (int64_t i = 0; i < n; i++) {
-            const uint64_t before = fl_table_order(last);
+            const uint64_t before = fl_table_order(key, last);
             fl_bytes_copy(item->data, (size_t)i * sizeof last, &last,
                           sizeof last);
-            CHECK(!(seen + i) || fl_table_order(last) > before);
+            CHECK(!(seen + i) || fl_table_order(key, last) > before);
         }
     }
     CHECK_INT(seen, ROWS);

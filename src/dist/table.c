@@ -86,6 +86,11 @@ int64_t fl_table_bytes(const fl_table *t)
     return t->taken;
 }
 
+uint64_t fl_table_key_of(const fl_table *t)
+{
+    return t->opts.key;
+}
+
 /* --- finding rows --- */
 
 typedef struct block {
@@ -120,7 +125,7 @@ typedef struct use {
 static void ask_bins(const fl_table *t, block *b)
 {
     for (int64_t i = 0; i < b->n; i++) {
-        const uint64_t hash = fl_table_hash(b->id[i]);
+        const uint64_t hash = fl_table_hash(t, b->id[i]);
         const fl_shelf *s = fl_table_shelf(t, hash);
         b->hash[i] = hash;
         b->bin[i] = fl_shelf_bin(t, s, fl_shelf_home(s, hash));

@@ -53,6 +53,7 @@ typedef struct fl_table_opts {
     const char *name;
     fl_dtype dtype; /* f32 or f64 */
     int64_t width;
+    uint64_t key; /* of the hash: rows come in its order */
     fl_table_start start;
     const fl_rule *rule;          /* NULL: rows are never updated */
     bool lacks[FL_RULE_STATES];   /* an optional state is not used */
@@ -68,6 +69,7 @@ int64_t fl_table_rows(const fl_table *t); /* made so far */
 int64_t fl_table_width(const fl_table *t);
 int64_t fl_table_span(const fl_table *t);  /* numbers of a row, state and all */
 int64_t fl_table_bytes(const fl_table *t); /* that it has from the system */
+uint64_t fl_table_key_of(const fl_table *t);
 
 /* A part of rows: a state of the rule, which the table has, or one of these. */
 enum {
@@ -100,11 +102,15 @@ typedef struct fl_table_cursor {
 } fl_table_cursor;
 
 /* The next rows, at most n: id becomes [m], rows [m, span]; m = 0 is the end.
- * Rows come in the order of their hashes, which is the same for the same ids,
- * so what several servers read out can be merged. A row that was made
+ * Rows come in the order of their hashes, which is the same for the same ids
+ * and key, so what several servers read out can be merged. A row that was made
  * meanwhile comes or not, any other comes once. */
 fl_err fl_table_scan(const fl_table *t, fl_table_cursor *c, int64_t n,
                      fl_tensor *id, fl_tensor *rows) FL_MUST_CHECK;
-uint64_t fl_table_order(int64_t id); /* the hash; no two ids share one */
+/* The hash in a table with that key; no two ids share one. */
+uint64_t fl_table_order(uint64_t key, int64_t id);
+/* The key of all tables of a job: who does not know its digest cannot find ids
+ * whose hashes are neighbours. */
+uint64_t fl_table_key(const uint64_t digest[2]);
 
 #endif

@@ -172,7 +172,7 @@ static void settle(const fl_table *t, fl_shelf *s, uint64_t done, waiting *rows,
     rows->n = 0;
     for (int64_t i = 0; i < n; i++) {
         const char *row = rows->at + (size_t)i * t->stride;
-        const uint64_t hash = fl_table_hash(fl_row_id(row));
+        const uint64_t hash = fl_table_hash(t, fl_row_id(row));
         const uint64_t home = fl_shelf_home(s, hash);
         char *to = NULL;
         if (home >= done)
@@ -197,7 +197,7 @@ static void spread(const fl_table *t, fl_shelf *s, uint64_t old_bins)
     }
     for (int64_t i = 0; i < last.n; i++) {
         const char *row = last.at + (size_t)i * t->stride;
-        const uint64_t hash = fl_table_hash(fl_row_id(row));
+        const uint64_t hash = fl_table_hash(t, fl_row_id(row));
         fl_row_copy(place(t, s, hash), row, t->stride);
     }
     fl_mem_free(rows.at);
@@ -230,7 +230,7 @@ static void each_row(halves *h, void (*fn)(halves *h, int half, uint64_t hash,
         const char *bin = fl_shelf_bin(h->t, h->from, b);
         for (int64_t i = 0, n = fl_bin_count(bin); i < n; i++) {
             const char *row = fl_bin_row(h->t, bin, i);
-            const uint64_t hash = fl_table_hash(fl_row_id(row));
+            const uint64_t hash = fl_table_hash(h->t, fl_row_id(row));
             fn(h, (int)(hash << h->from->depth >> 63), hash, row);
         }
     }

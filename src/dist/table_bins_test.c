@@ -28,7 +28,7 @@ static int64_t id_with(uint64_t hash)
     x *= UINT64_C(0x319642b2d24d8ec3);
     x = (x ^ (x >> 27) ^ (x >> 54)) * UINT64_C(0x96de1b173f119089);
     x = x ^ (x >> 30) ^ (x >> 60);
-    CHECK(fl_table_order((int64_t)x) == hash);
+    CHECK(fl_table_order(0, (int64_t)x) == hash);
     return (int64_t)x;
 }
 
@@ -76,7 +76,8 @@ static void check_scan(const fl_table *t, int64_t part)
         if (!id.shape.dim[0])
             break;
         for (int64_t i = 0; i < id.shape.dim[0]; i++, n++) {
-            const uint64_t hash = fl_table_order(((int64_t *)id.data)[i]);
+            const uint64_t hash =
+                fl_table_order(fl_table_key_of(t), ((int64_t *)id.data)[i]);
             CHECK(!n || hash > last);
             last = hash;
         }
@@ -107,6 +108,37 @@ static void check_neighbours(uint64_t first)
     check_read(t, MANY, id, 0);
     check_read(t, MANY / 5, other, 0);
     CHECK_INT(fl_table_rows(t), MANY + MANY / 5);
+    check_scan(t, 1000);
+    fl_table_free(t);
+}
+
+/* Who aims ids at one bin without the key does not hit it. */
+static void a_key_scatters_neighbours(void)
+{
+    enum {
+        MANY = 5000,
+        PARTS = 1024
+    };
+    static int64_t id[MANY];
+    const uint64_t key = fl_table_key((const uint64_t[2]){3, 4});
+    bool hit[PARTS] = {false};
+    int parts = 0;
+    for (uint64_t i = 0; i < MANY; i++) {
+        id[i] = id_with((UINT64_C(1) << 40) + i);
+        bool *at = &hit[fl_table_order(key, id[i]) / (UINT64_MAX / PARTS + 1)];
+        parts += !*at;
+        *at = true;
+    }
+    CHECK(parts > PARTS * 9 / 10);
+    fl_table *t = NULL;
+    CHECK_OK(fl_table_new(&(fl_table_opts){.name = "emb",
+                                           .dtype = FL_F32,
+                                           .width = 4,
+                                           .key = key,
+                                           .start = uniform},
+                          &t));
+    CHECK_OK(load(t, MANY, id, 0));
+    check_read(t, MANY, id, 0);
     check_scan(t, 1000);
     fl_table_free(t);
 }
@@ -191,6 +223,8 @@ static void what_is_refused_changes_no_row(void)
 }
 
 const fl_test fl_tests[] = {
+    {"a key scatters ids whose hashes are neighbours",
+     a_key_scatters_neighbours},
     {"neighbours among hashes find places",
      neighbours_among_hashes_find_places},
     {"wide rows move as short ones do", wide_rows_move_as_short_ones_do},

@@ -66,9 +66,9 @@ static inline uint64_t fl_table_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-static inline uint64_t fl_table_hash(int64_t id)
+static inline uint64_t fl_table_hash(const fl_table *t, int64_t id)
 {
-    return fl_table_mix((uint64_t)id);
+    return fl_table_mix((uint64_t)id ^ t->opts.key);
 }
 
 /* --- rows --- */

@@ -40,7 +40,7 @@ static void collect(scan *s, const fl_shelf *shelf, uint64_t number)
         const int64_t n = fl_bin_count(bin);
         for (int64_t i = 0; i < n; i++) {
             const char *row = fl_bin_row(s->t, bin, i);
-            const uint64_t hash = fl_table_hash(fl_row_id(row));
+            const uint64_t hash = fl_table_hash(s->t, fl_row_id(row));
             if (hash >= s->c->next && fl_shelf_home(shelf, hash) == number)
                 fl_push(&s->items, (item){hash, row});
         }
@@ -80,9 +80,14 @@ static void scan_shelf(scan *s, const fl_shelf *shelf)
     s->c->done = !s->c->next;
 }
 
-uint64_t fl_table_order(int64_t id)
+uint64_t fl_table_order(uint64_t key, int64_t id)
 {
-    return fl_table_hash(id);
+    return fl_table_mix((uint64_t)id ^ key);
+}
+
+uint64_t fl_table_key(const uint64_t digest[2])
+{
+    return fl_table_mix(digest[0] ^ fl_table_mix(digest[1]));
 }
 
 fl_err fl_table_scan(const fl_table *t, fl_table_cursor *c, int64_t n,

@@ -104,7 +104,7 @@ void fl_start_state(const fl_table *t, int state, char *at)
 
 void fl_start_value(const fl_table *t, int64_t id, char *value)
 {
-    const uint64_t key = fl_table_mix(t->salt ^ fl_table_hash(id));
+    const uint64_t key = fl_table_mix(t->salt ^ fl_table_mix((uint64_t)id));
     for (int64_t i = 0; i < t->opts.width; i++)
         put(t, value, i, start_of(t, key, i));
 }

@@ -518,7 +518,8 @@ static void a_table_reads_out_in_one_order(void)
     CHECK_INT(a.id.n, 5000);
     CHECK(same_dump(&a, &b));
     for (int64_t i = 1; i < a.id.n; i++)
-        CHECK(fl_table_order(a.id.at[i - 1]) < fl_table_order(a.id.at[i]));
+        CHECK(fl_table_order(0, a.id.at[i - 1]) <
+              fl_table_order(0, a.id.at[i]));
     fl_table *v = with_state();
     const fl_shape s = {2, {a.id.n, 2 * WIDTH}};
     const fl_tensor rows = fl_tensor_view(FL_F32, &s, a.x.at);
@@ -569,8 +570,8 @@ static void parts_of_rows_are_loaded_apart(void)
 
 static int by_order(const void *a, const void *b)
 {
-    const uint64_t x = fl_table_order(*(const int64_t *)a),
-                   y = fl_table_order(*(const int64_t *)b);
+    const uint64_t x = fl_table_order(0, *(const int64_t *)a),
+                   y = fl_table_order(0, *(const int64_t *)b);
     return x < y ? -1 : x > y;
 }
 
@@ -581,7 +582,8 @@ static void a_table_that_grows_reads_out_whole(void)
     CHECK(fl_table_rows(t) > 4000);
     CHECK(d.id.n >= 3000 && d.id.n <= fl_table_rows(t));
     for (int64_t i = 1; i < d.id.n; i++) /* nothing twice */
-        CHECK(fl_table_order(d.id.at[i - 1]) < fl_table_order(d.id.at[i]));
+        CHECK(fl_table_order(0, d.id.at[i - 1]) <
+              fl_table_order(0, d.id.at[i]));
     for (int64_t i = 0; i < 3000; i++) {
         const int64_t id = id_of(i);
         CHECK(bsearch(&id, d.id.at, (size_t)d.id.n, sizeof id, by_order));

@@ -132,10 +132,11 @@ static inline void test_apply(void *self, int shard, int64_t round,
 static inline bool test_is_next(const test_server *s, int64_t row,
                                 const int64_t *after, int64_t next)
 {
-    const uint64_t order = fl_table_order(row);
+    const uint64_t key = fl_table_key(s->job->place.digest);
+    const uint64_t order = fl_table_order(key, row);
     return (s->lists_all || row % s->job->job.servers == s->index) &&
-           (!after || order > fl_table_order(*after)) &&
-           (next < 0 || order < fl_table_order(next));
+           (!after || order > fl_table_order(key, *after)) &&
+           (next < 0 || order < fl_table_order(key, next));
 }
 
 /* The next two of its rows: a server may always give fewer than it could. */

@@ -137,6 +137,7 @@ static fl_err add_all(deal *d)
 /* What servers list, merged. */
 typedef struct merge {
     deal *d;
+    uint64_t key;   /* of the job's tables */
     int64_t *after; /* by server: the last id that came */
     bool *begun, *over;
     int64_t last; /* that was taken, if some was */
@@ -173,13 +174,18 @@ static int64_t head_of(const merge *m, int s)
     return ((const int64_t *)m->d->got[s].data)[m->d->next[s]];
 }
 
+static uint64_t order_of(const merge *m, int64_t id)
+{
+    return fl_table_order(m->key, id);
+}
+
 /* The server with the next id; -1: all have come to their ends. */
 static int next_server(const merge *m)
 {
     int first = -1;
     for (int s = 0; s < m->d->servers; s++)
-        if (!m->over[s] && (first < 0 || fl_table_order(head_of(m, s)) <
-                                             fl_table_order(head_of(m, first))))
+        if (!m->over[s] && (first < 0 || order_of(m, head_of(m, s)) <
+                                             order_of(m, head_of(m, first))))
             first = s;
     return first;
 }
@@ -190,7 +196,7 @@ static fl_err take_ids(merge *m, int64_t *n)
     deal *d = m->d;
     for (int s; *n < d->most && (s = next_server(m)) >= 0;) {
         const int64_t id = head_of(m, s);
-        if (m->some && fl_table_order(id) <= fl_table_order(m->last))
+        if (m->some && order_of(m, id) <= order_of(m, m->last))
             return fl_fail(FL_EPROTO,
                            "save: server %d lists row %lld of \"%s\" behind "
                            "row %lld, where it does not belong",
@@ -207,6 +213,7 @@ static fl_err list_ids(deal *d, fl_file *to, int64_t *count)
 {
     const size_t n = (size_t)d->servers;
     merge m = {.d = d,
+               .key = fl_table_key(d->by->place->digest),
                .after = fl_mem_alloc(n * sizeof *m.after),
                .begun = fl_mem_alloc(n * sizeof *m.begun),
                .over = fl_mem_alloc(n * sizeof *m.over)};

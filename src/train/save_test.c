@@ -120,8 +120,10 @@ static void a_vast_table_is_saved_as_its_rows(void)
     CHECK(v.rows.height == vast);
     const int64_t *id = fl_rows_index(&v.rows);
     const float *x = v.rows.value.data;
+    const uint64_t key = fl_table_key(s.job.place.digest);
     for (int64_t i = 0; i < ROWS; i++) {
-        CHECK(!i || fl_table_order(id[i - 1]) < fl_table_order(id[i]));
+        CHECK(!i ||
+              fl_table_order(key, id[i - 1]) < fl_table_order(key, id[i]));
         CHECK(!seen[id[i]]);
         seen[id[i]] = true;
         CHECK_NEAR(x[i * WIDTH], id[i] * 10, 0);
