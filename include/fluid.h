@@ -1213,8 +1213,8 @@ fl_err fl_model_load(fl_engine *e, const char *dir, fl_scope *s,
                      const fl_model_opts *opts, fl_model *out);
 void fl_model_fini(fl_model *m);
 
-/* A saved program or tensor in words, for people; of a directory that holds a
- * model, its program. fl_free. */
+/* A saved program or tensor in words, for people; of a directory, what each
+ * file in it holds and whether it is as it was saved. fl_free. */
 fl_err fl_show(fl_engine *e, const char *path, char **text);
 
 #ifdef __cplusplus

@@ -76,6 +76,7 @@ static void world_init(world *w)
     CHECK_OK(fl_program_save(w->e, fl_net_main(w->n), path("train")));
     CHECK_OK(fl_model_save(w->e, fl_net_main(w->n), w->s, path("model"), 1, in,
                            1, &out, NULL));
+    CHECK_INT(remove(path("model/__manifest__")), 0); /* it would find all */
 }
 
 static void world_fini(world *w)

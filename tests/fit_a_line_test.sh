@@ -37,10 +37,22 @@ shows_what_was_saved() {
     "$line" train "$housing" "$dir/model" >/dev/null
     "$build/bin/paddle" show "$dir/model/__model__" >"$dir/program"
     grep -q 'mul(X=x, Y=fc_0.w_0) -> Out=fc_0.tmp_0' "$dir/program"
-    "$build/bin/paddle" show "$dir/model" | cmp - "$dir/program"
+    "$build/bin/paddle" show "$dir/model" >"$dir/list"
+    grep -q '3 files; .*/__manifest__ lists 3 of them as a model' "$dir/list"
+    grep -q '__model__  program, 5 operators$' "$dir/list"
+    grep -q 'fc_0.w_0  tensor f32\[13,1\]$' "$dir/list"
     "$build/bin/paddle" show "$dir/model/fc_0.w_0" | grep -q 'tensor f32\[13,1\]'
     refused "$build/bin/paddle" show "$dir/nowhere"
     says 'nowhere'
+    refused "$build/bin/paddle" show "$0"
+    says 'is neither a program nor a tensor'
+    truncate -s 60 "$dir/model/fc_0.w_0"
+    echo hello >"$dir/model/notes"
+    "$build/bin/paddle" show "$dir/model" >"$dir/list"
+    grep -q 'fc_0.w_0  NOT AS SAVED: .* has 60 bytes, but .* says 78' "$dir/list"
+    grep -q 'notes  neither a program nor a tensor (not in the man' "$dir/list"
+    rm "$dir/model/__manifest__"
+    "$build/bin/paddle" show "$dir/model" | grep -q 'there is no manifest'
 }
 
 it "fit a line trains, saves and loads in a new process" trains_saves_and_loads

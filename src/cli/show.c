@@ -1,4 +1,4 @@
-/* paddle show - a saved program or tensor, in words. */
+/* paddle show - saved programs, tensors and folders, in words. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -27,7 +27,8 @@ static int run(int n, char **arg)
     int code = FL_EXIT_OK;
     if (!n && !ops && !layers)
         return fl_cli_fail(FL_EXIT_USAGE, false,
-                           "show needs a file; see paddle help show");
+                           "show needs a file or a folder; see paddle help "
+                           "show");
     fl_engine *e = fl_engine_new();
     if (ops)
         fl_cli_print_ops(e);
@@ -41,8 +42,8 @@ static int run(int n, char **arg)
 
 const fl_cmd fl_cmd_show = {
     .name = "show",
-    .args = "FILE...",
-    .help = "print a saved program or tensor so that a person can read it",
+    .args = "FILE|DIR...",
+    .help = "print a saved program or tensor, or list and check a saved folder",
     .opts = opts,
     .run = run,
 };
