@@ -52,6 +52,7 @@ struct fl_client {
     int64_t *heard;       /* by server; [servers]: the coordinator */
     uint64_t *seen;       /* state ids by server; [0]: the coordinator's, too */
     int64_t *incarnation; /* the same */
+    fl_refusals *refused; /* the same */
 };
 
 fl_client *fl_client_new(const fl_job *job, const fl_app *app, int id,
@@ -71,6 +72,7 @@ fl_client *fl_client_new(const fl_job *job, const fl_app *app, int id,
     c->heard = fl_mem_alloc((n + 1) * sizeof *c->heard);
     c->seen = fl_mem_alloc(n * sizeof *c->seen);
     c->incarnation = fl_mem_alloc(n * sizeof *c->incarnation);
+    c->refused = fl_mem_alloc(n * sizeof *c->refused);
     snprintf(c->who, sizeof c->who, "%s", who);
     return c;
 }
@@ -105,6 +107,7 @@ void fl_client_free(fl_client *c)
     fl_mem_free(c->heard);
     fl_mem_free(c->seen);
     fl_mem_free(c->incarnation);
+    fl_mem_free(c->refused);
     fl_mem_free(c);
 }
 
@@ -149,6 +152,12 @@ static fl_peer coordinator(void)
 static fl_peer server(int index)
 {
     return (fl_peer){FL_PEER_SERVER, index, 0};
+}
+
+/* The server in whose process it is. */
+static int process_of(fl_peer p)
+{
+    return p.kind == FL_PEER_COORD ? 0 : p.index;
 }
 
 static bool same_peer(fl_peer a, fl_peer b)
@@ -577,8 +586,7 @@ static void hasten(fl_client *c, int server_index, int64_t now)
 {
     for (int64_t i = 0; i < c->request.n; i++) {
         request *r = &c->request.at[i];
-        const int to = r->to.kind == FL_PEER_COORD ? 0 : r->to.index;
-        if (to == server_index && r->sent)
+        if (process_of(r->to) == server_index && r->sent)
             r->next = now;
     }
 }
@@ -588,7 +596,7 @@ static void hasten(fl_client *c, int server_index, int64_t now)
  * has used the old state, may be the only one that knows. True: it was lost. */
 static bool on_restart(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
 {
-    const int j = from.kind == FL_PEER_COORD ? 0 : from.index;
+    const int j = process_of(from);
     char name[PEER_MAX], why[REASON_MAX], version[48] = "";
     if (!m->state.id)
         return false;
@@ -620,6 +628,7 @@ void fl_client_recv(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
     if (!fl_id_same(m->job, c->job->id) && m->kind != FL_MSG_ERROR)
         return;
     c->heard[from.kind == FL_PEER_COORD ? c->job->servers : from.index] = now;
+    c->refused[process_of(from)] = 0;
     const bool failed = c->leave && c->code; /* it only waits for an answer */
     if (!failed && fl_id_same(m->job, c->job->id) &&
         !(m->kind == FL_MSG_END && m->code) && on_restart(c, from, m, now))
@@ -696,22 +705,40 @@ static const request *unreachable(const fl_client *c, int64_t now)
     return NULL;
 }
 
-static void give_up(fl_client *c, const request *r, int64_t now)
+/* The coordinator is told, unless it is in the process that is gone. */
+static void give_up(fl_client *c, fl_peer on, const char *why, int64_t now)
 {
-    char name[PEER_MAX], why[REASON_MAX];
-    const bool to_coordinator = /* which is in the process of server 0 */
-        r->to.kind == FL_PEER_COORD || r->to.index == 0;
-    if (c->state == FL_CLIENT_LEAVING && c->code) {
+    if (c->state == FL_CLIENT_LEAVING && c->code)
         finish(c, c->code, c->reason); /* the first failure counts */
-        return;
-    }
-    name_of(c, r->to, name, sizeof name);
-    snprintf(why, sizeof why, "%s has not answered %s for %.0f s", name,
-             fl_msg_name(r->msg.kind), (double)c->job->reach / (double)FL_SEC);
-    if (to_coordinator || c->state == FL_CLIENT_LEAVING)
+    else if (!process_of(on) || c->state == FL_CLIENT_LEAVING)
         finish(c, 1, why);
     else
         fl_client_leave(c, 1, why, now);
+}
+
+static void give_up_silent(fl_client *c, const request *r, int64_t now)
+{
+    char name[PEER_MAX], why[REASON_MAX];
+    name_of(c, r->to, name, sizeof name);
+    snprintf(why, sizeof why, "%s has not answered %s for %.0f s", name,
+             fl_msg_name(r->msg.kind), (double)c->job->reach / (double)FL_SEC);
+    give_up(c, r->to, why, now);
+}
+
+void fl_client_refused(fl_client *c, fl_peer by, int64_t now)
+{
+    const int j = process_of(by);
+    char name[PEER_MAX], text[FL_GONE_TEXT], why[REASON_MAX];
+    if (c->state == FL_CLIENT_IDLE || c->state == FL_CLIENT_OVER || !c->seen[j])
+        return;
+    if (!fl_job_gone(c->job, &c->refused[j], now))
+        return;
+    if (c->leave && c->code && j)
+        return; /* it only waits for the coordinator */
+    snprintf(why, sizeof why, "%s %s",
+             fl_job_server(c->job, j, name, sizeof name),
+             fl_job_gone_text(c->job, text));
+    give_up(c, by, why, now);
 }
 
 void fl_client_tick(fl_client *c, int64_t now)
@@ -724,7 +751,7 @@ void fl_client_tick(fl_client *c, int64_t now)
     c->ticked = now;
     const request *lost = unreachable(c, now);
     if (lost) {
-        give_up(c, lost, now);
+        give_up_silent(c, lost, now);
         return;
     }
     if (c->g && now >= c->renew_at)

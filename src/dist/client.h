@@ -81,6 +81,10 @@ void fl_client_recv(fl_client *c, fl_peer from, const fl_msg *m, int64_t now);
 /* The call of request `tag` broke; 0: the open call. It is made again. */
 void fl_client_broken(fl_client *c, uint64_t tag, int64_t now);
 
+/* The host of a server, or of the coordinator, says that nobody listens there.
+ * For a while after the first contact that is the end. */
+void fl_client_refused(fl_client *c, fl_peer by, int64_t now);
+
 void fl_client_tick(fl_client *c, int64_t now); /* several times a second */
 
 void fl_client_waits(const fl_client *c, int64_t now, fl_str *rows);

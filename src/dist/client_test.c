@@ -99,6 +99,31 @@ static void tick(scene *s, int64_t time)
         fl_client_tick(s->c, s->now += 250 * FL_MS);
 }
 
+static fl_msg from_state(fl_msg_kind kind, uint64_t id, int64_t incarnation)
+{
+    return (fl_msg){.kind = kind, .g = 3, .state = {id, incarnation}};
+}
+
+/* Rounds 0 and 1 are over; states of coordinator and server 0 are 5, of server
+ * 1 it is 6. */
+static void pull_twice(scene *s)
+{
+    agree(s);
+    for (int i = 0; i < 2; i++) {
+        fl_msg values = s->out.out.at[s->out.out.n - 2 + i].msg;
+        values.kind = FL_MSG_VALUES;
+        values.state = (fl_state){5 + (uint64_t)i, 1};
+        fl_client_recv(s->c, at_server(i), &values, s->now);
+    }
+    CHECK_INT(fl_client_now(s->c), FL_CLIENT_READY);
+    CHECK_OK(fl_client_step(s->c, s->now));
+    fl_remove(&s->out.out, 0);
+    agree(s); /* PUSH */
+    agree(s); /* BARRIER */
+    agree(s); /* PULL */
+    CHECK_INT(s->ready, 2);
+}
+
 static void makes_a_round(void)
 {
     scene s;
@@ -272,6 +297,32 @@ static void gives_up_at_once_with_the_first_server(void)
     close_scene(&s);
 }
 
+static void gives_up_soon_where_nobody_listens(void)
+{
+    for (int server = 0; server < 2; server++) {
+        scene s;
+        open_scene(&s, (fl_job){.servers = 2});
+        for (int i = 0; i < 20; i++, s.now += FL_SEC)
+            fl_client_refused(s.c, at_server(server), s.now);
+        CHECK_INT(s.over, 0); /* it may be slow to start */
+        pull_twice(&s);
+        fl_outbox_clear(&s.out);
+        for (int i = 0; i < 5; i++, s.now += FL_SEC)
+            fl_client_refused(s.c, at_server(server), s.now);
+        CHECK(!s.over && !said(&s.out, FL_MSG_FAILED));
+        fl_client_refused(s.c, at_server(server), s.now);
+        if (server) /* the coordinator is there to be told */
+            CHECK(mentions(said(&s.out, FL_MSG_FAILED),
+                           "server 1 refuses connections for 5 s: it has "
+                           "ended or was killed"));
+        else
+            CHECK_STR(s.why, "server 0 refuses connections for 5 s: it has "
+                             "ended or was killed");
+        CHECK_INT(s.over, !server);
+        close_scene(&s);
+    }
+}
+
 static void is_patient_with_parked_requests(void)
 {
     scene s;
@@ -320,31 +371,6 @@ static void fails_when_refused(void)
            (fl_msg){.kind = FL_MSG_ERROR, .text = "push: not a number"});
     CHECK(mentions(said(&s.out, FL_MSG_FAILED), "push: not a number"));
     close_scene(&s);
-}
-
-static fl_msg from_state(fl_msg_kind kind, uint64_t id, int64_t incarnation)
-{
-    return (fl_msg){.kind = kind, .g = 3, .state = {id, incarnation}};
-}
-
-/* Rounds 0 and 1 are over; states of coordinator and server 0 are 5, of server
- * 1 it is 6. */
-static void pull_twice(scene *s)
-{
-    agree(s);
-    for (int i = 0; i < 2; i++) {
-        fl_msg values = s->out.out.at[s->out.out.n - 2 + i].msg;
-        values.kind = FL_MSG_VALUES;
-        values.state = (fl_state){5 + (uint64_t)i, 1};
-        fl_client_recv(s->c, at_server(i), &values, s->now);
-    }
-    CHECK_INT(fl_client_now(s->c), FL_CLIENT_READY);
-    CHECK_OK(fl_client_step(s->c, s->now));
-    fl_remove(&s->out.out, 0);
-    agree(s); /* PUSH */
-    agree(s); /* BARRIER */
-    agree(s); /* PULL */
-    CHECK_INT(s->ready, 2);
 }
 
 static void says_what_it_has_seen(void)
@@ -449,6 +475,8 @@ const fl_test fl_tests[] = {
     {"a trainer gives up with a sentence", gives_up_with_a_sentence},
     {"a trainer gives up at once with the first server",
      gives_up_at_once_with_the_first_server},
+    {"a trainer gives up soon where nobody listens any more",
+     gives_up_soon_where_nobody_listens},
     {"a trainer is patient with parked requests",
      is_patient_with_parked_requests},
     {"a trainer hears the end", hears_the_end},

@@ -374,12 +374,24 @@ void fl_coord_hangup(fl_coord *c, uint64_t call, int64_t now)
 
 /* The network may say so of a server that has not come yet, or that it could
  * not reach a moment ago: END is repeated until it had time to be heard. */
-void fl_coord_refused(fl_coord *c, int server, int64_t now)
+void fl_coord_refused(fl_coord *c, int server, bool no_listener, int64_t now)
 {
     const int64_t time =
         c->job->linger > REFUSED_AFTER ? c->job->linger : REFUSED_AFTER;
-    if (c->ended && c->server[server].heard && now >= c->ended_at + time)
-        c->server[server].over = true;
+    fl_follower *s = &c->server[server];
+    char name[96], text[FL_GONE_TEXT], why[FL_REASON_MAX];
+    if (!s->heard)
+        return;
+    if (c->ended) {
+        s->over = s->over || now >= c->ended_at + time;
+        return;
+    }
+    if (!no_listener || !fl_job_gone(c->job, &s->refused, now))
+        return;
+    snprintf(why, sizeof why, "%s %s",
+             fl_job_server(c->job, server, name, sizeof name),
+             fl_job_gone_text(c->job, text));
+    fl_coord_end(c, 1, why, now);
 }
 
 /* --- time --- */

@@ -28,9 +28,10 @@ int fl_coord_admit(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now);
 /* A call broke: its parked JOIN is forgotten, its member has a second left. */
 void fl_coord_hangup(fl_coord *c, uint64_t call, int64_t now);
 
-/* A server refuses connections. Of one that was there, some time after END,
- * that is as good as an answer. */
-void fl_coord_refused(fl_coord *c, int server, int64_t now);
+/* A server that was there cannot be reached. Some time after END that is as
+ * good as an answer. Before it the job ends if the server's host is there and
+ * says for a while that nobody listens. */
+void fl_coord_refused(fl_coord *c, int server, bool no_listener, int64_t now);
 
 /* Time passes: to be called several times a second. A gap longer than a third
  * of the lease means that this process slept; leases are moved on by it. */

@@ -71,6 +71,7 @@ typedef struct fl_follower { /* a server as the coordinator sees it */
     fl_state state;          /* the first it was heard with; id 0: never */
     bool over;
     int64_t sent, heard;
+    fl_refusals refused;
 } fl_follower;
 
 struct fl_coord {

@@ -109,6 +109,7 @@ void fl_coord_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
     const bool first = !s->heard;
     s->state = m->state;
     s->heard = now;
+    s->refused = 0;
     if (m->view > s->view && m->view <= c->view)
         s->view = m->view;
     if (m->round > s->version && m->round <= c->round)

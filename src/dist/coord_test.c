@@ -509,11 +509,11 @@ static void ends_when_all_are_done(void)
     CHECK(!said(&s.out, FL_MSG_VIEW));
     state(&s, 0, (fl_msg){.over = true, .round = 1});
     pass(&s, 5 * FL_SEC, 0, 0);
-    CHECK(!fl_coord_over(s.c, s.now)); /* server 1 */
-    fl_coord_refused(s.c, 1, s.now);   /* it was never there */
+    CHECK(!fl_coord_over(s.c, s.now));     /* server 1 */
+    fl_coord_refused(s.c, 1, true, s.now); /* it was never there */
     CHECK(!fl_coord_over(s.c, s.now));
     state(&s, 1, (fl_msg){.round = 0});
-    fl_coord_refused(s.c, 1, s.now);
+    fl_coord_refused(s.c, 1, true, s.now);
     CHECK(fl_coord_over(s.c, s.now));
     close_scene(&s);
 }
@@ -527,13 +527,13 @@ static void does_not_take_the_first_refusal_for_an_end(void)
     state(&s, 0, (fl_msg){0});
     state(&s, 1, (fl_msg){0});
     fl_coord_end(s.c, 1, "enough", s.now);
-    fl_coord_refused(s.c, 1, s.now);
+    fl_coord_refused(s.c, 1, true, s.now);
     pass(&s, FL_SEC / 2, 0, 0);
     CHECK(said(&s.out, FL_MSG_END) != NULL);
     state(&s, 0, (fl_msg){.over = true});
     CHECK(!fl_coord_over(s.c, s.now));
     pass(&s, FL_SEC / 2, 0, 0);
-    fl_coord_refused(s.c, 1, s.now);
+    fl_coord_refused(s.c, 1, true, s.now);
     CHECK(fl_coord_over(s.c, s.now));
     close_scene(&s);
 }
@@ -728,6 +728,29 @@ static void ends_when_all_who_came_have_failed(void)
     close_scene(&s);
 }
 
+static void ends_by_a_server_that_refuses_connections(void)
+{
+    scene s;
+    int code = 0;
+    const char *why;
+    open_scene(&s, (fl_job){.trainers = 1, .servers = 2});
+    fl_coord_refused(s.c, 1, true, s.now); /* slow to start */
+    s.now += 6 * FL_SEC;
+    fl_coord_refused(s.c, 1, true, s.now);
+    state(&s, 1, (fl_msg){0});
+    for (int i = 0; i < 5; i++, s.now += FL_SEC) {
+        fl_coord_refused(s.c, 1, true, s.now);
+        CHECK(!fl_coord_ended(s.c, &code, &why));
+    }
+    fl_coord_refused(s.c, 1, false, s.now); /* the network, perhaps */
+    CHECK(!fl_coord_ended(s.c, &code, &why));
+    fl_coord_refused(s.c, 1, true, s.now);
+    CHECK(fl_coord_ended(s.c, &code, &why));
+    CHECK_STR(why, "server 1 refuses connections for 5 s: it has ended or was "
+                   "killed");
+    close_scene(&s);
+}
+
 static void ends_by_a_server_that_is_silent_or_broken(void)
 {
     scene s;
@@ -816,6 +839,8 @@ const fl_test fl_tests[] = {
      knows_a_server_that_lost_its_state},
     {"a silent or broken server ends the job",
      ends_by_a_server_that_is_silent_or_broken},
+    {"a server that refuses connections ends the job",
+     ends_by_a_server_that_refuses_connections},
     {"a trainer that knows another state ends the job",
      ends_by_a_trainer_that_knows_another_state},
     {"a job ends when all who came have failed",

@@ -6,6 +6,7 @@
 #include "graph/program.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum {
     MAX_SERVERS = 4096,
@@ -34,6 +35,9 @@ fl_job fl_job_defaults(fl_job job)
     j.retry = or_else(job.retry, 500 * FL_MS);
     j.call = or_else(job.call, 5 * FL_SEC);
     j.reach = or_else(job.reach, 60 * FL_SEC);
+    j.gone = or_else(job.gone, 5 * FL_SEC);
+    if (j.gone > j.reach)
+        j.gone = j.reach;
     if (j.call > j.reach / 4) /* who waits must hear that it still does */
         j.call = j.reach / 4;
     j.max_parked = (int)or_else(job.max_parked, 64 * (int64_t)j.trainers);
@@ -55,6 +59,18 @@ static const struct {
     {"FLUID_STALL", offsetof(fl_job, stall)},
 };
 
+/* What of a server outlives its process. */
+static fl_err check_durability(void)
+{
+    const char *level = fl_flag_text("FLUID_DURABILITY");
+    if (!level || !*level || !strcmp(level, "memory"))
+        return FL_OK;
+    return fl_fail(FL_EINVAL,
+                   "FLUID_DURABILITY is \"%s\"; this version knows \"memory\" "
+                   "only: what a server holds ends with its process",
+                   level);
+}
+
 fl_err fl_job_limits(fl_job *job)
 {
     for (size_t i = 0; i < sizeof settable / sizeof *settable; i++) {
@@ -71,7 +87,7 @@ fl_err fl_job_limits(fl_job *job)
         if (!*limit)
             *limit = seconds ? 1 : -1;
     }
-    return FL_OK;
+    return check_durability();
 }
 
 fl_job fl_job_of(const fl_place *place, const fl_job *limits)
@@ -89,6 +105,21 @@ fl_job fl_job_of(const fl_place *place, const fl_job *limits)
 bool fl_job_lost(const fl_job *job, uint64_t known, uint64_t now)
 {
     return known && now && known != now && job->plant != FL_PLANT_QUIET;
+}
+
+bool fl_job_gone(const fl_job *job, fl_refusals *since, int64_t now)
+{
+    if (!*since)
+        *since = now;
+    return now >= *since + job->gone;
+}
+
+const char *fl_job_gone_text(const fl_job *job, char buf[FL_GONE_TEXT])
+{
+    snprintf(buf, FL_GONE_TEXT,
+             "refuses connections for %.0f s: it has ended or was killed",
+             (double)job->gone / (double)FL_SEC);
+    return buf;
 }
 
 const char *fl_job_server(const fl_job *job, int i, char *buf, size_t size)

@@ -58,6 +58,7 @@ typedef struct fl_job {
     int64_t retry;  /* between repeats of coordinator and servers; 500 ms */
     int64_t call;   /* a trainer's request is sent again after; 5 s */
     int64_t reach;  /* a party that must answer may be silent; 60 s */
+    int64_t gone;   /* one that was there may refuse connections; 5 s */
 
     int max_parked;    /* requests parked at one party; 64 per trainer */
     int max_parts;     /* pushes of a trainer to a shard in a round; 4096 */
@@ -72,7 +73,8 @@ fl_job fl_job_defaults(fl_job job);
 
 /* What the environment says of limits, in seconds: FLUID_LEASE, FLUID_REJOIN
  * (0: none), FLUID_START, FLUID_REACH, FLUID_LINGER, FLUID_STALL. Those that
- * are not 0 already stay as they are. Err: EINVAL. */
+ * are not 0 already stay as they are. FLUID_DURABILITY is checked. Err: EINVAL.
+ */
 fl_err fl_job_limits(fl_job *job) FL_MUST_CHECK;
 
 /* The job that a place is in, with its defaults: who is in it, what it is known
@@ -83,6 +85,20 @@ fl_job fl_job_of(const struct fl_place *place, const fl_job *limits);
 /* Two state ids of one party, of which neither is 0, differ: what it held is
  * gone. */
 bool fl_job_lost(const fl_job *job, uint64_t known, uint64_t now);
+
+/* When a party refused connections first since it was heard; 0: it did not. */
+typedef int64_t fl_refusals;
+
+/* It refuses a connection now. True: it has done so for so long that its
+ * process is gone. Only of one that was there: before, it may just be slow to
+ * start. */
+bool fl_job_gone(const fl_job *job, fl_refusals *since, int64_t now);
+
+/* "refuses connections for 5 s: it has ended or was killed" into buf. */
+enum {
+    FL_GONE_TEXT = 80
+};
+const char *fl_job_gone_text(const fl_job *job, char buf[FL_GONE_TEXT]);
 
 /* "server 1 (host:6174)" into buf, which it returns. */
 const char *fl_job_server(const fl_job *job, int i, char *buf, size_t size);

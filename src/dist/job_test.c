@@ -32,6 +32,16 @@ static void a_limit_of_nothing_is_refused(void)
     unsetenv("FLUID_LEASE");
 }
 
+static void a_level_that_is_not_there_is_refused(void)
+{
+    fl_job j = {0};
+    setenv("FLUID_DURABILITY", "memory", 1);
+    CHECK_OK(fl_job_limits(&j));
+    setenv("FLUID_DURABILITY", "host", 1);
+    CHECK_ERR(fl_job_limits(&j), FL_EINVAL, "FLUID_DURABILITY is \"host\"");
+    unsetenv("FLUID_DURABILITY");
+}
+
 static void a_place_is_in_a_job(void)
 {
     const char *servers[] = {"a:1", "b:2"};
@@ -60,6 +70,8 @@ static void a_job_has_so_many_trainers(void)
 }
 
 const fl_test fl_tests[] = {
+    {"a level of durability that is not there is refused",
+     a_level_that_is_not_there_is_refused},
     {"the environment sets the limits of a job", the_environment_sets_limits},
     {"a limit of nothing is refused", a_limit_of_nothing_is_refused},
     {"a place is in a job", a_place_is_in_a_job},

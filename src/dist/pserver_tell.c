@@ -54,7 +54,10 @@ static void said(void *self, uint64_t tag, const fl_rpc_reply *reply)
         fl_packet_unref(next);
     } else {
         if (reply->end == FL_RPC_REFUSED && p->coord)
-            fl_coord_refused(p->coord, server, fl_pserver_now(p));
+            fl_coord_refused(p->coord, server, reply->no_listener,
+                             fl_pserver_now(p));
+        else if (reply->no_listener && !server)
+            fl_server_refused(p->server, fl_pserver_now(p));
         if (next)
             send(p, server, channel, next);
         fl_pserver_flush(p);

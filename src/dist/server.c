@@ -394,6 +394,7 @@ static void from_coordinator(fl_server *s, const fl_msg *m, int64_t now)
         s->coordinator = m->state.id;
     }
     s->heard = now;
+    s->refused = 0;
     if (m->kind == FL_MSG_VIEW)
         on_view(s, m, now);
     else if (m->kind == FL_MSG_CLOSE)
@@ -498,6 +499,17 @@ static void give_up(fl_server *s, int64_t now, int64_t limit)
                     (double)limit / (double)FL_SEC);
 }
 
+void fl_server_refused(fl_server *s, int64_t now)
+{
+    char text[FL_GONE_TEXT], first[96];
+    if (s->ending || !s->coordinator || !fl_job_gone(s->job, &s->refused, now))
+        return;
+    fail(s, "%s, the coordinator, %s",
+         fl_job_server(s->job, 0, first, sizeof first),
+         fl_job_gone_text(s->job, text));
+    fl_server_settle(s, now);
+}
+
 void fl_server_tick(fl_server *s, int64_t now)
 {
     const int64_t limit = limit_of(s);
@@ -508,8 +520,10 @@ void fl_server_tick(fl_server *s, int64_t now)
         give_up(s, now, limit);
     if (s->ending && !s->ended)
         fl_server_settle(s, now);
-    if (s->ended && now >= s->told + s->job->retry)
-        fl_server_state(s, now);
+    const bool tells = s->ended || misses_coordinator(s, now);
+    if (tells && now >= s->told + s->job->retry)
+        fl_server_state(s,
+                        now); /* an answer, or a refusal, shows if it lives */
     report(s, now);
 }
 

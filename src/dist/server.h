@@ -54,6 +54,10 @@ void fl_server_applied(fl_server *s, int shard, const char *why, int64_t now);
 /* A call broke: a request parked on it is forgotten. */
 void fl_server_hangup(fl_server *s, uint64_t call);
 
+/* The coordinator's host says that nobody listens there. For a while after the
+ * first contact that is the end. */
+void fl_server_refused(fl_server *s, int64_t now);
+
 void fl_server_tick(fl_server *s, int64_t now); /* several times a second */
 
 /* END was obeyed and its time to linger is over; *code is the exit code. */

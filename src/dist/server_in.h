@@ -57,6 +57,7 @@ struct fl_server {
     fl_outbox *out;
     int index;
     uint64_t coordinator; /* its state id; 0: not heard of yet */
+    fl_refusals refused;  /* by the coordinator */
     int64_t heard, ticked, told, stalled;
     int64_t version, view;
     bool closing; /* round `version` is being applied */

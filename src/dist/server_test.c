@@ -502,7 +502,37 @@ static void serves_nobody_without_the_state_that_is_expected(void)
     close_scene(&s);
 }
 
+static void ends_where_no_coordinator_listens(void)
+{
+    scene s;
+    int code;
+    const char *why;
+    open_scene(&s, (fl_job){0});
+    fl_server_refused(s.s, s.now);
+    s.now += 6 * FL_SEC;
+    fl_server_refused(s.s, s.now); /* it may be slow to start */
+    CHECK(!fl_server_end(s.s, &code, &why));
+    fl_server_tick(s.s, s.now);
+    view(&s, 1, 0, "1");
+    fl_outbox_clear(&s.out);
+    for (int i = 0; i < 44; i++) {
+        CHECK(i > 39 || !said(&s.out, FL_MSG_STATE));
+        fl_server_tick(s.s, s.now += 250 * FL_MS);
+    }
+    CHECK(said(&s.out, FL_MSG_STATE)); /* after a lease: does it live? */
+    fl_server_refused(s.s, s.now);
+    CHECK(!fl_server_end(s.s, &code, &why));
+    s.now += 5 * FL_SEC;
+    fl_server_refused(s.s, s.now);
+    CHECK(fl_server_end(s.s, &code, &why));
+    CHECK_STR(why, "server 0, the coordinator, refuses connections for 5 s: it "
+                   "has ended or was killed");
+    close_scene(&s);
+}
+
 const fl_test fl_tests[] = {
+    {"a server ends where no coordinator listens any more",
+     ends_where_no_coordinator_listens},
     {"a server serves nobody without the state that is expected",
      serves_nobody_without_the_state_that_is_expected},
     {"a round closes in rank order, once", closes_in_rank_order},

@@ -149,7 +149,13 @@ static void from_trainer(sim *s, sim_proc *p, const fl_letter *o)
     const int me = sim_trainer(s, p->index);
     const int to = o->to.kind == FL_PEER_COORD ? sim_coord(s) : o->to.index;
     if (refuses(s, to)) {
-        break_call(s, p, o->msg.tag);
+        sim_at(s, delay(s),
+               (sim_event){.kind = SIM_BROKEN,
+                           .party = me,
+                           .life = p->life,
+                           .from = o->to,
+                           .refused = true,
+                           .number = o->msg.tag});
         return;
     }
     const int copies = 1 + ((int)sim_dice(s, 1000) < s->twice);
@@ -181,7 +187,9 @@ static void between_servers(sim *s, int me, const fl_letter *o)
                           me, 0};
     if (refuses(s, to)) {
         if (me == sim_coord(s))
-            fl_coord_refused(s->coord, to, s->now);
+            fl_coord_refused(s->coord, to, true, s->now);
+        else
+            fl_server_refused(s->server[me].server, s->now);
         return;
     }
     const int copies = 1 + ((int)sim_dice(s, 1000) < s->twice);
@@ -326,6 +334,8 @@ static void run_event(sim *s, const sim_event *e)
         hang_up(s, e);
         break;
     case SIM_BROKEN:
+        if (e->refused)
+            fl_client_refused(proc_of(s, e)->client, e->from, s->now);
         fl_client_broken(proc_of(s, e)->client, e->number, s->now);
         break;
     case SIM_START:

@@ -36,6 +36,7 @@ typedef struct sim_event {
     int life;        /* of the process that it is for */
     int sender_life; /* of the process that sent the message */
     fl_peer from;
+    bool refused;    /* by `from`: nobody listens there */
     fl_msg *msg;     /* owned */
     uint64_t number; /* call, tag or shard */
 } sim_event;

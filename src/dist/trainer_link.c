@@ -136,6 +136,8 @@ static void settle(fl_trainer *t, const fl_live *c, const fl_rpc_reply *reply,
                    fl_err bad, const fl_msg *m)
 {
     note_trouble(t, c, reply->end);
+    if (reply->no_listener)
+        fl_client_refused(t->client, c->to, fl_link_now());
     if (reply->end == FL_RPC_OK && !bad)
         hear(t, c->to, m);
     else if (reply->end == FL_RPC_OK)

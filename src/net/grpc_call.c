@@ -118,6 +118,8 @@ static void tell_done(fl_grpc_call *c)
         c->in = NULL;
     }
     fl_rpc_reply reply = {end, code_of(c, end), text.at, p};
+    reply.no_listener =
+        end == FL_RPC_REFUSED && strstr(text.at, "Connection refused");
     c->done.run(c->done.self, c->done.tag, &reply);
     fl_packet_unref(p);
     fl_str_fini(&text);

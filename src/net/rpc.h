@@ -94,7 +94,8 @@ typedef struct fl_rpc_reply {
     fl_err code;      /* of DENIED, as given to fl_rpc_refuse; else EIO .. */
     const char *text; /* why; "" when OK */
     const fl_packet
-        *packet; /* OK: the answer, NULL of an open call. Borrowed */
+        *packet;      /* OK: the answer, NULL of an open call. Borrowed */
+    bool no_listener; /* REFUSED: the host is there and says so */
 } fl_rpc_reply;
 
 /* Exactly once for every call that was made, when no memory that was lent to it
