@@ -165,6 +165,17 @@ static bool same_peer(fl_peer a, fl_peer b)
     return a.kind == b.kind && (a.kind == FL_PEER_COORD || a.index == b.index);
 }
 
+static void name_of(const fl_client *c, fl_peer p, char *buf, size_t size)
+{
+    if (p.kind == FL_PEER_COORD)
+        snprintf(buf, size, "the coordinator%s%s%s",
+                 c->job->endpoints ? " (" : "",
+                 c->job->endpoints ? c->job->endpoints[0] : "",
+                 c->job->endpoints ? ")" : "");
+    else
+        fl_job_server(c->job, p.index, buf, size);
+}
+
 static lane *lane_of(const fl_client *c, int server_index, int shard)
 {
     return &c->lane[server_index * c->job->shards + shard];
@@ -455,12 +466,25 @@ static void on_fenced(fl_client *c, const fl_msg *m, int64_t now)
     join(c, now);
 }
 
+static void on_other_job(fl_client *c, fl_peer from, const fl_msg *m)
+{
+    char name[PEER_MAX];
+    fl_str why = {0};
+    name_of(c, from, name, sizeof name);
+    fl_str_printf(&why, "%s is of another job than this trainer: ", name);
+    fl_job_differs(c->job, m->about, &why);
+    finish(c, 1, why.at);
+    fl_str_fini(&why);
+}
+
 /* This request can never succeed: neither can the trainer. */
-static void on_error(fl_client *c, const fl_msg *m, int64_t now)
+static void on_error(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
 {
     const char *why = m->text ? m->text : "refused";
     const bool member = c->g > 0 && c->state != FL_CLIENT_LEAVING;
-    if (member)
+    if (m->about)
+        on_other_job(c, from, m);
+    else if (member)
         fl_client_leave(c, 1, why, now);
     else
         finish(c, 1, why);
@@ -484,7 +508,7 @@ static void act(fl_client *c, fl_peer from, const fl_msg *m, fl_msg_kind asked,
         on_fenced(c, m, now);
         return;
     case FL_MSG_ERROR:
-        on_error(c, m, now);
+        on_error(c, from, m, now);
         return;
     case FL_MSG_ACK:
         if (c->state == FL_CLIENT_LEAVING) {
@@ -680,17 +704,6 @@ void fl_client_broken(fl_client *c, uint64_t tag, int64_t now)
 static int64_t heard_from(const fl_client *c, fl_peer p)
 {
     return c->heard[p.kind == FL_PEER_COORD ? c->job->servers : p.index];
-}
-
-static void name_of(const fl_client *c, fl_peer p, char *buf, size_t size)
-{
-    if (p.kind == FL_PEER_COORD)
-        snprintf(buf, size, "the coordinator%s%s%s",
-                 c->job->endpoints ? " (" : "",
-                 c->job->endpoints ? c->job->endpoints[0] : "",
-                 c->job->endpoints ? ")" : "");
-    else
-        fl_job_server(c->job, p.index, buf, size);
 }
 
 /* The peer that must answer and does not; NULL: none. */

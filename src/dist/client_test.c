@@ -356,6 +356,20 @@ static void hears_the_end(void)
     close_scene(&s);
 }
 
+static void says_how_another_job_differs(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.servers = 2});
+    answer(&s, FL_MSG_JOIN, at_coord(),
+           (fl_msg){.kind = FL_MSG_ERROR,
+                    .text = "this is another job",
+                    .about = "servers ?,?\ntrainers 3\nmode synchronous\n"});
+    CHECK(s.over == 1 && s.code == 1);
+    CHECK_STR(s.why, "the coordinator is of another job than this trainer: "
+                     "trainers: 4 here, 3 there");
+    close_scene(&s);
+}
+
 static void fails_when_refused(void)
 {
     scene s;
@@ -481,6 +495,7 @@ const fl_test fl_tests[] = {
      is_patient_with_parked_requests},
     {"a trainer hears the end", hears_the_end},
     {"a refused trainer fails", fails_when_refused},
+    {"a trainer says how another job differs", says_how_another_job_differs},
     {"a trainer says which states it has seen", says_what_it_has_seen},
     {"a trainer ends when a state is lost", ends_when_a_state_is_lost},
     {"a trainer asks at once after a restart with its state",

@@ -125,6 +125,7 @@ static Fluid__Control make_control(const fl_msg *m, fl_arena *a)
     c.code = m->code;
     c.over = m->over;
     c.text = make_plain(a, m->text, fl_utf8_escape);
+    c.about = make_plain(a, m->about, fl_utf8_escape_lines);
     put_members(&c, m, a);
     put_left(&c, m, a);
     return c;
@@ -224,6 +225,8 @@ static void get_control(const Fluid__Control *c, fl_arena *a, fl_msg *m)
         .over = c->over,
         .text = *c->text ? make_plain(a, c->text, fl_utf8_escape) : NULL,
     };
+    if (*c->about)
+        m->about = make_plain(a, c->about, fl_utf8_escape_lines);
     if (c->n_seen) {
         m->seen = fl_arena_dup(a, c->seen, c->n_seen * sizeof *c->seen);
         m->n_seen = (int)c->n_seen;

@@ -39,6 +39,7 @@ static fl_msg full(fl_msg_kind kind)
         .left = left,
         .n_left = 1,
         .text = "rank 2 gone: it completed \xe2\x80\xa6",
+        .about = "trainers 2\nw [2]\n",
     };
 }
 
@@ -80,6 +81,7 @@ static void same_control(const fl_msg *a, const fl_msg *b)
         CHECK_INT(a->left[i].ago, b->left[i].ago);
     }
     CHECK_STR(a->text ? a->text : "", b->text ? b->text : "");
+    CHECK_STR(a->about ? a->about : "", b->about ? b->about : "");
 }
 
 /* All numbers as long as they get. */

@@ -350,7 +350,8 @@ static void refuses_strangers(void)
     fl_outbox_clear(&s.out);
     fl_coord_recv(s.c, on_call(12), &foreign, s.now);
     const fl_msg *m = heard(&s.out, 12, FL_MSG_ERROR);
-    CHECK(mentions(m, "job 000000ab.. asks, this is job 00000000..: "));
+    CHECK(mentions(m, "this is another job: not the same programs"));
+    CHECK_STR(m->about, "servers ?\ntrainers 2\nmode synchronous\n");
     CHECK(!m->job.hi && !m->job.lo);
     tell(&s, 13, (fl_msg){.kind = (fl_msg_kind)99});
     CHECK(heard(&s.out, 13, FL_MSG_ERROR));

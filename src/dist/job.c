@@ -12,7 +12,9 @@ enum {
     MAX_SERVERS = 4096,
     MAX_TRAINERS = FL_MEMBERS_MOST,
     MAX_SHARDS = 4096,
-    LONGEST = 1 << 30, /* seconds, 34 years: that is for ever */
+    LONGEST = 1 << 30,     /* seconds, 34 years: that is for ever */
+    ABOUT_MOST = 16 << 10, /* bytes, about: an answer to whoever asks */
+    ABOUT_HEAD = 3,        /* lines before those of variables */
 };
 
 static int64_t or_else(int64_t value, int64_t otherwise)
@@ -96,6 +98,7 @@ fl_job fl_job_of(const fl_place *place, const fl_job *limits)
     job.id = (fl_id){place->digest[0], place->digest[1] + FL_PROTOCOL};
     job.servers = place->n_servers;
     job.endpoints = place->servers;
+    job.place = place;
     job.trainers = place->trainers;
     job.shards = 1; /* a server deals what it holds to its threads itself */
     job.async = place->async;
@@ -131,17 +134,92 @@ const char *fl_job_server(const fl_job *job, int i, char *buf, size_t size)
     return buf;
 }
 
-const char *fl_job_short(fl_id id, char buf[FL_JOB_SHORT])
-{
-    snprintf(buf, FL_JOB_SHORT, "%08x", (unsigned)(id.hi >> 32));
-    return buf;
-}
-
 const char *fl_job_token(const fl_job *job, char buf[FL_JOB_TOKEN])
 {
     snprintf(buf, FL_JOB_TOKEN, "%016llx%016llx",
              (unsigned long long)job->id.hi, (unsigned long long)job->id.lo);
     return buf;
+}
+
+/* --- what differs --- */
+
+void fl_job_about(const fl_job *job, fl_str *lines)
+{
+    const fl_place *place = job->place;
+    fl_str_add(lines, "servers");
+    for (int i = 0; i < job->servers; i++)
+        fl_str_printf(lines, "%s%s", i ? "," : " ",
+                      job->endpoints ? job->endpoints[i] : "?");
+    fl_str_printf(lines, "\ntrainers %d\nmode %ssynchronous\n", job->trainers,
+                  job->async ? "a" : "");
+    for (int i = 0; place && i < place->n_kept && lines->n < ABOUT_MOST; i++) {
+        char shape[FL_SHAPE_TEXT];
+        fl_str_printf(lines, "%s %s\n", place->kept[i].name,
+                      fl_shape_text(&place->kept[i].shape, shape));
+    }
+}
+
+/* A line: what it is about, and what it says of that. */
+typedef struct about_line {
+    const char *at;
+    int name, rest, all; /* lengths; without the line feed */
+} about_line;
+
+static bool next_line(const char **at, about_line *out)
+{
+    const size_t all = strcspn(*at, "\n"), name = strcspn(*at, " \n");
+    *out = (about_line){*at, (int)name, 0, (int)all};
+    if (name < all)
+        out->rest = (int)(all - name - 1);
+    *at += all + ((*at)[all] == '\n');
+    return all > 0;
+}
+
+static bool same_text(const char *a, int n, const char *b, int m)
+{
+    return n == m && !strncmp(a, b, (size_t)n);
+}
+
+/* The first line of a list that is not in the other; both end with NUL. */
+static void say_pair(const about_line *own, const about_line *other,
+                     fl_str *text)
+{
+    const char *between = text->n ? "; " : "";
+    if (same_text(own->at, own->name, other->at, other->name))
+        fl_str_printf(text, "%s%.*s: %.*s here, %.*s there", between, own->name,
+                      own->at, own->rest, own->at + own->all - own->rest,
+                      other->rest, other->at + other->all - other->rest);
+    else if (own->all && other->all)
+        fl_str_printf(text, "%svariables: %.*s here, %.*s there", between,
+                      own->all, own->at, other->all, other->at);
+    else
+        fl_str_printf(text, "%svariable %.*s is only %s", between,
+                      own->all ? own->all : other->all,
+                      own->all ? own->at : other->at,
+                      own->all ? "here" : "there");
+}
+
+void fl_job_differs(const fl_job *job, const char *other, fl_str *text)
+{
+    fl_str lines = {0};
+    fl_job_about(job, &lines);
+    const char *own = lines.at;
+    fl_str found = {0};
+    for (int i = 0, variables = 0; !variables; i++) {
+        about_line a, b;
+        const bool here = next_line(&own, &a), there = next_line(&other, &b);
+        if (!here && !there)
+            break;
+        if (same_text(a.at, a.all, b.at, b.all))
+            continue;
+        say_pair(&a, &b, &found);
+        variables += i >= ABOUT_HEAD; /* the first one is enough */
+    }
+    fl_str_add(text, found.n ? found.at
+                             : "what servers do differs (the optimiser or its "
+                               "settings), or the version of Fluid");
+    fl_str_fini(&found);
+    fl_str_fini(&lines);
 }
 
 static fl_err in_range(const char *what, int64_t n, int64_t most)

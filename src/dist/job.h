@@ -6,6 +6,7 @@
 #define FL_DIST_JOB_H
 
 #include "base/err.h"
+#include "base/str.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,6 +47,7 @@ typedef struct fl_job {
     fl_id id; /* digest of programs, endpoints, trainers, mode, protocol */
     int servers, trainers;        /* 0 = 1 */
     const char *const *endpoints; /* of servers, for sentences; NULL: none */
+    const struct fl_place *place; /* the same: what servers hold */
     int shards;                   /* of each server; 0 = 1 */
     bool async;
 
@@ -103,12 +105,14 @@ const char *fl_job_gone_text(const fl_job *job, char buf[FL_GONE_TEXT]);
 /* "server 1 (host:6174)" into buf, which it returns. */
 const char *fl_job_server(const fl_job *job, int i, char *buf, size_t size);
 
-/* The first digits of a digest: enough to tell two jobs apart, too few to be
- * taken for one of a job. Into buf, which it returns. */
-enum {
-    FL_JOB_SHORT = 9
-};
-const char *fl_job_short(fl_id id, char buf[FL_JOB_SHORT]);
+/* What the job consists of, as lines: servers, trainers, mode, then each
+ * variable that servers hold, with its shape. A long list is cut. */
+void fl_job_about(const fl_job *job, fl_str *lines);
+
+/* What differs between this job and another that is told by its lines, as the
+ * end of a sentence: "trainers: 2 here, 3 there; w: [13,1] here, [14,1] there".
+ * There is always something: if nothing else, what servers do. */
+void fl_job_differs(const fl_job *job, const char *other, fl_str *text);
 
 /* The digest as 32 hexadecimal digits: what its parties show to each other
  * (FL_RPC_TOKEN). Into buf, which it returns. */

@@ -42,6 +42,52 @@ static void a_level_that_is_not_there_is_refused(void)
     unsetenv("FLUID_DURABILITY");
 }
 
+static void jobs_that_differ_are_told_how(void)
+{
+    static const struct {
+        const char *other, *want;
+    } table[] = {
+        {"servers a:1,b:2\ntrainers 3\nmode asynchronous\nw [13,1]\nb [1]\n",
+         "what servers do differs (the optimiser or its settings), or the "
+         "version of Fluid"},
+        {"servers b:2,a:1\ntrainers 3\nmode asynchronous\nw [13,1]\nb [1]\n",
+         "servers: a:1,b:2 here, b:2,a:1 there"},
+        {"servers a:1\ntrainers 2\nmode synchronous\nw [13,1]\nb [1]\n",
+         "servers: a:1,b:2 here, a:1 there; trainers: 3 here, 2 there; mode: "
+         "asynchronous here, synchronous there"},
+        {"servers a:1,b:2\ntrainers 3\nmode asynchronous\nw [14,1]\nb [2]\n",
+         "w: [13,1] here, [14,1] there"},
+        {"servers a:1,b:2\ntrainers 3\nmode asynchronous\nw [13,1]\nc [1]\n",
+         "variables: b [1] here, c [1] there"},
+        {"servers a:1,b:2\ntrainers 3\nmode asynchronous\nw [13,1]\n",
+         "variable b [1] is only here"},
+        {"servers a:1,b:2\ntrainers 3\nmode asynchronous\nw [13,1]\nb [1]\nc "
+         "[2]",
+         "variable c [2] is only there"},
+        {"", "variable servers a:1,b:2 is only here; variable trainers 3 is "
+             "only here; variable mode asynchronous is only here; variable w "
+             "[13,1] is only here"},
+    };
+    const char *servers[] = {"a:1", "b:2"};
+    const fl_kept kept[] = {
+        {.name = "w", .shape = {2, {13, 1}}},
+        {.name = "b", .shape = {1, {1}}},
+    };
+    const fl_place place = {.n_servers = 2,
+                            .servers = servers,
+                            .trainers = 3,
+                            .async = true,
+                            .n_kept = 2,
+                            .kept = kept};
+    const fl_job j = fl_job_of(&place, &(fl_job){0});
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        fl_str text = {0};
+        fl_job_differs(&j, table[i].other, &text);
+        CHECK_STR(text.at, table[i].want);
+        fl_str_fini(&text);
+    }
+}
+
 static void a_place_is_in_a_job(void)
 {
     const char *servers[] = {"a:1", "b:2"};
@@ -70,6 +116,7 @@ static void a_job_has_so_many_trainers(void)
 }
 
 const fl_test fl_tests[] = {
+    {"jobs that differ are told how", jobs_that_differ_are_told_how},
     {"a level of durability that is not there is refused",
      a_level_that_is_not_there_is_refused},
     {"the environment sets the limits of a job", the_environment_sets_limits},

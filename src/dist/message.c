@@ -58,6 +58,7 @@ fl_msg *fl_msg_dup(const fl_msg *m)
     copy->left = dup_bytes(m->left, (size_t)m->n_left * sizeof *m->left);
     copy->seen = dup_bytes(m->seen, (size_t)m->n_seen * sizeof *m->seen);
     copy->text = m->text ? fl_mem_strdup(m->text) : NULL;
+    copy->about = m->about ? fl_mem_strdup(m->about) : NULL;
     copy->blob.at = dup_bytes(m->blob.at, m->blob.size);
     copy->blob.owner = NULL;
     return copy;
@@ -71,6 +72,7 @@ void fl_msg_free(fl_msg *m)
     fl_mem_free((void *)m->left);
     fl_mem_free((void *)m->seen);
     fl_mem_free((void *)m->text);
+    fl_mem_free((void *)m->about);
     fl_mem_free((void *)m->blob.at);
     fl_mem_free(m);
 }
@@ -123,6 +125,8 @@ void fl_outbox_send(fl_outbox *o, fl_peer to, fl_msg msg)
                                 (size_t)msg.n_seen * sizeof *msg.seen);
     if (msg.text)
         msg.text = fl_arena_strdup(o->arena, msg.text);
+    if (msg.about)
+        msg.about = fl_arena_strdup(o->arena, msg.about);
     fl_push(&o->out, (fl_letter){to, msg});
 }
 
@@ -138,17 +142,22 @@ void fl_outbox_say(fl_outbox *o, fl_peer to, fl_msg msg, const char *fmt, ...)
 void fl_outbox_wrong_job(fl_outbox *o, fl_peer to, const fl_msg *m,
                          const fl_job *own)
 {
-    char theirs[FL_JOB_SHORT], ours[FL_JOB_SHORT];
-    fl_outbox_say(o, to,
-                  (fl_msg){.kind = FL_MSG_ERROR,
-                           .session = m->session,
-                           .tag = m->tag,
-                           .code = FL_EPROTO},
-                  "job %s.. asks, this is job %s..: not the same programs, "
-                  "servers (%d here), number of trainers (%d here), mode "
-                  "(%ssynchronous here) or version",
-                  fl_job_short(m->job, theirs), fl_job_short(own->id, ours),
+    fl_str about = {0};
+    fl_msg answer = {.kind = FL_MSG_ERROR,
+                     .session = m->session,
+                     .tag = m->tag,
+                     .code = FL_EPROTO};
+    if (m->kind == FL_MSG_JOIN || m->kind == FL_MSG_STATE ||
+        m->kind == FL_MSG_VIEW) {
+        fl_job_about(own, &about);
+        answer.about = about.at;
+    }
+    fl_outbox_say(o, to, answer,
+                  "this is another job: not the same programs, servers (%d "
+                  "here), number of trainers (%d here), mode (%ssynchronous "
+                  "here) or version",
                   own->servers, own->trainers, own->async ? "a" : "");
+    fl_str_fini(&about);
 }
 
 static fl_blob keep_copy(void *self, fl_blob b)

@@ -37,7 +37,8 @@ typedef enum fl_msg_kind {
     FL_MSG_ACK,
     FL_MSG_PARKED, /* text = why it waits; ask again */
     FL_MSG_FENCED, /* view, rank (-1: never had one), text = why and when */
-    FL_MSG_ERROR,  /* code = fl_err, text: this request can never succeed */
+    FL_MSG_ERROR,  /* code = fl_err, text: this request can never succeed;
+                      about: what the job is that it was not for */
     FL_MSG_END,    /* code, text, round = version to end with (< 0: any) */
     FL_MSG_VIEW,   /* view, round = the open one, expected, member, left */
     FL_MSG_CLOSE,  /* round, expected, member = P(round) by rank */
@@ -103,7 +104,8 @@ typedef struct fl_msg {
     int n_member;
     const fl_leave *left;
     int n_left;
-    const char *text; /* NULL: none */
+    const char *text;  /* NULL: none */
+    const char *about; /* fl_job_about, or NULL */
     fl_blob blob;
 } fl_msg;
 

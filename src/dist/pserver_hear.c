@@ -39,6 +39,7 @@ static bool proves(fl_pserver *p, int server, const fl_msg *m)
     if (m->echo != p->secret)
         return false;
     p->known[server] = m->secret;
+    p->strange = 0;
     return true;
 }
 
@@ -48,8 +49,8 @@ static void from_server(fl_pserver *p, uint64_t call, const fl_msg *m)
     const bool state = m->kind == FL_MSG_STATE;
     const int from = state ? m->server : 0, me = p->place->server;
     if (!fl_id_same(m->job, p->job.id)) {
-        refuse(p, call, FL_EPROTO, "%s is of another job",
-               fl_msg_name(m->kind));
+        fl_outbox_wrong_job(&p->server_out, (fl_peer){FL_PEER_CALL, 0, call}, m,
+                            &p->job);
         return;
     }
     if (from < 0 || from >= p->job.servers || from == me) {
@@ -103,7 +104,8 @@ static void route(fl_pserver *p, uint64_t call, const fl_msg *m)
     const fl_peer from = {FL_PEER_CALL, 0, call};
     if (p->closed)
         refuse(p, call, FL_EIO, "the server is ending");
-    else if (for_coordinator(m->kind) && !p->coord)
+    else if (for_coordinator(m->kind) && !p->coord &&
+             fl_id_same(m->job, p->job.id))
         refuse(p, call, FL_EINVAL,
                "%s: this is server %d, the coordinator is %s: is the list of "
                "servers in the same order everywhere?",
@@ -112,7 +114,7 @@ static void route(fl_pserver *p, uint64_t call, const fl_msg *m)
         on_tally(p, call, m);
     else if (of_server(m->kind))
         from_server(p, call, m);
-    else if (for_coordinator(m->kind))
+    else if (for_coordinator(m->kind) && p->coord)
         fl_coord_recv(p->coord, from, m, now);
     else
         fl_server_recv(p->server, from, m, now);

@@ -63,6 +63,7 @@ typedef struct fl_pserver {
     fl_outbox coord_out, server_out;
     FL_VEC(uint64_t) open;              /* calls */
     fl_channel (*channel)[FL_CHANNELS]; /* to each server */
+    fl_refusals strange;  /* a server of another job answers, since */
     uint64_t *known;      /* secret of each server; 0: not proven yet */
     FL_VEC(char *) notes; /* for the log, once the lock is free */
 } fl_pserver;

@@ -40,6 +40,39 @@ static void send(fl_pserver *p, int server, int channel, fl_packet *packet)
                 p->job.call, (fl_rpc_done){said, p, tag});
 }
 
+/* Another server is of another job: perhaps of one that is just ending there.
+ * If it stays so for a lease, this one cannot begin. */
+static void meet_stranger(fl_pserver *p, int server, const fl_msg *m)
+{
+    const int64_t now = fl_pserver_now(p);
+    char name[96];
+    fl_str why = {0};
+    const bool first = !p->strange;
+    p->strange = first ? now : p->strange;
+    fl_str_printf(&why, "%s is of another job than this server: ",
+                  fl_job_server(&p->job, server, name, sizeof name));
+    fl_job_differs(&p->job, m->about, &why);
+    if (first)
+        fl_outbox_note(&p->server_out, "%s", why.at);
+    if (now >= p->strange + p->job.lease && p->coord)
+        fl_coord_end(p->coord, 1, why.at, now);
+    else if (now >= p->strange + p->job.lease)
+        fl_server_quit(p->server, why.at, now);
+    fl_str_fini(&why);
+}
+
+static void hear_answer(fl_pserver *p, int server, const fl_packet *packet)
+{
+    fl_arena *arena = fl_arena_new();
+    fl_msg m;
+    if (!fl_msg_decode(NULL, packet, arena, &m)) {
+        if (m.kind == FL_MSG_ERROR && m.about)
+            meet_stranger(p, server, &m);
+        fl_keeper_parcels.drop(NULL, m.blob);
+    }
+    fl_arena_free(arena);
+}
+
 static void said(void *self, uint64_t tag, const fl_rpc_reply *reply)
 {
     fl_pserver *p = self;
@@ -53,6 +86,8 @@ static void said(void *self, uint64_t tag, const fl_rpc_reply *reply)
     if (p->closed) {
         fl_packet_unref(next);
     } else {
+        if (reply->end == FL_RPC_OK)
+            hear_answer(p, server, reply->packet);
         if (reply->end == FL_RPC_REFUSED && p->coord)
             fl_coord_refused(p->coord, server, reply->no_listener,
                              fl_pserver_now(p));

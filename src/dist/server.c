@@ -258,7 +258,7 @@ static void park(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
     fl_parked p = {from, *m, now};
     s->bytes += m->blob.size;
     p.msg.blob = s->store->keep.keep(s->store->keep.self, m->blob);
-    p.msg.text = NULL;
+    p.msg.text = p.msg.about = NULL;
     p.msg.member = NULL;
     p.msg.left = NULL;
     p.msg.seen = NULL;

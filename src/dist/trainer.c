@@ -91,6 +91,7 @@ fl_err fl_trainer_new(const fl_place *place, const fl_job *limits,
     fl_trainer *t = fl_mem_alloc(sizeof *t);
     *t = (fl_trainer){.job = job, .arena = fl_arena_new(), .pid = getpid()};
     t->place = *fl_place_dup(t->arena, place);
+    t->job = fl_job_of(&t->place, &own); /* whose texts live as long as it */
     for (int i = 0; i < t->place.n_kept; i++)
         fl_map_put(&t->kept, t->place.kept[i].name,
                    (fl_kept *)&t->place.kept[i]);

@@ -570,8 +570,8 @@ static void says_when_the_programs_differ(void)
     fl_place place = j.place;
     place.digest[0]++;
     CHECK_OK(fl_trainer_new(&place, NULL, &t));
-    CHECK_ERR(fl_trainer_step(t, NULL), FL_EIO, "not the same programs");
-    CHECK_ERR(fl_trainer_step(t, NULL), FL_EIO, "not the same programs");
+    CHECK_ERR(fl_trainer_step(t, NULL), FL_EIO, "what servers do differs");
+    CHECK_ERR(fl_trainer_step(t, NULL), FL_EIO, "what servers do differs");
     fl_trainer_free(t);
     test_job_end(&j);
 }

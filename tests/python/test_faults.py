@@ -123,7 +123,7 @@ def test_another_program_is_refused(tmp_path):
         job.start_server(0)
         stranger = job.start_trainer(0, argv=["width=14"])
         stranger.end(code=1)
-        assert "not the same programs" in stranger.text()
+        assert "fc_0.w_0: [14,1] here, [13,1] there" in stranger.text()
         job.start_trainer(0).end()
         job.server[0].end()
 
@@ -135,10 +135,23 @@ def test_servers_in_another_order_are_told(tmp_path):
         other = job.start_trainer(1, PADDLE_PSERVER_ENDPOINTS=",".join(
             reversed(job.endpoints)))
         other.end(code=1)
-        assert "in the same order everywhere" in other.text()
+        assert "is of another job than this trainer: servers: %s here, %s " \
+            "there" % (",".join(reversed(job.endpoints)),
+                       ",".join(job.endpoints)) in other.text()
         for i in range(2):
             job.start_trainer(i)
         job.finish()
+
+
+def test_servers_of_two_jobs_are_told(tmp_path):
+    with cluster(tmp_path, servers=2) as job:
+        other = job.start_server(1, argv=["width=14"])
+        first = job.start_server(0)
+        for server, sizes in (first, (13, 14)), (other, (14, 13)):
+            server.end(code=1)
+            assert re.search(r"is of another job than this server: .*"
+                             r"fc_0.w_0: \[%d,1\] here, \[%d,1\] there" % sizes,
+                             server.text())
 
 
 def test_who_comes_too_many_is_told(tmp_path):
