@@ -352,11 +352,21 @@ static fl_err read_role(making *m, const found *f)
     return FL_OK;
 }
 
-static fl_err read_counts(making *m)
+/* Scripts of 2018 have -1 where no id is set. To a server that means nothing.
+ */
+static bool is_no_id(const found *role, const found *id)
+{
+    return role->at && !strcasecmp(role->at, "PSERVER") && id->at &&
+           !strcmp(id->at, "-1");
+}
+
+static fl_err read_counts(making *m, const found *role)
 {
     fl_role *r = m->r;
     found id, n;
     FL_TRY(find(m, m->args->trainer_id, id_names, &id));
+    if (is_no_id(role, &id))
+        id.at = NULL;
     FL_TRY(find(m, m->args->trainers, trainers_names, &n));
     r->trainers = 1;
     r->source.trainer_id = id.at ? id.source : DEFAULT;
@@ -400,8 +410,13 @@ static fl_err with_servers(making *m, const found *role, const list *servers,
         r->source.duty = DEFAULT;
         note(m, "servers are named, but no role is set: this is a TRAINER");
     }
-    if (r->duty == FL_DUTY_TRAINER)
+    if (r->duty == FL_DUTY_TRAINER) {
+        if (r->trainers > 1 && !strcmp(r->source.trainer_id, DEFAULT))
+            note(m, fl_arena_printf(m->arena,
+                                    "%s is not set: this is trainer 0 of %d",
+                                    id_names[0], r->trainers));
         return FL_OK;
+    }
     FL_TRY(find_own(m, servers, &own));
     if (!own.at && servers->n > 1)
         return fl_fail(FL_EINVAL,
@@ -502,7 +517,7 @@ static fl_err resolve(making *m)
     list servers, peers;
     found role;
     FL_TRY(find(m, m->args->role, role_names, &role));
-    FL_TRY(read_counts(m));
+    FL_TRY(read_counts(m, &role));
     FL_TRY(find_list(m, m->args->endpoints, servers_names, server_pairs,
                      &servers, &source));
     FL_TRY(find_list(m, NULL, peers_names, peer_pairs, &peers, &peers_source));

@@ -240,14 +240,32 @@ static void names_may_agree(void)
 static void near_misses_are_noted(void)
 {
     fl_role r;
-    CHECK_OK(resolve(SEED2 ";PADDLE_TRAINER_ROLE=PSERVER", NULL, &r));
+    CHECK_OK(
+        resolve(SEED2 ";PADDLE_TRAINER_ROLE=PSERVER;TRAINER_ID=1", NULL, &r));
     CHECK_INT(r.n_notes, 2);
     CHECK_STR(r.notes[0], "PADDLE_TRAINER_ROLE is set, but nothing reads it; "
                           "did you mean PADDLE_TRAINING_ROLE?");
     fl_role_fini(&r);
     CHECK_OK(resolve(SEED2 ";PADDLE_TRAINER_ROLE=x;PADDLE_TRAINING_ROLE="
-                           "TRAINER",
+                           "TRAINER;TRAINER_ID=1",
                      NULL, &r));
+    CHECK_INT(r.n_notes, 0);
+    fl_role_fini(&r);
+}
+
+static void an_id_that_is_missing_is_noted(void)
+{
+    fl_role r;
+    CHECK_OK(resolve(SEED2 ";TRAINING_ROLE=TRAINER", NULL, &r));
+    CHECK_INT(r.n_notes, 1);
+    CHECK_STR(r.notes[0], "PADDLE_TRAINER_ID is not set: this is trainer 0 of "
+                          "2");
+    fl_role_fini(&r);
+    CHECK_ERR(resolve(SEED2 ";TRAINING_ROLE=TRAINER;TRAINER_ID=-1", NULL, &r),
+              FL_EINVAL, "TRAINER_ID is \"-1\"");
+    CHECK_OK(resolve(SEED2 ";TRAINING_ROLE=PSERVER;TRAINER_ID=-1;"
+                           "PADDLE_CURRENT_IP=ps1.paddlepaddle.com",
+                     NULL, &r)); /* means nothing to a server */
     CHECK_INT(r.n_notes, 0);
     fl_role_fini(&r);
 }
@@ -364,6 +382,7 @@ const fl_test fl_tests[] = {
     {"a role's arguments win", arguments_win},
     {"a role is clear for the only server", the_only_server_knows_itself},
     {"a role may be said twice", names_may_agree},
+    {"a role notes an id that is missing", an_id_that_is_missing_is_noted},
     {"a role notes near misses", near_misses_are_noted},
     {"a role notes misspelt variables", slips_are_noted},
     {"a role that fails tells of a misspelt variable",
