@@ -266,8 +266,6 @@ static const entry operators[] = {
     {"floor", "Rounds every element down to a whole number."},
     {"get_tensor_from_selected_rows",
      "The values of selected rows as a tensor."},
-    {"hard_shrink",
-     "x outside of the range from -threshold to threshold, else 0."},
     {"hard_sigmoid", "A sigmoid of straight lines: slope * x + offset, limited "
                      "to the range from 0 to 1."},
     {"hard_swish", "A swish of straight lines: x * min(max(0, x + offset), "

@@ -231,6 +231,14 @@ const fl_layer_def fl_layers_basic[] = {
         .map = {{"use_cudnn", NULL}},
     },
     {
+        .name = "hard_shrink",
+        .doc = "x outside of the range from -threshold to threshold, else 0.",
+        .args = {{"x", FL_ARG_VAR}, {"threshold", FL_ARG_FLOAT, "None"}},
+        .op = "hard_shrink",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
+    },
+    {
         .name = "softshrink",
         .doc = "Soft shrinkage: moves x towards zero by alpha; values "
                "within alpha of zero become zero.",

@@ -169,6 +169,23 @@ static fl_err split_ids(fl_call *c)
                                            : split_tensors(c);
 }
 
+/* X i has rows as the first one has. */
+static fl_err check_shard(const fl_infer *x, const fl_meta *first, int i)
+{
+    const fl_meta *m = fl_meta_in(x, "X", i);
+    char s[FL_SHAPE_TEXT];
+    if (!m || !fl_meta_in(x, "Rows", i) || !first)
+        return fl_fail(FL_EINVAL, "merge_ids: X or Rows %d is missing", i);
+    if (m->dtype == first->dtype && m->shape.rank && first->shape.rank &&
+        m->shape.dim[m->shape.rank - 1] ==
+            first->shape.dim[first->shape.rank - 1])
+        return FL_OK;
+    return fl_fail(FL_ESHAPE,
+                   "merge_ids: X %d is %s%s, whose rows differ from those of "
+                   "X 0",
+                   i, fl_dtype_name(m->dtype), fl_shape_text(&m->shape, s));
+}
+
 static fl_err infer_merge(fl_infer *x)
 {
     const fl_meta *values = fl_meta_in(x, "X", 0);
@@ -182,9 +199,13 @@ static fl_err infer_merge(fl_infer *x)
                        "merge_ids: %d Rows for %d X, %d Out for %d Ids",
                        fl_meta_count_in(x, "Rows"), shards,
                        fl_meta_count_out(x, "Out"), n);
+    for (int i = 0; i < shards; i++)
+        FL_TRY(check_shard(x, values, i));
     for (int i = 0; i < n; i++) {
         const fl_meta *ids = fl_meta_in(x, "Ids", i);
         fl_meta *out = fl_meta_out(x, "Out", i);
+        if (!ids)
+            return fl_fail(FL_EINVAL, "merge_ids: Ids %d is missing", i);
         fl_shape s = ids->shape;
         if (s.rank < 1 || s.dim[s.rank - 1] != 1 || !values->shape.rank)
             return fl_fail(FL_ESHAPE, "merge_ids: Ids %d is not [.., 1]", i);
@@ -198,33 +219,70 @@ static fl_err infer_merge(fl_infer *x)
     return FL_OK;
 }
 
-/* The row of `id` among those that a shard gave. */
-static fl_err find_row(const fl_call *c, int64_t id, const char **row)
+/* Where a row stands: in X `shard`, at `place`. */
+typedef struct found {
+    int64_t id, place;
+    int shard;
+} found;
+
+static int by_found_id(const void *a, const void *b)
 {
-    const int s = fl_id_server(id, fl_in_count(c, "X"));
-    const fl_tensor *ids = fl_in_at(c, "Rows", s), *x = fl_in_at(c, "X", s);
-    const int64_t n = fl_tensor_numel(ids);
-    const int64_t *at =
-        n ? bsearch(&id, ids->data, (size_t)n, sizeof id, by_id) : NULL;
+    const int64_t x = ((const found *)a)->id, y = ((const found *)b)->id;
+    return (x > y) - (x < y);
+}
+
+/* Every row of every shard by its id, in the call's scratch memory. */
+static fl_err index_rows(fl_call *c, int64_t *n, const found **out)
+{
+    int64_t all = 0;
+    for (int s = 0; s < fl_in_count(c, "Rows"); s++) {
+        const fl_tensor *x = fl_in_at(c, "X", s);
+        const int64_t rows = fl_tensor_numel(fl_in_at(c, "Rows", s));
+        const int64_t width = x->shape.dim[x->shape.rank - 1];
+        if (fl_dim_mul(rows, width) > fl_tensor_numel(x))
+            return fl_fail(FL_ESHAPE,
+                           "merge_ids: X %d has %lld elements for %lld rows "
+                           "of %lld",
+                           s, (long long)fl_tensor_numel(x), (long long)rows,
+                           (long long)width);
+        all += rows;
+    }
+    found *at = fl_scratch(c, all, sizeof *at), *to = at;
     if (!at)
-        return fl_fail(FL_EINVAL, "merge_ids: Rows %d has no id %lld", s,
+        return FL_ENOMEM;
+    for (int s = 0; s < fl_in_count(c, "Rows"); s++) {
+        const fl_tensor *rows = fl_in_at(c, "Rows", s);
+        for (int64_t i = 0, m = fl_tensor_numel(rows); i < m; i++)
+            *to++ = (found){((const int64_t *)rows->data)[i], i, s};
+    }
+    qsort(at, (size_t)all, sizeof *at, by_found_id);
+    *n = all;
+    *out = at;
+    return FL_OK;
+}
+
+static fl_err find_row(const fl_call *c, int64_t n, const found *index,
+                       int64_t id, const char **row)
+{
+    const found want = {.id = id};
+    const found *at =
+        n ? bsearch(&want, index, (size_t)n, sizeof *index, by_found_id) : NULL;
+    if (!at)
+        return fl_fail(FL_EINVAL, "merge_ids: no Rows have the id %lld",
                        (long long)id);
+    const fl_tensor *x = fl_in_at(c, "X", at->shard);
     const int64_t width = x->shape.dim[x->shape.rank - 1];
-    const int64_t place = at - (const int64_t *)ids->data;
-    if ((place + 1) * width > fl_tensor_numel(x))
-        return fl_fail(FL_ESHAPE,
-                       "merge_ids: X %d has %lld elements for %lld rows of "
-                       "%lld",
-                       s, (long long)fl_tensor_numel(x), (long long)n,
-                       (long long)width);
     *row = (const char *)x->data +
-           (size_t)(place * width) * fl_dtype_size(x->dtype);
+           (size_t)(at->place * width) * fl_dtype_size(x->dtype);
     return FL_OK;
 }
 
 static fl_err merge_ids(fl_call *c)
 {
     const fl_attr *padding = fl_attr_get(c, "padding_idx");
+    const found *index = NULL;
+    int64_t rows = 0;
+    FL_TRY(index_rows(c, &rows, &index));
     for (int i = 0; i < fl_in_count(c, "Ids"); i++) {
         const fl_tensor *ids = fl_in_at(c, "Ids", i);
         fl_tensor *out = fl_out_at(c, "Out", i);
@@ -237,7 +295,7 @@ static fl_err merge_ids(fl_call *c)
             const int64_t id = ((const int64_t *)ids->data)[k];
             char *to = (char *)out->data + (size_t)k * bytes;
             const char *row = NULL;
-            FL_TRY(find_row(c, id, &row));
+            FL_TRY(find_row(c, rows, index, id, &row));
             if (pad != -1 && id == pad)
                 memset(to, 0, bytes);
             else

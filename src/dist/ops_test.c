@@ -55,6 +55,29 @@ static void merge_ids_finds_each_row(void)
     });
 }
 
+/* Ids stand in several inputs; shards deal as they like. */
+static void merge_ids_takes_ids_that_repeat(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "merge_ids",
+        .in = {{"Ids", {4, 1}, {0, 2, 5, 6}, "i64"},
+               {"Ids", {4, 1}, {0, 2, 2, 3}, "i64"},
+               {"Rows", {2, 1}, {0, 2}, "i64"},
+               {"Rows", {2, 1}, {5, 3}, "i64"},
+               {"Rows", {1, 1}, {6}, "i64"},
+               {"X", {2, 2}, {0.5, 1, 2, 2.5}},
+               {"X", {2, 2}, {5, 5.5, 3, 3.5}},
+               {"X", {1, 2}, {6, 6.5}}},
+        .out = {{"Out", {4, 2}, {0.5, 1, 2, 2.5, 5, 5.5, 6, 6.5}},
+                {"Out", {4, 2}, {0.5, 1, 2, 2.5, 2, 2.5, 3, 3.5}}},
+    });
+    CHECK_ERR(fl_infer_try("merge_ids Ids=i64[1,1] Ids=i64[1,1] Rows=i64[1] "
+                           "Rows=i64[1] X=f64[1,2] X=f32[1,2]"),
+              FL_ESHAPE,
+              "merge_ids: X 1 is f32[1,2], whose rows differ from those of X "
+              "0");
+}
+
 static void merge_ids_says_which_row_is_missing(void)
 {
     CHECK_ERR(fl_check_try(&(fl_op_case){
@@ -64,7 +87,7 @@ static void merge_ids_says_which_row_is_missing(void)
                          {"X", {1, 2}, {1, 2}}},
                   .out = {{"Out", {1, 2}, {0, 0}}},
               }),
-              FL_EINVAL, "merge_ids: Rows 0 has no id 5");
+              FL_EINVAL, "merge_ids: no Rows have the id 5");
 }
 
 static void ref_by_trainer_id_picks(void)
@@ -122,6 +145,7 @@ const fl_test fl_tests[] = {
     {"split_ids deals each id once", split_ids_deals_each_id_once},
     {"split_ids deals selected rows", split_ids_deals_selected_rows},
     {"merge_ids finds each row", merge_ids_finds_each_row},
+    {"merge_ids takes ids that repeat", merge_ids_takes_ids_that_repeat},
     {"merge_ids says which row is missing",
      merge_ids_says_which_row_is_missing},
     {"ref_by_trainer_id picks", ref_by_trainer_id_picks},

@@ -195,7 +195,8 @@ ACTIVATION(cos, NONE, NONE, "X", "Out@GRAD")
 ACTIVATION(elu, F("alpha", 1), NONE, "X", "Out@GRAD")
 ACTIVATION(exp, NONE, NONE, "Out", "Out@GRAD")
 ACTIVATION(floor, NONE, NONE, "Out@GRAD")
-ACTIVATION(hard_shrink, F("threshold", 0.5f), NONE, "X", "Out@GRAD")
+ACTIVATION(hard_shrink, F("threshold", 0.5f), F("lambda", 0.5f), "X",
+           "Out@GRAD") /* lambda is not read, as in Fluid */
 ACTIVATION(hard_sigmoid, F("slope", 0.2f), F("offset", 0.5f), "Out", "Out@GRAD")
 ACTIVATION(hard_swish, F("threshold", 6), AND(F("scale", 6), F("offset", 3)),
            "X", "Out@GRAD")

@@ -90,7 +90,8 @@ const fl_op_def fl_op_ftrl = {
     .out = {{"ParamOut"}, {"SquaredAccumOut"}, {"LinearAccumOut"}},
     .attr = {{"l1", FL_ATTR_FLOAT},
              {"l2", FL_ATTR_FLOAT},
-             {"lr_power", FL_ATTR_FLOAT, .f = -0.5f}},
+             {"lr_power", FL_ATTR_FLOAT, .f = -0.5f},
+             {"learning_rate", FL_ATTR_FLOAT}}, /* LearningRate is read */
     .infer = fl_rule_infer,
     .run = fl_rule_run,
     .rule = &rule,

@@ -78,6 +78,7 @@ const fl_op_def fl_op_gather = {
     .type = "gather",
     .in = {{"X"}, {"Index", FL_NOGRAD}},
     .out = {{"Out"}},
+    .attr = {{"overwrite", FL_ATTR_BOOL, .b = true}}, /* gradients add up */
     .infer = infer_gather,
     .run = gather,
     .grad_in = {"X", "Index", "Out@GRAD"},

@@ -147,6 +147,37 @@ int64_t fl_move_index_at(const fl_tensor *t, int64_t i)
                               : ((const int64_t *)t->data)[i];
 }
 
+fl_err fl_move_check_one(const fl_infer *x, const char *slot)
+{
+    char text[FL_SHAPE_TEXT];
+    FL_TRY(fl_meta_check(x, slot, FL_INDEXES));
+    FL_TRY(fl_move_list(x, slot));
+    for (int i = 0; i < fl_meta_count_in(x, slot); i++) {
+        const fl_shape *s = &fl_meta_in(x, slot, i)->shape;
+        const int64_t n = fl_shape_numel(s);
+        if (n >= 0 && n != 1)
+            return fl_fail(FL_ESHAPE, "%s: %s %d is %s, expected one element",
+                           fl_meta_type(x), slot, i, fl_shape_text(s, text));
+    }
+    return FL_OK;
+}
+
+fl_err fl_move_numbers(const fl_call *c, const char *whole, const char *parts,
+                       int *n, int64_t out[FL_MAX_RANK])
+{
+    const int many = fl_in_count(c, parts);
+    const int64_t all = many ? many : fl_numel(c, whole);
+    if (all > FL_MAX_RANK)
+        return fl_fail(FL_ESHAPE, "%s: %s has %lld numbers, at most %d fit",
+                       c->def->type, many ? parts : whole, (long long)all,
+                       FL_MAX_RANK);
+    *n = (int)all;
+    for (int i = 0; i < *n; i++)
+        out[i] = many ? fl_move_index_at(fl_in_at(c, parts, i), 0)
+                      : fl_move_index_at(fl_in(c, whole), i);
+    return FL_OK;
+}
+
 fl_err fl_move_shape(const fl_infer *x, const char *attr, int64_t least,
                      fl_shape *out)
 {

@@ -53,6 +53,15 @@ fl_err fl_infer_xshape_grad(fl_infer *x) FL_MUST_CHECK; /* X@GRAD back */
 /* Element i of a tensor that has one of them. */
 int64_t fl_move_index_at(const fl_tensor *t, int64_t i);
 
+/* Each input of `slot` holds one whole number:
+ * "reshape2: ShapeTensor 0 is [0], expected one element". */
+fl_err fl_move_check_one(const fl_infer *x, const char *slot) FL_MUST_CHECK;
+
+/* Whole numbers given as a tensor `whole`, or one each in the list `parts`; *n
+ * of them, at most FL_MAX_RANK. */
+fl_err fl_move_numbers(const fl_call *c, const char *whole, const char *parts,
+                       int *n, int64_t out[FL_MAX_RANK]) FL_MUST_CHECK;
+
 /* The shape that a list attribute gives; at least `least` in each dimension.
  * EINVAL: "fill_constant: shape [2,-1] has a dimension below 0". */
 fl_err fl_move_shape(const fl_infer *x, const char *attr, int64_t least,

@@ -65,30 +65,13 @@ static void set_out(fl_infer *x, const fl_shape *s)
         fl_meta_share_lod(x, "X", "Out");
 }
 
-/* One number each. */
-static fl_err check_shape_tensors(const fl_infer *x)
-{
-    char text[FL_SHAPE_TEXT];
-    FL_TRY(fl_move_list(x, "ShapeTensor"));
-    for (int i = 0; i < fl_meta_count_in(x, "ShapeTensor"); i++) {
-        const fl_shape *s = &fl_meta_in(x, "ShapeTensor", i)->shape;
-        const int64_t n = fl_shape_numel(s);
-        if (n >= 0 && n != 1)
-            return fl_fail(FL_ESHAPE,
-                           "%s: ShapeTensor %d is %s, expected one element",
-                           fl_meta_type(x), i, fl_shape_text(s, text));
-    }
-    return FL_OK;
-}
-
 static fl_err reshape_shape(fl_infer *x)
 {
     const fl_meta *in = fl_meta_in(x, "X", 0);
     fl_shape want, out;
     FL_TRY(fl_meta_check(x, "X", FL_ANY));
     FL_TRY(fl_meta_check(x, "Shape", FL_INDEXES));
-    FL_TRY(fl_meta_check(x, "ShapeTensor", FL_INDEXES));
-    FL_TRY(check_shape_tensors(x));
+    FL_TRY(fl_move_check_one(x, "ShapeTensor"));
     if (shape_is_input(x) && fl_meta_running(x)) {
         set_out(x, &in->shape); /* the kernel knows better */
         return FL_OK;
@@ -230,30 +213,13 @@ static fl_err view(fl_call *c)
     return fl_view(c, "X", "Out");
 }
 
-/* The wish as it stands in Shape, or one number in each ShapeTensor. */
-static fl_err shape_from_inputs(const fl_call *c, fl_shape *want)
-{
-    int many = fl_in_count(c, "ShapeTensor");
-    int64_t n = many ? many : fl_numel(c, "Shape");
-    if (n > FL_MAX_RANK)
-        return fl_fail(FL_ESHAPE, "%s: Shape has %lld numbers, at most %d fit",
-                       c->def->type, (long long)n, FL_MAX_RANK);
-    *want = (fl_shape){.rank = (int)n};
-    for (int i = 0; i < (int)n; i++) {
-        const fl_tensor *t =
-            many ? fl_in_at(c, "ShapeTensor", i) : fl_in(c, "Shape");
-        want->dim[i] = fl_move_index_at(t, many ? 0 : i);
-    }
-    return FL_OK;
-}
-
 static fl_err reshape(fl_call *c)
 {
     fl_shape want, out;
     size_t bytes;
     if (!fl_in_count(c, "Shape") && !fl_in_count(c, "ShapeTensor"))
         return view(c);
-    FL_TRY(shape_from_inputs(c, &want));
+    FL_TRY(fl_move_numbers(c, "Shape", "ShapeTensor", &want.rank, want.dim));
     FL_TRY(fill_in(c->def->type, &want, &fl_in(c, "X")->shape, &out));
     FL_TRY(view(c));
     fl_tensor *y = fl_out(c, "Out");

@@ -1,10 +1,12 @@
 /* sequence_conv   Out[i] = Filter^T of the rows i + contextStart up to
  *                 i + contextStart + contextLength of X, laid side by side;
- *                 rows beyond the sequence are zeros
+ *                 rows beyond the sequence are zeros, or with paddingTrainable
+ *                 those of PaddingData: first the rows before a sequence, of
+ *                 which the last is next to it, then those after it
  *
  * Filter is [contextLength * width, filters]. The rows are laid out once, in
  * scratch memory, and one product does the rest; the gradient goes back the
- * same way. Trained padding is not there: PaddingData is refused. */
+ * same way. */
 #define FL_SELF "ops/sequence_conv.c"
 #include "op/real.h"
 
@@ -18,8 +20,20 @@
 
 typedef struct context {
     int64_t rows, width, start, length;
+    int64_t before; /* rows of PaddingData for places before a sequence */
+    bool padded;    /* there is PaddingData */
     fl_sequences in;
 } context;
+
+static int64_t rows_before(int64_t start)
+{
+    return start < 0 ? -start : 0;
+}
+
+static int64_t rows_after(int64_t start, int64_t length)
+{
+    return start + length > 1 ? start + length - 1 : 0;
+}
 
 static context context_of(const fl_call *c)
 {
@@ -29,6 +43,8 @@ static context context_of(const fl_call *c)
         .width = x->shape.dim[1],
         .start = fl_attr_i64(c, "contextStart"),
         .length = fl_attr_i64(c, "contextLength"),
+        .before = rows_before(fl_attr_i64(c, "contextStart")),
+        .padded = fl_attr_bool(c, "paddingTrainable"),
         .in = fl_sequences_of(&x->lod),
     };
 }
@@ -36,22 +52,39 @@ static context context_of(const fl_call *c)
 #endif
 #ifdef REAL
 
-/* x into laid out rows, or laid out rows added back to x. */
-static void FN(lay_out)(const context *k, bool back, REAL *x, REAL *laid)
+/* Where a row of the context lies: in x, in the padding (which may be NULL), or
+ * nowhere. */
+static REAL *FN(place_of)(const context *k, int64_t s, int64_t row, REAL *x,
+                          REAL *padding)
+{
+    const int64_t first = k->in.off[s], end = k->in.off[s + 1];
+    if (row >= first && row < end)
+        return x ? x + row * k->width : NULL;
+    row = row < first ? row - first : row - end;
+    return padding ? padding + (k->before + row) * k->width : NULL;
+}
+
+/* x and the padding into laid out rows, or laid out rows added back to them. */
+static void FN(lay_out)(const context *k, bool back, REAL *x, REAL *padding,
+                        REAL *laid)
 {
     const size_t bytes = (size_t)k->width * sizeof *x;
-    for (int64_t s = 0; s < k->in.n; s++)
+    for (int64_t s = 0; bytes && s < k->in.n; s++)
         for (int64_t i = k->in.off[s]; i < k->in.off[s + 1]; i++)
             for (int64_t j = 0; j < k->length; j++, laid += k->width) {
-                int64_t row = i + k->start + j;
-                bool inside = row >= k->in.off[s] && row < k->in.off[s + 1];
-                if (inside && back)
-                    FN(fl_add)(k->width, laid, x + row * k->width);
-                else if (inside)
-                    memcpy(laid, x + row * k->width, bytes);
+                REAL *at = FN(place_of)(k, s, i + k->start + j, x, padding);
+                if (at && back)
+                    FN(fl_add)(k->width, laid, at);
+                else if (at)
+                    memcpy(laid, at, bytes);
                 else if (!back)
                     memset(laid, 0, bytes);
             }
+}
+
+static REAL *FN(padding_of)(const fl_call *c, const context *k)
+{
+    return k->padded ? fl_in(c, "PaddingData")->data : NULL;
 }
 
 static fl_err FN(sequence_conv)(fl_call *c)
@@ -62,7 +95,8 @@ static fl_err FN(sequence_conv)(fl_call *c)
     REAL *laid = fl_scratch(c, k.rows, (size_t)wide * sizeof *laid);
     if (!laid)
         return FL_ENOMEM;
-    FN(lay_out)(&k, false, fl_in(c, "X")->data, laid);
+    FN(lay_out)
+    (&k, false, fl_in(c, "X")->data, FN(padding_of)(c, &k), laid);
     FN(fl_gemm)
     (false, false, k.rows, w->shape.dim[1], wide, 1, laid, w->data, 0,
      fl_out(c, "Out")->data);
@@ -73,21 +107,23 @@ static fl_err FN(sequence_conv_grad)(fl_call *c)
 {
     const fl_tensor *w = fl_in(c, "Filter"), *dy = fl_in(c, "Out@GRAD");
     fl_tensor *dx = fl_out(c, "X@GRAD"), *dw = fl_out(c, "Filter@GRAD");
+    fl_tensor *dp = fl_out(c, "PaddingData@GRAD");
     context k = context_of(c);
     int64_t wide = k.length * k.width, filters = w->shape.dim[1];
     REAL *laid = fl_scratch(c, k.rows, (size_t)wide * sizeof *laid);
     if (!laid)
         return FL_ENOMEM;
     if (dw) {
-        FN(lay_out)(&k, false, fl_in(c, "X")->data, laid);
+        FN(lay_out)
+        (&k, false, fl_in(c, "X")->data, FN(padding_of)(c, &k), laid);
         FN(fl_gemm)
         (true, false, wide, filters, k.rows, 1, laid, dy->data, 0, dw->data);
     }
-    if (dx) {
+    REAL *to = fl_cleared(dx), *to_padding = fl_cleared(dp);
+    if (dx || dp) {
         FN(fl_gemm)
         (false, true, k.rows, wide, filters, 1, dy->data, w->data, 0, laid);
-        memset(dx->data, 0, fl_tensor_bytes(dx));
-        FN(lay_out)(&k, true, dx->data, laid);
+        FN(lay_out)(&k, true, to, k.padded ? to_padding : NULL, laid);
     }
     return FL_OK;
 }
@@ -109,10 +145,24 @@ static fl_err check_attrs(const fl_infer *x)
     if (stride != 1)
         return fl_fail(FL_EINVAL, "%s: contextStride is %lld, expected 1",
                        fl_meta_type(x), (long long)stride);
-    if (fl_meta_attr(x, "paddingTrainable")->b)
-        return fl_fail(FL_EINVAL, "%s: padding cannot be trained",
-                       fl_meta_type(x));
     return FL_OK;
+}
+
+static fl_err check_padding(const fl_infer *x)
+{
+    const fl_meta *in = fl_meta_in(x, "X", 0);
+    const int64_t start = fl_meta_attr(x, "contextStart")->i;
+    const int64_t length = fl_meta_attr(x, "contextLength")->i;
+    const fl_shape want = {
+        2, {rows_before(start) + rows_after(start, length), in->shape.dim[1]}};
+    if (!fl_meta_attr(x, "paddingTrainable")->b)
+        return FL_OK;
+    if (!fl_meta_in(x, "PaddingData", 0))
+        return fl_fail(FL_EINVAL,
+                       "%s: paddingTrainable is set, but PaddingData is "
+                       "missing",
+                       fl_meta_type(x));
+    return fl_meta_expect(x, "PaddingData", in->dtype, &want);
 }
 
 static fl_err infer(fl_infer *x)
@@ -126,6 +176,7 @@ static fl_err infer(fl_infer *x)
     if (in->shape.rank != 2 || w->shape.rank != 2)
         return fl_fail(FL_ESHAPE, "%s: X has %d dims, Filter %d, expected 2",
                        fl_meta_type(x), in->shape.rank, w->shape.rank);
+    FL_TRY(check_padding(x));
     int64_t width = in->shape.dim[1];
     fl_shape want = {2,
                      {fl_dim_mul(width, fl_meta_attr(x, "contextLength")->i),
@@ -142,7 +193,7 @@ static fl_err infer(fl_infer *x)
 
 const fl_op_def fl_op_sequence_conv = {
     .type = "sequence_conv",
-    .in = {{"X"}, {"PaddingData", FL_OPTIONAL | FL_NOGRAD}, {"Filter"}},
+    .in = {{"X"}, {"PaddingData", FL_OPTIONAL}, {"Filter"}},
     .out = {{"Out"}},
     .attr = {{"paddingTrainable", FL_ATTR_BOOL},
              {"contextLength", FL_ATTR_INT, .required = true},
@@ -150,7 +201,7 @@ const fl_op_def fl_op_sequence_conv = {
              {"contextStride", FL_ATTR_INT, .i = 1}},
     .infer = infer,
     .run = sequence_conv,
-    .grad_in = {"X", "Filter", "Out@GRAD"},
+    .grad_in = {"X", "PaddingData", "Filter", "Out@GRAD"},
     .grad_run = sequence_conv_grad,
     .grad_infer = fl_infer_grad_of_rule,
 };

@@ -1,5 +1,6 @@
 /* sequence_mask  Y[.., j] = j < X[..] ? 1 : 0 for j up to maxlen, or up to the
- *                largest X where that is -1; of out_dtype */
+ *                largest X where that is -1; of out_dtype. MaxLenTensor, one
+ *                whole number, stands for maxlen */
 #include "ops/move.h"
 
 #include <string.h>
@@ -25,7 +26,9 @@ static fl_err sequence_mask(fl_call *c)
     const fl_tensor *x = fl_in(c, "X");
     fl_value *out = fl_out_value(c, "Y", 0);
     const fl_dtype dtype = (fl_dtype)fl_attr_i64(c, "out_dtype");
-    const int64_t one = 1, maxlen = fl_attr_i64(c, "maxlen");
+    const fl_tensor *given = fl_in(c, "MaxLenTensor");
+    const int64_t one = 1, maxlen = given ? fl_move_index_at(given, 0)
+                                          : fl_attr_i64(c, "maxlen");
     const int64_t length = maxlen < 0 ? largest(x) : maxlen;
     const fl_shape s = mask_shape(&x->shape, length);
     const size_t size = fl_dtype_size(dtype);
@@ -48,20 +51,22 @@ static fl_err infer(fl_infer *x)
     const int64_t maxlen = fl_meta_attr(x, "maxlen")->i;
     fl_dtype dtype;
     FL_TRY(fl_meta_check(x, "X", FL_INDEXES));
+    FL_TRY(fl_move_check_one(x, "MaxLenTensor"));
     FL_TRY(fl_move_dtype(x, "out_dtype", &dtype));
     if (in->shape.rank >= FL_MAX_RANK)
         return fl_fail(FL_ESHAPE, "%s: X has %d dimensions, at most %d",
                        fl_meta_type(x), in->shape.rank, FL_MAX_RANK - 1);
     if (fl_meta_running(x))
         return FL_OK; /* the kernel sizes it */
-    const fl_shape s = mask_shape(&in->shape, maxlen < 0 ? -1 : maxlen);
+    const bool known = maxlen >= 0 && !fl_meta_in(x, "MaxLenTensor", 0);
+    const fl_shape s = mask_shape(&in->shape, known ? maxlen : -1);
     fl_meta_set(x, "Y", 0, dtype, &s);
     return FL_OK;
 }
 
 const fl_op_def fl_op_sequence_mask = {
     .type = "sequence_mask",
-    .in = {{"X", FL_NOGRAD}},
+    .in = {{"X", FL_NOGRAD}, {"MaxLenTensor", FL_OPTIONAL | FL_NOGRAD}},
     .out = {{"Y"}},
     .attr = {{"maxlen", FL_ATTR_INT, .i = -1},
              {"out_dtype", FL_ATTR_INT, .i = FL_I64}},

@@ -142,6 +142,8 @@ static fl_shape flat_shape(const fl_shape *x, int64_t rows)
     fl_shape s = {1, {rows}};
     for (int i = 2; i < x->rank; i++)
         s.dim[s.rank++] = x->dim[i];
+    if (s.rank == 1) /* numbers become rows of one */
+        s.dim[s.rank++] = 1;
     return s;
 }
 

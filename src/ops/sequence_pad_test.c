@@ -72,10 +72,29 @@ static void unpad_says_what_does_not_fit(void)
               FL_ESHAPE, "Out@GRAD has 2 rows, Length adds up to 1");
 }
 
+static void numbers_become_rows_of_one(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "sequence_unpad",
+        .in = {{"X", {2, 3}, {1, 2, 9, 3, 4, 5}},
+               {"Length", {2}, {2, 3}, .dtype = "i64"}},
+        .out = {{"Out", {5, 1}, {1, 2, 3, 4, 5}, .lod = "0,2,5"}},
+        .grad = {"X"},
+    });
+    fl_check_op(&(fl_op_case){
+        .type = "sequence_unpad",
+        .in = {{"X", {2, 2, 1, 2}, {1, 2, 9, 9, 3, 4, 5, 6}},
+               {"Length", {2}, {1, 2}, .dtype = "i64"}},
+        .out = {{"Out", {3, 1, 2}, {1, 2, 3, 4, 5, 6}, .lod = "0,1,3"}},
+        .grad = {"X"},
+    });
+}
+
 const fl_test fl_tests[] = {
     {"sequence_pad puts sequences side by side", puts_sequences_side_by_side},
     {"sequence_unpad takes the padding off", takes_the_padding_off},
     {"sequence_pad says what does not fit", pad_says_what_does_not_fit},
     {"sequence_unpad says what does not fit", unpad_says_what_does_not_fit},
+    {"sequence_unpad makes rows of one of numbers", numbers_become_rows_of_one},
     {0},
 };
