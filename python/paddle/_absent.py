@@ -176,9 +176,10 @@ def answer_for(scope, load=(), late=None, stand_ins=False):
                                            scope["__package__"])
             return scope.setdefault(name, getattr(home, name))
         why = None if name.startswith("__") else sentence(module, name)
-        raise AttributeError(
+        raise AttributeError(  # without an object Python adds no hint itself
             why or "module '%s' has no attribute '%s'%s" % (
-                module, name, suggest(name, scope["__all__"], most=2)))
+                module, name, suggest(name, scope["__all__"], most=2)),
+            name=name, obj=None)
 
     def __dir__():
         return sorted(set(scope) | set(load) | set(late or ()))

@@ -8,7 +8,7 @@ import pytest
 
 import paddle
 from paddle import _beside, compat
-from conftest import ROOT
+from conftest import BUILD, ROOT
 
 
 def python(code, **env):
@@ -36,6 +36,12 @@ def test_an_unknown_part_is_an_attribute_error():
         paddle.nonsense
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         paddle.dataset.nonsense
+
+
+def test_a_hint_is_given_once():
+    run = python("import paddle; paddle.dataset.uci_housin",
+                 PYTHONPATH=os.path.join(BUILD, "python"))
+    assert run.stderr.lower().count("did you mean") == 1
 
 
 def test_version_is_that_of_the_makefile():
