@@ -10,13 +10,17 @@
 #include <time.h>
 #include <unistd.h>
 
-fl_level fl_level_of(const char *own, const char *glog_v)
+fl_level fl_level_of(const char *own, const char *glog_v, const char *glog_min)
 {
     static const char *const name[] = {"error", "warn", "info", "debug"};
     for (int i = 0; own && i < 4; i++)
         if (!strcmp(own, name[i]) || (own[0] == '0' + i && !own[1]))
             return (fl_level)i;
-    return glog_v && atoi(glog_v) > 0 ? FL_LEVEL_DEBUG : FL_LEVEL_INFO;
+    const int least = glog_min ? atoi(glog_min) : 0;
+    return least > 1                    ? FL_LEVEL_ERROR
+           : least == 1                 ? FL_LEVEL_WARN
+           : glog_v && atoi(glog_v) > 0 ? FL_LEVEL_DEBUG
+                                        : FL_LEVEL_INFO;
 }
 
 /* Read once: a process does not change its mind, and getenv is not for
@@ -26,7 +30,8 @@ static int shown(void)
     static _Atomic int log_level = -1;
     int l = atomic_load_explicit(&log_level, memory_order_relaxed);
     if (l < 0) {
-        l = (int)fl_level_of(getenv("FL_LOG"), getenv("GLOG_v"));
+        l = (int)fl_level_of(getenv("FL_LOG"), getenv("GLOG_v"),
+                             getenv("GLOG_minloglevel"));
         atomic_store_explicit(&log_level, l, memory_order_relaxed);
     }
     return l;

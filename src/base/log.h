@@ -28,9 +28,11 @@ typedef enum fl_level {
 void fl_log(fl_level level, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* What is shown, for FL_LOG (own: "error" .. "debug" or 0 .. 3) and GLOG_v (1
- * and more: debug); either may be NULL. FL_LOG wins; without both: info. */
-fl_level fl_level_of(const char *own, const char *glog_v);
+/* What is shown, for FL_LOG (own: "error" .. "debug" or 0 .. 3), GLOG_v (1 and
+ * more: debug) and GLOG_minloglevel (1: warnings and errors, 2 and more: errors
+ * only); each may be NULL. The first that says something wins, FL_LOG, then
+ * GLOG_minloglevel; without all: info. */
+fl_level fl_level_of(const char *own, const char *glog_v, const char *glog_min);
 
 enum {
     FL_LOG_LINE = 4096 /* bytes; what a pipe takes in one piece */

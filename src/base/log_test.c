@@ -17,6 +17,7 @@ static int redirect(char path[300])
 {
     unsetenv("FL_LOG");
     unsetenv("GLOG_v");
+    unsetenv("GLOG_minloglevel");
     snprintf(path, 300, "%s/log", fl_test_dir());
     int kept = dup(STDERR_FILENO);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
@@ -46,14 +47,19 @@ static void line_has_the_shape_of_glog(void)
     CHECK_STR(text, "E0101 00:00:00.000007 123456 x.c:1] ");
 }
 
-static void level_comes_from_two_variables(void)
+static void level_comes_from_three_variables(void)
 {
-    CHECK_INT(fl_level_of(NULL, NULL), FL_LEVEL_INFO);
-    CHECK_INT(fl_level_of(NULL, "0"), FL_LEVEL_INFO);
-    CHECK_INT(fl_level_of(NULL, "3"), FL_LEVEL_DEBUG);
-    CHECK_INT(fl_level_of("error", "3"), FL_LEVEL_ERROR);
-    CHECK_INT(fl_level_of("1", NULL), FL_LEVEL_WARN);
-    CHECK_INT(fl_level_of("loud", "1"), FL_LEVEL_DEBUG);
+    CHECK_INT(fl_level_of(NULL, NULL, NULL), FL_LEVEL_INFO);
+    CHECK_INT(fl_level_of(NULL, "0", "0"), FL_LEVEL_INFO);
+    CHECK_INT(fl_level_of(NULL, "-1", NULL), FL_LEVEL_INFO);
+    CHECK_INT(fl_level_of(NULL, "3", NULL), FL_LEVEL_DEBUG);
+    CHECK_INT(fl_level_of("error", "3", NULL), FL_LEVEL_ERROR);
+    CHECK_INT(fl_level_of("1", NULL, "0"), FL_LEVEL_WARN);
+    CHECK_INT(fl_level_of("loud", "1", NULL), FL_LEVEL_DEBUG);
+    CHECK_INT(fl_level_of(NULL, "3", "1"), FL_LEVEL_WARN);
+    CHECK_INT(fl_level_of(NULL, NULL, "2"), FL_LEVEL_ERROR);
+    CHECK_INT(fl_level_of(NULL, NULL, "3"), FL_LEVEL_ERROR);
+    CHECK_INT(fl_level_of("debug", NULL, "3"), FL_LEVEL_DEBUG);
 }
 
 static void log_writes_to_stderr_and_keeps_errno(void)
@@ -117,7 +123,7 @@ static void lines_of_threads_never_mix(void)
 
 const fl_test fl_tests[] = {
     {"log line has the shape of glog", line_has_the_shape_of_glog},
-    {"log level comes from two variables", level_comes_from_two_variables},
+    {"log level comes from three variables", level_comes_from_three_variables},
     {"log writes to stderr and keeps errno",
      log_writes_to_stderr_and_keeps_errno},
     {"long log lines are cut", long_lines_are_cut},

@@ -7,6 +7,7 @@
 #include "dist/ports.h"
 #include "net/port.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -42,6 +43,16 @@ void fl_pserver_unlock(fl_pserver *p)
     }
     if (n)
         fl_mem_free(note);
+}
+
+void fl_pserver_note(fl_pserver *p, const char *fmt, ...)
+{
+    char line[FL_LOG_LINE];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    fl_push(&p->notes, fl_mem_strdup(line));
 }
 
 void fl_pserver_waits(fl_pserver *p, fl_str *text)
@@ -304,6 +315,7 @@ static void begin(fl_pserver *p, const fl_pserver_opts *opts)
     p->peer = fl_mem_alloc(n * sizeof *p->peer);
     p->channel = fl_mem_alloc(n * sizeof *p->channel);
     p->known = fl_mem_alloc(n * sizeof *p->known);
+    p->told = fl_mem_alloc((size_t)p->job.trainers * sizeof *p->told);
 }
 
 /* The machines are closed first: then neither the store nor the network can
@@ -325,6 +337,7 @@ static void end(fl_pserver *p)
     fl_pserver_drop_channels(p);
     fl_mem_free(p->peer);
     fl_mem_free(p->known);
+    fl_mem_free(p->told);
     fl_vec_fini(&p->open);
     fl_vec_fini(&p->notes);
     pthread_mutex_destroy(&p->lock);

@@ -6,6 +6,8 @@
  * (pserver_in.h says how). */
 #include "dist/pserver_in.h"
 
+#include "base/log.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -43,6 +45,52 @@ static bool proves(fl_pserver *p, int server, const fl_msg *m)
     return true;
 }
 
+static void note_left(fl_pserver *p, int rank, const fl_msg *view)
+{
+    char why[128] = "";
+    for (int i = 0; i < view->n_left && !why[0]; i++)
+        if (fl_id_same(view->left[i].session, p->told[rank]))
+            fl_leave_text(&view->left[i], why, sizeof why);
+    fl_pserver_note(p, "trainer %d has left; %d of %d are here%s%s", rank,
+                    view->n_member, p->job.trainers, why[0] ? "; " : "", why);
+    p->told[rank] = (fl_id){0};
+}
+
+/* The coordinator's own log tells more, so this is for the other servers. */
+static void note_view(fl_pserver *p, const fl_msg *view)
+{
+    int at = 0; /* members are in order of their ranks */
+    for (int rank = 0; rank < p->job.trainers; rank++) {
+        while (at < view->n_member && view->member[at].rank < rank)
+            at++;
+        const bool is = at < view->n_member && view->member[at].rank == rank;
+        const fl_id now = is ? view->member[at].session : (fl_id){0};
+        if (fl_id_same(now, p->told[rank]))
+            continue;
+        if (!fl_id_same(p->told[rank], (fl_id){0}))
+            note_left(p, rank, view);
+        if (is)
+            fl_pserver_note(p, "trainer %d has joined; %d of %d are here", rank,
+                            view->n_member, p->job.trainers);
+        p->told[rank] = now;
+    }
+}
+
+/* From the coordinator, in another process. */
+static void from_coordinator(fl_pserver *p, const fl_msg *m, int64_t now)
+{
+    const char *why = "";
+    int code = 0;
+    const int64_t view = fl_server_view(p->server);
+    const bool ended = fl_server_end(p->server, &code, &why);
+    fl_server_recv(p->server, (fl_peer){FL_PEER_COORD, 0, 0}, m, now);
+    if (m->kind == FL_MSG_VIEW && fl_server_view(p->server) > view)
+        note_view(p, m);
+    if (!ended && fl_server_end(p->server, &code, &why))
+        fl_pserver_note(p, "the job ends with code %d at version %lld: %s",
+                        code, (long long)fl_server_version(p->server), why);
+}
+
 static void from_server(fl_pserver *p, uint64_t call, const fl_msg *m)
 {
     const int64_t now = fl_pserver_now(p);
@@ -63,7 +111,7 @@ static void from_server(fl_pserver *p, uint64_t call, const fl_msg *m)
     if (proven && state)
         fl_coord_recv(p->coord, (fl_peer){FL_PEER_SERVER, from, 0}, m, now);
     else if (proven)
-        fl_server_recv(p->server, (fl_peer){FL_PEER_COORD, 0, 0}, m, now);
+        from_coordinator(p, m, now);
     else if (!state)
         fl_pserver_knock(p, m->secret);
 }
@@ -166,6 +214,10 @@ static void hear(void *self, const fl_rpc_method *by, uint64_t call,
         err = check_method(by, m.kind);
     if (!err)
         err = check_job(p, by, call, &m);
+    if (!err)
+        FL_DEBUG("%s: round %lld, seq %lld, view %lld, %zu bytes",
+                 fl_msg_name(m.kind), (long long)m.round, (long long)m.seq,
+                 (long long)m.view, m.blob.size);
     if (!err && m.kind == FL_MSG_PUSH && expects(p, &m))
         fl_parcel_scan(fl_parcel_of(m.blob));
     if (err) {

@@ -65,6 +65,9 @@ typedef struct fl_pserver {
     fl_channel (*channel)[FL_CHANNELS]; /* to each server */
     fl_refusals strange;  /* a server of another job answers, since */
     uint64_t *known;      /* secret of each server; 0: not proven yet */
+    fl_id *told;          /* session of each rank, as the log has it */
+    int64_t told_version; /* that the log has, and when */
+    int64_t told_at;
     FL_VEC(char *) notes; /* for the log, once the lock is free */
 } fl_pserver;
 
@@ -75,6 +78,10 @@ static inline int64_t fl_pserver_now(const fl_pserver *p)
 
 void fl_pserver_lock(fl_pserver *p);
 void fl_pserver_unlock(fl_pserver *p); /* writes the notes */
+
+/* Under the lock: a line for the log. */
+void fl_pserver_note(fl_pserver *p, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Under the lock: who waits for whom. */
 void fl_pserver_waits(fl_pserver *p, fl_str *text);

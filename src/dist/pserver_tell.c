@@ -4,6 +4,8 @@
  * the other at once, so both boxes are read until neither grows. */
 #include "dist/pserver_in.h"
 
+#define VERSION_LINES (60 * FL_SEC)
+
 static bool is_open(const fl_pserver *p, uint64_t call)
 {
     for (int64_t i = 0; i < p->open.n; i++)
@@ -168,7 +170,26 @@ static void deliver_all(fl_pserver *p, fl_outbox *box, int64_t *done)
 static void note_all(fl_pserver *p, const fl_outbox *box)
 {
     for (int64_t i = 0; i < box->note.n; i++)
-        fl_push(&p->notes, fl_mem_strdup(box->note.at[i]));
+        fl_pserver_note(p, "%s", box->note.at[i]);
+}
+
+/* The first version, and then a line a minute. */
+static void note_version(fl_pserver *p)
+{
+    const int64_t version = fl_server_version(p->server);
+    const int64_t more = version - p->told_version;
+    if (!more)
+        return;
+    const int64_t now = fl_pserver_now(p), since = now - p->told_at;
+    if (!p->told_version)
+        fl_pserver_note(p, "version %lld: the job trains", (long long)version);
+    else if (since >= VERSION_LINES)
+        fl_pserver_note(p, "version %lld, %.3g a second", (long long)version,
+                        (double)more * (double)FL_SEC / (double)since);
+    else
+        return;
+    p->told_version = version;
+    p->told_at = now;
 }
 
 void fl_pserver_flush(fl_pserver *p)
@@ -181,6 +202,7 @@ void fl_pserver_flush(fl_pserver *p)
     }
     note_all(p, &p->coord_out);
     note_all(p, &p->server_out);
+    note_version(p);
     fl_outbox_clear(&p->coord_out);
     fl_outbox_clear(&p->server_out);
 }
