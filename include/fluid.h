@@ -909,9 +909,9 @@ typedef struct fl_wait_opts {
     void *user;
 } fl_wait_opts;
 
-/* Until every endpoint takes connections. After a second, and then every five,
- * a line on stderr counts who is there. Err: EINVAL (no endpoint), ETIMEOUT,
- * EINTR. Thread: any. */
+/* Until a parameter server answers at every endpoint. After a second, and then
+ * every five, a line on stderr counts who is there. Err: EINVAL (no endpoint),
+ * ETIMEOUT, EINTR. Thread: any. */
 fl_err fl_wait_ports(int n, const char *const *endpoints,
                      const fl_wait_opts *opts); /* opts: or NULL */
 
@@ -933,8 +933,9 @@ fl_err fl_communicator_stop(fl_engine *e, const fl_program *p,
                             const fl_wait_opts *opts); /* opts: or NULL */
 bool fl_communicator_running(fl_engine *e, const fl_program *p);
 
-/* Who waits for whom at the server "host:port" now, a line each; fl_free. EIO,
- * ETIMEOUT: no server answers there. */
+/* Who waits for whom at the server "host:port" now, a line each; fl_free. On
+ * another host than the server's, only how many wait. Err: EINVAL (no
+ * host:port), EIO, ETIMEOUT (no server answers there). */
 fl_err fl_why(const char *address, char **text);
 
 /* What this process is in a job, from arguments and the environment. */

@@ -2,9 +2,12 @@
  *
  * Connects never block, so that one loop tries all servers at a time:
  *
- *     resting --due--> connecting --accepted--> up
- *        ^                 |
- *        +--refused, late--+
+ *     resting --due--> connecting --accepted--> asking --serves--> up
+ *        ^                 |                      |
+ *        +--refused, late--+----something else----+
+ *
+ * Who only accepts may be anything: it is up when it says that it is a
+ * parameter server (net/probe.h).
  *
  * Easy to get wrong: a connect to a port of this host where nobody listens may
  * meet itself, since the system gives it a port of its own to come from. */
@@ -14,6 +17,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "dist/job.h"
+#include "net/probe.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -24,6 +28,7 @@
 enum {
     NAMED = 4, /* servers in a line; the others are counted */
 };
+#define FOREIGN "something else than a parameter server listens there"
 static const int64_t nap_time = 20 * FL_MS;
 static const int64_t rest = 200 * FL_MS;  /* between two tries */
 static const int64_t answer = 2 * FL_SEC; /* a host may think about it */
@@ -78,13 +83,16 @@ static fl_err go_on(patience *p, fl_str *state)
     const long long seconds = (now - p->began) / FL_SEC;
     fl_err err = FL_OK;
     if (now - p->began >= p->opts.limit_ms * FL_MS)
-        err = fl_fail(FL_ETIMEOUT, "%s, given up after %lld s", state->at,
-                      seconds);
+        err = fl_fail(FL_ETIMEOUT,
+                      "%s, given up after %lld s (FLUID_START sets how long to "
+                      "wait); do the servers run, or has the job ended?",
+                      state->at, seconds);
     else if (p->opts.poll && p->opts.poll(p->opts.user))
         err = fl_fail(FL_EINTR, "%s, interrupted after %lld s", state->at,
                       seconds);
     else if (now >= p->line) {
-        fl_str_printf(state, ", %lld s", seconds);
+        fl_str_printf(state, ", %lld s of %lld", seconds,
+                      (long long)p->opts.limit_ms / 1000);
         p->w->say(p->w->user, state->at);
         p->line = now + more_lines;
     }
@@ -102,6 +110,9 @@ typedef struct goal {
     int n, next; /* addresses; 0: not asked for */
     int fd;      /* that connects; -1: none */
     int64_t due; /* it must be there; or when to try again */
+    bool asking; /* it has accepted */
+    bool tried;  /* all its addresses, once */
+    fl_probe answer;
     bool up;
     const char *why; /* it is not */
 } goal;
@@ -132,20 +143,35 @@ static int end_self(int fd)
     return ECONNREFUSED;
 }
 
-static void conclude(goal *g, int error, int64_t now)
+/* A try has ended: it is up, or why it is not. */
+static void conclude(goal *g, const char *why, int64_t now)
 {
-    if (!error && met_itself(g->fd))
-        error = end_self(g->fd);
     if (g->fd >= 0)
         close(g->fd);
     g->fd = -1;
-    g->up = !error;
-    g->why = error ? reason(error) : NULL;
+    g->up = !why;
+    g->why = why;
     g->due = now;
+    g->asking = false;
     if (++g->next < g->n)
         return; /* its other address */
+    g->tried = true;
     g->n = 0;
     g->due = now + rest;
+}
+
+static void begin_asking(goal *g, int64_t now)
+{
+    unsigned char request[FL_PROBE_BYTES];
+    const size_t n = fl_probe_request(request);
+    if (met_itself(g->fd))
+        conclude(g, reason(end_self(g->fd)), now);
+    else if (send(g->fd, request, n, MSG_NOSIGNAL) != (ssize_t)n)
+        conclude(g, "it hangs up", now);
+    else
+        g->asking = true;
+    g->answer = (fl_probe){0};
+    g->due = g->asking ? now + answer : g->due;
 }
 
 static fl_err look_up(goal *g, int64_t now)
@@ -173,30 +199,54 @@ static fl_err try_connect(goal *g, int64_t now)
     g->due = now + answer;
     if (g->fd < 0 || connect(g->fd, (const struct sockaddr *)&a->at, a->size)) {
         if (g->fd < 0 || errno != EINPROGRESS)
-            conclude(g, errno, now);
+            conclude(g, reason(errno), now);
     } else {
-        conclude(g, 0, now);
+        begin_asking(g, now);
     }
     return FL_OK;
 }
 
-static void watch(goal *g, int64_t now)
+static void watch_connecting(goal *g, int64_t now)
 {
     struct pollfd p = {g->fd, POLLOUT, 0};
     int error = 0;
     socklen_t size = sizeof error;
     if (poll(&p, 1, 0) > 0) {
         getsockopt(g->fd, SOL_SOCKET, SO_ERROR, &error, &size);
-        conclude(g, error, now);
+        if (error)
+            conclude(g, reason(error), now);
+        else
+            begin_asking(g, now);
     } else if (now >= g->due) {
-        conclude(g, ETIMEDOUT, now);
+        conclude(g, reason(ETIMEDOUT), now);
     }
+}
+
+static void watch_asking(goal *g, int64_t now)
+{
+    static const char *const why[] = {
+        [FL_PROBE_SERVES] = NULL,
+        [FL_PROBE_STARTS] = "it is starting",
+        [FL_PROBE_FOREIGN] = FOREIGN,
+    };
+    char buf[256];
+    const ssize_t n = recv(g->fd, buf, sizeof buf, MSG_DONTWAIT);
+    const fl_probe_answer a =
+        n > 0 ? fl_probe_hear(&g->answer, buf, (size_t)n) : FL_PROBE_MORE;
+    if (a)
+        conclude(g, why[a], now);
+    else if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
+        conclude(g, g->answer.greeted ? "it hangs up" : FOREIGN, now);
+    else if (now >= g->due)
+        conclude(g, "it accepts and says nothing", now);
 }
 
 static fl_err step(goal *g, int64_t now)
 {
-    if (!g->up && g->fd >= 0)
-        watch(g, now);
+    if (!g->up && g->fd >= 0 && g->asking)
+        watch_asking(g, now);
+    else if (!g->up && g->fd >= 0)
+        watch_connecting(g, now);
     if (!g->up && g->fd < 0 && now >= g->due)
         FL_TRY(try_connect(g, now));
     return FL_OK;
@@ -256,6 +306,25 @@ fl_err fl_wait_ports(int n, const char *const *endpoints,
 {
     const fl_ports_world world = real_world();
     return fl_ports_wait(n, endpoints, opts, &world);
+}
+
+fl_err fl_ports_ask(const char *endpoint)
+{
+    const fl_ports_world w = real_world();
+    goal g = {.endpoint = endpoint, .fd = -1};
+    fl_err err = FL_OK;
+    while (!err && !g.up && !g.tried) {
+        err = step(&g, fl_clock_now(w.clock));
+        if (!err && !g.n && g.fd < 0 && !g.tried) /* the name is not known */
+            break;
+        if (!err && !g.up)
+            w.nap(w.user, nap_time);
+    }
+    if (g.fd >= 0)
+        close(g.fd);
+    if (!err && !g.up)
+        err = fl_fail(FL_EIO, "no server answers at %s (%s)", endpoint, g.why);
+    return err;
 }
 
 fl_err fl_ports_resolve(const char *endpoint, const fl_wait_opts *opts,

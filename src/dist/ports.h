@@ -21,6 +21,10 @@ fl_err fl_ports_wait(int n, const char *const *endpoints,
                      const fl_wait_opts *opts,
                      const fl_ports_world *world) FL_MUST_CHECK;
 
+/* Is a parameter server there, now? A host that is silent is waited for a few
+ * seconds. Err: EINVAL (no endpoint); EIO, what is there instead. */
+fl_err fl_ports_ask(const char *endpoint) FL_MUST_CHECK;
+
 /* The numbers of an endpoint, for who binds it: a name that is not known yet
  * (a cluster is starting) is asked for again. world NULL: the real one. */
 fl_err fl_ports_resolve(const char *endpoint, const fl_wait_opts *opts,

@@ -4,6 +4,7 @@
 #include "base/test.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,23 +34,48 @@ static port bound(void)
 static port listening(void)
 {
     port p = bound();
-    CHECK(!listen(p.fd, 8));
+    CHECK(!listen(p.fd, 8) && !fcntl(p.fd, F_SETFL, O_NONBLOCK));
     return p;
 }
+
+enum {
+    PORTS = 4
+};
+static const char serves[] = "\0\0\0\4\0\0\0\0\0"
+                             "\0\0\7\0\0\0\0\0\1\0\0\0\0\2\10\1";
 
 /* Time moves by naps; lines are kept; something may happen on the way. */
 typedef struct scene {
     fl_fake_clock clock;
     fl_ports_world world;
     fl_str lines;
+    int server[PORTS]; /* that answer as parameter servers, or as `says` */
+    const char *says;
+    int client[PORTS * 8], clients;
     int64_t at; /* when to listen on `late`; 0: never */
     int late;
     int polls, stop; /* asked so often; ends at that */
 } scene;
 
+/* Whoever has connected gets the answer at once. */
+static void answer_all(scene *s)
+{
+    const char *says = s->says ? s->says : serves;
+    const size_t n = s->says ? strlen(says) : sizeof serves - 1;
+    for (int i = 0; i < PORTS && s->server[i]; i++) {
+        const int fd = accept4(s->server[i], NULL, NULL, SOCK_NONBLOCK);
+        if (fd < 0)
+            continue;
+        CHECK(s->clients < PORTS * 8);
+        s->client[s->clients++] = fd;
+        CHECK_INT(send(fd, says, n, MSG_NOSIGNAL), n);
+    }
+}
+
 static void nap(void *user, int64_t ns)
 {
     scene *s = user;
+    answer_all(s);
     fl_fake_clock_move(&s->clock, ns);
     if (s->at && s->clock.ns >= s->at) {
         CHECK(!listen(s->late, 8));
@@ -67,6 +93,13 @@ static int ask(void *user)
 {
     scene *s = user;
     return ++s->polls == s->stop;
+}
+
+static void end(scene *s)
+{
+    for (int i = 0; i < s->clients; i++)
+        close(s->client[i]);
+    fl_str_fini(&s->lines);
 }
 
 static void begin(scene *s)
@@ -88,9 +121,12 @@ static void returns_when_all_are_up(void)
     scene s;
     port a = listening(), b = listening();
     begin(&s);
+    s.server[0] = a.fd;
+    s.server[1] = b.fd;
     CHECK_OK(wait_for(&s, 2, (const char *[]){a.endpoint, b.endpoint}, 0));
     CHECK(s.clock.ns < SECOND);
     CHECK(!s.lines.at);
+    end(&s);
     close(a.fd);
     close(b.fd);
 }
@@ -99,20 +135,57 @@ static void counts_who_is_there_until_all_are(void)
 {
     scene s;
     port a = listening(), b = bound();
-    char want[256];
+    char want[300];
     begin(&s);
+    s.server[0] = a.fd;
+    s.server[1] = b.fd;
+    CHECK(!fcntl(b.fd, F_SETFL, O_NONBLOCK));
     s.late = b.fd;
     s.at = 12 * SECOND;
     CHECK_OK(wait_for(&s, 2, (const char *[]){a.endpoint, b.endpoint}, 0));
     CHECK(s.clock.ns >= 12 * SECOND && s.clock.ns < 13 * SECOND);
     snprintf(want, sizeof want,
-             "1 of 2 servers up, waiting for %s (refused), 1 s\n"
-             "1 of 2 servers up, waiting for %s (refused), 6 s\n"
-             "1 of 2 servers up, waiting for %s (refused), 11 s\n",
+             "1 of 2 servers up, waiting for %s (refused), 1 s of 600\n"
+             "1 of 2 servers up, waiting for %s (refused), 6 s of 600\n"
+             "1 of 2 servers up, waiting for %s (refused), 11 s of 600\n",
              b.endpoint, b.endpoint, b.endpoint);
     CHECK_STR(s.lines.at, want);
-    fl_str_fini(&s.lines);
+    end(&s);
     close(a.fd);
+    close(b.fd);
+}
+
+/* What a wait says of a listener. */
+static void check_foreign(const char *says, const char *want)
+{
+    scene s;
+    port a = listening();
+    char line[160];
+    begin(&s);
+    s.server[0] = a.fd;
+    s.says = says;
+    snprintf(line, sizeof line, "0 of 1 servers up, waiting for %s (%s)",
+             a.endpoint, want);
+    CHECK_ERR(wait_for(&s, 1, (const char *[]){a.endpoint}, 2500), FL_ETIMEOUT,
+              line);
+    end(&s);
+    close(a.fd);
+}
+
+static void counts_parameter_servers_only(void)
+{
+    check_foreign("HTTP/1.1 400 Bad Request\r\n\r\n",
+                  "something else than a parameter server listens there");
+    check_foreign("", "it accepts and says nothing");
+}
+
+static void one_question_tells_what_is_there(void)
+{
+    port b = bound();
+    CHECK_ERR(fl_ports_ask(b.endpoint), FL_EIO, "(refused)");
+    CHECK_ERR(fl_ports_ask("ps0.invalid:1"), FL_EIO,
+              "no server answers at ps0.invalid:1 (name not known)");
+    CHECK_ERR(fl_ports_ask("127.0.0.1"), FL_EINVAL, "expected host:port");
     close(b.fd);
 }
 
@@ -122,12 +195,13 @@ static void gives_up_at_the_limit(void)
     port a = listening(), b = bound();
     char want[128];
     begin(&s);
+    s.server[0] = a.fd;
     snprintf(want, sizeof want,
              "1 of 2 servers up, waiting for %s (refused), given up after 3 s",
              b.endpoint);
     CHECK_ERR(wait_for(&s, 2, (const char *[]){a.endpoint, b.endpoint}, 3000),
               FL_ETIMEOUT, want);
-    fl_str_fini(&s.lines);
+    end(&s);
     begin(&s);
     CHECK_ERR(wait_for(&s, 1, (const char *[]){b.endpoint}, 0), FL_ETIMEOUT,
               "given up after 600 s");
@@ -183,7 +257,7 @@ static void asks_again_for_a_name(void)
     CHECK_ERR(wait_for(&s, 1, (const char *[]){"ps0.invalid:6174"}, 1500),
               FL_ETIMEOUT, "waiting for ps0.invalid:6174 (name not known)");
     CHECK_STR(s.lines.at, "0 of 1 servers up, waiting for ps0.invalid:6174 "
-                          "(name not known), 1 s\n");
+                          "(name not known), 1 s of 1\n");
     fl_str_fini(&s.lines);
     begin(&s);
     s.stop = 2;
@@ -219,6 +293,8 @@ static void is_not_fooled_by_itself(void)
 const fl_test fl_tests[] = {
     {"a wait returns when all servers are up", returns_when_all_are_up},
     {"a wait counts who is there", counts_who_is_there_until_all_are},
+    {"a wait counts parameter servers only", counts_parameter_servers_only},
+    {"one question tells what is there", one_question_tells_what_is_there},
     {"a wait gives up at its limit", gives_up_at_the_limit},
     {"a wait takes its limit from the job", takes_its_limit_from_the_job},
     {"a wait ends when it is asked to", ends_when_asked_to},

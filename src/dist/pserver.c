@@ -55,7 +55,16 @@ void fl_pserver_note(fl_pserver *p, const char *fmt, ...)
     fl_push(&p->notes, fl_mem_strdup(line));
 }
 
-void fl_pserver_waits(fl_pserver *p, fl_str *text)
+/* Rows of a text. */
+static int count_rows(const fl_str *s)
+{
+    int n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        n += s->at[i] == '\n';
+    return n;
+}
+
+void fl_pserver_waits(fl_pserver *p, bool names, fl_str *text)
 {
     const int64_t now = fl_pserver_now(p);
     const int me = p->place->server;
@@ -71,7 +80,12 @@ void fl_pserver_waits(fl_pserver *p, fl_str *text)
     if (p->coord)
         fl_str_printf(text, ", %d of %d trainers are complete",
                       fl_coord_done(p->coord), p->job.trainers);
-    fl_str_printf(text, "\n%s", rows.n ? rows.at : "nobody waits\n");
+    if (names || !rows.n)
+        fl_str_printf(text, "\n%s", rows.n ? rows.at : "nobody waits\n");
+    else
+        fl_str_printf(text,
+                      "\nwaits: %d; ask on the server's own host to see them\n",
+                      count_rows(&rows));
     fl_str_fini(&rows);
 }
 
@@ -266,7 +280,7 @@ static void print_waits(fl_pserver *p)
 {
     fl_str text = {0};
     fl_pserver_lock(p);
-    fl_pserver_waits(p, &text);
+    fl_pserver_waits(p, true, &text);
     fl_pserver_unlock(p);
     FL_WARN("%s", text.at);
     fl_str_fini(&text);

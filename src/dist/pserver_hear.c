@@ -248,14 +248,16 @@ static void on_session(void *self, const fl_rpc_method *by, uint64_t call,
     fl_pserver_unlock(p);
 }
 
+/* Hosts and processes are named to members, and on the server's own host. */
 static void on_why(void *self, const fl_rpc_method *by, uint64_t call,
                    const fl_packet *packet)
 {
     fl_pserver *p = self;
+    const bool names = fl_rpc_standing(p->rpc, call) != FL_STRANGER;
     fl_str text = {0};
     fl_pserver_lock(p);
     if (!p->closed)
-        fl_pserver_waits(p, &text);
+        fl_pserver_waits(p, names, &text);
     fl_pserver_unlock(p);
     fl_rpc_answer(p->rpc, call, fl_why_encode(text.at ? text.at : ""));
     fl_str_fini(&text);

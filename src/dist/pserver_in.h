@@ -83,8 +83,9 @@ void fl_pserver_unlock(fl_pserver *p); /* writes the notes */
 void fl_pserver_note(fl_pserver *p, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Under the lock: who waits for whom. */
-void fl_pserver_waits(fl_pserver *p, fl_str *text);
+/* Under the lock: who waits for whom; without names for strangers, who learn
+ * how many waits there are. */
+void fl_pserver_waits(fl_pserver *p, bool names, fl_str *text);
 
 /* --- pserver_hear.c --- */
 

@@ -425,6 +425,7 @@ static inline void test_start_server(test_job *j, int i)
         &(fl_rpc_opts){.methods = methods, .self = s, .hangup = test_hangup},
         &s->rpc));
     CHECK_OK(fl_rpc_listen(s->rpc, "127.0.0.1:0", &port));
+    fl_rpc_healthy(s->rpc, true);
     snprintf(s->address, sizeof s->address, "127.0.0.1:%d", port);
     j->address[i] = s->address;
 }

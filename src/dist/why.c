@@ -1,6 +1,7 @@
 /* why.c - ask a server who waits for whom. */
 #include "base/mem.h"
 #include "dist/codec.h"
+#include "dist/ports.h"
 #include "net/rpc.h"
 
 #include <pthread.h>
@@ -21,9 +22,14 @@ typedef struct question {
 static fl_err take(question *q, const fl_rpc_reply *reply)
 {
     const char *text = "";
+    if (reply->end == FL_RPC_DENIED)
+        return fl_fail(FL_EIO, "the server at %s answers: %s", q->address,
+                       reply->text);
     if (reply->end != FL_RPC_OK)
         return fl_fail(reply->end == FL_RPC_LATE ? FL_ETIMEOUT : FL_EIO,
-                       "no server answers at %s: %s", q->address, reply->text);
+                       "the server at %s %s", q->address,
+                       reply->end == FL_RPC_LATE ? "has not answered within 5 s"
+                                                 : "hung up");
     fl_arena *arena = fl_arena_new();
     const fl_err err = fl_why_decode(q->address, reply->packet, arena, &text);
     if (!err)
@@ -48,6 +54,7 @@ fl_err fl_why(const char *address, char **text)
 {
     question q = {.address = address};
     fl_rpc *rpc;
+    FL_TRY(fl_ports_ask(address)); /* it tells more than gRPC would */
     FL_TRY(fl_rpc_new(&(fl_rpc_opts){0}, &rpc));
     pthread_mutex_init(&q.lock, NULL);
     pthread_cond_init(&q.done, NULL);

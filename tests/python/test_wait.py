@@ -23,8 +23,27 @@ def port():
         yield s, "127.0.0.1:%d" % s.getsockname()[1]
 
 
+SERVES = (b"\0\0\0\x04\0\0\0\0\0"  # SETTINGS
+          b"\0\0\x07\0\0\0\0\0\x01" b"\0\0\0\0\x02\x08\x01")  # DATA: serving
+
+
+def serve(listener, says=SERVES):
+    """From now on whoever connects is answered as a parameter server does."""
+    def answer():
+        kept = []
+        while True:
+            try:
+                kept.append(listener.accept()[0])
+                kept[-1].sendall(says)
+            except OSError:  # the test is over
+                return
+
+    listener.listen()
+    threading.Thread(target=answer, daemon=True).start()
+
+
 def test_servers_that_are_up_are_not_waited_for(port, capfd):
-    port[0].listen()
+    serve(port[0])
     assert _fluid.wait_ports([port[1]]) is None
     fluid.transpiler.details.wait_server_ready([port[1]])
     assert capfd.readouterr() == ("", "")
@@ -37,8 +56,15 @@ def test_the_limit_is_a_sentence(port):
         _fluid.wait_ports([port[1]], limit=0.1)
 
 
+def test_another_program_is_no_server(port):
+    serve(port[0], b"SSH-2.0-OpenSSH_9.2\r\n")
+    with pytest.raises(fluid.core.EnforceNotMet, match=re.escape(
+            "(something else than a parameter server listens there)")):
+        _fluid.wait_ports([port[1]], limit=2)
+
+
 def test_other_threads_run_meanwhile(port):
-    timer = threading.Timer(0.05, port[0].listen)
+    timer = threading.Timer(0.05, serve, [port[0]])
     timer.start()
     _fluid.wait_ports([port[1]], 20)
     timer.join()
@@ -51,7 +77,7 @@ def test_a_trainer_waits_once(port):
         fluid.optimizer.SGD(0.1).minimize(loss)
         t = fluid.DistributeTranspiler()
         t.transpile(0, pservers=port[1], trainers=1)
-        port[0].listen()
+        serve(port[0])
         assert t.get_trainer_program() is net.main
         port[0].close()  # a server that has ended is not waited for
         began = time.monotonic()
@@ -75,7 +101,7 @@ def test_ctrl_c_ends_a_wait(port):
                              sys.path)))
     try:
         assert p.stdout.readline() == "waits\n"
-        assert re.search(r"0 of 1 servers up, waiting for %s \(refused\), 1 s"
+        assert re.search(r"0 of 1 servers up, waiting for %s \(refused\), 1 s of 600"
                          % port[1], p.stderr.readline())
         p.send_signal(signal.SIGINT)
         assert "KeyboardInterrupt" in p.communicate(timeout=10)[1]
