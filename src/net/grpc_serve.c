@@ -16,7 +16,8 @@
 #include <stdio.h>
 
 enum {
-    WAITING = 4, /* requests gRPC may hand over before we ask for more */
+    WAITING = 256, /* requests gRPC may hand over before we ask for more; what
+                      comes beyond is told after later things */
     CALLS = 1024
 };
 #define SECOND        INT64_C(1000000000)

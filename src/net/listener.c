@@ -32,7 +32,8 @@
 #include <unistd.h>
 
 enum {
-    LOOK_MS = 10,        /* at strangers: what comes in 10 ms fits in memory */
+    LOOK_MS = 5,         /* at strangers: what comes in 5 ms fits in memory */
+    SETTLES = 2,         /* the first may be told before what it came after */
     TICK_MS = 1000,      /* when there are none */
     BACKLOG = 4096,      /* trainers of a large job come at once */
     ACCEPTS = 64,        /* connections between two looks */
@@ -52,8 +53,8 @@ typedef struct connection {
     int watch; /* the same socket, for us; -1: a member's, or it has ended */
     int calls;
     int64_t since;
-    int64_t suspect; /* its bytes were too many when the network had settled so
-                        often; -1: they are not */
+    int64_t suspect; /* how often the network had settled when its bytes were
+                        too many first; -1: they are not */
     char address[FL_ADDRESS_TEXT];
 } connection;
 
@@ -349,9 +350,11 @@ static bool sends_too_much(fl_listener *l, connection *c)
     const int64_t bytes = bytes_of(c);
     if (bytes <= l->opts.stranger_bytes)
         return false;
-    if (c->suspect < 0)
+    if (!l->opts.settle || bytes > FAR_TOO_MUCH)
+        return true;
+    if (c->suspect < 0 && !l->settling)
         c->suspect = l->settled;
-    return bytes > FAR_TOO_MUCH || c->suspect < l->settled || !l->opts.settle;
+    return c->suspect >= 0 && l->settled - c->suspect >= SETTLES;
 }
 
 /* Why it may not stay; NULL: it may. */
