@@ -73,8 +73,20 @@ static fl_err check_durability(void)
                    level);
 }
 
+/* FLUID_STAGED, in bytes. */
+static fl_err read_staged(fl_job *job)
+{
+    double bytes = 0;
+    FL_TRY(fl_flag_number("FLUID_STAGED", &bytes));
+    if (!job->max_staged && bytes)
+        job->max_staged = bytes < (double)(INT64_C(1) << 60) ? (size_t)bytes
+                                                             : (size_t)1 << 60;
+    return FL_OK;
+}
+
 fl_err fl_job_limits(fl_job *job)
 {
+    FL_TRY(read_staged(job));
     for (size_t i = 0; i < sizeof settable / sizeof *settable; i++) {
         int64_t *limit = (int64_t *)((char *)job + settable[i].at);
         double seconds = -1;

@@ -74,9 +74,9 @@ typedef struct fl_job {
 fl_job fl_job_defaults(fl_job job);
 
 /* What the environment says of limits, in seconds: FLUID_LEASE, FLUID_REJOIN
- * (0: none), FLUID_START, FLUID_REACH, FLUID_LINGER, FLUID_STALL. Those that
- * are not 0 already stay as they are. FLUID_DURABILITY is checked. Err: EINVAL.
- */
+ * (0: none), FLUID_START, FLUID_REACH, FLUID_LINGER, FLUID_STALL; and in bytes:
+ * FLUID_STAGED. Those that are not 0 already stay as they are. FLUID_DURABILITY
+ * is checked. Err: EINVAL. */
 fl_err fl_job_limits(fl_job *job) FL_MUST_CHECK;
 
 /* The job that a place is in, with its defaults: who is in it, what it is known

@@ -13,7 +13,9 @@ static void the_environment_sets_limits(void)
     setenv("FLUID_REJOIN", "0", 1);
     setenv("FLUID_START", "60", 1);
     setenv("FLUID_STALL", "1e30", 1);
+    setenv("FLUID_STAGED", "1e6", 1);
     CHECK_OK(fl_job_limits(&j));
+    CHECK_INT((int64_t)j.max_staged, 1000000);
     CHECK_INT(j.lease, 2500 * FL_MS);
     CHECK_INT(j.rejoin, -1);
     CHECK_INT(j.start, 3 * FL_SEC);

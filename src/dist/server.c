@@ -208,6 +208,15 @@ static void read_values(fl_server *s, fl_peer from, const fl_msg *m)
     s->store->read(s->store->self, m->blob, from, &reply);
 }
 
+/* Gradients that do not fit now may fit when others were applied. A round that
+ * does not fit as a whole never will: that is an error. */
+static bool waits_for_room(const fl_server *s, const fl_msg *m)
+{
+    const bool frees = s->job->async ? s->bytes > 0 : s->closing;
+    return frees && m->blob.size <= s->job->max_staged &&
+           m->blob.size > s->job->max_staged - s->bytes;
+}
+
 /* Answer the request, or return false: it must wait. */
 static bool serve(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
 {
@@ -219,6 +228,8 @@ static bool serve(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
             return false;
         fl_server_fence(s, from, m, now);
     } else if (m->kind == FL_MSG_PUSH) {
+        if (waits_for_room(s, m))
+            return false;
         fl_server_push(s, from, m, now);
     } else if (s->job->async || (m->round == open && !s->closing)) {
         read_values(s, from, m);
@@ -232,6 +243,13 @@ static bool serve(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
 
 static void say_parked(fl_server *s, fl_peer to, const fl_msg *m)
 {
+    if (m->kind == FL_MSG_PUSH && m->g <= s->view) {
+        fl_outbox_say(s->out, to, fl_server_answer(s, FL_MSG_PARKED, m),
+                      "server %d waits for room: %zu bytes are staged of at "
+                      "most %zu",
+                      s->index, s->bytes, s->job->max_staged);
+        return;
+    }
     fl_outbox_say(s->out, to, fl_server_answer(s, FL_MSG_PARKED, m),
                   m->g > s->view ? "server %d waits for view %lld, has %lld"
                                  : "server %d waits for version %lld, has %lld",

@@ -155,7 +155,9 @@ static fl_err check_push(fl_server *s, const fl_stage *st, const fl_msg *m)
                        s->job->max_parts);
     if (m->blob.size > s->job->max_staged - s->bytes)
         return fl_fail(FL_ENOMEM,
-                       "push: %zu bytes with %zu staged, the limit is %zu",
+                       "push: no room for %zu bytes: %zu are staged of at most "
+                       "%zu at a server (FLUID_STAGED); set more, or start "
+                       "more servers",
                        m->blob.size, s->bytes, s->job->max_staged);
     const fl_staged by = {rank_of(s, m->session), m->session, 1, &m->blob,
                           m->count > 0};

@@ -271,6 +271,27 @@ static void refuses_bad_pushes(void)
     close_scene(&s);
 }
 
+/* Asynchronous: what is applied makes room. */
+static void lets_pushes_wait_for_room(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.async = true, .max_staged = 4});
+    view(&s, 1, 0, "1");
+    push(&s, 1, 1, 0, 0, "abc"); /* is being applied */
+    push(&s, 1, 2, 0, 0, "de");
+    CHECK(mentions(said(&s.out, FL_MSG_PARKED),
+                   "waits for room: 3 bytes are staged of at most 4"));
+    push(&s, 1, 3, 0, 0, "12345"); /* never fits */
+    CHECK_INT(said(&s.out, FL_MSG_ERROR)->code, FL_ENOMEM);
+    applied(&s);
+    push(&s, 1, 2, 0, 0, "de");
+    CHECK(!said(&s.out, FL_MSG_PARKED) && !said(&s.out, FL_MSG_ERROR));
+    CHECK_INT((int64_t)fl_server_bytes(s.s), 2);
+    applied(&s);
+    CHECK(said(&s.out, FL_MSG_ACK));
+    close_scene(&s);
+}
+
 static void refuses_another_job(void)
 {
     scene s;
@@ -544,6 +565,7 @@ const fl_test fl_tests[] = {
     {"a push that runs ahead ends the job",
      ends_the_job_when_a_push_runs_ahead},
     {"a bad push has no effect", refuses_bad_pushes},
+    {"a server lets pushes wait for room", lets_pushes_wait_for_room},
     {"another job is refused", refuses_another_job},
     {"a pull waits for its version", parks_a_pull_until_its_version},
     {"a newcomer waits for its view", parks_a_newcomer_until_its_view},
