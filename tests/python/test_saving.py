@@ -203,6 +203,19 @@ def test_a_save_that_fails_leaves_the_old_model(tmp_path):
     assert files(old.parent) == {"fc_0.b_0": b"old"}
 
 
+def test_a_job_saves_elsewhere_where_its_folder_cannot_be(local, tmp_path):
+    """The error says where, and what lies there is the whole model."""
+    (tmp_path / "whole").write_bytes(b"no folder")
+    with Cluster(tmp_path, SCRIPT, 2, 1, argv=["train"],
+                 env={**QUICK, "FLUID_REJOIN": "0"}) as run:
+        run.start()
+        run.trainer[0].end(code=1)
+        other = tmp_path / "fluid-saved-whole"
+        assert "; it was saved to %s instead" % other \
+            in run.trainer[0].text()
+    assert files(other) == files(local / "whole")
+
+
 def test_a_folder_without_the_variables_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     with Cluster(tmp_path, SCRIPT, 1, 1, argv=["load", "empty"],
