@@ -88,6 +88,20 @@ static void digest(uint64_t sum[2], const char *text)
     }
 }
 
+/* Each server holds rows of every table, so server 0's list names them all. */
+static void digest_tables(const fl_cut *c, fl_place *place)
+{
+    char shape[FL_SHAPE_TEXT];
+    place->tables[0] = UINT64_C(0xcbf29ce484222325);
+    for (int64_t i = 0; i < c->kept.n; i++) {
+        const fl_kept *k = &c->kept.at[i];
+        if (k->server || k->first != FL_BY_ID)
+            continue;
+        digest(place->tables, k->var);
+        digest(place->tables, fl_shape_text(&k->shape, shape));
+    }
+}
+
 /* What servers do decides whether processes fit together: a trainer may
  * compute something more beside it. */
 static void digest_job(const fl_cut *c, fl_place *place)
@@ -120,6 +134,7 @@ static fl_err give_places(fl_cut *c)
         .half_async = c->opts.half_async,
     };
     digest_job(c, &place);
+    digest_tables(c, &place);
     place.kept = c->kept.at;
     place.n_kept = (int)c->kept.n;
     place.away = c->away.at;

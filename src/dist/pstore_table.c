@@ -148,7 +148,7 @@ static fl_err make(fl_pstore *s, fl_update *u)
                        .dtype = v->dtype,
                        .width = v->shape.dim[1],
                        .rule = op->def->rule,
-                       .key = place ? fl_table_key(place->digest) : 0,
+                       .key = place ? fl_table_key(place->tables) : 0,
                        .budget = &s->tables};
     if (!find_start(lookup_of(s, v->name), &o.start)) {
         FL_TRY(fl_pstore_started(s->opts.scope, v->name, &started));

@@ -109,8 +109,9 @@ fl_err fl_table_scan(const fl_table *t, fl_table_cursor *c, int64_t n,
                      fl_tensor *id, fl_tensor *rows) FL_MUST_CHECK;
 /* The hash in a table with that key; no two ids share one. */
 uint64_t fl_table_order(uint64_t key, int64_t id);
-/* The key of all tables of a job: who does not know its digest cannot find ids
- * whose hashes are neighbours. */
-uint64_t fl_table_key(const uint64_t digest[2]);
+/* The key of all tables of a job, from the digest of their names and shapes:
+ * who does not know the model cannot find ids whose hashes are neighbours. The
+ * order of rows in a saved file depends on it. */
+uint64_t fl_table_key(const uint64_t tables[2]);
 
 #endif

@@ -85,9 +85,9 @@ uint64_t fl_table_order(uint64_t key, int64_t id)
     return fl_table_mix((uint64_t)id ^ key);
 }
 
-uint64_t fl_table_key(const uint64_t digest[2])
+uint64_t fl_table_key(const uint64_t tables[2])
 {
-    return fl_table_mix(digest[0] ^ fl_table_mix(digest[1]));
+    return fl_table_mix(tables[0] ^ fl_table_mix(tables[1]));
 }
 
 fl_err fl_table_scan(const fl_table *t, fl_table_cursor *c, int64_t n,

@@ -132,7 +132,7 @@ static inline void test_apply(void *self, int shard, int64_t round,
 static inline bool test_is_next(const test_server *s, int64_t row,
                                 const int64_t *after, int64_t next)
 {
-    const uint64_t key = fl_table_key(s->job->place.digest);
+    const uint64_t key = fl_table_key(s->job->place.tables);
     const uint64_t order = fl_table_order(key, row);
     return (s->lists_all || row % s->job->job.servers == s->index) &&
            (!after || order > fl_table_order(key, *after)) &&

@@ -73,6 +73,8 @@ typedef struct fl_place {
     bool async;
     bool half_async;    /* the threads of a trainer meet after every batch */
     uint64_t digest[2]; /* of all that every process of the job must share */
+    uint64_t tables[2]; /* digest of names and shapes of the tables by id; it
+                           does not depend on the number of servers */
     int n_kept;
     const fl_kept *kept; /* what servers hold */
     int n_away;

@@ -213,7 +213,7 @@ static fl_err list_ids(deal *d, fl_file *to, int64_t *count)
 {
     const size_t n = (size_t)d->servers;
     merge m = {.d = d,
-               .key = fl_table_key(d->by->place->digest),
+               .key = fl_table_key(d->by->place->tables),
                .after = fl_mem_alloc(n * sizeof *m.after),
                .begun = fl_mem_alloc(n * sizeof *m.begun),
                .over = fl_mem_alloc(n * sizeof *m.over)};

@@ -120,7 +120,7 @@ static void a_vast_table_is_saved_as_its_rows(void)
     CHECK(v.rows.height == vast);
     const int64_t *id = fl_rows_index(&v.rows);
     const float *x = v.rows.value.data;
-    const uint64_t key = fl_table_key(s.job.place.digest);
+    const uint64_t key = fl_table_key(s.job.place.tables);
     for (int64_t i = 0; i < ROWS; i++) {
         CHECK(!i ||
               fl_table_order(key, id[i - 1]) < fl_table_order(key, id[i]));

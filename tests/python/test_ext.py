@@ -797,7 +797,7 @@ def test_models_and_variables_go_to_disk_and_back(fl, tmp_path):
     main = fl.main_program()
     fl.save_vars(main, line.scope, str(tmp_path / "all"))
     assert sorted(os.listdir(tmp_path / "all")) == [
-        "fc_0.b_0", "fc_0.w_0", "learning_rate_0"]
+        "__manifest__", "fc_0.b_0", "fc_0.w_0", "learning_rate_0"]
     fl.save_vars(main, line.scope, str(tmp_path), "some",
                  ["fc_0.w_0", "fc_0.b_0"])
     scope = fl.Scope()

@@ -81,7 +81,7 @@ def test_a_single_operator_says_what_is_wrong():
         Operator("scal")
     with pytest.raises(ValueError, match="no input.*Outt.*mean Out"):
         Operator("scale", X="x", Outt="y")
-    with pytest.raises(ValueError, match="takes the type"):
+    with pytest.raises(ValueError, match="one positional argument, the type"):
         Operator()
     op = Operator("scale", X="x", Out="y")
     with pytest.raises(ValueError, match="no variable x"):
