@@ -157,6 +157,19 @@ static const fl_rank *first_failure(const fl_coord *c)
     return first;
 }
 
+/* After a failure the job waits this long for trainers that never came: they
+ * were perhaps started with the others, on a slower host. */
+static const int64_t late = 20 * FL_SEC;
+
+static bool may_still_come(const fl_coord *c, int64_t now)
+{
+    int64_t last = 0;
+    for (int i = 0; i < c->job->trainers; i++)
+        if (c->rank[i].state == FL_RANK_LOST && c->rank[i].left_at > last)
+            last = c->rank[i].left_at;
+    return !fl_coord_all_came(c) && now < last + late;
+}
+
 static void end_if_due(fl_coord *c, int64_t now)
 {
     if (c->ended)
@@ -169,8 +182,8 @@ static void end_if_due(fl_coord *c, int64_t now)
         if (may_go_on(c, &c->rank[i], now))
             return; /* held, or kept for its trainer */
     const fl_rank *r = first_failure(c);
-    if (!r && !fl_coord_all_came(c))
-        return; /* after a failure nobody waits for those that never came */
+    if (r ? may_still_come(c, now) : !fl_coord_all_came(c))
+        return;
     char why[FL_REASON_MAX + 64];
     if (r)
         snprintf(why, sizeof why, "trainer %d: %s", r->leave.rank, r->reason);

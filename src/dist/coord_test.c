@@ -729,6 +729,28 @@ static void ends_when_all_who_came_have_failed(void)
     close_scene(&s);
 }
 
+/* Under the launcher nobody is started again, but the others may be slow. */
+static void waits_for_late_trainers_after_a_failure(void)
+{
+    scene s;
+    int code = 0;
+    const char *why;
+    open_scene(&s, (fl_job){.trainers = 2, .rejoin = 1});
+    join(&s, 1, 1, 10);
+    renew(&s, 1);
+    tell(&s, 10,
+         (fl_msg){.kind = FL_MSG_FAILED,
+                  .session = session(1),
+                  .code = 3,
+                  .text = "a bad line"});
+    pass(&s, 15 * FL_SEC, 0, 0);
+    CHECK(!fl_coord_ended(s.c, &code, &why)); /* trainer 0 may still come */
+    pass(&s, 6 * FL_SEC, 0, 0);
+    CHECK(fl_coord_ended(s.c, &code, &why));
+    CHECK_INT(code, 3);
+    close_scene(&s);
+}
+
 static void ends_by_a_server_that_refuses_connections(void)
 {
     scene s;
@@ -844,6 +866,8 @@ const fl_test fl_tests[] = {
      ends_by_a_server_that_refuses_connections},
     {"a trainer that knows another state ends the job",
      ends_by_a_trainer_that_knows_another_state},
+    {"a job waits for late trainers after a failure",
+     waits_for_late_trainers_after_a_failure},
     {"a job ends when all who came have failed",
      ends_when_all_who_came_have_failed},
     {"a second process with an id is turned away",
