@@ -814,7 +814,7 @@ def test_models_and_variables_go_to_disk_and_back(fl, tmp_path):
                         [line.predict.name])
     assert (np.asarray(a) == np.asarray(b)).all()
     assert "tensor f32[13,1]" in fl.show(str(tmp_path / "model/fc_0.w_0"))
-    assert "mul(X=x, Y=fc_0.w_0)" in fl.show(str(tmp_path / "model"))
+    assert "mul(X=x, Y=fc_0.w_0)" in fl.show(str(tmp_path / "model" / "__model__"))
     with pytest.raises(fl.EnforceNotMet, match="nowhere"):
         fl.load_inference_model(scope, str(tmp_path / "nowhere"))
 
