@@ -158,11 +158,12 @@ $(PY_SCHEMA): proto/framework.proto
 	@mkdir -p $(@D)
 	$(Q)protoc-c --descriptor_set_out=$@ --proto_path=proto $<
 
-# The package is the source's files with the extension among them.
+# The package is links to the source's files, with the extension among them.
+# Links that are there stay: somebody may be importing them.
 python: $(PY_EXT) $(PY_SCHEMA)
 	@mkdir -p $(B)/python
-	@find $(B)/python -type l -delete
-	@cp -rs $(CURDIR)/python/paddle $(B)/python
+	@find $(B)/python -xtype l -delete
+	@cp -rsn $(CURDIR)/python/paddle $(B)/python
 
 $(EXAMPLES) $(BENCHES): $(B)/%: %.c include/fluid.h $(SO)
 	$(call say,CC,$<)
