@@ -61,7 +61,35 @@ REAL FN(fl_dot)(int64_t n, const REAL *x, const REAL *y)
     return (REAL)sum;
 }
 
+FL_CLONES static REAL FN(dot_from_block)(int64_t n, const REAL *x, REAL a,
+                                         const REAL *y, REAL b)
+{
+    REAL lane[16] = {0};
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (int j = 0; j < 16; j++)
+            lane[j] += (x[i + j] - a) * (y[i + j] - b);
+    for (int j = 0; i < n; i++, j++)
+        lane[j] += (x[i] - a) * (y[i] - b);
+    return FN(fold)(lane);
+}
+
+REAL FN(fl_dot_from)(int64_t n, const REAL *x, REAL a, const REAL *y, REAL b)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += BLOCK)
+        sum += FN(dot_from_block)(n - i < BLOCK ? n - i : BLOCK, x + i, a,
+                                  y + i, b);
+    return (REAL)sum;
+}
+
 FL_CLONES void FN(fl_add)(int64_t n, const REAL *x, REAL *y)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] += x[i];
+}
+
+FL_CLONES void FN(fl_add_wide)(int64_t n, const REAL *x, double *y)
 {
     for (int64_t i = 0; i < n; i++)
         y[i] += x[i];

@@ -14,9 +14,19 @@ double fl_sum_f64(int64_t n, const double *x);
 float fl_dot_f32(int64_t n, const float *x, const float *y);
 double fl_dot_f64(int64_t n, const double *x, const double *y);
 
+/* The sum of (x - a) * (y - b). */
+float fl_dot_from_f32(int64_t n, const float *x, float a, const float *y,
+                      float b);
+double fl_dot_from_f64(int64_t n, const double *x, double a, const double *y,
+                       double b);
+
 /* y += x, element by element. */
 void fl_add_f32(int64_t n, const float *x, float *y);
 void fl_add_f64(int64_t n, const double *x, double *y);
+
+/* The same into doubles, for sums of many x. */
+void fl_add_wide_f32(int64_t n, const float *x, double *y);
+void fl_add_wide_f64(int64_t n, const double *x, double *y);
 
 /* y += a * x. */
 void fl_axpy_f32(int64_t n, float a, const float *x, float *y);

@@ -16,15 +16,18 @@ static void sums_are_exact_at_every_length(void)
         wide_x[i] = x[i] = (float)(i % 7 - 3);
         wide_y[i] = y[i] = (float)(i % 5 - 1);
     }
-    int sum = 0, dot = 0;
+    int sum = 0, dot = 0, from = 0;
     for (int n = 0; n <= MOST; n++) {
         CHECK(fl_sum_f32(n, x) == (float)sum);
         CHECK(fl_sum_f64(n, wide_x) == sum);
         CHECK(fl_dot_f32(n, x, y) == (float)dot);
         CHECK(fl_dot_f64(n, wide_x, wide_y) == dot);
+        CHECK(fl_dot_from_f32(n, x, 2, y, -1) == (float)from);
+        CHECK(fl_dot_from_f64(n, wide_x, 2, wide_y, -1) == from);
         if (n < MOST) {
             sum += n % 7 - 3;
             dot += (n % 7 - 3) * (n % 5 - 1);
+            from += (n % 7 - 5) * (n % 5);
         }
     }
 }
@@ -58,6 +61,8 @@ static void long_sums_keep_fractions(void)
         x[i] = 0.99444f;
     CHECK_NEAR(fl_sum_f32(LONG, x) / LONG, 0.99444, 1e-5);
     CHECK_NEAR(fl_dot_f32(LONG, x, x) / LONG, 0.99444 * 0.99444, 1e-5);
+    CHECK_NEAR(fl_dot_from_f32(LONG, x, 0, x, 0) / LONG, 0.99444 * 0.99444,
+               1e-5);
     fl_tensor_fini(&t);
 }
 

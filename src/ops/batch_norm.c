@@ -41,29 +41,13 @@ static bool is_fixed(const fl_call *c)
 }
 
 enum {
-    LANES = 16
+    ROWS = 256 /* that are summed before their sum is added up as doubles */
 };
 
 #endif
 #ifdef REAL
 
 /* --- Loops over a line of elements ------------------------------------- */
-
-/* Sum of (x - by) * (y - shift), in fixed lanes. */
-FL_CLONES static REAL FN(dot_from)(int64_t n, const REAL *x, REAL by,
-                                   const REAL *y, REAL shift)
-{
-    REAL lane[LANES] = {0}, sum = 0;
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int l = 0; l < LANES; l++)
-            lane[l] += (x[i + l] - by) * (y[i + l] - shift);
-    for (; i < n; i++)
-        sum += (x[i] - by) * (y[i] - shift);
-    for (int l = 0; l < LANES; l++)
-        sum += lane[l];
-    return sum;
-}
 
 /* y = x * a + b */
 FL_CLONES static void FN(line)(int64_t n, const REAL *x, REAL a, REAL b,
@@ -113,28 +97,47 @@ FL_CLONES static void FN(grad_across)(int64_t n, const REAL *dy, const REAL *x,
 
 /* --- Sums over a channel ----------------------------------------------- */
 
-static void FN(sums)(layout at, const REAL *x, REAL *sum)
+static void FN(begin_sums)(layout at, double *total, REAL *sum)
 {
+    memset(total, 0, (size_t)at.channels * sizeof *total);
     memset(sum, 0, (size_t)at.channels * sizeof *sum);
-    for (int64_t o = 0; o < at.outer; o++, x += at.channels * at.inner)
+}
+
+/* After row o. A sum of many rows would swallow the fractions of the next. */
+static void FN(end_row)(layout at, int64_t o, double *total, REAL *sum)
+{
+    const bool last = o + 1 == at.outer;
+    if (!last && (o + 1) % ROWS)
+        return;
+    FN(fl_add_wide)(at.channels, sum, total);
+    for (int64_t c = 0; c < at.channels; c++)
+        sum[c] = last ? (REAL)total[c] : 0;
+}
+
+static void FN(sums)(layout at, const REAL *x, double *total, REAL *sum)
+{
+    FN(begin_sums)(at, total, sum);
+    for (int64_t o = 0; o < at.outer; o++, x += at.channels * at.inner) {
         if (at.inner == 1)
             FN(fl_add)(at.channels, x, sum);
-        else
-            for (int64_t c = 0; c < at.channels; c++)
-                sum[c] += FN(fl_sum)(at.inner, x + c * at.inner);
+        for (int64_t c = 0; at.inner != 1 && c < at.channels; c++)
+            sum[c] += FN(fl_sum)(at.inner, x + c * at.inner);
+        FN(end_row)(at, o, total, sum);
+    }
 }
 
 /* Sum of (x - by) * (y - shift); shift may be NULL. */
 static void FN(dots)(layout at, const REAL *x, const REAL *by, const REAL *y,
-                     const REAL *shift, REAL *sum)
+                     const REAL *shift, double *total, REAL *sum)
 {
-    memset(sum, 0, (size_t)at.channels * sizeof *sum);
+    FN(begin_sums)(at, total, sum);
     for (int64_t o = 0; o < at.outer; o++) {
         if (at.inner == 1)
             FN(add_dot_from)(at.channels, x, by, y, shift, sum);
         for (int64_t c = 0; at.inner != 1 && c < at.channels; c++)
-            sum[c] += FN(dot_from)(at.inner, x + c * at.inner, by[c],
-                                   y + c * at.inner, shift ? shift[c] : 0);
+            sum[c] += FN(fl_dot_from)(at.inner, x + c * at.inner, by[c],
+                                      y + c * at.inner, shift ? shift[c] : 0);
+        FN(end_row)(at, o, total, sum);
         x += at.channels * at.inner;
         y += at.channels * at.inner;
     }
@@ -213,9 +216,12 @@ static fl_err FN(batch_norm)(fl_call *c)
         memcpy(used, mean->data, (size_t)channels * sizeof *used);
         FN(invert)(channels, epsilon, variance->data, inv);
     } else {
-        FN(sums)(at, x->data, used);
+        double *total = fl_scratch(c, channels, sizeof *total);
+        if (!total)
+            return FL_ENOMEM;
+        FN(sums)(at, x->data, total, used);
         FN(divide)(channels, (REAL)n, used);
-        FN(dots)(at, x->data, used, x->data, used, inv);
+        FN(dots)(at, x->data, used, x->data, used, total, inv);
         FN(divide)(channels, (REAL)n, inv);
         FN(move)(channels, momentum, mean->data, used, mean_out->data);
         FN(move)(channels, momentum, variance->data, inv, variance_out->data);
@@ -272,16 +278,18 @@ static fl_err FN(batch_norm_grad)(fl_call *c)
     const REAL *inv = fl_in(c, "SavedVariance")->data;
     fl_tensor *dx = fl_out(c, "X@GRAD");
     layout at = layout_of(c);
-    REAL *db = fl_scratch(c, at.channels, 5 * sizeof *db);
-    REAL *ds = db + at.channels, *line = ds + at.channels;
-    if (!db)
+    double *total =
+        fl_scratch(c, at.channels, sizeof *total + 5 * sizeof(REAL));
+    if (!total)
         return FL_ENOMEM;
+    REAL *db = (REAL *)(total + at.channels), *ds = db + at.channels;
+    REAL *line = ds + at.channels;
     memset(db, 0, (size_t)(2 * at.channels) * sizeof *db);
     if (at.outer * at.inner == 1 && !is_fixed(c)) {
         FN(give)(dy->data, dx);
     } else {
-        FN(sums)(at, dy->data, db);
-        FN(dots)(at, x->data, mean, dy->data, NULL, ds);
+        FN(sums)(at, dy->data, total, db);
+        FN(dots)(at, x->data, mean, dy->data, NULL, total, ds);
         for (int64_t i = 0; i < at.channels; i++)
             ds[i] *= inv[i];
         if (dx)

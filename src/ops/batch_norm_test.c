@@ -140,6 +140,38 @@ static void says_what_is_wrong(void)
               FL_EINVAL, "batch_norm: data_layout is \"CNHW\", expected");
 }
 
+/* A plain sum of so many floats is wrong in its third digit. */
+static void many_rows_have_their_mean(void)
+{
+    enum {
+        ROWS = 2000016
+    };
+    static const char *const names[] = {"Scale", "Bias", "Mean", "Variance"};
+    static const char *const outs[] = {"Y", "MeanOut", "VarianceOut",
+                                       "SavedMean", "SavedVariance"};
+    const fl_shape shape = {2, {ROWS, 1}};
+    fl_vars v;
+    fl_vars_init(&v);
+    fl_desc *d = fl_desc_new(v.arena, "batch_norm");
+    fl_value *x = fl_vars_get(&v, "X");
+    x->kind = FL_LOD_TENSOR;
+    CHECK_OK(fl_tensor_resize(&x->tensor, FL_F32, &shape));
+    for (int i = 0; i < ROWS; i++) /* 3.1, 4.1, ... */
+        ((float *)x->tensor.data)[i] = 3.1f + (float)(i % 2);
+    fl_desc_set_in1(d, "X", "X");
+    for (int i = 0; i < 4; i++) {
+        fl_vars_set(&v, names[i], 1, (float[]){1});
+        fl_desc_set_in1(d, names[i], names[i]);
+    }
+    for (int i = 0; i < 5; i++)
+        fl_desc_set_out1(d, outs[i], outs[i]);
+    CHECK_OK(fl_vars_run(&v, d));
+    CHECK_NEAR(*(float *)fl_vars_get(&v, "SavedMean")->tensor.data, 3.6, 1e-5);
+    CHECK_NEAR(*(float *)fl_vars_get(&v, "SavedVariance")->tensor.data, 2,
+               1e-3);
+    fl_vars_fini(&v);
+}
+
 const fl_test fl_tests[] = {
     {"batch_norm uses the batch and moves the running values",
      uses_the_batch_and_moves_the_running_values},
@@ -151,5 +183,6 @@ const fl_test fl_tests[] = {
     {"batch_norm copies single elements", copies_single_elements},
     {"batch_norm knows shapes before it runs", knows_shapes_before_it_runs},
     {"batch_norm says what is wrong", says_what_is_wrong},
+    {"batch_norm of many rows has their mean", many_rows_have_their_mean},
     {0},
 };

@@ -232,13 +232,16 @@ static void FN(sum_runs)(FN(map) m, fl_fit f, const REAL *x, const REAL *y,
                          const REAL *d, REAL *dy)
 {
     REAL part[FN(CHUNK)];
-    for (int64_t i = 0; i < f.pre * f.n; i++)
+    for (int64_t i = 0; i < f.pre * f.n; i++) {
+        double sum = 0;
         for (int64_t j = 0, k; j < f.post; j += k) {
             int64_t at = i * f.post + j;
             k = f.post - j < FN(CHUNK) ? f.post - j : FN(CHUNK);
             m.one(k, x + at, y + i % f.n, d + at, part);
-            dy[i % f.n] += FN(fl_sum)(k, part);
+            sum += FN(fl_sum)(k, part);
         }
+        dy[i % f.n] += (REAL)sum;
+    }
 }
 
 static void FN(fold)(FN(map) m, fl_fit f, const REAL *x, const REAL *y,

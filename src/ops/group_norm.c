@@ -40,11 +40,8 @@ static void FN(normalise)(groups g, int64_t first, double epsilon,
 {
     const int64_t n = g.channels * g.size;
     const REAL m = FN(fl_sum)(n, x) / (REAL)n;
-    REAL sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += (x[i] - m) * (x[i] - m);
     *mean = m;
-    *variance = sum / (REAL)n;
+    *variance = FN(fl_dot_from)(n, x, m, x, m) / (REAL)n;
     const REAL r = 1 / RM(sqrt)(*variance + (REAL)epsilon);
     for (int64_t k = 0; k < g.channels; k++) {
         const REAL a = scale ? scale[first + k] : 1;
@@ -83,11 +80,9 @@ static void FN(slope)(groups g, int64_t first, REAL mean, REAL r, const REAL *x,
     REAL sum = 0, sum_z = 0;
     for (int64_t k = 0; k < g.channels; k++) {
         const REAL a = to.scale ? to.scale[first + k] : 1;
-        REAL d = 0, dz = 0;
-        for (int64_t i = k * g.size; i < (k + 1) * g.size; i++) {
-            d += dy[i];
-            dz += dy[i] * (x[i] - mean) * r;
-        }
+        const int64_t at = k * g.size;
+        const REAL d = FN(fl_sum)(g.size, dy + at);
+        const REAL dz = FN(fl_dot_from)(g.size, x + at, mean, dy + at, 0) * r;
         if (to.dbias)
             to.dbias[first + k] += d;
         if (to.dscale)

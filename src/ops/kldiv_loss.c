@@ -34,7 +34,8 @@ static fl_err FN(kldiv_loss)(fl_call *c)
 {
     const fl_tensor *in = fl_in(c, "X");
     const REAL *x = in->data, *target = fl_in(c, "Target")->data;
-    REAL *y = fl_out(c, "Loss")->data, sum = 0;
+    REAL *y = fl_out(c, "Loss")->data;
+    double sum = 0; /* of any number of losses */
     const REAL by = (REAL)divisor(fl_attr_str(c, "reduction"), &in->shape);
     for (int64_t i = 0, n = fl_tensor_numel(in); i < n; i++) {
         const REAL loss = FN(loss_of)(target[i], x[i]);
@@ -43,7 +44,7 @@ static fl_err FN(kldiv_loss)(fl_call *c)
         sum += loss;
     }
     if (by != 0)
-        y[0] = sum / by;
+        y[0] = (REAL)(sum / by);
     return FL_OK;
 }
 

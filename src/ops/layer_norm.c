@@ -11,10 +11,6 @@
 
 #include <string.h>
 
-enum {
-    LANES = 16
-};
-
 typedef struct rows {
     int64_t n, width;
 } rows;
@@ -33,20 +29,6 @@ static const void *data_of(const fl_tensor *t)
 
 #endif
 #ifdef REAL
-
-FL_CLONES static REAL FN(deviations)(int64_t n, const REAL *x, REAL mean)
-{
-    REAL lane[LANES] = {0}, sum = 0;
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int l = 0; l < LANES; l++)
-            lane[l] += (x[i + l] - mean) * (x[i + l] - mean);
-    for (; i < n; i++)
-        sum += (x[i] - mean) * (x[i] - mean);
-    for (int l = 0; l < LANES; l++)
-        sum += lane[l];
-    return sum;
-}
 
 FL_CLONES static void FN(norm_row)(int64_t n, const REAL *x, REAL mean,
                                    REAL inv, REAL *y)
@@ -73,7 +55,8 @@ static fl_err FN(layer_norm)(fl_call *c)
     rows at = rows_of(c);
     for (int64_t i = 0; i < at.n; i++, x += at.width, y += at.width) {
         mean[i] = FN(fl_sum)(at.width, x) / (REAL)at.width;
-        variance[i] = FN(deviations)(at.width, x, mean[i]) / (REAL)at.width;
+        variance[i] =
+            FN(fl_dot_from)(at.width, x, mean[i], x, mean[i]) / (REAL)at.width;
         FN(norm_row)
         (at.width, x, mean[i], 1 / RM(sqrt)(variance[i] + epsilon), y);
         if (scale)

@@ -42,6 +42,11 @@ static fl_box box_of(const fl_call *c)
     return b;
 }
 
+enum {
+    MANY = 2048, /* elements of a sum */
+    ROWS = 128,  /* in a block of a sum */
+};
+
 #define FL_SELF "ops/reduce.c"
 #include "op/number.h"
 #endif
@@ -126,8 +131,71 @@ static void FN(reduce)(const fl_call *c, FN(fold) f)
     } while (fl_box_next(&b));
 }
 
+#ifdef REAL
+
+/* A block of rows, which becomes zero, to their sum. */
+static void FN(end_block)(int64_t n, REAL *block, double *sum)
+{
+    FN(fl_add_wide)(n, block, sum);
+    memset(block, 0, (size_t)n * sizeof *block);
+}
+
+/* Rows of n that are kept, into sum. */
+static void FN(add_rows)(fl_box b, int64_t n, const REAL *x, REAL *block,
+                         double *sum)
+{
+    int64_t at = 0, rows = 0; /* place and number of those in the block */
+    memset(block, 0, (size_t)n * sizeof *block);
+    do {
+        if (rows == ROWS || b.to_at != at) {
+            FN(end_block)(n, block, sum + at);
+            rows = 0;
+        }
+        at = b.to_at;
+        FN(fl_add)(n, x + b.from_at, block);
+        rows++;
+    } while (fl_box_next(&b));
+    FN(end_block)(n, block, sum + at);
+}
+
+static void FN(add_runs)(fl_box b, int64_t n, const REAL *x, double *sum)
+{
+    do {
+        sum[b.to_at] += FN(fl_sum)(n, x + b.from_at);
+    } while (fl_box_next(&b));
+}
+
+/* Sums of many elements are made of blocks, and those are added up as doubles:
+ * a float that has grown swallows the fractions of what is added to it. */
+static fl_err FN(add_many)(fl_call *c)
+{
+    const REAL *x = fl_in(c, "X")->data;
+    REAL *y = fl_out(c, "Out")->data;
+    const fl_box b = box_of(c);
+    const int64_t m = fl_tensor_numel(fl_out(c, "Out"));
+    const int64_t n = b.dim[b.rank - 1]; /* many elements have a dimension */
+    double *sum = fl_scratch(c, m, sizeof *sum + sizeof *y);
+    if (!sum)
+        return FL_ENOMEM;
+    memset(sum, 0, (size_t)m * sizeof *sum);
+    if (b.to[b.rank - 1])
+        FN(add_rows)(b, n, x, (REAL *)(sum + m), sum); /* n <= m */
+    else
+        FN(add_runs)(b, n, x, sum);
+    for (int64_t i = 0; i < m; i++)
+        y[i] = (REAL)sum[i];
+    return FL_OK;
+}
+
+#endif
+
 static fl_err FN(reduce_sum)(fl_call *c)
 {
+#ifdef REAL
+    const int64_t m = fl_tensor_numel(fl_out(c, "Out"));
+    if (m && fl_numel(c, "X") / m > MANY)
+        return FN(add_many)(c);
+#endif
     FN(reduce)(c, FN(add));
     return FL_OK;
 }
@@ -136,7 +204,7 @@ static fl_err FN(reduce_mean)(fl_call *c)
 {
     NUM *y = fl_out(c, "Out")->data;
     int64_t m = fl_tensor_numel(fl_out(c, "Out"));
-    FN(reduce)(c, FN(add));
+    FL_TRY(FN(reduce_sum)(c));
     if (fl_numel(c, "X"))
         for (int64_t i = 0; i < m; i++)
             y[i] /= (NUM)(fl_numel(c, "X") / m);

@@ -281,6 +281,36 @@ static void asks_all_and_any_of_bools(void)
               "reduce_any: X is f32, expected bool");
 }
 
+/* The mean over dim of many numbers that are all equal. */
+static void check_long_mean(fl_shape shape, int64_t dim)
+{
+    fl_vars v;
+    fl_vars_init(&v);
+    fl_value *x = fl_vars_get(&v, "x");
+    x->kind = FL_LOD_TENSOR;
+    CHECK_OK(fl_tensor_resize(&x->tensor, FL_F32, &shape));
+    for (int64_t i = 0; i < fl_shape_numel(&shape); i++)
+        ((float *)x->tensor.data)[i] = 0.99444f;
+    fl_desc *d = fl_desc_new(v.arena, "reduce_mean");
+    fl_desc_set_in1(d, "X", "x");
+    fl_desc_set_out1(d, "Out", "y");
+    fl_desc_set_attr(d, &(fl_attr){"dim", FL_ATTR_INTS, .n = 1, .longs = &dim});
+    CHECK_OK(fl_vars_run(&v, d));
+    const fl_tensor *y = &fl_vars_get(&v, "y")->tensor;
+    for (int64_t i = 0; i < fl_tensor_numel(y); i++)
+        CHECK_NEAR(((float *)y->data)[i], 0.99444, 1e-5);
+    fl_vars_fini(&v);
+}
+
+/* A plain sum of so many floats is wrong in its third digit. */
+static void long_sums_keep_fractions(void)
+{
+    check_long_mean((fl_shape){1, {3000017}}, 0);
+    check_long_mean((fl_shape){2, {2, 1000003}}, 1);
+    check_long_mean((fl_shape){2, {1000003, 3}}, 0);
+    check_long_mean((fl_shape){3, {2, 500009, 3}}, 1);
+}
+
 const fl_test fl_tests[] = {
     {"reduce_all and reduce_any look at bools", asks_all_and_any_of_bools},
     {"reduce ops fold any dimensions", fold_any_dimensions},
@@ -291,5 +321,6 @@ const fl_test fl_tests[] = {
     {"reduce_max and reduce_min give every equal element the gradient",
      give_every_equal_element_the_gradient},
     {"reduce ops know their shape", know_their_shape},
+    {"long sums keep fractions", long_sums_keep_fractions},
     {0},
 };
