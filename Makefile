@@ -227,7 +227,8 @@ FUZZ_SECONDS ?= 60
 fuzz:
 	@scripts/deps build check
 	@$(MAKE) fuzz-run B=build-fuzz CC=clang OPT=-O1 WARN= FUZZ_SECONDS=$(FUZZ_SECONDS) \
-		SAN="-fsanitize=fuzzer-no-link,address,undefined -DFL_NO_CLONES"
+		SAN="-fsanitize=fuzzer-no-link,address,undefined \
+		-fno-sanitize-recover=undefined -DFL_NO_CLONES"
 fuzz-run: $(patsubst src/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
 	@scripts/fuzz $(B) $(FUZZ_SECONDS) $^
 $(B)/fuzz/%: $(B)/obj/src/%.o $(call obj,src/ops/hostile.c) $(LIB)
