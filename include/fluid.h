@@ -505,6 +505,8 @@ enum {
     FL_SHAPES = 32,       /* an input whose elements decide an output's shape */
     FL_UNREAD = 64,       /* an input of which type and shape are read alone */
     FL_GRAD_UNREAD = 128, /* the same of the gradient, which lists it */
+    FL_FILLS = 256,       /* an output that stays selected rows where it holds
+                           * some: the kernel fills their values */
 };
 
 typedef struct fl_slot {

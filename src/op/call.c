@@ -71,6 +71,12 @@ fl_tensor *fl_out(const fl_call *c, const char *slot)
     return fl_out_at(c, slot, 0);
 }
 
+fl_tensor *fl_out_filled(const fl_call *c, const char *slot)
+{
+    fl_value *v = fl_out_value(c, slot, 0);
+    return v && v->kind == FL_SELECTED_ROWS ? &v->rows.value : fl_out(c, slot);
+}
+
 int fl_in_count(const fl_call *c, const char *slot)
 {
     int s = slot_index(c->def->in, slot);

@@ -284,6 +284,19 @@ static fl_err check_sized_by_kernel(const fl_frame *f, const fl_value *v,
                    c->def->type, slot->name);
 }
 
+/* Rows 0, 1, 2 ... of a variable that holds selected rows. */
+static fl_err size_rows(fl_rows *r, const fl_meta *m)
+{
+    fl_shape s = m->shape;
+    const int64_t n = s.rank ? s.dim[0] : 0;
+    if (s.rank && r->height > n)
+        s.dim[0] = r->height;
+    FL_TRY(fl_rows_resize(r, m->dtype, &s, n));
+    for (int64_t i = 0; i < n; i++)
+        fl_rows_index(r)[i] = i;
+    return FL_OK;
+}
+
 static fl_err size_outputs(fl_frame *f)
 {
     fl_call *c = &f->call;
@@ -297,6 +310,11 @@ static fl_err size_outputs(fl_frame *f)
                 continue;
             if (!m->kind) {
                 FL_TRY(check_sized_by_kernel(f, v, &c->def->out[s]));
+                continue;
+            }
+            if (c->def->out[s].flags & FL_FILLS &&
+                v->kind == FL_SELECTED_ROWS && !is_input(c, v)) {
+                FL_TRY(size_rows(&v->rows, m));
                 continue;
             }
             FL_TRY(check_in_place(c, v, m, &c->def->out[s]));

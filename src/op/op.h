@@ -147,6 +147,10 @@ int fl_out_count(const fl_call *c, const char *slot);
 fl_value *fl_in_value(const fl_call *c, const char *slot, int i);
 fl_value *fl_out_value(const fl_call *c, const char *slot, int i);
 
+/* What is written of an output with FL_FILLS: the tensor, or the values of
+ * selected rows. */
+fl_tensor *fl_out_filled(const fl_call *c, const char *slot);
+
 /* Elements of a tensor slot (0 where absent). */
 int64_t fl_numel(const fl_call *c, const char *slot);
 

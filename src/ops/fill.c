@@ -53,7 +53,7 @@ static void repeat(char *to, const char *element, size_t size, size_t n)
 
 static fl_err constant(fl_call *c)
 {
-    fl_tensor *y = fl_out(c, "Out");
+    fl_tensor *y = fl_out_filled(c, "Out");
     float value = fl_attr_f32(c, "value");
     char element[sizeof(double)];
     FL_TRY(fl_convert(1, FL_F32, &value, y->dtype, element));
@@ -71,7 +71,7 @@ static fl_err zeros(fl_call *c)
 
 const fl_op_def fl_op_fill_constant = {
     .type = "fill_constant",
-    .out = {{"Out"}},
+    .out = {{"Out", FL_FILLS}},
     .attr =
         {
             {"shape", FL_ATTR_LONGS, .required = true},

@@ -98,6 +98,35 @@ static void rows_are_counted_where_asked(void)
     });
 }
 
+/* The variable holds selected rows, and does so afterwards. */
+static void fills_selected_rows(const char *type)
+{
+    static const int64_t shape[] = {3, 2};
+    fl_vars v;
+    fl_rows *rows;
+    fl_vars_init(&v);
+    CHECK_OK(fl_value_rows(fl_vars_get(&v, "y"), &rows));
+    rows->height = 8;
+    fl_desc *d = fl_desc_new(v.arena, type);
+    fl_desc_set_out1(d, "Out", "y");
+    fl_desc_set_attr(
+        d, &(fl_attr){"shape", FL_ATTR_LONGS, .n = 2, .longs = shape});
+    CHECK_OK(fl_vars_run(&v, d));
+    CHECK_INT(fl_vars_get(&v, "y")->kind, FL_SELECTED_ROWS);
+    CHECK_INT(rows->n, 3);
+    CHECK_INT(rows->height, 8);
+    CHECK_INT(fl_rows_index(rows)[2], 2);
+    CHECK_INT(fl_tensor_numel(&rows->value), 6);
+    fl_vars_fini(&v);
+}
+
+static void selected_rows_are_filled(void)
+{
+    fills_selected_rows("fill_constant");
+    fills_selected_rows("uniform_random");
+    fills_selected_rows("gaussian_random");
+}
+
 const fl_test fl_tests[] = {
     {"fill_constant fills every type", constant_fills_every_type},
     {"fill_constant_batch_size_like takes the batch of another",
@@ -107,5 +136,6 @@ const fl_test fl_tests[] = {
     {"fill_zeros_like takes shape and type", zeros_take_shape_and_type},
     {"fills say what is wrong", say_what_is_wrong},
     {"rows are counted where asked", rows_are_counted_where_asked},
+    {"selected rows are filled", selected_rows_are_filled},
     {0},
 };

@@ -273,9 +273,12 @@ static int make_like(maker *m, const fl_value *of)
     return m->n++;
 }
 
+/* A variable for an output: mostly one that holds nothing yet. */
 static int make_empty(maker *m)
 {
     MUST(m->n < VARS);
+    if (chance(m, 4))
+        make_rows(m, &m->value[m->n], m->real);
     return m->n++;
 }
 

@@ -2,11 +2,13 @@
  * gradient      W@GRAD[Ids[i]] += Out@GRAD[i]; with is_sparse the rows alone:
  *               selected rows with the ids as they stand
  *
- * The padding row has no gradient in the dense form only, as in Fluid. The
- * attributes from is_distributed on are for those who cut programs. */
+ * W may be selected rows, of which each is found by its id. The padding row has
+ * no gradient in the dense form only, as in Fluid. The attributes from
+ * is_distributed on are for those who cut programs. */
 #define FL_SELF "ops/lookup_table.c"
 #include "op/real.h"
 #include "ops/embed.h"
+#include "ops/rows.h"
 
 #include <string.h>
 #ifdef REAL
@@ -33,12 +35,43 @@ static void FN(dense_grad)(const fl_embed *e, const fl_tensor *dy,
 
 FL_REAL_KERNEL(lookup_table)
 
+static fl_err lookup_rows(fl_call *c, const fl_rows *w)
+{
+    const fl_tensor *ids = fl_in(c, "Ids");
+    const int64_t padding = fl_attr_i64(c, "padding_idx");
+    const size_t bytes =
+        (size_t)fl_rows_width(w) * fl_dtype_size(w->value.dtype);
+    char *to = fl_out(c, "Out")->data;
+    fl_rows_map map;
+    FL_TRY(fl_rows_map_init(&map, c, w));
+    for (int64_t i = 0, n = fl_tensor_numel(ids); i < n; i++, to += bytes) {
+        const int64_t id = ((const int64_t *)ids->data)[i];
+        const int64_t at = fl_rows_map_find(&map, id);
+        const bool pads = padding != -1 && id == padding;
+        if (at < 0 && !pads)
+            return fl_fail(FL_EINVAL, "lookup_table: W has no row %lld",
+                           (long long)id);
+        if (bytes && pads)
+            memset(to, 0, bytes);
+        else if (bytes)
+            memcpy(to, (char *)w->value.data + (size_t)at * bytes, bytes);
+    }
+    return FL_OK;
+}
+
+static fl_err lookup(fl_call *c)
+{
+    const fl_value *w = fl_in_value(c, "W", 0);
+    return w->kind == FL_SELECTED_ROWS ? lookup_rows(c, &w->rows)
+                                       : lookup_table(c);
+}
+
 static fl_err infer_lookup(fl_infer *x)
 {
     const fl_meta *w = fl_meta_in(x, "W", 0), *ids = fl_meta_in(x, "Ids", 0);
     fl_shape s = ids->shape;
     char text[FL_SHAPE_TEXT];
-    FL_TRY(fl_meta_check(x, "W", FL_REALS));
+    FL_TRY(fl_meta_check(x, "W", FL_REALS | FL_OR_ROWS));
     FL_TRY(fl_meta_check(x, "Ids", FL_SET(FL_I64)));
     if (w->shape.rank != 2)
         return fl_fail(FL_ESHAPE, "lookup_table: W is %s, expected [v,d]",
@@ -55,6 +88,7 @@ static fl_err infer_lookup(fl_infer *x)
 static fl_err infer_lookup_grad(fl_infer *x)
 {
     fl_meta *dw = fl_meta_out(x, "W@GRAD", 0);
+    FL_TRY(fl_meta_check(x, "W", FL_REALS));
     FL_TRY(fl_infer_grad_of_rule(x));
     if (dw && fl_meta_attr(x, "is_sparse")->b)
         dw->kind = FL_SELECTED_ROWS;
@@ -107,7 +141,7 @@ const fl_op_def fl_op_lookup_table = {
             {"table_names", FL_ATTR_STRINGS},
         },
     .infer = infer_lookup,
-    .run = lookup_table,
+    .run = lookup,
     .grad_in = {"W", "Ids", "Out@GRAD"},
     .grad_run = lookup_table_grad,
     .grad_infer = infer_lookup_grad,

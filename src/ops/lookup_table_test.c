@@ -124,6 +124,28 @@ static void says_which_shape_is_wrong(void)
               "lookup_table: W is i32, expected f32 or f64");
 }
 
+static void rows_of_a_table_are_found_by_id(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "lookup_table",
+        .attr = {{"padding_idx", FL_ATTR_LONG, .i = 1}},
+        .in = {{"W", {3, 2}, {1, 2, 3, 4, 5, 6}, .rows = "7,2,9", .height = 10},
+               {"Ids", {4, 1}, {9, 7, 1, 9}, "i64"}},
+        .out = {{"Out", {4, 2}, {5, 6, 1, 2, 0, 0, 5, 6}}},
+    });
+    CHECK_ERR(fl_check_try(&(fl_op_case){
+                  .type = "lookup_table",
+                  .in = {{"W", {1, 1}, {1}, .rows = "7", .height = 10},
+                         {"Ids", {1, 1}, {3}, "i64"}},
+                  .want = {"Out"},
+              }),
+              FL_EINVAL, "lookup_table: W has no row 3");
+    CHECK_ERR(fl_infer_try("lookup_table_grad W=rows:f32[9,2] Ids=i64[3,1] "
+                           "Out@GRAD=f32[3,2]"),
+              FL_ESHAPE,
+              "lookup_table_grad: W is selected_rows, expected a tensor");
+}
+
 const fl_test fl_tests[] = {
     {"lookup_table takes rows and keeps sequences",
      takes_rows_and_keeps_sequences},
@@ -139,5 +161,6 @@ const fl_test fl_tests[] = {
     {"lookup_table knows shapes before it runs", knows_shapes_before_it_runs},
     {"lookup_table says which id is outside", says_which_id_is_outside},
     {"lookup_table says which shape is wrong", says_which_shape_is_wrong},
+    {"rows of a table are found by id", rows_of_a_table_are_found_by_id},
     {0},
 };

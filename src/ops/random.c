@@ -79,7 +79,7 @@ static fl_rng start_later(fl_call *c, const fl_tensor *y)
 
 static fl_err uniform(fl_call *c)
 {
-    fl_tensor *y = fl_out(c, "Out");
+    fl_tensor *y = fl_out_filled(c, "Out");
     fl_rng r = start_later(c, y);
     float min = fl_attr_f32(c, "min"), max = fl_attr_f32(c, "max");
     int64_t n = fl_tensor_numel(y);
@@ -118,7 +118,7 @@ static void normal(fl_rng *r, const fl_call *c, fl_dtype dtype, int64_t n,
 static fl_err gaussian(fl_call *c)
 {
     double pair[2]; /* or two floats */
-    fl_tensor *y = fl_out(c, "Out");
+    fl_tensor *y = fl_out_filled(c, "Out");
     fl_rng r = start(c);
     int64_t n = fl_tensor_numel(y), offset = fl_attr_i64(c, "offset");
     char *to = y->data;
@@ -210,7 +210,7 @@ const fl_op_def fl_op_sampling_id = {
 
 const fl_op_def fl_op_uniform_random = {
     .type = "uniform_random",
-    .out = {{"Out"}},
+    .out = {{"Out", FL_FILLS}},
     .attr =
         {
             {"shape", FL_ATTR_LONGS, .required = true},
@@ -227,7 +227,7 @@ const fl_op_def fl_op_uniform_random = {
 
 const fl_op_def fl_op_gaussian_random = {
     .type = "gaussian_random",
-    .out = {{"Out"}},
+    .out = {{"Out", FL_FILLS}},
     .attr =
         {
             {"shape", FL_ATTR_LONGS, .required = true},

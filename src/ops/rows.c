@@ -100,3 +100,29 @@ fl_err fl_rows_join(fl_call *c, fl_rows *out)
     FL_TRY(chain(c, n, first, &all));
     return fl_rows_merge(out, &all);
 }
+
+fl_err fl_rows_map_init(fl_rows_map *m, fl_call *c, const fl_rows *r)
+{
+    fl_row_at *space = fl_scratch(c, r->n, 2 * sizeof *space);
+    if (!space)
+        return FL_ENOMEM;
+    *m = (fl_rows_map){.order = fl_rows_order(r, space), .n = r->n};
+    m->low = r->n ? fl_rows_index(r)[m->order[0].at] : 0;
+    return FL_OK;
+}
+
+int64_t fl_rows_map_find(const fl_rows_map *m, int64_t row)
+{
+    const uint64_t want = (uint64_t)row - (uint64_t)m->low;
+    int64_t from = 0, to = m->n;
+    if (row < m->low)
+        return -1;
+    while (from < to) { /* the first that is not below */
+        const int64_t middle = from + (to - from) / 2;
+        if (m->order[middle].row < want)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < m->n && m->order[from].row == want ? m->order[from].at : -1;
+}

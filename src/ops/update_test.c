@@ -373,9 +373,11 @@ static void outputs_are_like_the_inputs(void)
 
 static void says_what_does_not_fit(void)
 {
-    CHECK_ERR(fl_infer_try("sgd Param=rows:f32[2] Grad=f32[2] "
-                           "LearningRate=f32[1]"),
-              FL_ESHAPE, "sgd: Param is selected_rows, expected a tensor");
+    CHECK_ERR(
+        fl_infer_try(
+            "momentum{mu=0.5} Param=rows:f32[2] Grad=f32[2] Velocity=f32[2] "
+            "LearningRate=f32[1]"),
+        FL_ESHAPE, "momentum: Param is selected_rows, expected a tensor");
     CHECK_ERR(fl_infer_try("momentum{mu=0.5} Param=f32[2] Grad=f32[2] "
                            "Velocity=rows:f32[2] LearningRate=f32[1]"),
               FL_ESHAPE, "momentum: Velocity is selected_rows, expected");
@@ -405,6 +407,43 @@ static void says_what_does_not_fit(void)
               "rmsprop: centered is true, but input MeanGrad is missing");
 }
 
+static void sgd_updates_selected_rows(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "sgd",
+        .in = {{"Param",
+                {3, 2},
+                {1, 2, 3, 4, 5, 6},
+                .rows = "7,2,9",
+                .height = 10},
+               {"Grad",
+                {3, 2},
+                {1, 1, 2, 2, 4, 4},
+                .rows = "9,7,9",
+                .height = 10},
+               {"LearningRate", {1}, {0.5}}},
+        .out = {{"ParamOut",
+                 {3, 2},
+                 {0, 1, 3, 4, 2.5, 3.5},
+                 .rows = "7,2,9",
+                 .height = 10,
+                 .same = "Param"}},
+    });
+    CHECK_ERR(fl_check_try(&(fl_op_case){
+                  .type = "sgd",
+                  .in = {{"Param", {1, 1}, {1}, .rows = "7", .height = 10},
+                         {"Grad", {1, 1}, {1}, .rows = "3", .height = 10},
+                         {"LearningRate", {1}, {0.5}}},
+                  .want = {"ParamOut"},
+              }),
+              FL_EINVAL, "sgd: Grad lists row 3, which Param does not have");
+    CHECK_ERR(fl_infer_try("sgd Param=rows:f32[9,2] Grad=f32[9,2] "
+                           "LearningRate=f32[1]"),
+              FL_ESHAPE,
+              "sgd: Param is selected rows f32[9,2], Grad is lod_tensor "
+              "f32[9,2], expected selected rows of the same width");
+}
+
 const fl_test fl_tests[] = {
     {"sparse steps agree with dense ones to the bit", rows_agree_with_dense},
     {"sgd applies each listed row in order", sgd_applies_each_row_in_order},
@@ -421,5 +460,6 @@ const fl_test fl_tests[] = {
     {"an update says which row is outside", says_which_row_is_outside},
     {"an update's outputs are like its inputs", outputs_are_like_the_inputs},
     {"an update says what does not fit", says_what_does_not_fit},
+    {"sgd updates selected rows", sgd_updates_selected_rows},
     {0},
 };
