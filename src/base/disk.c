@@ -143,13 +143,53 @@ static bool sync_parent(const char *path)
     return ok;
 }
 
-/* A new file beside `path`; the number parts threads and leftovers. */
+/* Is it still the file at its path? */
+static bool is_at(int fd, const char *path)
+{
+    struct stat held, named;
+    return !fstat(fd, &held) && !stat(path, &named) &&
+           held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+/* What stands there already must be ours: others may have put it there, in a
+ * folder for all. */
+static bool empty_own(int fd)
+{
+    struct stat st;
+    return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+           st.st_uid == geteuid() && !ftruncate(fd, 0);
+}
+
+/* A new file, or one that a killed writer has left: it is locked while it is
+ * written. EEXIST: it is in use, or of somebody else. */
+static int take_temp(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const bool made = fd >= 0;
+    if (!made && errno != EEXIST)
+        return -1;
+    if (!made)
+        fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0) {
+        const bool locked = !flock(fd, LOCK_EX | LOCK_NB);
+        if (locked ? is_at(fd, path) && (made || empty_own(fd))
+                   : made && errno != EWOULDBLOCK) /* there are no locks */
+            return fd;
+        close(fd);
+    }
+    errno = EEXIST;
+    return -1;
+}
+
+/* A file beside `path`. Its name is cut where the number would not fit. */
 static int open_beside(const char *path, fl_str *temp)
 {
+    const char *base = fl_path_base(path);
     for (int i = 0; i < 100; i++) {
         temp->n = 0;
-        fl_str_printf(temp, "%s.tmp%d.%d", path, (int)gettid(), i);
-        int fd = open(temp->at, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        fl_str_printf(temp, "%.*s%.200s.tmp%d", (int)(base - path), path, base,
+                      i);
+        int fd = take_temp(temp->at);
         if (fd >= 0 || errno != EEXIST)
             return fd;
     }
@@ -175,12 +215,16 @@ static fl_err replace(const char *path, const fl_part *part, int64_t n,
 {
     fl_str temp = {0};
     int fd = open_beside(path, &temp);
+    /* keeps the lock until the rename */
+    int held = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
     fl_err err =
         fd < 0 ? failed(path, "make it") : fill(fd, path, part, n, sync);
     if (!err && rename(temp.at, path))
         err = failed(path, "put it in place");
     if (err && fd >= 0)
         unlink(temp.at);
+    if (held >= 0)
+        close(held);
     if (!err && sync && !sync_parent(path))
         err = failed(path, "sync its directory");
     fl_str_fini(&temp);
@@ -300,14 +344,6 @@ static fl_err disk_persist_tree(const fl_disk *d, const char *path)
 
 /* --- locks --- */
 
-/* Is it still the file at its path? Its last holder may have removed it. */
-static bool is_in_place(const fl_file *f)
-{
-    struct stat held, named;
-    return !fstat(f->fd, &held) && !stat(f->path, &named) &&
-           held.st_dev == named.st_dev && held.st_ino == named.st_ino;
-}
-
 /* The lock of another user's process may be ours to read only. */
 static fl_err open_lock(const char *path, fl_file **out)
 {
@@ -326,7 +362,8 @@ static fl_err try_lock(const char *path, lock_state *state, fl_file **out)
     fl_file *f = NULL;
     FL_TRY(open_lock(path, &f));
     const bool locked = !flock(f->fd, LOCK_EX | LOCK_NB);
-    *state = locked && is_in_place(f)                           ? LOCK_HELD
+    /* its last holder may have removed it */
+    *state = locked && is_at(f->fd, path)                       ? LOCK_HELD
              : locked || errno == EWOULDBLOCK || errno == EINTR ? LOCK_BUSY
                                                                 : LOCK_UNKNOWN;
     if (*state == LOCK_UNKNOWN)

@@ -3,8 +3,12 @@
 #include "base/memdisk.h"
 #include "base/test.h"
 
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char *in_dir(const char *name)
@@ -150,6 +154,79 @@ static void failures_name_path_and_cause(void)
     CHECK_ERR(d->mkdirs(d, in_dir("plain/below")), FL_EIO, "Not a directory");
 }
 
+/* Names in the directory `left`, parted by blanks. */
+static const char *left_names(void)
+{
+    static fl_str all;
+    fl_file_names names = {0};
+    CHECK_OK(fl_disk_real()->list(fl_disk_real(), in_dir("left"), &names));
+    all.n = 0;
+    for (int64_t i = 0; i < names.n; i++)
+        fl_str_printf(&all, "%s%s", i ? " " : "", names.at[i]);
+    fl_file_names_fini(&names);
+    return all.at;
+}
+
+/* The system kills it with the fifth byte. */
+static void be_killed_writing(const char *path)
+{
+    const fl_part two[] = {{"1234", 4}, {"5678", 4}};
+    const pid_t child = fork();
+    if (!child) {
+        signal(SIGXFSZ, SIG_DFL);
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){4, 4});
+        (void)!fl_disk_real()->write(fl_disk_real(), path, two, 2, false);
+        _exit(0);
+    }
+    int status;
+    CHECK_INT(waitpid(child, &status, 0), child);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+}
+
+static void the_next_write_uses_what_a_killed_one_left(void)
+{
+    const fl_disk *d = fl_disk_real();
+    fl_str s = {0};
+    CHECK_OK(d->mkdirs(d, in_dir("left")));
+    be_killed_writing(in_dir("left/w"));
+    be_killed_writing(in_dir("left/w"));
+    CHECK_STR(left_names(), "w.tmp0");
+    CHECK_OK(fl_disk_write(d, in_dir("left/w"), "new", 3, false));
+    CHECK_STR(left_names(), "w");
+    CHECK_OK(d->read(d, in_dir("left/w"), 100, &s));
+    CHECK_STR(s.at, "new");
+    fl_str_fini(&s);
+    CHECK_OK(fl_disk_remove_tree(d, in_dir("left")));
+}
+
+/* A link there could lead anywhere, and another's lock says that it writes. */
+static void files_of_others_are_not_used(void)
+{
+    const fl_disk *d = fl_disk_real();
+    fl_file *other;
+    fl_str s = {0};
+    CHECK_OK(d->mkdirs(d, in_dir("left")));
+    CHECK_OK(fl_disk_write(d, in_dir("precious"), "kept", 4, false));
+    CHECK(!symlink("../precious", in_dir("left/w.tmp0")));
+    CHECK_OK(d->lock(d, in_dir("left/w.tmp1"), 0, &other));
+    CHECK_OK(fl_disk_write(d, in_dir("left/w"), "new", 3, false));
+    CHECK_STR(left_names(), "w w.tmp0 w.tmp1");
+    CHECK_OK(d->read(d, in_dir("precious"), 100, &s));
+    CHECK_STR(s.at, "kept");
+    fl_str_fini(&s);
+    d->unlock(other);
+    CHECK_OK(fl_disk_remove_tree(d, in_dir("left")));
+}
+
+static void the_longest_names_are_written(void)
+{
+    char name[NAME_MAX + 1] = {0};
+    memset(name, 'n', NAME_MAX);
+    CHECK_OK(fl_disk_write(fl_disk_real(), in_dir(name), "x", 1, false));
+    CHECK_OK(fl_disk_real()->remove(fl_disk_real(), in_dir(name)));
+}
+
 static void devices_are_written_where_they_are(void)
 {
     struct stat st;
@@ -213,6 +290,10 @@ const fl_test fl_tests[] = {
     {"real disk behaves", real_disk_behaves},
     {"memory disk behaves", memory_disk_behaves},
     {"disk failures name path and cause", failures_name_path_and_cause},
+    {"the next write uses what a killed one left",
+     the_next_write_uses_what_a_killed_one_left},
+    {"files of others are not used for writing", files_of_others_are_not_used},
+    {"the longest names are written", the_longest_names_are_written},
     {"devices are written where they are", devices_are_written_where_they_are},
     {"files without a size are read", files_without_a_size_are_read},
     {"memory disk fails when told", memory_disk_fails_when_told},
