@@ -210,7 +210,7 @@ RACE := B=build-tsan OPT=-O1 SAN="-fsanitize=thread -DFL_NO_CLONES"
 asan:
 	@$(MAKE) unit $(SAFE)
 tsan: # what runs on several threads
-	@$(MAKE) unit $(RACE) T="base/ exec/ dist/ data/ train/ places"
+	@$(MAKE) unit $(RACE) T="base/ exec/ table/ cluster/ dist/ data/ train/ places"
 
 check: export WERROR := -Werror
 check:

@@ -7,7 +7,7 @@
  * array, where a row's number is its place: the limit. Seconds are those of the
  * process, so that others on the machine do not count. Prints one line of JSON.
  */
-#include "dist/table.h"
+#include "table/table.h"
 #include "base/pages.h"
 
 #include <stdio.h>

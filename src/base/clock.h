@@ -4,6 +4,9 @@
 
 #include <stdint.h>
 
+#define FL_MS  INT64_C(1000000) /* in nanoseconds */
+#define FL_SEC (1000 * FL_MS)
+
 typedef struct fl_clock fl_clock;
 
 struct fl_clock {

@@ -5,15 +5,13 @@
 #ifndef FL_DIST_JOB_H
 #define FL_DIST_JOB_H
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define FL_MS  INT64_C(1000000)
-#define FL_SEC (1000 * FL_MS)
 
 /* A session (drawn by a trainer process) or the digest of a job. */
 typedef struct fl_id {

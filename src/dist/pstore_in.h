@@ -13,7 +13,7 @@
 #include "base/pool.h"
 #include "dist/codec.h"
 #include "dist/pstore.h"
-#include "dist/table.h"
+#include "table/table.h"
 
 #include <pthread.h>
 

@@ -9,8 +9,8 @@
 #include "dist/pstore_in.h"
 
 #include "base/log.h"
-#include "dist/table_file.h"
 #include "graph/verify.h"
+#include "table/file.h"
 
 static const fl_block *global(const fl_pstore *s)
 {

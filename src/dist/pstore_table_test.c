@@ -1,5 +1,5 @@
-#include "dist/table.h"
 #include "dist/test_store.h"
+#include "table/table.h"
 
 #include <math.h>
 

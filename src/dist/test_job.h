@@ -11,10 +11,10 @@
 #include "dist/codec.h"
 #include "dist/coord.h"
 #include "dist/server.h"
-#include "dist/table.h"
 #include "dist/tally.h"
 #include "dist/trainer.h"
 #include "net/rpc.h"
+#include "table/table.h"
 
 #include <pthread.h>
 #include <stdio.h>

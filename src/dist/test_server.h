@@ -5,10 +5,10 @@
 
 #include "base/pool.h"
 #include "base/test.h"
-#include "build/test_transpile.h"
 #include "dist/codec.h"
 #include "exec/exe.h"
 #include "net/rpc.h"
+#include "transpile/test_transpile.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>

@@ -3,10 +3,10 @@
 #define FL_DIST_TEST_STORE_H
 
 #include "base/test.h"
-#include "build/test_transpile.h"
 #include "dist/parcel.h"
 #include "dist/pstore.h"
 #include "exec/exe.h"
+#include "transpile/test_transpile.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 
 #include "base/folder.h"
 #include "base/log.h"
-#include "dist/table_file.h"
+#include "table/file.h"
 #include "tensor/record.h"
 
 typedef struct piece {

@@ -11,8 +11,8 @@
  * table, whatever the number of servers. */
 #include "train/save.h"
 
-#include "dist/table_file.h"
 #include "exec/model.h"
+#include "table/file.h"
 #include "tensor/file.h"
 
 #include <stdlib.h>

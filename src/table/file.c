@@ -1,5 +1,5 @@
 /* table_file.c - rows of a table from files, a part at a time. */
-#include "dist/table_file.h"
+#include "table/file.h"
 
 enum {
     PART = 4 << 20 /* bytes of rows in memory at a time */

@@ -1,4 +1,4 @@
-/* transpile_plan.c - which op runs where, and who holds which rows.
+/* plan.c - which op runs where, and who holds which rows.
  *
  * Servers run the ops of role optimize, parameter by parameter, and the ops
  * that make learning rates. A parameter is cut into rows if it is large and
@@ -7,7 +7,7 @@
 #include "base/endpoint.h"
 #include "base/shuffle.h"
 #include "base/str.h"
-#include "build/transpile.h"
+#include "transpile/transpile.h"
 
 #include <ctype.h>
 

@@ -1,7 +1,7 @@
 /* transpile.c - a training program is cut into those of trainers and servers.
  *
  * All programs are made at once, so that what cannot be cut is said here. */
-#include "build/transpile.h"
+#include "transpile/transpile.h"
 
 #include "base/str.h"
 

@@ -1,8 +1,8 @@
-/* table_memory.c - what a table may take, and where it comes from.
+/* memory.c - what a table may take, and where it comes from.
  *
  * Little pieces come from the heap, others are pages of their own, large ones a
  * whole number of huge pages, so that nothing of them is left on small ones. */
-#include "dist/table_in.h"
+#include "table/table_in.h"
 
 #include "base/log.h"
 #include "base/pages.h"

@@ -9,8 +9,8 @@
  *     transpile          all of it in order; the cut and its programs
  *
  * Nobody changes the programs that are cut: all work on clones of them. */
-#ifndef FL_BUILD_TRANSPILE_H
-#define FL_BUILD_TRANSPILE_H
+#ifndef FL_TRANSPILE_TRANSPILE_H
+#define FL_TRANSPILE_TRANSPILE_H
 
 #include "build/net.h"
 

@@ -11,7 +11,7 @@
  *                 PSERVERS, or PADDLE_PSERVERS x PADDLE_PORT ...
  *     one's own   PADDLE_CURRENT_ENDPOINT  CURRENT_ENDPOINT  SERVER_ENDPOINT,
  *                 or POD_IP x PADDLE_PORT ... */
-#include "dist/role.h"
+#include "cluster/role.h"
 
 #include "base/arena.h"
 #include "base/endpoint.h"

@@ -1,4 +1,4 @@
-#include "dist/table_file.h"
+#include "table/file.h"
 
 #include "base/memdisk.h"
 #include "base/test.h"

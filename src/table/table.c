@@ -11,7 +11,7 @@
  *
  * Making a row may move others. So rows that are to be written are found, and
  * made, before the first one is written. */
-#include "dist/table_in.h"
+#include "table/table_in.h"
 
 #include "op/kernel.h"
 

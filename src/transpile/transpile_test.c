@@ -1,6 +1,6 @@
 /* Programs in, programs out: Fluid's own shapes, optimiser by optimiser and
  * schedule by schedule. */
-#include "build/test_transpile.h"
+#include "transpile/test_transpile.h"
 
 #define FB                                                                     \
     "mul elementwise_add elementwise_sub square mean fill_constant mean_grad " \

@@ -1,12 +1,12 @@
-/* transpile_start.c - how a server starts what it holds.
+/* start.c - how a server starts what it holds.
  *
  * The ops of the startup program that write what the server holds, in their
  * order. Where it holds a part of a variable, that part has the numbers that
  * it has in the whole: random ops leave out what comes before (`offset`),
  * constants need only another shape, lists of values are cut. What is started
  * in any other way is started whole, and the part is sliced from it. */
-#include "build/transpile.h"
 #include "graph/copy.h"
+#include "transpile/transpile.h"
 
 typedef struct start {
     const fl_server_cut *s;

@@ -13,11 +13,11 @@
  * before, or, where that bin is full, in the next one of its shelf with room;
  * after the last bin comes the first. A tag is 8 bits of the hash, so a search
  * reads one line of 64 bytes and one row of the same page. */
-#ifndef FL_DIST_TABLE_IN_H
-#define FL_DIST_TABLE_IN_H
+#ifndef FL_TABLE_TABLE_IN_H
+#define FL_TABLE_TABLE_IN_H
 
 #include "base/vec.h"
-#include "dist/table.h"
+#include "table/table.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>

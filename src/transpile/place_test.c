@@ -1,5 +1,5 @@
 /* How parameters are cut and dealt, and what options do. */
-#include "build/test_transpile.h"
+#include "transpile/test_transpile.h"
 
 #include <stdio.h>
 

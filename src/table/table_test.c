@@ -1,4 +1,4 @@
-#include "dist/table.h"
+#include "table/table.h"
 
 #include "base/random.h"
 #include "base/test.h"

@@ -1,4 +1,4 @@
-/* transpile_table_serve.c - tables that are is_distributed, on a server.
+/* table_serve.c - tables that are is_distributed, on a server.
  *
  *     sum, sgd or another rule   update
  *     lookup_sparse_table        answer a prefetch; it says how rows start
@@ -7,8 +7,8 @@
  * A rule that moves rows whose gradient is 0 would have to visit all rows of a
  * table in every step. As in Fluid, sgd takes its place. */
 #include "base/log.h"
-#include "build/transpile.h"
 #include "graph/copy.h"
+#include "transpile/transpile.h"
 
 static bool is_any(const char *type, const char *const *types)
 {

@@ -1,4 +1,4 @@
-/* table_file.h - rows of a table from files that hold whole variables.
+/* file.h - rows of a table from files that hold whole variables.
  *
  *     up to INT32_MAX rows   LoDTensor [rows, width]
  *     more                   SelectedRows: those rows that a server has
@@ -6,13 +6,13 @@
  * A file is read in parts, and each server takes the ids that are its own: so
  * it fits any number of servers. In a LoDTensor most rows may be as they start;
  * for these no row is made. */
-#ifndef FL_DIST_TABLE_FILE_H
-#define FL_DIST_TABLE_FILE_H
+#ifndef FL_TABLE_FILE_H
+#define FL_TABLE_FILE_H
 
-#include "dist/table.h"
 #include "exec/scope.h"
 #include "exec/watch.h"
 #include "graph/program.h"
+#include "table/table.h"
 #include "tensor/record.h"
 
 /* How a variable with so many rows is written. */

@@ -1,11 +1,11 @@
-/* table_bins.c - where rows lie: probing by bins, in shelves that grow.
+/* bins.c - where rows lie: probing by bins, in shelves that grow.
  *
  * A shelf that is full gets some more memory, in which its rows are spread
  * anew; a large one is split into two that share one bit more, so that there is
  * little to move at a time. How many bins it then has follows from its rows: so
  * it grows once, whatever their hashes are, and at least one bin has room,
  * which ends a search. */
-#include "dist/table_in.h"
+#include "table/table_in.h"
 
 enum {
     FULL = 91,         /* percent of places with rows: then a shelf grows.. */

@@ -1,8 +1,8 @@
-/* table_start.c - how rows start.
+/* start.c - how rows start.
  *
  * Every number is made from (seed, name, id, column) and nothing else. Normal
  * numbers take two draws each, truncated ones as many pairs as it takes. */
-#include "dist/table_in.h"
+#include "table/table_in.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Tables that trainers look up on servers. */
-#include "build/test_transpile.h"
+#include "transpile/test_transpile.h"
 
 typedef struct lookup {
     const char *ids, *table;

@@ -2,7 +2,7 @@
  *
  * The variable is what the head of the file says, so that its rows are read, or
  * another one, which must be refused. The first byte chooses. */
-#include "dist/table_file.h"
+#include "table/file.h"
 
 #include "base/memdisk.h"
 

@@ -2,8 +2,8 @@
  *
  * Over the years Fluid's launchers and scripts have said it in seven dialects
  * of environment variables. All of them are read here, and nowhere else. */
-#ifndef FL_DIST_ROLE_H
-#define FL_DIST_ROLE_H
+#ifndef FL_CLUSTER_ROLE_H
+#define FL_CLUSTER_ROLE_H
 
 #include "base/err.h"
 

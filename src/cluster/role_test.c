@@ -1,5 +1,5 @@
 /* Every dialect of the environment: what a process is told, what it is. */
-#include "dist/role.h"
+#include "cluster/role.h"
 
 #include "base/test.h"
 

@@ -1,12 +1,12 @@
 /* test_transpile.h - networks that are cut, and cuts as short texts. */
-#ifndef FL_BUILD_TEST_TRANSPILE_H
-#define FL_BUILD_TEST_TRANSPILE_H
+#ifndef FL_TRANSPILE_TEST_TRANSPILE_H
+#define FL_TRANSPILE_TEST_TRANSPILE_H
 
 #include "build/layer.h"
 #include "build/optimizer.h"
 #include "build/test_net.h"
-#include "build/transpile.h"
 #include "ops/check.h"
+#include "transpile/transpile.h"
 
 #define A "127.0.0.1:6174"
 #define B "127.0.0.1:6175"

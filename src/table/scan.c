@@ -1,11 +1,11 @@
-/* table_scan.c - all rows, some at a time.
+/* scan.c - all rows, some at a time.
  *
  * A cursor is the hash from which to go on. Shelves, and the bins of a shelf,
  * are in the order of hashes, so it finds its place again however much the
  * table has grown. The rows of a bin are in none: they are put into order here,
  * after those that lie in other bins, because their own was full, were fetched
  * from there. */
-#include "dist/table_in.h"
+#include "table/table_in.h"
 
 #include "base/vec.h"
 

@@ -1,11 +1,11 @@
-/* transpile_table.c - tables that are is_distributed, on the trainer.
+/* table.c - tables that are is_distributed, on the trainer.
  *
  * They have no copy on any trainer. Rows live on the server that their number
  * modulo the servers gives. For each table there are
  *
  *     split_ids -> prefetch -> merge_ids       for its lookups
  *     split_ids -> send                        for its gradient */
-#include "build/transpile.h"
+#include "transpile/transpile.h"
 
 /* --- finding it --- */
 

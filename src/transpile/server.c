@@ -1,4 +1,4 @@
-/* transpile_server.c - what one server runs.
+/* server.c - what one server runs.
  *
  * Block 0 declares everything and has one op, listen_and_serv. Block 1 makes
  * the learning rates, if the program has ops for that; then comes a block for
@@ -10,9 +10,9 @@
  * the whole. Only where a server holds several pieces of one parameter, which
  * a dispatcher may want, the later ones carry their block's number. */
 #include "base/log.h"
-#include "build/transpile.h"
 #include "graph/copy.h"
 #include "graph/verify.h"
+#include "transpile/transpile.h"
 
 /* --- variables --- */
 

@@ -19,8 +19,8 @@
  *     row = 8 + size * width * (1 + states), up to a multiple of 8
  *
  * Thread: one at a time. */
-#ifndef FL_DIST_TABLE_H
-#define FL_DIST_TABLE_H
+#ifndef FL_TABLE_TABLE_H
+#define FL_TABLE_TABLE_H
 
 #include "base/atomic.h"
 #include "ops/rule.h"

@@ -1,11 +1,11 @@
-/* transpile_trainer.c - what a trainer runs.
+/* trainer.c - what a trainer runs.
  *
  * In the order of Fluid: a send behind the last writer of each gradient, then
  * at the end send_barrier, a recv for each parameter, fetch_barrier, and the
  * joining of what was cut. The barriers are for trainers that meet, or for the
  * threads of one (half_async: send_barrier alone); without them a recv follows
  * its gradient's send. Ops of the optimiser leave. */
-#include "build/transpile.h"
+#include "transpile/transpile.h"
 
 /* --- gradients go --- */
 
