@@ -68,6 +68,8 @@ ABSENT = (
     ("paddle.fluid", LATER, "names of Fluid 1.6 and after",
      "data embedding one_hot save load device_guard require_version "
      "set_flags get_flags load_op_library"),
+    ("paddle.fluid.core", NEVER, "a dataset is described by "
+     "fluid.DatasetFactory", "Dataset"),
     ("paddle.fluid.dygraph", NEVER, _STATIC,
      "BackwardStrategy BatchNorm BilinearTensorProduct Conv2D "
      "Conv2DTranspose Conv3D Conv3DTranspose CosineDecay DataParallel "

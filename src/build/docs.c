@@ -108,7 +108,6 @@ static const entry arguments[] = {
     {"align_mode", "0: a pixel is an area; 1: a pixel is a point"},
     {"actual_shape", "a variable that overrides the shape in every run"},
     {"paddings", "the number of elements before and after each dimension"},
-    {"mode", "what is done: see the choices above"},
     {"input_image_size", "a variable with the true size of each picture"},
     {"out_stride", "the factor by which the true sizes are divided"},
     {"upscale_factor", "the factor by which height and width grow"},

@@ -4,6 +4,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import re
 
 import pytest
 
@@ -75,3 +76,29 @@ def test_help_and_the_page_say_what_an_argument_means():
     with open(os.path.join(ROOT, "docs", "layers.md")) as f:
         page = f.read()
     assert "- `size` (int, `.i`): the number of outputs of each row" in page
+
+
+def shared_meanings(table):
+    """(name, meaning) of each row of a table in src/build/docs.c."""
+    with open(os.path.join(ROOT, "src", "build", "docs.c")) as f:
+        body = f.read().partition("entry %s[] = {" % table)[2]
+    literal = r'"((?:[^"\\]|\\.)*)"'
+    found = re.findall(r'\{"(\w+)",\s*((?:%s\s*)+)\}' % literal,
+                       body.partition("\n};")[0])
+    return [(name, "".join(re.findall(literal, text)))
+            for name, text, _ in found]
+
+
+def test_every_shared_meaning_is_used():
+    """A row that no layer and no optimizer uses has been left behind."""
+    used = {(a.name, a.doc) for spec in rows() for a in spec.arguments}
+    meanings = shared_meanings("arguments")
+    assert len(meanings) > 100
+    assert [row for row in meanings if row not in used] == []
+
+
+def test_every_meaning_of_an_operator_is_used():
+    used = {spec.doc for spec in rows()}
+    meanings = shared_meanings("operators")
+    assert len(meanings) > 40
+    assert [row for row in meanings if row[1] not in used] == []
