@@ -344,11 +344,18 @@ static fl_err disk_persist_tree(const fl_disk *d, const char *path)
 
 /* --- locks --- */
 
-/* The lock of another user's process may be ours to read only. */
+/* The lock of another user's process may be ours to read only. Where there is
+ * none, the reason is that the folder cannot be written. */
 static fl_err open_lock(const char *path, fl_file **out)
 {
     const fl_err err = open_file(path, O_RDWR | O_CREAT, out);
-    return err && errno == EACCES ? open_file(path, O_RDONLY, out) : err;
+    if (!err || errno != EACCES)
+        return err;
+    const fl_sentence first = fl_sentence_keep();
+    const fl_err again = open_file(path, O_RDONLY, out);
+    if (again)
+        fl_sentence_restore(&first);
+    return again ? err : FL_OK;
 }
 
 typedef enum lock_state {

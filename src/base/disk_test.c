@@ -227,6 +227,26 @@ static void the_longest_names_are_written(void)
     CHECK_OK(fl_disk_real()->remove(fl_disk_real(), in_dir(name)));
 }
 
+/* In a process of its own, which is not root's: root may write anywhere. */
+static void a_lock_in_a_read_only_folder_tells_why(void)
+{
+    const fl_disk *d = fl_disk_real();
+    const pid_t child = fork();
+    if (!child) {
+        fl_file *f;
+        const bool ready = !mkdir(in_dir("fixed"), 0555) &&
+                           !chdir(in_dir("fixed")) &&
+                           (geteuid() || !setuid(65534));
+        const bool told = ready && d->lock(d, "lock", 0, &f) == FL_EIO &&
+                          strstr(fl_errmsg(), "lock: cannot open it: "
+                                              "Permission denied");
+        _exit(told ? 0 : 1);
+    }
+    int status;
+    CHECK_INT(waitpid(child, &status, 0), child);
+    CHECK_INT(status, 0);
+}
+
 static void devices_are_written_where_they_are(void)
 {
     struct stat st;
@@ -294,6 +314,8 @@ const fl_test fl_tests[] = {
      the_next_write_uses_what_a_killed_one_left},
     {"files of others are not used for writing", files_of_others_are_not_used},
     {"the longest names are written", the_longest_names_are_written},
+    {"a lock in a read-only folder tells why",
+     a_lock_in_a_read_only_folder_tells_why},
     {"devices are written where they are", devices_are_written_where_they_are},
     {"files without a size are read", files_without_a_size_are_read},
     {"memory disk fails when told", memory_disk_fails_when_told},
