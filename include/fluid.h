@@ -968,7 +968,7 @@ typedef struct fl_role {
     int n_endpoints;        /* of servers; in collective mode of trainers */
     const char **endpoints; /* "host:port" */
     const char *endpoint;   /* one's own; NULL: it needs none */
-    struct {                /* the variable, "argument" or "default" */
+    struct {                /* the variable, "argument NAME" or "default" */
         const char *duty, *trainer_id, *trainers, *endpoints, *endpoint;
     } source;
     int n_notes; /* sentences: what was mended, what looks like a mistake */

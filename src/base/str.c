@@ -67,26 +67,32 @@ bool fl_ends_with(const char *s, const char *end)
     return n >= m && !strcmp(s + n - m, end);
 }
 
+static int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+
 int fl_str_distance(const char *a, const char *b)
 {
     enum {
         LONGEST = 63
     };
-    int row[LONGEST + 1];
-    int n = (int)strnlen(b, LONGEST);
+    int rows[3][LONGEST + 1]; /* i % 3 is the row of the first i bytes of a */
+    const int m = (int)strnlen(a, LONGEST), n = (int)strnlen(b, LONGEST);
     for (int j = 0; j <= n; j++)
-        row[j] = j;
-    for (int i = 1; a[i - 1] && i <= LONGEST; i++) {
-        int diagonal = row[0];
+        rows[0][j] = j;
+    for (int i = 1; i <= m; i++) {
+        int *row = rows[i % 3];
+        const int *last = rows[(i + 2) % 3], *swap = rows[(i + 1) % 3];
         row[0] = i;
         for (int j = 1; j <= n; j++) {
-            int change = diagonal + (a[i - 1] != b[j - 1]);
-            int edit = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = change < edit ? change : edit;
+            row[j] = last[j - 1] + (a[i - 1] != b[j - 1]);
+            row[j] = min_int(row[j], min_int(last[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = min_int(row[j], swap[j - 2] + 1);
         }
     }
-    return row[n];
+    return rows[m % 3][n];
 }
 
 void fl_near_offer(fl_near *n, const char *candidate)

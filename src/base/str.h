@@ -23,7 +23,7 @@ char *fl_str_take(fl_str *s);
 bool fl_starts_with(const char *s, const char *start);
 bool fl_ends_with(const char *s, const char *end);
 
-/* How many edits turn a into b: the nearest name is the one meant. */
+/* How many edits turn a into b. Two neighbours that changed places are one. */
 int fl_str_distance(const char *a, const char *b);
 
 /* Which of many names was meant: offer them one by one, then read best (NULL:

@@ -50,6 +50,7 @@ static void distance_counts_edits(void)
 {
     CHECK_INT(fl_str_distance("relu", "relu"), 0);
     CHECK_INT(fl_str_distance("reluu", "relu"), 1);
+    CHECK_INT(fl_str_distance("wyh", "why"), 1);
     CHECK_INT(fl_str_distance("", "abc"), 3);
     CHECK_INT(fl_str_distance("kitten", "sitting"), 3);
     char a[200], b[200];

@@ -24,9 +24,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-#define ARGUMENT "argument"
-#define DEFAULT  "default"
-#define PREFIX   "PADDLE_"
+#define DEFAULT "default"
+#define PREFIX  "PADDLE_"
 
 typedef const char *const names[5];
 
@@ -148,10 +147,12 @@ static bool agree(const making *m, const char *a, const char *b)
     return x.n == y.n;
 }
 
-/* The argument, or the first name that is set. */
-static fl_err find(const making *m, const char *arg, names all, found *out)
+/* The argument, or the first variable that is set. `label` names the argument
+ * in sentences. */
+static fl_err find(const making *m, const char *label, const char *arg,
+                   names all, found *out)
 {
-    *out = (found){arg ? stripped(m->arena, arg, strlen(arg)) : NULL, ARGUMENT};
+    *out = (found){arg ? stripped(m->arena, arg, strlen(arg)) : NULL, label};
     if (out->at)
         return FL_OK;
     for (int i = 0; all[i]; i++) {
@@ -258,7 +259,7 @@ static fl_err find_list(making *m, const char *arg, names whole,
 {
     found f;
     *out = (list){0};
-    FL_TRY(find(m, arg, whole, &f));
+    FL_TRY(find(m, "argument endpoints", arg, whole, &f));
     if (f.at) {
         *out = split(m, f.at);
         *source = f.source;
@@ -316,7 +317,7 @@ static const char *from_pair(const making *m, const pair *p, const list *all)
 /* Which of `all` this process is. */
 static fl_err find_own(making *m, const list *all, found *out)
 {
-    FL_TRY(find(m, m->args->endpoint, own_names, out));
+    FL_TRY(find(m, "argument endpoint", m->args->endpoint, own_names, out));
     if (out->at && !port_of(out->at)) {
         const char *full = only_with_host(all, out->at);
         out->at = full ? full : out->at;
@@ -364,10 +365,10 @@ static fl_err read_counts(making *m, const found *role)
 {
     fl_role *r = m->r;
     found id, n;
-    FL_TRY(find(m, m->args->trainer_id, id_names, &id));
+    FL_TRY(find(m, "argument trainer_id", m->args->trainer_id, id_names, &id));
     if (is_no_id(role, &id))
         id.at = NULL;
-    FL_TRY(find(m, m->args->trainers, trainers_names, &n));
+    FL_TRY(find(m, "argument trainers", m->args->trainers, trainers_names, &n));
     r->trainers = 1;
     r->source.trainer_id = id.at ? id.source : DEFAULT;
     r->source.trainers = n.at ? n.source : DEFAULT;
@@ -391,6 +392,22 @@ static void keep_list(making *m, const list *l, const char *source)
     m->r->source.endpoints = source;
 }
 
+/* A role without servers. The usual slip is a port without the hosts. */
+static fl_err fail_without_servers(const making *m, const found *role)
+{
+    for (const pair *p = server_pairs; p->hosts; p++)
+        if (get(m, p->port))
+            return fl_fail(FL_EINVAL,
+                           "%s is %s and %s is %s, but no servers are named; "
+                           "set %s=host,host",
+                           role->source, role->at, p->port, get(m, p->port),
+                           p->hosts);
+    return fl_fail(FL_EINVAL,
+                   "%s is %s, but no servers are named; set "
+                   "PADDLE_PSERVER_ENDPOINTS=host:port,host:port",
+                   role->source, role->at);
+}
+
 static fl_err with_servers(making *m, const found *role, const list *servers,
                            const char *source)
 {
@@ -398,10 +415,7 @@ static fl_err with_servers(making *m, const found *role, const list *servers,
     found own;
     r->mode = FL_MODE_PSERVER;
     if (!servers->n)
-        return fl_fail(FL_EINVAL,
-                       "%s is %s, but no servers are named; set "
-                       "PADDLE_PSERVER_ENDPOINTS=host:port,host:port",
-                       role->source, role->at);
+        return fail_without_servers(m, role);
     keep_list(m, servers, source);
     if (role->at)
         FL_TRY(read_role(m, role));
@@ -516,7 +530,7 @@ static fl_err resolve(making *m)
     const char *source = NULL, *peers_source = NULL;
     list servers, peers;
     found role;
-    FL_TRY(find(m, m->args->role, role_names, &role));
+    FL_TRY(find(m, "argument role", m->args->role, role_names, &role));
     FL_TRY(read_counts(m, &role));
     FL_TRY(find_list(m, m->args->endpoints, servers_names, server_pairs,
                      &servers, &source));

@@ -210,7 +210,7 @@ static void arguments_win(void)
     CHECK_INT(r.n_endpoints, 2);
     CHECK_STR(r.endpoints[0], "a:1");
     CHECK_STR(r.endpoint, "[::1]:2");
-    CHECK_STR(r.source.duty, "argument");
+    CHECK_STR(r.source.duty, "argument role");
     fl_role_fini(&r);
 }
 
@@ -329,6 +329,9 @@ static const struct {
     {"PADDLE_TRAINING_ROLE=TRAINER",
      "PADDLE_TRAINING_ROLE is TRAINER, but no servers are named; set "
      "PADDLE_PSERVER_ENDPOINTS=host:port,host:port"},
+    {"PADDLE_TRAINING_ROLE=TRAINER;PADDLE_PSERVER_PORT=6174",
+     "PADDLE_TRAINING_ROLE is TRAINER and PADDLE_PSERVER_PORT is 6174, but no "
+     "servers are named; set PADDLE_PSERVER_IPS=host,host"},
     {"PADDLE_TRAINING_ROLE=PSERVER;PSERVERS=a:1,b:2",
      "this PSERVER does not know which of a:1, b:2 it is; set "
      "PADDLE_CURRENT_ENDPOINT"},

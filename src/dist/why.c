@@ -1,4 +1,5 @@
 /* why.c - ask a server who waits for whom. */
+#include "base/endpoint.h"
 #include "base/mem.h"
 #include "dist/codec.h"
 #include "dist/ports.h"
@@ -54,6 +55,7 @@ fl_err fl_why(const char *address, char **text)
 {
     question q = {.address = address};
     fl_rpc *rpc;
+    FL_TRY(fl_endpoint_check(address, "endpoint "));
     FL_TRY(fl_ports_ask(address)); /* it tells more than gRPC would */
     FL_TRY(fl_rpc_new(&(fl_rpc_opts){0}, &rpc));
     pthread_mutex_init(&q.lock, NULL);

@@ -37,8 +37,8 @@ static fl_err check(const fl_launch_opts *o)
         return fl_fail(FL_EINVAL, "launch: what to run is missing");
     if (o->servers < 1 || o->trainers < 1)
         return fl_fail(FL_EINVAL,
-                       "launch: %d servers and %d trainers; one of each at "
-                       "least",
+                       "launch: %d servers and %d trainers were asked for, "
+                       "expected at least one of each",
                        o->servers, o->trainers);
     if (o->start_port < 0 || o->start_port > 65535)
         return fl_fail(FL_EINVAL,

@@ -61,7 +61,7 @@ static fl_err cannot_hold(const char *host, int port)
                        "--node_ip",
                        host);
     return fl_fail(FL_EIO,
-                   "launch: port %d on %s cannot be had: %s; choose others "
+                   "launch: port %d on %s cannot be used: %s; choose others "
                    "with --start_port or --endpoints",
                    port, host, strerror(errno));
 }

@@ -645,7 +645,7 @@ static void taken_port_names_who_has_it(void)
     CHECK_ERR(fl_rpc_listen(other, address, &port), FL_EIO, want);
     CHECK_ERR(fl_rpc_listen(other, "127.0.0.1", &port), FL_EINVAL, "host:port");
     CHECK_ERR(fl_rpc_listen(other, "192.0.2.1:0", &port), FL_EIO,
-              "port 0 on 192.0.2.1 cannot be had");
+              "port 0 on 192.0.2.1 cannot be used");
     CHECK_ERR(fl_rpc_listen(other, "no.such.host.invalid:0", &port), FL_ENOENT,
               "no.such.host.invalid");
     CHECK_OK(fl_rpc_listen(other, "localhost:0", &port)); /* still can */

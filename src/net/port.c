@@ -181,7 +181,7 @@ fl_err fl_port_why(const char *exact)
     const char *port = strrchr(exact, ':');
     int host = (int)(port++ - exact), e = try_bind(&a);
     if (e != EADDRINUSE)
-        return fl_fail(FL_EIO, "port %s on %.*s cannot be had: %s", port, host,
+        return fl_fail(FL_EIO, "port %s on %.*s cannot be used: %s", port, host,
                        exact, e ? strerror(e) : "it was taken just now");
     holder(&a, &who);
     fl_err err =

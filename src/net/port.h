@@ -10,7 +10,7 @@
  * several, one of IPv4 is taken); "unix:path" stays. Err: EINVAL, ENOENT. */
 fl_err fl_port_resolve(const char *address, fl_str *out) FL_MUST_CHECK;
 
-/* Why such an address cannot be had: EIO with a sentence. */
+/* Why such an address cannot be used: EIO with a sentence. */
 fl_err fl_port_why(const char *exact) FL_MUST_CHECK;
 
 /* /tmp/paddle.PID.port: the port as text, as Fluid's servers have written it.

@@ -65,7 +65,7 @@ static void port_that_is_free_was_taken_before(void)
 {
     CHECK_ERR(fl_port_why("127.0.0.1:0"), FL_EIO, "it was taken just now");
     CHECK_ERR(fl_port_why("192.0.2.1:0"), FL_EIO,
-              "port 0 on 192.0.2.1 cannot be had: Cannot assign");
+              "port 0 on 192.0.2.1 cannot be used: Cannot assign");
     CHECK_ERR(fl_port_why("unix:/x"), FL_EIO, "socket /x cannot be made");
 }
 

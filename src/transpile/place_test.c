@@ -278,7 +278,10 @@ static void says_which_option_is_wrong(void)
         {{.pservers = "h"}, "server \"h\" has no port, expected host:port"},
         {{.pservers = "h:1,:1"},
          "server \":1\" has no host (pservers is \"h:1,:1\"), expected "
-         "host:port; the hosts usually come from PADDLE_PSERVER_IPS"},
+         "host:port; is PADDLE_PSERVER_IPS set?"},
+        {{.pservers = "h:None"},
+         "server \"h:None\" has no port (pservers is \"h:None\"), expected "
+         "host:port; is PADDLE_PSERVER_PORT set?"},
         {{.pservers = "h:0"},
          "server \"h:0\" has the port \"0\", expected a number from 1 to"},
         {{.pservers = "h:99999"}, "server \"h:99999\" has the port \"99999\""},

@@ -48,6 +48,15 @@ static fl_err check_opts(const fl_transpile_opts *o)
     return FL_OK;
 }
 
+static fl_err fail_unset(const fl_cut *c, const char *server, const char *part,
+                         const char *variable)
+{
+    return fl_fail(FL_EINVAL,
+                   "transpile: server \"%s\" has no %s (pservers is \"%s\"), "
+                   "expected host:port; is %s set?",
+                   server, part, c->opts.pservers, variable);
+}
+
 static fl_err add_server(fl_cut *c, const char *text, size_t n)
 {
     while (n && isspace((unsigned char)text[n - 1]))
@@ -55,12 +64,12 @@ static fl_err add_server(fl_cut *c, const char *text, size_t n)
     const char *name = fl_arena_printf(c->arena, "%.*s", (int)n, text);
     if (!*name)
         return FL_OK; /* a comma too many */
-    if (*name == ':') /* what scripts make of a variable that is not set */
-        return fl_fail(FL_EINVAL,
-                       "transpile: server \"%s\" has no host (pservers is "
-                       "\"%s\"), expected host:port; the hosts usually come "
-                       "from PADDLE_PSERVER_IPS",
-                       name, c->opts.pservers);
+    /* Scripts make host:port of two variables; one that is not set becomes
+     * "" or Python's None. */
+    if (*name == ':' || fl_starts_with(name, "None:"))
+        return fail_unset(c, name, "host", "PADDLE_PSERVER_IPS");
+    if (fl_ends_with(name, ":") || fl_ends_with(name, ":None"))
+        return fail_unset(c, name, "port", "PADDLE_PSERVER_PORT");
     FL_TRY(fl_endpoint_check(name, "transpile: server "));
     for (int i = 0; i < c->n_servers; i++)
         if (!strcmp(c->servers[i], name))

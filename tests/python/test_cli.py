@@ -19,6 +19,7 @@ def paddle(*words, **env):
     (["lanch"], 'there is no command "lanch"; did you mean paddle launch?'),
     (["help", "versoin"],
      'there is no command "versoin"; did you mean paddle version?'),
+    (["wyh"], 'there is no command "wyh"; did you mean paddle why?'),
     (["foo"], 'there is no command "foo"; see paddle help'),
     (["launch", "--wroker_num", "2", "x.py"],
      "launch has no flag --wroker_num; did you mean --worker_num?"),
@@ -33,6 +34,22 @@ def paddle(*words, **env):
 ])
 def test_a_misspelt_word_gets_one_sentence(words, sentence):
     assert paddle(*words) == (2, "", "paddle: %s\n" % sentence)
+
+
+@pytest.mark.parametrize("address, sentence", [
+    ("127.0.0.1", 'endpoint "127.0.0.1" has no port, expected host:port'),
+    ("127.0.0.1:0", 'endpoint "127.0.0.1:0" has the port "0", expected a '
+     "number from 1 to 65535"),
+    ("nowhere.invalid:6170",
+     "no server answers at nowhere.invalid:6170 (name not known)"),
+])
+def test_why_tells_what_is_wrong_with_an_address(address, sentence):
+    assert paddle("why", address) == (1, "", "paddle: why: %s\n" % sentence)
+
+
+def test_env_names_the_flag_that_is_wrong():
+    assert paddle("env", "--trainers", "0") == (
+        1, "", "paddle: env: argument trainers is 0, expected 1 or more\n")
 
 
 def test_env_tells_of_a_misspelt_variable():

@@ -261,7 +261,7 @@ def test_a_taken_port_is_named(tmp_path):
         port = s.getsockname()[1]
         code, _, err = run(tmp_path, "--start_port %d" % port, "true")
     assert code == 1
-    assert "port %d on 127.0.0.1 cannot be had" % port in err
+    assert "port %d on 127.0.0.1 cannot be used" % port in err
 
 
 @pytest.mark.parametrize("flags, sentence", [
@@ -320,8 +320,8 @@ def test_the_python_module_says_a_sentence(tmp_path):
     (tmp_path / "x.py").touch()
     p = launch_ps(tmp_path, "--server_num", "0", "x.py")
     assert p.returncode == 1
-    assert p.stderr == ("launch: 0 servers and 2 trainers; one of each at "
-                        "least\n")
+    assert p.stderr == ("launch: 0 servers and 2 trainers were asked for, "
+                        "expected at least one of each\n")
 
 
 def test_the_python_module_does_the_same(tmp_path):
