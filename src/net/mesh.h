@@ -1,0 +1,96 @@
+/* mesh.h - the ranks of a collective job, each connected to every other.
+ *
+ *     control  waits, farewells and failures; every wait listens to all of them
+ *     data     the bytes of collective calls, in the order of the calls
+ *
+ * Two connections per pair of ranks, so that a failure overtakes data. A rank
+ * that dies closes its control connections: every other rank sees it during its
+ * next wait, also a rank that exchanges no data with it. A failure is final:
+ * the rank that finds it tells all others, and every later call returns it. */
+#ifndef FL_NET_MESH_H
+#define FL_NET_MESH_H
+
+#include "base/err.h"
+#include "base/sha256.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    FL_MESH_WORLD = 256, /* ranks at most: each costs two descriptors */
+    FL_MESH_PIECE =
+        256 << 10, /* bytes that are received before they are folded */
+};
+
+typedef struct fl_mesh fl_mesh; /* Thread: one at a time */
+
+typedef struct fl_mesh_opts {
+    const char *const *endpoints; /* "host:port" of each rank, in their order */
+    int world;                    /* number of ranks */
+    int rank;                     /* the own one */
+    unsigned char program[FL_SHA256]; /* must be the same on all ranks */
+    const void *key;                  /* of the job; must be the same, too */
+    size_t key_size;                  /* 0: peers prove nothing */
+    int listener; /* a socket that listens at the own endpoint, which the mesh
+                   * takes; 0: the mesh makes one */
+    int64_t join_timeout; /* ns until all ranks are connected; 0: 120 s */
+    int64_t timeout;      /* ns of a wait without any progress; 0: 60 s */
+    int64_t late_after;   /* ns of a wait until `late` is called; 0: 5 s */
+    /* Both run on the caller's thread. poll returns true to end the wait (for
+     * Ctrl-C); a wait calls it ten times a second. late gets a sentence
+     * that names the rank that is waited for, every late_after. */
+    bool (*poll)(void *user);
+    void (*late)(void *user, const char *sentence);
+    void *user;
+} fl_mesh_opts;
+
+/* Connect to all ranks, in whatever order they start. Blocks: up to
+ * join_timeout. Own: *out. Err: EINVAL (options; another world size, program or
+ * list of endpoints at a peer; a rank twice), EIO (the endpoint cannot be had;
+ * a rank died), ETIMEOUT, EINTR. */
+fl_err fl_mesh_join(const fl_mesh_opts *opts, fl_mesh **out) FL_MUST_CHECK;
+
+/* Says farewell first; others may go on among themselves. NULL is fine. */
+void fl_mesh_free(fl_mesh *m);
+
+int fl_mesh_rank(const fl_mesh *m);
+int fl_mesh_world(const fl_mesh *m);
+
+/* The next collective call begins. Its text ("all-reduce sum of 10 f32") goes
+ * before the data to each peer and must be the same on all ranks. Err: the
+ * failure of an earlier call. */
+fl_err fl_mesh_begin(fl_mesh *m, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3))) FL_MUST_CHECK;
+
+/* Parts of a buffer, visited downwards: part, part - 1, .. 0, parts - 1, .. */
+typedef struct fl_parts {
+    char *base;
+    const size_t *at; /* part i is base + at[i] .. base + at[i + 1] */
+    int parts;        /* that the buffer has */
+    int part;         /* the first one to visit */
+    int count;        /* parts to visit */
+} fl_parts;
+
+/* x[i] = x[i] op y[i], or y[i] op x[i] if y_first. */
+typedef void fl_fold(void *x, const void *y, size_t n, bool y_first);
+
+/* Bytes that go out to one rank while others come in from another. */
+typedef struct fl_move {
+    int to, from; /* ranks; -1: none */
+    fl_parts out, in;
+    bool
+        forward; /* send only `credit` bytes, and one more for each that came */
+    size_t credit; /* bytes that may be sent at once, with `forward` */
+    fl_fold *fold; /* how the first `folds` parts that come in are combined with
+                    * what is there; the parts after them replace it */
+    int folds;
+    size_t size; /* bytes of an element that is folded */
+} fl_move;
+
+/* Returns when all is received and all is given to the system. The bytes of a
+ * part are passed on while the rest of it still comes in. Err: EPROTO (the peer
+ * is in another call), EIO, ETIMEOUT, EINTR. */
+fl_err fl_mesh_move(fl_mesh *m, fl_move *move) FL_MUST_CHECK;
+
+#endif
