@@ -1,4 +1,4 @@
-/* child.c - posix_spawn, two pipes and a poll.
+/* child.c - vfork, three pipes and a poll.
  *
  * Easy to get wrong: the end of stdout is not the end of the process, and the
  * end of the process is not the end of its pipes, which its children may hold.
@@ -14,8 +14,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,19 +61,6 @@ static char **environment(void)
     return env.at;
 }
 
-static int attributes(posix_spawnattr_t *a)
-{
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    int e = posix_spawnattr_setflags(a, POSIX_SPAWN_SETPGROUP |
-                                            POSIX_SPAWN_SETSIGMASK |
-                                            POSIX_SPAWN_SETSIGDEF);
-    e = e ? e : posix_spawnattr_setpgroup(a, 0);
-    e = e ? e : posix_spawnattr_setsigmask(a, &none);
-    return e ? e : posix_spawnattr_setsigdefault(a, &all);
-}
-
 /* The group has the other end open. Once nobody has ours, the kernel kills it:
  * that is when we end, however that happens. */
 static void tie(int end, pid_t group)
@@ -83,27 +70,56 @@ static void tie(int end, pid_t group)
     fcntl(end, F_SETFL, O_ASYNC);
 }
 
-static int spawn(fl_child *c, int in, int out, int err, int life)
+/* The descriptor `to` is `from`, and stays open in what is executed. */
+static bool pass(int from, int to)
+{
+    return from == to ? !fcntl(to, F_SETFD, 0) : dup2(from, to) == to;
+}
+
+/* In the new process, which borrows our memory and has all signals blocked. It
+ * is tied before it executes anything, and executing closes its copy of our
+ * end: there is no moment in which our death would leave it alive. */
+static int become(const fl_child *c, const int fd[3], int life, char **env)
 {
     char *argv[] = {(char *)"sh", (char *)"-c", c->command, NULL};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attr;
-    posix_spawn_file_actions_init(&files);
-    posix_spawnattr_init(&attr);
-    int e = attributes(&attr);
-    e = e ? e : posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
-    e = e ? e : posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-    e = e ? e : posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
-    e = e ? e : posix_spawn_file_actions_adddup2(&files, life, life);
-    if (!e) {
-        char **env = environment();
-        e = posix_spawn(&c->pid, "/bin/sh", &files, &attr, argv, env);
-        fl_mem_free(env);
+    const struct sigaction usual = {.sa_handler = SIG_DFL};
+    sigset_t none;
+    sigemptyset(&none);
+    for (int i = 1; i <= SIGRTMAX; i++)
+        sigaction(i, &usual, NULL);
+    if (setpgid(0, 0))
+        return errno;
+    tie(life, getpid());
+    for (int i = 0; i < 3; i++)
+        if (!pass(fd[i], i))
+            return errno;
+    if (!pass(life, life) || sigprocmask(SIG_SETMASK, &none, NULL))
+        return errno;
+    execve("/bin/sh", argv, env);
+    return errno;
+}
+
+static int spawn(fl_child *c, int in, int out, int err, int life)
+{
+    const int fd[3] = {in, out, err};
+    char **env = environment();
+    volatile int e = 0; /* the new process writes it */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const pid_t pid = vfork();
+    if (!pid) {
+        e = become(c, fd, life, env);
+        _exit(127);
     }
-    if (!e)
-        tie(life, c->pid);
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attr);
+    if (pid < 0)
+        e = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    fl_mem_free(env);
+    c->pid = pid;
+    if (pid > 0 && e)
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
     return e;
 }
 

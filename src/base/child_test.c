@@ -4,6 +4,7 @@
 #include "base/test.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,6 +236,26 @@ static void one_that_is_killed_takes_it_along(void)
     close(tell[1]);
 }
 
+/* The command kills the process that starts it as soon as it can. It holds one
+ * end of a pipe, which closes when it dies. */
+static void one_that_is_killed_at_once_takes_it_along(void)
+{
+    for (int i = 0; i < 5; i++) { /* each may find a gap */
+        int held[2];
+        CHECK_INT(pipe2(held, 0), 0);
+        const pid_t killed = fork();
+        if (!killed) {
+            started("kill -9 $PPID; exec sleep 600");
+            pause();
+        }
+        close(held[1]);
+        CHECK_INT(waitpid(killed, NULL, 0), killed);
+        struct pollfd end = {.fd = held[0], .events = POLLIN};
+        CHECK_INT(poll(&end, 1, 10000), 1);
+        close(held[0]);
+    }
+}
+
 const fl_test fl_tests[] = {
     {"child gives its output", gives_its_output},
     {"child that fails says how", says_how_it_failed},
@@ -251,5 +272,7 @@ const fl_test fl_tests[] = {
     {"child takes its own children along", grandchildren_end_with_it},
     {"child ends with a process that is killed",
      one_that_is_killed_takes_it_along},
+    {"child ends with a process that it kills at once",
+     one_that_is_killed_at_once_takes_it_along},
     {0},
 };
