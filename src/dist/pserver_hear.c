@@ -96,11 +96,6 @@ static void from_server(fl_pserver *p, uint64_t call, const fl_msg *m)
     const int64_t now = fl_pserver_now(p);
     const bool state = m->kind == FL_MSG_STATE;
     const int from = state ? m->server : 0, me = p->place->server;
-    if (!fl_id_same(m->job, p->job.id)) {
-        fl_outbox_wrong_job(&p->server_out, (fl_peer){FL_PEER_CALL, 0, call}, m,
-                            &p->job);
-        return;
-    }
     if (from < 0 || from >= p->job.servers || from == me) {
         refuse(p, call, FL_EINVAL, "%s of server %d: this is server %d of %d",
                fl_msg_name(m->kind), from, me, p->job.servers);
@@ -152,8 +147,9 @@ static void route(fl_pserver *p, uint64_t call, const fl_msg *m)
     const fl_peer from = {FL_PEER_CALL, 0, call};
     if (p->closed)
         refuse(p, call, FL_EIO, "the server is ending");
-    else if (for_coordinator(m->kind) && !p->coord &&
-             fl_id_same(m->job, p->job.id))
+    else if (!fl_id_same(m->job, p->job.id))
+        fl_outbox_wrong_job(&p->server_out, from, m, &p->job);
+    else if (for_coordinator(m->kind) && !p->coord)
         refuse(p, call, FL_EINVAL,
                "%s: this is server %d, the coordinator is %s: is the list of "
                "servers in the same order everywhere?",
@@ -162,7 +158,7 @@ static void route(fl_pserver *p, uint64_t call, const fl_msg *m)
         on_tally(p, call, m);
     else if (of_server(m->kind))
         from_server(p, call, m);
-    else if (for_coordinator(m->kind) && p->coord)
+    else if (for_coordinator(m->kind))
         fl_coord_recv(p->coord, from, m, now);
     else
         fl_server_recv(p->server, from, m, now);
@@ -180,9 +176,9 @@ static fl_err check_method(const fl_rpc_method *by, fl_msg_kind kind)
                    by->name);
 }
 
-/* Who knows the job's digest is no stranger. The machines answer a request of
- * another job with a sentence; an open call ends, or it would be answered word
- * by word. */
+/* Who knows the job's digest is no stranger. A request of another job is
+ * answered with a sentence; an open call ends, or it would be answered word by
+ * word. */
 static fl_err check_job(fl_pserver *p, const fl_rpc_method *by, uint64_t call,
                         const fl_msg *m)
 {

@@ -298,8 +298,11 @@ static void nonsense_is_answered_with_a_sentence(void)
     CHECK(strstr(k.text, "not the same programs"));
     CHECK(strstr(k.text, "number of trainers (1 here)"));
     CHECK_INT(talker_say(&k, FL_MSG_BARRIER, 0), FL_MSG_ERROR);
-    CHECK_INT(talker_say(&k, FL_MSG_TALLY, 0), FL_MSG_ERROR);
-    CHECK(strstr(k.text, "not the same programs"));
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(talker_ask(&k, i, (fl_msg){.kind = FL_MSG_TALLY}),
+                  FL_MSG_ERROR);
+        CHECK(strstr(k.text, "not the same programs"));
+    }
     k.job.lo--;
     k.session.lo++;
     CHECK_INT(talker_say(&k, FL_MSG_TALLY, 0), FL_MSG_FENCED);
