@@ -288,7 +288,10 @@ static void look_again(fl_server *s, int64_t now)
 {
     for (int64_t i = 0; i < s->parked.n;) {
         fl_parked p = s->parked.at[i];
-        if (serve(s, p.from, &p.msg, now))
+        s->bytes -= p.msg.blob.size; /* it needs no room beside itself */
+        const bool served = serve(s, p.from, &p.msg, now);
+        s->bytes += p.msg.blob.size;
+        if (served)
             free_parked(s, i);
         else
             i++;
@@ -540,8 +543,7 @@ void fl_server_tick(fl_server *s, int64_t now)
         fl_server_settle(s, now);
     const bool tells = s->ended || misses_coordinator(s, now);
     if (tells && now >= s->told + s->job->retry)
-        fl_server_state(s,
-                        now); /* an answer, or a refusal, shows if it lives */
+        fl_server_state(s, now); /* its answer tells if the coordinator lives */
     report(s, now);
 }
 

@@ -292,6 +292,22 @@ static void lets_pushes_wait_for_room(void)
     close_scene(&s);
 }
 
+/* A push that waited for its view does not stand in its own way. */
+static void a_parked_push_counts_once(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.async = true, .max_staged = 4});
+    push(&s, 1, 1, 0, 0, "abc"); /* view 1 has not come */
+    CHECK_INT((int64_t)fl_server_bytes(s.s), 3);
+    view(&s, 1, 0, "1");
+    CHECK_STR(s.told, "0:abc ;");
+    CHECK_INT((int64_t)fl_server_bytes(s.s), 3);
+    applied(&s);
+    CHECK(said(&s.out, FL_MSG_ACK));
+    CHECK_INT((int64_t)fl_server_bytes(s.s), 0);
+    close_scene(&s);
+}
+
 static void refuses_another_job(void)
 {
     scene s;
@@ -566,6 +582,7 @@ const fl_test fl_tests[] = {
      ends_the_job_when_a_push_runs_ahead},
     {"a bad push has no effect", refuses_bad_pushes},
     {"a server lets pushes wait for room", lets_pushes_wait_for_room},
+    {"a parked push counts once", a_parked_push_counts_once},
     {"another job is refused", refuses_another_job},
     {"a pull waits for its version", parks_a_pull_until_its_version},
     {"a newcomer waits for its view", parks_a_newcomer_until_its_view},
