@@ -16,6 +16,9 @@ static fl_err read_answer(const fl_trainer *t, const fl_rpc_reply *reply,
                           fl_arena *arena, fl_msg *m)
 {
     const char *from = t->line[0].address;
+    if (reply->end == FL_RPC_LATE) /* before the caller's own clock said so */
+        return fl_fail(FL_ETIMEOUT, "%s has not answered a tally in time",
+                       from);
     if (reply->end != FL_RPC_OK)
         return fl_fail(FL_EIO, "%s: %s", from, reply->text);
     FL_TRY(fl_msg_decode(from, reply->packet, arena, m));
