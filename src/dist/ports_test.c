@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,10 +73,30 @@ static void answer_all(scene *s)
     }
 }
 
+static bool is_under_way(int fd)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    return !getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) &&
+           (info.tcpi_state == TCP_SYN_SENT ||
+            (info.tcpi_state != TCP_LISTEN && info.tcpi_unacked));
+}
+
+/* Fake time must not outrun the kernel: until all that was sent from sockets
+ * of this process has arrived. */
+static void settle(void)
+{
+    for (int fd = 0; fd < 256; fd++)
+        while (is_under_way(fd))
+            usleep(100);
+}
+
 static void nap(void *user, int64_t ns)
 {
     scene *s = user;
+    settle();
     answer_all(s);
+    settle();
     fl_fake_clock_move(&s->clock, ns);
     if (s->at && s->clock.ns >= s->at) {
         CHECK(!listen(s->late, 8));

@@ -174,6 +174,17 @@ static void a_trainer_that_fails_says_why(void)
     town_close(&t);
 }
 
+/* Until the server says so of itself. */
+static void await_wait(const town *t, const char *row)
+{
+    for (bool is = false; !is; usleep(1000)) {
+        char *text = NULL;
+        CHECK_OK(fl_why(t->endpoint[0], &text));
+        is = strstr(text, row) != NULL;
+        fl_free(text);
+    }
+}
+
 static void sigterm_ends_a_server_cleanly(void)
 {
     town t;
@@ -187,8 +198,8 @@ static void sigterm_ends_a_server_cleanly(void)
     CHECK(!access(path, R_OK));
     const int until = k.answers + 1;
     talker_send(&k, 0, (fl_msg){.kind = FL_MSG_PULL, .round = 1});
+    await_wait(&t, "the decision that makes version 1");
     raise(SIGUSR1); /* the table goes to the log; nobody dies of it */
-    usleep(100000);
     raise(SIGTERM);
     CHECK_ERR(town_wait(&t, 0), FL_EINTR,
               "was ended by SIGTERM before the job was complete");

@@ -18,6 +18,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 enum {
@@ -443,7 +444,10 @@ static inline void test_job_begin(test_job *j, int servers, int trainers,
                               .async = async,
                               .digest = {3, 4}}};
     pthread_mutex_init(&j->lock, NULL);
-    j->job = fl_job_of(&j->place, &(fl_job){.linger = 1});
+    /* no renewal comes in between: who is thrown out learns it when it asks */
+    setenv("FLUID_LEASE", "3600", 1);
+    j->job =
+        fl_job_of(&j->place, &(fl_job){.linger = 1, .lease = 3600 * FL_SEC});
     fl_outbox_init(&j->coord_out);
     j->coord =
         fl_coord_new(&j->job, (fl_state){7, 1}, &j->coord_out, test_now());

@@ -69,14 +69,14 @@ fl_err fl_trainer_wait(fl_trainer *t, fl_goal reached, const void *of,
                        const fl_watch *by, int64_t until)
 {
     const int64_t began = fl_link_now();
-    int64_t looked = began;
+    int64_t looked = began, counted = began;
     while (!reached(t, of)) {
         if (t->over)
             return fl_trainer_failed(t);
-        const int64_t since = fl_link_now();
         fl_link_rest(t, REST);
         const int64_t now = fl_link_now();
-        fl_watch_waited(by, now - since);
+        fl_watch_waited(by, now - counted);
+        counted = now;
         if (until && now >= until)
             return fl_fail(FL_ETIMEOUT, "nobody answered in %.0f s",
                            (double)(until - began) / (double)FL_SEC);
