@@ -430,3 +430,43 @@ def test_an_attribute_is_not_named_by_half_a_character(programs):
     op = programs[0].global_block().ops[-1]
     with pytest.raises(UnicodeEncodeError):
         op._set_attr("\ud800", 1)
+
+
+def test_gradients_of_a_target_with_sequences_run(programs):
+    x = fluid.layers.data("x", [1], lod_level=1)
+    x.stop_gradient = False
+    grad, = fluid.gradients([1.0 - x * x], [x])
+    rows = fluid.create_lod_tensor(np.arange(7.0, dtype="float32")[:, None],
+                                   [[3, 4]], fluid.CPUPlace())
+    out, = fluid.Executor(fluid.CPUPlace()).run(
+        feed={"x": rows}, fetch_list=[grad], return_numpy=False)
+    np.testing.assert_array_equal(np.array(out), -2 * np.array(rows))
+
+
+def test_whole_numbers_are_raised(programs):
+    x = fluid.layers.data("x", [3], dtype="int64")
+    square, cube = fluid.Executor(fluid.CPUPlace()).run(
+        feed={"x": np.array([[1, 2, -3]])},
+        fetch_list=[x ** 2, fluid.layers.pow(x, 3.0)])
+    assert square.tolist() == [[1, 4, 9]] and cube.tolist() == [[1, 8, -27]]
+
+
+def test_a_program_keeps_attributes_of_other_machines(programs):
+    x = fluid.layers.data("x", [3])
+    programs[0].global_block().append_op(
+        type="relu", inputs={"X": x}, outputs={"Out": x},
+        attrs={"use_mkldnn": True, "use_cudnn": False, "is_test": True})
+    again = Program.parse_from_string(programs[0].serialize_to_string())
+    op = again.global_block().ops[-1]
+    assert op.attr("use_mkldnn") is True and op.attr("use_cudnn") is False
+    with pytest.raises(Exception, match='data_format is "NHWC"'):
+        programs[0].global_block().append_op(
+            type="relu", inputs={"X": x}, outputs={"Out": x},
+            attrs={"data_format": "NHWC"})
+
+
+def test_an_empty_batch_is_a_sentence(programs):
+    mean = fluid.layers.mean(fluid.layers.data("x", [2]))
+    with pytest.raises(Exception, match=r"mean: X \[0,2\] has no elements"):
+        fluid.Executor(fluid.CPUPlace()).run(
+            feed={"x": np.zeros((0, 2), "float32")}, fetch_list=[mean])
