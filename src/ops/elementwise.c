@@ -310,6 +310,7 @@ static fl_err infer_product(fl_infer *x)
     if (a->kind != FL_SELECTED_ROWS)
         return infer_number(x);
     FL_TRY(fl_meta_check(x, "X", FL_NUMBERS | FL_OR_ROWS));
+    FL_TRY(fl_meta_check(x, "Y", FL_NUMBERS));
     if (a->dtype != b->dtype || fl_shape_numel(&b->shape) != 1)
         return fl_fail(FL_ESHAPE,
                        "%s: X is selected rows of %s, Y is %s%s, expected one "

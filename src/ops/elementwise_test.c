@@ -314,6 +314,13 @@ static void whole_numbers_wrap_around(void)
     });
 }
 
+static void rows_are_multiplied_by_a_tensor(void)
+{
+    CHECK_ERR(fl_infer_try("elementwise_mul X=rows:f32[9,2] Y=rows:f32[1]"),
+              FL_ESHAPE,
+              "elementwise_mul: Y is selected_rows, expected a tensor");
+}
+
 const fl_test fl_tests[] = {
     {"elementwise_mul multiplies rows by a number",
      rows_are_multiplied_by_a_number},
@@ -334,5 +341,6 @@ const fl_test fl_tests[] = {
     {"elementwise ops say what does not fit", say_what_does_not_fit},
     {"whole numbers are raised", whole_numbers_are_raised},
     {"whole numbers wrap around", whole_numbers_wrap_around},
+    {"rows are multiplied by a tensor", rows_are_multiplied_by_a_tensor},
     {0},
 };
