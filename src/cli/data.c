@@ -147,8 +147,10 @@ static int run(int n, char **arg)
                            "data needs \"check\" and files; see paddle help "
                            "data");
     if (!slots_text == !criteo)
-        return fl_cli_fail(FL_EXIT_USAGE, false,
-                           "say what the lines are: --slots or --criteo");
+        return fl_cli_fail(
+            FL_EXIT_USAGE, false,
+            "data check needs --slots or --criteo, which say what "
+            "a line has; see paddle help data");
     return check(n - 1, arg + 1);
 }
 

@@ -18,8 +18,8 @@ static int run(int n, char **arg)
 {
     if (n != 1 || strcmp(arg[0], "criteo"))
         return fl_cli_fail(FL_EXIT_USAGE, false,
-                           "read knows one format, criteo%s%s",
-                           n ? "; not " : "", n ? arg[0] : "");
+                           "read: the format is \"%s\", expected criteo",
+                           n ? arg[0] : "");
     const fl_criteo how = {.dim = dim, .hash = hash};
     if (fl_criteo_convert(&how, STDIN_FILENO, STDOUT_FILENO))
         return fl_cli_fail(FL_EXIT_FAILED, true, "read");
