@@ -223,7 +223,8 @@ static fl_err list_files(const fl_folder *f, fl_manifest *out)
 static void show_manifest(const fl_folder *f, int64_t files, fl_str *s)
 {
     const fl_manifest *m = &f->manifest;
-    fl_str_printf(s, "%s: %lld files; ", f->dir, (long long)files);
+    fl_str_printf(s, "%s: %lld file%s; ", f->dir, (long long)files,
+                  files == 1 ? "" : "s");
     if (m->kind)
         fl_str_printf(s, "%s lists %lld of them as a %s\n", f->path,
                       (long long)m->file.n, m->kind);
