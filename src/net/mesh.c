@@ -43,7 +43,7 @@ enum {
     SLICE = 100,       /* ms between two calls of opts.poll */
     RETRY = 50,        /* ms between two attempts to connect */
     GRAIN = 256 << 10, /* bytes that are worth a system call and a wakeup */
-    DATA_AT = 2,       /* index of the control connections in `polls` */
+    CONTROL_AT = 2,    /* index of the control connections in `polls` */
     KEEPALIVE_IDLE = 5 /* s; an unreachable host is found after 5 + 3 * 3 s */
 };
 
@@ -238,7 +238,7 @@ static fl_err end_control(fl_mesh *m, int rank, int error)
 {
     peer *p = &m->peers[rank];
     char call[WHAT + 40];
-    m->polls[DATA_AT + rank].fd = -1;
+    m->polls[CONTROL_AT + rank].fd = -1;
     close(p->fd[CONTROL]);
     p->fd[CONTROL] = -1;
     if (p->left)
@@ -374,9 +374,9 @@ static fl_err wait_some(fl_mesh *m, int out, int in, int slice)
         slice = most > 0 ? (int)(most / FL_MS) + 1 : 0;
     m->polls[0] = (struct pollfd){.fd = out, .events = POLLOUT};
     m->polls[1] = (struct pollfd){.fd = in, .events = POLLIN};
-    const int n = poll(m->polls, (nfds_t)(DATA_AT + m->world), slice);
+    const int n = poll(m->polls, (nfds_t)(CONTROL_AT + m->world), slice);
     for (int i = 0; n > 0 && i < m->world; i++)
-        if (m->polls[DATA_AT + i].revents)
+        if (m->polls[CONTROL_AT + i].revents)
             FL_TRY(read_notes(m, i));
     if (n > 0 && (m->polls[0].revents || m->polls[1].revents))
         return FL_OK;
@@ -475,7 +475,8 @@ static void set_peer(fl_mesh *m, int rank, channel c, int fd)
 {
     m->peers[rank].fd[c] = fd;
     if (c == CONTROL)
-        m->polls[DATA_AT + rank] = (struct pollfd){.fd = fd, .events = POLLIN};
+        m->polls[CONTROL_AT + rank] =
+            (struct pollfd){.fd = fd, .events = POLLIN};
 }
 
 /* The client's half. True: the server is the rank that was meant. */
@@ -775,12 +776,12 @@ static fl_mesh *new_mesh(const fl_mesh_opts *o)
     if (!m->opts.late_after)
         m->opts.late_after = 5 * FL_SEC;
     m->peers = fl_mem_alloc((size_t)m->world * sizeof *m->peers);
-    m->polls = fl_mem_alloc((size_t)(DATA_AT + m->world) * sizeof *m->polls);
+    m->polls = fl_mem_alloc((size_t)(CONTROL_AT + m->world) * sizeof *m->polls);
     m->piece = fl_mem_alloc(FL_MESH_PIECE);
     char **endpoints = fl_mem_alloc((size_t)m->world * sizeof *endpoints);
     for (int i = 0; i < m->world; i++) {
         m->peers[i].fd[CONTROL] = m->peers[i].fd[DATA] = -1;
-        m->peers[i].waits_for = m->polls[DATA_AT + i].fd = -1;
+        m->peers[i].waits_for = m->polls[CONTROL_AT + i].fd = -1;
         endpoints[i] = fl_mem_strdup(o->endpoints[i]);
     }
     m->opts.endpoints = (const char *const *)endpoints;
