@@ -28,8 +28,10 @@ static const char *from_text(void *user, const char *name)
 static const char *text_at(void *user, int i)
 {
     const char *at = user;
-    for (; i && *at; i--)
-        at += strcspn(at, ";") + 1;
+    for (; i && *at; i--) {
+        at += strcspn(at, ";");
+        at += *at == ';';
+    }
     return *at ? at : NULL;
 }
 
