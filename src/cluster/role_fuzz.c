@@ -3,7 +3,7 @@
  * it stands. A role that comes of it must fit together and be printable. */
 #include "base/arena.h"
 
-#include "dist/role.h"
+#include "cluster/role.h"
 
 #include <stdlib.h>
 #include <string.h>
