@@ -114,6 +114,8 @@ static int spawn(fl_child *c, int in, int out, int err, int life)
     }
     if (pid < 0)
         e = errno;
+    else /* the thread sanitizer's vfork is a fork, which does not wait */
+        setpgid(pid, pid);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     fl_mem_free(env);
     c->pid = pid;
