@@ -61,10 +61,10 @@ typedef struct fl_ruled {
 } fl_ruled;
 
 /* How far the items of one participant have been read. */
-typedef struct fl_reader {
+typedef struct fl_given_cursor {
     const fl_given *next;
     size_t from; /* bytes of the next one */
-} fl_reader;
+} fl_given_cursor;
 
 /* A gradient and the block that it feeds. Thread: its owner, but for what says
  * otherwise. */
@@ -78,14 +78,14 @@ typedef struct fl_update {
     fl_value *mean; /* what the plan reads as the gradient */
     bool spoils;    /* the plan writes it */
     fl_values writes;
-    fl_table *table;            /* NULL: its parameter is a tensor */
-    fl_ruled ruled;             /* op NULL: the plan does it all */
-    FL_VEC(fl_given) given;     /* in the round at hand, by participant */
-    FL_VEC(fl_reader) reader;   /* of each participant */
-    int n;                      /* by what their sum is divided */
-    FL_VEC(fl_slices) slices;   /* by rank */
-    FL_VEC(fl_arrived) arrived; /* by rank; thread: as the machine */
-    fl_rows own, all, sum;      /* memory for the mean of rows */
+    fl_table *table;                /* NULL: its parameter is a tensor */
+    fl_ruled ruled;                 /* op NULL: the plan does it all */
+    FL_VEC(fl_given) given;         /* in the round at hand, by participant */
+    FL_VEC(fl_given_cursor) reader; /* of each participant */
+    int n;                          /* by what their sum is divided */
+    FL_VEC(fl_slices) slices;       /* by rank */
+    FL_VEC(fl_arrived) arrived;     /* by rank; thread: as the machine */
+    fl_rows own, all, sum;          /* memory for the mean of rows */
 } fl_update;
 
 /* A variable that may be pulled. Thread: its owner, but for the name. */

@@ -179,14 +179,14 @@ static fl_err begin_reading(fl_update *u, int n)
     for (int64_t i = 0, end; i < u->given.n; i = end) {
         end = next_of(u, i);
         FL_TRY(check_one(u, i, end));
-        fl_push(&u->reader, (fl_reader){u->given.at + i, 0});
+        fl_push(&u->reader, (fl_given_cursor){u->given.at + i, 0});
     }
     return FL_OK;
 }
 
 /* The next `size` bytes of a participant, in place of what is there, or added
  * to it. */
-static void read_next(fl_reader *r, size_t size, size_t one, bool adds,
+static void read_next(fl_given_cursor *r, size_t size, size_t one, bool adds,
                       char *to)
 {
     for (size_t n; size; size -= n, to += n) {

@@ -11,18 +11,18 @@ enum {
 };
 
 /* What one session has staged on one shard for the round that is open here. */
-typedef struct fl_stage {
+typedef struct fl_staging {
     fl_window window;
     FL_VEC(fl_blob) part; /* by seq */
     FL_VEC(int64_t) seq;
     int64_t count; /* pushes there must be; 0: the last is not here */
-} fl_stage;
+} fl_staging;
 
 typedef struct fl_seat {
     fl_id session;
     int rank;
     bool gone; /* no member any more; kept for a decision that may name it */
-    fl_stage *shard;
+    fl_staging *shard;
 } fl_seat;
 
 typedef struct fl_parked {

@@ -40,7 +40,7 @@ static void drop_blob(fl_server *s, fl_blob b)
 }
 
 /* What is staged goes; the window stays. */
-static void clear_stage(fl_server *s, fl_stage *st)
+static void clear_stage(fl_server *s, fl_staging *st)
 {
     for (int64_t i = 0; i < st->part.n; i++)
         drop_blob(s, st->part.at[i]);
@@ -106,7 +106,7 @@ static fl_blob keep(fl_server *s, fl_blob b)
     return s->store->keep.keep(s->store->keep.self, b);
 }
 
-static void stage(fl_server *s, fl_stage *st, const fl_msg *m)
+static void stage(fl_server *s, fl_staging *st, const fl_msg *m)
 {
     int64_t at = st->seq.n;
     while (at > 0 && st->seq.at[at - 1] > m->seq)
@@ -144,7 +144,7 @@ static void again(fl_server *s, fl_peer from, const fl_msg *m)
     fl_outbox_send(s->out, from, fl_server_answer(s, FL_MSG_ACK, m));
 }
 
-static fl_err check_push(fl_server *s, const fl_stage *st, const fl_msg *m)
+static fl_err check_push(fl_server *s, const fl_staging *st, const fl_msg *m)
 {
     if (!fl_window_fits(&st->window, m->seq))
         return fl_fail(FL_EPROTO, "push: number %lld, the window ends at %lld",
@@ -165,7 +165,7 @@ static fl_err check_push(fl_server *s, const fl_stage *st, const fl_msg *m)
     return err ? fl_fail_at(err, "trainer %d", by.rank) : FL_OK;
 }
 
-static bool seen(const fl_server *s, const fl_stage *st, int64_t seq)
+static bool seen(const fl_server *s, const fl_staging *st, int64_t seq)
 {
     return s->job->plant != FL_PLANT_DUPLICATE &&
            fl_window_fits(&st->window, seq) && fl_window_seen(&st->window, seq);
@@ -179,7 +179,7 @@ void fl_server_push(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
         refuse(s, from, m, FL_EPROTO, wrong);
         return;
     }
-    fl_stage *st = &seat_for(s, m->session)->shard[m->shard];
+    fl_staging *st = &seat_for(s, m->session)->shard[m->shard];
     const int64_t open = s->version + s->closing;
     if (seen(s, st, m->seq)) {
         again(s, from, m);
@@ -214,7 +214,7 @@ static bool fully_staged(const fl_server *s, const fl_member *who, int shard)
     const fl_seat *seat = fl_server_seat(s, who->session);
     if (!seat)
         return false;
-    const fl_stage *st = &seat->shard[shard];
+    const fl_staging *st = &seat->shard[shard];
     if (s->job->plant == FL_PLANT_DUPLICATE)
         return st->count && st->part.n >= st->count;
     return st->count && st->part.n == st->count;
@@ -234,7 +234,7 @@ static int gather(fl_server *s, const fl_close *c, int shard, fl_staged *by)
     int n = 0;
     for (int64_t i = 0; i < s->seat.n; i++) {
         const fl_seat *seat = &s->seat.at[i];
-        const fl_stage *st = &seat->shard[shard];
+        const fl_staging *st = &seat->shard[shard];
         if (!named(c, seat->session))
             continue;
         int at = n++;

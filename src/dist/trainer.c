@@ -34,7 +34,7 @@ static void replace(fl_parcel **slot, fl_parcel *by)
 static void on_values(void *self, int server, const fl_msg *m)
 {
     fl_trainer *t = self;
-    fl_line *l = &t->line[server];
+    fl_connection *l = &t->line[server];
     fl_parcel *came = fl_parcel_of(m->blob);
     came = came ? fl_parcel_ref(came) : fl_parcel_new();
     if (fl_client_now(t->client) != FL_CLIENT_PULLING) {
@@ -109,7 +109,7 @@ fl_err fl_trainer_new(const fl_place *place, const fl_job *limits,
     return FL_OK;
 }
 
-static void free_line(fl_line *l)
+static void free_line(fl_connection *l)
 {
     fl_parcel_unref(l->parcel);
     fl_parcel_unref(l->pulled);
@@ -229,14 +229,14 @@ fl_err fl_trainer_check_server(const fl_trainer *t, const char *name,
 
 /* --- gradients --- */
 
-static fl_parcel *parcel_of(fl_line *l)
+static fl_parcel *parcel_of(fl_connection *l)
 {
     if (!l->parcel)
         l->parcel = fl_parcel_new();
     return l->parcel;
 }
 
-static fl_err push(fl_trainer *t, fl_line *l, bool last)
+static fl_err push(fl_trainer *t, fl_connection *l, bool last)
 {
     const fl_blob blob = fl_parcel_blob(parcel_of(l));
     const fl_err err = fl_client_push(t->client, (int)(l - t->line), 0, blob,
@@ -248,7 +248,7 @@ static fl_err push(fl_trainer *t, fl_line *l, bool last)
     return err;
 }
 
-static fl_err push_if_large(fl_trainer *t, fl_line *l)
+static fl_err push_if_large(fl_trainer *t, fl_connection *l)
 {
     const size_t size = l->parcel->size;
     return size >= PUSH_BYTES || size >= fl_trainer_most(t) ? push(t, l, false)
@@ -256,12 +256,12 @@ static fl_err push_if_large(fl_trainer *t, fl_line *l)
 }
 
 /* An empty one, if all has gone: the server waits for the last. */
-static fl_err push_last(fl_trainer *t, fl_line *l)
+static fl_err push_last(fl_trainer *t, fl_connection *l)
 {
     return l->parcel || l->open ? push(t, l, true) : FL_OK;
 }
 
-static fl_err put_tensor(fl_trainer *t, fl_line *l, const char *name,
+static fl_err put_tensor(fl_trainer *t, fl_connection *l, const char *name,
                          const fl_tensor *x)
 {
     const int64_t n = fl_tensor_numel(x);
@@ -280,7 +280,7 @@ static fl_err put_tensor(fl_trainer *t, fl_line *l, const char *name,
 
 /* Rows that no message can carry together are cut; the server gathers a
  * participant's rows in the order in which they were sent. */
-static fl_err put_rows(fl_trainer *t, fl_line *l, const char *name,
+static fl_err put_rows(fl_trainer *t, fl_connection *l, const char *name,
                        const fl_rows *r)
 {
     const size_t row = (size_t)fl_rows_width(r) * fl_dtype_size(r->value.dtype);
@@ -297,7 +297,7 @@ static fl_err put_rows(fl_trainer *t, fl_line *l, const char *name,
     return FL_OK;
 }
 
-static fl_err put(fl_trainer *t, fl_line *l, const char *name,
+static fl_err put(fl_trainer *t, fl_connection *l, const char *name,
                   const fl_value *v)
 {
     return v->kind == FL_SELECTED_ROWS ? put_rows(t, l, name, &v->rows)
@@ -349,7 +349,7 @@ fl_err fl_trainer_send(fl_trainer *t, const fl_watch *by, int server,
 
 /* --- steps --- */
 
-static void tell_wanted(fl_trainer *t, fl_line *l)
+static void tell_wanted(fl_trainer *t, fl_connection *l)
 {
     fl_parcel *names = fl_parcel_new();
     for (int64_t i = 0; i < l->wanted.n; i++)
@@ -364,7 +364,7 @@ static void tell_wanted(fl_trainer *t, fl_line *l)
 static fl_err begin_step(fl_trainer *t)
 {
     for (int i = 0; i < t->job.servers; i++) {
-        fl_line *l = &t->line[i];
+        fl_connection *l = &t->line[i];
         if (l->learned)
             tell_wanted(t, l);
         FL_TRY(push_last(t, l));
@@ -439,7 +439,7 @@ static bool is_settled(const fl_trainer *t, const void *fences)
 static fl_err push_rest(fl_trainer *t, bool last)
 {
     for (int i = 0; i < t->job.servers; i++) {
-        fl_line *l = &t->line[i];
+        fl_connection *l = &t->line[i];
         if (last)
             FL_TRY(push_last(t, l));
         else if (l->parcel)

@@ -307,7 +307,8 @@ fl_err fl_trainer_lookup(fl_trainer *t, const fl_watch *by, int n,
 
 /* What no message can carry beside the others is asked for when it is wanted.
  */
-static void learn(fl_trainer *t, fl_line *l, const char *name, size_t bytes)
+static void learn(fl_trainer *t, fl_connection *l, const char *name,
+                  size_t bytes)
 {
     if (bytes > fl_trainer_most(t) - l->wanted_bytes)
         return;
@@ -319,7 +320,7 @@ static void learn(fl_trainer *t, fl_line *l, const char *name, size_t bytes)
 }
 
 /* What the last step brought, once. NULL: nothing. */
-static const fl_item *find_pulled(const fl_line *l, const char *name)
+static const fl_item *find_pulled(const fl_connection *l, const char *name)
 {
     const int64_t place = (int64_t)(uintptr_t)fl_map_get(&l->place, name);
     if (!place || !l->pulled || place > l->pulled->n ||
@@ -335,7 +336,7 @@ static const fl_item *find_pulled(const fl_line *l, const char *name)
 static fl_err receive(fl_trainer *t, const fl_watch *by, const fl_lookup *k,
                       fl_parcel **parcel, const fl_item **item)
 {
-    fl_line *l = &t->line[k->server];
+    fl_connection *l = &t->line[k->server];
     FL_TRY(fl_trainer_step_if_sent(t, by));
     *item = find_pulled(l, k->table);
     if (*item) {

@@ -30,7 +30,7 @@ typedef struct fl_wanted {
 } fl_wanted;
 
 /* What a trainer has to do with one server. */
-typedef struct fl_line {
+typedef struct fl_connection {
     fl_trainer *trainer;
     const char *address;
     fl_rpc_peer *peer;
@@ -41,7 +41,7 @@ typedef struct fl_line {
     size_t wanted_bytes;      /* of their values */
     bool learned;             /* since the machine was told what to pull */
     fl_parcel *pulled;        /* of the last step; as `wanted` was then */
-} fl_line;
+} fl_connection;
 
 /* What one caller asks servers, beside what comes with steps. */
 typedef struct fl_ask {
@@ -94,7 +94,7 @@ struct fl_trainer {
     fl_client *client;
     fl_outbox out;
     fl_str notes; /* lines for the log, once the lock is free */
-    fl_line *line;
+    fl_connection *line;
     fl_talk *talks;
     fl_tallying tallying;
     FL_VEC(fl_live) live;

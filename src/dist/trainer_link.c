@@ -150,7 +150,7 @@ static void settle(fl_trainer *t, const fl_live *c, const fl_rpc_reply *reply,
 
 static void on_reply(void *self, uint64_t id, const fl_rpc_reply *reply)
 {
-    fl_line *l = self;
+    fl_connection *l = self;
     fl_trainer *t = l->trainer;
     fl_arena *arena = fl_arena_new();
     fl_msg m = {0};
@@ -173,7 +173,7 @@ static void on_reply(void *self, uint64_t id, const fl_rpc_reply *reply)
 
 static void on_why(void *self, uint64_t id, const fl_rpc_reply *reply)
 {
-    fl_line *l = self;
+    fl_connection *l = self;
     fl_trainer *t = l->trainer;
     fl_arena *arena = fl_arena_new();
     const char *rows = "";
@@ -192,7 +192,7 @@ static void on_why(void *self, uint64_t id, const fl_rpc_reply *reply)
 
 void fl_link_ask_why(fl_trainer *t)
 {
-    fl_line *first = &t->line[0];
+    fl_connection *first = &t->line[0];
     if (t->curious)
         return;
     t->curious = true;
@@ -204,7 +204,7 @@ void fl_link_ask_why(fl_trainer *t)
 
 static void on_word(void *self, uint64_t id, const fl_packet *p)
 {
-    fl_line *l = self;
+    fl_connection *l = self;
     fl_trainer *t = l->trainer;
     fl_arena *arena = fl_arena_new();
     fl_msg m = {0};
@@ -220,7 +220,7 @@ static void on_word(void *self, uint64_t id, const fl_packet *p)
 
 static void on_hangup(void *self, uint64_t id, const fl_rpc_reply *reply)
 {
-    fl_trainer *t = ((fl_line *)self)->trainer;
+    fl_trainer *t = ((fl_connection *)self)->trainer;
     fl_link_lock(t);
     if (id == t->open.id) {
         t->open.id = 0;
@@ -235,7 +235,7 @@ static void on_hangup(void *self, uint64_t id, const fl_rpc_reply *reply)
  * each session has its own. */
 static void renew(fl_trainer *t, const fl_letter *l)
 {
-    fl_line *first = &t->line[0];
+    fl_connection *first = &t->line[0];
     if (t->open.id && !fl_id_same(t->open_session, l->msg.session)) {
         fl_rpc_cancel(t->rpc, t->open.call);
         t->open.id = 0;
@@ -254,7 +254,8 @@ static void renew(fl_trainer *t, const fl_letter *l)
 
 static void call(fl_trainer *t, const fl_letter *l)
 {
-    fl_line *line = &t->line[l->to.kind == FL_PEER_COORD ? 0 : l->to.index];
+    fl_connection *line =
+        &t->line[l->to.kind == FL_PEER_COORD ? 0 : l->to.index];
     fl_live c = {
         .id = ++t->ids, .to = l->to, .kind = l->msg.kind, .tag = l->msg.tag};
     c.call = fl_rpc_call(t->rpc, line->peer, fl_msg_method(l->msg.kind),

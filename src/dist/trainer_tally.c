@@ -30,7 +30,7 @@ static fl_err read_answer(const fl_trainer *t, const fl_rpc_reply *reply,
 
 static void on_sum(void *self, uint64_t id, const fl_rpc_reply *reply)
 {
-    fl_trainer *t = ((fl_line *)self)->trainer;
+    fl_trainer *t = ((fl_connection *)self)->trainer;
     fl_arena *arena = fl_arena_new();
     fl_msg m = {0};
     const fl_err err = read_answer(t, reply, arena, &m);
@@ -54,7 +54,7 @@ static fl_err call(fl_trainer *t, const char *name, int64_t n,
                    const int64_t *counts, int64_t limit)
 {
     const fl_shape shape = fl_shape_of(1, &n);
-    fl_line *first = &t->line[0];
+    fl_connection *first = &t->line[0];
     fl_tensor copy = {0};
     FL_TRY(fl_tensor_resize(&copy, FL_I64, &shape));
     memcpy(copy.data, counts, fl_tensor_bytes(&copy));

@@ -14,7 +14,7 @@ enum {
 
 /* --- ops --- */
 
-static fl_err read_attrs(fl_reader *r, fl_desc *d)
+static fl_err read_attrs(fl_text_reader *r, fl_desc *d)
 {
     if (!fl_read_accept(r, "{"))
         return FL_OK;
@@ -34,7 +34,7 @@ static fl_err read_attrs(fl_reader *r, fl_desc *d)
 
 typedef FL_VEC(const char *) names;
 
-static fl_err read_arg_list(fl_reader *r, names *out)
+static fl_err read_arg_list(fl_text_reader *r, names *out)
 {
     const char *name;
     if (!fl_read_accept(r, "[")) {
@@ -51,7 +51,7 @@ static fl_err read_arg_list(fl_reader *r, names *out)
     return fl_read_expect(r, "]");
 }
 
-static fl_err read_slot(fl_reader *r, fl_desc *d, bool out)
+static fl_err read_slot(fl_text_reader *r, fl_desc *d, bool out)
 {
     const char *slot;
     FL_TRY(fl_read_name(r, "a slot", &slot));
@@ -68,7 +68,7 @@ static fl_err read_slot(fl_reader *r, fl_desc *d, bool out)
     return err;
 }
 
-static fl_err read_desc(fl_reader *r, fl_desc *d)
+static fl_err read_desc(fl_text_reader *r, fl_desc *d)
 {
     FL_TRY(fl_read_expect(r, "("));
     if (!fl_read_accept(r, ")")) {
@@ -85,11 +85,11 @@ static fl_err read_desc(fl_reader *r, fl_desc *d)
     return read_attrs(r, d);
 }
 
-static fl_err read_op(fl_reader *r)
+static fl_err read_op(fl_text_reader *r)
 {
     const fl_op_def *def;
     const char *type;
-    const fl_reader start = *r;
+    const fl_text_reader start = *r;
     FL_TRY(fl_read_name(r, "var, data, param, block or an op", &type));
     fl_read_skip(r);
     if (*r->at != '(')
@@ -114,7 +114,7 @@ static fl_err read_op(fl_reader *r)
 
 /* --- vars --- */
 
-static fl_kind read_kind(fl_reader *r)
+static fl_kind read_kind(fl_text_reader *r)
 {
     for (int k = FL_LOD_TENSOR; k <= FL_TUPLE; k++)
         if (fl_read_word(r, fl_kind_name((fl_kind)k)))
@@ -122,7 +122,7 @@ static fl_kind read_kind(fl_reader *r)
     return FL_LOD_TENSOR;
 }
 
-static fl_err read_dim(fl_reader *r, fl_shape *s)
+static fl_err read_dim(fl_text_reader *r, fl_shape *s)
 {
     if (s->rank == FL_MAX_RANK)
         return FL_READ_FAIL(r, "a shape has at most %d dimensions",
@@ -131,7 +131,7 @@ static fl_err read_dim(fl_reader *r, fl_shape *s)
 }
 
 /* "f32[-1,13]", which kinds without a tensor may lack. */
-static fl_err read_type(fl_reader *r, fl_var *v)
+static fl_err read_type(fl_text_reader *r, fl_var *v)
 {
     const char *start = r->at;
     v->kind = read_kind(r);
@@ -154,7 +154,7 @@ static fl_err read_type(fl_reader *r, fl_var *v)
     return fl_read_expect(r, "]");
 }
 
-static fl_err read_rate(fl_reader *r, float *rate)
+static fl_err read_rate(fl_text_reader *r, float *rate)
 {
     fl_attr v = {0};
     fl_read_skip(r);
@@ -163,7 +163,7 @@ static fl_err read_rate(fl_reader *r, float *rate)
     return FL_OK;
 }
 
-static fl_err read_flag(fl_reader *r, fl_var *v, fl_param_info *param)
+static fl_err read_flag(fl_text_reader *r, fl_var *v, fl_param_info *param)
 {
     const bool is = !fl_read_accept(r, "!");
     int64_t levels;
@@ -182,7 +182,7 @@ static fl_err read_flag(fl_reader *r, fl_var *v, fl_param_info *param)
     return fl_read_expected(r, "lod=, a flag or the end of the line");
 }
 
-static fl_err read_var(fl_reader *r, fl_var_word word)
+static fl_err read_var(fl_text_reader *r, fl_var_word word)
 {
     fl_param_info param = {.learning_rate = 1};
     fl_var v = {.param = word == FL_WORD_PARAM ? &param : NULL}, *made;
@@ -203,7 +203,7 @@ static fl_err read_var(fl_reader *r, fl_var_word word)
 
 /* --- blocks --- */
 
-static fl_err read_block(fl_reader *r)
+static fl_err read_block(fl_text_reader *r)
 {
     int64_t idx, parent = -1, forward = -1;
     const int64_t next = r->b ? r->b->idx + 1 : 0;
@@ -221,10 +221,10 @@ static fl_err read_block(fl_reader *r)
     return FL_OK;
 }
 
-static fl_err read_statement(fl_reader *r)
+static fl_err read_statement(fl_text_reader *r)
 {
     /* An op may be called block or var: then a bracket follows. */
-    const fl_reader start = *r;
+    const fl_text_reader start = *r;
     if (!r->b && fl_read_word(r, "random_seed"))
         return fl_read_int(r, INT64_MIN, INT64_MAX, &r->p->random_seed);
     if (!r->b && fl_read_word(r, "version"))
@@ -243,7 +243,7 @@ static fl_err read_statement(fl_reader *r)
     return read_op(r);
 }
 
-static fl_err read_program(fl_reader *r)
+static fl_err read_program(fl_text_reader *r)
 {
     for (;; r->at++, r->line++, r->line_at = r->at) {
         fl_read_skip(r);
@@ -262,7 +262,7 @@ static fl_err read_program(fl_reader *r)
 fl_err fl_program_parse(const fl_registry *reg, const char *text,
                         fl_program **out)
 {
-    fl_reader r = {.at = text, .line_at = text, .line = 1};
+    fl_text_reader r = {.at = text, .line_at = text, .line = 1};
     r.p = fl_program_make(reg);
     r.a = fl_arena_new();
     fl_err err = read_program(&r);

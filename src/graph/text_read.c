@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 /* Put "text 3:14: " in front of the sentence. */
-fl_err fl_read_place(const fl_reader *r, fl_err err)
+fl_err fl_read_place(const fl_text_reader *r, fl_err err)
 {
     char sentence[900];
     snprintf(sentence, sizeof sentence, "%s", fl_errmsg());
@@ -17,7 +17,7 @@ fl_err fl_read_place(const fl_reader *r, fl_err err)
                    (long long)(r->at - r->line_at + 1), sentence);
 }
 
-void fl_read_skip(fl_reader *r)
+void fl_read_skip(fl_text_reader *r)
 {
     for (;; r->at++) {
         if (*r->at == '#')
@@ -32,7 +32,7 @@ void fl_read_skip(fl_reader *r)
 }
 
 /* What stands here, for sentences. */
-static const char *here(const fl_reader *r)
+static const char *here(const fl_text_reader *r)
 {
     static const char letters[] = " \n\t,()[]{}=:";
     if (!*r->at)
@@ -45,12 +45,12 @@ static const char *here(const fl_reader *r)
     return fl_arena_printf(r->a, "\"%.*s\"", n > 40 ? 40 : (int)n, r->at);
 }
 
-fl_err fl_read_expected(const fl_reader *r, const char *what)
+fl_err fl_read_expected(const fl_text_reader *r, const char *what)
 {
     return FL_READ_FAIL(r, "expected %s, found %s", what, here(r));
 }
 
-bool fl_read_accept(fl_reader *r, const char *text)
+bool fl_read_accept(fl_text_reader *r, const char *text)
 {
     fl_read_skip(r);
     if (!fl_starts_with(r->at, text))
@@ -63,14 +63,14 @@ bool fl_read_accept(fl_reader *r, const char *text)
     return true;
 }
 
-fl_err fl_read_expect(fl_reader *r, const char *text)
+fl_err fl_read_expect(fl_text_reader *r, const char *text)
 {
     if (fl_read_accept(r, text))
         return FL_OK;
     return fl_read_expected(r, fl_arena_printf(r->a, "\"%s\"", text));
 }
 
-static fl_err escaped(fl_reader *r, fl_str *s)
+static fl_err escaped(fl_text_reader *r, fl_str *s)
 {
     unsigned code;
     char c = *r->at++;
@@ -89,7 +89,7 @@ static fl_err escaped(fl_reader *r, fl_str *s)
     return FL_OK;
 }
 
-static fl_err read_quoted(fl_reader *r, fl_str *s)
+static fl_err read_quoted(fl_text_reader *r, fl_str *s)
 {
     r->at++;
     while (*r->at != '"') {
@@ -106,7 +106,7 @@ static fl_err read_quoted(fl_reader *r, fl_str *s)
     return FL_OK;
 }
 
-fl_err fl_read_string(fl_reader *r, const char **out)
+fl_err fl_read_string(fl_text_reader *r, const char **out)
 {
     fl_str s = {0};
     fl_read_skip(r);
@@ -123,7 +123,7 @@ static bool is_letter(char c)
     return c && fl_name_is_bare((const char[]){c, 0});
 }
 
-fl_err fl_read_name(fl_reader *r, const char *what, const char **out)
+fl_err fl_read_name(fl_text_reader *r, const char *what, const char **out)
 {
     fl_read_skip(r);
     if (*r->at == '"') {
@@ -142,7 +142,7 @@ fl_err fl_read_name(fl_reader *r, const char *what, const char **out)
 }
 
 /* The next bare word is exactly this one. */
-bool fl_read_word(fl_reader *r, const char *word)
+bool fl_read_word(fl_text_reader *r, const char *word)
 {
     fl_read_skip(r);
     const size_t n = strlen(word);
@@ -152,7 +152,7 @@ bool fl_read_word(fl_reader *r, const char *word)
     return true;
 }
 
-fl_err fl_read_int(fl_reader *r, int64_t least, int64_t most, int64_t *out)
+fl_err fl_read_int(fl_text_reader *r, int64_t least, int64_t most, int64_t *out)
 {
     char *end;
     fl_read_skip(r);

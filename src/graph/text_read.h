@@ -8,36 +8,36 @@ enum {
     FL_READ_BLOCKS = 1 << 16, /* no program has more */
 };
 
-typedef struct fl_reader {
+typedef struct fl_text_reader {
     const char *at, *line_at;
     int line;
     int nesting; /* open brackets: line breaks mean nothing within */
     fl_program *p;
     fl_block *b;
     fl_arena *a; /* of one statement */
-} fl_reader;
+} fl_text_reader;
 
 /* Put "text 3:14: " in front of the last sentence; return `err`. */
-fl_err fl_read_place(const fl_reader *r, fl_err err);
+fl_err fl_read_place(const fl_text_reader *r, fl_err err);
 #define FL_READ_FAIL(r, ...) fl_read_place((r), fl_fail(FL_EINVAL, __VA_ARGS__))
 
 /* "expected WHAT, found ..." */
-fl_err fl_read_expected(const fl_reader *r, const char *what);
+fl_err fl_read_expected(const fl_text_reader *r, const char *what);
 
-void fl_read_skip(fl_reader *r); /* blanks and comments */
-bool fl_read_accept(fl_reader *r, const char *text);
-bool fl_read_word(fl_reader *r, const char *word); /* no letter follows */
-fl_err fl_read_expect(fl_reader *r, const char *text) FL_MUST_CHECK;
+void fl_read_skip(fl_text_reader *r); /* blanks and comments */
+bool fl_read_accept(fl_text_reader *r, const char *text);
+bool fl_read_word(fl_text_reader *r, const char *word); /* no letter follows */
+fl_err fl_read_expect(fl_text_reader *r, const char *text) FL_MUST_CHECK;
 
 /* Results live in r->a. */
-fl_err fl_read_string(fl_reader *r, const char **out) FL_MUST_CHECK;
-fl_err fl_read_name(fl_reader *r, const char *what,
+fl_err fl_read_string(fl_text_reader *r, const char **out) FL_MUST_CHECK;
+fl_err fl_read_name(fl_text_reader *r, const char *what,
                     const char **out) FL_MUST_CHECK;
-fl_err fl_read_int(fl_reader *r, int64_t least, int64_t most,
+fl_err fl_read_int(fl_text_reader *r, int64_t least, int64_t most,
                    int64_t *out) FL_MUST_CHECK;
 
 /* Type and value of an attribute (text_value.c); its name stays. */
-fl_err fl_read_number(fl_reader *r, fl_attr *v) FL_MUST_CHECK;
-fl_err fl_read_value(fl_reader *r, fl_attr *v) FL_MUST_CHECK;
+fl_err fl_read_number(fl_text_reader *r, fl_attr *v) FL_MUST_CHECK;
+fl_err fl_read_value(fl_text_reader *r, fl_attr *v) FL_MUST_CHECK;
 
 #endif

@@ -13,7 +13,7 @@ typedef struct list {
     FL_VEC(const char *) strings;
 } list;
 
-fl_err fl_read_number(fl_reader *r, fl_attr *v)
+fl_err fl_read_number(fl_text_reader *r, fl_attr *v)
 {
     char *end;
     const char *digits = r->at + (*r->at == '-' || *r->at == '+');
@@ -35,7 +35,7 @@ fl_err fl_read_number(fl_reader *r, fl_attr *v)
 }
 
 /* Anything but a list; the type shows in the first letters. */
-static fl_err read_scalar(fl_reader *r, fl_attr *v)
+static fl_err read_scalar(fl_text_reader *r, fl_attr *v)
 {
     fl_read_skip(r);
     if (*r->at == '"') {
@@ -77,7 +77,7 @@ static void push_element(list *l, const fl_attr *e)
 }
 
 /* The vector's elements become the attribute's, in the statement's arena. */
-static void take_list(fl_reader *r, list *l, fl_attr *v)
+static void take_list(fl_text_reader *r, list *l, fl_attr *v)
 {
     if (v->type == FL_ATTR_FLOATS)
         v->floats = fl_arena_dup(r->a, l->floats.at,
@@ -93,7 +93,7 @@ static void take_list(fl_reader *r, list *l, fl_attr *v)
             fl_arena_dup(r->a, l->longs.at, (size_t)v->n * sizeof *l->longs.at);
 }
 
-static fl_err read_elements(fl_reader *r, list *l, fl_attr *v)
+static fl_err read_elements(fl_text_reader *r, list *l, fl_attr *v)
 {
     v->n = 0;
     do {
@@ -111,7 +111,7 @@ static fl_err read_elements(fl_reader *r, list *l, fl_attr *v)
 }
 
 /* "ints[]": the type that nothing in the list could show. */
-static bool accept_empty_list(fl_reader *r, fl_attr *v)
+static bool accept_empty_list(fl_text_reader *r, fl_attr *v)
 {
     static const fl_attr_type lists[] = {FL_ATTR_INTS,    FL_ATTR_FLOATS,
                                          FL_ATTR_STRINGS, FL_ATTR_BOOLS,
@@ -128,7 +128,7 @@ static bool accept_empty_list(fl_reader *r, fl_attr *v)
     return false;
 }
 
-fl_err fl_read_value(fl_reader *r, fl_attr *v)
+fl_err fl_read_value(fl_text_reader *r, fl_attr *v)
 {
     fl_read_skip(r);
     if (accept_empty_list(r, v))

@@ -33,9 +33,9 @@ typedef struct fl_proc {
 } fl_proc;
 
 /* A socket that keeps the port of a server of this host. */
-typedef struct fl_held {
+typedef struct fl_held_port {
     int fd, server;
-} fl_held;
+} fl_held_port;
 
 /* Thread: one. */
 typedef struct fl_launch {
@@ -44,7 +44,7 @@ typedef struct fl_launch {
     char *mark;                     /* FLUID_JOB of all its processes */
     char **argv;                    /* what every process runs; NULL ends it */
     FL_VEC(const char *) endpoints; /* of all servers of the job */
-    FL_VEC(fl_held) held;           /* one for each server of this host */
+    FL_VEC(fl_held_port) held;      /* one for each server of this host */
     int nodes, node;                /* hosts of the job, and which is this */
     FL_VEC(fl_proc) procs;          /* servers, then trainers */
     int first;                      /* the one that failed first, or -1 */

@@ -75,7 +75,7 @@ static const char *endpoint_of(fl_launch *l, const char *host, int port)
 static void add(fl_launch *l, const char *host, int port, int fd)
 {
     if (fd >= 0)
-        fl_push(&l->held, ((fl_held){fd, (int)l->endpoints.n}));
+        fl_push(&l->held, ((fl_held_port){fd, (int)l->endpoints.n}));
     fl_push(&l->endpoints, endpoint_of(l, host, port));
 }
 
