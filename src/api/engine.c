@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "collective/ops.h"
 #include "dist/ops.h"
 #include "exec/exe.h"
 #include "ops/ops.h"
@@ -42,6 +43,8 @@ static fl_err register_all(fl_registry **out)
         fl_push(&all, fl_ops_table[i]);
     for (int i = 0; i < fl_dist_ops_count; i++)
         fl_push(&all, fl_dist_ops_table[i]);
+    for (int i = 0; i < fl_collective_ops_count; i++)
+        fl_push(&all, fl_collective_ops_table[i]);
     const fl_err err = fl_registry_new(all.at, (int)all.n, out);
     fl_vec_fini(&all);
     return err;

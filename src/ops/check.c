@@ -6,6 +6,7 @@
 #include "ops/check.h"
 
 #include "base/str.h"
+#include "collective/ops.h"
 #include "dist/ops.h"
 #include "ops/ops.h"
 
@@ -35,6 +36,8 @@ const fl_registry *fl_check_registry(void)
         fl_push(&all, fl_ops_table[i]);
     for (int i = 0; i < fl_dist_ops_count; i++)
         fl_push(&all, fl_dist_ops_table[i]);
+    for (int i = 0; i < fl_collective_ops_count; i++)
+        fl_push(&all, fl_collective_ops_table[i]);
     CHECK_OK(fl_registry_new(all.at, (int)all.n, &r));
     fl_vec_fini(&all);
     return r;
