@@ -12,12 +12,8 @@
 
 enum {
     FL_CONTROL_MOST = 1 << 20,
-    /* Trainers: a control has room for a view of so many that each have a
-     * session now and had another before. */
-    FL_MEMBERS_MOST = 8192,
     /* Values of an answer; the rest of a message is names and shapes. */
     FL_VALUES_MOST = INT32_MAX - (64 << 20),
-    FL_PROTOCOL = 1, /* version, part of a job's digest */
 };
 
 /* The method that carries a kind of message: "/fluid.Server/Push"; NULL: it is

@@ -87,16 +87,16 @@ static void same_control(const fl_msg *a, const fl_msg *b)
 /* All numbers as long as they get. */
 static void the_largest_view_comes_back(void)
 {
-    static fl_member all[FL_MEMBERS_MOST];
-    static fl_leave gone[FL_MEMBERS_MOST];
-    for (int i = 0; i < FL_MEMBERS_MOST; i++) {
+    static fl_member all[FL_TRAINERS_MOST];
+    static fl_leave gone[FL_TRAINERS_MOST];
+    for (int i = 0; i < FL_TRAINERS_MOST; i++) {
         all[i] = (fl_member){i, {1, 2}, INT64_MAX};
         gone[i] = (fl_leave){i, {3, 4}, INT64_MAX, FL_LEFT_DONE, INT64_MAX};
     }
     fl_msg m = full(FL_MSG_VIEW), back;
     m.member = all;
     m.left = gone;
-    m.n_member = m.n_left = FL_MEMBERS_MOST;
+    m.n_member = m.n_left = FL_TRAINERS_MOST;
     fl_arena *a = fl_arena_new();
     fl_packet *p = fl_msg_encode(&m);
     CHECK_OK(fl_msg_decode(peer, p, a, &back));

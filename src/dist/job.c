@@ -2,7 +2,6 @@
 #include "dist/job.h"
 
 #include "base/flag.h"
-#include "dist/codec.h"
 #include "graph/program.h"
 
 #include <stdio.h>
@@ -10,7 +9,6 @@
 
 enum {
     MAX_SERVERS = 4096,
-    MAX_TRAINERS = FL_MEMBERS_MOST,
     MAX_SHARDS = 4096,
     LONGEST = 1 << 30,     /* seconds, 34 years: that is for ever */
     ABOUT_MOST = 16 << 10, /* bytes, about: an answer to whoever asks */
@@ -245,7 +243,7 @@ static fl_err in_range(const char *what, int64_t n, int64_t most)
 fl_err fl_job_check(const fl_job *job)
 {
     FL_TRY(in_range("servers", job->servers, MAX_SERVERS));
-    FL_TRY(in_range("trainers", job->trainers, MAX_TRAINERS));
+    FL_TRY(in_range("trainers", job->trainers, FL_TRAINERS_MOST));
     FL_TRY(in_range("shards", job->shards, MAX_SHARDS));
     return in_range("ns of lease", job->lease, INT64_MAX / 4);
 }

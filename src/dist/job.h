@@ -13,6 +13,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum {
+    FL_PROTOCOL = 1,      /* version of the messages, part of a job's digest */
+    FL_TRAINERS_MOST = 8192, /* a message has room for a view of so many that
+                                each have a session now and had one before */
+};
+
 /* A session (drawn by a trainer process) or the digest of a job. */
 typedef struct fl_id {
     uint64_t hi, lo;

@@ -110,7 +110,7 @@ static void a_place_is_in_a_job(void)
 
 static void a_job_has_so_many_trainers(void)
 {
-    fl_job j = fl_job_defaults((fl_job){.trainers = FL_MEMBERS_MOST});
+    fl_job j = fl_job_defaults((fl_job){.trainers = FL_TRAINERS_MOST});
     CHECK_OK(fl_job_check(&j));
     j.trainers++;
     CHECK_ERR(fl_job_check(&j), FL_EINVAL,

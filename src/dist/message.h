@@ -46,6 +46,10 @@ typedef enum fl_msg_kind {
     FL_MSG_TALLY,  /* session, blob = counts; VALUES: count, blob = of all */
 } fl_msg_kind;
 
+enum {
+    FL_TALLY_MOST = 1 << 17 /* counts of one name in TALLY */
+};
+
 /* One session in a view or a decision. */
 typedef struct fl_member {
     int rank;

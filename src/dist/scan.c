@@ -4,7 +4,7 @@
  * tested as a whole, and only in a bad one is the element looked for. */
 #include "dist/scan.h"
 
-#include "op/kernel.h"
+#include "base/clones.h"
 
 #include <string.h>
 

@@ -11,7 +11,6 @@
 
 enum {
     FL_TALLIES_MOST = 16,       /* names */
-    FL_TALLY_MOST = 1 << 17,    /* counts of a name */
     FL_TALLY_BYTES = 128 << 20, /* of all names and ranks */
 };
 

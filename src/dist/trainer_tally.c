@@ -6,7 +6,6 @@
 #include "dist/trainer_in.h"
 
 #include "dist/codec.h"
-#include "dist/tally.h"
 
 #include <stdio.h>
 
