@@ -1,12 +1,11 @@
-/* engine.c - the one place that lists every table. */
+/* engine.c - an engine: its operators, its disk, its jobs. */
 #include "api/engine.h"
 
+#include "api/registry.h"
 #include "base/flag.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "collective/ops.h"
-#include "dist/ops.h"
 #include "exec/exe.h"
 #include "ops/ops.h"
 #include "train/train.h"
@@ -36,24 +35,10 @@ const char *fl_nearest(const char *name, const char *const *names)
     return near.best;
 }
 
-static fl_err register_all(fl_registry **out)
-{
-    FL_VEC(const fl_op_def *) all = {0};
-    for (int i = 0; i < fl_ops_count; i++)
-        fl_push(&all, fl_ops_table[i]);
-    for (int i = 0; i < fl_dist_ops_count; i++)
-        fl_push(&all, fl_dist_ops_table[i]);
-    for (int i = 0; i < fl_collective_ops_count; i++)
-        fl_push(&all, fl_collective_ops_table[i]);
-    const fl_err err = fl_registry_new(all.at, (int)all.n, out);
-    fl_vec_fini(&all);
-    return err;
-}
-
 fl_engine *fl_engine_new(void)
 {
     fl_engine *e = fl_mem_alloc(sizeof *e);
-    if (register_all(&e->registry)) {
+    if (fl_registry_all(&e->registry)) {
         fprintf(stderr, "fluid: a table of operators is wrong: %s\n",
                 fl_errmsg()); /* our own bug: the tests run this line */
         abort();

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-    FL_PROTOCOL = 1,      /* version of the messages, part of a job's digest */
+    FL_PROTOCOL = 1, /* version of the messages, part of a job's digest */
     FL_TRAINERS_MOST = 8192, /* a message has room for a view of so many that
                                 each have a session now and had one before */
 };

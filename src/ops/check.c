@@ -5,9 +5,8 @@
  * output's gradient is w, and dL/dx follows from two runs with x moved. */
 #include "ops/check.h"
 
+#include "api/registry.h"
 #include "base/str.h"
-#include "collective/ops.h"
-#include "dist/ops.h"
 #include "ops/ops.h"
 
 #include <fcntl.h>
@@ -31,15 +30,7 @@ const fl_registry *fl_check_registry(void)
     static fl_registry *r; /* one thread, one process: a test */
     if (r)
         return r;
-    FL_VEC(const fl_op_def *) all = {0};
-    for (int i = 0; i < fl_ops_count; i++)
-        fl_push(&all, fl_ops_table[i]);
-    for (int i = 0; i < fl_dist_ops_count; i++)
-        fl_push(&all, fl_dist_ops_table[i]);
-    for (int i = 0; i < fl_collective_ops_count; i++)
-        fl_push(&all, fl_collective_ops_table[i]);
-    CHECK_OK(fl_registry_new(all.at, (int)all.n, &r));
-    fl_vec_fini(&all);
+    CHECK_OK(fl_registry_all(&r));
     return r;
 }
 
