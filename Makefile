@@ -47,7 +47,7 @@ TEST_SRC := $(filter %_test.c,$(ALL_SRC)) $(wildcard tests/*_test.c)
 FUZZ_SRC := $(filter %_fuzz.c,$(ALL_SRC))
 SUPPORT_SRC := src/base/test_main.c $(wildcard src/ops/check*.c) \
 	src/ops/hostile.c \
-	$(filter-out %_test.c,$(wildcard src/dist/sim*.c))
+	$(filter-out %_test.c,$(wildcard src/protocol/sim*.c))
 CLI_SRC := $(wildcard src/cli/*.c)
 LIB_SRC := $(filter-out $(TEST_SRC) $(FUZZ_SRC) $(SUPPORT_SRC) $(CLI_SRC),\
 	$(ALL_SRC))
@@ -210,7 +210,7 @@ RACE := B=build-tsan OPT=-O1 SAN="-fsanitize=thread -DFL_NO_CLONES"
 asan:
 	@$(MAKE) unit $(SAFE)
 tsan: # what runs on several threads
-	@$(MAKE) unit $(RACE) T="base/ exec/ table/ cluster/ dist/ data/ train/ places"
+	@$(MAKE) unit $(RACE) T="base/ exec/ table/ cluster/ protocol/ wire/ pserver/ trainer/ data/ train/ places"
 
 check: export WERROR := -Werror
 check:

@@ -9,9 +9,9 @@
 #include "bench.h"
 
 #include "base/vec.h"
-#include "dist/codec.h"
 #include "graph/program.h"
 #include "net/rpc.h"
+#include "wire/codec.h"
 
 #include <pthread.h>
 

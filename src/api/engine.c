@@ -5,9 +5,7 @@
 #include "base/flag.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "base/vec.h"
 #include "exec/exe.h"
-#include "ops/ops.h"
 #include "train/train.h"
 
 #include <stdio.h>

@@ -4,8 +4,8 @@
 
 #include "base/disk.h"
 #include "base/random.h"
-#include "dist/service.h"
 #include "op/op.h"
+#include "trainer/service.h"
 
 /* Thread: immutable once made, but for the entropy, which any may draw. */
 struct fl_engine {

@@ -1,7 +1,8 @@
 /* log.h - one line to stderr, in glog's shape.
  *
  *     FL_WARN("%s went away, %d are left", name, n);
- *     W1115 20:14:45.123456  3867 dist/members.c:248] a:1 went away, 3 are left
+ *     W1115 20:14:45.123456  3867 protocol/coord.c:248] a:1 went away, 3 are
+ * left
  *
  * An error is returned or logged, never both. Nothing in kernels, nothing each
  * step above debug. */

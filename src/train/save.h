@@ -11,8 +11,8 @@
 #define FL_TRAIN_SAVE_H
 
 #include "base/stage.h"
-#include "dist/trainer.h"
 #include "exec/scope.h"
+#include "trainer/trainer.h"
 
 /* Who saves: a trainer at its place, and what it has itself. */
 typedef struct fl_saver {

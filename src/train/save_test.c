@@ -1,9 +1,9 @@
 #include "train/save.h"
 
 #include "base/memdisk.h"
-#include "dist/test_job.h"
 #include "exec/test_exec.h"
 #include "tensor/file.h"
+#include "trainer/test_job.h"
 
 enum {
     ROWS = 7, /* that servers have */

@@ -11,9 +11,9 @@
 
 #include "base/atomic.h"
 #include "data/dataset.h"
-#include "dist/service.h"
 #include "exec/plan.h"
 #include "train/common.h"
+#include "trainer/service.h"
 
 #include <pthread.h>
 

@@ -2,9 +2,9 @@
 #include "train/train.h"
 
 #include "data/test_data.h"
-#include "dist/service.h"
-#include "dist/test_job.h"
 #include "exec/test_exec.h"
+#include "trainer/service.h"
+#include "trainer/test_job.h"
 
 #include <math.h>
 

@@ -1,0 +1,792 @@
+/* client.c - a trainer's requests and what their answers mean.
+ *
+ * Easy to get wrong: an answer counts only while its request is outstanding.
+ * A late FENCED to a request that was answered long ago says nothing about the
+ * session of today. */
+#include "protocol/client.h"
+#include "protocol/window.h"
+
+#include <stdio.h>
+
+enum {
+    REASON_MAX = 256,
+    WHO_MAX = 64,
+    PEER_MAX = 128
+};
+
+typedef struct request {
+    fl_peer to;
+    fl_msg msg; /* its blob is kept */
+    bool sent;
+    int64_t first, next; /* sent at; send again at */
+    int tries;
+} request;
+
+typedef struct lane { /* the pushes to one shard of one server */
+    int64_t seq;      /* the last one given */
+    int64_t parts;    /* in this round */
+    bool closed;      /* the last of this round is made */
+    fl_window acked;
+} lane;
+
+struct fl_client {
+    const fl_job *job;
+    const fl_app *app;
+    fl_entropy *entropy;
+    fl_outbox *out;
+    char who[WHO_MAX];
+    fl_client_state state;
+    bool leave; /* wanted, with: */
+    int code;
+    char reason[REASON_MAX];
+    fl_id session;
+    bool explicit_id;
+    int claim, rank;
+    int64_t g, round;
+    int64_t pulled; /* sync: the highest version; the sessions share it */
+    uint64_t tag, echo;
+    int64_t renew_at, ticked;
+    FL_VEC(request) request;
+    lane *lane;           /* servers x shards */
+    fl_blob *want;        /* by server */
+    int64_t *heard;       /* by server; [servers]: the coordinator */
+    uint64_t *seen;       /* state ids by server; [0]: the coordinator's, too */
+    int64_t *incarnation; /* the same */
+    fl_refusals *refused; /* the same */
+};
+
+fl_client *fl_client_new(const fl_job *job, const fl_app *app, int id,
+                         const char *who, fl_entropy *entropy, fl_outbox *out)
+{
+    fl_client *c = fl_mem_alloc(sizeof *c);
+    const size_t n = (size_t)job->servers;
+    c->job = job;
+    c->app = app;
+    c->explicit_id = id != FL_ANY_ID;
+    c->claim = id;
+    c->rank = -1;
+    c->entropy = entropy;
+    c->out = out;
+    c->lane = fl_mem_alloc(n * (size_t)job->shards * sizeof *c->lane);
+    c->want = fl_mem_alloc(n * sizeof *c->want);
+    c->heard = fl_mem_alloc((n + 1) * sizeof *c->heard);
+    c->seen = fl_mem_alloc(n * sizeof *c->seen);
+    c->incarnation = fl_mem_alloc(n * sizeof *c->incarnation);
+    c->refused = fl_mem_alloc(n * sizeof *c->refused);
+    snprintf(c->who, sizeof c->who, "%s", who);
+    return c;
+}
+
+static void drop(fl_client *c, fl_blob b)
+{
+    c->app->keep.drop(c->app->keep.self, b);
+}
+
+static void remove_request(fl_client *c, int64_t i)
+{
+    drop(c, c->request.at[i].msg.blob);
+    fl_remove(&c->request, i);
+}
+
+static void drop_requests(fl_client *c)
+{
+    while (c->request.n)
+        remove_request(c, c->request.n - 1);
+}
+
+void fl_client_free(fl_client *c)
+{
+    if (!c)
+        return;
+    drop_requests(c);
+    for (int j = 0; j < c->job->servers; j++)
+        drop(c, c->want[j]);
+    fl_vec_fini(&c->request);
+    fl_mem_free(c->lane);
+    fl_mem_free(c->want);
+    fl_mem_free(c->heard);
+    fl_mem_free(c->seen);
+    fl_mem_free(c->incarnation);
+    fl_mem_free(c->refused);
+    fl_mem_free(c);
+}
+
+void fl_client_want(fl_client *c, int server, fl_blob names)
+{
+    drop(c, c->want[server]);
+    c->want[server] = c->app->keep.keep(c->app->keep.self, names);
+}
+
+fl_client_state fl_client_now(const fl_client *c)
+{
+    return c->state;
+}
+
+fl_id fl_client_session(const fl_client *c)
+{
+    return c->session;
+}
+
+int fl_client_rank(const fl_client *c)
+{
+    return c->rank;
+}
+
+int64_t fl_client_round(const fl_client *c)
+{
+    return c->round;
+}
+
+uint64_t fl_client_tag(const fl_client *c)
+{
+    return c->tag;
+}
+
+/* --- requests --- */
+
+static fl_peer coordinator(void)
+{
+    return (fl_peer){FL_PEER_COORD, 0, 0};
+}
+
+static fl_peer server(int index)
+{
+    return (fl_peer){FL_PEER_SERVER, index, 0};
+}
+
+/* The server in whose process it is. */
+static int process_of(fl_peer p)
+{
+    return p.kind == FL_PEER_COORD ? 0 : p.index;
+}
+
+static bool same_peer(fl_peer a, fl_peer b)
+{
+    return a.kind == b.kind && (a.kind == FL_PEER_COORD || a.index == b.index);
+}
+
+static void name_of(const fl_client *c, fl_peer p, char *buf, size_t size)
+{
+    if (p.kind == FL_PEER_COORD)
+        snprintf(buf, size, "the coordinator%s%s%s",
+                 c->job->endpoints ? " (" : "",
+                 c->job->endpoints ? c->job->endpoints[0] : "",
+                 c->job->endpoints ? ")" : "");
+    else
+        fl_job_server(c->job, p.index, buf, size);
+}
+
+static lane *lane_of(const fl_client *c, int server_index, int shard)
+{
+    return &c->lane[server_index * c->job->shards + shard];
+}
+
+/* A push waits for room in the window, where the server will look for it. */
+static bool may_send(const fl_client *c, const request *r)
+{
+    return r->msg.kind != FL_MSG_PUSH ||
+           fl_window_fits(&lane_of(c, r->to.index, r->msg.shard)->acked,
+                          r->msg.seq);
+}
+
+static void send(fl_client *c, request *r, int64_t now)
+{
+    if (!may_send(c, r))
+        return;
+    if (!r->sent)
+        r->first = now;
+    r->sent = true;
+    r->next = now + c->job->call;
+    fl_outbox_send(c->out, r->to, r->msg);
+}
+
+/* What this process, not only this session, knows of the job. The ids are the
+ * client's own, so that a repeat says the newest ones. */
+static void add_memory(const fl_client *c, fl_msg *m)
+{
+    m->round = c->pulled;
+    m->seen = c->seen;
+    for (int j = 0; j < c->job->servers; j++)
+        if (c->seen[j])
+            m->n_seen = j + 1;
+}
+
+static void ask(fl_client *c, fl_peer to, fl_msg m, int64_t now)
+{
+    m.job = c->job->id;
+    m.session = c->session;
+    m.tag = ++c->tag;
+    m.g = c->g;
+    if (m.kind == FL_MSG_JOIN || m.kind == FL_MSG_FAILED)
+        add_memory(c, &m);
+    m.blob = c->app->keep.keep(c->app->keep.self, m.blob);
+    fl_push(&c->request, (request){.to = to, .msg = m, .first = now});
+    send(c, &c->request.at[c->request.n - 1], now);
+}
+
+static void renew(fl_client *c, int64_t now)
+{
+    c->renew_at = now + c->job->lease / 5; /* four may be lost */
+    fl_msg m = {.kind = FL_MSG_RENEW,
+                .job = c->job->id,
+                .session = c->session,
+                .g = c->g,
+                .echo = c->echo};
+    add_memory(c, &m);
+    fl_outbox_send(c->out, coordinator(), m);
+}
+
+static bool outstanding(const fl_client *c)
+{
+    return c->request.n > 0;
+}
+
+/* --- steps --- */
+
+static void join(fl_client *c, int64_t now)
+{
+    drop_requests(c);
+    memset(c->lane, 0,
+           (size_t)(c->job->servers * c->job->shards) * sizeof *c->lane);
+    c->state = FL_CLIENT_JOINING;
+    c->session =
+        (fl_id){c->entropy->draw(c->entropy), c->entropy->draw(c->entropy)};
+    c->g = 0;
+    c->echo = 0;
+    ask(c, coordinator(),
+        (fl_msg){.kind = FL_MSG_JOIN,
+                 .rank = c->claim,
+                 .explicit_id = c->explicit_id,
+                 .text = c->who},
+        now);
+}
+
+static void pull(fl_client *c, int64_t now)
+{
+    c->state = FL_CLIENT_PULLING;
+    for (int j = 0; j < c->job->servers; j++) {
+        for (int k = 0; k < c->job->shards; k++) {
+            lane_of(c, j, k)->parts = 0;
+            lane_of(c, j, k)->closed = false;
+        }
+        ask(c, server(j),
+            (fl_msg){
+                .kind = FL_MSG_PULL, .round = c->round, .blob = c->want[j]},
+            now);
+    }
+}
+
+static void say_goodbye(fl_client *c, int64_t now)
+{
+    drop_requests(c);
+    c->state = FL_CLIENT_LEAVING;
+    ask(c, coordinator(),
+        (fl_msg){.kind = c->code ? FL_MSG_FAILED : FL_MSG_COMPLETE,
+                 .code = c->code,
+                 .text = c->code ? c->reason : NULL},
+        now);
+}
+
+static void finish(fl_client *c, int code, const char *why)
+{
+    drop_requests(c);
+    c->state = FL_CLIENT_OVER;
+    c->app->over(c->app->self, code, why);
+}
+
+/* Nothing is outstanding any more: the next step. */
+static void go_on(fl_client *c, int64_t now)
+{
+    if (outstanding(c))
+        return;
+    if (c->state == FL_CLIENT_PULLING) {
+        c->state = FL_CLIENT_READY;
+        c->app->ready(c->app->self, c->rank, c->round);
+    } else if (c->state == FL_CLIENT_PUSHING && !c->job->async) {
+        c->state = FL_CLIENT_MEETING;
+        ask(c, coordinator(),
+            (fl_msg){.kind = FL_MSG_BARRIER, .round = c->round}, now);
+    } else if (c->state == FL_CLIENT_PUSHING || c->state == FL_CLIENT_MEETING) {
+        c->round += !c->job->async;
+        pull(c, now);
+    }
+}
+
+static fl_err need_ready(const fl_client *c, const char *what)
+{
+    if (c->state == FL_CLIENT_READY)
+        return FL_OK;
+    return fl_fail(FL_EINVAL, "%s: the trainer is not at a step", what);
+}
+
+void fl_client_start(fl_client *c, int64_t now)
+{
+    for (int j = 0; j <= c->job->servers; j++)
+        c->heard[j] = now;
+    c->ticked = now;
+    join(c, now);
+}
+
+static void push(fl_client *c, int server_index, int shard, fl_blob grads,
+                 bool last, int64_t now)
+{
+    lane *l = lane_of(c, server_index, shard);
+    l->parts++;
+    l->closed = last;
+    ask(c, server(server_index),
+        (fl_msg){.kind = FL_MSG_PUSH,
+                 .shard = shard,
+                 .seq = ++l->seq,
+                 .round = c->round,
+                 .count = last ? l->parts : 0,
+                 .blob = grads},
+        now);
+}
+
+fl_err fl_client_push(fl_client *c, int server_index, int shard, fl_blob grads,
+                      bool last, int64_t now)
+{
+    FL_TRY(need_ready(c, "push"));
+    if (server_index < 0 || server_index >= c->job->servers || shard < 0 ||
+        shard >= c->job->shards)
+        return fl_fail(FL_EINVAL,
+                       "push: server %d shard %d, the job has %d, %d",
+                       server_index, shard, c->job->servers, c->job->shards);
+    lane *l = lane_of(c, server_index, shard);
+    if (l->closed && c->job->async) {
+        l->closed = false;
+        l->parts = 0;
+    }
+    if (l->closed || l->parts + 1 >= c->job->max_parts)
+        return fl_fail(FL_EINVAL, "push: after the last one, or more than %d",
+                       c->job->max_parts);
+    push(c, server_index, shard, grads, last, now);
+    return FL_OK;
+}
+
+bool fl_client_pushes(const fl_client *c)
+{
+    for (int64_t i = 0; i < c->request.n; i++)
+        if (c->request.at[i].msg.kind == FL_MSG_PUSH)
+            return true;
+    return false;
+}
+
+fl_err fl_client_ask(fl_client *c, int server_index, fl_blob names, int64_t now)
+{
+    FL_TRY(need_ready(c, "ask"));
+    if (server_index < 0 || server_index >= c->job->servers)
+        return fl_fail(FL_EINVAL, "ask: server %d, the job has %d",
+                       server_index, c->job->servers);
+    ask(c, server(server_index),
+        (fl_msg){.kind = FL_MSG_PULL, .round = c->round, .blob = names}, now);
+    return FL_OK;
+}
+
+fl_err fl_client_step(fl_client *c, int64_t now)
+{
+    FL_TRY(need_ready(c, "step"));
+    c->state = FL_CLIENT_PUSHING;
+    for (int j = 0; j < c->job->servers && !c->job->async; j++)
+        for (int k = 0; k < c->job->shards; k++)
+            if (!lane_of(c, j, k)->closed)
+                push(c, j, k, (fl_blob){0}, true, now);
+    go_on(c, now);
+    return FL_OK;
+}
+
+void fl_client_leave(fl_client *c, int code, const char *why, int64_t now)
+{
+    if (c->leave || c->state == FL_CLIENT_OVER)
+        return;
+    c->leave = true;
+    c->code = code;
+    snprintf(c->reason, sizeof c->reason, "%s", why ? why : "");
+    if (c->state == FL_CLIENT_IDLE)
+        finish(c, code, c->reason);
+    else if (c->state != FL_CLIENT_JOINING || code)
+        say_goodbye(c, now); /* a join under way is completed once granted */
+}
+
+/* The trainer cannot go on, in whatever state it is: the coordinator is told,
+ * then it is over. The first failure counts. */
+static void fail(fl_client *c, const char *why, int64_t now)
+{
+    if (c->leave && c->code)
+        return;
+    c->leave = true;
+    c->code = 1;
+    snprintf(c->reason, sizeof c->reason, "%s", why);
+    say_goodbye(c, now);
+}
+
+/* --- answers --- */
+
+/* A version that only goes up has gone down. */
+static bool is_behind(const fl_client *c, int64_t round)
+{
+    return !c->job->async && round < c->pulled &&
+           c->job->plant != FL_PLANT_QUIET;
+}
+
+static void on_grant(fl_client *c, const fl_msg *m, int64_t now)
+{
+    if (!fl_id_same(m->session, c->session))
+        return;
+    if (!c->explicit_id && c->rank < 0)
+        fl_outbox_note(c->out,
+                       "this is trainer %d of %d: ids are given in "
+                       "order of arrival",
+                       m->rank, c->job->trainers);
+    c->rank = c->claim = m->rank;
+    c->g = m->g;
+    c->round = m->round;
+    if (is_behind(c, m->round)) {
+        char why[REASON_MAX];
+        snprintf(why, sizeof why,
+                 "the coordinator offers round %lld to a trainer that has "
+                 "pulled version %lld: the servers have lost their parameters",
+                 (long long)m->round, (long long)c->pulled);
+        fail(c, why, now);
+        return;
+    }
+    renew(c, now); /* takes the rank */
+    if (c->leave)
+        say_goodbye(c, now);
+    else
+        pull(c, now);
+}
+
+static void on_fenced(fl_client *c, const fl_msg *m, int64_t now)
+{
+    const char *why = m->text ? m->text : "lost";
+    fl_outbox_note(c->out, "trainer %d is out: %s; it joins again", c->rank,
+                   why);
+    c->app->fenced(c->app->self, why);
+    join(c, now);
+}
+
+static void on_other_job(fl_client *c, fl_peer from, const fl_msg *m)
+{
+    char name[PEER_MAX];
+    fl_str why = {0};
+    name_of(c, from, name, sizeof name);
+    fl_str_printf(&why, "%s is of another job than this trainer: ", name);
+    fl_job_differs(c->job, m->about, &why);
+    finish(c, 1, why.at);
+    fl_str_fini(&why);
+}
+
+/* This request can never succeed: neither can the trainer. */
+static void on_error(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
+{
+    const char *why = m->text ? m->text : "refused";
+    const bool member = c->g > 0 && c->state != FL_CLIENT_LEAVING;
+    if (m->about)
+        on_other_job(c, from, m);
+    else if (member)
+        fl_client_leave(c, 1, why, now);
+    else
+        finish(c, 1, why);
+}
+
+/* What the answer does beyond ending its request. */
+static void act(fl_client *c, fl_peer from, const fl_msg *m, fl_msg_kind asked,
+                int64_t now)
+{
+    switch (m->kind) {
+    case FL_MSG_GRANT:
+        if (asked == FL_MSG_JOIN)
+            on_grant(c, m, now);
+        break;
+    case FL_MSG_VALUES:
+        if (!c->job->async && m->round > c->pulled)
+            c->pulled = m->round;
+        c->app->values(c->app->self, from.index, m);
+        break;
+    case FL_MSG_FENCED:
+        on_fenced(c, m, now);
+        return;
+    case FL_MSG_ERROR:
+        on_error(c, from, m, now);
+        return;
+    case FL_MSG_ACK:
+        if (c->state == FL_CLIENT_LEAVING) {
+            finish(c, c->code, c->reason);
+            return;
+        }
+        break;
+    default:
+        break;
+    }
+    go_on(c, now);
+}
+
+/* Which answers end a request. */
+static bool fits(fl_msg_kind asked, const fl_msg *m, int64_t round, bool async)
+{
+    switch (m->kind) {
+    case FL_MSG_GRANT:
+        return asked == FL_MSG_JOIN;
+    case FL_MSG_VALUES:
+        return asked == FL_MSG_PULL && (async || m->round == round);
+    case FL_MSG_ACK:
+        return asked != FL_MSG_PULL && asked != FL_MSG_JOIN;
+    case FL_MSG_FENCED:
+    case FL_MSG_ERROR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void send_waiting(fl_client *c, int64_t now)
+{
+    for (int64_t i = 0; i < c->request.n; i++)
+        if (!c->request.at[i].sent)
+            send(c, &c->request.at[i], now);
+}
+
+static void answered(fl_client *c, fl_peer from, const fl_msg *m, int64_t i,
+                     int64_t now)
+{
+    const request *r = &c->request.at[i];
+    const fl_msg_kind asked = r->msg.kind;
+    if (!fits(asked, m, r->msg.round, c->job->async))
+        return;
+    if (asked == FL_MSG_PUSH) {
+        fl_window *acked = &lane_of(c, r->to.index, r->msg.shard)->acked;
+        if (!fl_window_seen(acked, r->msg.seq))
+            fl_window_mark(acked, r->msg.seq);
+    }
+    remove_request(c, i);
+    if (asked == FL_MSG_PUSH)
+        send_waiting(c, now);
+    act(c, from, m, asked, now);
+}
+
+/* About the session as a whole, not one request. */
+static void on_open_call(fl_client *c, const fl_msg *m, int64_t now)
+{
+    const bool member = c->g > 0 && fl_id_same(m->session, c->session) &&
+                        c->state != FL_CLIENT_OVER;
+    if (!member)
+        return;
+    if (m->kind == FL_MSG_PROBE) {
+        if (m->echo > c->echo)
+            c->echo = m->echo;
+        if (m->text)
+            fl_outbox_note(c->out, "%s", m->text);
+        renew(c, now);
+    } else if (m->kind == FL_MSG_FENCED && c->state != FL_CLIENT_LEAVING) {
+        on_fenced(c, m, now);
+    }
+}
+
+/* An end that is fine for others is none for who was to go on. */
+static void on_end(fl_client *c, const fl_msg *m)
+{
+    const char *why = m->text ? m->text : "it was ended";
+    const bool complete = c->leave && !c->code;
+    char text[REASON_MAX];
+    if (c->leave && c->code) {
+        finish(c, c->code, c->reason); /* the first failure counts */
+        return;
+    }
+    if (m->code || complete) {
+        finish(c, m->code, why);
+        return;
+    }
+    snprintf(text, sizeof text, "the job has ended %s this trainer: %s",
+             c->state == FL_CLIENT_JOINING ? "before it could take in"
+                                           : "without",
+             why);
+    finish(c, 1, text);
+}
+
+/* Requests that this server or the coordinator beside it has not answered are
+ * sent again at the next tick. */
+static void hasten(fl_client *c, int server_index, int64_t now)
+{
+    for (int64_t i = 0; i < c->request.n; i++) {
+        request *r = &c->request.at[i];
+        if (process_of(r->to) == server_index && r->sent)
+            r->next = now;
+    }
+}
+
+/* Who answers was started again. With its state: what it has not answered is
+ * sent again at once. Without: the job cannot go on, and this process, which
+ * has used the old state, may be the only one that knows. True: it was lost. */
+static bool on_restart(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
+{
+    const int j = process_of(from);
+    char name[PEER_MAX], why[REASON_MAX], version[48] = "";
+    if (!m->state.id)
+        return false;
+    if (fl_job_lost(c->job, c->seen[j], m->state.id)) {
+        if (!c->job->async)
+            snprintf(version, sizeof version, "; this trainer had version %lld",
+                     (long long)c->pulled);
+        snprintf(why, sizeof why,
+                 "%s was started again and has lost its parameters%s",
+                 fl_job_server(c->job, j, name, sizeof name), version);
+        fail(c, why, now);
+        return true;
+    }
+    if (c->seen[j] && m->state.incarnation > c->incarnation[j])
+        hasten(c, j, now);
+    c->seen[j] = m->state.id;
+    if (m->state.incarnation > c->incarnation[j])
+        c->incarnation[j] = m->state.incarnation;
+    return false;
+}
+
+void fl_client_recv(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
+{
+    const bool known = from.kind == FL_PEER_COORD ||
+                       (from.kind == FL_PEER_SERVER && from.index >= 0 &&
+                        from.index < c->job->servers);
+    if (!known || c->state == FL_CLIENT_IDLE || c->state == FL_CLIENT_OVER)
+        return;
+    if (!fl_id_same(m->job, c->job->id) && m->kind != FL_MSG_ERROR)
+        return;
+    c->heard[from.kind == FL_PEER_COORD ? c->job->servers : from.index] = now;
+    c->refused[process_of(from)] = 0;
+    const bool failed = c->leave && c->code; /* it only waits for an answer */
+    if (!failed && fl_id_same(m->job, c->job->id) &&
+        !(m->kind == FL_MSG_END && m->code) && on_restart(c, from, m, now))
+        return;
+    if (m->kind == FL_MSG_END) {
+        on_end(c, m);
+        return;
+    }
+    if (!m->tag) {
+        on_open_call(c, m, now);
+        return;
+    }
+    for (int64_t i = 0; i < c->request.n; i++) {
+        request *r = &c->request.at[i];
+        if (r->msg.tag != m->tag || !same_peer(r->to, from))
+            continue;
+        if (m->kind == FL_MSG_PARKED && r->msg.kind == FL_MSG_JOIN)
+            fl_outbox_note(c->out, "waiting to join: %s",
+                           m->text ? m->text : "parked");
+        answered(c, from, m, i, now);
+        return;
+    }
+}
+
+/* --- time --- */
+
+/* 200 ms, 400 ms .. at most 3 s, each less up to a quarter: who lost the same
+ * server does not return to it in step. */
+static int64_t back_off(fl_client *c, int tries)
+{
+    const int64_t longest = 3 * FL_SEC;
+    int64_t pause = tries < 5 ? 200 * FL_MS << tries : longest;
+    if (pause > longest)
+        pause = longest;
+    return pause - (int64_t)(c->entropy->draw(c->entropy) % 256) * pause / 1024;
+}
+
+void fl_client_broken(fl_client *c, uint64_t tag, int64_t now)
+{
+    if (!tag && c->g && c->renew_at > now + 200 * FL_MS)
+        c->renew_at = now + 200 * FL_MS;
+    for (int64_t i = 0; i < c->request.n; i++) {
+        request *r = &c->request.at[i];
+        if (r->msg.tag == tag && tag)
+            r->next = now + back_off(c, r->tries++);
+    }
+}
+
+static int64_t heard_from(const fl_client *c, fl_peer p)
+{
+    return c->heard[p.kind == FL_PEER_COORD ? c->job->servers : p.index];
+}
+
+/* The peer that must answer and does not; NULL: none. */
+static const request *unreachable(const fl_client *c, int64_t now)
+{
+    for (int64_t i = 0; i < c->request.n; i++) {
+        const request *r = &c->request.at[i];
+        if (r->sent && now >= r->first + c->job->reach &&
+            now >= heard_from(c, r->to) + c->job->reach)
+            return r;
+    }
+    return NULL;
+}
+
+/* The coordinator is told, unless it is in the process that is gone. */
+static void give_up(fl_client *c, fl_peer on, const char *why, int64_t now)
+{
+    if (c->state == FL_CLIENT_LEAVING && c->code)
+        finish(c, c->code, c->reason); /* the first failure counts */
+    else if (!process_of(on) || c->state == FL_CLIENT_LEAVING)
+        finish(c, 1, why);
+    else
+        fl_client_leave(c, 1, why, now);
+}
+
+static void give_up_silent(fl_client *c, const request *r, int64_t now)
+{
+    char name[PEER_MAX], why[REASON_MAX];
+    name_of(c, r->to, name, sizeof name);
+    snprintf(why, sizeof why, "%s has not answered %s for %.0f s", name,
+             fl_msg_name(r->msg.kind), (double)c->job->reach / (double)FL_SEC);
+    give_up(c, r->to, why, now);
+}
+
+void fl_client_refused(fl_client *c, fl_peer by, int64_t now)
+{
+    const int j = process_of(by);
+    char name[PEER_MAX], text[FL_GONE_TEXT], why[REASON_MAX];
+    if (c->state == FL_CLIENT_IDLE || c->state == FL_CLIENT_OVER || !c->seen[j])
+        return;
+    if (!fl_job_gone(c->job, &c->refused[j], now))
+        return;
+    if (c->leave && c->code && j)
+        return; /* it only waits for the coordinator */
+    snprintf(why, sizeof why, "%s %s",
+             fl_job_server(c->job, j, name, sizeof name),
+             fl_job_gone_text(c->job, text));
+    give_up(c, by, why, now);
+}
+
+void fl_client_tick(fl_client *c, int64_t now)
+{
+    if (c->state == FL_CLIENT_IDLE || c->state == FL_CLIENT_OVER)
+        return;
+    if (now - c->ticked > c->job->lease / 3) /* this process slept */
+        for (int j = 0; j <= c->job->servers; j++)
+            c->heard[j] += now - c->ticked;
+    c->ticked = now;
+    const request *lost = unreachable(c, now);
+    if (lost) {
+        give_up_silent(c, lost, now);
+        return;
+    }
+    if (c->g && now >= c->renew_at)
+        renew(c, now);
+    for (int64_t i = 0; i < c->request.n; i++)
+        if (c->request.at[i].sent && now >= c->request.at[i].next)
+            send(c, &c->request.at[i], now);
+}
+
+void fl_client_waits(const fl_client *c, int64_t now, fl_str *rows)
+{
+    char whom[PEER_MAX], what[64];
+    for (int64_t i = 0; i < c->request.n; i++) {
+        const request *r = &c->request.at[i];
+        name_of(c, r->to, whom, sizeof whom);
+        const bool of_round = r->msg.kind == FL_MSG_PUSH ||
+                              r->msg.kind == FL_MSG_PULL ||
+                              r->msg.kind == FL_MSG_BARRIER;
+        snprintf(what, sizeof what,
+                 of_round ? "answer to %s (round %lld)" : "answer to %s",
+                 fl_msg_name(r->msg.kind), (long long)r->msg.round);
+        fl_wait_row(rows, c->who, whom, what, now - r->first,
+                    heard_from(c, r->to) + c->job->reach - now);
+    }
+}

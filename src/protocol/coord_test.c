@@ -1,0 +1,880 @@
+#include "protocol/coord.h"
+
+#include "protocol/test_talk.h"
+
+/* One coordinator and its clock; calls are numbered by the tests. */
+typedef struct scene {
+    fl_job job;
+    fl_outbox out;
+    fl_coord *c;
+    int64_t now;
+} scene;
+
+static void open_scene(scene *s, fl_job job)
+{
+    job.id = job_id;
+    *s = (scene){.job = fl_job_defaults(job), .now = FL_SEC};
+    fl_outbox_init(&s->out);
+    s->c = fl_coord_new(&s->job, (fl_state){77, 1}, &s->out, s->now);
+}
+
+static void close_scene(scene *s)
+{
+    fl_coord_free(s->c);
+    fl_outbox_fini(&s->out);
+}
+
+static void tell(scene *s, uint64_t call, fl_msg m)
+{
+    fl_outbox_clear(&s->out);
+    m.job = job_id;
+    fl_coord_recv(s->c, on_call(call), &m, s->now);
+}
+
+static void join(scene *s, uint64_t n, int claim, uint64_t call)
+{
+    tell(s, call,
+         (fl_msg){.kind = FL_MSG_JOIN,
+                  .session = session(n),
+                  .rank = claim,
+                  .tag = call,
+                  .text = "host:1"});
+}
+
+/* With an id that somebody gave. */
+static void join_as(scene *s, uint64_t n, int id, uint64_t call)
+{
+    tell(s, call,
+         (fl_msg){.kind = FL_MSG_JOIN,
+                  .session = session(n),
+                  .rank = id,
+                  .explicit_id = true,
+                  .tag = call,
+                  .text = "host:2"});
+}
+
+static void about(scene *s, fl_msg_kind kind, uint64_t n, int64_t round)
+{
+    tell(s, 900 + n,
+         (fl_msg){
+             .kind = kind, .session = session(n), .tag = 5, .round = round});
+}
+
+static void renew(scene *s, uint64_t n)
+{
+    about(s, FL_MSG_RENEW, n, 0);
+}
+
+static void barrier(scene *s, uint64_t n, int64_t round)
+{
+    about(s, FL_MSG_BARRIER, n, round);
+}
+
+/* Time passes in small steps, in which the named sessions (0: none) renew. */
+static void pass(scene *s, int64_t time, uint64_t a, uint64_t b)
+{
+    for (int64_t end = s->now + time; s->now < end;) {
+        s->now += 250 * FL_MS;
+        if (a)
+            renew(s, a);
+        if (b)
+            renew(s, b);
+        fl_outbox_clear(&s->out);
+        fl_coord_tick(s->c, s->now);
+    }
+}
+
+/* Sessions 1 .. n hold ranks 0 .. n-1, as their ids say, and have taken them.
+ */
+static void all_come(scene *s)
+{
+    for (int i = 0; i < s->job.trainers; i++) {
+        join_as(s, (uint64_t)i + 1, i, (uint64_t)i + 1);
+        renew(s, (uint64_t)i + 1);
+    }
+}
+
+/* Session n, which holds a rank, answers the newest PROBE. */
+static void show_life(scene *s, uint64_t n)
+{
+    const fl_msg *probe = heard(&s->out, 900 + n, FL_MSG_PROBE);
+    CHECK(probe != NULL);
+    tell(s, 900 + n,
+         (fl_msg){
+             .kind = FL_MSG_RENEW, .session = session(n), .echo = probe->echo});
+}
+
+static int granted(const scene *s, uint64_t call)
+{
+    const fl_msg *m = heard(&s->out, call, FL_MSG_GRANT);
+    return m ? m->rank : -1;
+}
+
+/* --- the table of JOIN --- */
+
+static void grants_a_fresh_rank(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 3});
+    join(&s, 1, 2, 10);
+    CHECK_INT(granted(&s, 10), 2);
+    CHECK_INT(heard(&s.out, 10, FL_MSG_GRANT)->g, 1);
+    CHECK_INT(said(&s.out, FL_MSG_VIEW)->view, 1);
+    join(&s, 1, 2, 11); /* the same session, the same answer */
+    CHECK_INT(granted(&s, 11), 2);
+    CHECK_INT(fl_coord_view(s.c), 1);
+    close_scene(&s);
+}
+
+static void grants_a_lost_rank_to_its_claimant(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    all_come(&s);
+    pass(&s, 11 * FL_SEC, 1, 0);
+    CHECK(!fl_coord_has(s.c, session(2)));
+    join(&s, 3, 1, 30);
+    CHECK_INT(granted(&s, 30), 1);
+    join(&s, 2, 1, 31); /* the lost session itself */
+    CHECK(mentions(heard(&s.out, 31, FL_MSG_FENCED), "lease ran out"));
+    close_scene(&s);
+}
+
+static void parks_for_a_held_rank(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    join(&s, 1, 0, 10);
+    renew(&s, 1);
+    join(&s, 2, 0, 20);
+    CHECK_INT(fl_coord_parked(s.c), 1);
+    CHECK(heard(&s.out, 901, FL_MSG_PROBE)); /* does the holder live? */
+    join(&s, 2, 0, 21);
+    CHECK(mentions(heard(&s.out, 20, FL_MSG_PARKED), "held by host:1"));
+    pass(&s, 9750 * FL_MS, 0, 0);
+    CHECK_INT(fl_coord_parked(s.c), 1);
+    pass(&s, 250 * FL_MS, 0, 0); /* the holder is lost: the claimed rank */
+    CHECK_INT(granted(&s, 21), 0);
+    close_scene(&s);
+}
+
+static void gives_another_rank_if_the_holder_lives(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    join(&s, 1, 0, 10);
+    renew(&s, 1);
+    join(&s, 2, 0, 20); /* it claims what is not its own */
+    const uint64_t echo = heard(&s.out, 901, FL_MSG_PROBE)->echo;
+    renew(&s, 1); /* was under way before the JOIN: proves nothing */
+    CHECK_INT(granted(&s, 20), -1);
+    tell(&s, 901,
+         (fl_msg){.kind = FL_MSG_RENEW, .session = session(1), .echo = echo});
+    CHECK_INT(granted(&s, 20), 1);
+    close_scene(&s);
+}
+
+static void turns_away_a_second_process_with_an_id(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    join_as(&s, 1, 1, 10);
+    renew(&s, 1);
+    s.now += 3 * FL_SEC;
+    join_as(&s, 2, 1, 20);
+    CHECK_INT(fl_coord_parked(s.c), 1); /* the first may be dead */
+    show_life(&s, 1);
+    CHECK(mentions(heard(&s.out, 20, FL_MSG_ERROR),
+                   "trainer id 1 is held by host:2, which joined 3 s ago"));
+    CHECK(mentions(heard(&s.out, 901, FL_MSG_PROBE),
+                   "host:2 was started with trainer id 1 as well"));
+    CHECK_INT(fl_coord_parked(s.c), 0);
+    join_as(&s, 3, 0, 30);
+    CHECK_INT(granted(&s, 30), 0); /* the true one */
+    close_scene(&s);
+}
+
+static void grants_an_id_to_who_comes_back(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    all_come(&s);
+    join_as(&s, 3, 1, 30); /* started again before anybody noticed */
+    CHECK_INT(fl_coord_parked(s.c), 1);
+    fl_coord_hangup(s.c, 902, s.now);
+    pass(&s, 1 * FL_SEC, 1, 0);
+    CHECK_INT(granted(&s, 30), 1);
+    renew(&s, 3);
+    about(&s, FL_MSG_COMPLETE, 3, 0);
+    join_as(&s, 4, 1, 40);
+    CHECK(mentions(heard(&s.out, 40, FL_MSG_ERROR),
+                   "trainer 1 (host:2) has completed"));
+    close_scene(&s);
+}
+
+static void gives_ids_in_order_of_arrival(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    join(&s, 1, FL_ANY_ID, 10);
+    CHECK_INT(granted(&s, 10), 0);
+    renew(&s, 1);
+    about(&s, FL_MSG_FAILED, 1, 0); /* rank 0 is lost */
+    join(&s, 2, FL_ANY_ID, 20);
+    CHECK_INT(granted(&s, 20), 1); /* a fresh one first */
+    renew(&s, 2);
+    join(&s, 3, FL_ANY_ID, 30); /* then a lost one, at once */
+    CHECK_INT(granted(&s, 30), 0);
+    renew(&s, 3);
+    join(&s, 4, FL_ANY_ID, 40);
+    join(&s, 4, FL_ANY_ID, 41);
+    CHECK(mentions(heard(&s.out, 40, FL_MSG_PARKED), "every rank is held"));
+    close_scene(&s);
+}
+
+static void gives_a_fresh_rank_for_one_that_is_done(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    join(&s, 1, 0, 10);
+    about(&s, FL_MSG_COMPLETE, 1, 0);
+    join(&s, 2, 0, 20);
+    CHECK_INT(granted(&s, 20), 1);
+    close_scene(&s);
+}
+
+static void keeps_a_lost_rank_for_its_claimant(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 3});
+    all_come(&s);
+    about(&s, FL_MSG_COMPLETE, 1, 0);
+    pass(&s, 11 * FL_SEC, 3, 0); /* rank 1 is lost */
+    join(&s, 4, 0, 40);          /* done; none fresh */
+    CHECK_INT(fl_coord_parked(s.c), 1);
+    pass(&s, 28 * FL_SEC, 3, 0);
+    CHECK_INT(fl_coord_parked(s.c), 1);
+    pass(&s, 2 * FL_SEC, 3, 0); /* its time to rejoin is over */
+    CHECK_INT(fl_coord_parked(s.c), 0);
+    CHECK(fl_coord_has(s.c, session(4)));
+    close_scene(&s);
+}
+
+static void names_the_holders_when_all_are_held(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 1});
+    join(&s, 1, 0, 10);
+    renew(&s, 1);
+    join(&s, 2, 0, 20);
+    const uint64_t echo = heard(&s.out, 901, FL_MSG_PROBE)->echo;
+    tell(&s, 901,
+         (fl_msg){.kind = FL_MSG_RENEW, .session = session(1), .echo = echo});
+    CHECK_INT(fl_coord_parked(s.c), 1);
+    join(&s, 2, 0, 21);
+    CHECK(mentions(heard(&s.out, 20, FL_MSG_PARKED), "0 host:1"));
+    fl_str rows = {0};
+    fl_coord_waits(s.c, s.now, &rows);
+    CHECK(strstr(rows.at, "host:1 waits for rank 0 (held by host:1): to join"));
+    fl_str_fini(&rows);
+    close_scene(&s);
+}
+
+static void parks_while_a_round_has_a_barrier(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 3});
+    all_come(&s);
+    about(&s, FL_MSG_FAILED, 3, 0);
+    barrier(&s, 1, 0);
+    join(&s, 4, 2, 40);
+    CHECK_INT(fl_coord_parked(s.c), 1);
+    barrier(&s, 2, 0); /* decided */
+    CHECK_INT(granted(&s, 40), 2);
+    CHECK_INT(heard(&s.out, 40, FL_MSG_GRANT)->round, 1);
+    close_scene(&s);
+}
+
+static void lets_everyone_in_before_round_0_opens(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    join(&s, 1, 0, 10);
+    renew(&s, 1);
+    barrier(&s, 1, 0);
+    CHECK_INT(fl_coord_round(s.c), 0); /* nobody trains alone */
+    join(&s, 2, 1, 20);
+    CHECK_INT(granted(&s, 20), 1);
+    close_scene(&s);
+}
+
+static void takes_no_rank_by_a_late_join(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    join(&s, 1, 0, 10);
+    renew(&s, 1);
+    barrier(&s, 1, 0);
+    join(&s, 2, 1, 20); /* of a process that is dead already */
+    pass(&s, 11 * FL_SEC, 1, 0);
+    CHECK(!fl_coord_has(s.c, session(2)));
+    CHECK_INT(fl_coord_round(s.c), 0); /* rank 1 is still awaited */
+    join(&s, 3, 0, 30);                /* and fresh: for anyone */
+    CHECK_INT(fl_coord_parked(s.c), 1);
+    close_scene(&s);
+}
+
+static void forgets_a_join_whose_call_broke(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    join(&s, 1, 0, 10);
+    join(&s, 2, 0, 20);
+    CHECK_INT(fl_coord_parked(s.c), 1);
+    fl_coord_hangup(s.c, 20, s.now);
+    CHECK_INT(fl_coord_parked(s.c), 0);
+    close_scene(&s);
+}
+
+static void refuses_strangers(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    join(&s, 1, 2, 10);
+    CHECK(mentions(heard(&s.out, 10, FL_MSG_ERROR), "the job has 2 trainers"));
+    join(&s, 1, -2, 11);
+    CHECK(heard(&s.out, 11, FL_MSG_ERROR));
+    join_as(&s, 1, -1, 11);
+    CHECK(heard(&s.out, 11, FL_MSG_ERROR));
+    const fl_msg foreign = {.kind = FL_MSG_JOIN, .job = {0xab12345678, 0xcd}};
+    fl_outbox_clear(&s.out);
+    fl_coord_recv(s.c, on_call(12), &foreign, s.now);
+    const fl_msg *m = heard(&s.out, 12, FL_MSG_ERROR);
+    CHECK(mentions(m, "this is another job: not the same programs"));
+    CHECK_STR(m->about, "servers ?\ntrainers 2\nmode synchronous\n");
+    CHECK(!m->job.hi && !m->job.lo);
+    tell(&s, 13, (fl_msg){.kind = (fl_msg_kind)99});
+    CHECK(heard(&s.out, 13, FL_MSG_ERROR));
+    renew(&s, 5);
+    CHECK(mentions(said(&s.out, FL_MSG_FENCED), "never granted"));
+    close_scene(&s);
+}
+
+static void limits_parked_joins(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 1, .max_parked = 2});
+    for (uint64_t n = 1; n <= 4; n++)
+        join(&s, n, 0, n);
+    CHECK_INT(fl_coord_parked(s.c), 2);
+    CHECK(heard(&s.out, 4, FL_MSG_PARKED)); /* it may ask again */
+    close_scene(&s);
+}
+
+/* --- leases --- */
+
+static void gives_a_second_after_a_broken_call(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    all_come(&s);
+    fl_coord_hangup(s.c, 901, s.now);
+    fl_coord_hangup(s.c, 902, s.now);
+    s.now += 500 * FL_MS;
+    renew(&s, 2); /* on a new call in time */
+    pass(&s, 1 * FL_SEC, 0, 0);
+    CHECK(!fl_coord_has(s.c, session(1)));
+    CHECK(fl_coord_has(s.c, session(2)));
+    close_scene(&s);
+}
+
+static void blames_nobody_for_its_own_sleep(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    all_come(&s);
+    s.now += 60 * FL_SEC; /* stopped, resumed */
+    fl_coord_tick(s.c, s.now);
+    CHECK(fl_coord_has(s.c, session(1)));
+    CHECK(fl_coord_has(s.c, session(2)));
+    close_scene(&s);
+}
+
+/* --- rounds --- */
+
+static void decides_by_rank_for_who_is_there(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 3});
+    all_come(&s);
+    barrier(&s, 3, 0);
+    barrier(&s, 2, 0);
+    barrier(&s, 2, 0); /* a repeat */
+    CHECK(said(&s.out, FL_MSG_ACK));
+    pass(&s, 11 * FL_SEC, 1, 3); /* 2 leaves and takes its barrier along */
+    barrier(&s, 2, 0);
+    CHECK(said(&s.out, FL_MSG_FENCED));
+    CHECK_INT(fl_coord_round(s.c), 0);
+    barrier(&s, 1, 0);
+    const fl_msg *m = said(&s.out, FL_MSG_CLOSE);
+    CHECK_INT(m->round, 0);
+    CHECK_INT(m->n_member, 2);
+    CHECK(fl_id_same(m->member[0].session, session(1)));
+    CHECK(fl_id_same(m->member[1].session, session(3)));
+    barrier(&s, 1, 0); /* of a round that is decided: a repeat */
+    CHECK(said(&s.out, FL_MSG_ACK));
+    barrier(&s, 1, 2);
+    CHECK(mentions(said(&s.out, FL_MSG_ERROR), "round 1 is open"));
+    close_scene(&s);
+}
+
+static void keeps_a_decision_whoever_is_lost(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 1});
+    all_come(&s);
+    barrier(&s, 1, 0);
+    pass(&s, 11 * FL_SEC, 0, 0);
+    CHECK(!fl_coord_has(s.c, session(1)));
+    const fl_msg *m = said(&s.out, FL_MSG_CLOSE); /* not acknowledged yet */
+    CHECK(m && m->n_member == 1);
+    CHECK(fl_id_same(m->member[0].session, session(1)));
+    CHECK_INT(fl_coord_round(s.c), 1); /* open for whoever joins next */
+    close_scene(&s);
+}
+
+static void lets_uneven_trainers_finish(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    all_come(&s);
+    barrier(&s, 1, 0);
+    barrier(&s, 2, 0);
+    barrier(&s, 2, 1);
+    about(&s, FL_MSG_COMPLETE, 1, 0); /* round 1 now has one member */
+    CHECK_INT(fl_coord_round(s.c), 2);
+    CHECK_INT(said(&s.out, FL_MSG_CLOSE)->n_member, 1);
+    close_scene(&s);
+}
+
+/* --- the end --- */
+
+static void state(scene *s, int server, fl_msg m)
+{
+    fl_outbox_clear(&s->out);
+    m.kind = FL_MSG_STATE;
+    m.job = job_id;
+    m.state.id = m.state.id ? m.state.id : 5;
+    fl_coord_recv(s->c, at_server(server), &m, s->now);
+}
+
+/* Acknowledgements may be late by many rounds on a busy machine. */
+static void waits_for_a_server_that_is_far_behind(void)
+{
+    scene s;
+    int code;
+    const char *why;
+    open_scene(&s, (fl_job){.trainers = 1});
+    all_come(&s);
+    for (int k = 0; k < 16; k++)
+        barrier(&s, 1, k);
+    CHECK_INT(fl_coord_round(s.c), 16);
+    barrier(&s, 1, 16);
+    CHECK_INT(fl_coord_round(s.c), 16);
+    CHECK(!fl_coord_ended(s.c, &code, &why));
+    state(&s, 0, (fl_msg){.round = 2});
+    CHECK_INT(fl_coord_round(s.c), 17);
+    close_scene(&s);
+}
+
+static void ends_when_all_are_done(void)
+{
+    scene s;
+    int code = -1;
+    const char *why;
+    open_scene(&s, (fl_job){.trainers = 2, .servers = 2});
+    all_come(&s);
+    barrier(&s, 1, 0);
+    barrier(&s, 2, 0);
+    about(&s, FL_MSG_COMPLETE, 1, 0);
+    CHECK(!fl_coord_ended(s.c, &code, &why));
+    about(&s, FL_MSG_COMPLETE, 2, 0);
+    CHECK(fl_coord_ended(s.c, &code, &why));
+    CHECK_INT(code, 0);
+    CHECK_INT(said(&s.out, FL_MSG_END)->round, 1);
+    CHECK(said(&s.out, FL_MSG_CLOSE)); /* with what leads to that version */
+    join(&s, 9, 0, 90);                /* END is the answer to everything */
+    CHECK(heard(&s.out, 90, FL_MSG_END));
+    pass(&s, FL_SEC, 0, 0);
+    CHECK(said(&s.out, FL_MSG_END) && said(&s.out, FL_MSG_CLOSE));
+    CHECK(!said(&s.out, FL_MSG_VIEW));
+    state(&s, 0, (fl_msg){.over = true, .round = 1});
+    pass(&s, 5 * FL_SEC, 0, 0);
+    CHECK(!fl_coord_over(s.c, s.now));     /* server 1 */
+    fl_coord_refused(s.c, 1, true, s.now); /* it was never there */
+    CHECK(!fl_coord_over(s.c, s.now));
+    state(&s, 1, (fl_msg){.round = 0});
+    fl_coord_refused(s.c, 1, true, s.now);
+    CHECK(fl_coord_over(s.c, s.now));
+    close_scene(&s);
+}
+
+/* Who was out of reach for a moment must hear of the end yet. */
+static void does_not_take_the_first_refusal_for_an_end(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.servers = 2, .linger = FL_MS});
+    all_come(&s);
+    state(&s, 0, (fl_msg){0});
+    state(&s, 1, (fl_msg){0});
+    fl_coord_end(s.c, 1, "enough", s.now);
+    fl_coord_refused(s.c, 1, true, s.now);
+    pass(&s, FL_SEC / 2, 0, 0);
+    CHECK(said(&s.out, FL_MSG_END) != NULL);
+    state(&s, 0, (fl_msg){.over = true});
+    CHECK(!fl_coord_over(s.c, s.now));
+    pass(&s, FL_SEC / 2, 0, 0);
+    fl_coord_refused(s.c, 1, true, s.now);
+    CHECK(fl_coord_over(s.c, s.now));
+    close_scene(&s);
+}
+
+static void ends_with_the_first_failure_left(void)
+{
+    scene s;
+    int code = 0;
+    const char *why;
+    open_scene(&s, (fl_job){.trainers = 3});
+    all_come(&s);
+    tell(&s, 1,
+         (fl_msg){.kind = FL_MSG_FAILED, .session = session(1), .code = 9});
+    join(&s, 4, 0, 40); /* it came back and is forgiven */
+    s.now += FL_SEC;
+    tell(&s, 2,
+         (fl_msg){.kind = FL_MSG_FAILED,
+                  .session = session(2),
+                  .code = 4,
+                  .text = "no such file"});
+    s.now += FL_SEC;
+    about(&s, FL_MSG_FAILED, 3, 0);
+    about(&s, FL_MSG_COMPLETE, 4, 0);
+    CHECK(!fl_coord_ended(s.c, &code, &why)); /* they may rejoin */
+    pass(&s, 31 * FL_SEC, 0, 0);
+    CHECK(fl_coord_ended(s.c, &code, &why));
+    CHECK_INT(code, 4);
+    CHECK_STR(why, "trainer 1: no such file");
+    close_scene(&s);
+}
+
+static void counts_the_completion_of_a_lost_session(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    all_come(&s);
+    pass(&s, 11 * FL_SEC, 0, 0);
+    join(&s, 3, 1, 30);
+    about(&s, FL_MSG_COMPLETE, 1, 0); /* its rank is nobody's */
+    CHECK(said(&s.out, FL_MSG_ACK));
+    CHECK_INT(fl_coord_done(s.c), 1);
+    about(&s, FL_MSG_COMPLETE, 1, 0);
+    CHECK(said(&s.out, FL_MSG_ACK));  /* a repeat */
+    about(&s, FL_MSG_COMPLETE, 2, 0); /* its rank was granted again */
+    CHECK(said(&s.out, FL_MSG_FENCED));
+    CHECK_INT(fl_coord_done(s.c), 1);
+    CHECK(fl_coord_has(s.c, session(3)));
+    close_scene(&s);
+}
+
+static void ends_at_the_start_limit(void)
+{
+    scene s;
+    int code = 0;
+    const char *why;
+    open_scene(&s, (fl_job){.trainers = 2, .start = 60 * FL_SEC});
+    state(&s, 0, (fl_msg){0});
+    join(&s, 1, 0, 10);
+    renew(&s, 1);
+    for (int i = 0; i < 59; i++) {
+        pass(&s, FL_SEC, 1, 0);
+        state(&s, 0, (fl_msg){0});
+    }
+    CHECK(!fl_coord_ended(s.c, &code, &why));
+    pass(&s, 2 * FL_SEC, 1, 0);
+    CHECK(fl_coord_ended(s.c, &code, &why));
+    CHECK_INT(code, 1);
+    CHECK_STR(why, "1 of 2 trainers came within 60 s");
+    close_scene(&s);
+}
+
+static void counts_aloud_while_it_waits(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    join(&s, 1, 0, 10);
+    renew(&s, 1);
+    pass(&s, 5 * FL_SEC, 0, 0);
+    CHECK_INT(s.out.note.n, 1);
+    CHECK_STR(s.out.note.at[0],
+              "1 of 2 trainers have come, waiting for 1, 5 s of 600");
+    close_scene(&s);
+}
+
+static void reports_a_stall_by_name(void)
+{
+    scene s;
+    fl_str rows = {0};
+    open_scene(&s, (fl_job){.trainers = 2});
+    all_come(&s);
+    state(&s, 0, (fl_msg){.view = 2});
+    barrier(&s, 1, 0);
+    pass(&s, 6 * FL_SEC, 1, 2);
+    fl_coord_waits(s.c, s.now, &rows);
+    CHECK_STR(rows.at, "coordinator waits for trainer 1 (host:2): barrier of "
+                       "round 0, 6.0 s (limit 10.0 s)\n");
+    fl_str_fini(&rows);
+    close_scene(&s);
+}
+
+static void knows_a_server_that_lost_its_state(void)
+{
+    scene s;
+    int code = 0;
+    const char *why;
+    open_scene(&s, (fl_job){.trainers = 1});
+    all_come(&s);
+    state(&s, 0, (fl_msg){.state = {5, 1}});
+    barrier(&s, 1, 0);
+    state(&s, 0, (fl_msg){.state = {5, 1}, .round = 1});
+    state(&s, 0, (fl_msg){.state = {6, 1}});
+    CHECK(fl_coord_ended(s.c, &code, &why));
+    CHECK_STR(why, "server 0 was started again and has lost its parameters "
+                   "(version 1)");
+    CHECK_INT(said(&s.out, FL_MSG_END)->round, -1);
+    close_scene(&s);
+}
+
+/* All servers were started again: only trainers remember. */
+static void ends_by_a_trainer_that_knows_another_state(void)
+{
+    static const uint64_t other[] = {76, 5}, own[] = {77, 0, 9},
+                          server[] = {0, 6};
+    static const struct {
+        fl_msg_kind kind;
+        const uint64_t *seen;
+        int n;
+        int64_t round;
+        const char *why; /* NULL: all is well */
+    } table[] = {
+        {FL_MSG_JOIN, own, 3, 0, NULL},
+        {FL_MSG_RENEW, own, 1, 0, NULL},
+        {FL_MSG_JOIN, other, 2, 7,
+         "server 0 was started again and has lost its parameters: me:1 has "
+         "used version 7 of the old ones"},
+        {FL_MSG_RENEW, server, 2, 7,
+         "server 1 was started again and has lost its parameters: a trainer "
+         "has used version 7 of the old ones"},
+        {FL_MSG_FAILED, other, 1, 0,
+         "server 0 was started again and has lost its parameters: a trainer "
+         "has used version 0 of the old ones"},
+        {FL_MSG_JOIN, NULL, 0, 1,
+         "server 0 was started again and has lost its parameters: me:1 has "
+         "used version 1 of the old ones"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        scene s;
+        int code = 0;
+        const char *why = NULL;
+        open_scene(&s, (fl_job){.trainers = 1, .servers = 2});
+        state(&s, 1, (fl_msg){.state = {5, 1}});
+        tell(&s, 10,
+             (fl_msg){.kind = table[i].kind,
+                      .session = session(1),
+                      .tag = 3,
+                      .round = table[i].round,
+                      .text = "me:1",
+                      .seen = table[i].seen,
+                      .n_seen = table[i].n});
+        CHECK_INT(fl_coord_ended(s.c, &code, &why), table[i].why != NULL);
+        CHECK_STR(why ? why : "", table[i].why ? table[i].why : "");
+        CHECK_INT(code, table[i].why != NULL);
+        CHECK_INT(heard(&s.out, 10, FL_MSG_END) != NULL, code);
+        close_scene(&s);
+    }
+}
+
+static void ends_when_all_who_came_have_failed(void)
+{
+    scene s;
+    int code = 0;
+    const char *why;
+    open_scene(&s, (fl_job){.trainers = 3});
+    join(&s, 1, FL_ANY_ID, 10);
+    renew(&s, 1);
+    join(&s, 2, FL_ANY_ID, 20);
+    renew(&s, 2);
+    tell(&s, 10,
+         (fl_msg){.kind = FL_MSG_FAILED,
+                  .session = session(1),
+                  .code = 3,
+                  .text = "no feed"});
+    pass(&s, 40 * FL_SEC, 2, 0);
+    CHECK(!fl_coord_ended(s.c, &code, &why)); /* one lives */
+    about(&s, FL_MSG_FAILED, 2, 0);
+    pass(&s, 29 * FL_SEC, 0, 0);
+    CHECK(!fl_coord_ended(s.c, &code, &why)); /* it may come back */
+    pass(&s, 2 * FL_SEC, 0, 0);
+    CHECK(fl_coord_ended(s.c, &code, &why));
+    CHECK_INT(code, 3);
+    CHECK_STR(why, "trainer 0: no feed");
+    close_scene(&s);
+}
+
+/* Under the launcher nobody is started again, but the others may be slow. */
+static void waits_for_late_trainers_after_a_failure(void)
+{
+    scene s;
+    int code = 0;
+    const char *why;
+    open_scene(&s, (fl_job){.trainers = 2, .rejoin = 1});
+    join(&s, 1, 1, 10);
+    renew(&s, 1);
+    tell(&s, 10,
+         (fl_msg){.kind = FL_MSG_FAILED,
+                  .session = session(1),
+                  .code = 3,
+                  .text = "a bad line"});
+    pass(&s, 15 * FL_SEC, 0, 0);
+    CHECK(!fl_coord_ended(s.c, &code, &why)); /* trainer 0 may still come */
+    pass(&s, 6 * FL_SEC, 0, 0);
+    CHECK(fl_coord_ended(s.c, &code, &why));
+    CHECK_INT(code, 3);
+    close_scene(&s);
+}
+
+static void ends_by_a_server_that_refuses_connections(void)
+{
+    scene s;
+    int code = 0;
+    const char *why;
+    open_scene(&s, (fl_job){.trainers = 1, .servers = 2});
+    fl_coord_refused(s.c, 1, true, s.now); /* slow to start */
+    s.now += 6 * FL_SEC;
+    fl_coord_refused(s.c, 1, true, s.now);
+    state(&s, 1, (fl_msg){0});
+    for (int i = 0; i < 5; i++, s.now += FL_SEC) {
+        fl_coord_refused(s.c, 1, true, s.now);
+        CHECK(!fl_coord_ended(s.c, &code, &why));
+    }
+    fl_coord_refused(s.c, 1, false, s.now); /* the network, perhaps */
+    CHECK(!fl_coord_ended(s.c, &code, &why));
+    fl_coord_refused(s.c, 1, true, s.now);
+    CHECK(fl_coord_ended(s.c, &code, &why));
+    CHECK_STR(why, "server 1 refuses connections for 5 s: it has ended or was "
+                   "killed");
+    close_scene(&s);
+}
+
+static void ends_by_a_server_that_is_silent_or_broken(void)
+{
+    scene s;
+    int code = 0;
+    const char *why;
+    open_scene(&s, (fl_job){.trainers = 1, .servers = 2});
+    state(&s, 1,
+          (fl_msg){.over = true, .code = 1, .text = "server 1: no memory"});
+    CHECK(fl_coord_ended(s.c, &code, &why));
+    CHECK_STR(why, "server 1: no memory"); /* which names itself */
+    close_scene(&s);
+    open_scene(&s, (fl_job){.trainers = 1});
+    state(&s, 0, (fl_msg){0});
+    all_come(&s);
+    pass(&s, 61 * FL_SEC, 1, 0);
+    CHECK(fl_coord_ended(s.c, &code, &why));
+    CHECK_STR(why, "server 0 does not answer");
+    close_scene(&s);
+}
+
+/* --- requests that are others' to answer --- */
+
+static int admit(scene *s, fl_id job, uint64_t n)
+{
+    const fl_msg m = {
+        .kind = FL_MSG_TALLY, .job = job, .session = session(n), .tag = 5};
+    fl_outbox_clear(&s->out);
+    return fl_coord_admit(s->c, on_call(50), &m, s->now);
+}
+
+static void members_alone_are_admitted(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    all_come(&s);
+    CHECK_INT(admit(&s, job_id, 2), 1);
+    CHECK_INT(s.out.out.n, 0);
+    CHECK_INT(admit(&s, job_id, 3), -1);
+    CHECK(heard(&s.out, 50, FL_MSG_FENCED) != NULL);
+    CHECK_INT(admit(&s, (fl_id){1, 2}, 2), -1);
+    CHECK(heard(&s.out, 50, FL_MSG_ERROR) != NULL);
+    fl_coord_end(s.c, 1, "enough", s.now);
+    CHECK_INT(admit(&s, job_id, 2), -1);
+    CHECK_INT(heard(&s.out, 50, FL_MSG_END)->tag, 5);
+    close_scene(&s);
+}
+
+const fl_test fl_tests[] = {
+    {"a join gets a fresh rank", grants_a_fresh_rank},
+    {"a join gets its lost rank", grants_a_lost_rank_to_its_claimant},
+    {"a join waits for a held rank", parks_for_a_held_rank},
+    {"a join gets another rank if the holder lives",
+     gives_another_rank_if_the_holder_lives},
+    {"a join gets a fresh rank for one that is done",
+     gives_a_fresh_rank_for_one_that_is_done},
+    {"a lost rank is its claimant's for a time",
+     keeps_a_lost_rank_for_its_claimant},
+    {"a join without a rank hears who holds them",
+     names_the_holders_when_all_are_held},
+    {"a join waits while a round has a barrier",
+     parks_while_a_round_has_a_barrier},
+    {"a join is served before round 0 opens",
+     lets_everyone_in_before_round_0_opens},
+    {"a late join takes no rank", takes_no_rank_by_a_late_join},
+    {"a join whose call broke is forgotten", forgets_a_join_whose_call_broke},
+    {"a coordinator refuses strangers", refuses_strangers},
+    {"a coordinator parks so many joins", limits_parked_joins},
+    {"a broken call leaves a second", gives_a_second_after_a_broken_call},
+    {"a coordinator that slept blames nobody", blames_nobody_for_its_own_sleep},
+    {"a decision waits for a server that is far behind",
+     waits_for_a_server_that_is_far_behind},
+    {"a round has who is there, by rank", decides_by_rank_for_who_is_there},
+    {"a decision stays whoever is lost", keeps_a_decision_whoever_is_lost},
+    {"a round goes on without who completed", lets_uneven_trainers_finish},
+    {"a job ends when all are done", ends_when_all_are_done},
+    {"the first refusal is not taken for an end",
+     does_not_take_the_first_refusal_for_an_end},
+    {"a job ends with the first failure left",
+     ends_with_the_first_failure_left},
+    {"a lost session's completion counts once",
+     counts_the_completion_of_a_lost_session},
+    {"a job ends at the start limit", ends_at_the_start_limit},
+    {"a coordinator counts aloud who came", counts_aloud_while_it_waits},
+    {"a stall is reported by name", reports_a_stall_by_name},
+    {"a server that lost its state ends the job",
+     knows_a_server_that_lost_its_state},
+    {"a silent or broken server ends the job",
+     ends_by_a_server_that_is_silent_or_broken},
+    {"a server that refuses connections ends the job",
+     ends_by_a_server_that_refuses_connections},
+    {"a trainer that knows another state ends the job",
+     ends_by_a_trainer_that_knows_another_state},
+    {"a job waits for late trainers after a failure",
+     waits_for_late_trainers_after_a_failure},
+    {"a job ends when all who came have failed",
+     ends_when_all_who_came_have_failed},
+    {"a second process with an id is turned away",
+     turns_away_a_second_process_with_an_id},
+    {"an id is granted to who comes back with it",
+     grants_an_id_to_who_comes_back},
+    {"ids are given in order of arrival", gives_ids_in_order_of_arrival},
+    {"members alone are admitted", members_alone_are_admitted},
+    {0},
+};

@@ -1,0 +1,249 @@
+/* job.c - the limits of a job, all in one place. */
+#include "protocol/job.h"
+
+#include "base/flag.h"
+#include "graph/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MAX_SERVERS = 4096,
+    MAX_SHARDS = 4096,
+    LONGEST = 1 << 30,     /* seconds, 34 years: that is for ever */
+    ABOUT_MOST = 16 << 10, /* bytes, about: an answer to whoever asks */
+    ABOUT_HEAD = 3,        /* lines before those of variables */
+};
+
+static int64_t or_else(int64_t value, int64_t otherwise)
+{
+    return value ? value : otherwise;
+}
+
+fl_job fl_job_defaults(fl_job job)
+{
+    fl_job j = job;
+    j.servers = (int)or_else(job.servers, 1);
+    j.trainers = (int)or_else(job.trainers, 1);
+    j.shards = (int)or_else(job.shards, 1);
+    j.lease = or_else(job.lease, 10 * FL_SEC);
+    j.broken = or_else(job.broken, 1 * FL_SEC);
+    j.rejoin = job.rejoin < 0 ? 0 : or_else(job.rejoin, 30 * FL_SEC);
+    j.start = or_else(job.start, 600 * FL_SEC);
+    j.linger = or_else(job.linger, 5 * FL_SEC);
+    j.stall = or_else(job.stall, 5 * FL_SEC);
+    j.retry = or_else(job.retry, 500 * FL_MS);
+    j.call = or_else(job.call, 5 * FL_SEC);
+    j.reach = or_else(job.reach, 60 * FL_SEC);
+    j.gone = or_else(job.gone, 5 * FL_SEC);
+    if (j.gone > j.reach)
+        j.gone = j.reach;
+    if (j.call > j.reach / 4) /* who waits must hear that it still does */
+        j.call = j.reach / 4;
+    j.max_parked = (int)or_else(job.max_parked, 64 * (int64_t)j.trainers);
+    j.max_parts = (int)or_else(job.max_parts, 4096);
+    j.max_sessions = (int)or_else(job.max_sessions, 65536);
+    j.max_staged = (size_t)or_else((int64_t)job.max_staged, INT64_C(16) << 30);
+    return j;
+}
+
+static const struct {
+    const char *name;
+    size_t at; /* of the limit in fl_job */
+} settable[] = {
+    {"FLUID_LEASE", offsetof(fl_job, lease)},
+    {"FLUID_REJOIN", offsetof(fl_job, rejoin)},
+    {"FLUID_START", offsetof(fl_job, start)},
+    {"FLUID_REACH", offsetof(fl_job, reach)},
+    {"FLUID_LINGER", offsetof(fl_job, linger)},
+    {"FLUID_STALL", offsetof(fl_job, stall)},
+};
+
+/* What of a server outlives its process. */
+static fl_err check_durability(void)
+{
+    const char *level = fl_flag_text("FLUID_DURABILITY");
+    if (!level || !*level || !strcmp(level, "memory"))
+        return FL_OK;
+    return fl_fail(FL_EINVAL,
+                   "FLUID_DURABILITY is \"%s\"; this version knows \"memory\" "
+                   "only: what a server holds ends with its process",
+                   level);
+}
+
+/* FLUID_STAGED, in bytes. */
+static fl_err read_staged(fl_job *job)
+{
+    double bytes = 0;
+    FL_TRY(fl_flag_number("FLUID_STAGED", &bytes));
+    if (!job->max_staged && bytes)
+        job->max_staged = bytes < (double)(INT64_C(1) << 60) ? (size_t)bytes
+                                                             : (size_t)1 << 60;
+    return FL_OK;
+}
+
+fl_err fl_job_limits(fl_job *job)
+{
+    FL_TRY(read_staged(job));
+    for (size_t i = 0; i < sizeof settable / sizeof *settable; i++) {
+        int64_t *limit = (int64_t *)((char *)job + settable[i].at);
+        double seconds = -1;
+        FL_TRY(fl_flag_number(settable[i].name, &seconds));
+        if (*limit || seconds < 0)
+            continue;
+        if (!seconds && limit != &job->rejoin)
+            return fl_fail(FL_EINVAL, "%s is 0, it must be more",
+                           settable[i].name);
+        *limit = seconds < LONGEST ? (int64_t)(seconds * (double)FL_SEC)
+                                   : (int64_t)LONGEST * FL_SEC;
+        if (!*limit)
+            *limit = seconds ? 1 : -1;
+    }
+    return check_durability();
+}
+
+fl_job fl_job_of(const fl_place *place, const fl_job *limits)
+{
+    fl_job job = *limits;
+    job.id = (fl_id){place->digest[0], place->digest[1] + FL_PROTOCOL};
+    job.servers = place->n_servers;
+    job.endpoints = place->servers;
+    job.place = place;
+    job.trainers = place->trainers;
+    job.shards = 1; /* a server deals what it holds to its threads itself */
+    job.async = place->async;
+    return fl_job_defaults(job);
+}
+
+bool fl_job_lost(const fl_job *job, uint64_t known, uint64_t now)
+{
+    return known && now && known != now && job->plant != FL_PLANT_QUIET;
+}
+
+bool fl_job_gone(const fl_job *job, fl_refusals *since, int64_t now)
+{
+    if (!*since)
+        *since = now;
+    return now >= *since + job->gone;
+}
+
+const char *fl_job_gone_text(const fl_job *job, char buf[FL_GONE_TEXT])
+{
+    snprintf(buf, FL_GONE_TEXT,
+             "refuses connections for %.0f s: it has ended or was killed",
+             (double)job->gone / (double)FL_SEC);
+    return buf;
+}
+
+const char *fl_job_server(const fl_job *job, int i, char *buf, size_t size)
+{
+    if (job->endpoints)
+        snprintf(buf, size, "server %d (%s)", i, job->endpoints[i]);
+    else
+        snprintf(buf, size, "server %d", i);
+    return buf;
+}
+
+const char *fl_job_token(const fl_job *job, char buf[FL_JOB_TOKEN])
+{
+    snprintf(buf, FL_JOB_TOKEN, "%016llx%016llx",
+             (unsigned long long)job->id.hi, (unsigned long long)job->id.lo);
+    return buf;
+}
+
+/* --- what differs --- */
+
+void fl_job_about(const fl_job *job, fl_str *lines)
+{
+    const fl_place *place = job->place;
+    fl_str_add(lines, "servers");
+    for (int i = 0; i < job->servers; i++)
+        fl_str_printf(lines, "%s%s", i ? "," : " ",
+                      job->endpoints ? job->endpoints[i] : "?");
+    fl_str_printf(lines, "\ntrainers %d\nmode %ssynchronous\n", job->trainers,
+                  job->async ? "a" : "");
+    for (int i = 0; place && i < place->n_kept && lines->n < ABOUT_MOST; i++) {
+        char shape[FL_SHAPE_TEXT];
+        fl_str_printf(lines, "%s %s\n", place->kept[i].name,
+                      fl_shape_text(&place->kept[i].shape, shape));
+    }
+}
+
+/* A line: what it is about, and what it says of that. */
+typedef struct about_line {
+    const char *at;
+    int name, rest, all; /* lengths; without the line feed */
+} about_line;
+
+static bool next_line(const char **at, about_line *out)
+{
+    const size_t all = strcspn(*at, "\n"), name = strcspn(*at, " \n");
+    *out = (about_line){*at, (int)name, 0, (int)all};
+    if (name < all)
+        out->rest = (int)(all - name - 1);
+    *at += all + ((*at)[all] == '\n');
+    return all > 0;
+}
+
+static bool same_text(const char *a, int n, const char *b, int m)
+{
+    return n == m && !strncmp(a, b, (size_t)n);
+}
+
+/* The first line of a list that is not in the other; both end with NUL. */
+static void say_pair(const about_line *own, const about_line *other,
+                     fl_str *text)
+{
+    const char *between = text->n ? "; " : "";
+    if (same_text(own->at, own->name, other->at, other->name))
+        fl_str_printf(text, "%s%.*s: %.*s here, %.*s there", between, own->name,
+                      own->at, own->rest, own->at + own->all - own->rest,
+                      other->rest, other->at + other->all - other->rest);
+    else if (own->all && other->all)
+        fl_str_printf(text, "%svariables: %.*s here, %.*s there", between,
+                      own->all, own->at, other->all, other->at);
+    else
+        fl_str_printf(text, "%svariable %.*s is only %s", between,
+                      own->all ? own->all : other->all,
+                      own->all ? own->at : other->at,
+                      own->all ? "here" : "there");
+}
+
+void fl_job_differs(const fl_job *job, const char *other, fl_str *text)
+{
+    fl_str lines = {0};
+    fl_job_about(job, &lines);
+    const char *own = lines.at;
+    fl_str found = {0};
+    for (int i = 0, variables = 0; !variables; i++) {
+        about_line a, b;
+        const bool here = next_line(&own, &a), there = next_line(&other, &b);
+        if (!here && !there)
+            break;
+        if (same_text(a.at, a.all, b.at, b.all))
+            continue;
+        say_pair(&a, &b, &found);
+        variables += i >= ABOUT_HEAD; /* the first one is enough */
+    }
+    fl_str_add(text, found.n ? found.at
+                             : "what servers do differs (the optimiser or its "
+                               "settings), or the version of Fluid");
+    fl_str_fini(&found);
+    fl_str_fini(&lines);
+}
+
+static fl_err in_range(const char *what, int64_t n, int64_t most)
+{
+    if (n < 1 || n > most)
+        return fl_fail(FL_EINVAL, "job: %lld %s; there may be 1 to %lld",
+                       (long long)n, what, (long long)most);
+    return FL_OK;
+}
+
+fl_err fl_job_check(const fl_job *job)
+{
+    FL_TRY(in_range("servers", job->servers, MAX_SERVERS));
+    FL_TRY(in_range("trainers", job->trainers, FL_TRAINERS_MOST));
+    FL_TRY(in_range("shards", job->shards, MAX_SHARDS));
+    return in_range("ns of lease", job->lease, INT64_MAX / 4);
+}

@@ -1,0 +1,190 @@
+/* message.h - what the parties of a job say to each other.
+ *
+ *     trainer      JOIN RENEW BARRIER COMPLETE FAILED TALLY -> coordinator
+ *     trainer      PUSH PULL                                -> server
+ *     coordinator  GRANT PROBE                              -> trainer
+ *     server       VALUES (coordinator: to TALLY)           -> trainer
+ *     both         ACK PARKED FENCED END ERROR              -> trainer
+ *     coordinator  VIEW CLOSE END                           -> server
+ *     server       STATE                                    -> coordinator
+ *
+ * A trainer's request comes on a call and each call is answered once: at the
+ * end, or with PARKED when the same request comes again on a newer call. RENEW
+ * comes on the open call, which lives as long as the session and also carries
+ * PROBE. The page docs/protocol.md says what the words mean. */
+#ifndef FL_PROTOCOL_MESSAGE_H
+#define FL_PROTOCOL_MESSAGE_H
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "protocol/job.h"
+
+typedef enum fl_msg_kind {
+    FL_MSG_NONE,
+    FL_MSG_JOIN,     /* session, rank = claimed (-1: any), explicit_id, text =
+                        host:pid, seen, round = highest version pulled */
+    FL_MSG_RENEW,    /* session, g, echo = of the last PROBE, seen, round */
+    FL_MSG_BARRIER,  /* session, g, round: all my pushes are staged */
+    FL_MSG_COMPLETE, /* session: after the last pull */
+    FL_MSG_FAILED,   /* session, code, text = why, seen, round */
+    FL_MSG_PUSH,     /* session, g, shard, seq, round, count, blob */
+    FL_MSG_PULL,     /* session, g, round = version wanted, blob = names */
+    FL_MSG_GRANT,    /* session, rank, g, round = the open one */
+    FL_MSG_PROBE,    /* session, echo: renew now and say this number; text: a
+                        warning, or NULL */
+    FL_MSG_VALUES,   /* round = version, blob = what was asked for */
+    FL_MSG_ACK,
+    FL_MSG_PARKED, /* text = why it waits; ask again */
+    FL_MSG_FENCED, /* view, rank (-1: never had one), text = why and when */
+    FL_MSG_ERROR,  /* code = fl_err, text: this request can never succeed;
+                      about: what the job is that it was not for */
+    FL_MSG_END,    /* code, text, round = version to end with (< 0: any) */
+    FL_MSG_VIEW,   /* view, round = the open one, expected, member, left */
+    FL_MSG_CLOSE,  /* round, expected, member = P(round) by rank */
+    FL_MSG_STATE,  /* view, round = version, over, code, text */
+    FL_MSG_TALLY,  /* session, blob = counts; VALUES: count, blob = of all */
+} fl_msg_kind;
+
+enum {
+    FL_TALLY_MOST = 1 << 17 /* counts of one name in TALLY */
+};
+
+/* One session in a view or a decision. */
+typedef struct fl_member {
+    int rank;
+    fl_id session;
+    int64_t g; /* the first view with it */
+} fl_member;
+
+typedef enum fl_left {
+    FL_LEFT_LEASE,  /* its lease ran out */
+    FL_LEFT_CALL,   /* its open call broke */
+    FL_LEFT_FAILED, /* it said so */
+    FL_LEFT_DONE,   /* it completed */
+} fl_left;
+
+/* The last session that left a rank. */
+typedef struct fl_leave {
+    int rank;
+    fl_id session;
+    int64_t view; /* the first without it */
+    fl_left why;
+    int64_t ago; /* ns before the message was made */
+} fl_leave;
+
+/* Bytes that the protocol hands on and never looks into. */
+typedef struct fl_blob {
+    const void *at;
+    size_t size;
+    void *owner; /* for who keeps it */
+} fl_blob;
+
+/* A message that came in borrows all it points to. */
+typedef struct fl_msg {
+    fl_msg_kind kind;
+    fl_id job, session;
+    uint64_t tag; /* the trainer's number of a request, copied to its answer */
+    int64_t g;
+    int64_t view;
+    int64_t round;
+    int64_t seq;   /* of a push, per session and shard: 1, 2, 3 .. */
+    int64_t count; /* in the last push of a round: how many there were; in
+                      the answer to TALLY: trainers */
+    uint64_t echo;
+    uint64_t secret;   /* of a server process, for other servers alone */
+    fl_state state;    /* of the server or coordinator that says this */
+    uint64_t expected; /* state id that the coordinator knows of the server */
+    const uint64_t
+        *seen; /* state ids that a trainer process knows, by server */
+    int n_seen;
+    int server; /* who answers: position in the endpoint list */
+    int rank;
+    bool explicit_id; /* the rank was given by a user or launcher */
+    int shard;
+    int code;
+    bool over; /* the server has obeyed END */
+    const fl_member *member;
+    int n_member;
+    const fl_leave *left;
+    int n_left;
+    const char *text;  /* NULL: none */
+    const char *about; /* fl_job_about, or NULL */
+    fl_blob blob;
+} fl_msg;
+
+const char *fl_msg_name(fl_msg_kind kind);
+
+/* "rank 1 lost: lease ran out 12.0 s ago (view 17)" */
+void fl_leave_text(const fl_leave *left, char *buf, size_t size);
+
+/* Own: a copy with all it points to; end with fl_msg_free. */
+fl_msg *fl_msg_dup(const fl_msg *m);
+void fl_msg_free(fl_msg *m);
+
+/* --- who gets it --- */
+
+typedef enum fl_peer_kind {
+    FL_PEER_COORD,  /* the coordinator */
+    FL_PEER_SERVER, /* server `index` */
+    FL_PEER_CALL,   /* whoever made call `call` */
+} fl_peer_kind;
+
+typedef struct fl_peer {
+    fl_peer_kind kind;
+    int index;
+    uint64_t call;
+} fl_peer;
+
+/* What a machine wants sent and said. The driver empties it after every event.
+ * Thread: one at a time. */
+typedef struct fl_letter {
+    fl_peer to;
+    fl_msg msg;
+} fl_letter;
+
+typedef struct fl_outbox {
+    fl_state state;            /* of whose box it is: goes with every message */
+    FL_VEC(fl_letter) out;     /* in order */
+    FL_VEC(const char *) note; /* lines for the log */
+    fl_arena *arena;           /* holds what they point to */
+} fl_outbox;
+
+void fl_outbox_init(fl_outbox *o);
+void fl_outbox_fini(fl_outbox *o);
+void fl_outbox_clear(fl_outbox *o);
+void fl_outbox_note(fl_outbox *o, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Copies members, leaves, state ids and text; a blob is borrowed until the
+ * clear. */
+void fl_outbox_send(fl_outbox *o, fl_peer to, fl_msg msg);
+
+/* The same with a sentence. */
+void fl_outbox_say(fl_outbox *o, fl_peer to, fl_msg msg, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* ERROR to who is of another job than `own`, whose digest it is not told. */
+void fl_outbox_wrong_job(fl_outbox *o, fl_peer to, const fl_msg *m,
+                         const fl_job *own);
+
+/* --- blobs that must outlive their message --- */
+
+typedef struct fl_keeper {
+    void *self;
+    fl_blob (*keep)(void *self, fl_blob b); /* counted or copied */
+    void (*drop)(void *self, fl_blob b);    /* what keep returned */
+} fl_keeper;
+
+extern const fl_keeper fl_keeper_copies; /* copies the bytes */
+
+/* --- waits --- */
+
+/* Append "WAITER waits for WHOM: WHAT, 3.2 s (limit 10 s)". No limit: 0. */
+void fl_wait_row(fl_str *rows, const char *waiter, const char *whom,
+                 const char *what, int64_t age, int64_t limit);
+
+/* Rows as notes, "stalled: " before each; of many, the first ones. */
+void fl_outbox_stalled(fl_outbox *o, const fl_str *rows);
+
+#endif

@@ -1,0 +1,603 @@
+#include "protocol/server.h"
+
+#include "protocol/test_talk.h"
+#include "protocol/window.h"
+
+/* One server of two shards over a store that writes down what it is told. */
+typedef struct scene {
+    fl_job job;
+    fl_outbox out;
+    fl_store store;
+    fl_server *s;
+    int64_t now;
+    char told[256]; /* "0:r1 r2;" shard and bytes of each participant */
+    int reads;
+} scene;
+
+static fl_err check(void *self, int shard, const fl_staged *by)
+{
+    const fl_blob b = by->part[0];
+    if (b.size && memchr(b.at, '?', b.size))
+        return fl_fail(FL_ESHAPE, "push: not a number");
+    return FL_OK;
+}
+
+static void apply(void *self, int shard, int64_t round, const fl_staged *by,
+                  int n)
+{
+    scene *s = self;
+    fl_str text = {0};
+    fl_str_printf(&text, "%s%d:", s->told, shard);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < by[i].n; k++)
+            fl_str_printf(&text, "%.*s ", (int)by[i].part[k].size,
+                          (const char *)by[i].part[k].at);
+    snprintf(s->told, sizeof s->told, "%s;", text.at);
+    fl_str_fini(&text);
+}
+
+static void read_values(void *self, fl_blob names, fl_peer to,
+                        const fl_msg *reply)
+{
+    scene *s = self;
+    s->reads++;
+    fl_outbox_send(&s->out, to, *reply);
+}
+
+static void open_scene(scene *s, fl_job job)
+{
+    job.id = job_id;
+    job.trainers = 3;
+    *s = (scene){.job = fl_job_defaults(job), .now = FL_SEC};
+    s->store = (fl_store){s, fl_keeper_copies, check, apply, read_values};
+    fl_outbox_init(&s->out);
+    s->s = fl_server_new(&s->job, 1, (fl_state){55, 1}, &s->store, &s->out,
+                         s->now);
+}
+
+static void close_scene(scene *s)
+{
+    fl_server_free(s->s);
+    fl_outbox_fini(&s->out);
+}
+
+static void from_coord(scene *s, fl_msg m)
+{
+    fl_outbox_clear(&s->out);
+    m.job = job_id;
+    m.state.id = m.state.id ? m.state.id : 8;
+    fl_server_recv(s->s, at_coord(), &m, s->now);
+}
+
+/* A message about sessions, whose ranks are their numbers less one. */
+static void with_members(scene *s, fl_msg m, const char *sessions)
+{
+    fl_member member[3];
+    for (; *sessions; sessions++) {
+        const int n = *sessions - '0';
+        member[m.n_member++] = (fl_member){n - 1, session((uint64_t)n), 1};
+    }
+    m.member = member;
+    from_coord(s, m);
+}
+
+static void view(scene *s, int64_t v, int64_t open, const char *sessions)
+{
+    with_members(s, (fl_msg){.kind = FL_MSG_VIEW, .view = v, .round = open},
+                 sessions);
+}
+
+static void close_round(scene *s, int64_t round, const char *sessions)
+{
+    with_members(s, (fl_msg){.kind = FL_MSG_CLOSE, .round = round}, sessions);
+}
+
+static void ask(scene *s, uint64_t call, fl_msg m)
+{
+    fl_outbox_clear(&s->out);
+    m.job = job_id;
+    m.tag = m.tag ? m.tag : call;
+    m.g = m.g ? m.g : 1;
+    fl_server_recv(s->s, on_call(call), &m, s->now);
+}
+
+/* The seq-th push of session n to shard 0; count 0: more come. */
+static void push(scene *s, uint64_t n, int64_t seq, int64_t round,
+                 int64_t count, const char *bytes)
+{
+    ask(s, 100,
+        (fl_msg){.kind = FL_MSG_PUSH,
+                 .session = session(n),
+                 .seq = seq,
+                 .round = round,
+                 .count = count,
+                 .blob = {bytes, strlen(bytes), NULL}});
+}
+
+static void pull(scene *s, uint64_t n, int64_t round, uint64_t call)
+{
+    ask(s, call,
+        (fl_msg){.kind = FL_MSG_PULL,
+                 .session = session(n),
+                 .round = round,
+                 .tag = 40 + n});
+}
+
+static void applied(scene *s)
+{
+    fl_outbox_clear(&s->out);
+    fl_server_applied(s->s, 0, NULL, s->now);
+}
+
+/* --- pushes and rounds --- */
+
+static void closes_in_rank_order(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "123");
+    push(&s, 3, 2, 0, 2, "c2");
+    push(&s, 3, 1, 0, 0, "c1");
+    push(&s, 1, 1, 0, 1, "a1");
+    CHECK(said(&s.out, FL_MSG_ACK));
+    push(&s, 2, 1, 0, 1, "b1");
+    push(&s, 1, 1, 0, 1, "a1"); /* a repeat: acknowledged, no effect */
+    CHECK(said(&s.out, FL_MSG_ACK));
+    close_round(&s, 0, "13"); /* 2 was lost before the decision */
+    CHECK_STR(s.told, "0:a1 c1 c2 ;");
+    CHECK_INT(fl_server_version(s.s), 0);
+    close_round(&s, 0, "13"); /* again, while it is applied */
+    CHECK_STR(s.told, "0:a1 c1 c2 ;");
+    applied(&s);
+    CHECK_INT(said(&s.out, FL_MSG_STATE)->round, 1);
+    CHECK_INT((int64_t)fl_server_bytes(s.s), 0);
+    close_round(&s, 0, "13"); /* and later */
+    CHECK_INT(said(&s.out, FL_MSG_STATE)->round, 1);
+    CHECK_STR(s.told, "0:a1 c1 c2 ;");
+    push(&s, 1, 1, 0, 1, "a1"); /* a late repeat of a closed round */
+    CHECK(said(&s.out, FL_MSG_ACK));
+    push(&s, 2, 2, 0, 1, "b2");
+    CHECK(mentions(said(&s.out, FL_MSG_FENCED), "round 0 is closed"));
+    close_scene(&s);
+}
+
+static void keeps_a_close_that_is_early(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "1");
+    push(&s, 1, 1, 0, 1, "a");
+    close_round(&s, 1, "1");
+    CHECK_STR(s.told, "");
+    close_round(&s, 0, "1");
+    CHECK_STR(s.told, "0:a ;");
+    applied(&s); /* its turn, and nothing is staged for it: remembered */
+    CHECK(mentions(said(&s.out, FL_MSG_STATE), "round 1 is to close"));
+    close_scene(&s);
+}
+
+static void waits_for_its_slowest_shard(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.shards = 2});
+    view(&s, 1, 0, "1");
+    push(&s, 1, 1, 0, 1, "a");
+    ask(&s, 101,
+        (fl_msg){.kind = FL_MSG_PUSH,
+                 .session = session(1),
+                 .shard = 1,
+                 .seq = 1,
+                 .count = 1});
+    close_round(&s, 0, "1");
+    CHECK_STR(s.told, "0:a ;1: ;");
+    applied(&s);
+    CHECK_INT(fl_server_version(s.s), 0);
+    pull(&s, 1, 0, 50); /* half of it is version 1 already */
+    CHECK(heard(&s.out, 50, FL_MSG_FENCED));
+    fl_server_applied(s.s, 1, NULL, s.now);
+    CHECK_INT(fl_server_version(s.s), 1);
+    close_scene(&s);
+}
+
+static void keeps_what_a_decision_may_need(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "12");
+    push(&s, 1, 1, 0, 1, "a");
+    push(&s, 2, 1, 0, 1, "b");
+    view(&s, 2, 1, "1"); /* lost when round 1 was open: P(0) may have it */
+    CHECK_INT((int64_t)fl_server_bytes(s.s), 2);
+    close_round(&s, 0, "12");
+    CHECK_STR(s.told, "0:a b ;");
+    applied(&s);
+    CHECK_INT(fl_server_seats(s.s), 1);
+    push(&s, 1, 2, 1, 1, "a");
+    view(&s, 3, 1, ""); /* lost before P(1): no decision can have it */
+    CHECK_INT((int64_t)fl_server_bytes(s.s), 0);
+    CHECK_INT(fl_server_seats(s.s), 0);
+    close_scene(&s);
+}
+
+static void ends_the_job_when_gradients_are_missing(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "1");
+    push(&s, 1, 1, 0, 2, "a"); /* one of two */
+    pull(&s, 1, 1, 50);
+    close_round(&s, 0, "1");
+    const fl_msg *m = said(&s.out, FL_MSG_STATE);
+    CHECK(m->over && m->code == 1);
+    CHECK(mentions(m, "trainer 0, whose gradients are not all here"));
+    CHECK(heard(&s.out, 50, FL_MSG_END));
+    close_scene(&s);
+}
+
+static void ends_the_job_when_a_push_runs_ahead(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "1");
+    push(&s, 1, 1, 3, 1, "a");
+    CHECK(said(&s.out, FL_MSG_ERROR));
+    CHECK(mentions(said(&s.out, FL_MSG_STATE), "pushed round 3, version is 0"));
+    close_scene(&s);
+}
+
+static void refuses_bad_pushes(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.max_staged = 4});
+    view(&s, 1, 0, "1");
+    push(&s, 1, 0, 0, 0, "a");
+    CHECK(mentions(said(&s.out, FL_MSG_ERROR), "begin at 1"));
+    push(&s, 1, FL_WINDOW + 1, 0, 0, "a");
+    CHECK(mentions(said(&s.out, FL_MSG_ERROR), "the window ends at 64"));
+    push(&s, 1, 1, 0, 0, "?");
+    CHECK_INT(said(&s.out, FL_MSG_ERROR)->code, FL_ESHAPE);
+    push(&s, 1, 1, 0, 0, "12345");
+    CHECK_INT(said(&s.out, FL_MSG_ERROR)->code, FL_ENOMEM);
+    push(&s, 1, 1, 0, -1, "a");
+    CHECK(said(&s.out, FL_MSG_ERROR));
+    ask(&s, 7,
+        (fl_msg){.kind = FL_MSG_PUSH, .session = session(1), .shard = 9});
+    CHECK(mentions(said(&s.out, FL_MSG_ERROR), "no such shard"));
+    ask(&s, 8, (fl_msg){.kind = (fl_msg_kind)-3});
+    CHECK(heard(&s.out, 8, FL_MSG_ERROR));
+    CHECK_INT((int64_t)fl_server_bytes(s.s), 0);
+    push(&s, 1, 1, 0, 1, "a"); /* none of them had an effect */
+    CHECK(said(&s.out, FL_MSG_ACK));
+    close_scene(&s);
+}
+
+/* Asynchronous: what is applied makes room. */
+static void lets_pushes_wait_for_room(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.async = true, .max_staged = 4});
+    view(&s, 1, 0, "1");
+    push(&s, 1, 1, 0, 0, "abc"); /* is being applied */
+    push(&s, 1, 2, 0, 0, "de");
+    CHECK(mentions(said(&s.out, FL_MSG_PARKED),
+                   "waits for room: 3 bytes are staged of at most 4"));
+    push(&s, 1, 3, 0, 0, "12345"); /* never fits */
+    CHECK_INT(said(&s.out, FL_MSG_ERROR)->code, FL_ENOMEM);
+    applied(&s);
+    push(&s, 1, 2, 0, 0, "de");
+    CHECK(!said(&s.out, FL_MSG_PARKED) && !said(&s.out, FL_MSG_ERROR));
+    CHECK_INT((int64_t)fl_server_bytes(s.s), 2);
+    applied(&s);
+    CHECK(said(&s.out, FL_MSG_ACK));
+    close_scene(&s);
+}
+
+/* A push that waited for its view does not stand in its own way. */
+static void a_parked_push_counts_once(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.async = true, .max_staged = 4});
+    push(&s, 1, 1, 0, 0, "abc"); /* view 1 has not come */
+    CHECK_INT((int64_t)fl_server_bytes(s.s), 3);
+    view(&s, 1, 0, "1");
+    CHECK_STR(s.told, "0:abc ;");
+    CHECK_INT((int64_t)fl_server_bytes(s.s), 3);
+    applied(&s);
+    CHECK(said(&s.out, FL_MSG_ACK));
+    CHECK_INT((int64_t)fl_server_bytes(s.s), 0);
+    close_scene(&s);
+}
+
+static void refuses_another_job(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){0});
+    const fl_msg m = {.kind = FL_MSG_PULL, .job = {0xab12345678, 1}};
+    fl_server_recv(s.s, on_call(3), &m, s.now);
+    CHECK(mentions(heard(&s.out, 3, FL_MSG_ERROR), "this is another job"));
+    close_scene(&s);
+}
+
+/* --- pulls and fences --- */
+
+static void parks_a_pull_until_its_version(void)
+{
+    scene s;
+    fl_str rows = {0};
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "1");
+    pull(&s, 1, 0, 50);
+    CHECK_INT(heard(&s.out, 50, FL_MSG_VALUES)->round, 0);
+    push(&s, 1, 1, 0, 1, "a");
+    pull(&s, 1, 1, 51);
+    CHECK_INT(fl_server_parked(s.s), 1);
+    pull(&s, 1, 1, 52); /* again, on a newer call */
+    CHECK(mentions(heard(&s.out, 51, FL_MSG_PARKED), "waits for version 1"));
+    CHECK_INT(fl_server_parked(s.s), 1);
+    s.now += 6 * FL_SEC;
+    fl_server_waits(s.s, s.now, &rows);
+    CHECK_STR(rows.at, "trainer 0 at server 1 waits for the "
+                       "coordinator: the decision that makes version 1, 6.0 s "
+                       "(limit 54.0 s)\n");
+    fl_str_fini(&rows);
+    close_round(&s, 0, "1");
+    applied(&s);
+    CHECK_INT(heard(&s.out, 52, FL_MSG_VALUES)->round, 1);
+    CHECK_INT(fl_server_parked(s.s), 0);
+    pull(&s, 1, 0, 53);
+    CHECK(heard(&s.out, 53, FL_MSG_FENCED));
+    close_scene(&s);
+}
+
+static void parks_a_newcomer_until_its_view(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "1");
+    ask(&s, 60, (fl_msg){.kind = FL_MSG_PULL, .session = session(2), .g = 2});
+    CHECK_INT(fl_server_parked(s.s), 1);
+    view(&s, 2, 0, "12");
+    CHECK(heard(&s.out, 60, FL_MSG_VALUES));
+    ask(&s, 61, (fl_msg){.kind = FL_MSG_PULL, .session = session(3), .g = 3});
+    view(&s, 4, 0, "12"); /* came and went */
+    CHECK(heard(&s.out, 61, FL_MSG_FENCED));
+    close_scene(&s);
+}
+
+static void fences_who_is_lost(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "12");
+    push(&s, 2, 1, 0, 1, "b");
+    pull(&s, 2, 1, 50);
+    const fl_leave left = {1, session(2), 3, FL_LEFT_LEASE, 2 * FL_SEC};
+    with_members(
+        &s,
+        (fl_msg){.kind = FL_MSG_VIEW, .view = 3, .left = &left, .n_left = 1},
+        "1");
+    CHECK(heard(&s.out, 50, FL_MSG_FENCED)); /* the parked one at once */
+    view(&s, 1, 0, "12");                    /* an old view changes nothing */
+    s.now += 10 * FL_SEC;
+    push(&s, 2, 2, 0, 1, "b");
+    CHECK_STR(said(&s.out, FL_MSG_FENCED)->text,
+              "rank 1 lost: lease ran out 12.0 s ago (view 3)");
+    close_scene(&s);
+}
+
+static void forgets_a_request_whose_call_broke(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "1");
+    pull(&s, 1, 1, 50);
+    fl_server_hangup(s.s, 50);
+    CHECK_INT(fl_server_parked(s.s), 0);
+    close_scene(&s);
+}
+
+static void parks_so_many_requests(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.max_parked = 2});
+    for (uint64_t call = 1; call <= 4; call++)
+        ask(&s, call,
+            (fl_msg){.kind = FL_MSG_PULL, .session = session(call), .g = 9});
+    CHECK_INT(fl_server_parked(s.s), 2);
+    CHECK(heard(&s.out, 4, FL_MSG_PARKED));
+    close_scene(&s);
+}
+
+/* --- asynchronous mode --- */
+
+static void applies_on_arrival_once(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.async = true});
+    view(&s, 1, 0, "1");
+    push(&s, 1, 1, 0, 0, "a");
+    CHECK_STR(s.told, "0:a ;");
+    CHECK(!said(&s.out, FL_MSG_ACK));
+    ask(&s, 101,
+        (fl_msg){.kind = FL_MSG_PUSH, .session = session(1), .seq = 1});
+    CHECK(heard(&s.out, 100, FL_MSG_PARKED)); /* a newer call has its place */
+    applied(&s);
+    CHECK(heard(&s.out, 101, FL_MSG_ACK));
+    push(&s, 1, 1, 0, 0, "a");
+    CHECK(said(&s.out, FL_MSG_ACK));
+    CHECK_STR(s.told, "0:a ;");
+    pull(&s, 1, 0, 50);
+    CHECK(heard(&s.out, 50, FL_MSG_VALUES));
+    view(&s, 2, 0, "");
+    push(&s, 1, 2, 0, 0, "a");
+    CHECK(said(&s.out, FL_MSG_FENCED));
+    close_scene(&s);
+}
+
+/* --- the end --- */
+
+static void ends_with_the_version_of_the_end(void)
+{
+    scene s;
+    int code = -1;
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "1");
+    push(&s, 1, 1, 0, 1, "a");
+    pull(&s, 1, 5, 50);
+    from_coord(&s, (fl_msg){.kind = FL_MSG_END, .code = 3, .round = 1});
+    CHECK(heard(&s.out, 50, FL_MSG_END));
+    CHECK(!said(&s.out, FL_MSG_STATE)->over);
+    close_round(&s, 0, "1");
+    applied(&s);
+    CHECK(said(&s.out, FL_MSG_STATE)->over);
+    CHECK(!fl_server_over(s.s, s.now, &code)); /* lingers */
+    pull(&s, 1, 1, 51);
+    CHECK_INT(heard(&s.out, 51, FL_MSG_END)->code, 3);
+    CHECK(fl_server_over(s.s, s.now + 5 * FL_SEC, &code));
+    CHECK_INT(code, 3);
+    close_scene(&s);
+}
+
+static void gives_up_on_a_silent_coordinator(void)
+{
+    scene s;
+    int code = 0;
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "1");
+    pull(&s, 1, 1, 50);
+    for (int i = 0; i < 241; i++)
+        fl_server_tick(s.s, s.now += 250 * FL_MS);
+    CHECK(mentions(heard(&s.out, 50, FL_MSG_END), "silent for 60 s"));
+    CHECK(fl_server_over(s.s, s.now + 5 * FL_SEC, &code));
+    CHECK_INT(code, 1);
+    close_scene(&s);
+}
+
+/* Nobody waits ten minutes without a word. */
+static void says_that_no_coordinator_comes(void)
+{
+    scene s;
+    bool told = false;
+    open_scene(&s, (fl_job){0});
+    for (int i = 0; i < 21; i++) {
+        fl_outbox_clear(&s.out);
+        fl_server_tick(s.s, s.now += 250 * FL_MS);
+        for (int64_t k = 0; k < s.out.note.n; k++)
+            told |= strstr(s.out.note.at[k], "server 1 waits for server 0: "
+                                             "to come, 5.") != NULL;
+    }
+    CHECK(told);
+    fl_str rows = {0};
+    view(&s, 1, 0, "1");
+    fl_server_waits(s.s, s.now + 9 * FL_SEC, &rows);
+    CHECK(!rows.n);
+    fl_server_waits(s.s, s.now + 11 * FL_SEC, &rows);
+    CHECK(rows.n && strstr(rows.at, "a sign of life, 11.0 s (limit 60"));
+    fl_str_fini(&rows);
+    close_scene(&s);
+}
+
+static void knows_a_coordinator_that_lost_its_state(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "1");
+    from_coord(&s, (fl_msg){.kind = FL_MSG_VIEW, .view = 1, .state = {9, 1}});
+    CHECK(mentions(said(&s.out, FL_MSG_STATE), "was started again"));
+    close_scene(&s);
+}
+
+static void ignores_an_insane_view(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "21"); /* not by rank */
+    CHECK_INT(fl_server_view(s.s), 0);
+    from_coord(&s, (fl_msg){.kind = FL_MSG_VIEW, .view = 1, .n_member = 4});
+    from_coord(&s, (fl_msg){.kind = FL_MSG_VIEW, .view = 1, .n_left = -1});
+    CHECK_INT(fl_server_view(s.s), 0);
+    close_scene(&s);
+}
+
+static void serves_nobody_without_the_state_that_is_expected(void)
+{
+    scene s;
+    int code;
+    const char *why;
+    open_scene(&s, (fl_job){0});
+    with_members(&s, (fl_msg){.kind = FL_MSG_VIEW, .view = 1, .expected = 55},
+                 "1");
+    CHECK(!fl_server_end(s.s, &code, &why));
+    with_members(&s, (fl_msg){.kind = FL_MSG_VIEW, .view = 2, .expected = 54},
+                 "1");
+    CHECK(fl_server_end(s.s, &code, &why));
+    CHECK_STR(why, "server 1: it was started again and has lost its "
+                   "parameters");
+    CHECK(said(&s.out, FL_MSG_STATE)->state.id == 55);
+    ask(&s, 9, (fl_msg){.kind = FL_MSG_PULL, .session = session(1)});
+    CHECK(heard(&s.out, 9, FL_MSG_END)->state.id == 55);
+    close_scene(&s);
+}
+
+static void ends_where_no_coordinator_listens(void)
+{
+    scene s;
+    int code;
+    const char *why;
+    open_scene(&s, (fl_job){0});
+    fl_server_refused(s.s, s.now);
+    s.now += 6 * FL_SEC;
+    fl_server_refused(s.s, s.now); /* it may be slow to start */
+    CHECK(!fl_server_end(s.s, &code, &why));
+    fl_server_tick(s.s, s.now);
+    view(&s, 1, 0, "1");
+    fl_outbox_clear(&s.out);
+    for (int i = 0; i < 44; i++) {
+        CHECK(i > 39 || !said(&s.out, FL_MSG_STATE));
+        fl_server_tick(s.s, s.now += 250 * FL_MS);
+    }
+    CHECK(said(&s.out, FL_MSG_STATE)); /* after a lease: does it live? */
+    fl_server_refused(s.s, s.now);
+    CHECK(!fl_server_end(s.s, &code, &why));
+    s.now += 5 * FL_SEC;
+    fl_server_refused(s.s, s.now);
+    CHECK(fl_server_end(s.s, &code, &why));
+    CHECK_STR(why, "server 0, the coordinator, refuses connections for 5 s: it "
+                   "has ended or was killed");
+    close_scene(&s);
+}
+
+const fl_test fl_tests[] = {
+    {"a server ends where no coordinator listens any more",
+     ends_where_no_coordinator_listens},
+    {"a server serves nobody without the state that is expected",
+     serves_nobody_without_the_state_that_is_expected},
+    {"a round closes in rank order, once", closes_in_rank_order},
+    {"an early close is kept", keeps_a_close_that_is_early},
+    {"a version is that of the slowest shard", waits_for_its_slowest_shard},
+    {"staged gradients outlive a loss that may be in a decision",
+     keeps_what_a_decision_may_need},
+    {"missing gradients end the job", ends_the_job_when_gradients_are_missing},
+    {"a push that runs ahead ends the job",
+     ends_the_job_when_a_push_runs_ahead},
+    {"a bad push has no effect", refuses_bad_pushes},
+    {"a server lets pushes wait for room", lets_pushes_wait_for_room},
+    {"a parked push counts once", a_parked_push_counts_once},
+    {"another job is refused", refuses_another_job},
+    {"a pull waits for its version", parks_a_pull_until_its_version},
+    {"a newcomer waits for its view", parks_a_newcomer_until_its_view},
+    {"a lost session is fenced", fences_who_is_lost},
+    {"a request whose call broke is forgotten",
+     forgets_a_request_whose_call_broke},
+    {"a server parks so many requests", parks_so_many_requests},
+    {"an asynchronous push is applied once", applies_on_arrival_once},
+    {"a server ends with the version of the end",
+     ends_with_the_version_of_the_end},
+    {"a server gives up on a silent coordinator",
+     gives_up_on_a_silent_coordinator},
+    {"a server says that no coordinator comes", says_that_no_coordinator_comes},
+    {"a coordinator that lost its state ends the job",
+     knows_a_coordinator_that_lost_its_state},
+    {"an insane view is ignored", ignores_an_insane_view},
+    {0},
+};

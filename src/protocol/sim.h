@@ -1,0 +1,48 @@
+/* sim.h - a whole job in one process: virtual time, one seed, many faults.
+ *
+ * The machines are the ones that ship. Messages between them are dropped,
+ * delayed, doubled and reordered; trainers die, stop, resume, restart, fail;
+ * links are cut and heal; servers stop and resume; one server, or all of them,
+ * are killed and started again without their state. After every event the
+ * invariants of docs/protocol.md are checked. Then come calm times, in
+ * which the job must end. The same options give the same run.
+ * Tests only: not in the library. */
+#ifndef FL_PROTOCOL_SIM_H
+#define FL_PROTOCOL_SIM_H
+
+#include "base/str.h"
+#include "protocol/job.h"
+
+typedef enum fl_sim_weather {
+    FL_SIM_DRAWN, /* by the seed */
+    FL_SIM_CALM,  /* no faults at all */
+    FL_SIM_NOISE, /* messages suffer, processes do not */
+    FL_SIM_STORM, /* everything */
+} fl_sim_weather;
+
+/* Zero: drawn from the seed. */
+typedef struct fl_sim_opts {
+    uint64_t seed;
+    fl_sim_weather weather;
+    int servers, trainers, rounds;
+    bool sync, async; /* both false: drawn */
+    bool any_id;      /* no trainer has an id of its own */
+    fl_plant plant;
+} fl_sim_opts;
+
+typedef struct fl_sim_result {
+    bool ok;
+    uint64_t trace; /* of every event: equal for equal runs */
+    int64_t events, rounds, seconds;
+    int code; /* END's */
+    /* how often the interesting things happened */
+    int64_t lost, fenced, rejoined, parked_joins, kills, late_loss;
+    int64_t replaced; /* servers */
+    int64_t warned;   /* trainers that ended because a server was replaced */
+} fl_sim_result;
+
+/* False: an invariant broke; *report has the seed, the letter, the last
+ * events and all waits. */
+bool fl_sim_run(const fl_sim_opts *opts, fl_sim_result *result, fl_str *report);
+
+#endif

@@ -1,0 +1,208 @@
+/* sim_in.h - the inside of the simulator.
+ *
+ * Parties are numbered: servers 0 .. S-1, then the coordinator, then trainer
+ * processes. The coordinator shares the host of server 0. */
+#ifndef FL_PROTOCOL_SIM_IN_H
+#define FL_PROTOCOL_SIM_IN_H
+
+#include "base/random.h"
+#include "protocol/client.h"
+#include "protocol/coord.h"
+#include "protocol/server.h"
+#include "protocol/sim.h"
+
+enum {
+    SIM_HISTORY = 60, /* events that a report shows */
+    SIM_SHARDS = 2,
+};
+
+typedef enum sim_kind {
+    SIM_MSG,
+    SIM_TICK,
+    SIM_WORK,    /* a trainer's batch is computed */
+    SIM_APPLIED, /* a store's shard is done */
+    SIM_HANGUP,  /* a call broke, as seen by who was called */
+    SIM_BROKEN,  /* the same as seen by the caller */
+    SIM_START,   /* a trainer process */
+    SIM_REPLACE, /* a server process, or all: killed, started without state */
+    SIM_FAULT,
+} sim_kind;
+
+typedef struct sim_event {
+    int64_t at;
+    uint64_t order; /* ties */
+    sim_kind kind;
+    int party;
+    int life;        /* of the process that it is for */
+    int sender_life; /* of the process that sent the message */
+    fl_peer from;
+    bool refused;    /* by `from`: nobody listens there */
+    fl_msg *msg;     /* owned */
+    uint64_t number; /* call, tag or shard */
+} sim_event;
+
+/* One line of the history. */
+typedef struct sim_line {
+    int64_t at;
+    sim_kind kind;
+    int party, from;
+    fl_msg_kind msg;
+    int64_t round;
+    uint64_t tag;
+} sim_line;
+
+typedef struct sim_call {
+    int proc, life, party;
+    uint64_t tag;
+    fl_msg_kind kind;
+    int64_t round;
+    int64_t push; /* number of the push, -1: none */
+    bool open, arrived, answered, gone;
+} sim_call;
+
+/* A gradient on its way: who made it, for what, and the number itself. */
+typedef struct sim_grad {
+    int64_t push; /* number in sim.push */
+    fl_id session;
+    int rank, server, shard, part, parts;
+    int64_t round;
+    float value;
+} sim_grad;
+
+typedef struct sim_push {
+    int applied; /* how often */
+} sim_push;
+
+typedef struct sim_values {
+    float value[SIM_SHARDS];
+} sim_values;
+
+/* What a store was told to apply and has not yet. */
+typedef struct sim_apply {
+    int shard, n;
+    int64_t round;
+    fl_staged *by; /* with parts of its own */
+} sim_apply;
+
+typedef struct sim sim;
+
+typedef struct sim_server {
+    sim *sim;
+    int index;
+    fl_server *server;
+    fl_outbox out;
+    fl_store store;
+    float value[SIM_SHARDS];
+    FL_VEC(sim_apply) apply;
+    int64_t version;
+    int life;  /* counts how often it was replaced */
+    int epoch; /* life of the coordinator that was there when it began */
+    fl_state state;
+    int64_t down_until; /* connections are refused */
+    bool left;          /* the process has ended */
+    int code;
+} sim_server;
+
+typedef struct sim_proc {
+    sim *sim;
+    int index, life;   /* life: counts restarts */
+    fl_client *client; /* NULL: not running */
+    fl_outbox out;
+    fl_app app;
+    fl_entropy entropy;
+    uint64_t open; /* its open call */
+    fl_id open_session;
+    int goal; /* sync: round to complete at; async: steps */
+    int steps, restarts;
+    int64_t *seen; /* version by server */
+    int *used;     /* life of each server that it has heard, plus 1; 0: none */
+    bool misled;   /* it has heard two lives of a server */
+    bool finished; /* left the job, or never comes back */
+    bool given_up; /* it is not going to complete */
+    bool came;     /* was a member at some time */
+} sim_proc;
+
+typedef struct sim_round {
+    fl_member *member; /* P */
+    int n;
+    float *value; /* version after it, servers x shards */
+} sim_round;
+
+struct sim {
+    fl_sim_opts opts;
+    fl_sim_result *result;
+    fl_str *report;
+    fl_job job;
+    fl_entropy dice;
+    int64_t now, storm_ends;
+    uint64_t order;
+    FL_VEC(sim_event) heap;
+    FL_VEC(sim_call) call;
+    FL_VEC(sim_push) push;
+    FL_VEC(sim_round) round;
+    FL_VEC(fl_member) view; /* as the coordinator last said */
+    FL_VEC(fl_id) gone;     /* sessions that left a view */
+    int64_t view_number;
+    bool *came; /* ranks that a live trainer had */
+    fl_coord *coord;
+    fl_outbox coord_out;
+    bool coord_left;
+    sim_server *server;
+    sim_proc *proc;
+    int64_t *asleep; /* by party, until */
+    int64_t *cut;    /* by pair of hosts, until */
+    int parties;
+    /* the weather */
+    int drop, twice; /* of 1000 messages */
+    int64_t delay;   /* at most */
+    bool storm;
+    bool disorderly; /* END did not name a version */
+    sim_line history[SIM_HISTORY];
+    bool broken;
+};
+
+/* --- sim.c --- */
+
+uint64_t sim_dice(sim *s, uint64_t n); /* 0 .. n-1 */
+void sim_at(sim *s, int64_t after, sim_event e);
+void sim_drain(sim *s, int party);     /* send what stands in its outbox */
+int sim_host(const sim *s, int party); /* the coordinator's is server 0 */
+int sim_life(const sim *s, int party); /* of the process, now */
+/* The server's coordinator is still there, so what it does can be checked. */
+bool sim_is_led(const sim *s, const sim_server *v);
+int sim_coord(const sim *s); /* party numbers */
+int sim_trainer(const sim *s, int proc);
+
+/* --- sim_party.c --- */
+
+void sim_party_init(sim *s);
+void sim_party_fini(sim *s);
+void sim_proc_start(sim *s, int proc);
+void sim_proc_die(sim *s, int proc);
+void sim_proc_work(sim *s, int proc);
+void sim_server_replace(sim *s, int server);
+void sim_store_done(sim *s, int server, int shard);
+float sim_gradient(int rank, int64_t round, int server, int shard, int part);
+int sim_parts(int64_t round, int server, int shard);
+
+/* --- sim_fault.c --- */
+
+void sim_fault_plan(sim *s);
+void sim_fault(sim *s);
+void sim_replace(sim *s);
+
+/* --- sim_check.c: the invariants; each ends the run with its letter --- */
+
+void sim_fail(sim *s, char letter, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void sim_check_sent(sim *s, int party, const fl_letter *o);
+void sim_check_apply(sim *s, int server, const sim_apply *a);
+void sim_check_read(sim *s, int server, const fl_msg *reply);
+void sim_check_values(sim *s, sim_proc *p, int server, const fl_msg *m);
+void sim_check_fenced(sim *s, const sim_proc *p);
+void sim_check_heard(sim *s, sim_proc *p, int server, int life);
+void sim_check_misled(sim *s, const sim_proc *p); /* it goes on */
+void sim_check_state(sim *s);                     /* after every event */
+void sim_check_end(sim *s);
+
+#endif

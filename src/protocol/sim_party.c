@@ -1,0 +1,369 @@
+/* sim_party.c - the processes of a simulated job, and its arithmetic.
+ *
+ * A gradient is a float that depends on rank, round, server, shard and part;
+ * its sizes differ so much that another order of summing gives other bits. */
+#include "protocol/sim_in.h"
+
+#include <stdio.h>
+
+/* A time to rejoin that no storm outlasts: then who can complete does. */
+#define PATIENCE (300 * FL_SEC)
+
+static uint64_t mix(uint64_t x)
+{
+    fl_entropy e = fl_entropy_fake(x);
+    return e.draw(&e);
+}
+
+float sim_gradient(int rank, int64_t round, int server, int shard, int part)
+{
+    const uint64_t h = mix(((uint64_t)rank << 40) ^ ((uint64_t)round << 20) ^
+                           (uint64_t)(server * 64 + shard * 8 + part));
+    const float x = (float)(h % 2000003) / 3.0f - 333333.0f;
+    return x * (float)(1 << (h >> 40) % 12);
+}
+
+int sim_parts(int64_t round, int server, int shard)
+{
+    return (int)((round + server + shard) % 3); /* 0: an empty push is made */
+}
+
+/* --- a store --- */
+
+static fl_err check(void *self, int shard, const fl_staged *by)
+{
+    const fl_blob grads = by->part[0];
+    if (grads.size && grads.size != sizeof(sim_grad))
+        return fl_fail(FL_ESHAPE, "push: %zu bytes", grads.size);
+    return FL_OK;
+}
+
+/* The arrays are copied, the bytes are not: the server must keep them. */
+static void apply(void *self, int shard, int64_t round, const fl_staged *by,
+                  int n)
+{
+    sim_server *v = self;
+    sim_apply a = {.shard = shard, .n = n, .round = round};
+    a.by = fl_mem_alloc((size_t)(n + 1) * sizeof *a.by);
+    for (int i = 0; i < n; i++) {
+        const size_t size = (size_t)by[i].n * sizeof *by[i].part;
+        fl_blob *part = fl_mem_alloc(size + 1);
+        if (size)
+            memcpy(part, by[i].part, size);
+        a.by[i] = by[i];
+        a.by[i].part = part;
+    }
+    fl_push(&v->apply, a);
+    const int64_t longest = sim_dice(v->sim, 8) ? 50 * FL_MS : 4 * FL_SEC;
+    sim_at(v->sim, (int64_t)sim_dice(v->sim, (uint64_t)longest),
+           (sim_event){.kind = SIM_APPLIED,
+                       .party = v->index,
+                       .life = v->life,
+                       .number = (uint64_t)shard});
+}
+
+static void free_apply(sim_apply *a)
+{
+    for (int i = 0; i < a->n; i++)
+        fl_mem_free((void *)a->by[i].part);
+    fl_mem_free(a->by);
+}
+
+static void add_up(sim_server *v, const sim_apply *a)
+{
+    float sum = 0;
+    for (int i = 0; i < a->n; i++)
+        for (int k = 0; k < a->by[i].n; k++) {
+            const fl_blob b = a->by[i].part[k];
+            if (b.size)
+                sum += ((const sim_grad *)b.at)->value;
+        }
+    v->value[a->shard] -= 0.1f * (sum / (float)a->n);
+}
+
+/* The oldest of that shard: an owner thread works in order. */
+void sim_store_done(sim *s, int server, int shard)
+{
+    sim_server *v = &s->server[server];
+    for (int64_t i = 0; i < v->apply.n; i++) {
+        sim_apply a = v->apply.at[i];
+        if (a.shard != shard)
+            continue;
+        fl_remove(&v->apply, i);
+        add_up(v, &a);
+        sim_check_apply(s, server, &a);
+        free_apply(&a);
+        fl_server_applied(v->server, shard, NULL, s->now);
+        return;
+    }
+}
+
+static void read_values(void *self, fl_blob names, fl_peer to,
+                        const fl_msg *reply)
+{
+    sim_server *v = self;
+    fl_msg m = *reply;
+    sim_values *values = fl_arena_alloc(v->out.arena, sizeof *values);
+    for (int k = 0; k < SIM_SHARDS; k++)
+        values->value[k] = v->value[k];
+    m.blob = (fl_blob){values, sizeof *values, NULL};
+    sim_check_read(v->sim, v->index, &m);
+    fl_outbox_send(&v->out, to, m);
+}
+
+static void start_tick(sim *s, int party)
+{
+    sim_at(s, 1 + (int64_t)sim_dice(s, 250 * FL_MS),
+           (sim_event){
+               .kind = SIM_TICK, .party = party, .life = sim_life(s, party)});
+}
+
+/* Of server 0 also the coordinator. */
+static void init_server(sim *s, int index, int life)
+{
+    sim_server *v = &s->server[index];
+    *v = (sim_server){.sim = s, .index = index, .life = life};
+    v->epoch = s->server[0].life;
+    v->state = (fl_state){1 + sim_dice(s, UINT32_MAX), 1};
+    v->store = (fl_store){v, fl_keeper_copies, check, apply, read_values};
+    fl_outbox_init(&v->out);
+    v->server =
+        fl_server_new(&s->job, index, v->state, &v->store, &v->out, s->now);
+    start_tick(s, index);
+    if (index)
+        return;
+    fl_outbox_init(&s->coord_out);
+    s->coord = fl_coord_new(&s->job, v->state, &s->coord_out, s->now);
+    start_tick(s, sim_coord(s));
+}
+
+static void fini_server(sim *s, int index)
+{
+    sim_server *v = &s->server[index];
+    for (int64_t k = 0; k < v->apply.n; k++)
+        free_apply(&v->apply.at[k]);
+    fl_vec_fini(&v->apply);
+    fl_server_free(v->server);
+    fl_outbox_fini(&v->out);
+    if (index)
+        return;
+    fl_coord_free(s->coord);
+    fl_outbox_fini(&s->coord_out);
+}
+
+static void forget_rounds(sim *s)
+{
+    for (int64_t i = 0; i < s->round.n; i++) {
+        fl_mem_free(s->round.at[i].member);
+        fl_mem_free(s->round.at[i].value);
+    }
+    s->round.n = 0;
+}
+
+/* With a new coordinator everything begins anew, if nobody remembers. */
+void sim_server_replace(sim *s, int server)
+{
+    fini_server(s, server);
+    init_server(s, server, s->server[server].life + 1);
+    s->result->replaced++;
+    if (server)
+        return;
+    forget_rounds(s);
+    s->view.n = s->gone.n = s->view_number = 0;
+    for (int i = 0; i < s->job.trainers; i++)
+        s->came[i] = s->proc[i].came = false;
+}
+
+/* --- a trainer --- */
+
+static void on_values(void *self, int server, const fl_msg *m)
+{
+    sim_proc *p = self;
+    sim_check_misled(p->sim, p);
+    sim_check_values(p->sim, p, server, m);
+}
+
+static void on_ready(void *self, int rank, int64_t round)
+{
+    sim_proc *p = self;
+    sim *s = p->sim;
+    int64_t work = 1 + (int64_t)sim_dice(s, 600 * FL_MS);
+    if (!sim_dice(s, 60))
+        work = 31 * FL_SEC; /* three leases: slow is not dead */
+    sim_at(s, work,
+           (sim_event){.kind = SIM_WORK,
+                       .party = sim_trainer(s, p->index),
+                       .life = p->life});
+}
+
+static void on_fenced(void *self, const char *why)
+{
+    sim_proc *p = self;
+    p->sim->result->fenced++;
+    sim_check_fenced(p->sim, p);
+}
+
+static void on_over(void *self, int code, const char *why)
+{
+    sim_proc *p = self;
+    int end = 0;
+    p->finished = true;
+    if (!code)
+        sim_check_misled(p->sim, p);
+    p->sim->result->warned += p->misled;
+    p->given_up = code && !fl_coord_ended(p->sim->coord, &end, &why);
+}
+
+static void push_shard(sim *s, sim_proc *p, int server, int shard)
+{
+    const int64_t round = fl_client_round(p->client);
+    const int rank = fl_client_rank(p->client);
+    const int parts = sim_parts(s->job.async ? p->steps : round, server, shard);
+    const bool say_last = sim_dice(s, 2);
+    for (int i = 0; i < parts; i++) {
+        sim_grad g = {.push = s->push.n,
+                      .session = fl_client_session(p->client),
+                      .rank = rank,
+                      .server = server,
+                      .shard = shard,
+                      .part = i,
+                      .parts = parts,
+                      .round = round};
+        g.value = sim_gradient(rank, round, server, shard, i);
+        fl_push(&s->push, (sim_push){0});
+        if (fl_client_push(p->client, server, shard,
+                           (fl_blob){&g, sizeof g, NULL},
+                           say_last && i == parts - 1, s->now))
+            sim_fail(s, 'F', "%s", fl_errmsg());
+    }
+}
+
+void sim_proc_work(sim *s, int proc)
+{
+    sim_proc *p = &s->proc[proc];
+    if (fl_client_now(p->client) != FL_CLIENT_READY)
+        return; /* fenced in the meantime: this batch is dropped */
+    const int64_t at = s->job.async ? p->steps : fl_client_round(p->client);
+    if (at >= p->goal) {
+        fl_client_leave(p->client, 0, NULL, s->now);
+        return;
+    }
+    for (int j = 0; j < s->job.servers; j++)
+        for (int k = 0; k < s->job.shards; k++)
+            push_shard(s, p, j, k);
+    p->steps++;
+    if (fl_client_step(p->client, s->now))
+        sim_fail(s, 'F', "%s", fl_errmsg());
+}
+
+void sim_proc_start(sim *s, int proc)
+{
+    sim_proc *p = &s->proc[proc];
+    char who[32];
+    if (p->client)
+        return;
+    p->life++;
+    p->steps = 0;
+    p->finished = false;
+    p->open = 0;
+    p->app =
+        (fl_app){p, fl_keeper_copies, on_values, on_ready, on_fenced, on_over};
+    p->entropy = fl_entropy_fake(sim_dice(s, UINT64_MAX));
+    p->misled = false;
+    for (int j = 0; j < s->job.servers; j++) {
+        p->seen[j] = -1;
+        p->used[j] = 0;
+    }
+    snprintf(who, sizeof who, "proc%d.%d", proc, p->life);
+    p->client =
+        fl_client_new(&s->job, &p->app, s->opts.any_id ? FL_ANY_ID : proc, who,
+                      &p->entropy, &p->out);
+    fl_client_start(p->client, s->now);
+    sim_at(s, 1 + (int64_t)sim_dice(s, 250 * FL_MS),
+           (sim_event){.kind = SIM_TICK,
+                       .party = sim_trainer(s, proc),
+                       .life = p->life});
+}
+
+void sim_proc_die(sim *s, int proc)
+{
+    sim_proc *p = &s->proc[proc];
+    fl_client_free(p->client);
+    p->client = NULL;
+    p->finished = true;
+    fl_outbox_clear(&p->out);
+}
+
+static void init_proc(sim *s, int index)
+{
+    sim_proc *p = &s->proc[index];
+    *p = (sim_proc){.sim = s, .index = index};
+    p->goal = 1 + (int)sim_dice(s, (uint64_t)s->opts.rounds);
+    p->restarts = 3;
+    p->seen = fl_mem_alloc((size_t)s->job.servers * sizeof *p->seen);
+    p->used = fl_mem_alloc((size_t)s->job.servers * sizeof *p->used);
+    fl_outbox_init(&p->out);
+    sim_at(s, (int64_t)sim_dice(s, 8 * FL_SEC),
+           (sim_event){.kind = SIM_START, .party = sim_trainer(s, index)});
+}
+
+/* --- the job --- */
+
+static int drawn(sim *s, int value, int least, int most)
+{
+    const int d = least + (int)sim_dice(s, (uint64_t)(most - least + 1));
+    return value ? value : d;
+}
+
+void sim_party_init(sim *s)
+{
+    fl_sim_opts *o = &s->opts;
+    const bool async = !sim_dice(s, 5);
+    const int64_t rejoin[] = {-1, 0, PATIENCE, PATIENCE};
+    o->rounds = drawn(s, o->rounds, 2, 14);
+    s->job = fl_job_defaults((fl_job){.id = {1, 2},
+                                      .servers = drawn(s, o->servers, 1, 3),
+                                      .trainers = drawn(s, o->trainers, 1, 5),
+                                      .shards = SIM_SHARDS,
+                                      .async = o->async || (async && !o->sync),
+                                      .start = 120 * FL_SEC,
+                                      .rejoin = rejoin[sim_dice(s, 4)],
+                                      .plant = o->plant});
+    o->any_id = !sim_dice(s, 8) || o->any_id;
+    s->parties = s->job.servers + 1 + s->job.trainers;
+    s->asleep = fl_mem_alloc((size_t)s->parties * sizeof *s->asleep);
+    s->cut = fl_mem_alloc((size_t)(s->parties * s->parties) * sizeof *s->cut);
+    s->server = fl_mem_alloc((size_t)s->job.servers * sizeof *s->server);
+    s->proc = fl_mem_alloc((size_t)s->job.trainers * sizeof *s->proc);
+    s->came = fl_mem_alloc((size_t)s->job.trainers * sizeof *s->came);
+    for (int i = 0; i < s->job.servers; i++)
+        init_server(s, i, 0);
+    for (int i = 0; i < s->job.trainers; i++)
+        init_proc(s, i);
+}
+
+void sim_party_fini(sim *s)
+{
+    for (int i = 0; i < s->job.servers; i++)
+        fini_server(s, i);
+    for (int i = 0; i < s->job.trainers; i++) {
+        fl_client_free(s->proc[i].client);
+        fl_outbox_fini(&s->proc[i].out);
+        fl_mem_free(s->proc[i].seen);
+        fl_mem_free(s->proc[i].used);
+    }
+    for (int64_t i = 0; i < s->heap.n; i++)
+        fl_msg_free(s->heap.at[i].msg);
+    forget_rounds(s);
+    fl_vec_fini(&s->heap);
+    fl_vec_fini(&s->call);
+    fl_vec_fini(&s->push);
+    fl_vec_fini(&s->round);
+    fl_vec_fini(&s->view);
+    fl_vec_fini(&s->gone);
+    fl_mem_free(s->server);
+    fl_mem_free(s->proc);
+    fl_mem_free(s->asleep);
+    fl_mem_free(s->cut);
+    fl_mem_free(s->came);
+}

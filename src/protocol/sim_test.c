@@ -1,0 +1,146 @@
+/* Seeds for make test; FL_SIM_SEEDS has more for make test-sim. */
+#include "protocol/sim.h"
+
+#include "base/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FEW = 3000
+};
+
+static uint64_t seeds(void)
+{
+    const char *n = getenv("FL_SIM_SEEDS");
+    return n ? strtoull(n, NULL, 10) : FEW;
+}
+
+static void print_report(const fl_str *report)
+{
+    for (char *at = report->at, *end; *at; at = end) { /* cmocka cuts at 1 K */
+        end = strchr(at, '\n') + 1;
+        print_error("%.*s", (int)(end - at), at);
+    }
+}
+
+static void run(fl_sim_opts opts, fl_sim_result *result)
+{
+    fl_str report = {0};
+    if (!fl_sim_run(&opts, result, &report))
+        print_report(&report);
+    fl_str_fini(&report);
+    CHECK(result->ok);
+}
+
+static void holds(void)
+{
+    fl_sim_result sum = {0};
+    const uint64_t only =
+        getenv("FL_SIM_SEED") ? strtoull(getenv("FL_SIM_SEED"), NULL, 10) : 0;
+    for (uint64_t seed = only ? only : 1; seed <= (only ? only : seeds());
+         seed++) {
+        fl_sim_result r;
+        run((fl_sim_opts){.seed = seed}, &r);
+        sum.events += r.events;
+        sum.rounds += r.rounds;
+        sum.lost += r.lost;
+        sum.fenced += r.fenced;
+        sum.rejoined += r.rejoined;
+        sum.parked_joins += r.parked_joins;
+        sum.kills += r.kills;
+        sum.late_loss += r.late_loss;
+        sum.replaced += r.replaced;
+        sum.warned += r.warned;
+        sum.code += r.code != 0;
+    }
+    print_message("events %lld rounds %lld lost %lld fenced %lld rejoined %lld "
+                  "parked joins %lld kills %lld lost in P %lld replaced %lld "
+                  "told so %lld failed %d\n",
+                  (long long)sum.events, (long long)sum.rounds,
+                  (long long)sum.lost, (long long)sum.fenced,
+                  (long long)sum.rejoined, (long long)sum.parked_joins,
+                  (long long)sum.kills, (long long)sum.late_loss,
+                  (long long)sum.replaced, (long long)sum.warned, sum.code);
+    if (only)
+        return;
+    CHECK(sum.fenced > 10 && sum.rejoined > 10 && sum.kills > 10);
+    CHECK(sum.parked_joins > 10 && sum.late_loss > 0 && sum.code > 0);
+    CHECK(sum.replaced > 10 && sum.warned > 10);
+}
+
+static void replays(void)
+{
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        fl_sim_result a, b;
+        run((fl_sim_opts){.seed = seed}, &a);
+        run((fl_sim_opts){.seed = seed}, &b);
+        CHECK_INT((int64_t)a.trace, (int64_t)b.trace);
+        CHECK_INT(a.events, b.events);
+    }
+}
+
+static void completes_in_calm_weather(void)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        fl_sim_result r;
+        run((fl_sim_opts){.seed = seed, .weather = FL_SIM_CALM}, &r);
+        CHECK_INT(r.code, 0);
+        CHECK_INT(r.fenced, 0);
+    }
+}
+
+/* The first seed at which a planted bug is found, and by which letter. */
+static void finds(fl_plant plant, const char *letter)
+{
+    fl_sim_opts opts = {.plant = plant, .sync = true};
+    fl_sim_result r;
+    fl_str report = {0};
+    for (opts.seed = 1; opts.seed <= FEW; opts.seed++) {
+        if (fl_sim_run(&opts, &r, &report))
+            continue;
+        char want[64];
+        snprintf(want, sizeof want, "seed %llu breaks %s ",
+                 (unsigned long long)opts.seed, letter);
+        const bool found = fl_starts_with(report.at, want);
+        if (!found)
+            print_report(&report);
+        fl_str_fini(&report);
+        CHECK(found);
+        return;
+    }
+    CHECK(!"the planted bug was found");
+}
+
+static void finds_a_duplicate(void)
+{
+    finds(FL_PLANT_DUPLICATE, "A");
+}
+
+static void finds_a_dead_member(void)
+{
+    finds(FL_PLANT_DEAD_MEMBER, "E");
+}
+
+static void finds_reduction_by_arrival(void)
+{
+    finds(FL_PLANT_ARRIVAL, "C");
+}
+
+static void finds_a_loss_that_goes_unnoticed(void)
+{
+    finds(FL_PLANT_QUIET, "Q");
+}
+
+const fl_test fl_tests[] = {
+    {"the invariants hold for every seed", holds},
+    {"a seed replays exactly", replays},
+    {"every trainer completes in calm weather", completes_in_calm_weather},
+    {"the simulator finds a push applied twice", finds_a_duplicate},
+    {"the simulator finds a dead member that counts", finds_a_dead_member},
+    {"the simulator finds reduction by arrival", finds_reduction_by_arrival},
+    {"the simulator finds a loss that goes unnoticed",
+     finds_a_loss_that_goes_unnoticed},
+    {0},
+};

@@ -1,0 +1,353 @@
+/* What a trainer's program says to servers, besides lookups.
+ *
+ *     send           X* to the servers of epmap; Out* is a token
+ *     recv           Out* from the servers of epmap, after X*
+ *     send_barrier   all has been sent: meet the others; half_async: the
+ *                    other threads of this trainer
+ *     fetch_barrier  all has been received
+ *
+ * Where a communicator runs, send hands over to it, and a recv behind a send
+ * takes what has come; one of a startup program receives as ever.
+ *
+ * Tokens order the ops, and hold nothing; no shape of them can be wrong. */
+#include "exec/plan.h"
+#include "trainer/ops_in.h"
+#include "trainer/service.h"
+
+static const char *input_name(const fl_call *c, int i)
+{
+    return fl_desc_in(c->desc, "X")->name[i];
+}
+
+/* One server for each of n pieces. */
+static fl_err check_servers(const fl_call *c, int n)
+{
+    const fl_attr *to = fl_attr_get(c, "epmap");
+    if (to->n == n)
+        return FL_OK;
+    return fl_fail(FL_EINVAL, "%s: epmap has %d servers for %d pieces",
+                   c->def->type, to->n, n);
+}
+
+static fl_err piece_server(fl_call *c, int i, int *server)
+{
+    return fl_call_server(c, fl_attr_get(c, "epmap")->strings[i], server);
+}
+
+/* --- send --- */
+
+static fl_err send_piece(fl_call *c, fl_trainer *t, int i, const char *name,
+                         const fl_value *v)
+{
+    int server;
+    FL_TRY(piece_server(c, i, &server));
+    return fl_trainer_send(t, fl_call_watch(c), server, name, v);
+}
+
+fl_err fl_value_cut(const fl_value *x, int64_t start, int64_t n, fl_value *out)
+{
+    out->kind = x->kind;
+    if (x->kind == FL_SELECTED_ROWS)
+        return fl_rows_slice(&out->rows, &x->rows, start, n);
+    const fl_tensor *from = &x->tensor;
+    const size_t row =
+        (size_t)fl_shape_span(&from->shape, 1, from->shape.rank) *
+        fl_dtype_size(from->dtype);
+    out->tensor = *from;
+    out->tensor.lod = (fl_lod){0};
+    out->tensor.shape.dim[0] = n;
+    out->tensor.data = (char *)from->data + (size_t)start * row;
+    return FL_OK;
+}
+
+static fl_err check_sections(const fl_call *c, const fl_value *x)
+{
+    const fl_attr *rows = fl_attr_get(c, "sections");
+    const fl_attr *names = fl_attr_get(c, "send_varnames");
+    int64_t sum = 0;
+    if (fl_in_count(c, "X") != 1 || rows->n != names->n)
+        return fl_fail(FL_EINVAL,
+                       "send: %d sections and %d send_varnames for %d X",
+                       rows->n, names->n, fl_in_count(c, "X"));
+    for (int i = 0; i < rows->n; i++)
+        if (rows->longs[i] < 0 ||
+            __builtin_add_overflow(sum, rows->longs[i], &sum))
+            return fl_fail(FL_EINVAL, "send: section %d has %lld rows", i,
+                           (long long)rows->longs[i]);
+    const bool sparse = x->kind == FL_SELECTED_ROWS;
+    const fl_shape *s = &x->tensor.shape;
+    const int64_t height = sparse ? x->rows.height : s->rank ? s->dim[0] : 1;
+    if (height != sum)
+        return fl_fail(FL_ESHAPE,
+                       "send: the sections have %lld rows, X has "
+                       "%lld",
+                       (long long)sum, (long long)height);
+    return FL_OK;
+}
+
+/* X is cut here, not by an op before. */
+static fl_err send_sections(fl_call *c, fl_trainer *t, const fl_value *x)
+{
+    const fl_attr *rows = fl_attr_get(c, "sections");
+    const fl_attr *names = fl_attr_get(c, "send_varnames");
+    int64_t start = 0;
+    FL_TRY(check_sections(c, x));
+    for (int i = 0; i < names->n; i++) {
+        fl_value piece = {0};
+        fl_err err = fl_value_cut(x, start, rows->longs[i], &piece);
+        if (!err)
+            err = send_piece(c, t, i, names->strings[i], &piece);
+        if (piece.kind == FL_SELECTED_ROWS)
+            fl_value_fini(&piece);
+        FL_TRY(err);
+        start += rows->longs[i];
+    }
+    return FL_OK;
+}
+
+static bool holds(const fl_value *v)
+{
+    return v && (v->kind == FL_SELECTED_ROWS ||
+                 (v->kind == FL_LOD_TENSOR && v->tensor.data));
+}
+
+static fl_err hand_over(fl_call *c, fl_communicator *to)
+{
+    for (int i = 0; i < fl_in_count(c, "X"); i++) {
+        const fl_value *x = fl_in_value(c, "X", i);
+        if (holds(x))
+            FL_TRY(
+                fl_communicator_put(to, input_name(c, i), x, fl_call_watch(c)));
+    }
+    return FL_OK;
+}
+
+static fl_err send(fl_call *c)
+{
+    const fl_attr *names = fl_attr_get(c, "send_varnames");
+    const int n = fl_in_count(c, "X");
+    fl_communicator *communicator = fl_call_communicator(c);
+    fl_trainer *t;
+    if (communicator)
+        return hand_over(c, communicator);
+    FL_TRY(fl_call_trainer(c, &t));
+    FL_TRY(check_servers(c, names->n ? names->n : n));
+    for (int i = 0; i < n; i++) {
+        const fl_value *x = fl_in_value(c, "X", i);
+        if (!holds(x))
+            continue; /* it was not computed: nothing is sent */
+        if (names->n)
+            FL_TRY(send_sections(c, t, x));
+        else
+            FL_TRY(send_piece(c, t, i, input_name(c, i), x));
+    }
+    return FL_OK;
+}
+
+/* --- recv --- */
+
+static fl_err recv_piece(fl_call *c, fl_trainer *t, int i, const char *name,
+                         fl_tensor *out)
+{
+    int server;
+    FL_TRY(piece_server(c, i, &server));
+    return fl_trainer_recv(t, fl_call_watch(c), server, name, out);
+}
+
+/* Ops behind it have looked at the shape that the variable had. */
+static fl_err check_shape(const char *name, const fl_shape *had,
+                          const fl_shape *has)
+{
+    char was[FL_SHAPE_TEXT], is[FL_SHAPE_TEXT];
+    if (!had->rank || fl_shape_equal(had, has))
+        return FL_OK;
+    return fl_fail(FL_ESHAPE,
+                   "recv: the server has sent \"%s\" as %s, it is %s", name,
+                   fl_shape_text(has, is), fl_shape_text(had, was));
+}
+
+static fl_err add_rows(fl_shape *all, const fl_tensor *piece, int i)
+{
+    fl_shape s = piece->shape;
+    if (!s.rank)
+        return fl_fail(FL_ESHAPE, "recv: piece %d has no rows", i);
+    if (!i) {
+        *all = s;
+        return FL_OK;
+    }
+    const int64_t rows = all->dim[0] + s.dim[0];
+    s.dim[0] = all->dim[0];
+    if (!fl_shape_equal(all, &s))
+        return fl_fail(FL_ESHAPE, "recv: piece %d is as wide as no other", i);
+    all->dim[0] = rows;
+    return FL_OK;
+}
+
+static fl_err join(fl_tensor *out, const fl_tensor *piece, int n)
+{
+    fl_shape all = {0};
+    for (int i = 0; i < n; i++)
+        FL_TRY(add_rows(&all, &piece[i], i));
+    FL_TRY(fl_tensor_resize(out, piece[0].dtype, &all));
+    char *to = out->data;
+    for (int i = 0; i < n; i++) {
+        if (piece[i].dtype != piece[0].dtype)
+            return fl_fail(FL_ESHAPE, "recv: piece %d is %s, the first is %s",
+                           i, fl_dtype_name(piece[i].dtype),
+                           fl_dtype_name(piece[0].dtype));
+        const size_t bytes = fl_tensor_bytes(&piece[i]);
+        if (bytes)
+            memcpy(to, piece[i].data, bytes);
+        to += bytes;
+    }
+    return FL_OK;
+}
+
+/* Pieces that no op behind it joins. */
+static fl_err recv_pieces(fl_call *c, fl_trainer *t, fl_tensor *out)
+{
+    const fl_attr *names = fl_attr_get(c, "recv_varnames");
+    const int n = names->n;
+    if (n == 1)
+        return recv_piece(c, t, 0, names->strings[0], out);
+    fl_tensor *piece = fl_mem_alloc((size_t)n * sizeof *piece);
+    fl_err err = FL_OK;
+    for (int i = 0; i < n && !err; i++)
+        err = recv_piece(c, t, i, names->strings[i], &piece[i]);
+    if (!err)
+        err = join(out, piece, n);
+    for (int i = 0; i < n; i++)
+        fl_tensor_fini(&piece[i]);
+    fl_mem_free(piece);
+    return err;
+}
+
+static fl_err recv_into(fl_call *c, fl_trainer *t, int i, bool pieces)
+{
+    const char *name = fl_desc_out(c->desc, "Out")->name[i];
+    fl_value *v = fl_out_value(c, "Out", i);
+    if (!v)
+        return FL_OK;
+    const fl_shape had = v->tensor.data ? v->tensor.shape : (fl_shape){0};
+    FL_TRY(pieces ? recv_pieces(c, t, &v->tensor)
+                  : recv_piece(c, t, i, name, &v->tensor));
+    v->kind = FL_LOD_TENSOR;
+    return check_shape(name, &had, &v->tensor.shape);
+}
+
+static fl_err take(fl_call *c, fl_communicator *from)
+{
+    fl_value *v = fl_out_value(c, "Out", 0);
+    return v ? fl_communicator_take(from, fl_desc_out1(c->desc, "Out"),
+                                    &v->tensor)
+             : FL_OK;
+}
+
+static fl_err recv(fl_call *c)
+{
+    const int pieces = fl_attr_get(c, "recv_varnames")->n;
+    const int n = fl_out_count(c, "Out");
+    fl_communicator *communicator =
+        fl_in_count(c, "X") ? fl_call_communicator(c) : NULL;
+    fl_trainer *t;
+    if (communicator)
+        return take(c, communicator);
+    FL_TRY(fl_call_trainer(c, &t));
+    if (fl_attr_i64(c, "do_not_run")) /* somebody else receives */
+        return fl_trainer_flush(t, fl_call_watch(c));
+    if (pieces && n != 1)
+        return fl_fail(FL_EINVAL, "recv: %d recv_varnames for %d Out", pieces,
+                       n);
+    FL_TRY(check_servers(c, pieces ? pieces : n));
+    for (int i = 0; i < n; i++)
+        FL_TRY(recv_into(c, t, i, pieces));
+    return FL_OK;
+}
+
+/* --- barriers --- */
+
+static fl_err meet(fl_call *c)
+{
+    fl_trainer *t;
+    if (fl_attr_bool(c, "half_async")) {
+        fl_communicator *communicator = fl_call_communicator(c);
+        return communicator
+                   ? fl_communicator_meet(communicator, fl_call_watch(c))
+                   : FL_OK; /* the first recv ends the step */
+    }
+    FL_TRY(fl_call_trainer(c, &t));
+    return fl_trainer_step(t, fl_call_watch(c));
+}
+
+/* A recv returns when the value is here. Where a startup program has none to
+ * run, the engine learns of the job from this one. */
+static fl_err all_is_here(fl_call *c)
+{
+    fl_trainer *t;
+    return fl_call_trainer(c, &t);
+}
+
+/* NO_INFER: what is not there is not sent, and tokens hold nothing. */
+const fl_op_def fl_op_send = {
+    .type = "send",
+    .in = {{"X", FL_MANY}},
+    .out = {{"Out", FL_MANY | FL_OPTIONAL}},
+    .attr =
+        {
+            {"epmap", FL_ATTR_STRINGS},         /* a server for each piece */
+            {"sections", FL_ATTR_LONGS},        /* rows of the pieces of X */
+            {"send_varnames", FL_ATTR_STRINGS}, /* their names */
+            {"trainer_id", FL_ATTR_INT},
+            {"num", FL_ATTR_INT},
+        },
+    .flags = FL_OP_NO_INFER,
+    .infer = fl_infer_none,
+    .run = send,
+};
+
+/* Not DYNAMIC: a parameter keeps its shape, which is checked. */
+const fl_op_def fl_op_recv = {
+    .type = "recv",
+    .in = {{"X", FL_MANY | FL_OPTIONAL}},
+    .out = {{"Out", FL_MANY}},
+    .attr =
+        {
+            {"epmap", FL_ATTR_STRINGS},
+            {"recv_varnames", FL_ATTR_STRINGS}, /* pieces of the one Out */
+            {"trainer_id", FL_ATTR_INT},
+            {"num", FL_ATTR_INT},
+            {"do_not_run", FL_ATTR_INT}, /* a communicator does it */
+        },
+    .flags = FL_OP_NO_INFER,
+    .infer = fl_infer_none,
+    .run = recv,
+};
+
+const fl_op_def fl_op_send_barrier = {
+    .type = "send_barrier",
+    .in = {{"X", FL_MANY | FL_OPTIONAL}},
+    .out = {{"Out", FL_MANY | FL_OPTIONAL}},
+    .attr =
+        {
+            {"endpoints", FL_ATTR_STRINGS},
+            {"trainer_id", FL_ATTR_INT},
+            {"half_async", FL_ATTR_BOOL},
+        },
+    .flags = FL_OP_NO_INFER,
+    .infer = fl_infer_none,
+    .run = meet,
+};
+
+const fl_op_def fl_op_fetch_barrier = {
+    .type = "fetch_barrier",
+    .in = {{"X", FL_MANY | FL_OPTIONAL}},
+    .out = {{"Out", FL_MANY | FL_OPTIONAL}},
+    .attr =
+        {
+            {"endpoints", FL_ATTR_STRINGS},
+            {"trainer_id", FL_ATTR_INT},
+        },
+    .flags = FL_OP_NO_INFER,
+    .infer = fl_infer_none,
+    .run = all_is_here,
+};

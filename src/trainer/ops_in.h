@@ -1,0 +1,17 @@
+/* ops_in.h - what the operators share. */
+#ifndef FL_TRAINER_OPS_IN_H
+#define FL_TRAINER_OPS_IN_H
+
+#include "op/op.h"
+#include "tensor/value.h"
+
+/* Output `slot` i has a row of w for each id of `ids`, whose last dim is 1. */
+fl_err fl_meta_rows_of(const fl_infer *x, const fl_meta *ids, const fl_meta *w,
+                       const char *slot, int i) FL_MUST_CHECK;
+
+/* Rows start .. start + n of x, in a value that borrows; selected rows are its
+ * own. */
+fl_err fl_value_cut(const fl_value *x, int64_t start, int64_t n,
+                    fl_value *out) FL_MUST_CHECK;
+
+#endif

@@ -1,0 +1,45 @@
+/* codec.h - messages as bytes: proto/fluid.proto, explained in docs/wire.md.
+ *
+ *     message Message { Control control = 1; repeated Tensor tensor = 2; }
+ *
+ * Control is packed by protobuf-c, at most FL_CONTROL_MOST bytes of it; tensors
+ * are written and read by hand, here alone: a small header, then the memory of
+ * the tensor as the last field, so that nothing is copied. */
+#ifndef FL_WIRE_CODEC_H
+#define FL_WIRE_CODEC_H
+
+#include "wire/parcel.h"
+
+enum {
+    FL_CONTROL_MOST = 1 << 20,
+    /* Values of an answer; the rest of a message is names and shapes. */
+    FL_VALUES_MOST = INT32_MAX - (64 << 20),
+};
+
+/* The method that carries a kind of message: "/fluid.Server/Push"; NULL: it is
+ * an answer, or goes on an open call. */
+const char *fl_msg_method(fl_msg_kind kind);
+
+#define FL_METHOD_SESSION "/fluid.Coordinator/Session" /* the open call */
+#define FL_METHOD_WHY     "/fluid.Watch/Why"
+
+/* Own: a packet. It keeps the parcel of m's blob. */
+fl_packet *fl_msg_encode(const fl_msg *m);
+
+/* m borrows from the packet and from `arena`; its blob, where there are items,
+ * holds a parcel that the caller drops (fl_keeper_parcels). `peer` is for
+ * sentences (NULL: not known). Limits are checked before anything is allocated.
+ * Err: EPROTO. */
+fl_err fl_msg_decode(const char *peer, const fl_packet *p, fl_arena *arena,
+                     fl_msg *m) FL_MUST_CHECK;
+
+/* Bytes that an item takes on the wire. */
+size_t fl_item_size(const fl_item *item);
+
+/* The answer to Why: who waits for whom. Its question is an empty packet.
+ * Own: a packet; the text is the arena's. */
+fl_packet *fl_why_encode(const char *text);
+fl_err fl_why_decode(const char *peer, const fl_packet *p, fl_arena *arena,
+                     const char **text) FL_MUST_CHECK;
+
+#endif

@@ -1,0 +1,54 @@
+/* fields.h - the fields of a protobuf message that lies in pieces.
+ *
+ *     message  := (key value)*        key = number << 3 | wire type
+ *     value    := varint | 8 bytes | length bytes | 4 bytes
+ *
+ * Nothing is copied or allocated. Failures name the field and both values;
+ * the caller adds whose message it is. */
+#ifndef FL_WIRE_FIELDS_H
+#define FL_WIRE_FIELDS_H
+
+#include "net/packet.h"
+
+#include <stdint.h>
+
+typedef enum fl_wire_type {
+    FL_WIRE_VARINT = 0,
+    FL_WIRE_8_BYTES = 1,
+    FL_WIRE_BYTES = 2,
+    FL_WIRE_4_BYTES = 5,
+} fl_wire_type;
+
+typedef struct fl_field {
+    uint64_t number;
+    fl_wire_type wire;
+    uint64_t value; /* VARINT */
+    fl_bytes bytes; /* BYTES */
+} fl_field;
+
+/* Where the reading stands. Thread: one at a time. */
+typedef struct fl_fields {
+    fl_bytes of;
+    size_t at;                   /* bytes read */
+    const uint8_t *here, *until; /* the rest of the piece that was begun */
+} fl_fields;
+
+fl_fields fl_fields_of(fl_bytes message);
+bool fl_fields_end(const fl_fields *f);
+
+/* The next field, which is there, though it may be broken. Err: EPROTO. */
+fl_err fl_fields_next(fl_fields *f, fl_field *out) FL_MUST_CHECK;
+
+/* A number of a packed list. Err: EPROTO. */
+fl_err fl_fields_number(fl_fields *f, uint64_t *out) FL_MUST_CHECK;
+
+/* --- writing --- */
+
+enum {
+    FL_VARINT_MOST = 10, /* bytes */
+};
+
+/* How many bytes were written. */
+size_t fl_varint_put(uint8_t to[FL_VARINT_MOST], uint64_t v);
+
+#endif
