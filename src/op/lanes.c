@@ -5,6 +5,8 @@
 #define FL_SELF "op/lanes.c"
 #include "op/real.h"
 
+#include <string.h>
+
 #define BLOCK 2048 /* elements; 128 in each lane */
 #ifdef REAL
 
@@ -93,6 +95,25 @@ FL_CLONES void FN(fl_add_wide)(int64_t n, const REAL *x, double *y)
 {
     for (int64_t i = 0; i < n; i++)
         y[i] += x[i];
+}
+
+void FN(fl_rows_clear)(int64_t n, REAL *sum, double *total)
+{
+    if (!sum)
+        return;
+    memset(sum, 0, (size_t)n * sizeof *sum);
+    memset(total, 0, (size_t)n * sizeof *total);
+}
+
+void FN(fl_rows_added)(int64_t n, int64_t row, int64_t rows, REAL *sum,
+                       double *total)
+{
+    const bool last = row + 1 == rows;
+    if (!sum || rows <= FL_ROWS_BLOCK || (!last && (row + 1) % FL_ROWS_BLOCK))
+        return;
+    FN(fl_add_wide)(n, sum, total);
+    for (int64_t i = 0; i < n; i++)
+        sum[i] = last ? (REAL)total[i] : 0;
 }
 
 FL_CLONES void FN(fl_axpy)(int64_t n, REAL a, const REAL *x, REAL *y)

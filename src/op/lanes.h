@@ -28,6 +28,20 @@ void fl_add_f64(int64_t n, const double *x, double *y);
 void fl_add_wide_f32(int64_t n, const float *x, double *y);
 void fl_add_wide_f64(int64_t n, const double *x, double *y);
 
+/* The sum of many rows of n elements: clear both, then add each row to `sum`
+ * and call fl_rows_added after row `row` of `rows`. It moves what has gathered
+ * into `total` now and then; after the last row `sum` is the whole sum. Sums of
+ * up to 256 rows have the bits of a plain loop. sum NULL: nothing is done. */
+enum {
+    FL_ROWS_BLOCK = 256 /* rows that are added up before their sum is moved */
+};
+void fl_rows_clear_f32(int64_t n, float *sum, double *total);
+void fl_rows_clear_f64(int64_t n, double *sum, double *total);
+void fl_rows_added_f32(int64_t n, int64_t row, int64_t rows, float *sum,
+                       double *total);
+void fl_rows_added_f64(int64_t n, int64_t row, int64_t rows, double *sum,
+                       double *total);
+
 /* y += a * x. */
 void fl_axpy_f32(int64_t n, float a, const float *x, float *y);
 void fl_axpy_f64(int64_t n, double a, const double *x, double *y);

@@ -45,16 +45,21 @@ static fl_err FN(affine_channel_grad)(fl_call *c)
     const REAL *x = fl_in(c, "X")->data, *scale = fl_in(c, "Scale")->data;
     const REAL *dy = fl_in(c, "Out@GRAD")->data;
     fl_tensor *dx = fl_out(c, "X@GRAD");
-    REAL *dscale = fl_cleared(fl_out(c, "Scale@GRAD"));
-    REAL *dbias = fl_cleared(fl_out(c, "Bias@GRAD"));
-    for (int64_t i = 0; i < f.pre * f.n; i++) {
-        const int64_t at = i * f.post, k = i % f.n;
-        if (dscale)
-            dscale[k] += FN(fl_dot)(f.post, x + at, dy + at);
-        if (dbias)
-            dbias[k] += FN(fl_sum)(f.post, dy + at);
-        for (int64_t j = at; dx && j < at + f.post; j++)
-            ((REAL *)dx->data)[j] = scale[k] * dy[j];
+    fl_tensor *by_scale = fl_out(c, "Scale@GRAD");
+    fl_tensor *by_bias = fl_out(c, "Bias@GRAD");
+    for (int64_t k = 0; k < f.n; k++) {
+        double dot = 0, sum = 0;
+        for (int64_t p = 0; p < f.pre; p++) {
+            const int64_t at = (p * f.n + k) * f.post;
+            dot += by_scale ? FN(fl_dot)(f.post, x + at, dy + at) : 0;
+            sum += by_bias ? FN(fl_sum)(f.post, dy + at) : 0;
+            for (int64_t j = at; dx && j < at + f.post; j++)
+                ((REAL *)dx->data)[j] = scale[k] * dy[j];
+        }
+        if (by_scale)
+            ((REAL *)by_scale->data)[k] = (REAL)dot;
+        if (by_bias)
+            ((REAL *)by_bias->data)[k] = (REAL)sum;
     }
     return FL_OK;
 }

@@ -40,10 +40,6 @@ static bool is_fixed(const fl_call *c)
     return fl_attr_bool(c, "is_test") || fl_attr_bool(c, "use_global_stats");
 }
 
-enum {
-    ROWS = 256 /* that are summed before their sum is added up as doubles */
-};
-
 #endif
 #ifdef REAL
 
@@ -97,32 +93,15 @@ FL_CLONES static void FN(grad_across)(int64_t n, const REAL *dy, const REAL *x,
 
 /* --- Sums over a channel ----------------------------------------------- */
 
-static void FN(begin_sums)(layout at, double *total, REAL *sum)
-{
-    memset(total, 0, (size_t)at.channels * sizeof *total);
-    memset(sum, 0, (size_t)at.channels * sizeof *sum);
-}
-
-/* After row o. A sum of many rows would swallow the fractions of the next. */
-static void FN(end_row)(layout at, int64_t o, double *total, REAL *sum)
-{
-    const bool last = o + 1 == at.outer;
-    if (!last && (o + 1) % ROWS)
-        return;
-    FN(fl_add_wide)(at.channels, sum, total);
-    for (int64_t c = 0; c < at.channels; c++)
-        sum[c] = last ? (REAL)total[c] : 0;
-}
-
 static void FN(sums)(layout at, const REAL *x, double *total, REAL *sum)
 {
-    FN(begin_sums)(at, total, sum);
+    FN(fl_rows_clear)(at.channels, sum, total);
     for (int64_t o = 0; o < at.outer; o++, x += at.channels * at.inner) {
         if (at.inner == 1)
             FN(fl_add)(at.channels, x, sum);
         for (int64_t c = 0; at.inner != 1 && c < at.channels; c++)
             sum[c] += FN(fl_sum)(at.inner, x + c * at.inner);
-        FN(end_row)(at, o, total, sum);
+        FN(fl_rows_added)(at.channels, o, at.outer, sum, total);
     }
 }
 
@@ -130,14 +109,14 @@ static void FN(sums)(layout at, const REAL *x, double *total, REAL *sum)
 static void FN(dots)(layout at, const REAL *x, const REAL *by, const REAL *y,
                      const REAL *shift, double *total, REAL *sum)
 {
-    FN(begin_sums)(at, total, sum);
+    FN(fl_rows_clear)(at.channels, sum, total);
     for (int64_t o = 0; o < at.outer; o++) {
         if (at.inner == 1)
             FN(add_dot_from)(at.channels, x, by, y, shift, sum);
         for (int64_t c = 0; at.inner != 1 && c < at.channels; c++)
             sum[c] += FN(fl_dot_from)(at.inner, x + c * at.inner, by[c],
                                       y + c * at.inner, shift ? shift[c] : 0);
-        FN(end_row)(at, o, total, sum);
+        FN(fl_rows_added)(at.channels, o, at.outer, sum, total);
         x += at.channels * at.inner;
         y += at.channels * at.inner;
     }

@@ -70,7 +70,11 @@ static fl_err FN(product_grad)(fl_call *c)
     REAL *dy = fl_cleared(fl_out(c, "Y@GRAD"));
     REAL *dw = fl_cleared(fl_out(c, "Weight@GRAD"));
     REAL *db = fl_cleared(fl_out(c, "Bias@GRAD"));
-    for (int64_t n = 0; n < g.n; n++)
+    double *total = fl_scratch(c, g.s, sizeof *total);
+    if (!total)
+        return FL_ENOMEM;
+    FN(fl_rows_clear)(g.s, db, total);
+    for (int64_t n = 0; n < g.n; n++) {
         for (int64_t s = 0; s < g.s; s++, d++) {
             const int64_t at = s * g.m * g.k;
             FN(give)
@@ -80,6 +84,8 @@ static fl_err FN(product_grad)(fl_call *c)
             if (db)
                 db[s] += *d;
         }
+        FN(fl_rows_added)(g.s, n, g.n, db, total);
+    }
     return FL_OK;
 }
 

@@ -27,11 +27,11 @@ static fl_err FN(bpr_loss)(fl_call *c)
     FL_TRY(fl_label_check(c, "Label", n, 0));
     for (int64_t i = 0, rows = fl_numel(c, "Label"); i < rows; i++) {
         const REAL *x = (REAL *)in->data + i * n;
-        REAL sum = 0;
+        double sum = 0;
         for (int64_t j = 0; j < n; j++)
             if (j != label[i])
                 sum += FN(fl_log)(1 + FN(fl_exp)(x[j] - x[label[i]]));
-        y[i] = sum / (REAL)(n - 1);
+        y[i] = (REAL)sum / (REAL)(n - 1);
     }
     return FL_OK;
 }
@@ -44,13 +44,14 @@ static fl_err FN(bpr_loss_grad)(fl_call *c)
     FL_TRY(fl_label_check(c, "Label", n, 0));
     for (int64_t i = 0, rows = fl_numel(c, "Label"); i < rows; i++) {
         const REAL *x = (REAL *)in->data + i * n;
-        REAL *dx = (REAL *)fl_out(c, "X@GRAD")->data + i * n, sum = 0;
+        REAL *dx = (REAL *)fl_out(c, "X@GRAD")->data + i * n;
+        double sum = 0;
         for (int64_t j = 0; j < n; j++) {
             const REAL slope = FN(fl_sigmoid)(x[j] - x[label[i]]);
             dx[j] = dy[i] * slope / (REAL)(n - 1);
             sum += j == label[i] ? 0 : dx[j];
         }
-        dx[label[i]] = -sum;
+        dx[label[i]] = (REAL)-sum;
     }
     return FL_OK;
 }

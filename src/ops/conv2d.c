@@ -66,9 +66,12 @@ static void FN(add_bias)(const fl_conv *g, const REAL *bias, REAL *y)
 static void FN(sum_bias)(const fl_conv *g, const REAL *dy, REAL *db)
 {
     int64_t places = g->oh * g->ow;
-    memset(db, 0, (size_t)g->m * sizeof *db);
-    for (int64_t i = 0; i < g->n * g->m; i++)
-        db[i % g->m] += FN(fl_sum)(places, dy + i * places);
+    for (int64_t k = 0; k < g->m; k++) {
+        double sum = 0;
+        for (int64_t i = 0; i < g->n; i++)
+            sum += FN(fl_sum)(places, dy + (i * g->m + k) * places);
+        db[k] = (REAL)sum;
+    }
 }
 
 #else

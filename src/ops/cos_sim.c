@@ -56,8 +56,14 @@ static fl_err FN(cos_sim_grad)(fl_call *c)
     REAL *dx = FN(cleared)(fl_out(c, "X@GRAD"));
     REAL *dy = FN(cleared)(fl_out(c, "Y@GRAD"));
     int64_t width = fl_shape_span(&x->shape, 1, x->shape.rank);
+    const bool one_y = y->shape.dim[0] == 1;
+    double *total = fl_scratch(c, width, sizeof *total);
+    if (!total)
+        return FL_ENOMEM;
+    if (one_y)
+        FN(fl_rows_clear)(width, dy, total);
     for (int64_t i = 0; i < x->shape.dim[0]; i++) {
-        int64_t j = y->shape.dim[0] == 1 ? 0 : i;
+        const int64_t j = one_y ? 0 : i;
         const REAL *a = (const REAL *)x->data + i * width;
         const REAL *b = (const REAL *)y->data + j * width;
         REAL inv = 1 / (xn[i] * yn[j]);
@@ -67,6 +73,8 @@ static fl_err FN(cos_sim_grad)(fl_call *c)
         if (dy)
             FN(add_grad)
         (width, dout[i], inv, out[i] / (yn[j] * yn[j]), a, b, dy + j * width);
+        if (one_y)
+            FN(fl_rows_added)(width, i, x->shape.dim[0], dy, total);
     }
     return FL_OK;
 }

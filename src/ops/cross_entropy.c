@@ -56,10 +56,10 @@ static void FN(soft)(fl_call *c)
     REAL *y = fl_out(c, "Y")->data;
     int64_t n = classes_of(t), rows = fl_tensor_numel(fl_out(c, "Y"));
     for (int64_t i = 0; i < rows; i++) {
-        REAL sum = 0;
+        double sum = 0;
         for (int64_t j = i * n; j < (i + 1) * n; j++)
             sum += label[j] * FN(loss_of)(x[j]);
-        y[i] = sum;
+        y[i] = (REAL)sum;
     }
 }
 

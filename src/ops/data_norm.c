@@ -65,6 +65,11 @@ static fl_err FN(data_norm_grad)(fl_call *c)
     fl_tensor *dx = fl_out(c, "X@GRAD"), *size = fl_out(c, "BatchSize@GRAD");
     REAL *sum = fl_cleared(fl_out(c, "BatchSum@GRAD"));
     REAL *squares = fl_cleared(fl_out(c, "BatchSquareSum@GRAD"));
+    double *total = fl_scratch(c, n, 2 * sizeof *total);
+    if (!total)
+        return FL_ENOMEM;
+    FN(fl_rows_clear)(n, sum, total);
+    FN(fl_rows_clear)(n, squares, total + n);
     for (int64_t r = 0; r < rows; r++) {
         const REAL *row = (const REAL *)x->data + r * n;
         if (sum)
@@ -73,6 +78,8 @@ static fl_err FN(data_norm_grad)(fl_call *c)
             FN(add_squares)(n, row, mean, squares);
         if (dx)
             FN(stretch)(n, dy + r * n, scale, (REAL *)dx->data + r * n);
+        FN(fl_rows_added)(n, r, rows, sum, total);
+        FN(fl_rows_added)(n, r, rows, squares, total + n);
     }
     for (int64_t i = 0; size && i < n; i++)
         ((REAL *)size->data)[i] = (REAL)rows;

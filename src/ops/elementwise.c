@@ -217,14 +217,20 @@ enum {
 static void FN(sum_rows)(FN(map) m, fl_fit f, const REAL *x, const REAL *y,
                          const REAL *d, REAL *dy)
 {
+    const bool maps = m.many != FN(pass_many); /* a bias has nothing to map */
     REAL part[FN(CHUNK)];
-    for (int64_t p = 0; p < f.pre; p++)
-        for (int64_t j = 0, k; j < f.n; j += k) {
-            int64_t at = p * f.n + j;
-            k = f.n - j < FN(CHUNK) ? f.n - j : FN(CHUNK);
-            m.many(k, x + at, y + j, d + at, part);
-            FN(fl_add)(k, part, dy + j);
+    double total[FN(CHUNK)];
+    for (int64_t j = 0, k; j < f.n; j += k) {
+        k = f.n - j < FN(CHUNK) ? f.n - j : FN(CHUNK);
+        FN(fl_rows_clear)(k, dy + j, total);
+        for (int64_t p = 0; p < f.pre; p++) {
+            const int64_t at = p * f.n + j;
+            if (maps)
+                m.many(k, x + at, y + j, d + at, part);
+            FN(fl_add)(k, maps ? part : d + at, dy + j);
+            FN(fl_rows_added)(k, p, f.pre, dy + j, total);
         }
+    }
 }
 
 /* The same where `post` elements in a row belong to one y. */
@@ -232,15 +238,16 @@ static void FN(sum_runs)(FN(map) m, fl_fit f, const REAL *x, const REAL *y,
                          const REAL *d, REAL *dy)
 {
     REAL part[FN(CHUNK)];
-    for (int64_t i = 0; i < f.pre * f.n; i++) {
+    for (int64_t i = 0; i < f.n; i++) {
         double sum = 0;
-        for (int64_t j = 0, k; j < f.post; j += k) {
-            int64_t at = i * f.post + j;
-            k = f.post - j < FN(CHUNK) ? f.post - j : FN(CHUNK);
-            m.one(k, x + at, y + i % f.n, d + at, part);
-            sum += FN(fl_sum)(k, part);
-        }
-        dy[i % f.n] += (REAL)sum;
+        for (int64_t p = 0; p < f.pre; p++)
+            for (int64_t j = 0, k; j < f.post; j += k) {
+                const int64_t at = (p * f.n + i) * f.post + j;
+                k = f.post - j < FN(CHUNK) ? f.post - j : FN(CHUNK);
+                m.one(k, x + at, y + i, d + at, part);
+                sum += FN(fl_sum)(k, part);
+            }
+        dy[i] = (REAL)sum;
     }
 }
 
@@ -254,9 +261,6 @@ static void FN(fold)(FN(map) m, fl_fit f, const REAL *x, const REAL *y,
         return;
     if (f.post > 1)
         FN(sum_runs)(m, f, x, y, d, dy);
-    else if (m.many == FN(pass_many)) /* a bias: nothing to map */
-        for (int64_t p = 0; p < f.pre; p++)
-            FN(fl_add)(f.n, d + p * f.n, dy);
     else
         FN(sum_rows)(m, f, x, y, d, dy);
 }

@@ -166,9 +166,19 @@ static fl_err FN(fused_act_bias_grad)(fl_call *c)
     const act a = act_of(fl_attr_str(c, "act"));
     int last = d->shape.rank - 1;
     int64_t rows = fl_shape_span(&d->shape, 0, last), n = d->shape.dim[last];
-    if (bias)
-        memset(sum, 0, fl_tensor_bytes(bias));
-    FN(back)(a, rows, n, y ? y->data : NULL, d->data, to, sum);
+    const REAL *out = y ? y->data : NULL, *from = d->data;
+    double *total = bias ? fl_scratch(c, n, sizeof *total) : NULL;
+    if (bias && !total)
+        return FL_ENOMEM;
+    FN(fl_rows_clear)(n, sum, total);
+    for (int64_t r = 0, some; r < rows; r += some) {
+        const int64_t at = r * n;
+        some = rows - r < FL_ROWS_BLOCK ? rows - r : FL_ROWS_BLOCK;
+        FN(back)
+        (a, some, n, out ? out + at : NULL, from + at, to ? to + at : NULL,
+         sum);
+        FN(fl_rows_added)(n, r + some - 1, rows, sum, total);
+    }
     return FL_OK;
 }
 

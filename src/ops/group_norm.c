@@ -108,11 +108,22 @@ static fl_err FN(group_norm_grad)(fl_call *c)
     const FN(slopes) to = {FN(values)(fl_in(c, "Scale")), dx ? dx->data : NULL,
                            fl_cleared(fl_out(c, "Scale@GRAD")),
                            fl_cleared(fl_out(c, "Bias@GRAD"))};
-    const int64_t n = g.channels * g.size;
-    for (int64_t i = 0; n && i < g.images * g.groups; i++)
+    const int64_t n = g.channels * g.size, all = g.groups * g.channels;
+    double *total = fl_scratch(c, all, 2 * sizeof *total);
+    if (!total)
+        return FL_ENOMEM;
+    FN(fl_rows_clear)(all, to.dscale, total);
+    FN(fl_rows_clear)(all, to.dbias, total + all);
+    for (int64_t i = 0; n && i < g.images * g.groups; i++) {
+        const REAL r = 1 / RM(sqrt)(variance[i] + epsilon);
         FN(slope)
-    (g, i % g.groups * g.channels, mean[i], 1 / RM(sqrt)(variance[i] + epsilon),
-     x + i * n, dy + i * n, to, to.dx ? to.dx + i * n : NULL);
+        (g, i % g.groups * g.channels, mean[i], r, x + i * n, dy + i * n, to,
+         to.dx ? to.dx + i * n : NULL);
+        if ((i + 1) % g.groups)
+            continue;
+        FN(fl_rows_added)(all, i / g.groups, g.images, to.dscale, total);
+        FN(fl_rows_added)(all, i / g.groups, g.images, to.dbias, total + all);
+    }
     return FL_OK;
 }
 

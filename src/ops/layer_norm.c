@@ -84,11 +84,6 @@ FL_CLONES static void FN(add_product)(int64_t n, const REAL *x, const REAL *y,
         sum[i] += x[i] * y[i];
 }
 
-static REAL *FN(zeros)(fl_tensor *t)
-{
-    return t ? memset(t->data, 0, fl_tensor_bytes(t)) : NULL;
-}
-
 static fl_err FN(layer_norm_grad)(fl_call *c)
 {
     const REAL *x = fl_in(c, "X")->data, *dy = fl_in(c, "Y@GRAD")->data;
@@ -96,13 +91,18 @@ static fl_err FN(layer_norm_grad)(fl_call *c)
     const REAL *mean = fl_in(c, "Mean")->data;
     const REAL *variance = fl_in(c, "Variance")->data;
     REAL *dx = (REAL *)data_of(fl_out(c, "X@GRAD"));
-    REAL *ds = FN(zeros)(fl_out(c, "Scale@GRAD"));
-    REAL *db = FN(zeros)(fl_out(c, "Bias@GRAD"));
+    REAL *ds = (REAL *)data_of(fl_out(c, "Scale@GRAD"));
+    REAL *db = (REAL *)data_of(fl_out(c, "Bias@GRAD"));
     rows at = rows_of(c);
-    REAL *norm = fl_scratch(c, at.width, 2 * sizeof *norm);
-    REAL *g = norm + at.width, epsilon = fl_attr_f32(c, "epsilon");
-    if (!norm)
+    double *total_s =
+        fl_scratch(c, at.width, 2 * (sizeof(double) + sizeof(REAL)));
+    double *total_b = total_s + at.width;
+    REAL *norm = (REAL *)(total_b + at.width), *g = norm + at.width;
+    const REAL epsilon = fl_attr_f32(c, "epsilon");
+    if (!total_s)
         return FL_ENOMEM;
+    FN(fl_rows_clear)(at.width, ds, total_s);
+    FN(fl_rows_clear)(at.width, db, total_b);
     for (int64_t i = 0; i < at.n; i++, x += at.width, dy += at.width) {
         REAL inv = 1 / RM(sqrt)(variance[i] + epsilon), width = (REAL)at.width;
         FN(norm_row)(at.width, x, mean[i], inv, norm);
@@ -117,6 +117,8 @@ static fl_err FN(layer_norm_grad)(fl_call *c)
             FN(add_product)(at.width, dy, norm, ds);
         if (db)
             FN(fl_add)(at.width, dy, db);
+        FN(fl_rows_added)(at.width, i, at.n, ds, total_s);
+        FN(fl_rows_added)(at.width, i, at.n, db, total_b);
     }
     return FL_OK;
 }

@@ -15,12 +15,12 @@
 static REAL FN(dot_spread)(int64_t n, int64_t step, const REAL *x,
                            const REAL *y)
 {
-    REAL sum = 0;
+    double sum = 0;
     if (step == 1)
         return FN(fl_dot)(n, x, y);
     for (int64_t i = 0; i < n; i++)
         sum += x[i * step] * y[i * step];
-    return sum;
+    return (REAL)sum;
 }
 
 static fl_err FN(norm)(fl_call *c)

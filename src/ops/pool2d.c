@@ -213,14 +213,15 @@ static void FN(redouble)(const pool *p, const REAL *x, const REAL *y,
 
 static REAL FN(window)(const pool *p, span r, span c, const REAL *x)
 {
-    REAL max = x[r.from * p->dim[1] + c.from], sum = 0;
+    REAL max = x[r.from * p->dim[1] + c.from];
+    double sum = 0; /* a window may be a whole picture */
     for (int64_t i = r.from; i < r.to; i++)
         for (int64_t j = c.from; j < c.to; j++) {
             REAL v = x[i * p->dim[1] + j];
             max = v > max ? v : max;
             sum += v;
         }
-    return p->max ? max : sum / (REAL)share_of(p, r, c);
+    return p->max ? max : (REAL)sum / (REAL)share_of(p, r, c);
 }
 
 static void FN(any)(const pool *p, const REAL *x, REAL *y)

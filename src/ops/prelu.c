@@ -50,10 +50,13 @@ static fl_err FN(prelu_grad)(fl_call *c)
     const REAL *x = in->data, *alpha = fl_in(c, "Alpha")->data;
     const REAL *dy = fl_in(c, "Out@GRAD")->data;
     fl_tensor *by_x = fl_out(c, "X@GRAD"), *by_alpha = fl_out(c, "Alpha@GRAD");
-    REAL *dx = by_x ? by_x->data : NULL, *da = by_alpha ? by_alpha->data : NULL;
+    REAL *dx = by_x ? by_x->data : NULL;
     slopes at = slopes_of(&in->shape, fl_attr_str(c, "mode"));
+    double *da = by_alpha ? fl_scratch(c, at.n, sizeof *da) : NULL;
+    if (by_alpha && !da)
+        return FL_ENOMEM;
     if (da)
-        memset(da, 0, fl_tensor_bytes(by_alpha));
+        memset(da, 0, (size_t)at.n * sizeof *da);
     for (int64_t i = 0, n = fl_tensor_numel(in); i < n; i++) {
         int64_t k = i / at.plane % at.n;
         REAL d = dy[i], v = x[i]; /* dx may be dy */
@@ -62,6 +65,8 @@ static fl_err FN(prelu_grad)(fl_call *c)
         if (da && !(v > 0))
             da[k] += d * v;
     }
+    for (int64_t k = 0; da && k < at.n; k++)
+        ((REAL *)by_alpha->data)[k] = (REAL)da[k];
     return FL_OK;
 }
 

@@ -42,13 +42,23 @@ static pool pool_of(const char *name)
 #endif
 #ifdef REAL
 
+enum {
+    FN(CHUNK) = 256 /* columns */
+};
+
 /* Rows from `at` up to `end`, which is beyond it, into one. */
 static void FN(add_up)(int64_t width, const REAL *x, int64_t at, int64_t end,
                        REAL scale, REAL *y)
 {
-    memcpy(y, x + at * width, (size_t)width * sizeof *y);
-    for (int64_t i = at + 1; i < end; i++)
-        FN(fl_add)(width, x + i * width, y);
+    double total[FN(CHUNK)];
+    for (int64_t j = 0, k; j < width; j += k) {
+        k = width - j < FN(CHUNK) ? width - j : FN(CHUNK);
+        FN(fl_rows_clear)(k, y + j, total);
+        for (int64_t i = at; i < end; i++) {
+            FN(fl_add)(k, x + i * width + j, y + j);
+            FN(fl_rows_added)(k, i - at, end - at, y + j, total);
+        }
+    }
     if (scale != 1)
         for (int64_t j = 0; j < width; j++)
             y[j] *= scale;

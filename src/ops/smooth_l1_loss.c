@@ -32,13 +32,14 @@ static fl_err FN(smooth_l1_loss)(fl_call *c)
     int64_t rows = fl_tensor_numel(fl_out(c, "Out"));
     int64_t width = rows ? fl_numel(c, "X") / rows : 0;
     for (int64_t r = 0; r < rows; r++) {
-        out[r] = 0;
+        double sum = 0;
         for (int64_t i = r * width; i < (r + 1) * width; i++) {
             REAL d = (x[i] - y[i]) * (in ? in[i] : 1), a = RM(fabs)(d);
             REAL loss = a < 1 / s ? s * a * a / 2 : a - 1 / (2 * s);
             diff[i] = d;
-            out[r] += loss * (ex ? ex[i] : 1);
+            sum += loss * (ex ? ex[i] : 1);
         }
+        out[r] = (REAL)sum;
     }
     return FL_OK;
 }

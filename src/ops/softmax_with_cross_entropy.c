@@ -22,10 +22,10 @@
 /* One example: class j is at j * at.inner. */
 static REAL FN(soft_loss)(fl_axis at, const REAL *p, const REAL *label)
 {
-    REAL sum = 0;
+    double sum = 0;
     for (int64_t j = 0; j < at.size * at.inner; j += at.inner)
         sum -= label[j] * (REAL)fl_finite_log(RM(log)(p[j]));
-    return sum;
+    return (REAL)sum;
 }
 
 static REAL FN(hard_loss)(fl_axis at, const REAL *p, int64_t label)
