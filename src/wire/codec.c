@@ -1,8 +1,15 @@
 /* codec.c - messages between parties as bytes, and back.
  *
  *     0a n  Control                        packed by protobuf-c, copied
- *     12 n  Tensor                         by hand, see codec_tensor.c
+ *     12 n  Tensor                         written by hand:
+ *           0a n name  10 kind  18 dtype  22 n dim ..  28 height  30 first
+ *           3a n  rows                     lent
+ *           7a n  data                     lent
  *     12 n  ..                             the next one
+ *
+ * All of a tensor before its rows is a small header that is copied; then the
+ * memory of the tensor itself goes on the wire. A reader notes where each thing
+ * lies, and leaves it there.
  *
  * Stricter than protobuf where nobody writes otherwise: a field that is not
  * repeated stands once. Fields may come in any order, unknown ones are passed
@@ -12,7 +19,16 @@
 #include "base/utf8.h"
 #include "base/wire.h"
 #include "fluid.pb-c.h"
-#include "wire/codec_in.h"
+#include "wire/fields.h"
+
+enum {
+    /* Fields of a control: most are members, who take 32 bytes each. Unpacked,
+     * an empty one would take 20 times the bytes that it came in. */
+    FIELDS_MOST = FL_CONTROL_MOST / 32,
+    ITEMS_MOST = 16384, /* of a message; a model has hundreds of variables */
+    NAME_MOST = 1024,   /* bytes; nobody types longer ones */
+    LEND_LEAST = 1024,  /* bytes; less is copied faster than it is lent */
+};
 
 /* Fields of Message. */
 enum {
@@ -20,29 +36,325 @@ enum {
     TENSOR = 2,
 };
 
+/* Fields of Tensor. */
 enum {
-    /* Fields of a control: most are members, who take 32 bytes each. Unpacked,
-     * an empty one would take 20 times the bytes that it came in. */
-    FIELDS_MOST = FL_CONTROL_MOST / 32,
+    NAME = 1,
+    KIND = 2,
+    DTYPE = 3,
+    DIM = 4,
+    HEIGHT = 5,
+    FIRST = 6,
+    ROWS = 7,
+    DATA = 15,
 };
 
-const char *fl_msg_method(fl_msg_kind kind)
+/* --- writing a tensor --- */
+
+/* What stands before and between the name, the rows and the data. */
+typedef struct head {
+    struct part {
+        uint8_t at[16 + FL_VARINT_MOST * (FL_MAX_RANK + 4)];
+        size_t n;
+    } before_name, before_rows, before_data;
+    size_t size; /* of the whole tensor, without its key and length */
+} head;
+
+static void put_number(struct part *p, uint64_t v)
 {
-    static const char *const methods[] = {
-        [FL_MSG_JOIN] = "/fluid.Coordinator/Join",
-        [FL_MSG_BARRIER] = "/fluid.Coordinator/Barrier",
-        [FL_MSG_COMPLETE] = "/fluid.Coordinator/Complete",
-        [FL_MSG_FAILED] = "/fluid.Coordinator/Fail",
-        [FL_MSG_PUSH] = "/fluid.Server/Push",
-        [FL_MSG_PULL] = "/fluid.Server/Pull",
-        [FL_MSG_END] = "/fluid.Server/Tell",
-        [FL_MSG_VIEW] = "/fluid.Server/Tell",
-        [FL_MSG_CLOSE] = "/fluid.Server/Tell",
-        [FL_MSG_STATE] = "/fluid.Coordinator/Report",
-        [FL_MSG_TALLY] = "/fluid.Coordinator/Tally",
+    p->n += fl_varint_put(p->at + p->n, v);
+}
+
+static void put_key(struct part *p, int number, fl_wire_type wire)
+{
+    put_number(p, (uint64_t)number << 3 | wire);
+}
+
+static void put_field(struct part *p, int number, int64_t v)
+{
+    if (!v)
+        return; /* as proto3 has it */
+    put_key(p, number, FL_WIRE_VARINT);
+    put_number(p, (uint64_t)v);
+}
+
+static void put_length(struct part *p, int number, size_t n)
+{
+    if (!n)
+        return;
+    put_key(p, number, FL_WIRE_BYTES);
+    put_number(p, n);
+}
+
+static void put_shape(struct part *p, const fl_shape *s)
+{
+    struct part dims = {.n = 0};
+    for (int i = 0; i < s->rank; i++)
+        put_number(&dims, (uint64_t)s->dim[i]);
+    put_length(p, DIM, dims.n);
+    memcpy(p->at + p->n, dims.at, dims.n);
+    p->n += dims.n;
+}
+
+static void make_head(const fl_item *item, head *h)
+{
+    const size_t name = strlen(item->name);
+    h->before_name.n = h->before_rows.n = h->before_data.n = 0;
+    put_length(&h->before_name, NAME, name);
+    put_field(&h->before_rows, KIND, (int64_t)item->kind);
+    put_field(&h->before_rows, DTYPE, (int64_t)item->dtype);
+    put_shape(&h->before_rows, &item->shape);
+    put_field(&h->before_rows, HEIGHT, item->height);
+    put_field(&h->before_rows, FIRST, item->first);
+    put_length(&h->before_rows, ROWS, item->rows.size);
+    put_length(&h->before_data, DATA, item->data.size);
+    h->size = h->before_name.n + name + h->before_rows.n + item->rows.size +
+              h->before_data.n + item->data.size;
+}
+
+static void put_bytes(fl_packet *p, fl_bytes b)
+{
+    size_t cursor = 0;
+    for (fl_span s; fl_bytes_next(b, &cursor, &s);)
+        if (s.size < LEND_LEAST)
+            fl_packet_copy(p, s.at, s.size);
+        else
+            fl_packet_lend(p, s.at, s.size, NULL, NULL);
+}
+
+/* Append it to p, as a field of Message. What is large is lent: the parcel of
+ * the item must outlive p. */
+static void put_tensor(const fl_item *item, fl_packet *p)
+{
+    head h;
+    struct part key = {.n = 0};
+    make_head(item, &h);
+    put_key(&key, TENSOR, FL_WIRE_BYTES);
+    put_number(&key, h.size);
+    fl_packet_copy(p, key.at, key.n);
+    fl_packet_copy(p, h.before_name.at, h.before_name.n);
+    fl_packet_copy(p, item->name, strlen(item->name));
+    fl_packet_copy(p, h.before_rows.at, h.before_rows.n);
+    put_bytes(p, item->rows);
+    fl_packet_copy(p, h.before_data.at, h.before_data.n);
+    put_bytes(p, item->data);
+}
+
+/* --- reading a tensor --- */
+
+typedef struct tensor {
+    fl_item item;
+    unsigned seen; /* fields, by number */
+    char name[NAME_MOST + 1];
+} tensor;
+
+/* A name that can stand in a sentence; t->name is empty unless it is one. */
+static fl_err read_name(tensor *t, fl_bytes b)
+{
+    char *name = t->name;
+    if (b.size > NAME_MOST)
+        return fl_fail(FL_EPROTO, "name: %zu bytes are more than %d", b.size,
+                       NAME_MOST);
+    fl_bytes_copy(b, 0, name, b.size);
+    name[b.size] = 0;
+    if (strlen(name) == b.size && fl_utf8_plain(name))
+        return FL_OK;
+    *name = 0;
+    return fl_fail(FL_EPROTO,
+                   "name: it is not UTF-8, or has control characters");
+}
+
+static fl_err add_dim(fl_shape *s, uint64_t dim)
+{
+    if (s->rank == FL_MAX_RANK)
+        return fl_fail(FL_EPROTO, "dim: there are more than %d", FL_MAX_RANK);
+    if (dim > INT64_MAX)
+        return fl_fail(FL_EPROTO, "dim: %lld is negative", (long long)dim);
+    s->dim[s->rank++] = (int64_t)dim;
+    return FL_OK;
+}
+
+static fl_err read_dims(fl_shape *s, const fl_field *f)
+{
+    uint64_t dim;
+    if (f->wire == FL_WIRE_VARINT)
+        return add_dim(s, f->value);
+    for (fl_fields d = fl_fields_of(f->bytes); !fl_fields_end(&d);) {
+        FL_TRY(fl_fields_number(&d, &dim));
+        FL_TRY(add_dim(s, dim));
+    }
+    return FL_OK;
+}
+
+static fl_err read_count(const char *field, uint64_t v, int64_t *out)
+{
+    if (v > INT64_MAX)
+        return fl_fail(FL_EPROTO, "%s: %lld is negative", field, (long long)v);
+    *out = (int64_t)v;
+    return FL_OK;
+}
+
+static fl_err read_kind(tensor *t, uint64_t v)
+{
+    if (v && v != FL_LOD_TENSOR && v != FL_SELECTED_ROWS)
+        return fl_fail(FL_EPROTO, "kind: %llu is none of 0, %d and %d",
+                       (unsigned long long)v, FL_LOD_TENSOR, FL_SELECTED_ROWS);
+    t->item.kind = (fl_kind)v;
+    return FL_OK;
+}
+
+static fl_err read_dtype(tensor *t, uint64_t v)
+{
+    if (v > INT32_MAX || !fl_dtype_valid((int)v))
+        return fl_fail(FL_EPROTO, "dtype: %llu is no element type",
+                       (unsigned long long)v);
+    t->item.dtype = (fl_dtype)v;
+    return FL_OK;
+}
+
+/* The wire type is the one of the field, and it stands there once. */
+static fl_err check_field(tensor *t, const fl_field *f)
+{
+    static const struct {
+        const char *name;
+        fl_wire_type wire;
+    } known[] = {
+        [NAME] = {"name", FL_WIRE_BYTES},
+        [KIND] = {"kind", FL_WIRE_VARINT},
+        [DTYPE] = {"dtype", FL_WIRE_VARINT},
+        [DIM] = {"dim", FL_WIRE_BYTES},
+        [HEIGHT] = {"height", FL_WIRE_VARINT},
+        [FIRST] = {"first", FL_WIRE_VARINT},
+        [ROWS] = {"rows", FL_WIRE_BYTES},
+        [DATA] = {"data", FL_WIRE_BYTES},
     };
-    const size_t i = (size_t)kind;
-    return i < sizeof methods / sizeof *methods ? methods[i] : NULL;
+    if (f->number > DATA || !known[f->number].name)
+        return FL_OK;
+    const char *name = known[f->number].name;
+    if (f->number == DIM && f->wire == FL_WIRE_VARINT)
+        return FL_OK; /* not packed */
+    if (f->wire != known[f->number].wire)
+        return fl_fail(FL_EPROTO, "%s: wire type %d came, %d was expected",
+                       name, (int)f->wire, (int)known[f->number].wire);
+    if (f->number != DIM && t->seen & 1u << f->number)
+        return fl_fail(FL_EPROTO, "%s stands twice", name);
+    t->seen |= 1u << f->number;
+    return FL_OK;
+}
+
+static fl_err read_field(tensor *t, const fl_field *f)
+{
+    FL_TRY(check_field(t, f));
+    switch (f->number) {
+    case NAME:
+        return read_name(t, f->bytes);
+    case KIND:
+        return read_kind(t, f->value);
+    case DTYPE:
+        return read_dtype(t, f->value);
+    case DIM:
+        return read_dims(&t->item.shape, f);
+    case HEIGHT:
+        return read_count("height", f->value, &t->item.height);
+    case FIRST:
+        return read_count("first", f->value, &t->item.first);
+    case ROWS:
+        t->item.rows = f->bytes;
+        return FL_OK;
+    case DATA:
+        t->item.data = f->bytes;
+        return FL_OK;
+    }
+    return FL_OK;
+}
+
+/* Do the elements and those before them fit in numbers? A dimension of 0 does
+ * not hide others: whoever computes with a part of the shape is safe. */
+static bool countable(const fl_item *item)
+{
+    int64_t n = 1;
+    bool over = false;
+    for (int i = 0; i < item->shape.rank; i++)
+        if (item->shape.dim[i])
+            over |= __builtin_mul_overflow(n, item->shape.dim[i], &n);
+    over |= __builtin_add_overflow(n, item->first, &n);
+    return !over && n <= INT64_MAX / (int64_t)fl_dtype_size(item->dtype);
+}
+
+static fl_err check_count(const fl_item *item)
+{
+    char text[FL_SHAPE_TEXT];
+    if (countable(item))
+        return FL_OK;
+    return fl_fail(FL_EPROTO, "dim: %s%s from element %lld on is too large",
+                   fl_dtype_name(item->dtype),
+                   fl_shape_text(&item->shape, text), (long long)item->first);
+}
+
+static fl_err check_data(const fl_item *item)
+{
+    char text[FL_SHAPE_TEXT];
+    const char *type = fl_dtype_name(item->dtype);
+    const size_t need =
+        (size_t)fl_shape_numel(&item->shape) * fl_dtype_size(item->dtype);
+    if (item->data.size != need)
+        return fl_fail(FL_EPROTO, "data: %zu bytes came, %s%s has %zu",
+                       item->data.size, type, fl_shape_text(&item->shape, text),
+                       need);
+    return FL_OK;
+}
+
+/* Rows that are listed, or wanted: a shape says how many. */
+static fl_err check_rows(const fl_item *item)
+{
+    const int rank = item->shape.rank;
+    const bool listed = item->kind == FL_SELECTED_ROWS;
+    if (listed ? rank < 1 : item->kind == 0 && rank > 1)
+        return fl_fail(FL_EPROTO, "dim: there are %d, %s", rank,
+                       listed ? "selected rows need 1 or more"
+                              : "rows wanted are 1");
+    if (fl_item_is_range(item))
+        return FL_OK; /* elements, of which none is listed */
+    const bool some = item->kind != FL_LOD_TENSOR && rank;
+    const int64_t n = some ? item->shape.dim[0] : 0;
+    if (item->rows.size % sizeof(int64_t) ||
+        (int64_t)(item->rows.size / sizeof(int64_t)) != n)
+        return fl_fail(FL_EPROTO, "rows: %zu bytes came, %lld rows have 8 each",
+                       item->rows.size, (long long)n);
+    return FL_OK;
+}
+
+static fl_err read_tensor(tensor *t, fl_bytes b)
+{
+    for (fl_fields f = fl_fields_of(b); !fl_fields_end(&f);) {
+        fl_field field;
+        FL_TRY(fl_fields_next(&f, &field));
+        FL_TRY(read_field(t, &field));
+    }
+    if (!*t->name)
+        return fl_fail(FL_EPROTO, "name is missing");
+    FL_TRY(check_rows(&t->item));
+    if (!t->item.kind && t->item.data.size)
+        return fl_fail(FL_EPROTO, "data: %zu bytes came with a bare name",
+                       t->item.data.size);
+    FL_TRY(check_count(&t->item));
+    return t->item.kind ? check_data(&t->item) : FL_OK;
+}
+
+/* The bytes of a Tensor as another item of the parcel. Err: EPROTO. */
+static fl_err add_tensor(fl_bytes b, fl_parcel *p)
+{
+    tensor t;
+    t.item = (fl_item){.name = t.name};
+    t.seen = 0;
+    *t.name = 0;
+    if (p->n == ITEMS_MOST)
+        return fl_fail(FL_EPROTO, "there are more than %d tensors", ITEMS_MOST);
+    const fl_err err = read_tensor(&t, b);
+    if (err)
+        return fl_fail_at(err, "tensor %d%s%.100s", p->n, *t.name ? ", " : "",
+                          t.name);
+    fl_parcel_add_item(p, &t.item);
+    return FL_OK;
 }
 
 /* Text of a peer goes into logs, sentences and on terminals, so it is made
@@ -129,34 +441,6 @@ static Fluid__Control make_control(const fl_msg *m, fl_arena *a)
     put_members(&c, m, a);
     put_left(&c, m, a);
     return c;
-}
-
-/* --- writing a message --- */
-
-static void drop_parcel(void *parcel)
-{
-    fl_parcel_unref(parcel);
-}
-
-fl_packet *fl_msg_encode(const fl_msg *m)
-{
-    fl_packet *p = fl_packet_new();
-    fl_arena *a = fl_arena_new();
-    const Fluid__Control c = make_control(m, a);
-    const size_t size = fluid__control__get_packed_size(&c);
-    uint8_t *bytes = fl_arena_alloc(a, size);
-    fluid__control__pack(&c, bytes);
-    uint8_t key[1 + FL_VARINT_MOST] = {CONTROL << 3 | FL_WIRE_BYTES};
-    fl_packet_copy(p, key, 1 + fl_varint_put(key + 1, size));
-    fl_packet_copy(p, bytes, size);
-    fl_arena_free(a);
-
-    fl_parcel *parcel = fl_parcel_of(m->blob);
-    for (int i = 0; parcel && i < parcel->n; i++)
-        fl_item_encode(&parcel->item[i], p);
-    if (parcel) /* one share for all that was lent */
-        fl_packet_lend(p, NULL, 0, drop_parcel, fl_parcel_ref(parcel));
-    return p;
 }
 
 /* --- reading a control --- */
@@ -298,11 +582,66 @@ static fl_err read_message(const fl_packet *p, fl_arena *a, fl_parcel *parcel,
         if (field.number == CONTROL)
             FL_TRY(read_control(field.bytes, a, m));
         else
-            FL_TRY(fl_item_decode(field.bytes, parcel));
+            FL_TRY(add_tensor(field.bytes, parcel));
     }
     if (!m->kind)
         return fl_fail(FL_EPROTO, "control is missing");
     return FL_OK;
+}
+
+/* --- messages --- */
+
+const char *fl_msg_method(fl_msg_kind kind)
+{
+    static const char *const methods[] = {
+        [FL_MSG_JOIN] = "/fluid.Coordinator/Join",
+        [FL_MSG_BARRIER] = "/fluid.Coordinator/Barrier",
+        [FL_MSG_COMPLETE] = "/fluid.Coordinator/Complete",
+        [FL_MSG_FAILED] = "/fluid.Coordinator/Fail",
+        [FL_MSG_PUSH] = "/fluid.Server/Push",
+        [FL_MSG_PULL] = "/fluid.Server/Pull",
+        [FL_MSG_END] = "/fluid.Server/Tell",
+        [FL_MSG_VIEW] = "/fluid.Server/Tell",
+        [FL_MSG_CLOSE] = "/fluid.Server/Tell",
+        [FL_MSG_STATE] = "/fluid.Coordinator/Report",
+        [FL_MSG_TALLY] = "/fluid.Coordinator/Tally",
+    };
+    const size_t i = (size_t)kind;
+    return i < sizeof methods / sizeof *methods ? methods[i] : NULL;
+}
+
+size_t fl_item_size(const fl_item *item)
+{
+    head h;
+    uint8_t length[FL_VARINT_MOST];
+    make_head(item, &h);
+    return 1 + fl_varint_put(length, h.size) + h.size;
+}
+
+static void drop_parcel(void *parcel)
+{
+    fl_parcel_unref(parcel);
+}
+
+fl_packet *fl_msg_encode(const fl_msg *m)
+{
+    fl_packet *p = fl_packet_new();
+    fl_arena *a = fl_arena_new();
+    const Fluid__Control c = make_control(m, a);
+    const size_t size = fluid__control__get_packed_size(&c);
+    uint8_t *bytes = fl_arena_alloc(a, size);
+    fluid__control__pack(&c, bytes);
+    uint8_t key[1 + FL_VARINT_MOST] = {CONTROL << 3 | FL_WIRE_BYTES};
+    fl_packet_copy(p, key, 1 + fl_varint_put(key + 1, size));
+    fl_packet_copy(p, bytes, size);
+    fl_arena_free(a);
+
+    fl_parcel *parcel = fl_parcel_of(m->blob);
+    for (int i = 0; parcel && i < parcel->n; i++)
+        put_tensor(&parcel->item[i], p);
+    if (parcel) /* one share for all that was lent */
+        fl_packet_lend(p, NULL, 0, drop_parcel, fl_parcel_ref(parcel));
+    return p;
 }
 
 fl_err fl_msg_decode(const char *peer, const fl_packet *p, fl_arena *arena,
