@@ -200,7 +200,7 @@ test: deps
 suite: all data $(UNITS)
 	@scripts/run-tests $(B) $(UNITS) $(call some,$(SCENES))
 
-test-sim: $(B)/test/dist/sim_test # the protocol under 10,000 schedules
+test-sim: $(B)/test/protocol/sim_test # the protocol under 10,000 schedules
 	@FL_SIM_SEEDS=10000 $<
 
 SAFE := B=build-asan OPT=-O1 \

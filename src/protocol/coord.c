@@ -1,13 +1,1062 @@
-/* coord.c - the coordinator's events: leases, barriers, decisions, the end.
+/* coord.c - the coordinator: sessions and ranks, views, rounds, the end.
  *
- * Easy to get wrong: a decision is final. P(k) is written down once, with
- * exactly the members of that moment, and repeated as it is, whoever is lost
- * afterwards. */
-#include "protocol/coord_in.h"
+ *     rank:  fresh --grant--> held --lost, was taken--> lost --grant--> held
+ *              ^---lost, never taken--' '--COMPLETE--> done
+ *
+ * Every event that changes something calls settle_job, which grants ranks to
+ * parked JOINs, decides the round and ends the job as far as the change allows.
+ *
+ * Easy to get wrong:
+ * - A decision is final. P(k) is written down once, with exactly the members of
+ *   that moment, and repeated unchanged, whoever is lost afterwards.
+ * - A restarted process must not take a second rank beside its own dead
+ * session. So a JOIN for a held rank waits until the holder is lost, or has
+ * echoed a number that was drawn after the JOIN came: an old renewal that was
+ * delayed in the network proves nothing. A JOIN that claims no rank need not
+ * wait.
+ * - Views, decisions and END are repeated until each server has acknowledged
+ *   them; a STATE acknowledges everything that it covers. The current view is
+ *   also sent twice per lease as a sign of life. */
+#include "protocol/coord.h"
 
 #include <stdio.h>
 
-#define REFUSED_AFTER FL_SEC /* the network tries again several times */
+/* END is repeated at least this long to a server that cannot be reached. */
+#define REFUSED_AFTER FL_SEC
+/* After a failure the job waits this long for trainers that never came: perhaps
+ * they were started with the others, on a slower host. */
+#define LATE (20 * FL_SEC)
+
+enum {
+    WHO_MAX = 64,     /* bytes of host:pid that are kept */
+    REASON_MAX = 256, /* bytes of a failure's sentence that are kept */
+    DECIDED_MAX = 16, /* decisions that some server has not closed yet */
+};
+
+typedef enum rank_state {
+    RANK_FRESH, /* no session ever took it */
+    RANK_HELD,  /* a session has it */
+    RANK_LOST,  /* its session was lost; it can be granted again */
+    RANK_DONE,  /* its trainer has completed */
+} rank_state;
+
+typedef struct rank_slot {
+    rank_state state;
+    fl_id session;    /* the holder, or the last one */
+    int64_t g;        /* first view with the session */
+    int64_t since;    /* when the session was granted the rank */
+    bool explicit_id; /* a user or launcher gave the id; it is kept for them */
+    bool taken;       /* some session has used a grant of this rank */
+    bool barrier;     /* the holder's barrier of the open round has come */
+    int64_t barrier_at;
+    int64_t lease; /* when the holder's lease ends */
+    bool call_broke;
+    uint64_t open; /* the holder's open call; 0: none yet */
+    uint64_t echo; /* newest probe number that the holder has echoed */
+    int64_t probed;
+    char who[WHO_MAX]; /* host:pid of the holder, or of the last one */
+    bool left;         /* a session has left this rank: the fields below hold */
+    fl_leave leave;    /* the last session that left; `ago` is not used */
+    int64_t left_at;
+    int code;                /* exit code of the last session that was lost */
+    char reason[REASON_MAX]; /* why the last session was lost */
+} rank_slot;
+
+/* A session that is over. */
+typedef struct past_session {
+    fl_leave leave;
+    int64_t at;
+} past_session;
+
+typedef struct parked_join {
+    fl_id session;
+    int claim; /* the rank it asks for, or FL_ANY_ID */
+    bool explicit_id;
+    uint64_t call, tag;
+    int64_t since;
+    uint64_t asked; /* the holder is alive once it echoes this; 0: not asked */
+    char who[WHO_MAX];
+} parked_join;
+
+typedef struct decision {
+    int64_t round;
+    fl_member *member; /* P(round), by rank */
+    int n;
+} decision;
+
+/* What the coordinator knows of one server. */
+typedef struct server_status {
+    int64_t view, version; /* the newest that it has acknowledged */
+    fl_state state;        /* the first one it reported; id 0: not heard yet */
+    bool over;             /* it has obeyed END */
+    int64_t sent, heard;   /* when; 0: never */
+    fl_refusals refused;
+} server_status;
+
+struct fl_coord {
+    const fl_job *job;
+    fl_outbox *out;
+    int64_t born, ticked;
+    int64_t stalled;       /* when waits were last reported */
+    rank_slot *rank;       /* job->trainers of them */
+    server_status *server; /* job->servers of them */
+    int64_t view, round;
+    uint64_t echo;              /* the last probe number that was drawn */
+    FL_VEC(past_session) past;  /* oldest first */
+    FL_VEC(parked_join) parked; /* in order of arrival */
+    FL_VEC(decision) decided;
+    bool ended;
+    int code;
+    char reason[REASON_MAX + 64];
+    int64_t version; /* END's: servers end at this version; < 0: at once */
+    int64_t ended_at;
+};
+
+static fl_peer to_call(uint64_t call)
+{
+    return (fl_peer){FL_PEER_CALL, 0, call};
+}
+
+static fl_peer to_server(int index)
+{
+    return (fl_peer){FL_PEER_SERVER, index, 0};
+}
+
+static bool all_came(const fl_coord *c)
+{
+    for (int i = 0; i < c->job->trainers; i++)
+        if (!c->rank[i].taken)
+            return false;
+    return true;
+}
+
+static int count_ranks(const fl_coord *c, rank_state state)
+{
+    int n = 0;
+    for (int i = 0; i < c->job->trainers; i++)
+        n += c->rank[i].state == state;
+    return n;
+}
+
+static rank_slot *find_rank(const fl_coord *c, fl_id session)
+{
+    for (int i = 0; i < c->job->trainers; i++)
+        if (c->rank[i].state == RANK_HELD &&
+            fl_id_same(c->rank[i].session, session))
+            return &c->rank[i];
+    return NULL;
+}
+
+static past_session *find_past(const fl_coord *c, fl_id session)
+{
+    for (int64_t i = c->past.n - 1; i >= 0; i--)
+        if (fl_id_same(c->past.at[i].leave.session, session))
+            return &c->past.at[i];
+    return NULL;
+}
+
+static parked_join *find_parked(const fl_coord *c, fl_id session)
+{
+    for (int64_t i = 0; i < c->parked.n; i++)
+        if (fl_id_same(c->parked.at[i].session, session))
+            return &c->parked.at[i];
+    return NULL;
+}
+
+static fl_msg answer_to(const fl_coord *c, fl_msg_kind kind, const fl_msg *m)
+{
+    return (fl_msg){.kind = kind,
+                    .job = c->job->id,
+                    .session = m->session,
+                    .tag = m->tag,
+                    .view = c->view};
+}
+
+/* --- to the servers --- */
+
+static void say_end(fl_coord *c, fl_peer to, uint64_t tag)
+{
+    fl_outbox_say(c->out, to,
+                  (fl_msg){.kind = FL_MSG_END,
+                           .job = c->job->id,
+                           .tag = tag,
+                           .code = c->code,
+                           .round = c->version,
+                           .expected = to.kind == FL_PEER_SERVER
+                                           ? c->server[to.index].state.id
+                                           : 0},
+                  "%s", c->reason);
+}
+
+static void send_view(fl_coord *c, int server, int64_t now)
+{
+    const int n = c->job->trainers;
+    fl_member *member =
+        fl_arena_alloc(c->out->arena, (size_t)n * sizeof *member);
+    fl_leave *left = fl_arena_alloc(c->out->arena, (size_t)n * sizeof *left);
+    int n_left = 0;
+    for (int i = 0; i < n; i++)
+        if (c->rank[i].left) {
+            left[n_left] = c->rank[i].leave;
+            left[n_left++].ago = now - c->rank[i].left_at;
+        }
+    fl_outbox_send(c->out, to_server(server),
+                   (fl_msg){.kind = FL_MSG_VIEW,
+                            .job = c->job->id,
+                            .expected = c->server[server].state.id,
+                            .view = c->view,
+                            .round = c->round,
+                            .member = member,
+                            .n_member = fl_coord_members(c, member),
+                            .left = left,
+                            .n_left = n_left});
+}
+
+static void send_closes(fl_coord *c, int server)
+{
+    for (int64_t i = 0; i < c->decided.n; i++) {
+        const decision *d = &c->decided.at[i];
+        if (d->round < c->server[server].version)
+            continue;
+        fl_outbox_send(c->out, to_server(server),
+                       (fl_msg){.kind = FL_MSG_CLOSE,
+                                .job = c->job->id,
+                                .expected = c->server[server].state.id,
+                                .round = d->round,
+                                .member = d->member,
+                                .n_member = d->n});
+    }
+}
+
+static void tell_server(fl_coord *c, int server, int64_t now)
+{
+    server_status *s = &c->server[server];
+    if (s->over)
+        return;
+    s->sent = now;
+    if (!c->ended)
+        send_view(c, server, now);
+    send_closes(c, server);
+    if (c->ended)
+        say_end(c, to_server(server), 0);
+}
+
+static void tell_all_servers(fl_coord *c, int64_t now)
+{
+    for (int i = 0; i < c->job->servers; i++)
+        tell_server(c, i, now);
+}
+
+static void begin_view(fl_coord *c, int64_t now)
+{
+    c->view++;
+    tell_all_servers(c, now);
+}
+
+/* --- a session leaves --- */
+
+static void fence_session(fl_coord *c, fl_peer from, const fl_msg *m,
+                          int64_t now)
+{
+    char why[128] = "this session was never granted a rank";
+    fl_msg answer = answer_to(c, FL_MSG_FENCED, m);
+    const past_session *p = find_past(c, m->session);
+    answer.rank = -1;
+    if (p) {
+        fl_leave leave = p->leave;
+        leave.ago = now - p->at;
+        answer.rank = leave.rank;
+        fl_leave_text(&leave, why, sizeof why);
+    }
+    fl_outbox_say(c->out, from, answer, "%s", why);
+}
+
+/* The session leaves its rank; what becomes of the rank is the caller's. */
+static void leave_rank(fl_coord *c, rank_slot *r, fl_left why, int64_t now)
+{
+    r->leave = (fl_leave){.rank = (int)(r - c->rank),
+                          .session = r->session,
+                          .view = c->view + 1,
+                          .why = why};
+    r->left = true;
+    r->left_at = now;
+    r->open = 0;
+    if (c->job->plant != FL_PLANT_DEAD_MEMBER)
+        r->barrier = false; /* who leaves takes his barrier along */
+    fl_push(&c->past, (past_session){r->leave, now});
+}
+
+static void lose_rank(fl_coord *c, rank_slot *r, fl_left why, int code,
+                      const char *reason, int64_t now)
+{
+    leave_rank(c, r, why, now);
+    r->state = r->taken ? RANK_LOST : RANK_FRESH;
+    r->code = code;
+    snprintf(r->reason, sizeof r->reason, "%s", reason);
+    fl_outbox_note(c->out, "trainer %d (%s) is lost: %s", r->leave.rank, r->who,
+                   reason);
+    begin_view(c, now);
+}
+
+static void set_done(fl_coord *c, rank_slot *r)
+{
+    r->state = RANK_DONE;
+    r->taken = true; /* it came, even if no renewal arrived */
+    fl_outbox_note(c->out, "trainer %d (%s) is complete, %d of %d",
+                   (int)(r - c->rank), r->who, count_ranks(c, RANK_DONE),
+                   c->job->trainers);
+}
+
+/* The rank that the session was the last to hold, if nobody has it now. */
+static rank_slot *last_held(fl_coord *c, const past_session *p)
+{
+    rank_slot *r = &c->rank[p->leave.rank];
+    bool free = r->state == RANK_LOST || r->state == RANK_FRESH;
+    return free && fl_id_same(r->session, p->leave.session) ? r : NULL;
+}
+
+static void forget_join(fl_coord *c, fl_id session, const char *why)
+{
+    parked_join *w = find_parked(c, session);
+    if (!w)
+        return;
+    fl_outbox_say(
+        c->out, to_call(w->call),
+        (fl_msg){.kind = FL_MSG_PARKED, .job = c->job->id, .tag = w->tag}, "%s",
+        why);
+    fl_remove(&c->parked, w - c->parked.at);
+}
+
+/* --- a session comes --- */
+
+static void say_grant(fl_coord *c, const rank_slot *r, uint64_t call,
+                      uint64_t tag)
+{
+    fl_outbox_send(c->out, to_call(call),
+                   (fl_msg){.kind = FL_MSG_GRANT,
+                            .job = c->job->id,
+                            .session = r->session,
+                            .tag = tag,
+                            .rank = (int)(r - c->rank),
+                            .g = r->g,
+                            .round = c->round});
+}
+
+static void grant_rank(fl_coord *c, rank_slot *r, const parked_join *w,
+                       int64_t now)
+{
+    r->state = RANK_HELD;
+    r->session = w->session;
+    r->g = c->view + 1;
+    r->since = now;
+    r->explicit_id = w->explicit_id;
+    r->lease = now + c->job->lease;
+    r->call_broke = r->barrier = false;
+    r->open = r->echo = 0;
+    snprintf(r->who, sizeof r->who, "%s", w->who);
+    fl_outbox_note(c->out, "trainer %d is %s", (int)(r - c->rank), r->who);
+    begin_view(c, now);
+    say_grant(c, r, w->call, w->tag);
+}
+
+/* From its first barrier on, the membership of a round only shrinks: nobody
+ * who comes and dies again and again can hold it up for ever. */
+static bool open_to_join(const fl_coord *c)
+{
+    if (c->job->async || !all_came(c))
+        return true;
+    for (int i = 0; i < c->job->trainers; i++)
+        if (c->rank[i].state == RANK_HELD && c->rank[i].barrier)
+            return false;
+    return true;
+}
+
+static rank_slot *claimed_by(const fl_coord *c, const parked_join *w)
+{
+    return w->claim == FL_ANY_ID ? NULL : &c->rank[w->claim];
+}
+
+/* The rank has a holder who may be dead: nothing of him came since the JOIN. */
+static bool is_in_doubt(const rank_slot *r, const parked_join *w)
+{
+    return r->state == RANK_HELD && (!w->asked || r->echo < w->asked);
+}
+
+/* A rank for a JOIN that takes any. One that was lost is kept for its claimant
+ * if that has no other to claim. */
+static rank_slot *any_rank(const fl_coord *c, int64_t now)
+{
+    for (int i = 0; i < c->job->trainers; i++)
+        if (c->rank[i].state == RANK_FRESH)
+            return &c->rank[i];
+    for (int i = 0; i < c->job->trainers; i++)
+        if (c->rank[i].state == RANK_LOST &&
+            (!c->rank[i].explicit_id ||
+             now >= c->rank[i].left_at + c->job->rejoin))
+            return &c->rank[i];
+    return NULL;
+}
+
+/* The rank that this JOIN gets now, or NULL. */
+static rank_slot *rank_for(const fl_coord *c, const parked_join *w, int64_t now)
+{
+    rank_slot *claimed = claimed_by(c, w);
+    if (claimed &&
+        (claimed->state == RANK_FRESH || claimed->state == RANK_LOST))
+        return claimed;
+    if (w->explicit_id || (claimed && is_in_doubt(claimed, w)))
+        return NULL;
+    return any_rank(c, now);
+}
+
+/* An id that was given is never changed into another: a second process with it
+ * is turned away, and the first one is told. */
+static bool turn_away(fl_coord *c, const parked_join *w, int64_t now)
+{
+    const rank_slot *r = claimed_by(c, w);
+    const fl_msg error = {.kind = FL_MSG_ERROR,
+                          .job = c->job->id,
+                          .session = w->session,
+                          .tag = w->tag,
+                          .code = FL_EINVAL};
+    if (!w->explicit_id || is_in_doubt(r, w))
+        return false;
+    if (r->state == RANK_DONE) {
+        fl_outbox_say(c->out, to_call(w->call), error,
+                      "trainer %d (%s) has completed: its id cannot be taken "
+                      "again",
+                      w->claim, r->who);
+        return true;
+    }
+    if (r->state != RANK_HELD)
+        return false;
+    fl_outbox_say(c->out, to_call(w->call), error,
+                  "trainer id %d is held by %s, which joined %.0f s ago and "
+                  "answers: two processes were started with this id; give each "
+                  "trainer its own, 0 to %d",
+                  w->claim, r->who, (double)(now - r->since) / (double)FL_SEC,
+                  c->job->trainers - 1);
+    fl_outbox_note(c->out, "%s was turned away: trainer id %d is held by %s",
+                   w->who, w->claim, r->who);
+    if (r->open)
+        fl_outbox_say(c->out, to_call(r->open),
+                      (fl_msg){.kind = FL_MSG_PROBE,
+                               .job = c->job->id,
+                               .session = r->session,
+                               .echo = c->echo},
+                      "%s was started with trainer id %d as well, and was "
+                      "turned away",
+                      w->who, w->claim);
+    return true;
+}
+
+static void probe_holders(fl_coord *c, int64_t now)
+{
+    for (int64_t i = 0; i < c->parked.n; i++) {
+        parked_join *w = &c->parked.at[i];
+        rank_slot *r = claimed_by(c, w);
+        if (!r || !is_in_doubt(r, w))
+            continue;
+        bool first = !w->asked;
+        if (first)
+            w->asked = ++c->echo;
+        if (!r->open || (!first && now < r->probed + c->job->retry))
+            continue;
+        r->probed = now;
+        fl_outbox_send(c->out, to_call(r->open),
+                       (fl_msg){.kind = FL_MSG_PROBE,
+                                .job = c->job->id,
+                                .session = r->session,
+                                .echo = c->echo});
+    }
+}
+
+static void serve_joins(fl_coord *c, int64_t now)
+{
+    for (int64_t i = 0; i < c->parked.n && !c->ended;) {
+        parked_join w = c->parked.at[i];
+        const bool away = turn_away(c, &w, now);
+        rank_slot *r = away || !open_to_join(c) ? NULL : rank_for(c, &w, now);
+        if (away || r)
+            fl_remove(&c->parked, i);
+        else
+            i++;
+        if (r)
+            grant_rank(c, r, &w, now);
+    }
+    probe_holders(c, now);
+}
+
+/* --- rounds --- */
+
+/* Each member has sent its barrier, and there is one. */
+static bool is_round_complete(const fl_coord *c)
+{
+    int barriers = 0;
+    for (int i = 0; i < c->job->trainers; i++) {
+        const rank_slot *r = &c->rank[i];
+        if (r->state == RANK_HELD && !r->barrier)
+            return false;
+        barriers += r->state == RANK_HELD && r->barrier;
+    }
+    return barriers > 0 && all_came(c);
+}
+
+static bool decide_round(fl_coord *c, int64_t now)
+{
+    if (c->ended || c->job->async || !is_round_complete(c))
+        return false;
+    if (c->decided.n >= DECIDED_MAX)
+        return false; /* until the slowest server has acknowledged some */
+    decision d = {.round = c->round++};
+    d.member = fl_mem_alloc((size_t)c->job->trainers * sizeof *d.member);
+    for (int i = 0; i < c->job->trainers; i++) {
+        rank_slot *r = &c->rank[i];
+        if (r->barrier)
+            d.member[d.n++] = (fl_member){i, r->session, r->g};
+        r->barrier = false;
+    }
+    fl_push(&c->decided, d);
+    tell_all_servers(c, now);
+    return true;
+}
+
+/* --- the end --- */
+
+/* version < 0: not orderly, nobody waits for one. */
+static void end_job(fl_coord *c, int code, const char *why, int64_t version,
+                    int64_t now)
+{
+    if (c->ended)
+        return;
+    c->ended = true;
+    c->code = code;
+    c->ended_at = now;
+    c->version = version;
+    snprintf(c->reason, sizeof c->reason, "%s", why);
+    fl_outbox_note(c->out, "the job ends with code %d: %s", code, c->reason);
+    for (int64_t i = 0; i < c->parked.n; i++)
+        say_end(c, to_call(c->parked.at[i].call), c->parked.at[i].tag);
+    c->parked.n = 0;
+    tell_all_servers(c, now);
+}
+
+static bool may_go_on(const fl_coord *c, const rank_slot *r, int64_t now)
+{
+    return r->state == RANK_HELD ||
+           (r->state == RANK_LOST && now < r->left_at + c->job->rejoin);
+}
+
+/* The first failure of those that are not done. */
+static const rank_slot *first_failure(const fl_coord *c)
+{
+    const rank_slot *first = NULL;
+    for (int i = 0; i < c->job->trainers; i++) {
+        const rank_slot *r = &c->rank[i];
+        if (r->state == RANK_LOST && (!first || r->left_at < first->left_at))
+            first = r;
+    }
+    return first;
+}
+
+static bool may_still_come(const fl_coord *c, int64_t now)
+{
+    int64_t last = 0;
+    for (int i = 0; i < c->job->trainers; i++)
+        if (c->rank[i].state == RANK_LOST && c->rank[i].left_at > last)
+            last = c->rank[i].left_at;
+    return !all_came(c) && now < last + LATE;
+}
+
+static void end_job_if_due(fl_coord *c, int64_t now)
+{
+    if (c->ended)
+        return;
+    if (c->past.n >= c->job->max_sessions) {
+        fl_coord_end(c, 1, "trainers were started again too often", now);
+        return;
+    }
+    for (int i = 0; i < c->job->trainers; i++)
+        if (may_go_on(c, &c->rank[i], now))
+            return; /* held, or kept for its trainer */
+    const rank_slot *r = first_failure(c);
+    if (r ? may_still_come(c, now) : !all_came(c))
+        return;
+    char why[REASON_MAX + 64];
+    if (r)
+        snprintf(why, sizeof why, "trainer %d: %s", r->leave.rank, r->reason);
+    else
+        snprintf(why, sizeof why, "every trainer is complete");
+    end_job(c, r ? r->code : 0, why, c->round, now);
+}
+
+static void settle_job(fl_coord *c, int64_t now)
+{
+    do
+        serve_joins(c, now);
+    while (decide_round(c, now));
+    end_job_if_due(c, now);
+}
+
+/* --- messages of trainers --- */
+
+/* Why a JOIN waits, for its trainer's user. */
+static void why_parked(const fl_coord *c, const parked_join *w, int64_t now,
+                       fl_str *text)
+{
+    const rank_slot *r = claimed_by(c, w);
+    if (!open_to_join(c)) {
+        fl_str_printf(text, "round %lld is about to close",
+                      (long long)c->round);
+    } else if (r && is_in_doubt(r, w)) {
+        fl_str_printf(text, "rank %d is held by %s, lease ends in %.0f s",
+                      w->claim, r->who,
+                      (double)(r->lease - now) / (double)FL_SEC);
+    } else {
+        fl_str_add(text, "every rank is held, done or kept for its trainer:");
+        for (int i = 0; i < c->job->trainers && text->n < 400; i++)
+            fl_str_printf(text, " %d %s", i, c->rank[i].who);
+    }
+}
+
+static void answer_parked(fl_coord *c, const parked_join *w, int64_t now)
+{
+    fl_str why = {0};
+    why_parked(c, w, now, &why);
+    fl_outbox_say(
+        c->out, to_call(w->call),
+        (fl_msg){.kind = FL_MSG_PARKED, .job = c->job->id, .tag = w->tag}, "%s",
+        why.at);
+    fl_str_fini(&why);
+}
+
+static void park_join(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
+{
+    parked_join w = {.session = m->session,
+                     .claim = m->rank,
+                     .explicit_id = m->explicit_id,
+                     .call = from.call,
+                     .tag = m->tag,
+                     .since = now};
+    snprintf(w.who, sizeof w.who, "%s", m->text ? m->text : "a trainer");
+    if (c->parked.n >= c->job->max_parked)
+        fl_outbox_say(c->out, from, answer_to(c, FL_MSG_PARKED, m),
+                      "%d trainers wait to join already", c->job->max_parked);
+    else
+        fl_push(&c->parked, w);
+}
+
+static void on_join(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
+{
+    const rank_slot *r = find_rank(c, m->session);
+    parked_join *w = find_parked(c, m->session);
+    if (m->rank < (m->explicit_id ? 0 : FL_ANY_ID) ||
+        m->rank >= c->job->trainers) {
+        fl_msg answer = answer_to(c, FL_MSG_ERROR, m);
+        answer.code = FL_EINVAL;
+        fl_outbox_say(c->out, from, answer,
+                      "join: trainer id %d, the job has %d trainers", m->rank,
+                      c->job->trainers);
+    } else if (find_past(c, m->session)) {
+        fence_session(c, from, m, now);
+    } else if (r) {
+        say_grant(c, r, from.call, m->tag);
+    } else if (w) { /* again, on a newer call: keeps its place */
+        if (w->call != from.call)
+            answer_parked(c, w, now);
+        w->call = from.call;
+        w->tag = m->tag;
+    } else {
+        park_join(c, from, m, now);
+        settle_job(c, now);
+    }
+}
+
+static void on_renew(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
+{
+    rank_slot *r = find_rank(c, m->session);
+    if (!r) {
+        fence_session(c, from, m, now);
+        return;
+    }
+    r->taken = true;
+    r->call_broke = false;
+    r->lease = now + c->job->lease;
+    r->open = from.call;
+    if (m->echo > r->echo && m->echo <= c->echo)
+        r->echo = m->echo;
+    fl_outbox_send(c->out, from, answer_to(c, FL_MSG_ACK, m));
+    settle_job(c, now);
+}
+
+static void on_barrier(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
+{
+    rank_slot *r = find_rank(c, m->session);
+    if (!r) {
+        fence_session(c, from, m, now);
+        return;
+    }
+    if (m->round > c->round || m->round < 0 || c->job->async) {
+        fl_msg answer = answer_to(c, FL_MSG_ERROR, m);
+        answer.code = FL_EPROTO;
+        fl_outbox_say(c->out, from, answer,
+                      "barrier: of round %lld, round %lld is open%s",
+                      (long long)m->round, (long long)c->round,
+                      c->job->async ? " (the job is asynchronous)" : "");
+        return;
+    }
+    r->taken = true; /* it knows its grant */
+    if (m->round == c->round && !r->barrier) {
+        r->barrier = true;
+        r->barrier_at = now;
+    }
+    fl_outbox_send(c->out, from, answer_to(c, FL_MSG_ACK, m));
+    settle_job(c, now);
+}
+
+static void on_complete(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
+{
+    rank_slot *r = find_rank(c, m->session);
+    past_session *p = r ? NULL : find_past(c, m->session);
+    if (r) {
+        leave_rank(c, r, FL_LEFT_DONE, now);
+        set_done(c, r);
+        begin_view(c, now);
+    } else if (p && p->leave.why != FL_LEFT_DONE) {
+        r = last_held(c, p);
+        if (!r) { /* its rank was granted again */
+            fence_session(c, from, m, now);
+            return;
+        }
+        p->leave.why = r->leave.why = FL_LEFT_DONE;
+        set_done(c, r);
+    } else if (!p) {
+        forget_join(c, m->session, "it completed");
+    }
+    fl_outbox_send(c->out, from, answer_to(c, FL_MSG_ACK, m));
+    settle_job(c, now);
+}
+
+static void on_failed(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
+{
+    const char *why = m->text && *m->text ? m->text : "it failed";
+    const int code = m->code > 0 && m->code < 256 ? m->code : 1;
+    rank_slot *r = find_rank(c, m->session);
+    past_session *p = r ? NULL : find_past(c, m->session);
+    if (r) {
+        r->taken = r->taken || m->g == r->g; /* it knew its grant: it came */
+        lose_rank(c, r, FL_LEFT_FAILED, code, why, now);
+    } else if (p && p->leave.why != FL_LEFT_DONE && (r = last_held(c, p))) {
+        r->code = code; /* says more than "lease ran out" */
+        snprintf(r->reason, sizeof r->reason, "%s", why);
+    } else {
+        forget_join(c, m->session, why);
+    }
+    fl_outbox_send(c->out, from, answer_to(c, FL_MSG_ACK, m));
+    settle_job(c, now);
+}
+
+/* Which server has lost its state, as a trainer process knows that has seen
+ * another one (the coordinator's is that of server 0), or has pulled a version
+ * that was never decided here; -1: none. */
+static int server_that_lost_state(const fl_coord *c, const fl_msg *m)
+{
+    const bool tells = m->kind == FL_MSG_JOIN || m->kind == FL_MSG_RENEW ||
+                       m->kind == FL_MSG_FAILED;
+    if (!tells)
+        return -1;
+    for (int i = 0; i < m->n_seen && i < c->job->servers; i++)
+        if (fl_job_lost(c->job, m->seen[i],
+                        i ? c->server[i].state.id : c->out->state.id))
+            return i;
+    const bool ahead = !c->job->async && m->round > c->round &&
+                       c->job->plant != FL_PLANT_QUIET;
+    return ahead ? 0 : -1;
+}
+
+/* Nobody else may know it: the job ends, it does not begin anew quietly. */
+static void end_job_lost_state(fl_coord *c, int server, const fl_msg *m,
+                               int64_t now)
+{
+    const rank_slot *r = find_rank(c, m->session);
+    char name[96], why[REASON_MAX], version[48] = "";
+    if (!c->job->async)
+        snprintf(version, sizeof version, " version %lld of",
+                 (long long)m->round);
+    snprintf(why, sizeof why,
+             "%s was started again and has lost its parameters: %s has "
+             "used%s the old ones",
+             fl_job_server(c->job, server, name, sizeof name),
+             r                                   ? r->who
+             : m->kind == FL_MSG_JOIN && m->text ? m->text
+                                                 : "a trainer",
+             version);
+    fl_coord_end(c, 1, why, now);
+}
+
+static void from_trainer(fl_coord *c, fl_peer from, const fl_msg *m,
+                         int64_t now)
+{
+    const int lost = server_that_lost_state(c, m);
+    if (lost >= 0) {
+        end_job_lost_state(c, lost, m, now);
+        say_end(c, from, m->tag);
+        return;
+    }
+    switch (m->kind) {
+    case FL_MSG_JOIN:
+        on_join(c, from, m, now);
+        break;
+    case FL_MSG_RENEW:
+        on_renew(c, from, m, now);
+        break;
+    case FL_MSG_BARRIER:
+        on_barrier(c, from, m, now);
+        break;
+    case FL_MSG_COMPLETE:
+        on_complete(c, from, m, now);
+        break;
+    case FL_MSG_FAILED:
+        on_failed(c, from, m, now);
+        break;
+    default: {
+        fl_msg answer = answer_to(c, FL_MSG_ERROR, m);
+        answer.code = FL_EPROTO;
+        fl_outbox_say(c->out, from, answer, "coordinator: no request %s",
+                      fl_msg_name(m->kind));
+    }
+    }
+}
+
+/* --- messages of servers --- */
+
+/* Decisions that every server has closed are forgotten. */
+static void forget_decisions(fl_coord *c)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < c->job->servers; i++)
+        if (c->server[i].version < least)
+            least = c->server[i].version;
+    while (c->decided.n && c->decided.at[0].round < least) {
+        fl_mem_free(c->decided.at[0].member);
+        fl_remove(&c->decided, 0);
+    }
+}
+
+static void end_job_for_server(fl_coord *c, int server, const char *why,
+                               int64_t now)
+{
+    char name[96], text[REASON_MAX];
+    snprintf(text, sizeof text, "%s %s",
+             fl_job_server(c->job, server, name, sizeof name), why);
+    fl_coord_end(c, 1, text, now);
+}
+
+static void on_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
+{
+    server_status *s = &c->server[server];
+    if (fl_job_lost(c->job, s->state.id, m->state.id)) {
+        char why[128];
+        snprintf(why, sizeof why,
+                 "was started again and has lost its parameters (version %lld)",
+                 (long long)s->version);
+        end_job_for_server(c, server, why, now);
+        s->over = s->over || m->over;
+        return;
+    }
+    const bool first = !s->heard;
+    s->state = m->state;
+    s->heard = now;
+    s->refused = 0;
+    if (m->view > s->view && m->view <= c->view)
+        s->view = m->view;
+    if (m->round > s->version && m->round <= c->round)
+        s->version = m->round;
+    s->over = s->over || (m->over && (c->ended || m->code));
+    forget_decisions(c);
+    if (m->over && m->code && m->text) /* which names the server */
+        fl_coord_end(c, 1, m->text, now);
+    else if (m->over && m->code)
+        end_job_for_server(c, server, "failed", now);
+    settle_job(c, now); /* a decision may have waited for this server */
+    if (first)          /* it may not have known whom to believe */
+        tell_server(c, server, now);
+}
+
+/* --- time --- */
+
+/* This process itself was stopped: nobody else is to blame for the gap. */
+static void forgive_gap(fl_coord *c, int64_t gap)
+{
+    for (int i = 0; i < c->job->trainers; i++)
+        c->rank[i].lease += gap;
+    for (int i = 0; i < c->job->servers; i++)
+        c->server[i].heard += c->server[i].heard ? gap : 0;
+}
+
+static void expire_leases(fl_coord *c, int64_t now)
+{
+    for (int i = 0; i < c->job->trainers; i++) {
+        rank_slot *r = &c->rank[i];
+        if (r->state != RANK_HELD || now < r->lease)
+            continue;
+        if (r->call_broke)
+            lose_rank(c, r, FL_LEFT_CALL, 1, "its connection broke", now);
+        else
+            lose_rank(c, r, FL_LEFT_LEASE, 1, "its lease ran out", now);
+    }
+}
+
+static void check_limits(fl_coord *c, int64_t now)
+{
+    if (!all_came(c) && now >= c->born + c->job->start) {
+        int came = 0;
+        char why[96];
+        for (int i = 0; i < c->job->trainers; i++)
+            came += c->rank[i].taken;
+        snprintf(why, sizeof why, "%d of %d trainers came within %.0f s", came,
+                 c->job->trainers, (double)c->job->start / (double)FL_SEC);
+        end_job(c, 1, why, c->round, now);
+    }
+    for (int i = 0; i < c->job->servers && !c->ended; i++) {
+        const server_status *s = &c->server[i];
+        const int64_t limit =
+            s->heard ? s->heard + c->job->reach : c->born + c->job->start;
+        char name[96], why[128];
+        snprintf(why, sizeof why, "%s does not answer",
+                 fl_job_server(c->job, i, name, sizeof name));
+        if (now >= limit)
+            fl_coord_end(c, 1, why, now);
+    }
+}
+
+static void repeat_to_servers(fl_coord *c, int64_t now)
+{
+    for (int i = 0; i < c->job->servers; i++) {
+        const server_status *s = &c->server[i];
+        const bool behind =
+            c->ended || s->view < c->view || s->version < c->round;
+        const int64_t pause = behind ? c->job->retry : c->job->lease / 2;
+        if (now >= s->sent + pause)
+            tell_server(c, i, now);
+    }
+}
+
+/* --- reports --- */
+
+static int64_t oldest_barrier(const fl_coord *c)
+{
+    int64_t oldest = INT64_MAX;
+    for (int i = 0; i < c->job->trainers; i++)
+        if (c->rank[i].state == RANK_HELD && c->rank[i].barrier &&
+            c->rank[i].barrier_at < oldest)
+            oldest = c->rank[i].barrier_at;
+    return oldest;
+}
+
+static void wait_barriers(const fl_coord *c, int64_t now, fl_str *rows)
+{
+    const int64_t since = oldest_barrier(c);
+    if (since == INT64_MAX)
+        return;
+    for (int i = 0; i < c->job->trainers; i++) {
+        const rank_slot *r = &c->rank[i];
+        char whom[WHO_MAX + 32], what[48];
+        if (r->state != RANK_HELD || r->barrier)
+            continue;
+        snprintf(whom, sizeof whom, "trainer %d (%s)", i, r->who);
+        snprintf(what, sizeof what, "barrier of round %lld",
+                 (long long)c->round);
+        fl_wait_row(rows, "coordinator", whom, what, now - since,
+                    r->lease - now);
+    }
+}
+
+static void wait_start(const fl_coord *c, int64_t now, fl_str *rows)
+{
+    for (int i = 0; i < c->job->trainers; i++) {
+        char whom[32];
+        if (c->rank[i].taken)
+            continue;
+        snprintf(whom, sizeof whom, "trainer %d", i);
+        fl_wait_row(rows, "coordinator", whom, "to come", now - c->born,
+                    c->job->start);
+    }
+}
+
+static void wait_joins(const fl_coord *c, int64_t now, fl_str *rows)
+{
+    for (int64_t i = 0; i < c->parked.n; i++) {
+        const parked_join *w = &c->parked.at[i];
+        const rank_slot *r = w->claim == FL_ANY_ID ? NULL : &c->rank[w->claim];
+        const bool held = r && r->state == RANK_HELD;
+        char whom[WHO_MAX + 48];
+        if (!r)
+            snprintf(whom, sizeof whom, "a rank");
+        else if (held)
+            snprintf(whom, sizeof whom, "rank %d (held by %s)", w->claim,
+                     r->who);
+        else
+            snprintf(whom, sizeof whom, "rank %d", w->claim);
+        fl_wait_row(rows, w->who, whom, "to join", now - w->since,
+                    held ? r->lease - now : 0);
+    }
+}
+
+static void wait_servers(const fl_coord *c, int64_t now, fl_str *rows)
+{
+    for (int i = 0; i < c->job->servers; i++) {
+        const server_status *s = &c->server[i];
+        char whom[96];
+        bool up_to_date =
+            c->ended ? s->over : s->view == c->view && s->version == c->round;
+        if (up_to_date)
+            continue;
+        fl_wait_row(rows, "coordinator",
+                    fl_job_server(c->job, i, whom, sizeof whom),
+                    c->ended ? "to end" : "view or decision acknowledged",
+                    now - (s->heard ? s->heard : c->born),
+                    s->heard ? c->job->reach : c->job->start);
+    }
+}
+
+static void count_trainers(fl_coord *c, int64_t now)
+{
+    fl_str missing = {0};
+    int came = 0;
+    for (int i = 0; i < c->job->trainers; i++) {
+        came += c->rank[i].taken;
+        if (!c->rank[i].taken && missing.n < 200)
+            fl_str_printf(&missing, " %d", i);
+    }
+    fl_outbox_note(c->out,
+                   "%d of %d trainers have come, waiting for%s, %.0f s of %.0f",
+                   came, c->job->trainers, missing.at ? missing.at : "",
+                   (double)(now - c->born) / (double)FL_SEC,
+                   (double)c->job->start / (double)FL_SEC);
+    fl_str_fini(&missing);
+}
+
+static void say_waits(fl_coord *c, int64_t now)
+{
+    fl_str rows = {0};
+    fl_coord_waits(c, now, &rows);
+    fl_outbox_stalled(c->out, &rows);
+    fl_str_fini(&rows);
+}
+
+static void report_stalls(fl_coord *c, int64_t now)
+{
+    if (c->ended || now < c->stalled + c->job->stall)
+        return;
+    c->stalled = now;
+    if (!all_came(c))
+        count_trainers(c, now);
+    else if (oldest_barrier(c) <= now - c->job->stall)
+        say_waits(c, now);
+}
+
+/* --- the machine --- */
 
 fl_coord *fl_coord_new(const fl_job *job, fl_state state, fl_outbox *out,
                        int64_t now)
@@ -29,184 +1078,98 @@ void fl_coord_free(fl_coord *c)
     for (int64_t i = 0; i < c->decided.n; i++)
         fl_mem_free(c->decided.at[i].member);
     fl_vec_fini(&c->decided);
-    fl_vec_fini(&c->waiting);
+    fl_vec_fini(&c->parked);
     fl_vec_fini(&c->past);
     fl_mem_free(c->rank);
     fl_mem_free(c->server);
     fl_mem_free(c);
 }
 
-int64_t fl_coord_round(const fl_coord *c)
+void fl_coord_recv(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
-    return c->round;
-}
-
-int64_t fl_coord_view(const fl_coord *c)
-{
-    return c->view;
-}
-
-int fl_coord_done(const fl_coord *c)
-{
-    return fl_coord_count(c, FL_RANK_DONE);
-}
-
-int fl_coord_parked(const fl_coord *c)
-{
-    return (int)c->waiting.n;
-}
-
-bool fl_coord_has(const fl_coord *c, fl_id session)
-{
-    return fl_coord_find(c, session) != NULL;
-}
-
-int fl_coord_members(const fl_coord *c, fl_member *out)
-{
-    int n = 0;
-    for (int i = 0; i < c->job->trainers; i++)
-        if (c->rank[i].state == FL_RANK_HELD)
-            out[n++] = (fl_member){i, c->rank[i].session, c->rank[i].g};
-    return n;
-}
-
-fl_msg fl_coord_answer(const fl_coord *c, fl_msg_kind kind, const fl_msg *m)
-{
-    return (fl_msg){.kind = kind,
-                    .job = c->job->id,
-                    .session = m->session,
-                    .tag = m->tag,
-                    .view = c->view};
-}
-
-/* --- rounds --- */
-
-/* Each member has sent its barrier, and there is one. */
-static bool complete(const fl_coord *c)
-{
-    int barriers = 0;
-    for (int i = 0; i < c->job->trainers; i++) {
-        const fl_rank *r = &c->rank[i];
-        if (r->state == FL_RANK_HELD && !r->barrier)
-            return false;
-        barriers += r->state == FL_RANK_HELD && r->barrier;
+    const bool call = from.kind == FL_PEER_CALL;
+    if (!fl_id_same(m->job, c->job->id)) {
+        if (call)
+            fl_outbox_wrong_job(c->out, from, m, c->job);
+    } else if (call && c->ended) {
+        say_end(c, from, m->tag);
+    } else if (call) {
+        from_trainer(c, from, m, now);
+    } else if (from.kind == FL_PEER_SERVER && m->kind == FL_MSG_STATE &&
+               from.index >= 0 && from.index < c->job->servers) {
+        on_state(c, from.index, m, now);
     }
-    return barriers > 0 && fl_coord_all_came(c);
 }
 
-static bool decide(fl_coord *c, int64_t now)
+int fl_coord_admit(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
-    if (c->ended || c->job->async || !complete(c))
-        return false;
-    if (c->decided.n >= FL_DECIDED_MAX)
-        return false; /* until the slowest server has acknowledged some */
-    fl_decision d = {.round = c->round++};
-    d.member = fl_mem_alloc((size_t)c->job->trainers * sizeof *d.member);
+    const rank_slot *r = find_rank(c, m->session);
+    if (!fl_id_same(m->job, c->job->id))
+        fl_outbox_wrong_job(c->out, from, m, c->job);
+    else if (c->ended)
+        say_end(c, from, m->tag);
+    else if (!r)
+        fence_session(c, from, m, now);
+    else
+        return (int)(r - c->rank);
+    return -1;
+}
+
+void fl_coord_hangup(fl_coord *c, uint64_t call, int64_t now)
+{
+    for (int64_t i = 0; i < c->parked.n; i++)
+        if (c->parked.at[i].call == call)
+            fl_remove(&c->parked, i--);
     for (int i = 0; i < c->job->trainers; i++) {
-        fl_rank *r = &c->rank[i];
-        if (r->barrier)
-            d.member[d.n++] = (fl_member){i, r->session, r->g};
-        r->barrier = false;
+        rank_slot *r = &c->rank[i];
+        if (r->state != RANK_HELD || r->open != call)
+            continue;
+        r->open = 0;
+        r->call_broke = true;
+        if (r->lease > now + c->job->broken)
+            r->lease = now + c->job->broken;
     }
-    fl_push(&c->decided, d);
-    fl_coord_tell_all(c, now);
-    return true;
 }
 
-/* --- the end --- */
-
-/* version < 0: not orderly, nobody waits for one. */
-static void end(fl_coord *c, int code, const char *why, int64_t version,
-                int64_t now)
+/* The network may say so of a server that has not come yet, or that it could
+ * not reach a moment ago: END is repeated until it had time to be heard. */
+void fl_coord_refused(fl_coord *c, int server, bool no_listener, int64_t now)
 {
-    if (c->ended)
+    const int64_t time =
+        c->job->linger > REFUSED_AFTER ? c->job->linger : REFUSED_AFTER;
+    server_status *s = &c->server[server];
+    char name[96], text[FL_GONE_TEXT], why[REASON_MAX];
+    if (!s->heard)
         return;
-    c->ended = true;
-    c->code = code;
-    c->ended_at = now;
-    c->version = version;
-    snprintf(c->reason, sizeof c->reason, "%s", why);
-    fl_outbox_note(c->out, "the job ends with code %d: %s", code, c->reason);
-    for (int64_t i = 0; i < c->waiting.n; i++)
-        fl_coord_say_end(c, fl_to_call(c->waiting.at[i].call),
-                         c->waiting.at[i].tag);
-    c->waiting.n = 0;
-    fl_coord_tell_all(c, now);
+    if (c->ended) {
+        s->over = s->over || now >= c->ended_at + time;
+        return;
+    }
+    if (!no_listener || !fl_job_gone(c->job, &s->refused, now))
+        return;
+    snprintf(why, sizeof why, "%s %s",
+             fl_job_server(c->job, server, name, sizeof name),
+             fl_job_gone_text(c->job, text));
+    fl_coord_end(c, 1, why, now);
+}
+
+void fl_coord_tick(fl_coord *c, int64_t now)
+{
+    if (now - c->ticked > c->job->lease / 3)
+        forgive_gap(c, now - c->ticked);
+    c->ticked = now;
+    if (!c->ended) {
+        expire_leases(c, now);
+        check_limits(c, now);
+        settle_job(c, now);
+    }
+    repeat_to_servers(c, now);
+    report_stalls(c, now);
 }
 
 void fl_coord_end(fl_coord *c, int code, const char *why, int64_t now)
 {
-    end(c, code, why, -1, now);
-}
-
-static bool may_go_on(const fl_coord *c, const fl_rank *r, int64_t now)
-{
-    return r->state == FL_RANK_HELD ||
-           (r->state == FL_RANK_LOST && now < r->left_at + c->job->rejoin);
-}
-
-/* The first failure of those that are not done. */
-static const fl_rank *first_failure(const fl_coord *c)
-{
-    const fl_rank *first = NULL;
-    for (int i = 0; i < c->job->trainers; i++) {
-        const fl_rank *r = &c->rank[i];
-        if (r->state == FL_RANK_LOST && (!first || r->left_at < first->left_at))
-            first = r;
-    }
-    return first;
-}
-
-/* After a failure the job waits this long for trainers that never came: they
- * were perhaps started with the others, on a slower host. */
-static const int64_t late = 20 * FL_SEC;
-
-static bool may_still_come(const fl_coord *c, int64_t now)
-{
-    int64_t last = 0;
-    for (int i = 0; i < c->job->trainers; i++)
-        if (c->rank[i].state == FL_RANK_LOST && c->rank[i].left_at > last)
-            last = c->rank[i].left_at;
-    return !fl_coord_all_came(c) && now < last + late;
-}
-
-static void end_if_due(fl_coord *c, int64_t now)
-{
-    if (c->ended)
-        return;
-    if (c->past.n >= c->job->max_sessions) {
-        fl_coord_end(c, 1, "trainers were started again too often", now);
-        return;
-    }
-    for (int i = 0; i < c->job->trainers; i++)
-        if (may_go_on(c, &c->rank[i], now))
-            return; /* held, or kept for its trainer */
-    const fl_rank *r = first_failure(c);
-    if (r ? may_still_come(c, now) : !fl_coord_all_came(c))
-        return;
-    char why[FL_REASON_MAX + 64];
-    if (r)
-        snprintf(why, sizeof why, "trainer %d: %s", r->leave.rank, r->reason);
-    else
-        snprintf(why, sizeof why, "every trainer is complete");
-    end(c, r ? r->code : 0, why, c->round, now);
-}
-
-void fl_coord_settle(fl_coord *c, int64_t now)
-{
-    do
-        fl_coord_serve(c, now);
-    while (decide(c, now));
-    end_if_due(c, now);
-}
-
-bool fl_coord_ended(const fl_coord *c, int *code, const char **why)
-{
-    if (c->ended) {
-        *code = c->code;
-        *why = c->reason;
-    }
-    return c->ended;
+    end_job(c, code, why, -1, now);
 }
 
 bool fl_coord_told(const fl_coord *c)
@@ -224,258 +1187,55 @@ bool fl_coord_over(const fl_coord *c, int64_t now)
     return now >= c->ended_at + c->job->reach || fl_coord_told(c);
 }
 
-/* --- messages --- */
-
-static void renew(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
+bool fl_coord_ended(const fl_coord *c, int *code, const char **why)
 {
-    fl_rank *r = fl_coord_find(c, m->session);
-    if (!r) {
-        fl_coord_fence(c, from, m, now);
-        return;
-    }
-    r->taken = true;
-    r->call_broke = false;
-    r->lease = now + c->job->lease;
-    r->open = from.call;
-    if (m->echo > r->echo && m->echo <= c->echo)
-        r->echo = m->echo;
-    fl_outbox_send(c->out, from, fl_coord_answer(c, FL_MSG_ACK, m));
-    fl_coord_settle(c, now);
-}
-
-static void barrier(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
-{
-    fl_rank *r = fl_coord_find(c, m->session);
-    if (!r) {
-        fl_coord_fence(c, from, m, now);
-        return;
-    }
-    if (m->round > c->round || m->round < 0 || c->job->async) {
-        fl_msg answer = fl_coord_answer(c, FL_MSG_ERROR, m);
-        answer.code = FL_EPROTO;
-        fl_outbox_say(c->out, from, answer,
-                      "barrier: of round %lld, round %lld is open%s",
-                      (long long)m->round, (long long)c->round,
-                      c->job->async ? " (the job is asynchronous)" : "");
-        return;
-    }
-    r->taken = true; /* it knows its grant */
-    if (m->round == c->round && !r->barrier) {
-        r->barrier = true;
-        r->barrier_at = now;
-    }
-    fl_outbox_send(c->out, from, fl_coord_answer(c, FL_MSG_ACK, m));
-    fl_coord_settle(c, now);
-}
-
-/* Which server has lost its state, as a trainer process knows that has seen
- * another one (the coordinator's is that of server 0), or has pulled a version
- * that was never decided here; -1: none. */
-static int lost_server(const fl_coord *c, const fl_msg *m)
-{
-    const bool tells = m->kind == FL_MSG_JOIN || m->kind == FL_MSG_RENEW ||
-                       m->kind == FL_MSG_FAILED;
-    if (!tells)
-        return -1;
-    for (int i = 0; i < m->n_seen && i < c->job->servers; i++)
-        if (fl_job_lost(c->job, m->seen[i],
-                        i ? c->server[i].state.id : c->out->state.id))
-            return i;
-    const bool ahead = !c->job->async && m->round > c->round &&
-                       c->job->plant != FL_PLANT_QUIET;
-    return ahead ? 0 : -1;
-}
-
-/* Nobody else may know it: the job ends, it does not begin anew quietly. */
-static void end_lost(fl_coord *c, int server, const fl_msg *m, int64_t now)
-{
-    const fl_rank *r = fl_coord_find(c, m->session);
-    char name[96], why[FL_REASON_MAX], version[48] = "";
-    if (!c->job->async)
-        snprintf(version, sizeof version, " version %lld of",
-                 (long long)m->round);
-    snprintf(why, sizeof why,
-             "%s was started again and has lost its parameters: %s has "
-             "used%s the old ones",
-             fl_job_server(c->job, server, name, sizeof name),
-             r                                   ? r->who
-             : m->kind == FL_MSG_JOIN && m->text ? m->text
-                                                 : "a trainer",
-             version);
-    fl_coord_end(c, 1, why, now);
-}
-
-static void from_trainer(fl_coord *c, fl_peer from, const fl_msg *m,
-                         int64_t now)
-{
-    const int lost = lost_server(c, m);
-    if (lost >= 0) {
-        end_lost(c, lost, m, now);
-        fl_coord_say_end(c, from, m->tag);
-        return;
-    }
-    switch (m->kind) {
-    case FL_MSG_JOIN:
-        fl_coord_join(c, from, m, now);
-        break;
-    case FL_MSG_RENEW:
-        renew(c, from, m, now);
-        break;
-    case FL_MSG_BARRIER:
-        barrier(c, from, m, now);
-        break;
-    case FL_MSG_COMPLETE:
-        fl_coord_complete(c, from, m, now);
-        break;
-    case FL_MSG_FAILED:
-        fl_coord_failed(c, from, m, now);
-        break;
-    default: {
-        fl_msg answer = fl_coord_answer(c, FL_MSG_ERROR, m);
-        answer.code = FL_EPROTO;
-        fl_outbox_say(c->out, from, answer, "coordinator: no request %s",
-                      fl_msg_name(m->kind));
-    }
-    }
-}
-
-int fl_coord_admit(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
-{
-    const fl_rank *r = fl_coord_find(c, m->session);
-    if (!fl_id_same(m->job, c->job->id))
-        fl_outbox_wrong_job(c->out, from, m, c->job);
-    else if (c->ended)
-        fl_coord_say_end(c, from, m->tag);
-    else if (!r)
-        fl_coord_fence(c, from, m, now);
-    else
-        return (int)(r - c->rank);
-    return -1;
-}
-
-void fl_coord_recv(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
-{
-    const bool call = from.kind == FL_PEER_CALL;
-    if (!fl_id_same(m->job, c->job->id)) {
-        if (call)
-            fl_outbox_wrong_job(c->out, from, m, c->job);
-    } else if (call && c->ended) {
-        fl_coord_say_end(c, from, m->tag);
-    } else if (call) {
-        from_trainer(c, from, m, now);
-    } else if (from.kind == FL_PEER_SERVER && m->kind == FL_MSG_STATE &&
-               from.index >= 0 && from.index < c->job->servers) {
-        fl_coord_state(c, from.index, m, now);
-    }
-}
-
-void fl_coord_hangup(fl_coord *c, uint64_t call, int64_t now)
-{
-    for (int64_t i = 0; i < c->waiting.n; i++)
-        if (c->waiting.at[i].call == call)
-            fl_remove(&c->waiting, i--);
-    for (int i = 0; i < c->job->trainers; i++) {
-        fl_rank *r = &c->rank[i];
-        if (r->state != FL_RANK_HELD || r->open != call)
-            continue;
-        r->open = 0;
-        r->call_broke = true;
-        if (r->lease > now + c->job->broken)
-            r->lease = now + c->job->broken;
-    }
-}
-
-/* The network may say so of a server that has not come yet, or that it could
- * not reach a moment ago: END is repeated until it had time to be heard. */
-void fl_coord_refused(fl_coord *c, int server, bool no_listener, int64_t now)
-{
-    const int64_t time =
-        c->job->linger > REFUSED_AFTER ? c->job->linger : REFUSED_AFTER;
-    fl_follower *s = &c->server[server];
-    char name[96], text[FL_GONE_TEXT], why[FL_REASON_MAX];
-    if (!s->heard)
-        return;
     if (c->ended) {
-        s->over = s->over || now >= c->ended_at + time;
-        return;
+        *code = c->code;
+        *why = c->reason;
     }
-    if (!no_listener || !fl_job_gone(c->job, &s->refused, now))
-        return;
-    snprintf(why, sizeof why, "%s %s",
-             fl_job_server(c->job, server, name, sizeof name),
-             fl_job_gone_text(c->job, text));
-    fl_coord_end(c, 1, why, now);
+    return c->ended;
 }
 
-/* --- time --- */
-
-/* This process itself was stopped: nobody else is to blame for the gap. */
-static void forgive(fl_coord *c, int64_t gap)
+void fl_coord_waits(const fl_coord *c, int64_t now, fl_str *rows)
 {
+    if (!c->ended && !all_came(c))
+        wait_start(c, now, rows);
+    if (!c->ended)
+        wait_barriers(c, now, rows);
+    wait_joins(c, now, rows);
+    wait_servers(c, now, rows);
+}
+
+int64_t fl_coord_round(const fl_coord *c)
+{
+    return c->round;
+}
+
+int64_t fl_coord_view(const fl_coord *c)
+{
+    return c->view;
+}
+
+int fl_coord_done(const fl_coord *c)
+{
+    return count_ranks(c, RANK_DONE);
+}
+
+int fl_coord_parked(const fl_coord *c)
+{
+    return (int)c->parked.n;
+}
+
+bool fl_coord_has(const fl_coord *c, fl_id session)
+{
+    return find_rank(c, session) != NULL;
+}
+
+int fl_coord_members(const fl_coord *c, fl_member *out)
+{
+    int n = 0;
     for (int i = 0; i < c->job->trainers; i++)
-        c->rank[i].lease += gap;
-    for (int i = 0; i < c->job->servers; i++)
-        c->server[i].heard += c->server[i].heard ? gap : 0;
-}
-
-static void run_out(fl_coord *c, int64_t now)
-{
-    for (int i = 0; i < c->job->trainers; i++) {
-        fl_rank *r = &c->rank[i];
-        if (r->state != FL_RANK_HELD || now < r->lease)
-            continue;
-        if (r->call_broke)
-            fl_coord_lose(c, r, FL_LEFT_CALL, 1, "its connection broke", now);
-        else
-            fl_coord_lose(c, r, FL_LEFT_LEASE, 1, "its lease ran out", now);
-    }
-}
-
-static void check_limits(fl_coord *c, int64_t now)
-{
-    if (!fl_coord_all_came(c) && now >= c->born + c->job->start) {
-        int came = 0;
-        char why[96];
-        for (int i = 0; i < c->job->trainers; i++)
-            came += c->rank[i].taken;
-        snprintf(why, sizeof why, "%d of %d trainers came within %.0f s", came,
-                 c->job->trainers, (double)c->job->start / (double)FL_SEC);
-        end(c, 1, why, c->round, now);
-    }
-    for (int i = 0; i < c->job->servers && !c->ended; i++) {
-        const fl_follower *s = &c->server[i];
-        const int64_t limit =
-            s->heard ? s->heard + c->job->reach : c->born + c->job->start;
-        char name[96], why[128];
-        snprintf(why, sizeof why, "%s does not answer",
-                 fl_job_server(c->job, i, name, sizeof name));
-        if (now >= limit)
-            fl_coord_end(c, 1, why, now);
-    }
-}
-
-static void repeat(fl_coord *c, int64_t now)
-{
-    for (int i = 0; i < c->job->servers; i++) {
-        const fl_follower *s = &c->server[i];
-        const bool behind =
-            c->ended || s->view < c->view || s->version < c->round;
-        const int64_t pause = behind ? c->job->retry : c->job->lease / 2;
-        if (now >= s->sent + pause)
-            fl_coord_tell(c, i, now);
-    }
-}
-
-void fl_coord_tick(fl_coord *c, int64_t now)
-{
-    if (now - c->ticked > c->job->lease / 3)
-        forgive(c, now - c->ticked);
-    c->ticked = now;
-    if (!c->ended) {
-        run_out(c, now);
-        check_limits(c, now);
-        fl_coord_settle(c, now);
-    }
-    repeat(c, now);
-    fl_coord_report(c, now);
+        if (c->rank[i].state == RANK_HELD)
+            out[n++] = (fl_member){i, c->rank[i].session, c->rank[i].g};
+    return n;
 }

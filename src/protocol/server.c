@@ -1,12 +1,794 @@
-/* server.c - a shard server's events: fencing, parking, views, CLOSE, END.
+/* server.c - a server's events: pushes, pulls, views, CLOSE, END.
  *
- * A request meets three doors: the end, the view, the version. One that must
- * wait is parked and goes through all three again at each view, CLOSE and END,
- * so that none is forgotten. */
-#include "protocol/server_in.h"
+ * A request passes three checks: the end, the view, the version. A request that
+ * must wait is parked. It passes all three checks again at each view, CLOSE and
+ * END, so that none is forgotten.
+ *
+ * Easy to get wrong: staged pushes outlive the view that drops their session,
+ * because the decision may have been made before the loss. A view says which
+ * round was open when it was made. Only pushes staged for that round or a later
+ * one can be in no decision any more. */
+#include "protocol/server.h"
+#include "protocol/window.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+
+enum {
+    SENTENCE_MAX = 256, /* bytes of END's sentence that are kept */
+    AHEAD_MAX = 16,     /* CLOSEs that came before their round is open */
+};
+
+/* What one session has staged on one shard for the open round. */
+typedef struct staging {
+    fl_window window;
+    FL_VEC(fl_blob) part; /* by seq */
+    FL_VEC(int64_t) seq;
+    int64_t count; /* pushes of the round; 0: the last one has not come */
+} staging;
+
+/* A session that has pushed. */
+typedef struct pusher {
+    fl_id session;
+    int rank;
+    bool gone; /* no member any more; kept for a decision that may name it */
+    staging *shard;
+} pusher;
+
+typedef struct parked_request {
+    fl_peer from;
+    fl_msg msg; /* the blob is kept; all other pointers are NULL */
+    int64_t since;
+} parked_request;
+
+/* Async: a push that the store is applying. */
+typedef struct push_in_flight {
+    fl_id session;
+    int64_t seq;
+    uint64_t tag;
+    fl_peer from;
+    fl_blob blob;
+} push_in_flight;
+
+typedef struct shard_state {
+    bool applying; /* sync: the store is applying the round being closed */
+    FL_VEC(push_in_flight) in_flight; /* async: in order */
+} shard_state;
+
+/* A decision of the coordinator: whose pushes make the next version. */
+typedef struct decision {
+    int64_t round;
+    fl_member *member;
+    int n;
+} decision;
+
+struct fl_server {
+    const fl_job *job;
+    const fl_store *store;
+    fl_outbox *out;
+    int index;
+    uint64_t coordinator; /* the coordinator's state id; 0: not heard yet */
+    fl_refusals refused;  /* connections that the coordinator refused */
+    int64_t heard;        /* when the coordinator was last heard */
+    int64_t ticked;
+    int64_t told;    /* when STATE was last sent */
+    int64_t stalled; /* when waits were last reported */
+    int64_t version, view;
+    bool closing; /* round `version` is being applied */
+    FL_VEC(fl_member) member;
+    FL_VEC(fl_leave) left;
+    int64_t left_at;       /* when `left` came */
+    FL_VEC(pusher) pusher; /* in order of their first push */
+    FL_VEC(parked_request) parked;
+    FL_VEC(decision) ahead; /* decisions whose round is not open yet */
+    shard_state *shard;
+    size_t bytes; /* staged, parked and in flight */
+    bool ending;  /* END is known */
+    bool ended;   /* END is obeyed: its version is reached */
+    int code;
+    char sentence[SENTENCE_MAX];
+    int64_t end_version; /* the version to end with; < 0: end at once */
+    int64_t ended_at;
+};
+
+static bool is_member(const fl_server *s, fl_id session)
+{
+    for (int64_t i = 0; i < s->member.n; i++)
+        if (fl_id_same(s->member.at[i].session, session))
+            return true;
+    return false;
+}
+
+static int rank_of(const fl_server *s, fl_id session)
+{
+    for (int64_t i = 0; i < s->member.n; i++)
+        if (fl_id_same(s->member.at[i].session, session))
+            return s->member.at[i].rank;
+    return -1;
+}
+
+/* --- answers --- */
+
+static fl_msg answer_to(const fl_server *s, fl_msg_kind kind, const fl_msg *m)
+{
+    return (fl_msg){.kind = kind,
+                    .job = s->job->id,
+                    .session = m->session,
+                    .tag = m->tag,
+                    .view = s->view,
+                    .round = s->version,
+                    .state = s->out->state,
+                    .server = s->index};
+}
+
+static void send_state(fl_server *s, int64_t now)
+{
+    s->told = now;
+    fl_outbox_send(s->out, (fl_peer){FL_PEER_COORD, 0, 0},
+                   (fl_msg){.kind = FL_MSG_STATE,
+                            .job = s->job->id,
+                            .server = s->index,
+                            .view = s->view,
+                            .round = s->job->async ? 0 : s->version,
+                            .over = s->ended,
+                            .code = s->ended ? s->code : 0,
+                            .text = s->ended ? s->sentence : NULL});
+}
+
+static void fence_session(fl_server *s, fl_peer to, const fl_msg *m,
+                          int64_t now)
+{
+    char why[128];
+    fl_msg answer = answer_to(s, FL_MSG_FENCED, m);
+    answer.rank = -1;
+    snprintf(why, sizeof why, "round %lld is closed, version is %lld",
+             (long long)m->round, (long long)s->version);
+    for (int64_t i = 0; i < s->left.n; i++)
+        if (fl_id_same(s->left.at[i].session, m->session)) {
+            fl_leave left = s->left.at[i];
+            left.ago += now - s->left_at;
+            answer.rank = left.rank;
+            fl_leave_text(&left, why, sizeof why);
+        }
+    fl_outbox_say(s->out, to, answer, "%s", why);
+}
+
+static void say_end(fl_server *s, fl_peer to, const fl_msg *m)
+{
+    fl_msg answer = answer_to(s, FL_MSG_END, m);
+    answer.code = s->code;
+    answer.round = s->end_version;
+    fl_outbox_say(s->out, to, answer, "%s", s->sentence);
+}
+
+/* The first failure is the one that counts. */
+static void fail_with(fl_server *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void fail_with(fl_server *s, const char *fmt, ...)
+{
+    va_list ap;
+    if (s->ending)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(s->sentence, sizeof s->sentence, fmt, ap);
+    va_end(ap);
+    s->ending = true;
+    s->code = 1;
+    s->end_version = -1;
+    fl_outbox_note(s->out, "%s", s->sentence);
+}
+
+/* A fault ends the job. The server's name is put before the reason. */
+static void fail_server(fl_server *s, int64_t now, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void fail_server(fl_server *s, int64_t now, const char *fmt, ...)
+{
+    va_list ap;
+    char text[SENTENCE_MAX], name[96];
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    fail_with(s, "%s: %s", fl_job_server(s->job, s->index, name, sizeof name),
+              text);
+}
+
+/* --- what is kept --- */
+
+static fl_blob keep_blob(fl_server *s, fl_blob b)
+{
+    s->bytes += b.size;
+    return s->store->keep.keep(s->store->keep.self, b);
+}
+
+static void drop_blob(fl_server *s, fl_blob b)
+{
+    s->bytes -= b.size;
+    s->store->keep.drop(s->store->keep.self, b);
+}
+
+/* What is staged goes; the window stays. */
+static void clear_stage(fl_server *s, staging *st)
+{
+    for (int64_t i = 0; i < st->part.n; i++)
+        drop_blob(s, st->part.at[i]);
+    st->part.n = st->seq.n = 0;
+    st->count = 0;
+}
+
+static void free_pusher(fl_server *s, int64_t i)
+{
+    pusher *p = &s->pusher.at[i];
+    for (int k = 0; k < s->job->shards; k++) {
+        clear_stage(s, &p->shard[k]);
+        fl_vec_fini(&p->shard[k].part);
+        fl_vec_fini(&p->shard[k].seq);
+    }
+    fl_mem_free(p->shard);
+    fl_remove(&s->pusher, i);
+}
+
+static void free_pushers(fl_server *s)
+{
+    while (s->pusher.n)
+        free_pusher(s, s->pusher.n - 1);
+}
+
+static void drop_gone_pushers(fl_server *s, int64_t open)
+{
+    const bool undecided = s->job->async || (open <= s->version && !s->closing);
+    for (int64_t i = s->pusher.n - 1; i >= 0; i--) {
+        if (rank_of(s, s->pusher.at[i].session) >= 0)
+            continue;
+        s->pusher.at[i].gone = true;
+        if (undecided)
+            free_pusher(s, i);
+    }
+}
+
+static void free_parked(fl_server *s, int64_t i)
+{
+    fl_blob b = s->parked.at[i].msg.blob;
+    s->bytes -= b.size;
+    s->store->keep.drop(s->store->keep.self, b);
+    fl_remove(&s->parked, i);
+}
+
+static void free_decision(fl_server *s, int64_t i)
+{
+    fl_mem_free(s->ahead.at[i].member);
+    fl_remove(&s->ahead, i);
+}
+
+/* --- pushes --- */
+
+static pusher *find_pusher(const fl_server *s, fl_id session)
+{
+    for (int64_t i = 0; i < s->pusher.n; i++)
+        if (fl_id_same(s->pusher.at[i].session, session))
+            return &s->pusher.at[i];
+    return NULL;
+}
+
+static pusher *pusher_for(fl_server *s, fl_id session)
+{
+    pusher *old = find_pusher(s, session);
+    if (old)
+        return old;
+    pusher p = {.session = session, .rank = rank_of(s, session)};
+    p.shard = fl_mem_alloc((size_t)s->job->shards * sizeof *p.shard);
+    fl_push(&s->pusher, p);
+    return &s->pusher.at[s->pusher.n - 1];
+}
+
+static void refuse_push(fl_server *s, fl_peer to, const fl_msg *m, fl_err code,
+                        const char *why)
+{
+    fl_msg answer = answer_to(s, FL_MSG_ERROR, m);
+    answer.code = (int)code;
+    fl_outbox_say(s->out, to, answer, "%s", why);
+}
+
+/* What can be wrong with a push whatever the state; NULL: nothing. */
+static const char *flaw_of_push(const fl_server *s, const fl_msg *m)
+{
+    if (m->shard < 0 || m->shard >= s->job->shards)
+        return "push: there is no such shard";
+    if (m->seq < 1)
+        return "push: numbers begin at 1";
+    if (m->count < 0 || m->count > s->job->max_parts || m->round < 0)
+        return "push: a count or round is out of range";
+    return NULL;
+}
+
+static void stage_push(fl_server *s, staging *st, const fl_msg *m)
+{
+    int64_t at = st->seq.n;
+    while (at > 0 && st->seq.at[at - 1] > m->seq)
+        at--;
+    fl_insert(&st->seq, at, m->seq);
+    fl_insert(&st->part, at, keep_blob(s, m->blob));
+    if (m->count)
+        st->count = m->count;
+}
+
+static void apply_push(fl_server *s, fl_peer from, const fl_msg *m)
+{
+    push_in_flight f = {m->session, m->seq, m->tag, from,
+                        keep_blob(s, m->blob)};
+    fl_staged by = {rank_of(s, m->session), m->session, 1, &f.blob,
+                    m->count > 0};
+    fl_push(&s->shard[m->shard].in_flight, f);
+    s->store->apply(s->store->self, m->shard, 0, &by, 1);
+}
+
+/* A repeat. One that is still being applied is answered when that is over. */
+static void answer_repeat(fl_server *s, fl_peer from, const fl_msg *m)
+{
+    shard_state *shard = &s->shard[m->shard];
+    for (int64_t i = 0; i < shard->in_flight.n; i++) {
+        push_in_flight *f = &shard->in_flight.at[i];
+        if (f->seq != m->seq || !fl_id_same(f->session, m->session))
+            continue;
+        fl_msg old = {.session = f->session, .tag = f->tag};
+        fl_outbox_say(s->out, f->from, answer_to(s, FL_MSG_PARKED, &old),
+                      "the push is being applied");
+        f->from = from;
+        f->tag = m->tag;
+        return;
+    }
+    fl_outbox_send(s->out, from, answer_to(s, FL_MSG_ACK, m));
+}
+
+static fl_err check_push(fl_server *s, const staging *st, const fl_msg *m)
+{
+    if (!fl_window_fits(&st->window, m->seq))
+        return fl_fail(FL_EPROTO, "push: number %lld, the window ends at %lld",
+                       (long long)m->seq,
+                       (long long)st->window.base + FL_WINDOW);
+    if (st->part.n >= s->job->max_parts)
+        return fl_fail(FL_EPROTO, "push: more than %d in a round",
+                       s->job->max_parts);
+    if (m->blob.size > s->job->max_staged - s->bytes)
+        return fl_fail(FL_ENOMEM,
+                       "push: no room for %zu bytes: %zu are staged of at most "
+                       "%zu at a server (FLUID_STAGED); set more, or start "
+                       "more servers",
+                       m->blob.size, s->bytes, s->job->max_staged);
+    const fl_staged by = {rank_of(s, m->session), m->session, 1, &m->blob,
+                          m->count > 0};
+    const fl_err err = s->store->check(s->store->self, m->shard, &by);
+    return err ? fl_fail_at(err, "trainer %d", by.rank) : FL_OK;
+}
+
+static bool is_repeat(const fl_server *s, const staging *st, int64_t seq)
+{
+    return s->job->plant != FL_PLANT_DUPLICATE &&
+           fl_window_fits(&st->window, seq) && fl_window_seen(&st->window, seq);
+}
+
+/* The session is a member. */
+static void on_push(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
+{
+    const char *wrong = flaw_of_push(s, m);
+    if (wrong) {
+        refuse_push(s, from, m, FL_EPROTO, wrong);
+        return;
+    }
+    staging *st = &pusher_for(s, m->session)->shard[m->shard];
+    const int64_t open = s->version + s->closing;
+    if (is_repeat(s, st, m->seq)) {
+        answer_repeat(s, from, m);
+    } else if (!s->job->async && m->round < open) {
+        fence_session(s, from, m, now); /* closed without it */
+    } else if (!s->job->async && m->round > s->version) {
+        refuse_push(s, from, m, FL_EPROTO, "push: its round is not open yet");
+        fail_server(s, now, "trainer %d pushed round %lld, version is %lld",
+                    rank_of(s, m->session), (long long)m->round,
+                    (long long)s->version);
+    } else {
+        fl_err err = check_push(s, st, m);
+        if (err) {
+            refuse_push(s, from, m, err, fl_errmsg());
+            return;
+        }
+        if (!fl_window_seen(&st->window, m->seq))
+            fl_window_mark(&st->window, m->seq);
+        if (s->job->async) {
+            apply_push(s, from, m);
+            return;
+        }
+        stage_push(s, st, m);
+        fl_outbox_send(s->out, from, answer_to(s, FL_MSG_ACK, m));
+    }
+}
+
+/* --- requests --- */
+
+static void read_values(fl_server *s, fl_peer from, const fl_msg *m)
+{
+    const fl_msg reply = answer_to(s, FL_MSG_VALUES, m);
+    s->store->read(s->store->self, m->blob, from, &reply);
+}
+
+/* Gradients that do not fit now may fit when others were applied. A round that
+ * does not fit as a whole never will: that is an error. */
+static bool must_wait_for_room(const fl_server *s, const fl_msg *m)
+{
+    const bool frees = s->job->async ? s->bytes > 0 : s->closing;
+    return frees && m->blob.size <= s->job->max_staged &&
+           m->blob.size > s->job->max_staged - s->bytes;
+}
+
+/* Answer the request, or return false: it must wait. */
+static bool serve_request(fl_server *s, fl_peer from, const fl_msg *m,
+                          int64_t now)
+{
+    const int64_t open = s->version + s->closing;
+    if (s->ending) {
+        say_end(s, from, m);
+    } else if (!is_member(s, m->session)) {
+        if (m->g > s->view)
+            return false;
+        fence_session(s, from, m, now);
+    } else if (m->kind == FL_MSG_PUSH) {
+        if (must_wait_for_room(s, m))
+            return false;
+        on_push(s, from, m, now);
+    } else if (s->job->async || (m->round == open && !s->closing)) {
+        read_values(s, from, m);
+    } else if (m->round >= open) {
+        return false;
+    } else {
+        fence_session(s, from, m, now);
+    }
+    return true;
+}
+
+static void say_parked(fl_server *s, fl_peer to, const fl_msg *m)
+{
+    if (m->kind == FL_MSG_PUSH && m->g <= s->view) {
+        fl_outbox_say(s->out, to, answer_to(s, FL_MSG_PARKED, m),
+                      "server %d waits for room: %zu bytes are staged of at "
+                      "most %zu",
+                      s->index, s->bytes, s->job->max_staged);
+        return;
+    }
+    fl_outbox_say(s->out, to, answer_to(s, FL_MSG_PARKED, m),
+                  m->g > s->view ? "server %d waits for view %lld, has %lld"
+                                 : "server %d waits for version %lld, has %lld",
+                  s->index, (long long)(m->g > s->view ? m->g : m->round),
+                  (long long)(m->g > s->view ? s->view : s->version));
+}
+
+static void park_request(fl_server *s, fl_peer from, const fl_msg *m,
+                         int64_t now)
+{
+    for (int64_t i = 0; i < s->parked.n; i++) {
+        parked_request *p = &s->parked.at[i];
+        if (p->msg.tag != m->tag || !fl_id_same(p->msg.session, m->session))
+            continue;
+        if (p->from.call != from.call)
+            say_parked(s, p->from, &p->msg); /* a newer call has its place */
+        p->from = from;
+        return;
+    }
+    if (s->parked.n >= s->job->max_parked ||
+        m->blob.size > s->job->max_staged - s->bytes) {
+        say_parked(s, from, m); /* no room: it asks again */
+        return;
+    }
+    parked_request p = {from, *m, now};
+    s->bytes += m->blob.size;
+    p.msg.blob = s->store->keep.keep(s->store->keep.self, m->blob);
+    p.msg.text = p.msg.about = NULL;
+    p.msg.member = NULL;
+    p.msg.left = NULL;
+    p.msg.seen = NULL;
+    p.msg.n_member = p.msg.n_left = p.msg.n_seen = 0;
+    fl_push(&s->parked, p);
+}
+
+static void serve_parked(fl_server *s, int64_t now)
+{
+    for (int64_t i = 0; i < s->parked.n;) {
+        parked_request p = s->parked.at[i];
+        s->bytes -= p.msg.blob.size; /* it needs no room beside itself */
+        const bool served = serve_request(s, p.from, &p.msg, now);
+        s->bytes += p.msg.blob.size;
+        if (served)
+            free_parked(s, i);
+        else
+            i++;
+    }
+}
+
+/* --- closing a round --- */
+
+static bool fully_staged(const fl_server *s, const fl_member *who, int shard)
+{
+    const pusher *p = find_pusher(s, who->session);
+    if (!p)
+        return false;
+    const staging *st = &p->shard[shard];
+    if (s->job->plant == FL_PLANT_DUPLICATE)
+        return st->count && st->part.n >= st->count;
+    return st->count && st->part.n == st->count;
+}
+
+static bool names_session(const decision *c, fl_id session)
+{
+    for (int i = 0; i < c->n; i++)
+        if (fl_id_same(c->member[i].session, session))
+            return true;
+    return false;
+}
+
+/* The participants' gradients for one shard, by rank. */
+static int gather_staged(fl_server *s, const decision *c, int shard,
+                         fl_staged *by)
+{
+    int n = 0;
+    for (int64_t i = 0; i < s->pusher.n; i++) {
+        const pusher *p = &s->pusher.at[i];
+        const staging *st = &p->shard[shard];
+        if (!names_session(c, p->session))
+            continue;
+        int at = n++;
+        for (; at > 0 && by[at - 1].rank > p->rank &&
+               s->job->plant != FL_PLANT_ARRIVAL;
+             at--)
+            by[at] = by[at - 1];
+        by[at] = (fl_staged){p->rank, p->session, (int)st->part.n, st->part.at,
+                             true};
+    }
+    return n;
+}
+
+static void begin_close(fl_server *s, const decision *c, int64_t now)
+{
+    for (int k = 0; k < s->job->shards; k++)
+        for (int i = 0; i < c->n; i++)
+            if (!fully_staged(s, &c->member[i], k)) {
+                fail_server(s, now,
+                            "round %lld is to close with trainer %d, whose "
+                            "gradients are not all here (shard %d)",
+                            (long long)c->round, c->member[i].rank, k);
+                return;
+            }
+    s->closing = true;
+    fl_staged *by = fl_mem_alloc((size_t)(c->n + 1) * sizeof *by);
+    for (int k = 0; k < s->job->shards; k++) {
+        s->shard[k].applying = true;
+        s->store->apply(s->store->self, k, c->round, by,
+                        gather_staged(s, c, k, by));
+    }
+    fl_mem_free(by);
+}
+
+static void finish_close(fl_server *s)
+{
+    for (int64_t i = s->pusher.n - 1; i >= 0; i--) {
+        pusher *p = &s->pusher.at[i];
+        for (int k = 0; k < s->job->shards; k++)
+            clear_stage(s, &p->shard[k]);
+        if (p->gone)
+            free_pusher(s, i);
+    }
+    s->closing = false;
+    s->version++;
+}
+
+static void close_next(fl_server *s, int64_t now)
+{
+    for (int64_t i = 0; i < s->ahead.n && !s->closing; i++) {
+        decision c = s->ahead.at[i];
+        if (c.round == s->version) {
+            fl_remove(&s->ahead, i);
+            begin_close(s, &c, now);
+            fl_mem_free(c.member);
+            return;
+        }
+    }
+}
+
+/* --- the end --- */
+
+static bool is_applying(const fl_server *s)
+{
+    for (int k = 0; k < s->job->shards; k++)
+        if (s->shard[k].applying || s->shard[k].in_flight.n)
+            return true;
+    return false;
+}
+
+static void end_if_due(fl_server *s, int64_t now)
+{
+    const bool reached = s->job->async || s->version >= s->end_version;
+    if (!s->ending || s->ended || !reached || is_applying(s))
+        return;
+    s->ended = true;
+    s->ended_at = now;
+    send_state(s, now);
+}
+
+/* A view, a CLOSE or END came: serve parked requests, close the next round, end
+ * if it is time. */
+static void settle_server(fl_server *s, int64_t now)
+{
+    serve_parked(s, now);
+    if (!s->ended)
+        close_next(s, now);
+    serve_parked(s, now); /* a fault may have begun the end */
+    end_if_due(s, now);
+}
+
+/* --- messages of the coordinator --- */
+
+static void on_view(fl_server *s, const fl_msg *m, int64_t now)
+{
+    if (m->view <= s->view)
+        return; /* acknowledged and ignored */
+    s->view = m->view;
+    s->member.n = s->left.n = 0;
+    for (int i = 0; i < m->n_member; i++)
+        fl_push(&s->member, m->member[i]);
+    for (int i = 0; i < m->n_left; i++)
+        fl_push(&s->left, m->left[i]);
+    s->left_at = now;
+    drop_gone_pushers(s, m->round);
+}
+
+static void on_close(fl_server *s, const fl_msg *m)
+{
+    const int64_t done = s->version + s->closing;
+    if (m->round < done || s->ahead.n >= AHEAD_MAX)
+        return;
+    for (int64_t i = 0; i < s->ahead.n; i++)
+        if (s->ahead.at[i].round == m->round)
+            return;
+    decision c = {.round = m->round, .n = m->n_member};
+    c.member = fl_mem_alloc((size_t)(c.n + 1) * sizeof *c.member);
+    if (c.n)
+        memcpy(c.member, m->member, (size_t)c.n * sizeof *c.member);
+    fl_push(&s->ahead, c);
+}
+
+static void on_end(fl_server *s, const fl_msg *m)
+{
+    if (s->ending)
+        return;
+    s->ending = true;
+    s->code = m->code;
+    s->end_version = m->round;
+    snprintf(s->sentence, sizeof s->sentence, "%s", m->text ? m->text : "");
+}
+
+/* Members by rank, each rank of the job and only once. */
+static bool are_members_valid(const fl_server *s, const fl_msg *m)
+{
+    if (m->n_member < 0 || m->n_member > s->job->trainers || m->n_left < 0 ||
+        m->n_left > s->job->trainers)
+        return false;
+    for (int i = 0; i < m->n_member; i++)
+        if (m->member[i].rank < (i ? m->member[i - 1].rank + 1 : 0) ||
+            m->member[i].rank >= s->job->trainers)
+            return false;
+    return true;
+}
+
+static void from_coordinator(fl_server *s, const fl_msg *m, int64_t now)
+{
+    if (!are_members_valid(s, m))
+        return;
+    if (fl_job_lost(s->job, m->expected, s->out->state.id))
+        fail_server(s, now,
+                    "it was started again and has lost its "
+                    "parameters");
+    if (m->kind != FL_MSG_END) {
+        if (fl_job_lost(s->job, s->coordinator, m->state.id))
+            fail_server(s, now,
+                        "the coordinator was started again and has "
+                        "lost who was a member");
+        s->coordinator = m->state.id;
+    }
+    s->heard = now;
+    s->refused = 0;
+    if (m->kind == FL_MSG_VIEW)
+        on_view(s, m, now);
+    else if (m->kind == FL_MSG_CLOSE)
+        on_close(s, m);
+    else if (m->kind == FL_MSG_END)
+        on_end(s, m);
+    settle_server(s, now);
+    send_state(s, now);
+}
+
+/* --- messages of trainers --- */
+
+static void from_trainer(fl_server *s, fl_peer from, const fl_msg *m,
+                         int64_t now)
+{
+    fl_msg answer = answer_to(s, FL_MSG_ERROR, m);
+    answer.code = FL_EPROTO;
+    if (!fl_id_same(m->job, s->job->id)) {
+        fl_outbox_wrong_job(s->out, from, m, s->job);
+    } else if (m->kind != FL_MSG_PUSH && m->kind != FL_MSG_PULL) {
+        fl_outbox_say(s->out, from, answer, "server %d: no request %s",
+                      s->index, fl_msg_name(m->kind));
+    } else {
+        const bool was_ending = s->ending;
+        if (!serve_request(s, from, m, now))
+            park_request(s, from, m, now);
+        if (s->ending != was_ending)
+            settle_server(s, now);
+    }
+}
+
+/* --- the store --- */
+
+static void finish_in_flight(fl_server *s, shard_state *shard)
+{
+    push_in_flight f = shard->in_flight.at[0];
+    const fl_msg m = {.session = f.session, .tag = f.tag};
+    fl_remove(&shard->in_flight, 0);
+    s->bytes -= f.blob.size;
+    s->store->keep.drop(s->store->keep.self, f.blob);
+    s->version++;
+    fl_outbox_send(s->out, f.from, answer_to(s, FL_MSG_ACK, &m));
+}
+
+/* --- time --- */
+
+static int64_t silence_limit(const fl_server *s)
+{
+    return s->coordinator ? s->job->reach : s->job->start;
+}
+
+/* Its views come twice per lease, once it is there. */
+static bool misses_coordinator(const fl_server *s, int64_t now)
+{
+    const int64_t silence = now - s->heard;
+    return !s->ended && silence >= s->job->stall &&
+           (!s->coordinator || silence >= s->job->lease);
+}
+
+static void report_stalls(fl_server *s, int64_t now)
+{
+    bool stalled = misses_coordinator(s, now);
+    if (now < s->stalled + s->job->stall)
+        return;
+    for (int64_t i = 0; i < s->parked.n; i++)
+        stalled |= now - s->parked.at[i].since >= s->job->stall;
+    if (!stalled)
+        return;
+    s->stalled = now;
+    fl_str rows = {0};
+    fl_server_waits(s, now, &rows);
+    fl_outbox_stalled(s->out, &rows);
+    fl_str_fini(&rows);
+}
+
+/* No word from the coordinator: the result would not be right. */
+static void give_up_coordinator(fl_server *s, int64_t now, int64_t limit)
+{
+    s->ending = false; /* an END whose decisions never came */
+    fail_server(s, now, "the coordinator is silent for %.0f s",
+                (double)limit / (double)FL_SEC);
+}
+
+/* "trainer 0 at server 1" into buf. */
+static void name_of(const fl_server *s, fl_id session, char *buf, size_t size)
+{
+    snprintf(buf, size, "a newcomer at server %d", s->index);
+    for (int64_t i = 0; i < s->member.n; i++)
+        if (fl_id_same(s->member.at[i].session, session))
+            snprintf(buf, size, "trainer %d at server %d", s->member.at[i].rank,
+                     s->index);
+}
+
+/* --- the machine --- */
 
 fl_server *fl_server_new(const fl_job *job, int index, fl_state state,
                          const fl_store *store, fl_outbox *out, int64_t now)
@@ -22,20 +804,6 @@ fl_server *fl_server_new(const fl_job *job, int index, fl_state state,
     return s;
 }
 
-static void free_parked(fl_server *s, int64_t i)
-{
-    fl_blob b = s->parked.at[i].msg.blob;
-    s->bytes -= b.size;
-    s->store->keep.drop(s->store->keep.self, b);
-    fl_remove(&s->parked, i);
-}
-
-static void free_close(fl_server *s, int64_t i)
-{
-    fl_mem_free(s->ahead.at[i].member);
-    fl_remove(&s->ahead, i);
-}
-
 void fl_server_free(fl_server *s)
 {
     if (!s)
@@ -43,21 +811,135 @@ void fl_server_free(fl_server *s)
     while (s->parked.n)
         free_parked(s, s->parked.n - 1);
     while (s->ahead.n)
-        free_close(s, s->ahead.n - 1);
-    fl_server_free_seats(s);
+        free_decision(s, s->ahead.n - 1);
+    free_pushers(s);
     for (int k = 0; k < s->job->shards; k++) {
-        fl_shard *shard = &s->shard[k];
-        for (int64_t i = 0; i < shard->flying.n; i++)
-            s->store->keep.drop(s->store->keep.self, shard->flying.at[i].blob);
-        fl_vec_fini(&shard->flying);
+        shard_state *shard = &s->shard[k];
+        for (int64_t i = 0; i < shard->in_flight.n; i++)
+            s->store->keep.drop(s->store->keep.self,
+                                shard->in_flight.at[i].blob);
+        fl_vec_fini(&shard->in_flight);
     }
     fl_vec_fini(&s->parked);
     fl_vec_fini(&s->ahead);
-    fl_vec_fini(&s->seat);
+    fl_vec_fini(&s->pusher);
     fl_vec_fini(&s->member);
     fl_vec_fini(&s->left);
     fl_mem_free(s->shard);
     fl_mem_free(s);
+}
+
+void fl_server_recv(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
+{
+    if (from.kind == FL_PEER_CALL)
+        from_trainer(s, from, m, now);
+    else if (from.kind == FL_PEER_COORD && fl_id_same(m->job, s->job->id))
+        from_coordinator(s, m, now);
+}
+
+bool fl_server_expects(const fl_server *s, const fl_msg *m)
+{
+    return fl_id_same(m->job, s->job->id) &&
+           (is_member(s, m->session) || m->g > s->view);
+}
+
+void fl_server_applied(fl_server *s, int shard, const char *why, int64_t now)
+{
+    shard_state *sh = &s->shard[shard];
+    if (why)
+        fail_server(s, now, "cannot apply gradients: %s", why);
+    if (sh->in_flight.n)
+        finish_in_flight(s, sh);
+    sh->applying = false;
+    if (s->closing && !is_applying(s)) {
+        finish_close(s);
+        send_state(s, now);
+    }
+    settle_server(s, now);
+}
+
+void fl_server_hangup(fl_server *s, uint64_t call)
+{
+    for (int64_t i = s->parked.n - 1; i >= 0; i--)
+        if (s->parked.at[i].from.call == call)
+            free_parked(s, i);
+}
+
+void fl_server_refused(fl_server *s, int64_t now)
+{
+    char text[FL_GONE_TEXT], first[96];
+    if (s->ending || !s->coordinator || !fl_job_gone(s->job, &s->refused, now))
+        return;
+    fail_with(s, "%s, the coordinator, %s",
+              fl_job_server(s->job, 0, first, sizeof first),
+              fl_job_gone_text(s->job, text));
+    settle_server(s, now);
+}
+
+void fl_server_tick(fl_server *s, int64_t now)
+{
+    const int64_t limit = silence_limit(s);
+    if (now - s->ticked > s->job->lease / 3)
+        s->heard += now - s->ticked; /* this process slept */
+    s->ticked = now;
+    if (!s->ended && now >= s->heard + limit)
+        give_up_coordinator(s, now, limit);
+    if (s->ending && !s->ended)
+        settle_server(s, now);
+    const bool tells = s->ended || misses_coordinator(s, now);
+    if (tells && now >= s->told + s->job->retry)
+        send_state(s, now); /* its answer tells if the coordinator lives */
+    report_stalls(s, now);
+}
+
+bool fl_server_over(const fl_server *s, int64_t now, int *code)
+{
+    if (!s->ended || now < s->ended_at + s->job->linger)
+        return false;
+    *code = s->code;
+    return true;
+}
+
+void fl_server_quit(fl_server *s, const char *why, int64_t now)
+{
+    fail_with(s, "%s", why);
+    settle_server(s, now);
+}
+
+bool fl_server_end(const fl_server *s, int *code, const char **why)
+{
+    if (s->ending) {
+        *code = s->code;
+        *why = s->sentence;
+    }
+    return s->ending;
+}
+
+void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows)
+{
+    char me[32], who[64], what[64], first[96];
+    snprintf(me, sizeof me, "server %d", s->index);
+    if (misses_coordinator(s, now))
+        fl_wait_row(rows, me, fl_job_server(s->job, 0, first, sizeof first),
+                    s->coordinator ? "a sign of life" : "to come",
+                    now - s->heard, silence_limit(s));
+    for (int64_t i = 0; i < s->parked.n; i++) {
+        const parked_request *p = &s->parked.at[i];
+        const bool view = p->msg.g > s->view;
+        name_of(s, p->msg.session, who, sizeof who);
+        snprintf(what, sizeof what, "%s %lld",
+                 view ? "view" : "the decision that makes version",
+                 (long long)(view ? p->msg.g : p->msg.round));
+        /* each word of the coordinator moves the limit on */
+        fl_wait_row(rows, who, "the coordinator", what, now - p->since,
+                    s->heard + s->job->reach - now);
+    }
+    if (s->ending && !s->ended) {
+        snprintf(what, sizeof what, "version %lld before it ends",
+                 (long long)s->end_version);
+        fl_wait_row(rows, me, "the coordinator", what, now - s->heard,
+                    s->job->reach);
+    }
 }
 
 int64_t fl_server_version(const fl_server *s)
@@ -87,507 +969,5 @@ size_t fl_server_bytes(const fl_server *s)
 
 int fl_server_seats(const fl_server *s)
 {
-    return (int)s->seat.n;
-}
-
-/* --- answers --- */
-
-fl_msg fl_server_answer(const fl_server *s, fl_msg_kind kind, const fl_msg *m)
-{
-    return (fl_msg){.kind = kind,
-                    .job = s->job->id,
-                    .session = m->session,
-                    .tag = m->tag,
-                    .view = s->view,
-                    .round = s->version,
-                    .state = s->out->state,
-                    .server = s->index};
-}
-
-void fl_server_state(fl_server *s, int64_t now)
-{
-    s->told = now;
-    fl_outbox_send(s->out, (fl_peer){FL_PEER_COORD, 0, 0},
-                   (fl_msg){.kind = FL_MSG_STATE,
-                            .job = s->job->id,
-                            .server = s->index,
-                            .view = s->view,
-                            .round = s->job->async ? 0 : s->version,
-                            .over = s->ended,
-                            .code = s->ended ? s->code : 0,
-                            .text = s->ended ? s->sentence : NULL});
-}
-
-void fl_server_fence(fl_server *s, fl_peer to, const fl_msg *m, int64_t now)
-{
-    char why[128];
-    fl_msg answer = fl_server_answer(s, FL_MSG_FENCED, m);
-    answer.rank = -1;
-    snprintf(why, sizeof why, "round %lld is closed, version is %lld",
-             (long long)m->round, (long long)s->version);
-    for (int64_t i = 0; i < s->left.n; i++)
-        if (fl_id_same(s->left.at[i].session, m->session)) {
-            fl_leave left = s->left.at[i];
-            left.ago += now - s->left_at;
-            answer.rank = left.rank;
-            fl_leave_text(&left, why, sizeof why);
-        }
-    fl_outbox_say(s->out, to, answer, "%s", why);
-}
-
-static void say_end(fl_server *s, fl_peer to, const fl_msg *m)
-{
-    fl_msg answer = fl_server_answer(s, FL_MSG_END, m);
-    answer.code = s->code;
-    answer.round = s->end_version;
-    fl_outbox_say(s->out, to, answer, "%s", s->sentence);
-}
-
-/* The first failure is the one that counts. */
-static void fail(fl_server *s, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void fail(fl_server *s, const char *fmt, ...)
-{
-    va_list ap;
-    if (s->ending)
-        return;
-    va_start(ap, fmt);
-    vsnprintf(s->sentence, sizeof s->sentence, fmt, ap);
-    va_end(ap);
-    s->ending = true;
-    s->code = 1;
-    s->end_version = -1;
-    fl_outbox_note(s->out, "%s", s->sentence);
-}
-
-void fl_server_fault(fl_server *s, int64_t now, const char *fmt, ...)
-{
-    va_list ap;
-    char text[FL_SENTENCE_MAX], name[96];
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    fail(s, "%s: %s", fl_job_server(s->job, s->index, name, sizeof name), text);
-}
-
-void fl_server_quit(fl_server *s, const char *why, int64_t now)
-{
-    fail(s, "%s", why);
-    fl_server_settle(s, now);
-}
-
-bool fl_server_end(const fl_server *s, int *code, const char **why)
-{
-    if (s->ending) {
-        *code = s->code;
-        *why = s->sentence;
-    }
-    return s->ending;
-}
-
-/* --- requests --- */
-
-static bool is_member(const fl_server *s, fl_id session)
-{
-    for (int64_t i = 0; i < s->member.n; i++)
-        if (fl_id_same(s->member.at[i].session, session))
-            return true;
-    return false;
-}
-
-bool fl_server_expects(const fl_server *s, const fl_msg *m)
-{
-    return fl_id_same(m->job, s->job->id) &&
-           (is_member(s, m->session) || m->g > s->view);
-}
-
-static void read_values(fl_server *s, fl_peer from, const fl_msg *m)
-{
-    const fl_msg reply = fl_server_answer(s, FL_MSG_VALUES, m);
-    s->store->read(s->store->self, m->blob, from, &reply);
-}
-
-/* Gradients that do not fit now may fit when others were applied. A round that
- * does not fit as a whole never will: that is an error. */
-static bool waits_for_room(const fl_server *s, const fl_msg *m)
-{
-    const bool frees = s->job->async ? s->bytes > 0 : s->closing;
-    return frees && m->blob.size <= s->job->max_staged &&
-           m->blob.size > s->job->max_staged - s->bytes;
-}
-
-/* Answer the request, or return false: it must wait. */
-static bool serve(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
-{
-    const int64_t open = s->version + s->closing;
-    if (s->ending) {
-        say_end(s, from, m);
-    } else if (!is_member(s, m->session)) {
-        if (m->g > s->view)
-            return false;
-        fl_server_fence(s, from, m, now);
-    } else if (m->kind == FL_MSG_PUSH) {
-        if (waits_for_room(s, m))
-            return false;
-        fl_server_push(s, from, m, now);
-    } else if (s->job->async || (m->round == open && !s->closing)) {
-        read_values(s, from, m);
-    } else if (m->round >= open) {
-        return false;
-    } else {
-        fl_server_fence(s, from, m, now);
-    }
-    return true;
-}
-
-static void say_parked(fl_server *s, fl_peer to, const fl_msg *m)
-{
-    if (m->kind == FL_MSG_PUSH && m->g <= s->view) {
-        fl_outbox_say(s->out, to, fl_server_answer(s, FL_MSG_PARKED, m),
-                      "server %d waits for room: %zu bytes are staged of at "
-                      "most %zu",
-                      s->index, s->bytes, s->job->max_staged);
-        return;
-    }
-    fl_outbox_say(s->out, to, fl_server_answer(s, FL_MSG_PARKED, m),
-                  m->g > s->view ? "server %d waits for view %lld, has %lld"
-                                 : "server %d waits for version %lld, has %lld",
-                  s->index, (long long)(m->g > s->view ? m->g : m->round),
-                  (long long)(m->g > s->view ? s->view : s->version));
-}
-
-static void park(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
-{
-    for (int64_t i = 0; i < s->parked.n; i++) {
-        fl_parked *p = &s->parked.at[i];
-        if (p->msg.tag != m->tag || !fl_id_same(p->msg.session, m->session))
-            continue;
-        if (p->from.call != from.call)
-            say_parked(s, p->from, &p->msg); /* a newer call has its place */
-        p->from = from;
-        return;
-    }
-    if (s->parked.n >= s->job->max_parked ||
-        m->blob.size > s->job->max_staged - s->bytes) {
-        say_parked(s, from, m); /* no room: it asks again */
-        return;
-    }
-    fl_parked p = {from, *m, now};
-    s->bytes += m->blob.size;
-    p.msg.blob = s->store->keep.keep(s->store->keep.self, m->blob);
-    p.msg.text = p.msg.about = NULL;
-    p.msg.member = NULL;
-    p.msg.left = NULL;
-    p.msg.seen = NULL;
-    p.msg.n_member = p.msg.n_left = p.msg.n_seen = 0;
-    fl_push(&s->parked, p);
-}
-
-static void look_again(fl_server *s, int64_t now)
-{
-    for (int64_t i = 0; i < s->parked.n;) {
-        fl_parked p = s->parked.at[i];
-        s->bytes -= p.msg.blob.size; /* it needs no room beside itself */
-        const bool served = serve(s, p.from, &p.msg, now);
-        s->bytes += p.msg.blob.size;
-        if (served)
-            free_parked(s, i);
-        else
-            i++;
-    }
-}
-
-void fl_server_hangup(fl_server *s, uint64_t call)
-{
-    for (int64_t i = s->parked.n - 1; i >= 0; i--)
-        if (s->parked.at[i].from.call == call)
-            free_parked(s, i);
-}
-
-/* --- from the coordinator --- */
-
-static void on_view(fl_server *s, const fl_msg *m, int64_t now)
-{
-    if (m->view <= s->view)
-        return; /* acknowledged and ignored */
-    s->view = m->view;
-    s->member.n = s->left.n = 0;
-    for (int i = 0; i < m->n_member; i++)
-        fl_push(&s->member, m->member[i]);
-    for (int i = 0; i < m->n_left; i++)
-        fl_push(&s->left, m->left[i]);
-    s->left_at = now;
-    fl_server_drop_seats(s, m->round);
-}
-
-static void on_close(fl_server *s, const fl_msg *m)
-{
-    const int64_t done = s->version + s->closing;
-    if (m->round < done || s->ahead.n >= FL_AHEAD_MAX)
-        return;
-    for (int64_t i = 0; i < s->ahead.n; i++)
-        if (s->ahead.at[i].round == m->round)
-            return;
-    fl_close c = {.round = m->round, .n = m->n_member};
-    c.member = fl_mem_alloc((size_t)(c.n + 1) * sizeof *c.member);
-    if (c.n)
-        memcpy(c.member, m->member, (size_t)c.n * sizeof *c.member);
-    fl_push(&s->ahead, c);
-}
-
-static void on_end(fl_server *s, const fl_msg *m)
-{
-    if (s->ending)
-        return;
-    s->ending = true;
-    s->code = m->code;
-    s->end_version = m->round;
-    snprintf(s->sentence, sizeof s->sentence, "%s", m->text ? m->text : "");
-}
-
-static void close_next(fl_server *s, int64_t now)
-{
-    for (int64_t i = 0; i < s->ahead.n && !s->closing; i++) {
-        fl_close c = s->ahead.at[i];
-        if (c.round == s->version) {
-            fl_remove(&s->ahead, i);
-            fl_server_begin_close(s, &c, now);
-            fl_mem_free(c.member);
-            return;
-        }
-    }
-}
-
-static bool busy(const fl_server *s)
-{
-    for (int k = 0; k < s->job->shards; k++)
-        if (s->shard[k].applying || s->shard[k].flying.n)
-            return true;
-    return false;
-}
-
-static void end_if_due(fl_server *s, int64_t now)
-{
-    const bool reached = s->job->async || s->version >= s->end_version;
-    if (!s->ending || s->ended || !reached || busy(s))
-        return;
-    s->ended = true;
-    s->ended_at = now;
-    fl_server_state(s, now);
-}
-
-void fl_server_settle(fl_server *s, int64_t now)
-{
-    look_again(s, now);
-    if (!s->ended)
-        close_next(s, now);
-    look_again(s, now); /* a fault may have begun the end */
-    end_if_due(s, now);
-}
-
-/* Members by rank, each rank of the job and only once. */
-static bool sane(const fl_server *s, const fl_msg *m)
-{
-    if (m->n_member < 0 || m->n_member > s->job->trainers || m->n_left < 0 ||
-        m->n_left > s->job->trainers)
-        return false;
-    for (int i = 0; i < m->n_member; i++)
-        if (m->member[i].rank < (i ? m->member[i - 1].rank + 1 : 0) ||
-            m->member[i].rank >= s->job->trainers)
-            return false;
-    return true;
-}
-
-static void from_coordinator(fl_server *s, const fl_msg *m, int64_t now)
-{
-    if (!sane(s, m))
-        return;
-    if (fl_job_lost(s->job, m->expected, s->out->state.id))
-        fl_server_fault(s, now,
-                        "it was started again and has lost its "
-                        "parameters");
-    if (m->kind != FL_MSG_END) {
-        if (fl_job_lost(s->job, s->coordinator, m->state.id))
-            fl_server_fault(s, now,
-                            "the coordinator was started again and has "
-                            "lost who was a member");
-        s->coordinator = m->state.id;
-    }
-    s->heard = now;
-    s->refused = 0;
-    if (m->kind == FL_MSG_VIEW)
-        on_view(s, m, now);
-    else if (m->kind == FL_MSG_CLOSE)
-        on_close(s, m);
-    else if (m->kind == FL_MSG_END)
-        on_end(s, m);
-    fl_server_settle(s, now);
-    fl_server_state(s, now);
-}
-
-static void from_trainer(fl_server *s, fl_peer from, const fl_msg *m,
-                         int64_t now)
-{
-    fl_msg answer = fl_server_answer(s, FL_MSG_ERROR, m);
-    answer.code = FL_EPROTO;
-    if (!fl_id_same(m->job, s->job->id)) {
-        fl_outbox_wrong_job(s->out, from, m, s->job);
-    } else if (m->kind != FL_MSG_PUSH && m->kind != FL_MSG_PULL) {
-        fl_outbox_say(s->out, from, answer, "server %d: no request %s",
-                      s->index, fl_msg_name(m->kind));
-    } else {
-        const bool was_ending = s->ending;
-        if (!serve(s, from, m, now))
-            park(s, from, m, now);
-        if (s->ending != was_ending)
-            fl_server_settle(s, now);
-    }
-}
-
-void fl_server_recv(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
-{
-    if (from.kind == FL_PEER_CALL)
-        from_trainer(s, from, m, now);
-    else if (from.kind == FL_PEER_COORD && fl_id_same(m->job, s->job->id))
-        from_coordinator(s, m, now);
-}
-
-/* --- from the store --- */
-
-static void landed(fl_server *s, fl_shard *shard)
-{
-    fl_flying f = shard->flying.at[0];
-    const fl_msg m = {.session = f.session, .tag = f.tag};
-    fl_remove(&shard->flying, 0);
-    s->bytes -= f.blob.size;
-    s->store->keep.drop(s->store->keep.self, f.blob);
-    s->version++;
-    fl_outbox_send(s->out, f.from, fl_server_answer(s, FL_MSG_ACK, &m));
-}
-
-void fl_server_applied(fl_server *s, int shard, const char *why, int64_t now)
-{
-    fl_shard *sh = &s->shard[shard];
-    if (why)
-        fl_server_fault(s, now, "cannot apply gradients: %s", why);
-    if (sh->flying.n)
-        landed(s, sh);
-    sh->applying = false;
-    if (s->closing && !busy(s)) {
-        fl_server_finish_close(s);
-        fl_server_state(s, now);
-    }
-    fl_server_settle(s, now);
-}
-
-/* --- time --- */
-
-static int64_t limit_of(const fl_server *s)
-{
-    return s->coordinator ? s->job->reach : s->job->start;
-}
-
-/* Its views come twice per lease, once it is there. */
-static bool misses_coordinator(const fl_server *s, int64_t now)
-{
-    const int64_t silence = now - s->heard;
-    return !s->ended && silence >= s->job->stall &&
-           (!s->coordinator || silence >= s->job->lease);
-}
-
-static void report(fl_server *s, int64_t now)
-{
-    bool stalled = misses_coordinator(s, now);
-    if (now < s->stalled + s->job->stall)
-        return;
-    for (int64_t i = 0; i < s->parked.n; i++)
-        stalled |= now - s->parked.at[i].since >= s->job->stall;
-    if (!stalled)
-        return;
-    s->stalled = now;
-    fl_str rows = {0};
-    fl_server_waits(s, now, &rows);
-    fl_outbox_stalled(s->out, &rows);
-    fl_str_fini(&rows);
-}
-
-/* No word from the coordinator: the result would not be right. */
-static void give_up(fl_server *s, int64_t now, int64_t limit)
-{
-    s->ending = false; /* an END whose decisions never came */
-    fl_server_fault(s, now, "the coordinator is silent for %.0f s",
-                    (double)limit / (double)FL_SEC);
-}
-
-void fl_server_refused(fl_server *s, int64_t now)
-{
-    char text[FL_GONE_TEXT], first[96];
-    if (s->ending || !s->coordinator || !fl_job_gone(s->job, &s->refused, now))
-        return;
-    fail(s, "%s, the coordinator, %s",
-         fl_job_server(s->job, 0, first, sizeof first),
-         fl_job_gone_text(s->job, text));
-    fl_server_settle(s, now);
-}
-
-void fl_server_tick(fl_server *s, int64_t now)
-{
-    const int64_t limit = limit_of(s);
-    if (now - s->ticked > s->job->lease / 3)
-        s->heard += now - s->ticked; /* this process slept */
-    s->ticked = now;
-    if (!s->ended && now >= s->heard + limit)
-        give_up(s, now, limit);
-    if (s->ending && !s->ended)
-        fl_server_settle(s, now);
-    const bool tells = s->ended || misses_coordinator(s, now);
-    if (tells && now >= s->told + s->job->retry)
-        fl_server_state(s, now); /* its answer tells if the coordinator lives */
-    report(s, now);
-}
-
-bool fl_server_over(const fl_server *s, int64_t now, int *code)
-{
-    if (!s->ended || now < s->ended_at + s->job->linger)
-        return false;
-    *code = s->code;
-    return true;
-}
-
-/* "trainer 0 at server 1" into buf. */
-static void name_of(const fl_server *s, fl_id session, char *buf, size_t size)
-{
-    snprintf(buf, size, "a newcomer at server %d", s->index);
-    for (int64_t i = 0; i < s->member.n; i++)
-        if (fl_id_same(s->member.at[i].session, session))
-            snprintf(buf, size, "trainer %d at server %d", s->member.at[i].rank,
-                     s->index);
-}
-
-void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows)
-{
-    char me[32], who[64], what[64], first[96];
-    snprintf(me, sizeof me, "server %d", s->index);
-    if (misses_coordinator(s, now))
-        fl_wait_row(rows, me, fl_job_server(s->job, 0, first, sizeof first),
-                    s->coordinator ? "a sign of life" : "to come",
-                    now - s->heard, limit_of(s));
-    for (int64_t i = 0; i < s->parked.n; i++) {
-        const fl_parked *p = &s->parked.at[i];
-        const bool view = p->msg.g > s->view;
-        name_of(s, p->msg.session, who, sizeof who);
-        snprintf(what, sizeof what, "%s %lld",
-                 view ? "view" : "the decision that makes version",
-                 (long long)(view ? p->msg.g : p->msg.round));
-        /* each word of the coordinator moves the limit on */
-        fl_wait_row(rows, who, "the coordinator", what, now - p->since,
-                    s->heard + s->job->reach - now);
-    }
-    if (s->ending && !s->ended) {
-        snprintf(what, sizeof what, "version %lld before it ends",
-                 (long long)s->end_version);
-        fl_wait_row(rows, me, "the coordinator", what, now - s->heard,
-                    s->job->reach);
-    }
+    return (int)s->pusher.n;
 }

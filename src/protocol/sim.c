@@ -1,5 +1,5 @@
 /* sim.c - the simulator's events and its network. */
-#include "protocol/sim_in.h"
+#include "protocol/sim_world.h"
 
 #include <stdio.h>
 

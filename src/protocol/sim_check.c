@@ -2,7 +2,7 @@
  *
  * Nothing here trusts the machines: what a round must have made is computed
  * again from P alone. */
-#include "protocol/sim_in.h"
+#include "protocol/sim_world.h"
 
 #include <stdarg.h>
 #include <stdio.h>

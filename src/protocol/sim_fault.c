@@ -1,5 +1,5 @@
 /* sim_fault.c - the weather of a simulated job. */
-#include "protocol/sim_in.h"
+#include "protocol/sim_world.h"
 
 void sim_fault_plan(sim *s)
 {

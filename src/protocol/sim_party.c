@@ -2,7 +2,7 @@
  *
  * A gradient is a float that depends on rank, round, server, shard and part;
  * its sizes differ so much that another order of summing gives other bits. */
-#include "protocol/sim_in.h"
+#include "protocol/sim_world.h"
 
 #include <stdio.h>
 

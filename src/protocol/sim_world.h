@@ -1,9 +1,9 @@
-/* sim_in.h - the inside of the simulator.
+/* sim_world.h - the simulated world: parties, calls, events, what is checked.
  *
  * Parties are numbered: servers 0 .. S-1, then the coordinator, then trainer
  * processes. The coordinator shares the host of server 0. */
-#ifndef FL_PROTOCOL_SIM_IN_H
-#define FL_PROTOCOL_SIM_IN_H
+#ifndef FL_PROTOCOL_SIM_WORLD_H
+#define FL_PROTOCOL_SIM_WORLD_H
 
 #include "base/random.h"
 #include "protocol/client.h"
