@@ -1,5 +1,6 @@
 """Jobs on hosts of their own: network namespaces, and links that break."""
 import os
+import subprocess
 import time
 
 import pytest
@@ -48,3 +49,27 @@ def test_a_link_that_breaks_and_heals_costs_nothing(tmp_path):
             assert "lost" not in job.server[0].text()
             results.append([ends(t) for t in job.trainer])
     assert results[0] == results[1] and results[0][0]
+
+
+def test_a_stranger_from_another_host_gets_no_names(tmp_path):
+    """Trainer 1 does not come. Its host asks why the job waits, and then the
+    server's own host does."""
+    with Hosts(3) as hosts, Cluster(
+            tmp_path, fault_job.__file__, 1, 2, env=QUICK, hosts=hosts,
+            seconds=60) as job:
+        job.start_server(0)
+        job.start_trainer(0)
+        job.trainer[0].says("waits for trainer 1: to come")
+
+        def why(host):
+            asked = subprocess.run(
+                [*hosts.enter(host), "paddle", "why", job.endpoints[0]],
+                capture_output=True, text=True, timeout=30)
+            assert asked.returncode == 0, asked.stderr
+            return asked.stdout
+
+        abroad, at_home = why(2), why(0)
+        assert "waits: " in abroad and "ask on the server's own host" in abroad
+        for name in ("trainer 0", "trainer 1", hosts.address(1)):
+            assert name not in abroad
+        assert "waits for trainer 1: to come" in at_home
