@@ -96,7 +96,7 @@ struct fl_grpc_call {
     grpc_call_details details;   /* served */
     const fl_rpc_method *method; /* served; NULL: none, or health */
     bool heard_of;               /* served: the method was told */
-    int connection;              /* served: its socket; -1: not known */
+    uint64_t connection;         /* served: fl_listener_name; 0: not known */
     bool entered;                /* served: counted by its connection */
     bool counted;                /* served: part of rpc->serving */
     int broken;                  /* served: gone before it was answered */

@@ -61,21 +61,22 @@ static bool shows_token(const fl_grpc_call *c)
     return false;
 }
 
-/* gRPC calls a connection that was accepted here "fd:12". */
-static int find_connection(fl_grpc_call *c)
+/* gRPC calls a connection that was accepted here "fd:12". It closes a socket
+ * after the last of its calls has ended, so the number is still this call's. */
+static uint64_t find_connection(fl_grpc_call *c)
 {
     char *uri = grpc_call_get_peer(c->grpc);
     int fd = -1;
-    if (c->rpc->listener && sscanf(uri, "fd:%d", &fd) != 1)
+    if (sscanf(uri, "fd:%d", &fd) != 1)
         fd = -1;
     gpr_free(uri);
-    return fd;
+    return c->rpc->listener ? fl_listener_name(c->rpc->listener, fd) : 0;
 }
 
-static void refuse_one_more(fl_grpc_call *c, const char *whose)
+static void refuse_one_more(fl_grpc_call *c, const char *which)
 {
     fl_str why = {0};
-    fl_str_printf(&why, "%s calls are being served, no more are taken", whose);
+    fl_str_printf(&why, "%s are being served, no more are taken", which);
     fl_grpc_end(c, GRPC_STATUS_RESOURCE_EXHAUSTED, why.at);
     fl_str_fini(&why);
 }
@@ -85,11 +86,11 @@ static void refuse_one_more(fl_grpc_call *c, const char *whose)
 static bool count_in(fl_grpc_call *c)
 {
     fl_rpc *r = c->rpc;
-    char whose[32];
+    char which[32];
     int most = r->opts.max_calls ? r->opts.max_calls : CALLS;
     c->entered = !r->listener || fl_listener_enter(r->listener, c->connection);
     if (!c->entered) {
-        refuse_one_more(c, "a stranger's");
+        refuse_one_more(c, "as many calls as a stranger may have");
         return false;
     }
     if (!c->method) /* health is told to members however many calls there are */
@@ -101,9 +102,9 @@ static bool count_in(fl_grpc_call *c)
     c->counted = r->serving < most;
     r->serving += c->counted;
     pthread_mutex_unlock(&r->lock);
-    snprintf(whose, sizeof whose, "%d", most);
+    snprintf(which, sizeof which, "%d calls", most);
     if (!c->counted)
-        refuse_one_more(c, whose);
+        refuse_one_more(c, which);
     return c->counted;
 }
 

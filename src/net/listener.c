@@ -38,6 +38,7 @@ enum {
     BACKLOG = 4096,      /* trainers of a large job come at once */
     ACCEPTS = 64,        /* connections between two looks */
     STRANGERS_ALL = 512, /* connections of strangers, of all hosts */
+    STRANGER_BYTES_ALL = 64 << 20, /* that are read of all of them together */
     /* Bytes of one stranger, though the network has not settled meanwhile: more
      * than a trainer sends at once, which is 64 pushes of 4 MiB. */
     FAR_TOO_MUCH = 512 << 20,
@@ -47,9 +48,10 @@ enum {
 #define LOG_EVERY (60000 * MS) /* lines about strangers */
 
 /* A socket that was accepted, by its number. When the number is another
- * socket's, it is written anew. */
+ * socket's, it is written anew, with another serial number. */
 typedef struct connection {
-    bool known, member, local;
+    uint32_t serial; /* 0: no socket has had this number */
+    bool member, local;
     int watch; /* the same socket, for us; -1: a member's, or it has ended */
     int calls;
     int64_t since;
@@ -75,6 +77,7 @@ struct fl_listener {
     bool settling;   /* `settle` was called */
     int64_t settled; /* how often the network has */
     int broken; /* errno of a listening socket that takes nobody any more */
+    uint32_t serial; /* the last that was given */
     FL_VEC(connection) by_fd;
     FL_VEC(int) strangers; /* numbers, the oldest first */
 };
@@ -147,9 +150,17 @@ fl_err fl_listener_new(const fl_listener_opts *opts, const char *exact,
 
 /* --- hanging up; the lock is held --- */
 
-static connection *find(fl_listener *l, int fd)
+static uint64_t name_connection(uint32_t serial, int fd)
 {
-    return fd >= 0 && fd < l->by_fd.n && l->by_fd.at[fd].known
+    return (uint64_t)serial << 32 | (uint32_t)fd;
+}
+
+/* NULL: its socket's number is that of another by now. */
+static connection *find_connection(fl_listener *l, uint64_t name)
+{
+    const uint32_t serial = (uint32_t)(name >> 32);
+    const int64_t fd = (uint32_t)name;
+    return serial && fd < l->by_fd.n && l->by_fd.at[fd].serial == serial
                ? &l->by_fd.at[fd]
                : NULL;
 }
@@ -257,14 +268,16 @@ static void add_connection(fl_listener *l, int fd, const connection *c)
         fl_push(&l->strangers, fd);
     }
     l->by_fd.at[fd] = *c;
+    if (!++l->serial)
+        l->serial = 1;
+    l->by_fd.at[fd].serial = l->serial;
     pthread_mutex_unlock(&l->lock);
 }
 
 /* False: there is no file left. */
 static bool take_socket(fl_listener *l, int fd, const fl_address *from)
 {
-    connection c = {.known = true,
-                    .member = l->opts.open,
+    connection c = {.member = l->opts.open,
                     .watch = -1,
                     .suspect = -1,
                     .since = fl_clock_now(l->clock)};
@@ -345,10 +358,17 @@ static int64_t bytes_of(const connection *c)
     return (int64_t)info.tcpi_bytes_received - unread;
 }
 
+/* The more strangers there are, the less each of them may send. */
+static int64_t bytes_allowed(const fl_listener *l)
+{
+    const int64_t share = STRANGER_BYTES_ALL / l->strangers.n;
+    return share < l->opts.stranger_bytes ? share : l->opts.stranger_bytes;
+}
+
 static bool sends_too_much(fl_listener *l, connection *c)
 {
     const int64_t bytes = bytes_of(c);
-    if (bytes <= l->opts.stranger_bytes)
+    if (bytes <= bytes_allowed(l))
         return false;
     if (!l->opts.settle || bytes > FAR_TOO_MUCH)
         return true;
@@ -489,50 +509,62 @@ fl_err fl_listener_check(fl_listener *l)
 
 /* --- a connection --- */
 
-fl_standing fl_listener_standing(fl_listener *l, int fd)
+uint64_t fl_listener_name(fl_listener *l, int fd)
 {
     pthread_mutex_lock(&l->lock);
-    const connection *c = find(l, fd);
-    const fl_standing s = !c || c->member ? FL_MEMBER
-                          : c->local      ? FL_LOCAL
-                                          : FL_STRANGER;
+    const uint64_t name = fd >= 0 && fd < l->by_fd.n && l->by_fd.at[fd].serial
+                              ? name_connection(l->by_fd.at[fd].serial, fd)
+                              : 0;
+    pthread_mutex_unlock(&l->lock);
+    return name;
+}
+
+fl_standing fl_listener_standing(fl_listener *l, uint64_t name)
+{
+    pthread_mutex_lock(&l->lock);
+    const connection *c = find_connection(l, name);
+    const fl_standing s = !c          ? FL_STRANGER
+                          : c->member ? FL_MEMBER
+                          : c->local  ? FL_LOCAL
+                                      : FL_STRANGER;
     pthread_mutex_unlock(&l->lock);
     return s;
 }
 
-void fl_listener_trust(fl_listener *l, int fd)
+void fl_listener_trust(fl_listener *l, uint64_t name)
 {
     pthread_mutex_lock(&l->lock);
-    connection *c = find(l, fd);
+    connection *c = find_connection(l, name);
     if (c)
         c->member = true;
     pthread_mutex_unlock(&l->lock);
 }
 
-bool fl_listener_enter(fl_listener *l, int fd)
+bool fl_listener_enter(fl_listener *l, uint64_t name)
 {
     pthread_mutex_lock(&l->lock);
-    connection *c = find(l, fd);
-    const bool ok = !c || c->member || c->calls < l->opts.stranger_calls;
-    if (c && ok)
+    connection *c = find_connection(l, name);
+    const bool ok = c && (c->member || c->calls < l->opts.stranger_calls);
+    if (ok)
         c->calls++;
     pthread_mutex_unlock(&l->lock);
     return ok;
 }
 
-void fl_listener_leave(fl_listener *l, int fd)
+void fl_listener_leave(fl_listener *l, uint64_t name)
 {
     pthread_mutex_lock(&l->lock);
-    connection *c = find(l, fd);
+    connection *c = find_connection(l, name);
     if (c)
         c->calls--;
     pthread_mutex_unlock(&l->lock);
 }
 
-const char *fl_listener_address(fl_listener *l, int fd, char *buf, size_t size)
+const char *fl_listener_address(fl_listener *l, uint64_t name, char *buf,
+                                size_t size)
 {
     pthread_mutex_lock(&l->lock);
-    const connection *c = find(l, fd);
+    const connection *c = find_connection(l, name);
     snprintf(buf, size, "%s", c ? c->address : "?");
     pthread_mutex_unlock(&l->lock);
     return buf;

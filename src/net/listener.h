@@ -30,10 +30,12 @@ typedef struct fl_listener_opts {
     void (*tick)(void *self, int64_t now);
     void (*settle)(void *self);
     void *self;
-    int64_t stranger_bytes; /* that may be read of a connection; 1 MiB */
-    int64_t stranger_time;  /* ns until it must have shown the token; 30 s */
-    int stranger_calls;     /* at once, of a connection; 4 */
-    int strangers;          /* connections of one host; 64 */
+    /* That may be read of a connection; 1 MiB. All strangers together may send
+     * 64 MiB: where there are more than 64, each may send less. */
+    int64_t stranger_bytes;
+    int64_t stranger_time; /* ns until it must have shown the token; 30 s */
+    int stranger_calls;    /* at once, of a connection; 4 */
+    int strangers;         /* connections of one host; 64 */
 } fl_listener_opts;
 
 /* Listen at an exact address ("127.0.0.1:80"; port 0: any free one, which *port
@@ -53,24 +55,29 @@ void fl_listener_settled(fl_listener *l);
 /* Does it still take connections? Err: EIO. */
 fl_err fl_listener_check(fl_listener *l) FL_MUST_CHECK;
 
-/* --- a connection, by the number that `take` was given --- */
+/* --- a connection --- */
 
-/* A number that was never given is a member's from this host. */
+/* The connection whose socket has the number that `take` was given; 0: none
+ * has. Numbers are used again when a socket was closed; these names are not. */
+uint64_t fl_listener_name(fl_listener *l, int fd);
+
 typedef enum fl_standing {
-    FL_STRANGER,
-    FL_LOCAL, /* a stranger from this host */
+    FL_STRANGER, /* or the connection has gone */
+    FL_LOCAL,    /* a stranger from this host */
     FL_MEMBER,
 } fl_standing;
 
-fl_standing fl_listener_standing(fl_listener *l, int fd);
-void fl_listener_trust(fl_listener *l, int fd); /* a member from now on */
+fl_standing fl_listener_standing(fl_listener *l, uint64_t name);
+/* It is a member's from now on. */
+void fl_listener_trust(fl_listener *l, uint64_t name);
 
-/* A call begins, and ends. False: the stranger has too many already; then no
- * end is told. */
-bool fl_listener_enter(fl_listener *l, int fd);
-void fl_listener_leave(fl_listener *l, int fd);
+/* A call begins, and ends. False: the stranger has too many already, or the
+ * connection has gone; then no end is told. */
+bool fl_listener_enter(fl_listener *l, uint64_t name);
+void fl_listener_leave(fl_listener *l, uint64_t name);
 
 /* "127.0.0.1:40312" into buf, which it returns; "?": it is not known. */
-const char *fl_listener_address(fl_listener *l, int fd, char *buf, size_t size);
+const char *fl_listener_address(fl_listener *l, uint64_t name, char *buf,
+                                size_t size);
 
 #endif

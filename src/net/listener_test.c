@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    MOST = 64,
+    MOST = 256,
     PATIENCE = 30, /* seconds; whoever needs them is broken */
 };
 
@@ -68,6 +68,11 @@ static int taken(scene *s, int k)
     const int fd = s->fd[k];
     pthread_mutex_unlock(&s->lock);
     return fd;
+}
+
+static uint64_t taken_name(scene *s, int k)
+{
+    return fl_listener_name(s->l, taken(s, k));
 }
 
 static int client_new(void)
@@ -125,24 +130,84 @@ static void check_alive(int fd)
     CHECK(recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
 }
 
-static void connections_are_known_by_their_number(void)
+static void connections_have_names(void)
 {
     scene s;
     char text[80], want[80];
     struct sockaddr_in a;
     socklen_t size = sizeof a;
     set_up(&s, (fl_listener_opts){0});
-    const int c = client(&s), fd = taken(&s, 0);
+    const int c = client(&s);
+    const uint64_t name = taken_name(&s, 0);
     CHECK(!getsockname(c, (struct sockaddr *)&a, &size));
     snprintf(want, sizeof want, "127.0.0.1:%d", ntohs(a.sin_port));
-    CHECK_STR(fl_listener_address(s.l, fd, text, sizeof text), want);
-    CHECK_INT(fl_listener_standing(s.l, fd), FL_LOCAL);
-    fl_listener_trust(s.l, fd);
-    CHECK_INT(fl_listener_standing(s.l, fd), FL_MEMBER);
-    CHECK_INT(fl_listener_standing(s.l, -1), FL_MEMBER);
-    CHECK_INT(fl_listener_standing(s.l, 100000), FL_MEMBER);
-    CHECK_STR(fl_listener_address(s.l, 100000, text, sizeof text), "?");
+    CHECK_STR(fl_listener_address(s.l, name, text, sizeof text), want);
+    CHECK_INT(fl_listener_standing(s.l, name), FL_LOCAL);
+    fl_listener_trust(s.l, name);
+    CHECK_INT(fl_listener_standing(s.l, name), FL_MEMBER);
+    CHECK_INT(fl_listener_name(s.l, -1), 0);
+    CHECK_INT(fl_listener_name(s.l, 100000), 0);
+    CHECK_INT(fl_listener_standing(s.l, 0), FL_STRANGER);
+    CHECK_STR(fl_listener_address(s.l, 0, text, sizeof text), "?");
     close(c);
+    tear_down(&s);
+}
+
+/* The second socket gets the number of the first, which was closed. */
+static void number_of_a_closed_member_lends_nothing(void)
+{
+    scene s;
+    char text[80];
+    set_up(&s, (fl_listener_opts){.stranger_calls = 1});
+    const int a = client(&s), fd = taken(&s, 0);
+    const uint64_t first = taken_name(&s, 0);
+    CHECK(fl_listener_enter(s.l, first));
+    fl_listener_trust(s.l, first);
+    const int b = client_new(), spare = dup(b);
+    CHECK(spare > fd);
+    close(fd);
+    client_connect(&s, b);
+    CHECK_INT(taken(&s, 1), fd);
+    const uint64_t second = taken_name(&s, 1);
+    CHECK(second != first);
+    CHECK_INT(fl_listener_standing(s.l, first), FL_STRANGER);
+    CHECK_STR(fl_listener_address(s.l, first, text, sizeof text), "?");
+    fl_listener_trust(s.l, first);
+    CHECK_INT(fl_listener_standing(s.l, second), FL_LOCAL);
+    CHECK(fl_listener_enter(s.l, second));
+    fl_listener_leave(s.l, first);
+    CHECK(!fl_listener_enter(s.l, second) && !fl_listener_enter(s.l, first));
+    s.n = 1; /* it is closed once */
+    close(a);
+    close(b);
+    close(spare);
+    tear_down(&s);
+}
+
+/* Of 128 strangers each may send half as much as of 64. */
+static void strangers_share_what_they_may_send(void)
+{
+    enum {
+        N = 128,
+        SHARE = (64 << 20) / N
+    };
+    scene s;
+    int c[N];
+    set_up(&s, (fl_listener_opts){.strangers = N});
+    for (int i = 0; i < N; i++)
+        c[i] = client(&s);
+    taken(&s, N - 1);
+    for (int sent = 0; sent < SHARE; sent += 1 << 16) {
+        send_bytes(c[0], 1 << 16);
+        read_bytes(taken(&s, 0), 1 << 16);
+    }
+    check_alive(c[0]);
+    send_bytes(c[0], 1);
+    read_bytes(taken(&s, 0), 1);
+    check_hung_up(c[0]);
+    check_alive(c[1]);
+    for (int i = 0; i < N; i++)
+        close(c[i]);
     tear_down(&s);
 }
 
@@ -151,7 +216,7 @@ static void stranger_that_sends_too_much_is_hung_up_on(void)
     scene s;
     set_up(&s, (fl_listener_opts){.stranger_bytes = 1000});
     const int member = client(&s);
-    fl_listener_trust(s.l, taken(&s, 0));
+    fl_listener_trust(s.l, taken_name(&s, 0));
     send_bytes(member, 5000);
     read_bytes(taken(&s, 0), 5000);
     const int small = client(&s);
@@ -195,7 +260,7 @@ static void nobody_is_hung_up_on_before_the_network_settles(void)
     send_bytes(member, 1001);
     read_bytes(taken(&s, 0), 1001);
     await_settle(&s, 1);
-    fl_listener_trust(s.l, taken(&s, 0));
+    fl_listener_trust(s.l, taken_name(&s, 0));
     fl_listener_settled(s.l);
     const int stranger = client(&s);
     send_bytes(stranger, 1001);
@@ -230,9 +295,9 @@ static void oldest_stranger_of_a_host_makes_room(void)
     set_up(&s, (fl_listener_opts){.strangers = 2});
     for (int i = 0; i < 5; i++) {
         c[i] = client(&s);
-        const int fd = taken(&s, i);
+        const uint64_t name = taken_name(&s, i);
         if (i == 1)
-            fl_listener_trust(s.l, fd);
+            fl_listener_trust(s.l, name);
     }
     check_hung_up(c[0]);
     check_hung_up(c[2]);
@@ -248,14 +313,15 @@ static void calls_of_a_stranger_are_counted(void)
 {
     scene s;
     set_up(&s, (fl_listener_opts){.stranger_calls = 2});
-    const int c = client(&s), fd = taken(&s, 0);
-    CHECK(fl_listener_enter(s.l, fd) && fl_listener_enter(s.l, fd));
-    CHECK(!fl_listener_enter(s.l, fd));
-    fl_listener_leave(s.l, fd);
-    CHECK(fl_listener_enter(s.l, fd) && !fl_listener_enter(s.l, fd));
-    fl_listener_trust(s.l, fd);
-    CHECK(fl_listener_enter(s.l, fd) && fl_listener_enter(s.l, fd));
-    CHECK(fl_listener_enter(s.l, -1));
+    const int c = client(&s);
+    const uint64_t name = taken_name(&s, 0);
+    CHECK(fl_listener_enter(s.l, name) && fl_listener_enter(s.l, name));
+    CHECK(!fl_listener_enter(s.l, name));
+    fl_listener_leave(s.l, name);
+    CHECK(fl_listener_enter(s.l, name) && !fl_listener_enter(s.l, name));
+    fl_listener_trust(s.l, name);
+    CHECK(fl_listener_enter(s.l, name) && fl_listener_enter(s.l, name));
+    CHECK(!fl_listener_enter(s.l, 0));
     close(c);
     tear_down(&s);
 }
@@ -331,8 +397,10 @@ static void lost_listening_socket_is_told(void)
 }
 
 const fl_test fl_tests[] = {
-    {"connections are known by their number",
-     connections_are_known_by_their_number},
+    {"connections have names", connections_have_names},
+    {"the number of a closed member's socket lends a stranger nothing",
+     number_of_a_closed_member_lends_nothing},
+    {"strangers share what they may send", strangers_share_what_they_may_send},
     {"a stranger that sends too much is hung up on",
      stranger_that_sends_too_much_is_hung_up_on},
     {"nobody is hung up on before the network settles",
