@@ -1190,6 +1190,25 @@ fl_err fl_load_vars(fl_engine *e, const fl_program *p, fl_scope *s,
                     const char *dir, const char *file, int n,
                     const char *const *names);
 
+/* Checkpoints: numbered saves of all persistable variables, each with the last
+ * step that it contains, in folders DIR/checkpoint_0, checkpoint_1 .. One that
+ * was cut short by a crash does not count. */
+typedef struct fl_checkpoint {
+    int64_t serial; /* -1: there is none */
+    int64_t epoch, step;
+} fl_checkpoint;
+
+/* The next one; *at has the step and gets the serial. Then all but the `most`
+ * newest are removed. In a job with servers trainer 0 does it. */
+fl_err fl_checkpoint_save(fl_engine *e, const fl_program *p, fl_scope *s,
+                          const char *dir, int most, fl_checkpoint *at);
+/* The newest one that is undamaged, after the startup program has run. A server
+ * loads what it keeps. EINVAL: p is a trainer's, and its servers have not
+ * loaded it. */
+fl_err fl_checkpoint_load(fl_engine *e, const fl_program *p, fl_scope *s,
+                          const char *dir, fl_checkpoint *out);
+fl_err fl_checkpoint_clean(fl_engine *e, const char *dir); /* remove all */
+
 typedef struct fl_model_opts {
     const char *model_file;  /* NULL: __model__ */
     const char *params_file; /* NULL: one file a variable */

@@ -363,6 +363,66 @@ static PyObject *load_vars(PyObject *module, PyObject *args, PyObject *kw)
     return vars(module, args, kw, false);
 }
 
+/* --- checkpoints --- */
+
+static PyObject *save_checkpoint(PyObject *module, PyObject *args, PyObject *kw)
+{
+    static char *keys[] = {"program", "scope", "dirname", "most",
+                           "epoch",   "step",  NULL};
+    py_state *st = PyModule_GetState(module);
+    files f = {0};
+    long long epoch, step;
+    int most;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!O!siLL:save_checkpoint", keys,
+                                     st->type[PY_PROGRAM], &f.program,
+                                     st->type[PY_SCOPE], &f.scope, &f.dir,
+                                     &most, &epoch, &step) ||
+        !py_scope_begin_run((py_scope *)f.scope))
+        return NULL;
+    fl_checkpoint at = {.epoch = epoch, .step = step};
+    fl_err err;
+    Py_BEGIN_ALLOW_THREADS err =
+        fl_checkpoint_save(st->engine, ((py_program *)f.program)->p,
+                           ((py_scope *)f.scope)->s, f.dir, most, &at);
+    Py_END_ALLOW_THREADS py_scope_end_run((py_scope *)f.scope);
+    return err ? py_raise_run(st, err) : PyLong_FromLongLong(at.serial);
+}
+
+static PyObject *load_checkpoint(PyObject *module, PyObject *args, PyObject *kw)
+{
+    static char *keys[] = {"program", "scope", "dirname", NULL};
+    py_state *st = PyModule_GetState(module);
+    files f = {0};
+    fl_checkpoint c;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!O!s:load_checkpoint", keys,
+                                     st->type[PY_PROGRAM], &f.program,
+                                     st->type[PY_SCOPE], &f.scope, &f.dir) ||
+        !py_scope_begin_run((py_scope *)f.scope))
+        return NULL;
+    fl_err err;
+    Py_BEGIN_ALLOW_THREADS err =
+        fl_checkpoint_load(st->engine, ((py_program *)f.program)->p,
+                           ((py_scope *)f.scope)->s, f.dir, &c);
+    Py_END_ALLOW_THREADS py_scope_end_run((py_scope *)f.scope);
+    if (err)
+        return py_raise_run(st, err);
+    return c.serial < 0 ? Py_NewRef(Py_None)
+                        : Py_BuildValue("(LLL)", (long long)c.serial,
+                                        (long long)c.epoch, (long long)c.step);
+}
+
+static PyObject *clean_checkpoints(PyObject *module, PyObject *dir)
+{
+    py_state *st = PyModule_GetState(module);
+    const char *path;
+    if (py_to_text(dir, "a folder", &path))
+        return NULL;
+    const fl_err err = fl_checkpoint_clean(st->engine, path);
+    return err ? py_raise_run(st, err) : Py_NewRef(Py_None);
+}
+
+/* --- models --- */
+
 static PyObject *save_model(PyObject *module, PyObject *args, PyObject *kw)
 {
     static char *keys[] = {
@@ -436,6 +496,12 @@ static PyObject *show(PyObject *module, PyObject *path)
 PyMethodDef py_exec_functions[] = {
     {"save_vars", PY_KEYWORDS(save_vars), "Values of variables to files."},
     {"load_vars", PY_KEYWORDS(load_vars), "And back."},
+    {"save_checkpoint", PY_KEYWORDS(save_checkpoint),
+     "All that training goes on from; the serial number."},
+    {"load_checkpoint", PY_KEYWORDS(load_checkpoint),
+     "The newest: serial, epoch and step; None: there is none."},
+    {"clean_checkpoints", clean_checkpoints, METH_O,
+     "Remove every checkpoint of a folder."},
     {"save_inference_model", PY_KEYWORDS(save_model), "In Paddle's layout."},
     {"load_inference_model", PY_KEYWORDS(load_model),
      "The program, its feeds and its fetches."},

@@ -48,11 +48,10 @@ ABSENT = (
      "launch"),
     ("paddle.dataset", LATER, "further data sets",
      "flowers image mq2007 sentiment voc2012 wmt16"),
-    ("paddle.fluid", LATER, "the Trainer API",
-     "Trainer Inferencer BeginEpochEvent EndEpochEvent BeginStepEvent "
-     "EndStepEvent CheckpointConfig trainer inferencer"),
-    ("paddle.fluid", LATER, "the Trainer API, quantization, compression and "
-     "other experiments of fluid.contrib", "contrib"),
+    ("paddle.fluid.contrib", LATER, "quantization, compression and other "
+     "experiments", "decoder extend_optimizer layers memory_usage "
+     "memory_usage_calc mixed_precision model_stat op_frequence "
+     "op_freq_statistic quantize reader slim utils"),
     ("paddle.fluid", LATER, "layers written by users: call "
      "Program.current_block().append_op", "layer_helper LayerHelper"),
     ("paddle.fluid", NEVER, "a dataset is described by fluid.DatasetFactory",

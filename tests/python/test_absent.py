@@ -45,9 +45,9 @@ def test_no_name_is_listed_twice():
 
 
 @pytest.mark.parametrize("code,module,name", [
-    ("import paddle.fluid.contrib.trainer", "paddle.fluid", "contrib"),
-    ("from paddle.fluid.contrib.slim import Compressor", "paddle.fluid",
-     "contrib"),
+    ("import paddle.fluid.contrib.slim.core", "paddle.fluid.contrib", "slim"),
+    ("from paddle.fluid.contrib.slim import Compressor",
+     "paddle.fluid.contrib", "slim"),
     ("from paddle.fluid.layers.nn import dynamic_lstm",
      "paddle.fluid.layers", "dynamic_lstm"),
     ("from paddle.fluid.layers.control_flow import While",

@@ -21,7 +21,8 @@ EXAMPLES = [("fit_a_line", "uci_housing"),
 def test_all_examples_are_run():
     scripts = {f.removesuffix(".py") for f in os.listdir(
         os.path.join(ROOT, "examples")) if f.endswith(".py")}
-    assert scripts - {"common", "clicks", "dist_fit_a_line"} == {e.split()[0] for e, _ in EXAMPLES}
+    apart = {"common", "clicks", "dist_fit_a_line", "trainer"}
+    assert scripts - apart == {e.split()[0] for e, _ in EXAMPLES}
 
 
 def environment(needs, folder):
@@ -112,3 +113,34 @@ def test_the_cluster_example_saves_after_ctrl_c(tmp_path):
     assert job.returncode == 0, said
     assert "interrupted; the model is saved as it is" in said
     assert (tmp_path / "dist_fit_a_line.model" / "__model__").is_file()
+
+
+# --- one script for every kind of job ----------------------------------------
+
+TRAINER = os.path.join(ROOT, "examples", "trainer.py")
+
+
+def trained(folder, command):
+    """The error that a job of the example ends with."""
+    job = subprocess.run(
+        [*command, TRAINER, "--passes", "3", "--model", str(folder / "m")],
+        env={**environment("uci_housing", str(folder)), **QUICK}, cwd=folder,
+        text=True, capture_output=True, timeout=100)
+    assert job.returncode == 0, job.stderr
+    assert (folder / "m" / "params" / "fc_0.w_0").is_file()
+    assert not os.listdir(folder / "m" / "checkpoints")
+    said = job.stdout + job.stderr
+    return float(said.split("mean squared error ")[1].split()[0])
+
+
+def test_the_trainer_example_learns_the_same_in_every_kind_of_job(tmp_path):
+    kinds = {"alone": [sys.executable],
+             "servers": ["paddle", "launch", "--server_num", "2",
+                         "--worker_num", "2"]}
+    found = {}
+    for kind, command in kinds.items():
+        (tmp_path / kind).mkdir()
+        found[kind] = trained(tmp_path / kind, command)
+    assert found["alone"] < 500
+    for kind in kinds:
+        assert found[kind] == pytest.approx(found["alone"], rel=1e-4), found

@@ -532,6 +532,20 @@ def load_vars(program: Program, scope: Scope, dirname: str,
               names: Optional[Sequence[str]] = None) -> None: ...
 
 
+def save_checkpoint(program: Program, scope: Scope, dirname: str, most: int,
+                    epoch: int, step: int) -> int:
+    """fl_checkpoint_save of fluid.h; the serial number."""
+
+
+def load_checkpoint(program: Program, scope: Scope, dirname: str
+                    ) -> Optional[Tuple[int, int, int]]:
+    """The newest: its serial number, epoch and step; None: there is none."""
+
+
+def clean_checkpoints(dirname: str) -> None:
+    """Remove every checkpoint of a folder."""
+
+
 def save_inference_model(program: Program, scope: Scope, dirname: str,
                          feeds: Sequence[str], targets: Sequence[str],
                          model_filename: Optional[str] = None,

@@ -1,0 +1,172 @@
+#include "api/engine.h"
+#include "base/memdisk.h"
+#include "base/test.h"
+
+#include <string.h>
+
+/* A program with one variable that is kept, on a disk in memory. */
+typedef struct world {
+    fl_engine *e;
+    fl_net *n;
+    fl_scope *s;
+    fl_memdisk *disk;
+} world;
+
+static void world_init(world *w)
+{
+    fl_var *v;
+    *w = (world){
+        .e = fl_engine_new(), .s = fl_scope_new(), .disk = fl_memdisk_new()};
+    w->e->disk = fl_memdisk_disk(w->disk);
+    w->n = fl_net_new(w->e);
+    CHECK_OK(fl_block_declare(fl_program_block(fl_net_main(w->n), 0),
+                              &(fl_var_info){.name = "w",
+                                             .dtype = FL_F32,
+                                             .shape = {1, {1}},
+                                             .persistable = true},
+                              &v));
+}
+
+static void world_fini(world *w)
+{
+    fl_scope_free(w->s);
+    fl_net_free(w->n);
+    fl_engine_free(w->e);
+    fl_memdisk_free(w->disk);
+}
+
+static void set(world *w, float value)
+{
+    const fl_tensor t = fl_tensor_view(FL_F32, &(fl_shape){1, {1}}, &value);
+    CHECK_OK(fl_scope_set(w->s, "w", &t));
+}
+
+static float get(world *w)
+{
+    fl_tensor t = {0};
+    CHECK_OK(fl_scope_get(w->s, "w", &t));
+    const float value = *(float *)t.data;
+    fl_tensor_fini(&t);
+    return value;
+}
+
+/* The variable has the number of the step, so that both can be compared. */
+static fl_err save(world *w, int most, int64_t step)
+{
+    set(w, (float)step);
+    return fl_checkpoint_save(w->e, fl_net_main(w->n), w->s, "d/c", most,
+                              &(fl_checkpoint){.epoch = 2, .step = step});
+}
+
+static fl_checkpoint load(world *w)
+{
+    fl_checkpoint c = {.serial = -2};
+    set(w, -1);
+    CHECK_OK(fl_checkpoint_load(w->e, fl_net_main(w->n), w->s, "d/c", &c));
+    return c;
+}
+
+static int count(world *w)
+{
+    fl_file_names names = {0};
+    const fl_err err = w->e->disk->list(w->e->disk, "d/c", &names);
+    const int n = (int)names.n;
+    CHECK(!err || err == FL_ENOENT);
+    fl_file_names_fini(&names);
+    return n;
+}
+
+static void no_folder_has_no_checkpoint(void)
+{
+    world w;
+    world_init(&w);
+    CHECK_INT(load(&w).serial, -1);
+    CHECK(get(&w) == -1);
+    CHECK_OK(fl_checkpoint_clean(w.e, "d/c"));
+    world_fini(&w);
+}
+
+static void the_newest_is_loaded_and_few_stay(void)
+{
+    world w;
+    world_init(&w);
+    for (int step = 0; step < 5; step++)
+        CHECK_OK(save(&w, 2, step));
+    CHECK_INT(count(&w), 2);
+    const fl_checkpoint c = load(&w);
+    CHECK_INT(c.serial, 4);
+    CHECK_INT(c.epoch, 2);
+    CHECK_INT(c.step, 4);
+    CHECK(get(&w) == 4);
+    CHECK_OK(fl_checkpoint_clean(w.e, "d/c"));
+    CHECK_INT(count(&w), 0);
+    CHECK_INT(load(&w).serial, -1);
+    CHECK_ERR(save(&w, 0, 1), FL_EINVAL,
+              "checkpoint: at most 0 are to be kept, expected 1 or more");
+    world_fini(&w);
+}
+
+/* Killed at every single change of the disk, with one checkpoint there. */
+static void a_crash_leaves_the_old_or_the_new_one(void)
+{
+    int old = 0;
+    for (int64_t at = 0;; at++) {
+        world w;
+        world_init(&w);
+        CHECK_OK(save(&w, 1, 10));
+        fl_memdisk_fail_after(w.disk, at);
+        const bool died = save(&w, 1, 11) != FL_OK;
+        fl_memdisk_fail_after(w.disk, -1);
+        fl_memdisk_crash(w.disk, at % 2);
+        const fl_checkpoint c = load(&w);
+        CHECK(c.serial == 0 || c.serial == 1);
+        CHECK_INT(c.step, 10 + c.serial);
+        CHECK(get(&w) == (float)c.step);
+        CHECK(c.serial == 1 || died);
+        old += c.serial == 0;
+        CHECK_OK(save(&w, 1, 12)); /* and what was cut short is gone */
+        CHECK_INT(count(&w), 1);
+        CHECK_INT(load(&w).step, 12);
+        world_fini(&w);
+        if (!died)
+            break;
+    }
+    CHECK(old > 10);
+}
+
+static void write_byte(world *w, const char *path)
+{
+    CHECK_OK(fl_disk_write(w->e->disk, path, "x", 1, false));
+}
+
+static void of_damaged_ones_the_one_before_is_loaded(void)
+{
+    world w;
+    fl_checkpoint c;
+    world_init(&w);
+    for (int step = 0; step < 3; step++)
+        CHECK_OK(save(&w, 3, step));
+    write_byte(&w, "d/c/checkpoint_2/__model__/w");
+    CHECK_INT(load(&w).step, 1);
+    write_byte(&w, "d/c/checkpoint_1/trainer_0/step_id");
+    CHECK_INT(load(&w).step, 0);
+    CHECK(get(&w) == 0);
+    write_byte(&w, "d/c/checkpoint_0/trainer_0/__manifest__");
+    CHECK_INT(fl_checkpoint_load(w.e, fl_net_main(w.n), w.s, "d/c", &c),
+              FL_EPROTO);
+    CHECK(strstr(fl_errmsg(), "no checkpoint of d/c can be loaded; remove "
+                              "them to begin anew"));
+    world_fini(&w);
+}
+
+const fl_test fl_tests[] = {
+    {"a folder that is not there has no checkpoint",
+     no_folder_has_no_checkpoint},
+    {"the newest checkpoint is loaded, and only so many stay",
+     the_newest_is_loaded_and_few_stay},
+    {"a crash during a save leaves the old checkpoint or the new one",
+     a_crash_leaves_the_old_or_the_new_one},
+    {"the checkpoint before a damaged one is loaded",
+     of_damaged_ones_the_one_before_is_loaded},
+    {0},
+};
