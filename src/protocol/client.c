@@ -22,7 +22,7 @@ typedef struct request {
     int tries;
 } request;
 
-typedef struct lane { /* the pushes to one shard of one server */
+typedef struct lane { /* the pushes to one server */
     int64_t seq;      /* the last one given */
     int64_t parts;    /* in this round */
     bool closed;      /* the last of this round is made */
@@ -47,7 +47,7 @@ struct fl_client {
     uint64_t tag, echo;
     int64_t renew_at, ticked;
     FL_VEC(request) request;
-    lane *lane;           /* servers x shards */
+    lane *lane;           /* by server */
     fl_blob *want;        /* by server */
     int64_t *heard;       /* by server; [servers]: the coordinator */
     uint64_t *seen;       /* state ids by server; [0]: the coordinator's, too */
@@ -67,7 +67,7 @@ fl_client *fl_client_new(const fl_job *job, const fl_app *app, int id,
     c->rank = -1;
     c->entropy = entropy;
     c->out = out;
-    c->lane = fl_mem_alloc(n * (size_t)job->shards * sizeof *c->lane);
+    c->lane = fl_mem_alloc(n * sizeof *c->lane);
     c->want = fl_mem_alloc(n * sizeof *c->want);
     c->heard = fl_mem_alloc((n + 1) * sizeof *c->heard);
     c->seen = fl_mem_alloc(n * sizeof *c->seen);
@@ -176,17 +176,16 @@ static void name_of(const fl_client *c, fl_peer p, char *buf, size_t size)
         fl_job_server(c->job, p.index, buf, size);
 }
 
-static lane *lane_of(const fl_client *c, int server_index, int shard)
+static lane *lane_of(const fl_client *c, fl_peer to)
 {
-    return &c->lane[server_index * c->job->shards + shard];
+    return &c->lane[to.index];
 }
 
 /* A push waits for room in the window, where the server will look for it. */
 static bool may_send(const fl_client *c, const request *r)
 {
     return r->msg.kind != FL_MSG_PUSH ||
-           fl_window_fits(&lane_of(c, r->to.index, r->msg.shard)->acked,
-                          r->msg.seq);
+           fl_window_fits(&lane_of(c, r->to)->acked, r->msg.seq);
 }
 
 static void send(fl_client *c, request *r, int64_t now)
@@ -246,8 +245,7 @@ static bool outstanding(const fl_client *c)
 static void join(fl_client *c, int64_t now)
 {
     drop_requests(c);
-    memset(c->lane, 0,
-           (size_t)(c->job->servers * c->job->shards) * sizeof *c->lane);
+    memset(c->lane, 0, (size_t)c->job->servers * sizeof *c->lane);
     c->state = FL_CLIENT_JOINING;
     c->session =
         (fl_id){c->entropy->draw(c->entropy), c->entropy->draw(c->entropy)};
@@ -265,10 +263,8 @@ static void pull(fl_client *c, int64_t now)
 {
     c->state = FL_CLIENT_PULLING;
     for (int j = 0; j < c->job->servers; j++) {
-        for (int k = 0; k < c->job->shards; k++) {
-            lane_of(c, j, k)->parts = 0;
-            lane_of(c, j, k)->closed = false;
-        }
+        c->lane[j].parts = 0;
+        c->lane[j].closed = false;
         ask(c, server(j),
             (fl_msg){
                 .kind = FL_MSG_PULL, .round = c->round, .blob = c->want[j]},
@@ -327,15 +323,14 @@ void fl_client_start(fl_client *c, int64_t now)
     join(c, now);
 }
 
-static void push(fl_client *c, int server_index, int shard, fl_blob grads,
-                 bool last, int64_t now)
+static void push(fl_client *c, int server_index, fl_blob grads, bool last,
+                 int64_t now)
 {
-    lane *l = lane_of(c, server_index, shard);
+    lane *l = &c->lane[server_index];
     l->parts++;
     l->closed = last;
     ask(c, server(server_index),
         (fl_msg){.kind = FL_MSG_PUSH,
-                 .shard = shard,
                  .seq = ++l->seq,
                  .round = c->round,
                  .count = last ? l->parts : 0,
@@ -343,16 +338,14 @@ static void push(fl_client *c, int server_index, int shard, fl_blob grads,
         now);
 }
 
-fl_err fl_client_push(fl_client *c, int server_index, int shard, fl_blob grads,
-                      bool last, int64_t now)
+fl_err fl_client_push(fl_client *c, int server_index, fl_blob grads, bool last,
+                      int64_t now)
 {
     FL_TRY(need_ready(c, "push"));
-    if (server_index < 0 || server_index >= c->job->servers || shard < 0 ||
-        shard >= c->job->shards)
-        return fl_fail(FL_EINVAL,
-                       "push: server %d shard %d, the job has %d, %d",
-                       server_index, shard, c->job->servers, c->job->shards);
-    lane *l = lane_of(c, server_index, shard);
+    if (server_index < 0 || server_index >= c->job->servers)
+        return fl_fail(FL_EINVAL, "push: server %d, the job has %d",
+                       server_index, c->job->servers);
+    lane *l = &c->lane[server_index];
     if (l->closed && c->job->async) {
         l->closed = false;
         l->parts = 0;
@@ -360,7 +353,7 @@ fl_err fl_client_push(fl_client *c, int server_index, int shard, fl_blob grads,
     if (l->closed || l->parts + 1 >= c->job->max_parts)
         return fl_fail(FL_EINVAL, "push: after the last one, or more than %d",
                        c->job->max_parts);
-    push(c, server_index, shard, grads, last, now);
+    push(c, server_index, grads, last, now);
     return FL_OK;
 }
 
@@ -388,9 +381,8 @@ fl_err fl_client_step(fl_client *c, int64_t now)
     FL_TRY(need_ready(c, "step"));
     c->state = FL_CLIENT_PUSHING;
     for (int j = 0; j < c->job->servers && !c->job->async; j++)
-        for (int k = 0; k < c->job->shards; k++)
-            if (!lane_of(c, j, k)->closed)
-                push(c, j, k, (fl_blob){0}, true, now);
+        if (!c->lane[j].closed)
+            push(c, j, (fl_blob){0}, true, now);
     go_on(c, now);
     return FL_OK;
 }
@@ -555,7 +547,7 @@ static void answered(fl_client *c, fl_peer from, const fl_msg *m, int64_t i,
     if (!fits(asked, m, r->msg.round, c->job->async))
         return;
     if (asked == FL_MSG_PUSH) {
-        fl_window *acked = &lane_of(c, r->to.index, r->msg.shard)->acked;
+        fl_window *acked = &lane_of(c, r->to)->acked;
         if (!fl_window_seen(acked, r->msg.seq))
             fl_window_mark(acked, r->msg.seq);
     }

@@ -54,11 +54,11 @@ void fl_client_want(fl_client *c, int server, fl_blob names);
 
 void fl_client_start(fl_client *c, int64_t now);
 
-/* Gradients of this round for a shard; `last`: no more for that shard, until
- * the next step; or, where trainers never meet, until the next push. Only when
- * ready. Err: EINVAL. */
-fl_err fl_client_push(fl_client *c, int server, int shard, fl_blob grads,
-                      bool last, int64_t now) FL_MUST_CHECK;
+/* Gradients of this round for a server. After the `last` push no more is
+ * allowed to that server until the next step; in an asynchronous job the next
+ * push begins another series. Only when ready. Err: EINVAL. */
+fl_err fl_client_push(fl_client *c, int server, fl_blob grads, bool last,
+                      int64_t now) FL_MUST_CHECK;
 
 /* Pushes that are not acknowledged. */
 bool fl_client_pushes(const fl_client *c);

@@ -131,7 +131,7 @@ static void makes_a_round(void)
     CHECK_INT(said(&s.out, FL_MSG_JOIN)->rank, 2);
     become_ready(&s);
     CHECK_INT(s.ready, 1);
-    CHECK_OK(fl_client_push(s.c, 0, 0, (fl_blob){"ab", 2, NULL}, false, s.now));
+    CHECK_OK(fl_client_push(s.c, 0, (fl_blob){"ab", 2, NULL}, false, s.now));
     CHECK_OK(fl_client_step(s.c, s.now)); /* adds the last pushes, empty ones */
     const fl_msg *last = said(&s.out, FL_MSG_PUSH);
     CHECK(last->count == 1 && last->seq == 1); /* of server 1 */
@@ -155,7 +155,7 @@ static void makes_no_barrier_in_async_mode(void)
     scene s;
     open_scene(&s, (fl_job){.async = true});
     become_ready(&s);
-    CHECK_OK(fl_client_push(s.c, 0, 0, (fl_blob){"a", 1, NULL}, true, s.now));
+    CHECK_OK(fl_client_push(s.c, 0, (fl_blob){"a", 1, NULL}, true, s.now));
     CHECK_OK(fl_client_step(s.c, s.now));
     agree(&s);
     CHECK(!said(&s.out, FL_MSG_BARRIER));
@@ -170,8 +170,8 @@ static void pushes_on_in_async_mode(void)
     open_scene(&s, (fl_job){.async = true, .max_parts = 4});
     become_ready(&s);
     for (int i = 1; i <= 9; i++) {
-        CHECK_OK(fl_client_push(s.c, 0, 0, (fl_blob){"a", 1, NULL}, i % 3 == 0,
-                                s.now));
+        CHECK_OK(
+            fl_client_push(s.c, 0, (fl_blob){"a", 1, NULL}, i % 3 == 0, s.now));
         CHECK_INT(said(&s.out, FL_MSG_PUSH)->count, i % 3 ? 0 : 3);
         CHECK(fl_client_pushes(s.c));
         agree(&s);
@@ -252,8 +252,7 @@ static void keeps_to_the_window(void)
     open_scene(&s, (fl_job){0});
     become_ready(&s);
     for (int i = 0; i < FL_WINDOW + 10; i++)
-        CHECK_OK(
-            fl_client_push(s.c, 0, 0, (fl_blob){"a", 1, NULL}, false, s.now));
+        CHECK_OK(fl_client_push(s.c, 0, (fl_blob){"a", 1, NULL}, false, s.now));
     for (int64_t i = 0; i < s.out.out.n; i++)
         sent += s.out.out.at[i].msg.kind == FL_MSG_PUSH;
     CHECK_INT(sent, FL_WINDOW);
@@ -380,7 +379,7 @@ static void fails_when_refused(void)
     close_scene(&s);
     open_scene(&s, (fl_job){0});
     become_ready(&s);
-    CHECK_OK(fl_client_push(s.c, 0, 0, (fl_blob){0}, true, s.now));
+    CHECK_OK(fl_client_push(s.c, 0, (fl_blob){0}, true, s.now));
     answer(&s, FL_MSG_PUSH, at_server(0),
            (fl_msg){.kind = FL_MSG_ERROR, .text = "push: not a number"});
     CHECK(mentions(said(&s.out, FL_MSG_FAILED), "push: not a number"));

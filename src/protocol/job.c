@@ -9,7 +9,6 @@
 
 enum {
     MAX_SERVERS = 4096,
-    MAX_SHARDS = 4096,
     LONGEST = 1 << 30,     /* seconds, 34 years: that is for ever */
     ABOUT_MOST = 16 << 10, /* bytes, about: an answer to whoever asks */
     ABOUT_HEAD = 3,        /* lines before those of variables */
@@ -25,7 +24,6 @@ fl_job fl_job_defaults(fl_job job)
     fl_job j = job;
     j.servers = (int)or_else(job.servers, 1);
     j.trainers = (int)or_else(job.trainers, 1);
-    j.shards = (int)or_else(job.shards, 1);
     j.lease = or_else(job.lease, 10 * FL_SEC);
     j.broken = or_else(job.broken, 1 * FL_SEC);
     j.rejoin = job.rejoin < 0 ? 0 : or_else(job.rejoin, 30 * FL_SEC);
@@ -110,7 +108,6 @@ fl_job fl_job_of(const fl_place *place, const fl_job *limits)
     job.endpoints = place->servers;
     job.place = place;
     job.trainers = place->trainers;
-    job.shards = 1; /* a server deals what it holds to its threads itself */
     job.async = place->async;
     return fl_job_defaults(job);
 }
@@ -244,6 +241,5 @@ fl_err fl_job_check(const fl_job *job)
 {
     FL_TRY(in_range("servers", job->servers, MAX_SERVERS));
     FL_TRY(in_range("trainers", job->trainers, FL_TRAINERS_MOST));
-    FL_TRY(in_range("shards", job->shards, MAX_SHARDS));
     return in_range("ns of lease", job->lease, INT64_MAX / 4);
 }

@@ -52,7 +52,6 @@ typedef struct fl_job {
     int servers, trainers;        /* 0 = 1 */
     const char *const *endpoints; /* of servers, for sentences; NULL: none */
     const struct fl_place *place; /* the same: what servers hold */
-    int shards;                   /* of each server; 0 = 1 */
     bool async;
 
     int64_t lease;  /* a silent trainer is lost after it; 10 s */
@@ -67,7 +66,7 @@ typedef struct fl_job {
     int64_t gone;   /* one that was there may refuse connections; 5 s */
 
     int max_parked;    /* requests parked at one party; 64 per trainer */
-    int max_parts;     /* pushes of a trainer to a shard in a round; 4096 */
+    int max_parts;     /* pushes of a trainer to a server in a round; 4096 */
     int max_sessions;  /* sessions ever granted; 65536 */
     size_t max_staged; /* bytes staged and parked at one server; 16 GiB */
     size_t max_values; /* bytes of values in a message; 0: what it can have */

@@ -101,7 +101,6 @@ static void a_place_is_in_a_job(void)
     CHECK(fl_id_same(j.id, (fl_id){5, 6 + FL_PROTOCOL}));
     CHECK_INT(j.servers, 2);
     CHECK_INT(j.trainers, 3);
-    CHECK_INT(j.shards, 1);
     CHECK(j.async);
     CHECK_INT(j.lease, FL_SEC);
     CHECK_INT(j.retry, 500 * FL_MS);

@@ -28,7 +28,7 @@ typedef enum fl_msg_kind {
     FL_MSG_BARRIER,  /* session, g, round: all my pushes are staged */
     FL_MSG_COMPLETE, /* session: after the last pull */
     FL_MSG_FAILED,   /* session, code, text = why, seen, round */
-    FL_MSG_PUSH,     /* session, g, shard, seq, round, count, blob */
+    FL_MSG_PUSH,     /* session, g, seq, round, count, blob */
     FL_MSG_PULL,     /* session, g, round = version wanted, blob = names */
     FL_MSG_GRANT,    /* session, rank, g, round = the open one */
     FL_MSG_PROBE,    /* session, echo: renew now and say this number; text: a
@@ -88,7 +88,7 @@ typedef struct fl_msg {
     int64_t g;
     int64_t view;
     int64_t round;
-    int64_t seq;   /* of a push, per session and shard: 1, 2, 3 .. */
+    int64_t seq;   /* of a push, per session and server: 1, 2, 3 .. */
     int64_t count; /* in the last push of a round: how many there were; in
                       the answer to TALLY: trainers */
     uint64_t echo;
@@ -101,7 +101,6 @@ typedef struct fl_msg {
     int server; /* who answers: position in the endpoint list */
     int rank;
     bool explicit_id; /* the rank was given by a user or launcher */
-    int shard;
     int code;
     bool over; /* the server has obeyed END */
     const fl_member *member;

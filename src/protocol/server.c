@@ -19,20 +19,15 @@ enum {
     AHEAD_MAX = 16,     /* CLOSEs that came before their round is open */
 };
 
-/* What one session has staged on one shard for the open round. */
-typedef struct staging {
-    fl_window window;
-    FL_VEC(fl_blob) part; /* by seq */
-    FL_VEC(int64_t) seq;
-    int64_t count; /* pushes of the round; 0: the last one has not come */
-} staging;
-
-/* A session that has pushed. */
+/* A session that has pushed, and what it has staged for the open round. */
 typedef struct pusher {
     fl_id session;
     int rank;
     bool gone; /* no member any more; kept for a decision that may name it */
-    staging *shard;
+    fl_window window;     /* sequence numbers seen, of all rounds */
+    FL_VEC(fl_blob) part; /* staged pushes, by seq */
+    FL_VEC(int64_t) seq;  /* the number of each part */
+    int64_t count; /* pushes of the round; 0: the last one has not come */
 } pusher;
 
 typedef struct parked_request {
@@ -49,11 +44,6 @@ typedef struct push_in_flight {
     fl_peer from;
     fl_blob blob;
 } push_in_flight;
-
-typedef struct shard_state {
-    bool applying; /* sync: the store is applying the round being closed */
-    FL_VEC(push_in_flight) in_flight; /* async: in order */
-} shard_state;
 
 /* A decision of the coordinator: whose pushes make the next version. */
 typedef struct decision {
@@ -81,10 +71,10 @@ struct fl_server {
     FL_VEC(pusher) pusher; /* in order of their first push */
     FL_VEC(parked_request) parked;
     FL_VEC(decision) ahead; /* decisions whose round is not open yet */
-    shard_state *shard;
-    size_t bytes; /* staged, parked and in flight */
-    bool ending;  /* END is known */
-    bool ended;   /* END is obeyed: its version is reached */
+    FL_VEC(push_in_flight) in_flight; /* in order */
+    size_t bytes;                     /* staged, parked and in flight */
+    bool ending;                      /* END is known */
+    bool ended; /* END is obeyed: its version is reached */
     int code;
     char sentence[SENTENCE_MAX];
     int64_t end_version; /* the version to end with; < 0: end at once */
@@ -209,23 +199,20 @@ static void drop_blob(fl_server *s, fl_blob b)
 }
 
 /* What is staged goes; the window stays. */
-static void clear_stage(fl_server *s, staging *st)
+static void clear_stage(fl_server *s, pusher *p)
 {
-    for (int64_t i = 0; i < st->part.n; i++)
-        drop_blob(s, st->part.at[i]);
-    st->part.n = st->seq.n = 0;
-    st->count = 0;
+    for (int64_t i = 0; i < p->part.n; i++)
+        drop_blob(s, p->part.at[i]);
+    p->part.n = p->seq.n = 0;
+    p->count = 0;
 }
 
 static void free_pusher(fl_server *s, int64_t i)
 {
     pusher *p = &s->pusher.at[i];
-    for (int k = 0; k < s->job->shards; k++) {
-        clear_stage(s, &p->shard[k]);
-        fl_vec_fini(&p->shard[k].part);
-        fl_vec_fini(&p->shard[k].seq);
-    }
-    fl_mem_free(p->shard);
+    clear_stage(s, p);
+    fl_vec_fini(&p->part);
+    fl_vec_fini(&p->seq);
     fl_remove(&s->pusher, i);
 }
 
@@ -277,7 +264,6 @@ static pusher *pusher_for(fl_server *s, fl_id session)
     if (old)
         return old;
     pusher p = {.session = session, .rank = rank_of(s, session)};
-    p.shard = fl_mem_alloc((size_t)s->job->shards * sizeof *p.shard);
     fl_push(&s->pusher, p);
     return &s->pusher.at[s->pusher.n - 1];
 }
@@ -293,8 +279,6 @@ static void refuse_push(fl_server *s, fl_peer to, const fl_msg *m, fl_err code,
 /* What can be wrong with a push whatever the state; NULL: nothing. */
 static const char *flaw_of_push(const fl_server *s, const fl_msg *m)
 {
-    if (m->shard < 0 || m->shard >= s->job->shards)
-        return "push: there is no such shard";
     if (m->seq < 1)
         return "push: numbers begin at 1";
     if (m->count < 0 || m->count > s->job->max_parts || m->round < 0)
@@ -302,15 +286,15 @@ static const char *flaw_of_push(const fl_server *s, const fl_msg *m)
     return NULL;
 }
 
-static void stage_push(fl_server *s, staging *st, const fl_msg *m)
+static void stage_push(fl_server *s, pusher *p, const fl_msg *m)
 {
-    int64_t at = st->seq.n;
-    while (at > 0 && st->seq.at[at - 1] > m->seq)
+    int64_t at = p->seq.n;
+    while (at > 0 && p->seq.at[at - 1] > m->seq)
         at--;
-    fl_insert(&st->seq, at, m->seq);
-    fl_insert(&st->part, at, keep_blob(s, m->blob));
+    fl_insert(&p->seq, at, m->seq);
+    fl_insert(&p->part, at, keep_blob(s, m->blob));
     if (m->count)
-        st->count = m->count;
+        p->count = m->count;
 }
 
 static void apply_push(fl_server *s, fl_peer from, const fl_msg *m)
@@ -319,16 +303,15 @@ static void apply_push(fl_server *s, fl_peer from, const fl_msg *m)
                         keep_blob(s, m->blob)};
     fl_staged by = {rank_of(s, m->session), m->session, 1, &f.blob,
                     m->count > 0};
-    fl_push(&s->shard[m->shard].in_flight, f);
-    s->store->apply(s->store->self, m->shard, 0, &by, 1);
+    fl_push(&s->in_flight, f);
+    s->store->apply(s->store->self, 0, &by, 1);
 }
 
 /* A repeat. One that is still being applied is answered when that is over. */
 static void answer_repeat(fl_server *s, fl_peer from, const fl_msg *m)
 {
-    shard_state *shard = &s->shard[m->shard];
-    for (int64_t i = 0; i < shard->in_flight.n; i++) {
-        push_in_flight *f = &shard->in_flight.at[i];
+    for (int64_t i = 0; i < s->in_flight.n; i++) {
+        push_in_flight *f = &s->in_flight.at[i];
         if (f->seq != m->seq || !fl_id_same(f->session, m->session))
             continue;
         fl_msg old = {.session = f->session, .tag = f->tag};
@@ -341,13 +324,13 @@ static void answer_repeat(fl_server *s, fl_peer from, const fl_msg *m)
     fl_outbox_send(s->out, from, answer_to(s, FL_MSG_ACK, m));
 }
 
-static fl_err check_push(fl_server *s, const staging *st, const fl_msg *m)
+static fl_err check_push(fl_server *s, const pusher *p, const fl_msg *m)
 {
-    if (!fl_window_fits(&st->window, m->seq))
+    if (!fl_window_fits(&p->window, m->seq))
         return fl_fail(FL_EPROTO, "push: number %lld, the window ends at %lld",
                        (long long)m->seq,
-                       (long long)st->window.base + FL_WINDOW);
-    if (st->part.n >= s->job->max_parts)
+                       (long long)p->window.base + FL_WINDOW);
+    if (p->part.n >= s->job->max_parts)
         return fl_fail(FL_EPROTO, "push: more than %d in a round",
                        s->job->max_parts);
     if (m->blob.size > s->job->max_staged - s->bytes)
@@ -358,14 +341,14 @@ static fl_err check_push(fl_server *s, const staging *st, const fl_msg *m)
                        m->blob.size, s->bytes, s->job->max_staged);
     const fl_staged by = {rank_of(s, m->session), m->session, 1, &m->blob,
                           m->count > 0};
-    const fl_err err = s->store->check(s->store->self, m->shard, &by);
+    const fl_err err = s->store->check(s->store->self, &by);
     return err ? fl_fail_at(err, "trainer %d", by.rank) : FL_OK;
 }
 
-static bool is_repeat(const fl_server *s, const staging *st, int64_t seq)
+static bool is_repeat(const fl_server *s, const pusher *p, int64_t seq)
 {
     return s->job->plant != FL_PLANT_DUPLICATE &&
-           fl_window_fits(&st->window, seq) && fl_window_seen(&st->window, seq);
+           fl_window_fits(&p->window, seq) && fl_window_seen(&p->window, seq);
 }
 
 /* The session is a member. */
@@ -376,9 +359,9 @@ static void on_push(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
         refuse_push(s, from, m, FL_EPROTO, wrong);
         return;
     }
-    staging *st = &pusher_for(s, m->session)->shard[m->shard];
+    pusher *p = pusher_for(s, m->session);
     const int64_t open = s->version + s->closing;
-    if (is_repeat(s, st, m->seq)) {
+    if (is_repeat(s, p, m->seq)) {
         answer_repeat(s, from, m);
     } else if (!s->job->async && m->round < open) {
         fence_session(s, from, m, now); /* closed without it */
@@ -388,18 +371,18 @@ static void on_push(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
                     rank_of(s, m->session), (long long)m->round,
                     (long long)s->version);
     } else {
-        fl_err err = check_push(s, st, m);
+        fl_err err = check_push(s, p, m);
         if (err) {
             refuse_push(s, from, m, err, fl_errmsg());
             return;
         }
-        if (!fl_window_seen(&st->window, m->seq))
-            fl_window_mark(&st->window, m->seq);
+        if (!fl_window_seen(&p->window, m->seq))
+            fl_window_mark(&p->window, m->seq);
         if (s->job->async) {
             apply_push(s, from, m);
             return;
         }
-        stage_push(s, st, m);
+        stage_push(s, p, m);
         fl_outbox_send(s->out, from, answer_to(s, FL_MSG_ACK, m));
     }
 }
@@ -506,15 +489,14 @@ static void serve_parked(fl_server *s, int64_t now)
 
 /* --- closing a round --- */
 
-static bool fully_staged(const fl_server *s, const fl_member *who, int shard)
+static bool is_fully_staged(const fl_server *s, const fl_member *who)
 {
     const pusher *p = find_pusher(s, who->session);
     if (!p)
         return false;
-    const staging *st = &p->shard[shard];
     if (s->job->plant == FL_PLANT_DUPLICATE)
-        return st->count && st->part.n >= st->count;
-    return st->count && st->part.n == st->count;
+        return p->count && p->part.n >= p->count;
+    return p->count && p->part.n == p->count;
 }
 
 static bool names_session(const decision *c, fl_id session)
@@ -525,14 +507,12 @@ static bool names_session(const decision *c, fl_id session)
     return false;
 }
 
-/* The participants' gradients for one shard, by rank. */
-static int gather_staged(fl_server *s, const decision *c, int shard,
-                         fl_staged *by)
+/* The participants' gradients, by rank. */
+static int gather_staged(fl_server *s, const decision *c, fl_staged *by)
 {
     int n = 0;
     for (int64_t i = 0; i < s->pusher.n; i++) {
         const pusher *p = &s->pusher.at[i];
-        const staging *st = &p->shard[shard];
         if (!names_session(c, p->session))
             continue;
         int at = n++;
@@ -540,30 +520,25 @@ static int gather_staged(fl_server *s, const decision *c, int shard,
                s->job->plant != FL_PLANT_ARRIVAL;
              at--)
             by[at] = by[at - 1];
-        by[at] = (fl_staged){p->rank, p->session, (int)st->part.n, st->part.at,
-                             true};
+        by[at] =
+            (fl_staged){p->rank, p->session, (int)p->part.n, p->part.at, true};
     }
     return n;
 }
 
 static void begin_close(fl_server *s, const decision *c, int64_t now)
 {
-    for (int k = 0; k < s->job->shards; k++)
-        for (int i = 0; i < c->n; i++)
-            if (!fully_staged(s, &c->member[i], k)) {
-                fail_server(s, now,
-                            "round %lld is to close with trainer %d, whose "
-                            "gradients are not all here (shard %d)",
-                            (long long)c->round, c->member[i].rank, k);
-                return;
-            }
+    for (int i = 0; i < c->n; i++)
+        if (!is_fully_staged(s, &c->member[i])) {
+            fail_server(s, now,
+                        "round %lld is to close with trainer %d, whose "
+                        "gradients are not all here",
+                        (long long)c->round, c->member[i].rank);
+            return;
+        }
     s->closing = true;
     fl_staged *by = fl_mem_alloc((size_t)(c->n + 1) * sizeof *by);
-    for (int k = 0; k < s->job->shards; k++) {
-        s->shard[k].applying = true;
-        s->store->apply(s->store->self, k, c->round, by,
-                        gather_staged(s, c, k, by));
-    }
+    s->store->apply(s->store->self, c->round, by, gather_staged(s, c, by));
     fl_mem_free(by);
 }
 
@@ -571,8 +546,7 @@ static void finish_close(fl_server *s)
 {
     for (int64_t i = s->pusher.n - 1; i >= 0; i--) {
         pusher *p = &s->pusher.at[i];
-        for (int k = 0; k < s->job->shards; k++)
-            clear_stage(s, &p->shard[k]);
+        clear_stage(s, p);
         if (p->gone)
             free_pusher(s, i);
     }
@@ -597,10 +571,7 @@ static void close_next(fl_server *s, int64_t now)
 
 static bool is_applying(const fl_server *s)
 {
-    for (int k = 0; k < s->job->shards; k++)
-        if (s->shard[k].applying || s->shard[k].in_flight.n)
-            return true;
-    return false;
+    return s->closing || s->in_flight.n > 0;
 }
 
 static void end_if_due(fl_server *s, int64_t now)
@@ -728,11 +699,11 @@ static void from_trainer(fl_server *s, fl_peer from, const fl_msg *m,
 
 /* --- the store --- */
 
-static void finish_in_flight(fl_server *s, shard_state *shard)
+static void finish_in_flight(fl_server *s)
 {
-    push_in_flight f = shard->in_flight.at[0];
+    push_in_flight f = s->in_flight.at[0];
     const fl_msg m = {.session = f.session, .tag = f.tag};
-    fl_remove(&shard->in_flight, 0);
+    fl_remove(&s->in_flight, 0);
     s->bytes -= f.blob.size;
     s->store->keep.drop(s->store->keep.self, f.blob);
     s->version++;
@@ -800,7 +771,6 @@ fl_server *fl_server_new(const fl_job *job, int index, fl_state state,
     s->out = out;
     out->state = state;
     s->heard = s->ticked = s->stalled = now;
-    s->shard = fl_mem_alloc((size_t)job->shards * sizeof *s->shard);
     return s;
 }
 
@@ -813,19 +783,14 @@ void fl_server_free(fl_server *s)
     while (s->ahead.n)
         free_decision(s, s->ahead.n - 1);
     free_pushers(s);
-    for (int k = 0; k < s->job->shards; k++) {
-        shard_state *shard = &s->shard[k];
-        for (int64_t i = 0; i < shard->in_flight.n; i++)
-            s->store->keep.drop(s->store->keep.self,
-                                shard->in_flight.at[i].blob);
-        fl_vec_fini(&shard->in_flight);
-    }
+    for (int64_t i = 0; i < s->in_flight.n; i++)
+        drop_blob(s, s->in_flight.at[i].blob);
+    fl_vec_fini(&s->in_flight);
     fl_vec_fini(&s->parked);
     fl_vec_fini(&s->ahead);
     fl_vec_fini(&s->pusher);
     fl_vec_fini(&s->member);
     fl_vec_fini(&s->left);
-    fl_mem_free(s->shard);
     fl_mem_free(s);
 }
 
@@ -843,15 +808,13 @@ bool fl_server_expects(const fl_server *s, const fl_msg *m)
            (is_member(s, m->session) || m->g > s->view);
 }
 
-void fl_server_applied(fl_server *s, int shard, const char *why, int64_t now)
+void fl_server_applied(fl_server *s, const char *why, int64_t now)
 {
-    shard_state *sh = &s->shard[shard];
     if (why)
         fail_server(s, now, "cannot apply gradients: %s", why);
-    if (sh->in_flight.n)
-        finish_in_flight(s, sh);
-    sh->applying = false;
-    if (s->closing && !is_applying(s)) {
+    if (s->in_flight.n) {
+        finish_in_flight(s);
+    } else if (s->closing) {
         finish_close(s);
         send_state(s, now);
     }

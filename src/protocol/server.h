@@ -1,4 +1,4 @@
-/* server.h - a shard server: stages gradients, closes rounds, answers pulls.
+/* server.h - a server: stages gradients, closes rounds, answers pulls.
  *
  * A pure machine like the coordinator. It never looks into gradients and
  * parameters: a store, given by the driver, holds them.
@@ -10,7 +10,7 @@
 
 typedef struct fl_server fl_server;
 
-/* One participant's gradients for a shard: its pushes by seq. */
+/* One participant's gradients of a round: its pushes by seq. */
 typedef struct fl_staged {
     int rank;
     fl_id session;
@@ -25,12 +25,11 @@ typedef struct fl_store {
     fl_keeper keep;
     /* Would this push do? Names, shapes, finite values, elements that have not
      * come before. n is 1; FL_OK: it is accepted. */
-    fl_err (*check)(void *self, int shard, const fl_staged *by);
+    fl_err (*check)(void *self, const fl_staged *by);
     /* Begin to apply the mean of n participants, in the order given. The
      * bytes of the blobs stay until fl_server_applied, the arrays do not.
      * Async: n is 1. */
-    void (*apply)(void *self, int shard, int64_t round, const fl_staged *by,
-                  int n);
+    void (*apply)(void *self, int64_t round, const fl_staged *by, int n);
     /* Answer a pull: send `reply` with the values that `names` asks for, as
      * they are now, before whatever is applied later. `names` is borrowed. */
     void (*read)(void *self, fl_blob names, fl_peer to, const fl_msg *reply);
@@ -47,9 +46,9 @@ void fl_server_recv(fl_server *s, fl_peer from, const fl_msg *m, int64_t now);
  * else is refused without a look at its blob. */
 bool fl_server_expects(const fl_server *s, const fl_msg *m);
 
-/* The store has applied what it was given first for that shard; why: NULL, or
- * what went wrong, which ends the job. */
-void fl_server_applied(fl_server *s, int shard, const char *why, int64_t now);
+/* The store has applied what it was given first; why: NULL, or what went wrong,
+ * which ends the job. */
+void fl_server_applied(fl_server *s, const char *why, int64_t now);
 
 /* A call broke: a request parked on it is forgotten. */
 void fl_server_hangup(fl_server *s, uint64_t call);

@@ -3,18 +3,18 @@
 #include "protocol/test_talk.h"
 #include "protocol/window.h"
 
-/* One server of two shards over a store that writes down what it is told. */
+/* A server over a store that writes down what it is told. */
 typedef struct scene {
     fl_job job;
     fl_outbox out;
     fl_store store;
     fl_server *s;
     int64_t now;
-    char told[256]; /* "0:r1 r2;" shard and bytes of each participant */
+    char told[256]; /* "r1 r2;" bytes of each participant */
     int reads;
 } scene;
 
-static fl_err check(void *self, int shard, const fl_staged *by)
+static fl_err check(void *self, const fl_staged *by)
 {
     const fl_blob b = by->part[0];
     if (b.size && memchr(b.at, '?', b.size))
@@ -22,12 +22,11 @@ static fl_err check(void *self, int shard, const fl_staged *by)
     return FL_OK;
 }
 
-static void apply(void *self, int shard, int64_t round, const fl_staged *by,
-                  int n)
+static void apply(void *self, int64_t round, const fl_staged *by, int n)
 {
     scene *s = self;
     fl_str text = {0};
-    fl_str_printf(&text, "%s%d:", s->told, shard);
+    fl_str_printf(&text, "%s", s->told);
     for (int i = 0; i < n; i++)
         for (int k = 0; k < by[i].n; k++)
             fl_str_printf(&text, "%.*s ", (int)by[i].part[k].size,
@@ -101,7 +100,7 @@ static void ask(scene *s, uint64_t call, fl_msg m)
     fl_server_recv(s->s, on_call(call), &m, s->now);
 }
 
-/* The seq-th push of session n to shard 0; count 0: more come. */
+/* The seq-th push of session n ; count 0: more come. */
 static void push(scene *s, uint64_t n, int64_t seq, int64_t round,
                  int64_t count, const char *bytes)
 {
@@ -126,7 +125,7 @@ static void pull(scene *s, uint64_t n, int64_t round, uint64_t call)
 static void applied(scene *s)
 {
     fl_outbox_clear(&s->out);
-    fl_server_applied(s->s, 0, NULL, s->now);
+    fl_server_applied(s->s, NULL, s->now);
 }
 
 /* --- pushes and rounds --- */
@@ -144,16 +143,16 @@ static void closes_in_rank_order(void)
     push(&s, 1, 1, 0, 1, "a1"); /* a repeat: acknowledged, no effect */
     CHECK(said(&s.out, FL_MSG_ACK));
     close_round(&s, 0, "13"); /* 2 was lost before the decision */
-    CHECK_STR(s.told, "0:a1 c1 c2 ;");
+    CHECK_STR(s.told, "a1 c1 c2 ;");
     CHECK_INT(fl_server_version(s.s), 0);
     close_round(&s, 0, "13"); /* again, while it is applied */
-    CHECK_STR(s.told, "0:a1 c1 c2 ;");
+    CHECK_STR(s.told, "a1 c1 c2 ;");
     applied(&s);
     CHECK_INT(said(&s.out, FL_MSG_STATE)->round, 1);
     CHECK_INT((int64_t)fl_server_bytes(s.s), 0);
     close_round(&s, 0, "13"); /* and later */
     CHECK_INT(said(&s.out, FL_MSG_STATE)->round, 1);
-    CHECK_STR(s.told, "0:a1 c1 c2 ;");
+    CHECK_STR(s.told, "a1 c1 c2 ;");
     push(&s, 1, 1, 0, 1, "a1"); /* a late repeat of a closed round */
     CHECK(said(&s.out, FL_MSG_ACK));
     push(&s, 2, 2, 0, 1, "b2");
@@ -170,31 +169,24 @@ static void keeps_a_close_that_is_early(void)
     close_round(&s, 1, "1");
     CHECK_STR(s.told, "");
     close_round(&s, 0, "1");
-    CHECK_STR(s.told, "0:a ;");
+    CHECK_STR(s.told, "a ;");
     applied(&s); /* its turn, and nothing is staged for it: remembered */
     CHECK(mentions(said(&s.out, FL_MSG_STATE), "round 1 is to close"));
     close_scene(&s);
 }
 
-static void waits_for_its_slowest_shard(void)
+static void counts_a_version_once_it_is_applied(void)
 {
     scene s;
-    open_scene(&s, (fl_job){.shards = 2});
+    open_scene(&s, (fl_job){0});
     view(&s, 1, 0, "1");
     push(&s, 1, 1, 0, 1, "a");
-    ask(&s, 101,
-        (fl_msg){.kind = FL_MSG_PUSH,
-                 .session = session(1),
-                 .shard = 1,
-                 .seq = 1,
-                 .count = 1});
     close_round(&s, 0, "1");
-    CHECK_STR(s.told, "0:a ;1: ;");
-    applied(&s);
+    CHECK_STR(s.told, "a ;");
     CHECK_INT(fl_server_version(s.s), 0);
-    pull(&s, 1, 0, 50); /* half of it is version 1 already */
+    pull(&s, 1, 0, 50); /* some of it may be version 1 already */
     CHECK(heard(&s.out, 50, FL_MSG_FENCED));
-    fl_server_applied(s.s, 1, NULL, s.now);
+    applied(&s);
     CHECK_INT(fl_server_version(s.s), 1);
     close_scene(&s);
 }
@@ -209,7 +201,7 @@ static void keeps_what_a_decision_may_need(void)
     view(&s, 2, 1, "1"); /* lost when round 1 was open: P(0) may have it */
     CHECK_INT((int64_t)fl_server_bytes(s.s), 2);
     close_round(&s, 0, "12");
-    CHECK_STR(s.told, "0:a b ;");
+    CHECK_STR(s.told, "a b ;");
     applied(&s);
     CHECK_INT(fl_server_seats(s.s), 1);
     push(&s, 1, 2, 1, 1, "a");
@@ -260,9 +252,6 @@ static void refuses_bad_pushes(void)
     CHECK_INT(said(&s.out, FL_MSG_ERROR)->code, FL_ENOMEM);
     push(&s, 1, 1, 0, -1, "a");
     CHECK(said(&s.out, FL_MSG_ERROR));
-    ask(&s, 7,
-        (fl_msg){.kind = FL_MSG_PUSH, .session = session(1), .shard = 9});
-    CHECK(mentions(said(&s.out, FL_MSG_ERROR), "no such shard"));
     ask(&s, 8, (fl_msg){.kind = (fl_msg_kind)-3});
     CHECK(heard(&s.out, 8, FL_MSG_ERROR));
     CHECK_INT((int64_t)fl_server_bytes(s.s), 0);
@@ -300,7 +289,7 @@ static void a_parked_push_counts_once(void)
     push(&s, 1, 1, 0, 0, "abc"); /* view 1 has not come */
     CHECK_INT((int64_t)fl_server_bytes(s.s), 3);
     view(&s, 1, 0, "1");
-    CHECK_STR(s.told, "0:abc ;");
+    CHECK_STR(s.told, "abc ;");
     CHECK_INT((int64_t)fl_server_bytes(s.s), 3);
     applied(&s);
     CHECK(said(&s.out, FL_MSG_ACK));
@@ -416,7 +405,7 @@ static void applies_on_arrival_once(void)
     open_scene(&s, (fl_job){.async = true});
     view(&s, 1, 0, "1");
     push(&s, 1, 1, 0, 0, "a");
-    CHECK_STR(s.told, "0:a ;");
+    CHECK_STR(s.told, "a ;");
     CHECK(!said(&s.out, FL_MSG_ACK));
     ask(&s, 101,
         (fl_msg){.kind = FL_MSG_PUSH, .session = session(1), .seq = 1});
@@ -425,7 +414,7 @@ static void applies_on_arrival_once(void)
     CHECK(heard(&s.out, 101, FL_MSG_ACK));
     push(&s, 1, 1, 0, 0, "a");
     CHECK(said(&s.out, FL_MSG_ACK));
-    CHECK_STR(s.told, "0:a ;");
+    CHECK_STR(s.told, "a ;");
     pull(&s, 1, 0, 50);
     CHECK(heard(&s.out, 50, FL_MSG_VALUES));
     view(&s, 2, 0, "");
@@ -574,7 +563,8 @@ const fl_test fl_tests[] = {
      serves_nobody_without_the_state_that_is_expected},
     {"a round closes in rank order, once", closes_in_rank_order},
     {"an early close is kept", keeps_a_close_that_is_early},
-    {"a version is that of the slowest shard", waits_for_its_slowest_shard},
+    {"a version counts once it is applied",
+     counts_a_version_once_it_is_applied},
     {"staged gradients outlive a loss that may be in a decision",
      keeps_what_a_decision_may_need},
     {"missing gradients end the job", ends_the_job_when_gradients_are_missing},

@@ -328,7 +328,7 @@ static void run_event(sim *s, const sim_event *e)
         sim_proc_work(s, e->party - sim_coord(s) - 1);
         break;
     case SIM_APPLIED:
-        sim_store_done(s, e->party, (int)e->number);
+        sim_store_done(s, e->party);
         break;
     case SIM_HANGUP:
         hang_up(s, e);

@@ -122,17 +122,15 @@ static void note_view(sim *s, const fl_msg *m)
         fl_push(&s->view, m->member[i]);
 }
 
-/* Version k + 1 of every shard, from version k and P alone. */
+/* Version k + 1 of every server, from version k and P alone. */
 static void expect(sim *s, sim_round *r, int64_t k)
 {
-    const int shards = s->job.shards;
-    r->value = fl_mem_alloc((size_t)(s->job.servers * shards) * sizeof(float));
-    for (int i = 0; i < s->job.servers * shards; i++) {
+    r->value = fl_mem_alloc((size_t)s->job.servers * sizeof(float));
+    for (int i = 0; i < s->job.servers; i++) {
         float sum = 0;
         for (int m = 0; m < r->n; m++)
-            for (int p = 0; p < sim_parts(k, i / shards, i % shards); p++)
-                sum += sim_gradient(r->member[m].rank, k, i / shards,
-                                    i % shards, p);
+            for (int p = 0; p < sim_parts(k, i); p++)
+                sum += sim_gradient(r->member[m].rank, k, i, p);
         r->value[i] =
             (k ? s->round.at[k - 1].value[i] : 0) - 0.1f * (sum / (float)r->n);
     }
@@ -232,14 +230,14 @@ static void check_part(sim *s, int server, const sim_apply *a,
         sim_fail(s, 'A', "server %d applies a push of rank %d twice", server,
                  g->rank);
     if (!fl_id_same(g->session, by->session) || g->server != server ||
-        g->shard != a->shard || (!s->job.async && g->round != a->round))
+        (!s->job.async && g->round != a->round))
         sim_fail(s, 'A', "server %d applies a push of round %lld for %lld",
                  server, (long long)g->round, (long long)a->round);
 }
 
 static void check_round(sim *s, int server, const sim_apply *a)
 {
-    const float got = s->server[server].value[a->shard];
+    const float got = s->server[server].value;
     if (a->round >= s->round.n) {
         sim_fail(s, 'B', "server %d closes round %lld, which is undecided",
                  server, (long long)a->round);
@@ -256,17 +254,16 @@ static void check_round(sim *s, int server, const sim_apply *a)
         if (!has(r->member, r->n, a->by[i].session))
             sim_fail(s, 'B', "server %d closes round %lld with a stranger",
                      server, (long long)a->round);
-        if (parts != sim_parts(a->round, server, a->shard))
+        if (parts != sim_parts(a->round, server))
             sim_fail(s, 'A', "server %d uses %d pushes of rank %d", server,
                      parts, a->by[i].rank);
         if (!has(s->view.at, s->view.n, a->by[i].session))
             s->result->late_loss++;
     }
-    const float want = r->value[server * s->job.shards + a->shard];
+    const float want = r->value[server];
     if (memcmp(&got, &want, sizeof got))
-        sim_fail(s, 'C', "server %d shard %d version %lld is %a, must be %a",
-                 server, a->shard, (long long)a->round + 1, (double)got,
-                 (double)want);
+        sim_fail(s, 'C', "server %d version %lld is %a, must be %a", server,
+                 (long long)a->round + 1, (double)got, (double)want);
 }
 
 void sim_check_apply(sim *s, int server, const sim_apply *a)
@@ -283,16 +280,15 @@ void sim_check_apply(sim *s, int server, const sim_apply *a)
 
 void sim_check_read(sim *s, int server, const fl_msg *reply)
 {
-    const sim_values *v = reply->blob.at;
+    const float *value = reply->blob.at;
     if (!sim_is_led(s, &s->server[server]))
         return;
-    for (int k = 0; k < s->job.shards && !s->job.async && reply->round; k++) {
-        const float *want =
-            &s->round.at[reply->round - 1].value[server * s->job.shards + k];
-        if (memcmp(&v->value[k], want, sizeof *want))
-            sim_fail(s, 'D', "server %d answers a pull with a half version",
-                     server);
-    }
+    if (s->job.async || !reply->round)
+        return;
+    const float *want = &s->round.at[reply->round - 1].value[server];
+    if (memcmp(value, want, sizeof *want))
+        sim_fail(s, 'D', "server %d answers a pull with another version",
+                 server);
 }
 
 void sim_check_values(sim *s, sim_proc *p, int server, const fl_msg *m)

@@ -1,6 +1,6 @@
 /* sim_party.c - the processes of a simulated job, and its arithmetic.
  *
- * A gradient is a float that depends on rank, round, server, shard and part;
+ * A gradient is a float that depends on rank, round, server and part;
  * its sizes differ so much that another order of summing gives other bits. */
 #include "protocol/sim_world.h"
 
@@ -15,22 +15,22 @@ static uint64_t mix(uint64_t x)
     return e.draw(&e);
 }
 
-float sim_gradient(int rank, int64_t round, int server, int shard, int part)
+float sim_gradient(int rank, int64_t round, int server, int part)
 {
     const uint64_t h = mix(((uint64_t)rank << 40) ^ ((uint64_t)round << 20) ^
-                           (uint64_t)(server * 64 + shard * 8 + part));
+                           (uint64_t)(server * 64 + part));
     const float x = (float)(h % 2000003) / 3.0f - 333333.0f;
     return x * (float)(1 << (h >> 40) % 12);
 }
 
-int sim_parts(int64_t round, int server, int shard)
+int sim_parts(int64_t round, int server)
 {
-    return (int)((round + server + shard) % 3); /* 0: an empty push is made */
+    return (int)((round + server) % 3); /* 0: an empty push is made */
 }
 
 /* --- a store --- */
 
-static fl_err check(void *self, int shard, const fl_staged *by)
+static fl_err check(void *self, const fl_staged *by)
 {
     const fl_blob grads = by->part[0];
     if (grads.size && grads.size != sizeof(sim_grad))
@@ -39,11 +39,10 @@ static fl_err check(void *self, int shard, const fl_staged *by)
 }
 
 /* The arrays are copied, the bytes are not: the server must keep them. */
-static void apply(void *self, int shard, int64_t round, const fl_staged *by,
-                  int n)
+static void apply(void *self, int64_t round, const fl_staged *by, int n)
 {
     sim_server *v = self;
-    sim_apply a = {.shard = shard, .n = n, .round = round};
+    sim_apply a = {.n = n, .round = round};
     a.by = fl_mem_alloc((size_t)(n + 1) * sizeof *a.by);
     for (int i = 0; i < n; i++) {
         const size_t size = (size_t)by[i].n * sizeof *by[i].part;
@@ -55,11 +54,9 @@ static void apply(void *self, int shard, int64_t round, const fl_staged *by,
     }
     fl_push(&v->apply, a);
     const int64_t longest = sim_dice(v->sim, 8) ? 50 * FL_MS : 4 * FL_SEC;
-    sim_at(v->sim, (int64_t)sim_dice(v->sim, (uint64_t)longest),
-           (sim_event){.kind = SIM_APPLIED,
-                       .party = v->index,
-                       .life = v->life,
-                       .number = (uint64_t)shard});
+    sim_at(
+        v->sim, (int64_t)sim_dice(v->sim, (uint64_t)longest),
+        (sim_event){.kind = SIM_APPLIED, .party = v->index, .life = v->life});
 }
 
 static void free_apply(sim_apply *a)
@@ -78,24 +75,19 @@ static void add_up(sim_server *v, const sim_apply *a)
             if (b.size)
                 sum += ((const sim_grad *)b.at)->value;
         }
-    v->value[a->shard] -= 0.1f * (sum / (float)a->n);
+    v->value -= 0.1f * (sum / (float)a->n);
 }
 
-/* The oldest of that shard: an owner thread works in order. */
-void sim_store_done(sim *s, int server, int shard)
+/* The oldest task: a store works in order. */
+void sim_store_done(sim *s, int server)
 {
     sim_server *v = &s->server[server];
-    for (int64_t i = 0; i < v->apply.n; i++) {
-        sim_apply a = v->apply.at[i];
-        if (a.shard != shard)
-            continue;
-        fl_remove(&v->apply, i);
-        add_up(v, &a);
-        sim_check_apply(s, server, &a);
-        free_apply(&a);
-        fl_server_applied(v->server, shard, NULL, s->now);
-        return;
-    }
+    sim_apply a = v->apply.at[0];
+    fl_remove(&v->apply, 0);
+    add_up(v, &a);
+    sim_check_apply(s, server, &a);
+    free_apply(&a);
+    fl_server_applied(v->server, NULL, s->now);
 }
 
 static void read_values(void *self, fl_blob names, fl_peer to,
@@ -103,10 +95,9 @@ static void read_values(void *self, fl_blob names, fl_peer to,
 {
     sim_server *v = self;
     fl_msg m = *reply;
-    sim_values *values = fl_arena_alloc(v->out.arena, sizeof *values);
-    for (int k = 0; k < SIM_SHARDS; k++)
-        values->value[k] = v->value[k];
-    m.blob = (fl_blob){values, sizeof *values, NULL};
+    float *value = fl_arena_alloc(v->out.arena, sizeof *value);
+    *value = v->value;
+    m.blob = (fl_blob){value, sizeof *value, NULL};
     sim_check_read(v->sim, v->index, &m);
     fl_outbox_send(&v->out, to, m);
 }
@@ -214,25 +205,23 @@ static void on_over(void *self, int code, const char *why)
     p->given_up = code && !fl_coord_ended(p->sim->coord, &end, &why);
 }
 
-static void push_shard(sim *s, sim_proc *p, int server, int shard)
+static void push_grads(sim *s, sim_proc *p, int server)
 {
     const int64_t round = fl_client_round(p->client);
     const int rank = fl_client_rank(p->client);
-    const int parts = sim_parts(s->job.async ? p->steps : round, server, shard);
+    const int parts = sim_parts(s->job.async ? p->steps : round, server);
     const bool say_last = sim_dice(s, 2);
     for (int i = 0; i < parts; i++) {
         sim_grad g = {.push = s->push.n,
                       .session = fl_client_session(p->client),
                       .rank = rank,
                       .server = server,
-                      .shard = shard,
                       .part = i,
                       .parts = parts,
                       .round = round};
-        g.value = sim_gradient(rank, round, server, shard, i);
+        g.value = sim_gradient(rank, round, server, i);
         fl_push(&s->push, (sim_push){0});
-        if (fl_client_push(p->client, server, shard,
-                           (fl_blob){&g, sizeof g, NULL},
+        if (fl_client_push(p->client, server, (fl_blob){&g, sizeof g, NULL},
                            say_last && i == parts - 1, s->now))
             sim_fail(s, 'F', "%s", fl_errmsg());
     }
@@ -249,8 +238,7 @@ void sim_proc_work(sim *s, int proc)
         return;
     }
     for (int j = 0; j < s->job.servers; j++)
-        for (int k = 0; k < s->job.shards; k++)
-            push_shard(s, p, j, k);
+        push_grads(s, p, j);
     p->steps++;
     if (fl_client_step(p->client, s->now))
         sim_fail(s, 'F', "%s", fl_errmsg());
@@ -324,7 +312,6 @@ void sim_party_init(sim *s)
     s->job = fl_job_defaults((fl_job){.id = {1, 2},
                                       .servers = drawn(s, o->servers, 1, 3),
                                       .trainers = drawn(s, o->trainers, 1, 5),
-                                      .shards = SIM_SHARDS,
                                       .async = o->async || (async && !o->sync),
                                       .start = 120 * FL_SEC,
                                       .rejoin = rejoin[sim_dice(s, 4)],

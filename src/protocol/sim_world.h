@@ -13,14 +13,13 @@
 
 enum {
     SIM_HISTORY = 60, /* events that a report shows */
-    SIM_SHARDS = 2,
 };
 
 typedef enum sim_kind {
     SIM_MSG,
     SIM_TICK,
     SIM_WORK,    /* a trainer's batch is computed */
-    SIM_APPLIED, /* a store's shard is done */
+    SIM_APPLIED, /* a store has applied its oldest task */
     SIM_HANGUP,  /* a call broke, as seen by who was called */
     SIM_BROKEN,  /* the same as seen by the caller */
     SIM_START,   /* a trainer process */
@@ -38,7 +37,7 @@ typedef struct sim_event {
     fl_peer from;
     bool refused;    /* by `from`: nobody listens there */
     fl_msg *msg;     /* owned */
-    uint64_t number; /* call, tag or shard */
+    uint64_t number; /* call or tag */
 } sim_event;
 
 /* One line of the history. */
@@ -64,7 +63,7 @@ typedef struct sim_call {
 typedef struct sim_grad {
     int64_t push; /* number in sim.push */
     fl_id session;
-    int rank, server, shard, part, parts;
+    int rank, server, part, parts;
     int64_t round;
     float value;
 } sim_grad;
@@ -73,13 +72,9 @@ typedef struct sim_push {
     int applied; /* how often */
 } sim_push;
 
-typedef struct sim_values {
-    float value[SIM_SHARDS];
-} sim_values;
-
 /* What a store was told to apply and has not yet. */
 typedef struct sim_apply {
-    int shard, n;
+    int n;
     int64_t round;
     fl_staged *by; /* with parts of its own */
 } sim_apply;
@@ -92,7 +87,7 @@ typedef struct sim_server {
     fl_server *server;
     fl_outbox out;
     fl_store store;
-    float value[SIM_SHARDS];
+    float value;
     FL_VEC(sim_apply) apply;
     int64_t version;
     int life;  /* counts how often it was replaced */
@@ -125,7 +120,7 @@ typedef struct sim_proc {
 typedef struct sim_round {
     fl_member *member; /* P */
     int n;
-    float *value; /* version after it, servers x shards */
+    float *value; /* version after it, by server */
 } sim_round;
 
 struct sim {
@@ -181,9 +176,9 @@ void sim_proc_start(sim *s, int proc);
 void sim_proc_die(sim *s, int proc);
 void sim_proc_work(sim *s, int proc);
 void sim_server_replace(sim *s, int server);
-void sim_store_done(sim *s, int server, int shard);
-float sim_gradient(int rank, int64_t round, int server, int shard, int part);
-int sim_parts(int64_t round, int server, int shard);
+void sim_store_done(sim *s, int server);
+float sim_gradient(int rank, int64_t round, int server, int part);
+int sim_parts(int64_t round, int server);
 
 /* --- sim_fault.c --- */
 

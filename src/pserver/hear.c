@@ -275,12 +275,12 @@ void fl_pserver_hangup(void *self, uint64_t call)
     fl_pserver_unlock(p);
 }
 
-void fl_pserver_applied(void *self, int shard, const char *why)
+void fl_pserver_applied(void *self, const char *why)
 {
     fl_pserver *p = self;
     fl_pserver_lock(p);
     if (!p->closed) {
-        fl_server_applied(p->server, shard, why, fl_pserver_now(p));
+        fl_server_applied(p->server, why, fl_pserver_now(p));
         fl_pserver_flush(p);
     }
     fl_pserver_unlock(p);

@@ -91,7 +91,7 @@ void fl_pserver_waits(fl_pserver *p, bool names, fl_str *text);
 
 extern const fl_rpc_method fl_pserver_methods[];
 void fl_pserver_hangup(void *self, uint64_t call);
-void fl_pserver_applied(void *self, int shard, const char *why);
+void fl_pserver_applied(void *self, const char *why);
 
 /* --- pserver_tell.c --- */
 

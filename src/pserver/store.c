@@ -201,7 +201,7 @@ static fl_err add_slices(fl_pstore *s, const fl_staged *by, const fl_parcel *p)
     return err;
 }
 
-static fl_err check(void *self, int shard, const fl_staged *by)
+static fl_err check(void *self, const fl_staged *by)
 {
     fl_pstore *s = self;
     const fl_parcel *p = fl_parcel_of(by->part[0]);
@@ -328,7 +328,7 @@ static void finish_share(fl_applying *a, fl_err err)
     pthread_mutex_unlock(&s->lock);
     if (!last)
         return;
-    s->opts.applied(s->opts.self, 0, a->why[0] ? a->why : NULL);
+    s->opts.applied(s->opts.self, a->why[0] ? a->why : NULL);
     free_applying(a);
 }
 
@@ -341,8 +341,7 @@ static void run_share(void *arg)
     fl_mem_free(t);
 }
 
-static void apply(void *self, int shard, int64_t round, const fl_staged *by,
-                  int n)
+static void apply(void *self, int64_t round, const fl_staged *by, int n)
 {
     fl_pstore *s = self;
     fl_applying *a = fl_mem_alloc(sizeof *a);

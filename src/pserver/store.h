@@ -27,7 +27,7 @@ typedef struct fl_pstore_opts {
     int64_t table_bytes;       /* for all tables; 0: what the machine has */
     size_t max_answer;         /* bytes of values; 0: what a message can have */
     void *self;                /* for the two below, which run on an owner */
-    void (*applied)(void *self, int shard, const char *why);
+    void (*applied)(void *self, const char *why);
     void (*answer)(void *self, fl_peer to, const fl_msg *m); /* m: borrowed */
 } fl_pstore_opts;
 
@@ -37,7 +37,7 @@ fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out) FL_MUST_CHECK;
 /* Does what it was given, then ends the threads. NULL is fine. */
 void fl_pstore_free(fl_pstore *s);
 
-/* What the machine of a server wants. It has one shard. Thread: as that. */
+/* What the machine of a server wants. Thread: as that. */
 const fl_store *fl_pstore_face(const fl_pstore *s);
 
 /* What is under way, and what was refused. Thread: as the machine. */

@@ -522,9 +522,9 @@ static void push(shop *p, int rank, fl_parcel *parcel, bool last)
 {
     const fl_blob blob = fl_parcel_blob(parcel);
     const fl_staged by = {rank, {1, (uint64_t)rank}, 1, &blob, last};
-    CHECK_OK(p->face->check(p->face->self, 0, &by));
+    CHECK_OK(p->face->check(p->face->self, &by));
     const int until = p->applied + 1;
-    p->face->apply(p->face->self, 0, 0, &by, 1);
+    p->face->apply(p->face->self, 0, &by, 1);
     shop_wait(p, &p->applied, until);
     CHECK_STR(p->why, "");
     fl_keeper_parcels.drop(NULL, blob);

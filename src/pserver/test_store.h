@@ -32,7 +32,7 @@ typedef struct shop {
     int64_t table_bytes; /* option of the store */
 } shop;
 
-static inline void shop_applied(void *self, int shard, const char *why)
+static inline void shop_applied(void *self, const char *why)
 {
     shop *p = self;
     pthread_mutex_lock(&p->lock);
@@ -188,7 +188,7 @@ static inline fl_err shop_check(shop *p, fl_parcel *parcel)
     fl_parcel_scan(parcel);
     const fl_blob b = fl_parcel_blob(parcel);
     const fl_staged by = {1, {1, 1}, 1, &b, true};
-    const fl_err err = p->face->check(p->face->self, 0, &by);
+    const fl_err err = p->face->check(p->face->self, &by);
     fl_keeper_parcels.drop(NULL, b);
     fl_parcel_unref(parcel);
     return err;
@@ -203,10 +203,10 @@ static inline void shop_round(shop *p, int n, fl_parcel *const *parcel)
     for (int i = 0; i < n; i++) {
         blob[i] = parcel[i] ? fl_parcel_blob(parcel[i]) : (fl_blob){0};
         by[i] = (fl_staged){i, {1, (uint64_t)i}, 1, &blob[i], true};
-        CHECK_OK(p->face->check(p->face->self, 0, &by[i]));
+        CHECK_OK(p->face->check(p->face->self, &by[i]));
     }
     const int until = p->applied + 1;
-    p->face->apply(p->face->self, 0, until - 1, by, n);
+    p->face->apply(p->face->self, until - 1, by, n);
     shop_wait(p, &p->applied, until);
     for (int i = 0; i < n; i++) {
         fl_keeper_parcels.drop(NULL, blob[i]);

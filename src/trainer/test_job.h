@@ -41,7 +41,7 @@ typedef struct test_server {
     fl_store store;
     test_var var[TEST_VARS];
     int vars;
-    FL_VEC(int) applied;   /* shards to report */
+    int applied;           /* tasks of the store to report */
     FL_VEC(uint64_t) open; /* calls */
     int pulls, pushes;     /* requests so far */
     bool lists_all;        /* rows that are others', too */
@@ -86,7 +86,7 @@ static inline test_var *test_of_grad(test_server *s, const char *name)
     return at ? test_find(s, name, (size_t)(at - name)) : NULL;
 }
 
-static inline fl_err test_check(void *self, int shard, const fl_staged *by)
+static inline fl_err test_check(void *self, const fl_staged *by)
 {
     const fl_parcel *p = fl_parcel_of(by->part[0]);
     for (int i = 0; p && i < p->n; i++)
@@ -116,8 +116,8 @@ static inline void test_take(test_var *v, const fl_item *item, int n)
     }
 }
 
-static inline void test_apply(void *self, int shard, int64_t round,
-                              const fl_staged *by, int n)
+static inline void test_apply(void *self, int64_t round, const fl_staged *by,
+                              int n)
 {
     test_server *s = self;
     for (int i = 0; i < n; i++)
@@ -126,7 +126,7 @@ static inline void test_apply(void *self, int shard, int64_t round,
             for (int j = 0; p && j < p->n; j++)
                 test_take(test_of_grad(s, p->item[j].name), &p->item[j], n);
         }
-    fl_push(&s->applied, shard);
+    s->applied++;
 }
 
 /* Is it the first of its rows, or behind `after`, and before *next? */
@@ -274,11 +274,8 @@ static inline void test_pump(test_job *j)
                    (fl_peer){FL_PEER_COORD, 0, 0});
         for (int i = 0; i < j->job.servers; i++) {
             test_server *s = &j->server[i];
-            while (s->applied.n) {
-                const int shard = s->applied.at[0];
-                fl_remove(&s->applied, 0);
-                fl_server_applied(s->machine, shard, NULL, test_now());
-            }
+            for (; s->applied; s->applied--)
+                fl_server_applied(s->machine, NULL, test_now());
             test_carry(j, &s->out, s, (fl_peer){FL_PEER_SERVER, i, 0});
         }
     } while (test_deliver(j));
@@ -492,7 +489,6 @@ static inline void test_job_end(test_job *j)
         test_server *s = &j->server[i];
         fl_server_free(s->machine);
         fl_outbox_fini(&s->out);
-        fl_vec_fini(&s->applied);
         fl_vec_fini(&s->open);
         for (int k = 0; k < s->vars; k++)
             fl_tensor_fini(&s->var[k].value);

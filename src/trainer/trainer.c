@@ -239,8 +239,8 @@ static fl_parcel *parcel_of(fl_connection *l)
 static fl_err push(fl_trainer *t, fl_connection *l, bool last)
 {
     const fl_blob blob = fl_parcel_blob(parcel_of(l));
-    const fl_err err = fl_client_push(t->client, (int)(l - t->line), 0, blob,
-                                      last, fl_link_now());
+    const fl_err err = fl_client_push(t->client, (int)(l - t->line), blob, last,
+                                      fl_link_now());
     fl_keeper_parcels.drop(NULL, blob);
     replace(&l->parcel, NULL);
     l->open = !last;

@@ -433,7 +433,6 @@ static Fluid__Control make_control(const fl_msg *m, fl_arena *a)
     c.explicit_id = m->explicit_id;
     c.server = m->server;
     c.rank = m->rank;
-    c.shard = m->shard;
     c.code = m->code;
     c.over = m->over;
     c.text = make_plain(a, m->text, fl_utf8_escape);
@@ -504,7 +503,6 @@ static void get_control(const Fluid__Control *c, fl_arena *a, fl_msg *m)
         .explicit_id = c->explicit_id,
         .server = c->server,
         .rank = c->rank,
-        .shard = c->shard,
         .code = c->code,
         .over = c->over,
         .text = *c->text ? make_plain(a, c->text, fl_utf8_escape) : NULL,

@@ -31,7 +31,6 @@ static fl_msg full(fl_msg_kind kind)
         .explicit_id = true,
         .server = 15,
         .rank = -1,
-        .shard = 17,
         .code = -18,
         .over = true,
         .member = members,
@@ -63,7 +62,6 @@ static void same_control(const fl_msg *a, const fl_msg *b)
     CHECK_INT(a->count, b->count);
     CHECK_INT(a->server, b->server);
     CHECK_INT(a->rank, b->rank);
-    CHECK_INT(a->shard, b->shard);
     CHECK_INT(a->code, b->code);
     CHECK_INT(a->over, b->over);
     CHECK_INT(a->n_member, b->n_member);

@@ -19,7 +19,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum {
     SESSIONS = 3,
     CALLS = 8,
-    SHARDS = 2,
 };
 
 typedef struct world {
@@ -32,20 +31,19 @@ typedef struct world {
     fl_coord *coord;
     fl_client *client;
     fl_outbox server_out, coord_out, client_out;
-    int applying[SHARDS]; /* tasks that the store has not finished */
+    int applying; /* tasks that the store has not finished */
 } world;
 
 /* --- a store and an application that accept everything --- */
 
-static fl_err check_push(void *self, int shard, const fl_staged *by)
+static fl_err check_push(void *self, const fl_staged *by)
 {
     return FL_OK;
 }
 
-static void apply(void *self, int shard, int64_t round, const fl_staged *by,
-                  int n)
+static void apply(void *self, int64_t round, const fl_staged *by, int n)
 {
-    ((world *)self)->applying[shard]++;
+    ((world *)self)->applying++;
 }
 
 static void read_values(void *self, fl_blob names, fl_peer to,
@@ -78,7 +76,6 @@ static void open_world(world *w, uint8_t mode)
     w->job = fl_job_defaults((fl_job){.id = {1, 2},
                                       .servers = 1 + (mode >> 1) % 2,
                                       .trainers = 1 + (mode >> 2) % 3,
-                                      .shards = SHARDS,
                                       .async = mode % 2,
                                       .max_staged = 1 << 20});
     w->store = (fl_store){w, fl_keeper_parcels, check_push, apply, read_values};
@@ -181,13 +178,12 @@ static void break_call(world *w, uint8_t call)
         fl_server_refused(w->server, w->now);
 }
 
-static void finish_task(world *w, uint8_t shard)
+static void finish_task(world *w, uint8_t how)
 {
-    if (!w->applying[shard % SHARDS])
+    if (!w->applying)
         return;
-    w->applying[shard % SHARDS]--;
-    fl_server_applied(w->server, shard % SHARDS, shard > 250 ? "full" : NULL,
-                      w->now);
+    w->applying--;
+    fl_server_applied(w->server, how > 250 ? "full" : NULL, w->now);
 }
 
 static void work(world *w, uint8_t how)
@@ -195,8 +191,7 @@ static void work(world *w, uint8_t how)
     const int server = how % w->job.servers;
     fl_err err = FL_OK;
     if (how < 200)
-        err = fl_client_push(w->client, server, how / 2 % SHARDS, (fl_blob){0},
-                             how & 8, w->now);
+        err = fl_client_push(w->client, server, (fl_blob){0}, how & 8, w->now);
     else if (how < 210)
         err = fl_client_ask(w->client, server, (fl_blob){0}, w->now);
     else if (how < 252)
