@@ -181,6 +181,14 @@ $(B)/test/tests/%: $(B)/obj/tests/%.o $(call obj,$(SUPPORT_SRC)) $(LIB)
 	$(link-test)
 $(B)/test/%: $(B)/obj/src/%.o $(call obj,$(SUPPORT_SRC)) $(LIB)
 	$(link-test)
+# The machines with bugs, which its simulator must find, and not the library's.
+PLANTED := $(patsubst %,$(B)/planted/%.o,client coord job server)
+$(B)/planted/%.o: src/protocol/%.c $(B)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -DFL_WITH_PLANTS -MMD -MP -c $< -o $@
+$(B)/test/protocol/sim_plant_test: $(call obj,src/protocol/sim_plant_test.c) \
+		$(PLANTED) $(call obj,$(SUPPORT_SRC)) $(LIB)
+	$(link-test)
 define link-test
 @mkdir -p $(@D)
 $(Q)$(CC) $(LDFLAGS) $^ -lcmocka $(LDLIBS) -o $@
@@ -200,8 +208,9 @@ test: deps
 suite: all data $(UNITS)
 	@scripts/run-tests $(B) $(UNITS) $(call some,$(SCENES))
 
-test-sim: $(B)/test/protocol/sim_test # the protocol under 10,000 schedules
+test-sim: $(addprefix $(B)/test/protocol/,sim_test sim_plant_test)
 	@FL_SIM_SEEDS=10000 $<
+	@$(B)/test/protocol/sim_plant_test
 
 SAFE := B=build-asan OPT=-O1 \
 	SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined \
@@ -288,4 +297,4 @@ clean:
 	rm -rf $(B) build-asan build-tsan build-fuzz
 
 -include $(patsubst %.o,%.d,$(call obj,$(ALL_SRC) $(wildcard tests/*.c) \
-	$(PY_SRC) $(INSIDE_SRC)))
+	$(PY_SRC) $(INSIDE_SRC)) $(PLANTED))

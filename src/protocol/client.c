@@ -4,6 +4,7 @@
  * A late FENCED to a request that was answered long ago says nothing about the
  * session of today. */
 #include "protocol/client.h"
+#include "protocol/plant.h"
 #include "protocol/window.h"
 
 #include <stdio.h>
@@ -417,8 +418,7 @@ static void fail(fl_client *c, const char *why, int64_t now)
 /* A version that only goes up has gone down. */
 static bool is_behind(const fl_client *c, int64_t round)
 {
-    return !c->job->async && round < c->pulled &&
-           c->job->plant != FL_PLANT_QUIET;
+    return !c->job->async && round < c->pulled && !FL_PLANTED(QUIET);
 }
 
 static void on_grant(fl_client *c, const fl_msg *m, int64_t now)

@@ -18,6 +18,7 @@
  *   them; a STATE acknowledges everything that it covers. The current view is
  *   also sent twice per lease as a sign of life. */
 #include "protocol/coord.h"
+#include "protocol/plant.h"
 
 #include <stdio.h>
 
@@ -281,7 +282,7 @@ static void leave_rank(fl_coord *c, rank_slot *r, fl_left why, int64_t now)
     r->left = true;
     r->left_at = now;
     r->open = 0;
-    if (c->job->plant != FL_PLANT_DEAD_MEMBER)
+    if (!FL_PLANTED(DEAD_MEMBER))
         r->barrier = false; /* who leaves takes his barrier along */
     fl_push(&c->past, (past_session){r->leave, now});
 }
@@ -769,8 +770,8 @@ static int server_that_lost_state(const fl_coord *c, const fl_msg *m)
         if (fl_job_lost(c->job, m->seen[i],
                         i ? c->server[i].state.id : c->out->state.id))
             return i;
-    const bool ahead = !c->job->async && m->round > c->round &&
-                       c->job->plant != FL_PLANT_QUIET;
+    const bool ahead =
+        !c->job->async && m->round > c->round && !FL_PLANTED(QUIET);
     return ahead ? 0 : -1;
 }
 

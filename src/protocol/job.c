@@ -1,5 +1,6 @@
 /* job.c - the limits of a job, all in one place. */
 #include "protocol/job.h"
+#include "protocol/plant.h"
 
 #include "base/flag.h"
 #include "graph/program.h"
@@ -114,7 +115,7 @@ fl_job fl_job_of(const fl_place *place, const fl_job *limits)
 
 bool fl_job_lost(const fl_job *job, uint64_t known, uint64_t now)
 {
-    return known && now && known != now && job->plant != FL_PLANT_QUIET;
+    return known && now && known != now && !FL_PLANTED(QUIET);
 }
 
 bool fl_job_gone(const fl_job *job, fl_refusals *since, int64_t now)

@@ -37,15 +37,6 @@ typedef struct fl_state {
     int64_t incarnation;
 } fl_state;
 
-/* Bugs on purpose, for the test that shows the simulator finding them. */
-typedef enum fl_plant {
-    FL_PLANT_NONE,
-    FL_PLANT_DUPLICATE,   /* a server forgets which pushes it has seen */
-    FL_PLANT_DEAD_MEMBER, /* a lost trainer's barrier still counts */
-    FL_PLANT_ARRIVAL,     /* gradients are added as they came, not by rank */
-    FL_PLANT_QUIET,       /* nobody looks at state ids and old versions */
-} fl_plant;
-
 /* Zero is the default, which fl_job_defaults puts in its place. */
 typedef struct fl_job {
     fl_id id; /* digest of programs, endpoints, trainers, mode, protocol */
@@ -70,8 +61,6 @@ typedef struct fl_job {
     int max_sessions;  /* sessions ever granted; 65536 */
     size_t max_staged; /* bytes staged and parked at one server; 16 GiB */
     size_t max_values; /* bytes of values in a message; 0: what it can have */
-
-    fl_plant plant; /* tests only */
 } fl_job;
 
 fl_job fl_job_defaults(fl_job job);

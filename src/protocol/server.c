@@ -9,6 +9,7 @@
  * round was open when it was made. Only pushes staged for that round or a later
  * one can be in no decision any more. */
 #include "protocol/server.h"
+#include "protocol/plant.h"
 #include "protocol/window.h"
 
 #include <stdarg.h>
@@ -347,8 +348,8 @@ static fl_err check_push(fl_server *s, const pusher *p, const fl_msg *m)
 
 static bool is_repeat(const fl_server *s, const pusher *p, int64_t seq)
 {
-    return s->job->plant != FL_PLANT_DUPLICATE &&
-           fl_window_fits(&p->window, seq) && fl_window_seen(&p->window, seq);
+    return !FL_PLANTED(DUPLICATE) && fl_window_fits(&p->window, seq) &&
+           fl_window_seen(&p->window, seq);
 }
 
 /* The session is a member. */
@@ -494,7 +495,7 @@ static bool is_fully_staged(const fl_server *s, const fl_member *who)
     const pusher *p = find_pusher(s, who->session);
     if (!p)
         return false;
-    if (s->job->plant == FL_PLANT_DUPLICATE)
+    if (FL_PLANTED(DUPLICATE))
         return p->count && p->part.n >= p->count;
     return p->count && p->part.n == p->count;
 }
@@ -516,8 +517,7 @@ static int gather_staged(fl_server *s, const decision *c, fl_staged *by)
         if (!names_session(c, p->session))
             continue;
         int at = n++;
-        for (; at > 0 && by[at - 1].rank > p->rank &&
-               s->job->plant != FL_PLANT_ARRIVAL;
+        for (; at > 0 && by[at - 1].rank > p->rank && !FL_PLANTED(ARRIVAL);
              at--)
             by[at] = by[at - 1];
         by[at] =

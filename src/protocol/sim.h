@@ -27,7 +27,6 @@ typedef struct fl_sim_opts {
     int servers, trainers, rounds;
     bool sync, async; /* both false: drawn */
     bool any_id;      /* no trainer has an id of its own */
-    fl_plant plant;
 } fl_sim_opts;
 
 typedef struct fl_sim_result {

@@ -314,8 +314,7 @@ void sim_party_init(sim *s)
                                       .trainers = drawn(s, o->trainers, 1, 5),
                                       .async = o->async || (async && !o->sync),
                                       .start = 120 * FL_SEC,
-                                      .rejoin = rejoin[sim_dice(s, 4)],
-                                      .plant = o->plant});
+                                      .rejoin = rejoin[sim_dice(s, 4)]});
     o->any_id = !sim_dice(s, 8) || o->any_id;
     s->parties = s->job.servers + 1 + s->job.trainers;
     s->asleep = fl_mem_alloc((size_t)s->parties * sizeof *s->asleep);

@@ -1,0 +1,25 @@
+/* plant.h - bugs on purpose, for the test that shows the simulator finding
+ * them.
+ *
+ * Only src/protocol/sim_plant_test.c is linked with machines that were compiled
+ * with FL_WITH_PLANTS. In the library FL_PLANTED is false, and the compiler
+ * removes what depends on it. */
+#ifndef FL_PROTOCOL_PLANT_H
+#define FL_PROTOCOL_PLANT_H
+
+typedef enum fl_plant {
+    FL_PLANT_NONE,
+    FL_PLANT_DUPLICATE,   /* a server forgets which pushes it has seen */
+    FL_PLANT_DEAD_MEMBER, /* a lost trainer's barrier still counts */
+    FL_PLANT_ARRIVAL,     /* gradients are added as they came, not by rank */
+    FL_PLANT_QUIET,       /* nobody looks at state ids and old versions */
+} fl_plant;
+
+#ifdef FL_WITH_PLANTS
+extern fl_plant fl_planted; /* the bug that the test has chosen */
+#define FL_PLANTED(bug) (fl_planted == FL_PLANT_##bug)
+#else
+#define FL_PLANTED(bug) false
+#endif
+
+#endif
