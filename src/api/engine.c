@@ -44,6 +44,7 @@ fl_engine *fl_engine_new(void)
     e->disk = fl_disk_real();
     e->entropy = fl_entropy_real();
     e->service = fl_service_new();
+    e->worlds = fl_worlds_new();
     fl_engine_list(e);
     return e;
 }
@@ -52,6 +53,7 @@ void fl_engine_free(fl_engine *e)
 {
     if (!e)
         return;
+    fl_worlds_free(e->worlds);
     fl_service_free(e->service);
     fl_arena_free(e->arena);
     fl_registry_free(e->registry);
@@ -70,6 +72,7 @@ static fl_exec_env env_of(fl_engine *e)
         .disk = e->disk,
         .entropy = &e->entropy,
         .service = e->service,
+        .worlds = e->worlds,
         .no_fuse = no_fuse,
         .trust = trust,
     };
@@ -119,5 +122,6 @@ bool fl_communicator_running(fl_engine *e, const fl_program *p)
 fl_err fl_engine_leave(fl_engine *e, int code, const char *why,
                        const fl_wait_opts *opts)
 {
+    fl_worlds_leave(e->worlds, code, why);
     return fl_service_leave(e->service, code, why, opts);
 }

@@ -4,6 +4,7 @@
 
 #include "base/disk.h"
 #include "base/random.h"
+#include "collective/world.h"
 #include "op/op.h"
 #include "trainer/service.h"
 
@@ -13,6 +14,7 @@ struct fl_engine {
     const fl_disk *disk;
     fl_entropy entropy;
     fl_service *service; /* the jobs that its programs are parts of */
+    fl_worlds *worlds;   /* the ranks that its programs have joined */
     fl_arena *arena;     /* what the tables below need */
     const fl_op_info *ops;
     const fl_signature *layers, *optimizers;

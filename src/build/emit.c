@@ -253,7 +253,8 @@ static bool only_slot(const fl_slot *slots, const char *name)
 
 bool fl_layer_of_op(fl_arena *a, const fl_op_def *op, fl_layer_def *out)
 {
-    const unsigned other = FL_OP_HIDDEN | FL_OP_LOCAL | FL_OP_NO_INFER;
+    const unsigned other =
+        FL_OP_HIDDEN | FL_OP_LOCAL | FL_OP_NO_INFER | FL_OP_RANKS;
     if (op->flags & other || !only_slot(op->in, "X") ||
         !only_slot(op->out, "Out"))
         return false;

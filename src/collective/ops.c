@@ -13,6 +13,12 @@
  * hierarchical_ attributes speak of GPUs and have no effect. */
 #include "collective/ops.h"
 
+#include "collective/world.h"
+#include "exec/plan.h"
+#include "graph/verify.h"
+
+#include <string.h>
+
 /* --- shapes --------------------------------------------------------------- */
 
 /* Out is like X; gradients of lookups are selected rows. */
@@ -86,6 +92,325 @@ static fl_err infer_scattered(fl_infer *x)
     return FL_OK;
 }
 
+/* --- ranks ---------------------------------------------------------------- */
+
+static fl_err find_worlds(const fl_call *c, fl_worlds **out)
+{
+    *out = c->hooks ? c->hooks->worlds : NULL;
+    return *out ? FL_OK
+                : fl_fail(FL_EINVAL,
+                          "%s: nothing here connects it to other ranks",
+                          c->def->type);
+}
+
+static fl_err fail_here(const fl_call *c, fl_err err)
+{
+    return err ? fl_fail_at(err, "%s", c->def->type) : FL_OK;
+}
+
+/* Join all of `list`, of which this process is the one at `rank`, and call
+ * them by the name of the output variable. */
+static fl_err join_ranks(fl_call *c, const char *id, int n,
+                         const char *const *list, int64_t rank)
+{
+    fl_worlds *w;
+    FL_TRY(find_worlds(c, &w));
+    const fl_site site = fl_call_site(c);
+    if (rank < 0 || rank >= n)
+        return fl_fail(FL_EINVAL, "%s: rank %lld of %d ranks, expected 0 to %d",
+                       c->def->type, (long long)rank, n, n - 1);
+    return fl_worlds_join(w, id, n, list, (int)rank, site.program,
+                          site.env->watch);
+}
+
+static fl_err gen_nccl_id(fl_call *c)
+{
+    const fl_attr *list = fl_attr_get(c, "trainers");
+    const int64_t rings = fl_attr_i64(c, "nccl_comm_num");
+    const char *id = fl_desc_out1(c->desc, "NCCLID");
+    fl_worlds *w;
+    if (!list->n)
+        list = fl_attr_get(c, "endpoint_list");
+    if (!id)
+        id = "NCCLID";
+    FL_TRY(join_ranks(c, id, list->n, list->strings,
+                      fl_attr_i64(c, "trainer_id")));
+    FL_TRY(find_worlds(c, &w));
+    for (int64_t i = 0; i < (rings < 1 ? 1 : rings); i++)
+        FL_TRY(fl_worlds_name(w, i, id, 0, 0));
+    return FL_OK;
+}
+
+/* The list of all ranks is other_endpoints with the own one at `rank`. */
+static fl_err c_gen_nccl_id(fl_call *c)
+{
+    const fl_attr *others = fl_attr_get(c, "other_endpoints");
+    const int64_t rank = fl_attr_i64(c, "rank");
+    const int n = others->n + 1;
+    const char **list = fl_mem_alloc((size_t)n * sizeof *list);
+    for (int i = 0, k = 0; i < n; i++)
+        list[i] = i == rank       ? fl_attr_str(c, "endpoint")
+                  : k < others->n ? others->strings[k++]
+                                  : "";
+    const fl_err err =
+        join_ranks(c, fl_desc_out1(c->desc, "Out"), n, list, rank);
+    fl_mem_free(list);
+    return err;
+}
+
+static fl_err c_comm_init(fl_call *c)
+{
+    fl_worlds *w;
+    FL_TRY(find_worlds(c, &w));
+    return fl_worlds_name(w, fl_attr_i64(c, "ring_id"),
+                          fl_desc_in1(c->desc, "X"), fl_attr_i64(c, "nranks"),
+                          fl_attr_i64(c, "rank"));
+}
+
+static fl_err c_comm_init_all(fl_call *c)
+{
+    return fl_fail(
+        FL_EINVAL,
+        "c_comm_init_all connects the GPUs of one process, and there "
+        "are none; connect processes with c_gen_nccl_id and "
+        "c_comm_init");
+}
+
+/* --- calls ---------------------------------------------------------------- */
+
+/* What a call keeps between runs. */
+typedef struct state {
+    fl_world *world;
+    bool pending; /* it was added, and nobody has waited for it */
+    bool beside;  /* a sync op waits for the result before anybody reads it */
+} state;
+
+static void end_state(void *scratch)
+{
+    state *s = scratch;
+    if (s && s->pending)
+        fl_world_abandon(s->world);
+    if (s)
+        fl_world_unref(s->world);
+    fl_mem_free(s);
+}
+
+static bool touches(const fl_op *op, const char *name)
+{
+    fl_map names = {0};
+    fl_op_add_reads(op, &names);
+    fl_op_add_writes(op, &names);
+    const bool found = fl_map_get(&names, name);
+    fl_map_fini(&names);
+    return found;
+}
+
+static bool is_sync(const fl_op *op, int64_t ring)
+{
+    const fl_attr *a = fl_desc_attr(&op->desc, "ring_id");
+    return !strcmp(op->desc.type, "c_sync_comm_stream") &&
+           (a ? a->i : 0) == ring;
+}
+
+/* Whether a c_sync_comm_stream of the ring comes before whatever touches the
+ * result. Without one the call waits for its result itself. */
+static bool is_synced(const fl_call *c, int64_t ring)
+{
+    const fl_program *p = fl_call_site(c).program;
+    const char *out = fl_desc_out1(c->desc, "Out");
+    for (int64_t b = 0; b < p->blocks.n; b++) {
+        const fl_ops *ops = &p->blocks.at[b]->ops;
+        int64_t i = 0;
+        while (i < ops->n && &ops->at[i]->desc != c->desc)
+            i++;
+        for (i++; i < ops->n; i++) {
+            if (is_sync(ops->at[i], ring))
+                return true;
+            if (touches(ops->at[i], out))
+                return false;
+        }
+    }
+    return false;
+}
+
+static fl_err make_state(fl_call *c, int64_t ring, bool beside)
+{
+    fl_worlds *w;
+    fl_world *world;
+    FL_TRY(find_worlds(c, &w));
+    FL_TRY(fl_worlds_find(w, ring, &world));
+    state *s = fl_mem_alloc(sizeof *s);
+    s->world = world;
+    s->beside = beside && is_synced(c, ring);
+    c->scratch = s;
+    c->end_scratch = end_state;
+    return FL_OK;
+}
+
+/* The ranks that a call talks to; all of them run the same program. */
+static fl_err find_state(fl_call *c, int64_t ring, bool beside, state **out)
+{
+    if (!c->scratch)
+        FL_TRY(make_state(c, ring, beside));
+    const fl_site site = fl_call_site(c);
+    *out = c->scratch;
+    if ((*out)->pending) {
+        fl_world_abandon((*out)->world);
+        return fl_fail(FL_EIO,
+                       "%s: the last run stopped in the middle of a step, "
+                       "which the other ranks cannot repeat",
+                       c->def->type);
+    }
+    return fl_world_agree((*out)->world, site.program, site.env->watch);
+}
+
+static const char *out_name(const fl_call *c)
+{
+    return fl_desc_out1(c->desc, "Out");
+}
+
+static fl_err copy_input(fl_call *c, int i)
+{
+    const fl_value *x = fl_in_value(c, "X", i);
+    fl_value *out = fl_out_value(c, "Out", i);
+    return x && out && x != out ? fl_value_copy(out, x) : FL_OK;
+}
+
+static fl_err reduce(fl_call *c, fl_reduce how, int64_t ring, bool beside)
+{
+    state *s;
+    FL_TRY(find_state(c, ring, beside, &s));
+    FL_TRY(copy_input(c, 0));
+    FL_TRY(fl_world_reduce(s->world, &(fl_reduction){how, out_name(c),
+                                                     fl_out_value(c, "Out", 0),
+                                                     &s->pending}));
+    return s->beside ? FL_OK
+                     : fl_world_wait(s->world, fl_call_site(c).env->watch);
+}
+
+static fl_err c_reduce(fl_call *c, fl_reduce how)
+{
+    return fail_here(c, reduce(c, how, fl_attr_i64(c, "ring_id"),
+                               !fl_attr_bool(c, "use_calc_stream")));
+}
+
+static fl_err c_allreduce_sum(fl_call *c)
+{
+    return c_reduce(c, FL_REDUCE_SUM);
+}
+
+static fl_err c_allreduce_max(fl_call *c)
+{
+    return c_reduce(c, FL_REDUCE_MAX);
+}
+
+static fl_err c_allreduce_min(fl_call *c)
+{
+    return c_reduce(c, FL_REDUCE_MIN);
+}
+
+static fl_err c_allreduce_prod(fl_call *c)
+{
+    return c_reduce(c, FL_REDUCE_PROD);
+}
+
+static fl_err allreduce(fl_call *c)
+{
+    static const fl_reduce how[] = {FL_REDUCE_SUM, FL_REDUCE_PROD,
+                                    FL_REDUCE_MAX, FL_REDUCE_MIN};
+    const int64_t type = fl_attr_i64(c, "reduce_type");
+    if (type < 0 || type > 3)
+        return fl_fail(FL_EINVAL,
+                       "allreduce: reduce_type is %lld, expected 0 (sum), 1 "
+                       "(prod), 2 (max) or 3 (min)",
+                       (long long)type);
+    return reduce(c, how[type], 0, false);
+}
+
+static fl_err broadcast_on(fl_call *c, int64_t ring)
+{
+    fl_tensor *out = fl_out(c, "Out");
+    state *s;
+    FL_TRY(find_state(c, ring, false, &s));
+    FL_TRY(copy_input(c, 0));
+    return fail_here(c, fl_world_broadcast(s->world, out_name(c),
+                                           fl_attr_i64(c, "root"), out->data,
+                                           fl_tensor_bytes(out),
+                                           fl_call_site(c).env->watch));
+}
+
+static fl_err c_broadcast(fl_call *c)
+{
+    return broadcast_on(c, fl_attr_i64(c, "ring_id"));
+}
+
+static fl_err broadcast(fl_call *c)
+{
+    return broadcast_on(c, 0);
+}
+
+static fl_err check_ranks(const fl_call *c, const state *s)
+{
+    const int64_t n = fl_attr_i64(c, "nranks");
+    return n == fl_world_ranks(s->world)
+               ? FL_OK
+               : fl_fail(FL_EINVAL, "%s: nranks is %lld, the ring has %d",
+                         c->def->type, (long long)n, fl_world_ranks(s->world));
+}
+
+static fl_err c_allgather(fl_call *c)
+{
+    const fl_tensor *x = fl_in(c, "X");
+    fl_tensor *out = fl_out(c, "Out");
+    const size_t part = fl_tensor_bytes(x);
+    size_t at[FL_MESH_WORLD + 1];
+    state *s;
+    FL_TRY(find_state(c, fl_attr_i64(c, "ring_id"), false, &s));
+    FL_TRY(check_ranks(c, s));
+    for (int i = 0; i <= fl_world_ranks(s->world); i++)
+        at[i] = (size_t)i * part;
+    if (part)
+        memmove((char *)out->data + at[fl_world_rank(s->world)], x->data, part);
+    return fail_here(c, fl_world_all_gather(s->world, out_name(c), out->data,
+                                            at, fl_call_site(c).env->watch));
+}
+
+/* All of X is needed in the making of the own rows: the kernel has a copy. */
+static fl_err c_reducescatter(fl_call *c)
+{
+    const fl_tensor *x = fl_in(c, "X");
+    fl_tensor *out = fl_out(c, "Out");
+    const size_t bytes = fl_tensor_bytes(x), part = fl_tensor_bytes(out);
+    state *s;
+    FL_TRY(find_state(c, fl_attr_i64(c, "ring_id"), false, &s));
+    FL_TRY(check_ranks(c, s));
+    char *all = fl_mem_alloc(bytes + 1);
+    if (bytes)
+        memcpy(all, x->data, bytes);
+    const fl_err err = fl_world_reduce_scatter(s->world, out_name(c), x->dtype,
+                                               all, fl_tensor_numel(out),
+                                               fl_call_site(c).env->watch);
+    if (!err && part)
+        memcpy(out->data, all + (size_t)fl_world_rank(s->world) * part, part);
+    fl_mem_free(all);
+    return fail_here(c, err);
+}
+
+static fl_err copy_inputs(fl_call *c)
+{
+    for (int i = 0; i < fl_in_count(c, "X"); i++)
+        FL_TRY(copy_input(c, i));
+    return FL_OK;
+}
+
+static fl_err c_sync_comm_stream(fl_call *c)
+{
+    state *s;
+    FL_TRY(find_state(c, fl_attr_i64(c, "ring_id"), false, &s));
+    FL_TRY(fail_here(c, fl_world_wait(s->world, fl_call_site(c).env->watch)));
+    return copy_inputs(c);
+}
+
 /* --- tables --------------------------------------------------------------- */
 
 /* Fluid 0.13 to 0.15 said endpoint and endpoint_list, later versions trainers;
@@ -103,8 +428,9 @@ const fl_op_def fl_op_gen_nccl_id = {
             {"endpoint", FL_ATTR_STRING},
             {"endpoint_list", FL_ATTR_STRINGS},
         },
-    .flags = FL_OP_NO_INFER | FL_OP_LOCAL,
+    .flags = FL_OP_RANKS | FL_OP_NO_INFER | FL_OP_LOCAL,
     .infer = fl_infer_none,
+    .run = gen_nccl_id,
 };
 
 const fl_op_def fl_op_c_gen_nccl_id = {
@@ -116,8 +442,9 @@ const fl_op_def fl_op_c_gen_nccl_id = {
             {"endpoint", FL_ATTR_STRING}, /* of this rank */
             {"other_endpoints", FL_ATTR_STRINGS},
         },
-    .flags = FL_OP_NO_INFER | FL_OP_LOCAL,
+    .flags = FL_OP_RANKS | FL_OP_NO_INFER | FL_OP_LOCAL,
     .infer = fl_infer_none,
+    .run = c_gen_nccl_id,
 };
 
 const fl_op_def fl_op_c_comm_init = {
@@ -130,16 +457,18 @@ const fl_op_def fl_op_c_comm_init = {
             {"ring_id", FL_ATTR_INT},
             {"device_id", FL_ATTR_INT, .i = -1},
         },
-    .flags = FL_OP_NO_INFER,
+    .flags = FL_OP_RANKS | FL_OP_NO_INFER,
     .infer = fl_infer_none,
+    .run = c_comm_init,
 };
 
 /* Connects the GPUs of one process. */
 const fl_op_def fl_op_c_comm_init_all = {
     .type = "c_comm_init_all",
     .attr = {{"devices", FL_ATTR_INTS}, {"ring_id", FL_ATTR_INT}},
-    .flags = FL_OP_NO_INFER,
+    .flags = FL_OP_RANKS | FL_OP_NO_INFER,
     .infer = fl_infer_none,
+    .run = c_comm_init_all,
 };
 
 #define C_ATTRS                                                                \
@@ -154,7 +483,9 @@ const fl_op_def fl_op_c_comm_init_all = {
         .in = {{"X"}},                                                         \
         .out = {{"Out"}},                                                      \
         .attr = {C_ATTRS},                                                     \
+        .flags = FL_OP_RANKS,                                                  \
         .infer = infer_reduced,                                                \
+        .run = c_allreduce_##how,                                              \
     };
 
 C_ALLREDUCE(sum)
@@ -167,7 +498,9 @@ const fl_op_def fl_op_c_broadcast = {
     .in = {{"X"}},
     .out = {{"Out"}},
     .attr = {C_ATTRS, {"root", FL_ATTR_INT}},
+    .flags = FL_OP_RANKS,
     .infer = infer_tensor,
+    .run = c_broadcast,
 };
 
 const fl_op_def fl_op_c_allgather = {
@@ -175,7 +508,9 @@ const fl_op_def fl_op_c_allgather = {
     .in = {{"X"}},
     .out = {{"Out"}},
     .attr = {C_ATTRS, {"nranks", FL_ATTR_INT, .i = 1}},
+    .flags = FL_OP_RANKS,
     .infer = infer_gathered,
+    .run = c_allgather,
 };
 
 const fl_op_def fl_op_c_reducescatter = {
@@ -183,14 +518,18 @@ const fl_op_def fl_op_c_reducescatter = {
     .in = {{"X"}},
     .out = {{"Out"}},
     .attr = {C_ATTRS, {"nranks", FL_ATTR_INT, .i = 1}},
+    .flags = FL_OP_RANKS,
     .infer = infer_scattered,
+    .run = c_reducescatter,
 };
 
 const fl_op_def fl_op_c_sync_calc_stream = {
     .type = "c_sync_calc_stream",
     .in = {{"X", FL_MANY}},
     .out = {{"Out", FL_MANY}},
+    .flags = FL_OP_RANKS,
     .infer = infer_each,
+    .run = copy_inputs,
 };
 
 const fl_op_def fl_op_c_sync_comm_stream = {
@@ -198,7 +537,9 @@ const fl_op_def fl_op_c_sync_comm_stream = {
     .in = {{"X", FL_MANY}},
     .out = {{"Out", FL_MANY}},
     .attr = {{"ring_id", FL_ATTR_INT}},
+    .flags = FL_OP_RANKS,
     .infer = infer_each,
+    .run = c_sync_comm_stream,
 };
 
 /* reduce_type: 0 sum, 1 prod, 2 max, 3 min. */
@@ -207,7 +548,9 @@ const fl_op_def fl_op_allreduce = {
     .in = {{"X"}},
     .out = {{"Out"}},
     .attr = {{"reduce_type", FL_ATTR_INT}, {"sync_mode", FL_ATTR_BOOL}},
+    .flags = FL_OP_RANKS,
     .infer = infer_reduced,
+    .run = allreduce,
 };
 
 const fl_op_def fl_op_broadcast = {
@@ -215,7 +558,9 @@ const fl_op_def fl_op_broadcast = {
     .in = {{"X"}},
     .out = {{"Out"}},
     .attr = {{"root", FL_ATTR_INT}, {"sync_mode", FL_ATTR_BOOL}},
+    .flags = FL_OP_RANKS,
     .infer = infer_tensor,
+    .run = broadcast,
 };
 
 const fl_op_def *const fl_collective_ops_table[] = {

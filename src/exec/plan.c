@@ -736,7 +736,8 @@ fl_err fl_plan_new(const fl_exec_env *env, const fl_request *o,
 {
     fl_plan *plan = fl_mem_alloc(sizeof *plan);
     plan->env = *env;
-    plan->hooks = (fl_hooks){run_block, draw_entropy, env->disk, env->service};
+    plan->hooks = (fl_hooks){run_block, draw_entropy, env->disk, env->service,
+                             env->worlds};
     plan->program = o->program;
     plan->scope = o->scope;
     plan->part = part;

@@ -42,10 +42,11 @@ typedef struct fl_exec_env {
     const fl_registry *registry;
     const fl_disk *disk;
     fl_entropy *entropy;
-    void *service;         /* for send, recv and c_* operators; NULL: none */
-    bool no_fuse, lenient; /* as in fl_exe_opts */
-    bool trust;            /* decoded programs may have FL_OP_LOCAL operators */
-    fl_watch *watch;       /* NULL: the runs are not watched */
+    void *service;            /* for send, recv and lookups; NULL: none */
+    struct fl_worlds *worlds; /* for c_* operators; NULL: none */
+    bool no_fuse, lenient;    /* as in fl_exe_opts */
+    bool trust;      /* decoded programs may have FL_OP_LOCAL operators */
+    fl_watch *watch; /* NULL: the runs are not watched */
 } fl_exec_env;
 
 typedef struct fl_plan fl_plan; /* Thread: one at a time */

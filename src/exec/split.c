@@ -1,9 +1,10 @@
 /* split.c - which ops of a program run on every place, and which run once.
  *
  * The role of an op decides: forward and backward run on every place, updates
- * run once. Schedules run once, with the updates, unless an op of every place
- * needs what they compute; then every place computes it. An op behind an update
- * that depends on what the update changed runs once, too.
+ * run once, and so do calls to other ranks. Schedules run once, with the
+ * updates, unless an op of every place needs what they compute; then every
+ * place computes it. An op behind an update that depends on what the update
+ * changed runs once, too.
  *
  * Easy to get wrong: the part of every place runs as a whole before the part
  * that runs once, so no op may be moved past an op of the other part that uses
@@ -71,7 +72,8 @@ static enum side side_of(const fl_op *op, bool own_seed)
     if (fl_op_bypassed(op) ||
         (own_seed && role == (FL_ROLE_BACKWARD | FL_ROLE_LOSS)))
         return NONE;
-    if (role & (FL_ROLE_OPTIMIZE | FL_ROLE_RPC | FL_ROLE_DIST))
+    if (role & (FL_ROLE_OPTIMIZE | FL_ROLE_RPC | FL_ROLE_DIST) ||
+        op->def->flags & FL_OP_RANKS)
         return ONCE;
     return role & FL_ROLE_LR ? RATE : EACH;
 }

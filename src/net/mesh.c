@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/random.h"
+#include "base/sha256.h"
 #include "net/address.h"
 #include "net/port.h"
 
@@ -39,7 +40,8 @@ enum {
     VERSION = 1,
     NONCE = 16,
     WHAT = 56,         /* bytes of the text of a call */
-    REASON = 500,      /* bytes of a sentence that is sent */
+    CALL = 300,        /* bytes of a call and what it is for, as text */
+    REASON = 700,      /* bytes of a sentence that is sent */
     SLICE = 100,       /* ms between two calls of opts.poll */
     RETRY = 50,        /* ms between two attempts to connect */
     GRAIN = 256 << 10, /* bytes that are worth a system call and a wakeup */
@@ -64,7 +66,6 @@ typedef struct hello {
     int32_t to; /* the rank that the client means to reach */
     uint32_t channel;
     uint32_t unused;
-    unsigned char program[FL_SHA256];
     unsigned char
         process[NONCE]; /* the same for all connections of a process */
     unsigned char nonce[NONCE];
@@ -131,9 +132,11 @@ struct fl_mesh {
     struct pollfd *polls; /* [2 + world]: data out, data in, control of each */
     char *piece;          /* FL_MESH_PIECE bytes on their way to a fold */
     int listener;
+    int local; /* ranks on this host */
     bool spin; /* this host has a core for each of its ranks */
     unsigned char process[NONCE];
     head call;
+    fl_mesh_subject about;
     wait wait;
     char reason[REASON]; /* why the last attempt of the join failed */
     fl_err failed;
@@ -159,14 +162,25 @@ static void clean_text(char *text, size_t size)
             *c = '?';
 }
 
-/* "in barrier (call 3)" */
-static void describe_call(const fl_mesh *m, char *out, size_t size)
+/* "in all-reduce sum of 10 f32 (call 3, for "fc.b@GRAD" and 2 others, after 7
+ * steps)" */
+static void describe_call(const fl_mesh *m, char out[CALL])
 {
+    const fl_mesh_subject *a = &m->about;
+    char var[120] = "", others[40] = "", steps[40] = "";
+    if (a->var)
+        snprintf(var, sizeof var, ", for \"%.80s\"", a->var);
+    if (a->var && a->others)
+        snprintf(others, sizeof others, " and %d other%s", a->others,
+                 a->others == 1 ? "" : "s");
+    if (a->steps)
+        snprintf(steps, sizeof steps, ", after %lld step%s",
+                 (long long)a->steps, a->steps == 1 ? "" : "s");
     if (m->call.number)
-        snprintf(out, size, "in %s (call %llu)", m->call.what,
-                 (unsigned long long)m->call.number);
+        snprintf(out, CALL, "in %s (call %llu%s%s%s)", m->call.what,
+                 (unsigned long long)m->call.number, var, others, steps);
     else
-        snprintf(out, size, "while the ranks connect");
+        snprintf(out, CALL, "while the ranks connect");
 }
 
 /* --- notes ---------------------------------------------------------------- */
@@ -237,13 +251,13 @@ static fl_err on_note(fl_mesh *m, int rank, const note *n, const char *text)
 static fl_err end_control(fl_mesh *m, int rank, int error)
 {
     peer *p = &m->peers[rank];
-    char call[WHAT + 40];
+    char call[CALL];
     m->polls[CONTROL_AT + rank].fd = -1;
     close(p->fd[CONTROL]);
     p->fd[CONTROL] = -1;
     if (p->left)
         return FL_OK;
-    describe_call(m, call, sizeof call);
+    describe_call(m, call);
     if (error == ETIMEDOUT || error == EHOSTUNREACH)
         return fail_mesh(m,
                          fl_fail(FL_EIO,
@@ -323,15 +337,23 @@ static void describe_wait(const fl_mesh *m, char *out, size_t size)
 {
     const wait *w = &m->wait;
     const int late = find_late_rank(m);
-    char via[200] = "", call[WHAT + 40] = "";
+    char via[200] = "", call[CALL] = "";
     if (late != w->rank)
         snprintf(via, sizeof via, ", which waits for rank %d (%s),", late,
                  endpoint_of(m, late));
-    describe_call(m, call, sizeof call);
+    describe_call(m, call);
     snprintf(out, size, "rank %d has waited %.1f s for rank %d (%s)%s %s%s%s",
              m->rank, (double)(now_ns() - w->since) / (double)FL_SEC, w->rank,
              endpoint_of(m, w->rank), via, w->what ? w->what : call,
              m->reason[0] ? ": " : "", m->reason);
+}
+
+/* Until the next sentence about a wait: as long as the wait so far, but not
+ * longer than a minute where the first one came after five seconds. */
+static int64_t late_pause(const fl_mesh *m, int64_t waited)
+{
+    const int64_t least = m->opts.late_after, most = 12 * least;
+    return waited < least ? least : waited > most ? most : waited;
 }
 
 /* What time and the caller have to say to a wait. */
@@ -341,7 +363,7 @@ static fl_err check_wait(fl_mesh *m)
     char text[REASON + 400];
     const int64_t now = now_ns();
     if (now >= w->next_late) {
-        w->next_late = now + m->opts.late_after;
+        w->next_late = now + late_pause(m, now - w->since);
         if (!w->told)
             send_notes(m, NOTE_WAITS, w->rank, "");
         w->told = true;
@@ -392,8 +414,8 @@ static fl_err explain_loss(fl_mesh *m, int rank)
     begin_wait(m, rank, NULL, m->opts.timeout);
     while (!p->left && p->fd[CONTROL] >= 0 && now_ns() < until)
         FL_TRY(wait_some(m, -1, -1, SLICE));
-    char call[WHAT + 40];
-    describe_call(m, call, sizeof call);
+    char call[CALL];
+    describe_call(m, call);
     if (p->left)
         return fail_mesh(m, fl_fail(FL_EIO,
                                     "rank %d (%s) has ended its part of the "
@@ -492,7 +514,6 @@ static bool greet_server(fl_mesh *m, int rank, channel c, int fd)
                .to = rank,
                .channel = c};
     memcpy(h.magic, hello_magic, sizeof h.magic);
-    memcpy(h.program, m->opts.program, sizeof h.program);
     memcpy(h.process, m->process, sizeof h.process);
     draw_bytes(h.nonce);
     set_reason(m, "it accepts connections but has not answered");
@@ -615,15 +636,6 @@ static fl_err check_hello(fl_mesh *m, const hello *h, const char *address)
                        "two processes are rank %d: %s and %s; give each its "
                        "own number",
                        h->rank, p->address, address);
-    if (memcmp(h->program, m->opts.program, FL_SHA256))
-        return fl_fail(FL_EINVAL,
-                       "rank %d (%s) runs another program (%02x%02x%02x%02x..) "
-                       "than rank %d (%02x%02x%02x%02x..): start the same "
-                       "script with the same arguments on all ranks",
-                       h->rank, address, h->program[0], h->program[1],
-                       h->program[2], h->program[3], m->rank,
-                       m->opts.program[0], m->opts.program[1],
-                       m->opts.program[2], m->opts.program[3]);
     return FL_OK;
 }
 
@@ -788,7 +800,8 @@ static fl_mesh *new_mesh(const fl_mesh_opts *o)
     m->listener = o->listener ? o->listener : -1;
     if (m->listener >= 0)
         fcntl(m->listener, F_SETFL, fcntl(m->listener, F_GETFL) | O_NONBLOCK);
-    m->spin = fl_cores() >= count_local(o);
+    m->local = count_local(o);
+    m->spin = fl_cores() >= m->local;
     draw_bytes(m->process);
     return m;
 }
@@ -859,6 +872,23 @@ int fl_mesh_rank(const fl_mesh *m)
 int fl_mesh_world(const fl_mesh *m)
 {
     return m->world;
+}
+
+int fl_mesh_local(const fl_mesh *m)
+{
+    return m->local;
+}
+
+void fl_mesh_fail(fl_mesh *m, const char *why)
+{
+    if (!m->failed)
+        fail_mesh(m, fl_fail(FL_EIO, "rank %d (%s) has failed: %s", m->rank,
+                             endpoint_of(m, m->rank), why));
+}
+
+void fl_mesh_about(fl_mesh *m, const fl_mesh_subject *about)
+{
+    m->about = *about;
 }
 
 /* --- moves ---------------------------------------------------------------- */
@@ -965,14 +995,15 @@ static fl_err check_head(fl_mesh *m, flow *f)
 {
     if (!memcmp(&f->in, &m->call, sizeof f->in))
         return FL_OK;
+    char call[CALL];
+    describe_call(m, call);
     clean_text(f->in.what, WHAT);
     return fail_mesh(
         m, fl_fail(FL_EPROTO,
-                   "rank %d (%s) does %s (call %llu) while rank %d does %s "
-                   "(call %llu): all ranks must make the same calls",
+                   "rank %d (%s) is in %s (call %llu) while rank %d is %s: all "
+                   "ranks must make the same calls",
                    f->move->from, endpoint_of(m, f->move->from), f->in.what,
-                   (unsigned long long)f->in.number, m->rank, m->call.what,
-                   (unsigned long long)m->call.number));
+                   (unsigned long long)f->in.number, m->rank, call));
 }
 
 /* n bytes of the current part have come, to m->piece or to their place. */

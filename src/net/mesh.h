@@ -11,7 +11,6 @@
 #define FL_NET_MESH_H
 
 #include "base/err.h"
-#include "base/sha256.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,9 +28,8 @@ typedef struct fl_mesh_opts {
     const char *const *endpoints; /* "host:port" of each rank, in their order */
     int world;                    /* number of ranks */
     int rank;                     /* the own one */
-    unsigned char program[FL_SHA256]; /* must be the same on all ranks */
-    const void *key;                  /* of the job; must be the same, too */
-    size_t key_size;                  /* 0: peers prove nothing */
+    const void *key;              /* of the job; the same on all ranks */
+    size_t key_size;              /* 0: peers prove nothing */
     int listener; /* a socket that listens at the own endpoint, which the mesh
                    * takes; 0: the mesh makes one */
     int64_t join_timeout; /* ns until all ranks are connected; 0: 120 s */
@@ -39,15 +37,16 @@ typedef struct fl_mesh_opts {
     int64_t late_after;   /* ns of a wait until `late` is called; 0: 5 s */
     /* Both run on the caller's thread. poll returns true to end the wait (for
      * Ctrl-C); a wait calls it ten times a second. late gets a sentence
-     * that names the rank that is waited for, every late_after. */
+     * that names the rank that is waited for, after late_after and then at
+     * growing intervals. */
     bool (*poll)(void *user);
     void (*late)(void *user, const char *sentence);
     void *user;
 } fl_mesh_opts;
 
 /* Connect to all ranks, in whatever order they start. Blocks: up to
- * join_timeout. Own: *out. Err: EINVAL (options; another world size, program or
- * list of endpoints at a peer; a rank twice), EIO (the endpoint cannot be had;
+ * join_timeout. Own: *out. Err: EINVAL (options; another world size or list
+ * of endpoints at a peer; a rank twice), EIO (the endpoint cannot be had;
  * a rank died), ETIMEOUT, EINTR. */
 fl_err fl_mesh_join(const fl_mesh_opts *opts, fl_mesh **out) FL_MUST_CHECK;
 
@@ -56,6 +55,22 @@ void fl_mesh_free(fl_mesh *m);
 
 int fl_mesh_rank(const fl_mesh *m);
 int fl_mesh_world(const fl_mesh *m);
+int fl_mesh_local(const fl_mesh *m); /* ranks on this host */
+
+/* This rank cannot go on: the mesh fails here and on all other ranks, with a
+ * sentence that names this rank and has `why`. */
+void fl_mesh_fail(fl_mesh *m, const char *why);
+
+/* What sentences about calls say besides the call: the variable that it is
+ * for, how many others share it, and the steps that were done before. The name
+ * is the caller's and must live until the next one is set. */
+typedef struct fl_mesh_subject {
+    const char *var; /* NULL: none */
+    int others;
+    int64_t steps;
+} fl_mesh_subject;
+
+void fl_mesh_about(fl_mesh *m, const fl_mesh_subject *about);
 
 /* The next collective call begins. Its text ("all-reduce sum of 10 f32") goes
  * before the data to each peer and must be the same on all ranks. Err: the

@@ -335,16 +335,6 @@ static void explains_another_world_size(void)
     close(j.listener[2]);
 }
 
-static void explains_another_program(void)
-{
-    job j;
-    set_up(&j, 2, meet);
-    j.member[1].opts.program[0] = 0xab;
-    run_threads(&j);
-    check_says(&j.member[0], FL_EINVAL, "runs another program (ab000000..)");
-    check_says(&j.member[1], FL_EINVAL, "runs another program (ab000000..)");
-}
-
 static void explains_a_rank_that_is_there_twice(void)
 {
     job j;
@@ -435,6 +425,26 @@ static void explains_calls_that_differ(void)
         CHECK(j.member[i].err);
         CHECK(strstr(s, "all-reduce sum of 20 f32") &&
               strstr(s, "all-reduce sum of 10 f32"));
+    }
+}
+
+static fl_err fail_early(member *m)
+{
+    fl_mesh_about(m->mesh, &(fl_mesh_subject){"fc.b@GRAD", 2, 7});
+    if (m->opts.rank == 1)
+        fl_mesh_fail(m->mesh, "ValueError: no more data");
+    return fl_ring_barrier(m->mesh);
+}
+
+static void tells_all_why_a_rank_failed(void)
+{
+    job j;
+    set_up(&j, 3, fail_early);
+    run_threads(&j);
+    for (int i = 0; i < 3; i++) {
+        check_says(&j.member[i], FL_EIO, "rank 1 (127.0.0.1:");
+        check_says(&j.member[i], FL_EIO,
+                   "has failed: ValueError: no more data");
     }
 }
 
@@ -627,7 +637,6 @@ const fl_test fl_tests[] = {
      gives_all_ranks_and_runs_the_same_bits},
     {"calls allocate nothing", allocates_nothing_in_calls},
     {"another world size is explained to both", explains_another_world_size},
-    {"another program is explained to both", explains_another_program},
     {"a rank that is there twice is explained to all",
      explains_a_rank_that_is_there_twice},
     {"endpoints in another order are explained",
@@ -636,6 +645,7 @@ const fl_test fl_tests[] = {
     {"an endpoint in use is explained", explains_an_endpoint_in_use},
     {"ranks meet with the same key only", meets_with_the_same_key_only},
     {"calls that differ are explained to all", explains_calls_that_differ},
+    {"a rank that fails tells all others why", tells_all_why_a_rank_failed},
     {"a rank that ends early is named", explains_a_rank_that_ends_early},
     {"strangers do not keep ranks from meeting", ignores_strangers},
     {"a rank that does not come is named", names_the_rank_that_does_not_come},

@@ -27,6 +27,7 @@ enum {
                          * programs from elsewhere (fl_exec_env.trust) */
     FL_OP_RANDOM = 16,  /* draws numbers: two runs may differ */
     FL_OP_HEARS = 32,   /* what it reads comes to it over the network */
+    FL_OP_RANKS = 64,   /* talks to other ranks: once for all places */
 };
 
 /* --- Shapes ------------------------------------------------------------ */
@@ -114,7 +115,8 @@ typedef struct fl_hooks {
     fl_err (*run_block)(fl_call *c, int64_t block); /* a sub-block, once */
     uint64_t (*entropy)(fl_call *c);                /* a seed for seed = 0 */
     const struct fl_disk *disk;                     /* files */
-    void *service; /* what send, recv and c_* operators talk to */
+    void *service;            /* what send, recv and lookups talk to */
+    struct fl_worlds *worlds; /* what c_* operators talk to */
 } fl_hooks;
 
 typedef struct fl_op_def fl_op_def;

@@ -1,0 +1,32 @@
+/* backend.h - what carries the collective calls of a world.
+ *
+ *     ring   our own connections (net/mesh.h, net/ring.h)
+ *     mpi    a library that is loaded on request
+ *
+ * The calls mean what net/ring.h says. Thread: one at a time. */
+#ifndef FL_COLLECTIVE_BACKEND_H
+#define FL_COLLECTIVE_BACKEND_H
+
+#include "net/ring.h"
+
+typedef struct fl_backend fl_backend;
+
+struct fl_backend {
+    void *self;
+    int local; /* ranks on this host */
+    fl_err (*all_reduce)(void *self, fl_reduce how, fl_dtype type, void *x,
+                         int64_t n);
+    fl_err (*reduce_scatter)(void *self, fl_reduce how, fl_dtype type, void *x,
+                             int64_t n);
+    fl_err (*all_gather)(void *self, void *x, const size_t *at);
+    fl_err (*broadcast)(void *self, int root, void *x, size_t size);
+    fl_err (*barrier)(void *self);
+    void (*about)(void *self, const fl_mesh_subject *about);
+    void (*fail)(void *self, const char *why); /* here and on all ranks */
+    void (*free)(void *self);                  /* with a farewell */
+};
+
+/* Join by connections of our own. Own: b. Err: as fl_mesh_join. */
+fl_err fl_backend_ring(const fl_mesh_opts *opts, fl_backend *b) FL_MUST_CHECK;
+
+#endif

@@ -1,0 +1,510 @@
+/* Ranks are threads of this process, each with worlds, a scope and an executor
+ * of its own, that run programs as users do. */
+#include "collective/world.h"
+
+#include "base/test.h"
+#include "exec/exe.h"
+#include "ops/check.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    MOST = 4,
+    TEXT = 1024,
+};
+
+typedef struct job job;
+
+typedef struct member {
+    job *of;
+    int rank;
+    fl_entropy entropy;
+    fl_worlds *worlds;
+    fl_scope *scope;
+    fl_exe *exe;
+    const char *text; /* of the program that it runs */
+    fl_err err;
+    char sentence[TEXT];
+    float x[64]; /* what the body leaves */
+    int64_t index[64], n;
+} member;
+
+struct job {
+    int ranks;
+    int held[MOST]; /* sockets that are bound, so that ports stay free */
+    char endpoints[MOST][40];
+    const char *text;
+    fl_err (*body)(member *m);
+    member member[MOST];
+};
+
+/* A free port that nobody else gets: bound, but not listening. */
+static int hold_port(char text[40])
+{
+    struct sockaddr_in a = {.sin_family = AF_INET};
+    socklen_t size = sizeof a;
+    const int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    CHECK(!bind(fd, (struct sockaddr *)&a, size));
+    CHECK(!getsockname(fd, (struct sockaddr *)&a, &size));
+    snprintf(text, 40, "127.0.0.1:%d", ntohs(a.sin_port));
+    return fd;
+}
+
+static fl_err run_text(member *m, const char *text)
+{
+    fl_program *p;
+    FL_TRY(fl_program_parse(fl_check_registry(), text, &p));
+    const fl_err err = fl_exe_run(m->exe, p, m->scope, 0, NULL, 0, NULL);
+    fl_program_free(p);
+    return err;
+}
+
+/* Two rings of the same ranks. */
+static fl_err join(member *m)
+{
+    const job *j = m->of;
+    fl_str s = {0}, others = {0};
+    for (int i = 0; i < j->ranks; i++)
+        if (i != m->rank)
+            fl_str_printf(&others, "%s\"%s\"", others.n ? ", " : "",
+                          j->endpoints[i]);
+    fl_str_add(&s, "block 0\n");
+    for (int ring = 0; ring < 2; ring++)
+        fl_str_printf(&s,
+                      "  var id%d: raw persistable\n"
+                      "  c_gen_nccl_id() -> Out=id%d {rank=%d, "
+                      "endpoint=\"%s\", other_endpoints=%s[%s]}\n"
+                      "  c_comm_init(X=id%d) {nranks=%d, rank=%d, "
+                      "ring_id=%d}\n",
+                      ring, ring, m->rank, j->endpoints[m->rank],
+                      others.n ? "" : "strings", others.n ? others.at : "",
+                      ring, j->ranks, m->rank, ring);
+    const fl_err err = run_text(m, s.at);
+    fl_str_fini(&s);
+    fl_str_fini(&others);
+    return err;
+}
+
+static void *run_member(void *arg)
+{
+    member *m = arg;
+    m->entropy = fl_entropy_fake(1);
+    m->worlds = fl_worlds_new();
+    m->scope = fl_scope_new();
+    m->exe = fl_exe_make(&(fl_exec_env){.registry = fl_check_registry(),
+                                        .disk = fl_disk_real(),
+                                        .entropy = &m->entropy,
+                                        .worlds = m->worlds});
+    m->err = join(m);
+    if (!m->err)
+        m->err = m->of->body(m);
+    if (m->err)
+        snprintf(m->sentence, TEXT, "%s", fl_errmsg());
+    fl_worlds_leave(m->worlds, m->err, m->sentence);
+    fl_exe_free(m->exe);
+    fl_worlds_free(m->worlds);
+    fl_scope_free(m->scope);
+    return NULL;
+}
+
+static void run_job(job *j, int ranks, const char *text,
+                    fl_err (*body)(member *m))
+{
+    pthread_t thread[MOST];
+    *j = (job){.ranks = ranks, .text = text, .body = body};
+    fl_check_registry(); /* made by one thread */
+    for (int i = 0; i < ranks; i++) {
+        j->held[i] = hold_port(j->endpoints[i]);
+        j->member[i] = (member){.of = j, .rank = i, .text = text};
+    }
+    for (int i = ranks; i-- > 0;)
+        CHECK(!pthread_create(&thread[i], NULL, run_member, &j->member[i]));
+    for (int i = 0; i < ranks; i++) {
+        pthread_join(thread[i], NULL);
+        close(j->held[i]);
+    }
+}
+
+static void check_all_ok(const job *j)
+{
+    for (int i = 0; i < j->ranks; i++) {
+        CHECK_STR(j->member[i].sentence, "");
+        CHECK_OK(j->member[i].err);
+    }
+}
+
+static void check_all_say(const job *j, const char *part)
+{
+    for (int i = 0; i < j->ranks; i++)
+        if (!strstr(j->member[i].sentence, part))
+            CHECK_STR(j->member[i].sentence, part);
+}
+
+/* --- values --------------------------------------------------------------- */
+
+static void set_tensor(member *m, const char *name, int64_t n, float first,
+                       float step)
+{
+    fl_value *v = fl_scope_var(m->scope, name);
+    v->kind = FL_LOD_TENSOR;
+    if (fl_tensor_resize(&v->tensor, FL_F32, &(fl_shape){1, {n}}))
+        return;
+    for (int64_t i = 0; i < n; i++)
+        ((float *)v->tensor.data)[i] = first + step * (float)i;
+}
+
+static void get_tensor(member *m, const char *name, int64_t at)
+{
+    const fl_tensor *t = &fl_scope_find(m->scope, name)->tensor;
+    memcpy(m->x + at, t->data, fl_tensor_bytes(t));
+}
+
+static void close_to(float got, double want)
+{
+    CHECK((double)got > want - 1e-5 && (double)got < want + 1e-5);
+}
+
+static const char four_calls[] =
+    "block 0\n"
+    "  var a: f32[3] persistable\n"
+    "  var b: f32[2] persistable\n"
+    "  var c: f32[40000] persistable\n"
+    "  var d: f32[2] persistable\n"
+    "  c_allreduce_sum(X=a) -> Out=a {ring_id=0}\n"
+    "  c_allreduce_sum(X=c) -> Out=c {ring_id=0}\n"
+    "  c_allreduce_sum(X=b) -> Out=b {ring_id=0}\n"
+    "  c_allreduce_max(X=d) -> Out=d {ring_id=0}\n"
+    "  c_sync_comm_stream(X=[a, b, c, d]) -> Out=[a, b, c, d] {ring_id=0}\n"
+    "  scale(X=a) -> Out=a {scale=0.5}\n";
+
+static fl_err reduce_twice(member *m)
+{
+    const float rank = (float)m->rank;
+    fl_program *p;
+    fl_err err = FL_OK;
+    FL_TRY(fl_program_parse(fl_check_registry(), m->text, &p));
+    for (int run = 0; run < 2 && !err; run++) {
+        set_tensor(m, "a", 3, rank, 1);
+        set_tensor(m, "b", 2, 10 * rank, 1);
+        set_tensor(m, "c", 40000, 0.1f * rank, 1e-6f);
+        set_tensor(m, "d", 2, -rank, 1);
+        err = fl_exe_run(m->exe, p, m->scope, 0, NULL, 0, NULL);
+    }
+    get_tensor(m, "a", 0);
+    get_tensor(m, "b", 3);
+    get_tensor(m, "d", 5);
+    m->x[7] = ((float *)fl_scope_find(m->scope, "c")->tensor.data)[39999];
+    fl_program_free(p);
+    return err;
+}
+
+static void check_four_calls(const job *j)
+{
+    const double n = j->ranks, sum = n * (n - 1) / 2;
+    for (int i = 0; i < j->ranks; i++) {
+        const float *x = j->member[i].x;
+        for (int k = 0; k < 3; k++)
+            close_to(x[k], (sum + n * k) / 2);
+        close_to(x[3], 10 * sum);
+        close_to(x[4], 10 * sum + n);
+        close_to(x[5], 0);
+        close_to(x[6], 1);
+        close_to(x[7], 0.1 * sum + n * 0.039999);
+        CHECK(!memcmp(x, j->member[0].x, sizeof j->member[0].x));
+    }
+}
+
+static void programs_reduce_over_all_ranks(void)
+{
+    for (int ranks = 1; ranks <= MOST; ranks++) {
+        job j;
+        run_job(&j, ranks, four_calls, reduce_twice);
+        check_all_ok(&j);
+        check_four_calls(&j);
+    }
+}
+
+static void overlap_gives_the_same_bits(void)
+{
+    job with, without;
+    setenv("FLUID_OVERLAP", "1", 1);
+    run_job(&with, 3, four_calls, reduce_twice);
+    check_all_ok(&with);
+    setenv("FLUID_OVERLAP", "0", 1);
+    run_job(&without, 3, four_calls, reduce_twice);
+    unsetenv("FLUID_OVERLAP");
+    check_all_ok(&without);
+    check_four_calls(&with);
+    for (int i = 0; i < 3; i++)
+        CHECK(!memcmp(with.member[i].x, without.member[i].x,
+                      sizeof with.member[i].x));
+}
+
+/* scale reads the sum although no operator waits for it before. */
+static const char without_sync[] =
+    "block 0\n"
+    "  var a: f32[3] persistable\n"
+    "  c_allreduce_sum(X=a) -> Out=a {ring_id=1}\n"
+    "  scale(X=a) -> Out=a {scale=2.0}\n"
+    "  c_sync_comm_stream(X=a) -> Out=a {ring_id=1}\n";
+
+static fl_err reduce_a(member *m)
+{
+    set_tensor(m, "a", 3, (float)m->rank, 1);
+    FL_TRY(run_text(m, m->text));
+    get_tensor(m, "a", 0);
+    return FL_OK;
+}
+
+static void a_result_that_is_read_early_is_waited_for(void)
+{
+    job j;
+    setenv("FLUID_OVERLAP", "1", 1);
+    run_job(&j, 2, without_sync, reduce_a);
+    unsetenv("FLUID_OVERLAP");
+    check_all_ok(&j);
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 3; k++)
+            close_to(j.member[i].x[k], 2 * (1 + 2 * k));
+}
+
+static const char other_calls[] =
+    "block 0\n"
+    "  var a: f32[4] persistable\n"
+    "  var g: f32[8] persistable\n"
+    "  var s: f32[2] persistable\n"
+    "  var r: f32[4] persistable\n"
+    "  c_allgather(X=a) -> Out=g {ring_id=0, nranks=2}\n"
+    "  c_reducescatter(X=a) -> Out=s {ring_id=1, nranks=2}\n"
+    "  allreduce(X=a) -> Out=r {reduce_type=1}\n"
+    "  c_broadcast(X=a) -> Out=a {ring_id=0, root=1}\n";
+
+static fl_err call_others(member *m)
+{
+    set_tensor(m, "a", 4, 1 + (float)m->rank, 1);
+    FL_TRY(run_text(m, m->text));
+    get_tensor(m, "g", 0);
+    get_tensor(m, "s", 8);
+    get_tensor(m, "r", 10);
+    get_tensor(m, "a", 14);
+    return FL_OK;
+}
+
+static void programs_gather_scatter_and_broadcast(void)
+{
+    static const float want[2][18] = {
+        {1, 2, 3, 4, 2, 3, 4, 5, 3, 5, 2, 6, 12, 20, 2, 3, 4, 5},
+        {1, 2, 3, 4, 2, 3, 4, 5, 7, 9, 2, 6, 12, 20, 2, 3, 4, 5}};
+    job j;
+    run_job(&j, 2, other_calls, call_others);
+    check_all_ok(&j);
+    for (int i = 0; i < 2; i++)
+        CHECK(!memcmp(j.member[i].x, want[i], sizeof want[i]));
+}
+
+/* --- selected rows -------------------------------------------------------- */
+
+static const char sparse_call[] =
+    "block 0\n"
+    "  var g: selected_rows f32[9,2] persistable\n"
+    "  c_allreduce_sum(X=g) -> Out=g {ring_id=0}\n"
+    "  c_sync_comm_stream(X=g) -> Out=g {ring_id=0}\n";
+
+/* Rank r has r rows, all with the index 5 - r; rank 0 has none. */
+static fl_err gather_rows(member *m)
+{
+    fl_value *v = fl_scope_var(m->scope, "g");
+    fl_rows *rows = &v->rows;
+    v->kind = FL_SELECTED_ROWS;
+    FL_TRY(fl_rows_resize(rows, FL_F32, &(fl_shape){2, {9, 2}}, m->rank));
+    rows->height = 9;
+    for (int i = 0; i < m->rank; i++) {
+        fl_rows_index(rows)[i] = 5 - m->rank;
+        ((float *)rows->value.data)[2 * i] = (float)m->rank;
+        ((float *)rows->value.data)[2 * i + 1] = (float)i;
+    }
+    FL_TRY(run_text(m, m->text));
+    m->n = rows->n;
+    memcpy(m->index, rows->index.data, (size_t)m->n * sizeof *m->index);
+    memcpy(m->x, rows->value.data, (size_t)m->n * 2 * sizeof *m->x);
+    return FL_OK;
+}
+
+static void selected_rows_come_in_the_order_of_ranks(void)
+{
+    static const int64_t index[] = {4, 3, 3, 2, 2, 2};
+    static const float x[] = {1, 0, 2, 0, 2, 1, 3, 0, 3, 1, 3, 2};
+    for (int overlap = 0; overlap < 2; overlap++) {
+        job j;
+        setenv("FLUID_OVERLAP", overlap ? "1" : "0", 1);
+        run_job(&j, 4, sparse_call, gather_rows);
+        unsetenv("FLUID_OVERLAP");
+        check_all_ok(&j);
+        for (int i = 0; i < 4; i++) {
+            CHECK_INT(j.member[i].n, 6);
+            CHECK(!memcmp(j.member[i].index, index, sizeof index));
+            CHECK(!memcmp(j.member[i].x, x, sizeof x));
+        }
+    }
+}
+
+/* --- faults --------------------------------------------------------------- */
+
+static fl_err run_another(member *m)
+{
+    set_tensor(m, "a", m->rank == 1 ? 4 : 3, 0, 0);
+    return run_text(m, m->rank == 1
+                           ? "block 0\n"
+                             "  var a: f32[4] persistable\n"
+                             "  c_allreduce_sum(X=a) -> Out=a {ring_id=0}\n"
+                           : "block 0\n"
+                             "  var a: f32[3] persistable\n"
+                             "  c_allreduce_sum(X=a) -> Out=a {ring_id=0}\n");
+}
+
+static void another_program_is_explained_to_all(void)
+{
+    job j;
+    run_job(&j, 3, NULL, run_another);
+    check_all_say(&j, "rank 1 runs another program than rank 0; the first "
+                      "difference is: rank 0 has `var a: f32[3] persistable`, "
+                      "rank 1 has `var a: f32[4] persistable`");
+}
+
+/* Variables whose size the program leaves open differ. */
+static fl_err run_other_shapes(member *m)
+{
+    set_tensor(m, "a", m->rank == 1 ? 4 : 3, 0, 0);
+    return run_text(m, "block 0\n"
+                       "  var a: f32[-1] persistable\n"
+                       "  c_allreduce_sum(X=a) -> Out=a {ring_id=0}\n");
+}
+
+static void another_shape_is_explained_to_all(void)
+{
+    job j;
+    run_job(&j, 2, NULL, run_other_shapes);
+    check_all_say(&j, "all-reduce sum of 3 f32");
+    check_all_say(&j, "all-reduce sum of 4 f32");
+    check_all_say(&j, "for \"a\"");
+}
+
+/* Rank 1 fails after its first step. */
+static fl_err fail_in_step(member *m)
+{
+    fl_program *p;
+    fl_err err = FL_OK;
+    FL_TRY(fl_program_parse(fl_check_registry(), four_calls, &p));
+    for (int run = 0; run < 3 && !err; run++) {
+        if (m->rank == 1 && run == 1)
+            err = fl_fail(FL_EINVAL, "a bad line in the data");
+        set_tensor(m, "a", 3, 0, 1);
+        set_tensor(m, "b", 2, 0, 1);
+        set_tensor(m, "c", 40000, 0, 1);
+        set_tensor(m, "d", 2, 0, 1);
+        if (!err)
+            err = fl_exe_run(m->exe, p, m->scope, 0, NULL, 0, NULL);
+    }
+    fl_program_free(p);
+    return err;
+}
+
+static void a_rank_that_fails_is_named_with_its_reason(void)
+{
+    job j;
+    run_job(&j, 3, NULL, fail_in_step);
+    check_all_say(&j, "a bad line in the data");
+    CHECK(strstr(j.member[0].sentence, "rank 1 (127.0.0.1:"));
+    CHECK(strstr(j.member[2].sentence, "rank 1 (127.0.0.1:"));
+}
+
+/* The program of rank 1 fails between a reduction and the wait for it. */
+static fl_err fail_between(member *m)
+{
+    fl_program *p;
+    FL_TRY(fl_program_parse(fl_check_registry(),
+                            "block 0\n"
+                            "  var a: f32[-1] persistable\n"
+                            "  var b: f32[3] persistable\n"
+                            "  var c: f32[-1] persistable\n"
+                            "  c_allreduce_sum(X=a) -> Out=a {ring_id=0}\n"
+                            "  elementwise_add(X=b, Y=c) -> Out=b {axis=-1}\n"
+                            "  c_sync_comm_stream(X=a) -> Out=a {ring_id=0}\n",
+                            &p));
+    set_tensor(m, "a", 40000, 0, 1);
+    set_tensor(m, "b", 3, 0, 1);
+    set_tensor(m, "c", m->rank == 1 ? 2 : 3, 0, 1);
+    fl_err err = fl_exe_run(m->exe, p, m->scope, 0, NULL, 0, NULL);
+    if (m->rank == 1 && err) {
+        set_tensor(m, "c", 3, 0, 1);
+        err = fl_exe_run(m->exe, p, m->scope, 0, NULL, 0, NULL);
+    }
+    fl_program_free(p);
+    return err;
+}
+
+static void a_run_that_stops_in_a_step_fails_on_all_ranks(void)
+{
+    for (int overlap = 0; overlap < 2; overlap++) {
+        job j;
+        setenv("FLUID_OVERLAP", overlap ? "1" : "0", 1);
+        run_job(&j, 2, NULL, fail_between);
+        unsetenv("FLUID_OVERLAP");
+        CHECK(strstr(j.member[1].sentence,
+                     "the last run stopped in the middle of a step"));
+        /* With overlap the reduction was made, and rank 0 is done. */
+        if (!overlap)
+            CHECK(strstr(j.member[0].sentence,
+                         "it stopped in the middle of a step"));
+    }
+}
+
+static fl_err run_nothing(member *m)
+{
+    return FL_OK;
+}
+
+static void calls_need_ranks(void)
+{
+    static const char text[] = "block 0\n"
+                               "  var a: f32[3] persistable\n"
+                               "  c_allreduce_sum(X=a) -> Out=a {ring_id=7}\n";
+    job j;
+    run_job(&j, 1, text, reduce_a);
+    check_all_say(&j, "ring 7 has no ranks yet: run the startup program first");
+    run_job(&j, 1, NULL, run_nothing);
+    check_all_ok(&j);
+    CHECK_ERR(fl_check_try(&(fl_op_case){.type = "c_allreduce_sum",
+                                         .in = {{"X", {1}, {1}}},
+                                         .out = {{"Out", {1}, {0}}}}),
+              FL_EINVAL,
+              "c_allreduce_sum: nothing here connects it to other ranks");
+}
+
+const fl_test fl_tests[] = {
+    {"programs reduce over one to four ranks", programs_reduce_over_all_ranks},
+    {"overlap gives the same bits", overlap_gives_the_same_bits},
+    {"a result that is read early is waited for",
+     a_result_that_is_read_early_is_waited_for},
+    {"programs gather, scatter and broadcast",
+     programs_gather_scatter_and_broadcast},
+    {"selected rows come in the order of ranks",
+     selected_rows_come_in_the_order_of_ranks},
+    {"another program is explained to all",
+     another_program_is_explained_to_all},
+    {"another shape is explained to all", another_shape_is_explained_to_all},
+    {"a rank that fails is named with its reason",
+     a_rank_that_fails_is_named_with_its_reason},
+    {"a run that stops in a step fails on all ranks",
+     a_run_that_stops_in_a_step_fails_on_all_ranks},
+    {"calls need ranks", calls_need_ranks},
+    {0},
+};
