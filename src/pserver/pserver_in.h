@@ -42,7 +42,7 @@ typedef struct fl_channel {
 
 typedef struct fl_pserver {
     const fl_pserver_opts *opts;
-    const fl_place *place;
+    const fl_placement *place;
     const fl_clock *clock;
     fl_job job;
     fl_rpc *rpc;

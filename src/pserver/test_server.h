@@ -205,9 +205,9 @@ static inline void talker_ended(void *self, uint64_t tag,
 
 static inline void talker_init(talker *k, const town *t, uint64_t session)
 {
-    const fl_place *place = t->s.cut->trainer->place;
+    const fl_placement *place = fl_placement_of(t->s.cut->trainer->job);
     *k = (talker){.town = t, .session = {77, session}};
-    k->job = fl_job_of(place, &(fl_job){0}).id;
+    k->job = fl_placement_job(place, &(fl_job){0}).id;
     pthread_mutex_init(&k->lock, NULL);
     pthread_cond_init(&k->news, NULL);
     CHECK_OK(fl_rpc_new(&(fl_rpc_opts){0}, &k->rpc));

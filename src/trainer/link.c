@@ -302,7 +302,7 @@ static void start_machine(fl_trainer *t)
     char host[64] = "?", who[96];
     gethostname(host, sizeof host - 1);
     snprintf(who, sizeof who, "%s:%ld", host, (long)t->pid);
-    t->client = fl_client_new(&t->job, &t->app, t->place.trainer_id, who,
+    t->client = fl_client_new(&t->job, &t->app, t->place->trainer_id, who,
                               &t->entropy, &t->out);
     for (int i = 0; i < t->job.servers; i++)
         t->line[i].peer = fl_rpc_peer_at(t->rpc, t->line[i].address);

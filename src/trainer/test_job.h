@@ -53,7 +53,7 @@ typedef struct test_job {
     pthread_mutex_t lock;
     bool ending;
     fl_job job;
-    fl_place place;
+    fl_placement place;
     const char *address[TEST_SERVERS];
     fl_coord *coord;
     fl_tallies *tallies;
@@ -443,8 +443,8 @@ static inline void test_job_begin(test_job *j, int servers, int trainers,
     pthread_mutex_init(&j->lock, NULL);
     /* no renewal comes in between: who is thrown out learns it when it asks */
     setenv("FLUID_LEASE", "3600", 1);
-    j->job =
-        fl_job_of(&j->place, &(fl_job){.linger = 1, .lease = 3600 * FL_SEC});
+    j->job = fl_placement_job(&j->place,
+                              &(fl_job){.linger = 1, .lease = 3600 * FL_SEC});
     fl_outbox_init(&j->coord_out);
     j->coord =
         fl_coord_new(&j->job, (fl_state){7, 1}, &j->coord_out, test_now());
