@@ -155,8 +155,9 @@ static fl_err make_network(fl_pserver *p)
     bool held = false; /* launch/ports.c says how */
     allow_files();
     FL_TRY(fl_flag_bool("FLUID_PORT_HELD", &held));
+    fl_pserver_methods(p);
     FL_TRY(
-        fl_rpc_new(&(fl_rpc_opts){.methods = fl_pserver_methods,
+        fl_rpc_new(&(fl_rpc_opts){.methods = p->method,
                                   .held = held,
                                   .self = p,
                                   .hangup = fl_pserver_hangup,
@@ -213,7 +214,7 @@ static void nap(int64_t ns)
  * server has ended, or takes a refusal for it. */
 static bool alone(const fl_pserver *p)
 {
-    const fl_channel *report = &p->channel[0][FL_CHANNEL_STATE];
+    const fl_channel *report = &p->channel[0][FL_MSG_STATE];
     const char *why;
     int code = 1;
     if (!fl_server_ended(p->server) || !fl_server_end(p->server, &code, &why))

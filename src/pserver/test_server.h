@@ -281,7 +281,7 @@ static inline void talker_join(talker *k, int rank)
     CHECK_INT(k->m.rank, rank);
     k->g = k->m.g;
     k->open = fl_rpc_open(k->rpc, fl_rpc_peer_at(k->rpc, k->town->endpoint[0]),
-                          FL_METHOD_SESSION, talker_word,
+                          fl_msg_method(FL_MSG_RENEW), talker_word,
                           (fl_rpc_done){talker_ended, k, 0});
     talker_renew(k);
     CHECK_INT(k->m.kind, FL_MSG_ACK);
