@@ -11,6 +11,7 @@
 #include "exec/model.h"
 #include "train/save.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -145,6 +146,21 @@ static char *fallback_name(const char *dir)
     return fl_str_take(&s);
 }
 
+/* In a folder for temporary files others may guess a name and be there first:
+ * this one is made with a name that nobody has. */
+static fl_err save_into_new(const saving *v, char *template)
+{
+    bool refused;
+    if (!mkdtemp(template))
+        return fl_fail(FL_EIO, "%s: %s", template, strerror(errno));
+    const fl_err err = save_into(v, template, &refused);
+    const fl_sentence why = fl_sentence_keep();
+    if (err)
+        (void)!v->e->disk->remove(v->e->disk, template);
+    fl_sentence_restore(&why);
+    return err;
+}
+
 /* A trained model is not lost because its folder cannot be written: the current
  * directory takes it, or the one for temporary files. It is an error all the
  * same, and the sentence says where the model is. */
@@ -152,15 +168,15 @@ static fl_err save_elsewhere(const saving *v, const char *dir, fl_err err)
 {
     const fl_sentence why = fl_sentence_keep();
     const char *temp = fl_flag_text("TMPDIR");
-    const char *const above[] = {".", temp && *temp ? temp : "/tmp"};
     char *name = fallback_name(dir), real[PATH_MAX];
-    bool saved = false, refused;
+    bool refused, saved = !save_into(v, name, &refused);
     fl_str path = {0};
-    for (int i = 0; i < 2 && !saved; i++) {
+    fl_str_add(&path, name);
+    if (!saved) {
         path.n = 0;
-        fl_str_printf(&path, i ? "%s/%s-%d" : "%s/%s", above[i], name,
-                      (int)getpid());
-        saved = !save_into(v, path.at, &refused);
+        fl_str_printf(&path, "%s/%s-XXXXXX", temp && *temp ? temp : "/tmp",
+                      name);
+        saved = !save_into_new(v, path.at);
     }
     const fl_sentence last = fl_sentence_keep();
     if (saved)
