@@ -971,6 +971,8 @@ typedef struct fl_role {
     struct {                /* the variable, "argument NAME" or "default" */
         const char *duty, *trainer_id, *trainers, *endpoints, *endpoint;
     } source;
+    int n_settings; /* "FLUID_LEASE=5" and others that are set */
+    const char **settings;
     int n_notes; /* sentences: what was mended, what looks like a mistake */
     const char **notes;
     struct fl_arena *arena; /* of all texts */
