@@ -1,4 +1,5 @@
 #include "cluster/test_placement.h"
+#include "ops/check.h"
 #include "pserver/test_server.h"
 
 #include <signal.h>
@@ -30,6 +31,7 @@ static void one_trainer_lives_and_completes(void)
     CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);
     fl_rpc_cancel(k.rpc, k.open);
     CHECK_OK(town_wait(&t, 0));
+    fl_checked("listen_and_serv", false);
     talker_fini(&k);
     town_close(&t);
 }
