@@ -180,7 +180,7 @@ fl_value *fl_value_new(void);
 void fl_value_free(fl_value *v);          /* not what a scope holds */
 fl_kind fl_value_kind(const fl_value *v); /* 0: nothing yet */
 /* A tensor whose elements servers hold: it has a shape and no memory. */
-bool fl_value_is_absent(const fl_value *v);
+bool fl_value_is_away(const fl_value *v);
 
 /* What it holds, borrowed; an empty value becomes a tensor, or rows. EINVAL:
  * it holds something else. */
@@ -878,7 +878,6 @@ typedef struct fl_transpile_opts {
     const char *split_method; /* NULL: "RoundRobin"; or "HashName" */
     const fl_dispatcher *dispatcher; /* one of your own; wins */
     bool runtime_split_send_recv;    /* send and recv cut and join */
-    const char *mode;                /* NULL: "pserver" */
     bool enable_dc_asgd, geo_sgd_mode;
     int geo_sgd_need_push_nums;
     int n_params; /* those of params_grads, where it was given; 0: all */
@@ -902,6 +901,33 @@ fl_err fl_cut_server(const fl_cut *c, const char *endpoint,
 
 /* The endpoints of its servers, in their order. Lives with the cut. */
 int fl_cut_endpoints(const fl_cut *c, const char *const **out);
+
+/* A training program for ranks that average gradients without servers. */
+typedef struct fl_collective_opts {
+    const char *trainers; /* "host:port, host:port" of all ranks; required */
+    int rank;             /* of this process: its place in trainers */
+    const char *endpoint; /* its own, to be compared; NULL: it is not */
+    /* NULL or "nccl2": only startup changes, which joins the ranks, and
+     * fl_collective_grads makes what runs; "grad_allreduce": main sums its
+     * gradients over all ranks; "local_sgd": ranks update alone, and main
+     * averages what they have changed. */
+    const char *mode;
+    int rings;         /* that share the work; 0: 1 in nccl2, else 2 */
+    bool hierarchical; /* nccl2: written into the program, without effect */
+    int inter_nranks;  /* the same */
+} fl_collective_opts;
+
+/* Nothing is changed. Own: both programs are new. Err: EINVAL. */
+fl_err fl_collective(const fl_program *main, const fl_program *startup,
+                     const fl_collective_opts *opts, fl_program **main_out,
+                     fl_program **startup_out);
+/* main with gradients that become their mean (or sum) over so many ranks, which
+ * ring 0 connects. Own: *out is new; NULL: main has no gradients. */
+fl_err fl_collective_grads(const fl_program *main, int ranks,
+                           fl_grad_scale scale, fl_program **out);
+/* What gives all ranks of ring 0 the values of rank 0 of all that main keeps
+ * from run to run. Own: *out is new. */
+fl_err fl_collective_broadcast(const fl_program *main, fl_program **out);
 
 /* How long to wait, and whether to go on. */
 typedef struct fl_wait_opts {
@@ -971,8 +997,6 @@ typedef struct fl_role {
     struct {                /* the variable, "argument NAME" or "default" */
         const char *duty, *trainer_id, *trainers, *endpoints, *endpoint;
     } source;
-    int n_settings; /* "FLUID_LEASE=5" and others that are set */
-    const char **settings;
     int n_notes; /* sentences: what was mended, what looks like a mistake */
     const char **notes;
     struct fl_arena *arena; /* of all texts */

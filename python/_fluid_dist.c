@@ -1,4 +1,5 @@
-/* _fluid_dist.c - programs cut for servers and trainers; waiting for servers.
+/* _fluid_dist.c - programs cut for servers and trainers, programs of ranks
+ * without servers; waiting for servers.
  *
  * A Cut owns its programs; what Python gets are copies, which live as other
  * programs do. */
@@ -102,7 +103,6 @@ static PyObject *transpile(PyObject *module, PyObject *args, PyObject *kw)
                            "min_block_size",
                            "split_method",
                            "dispatcher",
-                           "mode",
                            "runtime_split_send_recv",
                            "enable_dc_asgd",
                            "geo_sgd_mode",
@@ -114,12 +114,11 @@ static PyObject *transpile(PyObject *module, PyObject *args, PyObject *kw)
     options o = {.dispatcher = Py_None, .params = Py_None};
     PyObject *result = NULL;
     if (PyArg_ParseTupleAndKeywords(
-            args, kw, "O!O!s|$iippLzOzpppOp:transpile", keys,
+            args, kw, "O!O!s|$iippLzOpppOp:transpile", keys,
             st->type[PY_PROGRAM], &o.main, st->type[PY_PROGRAM], &o.startup,
             &o.c.pservers, &o.c.trainers, &o.c.trainer_id, &o.async,
             &o.no_slices, &o.min_block_size, &o.c.split_method, &o.dispatcher,
-            &o.c.mode, &o.runtime_split, &o.dc_asgd, &o.geo, &o.params,
-            &o.half_async))
+            &o.runtime_split, &o.dc_asgd, &o.geo, &o.params, &o.half_async))
         result = cut_programs(st, &o, &pool);
     py_pool_fini(&pool);
     return result;
@@ -195,6 +194,63 @@ PyType_Spec py_cut_spec = {
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = slots,
 };
+
+/* --- ranks without servers --- */
+
+static PyObject *collective(PyObject *module, PyObject *args, PyObject *kw)
+{
+    static char *keys[] = {
+        "main", "startup", "trainers",     "rank",         "endpoint",
+        "mode", "rings",   "hierarchical", "inter_nranks", NULL};
+    py_state *st = PyModule_GetState(module);
+    fl_collective_opts o = {.inter_nranks = -1};
+    fl_program *main_out, *startup_out;
+    PyObject *main, *startup;
+    int hierarchical = 0;
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kw, "O!O!si|$zzipi:collective", keys, st->type[PY_PROGRAM],
+            &main, st->type[PY_PROGRAM], &startup, &o.trainers, &o.rank,
+            &o.endpoint, &o.mode, &o.rings, &hierarchical, &o.inter_nranks))
+        return NULL;
+    o.hierarchical = hierarchical;
+    const fl_err err =
+        fl_collective(((py_program *)main)->p, ((py_program *)startup)->p, &o,
+                      &main_out, &startup_out);
+    if (err)
+        return py_raise(st, err);
+    return Py_BuildValue(
+        "(NN)", py_program_wrap(st, main_out, (py_program *)main),
+        py_program_wrap(st, startup_out, (py_program *)startup));
+}
+
+static PyObject *collective_grads(PyObject *module, PyObject *args)
+{
+    py_state *st = PyModule_GetState(module);
+    PyObject *main;
+    fl_program *out;
+    int ranks, scale;
+    if (!PyArg_ParseTuple(args, "O!ii:collective_grads", st->type[PY_PROGRAM],
+                          &main, &ranks, &scale))
+        return NULL;
+    const fl_err err = fl_collective_grads(((py_program *)main)->p, ranks,
+                                           (fl_grad_scale)scale, &out);
+    return err    ? py_raise(st, err)
+           : !out ? Py_NewRef(Py_None)
+                  : py_program_wrap(st, out, (py_program *)main);
+}
+
+static PyObject *collective_broadcast(PyObject *module, PyObject *args)
+{
+    py_state *st = PyModule_GetState(module);
+    PyObject *main;
+    fl_program *out;
+    if (!PyArg_ParseTuple(args, "O!:collective_broadcast", st->type[PY_PROGRAM],
+                          &main))
+        return NULL;
+    const fl_err err = fl_collective_broadcast(((py_program *)main)->p, &out);
+    return err ? py_raise(st, err)
+               : py_program_wrap(st, out, (py_program *)main);
+}
 
 /* --- waiting --- */
 
@@ -292,6 +348,12 @@ static PyObject *communicator_runs(PyObject *module, PyObject *arg)
 
 PyMethodDef py_dist_functions[] = {
     {"transpile", PY_KEYWORDS(transpile), "Cut a training program."},
+    {"collective", PY_KEYWORDS(collective),
+     "A training program for ranks without servers, and its startup."},
+    {"collective_grads", collective_grads, METH_VARARGS,
+     "A program that averages its gradients over all ranks."},
+    {"collective_broadcast", collective_broadcast, METH_VARARGS,
+     "What gives all ranks the values of rank 0."},
     {"wait_ports", PY_KEYWORDS(wait_ports),
      "Until every endpoint takes connections."},
     {"leave", PY_KEYWORDS(leave),

@@ -78,8 +78,6 @@ ABSENT = (
      "SpectralNorm Tracer TreeConv guard load_dygraph load_persistables "
      "no_grad prepare_context save_dygraph save_persistables "
      "start_gperf_profiler stop_gperf_profiler to_variable"),
-    ("paddle.fluid.incubate.fleet", LATER,
-     "collective training without servers", "collective"),
     ("paddle.fluid.incubate.fleet", NEVER,
      "files of HDFS are not read; mount them", "utils"),
     ("paddle.fluid.incubate.fleet.parameter_server", NEVER,
@@ -114,8 +112,8 @@ ABSENT = (
     ("paddle.fluid.layers", LATER, "distributions",
      "distributions Uniform Normal Categorical MultivariateNormalDiag"),
     ("paddle.fluid.layers", LATER, "rarer operators", "diag"),
-    ("paddle.fluid.layers", LATER, "collective training and servers without "
-     "the transpiler", "ListenAndServ Send Recv collective"),
+    ("paddle.fluid.layers", LATER, "servers without the transpiler",
+     "ListenAndServ Send Recv"),
     ("paddle.fluid.layers", NEVER, _BATCHES,
      "open_files open_recordio_file batch shuffle random_data_generator "
      "Preprocessor"),

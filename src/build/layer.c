@@ -4,9 +4,11 @@
 #include "base/str.h"
 
 static const fl_layer_def *const tables[] = {
-    fl_layers_basic,  fl_layers_loss,     fl_layers_math,    fl_layers_shape,
-    fl_layers_tensor, fl_layers_sequence, fl_layers_image,   fl_layers_picture,
-    fl_layers_click,  fl_layers_metric,   fl_layers_control, fl_layers_schedule,
+    fl_layers_basic,      fl_layers_loss,    fl_layers_math,
+    fl_layers_shape,      fl_layers_tensor,  fl_layers_sequence,
+    fl_layers_image,      fl_layers_picture, fl_layers_click,
+    fl_layers_metric,     fl_layers_control, fl_layers_schedule,
+    fl_layers_collective,
 };
 
 /* Row i of all tables in a row, or NULL after the last. */

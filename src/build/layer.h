@@ -64,7 +64,8 @@ struct fl_layer_def {
 extern const fl_layer_def fl_layers_basic[], fl_layers_loss[], fl_layers_math[],
     fl_layers_shape[], fl_layers_tensor[], fl_layers_sequence[],
     fl_layers_image[], fl_layers_picture[], fl_layers_click[],
-    fl_layers_metric[], fl_layers_control[], fl_layers_schedule[];
+    fl_layers_metric[], fl_layers_control[], fl_layers_schedule[],
+    fl_layers_collective[];
 
 int fl_layer_count(void);
 const fl_layer_def *fl_layer_at(int i);

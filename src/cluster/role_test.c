@@ -56,11 +56,6 @@ static fl_err resolve(const char *env, const fl_role_args *args, fl_role *r)
     "servers      ps0.paddlepaddle.com:7164  (PADDLE_PSERVER_ENDPOINTS)\n"     \
     "             ps1.paddlepaddle.com:7164\n"
 
-#define ALONE                                                                  \
-    " asks for training without servers (collective mode), which this "        \
-    "version cannot do: each process would train alone; name parameter "       \
-    "servers with PADDLE_PSERVER_ENDPOINTS=host:port,host:port\n"
-
 static const struct {
     const char *env, *text;
 } dialects[] = {
@@ -128,8 +123,7 @@ static const struct {
      "PADDLE_PSERVER_PORT)\n"
      "             10.0.0.2:7000\n"
      "endpoint     10.0.0.2:7000  (PADDLE_CURRENT_IP and "
-     "PADDLE_PSERVER_PORT)\n"
-     "note: PADDLE_TRAINER_IPS and PADDLE_PSERVER_PORT" ALONE},
+     "PADDLE_PSERVER_PORT)\n"},
     {"PADDLE_TRAINER_ID=0;PADDLE_CURRENT_ENDPOINT=127.0.0.1:6170;"
      "PADDLE_TRAINERS_NUM=2;"
      "PADDLE_TRAINER_ENDPOINTS=127.0.0.1:6170,127.0.0.1:6171",
@@ -139,8 +133,7 @@ static const struct {
      "trainers     2  (PADDLE_TRAINERS_NUM)\n"
      "peers        127.0.0.1:6170  (PADDLE_TRAINER_ENDPOINTS)\n"
      "             127.0.0.1:6171\n"
-     "endpoint     127.0.0.1:6170  (PADDLE_CURRENT_ENDPOINT)\n"
-     "note: PADDLE_TRAINER_ENDPOINTS" ALONE},
+     "endpoint     127.0.0.1:6170  (PADDLE_CURRENT_ENDPOINT)\n"},
     /* Fleet 1.5: one port for all */
     {"PADDLE_PORT=6174;PADDLE_PSERVERS=10.0.0.1,10.0.0.2;"
      "PADDLE_TRAINERS_NUM=2;POD_IP=10.0.0.2;TRAINING_ROLE=PSERVER",
@@ -289,10 +282,6 @@ static void slips_are_noted(void)
         {"PADDLE_PYTHON", NULL},
         {"PADDLE_TRAINER_NAME", NULL},
         {"PADDLE_", NULL},
-        {"FLUID_STAGE", "FLUID_STAGED"},
-        {"FLUID_LAESE", "FLUID_LEASE"},
-        {"FLUID_TRUST_PROGRAM", "FLUID_TRUST_PROGRAMS"},
-        {"FLUID_JOB", NULL}, /* for processes, not for people */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char env[64], note[160];
@@ -307,19 +296,6 @@ static void slips_are_noted(void)
             CHECK_STR(r.notes[0], note);
         fl_role_fini(&r);
     }
-}
-
-static void settings_are_shown(void)
-{
-    fl_role r;
-    CHECK_OK(resolve("FLUID_STAGED=1e9;FLUID_LEASE= 5 ;FLUID_START=;"
-                     "FLUID_LAUNCHED=1",
-                     NULL, &r));
-    char *text = fl_role_text(&r);
-    CHECK_STR(strstr(text, "settings"), "settings     FLUID_LEASE=5\n"
-                                        "             FLUID_STAGED=1e9\n");
-    fl_free(text);
-    fl_role_fini(&r);
 }
 
 static void a_failure_tells_of_the_slip(void)
@@ -407,7 +383,6 @@ const fl_test fl_tests[] = {
     {"a role notes an id that is missing", an_id_that_is_missing_is_noted},
     {"a role notes near misses", near_misses_are_noted},
     {"a role notes misspelt variables", slips_are_noted},
-    {"a role shows the settings of its process", settings_are_shown},
     {"a role that fails tells of a misspelt variable",
      a_failure_tells_of_the_slip},
     {"a role that contradicts itself gets a sentence",

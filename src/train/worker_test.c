@@ -1,5 +1,4 @@
 /* Training as a part of a job, with servers that a test can hold up. */
-#include "cluster/test_placement.h"
 #include "train/train.h"
 
 #include "data/test_data.h"
@@ -30,7 +29,7 @@ static fl_program *read_program(const test_job *j, int id, const char *text)
 {
     fl_str t = {0};
     fl_program *p;
-    fl_placement place = j->place;
+    fl_place place = j->place;
     place.trainer_id = id;
     for (; *text; text++)
         if (*text == '~')
@@ -38,7 +37,7 @@ static fl_program *read_program(const test_job *j, int id, const char *text)
         else
             fl_str_bytes(&t, text, 1);
     CHECK_OK(fl_program_parse(fl_check_registry(), t.at, &p));
-    test_place(p, &place);
+    fl_program_set_place(p, &place);
     fl_str_fini(&t);
     return p;
 }

@@ -19,11 +19,6 @@ enum {
 
 static fl_err check_opts(const fl_transpile_opts *o)
 {
-    if (o->mode && strcmp(o->mode, "pserver"))
-        return fl_fail(FL_EINVAL,
-                       "transpile: mode is \"%s\"; training without servers is "
-                       "not in this version yet, \"pserver\" is",
-                       o->mode);
     if (o->enable_dc_asgd || o->geo_sgd_mode)
         return fl_fail(FL_EINVAL, "transpile: %s is not there yet",
                        o->geo_sgd_mode ? "geo_sgd_mode" : "enable_dc_asgd");
@@ -272,9 +267,9 @@ static void cut_share(fl_cut *c, fl_share *s)
     s->n = n ? (int)ceil_div(shape->dim[0], rows) : 1;
     s->piece = fl_arena_alloc(c->arena, (size_t)s->n * sizeof *s->piece);
     for (int i = 0; i < s->n; i++) {
-        fl_slice *p = &s->piece[i];
+        fl_piece *p = &s->piece[i];
         const int64_t left = shape->dim[0] - i * rows;
-        *p = (fl_slice){s, piece_name(c, s->param->name, i, s->n),
+        *p = (fl_piece){s, piece_name(c, s->param->name, i, s->n),
                         piece_name(c, s->grad->name, i, s->n)};
         p->row = i * rows;
         p->shape = *shape;
@@ -287,7 +282,7 @@ static void cut_share(fl_cut *c, fl_share *s)
 
 /* --- placement --- */
 
-typedef FL_VEC(fl_slice *) pieces;
+typedef FL_VEC(fl_piece *) pieces;
 
 /* FNV-1a: the same on every host, unlike Python's. */
 static uint32_t hash_name(const char *name)

@@ -332,6 +332,23 @@ class Cluster:
         self.close()
 
 
+class Ranks(Cluster):
+    """A job without servers: its trainers are the ranks of a collective."""
+
+    def __init__(self, folder, script, ranks, env=None, argv=(), **more):
+        super().__init__(folder, script, 0, ranks, env, argv, **more)
+        self._held = [_hold_port("127.0.0.1") for _ in range(ranks)]
+        self.endpoints = ["%s:%d" % s.getsockname() for s in self._held]
+
+    def _environment(self, role, more):
+        mine = self.endpoints[int(more["PADDLE_TRAINER_ID"])]
+        return super()._environment(role, {
+            "PADDLE_TRAINING_ROLE": None, "PADDLE_TRAINERS_NUM": None,
+            "PADDLE_PSERVER_ENDPOINTS": None,
+            "PADDLE_TRAINER_ENDPOINTS": ",".join(self.endpoints),
+            "PADDLE_CURRENT_ENDPOINT": mine, **more})
+
+
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--servers", type=int, default=2)

@@ -51,9 +51,7 @@ def test_no_name_is_listed_twice():
     ("from paddle.fluid.layers.nn import dynamic_lstm",
      "paddle.fluid.layers", "dynamic_lstm"),
     ("from paddle.fluid.layers.control_flow import While",
-     "paddle.fluid.layers", "While"),
-    ("import paddle.fluid.incubate.fleet.collective as c",
-     "paddle.fluid.incubate.fleet", "collective")])
+     "paddle.fluid.layers", "While")])
 def test_what_lies_below_an_absent_name_is_absent(code, module, name):
     with pytest.raises(ImportError, match=says(module, name)):
         exec(code)

@@ -239,8 +239,8 @@ def test_settings_are_kept_and_misspellings_refused():
 
 
 def test_what_cannot_be_done_is_said(programs):
-    with pytest.raises(NotImplementedError, match="num_trainers is 2"):
-        on_places(programs[0], num_trainers=2)
+    with pytest.raises(ValueError, match="trainer_id is 2, but num_trainers"):
+        on_places(programs[0], num_trainers=2, trainer_id=2)
     build = fluid.BuildStrategy()
     passes = build._finalize_strategy_and_create_passes()
     passes.append_pass("graph_viz_pass")

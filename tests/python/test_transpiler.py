@@ -351,12 +351,13 @@ def test_a_misspelt_field(name, near):
 
 
 def test_fields_for_gpus_are_taken_and_explained():
-    with pytest.warns(UserWarning, match="nccl_comm_num is for GPUs"):
-        config = config_of(nccl_comm_num=2)
-    assert config.nccl_comm_num == 2
+    with pytest.warns(UserWarning, match="use_hierarchical_allreduce is for "
+                      "GPUs"):
+        config = config_of(use_hierarchical_allreduce=True)
+    assert config.use_hierarchical_allreduce is True
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        config_of(nccl_comm_num=1, use_hierarchical_allreduce=False)
+        config_of(nccl_comm_num=2, use_hierarchical_allreduce=False)
 
 
 def test_sync_mode_of_the_config_counts(net):
@@ -383,17 +384,64 @@ def test_small_pieces(net):
 
 
 @pytest.mark.parametrize("fields,sentence", [
-    (dict(mode="nccl2"), 'mode is "nccl2"; training without servers is not '
-     "in this version yet"),
-    (dict(mode="collective"), 'mode is "collective"'),
     (dict(enable_dc_asgd=True, sync_mode=False), "enable_dc_asgd is not"),
     (dict(geo_sgd_mode=True, sync_mode=False), "geo_sgd_mode is not there")])
 def test_what_comes_later(net, fields, sentence):
     fluid.optimizer.SGD(0.1).minimize(net.loss)
     t = fluid.DistributeTranspiler(config_of(**fields))
-    trainers = "%s,%s" % (A, B) if fields.get("mode") else 2
     with pytest.raises(ValueError, match=sentence):
-        t.transpile(0, pservers=SERVERS, trainers=trainers)
+        t.transpile(0, pservers=SERVERS, trainers=2)
+
+
+# --- without servers ---------------------------------------------------------
+
+def test_nccl2_mode_joins_ranks_in_the_startup_program(net):
+    fluid.optimizer.SGD(0.1).minimize(net.loss)
+    before = types(net.main.global_block())
+    t = fluid.DistributeTranspiler(config_of(mode="nccl2"))
+    t.transpile(1, trainers=SERVERS, current_endpoint=B)
+    assert types(net.main.global_block()) == before
+    last = net.startup.global_block().ops[-1]
+    assert last.type == "gen_nccl_id" and last.attr("trainer_id") == 1
+    assert last.attr("trainers") == [A, B]
+    assert t.get_trainer_program() is net.main
+    assert net.main._trainers_endpoints == [A, B]
+
+
+@pytest.mark.parametrize("mode", [None, "local_sgd"])
+def test_collective_mode_puts_calls_into_the_program(net, mode):
+    fluid.optimizer.SGD(0.1).minimize(net.loss)
+    t = fluid.DistributeTranspiler(config_of(mode="collective",
+                                             collective_mode=mode))
+    t.transpile(0, trainers=[A, B])
+    ops = types(net.main.global_block())
+    assert "c_allreduce_sum" in ops and ("assign" in ops) == bool(mode)
+    assert types(net.startup.global_block()).count("c_broadcast") == 2
+
+
+@pytest.mark.parametrize("kind", ["GradAllReduce", "LocalSGD"])
+def test_the_collective_transpilers_do_the_same(net, kind):
+    fluid.optimizer.SGD(0.1).minimize(net.loss)
+    transpiler = getattr(fluid.transpiler.collective, kind)(nrings=1)
+    transpiler.transpile(None, None, 1, [A, B], B)
+    assert types(net.main.global_block()).count("c_sync_comm_stream") == 1
+    assert net.startup.global_block().ops[-1].type == (
+        "assign" if kind == "LocalSGD" else "c_sync_comm_stream")
+
+
+@pytest.mark.parametrize("asked,error,sentence", [
+    (dict(trainers=2), TypeError, "trainers is 2, expected all ranks"),
+    (dict(trainers=""), ValueError, "trainers is empty"),
+    (dict(trainers=SERVERS, current_endpoint=B), ValueError,
+     "trainer_id 0 is %s, but current_endpoint is %s" % (A, B))])
+def test_ranks_that_cannot_be_are_named(net, asked, error, sentence):
+    fluid.optimizer.SGD(0.1).minimize(net.loss)
+    with pytest.raises(error, match=sentence):
+        fluid.DistributeTranspiler(config_of(mode="nccl2")).transpile(
+            0, **asked)
+    with pytest.raises(ValueError, match="mode is 'ring', expected"):
+        fluid.DistributeTranspiler(config_of(mode="ring")).transpile(
+            0, trainers=SERVERS)
 
 
 def test_print_log_says_who_holds_what(net, capfd):

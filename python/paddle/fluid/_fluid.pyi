@@ -585,13 +585,28 @@ def transpile(main: Program, startup: Program, pservers: str, *,
               split_method: Optional[str] = None,
               dispatcher: Optional[Callable[[List[str]],
                                             Sequence[str]]] = None,
-              mode: Optional[str] = None,
               runtime_split_send_recv: bool = False,
               enable_dc_asgd: bool = False, geo_sgd_mode: bool = False,
               params: Optional[Sequence[str]] = None,
               half_async: bool = False) -> Cut:
     """Both programs stay as they are. dispatcher: from the names of all
     pieces to their endpoints; params: only these are the servers'."""
+
+
+def collective(main: Program, startup: Program, trainers: str, rank: int, *,
+               endpoint: Optional[str] = None, mode: Optional[str] = None,
+               rings: int = 0, hierarchical: bool = False,
+               inter_nranks: int = -1) -> Tuple[Program, Program]:
+    """fl_collective of fluid.h: the two programs of a rank."""
+
+
+def collective_grads(main: Program, ranks: int, scale: int, /
+                     ) -> Optional[Program]:
+    """A copy that averages its gradients over all ranks; None: it has none."""
+
+
+def collective_broadcast(main: Program, /) -> Program:
+    """What gives all ranks the values of rank 0."""
 
 
 def wait_ports(endpoints: Sequence[str], limit: float = 0) -> None:

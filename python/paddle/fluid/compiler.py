@@ -1,8 +1,9 @@
-"""fluid.compiler: programs prepared for several places."""
+"""fluid.compiler: programs prepared for several places, and for ranks of a
+job without servers."""
 import enum
 
 from .. import _absent
-from . import core, reader
+from . import _fluid, core, reader
 from .framework import _check_program, cpu_places
 
 __all__ = ["CompiledProgram", "ExecutionStrategy", "BuildStrategy"]
@@ -48,7 +49,9 @@ class _GradientScaleStrategy(enum.IntEnum):
 class BuildStrategy(_Settings):
     """How a program is compiled. The library fuses and shares memory by
     itself; of these fields only gradient_scale_strategy and num_trainers
-    change a result, and what cannot be done is refused."""
+    change a result, and what cannot be done is refused. With num_trainers
+    above 1 gradients are averaged over the processes that a program of
+    DistributeTranspiler in mode "nccl2" has joined."""
     ReduceStrategy = _ReduceStrategy
     GradientScaleStrategy = _GradientScaleStrategy
     _FIELDS = dict(
@@ -119,6 +122,8 @@ class CompiledProgram:
         self._places = None
         self._loss_name = None
         self._build_strategy = self._exec_strategy = None
+        self._reducing = None  # (version, program that talks to other ranks)
+        self._started = []  # scopes with the values of rank 0
 
     def with_data_parallel(self, loss_name=None, build_strategy=None,
                            exec_strategy=None, share_vars_from=None,
@@ -153,11 +158,9 @@ class CompiledProgram:
 
     def _check_strategy(self):
         build = self._build_strategy
-        if build.num_trainers > 1:
-            raise NotImplementedError(
-                "BuildStrategy.num_trainers is %d: training in several "
-                "processes without parameter servers %s; see %s"
-                % (build.num_trainers, _absent.LATER, _absent.PAGE))
+        if not 0 <= build.trainer_id < max(1, build.num_trainers):
+            raise ValueError("BuildStrategy.trainer_id is %d, but num_trainers "
+                             "is %d" % (build.trainer_id, build.num_trainers))
         for one in build._passes.all_passes() if build._passes else ():
             if "num_repeats" in one.attrs:
                 raise NotImplementedError(
@@ -170,16 +173,46 @@ class CompiledProgram:
         return _GradientScaleStrategy(
             self._build_strategy.gradient_scale_strategy)
 
+    def _ranks(self):
+        return self._build_strategy.num_trainers if self._build_strategy else 1
+
+    def _program_of_rank(self, executor, scope):
+        """The program with gradients averaged over all ranks."""
+        program = self._program
+        if self._reducing is None or self._reducing[0] != program.version:
+            self._reducing = program.version, _fluid.collective_grads(
+                program, self._ranks(), int(self._scale()))
+        if self._reducing[1] is None:  # no gradients: a rank may run it alone
+            return program
+        self.start_ranks(executor, scope)
+        return self._reducing[1]
+
+    def start_ranks(self, executor, scope):
+        """Give all ranks the values of rank 0, once for a scope. The first run
+        does it by itself.
+
+        Args:
+            executor (Executor): what has run the startup program.
+            scope (Scope): where the variables live.
+        """
+        if not any(scope is one for one in self._started):
+            executor.run(_fluid.collective_broadcast(self._program),
+                         scope=scope)
+            self._started.append(scope)
+
     def _run(self, executor, feed, fetch_list, scope, return_numpy):
         places, scale = len(self._places or [None]), self._scale()
-        if places == 1 and scale != _GradientScaleStrategy.Customized:
-            return executor.run(self._program, feed, fetch_list, scope=scope,
-                                return_numpy=return_numpy)
-        if self._program._readers:
+        program = self._program if self._ranks() == 1 \
+            else self._program_of_rank(executor, scope)
+        split = places > 1 or scale == _GradientScaleStrategy.Customized
+        if self._program._readers and (split or program is not self._program):
             feed = reader.fill(self._program, feed, places)
+        if not split:
+            return executor.run(program, feed, fetch_list, scope=scope,
+                                return_numpy=return_numpy)
         return executor._run_places(
-            self._program, _feeds(feed, places), fetch_list, scope,
-            return_numpy, places, scale)
+            program, _feeds(feed, places), fetch_list, scope, return_numpy,
+            places, scale)
 
 
 def _feeds(feed, places):

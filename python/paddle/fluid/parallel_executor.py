@@ -18,8 +18,9 @@ class ParallelExecutor:
         share_vars_from (ParallelExecutor): run on its scope.
         exec_strategy (ExecutionStrategy): accepted.
         build_strategy (BuildStrategy): how gradients of places are combined.
-        num_trainers (int): must be 1.
-        trainer_id (int): accepted.
+        num_trainers (int): the processes that average their gradients; a
+            program of DistributeTranspiler in mode "nccl2" joins them.
+        trainer_id (int): the number of this one.
         scope (Scope): where variables live; None: the global scope.
     """
 

@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 
 from . import (_fluid, compiler, core, data_feeder, executor, framework, io,
-               optimizer as optimizers, unique_name)
+               layers, optimizer as optimizers, unique_name)
 from .transpiler import DistributeTranspiler, DistributeTranspilerConfig
 
 __all__ = ["Trainer", "BeginEpochEvent", "EndEpochEvent", "BeginStepEvent",
@@ -177,6 +177,8 @@ class Trainer:
             self._exe.run(self.startup_program)
             self._start_from(param_path)
             self._resume()
+            if self._is_rank():
+                self._runs.start_ranks(self._exe, self.scope)
 
     # --- what runs ---
 
@@ -200,10 +202,13 @@ class Trainer:
     def _is_server(self):
         return self._role["role"] == "PSERVER"
 
+    def _is_rank(self):
+        return self._role["mode"] == "collective"
+
     def _join_job(self):
         """Programs for what the environment says this process is."""
-        role, mode = self._role, self._role["mode"]
-        if mode == "pserver":
+        role = self._role
+        if role["mode"] == "pserver":
             t = DistributeTranspiler()
             t.transpile(self.trainer_id, program=self.train_program,
                         startup_program=self.startup_program,
@@ -216,7 +221,7 @@ class Trainer:
                 return
             t.get_trainer_program()  # waits for the servers
         build = compiler.BuildStrategy()
-        if mode == "collective":
+        if self._is_rank():
             config = DistributeTranspilerConfig()
             config.mode = "nccl2"
             DistributeTranspiler(config).transpile(
@@ -226,7 +231,7 @@ class Trainer:
                 current_endpoint=role["endpoint"])
             build.num_trainers = role["trainers"]
             build.trainer_id = self.trainer_id
-        if self.parallel or mode == "collective":
+        if self.parallel or self._is_rank():
             self._runs = compiler.CompiledProgram(
                 self.train_program).with_data_parallel(
                     self._fetches[0], build,
@@ -248,8 +253,12 @@ class Trainer:
         cfg = self.checkpoint_cfg
         if cfg is None:
             return
-        found = _fluid.load_checkpoint(self.train_program, self.scope,
-                                       cfg.checkpoint_dir)
+        found = None
+        if not self._is_rank() or self.trainer_id == 0:
+            found = _fluid.load_checkpoint(self.train_program, self.scope,
+                                           cfg.checkpoint_dir)
+        if self._is_rank():
+            found = self._from_rank_0(found)
         if found is None:
             return
         cfg.load_serial, cfg.epoch_id, cfg.step_id = found
@@ -257,6 +266,20 @@ class Trainer:
             "Trainer: goes on from checkpoint %d in %s, after step %d of "
             "epoch %d\n" % (cfg.load_serial, cfg.checkpoint_dir, cfg.step_id,
                             cfg.epoch_id))
+
+    def _from_rank_0(self, found):
+        """What rank 0 has found: only its folder counts."""
+        program = framework.Program()
+        at = program.global_block().create_var(
+            name="@CHECKPOINT@", shape=[3], dtype="int64", persistable=True)
+        with framework.program_guard(program, framework.Program()):
+            layers.collective._c_broadcast(at)
+        tensor = self.scope.var(at.name).get_tensor()
+        tensor.set(np.array(found or (-1, -1, -1), "int64"), self.place)
+        self._exe.run(program)
+        serial, epoch, step = map(int, np.array(tensor))
+        self.scope.erase([at.name])
+        return None if serial < 0 else (serial, epoch, step)
 
     # --- training ---
 

@@ -5,8 +5,8 @@ gives back variables; parameters start in the default startup program. The
 functions are made from the tables of the C library.
 """
 from ... import _absent
-from . import (control_flow, device, io, learning_rate_scheduler, metric_op,
-               nn, ops, tensor)
+from . import (collective, control_flow, device, io, learning_rate_scheduler,
+               metric_op, nn, ops, tensor)
 from .control_flow import *  # noqa: F401,F403
 from .device import *  # noqa: F401,F403
 from .io import *  # noqa: F401,F403

@@ -28,6 +28,9 @@ MODULES = {
         "softsign sqrt square tanh tanh_shrink thresholded_relu "
         "uniform_random",
     "metric_op": "accuracy auc",
+    "collective":
+        "_allreduce _broadcast _c_allgather _c_allreduce _c_broadcast "
+        "_c_reducescatter _c_sync_calc_stream _c_sync_comm_stream",
     "learning_rate_scheduler":
         "cosine_decay exponential_decay inverse_time_decay linear_lr_warmup "
         "natural_exp_decay noam_decay piecewise_decay polynomial_decay",

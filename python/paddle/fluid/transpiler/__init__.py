@@ -1,7 +1,8 @@
 """fluid.transpiler: programs made into other programs."""
 from ... import _absent
 from ..memory_opt import memory_optimize, release_memory
-from . import details, distribute_transpiler, inference_transpiler
+from . import collective, details, distribute_transpiler
+from . import inference_transpiler
 from . import ps_dispatcher
 from .distribute_transpiler import (DistributeTranspiler,
                                     DistributeTranspilerConfig)

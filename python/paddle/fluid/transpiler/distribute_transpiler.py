@@ -16,6 +16,7 @@ from ..distribute_lookup_table import find_distributed_lookup_table
 from ..executor import leave_at_exit
 from ..framework import (_check_program, default_main_program,
                          default_startup_program)
+from .collective import replace
 from .ps_dispatcher import HashName, PSDispatcher, RoundRobin
 
 __all__ = ["DistributeTranspiler", "DistributeTranspilerConfig"]
@@ -36,9 +37,9 @@ class DistributeTranspilerConfig:
     geo_sgd_need_push_nums = 100
     half_async = False  # the threads of a trainer meet, trainers do not
     completely_not_async = False
-    collective_mode = None
+    collective_mode = None  # in mode "collective": None reads grad_allreduce
+    nccl_comm_num = 1  # rings; they share the connections of the ranks
     # for GPUs: taken, and without effect
-    nccl_comm_num = 1
     use_hierarchical_allreduce = False
     hierarchical_allreduce_inter_nranks = 0
     hierarchical_allreduce_exter_nranks = 0
@@ -55,7 +56,7 @@ class DistributeTranspilerConfig:
         object.__setattr__(self, name, value)
 
 
-_GPU_FIELDS = ("nccl_comm_num", "use_hierarchical_allreduce",
+_GPU_FIELDS = ("use_hierarchical_allreduce",
                "hierarchical_allreduce_inter_nranks",
                "hierarchical_allreduce_exter_nranks")
 
@@ -171,14 +172,16 @@ class DistributeTranspiler:
     def __init__(self, config=None):
         self.config = DistributeTranspilerConfig() if config is None \
             else config
-        self._cut = None
+        self._cut = self.origin_program = None
         leave_at_exit()
         self._waited = False
 
     def transpile(self, *args, **kwargs):
         """Cut a program, by default the default one. The form of January 2018
         with optimize_ops and params_grads in front will do as well. sync_mode
-        is the config's unless it is given."""
+        is the config's unless it is given. In mode "nccl2" and "collective"
+        there are no servers: trainers names all ranks, host:port,host:port,
+        and trainer_id is the rank of this process."""
         given = _given(args, kwargs)
         asked = {**_DEFAULTS, **given}
         tell_once(_fluid.misspelt().splitlines())
@@ -190,6 +193,9 @@ class DistributeTranspiler:
         self.sync_mode = not self.config.half_async and bool(
             asked["sync_mode"] if "sync_mode" in given
             else self.config.sync_mode)
+        if self.config.mode != "pserver":
+            self._join_ranks(main, startup, asked, given)
+            return
         self._cut = _fluid.transpile(main, startup, **self._options(asked))
         self._waited = False
         self.trainer_id = max(0, _whole("trainer_id", asked["trainer_id"]))
@@ -206,11 +212,32 @@ class DistributeTranspiler:
         inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
         *inspect.signature(_usual).parameters.values()])
 
+    def _join_ranks(self, main, startup, asked, given):
+        """The programs of a rank in place of those of a single process."""
+        config, trainers = self.config, asked["trainers"]
+        modes = {"nccl2": "nccl2",
+                 "collective": config.collective_mode or "grad_allreduce"}
+        if config.mode not in modes:
+            raise ValueError("transpile: mode is %r, expected 'pserver', "
+                             "'nccl2' or 'collective'" % (config.mode,))
+        if isinstance(trainers, (list, tuple)):
+            trainers = ",".join(trainers)
+        if not isinstance(trainers, str):
+            raise TypeError("transpile(): trainers is %r, expected all ranks, "
+                            "'host:port,host:port', in mode %r"
+                            % (trainers, config.mode))
+        self.trainer_id = max(0, _whole("trainer_id", asked["trainer_id"]))
+        replace(main, startup, trainers, self.trainer_id,
+                given.get("current_endpoint"), modes[config.mode],
+                rings=config.nccl_comm_num if config.mode == "nccl2" else 0,
+                hierarchical=config.use_hierarchical_allreduce,
+                inter_nranks=config.hierarchical_allreduce_inter_nranks)
+        self.origin_program, self.startup_program = main, startup
+        self.trainer_num = len(main._trainers_endpoints)
+
     def _options(self, asked):
         """What the library is told."""
         config, pservers = self.config, asked["pservers"]
-        if config.mode != "pserver":  # trainers is no number then
-            return {"pservers": "", "mode": str(config.mode)}
         if isinstance(pservers, (list, tuple)):
             pservers = ",".join(pservers)
         if not isinstance(pservers, str):
@@ -272,6 +299,8 @@ class DistributeTranspiler:
     def get_trainer_program(self, wait_port=True):
         """The program of this trainer. The first call waits until every
         server takes connections, unless wait_port is False."""
+        if self.config.mode != "pserver" and self.origin_program:
+            return self.origin_program  # ranks wait for each other when they run
         endpoints = self._known().endpoints
         if wait_port and self.config.wait_port and not self._waited:
             _fluid.wait_ports(endpoints)

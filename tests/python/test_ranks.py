@@ -1,0 +1,111 @@
+"""Jobs without servers: ranks average gradients and end alike."""
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from cluster import BUILD, FOREIGN, Ranks
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+JOB = os.path.join(HERE, "rank_job.py")
+TRAINER = os.path.join(HERE, "trainer_job.py")
+ENV = {"FLUID_NO_FUSE": "1"}
+
+
+def alone(script, *argv, cwd=None):
+    env = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
+    env.update(ENV, PYTHONPATH=os.path.join(BUILD, "python"))
+    return subprocess.run([sys.executable, script, *argv], env=env, text=True,
+                          check=True, capture_output=True, timeout=60,
+                          cwd=cwd).stdout
+
+
+def losses(text):
+    return np.array([float(line.split()[-1]) for line in
+                     re.findall(r"^step .*$", text, re.M)])
+
+
+def params(text):
+    found = re.findall(r"^(?:param|saved) .*$", text, re.M)
+    assert len(found) >= 4
+    return found
+
+
+def texts(folder, script, ranks, *argv, **env):
+    with Ranks(folder, script, ranks, {**ENV, **env}, argv) as job:
+        job.start().finish()
+        return [t.text() for t in job.trainer]
+
+
+@pytest.mark.parametrize("kind,ranks,more", [
+    ("compiled", 2, []), ("compiled", 3, ["sparse=1"]), ("executor", 4, []),
+    ("program", 2, ["sparse=1"]), ("fleet", 2, ["test=1"])],
+    ids=lambda x: "".join(x) if isinstance(x, list) else str(x))
+def test_ranks_learn_what_one_process_learns(tmp_path, kind, ranks, more):
+    whole = losses(alone(JOB, "alone", *more))
+    said = texts(tmp_path, JOB, ranks, kind, *more)
+    mean = np.mean([losses(t) for t in said], axis=0)
+    assert np.allclose(mean, whole, atol=1e-5), (mean, whole)
+    for t in said:
+        assert params(t) == params(said[0])
+
+
+def test_ranks_may_have_several_places(tmp_path):
+    whole = losses(alone(JOB, "alone"))
+    said = texts(tmp_path, JOB, 2, "compiled", CPU_NUM="3")
+    mean = np.mean([losses(t) for t in said], axis=0)
+    assert np.allclose(mean, whole, atol=1e-5)
+    assert params(said[0]) == params(said[1])
+
+
+@pytest.mark.parametrize("kind", ["local_sgd", "fleet_sgd"])
+def test_local_updates_are_averaged(tmp_path, kind):
+    said = texts(tmp_path, JOB, 2, kind, "steps=12")
+    assert params(said[0]) == params(said[1])
+    assert losses(said[0])[0] != losses(said[1])[0]  # rows of their own
+
+
+def test_the_exception_of_a_rank_is_told_to_the_others(tmp_path):
+    with Ranks(tmp_path, JOB, 3, ENV, ["compiled", "fail=2:3",
+                                       "steps=1000000"]) as job:
+        job.start()
+        for t in job.trainer:
+            t.end(code=1)
+        for t in job.trainer[:2]:
+            assert re.search(r"rank 2.*the numbers of rank 2", t.text(),
+                             re.S), t.text()
+
+
+# --- fluid.Trainer -----------------------------------------------------------
+
+@pytest.mark.parametrize("more", [[], ["sparse=1"], ["parallel=1"]],
+                         ids="".join)
+def test_trainers_learn_what_one_learns(tmp_path, more):
+    whole = losses(alone(TRAINER, str(tmp_path / "alone"),
+                         *[m for m in more if m != "parallel=1"]))
+    said = texts(tmp_path, TRAINER, 2, str(tmp_path), *more, CPU_NUM="2")
+    mean = np.mean([losses(t) for t in said], axis=0)
+    assert np.allclose(mean, whole, atol=1e-5)
+    assert params(said[0]) == params(said[1])
+
+
+def test_trainers_go_on_from_the_checkpoint_of_rank_0(tmp_path):
+    whole = texts(tmp_path, TRAINER, 2, str(tmp_path / "whole"))
+    with Ranks(tmp_path, TRAINER, 2, ENV, [str(tmp_path / "cut"),
+                                           "hold=1:3"]) as job:
+        job.start()
+        for t in job.trainer:
+            t.says("^step 1 3 ")
+        for t in job.trainer:
+            t.kill()
+    with Ranks(tmp_path, TRAINER, 2, ENV) as job:
+        job.start_trainer(0, argv=[str(tmp_path / "cut")])
+        job.start_trainer(1, argv=[str(tmp_path / "elsewhere")])
+        job.finish()
+        for t, before in zip(job.trainer, whole):
+            assert "goes on from checkpoint" in t.text()
+            assert np.array_equal(losses(t.text()), losses(before)[9:])
+            assert params(t.text()) == params(before)
