@@ -560,13 +560,25 @@ static const rank_slot *first_failure(const fl_coord *c)
     return first;
 }
 
-static bool may_still_come(const fl_coord *c, int64_t now)
+static bool any_may_go_on(const fl_coord *c, int64_t now)
 {
-    int64_t last = 0;
+    for (int i = 0; i < c->job->trainers; i++)
+        if (may_go_on(c, &c->rank[i], now))
+            return true; /* held, or kept for its trainer */
+    return false;
+}
+
+/* Until when the job waits for trainers that never came: not long after the
+ * last of the others has failed and is not expected again. */
+static int64_t come_by(const fl_coord *c)
+{
+    const int64_t late = c->job->rejoin > LATE ? c->job->rejoin : LATE;
+    int64_t by = c->born + c->job->start, last = 0;
     for (int i = 0; i < c->job->trainers; i++)
         if (c->rank[i].state == RANK_LOST && c->rank[i].left_at > last)
             last = c->rank[i].left_at;
-    return !all_came(c) && now < last + LATE;
+    const bool failed = first_failure(c) && !count_ranks(c, RANK_HELD);
+    return failed && last + late < by ? last + late : by;
 }
 
 static void end_job_if_due(fl_coord *c, int64_t now)
@@ -577,11 +589,10 @@ static void end_job_if_due(fl_coord *c, int64_t now)
         fl_coord_end(c, 1, "trainers were started again too often", now);
         return;
     }
-    for (int i = 0; i < c->job->trainers; i++)
-        if (may_go_on(c, &c->rank[i], now))
-            return; /* held, or kept for its trainer */
+    if (any_may_go_on(c, now))
+        return;
     const rank_slot *r = first_failure(c);
-    if (r ? may_still_come(c, now) : !all_came(c))
+    if (!all_came(c) && (!r || now < come_by(c)))
         return;
     char why[REASON_MAX + 64];
     if (r)
@@ -981,7 +992,7 @@ static void wait_start(const fl_coord *c, int64_t now, fl_str *rows)
             continue;
         snprintf(whom, sizeof whom, "trainer %d", i);
         fl_wait_row(rows, "coordinator", whom, "to come", now - c->born,
-                    c->job->start);
+                    come_by(c) - c->born);
     }
 }
 
@@ -1034,7 +1045,7 @@ static void count_trainers(fl_coord *c, int64_t now)
                    "%d of %d trainers have come, waiting for%s, %.0f s of %.0f",
                    came, c->job->trainers, missing.at ? missing.at : "",
                    (double)(now - c->born) / (double)FL_SEC,
-                   (double)c->job->start / (double)FL_SEC);
+                   (double)(come_by(c) - c->born) / (double)FL_SEC);
     fl_str_fini(&missing);
 }
 

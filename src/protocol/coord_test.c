@@ -745,6 +745,11 @@ static void waits_for_late_trainers_after_a_failure(void)
                   .text = "a bad line"});
     pass(&s, 15 * FL_SEC, 0, 0);
     CHECK(!fl_coord_ended(s.c, &code, &why)); /* trainer 0 may still come */
+    fl_str rows = {0};
+    fl_coord_waits(s.c, s.now, &rows);
+    CHECK(strstr(rows.at, "coordinator waits for trainer 0: to come, 15.0 s "
+                          "(limit 20.0 s)\n") != NULL);
+    fl_str_fini(&rows);
     pass(&s, 6 * FL_SEC, 0, 0);
     CHECK(fl_coord_ended(s.c, &code, &why));
     CHECK_INT(code, 3);
