@@ -52,8 +52,6 @@ ABSENT = (
      "experiments", "decoder extend_optimizer layers memory_usage "
      "memory_usage_calc mixed_precision model_stat op_frequence "
      "op_freq_statistic quantize reader slim utils"),
-    ("paddle.fluid", LATER, "layers written by users: call "
-     "Program.current_block().append_op", "layer_helper LayerHelper"),
     ("paddle.fluid", NEVER, "a dataset is described by fluid.DatasetFactory",
      "trainer_desc trainer_factory device_worker AsyncExecutor "
      "async_executor"),
@@ -123,6 +121,12 @@ ABSENT = (
     ("paddle.fluid.metrics", LATER, "detection of objects", "DetectionMAP"),
     ("paddle.fluid.evaluator", LATER, "detection of objects",
      "DetectionMAP"),
+    ("paddle.fluid.transpiler.distribute_transpiler", NEVER, "the library "
+     "decides how variables are cut; print_log of the config shows it",
+     "VarBlock slice_variable"),
+    ("paddle.fluid.transpiler.details", NEVER, "the library decides how "
+     "variables are cut; print_log of the config shows it",
+     "VarDistributed VarStruct VarsDistributed vars_distributed"),
     ("paddle.fluid.op", LATER, "loops and recurrent networks",
      "RecurrentOp DynamicRecurrentOp CondOp"),
     ("paddle.fluid.optimizer", LATER, "further optimizers",
@@ -152,6 +156,8 @@ def sentence(module, name):
                 return "%s.%s %s (%s); see %s" % (module, name, state, words,
                                                   PAGE)
         module = module.rpartition(".")[0]
+        if module == "paddle":  # whose own rows are not for its packages
+            break
     return None
 
 

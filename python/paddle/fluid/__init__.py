@@ -28,6 +28,7 @@ from .framework import (Operator, Parameter, Program, Variable, cpu_places,
                         default_startup_program, in_dygraph_mode, name_scope,
                         program_guard)
 from .inferencer import Inferencer
+from .layer_helper import LayerHelper
 from .lod_tensor import create_lod_tensor, create_random_int_lodtensor
 from .memory_opt import memory_optimize, release_memory
 from .parallel_executor import ParallelExecutor
@@ -42,7 +43,7 @@ Tensor = LoDTensor
 _EAGER = [
     "average", "backward", "clip", "compiler", "core", "data_feed_desc",
     "data_feeder", "dataset", "executor", "framework", "inferencer",
-    "initializer", "io", "layers", "lod_tensor", "metrics", "nets",
+    "initializer", "io", "layer_helper", "layers", "lod_tensor", "metrics", "nets",
     "optimizer", "parallel_executor", "param_attr", "profiler", "reader",
     "regularizer", "trainer", "transpiler", "unique_name"]
 _LAZY = ["communicator", "contrib", "debugger", "default_scope_funcs",
@@ -54,7 +55,7 @@ __all__ = _EAGER + _LAZY + [
     "DataFeedDesc", "DataFeeder", "DatasetFactory",
     "DistributeTranspiler", "DistributeTranspilerConfig",
     "EndEpochEvent", "EndStepEvent", "ExecutionStrategy", "Executor",
-    "InMemoryDataset", "InferenceTranspiler", "Inferencer",
+    "InMemoryDataset", "InferenceTranspiler", "Inferencer", "LayerHelper",
     "LoDTensor", "LoDTensorArray", "Operator",
     "ParallelExecutor", "ParamAttr", "Parameter", "Program", "QueueDataset",
     "Scope", "Tensor", "Trainer", "Variable", "WeightNormParamAttr",
