@@ -180,7 +180,7 @@ fl_value *fl_value_new(void);
 void fl_value_free(fl_value *v);          /* not what a scope holds */
 fl_kind fl_value_kind(const fl_value *v); /* 0: nothing yet */
 /* A tensor whose elements servers hold: it has a shape and no memory. */
-bool fl_value_is_away(const fl_value *v);
+bool fl_value_is_absent(const fl_value *v);
 
 /* What it holds, borrowed; an empty value becomes a tensor, or rows. EINVAL:
  * it holds something else. */
@@ -997,6 +997,8 @@ typedef struct fl_role {
     struct {                /* the variable, "argument NAME" or "default" */
         const char *duty, *trainer_id, *trainers, *endpoints, *endpoint;
     } source;
+    int n_settings; /* "FLUID_LEASE=5" and others that are set */
+    const char **settings;
     int n_notes; /* sentences: what was mended, what looks like a mistake */
     const char **notes;
     struct fl_arena *arena; /* of all texts */

@@ -256,7 +256,8 @@ static const char *why_empty(py_tensor *t)
     const char *name = s ? PyUnicode_AsUTF8AndSize(t->name, NULL) : NULL;
     const fl_value *v = name ? fl_scope_find(s, name) : NULL;
     fl_tensor none = {0};
-    const bool away = v && fl_value_is_away(v) && fl_scope_get(s, name, &none);
+    const bool away =
+        v && fl_value_is_absent(v) && fl_scope_get(s, name, &none);
     return away ? fl_errmsg() : NULL;
 }
 

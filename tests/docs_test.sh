@@ -34,6 +34,13 @@ a_long_readme_is_refused() {
     says 'README.md:151: has 151 lines, may have 150'
 }
 
+a_message_that_the_wire_page_lacks_is_refused() {
+    page 'text'
+    sed 's/ PUSH:/ HUSH:/' docs/wire.md >"$dir/tree/docs/wire.md"
+    refused scripts/docs "$dir/tree"
+    says 'docs/wire.md: the row of /fluid.Server/Push lacks PUSH'
+}
+
 blocks() { # language, suffix: $dir/readme1.c and so on, one for each block
     awk -v out="$dir/readme" -v open="\`\`\`$1" -v end="$2" '
         $0 == open { n++; on = 1; next }
@@ -62,5 +69,7 @@ it "documents name what exists" documents_name_what_exists
 it "stale names in documents are refused" stale_names_are_refused
 it "names that exist pass" names_that_exist_pass
 it "a README that grew too long is refused" a_long_readme_is_refused
+it "a message that the wire page lacks is refused" \
+    a_message_that_the_wire_page_lacks_is_refused
 it "programs in README.md compile and run" readme_programs_run
 it "scripts in README.md run" readme_scripts_run

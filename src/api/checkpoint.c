@@ -250,7 +250,7 @@ static fl_err load_on_trainer(fl_engine *e, const fl_program *p, fl_scope *s,
     fl_err err = fl_vars_list(p, -1, NULL, &all);
     for (int64_t i = 0; i < all.n; i++) {
         const fl_value *v = fl_scope_find(s, all.at[i]->name);
-        if (v && !fl_value_is_away(v))
+        if (v && !fl_value_is_absent(v))
             fl_push(&t.names, all.at[i]->name);
     }
     if (!err)
@@ -270,7 +270,7 @@ static fl_err load_one(fl_engine *e, const fl_program *p, fl_scope *s,
 {
     char *args = path_in(dir, c->serial, ARGS);
     char *model = path_in(dir, c->serial, MODEL);
-    const bool trainers = p->place && p->place->origin_size;
+    const bool trainers = p->job && fl_placement_of(p->job)->origin_size;
     fl_err err = fl_folder_visit(e->disk, args, read_args, c);
     if (!err)
         err = trainers ? load_on_trainer(e, p, s, model)

@@ -111,12 +111,13 @@ fl_err fl_communicator_stop(fl_engine *e, const fl_program *p,
         watch.poll = opts->poll;
         watch.user = opts->user;
     }
-    return p->place ? fl_service_hush(e->service, p->place, &watch) : FL_OK;
+    return p->job ? fl_service_hush(e->service, fl_placement_of(p->job), &watch)
+                  : FL_OK;
 }
 
 bool fl_communicator_running(fl_engine *e, const fl_program *p)
 {
-    return fl_service_communicator(e->service, p->place) != NULL;
+    return fl_service_communicator(e->service, fl_placement_of(p->job)) != NULL;
 }
 
 fl_err fl_engine_leave(fl_engine *e, int code, const char *why,

@@ -7,10 +7,11 @@
 #include "base/mem.h"
 #include "base/path.h"
 #include "base/stage.h"
-#include "exec/away.h"
+#include "exec/absent.h"
 #include "exec/model.h"
 #include "train/save.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -55,16 +56,17 @@ fl_err fl_program_load(fl_engine *e, const char *path, fl_program **out)
 /* A trainer's program: what it lacks is on servers. */
 static bool is_trainers(const fl_program *p)
 {
-    return p->place && p->place->origin_size;
+    return p->job && fl_placement_of(p->job)->origin_size;
 }
 
 /* The job that keeps what p lacks here, or NULL. */
-static const fl_place *keeper_of(fl_engine *e, const fl_program *p, fl_scope *s)
+static const fl_placement *keeper_of(fl_engine *e, const fl_program *p,
+                                     fl_scope *s)
 {
     const fl_block *b = fl_program_block(p, 0);
     for (fl_entry *v = NULL; (v = fl_map_next(&b->vars, v));) {
         const fl_value *value = fl_scope_find(s, v->key);
-        if (value && fl_value_is_away(value))
+        if (value && fl_value_is_absent(value))
             return fl_service_keeper(e->service, v->key);
     }
     return NULL;
@@ -90,8 +92,9 @@ typedef struct saving {
 static fl_err stage_vars(const saving *v, fl_stage *stage)
 {
     fl_engine *e = v->e;
-    const fl_place *place =
-        is_trainers(v->cut) ? v->cut->place : keeper_of(e, v->vars, v->scope);
+    const fl_placement *place = is_trainers(v->cut)
+                                    ? fl_placement_of(v->cut->job)
+                                    : keeper_of(e, v->vars, v->scope);
     fl_saver saver = {.stage = stage, .place = place, .scope = v->scope};
     if (!place)
         return fl_vars_save(stage, v->vars, v->scope, v->file, v->n, v->names);
@@ -143,6 +146,21 @@ static char *fallback_name(const char *dir)
     return fl_str_take(&s);
 }
 
+/* In a folder for temporary files others may guess a name and be there first:
+ * this one is made with a name that nobody has. */
+static fl_err save_into_new(const saving *v, char *template)
+{
+    bool refused;
+    if (!mkdtemp(template))
+        return fl_fail(FL_EIO, "%s: %s", template, strerror(errno));
+    const fl_err err = save_into(v, template, &refused);
+    const fl_sentence why = fl_sentence_keep();
+    if (err)
+        (void)!v->e->disk->remove(v->e->disk, template);
+    fl_sentence_restore(&why);
+    return err;
+}
+
 /* A trained model is not lost because its folder cannot be written: the current
  * directory takes it, or the one for temporary files. It is an error all the
  * same, and the sentence says where the model is. */
@@ -150,15 +168,15 @@ static fl_err save_elsewhere(const saving *v, const char *dir, fl_err err)
 {
     const fl_sentence why = fl_sentence_keep();
     const char *temp = fl_flag_text("TMPDIR");
-    const char *const above[] = {".", temp && *temp ? temp : "/tmp"};
     char *name = fallback_name(dir), real[PATH_MAX];
-    bool saved = false, refused;
+    bool refused, saved = !save_into(v, name, &refused);
     fl_str path = {0};
-    for (int i = 0; i < 2 && !saved; i++) {
+    fl_str_add(&path, name);
+    if (!saved) {
         path.n = 0;
-        fl_str_printf(&path, i ? "%s/%s-%d" : "%s/%s", above[i], name,
-                      (int)getpid());
-        saved = !save_into(v, path.at, &refused);
+        fl_str_printf(&path, "%s/%s-XXXXXX", temp && *temp ? temp : "/tmp",
+                      name);
+        saved = !save_into_new(v, path.at);
     }
     const fl_sentence last = fl_sentence_keep();
     if (saved)
@@ -210,8 +228,9 @@ fl_err fl_load_persistables(fl_engine *e, const fl_program *p, fl_scope *s,
 /* Is it for servers to load? */
 static bool is_servers(const fl_program *p, fl_scope *s, const char *name)
 {
+    const fl_var *var = fl_block_find(fl_program_block(p, 0), name);
     const fl_value *v = fl_scope_find(s, name);
-    return fl_place_lacks(p->place, name) || (v && fl_value_is_away(v));
+    return (var && var->absent) || (v && fl_value_is_absent(v));
 }
 
 /* What servers hold stays there. A combined file is read whole all the same:
@@ -238,7 +257,7 @@ static fl_err load_here(fl_engine *e, const fl_program *p, fl_scope *s,
                 "load it (fleet.init_server(dirname))",
                 v->name);
         if (file)
-            fl_value_send_away(fl_scope_find(s, v->name), v->dtype, &v->shape);
+            fl_value_set_absent(fl_scope_find(s, v->name), v->dtype, &v->shape);
     }
     fl_vec_fini(&all);
     fl_vec_fini(&away);
@@ -250,8 +269,8 @@ fl_err fl_load_vars(fl_engine *e, const fl_program *p, fl_scope *s,
                     const char *dir, const char *file, int n,
                     const char *const *names)
 {
-    if (p->place && p->place->server >= 0 && !file)
-        return fl_place_load(e->disk, p, s, dir, n, names);
+    if (p->job && fl_placement_of(p->job)->server >= 0 && !file)
+        return fl_placement_load(e->disk, p, s, dir, n, names);
     return load_here(e, p, s, dir, file, n, names);
 }
 
@@ -275,7 +294,7 @@ static fl_err inference_of(fl_engine *e, const fl_program *p, int n_feeds,
     fl_program *origin;
     if (!is_trainers(p))
         return fl_inference_program(p, n_feeds, feeds, n_targets, targets, out);
-    FL_TRY(fl_place_origin(p->place, e->registry, &origin));
+    FL_TRY(fl_placement_origin(fl_placement_of(p->job), e->registry, &origin));
     const fl_err err =
         fl_inference_program(origin, n_feeds, feeds, n_targets, targets, out);
     fl_program_free(origin);
@@ -326,7 +345,7 @@ static void warn_of_copies(const fl_program *p, fl_scope *s, const char *dir)
     const fl_block *b = fl_program_block(p, 0);
     for (fl_entry *v = NULL; (v = fl_map_next(&b->vars, v));) {
         const fl_value *value = fl_scope_find(s, v->key);
-        if (value && fl_value_is_away(value))
+        if (value && fl_value_is_absent(value))
             FL_WARN("\"%s\" lies on the servers; what runs in this scope now "
                     "reads the copy of %s in their place: load a model into "
                     "a scope of its own (fluid.scope_guard(fluid.Scope()))",
@@ -392,8 +411,8 @@ void fl_model_fini(fl_model *m)
 fl_err fl_scope_get(fl_scope *s, const char *name, fl_tensor *out)
 {
     const fl_value *v = fl_scope_find(s, name);
-    if (v && fl_value_is_away(v))
-        return fl_away_fail(name);
+    if (v && fl_value_is_absent(v))
+        return fl_absent_fail(name);
     if (!v || v->kind != FL_LOD_TENSOR || !v->tensor.data)
         return fl_fail(FL_ENOENT, "scope: \"%s\" holds no tensor", name);
     return fl_tensor_copy(out, &v->tensor);
@@ -404,8 +423,8 @@ fl_err fl_scope_set(fl_scope *s, const char *name, const fl_tensor *t)
     fl_value *v = fl_scope_find(s, name);
     if (!v)
         v = fl_scope_var(s, name);
-    if (fl_value_is_away(v))
-        return fl_away_fail(name);
+    if (fl_value_is_absent(v))
+        return fl_absent_fail(name);
     FL_TRY(fl_tensor_copy(&v->tensor, t));
     v->kind = FL_LOD_TENSOR;
     return FL_OK;

@@ -14,4 +14,7 @@ fl_err fl_flag_bool(const char *name, bool *out) FL_MUST_CHECK;
 /* What it says, or NULL. It is the environment's. */
 const char *fl_flag_text(const char *name);
 
+/* Names of the variables FLUID_* that people may set; NULL ends the list. */
+extern const char *const fl_flag_names[];
+
 #endif

@@ -235,13 +235,35 @@ static fl_err check_kind(const fl_manifest *m, const fl_stage *s)
                    s->dir, m->kind, s->list.kind);
 }
 
+static bool is_missing(const fl_disk *disk, const char *path)
+{
+    int64_t size;
+    return disk->size(disk, path, &size) == FL_ENOENT;
+}
+
+/* A new folder survives a loss of power when the one above it was synced, which
+ * may be new as well. */
+static fl_err make_folder(const fl_disk *disk, const char *dir)
+{
+    char *above = fl_path_parent(dir);
+    const bool is_top = !strcmp(above, dir); /* "/" or "." */
+    fl_err err = FL_OK;
+    if (!is_top && is_missing(disk, above))
+        err = make_folder(disk, above);
+    if (!err)
+        err = disk->mkdirs(disk, dir);
+    if (!err && !is_top)
+        err = disk->persist(disk, above);
+    fl_mem_free(above);
+    return err;
+}
+
 static fl_err begin_stage(fl_stage *s)
 {
     fl_file *lock = NULL;
     fl_manifest old = {0};
-    int64_t size;
-    s->made = s->disk->size(s->disk, s->dir, &size) == FL_ENOENT;
-    FL_TRY(s->disk->mkdirs(s->disk, s->dir));
+    s->made = is_missing(s->disk, s->dir);
+    FL_TRY((s->made ? make_folder : s->disk->mkdirs)(s->disk, s->dir));
     FL_TRY(lock_folder(s->disk, s->dir, &lock));
     fl_err err = tidy_folder(s->disk, s->dir, NULL, &old);
     if (!err)

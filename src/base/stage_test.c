@@ -436,6 +436,28 @@ static void a_file_is_listed_where_others_are(void)
     fl_memdisk_free(m);
 }
 
+/* A disk that notes what was made to survive. */
+static fl_str persisted;
+
+static fl_err note_persist(const fl_disk *d, const char *path)
+{
+    fl_str_printf(&persisted, "%s ", path);
+    return FL_OK;
+}
+
+static void folders_above_a_new_one_are_synced(void)
+{
+    fl_memdisk *m = fl_memdisk_new();
+    fl_disk d = *fl_memdisk_disk(m);
+    fl_stage s;
+    d.persist = note_persist;
+    CHECK_OK(fl_stage_init(&s, &d, "/x/y/model", "model"));
+    fl_stage_fini(&s);
+    CHECK_STR(persisted.at, "/ /x /x/y ");
+    fl_str_fini(&persisted);
+    fl_memdisk_free(m);
+}
+
 const fl_test fl_tests[] = {
     {"staged files come into place", files_come_into_place},
     {"every mishap leaves the old files or the new",
@@ -453,5 +475,7 @@ const fl_test fl_tests[] = {
     {"a folder holds one kind", a_folder_holds_one_kind},
     {"a damaged manifest is replaced", a_damaged_manifest_is_replaced},
     {"a file is listed where others are", a_file_is_listed_where_others_are},
+    {"the folders above a new one are synced",
+     folders_above_a_new_one_are_synced},
     {0},
 };

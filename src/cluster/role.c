@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "base/endpoint.h"
+#include "base/flag.h"
 #include "base/str.h"
 #include "base/vec.h"
 
@@ -26,6 +27,7 @@
 
 #define DEFAULT "default"
 #define PREFIX  "PADDLE_"
+#define SETTING "FLUID_"
 
 typedef const char *const names[5];
 
@@ -479,7 +481,13 @@ static void note_miss(making *m, const char *wrong, const char *right)
                                 wrong, right));
 }
 
-/* Offer every name that is read. */
+static void offer_settings(fl_near *near)
+{
+    for (int i = 0; fl_flag_names[i]; i++)
+        fl_near_offer(near, fl_flag_names[i]);
+}
+
+/* Offer every name that says what a process is. */
 static void offer_names(fl_near *near)
 {
     const names *const lists[] = {&role_names,    &id_names,  &trainers_names,
@@ -501,9 +509,14 @@ static void offer_names(fl_near *near)
 static void note_slip(making *m, const char *name)
 {
     fl_near near = {.name = name};
-    const int rest = (int)strlen(name) - (int)strlen(PREFIX);
+    const bool setting = fl_starts_with(name, SETTING);
+    const int rest =
+        (int)strlen(name) - (int)strlen(setting ? SETTING : PREFIX);
     const int most = rest / 4 < 2 ? rest / 4 : 2;
-    offer_names(&near);
+    if (setting)
+        offer_settings(&near);
+    else
+        offer_names(&near);
     if (near.best && near.edits && near.edits <= most)
         note_miss(m, name, near.best);
 }
@@ -514,7 +527,7 @@ static void note_misses(making *m)
         note_miss(m, misses[i].wrong, misses[i].right);
     const char *entry;
     for (int i = 0; m->env->at && (entry = m->env->at(m->env->user, i)); i++)
-        if (fl_starts_with(entry, PREFIX))
+        if (fl_starts_with(entry, PREFIX) || fl_starts_with(entry, SETTING))
             note_slip(m, fl_arena_printf(m->arena, "%.*s",
                                          (int)strcspn(entry, "="), entry));
 }
@@ -542,11 +555,28 @@ static fl_err resolve(making *m)
     return FL_OK;
 }
 
+/* FLUID_STAGED=1000000, and so on, where they are set. */
+static void read_settings(making *m)
+{
+    FL_VEC(const char *) set = {0};
+    for (int i = 0; fl_flag_names[i]; i++) {
+        const char *value = get(m, fl_flag_names[i]);
+        if (value)
+            fl_push(&set, fl_arena_printf(m->arena, "%s=%s", fl_flag_names[i],
+                                          value));
+    }
+    m->r->n_settings = (int)set.n;
+    m->r->settings =
+        fl_arena_dup(m->arena, set.at, (size_t)set.n * sizeof *set.at);
+    fl_vec_fini(&set);
+}
+
 fl_err fl_role_resolve(fl_role *r, const fl_role_args *args, const fl_env *env)
 {
     static const fl_role_args none;
     making m = {r, args ? args : &none, env, fl_arena_new()};
     *r = (fl_role){.arena = m.arena};
+    read_settings(&m);
     note_misses(&m);
     const int64_t misspelt = m.notes.n;
     const fl_err err = resolve(&m);
@@ -627,6 +657,8 @@ char *fl_role_text(const fl_role *r)
             r->endpoints[i], i ? NULL : r->source.endpoints);
     if (r->endpoint)
         row(&s, "endpoint", r->endpoint, r->source.endpoint);
+    for (int i = 0; i < r->n_settings; i++)
+        row(&s, i ? "" : "settings", r->settings[i], NULL);
     for (int i = 0; i < r->n_notes; i++)
         fl_str_printf(&s, "note: %s\n", r->notes[i]);
     return fl_str_take(&s);

@@ -282,6 +282,10 @@ static void slips_are_noted(void)
         {"PADDLE_PYTHON", NULL},
         {"PADDLE_TRAINER_NAME", NULL},
         {"PADDLE_", NULL},
+        {"FLUID_STAGE", "FLUID_STAGED"},
+        {"FLUID_LAESE", "FLUID_LEASE"},
+        {"FLUID_TRUST_PROGRAM", "FLUID_TRUST_PROGRAMS"},
+        {"FLUID_JOB", NULL}, /* for processes, not for people */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char env[64], note[160];
@@ -296,6 +300,19 @@ static void slips_are_noted(void)
             CHECK_STR(r.notes[0], note);
         fl_role_fini(&r);
     }
+}
+
+static void settings_are_shown(void)
+{
+    fl_role r;
+    CHECK_OK(resolve("FLUID_STAGED=1e9;FLUID_LEASE= 5 ;FLUID_START=;"
+                     "FLUID_LAUNCHED=1",
+                     NULL, &r));
+    char *text = fl_role_text(&r);
+    CHECK_STR(strstr(text, "settings"), "settings     FLUID_LEASE=5\n"
+                                        "             FLUID_STAGED=1e9\n");
+    fl_free(text);
+    fl_role_fini(&r);
 }
 
 static void a_failure_tells_of_the_slip(void)
@@ -383,6 +400,7 @@ const fl_test fl_tests[] = {
     {"a role notes an id that is missing", an_id_that_is_missing_is_noted},
     {"a role notes near misses", near_misses_are_noted},
     {"a role notes misspelt variables", slips_are_noted},
+    {"a role shows the settings of its process", settings_are_shown},
     {"a role that fails tells of a misspelt variable",
      a_failure_tells_of_the_slip},
     {"a role that contradicts itself gets a sentence",

@@ -5,7 +5,7 @@
 #include "exec/model.h"
 
 #include "base/path.h"
-#include "exec/away.h"
+#include "exec/absent.h"
 #include "tensor/file.h"
 
 #include <stdlib.h>
@@ -55,8 +55,8 @@ fl_err fl_vars_list(const fl_program *p, int n, const char *const *names,
 static fl_err value_of(fl_scope *s, const fl_var *v, fl_value **out)
 {
     *out = fl_scope_find(s, v->name);
-    if (*out && fl_value_is_away(*out))
-        return fl_away_fail(v->name);
+    if (*out && fl_value_is_absent(*out))
+        return fl_absent_fail(v->name);
     if (*out && (*out)->kind)
         return FL_OK;
     return fl_fail(FL_ENOENT,

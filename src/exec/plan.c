@@ -15,7 +15,7 @@
 #include "exec/plan.h"
 
 #include "base/str.h"
-#include "exec/away.h"
+#include "exec/absent.h"
 #include "exec/fuse.h"
 
 #include <stdio.h>
@@ -142,12 +142,12 @@ static fl_value *scope_value(fl_plan *plan, const fl_var *var)
     v = fl_scope_find(plan->scope, name);
     if (!v)
         v = fl_scope_var(fl_scope_root(plan->scope), name);
-    fl_away_stand_in(plan->program->place, var, v);
+    fl_absent_stand_in(var, v);
     fl_map_put(&plan->known, fl_arena_strdup(plan->arena, name), v);
     fl_push(&plan->externals,
             (external){.value = v,
                        .in_scope = true,
-                       .absent_at_compile = fl_value_is_away(v)});
+                       .absent_at_compile = fl_value_is_absent(v)});
     return v;
 }
 
@@ -230,8 +230,8 @@ static fl_err step_failed(const unit *u, const step *s, fl_err err)
     const fl_var *v = empty ? fl_block_find(u->block, empty) : NULL;
     const fl_value *value =
         v && v->persistable ? fl_map_get(&u->plan->known, empty) : NULL;
-    if (value && fl_value_is_away(value))
-        err = fl_away_fail(empty);
+    if (value && fl_value_is_absent(value))
+        err = fl_absent_fail(empty);
     else if (value)
         err = fl_fail(FL_ENOENT,
                       "\"%s\" holds nothing yet: run the startup program first "
@@ -290,7 +290,7 @@ bool fl_op_bypassed(const fl_op *op)
 static bool runs_op(const fl_plan *plan, int b, int64_t i)
 {
     const fl_op *op = plan->units[b].block->ops.at[i];
-    return !fl_op_bypassed(op) && !fl_away_only(op) &&
+    return !fl_op_bypassed(op) && !fl_absent_only(op) &&
            (b || !plan->part || plan->part->runs[i]);
 }
 
@@ -406,7 +406,7 @@ static void scale_seed(const fl_plan *plan, fl_lines *l, const fl_op *op)
 static void leave_out(unit *u, const fl_op *op)
 {
     const fl_desc *d = &op->desc;
-    for (int i = 0; fl_away_only(op) && i < d->n_out; i++)
+    for (int i = 0; fl_absent_only(op) && i < d->n_out; i++)
         for (int j = 0; j < d->out[i].n; j++) {
             const fl_var *v = fl_block_find(u->block, d->out[i].name[j]);
             if (v && v->persistable)
@@ -425,7 +425,7 @@ static fl_err compile_block(fl_plan *plan, int b)
         } else {
             leave_out(u, u->block->ops.at[i]);
         }
-    fl_away_look_up(&l, plan->scope);
+    fl_absent_look_up(&l, plan->scope);
     if (b == 0 && !plan->env.no_fuse)
         fuse_global_block(plan, &l);
     fl_err err = compile_unit(u, &l);
@@ -903,8 +903,8 @@ static fl_err give_fetch(const port *p, fl_fetch *f, bool lenient)
     const bool written = v->kind == FL_LOD_TENSOR && v->tensor.data;
     if (written)
         return fl_tensor_copy(&f->tensor, &v->tensor);
-    if (p->var->persistable && fl_value_is_away(v))
-        return fl_away_fail(p->name);
+    if (p->var->persistable && fl_value_is_absent(v))
+        return fl_absent_fail(p->name);
     if (!lenient)
         return fl_fail(FL_ENOENT, "fetch \"%s\": nothing has written it",
                        p->name);
@@ -968,7 +968,7 @@ bool fl_plan_is_current(const fl_plan *plan)
 {
     for (int64_t i = 0; i < plan->externals.n; i++) {
         const external *o = &plan->externals.at[i];
-        if (o->in_scope && fl_value_is_away(o->value) != o->absent_at_compile)
+        if (o->in_scope && fl_value_is_absent(o->value) != o->absent_at_compile)
             return false;
     }
     return true;

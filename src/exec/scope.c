@@ -3,6 +3,7 @@
 
 #include "base/atomic.h"
 #include "base/map.h"
+#include "base/str.h"
 
 #include <pthread.h>
 
@@ -145,4 +146,32 @@ uint64_t fl_scope_changes(fl_scope *s)
         pthread_mutex_unlock(&s->lock);
     }
     return sum;
+}
+
+/* --- files that variables start from --- */
+
+static char *note_name(const char *name)
+{
+    fl_str s = {0};
+    fl_str_printf(&s, "%s@FILE", name);
+    return fl_str_take(&s);
+}
+
+fl_err fl_scope_set_file(fl_scope *s, const char *name, const char *path)
+{
+    const fl_shape shape = {1, {(int64_t)strlen(path) + 1}};
+    const fl_tensor text = fl_tensor_view(FL_U8, &shape, path);
+    char *own = note_name(name);
+    fl_value *v = fl_scope_var(s, own);
+    fl_mem_free(own);
+    v->kind = FL_RAW;
+    return fl_tensor_copy(&v->tensor, &text);
+}
+
+const char *fl_scope_file(fl_scope *s, const char *name)
+{
+    char *own = note_name(name);
+    const fl_value *v = fl_scope_find(s, own);
+    fl_mem_free(own);
+    return v ? v->tensor.data : NULL;
 }

@@ -21,4 +21,10 @@ uint64_t fl_scope_uid(const fl_scope *s); /* no two scopes share one */
 /* Erasures and names that may hide a parent's; here and in the parents. */
 uint64_t fl_scope_changes(fl_scope *s);
 
+/* A table by id is made when its server starts to serve. Until then the scope
+ * has a note of the file from which the variable shall start. */
+fl_err fl_scope_set_file(fl_scope *s, const char *name,
+                         const char *path) FL_MUST_CHECK;
+const char *fl_scope_file(fl_scope *s, const char *name); /* or NULL */
+
 #endif

@@ -52,11 +52,24 @@ static void ends_with_its_kids(void)
     fl_scope_free(root); /* the sanitizer tells of what was left */
 }
 
+static void finds_the_file_of_a_variable(void)
+{
+    fl_scope *s = fl_scope_new();
+    CHECK(!fl_scope_file(s, "emb"));
+    CHECK_OK(fl_scope_set_file(s, "emb", "model/emb"));
+    CHECK_OK(fl_scope_set_file(s, "emb", "other/emb"));
+    CHECK_STR(fl_scope_file(s, "emb"), "other/emb");
+    CHECK(!fl_scope_file(s, "emb2"));
+    fl_scope_free(s);
+}
+
 const fl_test fl_tests[] = {
     {"scope finds in itself, then in its parents",
      finds_in_itself_then_in_its_parents},
     {"scope keeps values in place", keeps_values_in_place},
     {"scope counts what was erased", counts_what_was_erased},
     {"scope ends with its kids", ends_with_its_kids},
+    {"scope finds the file that a variable starts from",
+     finds_the_file_of_a_variable},
     {0},
 };

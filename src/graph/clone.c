@@ -10,7 +10,7 @@ fl_program *fl_copy_settings(const fl_program *p)
     q->had_version = p->had_version;
     q->had_version_number = p->had_version_number;
     q->file_version = p->file_version;
-    fl_program_set_place(q, p->place);
+    fl_program_set_job(q, p->job);
     return q;
 }
 

@@ -39,7 +39,9 @@ static void drop_contents(fl_program *p)
     }
     fl_vec_fini(&p->blocks);
     fl_arena_free(p->arena);
+    fl_handle_unref(p->job);
     p->arena = NULL;
+    p->job = NULL;
 }
 
 void fl_program_free(fl_program *p)
@@ -61,51 +63,12 @@ fl_block *fl_program_add_block(fl_program *p, int parent)
     return push_block(p, parent);
 }
 
-static const char **dup_names(fl_arena *a, int n, const char *const *names)
+void fl_program_set_job(fl_program *p, fl_handle *job)
 {
-    const char **own = fl_arena_alloc(a, (size_t)n * sizeof *own);
-    for (int i = 0; i < n; i++)
-        own[i] = fl_arena_strdup(a, names[i]);
-    return own;
-}
-
-fl_place *fl_place_dup(fl_arena *a, const fl_place *place)
-{
-    fl_place *own = fl_arena_dup(a, place, sizeof *place);
-    fl_kept *kept =
-        fl_arena_dup(a, place->kept, (size_t)place->n_kept * sizeof *kept);
-    for (int i = 0; i < place->n_kept; i++) {
-        kept[i].var = fl_arena_strdup(a, kept[i].var);
-        kept[i].name = fl_arena_strdup(a, kept[i].name);
-    }
-    own->servers = dup_names(a, place->n_servers, place->servers);
-    own->kept = kept;
-    own->away = dup_names(a, place->n_away, place->away);
-    own->origin = NULL;
-    own->origin_size = 0;
-    return own;
-}
-
-bool fl_place_lacks(const fl_place *place, const char *var)
-{
-    if (!place || place->server >= 0)
-        return false;
-    for (int i = 0; i < place->n_away; i++)
-        if (!strcmp(place->away[i], var))
-            return true;
-    return false;
-}
-
-void fl_program_set_place(fl_program *p, const fl_place *place)
-{
+    fl_handle *old = p->job;
     p->version++;
-    p->place = NULL;
-    if (!place)
-        return;
-    fl_place *own = fl_place_dup(p->arena, place);
-    own->origin = fl_arena_dup(p->arena, place->origin, place->origin_size);
-    own->origin_size = place->origin_size;
-    p->place = own;
+    p->job = fl_handle_ref(job);
+    fl_handle_unref(old);
 }
 
 void fl_program_take(fl_program *dst, fl_program *src)
@@ -118,5 +81,6 @@ void fl_program_take(fl_program *dst, fl_program *src)
     for (int64_t i = 0; i < dst->blocks.n; i++)
         dst->blocks.at[i]->program = dst;
     src->arena = NULL;
+    src->job = NULL;
     memset(&src->blocks, 0, sizeof src->blocks);
 }

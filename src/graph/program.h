@@ -6,6 +6,7 @@
 #ifndef FL_GRAPH_PROGRAM_H
 #define FL_GRAPH_PROGRAM_H
 
+#include "base/handle.h"
 #include "base/map.h"
 #include "op/op.h"
 
@@ -19,6 +20,8 @@ struct fl_var {
     bool persistable;
     bool stop_gradient;
     bool is_data;
+    bool absent; /* this process keeps no elements of it: plans leave out ops
+                    that write nothing else, and lookups ask for its rows */
     const fl_param_info *param; /* NULL: not a parameter */
     const fl_clip *error_clip;
     /* Which optional fields are written: those that stood in the file it
@@ -44,53 +47,6 @@ struct fl_block {
     fl_map vars; /* name -> fl_var, in order of creation */
 };
 
-enum {
-    FL_BY_ID = -1 /* rows lie where fl_id_server says */
-};
-
-static inline int fl_id_server(int64_t id, int servers)
-{
-    const int64_t s = id % servers;
-    return (int)(s < 0 ? s + servers : s);
-}
-
-/* Elements of a variable that a server holds. */
-typedef struct fl_kept {
-    const char *var, *name; /* of the program that was cut; on the server */
-    int server;
-    int64_t first;  /* elements of the variable before these; or FL_BY_ID */
-    fl_shape shape; /* by id: of the whole variable */
-} fl_kept;
-
-/* The place of a program in a distributed job. It is not written to
- * files: who loads a program cuts it anew. */
-typedef struct fl_place {
-    int n_servers;
-    const char *const *servers; /* endpoints; the first coordinates */
-    int server;                 /* position of its own, or -1: a trainer's */
-    int trainer_id;             /* or FL_ANY_ID */
-    int trainers;
-    bool async;
-    bool half_async;    /* the threads of a trainer meet after every batch */
-    uint64_t digest[2]; /* of all that every process of the job must share */
-    uint64_t tables[2]; /* digest of names and shapes of the tables by id; it
-                           does not depend on the number of servers */
-    int n_kept;
-    const fl_kept *kept; /* what servers hold */
-    int n_away;
-    const char *const *away; /* what a trainer has no copy of: lookups ask
-                              * servers for rows. With pieces and states. */
-    /* Of a trainer: the program that was cut, encoded; models are saved of
-     * this one. */
-    const void *origin;
-    size_t origin_size;
-} fl_place;
-
-/* In an arena; all but the origin. */
-fl_place *fl_place_dup(fl_arena *a, const fl_place *place);
-/* Is it a trainer's place (or NULL), and has no copy of that variable? */
-bool fl_place_lacks(const fl_place *place, const char *var);
-
 /* Thread: one at a time; immutable while plans of it run. */
 struct fl_program {
     const fl_registry *registry; /* borrowed: outlives the program */
@@ -99,7 +55,8 @@ struct fl_program {
     uint64_t uid;     /* no two programs of a process share one */
     uint64_t version; /* counts changes */
     int64_t random_seed;
-    const fl_place *place; /* NULL: it runs alone */
+    fl_handle *job; /* what the program is in a distributed job, for those who
+                       run jobs; NULL: it runs alone */
     /* Of the file: the optional message, the number in it. */
     bool had_version, had_version_number;
     int64_t file_version;
@@ -110,8 +67,8 @@ struct fl_program {
 /* fluid.h's fl_program_new gives the registry. */
 fl_program *fl_program_make(const fl_registry *r);
 
-/* A copy of it in p's arena becomes p's; NULL: none. */
-void fl_program_set_place(fl_program *p, const fl_place *place);
+/* p holds a reference to it from now on; NULL: none. */
+void fl_program_set_job(fl_program *p, fl_handle *job);
 
 /* --- vars --- */
 

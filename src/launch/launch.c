@@ -24,6 +24,7 @@ enum {
     PATIENCE = 30, /* s that servers may outlive trainers: */
     LINGER = 8,    /* where all of these failed; servers answer for 5 s */
     ASKED = 1,     /* where they were asked to leave, and have saved */
+    MOST = 1000,   /* processes of a kind on one host: more are a slip */
 };
 
 static int64_t now_ns(void)
@@ -40,6 +41,12 @@ static fl_err check(const fl_launch_opts *o)
                        "launch: %d servers and %d trainers were asked for, "
                        "expected at least one of each",
                        o->servers, o->trainers);
+    if (o->servers > MOST || o->trainers > MOST)
+        return fl_fail(FL_EINVAL,
+                       "launch: %d servers and %d trainers on one host were "
+                       "asked for, expected at most %d of each; see "
+                       "--server_num and --worker_num",
+                       o->servers, o->trainers, MOST);
     if (o->start_port < 0 || o->start_port > 65535)
         return fl_fail(FL_EINVAL,
                        "launch: --start_port is %d, expected a number from 1 "
@@ -88,10 +95,20 @@ static void add_all(fl_launch *l)
         add(l, false, l->node * trainers + i, NULL);
 }
 
+/* Was it asked to end? The signal stays pending, for wait_all. */
+static bool is_asked(void)
+{
+    sigset_t pending;
+    return !sigpending(&pending) &&
+           (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
+            sigismember(&pending, SIGHUP));
+}
+
+/* Processes that were not started count as ended. */
 static fl_err start_all(fl_launch *l)
 {
     FL_TRY(fl_guard_start(l));
-    for (int64_t i = 0; i < l->procs.n; i++)
+    for (int64_t i = 0; i < l->procs.n && !is_asked(); i++)
         FL_TRY(fl_proc_start(l, &l->procs.at[i]));
     return FL_OK;
 }

@@ -60,6 +60,11 @@ static fl_err cannot_hold(const char *host, int port)
                        "name them with --cluster_node_ips and this one with "
                        "--node_ip",
                        host);
+    if (errno == EMFILE)
+        return fl_fail(FL_EIO,
+                       "launch: this process may open no more files, and each "
+                       "server needs one: raise ulimit -n, or start fewer "
+                       "servers (--server_num)");
     return fl_fail(FL_EIO,
                    "launch: port %d on %s cannot be used: %s; choose others "
                    "with --start_port or --endpoints",

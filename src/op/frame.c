@@ -161,7 +161,7 @@ static bool lacks(const fl_call *c, int s, const fl_value *v)
 {
     if (!v || holds_something(v) || c->def->flags & FL_OP_NO_INFER)
         return false;
-    return !(c->def->in[s].flags & FL_UNREAD) || !fl_value_is_away(v);
+    return !(c->def->in[s].flags & FL_UNREAD) || !fl_value_is_absent(v);
 }
 
 const char *fl_frame_empty(const fl_frame *f)

@@ -217,7 +217,7 @@ static void ask(fl_client *c, fl_peer to, fl_msg m, int64_t now)
     m.session = c->session;
     m.tag = ++c->tag;
     m.g = c->g;
-    if (m.kind == FL_MSG_JOIN || m.kind == FL_MSG_FAILED)
+    if (fl_msg_carries(m.kind, "seen"))
         add_memory(c, &m);
     m.blob = c->app->keep.keep(c->app->keep.self, m.blob);
     fl_push(&c->request, (request){.to = to, .msg = m, .first = now});
@@ -488,8 +488,7 @@ static void act(fl_client *c, fl_peer from, const fl_msg *m, fl_msg_kind asked,
 {
     switch (m->kind) {
     case FL_MSG_GRANT:
-        if (asked == FL_MSG_JOIN)
-            on_grant(c, m, now);
+        on_grant(c, m, now);
         break;
     case FL_MSG_VALUES:
         if (!c->job->async && m->round > c->pulled)
@@ -515,21 +514,14 @@ static void act(fl_client *c, fl_peer from, const fl_msg *m, fl_msg_kind asked,
 }
 
 /* Which answers end a request. */
-static bool fits(fl_msg_kind asked, const fl_msg *m, int64_t round, bool async)
+static bool ends_request(const fl_client *c, const request *r, const fl_msg *m)
 {
-    switch (m->kind) {
-    case FL_MSG_GRANT:
-        return asked == FL_MSG_JOIN;
-    case FL_MSG_VALUES:
-        return asked == FL_MSG_PULL && (async || m->round == round);
-    case FL_MSG_ACK:
-        return asked != FL_MSG_PULL && asked != FL_MSG_JOIN;
-    case FL_MSG_FENCED:
-    case FL_MSG_ERROR:
+    if (m->kind == FL_MSG_FENCED || m->kind == FL_MSG_ERROR)
         return true;
-    default:
+    if (m->kind != fl_msg_info_of(r->msg.kind)->answer)
         return false;
-    }
+    const bool other_version = m->round != r->msg.round && !c->job->async;
+    return m->kind != FL_MSG_VALUES || !other_version;
 }
 
 static void send_waiting(fl_client *c, int64_t now)
@@ -544,7 +536,7 @@ static void answered(fl_client *c, fl_peer from, const fl_msg *m, int64_t i,
 {
     const request *r = &c->request.at[i];
     const fl_msg_kind asked = r->msg.kind;
-    if (!fits(asked, m, r->msg.round, c->job->async))
+    if (!ends_request(c, r, m))
         return;
     if (asked == FL_MSG_PUSH) {
         fl_window *acked = &lane_of(c, r->to)->acked;

@@ -773,9 +773,7 @@ static void on_failed(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
  * that was never decided here; -1: none. */
 static int server_that_lost_state(const fl_coord *c, const fl_msg *m)
 {
-    const bool tells = m->kind == FL_MSG_JOIN || m->kind == FL_MSG_RENEW ||
-                       m->kind == FL_MSG_FAILED;
-    if (!tells)
+    if (!fl_msg_carries(m->kind, "seen"))
         return -1;
     for (int i = 0; i < m->n_seen && i < c->job->servers; i++)
         if (fl_job_lost(c->job, m->seen[i],

@@ -3,16 +3,14 @@
 #include "protocol/plant.h"
 
 #include "base/flag.h"
-#include "graph/program.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum {
     MAX_SERVERS = 4096,
-    LONGEST = 1 << 30,     /* seconds, 34 years: that is for ever */
-    ABOUT_MOST = 16 << 10, /* bytes, about: an answer to whoever asks */
-    ABOUT_HEAD = 3,        /* lines before those of variables */
+    LONGEST = 1 << 30, /* seconds, 34 years: that is for ever */
+    ABOUT_HEAD = 3,    /* lines before those of variables */
 };
 
 static int64_t or_else(int64_t value, int64_t otherwise)
@@ -101,18 +99,6 @@ fl_err fl_job_limits(fl_job *job)
     return check_durability();
 }
 
-fl_job fl_job_of(const fl_place *place, const fl_job *limits)
-{
-    fl_job job = *limits;
-    job.id = (fl_id){place->digest[0], place->digest[1] + FL_PROTOCOL};
-    job.servers = place->n_servers;
-    job.endpoints = place->servers;
-    job.place = place;
-    job.trainers = place->trainers;
-    job.async = place->async;
-    return fl_job_defaults(job);
-}
-
 bool fl_job_lost(const fl_job *job, uint64_t known, uint64_t now)
 {
     return known && now && known != now && !FL_PLANTED(QUIET);
@@ -153,18 +139,14 @@ const char *fl_job_token(const fl_job *job, char buf[FL_JOB_TOKEN])
 
 void fl_job_about(const fl_job *job, fl_str *lines)
 {
-    const fl_place *place = job->place;
     fl_str_add(lines, "servers");
     for (int i = 0; i < job->servers; i++)
         fl_str_printf(lines, "%s%s", i ? "," : " ",
                       job->endpoints ? job->endpoints[i] : "?");
     fl_str_printf(lines, "\ntrainers %d\nmode %ssynchronous\n", job->trainers,
                   job->async ? "a" : "");
-    for (int i = 0; place && i < place->n_kept && lines->n < ABOUT_MOST; i++) {
-        char shape[FL_SHAPE_TEXT];
-        fl_str_printf(lines, "%s %s\n", place->kept[i].name,
-                      fl_shape_text(&place->kept[i].shape, shape));
-    }
+    if (job->about)
+        fl_str_add(lines, job->about);
 }
 
 /* A line: what it is about, and what it says of that. */

@@ -42,7 +42,7 @@ typedef struct fl_job {
     fl_id id; /* digest of programs, endpoints, trainers, mode, protocol */
     int servers, trainers;        /* 0 = 1 */
     const char *const *endpoints; /* of servers, for sentences; NULL: none */
-    const struct fl_place *place; /* the same: what servers hold */
+    const char *about; /* the same: a line "NAME SHAPE" of each variable */
     bool async;
 
     int64_t lease;  /* a silent trainer is lost after it; 10 s */
@@ -70,11 +70,6 @@ fl_job fl_job_defaults(fl_job job);
  * FLUID_STAGED. Those that are not 0 already stay as they are. FLUID_DURABILITY
  * is checked. Err: EINVAL. */
 fl_err fl_job_limits(fl_job *job) FL_MUST_CHECK;
-
-/* The job that a place is in, with its defaults: who is in it, what it is known
- * by, and `limits` for the rest. */
-struct fl_place;
-fl_job fl_job_of(const struct fl_place *place, const fl_job *limits);
 
 /* Two state ids of one party, of which neither is 0, differ: what it held is
  * gone. */

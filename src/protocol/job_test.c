@@ -70,40 +70,17 @@ static void jobs_that_differ_are_told_how(void)
              "[13,1] is only here"},
     };
     const char *servers[] = {"a:1", "b:2"};
-    const fl_kept kept[] = {
-        {.name = "w", .shape = {2, {13, 1}}},
-        {.name = "b", .shape = {1, {1}}},
-    };
-    const fl_place place = {.n_servers = 2,
-                            .servers = servers,
-                            .trainers = 3,
-                            .async = true,
-                            .n_kept = 2,
-                            .kept = kept};
-    const fl_job j = fl_job_of(&place, &(fl_job){0});
+    const fl_job j = fl_job_defaults((fl_job){.servers = 2,
+                                              .endpoints = servers,
+                                              .about = "w [13,1]\nb [1]\n",
+                                              .trainers = 3,
+                                              .async = true});
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         fl_str text = {0};
         fl_job_differs(&j, table[i].other, &text);
         CHECK_STR(text.at, table[i].want);
         fl_str_fini(&text);
     }
-}
-
-static void a_place_is_in_a_job(void)
-{
-    const char *servers[] = {"a:1", "b:2"};
-    const fl_place place = {.n_servers = 2,
-                            .servers = servers,
-                            .trainers = 3,
-                            .async = true,
-                            .digest = {5, 6}};
-    const fl_job j = fl_job_of(&place, &(fl_job){.lease = FL_SEC});
-    CHECK(fl_id_same(j.id, (fl_id){5, 6 + FL_PROTOCOL}));
-    CHECK_INT(j.servers, 2);
-    CHECK_INT(j.trainers, 3);
-    CHECK(j.async);
-    CHECK_INT(j.lease, FL_SEC);
-    CHECK_INT(j.retry, 500 * FL_MS);
 }
 
 static void a_job_has_so_many_trainers(void)
@@ -121,7 +98,6 @@ const fl_test fl_tests[] = {
      a_level_that_is_not_there_is_refused},
     {"the environment sets the limits of a job", the_environment_sets_limits},
     {"a limit of nothing is refused", a_limit_of_nothing_is_refused},
-    {"a place is in a job", a_place_is_in_a_job},
     {"a job has so many trainers", a_job_has_so_many_trainers},
     {0},
 };

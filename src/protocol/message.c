@@ -9,22 +9,42 @@ enum {
     STALLED_MOST = 8 /* rows of a report */
 };
 
-const char *fl_msg_name(fl_msg_kind kind)
+const fl_msg_info *fl_msg_info_of(fl_msg_kind kind)
 {
-    static const char *const names[] = {
-        [FL_MSG_NONE] = "NONE",         [FL_MSG_JOIN] = "JOIN",
-        [FL_MSG_RENEW] = "RENEW",       [FL_MSG_BARRIER] = "BARRIER",
-        [FL_MSG_COMPLETE] = "COMPLETE", [FL_MSG_FAILED] = "FAILED",
-        [FL_MSG_PUSH] = "PUSH",         [FL_MSG_PULL] = "PULL",
-        [FL_MSG_GRANT] = "GRANT",       [FL_MSG_PROBE] = "PROBE",
-        [FL_MSG_VALUES] = "VALUES",     [FL_MSG_ACK] = "ACK",
-        [FL_MSG_PARKED] = "PARKED",     [FL_MSG_FENCED] = "FENCED",
-        [FL_MSG_ERROR] = "ERROR",       [FL_MSG_END] = "END",
-        [FL_MSG_VIEW] = "VIEW",         [FL_MSG_CLOSE] = "CLOSE",
-        [FL_MSG_STATE] = "STATE",       [FL_MSG_TALLY] = "TALLY",
+    static const fl_msg_info unknown = {.name = "?", .carries = ""};
+    static const fl_msg_info table[FL_MSG_KINDS] = {
+        [FL_MSG_NONE] = {.name = "NONE", .carries = ""},
+#define FL_MESSAGE(kind, number, from, to, by, method, answer, carries)        \
+    [FL_MSG_##kind] = {#kind,  FL_PARTY_##from, FL_PARTY_##to, FL_BY_##by,     \
+                       method, FL_MSG_##answer, carries},
+#include "protocol/list.h"
+#undef FL_MESSAGE
     };
     const size_t i = (size_t)kind;
-    return i < sizeof names / sizeof *names ? names[i] : "?";
+    return i < FL_MSG_KINDS ? &table[i] : &unknown;
+}
+
+const char *fl_msg_name(fl_msg_kind kind)
+{
+    return fl_msg_info_of(kind)->name;
+}
+
+const char *fl_msg_method(fl_msg_kind kind)
+{
+    return fl_msg_info_of(kind)->method;
+}
+
+bool fl_msg_carries(fl_msg_kind kind, const char *field)
+{
+    const size_t n = strlen(field);
+    const char *at = fl_msg_info_of(kind)->carries;
+    for (; *at; at += strspn(at, " ")) {
+        const size_t word = strcspn(at, " ");
+        if (word == n && !strncmp(at, field, n))
+            return true;
+        at += word;
+    }
+    return false;
 }
 
 void fl_leave_text(const fl_leave *left, char *buf, size_t size)

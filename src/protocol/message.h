@@ -1,17 +1,10 @@
 /* message.h - what the parties of a job say to each other.
  *
- *     trainer      JOIN RENEW BARRIER COMPLETE FAILED TALLY -> coordinator
- *     trainer      PUSH PULL                                -> server
- *     coordinator  GRANT PROBE                              -> trainer
- *     server       VALUES (coordinator: to TALLY)           -> trainer
- *     both         ACK PARKED FENCED END ERROR              -> trainer
- *     coordinator  VIEW CLOSE END                           -> server
- *     server       STATE                                    -> coordinator
- *
- * A trainer's request comes on a call and each call is answered once: at the
- * end, or with PARKED when the same request comes again on a newer call. RENEW
- * comes on the open call, which lives as long as the session and also carries
- * PROBE. The page docs/protocol.md says what the words mean. */
+ * src/protocol/list.h has a row for every message. A trainer's request comes on
+ * a call and each call is answered once: at the end, or with PARKED when the
+ * same request comes again on a newer call. RENEW comes on the open call, which
+ * lives as long as the session and also carries PROBE. docs/protocol.md says
+ * what the messages mean. */
 #ifndef FL_PROTOCOL_MESSAGE_H
 #define FL_PROTOCOL_MESSAGE_H
 
@@ -22,29 +15,34 @@
 
 typedef enum fl_msg_kind {
     FL_MSG_NONE,
-    FL_MSG_JOIN,     /* session, rank = claimed (-1: any), explicit_id, text =
-                        host:pid, seen, round = highest version pulled */
-    FL_MSG_RENEW,    /* session, g, echo = of the last PROBE, seen, round */
-    FL_MSG_BARRIER,  /* session, g, round: all my pushes are staged */
-    FL_MSG_COMPLETE, /* session: after the last pull */
-    FL_MSG_FAILED,   /* session, code, text = why, seen, round */
-    FL_MSG_PUSH,     /* session, g, seq, round, count, blob */
-    FL_MSG_PULL,     /* session, g, round = version wanted, blob = names */
-    FL_MSG_GRANT,    /* session, rank, g, round = the open one */
-    FL_MSG_PROBE,    /* session, echo: renew now and say this number; text: a
-                        warning, or NULL */
-    FL_MSG_VALUES,   /* round = version, blob = what was asked for */
-    FL_MSG_ACK,
-    FL_MSG_PARKED, /* text = why it waits; ask again */
-    FL_MSG_FENCED, /* view, rank (-1: never had one), text = why and when */
-    FL_MSG_ERROR,  /* code = fl_err, text: this request can never succeed;
-                      about: what the job is that it was not for */
-    FL_MSG_END,    /* code, text, round = version to end with (< 0: any) */
-    FL_MSG_VIEW,   /* view, round = the open one, expected, member, left */
-    FL_MSG_CLOSE,  /* round, expected, member = P(round) by rank */
-    FL_MSG_STATE,  /* view, round = version, over, code, text */
-    FL_MSG_TALLY,  /* session, blob = counts; VALUES: count, blob = of all */
+#define FL_MESSAGE(kind, number, ...) FL_MSG_##kind = (number),
+#include "protocol/list.h"
+#undef FL_MESSAGE
+    FL_MSG_KINDS
 } fl_msg_kind;
+
+typedef enum fl_party {
+    FL_PARTY_TRAINER = 1,
+    FL_PARTY_SERVER = 2,
+    FL_PARTY_COORD = 4,
+    FL_PARTY_ANY = FL_PARTY_SERVER | FL_PARTY_COORD,
+} fl_party;
+
+typedef enum fl_msg_by {
+    FL_BY_CALL = 1, /* a request, on a call of its own */
+    FL_BY_OPEN,     /* on the open call of a session */
+    FL_BY_ANSWER,   /* only as an answer */
+} fl_msg_by;
+
+/* A row of src/protocol/list.h. */
+typedef struct fl_msg_info {
+    const char *name;
+    fl_party from, to;
+    fl_msg_by by;
+    const char *method;  /* "/fluid.Server/Push"; NULL: it has none */
+    fl_msg_kind answer;  /* FL_MSG_NONE: it is no request */
+    const char *carries; /* names of fields, with a space between */
+} fl_msg_info;
 
 enum {
     FL_TALLY_MOST = 1 << 17 /* counts of one name in TALLY */
@@ -112,7 +110,14 @@ typedef struct fl_msg {
     fl_blob blob;
 } fl_msg;
 
+/* For any number, also one that is no kind: then the name is "?". */
+const fl_msg_info *fl_msg_info_of(fl_msg_kind kind);
+
 const char *fl_msg_name(fl_msg_kind kind);
+const char *fl_msg_method(fl_msg_kind kind); /* NULL: it has none */
+
+/* Does that kind of message use the field? "seq", "text", .. */
+bool fl_msg_carries(fl_msg_kind kind, const char *field);
 
 /* "rank 1 lost: lease ran out 12.0 s ago (view 17)" */
 void fl_leave_text(const fl_leave *left, char *buf, size_t size);

@@ -127,38 +127,26 @@ static void on_tally(fl_pserver *p, uint64_t call, const fl_msg *m)
 
 /* --- by kind --- */
 
-static bool for_coordinator(fl_msg_kind kind)
-{
-    return kind == FL_MSG_JOIN || kind == FL_MSG_BARRIER ||
-           kind == FL_MSG_COMPLETE || kind == FL_MSG_FAILED ||
-           kind == FL_MSG_STATE || kind == FL_MSG_RENEW || kind == FL_MSG_TALLY;
-}
-
-static bool of_server(fl_msg_kind kind)
-{
-    return kind == FL_MSG_VIEW || kind == FL_MSG_CLOSE || kind == FL_MSG_END ||
-           kind == FL_MSG_STATE;
-}
-
 /* Under the lock. */
 static void route(fl_pserver *p, uint64_t call, const fl_msg *m)
 {
     const int64_t now = fl_pserver_now(p);
     const fl_peer from = {FL_PEER_CALL, 0, call};
+    const fl_msg_info *info = fl_msg_info_of(m->kind);
     if (p->closed)
         refuse(p, call, FL_EIO, "the server is ending");
     else if (!fl_id_same(m->job, p->job.id))
         fl_outbox_wrong_job(&p->server_out, from, m, &p->job);
-    else if (for_coordinator(m->kind) && !p->coord)
+    else if (info->to == FL_PARTY_COORD && !p->coord)
         refuse(p, call, FL_EINVAL,
                "%s: this is server %d, the coordinator is %s: is the list of "
                "servers in the same order everywhere?",
                fl_msg_name(m->kind), p->place->server, p->place->servers[0]);
     else if (m->kind == FL_MSG_TALLY)
         on_tally(p, call, m);
-    else if (of_server(m->kind))
+    else if (info->from != FL_PARTY_TRAINER)
         from_server(p, call, m);
-    else if (for_coordinator(m->kind))
+    else if (info->to == FL_PARTY_COORD)
         fl_coord_recv(p->coord, from, m, now);
     else
         fl_server_recv(p->server, from, m, now);
@@ -168,9 +156,8 @@ static void route(fl_pserver *p, uint64_t call, const fl_msg *m)
 
 static fl_err check_method(const fl_rpc_method *by, fl_msg_kind kind)
 {
-    const char *fits =
-        kind == FL_MSG_RENEW ? FL_METHOD_SESSION : fl_msg_method(kind);
-    if (fits && !strcmp(by->name, fits))
+    const char *method = fl_msg_method(kind);
+    if (method && !strcmp(by->name, method))
         return FL_OK;
     return fl_fail(FL_EPROTO, "%s does not come by %s", fl_msg_name(kind),
                    by->name);
@@ -286,17 +273,12 @@ void fl_pserver_applied(void *self, const char *why)
     fl_pserver_unlock(p);
 }
 
-const fl_rpc_method fl_pserver_methods[] = {
-    {"/fluid.Coordinator/Join", false, hear},
-    {"/fluid.Coordinator/Barrier", false, hear},
-    {"/fluid.Coordinator/Complete", false, hear},
-    {"/fluid.Coordinator/Fail", false, hear},
-    {FL_METHOD_SESSION, true, on_session},
-    {"/fluid.Coordinator/Report", false, hear},
-    {"/fluid.Coordinator/Tally", false, hear},
-    {"/fluid.Server/Push", false, hear},
-    {"/fluid.Server/Pull", false, hear},
-    {"/fluid.Server/Tell", false, hear},
-    {FL_METHOD_WHY, false, on_why},
-    {0},
-};
+void fl_pserver_methods(fl_pserver *p)
+{
+    const int n = fl_msg_methods(p->method, (fl_rpc_method){.heard = hear},
+                                 (fl_rpc_method){
+                                     .open = true,
+                                     .heard = on_session,
+                                 });
+    p->method[n] = (fl_rpc_method){FL_METHOD_WHY, false, on_why};
+}

@@ -91,7 +91,7 @@ void fl_pserver_waits(fl_pserver *p, bool names, fl_str *text)
 
 /* --- beginning --- */
 
-static fl_err check_place(const fl_place *place)
+static fl_err check_place(const fl_placement *place)
 {
     if (!place || place->server < 0 || place->server >= place->n_servers)
         return fl_fail(FL_EINVAL,
@@ -155,8 +155,9 @@ static fl_err make_network(fl_pserver *p)
     bool held = false; /* launch/ports.c says how */
     allow_files();
     FL_TRY(fl_flag_bool("FLUID_PORT_HELD", &held));
+    fl_pserver_methods(p);
     FL_TRY(
-        fl_rpc_new(&(fl_rpc_opts){.methods = fl_pserver_methods,
+        fl_rpc_new(&(fl_rpc_opts){.methods = p->method,
                                   .held = held,
                                   .self = p,
                                   .hangup = fl_pserver_hangup,
@@ -213,7 +214,7 @@ static void nap(int64_t ns)
  * server has ended, or takes a refusal for it. */
 static bool alone(const fl_pserver *p)
 {
-    const fl_channel *report = &p->channel[0][FL_CHANNEL_STATE];
+    const fl_channel *report = &p->channel[0][FL_MSG_STATE];
     const char *why;
     int code = 1;
     if (!fl_server_ended(p->server) || !fl_server_end(p->server, &code, &why))
@@ -320,7 +321,7 @@ static fl_err serve(fl_pserver *p)
 static void begin(fl_pserver *p, const fl_pserver_opts *opts)
 {
     p->opts = opts;
-    p->place = opts->program->place;
+    p->place = fl_placement_of(opts->program->job);
     p->clock = fl_clock_real();
     pthread_mutex_init(&p->lock, NULL);
     fl_outbox_init(&p->coord_out);
@@ -370,14 +371,14 @@ static fl_err run(fl_pserver *p)
 
 fl_err fl_pserve(const fl_pserver_opts *opts)
 {
-    const fl_place *place = opts->program->place;
+    const fl_placement *place = fl_placement_of(opts->program->job);
     fl_job limits = opts->limits;
     fl_pserver p = {0};
     fl_signals signals;
     char why[1024]; /* the end may have failures of its own */
     FL_TRY(check_place(place));
     FL_TRY(fl_job_limits(&limits));
-    p.job = fl_job_of(place, &limits);
+    p.job = fl_placement_job(place, &limits);
     FL_TRY(fl_job_check(&p.job));
     begin(&p, opts);
     p.signals = &signals;

@@ -10,8 +10,8 @@
 #ifndef FL_PSERVER_PSERVER_H
 #define FL_PSERVER_PSERVER_H
 
+#include "cluster/placement.h"
 #include "exec/exe.h"
-#include "protocol/job.h"
 
 typedef struct fl_pserver_opts {
     const fl_exec_env *env;    /* for plans; watch->poll may end it */

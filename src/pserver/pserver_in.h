@@ -26,15 +26,6 @@
  * A server that hears a word without its number does not obey it, but sends its
  * own to the coordinator's endpoint: a knock. So only who can listen at the
  * endpoints or to the network between them can speak as one of the servers. */
-enum {
-    FL_CHANNEL_VIEW,
-    FL_CHANNEL_CLOSE,
-    FL_CHANNEL_END,
-    FL_CHANNEL_STATE,
-    FL_CHANNEL_KNOCK,
-    FL_CHANNELS,
-};
-
 typedef struct fl_channel {
     bool busy;
     fl_packet *next; /* NULL: none waits */
@@ -42,11 +33,12 @@ typedef struct fl_channel {
 
 typedef struct fl_pserver {
     const fl_pserver_opts *opts;
-    const fl_place *place;
+    const fl_placement *place;
     const fl_clock *clock;
     fl_job job;
     fl_rpc *rpc;
-    fl_rpc_peer **peer; /* of each server */
+    fl_rpc_method method[FL_MSG_KINDS + 2]; /* Why, and the end */
+    fl_rpc_peer **peer;                     /* of each server */
     fl_pstore *store;
     fl_store face;
     fl_signals *signals;
@@ -61,8 +53,8 @@ typedef struct fl_pserver {
     fl_tallies *tallies;
     fl_server *server;
     fl_outbox coord_out, server_out;
-    FL_VEC(uint64_t) open;              /* calls */
-    fl_channel (*channel)[FL_CHANNELS]; /* to each server */
+    FL_VEC(uint64_t) open;               /* calls */
+    fl_channel (*channel)[FL_MSG_KINDS]; /* to each server, by kind */
     fl_refusals strange;  /* a server of another job answers, since */
     uint64_t *known;      /* secret of each server; 0: not proven yet */
     fl_id *told;          /* session of each rank, as the log has it */
@@ -89,7 +81,7 @@ void fl_pserver_waits(fl_pserver *p, bool names, fl_str *text);
 
 /* --- pserver_hear.c --- */
 
-extern const fl_rpc_method fl_pserver_methods[];
+void fl_pserver_methods(fl_pserver *p); /* fills p->method */
 void fl_pserver_hangup(void *self, uint64_t call);
 void fl_pserver_applied(void *self, const char *why);
 

@@ -1,3 +1,5 @@
+#include "cluster/test_placement.h"
+#include "ops/check.h"
 #include "pserver/test_server.h"
 
 #include <signal.h>
@@ -29,6 +31,7 @@ static void one_trainer_lives_and_completes(void)
     CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);
     fl_rpc_cancel(k.rpc, k.open);
     CHECK_OK(town_wait(&t, 0));
+    fl_checked("listen_and_serv", false);
     talker_fini(&k);
     town_close(&t);
 }
@@ -131,9 +134,9 @@ static void sigterm_ends_the_wait_for_a_host_name(void)
     const char *servers[] = {"nosuchhost.invalid:6174"};
     town t;
     town_cut(&t, 1, 1, false);
-    fl_place place = *t.s.cut->server[0]->place;
+    fl_placement place = *fl_placement_of(t.s.cut->server[0]->job);
     place.servers = servers;
-    fl_program_set_place(t.s.cut->server[0], &place);
+    test_place(t.s.cut->server[0], &place);
     host_start(&t.host[0]);
     await_handler(SIGTERM);
     raise(SIGTERM);
@@ -274,7 +277,8 @@ static void a_taken_port_is_named(void)
     second.exe = fl_exe_make(&second.env);
     host_run(&second);
     CHECK_INT(second.err, FL_EIO);
-    CHECK(strstr(second.why, "is taken by process") != NULL);
+    if (!strstr(second.why, "is taken by process"))
+        CHECK_STR(second.why, "is taken by process");
     fl_exe_free(second.exe);
     CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);
     CHECK_OK(town_wait(&t, 0));
@@ -427,7 +431,7 @@ static void a_program_without_a_place_is_refused(void)
 {
     town t;
     town_cut(&t, 1, 1, false);
-    fl_program_set_place(t.s.cut->server[0], NULL);
+    fl_program_set_job(t.s.cut->server[0], NULL);
     host_run(&t.host[0]);
     CHECK_INT(t.host[0].err, FL_EINVAL);
     CHECK(strstr(t.host[0].why, "is no server's part of a job") != NULL);

@@ -150,7 +150,8 @@ static void a_table_lists_its_rows_part_by_part(void)
     CHECK_INT(p.values->item[0].shape.dim[0], 0);
     SHOP_ROUND(
         &p, shop_rows("emb@GRAD.trainer_0.pserver_0", 10, ROWS, 2, id, grad));
-    const uint64_t key = fl_table_key(p.s.cut->server[0]->place->tables);
+    const uint64_t key =
+        fl_table_key(fl_placement_of(p.s.cut->server[0]->job)->tables);
     for (int64_t n = 1; n; seen += n) {
         ask_ids(&p, 2, seen ? &last : NULL);
         CHECK_INT(p.kind, FL_MSG_VALUES);

@@ -22,23 +22,19 @@ void fl_pserver_answer(void *self, fl_peer to, const fl_msg *m)
 
 /* --- to other servers --- */
 
-static int channel_of(fl_msg_kind kind)
-{
-    return kind == FL_MSG_VIEW    ? FL_CHANNEL_VIEW
-           : kind == FL_MSG_CLOSE ? FL_CHANNEL_CLOSE
-           : kind == FL_MSG_END   ? FL_CHANNEL_END
-                                  : FL_CHANNEL_STATE;
-}
+/* Channel 0, FL_MSG_NONE, is for the STATE that knocks. */
+enum {
+    KNOCK = FL_MSG_NONE
+};
 
 static void said(void *self, uint64_t tag, const fl_rpc_reply *reply);
 
 static void send(fl_pserver *p, int server, int channel, fl_packet *packet)
 {
-    static const fl_msg_kind kinds[FL_CHANNELS] = {
-        FL_MSG_VIEW, FL_MSG_CLOSE, FL_MSG_END, FL_MSG_STATE, FL_MSG_STATE};
-    const uint64_t tag = (uint64_t)(server * FL_CHANNELS + channel);
+    const fl_msg_kind kind = channel ? (fl_msg_kind)channel : FL_MSG_STATE;
+    const uint64_t tag = (uint64_t)(server * FL_MSG_KINDS + channel);
     p->channel[server][channel].busy = true;
-    fl_rpc_call(p->rpc, p->peer[server], fl_msg_method(kinds[channel]), packet,
+    fl_rpc_call(p->rpc, p->peer[server], fl_msg_method(kind), packet,
                 p->job.call, (fl_rpc_done){said, p, tag});
 }
 
@@ -78,8 +74,8 @@ static void hear_answer(fl_pserver *p, int server, const fl_packet *packet)
 static void said(void *self, uint64_t tag, const fl_rpc_reply *reply)
 {
     fl_pserver *p = self;
-    const int server = (int)(tag / FL_CHANNELS),
-              channel = (int)(tag % FL_CHANNELS);
+    const int server = (int)(tag / FL_MSG_KINDS),
+              channel = (int)(tag % FL_MSG_KINDS);
     fl_pserver_lock(p);
     fl_channel *l = &p->channel[server][channel];
     fl_packet *next = l->next;
@@ -104,7 +100,7 @@ static void said(void *self, uint64_t tag, const fl_rpc_reply *reply)
 
 static void post(fl_pserver *p, int server, const fl_msg *m)
 {
-    const int channel = channel_of(m->kind);
+    const int channel = (int)m->kind;
     fl_channel *l = &p->channel[server][channel];
     fl_msg proven = *m;
     proven.secret = p->secret;
@@ -126,14 +122,14 @@ void fl_pserver_knock(fl_pserver *p, uint64_t number)
                       .secret = p->secret,
                       .state = p->state,
                       .echo = number};
-    if (!p->channel[0][FL_CHANNEL_KNOCK].busy)
-        send(p, 0, FL_CHANNEL_KNOCK, fl_msg_encode(&m));
+    if (!p->channel[0][KNOCK].busy)
+        send(p, 0, KNOCK, fl_msg_encode(&m));
 }
 
 void fl_pserver_drop_channels(fl_pserver *p)
 {
     for (int i = 0; i < p->job.servers; i++)
-        for (int k = 0; k < FL_CHANNELS; k++)
+        for (int k = 0; k < FL_MSG_KINDS; k++)
             fl_packet_unref(p->channel[i][k].next);
     fl_mem_free(p->channel);
 }

@@ -205,9 +205,9 @@ static inline void talker_ended(void *self, uint64_t tag,
 
 static inline void talker_init(talker *k, const town *t, uint64_t session)
 {
-    const fl_place *place = t->s.cut->trainer->place;
+    const fl_placement *place = fl_placement_of(t->s.cut->trainer->job);
     *k = (talker){.town = t, .session = {77, session}};
-    k->job = fl_job_of(place, &(fl_job){0}).id;
+    k->job = fl_placement_job(place, &(fl_job){0}).id;
     pthread_mutex_init(&k->lock, NULL);
     pthread_cond_init(&k->news, NULL);
     CHECK_OK(fl_rpc_new(&(fl_rpc_opts){0}, &k->rpc));
@@ -281,7 +281,7 @@ static inline void talker_join(talker *k, int rank)
     CHECK_INT(k->m.rank, rank);
     k->g = k->m.g;
     k->open = fl_rpc_open(k->rpc, fl_rpc_peer_at(k->rpc, k->town->endpoint[0]),
-                          FL_METHOD_SESSION, talker_word,
+                          fl_msg_method(FL_MSG_RENEW), talker_word,
                           (fl_rpc_done){talker_ended, k, 0});
     talker_renew(k);
     CHECK_INT(k->m.kind, FL_MSG_ACK);

@@ -143,7 +143,7 @@ static fl_err make(fl_pstore *s, fl_update *u)
     const fl_op *op = u->ruled.op;
     const fl_var *v = fl_block_find(op->block, u->ruled.param);
     const fl_value *started;
-    const fl_place *place = s->opts.program->place;
+    const fl_placement *place = fl_placement_of(s->opts.program->job);
     fl_table_opts o = {.name = v->name,
                        .dtype = v->dtype,
                        .width = v->shape.dim[1],
@@ -162,10 +162,10 @@ static fl_err make(fl_pstore *s, fl_update *u)
 /* --- from a model that was loaded --- */
 
 /* What this server keeps under a name, or NULL. */
-static const fl_kept *kept_as(const fl_place *place, const char *name)
+static const fl_piece *kept_as(const fl_placement *place, const char *name)
 {
-    for (int i = 0; place && i < place->n_kept; i++) {
-        const fl_kept *k = &place->kept[i];
+    for (int i = 0; place && i < place->n_pieces; i++) {
+        const fl_piece *k = &place->pieces[i];
         if (k->server == place->server && !strcmp(k->name, name))
             return k;
     }
@@ -174,17 +174,18 @@ static const fl_kept *kept_as(const fl_place *place, const char *name)
 
 static fl_err load(fl_pstore *s, fl_update *u, int state, const char *name)
 {
-    const char *path = fl_table_file_noted(s->opts.scope, name);
-    const fl_place *place = s->opts.program->place;
-    const fl_kept *k = kept_as(place, name);
+    const char *path = fl_scope_file(s->opts.scope, name);
+    const fl_placement *place = fl_placement_of(s->opts.program->job);
+    const fl_piece *k = kept_as(place, name);
     const fl_var *v = fl_block_var(global(s), u->ruled.param);
+    const fl_watch *w = s->opts.env->watch; /* on its own thread yet */
     fl_record r;
     if (!path || !k)
         return FL_OK;
     FL_TRY(fl_table_file_open(s->env.disk, path, k, v->dtype, &r));
     const fl_err err =
         fl_table_file_load(u->table, state, &r, k, place->n_servers,
-                           s->opts.env->watch); /* on its own thread yet */
+                           w ? w->poll : NULL, w ? w->user : NULL);
     fl_record_close(&r);
     if (!err)
         FL_INFO("table %s: %lld rows after %s", u->ruled.param,

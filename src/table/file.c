@@ -1,4 +1,4 @@
-/* table_file.c - rows of a table from files, a part at a time. */
+/* file.c - rows of a table from files, a part at a time. */
 #include "table/file.h"
 
 enum {
@@ -10,14 +10,14 @@ fl_kind fl_table_file_kind(int64_t rows)
     return rows > INT32_MAX ? FL_SELECTED_ROWS : FL_LOD_TENSOR;
 }
 
-static bool is_listed(const fl_kept *k)
+static bool is_listed(const fl_piece *k)
 {
     return fl_table_file_kind(k->shape.dim[0]) == FL_SELECTED_ROWS;
 }
 
 /* --- opening --- */
 
-static fl_err check(const fl_record *r, const fl_kept *k, fl_dtype dtype)
+static fl_err check(const fl_record *r, const fl_piece *k, fl_dtype dtype)
 {
     char got[FL_SHAPE_TEXT], want[FL_SHAPE_TEXT];
     fl_shape whole = r->shape;
@@ -31,7 +31,7 @@ static fl_err check(const fl_record *r, const fl_kept *k, fl_dtype dtype)
 }
 
 fl_err fl_table_file_open(const fl_disk *disk, const char *path,
-                          const fl_kept *k, fl_dtype dtype, fl_record *out)
+                          const fl_piece *k, fl_dtype dtype, fl_record *out)
 {
     FL_TRY(
         fl_record_open(disk, path, fl_table_file_kind(k->shape.dim[0]), out));
@@ -114,7 +114,8 @@ static fl_err load_part(fl_table *t, const source *from, int64_t at, part *p,
 }
 
 fl_err fl_table_file_load(fl_table *t, int state, const fl_record *r,
-                          const fl_kept *k, int servers, const fl_watch *by)
+                          const fl_piece *k, int servers,
+                          int (*poll)(void *user), void *user)
 {
     const source from = {r, is_listed(k), k->server, servers, state};
     const int64_t rows = r->shape.dim[0];
@@ -126,7 +127,7 @@ fl_err fl_table_file_load(fl_table *t, int state, const fl_record *r,
     p.rows = fl_mem_alloc((size_t)most * p.bytes);
     for (int64_t at = 0; at < rows && !err; at += most) {
         p.n = rows - at < most ? rows - at : most;
-        err = by && by->poll && by->poll(by->user)
+        err = poll && poll(user)
                   ? fl_fail(FL_EINTR, "%s: loading was interrupted", r->path)
                   : load_part(t, &from, at, &p, &now);
     }
@@ -134,32 +135,4 @@ fl_err fl_table_file_load(fl_table *t, int state, const fl_record *r,
     fl_mem_free(p.rows);
     fl_mem_free(p.id);
     return err;
-}
-
-/* --- notes --- */
-
-static char *note_name(const char *name)
-{
-    fl_str s = {0};
-    fl_str_printf(&s, "%s@FILE", name);
-    return fl_str_take(&s);
-}
-
-fl_err fl_table_file_note(fl_scope *s, const char *name, const char *path)
-{
-    const fl_shape shape = {1, {(int64_t)strlen(path) + 1}};
-    const fl_tensor text = fl_tensor_view(FL_U8, &shape, path);
-    char *own = note_name(name);
-    fl_value *v = fl_scope_var(s, own);
-    fl_mem_free(own);
-    v->kind = FL_RAW;
-    return fl_tensor_copy(&v->tensor, &text);
-}
-
-const char *fl_table_file_noted(fl_scope *s, const char *name)
-{
-    char *own = note_name(name);
-    const fl_value *v = fl_scope_find(s, own);
-    fl_mem_free(own);
-    return v ? v->tensor.data : NULL;
 }

@@ -9,9 +9,7 @@
 #ifndef FL_TABLE_FILE_H
 #define FL_TABLE_FILE_H
 
-#include "exec/scope.h"
-#include "exec/watch.h"
-#include "graph/program.h"
+#include "cluster/placement.h"
 #include "table/table.h"
 #include "tensor/record.h"
 
@@ -21,21 +19,14 @@ fl_kind fl_table_file_kind(int64_t rows);
 /* Is it a file of the variable? k->first is FL_BY_ID. Own: *out, until
  * fl_record_close. Err: EPROTO, ESHAPE, EIO, ENOENT. */
 fl_err fl_table_file_open(const fl_disk *disk, const char *path,
-                          const fl_kept *k, fl_dtype dtype,
+                          const fl_piece *k, fl_dtype dtype,
                           fl_record *out) FL_MUST_CHECK;
 
 /* The rows of server k->server become a part of its table: its values
- * (FL_TABLE_VALUE) or a state. `by` may end it, between two parts; or NULL. */
+ * (FL_TABLE_VALUE) or a state. `poll` may end it
+ * between two parts by returning other than 0; NULL: nobody asks. */
 fl_err fl_table_file_load(fl_table *t, int state, const fl_record *r,
-                          const fl_kept *k, int servers,
-                          const fl_watch *by) FL_MUST_CHECK;
-
-/* --- from loading a model to serving it ---
- *
- * A table is made when its server starts to serve. Until then the scope has a
- * note of the file from which a variable shall start. */
-fl_err fl_table_file_note(fl_scope *s, const char *name,
-                          const char *path) FL_MUST_CHECK;
-const char *fl_table_file_noted(fl_scope *s, const char *name); /* or NULL */
+                          const fl_piece *k, int servers,
+                          int (*poll)(void *user), void *user) FL_MUST_CHECK;
 
 #endif

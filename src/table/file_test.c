@@ -25,9 +25,9 @@ static fl_table *table(void)
     return t;
 }
 
-static fl_kept kept(int server, int64_t rows)
+static fl_piece kept(int server, int64_t rows)
 {
-    return (fl_kept){"emb", "emb", server, FL_BY_ID, {2, {rows, WIDTH}}};
+    return (fl_piece){"emb", "emb", server, FL_BY_ID, {2, {rows, WIDTH}}};
 }
 
 /* Every STEP-th row of value and state is its number. */
@@ -62,11 +62,11 @@ static void save(const fl_disk *d, const char *path, const fl_table *t,
 }
 
 static void load(const fl_disk *d, const char *path, fl_table *t, int state,
-                 const fl_kept *k, int servers)
+                 const fl_piece *k, int servers)
 {
     fl_record r;
     CHECK_OK(fl_table_file_open(d, path, k, FL_F32, &r));
-    CHECK_OK(fl_table_file_load(t, state, &r, k, servers, NULL));
+    CHECK_OK(fl_table_file_load(t, state, &r, k, servers, NULL, NULL));
     fl_record_close(&r);
 }
 
@@ -96,7 +96,7 @@ static void each_server_takes_its_own_rows(void)
     for (int servers = 1; servers <= 3; servers++) {
         int64_t rows = 0;
         for (int s = 0; s < servers; s++) {
-            const fl_kept k = kept(s, ROWS);
+            const fl_piece k = kept(s, ROWS);
             t[s] = table();
             load(d, "state", t[s], 0, &k, servers);
             load(d, "value", t[s], FL_TABLE_VALUE, &k, servers);
@@ -116,7 +116,7 @@ static void rows_that_changed_go_back_to_their_start(void)
 {
     fl_memdisk *m = fl_memdisk_new();
     const fl_disk *d = fl_memdisk_disk(m);
-    const fl_kept k = kept(0, ROWS);
+    const fl_piece k = kept(0, ROWS);
     fl_table *fresh = table(), *t = trained();
     save(d, "value", fresh, FL_TABLE_VALUE);
     load(d, "value", t, FL_TABLE_VALUE, &k, 1);
@@ -149,7 +149,7 @@ static void a_vast_table_has_the_rows_that_are_listed(void)
     fl_str_bytes(&bytes, x, sizeof x);
     CHECK_OK(fl_disk_write(d, "vast", bytes.at, bytes.n, false));
     for (int server = 0; server < 2; server++) {
-        const fl_kept k = kept(server, vast);
+        const fl_piece k = kept(server, vast);
         fl_table *t = table();
         load(d, "vast", t, FL_TABLE_VALUE, &k, 2);
         CHECK_INT(fl_table_rows(t), 2);
@@ -170,16 +170,16 @@ static void what_is_no_file_of_the_table_is_refused(void)
 {
     fl_memdisk *m = fl_memdisk_new();
     const fl_disk *d = fl_memdisk_disk(m);
-    const fl_kept more = kept(0, ROWS + 1), vast = kept(0, INT64_MAX);
+    const fl_piece more = kept(0, ROWS + 1), vast = kept(0, INT64_MAX);
     fl_table *t = table();
     fl_record r;
     save(d, "value", t, FL_TABLE_VALUE);
     CHECK_ERR(fl_table_file_open(d, "value", &more, FL_F32, &r), FL_ESHAPE,
               "value: it has float32[1000,3], but \"emb\" is float32[1001,3]");
     CHECK_ERR(fl_table_file_open(d, "value",
-                                 &(fl_kept){.var = "emb",
-                                            .first = FL_BY_ID,
-                                            .shape = {2, {ROWS, 3}}},
+                                 &(fl_piece){.var = "emb",
+                                             .first = FL_BY_ID,
+                                             .shape = {2, {ROWS, 3}}},
                                  FL_F64, &r),
               FL_ESHAPE,
               "value: it has float32[1000,3], but \"emb\" is float64");
@@ -198,30 +198,18 @@ static void loading_can_be_interrupted(void)
 {
     fl_memdisk *m = fl_memdisk_new();
     const fl_disk *d = fl_memdisk_disk(m);
-    const fl_kept k = kept(0, ROWS);
+    const fl_piece k = kept(0, ROWS);
     fl_table *whole = trained(), *t = table();
     fl_record r;
     save(d, "value", whole, FL_TABLE_VALUE);
     CHECK_OK(fl_table_file_open(d, "value", &k, FL_F32, &r));
-    CHECK_ERR(fl_table_file_load(t, FL_TABLE_VALUE, &r, &k, 1,
-                                 &(fl_watch){.poll = stop}),
+    CHECK_ERR(fl_table_file_load(t, FL_TABLE_VALUE, &r, &k, 1, stop, NULL),
               FL_EINTR, "value: loading was interrupted");
     CHECK_INT(fl_table_rows(t), 0);
     fl_record_close(&r);
     fl_table_free(whole);
     fl_table_free(t);
     fl_memdisk_free(m);
-}
-
-static void a_note_is_found_by_its_name(void)
-{
-    fl_scope *s = fl_scope_new();
-    CHECK(!fl_table_file_noted(s, "emb"));
-    CHECK_OK(fl_table_file_note(s, "emb", "model/emb"));
-    CHECK_OK(fl_table_file_note(s, "emb", "other/emb"));
-    CHECK_STR(fl_table_file_noted(s, "emb"), "other/emb");
-    CHECK(!fl_table_file_noted(s, "emb2"));
-    fl_scope_free(s);
 }
 
 const fl_test fl_tests[] = {
@@ -233,6 +221,5 @@ const fl_test fl_tests[] = {
     {"what is no file of the table is refused",
      what_is_no_file_of_the_table_is_refused},
     {"loading can be interrupted", loading_can_be_interrupted},
-    {"a note is found by its name", a_note_is_found_by_its_name},
     {0},
 };

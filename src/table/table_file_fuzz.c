@@ -18,9 +18,9 @@ enum {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static fl_kept variable(const fl_record *r, uint8_t choice)
+static fl_piece variable(const fl_record *r, uint8_t choice)
 {
-    fl_kept k = {"emb", "emb", choice >> 3 & 1, FL_BY_ID, r->shape};
+    fl_piece k = {"emb", "emb", choice >> 3 & 1, FL_BY_ID, r->shape};
     if (choice & LISTED)
         k.shape.dim[0] = r->height;
     if (choice & OTHER)
@@ -28,7 +28,7 @@ static fl_kept variable(const fl_record *r, uint8_t choice)
     return k;
 }
 
-static void load(const fl_disk *d, const fl_kept *k, fl_dtype dtype,
+static void load(const fl_disk *d, const fl_piece *k, fl_dtype dtype,
                  uint8_t choice)
 {
     static const fl_rule rule = {.state = {{"Moment", "MomentOut"}}};
@@ -48,7 +48,7 @@ static void load(const fl_disk *d, const fl_kept *k, fl_dtype dtype,
     if (!fl_table_file_open(d, "f", k, dtype, &r)) {
         if (choice & OTHER)
             abort();
-        if (!fl_table_file_load(t, state, &r, k, servers, NULL) &&
+        if (!fl_table_file_load(t, state, &r, k, servers, NULL, NULL) &&
             fl_table_rows(t) > r.shape.dim[0])
             abort();
         fl_record_close(&r);
@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fl_record r;
     if (size && !fl_disk_write(d, "f", data + 1, size - 1, false) &&
         !fl_record_open(d, "f", kind, &r)) {
-        const fl_kept k = variable(&r, choice);
+        const fl_piece k = variable(&r, choice);
         const fl_dtype dtype = r.dtype;
         fl_record_close(&r);
         if (k.shape.rank == 2 && k.shape.dim[1] > 0 &&

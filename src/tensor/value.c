@@ -17,18 +17,18 @@ void fl_value_fini(fl_value *v)
     *v = (fl_value){0};
 }
 
-void fl_value_send_away(fl_value *v, fl_dtype dtype, const fl_shape *shape)
+void fl_value_set_absent(fl_value *v, fl_dtype dtype, const fl_shape *shape)
 {
     fl_value_fini(v);
     v->kind = FL_LOD_TENSOR;
     v->tensor.dtype = dtype;
     v->tensor.shape = *shape;
-    v->away = true;
+    v->absent = true;
 }
 
-bool fl_value_is_away(const fl_value *v)
+bool fl_value_is_absent(const fl_value *v)
 {
-    return v->away && v->kind == FL_LOD_TENSOR && !v->tensor.data;
+    return v->absent && v->kind == FL_LOD_TENSOR && !v->tensor.data;
 }
 
 fl_value *fl_value_new(void)
@@ -106,7 +106,7 @@ fl_err fl_value_copy(fl_value *dst, const fl_value *src)
     if (dst == src)
         return FL_OK;
     dst->kind = src->kind;
-    dst->away = src->away;
+    dst->absent = src->absent;
     switch (src->kind) {
     case FL_LOD_TENSOR:
         return fl_tensor_copy(&dst->tensor, &src->tensor);

@@ -13,7 +13,7 @@ struct fl_value {
     fl_tensor tensor; /* FL_LOD_TENSOR */
     fl_rows rows;     /* FL_SELECTED_ROWS */
     fl_tensors array; /* FL_LOD_TENSOR_ARRAY, FEED_MINIBATCH, FETCH_LIST */
-    bool away;        /* a tensor that has no memory here because of servers */
+    bool absent;      /* a shape without elements: this process keeps none */
 };
 
 void fl_value_fini(fl_value *v);
@@ -22,7 +22,7 @@ fl_err fl_value_copy(fl_value *dst, const fl_value *src) FL_MUST_CHECK;
 /* A tensor with a shape and no memory stands for elements that are elsewhere,
  * on servers. What the value held before is gone. Memory that it then gets is
  * that of a tensor as all others. */
-void fl_value_send_away(fl_value *v, fl_dtype dtype, const fl_shape *shape);
+void fl_value_set_absent(fl_value *v, fl_dtype dtype, const fl_shape *shape);
 
 int64_t *fl_rows_index(const fl_rows *r);
 int64_t fl_rows_width(const fl_rows *r); /* elements of one row */

@@ -12,7 +12,7 @@
 #include "tensor/record.h"
 
 typedef struct piece {
-    const fl_kept *k;
+    const fl_piece *k;
     fl_dtype dtype;
     char *path;
 } piece;
@@ -28,11 +28,11 @@ typedef struct loader {
 } loader;
 
 /* Elements of a variable; several servers may keep the same ones. */
-static int64_t count(const fl_place *place, const char *var)
+static int64_t count(const fl_placement *place, const char *var)
 {
     int64_t n = 0;
-    for (int i = 0; i < place->n_kept; i++) {
-        const fl_kept *k = &place->kept[i];
+    for (int i = 0; i < place->n_pieces; i++) {
+        const fl_piece *k = &place->pieces[i];
         const int64_t end = k->first + fl_shape_numel(&k->shape);
         if (!strcmp(k->var, var) && end > n)
             n = end;
@@ -43,8 +43,8 @@ static int64_t count(const fl_place *place, const char *var)
 static fl_err check(const loader *l, const piece *p, const fl_record *r)
 {
     char got[FL_SHAPE_TEXT];
-    const fl_kept *k = p->k;
-    const int64_t n = count(l->server->place, k->var);
+    const fl_piece *k = p->k;
+    const int64_t n = count(fl_placement_of(l->server->job), k->var);
     if (r->dtype != p->dtype)
         return fl_fail(FL_ESHAPE, "%s has %s, but \"%s\" is %s", p->path,
                        fl_dtype_word(r->dtype), k->var,
@@ -84,10 +84,10 @@ static fl_err open_piece(const loader *l, piece *p, fl_record *r)
 
 static fl_err read_piece(const loader *l, const piece *p, const fl_record *r)
 {
-    const fl_kept *k = p->k;
+    const fl_piece *k = p->k;
     fl_value *old = fl_scope_find(l->scope, k->name), fresh = {0};
     if (k->first == FL_BY_ID)
-        return fl_table_file_note(l->scope, k->name, p->path);
+        return fl_scope_set_file(l->scope, k->name, p->path);
     fresh.kind = FL_LOD_TENSOR;
     fl_err err = fl_tensor_resize(&fresh.tensor, p->dtype, &k->shape);
     if (!err)
@@ -125,7 +125,7 @@ static bool is_named(const char *name, int n, const char *const *names)
 }
 
 /* A model for inference has no state of optimisers, gradients are in none. */
-static fl_err find_piece(loader *l, const fl_kept *k)
+static fl_err find_piece(loader *l, const fl_piece *k)
 {
     const fl_var *v = fl_block_var(fl_program_block(l->server, 0), k->name);
     char *path = NULL;
@@ -152,11 +152,11 @@ static void drop_pieces(loader *l)
 static fl_err load_folder(const fl_folder *f, void *user)
 {
     loader *l = user;
-    const fl_place *place = l->server->place;
+    const fl_placement *place = fl_placement_of(l->server->job);
     l->folder = f;
     drop_pieces(l);
-    for (int i = 0; i < place->n_kept; i++) {
-        const fl_kept *k = &place->kept[i];
+    for (int i = 0; i < place->n_pieces; i++) {
+        const fl_piece *k = &place->pieces[i];
         if (k->server == place->server && is_named(k->name, l->n, l->names))
             FL_TRY(find_piece(l, k));
     }
@@ -169,11 +169,11 @@ static fl_err load_folder(const fl_folder *f, void *user)
     return FL_OK;
 }
 
-fl_err fl_place_load(const fl_disk *disk, const fl_program *server,
-                     fl_scope *scope, const char *dir, int n,
-                     const char *const *names)
+fl_err fl_placement_load(const fl_disk *disk, const fl_program *server,
+                         fl_scope *scope, const char *dir, int n,
+                         const char *const *names)
 {
-    const fl_place *place = server->place;
+    const fl_placement *place = fl_placement_of(server->job);
     loader l = {.server = server, .scope = scope, .n = n, .names = names};
     fl_err err = fl_folder_visit(disk, dir, load_folder, &l);
     if (!err && !l.pieces.n)

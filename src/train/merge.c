@@ -50,7 +50,7 @@ void fl_merge_init(fl_merge *m, const fl_team *t, const fl_exec_env *env,
     m->n = m->stat[0]->tensor.shape.dim[1];
     m->counts = fl_arena_alloc(a, (size_t)(2 * m->n) * sizeof *m->counts);
     m->key = fl_arena_printf(a, "%s %s", o->infer ? "infer" : "train", t->auc);
-    m->place = o->program->place;
+    m->place = fl_placement_of(o->program->job);
     /* A program that only looks may have been made before others were cut for
      * servers; the process is a part of the job all the same. */
     m->service = m->place || o->infer ? env->service : NULL;

@@ -11,9 +11,9 @@
 
 /* Thread: one at a time. */
 typedef struct fl_merge {
-    fl_service *service;     /* NULL: there is nothing to add up */
-    const fl_place *place;   /* NULL: the only job that there is */
-    const char *key;         /* what the counts go by */
+    fl_service *service;       /* NULL: there is nothing to add up */
+    const fl_placement *place; /* NULL: the only job that there is */
+    const char *key;           /* what the counts go by */
     const fl_value *stat[2]; /* of the scope, [steps, n]: positive, negative */
     bool pr;
     int64_t n;

@@ -306,20 +306,21 @@ static fl_err append_table(const fl_saver *s, const fl_var *v)
 
 static int by_first(const void *a, const void *b)
 {
-    const fl_kept *const *x = a, *const *y = b;
+    const fl_piece *const *x = a, *const *y = b;
     return ((*x)->first > (*y)->first) - ((*x)->first < (*y)->first);
 }
 
-typedef FL_VEC(const fl_kept *) pieces;
+typedef FL_VEC(const fl_piece *) pieces;
 
 /* The pieces of a variable in order; each place in it counts once, though
  * several servers may keep it. */
-static void find_pieces(const fl_place *place, const char *var, pieces *found)
+static void find_pieces(const fl_placement *place, const char *var,
+                        pieces *found)
 {
     int64_t n = 0;
-    for (int i = 0; i < place->n_kept; i++)
-        if (!strcmp(place->kept[i].var, var))
-            fl_push(found, &place->kept[i]);
+    for (int i = 0; i < place->n_pieces; i++)
+        if (!strcmp(place->pieces[i].var, var))
+            fl_push(found, &place->pieces[i]);
     if (found->n)
         qsort(found->at, (size_t)found->n, sizeof *found->at, by_first);
     for (int64_t i = 0; i < found->n; i++)
@@ -329,7 +330,7 @@ static void find_pieces(const fl_place *place, const char *var, pieces *found)
 }
 
 /* Rows first .. first + n of a piece, or all of it (n < 0). */
-static fl_err append_rows(const fl_saver *s, const fl_kept *k, int64_t first,
+static fl_err append_rows(const fl_saver *s, const fl_piece *k, int64_t first,
                           int64_t n)
 {
     fl_tensor part = {0};
@@ -345,7 +346,7 @@ static fl_err append_rows(const fl_saver *s, const fl_kept *k, int64_t first,
     return err;
 }
 
-static fl_err append_piece(const fl_saver *s, const fl_kept *k, fl_dtype dtype)
+static fl_err append_piece(const fl_saver *s, const fl_piece *k, fl_dtype dtype)
 {
     const int64_t width = fl_shape_span(&k->shape, 1, k->shape.rank);
     const int64_t rows = k->shape.dim[0];
@@ -423,8 +424,8 @@ fl_err fl_saver_save(const fl_saver *s, const fl_program *p, const char *file,
     return err;
 }
 
-fl_err fl_place_origin(const fl_place *place, const fl_registry *r,
-                       fl_program **out)
+fl_err fl_placement_origin(const fl_placement *place, const fl_registry *r,
+                           fl_program **out)
 {
     return fl_program_decode(r, "the program that was cut", place->origin,
                              place->origin_size, out);

@@ -18,7 +18,7 @@
 typedef struct fl_saver {
     fl_stage *stage; /* the files of this save */
     fl_trainer *trainer;
-    const fl_place *place;
+    const fl_placement *place;
     fl_scope *scope;
 } fl_saver;
 
@@ -28,14 +28,14 @@ fl_err fl_saver_save(const fl_saver *s, const fl_program *p, const char *file,
                      int n, const char *const *names) FL_MUST_CHECK;
 
 /* The program that was cut. Own: *out is new. */
-fl_err fl_place_origin(const fl_place *place, const fl_registry *r,
-                       fl_program **out) FL_MUST_CHECK;
+fl_err fl_placement_origin(const fl_placement *place, const fl_registry *r,
+                           fl_program **out) FL_MUST_CHECK;
 
 /* What a server keeps (n < 0), or those pieces of it that are named, from the
  * files of `dir`, which have whole variables. What `dir` has not stays as it
  * is; ENOENT if it has none of them. */
-fl_err fl_place_load(const fl_disk *disk, const fl_program *server,
-                     fl_scope *scope, const char *dir, int n,
-                     const char *const *names) FL_MUST_CHECK;
+fl_err fl_placement_load(const fl_disk *disk, const fl_program *server,
+                         fl_scope *scope, const char *dir, int n,
+                         const char *const *names) FL_MUST_CHECK;
 
 #endif

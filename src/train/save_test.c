@@ -17,7 +17,7 @@ static const int64_t vast = INT64_C(1000000000000);
  * 10 r + i. */
 typedef struct scene {
     test_job job;
-    fl_kept kept[SERVERS];
+    fl_piece kept[SERVERS];
     fl_program *program;
     fl_memdisk *memory;
     const fl_disk *disk;
@@ -40,10 +40,10 @@ static void open_scene(scene *s, int64_t rows)
     test_job_begin(&s->job, SERVERS, 1, true);
     for (int i = 0; i < SERVERS; i++) {
         fill(&s->job, i);
-        s->kept[i] = (fl_kept){"t", "t", i, FL_BY_ID, {2, {rows, WIDTH}}};
+        s->kept[i] = (fl_piece){"t", "t", i, FL_BY_ID, {2, {rows, WIDTH}}};
     }
-    s->job.place.kept = s->kept;
-    s->job.place.n_kept = SERVERS;
+    s->job.place.pieces = s->kept;
+    s->job.place.n_pieces = SERVERS;
     fl_str_printf(&text, "block 0\n  param t: f32[%lld,%d]\n", (long long)rows,
                   WIDTH);
     CHECK_OK(fl_program_parse(fl_check_registry(), text.at, &s->program));

@@ -83,7 +83,7 @@ static bool has_no_share(const fl_exec_env *env, const fl_train_opts *o)
     const fl_dataset *d = o->dataset;
     const bool tests =
         o->infer && env->service && fl_service_find(env->service, NULL);
-    return (o->program->place || tests) && !d->n_files && !d->n_records;
+    return (o->program->job || tests) && !d->n_files && !d->n_records;
 }
 
 /* Of files that are read as they are; 0: their size does not tell. */
@@ -118,7 +118,7 @@ static void init_team(training *t)
     fl_team *team = &t->team;
     team->opts = o;
     team->period = o->period ? o->period : PERIOD;
-    team->in_turn = o->program->place && !team->communicator && t->n > 1;
+    team->in_turn = o->program->job && !team->communicator && t->n > 1;
     pthread_mutex_init(&team->turn, NULL);
     pthread_mutex_init(&team->lock, NULL);
     fl_count_init(&team->wish, FL_GO_ON);
@@ -322,7 +322,8 @@ static fl_err settle(training *t, const fl_exec_env *env)
         !t->team.err && fl_team_wished(&t->team) != FL_END_NOW && !o->infer;
     const fl_watch by = {.poll = ends_now, .user = t};
     return well && t->team.communicator
-               ? fl_service_flush(env->service, o->program->place, o->scope,
+               ? fl_service_flush(env->service,
+                                  fl_placement_of(o->program->job), o->scope,
                                   &by)
                : FL_OK;
 }
@@ -362,8 +363,8 @@ fl_err fl_train_run(const fl_exec_env *env, const fl_train_opts *opts,
     t.arena = fl_arena_new();
     t.n = width_of(opts);
     if (env->service)
-        t.team.communicator =
-            fl_service_communicator(env->service, opts->program->place);
+        t.team.communicator = fl_service_communicator(
+            env->service, fl_placement_of(opts->program->job));
     init_team(&t);
     const fl_err err = run(&t, env, out);
     end(&t);

@@ -1,4 +1,5 @@
 /* Training as a part of a job, with servers that a test can hold up. */
+#include "cluster/test_placement.h"
 #include "train/train.h"
 
 #include "data/test_data.h"
@@ -29,7 +30,7 @@ static fl_program *read_program(const test_job *j, int id, const char *text)
 {
     fl_str t = {0};
     fl_program *p;
-    fl_place place = j->place;
+    fl_placement place = j->place;
     place.trainer_id = id;
     for (; *text; text++)
         if (*text == '~')
@@ -37,7 +38,7 @@ static fl_program *read_program(const test_job *j, int id, const char *text)
         else
             fl_str_bytes(&t, text, 1);
     CHECK_OK(fl_program_parse(fl_check_registry(), t.at, &p));
-    fl_program_set_place(p, &place);
+    test_place(p, &place);
     fl_str_fini(&t);
     return p;
 }

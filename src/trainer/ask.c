@@ -127,7 +127,7 @@ static bool is_all(const piece *p)
 
 static void cut_lookup(const fl_trainer *t, const fl_lookup *l, pieces *out)
 {
-    const fl_kept *k = fl_map_get(&t->kept, l->table);
+    const fl_piece *k = fl_map_get(&t->pieces, l->table);
     const bool whole = l->n < 0;
     if (!k || l->most || (whole && k->first == FL_BY_ID)) {
         fl_push(out, (piece){.of = l, .n = l->n});
@@ -214,7 +214,7 @@ static fl_shape whole_shape(const fl_trainer *t, const piece *p,
 {
     fl_shape s = item->shape;
     if (is_range(p))
-        return ((const fl_kept *)fl_map_get(&t->kept, p->of->table))->shape;
+        return ((const fl_piece *)fl_map_get(&t->pieces, p->of->table))->shape;
     s.dim[0] = p->of->n;
     return s;
 }

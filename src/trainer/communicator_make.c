@@ -10,7 +10,7 @@
 
 typedef struct maker {
     fl_communicator *c;
-    const fl_place *place;
+    const fl_placement *place;
     FL_VEC(fl_outflow) out;
     FL_VEC(fl_inflow) in;
 } maker;
@@ -131,7 +131,7 @@ static fl_err read_ops(maker *m, const fl_program *p)
                    "fleet.main_program");
 }
 
-static fl_err check_place(const fl_place *place)
+static fl_err check_place(const fl_placement *place)
 {
     if (!place || place->server >= 0)
         return fl_fail(FL_EINVAL,
@@ -146,9 +146,9 @@ static fl_err check_place(const fl_place *place)
 
 fl_err fl_comm_make(fl_communicator *c, const fl_program *p)
 {
-    maker m = {.c = c, .place = p->place};
-    FL_TRY(check_place(p->place));
-    c->half = p->place->half_async;
+    maker m = {.c = c, .place = fl_placement_of(p->job)};
+    FL_TRY(check_place(fl_placement_of(p->job)));
+    c->half = fl_placement_of(p->job)->half_async;
     const fl_err err = read_ops(&m, p);
     c->out = m.out.at;
     c->in = m.in.at;

@@ -1,3 +1,4 @@
+#include "cluster/test_placement.h"
 #include "trainer/communicator.h"
 
 #include "exec/test_exec.h"
@@ -39,9 +40,9 @@ static fl_program *read_program(const test_job *j, bool half)
         j->address[0], j->address[1], j->address[1], j->address[0],
         j->address[1]);
     CHECK_OK(fl_program_parse(fl_check_registry(), t.at, &p));
-    fl_place place = j->place;
+    fl_placement place = j->place;
     place.half_async = half;
-    fl_program_set_place(p, &place);
+    test_place(p, &place);
     fl_str_fini(&t);
     return p;
 }
@@ -371,12 +372,12 @@ static void it_says_what_it_cannot_do(void)
     CHECK_ERR(fl_communicator_new(s.trainer, s.program, &c), FL_EINVAL,
               "FLAGS_communicator_send_queue_size");
     set("send_queue_size", NULL);
-    fl_place place = s.job.place;
+    fl_placement place = s.job.place;
     place.async = false;
-    fl_program_set_place(s.program, &place);
+    test_place(s.program, &place);
     CHECK_ERR(fl_communicator_new(s.trainer, s.program, &c), FL_EINVAL,
               "meet after every step");
-    fl_program_set_place(s.program, NULL);
+    fl_program_set_job(s.program, NULL);
     CHECK_ERR(fl_communicator_new(s.trainer, s.program, &c), FL_EINVAL,
               "no trainer's part of a job");
     fl_value_fini(&g);

@@ -244,8 +244,8 @@ static void renew(fl_trainer *t, const fl_letter *l)
         t->open = (fl_live){.id = ++t->ids, .to = l->to, .kind = FL_MSG_RENEW};
         t->open_session = l->msg.session;
         t->open.call =
-            fl_rpc_open(t->rpc, first->peer, FL_METHOD_SESSION, on_word,
-                        (fl_rpc_done){on_hangup, first, t->open.id});
+            fl_rpc_open(t->rpc, first->peer, fl_msg_method(FL_MSG_RENEW),
+                        on_word, (fl_rpc_done){on_hangup, first, t->open.id});
     }
     fl_rpc_say(t->rpc, t->open.call, fl_msg_encode(&l->msg));
 }
@@ -302,7 +302,7 @@ static void start_machine(fl_trainer *t)
     char host[64] = "?", who[96];
     gethostname(host, sizeof host - 1);
     snprintf(who, sizeof who, "%s:%ld", host, (long)t->pid);
-    t->client = fl_client_new(&t->job, &t->app, t->place.trainer_id, who,
+    t->client = fl_client_new(&t->job, &t->app, t->place->trainer_id, who,
                               &t->entropy, &t->out);
     for (int i = 0; i < t->job.servers; i++)
         t->line[i].peer = fl_rpc_peer_at(t->rpc, t->line[i].address);

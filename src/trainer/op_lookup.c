@@ -67,14 +67,14 @@ typedef struct slice {
 
 /* Between calls. */
 typedef struct space {
-    const fl_place *place; /* of the job that it asks */
-    int64_t room;          /* ids that the arrays have room for */
-    int64_t *ids;          /* of all inputs, one after the other */
-    int64_t *which;        /* of each its place among the rows; -1: padding */
-    fl_row_at *order;      /* twice as many */
-    int64_t *row;          /* rows asked for, as their slices count them */
-    const char **at;       /* and where they are then */
-    bool by_id;            /* slice i has the ids i, i + slices, .. */
+    const fl_placement *place; /* of the job that it asks */
+    int64_t room;              /* ids that the arrays have room for */
+    int64_t *ids;              /* of all inputs, one after the other */
+    int64_t *which;   /* of each its place among the rows; -1: padding */
+    fl_row_at *order; /* twice as many */
+    int64_t *row;     /* rows asked for, as their slices count them */
+    const char **at;  /* and where they are then */
+    bool by_id;       /* slice i has the ids i, i + slices, .. */
     int slices;
     slice *slice;
     fl_lookup *ask;
@@ -113,10 +113,10 @@ static fl_err read_slices(fl_call *c, space *s)
 }
 
 /* As the job says, in the order of the table; by id, in that of servers. */
-static void find_slices(const fl_place *place, const char *w, space *s)
+static void find_slices(const fl_placement *place, const char *w, space *s)
 {
-    for (int i = 0; i < place->n_kept; i++) {
-        const fl_kept *k = &place->kept[i];
+    for (int i = 0; i < place->n_pieces; i++) {
+        const fl_piece *k = &place->pieces[i];
         int at = s->slices;
         if (strcmp(k->var, w))
             continue;
@@ -131,10 +131,10 @@ static void find_slices(const fl_place *place, const char *w, space *s)
     }
 }
 
-static fl_err make_space(fl_call *c, const fl_place *place, space *s)
+static fl_err make_space(fl_call *c, const fl_placement *place, space *s)
 {
     const int named = fl_attr_get(c, "table_names")->n;
-    const size_t most = (size_t)(named ? named : place->n_kept) + 1;
+    const size_t most = (size_t)(named ? named : place->n_pieces) + 1;
     s->place = place;
     s->slice = fl_mem_alloc(most * sizeof *s->slice);
     s->ask = fl_mem_alloc(most * sizeof *s->ask);
@@ -149,7 +149,7 @@ static fl_err make_space(fl_call *c, const fl_place *place, space *s)
 /* That of the last call, unless another job keeps the table since then. */
 static fl_err space_of(fl_call *c, space **out)
 {
-    const fl_place *place;
+    const fl_placement *place;
     space *s = c->scratch;
     FL_TRY(fl_call_place(c, &place));
     if (s && s->place != place) {

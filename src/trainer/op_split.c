@@ -6,6 +6,7 @@
  *     merge_ids    Out i = for each of Ids i its row of X s, where s is the id
  *                  modulo the number of X, and Rows s lists whose rows they
  *                  are, as split_ids made it */
+#include "cluster/placement.h"
 #include "graph/program.h"
 
 #include <stdlib.h>

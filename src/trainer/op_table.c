@@ -39,7 +39,7 @@ static fl_err fake(fl_call *c)
     fl_var *v;
     FL_TRY(
         fl_block_get(fl_program_block(p, 0), fl_desc_out1(c->desc, "Out"), &v));
-    fl_value_send_away(out, v->dtype, &s);
+    fl_value_set_absent(out, v->dtype, &s);
     return FL_OK;
 }
 

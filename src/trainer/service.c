@@ -40,7 +40,7 @@ void fl_service_free(fl_service *s)
 
 /* --- jobs, under the lock --- */
 
-static seat *find(fl_service *s, const fl_place *place)
+static seat *find(fl_service *s, const fl_placement *place)
 {
     for (int64_t i = 0; i < s->seats.n; i++)
         if (fl_trainer_is_at(s->seats.at[i].trainer, place))
@@ -48,7 +48,7 @@ static seat *find(fl_service *s, const fl_place *place)
     return NULL;
 }
 
-static fl_err find_or_make(fl_service *s, const fl_place *place, seat **out)
+static fl_err find_or_make(fl_service *s, const fl_placement *place, seat **out)
 {
     fl_trainer *t;
     *out = find(s, place);
@@ -60,7 +60,7 @@ static fl_err find_or_make(fl_service *s, const fl_place *place, seat **out)
     return FL_OK;
 }
 
-fl_err fl_service_trainer(fl_service *s, const fl_place *place,
+fl_err fl_service_trainer(fl_service *s, const fl_placement *place,
                           fl_trainer **out)
 {
     seat *of;
@@ -72,7 +72,7 @@ fl_err fl_service_trainer(fl_service *s, const fl_place *place,
     return err;
 }
 
-fl_trainer *fl_service_find(fl_service *s, const fl_place *place)
+fl_trainer *fl_service_find(fl_service *s, const fl_placement *place)
 {
     pthread_mutex_lock(&s->lock);
     const seat *of = place             ? find(s, place)
@@ -83,13 +83,21 @@ fl_trainer *fl_service_find(fl_service *s, const fl_place *place)
     return t;
 }
 
-const fl_place *fl_service_keeper(fl_service *s, const char *var)
+static bool is_placed(const fl_placement *place, const char *var)
 {
-    const fl_place *found = NULL;
+    for (int i = 0; i < place->n_pieces; i++)
+        if (!strcmp(place->pieces[i].var, var))
+            return true;
+    return false;
+}
+
+const fl_placement *fl_service_keeper(fl_service *s, const char *var)
+{
+    const fl_placement *found = NULL;
     pthread_mutex_lock(&s->lock);
     for (int64_t i = s->seats.n; var && !found && i-- > 0;) {
-        const fl_place *place = fl_trainer_place(s->seats.at[i].trainer);
-        if (fl_place_lacks(place, var))
+        const fl_placement *place = fl_trainer_place(s->seats.at[i].trainer);
+        if (is_placed(place, var))
             found = place;
     }
     pthread_mutex_unlock(&s->lock);
@@ -101,10 +109,10 @@ const fl_place *fl_service_keeper(fl_service *s, const char *var)
 static fl_err communicate(fl_service *s, const fl_program *p)
 {
     seat *of;
-    if (!p->place)
+    if (!p->job)
         return fl_fail(FL_EINVAL,
                        "communicator: the program is no part of a job");
-    FL_TRY(find_or_make(s, p->place, &of));
+    FL_TRY(find_or_make(s, fl_placement_of(p->job), &of));
     if (of->communicator)
         return fl_fail(FL_EINVAL, "the communicator runs already");
     return fl_communicator_new(of->trainer, p, &of->communicator);
@@ -118,7 +126,8 @@ fl_err fl_service_communicate(fl_service *s, const fl_program *p)
     return err;
 }
 
-fl_communicator *fl_service_communicator(fl_service *s, const fl_place *place)
+fl_communicator *fl_service_communicator(fl_service *s,
+                                         const fl_placement *place)
 {
     pthread_mutex_lock(&s->lock);
     const seat *of = place ? find(s, place) : NULL;
@@ -127,8 +136,8 @@ fl_communicator *fl_service_communicator(fl_service *s, const fl_place *place)
     return c;
 }
 
-fl_err fl_service_flush(fl_service *s, const fl_place *place, fl_scope *scope,
-                        const fl_watch *by)
+fl_err fl_service_flush(fl_service *s, const fl_placement *place,
+                        fl_scope *scope, const fl_watch *by)
 {
     fl_communicator *c = fl_service_communicator(s, place);
     if (!c)
@@ -137,7 +146,8 @@ fl_err fl_service_flush(fl_service *s, const fl_place *place, fl_scope *scope,
     return scope ? fl_communicator_fill(c, scope) : FL_OK;
 }
 
-static fl_communicator *take_communicator(fl_service *s, const fl_place *place)
+static fl_communicator *take_communicator(fl_service *s,
+                                          const fl_placement *place)
 {
     pthread_mutex_lock(&s->lock);
     seat *of = find(s, place);
@@ -148,7 +158,8 @@ static fl_communicator *take_communicator(fl_service *s, const fl_place *place)
     return c;
 }
 
-fl_err fl_service_hush(fl_service *s, const fl_place *place, const fl_watch *by)
+fl_err fl_service_hush(fl_service *s, const fl_placement *place,
+                       const fl_watch *by)
 {
     const fl_err err = fl_service_flush(s, place, NULL, by);
     fl_communicator_free(take_communicator(s, place));
@@ -212,13 +223,13 @@ fl_err fl_service_leave(fl_service *s, int code, const char *why,
 
 /* --- for the operators --- */
 
-fl_err fl_call_place(fl_call *c, const fl_place **out)
+fl_err fl_call_place(fl_call *c, const fl_placement **out)
 {
     const char *type = c->def->type;
     if (!c->hooks || !c->hooks->service)
         return fl_fail(FL_EINVAL, "%s: nothing here connects it to servers",
                        type);
-    *out = fl_call_site(c).program->place;
+    *out = fl_placement_of(fl_call_site(c).program->job);
     if (!*out)
         *out = fl_service_keeper(c->hooks->service, fl_desc_in1(c->desc, "W"));
     if (!*out)
@@ -232,7 +243,7 @@ fl_err fl_call_place(fl_call *c, const fl_place **out)
 
 fl_err fl_call_trainer(fl_call *c, fl_trainer **out)
 {
-    const fl_place *place;
+    const fl_placement *place;
     FL_TRY(fl_call_place(c, &place));
     return fl_service_trainer(c->hooks->service, place, out);
 }
@@ -246,13 +257,13 @@ fl_communicator *fl_call_communicator(fl_call *c)
 {
     if (!c->hooks || !c->hooks->service)
         return NULL;
-    return fl_service_communicator(c->hooks->service,
-                                   fl_call_site(c).program->place);
+    return fl_service_communicator(
+        c->hooks->service, fl_placement_of(fl_call_site(c).program->job));
 }
 
 fl_err fl_call_server(fl_call *c, const char *endpoint, int *out)
 {
-    const fl_place *place;
+    const fl_placement *place;
     FL_TRY(fl_call_place(c, &place));
     for (int i = 0; i < place->n_servers; i++)
         if (!strcmp(place->servers[i], endpoint)) {

@@ -1,4 +1,5 @@
 /* Operators of trainers' programs, in programs that run. */
+#include "cluster/test_placement.h"
 #include "trainer/service.h"
 
 #include "exec/test_exec.h"
@@ -38,7 +39,7 @@ static void read_program(scene *s, const char *text)
     }
     fl_program_free(s->program);
     CHECK_OK(fl_program_parse(fl_check_registry(), t.at, &s->program));
-    fl_program_set_place(s->program, &s->job.place);
+    test_place(s->program, &s->job.place);
     fl_str_fini(&t);
 }
 
@@ -246,18 +247,17 @@ static void tables_are_asked_by_the_number_of_a_row(void)
     "  lookup_table(W=w, Ids=b) -> Out=y {padding_idx=1l}\n"
 
 /* A trainer starts that has no copy of w, then runs a program of no job. */
-static void start_and_read(scene *s, int n, const fl_kept *kept)
+static void start_and_read(scene *s, int n, const fl_piece *kept)
 {
-    fl_place place = s->job.place;
-    place.n_kept = n;
-    place.kept = kept;
-    place.n_away = 1;
-    place.away = (const char *[]){"w"};
+    fl_placement place = s->job.place;
+    place.n_pieces = n;
+    place.pieces = kept;
     read_program(s, "block 0\n  param w: f32[5,2]\n"
                     "  fill_constant() -> Out=w {shape=[5l, 2l]}\n"
                     "  recv() -> Out=w {epmap=[~0]}\n"
                     "  fetch_barrier() {endpoints=[~0]}\n");
-    fl_program_set_place(s->program, &place);
+    test_place(s->program, &place);
+    fl_block_var(fl_program_block(s->program, 0), "w")->absent = true;
     CHECK_OK(run(s, 0, NULL, NULL));
     fl_program_free(s->program);
     CHECK_OK(fl_program_parse(fl_check_registry(), TEST_OF_TWO, &s->program));
@@ -269,7 +269,7 @@ static void a_test_looks_up_on_servers(void)
     open_scene(&s, 2, false);
     test_job_var(&s.job, 1, "w.block0", 3, 2, 4);
     test_job_var(&s.job, 0, "w.block1", 2, 2, 8);
-    const fl_kept kept[] = {
+    const fl_piece kept[] = {
         {"w", "w.block1", 0, 6, {2, {2, 2}}},
         {"v", "v", 0, 0, {2, {5, 2}}},
         {"w", "w.block0", 1, 0, {2, {3, 2}}},
@@ -296,8 +296,8 @@ static void a_test_looks_up_by_id(void)
     test_job_var(&s.job, 0, "w", 6, 2, 4);
     test_job_var(&s.job, 1, "w", 6, 2, 8);
     ((float *)s.job.server[1].var[0].value.data)[6] = 5; /* id 3 */
-    const fl_kept kept[] = {{"w", "w", 0, FL_BY_ID, {2, {3, 2}}},
-                            {"w", "w", 1, FL_BY_ID, {2, {3, 2}}}};
+    const fl_piece kept[] = {{"w", "w", 0, FL_BY_ID, {2, {3, 2}}},
+                             {"w", "w", 1, FL_BY_ID, {2, {3, 2}}}};
     start_and_read(&s, 2, kept);
     const int64_t a[] = {4, 1, 3, 3}, b[] = {5};
     fl_feed feeds[] = {
@@ -320,13 +320,13 @@ static void a_test_asks_the_newest_job(void)
     const fl_feed feeds[] = {{"a", ids}, {"b", ids}};
     open_scene(&s, 2, false);
     test_job_var(&s.job, 1, "w", 5, 2, 4);
-    start_and_read(&s, 1, &(fl_kept){"w", "w", 1, 0, {2, {5, 2}}});
+    start_and_read(&s, 1, &(fl_piece){"w", "w", 1, 0, {2, {5, 2}}});
     gives(&s, 2, feeds, "x", 2, (float[]){4, 4});
     next = s;
     next.program = NULL;
     test_job_begin(&next.job, 1, 1, true);
     test_job_var(&next.job, 0, "w", 5, 2, 8);
-    start_and_read(&next, 1, &(fl_kept){"w", "w", 0, 0, {2, {5, 2}}});
+    start_and_read(&next, 1, &(fl_piece){"w", "w", 0, 0, {2, {5, 2}}});
     gives(&s, 2, feeds, "x", 2, (float[]){8, 8});
     close_scene(&s);
     fl_program_free(next.program);

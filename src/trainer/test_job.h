@@ -37,6 +37,7 @@ typedef struct test_server {
     char address[32];
     fl_rpc *rpc;
     fl_server *machine;
+    fl_rpc_method method[FL_MSG_KINDS];
     fl_outbox out;
     fl_store store;
     test_var var[TEST_VARS];
@@ -53,7 +54,7 @@ typedef struct test_job {
     pthread_mutex_t lock;
     bool ending;
     fl_job job;
-    fl_place place;
+    fl_placement place;
     const char *address[TEST_SERVERS];
     fl_coord *coord;
     fl_tallies *tallies;
@@ -281,13 +282,6 @@ static inline void test_pump(test_job *j)
     } while (test_deliver(j));
 }
 
-static inline bool test_is_coords(fl_msg_kind kind)
-{
-    return kind == FL_MSG_JOIN || kind == FL_MSG_RENEW ||
-           kind == FL_MSG_BARRIER || kind == FL_MSG_COMPLETE ||
-           kind == FL_MSG_FAILED;
-}
-
 static inline void test_tally(test_server *s, fl_peer from, const fl_msg *m)
 {
     const int rank = fl_coord_admit(s->job->coord, from, m, test_now());
@@ -307,7 +301,7 @@ static inline void test_feed(test_server *s, uint64_t call, const fl_msg *m)
         test_weigh(s, fl_parcel_of(m->blob));
     if (m->kind == FL_MSG_TALLY)
         test_tally(s, from, m);
-    else if (test_is_coords(m->kind))
+    else if (fl_msg_info_of(m->kind)->to == FL_PARTY_COORD)
         fl_coord_recv(s->job->coord, from, m, test_now());
     else
         fl_server_recv(s->machine, from, m, test_now());
@@ -400,27 +394,18 @@ static inline void test_tick(void *self)
 
 static inline void test_start_server(test_job *j, int i)
 {
-    static const fl_rpc_method methods[] = {
-        {"/fluid.Coordinator/Join", false, test_heard},
-        {"/fluid.Coordinator/Barrier", false, test_heard},
-        {"/fluid.Coordinator/Complete", false, test_heard},
-        {"/fluid.Coordinator/Fail", false, test_heard},
-        {"/fluid.Coordinator/Tally", false, test_heard},
-        {FL_METHOD_SESSION, true, test_heard},
-        {"/fluid.Server/Push", false, test_heard},
-        {"/fluid.Server/Pull", false, test_heard},
-        {0},
-    };
     test_server *s = &j->server[i];
     int port = 0;
     *s = (test_server){.job = j, .index = i};
+    fl_msg_methods(s->method, (fl_rpc_method){.heard = test_heard},
+                   (fl_rpc_method){.open = true, .heard = test_heard});
     s->store =
         (fl_store){s, fl_keeper_parcels, test_check, test_apply, test_give_all};
     fl_outbox_init(&s->out);
     s->machine = fl_server_new(&j->job, i, (fl_state){7 + (uint64_t)i, 1},
                                &s->store, &s->out, test_now());
     CHECK_OK(fl_rpc_new(
-        &(fl_rpc_opts){.methods = methods, .self = s, .hangup = test_hangup},
+        &(fl_rpc_opts){.methods = s->method, .self = s, .hangup = test_hangup},
         &s->rpc));
     CHECK_OK(fl_rpc_listen(s->rpc, "127.0.0.1:0", &port));
     fl_rpc_healthy(s->rpc, true);
@@ -443,8 +428,8 @@ static inline void test_job_begin(test_job *j, int servers, int trainers,
     pthread_mutex_init(&j->lock, NULL);
     /* no renewal comes in between: who is thrown out learns it when it asks */
     setenv("FLUID_LEASE", "3600", 1);
-    j->job =
-        fl_job_of(&j->place, &(fl_job){.linger = 1, .lease = 3600 * FL_SEC});
+    j->job = fl_placement_job(&j->place,
+                              &(fl_job){.linger = 1, .lease = 3600 * FL_SEC});
     fl_outbox_init(&j->coord_out);
     j->coord =
         fl_coord_new(&j->job, (fl_state){7, 1}, &j->coord_out, test_now());

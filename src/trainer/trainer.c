@@ -81,27 +81,36 @@ static void init_threads(fl_trainer *t)
     pthread_condattr_destroy(&monotonic);
 }
 
-fl_err fl_trainer_new(const fl_place *place, const fl_job *limits,
+/* Its own: without the program, which only saving needs. */
+static fl_placement *dup_placement(const fl_placement *place)
+{
+    fl_placement like = *place;
+    like.origin = NULL;
+    like.origin_size = 0;
+    return fl_placement_new(&like);
+}
+
+fl_err fl_trainer_new(const fl_placement *place, const fl_job *limits,
                       fl_trainer **out)
 {
     fl_job own = limits ? *limits : (fl_job){0};
     FL_TRY(fl_job_limits(&own));
-    const fl_job job = fl_job_of(place, &own);
+    const fl_job job = fl_placement_job(place, &own);
     FL_TRY(fl_job_check(&job));
     fl_trainer *t = fl_mem_alloc(sizeof *t);
     *t = (fl_trainer){.job = job, .arena = fl_arena_new(), .pid = getpid()};
-    t->place = *fl_place_dup(t->arena, place);
-    t->job = fl_job_of(&t->place, &own); /* whose texts live as long as it */
-    for (int i = 0; i < t->place.n_kept; i++)
-        fl_map_put(&t->kept, t->place.kept[i].name,
-                   (fl_kept *)&t->place.kept[i]);
+    t->place = dup_placement(place);
+    t->job = fl_placement_job(t->place, &own); /* whose texts live as long */
+    for (int i = 0; i < t->place->n_pieces; i++)
+        fl_map_put(&t->pieces, t->place->pieces[i].name,
+                   (fl_piece *)&t->place->pieces[i]);
     t->entropy = fl_entropy_real();
     t->app =
         (fl_app){t, fl_keeper_parcels, on_values, on_ready, on_fenced, on_over};
     t->line = fl_mem_alloc((size_t)job.servers * sizeof *t->line);
     for (int i = 0; i < job.servers; i++) {
         t->line[i].trainer = t;
-        t->line[i].address = t->place.servers[i];
+        t->line[i].address = t->place->servers[i];
     }
     fl_outbox_init(&t->out);
     init_threads(t);
@@ -142,7 +151,7 @@ void fl_trainer_free(fl_trainer *t)
     for (int i = 0; i < t->job.servers; i++)
         free_line(&t->line[i]);
     fl_parcel_unref(t->tallying.sum);
-    fl_map_fini(&t->kept);
+    fl_map_fini(&t->pieces);
     fl_vec_fini(&t->live);
     fl_str_fini(&t->notes);
     fl_outbox_fini(&t->out);
@@ -151,13 +160,14 @@ void fl_trainer_free(fl_trainer *t)
     pthread_cond_destroy(&t->wake);
     pthread_mutex_destroy(&t->lock);
     pthread_mutex_destroy(&t->door);
+    fl_handle_unref(&t->place->handle);
     fl_arena_free(t->arena);
     fl_mem_free(t);
 }
 
-bool fl_trainer_is_at(const fl_trainer *t, const fl_place *place)
+bool fl_trainer_is_at(const fl_trainer *t, const fl_placement *place)
 {
-    const fl_place *own = &t->place;
+    const fl_placement *own = t->place;
     bool same = own->digest[0] == place->digest[0] &&
                 own->digest[1] == place->digest[1] &&
                 own->trainer_id == place->trainer_id &&
@@ -167,9 +177,9 @@ bool fl_trainer_is_at(const fl_trainer *t, const fl_place *place)
     return same;
 }
 
-const fl_place *fl_trainer_place(const fl_trainer *t)
+const fl_placement *fl_trainer_place(const fl_trainer *t)
 {
-    return &t->place;
+    return t->place;
 }
 
 /* --- ready for the caller --- */

@@ -16,6 +16,7 @@
 #ifndef FL_TRAINER_TRAINER_H
 #define FL_TRAINER_TRAINER_H
 
+#include "cluster/placement.h"
 #include "exec/watch.h"
 #include "graph/program.h"
 #include "protocol/job.h"
@@ -26,7 +27,7 @@
 typedef struct fl_trainer fl_trainer;
 
 /* Own: new. It connects when first used. `limits`: zero is default. */
-fl_err fl_trainer_new(const fl_place *place, const fl_job *limits,
+fl_err fl_trainer_new(const fl_placement *place, const fl_job *limits,
                       fl_trainer **out) FL_MUST_CHECK;
 void fl_trainer_free(fl_trainer *t); /* leaves without a word if it must */
 
@@ -36,8 +37,8 @@ void fl_trainer_free(fl_trainer *t); /* leaves without a word if it must */
  * first; leave and free then have nothing to do. */
 fl_err fl_trainer_check_process(const fl_trainer *t) FL_MUST_CHECK;
 
-bool fl_trainer_is_at(const fl_trainer *t, const fl_place *place);
-const fl_place *fl_trainer_place(const fl_trainer *t);
+bool fl_trainer_is_at(const fl_trainer *t, const fl_placement *place);
+const fl_placement *fl_trainer_place(const fl_trainer *t);
 
 /* v is not changed before the next step: it is lent, not copied. */
 fl_err fl_trainer_send(fl_trainer *t, const fl_watch *by, int server,

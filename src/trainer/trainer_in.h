@@ -75,11 +75,11 @@ typedef struct fl_live {
 } fl_live;
 
 struct fl_trainer {
-    fl_place place; /* its texts are the arena's */
+    fl_placement *place;
     fl_job job;
     fl_arena *arena;
-    fl_map kept; /* name on a server -> fl_kept of the place */
-    pid_t pid;   /* of the process that made it */
+    fl_map pieces; /* name on a server -> fl_piece of the placement */
+    pid_t pid;     /* of the process that made it */
     fl_entropy entropy;
     fl_app app;
     fl_rpc *rpc; /* NULL: not connected yet */

@@ -7,7 +7,7 @@
 
 static fl_trainer *trainer(test_job *j, int id)
 {
-    fl_place place = j->place;
+    fl_placement place = j->place;
     fl_trainer *t;
     place.trainer_id = id;
     CHECK_OK(fl_trainer_new(&place, NULL, &t));
@@ -238,19 +238,19 @@ static void pushes_while_others_look_rows_up(void)
 }
 
 /* A job whose messages carry few bytes. Element i of a variable starts as i. */
-static fl_trainer *narrow_trainer(test_job *j, fl_kept *kept, size_t most)
+static fl_trainer *narrow_trainer(test_job *j, fl_piece *kept, size_t most)
 {
     test_server *s = &j->server[0];
-    fl_place place = j->place;
+    fl_placement place = j->place;
     fl_trainer *t;
     for (int i = 0; i < s->vars; i++) {
         test_var *v = &s->var[i];
-        kept[i] = (fl_kept){v->name, v->name, 0, 0, v->value.shape};
+        kept[i] = (fl_piece){v->name, v->name, 0, 0, v->value.shape};
         for (int64_t k = 0; k < fl_tensor_numel(&v->value); k++)
             ((float *)v->value.data)[k] = (float)k;
     }
-    place.n_kept = s->vars;
-    place.kept = kept;
+    place.n_pieces = s->vars;
+    place.pieces = kept;
     CHECK_OK(fl_trainer_new(&place, &(fl_job){.max_values = most}, &t));
     return t;
 }
@@ -276,7 +276,7 @@ static void cuts_what_no_message_can_carry(void)
     const char *names[] = {"a", "b", "c"};
     const char *grads[] = {"a@GRAD", "b@GRAD", "c@GRAD"};
     test_job j;
-    fl_kept kept[TEST_VARS];
+    fl_piece kept[TEST_VARS];
     test_job_begin(&j, 1, 1, false);
     for (int i = 0; i < 3; i++)
         test_job_var(&j, 0, names[i], 3, 3, 0); /* two fit into a message */
@@ -299,7 +299,7 @@ static void cuts_what_no_message_can_carry(void)
 static void asks_again_for_all_pieces_after_a_fence(void)
 {
     test_job j;
-    fl_kept kept[TEST_VARS];
+    fl_piece kept[TEST_VARS];
     test_job_begin(&j, 1, 1, false);
     test_job_var(&j, 0, "big", 41, 3, 0);
     fl_trainer *t = narrow_trainer(&j, kept, 80);
@@ -317,7 +317,7 @@ static void cuts_rows_that_no_message_can_carry(void)
         ROWS = 7
     };
     test_job j;
-    fl_kept kept[TEST_VARS];
+    fl_piece kept[TEST_VARS];
     fl_tensor got[2] = {{0}};
     const int64_t rows[ROWS] = {9, 0, 3, 3, 40, 7, 8}, last = 40;
     test_job_begin(&j, 1, 1, true);
@@ -567,7 +567,7 @@ static void says_when_the_programs_differ(void)
     test_job j;
     fl_trainer *t;
     test_job_begin(&j, 1, 1, false);
-    fl_place place = j.place;
+    fl_placement place = j.place;
     place.digest[0]++;
     CHECK_OK(fl_trainer_new(&place, NULL, &t));
     CHECK_ERR(fl_trainer_step(t, NULL), FL_EIO, "what servers do differs");
@@ -608,7 +608,7 @@ static void waits_for_servers_and_says_so(void)
     fl_watch watch = {.clock = fl_clock_real(), .poll = stop, .user = &asked};
     const char *nobody = "127.0.0.1:1";
     fl_trainer *t;
-    const fl_place place = {
+    const fl_placement place = {
         .n_servers = 1, .servers = &nobody, .server = -1, .trainers = 1};
     CHECK_OK(fl_trainer_new(&place, NULL, &t));
     CHECK_ERR(fl_trainer_step(t, &watch), FL_EINTR, "");

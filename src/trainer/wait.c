@@ -100,7 +100,7 @@ fl_err fl_trainer_connect(const fl_trainer *t, const fl_watch *by)
     }
     const int64_t since = fl_link_now();
     const fl_err err =
-        fl_wait_ports(t->place.n_servers, t->place.servers, &opts);
+        fl_wait_ports(t->place->n_servers, t->place->servers, &opts);
     fl_watch_waited(by, fl_link_now() - since);
     return err;
 }

@@ -26,7 +26,7 @@ static const char *cut_rows(int64_t rows, int64_t width, int servers,
         &s, &(fl_transpile_opts){.pservers = list.at, .min_block_size = least});
     CHECK_INT(s.cut->shares.n, 1);
     for (int i = 0; i < s.cut->shares.at[0]->n; i++) {
-        const fl_piece *p = &s.cut->shares.at[0]->piece[i];
+        const fl_slice *p = &s.cut->shares.at[0]->piece[i];
         fl_str_printf(&got, "%s%lld", i ? " " : "", (long long)p->shape.dim[0]);
         CHECK_INT(p->server, i);
     }
@@ -342,7 +342,7 @@ static void says_what_program_it_cannot_cut(void)
 /* --- places --- */
 
 /* The place of server 1 in a line of `rows`. */
-static fl_place place_of(int64_t rows, const fl_transpile_opts *opts)
+static fl_placement place_of(int64_t rows, const fl_transpile_opts *opts)
 {
     scene s;
     scene_begin(&s);
@@ -350,11 +350,12 @@ static fl_place place_of(int64_t rows, const fl_transpile_opts *opts)
                &(fl_param_attr){.name = "b"});
     scene_minimize(&s, "sgd", scene_rate);
     scene_cut(&s, opts);
-    fl_place place = *s.cut->server[1]->place;
-    CHECK_INT(s.cut->trainer->place->server, -1);
-    CHECK_INT(s.cut->trainer->place->trainer_id, opts->trainer_id);
-    CHECK(s.cut->trainer->place->digest[0] == place.digest[0]);
-    CHECK_STR(s.cut->trainer_startup->place->servers[0], "a:1");
+    fl_placement place = *fl_placement_of(s.cut->server[1]->job);
+    CHECK_INT(fl_placement_of(s.cut->trainer->job)->server, -1);
+    CHECK_INT(fl_placement_of(s.cut->trainer->job)->trainer_id,
+              opts->trainer_id);
+    CHECK(fl_placement_of(s.cut->trainer->job)->digest[0] == place.digest[0]);
+    CHECK_STR(fl_placement_of(s.cut->trainer_startup->job)->servers[0], "a:1");
     scene_end(&s);
     place.servers = NULL;
     return place;
@@ -370,9 +371,9 @@ static void a_trainer_knows_who_keeps_what(void)
                &(fl_param_attr){.name = "b"});
     scene_minimize(&s, "adagrad", scene_rate);
     scene_cut(&s, &(fl_transpile_opts){.pservers = "a:1,b:1", .trainers = 2});
-    const fl_place *place = s.cut->trainer->place;
-    for (int i = 0; i < place->n_kept; i++) {
-        const fl_kept *k = &place->kept[i];
+    const fl_placement *place = fl_placement_of(s.cut->trainer->job);
+    for (int i = 0; i < place->n_pieces; i++) {
+        const fl_piece *k = &place->pieces[i];
         if (!strncmp(k->var, "w", 1))
             fl_str_printf(&got, "%s=%s@%d+%lld ", k->var, k->name, k->server,
                           (long long)k->first);
@@ -395,7 +396,7 @@ static void every_process_has_a_place(void)
     three.trainers = 3;
     async.async = true;
     moved.pservers = "a:1,b:2";
-    const fl_place first = place_of(8, &opts);
+    const fl_placement first = place_of(8, &opts);
     CHECK_INT(first.server, 1);
     CHECK_INT(first.trainers, 2);
     CHECK(place_of(8, &second).digest[1] == first.digest[1]);

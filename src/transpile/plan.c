@@ -267,9 +267,9 @@ static void cut_share(fl_cut *c, fl_share *s)
     s->n = n ? (int)ceil_div(shape->dim[0], rows) : 1;
     s->piece = fl_arena_alloc(c->arena, (size_t)s->n * sizeof *s->piece);
     for (int i = 0; i < s->n; i++) {
-        fl_piece *p = &s->piece[i];
+        fl_slice *p = &s->piece[i];
         const int64_t left = shape->dim[0] - i * rows;
-        *p = (fl_piece){s, piece_name(c, s->param->name, i, s->n),
+        *p = (fl_slice){s, piece_name(c, s->param->name, i, s->n),
                         piece_name(c, s->grad->name, i, s->n)};
         p->row = i * rows;
         p->shape = *shape;
@@ -282,7 +282,7 @@ static void cut_share(fl_cut *c, fl_share *s)
 
 /* --- placement --- */
 
-typedef FL_VEC(fl_piece *) pieces;
+typedef FL_VEC(fl_slice *) pieces;
 
 /* FNV-1a: the same on every host, unlike Python's. */
 static uint32_t hash_name(const char *name)

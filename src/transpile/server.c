@@ -37,7 +37,7 @@ fl_err fl_server_declare(fl_server_cut *s, const fl_var *v)
 
 /* Of something with the shape of a parameter: the rows of a piece. */
 static fl_err declare_rows(fl_server_cut *s, const fl_var *of, const char *name,
-                           const fl_piece *p)
+                           const fl_slice *p)
 {
     const fl_shape *whole = &p->of->param->shape;
     const int64_t offset = p->row * fl_shape_span(whole, 1, whole->rank);
@@ -45,13 +45,13 @@ static fl_err declare_rows(fl_server_cut *s, const fl_var *of, const char *name,
                    &(fl_held){of->name, name, p->of->n > 1, offset, p->shape});
 }
 
-static bool is_mine(const fl_server_cut *s, const fl_piece *p)
+static bool is_mine(const fl_server_cut *s, const fl_slice *p)
 {
     return p->server == s->at;
 }
 
 /* The gradient of a piece: what arrives, and what is made of it. */
-static fl_err declare_grad(fl_server_cut *s, const fl_piece *p)
+static fl_err declare_grad(fl_server_cut *s, const fl_slice *p)
 {
     fl_cut *c = s->c;
     fl_var like = {.name = p->grad,
@@ -74,7 +74,7 @@ static fl_err declare_grad(fl_server_cut *s, const fl_piece *p)
 
 /* --- every piece that this server holds, in the order of placement --- */
 
-typedef fl_err (*visit)(fl_server_cut *s, const fl_piece *p);
+typedef fl_err (*visit)(fl_server_cut *s, const fl_slice *p);
 
 static fl_err each_piece(fl_server_cut *s, visit f)
 {
@@ -87,7 +87,7 @@ static fl_err each_piece(fl_server_cut *s, visit f)
     return FL_OK;
 }
 
-static fl_err declare_param(fl_server_cut *s, const fl_piece *p)
+static fl_err declare_param(fl_server_cut *s, const fl_slice *p)
 {
     return declare_rows(s, p->of->param, p->param, p);
 }
@@ -135,7 +135,7 @@ fl_block *fl_server_block(fl_server_cut *s, const char *grad)
 }
 
 /* The mean of what the trainers sent. */
-static fl_err add_mean(fl_server_cut *s, fl_block *b, const fl_piece *p)
+static fl_err add_mean(fl_server_cut *s, fl_block *b, const fl_slice *p)
 {
     fl_cut *c = s->c;
     const int n = c->opts.trainers;
@@ -167,16 +167,16 @@ static bool is_rate(const fl_cut *c, const char *name)
 }
 
 /* Does this server hold an earlier piece of the same parameter? */
-static bool is_another(const fl_server_cut *s, const fl_piece *p)
+static bool is_another(const fl_server_cut *s, const fl_slice *p)
 {
-    for (const fl_piece *q = p->of->piece; q < p; q++)
+    for (const fl_slice *q = p->of->piece; q < p; q++)
         if (is_mine(s, q))
             return true;
     return false;
 }
 
 /* What lives from step to step and belongs to the parameter alone. */
-static fl_err local_state(fl_server_cut *s, const fl_piece *p, const fl_var *v,
+static fl_err local_state(fl_server_cut *s, const fl_slice *p, const fl_var *v,
                           const char **name)
 {
     if (is_another(s, p))
@@ -189,7 +189,7 @@ static fl_err local_state(fl_server_cut *s, const fl_piece *p, const fl_var *v,
 
 /* The name of a variable of main in the update of a piece; what lives from
  * step to step is declared. */
-static fl_err local_name(fl_server_cut *s, const fl_piece *p, const char *name,
+static fl_err local_name(fl_server_cut *s, const fl_slice *p, const char *name,
                          const char **out)
 {
     const fl_share *of = p->of;
@@ -206,7 +206,7 @@ static fl_err local_name(fl_server_cut *s, const fl_piece *p, const char *name,
     return FL_OK;
 }
 
-static fl_err rename_all(fl_server_cut *s, const fl_piece *p, fl_args *args,
+static fl_err rename_all(fl_server_cut *s, const fl_slice *p, fl_args *args,
                          int n)
 {
     for (int i = 0; i < n; i++)
@@ -216,7 +216,7 @@ static fl_err rename_all(fl_server_cut *s, const fl_piece *p, fl_args *args,
 }
 
 /* The op as it is, on the piece. Temporaries are the block's own. */
-static fl_err add_op(fl_server_cut *s, fl_block *b, const fl_piece *p,
+static fl_err add_op(fl_server_cut *s, fl_block *b, const fl_slice *p,
                      const fl_op *op)
 {
     fl_op *copy = fl_copy_op(b, op);
@@ -232,7 +232,7 @@ static fl_err add_op(fl_server_cut *s, fl_block *b, const fl_piece *p,
                : FL_OK;
 }
 
-static fl_err add_update(fl_server_cut *s, const fl_piece *p)
+static fl_err add_update(fl_server_cut *s, const fl_slice *p)
 {
     const fl_cut *c = s->c;
     fl_block *b = fl_server_block(s, p->grad);
@@ -286,12 +286,12 @@ static fl_err make_program(fl_server_cut *s)
 
 static void add_kept(fl_cut *c, int at, const fl_held *h)
 {
-    fl_kept k = {h->origin, h->name, at, h->offset, h->shape};
+    fl_piece k = {h->origin, h->name, at, h->offset, h->shape};
     if (h->by_id) {
         k.first = FL_BY_ID;
         k.shape = fl_block_var(fl_program_block(c->main, 0), h->origin)->shape;
     }
-    fl_push(&c->kept, k);
+    fl_push(&c->pieces, k);
 }
 
 fl_err fl_cut_make_server(fl_cut *c, int at)

@@ -44,7 +44,7 @@ static fl_err declare_pieces(fl_block *b, const fl_share *s, bool grads)
 {
     const fl_var *of = grads ? s->grad : s->param;
     for (int i = 0; s->n > 1 && i < s->n; i++) {
-        const fl_piece *p = &s->piece[i];
+        const fl_slice *p = &s->piece[i];
         fl_var *v;
         FL_TRY(fl_block_add_var(b,
                                 &(fl_var){.name = grads ? p->sent : p->param,
@@ -376,26 +376,26 @@ static void add_states(fl_cut *c, const fl_share *s, const fl_op *op)
         for (int j = 0; j < op->desc.out[i].n; j++) {
             const fl_var *v = fl_block_var(op->block, op->desc.out[i].name[j]);
             if (is_state(c, s, v))
-                fl_push(&c->away, v->name);
+                fl_push(&c->absent, v->name);
         }
 }
 
 /* The programs stay as Fluid has them, with all that starts and receives the
  * table; plans leave that out. Where the startup program does something else
  * with it, it is received at the start. */
-void fl_cut_find_away(fl_cut *c)
+void fl_cut_find_absent(fl_cut *c)
 {
     for (int64_t i = 0; i < c->shares.n; i++) {
         const fl_share *s = c->shares.at[i];
         if (!s->remote || !fl_cut_only_start(c, s->param->name))
             continue;
-        fl_push(&c->away, s->param->name);
+        fl_push(&c->absent, s->param->name);
         for (int k = 0; s->n > 1 && k < s->n; k++)
-            fl_push(&c->away, s->piece[k].param);
+            fl_push(&c->absent, s->piece[k].param);
         for (int64_t k = 0; k < c->updates.n; k++)
             if (!strcmp(fl_cut_role_var(c->updates.at[k], 0), s->param->name))
                 add_states(c, s, c->updates.at[k]);
     }
     for (int64_t i = 0; i < c->tables.n; i++)
-        fl_push(&c->away, c->tables.at[i]->param->name);
+        fl_push(&c->absent, c->tables.at[i]->param->name);
 }

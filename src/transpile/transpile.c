@@ -14,11 +14,11 @@ fl_desc *fl_cut_desc(fl_cut *c, const char *type, int role)
     return d;
 }
 
-const char **fl_share_texts(fl_cut *c, const fl_share *s, fl_piece_text which)
+const char **fl_share_texts(fl_cut *c, const fl_share *s, fl_slice_text which)
 {
     const char **at = fl_arena_alloc(c->arena, (size_t)s->n * sizeof *at);
     for (int i = 0; i < s->n; i++) {
-        const fl_piece *p = &s->piece[i];
+        const fl_slice *p = &s->piece[i];
         at[i] = which == FL_PIECE_PARAM  ? p->param
                 : which == FL_PIECE_SENT ? p->sent
                                          : c->servers[p->server];
@@ -89,12 +89,12 @@ static void digest(uint64_t sum[2], const char *text)
 }
 
 /* Each server holds rows of every table, so server 0's list names them all. */
-static void digest_tables(const fl_cut *c, fl_place *place)
+static void digest_tables(const fl_cut *c, fl_placement *place)
 {
     char shape[FL_SHAPE_TEXT];
     place->tables[0] = UINT64_C(0xcbf29ce484222325);
-    for (int64_t i = 0; i < c->kept.n; i++) {
-        const fl_kept *k = &c->kept.at[i];
+    for (int64_t i = 0; i < c->pieces.n; i++) {
+        const fl_piece *k = &c->pieces.at[i];
         if (k->server || k->first != FL_BY_ID)
             continue;
         digest(place->tables, k->var);
@@ -104,7 +104,7 @@ static void digest_tables(const fl_cut *c, fl_place *place)
 
 /* What servers do decides whether processes fit together: a trainer may
  * compute something more beside it. */
-static void digest_job(const fl_cut *c, fl_place *place)
+static void digest_job(const fl_cut *c, fl_placement *place)
 {
     fl_str text = {0};
     fl_str_printf(&text, "%d %d", place->trainers, place->async);
@@ -120,11 +120,27 @@ static void digest_job(const fl_cut *c, fl_place *place)
     }
 }
 
+static void set_placement(fl_program *p, const fl_placement *like)
+{
+    fl_placement *own = fl_placement_new(like);
+    fl_program_set_job(p, &own->handle);
+    fl_handle_unref(&own->handle);
+}
+
+static void mark_absent(const fl_cut *c, fl_program *p)
+{
+    for (int64_t i = 0; i < c->absent.n; i++) {
+        fl_var *v = fl_block_var(fl_program_block(p, 0), c->absent.at[i]);
+        if (v)
+            v->absent = true;
+    }
+}
+
 static fl_err give_places(fl_cut *c)
 {
     void *origin;
     size_t size;
-    fl_place place = {
+    fl_placement place = {
         .n_servers = c->n_servers,
         .servers = c->servers,
         .server = -1,
@@ -135,20 +151,18 @@ static fl_err give_places(fl_cut *c)
     };
     digest_job(c, &place);
     digest_tables(c, &place);
-    place.kept = c->kept.at;
-    place.n_kept = (int)c->kept.n;
-    place.away = c->away.at;
-    place.n_away = (int)c->away.n;
-    fl_program_set_place(c->trainer_startup, &place);
+    place.pieces = c->pieces.at;
+    place.n_pieces = (int)c->pieces.n;
+    set_placement(c->trainer_startup, &place);
     for (int i = 0; i < c->n_servers; i++) {
         place.server = i;
-        fl_program_set_place(c->server[i], &place);
+        set_placement(c->server[i], &place);
     }
     FL_TRY(fl_program_encode(c->main, &origin, &size));
     place.server = -1;
     place.origin = origin;
     place.origin_size = size;
-    fl_program_set_place(c->trainer, &place);
+    set_placement(c->trainer, &place);
     fl_mem_free(origin);
     return FL_OK;
 }
@@ -163,7 +177,9 @@ static fl_err make_all(fl_cut *c)
     c->server_startup = fl_arena_alloc(c->arena, size);
     for (int i = 0; i < c->n_servers; i++)
         FL_TRY(fl_cut_make_server(c, i));
-    fl_cut_find_away(c);
+    fl_cut_find_absent(c);
+    mark_absent(c, c->trainer);
+    mark_absent(c, c->trainer_startup);
     return give_places(c);
 }
 
@@ -205,8 +221,8 @@ void fl_cut_free(fl_cut *c)
     fl_vec_fini(&c->rates);
     fl_vec_fini(&c->shares);
     fl_vec_fini(&c->tables);
-    fl_vec_fini(&c->kept);
-    fl_vec_fini(&c->away);
+    fl_vec_fini(&c->pieces);
+    fl_vec_fini(&c->absent);
     fl_arena_free(c->arena);
     fl_mem_free(c);
 }

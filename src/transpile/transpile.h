@@ -13,9 +13,10 @@
 #define FL_TRANSPILE_TRANSPILE_H
 
 #include "build/net.h"
+#include "cluster/placement.h"
 
 /* Some rows of a parameter and of its gradient. */
-typedef struct fl_piece {
+typedef struct fl_slice {
     struct fl_share *of;
     const char *param; /* "w.block1", or "w" where it is whole */
     const char *grad;  /* on the server: "w@GRAD.block1" */
@@ -23,7 +24,7 @@ typedef struct fl_piece {
     int64_t row;       /* its first */
     fl_shape shape;
     int server; /* who holds it */
-} fl_piece;
+} fl_slice;
 
 /* A parameter that servers update, and how it is dealt to them. */
 typedef struct fl_share {
@@ -31,7 +32,7 @@ typedef struct fl_share {
     bool sparse; /* the gradient is selected rows */
     bool remote; /* sparse, and looked up on the servers: never received */
     int n;
-    fl_piece *piece;
+    fl_slice *piece;
     const char *token; /* what its send gives */
 } fl_share;
 
@@ -47,10 +48,10 @@ struct fl_cut {
     fl_ops updates; /* ops of main that servers run for a parameter */
     fl_ops rates;   /* ops of main that make learning rates */
     FL_VEC(fl_share *) shares;
-    int *order;                /* in which shares are sent and dealt */
-    FL_VEC(fl_share *) tables; /* those that are is_distributed; n is 0 */
-    FL_VEC(fl_kept) kept;      /* by server, in order of declaration */
-    FL_VEC(const char *) away; /* what trainers have no copy of */
+    int *order;                  /* in which shares are sent and dealt */
+    FL_VEC(fl_share *) tables;   /* those that are is_distributed; n is 0 */
+    FL_VEC(fl_piece) pieces;     /* by server, in order of declaration */
+    FL_VEC(const char *) absent; /* variables that trainers have no copy of */
     fl_program *trainer, *trainer_startup;
     fl_program **server, **server_startup;
 };
@@ -77,12 +78,12 @@ bool fl_cut_is_rate_op(const fl_op *op);
 fl_desc *fl_cut_desc(fl_cut *c, const char *type, int role);
 /* Of each piece its name, its gradient's on the trainer, its server; or its
  * rows. In the cut's arena. */
-typedef enum fl_piece_text {
+typedef enum fl_slice_text {
     FL_PIECE_PARAM,
     FL_PIECE_SENT,
     FL_PIECE_SERVER,
-} fl_piece_text;
-const char **fl_share_texts(fl_cut *c, const fl_share *s, fl_piece_text which);
+} fl_slice_text;
+const char **fl_share_texts(fl_cut *c, const fl_share *s, fl_slice_text which);
 const int64_t *fl_share_rows(fl_cut *c, const fl_share *s);
 /* A new variable without shape that orders ops: `__control_var@3`. */
 fl_err fl_cut_token(fl_cut *c, fl_block *b, const char **out) FL_MUST_CHECK;
@@ -95,8 +96,8 @@ bool fl_desc_writes(const fl_desc *d, const char *name);
 
 fl_err fl_cut_make_trainer(fl_cut *c) FL_MUST_CHECK;
 fl_err fl_cut_make_trainer_startup(fl_cut *c) FL_MUST_CHECK;
-/* c->away, once the trainer's program is there. */
-void fl_cut_find_away(fl_cut *c);
+/* c->absent, once the trainer's program is there. */
+void fl_cut_find_absent(fl_cut *c);
 
 /* --- transpile_table.c --- */
 

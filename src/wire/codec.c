@@ -589,23 +589,20 @@ static fl_err read_message(const fl_packet *p, fl_arena *a, fl_parcel *parcel,
 
 /* --- messages --- */
 
-const char *fl_msg_method(fl_msg_kind kind)
+int fl_msg_methods(fl_rpc_method *out, fl_rpc_method call, fl_rpc_method open)
 {
-    static const char *const methods[] = {
-        [FL_MSG_JOIN] = "/fluid.Coordinator/Join",
-        [FL_MSG_BARRIER] = "/fluid.Coordinator/Barrier",
-        [FL_MSG_COMPLETE] = "/fluid.Coordinator/Complete",
-        [FL_MSG_FAILED] = "/fluid.Coordinator/Fail",
-        [FL_MSG_PUSH] = "/fluid.Server/Push",
-        [FL_MSG_PULL] = "/fluid.Server/Pull",
-        [FL_MSG_END] = "/fluid.Server/Tell",
-        [FL_MSG_VIEW] = "/fluid.Server/Tell",
-        [FL_MSG_CLOSE] = "/fluid.Server/Tell",
-        [FL_MSG_STATE] = "/fluid.Coordinator/Report",
-        [FL_MSG_TALLY] = "/fluid.Coordinator/Tally",
-    };
-    const size_t i = (size_t)kind;
-    return i < sizeof methods / sizeof *methods ? methods[i] : NULL;
+    int n = 0;
+    for (int kind = 0; kind < FL_MSG_KINDS; kind++) {
+        const fl_msg_info *info = fl_msg_info_of((fl_msg_kind)kind);
+        bool listed = !info->method;
+        for (int i = 0; i < n && !listed; i++)
+            listed = !strcmp(out[i].name, info->method);
+        if (listed)
+            continue;
+        out[n] = info->by == FL_BY_OPEN ? open : call;
+        out[n++].name = info->method;
+    }
+    return n;
 }
 
 size_t fl_item_size(const fl_item *item)

@@ -8,6 +8,7 @@
 #ifndef FL_WIRE_CODEC_H
 #define FL_WIRE_CODEC_H
 
+#include "net/rpc.h"
 #include "wire/parcel.h"
 
 enum {
@@ -16,12 +17,12 @@ enum {
     FL_VALUES_MOST = INT32_MAX - (64 << 20),
 };
 
-/* The method that carries a kind of message: "/fluid.Server/Push"; NULL: it is
- * an answer, or goes on an open call. */
-const char *fl_msg_method(fl_msg_kind kind);
+#define FL_METHOD_WHY "/fluid.Watch/Why"
 
-#define FL_METHOD_SESSION "/fluid.Coordinator/Session" /* the open call */
-#define FL_METHOD_WHY     "/fluid.Watch/Why"
+/* Every method that carries messages, once each, into out[FL_MSG_KINDS]: like
+ * `call`, or like `open` where it is an open call, with its own name. How many
+ * there are. */
+int fl_msg_methods(fl_rpc_method *out, fl_rpc_method call, fl_rpc_method open);
 
 /* Own: a packet. It keeps the parcel of m's blob. */
 fl_packet *fl_msg_encode(const fl_msg *m);

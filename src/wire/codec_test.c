@@ -3,6 +3,8 @@
 #include "wire/codec.h"
 #include "wire/test_packet.h"
 
+#include <stdio.h>
+
 static const char *const peer = "10.0.0.7:4711";
 
 static const fl_member members[] = {{0, {1, 2}, 3}, {1, {4, UINT64_MAX}, 5}};
@@ -209,8 +211,8 @@ static void every_kind_comes_back(void)
 static void kinds_have_the_names_of_the_schema(void)
 {
     const ProtobufCEnumDescriptor *d = &fluid__control__kind__descriptor;
-    CHECK_INT(d->n_values, FL_MSG_TALLY + 1);
-    for (int kind = 0; kind <= FL_MSG_TALLY; kind++)
+    CHECK_INT(d->n_values, FL_MSG_KINDS);
+    for (int kind = 0; kind < FL_MSG_KINDS; kind++)
         CHECK_STR(protobuf_c_enum_descriptor_get_value(d, kind)->name,
                   fl_msg_name((fl_msg_kind)kind));
 }
@@ -233,14 +235,21 @@ static void methods_are_those_of_the_schema(void)
         for (unsigned j = 0; j < services[i]->n_methods; j++)
             fl_str_printf(&all, "/%s/%s ", services[i]->name,
                           services[i]->methods[j].name);
-    for (int kind = 0; kind <= FL_MSG_TALLY + 1; kind++) {
-        const char *method = fl_msg_method((fl_msg_kind)kind);
-        CHECK(!method || strstr(all.at, method));
-    }
-    CHECK(strstr(all.at, FL_METHOD_SESSION " ") != NULL);
+    fl_rpc_method method[FL_MSG_KINDS];
+    const int n = fl_msg_methods(method, (fl_rpc_method){0},
+                                 (fl_rpc_method){.open = true});
+    size_t length = strlen(FL_METHOD_WHY " ");
     CHECK(strstr(all.at, FL_METHOD_WHY " ") != NULL);
+    for (int i = 0; i < n; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s ", method[i].name);
+        CHECK(strstr(all.at, name) != NULL);
+        CHECK_INT(method[i].open, !strcmp(name, "/fluid.Coordinator/Session "));
+        length += strlen(name);
+    }
+    CHECK_INT((int64_t)length, (int64_t)all.n); /* each once, and no other */
     CHECK_STR(fl_msg_method(FL_MSG_PUSH), "/fluid.Server/Push");
-    CHECK(!fl_msg_method(FL_MSG_RENEW) && !fl_msg_method(FL_MSG_ACK));
+    CHECK(!fl_msg_method(FL_MSG_ACK) && !fl_msg_method(FL_MSG_KINDS));
     fl_str_fini(&all);
 }
 

@@ -1,6 +1,7 @@
 """What the Python tests share, and lines that scripts/run-tests can count."""
 import os
 import random
+import signal
 import sys
 import time
 
@@ -13,6 +14,11 @@ BUILD = os.path.abspath(os.environ.get("FL_BUILD_DIR",
                                        os.path.join(ROOT, "build")))
 if os.path.join(BUILD, "python") not in sys.path:
     sys.path.insert(0, os.path.join(BUILD, "python"))
+
+# A shell starts what it runs in the background with SIGINT ignored, and
+# processes inherit that; those of the tests must hear it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MARKS = {"passed": "[       OK ]", "skipped": "[  SKIPPED ]",
          "failed": "[  FAILED  ]", "error": "[  FAILED  ]"}

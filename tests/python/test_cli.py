@@ -9,7 +9,7 @@ def paddle(*words, **env):
     """Exit code, stdout and stderr of the command; no variable of a job but
     those given."""
     clean = {k: v for k, v in os.environ.items()
-             if not k.startswith(("PADDLE_", "TRAIN", "PSERVER"))}
+             if not k.startswith(("PADDLE_", "TRAIN", "PSERVER", "FLUID_"))}
     done = subprocess.run(["paddle", *words], env={**clean, **env}, text=True,
                           capture_output=True, timeout=60)
     return done.returncode, done.stdout, done.stderr
@@ -57,6 +57,22 @@ def test_env_tells_of_a_misspelt_variable():
     assert code == 0 and out.endswith(
         "note: PADDLE_TRANING_ROLE is set, but nothing reads it; did you mean "
         "PADDLE_TRAINING_ROLE?\n")
+
+
+def test_env_shows_settings_that_are_set():
+    _, out, _ = paddle("env", FLUID_STAGED="1000000")
+    assert "settings     FLUID_STAGED=1000000\n" in out
+
+
+def test_launch_refuses_a_number_of_processes_that_is_a_slip():
+    for words, counts in ((["--server_num", "1000000"],
+                           "1000000 servers and 2 trainers"),
+                          (["--worker_num=1000000"],
+                           "2 servers and 1000000 trainers")):
+        assert paddle("launch", *words, "true") == (
+            1, "", "paddle: launch: %s on one host were asked for, expected "
+            "at most 1000 of each; see --server_num and --worker_num\n"
+            % counts)
 
 
 def test_env_tells_of_collective_mode():

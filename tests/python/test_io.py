@@ -318,6 +318,9 @@ def test_a_file_in_the_place_of_the_folder_loses_nothing(line, exe, tmp_path,
     monkeypatch.setenv("TMPDIR", str(tmp_path / "aside"))
     other = check_fallback(exe, tmp_path, monkeypatch, tmp_path / "dead" / "m")
     assert os.path.dirname(other) == str(tmp_path / "aside")
+    assert os.stat(other).st_mode & 0o777 == 0o700
+    assert check_fallback(exe, tmp_path, monkeypatch,
+                          tmp_path / "dead" / "m") != other
 
 
 def test_a_model_that_can_go_nowhere_says_so(line, exe, tmp_path,

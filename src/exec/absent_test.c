@@ -1,22 +1,17 @@
-#include "exec/away.h"
+#include "exec/absent.h"
 
 #include "exec/plan.h"
 #include "exec/test_exec.h"
 
-/* A trainer's place: it has no copy of w, nor of its moments and pieces. */
-static const fl_place trainer = {
-    .n_servers = 1,
-    .servers = (const char *[]){"127.0.0.1:1"},
-    .server = -1,
-    .n_away = 3,
-    .away = (const char *[]){"w", "w.block0", "w_moment_0"},
-};
-
-static void begin(rig *r, const char *text, bool placed)
+static void begin(rig *r, const char *text, bool absent)
 {
+    const char *const names[] = {"w", "w.block0", "w_moment_0"};
     rig_init(r, text, true);
-    if (placed)
-        fl_program_set_place(r->program, &trainer);
+    for (int i = 0; absent && i < 3; i++) {
+        fl_var *v = fl_block_var(fl_program_block(r->program, 0), names[i]);
+        if (v)
+            v->absent = true;
+    }
 }
 
 static fl_err run(rig *r)
@@ -37,19 +32,19 @@ static fl_err run(rig *r)
     "  concat(X=[w.block0, w.block0]) -> Out=w\n"
 
 /* Nobody listens: a recv that runs would say so. */
-static void what_is_away_is_not_started(void)
+static void what_is_absent_is_not_started(void)
 {
     rig r;
     begin(&r, STARTS, true);
     CHECK_OK(run(&r));
     CHECK_NEAR(*(float *)fl_scope_find(r.scope, "b")->tensor.data, 3, 0);
-    CHECK(fl_value_is_away(fl_scope_find(r.scope, "w")));
-    CHECK(fl_value_is_away(fl_scope_find(r.scope, "w_moment_0")));
+    CHECK(fl_value_is_absent(fl_scope_find(r.scope, "w")));
+    CHECK(fl_value_is_absent(fl_scope_find(r.scope, "w_moment_0")));
     CHECK_INT(fl_scope_find(r.scope, "w")->tensor.shape.dim[0], 4);
     rig_fini(&r);
 }
 
-static void without_a_place_all_is_started(void)
+static void all_else_is_started(void)
 {
     rig r;
     begin(&r,
@@ -58,21 +53,6 @@ static void without_a_place_all_is_started(void)
           false);
     CHECK_OK(run(&r));
     CHECK_NEAR(*(float *)fl_scope_find(r.scope, "w")->tensor.data, 3, 0);
-    rig_fini(&r);
-}
-
-static void a_server_starts_what_it_holds(void)
-{
-    rig r;
-    fl_place server = trainer;
-    server.server = 0;
-    begin(&r,
-          "block 0\n  var w: f32[4,2] persistable\n"
-          "  fill_constant() -> Out=w {shape=[4l, 2l], value=3.0}\n",
-          false);
-    fl_program_set_place(r.program, &server);
-    CHECK_OK(run(&r));
-    CHECK(fl_scope_find(r.scope, "w")->tensor.data);
     rig_fini(&r);
 }
 
@@ -92,7 +72,7 @@ static void a_reader_is_told_where_it_is(void)
           "  mean(X=w) -> Out=y\n",
           true);
     CHECK_ERR(run(&r), FL_ENOENT, SENTENCE " (op 0 \"mean\" in block 0)");
-    CHECK(fl_value_is_away(fl_scope_find(r.scope, "w")));
+    CHECK(fl_value_is_absent(fl_scope_find(r.scope, "w")));
     CHECK_ERR(fl_scope_get(r.scope, "w", &got), FL_ENOENT, SENTENCE);
     CHECK_ERR(fl_scope_set(r.scope, "w", &got), FL_ENOENT, SENTENCE);
     rig_fini(&r);
@@ -141,7 +121,7 @@ static void memory_that_the_user_gave_it_stays(void)
           true);
     rig_set(&r, "w", (fl_shape){2, {1, 2}}, (float[]){1, 3});
     CHECK_OK(run(&r));
-    CHECK(!fl_value_is_away(fl_scope_find(r.scope, "w")));
+    CHECK(!fl_value_is_absent(fl_scope_find(r.scope, "w")));
     rig_fini(&r);
 }
 
@@ -156,8 +136,8 @@ static char *planned(const char *text)
     const fl_exec_env env = {.registry = fl_check_registry(),
                              .disk = fl_disk_real(),
                              .entropy = &r.entropy};
-    fl_value_send_away(fl_scope_var(r.scope, "w"), FL_F32,
-                       &(fl_shape){2, {4, 2}});
+    fl_value_set_absent(fl_scope_var(r.scope, "w"), FL_F32,
+                        &(fl_shape){2, {4, 2}});
     const fl_feed feeds[] = {{"a"}, {"b"}};
     const fl_request o = {
         .program = r.program, .scope = r.scope, .n_feeds = 2, .feeds = feeds};
@@ -174,7 +154,7 @@ static char *planned(const char *text)
     "  var x: f32[-1,2]\n  var y: f32[-1,2]\n  var z: f32[-1,2]\n"             \
     "  lookup_table(W=w, Ids=a) -> Out=x\n  relu(X=x) -> Out=z\n"
 
-static void lookups_of_what_is_away_go_together(void)
+static void lookups_of_what_is_absent_go_together(void)
 {
     char *text = planned(TWO "  lookup_table(W=w, Ids=b) -> Out=y\n");
     CHECK_STR(text, "0 distributed_lookup_table\n0 relu\n");
@@ -220,7 +200,7 @@ static void a_plan_is_not_used_when_its_table_came_or_went(void)
     begin(&r, LOOKS, false);
     CHECK_INT(look_up(&r, &got), FL_ENOENT);
     CHECK(strstr(fl_errmsg(), "run the startup program first"));
-    fl_value_send_away(fl_scope_var(r.scope, "w"), FL_F32, &shape);
+    fl_value_set_absent(fl_scope_var(r.scope, "w"), FL_F32, &shape);
     CHECK_INT(look_up(&r, &got), FL_EINVAL);
     CHECK(strstr(fl_errmsg(), "nothing here connects it to servers"));
     fl_value_fini(fl_scope_find(r.scope, "w"));
@@ -229,16 +209,15 @@ static void a_plan_is_not_used_when_its_table_came_or_went(void)
         CHECK_OK(look_up(&r, &got));
         CHECK_NEAR(((float *)got.tensor.data)[1], 7, 0);
     }
-    fl_value_send_away(fl_scope_find(r.scope, "w"), FL_F32, &shape);
+    fl_value_set_absent(fl_scope_find(r.scope, "w"), FL_F32, &shape);
     CHECK_INT(look_up(&r, &got), FL_EINVAL);
     fl_fetch_fini(&got);
     rig_fini(&r);
 }
 
 const fl_test fl_tests[] = {
-    {"what is away is not started", what_is_away_is_not_started},
-    {"without a place all is started", without_a_place_all_is_started},
-    {"a server starts what it holds", a_server_starts_what_it_holds},
+    {"what is away is not started", what_is_absent_is_not_started},
+    {"without a place all is started", all_else_is_started},
     {"a reader of what is away is told where it is",
      a_reader_is_told_where_it_is},
     {"a fetch of what is away is told where it is",
@@ -248,7 +227,7 @@ const fl_test fl_tests[] = {
     {"memory that the user gave a table stays",
      memory_that_the_user_gave_it_stays},
     {"lookups of what is away go together",
-     lookups_of_what_is_away_go_together},
+     lookups_of_what_is_absent_go_together},
     {"ids that are made later are waited for",
      ids_that_are_made_later_are_waited_for},
     {"a plan is not used when its table came or went",

@@ -1,9 +1,9 @@
-/* away.c - what plans make of variables that servers hold. See away.h. */
-#include "exec/away.h"
+/* absent.c - what plans make of variables that servers hold. See absent.h. */
+#include "exec/absent.h"
 
 #include <string.h>
 
-fl_err fl_away_fail(const char *name)
+fl_err fl_absent_fail(const char *name)
 {
     return fl_fail(FL_ENOENT,
                    "\"%s\" lies on the servers, and trainers have no copy of "
@@ -12,36 +12,37 @@ fl_err fl_away_fail(const char *name)
                    name);
 }
 
-bool fl_away_only(const fl_op *op)
+bool fl_absent_only(const fl_op *op)
 {
-    const fl_place *place = op->block->program->place;
     const fl_desc *d = &op->desc;
     int n = 0;
     for (int i = 0; i < d->n_out; i++)
-        for (int j = 0; j < d->out[i].n; j++, n++)
-            if (!fl_place_lacks(place, d->out[i].name[j]))
+        for (int j = 0; j < d->out[i].n; j++, n++) {
+            const fl_var *v = fl_block_find(op->block, d->out[i].name[j]);
+            if (!v || !v->absent)
                 return false;
+        }
     return n;
 }
 
 /* Memory that it has is the user's: a model was loaded there. */
-void fl_away_stand_in(const fl_place *place, const fl_var *var, fl_value *v)
+void fl_absent_stand_in(const fl_var *var, fl_value *v)
 {
     const bool empty = !v->kind || (v->kind == FL_LOD_TENSOR &&
-                                    !v->tensor.data && !fl_value_is_away(v));
-    if (empty && fl_place_lacks(place, var->name))
-        fl_value_send_away(v, var->dtype, &var->shape);
+                                    !v->tensor.data && !fl_value_is_absent(v));
+    if (empty && var->absent)
+        fl_value_set_absent(v, var->dtype, &var->shape);
 }
 
 /* --- lookups --- */
 
-static bool is_away(const fl_lines *l, fl_scope *s, int i)
+static bool is_absent(const fl_lines *l, fl_scope *s, int i)
 {
     if (!fl_lines_is(l, i, "lookup_table"))
         return false;
     const fl_var *w = fl_lines_var(l, fl_desc_in1(l->descs.at[i], "W"));
     const fl_value *v = w && w->persistable ? fl_scope_find(s, w->name) : NULL;
-    return v && fl_value_is_away(v);
+    return v && fl_value_is_absent(v);
 }
 
 /* May the lookup at i stand at `first`, where another one of the table is? */
@@ -65,7 +66,7 @@ static void join(fl_lines *l, fl_scope *s, int first)
     FL_VEC(const char *) ids = {0}, outs = {0};
     FL_VEC(int) gone = {0};
     for (int i = first; i < l->descs.n; i++) {
-        if (!is_away(l, s, i) || !can_join(l, first, i))
+        if (!is_absent(l, s, i) || !can_join(l, first, i))
             continue;
         fl_push(&ids, fl_desc_in1(l->descs.at[i], "Ids"));
         fl_push(&outs, fl_desc_out1(l->descs.at[i], "Out"));
@@ -84,9 +85,9 @@ static void join(fl_lines *l, fl_scope *s, int first)
     fl_vec_fini(&gone);
 }
 
-void fl_away_look_up(fl_lines *l, fl_scope *s)
+void fl_absent_look_up(fl_lines *l, fl_scope *s)
 {
     for (int i = 0; i < l->descs.n; i++)
-        if (is_away(l, s, i))
+        if (is_absent(l, s, i))
             join(l, s, i);
 }

@@ -1,0 +1,84 @@
+/* list.h - every message: one row each. All else derives from these rows.
+ *
+ *     FL_MESSAGE(kind, number, from, to, by, method, answer, carries)
+ *
+ *     number   of Control.Kind on the wire; a number is never used again, and
+ *              rows stand in its order, so that a new one is the last
+ *     from, to TRAINER, SERVER, COORD; ANY is a server or the coordinator
+ *     by       CALL: a request on a call of its own; OPEN: on the open call;
+ *              ANSWER: only to answer a request
+ *     method   the gRPC method that carries the request
+ *     answer   the kind that answers the request when all is well. PARKED,
+ *              FENCED, ERROR and END may answer any request.
+ *     carries  fields of fl_msg that the kind uses, besides those that every
+ *              message has: job, session, tag, and state of ANY
+ *
+ * docs/protocol.md says what the messages mean. */
+
+/* --- requests of trainers --- */
+
+/* A trainer process asks for a rank. rank: the claimed one, or -1; text:
+ * host:pid; round: the highest version that this process has pulled. */
+FL_MESSAGE(JOIN, 1, TRAINER, COORD, CALL, "/fluid.Coordinator/Join", GRANT,
+           "rank explicit_id text seen round")
+/* The lease is renewed. echo: number of the last PROBE; round: as in JOIN. */
+FL_MESSAGE(RENEW, 2, TRAINER, COORD, OPEN, "/fluid.Coordinator/Session", ACK,
+           "g echo seen round")
+/* All pushes of the round are acknowledged. */
+FL_MESSAGE(BARRIER, 3, TRAINER, COORD, CALL, "/fluid.Coordinator/Barrier", ACK,
+           "g round")
+/* The trainer has made its last pull and leaves. */
+FL_MESSAGE(COMPLETE, 4, TRAINER, COORD, CALL, "/fluid.Coordinator/Complete",
+           ACK, "g")
+/* The trainer leaves because of an error. text: why; round: as in JOIN. */
+FL_MESSAGE(FAILED, 5, TRAINER, COORD, CALL, "/fluid.Coordinator/Fail", ACK,
+           "g code text seen round")
+/* Gradients. count: in the last push of a round, how many there were. */
+FL_MESSAGE(PUSH, 6, TRAINER, SERVER, CALL, "/fluid.Server/Push", ACK,
+           "g seq round count blob")
+/* Values are asked for. round: the version wanted; blob: names. */
+FL_MESSAGE(PULL, 7, TRAINER, SERVER, CALL, "/fluid.Server/Pull", VALUES,
+           "g round blob")
+
+/* --- answers --- */
+
+/* The session has a rank. round: the open one. */
+FL_MESSAGE(GRANT, 8, COORD, TRAINER, ANSWER, NULL, NONE, "rank g round")
+/* Renew now with this echo. text: a warning, or none. */
+FL_MESSAGE(PROBE, 9, COORD, TRAINER, OPEN, NULL, NONE, "echo text")
+/* What was asked for. round: the version. */
+FL_MESSAGE(VALUES, 10, ANY, TRAINER, ANSWER, NULL, NONE,
+           "view round server count blob")
+FL_MESSAGE(ACK, 11, ANY, TRAINER, ANSWER, NULL, NONE, "view round server")
+/* The request waits; ask again. text: what it waits for. */
+FL_MESSAGE(PARKED, 12, ANY, TRAINER, ANSWER, NULL, NONE,
+           "view round server text")
+/* The session is over. rank: that it had, or -1; text: why and when. */
+FL_MESSAGE(FENCED, 13, ANY, TRAINER, ANSWER, NULL, NONE,
+           "view round server rank text")
+/* The request can never succeed. code: an fl_err; about: what this job is, if
+ * the request was for another one. */
+FL_MESSAGE(ERROR, 14, ANY, TRAINER, ANSWER, NULL, NONE,
+           "view round server code text about")
+
+/* --- between the coordinator and the servers --- */
+
+/* The job ends; also an answer to any request. round: the version to end with;
+ * < 0: end at once. */
+FL_MESSAGE(END, 15, COORD, SERVER, CALL, "/fluid.Server/Tell", ACK,
+           "view round server code text expected secret echo")
+/* The members. round: the open one. */
+FL_MESSAGE(VIEW, 16, COORD, SERVER, CALL, "/fluid.Server/Tell", ACK,
+           "view round expected member left secret echo")
+/* A decision. member: P(round), by rank. */
+FL_MESSAGE(CLOSE, 17, COORD, SERVER, CALL, "/fluid.Server/Tell", ACK,
+           "round expected member secret echo")
+/* What a server has reached. round: its version. */
+FL_MESSAGE(STATE, 18, SERVER, COORD, CALL, "/fluid.Coordinator/Report", ACK,
+           "server view round over code text secret echo")
+
+/* --- more requests of trainers --- */
+
+/* Counts to be summed over all trainers. VALUES.count: trainers in the sum. */
+FL_MESSAGE(TALLY, 19, TRAINER, COORD, CALL, "/fluid.Coordinator/Tally", VALUES,
+           "blob")
