@@ -52,7 +52,7 @@ CLI_SRC := $(wildcard src/cli/*.c)
 LIB_SRC := $(filter-out $(TEST_SRC) $(FUZZ_SRC) $(SUPPORT_SRC) $(CLI_SRC),\
 	$(ALL_SRC))
 # measure what is not in fluid.h
-INSIDE_SRC := bench/apply.c bench/table.c bench/wire.c
+INSIDE_SRC := bench/allreduce.c bench/apply.c bench/table.c bench/wire.c
 # These see fluid.h and nothing else.
 USER_SRC := $(filter-out $(INSIDE_SRC),$(wildcard examples/*.c bench/*.c))
 GEN := $(patsubst proto/%.proto,$(B)/gen/%.pb-c,$(wildcard proto/*.proto))

@@ -9,20 +9,23 @@
  * Whoever waits long tells all others for whom. So a rank that waits for rank
  * 1, which waits for rank 2, can name rank 2.
  *
- * Shared memory between ranks of one host has its place in send_some and
- * receive_some: they alone touch data connections. Numbers travel in the byte
- * order of the machine; a machine of the other order is refused, because the
- * version reads differently there. */
+ * Ranks of one host have a Unix socket as their data connection. The data lie
+ * in memory that they share (base/fifo.h); the socket carries only bytes that
+ * wake the other side, and its end. Numbers travel in the byte order of the
+ * machine; a machine of the other order is refused, because the version reads
+ * differently there. */
 #include "net/mesh.h"
 
 #include "base/clock.h"
 #include "base/endpoint.h"
+#include "base/fifo.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/random.h"
 #include "base/sha256.h"
 #include "net/address.h"
 #include "net/port.h"
+#include "net/share.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,14 +40,16 @@
 #include <unistd.h>
 
 enum {
-    VERSION = 1,
-    NONCE = 16,
+    VERSION = 2,
+    NONCE = FL_SHARE_NAME,
     WHAT = 56,         /* bytes of the text of a call */
     CALL = 300,        /* bytes of a call and what it is for, as text */
     REASON = 700,      /* bytes of a sentence that is sent */
     SLICE = 100,       /* ms between two calls of opts.poll */
     RETRY = 50,        /* ms between two attempts to connect */
     GRAIN = 256 << 10, /* bytes that are worth a system call and a wakeup */
+    CHUNK = 64 << 10,  /* the same in shared memory */
+    ALIGN = 64,        /* of the data of a call in shared memory */
     CONTROL_AT = 2,    /* index of the control connections in `polls` */
     KEEPALIVE_IDLE = 5 /* s; an unreachable host is found after 5 + 3 * 3 s */
 };
@@ -69,18 +74,22 @@ typedef struct hello {
     unsigned char
         process[NONCE]; /* the same for all connections of a process */
     unsigned char nonce[NONCE];
+    unsigned char host[FL_SHARE_HOST];
 } hello;
 
 typedef struct reply {
     char magic[8];
     uint32_t version;
-    uint32_t unused;
+    uint32_t local; /* both are on one host, and the server has a socket for
+                     * that, named by `process` */
     unsigned char nonce[NONCE];
+    unsigned char process[NONCE];
     unsigned char proof[FL_SHA256];
 } reply;
 
 typedef struct verdict {
     uint32_t refused;
+    uint32_t shares; /* a descriptor of shared memory follows */
     char reason[REASON];
 } verdict;
 
@@ -107,10 +116,13 @@ typedef struct head {
 } head;
 
 typedef struct peer {
-    int fd[CHANNELS]; /* -1: not connected */
-    int waits_for;    /* the rank it said it waits for; -1: none */
-    bool left;        /* it said farewell */
-    bool mute;        /* a note to it did not fit: no more can be sent */
+    int fd[CHANNELS];     /* -1: not connected */
+    int waits_for;        /* the rank it said it waits for; -1: none */
+    bool local;           /* it is on this host */
+    void *shared;         /* memory for data; NULL: they go over the socket */
+    fl_fifo out, in_data; /* in the shared memory */
+    bool left;            /* it said farewell */
+    bool mute;            /* a note to it did not fit: no more can be sent */
     unsigned char process[NONCE];
     char address[FL_ADDRESS_TEXT];
     unsigned char in[sizeof(note) + REASON]; /* notes that are not complete */
@@ -132,6 +144,8 @@ struct fl_mesh {
     struct pollfd *polls; /* [2 + world]: data out, data in, control of each */
     char *piece;          /* FL_MESH_PIECE bytes on their way to a fold */
     int listener;
+    int local_listener; /* for ranks of this host; -1: none */
+    unsigned char host[FL_SHARE_HOST];
     int local; /* ranks on this host */
     bool spin; /* this host has a core for each of its ranks */
     unsigned char process[NONCE];
@@ -384,9 +398,19 @@ static fl_err check_wait(fl_mesh *m)
     return FL_OK;
 }
 
-/* Sleep until `out` can be written, `in` can be read (-1: neither), a note has
- * come or a slice of time is over. Fails only if the mesh fails. */
-static fl_err wait_some(fl_mesh *m, int out, int in, int slice)
+static struct pollfd when_read(int fd)
+{
+    return (struct pollfd){.fd = fd, .events = POLLIN};
+}
+
+static struct pollfd when_written(int fd)
+{
+    return (struct pollfd){.fd = fd, .events = POLLOUT};
+}
+
+/* Sleep until one of two descriptors (-1: none) is ready, a note has come or a
+ * slice of time is over. Fails only if the mesh fails. */
+static fl_err wait_some(fl_mesh *m, struct pollfd a, struct pollfd b, int slice)
 {
     const int64_t now = now_ns();
     int64_t most = m->wait.since + m->wait.limit - now;
@@ -394,8 +418,8 @@ static fl_err wait_some(fl_mesh *m, int out, int in, int slice)
         most = m->wait.next_late - now;
     if (most < slice * FL_MS)
         slice = most > 0 ? (int)(most / FL_MS) + 1 : 0;
-    m->polls[0] = (struct pollfd){.fd = out, .events = POLLOUT};
-    m->polls[1] = (struct pollfd){.fd = in, .events = POLLIN};
+    m->polls[0] = a;
+    m->polls[1] = b;
     const int n = poll(m->polls, (nfds_t)(CONTROL_AT + m->world), slice);
     for (int i = 0; n > 0 && i < m->world; i++)
         if (m->polls[CONTROL_AT + i].revents)
@@ -413,7 +437,7 @@ static fl_err explain_loss(fl_mesh *m, int rank)
     const int64_t until = now_ns() + LOSS_TIME;
     begin_wait(m, rank, NULL, m->opts.timeout);
     while (!p->left && p->fd[CONTROL] >= 0 && now_ns() < until)
-        FL_TRY(wait_some(m, -1, -1, SLICE));
+        FL_TRY(wait_some(m, when_read(-1), when_read(-1), SLICE));
     char call[CALL];
     describe_call(m, call);
     if (p->left)
@@ -454,7 +478,8 @@ static bool transfer(fl_mesh *m, int fd, void *buf, size_t n, bool out,
         } else if (!some || (errno != EAGAIN && errno != EINTR)) {
             return false;
         } else if (now_ns() >= until ||
-                   wait_some(m, out ? fd : -1, out ? -1 : fd, SLICE)) {
+                   wait_some(m, out ? when_written(fd) : when_read(fd),
+                             when_read(-1), SLICE)) {
             return false;
         }
     }
@@ -501,6 +526,32 @@ static void set_peer(fl_mesh *m, int rank, channel c, int fd)
             (struct pollfd){.fd = fd, .events = POLLIN};
 }
 
+/* Each direction has its half of the memory; the lower rank writes the first.
+ */
+static void set_memory(fl_mesh *m, int rank, void *memory)
+{
+    const size_t half = fl_fifo_memory_size();
+    char *lower = memory, *higher = lower + half;
+    peer *p = &m->peers[rank];
+    p->shared = memory;
+    p->out.memory = (void *)(m->rank < rank ? lower : higher);
+    p->in_data.memory = (void *)(m->rank < rank ? higher : lower);
+}
+
+static bool receive_memory(fl_mesh *m, int rank, int fd, int64_t until)
+{
+    void *memory;
+    while (!(memory = fl_share_receive(fd, 2 * fl_fifo_memory_size()))) {
+        if (errno == ENOENT)
+            return true; /* there is none: data go over the socket */
+        if (errno != EAGAIN || now_ns() >= until ||
+            wait_some(m, when_read(fd), when_read(-1), SLICE))
+            return false;
+    }
+    set_memory(m, rank, memory);
+    return true;
+}
+
 /* The client's half. True: the server is the rank that was meant. */
 static bool greet_server(fl_mesh *m, int rank, channel c, int fd)
 {
@@ -515,6 +566,7 @@ static bool greet_server(fl_mesh *m, int rank, channel c, int fd)
                .channel = c};
     memcpy(h.magic, hello_magic, sizeof h.magic);
     memcpy(h.process, m->process, sizeof h.process);
+    memcpy(h.host, m->host, sizeof h.host);
     draw_bytes(h.nonce);
     set_reason(m, "it accepts connections but has not answered");
     if (!transfer(m, fd, &h, sizeof h, true, until) ||
@@ -540,7 +592,11 @@ static bool greet_server(fl_mesh *m, int rank, channel c, int fd)
     if (v.refused)
         fail_mesh(m,
                   fl_fail(FL_EINVAL, "%s (told by rank %d)", v.reason, rank));
-    return !v.refused;
+    if (v.refused)
+        return false;
+    m->peers[rank].local = r.local;
+    memcpy(m->peers[rank].process, r.process, sizeof r.process);
+    return !v.shares || receive_memory(m, rank, fd, until);
 }
 
 /* One attempt to connect. -1: the reason is set, or the mesh failed. */
@@ -564,7 +620,7 @@ static int connect_once(fl_mesh *m, int rank)
         error =
             connect(fd, (struct sockaddr *)&at[i].at, at[i].size) ? errno : 0;
         while (error == EINPROGRESS && now_ns() < until) {
-            if (wait_some(m, fd, -1, SLICE))
+            if (wait_some(m, when_written(fd), when_read(-1), SLICE))
                 break;
             if (m->polls[0].revents)
                 getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
@@ -581,10 +637,22 @@ static int connect_once(fl_mesh *m, int rank)
     return -1;
 }
 
+/* Data of ranks on this host go over a Unix socket; where it cannot be had,
+ * over TCP as all others. */
+static int connect_channel(fl_mesh *m, int rank, channel c)
+{
+    if (c == DATA && m->peers[rank].local) {
+        const int fd = fl_share_connect(m->peers[rank].process);
+        if (fd >= 0)
+            return fd;
+    }
+    return connect_once(m, rank);
+}
+
 static fl_err connect_to(fl_mesh *m, int rank, channel c)
 {
     for (;;) {
-        const int fd = connect_once(m, rank);
+        const int fd = connect_channel(m, rank, c);
         if (fd >= 0 && greet_server(m, rank, c, fd)) {
             set_socket(fd);
             set_peer(m, rank, c, fd);
@@ -595,7 +663,7 @@ static fl_err connect_to(fl_mesh *m, int rank, channel c)
             close(fd);
         if (m->failed)
             return m->failed;
-        FL_TRY(wait_some(m, -1, -1, RETRY));
+        FL_TRY(wait_some(m, when_read(-1), when_read(-1), RETRY));
     }
 }
 
@@ -640,7 +708,8 @@ static fl_err check_hello(fl_mesh *m, const hello *h, const char *address)
 }
 
 /* The server's half. True: the socket is a peer's now. */
-static bool greet_client(fl_mesh *m, int fd, const char *address)
+static bool greet_client(fl_mesh *m, int fd, const char *address,
+                         bool over_unix)
 {
     const int64_t until = now_ns() + STRANGER_TIME;
     unsigned char want[FL_SHA256], proof[FL_SHA256];
@@ -652,6 +721,8 @@ static bool greet_client(fl_mesh *m, int fd, const char *address)
         return false;
     memcpy(r.magic, reply_magic, sizeof r.magic);
     draw_bytes(r.nonce);
+    memcpy(r.process, m->process, sizeof r.process);
+    r.local = m->local_listener >= 0 && !memcmp(h.host, m->host, sizeof h.host);
     prove(m, "server", &h, &r, r.proof);
     prove(m, "client", &h, &r, want);
     if (!transfer(m, fd, &r, sizeof r, true, until) ||
@@ -680,9 +751,17 @@ static bool greet_client(fl_mesh *m, int fd, const char *address)
         close(m->peers[h.rank].fd[h.channel]);
     set_peer(m, h.rank, (channel)h.channel, fd);
     memcpy(m->peers[h.rank].process, h.process, NONCE);
-    snprintf(m->peers[h.rank].address, FL_ADDRESS_TEXT, "%s", address);
+    if (!over_unix)
+        snprintf(m->peers[h.rank].address, FL_ADDRESS_TEXT, "%s", address);
     m->reason[0] = 0;
-    transfer(m, fd, &v, sizeof v, true, until); /* a loss is seen as a death */
+    m->peers[h.rank].local = r.local;
+    v.shares = over_unix && h.channel == DATA;
+    if (!transfer(m, fd, &v, sizeof v, true, until))
+        return true; /* a loss is seen as a death */
+    void *memory =
+        v.shares ? fl_share_send(fd, 2 * fl_fifo_memory_size()) : NULL;
+    if (memory)
+        set_memory(m, h.rank, memory);
     return true;
 }
 
@@ -695,6 +774,19 @@ static int find_missing(const fl_mesh *m)
     return -1;
 }
 
+/* -1: nobody of this user has come. */
+static int accept_local(fl_mesh *m)
+{
+    const int fd = m->local_listener < 0
+                       ? -1
+                       : accept4(m->local_listener, NULL, NULL,
+                                 SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 || fl_share_trusts(fd))
+        return fd;
+    close(fd);
+    return -1;
+}
+
 static fl_err accept_all(fl_mesh *m)
 {
     for (int rank; (rank = find_missing(m)) >= 0;) {
@@ -702,15 +794,23 @@ static fl_err accept_all(fl_mesh *m)
         char address[FL_ADDRESS_TEXT];
         m->wait.rank = rank;
         m->wait.what = "to connect";
-        const int fd = accept4(m->listener, (struct sockaddr *)&from.at,
-                               &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        const int local = accept_local(m);
+        const int fd = local >= 0
+                           ? local
+                           : accept4(m->listener, (struct sockaddr *)&from.at,
+                                     &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
-            FL_TRY(wait_some(m, -1, m->listener, SLICE));
+            FL_TRY(wait_some(m, when_read(m->local_listener),
+                             when_read(m->listener), SLICE));
             continue;
         }
-        set_socket(fd);
-        fl_address_text(&from, address);
-        if (!greet_client(m, fd, address))
+        if (local >= 0) {
+            snprintf(address, sizeof address, "a process of this host");
+        } else {
+            set_socket(fd);
+            fl_address_text(&from, address);
+        }
+        if (!greet_client(m, fd, address, local >= 0))
             close(fd);
         if (m->failed)
             return m->failed;
@@ -761,18 +861,12 @@ static fl_err check_opts(const fl_mesh_opts *o)
     return FL_OK;
 }
 
-/* Ranks whose endpoints have the host of the own one. */
-static int count_local(const fl_mesh_opts *o)
+/* Whether memory is shared with ranks of this host. Tests turn it off, and
+ * whoever doubts it. */
+static bool opens_locally(const fl_mesh *m)
 {
-    fl_endpoint own, other;
-    int n = 0;
-    if (fl_endpoint_read(o->endpoints[o->rank], "", &own))
-        return o->world;
-    for (int i = 0; i < o->world; i++)
-        n += !fl_endpoint_read(o->endpoints[i], "", &other) &&
-             other.host_size == own.host_size &&
-             !memcmp(other.host, own.host, (size_t)own.host_size);
-    return n;
+    static const unsigned char none[FL_SHARE_HOST];
+    return !m->opts.no_sharing && memcmp(m->host, none, sizeof none);
 }
 
 static fl_mesh *new_mesh(const fl_mesh_opts *o)
@@ -800,9 +894,9 @@ static fl_mesh *new_mesh(const fl_mesh_opts *o)
     m->listener = o->listener ? o->listener : -1;
     if (m->listener >= 0)
         fcntl(m->listener, F_SETFL, fcntl(m->listener, F_GETFL) | O_NONBLOCK);
-    m->local = count_local(o);
-    m->spin = fl_cores() >= m->local;
     draw_bytes(m->process);
+    fl_share_host(m->host);
+    m->local_listener = opens_locally(m) ? fl_share_listen(m->process) : -1;
     return m;
 }
 
@@ -819,6 +913,10 @@ static fl_err join_all(fl_mesh *m)
         }
     FL_TRY(accept_all(m));
     end_wait(m);
+    m->local = 1;
+    for (int i = 0; i < m->world; i++)
+        m->local += m->peers[i].local;
+    m->spin = fl_cores() >= m->local;
     m->reason[0] = 0;
     return FL_OK;
 }
@@ -853,8 +951,11 @@ void fl_mesh_free(fl_mesh *m)
         for (int c = 0; c < CHANNELS; c++)
             if (m->peers[i].fd[c] >= 0)
                 close(m->peers[i].fd[c]);
+        fl_share_end(m->peers[i].shared, 2 * fl_fifo_memory_size());
         fl_mem_free((char *)m->opts.endpoints[i]);
     }
+    if (m->local_listener >= 0)
+        close(m->local_listener);
     if (m->listener >= 0)
         close(m->listener);
     fl_mem_free((void *)m->opts.endpoints);
@@ -915,6 +1016,8 @@ typedef struct flow {
     size_t out_at, in_at;     /* bytes of the current parts that are done */
     size_t credit;
     size_t pending; /* bytes in m->piece that are not folded */
+    size_t grain;   /* bytes that are worth sending while more come in */
+    size_t out_gap, in_gap; /* bytes in shared memory before the heads */
     head in;
 } flow;
 
@@ -959,7 +1062,7 @@ static size_t sendable(const flow *f)
     const size_t left = p->count ? part_size(p) - f->out_at : 0;
     if (!f->move->forward)
         return left;
-    return f->credit < least(left, GRAIN) ? 0 : least(left, f->credit);
+    return f->credit < least(left, f->grain) ? 0 : least(left, f->credit);
 }
 
 static bool wants_out(const flow *f)
@@ -1050,19 +1153,179 @@ static fl_err receive_some(fl_mesh *m, flow *f, bool *moved)
     return FL_OK;
 }
 
+/* --- moves through shared memory ------------------------------------------ */
+
+static fl_err fail_spoiled(fl_mesh *m, int rank)
+{
+    return fail_mesh(m, fl_fail(FL_EPROTO,
+                                "rank %d (%s): the memory that it shares with "
+                                "rank %d holds counts that cannot be",
+                                rank, endpoint_of(m, rank), m->rank));
+}
+
+/* The other side sleeps, or is about to. A byte that does not fit is not
+ * needed: there are others that it has not read. */
+static void ring_doorbell(const peer *p)
+{
+    const ssize_t ignored =
+        send(p->fd[DATA], "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)ignored;
+}
+
+/* What wakes up a rank is read and forgotten. */
+static fl_err drain_doorbell(fl_mesh *m, int rank)
+{
+    char bytes[64];
+    const ssize_t n =
+        recv(m->peers[rank].fd[DATA], bytes, sizeof bytes, MSG_DONTWAIT);
+    if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+        return FL_OK;
+    return explain_loss(m, rank);
+}
+
+static fl_err send_shared(fl_mesh *m, flow *f, bool *moved)
+{
+    peer *p = &m->peers[f->move->to];
+    fl_parts *out = &f->move->out;
+    char *to;
+    const int64_t space = fl_fifo_space(&p->out, &to);
+    if (space < 0)
+        return fail_spoiled(m, f->move->to);
+    const size_t room = (size_t)space;
+    const size_t gap = least(room, f->out_gap);
+    const size_t of_head = least(room - gap, sizeof(head) - f->out_head);
+    const size_t of_data =
+        least(room - gap - of_head, least(sendable(f), CHUNK));
+    const size_t n = gap + of_head + of_data;
+    if (!n)
+        return FL_OK;
+    memcpy(to + gap, (char *)&m->call + f->out_head, of_head);
+    if (of_data)
+        memcpy(to + gap + of_head, out->base + out->at[out->part] + f->out_at,
+               of_data);
+    f->out_gap -= gap;
+    f->out_head += of_head;
+    f->out_at += of_data;
+    if (f->move->forward)
+        f->credit -= of_data;
+    advance_parts(out, &f->out_at, NULL);
+    *moved = true;
+    if (fl_fifo_written(&p->out, n))
+        ring_doorbell(p);
+    return FL_OK;
+}
+
+/* Bytes at `from` belong to the current part; how many of them were used. */
+static size_t take_shared(flow *f, const char *from, size_t n)
+{
+    fl_move *mv = f->move;
+    const fl_parts *p = &mv->in;
+    const size_t left = p->count ? part_size(p) - f->in_at : 0;
+    n = least(least(n, left), CHUNK);
+    if (mv->folds)
+        n = n / mv->size * mv->size;
+    if (!n)
+        return 0;
+    char *to = p->base + p->at[p->part] + f->in_at;
+    if (mv->folds)
+        mv->fold(to, from, n / mv->size, true);
+    else
+        memcpy(to, from, n);
+    f->in_at += n;
+    f->credit += n;
+    advance_parts(&mv->in, &f->in_at, &mv->folds);
+    return n;
+}
+
+static fl_err receive_shared(fl_mesh *m, flow *f, bool *moved)
+{
+    peer *p = &m->peers[f->move->from];
+    const char *from;
+    const int64_t ready = fl_fifo_ready(&p->in_data, &from);
+    if (ready < 0)
+        return fail_spoiled(m, f->move->from);
+    const size_t there = (size_t)ready;
+    const size_t gap = least(there, f->in_gap);
+    const size_t of_head = least(there - gap, sizeof(head) - f->in_head);
+    memcpy((char *)&f->in + f->in_head, from + gap, of_head);
+    f->in_gap -= gap;
+    f->in_head += of_head;
+    if (of_head && f->in_head == sizeof(head))
+        FL_TRY(check_head(m, f));
+    const size_t n =
+        gap + of_head +
+        take_shared(f, from + gap + of_head, there - gap - of_head);
+    if (!n)
+        return FL_OK;
+    *moved = true;
+    if (fl_fifo_taken(&p->in_data, n))
+        ring_doorbell(p);
+    return FL_OK;
+}
+
+/* --- a move --------------------------------------------------------------- */
+
+static bool is_shared(const fl_mesh *m, int rank)
+{
+    return rank >= 0 && m->peers[rank].shared;
+}
+
+static fl_err move_some(fl_mesh *m, flow *f, bool *moved)
+{
+    const fl_move *mv = f->move;
+    if (wants_out(f))
+        FL_TRY(is_shared(m, mv->to) ? send_shared(m, f, moved)
+                                    : send_some(m, f, moved));
+    if (!in_done(f))
+        FL_TRY(is_shared(m, mv->from) ? receive_shared(m, f, moved)
+                                      : receive_some(m, f, moved));
+    return FL_OK;
+}
+
+/* Sleep until the move can go on. */
+static fl_err wait_to_move(fl_mesh *m, flow *f)
+{
+    const fl_move *mv = f->move;
+    const bool out = wants_out(f), in = !in_done(f);
+    const bool out_shared = out && is_shared(m, mv->to);
+    const bool in_shared = in && is_shared(m, mv->from);
+    struct pollfd a = when_read(-1), b = when_read(-1);
+    if (out)
+        a = out_shared ? when_read(m->peers[mv->to].fd[DATA])
+                       : when_written(m->peers[mv->to].fd[DATA]);
+    if (in)
+        b = when_read(m->peers[mv->from].fd[DATA]);
+    const bool idle =
+        (!out_shared || fl_fifo_sleep_writer(&m->peers[mv->to].out)) &&
+        (!in_shared || fl_fifo_sleep_reader(&m->peers[mv->from].in_data));
+    fl_err err = idle ? wait_some(m, a, b, SLICE) : FL_OK;
+    if (out_shared)
+        fl_fifo_wake_writer(&m->peers[mv->to].out);
+    if (in_shared)
+        fl_fifo_wake_reader(&m->peers[mv->from].in_data);
+    if (!err && idle && out_shared && m->polls[0].revents)
+        err = drain_doorbell(m, mv->to);
+    if (!err && idle && in_shared && m->polls[1].revents)
+        err = drain_doorbell(m, mv->from);
+    return err;
+}
+
 fl_err fl_mesh_move(fl_mesh *m, fl_move *move)
 {
-    flow f = {.move = move, .credit = move->credit};
+    flow f = {.move = move,
+              .credit = move->credit,
+              .grain = is_shared(m, move->to) ? CHUNK : GRAIN};
+    if (is_shared(m, move->to))
+        f.out_gap = fl_fifo_gap(&m->peers[move->to].out, ALIGN);
+    if (is_shared(m, move->from))
+        f.in_gap = fl_fifo_gap(&m->peers[move->from].in_data, ALIGN);
     advance_parts(&move->out, &f.out_at, NULL);
     advance_parts(&move->in, &f.in_at, &move->folds);
     bool waits = false; /* m->wait is that of the bytes that now lack */
     int64_t spin_until = 0;
     while (!out_done(&f) || !in_done(&f)) {
         bool moved = false;
-        if (wants_out(&f))
-            FL_TRY(send_some(m, &f, &moved));
-        if (!in_done(&f))
-            FL_TRY(receive_some(m, &f, &moved));
+        FL_TRY(move_some(m, &f, &moved));
         if (moved) {
             if (waits)
                 end_wait(m);
@@ -1078,9 +1341,7 @@ fl_err fl_mesh_move(fl_mesh *m, fl_move *move)
             begin_wait(m, in_done(&f) ? move->to : move->from, NULL,
                        m->opts.timeout);
         waits = true;
-        FL_TRY(wait_some(m, wants_out(&f) ? m->peers[move->to].fd[DATA] : -1,
-                         in_done(&f) ? -1 : m->peers[move->from].fd[DATA],
-                         SLICE));
+        FL_TRY(wait_to_move(m, &f));
     }
     return FL_OK;
 }

@@ -67,6 +67,8 @@ static void note_late(void *user, const char *sentence)
     snprintf(m->late, TEXT, "%s", sentence);
 }
 
+static bool over_tcp; /* ranks of this host share no memory */
+
 static void set_up(job *j, int world, fl_err (*run)(member *m))
 {
     memset(j, 0, sizeof *j);
@@ -82,6 +84,7 @@ static void set_up(job *j, int world, fl_err (*run)(member *m))
                                          .world = world,
                                          .rank = i,
                                          .listener = j->listener[i],
+                                         .no_sharing = over_tcp,
                                          .late = note_late,
                                          .user = &j->member[i]}};
 }
@@ -223,10 +226,12 @@ static fl_err broadcast_from_each(member *m)
 static void run_worlds(fl_err (*run)(member *m))
 {
     failures = 0;
-    for (int world = 1; world <= MOST; world++) {
+    for (int world = 1; world <= 2 * MOST; world++) {
         job j;
-        set_up(&j, world, run);
+        over_tcp = world > MOST;
+        set_up(&j, over_tcp ? world - MOST : world, run);
         run_threads(&j);
+        over_tcp = false;
         check_all_ok(&j);
         CHECK_INT(failures, 0);
     }
@@ -271,9 +276,11 @@ static void gives_all_ranks_and_runs_the_same_bits(void)
     unsigned char *first = NULL;
     failures = 0;
     for (int run = 0; run < 2; run++) {
-        job j;
+        job j; /* memory and TCP give the same bits, too */
+        over_tcp = run;
         set_up(&j, MOST, reduce_rounded);
         run_threads(&j);
+        over_tcp = false;
         check_all_ok(&j);
         for (int i = 0; i < MOST; i++) {
             if (first)
@@ -593,13 +600,16 @@ static fl_err reduce_for_ever(member *m)
 
 static void names_a_rank_that_dies(void)
 {
-    for (int victim = 0; victim < 3; victim++) {
+    for (int run = 0; run < 6; run++) {
+        const int victim = run % 3;
         pid_t child[3];
         int status;
         job *j = mmap(NULL, sizeof *j, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         CHECK(j != MAP_FAILED);
+        over_tcp = run >= 3;
         set_up(j, 3, reduce_for_ever);
+        over_tcp = false;
         for (int i = 0; i < 3; i++)
             if (!(child[i] = fork())) {
                 for (int k = 0; k < 3; k++) /* as if started one by one */
