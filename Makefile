@@ -54,7 +54,7 @@ LIB_SRC := $(filter-out $(TEST_SRC) $(FUZZ_SRC) $(SUPPORT_SRC) $(CLI_SRC),\
 # measure what is not in fluid.h
 INSIDE_SRC := bench/allreduce.c bench/apply.c bench/table.c bench/wire.c
 # These see fluid.h and nothing else.
-USER_SRC := $(filter-out $(INSIDE_SRC),$(wildcard examples/*.c bench/*.c))
+USER_SRC := $(filter-out $(INSIDE_SRC) bench/allreduce_mpi.c,$(wildcard examples/*.c bench/*.c))
 GEN := $(patsubst proto/%.proto,$(B)/gen/%.pb-c,$(wildcard proto/*.proto))
 
 obj = $(1:%.c=$(B)/obj/%.o)

@@ -32,6 +32,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,6 +56,7 @@ enum {
 };
 
 #define SPIN          (50 * INT64_C(1000)) /* ns of a wait before it sleeps */
+#define SPIN_ALONE    (4 * INT64_C(1000))  /* of those, without a yield */
 #define STRANGER_TIME (5 * FL_SEC)         /* for a greeting */
 #define LOSS_TIME     (2 * FL_SEC) /* for the reason of a connection's end */
 
@@ -1310,6 +1312,18 @@ static fl_err wait_to_move(fl_mesh *m, flow *f)
     return err;
 }
 
+/* A wait spins, so that no time is lost to a wakeup. The other rank may share
+ * the core, whatever their number: after a while others may run. */
+static bool keep_spinning(int64_t *until)
+{
+    const int64_t now = now_ns();
+    if (!*until)
+        *until = now + SPIN;
+    if (now > *until - SPIN + SPIN_ALONE)
+        sched_yield();
+    return now < *until;
+}
+
 fl_err fl_mesh_move(fl_mesh *m, fl_move *move)
 {
     flow f = {.move = move,
@@ -1333,9 +1347,7 @@ fl_err fl_mesh_move(fl_mesh *m, fl_move *move)
             spin_until = 0;
             continue;
         }
-        if (m->spin && !spin_until)
-            spin_until = now_ns() + SPIN;
-        if (m->spin && now_ns() < spin_until)
+        if (m->spin && keep_spinning(&spin_until))
             continue;
         if (!waits)
             begin_wait(m, in_done(&f) ? move->to : move->from, NULL,
