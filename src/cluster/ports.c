@@ -114,7 +114,8 @@ typedef struct goal {
     bool tried;  /* all its addresses, once */
     fl_probe answer;
     bool up;
-    const char *why; /* it is not */
+    const char *why;          /* it is not */
+    const fl_wait_opts *opts; /* who may interrupt */
 } goal;
 
 static const char *reason(int error)
@@ -176,7 +177,8 @@ static void begin_asking(goal *g, int64_t now)
 
 static fl_err look_up(goal *g, int64_t now)
 {
-    const fl_err err = fl_address_find(g->endpoint, g->at, &g->n);
+    const fl_err err = fl_address_find_unless(g->endpoint, g->opts->poll,
+                                              g->opts->user, g->at, &g->n);
     g->next = 0;
     if (err == FL_ENOENT) {
         g->n = 0;
@@ -288,9 +290,9 @@ fl_err fl_ports_wait(int n, const char *const *endpoints,
                      const fl_wait_opts *opts, const fl_ports_world *world)
 {
     goal *goals = fl_mem_alloc(((size_t)n + 1) * sizeof *goals);
-    for (int i = 0; i < n; i++)
-        goals[i] = (goal){.endpoint = endpoints[i], .fd = -1};
     patience p;
+    for (int i = 0; i < n; i++)
+        goals[i] = (goal){.endpoint = endpoints[i], .fd = -1, .opts = &p.opts};
     fl_err err = begin(&p, opts, world);
     if (!err)
         err = wait_all(goals, n, &p);
@@ -311,7 +313,8 @@ fl_err fl_wait_ports(int n, const char *const *endpoints,
 fl_err fl_ports_ask(const char *endpoint)
 {
     const fl_ports_world w = real_world();
-    goal g = {.endpoint = endpoint, .fd = -1};
+    const fl_wait_opts nobody = {0};
+    goal g = {.endpoint = endpoint, .fd = -1, .opts = &nobody};
     fl_err err = FL_OK;
     while (!err && !g.up && !g.tried) {
         err = step(&g, fl_clock_now(w.clock));
@@ -336,7 +339,8 @@ fl_err fl_ports_resolve(const char *endpoint, const fl_wait_opts *opts,
     int n = 0;
     FL_TRY(begin(&p, opts, world ? world : &real));
     for (;;) {
-        const fl_err err = fl_address_find(endpoint, at, &n);
+        const fl_err err =
+            fl_address_find_unless(endpoint, p.opts.poll, p.opts.user, at, &n);
         if (err != FL_ENOENT) {
             if (!err)
                 fl_address_text(&at[0], out);

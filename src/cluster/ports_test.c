@@ -284,7 +284,7 @@ static void asks_again_for_a_name(void)
     s.stop = 2;
     const fl_wait_opts opts = {0, ask, &s};
     CHECK_ERR(fl_ports_resolve("ps0.invalid:1", &opts, &s.world, text),
-              FL_EINTR, "ps0.invalid:1: the name of the host is not known");
+              FL_EINTR, "ps0.invalid:1: "); /* between two tries, or in one */
     CHECK_OK(fl_ports_resolve("127.0.0.7:1", &opts, &s.world, text));
     CHECK_STR(text, "127.0.0.7:1");
 }

@@ -1,32 +1,67 @@
-/* address.c - names of hosts are asked for here. */
+/* address.c - names of hosts are asked for here.
+ *
+ * The system's call may take as long as a name server is silent, and hears no
+ * signal meanwhile. So a thread of libc makes it where somebody may interrupt
+ * the wait. */
 #include "net/address.h"
 
 #include "base/endpoint.h"
+#include "base/mem.h"
 
 #include <netdb.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-fl_err fl_address_find(const char *endpoint, fl_address out[FL_ADDRESSES],
-                       int *n)
-{
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                                   .ai_flags = AI_NUMERICSERV};
+#define NAP 50000000 /* ns between two questions whether to go on */
+
+/* A question to the system. */
+typedef struct lookup {
+    struct gaicb ask;
+    struct addrinfo hints;
     char host[NI_MAXHOST], port[8];
-    struct addrinfo *all;
-    fl_endpoint e;
-    FL_TRY(fl_endpoint_read(endpoint, "endpoint ", &e));
-    if (e.host_size >= NI_MAXHOST)
-        return fl_fail(FL_EINVAL,
-                       "endpoint \"%.40s..\" has a host of %d "
-                       "characters, %d at most",
-                       endpoint, e.host_size, NI_MAXHOST - 1);
-    snprintf(host, sizeof host, "%.*s", e.host_size, e.host);
-    snprintf(port, sizeof port, "%d", e.port);
-    const int failed = getaddrinfo(host, port, &hints, &all);
-    if (failed)
-        return fl_fail(FL_ENOENT, "%s: the name of the host is not known (%s)",
-                       endpoint, gai_strerror(failed));
+} lookup;
+
+/* No signal is to be delivered to a thread that libc makes for it. */
+static int begin_lookup(struct gaicb **list)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    const int error = getaddrinfo_a(GAI_NOWAIT, list, 1, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return error;
+}
+
+/* An error of getaddrinfo; EAI_INPROGRESS: it was told to stop. */
+static int wait_for_lookup(lookup *l, int (*stop)(void *user), void *user)
+{
+    struct gaicb *list[1] = {&l->ask};
+    const struct gaicb *const waited[1] = {&l->ask};
+    int error = begin_lookup(list);
+    if (error)
+        return error;
+    while ((error = gai_error(&l->ask)) == EAI_INPROGRESS && !stop(user))
+        gai_suspend(waited, 1, &(struct timespec){.tv_nsec = NAP});
+    return error;
+}
+
+/* Numbers need nobody who knows them. */
+static int look_up(lookup *l, int (*stop)(void *user), void *user)
+{
+    struct addrinfo numbers = l->hints;
+    numbers.ai_flags |= AI_NUMERICHOST;
+    int error = getaddrinfo(l->host, l->port, &numbers, &l->ask.ar_result);
+    if (error == EAI_NONAME && !stop)
+        error = getaddrinfo(l->host, l->port, &l->hints, &l->ask.ar_result);
+    else if (error == EAI_NONAME)
+        error = wait_for_lookup(l, stop, user);
+    return error;
+}
+
+static void take_addresses(struct addrinfo *all, fl_address out[FL_ADDRESSES],
+                           int *n)
+{
     *n = 0;
     for (const struct addrinfo *a = all; a && *n < FL_ADDRESSES;
          a = a->ai_next) {
@@ -35,7 +70,53 @@ fl_err fl_address_find(const char *endpoint, fl_address out[FL_ADDRESSES],
         memcpy(&to->at, a->ai_addr, a->ai_addrlen);
     }
     freeaddrinfo(all);
+}
+
+static fl_err read_endpoint(const char *endpoint, lookup *l)
+{
+    fl_endpoint e;
+    FL_TRY(fl_endpoint_read(endpoint, "endpoint ", &e));
+    if (e.host_size >= NI_MAXHOST)
+        return fl_fail(FL_EINVAL,
+                       "endpoint \"%.40s..\" has a host of %d "
+                       "characters, %d at most",
+                       endpoint, e.host_size, NI_MAXHOST - 1);
+    l->hints = (struct addrinfo){.ai_socktype = SOCK_STREAM,
+                                 .ai_flags = AI_NUMERICSERV};
+    snprintf(l->host, sizeof l->host, "%.*s", e.host_size, e.host);
+    snprintf(l->port, sizeof l->port, "%d", e.port);
+    l->ask.ar_name = l->host;
+    l->ask.ar_service = l->port;
+    l->ask.ar_request = &l->hints;
     return FL_OK;
+}
+
+fl_err fl_address_find_unless(const char *endpoint, int (*stop)(void *user),
+                              void *user, fl_address out[FL_ADDRESSES], int *n)
+{
+    lookup *l = fl_mem_alloc(sizeof *l);
+    fl_err err = read_endpoint(endpoint, l);
+    const int error = err ? 0 : look_up(l, stop, user);
+    if (error == EAI_INPROGRESS)
+        err = fl_fail(FL_EINTR,
+                      "%s: interrupted while the name of the host "
+                      "was looked up",
+                      endpoint);
+    else if (error)
+        err = fl_fail(FL_ENOENT, "%s: the name of the host is not known (%s)",
+                      endpoint, gai_strerror(error));
+    else if (!err)
+        take_addresses(l->ask.ar_result, out, n);
+    /* What cannot be cancelled is libc's until it has its answer. */
+    if (error != EAI_INPROGRESS || gai_cancel(&l->ask) == EAI_CANCELED)
+        fl_mem_free(l);
+    return err;
+}
+
+fl_err fl_address_find(const char *endpoint, fl_address out[FL_ADDRESSES],
+                       int *n)
+{
+    return fl_address_find_unless(endpoint, NULL, NULL, out, n);
 }
 
 void fl_address_text(const fl_address *a, char out[FL_ADDRESS_TEXT])

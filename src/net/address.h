@@ -22,6 +22,12 @@ typedef struct fl_address {
 fl_err fl_address_find(const char *endpoint, fl_address out[FL_ADDRESSES],
                        int *n) FL_MUST_CHECK;
 
+/* The same, but `stop` (NULL: nobody) is asked twenty times a second whether to
+ * give up: EINTR. */
+fl_err fl_address_find_unless(const char *endpoint, int (*stop)(void *user),
+                              void *user, fl_address out[FL_ADDRESSES],
+                              int *n) FL_MUST_CHECK;
+
 /* As numbers: "127.0.0.1:6174", "[::1]:6174". */
 void fl_address_text(const fl_address *a, char out[FL_ADDRESS_TEXT]);
 

@@ -1,6 +1,8 @@
 """Jobs on hosts of their own: network namespaces, and links that break."""
 import os
+import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -73,3 +75,39 @@ def test_a_stranger_from_another_host_gets_no_names(tmp_path):
         for name in ("trainer 0", "trainer 1", hosts.address(1)):
             assert name not in abroad
         assert "waits for trainer 1: to come" in at_home
+
+
+SILENT = """
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("127.0.0.1", 53))
+print("bound", flush=True)
+s.recv(512)
+print("asked", flush=True)
+time.sleep(60)
+"""
+
+
+def test_sigterm_ends_a_server_whose_name_server_is_silent(tmp_path):
+    """The system asks a silent name server for ten seconds."""
+    (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.1\n")
+    env = dict(os.environ, PADDLE_TRAINING_ROLE="PSERVER",
+               PADDLE_TRAINERS_NUM="1", PADDLE_TRAINER_ID="0",
+               PADDLE_PSERVER_ENDPOINTS="ps0.example:6174",
+               PADDLE_CURRENT_ENDPOINT="ps0.example:6174")
+    with Hosts(1) as hosts, subprocess.Popen(
+            [*hosts.enter(0), sys.executable, "-c", SILENT],
+            stdout=subprocess.PIPE, text=True) as silent:
+        assert silent.stdout.readline() == "bound\n"
+        with subprocess.Popen(
+                [*hosts.enter(0), "unshare", "-m", "sh", "-c",
+                 "mount --bind resolv.conf /etc/resolv.conf && exec "
+                 '"$@"', "sh", sys.executable, fault_job.__file__],
+                cwd=tmp_path, env=env, stderr=subprocess.DEVNULL) as server:
+            assert silent.stdout.readline() == "asked\n"
+            began = time.monotonic()
+            server.send_signal(signal.SIGTERM)
+            code = server.wait(30)
+            waited = time.monotonic() - began
+        silent.kill()
+    assert code != 0 and waited < 5
