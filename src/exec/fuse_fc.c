@@ -83,13 +83,9 @@ static void fuse_one_bias_grad(fl_lines *l, int at)
     const char *act = a ? act_of(a->type, true) : NULL;
     if (act && fl_lines_private(l, dy, at)) {
         fl_desc_set_in1(f, "Out", fl_desc_in1(a, "Out"));
-        const char *dout = fl_desc_in1(a, "Out@GRAD");
-        /* In place if nobody else wants it: half the memory to touch. */
-        bool in_place =
-            fl_lines_private(l, dout, before) && pass_through(l, at, dx, dout);
-        fl_desc_set_in1(f, "Out@GRAD", dout);
+        fl_desc_set_in1(f, "Out@GRAD", fl_desc_in1(a, "Out@GRAD"));
         if (dx)
-            fl_desc_set_out1(f, "Pre@GRAD", in_place ? dout : dx);
+            fl_desc_set_out1(f, "Pre@GRAD", dx);
         set_str(f, "act", act);
         l->descs.at[before] = NULL;
     } else {

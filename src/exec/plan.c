@@ -17,9 +17,9 @@
 #include "base/str.h"
 #include "exec/absent.h"
 #include "exec/fuse.h"
+#include "exec/regions.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct step {
@@ -72,6 +72,8 @@ struct fl_plan {
     int n_feeds, n_fetches, n_lent;
     fl_map known; /* persistable name -> fl_value */
     FL_VEC(external) externals;
+    fl_regions regions;     /* memory of temporaries */
+    fl_workspace workspace; /* memory of kernels */
     bool settled; /* the last run succeeded, so shapes and memory are set */
 };
 
@@ -554,163 +556,181 @@ static void make_units(fl_plan *plan)
  * For the same reason a view must not share the memory of such a value, or of
  * an external value that the run writes. */
 
-typedef FL_VEC(fl_value *) values;
+/* What a plan knows of a value. */
+enum {
+    WRITTEN = 1,   /* a step writes it */
+    SHARED = 2,    /* two steps write it, or a step and the caller */
+    RESHAPED = 4,  /* it gets another shape though no external value does */
+    EXTERNAL = 8,  /* it exists before the run */
+    SUPPLIED = 16, /* the caller writes it before the run: fed or lent */
+    CHANGED = 32,  /* it is EXTERNAL and WRITTEN */
+    LASTING = 64,  /* sub-blocks touch it, or the caller reads it afterwards */
+};
 
 typedef struct marks {
-    values reshaped; /* get another shape though no external value does */
-    values shared;   /* have two writers, or a feed and a writer; sorted */
-    values changed;  /* persistable or fed, and have a writer; sorted */
+    fl_numbers numbers;
+    uint8_t *of; /* by number */
 } marks;
 
-static int by_address(const void *a, const void *b)
+static void add_mark(marks *m, const fl_value *v, uint8_t mark)
 {
-    const char *x = *(char *const *)a, *y = *(char *const *)b;
-    return (x > y) - (x < y);
+    const int64_t i = fl_numbers_find(&m->numbers, v);
+    if (i >= 0)
+        m->of[i] |= mark;
 }
 
-static void values_sort(values *v)
+static uint8_t marks_of(const marks *m, const fl_value *v)
 {
-    if (v->n)
-        qsort(v->at, (size_t)v->n, sizeof *v->at, by_address);
+    const int64_t i = fl_numbers_find(&m->numbers, v);
+    return i < 0 ? 0 : m->of[i];
 }
 
-static bool values_has(const values *sorted, const fl_value *v)
+static uint8_t marks_of_args(const marks *m, fl_value **const *args,
+                             const int *n)
 {
-    return sorted->n && bsearch(&v, sorted->at, (size_t)sorted->n,
-                                sizeof *sorted->at, by_address);
+    uint8_t all = 0;
+    for (int s = 0; s < FL_SLOTS; s++)
+        for (int i = 0; i < n[s]; i++)
+            all |= marks_of(m, args[s][i]);
+    return all;
 }
 
-/* --- what a step touches --- */
+/* The marks of all values that a step touches. */
+static uint8_t marks_of_call(const marks *m, const fl_call *c)
+{
+    return marks_of_args(m, c->in, c->n_in) |
+           marks_of_args(m, c->out, c->n_out);
+}
 
-static bool any_of(const values *set, fl_value **const *args, const int *n)
+static void mark_args(marks *m, fl_value **const *args, const int *n,
+                      uint8_t mark)
 {
     for (int s = 0; s < FL_SLOTS; s++)
         for (int i = 0; i < n[s]; i++)
-            if (args[s][i] && values_has(set, args[s][i]))
-                return true;
-    return false;
+            add_mark(m, args[s][i], mark);
 }
 
-static bool step_touches(const fl_call *c, const values *set)
-{
-    return any_of(set, c->in, c->n_in) || any_of(set, c->out, c->n_out);
-}
-
-static void add_outputs(values *set, const fl_call *c)
-{
-    for (int s = 0; s < FL_SLOTS; s++)
-        for (int i = 0; i < c->n_out[s]; i++)
-            if (c->out[s][i])
-                fl_push(set, c->out[s][i]);
-}
-
-/* --- the three sets --- */
-
-static void add_ports(values *set, const port *ports, int n)
+static void mark_ports(marks *m, const port *ports, int n, uint8_t mark)
 {
     for (int i = 0; i < n; i++)
-        fl_push(set, ports[i].value);
+        add_mark(m, ports[i].value, mark);
 }
 
 /* A step may name its value in several slots, and writes it but once: frames
  * refuse two outputs in one variable. */
-static void find_shared(const fl_plan *plan, marks *m)
+static void mark_writes(marks *m, const fl_call *c)
 {
-    values writes = {0}, outside = {0}, supplied = {0};
-    add_ports(&supplied, plan->feeds, plan->n_feeds);
-    add_ports(&supplied, plan->lent, plan->n_lent);
-    for (int b = 0; b < plan->n_units; b++)
-        for (int64_t i = 0; i < plan->units[b].steps.n; i++)
-            add_outputs(&writes, &plan->units[b].steps.at[i].frame.call);
-    for (int64_t i = 0; i < plan->externals.n; i++)
-        fl_push(&outside, plan->externals.at[i].value);
-    for (int64_t i = 0; i < supplied.n; i++)
-        fl_push(&outside, supplied.at[i]);
-    values_sort(&writes);
-    values_sort(&outside);
-    for (int64_t i = 0; i < writes.n; i++) {
-        bool again = i && writes.at[i - 1] == writes.at[i];
-        if (again)
-            fl_push(&m->shared, writes.at[i]);
-        else if (values_has(&outside, writes.at[i]))
-            fl_push(&m->changed, writes.at[i]);
-    }
-    for (int64_t i = 0; i < supplied.n; i++)
-        if (values_has(&writes, supplied.at[i]))
-            fl_push(&m->shared, supplied.at[i]);
-    values_sort(&m->shared);
-    fl_vec_fini(&writes);
-    fl_vec_fini(&outside);
-    fl_vec_fini(&supplied);
-}
-
-/* The outputs to which a step that infers gives another shape. A value that is
- * updated in place keeps its shape, or the frame refuses it. */
-static void add_reshaped(values *set, const fl_call *c)
-{
-    values in = {0};
-    for (int s = 0; s < FL_SLOTS; s++)
-        for (int i = 0; i < c->n_in[s]; i++)
-            fl_push(&in, c->in[s][i]);
-    values_sort(&in);
     for (int s = 0; s < FL_SLOTS; s++)
         for (int i = 0; i < c->n_out[s]; i++) {
-            fl_value *v = c->out[s][i];
-            if (v && (c->def->flags & FL_OP_DYNAMIC || !values_has(&in, v)))
-                fl_push(set, v);
+            const uint8_t now = marks_of(m, c->out[s][i]);
+            add_mark(m, c->out[s][i],
+                     now & (WRITTEN | SUPPLIED) ? WRITTEN | SHARED : WRITTEN);
         }
-    fl_vec_fini(&in);
 }
 
-/* Steps whose shapes depend on a reshaped value infer too; each pass may find
- * more of them. */
+static void mark_values(const fl_plan *plan, marks *m)
+{
+    for (int64_t i = 0; i < plan->externals.n; i++)
+        add_mark(m, plan->externals.at[i].value, EXTERNAL | LASTING);
+    mark_ports(m, plan->feeds, plan->n_feeds, EXTERNAL | SUPPLIED | LASTING);
+    mark_ports(m, plan->lent, plan->n_lent, EXTERNAL | SUPPLIED | LASTING);
+    mark_ports(m, plan->fetches, plan->n_fetches, LASTING);
+    for (int i = 0; plan->part && i < plan->part->n_kept; i++)
+        add_mark(m, fl_map_get(&plan->units[0].locals, plan->part->kept[i]),
+                 LASTING);
+    for (int b = 0; b < plan->n_units; b++)
+        for (int64_t i = 0; i < plan->units[b].steps.n; i++) {
+            const fl_call *c = &plan->units[b].steps.at[i].frame.call;
+            mark_writes(m, c);
+            if (!b)
+                continue;
+            mark_args(m, c->in, c->n_in, LASTING);
+            mark_args(m, c->out, c->n_out, LASTING | RESHAPED);
+        }
+    for (int64_t i = 0; i < m->numbers.values.n; i++)
+        if (m->of[i] & EXTERNAL && m->of[i] & WRITTEN)
+            m->of[i] |= CHANGED;
+}
+
+/* A step that infers gives its outputs another shape. A value that is updated
+ * in place keeps its shape, or the frame refuses it. */
+static void mark_reshaped(marks *m, const fl_call *c)
+{
+    for (int s = 0; s < FL_SLOTS; s++)
+        for (int i = 0; i < c->n_out[s]; i++)
+            if (c->def->flags & FL_OP_DYNAMIC ||
+                !fl_call_reads(c, c->out[s][i]))
+                add_mark(m, c->out[s][i], RESHAPED);
+}
+
+/* Steps whose shapes depend on a reshaped value infer too. A second pass finds
+ * more of them only where a value is read before it is written. */
 static void spread_inference(unit *u, marks *m)
 {
-    int64_t before;
-    do {
-        values_sort(&m->reshaped);
-        before = m->reshaped.n;
+    bool more = true;
+    while (more) {
+        more = false;
         for (int64_t i = 0; i < u->steps.n; i++) {
             step *s = &u->steps.at[i];
             const fl_call *c = &s->frame.call;
             if (s->infers ||
-                !(fl_frame_moves(&s->frame) || step_touches(c, &m->reshaped)))
+                !(fl_frame_moves(&s->frame) || marks_of_call(m, c) & RESHAPED))
                 continue;
-            s->infers = true;
-            add_reshaped(&m->reshaped, c);
+            s->infers = more = true;
+            mark_reshaped(m, c);
         }
-    } while (m->reshaped.n > before);
+    }
 }
 
-static bool makes_view(const fl_op_def *def)
+static void mark_steps(fl_plan *plan, marks *m)
 {
-    for (int s = 0; s < FL_SLOTS && def->out[s].name; s++)
-        if (def->out[s].flags & FL_VIEW)
-            return true;
-    return false;
-}
-
-static void mark_steps(fl_plan *plan)
-{
-    marks m = {0};
-    unit *u = &plan->units[0]; /* sub-blocks always prepare */
-    for (int b = 1; b < plan->n_units; b++)
-        for (int64_t i = 0; i < plan->units[b].steps.n; i++)
-            add_outputs(&m.reshaped, &plan->units[b].steps.at[i].frame.call);
-    spread_inference(u, &m);
-    find_shared(plan, &m);
+    mark_values(plan, m);
+    spread_inference(&plan->units[0], m); /* sub-blocks always prepare */
     for (int b = 0; b < plan->n_units; b++)
         for (int64_t i = 0; i < plan->units[b].steps.n; i++) {
             step *s = &plan->units[b].steps.at[i];
             fl_call *c = &s->frame.call;
-            bool shared = step_touches(c, &m.shared);
-            s->infers |= shared;
-            c->no_views |=
-                makes_view(c->def) && (shared || step_touches(c, &m.changed));
+            const uint8_t all = marks_of_call(m, c);
+            s->infers |= (all & SHARED) != 0;
+            c->no_views |= fl_op_makes_view(c->def) && all & (SHARED | CHANGED);
         }
-    fl_vec_fini(&m.reshaped);
-    fl_vec_fini(&m.shared);
-    fl_vec_fini(&m.changed);
+}
+
+/* --- memory of temporaries --- */
+
+static void share_memory(fl_plan *plan, const marks *m)
+{
+    const unit *u = &plan->units[0];
+    const int64_t n = m->numbers.values.n;
+    bool *lasting = fl_mem_alloc((size_t)n);
+    const fl_call **calls = fl_mem_alloc((size_t)u->steps.n * sizeof *calls);
+    for (int64_t i = 0; i < n; i++)
+        lasting[i] = m->of[i] & (LASTING | SHARED | EXTERNAL);
+    for (int64_t i = 0; i < u->steps.n; i++)
+        calls[i] = &u->steps.at[i].frame.call;
+    fl_regions_init(&plan->regions, &(fl_lives){.block = u->block,
+                                                .n = u->steps.n,
+                                                .step = calls,
+                                                .numbers = &m->numbers,
+                                                .lasting = lasting});
+    fl_mem_free(lasting);
+    fl_mem_free(calls);
+}
+
+/* What passes over the whole plan find out. */
+static void finish_steps(fl_plan *plan)
+{
+    marks m = {0};
+    for (int b = 0; b < plan->n_units; b++)
+        for (int64_t i = 0; i < plan->units[b].steps.n; i++)
+            fl_numbers_add_call(&m.numbers,
+                                &plan->units[b].steps.at[i].frame.call);
+    fl_numbers_sort(&m.numbers);
+    m.of = fl_mem_alloc((size_t)m.numbers.values.n);
+    mark_steps(plan, &m);
+    share_memory(plan, &m);
+    fl_mem_free(m.of);
+    fl_numbers_fini(&m.numbers);
 }
 
 /* --- making and freeing --- */
@@ -722,7 +742,7 @@ static fl_err plan_build(fl_plan *plan)
     FL_TRY(check_reads(plan));
     for (int i = plan->n_units - 1; i >= 0; i--)
         FL_TRY(compile_block(plan, i));
-    mark_steps(plan);
+    finish_steps(plan);
     return FL_OK;
 }
 
@@ -736,8 +756,12 @@ fl_err fl_plan_new(const fl_exec_env *env, const fl_request *o,
 {
     fl_plan *plan = fl_mem_alloc(sizeof *plan);
     plan->env = *env;
-    plan->hooks = (fl_hooks){run_block, draw_entropy, env->disk, env->service,
-                             env->worlds};
+    plan->hooks = (fl_hooks){.run_block = run_block,
+                             .entropy = draw_entropy,
+                             .disk = env->disk,
+                             .service = env->service,
+                             .worlds = env->worlds,
+                             .workspace = &plan->workspace};
     plan->program = o->program;
     plan->scope = o->scope;
     plan->part = part;
@@ -772,6 +796,8 @@ void fl_plan_free(fl_plan *plan)
 {
     if (!plan)
         return;
+    fl_regions_fini(&plan->regions);
+    fl_mem_free(plan->workspace.data);
     for (int i = 0; i < plan->n_units; i++)
         free_unit(&plan->units[i]);
     for (int i = 0; i < plan->n_feeds; i++)
@@ -972,6 +998,11 @@ bool fl_plan_is_current(const fl_plan *plan)
             return false;
     }
     return true;
+}
+
+size_t fl_plan_bytes(const fl_plan *plan)
+{
+    return fl_regions_bytes(&plan->regions) + plan->workspace.size;
 }
 
 char *fl_plan_text(const fl_plan *plan)

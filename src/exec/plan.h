@@ -77,7 +77,9 @@ const fl_key *fl_plan_key(const fl_plan *plan);
  * compiled. A plan that is not current must not run. */
 bool fl_plan_is_current(const fl_plan *plan);
 
-/* The value of a name of the global block; NULL: it is not declared. */
+/* The value of a name of the global block; NULL: it is not declared. After a
+ * run it holds the variable's value if the variable is persistable, fetched or
+ * kept; others share memory. */
 fl_value *fl_plan_value(fl_plan *plan, const char *name);
 
 fl_err fl_plan_run(fl_plan *plan, const fl_feed *feeds,
@@ -91,6 +93,9 @@ typedef struct fl_site {
 } fl_site;
 
 fl_site fl_call_site(const fl_call *c);
+
+/* Memory that temporaries and kernels share, in bytes. */
+size_t fl_plan_bytes(const fl_plan *plan);
 
 /* The ops that the plan runs, one a line, for tests of fusion. Own: the
  * caller frees it with fl_mem_free. */

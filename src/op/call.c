@@ -35,6 +35,14 @@ int fl_op_attr(const fl_op_def *def, const char *name)
     return -1;
 }
 
+bool fl_op_makes_view(const fl_op_def *def)
+{
+    for (int s = 0; s < FL_SLOTS && def->out[s].name; s++)
+        if (def->out[s].flags & FL_VIEW)
+            return true;
+    return false;
+}
+
 fl_value *fl_in_value(const fl_call *c, const char *slot, int i)
 {
     int s = slot_index(c->def->in, slot);
@@ -147,6 +155,29 @@ void *fl_scratch(fl_call *c, int64_t n, size_t size)
     *grown = bytes;
     c->scratch = grown;
     return (char *)grown + HEAD;
+}
+
+void *fl_workspace_get(fl_call *c, size_t bytes)
+{
+    fl_workspace *w = c->hooks->workspace;
+    if (w->data && w->size >= bytes)
+        return w->data;
+    fl_mem_free(w->data);
+    w->data = fl_mem_try(bytes);
+    w->size = w->data ? bytes : 0;
+    if (!w->data)
+        (void)fl_fail(FL_ENOMEM, "%s: %zu bytes of memory were refused",
+                      c->def->type, bytes);
+    return w->data;
+}
+
+bool fl_call_reads(const fl_call *c, const fl_value *v)
+{
+    for (int s = 0; s < FL_SLOTS; s++)
+        for (int i = 0; i < c->n_in[s]; i++)
+            if (c->in[s][i] == v)
+                return true;
+    return false;
 }
 
 static const fl_value *first_value(fl_value **const *args, const int *n)

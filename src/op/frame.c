@@ -191,15 +191,6 @@ static fl_err read_inputs(fl_frame *f)
     return FL_OK;
 }
 
-static bool is_input(const fl_call *c, const fl_value *v)
-{
-    for (int s = 0; s < FL_SLOTS; s++)
-        for (int i = 0; i < c->n_in[s]; i++)
-            if (c->in[s][i] == v)
-                return true;
-    return false;
-}
-
 /* Does it group just these rows? (Its own levels fit since it was made.) */
 static bool lod_fits(const fl_lod *lod, const fl_shape *s)
 {
@@ -208,11 +199,28 @@ static bool lod_fits(const fl_lod *lod, const fl_shape *s)
     return last >= 0 && lod->off[last][lod->n[last] - 1] == rows;
 }
 
+/* May the output lie in its region? Not if an input whose elements are read is
+ * there and the output is not its like: the kernel reads each element before it
+ * writes the same one, but no others. */
+static bool region_serves(const fl_call *c, const fl_value *v, const fl_meta *m)
+{
+    for (int s = 0; s < FL_SLOTS; s++)
+        for (int i = 0; i < c->n_in[s]; i++) {
+            const fl_value *x = c->in[s][i];
+            if (x && x->region == v->region &&
+                !(c->def->in[s].flags & FL_UNREAD) &&
+                (x->kind != FL_LOD_TENSOR || x->tensor.dtype != m->dtype ||
+                 !fl_shape_equal(&x->tensor.shape, &m->shape)))
+                return false;
+        }
+    return true;
+}
+
 static fl_err size_tensor(const fl_call *c, fl_value *v, const fl_meta *m,
                           bool view)
 {
     fl_tensor *t = &v->tensor;
-    bool in_place = is_input(c, v);
+    bool in_place = fl_call_reads(c, v);
     if (view) {
         size_t bytes;
         FL_TRY(fl_shape_bytes(&m->shape, m->dtype, &bytes));
@@ -220,6 +228,8 @@ static fl_err size_tensor(const fl_call *c, fl_value *v, const fl_meta *m,
         t->shape = m->shape;
     } else if (in_place) {
         FL_TRY(fl_tensor_unique(t));
+    } else if (v->region && region_serves(c, v, m)) {
+        FL_TRY(fl_region_resize(v, m->dtype, &m->shape));
     } else {
         FL_TRY(fl_tensor_resize(t, m->dtype, &m->shape));
     }
@@ -250,7 +260,7 @@ static fl_err check_in_place(const fl_call *c, const fl_value *v,
                 (slot->flags & FL_VIEW
                      ? fl_shape_numel(&t->shape) == fl_shape_numel(&m->shape)
                      : fl_shape_equal(&t->shape, &m->shape));
-    if (keeps || !is_input(c, v))
+    if (keeps || !fl_call_reads(c, v))
         return FL_OK;
     return fl_fail(FL_EINVAL,
                    "%s: output %s is also an input: %s %s%s cannot become %s "
@@ -276,7 +286,8 @@ static fl_err check_sized_by_kernel(const fl_frame *f, const fl_value *v,
                                     const fl_slot *slot)
 {
     const fl_call *c = &f->call;
-    if (c->def->flags & FL_OP_NO_INFER || !fl_frame_moves(f) || !is_input(c, v))
+    if (c->def->flags & FL_OP_NO_INFER || !fl_frame_moves(f) ||
+        !fl_call_reads(c, v))
         return FL_OK;
     return fl_fail(FL_EINVAL,
                    "%s: output %s is also an input; its shape depends on "
@@ -313,7 +324,7 @@ static fl_err size_outputs(fl_frame *f)
                 continue;
             }
             if (c->def->out[s].flags & FL_FILLS &&
-                v->kind == FL_SELECTED_ROWS && !is_input(c, v)) {
+                v->kind == FL_SELECTED_ROWS && !fl_call_reads(c, v)) {
                 FL_TRY(size_rows(&v->rows, m));
                 continue;
             }

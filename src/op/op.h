@@ -20,14 +20,18 @@ enum {
 
 /* Operator flags. */
 enum {
-    FL_OP_DYNAMIC = 1,  /* shapes depend on values: the kernel resizes */
-    FL_OP_NO_INFER = 2, /* nothing is inferred when it is appended */
-    FL_OP_HIDDEN = 4,   /* made by the planner only; not for programs */
-    FL_OP_LOCAL = 8,    /* touches files or ports of this machine: not for
-                         * programs from elsewhere (fl_exec_env.trust) */
-    FL_OP_RANDOM = 16,  /* draws numbers: two runs may differ */
-    FL_OP_HEARS = 32,   /* what it reads comes to it over the network */
-    FL_OP_RANKS = 64,   /* talks to other ranks: once for all places */
+    FL_OP_DYNAMIC = 1,    /* shapes depend on values: the kernel resizes */
+    FL_OP_NO_INFER = 2,   /* nothing is inferred when it is appended */
+    FL_OP_HIDDEN = 4,     /* made by the planner only; not for programs */
+    FL_OP_LOCAL = 8,      /* touches files or ports of this machine: not for
+                           * programs from elsewhere (fl_exec_env.trust) */
+    FL_OP_RANDOM = 16,    /* draws numbers: two runs may differ */
+    FL_OP_HEARS = 32,     /* what it reads comes to it over the network */
+    FL_OP_RANKS = 64,     /* talks to other ranks: once for all places */
+    FL_OP_IN_PLACE = 128, /* its first output may lie in the memory of any
+                           * input of the same type and shape: an element of an
+                           * input is read before the same one is written */
+    FL_OP_GRAD_IN_PLACE = 256, /* the same of its gradient */
 };
 
 /* --- Shapes ------------------------------------------------------------ */
@@ -110,6 +114,14 @@ fl_err fl_infer_grad_of_rule(fl_infer *x);
 
 typedef struct fl_call fl_call;
 
+/* Memory that a kernel has for the time of one call. Operators that run one
+ * after the other share it. Zero is an empty one; free it with
+ * fl_mem_free(data). */
+typedef struct fl_workspace {
+    void *data;
+    size_t size; /* bytes */
+} fl_workspace;
+
 /* What a kernel may ask of whoever runs it. */
 typedef struct fl_hooks {
     fl_err (*run_block)(fl_call *c, int64_t block); /* a sub-block, once */
@@ -117,6 +129,7 @@ typedef struct fl_hooks {
     const struct fl_disk *disk;                     /* files */
     void *service;            /* what send, recv and lookups talk to */
     struct fl_worlds *worlds; /* what c_* operators talk to */
+    fl_workspace *workspace;
 } fl_hooks;
 
 typedef struct fl_op_def fl_op_def;
@@ -172,6 +185,13 @@ fl_err fl_view(fl_call *c, const char *in, const char *out) FL_MUST_CHECK;
  * in c->scratch: grows, and keeps its contents between calls. NULL: it is not
  * to be had, which fl_fail has told; return FL_ENOMEM. */
 void *fl_scratch(fl_call *c, int64_t n, size_t size) FL_MUST_CHECK;
+
+/* Memory for this call alone, 64-byte aligned; its contents are undefined. A
+ * second call in the same kernel may move it. NULL as above. */
+void *fl_workspace_get(fl_call *c, size_t bytes) FL_MUST_CHECK;
+
+/* Is the value one of the inputs? */
+bool fl_call_reads(const fl_call *c, const fl_value *v);
 
 /* dtype of the first input that is there, else of the first output. */
 fl_dtype fl_call_dtype(const fl_call *c);
@@ -231,6 +251,7 @@ const fl_op_def *fl_registry_at(const fl_registry *r, int i);
 /* The forward operator that `type` is the derived gradient of, or NULL. */
 const fl_op_def *fl_registry_forward(const fl_registry *r, const char *type);
 
+bool fl_op_makes_view(const fl_op_def *def); /* an output is FL_VIEW */
 bool fl_op_differentiable(const fl_op_def *def);
 int fl_op_slot_in(const fl_op_def *def, const char *slot); /* -1: none */
 int fl_op_slot_out(const fl_op_def *def, const char *slot);

@@ -146,6 +146,8 @@ static fl_err derive(fl_registry *r, const fl_op_def *fwd)
         g->out[0].flags &= ~(unsigned)FL_OPTIONAL;
     memcpy(g->attr, fwd->attr, sizeof g->attr);
     g->flags = fwd->flags & (FL_OP_DYNAMIC | FL_OP_HIDDEN);
+    if (fwd->flags & FL_OP_GRAD_IN_PLACE)
+        g->flags |= FL_OP_IN_PLACE;
     g->infer = fwd->grad_infer ? fwd->grad_infer : infer_grad;
     g->run = fwd->grad_run;
     g->forward = fwd;

@@ -177,6 +177,7 @@ static fl_err backward(const fl_call *c, grad_f32 *single, grad_f64 *wide)
         .in = {{"X"}},                                                         \
         .out = {{"Out"}},                                                      \
         .attr = {attr_a, attr_b},                                              \
+        .flags = FL_OP_IN_PLACE | FL_OP_GRAD_IN_PLACE,                         \
         .infer = fl_infer_real,                                                \
         .run = name##_run,                                                     \
         .grad_in = {__VA_ARGS__},                                              \

@@ -357,6 +357,7 @@ const fl_op_def fl_op_batch_norm = {
             {"fuse_with_relu", FL_ATTR_BOOL},
             {"use_global_stats", FL_ATTR_BOOL},
         },
+    .flags = FL_OP_IN_PLACE | FL_OP_GRAD_IN_PLACE,
     .infer = infer,
     .run = batch_norm,
     .grad_in = {"X", "Y@GRAD", "Scale", "SavedMean", "SavedVariance"},

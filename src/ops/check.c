@@ -209,9 +209,102 @@ static void env_fini(env *e)
     fl_vars_fini(&e->vars);
 }
 
+/* --- what a table promises of its kernel --- */
+
+/* The outputs of a desc, copied; or compared with their copies. */
+static void keep_outputs(env *e, const fl_desc *d, fl_value *copy, bool compare)
+{
+    for (int s = 0, k = 0; s < d->n_out; s++)
+        for (int i = 0; i < d->out[s].n; i++, k++) {
+            CHECK(k < FL_CASE_ARGS && "there is room for its copy");
+            fl_value *v = fl_vars_get(&e->vars, d->out[s].name[i]);
+            if (!compare)
+                CHECK_OK(fl_value_copy(&copy[k], v));
+            else if (v->kind == FL_LOD_TENSOR && v->tensor.data)
+                CHECK(!memcmp(v->tensor.data, copy[k].tensor.data,
+                              fl_tensor_bytes(&copy[k].tensor)));
+        }
+}
+
+/* Run again with x and the first output in one region, where x does not differ
+ * from it in type or shape. */
+static void run_in_place(env *e, fl_desc *d, fl_value *x, fl_value *out)
+{
+    fl_value before = {0};
+    fl_region region = {0};
+    const fl_shape shape = x->tensor.shape;
+    if (x == out || x->kind != FL_LOD_TENSOR || out->kind != FL_LOD_TENSOR ||
+        x->tensor.dtype != out->tensor.dtype ||
+        !fl_shape_equal(&shape, &out->tensor.shape))
+        return;
+    CHECK_OK(fl_value_copy(&before, x));
+    fl_region_add(&region, x);
+    fl_region_add(&region, out);
+    CHECK_OK(fl_region_resize(x, before.tensor.dtype, &shape));
+    memcpy(x->tensor.data, before.tensor.data, fl_tensor_bytes(&x->tensor));
+    CHECK_OK(fl_lod_copy(&x->tensor.lod, &before.tensor.lod));
+    CHECK_OK(fl_vars_run(&e->vars, d));
+    CHECK(x->tensor.data == out->tensor.data);
+    x->region = out->region = NULL;
+    CHECK_OK(fl_tensor_unique(&out->tensor));
+    CHECK_OK(fl_value_copy(x, &before));
+    fl_region_fini(&region);
+    fl_value_fini(&before);
+}
+
+/* Run again with other elements in x. */
+static void run_with_rubbish(env *e, fl_desc *d, fl_value *x)
+{
+    fl_value before = {0};
+    if (x->kind != FL_LOD_TENSOR || !x->tensor.data)
+        return;
+    CHECK_OK(fl_value_copy(&before, x));
+    memset(x->tensor.data, 0xff, fl_tensor_bytes(&x->tensor));
+    CHECK_OK(fl_vars_run(&e->vars, d));
+    CHECK_OK(fl_value_copy(x, &before));
+    fl_value_fini(&before);
+}
+
+/* An output is a variable that is read, so that a second run differs. */
+static bool is_updated(const fl_desc *d)
+{
+    for (int s = 0; s < d->n_out; s++)
+        for (int i = 0; i < d->out[s].n; i++)
+            for (int k = 0; k < d->n_in; k++)
+                for (int j = 0; j < d->in[k].n; j++)
+                    if (!strcmp(d->out[s].name[i], d->in[k].name[j]))
+                        return true;
+    return false;
+}
+
+/* FL_OP_IN_PLACE and FL_UNREAD hold: the outputs have the same bits. */
+static void check_promises(env *e, fl_desc *d)
+{
+    const fl_op_def *def = fl_registry_find(fl_check_registry(), d->type);
+    const fl_args *first = fl_desc_out(d, def->out[0].name);
+    fl_value copy[FL_CASE_ARGS] = {0};
+    if (is_updated(d))
+        return;
+    keep_outputs(e, d, copy, false);
+    for (int s = 0; s < FL_SLOTS && def->in[s].name; s++) {
+        const fl_args *in = fl_desc_in(d, def->in[s].name);
+        for (int i = 0; in && i < in->n; i++) {
+            fl_value *x = fl_vars_get(&e->vars, in->name[i]);
+            if (def->in[s].flags & FL_UNREAD)
+                run_with_rubbish(e, d, x);
+            else if (def->flags & FL_OP_IN_PLACE && first)
+                run_in_place(e, d, x, fl_vars_get(&e->vars, first->name[0]));
+            keep_outputs(e, d, copy, true);
+        }
+    }
+    for (int k = 0; k < FL_CASE_ARGS; k++)
+        fl_value_fini(&copy[k]);
+}
+
 static void run(env *e, fl_desc *d)
 {
     CHECK_OK(fl_vars_run(&e->vars, d));
+    check_promises(e, d);
 }
 
 /* --- outputs --- */

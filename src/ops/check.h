@@ -73,6 +73,7 @@ typedef struct fl_vars {
     fl_arena *arena;
     fl_map values; /* name -> fl_value */
     fl_hooks hooks;
+    fl_workspace workspace;
     void *runner;
 } fl_vars;
 

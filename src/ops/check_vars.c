@@ -13,6 +13,7 @@ static uint64_t fixed_entropy(fl_call *c)
 void fl_vars_init(fl_vars *v)
 {
     *v = (fl_vars){.arena = fl_arena_new(), .hooks.entropy = fixed_entropy};
+    v->hooks.workspace = &v->workspace;
 }
 
 void fl_vars_fini(fl_vars *v)
@@ -20,6 +21,7 @@ void fl_vars_fini(fl_vars *v)
     for (fl_entry *e = NULL; (e = fl_map_next(&v->values, e));)
         fl_value_fini(e->value);
     fl_map_fini(&v->values);
+    fl_mem_free(v->workspace.data);
     fl_arena_free(v->arena);
 }
 

@@ -141,7 +141,7 @@ static fl_err concat_grad(fl_call *c)
 
 const fl_op_def fl_op_concat = {
     .type = "concat",
-    .in = {{"X", FL_MANY}},
+    .in = {{"X", FL_MANY | FL_GRAD_UNREAD}},
     .out = {{"Out"}},
     .attr = {{"axis", FL_ATTR_INT, .i = 0}},
     .infer = infer_concat,

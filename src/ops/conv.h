@@ -39,8 +39,8 @@ void fl_conv_gemm_grad(fl_dtype t, const fl_conv *g, const void *x,
                        const void *w, const void *dy, void *col,
                        fl_conv_grads out);
 
-/* Memory for the columns, in the frame's scratch beside oneDNN's things. NULL:
- * it is not to be had, which fl_fail has told; return FL_ENOMEM. */
+/* Memory for the columns, in the workspace. NULL: it is not to be had, which
+ * fl_fail has told; return FL_ENOMEM. */
 void *fl_conv_space(fl_call *c, const fl_conv *g, fl_dtype t) FL_MUST_CHECK;
 
 #endif

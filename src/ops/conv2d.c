@@ -253,8 +253,8 @@ static fl_err infer(fl_infer *x)
         .type = name,                                                          \
         .in = {{"Input"},                                                      \
                {"Filter"},                                                     \
-               {"Bias", FL_OPTIONAL},                                          \
-               {"ResidualData", FL_OPTIONAL}},                                 \
+               {"Bias", FL_OPTIONAL | FL_GRAD_UNREAD},                         \
+               {"ResidualData", FL_OPTIONAL | FL_GRAD_UNREAD}},                \
         .out = {{"Output"}},                                                   \
         .attr = {{"strides", FL_ATTR_INTS, .n = 2,                             \
                   .longs = (const int64_t[]){1, 1}},                           \

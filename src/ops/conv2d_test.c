@@ -117,6 +117,8 @@ enum {
 
 typedef struct layer {
     fl_arena *arena;
+    fl_hooks hooks;
+    fl_workspace workspace;
     fl_value value[SLOTS];
     const char *name[SLOTS];
 } layer;
@@ -152,8 +154,8 @@ static fl_frame begin(layer *l, const char *type, const char *const *in,
     for (; *out; out++)
         fl_desc_set_out1(d, *out, *out);
     CHECK_OK(fl_frame_init(&f, l->arena,
-                           fl_registry_find(fl_check_registry(), type), d, NULL,
-                           NULL, value_of, l));
+                           fl_registry_find(fl_check_registry(), type), d,
+                           &l->hooks, NULL, value_of, l));
     return f;
 }
 
@@ -183,6 +185,7 @@ static void check_batch(layer *l, fl_frame frame[2], int64_t n)
 static void follows_the_batch_and_keeps_its_memory(void)
 {
     layer l = {.arena = fl_arena_new()};
+    l.hooks.workspace = &l.workspace;
     fl_frame f[] = {
         begin(&l, "conv2d", (const char *[]){"Input", "Filter", NULL},
               (const char *[]){"Output", NULL}),
@@ -200,6 +203,7 @@ static void follows_the_batch_and_keeps_its_memory(void)
         fl_frame_fini(&f[i]);
     for (int i = 0; i < SLOTS; i++)
         fl_value_fini(&l.value[i]);
+    fl_mem_free(l.workspace.data);
     fl_arena_free(l.arena);
 }
 

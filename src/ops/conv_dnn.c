@@ -16,8 +16,6 @@ typedef struct space {
     bool made, good; /* something was made for it; it works */
     dnnl_engine_t engine;
     fl_dnn_step step[2]; /* forward; or by weights, by data */
-    void *columns;
-    size_t size;
 } space;
 
 static void end_steps(space *s)
@@ -31,7 +29,6 @@ static void end_space(void *scratch)
     space *s = scratch;
     end_steps(s);
     dnnl_engine_destroy(s->engine);
-    fl_mem_free(s->columns);
     fl_mem_free(s);
 }
 
@@ -46,21 +43,11 @@ static space *space_of(fl_call *c)
 
 void *fl_conv_space(fl_call *c, const fl_conv *g, fl_dtype t)
 {
-    space *s = space_of(c);
     size_t bytes;
     const fl_shape columns = {5,
                               {g->c / g->groups, g->kh, g->kw, g->oh, g->ow}};
-    if (fl_shape_bytes(&columns, t, &bytes))
-        return NULL;
-    if (s->columns && s->size >= bytes)
-        return s->columns;
-    fl_mem_free(s->columns);
-    s->columns = fl_mem_try(bytes);
-    s->size = bytes;
-    if (!s->columns)
-        (void)fl_fail(FL_ENOMEM, "%s: %zu bytes of memory were refused",
-                      c->def->type, bytes);
-    return s->columns;
+    return fl_shape_bytes(&columns, t, &bytes) ? NULL
+                                               : fl_workspace_get(c, bytes);
 }
 
 /* --- Descriptions ------------------------------------------------------ */
@@ -205,12 +192,20 @@ static space *prepare(fl_call *c, const fl_conv *g, const make how[2])
     return s;
 }
 
+/* Memory for both steps; NULL also where there is nothing good to run. */
+static void *workspace_of(fl_call *c, const space *s)
+{
+    const size_t a = s->step[0].bytes, b = s->step[1].bytes;
+    return s->good ? fl_workspace_get(c, a > b ? a : b) : NULL;
+}
+
 bool fl_conv_dnn(fl_call *c, const fl_conv *g, const float *x, const float *w,
                  float *y)
 {
     space *s = prepare(c, g, (make[]){make_forward, NULL});
     void *at[] = {(void *)x, (void *)w, y};
-    return s->good && fl_dnn_step_run(&s->step[0], at);
+    void *workspace = workspace_of(c, s);
+    return workspace && fl_dnn_step_run(&s->step[0], at, workspace);
 }
 
 bool fl_conv_dnn_grad(fl_call *c, const fl_conv *g, const float *x,
@@ -221,6 +216,8 @@ bool fl_conv_dnn_grad(fl_call *c, const fl_conv *g, const float *x,
                                 out.input ? make_by_data : NULL});
     void *weights[] = {(void *)x, (void *)dy, out.filter};
     void *data[] = {(void *)dy, (void *)w, out.input};
-    return s->good && (!out.filter || fl_dnn_step_run(&s->step[0], weights)) &&
-           (!out.input || fl_dnn_step_run(&s->step[1], data));
+    void *workspace = workspace_of(c, s);
+    return workspace &&
+           (!out.filter || fl_dnn_step_run(&s->step[0], weights, workspace)) &&
+           (!out.input || fl_dnn_step_run(&s->step[1], data, workspace));
 }

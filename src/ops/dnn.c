@@ -58,7 +58,7 @@ static bool init_reorder(fl_dnn_arg *a, dnnl_engine_t engine,
     const dnnl_memory_desc_t *from = a->out ? packed : plain;
     const dnnl_memory_desc_t *to = a->out ? plain : packed;
     dnnl_primitive_desc_t pd;
-    TRY(dnnl_memory_create(&a->packed, packed, engine, DNNL_MEMORY_ALLOCATE));
+    TRY(dnnl_memory_create(&a->packed, packed, engine, DNNL_MEMORY_NONE));
     TRY(dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine,
                                            NULL));
     dnnl_status_t status = dnnl_primitive_create(&a->reorder, pd);
@@ -80,6 +80,32 @@ static bool init_arg(fl_dnn_step *s, const_dnnl_primitive_desc_t pd,
            init_reorder(a, s->engine, spec->plain, want);
 }
 
+static const dnnl_memory_desc_t *desc_of(dnnl_memory_t m)
+{
+    const dnnl_memory_desc_t *d = NULL;
+    dnnl_memory_get_memory_desc(m, &d);
+    return d;
+}
+
+static size_t reserve(fl_dnn_step *s, dnnl_memory_t m)
+{
+    const size_t at = s->bytes;
+    s->bytes += (dnnl_memory_desc_get_size(desc_of(m)) + 63) / 64 * 64;
+    return at;
+}
+
+/* Packed arguments behind one another, beginning with `first`. */
+static void lay_out(fl_dnn_step *s, int first)
+{
+    s->bytes = 0;
+    for (int i = 0; i < s->n; i++) {
+        fl_dnn_arg *a = &s->arg[(first + i) % s->n];
+        if (a->packed)
+            a->at = reserve(s, a->packed);
+    }
+    s->space_at = reserve(s, s->space);
+}
+
 bool fl_dnn_step_init(fl_dnn_step *s, dnnl_engine_t engine,
                       const_dnnl_primitive_desc_t pd, int n,
                       const fl_dnn_spec *spec)
@@ -90,10 +116,11 @@ bool fl_dnn_step_init(fl_dnn_step *s, dnnl_engine_t engine,
     TRY(dnnl_memory_create(
         &s->space,
         dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0), engine,
-        DNNL_MEMORY_ALLOCATE));
+        DNNL_MEMORY_NONE));
     for (int i = 0; i < n; i++)
         if (!init_arg(s, pd, &spec[i]))
             return false;
+    lay_out(s, 0);
     return true;
 }
 
@@ -112,14 +139,7 @@ void fl_dnn_step_fini(fl_dnn_step *s)
     *s = (fl_dnn_step){0};
 }
 
-static const dnnl_memory_desc_t *desc_of(dnnl_memory_t m)
-{
-    const dnnl_memory_desc_t *d = NULL;
-    dnnl_memory_get_memory_desc(m, &d);
-    return d;
-}
-
-void fl_dnn_share(fl_dnn_step *s, int a, const fl_dnn_step *first, int b)
+void fl_dnn_share(fl_dnn_step *s, int a, fl_dnn_step *first, int b)
 {
     fl_dnn_arg *to = &s->arg[a];
     const fl_dnn_arg *from = &first->arg[b];
@@ -130,6 +150,8 @@ void fl_dnn_share(fl_dnn_step *s, int a, const fl_dnn_step *first, int b)
     dnnl_primitive_destroy(to->reorder);
     to->packed = from->packed;
     to->reorder = NULL;
+    lay_out(s, a); /* both at the start of the workspace */
+    lay_out(first, b);
 }
 
 static bool move(const fl_dnn_step *s, const fl_dnn_arg *a)
@@ -140,12 +162,15 @@ static bool move(const fl_dnn_step *s, const fl_dnn_arg *a)
            dnnl_success;
 }
 
-static bool run_step(fl_dnn_step *s, void *const *at)
+static bool run_step(fl_dnn_step *s, void *const *at, char *workspace)
 {
     dnnl_exec_arg_t args[FL_DNN_ARGS + 1];
+    TRY(dnnl_memory_set_data_handle(s->space, workspace + s->space_at));
     for (int i = 0; i < s->n; i++) {
         const fl_dnn_arg *a = &s->arg[i];
         TRY(dnnl_memory_set_data_handle(a->plain, at[i]));
+        if (a->packed)
+            TRY(dnnl_memory_set_data_handle(a->packed, workspace + a->at));
         if (!a->out && a->reorder && !move(s, a))
             return false;
         args[i].arg = a->id;
@@ -160,11 +185,11 @@ static bool run_step(fl_dnn_step *s, void *const *at)
     return dnnl_stream_wait(s->stream) == dnnl_success;
 }
 
-bool fl_dnn_step_run(fl_dnn_step *s, void *const *at)
+bool fl_dnn_step_run(fl_dnn_step *s, void *const *at, void *workspace)
 {
     sigset_t was;
     fl_dnn_enter(&was);
-    bool good = run_step(s, at);
+    bool good = run_step(s, at, workspace);
     fl_dnn_leave(&was);
     return good;
 }

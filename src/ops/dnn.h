@@ -2,8 +2,9 @@
  *
  * Tensors lie in memory as plain [n,c,h,w]; a primitive may want another
  * order. A step is one primitive with its arguments: what it wants otherwise is
- * reordered on the way in or out, in memory that the step keeps. All of it is
- * made once for a shape, and running it then allocates nothing of ours.
+ * reordered on the way in or out, in the workspace that the caller gives. All
+ * else is made once for a shape, and running it then allocates nothing of
+ * ours.
  *
  * Every function that can fail says so by false: the caller has another way. */
 #ifndef FL_OPS_DNN_H
@@ -34,6 +35,7 @@ typedef struct fl_dnn_arg {
     dnnl_memory_t plain;      /* over the caller's memory */
     dnnl_memory_t packed;     /* as the primitive wants it; NULL: as it is */
     dnnl_primitive_t reorder; /* NULL with packed: another step fills it */
+    size_t at;                /* where packed lies in the workspace, in bytes */
 } fl_dnn_arg;
 
 /* Thread: one at a time. */
@@ -41,7 +43,9 @@ typedef struct fl_dnn_step {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_primitive_t prim;
-    dnnl_memory_t space; /* the primitive's own */
+    dnnl_memory_t space; /* the primitive's own, behind the arguments */
+    size_t space_at;
+    size_t bytes; /* of the workspace */
     int n;
     fl_dnn_arg arg[FL_DNN_ARGS];
 } fl_dnn_step;
@@ -70,9 +74,11 @@ void fl_dnn_step_fini(fl_dnn_step *s);
 
 /* Argument `a` of `s` takes what argument `b` of `first` packed from the same
  * tensor, if both want the same order. `first` must run first. */
-void fl_dnn_share(fl_dnn_step *s, int a, const fl_dnn_step *first, int b);
+void fl_dnn_share(fl_dnn_step *s, int a, fl_dnn_step *first, int b);
 
-/* at[i] is the caller's memory of argument i. */
-bool fl_dnn_step_run(fl_dnn_step *s, void *const *at);
+/* at[i] is the caller's memory of argument i. The workspace has s->bytes,
+ * 64-byte aligned; between two steps that share an argument it stays as it is.
+ */
+bool fl_dnn_step_run(fl_dnn_step *s, void *const *at, void *workspace);
 
 #endif

@@ -138,7 +138,7 @@ const fl_op_def fl_op_dropout = {
              {"seed", FL_ATTR_INT},
              {"dropout_implementation", FL_ATTR_STRING,
               .s = "downgrade_in_infer"}},
-    .flags = FL_OP_RANDOM,
+    .flags = FL_OP_RANDOM | FL_OP_IN_PLACE | FL_OP_GRAD_IN_PLACE,
     .infer = infer,
     .run = dropout,
     .grad_in = {"Mask", "Out@GRAD"},

@@ -357,12 +357,13 @@ FL_REAL_KERNEL(max_grad)
 FL_REAL_KERNEL(min_grad)
 FL_REAL_KERNEL(pow_grad)
 
-#define ELEMENTWISE(name, infer_rule, ...)                                     \
+#define ELEMENTWISE(name, infer_rule, reads, ...)                              \
     const fl_op_def fl_op_elementwise_##name = {                               \
         .type = "elementwise_" #name,                                          \
-        .in = {{"X"}, {"Y"}},                                                  \
+        .in = {{"X", reads}, {"Y", reads}},                                    \
         .out = {{"Out"}},                                                      \
         .attr = {{"axis", FL_ATTR_INT, .i = -1}},                              \
+        .flags = FL_OP_IN_PLACE | FL_OP_GRAD_IN_PLACE,                         \
         .infer = infer_rule,                                                   \
         .run = name##_run,                                                     \
         __VA_ARGS__};
@@ -372,14 +373,14 @@ FL_REAL_KERNEL(pow_grad)
     .grad_in = {__VA_ARGS__, "Out@GRAD"}, .grad_run = name##_grad,             \
     .grad_infer = infer_grad
 
-ELEMENTWISE(add, infer_number, GRAD_OF(add, "X", "Y"))
-ELEMENTWISE(sub, infer_number, GRAD_OF(sub, "X", "Y"))
-ELEMENTWISE(mul, infer_product, GRAD_OF(mul, "X", "Y"))
-ELEMENTWISE(div, infer_number, GRAD_OF(div, "Y", "Out"))
-ELEMENTWISE(max, infer_number, GRAD_OF(max, "X", "Y"))
-ELEMENTWISE(min, infer_number, GRAD_OF(min, "X", "Y"))
-ELEMENTWISE(pow, infer_number, GRAD_OF(pow, "X", "Y"))
-ELEMENTWISE(mod, infer_number, .grad_run = NULL)
-ELEMENTWISE(floordiv, infer_number, .grad_run = NULL)
+ELEMENTWISE(add, infer_number, FL_GRAD_UNREAD, GRAD_OF(add, "X", "Y"))
+ELEMENTWISE(sub, infer_number, FL_GRAD_UNREAD, GRAD_OF(sub, "X", "Y"))
+ELEMENTWISE(mul, infer_product, 0, GRAD_OF(mul, "X", "Y"))
+ELEMENTWISE(div, infer_number, 0, GRAD_OF(div, "Y", "Out"))
+ELEMENTWISE(max, infer_number, 0, GRAD_OF(max, "X", "Y"))
+ELEMENTWISE(min, infer_number, 0, GRAD_OF(min, "X", "Y"))
+ELEMENTWISE(pow, infer_number, 0, GRAD_OF(pow, "X", "Y"))
+ELEMENTWISE(mod, infer_number, 0, .grad_run = NULL)
+ELEMENTWISE(floordiv, infer_number, 0, .grad_run = NULL)
 
 #endif

@@ -5,8 +5,8 @@
  *     "", "relu", "sigmoid" or "tanh"
  *
  * fused_act_bias_grad  Out?, Out@GRAD -> Pre@GRAD?, Bias@GRAD?
- *     Pre@GRAD = Out@GRAD * act'(.), told from Out: what reaches the product;
- *     it may be the variable of Out@GRAD. Out may be absent with act ""
+ *     Pre@GRAD = Out@GRAD * act'(.), told from Out: what reaches the product.
+ *     Out may be absent with act ""
  *     Bias@GRAD = sum of Pre@GRAD over rows
  *
  * Bias and activation are applied to a block of rows while the product is still
@@ -251,7 +251,7 @@ const fl_op_def fl_op_fused_act_bias_grad = {
     .in = {{"Out", FL_OPTIONAL}, {"Out@GRAD"}},
     .out = {{"Pre@GRAD", FL_OPTIONAL}, {"Bias@GRAD", FL_OPTIONAL}},
     .attr = {{"act", FL_ATTR_STRING}},
-    .flags = FL_OP_HIDDEN,
+    .flags = FL_OP_HIDDEN | FL_OP_IN_PLACE,
     .infer = infer_back,
     .run = fused_act_bias_grad,
 };

@@ -503,7 +503,9 @@ static fl_err run_block(fl_call *c, int64_t block)
 
 static fl_err run_op(maker *m, const fl_op_def *def, fl_desc *d)
 {
-    const fl_hooks hooks = {.entropy = entropy, .run_block = run_block};
+    fl_workspace workspace = {0};
+    const fl_hooks hooks = {
+        .entropy = entropy, .run_block = run_block, .workspace = &workspace};
     fl_frame f = {0};
     current = def->type;
     fl_mem_limit(MEMORY);
@@ -516,6 +518,7 @@ static fl_err run_op(maker *m, const fl_op_def *def, fl_desc *d)
         err = fl_frame_run(&f);
     fl_mem_limit(SIZE_MAX);
     fl_frame_fini(&f);
+    fl_mem_free(workspace.data);
     if (!err)
         check_outputs(m);
     return err;

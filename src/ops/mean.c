@@ -39,7 +39,7 @@ static fl_err infer(fl_infer *x)
 
 const fl_op_def fl_op_mean = {
     .type = "mean",
-    .in = {{"X"}},
+    .in = {{"X", FL_GRAD_UNREAD}},
     .out = {{"Out"}},
     .infer = infer,
     .run = mean,

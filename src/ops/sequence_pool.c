@@ -216,7 +216,7 @@ static fl_err infer_pool_grad(fl_infer *x)
 
 const fl_op_def fl_op_sequence_pool = {
     .type = "sequence_pool",
-    .in = {{"X"}},
+    .in = {{"X", FL_GRAD_UNREAD}},
     .out = {{"Out"}, {"MaxIndex", FL_INTERMEDIATE | FL_OPTIONAL}},
     .attr =
         {

@@ -130,6 +130,7 @@ const fl_op_def fl_op_sum = {
     .type = "sum",
     .in = {{"X", FL_MANY}},
     .out = {{"Out"}},
+    .flags = FL_OP_IN_PLACE,
     .infer = infer,
     .run = sum,
     .make_grad = make_grad,

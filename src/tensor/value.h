@@ -1,4 +1,5 @@
-/* value.h - what a variable holds at run time. */
+/* value.h - what a variable holds at run time, and memory that several share.
+ */
 #ifndef FL_TENSOR_VALUE_H
 #define FL_TENSOR_VALUE_H
 
@@ -9,9 +10,11 @@ typedef FL_VEC(fl_tensor) fl_tensors;
 
 /* Thread: one at a time. Zero is an empty tensor-to-be. */
 struct fl_value {
-    fl_kind kind;     /* 0: nothing held yet */
-    fl_tensor tensor; /* FL_LOD_TENSOR */
-    fl_rows rows;     /* FL_SELECTED_ROWS */
+    struct fl_region *region; /* where the tensor's memory comes from; NULL: the
+                                 tensor has memory of its own */
+    fl_kind kind;             /* 0: nothing held yet */
+    fl_tensor tensor;         /* FL_LOD_TENSOR */
+    fl_rows rows;             /* FL_SELECTED_ROWS */
     fl_tensors array; /* FL_LOD_TENSOR_ARRAY, FEED_MINIBATCH, FETCH_LIST */
     bool absent;      /* a shape without elements: this process keeps none */
 };
@@ -23,6 +26,23 @@ fl_err fl_value_copy(fl_value *dst, const fl_value *src) FL_MUST_CHECK;
  * on servers. What the value held before is gone. Memory that it then gets is
  * that of a tensor as all others. */
 void fl_value_set_absent(fl_value *v, fl_dtype dtype, const fl_shape *shape);
+
+/* --- regions (region.c) --- */
+
+/* Memory that tensors of several values use, one after the other. It grows to
+ * what the largest of them needs. Zero is an empty region. */
+typedef struct fl_region {
+    fl_buf *buf;
+    FL_VEC(fl_value *) users;
+} fl_region;
+
+void fl_region_add(fl_region *r, fl_value *v); /* v is in no region yet */
+void fl_region_fini(fl_region *r);             /* its users outlive it */
+
+/* v's tensor gets this type and shape and the memory of v's region. What other
+ * users of the region held is lost. */
+fl_err fl_region_resize(fl_value *v, fl_dtype dtype,
+                        const fl_shape *shape) FL_MUST_CHECK;
 
 int64_t *fl_rows_index(const fl_rows *r);
 int64_t fl_rows_width(const fl_rows *r); /* elements of one row */
