@@ -34,17 +34,24 @@ const char *fl_msg_method(fl_msg_kind kind)
     return fl_msg_info_of(kind)->method;
 }
 
-bool fl_msg_carries(fl_msg_kind kind, const char *field)
+static bool has_word(const char *words, const char *word)
 {
-    const size_t n = strlen(field);
-    const char *at = fl_msg_info_of(kind)->carries;
-    for (; *at; at += strspn(at, " ")) {
-        const size_t word = strcspn(at, " ");
-        if (word == n && !strncmp(at, field, n))
+    const size_t n = strlen(word);
+    for (const char *at = words; *at; at += strspn(at, " ")) {
+        const size_t m = strcspn(at, " ");
+        if (m == n && !strncmp(at, word, n))
             return true;
-        at += word;
+        at += m;
     }
     return false;
+}
+
+bool fl_msg_carries(fl_msg_kind kind, const char *field)
+{
+    static const char every[] = "kind job_hi job_lo session_hi session_lo tag "
+                                "state incarnation";
+    return has_word(fl_msg_info_of(kind)->carries, field) ||
+           has_word(every, field);
 }
 
 void fl_leave_text(const fl_leave *left, char *buf, size_t size)
@@ -61,6 +68,37 @@ void fl_leave_text(const fl_leave *left, char *buf, size_t size)
              (double)left->ago / (double)FL_SEC, (long long)left->view);
 }
 
+/* --- fields --- */
+
+/* The pointer of a TEXT, LINES or LIST. */
+static const void *get_pointer(const fl_msg *m, const fl_msg_field *f)
+{
+    const void *at;
+    memcpy(&at, (const char *)m + f->at, sizeof at);
+    return at;
+}
+
+static void set_pointer(fl_msg *m, const fl_msg_field *f, const void *at)
+{
+    memcpy((char *)m + f->at, &at, sizeof at);
+}
+
+static bool is_pointer(const fl_msg_field *f)
+{
+    return f->type >= FL_FIELD_TEXT;
+}
+
+/* Bytes that the pointer of a field leads to. */
+static size_t pointed_bytes(const fl_msg *m, const fl_msg_field *f)
+{
+    const void *at = get_pointer(m, f);
+    int n;
+    if (f->type != FL_FIELD_LIST)
+        return at ? strlen(at) + 1 : 0;
+    memcpy(&n, (const char *)m + f->count_at, sizeof n);
+    return (size_t)n * f->size;
+}
+
 static void *dup_bytes(const void *from, size_t size)
 {
     if (!size)
@@ -70,15 +108,35 @@ static void *dup_bytes(const void *from, size_t size)
     return to;
 }
 
+/* Copies of all that m points to, but for the blob. NULL: on the heap. */
+static void dup_fields(fl_msg *m, fl_arena *arena)
+{
+    for (const fl_msg_field *f = fl_msg_fields; f->name; f++) {
+        if (!is_pointer(f))
+            continue;
+        const void *from = get_pointer(m, f);
+        const size_t n = pointed_bytes(m, f);
+        set_pointer(m, f,
+                    !n      ? NULL
+                    : arena ? fl_arena_dup(arena, from, n)
+                            : dup_bytes(from, n));
+    }
+}
+
+void fl_msg_forget(fl_msg *m)
+{
+    for (const fl_msg_field *f = fl_msg_fields; f->name; f++) {
+        if (is_pointer(f))
+            set_pointer(m, f, NULL);
+        if (f->type == FL_FIELD_LIST)
+            memset((char *)m + f->count_at, 0, sizeof(int));
+    }
+}
+
 fl_msg *fl_msg_dup(const fl_msg *m)
 {
     fl_msg *copy = dup_bytes(m, sizeof *m);
-    copy->member =
-        dup_bytes(m->member, (size_t)m->n_member * sizeof *m->member);
-    copy->left = dup_bytes(m->left, (size_t)m->n_left * sizeof *m->left);
-    copy->seen = dup_bytes(m->seen, (size_t)m->n_seen * sizeof *m->seen);
-    copy->text = m->text ? fl_mem_strdup(m->text) : NULL;
-    copy->about = m->about ? fl_mem_strdup(m->about) : NULL;
+    dup_fields(copy, NULL);
     copy->blob.at = dup_bytes(m->blob.at, m->blob.size);
     copy->blob.owner = NULL;
     return copy;
@@ -88,14 +146,14 @@ void fl_msg_free(fl_msg *m)
 {
     if (!m)
         return;
-    fl_mem_free((void *)m->member);
-    fl_mem_free((void *)m->left);
-    fl_mem_free((void *)m->seen);
-    fl_mem_free((void *)m->text);
-    fl_mem_free((void *)m->about);
+    for (const fl_msg_field *f = fl_msg_fields; f->name; f++)
+        if (is_pointer(f))
+            fl_mem_free((void *)get_pointer(m, f));
     fl_mem_free((void *)m->blob.at);
     fl_mem_free(m);
 }
+
+/* --- the outbox --- */
 
 void fl_outbox_init(fl_outbox *o)
 {
@@ -134,19 +192,7 @@ void fl_outbox_note(fl_outbox *o, const char *fmt, ...)
 void fl_outbox_send(fl_outbox *o, fl_peer to, fl_msg msg)
 {
     msg.state = o->state;
-    if (msg.n_member)
-        msg.member = fl_arena_dup(o->arena, msg.member,
-                                  (size_t)msg.n_member * sizeof *msg.member);
-    if (msg.n_left)
-        msg.left = fl_arena_dup(o->arena, msg.left,
-                                (size_t)msg.n_left * sizeof *msg.left);
-    if (msg.n_seen)
-        msg.seen = fl_arena_dup(o->arena, msg.seen,
-                                (size_t)msg.n_seen * sizeof *msg.seen);
-    if (msg.text)
-        msg.text = fl_arena_strdup(o->arena, msg.text);
-    if (msg.about)
-        msg.about = fl_arena_strdup(o->arena, msg.about);
+    dup_fields(&msg, o->arena);
     fl_push(&o->out, (fl_letter){to, msg});
 }
 
@@ -212,3 +258,59 @@ void fl_outbox_stalled(fl_outbox *o, const fl_str *rows)
     if (n > STALLED_MOST)
         fl_outbox_note(o, "stalled: and %d more", n - STALLED_MOST);
 }
+
+#define FIELD(name, number, type, at)                                          \
+    {                                                                          \
+        name, number, FL_FIELD_##type, at                                      \
+    }
+
+static const fl_msg_field member_fields[] = {
+    FIELD("rank", 1, INT, offsetof(fl_member, rank)),
+    FIELD("session_hi", 2, WORD, offsetof(fl_member, session.hi)),
+    FIELD("session_lo", 3, WORD, offsetof(fl_member, session.lo)),
+    FIELD("g", 4, WORD, offsetof(fl_member, g)),
+    {0},
+};
+
+static const fl_msg_field leave_fields[] = {
+    FIELD("rank", 1, INT, offsetof(fl_leave, rank)),
+    FIELD("session_hi", 2, WORD, offsetof(fl_leave, session.hi)),
+    FIELD("session_lo", 3, WORD, offsetof(fl_leave, session.lo)),
+    FIELD("view", 4, WORD, offsetof(fl_leave, view)),
+    FIELD("why", 5, INT, offsetof(fl_leave, why)),
+    FIELD("ago", 6, WORD, offsetof(fl_leave, ago)),
+    {0},
+};
+
+const fl_msg_field fl_msg_fields[] = {
+    FIELD("kind", 1, INT, offsetof(fl_msg, kind)),
+    FIELD("job_hi", 2, WORD, offsetof(fl_msg, job.hi)),
+    FIELD("job_lo", 3, WORD, offsetof(fl_msg, job.lo)),
+    FIELD("session_hi", 4, WORD, offsetof(fl_msg, session.hi)),
+    FIELD("session_lo", 5, WORD, offsetof(fl_msg, session.lo)),
+    FIELD("tag", 6, WORD, offsetof(fl_msg, tag)),
+    FIELD("g", 7, WORD, offsetof(fl_msg, g)),
+    FIELD("view", 8, WORD, offsetof(fl_msg, view)),
+    FIELD("round", 9, WORD, offsetof(fl_msg, round)),
+    FIELD("seq", 10, WORD, offsetof(fl_msg, seq)),
+    FIELD("count", 11, WORD, offsetof(fl_msg, count)),
+    FIELD("echo", 12, WORD, offsetof(fl_msg, echo)),
+    FIELD("secret", 13, WORD, offsetof(fl_msg, secret)),
+    FIELD("server", 14, INT, offsetof(fl_msg, server)),
+    FIELD("rank", 15, INT, offsetof(fl_msg, rank)),
+    FIELD("code", 17, INT, offsetof(fl_msg, code)),
+    FIELD("over", 18, BOOL, offsetof(fl_msg, over)),
+    {"member", 19, FL_FIELD_LIST, offsetof(fl_msg, member),
+     offsetof(fl_msg, n_member), sizeof(fl_member), member_fields},
+    {"left", 20, FL_FIELD_LIST, offsetof(fl_msg, left),
+     offsetof(fl_msg, n_left), sizeof(fl_leave), leave_fields},
+    FIELD("text", 21, TEXT, offsetof(fl_msg, text)),
+    FIELD("state", 22, WORD, offsetof(fl_msg, state.id)),
+    FIELD("incarnation", 23, WORD, offsetof(fl_msg, state.incarnation)),
+    {"seen", 24, FL_FIELD_LIST, offsetof(fl_msg, seen),
+     offsetof(fl_msg, n_seen), sizeof(uint64_t), NULL},
+    FIELD("expected", 25, WORD, offsetof(fl_msg, expected)),
+    FIELD("explicit_id", 26, BOOL, offsetof(fl_msg, explicit_id)),
+    FIELD("about", 27, LINES, offsetof(fl_msg, about)),
+    {0},
+};

@@ -110,17 +110,45 @@ typedef struct fl_msg {
     fl_blob blob;
 } fl_msg;
 
+/* How a field is stored in fl_msg, fl_member or fl_leave. */
+typedef enum fl_field_type {
+    FL_FIELD_INT = 1, /* int or an enum */
+    FL_FIELD_WORD,    /* int64_t or uint64_t */
+    FL_FIELD_BOOL,
+    FL_FIELD_TEXT,  /* const char *, one line; NULL: none */
+    FL_FIELD_LINES, /* const char *, several lines; NULL: none */
+    FL_FIELD_LIST,  /* a pointer, and an int that counts */
+} fl_field_type;
+
+typedef struct fl_msg_field {
+    const char *name; /* as in proto/fluid.proto */
+    int number;       /* as in proto/fluid.proto */
+    fl_field_type type;
+    size_t at;                       /* offset */
+    size_t count_at;                 /* LIST: offset of the int that counts */
+    size_t size;                     /* LIST: bytes of an element */
+    const struct fl_msg_field *list; /* LIST: fields of an element; NULL: the
+                                        elements are words */
+} fl_msg_field;
+
+/* The fields of fl_msg but for the blob. The last one has no name. */
+extern const fl_msg_field fl_msg_fields[];
+
 /* For any number, also one that is no kind: then the name is "?". */
 const fl_msg_info *fl_msg_info_of(fl_msg_kind kind);
 
 const char *fl_msg_name(fl_msg_kind kind);
 const char *fl_msg_method(fl_msg_kind kind); /* NULL: it has none */
 
-/* Does that kind of message use the field? "seq", "text", .. */
+/* Does that kind of message use the field of that name, or every kind? The blob
+ * is the field "blob". */
 bool fl_msg_carries(fl_msg_kind kind, const char *field);
 
 /* "rank 1 lost: lease ran out 12.0 s ago (view 17)" */
 void fl_leave_text(const fl_leave *left, char *buf, size_t size);
+
+/* All that m points to is forgotten, but for the blob. */
+void fl_msg_forget(fl_msg *m);
 
 /* Own: a copy with all it points to; end with fl_msg_free. */
 fl_msg *fl_msg_dup(const fl_msg *m);

@@ -466,11 +466,7 @@ static void park_request(fl_server *s, fl_peer from, const fl_msg *m,
     parked_request p = {from, *m, now};
     s->bytes += m->blob.size;
     p.msg.blob = s->store->keep.keep(s->store->keep.self, m->blob);
-    p.msg.text = p.msg.about = NULL;
-    p.msg.member = NULL;
-    p.msg.left = NULL;
-    p.msg.seen = NULL;
-    p.msg.n_member = p.msg.n_left = p.msg.n_seen = 0;
+    fl_msg_forget(&p.msg);
     fl_push(&s->parked, p);
 }
 

@@ -187,7 +187,7 @@ static void note_close(sim *s, const fl_msg *m)
         sim_fail(s, 'B', "P(%lld) was decided twice", (long long)m->round);
 }
 
-/* --- answers: A, G --- */
+/* --- what is sent: A, G --- */
 
 static void note_answer(sim *s, int party, const fl_letter *o)
 {
@@ -209,8 +209,33 @@ static void note_answer(sim *s, int party, const fl_letter *o)
                  s->push.at[c->push].applied);
 }
 
+/* Is the field not 0? */
+static bool is_set(const fl_msg *m, const fl_msg_field *f)
+{
+    static const char zero[sizeof(int64_t)];
+    static const size_t size[] = {[FL_FIELD_INT] = sizeof(int),
+                                  [FL_FIELD_WORD] = sizeof(int64_t),
+                                  [FL_FIELD_BOOL] = sizeof(bool),
+                                  [FL_FIELD_TEXT] = sizeof(char *),
+                                  [FL_FIELD_LINES] = sizeof(char *)};
+    const bool list = f->type == FL_FIELD_LIST;
+    const char *at = (const char *)m + (list ? f->count_at : f->at);
+    return memcmp(at, zero, list ? sizeof(int) : size[f->type]);
+}
+
+/* What is sent stands in the message's row of src/protocol/list.h. */
+static void check_fields(sim *s, const fl_msg *m)
+{
+    for (const fl_msg_field *f = fl_msg_fields; f->name; f++)
+        if (is_set(m, f) && !fl_msg_carries(m->kind, f->name))
+            sim_fail(s, 'G', "%s carries %s", fl_msg_name(m->kind), f->name);
+    if (m->blob.size && !fl_msg_carries(m->kind, "blob"))
+        sim_fail(s, 'G', "%s carries a blob", fl_msg_name(m->kind));
+}
+
 void sim_check_sent(sim *s, int party, const fl_letter *o)
 {
+    check_fields(s, &o->msg);
     if (o->to.kind == FL_PEER_CALL)
         note_answer(s, party, o);
     else if (party == sim_coord(s) && o->msg.kind == FL_MSG_VIEW)

@@ -371,75 +371,83 @@ static char *make_plain(fl_arena *a, const char *text,
     return copy;
 }
 
+static char *plain_field(fl_arena *a, const char *text, const fl_msg_field *f)
+{
+    return make_plain(a, text,
+                      f->type == FL_FIELD_LINES ? fl_utf8_escape_lines
+                                                : fl_utf8_escape);
+}
+
 /* --- writing a control --- */
 
-static void put_members(Fluid__Control *c, const fl_msg *m, fl_arena *a)
+static const ProtobufCFieldDescriptor *
+schema_of(const ProtobufCMessageDescriptor *type, const fl_msg_field *f)
 {
-    const size_t n = (size_t)m->n_member;
-    Fluid__Member *to = fl_arena_alloc(a, n * sizeof *to);
-    c->n_member = n;
-    c->member = fl_arena_alloc(a, n * sizeof *c->member);
-    for (size_t i = 0; i < n; i++) {
-        const fl_member *from = &m->member[i];
-        fluid__member__init(&to[i]);
-        to[i].rank = from->rank;
-        to[i].session_hi = from->session.hi;
-        to[i].session_lo = from->session.lo;
-        to[i].g = from->g;
-        c->member[i] = &to[i];
+    return protobuf_c_message_descriptor_get_field(type, (unsigned)f->number);
+}
+
+static void *make_proto(const fl_msg_field *fields, const void *from,
+                        const ProtobufCMessageDescriptor *type, fl_arena *a);
+
+static void write_list(const fl_msg_field *f, const char *from,
+                       const ProtobufCFieldDescriptor *d, char *to, fl_arena *a)
+{
+    const char *item;
+    int count;
+    memcpy(&item, from + f->at, sizeof item);
+    memcpy(&count, from + f->count_at, sizeof count);
+    const size_t n = (size_t)count;
+    const void *list = item;
+    if (f->list) {
+        void **made = fl_arena_alloc(a, n * sizeof *made);
+        for (size_t i = 0; i < n; i++)
+            made[i] = make_proto(f->list, item + i * f->size, d->descriptor, a);
+        list = made;
+    }
+    memcpy(to + d->offset, &list, sizeof list);
+    memcpy(to + d->quantifier_offset, &n, sizeof n);
+}
+
+/* A field of ours, in the struct `from`, into protobuf-c's struct `to`. */
+static void write_field(const fl_msg_field *f, const char *from,
+                        const ProtobufCFieldDescriptor *d, char *to,
+                        fl_arena *a)
+{
+    const char *text;
+    bool flag;
+    switch (f->type) {
+    case FL_FIELD_INT:
+        memcpy(to + d->offset, from + f->at, sizeof(int32_t));
+        break;
+    case FL_FIELD_WORD:
+        memcpy(to + d->offset, from + f->at, sizeof(int64_t));
+        break;
+    case FL_FIELD_BOOL:
+        memcpy(&flag, from + f->at, sizeof flag);
+        memcpy(to + d->offset, &(protobuf_c_boolean){flag},
+               sizeof(protobuf_c_boolean));
+        break;
+    case FL_FIELD_TEXT:
+    case FL_FIELD_LINES:
+        memcpy(&text, from + f->at, sizeof text);
+        if (text) {
+            text = plain_field(a, text, f);
+            memcpy(to + d->offset, &text, sizeof text);
+        }
+        break;
+    case FL_FIELD_LIST:
+        write_list(f, from, d, to, a);
     }
 }
 
-static void put_left(Fluid__Control *c, const fl_msg *m, fl_arena *a)
+static void *make_proto(const fl_msg_field *fields, const void *from,
+                        const ProtobufCMessageDescriptor *type, fl_arena *a)
 {
-    const size_t n = (size_t)m->n_left;
-    Fluid__Leave *to = fl_arena_alloc(a, n * sizeof *to);
-    c->n_left = n;
-    c->left = fl_arena_alloc(a, n * sizeof *c->left);
-    for (size_t i = 0; i < n; i++) {
-        const fl_leave *from = &m->left[i];
-        fluid__leave__init(&to[i]);
-        to[i].rank = from->rank;
-        to[i].session_hi = from->session.hi;
-        to[i].session_lo = from->session.lo;
-        to[i].view = from->view;
-        to[i].why = (Fluid__Leave__Why)from->why;
-        to[i].ago = from->ago;
-        c->left[i] = &to[i];
-    }
-}
-
-static Fluid__Control make_control(const fl_msg *m, fl_arena *a)
-{
-    Fluid__Control c = FLUID__CONTROL__INIT;
-    c.kind = (Fluid__Control__Kind)m->kind;
-    c.job_hi = m->job.hi;
-    c.job_lo = m->job.lo;
-    c.session_hi = m->session.hi;
-    c.session_lo = m->session.lo;
-    c.tag = m->tag;
-    c.g = m->g;
-    c.view = m->view;
-    c.round = m->round;
-    c.seq = m->seq;
-    c.count = m->count;
-    c.echo = m->echo;
-    c.secret = m->secret;
-    c.state = m->state.id;
-    c.incarnation = m->state.incarnation;
-    c.expected = m->expected;
-    c.seen = (uint64_t *)m->seen;
-    c.n_seen = (size_t)m->n_seen;
-    c.explicit_id = m->explicit_id;
-    c.server = m->server;
-    c.rank = m->rank;
-    c.code = m->code;
-    c.over = m->over;
-    c.text = make_plain(a, m->text, fl_utf8_escape);
-    c.about = make_plain(a, m->about, fl_utf8_escape_lines);
-    put_members(&c, m, a);
-    put_left(&c, m, a);
-    return c;
+    char *to = fl_arena_alloc(a, type->sizeof_message);
+    protobuf_c_message_init(type, to);
+    for (const fl_msg_field *f = fields; f->name; f++)
+        write_field(f, from, schema_of(type, f), to, a);
+    return to;
 }
 
 /* --- reading a control --- */
@@ -456,67 +464,75 @@ static const void *in_one(fl_bytes b, fl_arena *a)
     return copy;
 }
 
-static void get_members(const Fluid__Control *c, fl_arena *a, fl_msg *m)
+static fl_err read_proto(const ProtobufCMessage *from,
+                         const fl_msg_field *fields, void *to,
+                         fl_arena *a) FL_MUST_CHECK;
+
+static fl_err read_list(const ProtobufCFieldDescriptor *d, const char *from,
+                        const fl_msg_field *f, char *to, fl_arena *a)
 {
-    fl_member *to = fl_arena_alloc(a, c->n_member * sizeof *to);
-    for (size_t i = 0; i < c->n_member; i++) {
-        const Fluid__Member *from = c->member[i];
-        to[i].rank = from->rank;
-        to[i].session = (fl_id){from->session_hi, from->session_lo};
-        to[i].g = from->g;
-    }
-    m->member = to;
-    m->n_member = (int)c->n_member;
+    void *const *item;
+    size_t n;
+    memcpy(&item, from + d->offset, sizeof item);
+    memcpy(&n, from + d->quantifier_offset, sizeof n);
+    if (!n)
+        return FL_OK;
+    char *list = f->list ? fl_arena_alloc(a, n * f->size)
+                         : fl_arena_dup(a, item, n * f->size);
+    for (size_t i = 0; f->list && i < n; i++)
+        FL_TRY(read_proto(item[i], f->list, list + i * f->size, a));
+    memcpy(to + f->at, &list, sizeof list);
+    memcpy(to + f->count_at, &(int){(int)n}, sizeof(int));
+    return FL_OK;
 }
 
-static void get_left(const Fluid__Control *c, fl_arena *a, fl_msg *m)
+/* Text that is there; an empty one is none. */
+static fl_err read_text(const fl_msg_field *f, const char *text, char *to,
+                        fl_arena *a)
 {
-    fl_leave *to = fl_arena_alloc(a, c->n_left * sizeof *to);
-    for (size_t i = 0; i < c->n_left; i++) {
-        const Fluid__Leave *from = c->left[i];
-        to[i].rank = from->rank;
-        to[i].session = (fl_id){from->session_hi, from->session_lo};
-        to[i].view = from->view;
-        to[i].why = (fl_left)from->why;
-        to[i].ago = from->ago;
-    }
-    m->left = to;
-    m->n_left = (int)c->n_left;
+    if (!*text)
+        return FL_OK;
+    if (!fl_utf8_valid(text))
+        return fl_fail(FL_EPROTO, "control.%s is not UTF-8", f->name);
+    text = plain_field(a, text, f);
+    memcpy(to + f->at, &text, sizeof text);
+    return FL_OK;
 }
 
-static void get_control(const Fluid__Control *c, fl_arena *a, fl_msg *m)
+/* A field of protobuf-c's struct `from` into the struct `to` of ours. */
+static fl_err read_value(const ProtobufCFieldDescriptor *d, const char *from,
+                         const fl_msg_field *f, char *to, fl_arena *a)
 {
-    *m = (fl_msg){
-        .kind = (fl_msg_kind)c->kind,
-        .job = {c->job_hi, c->job_lo},
-        .session = {c->session_hi, c->session_lo},
-        .tag = c->tag,
-        .g = c->g,
-        .view = c->view,
-        .round = c->round,
-        .seq = c->seq,
-        .count = c->count,
-        .echo = c->echo,
-        .secret = c->secret,
-        .state = {c->state, c->incarnation},
-        .expected = c->expected,
-        .explicit_id = c->explicit_id,
-        .server = c->server,
-        .rank = c->rank,
-        .code = c->code,
-        .over = c->over,
-        .text = *c->text ? make_plain(a, c->text, fl_utf8_escape) : NULL,
-    };
-    if (*c->about)
-        m->about = make_plain(a, c->about, fl_utf8_escape_lines);
-    if (c->n_seen) {
-        m->seen = fl_arena_dup(a, c->seen, c->n_seen * sizeof *c->seen);
-        m->n_seen = (int)c->n_seen;
+    const char *text;
+    protobuf_c_boolean flag;
+    switch (f->type) {
+    case FL_FIELD_INT:
+        memcpy(to + f->at, from + d->offset, sizeof(int));
+        return FL_OK;
+    case FL_FIELD_WORD:
+        memcpy(to + f->at, from + d->offset, sizeof(int64_t));
+        return FL_OK;
+    case FL_FIELD_BOOL:
+        memcpy(&flag, from + d->offset, sizeof flag);
+        memcpy(to + f->at, &(bool){flag}, sizeof(bool));
+        return FL_OK;
+    case FL_FIELD_TEXT:
+    case FL_FIELD_LINES:
+        memcpy(&text, from + d->offset, sizeof text);
+        return read_text(f, text, to, a);
+    case FL_FIELD_LIST:
+        return read_list(d, from, f, to, a);
     }
-    if (c->n_member)
-        get_members(c, a, m);
-    if (c->n_left)
-        get_left(c, a, m);
+    return FL_OK;
+}
+
+static fl_err read_proto(const ProtobufCMessage *from,
+                         const fl_msg_field *fields, void *to, fl_arena *a)
+{
+    for (const fl_msg_field *f = fields; f->name; f++)
+        FL_TRY(read_value(schema_of(from->descriptor, f), (const char *)from, f,
+                          to, a));
+    return FL_OK;
 }
 
 /* How many there are, up to the first that is broken. */
@@ -551,12 +567,9 @@ static fl_err read_control(fl_bytes b, fl_arena *a, fl_msg *m)
     if (m->kind)
         return fl_fail(FL_EPROTO, "control stands twice");
     FL_TRY(unpack(&fluid__control__descriptor, b, a, &c));
-    const bool valid = fl_utf8_valid(((Fluid__Control *)c)->text);
-    if (valid)
-        get_control((Fluid__Control *)c, a, m);
+    const fl_err err = read_proto(c, fl_msg_fields, m, a);
     fl_wire_free(c);
-    if (!valid)
-        return fl_fail(FL_EPROTO, "control.text is not UTF-8");
+    FL_TRY(err);
     if (!m->kind)
         return fl_fail(FL_EPROTO, "control.kind is missing");
     return FL_OK;
@@ -622,10 +635,11 @@ fl_packet *fl_msg_encode(const fl_msg *m)
 {
     fl_packet *p = fl_packet_new();
     fl_arena *a = fl_arena_new();
-    const Fluid__Control c = make_control(m, a);
-    const size_t size = fluid__control__get_packed_size(&c);
+    const Fluid__Control *c =
+        make_proto(fl_msg_fields, m, &fluid__control__descriptor, a);
+    const size_t size = fluid__control__get_packed_size(c);
     uint8_t *bytes = fl_arena_alloc(a, size);
-    fluid__control__pack(&c, bytes);
+    fluid__control__pack(c, bytes);
     uint8_t key[1 + FL_VARINT_MOST] = {CONTROL << 3 | FL_WIRE_BYTES};
     fl_packet_copy(p, key, 1 + fl_varint_put(key + 1, size));
     fl_packet_copy(p, bytes, size);

@@ -44,44 +44,39 @@ static fl_msg full(fl_msg_kind kind)
     };
 }
 
+static void same_fields(const fl_msg_field *fields, const char *a,
+                        const char *b)
+{
+    static const size_t size[] = {[FL_FIELD_INT] = sizeof(int),
+                                  [FL_FIELD_WORD] = sizeof(int64_t),
+                                  [FL_FIELD_BOOL] = sizeof(bool),
+                                  [FL_FIELD_LIST] = 0};
+    for (const fl_msg_field *f = fields; f->name; f++) {
+        const char *p, *q;
+        int n = 0, m = 0;
+        CHECK(!memcmp(a + f->at, b + f->at, size[f->type]));
+        if (f->type < FL_FIELD_TEXT)
+            continue;
+        memcpy(&p, a + f->at, sizeof p);
+        memcpy(&q, b + f->at, sizeof q);
+        if (f->type != FL_FIELD_LIST) {
+            CHECK_STR(p ? p : "", q ? q : "");
+            continue;
+        }
+        memcpy(&n, a + f->count_at, sizeof n);
+        memcpy(&m, b + f->count_at, sizeof m);
+        CHECK_INT(n, m);
+        if (!f->list)
+            CHECK(!memcmp(p, q, (size_t)n * f->size));
+        for (int i = 0; f->list && i < n; i++)
+            same_fields(f->list, p + (size_t)i * f->size,
+                        q + (size_t)i * f->size);
+    }
+}
+
 static void same_control(const fl_msg *a, const fl_msg *b)
 {
-    CHECK_INT(a->kind, b->kind);
-    CHECK(fl_id_same(a->job, b->job));
-    CHECK(fl_id_same(a->session, b->session));
-    CHECK(a->tag == b->tag && a->echo == b->echo);
-    CHECK(a->secret == b->secret && a->expected == b->expected);
-    CHECK(a->state.id == b->state.id);
-    CHECK_INT(a->state.incarnation, b->state.incarnation);
-    CHECK_INT(a->explicit_id, b->explicit_id);
-    CHECK_INT(a->n_seen, b->n_seen);
-    for (int i = 0; i < b->n_seen; i++)
-        CHECK(a->seen[i] == b->seen[i]);
-    CHECK_INT(a->g, b->g);
-    CHECK_INT(a->view, b->view);
-    CHECK_INT(a->round, b->round);
-    CHECK_INT(a->seq, b->seq);
-    CHECK_INT(a->count, b->count);
-    CHECK_INT(a->server, b->server);
-    CHECK_INT(a->rank, b->rank);
-    CHECK_INT(a->code, b->code);
-    CHECK_INT(a->over, b->over);
-    CHECK_INT(a->n_member, b->n_member);
-    for (int i = 0; i < b->n_member; i++) {
-        CHECK_INT(a->member[i].rank, b->member[i].rank);
-        CHECK(fl_id_same(a->member[i].session, b->member[i].session));
-        CHECK_INT(a->member[i].g, b->member[i].g);
-    }
-    CHECK_INT(a->n_left, b->n_left);
-    for (int i = 0; i < b->n_left; i++) {
-        CHECK_INT(a->left[i].rank, b->left[i].rank);
-        CHECK(fl_id_same(a->left[i].session, b->left[i].session));
-        CHECK_INT(a->left[i].view, b->left[i].view);
-        CHECK_INT(a->left[i].why, b->left[i].why);
-        CHECK_INT(a->left[i].ago, b->left[i].ago);
-    }
-    CHECK_STR(a->text ? a->text : "", b->text ? b->text : "");
-    CHECK_STR(a->about ? a->about : "", b->about ? b->about : "");
+    same_fields(fl_msg_fields, (const char *)a, (const char *)b);
 }
 
 /* All numbers as long as they get. */
@@ -215,6 +210,35 @@ static void kinds_have_the_names_of_the_schema(void)
     for (int kind = 0; kind < FL_MSG_KINDS; kind++)
         CHECK_STR(protobuf_c_enum_descriptor_get_value(d, kind)->name,
                   fl_msg_name((fl_msg_kind)kind));
+}
+
+static void check_schema(const fl_msg_field *fields,
+                         const ProtobufCMessageDescriptor *type)
+{
+    unsigned n = 0;
+    for (const fl_msg_field *f = fields; f->name; f++, n++) {
+        const ProtobufCFieldDescriptor *d =
+            protobuf_c_message_descriptor_get_field(type, (unsigned)f->number);
+        CHECK(d != NULL);
+        CHECK_STR(d->name, f->name);
+        CHECK_INT(d->label == PROTOBUF_C_LABEL_REPEATED,
+                  f->type == FL_FIELD_LIST);
+        CHECK_INT(d->type == PROTOBUF_C_TYPE_STRING,
+                  f->type == FL_FIELD_TEXT || f->type == FL_FIELD_LINES);
+        CHECK_INT(d->type == PROTOBUF_C_TYPE_BOOL, f->type == FL_FIELD_BOOL);
+        CHECK_INT(d->type == PROTOBUF_C_TYPE_ENUM ||
+                      d->type == PROTOBUF_C_TYPE_INT32 ||
+                      d->type == PROTOBUF_C_TYPE_SINT32,
+                  f->type == FL_FIELD_INT);
+        if (f->list)
+            check_schema(f->list, d->descriptor);
+    }
+    CHECK_INT(n, type->n_fields); /* no field of the schema is missing */
+}
+
+static void fields_are_those_of_the_schema(void)
+{
+    check_schema(fl_msg_fields, &fluid__control__descriptor);
 }
 
 static void dtypes_have_the_numbers_of_the_schema(void)
@@ -423,6 +447,7 @@ static void another_encoder_writes_the_same_bytes(void)
 const fl_test fl_tests[] = {
     {"every kind of message comes back", every_kind_comes_back},
     {"the largest view comes back", the_largest_view_comes_back},
+    {"fields are those of the schema", fields_are_those_of_the_schema},
     {"kinds have the names of the schema", kinds_have_the_names_of_the_schema},
     {"dtypes have the numbers of the schema",
      dtypes_have_the_numbers_of_the_schema},
