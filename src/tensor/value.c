@@ -17,6 +17,29 @@ void fl_value_fini(fl_value *v)
     *v = (fl_value){0};
 }
 
+bool fl_value_is_empty(const fl_value *v)
+{
+    return v->kind == FL_SELECTED_ROWS
+               ? !v->rows.n
+               : v->kind != FL_LOD_TENSOR || !v->tensor.data;
+}
+
+fl_err fl_value_slice(fl_value *dst, const fl_value *src, int64_t start,
+                      int64_t n)
+{
+    dst->kind = src->kind;
+    if (src->kind == FL_SELECTED_ROWS)
+        return fl_rows_slice(&dst->rows, &src->rows, start, n);
+    const fl_tensor *x = &src->tensor;
+    const size_t row = (size_t)fl_shape_span(&x->shape, 1, x->shape.rank) *
+                       fl_dtype_size(x->dtype);
+    dst->tensor = *x;
+    dst->tensor.lod = (fl_lod){0};
+    dst->tensor.shape.dim[0] = n;
+    dst->tensor.data = (char *)x->data + (size_t)start * row;
+    return FL_OK;
+}
+
 void fl_value_set_absent(fl_value *v, fl_dtype dtype, const fl_shape *shape)
 {
     fl_value_fini(v);

@@ -22,6 +22,14 @@ struct fl_value {
 void fl_value_fini(fl_value *v);
 fl_err fl_value_copy(fl_value *dst, const fl_value *src) FL_MUST_CHECK;
 
+/* No tensor with memory and no selected rows. */
+bool fl_value_is_empty(const fl_value *v);
+
+/* The rows start .. start + n of a tensor, as a view of its memory, or of
+ * selected rows, as a copy. Own: only the copy has to be freed. */
+fl_err fl_value_slice(fl_value *dst, const fl_value *src, int64_t start,
+                      int64_t n) FL_MUST_CHECK;
+
 /* A tensor with a shape and no memory stands for elements that are elsewhere,
  * on servers. What the value held before is gone. Memory that it then gets is
  * that of a tensor as all others. */

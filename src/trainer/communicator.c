@@ -115,13 +115,6 @@ static fl_err wait_until(fl_communicator *c, const int64_t *count, int64_t n,
 
 /* --- gradients in --- */
 
-static bool is_nothing(const fl_value *v)
-{
-    return v->kind == FL_SELECTED_ROWS
-               ? !v->rows.n
-               : v->kind != FL_LOD_TENSOR || !v->tensor.data;
-}
-
 static fl_err unknown(const fl_map *all, const char *kind, const char *name)
 {
     fl_near near = {.name = name};
@@ -176,7 +169,7 @@ fl_err fl_communicator_put(fl_communicator *c, const char *grad,
     FL_TRY(fl_trainer_check_process(c->trainer));
     if (!f)
         return unknown(&c->grads, "gradient", grad);
-    if (is_nothing(v))
+    if (fl_value_is_empty(v))
         return FL_OK;
     pthread_mutex_lock(&f->lock);
     fl_err err = f->filling.n < c->limit ? FL_OK : wait_for_room(c, f, by);

@@ -2,7 +2,6 @@
 #include "trainer/communicator_in.h"
 
 #include "op/lanes.h"
-#include "trainer/ops_in.h"
 
 enum {
     ROWS = 4096 /* that travel together: a server is done with them soon */
@@ -140,20 +139,20 @@ static void add_parting(fl_communicator *c, const fl_stretch *to,
 {
     const int64_t n = v->kind == FL_SELECTED_ROWS ? v->rows.n : 0;
     if (n <= ROWS)
-        fl_push(&c->partings, (fl_parting){to->server, to->name, v});
+        fl_push(&c->partings, (fl_gradient){to->server, to->name, v});
     else
         for (int64_t i = 0; i < n; i += ROWS)
             fl_push(&c->partings,
-                    (fl_parting){to->server, to->name,
-                                 view_rows(c, &v->rows, i,
-                                           n - i < ROWS ? n - i : ROWS)});
+                    (fl_gradient){to->server, to->name,
+                                  view_rows(c, &v->rows, i,
+                                            n - i < ROWS ? n - i : ROWS)});
 }
 
 static fl_err cut_all(fl_communicator *c, fl_outflow *f, const fl_value *whole)
 {
     int64_t start = 0;
     for (int i = 0; i < f->n; i++) {
-        FL_TRY(fl_value_cut(whole, start, f->to[i].rows, &f->piece[i]));
+        FL_TRY(fl_value_slice(&f->piece[i], whole, start, f->to[i].rows));
         add_parting(c, &f->to[i], &f->piece[i]);
         start += f->to[i].rows;
     }

@@ -71,10 +71,10 @@ struct fl_communicator {
     fl_outflow *out;
     fl_inflow *in;
     fl_map grads, params;
-    FL_VEC(fl_parting) partings; /* the sender's, */
-    fl_arena *round;             /* and what they point to */
-    FL_VEC(fl_lookup) lookups;   /* the receiver's */
-    fl_watch watch;              /* of its own threads: ends them */
+    FL_VEC(fl_gradient) partings; /* the sender's, */
+    fl_arena *round;              /* and what they point to */
+    FL_VEC(fl_lookup) lookups;    /* the receiver's */
+    fl_watch watch;               /* of its own threads: ends them */
     pthread_condattr_t monotonic;
     fl_pool *pool;
     fl_group group;

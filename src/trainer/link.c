@@ -1,39 +1,96 @@
-/* link.c - the network and the ticker around a trainer's machine.
+/* link.c - the network and the timer around the client of a trainer.
  *
- *     outbox --encode--> call --reply--> decode --lock--> machine --> outbox
+ *     outbox --encode--> call --reply--> decode --lock--> client --> outbox
  *
- * A request that the machine repeats goes on a new call, while the old one may
- * yet be answered (PARKED: a sign of life). RENEW goes on the open call, one a
- * session. The ticker renews leases while the caller computes.
+ * A request that the client repeats goes on a new call, while the old call may
+ * still be answered (PARKED: a sign of life). RENEW goes on the open call; each
+ * session has one.
  *
  * Easy to get wrong: a request that was answered may still have an older call
- * under way, which reads the memory that was lent. */
-#include "trainer/trainer_in.h"
+ * that has not ended, and that call reads the memory that was lent. */
+#include "trainer/link.h"
 
 #include "base/log.h"
+#include "base/pool.h"
+#include "cluster/ports.h"
 #include "wire/codec.h"
 
-#include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
-#define TICK (250 * FL_MS)
+#define TICK (250 * FL_MS) /* between two ticks of the client */
+#define PAUSE                                                                  \
+    (200 * FL_MS) /* between two polls of a watch: Ctrl-C is quick             \
+                   */
+
+enum {
+    REPORT_ROWS = 3 /* waits that a report names; the others are counted */
+};
+
+/* The connection to one server. The first one leads to the coordinator. */
+typedef struct connection {
+    fl_link *link;
+    const char *address;
+    fl_rpc_peer *peer;
+} connection;
+
+/* A call that has not ended. */
+typedef struct pending {
+    uint64_t id;   /* what the callback of the call gets; 0: no call */
+    uint64_t call; /* number of the call in net/ */
+    fl_peer to;
+    fl_msg_kind kind;
+    uint64_t tag; /* number of the request in the client */
+} pending;
+
+struct fl_link {
+    const fl_placement *place;
+    const fl_job *job;
+    fl_link_events events;
+    fl_entropy entropy;
+    fl_app app;
+    connection *connections;
+    fl_rpc *rpc; /* NULL: not connected yet */
+    fl_pool *pool;
+    fl_group ticker;
+    pthread_mutex_t connect_lock; /* held while connecting; before `lock` */
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* an event has come: waits check their goals */
+    pthread_cond_t ended;   /* `ending` is set: the ticker stops */
+    bool ending;
+    fl_client *client;
+    fl_outbox out;
+    fl_str notes; /* log lines that are written when the lock is free */
+    FL_VEC(pending) calls;
+    uint64_t ids;       /* the last pending.id that was given */
+    pending open;       /* the open call */
+    fl_id open_session; /* the session of the open call */
+    bool asking_why;    /* the coordinator was asked what it waits for */
+    char trouble[128];  /* of the network since the last report; or "" */
+    int64_t reported;   /* time of the last report of any thread, ns */
+    int64_t sessions_lost;
+    bool over;     /* the client has ended */
+    int over_code; /* 0: it left as it was told to */
+    char over_why[512];
+};
 
 int64_t fl_link_now(void)
 {
     return fl_clock_now(fl_clock_real());
 }
 
-void fl_link_lock(fl_trainer *t)
+void fl_link_lock(fl_link *l)
 {
-    pthread_mutex_lock(&t->lock);
+    pthread_mutex_lock(&l->lock);
 }
 
-void fl_link_unlock(fl_trainer *t)
+void fl_link_unlock(fl_link *l)
 {
-    char *notes = t->notes.n ? fl_str_take(&t->notes) : NULL;
-    pthread_mutex_unlock(&t->lock);
+    char *notes = l->notes.n ? fl_str_take(&l->notes) : NULL;
+    pthread_mutex_unlock(&l->lock);
     if (!notes)
         return;
     for (char *line = notes, *end; (end = strchr(line, '\n')); line = end + 1) {
@@ -43,298 +100,535 @@ void fl_link_unlock(fl_trainer *t)
     fl_mem_free(notes);
 }
 
-static void sleep_on(fl_trainer *t, pthread_cond_t *c, int64_t ns)
+static void sleep_on(fl_link *l, pthread_cond_t *on, int64_t ns)
 {
     const int64_t end = fl_link_now() + ns;
     const struct timespec at = {end / FL_SEC, end % FL_SEC};
-    pthread_cond_timedwait(c, &t->lock, &at);
+    pthread_cond_timedwait(on, &l->lock, &at);
 }
 
-void fl_link_rest(fl_trainer *t, int64_t ns)
+void fl_link_wake(fl_link *l)
 {
-    sleep_on(t, &t->moved, ns);
+    pthread_cond_broadcast(&l->changed);
 }
 
-/* --- calls that are under way --- */
+/* --- what the client tells --- */
 
-static int64_t find_live(const fl_trainer *t, uint64_t id)
+static void on_values(void *self, int server, const fl_msg *m)
 {
-    int64_t i = t->live.n - 1;
-    while (i >= 0 && t->live.at[i].id != id)
+    fl_link *l = self;
+    l->events.values(l->events.self, server, m);
+}
+
+static void on_ready(void *self, int rank, int64_t round)
+{
+}
+
+static void on_fenced(void *self, const char *why)
+{
+    fl_link *l = self;
+    l->sessions_lost++;
+    l->events.fenced(l->events.self);
+}
+
+static void on_over(void *self, int code, const char *why)
+{
+    fl_link *l = self;
+    l->over = true;
+    l->over_code = code;
+    snprintf(l->over_why, sizeof l->over_why, "%s", why);
+}
+
+/* --- pending calls --- */
+
+static int64_t find_call(const fl_link *l, uint64_t id)
+{
+    int64_t i = l->calls.n - 1;
+    while (i >= 0 && l->calls.at[i].id != id)
         i--;
     return i;
 }
 
-static bool asked_again(const fl_trainer *t, uint64_t tag)
+static bool has_call_of(const fl_link *l, uint64_t tag)
 {
-    for (int64_t i = 0; i < t->live.n; i++)
-        if (t->live.at[i].tag == tag)
+    for (int64_t i = 0; i < l->calls.n; i++)
+        if (l->calls.at[i].tag == tag)
             return true;
     return false;
 }
 
-bool fl_link_lends(const fl_trainer *t)
+static connection *connection_to(fl_link *l, fl_peer to)
 {
-    for (int64_t i = 0; i < t->live.n; i++)
-        if (t->live.at[i].kind == FL_MSG_PUSH)
-            return true;
-    return false;
+    return &l->connections[to.kind == FL_PEER_COORD ? 0 : to.index];
 }
 
-void fl_link_cancel_pushes(fl_trainer *t)
+/* --- replies to calls --- */
+
+static void feed_client(fl_link *l, fl_peer from, const fl_msg *m)
 {
-    for (int64_t i = 0; i < t->live.n; i++)
-        if (t->live.at[i].kind == FL_MSG_PUSH)
-            fl_rpc_cancel(t->rpc, t->live.at[i].call);
+    fl_client_recv(l->client, from, m, fl_link_now());
 }
 
-/* --- what comes --- */
-
-/* After every event, under the lock. */
-static void moved(fl_trainer *t)
+/* After every event: send what follows from it. */
+static void end_event(fl_link *l)
 {
-    fl_link_flush(t);
-    pthread_cond_broadcast(&t->moved);
+    fl_link_flush(l);
+    fl_link_wake(l);
 }
 
-static void hear(fl_trainer *t, fl_peer from, const fl_msg *m)
-{
-    fl_client_recv(t->client, from, m, fl_link_now());
-}
-
-/* A status in place of an answer. What can never succeed is an ERROR; of all
- * else the machine makes the call again. */
-static void denied(fl_trainer *t, const fl_live *c, fl_err code,
-                   const char *text)
+/* The peer answered with a status. If the request can never succeed the client
+ * gets an ERROR, otherwise it makes the call again. */
+static void deny_call(fl_link *l, const pending *c, fl_err code,
+                      const char *text)
 {
     const bool never = code == FL_EPROTO || code == FL_EINVAL ||
                        code == FL_ENOENT || code == FL_ESHAPE;
     if (!never) {
-        fl_client_broken(t->client, c->tag, fl_link_now());
+        fl_client_broken(l->client, c->tag, fl_link_now());
         return;
     }
-    hear(t, c->to,
-         &(fl_msg){.kind = FL_MSG_ERROR,
-                   .job = t->job.id,
-                   .tag = c->tag,
-                   .code = (int)code,
-                   .text = text});
+    feed_client(l, c->to,
+                &(fl_msg){.kind = FL_MSG_ERROR,
+                          .job = l->job->id,
+                          .tag = c->tag,
+                          .code = (int)code,
+                          .text = text});
 }
 
-static void note_trouble(fl_trainer *t, const fl_live *c, fl_rpc_end end)
+static void note_trouble(fl_link *l, const pending *c, fl_rpc_end end)
 {
-    const int i = c->to.kind == FL_PEER_COORD ? 0 : c->to.index;
     const char *what = end == FL_RPC_REFUSED  ? "refuses connections"
                        : end == FL_RPC_BROKEN ? "has broken the connection"
                                               : NULL;
     if (what)
-        snprintf(t->trouble, sizeof t->trouble, "%s %s", t->line[i].address,
-                 what);
+        snprintf(l->trouble, sizeof l->trouble, "%s %s",
+                 connection_to(l, c->to)->address, what);
 }
 
-static void settle(fl_trainer *t, const fl_live *c, const fl_rpc_reply *reply,
-                   fl_err bad, const fl_msg *m)
+/* m is the decoded answer, unless `bad` says why it could not be decoded. */
+static void end_call(fl_link *l, const pending *c, const fl_rpc_reply *reply,
+                     fl_err bad, const fl_msg *m)
 {
-    note_trouble(t, c, reply->end);
+    note_trouble(l, c, reply->end);
     if (reply->no_listener)
-        fl_client_refused(t->client, c->to, fl_link_now());
+        fl_client_refused(l->client, c->to, fl_link_now());
     if (reply->end == FL_RPC_OK && !bad)
-        hear(t, c->to, m);
+        feed_client(l, c->to, m);
     else if (reply->end == FL_RPC_OK)
-        denied(t, c, bad, fl_errmsg());
+        deny_call(l, c, bad, fl_errmsg());
     else if (reply->end == FL_RPC_DENIED)
-        denied(t, c, reply->code, reply->text);
-    else if (!asked_again(t, c->tag))
-        fl_client_broken(t->client, c->tag, fl_link_now());
+        deny_call(l, c, reply->code, reply->text);
+    else if (!has_call_of(l, c->tag))
+        fl_client_broken(l->client, c->tag, fl_link_now());
 }
 
 static void on_reply(void *self, uint64_t id, const fl_rpc_reply *reply)
 {
-    fl_connection *l = self;
-    fl_trainer *t = l->trainer;
+    const connection *from = self;
+    fl_link *l = from->link;
     fl_arena *arena = fl_arena_new();
     fl_msg m = {0};
     fl_err bad = FL_OK;
     if (reply->end == FL_RPC_OK)
-        bad = fl_msg_decode(l->address, reply->packet, arena, &m);
-    fl_link_lock(t);
-    const int64_t i = find_live(t, id);
-    const fl_live call = t->live.at[i];
-    fl_remove(&t->live, i);
-    if (!t->ending)
-        settle(t, &call, reply, bad, &m);
-    moved(t);
-    fl_link_unlock(t);
+        bad = fl_msg_decode(from->address, reply->packet, arena, &m);
+    fl_link_lock(l);
+    const int64_t i = find_call(l, id);
+    const pending call = l->calls.at[i];
+    fl_remove(&l->calls, i);
+    if (!l->ending)
+        end_call(l, &call, reply, bad, &m);
+    end_event(l);
+    fl_link_unlock(l);
     fl_keeper_parcels.drop(NULL, m.blob);
     fl_arena_free(arena);
-}
-
-/* --- why --- */
-
-static void on_why(void *self, uint64_t id, const fl_rpc_reply *reply)
-{
-    fl_connection *l = self;
-    fl_trainer *t = l->trainer;
-    fl_arena *arena = fl_arena_new();
-    const char *rows = "";
-    fl_str line = {0};
-    if (reply->end == FL_RPC_OK &&
-        !fl_why_decode(l->address, reply->packet, arena, &rows))
-        fl_waits_join(rows, "coordinator waits", &line);
-    fl_link_lock(t);
-    t->curious = false;
-    if (line.n)
-        fl_str_printf(&t->notes, "%s\n", line.at);
-    fl_link_unlock(t);
-    fl_str_fini(&line);
-    fl_arena_free(arena);
-}
-
-void fl_link_ask_why(fl_trainer *t)
-{
-    fl_connection *first = &t->line[0];
-    if (t->curious)
-        return;
-    t->curious = true;
-    fl_rpc_call(t->rpc, first->peer, FL_METHOD_WHY, fl_packet_new(),
-                t->job.call, (fl_rpc_done){on_why, first, 0});
 }
 
 /* --- the open call --- */
 
-static void on_word(void *self, uint64_t id, const fl_packet *p)
+static void on_open_message(void *self, uint64_t id, const fl_packet *p)
 {
-    fl_connection *l = self;
-    fl_trainer *t = l->trainer;
+    const connection *from = self;
+    fl_link *l = from->link;
     fl_arena *arena = fl_arena_new();
     fl_msg m = {0};
-    const fl_err bad = fl_msg_decode(l->address, p, arena, &m);
-    fl_link_lock(t);
-    if (!bad && id == t->open.id && !t->ending)
-        hear(t, t->open.to, &m);
-    moved(t);
-    fl_link_unlock(t);
+    const fl_err bad = fl_msg_decode(from->address, p, arena, &m);
+    fl_link_lock(l);
+    if (!bad && id == l->open.id && !l->ending)
+        feed_client(l, l->open.to, &m);
+    end_event(l);
+    fl_link_unlock(l);
     fl_keeper_parcels.drop(NULL, m.blob);
     fl_arena_free(arena);
 }
 
-static void on_hangup(void *self, uint64_t id, const fl_rpc_reply *reply)
+static void on_open_end(void *self, uint64_t id, const fl_rpc_reply *reply)
 {
-    fl_trainer *t = ((fl_connection *)self)->trainer;
-    fl_link_lock(t);
-    if (id == t->open.id) {
-        t->open.id = 0;
-        if (!t->ending)
-            fl_client_broken(t->client, 0, fl_link_now());
+    fl_link *l = ((const connection *)self)->link;
+    fl_link_lock(l);
+    if (id == l->open.id) {
+        l->open.id = 0;
+        if (!l->ending)
+            fl_client_broken(l->client, 0, fl_link_now());
     }
-    moved(t);
-    fl_link_unlock(t);
+    end_event(l);
+    fl_link_unlock(l);
 }
 
-/* Its end is how the coordinator learns at once that this process died: so
- * each session has its own. */
-static void renew(fl_trainer *t, const fl_letter *l)
+/* The coordinator learns from the end of the open call, at once, that this
+ * process died. So each session has an open call of its own. */
+static void send_renew(fl_link *l, const fl_letter *letter)
 {
-    fl_connection *first = &t->line[0];
-    if (t->open.id && !fl_id_same(t->open_session, l->msg.session)) {
-        fl_rpc_cancel(t->rpc, t->open.call);
-        t->open.id = 0;
+    connection *first = &l->connections[0];
+    const fl_msg *m = &letter->msg;
+    if (l->open.id && !fl_id_same(l->open_session, m->session)) {
+        fl_rpc_cancel(l->rpc, l->open.call);
+        l->open.id = 0;
     }
-    if (!t->open.id) {
-        t->open = (fl_live){.id = ++t->ids, .to = l->to, .kind = FL_MSG_RENEW};
-        t->open_session = l->msg.session;
-        t->open.call =
-            fl_rpc_open(t->rpc, first->peer, fl_msg_method(FL_MSG_RENEW),
-                        on_word, (fl_rpc_done){on_hangup, first, t->open.id});
+    if (!l->open.id) {
+        l->open =
+            (pending){.id = ++l->ids, .to = letter->to, .kind = FL_MSG_RENEW};
+        l->open_session = m->session;
+        l->open.call = fl_rpc_open(
+            l->rpc, first->peer, fl_msg_method(m->kind), on_open_message,
+            (fl_rpc_done){on_open_end, first, l->open.id});
     }
-    fl_rpc_say(t->rpc, t->open.call, fl_msg_encode(&l->msg));
+    fl_rpc_say(l->rpc, l->open.call, fl_msg_encode(m));
 }
 
-/* --- what goes --- */
-
-static void call(fl_trainer *t, const fl_letter *l)
+bool fl_link_has_session(const fl_link *l)
 {
-    fl_connection *line =
-        &t->line[l->to.kind == FL_PEER_COORD ? 0 : l->to.index];
-    fl_live c = {
-        .id = ++t->ids, .to = l->to, .kind = l->msg.kind, .tag = l->msg.tag};
-    c.call = fl_rpc_call(t->rpc, line->peer, fl_msg_method(l->msg.kind),
-                         fl_msg_encode(&l->msg), t->job.reach,
-                         (fl_rpc_done){on_reply, line, c.id});
-    fl_push(&t->live, c);
+    return l->open.id && !l->over;
 }
 
-void fl_link_flush(fl_trainer *t)
+/* --- sending --- */
+
+static void send_request(fl_link *l, const fl_letter *letter)
 {
-    for (int64_t i = 0; i < t->out.out.n && !t->ending; i++) {
-        const fl_letter *l = &t->out.out.at[i];
-        if (l->msg.kind == FL_MSG_RENEW)
-            renew(t, l);
+    connection *to = connection_to(l, letter->to);
+    const fl_msg *m = &letter->msg;
+    pending c = {
+        .id = ++l->ids, .to = letter->to, .kind = m->kind, .tag = m->tag};
+    c.call =
+        fl_rpc_call(l->rpc, to->peer, fl_msg_method(m->kind), fl_msg_encode(m),
+                    l->job->reach, (fl_rpc_done){on_reply, to, c.id});
+    fl_push(&l->calls, c);
+}
+
+void fl_link_flush(fl_link *l)
+{
+    for (int64_t i = 0; i < l->out.out.n && !l->ending; i++) {
+        const fl_letter *letter = &l->out.out.at[i];
+        if (letter->msg.kind == FL_MSG_RENEW)
+            send_renew(l, letter);
         else
-            call(t, l);
+            send_request(l, letter);
     }
-    for (int64_t i = 0; i < t->out.note.n; i++)
-        fl_str_printf(&t->notes, "%s\n", t->out.note.at[i]);
-    fl_outbox_clear(&t->out);
+    for (int64_t i = 0; i < l->out.note.n; i++)
+        fl_str_printf(&l->notes, "%s\n", l->out.note.at[i]);
+    fl_outbox_clear(&l->out);
 }
 
-/* --- time --- */
-
-static void tick(void *self)
+void fl_link_call_coordinator(fl_link *l, fl_msg_kind kind, fl_blob blob,
+                              int64_t limit, fl_rpc_done done)
 {
-    fl_trainer *t = self;
-    fl_link_lock(t);
-    while (!t->ending) {
-        sleep_on(t, &t->wake, TICK);
-        if (!t->ending)
-            fl_client_tick(t->client, fl_link_now());
-        moved(t);
-        fl_link_unlock(t); /* writes notes */
-        fl_link_lock(t);
-    }
-    fl_link_unlock(t);
+    const fl_msg m = {.kind = kind,
+                      .job = l->job->id,
+                      .session = l->open_session,
+                      .blob = blob};
+    fl_rpc_call(l->rpc, l->connections[0].peer, fl_msg_method(kind),
+                fl_msg_encode(&m), limit, done);
 }
 
-/* --- the whole --- */
+/* --- reports of long waits --- */
 
-static void start_machine(fl_trainer *t)
+/* Append the first rows of a table of waits that begin with `start`. */
+static void join_rows(const char *rows, const char *start, fl_str *line)
 {
-    char host[64] = "?", who[96];
-    gethostname(host, sizeof host - 1);
-    snprintf(who, sizeof who, "%s:%ld", host, (long)t->pid);
-    t->client = fl_client_new(&t->job, &t->app, t->place->trainer_id, who,
-                              &t->entropy, &t->out);
-    for (int i = 0; i < t->job.servers; i++)
-        t->line[i].peer = fl_rpc_peer_at(t->rpc, t->line[i].address);
-    fl_link_lock(t);
-    fl_client_start(t->client, fl_link_now());
-    moved(t);
-    fl_link_unlock(t);
+    int n = 0;
+    for (const char *end; (end = strchr(rows, '\n')); rows = end + 1)
+        if (fl_starts_with(rows, start) && n++ < REPORT_ROWS)
+            fl_str_printf(line, "%s%.*s", n > 1 ? "; " : "", (int)(end - rows),
+                          rows);
+    if (n > REPORT_ROWS)
+        fl_str_printf(line, "; and %d more", n - REPORT_ROWS);
 }
 
-fl_err fl_link_open(fl_trainer *t)
+static void on_why(void *self, uint64_t id, const fl_rpc_reply *reply)
 {
-    char token[FL_JOB_TOKEN];
-    FL_TRY(fl_pool_new("trainer", 1, &t->pool));
-    const fl_err err = fl_rpc_new(
-        &(fl_rpc_opts){.token = fl_job_token(&t->job, token)}, &t->rpc);
-    if (err) {
-        fl_pool_free(t->pool);
-        t->pool = NULL;
-        return err;
+    const connection *from = self;
+    fl_link *l = from->link;
+    fl_arena *arena = fl_arena_new();
+    const char *rows = "";
+    fl_str line = {0};
+    if (reply->end == FL_RPC_OK &&
+        !fl_why_decode(from->address, reply->packet, arena, &rows))
+        join_rows(rows, "coordinator waits", &line);
+    fl_link_lock(l);
+    l->asking_why = false;
+    if (line.n)
+        fl_str_printf(&l->notes, "%s\n", line.at);
+    fl_link_unlock(l);
+    fl_str_fini(&line);
+    fl_arena_free(arena);
+}
+
+/* Have it logged what the coordinator itself waits for. */
+static void ask_why(fl_link *l)
+{
+    connection *first = &l->connections[0];
+    if (l->asking_why)
+        return;
+    l->asking_why = true;
+    fl_rpc_call(l->rpc, first->peer, FL_METHOD_WHY, fl_packet_new(),
+                l->job->call, (fl_rpc_done){on_why, first, 0});
+}
+
+/* One line that says whom the client waits for; NULL: nobody. */
+static char *report_waits(fl_link *l)
+{
+    fl_str rows = {0}, line = {0};
+    fl_client_waits(l->client, fl_link_now(), &rows);
+    join_rows(rows.at ? rows.at : "", "", &line);
+    if (l->trouble[0])
+        fl_str_printf(&line, "; %s", l->trouble);
+    l->trouble[0] = 0;
+    fl_str_fini(&rows);
+    ask_why(l);
+    return line.n ? fl_str_take(&line) : NULL;
+}
+
+/* --- waits --- */
+
+static fl_err fail_over(const fl_link *l)
+{
+    return fl_fail(FL_EIO, "%s", l->over_why);
+}
+
+/* Log the line, which is freed, and poll the watch, with the lock released. */
+static fl_err poll_watch(fl_link *l, const fl_watch *by, char *line)
+{
+    fl_link_unlock(l);
+    if (line)
+        FL_INFO("%s", line);
+    fl_mem_free(line);
+    const bool stop = by && by->poll && by->poll(by->user);
+    fl_link_lock(l);
+    return stop ? fl_fail(FL_EINTR, "the wait for servers was interrupted")
+                : FL_OK;
+}
+
+fl_err fl_link_wait(fl_link *l, fl_goal reached, const void *of,
+                    const fl_watch *by, int64_t until)
+{
+    const int64_t began = fl_link_now(), stall = l->job->stall;
+    int64_t polled = began, counted = began;
+    while (!reached(of)) {
+        if (l->over)
+            return fail_over(l);
+        sleep_on(l, &l->changed, PAUSE);
+        const int64_t now = fl_link_now();
+        fl_watch_waited(by, now - counted);
+        counted = now;
+        if (until && now >= until)
+            return fl_fail(FL_ETIMEOUT, "nobody answered in %.0f s",
+                           (double)(until - began) / (double)FL_SEC);
+        if (now - polled < PAUSE)
+            continue;
+        polled = now;
+        const bool report = now - began >= stall && now - l->reported >= stall;
+        l->reported = report ? now : l->reported;
+        FL_TRY(poll_watch(l, by, report ? report_waits(l) : NULL));
     }
-    start_machine(t);
-    fl_pool_submit(t->pool, &t->ticker, tick, t);
     return FL_OK;
 }
 
-void fl_link_close(fl_trainer *t)
+static bool is_ready(const void *link)
 {
-    fl_link_lock(t);
-    t->ending = true;
-    pthread_cond_broadcast(&t->wake);
-    fl_link_unlock(t);
-    fl_pool_free(t->pool);
-    fl_rpc_free(t->rpc);
-    fl_client_free(t->client);
+    const fl_link *l = link;
+    return fl_client_now(l->client) == FL_CLIENT_READY;
+}
+
+fl_err fl_link_wait_ready(fl_link *l, const fl_watch *by)
+{
+    return fl_link_wait(l, is_ready, l, by, 0);
+}
+
+static bool has_no_pushes(const void *link)
+{
+    const fl_link *l = link;
+    for (int64_t i = 0; i < l->calls.n; i++)
+        if (l->calls.at[i].kind == FL_MSG_PUSH)
+            return false;
+    return true;
+}
+
+/* Nobody needs the answers of the calls that are left: their requests were
+ * repeated and answered, or belong to a session that was lost. */
+fl_err fl_link_end_pushes(fl_link *l, const fl_watch *by)
+{
+    for (int64_t i = 0; i < l->calls.n; i++)
+        if (l->calls.at[i].kind == FL_MSG_PUSH)
+            fl_rpc_cancel(l->rpc, l->calls.at[i].call);
+    return fl_link_wait(l, has_no_pushes, l, by, 0);
+}
+
+static bool is_over(const void *link)
+{
+    return ((const fl_link *)link)->over;
+}
+
+fl_err fl_link_leave(fl_link *l, const fl_watch *by, int code, const char *why,
+                     int64_t limit)
+{
+    const bool was_over = l->over; /* its failure was returned by a wait */
+    const int64_t now = fl_link_now();
+    fl_client_leave(l->client, code, why, now);
+    fl_link_flush(l);
+    FL_TRY(fl_link_wait(l, is_over, l, by, limit ? now + limit : 0));
+    return !code && !was_over && l->over_code ? fail_over(l) : FL_OK;
+}
+
+/* --- the timer --- */
+
+static void run_ticker(void *self)
+{
+    fl_link *l = self;
+    fl_link_lock(l);
+    while (!l->ending) {
+        sleep_on(l, &l->ended, TICK);
+        if (!l->ending)
+            fl_client_tick(l->client, fl_link_now());
+        end_event(l);
+        fl_link_unlock(l); /* logs the notes */
+        fl_link_lock(l);
+    }
+    fl_link_unlock(l);
+}
+
+/* --- beginning and end --- */
+
+fl_link *fl_link_new(const fl_placement *place, const fl_job *job,
+                     const fl_link_events *events)
+{
+    fl_link *l = fl_mem_alloc(sizeof *l);
+    pthread_condattr_t monotonic;
+    l->place = place;
+    l->job = job;
+    l->events = *events;
+    l->entropy = fl_entropy_real();
+    l->app =
+        (fl_app){l, fl_keeper_parcels, on_values, on_ready, on_fenced, on_over};
+    l->connections =
+        fl_mem_alloc((size_t)job->servers * sizeof *l->connections);
+    for (int i = 0; i < job->servers; i++)
+        l->connections[i] =
+            (connection){.link = l, .address = place->servers[i]};
+    fl_outbox_init(&l->out);
+    pthread_mutex_init(&l->connect_lock, NULL);
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->changed, &monotonic);
+    pthread_cond_init(&l->ended, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    return l;
+}
+
+static void disconnect(fl_link *l)
+{
+    fl_link_lock(l);
+    l->ending = true;
+    pthread_cond_broadcast(&l->ended);
+    fl_link_unlock(l);
+    fl_pool_free(l->pool);
+    fl_rpc_free(l->rpc);
+    fl_client_free(l->client);
+}
+
+void fl_link_free(fl_link *l)
+{
+    if (l->rpc)
+        disconnect(l);
+    fl_vec_fini(&l->calls);
+    fl_str_fini(&l->notes);
+    fl_outbox_fini(&l->out);
+    fl_mem_free(l->connections);
+    pthread_cond_destroy(&l->changed);
+    pthread_cond_destroy(&l->ended);
+    pthread_mutex_destroy(&l->lock);
+    pthread_mutex_destroy(&l->connect_lock);
+    fl_mem_free(l);
+}
+
+static fl_err wait_for_servers(const fl_link *l, const fl_watch *by)
+{
+    fl_wait_opts opts = {.limit_ms = (l->job->start + FL_MS - 1) / FL_MS};
+    if (by) {
+        opts.poll = by->poll;
+        opts.user = by->user;
+    }
+    const int64_t since = fl_link_now();
+    const fl_err err =
+        fl_wait_ports(l->place->n_servers, l->place->servers, &opts);
+    fl_watch_waited(by, fl_link_now() - since);
+    return err;
+}
+
+static void start_client(fl_link *l)
+{
+    char host[64] = "?", who[96];
+    gethostname(host, sizeof host - 1);
+    snprintf(who, sizeof who, "%s:%ld", host, (long)getpid());
+    l->client = fl_client_new(l->job, &l->app, l->place->trainer_id, who,
+                              &l->entropy, &l->out);
+    for (int i = 0; i < l->job->servers; i++)
+        l->connections[i].peer =
+            fl_rpc_peer_at(l->rpc, l->connections[i].address);
+    fl_link_lock(l);
+    fl_client_start(l->client, fl_link_now());
+    end_event(l);
+    fl_link_unlock(l);
+}
+
+static fl_err start_network(fl_link *l)
+{
+    char token[FL_JOB_TOKEN];
+    FL_TRY(fl_pool_new("trainer", 1, &l->pool));
+    const fl_err err = fl_rpc_new(
+        &(fl_rpc_opts){.token = fl_job_token(l->job, token)}, &l->rpc);
+    if (err) {
+        fl_pool_free(l->pool);
+        l->pool = NULL;
+        return err;
+    }
+    start_client(l);
+    fl_pool_submit(l->pool, &l->ticker, run_ticker, l);
+    return FL_OK;
+}
+
+fl_err fl_link_connect(fl_link *l, const fl_watch *by)
+{
+    fl_err err = FL_OK;
+    pthread_mutex_lock(&l->connect_lock);
+    if (!l->rpc)
+        err = wait_for_servers(l, by);
+    if (!err && !l->rpc)
+        err = start_network(l);
+    pthread_mutex_unlock(&l->connect_lock);
+    return err;
+}
+
+bool fl_link_is_connected(const fl_link *l)
+{
+    return l->rpc;
+}
+
+fl_client *fl_link_client(const fl_link *l)
+{
+    return l->client;
+}
+
+int64_t fl_link_fences(const fl_link *l)
+{
+    return l->sessions_lost;
 }

@@ -44,22 +44,6 @@ static fl_err send_piece(fl_call *c, fl_trainer *t, int i, const char *name,
     return fl_trainer_send(t, fl_call_watch(c), server, name, v);
 }
 
-fl_err fl_value_cut(const fl_value *x, int64_t start, int64_t n, fl_value *out)
-{
-    out->kind = x->kind;
-    if (x->kind == FL_SELECTED_ROWS)
-        return fl_rows_slice(&out->rows, &x->rows, start, n);
-    const fl_tensor *from = &x->tensor;
-    const size_t row =
-        (size_t)fl_shape_span(&from->shape, 1, from->shape.rank) *
-        fl_dtype_size(from->dtype);
-    out->tensor = *from;
-    out->tensor.lod = (fl_lod){0};
-    out->tensor.shape.dim[0] = n;
-    out->tensor.data = (char *)from->data + (size_t)start * row;
-    return FL_OK;
-}
-
 static fl_err check_sections(const fl_call *c, const fl_value *x)
 {
     const fl_attr *rows = fl_attr_get(c, "sections");
@@ -94,7 +78,7 @@ static fl_err send_sections(fl_call *c, fl_trainer *t, const fl_value *x)
     FL_TRY(check_sections(c, x));
     for (int i = 0; i < names->n; i++) {
         fl_value piece = {0};
-        fl_err err = fl_value_cut(x, start, rows->longs[i], &piece);
+        fl_err err = fl_value_slice(&piece, x, start, rows->longs[i]);
         if (!err)
             err = send_piece(c, t, i, names->strings[i], &piece);
         if (piece.kind == FL_SELECTED_ROWS)

@@ -9,9 +9,4 @@
 fl_err fl_meta_rows_of(const fl_infer *x, const fl_meta *ids, const fl_meta *w,
                        const char *slot, int i) FL_MUST_CHECK;
 
-/* Rows start .. start + n of x, in a value that borrows; selected rows are its
- * own. */
-fl_err fl_value_cut(const fl_value *x, int64_t start, int64_t n,
-                    fl_value *out) FL_MUST_CHECK;
-
 #endif

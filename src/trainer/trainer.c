@@ -1,130 +1,105 @@
-/* trainer.c - what a trainer tells the servers.
+/* trainer.c - what a trainer sends to its servers and gets from them.
  *
  * Gradients for a server gather in a parcel, which is pushed when it is large
- * enough and at the step. Values come with the step (what was received before)
- * or are asked for. When a session is lost, what the caller has computed is of
- * no use any more: it is stale until the next step, which then only waits for
- * the new session.
+ * enough and at the end of the step. Values are pulled with each step, if they
+ * were received before, and are asked for otherwise. When a session is lost the
+ * gradients that the caller is computing are stale: they are dropped, and the
+ * next step only waits for the new session.
  *
- * Easy to get wrong: memory that was lent must be free again when a step
- * returns, whatever became of the calls that carried it. */
-#include "trainer/trainer_in.h"
+ * Easy to get wrong: memory that was lent must not be in use any more when a
+ * step returns, whatever became of the calls that carried it. */
+#include "trainer/trainer.h"
 
-#include "base/log.h"
+#include "base/map.h"
 #include "wire/codec.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
 enum {
-    PUSH_BYTES = 1 << 20,  /* gathered for one push; less waits for the step */
-    SLICE_BYTES = 4 << 20, /* of a large tensor; several are under way */
+    PUSH_BYTES = 1 << 20,  /* a parcel of this size does not wait for the end
+                              of the step */
+    SLICE_BYTES = 4 << 20, /* a larger tensor is pushed in slices */
 };
 
-/* --- what the machine tells, under the lock --- */
+/* A name that is pulled with every step. */
+typedef struct wanted {
+    const char *name;
+    bool taken; /* handed out since the last pull */
+} wanted;
 
-static void replace(fl_parcel **slot, fl_parcel *by)
+/* What goes to one server and comes from it. */
+typedef struct traffic {
+    fl_parcel *gathered;   /* gradients that are not pushed yet; or NULL */
+    bool open;             /* the last push was not the last of its step */
+    FL_VEC(wanted) wanted; /* in the order in which they were received first */
+    fl_map position;       /* name -> its position in `wanted`, from 1 */
+    size_t wanted_bytes;   /* sum of the sizes of the wanted values */
+    bool wanted_changed;   /* the client does not know all of `wanted` yet */
+    fl_parcel *pulled;     /* values of the last pull, in the order of `wanted`
+                              at that time */
+} traffic;
+
+/* The last request for sums of counts. */
+typedef struct tally {
+    bool pending;
+    fl_err err; /* why it failed */
+    char why[256];
+    int64_t trainers; /* whose counts are in the sum */
+    fl_parcel *sum;   /* NULL: none came */
+} tally;
+
+struct fl_trainer {
+    fl_placement *place;
+    fl_job job;
+    pid_t pid; /* of the process that made it */
+    fl_link *link;
+    bool left; /* fl_trainer_leave was called */
+
+    /* The lock of the link guards all that follows. */
+    fl_arena *arena; /* names in `wanted` */
+    fl_lookups *lookups;
+    traffic *traffic; /* by server */
+    tally tally;
+    bool stale;   /* the caller computes on values of a lost session */
+    bool stepped; /* there was a step */
+    bool sent;    /* gradients were sent since the last step */
+};
+
+/* --- what the client tells --- */
+
+static void replace_parcel(fl_parcel **slot, fl_parcel *by)
 {
     fl_parcel_unref(*slot);
     *slot = by;
 }
 
-/* A pull's values are all of a version; answers to questions come while the
- * trainer is ready. */
+/* A pull brings all values of a version. Answers to lookups come only while the
+ * client is ready. */
 static void on_values(void *self, int server, const fl_msg *m)
 {
     fl_trainer *t = self;
-    fl_connection *l = &t->line[server];
+    traffic *f = &t->traffic[server];
     fl_parcel *came = fl_parcel_of(m->blob);
     came = came ? fl_parcel_ref(came) : fl_parcel_new();
-    if (fl_client_now(t->client) != FL_CLIENT_PULLING) {
-        fl_talks_hear(t, server, m->tag, came);
+    if (fl_client_now(fl_link_client(t->link)) != FL_CLIENT_PULLING) {
+        fl_lookups_answer(t->lookups, server, m->tag, came);
         fl_parcel_unref(came);
         return;
     }
-    replace(&l->pulled, came);
-    for (int64_t i = 0; i < l->wanted.n; i++)
-        l->wanted.at[i].taken = false;
+    replace_parcel(&f->pulled, came);
+    for (int64_t i = 0; i < f->wanted.n; i++)
+        f->wanted.at[i].taken = false;
 }
 
-static void on_ready(void *self, int rank, int64_t round)
-{
-}
-
-static void on_fenced(void *self, const char *why)
+static void on_fenced(void *self)
 {
     fl_trainer *t = self;
-    t->fences++;
     t->stale = true;
-    fl_talks_lose(t);
+    fl_lookups_lose(t->lookups);
 }
 
-static void on_over(void *self, int code, const char *why)
-{
-    fl_trainer *t = self;
-    t->over = true;
-    t->code = code;
-    snprintf(t->why, sizeof t->why, "%s", why);
-}
-
-/* --- beginning and end --- */
-
-static void init_threads(fl_trainer *t)
-{
-    pthread_condattr_t monotonic;
-    pthread_mutex_init(&t->door, NULL);
-    pthread_mutex_init(&t->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&t->moved, &monotonic);
-    pthread_cond_init(&t->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
-/* Its own: without the program, which only saving needs. */
-static fl_placement *dup_placement(const fl_placement *place)
-{
-    fl_placement like = *place;
-    like.origin = NULL;
-    like.origin_size = 0;
-    return fl_placement_new(&like);
-}
-
-fl_err fl_trainer_new(const fl_placement *place, const fl_job *limits,
-                      fl_trainer **out)
-{
-    fl_job own = limits ? *limits : (fl_job){0};
-    FL_TRY(fl_job_limits(&own));
-    const fl_job job = fl_placement_job(place, &own);
-    FL_TRY(fl_job_check(&job));
-    fl_trainer *t = fl_mem_alloc(sizeof *t);
-    *t = (fl_trainer){.job = job, .arena = fl_arena_new(), .pid = getpid()};
-    t->place = dup_placement(place);
-    t->job = fl_placement_job(t->place, &own); /* whose texts live as long */
-    for (int i = 0; i < t->place->n_pieces; i++)
-        fl_map_put(&t->pieces, t->place->pieces[i].name,
-                   (fl_piece *)&t->place->pieces[i]);
-    t->entropy = fl_entropy_real();
-    t->app =
-        (fl_app){t, fl_keeper_parcels, on_values, on_ready, on_fenced, on_over};
-    t->line = fl_mem_alloc((size_t)job.servers * sizeof *t->line);
-    for (int i = 0; i < job.servers; i++) {
-        t->line[i].trainer = t;
-        t->line[i].address = t->place->servers[i];
-    }
-    fl_outbox_init(&t->out);
-    init_threads(t);
-    *out = t;
-    return FL_OK;
-}
-
-static void free_line(fl_connection *l)
-{
-    fl_parcel_unref(l->parcel);
-    fl_parcel_unref(l->pulled);
-    fl_vec_fini(&l->wanted);
-    fl_map_fini(&l->place);
-}
+/* --- checks, and the way in and out --- */
 
 static bool is_forked(const fl_trainer *t)
 {
@@ -142,27 +117,536 @@ fl_err fl_trainer_check_process(const fl_trainer *t)
                    (long)getpid(), (long)t->pid);
 }
 
+static fl_err check_server(const fl_trainer *t, const char *name, int server)
+{
+    if (server >= 0 && server < t->job.servers)
+        return FL_OK;
+    return fl_fail(FL_EINVAL, "%s: server %d, the job has %d", name, server,
+                   t->job.servers);
+}
+
+/* Connect, take the lock, and wait until the client is ready. A failure leaves
+ * the lock free. */
+static fl_err enter_link(fl_trainer *t, const fl_watch *by)
+{
+    FL_TRY(fl_trainer_check_process(t));
+    if (t->left)
+        return fl_fail(FL_EINVAL,
+                       "this trainer has left its job (exe.close() was "
+                       "called): it sends and receives no more; tests and "
+                       "saves that need servers come before that");
+    FL_TRY(fl_link_connect(t->link, by));
+    fl_link_lock(t->link);
+    const fl_err err = fl_link_wait_ready(t->link, by);
+    if (err)
+        fl_link_unlock(t->link);
+    return err;
+}
+
+/* Returns err, so that a function can end with it. */
+static fl_err exit_link(fl_trainer *t, fl_err err)
+{
+    fl_link_unlock(t->link);
+    return err;
+}
+
+/* --- gradients --- */
+
+static fl_parcel *gathered_of(traffic *f)
+{
+    if (!f->gathered)
+        f->gathered = fl_parcel_new();
+    return f->gathered;
+}
+
+static fl_err push_gathered(fl_trainer *t, traffic *f, bool last)
+{
+    const fl_blob blob = fl_parcel_blob(gathered_of(f));
+    const fl_err err =
+        fl_client_push(fl_link_client(t->link), (int)(f - t->traffic), blob,
+                       last, fl_link_now());
+    fl_keeper_parcels.drop(NULL, blob);
+    replace_parcel(&f->gathered, NULL);
+    f->open = !last;
+    fl_link_flush(t->link);
+    return err;
+}
+
+static fl_err push_if_large(fl_trainer *t, traffic *f)
+{
+    const size_t size = f->gathered->size;
+    return size >= PUSH_BYTES || size >= t->job.max_values
+               ? push_gathered(t, f, false)
+               : FL_OK;
+}
+
+/* The last push may be empty: the server waits for it. */
+static fl_err push_last(fl_trainer *t, traffic *f)
+{
+    return f->gathered || f->open ? push_gathered(t, f, true) : FL_OK;
+}
+
+static fl_err gather_tensor(fl_trainer *t, traffic *f, const char *name,
+                            const fl_tensor *x)
+{
+    const int64_t n = fl_tensor_numel(x);
+    const int64_t most = SLICE_BYTES / (int64_t)fl_dtype_size(x->dtype);
+    if (n <= most) {
+        fl_parcel_add(gathered_of(f), name, x);
+        return push_if_large(t, f);
+    }
+    for (int64_t first = 0; first < n; first += most) {
+        fl_parcel_add_slice(gathered_of(f), name, x, first,
+                            n - first < most ? n - first : most);
+        FL_TRY(push_if_large(t, f));
+    }
+    return FL_OK;
+}
+
+/* Rows that do not fit into one message are cut. The server keeps the rows of a
+ * trainer in the order in which they were sent. */
+static fl_err gather_rows(fl_trainer *t, traffic *f, const char *name,
+                          const fl_rows *r)
+{
+    const size_t row = (size_t)fl_rows_width(r) * fl_dtype_size(r->value.dtype);
+    const int64_t fit = (int64_t)(t->job.max_values / (row + sizeof(int64_t)));
+    const int64_t most = fit > 0 ? fit : 1;
+    for (int64_t first = 0; first < r->n; first += most) {
+        fl_rows some = *r;
+        some.n = r->n - first < most ? r->n - first : most;
+        some.index.data = fl_rows_index(r) + first;
+        some.value.data = (char *)r->value.data + (size_t)first * row;
+        fl_parcel_add_rows(gathered_of(f), name, &some);
+        FL_TRY(push_if_large(t, f));
+    }
+    return FL_OK;
+}
+
+static fl_err gather_value(fl_trainer *t, traffic *f, const char *name,
+                           const fl_value *v)
+{
+    return v->kind == FL_SELECTED_ROWS ? gather_rows(t, f, name, &v->rows)
+                                       : gather_tensor(t, f, name, &v->tensor);
+}
+
+static void drop_gathered(fl_trainer *t)
+{
+    for (int i = 0; i < t->job.servers; i++) {
+        replace_parcel(&t->traffic[i].gathered, NULL);
+        t->traffic[i].open = false;
+    }
+}
+
+/* A run that fails may free memory that the network still reads. So *own shares
+ * counted memory, and copies memory that is borrowed. */
+static fl_err share_memory(const fl_value *v, fl_value *own)
+{
+    if (v->kind == FL_SELECTED_ROWS) {
+        own->rows.height = v->rows.height;
+        own->rows.n = v->rows.n;
+        FL_TRY(fl_tensor_ref(&own->rows.index, &v->rows.index));
+        FL_TRY(fl_tensor_ref(&own->rows.value, &v->rows.value));
+    } else {
+        FL_TRY(fl_tensor_ref(&own->tensor, &v->tensor));
+    }
+    own->kind = v->kind;
+    return FL_OK;
+}
+
+fl_err fl_trainer_send(fl_trainer *t, const fl_watch *by, int server,
+                       const char *name, const fl_value *v)
+{
+    fl_value own = {0};
+    FL_TRY(fl_trainer_check_process(t));
+    FL_TRY(check_server(t, name, server));
+    if (fl_value_is_empty(v))
+        return FL_OK; /* the barrier tells the servers enough */
+    fl_err err = share_memory(v, &own);
+    if (!err)
+        err = enter_link(t, by);
+    if (!err) {
+        t->sent = true;
+        if (!t->stale)
+            err = gather_value(t, &t->traffic[server], name, &own);
+        err = exit_link(t, err);
+    }
+    fl_value_fini(&own);
+    return err;
+}
+
+/* --- steps --- */
+
+static void tell_wanted(fl_trainer *t, traffic *f)
+{
+    fl_parcel *names = fl_parcel_new();
+    for (int64_t i = 0; i < f->wanted.n; i++)
+        fl_parcel_want(names, f->wanted.at[i].name, -1, NULL);
+    const fl_blob blob = fl_parcel_blob(names);
+    fl_client_want(fl_link_client(t->link), (int)(f - t->traffic), blob);
+    fl_keeper_parcels.drop(NULL, blob);
+    fl_parcel_unref(names);
+    f->wanted_changed = false;
+}
+
+static fl_err begin_step(fl_trainer *t)
+{
+    for (int i = 0; i < t->job.servers; i++) {
+        traffic *f = &t->traffic[i];
+        if (f->wanted_changed)
+            tell_wanted(t, f);
+        FL_TRY(push_last(t, f));
+    }
+    const fl_err err = fl_client_step(fl_link_client(t->link), fl_link_now());
+    fl_link_flush(t->link);
+    return err;
+}
+
+static fl_err run_step(fl_trainer *t, const fl_watch *by)
+{
+    if (!t->stale)
+        FL_TRY(begin_step(t));
+    drop_gathered(t);
+    t->sent = false; /* other threads may send while this one waits */
+    FL_TRY(fl_link_wait_ready(t->link, by));
+    FL_TRY(fl_link_end_pushes(t->link, by));
+    t->stale = false;
+    t->stepped = true;
+    return FL_OK;
+}
+
+/* Asynchronous jobs have no barriers: a step ends when somebody asks for
+ * values. */
+static fl_err step_if_sent(fl_trainer *t, const fl_watch *by)
+{
+    return t->job.async && t->sent ? run_step(t, by) : FL_OK;
+}
+
+fl_err fl_trainer_step(fl_trainer *t, const fl_watch *by)
+{
+    FL_TRY(enter_link(t, by));
+    return exit_link(t, run_step(t, by));
+}
+
+fl_err fl_trainer_flush(fl_trainer *t, const fl_watch *by)
+{
+    FL_TRY(fl_trainer_check_process(t));
+    if (!t->job.async || !t->sent)
+        return FL_OK;
+    FL_TRY(enter_link(t, by));
+    return exit_link(t, step_if_sent(t, by));
+}
+
+/* --- pushes beside steps --- */
+
+/* Wait for the ACKs of all pushes, as long as the session lives. */
+typedef struct acks {
+    const fl_link *link;
+    int64_t fences; /* sessions lost when the wait began */
+} acks;
+
+static bool is_acknowledged(const void *of)
+{
+    const acks *a = of;
+    return fl_link_fences(a->link) != a->fences ||
+           !fl_client_pushes(fl_link_client(a->link));
+}
+
+static fl_err push_all(fl_trainer *t, bool last)
+{
+    for (int i = 0; i < t->job.servers; i++) {
+        traffic *f = &t->traffic[i];
+        if (last)
+            FL_TRY(push_last(t, f));
+        else if (f->gathered)
+            FL_TRY(push_gathered(t, f, false));
+    }
+    return FL_OK;
+}
+
+static fl_err push_gradients(fl_trainer *t, const fl_watch *by, int n,
+                             const fl_gradient *gradients, bool last,
+                             bool *lost)
+{
+    const acks wait = {t->link, fl_link_fences(t->link)};
+    t->stale = false; /* the caller knows how old its gradients are */
+    for (int i = 0; i < n; i++) {
+        const fl_gradient *g = &gradients[i];
+        if (!fl_value_is_empty(g->value))
+            FL_TRY(gather_value(t, &t->traffic[g->server], g->name, g->value));
+    }
+    FL_TRY(push_all(t, last));
+    FL_TRY(fl_link_wait(t->link, is_acknowledged, &wait, by, 0));
+    *lost |= fl_link_fences(t->link) != wait.fences;
+    return fl_link_end_pushes(t->link, by);
+}
+
+fl_err fl_trainer_push(fl_trainer *t, const fl_watch *by, int n,
+                       const fl_gradient *gradients, bool last, bool *lost)
+{
+    for (int i = 0; i < n; i++)
+        FL_TRY(check_server(t, gradients[i].name, gradients[i].server));
+    FL_TRY(enter_link(t, by));
+    const fl_err err = push_gradients(t, by, n, gradients, last, lost);
+    if (err)
+        drop_gathered(t);
+    return exit_link(t, err);
+}
+
+/* --- values --- */
+
+fl_err fl_trainer_lookup(fl_trainer *t, const fl_watch *by, int n,
+                         const fl_lookup *lookups)
+{
+    for (int i = 0; i < n; i++)
+        FL_TRY(check_server(t, lookups[i].table, lookups[i].server));
+    FL_TRY(enter_link(t, by));
+    fl_err err = step_if_sent(t, by);
+    if (!err)
+        err = fl_lookups_run(t->lookups, by, n, lookups);
+    return exit_link(t, err);
+}
+
+/* Pull this name with every step from now on, unless it does not fit into the
+ * message with the others. */
+static void add_wanted(fl_trainer *t, traffic *f, const char *name,
+                       size_t bytes)
+{
+    if (bytes > t->job.max_values - f->wanted_bytes)
+        return;
+    const char *own = fl_arena_strdup(t->arena, name);
+    fl_push(&f->wanted, (wanted){.name = own, .taken = true});
+    fl_map_put(&f->position, own, (void *)(uintptr_t)f->wanted.n);
+    f->wanted_bytes += bytes;
+    f->wanted_changed = true;
+}
+
+/* The value of the last pull, unless it was taken before. NULL: none. */
+static const fl_item *take_pulled(const traffic *f, const char *name)
+{
+    const int64_t at = (int64_t)(uintptr_t)fl_map_get(&f->position, name);
+    if (!at || !f->pulled || at > f->pulled->n || f->wanted.at[at - 1].taken)
+        return NULL;
+    f->wanted.at[at - 1].taken = true;
+    const fl_item *item = &f->pulled->item[at - 1];
+    return strcmp(item->name, name) ? NULL : item;
+}
+
+/* Gives the item of the last pull and a reference to its parcel. If there is
+ * none the value is asked for: *item is NULL and l->out has the value. */
+static fl_err receive_value(fl_trainer *t, const fl_watch *by,
+                            const fl_lookup *l, fl_parcel **parcel,
+                            const fl_item **item)
+{
+    traffic *f = &t->traffic[l->server];
+    FL_TRY(step_if_sent(t, by));
+    *item = take_pulled(f, l->table);
+    if (*item) {
+        *parcel = fl_parcel_ref(f->pulled);
+        return FL_OK;
+    }
+    FL_TRY(fl_lookups_run(t->lookups, by, 1, l));
+    if (t->stepped && !fl_map_get(&f->position, l->table))
+        add_wanted(t, f, l->table, fl_tensor_bytes(l->out));
+    return FL_OK;
+}
+
+fl_err fl_trainer_recv(fl_trainer *t, const fl_watch *by, int server,
+                       const char *name, fl_tensor *out)
+{
+    const fl_lookup whole = {
+        .server = server, .table = name, .n = -1, .out = out};
+    fl_parcel *parcel = NULL;
+    const fl_item *item = NULL;
+    FL_TRY(check_server(t, name, server));
+    FL_TRY(enter_link(t, by));
+    fl_err err = exit_link(t, receive_value(t, by, &whole, &parcel, &item));
+    if (!err && item)
+        err = fl_item_tensor(item, out);
+    fl_parcel_unref(parcel);
+    return err;
+}
+
+/* --- counts of all trainers ---
+ *
+ * They do not go through the client: the trainer trains on whatever becomes of
+ * them. So a request is never repeated, and an answer that is late is not
+ * waited for. A call may last longer than its caller waits; until it ends no
+ * other one is made. */
+
+static fl_err decode_sum(const char *from, const fl_rpc_reply *reply,
+                         fl_arena *arena, fl_msg *m)
+{
+    if (reply->end == FL_RPC_LATE) /* before the caller's wait has ended */
+        return fl_fail(FL_ETIMEOUT, "%s has not answered a tally in time",
+                       from);
+    if (reply->end != FL_RPC_OK)
+        return fl_fail(FL_EIO, "%s: %s", from, reply->text);
+    FL_TRY(fl_msg_decode(from, reply->packet, arena, m));
+    if (m->kind != FL_MSG_VALUES)
+        return fl_fail(FL_EPROTO, "%s answers %s: %s", from,
+                       fl_msg_name(m->kind), m->text ? m->text : "");
+    return FL_OK;
+}
+
+static void on_sum(void *self, uint64_t id, const fl_rpc_reply *reply)
+{
+    fl_trainer *t = self;
+    fl_arena *arena = fl_arena_new();
+    fl_msg m = {0};
+    const fl_err err = decode_sum(t->place->servers[0], reply, arena, &m);
+    fl_parcel *came = fl_parcel_of(m.blob);
+    fl_link_lock(t->link);
+    tally *y = &t->tally;
+    y->pending = false;
+    y->err = err;
+    snprintf(y->why, sizeof y->why, "%s", err ? fl_errmsg() : "");
+    y->trainers = m.count;
+    replace_parcel(&y->sum, came ? fl_parcel_ref(came) : NULL);
+    fl_link_wake(t->link);
+    fl_link_unlock(t->link);
+    fl_keeper_parcels.drop(NULL, m.blob);
+    fl_arena_free(arena);
+}
+
+/* The counts are copied: the call may outlive the caller's wait. */
+static fl_err send_counts(fl_trainer *t, const char *name, int64_t n,
+                          const int64_t *counts, int64_t limit)
+{
+    const fl_shape shape = fl_shape_of(1, &n);
+    fl_tensor copy = {0};
+    FL_TRY(fl_tensor_resize(&copy, FL_I64, &shape));
+    memcpy(copy.data, counts, fl_tensor_bytes(&copy));
+    fl_parcel *p = fl_parcel_new();
+    fl_parcel_add(p, name, &copy);
+    fl_tensor_fini(&copy);
+    const fl_blob blob = fl_parcel_blob(p);
+    t->tally.pending = true;
+    fl_link_call_coordinator(t->link, FL_MSG_TALLY, blob, limit,
+                             (fl_rpc_done){on_sum, t, 0});
+    fl_keeper_parcels.drop(NULL, blob);
+    fl_parcel_unref(p);
+    return FL_OK;
+}
+
+static bool has_tally(const void *trainer)
+{
+    return !((const fl_trainer *)trainer)->tally.pending;
+}
+
+static fl_err copy_sum(const fl_trainer *t, const char *name, int64_t n,
+                       int64_t *counts, int *trainers)
+{
+    const tally *y = &t->tally;
+    if (y->err)
+        return fl_fail(y->err, "%s", y->why);
+    const fl_item *item = y->sum ? fl_parcel_find(y->sum, name) : NULL;
+    if (!item || item->kind != FL_LOD_TENSOR || item->dtype != FL_I64 ||
+        fl_shape_numel(&item->shape) != n || y->trainers < 1 ||
+        y->trainers > t->job.trainers)
+        return fl_fail(FL_EPROTO,
+                       "%s has not sent the %lld counts of \"%s\" of 1 to %d "
+                       "trainers",
+                       t->place->servers[0], (long long)n, name,
+                       t->job.trainers);
+    fl_bytes_copy(item->data, 0, counts, (size_t)n * sizeof *counts);
+    *trainers = (int)y->trainers;
+    return FL_OK;
+}
+
+static fl_err sum_counts(fl_trainer *t, const fl_watch *by, int64_t limit,
+                         const char *name, int64_t n, int64_t *counts,
+                         int *trainers)
+{
+    if (!fl_link_has_session(t->link))
+        return fl_fail(FL_EIO, "the coordinator %s is not connected",
+                       t->place->servers[0]);
+    if (t->tally.pending)
+        return fl_fail(FL_ETIMEOUT, "%s has not answered the tally before",
+                       t->place->servers[0]);
+    FL_TRY(send_counts(t, name, n, counts, limit));
+    FL_TRY(fl_link_wait(t->link, has_tally, t, by, fl_link_now() + limit));
+    return copy_sum(t, name, n, counts, trainers);
+}
+
+fl_err fl_trainer_tally(fl_trainer *t, const fl_watch *by, int64_t limit,
+                        const char *name, int64_t n, int64_t *counts,
+                        int *trainers)
+{
+    if (n < 1 || n > FL_TALLY_MOST)
+        return fl_fail(FL_EINVAL, "\"%s\" has %lld counts, 1 to %d are told",
+                       name, (long long)n, FL_TALLY_MOST);
+    FL_TRY(fl_trainer_check_process(t));
+    fl_link_lock(t->link);
+    return exit_link(t, sum_counts(t, by, limit, name, n, counts, trainers));
+}
+
+/* --- beginning and end --- */
+
+/* A copy without the program, which only saving needs. */
+static fl_placement *dup_placement(const fl_placement *place)
+{
+    fl_placement like = *place;
+    like.origin = NULL;
+    like.origin_size = 0;
+    return fl_placement_new(&like);
+}
+
+fl_err fl_trainer_new(const fl_placement *place, const fl_job *limits,
+                      fl_trainer **out)
+{
+    fl_job own = limits ? *limits : (fl_job){0};
+    FL_TRY(fl_job_limits(&own));
+    const fl_job job = fl_placement_job(place, &own);
+    FL_TRY(fl_job_check(&job));
+    fl_trainer *t = fl_mem_alloc(sizeof *t);
+    t->place = dup_placement(place);
+    t->job = fl_placement_job(t->place, &own); /* its texts are t->place's */
+    if (!t->job.max_values)
+        t->job.max_values = FL_VALUES_MOST;
+    t->pid = getpid();
+    t->arena = fl_arena_new();
+    t->traffic = fl_mem_alloc((size_t)job.servers * sizeof *t->traffic);
+    t->link = fl_link_new(t->place, &t->job,
+                          &(fl_link_events){t, on_values, on_fenced});
+    t->lookups = fl_lookups_new(t->link, t->place, &t->job);
+    *out = t;
+    return FL_OK;
+}
+
+static void end_traffic(traffic *f)
+{
+    fl_parcel_unref(f->gathered);
+    fl_parcel_unref(f->pulled);
+    fl_vec_fini(&f->wanted);
+    fl_map_fini(&f->position);
+}
+
 void fl_trainer_free(fl_trainer *t)
 {
     if (!t || is_forked(t))
         return;
-    if (t->rpc)
-        fl_link_close(t);
+    fl_link_free(t->link);
+    fl_lookups_free(t->lookups);
     for (int i = 0; i < t->job.servers; i++)
-        free_line(&t->line[i]);
-    fl_parcel_unref(t->tallying.sum);
-    fl_map_fini(&t->pieces);
-    fl_vec_fini(&t->live);
-    fl_str_fini(&t->notes);
-    fl_outbox_fini(&t->out);
-    fl_mem_free(t->line);
-    pthread_cond_destroy(&t->moved);
-    pthread_cond_destroy(&t->wake);
-    pthread_mutex_destroy(&t->lock);
-    pthread_mutex_destroy(&t->door);
+        end_traffic(&t->traffic[i]);
+    fl_mem_free(t->traffic);
+    fl_parcel_unref(t->tally.sum);
     fl_handle_unref(&t->place->handle);
     fl_arena_free(t->arena);
     fl_mem_free(t);
+}
+
+fl_err fl_trainer_leave(fl_trainer *t, const fl_watch *by, int code,
+                        const char *why, int64_t limit)
+{
+    if (is_forked(t) || t->left)
+        return FL_OK;
+    t->left = true;
+    if (!fl_link_is_connected(t->link))
+        return FL_OK;
+    fl_link_lock(t->link);
+    drop_gathered(t);
+    return exit_link(t, fl_link_leave(t->link, by, code, why, limit));
 }
 
 bool fl_trainer_is_at(const fl_trainer *t, const fl_placement *place)
@@ -180,335 +664,4 @@ bool fl_trainer_is_at(const fl_trainer *t, const fl_placement *place)
 const fl_placement *fl_trainer_place(const fl_trainer *t)
 {
     return t->place;
-}
-
-/* --- ready for the caller --- */
-
-size_t fl_trainer_most(const fl_trainer *t)
-{
-    return t->job.max_values ? t->job.max_values : FL_VALUES_MOST;
-}
-
-bool fl_trainer_is_ready(const fl_trainer *t, const void *unused)
-{
-    return fl_client_now(t->client) == FL_CLIENT_READY;
-}
-
-static fl_err connect_once(fl_trainer *t, const fl_watch *by)
-{
-    fl_err err = FL_OK;
-    pthread_mutex_lock(&t->door);
-    if (!t->rpc)
-        err = fl_trainer_connect(t, by);
-    if (!err && !t->rpc)
-        err = fl_link_open(t);
-    pthread_mutex_unlock(&t->door);
-    return err;
-}
-
-fl_err fl_trainer_enter(fl_trainer *t, const fl_watch *by)
-{
-    FL_TRY(fl_trainer_check_process(t));
-    if (t->left)
-        return fl_fail(FL_EINVAL,
-                       "this trainer has left its job (exe.close() was "
-                       "called): it sends and receives no more; tests and "
-                       "saves that need servers come before that");
-    FL_TRY(connect_once(t, by));
-    fl_link_lock(t);
-    const fl_err err = fl_trainer_wait(t, fl_trainer_is_ready, NULL, by, 0);
-    if (err)
-        fl_link_unlock(t);
-    return err;
-}
-
-fl_err fl_trainer_exit(fl_trainer *t, fl_err err)
-{
-    fl_link_unlock(t);
-    return err;
-}
-
-fl_err fl_trainer_check_server(const fl_trainer *t, const char *name,
-                               int server)
-{
-    if (server >= 0 && server < t->job.servers)
-        return FL_OK;
-    return fl_fail(FL_EINVAL, "%s: server %d, the job has %d", name, server,
-                   t->job.servers);
-}
-
-/* --- gradients --- */
-
-static fl_parcel *parcel_of(fl_connection *l)
-{
-    if (!l->parcel)
-        l->parcel = fl_parcel_new();
-    return l->parcel;
-}
-
-static fl_err push(fl_trainer *t, fl_connection *l, bool last)
-{
-    const fl_blob blob = fl_parcel_blob(parcel_of(l));
-    const fl_err err = fl_client_push(t->client, (int)(l - t->line), blob, last,
-                                      fl_link_now());
-    fl_keeper_parcels.drop(NULL, blob);
-    replace(&l->parcel, NULL);
-    l->open = !last;
-    fl_link_flush(t);
-    return err;
-}
-
-static fl_err push_if_large(fl_trainer *t, fl_connection *l)
-{
-    const size_t size = l->parcel->size;
-    return size >= PUSH_BYTES || size >= fl_trainer_most(t) ? push(t, l, false)
-                                                            : FL_OK;
-}
-
-/* An empty one, if all has gone: the server waits for the last. */
-static fl_err push_last(fl_trainer *t, fl_connection *l)
-{
-    return l->parcel || l->open ? push(t, l, true) : FL_OK;
-}
-
-static fl_err put_tensor(fl_trainer *t, fl_connection *l, const char *name,
-                         const fl_tensor *x)
-{
-    const int64_t n = fl_tensor_numel(x);
-    const int64_t most = SLICE_BYTES / (int64_t)fl_dtype_size(x->dtype);
-    if (n <= most) {
-        fl_parcel_add(parcel_of(l), name, x);
-        return push_if_large(t, l);
-    }
-    for (int64_t first = 0; first < n; first += most) {
-        fl_parcel_add_slice(parcel_of(l), name, x, first,
-                            n - first < most ? n - first : most);
-        FL_TRY(push_if_large(t, l));
-    }
-    return FL_OK;
-}
-
-/* Rows that no message can carry together are cut; the server gathers a
- * participant's rows in the order in which they were sent. */
-static fl_err put_rows(fl_trainer *t, fl_connection *l, const char *name,
-                       const fl_rows *r)
-{
-    const size_t row = (size_t)fl_rows_width(r) * fl_dtype_size(r->value.dtype);
-    const int64_t fit = (int64_t)(fl_trainer_most(t) / (row + sizeof(int64_t)));
-    const int64_t most = fit > 0 ? fit : 1;
-    for (int64_t first = 0; first < r->n; first += most) {
-        fl_rows some = *r;
-        some.n = r->n - first < most ? r->n - first : most;
-        some.index.data = fl_rows_index(r) + first;
-        some.value.data = (char *)r->value.data + (size_t)first * row;
-        fl_parcel_add_rows(parcel_of(l), name, &some);
-        FL_TRY(push_if_large(t, l));
-    }
-    return FL_OK;
-}
-
-static fl_err put(fl_trainer *t, fl_connection *l, const char *name,
-                  const fl_value *v)
-{
-    return v->kind == FL_SELECTED_ROWS ? put_rows(t, l, name, &v->rows)
-                                       : put_tensor(t, l, name, &v->tensor);
-}
-
-/* Borrowed memory may go when a run fails, before the network let go of it. */
-static fl_err own_memory(const fl_value *v, fl_value *own)
-{
-    if (v->kind == FL_SELECTED_ROWS) {
-        own->rows.height = v->rows.height;
-        own->rows.n = v->rows.n;
-        FL_TRY(fl_tensor_ref(&own->rows.index, &v->rows.index));
-        FL_TRY(fl_tensor_ref(&own->rows.value, &v->rows.value));
-    } else {
-        FL_TRY(fl_tensor_ref(&own->tensor, &v->tensor));
-    }
-    own->kind = v->kind;
-    return FL_OK;
-}
-
-static bool is_nothing(const fl_value *v)
-{
-    return v->kind == FL_SELECTED_ROWS
-               ? !v->rows.n
-               : v->kind != FL_LOD_TENSOR || !v->tensor.data;
-}
-
-fl_err fl_trainer_send(fl_trainer *t, const fl_watch *by, int server,
-                       const char *name, const fl_value *v)
-{
-    fl_value own = {0};
-    FL_TRY(fl_trainer_check_process(t));
-    FL_TRY(fl_trainer_check_server(t, name, server));
-    if (is_nothing(v))
-        return FL_OK; /* the barrier says it all */
-    fl_err err = own_memory(v, &own);
-    if (!err)
-        err = fl_trainer_enter(t, by);
-    if (!err) {
-        t->sent = true;
-        if (!t->stale)
-            err = put(t, &t->line[server], name, &own);
-        err = fl_trainer_exit(t, err);
-    }
-    fl_value_fini(&own);
-    return err;
-}
-
-/* --- steps --- */
-
-static void tell_wanted(fl_trainer *t, fl_connection *l)
-{
-    fl_parcel *names = fl_parcel_new();
-    for (int64_t i = 0; i < l->wanted.n; i++)
-        fl_parcel_want(names, l->wanted.at[i].name, -1, NULL);
-    const fl_blob blob = fl_parcel_blob(names);
-    fl_client_want(t->client, (int)(l - t->line), blob);
-    fl_keeper_parcels.drop(NULL, blob);
-    fl_parcel_unref(names);
-    l->learned = false;
-}
-
-static fl_err begin_step(fl_trainer *t)
-{
-    for (int i = 0; i < t->job.servers; i++) {
-        fl_connection *l = &t->line[i];
-        if (l->learned)
-            tell_wanted(t, l);
-        FL_TRY(push_last(t, l));
-    }
-    const fl_err err = fl_client_step(t->client, fl_link_now());
-    fl_link_flush(t);
-    return err;
-}
-
-static void drop_gathered(fl_trainer *t)
-{
-    for (int i = 0; i < t->job.servers; i++) {
-        replace(&t->line[i].parcel, NULL);
-        t->line[i].open = false;
-    }
-}
-
-static bool lends_nothing(const fl_trainer *t, const void *unused)
-{
-    return !fl_link_lends(t);
-}
-
-/* Calls that nobody needs an answer of are ended: those that were made again
- * and answered then, and those of a session that was lost. */
-static fl_err take_back(fl_trainer *t, const fl_watch *by)
-{
-    fl_link_cancel_pushes(t);
-    return fl_trainer_wait(t, lends_nothing, NULL, by, 0);
-}
-
-static fl_err step(fl_trainer *t, const fl_watch *by)
-{
-    if (!t->stale)
-        FL_TRY(begin_step(t));
-    drop_gathered(t);
-    t->sent = false; /* other threads may send while this one waits */
-    FL_TRY(fl_trainer_wait(t, fl_trainer_is_ready, NULL, by, 0));
-    FL_TRY(take_back(t, by));
-    t->stale = false;
-    t->stepped = true;
-    return FL_OK;
-}
-
-fl_err fl_trainer_step(fl_trainer *t, const fl_watch *by)
-{
-    FL_TRY(fl_trainer_enter(t, by));
-    return fl_trainer_exit(t, step(t, by));
-}
-
-fl_err fl_trainer_step_if_sent(fl_trainer *t, const fl_watch *by)
-{
-    return t->job.async && t->sent ? step(t, by) : FL_OK;
-}
-
-fl_err fl_trainer_flush(fl_trainer *t, const fl_watch *by)
-{
-    FL_TRY(fl_trainer_check_process(t));
-    if (!t->job.async || !t->sent)
-        return FL_OK;
-    FL_TRY(fl_trainer_enter(t, by));
-    return fl_trainer_exit(t, fl_trainer_step_if_sent(t, by));
-}
-
-/* --- pushes beside steps --- */
-
-static bool is_settled(const fl_trainer *t, const void *fences)
-{
-    return t->fences != *(const int64_t *)fences ||
-           !fl_client_pushes(t->client);
-}
-
-static fl_err push_rest(fl_trainer *t, bool last)
-{
-    for (int i = 0; i < t->job.servers; i++) {
-        fl_connection *l = &t->line[i];
-        if (last)
-            FL_TRY(push_last(t, l));
-        else if (l->parcel)
-            FL_TRY(push(t, l, false));
-    }
-    return FL_OK;
-}
-
-static fl_err part(fl_trainer *t, const fl_watch *by, int n,
-                   const fl_parting *partings, bool last, bool *lost)
-{
-    const int64_t fences = t->fences;
-    t->stale = false; /* the caller knows how old its gradients are */
-    for (int i = 0; i < n; i++)
-        if (!is_nothing(partings[i].value))
-            FL_TRY(put(t, &t->line[partings[i].server], partings[i].name,
-                       partings[i].value));
-    FL_TRY(push_rest(t, last));
-    FL_TRY(fl_trainer_wait(t, is_settled, &fences, by, 0));
-    *lost |= t->fences != fences;
-    return take_back(t, by);
-}
-
-fl_err fl_trainer_push(fl_trainer *t, const fl_watch *by, int n,
-                       const fl_parting *partings, bool last, bool *lost)
-{
-    for (int i = 0; i < n; i++)
-        FL_TRY(
-            fl_trainer_check_server(t, partings[i].name, partings[i].server));
-    FL_TRY(fl_trainer_enter(t, by));
-    const fl_err err = part(t, by, n, partings, last, lost);
-    if (err)
-        drop_gathered(t);
-    return fl_trainer_exit(t, err);
-}
-
-/* --- the end --- */
-
-static bool is_over(const fl_trainer *t, const void *unused)
-{
-    return t->over;
-}
-
-fl_err fl_trainer_leave(fl_trainer *t, const fl_watch *by, int code,
-                        const char *why, int64_t limit)
-{
-    if (is_forked(t) || t->left)
-        return FL_OK;
-    t->left = true;
-    if (!t->rpc)
-        return FL_OK;
-    fl_link_lock(t);
-    drop_gathered(t);
-    const bool was_over = t->over; /* then its sentence has been told */
-    const int64_t now = fl_link_now();
-    fl_client_leave(t->client, code, why, now);
-    fl_link_flush(t);
-    fl_err err = fl_trainer_wait(t, is_over, NULL, by, limit ? now + limit : 0);
-    if (!err && !code && !was_over && t->code)
-        err = fl_trainer_failed(t);
-    return fl_trainer_exit(t, err);
 }

@@ -16,11 +16,8 @@
 #ifndef FL_TRAINER_TRAINER_H
 #define FL_TRAINER_TRAINER_H
 
-#include "cluster/placement.h"
-#include "exec/watch.h"
 #include "graph/program.h"
-#include "protocol/job.h"
-#include "tensor/value.h"
+#include "trainer/lookup.h"
 
 /* Thread: one caller at a time, but for lookups and pushes: those of several
  * threads go on beside each other. */
@@ -53,26 +50,16 @@ fl_err fl_trainer_recv(fl_trainer *t, const fl_watch *by, int server,
  * returns. Memory is lent until then. `last`: a step's end, for schedules. If
  * *lost was false and is true then, a session was lost, and with it what was
  * not applied yet. One thread at a time. */
-typedef struct fl_parting {
+typedef struct fl_gradient {
     int server;
     const char *name;
     const fl_value *value;
-} fl_parting;
+} fl_gradient;
 fl_err fl_trainer_push(fl_trainer *t, const fl_watch *by, int n,
-                       const fl_parting *partings, bool last,
+                       const fl_gradient *gradients, bool last,
                        bool *lost) FL_MUST_CHECK;
 
-/* Rows of tables, from several servers at once; or, with `most`, which rows
- * there are: so many ids, or fewer at the end, that come behind the one of
- * `rows` (n 1) or from the start on (n 0). Any thread. */
-typedef struct fl_lookup {
-    int server;
-    const char *table;
-    int64_t n;           /* < 0: the whole variable */
-    const int64_t *rows; /* as the server counts them */
-    fl_tensor *out;      /* [n, width]; ids are [m] */
-    int64_t most;
-} fl_lookup;
+/* Values of several servers, which are asked at once. Any thread. */
 fl_err fl_trainer_lookup(fl_trainer *t, const fl_watch *by, int n,
                          const fl_lookup *lookups) FL_MUST_CHECK;
 

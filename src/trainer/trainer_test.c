@@ -224,7 +224,7 @@ static void pushes_while_others_look_rows_up(void)
     for (int i = 0; i < 20; i++) {
         CHECK_OK(fl_trainer_push(
             t, NULL, 2,
-            (fl_parting[]){{0, "w@GRAD", &g}, {0, "no such thing", &none}},
+            (fl_gradient[]){{0, "w@GRAD", &g}, {0, "no such thing", &none}},
             true, &lost));
         CHECK(!lost);
     }
@@ -429,7 +429,7 @@ static void says_that_a_push_was_lost(void)
     receives(t, 0, "w", 2, 9);
     test_job_lose(&j);
     fl_value g = ones(1, 2, 1);
-    const fl_parting p = {0, "w@GRAD", &g};
+    const fl_gradient p = {0, "w@GRAD", &g};
     CHECK_OK(fl_trainer_push(t, NULL, 1, &p, true, &lost));
     CHECK(lost);
     lost = false;
@@ -519,7 +519,7 @@ static int try_as_a_child(fl_trainer *t)
     int64_t count = 1;
     int trainers;
     bool lost = false;
-    const fl_parting parting = {0, "w@GRAD", &g};
+    const fl_gradient parting = {0, "w@GRAD", &g};
     const fl_lookup lookup = {0, "w", 1, &row, &got};
     const fl_err refused[] = {
         fl_trainer_send(t, NULL, 0, "w@GRAD", &g),
