@@ -337,7 +337,7 @@ static fl_err run(training *t, const fl_exec_env *env, fl_progress *out)
     t->began = fl_clock_now(fl_clock_real());
     t->progress_due = SEC;
     if (t->team.communicator)
-        fl_communicator_workers(t->team.communicator, t->n);
+        fl_communicator_add_workers(t->team.communicator, t->n);
     for (int i = 0; i < t->n; i++)
         fl_pool_submit(pool, &group, fl_worker_run, &t->workers[i]);
     wait_for_workers(t, pool, &group);

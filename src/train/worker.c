@@ -256,5 +256,5 @@ void fl_worker_run(void *self)
         }
     }
     if (w->team->communicator)
-        fl_communicator_workers(w->team->communicator, -1);
+        fl_communicator_add_workers(w->team->communicator, -1);
 }

@@ -1,27 +1,122 @@
-/* communicator.c - the sender, the receiver, and who waits for them.
+/* communicator.c - the sender, the receiver, and the threads that wait for
+ * them.
  *
- *     put --> filling --swap--> away --push--> servers --pull--> here --> take
+ *     put --> filling --swap--> sending --push--> servers
+ *     servers --pull--> arriving --swap--> current --> take
  *
- * Pushes and pulls that somebody waits for have numbers: a flush wants the next
- * push, and then the next pull. */
-#include "trainer/communicator_in.h"
+ * The sender swaps what has gathered against what was sent, so that workers go
+ * on adding while it pushes. Pushes and pulls that somebody waits for are
+ * numbered: a flush waits for the next push, then for the next pull.
+ *
+ * No thread holds two of the locks. */
+#include "trainer/communicator.h"
 
 #include "base/flag.h"
 #include "base/log.h"
+#include "base/map.h"
+#include "base/pool.h"
 #include "base/str.h"
+#include "graph/program.h"
+#include "trainer/gathered.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <time.h>
 
-#define REST  (200 * FL_MS) /* Ctrl-C is heard within it */
-#define STALL (5 * FL_SEC)  /* waits that take so long are told */
+#define PAUSE (200 * FL_MS) /* between two polls of a watch: Ctrl-C is quick   \
+                             */
+#define STALL (5 * FL_SEC)  /* a wait that takes so long is logged */
 
-static int64_t now(void)
+enum {
+    PUSH_ROWS = 4096 /* of one push, so that no push keeps a server long */
+};
+
+/* The rows of a variable that one server holds. */
+typedef struct piece {
+    const char *name; /* on the server */
+    int server;
+    int64_t rows; /* < 0: the whole variable */
+} piece;
+
+/* A gradient that the program sends. */
+typedef struct send_var {
+    const char *name;
+    int n;
+    piece *pieces;
+
+    /* The sender's alone. */
+    fl_gathered sending; /* what is being pushed */
+    fl_rows merged;      /* rows of `sending`, equal ones added up */
+    fl_value whole;      /* view of all that is pushed, if it is not cut */
+    fl_value *cut;       /* by piece: view of a tensor, or a copy of rows */
+
+    pthread_mutex_t lock;
+    pthread_cond_t has_room; /* `filling` was taken, or `closed` is set */
+    fl_gathered filling;     /* what workers have added since the last push */
+    bool closed;             /* the communicator has failed */
+} send_var;
+
+/* A parameter that the program receives. */
+typedef struct recv_var {
+    const char *name;
+    int n;
+    piece *pieces;
+    fl_tensor *arriving; /* by piece; the receiver's alone */
+
+    pthread_mutex_t lock;
+    fl_tensor *current;    /* values of the last pull, by piece */
+    int64_t pulls;         /* how often `current` was replaced */
+    int64_t copied;        /* the pull that was copied last */
+    const void *copied_to; /* memory that it was copied to */
+} recv_var;
+
+struct fl_communicator {
+    fl_trainer *trainer;
+    fl_arena *arena;
+    bool half_async;
+    bool discard;       /* nothing is sent: for measurements */
+    bool has_receiver;  /* a thread of its own pulls; else the sender does */
+    int64_t most;       /* batches that one push may carry */
+    int64_t patience;   /* ns to wait for more batches before a push */
+    int64_t pull_after; /* batches that are pushed before a pull */
+    int n_sends, n_recvs;
+    send_var *sends;
+    recv_var *recvs;
+    fl_map grads;                 /* name -> send_var */
+    fl_map params;                /* name -> recv_var */
+    FL_VEC(fl_gradient) outgoing; /* what one push sends; the sender's */
+    fl_arena *views;              /* values that `outgoing` points to */
+    FL_VEC(fl_lookup) lookups;    /* what one pull asks for; the receiver's */
+    fl_watch watch;               /* ends the waits of the own threads */
+    pthread_condattr_t monotonic;
+    fl_pool *pool;
+    fl_group threads;
+
+    pthread_mutex_t lock;
+    pthread_cond_t send_due;    /* wakes the sender */
+    pthread_cond_t receive_due; /* wakes the receiver */
+    pthread_cond_t progress;    /* a push, a pull or a barrier has ended */
+    bool ending;
+    int64_t gathered;               /* the largest n of all `filling` */
+    int64_t last_put;               /* time of the last gradient, ns */
+    int64_t push_wanted, push_done; /* numbers of pushes */
+    int64_t pull_wanted, pull_done; /* numbers of pulls */
+    int64_t unseen;   /* batches that were pushed since the last pull */
+    int workers;      /* that come to a barrier; half asynchronous only */
+    int arrived;      /* workers that wait at the barrier */
+    int64_t barriers; /* that were passed */
+    fl_communicator_stats stats;
+    fl_err err; /* the first failure */
+    char why[512];
+};
+
+static int64_t clock_now(void)
 {
     return fl_clock_now(fl_clock_real());
 }
 
-static void rest(pthread_cond_t *on, pthread_mutex_t *lock, int64_t until)
+static void sleep_until(pthread_cond_t *on, pthread_mutex_t *lock,
+                        int64_t until)
 {
     const struct timespec at = {until / FL_SEC, until % FL_SEC};
     pthread_cond_timedwait(on, lock, &at);
@@ -29,29 +124,29 @@ static void rest(pthread_cond_t *on, pthread_mutex_t *lock, int64_t until)
 
 /* --- failure --- */
 
-/* The first one is everybody's. */
-static void fail(fl_communicator *c, fl_err err)
+/* Only the first failure is kept. All waits end with it. */
+static void set_failed(fl_communicator *c, fl_err err)
 {
     pthread_mutex_lock(&c->lock);
     if (!c->err && !c->ending) {
         c->err = err;
         snprintf(c->why, sizeof c->why, "%s", fl_errmsg());
     }
-    pthread_cond_broadcast(&c->send);
-    pthread_cond_broadcast(&c->receive);
-    pthread_cond_broadcast(&c->moved);
+    pthread_cond_broadcast(&c->send_due);
+    pthread_cond_broadcast(&c->receive_due);
+    pthread_cond_broadcast(&c->progress);
     pthread_mutex_unlock(&c->lock);
-    for (int i = 0; i < c->n_out; i++) {
-        fl_outflow *f = &c->out[i];
-        pthread_mutex_lock(&f->lock);
-        f->closed = true;
-        pthread_cond_broadcast(&f->room);
-        pthread_mutex_unlock(&f->lock);
+    for (int i = 0; i < c->n_sends; i++) {
+        send_var *v = &c->sends[i];
+        pthread_mutex_lock(&v->lock);
+        v->closed = true;
+        pthread_cond_broadcast(&v->has_room);
+        pthread_mutex_unlock(&v->lock);
     }
 }
 
-/* Under the lock. */
-static fl_err failed(const fl_communicator *c)
+/* With the lock held. */
+static fl_err check_failed(const fl_communicator *c)
 {
     if (c->err)
         return fl_fail(c->err, "%s", c->why);
@@ -59,33 +154,33 @@ static fl_err failed(const fl_communicator *c)
                      : FL_OK;
 }
 
-/* --- waits of others --- */
+/* --- waits of workers --- */
 
 typedef struct wait {
     const fl_watch *by;
-    int64_t began, said;
+    int64_t began, logged;
 } wait;
 
 static wait begin_wait(const fl_watch *by)
 {
-    const int64_t t = now();
+    const int64_t t = clock_now();
     return (wait){by, t, t};
 }
 
-/* Under the lock, which it leaves meanwhile. */
-static void rest_once(const wait *w, pthread_cond_t *on, pthread_mutex_t *lock)
+/* With the lock held, which is released meanwhile. */
+static void sleep_once(const wait *w, pthread_cond_t *on, pthread_mutex_t *lock)
 {
-    const int64_t since = now();
-    rest(on, lock, since + REST);
-    fl_watch_waited(w->by, now() - since);
+    const int64_t since = clock_now();
+    sleep_until(on, lock, since + PAUSE);
+    fl_watch_waited(w->by, clock_now() - since);
 }
 
-/* Between rests, without a lock. */
-static fl_err look_around(wait *w, const char *for_what)
+/* Without a lock: log a long wait, and poll the watch. */
+static fl_err poll_watch(wait *w, const char *for_what)
 {
-    const int64_t t = now();
-    if (t - w->said >= STALL) {
-        w->said = t;
+    const int64_t t = clock_now();
+    if (t - w->logged >= STALL) {
+        w->logged = t;
         FL_INFO("the trainer waits for its communicator: %s, %.1f s", for_what,
                 (double)(t - w->began) / (double)FL_SEC);
     }
@@ -95,27 +190,30 @@ static fl_err look_around(wait *w, const char *for_what)
     return FL_OK;
 }
 
-/* Until *count has reached n; under the lock, which it may leave. */
-static fl_err wait_until(fl_communicator *c, const int64_t *count, int64_t n,
-                         const fl_watch *by, const char *for_what)
+/* Wait until *count has reached n; with the lock held, which is released
+ * meanwhile. */
+static fl_err wait_for_count(fl_communicator *c, const int64_t *count,
+                             int64_t n, const fl_watch *by,
+                             const char *for_what)
 {
     wait w = begin_wait(by);
     while (*count < n) {
-        FL_TRY(failed(c));
-        rest_once(&w, &c->moved, &c->lock);
+        FL_TRY(check_failed(c));
+        sleep_once(&w, &c->progress, &c->lock);
         if (*count >= n)
             break;
         pthread_mutex_unlock(&c->lock);
-        const fl_err err = look_around(&w, for_what);
+        const fl_err err = poll_watch(&w, for_what);
         pthread_mutex_lock(&c->lock);
         FL_TRY(err);
     }
     return FL_OK;
 }
 
-/* --- gradients in --- */
+/* --- gradients from workers --- */
 
-static fl_err unknown(const fl_map *all, const char *kind, const char *name)
+static fl_err fail_unknown(const fl_map *all, const char *kind,
+                           const char *name)
 {
     fl_near near = {.name = name};
     for (fl_entry *e = NULL; (e = fl_map_next(all, e));)
@@ -127,36 +225,35 @@ static fl_err unknown(const fl_map *all, const char *kind, const char *name)
                    near.best ? near.best : "", near.best ? "\"" : "");
 }
 
-/* Under the flow's lock, which it may leave. */
-static fl_err wait_for_room(fl_communicator *c, fl_outflow *f,
-                            const fl_watch *by)
+/* With the variable's lock held, which is released meanwhile. */
+static fl_err wait_for_room(fl_communicator *c, send_var *v, const fl_watch *by)
 {
     wait w = begin_wait(by);
     char what[256];
     snprintf(what, sizeof what, "room for gradient \"%s\", of which %lld wait",
-             f->name, (long long)c->limit);
-    while (f->filling.n >= c->limit && !c->half && !f->closed) {
-        rest_once(&w, &f->room, &f->lock);
-        if (f->filling.n < c->limit || f->closed)
+             v->name, (long long)c->most);
+    while (v->filling.n >= c->most && !c->half_async && !v->closed) {
+        sleep_once(&w, &v->has_room, &v->lock);
+        if (v->filling.n < c->most || v->closed)
             break;
-        pthread_mutex_unlock(&f->lock);
-        const fl_err err = look_around(&w, what);
-        pthread_mutex_lock(&f->lock);
+        pthread_mutex_unlock(&v->lock);
+        const fl_err err = poll_watch(&w, what);
+        pthread_mutex_lock(&v->lock);
         FL_TRY(err);
     }
     return FL_OK;
 }
 
-/* The heap has n now: somebody may have to know. */
-static fl_err tell_sender(fl_communicator *c, int64_t n)
+/* A variable has gathered n gradients now. */
+static fl_err wake_sender(fl_communicator *c, int64_t n)
 {
     pthread_mutex_lock(&c->lock);
-    const fl_err err = failed(c);
-    c->touched = now();
-    if (n > c->most) {
-        c->most = n;
-        if (n == 1 || n >= c->limit)
-            pthread_cond_signal(&c->send);
+    const fl_err err = check_failed(c);
+    c->last_put = clock_now();
+    if (n > c->gathered) {
+        c->gathered = n;
+        if (n == 1 || n >= c->most)
+            pthread_cond_signal(&c->send_due);
     }
     pthread_mutex_unlock(&c->lock);
     return err;
@@ -165,83 +262,146 @@ static fl_err tell_sender(fl_communicator *c, int64_t n)
 fl_err fl_communicator_put(fl_communicator *c, const char *grad,
                            const fl_value *v, const fl_watch *by)
 {
-    fl_outflow *f = fl_map_get(&c->grads, grad);
+    send_var *to = fl_map_get(&c->grads, grad);
     FL_TRY(fl_trainer_check_process(c->trainer));
-    if (!f)
-        return unknown(&c->grads, "gradient", grad);
+    if (!to)
+        return fail_unknown(&c->grads, "gradient", grad);
     if (fl_value_is_empty(v))
         return FL_OK;
-    pthread_mutex_lock(&f->lock);
-    fl_err err = f->filling.n < c->limit ? FL_OK : wait_for_room(c, f, by);
-    const bool closed = f->closed;
+    pthread_mutex_lock(&to->lock);
+    fl_err err = to->filling.n < c->most ? FL_OK : wait_for_room(c, to, by);
+    const bool closed = to->closed;
     if (!err && !closed)
-        err = fl_heap_add(&f->filling, f->name, v);
-    const int64_t n = f->filling.n;
-    pthread_mutex_unlock(&f->lock);
-    return err ? err : tell_sender(c, n);
+        err = fl_gathered_add(&to->filling, to->name, v);
+    const int64_t n = to->filling.n;
+    pthread_mutex_unlock(&to->lock);
+    return err ? err : wake_sender(c, n);
 }
 
-/* --- the sender --- */
+/* --- the sender: from gathered gradients to pieces --- */
 
-/* All that has gathered goes away; how many batches that is. */
-static int64_t take_all(fl_communicator *c)
+/* A view of some rows of r, which lives until the next push. */
+static fl_value *view_rows(fl_communicator *c, const fl_rows *r, int64_t first,
+                           int64_t n)
+{
+    fl_value *v = fl_arena_alloc(c->views, sizeof *v);
+    const size_t row = (size_t)fl_rows_width(r) * fl_dtype_size(r->value.dtype);
+    *v = (fl_value){.kind = FL_SELECTED_ROWS, .rows = *r};
+    v->rows.index.data = fl_rows_index(r) + first;
+    v->rows.value.data = (char *)r->value.data + (size_t)first * row;
+    v->rows.n = v->rows.index.shape.dim[0] = v->rows.value.shape.dim[0] = n;
+    return v;
+}
+
+static void add_outgoing(fl_communicator *c, const piece *to, const fl_value *v)
+{
+    const int64_t n = v->kind == FL_SELECTED_ROWS ? v->rows.n : 0;
+    if (n <= PUSH_ROWS)
+        fl_push(&c->outgoing, (fl_gradient){to->server, to->name, v});
+    else
+        for (int64_t i = 0; i < n; i += PUSH_ROWS)
+            fl_push(&c->outgoing,
+                    (fl_gradient){
+                        to->server, to->name,
+                        view_rows(c, &v->rows, i,
+                                  n - i < PUSH_ROWS ? n - i : PUSH_ROWS)});
+}
+
+static fl_err cut_pieces(fl_communicator *c, send_var *v, const fl_value *whole)
+{
+    int64_t start = 0;
+    for (int i = 0; i < v->n; i++) {
+        FL_TRY(fl_value_slice(&v->cut[i], whole, start, v->pieces[i].rows));
+        add_outgoing(c, &v->pieces[i], &v->cut[i]);
+        start += v->pieces[i].rows;
+    }
+    const int64_t height = whole->kind == FL_SELECTED_ROWS
+                               ? whole->rows.height
+                               : whole->tensor.shape.dim[0];
+    if (height != start)
+        return fl_fail(FL_ESHAPE,
+                       "communicator: the sections of \"%s\" have %lld rows, "
+                       "it has %lld",
+                       v->name, (long long)start, (long long)height);
+    return FL_OK;
+}
+
+static fl_err add_gathered(fl_communicator *c, send_var *v)
+{
+    fl_value whole = v->sending.value;
+    if (whole.kind == FL_SELECTED_ROWS) {
+        FL_TRY(fl_rows_merge(&v->merged, &v->sending.value.rows));
+        whole.rows = v->merged;
+    }
+    if (v->pieces[0].rows >= 0)
+        return cut_pieces(c, v, &whole);
+    v->whole = whole;
+    add_outgoing(c, &v->pieces[0], &v->whole);
+    return FL_OK;
+}
+
+/* --- the sender: pushes --- */
+
+/* Swap `filling` and `sending`, which is empty. Returns how many batches are
+ * sent now. */
+static int64_t take_gathered(fl_communicator *c)
 {
     int64_t most = 0;
-    for (int i = 0; i < c->n_out; i++) {
-        fl_outflow *f = &c->out[i];
-        pthread_mutex_lock(&f->lock);
-        const fl_heap empty = f->away;
-        f->away = f->filling;
-        f->filling = empty;
-        pthread_cond_broadcast(&f->room);
-        pthread_mutex_unlock(&f->lock);
-        if (f->away.n > most)
-            most = f->away.n;
+    for (int i = 0; i < c->n_sends; i++) {
+        send_var *v = &c->sends[i];
+        pthread_mutex_lock(&v->lock);
+        const fl_gathered empty = v->sending;
+        v->sending = v->filling;
+        v->filling = empty;
+        pthread_cond_broadcast(&v->has_room);
+        pthread_mutex_unlock(&v->lock);
+        if (v->sending.n > most)
+            most = v->sending.n;
     }
     return most;
 }
 
-/* Piece by piece: workers look rows up between them. What a lost session has
- * not applied is dropped. */
-static fl_err push(fl_communicator *c, bool *lost)
+/* One push for each piece, so that lookups of workers get in between. If the
+ * session is lost the rest is dropped. */
+static fl_err push_gathered(fl_communicator *c, bool *lost)
 {
-    c->partings.n = 0;
-    fl_arena_reset(c->round);
-    for (int i = 0; i < c->n_out; i++)
-        if (c->out[i].away.n)
-            FL_TRY(fl_outflow_part(c, &c->out[i]));
-    if (!c->partings.n || c->fake)
+    c->outgoing.n = 0;
+    fl_arena_reset(c->views);
+    for (int i = 0; i < c->n_sends; i++)
+        if (c->sends[i].sending.n)
+            FL_TRY(add_gathered(c, &c->sends[i]));
+    if (!c->outgoing.n || c->discard)
         return FL_OK;
-    for (int64_t i = 0; i < c->partings.n && !*lost; i++)
-        FL_TRY(fl_trainer_push(c->trainer, &c->watch, 1, &c->partings.at[i],
-                               i + 1 == c->partings.n, lost));
+    for (int64_t i = 0; i < c->outgoing.n && !*lost; i++)
+        FL_TRY(fl_trainer_push(c->trainer, &c->watch, 1, &c->outgoing.at[i],
+                               i + 1 == c->outgoing.n, lost));
     return FL_OK;
 }
 
-/* What follows of n batches that were pushed; under the lock. */
-static void pushed(fl_communicator *c, int64_t n, bool lost, int64_t number)
+/* n batches were pushed or lost; with the lock held. */
+static void end_push(fl_communicator *c, int64_t n, bool lost, int64_t number)
 {
-    c->done.batches += lost ? 0 : n;
-    c->done.lost += lost ? n : 0;
-    c->done.pushes += n > 0;
-    c->unseen = lost ? c->enough : c->unseen + n;
+    c->stats.batches += lost ? 0 : n;
+    c->stats.lost += lost ? n : 0;
+    c->stats.pushes += n > 0;
+    c->unseen = lost ? c->pull_after : c->unseen + n;
     c->push_done = number;
-    pthread_cond_broadcast(&c->moved);
-    if (c->unseen >= c->enough)
-        pthread_cond_signal(&c->receive);
+    pthread_cond_broadcast(&c->progress);
+    if (c->unseen >= c->pull_after)
+        pthread_cond_signal(&c->receive_due);
 }
 
-static fl_err send_all(fl_communicator *c)
+static fl_err run_push(fl_communicator *c)
 {
     bool lost = false;
     pthread_mutex_lock(&c->lock);
     const int64_t number = c->push_wanted;
-    c->most = 0;
+    c->gathered = 0;
     pthread_mutex_unlock(&c->lock);
-    const int64_t n = take_all(c);
-    const fl_err err = push(c, &lost);
-    for (int i = 0; i < c->n_out; i++)
-        c->out[i].away.n = 0;
+    const int64_t n = take_gathered(c);
+    const fl_err err = push_gathered(c, &lost);
+    for (int i = 0; i < c->n_sends; i++)
+        c->sends[i].sending.n = 0;
     if (err)
         return err;
     if (lost)
@@ -249,88 +409,90 @@ static fl_err send_all(fl_communicator *c)
                 "lost",
                 (long long)n);
     pthread_mutex_lock(&c->lock);
-    pushed(c, n, lost, number);
+    end_push(c, n, lost, number);
     pthread_mutex_unlock(&c->lock);
     return FL_OK;
 }
 
 /* --- the receiver --- */
 
-static fl_err pull(fl_communicator *c)
+static fl_err pull_parameters(fl_communicator *c)
 {
     c->lookups.n = 0;
-    for (int i = 0; i < c->n_in; i++)
-        for (int k = 0; k < c->in[i].n; k++)
-            fl_push(&c->lookups, (fl_lookup){.server = c->in[i].from[k].server,
-                                             .table = c->in[i].from[k].name,
+    for (int i = 0; i < c->n_recvs; i++) {
+        recv_var *v = &c->recvs[i];
+        for (int k = 0; k < v->n; k++)
+            fl_push(&c->lookups, (fl_lookup){.server = v->pieces[k].server,
+                                             .table = v->pieces[k].name,
                                              .n = -1,
-                                             .out = &c->in[i].coming[k]});
-    if (c->lookups.n && !c->fake)
+                                             .out = &v->arriving[k]});
+    }
+    if (c->lookups.n && !c->discard)
         FL_TRY(fl_trainer_lookup(c->trainer, &c->watch, (int)c->lookups.n,
                                  c->lookups.at));
-    for (int i = 0; i < c->n_in && !c->fake; i++) {
-        fl_inflow *f = &c->in[i];
-        pthread_mutex_lock(&f->lock);
-        fl_tensor *old = f->here;
-        f->here = f->coming;
-        f->coming = old;
-        f->pulls++;
-        pthread_mutex_unlock(&f->lock);
+    for (int i = 0; i < c->n_recvs && !c->discard; i++) {
+        recv_var *v = &c->recvs[i];
+        pthread_mutex_lock(&v->lock);
+        fl_tensor *old = v->current;
+        v->current = v->arriving;
+        v->arriving = old;
+        v->pulls++;
+        pthread_mutex_unlock(&v->lock);
     }
     return FL_OK;
 }
 
-static fl_err receive_all(fl_communicator *c)
+static fl_err run_pull(fl_communicator *c)
 {
     pthread_mutex_lock(&c->lock);
     const int64_t number = c->pull_wanted;
     c->unseen = 0;
     pthread_mutex_unlock(&c->lock);
-    FL_TRY(pull(c));
+    FL_TRY(pull_parameters(c));
     pthread_mutex_lock(&c->lock);
     c->pull_done = number;
-    c->done.pulls++;
-    pthread_cond_broadcast(&c->moved);
+    c->stats.pulls++;
+    pthread_cond_broadcast(&c->progress);
     pthread_mutex_unlock(&c->lock);
     return FL_OK;
 }
 
-/* --- their threads --- */
+/* --- the threads of both --- */
 
 static bool all_arrived(const fl_communicator *c)
 {
     return c->arrived && c->arrived >= c->workers;
 }
 
-/* Under the lock. */
 static bool pull_is_due(const fl_communicator *c)
 {
-    return c->pull_wanted > c->pull_done || c->unseen >= c->enough;
+    return c->pull_wanted > c->pull_done || c->unseen >= c->pull_after;
 }
 
 static bool push_is_due(const fl_communicator *c)
 {
     if (c->push_wanted > c->push_done)
         return true;
-    if (c->half)
+    if (c->half_async)
         return all_arrived(c);
-    return c->most >= c->limit || (c->most && now() >= c->touched + c->linger);
+    return c->gathered >= c->most ||
+           (c->gathered && clock_now() >= c->last_put + c->patience);
 }
 
 static bool sender_is_due(const fl_communicator *c)
 {
-    return push_is_due(c) || (!c->pulls_apart && pull_is_due(c));
+    return push_is_due(c) || (!c->has_receiver && pull_is_due(c));
 }
 
-/* False: it ends. */
+/* Returns false when the thread must end. */
 static bool sleep_until_due(fl_communicator *c, bool sender)
 {
     pthread_mutex_lock(&c->lock);
-    pthread_cond_t *on = sender ? &c->send : &c->receive;
+    pthread_cond_t *on = sender ? &c->send_due : &c->receive_due;
     while (!c->ending && !c->err &&
            !(sender ? sender_is_due(c) : pull_is_due(c))) {
-        if (sender && c->most && !c->half)
-            rest(on, &c->lock, c->touched + c->linger);
+        if (sender && c->gathered && !c->half_async)
+            sleep_until(on, &c->lock, c->last_put + c->patience);
         else
             pthread_cond_wait(on, &c->lock);
     }
@@ -339,31 +501,32 @@ static bool sleep_until_due(fl_communicator *c, bool sender)
     return go_on;
 }
 
-/* Those who met see what all of them have computed. */
-static void release(fl_communicator *c, bool met)
+/* The workers at the barrier go on with the parameters that were pulled. */
+static void open_barrier(fl_communicator *c)
 {
     pthread_mutex_lock(&c->lock);
-    if (met) {
-        c->arrived = 0;
-        c->meeting++;
-        pthread_cond_broadcast(&c->moved);
-    }
+    c->arrived = 0;
+    c->barriers++;
+    pthread_cond_broadcast(&c->progress);
     pthread_mutex_unlock(&c->lock);
 }
 
-static fl_err send_round(fl_communicator *c)
+/* Push and pull, as far as each is due. */
+static fl_err exchange_once(fl_communicator *c)
 {
     pthread_mutex_lock(&c->lock);
-    const bool push_due = push_is_due(c), met = c->half && all_arrived(c);
+    const bool push_due = push_is_due(c);
+    const bool at_barrier = c->half_async && all_arrived(c);
     pthread_mutex_unlock(&c->lock);
     if (push_due)
-        FL_TRY(send_all(c));
+        FL_TRY(run_push(c));
     pthread_mutex_lock(&c->lock);
-    const bool pull_due = !c->pulls_apart && (met || pull_is_due(c));
+    const bool pull_due = !c->has_receiver && (at_barrier || pull_is_due(c));
     pthread_mutex_unlock(&c->lock);
     if (pull_due)
-        FL_TRY(receive_all(c));
-    release(c, met);
+        FL_TRY(run_pull(c));
+    if (at_barrier)
+        open_barrier(c);
     return FL_OK;
 }
 
@@ -371,9 +534,9 @@ static void run_sender(void *self)
 {
     fl_communicator *c = self;
     while (sleep_until_due(c, true)) {
-        const fl_err err = send_round(c);
+        const fl_err err = exchange_once(c);
         if (err)
-            fail(c, err);
+            set_failed(c, err);
     }
 }
 
@@ -381,168 +544,333 @@ static void run_receiver(void *self)
 {
     fl_communicator *c = self;
     while (sleep_until_due(c, false)) {
-        const fl_err err = receive_all(c);
+        const fl_err err = run_pull(c);
         if (err)
-            fail(c, err);
+            set_failed(c, err);
     }
 }
 
-/* --- parameters out --- */
+/* --- parameters to workers --- */
 
-static fl_err misfit(const fl_inflow *f)
+static fl_err fail_shape(const recv_var *v)
 {
     return fl_fail(FL_ESHAPE,
                    "communicator: parameter \"%s\" came with another shape "
                    "than it has here",
-                   f->name);
+                   v->name);
 }
 
-static bool fits(const fl_inflow *f, const fl_tensor *out)
+static bool fits_into(const recv_var *v, const fl_tensor *out)
 {
     size_t bytes = 0;
-    for (int i = 0; i < f->n; i++) {
-        if (f->here[i].dtype != out->dtype)
+    for (int i = 0; i < v->n; i++) {
+        if (v->current[i].dtype != out->dtype)
             return false;
-        bytes += fl_tensor_bytes(&f->here[i]);
+        bytes += fl_tensor_bytes(&v->current[i]);
     }
     return bytes == fl_tensor_bytes(out);
 }
 
-/* Workers compute with it meanwhile, on purpose. The thread sanitizer knows
- * this function by its name. */
-static void write_shared_parameter(const fl_inflow *f, fl_tensor *out)
+/* Workers may read the parameter meanwhile: an asynchronous job allows that.
+ * The thread sanitizer knows this function by its name. */
+static void write_shared_parameter(const recv_var *v, fl_tensor *out)
 {
     char *to = out->data;
-    for (int i = 0; i < f->n; i++) {
-        const size_t bytes = fl_tensor_bytes(&f->here[i]);
+    for (int i = 0; i < v->n; i++) {
+        const size_t bytes = fl_tensor_bytes(&v->current[i]);
         if (bytes)
-            memcpy(to, f->here[i].data, bytes);
+            memcpy(to, v->current[i].data, bytes);
         to += bytes;
     }
 }
 
-static fl_err take(fl_inflow *f, fl_tensor *out)
+static fl_err copy_if_newer(recv_var *v, fl_tensor *out)
 {
-    if (!f->pulls || (f->taken == f->pulls && f->taker == out->data))
+    if (!v->pulls || (v->copied == v->pulls && v->copied_to == out->data))
         return FL_OK;
-    if (!out->data || !fits(f, out))
-        return misfit(f);
-    write_shared_parameter(f, out);
-    f->taken = f->pulls;
-    f->taker = out->data;
+    if (!out->data || !fits_into(v, out))
+        return fail_shape(v);
+    write_shared_parameter(v, out);
+    v->copied = v->pulls;
+    v->copied_to = out->data;
     return FL_OK;
 }
 
 fl_err fl_communicator_take(fl_communicator *c, const char *param,
                             fl_tensor *out)
 {
-    fl_inflow *f = fl_map_get(&c->params, param);
+    recv_var *v = fl_map_get(&c->params, param);
     FL_TRY(fl_trainer_check_process(c->trainer));
-    if (!f)
-        return unknown(&c->params, "parameter", param);
-    pthread_mutex_lock(&f->lock);
-    const fl_err err = take(f, out);
-    pthread_mutex_unlock(&f->lock);
+    if (!v)
+        return fail_unknown(&c->params, "parameter", param);
+    pthread_mutex_lock(&v->lock);
+    const fl_err err = copy_if_newer(v, out);
+    pthread_mutex_unlock(&v->lock);
     return err;
 }
 
 fl_err fl_communicator_fill(fl_communicator *c, fl_scope *s)
 {
-    for (int i = 0; i < c->n_in; i++) {
-        fl_value *v = fl_scope_find(s, c->in[i].name);
+    for (int i = 0; i < c->n_recvs; i++) {
+        fl_value *v = fl_scope_find(s, c->recvs[i].name);
         if (v && v->kind == FL_LOD_TENSOR && v->tensor.data)
-            FL_TRY(fl_communicator_take(c, c->in[i].name, &v->tensor));
+            FL_TRY(fl_communicator_take(c, c->recvs[i].name, &v->tensor));
     }
     return FL_OK;
 }
 
-/* --- those who meet, those who flush --- */
+/* --- barriers and flushes --- */
 
-fl_err fl_communicator_meet(fl_communicator *c, const fl_watch *by)
+fl_err fl_communicator_barrier(fl_communicator *c, const fl_watch *by)
 {
     FL_TRY(fl_trainer_check_process(c->trainer));
     pthread_mutex_lock(&c->lock);
-    const int64_t next = c->meeting + 1;
+    const int64_t next = c->barriers + 1;
     c->arrived++;
     if (all_arrived(c))
-        pthread_cond_signal(&c->send);
-    const fl_err err = wait_until(c, &c->meeting, next, by,
-                                  "the other threads, and the servers");
-    if (err && c->meeting < next)
+        pthread_cond_signal(&c->send_due);
+    const fl_err err = wait_for_count(c, &c->barriers, next, by,
+                                      "the other threads, and the servers");
+    if (err && c->barriers < next)
         c->arrived--;
     pthread_mutex_unlock(&c->lock);
     return err;
 }
 
-void fl_communicator_workers(fl_communicator *c, int more)
+void fl_communicator_add_workers(fl_communicator *c, int n)
 {
     if (fl_trainer_check_process(c->trainer))
         return; /* the first put says why */
     pthread_mutex_lock(&c->lock);
-    c->workers += more;
+    c->workers += n;
     if (all_arrived(c))
-        pthread_cond_signal(&c->send);
+        pthread_cond_signal(&c->send_due);
     pthread_mutex_unlock(&c->lock);
 }
 
-static fl_err flush(fl_communicator *c, const fl_watch *by)
+static fl_err flush_gathered(fl_communicator *c, const fl_watch *by)
 {
     const int64_t push_number = ++c->push_wanted;
-    pthread_cond_signal(&c->send);
-    FL_TRY(wait_until(c, &c->push_done, push_number, by,
-                      "all gradients to be sent"));
+    pthread_cond_signal(&c->send_due);
+    FL_TRY(wait_for_count(c, &c->push_done, push_number, by,
+                          "all gradients to be sent"));
     const int64_t pull_number = ++c->pull_wanted;
-    pthread_cond_signal(c->pulls_apart ? &c->receive : &c->send);
-    return wait_until(c, &c->pull_done, pull_number, by,
-                      "parameters to be received");
+    pthread_cond_signal(c->has_receiver ? &c->receive_due : &c->send_due);
+    return wait_for_count(c, &c->pull_done, pull_number, by,
+                          "parameters to be received");
 }
 
 fl_err fl_communicator_flush(fl_communicator *c, const fl_watch *by)
 {
     FL_TRY(fl_trainer_check_process(c->trainer));
     pthread_mutex_lock(&c->lock);
-    const fl_err err = flush(c, by);
+    const fl_err err = flush_gathered(c, by);
     pthread_mutex_unlock(&c->lock);
     return err;
 }
 
-fl_communicated fl_communicator_done(fl_communicator *c)
+fl_communicator_stats fl_communicator_get_stats(fl_communicator *c)
 {
     pthread_mutex_lock(&c->lock);
-    const fl_communicated done = c->done;
+    const fl_communicator_stats stats = c->stats;
     pthread_mutex_unlock(&c->lock);
-    return done;
+    return stats;
 }
 
-/* --- its life --- */
+/* --- what the program sends and receives ---
+ *
+ *     send   X and its pieces (send_varnames, sections, epmap); or several X,
+ *            each of them a piece
+ *     recv   Out and its pieces (recv_varnames, epmap); it has X, the tokens of
+ *            the sends before it. A recv without X is a startup program's. */
+
+typedef struct maker {
+    fl_communicator *c;
+    const fl_placement *place;
+    FL_VEC(send_var) sends;
+    FL_VEC(recv_var) recvs;
+} maker;
+
+static fl_err find_server(const maker *m, const char *endpoint, int *server)
+{
+    for (int i = 0; i < m->place->n_servers; i++)
+        if (!strcmp(m->place->servers[i], endpoint)) {
+            *server = i;
+            return FL_OK;
+        }
+    return fl_fail(FL_EINVAL,
+                   "communicator: \"%s\" is not among the job's %d servers",
+                   endpoint, m->place->n_servers);
+}
+
+static int attr_length(const fl_attr *a)
+{
+    return a ? a->n : 0;
+}
+
+/* n pieces with these names, on the servers of epmap from `first` on. rows
+ * NULL: each piece is a whole variable. */
+static fl_err make_pieces(maker *m, const fl_op *op, int first, int n,
+                          const char *const *names, const int64_t *rows,
+                          piece **out)
+{
+    const fl_attr *to = fl_desc_attr(&op->desc, "epmap");
+    fl_arena *a = m->c->arena;
+    if (attr_length(to) < first + n)
+        return fl_fail(FL_EINVAL,
+                       "communicator: a %s has %d servers for %d pieces",
+                       op->desc.type, attr_length(to), first + n);
+    *out = fl_arena_alloc(a, (size_t)(n + 1) * sizeof **out);
+    for (int i = 0; i < n; i++) {
+        piece *p = &(*out)[i];
+        p->name = fl_arena_strdup(a, names[i]);
+        p->rows = rows ? rows[i] : -1;
+        FL_TRY(find_server(m, to->strings[first + i], &p->server));
+    }
+    return FL_OK;
+}
+
+static fl_err add_send_var(maker *m, const fl_op *op, const char *name,
+                           int first, int n, const char *const *names,
+                           const int64_t *rows)
+{
+    send_var v = {.name = fl_arena_strdup(m->c->arena, name), .n = n};
+    if (n < 1)
+        return fl_fail(FL_EINVAL, "communicator: \"%s\" has no pieces", name);
+    FL_TRY(make_pieces(m, op, first, n, names, rows, &v.pieces));
+    v.cut = fl_arena_alloc(m->c->arena, (size_t)n * sizeof *v.cut);
+    fl_push(&m->sends, v);
+    return FL_OK;
+}
+
+static fl_err read_send(maker *m, const fl_op *op)
+{
+    const fl_args *x = fl_desc_in(&op->desc, "X");
+    const fl_attr *names = fl_desc_attr(&op->desc, "send_varnames");
+    const fl_attr *rows = fl_desc_attr(&op->desc, "sections");
+    if (attr_length(names) &&
+        (!x || x->n != 1 || attr_length(rows) != names->n))
+        return fl_fail(FL_EINVAL,
+                       "communicator: a send has %d sections and %d "
+                       "send_varnames for %d X",
+                       attr_length(rows), names->n, x ? x->n : 0);
+    if (attr_length(names))
+        return add_send_var(m, op, x->name[0], 0, names->n, names->strings,
+                            rows->longs);
+    for (int i = 0; x && i < x->n; i++)
+        FL_TRY(add_send_var(m, op, x->name[i], i, 1, &x->name[i], NULL));
+    return FL_OK;
+}
+
+static fl_err read_recv(maker *m, const fl_op *op)
+{
+    const fl_args *x = fl_desc_in(&op->desc, "X");
+    const fl_args *out = fl_desc_out(&op->desc, "Out");
+    const fl_attr *names = fl_desc_attr(&op->desc, "recv_varnames");
+    if (!x || !x->n || !out || !out->n)
+        return FL_OK;
+    if (out->n != 1)
+        return fl_fail(FL_EINVAL,
+                       "communicator: a recv leaves the pieces \"%s\".. to be "
+                       "joined by another op; transpile with "
+                       "runtime_split_send_recv",
+                       out->name[0]);
+    const int n = attr_length(names) ? names->n : 1;
+    recv_var v = {.name = fl_arena_strdup(m->c->arena, out->name[0]), .n = n};
+    const size_t size = (size_t)n * sizeof *v.current;
+    FL_TRY(make_pieces(m, op, 0, n,
+                       attr_length(names) ? names->strings : out->name, NULL,
+                       &v.pieces));
+    v.current = fl_arena_alloc(m->c->arena, size);
+    v.arriving = fl_arena_alloc(m->c->arena, size);
+    fl_push(&m->recvs, v);
+    return FL_OK;
+}
+
+static fl_err read_ops(maker *m, const fl_program *p)
+{
+    const fl_block *b = p->blocks.at[0];
+    for (int64_t i = 0; i < b->ops.n; i++) {
+        const fl_op *op = b->ops.at[i];
+        if (!strcmp(op->desc.type, "send"))
+            FL_TRY(read_send(m, op));
+        else if (!strcmp(op->desc.type, "recv"))
+            FL_TRY(read_recv(m, op));
+    }
+    if (m->sends.n)
+        return FL_OK;
+    return fl_fail(FL_EINVAL,
+                   "communicator: the program sends no gradient; start it "
+                   "with what get_trainer_program gave, or "
+                   "fleet.main_program");
+}
+
+static fl_err check_place(const fl_placement *place)
+{
+    if (!place || place->server >= 0)
+        return fl_fail(FL_EINVAL,
+                       "communicator: the program is no trainer's part of a "
+                       "job; transpile gives it with get_trainer_program");
+    if (!place->async)
+        return fl_fail(FL_EINVAL,
+                       "communicator: trainers of this job meet after every "
+                       "step (sync_mode); there is nothing to gather");
+    return FL_OK;
+}
+
+static fl_err read_program(fl_communicator *c, const fl_program *p)
+{
+    maker m = {.c = c, .place = fl_placement_of(p->job)};
+    FL_TRY(check_place(m.place));
+    c->half_async = m.place->half_async;
+    const fl_err err = read_ops(&m, p);
+    c->sends = m.sends.at;
+    c->recvs = m.recvs.at;
+    c->n_sends = (int)m.sends.n;
+    c->n_recvs = (int)m.recvs.n;
+    for (int i = 0; i < c->n_sends; i++) {
+        send_var *v = &c->sends[i];
+        pthread_mutex_init(&v->lock, NULL);
+        pthread_cond_init(&v->has_room, &c->monotonic);
+        fl_map_put(&c->grads, v->name, v);
+    }
+    for (int i = 0; i < c->n_recvs; i++) {
+        pthread_mutex_init(&c->recvs[i].lock, NULL);
+        fl_map_put(&c->params, c->recvs[i].name, &c->recvs[i]);
+    }
+    return err;
+}
+
+/* --- beginning and end --- */
 
 static int64_t at_least_one(double x)
 {
     return x < 1 ? 1 : x < 1 << 30 ? (int64_t)x : 1 << 30;
 }
 
-/* One sum takes the place of Fluid's queue of gradients, so what may wait is
- * the smaller of what may be queued and what may be merged. Both eights are 20
- * in Fluid, which costs quality (docs/why.md). The network has threads of its
- * own: thread_pool_size is read and has no effect. */
+/* Fluid has a queue of gradients where this communicator has one sum, so `most`
+ * is the smaller of the queue's size and the number that Fluid merges. Both
+ * defaults of 8 are 20 in Fluid, which costs quality (docs/why.md). The network
+ * has threads of its own: thread_pool_size is read and has no effect. */
 static fl_err read_flags(fl_communicator *c)
 {
-    bool apart = true, fake = false;
+    bool receiver = true, discard = false;
     double queue = 20, merge = 8, before_recv = 8, times = 5, threads = 5;
-    FL_TRY(fl_flag_bool("FLAGS_communicator_independent_recv_thread", &apart));
-    FL_TRY(fl_flag_bool("FLAGS_communicator_fake_rpc", &fake));
+    FL_TRY(
+        fl_flag_bool("FLAGS_communicator_independent_recv_thread", &receiver));
+    FL_TRY(fl_flag_bool("FLAGS_communicator_fake_rpc", &discard));
     FL_TRY(fl_flag_number("FLAGS_communicator_send_queue_size", &queue));
     FL_TRY(fl_flag_number("FLAGS_communicator_max_merge_var_num", &merge));
     FL_TRY(fl_flag_number("FLAGS_communicator_min_send_grad_num_before_recv",
                           &before_recv));
     FL_TRY(fl_flag_number("FLAGS_communicator_send_wait_times", &times));
     FL_TRY(fl_flag_number("FLAGS_communicator_thread_pool_size", &threads));
-    c->limit = at_least_one(queue < merge ? queue : merge);
-    c->enough = at_least_one(before_recv);
-    c->linger = (times < 1 << 20 ? (int64_t)times : 1 << 20) * 10 * FL_MS;
-    c->pulls_apart = apart && !c->half;
-    c->fake = fake;
-    if (fake)
+    c->most = at_least_one(queue < merge ? queue : merge);
+    c->pull_after = at_least_one(before_recv);
+    c->patience = (times < 1 << 20 ? (int64_t)times : 1 << 20) * 10 * FL_MS;
+    c->has_receiver = receiver && !c->half_async;
+    c->discard = discard;
+    if (discard)
         FL_WARN("FLAGS_communicator_fake_rpc: gradients are thrown away");
     return FL_OK;
 }
@@ -556,28 +884,29 @@ static int is_ending(void *self)
     return ending;
 }
 
-static void init(fl_communicator *c)
+static void init_communicator(fl_communicator *c, fl_trainer *t)
 {
+    c->trainer = t;
     c->arena = fl_arena_new();
-    c->round = fl_arena_new();
+    c->views = fl_arena_new();
     c->watch =
         (fl_watch){.clock = fl_clock_real(), .poll = is_ending, .user = c};
     pthread_mutex_init(&c->lock, NULL);
     pthread_condattr_init(&c->monotonic);
     pthread_condattr_setclock(&c->monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&c->send, &c->monotonic);
-    pthread_cond_init(&c->receive, &c->monotonic);
-    pthread_cond_init(&c->moved, &c->monotonic);
+    pthread_cond_init(&c->send_due, &c->monotonic);
+    pthread_cond_init(&c->receive_due, &c->monotonic);
+    pthread_cond_init(&c->progress, &c->monotonic);
 }
 
-static fl_err start(fl_communicator *c, const fl_program *p)
+static fl_err start_threads(fl_communicator *c, const fl_program *p)
 {
-    FL_TRY(fl_comm_make(c, p));
+    FL_TRY(read_program(c, p));
     FL_TRY(read_flags(c));
-    FL_TRY(fl_pool_new("communicator", 1 + c->pulls_apart, &c->pool));
-    fl_pool_submit(c->pool, &c->group, run_sender, c);
-    if (c->pulls_apart)
-        fl_pool_submit(c->pool, &c->group, run_receiver, c);
+    FL_TRY(fl_pool_new("communicator", 1 + c->has_receiver, &c->pool));
+    fl_pool_submit(c->pool, &c->threads, run_sender, c);
+    if (c->has_receiver)
+        fl_pool_submit(c->pool, &c->threads, run_receiver, c);
     return FL_OK;
 }
 
@@ -585,9 +914,8 @@ fl_err fl_communicator_new(fl_trainer *t, const fl_program *p,
                            fl_communicator **out)
 {
     fl_communicator *c = fl_mem_alloc(sizeof *c);
-    c->trainer = t;
-    init(c);
-    const fl_err err = start(c, p);
+    init_communicator(c, t);
+    const fl_err err = start_threads(c, p);
     if (err) {
         fl_communicator_free(c);
         return err;
@@ -596,26 +924,60 @@ fl_err fl_communicator_new(fl_trainer *t, const fl_program *p,
     return FL_OK;
 }
 
+static void end_send_var(send_var *v)
+{
+    fl_gathered_fini(&v->filling);
+    fl_gathered_fini(&v->sending);
+    fl_tensor_fini(&v->merged.index);
+    fl_tensor_fini(&v->merged.value);
+    for (int i = 0; i < v->n; i++)
+        if (v->cut[i].kind == FL_SELECTED_ROWS) /* tensors are views */
+            fl_value_fini(&v->cut[i]);
+    pthread_mutex_destroy(&v->lock);
+    pthread_cond_destroy(&v->has_room);
+}
+
+static void end_recv_var(recv_var *v)
+{
+    for (int i = 0; i < v->n; i++) {
+        fl_tensor_fini(&v->current[i]);
+        fl_tensor_fini(&v->arriving[i]);
+    }
+    pthread_mutex_destroy(&v->lock);
+}
+
+static void end_vars(fl_communicator *c)
+{
+    for (int i = 0; i < c->n_sends; i++)
+        end_send_var(&c->sends[i]);
+    for (int i = 0; i < c->n_recvs; i++)
+        end_recv_var(&c->recvs[i]);
+    fl_mem_free(c->sends);
+    fl_mem_free(c->recvs);
+    fl_map_fini(&c->grads);
+    fl_map_fini(&c->params);
+}
+
 void fl_communicator_free(fl_communicator *c)
 {
     if (!c || fl_trainer_check_process(c->trainer))
         return;
     pthread_mutex_lock(&c->lock);
     c->ending = true;
-    pthread_cond_broadcast(&c->send);
-    pthread_cond_broadcast(&c->receive);
+    pthread_cond_broadcast(&c->send_due);
+    pthread_cond_broadcast(&c->receive_due);
     pthread_mutex_unlock(&c->lock);
     fl_pool_free(c->pool);
-    fl_comm_unmake(c);
-    fl_vec_fini(&c->partings);
+    end_vars(c);
+    fl_vec_fini(&c->outgoing);
     fl_vec_fini(&c->lookups);
     fl_watch_fini(&c->watch);
-    pthread_cond_destroy(&c->send);
-    pthread_cond_destroy(&c->receive);
-    pthread_cond_destroy(&c->moved);
+    pthread_cond_destroy(&c->send_due);
+    pthread_cond_destroy(&c->receive_due);
+    pthread_cond_destroy(&c->progress);
     pthread_condattr_destroy(&c->monotonic);
     pthread_mutex_destroy(&c->lock);
-    fl_arena_free(c->round);
+    fl_arena_free(c->views);
     fl_arena_free(c->arena);
     fl_mem_free(c);
 }

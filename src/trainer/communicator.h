@@ -1,66 +1,71 @@
-/* communicator.h - the traffic of an asynchronous trainer, beside its work.
+/* communicator.h - sends and receives for an asynchronous trainer, on threads
+ * beside its workers.
  *
- *     put    a worker hands a gradient over: it is added to what has gathered
- *     take   a worker takes a parameter, if a newer one has come
+ *     put    a worker hands over a gradient, which is added to those gathered
+ *     take   a worker gets a parameter, if a newer one has come
  *
- *     sender     takes what has gathered, pushes it, waits until it is applied
- *     receiver   pulls the parameters when enough was sent
+ *     sender     pushes what has gathered and waits until it is applied
+ *     receiver   pulls the parameters when enough batches were pushed
  *
- * One gradient fills while the one before travels; a worker that is too far
- * ahead waits. Half asynchronous: workers meet after every batch (meet); the
- * last one lets the sender push the sum of all and pull, then all go on.
+ * Gradients gather while those before are being pushed; a worker that is too
+ * far ahead waits. In a half asynchronous job the workers meet at a barrier
+ * after every batch: when the last one has come, the sender pushes the sum of
+ * all their gradients and pulls, then all go on.
  *
- * Easy to get wrong: what was handed over is lost with the process unless it
- * is flushed. */
+ * Easy to get wrong: gradients that were handed over are lost when the process
+ * ends, unless they were flushed. */
 #ifndef FL_TRAINER_COMMUNICATOR_H
 #define FL_TRAINER_COMMUNICATOR_H
 
 #include "exec/scope.h"
 #include "trainer/trainer.h"
 
-/* Thread: any, but for new and free. */
+/* Thread: any, except for new and free. If one of its own threads fails, every
+ * call fails with that error. In a forked child every call fails as
+ * fl_trainer_check_process does. */
 typedef struct fl_communicator fl_communicator;
 
-/* For the send and recv operators of p, which has a place in an asynchronous
- * job; FLAGS_communicator_* say how. Own: new; the trainer outlives it. Two
- * threads start. Err: EINVAL. */
+/* Start the threads for the send and recv ops of p, a trainer's program of an
+ * asynchronous job. FLAGS_communicator_* say how it works. Own: new; the
+ * trainer outlives it. Err: EINVAL. */
 fl_err fl_communicator_new(fl_trainer *t, const fl_program *p,
                            fl_communicator **out) FL_MUST_CHECK;
-/* What was not flushed is dropped. NULL is fine. A forked child cannot use
- * it: its functions then fail as fl_trainer_check_process does. */
+/* Gradients that were not flushed are dropped. NULL is allowed. */
 void fl_communicator_free(fl_communicator *c);
 
-/* Hand a gradient over; v is free again. `by` may end the wait, or NULL. The
- * failure of the communicator is everybody's. */
+/* Hand over a gradient; v is copied. Blocks: while too many batches wait to be
+ * sent; `by` may end the wait (NULL: nobody). Err: ENOENT, ESHAPE, EINTR. */
 fl_err fl_communicator_put(fl_communicator *c, const char *grad,
                            const fl_value *v, const fl_watch *by) FL_MUST_CHECK;
 
-/* If a newer one than `out` has come it is copied there, in place: others may
- * read it meanwhile. Err: ESHAPE. */
+/* Copy the parameter into the memory of `out`, if it is newer than what was
+ * copied there before. Other threads may read that memory meanwhile.
+ * Err: ENOENT, ESHAPE. */
 fl_err fl_communicator_take(fl_communicator *c, const char *param,
                             fl_tensor *out) FL_MUST_CHECK;
 
-/* Half asynchronous: until all workers are here, and it goes on. */
-fl_err fl_communicator_meet(fl_communicator *c,
-                            const fl_watch *by) FL_MUST_CHECK;
-/* So many more (or fewer) workers meet; without any, whoever comes is alone. */
-void fl_communicator_workers(fl_communicator *c, int more);
+/* Half asynchronous jobs. Blocks: until all workers are at the barrier and
+ * their gradients are applied. */
+fl_err fl_communicator_barrier(fl_communicator *c,
+                               const fl_watch *by) FL_MUST_CHECK;
+/* n more workers come to the barrier from now on; n < 0: fewer. As long as
+ * there are none, whoever comes to the barrier does not wait for others. */
+void fl_communicator_add_workers(fl_communicator *c, int n);
 
-/* Until all that was handed over before is applied, and parameters have come
- * after that. */
+/* Blocks: until all gradients that were handed over before are applied, and
+ * the parameters were pulled after that. */
 fl_err fl_communicator_flush(fl_communicator *c,
                              const fl_watch *by) FL_MUST_CHECK;
 
-/* The parameters that the scope has; nothing, if none have come yet. */
+/* Take all parameters that the scope has. */
 fl_err fl_communicator_fill(fl_communicator *c, fl_scope *s) FL_MUST_CHECK;
 
-/* What it has done so far. */
-typedef struct fl_communicated {
-    int64_t batches; /* handed over, and applied */
-    int64_t pushes;  /* in which they travelled */
+typedef struct fl_communicator_stats {
+    int64_t batches; /* whose gradients are applied */
+    int64_t pushes;  /* that carried them */
     int64_t pulls;
-    int64_t lost; /* batches that went with a session */
-} fl_communicated;
-fl_communicated fl_communicator_done(fl_communicator *c);
+    int64_t lost; /* batches whose gradients were lost with a session */
+} fl_communicator_stats;
+fl_communicator_stats fl_communicator_get_stats(fl_communicator *c);
 
 #endif

@@ -134,7 +134,7 @@ static void everything_arrives_once(void)
     CHECK_NEAR(element(&s, 1, "t", 4 * WIDTH), -22, 0);
     CHECK_NEAR(element(&s, 1, "t", 5 * WIDTH), -23, 0);
     CHECK_NEAR(element(&s, 1, "t", 0), 0, 0);
-    const fl_communicated done = fl_communicator_done(s.c);
+    const fl_communicator_stats done = fl_communicator_get_stats(s.c);
     CHECK(done.pushes >= 3 && done.pushes < 45);
     CHECK(done.batches >= 45); /* a push in between counts halves as wholes */
     CHECK(done.pulls >= 1 && !done.lost);
@@ -183,10 +183,10 @@ static void it_pulls_by_itself(void)
     open_scene(&s, false);
     set("independent_recv_thread", NULL);
     set("min_send_grad_num_before_recv", NULL);
-    fl_communicated done;
+    fl_communicator_stats done;
     do {
         CHECK_OK(put_dense(&s, 1, NULL));
-        done = fl_communicator_done(s.c);
+        done = fl_communicator_get_stats(s.c);
     } while (done.pulls < 2);
     CHECK(done.batches >= 4);
     close_scene(&s);
@@ -262,8 +262,8 @@ static void a_lost_session_loses_what_travels(void)
     CHECK_OK(fl_communicator_flush(s.c, NULL));
     CHECK_OK(put_dense(&s, 1, NULL));
     CHECK_OK(fl_communicator_flush(s.c, NULL));
-    CHECK_INT(fl_communicator_done(s.c).lost, 1);
-    CHECK_INT(fl_communicator_done(s.c).batches, 2);
+    CHECK_INT(fl_communicator_get_stats(s.c).lost, 1);
+    CHECK_INT(fl_communicator_get_stats(s.c).batches, 2);
     CHECK_NEAR(element(&s, 1, "w.block1", 0), -2, 0);
     close_scene(&s);
 }
@@ -310,11 +310,11 @@ static void step_half(void *self)
         const fl_shape shape = {2, {4, 2}};
         fl_tensor w = fl_tensor_view(FL_F32, &shape, own);
         CHECK_OK(put_dense(s, 1, NULL));
-        CHECK_OK(fl_communicator_meet(s->c, NULL));
+        CHECK_OK(fl_communicator_barrier(s->c, NULL));
         CHECK_OK(fl_communicator_take(s->c, "w", &w));
         CHECK_NEAR(own[7], (float)(-2 * i), 0); /* of both threads */
     }
-    fl_communicator_workers(s->c, -1);
+    fl_communicator_add_workers(s->c, -1);
 }
 
 static void threads_meet_after_every_batch(void)
@@ -323,15 +323,15 @@ static void threads_meet_after_every_batch(void)
     fl_pool *pool;
     fl_group group = {0};
     open_scene(&s, true);
-    fl_communicator_workers(s.c, 2);
+    fl_communicator_add_workers(s.c, 2);
     CHECK_OK(fl_pool_new("worker", 2, &pool));
     for (int i = 0; i < 2; i++)
         fl_pool_submit(pool, &group, step_half, &s);
     CHECK_OK(fl_pool_wait(pool, &group, 20 * FL_SEC));
     CHECK_OK(put_dense(&s, 1, NULL)); /* alone, nobody is waited for */
-    CHECK_OK(fl_communicator_meet(s.c, NULL));
-    CHECK_INT(fl_communicator_done(s.c).pushes, 21);
-    CHECK_INT(fl_communicator_done(s.c).batches, 41);
+    CHECK_OK(fl_communicator_barrier(s.c, NULL));
+    CHECK_INT(fl_communicator_get_stats(s.c).pushes, 21);
+    CHECK_INT(fl_communicator_get_stats(s.c).batches, 41);
     fl_pool_free(pool);
     close_scene(&s);
 }
@@ -342,10 +342,10 @@ static void who_meets_nobody_is_interrupted(void)
     int asked = 0;
     fl_watch watch = {.clock = fl_clock_real(), .poll = stop, .user = &asked};
     open_scene(&s, true);
-    fl_communicator_workers(s.c, 2);
-    CHECK_ERR(fl_communicator_meet(s.c, &watch), FL_EINTR, "interrupted");
-    fl_communicator_workers(s.c, -1); /* the other one is gone */
-    CHECK_OK(fl_communicator_meet(s.c, NULL));
+    fl_communicator_add_workers(s.c, 2);
+    CHECK_ERR(fl_communicator_barrier(s.c, &watch), FL_EINTR, "interrupted");
+    fl_communicator_add_workers(s.c, -1); /* the other one is gone */
+    CHECK_OK(fl_communicator_barrier(s.c, NULL));
     close_scene(&s);
 }
 

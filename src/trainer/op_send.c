@@ -256,7 +256,7 @@ static fl_err meet(fl_call *c)
     if (fl_attr_bool(c, "half_async")) {
         fl_communicator *communicator = fl_call_communicator(c);
         return communicator
-                   ? fl_communicator_meet(communicator, fl_call_watch(c))
+                   ? fl_communicator_barrier(communicator, fl_call_watch(c))
                    : FL_OK; /* the first recv ends the step */
     }
     FL_TRY(fl_call_trainer(c, &t));

@@ -1,0 +1,116 @@
+/* gathered.c - the gradients of one variable that wait to be sent together. */
+#include "trainer/gathered.h"
+
+#include "op/lanes.h"
+
+static fl_err fail_difference(const char *name, const char *what)
+{
+    return fl_fail(FL_ESHAPE,
+                   "communicator: gradient \"%s\" has %s than the one before",
+                   name, what);
+}
+
+/* --- tensors --- */
+
+static fl_err start_sum(fl_tensor *sum, const char *name, const fl_tensor *x)
+{
+    if (x->dtype != FL_F32 && x->dtype != FL_F64)
+        return fl_fail(FL_EINVAL,
+                       "communicator: gradient \"%s\" is %s; f32 and f64 can "
+                       "be added up",
+                       name, fl_dtype_name(x->dtype));
+    FL_TRY(fl_tensor_resize(sum, x->dtype, &x->shape));
+    memcpy(sum->data, x->data, fl_tensor_bytes(x));
+    return FL_OK;
+}
+
+static fl_err add_tensor(fl_gathered *g, const char *name, const fl_tensor *x)
+{
+    fl_tensor *sum = &g->value.tensor;
+    if (!g->n)
+        return start_sum(sum, name, x);
+    if (sum->dtype != x->dtype || !fl_shape_equal(&sum->shape, &x->shape))
+        return fail_difference(name, "another shape");
+    if (x->dtype == FL_F64)
+        fl_add_f64(fl_tensor_numel(x), x->data, sum->data);
+    else
+        fl_add_f32(fl_tensor_numel(x), x->data, sum->data);
+    return FL_OK;
+}
+
+/* --- selected rows --- */
+
+static void set_row_count(fl_rows *r, int64_t n)
+{
+    r->n = r->index.shape.dim[0] = r->value.shape.dim[0] = n;
+}
+
+static void copy_rows(fl_rows *to, int64_t at, const fl_rows *r)
+{
+    const size_t row = (size_t)fl_rows_width(r) * fl_dtype_size(r->value.dtype);
+    memcpy(fl_rows_index(to) + at, r->index.data,
+           (size_t)r->n * sizeof(int64_t));
+    memcpy((char *)to->value.data + (size_t)at * row, r->value.data,
+           (size_t)r->n * row);
+}
+
+/* Memory for n rows like those of x. The rows that are gathered stay. */
+static fl_err reserve_rows(fl_gathered *g, const fl_rows *x, int64_t n)
+{
+    fl_rows *all = &g->value.rows, larger = {0};
+    fl_shape shape = x->value.shape;
+    if (n <= g->room && !fl_buf_shared(all->value.buf))
+        return FL_OK;
+    shape.dim[0] = x->height;
+    const int64_t room = n > 2 * g->room ? n : 2 * g->room;
+    FL_TRY(fl_rows_resize(&larger, x->value.dtype, &shape, room));
+    const int64_t had = g->n ? all->n : 0;
+    if (had)
+        copy_rows(&larger, 0, all);
+    fl_tensor_fini(&all->index);
+    fl_tensor_fini(&all->value);
+    *all = larger;
+    set_row_count(all, had);
+    g->room = room;
+    return FL_OK;
+}
+
+static bool is_like(const fl_rows *a, const fl_rows *b)
+{
+    return a->height == b->height && a->value.dtype == b->value.dtype &&
+           fl_rows_width(a) == fl_rows_width(b);
+}
+
+static fl_err append_rows(fl_gathered *g, const char *name, const fl_rows *x)
+{
+    fl_rows *all = &g->value.rows;
+    if (g->room && !is_like(all, x)) {
+        if (g->n)
+            return fail_difference(name, "other rows");
+        g->room = 0;
+    }
+    const int64_t had = g->n ? all->n : 0;
+    FL_TRY(reserve_rows(g, x, had + x->n));
+    copy_rows(all, had, x);
+    set_row_count(all, had + x->n);
+    return FL_OK;
+}
+
+/* --- both --- */
+
+fl_err fl_gathered_add(fl_gathered *g, const char *name, const fl_value *v)
+{
+    if (g->n && g->value.kind != v->kind)
+        return fail_difference(name, "another kind");
+    FL_TRY(v->kind == FL_SELECTED_ROWS ? append_rows(g, name, &v->rows)
+                                       : add_tensor(g, name, &v->tensor));
+    g->value.kind = v->kind;
+    g->n++;
+    return FL_OK;
+}
+
+void fl_gathered_fini(fl_gathered *g)
+{
+    fl_value_fini(&g->value);
+    *g = (fl_gathered){0};
+}
