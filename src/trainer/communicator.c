@@ -23,9 +23,10 @@
 #include <stdio.h>
 #include <time.h>
 
-#define PAUSE (200 * FL_MS) /* between two polls of a watch: Ctrl-C is quick   \
-                             */
-#define STALL (5 * FL_SEC)  /* a wait that takes so long is logged */
+#define PAUSE                                                                  \
+    (200 * FL_MS)          /* between two polls of a watch: Ctrl-C is quick    \
+                            */
+#define STALL (5 * FL_SEC) /* a wait that takes so long is logged */
 
 enum {
     PUSH_ROWS = 4096 /* of one push, so that no push keeps a server long */

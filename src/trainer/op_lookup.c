@@ -1,20 +1,26 @@
-/* distributed_lookup_table   Outputs i = the rows Ids i of W, whose slices lie
- *                            on servers; rows of padding_idx are zero
+/* Rows of tables that servers hold.
  *
- * Each row is asked for once, however often its id occurs: ids are put in
- * order, which also parts them by slice, and all servers are asked at a time.
- * W itself is not read: there may be no copy of it here.
+ *     distributed_lookup_table  Outputs i = the rows Ids i of W; rows of
+ *                               padding_idx are zero
+ *     prefetch                  Out i = the rows X i, asked of server i
+ *     lookup_sparse_table       Out = the rows Ids of a table that grows; it
+ *                               stands in servers' programs, which do not run
+ * it
  *
- * An op without table_names is a plan's, in place of the lookups of a program
- * that was not cut (a test on a trainer): the job says where the slices are.
- * Tables by id are then asked as well; id i is numbered as row i / servers of
- * slice i % servers meanwhile, so that order parts these, too. */
+ * distributed_lookup_table asks for each row once, however often its id occurs:
+ * it sorts the ids, which also separates them by piece, and asks all servers at
+ * once. W itself is not read: there may be no copy of it here.
+ *
+ * Without table_names the op is a plan's, in place of a lookup of a program
+ * that was not transpiled (a test on a trainer): the placement says where the
+ * pieces are. This one can also ask for tables by id; there id i counts as row
+ * i / servers of piece i % servers, so that sorting separates these, too. */
 #include "exec/plan.h"
-#include "trainer/ops_in.h"
 #include "trainer/service.h"
 
-fl_err fl_meta_rows_of(const fl_infer *x, const fl_meta *ids, const fl_meta *w,
-                       const char *slot, int i)
+/* Output `slot` i has a row of w for each id of `ids`, whose last dim is 1. */
+static fl_err set_rows_of(const fl_infer *x, const fl_meta *ids,
+                          const fl_meta *w, const char *slot, int i)
 {
     char text[FL_SHAPE_TEXT];
     fl_shape s = ids->shape;
@@ -34,143 +40,146 @@ fl_err fl_meta_rows_of(const fl_infer *x, const fl_meta *ids, const fl_meta *w,
     return FL_OK;
 }
 
-static fl_err infer(fl_infer *x)
+/* --- distributed_lookup_table --- */
+
+static fl_err infer_distributed(fl_infer *x)
 {
     const int n = fl_meta_count_in(x, "Ids"),
               m = fl_meta_count_out(x, "Outputs");
-    const int slices = fl_meta_attr(x, "table_names")->n;
+    const int pieces = fl_meta_attr(x, "table_names")->n;
     FL_TRY(fl_meta_check(x, "W", FL_REALS));
     FL_TRY(fl_meta_check(x, "Ids", FL_SET(FL_I64)));
     if (n != m)
         return fl_fail(FL_EINVAL,
                        "distributed_lookup_table: %d Ids, %d Outputs", n, m);
-    if (fl_meta_attr(x, "height_sections")->n != slices ||
-        fl_meta_attr(x, "endpoints")->n != slices)
+    if (fl_meta_attr(x, "height_sections")->n != pieces ||
+        fl_meta_attr(x, "endpoints")->n != pieces)
         return fl_fail(FL_EINVAL,
                        "distributed_lookup_table: %d table_names, %d "
                        "height_sections, %d endpoints",
-                       slices, fl_meta_attr(x, "height_sections")->n,
+                       pieces, fl_meta_attr(x, "height_sections")->n,
                        fl_meta_attr(x, "endpoints")->n);
     for (int i = 0; i < n; i++)
-        FL_TRY(fl_meta_rows_of(x, fl_meta_in(x, "Ids", i),
-                               fl_meta_in(x, "W", 0), "Outputs", i));
+        FL_TRY(set_rows_of(x, fl_meta_in(x, "Ids", i), fl_meta_in(x, "W", 0),
+                           "Outputs", i));
     return FL_OK;
 }
 
-/* Rows of W on a server. */
-typedef struct slice {
+/* Rows of W that one server holds. */
+typedef struct piece {
     const char *table;
     int server;
     int64_t rows;
-    int64_t first; /* elements of W before it */
-} slice;
+    int64_t first; /* elements of W before these rows; or FL_BY_ID */
+} piece;
 
-/* Between calls. */
-typedef struct space {
-    const fl_placement *place; /* of the job that it asks */
-    int64_t room;              /* ids that the arrays have room for */
-    int64_t *ids;              /* of all inputs, one after the other */
-    int64_t *which;   /* of each its place among the rows; -1: padding */
-    fl_row_at *order; /* twice as many */
-    int64_t *row;     /* rows asked for, as their slices count them */
-    const char **at;  /* and where they are then */
-    bool by_id;       /* slice i has the ids i, i + slices, .. */
-    int slices;
-    slice *slice;
-    fl_lookup *ask;
-    fl_tensor *got; /* by slice */
-} space;
+/* What an op keeps from one run to the next. */
+typedef struct state {
+    const fl_placement *place; /* of the job whose servers are asked */
+    int64_t room;     /* ids that the next five arrays have memory for */
+    int64_t *ids;     /* of all inputs, one after the other */
+    int64_t *which;   /* by id: its index in `row` and `at`; -1: padding */
+    fl_row_at *order; /* memory for fl_rows_order: twice as many */
+    int64_t *row;     /* rows that are asked for, as the server counts them */
+    const char **at;  /* by row: its values, after the answer */
+    bool by_id;       /* piece i has the ids i, i + n, .. */
+    int n;            /* pieces */
+    piece *pieces;
+    fl_lookup *lookups; /* by piece; those with rows move to the front */
+    fl_tensor *answers; /* by piece */
+} state;
 
-static void end_space(void *scratch)
+static void free_state(void *scratch)
 {
-    space *s = scratch;
+    state *s = scratch;
     if (!s)
         return;
-    for (int i = 0; i < s->slices; i++)
-        fl_tensor_fini(&s->got[i]);
+    for (int i = 0; i < s->n; i++)
+        fl_tensor_fini(&s->answers[i]);
     fl_mem_free(s->ids);
     fl_mem_free(s->which);
     fl_mem_free(s->order);
     fl_mem_free(s->row);
     fl_mem_free(s->at);
-    fl_mem_free(s->slice);
-    fl_mem_free(s->ask);
-    fl_mem_free(s->got);
+    fl_mem_free(s->pieces);
+    fl_mem_free(s->lookups);
+    fl_mem_free(s->answers);
     fl_mem_free(s);
 }
 
-static fl_err read_slices(fl_call *c, space *s)
+static fl_err read_pieces(fl_call *c, state *s)
 {
     const fl_attr *names = fl_attr_get(c, "table_names");
     const fl_attr *rows = fl_attr_get(c, "height_sections");
     const fl_attr *servers = fl_attr_get(c, "endpoints");
-    for (int i = 0; i < s->slices; i++) {
-        s->slice[i] =
-            (slice){.table = names->strings[i], .rows = rows->longs[i]};
-        FL_TRY(fl_call_server(c, servers->strings[i], &s->slice[i].server));
+    for (int i = 0; i < s->n; i++) {
+        s->pieces[i] =
+            (piece){.table = names->strings[i], .rows = rows->longs[i]};
+        FL_TRY(fl_call_server(c, servers->strings[i], &s->pieces[i].server));
     }
     return FL_OK;
 }
 
-/* As the job says, in the order of the table; by id, in that of servers. */
-static void find_slices(const fl_placement *place, const char *w, space *s)
+/* The pieces that the placement names, in the order of their rows; those of a
+ * table by id in the order of the servers. */
+static void find_pieces(const fl_placement *place, const char *w, state *s)
 {
     for (int i = 0; i < place->n_pieces; i++) {
         const fl_piece *k = &place->pieces[i];
-        int at = s->slices;
+        int at = s->n;
         if (strcmp(k->var, w))
             continue;
-        for (; at && s->slice[at - 1].first > k->first; at--)
-            s->slice[at] = s->slice[at - 1];
+        for (; at && s->pieces[at - 1].first > k->first; at--)
+            s->pieces[at] = s->pieces[at - 1];
         s->by_id = k->first == FL_BY_ID;
-        s->slice[at] =
-            (slice){k->name, k->server,
+        s->pieces[at] =
+            (piece){k->name, k->server,
                     s->by_id ? INT64_MAX / place->n_servers : k->shape.dim[0],
                     k->first};
-        s->slices++;
+        s->n++;
     }
 }
 
-static fl_err make_space(fl_call *c, const fl_placement *place, space *s)
+static fl_err init_state(fl_call *c, const fl_placement *place, state *s)
 {
     const int named = fl_attr_get(c, "table_names")->n;
     const size_t most = (size_t)(named ? named : place->n_pieces) + 1;
     s->place = place;
-    s->slice = fl_mem_alloc(most * sizeof *s->slice);
-    s->ask = fl_mem_alloc(most * sizeof *s->ask);
-    s->got = fl_mem_alloc(most * sizeof *s->got);
-    s->slices = named;
+    s->pieces = fl_mem_alloc(most * sizeof *s->pieces);
+    s->lookups = fl_mem_alloc(most * sizeof *s->lookups);
+    s->answers = fl_mem_alloc(most * sizeof *s->answers);
+    s->n = named;
     if (named)
-        return read_slices(c, s);
-    find_slices(place, fl_desc_in1(c->desc, "W"), s);
+        return read_pieces(c, s);
+    find_pieces(place, fl_desc_in1(c->desc, "W"), s);
     return FL_OK;
 }
 
-/* That of the last call, unless another job keeps the table since then. */
-static fl_err space_of(fl_call *c, space **out)
+/* The state of the last run, unless another job holds the table now. */
+static fl_err get_state(fl_call *c, state **out)
 {
     const fl_placement *place;
-    space *s = c->scratch;
+    state *s = c->scratch;
     FL_TRY(fl_call_place(c, &place));
     if (s && s->place != place) {
-        end_space(s);
+        free_state(s);
         s = c->scratch = NULL;
     }
     if (!s) {
         s = fl_mem_alloc(sizeof *s);
-        const fl_err err = make_space(c, place, s);
+        const fl_err err = init_state(c, place, s);
         if (err) {
-            end_space(s);
+            free_state(s);
             return err;
         }
         c->scratch = s;
-        c->end_scratch = end_space;
+        c->end_scratch = free_state;
     }
     *out = s;
     return FL_OK;
 }
 
-static void make_room(space *s, int64_t n)
+static void reserve_ids(state *s, int64_t n)
 {
     if (n <= s->room)
         return;
@@ -183,20 +192,21 @@ static void make_room(space *s, int64_t n)
     s->room = (int64_t)room;
 }
 
-/* By id: numbers that grow from slice to slice. */
-static int64_t number_of(const space *s, int64_t id)
+/* Number the ids of a table by id so that those of one piece are consecutive.
+ */
+static int64_t number_id(const state *s, int64_t id)
 {
-    if (!s->by_id || id < 0 || id / s->slices >= s->slice[0].rows)
+    if (!s->by_id || id < 0 || id / s->n >= s->pieces[0].rows)
         return id;
-    return id % s->slices * s->slice[0].rows + id / s->slices;
+    return id % s->n * s->pieces[0].rows + id / s->n;
 }
 
-static int64_t gather(const fl_call *c, space *s)
+static int64_t copy_ids(const fl_call *c, state *s)
 {
     int64_t n = 0;
     for (int i = 0; i < fl_in_count(c, "Ids"); i++)
         n += fl_tensor_numel(fl_in_at(c, "Ids", i));
-    make_room(s, n);
+    reserve_ids(s, n);
     int64_t *to = s->ids;
     for (int i = 0; i < fl_in_count(c, "Ids"); i++) {
         const fl_tensor *ids = fl_in_at(c, "Ids", i);
@@ -205,15 +215,15 @@ static int64_t gather(const fl_call *c, space *s)
         to += fl_tensor_numel(ids);
     }
     for (int64_t i = 0; s->by_id && i < n; i++)
-        s->ids[i] = number_of(s, s->ids[i]);
+        s->ids[i] = number_id(s, s->ids[i]);
     return n;
 }
 
-static fl_err no_such_row(const fl_call *c, const space *s, int64_t id)
+static fl_err fail_row(const fl_call *c, const state *s, int64_t id)
 {
     int64_t all = 0;
-    for (int i = 0; i < s->slices; i++)
-        all += s->slice[i].rows;
+    for (int i = 0; i < s->n; i++)
+        all += s->pieces[i].rows;
     return fl_fail(FL_EINVAL,
                    "distributed_lookup_table: id %lld, \"%s\" has rows 0 to "
                    "%lld",
@@ -221,30 +231,32 @@ static fl_err no_such_row(const fl_call *c, const space *s, int64_t id)
                    (long long)(all - 1));
 }
 
-/* Each id once, in order; s->ask[i] gets those of slice i. */
-static fl_err part(const fl_call *c, space *s, int64_t n)
+/* Sort the ids. Each row is asked for once: s->lookups[i] gets those of piece
+ * i.
+ */
+static fl_err assign_rows(const fl_call *c, state *s, int64_t n)
 {
-    const int64_t padding = number_of(s, fl_attr_i64(c, "padding_idx"));
+    const int64_t padding = number_id(s, fl_attr_i64(c, "padding_idx"));
     const fl_shape shape = fl_shape_of(1, &n);
     const fl_rows list = {.n = n,
                           .index = fl_tensor_view(FL_I64, &shape, s->ids)};
     const fl_row_at *order = fl_rows_order(&list, s->order);
     int64_t start = 0, m = 0, last = 0;
-    int i = 0; /* slice */
+    int i = 0; /* piece */
     for (int64_t k = 0; k < n; k++) {
         const int64_t at = order[k].at, id = s->ids[at];
         if (padding != -1 && id == padding) {
             s->which[at] = -1;
             continue;
         }
-        while (i < s->slices && id >= start + s->slice[i].rows)
-            start += s->slice[i++].rows;
-        if (id < 0 || i == s->slices)
-            return no_such_row(c, s, id);
+        while (i < s->n && id >= start + s->pieces[i].rows)
+            start += s->pieces[i++].rows;
+        if (id < 0 || i == s->n)
+            return fail_row(c, s, id);
         if (!m || id != last) {
-            fl_lookup *ask = &s->ask[i];
-            ask->rows = ask->n++ ? ask->rows : &s->row[m];
-            s->row[m++] = s->by_id ? (id - start) * s->slices + i : id - start;
+            fl_lookup *to = &s->lookups[i];
+            to->rows = to->n++ ? to->rows : &s->row[m];
+            s->row[m++] = s->by_id ? (id - start) * s->n + i : id - start;
         }
         s->which[at] = m - 1;
         last = id;
@@ -252,44 +264,44 @@ static fl_err part(const fl_call *c, space *s, int64_t n)
     return FL_OK;
 }
 
-/* Those with rows to ask for move to the front; how many there are. */
-static int address(space *s)
+/* Move the lookups that have rows to the front. Returns how many have. */
+static int address_lookups(state *s)
 {
     int n = 0;
-    for (int i = 0; i < s->slices; i++) {
-        fl_lookup ask = s->ask[i];
-        if (!ask.n)
+    for (int i = 0; i < s->n; i++) {
+        fl_lookup one = s->lookups[i];
+        if (!one.n)
             continue;
-        ask.table = s->slice[i].table;
-        ask.server = s->slice[i].server;
-        ask.out = &s->got[i];
-        s->ask[n++] = ask;
+        one.table = s->pieces[i].table;
+        one.server = s->pieces[i].server;
+        one.out = &s->answers[i];
+        s->lookups[n++] = one;
     }
     return n;
 }
 
-/* Where each row that came is. */
-static fl_err find_rows(const fl_call *c, space *s, int n, size_t bytes)
+/* Check the answers, and note where the values of each row are. */
+static fl_err find_rows(const fl_call *c, state *s, int n, size_t bytes)
 {
     const fl_tensor *w = fl_in(c, "W");
     int64_t k = 0;
     for (int i = 0; i < n; i++) {
-        const fl_lookup *ask = &s->ask[i];
-        if (ask->out->dtype != w->dtype ||
-            fl_tensor_bytes(ask->out) != (size_t)ask->n * bytes)
+        const fl_lookup *to = &s->lookups[i];
+        if (to->out->dtype != w->dtype ||
+            fl_tensor_bytes(to->out) != (size_t)to->n * bytes)
             return fl_fail(FL_ESHAPE,
                            "distributed_lookup_table: rows of \"%s\" came as "
                            "%zu bytes of %s, %zu of %s were expected",
-                           ask->table, fl_tensor_bytes(ask->out),
-                           fl_dtype_name(ask->out->dtype),
-                           (size_t)ask->n * bytes, fl_dtype_name(w->dtype));
-        for (int64_t r = 0; r < ask->n; r++)
-            s->at[k++] = (const char *)ask->out->data + (size_t)r * bytes;
+                           to->table, fl_tensor_bytes(to->out),
+                           fl_dtype_name(to->out->dtype), (size_t)to->n * bytes,
+                           fl_dtype_name(w->dtype));
+        for (int64_t r = 0; r < to->n; r++)
+            s->at[k++] = (const char *)to->out->data + (size_t)r * bytes;
     }
     return FL_OK;
 }
 
-static void scatter(const fl_call *c, const space *s, size_t bytes)
+static void copy_rows(const fl_call *c, const state *s, size_t bytes)
 {
     const int64_t *which = s->which;
     for (int i = 0; i < fl_in_count(c, "Ids"); i++) {
@@ -306,22 +318,63 @@ static void scatter(const fl_call *c, const space *s, size_t bytes)
     }
 }
 
-static fl_err look_up(fl_call *c)
+static fl_err distributed_lookup(fl_call *c)
 {
     const fl_tensor *w = fl_in(c, "W");
     const size_t bytes = (size_t)w->shape.dim[1] * fl_dtype_size(w->dtype);
-    space *s;
+    state *s;
     fl_trainer *t;
-    FL_TRY(space_of(c, &s));
+    FL_TRY(get_state(c, &s));
     FL_TRY(fl_call_trainer(c, &t));
-    memset(s->ask, 0, (size_t)s->slices * sizeof *s->ask);
-    FL_TRY(part(c, s, gather(c, s)));
-    const int asks = address(s);
-    if (asks)
-        FL_TRY(fl_trainer_lookup(t, fl_call_watch(c), asks, s->ask));
-    FL_TRY(find_rows(c, s, asks, bytes));
-    scatter(c, s, bytes);
+    memset(s->lookups, 0, (size_t)s->n * sizeof *s->lookups);
+    FL_TRY(assign_rows(c, s, copy_ids(c, s)));
+    const int n_lookups = address_lookups(s);
+    if (n_lookups)
+        FL_TRY(fl_trainer_lookup(t, fl_call_watch(c), n_lookups, s->lookups));
+    FL_TRY(find_rows(c, s, n_lookups, bytes));
+    copy_rows(c, s, bytes);
     return FL_OK;
+}
+
+/* --- prefetch, lookup_sparse_table --- */
+
+static fl_err infer_prefetch(fl_infer *x)
+{
+    return fl_meta_check(x, "X", FL_SET(FL_I64));
+}
+
+/* split_ids has sorted the ids by server. Servers number the rows as the whole
+ * table does. */
+static fl_err prefetch(fl_call *c)
+{
+    const fl_attr *to = fl_attr_get(c, "epmap");
+    const int n = fl_in_count(c, "X");
+    fl_lookup *lookups = fl_scratch(c, n, sizeof *lookups);
+    fl_trainer *t;
+    if (!lookups)
+        return FL_ENOMEM;
+    if (to->n != n || fl_out_count(c, "Out") != n)
+        return fl_fail(FL_EINVAL, "prefetch: %d X, %d Out, %d servers in epmap",
+                       n, fl_out_count(c, "Out"), to->n);
+    FL_TRY(fl_call_trainer(c, &t));
+    for (int i = 0; i < n; i++) {
+        const fl_tensor *ids = fl_in_at(c, "X", i);
+        lookups[i] = (fl_lookup){.table = fl_attr_str(c, "table_name"),
+                                 .n = fl_tensor_numel(ids),
+                                 .rows = ids->data,
+                                 .out = fl_out_at(c, "Out", i)};
+        FL_TRY(fl_call_server(c, to->strings[i], &lookups[i].server));
+        fl_out_value(c, "Out", i)->kind = FL_LOD_TENSOR;
+    }
+    return fl_trainer_lookup(t, fl_call_watch(c), n, lookups);
+}
+
+static fl_err infer_sparse(fl_infer *x)
+{
+    FL_TRY(fl_meta_check(x, "W", FL_REALS | FL_OR_ROWS));
+    FL_TRY(fl_meta_check(x, "Ids", FL_SET(FL_I64)));
+    return set_rows_of(x, fl_meta_in(x, "Ids", 0), fl_meta_in(x, "W", 0), "Out",
+                       0);
 }
 
 const fl_op_def fl_op_distributed_lookup_table = {
@@ -330,12 +383,50 @@ const fl_op_def fl_op_distributed_lookup_table = {
     .out = {{"Outputs", FL_MANY}},
     .attr =
         {
-            {"table_names", FL_ATTR_STRINGS},   /* the slices of W */
-            {"height_sections", FL_ATTR_LONGS}, /* their rows */
-            {"endpoints", FL_ATTR_STRINGS},     /* and servers */
+            {"table_names", FL_ATTR_STRINGS},   /* the pieces of W */
+            {"height_sections", FL_ATTR_LONGS}, /* rows of each piece */
+            {"endpoints", FL_ATTR_STRINGS},     /* server of each piece */
             {"padding_idx", FL_ATTR_LONG, .i = -1},
             {"trainer_id", FL_ATTR_INT},
         },
-    .infer = infer,
-    .run = look_up,
+    .infer = infer_distributed,
+    .run = distributed_lookup,
+};
+
+/* Dynamic: the rows of Out are as many as the ids, which are known at run
+ * time. */
+const fl_op_def fl_op_prefetch = {
+    .type = "prefetch",
+    .in = {{"X", FL_MANY}},
+    .out = {{"Out", FL_MANY}},
+    .attr =
+        {
+            {"epmap", FL_ATTR_STRINGS},
+            {"table_name", FL_ATTR_STRING},
+            {"trainer_id", FL_ATTR_INT},
+        },
+    .flags = FL_OP_DYNAMIC,
+    .infer = infer_prefetch,
+    .run = prefetch,
+};
+
+const fl_op_def fl_op_lookup_sparse_table = {
+    .type = "lookup_sparse_table",
+    .in = {{"W"}, {"Ids"}},
+    .out = {{"Out"}},
+    .attr =
+        {
+            {"is_sparse", FL_ATTR_BOOL, .b = true},
+            {"is_distributed", FL_ATTR_BOOL, .b = true},
+            {"padding_idx", FL_ATTR_LONG, .i = -1},
+            {"auto_grown_table", FL_ATTR_BOOL, .b = true},
+            {"is_test", FL_ATTR_BOOL},
+            /* the op that gives a new row its values, and the two numbers
+             * of that op (value; min, max; mean, std) */
+            {"start", FL_ATTR_STRING, .ours = true},
+            {"start_a", FL_ATTR_FLOAT, .ours = true},
+            {"start_b", FL_ATTR_FLOAT, .ours = true},
+            {"start_seed", FL_ATTR_INT, .ours = true},
+        },
+    .infer = infer_sparse,
 };

@@ -11,7 +11,6 @@
  *
  * Tokens order the ops, and hold nothing; no shape of them can be wrong. */
 #include "exec/plan.h"
-#include "trainer/ops_in.h"
 #include "trainer/service.h"
 
 static const char *input_name(const fl_call *c, int i)

@@ -1,23 +1,15 @@
-/* Tables that live on servers, and what stands in for them.
+/* Ops of programs that were cut for servers, which ask no server.
  *
- *     prefetch             X i to server i, Out i is what it looked up
- *     lookup_sparse_table  on the server: the rows Ids of a table that grows
- *     fake_init            Out has this shape and no elements: its numbers are
- *                          the servers'
- *     ref_by_trainer_id    Out = X[TrainerId] */
+ *     fake_init          Out gets a shape and no memory: servers hold it
+ *     ref_by_trainer_id  Out = X[TrainerId]
+ *     checkpoint_notify  has slots and attributes, so that programs with it can
+ *                        be made, checked, saved and shown; it does not run */
 #include "exec/plan.h"
-#include "trainer/ops_in.h"
-#include "trainer/service.h"
+#include "graph/program.h"
 
-static fl_err infer_lookup(fl_infer *x)
-{
-    FL_TRY(fl_meta_check(x, "W", FL_REALS | FL_OR_ROWS));
-    FL_TRY(fl_meta_check(x, "Ids", FL_SET(FL_I64)));
-    return fl_meta_rows_of(x, fl_meta_in(x, "Ids", 0), fl_meta_in(x, "W", 0),
-                           "Out", 0);
-}
+/* --- fake_init --- */
 
-static fl_err infer_fake(fl_infer *x)
+static fl_err infer_fake_init(fl_infer *x)
 {
     const fl_attr *shape = fl_meta_attr(x, "shape");
     if (shape->n > FL_MAX_RANK)
@@ -25,12 +17,12 @@ static fl_err infer_fake(fl_infer *x)
                        shape->n, FL_MAX_RANK);
     const fl_shape s = fl_shape_of(shape->n, shape->longs);
     const fl_meta *out = fl_meta_out(x, "Out", 0);
-    if (out && !fl_meta_running(x)) /* of the type that it was declared with */
+    if (out && !fl_meta_running(x)) /* keep the declared type */
         fl_meta_set(x, "Out", 0, out->dtype, &s);
     return FL_OK;
 }
 
-static fl_err fake(fl_call *c)
+static fl_err fake_init(fl_call *c)
 {
     const fl_program *p = fl_call_site(c).program;
     const fl_attr *shape = fl_attr_get(c, "shape");
@@ -43,42 +35,9 @@ static fl_err fake(fl_call *c)
     return FL_OK;
 }
 
-/* --- prefetch --- */
+/* --- ref_by_trainer_id --- */
 
-static fl_err infer_prefetch(fl_infer *x)
-{
-    return fl_meta_check(x, "X", FL_SET(FL_I64));
-}
-
-/* Ids that split_ids has dealt; servers call rows by their number in the whole.
- */
-static fl_err prefetch(fl_call *c)
-{
-    const fl_attr *to = fl_attr_get(c, "epmap");
-    const int n = fl_in_count(c, "X");
-    fl_lookup *ask = fl_scratch(c, n, sizeof *ask);
-    fl_trainer *t;
-    if (!ask)
-        return FL_ENOMEM;
-    if (to->n != n || fl_out_count(c, "Out") != n)
-        return fl_fail(FL_EINVAL, "prefetch: %d X, %d Out, %d servers in epmap",
-                       n, fl_out_count(c, "Out"), to->n);
-    FL_TRY(fl_call_trainer(c, &t));
-    for (int i = 0; i < n; i++) {
-        const fl_tensor *ids = fl_in_at(c, "X", i);
-        ask[i] = (fl_lookup){.table = fl_attr_str(c, "table_name"),
-                             .n = fl_tensor_numel(ids),
-                             .rows = ids->data,
-                             .out = fl_out_at(c, "Out", i)};
-        FL_TRY(fl_call_server(c, to->strings[i], &ask[i].server));
-        fl_out_value(c, "Out", i)->kind = FL_LOD_TENSOR;
-    }
-    return fl_trainer_lookup(t, fl_call_watch(c), n, ask);
-}
-
-/* --- others --- */
-
-static fl_err infer_pick(fl_infer *x)
+static fl_err infer_ref(fl_infer *x)
 {
     fl_meta *out = fl_meta_out(x, "Out", 0);
     FL_TRY(fl_meta_check(x, "TrainerId", FL_SET(FL_I64)));
@@ -87,7 +46,7 @@ static fl_err infer_pick(fl_infer *x)
     return FL_OK;
 }
 
-static fl_err pick(fl_call *c)
+static fl_err ref_by_trainer_id(fl_call *c)
 {
     const fl_tensor *id = fl_in(c, "TrainerId");
     const int64_t n = fl_in_count(c, "X");
@@ -100,56 +59,31 @@ static fl_err pick(fl_call *c)
                          fl_in_value(c, "X", (int)at));
 }
 
-/* What comes back has as many rows as ids went out. */
-const fl_op_def fl_op_prefetch = {
-    .type = "prefetch",
-    .in = {{"X", FL_MANY}},
-    .out = {{"Out", FL_MANY}},
-    .attr =
-        {
-            {"epmap", FL_ATTR_STRINGS},
-            {"table_name", FL_ATTR_STRING},
-            {"trainer_id", FL_ATTR_INT},
-        },
-    .flags = FL_OP_DYNAMIC,
-    .infer = infer_prefetch,
-    .run = prefetch,
-};
-
-const fl_op_def fl_op_lookup_sparse_table = {
-    .type = "lookup_sparse_table",
-    .in = {{"W"}, {"Ids"}},
-    .out = {{"Out"}},
-    .attr =
-        {
-            {"is_sparse", FL_ATTR_BOOL, .b = true},
-            {"is_distributed", FL_ATTR_BOOL, .b = true},
-            {"padding_idx", FL_ATTR_LONG, .i = -1},
-            {"auto_grown_table", FL_ATTR_BOOL, .b = true},
-            {"is_test", FL_ATTR_BOOL},
-            /* how rows start: as this op would make them, with these two
-             * numbers (value; min, max; mean, std) */
-            {"start", FL_ATTR_STRING, .ours = true},
-            {"start_a", FL_ATTR_FLOAT, .ours = true},
-            {"start_b", FL_ATTR_FLOAT, .ours = true},
-            {"start_seed", FL_ATTR_INT, .ours = true},
-        },
-    .infer = infer_lookup,
-};
-
 const fl_op_def fl_op_fake_init = {
     .type = "fake_init",
     .out = {{"Out"}},
     .attr = {{"shape", FL_ATTR_LONGS, .required = true}},
     .flags = FL_OP_DYNAMIC,
-    .infer = infer_fake,
-    .run = fake,
+    .infer = infer_fake_init,
+    .run = fake_init,
 };
 
 const fl_op_def fl_op_ref_by_trainer_id = {
     .type = "ref_by_trainer_id",
     .in = {{"X", FL_MANY}, {"TrainerId"}},
     .out = {{"Out"}},
-    .infer = infer_pick,
-    .run = pick,
+    .infer = infer_ref,
+    .run = ref_by_trainer_id,
+};
+
+const fl_op_def fl_op_checkpoint_notify = {
+    .type = "checkpoint_notify",
+    .attr =
+        {
+            {"epmap", FL_ATTR_STRINGS},
+            {"dir", FL_ATTR_STRING},
+            {"lookup_table", FL_ATTR_STRING},
+            {"trainer_id", FL_ATTR_INT},
+        },
+    .infer = fl_infer_none,
 };
