@@ -137,24 +137,34 @@ static void name_of(const char *pid, char out[64])
         fclose(f);
 }
 
-/* "process 4711 (python3)", or nothing. */
-static void holder(const fl_address *a, fl_str *out)
+/* The inode of the socket that listens there; 0: none does. */
+static unsigned long find_listener(const fl_address *a)
+{
+    const unsigned long inode = listener("/proc/net/tcp", a);
+    return inode ? inode : listener("/proc/net/tcp6", a);
+}
+
+/* "process 4711 (python3)", or why no process can be named. The search reads
+ * every open file of every process: on a busy host the holder may end before
+ * the search reaches it. */
+static void add_holder(const fl_address *a, fl_str *out)
 {
     char socket[64], name[64];
-    unsigned long inode = listener("/proc/net/tcp", a);
-    if (!inode)
-        inode = listener("/proc/net/tcp6", a);
+    const unsigned long inode = find_listener(a);
     DIR *d = inode ? opendir("/proc") : NULL;
-    if (!d)
-        return;
     snprintf(socket, sizeof socket, "socket:[%lu]", inode);
-    for (struct dirent *e; !out->n && (e = readdir(d));) {
+    for (struct dirent *e; d && !out->n && (e = readdir(d));) {
         if (!strspn(e->d_name, "123456789") || !has_open(e->d_name, socket))
             continue;
         name_of(e->d_name, name);
         fl_str_printf(out, "process %s (%s)", e->d_name, name);
     }
-    closedir(d);
+    if (d)
+        closedir(d);
+    if (!out->n)
+        fl_str_add(out, inode && find_listener(a) != inode
+                            ? "a process that has just ended; try again"
+                            : "a process that cannot be seen here");
 }
 
 /* What the kernel says to an attempt of our own. */
@@ -183,10 +193,9 @@ fl_err fl_port_why(const char *exact)
     if (e != EADDRINUSE)
         return fl_fail(FL_EIO, "port %s on %.*s cannot be used: %s", port, host,
                        exact, e ? strerror(e) : "it was taken just now");
-    holder(&a, &who);
-    fl_err err =
-        fl_fail(FL_EIO, "port %s on %.*s is taken by %s", port, host, exact,
-                who.n ? who.at : "a process that cannot be seen here");
+    add_holder(&a, &who);
+    const fl_err err = fl_fail(FL_EIO, "port %s on %.*s is taken by %s", port,
+                               host, exact, who.at);
     fl_str_fini(&who);
     return err;
 }

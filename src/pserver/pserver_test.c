@@ -264,25 +264,34 @@ static void a_server_may_open_all_files(void)
     CHECK(!setrlimit(RLIMIT_NOFILE, &was));
 }
 
+/* A socket of this process that listens at 127.0.0.1:port. */
+static int listen_at(const char *endpoint)
+{
+    const int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+    struct sockaddr_in a = {.sin_family = AF_INET};
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    a.sin_port = htons((uint16_t)atoi(strrchr(endpoint, ':') + 1));
+    CHECK(fd >= 0 &&
+          !setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) &&
+          !bind(fd, (struct sockaddr *)&a, sizeof a) && !listen(fd, 1));
+    return fd;
+}
+
+/* The test itself has the port: a server would end with its trainer's lease if
+ * the search for the holder were slow. */
 static void a_taken_port_is_named(void)
 {
     town t;
-    talker k;
-    town_open(&t, 1, 1, false);
-    talker_init(&k, &t, 1);
-    talker_join(&k, 0);
-    host second = t.host[0];
-    second.pool = NULL;
-    second.group = (fl_group){0};
-    second.exe = fl_exe_make(&second.env);
-    host_run(&second);
-    CHECK_INT(second.err, FL_EIO);
-    if (!strstr(second.why, "is taken by process"))
-        CHECK_STR(second.why, "is taken by process");
-    fl_exe_free(second.exe);
-    CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);
-    CHECK_OK(town_wait(&t, 0));
-    talker_fini(&k);
+    char want[64];
+    town_cut(&t, 1, 1, false);
+    host *h = &t.host[0];
+    const int fd = listen_at(t.endpoint[0]);
+    host_run(h);
+    close(fd);
+    CHECK_INT(h->err, FL_EIO);
+    snprintf(want, sizeof want, "is taken by process %d (", (int)getpid());
+    if (!strstr(h->why, want))
+        CHECK_STR(h->why, want);
     town_close(&t);
 }
 
