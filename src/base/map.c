@@ -97,9 +97,8 @@ bool fl_map_remove(fl_map *m, const char *key)
 
 fl_entry *fl_map_next(const fl_map *m, fl_entry *after)
 {
-    fl_entry *end = m->entry + m->n;
-    for (fl_entry *e = after ? after + 1 : m->entry; e < end; e++)
-        if (e->key)
-            return e;
+    for (int64_t i = after ? after - m->entry + 1 : 0; i < m->n; i++)
+        if (m->entry[i].key)
+            return &m->entry[i];
     return NULL;
 }

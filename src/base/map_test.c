@@ -34,6 +34,12 @@ static void keeps_the_order_of_insertion(void)
     fl_map_fini(&m);
 }
 
+static void has_no_first_entry_when_empty(void)
+{
+    const fl_map m = {0};
+    CHECK(!fl_map_next(&m, NULL));
+}
+
 static void replaces_and_removes(void)
 {
     int one, two;
@@ -71,5 +77,6 @@ const fl_test fl_tests[] = {
     {"map replaces and removes", replaces_and_removes},
     {"map stays right when entries come and go",
      stays_right_when_entries_come_and_go},
+    {"map has no first entry when it is empty", has_no_first_entry_when_empty},
     {0},
 };

@@ -20,8 +20,11 @@ static fl_fit fit_of(const fl_call *c)
 {
     const fl_shape *s = &fl_in(c, "X")->shape;
     const int at = channel_dim(fl_attr_str(c, "data_layout"), s->rank);
-    return (fl_fit){fl_shape_span(s, 0, at), s->dim[at],
-                    fl_shape_span(s, at + 1, s->rank)};
+    fl_fit f = {fl_shape_span(s, 0, at), s->dim[at],
+                fl_shape_span(s, at + 1, s->rank)};
+    if (!f.n || !f.post) /* many rows without an element */
+        f.pre = 0;
+    return f;
 }
 
 #endif

@@ -59,7 +59,8 @@ static fl_err FN(argsort)(fl_call *c)
     FN(item) *space = fl_scratch(c, at.size, 2 * sizeof *space);
     if (!space)
         return FL_ENOMEM;
-    for (int64_t o = 0; o < at.outer; o++)
+    const int64_t outer = fl_tensor_numel(in) ? at.outer : 0;
+    for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < at.inner; i++) {
             const int64_t first = o * at.size * at.inner + i;
             for (int64_t j = 0; j < at.size; j++)

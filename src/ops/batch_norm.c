@@ -31,8 +31,11 @@ static layout layout_of(const fl_call *c)
 {
     const fl_shape *s = &fl_in(c, "X")->shape;
     int dim = channel_dim(s, fl_attr_str(c, "data_layout"));
-    return (layout){fl_shape_span(s, 0, dim), s->dim[dim],
-                    fl_shape_span(s, dim + 1, s->rank)};
+    layout at = {fl_shape_span(s, 0, dim), s->dim[dim],
+                 fl_shape_span(s, dim + 1, s->rank)};
+    if (!at.channels || !at.inner) /* many rows without an element */
+        at.outer = 0;
+    return at;
 }
 
 static bool is_fixed(const fl_call *c)

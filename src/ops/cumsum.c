@@ -35,7 +35,8 @@ static fl_err FN(cumsum)(fl_call *c)
     const fl_axis at = fl_axis_of(&in->shape, fl_attr_i64(c, "axis"));
     const bool exclusive = fl_attr_bool(c, "exclusive");
     const int64_t step = fl_attr_bool(c, "reverse") ? -at.inner : at.inner;
-    for (int64_t o = 0; o < at.outer; o++)
+    const int64_t outer = fl_tensor_numel(in) ? at.outer : 0;
+    for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < at.inner; i += FN(LINES)) {
             int64_t from = o * at.size * at.inner + i, n = at.inner - i;
             n = n < FN(LINES) ? n : FN(LINES);

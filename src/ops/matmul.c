@@ -61,6 +61,8 @@ static product product_of_call(const fl_call *c)
     const fl_shape *x = &fl_in(c, "X")->shape, *y = &fl_in(c, "Y")->shape;
     product p = product_of(x, y, fl_attr_bool(c, "transpose_X"),
                            fl_attr_bool(c, "transpose_Y"));
+    if (!p.m || !p.n) /* many members without an element */
+        p.batch = 0;
     return flat(p, x->rank > 2, y->rank > 2);
 }
 
