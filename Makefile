@@ -37,6 +37,9 @@ PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 PY_INC := $(wildcard $(shell $(PYTHON) -c \
 	'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null))
 PY_INC := $(if $(wildcard $(PY_INC)/Python.h),$(PY_INC))
+# The plug-in that reduces by MPI is built where MPI is (scripts/deps mpi).
+MPICC := $(shell command -v mpicc)
+MPI_PLUGIN := $(if $(MPICC),$(B)/lib/libfluid-mpi.so)
 LDLIBS := -ldnnl -lgomp -lgrpc -lgpr -lprotobuf-c -lz -lm -lpthread
 # Above it in the tree and where it is installed, beside it in a wheel.
 ORIGIN := -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../fluid'
@@ -73,7 +76,7 @@ INSIDE := $(patsubst %.c,$(B)/%,$(INSIDE_SRC))
 .PHONY: all help demo test unit suite check asan tsan shape fmt docs env bench
 .PHONY: python install wheel fuzz fuzz-run clean deps data FORCE test-sim
 
-all: $(LIB) $(SO) $(CLI) $(EXAMPLES) python
+all: $(LIB) $(SO) $(CLI) $(EXAMPLES) $(MPI_PLUGIN) python
 
 help:
 	@echo 'make              build the library, the command and the package in $(B)/'
@@ -138,6 +141,12 @@ $(B)/bin/paddle: $(call obj,$(CLI_SRC)) $(SO)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) $^ $(ORIGIN) -o $@
+
+$(B)/lib/libfluid-mpi.so: plugins/mpi.c src/collective/plugin.h
+	$(call say,MPI,$@)
+	@mkdir -p $(@D)
+	$(Q)$(MPICC) -std=c11 -O2 -g -Wall -Wextra $(WERROR) -Isrc \
+		-fPIC -shared $< -o $@
 
 $(call obj,src/cli/version.c): private CFLAGS += \
 	$(if $(PY_EXT),-DFL_WITH_PYTHON)
@@ -280,6 +289,7 @@ install: all data
 	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib
 	install -m 755 $(SO).$(VERSION) $(DESTDIR)$(PREFIX)/lib
 	cp -P $(SO).$(SOVERSION) $(SO) $(DESTDIR)$(PREFIX)/lib
+	$(if $(MPI_PLUGIN),install -m 755 $(MPI_PLUGIN) $(DESTDIR)$(PREFIX)/lib)
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LDLIBS)|' \
 		scripts/fluid.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/fluid.pc
 	$(if $(CLI),install -m 755 $(CLI) $(DESTDIR)$(PREFIX)/bin)

@@ -42,6 +42,16 @@ static names own_names = {"PADDLE_CURRENT_ENDPOINT", "CURRENT_ENDPOINT",
                           "SERVER_ENDPOINT"};
 static names peers_names = {"PADDLE_TRAINER_ENDPOINTS"};
 
+/* What mpirun (OpenMPI, MPICH) and srun tell a process. They are asked where
+ * trainers without servers are listed and no variable above has the id. */
+static const struct {
+    const char *rank, *ranks;
+} mpi_names[] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    {"PMI_RANK", "PMI_SIZE"},
+    {"SLURM_PROCID", "SLURM_NTASKS"},
+};
+
 /* Hosts and the port, or ports, that belong to them. */
 typedef struct pair {
     const char *hosts, *port; /* hosts NULL ends a list */
@@ -444,10 +454,31 @@ static fl_err with_servers(making *m, const found *role, const list *servers,
     return FL_OK;
 }
 
+/* The rank that an MPI launcher gave, if its job has as many processes. */
+static fl_err find_mpi_rank(making *m, int ranks)
+{
+    fl_role *r = m->r;
+    for (size_t i = 0; i < sizeof mpi_names / sizeof *mpi_names; i++) {
+        const found rank = {get(m, mpi_names[i].rank), mpi_names[i].rank};
+        const found n = {get(m, mpi_names[i].ranks), mpi_names[i].ranks};
+        int size = 0;
+        if (!rank.at || !n.at)
+            continue;
+        FL_TRY(read_number(&n, &size));
+        if (size != ranks)
+            continue; /* it speaks of another job: an allocation's shell */
+        r->source.trainer_id = rank.source;
+        return read_number(&rank, &r->trainer_id);
+    }
+    return FL_OK;
+}
+
 static fl_err among_trainers(making *m, const list *peers, const char *source)
 {
     fl_role *r = m->r;
     found own;
+    if (!strcmp(r->source.trainer_id, DEFAULT))
+        FL_TRY(find_mpi_rank(m, peers->n));
     r->mode = FL_MODE_COLLECTIVE;
     r->duty = FL_DUTY_TRAINER;
     r->source.duty = source;

@@ -134,6 +134,24 @@ static const struct {
      "peers        127.0.0.1:6170  (PADDLE_TRAINER_ENDPOINTS)\n"
      "             127.0.0.1:6171\n"
      "endpoint     127.0.0.1:6170  (PADDLE_CURRENT_ENDPOINT)\n"},
+    /* under mpirun; a shell of an allocation is another job */
+    {"PADDLE_TRAINER_ENDPOINTS=a:1,b:1;OMPI_COMM_WORLD_RANK=1;"
+     "OMPI_COMM_WORLD_SIZE=2;SLURM_PROCID=0;SLURM_NTASKS=1",
+     "role         TRAINER  (PADDLE_TRAINER_ENDPOINTS)\n"
+     "mode         collective\n"
+     "trainer_id   1  (OMPI_COMM_WORLD_RANK)\n"
+     "trainers     2  (PADDLE_TRAINER_ENDPOINTS)\n"
+     "peers        a:1  (PADDLE_TRAINER_ENDPOINTS)\n"
+     "             b:1\n"
+     "endpoint     b:1  (PADDLE_TRAINER_ENDPOINTS)\n"},
+    {"PADDLE_TRAINER_ENDPOINTS=a:1,b:1;SLURM_PROCID=1;SLURM_NTASKS=2",
+     "role         TRAINER  (PADDLE_TRAINER_ENDPOINTS)\n"
+     "mode         collective\n"
+     "trainer_id   1  (SLURM_PROCID)\n"
+     "trainers     2  (PADDLE_TRAINER_ENDPOINTS)\n"
+     "peers        a:1  (PADDLE_TRAINER_ENDPOINTS)\n"
+     "             b:1\n"
+     "endpoint     b:1  (PADDLE_TRAINER_ENDPOINTS)\n"},
     /* Fleet 1.5: one port for all */
     {"PADDLE_PORT=6174;PADDLE_PSERVERS=10.0.0.1,10.0.0.2;"
      "PADDLE_TRAINERS_NUM=2;POD_IP=10.0.0.2;TRAINING_ROLE=PSERVER",

@@ -1,7 +1,7 @@
 /* backend.h - what carries the collective calls of a world.
  *
  *     ring   our own connections (net/mesh.h, net/ring.h)
- *     mpi    a library that is loaded on request
+ *     mpi    a library that is loaded on request (collective/plugin.h)
  *
  * The calls mean what net/ring.h says. Thread: one at a time. */
 #ifndef FL_COLLECTIVE_BACKEND_H
@@ -28,5 +28,10 @@ struct fl_backend {
 
 /* Join by connections of our own. Own: b. Err: as fl_mesh_join. */
 fl_err fl_backend_ring(const fl_mesh_opts *opts, fl_backend *b) FL_MUST_CHECK;
+
+/* Join by the library of that name: "mpi". Of the options only rank and world
+ * count. Own: b. Err: EINVAL, ENOENT (there is no such library), EIO. */
+fl_err fl_backend_plugin(const char *name, const fl_mesh_opts *opts,
+                         fl_backend *b) FL_MUST_CHECK;
 
 #endif

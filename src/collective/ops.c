@@ -103,11 +103,6 @@ static fl_err find_worlds(const fl_call *c, fl_worlds **out)
                           c->def->type);
 }
 
-static fl_err fail_here(const fl_call *c, fl_err err)
-{
-    return err ? fl_fail_at(err, "%s", c->def->type) : FL_OK;
-}
-
 /* Join all of `list`, of which this process is the one at `rank`, and call
  * them by the name of the output variable. */
 static fl_err join_ranks(fl_call *c, const char *id, int n,
@@ -290,8 +285,8 @@ static fl_err reduce(fl_call *c, fl_reduce how, int64_t ring, bool beside)
 
 static fl_err c_reduce(fl_call *c, fl_reduce how)
 {
-    return fail_here(c, reduce(c, how, fl_attr_i64(c, "ring_id"),
-                               !fl_attr_bool(c, "use_calc_stream")));
+    return reduce(c, how, fl_attr_i64(c, "ring_id"),
+                  !fl_attr_bool(c, "use_calc_stream"));
 }
 
 static fl_err c_allreduce_sum(fl_call *c)
@@ -333,10 +328,9 @@ static fl_err broadcast_on(fl_call *c, int64_t ring)
     state *s;
     FL_TRY(find_state(c, ring, false, &s));
     FL_TRY(copy_input(c, 0));
-    return fail_here(c, fl_world_broadcast(s->world, out_name(c),
-                                           fl_attr_i64(c, "root"), out->data,
-                                           fl_tensor_bytes(out),
-                                           fl_call_site(c).env->watch));
+    return fl_world_broadcast(s->world, out_name(c), fl_attr_i64(c, "root"),
+                              out->data, fl_tensor_bytes(out),
+                              fl_call_site(c).env->watch);
 }
 
 static fl_err c_broadcast(fl_call *c)
@@ -371,8 +365,8 @@ static fl_err c_allgather(fl_call *c)
         at[i] = (size_t)i * part;
     if (part)
         memmove((char *)out->data + at[fl_world_rank(s->world)], x->data, part);
-    return fail_here(c, fl_world_all_gather(s->world, out_name(c), out->data,
-                                            at, fl_call_site(c).env->watch));
+    return fl_world_all_gather(s->world, out_name(c), out->data, at,
+                               fl_call_site(c).env->watch);
 }
 
 /* All of X is needed in the making of the own rows: the kernel has a copy. */
@@ -393,7 +387,7 @@ static fl_err c_reducescatter(fl_call *c)
     if (!err && part)
         memcpy(out->data, all + (size_t)fl_world_rank(s->world) * part, part);
     fl_mem_free(all);
-    return fail_here(c, err);
+    return err;
 }
 
 static fl_err copy_inputs(fl_call *c)
@@ -407,7 +401,7 @@ static fl_err c_sync_comm_stream(fl_call *c)
 {
     state *s;
     FL_TRY(find_state(c, fl_attr_i64(c, "ring_id"), false, &s));
-    FL_TRY(fail_here(c, fl_world_wait(s->world, fl_call_site(c).env->watch)));
+    FL_TRY(fl_world_wait(s->world, fl_call_site(c).env->watch));
     return copy_inputs(c);
 }
 

@@ -10,7 +10,9 @@
 #include "base/flag.h"
 #include "base/log.h"
 #include "base/pool.h"
+#include "cluster/key.h"
 #include "collective/agree.h"
+#include "net/address.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -47,6 +49,7 @@ struct fl_worlds {
     FL_VEC(fl_world *) all;
     FL_VEC(name) names;
     FL_VEC(ring) rings;
+    fl_job_key *key; /* NULL: not read yet */
 };
 
 /* --- one world ------------------------------------------------------------ */
@@ -224,29 +227,53 @@ fl_err fl_world_agree(fl_world *w, const fl_program *p, fl_watch *by)
 
 static fl_err read_options(fl_mesh_opts *o, int *overlap)
 {
-    double seconds = 1800;
+    double start = 600, silence = 1800; /* s */
     bool on = false;
     const char *text = fl_flag_text("FLUID_OVERLAP");
-    FL_TRY(fl_flag_number("FLUID_COLLECTIVE_TIMEOUT", &seconds));
+    FL_TRY(fl_flag_number("FLUID_START", &start));
+    FL_TRY(fl_flag_number("FLUID_COLLECTIVE_TIMEOUT", &silence));
     FL_TRY(fl_flag_bool("FLUID_OVERLAP", &on));
     *overlap = text && *text ? on : -1;
-    o->timeout = o->join_timeout =
-        (int64_t)((seconds < 1 ? 1 : seconds) * (double)FL_SEC);
+    o->join_timeout = (int64_t)((start < 1 ? 1 : start) * (double)FL_SEC);
+    o->timeout = (int64_t)((silence < 1 ? 1 : silence) * (double)FL_SEC);
     return FL_OK;
 }
 
-static fl_err join_world(fl_world *w, fl_watch *by)
+/* A rank that others can reach should ask who they are. */
+static void warn_without_key(const char *endpoint)
+{
+    fl_address at[FL_ADDRESSES];
+    char text[FL_ADDRESS_TEXT];
+    int n;
+    if (fl_address_find(endpoint, at, &n))
+        return;
+    fl_address_text(&at[0], text);
+    if (!fl_address_loopback(text))
+        FL_WARN("%s is not a loopback address: gradients travel as plain text, "
+                "and whoever reaches the port may join; set FLUID_JOB_KEY_FILE "
+                "on all ranks to keep strangers out",
+                endpoint);
+}
+
+static fl_err join_world(fl_world *w, const fl_job_key *key, fl_watch *by)
 {
     fl_mesh_opts o = {.endpoints = (const char *const *)w->endpoints,
                       .world = w->ranks,
                       .rank = w->rank,
+                      .key = key->bytes,
+                      .key_size = key->size,
                       .poll = stop_wait,
                       .late = tell_late,
                       .user = w};
     int overlap;
     FL_TRY(read_options(&o, &overlap));
+    const char *backend = fl_flag_text("FLUID_COLLECTIVE");
+    const bool own = !backend || !strcmp(backend, "ring");
+    if (own && !key->size)
+        warn_without_key(w->endpoints[w->rank]);
     w->by = by;
-    FL_TRY(fl_backend_ring(&o, &w->backend));
+    FL_TRY(own ? fl_backend_ring(&o, &w->backend)
+               : fl_backend_plugin(backend, &o, &w->backend));
     w->by = NULL;
     w->reducer =
         fl_reducer_new(&w->backend, w->ranks, w->rank,
@@ -297,10 +324,10 @@ static void set_name(fl_worlds *w, const char *id, fl_world *world)
 }
 
 static fl_err new_joined(int ranks, const char *const *endpoints, int rank,
-                         fl_watch *by, fl_world **out)
+                         const fl_job_key *key, fl_watch *by, fl_world **out)
 {
     fl_world *w = new_world(ranks, endpoints, rank);
-    const fl_err err = join_world(w, by);
+    const fl_err err = join_world(w, key, by);
     if (err) {
         const fl_sentence why = fl_sentence_keep();
         fl_world_unref(w);
@@ -309,6 +336,24 @@ static fl_err new_joined(int ranks, const char *const *endpoints, int rank,
     }
     *out = w;
     return FL_OK;
+}
+
+/* The key is read once: a descriptor has it only once. */
+static fl_err get_key(fl_worlds *w, const fl_job_key **out)
+{
+    fl_err err = FL_OK;
+    pthread_mutex_lock(&w->lock);
+    if (!w->key) {
+        fl_job_key *key = fl_mem_alloc(sizeof *key);
+        err = fl_job_key_read(key);
+        if (err)
+            fl_mem_free(key);
+        else
+            w->key = key;
+    }
+    *out = w->key;
+    pthread_mutex_unlock(&w->lock);
+    return err;
 }
 
 /* The lock is not held while the ranks meet. */
@@ -320,8 +365,10 @@ fl_err fl_worlds_join(fl_worlds *w, const char *id, int ranks,
     fl_world *world = find_world(w, ranks, endpoints, rank);
     pthread_mutex_unlock(&w->lock);
     const bool is_new = !world;
+    const fl_job_key *key;
+    FL_TRY(get_key(w, &key));
     if (is_new)
-        FL_TRY(new_joined(ranks, endpoints, rank, by, &world));
+        FL_TRY(new_joined(ranks, endpoints, rank, key, by, &world));
     pthread_mutex_lock(&w->lock);
     if (is_new)
         fl_push(&w->all, world);
@@ -423,6 +470,7 @@ void fl_worlds_free(fl_worlds *w)
     fl_vec_fini(&w->all);
     fl_vec_fini(&w->names);
     fl_vec_fini(&w->rings);
+    fl_mem_free(w->key);
     pthread_mutex_destroy(&w->lock);
     fl_mem_free(w);
 }

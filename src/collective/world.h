@@ -12,10 +12,12 @@
  *
  * What the environment says is read when ranks join:
  *
+ *     FLUID_COLLECTIVE           ring (default) or mpi: what carries the calls
+ *     FLUID_START                s until all ranks are there (600)
  *     FLUID_COLLECTIVE_TIMEOUT   s of a wait without progress (1800)
  *     FLUID_OVERLAP              1 or 0: reduce while backward runs; by default
  *                                where there are more cores than ranks
- *     FLUID_JOB_KEY_FILE         see cluster/key.h */
+ *     FLUID_JOB_KEY_FILE, FLUID_JOB_KEY_FD   see cluster/key.h */
 #ifndef FL_COLLECTIVE_WORLD_H
 #define FL_COLLECTIVE_WORLD_H
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -246,6 +247,36 @@ static void overlap_gives_the_same_bits(void)
     for (int i = 0; i < 3; i++)
         CHECK(!memcmp(with.member[i].x, without.member[i].x,
                       sizeof with.member[i].x));
+}
+
+static void ranks_with_a_key_meet(void)
+{
+    char path[] = "/tmp/fluid-ranks-key-XXXXXX";
+    const int fd = mkstemp(path); /* of mode 0600 */
+    job j;
+    CHECK_INT(write(fd, "0123456789abcdef", 16), 16);
+    setenv("FLUID_JOB_KEY_FILE", path, 1);
+    run_job(&j, 2, four_calls, reduce_twice);
+    CHECK(!fchmod(fd, 0644));
+    check_all_ok(&j);
+    check_four_calls(&j);
+    run_job(&j, 2, four_calls, reduce_twice);
+    unsetenv("FLUID_JOB_KEY_FILE");
+    check_all_say(&j, "has mode 0644, so that others can use it");
+    unlink(path);
+    close(fd);
+}
+
+static void an_unknown_backend_is_refused(void)
+{
+    job j;
+    setenv("FLUID_COLLECTIVE", "../evil", 1);
+    run_job(&j, 1, four_calls, reduce_twice);
+    check_all_say(&j, "is \"../evil\", expected ring or mpi");
+    setenv("FLUID_COLLECTIVE", "pigeons", 1);
+    run_job(&j, 1, four_calls, reduce_twice);
+    unsetenv("FLUID_COLLECTIVE");
+    check_all_say(&j, "is \"pigeons\", but its library cannot be loaded");
 }
 
 /* scale reads the sum although no operator waits for it before. */
@@ -492,6 +523,8 @@ static void calls_need_ranks(void)
 const fl_test fl_tests[] = {
     {"programs reduce over one to four ranks", programs_reduce_over_all_ranks},
     {"overlap gives the same bits", overlap_gives_the_same_bits},
+    {"ranks with a key meet", ranks_with_a_key_meet},
+    {"an unknown backend is refused", an_unknown_backend_is_refused},
     {"a result that is read early is waited for",
      a_result_that_is_read_early_is_waited_for},
     {"programs gather, scatter and broadcast",

@@ -1,4 +1,4 @@
-/* backend.c - the ring as a backend. */
+/* backend_ring.c - the ring as a backend. */
 #include "collective/backend.h"
 
 static fl_err ring_all_reduce(void *self, fl_reduce how, fl_dtype type, void *x,
