@@ -1,0 +1,135 @@
+"""Ranks that are late, wrong or dead, keys, several hosts, and MPI."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from cluster import BUILD, FOREIGN, Hosts, Ranks
+from test_ranks import ENV, JOB, losses, params, texts
+
+FOR_EVER = ["program", "steps=1000000"]
+
+
+def last_line(process):
+    return process.text().strip().splitlines()[-1]
+
+
+def test_overlap_and_every_run_give_the_same_bits(tmp_path):
+    runs = [texts(tmp_path, JOB, 3, "program", "sparse=1", FLUID_OVERLAP=on)
+            for on in ("1", "1", "0")]
+    for said in runs:
+        for text in said:
+            assert params(text) == params(runs[0][0])
+        assert [list(losses(t)) for t in said] == \
+            [list(losses(t)) for t in runs[0]]
+
+
+@pytest.mark.parametrize("overlap", ["0", "1"])
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_rank_that_is_killed_is_named_with_the_step(tmp_path, victim,
+                                                      overlap):
+    with Ranks(tmp_path, JOB, 3, {**ENV, "FLUID_OVERLAP": overlap},
+               FOR_EVER) as job:
+        job.start()
+        for t in job.trainer:
+            t.says("^step 20 ")
+        job.trainer[victim].kill()
+        for i, t in enumerate(job.trainer):
+            if i != victim:
+                t.end(code=1, seconds=30)
+                assert re.search(r"rank %d \(127.*has died.*after \d+ steps"
+                                 % victim, last_line(t)), t.text()
+
+
+def test_a_late_rank_and_one_that_dies_meanwhile_are_named(tmp_path):
+    with Ranks(tmp_path, JOB, 3, ENV, FOR_EVER) as job:
+        for i in range(2):
+            job.start_trainer(i)
+        for i in range(2):
+            job.trainer[i].says(r"rank %d has waited .* s for rank 2 \(127" % i)
+        job.trainer[1].kill()
+        job.trainer[0].end(code=1, seconds=30)
+        assert re.search(r"rank 1 \(127.*has died", last_line(job.trainer[0]))
+
+
+def test_another_program_is_explained(tmp_path):
+    with Ranks(tmp_path, JOB, 2, ENV) as job:
+        job.start_trainer(0, argv=["program"])
+        job.start_trainer(1, argv=["program", "sparse=1"])
+        for t in job.trainer:
+            t.end(code=1)
+            assert "rank 1 runs another program than rank 0" in last_line(t)
+            assert "rank 1 has `" in last_line(t)
+
+
+def test_another_number_of_ranks_is_explained(tmp_path):
+    with Ranks(tmp_path, JOB, 3, ENV, ["program"]) as job:
+        job.start_trainer(0, PADDLE_TRAINER_ENDPOINTS=",".join(
+            job.endpoints[:2]))
+        job.start_trainer(1)
+        for t in job.trainer[:2]:
+            t.end(code=1)
+            assert "rank 1 (127.0.0.1:" in last_line(t)
+            assert "is of a job of 3 ranks, rank 0" in last_line(t)
+
+
+def test_ranks_with_another_key_stay_out(tmp_path):
+    keys = []
+    for name in ("one", "two"):
+        keys.append(str(tmp_path / name))
+        with open(keys[-1], "w") as f:
+            f.write("a secret of 32 letters, " + name * 4)
+        os.chmod(keys[-1], 0o600)
+    with Ranks(tmp_path, JOB, 2, {**ENV, "FLUID_JOB_KEY_FILE": keys[0]},
+               ["program"]) as job:
+        job.start().finish()
+    with Ranks(tmp_path, JOB, 2, {**ENV, "FLUID_START": "2"},
+               ["program"]) as job:
+        for i in range(2):
+            job.start_trainer(i, FLUID_JOB_KEY_FILE=keys[i])
+        for t in job.trainer:
+            t.end(code=1)
+        assert "another job key" in last_line(job.trainer[0])
+
+
+@pytest.mark.skipif(not Hosts.can_be(), reason="needs network namespaces")
+def test_hosts_reduce_over_their_network_and_miss_one_that_is_cut_off(
+        tmp_path):
+    with Hosts(2) as hosts:
+        where = ["%s:6175" % hosts.address(i) for i in range(2)]
+        with Ranks(tmp_path, JOB, 2, ENV, FOR_EVER, hosts=hosts) as job:
+            job.endpoints = where
+            job.start()
+            for t in job.trainer:
+                t.says("^step 5 ")
+                assert "is not a loopback address" in t.text()
+            hosts.cut(1)
+            for i, t in enumerate(job.trainer):
+                t.end(code=1, seconds=50)
+                assert "rank %d (%s)" % (1 - i, where[1 - i]) in last_line(t)
+
+
+@pytest.mark.skipif(not shutil.which("mpirun") or not os.path.exists(
+    os.path.join(BUILD, "lib", "libfluid-mpi.so")), reason="needs OpenMPI")
+def test_mpi_gives_the_bits_of_the_ring(tmp_path):
+    """Two floats have one sum, whoever adds them."""
+    ring = texts(tmp_path, JOB, 2, "program", "sparse=1")
+    script = "exec \"$0\" \"$@\" >out.$OMPI_COMM_WORLD_RANK"
+    env = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
+    env.update(ENV, PYTHONPATH=os.path.join(BUILD, "python"),
+               FLUID_COLLECTIVE="mpi",
+               PADDLE_TRAINER_ENDPOINTS="127.0.0.1:1,127.0.0.1:2")
+    as_root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+    subprocess.run(
+        ["mpirun", *as_root, "--oversubscribe", "-np", "2", "sh", "-c",
+         "PADDLE_TRAINER_ID=$OMPI_COMM_WORLD_RANK " + script,
+         sys.executable, JOB, "program", "sparse=1"],
+        env=env, cwd=tmp_path, check=True, timeout=60)
+    for i in range(2):
+        with open(tmp_path / ("out.%d" % i)) as f:
+            text = f.read()
+        assert params(text) == params(ring[i])
+        assert list(losses(text)) == list(losses(ring[i]))
