@@ -1,8 +1,8 @@
 /* client.c - a trainer's requests and what their answers mean.
  *
- * Easy to get wrong: an answer counts only while its request is outstanding.
- * A late FENCED to a request that was answered long ago says nothing about the
- * session of today. */
+ * Easy to get wrong: an answer counts only while its request is pending. A late
+ * FENCED to a request that was answered before says nothing about the session
+ * that the trainer has now. */
 #include "protocol/client.h"
 #include "protocol/plant.h"
 #include "protocol/window.h"
@@ -10,152 +10,88 @@
 #include <stdio.h>
 
 enum {
-    REASON_MAX = 256,
-    WHO_MAX = 64,
-    PEER_MAX = 128
+    REASON_MAX = 256, /* bytes of a failure's sentence */
+    WHO_MAX = 64,     /* bytes of host:pid */
+    PEER_MAX = 128    /* bytes of a peer's name in a sentence */
 };
 
+/* A request that is not answered yet. */
 typedef struct request {
     fl_peer to;
-    fl_msg msg; /* its blob is kept */
-    bool sent;
-    int64_t first, next; /* sent at; send again at */
-    int tries;
+    fl_msg msg;    /* the blob is kept */
+    bool sent;     /* false: a push that waits for room in the window */
+    int64_t first; /* when it was first sent */
+    int64_t next;  /* when it is sent again */
+    int tries;     /* how often its call broke */
 } request;
 
-typedef struct lane { /* the pushes to one server */
-    int64_t seq;      /* the last one given */
-    int64_t parts;    /* in this round */
-    bool closed;      /* the last of this round is made */
-    fl_window acked;
-} lane;
+/* The pushes to one server. */
+typedef struct push_series {
+    int64_t seq;     /* number of the last push of this session */
+    int64_t parts;   /* pushes of this round */
+    bool closed;     /* the last push of this round is made */
+    fl_window acked; /* numbers that were acknowledged */
+} push_series;
 
 struct fl_client {
     const fl_job *job;
     const fl_app *app;
     fl_entropy *entropy;
     fl_outbox *out;
-    char who[WHO_MAX];
+    char who[WHO_MAX]; /* host:pid */
     fl_client_state state;
-    bool leave; /* wanted, with: */
-    int code;
-    char reason[REASON_MAX];
+    bool leave;              /* the trainer is to leave the job */
+    int code;                /* exit code to leave with; 0: it completes */
+    char reason[REASON_MAX]; /* why it leaves, if code is not 0 */
     fl_id session;
-    bool explicit_id;
-    int claim, rank;
-    int64_t g, round;
-    int64_t pulled; /* sync: the highest version; the sessions share it */
-    uint64_t tag, echo;
+    bool explicit_id; /* `claim` was given by a user or launcher */
+    int claim;        /* the rank to ask for, or FL_ANY_ID */
+    int rank;         /* -1: none yet */
+    int64_t g;        /* first view with the session; 0: not granted yet */
+    int64_t round;
+    int64_t pulled; /* sync: the highest version pulled, in any session */
+    uint64_t tag;   /* of the last request */
+    uint64_t echo;  /* the newest probe number that was heard */
     int64_t renew_at, ticked;
-    FL_VEC(request) request;
-    lane *lane;           /* by server */
-    fl_blob *want;        /* by server */
-    int64_t *heard;       /* by server; [servers]: the coordinator */
-    uint64_t *seen;       /* state ids by server; [0]: the coordinator's, too */
-    int64_t *incarnation; /* the same */
-    fl_refusals *refused; /* the same */
+    FL_VEC(request) pending;
+    push_series *pushes;  /* by server */
+    fl_blob *want;        /* what to pull at every step, by server */
+    int64_t *heard;       /* when, by server; [servers]: the coordinator */
+    uint64_t *seen;       /* state id of each server process */
+    int64_t *incarnation; /* newest incarnation of each server process */
+    fl_refusals *refused; /* connections refused, by server process */
 };
 
-fl_client *fl_client_new(const fl_job *job, const fl_app *app, int id,
-                         const char *who, fl_entropy *entropy, fl_outbox *out)
-{
-    fl_client *c = fl_mem_alloc(sizeof *c);
-    const size_t n = (size_t)job->servers;
-    c->job = job;
-    c->app = app;
-    c->explicit_id = id != FL_ANY_ID;
-    c->claim = id;
-    c->rank = -1;
-    c->entropy = entropy;
-    c->out = out;
-    c->lane = fl_mem_alloc(n * sizeof *c->lane);
-    c->want = fl_mem_alloc(n * sizeof *c->want);
-    c->heard = fl_mem_alloc((n + 1) * sizeof *c->heard);
-    c->seen = fl_mem_alloc(n * sizeof *c->seen);
-    c->incarnation = fl_mem_alloc(n * sizeof *c->incarnation);
-    c->refused = fl_mem_alloc(n * sizeof *c->refused);
-    snprintf(c->who, sizeof c->who, "%s", who);
-    return c;
-}
+/* --- requests --- */
 
-static void drop(fl_client *c, fl_blob b)
+static void drop_blob(fl_client *c, fl_blob b)
 {
     c->app->keep.drop(c->app->keep.self, b);
 }
 
 static void remove_request(fl_client *c, int64_t i)
 {
-    drop(c, c->request.at[i].msg.blob);
-    fl_remove(&c->request, i);
+    drop_blob(c, c->pending.at[i].msg.blob);
+    fl_remove(&c->pending, i);
 }
 
 static void drop_requests(fl_client *c)
 {
-    while (c->request.n)
-        remove_request(c, c->request.n - 1);
+    while (c->pending.n)
+        remove_request(c, c->pending.n - 1);
 }
 
-void fl_client_free(fl_client *c)
-{
-    if (!c)
-        return;
-    drop_requests(c);
-    for (int j = 0; j < c->job->servers; j++)
-        drop(c, c->want[j]);
-    fl_vec_fini(&c->request);
-    fl_mem_free(c->lane);
-    fl_mem_free(c->want);
-    fl_mem_free(c->heard);
-    fl_mem_free(c->seen);
-    fl_mem_free(c->incarnation);
-    fl_mem_free(c->refused);
-    fl_mem_free(c);
-}
-
-void fl_client_want(fl_client *c, int server, fl_blob names)
-{
-    drop(c, c->want[server]);
-    c->want[server] = c->app->keep.keep(c->app->keep.self, names);
-}
-
-fl_client_state fl_client_now(const fl_client *c)
-{
-    return c->state;
-}
-
-fl_id fl_client_session(const fl_client *c)
-{
-    return c->session;
-}
-
-int fl_client_rank(const fl_client *c)
-{
-    return c->rank;
-}
-
-int64_t fl_client_round(const fl_client *c)
-{
-    return c->round;
-}
-
-uint64_t fl_client_tag(const fl_client *c)
-{
-    return c->tag;
-}
-
-/* --- requests --- */
-
-static fl_peer coordinator(void)
+static fl_peer to_coordinator(void)
 {
     return (fl_peer){FL_PEER_COORD, 0, 0};
 }
 
-static fl_peer server(int index)
+static fl_peer to_server(int index)
 {
     return (fl_peer){FL_PEER_SERVER, index, 0};
 }
 
-/* The server in whose process it is. */
+/* The server whose process the peer runs in; the coordinator is in server 0. */
 static int process_of(fl_peer p)
 {
     return p.kind == FL_PEER_COORD ? 0 : p.index;
@@ -166,7 +102,7 @@ static bool same_peer(fl_peer a, fl_peer b)
     return a.kind == b.kind && (a.kind == FL_PEER_COORD || a.index == b.index);
 }
 
-static void name_of(const fl_client *c, fl_peer p, char *buf, size_t size)
+static void name_peer(const fl_client *c, fl_peer p, char *buf, size_t size)
 {
     if (p.kind == FL_PEER_COORD)
         snprintf(buf, size, "the coordinator%s%s%s",
@@ -177,19 +113,24 @@ static void name_of(const fl_client *c, fl_peer p, char *buf, size_t size)
         fl_job_server(c->job, p.index, buf, size);
 }
 
-static lane *lane_of(const fl_client *c, fl_peer to)
+static int64_t heard_from(const fl_client *c, fl_peer p)
 {
-    return &c->lane[to.index];
+    return c->heard[p.kind == FL_PEER_COORD ? c->job->servers : p.index];
 }
 
-/* A push waits for room in the window, where the server will look for it. */
+static push_series *pushes_to(const fl_client *c, fl_peer to)
+{
+    return &c->pushes[to.index];
+}
+
+/* A push is sent when its number fits in the window of the server. */
 static bool may_send(const fl_client *c, const request *r)
 {
     return r->msg.kind != FL_MSG_PUSH ||
-           fl_window_fits(&lane_of(c, r->to)->acked, r->msg.seq);
+           fl_window_fits(&pushes_to(c, r->to)->acked, r->msg.seq);
 }
 
-static void send(fl_client *c, request *r, int64_t now)
+static void send_request(fl_client *c, request *r, int64_t now)
 {
     if (!may_send(c, r))
         return;
@@ -200,8 +141,15 @@ static void send(fl_client *c, request *r, int64_t now)
     fl_outbox_send(c->out, r->to, r->msg);
 }
 
-/* What this process, not only this session, knows of the job. The ids are the
- * client's own, so that a repeat says the newest ones. */
+static void send_unsent(fl_client *c, int64_t now)
+{
+    for (int64_t i = 0; i < c->pending.n; i++)
+        if (!c->pending.at[i].sent)
+            send_request(c, &c->pending.at[i], now);
+}
+
+/* What this process, not only this session, knows of the job. The message
+ * borrows the client's array, so that a repeat carries the newest ids. */
 static void add_memory(const fl_client *c, fl_msg *m)
 {
     m->round = c->pulled;
@@ -211,7 +159,7 @@ static void add_memory(const fl_client *c, fl_msg *m)
             m->n_seen = j + 1;
 }
 
-static void ask(fl_client *c, fl_peer to, fl_msg m, int64_t now)
+static void add_request(fl_client *c, fl_peer to, fl_msg m, int64_t now)
 {
     m.job = c->job->id;
     m.session = c->session;
@@ -220,11 +168,11 @@ static void ask(fl_client *c, fl_peer to, fl_msg m, int64_t now)
     if (fl_msg_carries(m.kind, "seen"))
         add_memory(c, &m);
     m.blob = c->app->keep.keep(c->app->keep.self, m.blob);
-    fl_push(&c->request, (request){.to = to, .msg = m, .first = now});
-    send(c, &c->request.at[c->request.n - 1], now);
+    fl_push(&c->pending, (request){.to = to, .msg = m, .first = now});
+    send_request(c, &c->pending.at[c->pending.n - 1], now);
 }
 
-static void renew(fl_client *c, int64_t now)
+static void send_renew(fl_client *c, int64_t now)
 {
     c->renew_at = now + c->job->lease / 5; /* four may be lost */
     fl_msg m = {.kind = FL_MSG_RENEW,
@@ -233,43 +181,39 @@ static void renew(fl_client *c, int64_t now)
                 .g = c->g,
                 .echo = c->echo};
     add_memory(c, &m);
-    fl_outbox_send(c->out, coordinator(), m);
-}
-
-static bool outstanding(const fl_client *c)
-{
-    return c->request.n > 0;
+    fl_outbox_send(c->out, to_coordinator(), m);
 }
 
 /* --- steps --- */
 
-static void join(fl_client *c, int64_t now)
+static void begin_join(fl_client *c, int64_t now)
 {
     drop_requests(c);
-    memset(c->lane, 0, (size_t)c->job->servers * sizeof *c->lane);
+    memset(c->pushes, 0, (size_t)c->job->servers * sizeof *c->pushes);
     c->state = FL_CLIENT_JOINING;
     c->session =
         (fl_id){c->entropy->draw(c->entropy), c->entropy->draw(c->entropy)};
     c->g = 0;
     c->echo = 0;
-    ask(c, coordinator(),
-        (fl_msg){.kind = FL_MSG_JOIN,
-                 .rank = c->claim,
-                 .explicit_id = c->explicit_id,
-                 .text = c->who},
-        now);
+    add_request(c, to_coordinator(),
+                (fl_msg){.kind = FL_MSG_JOIN,
+                         .rank = c->claim,
+                         .explicit_id = c->explicit_id,
+                         .text = c->who},
+                now);
 }
 
-static void pull(fl_client *c, int64_t now)
+static void begin_pull(fl_client *c, int64_t now)
 {
     c->state = FL_CLIENT_PULLING;
     for (int j = 0; j < c->job->servers; j++) {
-        c->lane[j].parts = 0;
-        c->lane[j].closed = false;
-        ask(c, server(j),
-            (fl_msg){
-                .kind = FL_MSG_PULL, .round = c->round, .blob = c->want[j]},
-            now);
+        c->pushes[j].parts = 0;
+        c->pushes[j].closed = false;
+        add_request(c, to_server(j),
+                    (fl_msg){.kind = FL_MSG_PULL,
+                             .round = c->round,
+                             .blob = c->want[j]},
+                    now);
     }
 }
 
@@ -277,35 +221,35 @@ static void say_goodbye(fl_client *c, int64_t now)
 {
     drop_requests(c);
     c->state = FL_CLIENT_LEAVING;
-    ask(c, coordinator(),
-        (fl_msg){.kind = c->code ? FL_MSG_FAILED : FL_MSG_COMPLETE,
-                 .code = c->code,
-                 .text = c->code ? c->reason : NULL},
-        now);
+    add_request(c, to_coordinator(),
+                (fl_msg){.kind = c->code ? FL_MSG_FAILED : FL_MSG_COMPLETE,
+                         .code = c->code,
+                         .text = c->code ? c->reason : NULL},
+                now);
 }
 
-static void finish(fl_client *c, int code, const char *why)
+static void finish_client(fl_client *c, int code, const char *why)
 {
     drop_requests(c);
     c->state = FL_CLIENT_OVER;
     c->app->over(c->app->self, code, why);
 }
 
-/* Nothing is outstanding any more: the next step. */
-static void go_on(fl_client *c, int64_t now)
+/* When no request is pending any more, begin what comes next. */
+static void go_on_if_answered(fl_client *c, int64_t now)
 {
-    if (outstanding(c))
+    if (c->pending.n)
         return;
     if (c->state == FL_CLIENT_PULLING) {
         c->state = FL_CLIENT_READY;
         c->app->ready(c->app->self, c->rank, c->round);
     } else if (c->state == FL_CLIENT_PUSHING && !c->job->async) {
         c->state = FL_CLIENT_MEETING;
-        ask(c, coordinator(),
-            (fl_msg){.kind = FL_MSG_BARRIER, .round = c->round}, now);
+        add_request(c, to_coordinator(),
+                    (fl_msg){.kind = FL_MSG_BARRIER, .round = c->round}, now);
     } else if (c->state == FL_CLIENT_PUSHING || c->state == FL_CLIENT_MEETING) {
         c->round += !c->job->async;
-        pull(c, now);
+        begin_pull(c, now);
     }
 }
 
@@ -316,94 +260,24 @@ static fl_err need_ready(const fl_client *c, const char *what)
     return fl_fail(FL_EINVAL, "%s: the trainer is not at a step", what);
 }
 
-void fl_client_start(fl_client *c, int64_t now)
+static void add_push(fl_client *c, int server_index, fl_blob grads, bool last,
+                     int64_t now)
 {
-    for (int j = 0; j <= c->job->servers; j++)
-        c->heard[j] = now;
-    c->ticked = now;
-    join(c, now);
-}
-
-static void push(fl_client *c, int server_index, fl_blob grads, bool last,
-                 int64_t now)
-{
-    lane *l = &c->lane[server_index];
+    push_series *l = &c->pushes[server_index];
     l->parts++;
     l->closed = last;
-    ask(c, server(server_index),
-        (fl_msg){.kind = FL_MSG_PUSH,
-                 .seq = ++l->seq,
-                 .round = c->round,
-                 .count = last ? l->parts : 0,
-                 .blob = grads},
-        now);
+    add_request(c, to_server(server_index),
+                (fl_msg){.kind = FL_MSG_PUSH,
+                         .seq = ++l->seq,
+                         .round = c->round,
+                         .count = last ? l->parts : 0,
+                         .blob = grads},
+                now);
 }
 
-fl_err fl_client_push(fl_client *c, int server_index, fl_blob grads, bool last,
-                      int64_t now)
-{
-    FL_TRY(need_ready(c, "push"));
-    if (server_index < 0 || server_index >= c->job->servers)
-        return fl_fail(FL_EINVAL, "push: server %d, the job has %d",
-                       server_index, c->job->servers);
-    lane *l = &c->lane[server_index];
-    if (l->closed && c->job->async) {
-        l->closed = false;
-        l->parts = 0;
-    }
-    if (l->closed || l->parts + 1 >= c->job->max_parts)
-        return fl_fail(FL_EINVAL, "push: after the last one, or more than %d",
-                       c->job->max_parts);
-    push(c, server_index, grads, last, now);
-    return FL_OK;
-}
-
-bool fl_client_pushes(const fl_client *c)
-{
-    for (int64_t i = 0; i < c->request.n; i++)
-        if (c->request.at[i].msg.kind == FL_MSG_PUSH)
-            return true;
-    return false;
-}
-
-fl_err fl_client_ask(fl_client *c, int server_index, fl_blob names, int64_t now)
-{
-    FL_TRY(need_ready(c, "ask"));
-    if (server_index < 0 || server_index >= c->job->servers)
-        return fl_fail(FL_EINVAL, "ask: server %d, the job has %d",
-                       server_index, c->job->servers);
-    ask(c, server(server_index),
-        (fl_msg){.kind = FL_MSG_PULL, .round = c->round, .blob = names}, now);
-    return FL_OK;
-}
-
-fl_err fl_client_step(fl_client *c, int64_t now)
-{
-    FL_TRY(need_ready(c, "step"));
-    c->state = FL_CLIENT_PUSHING;
-    for (int j = 0; j < c->job->servers && !c->job->async; j++)
-        if (!c->lane[j].closed)
-            push(c, j, (fl_blob){0}, true, now);
-    go_on(c, now);
-    return FL_OK;
-}
-
-void fl_client_leave(fl_client *c, int code, const char *why, int64_t now)
-{
-    if (c->leave || c->state == FL_CLIENT_OVER)
-        return;
-    c->leave = true;
-    c->code = code;
-    snprintf(c->reason, sizeof c->reason, "%s", why ? why : "");
-    if (c->state == FL_CLIENT_IDLE)
-        finish(c, code, c->reason);
-    else if (c->state != FL_CLIENT_JOINING || code)
-        say_goodbye(c, now); /* a join under way is completed once granted */
-}
-
-/* The trainer cannot go on, in whatever state it is: the coordinator is told,
- * then it is over. The first failure counts. */
-static void fail(fl_client *c, const char *why, int64_t now)
+/* The trainer cannot go on, in whatever state it is. The coordinator is told,
+ * then the trainer is over. Only the first failure is kept. */
+static void fail_client(fl_client *c, const char *why, int64_t now)
 {
     if (c->leave && c->code)
         return;
@@ -415,7 +289,7 @@ static void fail(fl_client *c, const char *why, int64_t now)
 
 /* --- answers --- */
 
-/* A version that only goes up has gone down. */
+/* Versions only go up: has this one gone down? */
 static bool is_behind(const fl_client *c, int64_t round)
 {
     return !c->job->async && round < c->pulled && !FL_PLANTED(QUIET);
@@ -439,14 +313,14 @@ static void on_grant(fl_client *c, const fl_msg *m, int64_t now)
                  "the coordinator offers round %lld to a trainer that has "
                  "pulled version %lld: the servers have lost their parameters",
                  (long long)m->round, (long long)c->pulled);
-        fail(c, why, now);
+        fail_client(c, why, now);
         return;
     }
-    renew(c, now); /* takes the rank */
+    send_renew(c, now); /* takes the rank */
     if (c->leave)
         say_goodbye(c, now);
     else
-        pull(c, now);
+        begin_pull(c, now);
 }
 
 static void on_fenced(fl_client *c, const fl_msg *m, int64_t now)
@@ -455,21 +329,21 @@ static void on_fenced(fl_client *c, const fl_msg *m, int64_t now)
     fl_outbox_note(c->out, "trainer %d is out: %s; it joins again", c->rank,
                    why);
     c->app->fenced(c->app->self, why);
-    join(c, now);
+    begin_join(c, now);
 }
 
 static void on_other_job(fl_client *c, fl_peer from, const fl_msg *m)
 {
     char name[PEER_MAX];
     fl_str why = {0};
-    name_of(c, from, name, sizeof name);
+    name_peer(c, from, name, sizeof name);
     fl_str_printf(&why, "%s is of another job than this trainer: ", name);
     fl_job_differs(c->job, m->about, &why);
-    finish(c, 1, why.at);
+    finish_client(c, 1, why.at);
     fl_str_fini(&why);
 }
 
-/* This request can never succeed: neither can the trainer. */
+/* The request can never succeed, so the trainer cannot go on either. */
 static void on_error(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
 {
     const char *why = m->text ? m->text : "refused";
@@ -479,12 +353,12 @@ static void on_error(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
     else if (member)
         fl_client_leave(c, 1, why, now);
     else
-        finish(c, 1, why);
+        finish_client(c, 1, why);
 }
 
 /* What the answer does beyond ending its request. */
-static void act(fl_client *c, fl_peer from, const fl_msg *m, fl_msg_kind asked,
-                int64_t now)
+static void act_on_answer(fl_client *c, fl_peer from, const fl_msg *m,
+                          fl_msg_kind asked, int64_t now)
 {
     switch (m->kind) {
     case FL_MSG_GRANT:
@@ -503,14 +377,14 @@ static void act(fl_client *c, fl_peer from, const fl_msg *m, fl_msg_kind asked,
         return;
     case FL_MSG_ACK:
         if (c->state == FL_CLIENT_LEAVING) {
-            finish(c, c->code, c->reason);
+            finish_client(c, c->code, c->reason);
             return;
         }
         break;
     default:
         break;
     }
-    go_on(c, now);
+    go_on_if_answered(c, now);
 }
 
 /* Which answers end a request. */
@@ -524,32 +398,25 @@ static bool ends_request(const fl_client *c, const request *r, const fl_msg *m)
     return m->kind != FL_MSG_VALUES || !other_version;
 }
 
-static void send_waiting(fl_client *c, int64_t now)
+static void on_answer(fl_client *c, fl_peer from, const fl_msg *m, int64_t i,
+                      int64_t now)
 {
-    for (int64_t i = 0; i < c->request.n; i++)
-        if (!c->request.at[i].sent)
-            send(c, &c->request.at[i], now);
-}
-
-static void answered(fl_client *c, fl_peer from, const fl_msg *m, int64_t i,
-                     int64_t now)
-{
-    const request *r = &c->request.at[i];
+    const request *r = &c->pending.at[i];
     const fl_msg_kind asked = r->msg.kind;
     if (!ends_request(c, r, m))
         return;
     if (asked == FL_MSG_PUSH) {
-        fl_window *acked = &lane_of(c, r->to)->acked;
+        fl_window *acked = &pushes_to(c, r->to)->acked;
         if (!fl_window_seen(acked, r->msg.seq))
             fl_window_mark(acked, r->msg.seq);
     }
     remove_request(c, i);
     if (asked == FL_MSG_PUSH)
-        send_waiting(c, now);
-    act(c, from, m, asked, now);
+        send_unsent(c, now);
+    act_on_answer(c, from, m, asked, now);
 }
 
-/* About the session as a whole, not one request. */
+/* A message on the open call: about the session, not about one request. */
 static void on_open_call(fl_client *c, const fl_msg *m, int64_t now)
 {
     const bool member = c->g > 0 && fl_id_same(m->session, c->session) &&
@@ -561,47 +428,48 @@ static void on_open_call(fl_client *c, const fl_msg *m, int64_t now)
             c->echo = m->echo;
         if (m->text)
             fl_outbox_note(c->out, "%s", m->text);
-        renew(c, now);
+        send_renew(c, now);
     } else if (m->kind == FL_MSG_FENCED && c->state != FL_CLIENT_LEAVING) {
         on_fenced(c, m, now);
     }
 }
 
-/* An end that is fine for others is none for who was to go on. */
+/* END with code 0 is an error for a trainer that has not completed. */
 static void on_end(fl_client *c, const fl_msg *m)
 {
     const char *why = m->text ? m->text : "it was ended";
     const bool complete = c->leave && !c->code;
     char text[REASON_MAX];
     if (c->leave && c->code) {
-        finish(c, c->code, c->reason); /* the first failure counts */
+        finish_client(c, c->code, c->reason); /* the first failure counts */
         return;
     }
     if (m->code || complete) {
-        finish(c, m->code, why);
+        finish_client(c, m->code, why);
         return;
     }
     snprintf(text, sizeof text, "the job has ended %s this trainer: %s",
              c->state == FL_CLIENT_JOINING ? "before it could take in"
                                            : "without",
              why);
-    finish(c, 1, text);
+    finish_client(c, 1, text);
 }
 
-/* Requests that this server or the coordinator beside it has not answered are
+/* Pending requests to this server, or to the coordinator in its process, are
  * sent again at the next tick. */
-static void hasten(fl_client *c, int server_index, int64_t now)
+static void hasten_requests(fl_client *c, int server_index, int64_t now)
 {
-    for (int64_t i = 0; i < c->request.n; i++) {
-        request *r = &c->request.at[i];
+    for (int64_t i = 0; i < c->pending.n; i++) {
+        request *r = &c->pending.at[i];
         if (process_of(r->to) == server_index && r->sent)
             r->next = now;
     }
 }
 
-/* Who answers was started again. With its state: what it has not answered is
- * sent again at once. Without: the job cannot go on, and this process, which
- * has used the old state, may be the only one that knows. True: it was lost. */
+/* Looks whether the server that answers was started again. If it has kept its
+ * state, pending requests are sent again. If not, the job cannot go on; this
+ * process has used the old state and may be the only one that knows. True: the
+ * state is lost. */
 static bool on_restart(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
 {
     const int j = process_of(from);
@@ -615,15 +483,180 @@ static bool on_restart(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
         snprintf(why, sizeof why,
                  "%s was started again and has lost its parameters%s",
                  fl_job_server(c->job, j, name, sizeof name), version);
-        fail(c, why, now);
+        fail_client(c, why, now);
         return true;
     }
     if (c->seen[j] && m->state.incarnation > c->incarnation[j])
-        hasten(c, j, now);
+        hasten_requests(c, j, now);
     c->seen[j] = m->state.id;
     if (m->state.incarnation > c->incarnation[j])
         c->incarnation[j] = m->state.incarnation;
     return false;
+}
+
+/* --- time --- */
+
+/* The pause before a retry: 200 ms, 400 ms .. at most 3 s, less a random part
+ * of up to a quarter, so that trainers do not return to a server all at once.
+ */
+static int64_t back_off(fl_client *c, int tries)
+{
+    const int64_t longest = 3 * FL_SEC;
+    int64_t pause = tries < 5 ? 200 * FL_MS << tries : longest;
+    if (pause > longest)
+        pause = longest;
+    return pause - (int64_t)(c->entropy->draw(c->entropy) % 256) * pause / 1024;
+}
+
+/* A request whose peer has been silent too long; NULL: there is none. */
+static const request *find_unanswered(const fl_client *c, int64_t now)
+{
+    for (int64_t i = 0; i < c->pending.n; i++) {
+        const request *r = &c->pending.at[i];
+        if (r->sent && now >= r->first + c->job->reach &&
+            now >= heard_from(c, r->to) + c->job->reach)
+            return r;
+    }
+    return NULL;
+}
+
+/* The trainer leaves because of a peer. The coordinator is told, unless it runs
+ * in the same process as the peer. */
+static void give_up_peer(fl_client *c, fl_peer on, const char *why, int64_t now)
+{
+    if (c->state == FL_CLIENT_LEAVING && c->code)
+        finish_client(c, c->code, c->reason); /* the first failure counts */
+    else if (!process_of(on) || c->state == FL_CLIENT_LEAVING)
+        finish_client(c, 1, why);
+    else
+        fl_client_leave(c, 1, why, now);
+}
+
+static void give_up_silent(fl_client *c, const request *r, int64_t now)
+{
+    char name[PEER_MAX], why[REASON_MAX];
+    name_peer(c, r->to, name, sizeof name);
+    snprintf(why, sizeof why, "%s has not answered %s for %.0f s", name,
+             fl_msg_name(r->msg.kind), (double)c->job->reach / (double)FL_SEC);
+    give_up_peer(c, r->to, why, now);
+}
+
+/* --- the machine --- */
+
+fl_client *fl_client_new(const fl_job *job, const fl_app *app, int id,
+                         const char *who, fl_entropy *entropy, fl_outbox *out)
+{
+    fl_client *c = fl_mem_alloc(sizeof *c);
+    const size_t n = (size_t)job->servers;
+    c->job = job;
+    c->app = app;
+    c->explicit_id = id != FL_ANY_ID;
+    c->claim = id;
+    c->rank = -1;
+    c->entropy = entropy;
+    c->out = out;
+    c->pushes = fl_mem_alloc(n * sizeof *c->pushes);
+    c->want = fl_mem_alloc(n * sizeof *c->want);
+    c->heard = fl_mem_alloc((n + 1) * sizeof *c->heard);
+    c->seen = fl_mem_alloc(n * sizeof *c->seen);
+    c->incarnation = fl_mem_alloc(n * sizeof *c->incarnation);
+    c->refused = fl_mem_alloc(n * sizeof *c->refused);
+    snprintf(c->who, sizeof c->who, "%s", who);
+    return c;
+}
+
+void fl_client_free(fl_client *c)
+{
+    if (!c)
+        return;
+    drop_requests(c);
+    for (int j = 0; j < c->job->servers; j++)
+        drop_blob(c, c->want[j]);
+    fl_vec_fini(&c->pending);
+    fl_mem_free(c->pushes);
+    fl_mem_free(c->want);
+    fl_mem_free(c->heard);
+    fl_mem_free(c->seen);
+    fl_mem_free(c->incarnation);
+    fl_mem_free(c->refused);
+    fl_mem_free(c);
+}
+
+void fl_client_want(fl_client *c, int server, fl_blob names)
+{
+    drop_blob(c, c->want[server]);
+    c->want[server] = c->app->keep.keep(c->app->keep.self, names);
+}
+
+void fl_client_start(fl_client *c, int64_t now)
+{
+    for (int j = 0; j <= c->job->servers; j++)
+        c->heard[j] = now;
+    c->ticked = now;
+    begin_join(c, now);
+}
+
+fl_err fl_client_push(fl_client *c, int server_index, fl_blob grads, bool last,
+                      int64_t now)
+{
+    FL_TRY(need_ready(c, "push"));
+    if (server_index < 0 || server_index >= c->job->servers)
+        return fl_fail(FL_EINVAL, "push: server %d, the job has %d",
+                       server_index, c->job->servers);
+    push_series *l = &c->pushes[server_index];
+    if (l->closed && c->job->async) {
+        l->closed = false;
+        l->parts = 0;
+    }
+    if (l->closed || l->parts + 1 >= c->job->max_parts)
+        return fl_fail(FL_EINVAL, "push: after the last one, or more than %d",
+                       c->job->max_parts);
+    add_push(c, server_index, grads, last, now);
+    return FL_OK;
+}
+
+bool fl_client_pushes(const fl_client *c)
+{
+    for (int64_t i = 0; i < c->pending.n; i++)
+        if (c->pending.at[i].msg.kind == FL_MSG_PUSH)
+            return true;
+    return false;
+}
+
+fl_err fl_client_ask(fl_client *c, int server_index, fl_blob names, int64_t now)
+{
+    FL_TRY(need_ready(c, "ask"));
+    if (server_index < 0 || server_index >= c->job->servers)
+        return fl_fail(FL_EINVAL, "ask: server %d, the job has %d",
+                       server_index, c->job->servers);
+    add_request(c, to_server(server_index),
+                (fl_msg){.kind = FL_MSG_PULL, .round = c->round, .blob = names},
+                now);
+    return FL_OK;
+}
+
+fl_err fl_client_step(fl_client *c, int64_t now)
+{
+    FL_TRY(need_ready(c, "step"));
+    c->state = FL_CLIENT_PUSHING;
+    for (int j = 0; j < c->job->servers && !c->job->async; j++)
+        if (!c->pushes[j].closed)
+            add_push(c, j, (fl_blob){0}, true, now);
+    go_on_if_answered(c, now);
+    return FL_OK;
+}
+
+void fl_client_leave(fl_client *c, int code, const char *why, int64_t now)
+{
+    if (c->leave || c->state == FL_CLIENT_OVER)
+        return;
+    c->leave = true;
+    c->code = code;
+    snprintf(c->reason, sizeof c->reason, "%s", why ? why : "");
+    if (c->state == FL_CLIENT_IDLE)
+        finish_client(c, code, c->reason);
+    else if (c->state != FL_CLIENT_JOINING || code)
+        say_goodbye(c, now); /* a join under way is completed once granted */
 }
 
 void fl_client_recv(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
@@ -649,77 +682,27 @@ void fl_client_recv(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
         on_open_call(c, m, now);
         return;
     }
-    for (int64_t i = 0; i < c->request.n; i++) {
-        request *r = &c->request.at[i];
+    for (int64_t i = 0; i < c->pending.n; i++) {
+        request *r = &c->pending.at[i];
         if (r->msg.tag != m->tag || !same_peer(r->to, from))
             continue;
         if (m->kind == FL_MSG_PARKED && r->msg.kind == FL_MSG_JOIN)
             fl_outbox_note(c->out, "waiting to join: %s",
                            m->text ? m->text : "parked");
-        answered(c, from, m, i, now);
+        on_answer(c, from, m, i, now);
         return;
     }
-}
-
-/* --- time --- */
-
-/* 200 ms, 400 ms .. at most 3 s, each less up to a quarter: who lost the same
- * server does not return to it in step. */
-static int64_t back_off(fl_client *c, int tries)
-{
-    const int64_t longest = 3 * FL_SEC;
-    int64_t pause = tries < 5 ? 200 * FL_MS << tries : longest;
-    if (pause > longest)
-        pause = longest;
-    return pause - (int64_t)(c->entropy->draw(c->entropy) % 256) * pause / 1024;
 }
 
 void fl_client_broken(fl_client *c, uint64_t tag, int64_t now)
 {
     if (!tag && c->g && c->renew_at > now + 200 * FL_MS)
         c->renew_at = now + 200 * FL_MS;
-    for (int64_t i = 0; i < c->request.n; i++) {
-        request *r = &c->request.at[i];
+    for (int64_t i = 0; i < c->pending.n; i++) {
+        request *r = &c->pending.at[i];
         if (r->msg.tag == tag && tag)
             r->next = now + back_off(c, r->tries++);
     }
-}
-
-static int64_t heard_from(const fl_client *c, fl_peer p)
-{
-    return c->heard[p.kind == FL_PEER_COORD ? c->job->servers : p.index];
-}
-
-/* The peer that must answer and does not; NULL: none. */
-static const request *unreachable(const fl_client *c, int64_t now)
-{
-    for (int64_t i = 0; i < c->request.n; i++) {
-        const request *r = &c->request.at[i];
-        if (r->sent && now >= r->first + c->job->reach &&
-            now >= heard_from(c, r->to) + c->job->reach)
-            return r;
-    }
-    return NULL;
-}
-
-/* The coordinator is told, unless it is in the process that is gone. */
-static void give_up(fl_client *c, fl_peer on, const char *why, int64_t now)
-{
-    if (c->state == FL_CLIENT_LEAVING && c->code)
-        finish(c, c->code, c->reason); /* the first failure counts */
-    else if (!process_of(on) || c->state == FL_CLIENT_LEAVING)
-        finish(c, 1, why);
-    else
-        fl_client_leave(c, 1, why, now);
-}
-
-static void give_up_silent(fl_client *c, const request *r, int64_t now)
-{
-    char name[PEER_MAX], why[REASON_MAX];
-    name_of(c, r->to, name, sizeof name);
-    snprintf(why, sizeof why, "%s has not answered %s for %.0f s", name,
-             fl_msg_name(r->msg.kind), (double)c->job->reach / (double)FL_SEC);
-    give_up(c, r->to, why, now);
 }
 
 void fl_client_refused(fl_client *c, fl_peer by, int64_t now)
@@ -735,7 +718,7 @@ void fl_client_refused(fl_client *c, fl_peer by, int64_t now)
     snprintf(why, sizeof why, "%s %s",
              fl_job_server(c->job, j, name, sizeof name),
              fl_job_gone_text(c->job, text));
-    give_up(c, by, why, now);
+    give_up_peer(c, by, why, now);
 }
 
 void fl_client_tick(fl_client *c, int64_t now)
@@ -746,24 +729,24 @@ void fl_client_tick(fl_client *c, int64_t now)
         for (int j = 0; j <= c->job->servers; j++)
             c->heard[j] += now - c->ticked;
     c->ticked = now;
-    const request *lost = unreachable(c, now);
+    const request *lost = find_unanswered(c, now);
     if (lost) {
         give_up_silent(c, lost, now);
         return;
     }
     if (c->g && now >= c->renew_at)
-        renew(c, now);
-    for (int64_t i = 0; i < c->request.n; i++)
-        if (c->request.at[i].sent && now >= c->request.at[i].next)
-            send(c, &c->request.at[i], now);
+        send_renew(c, now);
+    for (int64_t i = 0; i < c->pending.n; i++)
+        if (c->pending.at[i].sent && now >= c->pending.at[i].next)
+            send_request(c, &c->pending.at[i], now);
 }
 
 void fl_client_waits(const fl_client *c, int64_t now, fl_str *rows)
 {
     char whom[PEER_MAX], what[64];
-    for (int64_t i = 0; i < c->request.n; i++) {
-        const request *r = &c->request.at[i];
-        name_of(c, r->to, whom, sizeof whom);
+    for (int64_t i = 0; i < c->pending.n; i++) {
+        const request *r = &c->pending.at[i];
+        name_peer(c, r->to, whom, sizeof whom);
         const bool of_round = r->msg.kind == FL_MSG_PUSH ||
                               r->msg.kind == FL_MSG_PULL ||
                               r->msg.kind == FL_MSG_BARRIER;
@@ -773,4 +756,29 @@ void fl_client_waits(const fl_client *c, int64_t now, fl_str *rows)
         fl_wait_row(rows, c->who, whom, what, now - r->first,
                     heard_from(c, r->to) + c->job->reach - now);
     }
+}
+
+fl_client_state fl_client_now(const fl_client *c)
+{
+    return c->state;
+}
+
+fl_id fl_client_session(const fl_client *c)
+{
+    return c->session;
+}
+
+int fl_client_rank(const fl_client *c)
+{
+    return c->rank;
+}
+
+int64_t fl_client_round(const fl_client *c)
+{
+    return c->round;
+}
+
+uint64_t fl_client_tag(const fl_client *c)
+{
+    return c->tag;
 }

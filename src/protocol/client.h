@@ -1,4 +1,5 @@
-/* client.h - a trainer's side: joins, pushes, meets the others, pulls.
+/* client.h - a trainer's side of the protocol: it joins, pushes, waits at the
+ * barrier, and pulls.
  *
  *     idle --start--> joining --GRANT--> pulling --all VALUES--> ready
  *     ready --push.. step--> pushing --all ACKs--> meeting --ACK--> pulling
@@ -6,9 +7,10 @@
  *     any --leave--> leaving --ACK--> over       any --END--> over
  *
  * A pure machine like the coordinator. A request is sent again until it is
- * answered; FENCED from anyone means a new session, and the application sees a
- * warning, not an error: it goes on with its next batch. A server or
- * coordinator that has lost its state ends it. Thread: one at a time. */
+ * answered. FENCED makes it draw a new session and join again; the application
+ * hears a warning, not an error, and goes on with its next batch. A server or
+ * coordinator that has lost its state ends the trainer. Thread: one at a time.
+ */
 #ifndef FL_PROTOCOL_CLIENT_H
 #define FL_PROTOCOL_CLIENT_H
 
@@ -28,7 +30,7 @@ typedef enum fl_client_state {
 
 typedef struct fl_client fl_client;
 
-/* What the application hears. No function may call back into the client. */
+/* Callbacks into the application. None may call back into the client. */
 typedef struct fl_app {
     void *self;
     fl_keeper keep;
@@ -38,18 +40,19 @@ typedef struct fl_app {
     void (*ready)(void *self, int rank, int64_t round);
     /* The session is lost; what was in flight is dropped. */
     void (*fenced)(void *self, const char *why);
-    /* No more: left (code 0), or the job's end, or an error of its own. */
+    /* The trainer has left: it has completed (code 0), the job has ended, or
+     * it has failed. */
     void (*over)(void *self, int code, const char *why);
 } fl_app;
 
-/* `who` is host:pid; `id` the trainer id that a user or launcher gave, or
- * FL_ANY_ID: the coordinator gives one. Own: new; job, app, entropy and out
- * outlive it. */
+/* `who` is host:pid. `id` is the trainer id that a user or launcher gave; with
+ * FL_ANY_ID the coordinator chooses one. Own: new; job, app, entropy and out
+ * must outlive it. */
 fl_client *fl_client_new(const fl_job *job, const fl_app *app, int id,
                          const char *who, fl_entropy *entropy, fl_outbox *out);
 void fl_client_free(fl_client *c);
 
-/* What to pull from a server at every step; nothing if never called. */
+/* Set what is pulled from a server at every step. By default nothing is. */
 void fl_client_want(fl_client *c, int server, fl_blob names);
 
 void fl_client_start(fl_client *c, int64_t now);
@@ -60,29 +63,32 @@ void fl_client_start(fl_client *c, int64_t now);
 fl_err fl_client_push(fl_client *c, int server, fl_blob grads, bool last,
                       int64_t now) FL_MUST_CHECK;
 
-/* Pushes that are not acknowledged. */
+/* Are there pushes that are not acknowledged? */
 bool fl_client_pushes(const fl_client *c);
 
-/* More values of the version at hand (rows of a table). Only when ready;
- * `values` brings them. Err: EINVAL. */
+/* Ask for more values of the present version, such as rows of a table. The
+ * callback `values` gets them. Only when ready. Err: EINVAL. */
 fl_err fl_client_ask(fl_client *c, int server, fl_blob names,
                      int64_t now) FL_MUST_CHECK;
 
-/* The round's pushes are made: meet the others, then pull. Only when ready.
- * Err: EINVAL. */
+/* The pushes of this round are made: send the barrier, then pull the next
+ * version. Only when ready. Err: EINVAL. */
 fl_err fl_client_step(fl_client *c, int64_t now) FL_MUST_CHECK;
 
-/* Leave for good: code 0 completes, another fails with that sentence. */
+/* Leave the job. Code 0 means that the trainer has completed; with another code
+ * it has failed, and `why` says why. */
 void fl_client_leave(fl_client *c, int code, const char *why, int64_t now);
 
 /* An answer from the coordinator or a server. */
 void fl_client_recv(fl_client *c, fl_peer from, const fl_msg *m, int64_t now);
 
-/* The call of request `tag` broke; 0: the open call. It is made again. */
+/* The call of request `tag` broke; tag 0 is the open call. The request is sent
+ * again. */
 void fl_client_broken(fl_client *c, uint64_t tag, int64_t now);
 
-/* The host of a server, or of the coordinator, says that nobody listens there.
- * For a while after the first contact that is the end. */
+/* The host of a server or of the coordinator refuses connections. If the peer
+ * was heard before and the refusals go on for `gone` of the job, the trainer
+ * leaves with an error. */
 void fl_client_refused(fl_client *c, fl_peer by, int64_t now);
 
 void fl_client_tick(fl_client *c, int64_t now); /* several times a second */
@@ -93,6 +99,6 @@ fl_client_state fl_client_now(const fl_client *c);
 fl_id fl_client_session(const fl_client *c);
 int fl_client_rank(const fl_client *c); /* -1: none yet */
 int64_t fl_client_round(const fl_client *c);
-uint64_t fl_client_tag(const fl_client *c); /* of the last request made */
+uint64_t fl_client_tag(const fl_client *c); /* tag of the newest request */
 
 #endif

@@ -299,7 +299,7 @@ static void lose_rank(fl_coord *c, rank_slot *r, fl_left why, int code,
     begin_view(c, now);
 }
 
-static void set_done(fl_coord *c, rank_slot *r)
+static void complete_rank(fl_coord *c, rank_slot *r)
 {
     r->state = RANK_DONE;
     r->taken = true; /* it came, even if no renewal arrived */
@@ -412,7 +412,7 @@ static rank_slot *rank_for(const fl_coord *c, const parked_join *w, int64_t now)
 
 /* An id that was given is never changed into another: a second process with it
  * is turned away, and the first one is told. */
-static bool turn_away(fl_coord *c, const parked_join *w, int64_t now)
+static bool turn_join_away(fl_coord *c, const parked_join *w, int64_t now)
 {
     const rank_slot *r = claimed_by(c, w);
     const fl_msg error = {.kind = FL_MSG_ERROR,
@@ -476,7 +476,7 @@ static void serve_joins(fl_coord *c, int64_t now)
 {
     for (int64_t i = 0; i < c->parked.n && !c->ended;) {
         parked_join w = c->parked.at[i];
-        const bool away = turn_away(c, &w, now);
+        const bool away = turn_join_away(c, &w, now);
         rank_slot *r = away || !open_to_join(c) ? NULL : rank_for(c, &w, now);
         if (away || r)
             fl_remove(&c->parked, i);
@@ -542,7 +542,7 @@ static void end_job(fl_coord *c, int code, const char *why, int64_t version,
     tell_all_servers(c, now);
 }
 
-static bool may_go_on(const fl_coord *c, const rank_slot *r, int64_t now)
+static bool may_rank_go_on(const fl_coord *c, const rank_slot *r, int64_t now)
 {
     return r->state == RANK_HELD ||
            (r->state == RANK_LOST && now < r->left_at + c->job->rejoin);
@@ -563,7 +563,7 @@ static const rank_slot *first_failure(const fl_coord *c)
 static bool any_may_go_on(const fl_coord *c, int64_t now)
 {
     for (int i = 0; i < c->job->trainers; i++)
-        if (may_go_on(c, &c->rank[i], now))
+        if (may_rank_go_on(c, &c->rank[i], now))
             return true; /* held, or kept for its trainer */
     return false;
 }
@@ -732,7 +732,7 @@ static void on_complete(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
     past_session *p = r ? NULL : find_past(c, m->session);
     if (r) {
         leave_rank(c, r, FL_LEFT_DONE, now);
-        set_done(c, r);
+        complete_rank(c, r);
         begin_view(c, now);
     } else if (p && p->leave.why != FL_LEFT_DONE) {
         r = last_held(c, p);
@@ -741,7 +741,7 @@ static void on_complete(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
             return;
         }
         p->leave.why = r->leave.why = FL_LEFT_DONE;
-        set_done(c, r);
+        complete_rank(c, r);
     } else if (!p) {
         forget_join(c, m->session, "it completed");
     }
@@ -964,7 +964,7 @@ static int64_t oldest_barrier(const fl_coord *c)
     return oldest;
 }
 
-static void wait_barriers(const fl_coord *c, int64_t now, fl_str *rows)
+static void list_barrier_waits(const fl_coord *c, int64_t now, fl_str *rows)
 {
     const int64_t since = oldest_barrier(c);
     if (since == INT64_MAX)
@@ -982,7 +982,7 @@ static void wait_barriers(const fl_coord *c, int64_t now, fl_str *rows)
     }
 }
 
-static void wait_start(const fl_coord *c, int64_t now, fl_str *rows)
+static void list_start_waits(const fl_coord *c, int64_t now, fl_str *rows)
 {
     for (int i = 0; i < c->job->trainers; i++) {
         char whom[32];
@@ -994,7 +994,7 @@ static void wait_start(const fl_coord *c, int64_t now, fl_str *rows)
     }
 }
 
-static void wait_joins(const fl_coord *c, int64_t now, fl_str *rows)
+static void list_join_waits(const fl_coord *c, int64_t now, fl_str *rows)
 {
     for (int64_t i = 0; i < c->parked.n; i++) {
         const parked_join *w = &c->parked.at[i];
@@ -1013,7 +1013,7 @@ static void wait_joins(const fl_coord *c, int64_t now, fl_str *rows)
     }
 }
 
-static void wait_servers(const fl_coord *c, int64_t now, fl_str *rows)
+static void list_server_waits(const fl_coord *c, int64_t now, fl_str *rows)
 {
     for (int i = 0; i < c->job->servers; i++) {
         const server_status *s = &c->server[i];
@@ -1209,11 +1209,11 @@ bool fl_coord_ended(const fl_coord *c, int *code, const char **why)
 void fl_coord_waits(const fl_coord *c, int64_t now, fl_str *rows)
 {
     if (!c->ended && !all_came(c))
-        wait_start(c, now, rows);
+        list_start_waits(c, now, rows);
     if (!c->ended)
-        wait_barriers(c, now, rows);
-    wait_joins(c, now, rows);
-    wait_servers(c, now, rows);
+        list_barrier_waits(c, now, rows);
+    list_join_waits(c, now, rows);
+    list_server_waits(c, now, rows);
 }
 
 int64_t fl_coord_round(const fl_coord *c)

@@ -18,19 +18,20 @@ fl_coord *fl_coord_new(const fl_job *job, fl_state state, fl_outbox *out,
                        int64_t now);
 void fl_coord_free(fl_coord *c);
 
-/* A message; `from` is the call it came on, or the server. */
+/* A message came. `from` is the call that it came on, or the server. */
 void fl_coord_recv(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now);
 
-/* The rank of who sent m, if it is a member. -1: it is not, and is answered so;
- * nothing else happens. For requests that are not the coordinator's. */
+/* The rank of the member that sent m. If the sender is no member, it is
+ * answered and the result is -1. For requests that somebody else serves. */
 int fl_coord_admit(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now);
 
-/* A call broke: its parked JOIN is forgotten, its member has a second left. */
+/* A call broke. A JOIN parked on it is forgotten; a member whose open call it
+ * was is lost after `broken` of the job. */
 void fl_coord_hangup(fl_coord *c, uint64_t call, int64_t now);
 
-/* A server that was there cannot be reached. Some time after END that is as
- * good as an answer. Before it the job ends if the server's host is there and
- * says for a while that nobody listens. */
+/* A server cannot be reached. Some time after END this counts as an answer to
+ * END. Before END, if the server was heard before and its host says for `gone`
+ * of the job that nobody listens, the job ends. */
 void fl_coord_refused(fl_coord *c, int server, bool no_listener, int64_t now);
 
 /* Time passes: to be called several times a second. A gap longer than a third
@@ -40,23 +41,24 @@ void fl_coord_tick(fl_coord *c, int64_t now);
 /* End the job now, for instance because of a signal. */
 void fl_coord_end(fl_coord *c, int code, const char *why, int64_t now);
 
-/* It has ended and every server knows: the process may leave. */
+/* The job has ended and every server knows it, or had time to: the process may
+ * leave. */
 bool fl_coord_over(const fl_coord *c, int64_t now);
 
-/* It has ended and every server has said that it knows. */
+/* The job has ended and every server has said that it knows. */
 bool fl_coord_told(const fl_coord *c);
 
-/* The verdict once it has ended; *why is borrowed. */
+/* True once the job has ended; *code and *why (borrowed) are then END's. */
 bool fl_coord_ended(const fl_coord *c, int *code, const char **why);
 
-/* Rows "who waits for whom: for what, how long". */
+/* Append a row for each wait that the coordinator knows: fl_wait_row. */
 void fl_coord_waits(const fl_coord *c, int64_t now, fl_str *rows);
 
-int64_t fl_coord_round(const fl_coord *c); /* the open one */
+int64_t fl_coord_round(const fl_coord *c); /* the open round */
 int64_t fl_coord_view(const fl_coord *c);
-int fl_coord_done(const fl_coord *c);                    /* ranks that are */
-int fl_coord_parked(const fl_coord *c);                  /* JOINs that wait */
-bool fl_coord_has(const fl_coord *c, fl_id session);     /* a member now */
+int fl_coord_done(const fl_coord *c);                /* ranks that are done */
+int fl_coord_parked(const fl_coord *c);              /* parked JOINs */
+bool fl_coord_has(const fl_coord *c, fl_id session); /* is it a member? */
 int fl_coord_members(const fl_coord *c, fl_member *out); /* by rank */
 
 #endif

@@ -174,7 +174,7 @@ void fl_outbox_clear(fl_outbox *o)
     fl_arena_reset(o->arena);
 }
 
-static const char *format(fl_arena *a, const char *fmt, va_list ap)
+static const char *format_line(fl_arena *a, const char *fmt, va_list ap)
 {
     char line[1024];
     vsnprintf(line, sizeof line, fmt, ap);
@@ -185,7 +185,7 @@ void fl_outbox_note(fl_outbox *o, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    fl_push(&o->note, format(o->arena, fmt, ap));
+    fl_push(&o->note, format_line(o->arena, fmt, ap));
     va_end(ap);
 }
 
@@ -200,7 +200,7 @@ void fl_outbox_say(fl_outbox *o, fl_peer to, fl_msg msg, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    msg.text = format(o->arena, fmt, ap);
+    msg.text = format_line(o->arena, fmt, ap);
     va_end(ap);
     fl_outbox_send(o, to, msg);
 }

@@ -52,7 +52,7 @@ enum {
 typedef struct fl_member {
     int rank;
     fl_id session;
-    int64_t g; /* the first view with it */
+    int64_t g; /* the first view with the session */
 } fl_member;
 
 typedef enum fl_left {
@@ -66,37 +66,37 @@ typedef enum fl_left {
 typedef struct fl_leave {
     int rank;
     fl_id session;
-    int64_t view; /* the first without it */
+    int64_t view; /* the first view without the session */
     fl_left why;
     int64_t ago; /* ns before the message was made */
 } fl_leave;
 
-/* Bytes that the protocol hands on and never looks into. */
+/* Bytes that the protocol passes on and never reads. */
 typedef struct fl_blob {
     const void *at;
     size_t size;
-    void *owner; /* for who keeps it */
+    void *owner; /* used by the fl_keeper alone */
 } fl_blob;
 
-/* A message that came in borrows all it points to. */
+/* src/protocol/list.h says which kind uses which field, and for what. A message
+ * that was received borrows everything that it points to. */
 typedef struct fl_msg {
     fl_msg_kind kind;
     fl_id job, session;
     uint64_t tag; /* the trainer's number of a request, copied to its answer */
-    int64_t g;
+    int64_t g;    /* the first view with the session */
     int64_t view;
     int64_t round;
-    int64_t seq;   /* of a push, per session and server: 1, 2, 3 .. */
-    int64_t count; /* in the last push of a round: how many there were; in
-                      the answer to TALLY: trainers */
+    int64_t seq; /* of a push, per session and server: 1, 2, 3 .. */
+    int64_t count;
     uint64_t echo;
-    uint64_t secret;   /* of a server process, for other servers alone */
-    fl_state state;    /* of the server or coordinator that says this */
-    uint64_t expected; /* state id that the coordinator knows of the server */
+    uint64_t secret;   /* drawn by a server process, told to servers only */
+    fl_state state;    /* of the server or coordinator that sends this */
+    uint64_t expected; /* the server's state id, as the coordinator knows it */
     const uint64_t
         *seen; /* state ids that a trainer process knows, by server */
     int n_seen;
-    int server; /* who answers: position in the endpoint list */
+    int server; /* index of the server that sends this */
     int rank;
     bool explicit_id; /* the rank was given by a user or launcher */
     int code;
@@ -106,7 +106,7 @@ typedef struct fl_msg {
     const fl_leave *left;
     int n_left;
     const char *text;  /* NULL: none */
-    const char *about; /* fl_job_about, or NULL */
+    const char *about; /* lines of fl_job_about; NULL: none */
     fl_blob blob;
 } fl_msg;
 
@@ -168,18 +168,19 @@ typedef struct fl_peer {
     uint64_t call;
 } fl_peer;
 
-/* What a machine wants sent and said. The driver empties it after every event.
- * Thread: one at a time. */
+/* A message that a machine wants sent. */
 typedef struct fl_letter {
     fl_peer to;
     fl_msg msg;
 } fl_letter;
 
+/* Messages and log lines of a machine. The driver sends them and clears the
+ * outbox after every event. Thread: one at a time. */
 typedef struct fl_outbox {
-    fl_state state;            /* of whose box it is: goes with every message */
+    fl_state state;            /* of the machine; put into every message */
     FL_VEC(fl_letter) out;     /* in order */
     FL_VEC(const char *) note; /* lines for the log */
-    fl_arena *arena;           /* holds what they point to */
+    fl_arena *arena;           /* holds what messages and notes point to */
 } fl_outbox;
 
 void fl_outbox_init(fl_outbox *o);
@@ -188,15 +189,16 @@ void fl_outbox_clear(fl_outbox *o);
 void fl_outbox_note(fl_outbox *o, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Copies members, leaves, state ids and text; a blob is borrowed until the
- * clear. */
+/* Append a message. All that it points to is copied, but the blob is borrowed
+ * until fl_outbox_clear. */
 void fl_outbox_send(fl_outbox *o, fl_peer to, fl_msg msg);
 
-/* The same with a sentence. */
+/* fl_outbox_send with a text. */
 void fl_outbox_say(fl_outbox *o, fl_peer to, fl_msg msg, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* ERROR to who is of another job than `own`, whose digest it is not told. */
+/* Answer m, which is of another job than `own`, with ERROR. The answer does not
+ * contain the digest of `own`. */
 void fl_outbox_wrong_job(fl_outbox *o, fl_peer to, const fl_msg *m,
                          const fl_job *own);
 
@@ -204,19 +206,21 @@ void fl_outbox_wrong_job(fl_outbox *o, fl_peer to, const fl_msg *m,
 
 typedef struct fl_keeper {
     void *self;
-    fl_blob (*keep)(void *self, fl_blob b); /* counted or copied */
-    void (*drop)(void *self, fl_blob b);    /* what keep returned */
+    fl_blob (*keep)(void *self, fl_blob b); /* a reference or a copy */
+    void (*drop)(void *self, fl_blob b);    /* end what keep returned */
 } fl_keeper;
 
 extern const fl_keeper fl_keeper_copies; /* copies the bytes */
 
 /* --- waits --- */
 
-/* Append "WAITER waits for WHOM: WHAT, 3.2 s (limit 10 s)". No limit: 0. */
+/* Append "WAITER waits for WHOM: WHAT, 3.2 s (limit 10 s)". `age` and `limit`
+ * are ns; limit 0: there is none. */
 void fl_wait_row(fl_str *rows, const char *waiter, const char *whom,
                  const char *what, int64_t age, int64_t limit);
 
-/* Rows as notes, "stalled: " before each; of many, the first ones. */
+/* Rows of fl_wait_row as log lines that begin with "stalled: ". Only the first
+ * few are logged. */
 void fl_outbox_stalled(fl_outbox *o, const fl_str *rows);
 
 #endif

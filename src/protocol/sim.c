@@ -25,7 +25,7 @@ uint64_t sim_dice(sim *s, uint64_t n)
 
 /* --- events: a heap by time, then by order of creation --- */
 
-static bool before(const sim_event *a, const sim_event *b)
+static bool is_before(const sim_event *a, const sim_event *b)
 {
     return a->at != b->at ? a->at < b->at : a->order < b->order;
 }
@@ -36,7 +36,7 @@ void sim_at(sim *s, int64_t after, sim_event e)
     e.order = ++s->order;
     fl_push(&s->heap, e);
     int64_t i = s->heap.n - 1;
-    for (; i > 0 && before(&e, &s->heap.at[(i - 1) / 2]); i = (i - 1) / 2)
+    for (; i > 0 && is_before(&e, &s->heap.at[(i - 1) / 2]); i = (i - 1) / 2)
         s->heap.at[i] = s->heap.at[(i - 1) / 2];
     s->heap.at[i] = e;
 }
@@ -47,9 +47,9 @@ static sim_event next_event(sim *s)
     int64_t i = 0;
     for (int64_t child; (child = 2 * i + 1) < s->heap.n; i = child) {
         if (child + 1 < s->heap.n &&
-            before(&s->heap.at[child + 1], &s->heap.at[child]))
+            is_before(&s->heap.at[child + 1], &s->heap.at[child]))
             child++;
-        if (!before(&s->heap.at[child], &last))
+        if (!is_before(&s->heap.at[child], &last))
             break;
         s->heap.at[i] = s->heap.at[child];
     }
@@ -75,19 +75,20 @@ static bool is_cut(const sim *s, int a, int b)
     return s->cut[sim_host(s, a) * s->parties + sim_host(s, b)] > s->now;
 }
 
-static int64_t delay(sim *s)
+static int64_t draw_delay(sim *s)
 {
     const int64_t d = 1 + (int64_t)sim_dice(s, (uint64_t)s->delay);
     return sim_dice(s, 4) ? d / 16 : d; /* most are quick, some are late */
 }
 
 /* One copy of a message from a to b, unless the network loses it. */
-static bool carry(sim *s, int a, int b, fl_peer from, const fl_msg *m, int life)
+static bool carry_message(sim *s, int a, int b, fl_peer from, const fl_msg *m,
+                          int life)
 {
     const bool local = sim_host(s, a) == sim_host(s, b);
     if (!local && (is_cut(s, a, b) || (int)sim_dice(s, 1000) < s->drop))
         return false;
-    sim_at(s, local ? 0 : delay(s),
+    sim_at(s, local ? 0 : draw_delay(s),
            (sim_event){.kind = SIM_MSG,
                        .party = b,
                        .from = from,
@@ -128,7 +129,7 @@ static uint64_t new_call(sim *s, const sim_proc *p, int party, const fl_msg *m)
 
 static void break_call(sim *s, sim_proc *p, uint64_t tag)
 {
-    sim_at(s, delay(s),
+    sim_at(s, draw_delay(s),
            (sim_event){.kind = SIM_BROKEN,
                        .party = sim_trainer(s, p->index),
                        .life = p->life,
@@ -149,7 +150,7 @@ static void from_trainer(sim *s, sim_proc *p, const fl_letter *o)
     const int me = sim_trainer(s, p->index);
     const int to = o->to.kind == FL_PEER_COORD ? sim_coord(s) : o->to.index;
     if (refuses(s, to)) {
-        sim_at(s, delay(s),
+        sim_at(s, draw_delay(s),
                (sim_event){.kind = SIM_BROKEN,
                            .party = me,
                            .life = p->life,
@@ -164,8 +165,8 @@ static void from_trainer(sim *s, sim_proc *p, const fl_letter *o)
         const uint64_t call =
             open ? open_call(s, p, to, &o->msg) : new_call(s, p, to, &o->msg);
         const fl_peer from = {FL_PEER_CALL, 0, call};
-        if (!carry(s, me, to, from, &o->msg, sim_life(s, to)) && !open &&
-            sim_dice(s, 2))
+        if (!carry_message(s, me, to, from, &o->msg, sim_life(s, to)) &&
+            !open && sim_dice(s, 2))
             break_call(s, p, o->msg.tag);
     }
 }
@@ -177,7 +178,7 @@ static void to_call(sim *s, int me, const fl_letter *o)
                           me, 0};
     const int copies = 1 + ((int)sim_dice(s, 1000) < s->twice);
     for (int i = 0; i < copies; i++)
-        carry(s, me, sim_trainer(s, c.proc), from, &o->msg, c.life);
+        carry_message(s, me, sim_trainer(s, c.proc), from, &o->msg, c.life);
 }
 
 static void between_servers(sim *s, int me, const fl_letter *o)
@@ -194,10 +195,10 @@ static void between_servers(sim *s, int me, const fl_letter *o)
     }
     const int copies = 1 + ((int)sim_dice(s, 1000) < s->twice);
     for (int i = 0; i < copies; i++)
-        carry(s, me, to, from, &o->msg, sim_life(s, to));
+        carry_message(s, me, to, from, &o->msg, sim_life(s, to));
 }
 
-static fl_outbox *outbox(sim *s, int party)
+static fl_outbox *outbox_of(sim *s, int party)
 {
     if (party < s->job.servers)
         return &s->server[party].out;
@@ -208,7 +209,7 @@ static fl_outbox *outbox(sim *s, int party)
 
 void sim_drain(sim *s, int party)
 {
-    fl_outbox *box = outbox(s, party);
+    fl_outbox *box = outbox_of(s, party);
     for (int64_t i = 0; i < box->out.n; i++) {
         const fl_letter o = box->out.at[i];
         sim_check_sent(s, party, &o);
@@ -230,7 +231,7 @@ static sim_proc *proc_of(sim *s, const sim_event *e)
     return p->client && p->life == e->life ? p : NULL;
 }
 
-static void deliver(sim *s, const sim_event *e)
+static void deliver_message(sim *s, const sim_event *e)
 {
     if (e->from.kind == FL_PEER_CALL)
         s->call.at[e->from.call - 1].arrived = true;
@@ -264,7 +265,7 @@ static void leave_if_over(sim *s, int party)
     }
 }
 
-static void tick(sim *s, const sim_event *e)
+static void tick_party(sim *s, const sim_event *e)
 {
     const int party = e->party;
     if (party < s->job.servers)
@@ -287,7 +288,7 @@ static void hang_up(sim *s, const sim_event *e)
         fl_coord_hangup(s->coord, e->number, s->now);
 }
 
-static void remember(sim *s, const sim_event *e)
+static void remember_event(sim *s, const sim_event *e)
 {
     const fl_msg none = {0}, *m = e->msg ? e->msg : &none;
     int from = e->from.kind == FL_PEER_COORD ? sim_coord(s) : e->from.index;
@@ -319,10 +320,10 @@ static void run_event(sim *s, const sim_event *e)
 {
     switch (e->kind) {
     case SIM_MSG:
-        deliver(s, e);
+        deliver_message(s, e);
         break;
     case SIM_TICK:
-        tick(s, e);
+        tick_party(s, e);
         break;
     case SIM_WORK:
         sim_proc_work(s, e->party - sim_coord(s) - 1);
@@ -350,7 +351,7 @@ static void run_event(sim *s, const sim_event *e)
     }
 }
 
-static void step(sim *s)
+static void run_next_event(sim *s)
 {
     sim_event e = next_event(s);
     s->now = e.at;
@@ -360,7 +361,7 @@ static void step(sim *s)
         return;
     }
     if (!is_moot(s, &e)) {
-        remember(s, &e);
+        remember_event(s, &e);
         run_event(s, &e);
         if (!weather)
             sim_drain(s, e.party);
@@ -369,7 +370,7 @@ static void step(sim *s)
     fl_msg_free(e.msg);
 }
 
-static bool finished(const sim *s)
+static bool is_finished(const sim *s)
 {
     if (!s->coord_left)
         return false;
@@ -390,8 +391,8 @@ bool fl_sim_run(const fl_sim_opts *opts, fl_sim_result *result, fl_str *report)
     s.dice = fl_entropy_fake(opts->seed);
     sim_party_init(&s);
     sim_fault_plan(&s);
-    while (!s.broken && !finished(&s) && s.heap.n && s.now < limit)
-        step(&s);
+    while (!s.broken && !is_finished(&s) && s.heap.n && s.now < limit)
+        run_next_event(&s);
     if (!s.broken)
         sim_check_end(&s);
     result->ok = !s.broken;

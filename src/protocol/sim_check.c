@@ -123,7 +123,7 @@ static void note_view(sim *s, const fl_msg *m)
 }
 
 /* Version k + 1 of every server, from version k and P alone. */
-static void expect(sim *s, sim_round *r, int64_t k)
+static void expect_version(sim *s, sim_round *r, int64_t k)
 {
     r->value = fl_mem_alloc((size_t)s->job.servers * sizeof(float));
     for (int i = 0; i < s->job.servers; i++) {
@@ -169,7 +169,7 @@ static void note_decision(sim *s, const fl_msg *m)
         return;
     r.member = fl_mem_alloc((size_t)r.n * sizeof *r.member);
     memcpy(r.member, m->member, (size_t)r.n * sizeof *r.member);
-    expect(s, &r, m->round);
+    expect_version(s, &r, m->round);
     fl_push(&s->round, r);
 }
 

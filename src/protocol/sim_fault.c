@@ -144,7 +144,7 @@ void sim_replace(sim *s)
             replace_one(s, i, down);
 }
 
-static void strike(sim *s)
+static void strike_once(sim *s)
 {
     const int n = (int)sim_dice(s, (uint64_t)s->job.trainers);
     sim_proc *p = &s->proc[n];
@@ -185,6 +185,6 @@ void sim_fault(sim *s)
         return;
     }
     if (s->storm)
-        strike(s);
+        strike_once(s);
     sim_at(s, (int64_t)sim_dice(s, 8 * FL_SEC), (sim_event){.kind = SIM_FAULT});
 }

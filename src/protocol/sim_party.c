@@ -9,7 +9,7 @@
 /* A time to rejoin that no storm outlasts: then who can complete does. */
 #define PATIENCE (300 * FL_SEC)
 
-static uint64_t mix(uint64_t x)
+static uint64_t hash_number(uint64_t x)
 {
     fl_entropy e = fl_entropy_fake(x);
     return e.draw(&e);
@@ -17,8 +17,9 @@ static uint64_t mix(uint64_t x)
 
 float sim_gradient(int rank, int64_t round, int server, int part)
 {
-    const uint64_t h = mix(((uint64_t)rank << 40) ^ ((uint64_t)round << 20) ^
-                           (uint64_t)(server * 64 + part));
+    const uint64_t h =
+        hash_number(((uint64_t)rank << 40) ^ ((uint64_t)round << 20) ^
+                    (uint64_t)(server * 64 + part));
     const float x = (float)(h % 2000003) / 3.0f - 333333.0f;
     return x * (float)(1 << (h >> 40) % 12);
 }
@@ -30,7 +31,7 @@ int sim_parts(int64_t round, int server)
 
 /* --- a store --- */
 
-static fl_err check(void *self, const fl_staged *by)
+static fl_err check_push(void *self, const fl_staged *by)
 {
     const fl_blob grads = by->part[0];
     if (grads.size && grads.size != sizeof(sim_grad))
@@ -39,7 +40,7 @@ static fl_err check(void *self, const fl_staged *by)
 }
 
 /* The arrays are copied, the bytes are not: the server must keep them. */
-static void apply(void *self, int64_t round, const fl_staged *by, int n)
+static void begin_apply(void *self, int64_t round, const fl_staged *by, int n)
 {
     sim_server *v = self;
     sim_apply a = {.n = n, .round = round};
@@ -66,7 +67,7 @@ static void free_apply(sim_apply *a)
     fl_mem_free(a->by);
 }
 
-static void add_up(sim_server *v, const sim_apply *a)
+static void apply_mean(sim_server *v, const sim_apply *a)
 {
     float sum = 0;
     for (int i = 0; i < a->n; i++)
@@ -84,7 +85,7 @@ void sim_store_done(sim *s, int server)
     sim_server *v = &s->server[server];
     sim_apply a = v->apply.at[0];
     fl_remove(&v->apply, 0);
-    add_up(v, &a);
+    apply_mean(v, &a);
     sim_check_apply(s, server, &a);
     free_apply(&a);
     fl_server_applied(v->server, NULL, s->now);
@@ -116,7 +117,8 @@ static void init_server(sim *s, int index, int life)
     *v = (sim_server){.sim = s, .index = index, .life = life};
     v->epoch = s->server[0].life;
     v->state = (fl_state){1 + sim_dice(s, UINT32_MAX), 1};
-    v->store = (fl_store){v, fl_keeper_copies, check, apply, read_values};
+    v->store =
+        (fl_store){v, fl_keeper_copies, check_push, begin_apply, read_values};
     fl_outbox_init(&v->out);
     v->server =
         fl_server_new(&s->job, index, v->state, &v->store, &v->out, s->now);
@@ -297,7 +299,7 @@ static void init_proc(sim *s, int index)
 
 /* --- the job --- */
 
-static int drawn(sim *s, int value, int least, int most)
+static int given_or_drawn(sim *s, int value, int least, int most)
 {
     const int d = least + (int)sim_dice(s, (uint64_t)(most - least + 1));
     return value ? value : d;
@@ -308,13 +310,14 @@ void sim_party_init(sim *s)
     fl_sim_opts *o = &s->opts;
     const bool async = !sim_dice(s, 5);
     const int64_t rejoin[] = {-1, 0, PATIENCE, PATIENCE};
-    o->rounds = drawn(s, o->rounds, 2, 14);
-    s->job = fl_job_defaults((fl_job){.id = {1, 2},
-                                      .servers = drawn(s, o->servers, 1, 3),
-                                      .trainers = drawn(s, o->trainers, 1, 5),
-                                      .async = o->async || (async && !o->sync),
-                                      .start = 120 * FL_SEC,
-                                      .rejoin = rejoin[sim_dice(s, 4)]});
+    o->rounds = given_or_drawn(s, o->rounds, 2, 14);
+    s->job = fl_job_defaults(
+        (fl_job){.id = {1, 2},
+                 .servers = given_or_drawn(s, o->servers, 1, 3),
+                 .trainers = given_or_drawn(s, o->trainers, 1, 5),
+                 .async = o->async || (async && !o->sync),
+                 .start = 120 * FL_SEC,
+                 .rejoin = rejoin[sim_dice(s, 4)]});
     o->any_id = !sim_dice(s, 8) || o->any_id;
     s->parties = s->job.servers + 1 + s->job.trainers;
     s->asleep = fl_mem_alloc((size_t)s->parties * sizeof *s->asleep);

@@ -20,8 +20,8 @@ typedef enum sim_kind {
     SIM_TICK,
     SIM_WORK,    /* a trainer's batch is computed */
     SIM_APPLIED, /* a store has applied its oldest task */
-    SIM_HANGUP,  /* a call broke, as seen by who was called */
-    SIM_BROKEN,  /* the same as seen by the caller */
+    SIM_HANGUP,  /* a call broke, as the called process sees it */
+    SIM_BROKEN,  /* a call broke, as the caller sees it */
     SIM_START,   /* a trainer process */
     SIM_REPLACE, /* a server process, or all: killed, started without state */
     SIM_FAULT,
@@ -29,11 +29,11 @@ typedef enum sim_kind {
 
 typedef struct sim_event {
     int64_t at;
-    uint64_t order; /* ties */
+    uint64_t order; /* decides between events of one time */
     sim_kind kind;
     int party;
-    int life;        /* of the process that it is for */
-    int sender_life; /* of the process that sent the message */
+    int life;        /* which start of the process the event is for */
+    int sender_life; /* which start of the process sent the message */
     fl_peer from;
     bool refused;    /* by `from`: nobody listens there */
     fl_msg *msg;     /* owned */

@@ -269,7 +269,7 @@ static fl_err read_field(tensor *t, const fl_field *f)
 
 /* Do the elements and those before them fit in numbers? A dimension of 0 does
  * not hide others: whoever computes with a part of the shape is safe. */
-static bool countable(const fl_item *item)
+static bool is_countable(const fl_item *item)
 {
     int64_t n = 1;
     bool over = false;
@@ -283,7 +283,7 @@ static bool countable(const fl_item *item)
 static fl_err check_count(const fl_item *item)
 {
     char text[FL_SHAPE_TEXT];
-    if (countable(item))
+    if (is_countable(item))
         return FL_OK;
     return fl_fail(FL_EPROTO, "dim: %s%s from element %lld on is too large",
                    fl_dtype_name(item->dtype),
@@ -453,7 +453,7 @@ static void *make_proto(const fl_msg_field *fields, const void *from,
 /* --- reading a control --- */
 
 /* The bytes in one piece: where they lie, or copied. */
-static const void *in_one(fl_bytes b, fl_arena *a)
+static const void *in_one_piece(fl_bytes b, fl_arena *a)
 {
     fl_span s = {.at = ""};
     size_t cursor = 0;
@@ -547,8 +547,8 @@ static int count_fields(fl_bytes b)
 }
 
 /* A small message by protobuf-c. */
-static fl_err unpack(const ProtobufCMessageDescriptor *type, fl_bytes b,
-                     fl_arena *a, ProtobufCMessage **out)
+static fl_err unpack_small(const ProtobufCMessageDescriptor *type, fl_bytes b,
+                           fl_arena *a, ProtobufCMessage **out)
 {
     const char *name = type->short_name;
     if (b.size > FL_CONTROL_MOST)
@@ -558,7 +558,7 @@ static fl_err unpack(const ProtobufCMessageDescriptor *type, fl_bytes b,
     if (n > FIELDS_MOST)
         return fl_fail(FL_EPROTO, "%s: %d fields are more than %d", name, n,
                        FIELDS_MOST);
-    return fl_wire_unpack(type, name, in_one(b, a), b.size, out);
+    return fl_wire_unpack(type, name, in_one_piece(b, a), b.size, out);
 }
 
 static fl_err read_control(fl_bytes b, fl_arena *a, fl_msg *m)
@@ -566,7 +566,7 @@ static fl_err read_control(fl_bytes b, fl_arena *a, fl_msg *m)
     ProtobufCMessage *c;
     if (m->kind)
         return fl_fail(FL_EPROTO, "control stands twice");
-    FL_TRY(unpack(&fluid__control__descriptor, b, a, &c));
+    FL_TRY(unpack_small(&fluid__control__descriptor, b, a, &c));
     const fl_err err = read_proto(c, fl_msg_fields, m, a);
     fl_wire_free(c);
     FL_TRY(err);
@@ -691,7 +691,8 @@ fl_err fl_why_decode(const char *peer, const fl_packet *p, fl_arena *arena,
 {
     const fl_bytes all = {p, 0, fl_packet_size(p)};
     ProtobufCMessage *answer;
-    const fl_err err = unpack(&fluid__answer__descriptor, all, arena, &answer);
+    const fl_err err =
+        unpack_small(&fluid__answer__descriptor, all, arena, &answer);
     if (err)
         return fl_fail_at(err, "in a message of %zu bytes from %s", all.size,
                           peer);

@@ -24,21 +24,22 @@ enum {
  * there are. */
 int fl_msg_methods(fl_rpc_method *out, fl_rpc_method call, fl_rpc_method open);
 
-/* Own: a packet. It keeps the parcel of m's blob. */
+/* Own: a packet, which keeps the parcel of the blob. */
 fl_packet *fl_msg_encode(const fl_msg *m);
 
-/* m borrows from the packet and from `arena`; its blob, where there are items,
- * holds a parcel that the caller drops (fl_keeper_parcels). `peer` is for
- * sentences (NULL: not known). Limits are checked before anything is allocated.
- * Err: EPROTO. */
+/* m borrows from the packet and from `arena`. If the message has tensors, the
+ * blob holds a parcel, which the caller drops with fl_keeper_parcels. `peer` is
+ * named in errors; NULL: it is not known. Limits are checked before anything is
+ * allocated. Err: EPROTO. */
 fl_err fl_msg_decode(const char *peer, const fl_packet *p, fl_arena *arena,
                      fl_msg *m) FL_MUST_CHECK;
 
-/* Bytes that an item takes on the wire. */
+/* How many bytes an item takes on the wire. */
 size_t fl_item_size(const fl_item *item);
 
-/* The answer to Why: who waits for whom. Its question is an empty packet.
- * Own: a packet; the text is the arena's. */
+/* The answer to Why: lines that say which process waits for which. The request
+ * is an empty packet. Own: encode gives a new packet; the text that decode
+ * gives is in the arena. */
 fl_packet *fl_why_encode(const char *text);
 fl_err fl_why_decode(const char *peer, const fl_packet *p, fl_arena *arena,
                      const char **text) FL_MUST_CHECK;

@@ -11,7 +11,7 @@ bool fl_fields_end(const fl_fields *f)
     return f->at == f->of.size;
 }
 
-static size_t left(const fl_fields *f)
+static size_t bytes_left(const fl_fields *f)
 {
     return f->of.size - f->at;
 }
@@ -32,7 +32,7 @@ static bool read_byte(fl_fields *f, uint8_t *out)
 }
 
 /* n bytes that are there. */
-static void skip(fl_fields *f, size_t n)
+static void skip_bytes(fl_fields *f, size_t n)
 {
     f->at += n;
     if (n <= (size_t)(f->until - f->here))
@@ -60,10 +60,10 @@ fl_err fl_fields_number(fl_fields *f, uint64_t *out)
 
 static fl_err read_fixed(fl_fields *f, const fl_field *field, size_t n)
 {
-    if (n > left(f))
+    if (n > bytes_left(f))
         return fl_fail(FL_EPROTO, "field %llu: %zu bytes are left of its %zu",
-                       (unsigned long long)field->number, left(f), n);
-    skip(f, n);
+                       (unsigned long long)field->number, bytes_left(f), n);
+    skip_bytes(f, n);
     return FL_OK;
 }
 
@@ -71,12 +71,13 @@ static fl_err read_bytes(fl_fields *f, fl_field *field)
 {
     uint64_t n;
     FL_TRY(fl_fields_number(f, &n));
-    if (n > left(f))
-        return fl_fail(
-            FL_EPROTO, "field %llu: it claims %llu bytes, %zu are left",
-            (unsigned long long)field->number, (unsigned long long)n, left(f));
+    if (n > bytes_left(f))
+        return fl_fail(FL_EPROTO,
+                       "field %llu: it claims %llu bytes, %zu are left",
+                       (unsigned long long)field->number, (unsigned long long)n,
+                       bytes_left(f));
     field->bytes = (fl_bytes){f->of.of, f->of.at + f->at, (size_t)n};
-    skip(f, (size_t)n);
+    skip_bytes(f, (size_t)n);
     return FL_OK;
 }
 

@@ -26,20 +26,20 @@ typedef struct fl_field {
     fl_bytes bytes; /* BYTES */
 } fl_field;
 
-/* Where the reading stands. Thread: one at a time. */
+/* A reader of one message. Thread: one at a time. */
 typedef struct fl_fields {
     fl_bytes of;
     size_t at;                   /* bytes read */
-    const uint8_t *here, *until; /* the rest of the piece that was begun */
+    const uint8_t *here, *until; /* what is left of the current piece */
 } fl_fields;
 
 fl_fields fl_fields_of(fl_bytes message);
 bool fl_fields_end(const fl_fields *f);
 
-/* The next field, which is there, though it may be broken. Err: EPROTO. */
+/* Read the next field; there must be one. Err: EPROTO. */
 fl_err fl_fields_next(fl_fields *f, fl_field *out) FL_MUST_CHECK;
 
-/* A number of a packed list. Err: EPROTO. */
+/* Read a number of a packed list. Err: EPROTO. */
 fl_err fl_fields_number(fl_fields *f, uint64_t *out) FL_MUST_CHECK;
 
 /* --- writing --- */
@@ -48,7 +48,7 @@ enum {
     FL_VARINT_MOST = 10, /* bytes */
 };
 
-/* How many bytes were written. */
+/* The result is how many bytes were written. */
 size_t fl_varint_put(uint8_t to[FL_VARINT_MOST], uint64_t v);
 
 #endif

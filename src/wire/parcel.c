@@ -82,7 +82,8 @@ static void drop_buf(void *buf)
 }
 
 /* `size` bytes that begin `from` bytes into the tensor's memory. */
-static fl_bytes lend(fl_parcel *p, const fl_tensor *t, size_t from, size_t size)
+static fl_bytes lend_tensor(fl_parcel *p, const fl_tensor *t, size_t from,
+                            size_t size)
 {
     fl_packet *own = own_packet(p);
     fl_bytes b = {own, fl_packet_size(own), size};
@@ -101,7 +102,7 @@ void fl_parcel_add(fl_parcel *p, const char *name, const fl_tensor *t)
                               .kind = FL_LOD_TENSOR,
                               .dtype = t->dtype,
                               .shape = t->shape,
-                              .data = lend(p, t, 0, fl_tensor_bytes(t)),
+                              .data = lend_tensor(p, t, 0, fl_tensor_bytes(t)),
                           });
 }
 
@@ -116,7 +117,7 @@ void fl_parcel_add_slice(fl_parcel *p, const char *name, const fl_tensor *t,
                .dtype = t->dtype,
                .shape = fl_shape_of(1, &n),
                .first = first,
-               .data = lend(p, t, (size_t)first * one, (size_t)n * one),
+               .data = lend_tensor(p, t, (size_t)first * one, (size_t)n * one),
            });
 }
 
@@ -130,15 +131,15 @@ void fl_parcel_add_rows(fl_parcel *p, const char *name, const fl_rows *r)
         .height = r->height,
     };
     item.shape.dim[0] = r->n; /* its memory may have room for more */
-    item.rows = lend(p, &r->index, 0, (size_t)r->n * sizeof(int64_t));
-    item.data =
-        lend(p, &r->value, 0,
-             (size_t)fl_shape_numel(&item.shape) * fl_dtype_size(item.dtype));
+    item.rows = lend_tensor(p, &r->index, 0, (size_t)r->n * sizeof(int64_t));
+    item.data = lend_tensor(p, &r->value, 0,
+                            (size_t)fl_shape_numel(&item.shape) *
+                                fl_dtype_size(item.dtype));
     fl_parcel_add_item(p, &item);
 }
 
-static void want(fl_parcel *p, const char *name, int64_t n, const int64_t *rows,
-                 int64_t height)
+static void want_rows(fl_parcel *p, const char *name, int64_t n,
+                      const int64_t *rows, int64_t height)
 {
     fl_item item = {.name = name, .height = height};
     if (n >= 0) {
@@ -154,7 +155,7 @@ static void want(fl_parcel *p, const char *name, int64_t n, const int64_t *rows,
 void fl_parcel_want(fl_parcel *p, const char *name, int64_t n,
                     const int64_t *rows)
 {
-    want(p, name, n, rows, 0);
+    want_rows(p, name, n, rows, 0);
 }
 
 void fl_parcel_want_range(fl_parcel *p, const char *name, int64_t first,
@@ -173,7 +174,7 @@ bool fl_item_is_range(const fl_item *item)
 void fl_parcel_want_ids(fl_parcel *p, const char *name, int64_t most,
                         const int64_t *after)
 {
-    want(p, name, after ? 1 : 0, after, most);
+    want_rows(p, name, after ? 1 : 0, after, most);
 }
 
 const fl_item *fl_parcel_find(const fl_parcel *p, const char *name)
@@ -209,19 +210,19 @@ fl_parcel *fl_parcel_of(fl_blob b)
     return b.owner;
 }
 
-static fl_blob keep(void *self, fl_blob b)
+static fl_blob keep_parcel(void *self, fl_blob b)
 {
     if (b.owner)
         fl_parcel_ref(b.owner);
     return b;
 }
 
-static void drop(void *self, fl_blob b)
+static void drop_parcel(void *self, fl_blob b)
 {
     fl_parcel_unref(b.owner);
 }
 
-const fl_keeper fl_keeper_parcels = {NULL, keep, drop};
+const fl_keeper fl_keeper_parcels = {NULL, keep_parcel, drop_parcel};
 
 /* --- copies --- */
 

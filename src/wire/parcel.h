@@ -17,12 +17,13 @@ typedef struct fl_item {
     const char *name;
     fl_kind kind; /* FL_LOD_TENSOR, FL_SELECTED_ROWS; 0: bare */
     fl_dtype dtype;
-    fl_shape shape; /* of `data`; selected rows: [rows, ...]; bare: [rows or
-                       elements wanted], rank 0 for the whole */
-    int64_t height; /* selected rows: of the whole; bare: see want_ids */
-    int64_t first;  /* elements of the variable before these: a slice, or
-                       bare: elements wanted */
-    fl_bytes rows;  /* int64 each: of selected rows, or the rows wanted */
+    fl_shape shape; /* shape of `data`; selected rows: [rows, ...]; bare: [how
+                       many rows or elements are wanted], rank 0: all */
+    int64_t height; /* selected rows: rows of the variable; bare: the limit of
+                       fl_parcel_want_ids */
+    int64_t first;  /* index of the first element: of a slice, or of the range
+                       that is wanted */
+    fl_bytes rows;  /* an int64 for each selected or wanted row */
     fl_bytes data;
 } fl_item;
 

@@ -57,7 +57,8 @@ static int64_t find_bad(const char *x, size_t n, size_t one)
 }
 
 /* The bytes that the torn element still lacks, as far as the span has them. */
-static const char *mend(char *torn, size_t *have, size_t one, fl_span s)
+static const char *complete_element(char *torn, size_t *have, size_t one,
+                                    fl_span s)
 {
     const size_t lacks = one - *have, n = lacks < s.size ? lacks : s.size;
     memcpy(torn + *have, s.at, n);
@@ -75,7 +76,7 @@ int64_t fl_scan(fl_bytes b, fl_dtype t)
     for (fl_span s; fl_bytes_next(b, &cursor, &s);) {
         const char *at = s.at, *end = at + s.size;
         if (have) {
-            at = mend(torn, &have, one, s);
+            at = complete_element(torn, &have, one, s);
             if (have < one)
                 continue;
             if (!all_finite(torn, 1, one))
