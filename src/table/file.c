@@ -17,7 +17,7 @@ static bool is_listed(const fl_piece *k)
 
 /* --- opening --- */
 
-static fl_err check(const fl_record *r, const fl_piece *k, fl_dtype dtype)
+static fl_err check_shape(const fl_record *r, const fl_piece *k, fl_dtype dtype)
 {
     char got[FL_SHAPE_TEXT], want[FL_SHAPE_TEXT];
     fl_shape whole = r->shape;
@@ -35,7 +35,7 @@ fl_err fl_table_file_open(const fl_disk *disk, const char *path,
 {
     FL_TRY(
         fl_record_open(disk, path, fl_table_file_kind(k->shape.dim[0]), out));
-    const fl_err err = check(out, k, dtype);
+    const fl_err err = check_shape(out, k, dtype);
     if (err)
         fl_record_close(out);
     return err;
@@ -59,6 +59,7 @@ static void move_row(part *p, int64_t to, int64_t from)
                p->rows + (size_t)from * p->bytes, p->bytes);
 }
 
+/* Keep the rows whose ids belong to a server. */
 static void keep_own(part *p, int server, int servers)
 {
     int64_t n = 0;
@@ -68,7 +69,7 @@ static void keep_own(part *p, int server, int servers)
     p->n = n;
 }
 
-/* Those that the table does not read as they are in the file. */
+/* Keep the rows that differ from what the table has for their ids. */
 static fl_err keep_changed(part *p, const fl_table *t, int state,
                            fl_tensor *now)
 {
@@ -93,12 +94,12 @@ static fl_err read_part(const fl_record *r, bool listed, int64_t first, part *p)
     return FL_OK;
 }
 
-/* Where a table's rows come from, and which. */
+/* A file, and which of its rows belong to the table. */
 typedef struct source {
     const fl_record *r;
-    bool listed; /* selected rows */
+    bool listed; /* the file lists the ids of its rows */
     int server, servers;
-    int state;
+    int state; /* what is loaded: a state, or FL_TABLE_VALUE */
 } source;
 
 static fl_err load_part(fl_table *t, const source *from, int64_t at, part *p,

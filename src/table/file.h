@@ -3,9 +3,9 @@
  *     up to INT32_MAX rows   LoDTensor [rows, width]
  *     more                   SelectedRows: those rows that a server has
  *
- * A file is read in parts, and each server takes the ids that are its own: so
- * it fits any number of servers. In a LoDTensor most rows may be as they start;
- * for these no row is made. */
+ * A file is read in parts, and each server keeps the ids that are its own, so a
+ * file fits any number of servers. In a LoDTensor most rows may be as they
+ * start; no row is added to the table for these. */
 #ifndef FL_TABLE_FILE_H
 #define FL_TABLE_FILE_H
 
@@ -13,18 +13,18 @@
 #include "table/table.h"
 #include "tensor/record.h"
 
-/* How a variable with so many rows is written. */
+/* The kind of record that a variable with so many rows is saved as. */
 fl_kind fl_table_file_kind(int64_t rows);
 
-/* Is it a file of the variable? k->first is FL_BY_ID. Own: *out, until
- * fl_record_close. Err: EPROTO, ESHAPE, EIO, ENOENT. */
+/* Open a file and check that it holds the variable of k. k->first is FL_BY_ID.
+ * Own: *out, until fl_record_close. Err: EPROTO, ESHAPE, EIO, ENOENT. */
 fl_err fl_table_file_open(const fl_disk *disk, const char *path,
                           const fl_piece *k, fl_dtype dtype,
                           fl_record *out) FL_MUST_CHECK;
 
-/* The rows of server k->server become a part of its table: its values
- * (FL_TABLE_VALUE) or a state. `poll` may end it
- * between two parts by returning other than 0; NULL: nobody asks. */
+/* Load the rows of server k->server into its table: values (FL_TABLE_VALUE) or
+ * a state. `poll` is called between two parts; if it returns other than 0,
+ * loading ends with EINTR. NULL: no poll. */
 fl_err fl_table_file_load(fl_table *t, int state, const fl_record *r,
                           const fl_piece *k, int servers,
                           int (*poll)(void *user), void *user) FL_MUST_CHECK;

@@ -1,19 +1,21 @@
 /* memory.c - what a table may take, and where it comes from.
  *
- * Little pieces come from the heap, others are pages of their own, large ones a
- * whole number of huge pages, so that nothing of them is left on small ones. */
-#include "table/table_in.h"
+ * Large blocks are whole huge pages, so that no part of them is on small pages,
+ * where each access would wait longer for the translation of its address. */
+#include "table/memory.h"
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/pages.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum {
-    PAGES = 128 << 10,   /* bytes from which on memory has pages of its own.. */
-    HUGE = 16 << 20,     /* ..and a whole number of huge ones */
-    SPARE = 32,          /* the part of the machine's memory to be left */
-    TELL_AT = 256 << 20, /* bytes; from here on huge pages are worth a look */
+    PAGES = 128 << 10,   /* bytes; smaller blocks come from the heap */
+    HUGE = 16 << 20,     /* bytes; larger blocks are whole huge pages */
+    SPARE = 32,          /* 1/SPARE of the machine's memory is left to others */
+    WARN_AT = 256 << 20, /* bytes; smaller tables are fast on any pages */
     SIZE_TEXT = 24
 };
 
@@ -29,7 +31,7 @@ static const char *size_text(double bytes, char text[SIZE_TEXT])
     return text;
 }
 
-static fl_err over(const fl_table *t, int64_t used)
+static fl_err over_budget(const fl_table_memory *m, int64_t rows, int64_t used)
 {
     char own[SIZE_TEXT], all[SIZE_TEXT], limit[SIZE_TEXT];
     return fl_fail(
@@ -37,25 +39,25 @@ static fl_err over(const fl_table *t, int64_t used)
         "table \"%s\" is full: its %lld rows take %s, the tables of this "
         "server %s of the %s that they may have; raise FLUID_TABLE_MEMORY, add "
         "servers, or use fewer ids",
-        t->name, (long long)t->n, size_text((double)t->taken, own),
+        m->table, (long long)rows, size_text((double)m->taken, own),
         size_text((double)used, all),
-        size_text((double)t->opts.budget->limit, limit));
+        size_text((double)m->budget->limit, limit));
 }
 
-static fl_err no_memory(const fl_table *t)
+static fl_err no_memory(const fl_table_memory *m, int64_t rows)
 {
-    const fl_memory m = fl_memory_look(false);
+    const fl_memory now = fl_memory_look(false);
     char own[SIZE_TEXT], left[SIZE_TEXT], total[SIZE_TEXT];
     return fl_fail(FL_ENOMEM,
                    "table \"%s\" is full: its %lld rows take %s, and this "
                    "machine has %s of its %s left; add memory or servers, or "
                    "use fewer ids",
-                   t->name, (long long)t->n, size_text((double)t->taken, own),
-                   size_text((double)m.left, left),
-                   size_text((double)m.total, total));
+                   m->table, (long long)rows, size_text((double)m->taken, own),
+                   size_text((double)now.left, left),
+                   size_text((double)now.total, total));
 }
 
-/* Others may need memory too: small pieces are not worth a look at it. */
+/* Is there room in the machine's memory? Small blocks are not worth asking. */
 static bool machine_has(size_t bytes)
 {
     if (bytes < FL_HUGE_PAGE)
@@ -64,43 +66,45 @@ static bool machine_has(size_t bytes)
     return m.left < 0 || m.left - (int64_t)bytes >= m.total / SPARE;
 }
 
-static fl_err take(fl_table *t, size_t bytes)
+static fl_err reserve_bytes(fl_table_memory *m, int64_t rows, size_t bytes)
 {
-    fl_budget *b = t->opts.budget;
+    fl_budget *b = m->budget;
     const int64_t used = fl_count_add(&b->used, (int64_t)bytes);
     const bool within = !b->limit || used <= b->limit;
     if (within && machine_has(bytes)) {
-        t->taken += (int64_t)bytes;
+        m->taken += (int64_t)bytes;
         return FL_OK;
     }
     fl_count_add(&b->used, -(int64_t)bytes);
-    return within ? no_memory(t) : over(t, used - (int64_t)bytes);
+    return within ? no_memory(m, rows)
+                  : over_budget(m, rows, used - (int64_t)bytes);
 }
 
-static void give(fl_table *t, size_t bytes)
+static void release_bytes(fl_table_memory *m, size_t bytes)
 {
-    fl_count_add(&t->opts.budget->used, -(int64_t)bytes);
-    t->taken -= (int64_t)bytes;
+    fl_count_add(&m->budget->used, -(int64_t)bytes);
+    m->taken -= (int64_t)bytes;
 }
 
 /* --- memory --- */
 
 /* Once: a table without huge pages works at half speed. */
-static void tell_huge(fl_table *t)
+static void warn_of_small_pages(fl_table_memory *m)
 {
     char have[SIZE_TEXT], all[SIZE_TEXT];
-    if (t->told || t->taken < TELL_AT)
+    if (m->warned || m->taken < WARN_AT)
         return;
-    t->told = true;
-    const fl_memory m = fl_memory_look(true);
-    if (m.huge >= 0 && m.huge < t->taken / 2)
+    m->warned = true;
+    const fl_memory now = fl_memory_look(true);
+    if (now.huge >= 0 && now.huge < m->taken / 2)
         FL_WARN("table %s: %s of %s lie on huge pages, so reading is slow; see "
                 "/sys/kernel/mm/transparent_hugepage/enabled",
-                t->name, size_text((double)m.huge, have),
-                size_text((double)t->taken, all));
+                m->table, size_text((double)now.huge, have),
+                size_text((double)m->taken, all));
 }
 
-static char *get(size_t bytes)
+/* Zeroed; NULL: there is no memory. */
+static char *alloc_block(size_t bytes)
 {
     if (bytes >= PAGES)
         return fl_pages_map(bytes);
@@ -108,28 +112,7 @@ static char *get(size_t bytes)
     return p ? memset(p, 0, bytes) : NULL;
 }
 
-static size_t rounded(size_t bytes)
-{
-    const size_t page = FL_HUGE_PAGE;
-    return bytes < HUGE ? bytes : (bytes + page - 1) / page * page;
-}
-
-fl_err fl_table_take(fl_table *t, size_t *bytes, char **out)
-{
-    const size_t size = rounded(*bytes);
-    FL_TRY(take(t, size));
-    char *p = get(size);
-    if (!p) {
-        give(t, size);
-        return no_memory(t);
-    }
-    *bytes = size;
-    *out = p;
-    tell_huge(t);
-    return FL_OK;
-}
-
-static void drop(char *p, size_t bytes)
+static void free_block(char *p, size_t bytes)
 {
     if (bytes >= PAGES)
         fl_pages_unmap(p, bytes);
@@ -137,36 +120,60 @@ static void drop(char *p, size_t bytes)
         fl_mem_free(p);
 }
 
-/* Pages that are not huge would stay so. */
-static char *extend(char *p, size_t old, size_t size)
+/* A block that is not on huge pages is copied: its pages would stay small.
+ * NULL: there is no memory, and the block is as it was. */
+static char *extend_block(char *p, size_t old, size_t size)
 {
     if (old >= HUGE)
         return fl_pages_grow(p, old, size);
-    char *to = get(size);
+    char *to = alloc_block(size);
     if (to) {
         memcpy(to, p, old);
-        drop(p, old);
+        free_block(p, old);
     }
     return to;
 }
 
-fl_err fl_table_extend(fl_table *t, size_t *bytes, size_t larger, char **p)
+static size_t round_up(size_t bytes)
 {
-    const size_t size = rounded(larger), old = *bytes;
-    FL_TRY(take(t, size - old));
-    char *to = extend(*p, old, size);
-    if (!to) {
-        give(t, size - old);
-        return no_memory(t);
+    const size_t page = FL_HUGE_PAGE;
+    return bytes < HUGE ? bytes : (bytes + page - 1) / page * page;
+}
+
+fl_err fl_table_memory_take(fl_table_memory *m, int64_t rows, size_t *bytes,
+                            char **out)
+{
+    const size_t size = round_up(*bytes);
+    FL_TRY(reserve_bytes(m, rows, size));
+    char *p = alloc_block(size);
+    if (!p) {
+        release_bytes(m, size);
+        return no_memory(m, rows);
     }
     *bytes = size;
-    *p = to;
-    tell_huge(t);
+    *out = p;
+    warn_of_small_pages(m);
     return FL_OK;
 }
 
-void fl_table_give(fl_table *t, char *p, size_t bytes)
+fl_err fl_table_memory_extend(fl_table_memory *m, int64_t rows, size_t larger,
+                              size_t *bytes, char **p)
 {
-    drop(p, bytes);
-    give(t, bytes);
+    const size_t size = round_up(larger), old = *bytes;
+    FL_TRY(reserve_bytes(m, rows, size - old));
+    char *to = extend_block(*p, old, size);
+    if (!to) {
+        release_bytes(m, size - old);
+        return no_memory(m, rows);
+    }
+    *bytes = size;
+    *p = to;
+    warn_of_small_pages(m);
+    return FL_OK;
+}
+
+void fl_table_memory_give(fl_table_memory *m, char *p, size_t bytes)
+{
+    free_block(p, bytes);
+    release_bytes(m, bytes);
 }

@@ -1,31 +1,795 @@
-/* table.c - rows are found many at a time.
+/* table.c - rows in buckets, found many at a time.
+ *
+ *     bucket    tag of each row: 63 bytes  rows: 1 byte  row 0  row 1  ..
+ *     segment   buckets, for the hashes that begin with the same bits
+ *
+ * A row lies in the bucket that its hash belongs to (its home), behind the rows
+ * that came before it, or, where its home is full, in the next bucket of the
+ * segment with room; after the last bucket comes the first. A tag is 8 bits of
+ * the hash, so a search reads one line of 64 bytes and one row of the same
+ * page.
  *
  * A row that is not in a cache costs two waits for memory, one for the head of
- * its bin and one for the row itself, and most of the first is the translation
- * of its address. So ids are looked up in blocks, in passes that are short:
- * the more of them are under way at a time, the more waits are shared.
+ * its bucket and one for the row itself, and most of the first is the
+ * translation of its address. So ids are looked up in blocks, in short passes:
+ * the more loads are under way at a time, the more waits are shared.
  *
- *     ask     for the bins of all ids
- *     match   tags, and ask for the rows that have the right one
- *     settle  compare ids, and use the rows
+ *     prefetch  the buckets of all ids
+ *     match     tags, and prefetch the rows that have the right one
+ *     resolve   compare ids, and use the rows
  *
- * Making a row may move others. So rows that are to be written are found, and
- * made, before the first one is written. */
-#include "table/table_in.h"
+ * Easy to get wrong: adding a row may move others. So all rows that an update
+ * writes are found or added before the first one is written. */
+#include "table/table.h"
 
+#include "base/vec.h"
 #include "op/kernel.h"
 
+#include <stdlib.h>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 enum {
-    BLOCK = 128,    /* ids */
+    SEGMENT_BITS = 10, /* the most bits of a hash that a segment is chosen by */
+    SEGMENTS = 1 << SEGMENT_BITS,
+    HEAD = 64, /* bytes of a bucket before its rows: one line */
+
+    FULL = 91,       /* percent of places with rows at which a segment grows */
+    ROOMY = 82,      /* percent of places with rows after it has grown */
+    PAGE = 4096,     /* bytes; a bucket of short rows does not cross one */
+    ROWS_LEAST = 28, /* rows that a bucket within a page must have room for */
+    ROWS_WIDE = 16,  /* rows of a bucket of wide rows; fewer fill unevenly */
+    SPLIT_BUCKETS = 16, /* a segment with fewer buckets is not split */
+    SPLIT_AT = 1 << 26, /* bytes; a smaller segment is not split */
+
+    BLOCK = 128,    /* ids that are looked up together */
     GROUP = 8,      /* rows that are used together */
-    AHEAD = 16,     /* rows between asking and writing */
-    LINE = 64,      /* bytes that memory is read by */
-    LINES_MAX = 16, /* of a row that are asked for */
-    FAR = 2 /* how memory is asked for: into the second cache, which has many
-             * more requests under way than the first */
+    AHEAD = 16,     /* rows between prefetch and write */
+    LINE = 64,      /* bytes of a cache line */
+    LINES_MAX = 16, /* lines of a row that are prefetched */
+    FAR = 2 /* prefetch into the second cache, which has many more requests
+             * under way than the first */
 };
 
-/* --- its life --- */
+typedef struct segment {
+    char *bucket; /* the first one; all zero: empty */
+    uint64_t buckets;
+    int64_t rows; /* always fewer than there is room for */
+    int depth;    /* how many first bits its hashes share */
+    size_t bytes; /* of all buckets; 0: the segment of a table without rows */
+} segment;
+
+struct fl_table {
+    segment *segment[SEGMENTS]; /* by the first bits of a hash, with slots_of */
+    size_t stride;              /* bytes from row to row of a bucket */
+    size_t bucket_bytes;
+    int64_t bucket_rows; /* how many rows a bucket has room for */
+    size_t bytes;        /* of a value */
+    fl_table_opts opts;
+    char *name;
+    fl_row_start start;
+    size_t state[FL_RULE_STATES]; /* offset in a row; 0: rows lack this state */
+    int64_t span;                 /* numbers of a row: value and states */
+    int64_t n;                    /* rows */
+    int64_t moves;                /* counts up whenever rows have moved */
+    segment none;                 /* the only segment while there is no row */
+    FL_VEC(char *) found;         /* rows that the update at hand writes */
+    fl_table_memory memory;
+    fl_budget own; /* the budget of a table that was given none */
+};
+
+/* --- rows and buckets --- */
+
+/* No two ids have the same hash: the mix is a bijection. */
+static inline uint64_t hash_of(const fl_table *t, int64_t id)
+{
+    return fl_table_mix((uint64_t)id ^ t->opts.key);
+}
+
+static inline int64_t row_id(const char *row)
+{
+    return *(const int64_t *)row;
+}
+
+static inline char *row_value(char *row)
+{
+    return row + sizeof(int64_t);
+}
+
+/* Most rows are short: a call of memcpy for each would cost more than the copy.
+ * n is a multiple of 4. */
+static inline void copy_row(char *to, const char *from, size_t n)
+{
+    for (; n >= 32; n -= 32, to += 32, from += 32)
+        memcpy(to, from, 32);
+    for (; n >= 8; n -= 8, to += 8, from += 8)
+        memcpy(to, from, 8);
+    if (n)
+        memcpy(to, from, 4);
+}
+
+/* Never 0: that is the tag of a place without a row. */
+static inline uint64_t tag_of(uint64_t hash)
+{
+    return (hash & 255) + !(hash & 255);
+}
+
+static inline int64_t count_rows(const char *bucket)
+{
+    return (unsigned char)bucket[HEAD - 1];
+}
+
+static inline char *row_at(const fl_table *t, const char *bucket, int64_t i)
+{
+    return (char *)bucket + HEAD + (size_t)i * t->stride;
+}
+
+/* The rows with this tag, as bits. There is no branch for each row, since none
+ * of them could be predicted. */
+static inline uint64_t match_tag(const char *bucket, uint64_t tag)
+{
+    uint64_t found = 0;
+#ifdef __SSE2__
+    const __m128i wanted = _mm_set1_epi8((char)tag);
+    for (int at = 0; at < HEAD; at += 16) {
+        const __m128i x = _mm_loadu_si128((const __m128i *)(bucket + at));
+        const int same = _mm_movemask_epi8(_mm_cmpeq_epi8(x, wanted));
+        found |= (uint64_t)same << at;
+    }
+#else
+    for (int at = 0; at < HEAD; at++)
+        found |= (uint64_t)((unsigned char)bucket[at] == tag) << at;
+#endif
+    return found & INT64_MAX; /* the last byte is no tag */
+}
+
+/* The number of the first row of a match. */
+static inline int64_t first_match(uint64_t match)
+{
+    return __builtin_ctzll(match);
+}
+
+static inline segment *segment_of(const fl_table *t, uint64_t hash)
+{
+    return t->segment[hash >> (64 - SEGMENT_BITS)];
+}
+
+static inline char *bucket_at(const fl_table *t, const segment *s, uint64_t i)
+{
+    return s->bucket + i * t->bucket_bytes;
+}
+
+/* The number of the bucket that a hash belongs to: buckets are in the order of
+ * hashes. */
+static inline uint64_t home_of(const segment *s, uint64_t hash)
+{
+    return (hash << s->depth >> 32) * s->buckets >> 32;
+}
+
+/* The bucket where a search goes on when this one is full. */
+static inline char *next_bucket(const fl_table *t, const segment *s,
+                                const char *bucket)
+{
+    const char *next = bucket + t->bucket_bytes;
+    return next == bucket_at(t, s, s->buckets) ? s->bucket : (char *)next;
+}
+
+/* --- layout --- */
+
+static void lay_out_row(fl_table *t)
+{
+    const fl_rule *r = t->opts.rule;
+    const size_t align = sizeof(int64_t);
+    t->bytes = (size_t)t->opts.width * fl_dtype_size(t->opts.dtype);
+    t->stride = sizeof(int64_t) + t->bytes;
+    t->span = t->opts.width;
+    for (int i = 0; r && i < FL_RULE_STATES && r->state[i].in; i++) {
+        if (t->opts.lacks[i])
+            continue;
+        t->state[i] = t->stride;
+        t->stride += t->bytes;
+        t->span += t->opts.width;
+    }
+    t->stride = (t->stride + align - 1) / align * align;
+}
+
+static void lay_out_bucket(fl_table *t)
+{
+    const size_t wide = HEAD + ROWS_WIDE * t->stride;
+    for (t->bucket_bytes = PAGE / 8; t->bucket_bytes <= PAGE;
+         t->bucket_bytes *= 2) {
+        t->bucket_rows = (int64_t)((t->bucket_bytes - HEAD) / t->stride);
+        if (t->bucket_rows >= ROWS_LEAST)
+            return;
+    }
+    t->bucket_bytes = (wide + HEAD - 1) / HEAD * HEAD;
+    t->bucket_rows = ROWS_WIDE;
+}
+
+/* The bucket of a table without rows. */
+static const char empty[HEAD];
+
+static void init_layout(fl_table *t)
+{
+    lay_out_row(t);
+    lay_out_bucket(t);
+    t->none = (segment){.bucket = (char *)empty, .buckets = 1};
+    for (int i = 0; i < SEGMENTS; i++)
+        t->segment[i] = &t->none;
+}
+
+/* --- segments --- */
+
+static uint64_t buckets_for(const fl_table *t, int64_t rows)
+{
+    return (uint64_t)(rows * 100 / (t->bucket_rows * ROOMY)) + 1;
+}
+
+static fl_err new_segment(fl_table *t, int64_t rows, int depth, segment **out)
+{
+    segment s = {.depth = depth,
+                 .bytes = buckets_for(t, rows) * t->bucket_bytes};
+    FL_TRY(fl_table_memory_take(&t->memory, t->n, &s.bytes, &s.bucket));
+    s.buckets = s.bytes / t->bucket_bytes;
+    *out = fl_mem_alloc(sizeof **out);
+    **out = s;
+    return FL_OK;
+}
+
+static void free_segment(fl_table *t, segment *s)
+{
+    if (!s || s == &t->none)
+        return;
+    fl_table_memory_give(&t->memory, s->bucket, s->bytes);
+    fl_mem_free(s);
+}
+
+/* How many places of t->segment are this segment. */
+static int slots_of(const segment *s)
+{
+    return SEGMENTS >> s->depth;
+}
+
+static void free_segments(fl_table *t)
+{
+    for (int i = 0, next; i < SEGMENTS; i = next) {
+        next = i + slots_of(t->segment[i]);
+        free_segment(t, t->segment[i]);
+    }
+}
+
+static void install_segment(fl_table *t, int at, segment *s)
+{
+    for (int i = 0; i < slots_of(s); i++)
+        t->segment[at + i] = s;
+}
+
+/* --- finding and placing one row --- */
+
+/* The row of an id, or NULL. */
+static char *find_row(const fl_table *t, int64_t id, uint64_t hash)
+{
+    const segment *s = segment_of(t, hash);
+    const char *bucket = bucket_at(t, s, home_of(s, hash));
+    for (;; bucket = next_bucket(t, s, bucket)) {
+        uint64_t match = match_tag(bucket, tag_of(hash));
+        for (; match; match &= match - 1) {
+            char *row = row_at(t, bucket, first_match(match));
+            if (row_id(row) == id)
+                return row;
+        }
+        if (count_rows(bucket) < t->bucket_rows)
+            return NULL;
+    }
+}
+
+/* A place for a new row in bucket `home` or behind it; NULL: all are full up
+ * to the last one. */
+static char *place_from(const fl_table *t, segment *s, uint64_t hash,
+                        uint64_t home)
+{
+    for (; home < s->buckets; home++) {
+        char *bucket = bucket_at(t, s, home);
+        const int64_t i = count_rows(bucket);
+        if (i == t->bucket_rows)
+            continue;
+        bucket[i] = (char)tag_of(hash);
+        bucket[HEAD - 1]++;
+        s->rows++;
+        return row_at(t, bucket, i);
+    }
+    return NULL;
+}
+
+/* A place for a new row in any bucket: there always is one. */
+static char *place_row(const fl_table *t, segment *s, uint64_t hash)
+{
+    char *row = place_from(t, s, hash, home_of(s, hash));
+    return row ? row : place_from(t, s, hash, 0);
+}
+
+/* --- growth in place ---
+ *
+ * A segment that is full gets more memory, in which its rows are spread anew.
+ * How many buckets it then has follows from its rows: so it grows once,
+ * whatever their hashes are, and at least one bucket has room, which ends a
+ * search.
+ *
+ * From the last bucket down, the rows of each bucket are taken out and placed
+ * where they now belong: most of them further back, among buckets that are
+ * done. A row whose home is not done yet is set aside until it is; a row that
+ * finds no room up to the last bucket is set aside until all buckets are done.
+ */
+
+typedef struct row_list {
+    char *at; /* copies of rows */
+    int64_t n, cap;
+} row_list;
+
+static void set_aside(row_list *w, const fl_table *t, const char *row)
+{
+    fl_vec_reserve((void **)&w->at, &w->cap, w->n + 1, t->stride);
+    memcpy(w->at + (size_t)w->n++ * t->stride, row, t->stride);
+}
+
+/* Place the rows whose home is bucket `done` or behind it. */
+static void place_aside(const fl_table *t, segment *s, uint64_t done,
+                        row_list *rows, row_list *last)
+{
+    const int64_t n = rows->n;
+    rows->n = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const char *row = rows->at + (size_t)i * t->stride;
+        const uint64_t hash = hash_of(t, row_id(row));
+        const uint64_t home = home_of(s, hash);
+        char *to = NULL;
+        if (home >= done)
+            to = place_from(t, s, hash, home);
+        if (to)
+            copy_row(to, row, t->stride);
+        else
+            set_aside(home < done ? rows : last, t, row);
+    }
+}
+
+static void spread_rows(const fl_table *t, segment *s, uint64_t old_buckets)
+{
+    row_list rows = {0}, last = {0};
+    s->rows = 0;
+    for (uint64_t b = old_buckets; b-- > 0;) {
+        char *bucket = bucket_at(t, s, b);
+        for (int64_t i = 0, n = count_rows(bucket); i < n; i++)
+            set_aside(&rows, t, row_at(t, bucket, i));
+        memset(bucket, 0, HEAD);
+        place_aside(t, s, b, &rows, &last);
+    }
+    for (int64_t i = 0; i < last.n; i++) {
+        const char *row = last.at + (size_t)i * t->stride;
+        const uint64_t hash = hash_of(t, row_id(row));
+        copy_row(place_row(t, s, hash), row, t->stride);
+    }
+    fl_mem_free(rows.at);
+    fl_mem_free(last.at);
+}
+
+static fl_err extend_segment(fl_table *t, segment *s)
+{
+    const uint64_t old_buckets = s->buckets;
+    const size_t larger = buckets_for(t, s->rows + 1) * t->bucket_bytes;
+    FL_TRY(fl_table_memory_extend(&t->memory, t->n, larger, &s->bytes,
+                                  &s->bucket));
+    s->buckets = s->bytes / t->bucket_bytes;
+    spread_rows(t, s, old_buckets);
+    return FL_OK;
+}
+
+/* --- growth by a split ---
+ *
+ * A large segment is split into two that share one bit more, so that there is
+ * little to move at a time. */
+
+typedef struct splitting {
+    fl_table *t;
+    segment *from;
+    segment *to[2];  /* for hashes whose next bit is 0, and is 1 */
+    int64_t rows[2]; /* of each part */
+} splitting;
+
+/* Call fn for each row of h->from. */
+static void visit_segment(splitting *h,
+                          void (*fn)(splitting *h, int part, uint64_t hash,
+                                     const char *row))
+{
+    for (uint64_t b = 0; b < h->from->buckets; b++) {
+        const char *bucket = bucket_at(h->t, h->from, b);
+        for (int64_t i = 0, n = count_rows(bucket); i < n; i++) {
+            const char *row = row_at(h->t, bucket, i);
+            const uint64_t hash = hash_of(h->t, row_id(row));
+            fn(h, (int)(hash << h->from->depth >> 63), hash, row);
+        }
+    }
+}
+
+static void count_row(splitting *h, int part, uint64_t hash, const char *row)
+{
+    h->rows[part]++;
+}
+
+static void move_row(splitting *h, int part, uint64_t hash, const char *row)
+{
+    copy_row(place_row(h->t, h->to[part], hash), row, h->t->stride);
+}
+
+static fl_err split_segment(fl_table *t, segment *s, int slot)
+{
+    splitting h = {.t = t, .from = s};
+    const int first = slot / slots_of(s) * slots_of(s);
+    visit_segment(&h, count_row);
+    FL_TRY(new_segment(t, h.rows[0] + 1, s->depth + 1, &h.to[0]));
+    const fl_err err = new_segment(t, h.rows[1] + 1, s->depth + 1, &h.to[1]);
+    if (err) {
+        free_segment(t, h.to[0]);
+        return err;
+    }
+    visit_segment(&h, move_row);
+    install_segment(t, first, h.to[0]);
+    install_segment(t, first + slots_of(h.to[0]), h.to[1]);
+    free_segment(t, s);
+    return FL_OK;
+}
+
+static fl_err make_first_segment(fl_table *t)
+{
+    segment *s;
+    FL_TRY(new_segment(t, 1, 0, &s));
+    install_segment(t, 0, s);
+    return FL_OK;
+}
+
+/* Make room in the segment of a hash. A split needs the size of the segment
+ * once more for a while; if there is no memory for it, the segment grows in
+ * place. */
+static fl_err grow_segment(fl_table *t, uint64_t hash)
+{
+    segment *s = segment_of(t, hash);
+    const int slot = (int)(hash >> (64 - SEGMENT_BITS));
+    t->moves++;
+    if (s == &t->none)
+        return make_first_segment(t);
+    if (s->depth < SEGMENT_BITS && s->buckets >= SPLIT_BUCKETS &&
+        s->bytes >= SPLIT_AT && !split_segment(t, s, slot))
+        return FL_OK;
+    return extend_segment(t, s);
+}
+
+static void start_row(const fl_table *t, int64_t id, char *row)
+{
+    memcpy(row, &id, sizeof id);
+    fl_row_start_value(&t->start, id, row_value(row));
+    for (int s = 0; s < FL_RULE_STATES; s++)
+        if (t->state[s])
+            fl_row_start_state(&t->start, t->opts.state[s], row + t->state[s]);
+}
+
+/* Add a row, as it starts, for an id that has none. Others may move: then
+ * t->moves counts up. Err: ENOMEM, and nothing has changed. */
+static fl_err add_row(fl_table *t, int64_t id, uint64_t hash, char **row)
+{
+    const segment *s = segment_of(t, hash);
+    const int64_t room = (int64_t)s->buckets * t->bucket_rows;
+    if (s == &t->none || (s->rows + 1) * 100 > room * FULL)
+        FL_TRY(grow_segment(t, hash));
+    *row = place_row(t, segment_of(t, hash), hash);
+    start_row(t, id, *row);
+    t->n++;
+    return FL_OK;
+}
+
+/* --- finding rows in blocks --- */
+
+typedef struct block {
+    int64_t n;
+    const int64_t *id;
+    uint64_t hash[BLOCK];
+    const char *bucket[BLOCK]; /* the bucket that may have the id's row */
+    uint64_t match[BLOCK];     /* bits of the rows of it with the id's tag */
+    char *row[BLOCK];          /* the id's row; NULL: there is none */
+} block;
+
+/* Rows that are used together. */
+typedef struct group {
+    int64_t n;
+    const int64_t *id;
+    char *const *row; /* of each id; NULL: there is none */
+} group;
+
+/* What a read, an update or a load does with rows. */
+typedef struct row_task {
+    /* Do it with rows of the ids from number `at` on. */
+    void (*fn)(const struct row_task *k, int64_t at, const group *g);
+    const fl_table *table;
+    size_t touched;     /* bytes of a row, from its start, that fn touches */
+    size_t from;        /* offset in a row: read, load */
+    int state;          /* read: a state, or FL_TABLE_VALUE */
+    char *out;          /* read: [n, width] */
+    const char *in;     /* update, load: [n, ..] */
+    size_t in_bytes;    /* load: of a row of `in` */
+    const fl_hyper *by; /* update */
+} row_task;
+
+static void prefetch_buckets(const fl_table *t, block *b)
+{
+    for (int64_t i = 0; i < b->n; i++) {
+        const uint64_t hash = hash_of(t, b->id[i]);
+        const segment *s = segment_of(t, hash);
+        b->hash[i] = hash;
+        b->bucket[i] = bucket_at(t, s, home_of(s, hash));
+        __builtin_prefetch(b->bucket[i], 0, FAR);
+    }
+}
+
+static inline void prefetch_row(const char *row, size_t touched)
+{
+    __builtin_prefetch(row, 0, FAR);
+    __builtin_prefetch(row + touched - 1, 0, FAR);
+    for (size_t at = LINE; at + LINE < touched; at += LINE)
+        __builtin_prefetch(row + at, 0, FAR);
+}
+
+/* Most often one row has the tag, and it is the id's. */
+static inline void prefetch_matches(const fl_table *t, block *b, int64_t i,
+                                    size_t touched)
+{
+    b->match[i] = match_tag(b->bucket[i], tag_of(b->hash[i]));
+    for (uint64_t m = b->match[i]; m; m &= m - 1)
+        prefetch_row(row_at(t, b->bucket[i], first_match(m)), touched);
+}
+
+/* Where the home is full and no tag matches, the row may be in the next bucket:
+ * a second pass looks into these together. */
+FL_CLONES static void probe_block(const fl_table *t, block *b, size_t touched)
+{
+    int16_t late[BLOCK];
+    int n_late = 0;
+    prefetch_buckets(t, b);
+    for (int64_t i = 0; i < b->n; i++) {
+        prefetch_matches(t, b, i, touched);
+        if (b->match[i] || count_rows(b->bucket[i]) < t->bucket_rows)
+            continue;
+        const segment *s = segment_of(t, b->hash[i]);
+        b->bucket[i] = next_bucket(t, s, b->bucket[i]);
+        __builtin_prefetch(b->bucket[i], 0, FAR);
+        late[n_late++] = (int16_t)i;
+    }
+    for (int k = 0; k < n_late; k++)
+        prefetch_matches(t, b, late[k], touched);
+}
+
+/* Find the row among the matches, or by a search where these are not all. */
+static inline void resolve_row(const fl_table *t, block *b, int64_t i)
+{
+    for (uint64_t m = b->match[i]; m; m &= m - 1) {
+        b->row[i] = row_at(t, b->bucket[i], first_match(m));
+        if (row_id(b->row[i]) == b->id[i])
+            return;
+    }
+    b->row[i] = NULL;
+    if (count_rows(b->bucket[i]) == t->bucket_rows)
+        b->row[i] = find_row(t, b->id[i], b->hash[i]);
+}
+
+static size_t clamp_touched(size_t bytes)
+{
+    const size_t most = (size_t)LINES_MAX * LINE;
+    return bytes < most ? bytes : most;
+}
+
+static void run_task(const row_task *k, block *b, int64_t at)
+{
+    for (int64_t i = 0, end; i < b->n; i = end) {
+        end = i + GROUP < b->n ? i + GROUP : b->n;
+        for (int64_t j = i; j < end; j++)
+            resolve_row(k->table, b, j);
+        k->fn(k, at + i, &(group){end - i, b->id + i, b->row + i});
+    }
+}
+
+static void read_ids(const row_task *k, int64_t n, const int64_t *id)
+{
+    const size_t touched = clamp_touched(k->touched);
+    block b;
+    for (int64_t at = 0; at < n; at += b.n) {
+        b.n = n - at < BLOCK ? n - at : BLOCK;
+        b.id = id + at;
+        probe_block(k->table, &b, touched);
+        run_task(k, &b, at);
+    }
+}
+
+/* --- finding rows to write --- */
+
+/* The row was not there when the block was probed; but an equal id may have
+ * added it since. */
+static fl_err find_or_add_row(fl_table *t, block *b, int64_t i)
+{
+    b->row[i] = find_row(t, b->id[i], b->hash[i]);
+    if (b->row[i])
+        return FL_OK;
+    return add_row(t, b->id[i], b->hash[i], &b->row[i]);
+}
+
+static fl_err find_or_add_block(fl_table *t, block *b)
+{
+    const size_t touched = sizeof(int64_t); /* write_rows prefetches the rest */
+    probe_block(t, b, touched);
+    for (int64_t i = 0; i < b->n; i++) {
+        const int64_t moves = t->moves;
+        resolve_row(t, b, i);
+        if (!b->row[i])
+            FL_TRY(find_or_add_row(t, b, i));
+        if (t->moves != moves)
+            probe_block(t, b, touched); /* the ids that follow */
+    }
+    return FL_OK;
+}
+
+static fl_err find_or_add_all(fl_table *t, int64_t n, const int64_t *id)
+{
+    block b;
+    for (int64_t at = 0; at < n; at += b.n) {
+        b.n = n - at < BLOCK ? n - at : BLOCK;
+        b.id = id + at;
+        FL_TRY(find_or_add_block(t, &b));
+        memcpy(t->found.at + at, b.row, (size_t)b.n * sizeof *b.row);
+    }
+    return FL_OK;
+}
+
+/* All rows are found before the first is written: a request that is refused
+ * changes nothing that can be read. If rows moved, all are found again. */
+static fl_err write_rows(fl_table *t, const row_task *k, int64_t n,
+                         const int64_t *id)
+{
+    const size_t touched = clamp_touched(k->touched);
+    int64_t moves;
+    fl_vec_reserve((void **)&t->found.at, &t->found.cap, n, sizeof(char *));
+    do {
+        moves = t->moves;
+        FL_TRY(find_or_add_all(t, n, id));
+    } while (t->moves != moves);
+    for (int64_t i = 0; i < n; i += GROUP) {
+        const int64_t m = n - i < GROUP ? n - i : GROUP;
+        for (int64_t j = i + AHEAD; j < i + AHEAD + m && j < n; j++)
+            prefetch_row(t->found.at[j], touched);
+        k->fn(k, i, &(group){m, id + i, t->found.at + i});
+    }
+    return FL_OK;
+}
+
+/* --- what is done with rows --- */
+
+/* The offset of a value or a state in a row. */
+static size_t offset_of(const fl_table *t, int state)
+{
+    return state < 0 ? sizeof(int64_t) : t->state[state];
+}
+
+FL_CLONES static void read_rows(const row_task *k, int64_t at, const group *g)
+{
+    const size_t bytes = k->table->bytes;
+    char *to = k->out + (size_t)at * bytes;
+    for (int64_t i = 0; i < g->n; i++, to += bytes)
+        if (g->row[i])
+            copy_row(to, g->row[i] + k->from, bytes);
+        else if (k->state == FL_TABLE_VALUE)
+            fl_row_start_value(&k->table->start, g->id[i], to);
+        else
+            fl_row_start_state(&k->table->start, k->table->opts.state[k->state],
+                               to);
+}
+
+static void apply_rows(const row_task *k, int64_t at, const group *g)
+{
+    const fl_table *t = k->table;
+    const char *grad = k->in + (size_t)at * t->bytes;
+    void *state[FL_RULE_STATES];
+    for (int64_t i = 0; i < g->n; i++, grad += t->bytes) {
+        for (int s = 0; s < FL_RULE_STATES; s++)
+            state[s] = t->state[s] ? g->row[i] + t->state[s] : NULL;
+        fl_rule_apply(t->opts.rule, t->opts.dtype, t->opts.width,
+                      row_value(g->row[i]), grad, state, k->by);
+    }
+}
+
+static void load_rows(const row_task *k, int64_t at, const group *g)
+{
+    const char *in = k->in + (size_t)at * k->in_bytes;
+    for (int64_t i = 0; i < g->n; i++, in += k->in_bytes)
+        memcpy(g->row[i] + k->from, in, k->in_bytes);
+}
+
+/* --- scanning ---
+ *
+ * A cursor is the hash from which to go on. Segments, and the buckets of a
+ * segment, are in the order of hashes, so a scan finds its place again however
+ * much the table has grown. The rows of a bucket are in no order: they are
+ * sorted here, together with those that lie in later buckets because their home
+ * was full. */
+
+typedef struct hashed_row {
+    uint64_t hash;
+    const char *row;
+} hashed_row;
+
+typedef struct scan {
+    const fl_table *t;
+    fl_table_cursor *c;
+    int64_t n, most;         /* rows so far, and at most */
+    int64_t *id;             /* of each row */
+    char *rows;              /* values and states */
+    FL_VEC(hashed_row) home; /* rows whose home is the bucket at hand */
+} scan;
+
+static int by_hash(const void *a, const void *b)
+{
+    const uint64_t x = ((const hashed_row *)a)->hash,
+                   y = ((const hashed_row *)b)->hash;
+    return x < y ? -1 : x > y;
+}
+
+/* Fill s->home with the rows from the cursor on whose home is a bucket, in the
+ * order of their hashes. */
+static void collect_bucket(scan *s, const segment *seg, uint64_t number)
+{
+    const char *bucket = bucket_at(s->t, seg, number);
+    s->home.n = 0;
+    for (;; bucket = next_bucket(s->t, seg, bucket)) {
+        const int64_t n = count_rows(bucket);
+        for (int64_t i = 0; i < n; i++) {
+            const char *row = row_at(s->t, bucket, i);
+            const uint64_t hash = hash_of(s->t, row_id(row));
+            if (hash >= s->c->next && home_of(seg, hash) == number)
+                fl_push(&s->home, (hashed_row){hash, row});
+        }
+        if (n < s->t->bucket_rows)
+            break;
+    }
+    if (s->home.n)
+        qsort(s->home.at, (size_t)s->home.n, sizeof *s->home.at, by_hash);
+}
+
+static void add_to_scan(scan *s, const hashed_row *r)
+{
+    const fl_table *t = s->t;
+    const size_t bytes = (size_t)t->span * fl_dtype_size(t->opts.dtype);
+    s->id[s->n] = row_id(r->row);
+    memcpy(s->rows + (size_t)s->n * bytes, r->row + sizeof(int64_t), bytes);
+    s->n++;
+    s->c->next = r->hash + 1;
+    s->c->done = !s->c->next; /* there is no larger hash */
+}
+
+/* Scan a segment from the cursor on. The cursor then stands behind the segment,
+ * or behind the last row if the scan is full. */
+static void scan_segment(scan *s, const segment *seg)
+{
+    const uint64_t own = UINT64_MAX >> seg->depth; /* bits not shared */
+    const uint64_t last = s->c->next | own;
+    uint64_t bucket = home_of(seg, s->c->next);
+    for (; bucket < seg->buckets && s->n < s->most; bucket++) {
+        collect_bucket(s, seg, bucket);
+        for (int64_t i = 0; i < s->home.n && s->n < s->most; i++)
+            add_to_scan(s, &s->home.at[i]);
+    }
+    if (s->n == s->most)
+        return;
+    s->c->next = last + 1;
+    s->c->done = !s->c->next;
+}
+
+/* --- public functions --- */
 
 fl_err fl_table_new(const fl_table_opts *opts, fl_table **out)
 {
@@ -43,10 +807,11 @@ fl_err fl_table_new(const fl_table_opts *opts, fl_table **out)
     fl_table *t = fl_mem_alloc(sizeof *t);
     t->opts = *opts;
     t->opts.name = t->name = fl_mem_strdup(opts->name);
-    if (!t->opts.budget)
-        t->opts.budget = &t->own;
-    fl_bins_init(t);
-    const fl_err err = fl_start_init(t);
+    t->memory = (fl_table_memory){
+        .table = t->name, .budget = opts->budget ? opts->budget : &t->own};
+    init_layout(t);
+    const fl_err err = fl_row_start_init(&t->start, &opts->start, t->name,
+                                         opts->dtype, opts->width);
     if (err) {
         fl_table_free(t);
         return err;
@@ -59,9 +824,9 @@ void fl_table_free(fl_table *t)
 {
     if (!t)
         return;
-    fl_bins_fini(t);
+    free_segments(t);
     fl_vec_fini(&t->found);
-    fl_tensor_fini(&t->pool);
+    fl_row_start_fini(&t->start);
     fl_mem_free(t->name);
     fl_mem_free(t);
 }
@@ -83,7 +848,7 @@ int64_t fl_table_span(const fl_table *t)
 
 int64_t fl_table_bytes(const fl_table *t)
 {
-    return t->taken;
+    return t->memory.taken;
 }
 
 uint64_t fl_table_key_of(const fl_table *t)
@@ -91,232 +856,20 @@ uint64_t fl_table_key_of(const fl_table *t)
     return t->opts.key;
 }
 
-/* --- finding rows --- */
-
-typedef struct block {
-    int64_t n;
-    const int64_t *id;
-    uint64_t hash[BLOCK];
-    const char *bin[BLOCK]; /* where the id may lie.. */
-    uint64_t match[BLOCK];  /* ..in one of these rows */
-    char *row[BLOCK];       /* where it does, or NULL */
-} block;
-
-/* Rows that are used together. */
-typedef struct group {
-    int64_t n;
-    const int64_t *id;
-    char *const *row; /* or NULL */
-} group;
-
-/* What is done with rows: those of the ids from `at` on. */
-typedef struct use {
-    void (*rows)(const struct use *u, int64_t at, const group *g);
-    size_t touched; /* bytes from a row's start */
-    size_t from;    /* read, load: where in a row */
-    int state;      /* read: or FL_TABLE_VALUE */
-    const fl_table *table;
-    char *out;          /* read */
-    const char *in;     /* apply, load */
-    size_t in_bytes;    /* of a row of it */
-    const fl_hyper *by; /* apply */
-} use;
-
-static void ask_bins(const fl_table *t, block *b)
-{
-    for (int64_t i = 0; i < b->n; i++) {
-        const uint64_t hash = fl_table_hash(t, b->id[i]);
-        const fl_shelf *s = fl_table_shelf(t, hash);
-        b->hash[i] = hash;
-        b->bin[i] = fl_shelf_bin(t, s, fl_shelf_home(s, hash));
-        __builtin_prefetch(b->bin[i], 0, FAR);
-    }
-}
-
-static inline void ask_row(const char *row, size_t touched)
-{
-    __builtin_prefetch(row, 0, FAR);
-    __builtin_prefetch(row + touched - 1, 0, FAR);
-    for (size_t at = LINE; at + LINE < touched; at += LINE)
-        __builtin_prefetch(row + at, 0, FAR);
-}
-
-/* Rows with the tag: one, most likely that of the id. */
-static inline void ask_rows(const fl_table *t, block *b, int64_t i,
-                            size_t touched)
-{
-    b->match[i] = fl_bin_match(b->bin[i], fl_bin_tag(b->hash[i]));
-    for (uint64_t m = b->match[i]; m; m &= m - 1)
-        ask_row(fl_bin_row(t, b->bin[i], fl_match_first(m)), touched);
-}
-
-/* Whose own bin is full may be in another, which all such ask for together. */
-FL_CLONES static void probe(const fl_table *t, block *b, size_t touched)
-{
-    int16_t late[BLOCK];
-    int n_late = 0;
-    ask_bins(t, b);
-    for (int64_t i = 0; i < b->n; i++) {
-        ask_rows(t, b, i, touched);
-        if (b->match[i] || fl_bin_count(b->bin[i]) < t->bin_rows)
-            continue;
-        const fl_shelf *s = fl_table_shelf(t, b->hash[i]);
-        b->bin[i] = fl_shelf_next(t, s, b->bin[i]);
-        __builtin_prefetch(b->bin[i], 0, FAR);
-        late[n_late++] = (int16_t)i;
-    }
-    for (int k = 0; k < n_late; k++)
-        ask_rows(t, b, late[k], touched);
-}
-
-/* From where it may be to where it is. */
-static inline void settle(const fl_table *t, block *b, int64_t i)
-{
-    for (uint64_t m = b->match[i]; m; m &= m - 1) {
-        b->row[i] = fl_bin_row(t, b->bin[i], fl_match_first(m));
-        if (fl_row_id(b->row[i]) == b->id[i])
-            return;
-    }
-    b->row[i] = NULL;
-    if (fl_bin_count(b->bin[i]) == t->bin_rows)
-        b->row[i] = fl_bins_find(t, b->id[i], b->hash[i]);
-}
-
-static size_t touched_of(size_t bytes)
-{
-    const size_t most = (size_t)LINES_MAX * LINE;
-    return bytes < most ? bytes : most;
-}
-
-static void use_rows(const use *u, block *b, int64_t at)
-{
-    for (int64_t i = 0, end; i < b->n; i = end) {
-        end = i + GROUP < b->n ? i + GROUP : b->n;
-        for (int64_t k = i; k < end; k++)
-            settle(u->table, b, k);
-        u->rows(u, at + i, &(group){end - i, b->id + i, b->row + i});
-    }
-}
-
-static void walk(const use *u, int64_t n, const int64_t *id)
-{
-    const size_t touched = touched_of(u->touched);
-    block b;
-    for (int64_t at = 0; at < n; at += b.n) {
-        b.n = n - at < BLOCK ? n - at : BLOCK;
-        b.id = id + at;
-        probe(u->table, &b, touched);
-        use_rows(u, &b, at);
-    }
-}
-
-/* --- finding rows to be written --- */
-
-/* Not there when the block was probed; but ids may be equal. */
-static fl_err make(fl_table *t, block *b, int64_t i)
-{
-    b->row[i] = fl_bins_find(t, b->id[i], b->hash[i]);
-    if (b->row[i])
-        return FL_OK;
-    return fl_bins_add(t, b->id[i], b->hash[i], &b->row[i]);
-}
-
-static fl_err make_block(fl_table *t, block *b)
-{
-    const size_t touched = sizeof(int64_t); /* the rest when it is written */
-    probe(t, b, touched);
-    for (int64_t i = 0; i < b->n; i++) {
-        const int64_t moves = t->moves;
-        settle(t, b, i);
-        if (!b->row[i])
-            FL_TRY(make(t, b, i));
-        if (t->moves != moves)
-            probe(t, b, touched); /* those to come */
-    }
-    return FL_OK;
-}
-
-static fl_err make_all(fl_table *t, int64_t n, const int64_t *id)
-{
-    block b;
-    for (int64_t at = 0; at < n; at += b.n) {
-        b.n = n - at < BLOCK ? n - at : BLOCK;
-        b.id = id + at;
-        FL_TRY(make_block(t, &b));
-        memcpy(t->found.at + at, b.row, (size_t)b.n * sizeof *b.row);
-    }
-    return FL_OK;
-}
-
-/* All are found before the first is written: what is refused changes nothing
- * that can be read. Rows that moved are found again. */
-static fl_err write_rows(fl_table *t, const use *u, int64_t n,
-                         const int64_t *id)
-{
-    const size_t touched = touched_of(u->touched);
-    int64_t moves;
-    fl_vec_reserve((void **)&t->found.at, &t->found.cap, n, sizeof(char *));
-    do {
-        moves = t->moves;
-        FL_TRY(make_all(t, n, id));
-    } while (t->moves != moves);
-    for (int64_t i = 0; i < n; i += GROUP) {
-        const int64_t m = n - i < GROUP ? n - i : GROUP;
-        for (int64_t k = i + AHEAD; k < i + AHEAD + m && k < n; k++)
-            ask_row(t->found.at[k], touched);
-        u->rows(u, i, &(group){m, id + i, t->found.at + i});
-    }
-    return FL_OK;
-}
-
-/* --- what is done with them --- */
-
-/* Bytes from a row's start. */
-static size_t place_of(const fl_table *t, int state)
-{
-    return state < 0 ? sizeof(int64_t) : t->state[state];
-}
-
-FL_CLONES static void read_rows(const use *u, int64_t at, const group *g)
-{
-    const size_t bytes = u->table->bytes;
-    char *to = u->out + (size_t)at * bytes;
-    for (int64_t i = 0; i < g->n; i++, to += bytes)
-        if (g->row[i])
-            fl_row_copy(to, g->row[i] + u->from, bytes);
-        else if (u->state == FL_TABLE_VALUE)
-            fl_start_value(u->table, g->id[i], to);
-        else
-            fl_start_state(u->table, u->state, to);
-}
-
 fl_err fl_table_read(const fl_table *t, int state, int64_t n, const int64_t *id,
                      fl_tensor *out)
 {
     const fl_shape s = {2, {n, t->opts.width}};
     FL_TRY(fl_tensor_resize(out, t->opts.dtype, &s));
-    const size_t from = place_of(t, state);
-    const use u = {.rows = read_rows,
-                   .table = t,
-                   .touched = from + t->bytes,
-                   .from = from,
-                   .state = state,
-                   .out = out->data};
-    walk(&u, n, id);
+    const size_t from = offset_of(t, state);
+    const row_task k = {.fn = read_rows,
+                        .table = t,
+                        .touched = from + t->bytes,
+                        .from = from,
+                        .state = state,
+                        .out = out->data};
+    read_ids(&k, n, id);
     return FL_OK;
-}
-
-static void apply_rows(const use *u, int64_t at, const group *g)
-{
-    const fl_table *t = u->table;
-    const char *grad = u->in + (size_t)at * t->bytes;
-    void *state[FL_RULE_STATES];
-    for (int64_t i = 0; i < g->n; i++, grad += t->bytes) {
-        for (int s = 0; s < FL_RULE_STATES; s++)
-            state[s] = t->state[s] ? g->row[i] + t->state[s] : NULL;
-        fl_rule_apply(t->opts.rule, t->opts.dtype, t->opts.width,
-                      fl_row_value(g->row[i]), grad, state, u->by);
-    }
 }
 
 fl_err fl_table_apply(fl_table *t, int64_t n, const int64_t *id,
@@ -325,19 +878,12 @@ fl_err fl_table_apply(fl_table *t, int64_t n, const int64_t *id,
     if (!t->opts.rule)
         return fl_fail(FL_EINVAL, "table \"%s\" has no rule to be updated by",
                        t->name);
-    const use u = {.rows = apply_rows,
-                   .table = t,
-                   .touched = t->stride,
-                   .in = grad,
-                   .by = h};
-    return write_rows(t, &u, n, id);
-}
-
-static void load_rows(const use *u, int64_t at, const group *g)
-{
-    const char *in = u->in + (size_t)at * u->in_bytes;
-    for (int64_t i = 0; i < g->n; i++, in += u->in_bytes)
-        memcpy(g->row[i] + u->from, in, u->in_bytes);
+    const row_task k = {.fn = apply_rows,
+                        .table = t,
+                        .touched = t->stride,
+                        .in = grad,
+                        .by = h};
+    return write_rows(t, &k, n, id);
 }
 
 fl_err fl_table_load(fl_table *t, int state, int64_t n, const int64_t *id,
@@ -354,13 +900,38 @@ fl_err fl_table_load(fl_table *t, int state, int64_t n, const int64_t *id,
                        t->name, (long long)n, fl_dtype_word(rows->dtype),
                        fl_shape_text(s, text), fl_dtype_word(t->opts.dtype),
                        (long long)width);
-    const size_t from = place_of(t, state);
+    const size_t from = offset_of(t, state);
     const size_t bytes = (size_t)width * fl_dtype_size(t->opts.dtype);
-    const use u = {.rows = load_rows,
-                   .table = t,
-                   .touched = from + bytes,
-                   .from = from,
-                   .in = rows->data,
-                   .in_bytes = bytes};
-    return write_rows(t, &u, n, id);
+    const row_task k = {.fn = load_rows,
+                        .table = t,
+                        .touched = from + bytes,
+                        .from = from,
+                        .in = rows->data,
+                        .in_bytes = bytes};
+    return write_rows(t, &k, n, id);
+}
+fl_err fl_table_scan(const fl_table *t, fl_table_cursor *c, int64_t n,
+                     fl_tensor *id, fl_tensor *rows)
+{
+    scan s = {.t = t, .c = c, .most = n < t->n ? n : t->n};
+    FL_TRY(fl_tensor_resize(id, FL_I64, &(fl_shape){1, {s.most}}));
+    FL_TRY(fl_tensor_resize(rows, t->opts.dtype,
+                            &(fl_shape){2, {s.most, t->span}}));
+    s.id = id->data;
+    s.rows = rows->data;
+    while (!c->done && s.n < s.most)
+        scan_segment(&s, segment_of(t, c->next));
+    fl_vec_fini(&s.home);
+    id->shape.dim[0] = rows->shape.dim[0] = s.n;
+    return FL_OK;
+}
+
+uint64_t fl_table_order(uint64_t key, int64_t id)
+{
+    return fl_table_mix((uint64_t)id ^ key);
+}
+
+uint64_t fl_table_key(const uint64_t tables[2])
+{
+    return fl_table_mix(tables[0] ^ fl_table_mix(tables[1]));
 }

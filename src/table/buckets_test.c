@@ -89,7 +89,7 @@ static void check_scan(const fl_table *t, int64_t part)
 
 /* --- where rows lie --- */
 
-/* All belong into one bin: the worst that can be. */
+/* All belong into one bucket: the worst that can be. */
 static void check_neighbours(uint64_t first)
 {
     enum {
@@ -112,7 +112,7 @@ static void check_neighbours(uint64_t first)
     fl_table_free(t);
 }
 
-/* Who aims ids at one bin without the key does not hit it. */
+/* Who aims ids at one bucket without the key does not hit it. */
 static void a_key_scatters_neighbours(void)
 {
     enum {
@@ -146,14 +146,15 @@ static void a_key_scatters_neighbours(void)
 static void neighbours_among_hashes_find_places(void)
 {
     check_neighbours(UINT64_C(1) << 40);
-    check_neighbours(UINT64_MAX - 4999); /* on from the last bin to the first */
+    check_neighbours(UINT64_MAX -
+                     4999); /* on from the last bucket to the first */
     check_neighbours(UINT64_MAX / 2 - 100);
 }
 
 static void wide_rows_move_as_short_ones_do(void)
 {
     enum {
-        MANY = 110000, /* 88 MB: a shelf is split */
+        MANY = 110000, /* 88 MB: a segment is split */
         WIDE = 200
     };
     int64_t *id = fl_mem_alloc(MANY * sizeof *id);
