@@ -377,7 +377,7 @@ static bool is_finished(const sim *s)
     for (int i = 0; i < s->job.servers; i++)
         if (!s->server[i].left)
             return false;
-    for (int i = 0; i < s->job.trainers; i++)
+    for (int i = 0; i < s->procs; i++)
         if (!s->proc[i].finished)
             return false;
     return true;

@@ -3,7 +3,8 @@
  * The machines are the ones that ship. Messages between them are dropped,
  * delayed, doubled and reordered; trainers die, stop, resume, restart, fail;
  * links are cut and heal; servers stop and resume; one server, or all of them,
- * are killed and started again without their state. After every event the
+ * are killed and started again without their state; a rival is started with the
+ * explicit id of another trainer. After every event the
  * invariants of docs/protocol.md are checked. Then come calm times, in
  * which the job must end. The same options give the same run.
  * Tests only: not in the library. */
@@ -37,6 +38,7 @@ typedef struct fl_sim_result {
     /* how often the interesting things happened */
     int64_t lost, fenced, rejoined, parked_joins, kills, late_loss;
     int64_t replaced; /* servers */
+    int64_t rivals;   /* trainers that ended because another had their id */
     int64_t warned;   /* trainers that ended because a server was replaced */
 } fl_sim_result;
 

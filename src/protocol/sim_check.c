@@ -50,7 +50,7 @@ static void show_waits(const sim *s, fl_str *to)
     fl_coord_waits(s->coord, s->now, to);
     for (int i = 0; i < s->job.servers; i++)
         fl_server_waits(s->server[i].server, s->now, to);
-    for (int i = 0; i < s->job.trainers; i++)
+    for (int i = 0; i < s->procs; i++)
         if (s->proc[i].client)
             fl_client_waits(s->proc[i].client, s->now, to);
 }
@@ -136,12 +136,12 @@ static void expect_version(sim *s, sim_round *r, int64_t k)
     }
 }
 
-/* Nobody trains alone: every rank, and with trainer ids of their own every
- * process, was there before the first round closes. */
+/* Nobody trains alone: every rank was there before the first round closes. With
+ * ids of their own its members are the processes (note_came, H). */
 static void check_start(sim *s)
 {
     for (int i = 0; i < s->job.trainers; i++)
-        if (!s->came[i] || (!s->opts.any_id && !s->proc[i].came))
+        if (!s->came[i])
             sim_fail(s, 'E', "round 0 closes, trainer %d never came", i);
 }
 
@@ -400,14 +400,14 @@ static void check_waits(sim *s)
 
 static void note_came(sim *s)
 {
-    for (int i = 0; i < s->job.trainers; i++) {
+    for (int i = 0; i < s->procs; i++) {
         sim_proc *p = &s->proc[i];
-        if (p->client && fl_client_rank(p->client) >= 0)
-            p->came = s->came[fl_client_rank(p->client)] = true;
-        if (p->client && fl_client_rank(p->client) >= 0 && !s->opts.any_id &&
-            fl_client_rank(p->client) != i)
-            sim_fail(s, 'H', "the trainer with id %d becomes %d", i,
-                     fl_client_rank(p->client));
+        const int rank = p->client ? fl_client_rank(p->client) : -1;
+        if (rank < 0)
+            continue;
+        s->came[rank] = true;
+        if (p->id != FL_ANY_ID && rank != p->id)
+            sim_fail(s, 'H', "the trainer with id %d becomes %d", p->id, rank);
     }
 }
 
@@ -437,7 +437,7 @@ static void check_calls(sim *s)
  * just completed may take the place of another: the protocol's known limit. */
 static bool must_complete(const sim *s)
 {
-    for (int i = 0; i < s->job.trainers; i++)
+    for (int i = 0; i < s->procs; i++)
         if (s->proc[i].given_up)
             return false;
     if (!s->storm)
@@ -478,7 +478,7 @@ void sim_check_end(sim *s)
     for (int i = 0; i < s->job.servers; i++)
         if (!s->server[i].left)
             sim_fail(s, 'F', "server %d does not end", i);
-    for (int i = 0; i < s->job.trainers; i++)
+    for (int i = 0; i < s->procs; i++)
         if (!s->proc[i].finished)
             sim_fail(s, 'F', "proc %d waits for ever", i);
     check_outcome(s, code, why);

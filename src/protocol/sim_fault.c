@@ -146,11 +146,11 @@ void sim_replace(sim *s)
 
 static void strike_once(sim *s)
 {
-    const int n = (int)sim_dice(s, (uint64_t)s->job.trainers);
+    const int n = (int)sim_dice(s, (uint64_t)s->procs);
     sim_proc *p = &s->proc[n];
     switch (sim_dice(s, 11)) {
     case 10: /* a power cut */
-        for (int i = 0; i < s->job.trainers; i++)
+        for (int i = 0; i < s->procs; i++)
             kill_one(s, &s->proc[i]);
         break;
     case 0:

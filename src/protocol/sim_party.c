@@ -164,7 +164,7 @@ void sim_server_replace(sim *s, int server)
     forget_rounds(s);
     s->view.n = s->gone.n = s->view_number = 0;
     for (int i = 0; i < s->job.trainers; i++)
-        s->came[i] = s->proc[i].came = false;
+        s->came[i] = false;
 }
 
 /* --- a trainer --- */
@@ -196,6 +196,18 @@ static void on_fenced(void *self, const char *why)
     sim_check_fenced(p->sim, p);
 }
 
+/* Another process has the rank that it was started for. */
+static bool has_rival(const sim_proc *p)
+{
+    for (int i = 0; i < p->sim->procs; i++) {
+        const sim_proc *q = &p->sim->proc[i];
+        if (q != p && p->id != FL_ANY_ID && q->client &&
+            fl_client_rank(q->client) == p->id)
+            return true;
+    }
+    return false;
+}
+
 static void on_over(void *self, int code, const char *why)
 {
     sim_proc *p = self;
@@ -205,6 +217,7 @@ static void on_over(void *self, int code, const char *why)
         sim_check_misled(p->sim, p);
     p->sim->result->warned += p->misled;
     p->given_up = code && !fl_coord_ended(p->sim->coord, &end, &why);
+    p->sim->result->rivals += p->given_up && has_rival(p);
 }
 
 static void push_grads(sim *s, sim_proc *p, int server)
@@ -266,8 +279,7 @@ void sim_proc_start(sim *s, int proc)
     }
     snprintf(who, sizeof who, "proc%d.%d", proc, p->life);
     p->client =
-        fl_client_new(&s->job, &p->app, s->opts.any_id ? FL_ANY_ID : proc, who,
-                      &p->entropy, &p->out);
+        fl_client_new(&s->job, &p->app, p->id, who, &p->entropy, &p->out);
     fl_client_start(p->client, s->now);
     sim_at(s, 1 + (int64_t)sim_dice(s, 250 * FL_MS),
            (sim_event){.kind = SIM_TICK,
@@ -284,10 +296,10 @@ void sim_proc_die(sim *s, int proc)
     fl_outbox_clear(&p->out);
 }
 
-static void init_proc(sim *s, int index)
+static void init_proc(sim *s, int index, int id)
 {
     sim_proc *p = &s->proc[index];
-    *p = (sim_proc){.sim = s, .index = index};
+    *p = (sim_proc){.sim = s, .index = index, .id = id};
     p->goal = 1 + (int)sim_dice(s, (uint64_t)s->opts.rounds);
     p->restarts = 3;
     p->seen = fl_mem_alloc((size_t)s->job.servers * sizeof *p->seen);
@@ -319,23 +331,27 @@ void sim_party_init(sim *s)
                  .start = 120 * FL_SEC,
                  .rejoin = rejoin[sim_dice(s, 4)]});
     o->any_id = !sim_dice(s, 8) || o->any_id;
-    s->parties = s->job.servers + 1 + s->job.trainers;
+    s->procs = s->job.trainers + (!o->any_id && !sim_dice(s, 8));
+    s->parties = s->job.servers + 1 + s->procs;
     s->asleep = fl_mem_alloc((size_t)s->parties * sizeof *s->asleep);
     s->cut = fl_mem_alloc((size_t)(s->parties * s->parties) * sizeof *s->cut);
     s->server = fl_mem_alloc((size_t)s->job.servers * sizeof *s->server);
-    s->proc = fl_mem_alloc((size_t)s->job.trainers * sizeof *s->proc);
+    s->proc = fl_mem_alloc((size_t)s->procs * sizeof *s->proc);
     s->came = fl_mem_alloc((size_t)s->job.trainers * sizeof *s->came);
     for (int i = 0; i < s->job.servers; i++)
         init_server(s, i, 0);
     for (int i = 0; i < s->job.trainers; i++)
-        init_proc(s, i);
+        init_proc(s, i, o->any_id ? FL_ANY_ID : i);
+    if (s->procs > s->job.trainers)
+        init_proc(s, s->job.trainers,
+                  (int)sim_dice(s, (uint64_t)s->job.trainers));
 }
 
 void sim_party_fini(sim *s)
 {
     for (int i = 0; i < s->job.servers; i++)
         fini_server(s, i);
-    for (int i = 0; i < s->job.trainers; i++) {
+    for (int i = 0; i < s->procs; i++) {
         fl_client_free(s->proc[i].client);
         fl_outbox_fini(&s->proc[i].out);
         fl_mem_free(s->proc[i].seen);

