@@ -1016,20 +1016,27 @@ char *fl_role_misspelt(void);
 
 /* --- Launching --------------------------------------------------------- */
 
-/* Servers and trainers of a job on this host; several hosts launch alike. */
+/* Servers and trainers of a job on this host, or the ranks of a collective job;
+ * several hosts launch alike. */
 typedef struct fl_launch_opts {
     int n; /* what every process runs: a program or script and its arguments */
     const char *const *command;
     const char *python; /* runs a .py script; NULL: $PADDLE_PYTHON, python3 */
     int servers, trainers;        /* on each host */
-    const char *endpoints;        /* of servers; NULL: from start_port on */
+    bool collective;              /* trainers alone: servers is not read */
+    const char *endpoints;        /* of servers, or of all ranks; NULL: from
+                                   * start_port on */
     int start_port;               /* 0: 6170 and on, as far as they are free */
     const char *node_ip;          /* this host; NULL: "127.0.0.1" */
     const char *cluster_node_ips; /* all hosts; NULL: this one */
     const char *log_dir;          /* serverlog.N, workerlog.N; NULL: "logs" */
-    bool quiet;                   /* the output of trainer 0 is not shown */
-    bool dry_run;                 /* show what would be started, and end */
-    int (*poll)(void *user);      /* not 0: as Ctrl-C; or NULL */
+    const char *gpus; /* collective: "2,3" starts a rank for each, which finds
+                       * it in FLAGS_selected_gpus; wins over trainers */
+    int max_restarts; /* collective: so often all ranks start again after a
+                       * failure */
+    bool quiet;       /* the output of trainer 0 is not shown */
+    bool dry_run;     /* show what would be started, and end */
+    int (*poll)(void *user); /* not 0: as Ctrl-C; or NULL */
     void *user;
 } fl_launch_opts;
 

@@ -83,19 +83,22 @@ static const char **words_of(py_pool *pool, PyObject *list, int *n)
 
 static PyObject *launch(PyObject *module, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"command",          "servers",    "trainers",
-                            "endpoints",        "start_port", "node_ip",
-                            "cluster_node_ips", "log_dir",    NULL};
+    static char *names[] = {
+        "command",    "servers", "trainers",         "endpoints",
+        "start_port", "node_ip", "cluster_node_ips", "log_dir",
+        "collective", "gpus",    "max_restarts",     NULL};
     PyThreadState *thread;
     fl_launch_opts o = {.poll = poll, .user = &thread};
     py_pool pool = {0};
     PyObject *list;
-    int code = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "Oii|zizzz:launch", names, &list,
-                                     &o.servers, &o.trainers, &o.endpoints,
-                                     &o.start_port, &o.node_ip,
-                                     &o.cluster_node_ips, &o.log_dir))
+    int code = 1, collective = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "Oii|zizzz$pzi:launch", names,
+                                     &list, &o.servers, &o.trainers,
+                                     &o.endpoints, &o.start_port, &o.node_ip,
+                                     &o.cluster_node_ips, &o.log_dir,
+                                     &collective, &o.gpus, &o.max_restarts))
         return NULL;
+    o.collective = collective;
     o.command = words_of(&pool, list, &o.n);
     if (!o.command) {
         py_pool_fini(&pool);

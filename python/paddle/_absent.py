@@ -44,8 +44,6 @@ ABSENT = (
      "chunk ctc_error seqtext_printer"),
     ("paddle.v2.evaluator", LATER, "further evaluators",
      "detection_map gradient_printer maxframe_printer"),
-    ("paddle.distributed", LATER, "collective training without servers",
-     "launch"),
     ("paddle.dataset", LATER, "further data sets",
      "flowers image mq2007 sentiment voc2012 wmt16"),
     ("paddle.fluid.contrib", LATER, "quantization, compression and other "

@@ -1,26 +1,39 @@
-/* paddle launch - start the servers and trainers of a job on this host. */
+/* paddle launch - start the processes of a job on this host. */
 #include "cli/cli.h"
 
+#include <string.h>
+
 static fl_launch_opts job = {.servers = 2, .trainers = 2, .log_dir = "logs"};
-static const char *print_config;
+static const char *print_config, *mode = "pserver";
 
 static const fl_opt opts[] = {
+    {"mode", FL_OPT_STR, &mode,
+     "pserver: servers and trainers; collective: trainers alone, which "
+     "average their gradients"},
     {"worker_num", FL_OPT_INT, &job.trainers,
      "number of trainers on each host"},
     {"trainer_num", FL_OPT_INT, &job.trainers, "same as --worker_num"},
+    {"nproc_per_node", FL_OPT_INT, &job.trainers, "same as --worker_num"},
     {"server_num", FL_OPT_INT, &job.servers, "number of servers on each host"},
     {"endpoints", FL_OPT_STR, &job.endpoints,
      "all servers of the job, in place of --server_num: host:port,host:port"},
     {"servers", FL_OPT_STR, &job.endpoints, "same as --endpoints"},
     {"start_port", FL_OPT_INT, &job.start_port,
      "first server port; the next servers use the ports after it (default: "
-     "6170, or the next free ports)"},
+     "6170, or the next free ports); with --mode collective of trainers"},
+    {"started_port", FL_OPT_INT, &job.start_port, "same as --start_port"},
     {"cluster_node_ips", FL_OPT_STR, &job.cluster_node_ips,
      "all hosts of the job: host,host (default: 127.0.0.1)"},
     {"node_ip", FL_OPT_STR, &job.node_ip,
      "this host, as --cluster_node_ips names it"},
     {"log_dir", FL_OPT_STR, &job.log_dir,
      "folder of the logs, serverlog.N and workerlog.N"},
+    {"max_restarts", FL_OPT_INT, &job.max_restarts,
+     "with --mode collective: how often all trainers are started again after "
+     "a failure"},
+    {"selected_gpus", FL_OPT_STR, &job.gpus,
+     "with --mode collective: a trainer for each of these numbers, which it "
+     "finds in FLAGS_selected_gpus"},
     {"python", FL_OPT_STR, &job.python,
      "Python that runs a .py script (default: $PADDLE_PYTHON, or python3)"},
     {"print_config", FL_OPT_STR, &print_config,
@@ -38,6 +51,12 @@ static int run(int n, char **arg)
         return fl_cli_fail(FL_EXIT_USAGE, false,
                            "launch: what to run is missing; see paddle help "
                            "launch");
+    job.collective = !strcmp(mode, "collective");
+    if (!job.collective && strcmp(mode, "pserver"))
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "launch: --mode is \"%s\", expected pserver or "
+                           "collective",
+                           mode);
     job.n = n;
     job.command = (const char *const *)arg;
     if (fl_launch_job(&job, &code))
@@ -48,7 +67,7 @@ static int run(int n, char **arg)
 const fl_cmd fl_cmd_launch = {
     .name = "launch",
     .args = "SCRIPT.py|PROGRAM [ARGUMENT...]",
-    .help = "start the servers and trainers of a job on this host",
+    .help = "start the processes of a job on this host",
     .opts = opts,
     .own_flags = true,
     .run = run,

@@ -233,6 +233,7 @@ static fl_err read_options(fl_mesh_opts *o, int *overlap)
     FL_TRY(fl_flag_number("FLUID_START", &start));
     FL_TRY(fl_flag_number("FLUID_COLLECTIVE_TIMEOUT", &silence));
     FL_TRY(fl_flag_bool("FLUID_OVERLAP", &on));
+    FL_TRY(fl_flag_bool("FLUID_PORT_HELD", &o->held));
     *overlap = text && *text ? on : -1;
     o->join_timeout = (int64_t)((start < 1 ? 1 : start) * (double)FL_SEC);
     o->timeout = (int64_t)((silence < 1 ? 1 : silence) * (double)FL_SEC);

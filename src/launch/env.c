@@ -38,7 +38,10 @@ static const char *const ours[] = {
     "PADDLE_INIT_NUM_GRADIENT_SERVERS",
     "PADDLE_INIT_PSERVERS",
     "PADDLE_INIT_PORT",
+    "FLAGS_selected_gpus",
     "FLUID_PORT_HELD",
+    "FLUID_JOB_KEY_FD",
+    "FLUID_RESTART",
     "FLUID_LAUNCHED",
     "FLUID_JOB",
     "http_proxy",
@@ -102,6 +105,59 @@ static const char *joined(fl_launch *l, part_of which)
     return text;
 }
 
+static void set_ids(fl_launch *l, env_list *env, const fl_proc *p)
+{
+    set_all(l, env, number(l, p->id),
+            (const char *[]){"PADDLE_TRAINER_ID", "TRAINER_ID", NULL});
+}
+
+static void set_own(fl_launch *l, env_list *env, const fl_proc *p)
+{
+    set_all(l, env, p->endpoint,
+            (const char *[]){"CURRENT_ENDPOINT", "PADDLE_CURRENT_ENDPOINT",
+                             "SERVER_ENDPOINT", NULL});
+    set_all(l, env, part(l, p->endpoint, HOST),
+            (const char *[]){"POD_IP", "PADDLE_CURRENT_IP", NULL});
+    set(l, env, "FLUID_PORT_HELD", "1");
+}
+
+/* What a rank of a collective job is told. */
+static void set_rank(fl_launch *l, env_list *env, const fl_proc *p)
+{
+    set_all(l, env, number(l, (int)l->endpoints.n),
+            (const char *[]){"PADDLE_TRAINERS_NUM", "PADDLE_TRAINERS",
+                             "TRAINERS", NULL});
+    set(l, env, "PADDLE_TRAINER_ENDPOINTS", joined(l, WHOLE));
+    set_ids(l, env, p);
+    set_own(l, env, p);
+    if (p->gpu)
+        set(l, env, "FLAGS_selected_gpus", p->gpu);
+    if (l->key)
+        set(l, env, "FLUID_JOB_KEY_FD", number(l, FL_KEY_FD));
+    if (l->restarts)
+        set(l, env, "FLUID_RESTART", number(l, l->restarts));
+}
+
+/* What servers and their trainers are told. */
+static void set_served(fl_launch *l, env_list *env, const fl_proc *p)
+{
+    set_all(l, env, number(l, l->opts->trainers * l->nodes),
+            (const char *[]){"PADDLE_TRAINERS_NUM", "PADDLE_TRAINERS",
+                             "TRAINERS", NULL});
+    set_all(l, env, joined(l, WHOLE),
+            (const char *[]){"PADDLE_PSERVERS_IP_PORT_LIST",
+                             "PADDLE_PSERVER_ENDPOINTS", "PSERVERS", NULL});
+    set_all(l, env, joined(l, HOST),
+            (const char *[]){"PADDLE_PSERVERS", "PADDLE_PSERVER_IPS", NULL});
+    if (p->server) {
+        set_own(l, env, p);
+        set(l, env, "PADDLE_PORT", part(l, p->endpoint, PORT));
+    } else {
+        set_ids(l, env, p);
+        set(l, env, "PADDLE_PORT", joined(l, PORT));
+    }
+}
+
 char **fl_launch_env(fl_launch *l, const fl_proc *p)
 {
     env_list env = {0};
@@ -110,27 +166,10 @@ char **fl_launch_env(fl_launch *l, const fl_proc *p)
             fl_push(&env, *e);
     set_all(l, &env, p->server ? "PSERVER" : "TRAINER",
             (const char *[]){"TRAINING_ROLE", "PADDLE_TRAINING_ROLE", NULL});
-    set_all(l, &env, number(l, l->opts->trainers * l->nodes),
-            (const char *[]){"PADDLE_TRAINERS_NUM", "PADDLE_TRAINERS",
-                             "TRAINERS", NULL});
-    set_all(l, &env, joined(l, WHOLE),
-            (const char *[]){"PADDLE_PSERVERS_IP_PORT_LIST",
-                             "PADDLE_PSERVER_ENDPOINTS", "PSERVERS", NULL});
-    set_all(l, &env, joined(l, HOST),
-            (const char *[]){"PADDLE_PSERVERS", "PADDLE_PSERVER_IPS", NULL});
-    if (p->server) {
-        set_all(l, &env, p->endpoint,
-                (const char *[]){"CURRENT_ENDPOINT", "PADDLE_CURRENT_ENDPOINT",
-                                 "SERVER_ENDPOINT", NULL});
-        set_all(l, &env, part(l, p->endpoint, HOST),
-                (const char *[]){"POD_IP", "PADDLE_CURRENT_IP", NULL});
-        set(l, &env, "PADDLE_PORT", part(l, p->endpoint, PORT));
-        set(l, &env, "FLUID_PORT_HELD", "1");
-    } else {
-        set_all(l, &env, number(l, p->id),
-                (const char *[]){"PADDLE_TRAINER_ID", "TRAINER_ID", NULL});
-        set(l, &env, "PADDLE_PORT", joined(l, PORT));
-    }
+    if (l->opts->collective)
+        set_rank(l, &env, p);
+    else
+        set_served(l, &env, p);
     if (!fl_flag_text("FLUID_REJOIN"))
         set(l, &env, "FLUID_REJOIN", "0"); /* nobody is started again */
     set(l, &env, "FLUID_LAUNCHED", "1");   /* Ctrl-C: save, then leave */

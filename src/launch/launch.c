@@ -1,7 +1,9 @@
-/* launch.c - servers and trainers of a job on this host, until all have ended.
+/* launch.c - the processes of a job on this host, until all have ended.
  *
  * A trainer that fails is one less: the others go on, and the job's end tells.
- * A server that fails takes parameters along: everybody is stopped. Ctrl-C
+ * A server that fails takes parameters along: everybody is stopped. A rank of a
+ * collective job that fails ends the others, which say so in their logs; then
+ * all ranks may be started again. Ctrl-C
  * reaches trainers first, which finish their step; a second one ends all, as
  * SIGTERM and SIGHUP do at once. */
 #include "launch/launch.h"
@@ -9,6 +11,7 @@
 #include "base/clock.h"
 #include "base/disk.h"
 #include "base/flag.h"
+#include "base/random.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +27,7 @@ enum {
     PATIENCE = 30, /* s that servers may outlive trainers: */
     LINGER = 8,    /* where all of these failed; servers answer for 5 s */
     ASKED = 1,     /* where they were asked to leave, and have saved */
+    ECHO = 5,      /* s in which ranks notice that another one has failed */
     MOST = 1000,   /* processes of a kind on one host: more are a slip */
 };
 
@@ -36,7 +40,16 @@ static fl_err check(const fl_launch_opts *o)
 {
     if (o->n < 1)
         return fl_fail(FL_EINVAL, "launch: what to run is missing");
-    if (o->servers < 1 || o->trainers < 1)
+    if (o->collective && o->trainers < 1)
+        return fl_fail(FL_EINVAL,
+                       "launch: %d ranks were asked for, expected at least one",
+                       o->trainers);
+    if (o->max_restarts < 0 || (o->max_restarts && !o->collective))
+        return fl_fail(FL_EINVAL,
+                       "launch: --max_restarts is %d, expected 0 or more, and "
+                       "only with --mode collective",
+                       o->max_restarts);
+    if (!o->collective && (o->servers < 1 || o->trainers < 1))
         return fl_fail(FL_EINVAL,
                        "launch: %d servers and %d trainers were asked for, "
                        "expected at least one of each",
@@ -74,23 +87,37 @@ static void make_argv(fl_launch *l)
     l->argv[at] = NULL;
 }
 
+/* The i-th of the list, or NULL. */
+static const char *gpu_of(fl_launch *l, int i)
+{
+    char *rest = fl_arena_strdup(l->arena, l->opts->gpus ? l->opts->gpus : "");
+    char *gpu;
+    do
+        gpu = strtok_r(rest, ", ", &rest);
+    while (gpu && i--);
+    return gpu;
+}
+
 static void add(fl_launch *l, bool server, int id, const char *endpoint)
 {
-    fl_push(&l->procs, (fl_proc){.server = server,
-                                 .id = id,
-                                 .ended = true, /* not begun yet */
-                                 .endpoint = endpoint,
-                                 .log = fl_arena_printf(
-                                     l->arena, "%s/%s.%d", l->opts->log_dir,
-                                     server ? "serverlog" : "workerlog", id)});
+    const fl_proc p = {
+        .server = server,
+        .id = id,
+        .ended = true, /* not begun yet */
+        .endpoint = endpoint,
+        .gpu = gpu_of(l, (int)l->procs.n),
+        .log = fl_arena_printf(l->arena, "%s/%s.%d", l->opts->log_dir,
+                               server ? "serverlog" : "workerlog", id),
+    };
+    fl_push(&l->procs, p);
 }
 
 static void add_all(fl_launch *l)
 {
-    const int trainers = l->opts->trainers;
+    const int trainers = l->opts->collective ? 0 : l->opts->trainers;
     for (int64_t i = 0; i < l->held.n; i++)
-        add(l, true, l->held.at[i].server,
-            l->endpoints.at[l->held.at[i].server]);
+        add(l, !l->opts->collective, l->held.at[i].at,
+            l->endpoints.at[l->held.at[i].at]);
     for (int i = 0; i < trainers; i++)
         add(l, false, l->node * trainers + i, NULL);
 }
@@ -107,7 +134,6 @@ static bool is_asked(void)
 /* Processes that were not started count as ended. */
 static fl_err start_all(fl_launch *l)
 {
-    FL_TRY(fl_guard_start(l));
     for (int64_t i = 0; i < l->procs.n && !is_asked(); i++)
         FL_TRY(fl_proc_start(l, &l->procs.at[i]));
     return FL_OK;
@@ -181,6 +207,26 @@ static int patience(const fl_launch *l)
     return l->asks ? ASKED : well ? PATIENCE : LINGER;
 }
 
+/* Ranks end by themselves when another one has failed; one that is in a long
+ * step does not notice it. */
+static void judge_ranks(fl_launch *l)
+{
+    char name[32];
+    const int64_t now = now_ns();
+    if (l->first < 0)
+        return;
+    if (!l->failed_at)
+        l->failed_at = now;
+    if (now < l->failed_at + ECHO * SEC)
+        return;
+    fprintf(stderr,
+            "launch: %s failed %d s ago; ranks that still run (%d) are "
+            "stopped\n",
+            fl_proc_name(&l->procs.at[l->first], name), ECHO,
+            count_left(l, false));
+    stop_all(l);
+}
+
 /* Is it time to stop somebody? `idle` is when the last trainer ended. */
 static void judge(fl_launch *l, int64_t *idle)
 {
@@ -196,6 +242,10 @@ static void judge(fl_launch *l, int64_t *idle)
                 "launch: %s has failed; all other processes are stopped\n",
                 fl_proc_name(first, name));
         stop_all(l);
+    }
+    if (l->opts->collective) {
+        judge_ranks(l);
+        return;
     }
     if (count_left(l, false) || l->nodes > 1) /* there are others */
         return;
@@ -280,13 +330,66 @@ static void fill_standard(void)
         close(fd);
 }
 
+/* What a process has left in its group ends before the next one starts. */
+static void clear_groups(fl_launch *l)
+{
+    for (int64_t i = 0; i < l->procs.n; i++) {
+        fl_proc *p = &l->procs.at[i];
+        for (int ms = 0; p->pid && !p->empty && ms < 1000 * GRACE; ms += 10) {
+            kill(-p->pid, SIGKILL);
+            usleep(10000);
+            fl_proc_reap(l);
+        }
+    }
+}
+
+/* All ranks again, if they may. */
+static fl_err restart(fl_launch *l, bool *again)
+{
+    *again = l->first >= 0 && !l->asks && l->restarts < l->opts->max_restarts;
+    if (!*again)
+        return FL_OK;
+    clear_groups(l);
+    l->restarts++;
+    fprintf(stderr,
+            "launch: restart %d of %d: all ranks start again; a script with a "
+            "CheckpointConfig goes on from its last checkpoint, any other "
+            "script from its beginning\n",
+            l->restarts, l->opts->max_restarts);
+    l->first = -1;
+    l->stop_at = l->failed_at = 0;
+    for (int64_t i = 0; i < l->procs.n; i++) {
+        fl_proc *p = &l->procs.at[i];
+        *p = (fl_proc){.id = p->id,
+                       .endpoint = p->endpoint,
+                       .gpu = p->gpu,
+                       .log = p->log,
+                       .ended = true};
+    }
+    return start_all(l);
+}
+
+/* Ranks of one host share a key that nobody else knows. */
+static void make_key(fl_launch *l)
+{
+    fl_entropy e = fl_entropy_real();
+    if (l->opts->collective && l->nodes == 1 &&
+        !fl_flag_text("FLUID_JOB_KEY_FILE"))
+        l->key = fl_arena_printf(
+            l->arena, "%016llx%016llx%016llx%016llx",
+            (unsigned long long)e.draw(&e), (unsigned long long)e.draw(&e),
+            (unsigned long long)e.draw(&e), (unsigned long long)e.draw(&e));
+}
+
 static fl_err run(fl_launch *l)
 {
+    bool again = true;
     FL_TRY(check(l->opts));
     fill_standard();
     make_argv(l);
     FL_TRY(fl_launch_ports(l));
     add_all(l);
+    make_key(l);
     if (l->opts->dry_run) {
         fl_launch_show_env(l);
         return FL_OK;
@@ -294,11 +397,25 @@ static fl_err run(fl_launch *l)
     const fl_err err = fl_disk_real()->mkdirs(fl_disk_real(), l->opts->log_dir);
     if (err)
         return fl_fail_at(err, "choose another folder with --log_dir");
+    FL_TRY(fl_guard_start(l));
     FL_TRY(start_all(l));
-    show_plan(l);
-    wait_all(l);
-    fl_launch_verdict(l);
+    while (again) {
+        show_plan(l);
+        wait_all(l);
+        fl_launch_verdict(l);
+        FL_TRY(restart(l, &again));
+    }
     return FL_OK;
+}
+
+static int count_gpus(const char *list)
+{
+    int n = 0;
+    for (list += strspn(list, ", "); *list; list += strspn(list, ", ")) {
+        list += strcspn(list, ", ");
+        n++;
+    }
+    return n;
 }
 
 fl_err fl_launch_job(const fl_launch_opts *opts, int *code)
@@ -306,6 +423,8 @@ fl_err fl_launch_job(const fl_launch_opts *opts, int *code)
     fl_launch_opts o = *opts;
     if (!o.log_dir)
         o.log_dir = "logs";
+    if (o.gpus && *o.gpus)
+        o.trainers = count_gpus(o.gpus);
     if (!o.node_ip) /* the only host of the cluster may be meant */
         o.node_ip = o.cluster_node_ips && !strpbrk(o.cluster_node_ips, ", ")
                         ? o.cluster_node_ips

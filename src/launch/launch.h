@@ -16,11 +16,16 @@
 
 #include <sys/types.h>
 
+enum {
+    FL_KEY_FD = 3 /* descriptor from which a rank reads the key of the job */
+};
+
 /* One process. */
 typedef struct fl_proc {
     bool server;
     int id;               /* of the server or trainer, counted over all hosts */
-    const char *endpoint; /* of a server */
+    const char *endpoint; /* of a server or rank; NULL: a trainer of servers */
+    const char *gpu;      /* FLAGS_selected_gpus, or NULL */
     const char *log;      /* its file */
     pid_t pid;            /* and process group */
     bool ended;
@@ -32,9 +37,10 @@ typedef struct fl_proc {
     bool stopped;  /* we told it to stop: its code is no failure */
 } fl_proc;
 
-/* A socket that keeps the port of a server of this host. */
+/* A socket that keeps the port of a server or rank of this host. */
 typedef struct fl_held_port {
-    int fd, server;
+    int fd;
+    int at; /* in the endpoints of the job */
 } fl_held_port;
 
 /* Thread: one. */
@@ -43,13 +49,17 @@ typedef struct fl_launch {
     fl_arena *arena;
     char *mark;                     /* FLUID_JOB of all its processes */
     char **argv;                    /* what every process runs; NULL ends it */
-    FL_VEC(const char *) endpoints; /* of all servers of the job */
-    FL_VEC(fl_held_port) held;      /* one for each server of this host */
+    char *key;                      /* what ranks prove to each other that
+                                       they know; NULL: we have made none */
+    FL_VEC(const char *) endpoints; /* of all servers, or ranks, of the job */
+    FL_VEC(fl_held_port) held;      /* those of this host */
     int nodes, node;                /* hosts of the job, and which is this */
     FL_VEC(fl_proc) procs;          /* servers, then trainers */
     int first;                      /* the one that failed first, or -1 */
     int asks;                       /* to stop, by the user */
     int signal;                     /* that asked */
+    int restarts;                   /* so far */
+    int64_t failed_at;              /* when a rank failed; 0: none has */
     int64_t began, stop_at;         /* kill at; 0: no */
     int guard;                      /* socket to the guard, or -1 */
     pid_t guard_pid;
@@ -78,6 +88,7 @@ void fl_proc_signal(fl_proc *p, int signal); /* to its whole group */
 /* What trainer 0 said since the last time, to stderr. */
 void fl_launch_follow(fl_launch *l);
 void fl_launch_verdict(const fl_launch *l);
-const char *fl_proc_name(const fl_proc *p, char buf[32]); /* "trainer 1" */
+/* "server 0", "trainer 1", "rank 1" */
+const char *fl_proc_name(const fl_proc *p, char buf[32]);
 
 #endif

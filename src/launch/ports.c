@@ -1,4 +1,4 @@
-/* ports.c - where servers listen.
+/* ports.c - where servers, or ranks, listen.
  *
  * A port that is found free may be gone when the server wants it. So we bind it
  * ourselves and never listen, for as long as the job runs: nobody else can take
@@ -84,7 +84,13 @@ static void add(fl_launch *l, const char *host, int port, int fd)
     fl_push(&l->endpoints, endpoint_of(l, host, port));
 }
 
-/* A server that the user named; a port is held if it is on this host. */
+/* How many there are on each host. */
+static int count_here(const fl_launch *l)
+{
+    return l->opts->collective ? l->opts->trainers : l->opts->servers;
+}
+
+/* One that the user named; a port is held if it is on this host. */
 static fl_err take(fl_launch *l, const char *host, int port)
 {
     int fd = -1;
@@ -113,7 +119,7 @@ static fl_err take_endpoints(fl_launch *l, const char *endpoints)
                     e.port));
     }
     if (!l->endpoints.n)
-        return fl_fail(FL_EINVAL, "launch: --endpoints \"%s\" names no server",
+        return fl_fail(FL_EINVAL, "launch: --endpoints \"%s\" names nobody",
                        endpoints);
     return FL_OK;
 }
@@ -123,7 +129,7 @@ static fl_err take_hosts(fl_launch *l, const char *hosts, int from)
 {
     char *rest = fl_arena_strdup(l->arena, hosts);
     for (char *host; (host = strtok_r(rest, ", ", &rest));)
-        for (int i = 0; i < l->opts->servers; i++)
+        for (int i = 0; i < count_here(l); i++)
             FL_TRY(take(l, host, from + i));
     return FL_OK;
 }
@@ -132,7 +138,7 @@ static fl_err take_hosts(fl_launch *l, const char *hosts, int from)
 static fl_err find_ports(fl_launch *l)
 {
     const char *host = l->opts->node_ip;
-    for (int port = FIRST_PORT; l->held.n < l->opts->servers; port++) {
+    for (int port = FIRST_PORT; l->held.n < count_here(l); port++) {
         const int fd = hold(host, port);
         if (fd >= 0)
             add(l, host, port, fd);

@@ -91,23 +91,50 @@ void fl_guard_end(fl_launch *l)
     waitpid(l->guard_pid, NULL, 0);
 }
 
+/* The log of the last job is kept as .old; a restart goes on in the log. */
+static fl_err open_log(fl_launch *l, const fl_proc *p, int *out)
+{
+    const int how = l->restarts ? 0 : O_TRUNC;
+    if (!l->restarts)
+        (void)rename(p->log, fl_arena_printf(l->arena, "%s.old", p->log));
+    *out = open(p->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | how, 0644);
+    if (*out < 0)
+        return fl_fail(FL_EIO,
+                       "launch: log %s: %s; choose another folder with "
+                       "--log_dir",
+                       p->log, strerror(errno));
+    if (l->restarts)
+        dprintf(*out, "launch: restart %d\n", l->restarts);
+    return FL_OK;
+}
+
+/* The end of a pipe that holds the key; -1: there is none to be had, and the
+ * child will say that nobody gave it one. */
+static int open_key(const char *key)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC))
+        return -1;
+    (void)!write(ends[1], key, strlen(key));
+    close(ends[1]);
+    return ends[0];
+}
+
 fl_err fl_proc_start(fl_launch *l, fl_proc *p)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     char **argv = l->argv;
-    (void)rename(p->log, fl_arena_printf(l->arena, "%s.old", p->log));
-    const int log =
-        open(p->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-    if (log < 0)
-        return fl_fail(FL_EIO,
-                       "launch: log %s: %s; choose another folder with "
-                       "--log_dir",
-                       p->log, strerror(errno));
+    int log, key = -1;
+    FL_TRY(open_log(l, p, &log));
+    if (l->key)
+        key = open_key(l->key);
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&files, log, 1);
     posix_spawn_file_actions_adddup2(&files, log, 2);
+    if (key >= 0)
+        posix_spawn_file_actions_adddup2(&files, key, FL_KEY_FD);
     posix_spawnattr_init(&attr);
     plain_signals(&attr, POSIX_SPAWN_SETPGROUP);
     const int why = posix_spawnp(&p->pid, argv[0], &files, &attr, argv,
@@ -115,6 +142,8 @@ fl_err fl_proc_start(fl_launch *l, fl_proc *p)
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attr);
     close(log);
+    if (key >= 0)
+        close(key);
     if (why)
         return fl_fail(FL_EIO, "launch: %s cannot be started: %s", argv[0],
                        strerror(why));
@@ -133,6 +162,19 @@ static void forget_empty_group(const fl_launch *l, fl_proc *p)
     tell_guard(l, "-", (int)p->pid);
 }
 
+/* A rank that is asked to leave may leave others in the middle of a step. */
+static bool was_asked(const fl_launch *l, const fl_proc *p)
+{
+    return l->asks && (l->opts->collective || p->code == 128 + SIGINT);
+}
+
+/* A rank that ends because another one failed raises an exception, after which
+ * Python exits with 1, and it may end before the other one does. */
+static bool is_echo(const fl_launch *l, const fl_proc *p)
+{
+    return l->opts->collective && p->code == 1;
+}
+
 void fl_proc_reap(fl_launch *l)
 {
     for (int64_t i = 0; i < l->procs.n; i++) {
@@ -145,8 +187,9 @@ void fl_proc_reap(fl_launch *l)
         p->lived = fl_clock_now(fl_clock_real()) - p->began;
         p->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         p->code = p->signal ? 128 + p->signal : WEXITSTATUS(status);
-        const bool asked = l->asks && p->code == 128 + SIGINT;
-        if (p->code && !p->stopped && !asked && l->first < 0)
+        if (p->code && !p->stopped && !was_asked(l, p) &&
+            (l->first < 0 ||
+             (is_echo(l, &l->procs.at[l->first]) && !is_echo(l, p))))
             l->first = (int)i;
         forget_empty_group(l, p);
     }

@@ -20,7 +20,8 @@ enum {
 
 const char *fl_proc_name(const fl_proc *p, char buf[32])
 {
-    snprintf(buf, 32, "%s %d", p->server ? "server" : "trainer", p->id);
+    const char *kind = p->server ? "server" : p->endpoint ? "rank" : "trainer";
+    snprintf(buf, 32, "%s %d", kind, p->id);
     return buf;
 }
 
@@ -121,12 +122,12 @@ static void show_good_end(const fl_launch *l, double seconds)
     for (int64_t i = 0; i < l->procs.n; i++)
         servers += l->procs.at[i].server;
     const int trainers = (int)l->procs.n - servers;
-    fprintf(stderr,
-            "launch: %d trainer%s and %d server%s %s in %.1f s; "
-            "their logs are in %s\n",
-            trainers, trainers == 1 ? "" : "s", servers,
-            servers == 1 ? "" : "s", l->asks ? "were stopped" : "finished",
-            seconds, l->opts->log_dir);
+    fprintf(stderr, "launch: %d %s%s", trainers,
+            l->opts->collective ? "rank" : "trainer", trainers == 1 ? "" : "s");
+    if (servers)
+        fprintf(stderr, " and %d server%s", servers, servers == 1 ? "" : "s");
+    fprintf(stderr, " %s in %.1f s; their logs are in %s\n",
+            l->asks ? "were stopped" : "finished", seconds, l->opts->log_dir);
 }
 
 void fl_launch_verdict(const fl_launch *l)

@@ -833,6 +833,8 @@ static fl_err open_listener(fl_mesh *m)
         m->listener = socket(at[0].at.ss_family,
                              SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         setsockopt(m->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        if (m->opts.held)
+            setsockopt(m->listener, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
         if (m->listener < 0 ||
             bind(m->listener, (struct sockaddr *)&at[0].at, at[0].size) ||
             listen(m->listener, 2 * FL_MESH_WORLD))

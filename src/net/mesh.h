@@ -32,6 +32,7 @@ typedef struct fl_mesh_opts {
     size_t key_size;              /* 0: peers prove nothing */
     int listener; /* a socket that listens at the own endpoint, which the mesh
                    * takes; 0: the mesh makes one */
+    bool held;    /* who started us holds the own port for us (SO_REUSEPORT) */
     bool no_sharing;      /* data of ranks on one host go over TCP, too */
     int64_t join_timeout; /* ns until all ranks are connected; 0: 120 s */
     int64_t timeout;      /* ns of a wait without any progress; 0: 60 s */

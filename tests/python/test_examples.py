@@ -136,7 +136,9 @@ def trained(folder, command):
 def test_the_trainer_example_learns_the_same_in_every_kind_of_job(tmp_path):
     kinds = {"alone": [sys.executable],
              "servers": ["paddle", "launch", "--server_num", "2",
-                         "--worker_num", "2"]}
+                         "--worker_num", "2"],
+             "ranks": [sys.executable, "-m", "paddle.distributed.launch",
+                       "--nproc_per_node", "2"]}
     found = {}
     for kind, command in kinds.items():
         (tmp_path / kind).mkdir()

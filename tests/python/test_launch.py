@@ -268,7 +268,7 @@ def test_a_taken_port_is_named(tmp_path):
     ("--server_num 0", "0 servers and 2 trainers"),
     ("--endpoints nowhere", 'server "nowhere" has no port, expected host:port'),
     ("--endpoints 127.0.0.1:1x", 'server "127.0.0.1:1x" has the port "1x"'),
-    ("--endpoints ,", 'names no server'),
+    ("--endpoints ,", 'names nobody'),
     ("--endpoints 127.0.0.1:5984,127.0.0.1:5984", "is named twice"),
     ("--endpoints 192.0.2.1:6170", "192.0.2.1 is not this host"),
     ("--node_ip no.such.host.invalid", "there is no host"),
@@ -395,3 +395,142 @@ def test_a_number_that_another_program_has_by_now_is_left_alone(tmp_path):
                           cwd=tmp_path, text=True, capture_output=True,
                           timeout=60)
     assert done.stdout == "0 None\n", done.stderr
+
+
+# --- collective jobs ---------------------------------------------------------
+
+RANKS = "--mode collective --worker_num 3 "
+
+
+def test_ranks_are_told_of_each_other_and_get_one_key(tmp_path):
+    code, _, err = run(
+        tmp_path, RANKS, "paddle env; cat <&$FLUID_JOB_KEY_FD",
+        PADDLE_PSERVER_ENDPOINTS="nowhere:1", FLUID_JOB_KEY_FD="9")
+    assert code == 0 and "launch: 3 ranks finished" in err
+    said = [log(tmp_path, "workerlog.%d" % i) for i in range(3)]
+    for i, text in enumerate(said):
+        assert "mode         collective" in text
+        assert "trainer_id   %d " % i in text and "trainers     3 " in text
+    keys = {text.splitlines()[-1] for text in said}
+    assert len(keys) == 1 and re.fullmatch("[0-9a-f]{64}", keys.pop())
+
+
+def test_a_key_file_of_the_user_stays(tmp_path):
+    code, _, _ = run(tmp_path, RANKS, 'test -z "$FLUID_JOB_KEY_FD" && '
+                     'test "$FLUID_JOB_KEY_FILE" = /x',
+                     FLUID_JOB_KEY_FILE="/x")
+    assert code == 0
+
+
+def test_the_rank_that_failed_is_named_and_not_those_that_noticed(tmp_path):
+    """Those that notice end with 1, as Python does, and may end before."""
+    code, _, err = run(
+        tmp_path, RANKS,
+        "i=$PADDLE_TRAINER_ID; echo $$ > new.$i; mv new.$i pid.$i; "
+        "test $i = 1 || exit 1; "
+        "for i in 0 2; do "
+        "  until test -e pid.$i; do sleep 0.01; done; "
+        "  while kill -0 $(cat pid.$i); do sleep 0.01; done; "
+        "done 2>/dev/null; echo broken; exit 7")
+    assert code == 7 and "launch: rank 1 failed first: exit code 7" in err
+    assert "    broken" in err and "rank 0: exit code 1" in err
+
+
+def test_ranks_that_do_not_notice_are_stopped(tmp_path):
+    code, _, err = run(tmp_path, RANKS,
+                       'test $PADDLE_TRAINER_ID = 2 && exit 9; sleep 1000')
+    assert code == 9
+    assert "ranks that still run (2) are stopped" in err
+    assert "rank 0: stopped" in err
+
+
+def test_all_ranks_start_again_so_often(tmp_path):
+    code, _, err = run(
+        tmp_path, RANKS + "--max_restarts 2",
+        'echo "life ${FLUID_RESTART:-0}"; '
+        'test $PADDLE_TRAINER_ID = 1 && test "$FLUID_RESTART" != 2 && exit 5; '
+        'true')
+    assert code == 0
+    assert err.count("rank 1 failed first: exit code 5") == 2
+    assert "launch: restart 1 of 2: all ranks start again; a script with a " \
+        "CheckpointConfig goes on from its last checkpoint" in err
+    assert "launch: 3 ranks finished" in err
+    for i in range(3):
+        assert log(tmp_path, "workerlog.%d" % i).splitlines() == [
+            "life 0", "launch: restart 1", "life 1", "launch: restart 2",
+            "life 2"]
+
+
+def test_a_job_that_fails_each_time_ends_with_its_code(tmp_path):
+    code, _, err = run(tmp_path, RANKS + "--max_restarts 1",
+                       "sleep 1000 & exit 4")
+    assert code == 4 and err.count("failed first: exit code 4") == 2
+
+
+def test_ctrl_c_does_not_restart_ranks(tmp_path):
+    p = start(tmp_path, RANKS + "--max_restarts 3",
+              "trap 'exit 1' INT; touch up.$PADDLE_TRAINER_ID; "
+              "while :; do sleep 0.05; done")
+    until(lambda: all((tmp_path / ("up.%d" % i)).exists() for i in range(3)))
+    p.send_signal(signal.SIGINT)
+    _, err = p.communicate(timeout=60)
+    assert p.returncode == 130 and "restart 1" not in err
+    until(lambda: not living(tmp_path))
+
+
+@pytest.mark.parametrize("flags,sentence", [
+    ("--mode ring", '--mode is "ring", expected pserver or collective'),
+    ("--max_restarts 1", "only with --mode collective"),
+    (RANKS + "--worker_num 0", "0 ranks were asked for")])
+def test_collective_flags_that_cannot_be_are_named(tmp_path, flags, sentence):
+    code, _, err = run(tmp_path, flags, "true")
+    assert code != 0 and sentence in err
+
+
+def test_the_python_launcher_does_the_same(tmp_path):
+    (tmp_path / "x.py").write_text(
+        "import os, sys\n"
+        "print(os.environ['FLAGS_selected_gpus'], sys.argv[1:])\n"
+        "sys.exit(6 if os.environ['PADDLE_TRAINER_ID'] == '1' else 0)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "paddle.distributed.launch",
+         "--selected_gpus=4,7", "--log_dir", "l", "x.py", "--flag"],
+        cwd=tmp_path, text=True, capture_output=True, timeout=60)
+    assert done.returncode == 6 and "rank 1 failed first" in done.stderr
+    assert (tmp_path / "l" / "workerlog.0").read_text() == "4 ['--flag']\n"
+    assert (tmp_path / "l" / "workerlog.1").read_text() == "7 ['--flag']\n"
+
+
+TRAINER = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                       "trainer_job.py")
+
+
+def sums(folder, name="workerlog.0"):
+    text = (folder / "logs" / name).read_text()
+    found = re.findall("^saved .*$", text, re.M)
+    assert found, text
+    return found
+
+
+def trained(folder, *words):
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "paddle.distributed.launch",
+         "--max_restarts", "1", TRAINER, str(folder), *words],
+        cwd=folder, text=True, capture_output=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_a_trainer_that_is_killed_goes_on_after_the_restart(tmp_path):
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    trained(whole)
+    err = trained(cut, "die=1:3", "once=1")
+    assert "signal 9 (Killed)" in err and "goes on from checkpoint" in err
+    assert sums(cut) == sums(whole)
+
+
+def test_a_restart_without_checkpoints_is_told(tmp_path):
+    err = trained(tmp_path / "job", "die=1:3", "once=1", "saves=0")
+    assert "Trainer: restart 1 begins with epoch 0, because it has no " \
+        "CheckpointConfig" in err

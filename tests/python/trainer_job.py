@@ -3,7 +3,7 @@
     python trainer_job.py FOLDER [KEY=VALUE ...]
 
 die=1:3     kill this process in step 3 of epoch 1, after its EndStepEvent
-raise=1:3   raise there instead
+raise=1:3   raise there instead        once=1      not after a restart
 hold=1:3    wait there until the file FOLDER/go exists
 epochs=3    how many                   parallel=1  on CPU_NUM places
 saves=0     without checkpoints        sparse=1    an embedding, too
@@ -53,6 +53,8 @@ def network(sparse):
 def main():
     folder = sys.argv[1]
     said = dict(word.split("=", 1) for word in sys.argv[2:])
+    if said.get("once") and os.environ.get("FLUID_RESTART"):
+        said.pop("die")
     sparse = said.get("sparse") == "1"
     names = ["x", "word", "y"] if sparse else ["x", "y"]
     config = None if said.get("saves") == "0" else fluid.CheckpointConfig(

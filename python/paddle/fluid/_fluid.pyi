@@ -646,5 +646,6 @@ def launch(command: Sequence[str], servers: int, trainers: int,
            endpoints: Optional[str] = None, start_port: int = 0,
            node_ip: Optional[str] = None,
            cluster_node_ips: Optional[str] = None,
-           log_dir: Optional[str] = None) -> int:
-    """Run servers and trainers on this host; what to exit with."""
+           log_dir: Optional[str] = None, *, collective: bool = False,
+           gpus: Optional[str] = None, max_restarts: int = 0) -> int:
+    """Run the processes of a job on this host; what to exit with."""

@@ -252,6 +252,7 @@ class Trainer:
     def _resume(self):
         cfg = self.checkpoint_cfg
         if cfg is None:
+            self._tell_of_restart("it has no CheckpointConfig")
             return
         found = None
         if not self._is_rank() or self.trainer_id == 0:
@@ -260,12 +261,21 @@ class Trainer:
         if self._is_rank():
             found = self._from_rank_0(found)
         if found is None:
+            self._tell_of_restart("there is no checkpoint in %s"
+                                  % cfg.checkpoint_dir)
             return
         cfg.load_serial, cfg.epoch_id, cfg.step_id = found
         sys.stderr.write(
             "Trainer: goes on from checkpoint %d in %s, after step %d of "
             "epoch %d\n" % (cfg.load_serial, cfg.checkpoint_dir, cfg.step_id,
                             cfg.epoch_id))
+
+    @staticmethod
+    def _tell_of_restart(why):
+        """A launcher that starts a job again must not do so for nothing."""
+        if os.environ.get("FLUID_RESTART"):
+            sys.stderr.write("Trainer: restart %s begins with epoch 0, because "
+                             "%s\n" % (os.environ["FLUID_RESTART"], why))
 
     def _from_rank_0(self, found):
         """What rank 0 has found: only its folder counts."""
