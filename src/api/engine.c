@@ -100,7 +100,7 @@ fl_err fl_train(fl_engine *e, const fl_train_opts *opts, fl_progress *out)
 
 fl_err fl_communicator_start(fl_engine *e, const fl_program *p)
 {
-    return fl_service_communicate(e->service, p);
+    return fl_service_start_communicator(e->service, p);
 }
 
 fl_err fl_communicator_stop(fl_engine *e, const fl_program *p,
@@ -111,7 +111,8 @@ fl_err fl_communicator_stop(fl_engine *e, const fl_program *p,
         watch.poll = opts->poll;
         watch.user = opts->user;
     }
-    return p->job ? fl_service_hush(e->service, fl_placement_of(p->job), &watch)
+    return p->job ? fl_service_stop_communicator(
+                        e->service, fl_placement_of(p->job), &watch)
                   : FL_OK;
 }
 

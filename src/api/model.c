@@ -67,7 +67,7 @@ static const fl_placement *keeper_of(fl_engine *e, const fl_program *p,
     for (fl_entry *v = NULL; (v = fl_map_next(&b->vars, v));) {
         const fl_value *value = fl_scope_find(s, v->key);
         if (value && fl_value_is_absent(value))
-            return fl_service_keeper(e->service, v->key);
+            return fl_service_find_placement(e->service, v->key);
     }
     return NULL;
 }

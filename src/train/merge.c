@@ -83,7 +83,7 @@ static double merged_auc(const fl_merge *m)
 void fl_merge_tell(fl_merge *m, int64_t now, bool end)
 {
     fl_trainer *t = m->service && (end || now >= m->due)
-                        ? fl_service_find(m->service, m->place)
+                        ? fl_service_find_trainer(m->service, m->place)
                         : NULL;
     if (!t)
         return;

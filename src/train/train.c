@@ -82,7 +82,7 @@ static bool has_no_share(const fl_exec_env *env, const fl_train_opts *o)
 {
     const fl_dataset *d = o->dataset;
     const bool tests =
-        o->infer && env->service && fl_service_find(env->service, NULL);
+        o->infer && env->service && fl_service_find_trainer(env->service, NULL);
     return (o->program->job || tests) && !d->n_files && !d->n_records;
 }
 

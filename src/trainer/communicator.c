@@ -23,10 +23,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#define PAUSE                                                                  \
-    (200 * FL_MS)          /* between two polls of a watch: Ctrl-C is quick    \
-                            */
-#define STALL (5 * FL_SEC) /* a wait that takes so long is logged */
+#define PAUSE (200 * FL_MS) /* Ctrl-C is noticed within it */
+#define STALL (5 * FL_SEC)  /* a wait that takes so long is logged */
 
 enum {
     PUSH_ROWS = 4096 /* of one push, so that no push keeps a server long */
@@ -67,7 +65,7 @@ typedef struct recv_var {
     pthread_mutex_t lock;
     fl_tensor *current;    /* values of the last pull, by piece */
     int64_t pulls;         /* how often `current` was replaced */
-    int64_t copied;        /* the pull that was copied last */
+    int64_t copied;        /* number of the pull that was copied last */
     const void *copied_to; /* memory that it was copied to */
 } recv_var;
 
@@ -231,8 +229,9 @@ static fl_err wait_for_room(fl_communicator *c, send_var *v, const fl_watch *by)
 {
     wait w = begin_wait(by);
     char what[256];
-    snprintf(what, sizeof what, "room for gradient \"%s\", of which %lld wait",
-             v->name, (long long)c->most);
+    snprintf(what, sizeof what,
+             "room for gradient \"%s\" (%lld batches wait to be sent)", v->name,
+             (long long)c->most);
     while (v->filling.n >= c->most && !c->half_async && !v->closed) {
         sleep_once(&w, &v->has_room, &v->lock);
         if (v->filling.n < c->most || v->closed)
@@ -406,8 +405,8 @@ static fl_err run_push(fl_communicator *c)
     if (err)
         return err;
     if (lost)
-        FL_WARN("the gradients of %lld batches went with the session that was "
-                "lost",
+        FL_WARN("the session was lost, and with it the gradients of %lld "
+                "batches that were not applied yet",
                 (long long)n);
     pthread_mutex_lock(&c->lock);
     end_push(c, n, lost, number);

@@ -52,8 +52,8 @@ fl_err fl_communicator_barrier(fl_communicator *c,
  * there are none, whoever comes to the barrier does not wait for others. */
 void fl_communicator_add_workers(fl_communicator *c, int n);
 
-/* Blocks: until all gradients that were handed over before are applied, and
- * the parameters were pulled after that. */
+/* Send all that was handed over before. Blocks: until it is applied, and the
+ * parameters were pulled after that. */
 fl_err fl_communicator_flush(fl_communicator *c,
                              const fl_watch *by) FL_MUST_CHECK;
 

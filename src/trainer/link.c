@@ -20,10 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK (250 * FL_MS) /* between two ticks of the client */
-#define PAUSE                                                                  \
-    (200 * FL_MS) /* between two polls of a watch: Ctrl-C is quick             \
-                   */
+#define TICK  (250 * FL_MS) /* between two ticks of the client */
+#define PAUSE (200 * FL_MS) /* Ctrl-C is noticed within it */
 
 enum {
     REPORT_ROWS = 3 /* waits that a report names; the others are counted */
@@ -534,7 +532,7 @@ fl_link *fl_link_new(const fl_placement *place, const fl_job *job,
     return l;
 }
 
-static void disconnect(fl_link *l)
+static void disconnect_link(fl_link *l)
 {
     fl_link_lock(l);
     l->ending = true;
@@ -548,7 +546,7 @@ static void disconnect(fl_link *l)
 void fl_link_free(fl_link *l)
 {
     if (l->rpc)
-        disconnect(l);
+        disconnect_link(l);
     fl_vec_fini(&l->calls);
     fl_str_fini(&l->notes);
     fl_outbox_fini(&l->out);

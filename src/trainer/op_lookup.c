@@ -4,7 +4,7 @@
  *                               padding_idx are zero
  *     prefetch                  Out i = the rows X i, asked of server i
  *     lookup_sparse_table       Out = the rows Ids of a table that grows; it
- *                               stands in servers' programs, which do not run
+ *                               is in servers' programs, which do not run
  * it
  *
  * distributed_lookup_table asks for each row once, however often its id occurs:
@@ -160,7 +160,7 @@ static fl_err get_state(fl_call *c, state **out)
 {
     const fl_placement *place;
     state *s = c->scratch;
-    FL_TRY(fl_call_place(c, &place));
+    FL_TRY(fl_call_placement(c, &place));
     if (s && s->place != place) {
         free_state(s);
         s = c->scratch = NULL;

@@ -1,15 +1,16 @@
-/* What a trainer's program says to servers, besides lookups.
+/* What a trainer's program sends to servers and receives from them.
  *
  *     send           X* to the servers of epmap; Out* is a token
  *     recv           Out* from the servers of epmap, after X*
- *     send_barrier   all has been sent: meet the others; half_async: the
- *                    other threads of this trainer
- *     fetch_barrier  all has been received
+ *     send_barrier   all gradients were sent: meet the other trainers;
+ *                    half_async: meet the other threads of this trainer
+ *     fetch_barrier  all values were received
  *
- * Where a communicator runs, send hands over to it, and a recv behind a send
- * takes what has come; one of a startup program receives as ever.
+ * If a communicator runs, send hands over to it, and a recv that follows a send
+ * takes what the communicator has pulled. The recv of a startup program always
+ * asks the servers.
  *
- * Tokens order the ops, and hold nothing; no shape of them can be wrong. */
+ * Tokens order the ops. They hold nothing, so they have no shape to check. */
 #include "exec/plan.h"
 #include "trainer/service.h"
 
@@ -68,7 +69,7 @@ static fl_err check_sections(const fl_call *c, const fl_value *x)
     return FL_OK;
 }
 
-/* X is cut here, not by an op before. */
+/* X is cut here: the program has no op that does. */
 static fl_err send_sections(fl_call *c, fl_trainer *t, const fl_value *x)
 {
     const fl_attr *rows = fl_attr_get(c, "sections");
@@ -88,17 +89,17 @@ static fl_err send_sections(fl_call *c, fl_trainer *t, const fl_value *x)
     return FL_OK;
 }
 
-static bool holds(const fl_value *v)
+static bool has_value(const fl_value *v)
 {
     return v && (v->kind == FL_SELECTED_ROWS ||
                  (v->kind == FL_LOD_TENSOR && v->tensor.data));
 }
 
-static fl_err hand_over(fl_call *c, fl_communicator *to)
+static fl_err send_to_communicator(fl_call *c, fl_communicator *to)
 {
     for (int i = 0; i < fl_in_count(c, "X"); i++) {
         const fl_value *x = fl_in_value(c, "X", i);
-        if (holds(x))
+        if (has_value(x))
             FL_TRY(
                 fl_communicator_put(to, input_name(c, i), x, fl_call_watch(c)));
     }
@@ -112,13 +113,13 @@ static fl_err send(fl_call *c)
     fl_communicator *communicator = fl_call_communicator(c);
     fl_trainer *t;
     if (communicator)
-        return hand_over(c, communicator);
+        return send_to_communicator(c, communicator);
     FL_TRY(fl_call_trainer(c, &t));
     FL_TRY(check_servers(c, names->n ? names->n : n));
     for (int i = 0; i < n; i++) {
         const fl_value *x = fl_in_value(c, "X", i);
-        if (!holds(x))
-            continue; /* it was not computed: nothing is sent */
+        if (!has_value(x))
+            continue; /* no op has computed it */
         if (names->n)
             FL_TRY(send_sections(c, t, x));
         else
@@ -137,7 +138,7 @@ static fl_err recv_piece(fl_call *c, fl_trainer *t, int i, const char *name,
     return fl_trainer_recv(t, fl_call_watch(c), server, name, out);
 }
 
-/* Ops behind it have looked at the shape that the variable had. */
+/* The ops that read the variable were prepared for the shape that it had. */
 static fl_err check_shape(const char *name, const fl_shape *had,
                           const fl_shape *has)
 {
@@ -149,7 +150,7 @@ static fl_err check_shape(const char *name, const fl_shape *had,
                    fl_shape_text(has, is), fl_shape_text(had, was));
 }
 
-static fl_err add_rows(fl_shape *all, const fl_tensor *piece, int i)
+static fl_err add_piece_rows(fl_shape *all, const fl_tensor *piece, int i)
 {
     fl_shape s = piece->shape;
     if (!s.rank)
@@ -166,11 +167,11 @@ static fl_err add_rows(fl_shape *all, const fl_tensor *piece, int i)
     return FL_OK;
 }
 
-static fl_err join(fl_tensor *out, const fl_tensor *piece, int n)
+static fl_err join_pieces(fl_tensor *out, const fl_tensor *piece, int n)
 {
     fl_shape all = {0};
     for (int i = 0; i < n; i++)
-        FL_TRY(add_rows(&all, &piece[i], i));
+        FL_TRY(add_piece_rows(&all, &piece[i], i));
     FL_TRY(fl_tensor_resize(out, piece[0].dtype, &all));
     char *to = out->data;
     for (int i = 0; i < n; i++) {
@@ -186,7 +187,7 @@ static fl_err join(fl_tensor *out, const fl_tensor *piece, int n)
     return FL_OK;
 }
 
-/* Pieces that no op behind it joins. */
+/* Pieces are joined here: the program has no op that does. */
 static fl_err recv_pieces(fl_call *c, fl_trainer *t, fl_tensor *out)
 {
     const fl_attr *names = fl_attr_get(c, "recv_varnames");
@@ -198,7 +199,7 @@ static fl_err recv_pieces(fl_call *c, fl_trainer *t, fl_tensor *out)
     for (int i = 0; i < n && !err; i++)
         err = recv_piece(c, t, i, names->strings[i], &piece[i]);
     if (!err)
-        err = join(out, piece, n);
+        err = join_pieces(out, piece, n);
     for (int i = 0; i < n; i++)
         fl_tensor_fini(&piece[i]);
     fl_mem_free(piece);
@@ -218,7 +219,7 @@ static fl_err recv_into(fl_call *c, fl_trainer *t, int i, bool pieces)
     return check_shape(name, &had, &v->tensor.shape);
 }
 
-static fl_err take(fl_call *c, fl_communicator *from)
+static fl_err take_parameter(fl_call *c, fl_communicator *from)
 {
     fl_value *v = fl_out_value(c, "Out", 0);
     return v ? fl_communicator_take(from, fl_desc_out1(c->desc, "Out"),
@@ -234,9 +235,9 @@ static fl_err recv(fl_call *c)
         fl_in_count(c, "X") ? fl_call_communicator(c) : NULL;
     fl_trainer *t;
     if (communicator)
-        return take(c, communicator);
+        return take_parameter(c, communicator);
     FL_TRY(fl_call_trainer(c, &t));
-    if (fl_attr_i64(c, "do_not_run")) /* somebody else receives */
+    if (fl_attr_i64(c, "do_not_run")) /* another op receives the value */
         return fl_trainer_flush(t, fl_call_watch(c));
     if (pieces && n != 1)
         return fl_fail(FL_EINVAL, "recv: %d recv_varnames for %d Out", pieces,
@@ -249,37 +250,37 @@ static fl_err recv(fl_call *c)
 
 /* --- barriers --- */
 
-static fl_err meet(fl_call *c)
+static fl_err send_barrier(fl_call *c)
 {
     fl_trainer *t;
     if (fl_attr_bool(c, "half_async")) {
         fl_communicator *communicator = fl_call_communicator(c);
         return communicator
                    ? fl_communicator_barrier(communicator, fl_call_watch(c))
-                   : FL_OK; /* the first recv ends the step */
+                   : FL_OK; /* the first recv will end the step */
     }
     FL_TRY(fl_call_trainer(c, &t));
     return fl_trainer_step(t, fl_call_watch(c));
 }
 
-/* A recv returns when the value is here. Where a startup program has none to
- * run, the engine learns of the job from this one. */
-static fl_err all_is_here(fl_call *c)
+/* Nothing to wait for: a recv returns when the value is here. But the startup
+ * program may have no recv, and this op then makes the engine's trainer. */
+static fl_err fetch_barrier(fl_call *c)
 {
     fl_trainer *t;
     return fl_call_trainer(c, &t);
 }
 
-/* NO_INFER: what is not there is not sent, and tokens hold nothing. */
+/* NO_INFER: X may be missing, and tokens have no shape. */
 const fl_op_def fl_op_send = {
     .type = "send",
     .in = {{"X", FL_MANY}},
     .out = {{"Out", FL_MANY | FL_OPTIONAL}},
     .attr =
         {
-            {"epmap", FL_ATTR_STRINGS},         /* a server for each piece */
-            {"sections", FL_ATTR_LONGS},        /* rows of the pieces of X */
-            {"send_varnames", FL_ATTR_STRINGS}, /* their names */
+            {"epmap", FL_ATTR_STRINGS},         /* the server of each piece */
+            {"sections", FL_ATTR_LONGS},        /* rows of each piece */
+            {"send_varnames", FL_ATTR_STRINGS}, /* name of each piece */
             {"trainer_id", FL_ATTR_INT},
             {"num", FL_ATTR_INT},
         },
@@ -288,7 +289,7 @@ const fl_op_def fl_op_send = {
     .run = send,
 };
 
-/* Not DYNAMIC: a parameter keeps its shape, which is checked. */
+/* Not DYNAMIC: a parameter keeps its shape; recv checks that. */
 const fl_op_def fl_op_recv = {
     .type = "recv",
     .in = {{"X", FL_MANY | FL_OPTIONAL}},
@@ -296,10 +297,10 @@ const fl_op_def fl_op_recv = {
     .attr =
         {
             {"epmap", FL_ATTR_STRINGS},
-            {"recv_varnames", FL_ATTR_STRINGS}, /* pieces of the one Out */
+            {"recv_varnames", FL_ATTR_STRINGS}, /* the pieces of Out */
             {"trainer_id", FL_ATTR_INT},
             {"num", FL_ATTR_INT},
-            {"do_not_run", FL_ATTR_INT}, /* a communicator does it */
+            {"do_not_run", FL_ATTR_INT}, /* a communicator receives */
         },
     .flags = FL_OP_NO_INFER,
     .infer = fl_infer_none,
@@ -318,7 +319,7 @@ const fl_op_def fl_op_send_barrier = {
         },
     .flags = FL_OP_NO_INFER,
     .infer = fl_infer_none,
-    .run = meet,
+    .run = send_barrier,
 };
 
 const fl_op_def fl_op_fetch_barrier = {
@@ -332,5 +333,5 @@ const fl_op_def fl_op_fetch_barrier = {
         },
     .flags = FL_OP_NO_INFER,
     .infer = fl_infer_none,
-    .run = all_is_here,
+    .run = fetch_barrier,
 };

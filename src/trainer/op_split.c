@@ -1,11 +1,10 @@
-/* What is cut on its way to servers, and put together on its way back.
+/* What is cut for servers, and joined when it comes back.
  *
  *     split_byref  Out i = the next `sections` i rows of X
  *     split_ids    Out i = the ids that are i modulo the number of outputs,
- *                  each once, ascending; or the selected rows that are so
- *     merge_ids    Out i = for each of Ids i its row of X s, where s is the id
- *                  modulo the number of X, and Rows s lists whose rows they
- *                  are, as split_ids made it */
+ * each once, in ascending order; or the selected rows that are so merge_ids Out
+ * i = for each id of Ids i its row of X s, where s is the id modulo the number
+ * of X; Rows s lists the ids of the rows of X s, as split_ids made it */
 #include "cluster/placement.h"
 #include "graph/program.h"
 
@@ -14,7 +13,7 @@
 
 /* --- split_byref --- */
 
-static fl_err infer_byref(fl_infer *x)
+static fl_err infer_split_byref(fl_infer *x)
 {
     const fl_meta *in = fl_meta_in(x, "X", 0);
     const fl_attr *sections = fl_meta_attr(x, "sections");
@@ -40,7 +39,7 @@ static fl_err infer_byref(fl_infer *x)
     return FL_OK;
 }
 
-static fl_err byref(fl_call *c)
+static fl_err split_byref(fl_call *c)
 {
     const char *from = fl_in(c, "X")->data;
     const fl_tensor *x = fl_in(c, "X");
@@ -59,13 +58,13 @@ static fl_err byref(fl_call *c)
 
 /* --- ids --- */
 
-static int by_id(const void *a, const void *b)
+static int compare_ids(const void *a, const void *b)
 {
     const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return x < y ? -1 : x > y;
 }
 
-static fl_err infer_split(fl_infer *x)
+static fl_err infer_split_ids(fl_infer *x)
 {
     const fl_meta *in = fl_meta_in(x, "Ids", 0);
     const int n = fl_meta_count_out(x, "Out");
@@ -90,7 +89,7 @@ static fl_err infer_split(fl_infer *x)
 /* All ids in ascending order, each once, in the call's scratch memory. */
 static fl_err unique_ids(fl_call *c, int64_t *n, const int64_t **out)
 {
-    int64_t all = 0, kept = 0;
+    int64_t all = 0, unique = 0;
     for (int i = 0; i < fl_in_count(c, "Ids"); i++)
         all += fl_tensor_numel(fl_in_at(c, "Ids", i));
     int64_t *ids = fl_scratch(c, all + 1, sizeof *ids), *to = ids;
@@ -102,11 +101,11 @@ static fl_err unique_ids(fl_call *c, int64_t *n, const int64_t **out)
             memcpy(to, t->data, fl_tensor_bytes(t));
         to += fl_tensor_numel(t);
     }
-    qsort(ids, (size_t)all, sizeof *ids, by_id);
+    qsort(ids, (size_t)all, sizeof *ids, compare_ids);
     for (int64_t i = 0; i < all; i++)
-        if (!kept || ids[kept - 1] != ids[i])
-            ids[kept++] = ids[i];
-    *n = kept;
+        if (!unique || ids[unique - 1] != ids[i])
+            ids[unique++] = ids[i];
+    *n = unique;
     *out = ids;
     return FL_OK;
 }
@@ -170,7 +169,7 @@ static fl_err split_ids(fl_call *c)
                                            : split_tensors(c);
 }
 
-/* X i has rows as the first one has. */
+/* Rows of X i have the type and width of those of X 0. */
 static fl_err check_shard(const fl_infer *x, const fl_meta *first, int i)
 {
     const fl_meta *m = fl_meta_in(x, "X", i);
@@ -187,7 +186,7 @@ static fl_err check_shard(const fl_infer *x, const fl_meta *first, int i)
                    i, fl_dtype_name(m->dtype), fl_shape_text(&m->shape, s));
 }
 
-static fl_err infer_merge(fl_infer *x)
+static fl_err infer_merge_ids(fl_infer *x)
 {
     const fl_meta *values = fl_meta_in(x, "X", 0);
     const int n = fl_meta_count_in(x, "Ids"), shards = fl_meta_count_in(x, "X");
@@ -220,13 +219,13 @@ static fl_err infer_merge(fl_infer *x)
     return FL_OK;
 }
 
-/* Where a row stands: in X `shard`, at `place`. */
+/* A row with this id is row `at` of X `shard`. */
 typedef struct found {
-    int64_t id, place;
+    int64_t id, at;
     int shard;
 } found;
 
-static int by_found_id(const void *a, const void *b)
+static int compare_found(const void *a, const void *b)
 {
     const int64_t x = ((const found *)a)->id, y = ((const found *)b)->id;
     return (x > y) - (x < y);
@@ -256,7 +255,7 @@ static fl_err index_rows(fl_call *c, int64_t *n, const found **out)
         for (int64_t i = 0, m = fl_tensor_numel(rows); i < m; i++)
             *to++ = (found){((const int64_t *)rows->data)[i], i, s};
     }
-    qsort(at, (size_t)all, sizeof *at, by_found_id);
+    qsort(at, (size_t)all, sizeof *at, compare_found);
     *n = all;
     *out = at;
     return FL_OK;
@@ -266,15 +265,16 @@ static fl_err find_row(const fl_call *c, int64_t n, const found *index,
                        int64_t id, const char **row)
 {
     const found want = {.id = id};
-    const found *at =
-        n ? bsearch(&want, index, (size_t)n, sizeof *index, by_found_id) : NULL;
-    if (!at)
+    const found *row_at =
+        n ? bsearch(&want, index, (size_t)n, sizeof *index, compare_found)
+          : NULL;
+    if (!row_at)
         return fl_fail(FL_EINVAL, "merge_ids: no Rows have the id %lld",
                        (long long)id);
-    const fl_tensor *x = fl_in_at(c, "X", at->shard);
+    const fl_tensor *x = fl_in_at(c, "X", row_at->shard);
     const int64_t width = x->shape.dim[x->shape.rank - 1];
     *row = (const char *)x->data +
-           (size_t)(at->place * width) * fl_dtype_size(x->dtype);
+           (size_t)(row_at->at * width) * fl_dtype_size(x->dtype);
     return FL_OK;
 }
 
@@ -316,8 +316,8 @@ const fl_op_def fl_op_split_byref = {
             {"num", FL_ATTR_INT},
             {"axis", FL_ATTR_INT},
         },
-    .infer = infer_byref,
-    .run = byref,
+    .infer = infer_split_byref,
+    .run = split_byref,
 };
 
 const fl_op_def fl_op_split_ids = {
@@ -325,7 +325,7 @@ const fl_op_def fl_op_split_ids = {
     .in = {{"Ids", FL_MANY}},
     .out = {{"Out", FL_MANY}},
     .flags = FL_OP_DYNAMIC,
-    .infer = infer_split,
+    .infer = infer_split_ids,
     .run = split_ids,
 };
 
@@ -333,7 +333,7 @@ const fl_op_def fl_op_merge_ids = {
     .type = "merge_ids",
     .in = {{"Ids", FL_MANY}, {"Rows", FL_MANY}, {"X", FL_MANY}},
     .out = {{"Out", FL_MANY}},
-    .attr = {{"padding_idx", FL_ATTR_LONGS}}, /* of each Ids; -1: none */
-    .infer = infer_merge,
+    .attr = {{"padding_idx", FL_ATTR_LONGS}}, /* by Ids; -1: no padding */
+    .infer = infer_merge_ids,
     .run = merge_ids,
 };

@@ -1,4 +1,4 @@
-/* service.c - the trainers of an engine, by place. */
+/* service.c - the trainers of an engine, by placement. */
 #include "trainer/service.h"
 
 #include "exec/plan.h"
@@ -6,16 +6,16 @@
 #include <pthread.h>
 #include <stdio.h>
 
-/* A job that programs are parts of. */
-typedef struct seat {
+/* A job that programs of the engine are in. */
+typedef struct entry {
     fl_trainer *trainer;
-    fl_communicator *communicator; /* or NULL */
-} seat;
+    fl_communicator *communicator; /* NULL: none runs */
+} entry;
 
-/* The lock is held while a seat is looked for or made, not while it works. */
+/* The lock guards the list. It is not held while a trainer works. */
 struct fl_service {
     pthread_mutex_t lock;
-    FL_VEC(seat) seats;
+    FL_VEC(entry) jobs;
 };
 
 fl_service *fl_service_new(void)
@@ -31,59 +31,60 @@ void fl_service_free(fl_service *s)
         return;
     const fl_err ignored = fl_service_leave(s, 0, NULL, NULL);
     (void)ignored; /* nobody is left to tell */
-    for (int64_t i = 0; i < s->seats.n; i++)
-        fl_trainer_free(s->seats.at[i].trainer);
-    fl_vec_fini(&s->seats);
+    for (int64_t i = 0; i < s->jobs.n; i++)
+        fl_trainer_free(s->jobs.at[i].trainer);
+    fl_vec_fini(&s->jobs);
     pthread_mutex_destroy(&s->lock);
     fl_mem_free(s);
 }
 
 /* --- jobs, under the lock --- */
 
-static seat *find(fl_service *s, const fl_placement *place)
+static entry *find_job(fl_service *s, const fl_placement *place)
 {
-    for (int64_t i = 0; i < s->seats.n; i++)
-        if (fl_trainer_is_at(s->seats.at[i].trainer, place))
-            return &s->seats.at[i];
+    for (int64_t i = 0; i < s->jobs.n; i++)
+        if (fl_trainer_is_at(s->jobs.at[i].trainer, place))
+            return &s->jobs.at[i];
     return NULL;
 }
 
-static fl_err find_or_make(fl_service *s, const fl_placement *place, seat **out)
+static fl_err find_or_add_job(fl_service *s, const fl_placement *place,
+                              entry **out)
 {
     fl_trainer *t;
-    *out = find(s, place);
+    *out = find_job(s, place);
     if (*out)
         return FL_OK;
     FL_TRY(fl_trainer_new(place, NULL, &t));
-    fl_push(&s->seats, (seat){t, NULL});
-    *out = &s->seats.at[s->seats.n - 1];
+    fl_push(&s->jobs, (entry){t, NULL});
+    *out = &s->jobs.at[s->jobs.n - 1];
     return FL_OK;
 }
 
 fl_err fl_service_trainer(fl_service *s, const fl_placement *place,
                           fl_trainer **out)
 {
-    seat *of;
+    entry *of;
     pthread_mutex_lock(&s->lock);
-    const fl_err err = find_or_make(s, place, &of);
+    const fl_err err = find_or_add_job(s, place, &of);
     if (!err)
         *out = of->trainer;
     pthread_mutex_unlock(&s->lock);
     return err;
 }
 
-fl_trainer *fl_service_find(fl_service *s, const fl_placement *place)
+fl_trainer *fl_service_find_trainer(fl_service *s, const fl_placement *place)
 {
     pthread_mutex_lock(&s->lock);
-    const seat *of = place             ? find(s, place)
-                     : s->seats.n == 1 ? &s->seats.at[0]
+    const entry *of = place            ? find_job(s, place)
+                      : s->jobs.n == 1 ? &s->jobs.at[0]
                                        : NULL;
     fl_trainer *t = of ? of->trainer : NULL;
     pthread_mutex_unlock(&s->lock);
     return t;
 }
 
-static bool is_placed(const fl_placement *place, const char *var)
+static bool holds_var(const fl_placement *place, const char *var)
 {
     for (int i = 0; i < place->n_pieces; i++)
         if (!strcmp(place->pieces[i].var, var))
@@ -91,13 +92,13 @@ static bool is_placed(const fl_placement *place, const char *var)
     return false;
 }
 
-const fl_placement *fl_service_keeper(fl_service *s, const char *var)
+const fl_placement *fl_service_find_placement(fl_service *s, const char *var)
 {
     const fl_placement *found = NULL;
     pthread_mutex_lock(&s->lock);
-    for (int64_t i = s->seats.n; var && !found && i-- > 0;) {
-        const fl_placement *place = fl_trainer_place(s->seats.at[i].trainer);
-        if (is_placed(place, var))
+    for (int64_t i = s->jobs.n; var && !found && i-- > 0;) {
+        const fl_placement *place = fl_trainer_placement(s->jobs.at[i].trainer);
+        if (holds_var(place, var))
             found = place;
     }
     pthread_mutex_unlock(&s->lock);
@@ -106,22 +107,22 @@ const fl_placement *fl_service_keeper(fl_service *s, const char *var)
 
 /* --- communicators --- */
 
-static fl_err communicate(fl_service *s, const fl_program *p)
+static fl_err start_communicator(fl_service *s, const fl_program *p)
 {
-    seat *of;
+    entry *of;
     if (!p->job)
         return fl_fail(FL_EINVAL,
                        "communicator: the program is no part of a job");
-    FL_TRY(find_or_make(s, fl_placement_of(p->job), &of));
+    FL_TRY(find_or_add_job(s, fl_placement_of(p->job), &of));
     if (of->communicator)
         return fl_fail(FL_EINVAL, "the communicator runs already");
     return fl_communicator_new(of->trainer, p, &of->communicator);
 }
 
-fl_err fl_service_communicate(fl_service *s, const fl_program *p)
+fl_err fl_service_start_communicator(fl_service *s, const fl_program *p)
 {
     pthread_mutex_lock(&s->lock);
-    const fl_err err = communicate(s, p);
+    const fl_err err = start_communicator(s, p);
     pthread_mutex_unlock(&s->lock);
     return err;
 }
@@ -130,7 +131,7 @@ fl_communicator *fl_service_communicator(fl_service *s,
                                          const fl_placement *place)
 {
     pthread_mutex_lock(&s->lock);
-    const seat *of = place ? find(s, place) : NULL;
+    const entry *of = place ? find_job(s, place) : NULL;
     fl_communicator *c = of ? of->communicator : NULL;
     pthread_mutex_unlock(&s->lock);
     return c;
@@ -150,7 +151,7 @@ static fl_communicator *take_communicator(fl_service *s,
                                           const fl_placement *place)
 {
     pthread_mutex_lock(&s->lock);
-    seat *of = find(s, place);
+    entry *of = find_job(s, place);
     fl_communicator *c = of ? of->communicator : NULL;
     if (c)
         of->communicator = NULL;
@@ -158,8 +159,8 @@ static fl_communicator *take_communicator(fl_service *s,
     return c;
 }
 
-fl_err fl_service_hush(fl_service *s, const fl_placement *place,
-                       const fl_watch *by)
+fl_err fl_service_stop_communicator(fl_service *s, const fl_placement *place,
+                                    const fl_watch *by)
 {
     const fl_err err = fl_service_flush(s, place, NULL, by);
     fl_communicator_free(take_communicator(s, place));
@@ -168,14 +169,14 @@ fl_err fl_service_hush(fl_service *s, const fl_placement *place,
 
 /* --- the end --- */
 
-/* What has gathered is no loss to a job that fails. */
-static fl_err leave_job(seat of, int code, const char *why, int64_t limit,
+/* A job that fails (code other than 0) does not need what has gathered. */
+static fl_err leave_job(entry of, int code, const char *why, int64_t limit,
                         const fl_watch *by)
 {
     fl_err err = FL_OK;
     char text[512];
     if (fl_trainer_check_process(of.trainer))
-        return FL_OK; /* its job is the parent's to leave */
+        return FL_OK; /* the parent leaves the job */
     if (of.communicator && !code)
         err = fl_communicator_flush(of.communicator, by);
     snprintf(text, sizeof text, "%s", fl_errmsg());
@@ -184,20 +185,20 @@ static fl_err leave_job(seat of, int code, const char *why, int64_t limit,
     return err ? fl_fail(err, "%s", text) : left;
 }
 
-/* The next one, whose communicator is the caller's. */
-static bool next_seat(fl_service *s, int64_t i, seat *out)
+/* Gives job i; its communicator is now the caller's. False: there is none. */
+static bool take_job(fl_service *s, int64_t i, entry *out)
 {
     pthread_mutex_lock(&s->lock);
-    const bool is = i < s->seats.n;
-    if (is) {
-        *out = s->seats.at[i];
-        s->seats.at[i].communicator = NULL;
+    const bool found = i < s->jobs.n;
+    if (found) {
+        *out = s->jobs.at[i];
+        s->jobs.at[i].communicator = NULL;
     }
     pthread_mutex_unlock(&s->lock);
-    return is;
+    return found;
 }
 
-/* The first failure is told; the others leave all the same. */
+/* All trainers leave, even if one fails. The first failure is returned. */
 fl_err fl_service_leave(fl_service *s, int code, const char *why,
                         const fl_wait_opts *opts)
 {
@@ -210,8 +211,8 @@ fl_err fl_service_leave(fl_service *s, int code, const char *why,
     }
     fl_err first = FL_OK;
     char text[512];
-    seat of;
-    for (int64_t i = 0; next_seat(s, i, &of); i++) {
+    entry of;
+    for (int64_t i = 0; take_job(s, i, &of); i++) {
         const fl_err err = leave_job(of, code, why, limit, &watch);
         if (err && !first) {
             first = err;
@@ -223,7 +224,7 @@ fl_err fl_service_leave(fl_service *s, int code, const char *why,
 
 /* --- for the operators --- */
 
-fl_err fl_call_place(fl_call *c, const fl_placement **out)
+fl_err fl_call_placement(fl_call *c, const fl_placement **out)
 {
     const char *type = c->def->type;
     if (!c->hooks || !c->hooks->service)
@@ -231,7 +232,8 @@ fl_err fl_call_place(fl_call *c, const fl_placement **out)
                        type);
     *out = fl_placement_of(fl_call_site(c).program->job);
     if (!*out)
-        *out = fl_service_keeper(c->hooks->service, fl_desc_in1(c->desc, "W"));
+        *out = fl_service_find_placement(c->hooks->service,
+                                         fl_desc_in1(c->desc, "W"));
     if (!*out)
         return fl_fail(FL_EINVAL,
                        "%s: the program is no part of a job; run what "
@@ -244,7 +246,7 @@ fl_err fl_call_place(fl_call *c, const fl_placement **out)
 fl_err fl_call_trainer(fl_call *c, fl_trainer **out)
 {
     const fl_placement *place;
-    FL_TRY(fl_call_place(c, &place));
+    FL_TRY(fl_call_placement(c, &place));
     return fl_service_trainer(c->hooks->service, place, out);
 }
 
@@ -264,7 +266,7 @@ fl_communicator *fl_call_communicator(fl_call *c)
 fl_err fl_call_server(fl_call *c, const char *endpoint, int *out)
 {
     const fl_placement *place;
-    FL_TRY(fl_call_place(c, &place));
+    FL_TRY(fl_call_placement(c, &place));
     for (int i = 0; i < place->n_servers; i++)
         if (!strcmp(place->servers[i], endpoint)) {
             *out = i;

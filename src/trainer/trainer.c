@@ -62,7 +62,7 @@ struct fl_trainer {
     traffic *traffic; /* by server */
     tally tally;
     bool stale;   /* the caller computes on values of a lost session */
-    bool stepped; /* there was a step */
+    bool stepped; /* at least one step has ended */
     bool sent;    /* gradients were sent since the last step */
 };
 
@@ -143,7 +143,7 @@ static fl_err enter_link(fl_trainer *t, const fl_watch *by)
     return err;
 }
 
-/* Returns err, so that a function can end with it. */
+/* Release the lock. Returns err, so that a function can end with this call. */
 static fl_err exit_link(fl_trainer *t, fl_err err)
 {
     fl_link_unlock(t->link);
@@ -561,7 +561,8 @@ static fl_err sum_counts(fl_trainer *t, const fl_watch *by, int64_t limit,
         return fl_fail(FL_EIO, "the coordinator %s is not connected",
                        t->place->servers[0]);
     if (t->tally.pending)
-        return fl_fail(FL_ETIMEOUT, "%s has not answered the tally before",
+        return fl_fail(FL_ETIMEOUT,
+                       "%s has not answered the tally before this one",
                        t->place->servers[0]);
     FL_TRY(send_counts(t, name, n, counts, limit));
     FL_TRY(fl_link_wait(t->link, has_tally, t, by, fl_link_now() + limit));
@@ -573,7 +574,7 @@ fl_err fl_trainer_tally(fl_trainer *t, const fl_watch *by, int64_t limit,
                         int *trainers)
 {
     if (n < 1 || n > FL_TALLY_MOST)
-        return fl_fail(FL_EINVAL, "\"%s\" has %lld counts, 1 to %d are told",
+        return fl_fail(FL_EINVAL, "tally \"%s\": %lld counts, expected 1 to %d",
                        name, (long long)n, FL_TALLY_MOST);
     FL_TRY(fl_trainer_check_process(t));
     fl_link_lock(t->link);
@@ -661,7 +662,7 @@ bool fl_trainer_is_at(const fl_trainer *t, const fl_placement *place)
     return same;
 }
 
-const fl_placement *fl_trainer_place(const fl_trainer *t)
+const fl_placement *fl_trainer_placement(const fl_trainer *t)
 {
     return t->place;
 }

@@ -1,78 +1,93 @@
-/* trainer.h - a trainer's end of a job: what send, recv and the lookups call.
+/* trainer.h - a trainer's side of a job: what the send, recv and lookup
+ * operators call.
  *
- *     recv before any step    join, wait for the others, pull
- *     send                    gradients of the step: small ones share a push
- *     send_barrier            meet the others, pull (synchronous)
- *     first recv after sends  the same without meeting (asynchronous)
- *     recv                    what was pulled; a name not asked for before is
- *                             asked for, and pulled with every step from then
+ *     recv before the first step  join, wait for the other trainers, pull
+ *     send                        gather a gradient; push what is large enough
+ *     send_barrier                end the step: meet the others, then pull
+ *     first recv after sends      in asynchronous jobs: end the step, pull
+ *     recv                        take what was pulled; the first recv of a
+ * name asks for it, later steps pull it
  *
- * Everything blocks the caller and nobody else: leases are renewed by a thread
- * of its own. A wait that takes long says for whom. `by` is the watch of the
- * caller's own run: its poll may end the wait, and the time is charged to it;
- * NULL: nobody watches. A trainer keeps no watch, since callers come and go. A
- * session that was fenced joins anew within the wait: the step's gradients are
- * dropped with a warning, and the caller goes on with its next batch. */
+ * A call blocks its caller only; a thread of the trainer renews the lease. A
+ * wait that takes long logs whom it waits for. `by` is the watch of the
+ * caller's run: its poll may end the wait (EINTR), and the time of the wait is
+ * added to it; NULL: nobody watches.
+ *
+ * If the session is lost (fenced), the trainer joins with a new one during the
+ * wait. The gradients of the step are dropped with a warning, and the caller
+ * goes on with its next batch. */
 #ifndef FL_TRAINER_TRAINER_H
 #define FL_TRAINER_TRAINER_H
 
 #include "graph/program.h"
 #include "trainer/lookup.h"
 
-/* Thread: one caller at a time, but for lookups and pushes: those of several
- * threads go on beside each other. */
+/* Thread: one caller at a time, except for fl_trainer_lookup, fl_trainer_push
+ * and fl_trainer_tally. */
 typedef struct fl_trainer fl_trainer;
 
-/* Own: new. It connects when first used. `limits`: zero is default. */
+/* Own: new. It connects when it is first used. Fields of `limits` that are 0
+ * have their defaults; NULL: all of them. Err: EINVAL. */
 fl_err fl_trainer_new(const fl_placement *place, const fl_job *limits,
                       fl_trainer **out) FL_MUST_CHECK;
-void fl_trainer_free(fl_trainer *t); /* leaves without a word if it must */
+void fl_trainer_free(fl_trainer *t); /* the job loses it if it did not leave */
 
-/* EINVAL with a sentence in a process that was forked from the one that made
- * the trainer: its threads and connections are the parent's, and its locks may
- * be held by threads that do not exist here. Every other function asks this
- * first; leave and free then have nothing to do. */
+/* EINVAL in a process that was forked from the one that made the trainer: its
+ * threads and connections belong to the parent, and its locks may be held by
+ * threads that do not exist here. All functions below fail with it, except
+ * for leave and free, which do nothing there. */
 fl_err fl_trainer_check_process(const fl_trainer *t) FL_MUST_CHECK;
 
+/* Is it the trainer of this job, with this id and these servers? */
 bool fl_trainer_is_at(const fl_trainer *t, const fl_placement *place);
-const fl_placement *fl_trainer_place(const fl_trainer *t);
+const fl_placement *fl_trainer_placement(const fl_trainer *t);
 
-/* v is not changed before the next step: it is lent, not copied. */
+/* Send a gradient to a server. v is lent: it must not change before the step
+ * has ended. */
 fl_err fl_trainer_send(fl_trainer *t, const fl_watch *by, int server,
                        const char *name, const fl_value *v) FL_MUST_CHECK;
+
+/* End the step: push what has gathered, meet the others if the job is
+ * synchronous, and pull. */
 fl_err fl_trainer_step(fl_trainer *t, const fl_watch *by) FL_MUST_CHECK;
-/* Asynchronous, and something was sent since the last step: a step. */
+
+/* End the step, if the job is asynchronous and something was sent. */
 fl_err fl_trainer_flush(fl_trainer *t, const fl_watch *by) FL_MUST_CHECK;
+
+/* Get the value of a variable from a server. */
 fl_err fl_trainer_recv(fl_trainer *t, const fl_watch *by, int server,
                        const char *name, fl_tensor *out) FL_MUST_CHECK;
 
-/* Asynchronous jobs, beside steps: gradients that servers have applied when it
- * returns. Memory is lent until then. `last`: a step's end, for schedules. If
- * *lost was false and is true then, a session was lost, and with it what was
- * not applied yet. One thread at a time. */
+/* Get rows or values from several servers at once. Thread: any. */
+fl_err fl_trainer_lookup(fl_trainer *t, const fl_watch *by, int n,
+                         const fl_lookup *lookups) FL_MUST_CHECK;
+
+/* A gradient, or a piece of one, for a server. */
 typedef struct fl_gradient {
     int server;
-    const char *name;
+    const char *name; /* on the server */
     const fl_value *value;
 } fl_gradient;
+
+/* Push gradients of an asynchronous job, beside its steps, and wait until the
+ * servers have applied them. `last`: they end a step, which schedules of the
+ * learning rate count. *lost is set to true if a session was lost: what was not
+ * applied by then never will be. Thread: one at a time, any. */
 fl_err fl_trainer_push(fl_trainer *t, const fl_watch *by, int n,
                        const fl_gradient *gradients, bool last,
                        bool *lost) FL_MUST_CHECK;
 
-/* Values of several servers, which are asked at once. Any thread. */
-fl_err fl_trainer_lookup(fl_trainer *t, const fl_watch *by, int n,
-                         const fl_lookup *lookups) FL_MUST_CHECK;
-
-/* Tell n counts of this trainer so far, under a name that other trainers use
- * alike (tally.h), and get in their place the sum of what all of the job told
- * last, of so many trainers. Any thread, one at a time. It never joins, and the
- * trainer goes on whatever fails. limit: ns. Err: EIO, ETIMEOUT, EPROTO. */
+/* Tell the coordinator n counts of this trainer under a name that all trainers
+ * use. `counts` gets the sum of what all trainers told last, *trainers their
+ * number. It never joins, and a failure has no effect on the trainer. limit:
+ * ns. Thread: one at a time, any. Err: EIO, ETIMEOUT, EPROTO. */
 fl_err fl_trainer_tally(fl_trainer *t, const fl_watch *by, int64_t limit,
                         const char *name, int64_t n, int64_t *counts,
                         int *trainers) FL_MUST_CHECK;
 
-/* Complete (code 0), or fail with a sentence; the coordinator knows when it
- * returns, or the time is over (ns; 0: the job's limits). Twice is fine. */
+/* Leave the job: complete (code 0), or fail with a sentence. Blocks: until the
+ * coordinator knows, at most `limit` ns (0: the job's limits). A second call
+ * does nothing. */
 fl_err fl_trainer_leave(fl_trainer *t, const fl_watch *by, int code,
                         const char *why, int64_t limit) FL_MUST_CHECK;
 

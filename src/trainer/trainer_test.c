@@ -644,7 +644,7 @@ static void counts_with_the_others(void)
     CHECK_ERR(fl_trainer_tally(u, NULL, 20 * FL_SEC, "auc", 3, wrong, &n),
               FL_EPROTO, "answers ERROR: tally: \"auc\" is [3], another");
     CHECK_ERR(fl_trainer_tally(u, NULL, FL_SEC, "auc", 1 << 20, wrong, &n),
-              FL_EINVAL, "has 1048576 counts, 1 to 131072 are told");
+              FL_EINVAL, "1048576 counts, expected 1 to 131072");
     receives(u, 0, "w", 2, 8); /* as if nothing had been */
     leaves(u);
     mine[0] = 5;

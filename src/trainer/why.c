@@ -20,7 +20,7 @@ typedef struct question {
     char why[512];
 } question;
 
-static fl_err take(question *q, const fl_rpc_reply *reply)
+static fl_err decode_answer(question *q, const fl_rpc_reply *reply)
 {
     const char *text = "";
     if (reply->end == FL_RPC_DENIED)
@@ -39,10 +39,10 @@ static fl_err take(question *q, const fl_rpc_reply *reply)
     return err;
 }
 
-static void answered(void *self, uint64_t tag, const fl_rpc_reply *reply)
+static void on_answer(void *self, uint64_t tag, const fl_rpc_reply *reply)
 {
     question *q = self;
-    const fl_err err = take(q, reply);
+    const fl_err err = decode_answer(q, reply);
     pthread_mutex_lock(&q->lock);
     q->err = err;
     snprintf(q->why, sizeof q->why, "%s", err ? fl_errmsg() : "");
@@ -56,14 +56,14 @@ fl_err fl_why(const char *address, char **text)
     question q = {.address = address};
     fl_rpc *rpc;
     FL_TRY(fl_endpoint_check(address, "endpoint "));
-    FL_TRY(fl_ports_ask(address)); /* it tells more than gRPC would */
+    FL_TRY(fl_ports_ask(address)); /* its sentence says more than gRPC's */
     FL_TRY(fl_rpc_new(&(fl_rpc_opts){0}, &rpc));
     pthread_mutex_init(&q.lock, NULL);
     pthread_cond_init(&q.done, NULL);
     fl_rpc_call(rpc, fl_rpc_peer_at(rpc, address), FL_METHOD_WHY,
-                fl_packet_new(), LIMIT, (fl_rpc_done){answered, &q, 0});
+                fl_packet_new(), LIMIT, (fl_rpc_done){on_answer, &q, 0});
     pthread_mutex_lock(&q.lock);
-    while (!q.answered) /* the call has a limit */
+    while (!q.answered) /* the call ends after LIMIT at the latest */
         pthread_cond_wait(&q.done, &q.lock);
     pthread_mutex_unlock(&q.lock);
     fl_rpc_free(rpc);
