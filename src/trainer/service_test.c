@@ -247,11 +247,11 @@ static void tables_are_asked_by_the_number_of_a_row(void)
     "  lookup_table(W=w, Ids=b) -> Out=y {padding_idx=1l}\n"
 
 /* A trainer starts that has no copy of w, then runs a program of no job. */
-static void start_and_read(scene *s, int n, const fl_piece *kept)
+static void start_and_read(scene *s, int n, const fl_piece *pieces)
 {
     fl_placement place = s->job.place;
     place.n_pieces = n;
-    place.pieces = kept;
+    place.pieces = pieces;
     read_program(s, "block 0\n  param w: f32[5,2]\n"
                     "  fill_constant() -> Out=w {shape=[5l, 2l]}\n"
                     "  recv() -> Out=w {epmap=[~0]}\n"
@@ -269,12 +269,12 @@ static void a_test_looks_up_on_servers(void)
     open_scene(&s, 2, false);
     test_job_var(&s.job, 1, "w.block0", 3, 2, 4);
     test_job_var(&s.job, 0, "w.block1", 2, 2, 8);
-    const fl_piece kept[] = {
+    const fl_piece pieces[] = {
         {"w", "w.block1", 0, 6, {2, {2, 2}}},
         {"v", "v", 0, 0, {2, {5, 2}}},
         {"w", "w.block0", 1, 0, {2, {3, 2}}},
     };
-    start_and_read(&s, 3, kept);
+    start_and_read(&s, 3, pieces);
     const int64_t a[] = {4, 1, 0}, b[] = {2};
     fl_feed feeds[] = {
         {"a", fl_tensor_view(FL_I64, &(fl_shape){2, {3, 1}}, a)},
@@ -296,9 +296,9 @@ static void a_test_looks_up_by_id(void)
     test_job_var(&s.job, 0, "w", 6, 2, 4);
     test_job_var(&s.job, 1, "w", 6, 2, 8);
     ((float *)s.job.server[1].var[0].value.data)[6] = 5; /* id 3 */
-    const fl_piece kept[] = {{"w", "w", 0, FL_BY_ID, {2, {3, 2}}},
-                             {"w", "w", 1, FL_BY_ID, {2, {3, 2}}}};
-    start_and_read(&s, 2, kept);
+    const fl_piece pieces[] = {{"w", "w", 0, FL_BY_ID, {2, {3, 2}}},
+                               {"w", "w", 1, FL_BY_ID, {2, {3, 2}}}};
+    start_and_read(&s, 2, pieces);
     const int64_t a[] = {4, 1, 3, 3}, b[] = {5};
     fl_feed feeds[] = {
         {"a", fl_tensor_view(FL_I64, &(fl_shape){2, {4, 1}}, a)},

@@ -238,19 +238,19 @@ static void pushes_while_others_look_rows_up(void)
 }
 
 /* A job whose messages carry few bytes. Element i of a variable starts as i. */
-static fl_trainer *narrow_trainer(test_job *j, fl_piece *kept, size_t most)
+static fl_trainer *narrow_trainer(test_job *j, fl_piece *pieces, size_t most)
 {
     test_server *s = &j->server[0];
     fl_placement place = j->place;
     fl_trainer *t;
     for (int i = 0; i < s->vars; i++) {
         test_var *v = &s->var[i];
-        kept[i] = (fl_piece){v->name, v->name, 0, 0, v->value.shape};
+        pieces[i] = (fl_piece){v->name, v->name, 0, 0, v->value.shape};
         for (int64_t k = 0; k < fl_tensor_numel(&v->value); k++)
             ((float *)v->value.data)[k] = (float)k;
     }
     place.n_pieces = s->vars;
-    place.pieces = kept;
+    place.pieces = pieces;
     CHECK_OK(fl_trainer_new(&place, &(fl_job){.max_values = most}, &t));
     return t;
 }
@@ -276,12 +276,12 @@ static void cuts_what_no_message_can_carry(void)
     const char *names[] = {"a", "b", "c"};
     const char *grads[] = {"a@GRAD", "b@GRAD", "c@GRAD"};
     test_job j;
-    fl_piece kept[TEST_VARS];
+    fl_piece pieces[TEST_VARS];
     test_job_begin(&j, 1, 1, false);
     for (int i = 0; i < 3; i++)
         test_job_var(&j, 0, names[i], 3, 3, 0); /* two fit into a message */
     test_job_var(&j, 0, "big", 41, 3, 0);
-    fl_trainer *t = narrow_trainer(&j, kept, MOST);
+    fl_trainer *t = narrow_trainer(&j, pieces, MOST);
     receives_ramp(t, "big", 123, 0);
     for (int step = 1; step < 5; step++) {
         for (int i = 0; i < 3; i++)
@@ -299,10 +299,10 @@ static void cuts_what_no_message_can_carry(void)
 static void asks_again_for_all_pieces_after_a_fence(void)
 {
     test_job j;
-    fl_piece kept[TEST_VARS];
+    fl_piece pieces[TEST_VARS];
     test_job_begin(&j, 1, 1, false);
     test_job_var(&j, 0, "big", 41, 3, 0);
-    fl_trainer *t = narrow_trainer(&j, kept, 80);
+    fl_trainer *t = narrow_trainer(&j, pieces, 80);
     receives_ramp(t, "big", 123, 0);
     j.server[0].lose_at = j.server[0].pulls + 5; /* of 13 */
     receives_ramp(t, "big", 123, -1000);
@@ -317,12 +317,12 @@ static void cuts_rows_that_no_message_can_carry(void)
         ROWS = 7
     };
     test_job j;
-    fl_piece kept[TEST_VARS];
+    fl_piece pieces[TEST_VARS];
     fl_tensor got[2] = {{0}};
     const int64_t rows[ROWS] = {9, 0, 3, 3, 40, 7, 8}, last = 40;
     test_job_begin(&j, 1, 1, true);
     test_job_var(&j, 0, "table", 41, 3, 0);
-    fl_trainer *t = narrow_trainer(&j, kept, MOST);
+    fl_trainer *t = narrow_trainer(&j, pieces, MOST);
     CHECK_OK(fl_trainer_lookup(t, NULL, 2,
                                (fl_lookup[]){{0, "table", ROWS, rows, &got[0]},
                                              {0, "table", 1, &last, &got[1]}}));
