@@ -131,7 +131,8 @@ typedef struct fl_msg_field {
                                         elements are words */
 } fl_msg_field;
 
-/* The fields of fl_msg but for the blob. The last one has no name. */
+/* The fields of fl_msg but for the blob, in order of their numbers: the schema
+ * has the same. The last one has no name. */
 extern const fl_msg_field fl_msg_fields[];
 
 /* For any number, also one that is no kind: then the name is "?". */

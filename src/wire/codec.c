@@ -380,12 +380,6 @@ static char *plain_field(fl_arena *a, const char *text, const fl_msg_field *f)
 
 /* --- writing a control --- */
 
-static const ProtobufCFieldDescriptor *
-schema_of(const ProtobufCMessageDescriptor *type, const fl_msg_field *f)
-{
-    return protobuf_c_message_descriptor_get_field(type, (unsigned)f->number);
-}
-
 static void *make_proto(const fl_msg_field *fields, const void *from,
                         const ProtobufCMessageDescriptor *type, fl_arena *a);
 
@@ -446,7 +440,7 @@ static void *make_proto(const fl_msg_field *fields, const void *from,
     char *to = fl_arena_alloc(a, type->sizeof_message);
     protobuf_c_message_init(type, to);
     for (const fl_msg_field *f = fields; f->name; f++)
-        write_field(f, from, schema_of(type, f), to, a);
+        write_field(f, from, &type->fields[f - fields], to, a);
     return to;
 }
 
@@ -530,8 +524,8 @@ static fl_err read_proto(const ProtobufCMessage *from,
                          const fl_msg_field *fields, void *to, fl_arena *a)
 {
     for (const fl_msg_field *f = fields; f->name; f++)
-        FL_TRY(read_value(schema_of(from->descriptor, f), (const char *)from, f,
-                          to, a));
+        FL_TRY(read_value(&from->descriptor->fields[f - fields],
+                          (const char *)from, f, to, a));
     return FL_OK;
 }
 
