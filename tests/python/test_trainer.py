@@ -35,6 +35,16 @@ def make(**options):
                          **options)
 
 
+def test_a_folder_that_cannot_be_written_is_noticed_before_training(tmp_path):
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(OSError, match="^CheckpointConfig: checkpoint_dir "
+                           "'.*' cannot be written .*; choose another"):
+            make(checkpoint_config=fluid.CheckpointConfig(str(folder)))
+    make(checkpoint_config=fluid.CheckpointConfig(str(tmp_path / "new")))
+    assert not os.listdir(tmp_path / "new")
+
+
 def train(trainer, handler, epochs=2):
     trainer.train(epochs, handler, lambda: iter(BATCHES), ["x", "y"])
 

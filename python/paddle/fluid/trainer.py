@@ -9,6 +9,7 @@ collective job, as `paddle env` explains. docs/trainer.md tells more.
 """
 import os
 import sys
+import tempfile
 import warnings
 
 import numpy as np
@@ -98,6 +99,17 @@ class CheckpointConfig:
         self.step_interval = step_interval
         self.epoch_id = self.step_id = 0  # where a loaded one stands
         self.load_serial = None  # its number
+
+    def _check_folder(self):
+        """A folder that cannot be written is noticed before training."""
+        try:
+            os.makedirs(self.checkpoint_dir, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.checkpoint_dir):
+                pass
+        except OSError as e:
+            raise OSError("CheckpointConfig: checkpoint_dir '%s' cannot be "
+                          "written (%s); choose another folder" % (
+                              self.checkpoint_dir, e.strerror)) from None
 
     def _is_due(self, epoch, step):
         return epoch % self.epoch_interval == 0 and \
@@ -256,6 +268,7 @@ class Trainer:
             return
         found = None
         if not self._is_rank() or self.trainer_id == 0:
+            cfg._check_folder()
             found = _fluid.load_checkpoint(self.train_program, self.scope,
                                            cfg.checkpoint_dir)
         if self._is_rank():
