@@ -1,33 +1,103 @@
-/* pserver.c - a server process from its first to its last breath. */
-#include "pserver/pserver_in.h"
+/* pserver.c - a server process: what comes in becomes events of the state
+ * machines, what these leave in their outboxes goes out.
+ *
+ * Handlers run on threads of the network and never wait for a peer: a request
+ * that must wait is parked by the machines. Bytes from outside are checked,
+ * never asserted on.
+ *
+ * Servers send each other one-way messages. A server must prove who it is. Each
+ * process draws a random number, its secret, and sends it to the endpoints of
+ * the other servers only. Every message between servers carries the secret of
+ * its receiver. A server that gets a message without its own secret ignores the
+ * message and sends its secret to the coordinator's endpoint: a knock. So only
+ * a process that can listen at the endpoints, or to the network between them,
+ * can speak as one of the servers.
+ *
+ * Easy to get wrong: no code of the store or the network may be called with the
+ * lock held if it can call back and wait for the lock. */
+#include "pserver/pserver.h"
 
+#include "base/clock.h"
 #include "base/flag.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "cluster/ports.h"
 #include "net/port.h"
+#include "net/rpc.h"
+#include "protocol/coord.h"
+#include "pserver/store.h"
+#include "pserver/tally.h"
+#include "wire/codec.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-#define TICK (250 * FL_MS)
-#define POLL (50 * FL_MS) /* of signals: people notice a tenth of a second */
+#define TICK          (250 * FL_MS)
+#define POLL          (50 * FL_MS) /* of signals: people notice a tenth of a second */
+#define VERSION_LINES (60 * FL_SEC) /* between two log lines on the version */
 
 enum {
-    CALLS = 128 /* of one trainer at once: 64 pushes, and some that wait */
+    CALLS = 128, /* of one trainer at once: 64 pushes, and some that wait */
+    KNOCK =
+        FL_MSG_NONE /* the channel of knocks; others are kinds of messages */
 };
+
+/* One-way messages of one kind to one server. */
+typedef struct peer_channel {
+    bool busy;       /* a message is under way */
+    fl_packet *next; /* the newest of those that wait; NULL: none waits */
+} peer_channel;
+
+typedef struct pserver {
+    const fl_pserver_opts *opts;
+    const fl_placement *place;
+    const fl_clock *clock;
+    fl_job job;
+    fl_rpc *rpc;
+    fl_rpc_method method[FL_MSG_KINDS + 2]; /* and Why, and the end */
+    fl_rpc_peer **peer;                     /* of each server */
+    fl_pstore *store;
+    fl_store store_ops;
+    fl_signals *signals;
+    char address[128]; /* where the server listens */
+    int port;          /* where the server listens; 0: it does not yet */
+    uint64_t secret;   /* drawn at the start; never 0 */
+    fl_state state;    /* drawn at the start */
+
+    pthread_mutex_t lock; /* never held while foreign code runs */
+    bool closed;          /* no event reaches the machines any more */
+    fl_coord *coord;      /* NULL: this is not server 0 */
+    fl_tallies *tallies;  /* NULL: this is not server 0 */
+    fl_server *server;
+    fl_outbox coord_out, server_out;
+    FL_VEC(uint64_t) open;                 /* calls that stay open: sessions */
+    peer_channel (*channel)[FL_MSG_KINDS]; /* to each server, by kind */
+    fl_refusals strange;    /* since when a server of another job answers */
+    uint64_t *known;        /* secret of each server; 0: not known yet */
+    fl_id *logged;          /* session of each rank that the log has named */
+    int64_t logged_version; /* newest version that the log has named */
+    int64_t logged_at;      /* when the log named it */
+    FL_VEC(char *) notes;   /* lines for the log, once the lock is free */
+} pserver;
+
+static int64_t now_of(const pserver *p)
+{
+    return fl_clock_now(p->clock);
+}
 
 /* --- the lock and the log --- */
 
-void fl_pserver_lock(fl_pserver *p)
+static void lock_machines(pserver *p)
 {
     pthread_mutex_lock(&p->lock);
 }
 
-void fl_pserver_unlock(fl_pserver *p)
+/* Release the lock, then write the notes to the log. */
+static void unlock_machines(pserver *p)
 {
     const int64_t n = p->notes.n;
     char **note = p->notes.at;
@@ -45,7 +115,9 @@ void fl_pserver_unlock(fl_pserver *p)
         fl_mem_free(note);
 }
 
-void fl_pserver_note(fl_pserver *p, const char *fmt, ...)
+/* Under the lock: add a line for the log. */
+__attribute__((format(printf, 2, 3))) static void add_note(pserver *p,
+                                                           const char *fmt, ...)
 {
     char line[FL_LOG_LINE];
     va_list ap;
@@ -55,8 +127,7 @@ void fl_pserver_note(fl_pserver *p, const char *fmt, ...)
     fl_push(&p->notes, fl_mem_strdup(line));
 }
 
-/* Rows of a text. */
-static int count_rows(const fl_str *s)
+static int count_lines(const fl_str *s)
 {
     int n = 0;
     for (size_t i = 0; i < s->n; i++)
@@ -64,9 +135,11 @@ static int count_rows(const fl_str *s)
     return n;
 }
 
-void fl_pserver_waits(fl_pserver *p, bool names, fl_str *text)
+/* Under the lock: add to `text` who waits for whom. Without `names`, for
+ * strangers, only how many wait. */
+static void add_waits(pserver *p, bool names, fl_str *text)
 {
-    const int64_t now = fl_pserver_now(p);
+    const int64_t now = now_of(p);
     const int me = p->place->server;
     fl_str rows = {0};
     if (p->coord)
@@ -85,8 +158,483 @@ void fl_pserver_waits(fl_pserver *p, bool names, fl_str *text)
     else
         fl_str_printf(text,
                       "\nwaits: %d; ask on the server's own host to see them\n",
-                      count_rows(&rows));
+                      count_lines(&rows));
     fl_str_fini(&rows);
+}
+
+/* --- sending --- */
+
+static bool is_open(const pserver *p, uint64_t call)
+{
+    for (int64_t i = 0; i < p->open.n; i++)
+        if (p->open.at[i] == call)
+            return true;
+    return false;
+}
+
+/* Answer a call. Thread: any; the lock is not needed. */
+static void answer_call(void *self, fl_peer to, const fl_msg *m)
+{
+    pserver *p = self;
+    fl_rpc_answer(p->rpc, to.call, fl_msg_encode(m));
+}
+
+/* --- to other servers --- */
+
+static void on_delivered(void *self, uint64_t tag, const fl_rpc_reply *reply);
+
+static void send_packet(pserver *p, int server, int channel, fl_packet *packet)
+{
+    const fl_msg_kind kind = channel ? (fl_msg_kind)channel : FL_MSG_STATE;
+    const uint64_t tag = (uint64_t)(server * FL_MSG_KINDS + channel);
+    p->channel[server][channel].busy = true;
+    fl_rpc_call(p->rpc, p->peer[server], fl_msg_method(kind), packet,
+                p->job.call, (fl_rpc_done){on_delivered, p, tag});
+}
+
+static void send_message(pserver *p, int server, const fl_msg *m)
+{
+    const int channel = (int)m->kind;
+    peer_channel *c = &p->channel[server][channel];
+    fl_msg proven = *m;
+    proven.secret = p->secret;
+    proven.echo = p->known[server];
+    fl_packet *packet = fl_msg_encode(&proven);
+    if (!c->busy) {
+        send_packet(p, server, channel, packet);
+        return;
+    }
+    fl_packet_unref(c->next); /* the machines repeat what matters */
+    c->next = packet;
+}
+
+/* Under the lock: tell the coordinator's endpoint our secret. `number` is the
+ * secret of whoever spoke as the coordinator. */
+static void send_knock(pserver *p, uint64_t number)
+{
+    const fl_msg m = {.kind = FL_MSG_STATE,
+                      .job = p->job.id,
+                      .server = p->place->server,
+                      .secret = p->secret,
+                      .state = p->state,
+                      .echo = number};
+    if (!p->channel[0][KNOCK].busy)
+        send_packet(p, 0, KNOCK, fl_msg_encode(&m));
+}
+
+/* --- outboxes --- */
+
+static void deliver_letter(pserver *p, const fl_letter *l)
+{
+    const int64_t now = now_of(p);
+    const int me = p->place->server;
+    if (l->to.kind == FL_PEER_CALL && is_open(p, l->to.call))
+        fl_rpc_say(p->rpc, l->to.call, fl_msg_encode(&l->msg));
+    else if (l->to.kind == FL_PEER_CALL)
+        answer_call(p, l->to, &l->msg);
+    else if (l->to.kind == FL_PEER_COORD && p->coord)
+        fl_coord_recv(p->coord, (fl_peer){FL_PEER_SERVER, me, 0}, &l->msg, now);
+    else if (l->to.kind == FL_PEER_COORD)
+        send_message(p, 0, &l->msg);
+    else if (l->to.index == me)
+        fl_server_recv(p->server, (fl_peer){FL_PEER_COORD, 0, 0}, &l->msg, now);
+    else
+        send_message(p, l->to.index, &l->msg);
+}
+
+/* Deliver the letters of a box from *done on. A letter is copied, since its
+ * delivery may add to the box. */
+static void deliver_letters(pserver *p, fl_outbox *box, int64_t *done)
+{
+    while (*done < box->out.n) {
+        const fl_letter l = box->out.at[(*done)++];
+        deliver_letter(p, &l);
+    }
+}
+
+static void note_lines(pserver *p, const fl_outbox *box)
+{
+    for (int64_t i = 0; i < box->note.n; i++)
+        add_note(p, "%s", box->note.at[i]);
+}
+
+/* Log the first version, then one line a minute. */
+static void note_version(pserver *p)
+{
+    const int64_t version = fl_server_version(p->server);
+    const int64_t more = version - p->logged_version;
+    if (!more)
+        return;
+    const int64_t now = now_of(p), since = now - p->logged_at;
+    if (!p->logged_version)
+        add_note(p, "version %lld: the job trains", (long long)version);
+    else if (since >= VERSION_LINES)
+        add_note(p, "version %lld, %.3g a second", (long long)version,
+                 (double)more * (double)FL_SEC / (double)since);
+    else
+        return;
+    p->logged_version = version;
+    p->logged_at = now;
+}
+
+/* Under the lock, after every event: empty the outboxes. The two machines of
+ * server 0 may answer each other at once, so both boxes are read until neither
+ * grows. */
+static void flush_outboxes(pserver *p)
+{
+    int64_t from_coord = 0, from_server = 0;
+    while (from_coord < p->coord_out.out.n ||
+           from_server < p->server_out.out.n) {
+        deliver_letters(p, &p->coord_out, &from_coord);
+        deliver_letters(p, &p->server_out, &from_server);
+    }
+    note_lines(p, &p->coord_out);
+    note_lines(p, &p->server_out);
+    note_version(p);
+    fl_outbox_clear(&p->coord_out);
+    fl_outbox_clear(&p->server_out);
+}
+
+/* --- answers of other servers --- */
+
+/* A server of another job answers at an endpoint of ours: perhaps that job is
+ * just ending. If it stays so for a lease, our job fails. */
+static void on_other_job(pserver *p, int server, const fl_msg *m)
+{
+    const int64_t now = now_of(p);
+    char name[96];
+    fl_str why = {0};
+    const bool first = !p->strange;
+    p->strange = first ? now : p->strange;
+    fl_str_printf(&why, "%s is of another job than this server: ",
+                  fl_job_server(&p->job, server, name, sizeof name));
+    fl_job_differs(&p->job, m->about, &why);
+    if (first)
+        fl_outbox_note(&p->server_out, "%s", why.at);
+    if (now >= p->strange + p->job.lease && p->coord)
+        fl_coord_end(p->coord, 1, why.at, now);
+    else if (now >= p->strange + p->job.lease)
+        fl_server_quit(p->server, why.at, now);
+    fl_str_fini(&why);
+}
+
+/* An answer tells nothing new, unless the server is of another job. */
+static void read_delivery(pserver *p, int server, const fl_packet *packet)
+{
+    fl_arena *arena = fl_arena_new();
+    fl_msg m;
+    if (!fl_msg_decode(NULL, packet, arena, &m)) {
+        if (m.kind == FL_MSG_ERROR && m.about)
+            on_other_job(p, server, &m);
+        fl_keeper_parcels.drop(NULL, m.blob);
+    }
+    fl_arena_free(arena);
+}
+
+static void on_delivered(void *self, uint64_t tag, const fl_rpc_reply *reply)
+{
+    pserver *p = self;
+    const int server = (int)(tag / FL_MSG_KINDS),
+              channel = (int)(tag % FL_MSG_KINDS);
+    lock_machines(p);
+    peer_channel *c = &p->channel[server][channel];
+    fl_packet *next = c->next;
+    c->busy = false;
+    c->next = NULL;
+    if (p->closed) {
+        fl_packet_unref(next);
+    } else {
+        if (reply->end == FL_RPC_OK)
+            read_delivery(p, server, reply->packet);
+        if (reply->end == FL_RPC_REFUSED && p->coord)
+            fl_coord_refused(p->coord, server, reply->no_listener, now_of(p));
+        else if (reply->no_listener && !server)
+            fl_server_refused(p->server, now_of(p));
+        if (next)
+            send_packet(p, server, channel, next);
+        flush_outboxes(p);
+    }
+    unlock_machines(p);
+}
+
+/* --- receiving --- */
+
+__attribute__((format(printf, 4, 5))) static void
+refuse_call(pserver *p, uint64_t call, fl_err code, const char *fmt, ...)
+{
+    char why[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof why, fmt, ap);
+    va_end(ap);
+    fl_rpc_refuse(p->rpc, call, code, why);
+}
+
+/* --- from other servers --- */
+
+/* A one-way message is answered when it arrives. */
+static void acknowledge_call(pserver *p, uint64_t call)
+{
+    fl_rpc_answer(p->rpc, call,
+                  fl_msg_encode(&(fl_msg){.kind = FL_MSG_ACK,
+                                          .job = p->job.id,
+                                          .server = p->place->server}));
+}
+
+/* Does the message carry our secret? Then remember that of its sender. */
+static bool check_secret(pserver *p, int server, const fl_msg *m)
+{
+    if (m->echo != p->secret)
+        return false;
+    p->known[server] = m->secret;
+    p->strange = 0;
+    return true;
+}
+
+static void note_leave(pserver *p, int rank, const fl_msg *view)
+{
+    char why[128] = "";
+    for (int i = 0; i < view->n_left && !why[0]; i++)
+        if (fl_id_same(view->left[i].session, p->logged[rank]))
+            fl_leave_text(&view->left[i], why, sizeof why);
+    add_note(p, "trainer %d has left; %d of %d are here%s%s", rank,
+             view->n_member, p->job.trainers, why[0] ? "; " : "", why);
+    p->logged[rank] = (fl_id){0};
+}
+
+/* Log who has joined and left. The coordinator's own log has more detail, so
+ * only the other servers do this. */
+static void note_view(pserver *p, const fl_msg *view)
+{
+    int at = 0; /* members are in order of their ranks */
+    for (int rank = 0; rank < p->job.trainers; rank++) {
+        while (at < view->n_member && view->member[at].rank < rank)
+            at++;
+        const bool is = at < view->n_member && view->member[at].rank == rank;
+        const fl_id now = is ? view->member[at].session : (fl_id){0};
+        if (fl_id_same(now, p->logged[rank]))
+            continue;
+        if (!fl_id_same(p->logged[rank], (fl_id){0}))
+            note_leave(p, rank, view);
+        if (is)
+            add_note(p, "trainer %d has joined; %d of %d are here", rank,
+                     view->n_member, p->job.trainers);
+        p->logged[rank] = now;
+    }
+}
+
+/* A message of the coordinator, which is another process. */
+static void on_coordinator(pserver *p, const fl_msg *m, int64_t now)
+{
+    const char *why = "";
+    int code = 0;
+    const int64_t view = fl_server_view(p->server);
+    const bool ended = fl_server_end(p->server, &code, &why);
+    fl_server_recv(p->server, (fl_peer){FL_PEER_COORD, 0, 0}, m, now);
+    if (m->kind == FL_MSG_VIEW && fl_server_view(p->server) > view)
+        note_view(p, m);
+    if (!ended && fl_server_end(p->server, &code, &why))
+        add_note(p, "the job ends with code %d at version %lld: %s", code,
+                 (long long)fl_server_version(p->server), why);
+}
+
+/* A message of another server. */
+static void on_server(pserver *p, uint64_t call, const fl_msg *m)
+{
+    const int64_t now = now_of(p);
+    const bool state = m->kind == FL_MSG_STATE;
+    const int from = state ? m->server : 0, me = p->place->server;
+    if (from < 0 || from >= p->job.servers || from == me) {
+        refuse_call(p, call, FL_EINVAL,
+                    "%s of server %d: this is server %d of %d",
+                    fl_msg_name(m->kind), from, me, p->job.servers);
+        return;
+    }
+    acknowledge_call(p, call);
+    const bool proven = check_secret(p, from, m);
+    if (proven && state)
+        fl_coord_recv(p->coord, (fl_peer){FL_PEER_SERVER, from, 0}, m, now);
+    else if (proven)
+        on_coordinator(p, m, now);
+    else if (!state)
+        send_knock(p, m->secret);
+}
+
+/* --- counts of trainers --- */
+
+static void on_tally(pserver *p, uint64_t call, const fl_msg *m)
+{
+    const fl_peer from = {FL_PEER_CALL, 0, call};
+    const int rank = fl_coord_admit(p->coord, from, m, now_of(p));
+    if (rank < 0)
+        return;
+    fl_msg answer = fl_tallies_hear(p->tallies, rank, m);
+    answer.state = p->state;
+    answer_call(p, from, &answer);
+    fl_keeper_parcels.drop(NULL, answer.blob);
+}
+
+/* --- by kind --- */
+
+/* Under the lock: hand a message to the machine that it is for. */
+static void route_message(pserver *p, uint64_t call, const fl_msg *m)
+{
+    const int64_t now = now_of(p);
+    const fl_peer from = {FL_PEER_CALL, 0, call};
+    const fl_msg_info *info = fl_msg_info_of(m->kind);
+    if (p->closed)
+        refuse_call(p, call, FL_EIO, "the server is ending");
+    else if (!fl_id_same(m->job, p->job.id))
+        fl_outbox_wrong_job(&p->server_out, from, m, &p->job);
+    else if (info->to == FL_PARTY_COORD && !p->coord)
+        refuse_call(
+            p, call, FL_EINVAL,
+            "%s: this is server %d, the coordinator is %s: is the list of "
+            "servers in the same order everywhere?",
+            fl_msg_name(m->kind), p->place->server, p->place->servers[0]);
+    else if (m->kind == FL_MSG_TALLY)
+        on_tally(p, call, m);
+    else if (info->from != FL_PARTY_TRAINER)
+        on_server(p, call, m);
+    else if (info->to == FL_PARTY_COORD)
+        fl_coord_recv(p->coord, from, m, now);
+    else
+        fl_server_recv(p->server, from, m, now);
+}
+
+/* --- methods --- */
+
+static fl_err check_method(const fl_rpc_method *by, fl_msg_kind kind)
+{
+    const char *method = fl_msg_method(kind);
+    if (method && !strcmp(by->name, method))
+        return FL_OK;
+    return fl_fail(FL_EPROTO, "%s does not come by %s", fl_msg_name(kind),
+                   by->name);
+}
+
+/* A caller that knows the job's digest is no stranger. A request of another job
+ * is answered with a sentence later on; an open call is refused here, since it
+ * would get that sentence for every message. */
+static fl_err check_job(pserver *p, const fl_rpc_method *by, uint64_t call,
+                        const fl_msg *m)
+{
+    if (fl_id_same(m->job, p->job.id))
+        fl_rpc_trust(p->rpc, call);
+    else if (by->open)
+        return fl_fail(FL_EPROTO, "%s is of another job", fl_msg_name(m->kind));
+    return FL_OK;
+}
+
+/* Will the machine use the gradients of this push? Then it is worth looking for
+ * NaN in all of them. */
+static bool is_expected(pserver *p, const fl_msg *m)
+{
+    lock_machines(p);
+    const bool is =
+        m->blob.owner && !p->closed && fl_server_expects(p->server, m);
+    unlock_machines(p);
+    return is;
+}
+
+static void on_message(void *self, const fl_rpc_method *by, uint64_t call,
+                       const fl_packet *packet)
+{
+    pserver *p = self;
+    fl_arena *arena = fl_arena_new();
+    fl_msg m = {0};
+    fl_err err = fl_msg_decode(NULL, packet, arena, &m);
+    if (!err)
+        err = check_method(by, m.kind);
+    if (!err)
+        err = check_job(p, by, call, &m);
+    if (!err)
+        FL_DEBUG("%s: round %lld, seq %lld, view %lld, %zu bytes",
+                 fl_msg_name(m.kind), (long long)m.round, (long long)m.seq,
+                 (long long)m.view, m.blob.size);
+    if (!err && m.kind == FL_MSG_PUSH && is_expected(p, &m))
+        fl_parcel_scan(fl_parcel_of(m.blob));
+    if (err) {
+        char caller[64];
+        err = fl_fail_at(err, "from %s",
+                         fl_rpc_caller(p->rpc, call, caller, sizeof caller));
+        fl_rpc_refuse(p->rpc, call, err, fl_errmsg());
+    } else {
+        lock_machines(p);
+        route_message(p, call, &m);
+        flush_outboxes(p);
+        unlock_machines(p);
+    }
+    fl_keeper_parcels.drop(NULL, m.blob);
+    fl_arena_free(arena);
+}
+
+static void on_session(void *self, const fl_rpc_method *by, uint64_t call,
+                       const fl_packet *packet)
+{
+    pserver *p = self;
+    if (packet) {
+        on_message(p, by, call, packet);
+        return;
+    }
+    lock_machines(p);
+    fl_push(&p->open, call);
+    unlock_machines(p);
+}
+
+/* Answer `paddle why`. Only members and callers on this host see the names of
+ * hosts and processes. */
+static void on_why(void *self, const fl_rpc_method *by, uint64_t call,
+                   const fl_packet *packet)
+{
+    pserver *p = self;
+    const bool names = fl_rpc_standing(p->rpc, call) != FL_STRANGER;
+    fl_str text = {0};
+    lock_machines(p);
+    if (!p->closed)
+        add_waits(p, names, &text);
+    unlock_machines(p);
+    fl_rpc_answer(p->rpc, call, fl_why_encode(text.at ? text.at : ""));
+    fl_str_fini(&text);
+}
+
+static void on_hangup(void *self, uint64_t call)
+{
+    pserver *p = self;
+    lock_machines(p);
+    for (int64_t i = p->open.n - 1; i >= 0; i--)
+        if (p->open.at[i] == call)
+            fl_remove(&p->open, i);
+    if (!p->closed) {
+        if (p->coord)
+            fl_coord_hangup(p->coord, call, now_of(p));
+        fl_server_hangup(p->server, call);
+        flush_outboxes(p);
+    }
+    unlock_machines(p);
+}
+
+static void on_applied(void *self, const char *why)
+{
+    pserver *p = self;
+    lock_machines(p);
+    if (!p->closed) {
+        fl_server_applied(p->server, why, now_of(p));
+        flush_outboxes(p);
+    }
+    unlock_machines(p);
+}
+
+/* All methods of the list of messages, and Why. */
+static void set_methods(pserver *p)
+{
+    const int n =
+        fl_msg_methods(p->method, (fl_rpc_method){.heard = on_message},
+                       (fl_rpc_method){
+                           .open = true,
+                           .heard = on_session,
+                       });
+    p->method[n] = (fl_rpc_method){FL_METHOD_WHY, false, on_why};
 }
 
 /* --- beginning --- */
@@ -100,7 +648,7 @@ static fl_err check_place(const fl_placement *place)
     return FL_OK;
 }
 
-static fl_err make_store(fl_pserver *p)
+static fl_err make_store(pserver *p)
 {
     double owners = 1, table_bytes = 0;
     bool allow_nan = false;
@@ -116,51 +664,53 @@ static fl_err make_store(fl_pserver *p)
                                         .allow_nan = allow_nan,
                                         .table_bytes = (int64_t)table_bytes,
                                         .self = p,
-                                        .applied = fl_pserver_applied,
-                                        .answer = fl_pserver_answer},
+                                        .applied = on_applied,
+                                        .answer = answer_call},
                       &p->store));
-    p->face = *fl_pstore_face(p->store);
+    p->store_ops = *fl_pstore_face(p->store);
     return FL_OK;
 }
 
-static void make_machines(fl_pserver *p)
+static void make_machines(pserver *p)
 {
     fl_entropy *e = p->opts->env->entropy;
-    const int64_t now = fl_pserver_now(p);
-    p->secret = e->draw(e) | 1; /* 0 is nobody's */
+    const int64_t now = now_of(p);
+    p->secret = e->draw(e) | 1; /* 0: not known */
     p->state = (fl_state){e->draw(e) | 1, 1};
     if (!p->place->server) {
         p->coord = fl_coord_new(&p->job, p->state, &p->coord_out, now);
         p->tallies = fl_tallies_new(p->job.trainers);
     }
-    p->server = fl_server_new(&p->job, p->place->server, p->state, &p->face,
-                              &p->server_out, now);
+    p->server = fl_server_new(&p->job, p->place->server, p->state,
+                              &p->store_ops, &p->server_out, now);
 }
 
-/* Each peer is a file; a large job has more of them than the usual limit. */
-static void allow_files(void)
+/* Each peer needs a file descriptor; a large job has more peers than the usual
+ * limit. */
+static void raise_file_limit(void)
 {
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur == files.rlim_max)
         return;
     files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files); /* or it stays as it was */
+    setrlimit(RLIMIT_NOFILE, &files); /* a failure does no harm */
 }
 
-/* One thread reads as fast as a socket gives; two would hand the polling to
- * each other at every message, at a tenth of the server's CPU time. */
-static fl_err make_network(fl_pserver *p)
+/* The network has one thread, which reads as fast as a socket gives. Two would
+ * hand the polling to each other at every message, which takes a tenth of the
+ * server's CPU time. */
+static fl_err make_network(pserver *p)
 {
     char token[FL_JOB_TOKEN];
-    bool held = false; /* launch/ports.c says how */
-    allow_files();
+    bool held = false; /* the launcher holds the port: launch/ports.c */
+    raise_file_limit();
     FL_TRY(fl_flag_bool("FLUID_PORT_HELD", &held));
-    fl_pserver_methods(p);
+    set_methods(p);
     FL_TRY(
         fl_rpc_new(&(fl_rpc_opts){.methods = p->method,
                                   .held = held,
                                   .self = p,
-                                  .hangup = fl_pserver_hangup,
+                                  .hangup = on_hangup,
                                   .token = fl_job_token(&p->job, token),
                                   .max_calls = 1024 + CALLS * p->job.trainers},
                    &p->rpc));
@@ -170,22 +720,23 @@ static fl_err make_network(fl_pserver *p)
     return FL_OK;
 }
 
-/* The signal that asks for the end, or 0. A front that has handlers of its own
- * tells of Ctrl-C by its poll. */
-static int end_asked(void *self)
+/* The signal that asks this process to end; 0: none. A front that handles
+ * Ctrl-C itself reports it through its poll. */
+static int find_end_signal(void *self)
 {
-    const fl_pserver *p = self;
+    const pserver *p = self;
     const fl_watch *w = p->opts->env->watch;
     const int number = fl_signals_ends(p->signals);
     return number ? number : w && w->poll && w->poll(w->user) ? SIGINT : 0;
 }
 
-static fl_err listen_at(fl_pserver *p)
+static fl_err start_listening(pserver *p)
 {
     const char *endpoint = p->place->servers[p->place->server];
     char exact[FL_ADDRESS_TEXT], token[FL_JOB_TOKEN];
-    FL_TRY(fl_ports_resolve(
-        endpoint, &(fl_wait_opts){.poll = end_asked, .user = p}, NULL, exact));
+    FL_TRY(fl_ports_resolve(endpoint,
+                            &(fl_wait_opts){.poll = find_end_signal, .user = p},
+                            NULL, exact));
     FL_TRY(fl_rpc_listen(p->rpc, exact, &p->port));
     snprintf(p->address, sizeof p->address, "%.*s:%d",
              (int)(strrchr(exact, ':') - exact), exact, p->port);
@@ -203,18 +754,18 @@ static fl_err listen_at(fl_pserver *p)
 
 /* --- serving --- */
 
-static void nap(int64_t ns)
+static void sleep_for(int64_t ns)
 {
     const struct timespec t = {.tv_nsec = ns};
-    nanosleep(&t, NULL); /* a signal ends it */
+    nanosleep(&t, NULL); /* a signal ends the sleep */
 }
 
-/* All is well, and nobody is left who could ask anything: a trainer hangs up
- * when it knows that it has completed, and the coordinator knows that this
- * server has ended, or takes a refusal for it. */
-static bool alone(const fl_pserver *p)
+/* The job has succeeded, and nobody is left who could ask anything. On server
+ * 0: every trainer has hung up, which it does once it knows that it has
+ * completed. On others: the coordinator was told that this server has ended. */
+static bool nobody_asks(const pserver *p)
 {
-    const fl_channel *report = &p->channel[0][FL_MSG_STATE];
+    const peer_channel *report = &p->channel[0][FL_MSG_STATE];
     const char *why;
     int code = 1;
     if (!fl_server_ended(p->server) || !fl_server_end(p->server, &code, &why))
@@ -223,14 +774,15 @@ static bool alone(const fl_pserver *p)
            (p->coord ? fl_coord_told(p->coord) && !p->open.n : !report->busy);
 }
 
-static bool over(const fl_pserver *p, int64_t now)
+static bool is_over(const pserver *p, int64_t now)
 {
     int code;
-    return alone(p) || (fl_server_over(p->server, now, &code) &&
-                        (!p->coord || fl_coord_over(p->coord, now)));
+    return nobody_asks(p) || (fl_server_over(p->server, now, &code) &&
+                              (!p->coord || fl_coord_over(p->coord, now)));
 }
 
-static fl_err verdict(const fl_pserver *p)
+/* How the job has ended. */
+static fl_err job_error(const pserver *p)
 {
     const char *why = "";
     int code = 0;
@@ -239,73 +791,74 @@ static fl_err verdict(const fl_pserver *p)
     return code ? fl_fail(FL_EIO, "the job has failed: %s", why) : FL_OK;
 }
 
-static void tick(fl_pserver *p)
+static void tick_machines(pserver *p)
 {
-    const int64_t now = fl_pserver_now(p);
-    fl_pserver_lock(p);
+    const int64_t now = now_of(p);
+    lock_machines(p);
     if (p->coord)
         fl_coord_tick(p->coord, now);
     fl_server_tick(p->server, now);
-    fl_pserver_flush(p);
-    fl_pserver_unlock(p);
+    flush_outboxes(p);
+    unlock_machines(p);
 }
 
-/* The others learn why it ends, if that takes no longer than a second. It is a
- * failure unless the job was complete. */
-static fl_err end_early(fl_pserver *p, fl_err err, const char *by)
+/* End before the machines do. The other processes are told why, for a second at
+ * most. Err: `err`, unless the job was complete. */
+static fl_err end_early(pserver *p, fl_err err, const char *by)
 {
-    const int64_t now = fl_pserver_now(p);
+    const int64_t now = now_of(p);
     const char *verdict;
     char server[160], why[512];
     int code = 0;
     fl_job_server(&p->job, p->place->server, server, sizeof server);
     snprintf(why, sizeof why, "%s %s", server, by);
     FL_INFO("%s", why);
-    fl_pserver_lock(p);
+    lock_machines(p);
     const bool complete = fl_server_end(p->server, &code, &verdict) && !code;
     if (p->coord)
         fl_coord_end(p->coord, (int)err, why, now);
     else
         fl_server_quit(p->server, why, now);
-    fl_pserver_flush(p);
-    fl_pserver_unlock(p);
+    flush_outboxes(p);
+    unlock_machines(p);
     for (int i = 0; i < 4; i++) {
-        nap(TICK);
-        tick(p);
+        sleep_for(TICK);
+        tick_machines(p);
     }
     return complete ? FL_OK
                     : fl_fail(err, "%s before the job was complete", why);
 }
 
-static void print_waits(fl_pserver *p)
+static void print_waits(pserver *p)
 {
     fl_str text = {0};
-    fl_pserver_lock(p);
-    fl_pserver_waits(p, true, &text);
-    fl_pserver_unlock(p);
+    lock_machines(p);
+    add_waits(p, true, &text);
+    unlock_machines(p);
     FL_WARN("%s", text.at);
     fl_str_fini(&text);
 }
 
-static bool finished(fl_pserver *p, fl_err *err)
+/* Is the job over? Then *err is how it ended. */
+static bool check_over(pserver *p, fl_err *err)
 {
-    fl_pserver_lock(p);
-    const bool done = over(p, fl_pserver_now(p));
+    lock_machines(p);
+    const bool done = is_over(p, now_of(p));
     if (done)
-        *err = verdict(p);
-    fl_pserver_unlock(p);
+        *err = job_error(p);
+    unlock_machines(p);
     return done;
 }
 
-static fl_err serve(fl_pserver *p)
+static fl_err serve_job(pserver *p)
 {
     fl_err err = FL_OK;
-    for (int i = 0; !finished(p, &err); i++, nap(POLL)) {
+    for (int i = 0; !check_over(p, &err); i++, sleep_for(POLL)) {
         if (i % (int)(TICK / POLL) == 0)
-            tick(p);
+            tick_machines(p);
         if (fl_signals_asks(p->signals))
             print_waits(p);
-        const int number = end_asked(p);
+        const int number = find_end_signal(p);
         if (number)
             return end_early(p, FL_EINTR,
                              number == SIGTERM ? "was ended by SIGTERM"
@@ -316,9 +869,9 @@ static fl_err serve(fl_pserver *p)
     return err;
 }
 
-/* --- the whole --- */
+/* --- life --- */
 
-static void begin(fl_pserver *p, const fl_pserver_opts *opts)
+static void init_pserver(pserver *p, const fl_pserver_opts *opts)
 {
     p->opts = opts;
     p->place = fl_placement_of(opts->program->job);
@@ -330,16 +883,24 @@ static void begin(fl_pserver *p, const fl_pserver_opts *opts)
     p->peer = fl_mem_alloc(n * sizeof *p->peer);
     p->channel = fl_mem_alloc(n * sizeof *p->channel);
     p->known = fl_mem_alloc(n * sizeof *p->known);
-    p->told = fl_mem_alloc((size_t)p->job.trainers * sizeof *p->told);
+    p->logged = fl_mem_alloc((size_t)p->job.trainers * sizeof *p->logged);
 }
 
-/* The machines are closed first: then neither the store nor the network can
- * reach them while the other one ends. */
-static void end(fl_pserver *p)
+static void free_channels(pserver *p)
 {
-    fl_pserver_lock(p);
+    for (int i = 0; i < p->job.servers; i++)
+        for (int k = 0; k < FL_MSG_KINDS; k++)
+            fl_packet_unref(p->channel[i][k].next);
+    fl_mem_free(p->channel);
+}
+
+/* The machines are closed first, so that neither the store nor the network
+ * reaches them while the other one is freed. */
+static void fini_pserver(pserver *p)
+{
+    lock_machines(p);
     p->closed = true;
-    fl_pserver_unlock(p);
+    unlock_machines(p);
     fl_pstore_free(p->store);
     fl_rpc_free(p->rpc);
     if (p->port)
@@ -349,43 +910,43 @@ static void end(fl_pserver *p)
     fl_server_free(p->server);
     fl_outbox_fini(&p->coord_out);
     fl_outbox_fini(&p->server_out);
-    fl_pserver_drop_channels(p);
+    free_channels(p);
     fl_mem_free(p->peer);
     fl_mem_free(p->known);
-    fl_mem_free(p->told);
+    fl_mem_free(p->logged);
     fl_vec_fini(&p->open);
     fl_vec_fini(&p->notes);
     pthread_mutex_destroy(&p->lock);
 }
 
-static fl_err run(fl_pserver *p)
+static fl_err run_pserver(pserver *p)
 {
     FL_TRY(make_store(p));
     make_machines(p);
     FL_TRY(make_network(p));
-    FL_TRY(listen_at(p));
+    FL_TRY(start_listening(p));
     if (fl_port_file_write(p->port))
         FL_WARN("%s", fl_errmsg()); /* nothing needs it but old scripts */
-    return serve(p);
+    return serve_job(p);
 }
 
 fl_err fl_pserve(const fl_pserver_opts *opts)
 {
     const fl_placement *place = fl_placement_of(opts->program->job);
     fl_job limits = opts->limits;
-    fl_pserver p = {0};
+    pserver p = {0};
     fl_signals signals;
-    char why[1024]; /* the end may have failures of its own */
+    char why[1024]; /* fini_pserver may overwrite fl_errmsg */
     FL_TRY(check_place(place));
     FL_TRY(fl_job_limits(&limits));
     p.job = fl_placement_job(place, &limits);
     FL_TRY(fl_job_check(&p.job));
-    begin(&p, opts);
+    init_pserver(&p, opts);
     p.signals = &signals;
     fl_signals_begin(&signals);
-    const fl_err err = run(&p);
+    const fl_err err = run_pserver(&p);
     snprintf(why, sizeof why, "%s", fl_errmsg());
     fl_signals_end(&signals);
-    end(&p);
+    fini_pserver(&p);
     return err ? fl_fail(err, "%s", why) : FL_OK;
 }

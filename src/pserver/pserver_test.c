@@ -140,8 +140,8 @@ static void sigterm_ends_the_wait_for_a_host_name(void)
     host_start(&t.host[0]);
     await_handler(SIGTERM);
     raise(SIGTERM);
-    CHECK_ERR(town_wait(&t, 0), FL_EINTR,
-              "nosuchhost.invalid:6174: the name of the host is not known");
+    /* during a lookup or between two: the sentence says which */
+    CHECK_ERR(town_wait(&t, 0), FL_EINTR, "nosuchhost.invalid:6174: ");
     town_close(&t);
 }
 
