@@ -1,21 +1,383 @@
-/* store.c - pushes are checked, rounds go through the owners' threads.
+/* store.c - a server's parameters and the threads that own them.
  *
- * A round is a task for every owner; whoever finishes last reports it. Rounds
- * and pushes are reported in the order in which they were given, since the
- * machine tells them apart by that alone: an owner reports before it begins its
- * next task, and no later round is complete without that owner. */
-#include "pserver/store_in.h"
+ * Making: the transpiler puts `sum` over the trainers' gradients and `scale` by
+ * their number at the head of a block. The participants differ from round to
+ * round, so these two ops are left out and the update makes the mean itself.
+ * The rest of a block becomes a program of its own, which is compiled to a
+ * plan.
+ *
+ * Applying: a round is a task for every owner; the owner that finishes last
+ * reports it. Rounds and pushes are reported in the order in which they were
+ * given, since the state machine tells them apart by that alone: an owner
+ * reports before it begins its next task, and no later round is complete
+ * without that owner.
+ *
+ * Pulling: a pull is a task for every owner of a variable that it names, behind
+ * the rounds that the owner has to apply first; the owner that finishes last
+ * sends the answer. Whole tensors are shared, not copied: an owner copies a
+ * tensor before it writes to one that is still being sent.
+ *
+ * Easy to get wrong: what a learning-rate block leaves in a variable of the
+ * global block is read by the updates, persistable or not. */
+#include "pserver/store.h"
 
+#include "base/pool.h"
+#include "graph/copy.h"
+#include "graph/verify.h"
+#include "pserver/update.h"
+
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
-    ROWS = 512,         /* numbers of rows that are looked at together */
-    RANGES_MOST = 65536 /* slices of a gradient that wait for the others */
+    OWNERS_MAX = 64,     /* threads: more than a machine's memory can feed */
+    ROWS = 512,          /* row numbers that are checked together */
+    RANGES_MOST = 65536, /* slices of a gradient that wait for the others */
+    AHEAD = 16           /* rows between prefetch and copy */
 };
+
+/* A variable that may be pulled. Thread: its owner, but for name and owner. */
+typedef struct pullable {
+    const char *name;
+    int owner; /* number of the owner */
+    fl_value *value;
+    fl_table *table; /* NULL: the variable is a tensor */
+    int state; /* read_task of the table's rows: a state, or FL_TABLE_VALUE */
+} pullable;
+
+/* A learning-rate block, compiled for one owner. */
+typedef struct rates {
+    fl_program *program;
+    fl_values writes; /* persistable values that the plan changes */
+    fl_plan *plan;
+} rates;
+
+/* A thread and what belongs to it alone. */
+typedef struct owner {
+    fl_pstore *store;
+    int index;
+    fl_pool *pool;
+    fl_group group;
+    fl_scope *scope; /* below the user's: gradients, rates, temporaries */
+    FL_VEC(rates) rates;
+    bool rates_due; /* the rates must run before the next update */
+    FL_VEC(fl_update *) updates;
+} owner;
+
+/* A round, or in asynchronous mode a push, that the owners apply. */
+typedef struct applying {
+    fl_pstore *store;
+    fl_staged *by; /* what each participant sent, by rank */
+    int n;         /* participants */
+    int left;      /* owners that have not finished; under the store's lock */
+    char why[512]; /* the first failure, or ""; under the store's lock */
+} applying;
+
+struct fl_pstore {
+    fl_pstore_opts opts;
+    fl_exec_env env;
+    fl_store ops; /* what the state machine calls */
+    bool async;
+    fl_arena *arena;
+    fl_map gradients; /* names that pushes use -> fl_update */
+    fl_map pullables; /* names that pulls use -> pullable */
+    fl_map rated;     /* names that learning-rate blocks write */
+    fl_budget tables; /* memory of all tables */
+    FL_VEC(const fl_block *) rate_blocks;
+    FL_VEC(fl_update *) updates;
+    owner *owner;
+    int owners;
+    int64_t refused;             /* pushes with NaN. Thread: the machine's */
+    pthread_mutex_t lock;        /* never held while a callback runs */
+    FL_VEC(applying *) applying; /* in the order in which they came */
+};
+
+static const fl_block *global_block(const fl_pstore *s)
+{
+    return fl_program_block(s->opts.program, 0);
+}
+
+static const fl_attr *find_attr(const fl_pstore *s, const char *name)
+{
+    return fl_desc_attr(&s->opts.op->desc, name);
+}
+
+/* Make sure that nobody else sees what a plan is about to write. */
+static fl_err claim_values(fl_value *const *at, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (at[i]->kind == FL_LOD_TENSOR && at[i]->tensor.buf)
+            FL_TRY(fl_tensor_unique(&at[i]->tensor));
+    return FL_OK;
+}
+
+/* --- making: updates --- */
+
+/* The gradient that grad_to_block_id ("grad:block") has for a block. */
+static const char *find_grad(const fl_pstore *s, int64_t block)
+{
+    const fl_attr *a = find_attr(s, "grad_to_block_id");
+    for (int i = 0; a && i < a->n; i++) {
+        const char *colon = strrchr(a->strings[i], ':');
+        if (colon && strtol(colon + 1, NULL, 10) == block) {
+            const int n = (int)(colon - a->strings[i]);
+            return fl_arena_printf(s->arena, "%.*s", n, a->strings[i]);
+        }
+    }
+    return NULL;
+}
+
+static bool is_in_place(const fl_desc *d, const char *type, const char *name)
+{
+    const char *x = fl_desc_in1(d, "X"), *out = fl_desc_out1(d, "Out");
+    return !strcmp(d->type, type) && x && out && !strcmp(x, name) &&
+           !strcmp(out, name);
+}
+
+/* Past the sum and its scale; the names that are summed go to the update. */
+static void skip_mean(fl_pstore *s, fl_update *u)
+{
+    const fl_ops *ops = &u->block->ops;
+    const fl_desc *sum = ops->n ? &ops->at[0]->desc : NULL;
+    const char *out = sum ? fl_desc_out1(sum, "Out") : NULL;
+    fl_map_put(&s->gradients, u->grad->name, u);
+    if (!out || strcmp(sum->type, "sum") || strcmp(out, u->grad->name))
+        return;
+    const fl_args *x = fl_desc_in(sum, "X");
+    for (int i = 0; x && i < x->n; i++)
+        if (!strcmp(x->name[i], out))
+            return; /* it adds to the gradient: decay */
+    for (int i = 0; x && i < x->n; i++)
+        fl_map_put(&s->gradients, x->name[i], u);
+    u->first = 1;
+    if (ops->n > 1 && is_in_place(&ops->at[1]->desc, "scale", out))
+        u->first = 2;
+}
+
+static fl_err check_grad(const fl_var *g)
+{
+    char text[FL_SHAPE_TEXT];
+    if (g->dtype != FL_F32 && g->dtype != FL_F64)
+        return fl_fail(FL_EINVAL,
+                       "listen_and_serv: gradient \"%s\" is %s, expected "
+                       "float32 or float64",
+                       g->name, fl_dtype_word(g->dtype));
+    if (fl_shape_numel(&g->shape) < 0 || g->shape.rank < 1)
+        return fl_fail(FL_EINVAL,
+                       "listen_and_serv: gradient \"%s\" is %s: its shape must "
+                       "be known",
+                       g->name, fl_shape_text(&g->shape, text));
+    return FL_OK;
+}
+
+static fl_err add_update(fl_pstore *s, const fl_block *b, const char *grad)
+{
+    fl_var *v;
+    FL_TRY(fl_block_get(b, grad, &v));
+    FL_TRY(check_grad(v));
+    fl_update *u = fl_arena_alloc(s->arena, sizeof *u);
+    u->grad = v;
+    u->block = b;
+    fl_push(&s->updates, u);
+    skip_mean(s, u);
+    u->program = fl_copy_ops(b, u->first);
+    return FL_OK;
+}
+
+static fl_err add_blocks(fl_pstore *s)
+{
+    const fl_attr *a = find_attr(s, "optimize_blocks");
+    for (int i = 0; a && i < a->n; i++) {
+        const fl_block *b = fl_program_block(s->opts.program, (int)a->longs[i]);
+        const char *grad = b ? find_grad(s, b->idx) : NULL;
+        if (!b || !b->idx)
+            return fl_fail(FL_EINVAL,
+                           "listen_and_serv: optimize_blocks has %lld, which "
+                           "is no block of updates",
+                           (long long)a->longs[i]);
+        if (grad)
+            FL_TRY(add_update(s, b, grad));
+        else if (b->ops.n)
+            fl_push(&s->rate_blocks, b);
+    }
+    for (int64_t i = 0; i < s->rate_blocks.n; i++)
+        for (int64_t k = 0; k < s->rate_blocks.at[i]->ops.n; k++)
+            fl_op_add_writes(s->rate_blocks.at[i]->ops.at[k], &s->rated);
+    return FL_OK;
+}
+
+/* --- making: owners --- */
+
+/* Each block to the owner with the least so far. */
+static void assign_owners(fl_pstore *s)
+{
+    int64_t *load = fl_arena_alloc(s->arena, (size_t)s->owners * sizeof *load);
+    for (int64_t i = 0; i < s->updates.n; i++) {
+        fl_update *u = s->updates.at[i];
+        for (int k = 1; k < s->owners; k++)
+            if (load[k] < load[u->owner])
+                u->owner = k;
+        load[u->owner] += 1 + fl_shape_numel(&u->grad->shape);
+        fl_push(&s->owner[u->owner].updates, u);
+    }
+}
+
+/* The value of a variable for one owner's plans. Gradients and what only a
+ * step needs are the owner's own, and so is what the learning-rate block
+ * writes, except that the first owner has the user's. */
+static fl_err bind_variable(owner *o, const char *name)
+{
+    fl_pstore *s = o->store;
+    const fl_var *v = fl_block_var(global_block(s), name);
+    if (!v)
+        return FL_OK; /* a temporary */
+    if (!v->persistable || fl_map_get(&s->gradients, name)) {
+        fl_scope_var(o->scope, name);
+        return FL_OK;
+    }
+    const fl_value *from = fl_scope_find(o->scope, name);
+    if (from && o->index && fl_map_get(&s->rated, name) &&
+        from == fl_scope_find(s->opts.scope, name))
+        return fl_value_copy(fl_scope_var(o->scope, name), from);
+    return FL_OK;
+}
+
+/* What the scope must hold before the first update. */
+static fl_err check_started(const owner *o, const fl_op *op)
+{
+    fl_map reads = {0};
+    fl_err err = FL_OK;
+    fl_op_add_reads(op, &reads);
+    for (fl_entry *e = NULL; !err && (e = fl_map_next(&reads, e));) {
+        const fl_var *v = fl_block_var(global_block(o->store), e->key);
+        const fl_value *x = fl_scope_find(o->scope, e->key);
+        if (v && v->kind == FL_LOD_TENSOR && v->persistable &&
+            !fl_map_get(&o->store->gradients, e->key) &&
+            (!x || !x->kind || !x->tensor.data))
+            err = fl_fail(FL_ENOENT,
+                          "listen_and_serv: \"%s\" holds nothing yet: run the "
+                          "server's startup program first",
+                          e->key);
+    }
+    fl_map_fini(&reads);
+    return err;
+}
+
+/* Bind what a program names, compile it, list what it writes. */
+static fl_err compile_program(owner *o, const fl_program *p, fl_plan **plan,
+                              fl_values *writes)
+{
+    const fl_block *b = fl_program_block(p, 0);
+    fl_map names = {0};
+    for (fl_entry *e = NULL; (e = fl_map_next(&b->vars, e));)
+        FL_TRY(bind_variable(o, e->key));
+    for (int64_t i = 0; i < b->ops.n; i++)
+        FL_TRY(check_started(o, b->ops.at[i]));
+    const fl_request order = {.program = p, .scope = o->scope};
+    FL_TRY(fl_plan_new(&o->store->env, &order, NULL, plan));
+    for (int64_t i = 0; i < b->ops.n; i++)
+        fl_op_add_writes(b->ops.at[i], &names);
+    for (fl_entry *e = NULL; (e = fl_map_next(&names, e));) {
+        const fl_var *v = fl_block_var(b, e->key);
+        if (v && v->persistable)
+            fl_push(writes, fl_scope_find(o->scope, e->key));
+    }
+    fl_map_fini(&names);
+    return FL_OK;
+}
+
+static fl_err compile_rates(owner *o)
+{
+    fl_pstore *s = o->store;
+    for (int64_t i = 0; i < s->rate_blocks.n; i++) {
+        fl_push(&o->rates, (rates){0});
+        rates *r = &o->rates.at[i];
+        r->program = fl_copy_ops(s->rate_blocks.at[i], 0);
+        FL_TRY(compile_program(o, r->program, &r->plan, &r->writes));
+    }
+    return FL_OK;
+}
+
+static fl_err compile_update(owner *o, fl_update *u)
+{
+    const fl_update_env e = {.program = o->store->opts.program,
+                             .exec = o->store->opts.env,
+                             .user = o->store->opts.scope,
+                             .scope = o->scope,
+                             .arena = o->store->arena,
+                             .rated = &o->store->rated,
+                             .tables = &o->store->tables};
+    FL_TRY(fl_update_make_table(u, &e));
+    fl_update_take_rule(u, &e);
+    FL_TRY(compile_program(o, u->program, &u->plan, &u->writes));
+    FL_TRY(fl_update_bind_rule(u, &e));
+    u->mean = fl_scope_var(o->scope, u->grad->name);
+    for (int64_t i = 0; i < u->writes.n; i++)
+        u->writes_mean |= u->writes.at[i] == u->mean;
+    return FL_OK;
+}
+
+static fl_err start_owner(owner *o)
+{
+    o->scope = fl_scope_child(o->store->opts.scope);
+    o->rates_due = true;
+    FL_TRY(compile_rates(o));
+    for (int64_t i = 0; i < o->updates.n; i++) {
+        const fl_err err = compile_update(o, o->updates.at[i]);
+        if (err)
+            return fl_fail_at(err, "update by \"%s\"",
+                              o->updates.at[i]->grad->name);
+    }
+    return fl_pool_new("owner", 1, &o->pool);
+}
+
+/* --- making: what may be pulled --- */
+
+static void add_pullables(fl_pstore *s)
+{
+    for (fl_entry *e = NULL; (e = fl_map_next(&global_block(s)->vars, e));) {
+        const fl_var *v = e->value;
+        fl_value *value = fl_scope_find(s->opts.scope, v->name);
+        if (!v->persistable || !value || fl_map_get(&s->gradients, v->name))
+            continue;
+        pullable *k = fl_arena_alloc(s->arena, sizeof *k);
+        *k = (pullable){.name = v->name, .value = value};
+        fl_map_put(&s->pullables, v->name, k);
+    }
+}
+
+/* What an update reads or writes is its owner's, but for the rates. */
+static void assign_pullables(fl_pstore *s, const fl_update *u)
+{
+    const fl_block *b = fl_program_block(u->program, 0);
+    for (fl_entry *e = NULL; (e = fl_map_next(&b->vars, e));) {
+        pullable *k = fl_map_get(&s->pullables, e->key);
+        if (k && !fl_map_get(&s->rated, e->key))
+            k->owner = u->owner;
+        if (k && u->table && fl_update_in_rows(u, k->name, &k->state))
+            k->table = u->table;
+    }
+}
+
+static fl_err make_store(fl_pstore *s)
+{
+    const fl_attr *dc = find_attr(s, "dc_asgd");
+    if (dc && dc->b)
+        return fl_fail(FL_EINVAL, "listen_and_serv: dc_asgd is not there yet");
+    FL_TRY(add_blocks(s));
+    assign_owners(s);
+    for (int i = 0; i < s->owners; i++)
+        FL_TRY(start_owner(&s->owner[i]));
+    add_pullables(s);
+    for (int64_t i = 0; i < s->updates.n; i++)
+        assign_pullables(s, s->updates.at[i]);
+    return FL_OK;
+}
 
 /* --- would this push do? --- */
 
-static fl_err unknown(const fl_pstore *s, const char *name)
+static fl_err no_gradient(const fl_pstore *s, const char *name)
 {
     fl_near near = {.name = name};
     for (fl_entry *e = NULL; (e = fl_map_next(&s->gradients, e));)
@@ -83,7 +445,7 @@ static fl_err check_item(const fl_pstore *s, const fl_item *item)
 {
     const fl_update *u = fl_map_get(&s->gradients, item->name);
     if (!u)
-        return unknown(s, item->name);
+        return no_gradient(s, item->name);
     if (item->kind != u->grad->kind || item->dtype != u->grad->dtype)
         return wrong_shape(u, item);
     if (item->kind == FL_SELECTED_ROWS)
@@ -201,7 +563,7 @@ static fl_err add_slices(fl_pstore *s, const fl_staged *by, const fl_parcel *p)
     return err;
 }
 
-static fl_err check(void *self, const fl_staged *by)
+static fl_err check_push(void *self, const fl_staged *by)
 {
     fl_pstore *s = self;
     const fl_parcel *p = fl_parcel_of(by->part[0]);
@@ -213,27 +575,24 @@ static fl_err check(void *self, const fl_staged *by)
     return add_slices(s, by, p);
 }
 
-/* --- updates --- */
+/* --- applying --- */
 
 static fl_err run_update(fl_update *u)
 {
     if (u->table && !u->sum.n)
         return FL_OK;
-    FL_TRY(fl_pstore_claim(u->writes.at, u->writes.n));
-    if (u->table)
-        FL_TRY(fl_update_run_table(u));
-    else if (u->ruled.op)
-        FL_TRY(fl_update_run_rule(u));
+    FL_TRY(claim_values(u->writes.at, u->writes.n));
+    FL_TRY(fl_update_apply(u));
     const fl_err err = fl_plan_run(u->plan, NULL, NULL);
-    fl_update_drop(u);
+    fl_update_clear(u);
     return err;
 }
 
-static fl_err run_rates(fl_owner *o)
+static fl_err run_rates(owner *o)
 {
     for (int64_t i = 0; i < o->rates.n; i++) {
-        fl_rates *r = &o->rates.at[i];
-        FL_TRY(fl_pstore_claim(r->writes.at, r->writes.n));
+        rates *r = &o->rates.at[i];
+        FL_TRY(claim_values(r->writes.at, r->writes.n));
         const fl_err err = fl_plan_run(r->plan, NULL, NULL);
         if (err)
             return fl_fail_at(err, "learning rates");
@@ -242,7 +601,7 @@ static fl_err run_rates(fl_owner *o)
 }
 
 /* The round's items to the owner's updates, by rank and number. */
-static void deal_items(const fl_owner *o, const fl_applying *a)
+static void hand_out_items(const owner *o, const applying *a)
 {
     for (int64_t i = 0; i < o->updates.n; i++)
         o->updates.at[i]->given.n = 0;
@@ -258,10 +617,10 @@ static void deal_items(const fl_owner *o, const fl_applying *a)
         }
 }
 
-static fl_err apply_round(fl_owner *o, const fl_applying *a)
+static fl_err apply_round(owner *o, const applying *a)
 {
     FL_TRY(run_rates(o));
-    deal_items(o, a);
+    hand_out_items(o, a);
     for (int64_t i = 0; i < o->updates.n; i++) {
         fl_update *u = o->updates.at[i];
         bool some;
@@ -274,13 +633,13 @@ static fl_err apply_round(fl_owner *o, const fl_applying *a)
     return FL_OK;
 }
 
-static fl_err apply_item(fl_owner *o, const fl_staged *by, const fl_item *item)
+static fl_err apply_item(owner *o, const fl_staged *by, const fl_item *item)
 {
     fl_update *u = fl_map_get(&o->store->gradients, item->name);
     bool some;
     if (!u || u->owner != o->index)
         return FL_OK;
-    fl_err err = fl_update_take(u, by, item, &some);
+    fl_err err = fl_update_add(u, by, item, &some);
     if (!err && some)
         err = run_update(u);
     return err ? fl_fail_at(err, "update by \"%s\"", u->grad->name) : FL_OK;
@@ -288,11 +647,11 @@ static fl_err apply_item(fl_owner *o, const fl_staged *by, const fl_item *item)
 
 /* Asynchronous: the rates move on once for every step of any trainer, between
  * its last push and whatever comes next. */
-static fl_err apply_push(fl_owner *o, const fl_staged *by)
+static fl_err apply_push(owner *o, const fl_staged *by)
 {
-    if (o->due)
+    if (o->rates_due)
         FL_TRY(run_rates(o));
-    o->due = by->last;
+    o->rates_due = by->last;
     for (int k = 0; k < by->n; k++) {
         const fl_parcel *p = fl_parcel_of(by->part[k]);
         for (int i = 0; p && i < p->n; i++)
@@ -301,14 +660,14 @@ static fl_err apply_push(fl_owner *o, const fl_staged *by)
     return FL_OK;
 }
 
-/* --- rounds through the threads --- */
+/* --- applying: rounds through the threads --- */
 
-typedef struct share {
-    fl_owner *owner;
-    fl_applying *of;
-} share;
+typedef struct owner_task {
+    owner *owner;
+    applying *of;
+} owner_task;
 
-static void free_applying(fl_applying *a)
+static void free_applying(applying *a)
 {
     for (int i = 0; i < a->n; i++)
         fl_mem_free((void *)a->by[i].part);
@@ -316,7 +675,7 @@ static void free_applying(fl_applying *a)
     fl_mem_free(a);
 }
 
-static void finish_share(fl_applying *a, fl_err err)
+static void finish_owner_task(applying *a, fl_err err)
 {
     fl_pstore *s = a->store;
     pthread_mutex_lock(&s->lock);
@@ -332,19 +691,19 @@ static void finish_share(fl_applying *a, fl_err err)
     free_applying(a);
 }
 
-static void run_share(void *arg)
+static void run_owner_task(void *arg)
 {
-    share *t = arg;
-    fl_applying *a = t->of;
-    finish_share(a, t->owner->store->async ? apply_push(t->owner, a->by)
-                                           : apply_round(t->owner, a));
+    owner_task *t = arg;
+    applying *a = t->of;
+    finish_owner_task(a, t->owner->store->async ? apply_push(t->owner, a->by)
+                                                : apply_round(t->owner, a));
     fl_mem_free(t);
 }
 
-static void apply(void *self, int64_t round, const fl_staged *by, int n)
+static void apply_staged(void *self, int64_t round, const fl_staged *by, int n)
 {
     fl_pstore *s = self;
-    fl_applying *a = fl_mem_alloc(sizeof *a);
+    applying *a = fl_mem_alloc(sizeof *a);
     a->store = s;
     a->n = n;
     a->left = s->owners;
@@ -360,13 +719,330 @@ static void apply(void *self, int64_t round, const fl_staged *by, int n)
     fl_push(&s->applying, a);
     pthread_mutex_unlock(&s->lock);
     for (int i = 0; i < s->owners; i++) {
-        share *t = fl_mem_alloc(sizeof *t);
-        *t = (share){&s->owner[i], a};
-        fl_pool_submit(t->owner->pool, &t->owner->group, run_share, t);
+        owner_task *t = fl_mem_alloc(sizeof *t);
+        *t = (owner_task){&s->owner[i], a};
+        fl_pool_submit(t->owner->pool, &t->owner->group, run_owner_task, t);
     }
 }
 
-/* --- its life --- */
+/* --- pulling --- */
+
+typedef struct reading {
+    fl_pstore *store;
+    fl_peer to;
+    fl_msg reply; /* without pointers but the blob */
+    fl_parcel *want;
+    bool lost;           /* something that is not here was asked for */
+    const pullable **of; /* the variable of each item, unless lost */
+    fl_tensor *value;    /* of each item, filled by its owner */
+    /* under the store's lock: */
+    int left;     /* owners */
+    size_t bytes; /* of the answer, as far as they have counted */
+    fl_err err;
+    char why[512];
+} reading;
+
+typedef struct read_task {
+    reading *of;
+    int owner;
+} read_task;
+
+/* --- on the owner's thread --- */
+
+static fl_err no_row(const pullable *k, int64_t row, int64_t rows)
+{
+    return fl_fail(FL_EINVAL, "pull: \"%s\" has no row %lld, it has %lld",
+                   k->name, (long long)row, (long long)rows);
+}
+
+static fl_err read_rows(const pullable *k, const fl_tensor *t, int64_t n,
+                        const int64_t *row, fl_tensor *out)
+{
+    const int64_t width = fl_shape_span(&t->shape, 1, t->shape.rank);
+    const size_t bytes = (size_t)width * fl_dtype_size(t->dtype);
+    fl_shape shape = t->shape;
+    if (shape.rank < 1)
+        return fl_fail(FL_EINVAL, "pull: \"%s\" has no rows", k->name);
+    shape.dim[0] = n;
+    FL_TRY(fl_tensor_resize(out, t->dtype, &shape));
+    const char *from = t->data;
+    char *to = out->data;
+    for (int64_t i = 0; i < n; i++)
+        if (row[i] < 0 || row[i] >= t->shape.dim[0])
+            return no_row(k, row[i], t->shape.dim[0]);
+    for (int64_t i = 0; i < n; i++) {
+        if (i + AHEAD < n) { /* a row may lie on two lines */
+            const char *soon = from + (size_t)row[i + AHEAD] * bytes;
+            __builtin_prefetch(soon);
+            __builtin_prefetch(soon + bytes - 1);
+        }
+        memcpy(to + (size_t)i * bytes, from + (size_t)row[i] * bytes, bytes);
+    }
+    return FL_OK;
+}
+
+static fl_err read_some(const pullable *k, const fl_item *item, fl_tensor *out)
+{
+    const int64_t n = item->shape.dim[0];
+    int64_t *row = fl_mem_try((size_t)(n + 1) * sizeof *row);
+    if (!row)
+        return fl_fail(FL_ENOMEM, "pull: no memory for %lld rows of \"%s\"",
+                       (long long)n, k->name);
+    fl_bytes_copy(item->rows, 0, row, (size_t)n * sizeof *row);
+    const fl_err err = k->table ? fl_table_read(k->table, k->state, n, row, out)
+                                : read_rows(k, &k->value->tensor, n, row, out);
+    fl_mem_free(row);
+    return err;
+}
+
+/* Which rows there are, from the one behind that which was named. */
+static fl_err read_ids(const pullable *k, const fl_item *item, fl_tensor *out)
+{
+    fl_table_cursor from = {0};
+    fl_tensor rows = {0};
+    int64_t after;
+    if (!k->table)
+        return fl_fail(FL_EINVAL,
+                       "pull: \"%s\" is no table: it does not list its rows",
+                       k->name);
+    if (item->shape.rank != 1 || item->shape.dim[0] > 1)
+        return fl_fail(FL_EINVAL,
+                       "pull: ids of \"%s\" are asked for behind one row or "
+                       "none",
+                       k->name);
+    if (item->shape.dim[0]) {
+        fl_bytes_copy(item->rows, 0, &after, sizeof after);
+        from.next = fl_table_order(fl_table_key_of(k->table), after) + 1;
+        from.done = !from.next;
+    }
+    const fl_err err = fl_table_scan(k->table, &from, item->height, out, &rows);
+    fl_tensor_fini(&rows);
+    return err;
+}
+
+static fl_err check_range(const pullable *k, const fl_item *item)
+{
+    const int64_t all = fl_tensor_numel(&k->value->tensor);
+    const int64_t n = item->shape.dim[0];
+    if (!k->table && item->first <= all && n <= all - item->first)
+        return FL_OK;
+    return fl_fail(
+        FL_EINVAL,
+        "pull: elements %lld to %lld of \"%s\" are asked for, which "
+        "%s",
+        (long long)item->first, (long long)(item->first + n - 1), k->name,
+        k->table ? "is a table: it is asked for by rows" : "has fewer");
+}
+
+/* Of a range the whole variable, whose memory is shared: the answer cuts it. */
+static fl_err read_one(const pullable *k, const fl_item *item, fl_tensor *out)
+{
+    const fl_value *v = k->value;
+    const bool range = fl_item_is_range(item);
+    const bool some = item->shape.rank > 0 && !range;
+    if (!k->table && (v->kind != FL_LOD_TENSOR || !v->tensor.data))
+        return fl_fail(FL_ENOENT, "pull: \"%s\" holds nothing", k->name);
+    if (item->height)
+        return read_ids(k, item, out);
+    if (range)
+        FL_TRY(check_range(k, item));
+    if (some)
+        return read_some(k, item, out);
+    if (k->table)
+        return fl_fail(FL_EINVAL,
+                       "pull: \"%s\" is a table: it is asked for by rows",
+                       k->name);
+    return fl_tensor_ref(out, &v->tensor);
+}
+
+/* How many, at most. */
+static size_t most_ids(const pullable *k, const fl_item *item)
+{
+    const int64_t rows = fl_table_rows(k->table);
+    return (size_t)(item->height < rows ? item->height : rows);
+}
+
+/* What a wish would take: few bytes can name a wide row many times. */
+static size_t bytes_for(const pullable *k, const fl_item *item)
+{
+    const fl_tensor *t = &k->value->tensor;
+    const bool some = item->shape.rank > 0;
+    const int64_t n = some ? item->shape.dim[0] : 1;
+    if (k->table && item->height)
+        return most_ids(k, item) * ((size_t)fl_table_span(k->table) + 1) *
+               sizeof(double);
+    if (fl_item_is_range(item)) /* one that is too long is refused later */
+        return k->table || n > fl_tensor_numel(t)
+                   ? 0
+                   : (size_t)n * fl_dtype_size(t->dtype);
+    if (k->table)
+        return (size_t)n * (size_t)fl_table_width(k->table) * sizeof(double);
+    return (size_t)n * fl_dtype_size(t->dtype) *
+           (size_t)fl_shape_span(&t->shape, some, t->shape.rank);
+}
+
+/* Before memory is taken for it. No size overflows: rows that are named came
+ * with 8 bytes each. */
+static fl_err check_size(reading *r, int index)
+{
+    const size_t own = r->store->opts.max_answer;
+    const size_t most = own ? own : FL_VALUES_MOST;
+    pthread_mutex_lock(&r->store->lock);
+    for (int i = 0; i < r->want->n && r->bytes <= most; i++)
+        if (r->of[i]->owner == index)
+            r->bytes += bytes_for(r->of[i], &r->want->item[i]);
+    const bool fits = r->bytes <= most;
+    pthread_mutex_unlock(&r->store->lock);
+    if (fits)
+        return FL_OK;
+    return fl_fail(FL_EINVAL,
+                   "pull: the answer would have more than %zu bytes; ask for "
+                   "fewer rows or variables at once",
+                   most);
+}
+
+static fl_err read_own(reading *r, int index)
+{
+    if (!r->want || r->lost)
+        return FL_OK;
+    FL_TRY(check_size(r, index));
+    for (int i = 0; i < r->want->n; i++)
+        if (r->of[i]->owner == index)
+            FL_TRY(read_one(r->of[i], &r->want->item[i], &r->value[i]));
+    return FL_OK;
+}
+
+/* --- the answer --- */
+
+static void free_reading(reading *r)
+{
+    for (int i = 0; r->want && i < r->want->n; i++)
+        fl_tensor_fini(&r->value[i]);
+    fl_parcel_unref(r->want);
+    fl_mem_free(r->of);
+    fl_mem_free(r->value);
+    fl_mem_free(r);
+}
+
+static void send_answer(reading *r)
+{
+    const fl_pstore_opts *o = &r->store->opts;
+    if (r->err) {
+        r->reply.kind = FL_MSG_ERROR;
+        r->reply.code = (int)r->err;
+        r->reply.text = r->why;
+        o->answer(o->self, r->to, &r->reply);
+        return;
+    }
+    fl_parcel *p = fl_parcel_new();
+    for (int i = 0; r->want && i < r->want->n; i++) {
+        const fl_item *item = &r->want->item[i];
+        if (fl_item_is_range(item))
+            fl_parcel_add_slice(p, item->name, &r->value[i], item->first,
+                                item->shape.dim[0]);
+        else
+            fl_parcel_add(p, item->name, &r->value[i]);
+    }
+    r->reply.blob = fl_parcel_blob(p);
+    o->answer(o->self, r->to, &r->reply);
+    fl_keeper_parcels.drop(NULL, r->reply.blob);
+    fl_parcel_unref(p);
+}
+
+static void note_failure(reading *r, fl_err err)
+{
+    if (!err || r->err)
+        return;
+    r->err = err;
+    snprintf(r->why, sizeof r->why, "%s", fl_errmsg());
+}
+
+static void run_read_task(void *arg)
+{
+    read_task *p = arg;
+    reading *r = p->of;
+    const fl_err err = read_own(r, p->owner);
+    pthread_mutex_lock(&r->store->lock);
+    note_failure(r, err);
+    const bool last = !--r->left;
+    pthread_mutex_unlock(&r->store->lock);
+    fl_mem_free(p);
+    if (!last)
+        return;
+    send_answer(r);
+    free_reading(r);
+}
+
+/* --- a pull comes --- */
+
+static fl_err find_pullables(fl_pstore *s, reading *r)
+{
+    const int n = r->want ? r->want->n : 0;
+    r->of = fl_mem_alloc((size_t)(n + 1) * sizeof *r->of);
+    r->value = fl_mem_alloc((size_t)(n + 1) * sizeof *r->value);
+    for (int i = 0; i < n; i++) {
+        const char *name = r->want->item[i].name;
+        fl_near near = {.name = name};
+        r->of[i] = fl_map_get(&s->pullables, name);
+        if (r->of[i])
+            continue;
+        for (fl_entry *e = NULL; (e = fl_map_next(&s->pullables, e));)
+            fl_near_offer(&near, e->key);
+        return fl_fail(FL_ENOENT,
+                       "pull: there is no variable \"%s\" on this server%s%s%s",
+                       name, near.best ? "; the nearest is \"" : "",
+                       near.best ? near.best : "", near.best ? "\"" : "");
+    }
+    return FL_OK;
+}
+
+/* Who has a read_task in it; at least the first owner, so that an answer comes
+ * behind what was there before. */
+static bool has_part(const reading *r, int index)
+{
+    for (int i = 0; r->want && !r->lost && i < r->want->n; i++)
+        if (r->of[i]->owner == index)
+            return true;
+    return index == 0;
+}
+
+static void read_values(void *self, fl_blob names, fl_peer to,
+                        const fl_msg *reply)
+{
+    fl_pstore *s = self;
+    fl_parcel *want = fl_parcel_of(names);
+    reading *r = fl_mem_alloc(sizeof *r);
+    r->store = s;
+    r->to = to;
+    r->reply = *reply;
+    r->want = want ? fl_parcel_ref(want) : NULL;
+    note_failure(r, find_pullables(s, r));
+    r->lost = r->err != FL_OK;
+    read_task *parts[OWNERS_MAX];
+    for (int i = 0; i < s->owners; i++) {
+        if (!has_part(r, i))
+            continue;
+        parts[r->left] = fl_mem_alloc(sizeof(read_task));
+        *parts[r->left++] = (read_task){r, i};
+    }
+    for (int i = 0, n = r->left; i < n; i++) { /* then r may be gone */
+        owner *o = &s->owner[parts[i]->owner];
+        fl_pool_submit(o->pool, &o->group, run_read_task, parts[i]);
+    }
+}
+
+/* --- public functions --- */
+
+static void free_owner(owner *o)
+{
+    for (int64_t i = 0; i < o->rates.n; i++) {
+        fl_plan_free(o->rates.at[i].plan);
+        fl_program_free(o->rates.at[i].program);
+        fl_vec_fini(&o->rates.at[i].writes);
+    }
+    fl_vec_fini(&o->rates);
+    fl_vec_fini(&o->updates);
+}
 
 fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out)
 {
@@ -379,54 +1055,23 @@ fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out)
     s->env.no_fuse = true; /* the same bits whatever the plan */
     s->async = sync && !sync->b;
     s->tables.limit = opts->table_bytes;
-    s->face = (fl_store){s, fl_keeper_parcels, check, apply, fl_pstore_read};
+    s->ops =
+        (fl_store){s, fl_keeper_parcels, check_push, apply_staged, read_values};
     s->arena = fl_arena_new();
     pthread_mutex_init(&s->lock, NULL);
     s->owners = opts->owners > 0 ? opts->owners : 1;
-    if (s->owners > FL_OWNERS_MAX)
-        s->owners = FL_OWNERS_MAX;
+    if (s->owners > OWNERS_MAX)
+        s->owners = OWNERS_MAX;
     s->owner = fl_mem_alloc((size_t)s->owners * sizeof *s->owner);
     for (int i = 0; i < s->owners; i++)
-        s->owner[i] = (fl_owner){.store = s, .index = i};
-    const fl_err err = fl_pstore_make(s);
+        s->owner[i] = (owner){.store = s, .index = i};
+    const fl_err err = make_store(s);
     if (err) {
         fl_pstore_free(s);
         return err;
     }
     *out = s;
     return FL_OK;
-}
-
-static void free_update(fl_update *u)
-{
-    fl_plan_free(u->plan);
-    fl_program_free(u->program);
-    fl_table_free(u->table);
-    fl_rows *rows[] = {&u->own, &u->all, &u->sum};
-    for (int i = 0; i < 3; i++) {
-        fl_tensor_fini(&rows[i]->index);
-        fl_tensor_fini(&rows[i]->value);
-    }
-    for (int64_t i = 0; i < u->slices.n; i++)
-        fl_tensor_fini(&u->slices.at[i].tensor);
-    fl_vec_fini(&u->slices);
-    for (int64_t i = 0; i < u->arrived.n; i++)
-        fl_vec_fini(&u->arrived.at[i].range);
-    fl_vec_fini(&u->arrived);
-    fl_vec_fini(&u->given);
-    fl_vec_fini(&u->reader);
-    fl_vec_fini(&u->writes);
-}
-
-static void free_owner(fl_owner *o)
-{
-    for (int64_t i = 0; i < o->rates.n; i++) {
-        fl_plan_free(o->rates.at[i].plan);
-        fl_program_free(o->rates.at[i].program);
-        fl_vec_fini(&o->rates.at[i].writes);
-    }
-    fl_vec_fini(&o->rates);
-    fl_vec_fini(&o->updates);
 }
 
 void fl_pstore_free(fl_pstore *s)
@@ -436,7 +1081,7 @@ void fl_pstore_free(fl_pstore *s)
     for (int i = 0; i < s->owners; i++)
         fl_pool_free(s->owner[i].pool);
     for (int64_t i = 0; i < s->updates.n; i++)
-        free_update(s->updates.at[i]);
+        fl_update_fini(s->updates.at[i]);
     for (int i = 0; i < s->owners; i++)
         free_owner(&s->owner[i]);
     fl_mem_free(s->owner);
@@ -444,7 +1089,7 @@ void fl_pstore_free(fl_pstore *s)
     fl_vec_fini(&s->rate_blocks);
     fl_vec_fini(&s->applying);
     fl_map_fini(&s->gradients);
-    fl_map_fini(&s->kept);
+    fl_map_fini(&s->pullables);
     fl_map_fini(&s->rated);
     pthread_mutex_destroy(&s->lock);
     fl_arena_free(s->arena);
@@ -453,7 +1098,7 @@ void fl_pstore_free(fl_pstore *s)
 
 const fl_store *fl_pstore_face(const fl_pstore *s)
 {
-    return &s->face;
+    return &s->ops;
 }
 
 void fl_pstore_waits(fl_pstore *s, fl_str *rows)
