@@ -3,8 +3,12 @@
     python rank_job.py KIND [KEY=VALUE ...]
 
 KIND: compiled (CompiledProgram), executor (ParallelExecutor), program (mode
-"collective"), local_sgd, fleet, fleet_sgd; alone (one process, whole batches).
-steps=6   how many            sparse=1   with an embedding
+"collective"), local_sgd, fleet, fleet_sgd; alone (one process, whole batches),
+places (one process on CPU_NUM places).
+steps=6   how many
+net=line  the network: line; words (four lookups of one sparse table); clicks
+          (its loss is a sum, so alone the rate is divided by `by`); norm
+          (convolution and batch_norm)
 fail=2:4  rank 2 raises in step 4
 test=1    rank 0 runs a test program by itself after every step
 
@@ -25,26 +29,56 @@ RANKS = os.environ.get("PADDLE_TRAINER_ENDPOINTS", "").split(",")
 RANK = int(os.environ.get("PADDLE_TRAINER_ID", 0))
 
 
-def network():
-    x = layers.data("x", [5])
-    y = layers.data("y", [1])
-    hidden = layers.fc(x, 4, act="tanh")
-    if WORDS.get("sparse"):
-        word = layers.data("word", [1], dtype="int64")
-        hidden = layers.concat([hidden, layers.embedding(
-            word, [9, 3], is_sparse=True)], axis=1)
+NET = WORDS.get("net", "line")
+
+
+def line(y):
+    hidden = layers.fc(layers.data("x", [16]), 4, act="tanh")
     return layers.mean(layers.square_error_cost(layers.fc(hidden, 1), y))
+
+
+def words(y):
+    ids = [layers.data("id%d" % i, [1], dtype="int64") for i in range(4)]
+    rows = [layers.embedding(i, [9, 3], is_sparse=True, param_attr="table")
+            for i in ids]
+    hidden = layers.fc(layers.concat(rows, axis=1), 6, act="sigmoid")
+    chosen = layers.fc(hidden, 9, act="softmax")
+    return layers.mean(layers.cross_entropy(
+        chosen, layers.data("next", [1], dtype="int64")))
+
+
+def clicks(y):
+    ids = [layers.data("id%d" % i, [1], dtype="int64") for i in range(2)]
+    rows = [layers.embedding(i, [9, 3], is_sparse=True) for i in ids]
+    hidden = layers.fc(layers.concat(rows + [layers.data("x", [16])], axis=1),
+                       5, act="relu")
+    return layers.reduce_sum(layers.square_error_cost(
+        layers.fc(hidden, 1), y))
+
+
+def norm(y):
+    picture = layers.reshape(layers.data("x", [16]), [-1, 1, 4, 4])
+    maps = layers.conv2d(picture, num_filters=2, filter_size=3)
+    maps = layers.batch_norm(maps, act="relu")
+    return layers.mean(layers.square_error_cost(layers.fc(maps, 1), y))
+
+
+def network():
+    return globals()[NET](layers.data("y", [1]))
 
 
 def batch(step):
     rng = np.random.RandomState(step)
-    feed = {"x": rng.uniform(-1, 1, (ROWS, 5)).astype("float32"),
-            "y": rng.uniform(-1, 1, (ROWS, 1)).astype("float32")}
-    if WORDS.get("sparse"):
-        feed["word"] = rng.randint(0, 9, (ROWS, 1))
-    if KIND == "alone":
-        return feed
-    return {k: v[RANK::len(RANKS)] for k, v in feed.items()}
+    feed = {"x": rng.uniform(-1, 1, (ROWS, 16)).astype("float32"),
+            "y": rng.uniform(-1, 1, (ROWS, 1)).astype("float32"),
+            "next": rng.randint(0, 9, (ROWS, 1))}
+    feed.update(("id%d" % i, rng.randint(0, 9, (ROWS, 1))) for i in range(4))
+    used = fluid.default_main_program().global_block().vars
+    # Place n of a process alone sees the rows that rank n sees.
+    share = ROWS // len(RANKS)
+    return {k: v if KIND in ("alone", "places") else
+            v[RANK * share:(RANK + 1) * share]
+            for k, v in feed.items() if k in used}
 
 
 def transpile(mode, collective_mode=None):
@@ -68,7 +102,7 @@ def build(exe, loss, optimizer):
     optimizer.minimize(loss)
     if KIND in ("compiled", "executor"):
         transpile("nccl2")
-    elif KIND != "alone":
+    elif KIND not in ("alone", "places"):
         transpile("collective", KIND if KIND == "local_sgd" else None)
     exe.run(fluid.default_startup_program())
     if KIND == "executor":
@@ -76,9 +110,10 @@ def build(exe, loss, optimizer):
                                     trainer_id=RANK)
         return lambda feed: pe.run([loss.name], feed)
     program = fluid.default_main_program()
-    if KIND == "compiled":
+    if KIND in ("compiled", "places"):
         strategy = fluid.BuildStrategy()
-        strategy.num_trainers, strategy.trainer_id = len(RANKS), RANK
+        if KIND == "compiled":
+            strategy.num_trainers, strategy.trainer_id = len(RANKS), RANK
         program = fluid.CompiledProgram(program).with_data_parallel(
             loss.name, strategy)
     return lambda feed: exe.run(program, feed, [loss.name])
@@ -88,10 +123,12 @@ def main():
     fluid.default_startup_program().random_seed = 11 + RANK
     loss = network()
     names = [p.name for p in
-             fluid.default_main_program().global_block().all_parameters()]
+             fluid.default_main_program().global_block().all_parameters()
+             if p.trainable]
     test = fluid.default_main_program().clone(for_test=True)
     exe = fluid.Executor()
-    run = build(exe, loss, fluid.optimizer.Momentum(0.1, 0.9))
+    rate = (0.01 if NET == "clicks" else 0.1) / int(WORDS.get("by", 1))
+    run = build(exe, loss, fluid.optimizer.Momentum(rate, 0.9))
     for step in range(int(WORDS.get("steps", 6))):
         print("step %d %.8f" % (step, np.mean(run(batch(step))[0])))
         if WORDS.get("fail") == "%d:%d" % (RANK, step):

@@ -41,16 +41,38 @@ def texts(folder, script, ranks, *argv, **env):
 
 
 @pytest.mark.parametrize("kind,ranks,more", [
-    ("compiled", 2, []), ("compiled", 3, ["sparse=1"]), ("executor", 4, []),
-    ("program", 2, ["sparse=1"]), ("fleet", 2, ["test=1"])],
+    ("compiled", 2, []), ("compiled", 3, ["net=words"]), ("executor", 4, []),
+    ("program", 2, ["net=words"]), ("executor", 2, ["net=clicks"]),
+    ("program", 3, ["net=clicks"]), ("fleet", 2, ["test=1"])],
     ids=lambda x: "".join(x) if isinstance(x, list) else str(x))
 def test_ranks_learn_what_one_process_learns(tmp_path, kind, ranks, more):
-    whole = losses(alone(JOB, "alone", *more))
+    # The loss of clicks is a sum over its rows: ranks have the mean of sums.
+    by, of = (ranks, 1 / ranks) if more == ["net=clicks"] else (1, 1)
+    whole = of * losses(alone(JOB, "alone", "by=%d" % by, *more))
     said = texts(tmp_path, JOB, ranks, kind, *more)
     mean = np.mean([losses(t) for t in said], axis=0)
     assert np.allclose(mean, whole, atol=1e-5), (mean, whole)
+    assert whole[-1] < whole[0]
     for t in said:
         assert params(t) == params(said[0])
+
+
+def test_ranks_normalise_batches_as_places_do(tmp_path):
+    """Each rank, and each place, takes means over its own rows."""
+    env = dict(CPU_NUM="2")
+    places = texts(tmp_path, JOB, 1, "places", "net=norm", **env)[0]
+    said = texts(tmp_path, JOB, 2, "compiled", "net=norm")
+    mean = np.mean([losses(t) for t in said], axis=0)
+    assert np.allclose(mean, losses(places), atol=1e-5)
+    assert params(said[0]) == params(said[1])
+
+
+def test_two_runs_give_the_same_bits(tmp_path):
+    first = texts(tmp_path, JOB, 3, "compiled", "net=words")
+    again = texts(tmp_path, JOB, 3, "compiled", "net=words")
+    assert [losses(t).tolist() for t in first] == [
+        losses(t).tolist() for t in again]
+    assert params(first[0]) == params(again[0])
 
 
 def test_ranks_may_have_several_places(tmp_path):
