@@ -34,6 +34,7 @@ static const int64_t rest = 200 * FL_MS;  /* between two tries */
 static const int64_t answer = 2 * FL_SEC; /* a host may think about it */
 static const int64_t first_line = FL_SEC; /* most are there before */
 static const int64_t more_lines = 5 * FL_SEC;
+static const int64_t doubt = 20; /* s; servers that come at all have come */
 
 /* --- the world --- */
 
@@ -93,6 +94,9 @@ static fl_err go_on(patience *p, fl_str *state)
     else if (now >= p->line) {
         fl_str_printf(state, ", %lld s of %lld", seconds,
                       (long long)p->opts.limit_ms / 1000);
+        if (seconds >= doubt)
+            fl_str_add(state, "; is the list of servers the same for all "
+                              "processes of the job?");
         p->w->say(p->w->user, state->at);
         p->line = now + more_lines;
     }

@@ -270,6 +270,21 @@ static void names_some_and_counts_the_others(void)
     close(b.fd);
 }
 
+static void doubts_the_list_after_a_while(void)
+{
+    scene s;
+    port b = bound();
+    begin(&s);
+    CHECK_ERR(wait_for(&s, 1, (const char *[]){b.endpoint}, 25000), FL_ETIMEOUT,
+              "given up after 25 s");
+    CHECK(strstr(s.lines.at, "(refused), 16 s of 25\n") != NULL);
+    CHECK(strstr(s.lines.at,
+                 "(refused), 21 s of 25; is the list of servers "
+                 "the same for all processes of the job?\n") != NULL);
+    fl_str_fini(&s.lines);
+    close(b.fd);
+}
+
 static void asks_again_for_a_name(void)
 {
     scene s;
@@ -324,5 +339,6 @@ const fl_test fl_tests[] = {
     {"a wait asks again for a name", asks_again_for_a_name},
     {"a wait refuses what is no endpoint", refuses_what_is_no_endpoint},
     {"a wait is not fooled by a connection to itself", is_not_fooled_by_itself},
+    {"a wait doubts the list after a while", doubts_the_list_after_a_while},
     {0},
 };
