@@ -48,8 +48,8 @@ ORIGIN := -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../fluid'
 ALL_SRC := $(wildcard src/*/*.c)
 TEST_SRC := $(filter %_test.c,$(ALL_SRC)) $(wildcard tests/*_test.c)
 FUZZ_SRC := $(filter %_fuzz.c,$(ALL_SRC))
-SUPPORT_SRC := src/base/test_main.c $(wildcard src/ops/check*.c) \
-	src/ops/hostile.c \
+SUPPORT_SRC := src/base/test_main.c \
+	$(filter-out %_test.c %_fuzz.c,$(wildcard src/check/*.c)) \
 	$(filter-out %_test.c,$(wildcard src/protocol/sim*.c))
 CLI_SRC := $(wildcard src/cli/*.c)
 LIB_SRC := $(filter-out $(TEST_SRC) $(FUZZ_SRC) $(SUPPORT_SRC) $(CLI_SRC),\
@@ -249,7 +249,7 @@ fuzz:
 		-fno-sanitize-recover=undefined -DFL_NO_CLONES"
 fuzz-run: $(patsubst src/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
 	@scripts/fuzz $(B) $(FUZZ_SECONDS) $^
-$(B)/fuzz/%: $(B)/obj/src/%.o $(call obj,src/ops/hostile.c) $(LIB)
+$(B)/fuzz/%: $(B)/obj/src/%.o $(call obj,src/check/hostile.c) $(LIB)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAN) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
 

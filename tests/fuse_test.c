@@ -2,9 +2,9 @@
 #include "base/mem.h"
 #include "base/test.h"
 #include "build/net.h"
+#include "check/check.h"
 #include "click.h"
 #include "exec/exe.h"
-#include "ops/check.h"
 
 #include <math.h>
 #include <string.h>

@@ -41,7 +41,7 @@ a_folder_without_a_line_is_refused() {
 }
 
 a_test_may_use_the_check_harness() {
-    plant op/planted_test.c '#include "ops/check.h"'
+    plant op/planted_test.c '#include "check/check.h"'
     scripts/layers "$dir/tree"
 }
 

@@ -1,6 +1,6 @@
 /* A test is two texts: the program before, and what backward adds to it. */
 #include "build/grad.h"
-#include "ops/check.h"
+#include "check/check.h"
 
 #include <stdio.h>
 

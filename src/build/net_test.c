@@ -1,5 +1,5 @@
 #include "build/test_net.h"
-#include "ops/check.h"
+#include "check/check.h"
 
 static fl_net *begin(void)
 {

@@ -1,6 +1,6 @@
 #include "build/layer.h"
 #include "build/test_net.h"
-#include "ops/check.h"
+#include "check/check.h"
 
 static fl_net *begin(void)
 {

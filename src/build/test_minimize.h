@@ -5,7 +5,7 @@
 #include "build/layer.h"
 #include "build/optimizer.h"
 #include "build/test_net.h"
-#include "ops/check.h"
+#include "check/check.h"
 
 #include <stdio.h>
 

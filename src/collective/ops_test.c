@@ -1,7 +1,7 @@
 /* The tables and shape rules of operators that talk to other ranks. */
 #include "collective/ops.h"
 
-#include "ops/check.h"
+#include "check/check.h"
 
 static void results_have_the_shapes_of_fluid(void)
 {

@@ -3,8 +3,8 @@
 #include "collective/world.h"
 
 #include "base/test.h"
+#include "check/check.h"
 #include "exec/exe.h"
-#include "ops/check.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

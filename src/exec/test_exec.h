@@ -3,8 +3,8 @@
 #define FL_EXEC_TEST_EXEC_H
 
 #include "base/test.h"
+#include "check/check.h"
 #include "exec/exe.h"
-#include "ops/check.h"
 
 typedef struct rig {
     fl_entropy entropy;

@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void counts_rows_that_hold_the_label(void)
 {

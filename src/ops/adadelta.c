@@ -5,7 +5,7 @@
  *                                 + (1 - rho) * update^2
  *           ParamOut            = Param + update; no LearningRate */
 #define FL_SELF "ops/adadelta.c"
-#include "ops/rule.h"
+#include "kernel/rule.h"
 
 #include "op/real.h"
 #ifdef REAL

@@ -1,7 +1,7 @@
 /* adagrad  MomentOut = Moment + Grad * Grad
  *          ParamOut  = Param - LearningRate * Grad / (sqrt(MomentOut) + eps) */
 #define FL_SELF "ops/adagrad.c"
-#include "ops/rule.h"
+#include "kernel/rule.h"
 
 #include "op/real.h"
 #ifdef REAL

@@ -6,7 +6,7 @@
  * The powers are multiplied by two scale operators that follow in the program.
  * Sparse: rows that are not listed decay too, unless lazy_mode. */
 #define FL_SELF "ops/adam.c"
-#include "ops/rule.h"
+#include "kernel/rule.h"
 
 #include "op/real.h"
 #ifdef REAL

@@ -5,7 +5,7 @@
  *
  * The power is multiplied by a scale operator that follows in the program. */
 #define FL_SELF "ops/adamax.c"
-#include "ops/rule.h"
+#include "kernel/rule.h"
 
 #include "op/real.h"
 #ifdef REAL

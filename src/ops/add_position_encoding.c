@@ -9,7 +9,7 @@
 #ifndef FL_OPS_ADD_POSITION_ENCODING_C
 #define FL_OPS_ADD_POSITION_ENCODING_C
 
-#include "ops/sequence.h"
+#include "kernel/sequence.h"
 
 #endif
 #ifdef REAL

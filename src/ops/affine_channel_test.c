@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void scales_and_moves_channels(void)
 {

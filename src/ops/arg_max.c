@@ -7,7 +7,7 @@
 #ifndef FL_OPS_ARG_MAX_C
 #define FL_OPS_ARG_MAX_C
 
-#include "ops/softmax.h"
+#include "kernel/softmax.h"
 
 #endif
 #ifdef NUM

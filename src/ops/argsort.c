@@ -6,7 +6,7 @@
 #ifndef FL_OPS_ARGSORT_C
 #define FL_OPS_ARGSORT_C
 
-#include "ops/softmax.h"
+#include "kernel/softmax.h"
 
 #endif
 #ifdef NUM

@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void copies_a_tensor_with_its_sequences(void)
 {

@@ -1,6 +1,6 @@
 /* assign_value  Out = the numbers in fp32_values, int32_values or int64_values
  *               (whichever `dtype` says), in `shape` */
-#include "ops/move.h"
+#include "kernel/move.h"
 
 #include <string.h>
 

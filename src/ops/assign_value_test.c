@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void gives_the_numbers_of_its_type(void)
 {

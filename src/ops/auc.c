@@ -10,7 +10,7 @@
  * The area is the sum of trapezoids from the top bucket down. ROC: true over
  * false positives, divided by both totals (undivided where one is 0). PR:
  * precision over recall, beginning at precision 1. */
-#include "ops/auc.h"
+#include "kernel/auc.h"
 
 #define FL_SELF "ops/auc.c"
 #include "op/real.h"

@@ -9,7 +9,7 @@
 #ifndef FL_OPS_BPR_LOSS_C
 #define FL_OPS_BPR_LOSS_C
 
-#include "ops/label.h"
+#include "kernel/label.h"
 
 static int64_t classes_of(const fl_tensor *t)
 {

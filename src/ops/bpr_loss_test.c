@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void ranks_the_label_above_the_others(void)
 {

@@ -3,8 +3,8 @@
  *
  * X may be selected rows: equal ones are added up before they are measured. */
 #define FL_SELF "ops/clip_by_norm.c"
+#include "kernel/rows.h"
 #include "op/real.h"
-#include "ops/rows.h"
 #ifdef REAL
 
 FL_CLONES static void FN(loop)(int64_t n, REAL a, const REAL *x, REAL *y)

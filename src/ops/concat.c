@@ -3,7 +3,7 @@
  *
  * Along axis 0 the sequences of all X follow each other too; along any other
  * axis Out has those of the first X. */
-#include "ops/move.h"
+#include "kernel/move.h"
 
 static fl_err fits(const fl_infer *x, int i, int axis)
 {

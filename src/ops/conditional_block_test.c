@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 /* Notes which block was asked for. */
 static fl_err note_block(fl_call *c, int64_t block)

@@ -9,7 +9,7 @@
 #ifndef FL_OPS_CONV2D_C
 #define FL_OPS_CONV2D_C
 
-#include "ops/conv.h"
+#include "kernel/conv.h"
 
 #include <string.h>
 

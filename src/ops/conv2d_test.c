@@ -1,6 +1,6 @@
 #include "base/mem.h"
+#include "check/check.h"
 #include "op/frame.h"
-#include "ops/check.h"
 
 #include <string.h>
 

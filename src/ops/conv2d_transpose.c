@@ -8,7 +8,7 @@
  *
  * So fl_conv's input is our Output, and its output our Input. In
  * depthwise_conv2d_transpose each channel is a group. */
-#include "ops/conv.h"
+#include "kernel/conv.h"
 
 static fl_conv geometry(const fl_shape *in, const fl_shape *w,
                         const fl_shape *out, int64_t groups,

@@ -13,7 +13,7 @@
 #ifndef FL_OPS_CROSS_ENTROPY_C
 #define FL_OPS_CROSS_ENTROPY_C
 
-#include "ops/label.h"
+#include "kernel/label.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  *           without the element itself; `reverse`: from the end
  * gradient  cumsum of Out@GRAD the other way round */
 #define FL_SELF "ops/cumsum.c"
+#include "kernel/softmax.h"
 #include "op/number.h"
-#include "ops/softmax.h"
 #ifdef NUM
 
 enum {

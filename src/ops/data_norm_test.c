@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void takes_away_the_mean_and_divides_by_the_deviation(void)
 {

@@ -2,7 +2,7 @@
  *                  ParamOut  = Param - LearningRate * Grad
  *                                      / (sqrt(MomentOut) + epsilon) */
 #define FL_SELF "ops/decayed_adagrad.c"
-#include "ops/rule.h"
+#include "kernel/rule.h"
 
 #include "op/real.h"
 #ifdef REAL

@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 #define HOW(up) (up ? "upscale_in_train" : "downgrade_in_infer")
 #define ATTR(p, test, up)                                                      \

@@ -5,8 +5,8 @@
  * In a formula a is x (or, for div's gradient, Out), b is y, d is Out@GRAD.
  * Y@GRAD is summed over pre and post in a fixed order. */
 #define FL_SELF "ops/elementwise.c"
+#include "kernel/rows.h"
 #include "op/number.h"
-#include "ops/rows.h"
 
 #include <string.h>
 #ifdef NUM

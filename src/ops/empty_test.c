@@ -1,7 +1,7 @@
 /* empty_test.c - tensors with billions of rows and no element in them take no
  * memory, and must take no time either: a program from elsewhere may have
  * them. */
-#include "ops/check.h"
+#include "check/check.h"
 
 #include <time.h>
 

@@ -2,8 +2,8 @@
  *           be in ExpandTimes, or one each in expand_times_tensor
  * gradient  X@GRAD = the sum of all its copies in Out@GRAD */
 #define FL_SELF "ops/expand.c"
+#include "kernel/move.h"
 #include "op/real.h"
-#include "ops/move.h"
 #ifdef REAL
 
 FL_CLONES static void FN(add_run)(int64_t n, REAL *to, int64_t step,

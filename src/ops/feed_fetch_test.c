@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static fl_err run(fl_vars *v, const char *type, const char *in, const char *out,
                   int64_t col)

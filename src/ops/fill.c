@@ -7,7 +7,7 @@
  *                                    by_rows is not set
  *     fill_zeros_like                0, in the shape of X; dense also where X
  *                                    is selected rows */
-#include "ops/move.h"
+#include "kernel/move.h"
 
 #include <string.h>
 

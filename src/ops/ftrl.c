@@ -12,7 +12,7 @@
  * gradient the parameter would still jump from its start value to where the
  * accumulators say, so sparse updates visit listed rows only, as in Fluid. */
 #define FL_SELF "ops/ftrl.c"
-#include "ops/rule.h"
+#include "kernel/rule.h"
 
 #include "op/real.h"
 #ifdef REAL

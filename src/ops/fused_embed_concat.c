@@ -15,9 +15,9 @@
  * from the first row of a sequence and go on in order, as sequence_pool's do;
  * but a padding id is left out where that adds a row of zeros. */
 #define FL_SELF "ops/fused_embed_concat.c"
+#include "kernel/embed.h"
+#include "kernel/move.h"
 #include "op/real.h"
-#include "ops/embed.h"
-#include "ops/move.h"
 #ifdef REAL
 
 static void FN(put_part)(const fl_embed_part *part, const REAL *table,

@@ -16,8 +16,8 @@
  * sequence_pool_grad + lookup_table_grad + sum + sgd but for the order in which
  * rows that stand several times are added up. */
 #define FL_SELF "ops/fused_embed_sgd.c"
+#include "kernel/embed.h"
 #include "op/real.h"
-#include "ops/embed.h"
 
 #include <string.h>
 #ifdef REAL

@@ -1,5 +1,5 @@
 /* The fused operators on embeddings, by hand and against the plain ones. */
-#include "ops/check.h"
+#include "check/check.h"
 
 static void concat_pools_and_joins(void)
 {

@@ -17,8 +17,8 @@
 #ifndef FL_OPS_FUSED_FC_C
 #define FL_OPS_FUSED_FC_C
 
+#include "kernel/gemm.h"
 #include "op/vecmath.h"
-#include "ops/gemm.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
+#include "check/check.h"
 #include "op/frame.h"
-#include "ops/check.h"
 
 #include <math.h>
 

@@ -5,8 +5,8 @@
  *     ParamOut = Param - LearningRate * X^T Out@GRAD
  *
  * The gradient is never written anywhere: the product adds to the weights. */
+#include "kernel/gemm.h"
 #include "op/op.h"
-#include "ops/gemm.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 /* X^T Out@GRAD is 4 -1 / 5 -1.5 / 6 -2. */
 static void steps_down_the_gradient(void)

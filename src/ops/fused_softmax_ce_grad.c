@@ -12,7 +12,7 @@
 #ifndef FL_OPS_FUSED_SOFTMAX_CE_GRAD_C
 #define FL_OPS_FUSED_SOFTMAX_CE_GRAD_C
 
-#include "ops/label.h"
+#include "kernel/label.h"
 
 #endif
 #ifdef REAL

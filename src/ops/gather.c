@@ -1,8 +1,8 @@
 /* gather    Out[i] = X[Index[i]], row by row
  * gradient  X@GRAD[Index[i]] += Out@GRAD[i], in the order of i */
 #define FL_SELF "ops/gather.c"
+#include "kernel/move.h"
 #include "op/real.h"
-#include "ops/move.h"
 
 #include <string.h>
 #ifdef REAL

@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void takes_rows_and_adds_up_repeats(void)
 {

@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 /* The numbers that Paddle's own operator gives. */
 static void gives_the_numbers_of_paddle(void)

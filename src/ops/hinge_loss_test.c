@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void costs_logits_on_the_wrong_side(void)
 {

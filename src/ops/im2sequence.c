@@ -9,7 +9,7 @@
 #ifndef FL_OPS_IM2SEQUENCE_C
 #define FL_OPS_IM2SEQUENCE_C
 
-#include "ops/sequence.h"
+#include "kernel/sequence.h"
 
 typedef struct windows {
     int64_t n, c, h, w;            /* X */

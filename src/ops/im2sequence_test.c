@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void makes_rows_of_windows(void)
 {

@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 #define SIZE(h, w)                                                             \
     {"out_h", FL_ATTR_INT, .i = h},                                            \

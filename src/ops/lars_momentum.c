@@ -7,7 +7,7 @@
  * The norms are those of the whole parameter: a slice alone would step
  * differently, so the rule is `whole`. */
 #define FL_SELF "ops/lars_momentum.c"
-#include "ops/rule.h"
+#include "kernel/rule.h"
 
 #include "op/real.h"
 #ifdef REAL

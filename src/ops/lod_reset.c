@@ -1,8 +1,8 @@
 /* lod_reset  Out = X with other sequences: those of Y's LoD, or where Y has
  *            none, Y's elements as offsets, or the offsets target_lod
  * gradient   X@GRAD = Out@GRAD with the sequences of X */
-#include "ops/move.h"
-#include "ops/sequence.h"
+#include "kernel/move.h"
+#include "kernel/sequence.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void takes_offsets_from_the_attribute(void)
 {

@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void is_the_loss_of_a_probability(void)
 {

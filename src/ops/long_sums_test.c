@@ -1,6 +1,6 @@
 /* long_sums_test.c - operators whose outputs are sums over a million rows. A
  * plain chain of so many floats is wrong in its third digit. */
-#include "ops/check.h"
+#include "check/check.h"
 
 enum {
     ROWS = 1000003

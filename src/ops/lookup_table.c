@@ -6,9 +6,9 @@
  * no gradient in the dense form only, as in Fluid. The attributes from
  * is_distributed on are for those who cut programs. */
 #define FL_SELF "ops/lookup_table.c"
+#include "kernel/embed.h"
+#include "kernel/rows.h"
 #include "op/real.h"
-#include "ops/embed.h"
-#include "ops/rows.h"
 
 #include <string.h>
 #ifdef REAL

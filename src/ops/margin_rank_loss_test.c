@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void costs_pairs_in_the_wrong_order(void)
 {

@@ -7,8 +7,8 @@
  * gradient  a member's X@GRAD = alpha * Out@GRAD op(Y)^T, Y@GRAD = alpha *
  *           op(X)^T Out@GRAD, each transposed once more where X or Y is; a
  *           plain matrix beside a batch gets the sum. */
+#include "kernel/gemm.h"
 #include "op/op.h"
-#include "ops/gemm.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 #define ATTR(tx, ty, scale)                                                    \
     {                                                                          \

@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void takes_the_largest_of_each_group(void)
 {

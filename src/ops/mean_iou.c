@@ -3,7 +3,7 @@
  *           [num_classes]; OutMeanIou is the mean of correct / (correct +
  *           wrong) over the classes that occur, f32 [1]. The lists In.. are
  *           added first, and the mean of InMeanIou to the result. */
-#include "ops/move.h"
+#include "kernel/move.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* meta_test.c - no operator without a test, no gradient without a check.
  *
- * Other tests note in $FL_CHECKED_DIR what they have checked (ops/check.h); a
+ * Other tests note in $FL_CHECKED_DIR what they have checked (check/check.h); a
  * full run of the tests comes here last. */
-#include "ops/check.h"
+#include "check/check.h"
 
 #include "base/str.h"
 

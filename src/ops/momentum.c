@@ -2,7 +2,7 @@
  *           ParamOut    = Param - LearningRate * VelocityOut
  * nesterov  ParamOut    = Param - LearningRate * (Grad + mu * VelocityOut) */
 #define FL_SELF "ops/momentum.c"
-#include "ops/rule.h"
+#include "kernel/rule.h"
 
 #include "op/real.h"
 #ifdef REAL

@@ -3,8 +3,8 @@
  *                    has X's row dims and Y's column dims
  * gradient  X@GRAD = Out@GRAD Y^T
  *           Y@GRAD = X^T Out@GRAD */
+#include "kernel/gemm.h"
 #include "op/op.h"
-#include "ops/gemm.h"
 
 typedef struct sides {
     int64_t m, n, k;

@@ -1,6 +1,6 @@
 /* multiplex  row i of Out = row i of X[Ids[i]]
  * gradient   each X@GRAD gets its rows of Out@GRAD, and 0 in the others */
-#include "ops/move.h"
+#include "kernel/move.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #ifndef FL_OPS_NORM_C
 #define FL_OPS_NORM_C
 
-#include "ops/softmax.h"
+#include "kernel/softmax.h"
 
 #endif
 #ifdef REAL

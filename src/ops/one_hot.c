@@ -2,7 +2,7 @@
  *
  * depth_tensor, one whole number, stands for `depth`. X may be of real numbers
  * that are whole. */
-#include "ops/move.h"
+#include "kernel/move.h"
 
 #include <string.h>
 

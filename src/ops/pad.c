@@ -7,7 +7,7 @@
  *                      goes to the end
  *   gradients          the part of Out@GRAD that came from X (or Y); of crop
  *                      zeros around it */
-#include "ops/move.h"
+#include "kernel/move.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void check(const char *mode, int64_t top, int64_t left, int64_t h,
                   int64_t w, const double *want)

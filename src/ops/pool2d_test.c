@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 /* X is [1,1,3,4] with the elements 1 to 12 in some order. */
 static fl_op_case a_case(const char *type, int64_t size, int64_t stride,

@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void check(const char *mode, int64_t n, const double *alpha,
                   const double *want)

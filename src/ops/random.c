@@ -11,7 +11,7 @@
  * `offset` numbers are left out: a slice of a parameter starts with the numbers
  * that it has in the whole. */
 #include "base/random.h"
-#include "ops/move.h"
+#include "kernel/move.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 #include "base/random.h"
-#include "ops/check.h"
+#include "check/check.h"
 
 #include <string.h>
 

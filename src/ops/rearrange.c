@@ -10,7 +10,7 @@
  *   gradients        the way back
  *
  * Each is X cut into six dimensions that stand in another order in Out. */
-#include "ops/move.h"
+#include "kernel/move.h"
 
 /* Dimensions of X from the outermost, and their steps in Out. */
 typedef struct cut {

@@ -11,7 +11,7 @@
  * Gradients: of max and min to every element that equals the result; of prod
  * Out@GRAD * Out / X, which is NaN where X is 0, as in Fluid. */
 #ifndef FL_SELF
-#include "ops/move.h"
+#include "kernel/move.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
  *
  * gradient: X@GRAD = Out@GRAD in the shape of X. The forms with a 2 take that
  * shape from XShape and so let X go early. */
-#include "ops/move.h"
+#include "kernel/move.h"
 
 #include <string.h>
 

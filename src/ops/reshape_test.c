@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void fills_in_zero_and_minus_one(void)
 {

@@ -1,6 +1,6 @@
 /* reverse   Out = X read from the end along each of `axis`
  * gradient  reverse of Out@GRAD */
-#include "ops/move.h"
+#include "kernel/move.h"
 
 static fl_err reverse(fl_call *c)
 {

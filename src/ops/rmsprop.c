@@ -5,7 +5,7 @@
  * centered  MeanGradOut   = decay * MeanGrad + (1 - decay) * Grad
  *           and MeanSquareOut - MeanGradOut^2 stands under the root */
 #define FL_SELF "ops/rmsprop.c"
-#include "ops/rule.h"
+#include "kernel/rule.h"
 
 #include "op/real.h"
 #ifdef REAL

@@ -8,7 +8,7 @@
 #ifndef FL_OPS_ROW_CONV_C
 #define FL_OPS_ROW_CONV_C
 
-#include "ops/sequence.h"
+#include "kernel/sequence.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void looks_ahead_within_a_sequence(void)
 {

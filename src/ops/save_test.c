@@ -1,5 +1,5 @@
 #include "base/memdisk.h"
-#include "ops/check.h"
+#include "check/check.h"
 
 typedef struct scene {
     fl_vars vars;

@@ -3,8 +3,8 @@
  *
  * X may be selected rows: the rows that are there are scaled. */
 #define FL_SELF "ops/scale.c"
+#include "kernel/rows.h"
 #include "op/number.h"
-#include "ops/rows.h"
 #ifdef NUM
 
 FL_CLONES static void FN(loop)(int64_t n, NUM a, NUM b, const NUM *x, NUM *y)

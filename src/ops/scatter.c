@@ -8,7 +8,7 @@
 #ifndef FL_OPS_SCATTER_C
 #define FL_OPS_SCATTER_C
 
-#include "ops/move.h"
+#include "kernel/move.h"
 
 #include <string.h>
 

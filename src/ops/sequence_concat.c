@@ -1,7 +1,7 @@
 /* sequence_concat   sequence i of Out is sequence i of every X in turn
  * gradient          each X@GRAD gets its rows of Out@GRAD back */
-#include "ops/move.h"
-#include "ops/sequence.h"
+#include "kernel/move.h"
+#include "kernel/sequence.h"
 
 #include <string.h>
 

@@ -13,8 +13,8 @@
 #ifndef FL_OPS_SEQUENCE_CONV_C
 #define FL_OPS_SEQUENCE_CONV_C
 
-#include "ops/gemm.h"
-#include "ops/sequence.h"
+#include "kernel/gemm.h"
+#include "kernel/sequence.h"
 
 #include <string.h>
 

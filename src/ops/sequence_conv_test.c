@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 /* Two sequences of one column; three rows of context around each. */
 static void looks_around_within_a_sequence(void)

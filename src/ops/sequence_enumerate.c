@@ -1,6 +1,6 @@
 /* sequence_enumerate  row i of Out = X[i], X[i + 1] ... win_size of them, with
  *                     pad_value beyond the end of the sequence */
-#include "ops/sequence.h"
+#include "kernel/sequence.h"
 
 #include <string.h>
 

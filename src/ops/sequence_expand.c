@@ -11,7 +11,7 @@
 #ifndef FL_OPS_SEQUENCE_EXPAND_C
 #define FL_OPS_SEQUENCE_EXPAND_C
 
-#include "ops/sequence.h"
+#include "kernel/sequence.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
  *
  * sequence_unpad  the way back: the first Length[i] rows of X[i], as sequences
  * gradient        X@GRAD = Out@GRAD in its place, 0 elsewhere */
-#include "ops/move.h"
-#include "ops/sequence.h"
+#include "kernel/move.h"
+#include "kernel/sequence.h"
 
 #include <string.h>
 

@@ -18,7 +18,7 @@
 
 #ifndef POOLS
 #define POOLS
-#include "ops/sequence.h"
+#include "kernel/sequence.h"
 
 typedef enum pool {
     AVERAGE,

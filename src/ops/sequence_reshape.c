@@ -1,6 +1,6 @@
 /* sequence_reshape  rows of new_dim elements; each sequence keeps its elements
  * gradient          X@GRAD = Out@GRAD in the shape of X */
-#include "ops/sequence.h"
+#include "kernel/sequence.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* sequence_reverse  Y = X with the rows of each sequence from its end
  * gradient          the same with Y@GRAD */
-#include "ops/sequence.h"
+#include "kernel/sequence.h"
 
 #include <string.h>
 

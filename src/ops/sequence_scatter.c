@@ -7,8 +7,8 @@
 #ifndef FL_OPS_SEQUENCE_SCATTER_C
 #define FL_OPS_SEQUENCE_SCATTER_C
 
-#include "ops/move.h"
-#include "ops/sequence.h"
+#include "kernel/move.h"
+#include "kernel/sequence.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* sequence_slice  sequence s of Out = Length[s] rows of sequence s of X, from
  *                 its row Offset[s] on
  * gradient        X@GRAD = Out@GRAD in its place, 0 elsewhere */
-#include "ops/move.h"
-#include "ops/sequence.h"
+#include "kernel/move.h"
+#include "kernel/sequence.h"
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
 #ifndef FL_OPS_SEQUENCE_SOFTMAX_C
 #define FL_OPS_SEQUENCE_SOFTMAX_C
 
-#include "ops/sequence.h"
-#include "ops/softmax.h"
+#include "kernel/sequence.h"
+#include "kernel/softmax.h"
 
 #endif
 #ifdef REAL

@@ -2,8 +2,8 @@
  *
  * Param may be selected rows: those that Grad lists, which must be there. */
 #define FL_SELF "ops/sgd.c"
-#include "ops/rows.h"
-#include "ops/rule.h"
+#include "kernel/rows.h"
+#include "kernel/rule.h"
 
 #include "op/real.h"
 #ifdef REAL

@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 #define TYPE "sigmoid_cross_entropy_with_logits"
 

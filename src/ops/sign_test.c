@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void tells_negative_zero_and_positive(void)
 {

@@ -2,7 +2,7 @@
  *           count from the end and are held within the axis. Dimensions named
  *           in decrease_axis (of size 1 by then) are dropped
  * gradient  Input@GRAD = Out@GRAD there, 0 elsewhere */
-#include "ops/move.h"
+#include "kernel/move.h"
 
 #include <string.h>
 

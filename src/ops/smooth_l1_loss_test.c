@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void is_square_inside_and_straight_outside(void)
 {

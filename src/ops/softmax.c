@@ -6,8 +6,8 @@
 #ifndef FL_OPS_SOFTMAX_C
 #define FL_OPS_SOFTMAX_C
 
+#include "kernel/softmax.h"
 #include "op/vecmath.h"
-#include "ops/softmax.h"
 
 enum {
     LANES = 16

@@ -13,8 +13,8 @@
 #ifndef FL_OPS_SOFTMAX_WITH_CROSS_ENTROPY_C
 #define FL_OPS_SOFTMAX_WITH_CROSS_ENTROPY_C
 
-#include "ops/label.h"
-#include "ops/softmax.h"
+#include "kernel/label.h"
+#include "kernel/softmax.h"
 
 #endif
 #ifdef REAL

@@ -18,7 +18,7 @@
 #ifndef FL_OPS_SPECTRAL_NORM_C
 #define FL_OPS_SPECTRAL_NORM_C
 
-#include "ops/softmax.h"
+#include "kernel/softmax.h"
 
 enum {
     MOST_ITERATIONS = 10000 /* 1 is usual; 2^31 would take for ever */

@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void divides_by_the_largest_singular_value(void)
 {

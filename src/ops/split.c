@@ -1,7 +1,7 @@
 /* split     Out* = X cut along `axis`: into `num` equal parts, or into
  *           `sections` of the sizes given, one of which may be -1
  * gradient  X@GRAD = concat of the Out@GRAD */
-#include "ops/move.h"
+#include "kernel/move.h"
 
 static int64_t known_sum(const fl_attr *sections)
 {

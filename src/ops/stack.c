@@ -3,7 +3,7 @@
  *
  * unstack   Y* = the slices of X along `axis`, which is gone
  * gradient  stack of the Y@GRAD */
-#include "ops/move.h"
+#include "kernel/move.h"
 
 static fl_err infer_stack(fl_infer *x)
 {

@@ -5,8 +5,8 @@
  * added up, and of both together the rows are added into the tensor. Out may be
  * one of the inputs: elements are added a piece at a time, beside Out. */
 #define FL_SELF "ops/sum.c"
+#include "kernel/rows.h"
 #include "op/number.h"
-#include "ops/rows.h"
 #ifdef NUM
 
 enum {

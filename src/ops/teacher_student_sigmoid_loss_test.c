@@ -1,4 +1,4 @@
-#include "ops/check.h"
+#include "check/check.h"
 
 static void reads_click_and_teacher_from_one_label(void)
 {

@@ -1,6 +1,6 @@
 /* transpose, transpose2: dimension i of Out is dimension axis[i] of X
  * gradient: the way back. transpose2 takes the shape of X from XShape. */
-#include "ops/move.h"
+#include "kernel/move.h"
 
 static fl_err transpose_shape(fl_infer *x)
 {

@@ -4,7 +4,7 @@
  *
  * X is a vector. Index and Count are of `dtype`, i32 or i64. Elements are found
  * again by a table of their bits, so that 0 and -0 are two. */
-#include "ops/move.h"
+#include "kernel/move.h"
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
  * Sparse gradients are visited in ascending order of rows. Rows listed twice
  * are added up in order of appearance, into one row of scratch, so that no
  * merged copy of the gradient is ever made. */
+#include "kernel/rule.h"
 #include "op/lanes.h"
-#include "ops/rule.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* How rules meet sparse gradients, slices and bad input. */
+#include "check/check.h"
+#include "kernel/rule.h"
 #include "op/frame.h"
-#include "ops/check.h"
-#include "ops/rule.h"
 
 #include <string.h>
 

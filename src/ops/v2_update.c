@@ -20,7 +20,7 @@
  *
  * Sparse: rows that are not listed stay, except under v2_momentum. */
 #define FL_SELF "ops/v2_update.c"
-#include "ops/rule.h"
+#include "kernel/rule.h"
 
 #include "op/real.h"
 #ifdef REAL

@@ -1,6 +1,6 @@
 /* Two steps of every rule of paddle.v2, values computed apart from the code
  * under test. */
-#include "ops/check.h"
+#include "check/check.h"
 
 static void momentum_steps(void)
 {

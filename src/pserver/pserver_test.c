@@ -1,5 +1,5 @@
+#include "check/check.h"
 #include "cluster/test_placement.h"
-#include "ops/check.h"
 #include "pserver/test_server.h"
 
 #include <signal.h>

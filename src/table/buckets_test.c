@@ -2,7 +2,7 @@
 
 #include "base/test.h"
 #include "base/vec.h"
-#include "ops/check.h"
+#include "check/check.h"
 
 static const fl_table_start uniform = {FL_START_UNIFORM, -1, 1, .seed = 7};
 

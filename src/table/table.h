@@ -21,7 +21,7 @@
 #ifndef FL_TABLE_TABLE_H
 #define FL_TABLE_TABLE_H
 
-#include "ops/rule.h"
+#include "kernel/rule.h"
 #include "table/memory.h"
 #include "table/start.h"
 

@@ -3,7 +3,7 @@
 #include "base/random.h"
 #include "base/test.h"
 #include "base/vec.h"
-#include "ops/check.h"
+#include "check/check.h"
 
 #include <math.h>
 #include <stdlib.h>

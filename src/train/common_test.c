@@ -2,7 +2,7 @@
 
 #include "base/str.h"
 #include "base/test.h"
-#include "ops/check.h"
+#include "check/check.h"
 
 /* w is trained; rate is computed anew in each step; seen is a temporary that
  * somebody keeps; count is state that is first read by its own op. */

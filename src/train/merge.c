@@ -2,7 +2,7 @@
 #include "train/merge.h"
 
 #include "base/log.h"
-#include "ops/auc.h"
+#include "kernel/auc.h"
 
 #include <math.h>
 

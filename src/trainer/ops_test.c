@@ -1,6 +1,6 @@
 /* The tables of ops that need a server, and the kernels of those that do not.
  */
-#include "ops/check.h"
+#include "check/check.h"
 #include "trainer/ops.h"
 
 static void split_byref_cuts_rows(void)

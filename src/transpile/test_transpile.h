@@ -5,7 +5,7 @@
 #include "build/layer.h"
 #include "build/optimizer.h"
 #include "build/test_net.h"
-#include "ops/check.h"
+#include "check/check.h"
 #include "transpile/transpile.h"
 
 #define A "127.0.0.1:6174"

@@ -1,0 +1,46 @@
+/* conv.h - 2-D convolutions: their geometry and two ways to compute them.
+ *
+ *     Output[n,m] = sum over the channels c of m's group of
+ *                   Input[n,c] correlated with Filter[m,c]
+ *
+ * oneDNN is the fast way for f32; columns (each window of the input laid out
+ * as one column of a matrix) and matrix products are the way for f64 and for
+ * whatever oneDNN has no fast code for. */
+#ifndef FL_KERNEL_CONV_H
+#define FL_KERNEL_CONV_H
+
+#include "op/op.h"
+
+/* Compared byte by byte: no holes. */
+typedef struct fl_conv {
+    int64_t n, c, h, w; /* Input [n, c, h, w] */
+    int64_t m, kh, kw;  /* Filter [m, c / groups, kh, kw] */
+    int64_t oh, ow;     /* Output [n, m, oh, ow] */
+    int64_t groups;
+    int64_t stride[2], pad[2], dilation[2]; /* down, across */
+} fl_conv;
+
+/* Gradients that nobody wants are NULL. */
+typedef struct fl_conv_grads {
+    void *input, *filter;
+} fl_conv_grads;
+
+/* False: oneDNN has nothing good for it. What it makes for a shape is kept in
+ * the frame's scratch. */
+bool fl_conv_dnn(fl_call *c, const fl_conv *g, const float *x, const float *w,
+                 float *y);
+bool fl_conv_dnn_grad(fl_call *c, const fl_conv *g, const float *x,
+                      const float *w, const float *dy, fl_conv_grads out);
+
+/* Any shape. `col` is fl_conv_space. */
+void fl_conv_gemm(fl_dtype t, const fl_conv *g, const void *x, const void *w,
+                  void *col, void *y);
+void fl_conv_gemm_grad(fl_dtype t, const fl_conv *g, const void *x,
+                       const void *w, const void *dy, void *col,
+                       fl_conv_grads out);
+
+/* Memory for the columns, in the workspace. NULL: it is not to be had, which
+ * fl_fail has told; return FL_ENOMEM. */
+void *fl_conv_space(fl_call *c, const fl_conv *g, fl_dtype t) FL_MUST_CHECK;
+
+#endif

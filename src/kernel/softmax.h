@@ -1,0 +1,24 @@
+/* softmax.h - softmax along one dim, for the operators that contain it. */
+#ifndef FL_KERNEL_SOFTMAX_H
+#define FL_KERNEL_SOFTMAX_H
+
+#include "op/op.h"
+
+/* A tensor around one of its dims: element j of line (o, i) is at
+ * (o * size + j) * inner + i. */
+typedef struct fl_axis {
+    int64_t outer, size, inner;
+} fl_axis;
+
+/* `axis` counts from the end where negative. */
+fl_axis fl_axis_of(const fl_shape *s, int64_t axis);
+
+/* y = softmax(x) along the dim. As in the original, exponents below -64 are
+ * taken as -64, so that nothing becomes 0 and every logarithm is finite. */
+void fl_softmax_f32(fl_axis at, const float *x, float *y);
+void fl_softmax_f64(fl_axis at, const double *x, double *y);
+
+/* `axis` is a dim of input `slot`; where it counts from 0, in *dim. */
+fl_err fl_meta_axis(const fl_infer *x, const char *slot, int *dim);
+
+#endif
