@@ -4,7 +4,8 @@
 #include "op/op.h"
 #include "pserver/pserver.h"
 
-static const fl_op *op_of(const fl_program *p, const fl_desc *d)
+/* The op of the global block that has this description, or NULL. */
+static const fl_op *find_op(const fl_program *p, const fl_desc *d)
 {
     const fl_block *b = fl_program_block(p, 0);
     for (int64_t i = 0; i < b->ops.n; i++)
@@ -16,10 +17,10 @@ static const fl_op *op_of(const fl_program *p, const fl_desc *d)
 static fl_err listen_and_serv(fl_call *c)
 {
     const fl_site site = fl_call_site(c);
-    const fl_op *op = op_of(site.program, c->desc);
+    const fl_op *op = find_op(site.program, c->desc);
     if (!op)
         return fl_fail(FL_EINVAL,
-                       "listen_and_serv: it stands in the global block only");
+                       "listen_and_serv: the op must be in the global block");
     return fl_pserve(&(fl_pserver_opts){.env = site.env,
                                         .program = site.program,
                                         .op = op,

@@ -59,7 +59,7 @@ typedef struct pserver {
     fl_job job;
     fl_rpc *rpc;
     fl_rpc_method method[FL_MSG_KINDS + 2]; /* and Why, and the end */
-    fl_rpc_peer **peer;                     /* of each server */
+    fl_rpc_peer **peer; /* connection to each server; NULL: this one */
     fl_pstore *store;
     fl_store store_ops;
     fl_signals *signals;
@@ -468,7 +468,7 @@ static void on_tally(pserver *p, uint64_t call, const fl_msg *m)
     const int rank = fl_coord_admit(p->coord, from, m, now_of(p));
     if (rank < 0)
         return;
-    fl_msg answer = fl_tallies_hear(p->tallies, rank, m);
+    fl_msg answer = fl_tallies_report(p->tallies, rank, m);
     answer.state = p->state;
     answer_call(p, from, &answer);
     fl_keeper_parcels.drop(NULL, answer.blob);
@@ -667,7 +667,7 @@ static fl_err make_store(pserver *p)
                                         .applied = on_applied,
                                         .answer = answer_call},
                       &p->store));
-    p->store_ops = *fl_pstore_face(p->store);
+    p->store_ops = *fl_pstore_ops(p->store);
     return FL_OK;
 }
 

@@ -1,12 +1,12 @@
-/* pserver.h - a server process: the network and threads around the machines.
+/* pserver.h - a server process: network and threads around the state machines.
  *
  *     I/O threads (net/)  decode a message, look for NaN, then, under the lock,
- *                         feed the machine and send what its outbox holds
- *     owner threads       apply, read (pstore.h); no locks on data
+ *                         feed a machine and send what its outbox holds
+ *     owner threads       apply rounds, read values (store.h)
  *     the caller          ticks the machines, polls for signals
  *
- * Server 0 is the coordinator, too: its two machines talk to each other without
- * the network. */
+ * Server 0 is also the coordinator: its two machines send each other messages
+ * without the network. */
 #ifndef FL_PSERVER_PSERVER_H
 #define FL_PSERVER_PSERVER_H
 
@@ -14,16 +14,16 @@
 #include "exec/exe.h"
 
 typedef struct fl_pserver_opts {
-    const fl_exec_env *env;    /* for plans; watch->poll may end it */
-    const fl_program *program; /* whose block 0 has listen_and_serv */
-    const fl_op *op;           /* that one */
-    fl_scope *scope;           /* holds the started parameters */
-    fl_job limits;             /* zero: the environment's, or the default */
+    const fl_exec_env *env;    /* of plans; watch->poll may end the server */
+    const fl_program *program; /* its block 0 has listen_and_serv */
+    const fl_op *op;           /* the listen_and_serv op */
+    fl_scope *scope;           /* where the startup program has run */
+    fl_job limits; /* a field that is 0 is taken from the environment */
 } fl_pserver_opts;
 
-/* Serve until the job has ended. Err: EINTR if SIGTERM, SIGINT (where those did
- * what the system does by default) or the poll ended it before the job was
- * complete; else the first failure of the job. */
+/* Serve until the job has ended. Err: EINTR if SIGTERM, SIGINT (where these had
+ * no handler) or the poll ended the server before the job was complete; else
+ * the first failure of the job. Blocks: for as long as the job runs. */
 fl_err fl_pserve(const fl_pserver_opts *opts) FL_MUST_CHECK;
 
 /* The operator that is a server process; op_listen.c. */

@@ -43,7 +43,7 @@ typedef struct pullable {
     int owner; /* number of the owner */
     fl_value *value;
     fl_table *table; /* NULL: the variable is a tensor */
-    int state; /* read_task of the table's rows: a state, or FL_TABLE_VALUE */
+    int state;       /* part of the rows: a state, or FL_TABLE_VALUE */
 } pullable;
 
 /* A learning-rate block, compiled for one owner. */
@@ -135,7 +135,8 @@ static bool is_in_place(const fl_desc *d, const char *type, const char *name)
            !strcmp(out, name);
 }
 
-/* Past the sum and its scale; the names that are summed go to the update. */
+/* Set u->first behind `sum` and `scale`. A push may use the name of the
+ * gradient and each name that is summed. */
 static void skip_mean(fl_pstore *s, fl_update *u)
 {
     const fl_ops *ops = &u->block->ops;
@@ -147,7 +148,7 @@ static void skip_mean(fl_pstore *s, fl_update *u)
     const fl_args *x = fl_desc_in(sum, "X");
     for (int i = 0; x && i < x->n; i++)
         if (!strcmp(x->name[i], out))
-            return; /* it adds to the gradient: decay */
+            return; /* `sum` adds a decay to the gradient */
     for (int i = 0; x && i < x->n; i++)
         fl_map_put(&s->gradients, x->name[i], u);
     u->first = 1;
@@ -209,7 +210,7 @@ static fl_err add_blocks(fl_pstore *s)
 
 /* --- making: owners --- */
 
-/* Each block to the owner with the least so far. */
+/* Give each update to the owner that has the fewest elements so far. */
 static void assign_owners(fl_pstore *s)
 {
     int64_t *load = fl_arena_alloc(s->arena, (size_t)s->owners * sizeof *load);
@@ -223,15 +224,16 @@ static void assign_owners(fl_pstore *s)
     }
 }
 
-/* The value of a variable for one owner's plans. Gradients and what only a
- * step needs are the owner's own, and so is what the learning-rate block
- * writes, except that the first owner has the user's. */
+/* Make the value of a variable for the plans of one owner. Each owner has its
+ * own gradients and temporaries. Each has its own copy of what learning-rate
+ * blocks write, except that the first owner uses the values of the user's
+ * scope. */
 static fl_err bind_variable(owner *o, const char *name)
 {
     fl_pstore *s = o->store;
     const fl_var *v = fl_block_var(global_block(s), name);
     if (!v)
-        return FL_OK; /* a temporary */
+        return FL_OK; /* the plan makes temporaries */
     if (!v->persistable || fl_map_get(&s->gradients, name)) {
         fl_scope_var(o->scope, name);
         return FL_OK;
@@ -243,7 +245,7 @@ static fl_err bind_variable(owner *o, const char *name)
     return FL_OK;
 }
 
-/* What the scope must hold before the first update. */
+/* Check that the scope has all that an op reads before the first update. */
 static fl_err check_started(const owner *o, const fl_op *op)
 {
     fl_map reads = {0};
@@ -264,7 +266,7 @@ static fl_err check_started(const owner *o, const fl_op *op)
     return err;
 }
 
-/* Bind what a program names, compile it, list what it writes. */
+/* Bind the variables of a program, compile it, and list what it writes. */
 static fl_err compile_program(owner *o, const fl_program *p, fl_plan **plan,
                               fl_values *writes)
 {
@@ -347,7 +349,7 @@ static void add_pullables(fl_pstore *s)
     }
 }
 
-/* What an update reads or writes is its owner's, but for the rates. */
+/* Variables of an update are pulled from its owner, but for the rates. */
 static void assign_pullables(fl_pstore *s, const fl_update *u)
 {
     const fl_block *b = fl_program_block(u->program, 0);
@@ -364,7 +366,7 @@ static fl_err make_store(fl_pstore *s)
 {
     const fl_attr *dc = find_attr(s, "dc_asgd");
     if (dc && dc->b)
-        return fl_fail(FL_EINVAL, "listen_and_serv: dc_asgd is not there yet");
+        return fl_fail(FL_EINVAL, "listen_and_serv: dc_asgd is not supported");
     FL_TRY(add_blocks(s));
     assign_owners(s);
     for (int i = 0; i < s->owners; i++)
@@ -375,7 +377,7 @@ static fl_err make_store(fl_pstore *s)
     return FL_OK;
 }
 
-/* --- would this push do? --- */
+/* --- checking a push --- */
 
 static fl_err no_gradient(const fl_pstore *s, const char *name)
 {
@@ -405,7 +407,7 @@ static bool is_whole(const fl_update *u, const fl_item *item)
     return !item->first && fl_shape_equal(&item->shape, &u->grad->shape);
 }
 
-/* A slice is a list of some of the elements. */
+/* Is the item a slice: a list of some elements of the gradient? */
 static bool is_slice(const fl_var *g, const fl_item *item)
 {
     const int64_t numel = fl_shape_numel(&g->shape);
@@ -465,7 +467,7 @@ static fl_err check_finite(fl_pstore *s, const fl_parcel *p)
                    p->not_finite, (long long)p->not_finite_at);
 }
 
-/* --- slices: each element comes once --- */
+/* --- checking a push: each element of a slice comes once --- */
 
 static fl_arrived *arrived_of(fl_update *u, const fl_staged *by)
 {
@@ -478,13 +480,13 @@ static fl_arrived *arrived_of(fl_update *u, const fl_staged *by)
         a = &u->arrived.at[u->arrived.n - 1];
     }
     if (!fl_id_same(a->session, by->session)) {
-        a->session = by->session; /* what another one left is worth nothing */
+        a->session = by->session; /* slices of an older session are dropped */
         a->range.n = a->n = 0;
     }
     return a;
 }
 
-/* The first range that ends behind that element. */
+/* The number of the first range that ends behind an element. */
 static int64_t find_range(const fl_arrived *a, int64_t element)
 {
     int64_t from = 0, to = a->range.n;
@@ -537,8 +539,8 @@ static void remove_slice(const fl_update *u, fl_arrived *a, const fl_item *item)
     a->n -= fl_shape_numel(&item->shape);
 }
 
-/* All slices of a push, or none of them if one is refused. Those of a gradient
- * that is complete are forgotten: the next ones are of another step. */
+/* Record all slices of a push, or none if one is refused. The record of a
+ * gradient that is complete is cleared: the next slices are of another step. */
 static fl_err add_slices(fl_pstore *s, const fl_staged *by, const fl_parcel *p)
 {
     fl_err err = FL_OK;
@@ -600,7 +602,7 @@ static fl_err run_rates(owner *o)
     return FL_OK;
 }
 
-/* The round's items to the owner's updates, by rank and number. */
+/* Give the items of a round to the updates of the owner, by rank and number. */
 static void hand_out_items(const owner *o, const applying *a)
 {
     for (int64_t i = 0; i < o->updates.n; i++)
@@ -645,8 +647,8 @@ static fl_err apply_item(owner *o, const fl_staged *by, const fl_item *item)
     return err ? fl_fail_at(err, "update by \"%s\"", u->grad->name) : FL_OK;
 }
 
-/* Asynchronous: the rates move on once for every step of any trainer, between
- * its last push and whatever comes next. */
+/* Asynchronous: the learning-rate blocks run once for every step of any
+ * trainer, between its last push and the next push of anyone. */
 static fl_err apply_push(owner *o, const fl_staged *by)
 {
     if (o->rates_due)
@@ -662,6 +664,7 @@ static fl_err apply_push(owner *o, const fl_staged *by)
 
 /* --- applying: rounds through the threads --- */
 
+/* The part of one owner in a round or push. */
 typedef struct owner_task {
     owner *owner;
     applying *of;
@@ -683,7 +686,8 @@ static void finish_owner_task(applying *a, fl_err err)
         snprintf(a->why, sizeof a->why, "%s", fl_errmsg());
     const bool last = !--a->left;
     if (last)
-        fl_remove(&s->applying, 0); /* the oldest: see above */
+        fl_remove(&s->applying,
+                  0); /* it is the oldest: see the head of the file */
     pthread_mutex_unlock(&s->lock);
     if (!last)
         return;
@@ -727,24 +731,26 @@ static void apply_staged(void *self, int64_t round, const fl_staged *by, int n)
 
 /* --- pulling --- */
 
+/* A pull that the owners answer together. */
 typedef struct reading {
     fl_pstore *store;
     fl_peer to;
-    fl_msg reply; /* without pointers but the blob */
-    fl_parcel *want;
-    bool lost;           /* something that is not here was asked for */
+    fl_msg reply;        /* has no pointers but the blob */
+    fl_parcel *want;     /* NULL: the pull names nothing */
+    bool lost;           /* the pull names a variable that is not here */
     const pullable **of; /* the variable of each item, unless lost */
-    fl_tensor *value;    /* of each item, filled by its owner */
+    fl_tensor *value;    /* of each item; its owner fills it */
     /* under the store's lock: */
-    int left;     /* owners */
-    size_t bytes; /* of the answer, as far as they have counted */
-    fl_err err;
-    char why[512];
+    int left;      /* owners that have not finished */
+    size_t bytes;  /* of the answer, as far as the owners have counted */
+    fl_err err;    /* the first failure */
+    char why[512]; /* sentence of err */
 } reading;
 
+/* The part of one owner in a pull. */
 typedef struct read_task {
     reading *of;
-    int owner;
+    int owner; /* number of the owner */
 } read_task;
 
 /* --- on the owner's thread --- */
@@ -771,7 +777,7 @@ static fl_err read_rows(const pullable *k, const fl_tensor *t, int64_t n,
         if (row[i] < 0 || row[i] >= t->shape.dim[0])
             return no_row(k, row[i], t->shape.dim[0]);
     for (int64_t i = 0; i < n; i++) {
-        if (i + AHEAD < n) { /* a row may lie on two lines */
+        if (i + AHEAD < n) { /* a row may lie on two cache lines */
             const char *soon = from + (size_t)row[i + AHEAD] * bytes;
             __builtin_prefetch(soon);
             __builtin_prefetch(soon + bytes - 1);
@@ -795,7 +801,8 @@ static fl_err read_some(const pullable *k, const fl_item *item, fl_tensor *out)
     return err;
 }
 
-/* Which rows there are, from the one behind that which was named. */
+/* List ids of a table, in its order: from the start, or behind the id that the
+ * item names. */
 static fl_err read_ids(const pullable *k, const fl_item *item, fl_tensor *out)
 {
     fl_table_cursor from = {0};
@@ -834,7 +841,8 @@ static fl_err check_range(const pullable *k, const fl_item *item)
         k->table ? "is a table: it is asked for by rows" : "has fewer");
 }
 
-/* Of a range the whole variable, whose memory is shared: the answer cuts it. */
+/* Read one item of a pull. A range gives the whole variable, whose memory is
+ * shared: the answer cuts the range out of it. */
 static fl_err read_one(const pullable *k, const fl_item *item, fl_tensor *out)
 {
     const fl_value *v = k->value;
@@ -855,14 +863,15 @@ static fl_err read_one(const pullable *k, const fl_item *item, fl_tensor *out)
     return fl_tensor_ref(out, &v->tensor);
 }
 
-/* How many, at most. */
+/* How many ids an item can list at most. */
 static size_t most_ids(const pullable *k, const fl_item *item)
 {
     const int64_t rows = fl_table_rows(k->table);
     return (size_t)(item->height < rows ? item->height : rows);
 }
 
-/* What a wish would take: few bytes can name a wide row many times. */
+/* The bytes that an item adds to the answer at most. A small request can name a
+ * wide row many times. */
 static size_t bytes_for(const pullable *k, const fl_item *item)
 {
     const fl_tensor *t = &k->value->tensor;
@@ -871,7 +880,7 @@ static size_t bytes_for(const pullable *k, const fl_item *item)
     if (k->table && item->height)
         return most_ids(k, item) * ((size_t)fl_table_span(k->table) + 1) *
                sizeof(double);
-    if (fl_item_is_range(item)) /* one that is too long is refused later */
+    if (fl_item_is_range(item)) /* a range that is too long is refused later */
         return k->table || n > fl_tensor_numel(t)
                    ? 0
                    : (size_t)n * fl_dtype_size(t->dtype);
@@ -881,8 +890,8 @@ static size_t bytes_for(const pullable *k, const fl_item *item)
            (size_t)fl_shape_span(&t->shape, some, t->shape.rank);
 }
 
-/* Before memory is taken for it. No size overflows: rows that are named came
- * with 8 bytes each. */
+/* Check the size of the answer before memory is taken for it. No size
+ * overflows: every row that is named came with 8 bytes. */
 static fl_err check_size(reading *r, int index)
 {
     const size_t own = r->store->opts.max_answer;
@@ -996,8 +1005,8 @@ static fl_err find_pullables(fl_pstore *s, reading *r)
     return FL_OK;
 }
 
-/* Who has a read_task in it; at least the first owner, so that an answer comes
- * behind what was there before. */
+/* Does this owner take part in the pull? At least the first one does, so that
+ * the answer comes behind the rounds that were there before. */
 static bool has_part(const reading *r, int index)
 {
     for (int i = 0; r->want && !r->lost && i < r->want->n; i++)
@@ -1025,7 +1034,8 @@ static void read_values(void *self, fl_blob names, fl_peer to,
         parts[r->left] = fl_mem_alloc(sizeof(read_task));
         *parts[r->left++] = (read_task){r, i};
     }
-    for (int i = 0, n = r->left; i < n; i++) { /* then r may be gone */
+    for (int i = 0, n = r->left; i < n;
+         i++) { /* r may be freed before the loop ends */
         owner *o = &s->owner[parts[i]->owner];
         fl_pool_submit(o->pool, &o->group, run_read_task, parts[i]);
     }
@@ -1050,9 +1060,9 @@ fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out)
     const fl_attr *sync = fl_desc_attr(&opts->op->desc, "sync_mode");
     s->opts = *opts;
     s->env = *opts->env;
-    s->env.watch = NULL; /* it belongs to the caller's thread */
+    s->env.watch = NULL; /* a watch belongs to the caller's thread */
     s->env.service = NULL;
-    s->env.no_fuse = true; /* the same bits whatever the plan */
+    s->env.no_fuse = true; /* so that every plan gives the same bits */
     s->async = sync && !sync->b;
     s->tables.limit = opts->table_bytes;
     s->ops =
@@ -1096,7 +1106,7 @@ void fl_pstore_free(fl_pstore *s)
     fl_mem_free(s);
 }
 
-const fl_store *fl_pstore_face(const fl_pstore *s)
+const fl_store *fl_pstore_ops(const fl_pstore *s)
 {
     return &s->ops;
 }

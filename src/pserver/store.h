@@ -1,14 +1,14 @@
 /* store.h - a server's parameters, and the threads that own them.
  *
- *     push   is checked where it comes in: names, shapes, rows, NaN
- *     apply  on the owner of each gradient: the mean of what the participants
- *            sent, by rank, then the block of the program that it feeds
- *     pull   on the owner: a share of the memory, or a copy of rows
+ *     push   its names, shapes, rows and numbers are checked on arrival
+ *     apply  the owner of each gradient makes the mean of what the participants
+ *            sent, by rank, then runs the gradient's block of the program
+ *     pull   the owner shares the memory of a tensor, or copies rows
  *
- * Every block that updates something has one owner, and owners do one thing
- * after the other: no locks on data. A tensor that a pull still shares is
- * copied before it is written. Each owner runs the learning-rate block for
- * itself, on state of its own, so that none waits for another. */
+ * Every update has one owner, and an owner does one task after the other: data
+ * needs no locks. A tensor that a pull still shares is copied before it is
+ * written. Each owner runs the learning-rate blocks for itself, on state of its
+ * own, so that no owner waits for another. */
 #ifndef FL_PSERVER_STORE_H
 #define FL_PSERVER_STORE_H
 
@@ -18,29 +18,36 @@
 typedef struct fl_pstore fl_pstore;
 
 typedef struct fl_pstore_opts {
-    const fl_exec_env *env;    /* for plans; its watch may end loading */
-    const fl_program *program; /* a server's */
-    const fl_op *op;           /* its listen_and_serv */
-    fl_scope *scope;           /* where its startup program has run */
+    const fl_exec_env *env;    /* of plans; its watch may end loading */
+    const fl_program *program; /* of the server */
+    const fl_op *op;           /* the program's listen_and_serv */
+    fl_scope *scope;           /* where the startup program has run */
     int owners;                /* threads; 0 = 1 */
-    bool allow_nan;            /* take gradients that are not finite */
-    int64_t table_bytes;       /* for all tables; 0: what the machine has */
-    size_t max_answer;         /* bytes of values; 0: what a message can have */
-    void *self;                /* for the two below, which run on an owner */
+    bool allow_nan;            /* accept gradients that are not finite */
+    int64_t table_bytes;       /* limit of all tables; 0: see fl_budget */
+    size_t max_answer; /* bytes of a pull's values; 0: a message's limit */
+    void *self;        /* first argument of the callbacks */
+    /* A round or push was applied; why: the failure, or NULL. Thread: an
+     * owner's.
+     */
     void (*applied)(void *self, const char *why);
-    void (*answer)(void *self, fl_peer to, const fl_msg *m); /* m: borrowed */
+    /* Send the answer to a pull; m is borrowed. Thread: an owner's. */
+    void (*answer)(void *self, fl_peer to, const fl_msg *m);
 } fl_pstore_opts;
 
-/* Own: *out is new; what opts points to outlives it. Err: EINVAL, ENOENT. */
+/* Own: *out is new; all that opts points to outlives it. Err: EINVAL, ENOENT.
+ */
 fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out) FL_MUST_CHECK;
 
-/* Does what it was given, then ends the threads. NULL is fine. */
+/* Finish all rounds and pulls, then end the threads. NULL is fine.
+ * Blocks: until they are finished. */
 void fl_pstore_free(fl_pstore *s);
 
-/* What the machine of a server wants. Thread: as that. */
-const fl_store *fl_pstore_face(const fl_pstore *s);
+/* What the state machine of the server calls. Thread: the machine's. */
+const fl_store *fl_pstore_ops(const fl_pstore *s);
 
-/* What is under way, and what was refused. Thread: as the machine. */
+/* Add lines to `rows`: rounds that are being applied, pushes that were refused.
+ * Thread: the machine's. */
 void fl_pstore_waits(fl_pstore *s, fl_str *rows);
 
 #endif

@@ -1,15 +1,15 @@
-/* tally.c - the last word of each rank, and the sum of them. */
+/* tally.c - the last report of each rank, and the sum of all. */
 #include "pserver/tally.h"
 
-/* So many that sums over all trainers of any job are 64-bit numbers. */
+/* Small enough that a sum over all trainers of any job fits 64 bits. */
 #define COUNT_MOST (INT64_C(1) << 49)
 
 typedef struct tally {
     char *name;
     fl_shape shape;
-    int ranks;      /* that have told */
-    int64_t *sum;   /* of: */
-    int64_t **told; /* by rank; NULL: nothing yet */
+    int ranks;          /* how many ranks have reported */
+    int64_t *sum;       /* of all reports */
+    int64_t **reported; /* by rank; NULL: nothing yet */
 } tally;
 
 struct fl_tallies {
@@ -32,8 +32,8 @@ void fl_tallies_free(fl_tallies *t)
     for (int64_t i = 0; i < t->all.n; i++) {
         tally *y = &t->all.at[i];
         for (int r = 0; r < t->trainers; r++)
-            fl_mem_free(y->told[r]);
-        fl_mem_free(y->told);
+            fl_mem_free(y->reported[r]);
+        fl_mem_free(y->reported);
         fl_mem_free(y->sum);
         fl_mem_free(y->name);
     }
@@ -41,7 +41,7 @@ void fl_tallies_free(fl_tallies *t)
     fl_mem_free(t);
 }
 
-/* --- what came --- */
+/* --- checking a report --- */
 
 static size_t bytes_of(const fl_item *item)
 {
@@ -75,9 +75,9 @@ static fl_err check_counts(const fl_item *item, const int64_t *count)
     return FL_OK;
 }
 
-/* --- where it goes --- */
+/* --- storing a report --- */
 
-static fl_err find(fl_tallies *t, const fl_item *item, tally **out)
+static fl_err find_tally(fl_tallies *t, const fl_item *item, tally **out)
 {
     char came[FL_SHAPE_TEXT], had[FL_SHAPE_TEXT];
     *out = NULL;
@@ -105,37 +105,37 @@ static fl_err take_room(fl_tallies *t, const char *name, size_t bytes)
     return FL_OK;
 }
 
-/* The place of what this rank tells; *of is its tally. */
-static fl_err find_place(fl_tallies *t, int rank, const fl_item *item,
-                         tally **of, int64_t **out)
+/* Find the memory for the report of a rank; *of is the tally that it is for. */
+static fl_err find_report(fl_tallies *t, int rank, const fl_item *item,
+                          tally **of, int64_t **out)
 {
     const size_t ranks = (size_t)t->trainers * sizeof(int64_t *);
     const size_t size = bytes_of(item);
-    FL_TRY(find(t, item, of));
-    const bool told = *of && (*of)->told[rank];
+    FL_TRY(find_tally(t, item, of));
+    const bool told = *of && (*of)->reported[rank];
     FL_TRY(
         take_room(t, item->name, (*of ? 0 : size + ranks) + (told ? 0 : size)));
     if (!*of) {
         fl_push(&t->all, (tally){.name = fl_mem_strdup(item->name),
                                  .shape = item->shape,
                                  .sum = fl_mem_alloc(size),
-                                 .told = fl_mem_alloc(ranks)});
+                                 .reported = fl_mem_alloc(ranks)});
         *of = &t->all.at[t->all.n - 1];
     }
     if (!told) {
-        (*of)->told[rank] = fl_mem_alloc(size);
+        (*of)->reported[rank] = fl_mem_alloc(size);
         (*of)->ranks++;
     }
-    *out = (*of)->told[rank];
+    *out = (*of)->reported[rank];
     return FL_OK;
 }
 
-static fl_err tell(fl_tallies *t, int rank, const fl_item *item,
-                   const int64_t *count, tally **of)
+static fl_err store_counts(fl_tallies *t, int rank, const fl_item *item,
+                           const int64_t *count, tally **of)
 {
     int64_t *told;
     FL_TRY(check_counts(item, count));
-    FL_TRY(find_place(t, rank, item, of, &told));
+    FL_TRY(find_report(t, rank, item, of, &told));
     for (int64_t i = 0; i < fl_shape_numel(&item->shape); i++) {
         (*of)->sum[i] += count[i] - told[i];
         told[i] = count[i];
@@ -145,7 +145,8 @@ static fl_err tell(fl_tallies *t, int rank, const fl_item *item,
 
 /* --- the answer --- */
 
-static fl_err hear(fl_tallies *t, int rank, const fl_parcel *p, tally **out)
+static fl_err take_report(fl_tallies *t, int rank, const fl_parcel *p,
+                          tally **out)
 {
     const int n = p ? p->n : 0;
     if (n != 1)
@@ -155,7 +156,7 @@ static fl_err hear(fl_tallies *t, int rank, const fl_parcel *p, tally **out)
     FL_TRY(check_item(item));
     int64_t *count = fl_mem_alloc(bytes_of(item));
     fl_bytes_copy(item->data, 0, count, bytes_of(item));
-    const fl_err err = tell(t, rank, item, count, out);
+    const fl_err err = store_counts(t, rank, item, count, out);
     fl_mem_free(count);
     return err;
 }
@@ -170,7 +171,7 @@ static fl_err copy_sum(const tally *y, fl_parcel *to)
     return FL_OK;
 }
 
-fl_msg fl_tallies_hear(fl_tallies *t, int rank, const fl_msg *m)
+fl_msg fl_tallies_report(fl_tallies *t, int rank, const fl_msg *m)
 {
     fl_msg answer = {.kind = FL_MSG_VALUES,
                      .job = m->job,
@@ -178,7 +179,7 @@ fl_msg fl_tallies_hear(fl_tallies *t, int rank, const fl_msg *m)
                      .tag = m->tag};
     fl_parcel *sum = fl_parcel_new();
     tally *y = NULL;
-    fl_err err = hear(t, rank, fl_parcel_of(m->blob), &y);
+    fl_err err = take_report(t, rank, fl_parcel_of(m->blob), &y);
     if (!err)
         err = copy_sum(y, sum);
     if (err) {

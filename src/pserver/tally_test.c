@@ -29,7 +29,7 @@ static fl_msg hear(fl_tallies *t, int rank, fl_parcel *p)
                       .session = {3, 4},
                       .tag = 5,
                       .blob = fl_parcel_blob(p)};
-    const fl_msg answer = fl_tallies_hear(t, rank, &m);
+    const fl_msg answer = fl_tallies_report(t, rank, &m);
     CHECK(answer.job.lo == 2 && answer.session.hi == 3 && answer.tag == 5);
     fl_keeper_parcels.drop(NULL, m.blob);
     fl_parcel_unref(p);

@@ -101,7 +101,7 @@ static inline fl_err shop_try(shop *p, int owners, bool allow_nan)
                           .applied = shop_applied,
                           .answer = shop_answer},
         &p->store));
-    p->face = fl_pstore_face(p->store);
+    p->face = fl_pstore_ops(p->store);
     return FL_OK;
 }
 

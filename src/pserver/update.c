@@ -36,9 +36,9 @@ enum {
 
 typedef struct adder {
     size_t one; /* bytes of an element: 4 or 8 */
-    char *to;
-    _Alignas(double) char torn[sizeof(double)]; /* the start of an element */
-    size_t have;                                /* bytes of it */
+    char *to;   /* where the next element is added */
+    _Alignas(double) char torn[sizeof(double)]; /* an element in two spans */
+    size_t have;                                /* bytes of `torn` so far */
 } adder;
 
 static void add_elements(adder *s, const void *x, size_t n)
@@ -82,7 +82,7 @@ static void add_span(adder *s, const char *at, size_t size)
     memcpy(s->torn, at + n * s->one, s->have);
 }
 
-/* to += the elements of an item. */
+/* Add the elements of an item to those at `to`. */
 static void add_bytes(fl_bytes b, size_t one, void *to)
 {
     adder s = {.one = one, .to = to};
@@ -134,8 +134,8 @@ static fl_err missing_elements(const fl_update *u, int64_t have,
                    u->grad->name, (long long)have, numel);
 }
 
-/* One gradient that came whole, in one piece and aligned, is read where it
- * lies. */
+/* Let u->mean use the memory of an item. False: the item is a slice, is not
+ * aligned, or lies in several spans; or the plan would write to it. */
 static bool lend_item(fl_update *u, const fl_item *item)
 {
     size_t cursor = 0;
@@ -158,7 +158,7 @@ static fl_err make_mean(fl_update *u)
     return fl_tensor_resize(&u->mean->tensor, u->grad->dtype, &u->grad->shape);
 }
 
-/* The items behind those of the participant that given[i] is of. */
+/* The number of the first item behind those of the participant of given[i]. */
 static int64_t next_participant(const fl_update *u, int64_t i)
 {
     const int from = u->given.at[i].from;
@@ -167,7 +167,8 @@ static int64_t next_participant(const fl_update *u, int64_t i)
     return i;
 }
 
-/* Slices of a participant come in order and leave nothing out. */
+/* Check that the slices of a participant come in order and leave nothing out.
+ */
 static fl_err check_slices(const fl_update *u, int64_t from, int64_t to)
 {
     int64_t have = 0;
@@ -194,8 +195,8 @@ static fl_err start_readers(fl_update *u, int n)
     return FL_OK;
 }
 
-/* The next `size` bytes of a participant, in place of what is there, or added
- * to it. */
+/* Read the next `size` bytes of a participant, and store them at `to`, or add
+ * them to what is there. */
 static void read_participant(fl_given_cursor *r, size_t size, size_t one,
                              bool adds, char *to)
 {
@@ -245,13 +246,13 @@ static int64_t rows_of(const fl_item *item)
     return item->shape.dim[0];
 }
 
-/* r has room for more than it has rows; now it looks as if it had not. */
+/* Set the number of rows; r has room for more. */
 static void set_rows(fl_rows *r, int64_t n)
 {
     r->n = r->index.shape.dim[0] = r->value.shape.dim[0] = n;
 }
 
-/* All rows of given[from .. to), in order, into r. */
+/* Copy all rows of given[from .. to) into r, in order. */
 static fl_err gather_rows(const fl_update *u, int64_t from, int64_t to,
                           fl_rows *r)
 {
@@ -279,7 +280,7 @@ static void append_rows(fl_rows *to, int64_t at, const fl_rows *r)
            (size_t)r->n * row);
 }
 
-/* Each participant's rows merged, one participant after the other. */
+/* Fill u->all with the merged rows of each participant, one after the other. */
 static fl_err merge_each(fl_update *u)
 {
     int64_t have = 0, total = 0;
@@ -315,7 +316,7 @@ static fl_err mean_rows(fl_update *u, int n)
     return FL_OK;
 }
 
-/* --- one trainer's items as they come --- */
+/* --- items of one trainer as they come (asynchronous) --- */
 
 static fl_slices *slices_of(fl_update *u, const fl_staged *by)
 {
@@ -328,14 +329,14 @@ static fl_slices *slices_of(fl_update *u, const fl_staged *by)
         h = &u->slices.at[u->slices.n - 1];
     }
     if (!fl_id_same(h->session, by->session)) {
-        h->session = by->session; /* what another one left is worth nothing */
+        h->session = by->session; /* slices of an older session are dropped */
         h->have = 0;
     }
     return h;
 }
 
-/* Slices come in any order, but those of a step before those of the next; none
- * overlaps another, which is checked at the push. */
+/* Slices of a step come in any order, but before those of the next step. The
+ * check of the push has made sure that none overlaps another. */
 static fl_err take_slice(fl_update *u, const fl_staged *by, const fl_item *item,
                          bool *some)
 {
@@ -359,7 +360,7 @@ static fl_err take_slice(fl_update *u, const fl_staged *by, const fl_item *item,
     return FL_OK;
 }
 
-/* --- may it be taken out? --- */
+/* --- rules: which ops run by their rule --- */
 
 static bool in_place(const fl_desc *d, const char *in, const char *out)
 {
@@ -415,7 +416,7 @@ static bool may_take_rule(const fl_update_env *e, const fl_update *u)
     return like;
 }
 
-/* --- what it reads and writes --- */
+/* --- rules: the values that a rule needs --- */
 
 static bool holds_numbers(const fl_value *v)
 {
@@ -439,7 +440,8 @@ static fl_err find_started(fl_scope *scope, const char *name,
     return check_started(*out, name);
 }
 
-/* What the learning-rate block makes is not there before the first round. */
+/* Find the value of an input. A value that a learning-rate block writes may
+ * hold nothing before the first round. */
 static fl_err bind_input(const fl_update_env *e, const fl_desc *d,
                          const char *slot, const fl_value **out)
 {
@@ -463,7 +465,7 @@ static void bind_tensors(const fl_update_env *e, fl_update *u)
     }
 }
 
-/* --- its steps --- */
+/* --- rules: a step --- */
 
 static double first_number(const fl_value *v)
 {
@@ -491,7 +493,7 @@ static fl_err prepare_step(fl_update *u, fl_hyper *out)
     return FL_OK;
 }
 
-/* Elements from .. from + n meet their gradient. */
+/* Apply the rule to elements from .. from + n; g is their gradient. */
 static void apply_elements(const fl_update *u, int64_t from, int64_t n,
                            const void *g, const fl_hyper *h)
 {
@@ -512,7 +514,7 @@ static fl_err apply_rule(fl_update *u)
     const int64_t all = fl_shape_numel(&u->grad->shape);
     const int64_t most = CHUNK / (int64_t)fl_dtype_size(u->grad->dtype);
     FL_TRY(prepare_step(u, &h));
-    if (!u->given.n) /* slices were put together */
+    if (!u->given.n) /* u->mean was put together from slices */
         apply_elements(u, 0, all, u->mean->tensor.data, &h);
     for (int64_t at = 0, n; u->given.n && at < all; at += n) {
         n = all - at < most ? all - at : most;
@@ -529,7 +531,7 @@ static const fl_block *global_block(const fl_update_env *e)
     return fl_program_block(e->program, 0);
 }
 
-/* The place of the op in u->program; -1: the update is of a tensor. */
+/* The number of the op of u->program that updates a table; -1: none does. */
 static int64_t find_table_op(const fl_update_env *e, const fl_update *u)
 {
     const fl_ops *ops = &fl_program_block(u->program, 0)->ops;
@@ -542,7 +544,7 @@ static int64_t find_table_op(const fl_update_env *e, const fl_update *u)
     return -1;
 }
 
-/* --- how rows start --- */
+/* --- tables: how rows start --- */
 
 static const fl_desc *find_lookup(const fl_update_env *e, const char *table)
 {
@@ -565,7 +567,7 @@ static double number_attr(const fl_desc *d, const char *name)
     return !a ? 0 : a->type == FL_ATTR_FLOAT ? a->f : (double)a->i;
 }
 
-/* False: nobody says. */
+/* False: the lookup does not say how rows start. */
 static bool find_start(const fl_desc *lookup, fl_table_start *start)
 {
     static const struct {
@@ -590,7 +592,7 @@ static bool find_start(const fl_desc *lookup, fl_table_start *start)
     return false;
 }
 
-/* --- the table --- */
+/* --- tables: making one --- */
 
 static fl_err check_table_op(const fl_op *op, const char *name)
 {
@@ -624,7 +626,7 @@ static fl_err find_states(const fl_update_env *e, const fl_desc *d,
     return FL_OK;
 }
 
-/* Nothing else in the update may touch what lies in rows. */
+/* Check that no other op of the update uses what lies in rows. */
 static fl_err check_other_ops(const fl_update *u)
 {
     const fl_ops *ops = &fl_program_block(u->program, 0)->ops;
@@ -671,9 +673,9 @@ static fl_err make_table(const fl_update_env *e, fl_update *u)
     return fl_table_new(&o, &u->table);
 }
 
-/* --- from a model that was loaded --- */
+/* --- tables: rows of a model that was loaded --- */
 
-/* What this server keeps under a name, or NULL. */
+/* The piece that this server has under a name, or NULL. */
 static const fl_piece *find_piece(const fl_placement *place, const char *name)
 {
     for (int i = 0; place && i < place->n_pieces; i++) {
@@ -691,7 +693,7 @@ static fl_err load_part(const fl_update_env *e, fl_update *u, int state,
     const fl_placement *place = fl_placement_of(e->program->job);
     const fl_piece *k = find_piece(place, name);
     const fl_var *v = fl_block_var(global_block(e), u->ruled.param);
-    const fl_watch *w = e->exec->watch; /* on its own thread yet */
+    const fl_watch *w = e->exec->watch; /* still on the caller's thread */
     fl_record r;
     if (!path || !k)
         return FL_OK;
@@ -719,7 +721,7 @@ static fl_err load_parts(const fl_update_env *e, fl_update *u)
     return FL_OK;
 }
 
-/* --- its steps --- */
+/* --- tables: a step --- */
 
 static fl_err apply_to_table(fl_update *u)
 {

@@ -18,7 +18,7 @@ typedef struct fl_budget {
 typedef struct fl_table_memory {
     const char *table; /* its name, for sentences */
     fl_budget *budget;
-    int64_t taken; /* bytes */
+    int64_t taken; /* bytes that the table has now */
     bool warned;   /* the warning about huge pages is decided */
 } fl_table_memory;
 

@@ -507,11 +507,11 @@ typedef struct group {
 
 /* What a read, an update or a load does with rows. */
 typedef struct row_task {
-    /* Do it with rows of the ids from number `at` on. */
+    /* Called with the rows of some ids; `at` is the number of the first id. */
     void (*fn)(const struct row_task *k, int64_t at, const group *g);
     const fl_table *table;
     size_t touched;     /* bytes of a row, from its start, that fn touches */
-    size_t from;        /* offset in a row: read, load */
+    size_t from;        /* read, load: offset in a row of the value or state */
     int state;          /* read: a state, or FL_TABLE_VALUE */
     char *out;          /* read: [n, width] */
     const char *in;     /* update, load: [n, ..] */

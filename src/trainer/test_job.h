@@ -287,7 +287,7 @@ static inline void test_tally(test_server *s, fl_peer from, const fl_msg *m)
     const int rank = fl_coord_admit(s->job->coord, from, m, test_now());
     if (rank < 0)
         return;
-    const fl_msg answer = fl_tallies_hear(s->job->tallies, rank, m);
+    const fl_msg answer = fl_tallies_report(s->job->tallies, rank, m);
     test_answer(s, from.call, &answer);
     fl_keeper_parcels.drop(NULL, answer.blob);
 }
