@@ -217,8 +217,10 @@ test: deps
 suite: all data $(UNITS)
 	@scripts/run-tests $(B) $(UNITS) $(call some,$(SCENES))
 
-test-sim: $(addprefix $(B)/test/protocol/,sim_test sim_plant_test)
+test-sim: $(addprefix $(B)/test/protocol/,sim_test sim_plant_test) \
+	$(B)/test/net/mesh_storm_test
 	@FL_SIM_SEEDS=10000 $<
+	@FL_SIM_SEEDS=10000 $(B)/test/net/mesh_storm_test
 	@$(B)/test/protocol/sim_plant_test
 
 SAFE := B=build-asan OPT=-O1 \
@@ -228,7 +230,7 @@ RACE := B=build-tsan OPT=-O1 SAN="-fsanitize=thread -DFL_NO_CLONES"
 asan:
 	@$(MAKE) unit $(SAFE)
 tsan: # what runs on several threads
-	@$(MAKE) unit $(RACE) T="base/ exec/ table/ cluster/ protocol/ wire/ pserver/ trainer/ data/ train/ places"
+	@$(MAKE) unit $(RACE) T="base/ exec/ collective/ table/ cluster/ protocol/ wire/ pserver/ trainer/ data/ train/ places"
 
 check: export WERROR := -Werror
 check:

@@ -21,12 +21,31 @@ enum {
 
 #define ASK (100 * FL_MS)
 
+/* What the thread sees of a value. The value itself is the caller's: the wait
+ * for it looks at its shape while the thread still works. */
+typedef struct entry {
+    fl_reduction x;
+    char *data; /* of the tensor */
+    size_t bytes;
+} entry;
+
+/* The rows of a rank, as all ranks learn of them. */
+typedef struct rows_head {
+    int64_t n, height, width, dtype;
+} rows_head;
+
 typedef struct batch {
     fl_reducer *of;
     fl_reduce how;
     fl_dtype type;
     size_t bytes; /* of the tensors so far */
-    FL_VEC(fl_reduction) values;
+    FL_VEC(entry) values;
+    bool gathers;        /* the one value is selected rows */
+    const int64_t *rows; /* their indices, of this rank; data are the rows */
+    rows_head *heads;    /* [ranks]; NULL: this batch has never gathered */
+    size_t *at;          /* [ranks + 1]: the parts of the ranks in flat */
+    char *flat;          /* the rows of all ranks */
+    size_t flat_size;
 } batch;
 
 /* Thread: batches that were submitted are the thread's until the group is
@@ -43,7 +62,7 @@ struct fl_reducer {
     batch *open;             /* the bucket that is being filled; or NULL */
     FL_VEC(batch *) spare;   /* for the next batches */
     int64_t steps;
-    char *flat; /* where the tensors of a bucket, or rows, lie in one piece */
+    char *flat; /* where the tensors of a bucket lie in one piece */
     size_t flat_size;
     fl_err err;
     fl_sentence sentence;
@@ -64,123 +83,121 @@ bool fl_reducer_direct(const fl_reducer *r)
 static void set_subject(fl_reducer *r, const batch *b)
 {
     r->backend->about(r->backend->self,
-                      &(fl_mesh_subject){.var = b->values.at[0].var,
+                      &(fl_mesh_subject){.var = b->values.at[0].x.var,
                                          .others = (int)b->values.n - 1,
                                          .steps = r->steps});
 }
 
-static void reserve_flat(fl_reducer *r, size_t size)
+static void reserve_bytes(char **at, size_t *have, size_t size)
 {
-    if (size <= r->flat_size)
+    if (size <= *have)
         return;
-    fl_mem_free(r->flat);
-    r->flat = fl_mem_alloc(size);
-    r->flat_size = size;
+    fl_mem_free(*at);
+    *at = fl_mem_alloc(size);
+    *have = size;
 }
 
 static fl_err reduce_tensor(fl_reducer *r, const batch *b)
 {
-    fl_tensor *t = &b->values.at[0].value->tensor;
-    return r->backend->all_reduce(r->backend->self, b->how, b->type, t->data,
-                                  fl_tensor_numel(t));
+    return r->backend->all_reduce(r->backend->self, b->how, b->type,
+                                  b->values.at[0].data,
+                                  (int64_t)(b->bytes / fl_dtype_size(b->type)));
 }
 
 static fl_err reduce_bucket(fl_reducer *r, const batch *b)
 {
-    size_t at = 0;
-    reserve_flat(r, b->bytes);
-    for (int64_t i = 0; i < b->values.n; i++) {
-        const fl_tensor *t = &b->values.at[i].value->tensor;
-        if (fl_tensor_bytes(t))
-            memcpy(r->flat + at, t->data, fl_tensor_bytes(t));
-        at += fl_tensor_bytes(t);
-    }
-    FL_TRY(r->backend->all_reduce(r->backend->self, b->how, b->type, r->flat,
-                                  (int64_t)(at / fl_dtype_size(b->type))));
-    at = 0;
-    for (int64_t i = 0; i < b->values.n; i++) {
-        fl_tensor *t = &b->values.at[i].value->tensor;
-        if (fl_tensor_bytes(t))
-            memcpy(t->data, r->flat + at, fl_tensor_bytes(t));
-        at += fl_tensor_bytes(t);
+    reserve_bytes(&r->flat, &r->flat_size, b->bytes);
+    char *at = r->flat;
+    for (int64_t i = 0; i < b->values.n; at += b->values.at[i++].bytes)
+        if (b->values.at[i].bytes)
+            memcpy(at, b->values.at[i].data, b->values.at[i].bytes);
+    FL_TRY(
+        r->backend->all_reduce(r->backend->self, b->how, b->type, r->flat,
+                               (int64_t)(b->bytes / fl_dtype_size(b->type))));
+    at = r->flat;
+    for (int64_t i = 0; i < b->values.n; at += b->values.at[i++].bytes)
+        if (b->values.at[i].bytes)
+            memcpy(b->values.at[i].data, at, b->values.at[i].bytes);
+    return FL_OK;
+}
+
+/* --- selected rows -------------------------------------------------------- */
+
+static fl_err check_rows(const fl_reducer *r, const batch *b)
+{
+    const rows_head *mine = &b->heads[r->rank];
+    for (int i = 0; i < r->ranks; i++) {
+        const rows_head *other = &b->heads[i];
+        if (other->height == mine->height && other->width == mine->width &&
+            other->dtype == mine->dtype && other->n >= 0 &&
+            other->n <= (INT64_C(1) << 40) / (8 + 8 * (mine->width + 1)))
+            continue;
+        return fl_fail(FL_ESHAPE,
+                       "\"%s\": rank %d has %lld rows of %lld numbers of "
+                       "[%lld, ..], rank %d has rows of %lld of [%lld, ..]: "
+                       "all ranks must have the same shape and type",
+                       b->values.at[0].x.var, i, (long long)other->n,
+                       (long long)other->width, (long long)other->height,
+                       r->rank, (long long)mine->width,
+                       (long long)mine->height);
     }
     return FL_OK;
 }
 
-/* The rows of a rank, as all ranks learn of them. */
-typedef struct rows_head {
-    int64_t n, height, width, dtype;
-} rows_head;
-
-static fl_err check_rows(const fl_reducer *r, const char *var,
-                         const rows_head *all)
+static size_t row_bytes(const batch *b, const rows_head *h)
 {
-    const rows_head *mine = &all[r->rank];
-    for (int i = 0; i < r->ranks; i++)
-        if (all[i].height != mine->height || all[i].width != mine->width ||
-            all[i].dtype != mine->dtype || all[i].n < 0 ||
-            all[i].n > (INT64_C(1) << 40) / (8 + 8 * (mine->width + 1)))
-            return fl_fail(FL_ESHAPE,
-                           "\"%s\": rank %d has %lld rows of %lld numbers of "
-                           "[%lld, ..], rank %d has rows of %lld of [%lld, "
-                           "..]: all ranks must have the same shape and type",
-                           var, i, (long long)all[i].n, (long long)all[i].width,
-                           (long long)all[i].height, r->rank,
-                           (long long)mine->width, (long long)mine->height);
-    return FL_OK;
+    return (size_t)h->width * fl_dtype_size(b->type);
 }
 
-/* Each rank's part of the flat memory is its indices, then its rows. */
-static void lay_out_rows(const fl_reducer *r, const rows_head *all,
-                         size_t row_bytes, size_t *at)
+/* The heads of all ranks, then their rows: each rank's part of the flat memory
+ * is its indices, then its rows. */
+static fl_err gather_rows(fl_reducer *r, batch *b)
 {
-    at[0] = 0;
-    for (int i = 0; i < r->ranks; i++)
-        at[i + 1] = at[i] + (size_t)all[i].n * (sizeof(int64_t) + row_bytes);
-}
-
-static fl_err gather_rows(fl_reducer *r, const batch *b)
-{
-    fl_rows *rows = &b->values.at[0].value->rows;
-    const fl_dtype type = rows->value.dtype;
-    const size_t row_bytes = (size_t)fl_rows_width(rows) * fl_dtype_size(type);
-    fl_shape shape = rows->value.shape;
-    rows_head all[FL_MESH_WORLD];
-    size_t at[FL_MESH_WORLD + 1];
-    int64_t total = 0;
+    const rows_head mine = b->heads[r->rank];
+    const size_t n = (size_t)mine.n, width = row_bytes(b, &mine);
     for (int i = 0; i <= r->ranks; i++)
-        at[i] = (size_t)i * sizeof *all;
-    all[r->rank] =
-        (rows_head){rows->n, rows->height, fl_rows_width(rows), type};
-    FL_TRY(r->backend->all_gather(r->backend->self, all, at));
-    const fl_err wrong = check_rows(r, b->values.at[0].var, all);
+        b->at[i] = (size_t)i * sizeof mine;
+    FL_TRY(r->backend->all_gather(r->backend->self, b->heads, b->at));
+    const fl_err wrong = check_rows(r, b);
     if (wrong) {
         const fl_sentence why = fl_sentence_keep();
         r->backend->fail(r->backend->self, why.text);
+        fl_sentence_restore(&why);
         return wrong;
     }
-    lay_out_rows(r, all, row_bytes, at);
-    reserve_flat(r, at[r->ranks]);
-    char *mine = r->flat + at[r->rank];
-    const size_t n = (size_t)rows->n;
-    if (n) {
-        memcpy(mine, rows->index.data, n * sizeof(int64_t));
-        memcpy(mine + n * sizeof(int64_t), rows->value.data, n * row_bytes);
-    }
-    FL_TRY(r->backend->all_gather(r->backend->self, r->flat, at));
+    b->at[0] = 0;
     for (int i = 0; i < r->ranks; i++)
-        total += all[i].n;
+        b->at[i + 1] =
+            b->at[i] + (size_t)b->heads[i].n * (sizeof(int64_t) + width);
+    reserve_bytes(&b->flat, &b->flat_size, b->at[r->ranks]);
+    if (n) {
+        char *part = b->flat + b->at[r->rank];
+        memcpy(part, b->rows, n * sizeof(int64_t));
+        memcpy(part + n * sizeof(int64_t), b->values.at[0].data, n * width);
+    }
+    return r->backend->all_gather(r->backend->self, b->flat, b->at);
+}
+
+/* The value gets the rows of all ranks, when the thread is done with it. */
+static fl_err spread_rows(const fl_reducer *r, const batch *b)
+{
+    fl_rows *rows = &b->values.at[0].x.value->rows;
+    const size_t width = row_bytes(b, &b->heads[r->rank]);
+    fl_shape shape = rows->value.shape;
+    int64_t total = 0;
+    for (int i = 0; i < r->ranks; i++)
+        total += b->heads[i].n;
     shape.dim[0] = rows->height;
-    FL_TRY(fl_rows_resize(rows, type, &shape, total));
+    FL_TRY(fl_rows_resize(rows, b->type, &shape, total));
     char *index = rows->index.data, *value = rows->value.data;
     for (int i = 0; i < r->ranks; i++) {
-        const size_t k = (size_t)all[i].n;
-        if (!k)
+        const size_t n = (size_t)b->heads[i].n;
+        if (!n)
             continue;
-        memcpy(index, r->flat + at[i], k * sizeof(int64_t));
-        memcpy(value, r->flat + at[i] + k * sizeof(int64_t), k * row_bytes);
-        index += k * sizeof(int64_t);
-        value += k * row_bytes;
+        memcpy(index, b->flat + b->at[i], n * sizeof(int64_t));
+        memcpy(value, b->flat + b->at[i] + n * sizeof(int64_t), n * width);
+        index += n * sizeof(int64_t);
+        value += n * width;
     }
     return FL_OK;
 }
@@ -192,7 +209,7 @@ static void run_batch(void *arg)
     if (r->err || (!r->direct && fl_reducer_stopped(r)))
         return; /* the first failure is final */
     set_subject(r, b);
-    r->err = b->values.at[0].value->kind == FL_SELECTED_ROWS ? gather_rows(r, b)
+    r->err = b->gathers         ? gather_rows(r, b)
              : b->values.n == 1 ? reduce_tensor(r, b)
                                 : reduce_bucket(r, b);
     if (r->err)
@@ -209,13 +226,14 @@ static batch *take_batch(fl_reducer *r, const fl_reduction *x, fl_dtype type)
     b->type = type;
     b->bytes = 0;
     b->values.n = 0;
+    b->gathers = false;
     return b;
 }
 
-static void add_value(batch *b, const fl_reduction *x, size_t bytes)
+static void add_value(batch *b, const fl_reduction *x, void *data, size_t bytes)
 {
     b->bytes += bytes;
-    fl_push(&b->values, *x);
+    fl_push(&b->values, (entry){*x, data, bytes});
 }
 
 /* The order of the calls is that in which batches are closed. */
@@ -244,7 +262,7 @@ static void add_tensor(fl_reducer *r, const fl_reduction *x)
     const size_t bytes = fl_tensor_bytes(t);
     if (bytes >= ALONE) {
         fl_push(&r->batches, take_batch(r, x, t->dtype));
-        add_value(r->batches.at[r->batches.n - 1], x, bytes);
+        add_value(r->batches.at[r->batches.n - 1], x, t->data, bytes);
         return;
     }
     if (r->open && (r->open->how != x->how || r->open->type != t->dtype ||
@@ -252,7 +270,7 @@ static void add_tensor(fl_reducer *r, const fl_reduction *x)
         close_bucket(r);
     if (!r->open)
         r->open = take_batch(r, x, t->dtype);
-    add_value(r->open, x, bytes);
+    add_value(r->open, x, t->data, bytes);
 }
 
 static fl_err add_rows(fl_reducer *r, const fl_reduction *x)
@@ -261,8 +279,18 @@ static fl_err add_rows(fl_reducer *r, const fl_reduction *x)
         return fl_fail(FL_EINVAL,
                        "\"%s\" is selected rows, of which only sums are made",
                        x->var);
-    fl_push(&r->batches, take_batch(r, x, x->value->rows.value.dtype));
-    add_value(r->batches.at[r->batches.n - 1], x, 0);
+    const fl_rows *rows = &x->value->rows;
+    batch *b = take_batch(r, x, rows->value.dtype);
+    if (!b->heads) {
+        b->heads = fl_mem_alloc((size_t)r->ranks * sizeof *b->heads);
+        b->at = fl_mem_alloc(((size_t)r->ranks + 1) * sizeof *b->at);
+    }
+    b->gathers = true;
+    b->rows = rows->index.data;
+    b->heads[r->rank] = (rows_head){rows->n, rows->height, fl_rows_width(rows),
+                                    rows->value.dtype};
+    add_value(b, x, rows->value.data, 0);
+    fl_push(&r->batches, b);
     return FL_OK;
 }
 
@@ -283,7 +311,7 @@ static void end_step(fl_reducer *r)
     for (int64_t i = 0; i < r->batches.n; i++) {
         batch *b = r->batches.at[i];
         for (int64_t k = 0; k < b->values.n; k++)
-            *b->values.at[k].pending = false;
+            *b->values.at[k].x.pending = false;
         fl_push(&r->spare, b);
     }
     r->steps += r->batches.n > 0;
@@ -314,10 +342,14 @@ fl_err fl_reducer_wait(fl_reducer *r, fl_interrupt *interrupted, void *user)
     while (r->submitted < r->batches.n)
         run_batch(r->batches.at[r->submitted++]);
     r->direct = false;
+    fl_err err = r->err;
+    for (int64_t i = 0; i < r->batches.n && !err; i++)
+        if (r->batches.at[i]->gathers)
+            err = spread_rows(r, r->batches.at[i]);
     end_step(r);
     if (r->err)
         fl_sentence_restore(&r->sentence);
-    return r->err;
+    return err;
 }
 
 /* --- making --------------------------------------------------------------- */
@@ -341,6 +373,9 @@ void fl_reducer_free(fl_reducer *r)
     fl_pool_free(r->pool);
     for (int64_t i = 0; i < r->spare.n; i++) {
         fl_vec_fini(&r->spare.at[i]->values);
+        fl_mem_free(r->spare.at[i]->heads);
+        fl_mem_free(r->spare.at[i]->at);
+        fl_mem_free(r->spare.at[i]->flat);
         fl_mem_free(r->spare.at[i]);
     }
     fl_vec_fini(&r->batches);

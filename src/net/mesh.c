@@ -426,8 +426,9 @@ static fl_err wait_some(fl_mesh *m, struct pollfd a, struct pollfd b, int slice)
     for (int i = 0; n > 0 && i < m->world; i++)
         if (m->polls[CONTROL_AT + i].revents)
             FL_TRY(read_notes(m, i));
-    if (n > 0 && (m->polls[0].revents || m->polls[1].revents))
-        return FL_OK;
+    if (n > 0 && (m->polls[0].revents || m->polls[1].revents) &&
+        now_ns() < m->wait.since + m->wait.limit)
+        return FL_OK; /* a descriptor may be ready for ever, and of no use */
     return check_wait(m);
 }
 
@@ -536,8 +537,8 @@ static void set_memory(fl_mesh *m, int rank, void *memory)
     char *lower = memory, *higher = lower + half;
     peer *p = &m->peers[rank];
     p->shared = memory;
-    p->out.memory = (void *)(m->rank < rank ? lower : higher);
-    p->in_data.memory = (void *)(m->rank < rank ? higher : lower);
+    p->out = (fl_fifo){(void *)(m->rank < rank ? lower : higher), 0};
+    p->in_data = (fl_fifo){(void *)(m->rank < rank ? higher : lower), 0};
 }
 
 static bool receive_memory(fl_mesh *m, int rank, int fd, int64_t until)
@@ -752,6 +753,10 @@ static bool greet_client(fl_mesh *m, int fd, const char *address,
     if (m->peers[h.rank].fd[h.channel] >= 0) /* an attempt that was repeated */
         close(m->peers[h.rank].fd[h.channel]);
     set_peer(m, h.rank, (channel)h.channel, fd);
+    if (h.channel == DATA) {
+        fl_share_end(m->peers[h.rank].shared, 2 * fl_fifo_memory_size());
+        m->peers[h.rank].shared = NULL;
+    }
     memcpy(m->peers[h.rank].process, h.process, NONCE);
     if (!over_unix)
         snprintf(m->peers[h.rank].address, FL_ADDRESS_TEXT, "%s", address);
@@ -789,6 +794,11 @@ static int accept_local(fl_mesh *m)
     return -1;
 }
 
+static bool is_passing(int error)
+{
+    return error == EAGAIN || error == EINTR || error == ECONNABORTED;
+}
+
 static fl_err accept_all(fl_mesh *m)
 {
     for (int rank; (rank = find_missing(m)) >= 0;) {
@@ -801,6 +811,12 @@ static fl_err accept_all(fl_mesh *m)
                            ? local
                            : accept4(m->listener, (struct sockaddr *)&from.at,
                                      &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && !is_passing(errno))
+            return fail_mesh(m, fl_fail(FL_EIO,
+                                        "rank %d (%s) cannot accept "
+                                        "connections: %s",
+                                        m->rank, endpoint_of(m, m->rank),
+                                        strerror(errno)));
         if (fd < 0) {
             FL_TRY(wait_some(m, when_read(m->local_listener),
                              when_read(m->listener), SLICE));
