@@ -3,18 +3,16 @@
 Start the ranks of a collective job on this host; each runs the script.
 `paddle launch --mode collective` does the same.
 """
-import argparse
-import os
 import sys
 
-from paddle.fluid import _fluid, core
+from paddle.distributed import _launcher
 
 
 def parse_args(argv=None):
     """The flags of the launcher, and what it runs."""
-    parser = argparse.ArgumentParser(
-        prog="python -m paddle.distributed.launch",
-        description="Start the ranks of a collective job on this host.")
+    parser = _launcher.parser(
+        "launch", "Start the ranks of a collective job on this host.",
+        "workerlog.N")
     add = parser.add_argument
     add("--nproc_per_node", type=int, default=2, metavar="N",
         help="number of ranks on each host (default 2)")
@@ -24,41 +22,21 @@ def parse_args(argv=None):
     add("--started_port", type=int, default=0, metavar="PORT",
         help="port of the first rank on each host; the next ranks use the "
         "ports after it (default: 6170, or the next free ports)")
-    add("--cluster_node_ips", default="", metavar="HOST,..",
-        help="all hosts of the job (default 127.0.0.1)")
-    add("--node_ip", default="", metavar="HOST",
-        help="this host, as --cluster_node_ips names it")
     add("--max_restarts", type=int, default=0, metavar="N",
         help="how often all ranks are started again after a failure "
         "(default 0)")
-    add("--print_config", default=True, metavar="BOOL",
-        help="accepted for old scripts; the configuration is always printed")
     add("--use_paddlecloud", action="store_true",
         help="accepted for old scripts")
-    add("--log_dir", default="logs", metavar="DIR",
-        help="folder of the logs, workerlog.N (default logs)")
-    add("training_script", help="the script that every rank runs")
-    add("training_script_args", nargs=argparse.REMAINDER)
-    args = parser.parse_args(argv)
-    if not os.path.isfile(args.training_script):
-        parser.error("there is no script %s" % args.training_script)
-    return args
+    return _launcher.parse(parser, argv)
 
 
 def launch():
     """Run the job of the command line; the exit code."""
     args = parse_args()
-    try:
-        return _fluid.launch(
-            [sys.executable, "-u", args.training_script]
-            + args.training_script_args,
-            0, args.nproc_per_node, start_port=args.started_port,
-            node_ip=args.node_ip or None,
-            cluster_node_ips=args.cluster_node_ips or None,
-            log_dir=args.log_dir, collective=True,
-            gpus=args.selected_gpus or None, max_restarts=args.max_restarts)
-    except core.EnforceNotMet as error:
-        return str(error)
+    return _launcher.run(
+        args, 0, args.nproc_per_node, collective=True,
+        start_port=args.started_port, gpus=args.selected_gpus or None,
+        max_restarts=args.max_restarts)
 
 
 if __name__ == "__main__":
