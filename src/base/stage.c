@@ -151,7 +151,8 @@ static void remove_if_dead(const fl_disk *disk, const char *path)
     fl_file *held = NULL;
     if (!disk->lock(disk, lock, 0, &held) && held &&
         fl_disk_remove_tree(disk, path))
-        FL_WARN("what a save has left cannot be removed: %s", fl_errmsg());
+        FL_WARN("what a killed save has left cannot be removed: %s",
+                fl_errmsg());
     if (held)
         disk->unlock(held);
     fl_mem_free(lock);

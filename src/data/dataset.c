@@ -272,9 +272,9 @@ static void tell_bad_lines(const fl_dataset *d)
     fl_reader *any = d->loading[0].reader; /* they share the count */
     const int64_t n = fl_reader_look(any).bad_lines;
     if (n)
-        FL_WARN("%lld bad lines were skipped, %lld may be; the first: %s",
-                (long long)n, (long long)d->bad_lines,
-                fl_reader_bad_line(any, 0));
+        FL_WARN(
+            "%lld bad lines were skipped (the limit is %lld); the first: %s",
+            (long long)n, (long long)d->bad_lines, fl_reader_bad_line(any, 0));
 }
 
 fl_err fl_dataset_wait(fl_dataset *d, int64_t timeout)

@@ -69,9 +69,9 @@ static int width_of(const fl_train_opts *o)
     const int64_t parts = fl_dataset_parts(d);
     const int64_t n = wanted < parts ? wanted : parts;
     if (n && n < wanted && o->epoch <= 1)
-        FL_INFO("%lld threads for %lld %s: %lld of them have work",
-                (long long)wanted, (long long)parts,
-                d->loaded ? "batches" : "files", (long long)n);
+        FL_INFO("of %lld threads only %lld have work: there are %lld %s",
+                (long long)wanted, (long long)n, (long long)parts,
+                d->loaded ? "batches" : "files");
     return n < 1 ? 1 : (int)n;
 }
 

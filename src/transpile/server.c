@@ -277,7 +277,8 @@ static fl_err make_program(fl_server_cut *s)
     for (int64_t i = 0; i < s->c->tables.n; i++)
         FL_TRY(fl_table_serve(s, s->c->tables.at[i]));
     if (!s->blocks.n)
-        FL_WARN("server %s gets no parameter: there are fewer than servers",
+        FL_WARN("server %s gets no parameter: there are fewer parameters than "
+                "servers",
                 s->c->servers[s->at]);
     if (!s->updates.n)
         fl_push(&s->updates, fl_program_add_block(s->p, s->parent)->idx);

@@ -164,7 +164,7 @@ def test_a_file_looks_odd_and_is_not(folder, kind, monkeypatch):
 def test_there_are_more_threads_than_files_and_few_lines(folder):
     code, out, err = alone(folder, "good", "batch=100000", "threads=9")
     assert code == 0 and out == "trained\n"
-    assert "9 threads for 1 files: 1 of them have work" in err
+    assert "of 9 threads only 1 have work: there are 1 files" in err
     assert "epoch 1  60 examples" in err
 
 

@@ -107,7 +107,7 @@ def test_a_load_tells_of_bad_lines(use_vars, tmp_path, capfd):
     assert dataset.get_memory_data_size() == 1
     out, err = capfd.readouterr()
     assert out == ""
-    assert "1 bad lines were skipped, 3 may be; the first: " in err
+    assert "1 bad lines were skipped (the limit is 3); the first: " in err
     assert "bad:1:1: the count of slot" in err
 
 
