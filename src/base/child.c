@@ -142,7 +142,7 @@ static bool open_pipe(int *from, int *to)
     return true;
 }
 
-static fl_err start(fl_child *c, int in)
+static fl_err start_child(fl_child *c, int in)
 {
     int out = -1, err = -1, life = -1, e = 0;
     if (open_pipe(&c->out, &out) && open_pipe(&c->err, &err) &&
@@ -166,7 +166,7 @@ fl_err fl_child_new(const char *command, int in, fl_child **out)
     fl_child *c = fl_mem_alloc(sizeof *c);
     c->command = fl_mem_strdup(command);
     c->out = c->err = c->life = -1;
-    const fl_err err = start(c, in);
+    const fl_err err = start_child(c, in);
     if (err)
         fl_child_free(c);
     else
@@ -176,7 +176,7 @@ fl_err fl_child_new(const char *command, int in, fl_child **out)
 
 /* Has it ended? It stays a zombie until fl_child_free, so that nobody else
  * gets its number, which is also that of the group. */
-static fl_err look(fl_child *c)
+static fl_err look_at_child(fl_child *c)
 {
     if (!c->end.si_pid &&
         waitid(P_PID, (id_t)c->pid, &c->end, WEXITED | WNOHANG | WNOWAIT) &&
@@ -282,7 +282,7 @@ static fl_err wait_pipes(fl_child *c, int cancel, int64_t until, int most)
 /* Its stdout is empty. Whose it is once it has ended well, we do not know. */
 static fl_err wait_output(fl_child *c, int cancel, int64_t until)
 {
-    FL_TRY(look(c));
+    FL_TRY(look_at_child(c));
     if (c->end.si_pid) {
         drain(c);
         FL_TRY(verdict(c));
@@ -293,11 +293,11 @@ static fl_err wait_output(fl_child *c, int cancel, int64_t until)
 /* Its stdout has ended: the exit code decides. */
 static fl_err wait_end(fl_child *c, int cancel, int64_t until)
 {
-    FL_TRY(look(c));
+    FL_TRY(look_at_child(c));
     while (!c->end.si_pid) {
         drain(c);
         FL_TRY(wait_pipes(c, cancel, until, NAP));
-        FL_TRY(look(c));
+        FL_TRY(look_at_child(c));
     }
     drain(c);
     return verdict(c);

@@ -197,8 +197,8 @@ static int open_beside(const char *path, fl_str *temp)
 }
 
 /* Write all parts, then close. */
-static fl_err fill(int fd, const char *path, const fl_part *part, int64_t n,
-                   bool sync)
+static fl_err fill_file(int fd, const char *path, const fl_part *part,
+                        int64_t n, bool sync)
 {
     bool ok = true;
     for (int64_t i = 0; i < n && ok; i++)
@@ -218,7 +218,7 @@ static fl_err replace(const char *path, const fl_part *part, int64_t n,
     /* keeps the lock until the rename */
     int held = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
     fl_err err =
-        fd < 0 ? failed(path, "make it") : fill(fd, path, part, n, sync);
+        fd < 0 ? failed(path, "make it") : fill_file(fd, path, part, n, sync);
     if (!err && rename(temp.at, path))
         err = failed(path, "put it in place");
     if (err && fd >= 0)
@@ -238,7 +238,8 @@ static fl_err disk_write(const fl_disk *d, const char *path,
     if (stat(path, &st) || S_ISREG(st.st_mode))
         return replace(path, part, n, sync);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
-    return fd < 0 ? failed(path, "open it") : fill(fd, path, part, n, false);
+    return fd < 0 ? failed(path, "open it")
+                  : fill_file(fd, path, part, n, false);
 }
 
 static fl_err disk_mkdirs(const fl_disk *d, const char *path)

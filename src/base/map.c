@@ -23,7 +23,7 @@ void fl_map_fini(fl_map *m)
     memset(m, 0, sizeof *m);
 }
 
-static fl_entry *find(const fl_map *m, const char *key, uint32_t hash)
+static fl_entry *find_entry(const fl_map *m, const char *key, uint32_t hash)
 {
     if (!m->n_slot)
         return NULL;
@@ -38,7 +38,7 @@ static fl_entry *find(const fl_map *m, const char *key, uint32_t hash)
 
 void *fl_map_get(const fl_map *m, const char *key)
 {
-    fl_entry *e = find(m, key, hash_of(key));
+    fl_entry *e = find_entry(m, key, hash_of(key));
     return e ? e->value : NULL;
 }
 
@@ -73,7 +73,7 @@ static void rehash(fl_map *m)
 void fl_map_put(fl_map *m, const char *key, void *value)
 {
     uint32_t hash = hash_of(key);
-    fl_entry *e = find(m, key, hash);
+    fl_entry *e = find_entry(m, key, hash);
     if (e) {
         e->value = value;
         return;
@@ -87,7 +87,7 @@ void fl_map_put(fl_map *m, const char *key, void *value)
 
 bool fl_map_remove(fl_map *m, const char *key)
 {
-    fl_entry *e = find(m, key, hash_of(key));
+    fl_entry *e = find_entry(m, key, hash_of(key));
     if (!e)
         return false;
     e->key = NULL;

@@ -56,7 +56,7 @@ static body *new_body(void)
     return fl_mem_alloc(sizeof(body));
 }
 
-static int64_t find(const entries *list, const char *path)
+static int64_t find_path(const entries *list, const char *path)
 {
     for (int64_t i = 0; i < list->n; i++)
         if (!strcmp(list->at[i].path, path))
@@ -64,7 +64,7 @@ static int64_t find(const entries *list, const char *path)
     return -1;
 }
 
-static void drop(entries *list, int64_t i)
+static void drop_entry(entries *list, int64_t i)
 {
     fl_mem_free(list->at[i].path);
     unref(list->at[i].body);
@@ -74,23 +74,23 @@ static void drop(entries *list, int64_t i)
 static void clear(entries *list)
 {
     while (list->n)
-        drop(list, list->n - 1);
+        drop_entry(list, list->n - 1);
     fl_vec_fini(list);
 }
 
 /* The path leads to that body from now on. */
-static void put(entries *list, const char *path, body *b)
+static void put_body(entries *list, const char *path, body *b)
 {
-    const int64_t old = find(list, path);
+    const int64_t old = find_path(list, path);
     b->refs++;
     if (old >= 0)
-        drop(list, old);
+        drop_entry(list, old);
     fl_push(list, (entry){fl_mem_strdup(path), b});
 }
 
-static fl_err get(const fl_memdisk *m, const char *path, body **out)
+static fl_err get_body(const fl_memdisk *m, const char *path, body **out)
 {
-    int64_t i = find(&m->now, path);
+    int64_t i = find_path(&m->now, path);
     if (i < 0)
         return fl_fail(FL_ENOENT, "%s: is not on this disk", path);
     *out = m->now.at[i].body;
@@ -99,9 +99,9 @@ static fl_err get(const fl_memdisk *m, const char *path, body **out)
 
 static body *get_or_make(fl_memdisk *m, const char *path)
 {
-    if (find(&m->now, path) < 0)
-        put(&m->now, path, new_body());
-    return m->now.at[find(&m->now, path)].body;
+    if (find_path(&m->now, path) < 0)
+        put_body(&m->now, path, new_body());
+    return m->now.at[find_path(&m->now, path)].body;
 }
 
 static bool is_in(const char *path, const char *dir)
@@ -129,7 +129,7 @@ static fl_err pass(fl_memdisk *m, const char *path)
 static fl_err mem_size(const fl_disk *d, const char *path, int64_t *bytes)
 {
     body *b = NULL;
-    FL_TRY(get(of(d), path, &b));
+    FL_TRY(get_body(of(d), path, &b));
     *bytes = (int64_t)b->bytes.n;
     return FL_OK;
 }
@@ -138,7 +138,7 @@ static fl_err mem_read(const fl_disk *d, const char *path, size_t limit,
                        fl_str *out)
 {
     body *b = NULL;
-    FL_TRY(get(of(d), path, &b));
+    FL_TRY(get_body(of(d), path, &b));
     if (b->bytes.n > limit)
         return fl_fail(FL_EINVAL, "%s: %zu bytes, the limit is %zu", path,
                        b->bytes.n, limit);
@@ -155,9 +155,9 @@ static fl_err mem_write(const fl_disk *d, const char *path, const fl_part *part,
     for (int64_t i = 0; i < n; i++)
         fl_str_bytes(&b->bytes, part[i].at, part[i].n);
     b->synced = b->bytes.n; /* a name never leads to half of it */
-    put(&of(d)->now, path, b);
+    put_body(&of(d)->now, path, b);
     if (sync)
-        put(&of(d)->durable, path, b);
+        put_body(&of(d)->durable, path, b);
     return FL_OK;
 }
 
@@ -203,21 +203,21 @@ static fl_err mem_list(const fl_disk *d, const char *path, fl_file_names *out)
 static fl_err mem_remove(const fl_disk *d, const char *path)
 {
     body *b = NULL;
-    FL_TRY(get(of(d), path, &b));
+    FL_TRY(get_body(of(d), path, &b));
     FL_TRY(pass(of(d), path));
-    drop(&of(d)->now, find(&of(d)->now, path));
+    drop_entry(&of(d)->now, find_path(&of(d)->now, path));
     return FL_OK;
 }
 
 static fl_err mem_rename(const fl_disk *d, const char *from, const char *to)
 {
     body *b = NULL;
-    FL_TRY(get(of(d), from, &b));
+    FL_TRY(get_body(of(d), from, &b));
     FL_TRY(pass(of(d), from));
     if (!strcmp(from, to))
         return FL_OK;
-    put(&of(d)->now, to, b);
-    drop(&of(d)->now, find(&of(d)->now, from));
+    put_body(&of(d)->now, to, b);
+    drop_entry(&of(d)->now, find_path(&of(d)->now, from));
     return FL_OK;
 }
 
@@ -263,17 +263,17 @@ static void persist_names(fl_memdisk *m, const char *dir)
 {
     for (int64_t i = m->durable.n - 1; i >= 0; i--)
         if (is_in(m->durable.at[i].path, dir) &&
-            find(&m->now, m->durable.at[i].path) < 0)
-            drop(&m->durable, i);
+            find_path(&m->now, m->durable.at[i].path) < 0)
+            drop_entry(&m->durable, i);
     for (int64_t i = 0; i < m->now.n; i++)
         if (is_in(m->now.at[i].path, dir))
-            put(&m->durable, m->now.at[i].path, m->now.at[i].body);
+            put_body(&m->durable, m->now.at[i].path, m->now.at[i].body);
 }
 
 static fl_err mem_persist(const fl_disk *d, const char *path)
 {
     fl_memdisk *m = of(d);
-    const int64_t i = find(&m->now, path);
+    const int64_t i = find_path(&m->now, path);
     FL_TRY(pass(m, path));
     if (i >= 0)
         m->now.at[i].body->synced = m->now.at[i].body->bytes.n;
@@ -294,13 +294,13 @@ static fl_err mem_persist_tree(const fl_disk *d, const char *path)
     FL_TRY(pass(m, path));
     for (int64_t i = m->durable.n - 1; i >= 0; i--)
         if (is_below(m->durable.at[i].path, path))
-            drop(&m->durable, i);
+            drop_entry(&m->durable, i);
     for (int64_t i = 0; i < m->now.n; i++) {
         entry *e = &m->now.at[i];
         if (!is_below(e->path, path))
             continue;
         e->body->synced = e->body->bytes.n;
-        put(&m->durable, e->path, e->body);
+        put_body(&m->durable, e->path, e->body);
     }
     return FL_OK;
 }
@@ -322,10 +322,10 @@ static void mem_unlock(fl_file *f)
 {
     if (!f)
         return;
-    const int64_t i = find(&f->m->now, f->path);
+    const int64_t i = find_path(&f->m->now, f->path);
     f->body->locked = false;
     if (f->m->left && i >= 0 && f->m->now.at[i].body == f->body)
-        drop(&f->m->now, i);
+        drop_entry(&f->m->now, i);
     mem_close(f);
 }
 
@@ -333,7 +333,7 @@ static fl_err mem_look(const fl_disk *d, const char *path, fl_file **out,
                        int64_t *bytes)
 {
     body *b = NULL;
-    FL_TRY(get(of(d), path, &b));
+    FL_TRY(get_body(of(d), path, &b));
     *bytes = (int64_t)b->bytes.n;
     *out = open_body(of(d), path, b);
     return FL_OK;
@@ -409,7 +409,7 @@ void fl_memdisk_crash(fl_memdisk *m, bool names_survive)
     if (!names_survive) {
         clear(&m->now);
         for (int64_t i = 0; i < m->durable.n; i++)
-            put(&m->now, m->durable.at[i].path, m->durable.at[i].body);
+            put_body(&m->now, m->durable.at[i].path, m->durable.at[i].body);
     }
     for (int64_t i = 0; i < m->now.n; i++) {
         body *b = m->now.at[i].body;

@@ -64,7 +64,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-static int start(fl_pool *p, int i)
+static int start_thread(fl_pool *p, int i)
 {
     char name[16]; /* the kernel keeps so many */
     worker *w = &p->workers[i];
@@ -84,7 +84,7 @@ static int start_all(fl_pool *p, int n)
     int e = 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    while (p->n < n && !(e = start(p, p->n)))
+    while (p->n < n && !(e = start_thread(p, p->n)))
         p->n++;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return e;

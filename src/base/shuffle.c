@@ -29,7 +29,7 @@ static void turn(twister *t)
     t->at = 0;
 }
 
-static uint32_t next(twister *t)
+static uint32_t next_number(twister *t)
 {
     if (t->at == WORDS)
         turn(t);
@@ -47,7 +47,7 @@ static uint32_t below(twister *t, uint32_t most)
     for (int i = 1; i < 32; i *= 2)
         mask |= mask >> i;
     do
-        x = next(t) & mask;
+        x = next_number(t) & mask;
     while (x > most);
     return x;
 }

@@ -8,7 +8,7 @@ static const int numbers[FL_SIGNALS] = {SIGINT, SIGTERM, SIGUSR1};
 /* Of the process, as signals are: a handler is given nothing else. */
 static volatile sig_atomic_t signals_heard[FL_SIGNALS];
 
-static void count(int number)
+static void count_signal(int number)
 {
     for (int i = 0; i < FL_SIGNALS; i++)
         if (numbers[i] == number)
@@ -17,7 +17,8 @@ static void count(int number)
 
 void fl_signals_begin(fl_signals *s)
 {
-    struct sigaction mine = {.sa_handler = count, .sa_flags = SA_RESTART};
+    struct sigaction mine = {.sa_handler = count_signal,
+                             .sa_flags = SA_RESTART};
     memset(s, 0, sizeof *s);
     sigemptyset(&mine.sa_mask);
     for (int i = 0; i < FL_SIGNALS; i++) {

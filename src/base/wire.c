@@ -247,7 +247,7 @@ enum {
     SLACK = 4 << 20,
 };
 
-static void *take(void *budget, size_t size)
+static void *take_memory(void *budget, size_t size)
 {
     size_t *left = budget;
     if (size > *left)
@@ -256,7 +256,7 @@ static void *take(void *budget, size_t size)
     return fl_mem_try(size);
 }
 
-static void give(void *budget, void *p)
+static void give_memory(void *budget, void *p)
 {
     fl_mem_free(p);
 }
@@ -274,7 +274,7 @@ fl_err fl_wire_unpack(const ProtobufCMessageDescriptor *type, const char *name,
                        "%s: its %zu bytes would take %zu bytes of memory", name,
                        n, w.memory);
     size_t left = GROWTH_UNPACKING * n + SLACK;
-    ProtobufCAllocator a = {take, give, &left};
+    ProtobufCAllocator a = {take_memory, give_memory, &left};
     ProtobufCMessage *m = protobuf_c_message_unpack(type, &a, n, bytes);
     if (!m)
         return fl_fail(FL_EPROTO, "%s: its %zu bytes are no %s", name, n,
@@ -285,7 +285,7 @@ fl_err fl_wire_unpack(const ProtobufCMessageDescriptor *type, const char *name,
 
 void fl_wire_free(ProtobufCMessage *m)
 {
-    ProtobufCAllocator a = {take, give, NULL};
+    ProtobufCAllocator a = {take_memory, give_memory, NULL};
     if (m)
         protobuf_c_message_free_unpacked(m, &a);
 }

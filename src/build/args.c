@@ -35,7 +35,7 @@ const char *fl_arg_type_name(fl_arg_type t)
     return type_names[t];
 }
 
-static int find(const fl_arg_def *def, const char *name)
+static int find_arg(const fl_arg_def *def, const char *name)
 {
     for (int i = 0; i < FL_ARGS && def[i].name; i++)
         if (!strcmp(def[i].name, name))
@@ -45,7 +45,7 @@ static int find(const fl_arg_def *def, const char *name)
 
 bool fl_arg_known(const fl_arg_def *def, const char *name)
 {
-    return find(def, name) >= 0;
+    return find_arg(def, name) >= 0;
 }
 
 static fl_err unknown(const char *what, const fl_arg_def *def, const char *name)
@@ -93,7 +93,7 @@ static fl_arg parse_ints(fl_arena *a, const char *text)
     return list;
 }
 
-static fl_arg parse(fl_arena *a, const fl_arg_def *def)
+static fl_arg parse_default(fl_arena *a, const fl_arg_def *def)
 {
     switch (def->type) {
     case FL_ARG_INT:
@@ -176,7 +176,7 @@ static fl_err check_entries(const char *what, const fl_arg_def *def,
     return FL_OK;
 }
 
-static fl_err take(fl_arena *a, fl_bound *b, int i, const fl_arg *arg)
+static fl_err take_arg(fl_arena *a, fl_bound *b, int i, const fl_arg *arg)
 {
     const fl_arg_def *def = &b->def[i];
     if (b->given[i])
@@ -196,7 +196,7 @@ static fl_err take(fl_arena *a, fl_bound *b, int i, const fl_arg *arg)
     return check_entries(b->what, def, &b->value[i]);
 }
 
-static fl_err fill(fl_arena *a, fl_bound *b)
+static fl_err fill_defaults(fl_arena *a, fl_bound *b)
 {
     for (int i = 0; i < FL_ARGS && b->def[i].name; i++) {
         const fl_arg_def *def = &b->def[i];
@@ -207,7 +207,7 @@ static fl_err fill(fl_arena *a, fl_bound *b)
                            b->what, def->name, fl_arg_type_name(def->type));
         if (!strcmp(def->value, "None"))
             continue;
-        b->value[i] = parse(a, def);
+        b->value[i] = parse_default(a, def);
         b->given[i] = true;
     }
     return FL_OK;
@@ -218,19 +218,19 @@ fl_err fl_args_bind(fl_arena *a, const char *what, const fl_arg_def *def,
 {
     *out = (fl_bound){.what = what, .def = def};
     for (; args && args->name; args++) {
-        const int i = find(def, args->name);
+        const int i = find_arg(def, args->name);
         if (i < 0)
             return unknown(what, def, args->name);
-        FL_TRY(take(a, out, i, args));
+        FL_TRY(take_arg(a, out, i, args));
     }
-    return fill(a, out);
+    return fill_defaults(a, out);
 }
 
 /* --- reading --- */
 
 static int index_of(const fl_bound *b, const char *name)
 {
-    const int i = find(b->def, name);
+    const int i = find_arg(b->def, name);
     assert(i >= 0);
     return i;
 }
@@ -246,58 +246,58 @@ const fl_arg *fl_arg_get(const fl_bound *b, const char *name)
     return b->given[i] ? &b->value[i] : NULL;
 }
 
-static fl_arg read(const fl_bound *b, const char *name)
+static fl_arg read_arg(const fl_bound *b, const char *name)
 {
     return b->value[index_of(b, name)]; /* zero where None */
 }
 
 int64_t fl_arg_int(const fl_bound *b, const char *name)
 {
-    return read(b, name).i;
+    return read_arg(b, name).i;
 }
 
 double fl_arg_float(const fl_bound *b, const char *name)
 {
-    return read(b, name).f;
+    return read_arg(b, name).f;
 }
 
 bool fl_arg_bool(const fl_bound *b, const char *name)
 {
-    return read(b, name).b;
+    return read_arg(b, name).b;
 }
 
 const char *fl_arg_str(const fl_bound *b, const char *name)
 {
-    return read(b, name).s;
+    return read_arg(b, name).s;
 }
 
 fl_dtype fl_arg_dtype(const fl_bound *b, const char *name)
 {
-    return (fl_dtype)read(b, name).i;
+    return (fl_dtype)read_arg(b, name).i;
 }
 
 fl_var *fl_arg_var(const fl_bound *b, const char *name)
 {
-    return read(b, name).var;
+    return read_arg(b, name).var;
 }
 
 fl_var *const *fl_arg_vars(const fl_bound *b, const char *name, int *n)
 {
-    const fl_arg v = read(b, name);
+    const fl_arg v = read_arg(b, name);
     *n = v.n;
     return v.vars;
 }
 
 const int64_t *fl_arg_ints(const fl_bound *b, const char *name, int *n)
 {
-    const fl_arg v = read(b, name);
+    const fl_arg v = read_arg(b, name);
     *n = v.n;
     return v.ints;
 }
 
 const double *fl_arg_floats(const fl_bound *b, const char *name, int *n)
 {
-    const fl_arg v = read(b, name);
+    const fl_arg v = read_arg(b, name);
     *n = v.n;
     return v.floats;
 }

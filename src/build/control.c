@@ -15,7 +15,7 @@ static bool holds(const names *set, const char *name)
     return false;
 }
 
-static void add(names *set, const char *name)
+static void add_name(names *set, const char *name)
 {
     if (!holds(set, name))
         fl_push(set, name);
@@ -29,10 +29,10 @@ static void collect(const fl_block *b, names *reads, names *writes)
         for (int s = 0; s < d->n_in; s++)
             for (int j = 0; j < d->in[s].n; j++)
                 if (!holds(writes, d->in[s].name[j]))
-                    add(reads, d->in[s].name[j]);
+                    add_name(reads, d->in[s].name[j]);
         for (int s = 0; s < d->n_out; s++)
             for (int j = 0; j < d->out[s].n; j++)
-                add(writes, d->out[s].name[j]);
+                add_name(writes, d->out[s].name[j]);
     }
 }
 

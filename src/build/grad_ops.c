@@ -120,7 +120,7 @@ static bool is_fed(const fl_diff *d, const fl_desc *g)
     return !needs;
 }
 
-static void keep(fl_diff *d, fl_desc *g)
+static void keep_op(fl_diff *d, fl_desc *g)
 {
     fl_names_at it = fl_names_out(g);
     for (const char **s; (s = fl_names_next(&it));)
@@ -177,7 +177,7 @@ static fl_err emit(fl_diff *d, const fl_op *op)
     for (int64_t i = 0; i < g.descs.n && !err; i++) {
         blank_cut(d, g.descs.at[i]);
         if (is_fed(d, g.descs.at[i]))
-            keep(d, g.descs.at[i]);
+            keep_op(d, g.descs.at[i]);
     }
     fl_vec_fini(&g.descs);
     return err;

@@ -54,7 +54,7 @@ static fl_err unknown(const char *name)
     return fl_fail(FL_ENOENT, "unknown layer \"%s\"", name);
 }
 
-static fl_err find(fl_net *n, const char *name, const fl_layer_def **out)
+static fl_err find_layer(fl_net *n, const char *name, const fl_layer_def **out)
 {
     const fl_op_def *op = fl_registry_find(n->main->registry, name);
     fl_layer_def of_op;
@@ -81,7 +81,7 @@ static const char *instance_name(const fl_emit *e)
 
 static fl_err emit(fl_emit *e, const char *name, const fl_arg *args)
 {
-    FL_TRY(find(e->net, name, &e->def));
+    FL_TRY(find_layer(e->net, name, &e->def));
     FL_TRY(fl_args_bind(e->net->arena, name, e->def->args, args, &e->args));
     e->name = instance_name(e);
     return e->def->emit ? e->def->emit(e) : fl_emit_op(e);

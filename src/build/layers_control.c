@@ -45,7 +45,7 @@ static fl_err step_counter(fl_emit *e)
     return err;
 }
 
-static fl_err print(fl_emit *e)
+static fl_err emit_print(fl_emit *e)
 {
     static const char *const flags[] = {
         "print_tensor_name", "print_tensor_type", "print_tensor_shape",
@@ -118,7 +118,7 @@ const fl_layer_def fl_layers_control[] = {
                  {"print_tensor_shape", FL_ARG_BOOL, "True"},
                  {"print_tensor_lod", FL_ARG_BOOL, "True"},
                  {"print_phase", FL_ARG_STR, "'both'"}},
-        .emit = print,
+        .emit = emit_print,
     },
     {0},
 };

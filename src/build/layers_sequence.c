@@ -23,7 +23,7 @@ static fl_err sequence_pool(fl_emit *e)
 }
 
 /* The first or the last step is a pool, and named so. */
-static fl_err step(fl_emit *e, const char *pool_type)
+static fl_err emit_step(fl_emit *e, const char *pool_type)
 {
     fl_var *out = NULL;
     FL_TRY(
@@ -38,12 +38,12 @@ static fl_err step(fl_emit *e, const char *pool_type)
 
 static fl_err first_step(fl_emit *e)
 {
-    return step(e, "first");
+    return emit_step(e, "first");
 }
 
 static fl_err last_step(fl_emit *e)
 {
-    return step(e, "last");
+    return emit_step(e, "last");
 }
 
 static fl_err sequence_conv(fl_emit *e)

@@ -19,7 +19,7 @@ static fl_err set_parts(fl_emit *e, fl_desc *d, const char *slot, int64_t n,
     return FL_OK;
 }
 
-static fl_err split(fl_emit *e)
+static fl_err emit_split(fl_emit *e)
 {
     fl_var *x = fl_arg_var(&e->args, "input");
     const fl_arg *parts = fl_arg_get(&e->args, "num_or_sections");
@@ -94,7 +94,7 @@ const fl_layer_def fl_layers_shape[] = {
                  {"num_or_sections", FL_ARG_INT_OR_INTS},
                  {"dim", FL_ARG_INT, "-1"},
                  {"name", FL_ARG_STR, "None"}},
-        .emit = split,
+        .emit = emit_split,
     },
     {
         .name = "reshape",

@@ -47,7 +47,7 @@ static fl_err assign(fl_emit *e)
 }
 
 /* zeros and ones are fill_constant, and named so. */
-static fl_err fill(fl_emit *e, double value)
+static fl_err emit_fill(fl_emit *e, double value)
 {
     fl_arg shape = *fl_arg_get(&e->args, "shape");
     shape.name = "shape";
@@ -68,12 +68,12 @@ static fl_err fill(fl_emit *e, double value)
 
 static fl_err zeros(fl_emit *e)
 {
-    return fill(e, 0);
+    return emit_fill(e, 0);
 }
 
 static fl_err ones(fl_emit *e)
 {
-    return fill(e, 1);
+    return emit_fill(e, 1);
 }
 
 /* --- numbers in a row --- */

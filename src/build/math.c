@@ -41,8 +41,8 @@ static int first_unknown(const fl_shape *s)
 }
 
 /* `number` in the shape of x, or [1]. */
-static fl_err fill(fl_net *n, const fl_var *x, double number, bool full,
-                   fl_var **out)
+static fl_err emit_fill(fl_net *n, const fl_var *x, double number, bool full,
+                        fl_var **out)
 {
     const int batch = full ? first_unknown(&x->shape) : -1;
     const int64_t one = 1;
@@ -107,7 +107,7 @@ fl_err fl_var_math(fl_net *n, const char *op, fl_var *x, fl_var *y,
                        op);
     const bool swap = reversed && !m->commutes;
     if (!y)
-        FL_TRY(fill(n, x, number, swap, &y));
+        FL_TRY(emit_fill(n, x, number, swap, &y));
     FL_TRY(to_dtype(n, x->dtype, &y));
     return combine(n, m->op, swap ? y : x, swap ? x : y, out);
 }

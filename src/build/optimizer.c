@@ -48,8 +48,8 @@ static const fl_regularizer *keep_regularizer(fl_optimizer *o)
     return r;
 }
 
-static fl_err make(fl_net *n, const fl_optimizer_def *def, const fl_arg *args,
-                   fl_optimizer **out)
+static fl_err make_optimizer(fl_net *n, const fl_optimizer_def *def,
+                             const fl_arg *args, fl_optimizer **out)
 {
     fl_optimizer *o = fl_mem_alloc(sizeof *o);
     *o = (fl_optimizer){.net = n, .arena = fl_arena_new(), .def = def};
@@ -307,7 +307,7 @@ fl_err fl_optimizer_new(fl_net *n, const char *name, const fl_arg *args,
 {
     const fl_optimizer_def *def;
     FL_TRY(fl_optimizer_find(name, &def));
-    FL_TRY(make(n, def, args, out));
+    FL_TRY(make_optimizer(n, def, args, out));
     (*out)->hooks = by_table;
     return FL_OK;
 }
@@ -315,7 +315,7 @@ fl_err fl_optimizer_new(fl_net *n, const char *name, const fl_arg *args,
 fl_err fl_optimizer_custom(fl_net *n, const fl_optimizer_hooks *hooks,
                            const fl_arg *args, fl_optimizer **out)
 {
-    FL_TRY(make(n, &custom, args, out));
+    FL_TRY(make_optimizer(n, &custom, args, out));
     (*out)->hooks = *hooks;
     return FL_OK;
 }
@@ -328,7 +328,7 @@ fl_optimizer_hooks fl_optimizer_hook(fl_optimizer *o,
     return old;
 }
 
-static fl_err begin(fl_optimizer *o, const fl_param_grads *pgs)
+static fl_err begin_update(fl_optimizer *o, const fl_param_grads *pgs)
 {
     fl_param_grads updated = {0};
     for (int64_t i = 0; i < pgs->n; i++)
@@ -355,7 +355,7 @@ static fl_err update_all(fl_optimizer *o, const fl_param_grads *pgs,
     const fl_block *b = fl_program_block(o->net->main, 0);
     const int64_t start = b->ops.n;
     if (o->hooks.begin)
-        FL_TRY(begin(o, pgs));
+        FL_TRY(begin_update(o, pgs));
     FL_TRY(make_rate(o));
     FL_TRY(emit_each(o, pgs, o->hooks.update));
     if (o->hooks.finish)

@@ -5,7 +5,7 @@
  * nothing of it reaches a target. */
 #include "build/grad.h"
 
-static void put(fl_map *set, const char *name)
+static void put_name(fl_map *set, const char *name)
 {
     fl_map_put(set, name, set);
 }
@@ -23,7 +23,7 @@ static void put_open(const fl_diff *d, fl_names_at it, fl_map *set)
 {
     for (const char **s; (s = fl_names_next(&it));)
         if (!fl_diff_is_cut(d, *s))
-            put(set, *s);
+            put_name(set, *s);
 }
 
 static bool is_real(const fl_var *v)
@@ -102,7 +102,7 @@ static void cut_dead_ends(fl_diff *d, fl_map *reached)
 static void put_vars(fl_map *set, int n, fl_var *const *vars)
 {
     for (int i = 0; i < n; i++)
-        put(set, vars[i]->name);
+        put_name(set, vars[i]->name);
 }
 
 void fl_diff_find_path(fl_diff *d, int n_targets, fl_var *const *targets,

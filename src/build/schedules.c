@@ -102,7 +102,7 @@ static value global(schedule *s, const char *name)
                             {0}});
 }
 
-static value step(schedule *s, int64_t begin)
+static value emit_counter(schedule *s, int64_t begin)
 {
     value count = layer(s, "autoincreased_step_counter",
                         (fl_arg[]){{"counter_name", .s = "@LR_DECAY_COUNTER@"},
@@ -131,7 +131,7 @@ static value noam(schedule *s)
 {
     const double d = fl_arg_float(&s->e->args, "d_model");
     const double warmup = fl_arg_float(&s->e->args, "warmup_steps");
-    value t = step(s, 1);
+    value t = emit_counter(s, 1);
     value a = op(s, t, "**", num(-0.5));
     value b = op(s, num(pow(warmup, -1.5)), "*", t);
     return op(s, num(pow(d, -0.5)), "*", smaller(s, a, b));
@@ -140,7 +140,7 @@ static value noam(schedule *s)
 /* t / decay_steps, rounded down on a staircase. */
 static value progress(schedule *s)
 {
-    value t = op(s, step(s, 0), "/", arg(s, "decay_steps"));
+    value t = op(s, emit_counter(s, 0), "/", arg(s, "decay_steps"));
     return fl_arg_bool(&s->e->args, "staircase") ? unary(s, "floor", t) : t;
 }
 
@@ -178,7 +178,7 @@ static value cycle_steps(schedule *s, value t, value steps)
 static value polynomial(schedule *s)
 {
     const value end = arg(s, "end_learning_rate");
-    value t = step(s, 0), steps = arg(s, "decay_steps");
+    value t = emit_counter(s, 0), steps = arg(s, "decay_steps");
     if (fl_arg_bool(&s->e->args, "cycle"))
         steps = cycle_steps(s, t, steps);
     else
@@ -202,7 +202,7 @@ static value piecewise(schedule *s)
                          n_bounds, n_values);
         return num(0);
     }
-    value t = step(s, 0), lr = global(s, "learning_rate");
+    value t = emit_counter(s, 0), lr = global(s, "learning_rate");
     for (int i = 0; i < n_bounds; i++) {
         value b = constant(s, bound[i]), v = constant(s, at[i]);
         begin_case(s, &sw, op(s, t, "<", b));
@@ -218,7 +218,7 @@ static value piecewise(schedule *s)
 
 static value cosine(schedule *s)
 {
-    value t = op(s, step(s, 0), "/", arg(s, "step_each_epoch"));
+    value t = op(s, emit_counter(s, 0), "/", arg(s, "step_each_epoch"));
     value epoch = unary(s, "floor", t);
     value half = op(s, arg(s, "learning_rate"), "*", num(0.5));
     value x = op(s, op(s, epoch, "*", num(acos(-1))), "/", arg(s, "epochs"));
@@ -230,7 +230,7 @@ static value warmup(schedule *s)
     const value start = arg(s, "start_lr"), steps = arg(s, "warmup_steps");
     const double rise = fl_arg_float(&s->e->args, "end_lr") - start.number;
     fl_switch sw = {0};
-    value lr = global(s, "learning_rate_warmup"), t = step(s, 0);
+    value lr = global(s, "learning_rate_warmup"), t = emit_counter(s, 0);
     value after = arg(s, "learning_rate");
     if (!after.var)
         after = constant(s, after.number);
@@ -260,7 +260,7 @@ static const struct formula {
     {"linear_lr_warmup", warmup},
 };
 
-static value make(schedule *s)
+static value make_schedule(schedule *s)
 {
     for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++)
         if (!strcmp(formulas[i].name, s->e->def->name))
@@ -275,7 +275,7 @@ static fl_err emit(fl_emit *e)
     schedule s = {e, n, FL_OK};
     n->role = FL_ROLE_LR;
     n->role_var[0] = n->role_var[1] = NULL;
-    const value lr = make(&s);
+    const value lr = make_schedule(&s);
     n->role = before.role;
     n->block = before.block;
     memcpy(n->role_var, before.role_var, sizeof n->role_var);

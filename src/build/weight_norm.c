@@ -35,8 +35,8 @@ static fl_err temporary(const place *p, const char *key, fl_dtype dtype,
                             &like, out);
 }
 
-static fl_err put(const place *p, fl_desc *d, const fl_var *x,
-                  const fl_var *out)
+static fl_err put_op(const place *p, fl_desc *d, const fl_var *x,
+                     const fl_var *out)
 {
     fl_set_in(d, "X", x);
     fl_set_out(d, "Out", out);
@@ -48,7 +48,7 @@ static fl_err put_pow(const place *p, double factor, const fl_var *x,
 {
     fl_desc *d = fl_net_desc(p->net, "pow");
     fl_set_float(d, "factor", factor);
-    return put(p, d, x, out);
+    return put_op(p, d, x, out);
 }
 
 static fl_err put_sum(const place *p, const fl_var *x, const fl_var *out)
@@ -62,7 +62,7 @@ static fl_err put_sum(const place *p, const fl_var *x, const fl_var *out)
     fl_set_ints(d, "dim", n, dims);
     fl_set_bool(d, "keep_dim", true);
     fl_set_bool(d, "reduce_all", false);
-    return put(p, d, x, out);
+    return put_op(p, d, x, out);
 }
 
 /* The norm of v into g, which is there for the startup program, or new. */
@@ -70,7 +70,7 @@ static fl_err norm(const place *p, const fl_var *v, fl_var **g)
 {
     fl_var *absolute, *square, *sum;
     FL_TRY(temporary(p, "abs", v->dtype, &absolute));
-    FL_TRY(put(p, fl_net_desc(p->net, "abs"), v, absolute));
+    FL_TRY(put_op(p, fl_net_desc(p->net, "abs"), v, absolute));
     FL_TRY(temporary(p, "pow", v->dtype, &square));
     FL_TRY(put_pow(p, 2, absolute, square));
     FL_TRY(temporary(p, "sum", v->dtype, &sum));

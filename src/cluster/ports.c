@@ -62,8 +62,8 @@ typedef struct patience {
 } patience;
 
 /* Who starts a job waits for all of it equally long. */
-static fl_err begin(patience *p, const fl_wait_opts *opts,
-                    const fl_ports_world *w)
+static fl_err begin_wait(patience *p, const fl_wait_opts *opts,
+                         const fl_ports_world *w)
 {
     const int64_t now = fl_clock_now(w->clock);
     fl_job job = {0};
@@ -247,7 +247,7 @@ static void watch_asking(goal *g, int64_t now)
         conclude(g, "it accepts and says nothing", now);
 }
 
-static fl_err step(goal *g, int64_t now)
+static fl_err step_goal(goal *g, int64_t now)
 {
     if (!g->up && g->fd >= 0 && g->asking)
         watch_asking(g, now);
@@ -279,7 +279,7 @@ static fl_err wait_all(goal *goals, int n, patience *p)
     for (;;) {
         int up = 0;
         for (int i = 0; i < n; i++) {
-            FL_TRY(step(&goals[i], fl_clock_now(p->w->clock)));
+            FL_TRY(step_goal(&goals[i], fl_clock_now(p->w->clock)));
             up += goals[i].up;
         }
         if (up == n)
@@ -297,7 +297,7 @@ fl_err fl_ports_wait(int n, const char *const *endpoints,
     patience p;
     for (int i = 0; i < n; i++)
         goals[i] = (goal){.endpoint = endpoints[i], .fd = -1, .opts = &p.opts};
-    fl_err err = begin(&p, opts, world);
+    fl_err err = begin_wait(&p, opts, world);
     if (!err)
         err = wait_all(goals, n, &p);
     for (int i = 0; i < n; i++)
@@ -321,7 +321,7 @@ fl_err fl_ports_ask(const char *endpoint)
     goal g = {.endpoint = endpoint, .fd = -1, .opts = &nobody};
     fl_err err = FL_OK;
     while (!err && !g.up && !g.tried) {
-        err = step(&g, fl_clock_now(w.clock));
+        err = step_goal(&g, fl_clock_now(w.clock));
         if (!err && !g.n && g.fd < 0 && !g.tried) /* the name is not known */
             break;
         if (!err && !g.up)
@@ -341,7 +341,7 @@ fl_err fl_ports_resolve(const char *endpoint, const fl_wait_opts *opts,
     fl_address at[FL_ADDRESSES];
     patience p;
     int n = 0;
-    FL_TRY(begin(&p, opts, world ? world : &real));
+    FL_TRY(begin_wait(&p, opts, world ? world : &real));
     for (;;) {
         const fl_err err =
             fl_address_find_unless(endpoint, p.opts.poll, p.opts.user, at, &n);

@@ -120,13 +120,13 @@ static const char *stripped(fl_arena *a, const char *text, size_t n)
     return n ? fl_arena_printf(a, "%.*s", (int)n, text) : NULL;
 }
 
-static const char *get(const making *m, const char *name)
+static const char *get_text(const making *m, const char *name)
 {
     const char *text = name ? m->env->get(m->env->user, name) : NULL;
     return text ? stripped(m->arena, text, strlen(text)) : NULL;
 }
 
-static list split(const making *m, const char *text)
+static list split_list(const making *m, const char *text)
 {
     list l = {fl_arena_alloc(m->arena, (strlen(text) + 1) * sizeof(char *)), 0};
     while (*text) {
@@ -139,7 +139,7 @@ static list split(const making *m, const char *text)
     return l;
 }
 
-static const char *join(const making *m, const list *l)
+static const char *join_list(const making *m, const list *l)
 {
     fl_str s = {0};
     for (int i = 0; i < l->n; i++)
@@ -152,7 +152,7 @@ static const char *join(const making *m, const list *l)
 /* The same list, or number, or word? Blanks and case do not count. */
 static bool agree(const making *m, const char *a, const char *b)
 {
-    const list x = split(m, a), y = split(m, b);
+    const list x = split_list(m, a), y = split_list(m, b);
     for (int i = 0; i < x.n && i < y.n; i++)
         if (strcasecmp(x.at[i], y.at[i]))
             return false;
@@ -161,14 +161,14 @@ static bool agree(const making *m, const char *a, const char *b)
 
 /* The argument, or the first variable that is set. `label` names the argument
  * in sentences. */
-static fl_err find(const making *m, const char *label, const char *arg,
-                   names all, found *out)
+static fl_err find_setting(const making *m, const char *label, const char *arg,
+                           names all, found *out)
 {
     *out = (found){arg ? stripped(m->arena, arg, strlen(arg)) : NULL, label};
     if (out->at)
         return FL_OK;
     for (int i = 0; all[i]; i++) {
-        const char *text = get(m, all[i]);
+        const char *text = get_text(m, all[i]);
         if (text && out->at && !agree(m, text, out->at))
             return fl_fail(FL_EINVAL, "%s is \"%s\", but %s is \"%s\"",
                            out->source, out->at, all[i], text);
@@ -250,9 +250,9 @@ static fl_err check_list(const making *m, const list *l, const char *source)
 static fl_err combine(const making *m, const pair *p, const char *hosts,
                       list *out, const char **source)
 {
-    const char *set = get(m, p->port);
-    const list ports = split(m, set ? set : p->usual ? p->usual : "");
-    *out = split(m, hosts);
+    const char *set = get_text(m, p->port);
+    const list ports = split_list(m, set ? set : p->usual ? p->usual : "");
+    *out = split_list(m, hosts);
     *source = set ? fl_arena_printf(m->arena, "%s and %s", p->hosts, p->port)
                   : p->hosts;
     if (ports.n > 1 && ports.n != out->n)
@@ -271,13 +271,13 @@ static fl_err find_list(making *m, const char *arg, names whole,
 {
     found f;
     *out = (list){0};
-    FL_TRY(find(m, "argument endpoints", arg, whole, &f));
+    FL_TRY(find_setting(m, "argument endpoints", arg, whole, &f));
     if (f.at) {
-        *out = split(m, f.at);
+        *out = split_list(m, f.at);
         *source = f.source;
     }
     for (; !f.at && pairs->hosts && !out->n; pairs++) {
-        const char *hosts = get(m, pairs->hosts);
+        const char *hosts = get_text(m, pairs->hosts);
         if (hosts)
             FL_TRY(combine(m, pairs, hosts, out, source));
     }
@@ -316,7 +316,7 @@ static bool is_in(const list *l, const char *text)
 /* One's own endpoint out of a host and perhaps a port. */
 static const char *from_pair(const making *m, const pair *p, const list *all)
 {
-    const char *host = get(m, p->hosts), *port = get(m, p->port);
+    const char *host = get_text(m, p->hosts), *port = get_text(m, p->port);
     if (!host)
         return NULL;
     const char *whole =
@@ -329,7 +329,8 @@ static const char *from_pair(const making *m, const pair *p, const list *all)
 /* Which of `all` this process is. */
 static fl_err find_own(making *m, const list *all, found *out)
 {
-    FL_TRY(find(m, "argument endpoint", m->args->endpoint, own_names, out));
+    FL_TRY(find_setting(m, "argument endpoint", m->args->endpoint, own_names,
+                        out));
     if (out->at && !port_of(out->at)) {
         const char *full = only_with_host(all, out->at);
         out->at = full ? full : out->at;
@@ -337,16 +338,16 @@ static fl_err find_own(making *m, const list *all, found *out)
     for (const pair *p = own_pairs; !out->at && p->hosts; p++) {
         out->at = from_pair(m, p, all);
         out->source =
-            p->port && get(m, p->port)
+            p->port && get_text(m, p->port)
                 ? fl_arena_printf(m->arena, "%s and %s", p->hosts, p->port)
                 : p->hosts;
     }
     for (const pair *p = own_pairs; !out->at && p->hosts; p++)
-        if (get(m, p->hosts)) /* it is set, and leads nowhere */
-            *out = (found){get(m, p->hosts), p->hosts};
+        if (get_text(m, p->hosts)) /* it is set, and leads nowhere */
+            *out = (found){get_text(m, p->hosts), p->hosts};
     if (out->at && !is_in(all, out->at))
         return fl_fail(FL_EINVAL, "%s is \"%s\", which is not one of %s",
-                       out->source, out->at, join(m, all));
+                       out->source, out->at, join_list(m, all));
     return FL_OK;
 }
 
@@ -377,10 +378,12 @@ static fl_err read_counts(making *m, const found *role)
 {
     fl_role *r = m->r;
     found id, n;
-    FL_TRY(find(m, "argument trainer_id", m->args->trainer_id, id_names, &id));
+    FL_TRY(find_setting(m, "argument trainer_id", m->args->trainer_id, id_names,
+                        &id));
     if (is_no_id(role, &id))
         id.at = NULL;
-    FL_TRY(find(m, "argument trainers", m->args->trainers, trainers_names, &n));
+    FL_TRY(find_setting(m, "argument trainers", m->args->trainers,
+                        trainers_names, &n));
     r->trainers = 1;
     r->source.trainer_id = id.at ? id.source : DEFAULT;
     r->source.trainers = n.at ? n.source : DEFAULT;
@@ -408,12 +411,12 @@ static void keep_list(making *m, const list *l, const char *source)
 static fl_err fail_without_servers(const making *m, const found *role)
 {
     for (const pair *p = server_pairs; p->hosts; p++)
-        if (get(m, p->port))
+        if (get_text(m, p->port))
             return fl_fail(FL_EINVAL,
                            "%s is %s and %s is %s, but no servers are named; "
                            "set %s=host,host",
-                           role->source, role->at, p->port, get(m, p->port),
-                           p->hosts);
+                           role->source, role->at, p->port,
+                           get_text(m, p->port), p->hosts);
     return fl_fail(FL_EINVAL,
                    "%s is %s, but no servers are named; set "
                    "PADDLE_PSERVER_ENDPOINTS=host:port,host:port",
@@ -448,7 +451,7 @@ static fl_err with_servers(making *m, const found *role, const list *servers,
         return fl_fail(FL_EINVAL,
                        "this PSERVER does not know which of %s it is; set "
                        "PADDLE_CURRENT_ENDPOINT",
-                       join(m, servers));
+                       join_list(m, servers));
     r->endpoint = own.at ? own.at : servers->at[0];
     r->source.endpoint = own.at ? own.source : source;
     return FL_OK;
@@ -459,8 +462,8 @@ static fl_err find_mpi_rank(making *m, int ranks)
 {
     fl_role *r = m->r;
     for (size_t i = 0; i < sizeof mpi_names / sizeof *mpi_names; i++) {
-        const found rank = {get(m, mpi_names[i].rank), mpi_names[i].rank};
-        const found n = {get(m, mpi_names[i].ranks), mpi_names[i].ranks};
+        const found rank = {get_text(m, mpi_names[i].rank), mpi_names[i].rank};
+        const found n = {get_text(m, mpi_names[i].ranks), mpi_names[i].ranks};
         int size = 0;
         if (!rank.at || !n.at)
             continue;
@@ -505,7 +508,7 @@ static fl_err among_trainers(making *m, const list *peers, const char *source)
 
 static void note_miss(making *m, const char *wrong, const char *right)
 {
-    if (get(m, wrong) && !get(m, right))
+    if (get_text(m, wrong) && !get_text(m, right))
         note(m, fl_arena_printf(m->arena,
                                 "%s is set, but nothing reads it; did you "
                                 "mean %s?",
@@ -568,12 +571,12 @@ static fl_err resolve(making *m)
     const char *source = NULL, *peers_source = NULL;
     list servers, peers;
     found role;
-    FL_TRY(find(m, "argument role", m->args->role, role_names, &role));
+    FL_TRY(find_setting(m, "argument role", m->args->role, role_names, &role));
     FL_TRY(read_counts(m, &role));
     FL_TRY(find_list(m, m->args->endpoints, servers_names, server_pairs,
                      &servers, &source));
     FL_TRY(find_list(m, NULL, peers_names, peer_pairs, &peers, &peers_source));
-    if (servers.n && get(m, peer_pairs[0].hosts))
+    if (servers.n && get_text(m, peer_pairs[0].hosts))
         return fl_fail(FL_EINVAL,
                        "%s names servers, but %s trainers without servers: "
                        "unset one of them",
@@ -591,7 +594,7 @@ static void read_settings(making *m)
 {
     FL_VEC(const char *) set = {0};
     for (int i = 0; fl_flag_names[i]; i++) {
-        const char *value = get(m, fl_flag_names[i]);
+        const char *value = get_text(m, fl_flag_names[i]);
         if (value)
             fl_push(&set, fl_arena_printf(m->arena, "%s=%s", fl_flag_names[i],
                                           value));

@@ -6,7 +6,7 @@
 #include "graph/framework.h"
 #include "graph/text.h"
 
-static void *make(fl_arena *a, const ProtobufCMessageDescriptor *type)
+static void *make_message(fl_arena *a, const ProtobufCMessageDescriptor *type)
 {
     void *m = fl_arena_alloc(a, type->sizeof_message);
     protobuf_c_message_init(type, m);
@@ -63,7 +63,7 @@ static void put_list(fl_arena *a, pb_attr *m, const fl_attr *v)
 
 static pb_attr *make_attr(fl_arena *a, const fl_attr *v)
 {
-    pb_attr *m = make(a, PB(op_desc__attr));
+    pb_attr *m = make_message(a, PB(op_desc__attr));
     m->name = (char *)v->name;
     m->type = (Paddle__Framework__Proto__AttrType)v->type;
     switch (v->type) {
@@ -102,7 +102,7 @@ static pb_args **make_args(fl_arena *a, const fl_args *args, int n)
 {
     pb_args **m = fl_arena_alloc(a, (size_t)n * sizeof *m);
     for (int i = 0; i < n; i++) {
-        m[i] = make(a, PB(op_desc__var));
+        m[i] = make_message(a, PB(op_desc__var));
         m[i]->parameter = (char *)args[i].slot;
         m[i]->n_arguments = (size_t)args[i].n;
         m[i]->arguments = (char **)args[i].name;
@@ -113,7 +113,7 @@ static pb_args **make_args(fl_arena *a, const fl_args *args, int n)
 pb_op *fl_pb_op(fl_arena *a, const fl_op *op)
 {
     const fl_desc *d = &op->desc;
-    pb_op *m = make(a, PB(op_desc));
+    pb_op *m = make_message(a, PB(op_desc));
     m->type = (char *)d->type;
     m->n_inputs = (size_t)d->n_in;
     m->inputs = make_args(a, d->in, d->n_in);
@@ -132,7 +132,7 @@ pb_op *fl_pb_op(fl_arena *a, const fl_op *op)
 
 static pb_tensor *make_tensor(fl_arena *a, const fl_var *v)
 {
-    pb_tensor *m = make(a, PB(var_type__tensor_desc));
+    pb_tensor *m = make_message(a, PB(var_type__tensor_desc));
     m->data_type = (Paddle__Framework__Proto__VarType__Type)v->dtype;
     m->n_dims = (size_t)v->shape.rank;
     m->dims = (int64_t *)v->shape.dim;
@@ -141,7 +141,7 @@ static pb_tensor *make_tensor(fl_arena *a, const fl_var *v)
 
 static pb_lod_tensor *make_lod_tensor(fl_arena *a, const fl_var *v)
 {
-    pb_lod_tensor *m = make(a, PB(var_type__lo_dtensor_desc));
+    pb_lod_tensor *m = make_message(a, PB(var_type__lo_dtensor_desc));
     m->tensor = make_tensor(a, v);
     m->has_lod_level = v->had_lod_level || v->lod_level;
     m->lod_level = v->lod_level;
@@ -150,7 +150,7 @@ static pb_lod_tensor *make_lod_tensor(fl_arena *a, const fl_var *v)
 
 static pb_tensor_array *make_tensor_array(fl_arena *a, const fl_var *v)
 {
-    pb_tensor_array *m = make(a, PB(var_type__lo_dtensor_array_desc));
+    pb_tensor_array *m = make_message(a, PB(var_type__lo_dtensor_array_desc));
     m->tensor = make_tensor(a, v);
     m->has_lod_level = v->had_lod_level || v->lod_level;
     m->lod_level = v->lod_level;
@@ -159,9 +159,9 @@ static pb_tensor_array *make_tensor_array(fl_arena *a, const fl_var *v)
 
 pb_var *fl_pb_var(fl_arena *a, const fl_var *v)
 {
-    pb_var *m = make(a, PB(var_desc));
+    pb_var *m = make_message(a, PB(var_desc));
     m->name = (char *)v->name;
-    m->type = make(a, PB(var_type));
+    m->type = make_message(a, PB(var_type));
     m->type->type = (Paddle__Framework__Proto__VarType__Type)v->kind;
     const bool described = v->had_tensor || v->shape.rank;
     if (described && v->kind == FL_LOD_TENSOR)
@@ -179,7 +179,7 @@ pb_var *fl_pb_var(fl_arena *a, const fl_var *v)
 
 pb_block *fl_pb_block(fl_arena *a, const fl_block *b)
 {
-    pb_block *m = make(a, PB(block_desc));
+    pb_block *m = make_message(a, PB(block_desc));
     m->idx = b->idx;
     m->parent_idx = b->parent;
     m->has_forward_block_idx = b->had_forward || b->forward != -1;
@@ -195,12 +195,12 @@ pb_block *fl_pb_block(fl_arena *a, const fl_block *b)
 
 pb_program *fl_pb_program(fl_arena *a, const fl_program *p)
 {
-    pb_program *m = make(a, PB(program_desc));
+    pb_program *m = make_message(a, PB(program_desc));
     m->blocks = fl_arena_alloc(a, (size_t)p->blocks.n * sizeof *m->blocks);
     for (int64_t i = 0; i < p->blocks.n; i++)
         m->blocks[m->n_blocks++] = fl_pb_block(a, p->blocks.at[i]);
     if (p->had_version || p->file_version) {
-        m->version = make(a, PB(version));
+        m->version = make_message(a, PB(version));
         m->version->has_version = p->had_version_number || p->file_version;
         m->version->version = p->file_version;
     }

@@ -80,7 +80,7 @@ static fl_err check_def(const fl_op_def *def)
     return check_grad(def);
 }
 
-static fl_err add(fl_registry *r, const fl_op_def *def)
+static fl_err add_op(fl_registry *r, const fl_op_def *def)
 {
     if (fl_map_get(&r->by_type, def->type))
         return fl_fail(FL_EINVAL, "%s: the type is registered twice",
@@ -152,7 +152,7 @@ static fl_err derive(fl_registry *r, const fl_op_def *fwd)
     g->run = fwd->grad_run;
     g->forward = fwd;
     fl_map_put(&r->forward, g->type, (void *)fwd);
-    return add(r, g);
+    return add_op(r, g);
 }
 
 fl_err fl_registry_new(const fl_op_def *const *defs, int n, fl_registry **out)
@@ -163,7 +163,7 @@ fl_err fl_registry_new(const fl_op_def *const *defs, int n, fl_registry **out)
     for (int i = 0; i < n && !err; i++) {
         err = check_def(defs[i]);
         if (!err)
-            err = add(r, defs[i]);
+            err = add_op(r, defs[i]);
         if (!err && defs[i]->grad_run)
             err = derive(r, defs[i]);
     }

@@ -139,7 +139,8 @@ typedef struct reader {
     size_t left;
 } reader;
 
-static fl_err take(reader *r, uint64_t n, const char *what, const void **out)
+static fl_err take_bytes(reader *r, uint64_t n, const char *what,
+                         const void **out)
 {
     if (n > r->left)
         return fl_fail(FL_EPROTO, "%s: %s needs %llu bytes, but %zu are left",
@@ -153,7 +154,7 @@ static fl_err take(reader *r, uint64_t n, const char *what, const void **out)
 static fl_err take_number(reader *r, size_t n, const char *what, void *out)
 {
     const void *at = NULL;
-    FL_TRY(take(r, n, what, &at));
+    FL_TRY(take_bytes(r, n, what, &at));
     memcpy(out, at, n);
     return FL_OK;
 }
@@ -201,7 +202,7 @@ static fl_err take_dims(reader *r, fl_shape *s)
     uint64_t n;
     const void *at = NULL;
     FL_TRY(take_varint(r, &n));
-    FL_TRY(take(r, n, "the list of dimensions", &at));
+    FL_TRY(take_bytes(r, n, "the list of dimensions", &at));
     reader list = {r->name, at, n};
     while (list.left)
         FL_TRY(take_dim(&list, s));
@@ -230,7 +231,7 @@ static fl_err take_desc(reader *r, fl_dtype *dtype, fl_shape *shape)
     uint64_t number = UINT64_MAX;
     const void *at = NULL;
     FL_TRY(take_number(r, sizeof n, "the size of the description", &n));
-    FL_TRY(take(r, n, "the description", &at));
+    FL_TRY(take_bytes(r, n, "the description", &at));
     reader desc = {r->name, at, n};
     while (desc.left)
         FL_TRY(take_field(&desc, &number, shape));
@@ -257,7 +258,7 @@ static fl_err take_tensor(reader *r, fl_tensor *view)
                        "%s: %s%s has %lld elements, but %zu bytes are left",
                        r->name, fl_dtype_name(dtype),
                        fl_shape_text(&shape, text), (long long)n, r->left);
-    FL_TRY(take(r, (uint64_t)n * size, "the elements", &at));
+    FL_TRY(take_bytes(r, (uint64_t)n * size, "the elements", &at));
     *view = fl_tensor_view(dtype, &shape, at);
     return FL_OK;
 }
@@ -271,7 +272,7 @@ static fl_err take_level(reader *r, int64_t *n, const void **off)
                        "%s: a lod level of %llu bytes, not a multiple of 8",
                        r->name, (unsigned long long)bytes);
     *n = (int64_t)(bytes / sizeof(int64_t));
-    return take(r, bytes, "a lod level", off);
+    return take_bytes(r, bytes, "a lod level", off);
 }
 
 /* Own: l. */
@@ -319,7 +320,7 @@ fl_err fl_tensor_head_decode(const char *name, fl_kind kind, const void *bytes,
 }
 
 /* A view of unaligned bytes becomes the tensor's own elements. */
-static fl_err keep(fl_tensor *t, const fl_tensor *view)
+static fl_err keep_tensor(fl_tensor *t, const fl_tensor *view)
 {
     FL_TRY(fl_tensor_copy(t, view));
     uint8_t *b = t->data;
@@ -339,7 +340,7 @@ static fl_err decode_tensor(reader *r, fl_tensor *t)
     if (!err && fl_lod_check(&lod, view.shape.rank ? view.shape.dim[0] : 1))
         err = fl_fail_at(FL_EPROTO, "in %s", r->name);
     if (!err)
-        err = keep(t, &view);
+        err = keep_tensor(t, &view);
     if (!err)
         err = fl_lod_ref(&t->lod, &lod);
     fl_lod_fini(&lod);
@@ -372,7 +373,7 @@ static fl_err decode_rows(reader *r, fl_rows *rows)
     if (n > r->left / sizeof(int64_t))
         return fl_fail(FL_EPROTO, "%s: %llu rows, but %zu bytes are left",
                        r->name, (unsigned long long)n, r->left);
-    FL_TRY(take(r, n * sizeof(int64_t), "the rows", &at));
+    FL_TRY(take_bytes(r, n * sizeof(int64_t), "the rows", &at));
     FL_TRY(take_number(r, sizeof height, "the height", &height));
     FL_TRY(take_tensor(r, &view));
     fl_shape list = fl_shape_of(1, (int64_t[]){(int64_t)n});
@@ -380,7 +381,7 @@ static fl_err decode_rows(reader *r, fl_rows *rows)
     FL_TRY(fl_tensor_copy(&index, &listed));
     fl_err err = check_rows(r, index.data, (int64_t)n, height, &view);
     if (!err)
-        err = keep(&rows->value, &view);
+        err = keep_tensor(&rows->value, &view);
     if (!err) {
         err = fl_tensor_ref(&rows->index, &index);
         rows->n = (int64_t)n;

@@ -81,7 +81,7 @@ const fl_row_at *fl_rows_order(const fl_rows *r, fl_row_at *space)
     return a;
 }
 
-static void add(fl_dtype t, int64_t n, void *to, const void *from)
+static void add_elements(fl_dtype t, int64_t n, void *to, const void *from)
 {
     if (t == FL_F32)
         for (int64_t i = 0; i < n; i++)
@@ -103,7 +103,7 @@ static int64_t gather(fl_rows *dst, const fl_rows *src, const pair *p)
     for (int64_t i = 0; i < src->n; i++) {
         const char *from = in + (size_t)p[i].at * size;
         if (i && p[i].row == p[i - 1].row) {
-            add(t, width, out - size, from);
+            add_elements(t, width, out - size, from);
             continue;
         }
         index[n++] = row[p[i].at];

@@ -28,7 +28,7 @@ typedef struct loader {
 } loader;
 
 /* Elements of a variable; several servers may keep the same ones. */
-static int64_t count(const fl_placement *place, const char *var)
+static int64_t count_elements(const fl_placement *place, const char *var)
 {
     int64_t n = 0;
     for (int i = 0; i < place->n_pieces; i++) {
@@ -40,11 +40,11 @@ static int64_t count(const fl_placement *place, const char *var)
     return n;
 }
 
-static fl_err check(const loader *l, const piece *p, const fl_record *r)
+static fl_err check_record(const loader *l, const piece *p, const fl_record *r)
 {
     char got[FL_SHAPE_TEXT];
     const fl_piece *k = p->k;
-    const int64_t n = count(fl_placement_of(l->server->job), k->var);
+    const int64_t n = count_elements(fl_placement_of(l->server->job), k->var);
     if (r->dtype != p->dtype)
         return fl_fail(FL_ESHAPE, "%s has %s, but \"%s\" is %s", p->path,
                        fl_dtype_word(r->dtype), k->var,
@@ -64,7 +64,7 @@ static fl_err open_at(const loader *l, const piece *p, fl_record *r)
     if (p->k->first == FL_BY_ID)
         return fl_table_file_open(disk, p->path, p->k, p->dtype, r);
     FL_TRY(fl_record_open(disk, p->path, FL_LOD_TENSOR, r));
-    const fl_err err = check(l, p, r);
+    const fl_err err = check_record(l, p, r);
     if (err)
         fl_record_close(r);
     return err;

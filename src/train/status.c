@@ -194,7 +194,7 @@ bool fl_status_due(const fl_status *s, int64_t ns)
 
 /* In one piece, so that lines of processes do not mix. What stderr does not
  * take is lost: nobody's training ends for that. */
-static void put(const fl_status *s, const fl_str *text)
+static void put_line(const fl_status *s, const fl_str *text)
 {
     if (write(s->fd, text->at, text->n) < 0)
         return;
@@ -211,7 +211,7 @@ static int columns_of(int fd)
 void fl_status_clear(fl_status *s)
 {
     if (s->drawn)
-        put(s, &(fl_str){.at = CLEAR_LINE, .n = strlen(CLEAR_LINE)});
+        put_line(s, &(fl_str){.at = CLEAR_LINE, .n = strlen(CLEAR_LINE)});
     s->drawn = false;
 }
 
@@ -231,6 +231,6 @@ void fl_status_show(fl_status *s, const fl_progress *p, int64_t ns)
     s->drawn = s->mode == FL_STATUS_BAR && !p->done;
     if (!s->drawn)
         fl_str_add(&out, "\n");
-    put(s, &out);
+    put_line(s, &out);
     fl_str_fini(&out);
 }

@@ -136,7 +136,7 @@ static void fini_team(fl_team *team)
     fl_mem_free(team->sentence);
 }
 
-static fl_err begin(training *t, const fl_exec_env *env)
+static fl_err begin_training(training *t, const fl_exec_env *env)
 {
     const fl_train_opts *o = t->opts;
     fl_status_mode mode;
@@ -159,7 +159,7 @@ static fl_err begin(training *t, const fl_exec_env *env)
     return FL_OK;
 }
 
-static void end(training *t)
+static void end_training(training *t)
 {
     for (int i = 0; t->workers && i < t->n; i++)
         fl_worker_fini(&t->workers[i]);
@@ -195,7 +195,7 @@ static void hand_over(training *t)
     fl_str_fini(&debug);
 }
 
-static fl_progress look(training *t, int64_t now, bool done)
+static fl_progress read_progress(training *t, int64_t now, bool done)
 {
     fl_progress p = fl_watched_look(&t->late, t->n, t->workers, now, done);
     const fl_dataset *d = t->opts->dataset;
@@ -214,7 +214,7 @@ static fl_progress look(training *t, int64_t now, bool done)
     return p;
 }
 
-static void show(training *t)
+static void show_progress(training *t)
 {
     const int64_t now = fl_clock_now(fl_clock_real()) - t->began;
     const bool due = fl_status_due(&t->status, now);
@@ -222,7 +222,7 @@ static void show(training *t)
     if (!due && !call)
         return;
     fl_merge_tell(&t->merge, now, false);
-    const fl_progress p = look(t, now, false);
+    const fl_progress p = read_progress(t, now, false);
     if (due)
         fl_status_show(&t->status, &p, now);
     if (call) {
@@ -254,7 +254,7 @@ static void wait_for_workers(training *t, fl_pool *pool, fl_group *group)
                          wish == FL_END_STEP ? FL_END_STEP : FL_END_NOW);
         hand_over(t);
         heed_wish(t);
-        show(t);
+        show_progress(t);
     }
     hand_over(t);
 }
@@ -286,7 +286,7 @@ static fl_err outcome(training *t, fl_progress *out)
     const bool well = !team->err && fl_team_wished(team) != FL_END_NOW;
     if (well)
         fl_merge_tell(&t->merge, now, true);
-    const fl_progress p = look(t, now, true);
+    const fl_progress p = read_progress(t, now, true);
     if (out)
         *out = p;
     if (well)
@@ -328,11 +328,12 @@ static fl_err settle(training *t, const fl_exec_env *env)
                : FL_OK;
 }
 
-static fl_err run(training *t, const fl_exec_env *env, fl_progress *out)
+static fl_err run_training(training *t, const fl_exec_env *env,
+                           fl_progress *out)
 {
     fl_pool *pool;
     fl_group group = {0};
-    FL_TRY(begin(t, env));
+    FL_TRY(begin_training(t, env));
     FL_TRY(fl_pool_new("train", t->n, &pool));
     t->began = fl_clock_now(fl_clock_real());
     t->progress_due = SEC;
@@ -366,7 +367,7 @@ fl_err fl_train_run(const fl_exec_env *env, const fl_train_opts *opts,
         t.team.communicator = fl_service_communicator(
             env->service, fl_placement_of(opts->program->job));
     init_team(&t);
-    const fl_err err = run(&t, env, out);
-    end(&t);
+    const fl_err err = run_training(&t, env, out);
+    end_training(&t);
     return err;
 }

@@ -121,7 +121,7 @@ static fl_err step_on_shared_parameters(fl_worker *w)
     return fl_plan_run(w->plan, w->feeds, NULL);
 }
 
-static fl_err step(fl_worker *w, fl_tally *t)
+static fl_err run_step(fl_worker *w, fl_tally *t)
 {
     fl_team *team = w->team;
     const int64_t start = fl_clock_now(w->watch.clock), waited = w->waited;
@@ -148,7 +148,7 @@ static double number(fl_worker *w, const char *name)
     return name ? fl_first_number(fl_plan_value(w->plan, name)) : NAN;
 }
 
-static void count(fl_worker *w, const fl_tally *t)
+static void count_step(fl_worker *w, const fl_tally *t)
 {
     const double loss = number(w, w->team->loss);
     pthread_mutex_lock(&w->lock);
@@ -215,7 +215,7 @@ static void print_times(fl_worker *w)
     w->debugged = fl_clock_now(w->watch.clock);
 }
 
-static void tell(fl_worker *w)
+static void tell_counts(fl_worker *w)
 {
     const fl_train_opts *o = w->team->opts;
     if (w->index)
@@ -237,9 +237,9 @@ static fl_err one_batch(fl_worker *w, bool *more)
     *more = t.examples > 0;
     if (!*more)
         return FL_OK;
-    FL_TRY(step(w, &t));
-    count(w, &t);
-    tell(w);
+    FL_TRY(run_step(w, &t));
+    count_step(w, &t);
+    tell_counts(w);
     return FL_OK;
 }
 
