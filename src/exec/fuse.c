@@ -71,7 +71,7 @@ const fl_var *fl_lines_var(const fl_lines *l, const char *name)
     return fl_block_find(l->block, name);
 }
 
-bool fl_lines_private(const fl_lines *l, const char *name, int reader)
+bool fl_lines_temporary(const fl_lines *l, const char *name)
 {
     const fl_var *v = fl_lines_var(l, name);
     int writers = 0;
@@ -80,7 +80,12 @@ bool fl_lines_private(const fl_lines *l, const char *name, int reader)
         return false;
     for (int i = 0; i < l->descs.n; i++)
         writers += writes(l->descs.at[i], name);
-    return writers == 1 && fl_lines_readers(l, name) == 1 &&
+    return writers == 1;
+}
+
+bool fl_lines_private(const fl_lines *l, const char *name, int reader)
+{
+    return fl_lines_temporary(l, name) && fl_lines_readers(l, name) == 1 &&
            reads(l->descs.at[reader], name);
 }
 
@@ -137,6 +142,7 @@ int64_t fl_desc_int(const fl_desc *d, const char *name, int64_t otherwise)
 void fl_fuse(fl_lines *l)
 {
     fl_fuse_softmax_ce(l);
+    fl_fuse_conv(l);
     fl_fuse_bias_grad(l);
     fl_fuse_embed(l);
     fl_fuse_fc(l);

@@ -30,7 +30,10 @@ int fl_lines_readers(const fl_lines *l, const char *name); /* how many lines */
 bool fl_lines_written(const fl_lines *l, const char *name, int from, int to);
 bool fl_lines_read(const fl_lines *l, const char *name, int from, int to);
 
-/* Written once, read by that line alone, and of no use after the run. */
+/* Written once, and of no use after the run. */
+bool fl_lines_temporary(const fl_lines *l, const char *name);
+
+/* The same, and read by that line alone. */
 bool fl_lines_private(const fl_lines *l, const char *name, int reader);
 
 /* The line that reads a private name, if it is of that type; else -1. */
@@ -53,6 +56,7 @@ bool fl_lines_is(const fl_lines *l, int i, const char *type);
 int64_t fl_desc_int(const fl_desc *d, const char *name, int64_t otherwise);
 
 void fl_fuse_embed(fl_lines *l);      /* lookups + pools + concat, and back */
+void fl_fuse_conv(fl_lines *l);       /* conv + bias + relu + pool, and back */
 void fl_fuse_bias_grad(fl_lines *l);  /* act_grad + elementwise_add_grad */
 void fl_fuse_softmax_ce(fl_lines *l); /* their two gradients */
 void fl_fuse_fc(fl_lines *l);         /* mul + bias + act */

@@ -29,7 +29,11 @@ typedef struct fl_conv_grads {
  * the frame's scratch. */
 bool fl_conv_dnn(fl_call *c, const fl_conv *g, const float *x, const float *w,
                  float *y);
-bool fl_conv_dnn_grad(fl_call *c, const fl_conv *g, const float *x,
+/* relu(Output + Bias) with its channels last: y is [n, oh, ow, m]. */
+bool fl_conv_dnn_relu(fl_call *c, const fl_conv *g, const float *x,
+                      const float *w, const float *bias, float *y);
+/* last: dy has its channels last. */
+bool fl_conv_dnn_grad(fl_call *c, const fl_conv *g, bool last, const float *x,
                       const float *w, const float *dy, fl_conv_grads out);
 
 /* Any shape. `col` is fl_conv_space. */

@@ -54,12 +54,13 @@ void *fl_conv_space(fl_call *c, const fl_conv *g, fl_dtype t)
 
 /* The three tensors as ours, and as oneDNN may choose them. */
 typedef struct descs {
-    dnnl_memory_desc_t x, w, y;
+    dnnl_memory_desc_t x, w, bias, y;
     dnnl_memory_desc_t any_x, any_w, any_y;
     dnnl_dims_t stride, dilation, pad;
 } descs;
 
-static bool describe(const fl_conv *g, descs *d)
+/* last: our y has its channels last. */
+static bool describe(const fl_conv *g, bool last, descs *d)
 {
     dnnl_dims_t x = {g->n, g->c, g->h, g->w}, y = {g->n, g->m, g->oh, g->ow};
     dnnl_dims_t w = {g->m, g->c, g->kh, g->kw};
@@ -73,7 +74,8 @@ static bool describe(const fl_conv *g, descs *d)
         dnnl_format_tag_t tag;
     } all[] = {
         {&d->x, 4, x, dnnl_nchw},
-        {&d->y, 4, y, dnnl_nchw},
+        {&d->y, 4, y, last ? dnnl_nhwc : dnnl_nchw},
+        {&d->bias, 1, &g->m, dnnl_x},
         {&d->w, one ? 4 : 5, one ? w : grouped, one ? dnnl_oihw : dnnl_goihw},
         {&d->any_x, 4, x, dnnl_nhwc},
         {&d->any_y, 4, y, dnnl_nhwc},
@@ -91,15 +93,16 @@ static bool describe(const fl_conv *g, descs *d)
     return true;
 }
 
-static bool choose_forward(const descs *d, dnnl_engine_t engine,
+static bool choose_forward(const descs *d, const dnnl_memory_desc_t *bias,
+                           bool relu, dnnl_engine_t engine,
                            dnnl_primitive_desc_t *out)
 {
     dnnl_convolution_desc_t op;
     return dnnl_dilated_convolution_forward_desc_init(
                &op, dnnl_forward_training, dnnl_convolution_direct, &d->any_x,
-               &d->any_w, NULL, &d->any_y, d->stride, d->dilation, d->pad,
+               &d->any_w, bias, &d->any_y, d->stride, d->dilation, d->pad,
                d->pad) == dnnl_success &&
-           fl_dnn_choose(&op, engine, NULL, out);
+           fl_dnn_choose(&op, relu, engine, NULL, out);
 }
 
 /* --- Steps ------------------------------------------------------------- */
@@ -113,6 +116,23 @@ static bool make_forward(fl_dnn_step *s, const descs *d, dnnl_engine_t engine,
         {DNNL_ARG_DST, dnnl_query_dst_md, true, &d->y},
     };
     return fl_dnn_step_init(s, engine, forward, 3, spec);
+}
+
+static bool make_with_relu(fl_dnn_step *s, const descs *d, dnnl_engine_t engine,
+                           const_dnnl_primitive_desc_t forward)
+{
+    const fl_dnn_spec spec[] = {
+        {DNNL_ARG_SRC, dnnl_query_src_md, false, &d->x},
+        {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, false, &d->w},
+        {DNNL_ARG_BIAS, dnnl_query_weights_md, false, &d->bias, 1},
+        {DNNL_ARG_DST, dnnl_query_dst_md, true, &d->y},
+    };
+    dnnl_primitive_desc_t pd;
+    if (!choose_forward(d, &d->bias, true, engine, &pd))
+        return false;
+    bool good = fl_dnn_step_init(s, engine, pd, 4, spec);
+    dnnl_primitive_desc_destroy(pd);
+    return good;
 }
 
 static bool make_by_weights(fl_dnn_step *s, const descs *d,
@@ -129,7 +149,7 @@ static bool make_by_weights(fl_dnn_step *s, const descs *d,
     if (dnnl_dilated_convolution_backward_weights_desc_init(
             &op, dnnl_convolution_direct, &d->any_x, &d->any_w, NULL, &d->any_y,
             d->stride, d->dilation, d->pad, d->pad) != dnnl_success ||
-        !fl_dnn_choose(&op, engine, forward, &pd))
+        !fl_dnn_choose(&op, false, engine, forward, &pd))
         return false;
     bool good = fl_dnn_step_init(s, engine, pd, 3, spec);
     dnnl_primitive_desc_destroy(pd);
@@ -149,7 +169,7 @@ static bool make_by_data(fl_dnn_step *s, const descs *d, dnnl_engine_t engine,
     if (dnnl_dilated_convolution_backward_data_desc_init(
             &op, dnnl_convolution_direct, &d->any_x, &d->any_w, &d->any_y,
             d->stride, d->dilation, d->pad, d->pad) != dnnl_success ||
-        !fl_dnn_choose(&op, engine, forward, &pd))
+        !fl_dnn_choose(&op, false, engine, forward, &pd))
         return false;
     bool good = fl_dnn_step_init(s, engine, pd, 3, spec);
     dnnl_primitive_desc_destroy(pd);
@@ -160,14 +180,15 @@ typedef bool (*make)(fl_dnn_step *, const descs *, dnnl_engine_t,
                      const_dnnl_primitive_desc_t);
 
 /* Steps by `how`, NULL where one is not wanted. */
-static bool make_steps(space *s, const fl_conv *g, const make how[2])
+static bool make_steps(space *s, const fl_conv *g, bool last, const make how[2])
 {
     descs d = {0};
     dnnl_primitive_desc_t forward;
     if (!s->engine &&
         dnnl_engine_create(&s->engine, dnnl_cpu, 0) != dnnl_success)
         return false;
-    if (!describe(g, &d) || !choose_forward(&d, s->engine, &forward))
+    if (!describe(g, last, &d) ||
+        !choose_forward(&d, NULL, false, s->engine, &forward))
         return false;
     bool good = true;
     for (int i = 0; i < 2; i++)
@@ -179,7 +200,8 @@ static bool make_steps(space *s, const fl_conv *g, const make how[2])
 }
 
 /* Steps for this shape, made now unless the last call had it too. */
-static space *prepare(fl_call *c, const fl_conv *g, const make how[2])
+static space *prepare(fl_call *c, const fl_conv *g, bool last,
+                      const make how[2])
 {
     space *s = space_of(c);
     if (s->made && !memcmp(&s->made_for, g, sizeof *g))
@@ -188,7 +210,7 @@ static space *prepare(fl_call *c, const fl_conv *g, const make how[2])
     end_steps(s);
     s->made = true;
     s->made_for = *g;
-    s->good = make_steps(s, g, how);
+    s->good = make_steps(s, g, last, how);
     return s;
 }
 
@@ -202,16 +224,25 @@ static void *workspace_of(fl_call *c, const space *s)
 bool fl_conv_dnn(fl_call *c, const fl_conv *g, const float *x, const float *w,
                  float *y)
 {
-    space *s = prepare(c, g, (make[]){make_forward, NULL});
+    space *s = prepare(c, g, false, (make[]){make_forward, NULL});
     void *at[] = {(void *)x, (void *)w, y};
     void *workspace = workspace_of(c, s);
     return workspace && fl_dnn_step_run(&s->step[0], at, workspace);
 }
 
-bool fl_conv_dnn_grad(fl_call *c, const fl_conv *g, const float *x,
+bool fl_conv_dnn_relu(fl_call *c, const fl_conv *g, const float *x,
+                      const float *w, const float *bias, float *y)
+{
+    space *s = prepare(c, g, true, (make[]){make_with_relu, NULL});
+    void *at[] = {(void *)x, (void *)w, (void *)bias, y};
+    void *workspace = workspace_of(c, s);
+    return workspace && fl_dnn_step_run(&s->step[0], at, workspace);
+}
+
+bool fl_conv_dnn_grad(fl_call *c, const fl_conv *g, bool last, const float *x,
                       const float *w, const float *dy, fl_conv_grads out)
 {
-    space *s = prepare(c, g,
+    space *s = prepare(c, g, last,
                        (make[]){out.filter ? make_by_weights : NULL,
                                 out.input ? make_by_data : NULL});
     void *weights[] = {(void *)x, (void *)dy, out.filter};

@@ -32,7 +32,20 @@ void fl_dnn_leave(const sigset_t *was)
     pthread_sigmask(SIG_SETMASK, was, NULL);
 }
 
-bool fl_dnn_choose(const void *op, dnnl_engine_t engine,
+static dnnl_status_t add_relu(dnnl_primitive_attr_t attr)
+{
+    dnnl_post_ops_t ops;
+    dnnl_status_t status = dnnl_post_ops_create(&ops);
+    if (status != dnnl_success)
+        return status;
+    status = dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, 0, 0);
+    if (status == dnnl_success)
+        status = dnnl_primitive_attr_set_post_ops(attr, ops);
+    dnnl_post_ops_destroy(ops);
+    return status;
+}
+
+bool fl_dnn_choose(const void *op, bool relu, dnnl_engine_t engine,
                    const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *out)
 {
     dnnl_primitive_attr_t attr;
@@ -40,6 +53,8 @@ bool fl_dnn_choose(const void *op, dnnl_engine_t engine,
     TRY(dnnl_primitive_attr_create(&attr));
     dnnl_status_t status = dnnl_primitive_attr_set_scratchpad_mode(
         attr, dnnl_scratchpad_mode_user);
+    if (status == dnnl_success && relu)
+        status = add_relu(attr);
     if (status == dnnl_success)
         status = dnnl_primitive_desc_create(out, op, attr, engine, hint);
     dnnl_primitive_attr_destroy(attr);
@@ -71,7 +86,7 @@ static bool init_arg(fl_dnn_step *s, const_dnnl_primitive_desc_t pd,
 {
     fl_dnn_arg *a = &s->arg[s->n++];
     const dnnl_memory_desc_t *want =
-        dnnl_primitive_desc_query_md(pd, spec->query, 0);
+        dnnl_primitive_desc_query_md(pd, spec->query, spec->index);
     a->id = spec->id;
     a->out = spec->out;
     TRY(dnnl_memory_create(&a->plain, spec->plain, s->engine,

@@ -57,12 +57,14 @@ typedef struct fl_dnn_spec {
     dnnl_query_t query;
     bool out;
     const dnnl_memory_desc_t *plain;
+    int index; /* of the query; 1: the bias among the weights */
 } fl_dnn_spec;
 
 /* The best primitive for an operation desc; `hint` is the forward one's, or
- * NULL. False also where oneDNN has only its slow reference. The primitive's
- * own memory is the caller's to give. */
-bool fl_dnn_choose(const void *op, dnnl_engine_t engine,
+ * NULL. With relu it is the last thing that the primitive does. False also
+ * where oneDNN has only its slow reference. The primitive's own memory is the
+ * caller's to give. */
+bool fl_dnn_choose(const void *op, bool relu, dnnl_engine_t engine,
                    const_dnnl_primitive_desc_t hint,
                    dnnl_primitive_desc_t *out);
 

@@ -9,7 +9,7 @@
 #ifndef FL_OPS_CONV2D_C
 #define FL_OPS_CONV2D_C
 
-#include "kernel/conv.h"
+#include "ops/conv2d.h"
 
 #include <string.h>
 
@@ -35,13 +35,18 @@ static fl_conv geometry(const fl_shape *x, const fl_shape *w,
     return g;
 }
 
+fl_conv fl_conv_of(const fl_call *c)
+{
+    return geometry(&fl_in(c, "Input")->shape, &fl_in(c, "Filter")->shape,
+                    fl_attr_get(c, "groups"),
+                    (const fl_attr *[]){fl_attr_get(c, "strides"),
+                                        fl_attr_get(c, "paddings"),
+                                        fl_attr_get(c, "dilations")});
+}
+
 static fl_conv conv_of(const fl_call *c, const fl_tensor *y)
 {
-    fl_conv g = geometry(&fl_in(c, "Input")->shape, &fl_in(c, "Filter")->shape,
-                         fl_attr_get(c, "groups"),
-                         (const fl_attr *[]){fl_attr_get(c, "strides"),
-                                             fl_attr_get(c, "paddings"),
-                                             fl_attr_get(c, "dilations")});
+    fl_conv g = fl_conv_of(c);
     g.oh = y->shape.dim[2];
     g.ow = y->shape.dim[3];
     return g;
@@ -109,7 +114,7 @@ static fl_err conv_grads(fl_call *c, const fl_conv *g, const fl_tensor *dy)
     if (!dx && !dw)
         return FL_OK;
     if (dy->dtype == FL_F32 && fl_tensor_numel(dy) &&
-        fl_conv_dnn_grad(c, g, x, w, dy->data, out))
+        fl_conv_dnn_grad(c, g, false, x, w, dy->data, out))
         return FL_OK;
     void *columns = fl_conv_space(c, g, dy->dtype);
     if (!columns)
@@ -232,15 +237,20 @@ static fl_err infer_output(const fl_infer *x, fl_shape *out)
     return FL_OK;
 }
 
-static fl_err infer(fl_infer *x)
+fl_err fl_conv_infer(const fl_infer *x, fl_shape *out)
 {
-    const fl_dtype t = fl_meta_in(x, "Input", 0)->dtype;
-    fl_shape out;
     FL_TRY(check_rank(x, "Input"));
     FL_TRY(check_rank(x, "Filter"));
     FL_TRY(check_attrs(x));
     FL_TRY(check_filter(x));
-    FL_TRY(infer_output(x, &out));
+    return infer_output(x, out);
+}
+
+static fl_err infer(fl_infer *x)
+{
+    const fl_dtype t = fl_meta_in(x, "Input", 0)->dtype;
+    fl_shape out;
+    FL_TRY(fl_conv_infer(x, &out));
     FL_TRY(fl_meta_expect(x, "Bias", t, &(fl_shape){1, {out.dim[1]}}));
     FL_TRY(fl_meta_expect(x, "ResidualData", t, &out));
     fl_meta_set(x, "Output", 0, t, &out);

@@ -52,7 +52,7 @@ static fl_err conv2d_transpose(fl_call *c)
     if (!fl_tensor_numel(x))
         return FL_OK;
     if (x->dtype == FL_F32 &&
-        fl_conv_dnn_grad(c, &g, NULL, w->data, x->data, out))
+        fl_conv_dnn_grad(c, &g, false, NULL, w->data, x->data, out))
         return FL_OK;
     void *col = fl_conv_space(c, &g, x->dtype);
     if (!col)

@@ -275,7 +275,8 @@ static fl_err FN(backward)(fl_call *c, const char *a, FN(map) to_x,
     fl_fit f = FN(fit)(c, a);
     if (dy)
         FN(fold)(to_y, f, x, y, d, dy->data);
-    if (dx && fl_numel(c, a))
+    const bool done = dx && dx->data == d && to_x.many == FN(pass_many);
+    if (dx && fl_numel(c, a) && !done)
         FN(spread)(to_x, f, x, y, d, dx->data);
     return FL_OK;
 }
