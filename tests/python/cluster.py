@@ -333,20 +333,30 @@ class Cluster:
 
 
 class Ranks(Cluster):
-    """A job without servers: its trainers are the ranks of a collective."""
+    """A job without servers: its trainers are the ranks of a collective. On
+    this host endpoints tell them so; on several hosts the four variables of
+    the documents."""
 
-    def __init__(self, folder, script, ranks, env=None, argv=(), **more):
-        super().__init__(folder, script, 0, ranks, env, argv, **more)
-        self._held = [_hold_port("127.0.0.1") for _ in range(ranks)]
-        self.endpoints = ["%s:%d" % s.getsockname() for s in self._held]
+    def __init__(self, folder, script, ranks, env=None, argv=(), hosts=None,
+                 **more):
+        super().__init__(folder, script, 0, ranks, env, argv, hosts=hosts,
+                         **more)
+        if hosts is None:
+            self._held = [_hold_port("127.0.0.1") for _ in range(ranks)]
+            self.endpoints = ["%s:%d" % s.getsockname() for s in self._held]
 
     def _environment(self, role, more):
-        mine = self.endpoints[int(more["PADDLE_TRAINER_ID"])]
+        rank = int(more["PADDLE_TRAINER_ID"])
+        told = {"PADDLE_TRAINER_ENDPOINTS": ",".join(self.endpoints),
+                "PADDLE_CURRENT_ENDPOINT": self.endpoints[rank]} \
+            if self._hosts is None else \
+            {"PADDLE_TRAINER_IPS": ",".join(self._hosts.address(i)
+                                            for i in range(self.trainers)),
+             "PADDLE_CURRENT_IP": self._hosts.address(rank),
+             "PADDLE_PSERVER_PORT": "6175"}
         return super()._environment(role, {
             "PADDLE_TRAINING_ROLE": None, "PADDLE_TRAINERS_NUM": None,
-            "PADDLE_PSERVER_ENDPOINTS": None,
-            "PADDLE_TRAINER_ENDPOINTS": ",".join(self.endpoints),
-            "PADDLE_CURRENT_ENDPOINT": mine, **more})
+            "PADDLE_PSERVER_ENDPOINTS": None, **told, **more})
 
 
 def main():

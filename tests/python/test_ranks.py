@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from cluster import BUILD, FOREIGN, Ranks
+from cluster import BUILD, FOREIGN, Hosts, Ranks
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 JOB = os.path.join(HERE, "rank_job.py")
@@ -112,6 +112,22 @@ def test_trainers_learn_what_one_learns(tmp_path, more):
     mean = np.mean([losses(t) for t in said], axis=0)
     assert np.allclose(mean, whole, atol=1e-5)
     assert params(said[0]) == params(said[1])
+
+
+@pytest.mark.skipif(not Hosts.can_be(), reason="needs root and iproute2")
+def test_trainers_on_three_hosts_start_in_any_order(tmp_path):
+    whole = losses(alone(TRAINER, str(tmp_path / "alone")))
+    with Hosts(3) as hosts, Ranks(tmp_path, TRAINER, 3, ENV, [str(tmp_path)],
+                                  hosts=hosts) as job:
+        job.start_trainer(2)
+        job.trainer[2].says("rank 2 has waited .* for rank 0")
+        job.start_trainer(0)
+        job.start_trainer(1)
+        job.finish()
+        said = [t.text() for t in job.trainer]
+    mean = np.mean([losses(t) for t in said], axis=0)
+    assert np.allclose(mean, whole, atol=1e-5)
+    assert params(said[0]) == params(said[1]) == params(said[2])
 
 
 def test_trainers_go_on_from_the_checkpoint_of_rank_0(tmp_path):
