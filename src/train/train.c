@@ -75,6 +75,20 @@ static int width_of(const fl_train_opts *o)
     return n < 1 ? 1 : (int)n;
 }
 
+/* Threads would call other ranks in an order that differs between ranks. */
+static fl_err check_ranks(const fl_program *p, int threads)
+{
+    const fl_ops *ops = &p->blocks.at[0]->ops;
+    for (int64_t i = 0; i < ops->n && threads > 1; i++)
+        if (ops->at[i]->def->flags & FL_OP_RANKS)
+            return fl_fail(FL_EINVAL,
+                           "%d threads train a program of ranks without "
+                           "servers (op %lld \"%s\"), expected 1: set thread=1 "
+                           "and start more ranks",
+                           threads, (long long)i, ops->at[i]->desc.type);
+    return FL_OK;
+}
+
 /* Where there are fewer files than trainers, some get none. They have come,
  * which the others wait for, and take no step. A test that was not cut runs on
  * a trainer, too. */
@@ -361,8 +375,9 @@ fl_err fl_train_run(const fl_exec_env *env, const fl_train_opts *opts,
         FL_WARN("no files for this trainer: it takes no step in this pass");
         return FL_OK;
     }
-    t.arena = fl_arena_new();
     t.n = width_of(opts);
+    FL_TRY(check_ranks(opts->program, t.n));
+    t.arena = fl_arena_new();
     if (env->service)
         t.team.communicator = fl_service_communicator(
             env->service, fl_placement_of(opts->program->job));

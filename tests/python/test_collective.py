@@ -95,6 +95,27 @@ def test_ranks_with_another_key_stay_out(tmp_path):
         assert "another job key" in last_line(job.trainer[0])
 
 
+def test_a_rank_trains_on_a_dataset_with_one_thread(tmp_path):
+    import paddle.fluid as fluid
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        x = fluid.layers.data("x", [1])
+        loss = fluid.layers.mean(x)
+        main.global_block().append_op(
+            "c_allreduce_sum", inputs={"X": loss}, outputs={"Out": loss})
+    files = [str(tmp_path / name) for name in "ab"]
+    for name in files:
+        with open(name, "w") as f:
+            f.write("1 0.5\n")
+    data = fluid.DatasetFactory().create_dataset("QueueDataset")
+    data.set_use_var([x])
+    data.set_filelist(files)
+    data.set_thread(2)
+    with pytest.raises(Exception, match="2 threads train a program of ranks "
+                       "without servers .*set thread=1"):
+        fluid.Executor().train_from_dataset(main, data)
+
+
 @pytest.mark.skipif(not Hosts.can_be(), reason="needs network namespaces")
 def test_hosts_reduce_over_their_network_and_miss_one_that_is_cut_off(
         tmp_path):
