@@ -11,7 +11,6 @@
 #include "exec/model.h"
 #include "train/save.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -151,8 +150,7 @@ static char *fallback_name(const char *dir)
 static fl_err save_into_new(const saving *v, char *template)
 {
     bool refused;
-    if (!mkdtemp(template))
-        return fl_fail(FL_EIO, "%s: %s", template, strerror(errno));
+    FL_TRY(v->e->disk->mkdtemp(v->e->disk, template));
     const fl_err err = save_into(v, template, &refused);
     const fl_sentence why = fl_sentence_keep();
     if (err)

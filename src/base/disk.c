@@ -242,6 +242,11 @@ static fl_err disk_write(const fl_disk *d, const char *path,
                   : fill_file(fd, path, part, n, false);
 }
 
+static fl_err disk_mkdtemp(const fl_disk *d, char *path)
+{
+    return mkdtemp(path) ? FL_OK : failed(path, "make the directory");
+}
+
 static fl_err disk_mkdirs(const fl_disk *d, const char *path)
 {
     fl_str s = {0};
@@ -508,6 +513,7 @@ static const fl_disk real = {
     .read = disk_read,
     .write = disk_write,
     .mkdirs = disk_mkdirs,
+    .mkdtemp = disk_mkdtemp,
     .list = disk_list,
     .remove = disk_remove,
     .rename = disk_rename,

@@ -39,6 +39,9 @@ struct fl_disk {
                     int64_t n, bool sync);
 
     fl_err (*mkdirs)(const fl_disk *d, const char *path); /* parents too */
+    /* A new directory that only its owner may use. The path ends with XXXXXX,
+     * which become letters that nobody can guess. */
+    fl_err (*mkdtemp)(const fl_disk *d, char *path);
 
     /* Names (not paths) in a directory, sorted; appended to `out`. */
     fl_err (*list)(const fl_disk *d, const char *path, fl_file_names *out);

@@ -166,6 +166,11 @@ static fl_err mem_mkdirs(const fl_disk *d, const char *path)
     return pass(of(d), path);
 }
 
+static fl_err mem_mkdtemp(const fl_disk *d, char *path)
+{
+    return pass(of(d), path); /* one process, one at a time */
+}
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -354,6 +359,7 @@ static const fl_disk functions = {
     .read = mem_read,
     .write = mem_write,
     .mkdirs = mem_mkdirs,
+    .mkdtemp = mem_mkdtemp,
     .list = mem_list,
     .remove = mem_remove,
     .rename = mem_rename,
