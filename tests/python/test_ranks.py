@@ -75,6 +75,14 @@ def test_two_runs_give_the_same_bits(tmp_path):
     assert params(first[0]) == params(again[0])
 
 
+def test_one_rank_and_a_fleet_without_ranks_train_alone(tmp_path):
+    whole = alone(JOB, "alone")
+    assert losses(alone(JOB, "fleet")).tolist() == losses(whole).tolist()
+    for kind in "fleet", "compiled", "program":
+        text, = texts(tmp_path, JOB, 1, kind)
+        assert np.allclose(losses(text), losses(whole), atol=1e-6)
+
+
 def test_ranks_may_have_several_places(tmp_path):
     whole = losses(alone(JOB, "alone"))
     said = texts(tmp_path, JOB, 2, "compiled", CPU_NUM="3")

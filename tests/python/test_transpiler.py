@@ -406,6 +406,8 @@ def test_nccl2_mode_joins_ranks_in_the_startup_program(net):
     assert last.attr("trainers") == [A, B]
     assert t.get_trainer_program() is net.main
     assert net.main._trainers_endpoints == [A, B]
+    with pytest.raises(RuntimeError, match="no servers in mode 'nccl2'"):
+        t.get_pserver_program(A)
 
 
 @pytest.mark.parametrize("mode", [None, "local_sgd"])

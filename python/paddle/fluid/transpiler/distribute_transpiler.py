@@ -281,6 +281,9 @@ class DistributeTranspiler:
                 name for op in ops for name in op.output_arg_names)))
 
     def _known(self):
+        if self.config.mode != "pserver":
+            raise RuntimeError("DistributeTranspiler: there are no servers in "
+                               "mode %r" % self.config.mode)
         if self._cut is None:
             raise RuntimeError("DistributeTranspiler: call transpile first")
         return self._cut
