@@ -79,7 +79,7 @@ static void join(fl_lines *l, fl_scope *s, int first)
                                    .i = fl_desc_int(of, "padding_idx", -1)});
     for (int64_t i = 0; i < gone.n; i++)
         l->descs.at[gone.at[i]] = NULL;
-    l->descs.at[first] = d;
+    fl_lines_put(l, first, d);
     fl_vec_fini(&ids);
     fl_vec_fini(&outs);
     fl_vec_fini(&gone);

@@ -2,7 +2,8 @@
  *
  * Gradients go first: a forward value that only a fused gradient would have
  * read is then read by nobody, and the forward ops can be fused too. Searches
- * walk all lines; blocks are short and this happens once for a program. */
+ * look at the lines that an index has for the name, so that compiling takes
+ * time in proportion to the ops. */
 #include "exec/fuse.h"
 
 #include <string.h>
@@ -26,44 +27,106 @@ static bool writes(const fl_desc *d, const char *name)
     return d && has_name(d->out, d->n_out, name);
 }
 
+/* --- the index --- */
+
+typedef FL_VEC(int) numbers; /* of lines */
+
+static void add_use(fl_lines *l, const char *name, int i)
+{
+    numbers *u = fl_map_get(&l->uses, name);
+    if (!u) {
+        u = fl_arena_alloc(l->arena, sizeof *u);
+        fl_map_put(&l->uses, name, u);
+    }
+    for (int64_t k = u->n - 1; k >= 0 && u->at[k] >= i; k--)
+        if (u->at[k] == i)
+            return;
+    fl_push(u, i);
+    for (int64_t k = u->n - 1; k > 0 && u->at[k - 1] > i; k--) {
+        u->at[k] = u->at[k - 1];
+        u->at[k - 1] = i;
+    }
+}
+
+void fl_lines_put(fl_lines *l, int i, fl_desc *d)
+{
+    l->descs.at[i] = d;
+    for (int s = 0; s < d->n_in; s++)
+        for (int j = 0; j < d->in[s].n; j++)
+            add_use(l, d->in[s].name[j], i);
+    for (int s = 0; s < d->n_out; s++)
+        for (int j = 0; j < d->out[s].n; j++)
+            add_use(l, d->out[s].name[j], i);
+}
+
+void fl_lines_add(fl_lines *l, fl_desc *d)
+{
+    fl_push(&l->descs, NULL);
+    fl_lines_put(l, (int)l->descs.n - 1, d);
+    fl_push(&l->descs, NULL);
+}
+
+void fl_lines_fini(fl_lines *l)
+{
+    for (fl_entry *e = NULL; (e = fl_map_next(&l->uses, e));)
+        fl_vec_fini((numbers *)e->value);
+    fl_map_fini(&l->uses);
+    fl_map_fini(&l->kept);
+    fl_vec_fini(&l->descs);
+}
+
+typedef bool (*relation)(const fl_desc *d,
+                         const char *name); /* reads, writes */
+
+/* The number of lines in [from, to) that stand in the relation to the name;
+ * *first and *last of them, where asked for. */
+static int count_uses(const fl_lines *l, const char *name, relation is,
+                      int from, int to, int *first, int *last)
+{
+    const numbers *u = fl_map_get(&l->uses, name);
+    int n = 0;
+    for (int64_t k = 0; u && k < u->n; k++) {
+        const int i = u->at[k];
+        if (i < from || i >= to || !is(l->descs.at[i], name))
+            continue;
+        if (first && !n)
+            *first = i;
+        if (last)
+            *last = i;
+        n++;
+    }
+    return n;
+}
+
+/* --- questions --- */
+
 int fl_lines_reader(const fl_lines *l, const char *name, int after)
 {
-    for (int i = after + 1; i < l->descs.n; i++)
-        if (reads(l->descs.at[i], name))
-            return i;
-    return -1;
+    int first = -1;
+    count_uses(l, name, reads, after + 1, (int)l->descs.n, &first, NULL);
+    return first;
 }
 
 int fl_lines_writer(const fl_lines *l, const char *name, int before)
 {
-    for (int i = before - 1; i >= 0; i--)
-        if (writes(l->descs.at[i], name))
-            return i;
-    return -1;
+    int last = -1;
+    count_uses(l, name, writes, 0, before, NULL, &last);
+    return last;
 }
 
 int fl_lines_readers(const fl_lines *l, const char *name)
 {
-    int n = 0;
-    for (int i = 0; i < l->descs.n; i++)
-        n += reads(l->descs.at[i], name);
-    return n;
+    return count_uses(l, name, reads, 0, (int)l->descs.n, NULL, NULL);
 }
 
 bool fl_lines_written(const fl_lines *l, const char *name, int from, int to)
 {
-    for (int i = from; i < to; i++)
-        if (writes(l->descs.at[i], name))
-            return true;
-    return false;
+    return count_uses(l, name, writes, from, to, NULL, NULL);
 }
 
 bool fl_lines_read(const fl_lines *l, const char *name, int from, int to)
 {
-    for (int i = from; i < to; i++)
-        if (reads(l->descs.at[i], name))
-            return true;
-    return false;
+    return count_uses(l, name, reads, from, to, NULL, NULL);
 }
 
 const fl_var *fl_lines_var(const fl_lines *l, const char *name)
@@ -74,13 +137,10 @@ const fl_var *fl_lines_var(const fl_lines *l, const char *name)
 bool fl_lines_temporary(const fl_lines *l, const char *name)
 {
     const fl_var *v = fl_lines_var(l, name);
-    int writers = 0;
     if (!v || v->persistable || v->is_data || !strcmp(name, FL_EMPTY) ||
         fl_map_get(&l->kept, name))
         return false;
-    for (int i = 0; i < l->descs.n; i++)
-        writers += writes(l->descs.at[i], name);
-    return writers == 1;
+    return count_uses(l, name, writes, 0, (int)l->descs.n, NULL, NULL) == 1;
 }
 
 bool fl_lines_private(const fl_lines *l, const char *name, int reader)

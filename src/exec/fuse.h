@@ -16,7 +16,12 @@ typedef struct fl_lines {
     descs;       /* NULL: gone. Borrowed from the program until
                   * fl_lines_own makes a copy. */
     fl_map kept; /* names that must hold their value at the end */
+    fl_map uses; /* name -> lines that name it, or did before they changed */
 } fl_lines;
+
+/* Behind every line is an empty one, for a pass to fill. */
+void fl_lines_add(fl_lines *l, fl_desc *d);
+void fl_lines_fini(fl_lines *l);
 
 /* Rewrite the lines. They mean the same afterwards, up to rounding. */
 void fl_fuse(fl_lines *l);
@@ -39,7 +44,8 @@ bool fl_lines_private(const fl_lines *l, const char *name, int reader);
 /* The line that reads a private name, if it is of that type; else -1. */
 int fl_lines_next(const fl_lines *l, const char *name, const char *type);
 
-fl_desc *fl_lines_own(fl_lines *l, int i); /* may be changed */
+fl_desc *fl_lines_own(fl_lines *l, int i);         /* may be changed */
+void fl_lines_put(fl_lines *l, int i, fl_desc *d); /* in place of line i */
 
 /* A hidden op in place of several. Errors name `of`, the one whose inputs are
  * most often wrong. */

@@ -191,7 +191,7 @@ static void fuse_backward(fl_lines *l, const chain *c)
     set_out(f, "Filter@GRAD", fl_desc_out1(conv, "Filter@GRAD"));
     l->descs.at[c->pool_grad] = l->descs.at[c->relu_grad] = NULL;
     l->descs.at[c->add_grad] = NULL;
-    l->descs.at[c->conv_grad] = f;
+    fl_lines_put(l, c->conv_grad, f);
 }
 
 static void fuse_forward(fl_lines *l, const chain *c)
@@ -202,7 +202,7 @@ static void fuse_forward(fl_lines *l, const chain *c)
     set_out(f, "Out", fl_desc_out1(line(l, c->pool), "Out"));
     set_out(f, "Conv", fl_desc_out1(line(l, c->relu), "Out"));
     l->descs.at[c->conv] = l->descs.at[c->add] = l->descs.at[c->relu] = NULL;
-    l->descs.at[c->pool] = f;
+    fl_lines_put(l, c->pool, f);
 }
 
 void fl_fuse_conv(fl_lines *l)

@@ -210,7 +210,7 @@ static bool fuse_back(group *g, int concat_grad)
         l->descs.at[g->in[i].lookup_grad] = NULL;
     }
     l->descs.at[concat_grad] = l->descs.at[sum] = NULL;
-    l->descs.at[sgd] = f;
+    fl_lines_put(l, sgd, f);
     return true;
 }
 
@@ -246,7 +246,7 @@ static void fuse_forward(group *g)
         if (g->in[i].pool >= 0)
             l->descs.at[g->in[i].pool] = NULL;
     }
-    l->descs.at[g->concat] = f;
+    fl_lines_put(l, g->concat, f);
 }
 
 void fl_fuse_embed(fl_lines *l)

@@ -65,7 +65,9 @@ static bool pass_through(fl_lines *l, int at, const char *dx, const char *dy)
     if (reader < 0 || !fl_lines_private(l, dx, reader) ||
         fl_lines_written(l, dy, at + 1, reader))
         return false;
-    fl_desc_rename_in(fl_lines_own(l, reader), dx, dy);
+    fl_desc *d = fl_lines_own(l, reader);
+    fl_desc_rename_in(d, dx, dy);
+    fl_lines_put(l, reader, d);
     return true;
 }
 
@@ -94,7 +96,7 @@ static void fuse_one_bias_grad(fl_lines *l, int at)
         fl_desc_set_in1(f, "Out@GRAD", dy);
     }
     fl_desc_set_out1(f, "Bias@GRAD", db);
-    l->descs.at[at] = f;
+    fl_lines_put(l, at, f);
 }
 
 void fl_fuse_bias_grad(fl_lines *l)
@@ -139,7 +141,7 @@ static void fuse_one_fc(fl_lines *l, int at)
     set_int(f, "x_num_col_dims", fl_desc_int(mul, "x_num_col_dims", 1));
     set_str(f, "act", last == act ? name : "");
     l->descs.at[at] = l->descs.at[add] = NULL;
-    l->descs.at[last] = f;
+    fl_lines_put(l, last, f);
 }
 
 void fl_fuse_fc(fl_lines *l)
@@ -187,9 +189,8 @@ static void fuse_one_mul_sgd(fl_lines *l, int at)
         (fl_lines_written(l, x, at, sgd) || fl_lines_written(l, dy, at, sgd)))
         return;
     fl_desc_set_out1(fl_lines_own(l, at), "Y@GRAD", FL_EMPTY);
-    l->descs.at[sgd] = early ? NULL : f;
-    if (early)
-        fl_insert(&l->descs, at + 1, f);
+    l->descs.at[sgd] = NULL;
+    fl_lines_put(l, early ? at + 1 : sgd, f);
     const char *dx = fl_desc_out1(g, "X@GRAD");
     if (!dx || !strcmp(dx, FL_EMPTY))
         l->descs.at[at] = NULL;
@@ -226,7 +227,7 @@ static void fuse_one_softmax_ce(fl_lines *l, int at)
     fl_desc_set_out1(f, "X@GRAD", fl_desc_out1(s, "X@GRAD"));
     set_int(f, "ignore_index", fl_desc_int(ce, "ignore_index", -100));
     l->descs.at[at] = NULL;
-    l->descs.at[softmax] = f;
+    fl_lines_put(l, softmax, f);
 }
 
 void fl_fuse_softmax_ce(fl_lines *l)

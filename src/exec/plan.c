@@ -388,7 +388,6 @@ static void fuse_global_block(const fl_plan *plan, fl_lines *l)
     for (int b = 1; b < plan->n_units; b++)
         keep_reads(plan->units[b].block, &l->kept);
     fl_fuse(l);
-    fl_map_fini(&l->kept);
 }
 
 /* Multiply the start value of the loss gradient by the part's seed_scale. */
@@ -400,7 +399,7 @@ static void scale_seed(const fl_plan *plan, fl_lines *l, const fl_op *op)
         return;
     fl_attr scaled = *value;
     scaled.f *= plan->part->seed_scale;
-    fl_desc_set_attr(fl_lines_own(l, (int)l->descs.n - 1), &scaled);
+    fl_desc_set_attr(fl_lines_own(l, (int)l->descs.n - 2), &scaled);
 }
 
 /* An op whose outputs are all absent is left out; the scope then holds shapes
@@ -422,7 +421,7 @@ static fl_err compile_block(fl_plan *plan, int b)
     fl_lines l = {.block = u->block, .arena = plan->arena};
     for (int64_t i = 0; i < u->block->ops.n; i++)
         if (runs_op(plan, b, i)) {
-            fl_push(&l.descs, &u->block->ops.at[i]->desc);
+            fl_lines_add(&l, &u->block->ops.at[i]->desc);
             scale_seed(plan, &l, u->block->ops.at[i]);
         } else {
             leave_out(u, u->block->ops.at[i]);
@@ -431,7 +430,7 @@ static fl_err compile_block(fl_plan *plan, int b)
     if (b == 0 && !plan->env.no_fuse)
         fuse_global_block(plan, &l);
     fl_err err = compile_unit(u, &l);
-    fl_vec_fini(&l.descs);
+    fl_lines_fini(&l);
     return err;
 }
 
