@@ -116,7 +116,7 @@ static bool is_global(const fl_clip *c)
     return c->kind && !strcmp(c->kind, "global_norm");
 }
 
-static fl_err measure_norm(fl_net *n, const fl_param_grad *pg, groups *all)
+static fl_err enter_group(fl_net *n, const fl_param_grad *pg, groups *all)
 {
     const fl_clip *c = clip_of(pg);
     return is_global(c) ? join_group(n, c, pg->grad, all) : FL_OK;
@@ -159,7 +159,7 @@ static fl_err clip_all(fl_net *n, fl_param_grads *pgs, groups *all)
                 continue;
             const fl_stamp old = fl_stamp_optimize(n, pg, SCOPE);
             const fl_err err =
-                pass ? replace(n, pg, all) : measure_norm(n, pg, all);
+                pass ? replace(n, pg, all) : enter_group(n, pg, all);
             fl_stamp_set(n, old);
             FL_TRY(err);
         }
