@@ -32,6 +32,9 @@ enum {
                            * input of the same type and shape: an element of an
                            * input is read before the same one is written */
     FL_OP_GRAD_IN_PLACE = 256, /* the same of its gradient */
+    FL_OP_BY_ELEMENT = 512,    /* an element of the output depends only on the
+                                * elements of the inputs at the same index: slices
+                                * may be computed on different machines */
 };
 
 /* --- Shapes ------------------------------------------------------------ */

@@ -41,6 +41,7 @@ const fl_op_def fl_op_assign = {
     .type = "assign",
     .in = {{"X", FL_OPTIONAL}},
     .out = {{"Out"}},
+    .flags = FL_OP_BY_ELEMENT,
     .infer = infer_assign,
     .run = assign,
     .make_grad = assign_grad,

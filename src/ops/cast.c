@@ -45,6 +45,7 @@ const fl_op_def fl_op_cast = {
     .out = {{"Out"}},
     .attr = {{"in_dtype", FL_ATTR_INT, .required = true},
              {"out_dtype", FL_ATTR_INT, .required = true}},
+    .flags = FL_OP_BY_ELEMENT,
     .infer = infer,
     .run = cast,
     .make_grad = make_grad,

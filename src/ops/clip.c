@@ -66,6 +66,7 @@ const fl_op_def fl_op_clip = {
     .out = {{"Out"}},
     .attr = {{"min", FL_ATTR_FLOAT, .required = true},
              {"max", FL_ATTR_FLOAT, .required = true}},
+    .flags = FL_OP_BY_ELEMENT,
     .infer = infer,
     .run = clip,
     .grad_in = {"X", "Out@GRAD"},

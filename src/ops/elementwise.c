@@ -364,7 +364,7 @@ FL_REAL_KERNEL(pow_grad)
         .in = {{"X", reads}, {"Y", reads}},                                    \
         .out = {{"Out"}},                                                      \
         .attr = {{"axis", FL_ATTR_INT, .i = -1}},                              \
-        .flags = FL_OP_IN_PLACE | FL_OP_GRAD_IN_PLACE,                         \
+        .flags = FL_OP_IN_PLACE | FL_OP_GRAD_IN_PLACE | FL_OP_BY_ELEMENT,      \
         .infer = infer_rule,                                                   \
         .run = name##_run,                                                     \
         __VA_ARGS__};

@@ -53,7 +53,7 @@ const fl_op_def fl_op_scale = {
     .attr = {{"scale", FL_ATTR_FLOAT, .f = 1},
              {"bias", FL_ATTR_FLOAT},
              {"bias_after_scale", FL_ATTR_BOOL, .b = true}},
-    .flags = FL_OP_IN_PLACE,
+    .flags = FL_OP_IN_PLACE | FL_OP_BY_ELEMENT,
     .infer = infer,
     .run = scale,
     .make_grad = make_grad,

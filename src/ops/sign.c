@@ -34,6 +34,7 @@ const fl_op_def fl_op_sign = {
     .type = "sign",
     .in = {{"X"}},
     .out = {{"Out"}},
+    .flags = FL_OP_BY_ELEMENT,
     .infer = infer,
     .run = sign,
     .make_grad = make_grad,

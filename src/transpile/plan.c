@@ -7,6 +7,7 @@
 #include "base/endpoint.h"
 #include "base/shuffle.h"
 #include "base/str.h"
+#include "kernel/rule.h"
 #include "transpile/transpile.h"
 
 #include <ctype.h>
@@ -220,17 +221,11 @@ static bool is_remote(const fl_cut *c, const fl_share *s)
 
 /* --- pieces --- */
 
-static bool works_by_element(const char *type)
+/* Is each slice of the op's output computed from the same slices of its inputs?
+ * An update rule works so unless it is `whole`. */
+static bool works_by_element(const fl_op_def *def)
 {
-    static const char *const known[] = {
-        "sum",      "scale",    "sign", "clip",   "cast",    "assign",
-        "sgd",      "momentum", "adam", "adamax", "adagrad", "decayed_adagrad",
-        "adadelta", "rmsprop",  "ftrl",
-    };
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!strcmp(known[i], type))
-            return true;
-    return fl_starts_with(type, "elementwise_") || fl_starts_with(type, "v2_");
+    return def->rule ? !def->rule->whole : def->flags & FL_OP_BY_ELEMENT;
 }
 
 static bool may_be_cut(const fl_cut *c, const fl_share *s)
@@ -239,7 +234,7 @@ static bool may_be_cut(const fl_cut *c, const fl_share *s)
         return false;
     for (int64_t i = 0; i < c->updates.n; i++)
         if (!strcmp(fl_cut_role_var(c->updates.at[i], 0), s->param->name) &&
-            !works_by_element(c->updates.at[i]->desc.type))
+            !works_by_element(c->updates.at[i]->def))
             return false;
     return true;
 }

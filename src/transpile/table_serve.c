@@ -8,15 +8,8 @@
  * table in every step. As in Fluid, sgd takes its place. */
 #include "base/log.h"
 #include "graph/copy.h"
+#include "kernel/rule.h"
 #include "transpile/transpile.h"
-
-static bool is_any(const char *type, const char *const *types)
-{
-    for (; *types; types++)
-        if (!strcmp(type, *types))
-            return true;
-    return false;
-}
 
 const fl_op *fl_table_update(const fl_cut *c, const fl_share *t)
 {
@@ -31,9 +24,9 @@ const fl_op *fl_table_update(const fl_cut *c, const fl_share *t)
 /* Does the op leave rows alone that have no gradient? */
 static bool is_local(const fl_op *op)
 {
-    static const char *const types[] = {"sgd", "adagrad", "ftrl", NULL};
+    const fl_rule *rule = op->def->rule;
     const fl_attr *lazy = fl_desc_attr(&op->desc, "lazy_mode");
-    return is_any(op->desc.type, types) || (lazy && lazy->b);
+    return rule && !rule->whole && (!rule->decays || (lazy && lazy->b));
 }
 
 /* Rows come as they are asked for, and are called by their numbers in the

@@ -327,6 +327,25 @@ static void a_distributed_table_may_have_state(void)
     scene_end(&s);
 }
 
+static void a_distributed_table_keeps_rules_that_leave_rows(void)
+{
+    for (int i = 0; i < fl_optimizers_count; i++) {
+        const fl_optimizer_def *def = &fl_optimizers[i];
+        const fl_rule *rule = scene_rule_of(def);
+        if (rule->whole || rule->decays)
+            continue;
+        scene s;
+        begin_distributed(&s);
+        scene_minimize_by(&s, def);
+        scene_cut2(&s);
+        const char *op =
+            fl_arena_printf(s.net->arena, "%s(Param=emb,", def->op);
+        CHECK(fl_starts_with(scene_lines(&s, s.cut->server[1], "(Param=emb,"),
+                             op));
+        scene_end(&s);
+    }
+}
+
 static void several_tables_are_distributed(void)
 {
     scene s;
@@ -379,6 +398,8 @@ const fl_test fl_tests[] = {
     {"a distributed table is updated by sgd",
      a_distributed_table_is_updated_by_sgd},
     {"a distributed table may have state", a_distributed_table_may_have_state},
+    {"a distributed table keeps rules that leave rows without gradients",
+     a_distributed_table_keeps_rules_that_leave_rows},
     {"several tables are distributed", several_tables_are_distributed},
     {"a cut says what is wrong with a table", says_what_is_wrong_with_a_table},
     {0},

@@ -6,6 +6,7 @@
 #include "build/optimizer.h"
 #include "build/test_net.h"
 #include "check/check.h"
+#include "kernel/rule.h"
 #include "transpile/transpile.h"
 
 #define A "127.0.0.1:6174"
@@ -59,6 +60,21 @@ static inline void scene_minimize(scene *s, const char *optimizer,
     CHECK_OK(fl_optimizer_new(s->net, optimizer, args, &o));
     CHECK_OK(fl_optimizer_minimize(o, s->loss, NULL, NULL, NULL));
     fl_optimizer_free(o);
+}
+
+/* The optimiser of that row, with a value for each argument it requires. */
+static inline void scene_minimize_by(scene *s, const fl_optimizer_def *def)
+{
+    const fl_arg args[] = {
+        {"learning_rate", .f = 0.5},
+        {fl_arg_known(def->args, "momentum") ? "momentum" : NULL, .f = 0.9},
+        {0}};
+    scene_minimize(s, def->op, args);
+}
+
+static inline const fl_rule *scene_rule_of(const fl_optimizer_def *def)
+{
+    return fl_registry_find(fl_check_registry(), def->op)->rule;
 }
 
 static inline void scene_cut(scene *s, const fl_transpile_opts *opts)

@@ -217,6 +217,24 @@ static void momentum_has_fluids_variables(void)
     scene_end(&s);
 }
 
+static void splits_by_rule(void)
+{
+    for (int i = 0; i < fl_optimizers_count; i++) {
+        const fl_optimizer_def *def = &fl_optimizers[i];
+        scene s;
+        scene_fc(&s);
+        scene_minimize_by(&s, def);
+        scene_cut2(&s);
+        const char *places = scene_rule_of(def)->whole
+                                 ? "fc_b:0 fc_w:1"
+                                 : "fc_b:0 fc_w.block0:1 fc_w.block1:0";
+        CHECK_STR(
+            fl_arena_printf(s.net->arena, "%s: %s", def->op, scene_places(&s)),
+            fl_arena_printf(s.net->arena, "%s: %s", def->op, places));
+        scene_end(&s);
+    }
+}
+
 /* A norm is the whole's: such a parameter is not cut. */
 static void keeps_whole_what_needs_a_norm(void)
 {
@@ -441,6 +459,7 @@ const fl_test fl_tests[] = {
     {"a cut of fit a line is this text for a server", fit_a_line_for_a_server},
     {"a cut leaves alone what it cuts", leaves_what_it_cuts_alone},
     {"a cut has every optimizer on the servers", cuts_every_optimizer},
+    {"a cut splits each parameter whose rule works by element", splits_by_rule},
     {"a cut has adadelta on the servers too", cuts_adadelta_too},
     {"a cut with momentum has Fluid's variables",
      momentum_has_fluids_variables},
