@@ -525,8 +525,10 @@ def trained(folder, *words):
 def test_a_trainer_that_is_killed_goes_on_after_the_restart(tmp_path):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     trained(whole)
-    err = trained(cut, "die=1:3", "once=1")
-    assert "signal 9 (Killed)" in err and "goes on from checkpoint" in err
+    err = trained(cut, "die=1:3", "once=1", "rank=1")
+    assert "rank 1 failed first: signal 9 (Killed)" in err
+    assert "rank 0: exit code 1" in err and "goes on from checkpoint" in err
+    assert "rank 1 (127.0.0.1:" in (cut / "logs" / "workerlog.0").read_text()
     assert sums(cut) == sums(whole)
 
 

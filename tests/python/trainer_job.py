@@ -4,6 +4,7 @@
 
 die=1:3     kill this process in step 3 of epoch 1, after its EndStepEvent
 raise=1:3   raise there instead        once=1      not after a restart
+                                       rank=1      only trainer 1 dies
 hold=1:3    wait there until the file FOLDER/go exists
 epochs=3    how many                   parallel=1  on CPU_NUM places
 saves=0     without checkpoints        sparse=1    an embedding, too
@@ -53,8 +54,9 @@ def network(sparse):
 def main():
     folder = sys.argv[1]
     said = dict(word.split("=", 1) for word in sys.argv[2:])
-    if said.get("once") and os.environ.get("FLUID_RESTART"):
-        said.pop("die")
+    if said.get("once") and os.environ.get("FLUID_RESTART") or \
+            said.get("rank", "0") != os.environ.get("PADDLE_TRAINER_ID", "0"):
+        said.pop("die", None)
     sparse = said.get("sparse") == "1"
     names = ["x", "word", "y"] if sparse else ["x", "y"]
     config = None if said.get("saves") == "0" else fluid.CheckpointConfig(
