@@ -207,8 +207,18 @@ static bool is_sync(const fl_op *op, int64_t ring)
            (a ? a->i : 0) == ring;
 }
 
+/* Whether an op from `first` on touches the variable. */
+static bool is_used(const fl_ops *ops, int64_t first, const char *out_var)
+{
+    for (int64_t i = first; i < ops->n; i++)
+        if (touches(ops->at[i], out_var))
+            return true;
+    return false;
+}
+
 /* Whether a c_sync_comm_stream of the ring comes before whatever touches the
- * result. Without one the call waits for its result itself. */
+ * result. Without one the call waits for its result itself. So does one whose
+ * result nobody uses: its memory may become another temporary's. */
 static bool is_synced(const fl_call *c, int64_t ring)
 {
     const fl_program *p = fl_call_site(c).program;
@@ -220,7 +230,7 @@ static bool is_synced(const fl_call *c, int64_t ring)
             i++;
         for (i++; i < ops->n; i++) {
             if (is_sync(ops->at[i], ring))
-                return true;
+                return is_used(ops, i, out);
             if (touches(ops->at[i], out))
                 return false;
         }

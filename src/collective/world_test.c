@@ -387,6 +387,75 @@ static void selected_rows_come_in_the_order_of_ranks(void)
     }
 }
 
+/* Two slots of one table: lookups and their gradients are fused around the
+ * calls to other ranks, which must change nothing. */
+static const char lookups[] =
+    "block 0\n"
+    "  var a: i64[2,1] persistable\n"
+    "  var b: i64[2,1] persistable\n"
+    "  var w: f32[9,2] persistable\n"
+    "  var ea: f32[2,2]\n"
+    "  var eb: f32[2,2]\n"
+    "  var y: f32[2,4] persistable\n"
+    "  var da: f32[2,2]\n"
+    "  var db: f32[2,2]\n"
+    "  var ga: selected_rows f32[9,2]\n"
+    "  var gb: selected_rows f32[9,2]\n"
+    "  var g: selected_rows f32[9,2] persistable\n"
+    "  lookup_table(Ids=a, W=w) -> Out=ea {is_sparse=true}\n"
+    "  lookup_table(Ids=b, W=w) -> Out=eb {is_sparse=true}\n"
+    "  concat(X=[ea, eb]) -> Out=y {axis=1}\n"
+    "  concat_grad(X=[ea, eb], Out@GRAD=y) -> X@GRAD=[da, db] {axis=1}\n"
+    "  lookup_table_grad(Ids=a, W=w, Out@GRAD=da) -> W@GRAD=ga "
+    "{is_sparse=true}\n"
+    "  lookup_table_grad(Ids=b, W=w, Out@GRAD=db) -> W@GRAD=gb "
+    "{is_sparse=true}\n"
+    "  sum(X=[ga, gb]) -> Out=g\n"
+    "  c_allreduce_sum(X=g) -> Out=g {ring_id=0}\n"
+    "  c_sync_comm_stream(X=g) -> Out=g {ring_id=0}\n";
+
+static void set_ids(member *m, const char *id_name, int64_t first)
+{
+    fl_value *v = fl_scope_var(m->scope, id_name);
+    v->kind = FL_LOD_TENSOR;
+    if (fl_tensor_resize(&v->tensor, FL_I64, &(fl_shape){2, {2, 1}}))
+        return;
+    ((int64_t *)v->tensor.data)[0] = first;
+    ((int64_t *)v->tensor.data)[1] = first + 1;
+}
+
+static fl_err look_up(member *m)
+{
+    fl_value *w = fl_scope_var(m->scope, "w");
+    set_ids(m, "a", m->rank);
+    set_ids(m, "b", 5 + m->rank);
+    w->kind = FL_LOD_TENSOR;
+    FL_TRY(fl_tensor_resize(&w->tensor, FL_F32, &(fl_shape){2, {9, 2}}));
+    for (int i = 0; i < 18; i++)
+        ((float *)w->tensor.data)[i] = (float)i;
+    FL_TRY(run_text(m, m->text));
+    const fl_rows *rows = &fl_scope_find(m->scope, "g")->rows;
+    m->n = rows->n;
+    memcpy(m->index, rows->index.data, (size_t)m->n * sizeof *m->index);
+    memcpy(m->x, rows->value.data, (size_t)m->n * 2 * sizeof *m->x);
+    return FL_OK;
+}
+
+static void lookups_are_fused_around_ranks(void)
+{
+    static const int64_t index[] = {0, 1, 5, 6, 1, 2, 6, 7};
+    job j;
+    run_job(&j, 2, lookups, look_up);
+    check_all_ok(&j);
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(j.member[i].n, 8);
+        CHECK(!memcmp(j.member[i].index, index, sizeof index));
+        for (int k = 0; k < 8; k++) /* the gradient is the row itself */
+            for (int d = 0; d < 2; d++)
+                close_to(j.member[i].x[2 * k + d], 2 * (double)index[k] + d);
+    }
+}
+
 /* --- faults --------------------------------------------------------------- */
 
 static fl_err run_another(member *m)
@@ -531,6 +600,7 @@ const fl_test fl_tests[] = {
      programs_gather_scatter_and_broadcast},
     {"selected rows come in the order of ranks",
      selected_rows_come_in_the_order_of_ranks},
+    {"lookups are fused around ranks", lookups_are_fused_around_ranks},
     {"another program is explained to all",
      another_program_is_explained_to_all},
     {"another shape is explained to all", another_shape_is_explained_to_all},

@@ -7,8 +7,10 @@
  *   for each slot: sequence_pool_grad, lookup_table_grad
  *   sum, sgd
  *
- * The gradient is fused only as a whole, so that no selected rows are made;
- * the forward part only if nobody reads a single slot's rows. */
+ *
+ * Where other ranks add to the gradient before the update, concat_grad up to
+ * sum become fused_embed_rows. The gradient is fused only as a whole; the
+ * forward part only if nobody reads a single slot's rows. */
 #include "exec/fuse.h"
 
 #include <string.h>
@@ -181,6 +183,47 @@ static int sum_of(group *g, const fl_desc *concat_grad)
                                                                       : -1;
 }
 
+/* The lines between the concat's gradient and the sum are not needed. */
+static void drop_back(group *g, int concat_grad)
+{
+    fl_lines *l = g->l;
+    for (int i = 0; i < g->n; i++) {
+        if (!g->in[i].ids)
+            continue;
+        if (g->in[i].pool_grad >= 0)
+            l->descs.at[g->in[i].pool_grad] = NULL;
+        l->descs.at[g->in[i].lookup_grad] = NULL;
+    }
+    l->descs.at[concat_grad] = NULL;
+}
+
+/* Whether the sum goes to other ranks. */
+static bool goes_to_ranks(const fl_lines *l, const char *grad, int sum)
+{
+    const int reader = fl_lines_reader(l, grad, sum);
+    return fl_lines_is(l, reader, "c_allreduce_sum") ||
+           fl_lines_is(l, reader, "c_sync_calc_stream");
+}
+
+static bool fuse_rows(group *g, int concat_grad, int sum)
+{
+    fl_lines *l = g->l;
+    const char *grad = fl_desc_out1(l->descs.at[sum], "Out");
+    const char *dy = fl_desc_in1(l->descs.at[concat_grad], "Out@GRAD");
+    if (!goes_to_ranks(l, grad, sum) ||
+        fl_lines_written(l, dy, concat_grad, sum))
+        return false;
+    fl_desc *f = fl_lines_fused(l, "fused_embed_rows", l->descs.at[sum]);
+    describe(g, f);
+    fl_desc_set_in1(f, "W", g->table);
+    fl_desc_set_in1(f, "Grad", dy);
+    fl_desc_set_out1(f, "Out", grad);
+    fl_desc_set_attr(f, &(fl_attr){"padding_idx", FL_ATTR_LONG, .i = -1});
+    drop_back(g, concat_grad);
+    fl_lines_put(l, sum, f);
+    return true;
+}
+
 static bool fuse_back(group *g, int concat_grad)
 {
     fl_lines *l = g->l;
@@ -190,7 +233,9 @@ static bool fuse_back(group *g, int concat_grad)
     const char *grad = fl_desc_out1(l->descs.at[sum], "Out");
     int sgd = fl_lines_next(l, grad, "sgd");
     const char *dy = fl_desc_in1(l->descs.at[concat_grad], "Out@GRAD");
-    if (sgd < 0 || strcmp(fl_desc_in1(l->descs.at[sgd], "Param"), g->table) ||
+    if (sgd < 0)
+        return fuse_rows(g, concat_grad, sum);
+    if (strcmp(fl_desc_in1(l->descs.at[sgd], "Param"), g->table) ||
         fl_lines_written(l, dy, concat_grad, sgd))
         return false;
     fl_desc *f = fl_lines_fused(l, "fused_embed_sgd", l->descs.at[sgd]);
@@ -202,14 +247,8 @@ static bool fuse_back(group *g, int concat_grad)
     fl_desc_set_in1(f, "LearningRate",
                     fl_desc_in1(l->descs.at[sgd], "LearningRate"));
     fl_desc_set_out1(f, "ParamOut", g->table);
-    for (int i = 0; i < g->n; i++) {
-        if (!g->in[i].ids)
-            continue;
-        if (g->in[i].pool_grad >= 0)
-            l->descs.at[g->in[i].pool_grad] = NULL;
-        l->descs.at[g->in[i].lookup_grad] = NULL;
-    }
-    l->descs.at[concat_grad] = l->descs.at[sum] = NULL;
+    drop_back(g, concat_grad);
+    l->descs.at[sum] = NULL;
     fl_lines_put(l, sgd, f);
     return true;
 }

@@ -44,6 +44,25 @@ static void sgd_adds_up_repeats_and_skips_padding(void)
     });
 }
 
+static void rows_have_the_gradient_of_each_id(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "fused_embed_rows",
+        .attr = {{"order", FL_ATTR_INTS, FL_CASE_INTS(-1, 0, 1)},
+                 {"pool", FL_ATTR_BOOL, .b = true}},
+        .in = {{"Ids", {3, 1}, {1, 1, 2}, .dtype = "i64", .lod = "0,2,3"},
+               {"Ids", {1, 1}, {0}, .dtype = "i64", .lod = "0,0,1"},
+               {"W", {3, 2}, {1, 2, 3, 4, 5, 6}},
+               {"Dense", {2, 1}},
+               {"Grad", {2, 5}, {7, 10, 20, 30, 40, 8, 11, 21, 31, 41}}},
+        .out = {{"Out",
+                 {4, 2},
+                 {10, 20, 10, 20, 11, 21, 31, 41},
+                 .rows = "1,1,2,0",
+                 .height = 3}},
+    });
+}
+
 /* --- against the plain operators --- */
 
 enum {
@@ -243,6 +262,8 @@ static void say_what_does_not_fit(void)
 }
 
 const fl_test fl_tests[] = {
+    {"fused_embed_rows has the gradient of each id",
+     rows_have_the_gradient_of_each_id},
     {"fused_embed_concat pools and joins", concat_pools_and_joins},
     {"fused_embed_concat takes one id a row", concat_takes_one_id_a_row},
     {"fused_embed_sgd adds up repeats and skips padding",
