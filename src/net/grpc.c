@@ -1,91 +1,176 @@
-/* grpc.c - the queue that gRPC works through, its threads, and calling.
+/* grpc.c - remote calls (rpc.h) by gRPC.
  *
  * One completion queue serves both sides; its threads do gRPC's I/O while they
- * wait, so a callback that waited would stop the network. */
-#include "net/grpc_in.h"
+ * wait, so a callback that waited would stop the network.
+ *
+ * A call ends in two steps. Batches in flight hold it, and who works with it;
+ * when the last lets go its gRPC object ends (unwind_call). Memory that was
+ * lent may lie in a socket's buffer still; when that is free, too, the last
+ * callback runs and the call is gone (finish_call). Both run on threads of the
+ * queue: another thread that lets go last rings the bell, an empty batch that
+ * puts a tag into the queue.
+ *
+ * Of what is sent one batch is in flight at a time, whoever adds to it. Easy to
+ * get wrong: a slice that gRPC lets go may be the last of a packet, on any
+ * thread and deep in gRPC; so nothing but counting happens there.
+ *
+ * Every request comes in through one catch-all, known method or not: gRPC lets
+ * calls of methods that nobody asked for wait forever. The message is read only
+ * after the method and the number of calls were found to be right; what a
+ * stranger's connection may send, and how long its calls may last, is limited
+ * (listener.h). */
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/pool.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "base/vec.h"
+#include "net/grpc_library.h"
+#include "net/port.h"
 
-#include "base/log.h"
-
+#include <grpc/byte_buffer.h>
+#include <grpc/byte_buffer_reader.h>
+#include <grpc/grpc_posix.h>
 #include <grpc/grpc_security.h>
-#include <grpc/support/log.h>
+#include <grpc/slice.h>
+#include <grpc/status.h>
+#include <grpc/support/alloc.h>
 #include <grpc/support/time.h>
-#include <limits.h>
-#include <stdlib.h>
+#include <pthread.h>
+#include <stdio.h>
 
-/* --- settings --- */
+enum {
+    WHY_MOST = 2000,   /* bytes of a sentence that travel: headers are small */
+    LEND_LEAST = 1024, /* bytes; below, a copy costs less than a loan */
+    WORDS_PAUSE = 16,  /* unsent words after which a served call is not read */
+    WORDS_MOST = 1024, /* unsent words after which a call is ended */
+    REQUESTS_ASKED = 256, /* requests gRPC may hand over before we ask for more;
+                             what comes beyond is told after later things */
+    CALLS_MOST = 1024,    /* calls that are served at once, unless opts say */
+};
+#define SECOND        INT64_C(1000000000)
+#define STRANGER_TIME (5 * SECOND)   /* of a call, all in all */
+#define MEMBER_TIME   (600 * SECOND) /* until its message is complete */
 
-typedef struct setting {
-    const char *key;
-    int value;
-} setting;
+static const char health[] = "/grpc.health.v1.Health/Check";
 
-static const setting settings[] = {
-    /* What the protocol knows better. */
-    {GRPC_ARG_ENABLE_RETRIES, 0},
-    {GRPC_ARG_ENABLE_HTTP_PROXY, 0},
-    {GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1},
-    {GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1}, /* two rpc share nothing */
-    {GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1}, /* none: bombs */
-    /* A server that comes up is found within half a second; a host that does
-     * not answer at all is given up after the second packet was lost, too. */
-    {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100},
-    {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 400},
-    {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000}, /* time to connect */
-    {GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 500},
-    /* A link that is dead without a word is noticed after 15 s. */
-    {GRPC_ARG_KEEPALIVE_TIME_MS, 5000},
-    {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000},
-    {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},
-    {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
-    {GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0},
-    {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000},
-    {GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX},
-    /* Of a connection at once; a client of gRPC keeps others back. */
-    {GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024},
+typedef struct rpc_call rpc_call;
+
+/* What the queue hands back when something is done. */
+typedef struct queue_tag {
+    void (*run)(void *self, bool ok);
+    void *self;
+} queue_tag;
+
+typedef struct call_slot {
+    rpc_call *call; /* NULL: free */
+    uint32_t used;  /* how often, so that no number comes twice */
+} call_slot;
+
+struct fl_rpc_peer {
+    char *address;
+    grpc_channel *channel;
 };
 
-static void add(fl_grpc_args *a, setting s)
+/* Thread: lock. What stands above it never changes, but for the server, which
+ * fl_rpc_listen makes. The lock is never held when gRPC starts a batch, which
+ * may drop lent memory, or when foreign code runs. */
+struct fl_rpc {
+    fl_rpc_opts opts;
+    fl_grpc_library *library;
+    grpc_completion_queue *queue;
+    grpc_channel *nowhere; /* every call fails */
+    grpc_call *bell;
+    fl_pool *pool;
+    fl_group polling;
+    grpc_server *server;
+    grpc_server_credentials *plain; /* of sockets that are accepted */
+    fl_listener *listener;          /* NULL: gRPC listens, at a path */
+    queue_tag stopped, settled;
+    grpc_metadata token; /* what own calls show */
+
+    pthread_mutex_t lock;
+    pthread_cond_t quiet; /* no call is left, or the server has stopped */
+    FL_VEC(call_slot) slots;
+    FL_VEC(uint32_t) free_slots;
+    FL_VEC(fl_rpc_peer *) peers;
+    int64_t live; /* calls not yet gone */
+    int serving;  /* of them, being served */
+    bool healthy, ending, server_stopped;
+};
+
+/* Thread: the rpc's lock from `id` on; above it, threads of the queue, which
+ * come one after the other. */
+struct rpc_call {
+    fl_rpc *rpc;
+    grpc_call *grpc;
+    bool own, open;
+    fl_count holds;
+    fl_count lent; /* packets with memory in gRPC's hands, 1 for `holds` */
+    queue_tag arrived, read, wrote, closed, unwound, finished;
+    grpc_byte_buffer *in, *out;
+    grpc_metadata_array head, tail;
+    grpc_call_details details;   /* served */
+    const fl_rpc_method *method; /* served; NULL: none, or health */
+    bool heard_of;               /* served: the method was told */
+    uint64_t connection;         /* served: fl_listener_name; 0: not known */
+    bool entered;                /* served: counted by its connection */
+    bool counted;                /* served: part of rpc->serving */
+    int broken;                  /* served: gone before it was answered */
+    grpc_status_code status;     /* own */
+    grpc_slice why;              /* own */
+    bool late;                   /* own: it has a deadline */
+    fl_rpc_done done;            /* own */
+    void (*heard)(void *self, uint64_t tag, const fl_packet *p); /* own */
+
+    uint64_t id;
+    int64_t came; /* served: when, ns */
+    bool unread;  /* served: its first message has not come */
+    bool paused;  /* served: too many words wait for another to be read */
+    FL_VEC(fl_packet *) words; /* the first `said` are gone */
+    int64_t said;
+    bool writing, greeted, mute; /* mute: nothing can be sent any more */
+    bool ended, end_sent;        /* this side says no more; the other knows */
+    bool cancelled;              /* own */
+    grpc_status_code end_status; /* served */
+    fl_str end_why;              /* served */
+};
+
+/* --- statuses --- */
+
+static const struct {
+    fl_err err;
+    grpc_status_code status;
+} statuses[] = {
+    /* Where several fit, the first does. UNAVAILABLE and CANCELLED are left
+     * out: gRPC itself tells with them of a connection's end. */
+    {FL_OK, GRPC_STATUS_OK},
+    {FL_EINVAL, GRPC_STATUS_INVALID_ARGUMENT},
+    {FL_ENOENT, GRPC_STATUS_NOT_FOUND},
+    {FL_ESHAPE, GRPC_STATUS_FAILED_PRECONDITION},
+    {FL_EIO, GRPC_STATUS_INTERNAL},
+    {FL_EPROTO, GRPC_STATUS_DATA_LOSS},
+    {FL_ETIMEOUT, GRPC_STATUS_DEADLINE_EXCEEDED},
+    {FL_ENOMEM, GRPC_STATUS_RESOURCE_EXHAUSTED},
+    {FL_EINTR, GRPC_STATUS_ABORTED},
+    {FL_ETYPE, GRPC_STATUS_OUT_OF_RANGE},
+    {FL_ENOENT, GRPC_STATUS_UNIMPLEMENTED}, /* no such method */
+};
+
+static grpc_status_code status_of(fl_err e)
 {
-    grpc_arg *arg = &a->arg[a->args.num_args++];
-    arg->type = GRPC_ARG_INTEGER;
-    arg->key = (char *)s.key;
-    arg->value.integer = s.value;
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+        if (statuses[i].err == e)
+            return statuses[i].status;
+    return GRPC_STATUS_INTERNAL;
 }
 
-const grpc_channel_args *fl_grpc_args_of(const fl_rpc *r, fl_grpc_args *out)
+static fl_err err_of(grpc_status_code s)
 {
-    const size_t n = sizeof settings / sizeof *settings;
-    const size_t most = r->opts.max_message;
-    const int message = most && most < INT_MAX ? (int)most : INT_MAX;
-    _Static_assert(sizeof settings / sizeof *settings + 3 <= FL_GRPC_ARGS, "");
-    out->args = (grpc_channel_args){0, out->arg};
-    for (size_t i = 0; i < n; i++)
-        add(out, settings[i]);
-    add(out, (setting){GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, message});
-    add(out, (setting){GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, message});
-    /* otherwise two servers could share a port without knowing */
-    add(out, (setting){GRPC_ARG_ALLOW_REUSEPORT, r->opts.held});
-    return &out->args;
-}
-
-void fl_grpc_signals_off(sigset_t *old)
-{
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, old);
-}
-
-void fl_grpc_signals_on(const sigset_t *old)
-{
-    pthread_sigmask(SIG_SETMASK, old, NULL);
-}
-
-void fl_grpc_library_unref(fl_grpc_library *l)
-{
-    if (fl_count_down(&l->users))
-        return;
-    grpc_shutdown();
-    fl_mem_free(l);
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+        if (statuses[i].status == s)
+            return statuses[i].err;
+    return FL_EIO;
 }
 
 /* --- the queue --- */
@@ -98,29 +183,1025 @@ static void poll_queue(void *arg)
             r->queue, gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
         if (e.type == GRPC_QUEUE_SHUTDOWN)
             return;
-        fl_grpc_tag *t = e.tag;
+        queue_tag *t = e.tag;
         t->run(t->self, e.success);
     }
 }
 
-void fl_grpc_ring(fl_rpc *r, fl_grpc_tag *tag)
+/* tag.run on a thread of the queue. Thread: any. */
+static void ring_bell(fl_rpc *r, queue_tag *tag)
 {
     grpc_call_start_batch(r->bell, NULL, 0, tag, NULL);
 }
 
-/* What gRPC has to say is for those who look for a fault. */
-static void log_line(gpr_log_func_args *a)
+/* --- packets that come --- */
+
+/* What a packet that came keeps. */
+typedef struct receipt {
+    grpc_byte_buffer *bytes;
+    fl_grpc_library *library;
+} receipt;
+
+static void receipt_drop(void *owner)
 {
-    fl_log(FL_LEVEL_DEBUG, a->file, a->line, "grpc: %s", a->message);
+    receipt *t = owner;
+    grpc_byte_buffer_destroy(t->bytes);
+    fl_grpc_library_unref(t->library);
+    fl_mem_free(t);
 }
 
-/* Wake when a whole frame is there, not for every packet: a fifth of the CPU of
- * large messages. gRPC takes this from the environment and nowhere else; what
- * the user has set stands. */
-static void choose_experiments(void)
+/* Takes b. */
+static fl_packet *unpack_bytes(fl_rpc *r, grpc_byte_buffer *b)
 {
-    setenv("GRPC_EXPERIMENTS", "tcp_frame_size_tuning,tcp_rcv_lowat", 0);
+    grpc_byte_buffer_reader reader;
+    grpc_slice *s;
+    fl_packet *p = fl_packet_new();
+    receipt *t = fl_mem_alloc(sizeof *t);
+    *t = (receipt){b, fl_grpc_library_ref(r->library)};
+    fl_packet_lend(p, NULL, 0, receipt_drop, t);
+    if (!grpc_byte_buffer_reader_init(&reader, b))
+        return p;
+    while (grpc_byte_buffer_reader_peek(&reader, &s))
+        fl_packet_lend(p, GRPC_SLICE_START_PTR(*s), GRPC_SLICE_LENGTH(*s), NULL,
+                       NULL);
+    grpc_byte_buffer_reader_destroy(&reader);
+    return p;
 }
+
+/* --- the end of a call --- */
+
+/* gRPC has one status for both: nobody could be reached, and somebody is gone.
+ * Only its sentence tells them apart. */
+static bool was_reached(const rpc_call *c)
+{
+    static const char *const never[] = {
+        "failed to connect",
+        "DNS resolution failed",
+        "empty address list",
+    };
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
+        size_t n = strlen(never[i]);
+        if (GRPC_SLICE_LENGTH(c->why) >= n &&
+            !memcmp(GRPC_SLICE_START_PTR(c->why), never[i], n))
+            return false;
+    }
+    return true;
+}
+
+/* What a call ended with, as its maker sees it. */
+static fl_rpc_end end_of(const rpc_call *c)
+{
+    switch (c->status) {
+    case GRPC_STATUS_OK:
+        return c->open || c->in ? FL_RPC_OK : FL_RPC_DENIED;
+    case GRPC_STATUS_CANCELLED:
+        return c->cancelled ? FL_RPC_CANCELLED : FL_RPC_BROKEN;
+    case GRPC_STATUS_UNAVAILABLE:
+        return c->cancelled     ? FL_RPC_CANCELLED
+               : was_reached(c) ? FL_RPC_BROKEN
+                                : FL_RPC_REFUSED;
+    case GRPC_STATUS_DEADLINE_EXCEEDED:
+        return c->late ? FL_RPC_LATE : FL_RPC_DENIED;
+    default:
+        return FL_RPC_DENIED;
+    }
+}
+
+static fl_err code_of(const rpc_call *c, fl_rpc_end end)
+{
+    switch (end) {
+    case FL_RPC_OK:
+        return FL_OK;
+    case FL_RPC_LATE:
+        return FL_ETIMEOUT;
+    case FL_RPC_CANCELLED:
+        return FL_EINTR;
+    case FL_RPC_DENIED:
+        return c->status ? err_of(c->status) : FL_EPROTO;
+    default:
+        return FL_EIO;
+    }
+}
+
+static void tell_done(rpc_call *c)
+{
+    fl_rpc_end end = end_of(c);
+    fl_str why = {0}, text = {0};
+    fl_str_bytes(&why, GRPC_SLICE_START_PTR(c->why), GRPC_SLICE_LENGTH(c->why));
+    fl_utf8_escape(&text, why.at); /* the peer's words */
+    fl_str_fini(&why);
+    if (end == FL_RPC_DENIED && !c->status)
+        fl_str_add(&text, "the peer answered without a message");
+    fl_packet *p = NULL;
+    if (end == FL_RPC_OK && c->in) {
+        p = unpack_bytes(c->rpc, c->in);
+        c->in = NULL;
+    }
+    fl_rpc_reply reply = {end, code_of(c, end), text.at, p};
+    reply.no_listener =
+        end == FL_RPC_REFUSED && strstr(text.at, "Connection refused");
+    c->done.run(c->done.self, c->done.tag, &reply);
+    fl_packet_unref(p);
+    fl_str_fini(&text);
+}
+
+static void tell_hangup(rpc_call *c)
+{
+    const fl_rpc_opts *o = &c->rpc->opts;
+    if (c->heard_of && (c->open || !c->ended) && o->hangup)
+        o->hangup(o->self, c->id);
+}
+
+static void call_free(rpc_call *c)
+{
+    for (int64_t i = c->said; i < c->words.n; i++)
+        fl_packet_unref(c->words.at[i]);
+    fl_vec_fini(&c->words);
+    fl_str_fini(&c->end_why);
+    grpc_byte_buffer_destroy(c->in);
+    grpc_byte_buffer_destroy(c->out);
+    grpc_metadata_array_destroy(&c->head);
+    grpc_metadata_array_destroy(&c->tail);
+    grpc_call_details_destroy(&c->details);
+    grpc_slice_unref(c->why);
+    fl_mem_free(c);
+}
+
+static void finish_call(void *self, bool ok)
+{
+    rpc_call *c = self;
+    fl_rpc *r = c->rpc;
+    if (c->own)
+        tell_done(c);
+    else
+        tell_hangup(c);
+    call_free(c);
+    pthread_mutex_lock(&r->lock);
+    if (!--r->live)
+        pthread_cond_broadcast(&r->quiet);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void unwind_call(void *self, bool ok)
+{
+    rpc_call *c = self;
+    if (c->grpc)
+        grpc_call_unref(c->grpc);
+    if (!fl_count_down(&c->lent))
+        finish_call(c, true);
+}
+
+static void hold_call(rpc_call *c)
+{
+    fl_count_up(&c->holds);
+}
+
+/* Thread: of the queue. */
+static void release_on_queue(rpc_call *c)
+{
+    if (!fl_count_down(&c->holds))
+        unwind_call(c, true);
+}
+
+/* Thread: any. */
+static void release_call(rpc_call *c)
+{
+    if (!fl_count_down(&c->holds))
+        ring_bell(c->rpc, &c->unwound);
+}
+
+/* --- the table of calls --- */
+
+/* Give a call its number. */
+static void enter_call(rpc_call *c)
+{
+    fl_rpc *r = c->rpc;
+    pthread_mutex_lock(&r->lock);
+    if (!r->free_slots.n) {
+        fl_push(&r->free_slots, (uint32_t)r->slots.n);
+        fl_push(&r->slots, (call_slot){0});
+    }
+    uint32_t i = r->free_slots.at[--r->free_slots.n];
+    r->slots.at[i].call = c;
+    c->id = (uint64_t)++r->slots.at[i].used << 32 | i;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* The call will not be found any more: it counts no longer. */
+static void count_out(rpc_call *c)
+{
+    if (c->entered && c->rpc->listener)
+        fl_listener_leave(c->rpc->listener, c->connection);
+    c->entered = false;
+}
+
+/* Take the number of a call back, so that nobody finds it any more. */
+static void retire_call(rpc_call *c)
+{
+    fl_rpc *r = c->rpc;
+    uint32_t i = (uint32_t)c->id;
+    pthread_mutex_lock(&r->lock);
+    r->slots.at[i].call = NULL;
+    fl_push(&r->free_slots, i);
+    r->serving -= c->counted;
+    pthread_mutex_unlock(&r->lock);
+    if (!c->own)
+        count_out(c);
+}
+
+/* The call of that number, held; NULL: it has ended. */
+static rpc_call *find_call(fl_rpc *r, uint64_t id)
+{
+    rpc_call *c = NULL;
+    uint32_t i = (uint32_t)id;
+    pthread_mutex_lock(&r->lock);
+    if (i < r->slots.n && r->slots.at[i].used == id >> 32)
+        c = r->slots.at[i].call;
+    if (c)
+        hold_call(c);
+    pthread_mutex_unlock(&r->lock);
+    return c;
+}
+
+/* --- batches --- */
+
+/* Start a batch; tag.run follows, even if gRPC refuses it. Until then the call
+ * is held. */
+static void start_batch(rpc_call *c, const grpc_op *ops, int n, queue_tag *tag)
+{
+    hold_call(c);
+    if (grpc_call_start_batch(c->grpc, ops, (size_t)n, tag, NULL))
+        ring_bell(c->rpc, tag);
+}
+
+/* Start to read one message. */
+static void read_next(rpc_call *c)
+{
+    grpc_op op = {.op = GRPC_OP_RECV_MESSAGE};
+    op.data.recv_message.recv_message = &c->in;
+    start_batch(c, &op, 1, &c->read);
+}
+
+/* --- bytes out --- */
+
+/* A packet in gRPC's hands. */
+typedef struct freight {
+    fl_packet *packet;
+    rpc_call *call;
+    fl_count slices;
+} freight;
+
+static void slice_drop(void *user)
+{
+    freight *f = user;
+    rpc_call *c = f->call;
+    if (fl_count_down(&f->slices))
+        return;
+    fl_packet_unref(f->packet);
+    fl_mem_free(f);
+    if (!fl_count_down(&c->lent))
+        ring_bell(c->rpc, &c->finished);
+}
+
+static grpc_slice slice_of(freight *f, fl_span s)
+{
+    if (s.size < LEND_LEAST)
+        return grpc_slice_from_copied_buffer(s.at, s.size);
+    fl_count_up(&f->slices);
+    return grpc_slice_new_with_user_data((void *)s.at, s.size, slice_drop, f);
+}
+
+/* Takes p. */
+static grpc_byte_buffer *pack_packet(rpc_call *c, fl_packet *p)
+{
+    const fl_span *spans;
+    int n = fl_packet_spans(p, &spans);
+    grpc_slice *slices = fl_mem_alloc((size_t)n * sizeof *slices);
+    freight *f = fl_mem_alloc(sizeof *f);
+    *f = (freight){p, c};
+    fl_count_init(&f->slices, 1);
+    fl_count_up(&c->lent);
+    for (int i = 0; i < n; i++)
+        slices[i] = slice_of(f, spans[i]);
+    grpc_byte_buffer *b = grpc_raw_byte_buffer_create(slices, (size_t)n);
+    for (int i = 0; i < n; i++)
+        grpc_slice_unref(slices[i]);
+    fl_mem_free(slices);
+    slice_drop(f);
+    return b;
+}
+
+/* What is sent next. */
+typedef struct sending {
+    bool head, end;
+    fl_packet *word;
+} sending;
+
+static bool next_sending(rpc_call *c, sending *out)
+{
+    pthread_mutex_lock(&c->rpc->lock);
+    bool more = c->said < c->words.n;
+    bool go = !c->writing && !c->mute &&
+              (!c->greeted || more || (c->ended && !c->end_sent));
+    if (go) {
+        *out = (sending){.head = !c->greeted};
+        if (more)
+            out->word = c->words.at[c->said++];
+        if (c->said == c->words.n)
+            c->said = c->words.n = 0;
+        out->end = c->ended && !c->words.n;
+        c->end_sent = out->end;
+        c->writing = c->greeted = true;
+    }
+    pthread_mutex_unlock(&c->rpc->lock);
+    return go;
+}
+
+static grpc_op head_op(rpc_call *c)
+{
+    grpc_op op = {.op = GRPC_OP_SEND_INITIAL_METADATA};
+    if (c->own && c->rpc->opts.token) {
+        op.data.send_initial_metadata.count = 1;
+        op.data.send_initial_metadata.metadata = &c->rpc->token;
+    }
+    return op;
+}
+
+static grpc_op end_op(rpc_call *c, grpc_slice *why)
+{
+    grpc_op op = {.op = GRPC_OP_SEND_CLOSE_FROM_CLIENT};
+    if (!c->own) {
+        *why = grpc_slice_from_copied_buffer(c->end_why.at, c->end_why.n);
+        op.op = GRPC_OP_SEND_STATUS_FROM_SERVER;
+        op.data.send_status_from_server.status = c->end_status;
+        op.data.send_status_from_server.status_details = why;
+    }
+    return op;
+}
+
+/* Send what is to be sent next, unless something is on its way. */
+static void send_next(rpc_call *c)
+{
+    sending s;
+    grpc_op ops[3];
+    int n = 0;
+    grpc_slice why = grpc_empty_slice();
+    if (!next_sending(c, &s))
+        return;
+    if (s.head)
+        ops[n++] = head_op(c);
+    if (s.word) {
+        c->out = pack_packet(c, s.word);
+        ops[n] = (grpc_op){.op = GRPC_OP_SEND_MESSAGE};
+        ops[n++].data.send_message.send_message = c->out;
+    }
+    if (s.end)
+        ops[n++] = end_op(c, &why);
+    start_batch(c, ops, n, &c->wrote);
+    grpc_slice_unref(why);
+}
+
+static bool add_word(rpc_call *c, fl_packet *p, bool last)
+{
+    pthread_mutex_lock(&c->rpc->lock);
+    bool ok = !c->ended && !c->mute;
+    const bool full = ok && c->words.n - c->said >= WORDS_MOST;
+    if (full) /* the other side does not read */
+        ok = false, c->mute = true;
+    if (ok && p)
+        fl_push(&c->words, p);
+    c->ended |= last;
+    pthread_mutex_unlock(&c->rpc->lock);
+    if (full)
+        grpc_call_cancel(c->grpc, NULL);
+    return ok;
+}
+
+/* Queue a word; takes p, which may be NULL: then only the end is said. False:
+ * the call had ended on this side. */
+static bool say_word(rpc_call *c, fl_packet *p, bool last)
+{
+    bool ok = add_word(c, p, last);
+    if (ok)
+        send_next(c);
+    else
+        fl_packet_unref(p);
+    return ok;
+}
+
+/* End a served call with a status. */
+static void end_call(rpc_call *c, grpc_status_code status, const char *why)
+{
+    pthread_mutex_lock(&c->rpc->lock);
+    if (!c->ended) {
+        c->end_status = status;
+        fl_str_bytes(&c->end_why, why, strnlen(why, WHY_MOST));
+        c->ended = true;
+    }
+    pthread_mutex_unlock(&c->rpc->lock);
+    send_next(c);
+}
+
+/* --- bytes in --- */
+
+static void answer_health(rpc_call *c)
+{
+    unsigned char word[2] = {0x08, 2}; /* HealthCheckResponse.status */
+    pthread_mutex_lock(&c->rpc->lock);
+    word[1] = c->rpc->healthy ? 1 : 2; /* SERVING, NOT_SERVING */
+    pthread_mutex_unlock(&c->rpc->lock);
+    fl_packet *p = fl_packet_new();
+    fl_packet_copy(p, word, sizeof word);
+    say_word(c, p, true);
+}
+
+/* Too many answers wait: the other side does not read them. */
+static bool pause_reading(rpc_call *c)
+{
+    pthread_mutex_lock(&c->rpc->lock);
+    const bool pause = c->words.n - c->said >= WORDS_PAUSE;
+    c->paused = pause;
+    pthread_mutex_unlock(&c->rpc->lock);
+    return pause;
+}
+
+static void serve_word(rpc_call *c, grpc_byte_buffer *b)
+{
+    if (!b && c->open) { /* the other side will say no more */
+        end_call(c, GRPC_STATUS_OK, "");
+        return;
+    }
+    if (!b) {
+        end_call(c, GRPC_STATUS_INVALID_ARGUMENT, "the request has no message");
+        return;
+    }
+    fl_packet *p = unpack_bytes(c->rpc, b);
+    pthread_mutex_lock(&c->rpc->lock);
+    c->unread = false;
+    pthread_mutex_unlock(&c->rpc->lock);
+    if (c->method) {
+        c->heard_of = true;
+        c->method->heard(c->rpc->opts.self, c->method, c->id, p);
+    } else {
+        answer_health(c);
+    }
+    fl_packet_unref(p);
+    if (c->open && !pause_reading(c))
+        read_next(c);
+}
+
+/* --- what the queue tells of a call --- */
+
+static void on_read(void *self, bool ok)
+{
+    rpc_call *c = self;
+    grpc_byte_buffer *b = c->in;
+    c->in = NULL;
+    if (!c->own) {
+        serve_word(c, b);
+    } else if (b) {
+        fl_packet *p = unpack_bytes(c->rpc, b);
+        c->heard(c->done.self, c->done.tag, p);
+        fl_packet_unref(p);
+        read_next(c);
+    }
+    release_on_queue(c);
+}
+
+static void on_closed(void *self, bool ok)
+{
+    rpc_call *c = self;
+    retire_call(c);
+    release_on_queue(c);
+}
+
+static void on_wrote(void *self, bool ok)
+{
+    rpc_call *c = self;
+    grpc_byte_buffer_destroy(c->out);
+    c->out = NULL;
+    pthread_mutex_lock(&c->rpc->lock);
+    c->writing = false;
+    c->mute |= !ok;
+    const bool resume = c->paused && c->words.n - c->said < WORDS_PAUSE;
+    c->paused &= !resume;
+    pthread_mutex_unlock(&c->rpc->lock);
+    send_next(c);
+    if (resume)
+        read_next(c);
+    release_on_queue(c);
+}
+
+/* The call is held once. */
+static rpc_call *call_new(fl_rpc *r, bool own)
+{
+    rpc_call *c = fl_mem_alloc(sizeof *c);
+    c->rpc = r;
+    c->own = own;
+    c->connection = -1;
+    fl_count_init(&c->holds, 1);
+    fl_count_init(&c->lent, 1);
+    c->read = (queue_tag){on_read, c};
+    c->wrote = (queue_tag){on_wrote, c};
+    c->closed = (queue_tag){on_closed, c};
+    c->unwound = (queue_tag){unwind_call, c};
+    c->finished = (queue_tag){finish_call, c};
+    grpc_metadata_array_init(&c->head);
+    grpc_metadata_array_init(&c->tail);
+    grpc_call_details_init(&c->details);
+    c->why = grpc_empty_slice();
+    c->status = GRPC_STATUS_UNKNOWN;
+    pthread_mutex_lock(&r->lock);
+    r->live++;
+    pthread_mutex_unlock(&r->lock);
+    return c;
+}
+
+/* --- requests that come --- */
+
+static const fl_rpc_method *find_method(const fl_rpc *r, const grpc_slice *name)
+{
+    for (const fl_rpc_method *m = r->opts.methods; m && m->name; m++)
+        if (!grpc_slice_str_cmp(*name, m->name))
+            return m;
+    return NULL;
+}
+
+static void refuse_unknown(rpc_call *c)
+{
+    fl_str why = {0};
+    const grpc_slice *name = &c->details.method;
+    size_t n = GRPC_SLICE_LENGTH(*name);
+    fl_str_printf(&why, "no method %.*s here; there are ",
+                  (int)(n < 200 ? n : 200),
+                  (const char *)GRPC_SLICE_START_PTR(*name));
+    for (const fl_rpc_method *m = c->rpc->opts.methods; m && m->name; m++)
+        fl_str_printf(&why, "%s, ", m->name);
+    fl_str_add(&why, health);
+    end_call(c, GRPC_STATUS_UNIMPLEMENTED, why.at);
+    fl_str_fini(&why);
+}
+
+/* Has the caller shown the token? */
+static bool shows_token(const rpc_call *c)
+{
+    const char *token = c->rpc->opts.token;
+    for (size_t i = 0; token && i < c->head.count; i++)
+        if (!grpc_slice_str_cmp(c->head.metadata[i].key, FL_RPC_TOKEN))
+            return !grpc_slice_str_cmp(c->head.metadata[i].value, token);
+    return false;
+}
+
+/* gRPC calls a connection that was accepted here "fd:12". It closes a socket
+ * after the last of its calls has ended, so the number is still this call's. */
+static uint64_t find_connection(rpc_call *c)
+{
+    char *uri = grpc_call_get_peer(c->grpc);
+    int fd = -1;
+    if (sscanf(uri, "fd:%d", &fd) != 1)
+        fd = -1;
+    gpr_free(uri);
+    return c->rpc->listener ? fl_listener_name(c->rpc->listener, fd) : 0;
+}
+
+static void refuse_one_more(rpc_call *c, const char *which)
+{
+    fl_str why = {0};
+    fl_str_printf(&why, "%s are being served, no more are taken", which);
+    end_call(c, GRPC_STATUS_RESOURCE_EXHAUSTED, why.at);
+    fl_str_fini(&why);
+}
+
+/* A stranger's call is counted by its connection, a member's by the server:
+ * nobody takes the places of others. */
+static bool count_in(rpc_call *c)
+{
+    fl_rpc *r = c->rpc;
+    char which[32];
+    int most = r->opts.max_calls ? r->opts.max_calls : CALLS_MOST;
+    c->entered = !r->listener || fl_listener_enter(r->listener, c->connection);
+    if (!c->entered) {
+        refuse_one_more(c, "as many calls as a stranger may have");
+        return false;
+    }
+    if (!c->method) /* health is told to members however many calls there are */
+        return true;
+    if (r->listener &&
+        fl_listener_standing(r->listener, c->connection) != FL_MEMBER)
+        return true;
+    pthread_mutex_lock(&r->lock);
+    c->counted = r->serving < most;
+    r->serving += c->counted;
+    pthread_mutex_unlock(&r->lock);
+    snprintf(which, sizeof which, "%d calls", most);
+    if (!c->counted)
+        refuse_one_more(c, which);
+    return c->counted;
+}
+
+static void await_close(rpc_call *c)
+{
+    grpc_op op = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER};
+    op.data.recv_close_on_server.cancelled = &c->broken;
+    start_batch(c, &op, 1, &c->closed);
+}
+
+/* Is it served? If not it was refused. */
+static bool admit_call(rpc_call *c)
+{
+    bool checks = !grpc_slice_str_cmp(c->details.method, health);
+    c->method = find_method(c->rpc, &c->details.method);
+    c->open = c->method && c->method->open;
+    c->connection = find_connection(c);
+    if (c->rpc->listener && shows_token(c))
+        fl_listener_trust(c->rpc->listener, c->connection);
+    if (!c->method && !checks) {
+        refuse_unknown(c);
+        return false;
+    }
+    return count_in(c);
+}
+
+static void begin_serving(rpc_call *c)
+{
+    if (c->open) {
+        send_next(c); /* so that the other side knows */
+        c->heard_of = true;
+        c->method->heard(c->rpc->opts.self, c->method, c->id, NULL);
+    }
+    read_next(c);
+}
+
+static void arm_server(fl_rpc *r);
+
+/* It is counted before its end can be heard of, which counts it out. */
+static void on_arrived(void *self, bool ok)
+{
+    rpc_call *c = self;
+    if (ok) {
+        arm_server(c->rpc);
+        c->came = fl_clock_now(fl_clock_real());
+        c->unread = true;
+        enter_call(c);
+        bool served = admit_call(c);
+        await_close(c);
+        if (served)
+            begin_serving(c);
+    }
+    release_on_queue(c);
+}
+
+static void arm_server(fl_rpc *r)
+{
+    rpc_call *c = call_new(r, false);
+    c->arrived = (queue_tag){on_arrived, c};
+    if (grpc_server_request_call(r->server, &c->grpc, &c->details, &c->head,
+                                 r->queue, r->queue, &c->arrived))
+        release_call(c);
+}
+
+/* --- listening --- */
+
+static void on_stopped(void *self, bool ok)
+{
+    fl_rpc *r = self;
+    pthread_mutex_lock(&r->lock);
+    r->server_stopped = true;
+    pthread_cond_broadcast(&r->quiet);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void take_socket(void *self, int fd)
+{
+    fl_rpc *r = self;
+    grpc_server_add_channel_from_fd(r->server, fd, r->plain);
+}
+
+/* The queue has come to the tag: whatever was in it before was told. */
+static void on_settled(void *self, bool ok)
+{
+    fl_rpc *r = self;
+    fl_listener_settled(r->listener);
+}
+
+static void settle_queue(void *self)
+{
+    fl_rpc *r = self;
+    ring_bell(r, &r->settled);
+}
+
+/* Why a call may not go on; NULL: it may. */
+static const char *fault_of(rpc_call *c, int64_t now)
+{
+    if (fl_listener_standing(c->rpc->listener, c->connection) != FL_MEMBER)
+        return "a call of one that is no member of the job has 5 s";
+    pthread_mutex_lock(&c->rpc->lock);
+    const bool late = c->unread && now - c->came > MEMBER_TIME;
+    pthread_mutex_unlock(&c->rpc->lock);
+    return late ? "the message was not complete within ten minutes" : NULL;
+}
+
+static void end_late_call(rpc_call *c, int64_t now)
+{
+    const char *why = fault_of(c, now);
+    if (why)
+        grpc_call_cancel_with_status(c->grpc, GRPC_STATUS_DEADLINE_EXCEEDED,
+                                     why, NULL);
+}
+
+static void end_late_calls(void *self, int64_t now)
+{
+    fl_rpc *r = self;
+    FL_VEC(rpc_call *) old = {0};
+    pthread_mutex_lock(&r->lock);
+    for (int64_t i = 0; i < r->slots.n; i++) {
+        rpc_call *c = r->slots.at[i].call;
+        if (!c || c->own || now - c->came <= STRANGER_TIME)
+            continue;
+        hold_call(c);
+        fl_push(&old, c);
+    }
+    pthread_mutex_unlock(&r->lock);
+    for (int64_t i = 0; i < old.n; i++) {
+        end_late_call(old.at[i], now);
+        release_call(old.at[i]);
+    }
+    fl_vec_fini(&old);
+}
+
+static void start_server(fl_rpc *r)
+{
+    r->stopped = (queue_tag){on_stopped, r};
+    grpc_server_start(r->server);
+    for (int i = 0; i < REQUESTS_ASKED; i++)
+        arm_server(r);
+}
+
+static void make_server(fl_rpc *r)
+{
+    fl_grpc_args args;
+    r->server = grpc_server_create(fl_grpc_args_of(&r->opts, &args), NULL);
+    grpc_server_register_completion_queue(r->server, r->queue, NULL);
+    r->plain = grpc_insecure_server_credentials_create();
+}
+
+static void drop_server(fl_rpc *r)
+{
+    grpc_server_credentials_release(r->plain);
+    grpc_server_destroy(r->server);
+    r->server = NULL;
+}
+
+/* A path of the file system, whose owner says who may come. */
+static fl_err serve_path(fl_rpc *r, const char *exact, int *port)
+{
+    make_server(r);
+    *port = 0;
+    if (!grpc_server_add_http2_port(r->server, exact, r->plain)) {
+        drop_server(r);
+        return fl_port_why(exact);
+    }
+    start_server(r);
+    return FL_OK;
+}
+
+static fl_err serve_port(fl_rpc *r, const char *exact, int *port)
+{
+    const fl_listener_opts opts = {.shared = r->opts.held,
+                                   .open = !r->opts.token,
+                                   .take = take_socket,
+                                   .tick = end_late_calls,
+                                   .settle = settle_queue,
+                                   .self = r};
+    if (fl_listener_new(&opts, exact, port, &r->listener))
+        return fl_port_why(exact);
+    r->settled = (queue_tag){on_settled, r};
+    make_server(r);
+    start_server(r);
+    return fl_listener_start(r->listener);
+}
+
+fl_err fl_rpc_listen(fl_rpc *r, const char *address, int *port)
+{
+    sigset_t old;
+    fl_str exact = {0};
+    if (r->server)
+        return fl_fail(FL_EINVAL, "rpc: %s: this one listens already", address);
+    FL_TRY(fl_port_resolve(address, &exact));
+    fl_grpc_signals_off(&old);
+    const fl_err err = fl_starts_with(exact.at, "unix:")
+                           ? serve_path(r, exact.at, port)
+                           : serve_port(r, exact.at, port);
+    fl_grpc_signals_on(&old);
+    fl_str_fini(&exact);
+    return err;
+}
+
+fl_err fl_rpc_check(fl_rpc *r)
+{
+    return r->listener ? fl_listener_check(r->listener) : FL_OK;
+}
+
+void fl_rpc_healthy(fl_rpc *r, bool serving)
+{
+    pthread_mutex_lock(&r->lock);
+    r->healthy = serving;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* --- answering --- */
+
+void fl_rpc_answer(fl_rpc *r, uint64_t call, fl_packet *p)
+{
+    rpc_call *c = find_call(r, call);
+    if (!c) {
+        fl_packet_unref(p);
+        return;
+    }
+    say_word(c, p, true);
+    release_call(c);
+}
+
+const char *fl_rpc_caller(fl_rpc *r, uint64_t call, char *buf, size_t size)
+{
+    rpc_call *c = find_call(r, call);
+    snprintf(buf, size, "?");
+    if (!c)
+        return buf;
+    if (r->listener)
+        fl_listener_address(r->listener, c->connection, buf, size);
+    release_call(c);
+    return buf;
+}
+
+void fl_rpc_trust(fl_rpc *r, uint64_t call)
+{
+    rpc_call *c = find_call(r, call);
+    if (!c)
+        return;
+    if (r->listener)
+        fl_listener_trust(r->listener, c->connection);
+    release_call(c);
+}
+
+fl_standing fl_rpc_standing(fl_rpc *r, uint64_t call)
+{
+    rpc_call *c = find_call(r, call);
+    fl_standing s = FL_STRANGER;
+    if (!c)
+        return s;
+    s = r->listener ? fl_listener_standing(r->listener, c->connection)
+                    : FL_MEMBER;
+    release_call(c);
+    return s;
+}
+
+void fl_rpc_refuse(fl_rpc *r, uint64_t call, fl_err code, const char *why)
+{
+    rpc_call *c = find_call(r, call);
+    if (!c)
+        return;
+    end_call(c, status_of(code), why);
+    release_call(c);
+}
+
+/* --- calling --- */
+
+static grpc_channel *connect_to(const fl_rpc *r, const char *address)
+{
+    sigset_t old;
+    fl_grpc_args args;
+    fl_grpc_signals_off(&old);
+    grpc_channel_credentials *plain = grpc_insecure_credentials_create();
+    grpc_channel *c =
+        grpc_channel_create(address, plain, fl_grpc_args_of(&r->opts, &args));
+    grpc_channel_credentials_release(plain);
+    fl_grpc_signals_on(&old);
+    return c;
+}
+
+fl_rpc_peer *fl_rpc_peer_at(fl_rpc *r, const char *address)
+{
+    fl_rpc_peer *p = NULL;
+    pthread_mutex_lock(&r->lock);
+    for (int64_t i = 0; i < r->peers.n && !p; i++)
+        if (!strcmp(r->peers.at[i]->address, address))
+            p = r->peers.at[i];
+    if (!p) {
+        p = fl_mem_alloc(sizeof *p);
+        p->address = fl_mem_strdup(address);
+        p->channel = connect_to(r, address);
+        fl_push(&r->peers, p);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return p;
+}
+
+static gpr_timespec deadline_in(int64_t timeout)
+{
+    if (!timeout)
+        return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                        gpr_time_from_nanos(timeout, GPR_TIMESPAN));
+}
+
+/* One step for fl_rpc_free: it finds the call, or the call finds nothing. */
+static void dial_peer(rpc_call *c, fl_rpc_peer *to, const char *method,
+                      int64_t timeout)
+{
+    fl_rpc *r = c->rpc;
+    grpc_slice name = grpc_slice_from_copied_string(method);
+    pthread_mutex_lock(&r->lock);
+    c->cancelled = r->ending;
+    c->grpc = grpc_channel_create_call(r->ending ? r->nowhere : to->channel,
+                                       NULL, GRPC_PROPAGATE_DEFAULTS, r->queue,
+                                       name, NULL, deadline_in(timeout), NULL);
+    pthread_mutex_unlock(&r->lock);
+    grpc_slice_unref(name);
+    c->late = timeout;
+    enter_call(c);
+}
+
+static grpc_op status_op(rpc_call *c)
+{
+    grpc_op op = {.op = GRPC_OP_RECV_STATUS_ON_CLIENT};
+    op.data.recv_status_on_client.trailing_metadata = &c->tail;
+    op.data.recv_status_on_client.status = &c->status;
+    op.data.recv_status_on_client.status_details = &c->why;
+    return op;
+}
+
+/* The head, the status, and of a request the answer: one batch. */
+static void await_end(rpc_call *c)
+{
+    grpc_op ops[3] = {{.op = GRPC_OP_RECV_INITIAL_METADATA}};
+    ops[0].data.recv_initial_metadata.recv_initial_metadata = &c->head;
+    ops[1] = status_op(c);
+    ops[2] = (grpc_op){.op = GRPC_OP_RECV_MESSAGE};
+    ops[2].data.recv_message.recv_message = &c->in;
+    start_batch(c, ops, c->open ? 2 : 3, &c->closed);
+}
+
+uint64_t fl_rpc_call(fl_rpc *r, fl_rpc_peer *to, const char *method,
+                     fl_packet *p, int64_t timeout, fl_rpc_done done)
+{
+    rpc_call *c = call_new(r, true);
+    c->done = done;
+    dial_peer(c, to, method, timeout);
+    uint64_t id = c->id;
+    await_end(c);
+    say_word(c, p, true);
+    release_call(c);
+    return id;
+}
+
+uint64_t fl_rpc_open(fl_rpc *r, fl_rpc_peer *to, const char *method,
+                     void (*heard)(void *self, uint64_t tag,
+                                   const fl_packet *p),
+                     fl_rpc_done done)
+{
+    rpc_call *c = call_new(r, true);
+    c->done = done;
+    c->heard = heard;
+    c->open = true;
+    dial_peer(c, to, method, 0);
+    uint64_t id = c->id;
+    await_end(c);
+    send_next(c);
+    read_next(c);
+    release_call(c);
+    return id;
+}
+
+void fl_rpc_say(fl_rpc *r, uint64_t call, fl_packet *p)
+{
+    rpc_call *c = find_call(r, call);
+    if (!c) {
+        fl_packet_unref(p);
+        return;
+    }
+    say_word(c, p, false);
+    release_call(c);
+}
+
+static void cancel_call(rpc_call *c)
+{
+    pthread_mutex_lock(&c->rpc->lock);
+    c->cancelled = true;
+    pthread_mutex_unlock(&c->rpc->lock);
+    grpc_call_cancel(c->grpc, NULL);
+}
+
+void fl_rpc_cancel(fl_rpc *r, uint64_t call)
+{
+    rpc_call *c = find_call(r, call);
+    if (!c)
+        return;
+    cancel_call(c);
+    release_call(c);
+}
+
+/* --- start and end --- */
 
 /* Static slices: they are never counted. */
 static grpc_metadata token_of(const fl_rpc *r)
@@ -131,17 +1212,12 @@ static grpc_metadata token_of(const fl_rpc *r)
     return m;
 }
 
-static void open_library(fl_rpc *r)
+static void open_queue(fl_rpc *r)
 {
     gpr_timespec never = gpr_inf_future(GPR_CLOCK_REALTIME);
-    gpr_set_log_function(log_line);
-    choose_experiments();
-    fl_mem_keep();
-    grpc_init();
+    r->library = fl_grpc_library_new();
     if (r->opts.token)
         r->token = token_of(r);
-    r->library = fl_mem_alloc(sizeof *r->library);
-    fl_count_init(&r->library->users, 1);
     r->queue = grpc_completion_queue_create_for_next(NULL);
     r->nowhere = grpc_lame_client_channel_create(NULL, GRPC_STATUS_CANCELLED,
                                                  "the network is being closed");
@@ -150,7 +1226,7 @@ static void open_library(fl_rpc *r)
         grpc_slice_from_static_string("/bell"), NULL, never, NULL);
 }
 
-static void close_library(fl_rpc *r)
+static void close_queue(fl_rpc *r)
 {
     grpc_call_unref(r->bell);
     grpc_channel_destroy(r->nowhere);
@@ -165,7 +1241,7 @@ static void close_library(fl_rpc *r)
 
 static void rpc_free(fl_rpc *r)
 {
-    close_library(r);
+    close_queue(r);
     pthread_mutex_destroy(&r->lock);
     pthread_cond_destroy(&r->quiet);
     fl_vec_fini(&r->slots);
@@ -185,7 +1261,7 @@ fl_err fl_rpc_new(const fl_rpc_opts *opts, fl_rpc **out)
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->quiet, NULL);
     fl_grpc_signals_off(&old);
-    open_library(r);
+    open_queue(r);
     fl_err e = fl_pool_new("rpc", threads, &r->pool);
     fl_grpc_signals_on(&old);
     if (e) {
@@ -198,80 +1274,22 @@ fl_err fl_rpc_new(const fl_rpc_opts *opts, fl_rpc **out)
     return FL_OK;
 }
 
-/* --- the table of calls --- */
-
-/* The lock is held. */
-static void enter(fl_grpc_call *c)
-{
-    fl_rpc *r = c->rpc;
-    if (!r->free_slots.n) {
-        fl_push(&r->free_slots, (uint32_t)r->slots.n);
-        fl_push(&r->slots, (fl_grpc_slot){0});
-    }
-    uint32_t i = r->free_slots.at[--r->free_slots.n];
-    r->slots.at[i].call = c;
-    c->id = (uint64_t)++r->slots.at[i].used << 32 | i;
-}
-
-void fl_grpc_enter(fl_grpc_call *c)
-{
-    pthread_mutex_lock(&c->rpc->lock);
-    enter(c);
-    pthread_mutex_unlock(&c->rpc->lock);
-}
-
-void fl_grpc_retire(fl_grpc_call *c)
-{
-    fl_rpc *r = c->rpc;
-    uint32_t i = (uint32_t)c->id;
-    pthread_mutex_lock(&r->lock);
-    r->slots.at[i].call = NULL;
-    fl_push(&r->free_slots, i);
-    r->serving -= c->counted;
-    pthread_mutex_unlock(&r->lock);
-    if (!c->own)
-        fl_grpc_count_out(c);
-}
-
-fl_grpc_call *fl_grpc_find(fl_rpc *r, uint64_t id)
-{
-    fl_grpc_call *c = NULL;
-    uint32_t i = (uint32_t)id;
-    pthread_mutex_lock(&r->lock);
-    if (i < r->slots.n && r->slots.at[i].used == id >> 32)
-        c = r->slots.at[i].call;
-    if (c)
-        fl_grpc_hold(c);
-    pthread_mutex_unlock(&r->lock);
-    return c;
-}
-
-/* --- the end --- */
-
-static void cancel(fl_grpc_call *c)
-{
-    pthread_mutex_lock(&c->rpc->lock);
-    c->cancelled = true;
-    pthread_mutex_unlock(&c->rpc->lock);
-    grpc_call_cancel(c->grpc, NULL);
-}
-
 static void cancel_own(fl_rpc *r)
 {
-    FL_VEC(fl_grpc_call *) own = {0};
+    FL_VEC(rpc_call *) own = {0};
     pthread_mutex_lock(&r->lock);
     r->ending = true;
     for (int64_t i = 0; i < r->slots.n; i++) {
-        fl_grpc_call *c = r->slots.at[i].call;
+        rpc_call *c = r->slots.at[i].call;
         if (c && c->own) {
-            fl_grpc_hold(c);
+            hold_call(c);
             fl_push(&own, c);
         }
     }
     pthread_mutex_unlock(&r->lock);
     for (int64_t i = 0; i < own.n; i++) {
-        cancel(own.at[i]);
-        fl_grpc_let_be(own.at[i]);
+        cancel_call(own.at[i]);
+        release_call(own.at[i]);
     }
     fl_vec_fini(&own);
 }
@@ -309,132 +1327,4 @@ void fl_rpc_free(fl_rpc *r)
     }
     fl_listener_free(r->listener);
     rpc_free(r);
-}
-
-/* --- calling --- */
-
-static grpc_channel *connect_to(const fl_rpc *r, const char *address)
-{
-    sigset_t old;
-    fl_grpc_args args;
-    fl_grpc_signals_off(&old);
-    grpc_channel_credentials *plain = grpc_insecure_credentials_create();
-    grpc_channel *c =
-        grpc_channel_create(address, plain, fl_grpc_args_of(r, &args));
-    grpc_channel_credentials_release(plain);
-    fl_grpc_signals_on(&old);
-    return c;
-}
-
-fl_rpc_peer *fl_rpc_peer_at(fl_rpc *r, const char *address)
-{
-    fl_rpc_peer *p = NULL;
-    pthread_mutex_lock(&r->lock);
-    for (int64_t i = 0; i < r->peers.n && !p; i++)
-        if (!strcmp(r->peers.at[i]->address, address))
-            p = r->peers.at[i];
-    if (!p) {
-        p = fl_mem_alloc(sizeof *p);
-        p->address = fl_mem_strdup(address);
-        p->channel = connect_to(r, address);
-        fl_push(&r->peers, p);
-    }
-    pthread_mutex_unlock(&r->lock);
-    return p;
-}
-
-static gpr_timespec deadline(int64_t timeout)
-{
-    if (!timeout)
-        return gpr_inf_future(GPR_CLOCK_MONOTONIC);
-    return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                        gpr_time_from_nanos(timeout, GPR_TIMESPAN));
-}
-
-/* One step for fl_rpc_free: it finds the call, or the call finds nothing. */
-static void dial(fl_grpc_call *c, fl_rpc_peer *to, const char *method,
-                 int64_t timeout)
-{
-    fl_rpc *r = c->rpc;
-    grpc_slice name = grpc_slice_from_copied_string(method);
-    pthread_mutex_lock(&r->lock);
-    c->cancelled = r->ending;
-    c->grpc = grpc_channel_create_call(r->ending ? r->nowhere : to->channel,
-                                       NULL, GRPC_PROPAGATE_DEFAULTS, r->queue,
-                                       name, NULL, deadline(timeout), NULL);
-    pthread_mutex_unlock(&r->lock);
-    grpc_slice_unref(name);
-    c->late = timeout;
-    fl_grpc_enter(c);
-}
-
-static grpc_op status_op(fl_grpc_call *c)
-{
-    grpc_op op = {.op = GRPC_OP_RECV_STATUS_ON_CLIENT};
-    op.data.recv_status_on_client.trailing_metadata = &c->tail;
-    op.data.recv_status_on_client.status = &c->status;
-    op.data.recv_status_on_client.status_details = &c->why;
-    return op;
-}
-
-/* The head, the status, and of a request the answer: one batch. */
-static void await_end(fl_grpc_call *c)
-{
-    grpc_op ops[3] = {{.op = GRPC_OP_RECV_INITIAL_METADATA}};
-    ops[0].data.recv_initial_metadata.recv_initial_metadata = &c->head;
-    ops[1] = status_op(c);
-    ops[2] = (grpc_op){.op = GRPC_OP_RECV_MESSAGE};
-    ops[2].data.recv_message.recv_message = &c->in;
-    fl_grpc_start(c, ops, c->open ? 2 : 3, &c->closed);
-}
-
-uint64_t fl_rpc_call(fl_rpc *r, fl_rpc_peer *to, const char *method,
-                     fl_packet *p, int64_t timeout, fl_rpc_done done)
-{
-    fl_grpc_call *c = fl_grpc_call_new(r, true);
-    c->done = done;
-    dial(c, to, method, timeout);
-    uint64_t id = c->id;
-    await_end(c);
-    fl_grpc_say(c, p, true);
-    fl_grpc_let_be(c);
-    return id;
-}
-
-uint64_t fl_rpc_open(fl_rpc *r, fl_rpc_peer *to, const char *method,
-                     void (*heard)(void *self, uint64_t tag,
-                                   const fl_packet *p),
-                     fl_rpc_done done)
-{
-    fl_grpc_call *c = fl_grpc_call_new(r, true);
-    c->done = done;
-    c->heard = heard;
-    c->open = true;
-    dial(c, to, method, 0);
-    uint64_t id = c->id;
-    await_end(c);
-    fl_grpc_pump(c);
-    fl_grpc_listen_on(c);
-    fl_grpc_let_be(c);
-    return id;
-}
-
-void fl_rpc_say(fl_rpc *r, uint64_t call, fl_packet *p)
-{
-    fl_grpc_call *c = fl_grpc_find(r, call);
-    if (!c) {
-        fl_packet_unref(p);
-        return;
-    }
-    fl_grpc_say(c, p, false);
-    fl_grpc_let_be(c);
-}
-
-void fl_rpc_cancel(fl_rpc *r, uint64_t call)
-{
-    fl_grpc_call *c = fl_grpc_find(r, call);
-    if (!c)
-        return;
-    cancel(c);
-    fl_grpc_let_be(c);
 }
