@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from cluster import BUILD, FOREIGN, Hosts, Ranks
@@ -18,13 +19,22 @@ def last_line(process):
 
 
 def test_overlap_and_every_run_give_the_same_bits(tmp_path):
-    runs = [texts(tmp_path, JOB, 3, "program", "sparse=1", FLUID_OVERLAP=on)
+    runs = [texts(tmp_path, JOB, 3, "program", "net=words", FLUID_OVERLAP=on)
             for on in ("1", "1", "0")]
     for said in runs:
         for text in said:
             assert params(text) == params(runs[0][0])
         assert [list(losses(t)) for t in said] == \
             [list(losses(t)) for t in runs[0]]
+
+
+@pytest.mark.parametrize("net", ["words", "clicks"])
+def test_fused_lookups_learn_the_same(tmp_path, net):
+    plain, fused = [texts(tmp_path, JOB, 2, "program", "net=" + net,
+                          FLUID_NO_FUSE=off) for off in ("1", "0")]
+    assert params(fused[0]) == params(fused[1])
+    for a, b in zip(plain, fused):
+        assert np.allclose(losses(a), losses(b), atol=1e-5)
 
 
 @pytest.mark.parametrize("overlap", ["0", "1"])
@@ -58,7 +68,7 @@ def test_a_late_rank_and_one_that_dies_meanwhile_are_named(tmp_path):
 def test_another_program_is_explained(tmp_path):
     with Ranks(tmp_path, JOB, 2, ENV) as job:
         job.start_trainer(0, argv=["program"])
-        job.start_trainer(1, argv=["program", "sparse=1"])
+        job.start_trainer(1, argv=["program", "net=words"])
         for t in job.trainer:
             t.end(code=1)
             assert "rank 1 runs another program than rank 0" in last_line(t)
@@ -121,8 +131,8 @@ def test_hosts_reduce_over_their_network_and_miss_one_that_is_cut_off(
         tmp_path):
     with Hosts(2) as hosts:
         where = ["%s:6175" % hosts.address(i) for i in range(2)]
-        with Ranks(tmp_path, JOB, 2, ENV, FOR_EVER, hosts=hosts) as job:
-            job.endpoints = where
+        env = {**ENV, "PADDLE_TRAINER_ENDPOINTS": ",".join(where)}
+        with Ranks(tmp_path, JOB, 2, env, FOR_EVER, hosts=hosts) as job:
             job.start()
             for t in job.trainer:
                 t.says("^step 5 ")
@@ -137,7 +147,7 @@ def test_hosts_reduce_over_their_network_and_miss_one_that_is_cut_off(
     os.path.join(BUILD, "lib", "libfluid-mpi.so")), reason="needs OpenMPI")
 def test_mpi_gives_the_bits_of_the_ring(tmp_path):
     """Two floats have one sum, whoever adds them."""
-    ring = texts(tmp_path, JOB, 2, "program", "sparse=1")
+    ring = texts(tmp_path, JOB, 2, "program", "net=words")
     script = "exec \"$0\" \"$@\" >out.$OMPI_COMM_WORLD_RANK"
     env = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
     env.update(ENV, PYTHONPATH=os.path.join(BUILD, "python"),
@@ -147,7 +157,7 @@ def test_mpi_gives_the_bits_of_the_ring(tmp_path):
     subprocess.run(
         ["mpirun", *as_root, "--oversubscribe", "-np", "2", "sh", "-c",
          "PADDLE_TRAINER_ID=$OMPI_COMM_WORLD_RANK " + script,
-         sys.executable, JOB, "program", "sparse=1"],
+         sys.executable, JOB, "program", "net=words"],
         env=env, cwd=tmp_path, check=True, timeout=60)
     for i in range(2):
         with open(tmp_path / ("out.%d" % i)) as f:
