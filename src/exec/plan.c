@@ -615,8 +615,8 @@ static void mark_ports(marks *m, const port *ports, int n, uint8_t mark)
         add_mark(m, ports[i].value, mark);
 }
 
-/* A step may name its value in several slots, and writes it but once: frames
- * refuse two outputs in one variable. */
+/* A step may read one value through several slots and writes it at most once:
+ * frames refuse two outputs in one variable. */
 static void mark_writes(marks *m, const fl_call *c)
 {
     for (int s = 0; s < FL_SLOTS; s++)
@@ -716,7 +716,7 @@ static void share_memory(fl_plan *plan, const marks *m)
     fl_mem_free(calls);
 }
 
-/* What passes over the whole plan find out. */
+/* Run the passes that need the steps of all blocks. */
 static void finish_steps(fl_plan *plan)
 {
     marks m = {0};
@@ -868,7 +868,7 @@ static fl_err take_feed(port *p, const fl_tensor *t, bool *reshaped)
     return FL_OK;
 }
 
-/* Memory of a feed is the caller's: let go of it when the run is over. */
+/* The memory of a feed belongs to the caller: drop it when the run is over. */
 static fl_err drop_feeds(fl_plan *plan)
 {
     for (int i = 0; i < plan->n_feeds; i++) {
@@ -883,8 +883,9 @@ static fl_err drop_feeds(fl_plan *plan)
     return FL_OK;
 }
 
-/* Shapes of what the scope holds, against the last run's. Persistable
- * variables with a LoD are rare: it is taken to differ each time. */
+/* Whether a value of the scope has another shape than in the last run. A value
+ * with a LoD counts as changed each time: such persistable variables are
+ * rare. */
 static bool externals_changed(fl_plan *plan)
 {
     bool reshaped = false;

@@ -1,9 +1,9 @@
 /* plan.h - a program compiled for one scope and one set of feeds and fetches.
  *
  * Compiling resolves every name to a value and every op to a frame; a run then
- * walks the frames. Shapes are inferred again only when something that comes
- * from outside has another shape (or LoD) than in the run before. Temporaries
- * belong to the plan and keep their memory between runs. */
+ * walks the frames. Shapes are inferred again only when a feed or a value of
+ * the scope has another shape or LoD than in the run before. Temporaries belong
+ * to the plan and keep their memory between runs. */
 #ifndef FL_EXEC_PLAN_H
 #define FL_EXEC_PLAN_H
 
@@ -23,33 +23,36 @@ typedef struct fl_request {
     const fl_fetch *fetches;
 } fl_request;
 
+/* Identifies a plan, so that a later request finds it again. */
 typedef struct fl_key {
     uint64_t program_uid, program_version, scope_uid, scope_changes;
     int n_feeds, n_fetches;
     const char **feeds, **fetches;
 } fl_key;
 
-/* By what a plan is found again. Names are copied into the arena. */
+/* The key of a request. Own: names are copied into the arena. */
 fl_key fl_key_of(const fl_request *o, fl_arena *a);
 
 /* Whether the key is that of the request: same program and version, same
  * scope, same names in the same order. */
 bool fl_key_fits(const fl_key *k, const fl_request *o);
-bool fl_key_stale(const fl_key *k, const fl_program *p); /* p has changed */
+/* Whether the program of the key is p, and p has changed since. */
+bool fl_key_stale(const fl_key *k, const fl_program *p);
 
-/* What plans are made with. */
+/* What an engine gives to its plans. Own: all that it points to outlives the
+ * plans. */
 typedef struct fl_exec_env {
     const fl_registry *registry;
     const fl_disk *disk;
     fl_entropy *entropy;
-    void *service;            /* for send, recv and lookups; NULL: none */
-    struct fl_worlds *worlds; /* for c_* operators; NULL: none */
+    void *service;            /* used by send, recv and lookups; NULL: none */
+    struct fl_worlds *worlds; /* used by c_* operators; NULL: none */
     bool no_fuse, lenient;    /* as in fl_exe_opts */
-    bool trust;      /* decoded programs may have FL_OP_LOCAL operators */
-    fl_watch *watch; /* NULL: the runs are not watched */
+    bool trust;      /* decoded programs may run FL_OP_LOCAL operators */
+    fl_watch *watch; /* watches the runs; NULL: they are not watched */
 } fl_exec_env;
 
-typedef struct fl_plan fl_plan; /* Thread: one at a time */
+typedef struct fl_plan fl_plan; /* Thread: one thread at a time */
 
 /* A part of a program: some of the ops of its global block. Another plan runs
  * the others, and the caller carries values from one plan to the other. */
@@ -77,15 +80,18 @@ const fl_key *fl_plan_key(const fl_plan *plan);
  * compiled. A plan that is not current must not run. */
 bool fl_plan_is_current(const fl_plan *plan);
 
-/* The value of a name of the global block; NULL: it is not declared. After a
- * run it holds the variable's value if the variable is persistable, fetched or
- * kept; others share memory. */
+/* The value of a variable of the global block; NULL: it is not declared. Own:
+ * borrowed from the plan. After a run the value is valid if the variable is
+ * persistable, fetched or kept; other variables share memory. */
 fl_value *fl_plan_value(fl_plan *plan, const char *name);
 
+/* Run the plan once. Feeds and fetches have the names and the order of the
+ * request that the plan was compiled for. */
 fl_err fl_plan_run(fl_plan *plan, const fl_feed *feeds,
                    fl_fetch *fetches) FL_MUST_CHECK;
 
-/* Where an operator runs, for operators that run programs or talk to others. */
+/* Where an operator runs. Operators that run programs or talk to other
+ * processes need it. */
 typedef struct fl_site {
     const fl_exec_env *env;
     const fl_program *program;
@@ -94,11 +100,11 @@ typedef struct fl_site {
 
 fl_site fl_call_site(const fl_call *c);
 
-/* Memory that temporaries and kernels share, in bytes. */
+/* How many bytes of memory the plan holds for temporaries and kernels. */
 size_t fl_plan_bytes(const fl_plan *plan);
 
-/* The ops that the plan runs, one a line, for tests of fusion. Own: the
- * caller frees it with fl_mem_free. */
+/* The ops that the plan runs, one per line, for tests of fusion. Own: the
+ * caller frees the text with fl_mem_free. */
 char *fl_plan_text(const fl_plan *plan);
 
 #endif

@@ -548,7 +548,7 @@ static bool may_rank_go_on(const fl_coord *c, const rank_slot *r, int64_t now)
            (r->state == RANK_LOST && now < r->left_at + c->job->rejoin);
 }
 
-/* The first failure of those that are not done. */
+/* The rank that was lost first; NULL: no rank is lost. */
 static const rank_slot *first_failure(const fl_coord *c)
 {
     const rank_slot *first = NULL;

@@ -1,7 +1,7 @@
 /* job.h - what every party of a job knows: its size, its mode, its limits.
  *
- * All times are nanoseconds of a clock that only moves forward; no two
- * processes compare theirs. */
+ * All times are nanoseconds of a monotonic clock. Processes never compare their
+ * clocks with each other. */
 #ifndef FL_PROTOCOL_JOB_H
 #define FL_PROTOCOL_JOB_H
 
@@ -14,12 +14,14 @@
 #include <stdint.h>
 
 enum {
-    FL_PROTOCOL = 1, /* version of the messages, part of a job's digest */
-    FL_TRAINERS_MOST = 8192, /* a message has room for a view of so many that
-                                each have a session now and had one before */
+    FL_PROTOCOL = 1, /* version of the messages; part of a job's digest */
+    FL_TRAINERS_MOST = 8192, /* trainers of a job at most: a view that lists a
+                                present and a former session of each must fit
+                                into a message */
 };
 
-/* A session (drawn by a trainer process) or the digest of a job. */
+/* A session, which a trainer process draws at random, or the digest of a job.
+ */
 typedef struct fl_id {
     uint64_t hi, lo;
 } fl_id;
@@ -29,86 +31,100 @@ static inline bool fl_id_same(fl_id a, fl_id b)
     return a.hi == b.hi && a.lo == b.lo;
 }
 
-/* What a server or the coordinator holds: an id that is drawn when it begins
- * with nothing, and how often a process was started with it. Today each start
- * begins with nothing. */
+/* Names what a server or the coordinator holds. */
 typedef struct fl_state {
-    uint64_t id; /* 0: not known */
-    int64_t incarnation;
+    uint64_t id;         /* drawn at random when the party begins with nothing,
+                            as it does today at each start; 0: not known */
+    int64_t incarnation; /* how often a process was started with this state */
 } fl_state;
 
-/* Zero is the default, which fl_job_defaults puts in its place. */
+/* fl_job_defaults replaces a limit of 0 by the default that is named here. */
 typedef struct fl_job {
     fl_id id; /* digest of programs, endpoints, trainers, mode, protocol */
-    int servers, trainers;        /* 0 = 1 */
-    const char *const *endpoints; /* of servers, for sentences; NULL: none */
-    const char *about; /* the same: a line "NAME SHAPE" of each variable */
+    int servers, trainers;        /* how many there are; default 1 */
+    const char *const *endpoints; /* of the servers, for messages to the user;
+                                     NULL: not known */
+    const char *about; /* a line "NAME SHAPE" for each variable that servers
+                          hold, for messages to the user; NULL: not known */
     bool async;
 
-    int64_t lease;  /* a silent trainer is lost after it; 10 s */
-    int64_t broken; /* the same once its open call broke; 1 s */
-    int64_t rejoin; /* a lost rank is kept for its claimant; 30 s, < 0: none */
-    int64_t start;  /* all trainers must have come; 10 min */
-    int64_t linger; /* a server answers END before it leaves; 5 s */
-    int64_t stall;  /* waits older than this are reported; 5 s */
-    int64_t retry;  /* between repeats of coordinator and servers; 500 ms */
-    int64_t call;   /* a trainer's request is sent again after; 5 s */
-    int64_t reach;  /* a party that must answer may be silent; 60 s */
-    int64_t gone;   /* one that was there may refuse connections; 5 s */
+    /* Times. */
+    int64_t lease;  /* a trainer that is silent for so long is lost; 10 s */
+    int64_t broken; /* a trainer whose open call broke is lost if it is silent
+                       for so long; 1 s */
+    int64_t rejoin; /* a lost rank is kept for so long for the trainer that had
+                       it; 30 s, < 0: it is not kept */
+    int64_t start;  /* all trainers must have joined after so long; 10 min */
+    int64_t linger; /* an ended server answers END for so long, then leaves;
+                       5 s */
+    int64_t stall;  /* a wait that lasts longer is reported; 5 s */
+    int64_t retry;  /* coordinator and servers repeat a message that is not
+                       answered after so long; 500 ms */
+    int64_t call;   /* a trainer repeats a request that is not answered after
+                       so long; 5 s */
+    int64_t reach;  /* a party that must answer and is silent for so long is
+                       taken for lost; 60 s */
+    int64_t gone;   /* a party that was heard and then refuses connections for
+                       so long is taken for ended; 5 s */
 
+    /* Limits. */
     int max_parked;    /* requests parked at one party; 64 per trainer */
     int max_parts;     /* pushes of a trainer to a server in a round; 4096 */
-    int max_sessions;  /* sessions ever granted; 65536 */
+    int max_sessions;  /* sessions that are ever granted; 65536 */
     size_t max_staged; /* bytes staged and parked at one server; 16 GiB */
-    size_t max_values; /* bytes of values in a message; 0: what it can have */
+    size_t max_values; /* bytes of values in a message; 0: as many as a
+                          message can carry */
 } fl_job;
 
 fl_job fl_job_defaults(fl_job job);
 
-/* What the environment says of limits, in seconds: FLUID_LEASE, FLUID_REJOIN
- * (0: none), FLUID_START, FLUID_REACH, FLUID_LINGER, FLUID_STALL; and in bytes:
- * FLUID_STAGED. Those that are not 0 already stay as they are. FLUID_DURABILITY
- * is checked. Err: EINVAL. */
+/* Set limits that are 0 from the environment. FLUID_LEASE, FLUID_REJOIN (0: a
+ * lost rank is not kept), FLUID_START, FLUID_REACH, FLUID_LINGER and
+ * FLUID_STALL are seconds; FLUID_STAGED is bytes. FLUID_DURABILITY is only
+ * checked. Err: EINVAL. */
 fl_err fl_job_limits(fl_job *job) FL_MUST_CHECK;
 
-/* Two state ids of one party, of which neither is 0, differ: what it held is
- * gone. */
+/* Whether a party has lost what it held: both state ids of it are known (not
+ * 0), and they differ. */
 bool fl_job_lost(const fl_job *job, uint64_t known, uint64_t now);
 
-/* When a party refused connections first since it was heard; 0: it did not. */
+/* The time at which a party first refused a connection since it was last heard;
+ * 0: it has refused none. */
 typedef int64_t fl_refusals;
 
-/* It refuses a connection now. True: it has done so for so long that its
- * process is gone. Only of one that was there: before, it may just be slow to
- * start. */
+/* Note that a party refuses a connection now. True: it has refused connections
+ * for job->gone, so its process has ended. Call it only for a party that was
+ * heard before: one that was not may be slow to start. */
 bool fl_job_gone(const fl_job *job, fl_refusals *since, int64_t now);
 
-/* "refuses connections for 5 s: it has ended or was killed" into buf. */
+/* Write "refuses connections for 5 s: it has ended or was killed" to buf, and
+ * return buf. */
 enum {
     FL_GONE_TEXT = 80
 };
 const char *fl_job_gone_text(const fl_job *job, char buf[FL_GONE_TEXT]);
 
-/* "server 1 (host:6174)" into buf, which it returns. */
+/* Write "server 1 (host:6174)" to buf, and return buf. */
 const char *fl_job_server(const fl_job *job, int i, char *buf, size_t size);
 
-/* What the job consists of, as lines: servers, trainers, mode, then each
- * variable that servers hold, with its shape. A long list is cut. */
+/* Append a description of the job: lines for servers, trainers and mode, then a
+ * line with name and shape for each variable that servers hold. A long list is
+ * cut. */
 void fl_job_about(const fl_job *job, fl_str *lines);
 
-/* What differs between this job and another that is told by its lines, as the
- * end of a sentence: "trainers: 2 here, 3 there; w: [13,1] here, [14,1] there".
- * There is always something: if nothing else, what servers do. */
+/* Append what differs between this job and one that is described by the lines
+ * `other`: "trainers: 2 here, 3 there; w: [13,1] here, [14,1] there". If all
+ * lines are equal, the text says that the optimiser or the version differs. */
 void fl_job_differs(const fl_job *job, const char *other, fl_str *text);
 
-/* The digest as 32 hexadecimal digits: what its parties show to each other
- * (FL_RPC_TOKEN). Into buf, which it returns. */
+/* Write the digest as 32 hexadecimal digits to buf, and return buf. The parties
+ * of a job show it to each other (FL_RPC_TOKEN). */
 enum {
     FL_JOB_TOKEN = 33
 };
 const char *fl_job_token(const fl_job *job, char buf[FL_JOB_TOKEN]);
 
-/* Numbers that a job can have. Err: EINVAL. */
+/* Check the numbers of servers and trainers, and the lease. Err: EINVAL. */
 fl_err fl_job_check(const fl_job *job) FL_MUST_CHECK;
 
 #endif

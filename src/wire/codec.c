@@ -529,7 +529,7 @@ static fl_err read_proto(const ProtobufCMessage *from,
     return FL_OK;
 }
 
-/* How many there are, up to the first that is broken. */
+/* The number of fields in b. A field that cannot be decoded ends the count. */
 static int count_fields(fl_bytes b)
 {
     fl_field field;
