@@ -74,7 +74,8 @@ BENCHES := $(patsubst %.c,$(B)/%,$(filter bench/%,$(USER_SRC)))
 INSIDE := $(patsubst %.c,$(B)/%,$(INSIDE_SRC))
 
 .PHONY: all help demo test unit suite check asan tsan shape fmt docs env bench
-.PHONY: python install wheel fuzz fuzz-run clean deps data FORCE test-sim
+.PHONY: python install wheel fuzz fuzz-run clean deps data FORCE
+.PHONY: test-sim step-coverage
 
 all: $(LIB) $(SO) $(CLI) $(EXAMPLES) $(MPI_PLUGIN) python
 
@@ -87,6 +88,7 @@ help:
 	@echo 'make check        check format, layers, rules and docs; run the sanitizers'
 	@echo 'make fuzz         fuzz every reader of foreign bytes for FUZZ_SECONDS=60'
 	@echo 'make bench        measure speed beside PyTorch'
+	@echo 'make step-coverage   count the files and functions of a distributed step'
 	@echo 'make shape        print figures of the code beside the aims'
 	@echo 'make fmt          run clang-format on every file'
 	@echo 'make docs         write generated pages, check names in the documents'
@@ -272,6 +274,14 @@ bench:
 	@$(MAKE) all $(BENCHES) $(INSIDE)
 	@bench/run $(B)
 
+COVER := B=build-cov CC=gcc OPT=-O0 \
+	SAN="--coverage -fprofile-update=atomic -DFL_NO_CLONES"
+step-coverage:
+	@scripts/deps build demo
+	@$(MAKE) all $(COVER)
+	@eval "$$(scripts/env build-cov)" && \
+		"$$PADDLE_PYTHON" bench/step_coverage.py build-cov
+
 shape:
 	@scripts/shape
 fmt:
@@ -306,7 +316,7 @@ wheel: all data
 	@scripts/wheel $(B) $(VERSION)
 
 clean:
-	rm -rf $(B) build-asan build-tsan build-fuzz
+	rm -rf $(B) build-asan build-tsan build-fuzz build-cov
 
 -include $(patsubst %.o,%.d,$(call obj,$(ALL_SRC) $(wildcard tests/*.c) \
 	$(PY_SRC) $(INSIDE_SRC)) $(PLANTED))
