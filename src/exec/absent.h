@@ -1,4 +1,4 @@
-/* absent.h - variables of a trainer that servers hold, and nobody else.
+/* absent.h - variables that servers hold and trainers have no copy of.
  *
  * A table may be too large for a trainer, and a trainer needs few rows of it at
  * a time. In its scope stands a shape without memory (fl_value_is_absent);
@@ -10,17 +10,18 @@
 #include "exec/fuse.h"
 #include "exec/scope.h"
 
-/* Does the op write nothing but what its program's trainer has no copy of? */
+/* True if every output of the op is a variable that is absent. */
 bool fl_absent_only(const fl_op *op);
 
-/* A persistable variable's value before a plan uses it. */
+/* Mark the value of a persistable variable as absent if its program says so and
+ * nothing was loaded into it. Called before a plan uses the value. */
 void fl_absent_stand_in(const fl_var *var, fl_value *v);
 
-/* lookup_tables of what is away in the scope ask servers; those that can go
- * together do. */
+/* Replace each lookup_table op whose table is absent from the scope by an op
+ * that asks the servers. Lookups of one table share an op where they can. */
 void fl_absent_look_up(fl_lines *l, fl_scope *s);
 
-/* The sentence for who wants elements of such a variable. */
+/* The error for a reader of the elements of an absent variable. */
 fl_err fl_absent_fail(const char *name);
 
 #endif

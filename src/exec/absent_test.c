@@ -127,7 +127,7 @@ static void memory_that_the_user_gave_it_stays(void)
 
 /* --- lookups of a program that was not cut --- */
 
-/* What a plan of it runs when w is away. */
+/* What a plan of it runs when w is absent. */
 static char *planned(const char *text)
 {
     rig r;
@@ -216,17 +216,17 @@ static void a_plan_is_not_used_when_its_table_came_or_went(void)
 }
 
 const fl_test fl_tests[] = {
-    {"what is away is not started", what_is_absent_is_not_started},
+    {"what is absent is not started", what_is_absent_is_not_started},
     {"without a place all is started", all_else_is_started},
-    {"a reader of what is away is told where it is",
+    {"a reader of what is absent is told where it is",
      a_reader_is_told_where_it_is},
-    {"a fetch of what is away is told where it is",
+    {"a fetch of what is absent is told where it is",
      a_fetch_is_told_where_it_is},
     {"a sparse gradient needs the shape of its table alone",
      a_sparse_gradient_needs_its_shape_alone},
     {"memory that the user gave a table stays",
      memory_that_the_user_gave_it_stays},
-    {"lookups of what is away go together",
+    {"lookups of what is absent go together",
      lookups_of_what_is_absent_go_together},
     {"ids that are made later are waited for",
      ids_that_are_made_later_are_waited_for},

@@ -31,7 +31,8 @@ void fl_fuse(fl_lines *l);
 /* Where a name is read and written, by line; NULL args end a search. */
 int fl_lines_reader(const fl_lines *l, const char *name, int after);
 int fl_lines_writer(const fl_lines *l, const char *name, int before);
-int fl_lines_readers(const fl_lines *l, const char *name); /* how many lines */
+int fl_lines_readers(const fl_lines *l,
+                     const char *name); /* the number of lines that read it */
 bool fl_lines_written(const fl_lines *l, const char *name, int from, int to);
 bool fl_lines_read(const fl_lines *l, const char *name, int from, int to);
 

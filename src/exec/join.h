@@ -1,11 +1,13 @@
-/* join.h - a batch in slices, and what places computed made one. */
+/* join.h - a batch is cut into slices for places, and the results of the places
+ * are joined or summed. */
 #ifndef FL_EXEC_JOIN_H
 #define FL_EXEC_JOIN_H
 
 #include "tensor/value.h"
 
-/* How many slices it can have: sequences, or rows. At least 1: what has no
- * rows, or no right shape, stays whole, for a plan to judge. */
+/* The largest number of slices: the number of sequences, or of rows. It is at
+ * least 1: a tensor without rows or with a wrong shape stays whole, and the
+ * shape rules of the plan judge it. */
 int64_t fl_tensor_slices(const fl_tensor *t);
 
 /* Slice i of n: as many rows each, the last has what is left over. dst borrows
@@ -13,9 +15,9 @@ int64_t fl_tensor_slices(const fl_tensor *t);
 fl_err fl_tensor_slice(fl_tensor *dst, const fl_tensor *src, int i,
                        int n) FL_MUST_CHECK;
 
-/* Tensors behind one another along axis 0, with LoD. Those without memory are
- * left out; of none there comes none. The list is the callee's to change. dst
- * is none of them. ESHAPE: they do not fit. */
+/* Concatenate tensors along axis 0, with their LoD. Tensors without memory are
+ * skipped; if all are, dst has no memory either. The callee may change the
+ * list. dst is not in it. Err: ESHAPE if shapes do not fit. */
 fl_err fl_tensors_join(fl_tensor *dst, int n,
                        const fl_tensor **src) FL_MUST_CHECK;
 

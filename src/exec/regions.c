@@ -33,8 +33,8 @@ typedef struct free_region {
 typedef struct pass {
     const fl_lives *of;
     life *life;            /* by number */
-    int64_t *dying;        /* by step: the first value that ends */
-    int64_t free[CLASSES]; /* by class: the first region; -1: none */
+    int64_t *dying;        /* by step: the first value whose life ends there */
+    int64_t free[CLASSES]; /* by class: the first free region; -1: none */
     FL_VEC(free_region) regions;
 } pass;
 

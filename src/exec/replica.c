@@ -22,10 +22,10 @@ typedef struct place {
     fl_entropy entropy;
     fl_watch watch;
     fl_plan *plan;
-    fl_feed *feeds; /* slices: LoDs are its own */
-    const fl_feed *fed;
+    fl_feed *feeds;     /* its slices of the batch; their LoDs are copies */
+    const fl_feed *fed; /* what the run uses: `feeds`, or feeds of the caller */
     fl_fetch *fetches;
-    fl_value **state, **crossing; /* as in split */
+    fl_value **state, **crossing; /* values of the names listed in split */
     fl_err err;
     char sentence[SENTENCE];
 } place;
@@ -39,13 +39,15 @@ struct fl_replicas {
     int n;
     place *places;
     fl_plan *update; /* runs the part that runs once */
-    fl_feed *feeds;  /* its own */
+    fl_feed *feeds;  /* of `update` */
     fl_fetch *fetches;
-    int n_split, n_common; /* fetches of places, of the update */
-    int *source;           /* by fetch: of those; the update's are negative */
-    fl_value **lent;       /* the update's, as split.crossing */
-    fl_value **values;     /* lists of n, made where they are needed */
-    const fl_tensor **tensors;
+    int n_split;     /* number of fetches that places compute */
+    int n_common;    /* number of fetches that `update` computes */
+    int *source;     /* for each fetch its index at the places, or -1 minus its
+                        index at `update` */
+    fl_value **lent; /* values in `update` of the names in split.crossing */
+    fl_value **values;         /* room for one value of each place */
+    const fl_tensor **tensors; /* room for one tensor of each place */
     fl_count stopped;
 };
 

@@ -33,7 +33,7 @@ typedef struct cutter {
     const fl_block *block;
     enum side *side; /* by op */
     touched *ops;    /* by op */
-    fl_map crossing; /* those that are listed */
+    fl_map crossing; /* names that are in h->crossing already */
 } cutter;
 
 static void add_op(touched *t, const fl_op *op)

@@ -13,7 +13,7 @@
 #include "base/vec.h"
 
 typedef struct fl_event {
-    const char *type; /* of the op; the row's */
+    const char *type; /* of the op; borrowed from its row */
     int64_t start, ns;
     int thread; /* 0: the caller's; else that of a place, from 1 on */
 } fl_event;
@@ -23,10 +23,10 @@ typedef struct fl_watch {
     const fl_clock *clock;
     int (*poll)(void *user); /* other than 0: end the run; NULL: never */
     void *user;
-    int64_t *waited; /* ns that ops were blocked, for servers: they are added
-                        by the thread that runs; NULL: nobody counts */
-    unsigned ops;    /* since the clock was read */
-    int64_t asked;   /* when, ns */
+    int64_t *waited; /* the thread that runs adds the ns for which an op
+                        waited for other processes; NULL: not counted */
+    unsigned ops;    /* number of ops since the clock was last read */
+    int64_t asked;   /* when `poll` was last called, ns */
     bool profiling;
     fl_arena *arena; /* the rows; NULL before the first profile */
     fl_map rows;     /* op type -> fl_profile_row */
@@ -44,12 +44,12 @@ static inline void fl_watch_waited(const fl_watch *w, int64_t ns)
 /* Before an op: FL_EINTR if the run shall end. */
 fl_err fl_watch_ask(fl_watch *w) FL_MUST_CHECK;
 
-/* After one, when profiling. */
+/* After an op, when profiling: add its time. */
 void fl_watch_count(fl_watch *w, const char *type, int64_t start);
 
 void fl_watch_profile(fl_watch *w, bool on);
-/* Of a place that somebody watches: profile where `by` does (NULL: nobody);
- * afterwards its times go there. */
+/* The watch of a place profiles if `by`, the watch of the caller, does (NULL:
+ * it does not); after the run the caller takes the events of the place. */
 void fl_watch_follow(fl_watch *w, const fl_watch *by);
 void fl_watch_take(fl_watch *w, fl_watch *from, int thread);
 

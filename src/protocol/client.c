@@ -18,7 +18,7 @@ enum {
 /* A request that is not answered yet. */
 typedef struct request {
     fl_peer to;
-    fl_msg msg;    /* the blob is kept */
+    fl_msg msg;    /* its blob is kept until the answer */
     bool sent;     /* false: a push that waits for room in the window */
     int64_t first; /* when it was first sent */
     int64_t next;  /* when it is sent again */

@@ -35,7 +35,7 @@ fl_job fl_job_defaults(fl_job job)
     j.gone = or_else(job.gone, 5 * FL_SEC);
     if (j.gone > j.reach)
         j.gone = j.reach;
-    if (j.call > j.reach / 4) /* who waits must hear that it still does */
+    if (j.call > j.reach / 4) /* several tries before the party is given up */
         j.call = j.reach / 4;
     j.max_parked = (int)or_else(job.max_parked, 64 * (int64_t)j.trainers);
     j.max_parts = (int)or_else(job.max_parts, 4096);

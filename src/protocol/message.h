@@ -52,7 +52,7 @@ enum {
 typedef struct fl_member {
     int rank;
     fl_id session;
-    int64_t g; /* the first view with the session */
+    int64_t g; /* number of the first view that has the session */
 } fl_member;
 
 typedef enum fl_left {
@@ -178,7 +178,7 @@ typedef struct fl_letter {
 /* Messages and log lines of a machine. The driver sends them and clears the
  * outbox after every event. Thread: one at a time. */
 typedef struct fl_outbox {
-    fl_state state;            /* of the machine; put into every message */
+    fl_state state;            /* the machine's, for every message */
     FL_VEC(fl_letter) out;     /* in order */
     FL_VEC(const char *) note; /* lines for the log */
     fl_arena *arena;           /* holds what messages and notes point to */

@@ -14,7 +14,7 @@ enum {
     FL_WINDOW = 64
 };
 
-/* Zero: none seen. */
+/* A window of zeros has seen no number. */
 typedef struct fl_window {
     int64_t base;
     uint64_t ahead;

@@ -37,7 +37,7 @@
 #include <unistd.h>
 
 #define TICK          (250 * FL_MS)
-#define POLL          (50 * FL_MS) /* of signals: people notice a tenth of a second */
+#define POLL          (50 * FL_MS)  /* between looks for a signal */
 #define VERSION_LINES (60 * FL_SEC) /* between two log lines on the version */
 
 enum {

@@ -601,7 +601,8 @@ fl_err fl_trainer_new(const fl_placement *place, const fl_job *limits,
     FL_TRY(fl_job_check(&job));
     fl_trainer *t = fl_mem_alloc(sizeof *t);
     t->place = dup_placement(place);
-    t->job = fl_placement_job(t->place, &own); /* its texts are t->place's */
+    t->job =
+        fl_placement_job(t->place, &own); /* its texts belong to t->place */
     if (!t->job.max_values)
         t->job.max_values = FL_VALUES_MOST;
     t->pid = getpid();

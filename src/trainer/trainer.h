@@ -5,8 +5,8 @@
  *     send                        gather a gradient; push what is large enough
  *     send_barrier                end the step: meet the others, then pull
  *     first recv after sends      in asynchronous jobs: end the step, pull
- *     recv                        take what was pulled; the first recv of a
- * name asks for it, later steps pull it
+ *     recv                        take what was pulled; a name that was not is
+ *                                 asked for, and later steps pull it
  *
  * A call blocks its caller only; a thread of the trainer renews the lease. A
  * wait that takes long logs whom it waits for. `by` is the watch of the
