@@ -8,16 +8,21 @@ places (one process on CPU_NUM places).
 steps=6   how many
 net=line  the network: line; words (four lookups of one sparse table); clicks
           (its loss is a sum, so alone the rate is divided by `by`); norm
-          (convolution and batch_norm)
+          (convolution and batch_norm); wide (one gradient fills a call)
 fail=2:4  rank 2 raises in step 4
+kill=2:backward  SIGKILL ends rank 2 there: start (it has met the others),
+          backward, reduce (the last gradient is on its way) or save
 test=1    rank 0 runs a test program by itself after every step
 
 The ranks draw start values of their own: those of rank 0 must count. Prints
 `step S LOSS` (the mean over its places), then a sum of each parameter.
 """
+import fcntl
 import hashlib
 import os
+import signal
 import sys
+import threading
 
 import numpy as np
 import paddle.fluid as fluid
@@ -27,13 +32,17 @@ ROWS = 24
 KIND, WORDS = sys.argv[1], dict(w.split("=", 1) for w in sys.argv[2:])
 RANKS = os.environ.get("PADDLE_TRAINER_ENDPOINTS", "").split(",")
 RANK = int(os.environ.get("PADDLE_TRAINER_ID", 0))
-
-
 NET = WORDS.get("net", "line")
+VICTIM, _, PLACE = WORDS.get("kill", "").partition(":")
 
 
 def line(y):
     hidden = layers.fc(layers.data("x", [16]), 4, act="tanh")
+    return layers.mean(layers.square_error_cost(layers.fc(hidden, 1), y))
+
+
+def wide(y):
+    hidden = layers.fc(layers.data("x", [16]), 2048, act="tanh")
     return layers.mean(layers.square_error_cost(layers.fc(hidden, 1), y))
 
 
@@ -87,6 +96,58 @@ def transpile(mode, collective_mode=None):
     fluid.DistributeTranspiler(config).transpile(RANK, trainers=RANKS)
 
 
+# --- SIGKILL at a place of a program ---
+
+SIGN = "the place to die; "
+
+
+def print_op(name):
+    """All ranks have the same program, so all of them print."""
+    return dict(type="print", inputs={"In": [name]}, outputs={"Out": [name]},
+                attrs={"message": 1000 * SIGN, "print_phase": "FORWARD",
+                       "summarize": 1})
+
+
+def mark(where, loss):
+    """Print at this place of the startup or the main program."""
+    block = (fluid.default_startup_program() if where == "start" else
+             fluid.default_main_program()).global_block()
+    types = [op.type for op in block.ops]
+    at, name = {
+        "start": lambda: (types.index("c_broadcast"), "learning_rate_0"),
+        "backward": lambda: (types.index("tanh_grad"), loss.name),
+        "reduce": lambda: (types.index("c_sync_comm_stream"), loss.name),
+    }[where]()
+    block._insert_op(at, **print_op(name))
+
+
+def die_when_printing():
+    """The text is longer than the pipe, so whoever prints it is still there
+    when its beginning has been read."""
+    end, stderr = os.pipe()
+    fcntl.fcntl(stderr, fcntl.F_SETPIPE_SZ, 4096)
+    os.dup2(stderr, 2)
+
+    def listen():
+        while SIGN.encode() not in os.read(end, 1024):
+            pass
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=listen, daemon=True).start()
+
+
+def save(exe, names, folder):
+    """Write parameters, and print after the first."""
+    program = fluid.Program()
+    block = program.global_block()
+    for name in names:
+        block.create_var(name=name, persistable=True)
+        block.append_op(type="save", inputs={"X": [name]}, outputs={},
+                        attrs={"file_path": os.path.join(folder, name)})
+    block._insert_op(1, **print_op(names[0]))
+    exe.run(program)
+
+
 def build(exe, loss, optimizer):
     """Minimize; gives a function from a feed to the loss."""
     if KIND.startswith("fleet"):
@@ -104,6 +165,8 @@ def build(exe, loss, optimizer):
         transpile("nccl2")
     elif KIND not in ("alone", "places"):
         transpile("collective", KIND if KIND == "local_sgd" else None)
+    if PLACE not in ("", "save"):
+        mark(PLACE, loss)
     exe.run(fluid.default_startup_program())
     if KIND == "executor":
         pe = fluid.ParallelExecutor(False, loss.name, num_trainers=len(RANKS),
@@ -120,6 +183,8 @@ def build(exe, loss, optimizer):
 
 
 def main():
+    if VICTIM == str(RANK):
+        die_when_printing()
     fluid.default_startup_program().random_seed = 11 + RANK
     loss = network()
     names = [p.name for p in
@@ -133,6 +198,8 @@ def main():
         print("step %d %.8f" % (step, np.mean(run(batch(step))[0])))
         if WORDS.get("fail") == "%d:%d" % (RANK, step):
             raise ArithmeticError("the numbers of rank %d" % RANK)
+        if PLACE == "save" and VICTIM == str(RANK):
+            save(exe, names, "saved")
         if WORDS.get("test") and RANK == 0:
             exe.run(test, batch(step), [loss.name])
     for name in names:

@@ -2,6 +2,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -52,6 +53,39 @@ def test_a_rank_that_is_killed_is_named_with_the_step(tmp_path, victim,
                 t.end(code=1, seconds=30)
                 assert re.search(r"rank %d \(127.*has died.*after \d+ steps"
                                  % victim, last_line(t)), t.text()
+
+
+def nothing_is_left(job):
+    """No process, connection or shared memory. Memory of ranks has no name,
+    so it ends with them."""
+    for t in job.trainer:
+        with pytest.raises(ProcessLookupError):
+            os.killpg(t.pid, 0)
+    ports = {"%04X" % int(e.rpartition(":")[2]) for e in job.endpoints}
+    with open("/proc/net/tcp") as f:
+        lines = [line.split() for line in f.readlines()[1:]]
+    live = ("01", "0A")  # connected, listening
+    assert not [x for x in lines if x[3] in live and
+                {x[1][-4:], x[2][-4:]} & ports]
+    assert not [x for x in os.listdir("/dev/shm") if "fluid" in x]
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+@pytest.mark.parametrize("place", ["start", "backward", "reduce", "save"])
+def test_a_rank_may_die_anywhere_and_nothing_is_left(tmp_path, place, victim):
+    argv = ["program", "net=wide", "kill=%d:%s" % (victim, place)]
+    with Ranks(tmp_path, JOB, 3, {**ENV, "FLUID_OVERLAP": "1"}, argv) as job:
+        job.start()
+        for i, t in enumerate(job.trainer):
+            t.end(code=-signal.SIGKILL if i == victim else 1, seconds=30)
+            if i != victim:
+                assert re.search(r"rank %d \(127.*has died" % victim,
+                                 last_line(t)), t.text()
+        steps = len(losses(job.trainer[victim].text()))
+        assert steps == (place == "save")
+        saved = [p.name for p in tmp_path.glob("saved/*")]
+        assert len(saved) == (place == "save")
+        nothing_is_left(job)
 
 
 def test_a_late_rank_and_one_that_dies_meanwhile_are_named(tmp_path):
