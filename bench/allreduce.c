@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* allreduce RANKS [tcp] - time of an all-reduce of floats between processes of
  * this host, through shared memory or over TCP. Prints a line of JSON for 4 KB,
  * 1 MB and 64 MB: the best of several samples, in microseconds. */

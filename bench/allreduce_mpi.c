@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* allreduce_mpi - bench/allreduce with MPI_Allreduce: the peer of its figures.
  * Run it with mpirun; the argument is what the lines say under "over". */
 #include <mpi.h>

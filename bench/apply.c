@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apply.c - bytes a second of gradients that a server takes and applies.
  *
  *     apply SECONDS

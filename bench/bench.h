@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench.h - what the programs here share that measure several processes. */
 #ifndef FL_BENCH_H
 #define FL_BENCH_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A big table: is it trained, saved and loaded within its memory?
 
     python big.py [ROWS [FOLDER]]    50,000,000 rows by default; `bench/run BUILD big`

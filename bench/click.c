@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* click.c - samples a second of the click model, data in memory.
  *
  *     click DATA_DIR BATCH SECONDS [nofuse]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* click_ps.c - samples a second of the click model with parameter servers.
  *
  *     click_ps DATA_DIR BATCH SECONDS SERVERS TRAINERS

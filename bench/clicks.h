@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clicks.h - the click model of the benchmarks, and click logs in memory. */
 #ifndef FL_BENCH_CLICKS_H
 #define FL_BENCH_CLICKS_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """bench/collective.py BUILD - all-reduce between processes of this host.
 
 Ours (bench/allreduce: shared memory, and TCP) beside OpenMPI's MPI_Allreduce

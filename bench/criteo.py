@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real clicks: what a model knows of rows it never saw, beside PyTorch's.
 
     python criteo.py DATA [SET ...]    kaggle, terabyte; both by default

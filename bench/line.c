@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* line.c - one whole run of "fit a line": batch 20, feed and fetch included.
  *
  *     line SECONDS

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mlp.c - a step of the click model's dense part, by real processes.
  *
  *     mlp SECONDS                         alone

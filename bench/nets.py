@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nets.py TASK SECONDS - small networks through the Python front.
 
 Each step is a whole exe.run with feed and fetch, on random data in memory.

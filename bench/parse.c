@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parse.c - click logs from text into tensors, on one core.
  *
  *     parse DIRECTORY BATCH SECONDS [COMMAND]

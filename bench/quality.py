@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Is a model worth as much, however it was trained?
 
     python quality.py DATA [MODE ...]    local, sync, async; all by default

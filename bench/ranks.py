@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ranks.py SECONDS [RANKS] - the click model by ranks without servers.
 
 Each rank trains batches of 100 on a thread of its own; after every step the

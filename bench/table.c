@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* table.c - rows of a sparse table read on one core, beside a plain gather.
  *
  *     table ROWS SECONDS [WIDTH]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train.py INPUT DATA THREADS SECONDS - the click model by train_from_dataset.
 
 INPUT is where examples come from: memory (loaded before), multislot (text, slot

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """v2.py [SECONDS] - word2vec of the v2 API beside the same Fluid program.
 
 Both read the same batches of five ids, convert them and train; they run in

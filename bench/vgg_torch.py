@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """vgg_torch.py SECONDS - the peer of "nets.py vgg": the same network in PyTorch.
 
 Prints one line of JSON."""

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire SECONDS [copy] - bytes a second between two processes over net/rpc.h,
  * one core each: pushes and pulls of 1 and 16 MB, 4 in flight. One line of
  * JSON; CPU is that of both, in seconds a gigabyte. With "copy" what was pulled

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clicks: a model with sparse features, trained by servers and trainers.
 
     python clicks.py make DIR [LINES]          logs of clicks, with a rule in them

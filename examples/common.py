@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the Python examples share: options, short runs, and the last word."""
 import argparse
 import sys

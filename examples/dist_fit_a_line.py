@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fit a line on a cluster with DistributeTranspiler, as the documents teach it.
 
 One script is server and trainer; the environment says which. The launcher sets

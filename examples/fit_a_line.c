@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fit_a_line.c - the first chapter: house prices from thirteen numbers.
  *
  *     fit_a_line train HOUSING_DATA MODEL_DIR

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fit a line: the price of a house from thirteen figures about it."""
 import numpy as np
 

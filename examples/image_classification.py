@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tell ten kinds of things apart in small pictures (CIFAR-10).
 
 The networks are a small VGG and a small ResNet. The published set has 50,000

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recognise handwritten digits, with full layers (mlp) or pictures (conv)."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recommend films: guess how a user would rate one (MovieLens).
 
 Where there are no ratings, the script makes some up and says so.

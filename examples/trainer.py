@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fit a line with fluid.Trainer, alone or in a job, as the environment says.
 
     python trainer.py                                       alone

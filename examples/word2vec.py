@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Word vectors: guess a word from the four before it (Penn Treebank)."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fluid.h - build a program, differentiate it, run it.
  *
  *     #include <fluid.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mpi.c - collective calls by MPI, for clusters whose fast network only MPI
  * reaches. FLUID_COLLECTIVE=mpi loads it; mpirun or srun starts the ranks.
  *

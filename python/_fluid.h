@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid.h - what the files of the Python extension share.
  *
  * The extension converts objects, holds references, releases the interpreter

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_block.c - Block. */
 #include "_fluid.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_build.c - calls that build: layers, gradients, parameters.
  *
  * Each call has a net of its own over the programs of now, so that nothing is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_convert.c - Python objects to C values and back.
  *
  * What to convert to is said by a table of the library, never by a name. */

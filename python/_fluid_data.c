@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_data.c - Dataset and Reader: files of examples.
  *
  * Loading waits in naps, so that Ctrl-C is seen; a reader waits for as long as

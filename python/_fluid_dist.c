@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_dist.c - programs cut for servers and trainers, programs of ranks
  * without servers; waiting for servers.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_exec.c - Executor; saving and loading.
  *
  * The interpreter lock is released while C works. Two threads may run one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_launch.c - what this process is in a job, and starting a job. */
 #include "_fluid.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_module.c - the module: its state, its classes, tables and errors. */
 #include "_fluid.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_optimizer.c - Switch and Optimizer: what lives from call to call.
  *
  * Each has a net of its own, which every call points at the programs of now. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_program.c - Program and Block, and the views that a program keeps. */
 #include "_fluid.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_scope.c - Scope, Value and SelectedRows.
  *
  * What Python holds of a scope's variable is the scope and the name: values

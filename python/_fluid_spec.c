@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_spec.c - initializers, regularizers, clips, parameter attributes.
  *
  * An object says what it is with _fluid_spec(), a dict. One without it that

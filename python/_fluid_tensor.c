@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_tensor.c - LoDTensor, and memory that crosses without a copy.
  *
  * In: any C-contiguous buffer is a tensor over its memory. Out: a tensor of

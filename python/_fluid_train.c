@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_train.c - train: a pass over a dataset.
  *
  * The threads that work never see the interpreter. This one asks twenty times

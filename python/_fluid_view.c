@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_view.c - Operator and Variable. */
 #include "_fluid.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bad input, end to end: one sentence that names the op or the file, and where;
  * no crash; no memory by a claimed size. What loads all the same is run. */
 #include "fluid.h"

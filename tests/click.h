@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* click.h - a small click model and its batches: every pattern that is fused
  * stands in it. Tests only. */
 #ifndef FL_TESTS_CLICK_H

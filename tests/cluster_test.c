@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A whole job in one process: servers and trainers with nothing in common but
  * the network, each with an engine of its own; fluid.h alone. What they learn
  * is what one learns alone, to the last bit. */

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Users of the original build with cmake and its options.
 . tests/scene.sh
 export OPT=-O0 # the whole library once more: quickly

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The documents keep up with the tree, and their programs run.
 . tests/scene.sh
 

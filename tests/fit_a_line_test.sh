@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The first chapter, as a user plays it: train, save, load in a new process.
 . tests/scene.sh
 housing=$build/data/uci_housing/housing.data

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # fluid.h keeps what it says of itself.
 . tests/scene.sh
 strict='-fsyntax-only -Wall -Wextra -pedantic -Werror'

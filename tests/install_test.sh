@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # What `make install` puts in place can be found, linked and run.
 . tests/scene.sh
 

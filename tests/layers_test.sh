@@ -1,12 +1,16 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The layering and the rules hold, and the checks see what breaks them.
 . tests/scene.sh
 
 plant() { # path, line: a tree with that file and our LAYERS
     rm -rf "$dir/tree"
     mkdir -p "$dir/tree/src/$(dirname "$1")"
+    mkdir "$dir/tree/docs"
     cp src/LAYERS "$dir/tree/src"
-    printf '/* planted */\n%s\n' "$2" >"$dir/tree/src/$1"
+    cp docs/words.md "$dir/tree/docs"
+    printf '/* SPDX-License-Identifier: Apache-2.0 */\n%s\n' "$2" \
+        >"$dir/tree/src/$1"
 }
 
 the_tree_keeps_its_layers() { scripts/layers; }
@@ -74,6 +78,31 @@ a_mutable_global_is_refused() {
 }
 
 it "the tree keeps its layers" the_tree_keeps_its_layers
+a_bare_verb_is_refused() {
+    plant exec/planted.c 'static int run(int n) { return n; }'
+    refused scripts/rules "$dir/tree"
+    says 'src/exec/planted.c:2: run: say what it is that it does that to'
+}
+
+a_type_has_one_header_and_a_word() {
+    plant wire/planted.h 'typedef struct fl_planted fl_planted;'
+    refused scripts/rules "$dir/tree"
+    says 'src/wire/planted.h: fl_planted has no row in docs/words.md'
+    cp "$dir/tree/src/wire/planted.h" "$dir/tree/src/wire/second.h"
+    refused scripts/rules "$dir/tree"
+    says 'src/wire/second.h: fl_planted is also in src/wire/planted.h'
+}
+
+a_file_names_its_licence() {
+    plant exec/planted.c 'int planted;'
+    sed -i 1d "$dir/tree/src/exec/planted.c"
+    refused scripts/rules "$dir/tree"
+    says 'src/exec/planted.c: its first line is not the SPDX'
+}
+
+it "a bare verb is refused" a_bare_verb_is_refused
+it "a type has one header and a word" a_type_has_one_header_and_a_word
+it "a file names its licence" a_file_names_its_licence
 it "the tree keeps its rules" the_tree_keeps_its_rules
 it "an include of what lies above is refused" an_upward_include_is_refused
 it "ops/ and graph/ do not meet" kernels_and_programs_do_not_meet

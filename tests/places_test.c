@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole networks on several places: they learn what one place learns, and
  * learn the same bits each time. */
 #include "base/test.h"

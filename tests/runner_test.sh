@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The test runner counts, fails where it must and keeps the order.
 . tests/scene.sh
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # scene.sh - what a scene (tests/*_test.sh) is made of.
 #
 #     . tests/scene.sh

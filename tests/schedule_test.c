@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Learning-rate schedules, run: each step's rate against its formula. */
 #include "base/test.h"
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Packages, data and environment: what a newcomer meets first.
 . tests/scene.sh
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A click model step after step: nothing is allocated from the third on, and
  * batches may have any number of rows. */
 #include "base/mem.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cut programs, run: what servers start is what the whole program starts. */
 #include "base/test.h"
 

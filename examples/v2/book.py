@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the v2 chapters share: options, and training that ends with a tar."""
 import os
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Predict the price of a house from 13 numbers (UCI housing), with v2."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tell ten kinds of things apart in small pictures (CIFAR-10), with v2.
 
 The networks are a small VGG and a small ResNet. With a sample of the

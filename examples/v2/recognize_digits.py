@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recognise handwritten digits (MNIST), with v2: one softmax layer, full
 layers (mlp) or pictures (conv)."""
 import numpy as np

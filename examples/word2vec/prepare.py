@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write the files of a word2vec job: word_dict.pickle, and train.txt and
 test.txt, each also cut into SPLIT_COUNT files with the suffixes -00000,
 -00001 and so on, one or several for each trainer.

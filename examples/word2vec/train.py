@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Word vectors with the v2 API: guess a word from the four before it.
 
     python prepare.py && python train.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle: the package that Fluid scripts import.
 
 The parts load when they are first used, so that `import paddle` is quick and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of PaddlePaddle that this version does not have, and what is said
 when a script asks for one: as an attribute, in an import, or by a call.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real PaddlePaddle beside this package is noticed, never shadowed.
 
 Both are called `paddle`. Whichever comes first on the path wins silently, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the package needs from outside: numpy, and libraries of the system."""
 import importlib
 import os

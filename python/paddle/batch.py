@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.batch: samples in, lists of samples out."""
 import itertools
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.compat: text, bytes and numbers as Python 2 scripts expect them."""
 import math
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint.c - numbered saves from which training goes on after a crash.
  *
  *     DIR/checkpoint_7/__model__/           a file for each variable

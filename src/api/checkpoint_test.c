@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "api/engine.h"
 #include "base/memdisk.h"
 #include "base/test.h"

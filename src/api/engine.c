@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine.c - an engine: its operators, its disk, its jobs. */
 #include "api/engine.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine.h - the engine handle: what all else hangs on. */
 #ifndef FL_API_ENGINE_H
 #define FL_API_ENGINE_H

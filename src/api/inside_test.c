@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What fluid.h shows of programs, tables and runs; nothing else is included
  * but the test frame. */
 #include "base/test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* model.c - programs and models on the engine's disk. */
 #include "api/engine.h"
 

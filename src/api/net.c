@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* net.c - networks as users of fluid.h see them. */
 #include "api/engine.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* registry.c - the one place that lists every table of operators. */
 #include "api/registry.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* registry.h - every operator of the engine in one registry. */
 #ifndef FL_API_REGISTRY_H
 #define FL_API_REGISTRY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* show.c - saved things and tables in words. */
 #include "api/engine.h"
 

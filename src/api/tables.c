@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tables.c - operators, layers and optimisers as fronts see them.
  *
  * The rows are made once, with the engine: a front walks them when it starts,

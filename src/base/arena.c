@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arena.c - chunks that double in size, a pointer that moves up. */
 #include "base/arena.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arena.h - memory that ends all at once. */
 #ifndef FL_BASE_ARENA_H
 #define FL_BASE_ARENA_H

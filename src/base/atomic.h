@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* atomic.h - a count that several threads move. */
 #ifndef FL_BASE_ATOMIC_H
 #define FL_BASE_ATOMIC_H

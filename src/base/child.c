@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* child.c - vfork, three pipes and a poll.
  *
  * Easy to get wrong: the end of stdout is not the end of the process, and the

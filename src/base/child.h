@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* child.h - a shell command with a file on its stdin, and what it writes.
  *
  * Its stdout is read here; of its stderr the last words are kept and the rest

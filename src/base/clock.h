@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clock.h - time that only moves forward, and that a test can move itself. */
 #ifndef FL_BASE_CLOCK_H
 #define FL_BASE_CLOCK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clones.h - functions compiled for several kinds of processor.
  *
  * The compiler makes one version of the function per kind, and the loader

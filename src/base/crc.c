@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* crc.c - CRC-32C by the processor's instruction, or by a table.
  *
  * x86-64 has the instruction since SSE 4.2, which is asked for when the program

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* crc.h - CRC-32C (Castagnoli), the checksum of saved files. */
 #ifndef FL_BASE_CRC_H
 #define FL_BASE_CRC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* disk.c - the real disk.
  *
  * A file is written beside its place and renamed into it, so that nobody ever

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* disk.h - files, through an interface that a simulator can replace.
  *
  *     FL_TRY(disk->read(disk, path, limit, &bytes));

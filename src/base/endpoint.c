@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* endpoint.c - "host:port" is read in this one place, so that a slip gets the
  * same sentence from an argument, a variable and a socket. */
 #include "base/endpoint.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* endpoint.h - where a process listens: "ps0:6174" or "[::1]:6174". */
 #ifndef FL_BASE_ENDPOINT_H
 #define FL_BASE_ENDPOINT_H

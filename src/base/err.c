@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* err.c - the last failure of each thread. */
 #include "base/err.h"
 

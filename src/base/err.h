@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* err.h - one error code and one sentence per failure.
  *
  * A function that can fail returns fl_err. It makes the sentence once, where

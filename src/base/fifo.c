@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fifo.c - two counts that only grow, each written by one side.
  *
  *     written                      read

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fifo.h - bytes from one thread to another, or from one process to another
  * that maps the same memory.
  *

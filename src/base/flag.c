@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* flag.c - what a variable of the environment says, or a sentence. */
 #include "base/flag.h"
 

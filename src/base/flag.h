@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* flag.h - settings of a process from its environment, read when asked for. */
 #ifndef FL_BASE_FLAG_H
 #define FL_BASE_FLAG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* folder.c - the files of a folder as its last complete save left them. */
 #include "base/folder.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* folder.h - the files of a folder as its last complete save left them.
  *
  * A folder without a manifest is read as it is: models of the original have

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* handle.h - a counted thing that others carry without knowing what it is.
  *
  * The owner's struct begins with an fl_handle and says how it is freed. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log.c - a line is made on the stack and written at once. */
 #include "base/log.h"
 

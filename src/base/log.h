@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log.h - one line to stderr, in glog's shape.
  *
  *     FL_WARN("%s went away, %d are left", name, n);

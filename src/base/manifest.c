@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.c - the list of the files of a save, to text and back.
  *
  * The checksum is compared first: what follows is then as it was written,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.h - the list of the files of a save, with their checksums.
  *
  *     fluid manifest 1

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* map.c - open addressing over an array of entries.
  *
  * The table holds indices, the array keeps order. A removed entry keeps its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* map.h - from names to pointers, in order of insertion.
  *
  * Keys are borrowed: they must live as long as the entry. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mem.c - malloc, and a count of its uses. */
 #include "base/mem.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mem.h - the only place that calls malloc.
  *
  * Small things never fail: a process that cannot have a few bytes ends with a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memdisk.c - named byte strings behind the disk interface.
  *
  *     now       what programs see

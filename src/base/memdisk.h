@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memdisk.h - a disk in memory that fails when told to.
  *
  * For tests and the simulator. Directories are whatever stands before a slash

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pages.c - mmap, and the files in which Linux tells of memory.
  *
  * A mapping starts anywhere; a huge page does not. So more is mapped than asked

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pages.h - much memory at once, straight from the system, and what is left.
  *
  * For memory that stays long and is read all over the place: it lies on huge

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* path.c - names that become paths below a folder. */
 #include "base/path.h"
 

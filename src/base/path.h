@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* path.h - names that become paths below a folder.
  *
  * Names of variables come from programs, and programs come from anywhere: a

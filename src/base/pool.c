@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pool.c - one lock, one queue, two conditions. */
 #include "base/pool.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pool.h - threads that wait for work, asleep. */
 #ifndef FL_BASE_POOL_H
 #define FL_BASE_POOL_H

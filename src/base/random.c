@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random.c - minstd_rand and libstdc++'s distributions over it.
  *
  * The file reads itself twice, for float and double: the original computes

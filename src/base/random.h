@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random.h - the numbers that Fluid draws, and where seeds come from.
  *
  * The generator is C++'s minstd_rand and the distributions are libstdc++'s, so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The vectors are those of FIPS 180-4's examples and of RFC 4231. */
 #include "base/sha256.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shuffle.c - the Mersenne twister MT19937 and numpy's use of it. */
 #include "base/shuffle.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shuffle.h - numpy's random order: Fluid deals whole parameters to servers in
  * the order of numpy.random.seed(seed); numpy.random.shuffle(list). */
 #ifndef FL_BASE_SHUFFLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* signals.c - a handler counts, listeners compare with what they have seen. */
 #include "base/signals.h"
 

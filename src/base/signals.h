@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* signals.h - SIGINT, SIGTERM and SIGUSR1, heard where nobody else hears them.
  *
  *     fl_signals s;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stage.c - files that become visible together. docs/saving.md tells the order
  * of steps and why it is so.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stage.h - files that become visible together, or not at all.
  *
  *     fl_stage s;

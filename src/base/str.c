@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* str.c - text that grows, and questions about text. */
 #include "base/str.h"
 

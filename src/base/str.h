@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* str.h - text that grows. */
 #ifndef FL_BASE_STR_H
 #define FL_BASE_STR_H

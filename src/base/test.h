@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test.h - a test file is a table of functions; cmocka runs it.
  *
  *     static void adds(void) { CHECK_INT(1 + 1, 2); }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_main.c - runs the table of one test file. */
 #include "base/test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* utf8.c - characters of UTF-8, one by one. */
 #include "base/utf8.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* utf8.h - text that came from outside: is it UTF-8, can it be shown?
  *
  * What a peer or a file says may stand in a log or on a terminal only as

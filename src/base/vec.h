@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vec.h - a growing array of anything.
  *
  *     FL_VEC(fl_op *) ops = {0};

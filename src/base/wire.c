@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire.c - protobuf bytes are walked by their schema before they are unpacked.
  *
  *     message  := (key value)*        key = number << 3 | wire type

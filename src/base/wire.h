@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire.h - protobuf messages from outside.
  *
  * protobuf-c allocates what the bytes claim: 2 MB of empty submessages become

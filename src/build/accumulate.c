@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* accumulate.c - several gradients of one variable become their sum.
  *
  * A variable that n ops read has n gradients. The writers' outputs become

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* args.c - bind a call to its table of arguments. */
 #include "build/args.h"
 

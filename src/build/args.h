@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* args.h - tables of arguments, and calls bound to them.
  *
  * Layers, optimisers and schedules say in a table what they take. A call's

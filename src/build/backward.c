@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* backward.c - a program grows the gradient of its loss.
  *
  * grad.h has the parts. Here they are put together: the gradient that starts

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A test is two texts: the program before, and what backward adds to it. */
 #include "build/grad.h"
 #include "check/check.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clip.c - gradients are held back before they are used.
  *
  *     value        clip(grad)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "build/test_minimize.h"
 
 static void check_clip(const fl_clip *clip, const fl_regularizer *r,

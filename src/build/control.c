@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* control.c - branches: Fluid's Switch.
  *
  * A case's ops go into a sub-block. When the case ends, a conditional_block in

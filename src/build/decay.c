@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* decay.c - regularizers: what is added to a gradient.
  *
  *     l2   scale(param)                     -> term

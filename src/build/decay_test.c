@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "build/test_minimize.h"
 
 static void check_decay(const char *kind, const char *bias)

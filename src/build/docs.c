@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* docs.c - what arguments mean, and what single operators compute as layers.
  *
  * Arguments that are called alike mean alike in nearly all layers, so their

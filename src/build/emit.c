@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* emit.c - from a layer's row to an operator in the program. */
 #include "build/layer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grad.h - the parts of backward and what they hand to each other.
  *
  *     path        which ops matter, which variables get no gradient

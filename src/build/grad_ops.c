@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grad_ops.c - the gradient ops of a path, last op first.
  *
  * An op either emits its gradient itself (make_grad), or it is derived from its

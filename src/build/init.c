@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* init.c - how variables start: the ops of the startup program.
  *
  * Each op goes in front of those that are there (as in Fluid), so the startup

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layer.c - layers by name. */
 #include "build/layer.h"
 

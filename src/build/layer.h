@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layer.h - what a layer is: a name, arguments, the ops that it emits.
  *
  * Most layers are one operator: their row says which argument goes to which

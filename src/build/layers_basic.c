@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layers_basic.c - data, layers with parameters, dropout, softmax. */
 #include "build/layer.h"
 

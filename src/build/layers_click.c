@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layers_click.c - layers of click models. */
 #include "build/layer.h"
 

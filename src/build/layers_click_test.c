@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "build/layer.h"
 #include "build/test_net.h"
 #include "check/check.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layers_collective.c - calls that all ranks of a job without servers make
  * together. Their names begin with an underscore, as in Fluid: transpilers
  * insert the operators, and few scripts call them. */

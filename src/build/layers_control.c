@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layers_control.c - counters, conditions, and a look at a value. */
 #include "build/layer.h"
 

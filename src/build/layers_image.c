@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layers_image.c - convolutions, pools, and the layers that normalise. */
 #include "build/layer.h"
 

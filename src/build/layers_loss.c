@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layers_loss.c - losses. */
 #include "build/layer.h"
 

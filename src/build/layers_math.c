@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layers_math.c - products, sums, element by element, comparisons.
  *
  * Families whose members differ in the operator only are rows of one macro:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layers_metric.c - how well a network does. */
 #include "build/layer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layers_picture.c - pictures made larger or smaller, framed, cut into windows;
  * rows with their neighbours, their places, their counts. */
 #include "build/layer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layers_sequence.c - layers over sequences, which the LoD groups. */
 #include "build/layer.h"
 

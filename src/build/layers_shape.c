@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layers_shape.c - the same elements in another order or shape. */
 #include "build/layer.h"
 

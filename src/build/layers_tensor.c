@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layers_tensor.c - variables made, filled, copied, converted. */
 #include "build/layer.h"
 

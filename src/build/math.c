@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* math.c - operators on variables: x + y, x * 2.0, 1.0 - x, x < y.
  *
  * A number becomes a variable: [1] to the right of x (it is broadcast), but of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* names.c - names as Fluid makes them: fc_0, fc_1, fc_0.w_0. */
 #include "build/net.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* net.c - the life of a network under construction; ops enter it here.
  *
  * Every op gets what Fluid writes on it: role, role vars and name scope. An op

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* net.h - a network under construction: two programs and the names in them.
  *
  * Layers, backward and optimisers append to the current block of `main`;

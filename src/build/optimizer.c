@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* optimizer.c - from a loss to the ops that make it smaller.
  *
  * Order matters and is Fluid's: gradients are taken in order of the names of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* optimizer.h - optimisers: what minimises a loss.
  *
  * An optimiser is a row of a table: its arguments, the op that updates a

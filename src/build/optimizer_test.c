@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What minimize adds to fit a line, optimiser by optimiser. */
 #include "build/test_minimize.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* optimizers.c - the table of optimisers.
  *
  * Arguments, their order and defaults are Fluid's. Two slips of Fluid 1.5 are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* param.c - parameters and other variables that outlive a step.
  *
  * They stand in the global block of both programs; startup holds the op that

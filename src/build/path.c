@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* path.c - which ops lie between inputs and targets.
  *
  * A variable has no gradient if its user said so (stop_gradient, the no-grad

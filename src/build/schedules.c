@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schedules.c - learning rates that change from step to step.
  *
  * The step is a counter in the program, so a schedule is ops too: all have the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* set.c - slots and attributes of a desc on its way, from variables and C
  * values. Types need not be the table's: int and long widen into each other
  * when the op enters the program. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stamp.h - what a net writes on the ops that pass through it, for a while. */
 #ifndef FL_BUILD_STAMP_H
 #define FL_BUILD_STAMP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_minimize.h - small networks and what minimize adds to them. */
 #ifndef FL_BUILD_TEST_MINIMIZE_H
 #define FL_BUILD_TEST_MINIMIZE_H

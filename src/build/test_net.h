@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_net.h - networks as short texts, for build/'s tests.
  *
  *     mul(X=x Y=fc_0.w_0) Out=fc_0.tmp_0

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* weight_norm.c - a weight as a direction and a length.
  *
  *     w = g * v / |v|

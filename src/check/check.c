@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check.c - runs an operator's case in f32 and f64 and checks its gradient.
  *
  * The scalar whose gradient is compared is L = sum of w[i] * Out[i] over all

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check.h - an operator's test is a table: inputs, attributes, outputs.
  *
  *     fl_check_op(&(fl_op_case){

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_text.c - the shape rule alone, from a line of text. */
 #include "check/check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_vars.c - variables by name, and operators run on them. */
 #include "check/check.h"
 

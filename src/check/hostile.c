@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hostile.c - random programs of one operator, as an enemy would write them.
  *
  * Most choices are tame: of a shape at random no rule would ever approve. Sizes

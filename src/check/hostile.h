@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hostile.h - random programs of one operator, as an enemy would write them.
  *
  * Bytes choose an operator of the registry, its inputs (shapes that nearly fit,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hostile_test.c - the same hostile programs in every run of the tests; make
  * fuzz looks for others. FL_HOSTILE=SEED runs the program of one seed. */
 #include "base/random.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_fuzz.c - any bytes as a program of one operator, and of its gradient. */
 #include "check/hostile.h"
 #include "ops/ops.h"

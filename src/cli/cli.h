@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cli.h - a subcommand is a table: its name, its flags, what it runs. */
 #ifndef FL_CLI_CLI_H
 #define FL_CLI_CLI_H

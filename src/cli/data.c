@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* paddle data - look at files of examples before a job does. */
 #include "cli/cli.h"
 
@@ -112,7 +113,7 @@ static bool check_file(fl_dataset *d, const fl_dataset_opts *o)
     return !err && !s.bad_lines;
 }
 
-static int check(int n, char **files)
+static int check_files(int n, char **files)
 {
     static fl_data_slot slots[SLOTS];
     fl_dataset_opts o = {
@@ -140,7 +141,7 @@ static int check(int n, char **files)
                  : FL_EXIT_OK;
 }
 
-static int run(int n, char **arg)
+static int run_data(int n, char **arg)
 {
     if (n < 2 || strcmp(arg[0], "check"))
         return fl_cli_fail(FL_EXIT_USAGE, false,
@@ -151,7 +152,7 @@ static int run(int n, char **arg)
             FL_EXIT_USAGE, false,
             "data check needs --slots or --criteo, which say what "
             "a line has; see paddle help data");
-    return check(n - 1, arg + 1);
+    return check_files(n - 1, arg + 1);
 }
 
 const fl_cmd fl_cmd_data = {
@@ -159,5 +160,5 @@ const fl_cmd fl_cmd_data = {
     .args = "check FILE...",
     .help = "check files of examples and show their first bad lines",
     .opts = opts,
-    .run = run,
+    .run = run_data,
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* paddle env - what this process would be in a job, and who says so. */
 #include "cli/cli.h"
 
@@ -17,7 +18,7 @@ static const fl_opt opts[] = {
     {0},
 };
 
-static int run(int n, char **arg)
+static int run_env(int n, char **arg)
 {
     fl_role role;
     if (fl_role_init(&role, &args))
@@ -34,5 +35,5 @@ const fl_cmd fl_cmd_env = {
     .help =
         "show what this process is in a job and which variable or flag says so",
     .opts = opts,
-    .run = run,
+    .run = run_env,
 };

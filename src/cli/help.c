@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* paddle help - commands, or the flags of one. */
 #include "cli/cli.h"
 
@@ -52,7 +53,7 @@ static void print_markdown(void)
     }
 }
 
-static int run(int n, char **arg)
+static int run_help(int n, char **arg)
 {
     if (markdown) {
         print_markdown();
@@ -77,5 +78,5 @@ const fl_cmd fl_cmd_help = {
     .args = "[COMMAND]",
     .help = "list the commands, or show the flags of one",
     .opts = opts,
-    .run = run,
+    .run = run_help,
 };

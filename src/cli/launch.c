@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* paddle launch - start the processes of a job on this host. */
 #include "cli/cli.h"
 
@@ -44,7 +45,7 @@ static const fl_opt opts[] = {
     {0},
 };
 
-static int run(int n, char **arg)
+static int run_launch(int n, char **arg)
 {
     int code = FL_EXIT_FAILED;
     if (!n)
@@ -70,5 +71,5 @@ const fl_cmd fl_cmd_launch = {
     .help = "start the processes of a job on this host",
     .opts = opts,
     .own_flags = true,
-    .run = run,
+    .run = run_launch,
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - the paddle command: finds the subcommand, reads its flags. */
 #include "cli/cli.h"
 
@@ -132,7 +133,7 @@ static int take_flag(const fl_cmd *cmd, int n, char **arg, int *at)
     return 0;
 }
 
-static int run(const fl_cmd *cmd, int n, char **arg)
+static int run_command(const fl_cmd *cmd, int n, char **arg)
 {
     int left = 0;
     for (int i = 0; i < n; i++) {
@@ -175,7 +176,7 @@ int main(int argc, char **argv)
     const char *name = command_of(argv[1]);
     for (int i = 0; fl_cmds[i]; i++)
         if (!strcmp(fl_cmds[i]->name, name)) {
-            int code = run(fl_cmds[i], argc - 2, argv + 2);
+            int code = run_command(fl_cmds[i], argc - 2, argv + 2);
             if (fflush(stdout) || ferror(stdout))
                 return fl_cli_fail(FL_EXIT_FAILED, false,
                                    "the output cannot be written");

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* paddle read - raw logs on stdin, lines of slots on stdout. */
 #include "cli/cli.h"
 
@@ -14,7 +15,7 @@ static const fl_opt opts[] = {
     {0},
 };
 
-static int run(int n, char **arg)
+static int run_read(int n, char **arg)
 {
     if (n != 1 || strcmp(arg[0], "criteo"))
         return fl_cli_fail(FL_EXIT_USAGE, false,
@@ -32,5 +33,5 @@ const fl_cmd fl_cmd_read = {
     .help =
         "convert raw Criteo lines to lines of slots, as criteo_reader.py does",
     .opts = opts,
-    .run = run,
+    .run = run_read,
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* paddle show - saved programs, tensors and folders, in words. */
 #include "cli/cli.h"
 
@@ -22,7 +23,7 @@ static int show_file(fl_engine *e, const char *path)
     return FL_EXIT_OK;
 }
 
-static int run(int n, char **arg)
+static int run_show(int n, char **arg)
 {
     int code = FL_EXIT_OK;
     if (!n && !ops && !layers)
@@ -45,5 +46,5 @@ const fl_cmd fl_cmd_show = {
     .args = "FILE|DIR...",
     .help = "print a saved program or tensor, or list and check a saved folder",
     .opts = opts,
-    .run = run,
+    .run = run_show,
 };

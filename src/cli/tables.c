@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tables.c - operators, layers and optimisers as pages of the docs. */
 #include "cli/cli.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* paddle version - what this is and what it was built with. */
 #include "cli/cli.h"
 
@@ -23,7 +24,7 @@ static const struct {
     {"with_timer", false},
 };
 
-static int run(int n, char **arg)
+static int run_version(int n, char **arg)
 {
     printf("Fluid %s, compiled with\n", fl_version());
     for (size_t i = 0; i < sizeof built_with / sizeof *built_with; i++)
@@ -35,5 +36,5 @@ static int run(int n, char **arg)
 const fl_cmd fl_cmd_version = {
     .name = "version",
     .help = "show the version and what it was built with",
-    .run = run,
+    .run = run_version,
 };

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* paddle why - who waits for whom at a server that runs. */
 #include "cli/cli.h"
 
 #include <stdio.h>
 
-static int run(int n, char **arg)
+static int run_why(int n, char **arg)
 {
     int code = FL_EXIT_OK;
     if (n < 1)
@@ -25,5 +26,5 @@ const fl_cmd fl_cmd_why = {
     .name = "why",
     .args = "HOST:PORT ...",
     .help = "show who waits for whom at a running parameter server",
-    .run = run,
+    .run = run_why,
 };

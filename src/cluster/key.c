@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* key.c - the job key from a descriptor or a file. */
 #include "cluster/key.h"
 

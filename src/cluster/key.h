@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* key.h - the secret by which the processes of a job know each other.
  *
  *     FLUID_JOB_KEY_FD     a descriptor that the launcher left open; it is read

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* placement.c - placements are copied once and shared from then on. */
 #include "cluster/placement.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* placement.h - what a program is in a job: the job's servers and trainers, and
  * which server holds which elements of which variable.
  *

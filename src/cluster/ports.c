@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ports.c - waiting until servers are there.
  *
  * Connects never block, so that one loop tries all servers at a time:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ports.h - waiting until servers are there.
  *
  * Two waits, one manner: try, say every few seconds what is missing, ask

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Real sockets of this host, on ports that the system chooses; time is ours. */
 #include "cluster/ports.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* role.c - arguments and environment become one role.
  *
  * Each value has a list of names, in the order in which they are asked; names

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* role.h - what this process is in a job.
  *
  * Over the years Fluid's launchers and scripts have said it in seven dialects

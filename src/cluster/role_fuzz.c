@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* role_fuzz.c - any bytes as an environment. A line is a variable: its first
  * byte chooses a name that is read, or, above them, the line is "NAME=value" as
  * it stands. A role that comes of it must fit together and be printable. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every dialect of the environment: what a process is told, what it is. */
 #include "cluster/role.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_placement.h - a program of a test gets its place in a job. */
 #ifndef FL_CLUSTER_TEST_PLACEMENT_H
 #define FL_CLUSTER_TEST_PLACEMENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agree.c - the ranks compare digests of their programs; only where those
  * differ they compare texts, to show what differs. */
 #include "collective/agree.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agree.h - do all ranks run the same program? */
 #ifndef FL_COLLECTIVE_AGREE_H
 #define FL_COLLECTIVE_AGREE_H

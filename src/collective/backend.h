@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* backend.h - what carries the collective calls of a world.
  *
  *     ring   our own connections (net/mesh.h, net/ring.h)

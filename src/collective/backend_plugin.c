@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* backend_plugin.c - a library as a backend: FLUID_COLLECTIVE=mpi loads
  * libfluid-mpi.so, which lies beside libfluid.so or where libraries lie. */
 #include "collective/backend.h"

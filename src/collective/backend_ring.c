@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* backend_ring.c - the ring as a backend. */
 #include "collective/backend.h"
 

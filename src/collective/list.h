@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* list.h - every operator that talks to other ranks: one line each, sorted. */
 FL_OP(allreduce)
 FL_OP(broadcast)

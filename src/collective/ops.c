@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops.c - the operators that talk to other ranks.
  *
  *     gen_nccl_id, c_gen_nccl_id   join the ranks; the Out variable names them

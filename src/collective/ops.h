@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops.h - the table of all operators that talk to other ranks. */
 #ifndef FL_COLLECTIVE_OPS_H
 #define FL_COLLECTIVE_OPS_H

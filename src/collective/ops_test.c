@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tables and shape rules of operators that talk to other ranks. */
 #include "collective/ops.h"
 

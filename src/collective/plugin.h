@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plugin.h - a library that carries collective calls in place of our ring.
  *
  * The library exports one variable, fl_collective_plugin. This header stands

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reducer.c - buckets, and the thread that reduces them.
  *
  * A batch is one call: a bucket of small tensors, one large tensor, or selected

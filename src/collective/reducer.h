@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reducer.h - values of all ranks are added up in buckets, beside the work.
  *
  * Small tensors share a call; large ones and selected rows have their own. What

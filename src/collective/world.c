@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* world.c - worlds by their endpoints, by name and by ring.
  *
  * Easy to get wrong: the waits of the backend run either on the caller's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* world.h - the ranks of a collective job, as one of them sees them.
  *
  *     gen_nccl_id, c_gen_nccl_id   join the ranks that their endpoints name

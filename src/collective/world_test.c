@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks are threads of this process, each with worlds, a scope and an executor
  * of its own, that run programs as users do. */
 #include "collective/world.h"

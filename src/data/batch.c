@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* batch.c - columns over the memory of tensors. */
 #include "data/batch.h"
 
@@ -34,7 +35,7 @@ static fl_err own(fl_buf **buf, size_t bytes)
     return FL_OK;
 }
 
-static fl_err begin(fl_batch *b, int column, fl_tensor *t, int64_t room)
+static fl_err begin_column(fl_batch *b, int column, fl_tensor *t, int64_t room)
 {
     const fl_schema_slot *s = slot_of(b, column);
     const size_t size = fl_dtype_size(s->dtype);
@@ -59,7 +60,7 @@ fl_err fl_batch_begin(fl_batch *b, fl_tensor *tensors, int64_t room)
     b->rows = 0;
     b->room = room;
     for (int i = 0; i < b->schema->n_columns; i++)
-        FL_TRY(begin(b, i, &tensors[i], room));
+        FL_TRY(begin_column(b, i, &tensors[i], room));
     return FL_OK;
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* batch.h - examples on their way into tensors, one column a slot.
  *
  * Values are written straight into the memory of the tensors that the caller

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cancel.c - a count for those who look, a descriptor for those who wait. */
 #include "data/cancel.h"
 

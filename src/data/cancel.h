@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cancel.h - one thread tells others to stop, also those that wait for bytes.
  */
 #ifndef FL_DATA_CANCEL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* convert.c - Criteo lines to lines of slots, for pipes and for the eye. */
 #include "data/criteo.h"
 #include "data/number.h"
@@ -43,7 +44,7 @@ static fl_err flush(writer *w)
     return FL_OK;
 }
 
-static void add(writer *w, const char *text, size_t n)
+static void add_text(writer *w, const char *text, size_t n)
 {
     memcpy(w->buf + w->n, text, n);
     w->n += n;
@@ -58,8 +59,8 @@ static void add_double(writer *w, double x)
         k->x = x;
         k->n = (uint8_t)fl_f64_text(x, k->text);
     }
-    add(w, " ", 1);
-    add(w, k->text, k->n);
+    add_text(w, " ", 1);
+    add_text(w, k->text, k->n);
 }
 
 static void add_int(writer *w, int64_t x)
@@ -71,21 +72,21 @@ static void add_int(writer *w, int64_t x)
     while (left /= 10);
     if (x < 0)
         *--p = '-';
-    add(w, " 1 ", 3);
-    add(w, p, (size_t)(text + sizeof text - p));
+    add_text(w, " 1 ", 3);
+    add_text(w, p, (size_t)(text + sizeof text - p));
 }
 
 static fl_err write_row(writer *w, const fl_criteo_row *row)
 {
     if (w->n + ROW > BUFFER)
         FL_TRY(flush(w));
-    add(w, "13", 2);
+    add_text(w, "13", 2);
     for (int i = 0; i < FL_CRITEO_NUMBERS; i++)
         add_double(w, row->number[i]);
     for (int i = 0; i < FL_CRITEO_CATEGORIES; i++)
         add_int(w, row->category[i]);
     add_int(w, row->label);
-    add(w, "\n", 1);
+    add_text(w, "\n", 1);
     return FL_OK;
 }
 

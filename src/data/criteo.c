@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* criteo.c - label, 13 numbers and 26 categories, parted by tabs.
  *
  *     0 \t 1 \t \t 3 ... \t 68fd1e64 \t 80e26c9b ... \n

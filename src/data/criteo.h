@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* criteo.h - raw Criteo lines, read without a command in between. */
 #ifndef FL_DATA_CRITEO_H
 #define FL_DATA_CRITEO_H

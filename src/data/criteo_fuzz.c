@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* criteo_fuzz.c - any bytes as raw Criteo lines, by each of the hashes. */
 #include "data/criteo.h"
 #include "data/test_fuzz.h"

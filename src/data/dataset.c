@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dataset.c - what is to be read, and loading it into memory. */
 #include "data/dataset.h"
 
@@ -85,7 +86,7 @@ static fl_err choose(const fl_dataset_opts *o, const fl_schema *s,
     return fl_criteo_check(s);
 }
 
-static fl_err set(fl_dataset *d, const fl_dataset_opts *o, fl_arena *a)
+static fl_err set_opts(fl_dataset *d, const fl_dataset_opts *o, fl_arena *a)
 {
     fl_schema schema;
     fl_criteo_format criteo;
@@ -117,7 +118,7 @@ fl_err fl_dataset_set(fl_dataset *d, const fl_dataset_opts *opts)
     FL_TRY(check_idle(d, "set"));
     FL_TRY(check_numbers(opts));
     fl_arena *a = fl_arena_new(), *gone = a;
-    const fl_err err = set(d, opts, a);
+    const fl_err err = set_opts(d, opts, a);
     if (!err) {
         gone = d->arena;
         d->arena = a;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dataset.h - files of examples, and who reads them.
  *
  * The interface is that of fluid.h: fl_dataset_open gives readers, each for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hash.c - Python's hash of a str, CRC-32 and FNV-1a. */
 #include "data/hash.h"
 

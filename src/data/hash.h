@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hash.h - the hashes by which readers turn texts into ids. */
 #ifndef FL_DATA_HASH_H
 #define FL_DATA_HASH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index.c - bits of separators, and lists of where they are set. */
 #include "data/index.h"
 
@@ -28,7 +29,7 @@ static inline __m128i is_blank(__m128i x)
     return _mm_or_si128(control, _mm_cmpeq_epi8(x, _mm_set1_epi8(' ')));
 }
 
-static inline bits look(fl_split split, const char *p)
+static inline bits find_bits(fl_split split, const char *p)
 {
     bits b = {0, 0};
     for (int i = 0; i < BLOCK; i += 16) {
@@ -46,7 +47,7 @@ static inline bits look(fl_split split, const char *p)
 
 #else
 
-static inline bits look(fl_split split, const char *p)
+static inline bits find_bits(fl_split split, const char *p)
 {
     bits b = {0, 0};
     for (int i = 0; i < BLOCK; i++) {
@@ -70,7 +71,7 @@ static inline uint32_t lowest(uint64_t set)
 /* Where the bits are set, plus base. How many varies from block to block and a
  * branch could not guess it: 16 are always written, the surplus is rubbish
  * that the next block overwrites. */
-static inline void list(uint64_t set, uint32_t base, uint32_t *out)
+static inline void list_bits(uint64_t set, uint32_t base, uint32_t *out)
 {
     for (int i = 0; i < AT_A_TIME; i++, set &= set - 1)
         out[i] = base + lowest(set);
@@ -97,15 +98,15 @@ static inline void add_lines(fl_index *ix, bits b, uint64_t ends,
     }
 }
 
-static inline bool scan(fl_index *ix, fl_split split, const char *text,
-                        size_t n)
+static inline bool scan_text(fl_index *ix, fl_split split, const char *text,
+                             size_t n)
 {
     uint32_t tokens = 0;
     uint64_t before = 1; /* was the byte before a separator? */
     size_t i = 0;
     ix->n_lines = 0;
     for (; i < n && ix->n_lines <= FL_INDEX_LINES - BLOCK; i += BLOCK) {
-        bits b = look(split, text + i);
+        bits b = find_bits(split, text + i);
         const uint64_t inside =
             n - i < BLOCK ? ((uint64_t)1 << (n - i)) - 1 : ~(uint64_t)0;
         b.separator &= inside;
@@ -117,7 +118,7 @@ static inline bool scan(fl_index *ix, fl_split split, const char *text,
         }
         fl_vec_reserve((void **)&ix->end, &ix->cap, tokens + BLOCK + AT_A_TIME,
                        sizeof *ix->end);
-        list(ends, (uint32_t)i, ix->end + tokens);
+        list_bits(ends, (uint32_t)i, ix->end + tokens);
         add_lines(ix, b, ends, tokens, (uint32_t)i);
         tokens += (uint32_t)__builtin_popcountll(ends);
     }
@@ -127,13 +128,13 @@ static inline bool scan(fl_index *ix, fl_split split, const char *text,
 FL_CLONES
 static bool scan_blanks(fl_index *ix, const char *text, size_t n)
 {
-    return scan(ix, FL_SPLIT_BLANKS, text, n);
+    return scan_text(ix, FL_SPLIT_BLANKS, text, n);
 }
 
 FL_CLONES
 static bool scan_tabs(fl_index *ix, const char *text, size_t n)
 {
-    return scan(ix, FL_SPLIT_TABS, text, n);
+    return scan_text(ix, FL_SPLIT_TABS, text, n);
 }
 
 bool fl_index_scan(fl_index *ix, fl_split split, const char *text, size_t n)

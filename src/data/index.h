@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index.h - where the tokens and lines of a text end.
  *
  * A text is looked at 64 bytes at a time: one bit a byte says whether it

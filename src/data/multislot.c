@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* multislot.c - Fluid's text format: for each slot a count, then the values.
  *
  *     2 0.5 1.25 1 17 3 8 9 10
@@ -25,7 +26,7 @@ static bool is_blank(char c)
 }
 
 /* The next token starts here; there is one. */
-static inline const char *start(cursor *c)
+static inline const char *start_number(cursor *c)
 {
     while (__builtin_expect((unsigned char)c->text[c->at] <= ' ', 0) &&
            is_blank(c->text[c->at]))
@@ -38,7 +39,7 @@ static inline size_t length(const cursor *c)
     return c->end[c->k] - c->at;
 }
 
-static inline void step(cursor *c)
+static inline void step_cursor(cursor *c)
 {
     c->at = c->end[c->k++] + 1;
 }
@@ -55,7 +56,7 @@ static fl_err bad_count(cursor c, const fl_schema_slot *s, fl_flaw *f)
     return fl_flaw_set(
         f, c.at,
         "the count of slot \"%s\" is \"%s\", expected a whole number from 1 on",
-        s->name, fl_word_text(start(&c), length(&c), word));
+        s->name, fl_word_text(start_number(&c), length(&c), word));
 }
 
 /* How many values follow: as many as the line has, and the slot wants. */
@@ -69,12 +70,12 @@ INLINE fl_err read_count(cursor *c, const fl_schema_slot *s, int64_t *count,
     if (__builtin_expect(p[0] == '1' && p[1] == ' ', 1)) { /* most are */
         *count = 1;
     } else {
-        p = start(c);
+        p = start_number(c);
         at = c->at;
         if (!fl_parse_i64(p, length(c), count) || *count < 1)
             return bad_count(*c, s, f);
     }
-    step(c);
+    step_cursor(c);
     if (s->width && *count != s->width)
         return fl_flaw_set(f, at, "slot \"%s\" has %lld values, expected %lld",
                            s->name, (long long)*count, (long long)s->width);
@@ -100,10 +101,10 @@ INLINE fl_err read_ids(cursor *c, const fl_schema_slot *s, int64_t n,
                        int64_t *out, fl_flaw *f)
 {
     for (int64_t i = 0; i < n; i++) {
-        const char *p = start(c);
+        const char *p = start_number(c);
         if (!fl_parse_i64(p, length(c), &out[i]))
             return bad_value(*c, s, i, f);
-        step(c);
+        step_cursor(c);
     }
     return FL_OK;
 }
@@ -112,10 +113,10 @@ INLINE fl_err read_floats(cursor *c, const fl_schema_slot *s, int64_t n,
                           float *out, fl_flaw *f)
 {
     for (int64_t i = 0; i < n; i++) {
-        const char *p = start(c);
+        const char *p = start_number(c);
         if (!fl_parse_f32(p, length(c), &out[i]))
             return bad_value(*c, s, i, f);
-        step(c);
+        step_cursor(c);
     }
     return FL_OK;
 }
@@ -142,7 +143,7 @@ INLINE fl_err read_slot(cursor *c, const fl_schema_slot *s, fl_batch *b,
 static fl_err bad_end(cursor c, const fl_schema_slot *last, fl_flaw *f)
 {
     char word[FL_WORD_TEXT];
-    const char *p = start(&c);
+    const char *p = start_number(&c);
     return fl_flaw_set(f, c.at, "\"%s\" stands behind the last slot, \"%s\"",
                        fl_word_text(p, length(&c), word), last->name);
 }
@@ -162,7 +163,7 @@ INLINE bool read_one_id(cursor *c, const fl_schema_slot *s, fl_batch *b)
         return false;
     to->i64[to->n++] = (int64_t)id;
     c->k++;
-    step(c);
+    step_cursor(c);
     return true;
 }
 

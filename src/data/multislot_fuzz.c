@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* multislot_fuzz.c - any bytes as lines of slots. */
 #include "data/test_fuzz.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* number.c - the numbers that number.h finds too long or too odd.
  *
  * Floats of up to 18 digits and small exponents go through a double; the rest,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* number.h - numbers from text: fast where they are short, always exact.
  *
  * Eight digits are turned into a number at once: as bytes of a word they are

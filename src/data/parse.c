@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parse.c - sentences about lines that break a rule. */
 #include "data/parse.h"
 
@@ -20,7 +21,7 @@ fl_err fl_flaw_set(fl_flaw *f, uint32_t at, const char *fmt, ...)
     return FL_EPROTO;
 }
 
-static void show(const char *p, size_t n, char *out)
+static void show_text(const char *p, size_t n, char *out)
 {
     for (size_t i = 0; i < n; i++) {
         const unsigned char c = (unsigned char)p[i];
@@ -32,7 +33,7 @@ static void show(const char *p, size_t n, char *out)
 const char *fl_word_text(const char *p, size_t len, char out[FL_WORD_TEXT])
 {
     const size_t most = FL_WORD_TEXT - 4;
-    show(p, len > most ? most : len, out);
+    show_text(p, len > most ? most : len, out);
     if (len > most)
         memcpy(out + most, "...", 4);
     return out;
@@ -47,7 +48,7 @@ fl_err fl_flaw_fail(const fl_flaw *f, const char *file, int64_t number,
                               ? f->at - BEFORE
                               : l->start;
     const size_t left = l->stop - from;
-    show(l->text + from, left > SHOWN ? SHOWN : left, text);
+    show_text(l->text + from, left > SHOWN ? SHOWN : left, text);
     return fl_fail(FL_EPROTO, "%s:%lld:%u: %s, in \"%s%s%s\"", file,
                    (long long)number, column + 1, f->rule,
                    from > l->start ? "..." : "", text,

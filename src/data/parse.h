@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parse.h - a line becomes a row of a batch, or a reason why it cannot. */
 #ifndef FL_DATA_PARSE_H
 #define FL_DATA_PARSE_H

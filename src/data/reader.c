@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reader.c - the next batch, from files or from memory. */
 #include "data/dataset.h"
 
@@ -133,7 +134,7 @@ static fl_err fill_from_memory(fl_reader *r)
 
 /* --- batches --- */
 
-static void count(fl_reader *r, int64_t ns)
+static void count_time(fl_reader *r, int64_t ns)
 {
     fl_reader_stats *s = &r->stats;
     pthread_mutex_lock(&r->lock);
@@ -157,7 +158,7 @@ fl_err fl_reader_fill(fl_reader *r, fl_tensor *tensors, int64_t *rows)
     }
     fl_batch_end(&r->batch);
     *rows = r->batch.rows;
-    count(r, fl_clock_now(fl_clock_real()) - start);
+    count_time(r, fl_clock_now(fl_clock_real()) - start);
     return FL_OK;
 }
 

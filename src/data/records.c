@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* records.c - rows of columns into one piece each, and back. */
 #include "data/records.h"
 
@@ -21,7 +22,7 @@ typedef struct span {
     uint32_t n;
 } span;
 
-static span find(const fl_batch *b, int column, int64_t row)
+static span find_span(const fl_batch *b, int column, int64_t row)
 {
     const fl_column *c = &b->column[column];
     const fl_schema_slot *s = &b->schema->slot[b->schema->slot_of[column]];
@@ -36,8 +37,8 @@ static size_t size_of(const fl_batch *b, int64_t row)
 {
     size_t size = 0;
     for (int i = 0; i < b->schema->n_columns; i++)
-        size +=
-            find(b, i, row).bytes + (b->column[i].off ? sizeof(uint32_t) : 0);
+        size += find_span(b, i, row).bytes +
+                (b->column[i].off ? sizeof(uint32_t) : 0);
     return size;
 }
 
@@ -57,7 +58,7 @@ static fl_err reserve(fl_records *r, size_t bytes)
     return FL_OK;
 }
 
-static char *put(char *to, const void *from, size_t n)
+static char *put_bytes(char *to, const void *from, size_t n)
 {
     memcpy(to, from, n);
     return to + n;
@@ -72,10 +73,10 @@ fl_err fl_records_add(fl_records *r, const fl_batch *b)
         fl_push(&r->at, to);
         r->used += size;
         for (int i = 0; i < b->schema->n_columns; i++) {
-            const span s = find(b, i, row);
+            const span s = find_span(b, i, row);
             if (b->column[i].off)
-                to = put(to, &s.n, sizeof s.n);
-            to = put(to, s.at, s.bytes);
+                to = put_bytes(to, &s.n, sizeof s.n);
+            to = put_bytes(to, s.at, s.bytes);
         }
     }
     return FL_OK;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* records.h - examples in memory, each in one piece.
  *
  * Shuffled examples are read from anywhere: one that lies in one piece is one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ring.c - a thread that parses ahead, and the batches that it has ready.
  *
  * The thread writes into the place behind the last batch, which is its own
@@ -37,7 +38,7 @@ static bool publish(fl_ring *q, int i, int64_t rows, fl_err err)
     return go_on;
 }
 
-static void run(void *arg)
+static void run_filler(void *arg)
 {
     fl_reader *r = arg;
     bool go_on = true;
@@ -61,7 +62,7 @@ fl_err fl_ring_start(fl_reader *r, int size)
     q->rows = fl_mem_alloc((size_t)size * sizeof *q->rows);
     pthread_mutex_init(&q->lock, NULL);
     pthread_cond_init(&q->change, NULL);
-    fl_pool_submit(q->pool, &q->group, run, r);
+    fl_pool_submit(q->pool, &q->group, run_filler, r);
     return FL_OK;
 }
 

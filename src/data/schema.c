@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schema.c - what the user says of slots, checked once. */
 #include "data/schema.h"
 
@@ -23,7 +24,7 @@ static fl_err dense_width(const fl_data_slot *from, int64_t *width)
     return FL_OK;
 }
 
-static fl_err check(const fl_data_slot *from)
+static fl_err check_slot(const fl_data_slot *from)
 {
     if (!from->name || !*from->name)
         return fl_fail(FL_EINVAL, "a slot has no name");
@@ -48,7 +49,7 @@ fl_err fl_schema_init(fl_schema *s, int n, const fl_data_slot *slots,
     s->slot_of = fl_arena_alloc(a, (size_t)n * sizeof *s->slot_of);
     for (int i = 0; i < n; i++) {
         fl_schema_slot *to = &s->slot[i];
-        FL_TRY(check(&slots[i]));
+        FL_TRY(check_slot(&slots[i]));
         *to = (fl_schema_slot){
             .name = fl_arena_strdup(a, slots[i].name),
             .dtype = slots[i].dtype,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schema.h - which slots the lines have, and what becomes of each. */
 #ifndef FL_DATA_SCHEMA_H
 #define FL_DATA_SCHEMA_H

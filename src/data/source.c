@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* source.c - descriptors, zlib and children behind one read. */
 #include "data/source.h"
 
@@ -200,7 +201,7 @@ static fl_err read_raw(fl_source *s, void *buf, size_t n, size_t *got)
 /* --- gzip --- */
 
 /* The first bytes tell; a file that is shorter than its mark is plain. */
-static fl_err look(fl_source *s)
+static fl_err look_at_magic(fl_source *s)
 {
     size_t got = 1;
     while (s->to < 2 && got) {
@@ -278,7 +279,7 @@ fl_err fl_source_read(fl_source *s, void *buf, size_t n, size_t *got)
 {
     *got = 0;
     if (!s->looked)
-        FL_TRY(look(s));
+        FL_TRY(look_at_magic(s));
     if (s->gzip)
         return unpack(s, buf, n, got);
     if (s->from == s->to)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* source.h - the bytes of a file: as they are, unpacked, or what a command
  * makes of them. */
 #ifndef FL_DATA_SOURCE_H

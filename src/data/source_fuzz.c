@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* source_fuzz.c - any bytes as a file, a pipe or gzip. The first byte says how
  * they come: 1 through a pipe, 2 behind the head of a gzip member, 4 packed by
  * zlib, and then cut off where 8 is set. What was packed whole must come back.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_data.h - small files and what readers make of them. Tests only. */
 #ifndef FL_DATA_TEST_DATA_H
 #define FL_DATA_TEST_DATA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_fuzz.h - any bytes as a file of examples, bad lines skipped. What is
  * read has offsets that fit; what is not has a place in its line. Fuzzers
  * only. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text.c - a buffer that lines move through.
  *
  *     buf [ used | indexed lines | the start of a line | room | slack ]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text.h - a source as lines that are indexed. */
 #ifndef FL_DATA_TEXT_H
 #define FL_DATA_TEXT_H

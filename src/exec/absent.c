@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* absent.c - what plans make of variables that servers hold. See absent.h. */
 #include "exec/absent.h"
 
@@ -59,7 +60,7 @@ static bool can_join(const fl_lines *l, int first, int i)
 }
 
 /* The lookup at `first` and those that may stand there, too. */
-static void join(fl_lines *l, fl_scope *s, int first)
+static void join_lookups(fl_lines *l, fl_scope *s, int first)
 {
     const fl_desc *of = l->descs.at[first];
     fl_desc *d = fl_lines_fused(l, "distributed_lookup_table", of);
@@ -89,5 +90,5 @@ void fl_absent_look_up(fl_lines *l, fl_scope *s)
 {
     for (int i = 0; i < l->descs.n; i++)
         if (is_absent(l, s, i))
-            join(l, s, i);
+            join_lookups(l, s, i);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* absent.h - variables that servers hold and trainers have no copy of.
  *
  * A table may be too large for a trainer, and a trainer needs few rows of it at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names that are written twice, viewed, fed or shared: every run of a plan
  * must give what the first one gave. */
 #include "exec/test_exec.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exe.c - the executor: finds the plan of a program, or makes it. */
 #include "exec/exe.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exe.h - the executor, inside. fluid.h has what users call. */
 #ifndef FL_EXEC_EXE_H
 #define FL_EXEC_EXE_H

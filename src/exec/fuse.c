@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuse.c - what passes ask of a block's lines, and their order.
  *
  * Gradients go first: a forward value that only a fused gradient would have

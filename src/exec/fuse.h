@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuse.h - several ops become one, in a plan's own copy of a block.
  *
  * The program that the user sees never changes. A pass looks for a pattern in

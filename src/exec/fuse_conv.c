@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuse_conv.c - convolutions whose outputs are pooled.
  *
  *   conv2d, elementwise_add, relu, pool2d          fused_conv_pool

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A convolution that is pooled: the fused ops give what the single ones give.
  */
 #include "exec/test_exec.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuse_embed.c - many lookups of one table that are concatenated.
  *
  *   for each slot: lookup_table, sequence_pool SUM     fused_embed_concat

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuse_fc.c - fully connected layers: forward, gradient, update.
  *
  *   mul, elementwise_add, act            fused_fc

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* join.c - rows cut apart and put behind one another; sums in order. */
 #include "exec/join.h"
 

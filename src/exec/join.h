@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* join.h - a batch is cut into slices for places, and the results of the places
  * are joined or summed. */
 #ifndef FL_EXEC_JOIN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* model.c - values and inference programs in Paddle's layout.
  *
  * One file a variable, named as the variable, or all in one in the order of

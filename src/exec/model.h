@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* model.h - saving and loading in Paddle's layout, inside.
  *
  * fluid.h has what users call; here the same with what an engine holds. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* model_fuzz.c - any bytes as a model's folder: a manifest, a program and two
  * files of values, as loading sees them, in their places or staged. Whatever
  * is loaded, a save into the same folder must then work and load.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* numbers.c - values sorted by address; the number is the position. */
 #include "exec/numbers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* numbers.h - a number for each value that a plan touches.
  *
  * Passes over a plan note things about values in arrays by number. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan.c - a program compiled for one scope and one set of feeds and fetches.
  *
  * Which value a name stands for: the value of a persistable variable is in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan.h - a program compiled for one scope and one set of feeds and fetches.
  *
  * Compiling resolves every name to a value and every op to a frame; a run then

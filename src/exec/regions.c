@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* regions.c - which temporaries share memory. See regions.h.
  *
  * One walk finds where each life begins and ends; a second one, backwards, lets

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* regions.h - temporaries whose lives do not overlap share memory.
  *
  * A temporary lives from the step that writes it to the last step that reads

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Temporaries share memory, and nobody can tell. */
 #include "exec/test_exec.h"
 

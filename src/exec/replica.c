@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* replica.c - places and what is common to them.
  *
  * The caller's thread waits for the places and asks its watch meanwhile, as
@@ -157,8 +158,8 @@ static fl_err make_update(fl_replicas *r, const fl_exec_env *env,
     return FL_OK;
 }
 
-static fl_err make(fl_replicas *r, const fl_exec_env *env, const fl_request *o,
-                   int n)
+static fl_err make_replicas(fl_replicas *r, const fl_exec_env *env,
+                            const fl_request *o, int n)
 {
     FL_TRY(fl_places_split_init(&r->split, o, r->scale == FL_GRAD_FED));
     share_fetches(r, o);
@@ -183,7 +184,7 @@ fl_err fl_replicas_new(const fl_exec_env *env, const fl_request *o, int n,
     r->arena = fl_arena_new();
     r->key = fl_key_of(o, r->arena);
     r->scale = scale;
-    const fl_err err = make(r, env, o, n);
+    const fl_err err = make_replicas(r, env, o, n);
     if (err) {
         fl_replicas_free(r);
         return err;
@@ -342,7 +343,7 @@ static fl_err give_one(fl_replicas *r, int source, fl_fetch *to)
     return FL_OK;
 }
 
-static fl_err give(fl_replicas *r, fl_fetch *fetches)
+static fl_err give_fetches(fl_replicas *r, fl_fetch *fetches)
 {
     for (int i = 0; i < r->key.n_fetches; i++) {
         const fl_err err = give_one(r, r->source[i], &fetches[i]);
@@ -361,5 +362,5 @@ fl_err fl_replicas_run(fl_replicas *r, fl_pool *pool, fl_watch *watch,
     FL_TRY(run_places(r, pool, watch));
     FL_TRY(carry(r));
     FL_TRY(update(r));
-    return give(r, fetches);
+    return give_fetches(r, fetches);
 }

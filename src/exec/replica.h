@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* replica.h - a program on several places: a thread for each slice of a batch.
  *
  * Every place runs forward and backward on its slice with temporaries of its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs on several places. The thread sanitizer runs this, too. */
 #include "base/pool.h"
 #include "base/vec.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scope.c - a map with a parent. */
 #include "exec/scope.h"
 
@@ -16,7 +17,7 @@ struct fl_scope {
     uint64_t changes;
 };
 
-static fl_scope *make(fl_scope *parent)
+static fl_scope *make_scope(fl_scope *parent)
 {
     static fl_count next_uid;
     fl_scope *s = fl_mem_alloc(sizeof *s);
@@ -28,12 +29,12 @@ static fl_scope *make(fl_scope *parent)
 
 fl_scope *fl_scope_new(void)
 {
-    return make(NULL);
+    return make_scope(NULL);
 }
 
 fl_scope *fl_scope_child(fl_scope *parent)
 {
-    fl_scope *s = make(parent);
+    fl_scope *s = make_scope(parent);
     pthread_mutex_lock(&parent->lock);
     fl_push(&parent->kids, s);
     pthread_mutex_unlock(&parent->lock);
@@ -42,7 +43,7 @@ fl_scope *fl_scope_child(fl_scope *parent)
 
 fl_scope *fl_scope_private(fl_scope *parent)
 {
-    return make(parent);
+    return make_scope(parent);
 }
 
 static void free_value(const char *key, fl_value *v)

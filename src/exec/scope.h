@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scope.h - names and what they hold at run time.
  *
  * A scope finds names in itself, then in its parents. Values keep their place

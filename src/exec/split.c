@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* split.c - which ops of a program run on every place, and which run once.
  *
  * The role of an op decides: forward and backward run on every place, updates

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* split.h - a program split for several places: ops that run on every place
  * with its rows of the batch, and ops that run once, after the gradients of all
  * places were summed. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_exec.h - a program from text, a scope, an executor. Tests only. */
 #ifndef FL_EXEC_TEST_EXEC_H
 #define FL_EXEC_TEST_EXEC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Executors on several threads. The thread sanitizer runs this, too. */
 #include "exec/test_exec.h"
 

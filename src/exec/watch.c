@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watch.c - asking whether to go on; times of ops. */
 #include "exec/watch.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watch.h - who looks at a run: somebody who may end it, somebody with a
  * stopwatch, somebody who wants to know how long it stood still.
  *

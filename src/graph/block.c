@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* block.c - the variables of a block.
  *
  * A name is looked up in its block, in the block that this one is the gradient

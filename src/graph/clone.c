@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clone.c - a program again, sharing nothing with the first. */
 #include "graph/copy.h"
 

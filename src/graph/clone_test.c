@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/copy.h"
 #include "graph/test_ops.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* copy.h - parts of programs copied as they are: what clone and prune share. */
 #ifndef FL_GRAPH_COPY_H
 #define FL_GRAPH_COPY_H

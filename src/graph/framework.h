@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* framework.h - short names for what proto/framework.proto generates. */
 #ifndef FL_GRAPH_FRAMEWORK_H
 #define FL_GRAPH_FRAMEWORK_H

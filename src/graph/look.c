@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* look.c - what a front sees of programs, and the fields it may set. */
 #include "graph/program.h"
 

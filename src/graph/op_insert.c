@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_insert.c - operators enter a block, change, and leave it.
  *
  * An op that enters is checked against its table and its outputs' shapes are

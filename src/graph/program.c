@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* program.c - programs and their blocks: made, ended, replaced. */
 #include "graph/program.h"
 

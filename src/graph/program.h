@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* program.h - program, block, op, var: the graph as data.
  *
  * A program owns everything in it; nothing is freed before the program is.

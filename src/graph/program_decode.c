@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* program_decode.c - Paddle's ProgramDesc into a program.
  *
  * The bytes come from outside. base/wire has checked their form when they get

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* program_encode.c - a program as Paddle's ProgramDesc.
  *
  * What came from a file goes back byte for byte: order is kept, and the had_

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* program_fuzz.c - any bytes as a program file. What is read must survive
  * being written and read again, as bytes and as text, and being pruned. */
 #include "base/str.h"

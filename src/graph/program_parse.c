@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* program_parse.c - text back into a program. text.h shows the form.
  *
  * One pass, no tokens: each function reads what must come next and leaves the

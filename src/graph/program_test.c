@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/test_ops.h"
 
 /* x[-1,13], w[13,1]: what most tests start from. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* program_text.c - a program as text that people read and fl_program_parse
  * reads back. text.h shows the form. */
 #include "graph/text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* proto_text.c - programs in protobuf's text format, as Fluid prints them.
  *
  *     blocks {

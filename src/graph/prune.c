@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* prune.c - what some variables need of a program, and nothing else.
  *
  * Backwards over the global block: an op stays if it, or an op of its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/test_ops.h"
 
 /* Prune `text` to one target; the brief text of what is left, or the code. */

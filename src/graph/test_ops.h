@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_ops.h - a handful of operators without kernels, for graph/'s tests.
  *
  * graph/ never sees ops/; these have the tables of the real ones, as far as

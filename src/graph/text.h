@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text.h - the readable form of a program, for its writer and its reader.
  *
  *     random_seed 90                      # where it is not 0

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text_fuzz.c - any text as a program. What is read is written so that it
  * reads back the same. */
 #include "graph/program.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text_read.c - the words of the text form: names, strings, numbers. */
 #include "graph/text_read.h"
 

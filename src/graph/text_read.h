@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text_read.h - reading the text form of programs, word by word. */
 #ifndef FL_GRAPH_TEXT_READ_H
 #define FL_GRAPH_TEXT_READ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/test_ops.h"
 
 static const char fit_a_line[] =

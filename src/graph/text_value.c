@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text_value.c - the values of attributes, whose type shows in their text. */
 #include "graph/text_read.h"
 

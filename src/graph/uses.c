@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* uses.c - what an op reads and writes, its sub-blocks included. */
 #include "graph/verify.h"
 

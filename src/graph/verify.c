@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* verify.c - every rule that holds between ops, vars and blocks.
  *
  * Programs come from files, from texts and from rewriting. Each rule here is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* verify.h - parts of the verifier that others stand on. */
 #ifndef FL_GRAPH_VERIFY_H
 #define FL_GRAPH_VERIFY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* auc.h - what the op auc makes of counts. */
 #ifndef FL_KERNEL_AUC_H
 #define FL_KERNEL_AUC_H

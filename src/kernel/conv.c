@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conv.c - convolutions by columns and matrix products.
  *
  * For one image and one group, with K = c / groups * kh * kw and P = oh * ow:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conv.h - 2-D convolutions: their geometry and two ways to compute them.
  *
  *     Output[n,m] = sum over the channels c of m's group of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conv_dnn.c - convolutions by oneDNN.
  *
  * Its kernels are best with channels last: on the layers of LeNet they take

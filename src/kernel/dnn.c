@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dnn.c - steps of oneDNN: a primitive between reorders. */
 #include "kernel/dnn.h"
 
@@ -169,7 +170,7 @@ void fl_dnn_share(fl_dnn_step *s, int a, fl_dnn_step *first, int b)
     lay_out(first, b);
 }
 
-static bool move(const fl_dnn_step *s, const fl_dnn_arg *a)
+static bool move_arg(const fl_dnn_step *s, const fl_dnn_arg *a)
 {
     dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, a->out ? a->packed : a->plain},
                               {DNNL_ARG_TO, a->out ? a->plain : a->packed}};
@@ -186,7 +187,7 @@ static bool run_step(fl_dnn_step *s, void *const *at, char *workspace)
         TRY(dnnl_memory_set_data_handle(a->plain, at[i]));
         if (a->packed)
             TRY(dnnl_memory_set_data_handle(a->packed, workspace + a->at));
-        if (!a->out && a->reorder && !move(s, a))
+        if (!a->out && a->reorder && !move_arg(s, a))
             return false;
         args[i].arg = a->id;
         args[i].memory = a->packed ? a->packed : a->plain;
@@ -195,7 +196,7 @@ static bool run_step(fl_dnn_step *s, void *const *at, char *workspace)
     args[s->n].memory = s->space;
     TRY(dnnl_primitive_execute(s->prim, s->stream, s->n + 1, args));
     for (int i = 0; i < s->n; i++)
-        if (s->arg[i].out && s->arg[i].reorder && !move(s, &s->arg[i]))
+        if (s->arg[i].out && s->arg[i].reorder && !move_arg(s, &s->arg[i]))
             return false;
     return dnnl_stream_wait(s->stream) == dnnl_success;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dnn.h - oneDNN, as our kernels use it.
  *
  * Tensors lie in memory as plain [n,c,h,w]; a primitive may want another

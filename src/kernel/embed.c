@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* embed.c - rows of a large table by id.
  *
  * Easy to get wrong: a row is rarely aligned to a cache line, so that both its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* embed.h - rows of a large table by id, memory asked for ahead of its use.
  *
  * A table of millions of rows lies in main memory; each row is a miss of some

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm.c - matrix products: oneDNN where it is good, plain loops elsewhere.
  *
  * oneDNN reaches 90 % of a core's peak on square shapes but a tenth of it where

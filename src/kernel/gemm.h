@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm.h - matrix products, all of them.
  *
  *     C[m,n] = alpha * op(A)[m,k] op(B)[k,n] + beta * C

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every loop of gemm.c against the sum written down, over shapes that take each
  * of them, whole vectors and tails. */
 #include "base/mem.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* label.c - labels of classes: where they fit, what they may say. */
 #include "kernel/label.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* label.h - labels of classes, for the losses that take them. */
 #ifndef FL_KERNEL_LABEL_H
 #define FL_KERNEL_LABEL_H

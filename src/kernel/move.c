@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* move.c - boxes of elements, axes, and the shape that XShape carries. */
 #include "kernel/move.h"
 

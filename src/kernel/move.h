@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* move.h - for operators that move elements and never look at them.
  *
  * They work on every dtype: an element is so many bytes. */

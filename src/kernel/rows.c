@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rows.c - selected rows of an operator's X on their way to its Out.
  *
  * Out may be X itself or one of its list: rows are then brought together in
@@ -40,8 +41,8 @@ static const fl_rows *rows_at(const fl_call *c, int i)
 }
 
 /* How many rows there are in all; the first and the last that have some. */
-static int64_t count(const fl_call *c, const fl_rows **first,
-                     const fl_rows **last)
+static int64_t count_rows(const fl_call *c, const fl_rows **first,
+                          const fl_rows **last)
 {
     int64_t n = 0;
     *first = *last = NULL;
@@ -88,7 +89,7 @@ fl_err fl_rows_join(fl_call *c, fl_rows *out)
 {
     const fl_rows *first, *last;
     fl_rows all;
-    int64_t n = count(c, &first, &last);
+    int64_t n = count_rows(c, &first, &last);
     if (!n) {
         const fl_rows *any = rows_at(c, 0);
         fl_shape shape = any->value.shape;

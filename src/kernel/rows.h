@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rows.h - for operators that take selected rows as well as tensors. */
 #ifndef FL_KERNEL_ROWS_H
 #define FL_KERNEL_ROWS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rule.c - a rule by dtype, and the numbers of its step. */
 #include "kernel/rule.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rule.h - how an optimiser changes a parameter, one rule for all its users.
  *
  * A rule is a state layout and one function that updates n elements. The dense

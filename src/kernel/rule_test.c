@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two steps of every rule, values computed apart from the code under test. */
 #include "check/check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sequence.c - what operators over sequences share. */
 #include "kernel/sequence.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sequence.h - what operators over sequences share.
  *
  * The last level of a tensor's LoD cuts its rows into sequences. */

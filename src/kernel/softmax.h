@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softmax.h - softmax along one dim, for the operators that contain it. */
 #ifndef FL_KERNEL_SOFTMAX_H
 #define FL_KERNEL_SOFTMAX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* env.c - what a process of a job is told, in every dialect of the documents.
  *
  * Names that say the same are all set, and those of a dialect that would say
@@ -59,8 +60,8 @@ static bool is_ours(const char *entry)
     return false;
 }
 
-static void set(fl_launch *l, env_list *env, const char *name,
-                const char *value)
+static void set_variable(fl_launch *l, env_list *env, const char *name,
+                         const char *value)
 {
     fl_push(env, fl_arena_printf(l->arena, "%s=%s", name, value));
 }
@@ -69,7 +70,7 @@ static void set_all(fl_launch *l, env_list *env, const char *value,
                     const char *const *names)
 {
     for (; *names; names++)
-        set(l, env, *names, value);
+        set_variable(l, env, *names, value);
 }
 
 static char *number(fl_launch *l, int n)
@@ -118,7 +119,7 @@ static void set_own(fl_launch *l, env_list *env, const fl_proc *p)
                              "SERVER_ENDPOINT", NULL});
     set_all(l, env, part(l, p->endpoint, HOST),
             (const char *[]){"POD_IP", "PADDLE_CURRENT_IP", NULL});
-    set(l, env, "FLUID_PORT_HELD", "1");
+    set_variable(l, env, "FLUID_PORT_HELD", "1");
 }
 
 /* What a rank of a collective job is told. */
@@ -127,15 +128,15 @@ static void set_rank(fl_launch *l, env_list *env, const fl_proc *p)
     set_all(l, env, number(l, (int)l->endpoints.n),
             (const char *[]){"PADDLE_TRAINERS_NUM", "PADDLE_TRAINERS",
                              "TRAINERS", NULL});
-    set(l, env, "PADDLE_TRAINER_ENDPOINTS", joined(l, WHOLE));
+    set_variable(l, env, "PADDLE_TRAINER_ENDPOINTS", joined(l, WHOLE));
     set_ids(l, env, p);
     set_own(l, env, p);
     if (p->gpu)
-        set(l, env, "FLAGS_selected_gpus", p->gpu);
+        set_variable(l, env, "FLAGS_selected_gpus", p->gpu);
     if (l->key)
-        set(l, env, "FLUID_JOB_KEY_FD", number(l, FL_KEY_FD));
+        set_variable(l, env, "FLUID_JOB_KEY_FD", number(l, FL_KEY_FD));
     if (l->restarts)
-        set(l, env, "FLUID_RESTART", number(l, l->restarts));
+        set_variable(l, env, "FLUID_RESTART", number(l, l->restarts));
 }
 
 /* What servers and their trainers are told. */
@@ -151,10 +152,10 @@ static void set_served(fl_launch *l, env_list *env, const fl_proc *p)
             (const char *[]){"PADDLE_PSERVERS", "PADDLE_PSERVER_IPS", NULL});
     if (p->server) {
         set_own(l, env, p);
-        set(l, env, "PADDLE_PORT", part(l, p->endpoint, PORT));
+        set_variable(l, env, "PADDLE_PORT", part(l, p->endpoint, PORT));
     } else {
         set_ids(l, env, p);
-        set(l, env, "PADDLE_PORT", joined(l, PORT));
+        set_variable(l, env, "PADDLE_PORT", joined(l, PORT));
     }
 }
 
@@ -171,9 +172,10 @@ char **fl_launch_env(fl_launch *l, const fl_proc *p)
     else
         set_served(l, &env, p);
     if (!fl_flag_text("FLUID_REJOIN"))
-        set(l, &env, "FLUID_REJOIN", "0"); /* nobody is started again */
-    set(l, &env, "FLUID_LAUNCHED", "1");   /* Ctrl-C: save, then leave */
-    set(l, &env, "FLUID_JOB", l->mark);
+        set_variable(l, &env, "FLUID_REJOIN",
+                     "0");                        /* nobody is started again */
+    set_variable(l, &env, "FLUID_LAUNCHED", "1"); /* Ctrl-C: save, then leave */
+    set_variable(l, &env, "FLUID_JOB", l->mark);
     fl_push(&env, NULL);
     char **out = fl_arena_dup(l->arena, env.at, (size_t)env.n * sizeof *env.at);
     fl_vec_fini(&env);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* launch.c - the processes of a job on this host, until all have ended.
  *
  * A trainer that fails is one less: the others go on, and the job's end tells.
@@ -36,7 +37,7 @@ static int64_t now_ns(void)
     return fl_clock_now(fl_clock_real());
 }
 
-static fl_err check(const fl_launch_opts *o)
+static fl_err check_opts(const fl_launch_opts *o)
 {
     if (o->n < 1)
         return fl_fail(FL_EINVAL, "launch: what to run is missing");
@@ -98,7 +99,7 @@ static const char *gpu_of(fl_launch *l, int i)
     return gpu;
 }
 
-static void add(fl_launch *l, bool server, int id, const char *endpoint)
+static void add_process(fl_launch *l, bool server, int id, const char *endpoint)
 {
     const fl_proc p = {
         .server = server,
@@ -116,10 +117,10 @@ static void add_all(fl_launch *l)
 {
     const int trainers = l->opts->collective ? 0 : l->opts->trainers;
     for (int64_t i = 0; i < l->held.n; i++)
-        add(l, !l->opts->collective, l->held.at[i].at,
-            l->endpoints.at[l->held.at[i].at]);
+        add_process(l, !l->opts->collective, l->held.at[i].at,
+                    l->endpoints.at[l->held.at[i].at]);
     for (int i = 0; i < trainers; i++)
-        add(l, false, l->node * trainers + i, NULL);
+        add_process(l, false, l->node * trainers + i, NULL);
 }
 
 /* Was it asked to end? The signal stays pending, for wait_all. */
@@ -302,7 +303,7 @@ static int exit_code(const fl_launch *l)
     return 0;
 }
 
-static void end(fl_launch *l)
+static void end_processes(fl_launch *l)
 {
     kill_all(l);
     for (int64_t i = 0; i < l->procs.n; i++)
@@ -381,10 +382,10 @@ static void make_key(fl_launch *l)
             (unsigned long long)e.draw(&e), (unsigned long long)e.draw(&e));
 }
 
-static fl_err run(fl_launch *l)
+static fl_err run_job(fl_launch *l)
 {
     bool again = true;
-    FL_TRY(check(l->opts));
+    FL_TRY(check_opts(l->opts));
     fill_standard();
     make_argv(l);
     FL_TRY(fl_launch_ports(l));
@@ -442,9 +443,9 @@ fl_err fl_launch_job(const fl_launch_opts *opts, int *code)
     struct sigaction plain = {.sa_handler = SIG_DFL}, was;
     sigaction(SIGCHLD, &plain, &was); /* ignored, ends would go unheard */
     pthread_sigmask(SIG_BLOCK, &ours, &before);
-    const fl_err err = run(&l);
+    const fl_err err = run_job(&l);
     *code = err ? 1 : exit_code(&l);
-    end(&l);
+    end_processes(&l);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     sigaction(SIGCHLD, &was, NULL);
     return err;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* launch.h - the processes of a job on one host, from start to verdict.
  *
  *     env.c      what each process is told

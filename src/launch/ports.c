@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ports.c - where servers, or ranks, listen.
  *
  * A port that is found free may be gone when the server wants it. So we bind it
@@ -77,7 +78,7 @@ static const char *endpoint_of(fl_launch *l, const char *host, int port)
                            host, port);
 }
 
-static void add(fl_launch *l, const char *host, int port, int fd)
+static void add_port(fl_launch *l, const char *host, int port, int fd)
 {
     if (fd >= 0)
         fl_push(&l->held, ((fl_held_port){fd, (int)l->endpoints.n}));
@@ -91,7 +92,7 @@ static int count_here(const fl_launch *l)
 }
 
 /* One that the user named; a port is held if it is on this host. */
-static fl_err take(fl_launch *l, const char *host, int port)
+static fl_err take_port(fl_launch *l, const char *host, int port)
 {
     int fd = -1;
     const char *endpoint = endpoint_of(l, host, port);
@@ -105,7 +106,7 @@ static fl_err take(fl_launch *l, const char *host, int port)
         if (fd < 0)
             return cannot_hold(host, port);
     }
-    add(l, host, port, fd);
+    add_port(l, host, port, fd);
     return FL_OK;
 }
 
@@ -115,8 +116,8 @@ static fl_err take_endpoints(fl_launch *l, const char *endpoints)
     fl_endpoint e;
     for (char *at; (at = strtok_r(rest, ", ", &rest));) {
         FL_TRY(fl_endpoint_read(at, "launch: server ", &e));
-        FL_TRY(take(l, fl_arena_printf(l->arena, "%.*s", e.host_size, e.host),
-                    e.port));
+        FL_TRY(take_port(
+            l, fl_arena_printf(l->arena, "%.*s", e.host_size, e.host), e.port));
     }
     if (!l->endpoints.n)
         return fl_fail(FL_EINVAL, "launch: --endpoints \"%s\" names nobody",
@@ -130,7 +131,7 @@ static fl_err take_hosts(fl_launch *l, const char *hosts, int from)
     char *rest = fl_arena_strdup(l->arena, hosts);
     for (char *host; (host = strtok_r(rest, ", ", &rest));)
         for (int i = 0; i < count_here(l); i++)
-            FL_TRY(take(l, host, from + i));
+            FL_TRY(take_port(l, host, from + i));
     return FL_OK;
 }
 
@@ -141,7 +142,7 @@ static fl_err find_ports(fl_launch *l)
     for (int port = FIRST_PORT; l->held.n < count_here(l); port++) {
         const int fd = hold(host, port);
         if (fd >= 0)
-            add(l, host, port, fd);
+            add_port(l, host, port, fd);
         else if (errno != EADDRINUSE || port == LAST_PORT)
             return cannot_hold(host, port);
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* process.c - starts the processes of a job and hears of their ends.
  *
  * Each has a process group of its own, so that its children end with it, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* verdict.c - what a user reads of a job: trainer 0 while it runs, and at the
  * end one screen that says who failed first. */
 #include "launch/launch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* address.c - names of hosts are asked for here.
  *
  * The system's call may take as long as a name server is silent, and hears no

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* address.h - "host:port" becomes addresses that sockets understand. */
 #ifndef FL_NET_ADDRESS_H
 #define FL_NET_ADDRESS_H

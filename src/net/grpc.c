@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grpc.c - remote calls (rpc.h) by gRPC.
  *
  * One completion queue serves both sides; its threads do gRPC's I/O while they

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grpc_library.c - gRPC's settings, and when it starts and ends. */
 #include "net/grpc_library.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grpc_library.h - gRPC in this process: its start and end, its settings.
  *
  * gRPC ends with the last packet that it filled, which may be after the fl_rpc

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Both ends in one process, over loopback; what happens is written down and
  * waited for, so that nothing here depends on time. */
 #include "net/rpc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* listener.c - one thread accepts, and looks at strangers every few ms.
  *
  * How much was read of a stranger is asked of the kernel: gRPC tells of a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* listener.h - a listening socket, and what is known of who connects to it.
  *
  *     stranger --shows the token--> member

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sockets of one process: what the listener hands on is kept here, as gRPC
  * would keep it. */
 #include "net/listener.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mesh.c - how ranks find each other, move bytes, wait and fail.
  *
  *     join   rank r connects to 0 .. r-1, then accepts r+1 .. world-1. Rank 0

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mesh.h - the ranks of a collective job, each connected to every other.
  *
  *     control  waits, farewells and failures; every wait listens to all of them

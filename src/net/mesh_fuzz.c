@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mesh_fuzz.c - any bytes from a peer of a mesh.
  *
  * A thread plays rank 1 for a real rank 0. Its greeting is right but for bits

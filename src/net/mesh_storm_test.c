@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs under faults that a seed draws: ranks are late, ranks are killed,
  * connections are cut. The ranks are processes, because one that is killed must
  * be one. Whatever happens, every rank ends in time, with right results or with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* packet.c - spans, where each ends, and what is to be dropped with them.
  *
  * Copies go one behind the other into the packet's own room, so that many small

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* packet.h - bytes on their way: scattered, counted, never copied twice.
  *
  *     [header, copied][a tensor's memory, lent][header][memory] ..

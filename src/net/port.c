@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* port.c - the kernel's lists of sockets, and of who has them open; the port
  * file.
  *
@@ -60,7 +61,7 @@ static void widen(const fl_address *a, unsigned char out[16], unsigned *port)
 }
 
 /* The address as the kernel prints it: words of 32 bits in our byte order. */
-static bool parse(const char *hex, size_t digits, unsigned char out[16])
+static bool parse_address(const char *hex, size_t digits, unsigned char out[16])
 {
     memset(out, 0, 16);
     out[10] = out[11] = digits == 8 ? 0xff : 0;
@@ -97,7 +98,8 @@ static unsigned long listener(const char *list, const fl_address *a)
                    " %*d: %36[0-9A-F]:%4x %*s %2x %*s %*s %*s %*s %*s %lu", hex,
                    &port, &state, &inode) != 4)
             continue;
-        if (state != 10 || port != wanted || !parse(hex, strlen(hex), has))
+        if (state != 10 || port != wanted ||
+            !parse_address(hex, strlen(hex), has))
             continue;
         if (!memcmp(has, want, 16) || is_any(has) || is_any(want))
             found = inode;

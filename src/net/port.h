@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* port.h - addresses to listen on, who has them already, and the file that
  * tells others which port it became. */
 #ifndef FL_NET_PORT_H

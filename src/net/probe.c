@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* probe.c - a health check, frame by frame.
  *
  *     request  preface, SETTINGS, HEADERS 1, DATA 1     answer  SETTINGS first,
@@ -33,7 +34,7 @@ typedef struct request {
     size_t n;
 } request;
 
-static void put(request *r, const void *bytes, size_t n)
+static void put_bytes(request *r, const void *bytes, size_t n)
 {
     memcpy(r->at + r->n, bytes, n);
     r->n += n;
@@ -51,16 +52,16 @@ static void put_frame(request *r, int kind, int flags, int stream,
                                       0,
                                       0,
                                       (unsigned char)stream};
-    put(r, head, sizeof head);
-    put(r, body, n);
+    put_bytes(r, head, sizeof head);
+    put_bytes(r, body, n);
 }
 
 /* A header as it is: not indexed, not compressed. */
 static void put_text(request *r, const char *text)
 {
     const unsigned char n = (unsigned char)strlen(text);
-    put(r, &n, 1);
-    put(r, text, n);
+    put_bytes(r, &n, 1);
+    put_bytes(r, text, n);
 }
 
 size_t fl_probe_request(unsigned char out[FL_PROBE_BYTES])
@@ -79,11 +80,11 @@ size_t fl_probe_request(unsigned char out[FL_PROBE_BYTES])
     unsigned char head[FL_PROBE_BYTES / 2];
     request h = {head, 0}, r = {out, 0};
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
-        put(&h, "", 1);
+        put_bytes(&h, "", 1);
         put_text(&h, headers[i][0]);
         put_text(&h, headers[i][1]);
     }
-    put(&r, preface, sizeof preface - 1);
+    put_bytes(&r, preface, sizeof preface - 1);
     put_frame(&r, SETTINGS, 0, 0, "", 0);
     put_frame(&r, HEADERS, END_HEADERS, 1, h.at, h.n);
     put_frame(&r, DATA, END_STREAM, 1, message, sizeof message - 1);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* probe.h - is it a parameter server that listens there?
  *
  * gRPC's health check, spoken by hand over a socket that is connected already:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* probe_fuzz.c - any bytes as the answer to a probe: cut in two at any place,
  * they are judged as when they come at once. */
 #include "net/probe.h"

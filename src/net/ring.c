@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ring.c - a ring for large messages, trees for small ones.
  *
  *     ring    Each rank sends to the next one. Part c starts at rank c; each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ring.h - collective calls of the ranks of a mesh.
  *
  * Every rank makes the same calls in the same order. All buffers are changed in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks are threads of this process, connected over loopback, except where one
  * must die: there they are processes. */
 #include "net/ring.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rpc.h - requests and answers between processes, as bytes.
  *
  *     a request     is answered once: fl_rpc_answer or fl_rpc_refuse

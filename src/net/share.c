@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* share.c - memory by memfd_create, passed by SCM_RIGHTS.
  *
  * The size is sealed: a peer that cuts the memory would otherwise kill who

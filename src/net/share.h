@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* share.h - memory that two processes of one host share.
  *
  * The descriptor of the memory goes over a Unix socket whose name is in no

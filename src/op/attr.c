@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* attr.c - attributes: copies, comparison, and the conversions allowed. */
 #include "op/attr.h"
 

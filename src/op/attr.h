@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* attr.h - an attribute: a name, a type, a value.
  *
  * The same struct (fluid.h) is a default in an operator's table and a value in

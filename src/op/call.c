@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* call.c - what a kernel finds by name.
  *
  * Slots and attributes are few, so a scan that compares names is quicker than

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check.c - a desc against its operator's table. */
 #include "op/op.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* desc.c - an operator as written in a program. */
 #include "op/desc.h"
 

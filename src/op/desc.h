@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* desc.h - an operator as written in a program: type, names, attributes.
  *
  * fluid.h has the struct. Names live in the arena of the program (or of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frame.c - names become values, shapes become memory.
  *
  * Easy to get wrong: an output may be the same variable as an input (sgd's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frame.h - one operator of a program made ready to run.
  *
  * A frame binds names to values once. Before a run whose shapes may differ

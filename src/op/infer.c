@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* infer.c - shape rules: how they read and write, and those that many share.
  *
  * A rule runs twice in the life of an operator: when it is appended, where a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* infer_grad.c - a gradient's shapes by the rule of its forward operator.
  *
  * What a kernel computed Out from, its gradient computes back from: the

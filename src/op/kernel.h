@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel.h - what kernels are written with. */
 #ifndef FL_OP_KERNEL_H
 #define FL_OP_KERNEL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lanes.c - sums in a fixed order.
  *
  * Long sums are made of blocks, whose sums are added up as doubles: a float

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lanes.h - sums in a fixed order, fast.
  *
  * A plain loop over floats may not be reordered, so it is not vectorised. These

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* number.h - one kernel text for f32, f64, i64 and i32.
  *
  * As real.h, for a file whose kernels also take whole numbers. It is read four

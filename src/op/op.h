@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op.h - what an operator is.
  *
  * One struct says all of it: slots, attributes, the shape rule, the kernel, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* real.h - one kernel text for f32 and f64.
  *
  * A file whose kernels compute in real numbers is read three times:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* registry.c - all operators by name, gradients derived.
  *
  * For a forward table with .grad_in the registry makes another table: slots

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vecmath.h - exp, log, tanh and sigmoid that a compiler can vectorise.
  *
  * The float versions are polynomials without branches or calls: inside a

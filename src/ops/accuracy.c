@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* accuracy  Correct  = rows where one of Indices is the Label
  *           Total    = rows
  *           Accuracy = Correct / Total

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* activation.c - functions of one number, element by element.
  *
  * A row gives the formula of Out in x, what the gradient reads (x, or y where

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* adadelta  AvgSquaredGradOut   = rho * AvgSquaredGrad + (1 - rho) * Grad^2
  *           update              = -sqrt((AvgSquaredUpdate + epsilon)
  *                                     / (AvgSquaredGradOut + epsilon)) * Grad

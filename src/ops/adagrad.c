@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* adagrad  MomentOut = Moment + Grad * Grad
  *          ParamOut  = Param - LearningRate * Grad / (sqrt(MomentOut) + eps) */
 #define FL_SELF "ops/adagrad.c"

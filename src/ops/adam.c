@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* adam  Moment1Out = beta1 * Moment1 + (1 - beta1) * Grad
  *       Moment2Out = beta2 * Moment2 + (1 - beta2) * Grad * Grad
  *       step       = LearningRate * sqrt(1 - Beta2Pow) / (1 - Beta1Pow)

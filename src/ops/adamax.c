@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* adamax  MomentOut  = beta1 * Moment + (1 - beta1) * Grad
  *         InfNormOut = max(|Grad|, beta2 * InfNorm + epsilon)
  *         ParamOut   = Param - LearningRate / (1 - Beta1Pow)

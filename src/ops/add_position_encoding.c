@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* add_position_encoding  Out = alpha * X + beta * p, where row t of a sequence
  *                        (of X [N,T,D], or by the LoD of X [rows,D]) has
  *                        p[k] = sin(t / 10000^(k / (h-1))), p[h+k] = cos of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* affine_channel  Out = Scale * X + Bias, a number each for every channel
  * gradient        X@GRAD = Scale * Out@GRAD
  *                 Scale@GRAD = sum of X * Out@GRAD over the channel

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arg_max, arg_min   Out = where along axis the largest (smallest) element of
  *                    X stands, the first if there are several; Out is X
  *                    without that dim */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "check/check.h"
 
 static void find_the_first_along_an_axis(void)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* argsort   Out = X sorted along axis, the smallest first; Indices = where each
  *           element stood. Equal ones keep their order; NaN comes last. */
 #define FL_SELF "ops/argsort.c"

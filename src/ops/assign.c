@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* assign    Out = X: a tensor, selected rows or an array of tensors
  * gradient  X@GRAD = Out@GRAD, by another assign */
 #include "op/op.h"

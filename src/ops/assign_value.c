@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* assign_value  Out = the numbers in fp32_values, int32_values or int64_values
  *               (whichever `dtype` says), in `shape` */
 #include "kernel/move.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "check/check.h"
 
 static void gives_the_numbers_of_its_type(void)

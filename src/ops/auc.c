@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* auc   AUC = area under the curve of all predictions counted so far
  *
  * A prediction p (the last column of Predict) counts in bucket int(p * T) of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* batch_norm   Y = (X - mean) / sqrt(variance + epsilon) * Scale + Bias,
  *              channel by channel
  *

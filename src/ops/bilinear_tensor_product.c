@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bilinear_tensor_product  Out[n,s] = X[n] Weight[s] Y[n]^T + Bias[s], with
  *                          X [N,M], Y [N,K], Weight [S,M,K], Bias [1,S]
  * gradient, with d = Out@GRAD[n,s], summed over n (for Weight and Bias) or s

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bpr_loss  Y = the mean over all other classes j of -log sigmoid(X[Label] -
  *           X[j]), for each row
  * gradient  X@GRAD[j] = Y@GRAD * sigmoid(X[j] - X[Label]) / (classes - 1), and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "check/check.h"
 
 static void ranks_the_label_above_the_others(void)

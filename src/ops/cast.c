@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cast      Out = X as elements of type out_dtype
  * gradient  Out@GRAD cast back to in_dtype */
 #include "op/op.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clip      Out    = X, but no less than min and no more than max
  * gradient  X@GRAD = Out@GRAD where X is between them, else 0
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clip_by_norm  Out = X * max_norm / norm where norm = sqrt(sum of X^2) is
  *               larger than max_norm, else X
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compare.c - Out = X op Y as bool, Y broadcast into X.
  *
  * As elementwise.c: X is [pre, n, post], Y has the n elements. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* concat    Out = the X one after the other along `axis`
  * gradient  each X@GRAD is its part of Out@GRAD
  *

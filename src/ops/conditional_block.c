@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conditional_block  runs sub_block once if the condition holds: Cond is true
  *                    (is_scalar_condition), or no Cond is empty
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conv2d     Output = Input * Filter [+ Bias of each channel] [+ ResidualData]
  * gradient   Input@GRAD, Filter@GRAD as conv.h says; Bias@GRAD = Output@GRAD
  *            summed over images and places; ResidualData@GRAD = Output@GRAD

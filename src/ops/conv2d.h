@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conv2d.h - what operators with the inputs and attributes of conv2d share. */
 #ifndef FL_OPS_CONV2D_H
 #define FL_OPS_CONV2D_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conv2d_transpose  Output = what a conv2d with this Filter would give back to
  *                   its input, if Input were its Output@GRAD:
  *                   [N,C,H,W], [C,M/groups,kh,kw] -> [N,M,OH,OW],

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cos_sim   Out = X . Y / (XNorm * YNorm), row by row; Y may have one row, for
  *           all of X. XNorm and YNorm are the lengths of the rows.
  * gradient  X@GRAD = Out@GRAD * (Y / (XNorm * YNorm) - Out * X / XNorm^2), and

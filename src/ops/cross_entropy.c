@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cross_entropy  Y = -log X[Label] over the last dim, or with soft_label
  *                Y = -sum of Label * log X
  * gradient       X@GRAD = -Y@GRAD / X at the label (0 elsewhere), or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cumsum    Out = the sum of X up to each element along `axis`; `exclusive`:
  *           without the element itself; `reverse`: from the end
  * gradient  cumsum of Out@GRAD the other way round */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cvm       shows and clicks, the first two columns of X [N,D], as logarithms:
  *           use_cvm    Y = log(show + 1), log(click + 1) - log(show + 1), rest
  *           otherwise  Y = the rest

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* data_norm   Means  = BatchSum / BatchSize
  *             Scales = sqrt(BatchSize / BatchSquareSum)
  *             Y      = (X - Means) * Scales, column by column of X [N,C]

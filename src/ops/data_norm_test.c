@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "check/check.h"
 
 static void takes_away_the_mean_and_divides_by_the_deviation(void)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* decayed_adagrad  MomentOut = decay * Moment + (1 - decay) * Grad * Grad
  *                  ParamOut  = Param - LearningRate * Grad
  *                                      / (sqrt(MomentOut) + epsilon) */

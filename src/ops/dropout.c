@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dropout   training: an element stays with probability 1 - p
  *               Mask = u >= p, one u in [0, 1) for each element
  *               Out  = X * Mask, with upscale_in_train / (1 - p)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "check/check.h"
 
 #define HOW(up) (up ? "upscale_in_train" : "downgrade_in_infer")

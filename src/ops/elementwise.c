@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* elementwise.c - Out = X op Y, element by element, Y broadcast into X.
  *
  * X is [pre, n, post] and Y has the n elements (fl_fit). A map is one formula

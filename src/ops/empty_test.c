@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* empty_test.c - tensors with billions of rows and no element in them take no
  * memory, and must take no time either: a program from elsewhere may have
  * them. */

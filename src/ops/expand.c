@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* expand    Out = X repeated expand_times[i] times along dimension i; those may
  *           be in ExpandTimes, or one each in expand_times_tensor
  * gradient  X@GRAD = the sum of all its copies in Out@GRAD */

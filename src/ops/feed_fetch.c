@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where values enter and leave a program that another made.
  *
  *     feed   Out = element `col` of X, a FEED_MINIBATCH

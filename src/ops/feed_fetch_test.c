@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "check/check.h"
 
 static fl_err run(fl_vars *v, const char *type, const char *in, const char *out,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One number everywhere.
  *
  *     fill_constant                  in `shape`

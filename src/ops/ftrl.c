@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ftrl  (follow the regularised leader, proximal)
  *
  *       SquaredAccumOut = SquaredAccumulator + Grad * Grad

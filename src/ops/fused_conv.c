@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fused_conv - a convolution, its bias, relu and a pool; the planner makes it.
  *
  * fused_conv_pool       Input, Filter, Bias [m] -> Out, Conv

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fused_embed_concat: n lookups in one table, each summed up by sequence, and a
  * concat of the results with other columns, in one pass.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fused_embed_rows: the gradient of a table as selected rows, from the gradient
  * of a concat of (pooled) lookups.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fused_embed_sgd: the update of a table from the gradient of a concat of
  * (pooled) lookups, without the selected rows in between.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fused operators on embeddings, by hand and against the plain ones. */
 #include "check/check.h"
 

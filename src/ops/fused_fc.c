@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fused_fc - a fully connected layer in one step; the planner makes it.
  *
  * fused_fc             X [rows.., k..], W [k,n], Bias? [n] -> Out [rows.., n]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fused_mul_sgd - weight gradient and update in one; the planner makes it.
  *
  *     X [rows.., k..], Out@GRAD [rows.., n], Param [k,n], LearningRate [1]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "check/check.h"
 
 /* X^T Out@GRAD is 4 -1 / 5 -1.5 / 6 -2. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fused_softmax_ce_grad - back through cross_entropy2 and softmax over the last
  * dim; the planner makes it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gather    Out[i] = X[Index[i]], row by row
  * gradient  X@GRAD[Index[i]] += Out@GRAD[i], in the order of i */
 #define FL_SELF "ops/gather.c"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* group_norm  the channels of each image, in `groups`, are normalised:
  *             Y = (X - Mean) / sqrt(Variance + epsilon) * Scale + Bias, Mean
  * and Variance [N,groups], Scale and Bias of each channel gradient    with z =

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hash   Out[n, k] = XXH64(row n of X, seed k) modulo mod_by, k < num_hash
  *
  * X is [N, D] of ids, hashed as the bytes in which they stand in memory; Out is

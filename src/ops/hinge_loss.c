@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hinge_loss  Loss        = max(0, 1 - (2 * Labels - 1) * Logits)
  * gradient    Logits@GRAD = Loss > 0 ? -(2 * Labels - 1) * Loss@GRAD : 0
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* huber_loss  Residual = Y - X =: r
  *             Out      = r^2 / 2 where |r| <= delta, elsewhere
  *                        delta * (|r| - delta / 2)

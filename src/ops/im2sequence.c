@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* im2sequence  windows of pictures as rows: each picture of X [N,C,H,W] becomes
  *              a sequence of oh * ow rows, one for each place of a window of
  *              `kernels`, with its C * kh * kw elements; `paddings` {up, left,

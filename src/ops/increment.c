@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* increment  Out = X + step, one element; Out is X itself in most programs.
  *
  * A counter has no gradient. */

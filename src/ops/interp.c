@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pictures [N,C,H,W] made larger or smaller: [N,C,out_h,out_w], or what OutSize
  * (i32 [2]) says.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* is_empty  Out = whether X has no elements, bool [1] */
 #include "op/op.h"
 

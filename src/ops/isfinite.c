@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Of all elements of X, one bool:
  *
  *     isfinite  none is infinite or NaN

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kldiv_loss  loss = Target > 0 ? Target * (log(Target) - X) : 0, element by
  *             element; X holds logarithms. `reduction` none: Loss = loss; sum,
  *             mean, batchmean (the sum over the rows of X): [1]

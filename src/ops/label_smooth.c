@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* label_smooth  Out = (1 - epsilon) * X + epsilon * PriorDist, or epsilon /
  *               classes where no prior is given
  * gradient      X@GRAD = (1 - epsilon) * Out@GRAD */

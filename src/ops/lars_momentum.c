@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lars_momentum  step        = LearningRate * coeff * |Param|
  *                              / (|Grad| + decay * |Param|)
  *                              where both norms are above 0, else LearningRate

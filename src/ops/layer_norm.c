@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layer_norm   Y = (X - mean) / sqrt(variance + epsilon) * Scale + Bias, row
  *              by row: dims before begin_norm_axis make the rows, the others a
  *              row's elements, which Scale and Bias have one each for

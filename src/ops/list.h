@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* list.h - every operator: one line each, sorted. */
 FL_OP(abs)
 FL_OP(accuracy)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lod_reset  Out = X with other sequences: those of Y's LoD, or where Y has
  *            none, Y's elements as offsets, or the offsets target_lod
  * gradient   X@GRAD = Out@GRAD with the sequences of X */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log_loss  Loss = -Labels * log(Predicted + epsilon)
  *                  - (1 - Labels) * log(1 - Predicted + epsilon)
  * gradient  Predicted@GRAD = Loss@GRAD * (-Labels / (Predicted + epsilon)

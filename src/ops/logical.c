@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* logical.c - and, or, xor, not of bools, element by element. */
 #include "op/kernel.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* long_sums_test.c - operators whose outputs are sums over a million rows. A
  * plain chain of so many floats is wrong in its third digit. */
 #include "check/check.h"

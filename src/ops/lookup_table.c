@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lookup_table  Out[i] = W[Ids[i]]; a row of zeros where Ids[i] is padding_idx
  * gradient      W@GRAD[Ids[i]] += Out@GRAD[i]; with is_sparse the rows alone:
  *               selected rows with the ids as they stand

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lrn       MidOut = k + alpha * sum of X^2 over the n channels around
  *           Out    = X * MidOut^-beta
  * gradient  X@GRAD = Out@GRAD * MidOut^-beta - 2 * alpha * beta * X *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* margin_rank_loss  Out       = max(0, margin - Label * (X1 - X2))
  *                   Activated = Out > 0 ? 1 : 0
  * gradient          X1@GRAD   = -Label * Activated * Out@GRAD

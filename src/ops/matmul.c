@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* matmul    Out = alpha * op(X) op(Y), op as transpose_X and transpose_Y say
  *
  * The last two dims are matrices and those before count a batch; a batch meets

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mean      Out    = sum of X / number of elements, shape [1]
  * gradient  X@GRAD = Out@GRAD / number of elements, everywhere */
 #define FL_SELF "ops/mean.c"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mean_iou  how far Predictions and Labels agree, class by class: OutCorrect
  *           counts agreements, OutWrong each side of a disagreement, i32
  *           [num_classes]; OutMeanIou is the mean of correct / (correct +

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* meta_test.c - no operator without a test, no gradient without a check.
  *
  * Other tests note in $FL_CHECKED_DIR what they have checked (check/check.h); a

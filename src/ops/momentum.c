@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* momentum  VelocityOut = mu * Velocity + Grad
  *           ParamOut    = Param - LearningRate * VelocityOut
  * nesterov  ParamOut    = Param - LearningRate * (Grad + mu * VelocityOut) */

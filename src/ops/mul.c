@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mul       Out    = X Y, of matrices: X's first x_num_col_dims dims are rows
  *                    [m,k], Y's first y_num_col_dims dims are rows [k,n]; Out
  *                    has X's row dims and Y's column dims

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* multiplex  row i of Out = row i of X[Ids[i]]
  * gradient   each X@GRAD gets its rows of Out@GRAD, and 0 in the others */
 #include "kernel/move.h"

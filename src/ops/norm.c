@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* norm      Norm   = sqrt(sum of X^2 + epsilon) along axis, whose dim becomes 1
  *           Out    = X / Norm
  * gradient  X@GRAD = (Out@GRAD - X * sum of X * Out@GRAD / Norm^2) / Norm */

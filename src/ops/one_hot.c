@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* one_hot   Out[i, X[i]] = 1, else 0; X is [.., 1], Out [.., depth]
  *
  * depth_tensor, one whole number, stands for `depth`. X may be of real numbers

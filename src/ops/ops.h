@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops.h - the table of all operators that compute. */
 #ifndef FL_OPS_OPS_H
 #define FL_OPS_OPS_H

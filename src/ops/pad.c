@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A box within a larger one.
  *
  *   pad                Out = X with paddings[2i] elements of pad_value before,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pad2d     Out = X with a frame of paddings {top, bottom, left, right}: of
  *           pad_value, or by `mode` "reflect" (the picture mirrored, without
  * its edge) or "edge" (the edge repeated) gradient  X@GRAD gets what each of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pool2d    one element of Out for each window of X, channel by channel
  *
  *     max   the largest; its gradient goes to the first such element of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "check/check.h"
 
 /* X is [1,1,3,4] with the elements 1 to 12 in some order. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pow       Out    = X to the power of `factor`
  * gradient  X@GRAD = Out@GRAD * factor * X to the power of (factor - 1)
  *

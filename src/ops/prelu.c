@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* prelu     Out = X > 0 ? X : Alpha * X
  * gradient  X@GRAD = X > 0 ? Out@GRAD : Alpha * Out@GRAD
  *           Alpha@GRAD = sum of Out@GRAD * X where X <= 0

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "check/check.h"
 
 static void check(const char *mode, int64_t n, const double *alpha,

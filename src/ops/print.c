@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* print     Out = In, and a look at it on stderr
  * gradient  In@GRAD = Out@GRAD, by another print, which looks at that
  *

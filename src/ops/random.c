@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers, f32 or f64, in `shape`.
  *
  *     uniform_random             from `min` up to, but without, `max`

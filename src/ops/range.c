@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers in a row; how many depends on values.
  *
  *   range     Start, Start + Step ... up to, but without, End

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rank_loss  Out         = log(1 + e^d) - Label * d, d = Left - Right
  * gradient   Left@GRAD   = (sigmoid(d) - Label) * Out@GRAD
  *            Right@GRAD  = -Left@GRAD

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rearrange.c - pictures whose elements change places: channels and pixels.
  *
  *   pixel_shuffle    r * r channels become r * r pixels: [N,C*r*r,H,W] to

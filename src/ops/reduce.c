@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reduce.c - X folded along some of its dimensions: sum, mean, max, min, prod;
  * of bools: all, any.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The same elements in another shape: Out is a view of X.
  *
  *     reshape     `shape`: 0 copies X's dim, one -1 is what is left; or the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "check/check.h"
 
 static void fills_in_zero_and_minus_one(void)

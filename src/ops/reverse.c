@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reverse   Out = X read from the end along each of `axis`
  * gradient  reverse of Out@GRAD */
 #include "kernel/move.h"

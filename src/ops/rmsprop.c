@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rmsprop   MeanSquareOut = decay * MeanSquare + (1 - decay) * Grad * Grad
  *           MomentOut     = momentum * Moment + LearningRate * Grad
  *                                        / sqrt(MeanSquareOut + epsilon)

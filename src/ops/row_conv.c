@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* row_conv  Out[t] = sum over j of X[t + j] * Filter[j], within the sequence,
  *           column by column: each row sees those after it
  * gradient  X@GRAD[t + j] += Out@GRAD[t] * Filter[j]

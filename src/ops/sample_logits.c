@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sample_logits   the logits of the labels and of some other classes, instead
  *                 of all K: what a softmax over few of many classes needs
  *

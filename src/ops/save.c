@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Variables to files and back, in Paddle's format (tensor/file.h).
  *
  *     save          one tensor, or selected rows, to file_path

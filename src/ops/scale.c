@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scale     Out = scale * X + bias, or scale * (X + bias)
  * gradient  scale of Out@GRAD without the bias
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scatter   Out = X, but row Ids[i] is Updates[i]; without `overwrite` the sum
  *           of the Updates for it
  * gradient  X@GRAD = Out@GRAD, but 0 in the rows of Ids

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Selected rows, and what becomes of them.
  *
  *     merge_selected_rows            Out = X with equal rows added up, in

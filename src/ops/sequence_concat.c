@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sequence_concat   sequence i of Out is sequence i of every X in turn
  * gradient          each X@GRAD gets its rows of Out@GRAD back */
 #include "kernel/move.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sequence_conv   Out[i] = Filter^T of the rows i + contextStart up to
  *                 i + contextStart + contextLength of X, laid side by side;
  *                 rows beyond the sequence are zeros, or with paddingTrainable

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sequence_enumerate  row i of Out = X[i], X[i + 1] ... win_size of them, with
  *                     pad_value beyond the end of the sequence */
 #include "kernel/sequence.h"

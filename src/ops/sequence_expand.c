@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sequence_expand   sequence i of X (or row i, where X has no LoD) as often as
  *                   sequence i of Y is long, at level ref_level of Y's LoD; -1
  *                   is the last. Each copy is a sequence of Out.

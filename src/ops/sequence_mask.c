@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sequence_mask  Y[.., j] = j < X[..] ? 1 : 0 for j up to maxlen, or up to the
  *                largest X where that is -1; of out_dtype. MaxLenTensor, one
  *                whole number, stands for maxlen */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sequence_pad    sequences of X side by side: Out [n, len, ..], with PadValue
  *                 (one number, or a row) after the shorter ones; len is
  *                 padded_length, or that of the longest. Length is i64 [n,1]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sequence_pool  one row of Out for each sequence of X (the last level of its
  *                LoD; Out keeps the levels above)
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sequence_reshape  rows of new_dim elements; each sequence keeps its elements
  * gradient          X@GRAD = Out@GRAD in the shape of X */
 #include "kernel/sequence.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sequence_reverse  Y = X with the rows of each sequence from its end
  * gradient          the same with Y@GRAD */
 #include "kernel/sequence.h"

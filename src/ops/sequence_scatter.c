@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sequence_scatter  Out = X; in row s, for each i of sequence s, Updates[i] is
  *                   added to column Ids[i]
  * gradient          X@GRAD = Out@GRAD; Updates@GRAD[i] is Out@GRAD there */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sequence_slice  sequence s of Out = Length[s] rows of sequence s of X, from
  *                 its row Offset[s] on
  * gradient        X@GRAD = Out@GRAD in its place, 0 elsewhere */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sequence_softmax   softmax over each sequence of X, which has one column
  * gradient           X@GRAD = (Out@GRAD - sum of Out@GRAD * Out) * Out */
 #define FL_SELF "ops/sequence_softmax.c"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sgd  ParamOut = Param - LearningRate * Grad
  *
  * Param may be selected rows: those that Grad lists, which must be there. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shape     Out = the dimensions of Input, an i32 vector
  * size      Out = how many elements Input has, i64 [1] */
 #include "op/op.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sigmoid_cross_entropy_with_logits
  *     Out    = max(X, 0) - X * Label + log(1 + exp(-|X|))
  * gradient

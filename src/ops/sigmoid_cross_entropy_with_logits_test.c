@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "check/check.h"
 
 #define TYPE "sigmoid_cross_entropy_with_logits"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sign      Out = -1, 0 or 1
  * gradient  0 everywhere: scale of Out@GRAD by 0 */
 #define FL_SELF "ops/sign.c"

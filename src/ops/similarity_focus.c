@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* similarity_focus   a mask of 0 and 1 like X [N,A,B,C]
  *
  * For each example, and each of `indexes` along `axis`, the other two dims are

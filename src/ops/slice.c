@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* slice     Out = Input from starts[i] up to ends[i] along axes[i]; both may
  *           count from the end and are held within the axis. Dimensions named
  *           in decrease_axis (of size 1 by then) are dropped

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* smooth_l1_loss  Diff   = (X - Y) * InsideWeight =: d
  *                 Out    = sum over a row of OutsideWeight *
  *                          (s * d^2 / 2 where |d| < 1 / s, else

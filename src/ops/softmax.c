@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softmax   Out    = exp(X - max) / sum of exp(X - max) along `axis`
  * gradient  X@GRAD = (Out@GRAD - sum of Out@GRAD * Out) * Out */
 #define FL_SELF "ops/softmax.c"

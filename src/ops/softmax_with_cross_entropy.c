@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softmax_with_cross_entropy
  *     Softmax = softmax(Logits) along `axis`
  *     Loss    = -log Softmax[Label], or with soft_label

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* spectral_norm   Out = Weight / sigma, sigma near its largest singular value
  *
  * Weight is read as a matrix M [h,w]: dimension `dim` are its rows, all others

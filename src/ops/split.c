@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* split     Out* = X cut along `axis`: into `num` equal parts, or into
  *           `sections` of the sizes given, one of which may be -1
  * gradient  X@GRAD = concat of the Out@GRAD */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* squared_l2_norm  Out    = sum of X^2, shape [1]
  * gradient         X@GRAD = 2 * Out@GRAD * X */
 #define FL_SELF "ops/squared_l2_norm.c"

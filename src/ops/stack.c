@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stack     Y = the X side by side along a new `axis`
  * gradient  each X@GRAD is its slice of Y@GRAD
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sum       Out = X[0] + X[1] + ..., in this order
  * gradient  Out@GRAD to every input: one scale by 1 each
  *

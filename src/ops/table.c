@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* table.c - list.h as an array. */
 #include "ops/ops.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* teacher_student_sigmoid_loss   a click and what a teacher thinks of it, in
  *                                one label: with c(z) = log(1 + exp(X)) - X * z
  *

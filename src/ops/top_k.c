@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* top_k   Out, Indices = the k largest of each row, largest first, and where
  *         they stood; of equal ones the earlier is first
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transpose, transpose2: dimension i of Out is dimension axis[i] of X
  * gradient: the way back. transpose2 takes the shape of X from XShape. */
 #include "kernel/move.h"

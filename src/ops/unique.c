@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* unique              Out = the elements of X, each once, in order of their
  * first place; Index = where in Out each element of X stands unique_with_counts
  * the same; Count = how often each is there

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* update.c - one operator for every rule, on dense and on sparse gradients.
  *
  * Outputs are normally the same variables as the inputs; where a program names

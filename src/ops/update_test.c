@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How rules meet sparse gradients, slices and bad input. */
 #include "check/check.h"
 #include "kernel/rule.h"

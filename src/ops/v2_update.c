@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* v2_momentum, v2_adagrad, v2_decayed_adagrad, v2_adadelta, v2_rmsprop: the
  * updates of paddle.v2, which Fluid's operators compute in another way.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* where  Out = the indices of all elements of Condition that are true, a row
  *        each, in order: i64 [n, rank of Condition] */
 #include "op/op.h"

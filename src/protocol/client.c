@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client.c - a trainer's requests and what their answers mean.
  *
  * Easy to get wrong: an answer counts only while its request is pending. A late

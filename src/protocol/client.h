@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client.h - a trainer's side of the protocol: it joins, pushes, waits at the
  * barrier, and pulls.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* coord.c - the coordinator: sessions and ranks, views, rounds, the end.
  *
  *     rank:  fresh --grant--> held --lost, was taken--> lost --grant--> held

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* coord.h - the coordinator: who is a member, and what each round consists of.
  *
  * A pure machine. Messages and ticks go in; what it answers stands in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/coord.h"
 
 #include "protocol/test_talk.h"

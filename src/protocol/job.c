@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* job.c - the limits of a job, all in one place. */
 #include "protocol/job.h"
 #include "protocol/plant.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* job.h - what every party of a job knows: its size, its mode, its limits.
  *
  * All times are nanoseconds of a monotonic clock. Processes never compare their

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* list.h - every message: one row each. All else derives from these rows.
  *
  *     FL_MESSAGE(kind, number, from, to, by, method, answer, carries)

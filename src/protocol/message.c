@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* message.c - copies of messages, and the box in which they leave. */
 #include "protocol/message.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* message.h - what the parties of a job say to each other.
  *
  * src/protocol/list.h has a row for every message. A trainer's request comes on

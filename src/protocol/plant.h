@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plant.h - bugs on purpose, for the test that shows the simulator finding
  * them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server.c - a server's events: pushes, pulls, views, CLOSE, END.
  *
  * A request passes three checks: the end, the view, the version. A request that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server.h - a server: stages gradients, closes rounds, answers pulls.
  *
  * A pure machine like the coordinator. It never looks into gradients and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sim.c - the simulator's events and its network. */
 #include "protocol/sim_world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sim.h - a whole job in one process: virtual time, one seed, many faults.
  *
  * The machines are the ones that ship. Messages between them are dropped,

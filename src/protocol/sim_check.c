@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sim_check.c - the invariants A to G, after every event.
  *
  * Nothing here trusts the machines: what a round must have made is computed

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sim_fault.c - the weather of a simulated job. */
 #include "protocol/sim_world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sim_party.c - the processes of a simulated job, and its arithmetic.
  *
  * A gradient is a float that depends on rank, round, server and part;

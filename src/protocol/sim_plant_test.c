@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The simulator finds bugs: the machines of this test are compiled with them.
  */
 #include "protocol/plant.h"

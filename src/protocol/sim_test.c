@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Seeds for make test; FL_SIM_SEEDS has more for make test-sim. */
 #include "protocol/sim.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sim_world.h - the simulated world: parties, calls, events, what is checked.
  *
  * Parties are numbered: servers 0 .. S-1, then the coordinator, then trainer

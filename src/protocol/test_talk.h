@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_talk.h - talk to one machine in a test and read its answers. */
 #ifndef FL_PROTOCOL_TEST_TALK_H
 #define FL_PROTOCOL_TEST_TALK_H

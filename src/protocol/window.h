@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* window.h - which sequence numbers have been seen.
  *
  *     1 .. base      all seen

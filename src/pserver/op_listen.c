@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* listen_and_serv  hold the parameters, run optimize_blocks on what arrives
  *
  * The operator is a server process: it returns when the job has ended. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pserver.c - a server process: what comes in becomes events of the state
  * machines, what these leave in their outboxes goes out.
  *

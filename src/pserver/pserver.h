@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pserver.h - a server process: network and threads around the state machines.
  *
  *     I/O threads (net/)  decode a message, look for NaN, then, under the lock,

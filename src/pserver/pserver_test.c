@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "check/check.h"
 #include "cluster/test_placement.h"
 #include "pserver/test_server.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store.c - a server's parameters and the threads that own them.
  *
  * Making: the transpiler puts `sum` over the trainers' gradients and `scale` by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store.h - a server's parameters, and the threads that own them.
  *
  *     push   its names, shapes, rows and numbers are checked on arrival

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "pserver/test_store.h"
 
 #include <math.h>

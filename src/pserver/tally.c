@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tally.c - the last report of each rank, and the sum of all. */
 #include "pserver/tally.h"
 

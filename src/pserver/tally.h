@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tally.h - counts of all trainers of a job, added up.
  *
  * The coordinator's process adds them up, and the coordinator does not use

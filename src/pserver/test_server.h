@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_server.h - servers of a job on threads of this process, and trainers
  * that speak to them message by message. Tests only. */
 #ifndef FL_PSERVER_TEST_SERVER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_store.h - a server's store over a network that was cut. Tests only. */
 #ifndef FL_PSERVER_TEST_STORE_H
 #define FL_PSERVER_TEST_STORE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* update.h - one gradient of a server, and how it changes its parameter.
  *
  * The transpiler gives each gradient a block of the server's program. The block

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file.c - rows of a table from files, a part at a time. */
 #include "table/file.h"
 

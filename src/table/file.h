@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file.h - rows of a table from files that hold whole variables.
  *
  *     up to INT32_MAX rows   LoDTensor [rows, width]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memory.c - what a table may take, and where it comes from.
  *
  * Large blocks are whole huge pages, so that no part of them is on small pages,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memory.h - memory of a table, counted against a budget.
  *
  * Small blocks come from the heap, larger ones are pages of their own, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* start.c - how rows start.
  *
  * A normal number takes two draws. A truncated one takes pairs of draws until

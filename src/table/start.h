@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* start.h - the numbers that a row of a table has before its first update.
  *
  * Each number depends on (seed, name of the table, id, column) alone: neither

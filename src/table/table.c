@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* table.c - rows in buckets, found many at a time.
  *
  *     bucket    tag of each row: 63 bytes  rows: 1 byte  row 0  row 1  ..

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* table.h - rows by any int64 id, added when they are first written.
  *
  * A row is its id, its value and the state of the optimiser that updates it,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* table_file_fuzz.c - any bytes as the file that a table is loaded from.
  *
  * The variable is what the head of the file says, so that its rows are read, or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* buf.c - counted memory: a header of one cache line, then the bytes. */
 #include "tensor/tensor.h"
 

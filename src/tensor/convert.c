@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* convert.c - elements of one type as elements of another.
  *
  * One loop a pair of types, so that the compiler sees both. Integers meet in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dtype.c - the element types, one line each. */
 #include "tensor/tensor.h"
 

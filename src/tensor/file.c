@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file.c - records of Paddle's tensor files, to bytes and back.
  *
  * The reader works on bytes from outside: every length is compared with what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file_fuzz.c - any bytes as a tensor file. What is read must also survive
  * being written and read again. */
 #include "tensor/file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lod.c - level of detail: offsets of sequences, all levels in one buffer.
  *
  * A LoD of no levels may still hold a buffer: memory that the next one is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* record.c - a file with one record, read in parts.
  *
  *     LoDTensor      head  elements

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* record.h - a file with one record (file.h), read in parts.
  *
  * Opening it looks at its head and its size: what is damaged or cut short is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* record_fuzz.c - any bytes as a file that is read in parts: what its head
  * promises can be read. */
 #include "tensor/record.h"

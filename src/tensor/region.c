@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* region.c - memory that several values use in turn.
  *
  * Every user's tensor refers to the region's buffer at all times, also while

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rows.c - some rows of a tall matrix, and how equal ones are added up.
  *
  * Merging sorts (row, position) pairs by row with a radix sort: it is stable,

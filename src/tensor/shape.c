@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shape.c - dimensions, and how many elements they make.
  *
  * Dimensions may come from a file or a peer: their product is never formed

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tensor.c - a dtype, a shape and a share of counted memory.
  *
  * Easy to get wrong: dst and src of a copy may share memory, or src may be a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tensor.h - dtype, shape, counted memory, and the tensor over them.
  *
  * fl_tensor, fl_shape and fl_lod are public values (fluid.h). Copying a tensor

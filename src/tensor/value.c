@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* value.c - what a variable holds: a tensor, selected rows or an array. */
 #include "tensor/value.h"
 

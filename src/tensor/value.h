@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* value.h - what a variable holds at run time, and memory that several share.
  */
 #ifndef FL_TENSOR_VALUE_H

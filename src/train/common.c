@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* common.c - one walk over the ops tells what of a variable is needed. */
 #include "train/common.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* common.h - what the threads of a training share, and what each has alone.
  *
  * Persistable variables are common. But one that a step writes before it reads

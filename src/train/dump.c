@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dump.c - tensors as the original program's stream operator wrote them.
  *
  *     auc     auc_0.tmp_0

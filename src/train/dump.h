@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dump.h - a variable in words, as Fluid prints what is fetched. */
 #ifndef FL_TRAIN_DUMP_H
 #define FL_TRAIN_DUMP_H

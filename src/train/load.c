@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* load.c - a server's pieces from files that hold whole variables.
  *
  * All files are looked at before the first is read: one that is damaged or does

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* merge.c - counts to the coordinator, and an AUC of what comes back. */
 #include "train/merge.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* merge.h - the AUC over all trainers of a job.
  *
  * Each keeps counts of its own in its scope, from its first pass on. They are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* save.c - files from what servers keep. See save.h.
  *
  * Of tables that are spread over servers by id:

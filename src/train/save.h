@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* save.h - one whole model from a job whose parameters lie on servers.
  *
  * A trainer asks the servers for what they keep, piece by piece, and writes it

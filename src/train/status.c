@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* status.c - figures for people, and for programs. */
 #include "train/status.h"
 

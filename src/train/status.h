@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* status.h - how far training is, on stderr: a bar, lines, or JSON.
  *
  * A bar is drawn several times a second; a line comes after a second and then

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* texts.c - text from workers to the thread that may call the user. */
 #include "train/worker.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* train.c - the caller's side of a training. */
 #include "train/train.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* train.h - one pass over a dataset by several threads.
  *
  * The caller's thread waits, and does all that meets the user: it asks whether

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small click logs through whole networks. The thread sanitizer runs this. */
 #include "train/train.h"
 

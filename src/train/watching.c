@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watching.c - names that are looked at, sums over workers. */
 #include "train/watching.h"
 

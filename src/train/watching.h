@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watching.h - what of a training is looked at: loss, AUC, rates. */
 #ifndef FL_TRAIN_WATCHING_H
 #define FL_TRAIN_WATCHING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* worker.c - batch after batch.
  *
  * Easy to get wrong: tensors of the reader are lent to the plan for the run of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* worker.h - one thread of a training: a reader, a plan, and what it counts.
  *
  *     fl_reader_next -> feeds (views) -> fl_plan_run -> tally, texts

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Training as a part of a job, with servers that a test can hold up. */
 #include "cluster/test_placement.h"
 #include "train/train.h"

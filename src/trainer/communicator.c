@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* communicator.c - the sender, the receiver, and the threads that wait for
  * them.
  *

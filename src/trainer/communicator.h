@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* communicator.h - sends and receives for an asynchronous trainer, on threads
  * beside its workers.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gathered.c - the gradients of one variable that wait to be sent together. */
 #include "trainer/gathered.h"
 

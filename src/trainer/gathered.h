@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gathered.h - the gradients of one variable that wait to be sent together.
  *
  * Tensors are added up. Selected rows are kept one after the other; equal rows

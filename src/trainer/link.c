@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link.c - the network and the timer around the client of a trainer.
  *
  *     outbox --encode--> call --reply--> decode --lock--> client --> outbox

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link.h - a trainer's connections to the servers of its job.
  *
  * A link runs the client of the protocol (client.h) over the network: it sends

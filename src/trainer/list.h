@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* list.h - every operator that talks to servers: one line each, sorted. */
 FL_OP(checkpoint_notify)
 FL_OP(distributed_lookup_table)

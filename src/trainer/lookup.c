@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lookup.c - values that a trainer asks its servers for.
  *
  * A lookup whose answer does not fit into one message is cut into chunks. All

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lookup.h - values that a trainer asks its servers for, beside its steps. */
 #ifndef FL_TRAINER_LOOKUP_H
 #define FL_TRAINER_LOOKUP_H

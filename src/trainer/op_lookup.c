@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of tables that servers hold.
  *
  *     distributed_lookup_table  Outputs i = the rows Ids i of W; rows of

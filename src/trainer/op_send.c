@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a trainer's program sends to servers and receives from them.
  *
  *     send           X* to the servers of epmap; Out* is a token

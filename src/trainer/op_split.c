@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is cut for servers, and joined when it comes back.
  *
  *     split_byref  Out i = the next `sections` i rows of X

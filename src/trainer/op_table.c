@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ops of programs that were cut for servers, which ask no server.
  *
  *     fake_init          Out gets a shape and no memory: servers hold it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops.c - list.h as an array. */
 #include "trainer/ops.h"
 

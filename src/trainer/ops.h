@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops.h - the table of the operators of a trainer's program that talk to
  * servers. */
 #ifndef FL_TRAINER_OPS_H

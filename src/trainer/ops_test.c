@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of ops that need a server, and the kernels of those that do not.
  */
 #include "check/check.h"

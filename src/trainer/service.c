@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* service.c - the trainers of an engine, by placement. */
 #include "trainer/service.h"
 

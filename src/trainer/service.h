@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* service.h - the trainers of an engine, one for each job that its programs are
  * in, and their communicators. The operators of those programs find them here.
  *

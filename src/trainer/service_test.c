@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators of trainers' programs, in programs that run. */
 #include "cluster/test_placement.h"
 #include "trainer/service.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_job.h - the servers of a job in this process: the real machines behind
  * a real network, and a store that a test can read.
  *

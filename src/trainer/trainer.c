@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trainer.c - what a trainer sends to its servers and gets from them.
  *
  * Gradients for a server gather in a parcel, which is pushed when it is large

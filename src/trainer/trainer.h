@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trainer.h - a trainer's side of a job: what the send, recv and lookup
  * operators call.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "trainer/trainer.h"
 
 #include "trainer/test_job.h"

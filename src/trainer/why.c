@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* why.c - ask a server who waits for whom. */
 #include "base/endpoint.h"
 #include "base/mem.h"

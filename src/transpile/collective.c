@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* collective.c - a training program for ranks that share gradients without
  * servers.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs of ranks without servers, as texts. */
 #include "transpile/test_transpile.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How parameters are cut and dealt, and what options do. */
 #include "transpile/test_transpile.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan.c - which op runs where, and who holds which rows.
  *
  * Servers run the ops of role optimize, parameter by parameter, and the ops

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server.c - what one server runs.
  *
  * Block 0 declares everything and has one op, listen_and_serv. Block 1 makes

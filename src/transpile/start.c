@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* start.c - how a server starts what it holds.
  *
  * The ops of the startup program that write what the server holds, in their

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* table.c - tables that are is_distributed, on the trainer.
  *
  * They have no copy on any trainer. Rows live on the server that their number

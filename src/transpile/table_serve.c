@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* table_serve.c - tables that are is_distributed, on a server.
  *
  *     sum, sgd or another rule   update

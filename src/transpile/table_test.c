@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables that trainers look up on servers. */
 #include "transpile/test_transpile.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_transpile.h - networks that are cut, and cuts as short texts. */
 #ifndef FL_TRANSPILE_TEST_TRANSPILE_H
 #define FL_TRANSPILE_TEST_TRANSPILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trainer.c - what a trainer runs.
  *
  * In the order of Fluid: a send behind the last writer of each gradient, then

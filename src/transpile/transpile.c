@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transpile.c - a training program is cut into those of trainers and servers.
  *
  * All programs are made at once, so that what cannot be cut is said here. */

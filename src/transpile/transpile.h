@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transpile.h - the parts of the transpiler and what they hand to each other.
  *
  *     transpile_plan     which op runs where, which parameter is cut into what

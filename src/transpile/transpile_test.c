@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs in, programs out: Fluid's own shapes, optimiser by optimiser and
  * schedule by schedule. */
 #include "transpile/test_transpile.h"

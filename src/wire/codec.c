@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codec.c - messages between parties as bytes, and back.
  *
  *     0a n  Control                        packed by protobuf-c, copied

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codec.h - messages as bytes: proto/fluid.proto, explained in docs/wire.md.
  *
  *     message Message { Control control = 1; repeated Tensor tensor = 2; }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes that no honest party sends: each is refused with a sentence. */
 #include "base/random.h"
 #include "base/test.h"

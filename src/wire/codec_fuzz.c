@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codec_fuzz.c - any bytes as a message, in pieces whose size is the first
  * byte. What is read must survive being written and read again. */
 #include "wire/codec.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fields.c - protobuf's fields, byte by byte through the pieces. */
 #include "wire/fields.h"
 

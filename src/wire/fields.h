@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fields.h - the fields of a protobuf message that lies in pieces.
  *
  *     message  := (key value)*        key = number << 3 | wire type

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* machine_fuzz.c - any bytes as messages to the three machines, between ticks,
  * calls that break and what a store and an application do.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parcel.c - items over packets that stay as long as the parcel.
  *
  * A parcel that is filled here has one packet of its own, in which the memory

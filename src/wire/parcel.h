@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parcel.h - named tensors on their way between a trainer and a server.
  *
  * The protocol carries a parcel as a blob (fl_parcel_blob). A parcel that is

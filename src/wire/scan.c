@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan.c - NaN and infinities, found at the speed of memory.
  *
  * A float is one of them when all bits of its exponent are set. A block is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan.h - is every number finite? */
 #ifndef FL_WIRE_SCAN_H
 #define FL_WIRE_SCAN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_packet.h - packets in one piece, and in many. Tests only. */
 #ifndef FL_WIRE_TEST_PACKET_H
 #define FL_WIRE_TEST_PACKET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* why_fuzz.c - any bytes as a server's answer to Why, in pieces whose size is
  * the first byte. What is read must survive being written and read again. */
 #include "wire/codec.h"

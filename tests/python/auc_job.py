@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A job whose trainers see different clicks, and count them together.
 
     auc_job.py sync|async

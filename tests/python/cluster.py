@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Servers and trainers as real processes, for tests.
 
     with Cluster(tmp_path, SCRIPT, servers=2, trainers=2) as job:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the Python tests share, and lines that scripts/run-tests can count."""
 import os
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clicks from files, alone or launched: python data_job.py [KEY=VALUE] FILE ...
 
 pipe=cat     the pipe command        kind=InMemoryDataset  loaded, not streamed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains an embedding: alone, or as a part of a job. Prints what it learned.
 
     dist_words.py [--optimizer NAME] [--steps N] [--async] [--cut-late]

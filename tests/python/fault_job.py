@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A line, fitted by a job to which things happen: python fault_job.py [KEY=VALUE ...]
 
 steps=8       how many

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """For tests: programs, names and a scope of their own."""
 import contextlib
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A job whose result is known to the last bit, however gradients travel.
 
 The gradients do not depend on the parameters and are small whole numbers: after

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small network that ranks without servers train together.
 
     python rank_job.py KIND [KEY=VALUE ...]

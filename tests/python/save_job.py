@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small model with a sparse table, saved: python save_job.py WORD [FOLDER]
 
 train  some steps, alone or as a job; then `whole` and `model` are saved

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small classifier, trained alone or as a job: python sync_job.py RECIPE DATA
 
 RECIPE names an optimiser below. DATA: `same` gives every trainer the whole

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A job with a table that trainers have no copy of: python table_job.py ROWS
 
 Tells how much memory a trainer's start and its steps took, and what it says to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A name that PaddlePaddle has and this version has not answers with one
 sentence that names docs/compatibility.md, however a script asks for it."""
 import importlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The AUC that trainers of a job show is that of all of them."""
 import json
 

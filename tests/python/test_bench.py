@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bench/run: ratios that mean nothing are not printed."""
 import importlib.machinery
 import importlib.util

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The paddle command: slips of those who type it."""
 import os
 import subprocess

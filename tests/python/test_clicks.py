@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The example of the demo: alone, and as a job of servers and trainers."""
 import os
 import re

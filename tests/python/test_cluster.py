@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The harness for real processes: what tests of jobs rely on."""
 import os
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks that are late, wrong or dead, keys, several hosts, and MPI."""
 import os
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The communicator: nothing that was handed over is lost, or counts twice."""
 import os
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CompiledProgram, ParallelExecutor and their settings."""
 import glob
 import json

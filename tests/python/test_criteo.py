@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real clicks: from Criteo's raw lines, still packed, to a model that knows
 something of rows it never saw."""
 import gzip

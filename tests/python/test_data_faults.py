@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Data that is wrong, as a user sees it: a sentence, a code, and an end.
 
 Faults are met by a script alone and by a job of two servers and two trainers,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.dataset.common: where files are looked for, and downloads."""
 import hashlib
 import http.server

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Data sets: the real files where they are at hand, small ones made here."""
 import gzip
 import io

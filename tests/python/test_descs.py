@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs that are written down operator by operator, as operator testers do
 it: descs, gradients of single operators, messages, values of a scope."""
 import numpy as np

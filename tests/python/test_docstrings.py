@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every public name says what it is for, what its arguments mean and what it
 returns. Layers and optimizers say it in C's tables, all others in Python."""
 import importlib

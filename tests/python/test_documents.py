@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The quick start of the document on Fleet, whole: its listing as it stands."""
 import glob
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.evaluator: figures that a program adds up."""
 import numpy as np
 import pytest

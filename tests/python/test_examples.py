@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every example trains, saves, loads and infers, if only for two batches."""
 import os
 import signal

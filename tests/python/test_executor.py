@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.Executor: what may be fed and fetched, and what a run costs."""
 import gc
 import os

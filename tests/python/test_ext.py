@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The raw extension, without the package over it.
 
 Every test has a module of its own: nothing in it is shared, so programs,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs to which things happen: nobody hangs, nothing is lost or doubled."""
 import os
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.DataFeeder and the tensors of sequences."""
 import numpy as np
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fleet: roles, shares of files, programs of workers and servers."""
 import os
 import subprocess

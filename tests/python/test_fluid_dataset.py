@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.dataset, data_feed_desc and incubate.data_generator."""
 import gzip
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.framework: programs, blocks, operators and variables as views."""
 import numpy as np
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs on hosts of their own: network namespaces, and links that break."""
 import os
 import signal

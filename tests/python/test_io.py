@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.io: variables and models on disk, in the original's layout."""
 import os
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs whose tables live on servers, and two that the documents play."""
 import os
 import signal

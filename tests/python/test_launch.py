@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The launcher: real processes, their ends, and nothing left behind."""
 import os
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LayerHelper: layers that scripts write themselves."""
 import numpy as np
 import pytest

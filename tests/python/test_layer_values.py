@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.layers against numpy: what comes out of layers made of several ops,
 and that their arguments go where they belong."""
 import numpy as np

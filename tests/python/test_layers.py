@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.layers and fluid.nets: from the tables of C to programs that run."""
 import inspect
 

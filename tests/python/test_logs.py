@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the logs of servers tell, and how to make them tell more or less."""
 import re
 

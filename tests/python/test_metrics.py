@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.metrics and fluid.average, against figures worked out by hand."""
 import numpy as np
 import pytest

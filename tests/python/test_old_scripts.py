@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scripts as people wrote them in 2018, on small made-up data. Each is a
 function whose body is the script; what it must show is asserted at its end."""
 import os

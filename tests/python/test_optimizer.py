@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Optimizers, gradients, clips, regularizers and how parameters start."""
 import inspect
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle: the package's root, and what it refuses."""
 import os
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """py_reader and PyReader: a thread reads batches ahead of the program."""
 import threading
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs without servers: ranks average gradients and end alike."""
 import os
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.reader: decorators and creators."""
 import gzip
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models that a trainer saves from all servers, and servers load."""
 import os
 import shutil

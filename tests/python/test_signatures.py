@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every public name is there with its arguments; signatures.txt lists them.
 """
 import importlib

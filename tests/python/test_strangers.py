@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Peers without the job's digest cost a server little, and stop nobody.
 
 They speak HTTP/2 byte by byte: a client of gRPC would be too polite.

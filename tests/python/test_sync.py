@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Synchronous jobs: the same bits every time, and those of one machine."""
 import os
 import subprocess

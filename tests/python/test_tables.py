@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables that lie on servers: what a trainer has of them, and what it says."""
 import os
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The profiler, single operators, the debugger and smaller modules."""
 import json
 

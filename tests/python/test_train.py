@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Executor.train_from_dataset and infer_from_dataset."""
 import json
 import os

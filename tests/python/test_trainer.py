@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.Trainer and Inferencer: events, checkpoints, and what they save."""
 import os
 import re

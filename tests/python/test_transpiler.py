@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DistributeTranspiler: every form of its call, what the programs look like,
 what it says of mistakes. What programs must hold is tested in C."""
 import gc

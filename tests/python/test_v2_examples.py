@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The v2 chapters and word2vec train, save a tar, load it and infer."""
 import os
 import pickle

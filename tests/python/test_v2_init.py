@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.init: arguments, PADDLE_INIT_* and what is refused."""
 import pytest
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.layer: what each layer computes, by numpy."""
 import numpy as np
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.parameters: values by name, and the tar of version 0.10."""
 import hashlib
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2: the package, its plots and its pictures."""
 import importlib
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.trainer: passes, events, optimizers by numpy, metrics."""
 import io
 

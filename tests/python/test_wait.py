@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting for servers: with real sockets, as trainers do."""
 import os
 import re

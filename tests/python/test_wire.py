@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client that knows proto/fluid.proto and nothing else of Fluid.
 
 It is the program of docs/wire.md, word for word: it trains with a real server,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plane, fitted by fluid.Trainer as whatever the environment says.
 
     python trainer_job.py FOLDER [KEY=VALUE ...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.dataset: public data sets as readers; each loads when it is used."""
 from .. import _absent
 

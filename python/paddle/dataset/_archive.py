@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What lies in archives; one that is damaged is a ValueError that names it."""
 import contextlib
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files over the network, with progress on stderr.
 
 A file appears under its name only when it is whole: several trainers on one

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.dataset.cifar: small pictures of 10 or 100 kinds of things.
 
 A sample is (3072 float32 in [0, 1], label): 1,024 red, green, blue, row by

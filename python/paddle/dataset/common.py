@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.dataset.common: where data sets lie, and how they get there.
 
 A file is looked for as FOLDER/<module>/<name>, in this order:

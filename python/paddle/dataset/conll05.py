@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.dataset.conll05: who did what to whom; the test part of CoNLL-2005.
 
 A sample is one predicate of a sentence, as nine lists of its length: words,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.dataset.imdb: film reviews that praise (label 0) or not (label 1).
 
 A sample is ([word ids], label): all of one label, then all of the other.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.dataset.imikolov: sentences of the Penn Treebank, for word2vec.
 
 A sample of train(dict, n) is n neighbouring word ids of `<s> words <e>`, or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.dataset.mnist: handwritten digits, 60,000 + 10,000.
 
 A sample is (784 float32 in [-1, 1], label). The files are gzipped idx: a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.dataset.movielens: a million ratings of films.
 
 A sample is [user id, gender, age, job, movie id, [category ids], [title

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.dataset.uci_housing: Boston house prices, 404 + 102 rows.
 
 A sample is (13 features, [price]), float64. Each feature is (x - mean) /

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.dataset.wmt14: sentences in French and English, for translation.
 
 A sample is (source ids with <s> and <e>, target ids after <s>, target ids

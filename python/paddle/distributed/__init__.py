@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.distributed: start the processes of a job.
 
     python -m paddle.distributed.launch_ps --worker_num 2 --server_num 2 x.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What both launchers have: most flags, the script, and the run."""
 import argparse
 import os

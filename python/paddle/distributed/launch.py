@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """python -m paddle.distributed.launch [flags] script.py [arguments]
 
 Start the ranks of a collective job on this host; each runs the script.

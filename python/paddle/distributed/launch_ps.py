@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """python -m paddle.distributed.launch_ps [flags] script.py [arguments]
 
 Start the servers and trainers of a job on this host; each runs the script.

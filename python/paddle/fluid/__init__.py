@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.fluid: programs of layers, trained and run by the C library.
 
     import paddle.fluid as fluid

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Block: a view of variables, and of operators in order."""
 import textwrap
 

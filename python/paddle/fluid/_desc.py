@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The `desc` of programs, blocks, operators and variables.
 
 The original keeps two objects for each thing, one in Python and one in C++

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """_fluid: programs, networks, values and runs of the C library.
 
 Program, Block, Operator and Variable are live views: they hold no copy, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """var[...]: indices and slices of a variable, said as layers."""
 import operator
 

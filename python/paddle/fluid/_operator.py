@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operator: a view of one operator of a block; and what types there are."""
 from . import _fluid, core
 from ._desc import OpDesc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inference over a saved model, under the names of the original's predictor.
 
     config = core.AnalysisConfig("model_dir")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Under a launcher one Ctrl-C means: finish the step, save, leave.
 
 A script that trains on datasets saves after each pass. So the signal ends the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Variable and Parameter: what operators read and write, as views."""
 from . import _fluid
 from ._desc import VarDesc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.average: a mean of values that weigh differently."""
 import numbers
 

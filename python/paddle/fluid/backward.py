@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.backward: gradients, appended to a program."""
 from . import _fluid
 from .clip import error_clip_callback

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.clip: limits on gradients."""
 from .. import _absent
 from . import _fluid

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.communicator: the traffic of an asynchronous trainer, beside its work.
 
 FLAGS_communicator_* in the environment say how much gathers before it travels.

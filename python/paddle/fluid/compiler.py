@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.compiler: programs prepared for several places, and for ranks of a
 job without servers."""
 import enum

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.core: values, places, enumerations and the tables of operators.
 
 In the original this is the compiled half. Here the compiled half is _fluid,

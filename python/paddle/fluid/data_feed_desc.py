@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.data_feed_desc: which slots lines have, as a protobuf text."""
 import re
 

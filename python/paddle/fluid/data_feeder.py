@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.data_feeder: samples of a reader as the tensors a program is fed."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.dataset: files of examples that Executor.train_from_dataset reads.
 
     dataset = fluid.DatasetFactory().create_dataset("QueueDataset")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.debugger: programs as text that reads like code, and as graphs."""
 from .core import OpRole, VarType
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.default_scope_funcs: a stack of scopes for each thread."""
 import threading
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables that are is_distributed: their names, and who looks things up."""
 
 __all__ = ["find_distributed_lookup_table",

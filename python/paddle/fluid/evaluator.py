@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.evaluator: figures that a program itself adds up over batches.
 
 States are persistable variables of the main program, so each run adds to

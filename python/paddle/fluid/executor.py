@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.executor: run programs, and look at what they left in a scope.
 
 A run must cost little beside the work of a small program, so what is usual

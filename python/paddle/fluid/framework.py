@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.framework: programs, and where layers append now.
 
 Each class is a live view of what the library holds: nothing is kept twice, so

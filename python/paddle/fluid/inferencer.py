@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.Inferencer: answers of a network that a Trainer has trained."""
 from . import (compiler, core, executor, framework, io, trainer as trainers,
                unique_name)

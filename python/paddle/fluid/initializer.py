@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.initializer: how parameters start.
 
 The classes say what is wanted; the C library puts the op into the startup

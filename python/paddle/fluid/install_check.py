@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.install_check: does this installation train?"""
 import sys
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.io: save and load variables and inference models.
 
 Which variables are meant is decided here; files are read and written in C, in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.layer_helper: what a function needs to be a layer of its own.
 
     def scaled(input, param_attr=None, bias_attr=None, act=None, name=None):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.lod_tensor: tensors of sequences from arrays and lists."""
 import numpy as np
 

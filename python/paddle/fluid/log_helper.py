@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.log_helper: loggers that write to stderr and to nobody else."""
 import logging
 

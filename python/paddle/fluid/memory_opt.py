@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """memory_optimize and release_memory: plans share memory by themselves."""
 from .framework import _check_program
 

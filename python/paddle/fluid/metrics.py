@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.metrics: figures over many batches, from fetched arrays.
 
 Each metric is fed by update() after a batch and read by eval(); reset()

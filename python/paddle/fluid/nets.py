@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.nets: small networks made of layers."""
 from .. import _absent
 from . import layers

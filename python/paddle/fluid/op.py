@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.op: single operators, run on a scope, for those who test them."""
 from .. import _absent
 from . import _fluid, core

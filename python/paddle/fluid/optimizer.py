@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.optimizer: what minimises a loss.
 
 The classes are made from the table of the C library, which appends their

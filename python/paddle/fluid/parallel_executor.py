@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.ParallelExecutor: the older way to run on several places."""
 from . import core
 from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.param_attr: what a layer is told about a parameter."""
 from .core import spelled
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.profiler: where the time of runs goes, operator by operator.
 
 The table goes to stderr, since the output of a script is its own; profile_path

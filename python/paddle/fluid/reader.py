@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.reader: batches that a thread makes ready while the last one is used.
 
     reader = fluid.layers.py_reader(64, [[-1, 784], [-1, 1]],

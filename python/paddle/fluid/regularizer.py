@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.regularizer: what is added to gradients to keep parameters small.
 
 One of your own derives from WeightDecayRegularizer and, when it is called

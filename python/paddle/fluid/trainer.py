@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.Trainer: training as events; the environment says alone or in a job.
 
     trainer = fluid.Trainer(train_func, optimizer_func)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.unique_name: names that are used once, counted by key."""
 import contextlib
 

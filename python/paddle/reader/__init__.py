@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.reader: a reader is a function that returns an iterable of samples.
 
 Decorators take readers and give readers; nothing is read before the result

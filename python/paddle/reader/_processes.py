@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Readers in processes of their own, each at one end of a pipe.
 
 Readers are closures, which only a forked child has: the child does nothing

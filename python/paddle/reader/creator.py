@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.reader.creator: readers from arrays and files."""
 import numpy as np
 

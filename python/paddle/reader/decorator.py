@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.reader decorators: readers in, readers out.
 
 Those that work ahead use threads (samples are mostly made by numpy and by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2: the API before Fluid, on Fluid's engine.
 
     import paddle.v2 as paddle

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameters as their mean over the last updates (optimizer.ModelAverage)."""
 import contextlib
 

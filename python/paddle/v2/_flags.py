@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.init: the settings of a process.
 
 Each is an argument of init or a variable PADDLE_INIT_NAME; the argument wins.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.ParameterConfig: what a saved parameter says of itself.
 
 A message of protobuf (proto2). Fields are kept as they were read, also those

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.activation: what a layer does to its sums at the end."""
 from ..fluid import layers as _fluid_layers
 

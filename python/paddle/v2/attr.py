@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.attr: what a layer is told about its parameters and itself."""
 from ..fluid.core import spelled as _spelled
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layers as objects, and the one graph that they are built into.
 
 A layer is built at once: its function composes `fluid.layers` in the graph's

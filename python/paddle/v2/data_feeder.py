@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.data_feeder: samples as what a Fluid program is fed."""
 from ..fluid.data_feeder import Column
 from .data_type import DataType

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.data_type: what a column of the data holds."""
 
 __all__ = ["InputType", "DataType", "SequenceType"]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.evaluator: numbers beside the cost.
 
 An evaluator is called on layers and from then on counts wherever they are

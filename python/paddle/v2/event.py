@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.event: what a trainer tells its event_handler."""
 
 __all__ = ["BeginPass", "EndPass", "BeginIteration", "EndForwardBackward",

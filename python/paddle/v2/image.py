@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.image: pictures as arrays, cut and turned for training.
 
 Arrays are [height, width, channels] with the channels in the order blue,

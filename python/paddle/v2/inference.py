@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.inference: what a network says of new data."""
 import pickle
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.networks: layers that are often used together."""
 from .. import _absent, fluid
 from . import activation, attr, config_base, layer, pooling

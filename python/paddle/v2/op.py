@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.op: arithmetic of layers.
 
     paddle.op.exp(x), x + y, 2 * x, -x

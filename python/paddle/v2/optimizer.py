@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.optimizer: how parameters follow their gradients.
 
 The gradient is the sum over the batch. Each class names an optimizer of Fluid

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.parameters: the values of a network's parameters, by name.
 
 Values live in a scope of Fluid, in which trainers and inferences run: what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.plot: curves of training, in a window, a file or as text.
 
 matplotlib draws them where it is installed and there is a screen, or a file

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.pooling: how rows of a sequence, or a window, become one."""
 
 __all__ = ["BasePoolingType", "Max", "MaxWithMask", "Avg", "Sum",

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.topology: what some layers need, as a Fluid program."""
 import pickle
 

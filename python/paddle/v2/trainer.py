@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.trainer: passes over the data that change the parameters."""
 import numpy as np
 

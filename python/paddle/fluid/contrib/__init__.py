@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.contrib: where the Trainer API lives since Fluid 1.0."""
 from ... import _absent
 from . import inferencer, trainer

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.dygraph: there is none. Scripts that can run with and without it
 import its names at the top; those that use one are told why it is absent.
 

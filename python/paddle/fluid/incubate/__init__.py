@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.incubate: fleet and data generators."""
 from ... import _absent
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.layers: what networks are built of.
 
 Every function appends to the current block of the default main program and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python functions made from the layers of C: names, signatures, docstrings.
 
 Fluid spreads its layers over modules; MODULES says which are where. A layer

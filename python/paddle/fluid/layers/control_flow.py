@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.layers.control_flow: conditions, counters and branches."""
 import contextlib
 

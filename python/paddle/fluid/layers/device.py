@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.layers.device: the places that a program may be run on."""
 from .. import core
 from ..framework import cpu_places

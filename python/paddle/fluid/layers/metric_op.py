@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.layers.metric_op: how well a network does."""
 from . import _table
 

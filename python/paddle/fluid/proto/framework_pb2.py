@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """framework.proto as message classes, for code that looks into saved files.
 
 The library reads and writes programs itself; these classes come from the

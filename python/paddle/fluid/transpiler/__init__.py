@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.transpiler: programs made into other programs."""
 from ... import _absent
 from ..memory_opt import memory_optimize, release_memory

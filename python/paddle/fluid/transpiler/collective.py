@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.transpiler.collective: training programs for ranks without servers.
 
 The library rewrites the programs; here are Fluid's classes around it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DistributeTranspiler: a training program cut for trainers and servers.
 
 The library does the cutting. Here are its options under Fluid's names, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """InferenceTranspiler: nothing is left to do, plans fuse by themselves."""
 from .. import core
 from ..framework import _check_program

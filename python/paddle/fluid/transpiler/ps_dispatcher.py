@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which server holds which piece of a parameter.
 
 One of your own derives from PSDispatcher; the library calls its dispatch once

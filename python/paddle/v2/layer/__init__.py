@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """paddle.v2.layer: what networks are built of.
 
 Each function composes Fluid's layers and gives back a Layer.

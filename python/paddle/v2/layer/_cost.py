@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Costs: one number for each row.
 
 Training follows the gradient of their sum over the batch; a cost that is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layers over pictures: [batch, channels, height, width] in memory."""
 from ... import fluid
 from .. import activation, pooling

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """layer.mixed: a sum of projections, each made for the sum it is part of."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layers over sequences: rows of all of them lie under each other."""
 from ... import fluid
 from .. import activation, pooling as poolings

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What several kinds of layers are made of."""
 from ... import fluid
 from ..data_type import DataType

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.incubate.data_generator: raw logs on stdin, lines of slots on stdout.
 
 Write a subclass whose generate_sample(line) returns a function without

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.incubate.fleet: one script for servers, trainers and one machine."""
 from .... import _absent
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What scripts take from inside Fluid's transpiler."""
 from .... import _absent
 from . import checkport, program_utils, ufind

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators of a block, found and taken out; programs as text."""
 from ...debugger import (block_to_code, op_to_code, program_to_code,
                          variable_to_code)

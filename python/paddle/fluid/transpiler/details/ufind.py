@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sets that grow together."""
 __all__ = ["UnionFind"]
 

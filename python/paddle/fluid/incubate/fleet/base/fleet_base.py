@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every fleet has: who is who, and how work is dealt."""
 from .... import executor as _executor
 from ....core import CPUPlace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Role makers: what this process is in a job.
 
 The library reads the environment in all its dialects (`paddle env` shows it);

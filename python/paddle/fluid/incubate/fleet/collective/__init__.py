@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fleet: one script for the ranks of a job without servers.
 
     fleet.init(role_maker.PaddleCloudRoleMaker(is_collective=True))

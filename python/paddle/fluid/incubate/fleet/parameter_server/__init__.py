@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fluid.incubate.fleet.parameter_server: trainers and parameter servers."""
 from ..... import _absent
 

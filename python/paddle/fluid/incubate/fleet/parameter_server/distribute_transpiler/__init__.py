@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fleet: one script for the parameter servers and the trainers of a job.
 
     fleet.init(role_maker.PaddleCloudRoleMaker())
