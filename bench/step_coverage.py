@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """step_coverage.py BUILD - the files and functions that a step of a job runs.
 
 BUILD is a build with --coverage; `make step-coverage` makes it. Two servers and
