@@ -12,7 +12,7 @@ net=line  the network: line; words (four lookups of one sparse table); clicks
           (convolution and batch_norm); wide (one gradient fills a call)
 fail=2:4  rank 2 raises in step 4
 kill=2:backward  SIGKILL ends rank 2 there: start (it has met the others),
-          backward, reduce (the last gradient is on its way) or save
+          backward, reduce (its last gradient is still missing) or save
 test=1    rank 0 runs a test program by itself after every step
 
 The ranks draw start values of their own: those of rank 0 must count. Prints
@@ -43,7 +43,8 @@ def line(y):
 
 
 def wide(y):
-    hidden = layers.fc(layers.data("x", [16]), 2048, act="tanh")
+    hidden = layers.fc(layers.data("x", [16]), 256, act="tanh")
+    hidden = layers.fc(hidden, 256, act="tanh")
     return layers.mean(layers.square_error_cost(layers.fc(hidden, 1), y))
 
 
@@ -117,7 +118,8 @@ def mark(where, loss):
     at, name = {
         "start": lambda: (types.index("c_broadcast"), "learning_rate_0"),
         "backward": lambda: (types.index("tanh_grad"), loss.name),
-        "reduce": lambda: (types.index("c_sync_comm_stream"), loss.name),
+        "reduce": lambda: (len(types) - 1 - types[::-1].index(
+            "c_allreduce_sum"), loss.name),
     }[where]()
     block._insert_op(at, **print_op(name))
 
