@@ -1,0 +1,100 @@
+"""Ranks that mpirun starts over ssh, on hosts of their own."""
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from cluster import BUILD, FOREIGN, Hosts, Process
+from test_ranks import ENV, TRAINER, losses, params, texts
+
+SSHD = shutil.which("sshd", path="/usr/sbin:" + os.environ.get("PATH", ""))
+lacking = [what for what, there in (
+    ("OpenMPI", shutil.which("mpirun")), ("ssh", shutil.which("ssh")),
+    ("sshd", SSHD), ("root and iproute2", Hosts.can_be()),
+    ("libfluid-mpi.so", os.path.exists(
+        os.path.join(BUILD, "lib", "libfluid-mpi.so")))) if not there]
+pytestmark = pytest.mark.skipif(
+    bool(lacking), reason="needs %s: scripts/deps mpi cluster, then make"
+    % ", ".join(lacking))
+
+SERVER = """
+AuthorizedKeysFile {0}/key.pub
+HostKey {0}/host
+PasswordAuthentication no
+PidFile none
+StrictModes no
+UsePAM no
+"""
+CLIENT = """
+BatchMode yes
+IdentitiesOnly yes
+IdentityFile {0}/key
+LogLevel ERROR
+StrictHostKeyChecking no
+UserKnownHostsFile /dev/null
+"""
+# A host has a name, processes and a /run of its own; all end with process 1.
+BOOT = ["unshare", "--uts", "--ipc", "--pid", "--mount-proc", "--fork",
+        "--kill-child", "sh", "-ec", 'hostname "$0"; mount -t tmpfs run /run; '
+        'mkdir -m 755 /run/sshd; exec "$@"']
+PORT = "6175"
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Hosts 0 and 1 answer ssh. Gives all hosts; 2 is for mpirun."""
+    for name, text in ("sshd.conf", SERVER), ("ssh.conf", CLIENT):
+        (tmp_path / name).write_text(text.format(tmp_path))
+    for name in "key", "host":
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
+                        tmp_path / name], check=True)
+    with Hosts(3) as hosts, contextlib.ExitStack() as ends:
+        for i in range(2):
+            sshd = Process("sshd%d" % i, [
+                *hosts.enter(i), *BOOT, "host%d" % i, SSHD, "-D", "-e", "-f",
+                str(tmp_path / "sshd.conf")], str(tmp_path), os.environ, 30)
+            ends.callback(sshd.clear)
+            sshd.says("Server listening on 0.0.0.0")
+        yield hosts
+
+
+def mpirun(hosts, folder, **more):
+    """What each of two ranks has said. Nobody tells them their numbers."""
+    where = ",".join(hosts.address(i) for i in range(2))
+    env = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
+    told = {**ENV, **more, "PADDLE_TRAINER_IPS": where,
+            "PADDLE_PSERVER_PORT": PORT,
+            "PYTHONPATH": os.path.join(BUILD, "python")}
+    job = Process("mpirun", [
+        *hosts.enter(2), *BOOT, "head", "mpirun", "--allow-run-as-root",
+        "--host", where, "-np", "2", "--map-by", "node",
+        "--mca", "plm_rsh_agent", "ssh -F %s/ssh.conf" % folder,
+        "--mca", "orte_tmpdir_base", str(folder), "--mca", "btl", "tcp,self",
+        "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include",
+        "eth0", *(word for name in told for word in ("-x", name)),
+        "sh", "-c", 'exec >out.$OMPI_COMM_WORLD_RANK 2>&1; hostname; "$0" "$@"',
+        sys.executable, TRAINER, str(folder), "saves=0"],
+        str(folder), {**env, **told}, 60)
+    try:
+        job.end()
+    finally:
+        job.clear()
+        said = [p.read_text() for p in sorted(folder.glob("out.*"))]
+        print(job.text(), *said, sep="\n---\n")  # pytest shows it on failure
+    return said
+
+
+def test_mpirun_over_ssh_gives_the_bits_of_one_machine(cluster, tmp_path):
+    """With the ring, and with MPI: two floats have one sum."""
+    local = texts(tmp_path, TRAINER, 2, str(tmp_path), "saves=0")
+    for more in {}, {"FLUID_COLLECTIVE": "mpi"}:
+        said = mpirun(cluster, tmp_path, **more)
+        assert [text.split()[0] for text in said] == ["host0", "host1"]
+        for mine, known in zip(said, local):
+            # Only the ring listens, and warns that strangers may come.
+            assert ("is not a loopback address" in mine) == (not more)
+            assert list(losses(mine)) == list(losses(known))
+            assert params(mine) == params(known)
