@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -61,12 +62,12 @@ def cluster(tmp_path):
         yield hosts
 
 
-def mpirun(hosts, folder, **more):
+def mpirun(hosts, folder, *argv, good=True, **more):
     """What each of two ranks has said. Nobody tells them their numbers."""
     where = ",".join(hosts.address(i) for i in range(2))
     env = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
-    told = {**ENV, **more, "PADDLE_TRAINER_IPS": where,
-            "PADDLE_PSERVER_PORT": PORT,
+    told = {**ENV, **more, "PYTHONUNBUFFERED": "1",
+            "PADDLE_TRAINER_IPS": where, "PADDLE_PSERVER_PORT": PORT,
             "PYTHONPATH": os.path.join(BUILD, "python")}
     job = Process("mpirun", [
         *hosts.enter(2), *BOOT, "head", "mpirun", "--allow-run-as-root",
@@ -75,11 +76,12 @@ def mpirun(hosts, folder, **more):
         "--mca", "orte_tmpdir_base", str(folder), "--mca", "btl", "tcp,self",
         "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include",
         "eth0", *(word for name in told for word in ("-x", name)),
-        "sh", "-c", 'exec >out.$OMPI_COMM_WORLD_RANK 2>&1; hostname; "$0" "$@"',
-        sys.executable, TRAINER, str(folder), "saves=0"],
+        "sh", "-c",
+        'exec >out.$OMPI_COMM_WORLD_RANK 2>&1; hostname; exec "$0" "$@"',
+        sys.executable, TRAINER, str(folder), "saves=0", *argv],
         str(folder), {**env, **told}, 60)
     try:
-        job.end()
+        assert (job.end(code=None) == 0) == good
     finally:
         job.clear()
         said = [p.read_text() for p in sorted(folder.glob("out.*"))]
@@ -98,3 +100,27 @@ def test_mpirun_over_ssh_gives_the_bits_of_one_machine(cluster, tmp_path):
             assert ("is not a loopback address" in mine) == (not more)
             assert list(losses(mine)) == list(losses(known))
             assert params(mine) == params(known)
+
+
+def running(hosts, i):
+    """Names of the processes of host i."""
+    found = subprocess.run([*hosts.enter(i), "sh", "-c",
+                            "ip netns pids $(ip netns identify $$)"],
+                           capture_output=True, text=True, check=True)
+    for pid in found.stdout.split():
+        with contextlib.suppress(OSError), open("/proc/%s/comm" % pid) as f:
+            yield f.read().strip()
+
+
+@pytest.mark.parametrize("more", [{}, {"FLUID_COLLECTIVE": "mpi"}],
+                         ids=["ring", "mpi"])
+def test_a_rank_that_dies_ends_the_job_of_mpirun(cluster, tmp_path, more):
+    said = mpirun(cluster, tmp_path, "die=1:3", "rank=1", "epochs=1000000",
+                  good=False, **more)
+    assert len(losses(said[1])) == 6 + 4
+    assert "sshd" in running(cluster, 1)
+    limit = time.monotonic() + 30
+    while (left := [name for i in range(3) for name in running(cluster, i)
+                    if name not in ("unshare", "sshd")]):
+        assert time.monotonic() < limit, left
+        time.sleep(0.01)

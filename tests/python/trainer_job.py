@@ -55,8 +55,7 @@ def network(sparse):
 def main():
     folder = sys.argv[1]
     said = dict(word.split("=", 1) for word in sys.argv[2:])
-    if said.get("once") and os.environ.get("FLUID_RESTART") or \
-            said.get("rank", "0") != os.environ.get("PADDLE_TRAINER_ID", "0"):
+    if said.get("once") and os.environ.get("FLUID_RESTART"):
         said.pop("die", None)
     sparse = said.get("sparse") == "1"
     names = ["x", "word", "y"] if sparse else ["x", "y"]
@@ -77,7 +76,8 @@ def main():
         print("step %d %d %r" % (event.epoch, event.step,
                                  float(np.mean(event.metrics[0]))))
         here = "%d:%d" % (event.epoch, event.step)
-        if said.get("die") == here:
+        if said.get("die") == here and \
+                trainer.trainer_id == int(said.get("rank", 0)):
             os.kill(os.getpid(), signal.SIGKILL)
         if said.get("raise") == here:
             raise RuntimeError("raised at " + here)
