@@ -83,8 +83,8 @@ typedef struct hello {
 typedef struct reply {
     char magic[8];
     uint32_t version;
-    uint32_t local; /* both are on one host, and the server has a socket for
-                     * that, named by `process` */
+    uint32_t local; /* both are on one host; the name of the server's socket
+                     * for that, if it has one, is `process` */
     unsigned char nonce[NONCE];
     unsigned char process[NONCE];
     unsigned char proof[FL_SHA256];
@@ -645,7 +645,7 @@ static int connect_once(fl_mesh *m, int rank)
  * over TCP as all others. */
 static int connect_channel(fl_mesh *m, int rank, channel c)
 {
-    if (c == DATA && m->peers[rank].local) {
+    if (c == DATA && m->local_listener >= 0 && m->peers[rank].local) {
         const int fd = fl_share_connect(m->peers[rank].process);
         if (fd >= 0)
             return fd;
@@ -711,6 +711,13 @@ static fl_err check_hello(fl_mesh *m, const hello *h, const char *address)
     return FL_OK;
 }
 
+/* False: which other ranks are on this host cannot be told. */
+static bool knows_host(const fl_mesh *m)
+{
+    static const unsigned char none[FL_SHARE_HOST];
+    return memcmp(m->host, none, sizeof none);
+}
+
 /* The server's half. True: the socket is a peer's now. */
 static bool greet_client(fl_mesh *m, int fd, const char *address,
                          bool over_unix)
@@ -726,7 +733,7 @@ static bool greet_client(fl_mesh *m, int fd, const char *address,
     memcpy(r.magic, reply_magic, sizeof r.magic);
     draw_bytes(r.nonce);
     memcpy(r.process, m->process, sizeof r.process);
-    r.local = m->local_listener >= 0 && !memcmp(h.host, m->host, sizeof h.host);
+    r.local = knows_host(m) && !memcmp(h.host, m->host, sizeof h.host);
     prove(m, "server", &h, &r, r.proof);
     prove(m, "client", &h, &r, want);
     if (!transfer(m, fd, &r, sizeof r, true, until) ||
@@ -886,8 +893,7 @@ static fl_err check_opts(const fl_mesh_opts *o)
  * whoever doubts it. */
 static bool opens_locally(const fl_mesh *m)
 {
-    static const unsigned char none[FL_SHARE_HOST];
-    return !m->opts.no_sharing && memcmp(m->host, none, sizeof none);
+    return !m->opts.no_sharing && knows_host(m);
 }
 
 static fl_mesh *new_mesh(const fl_mesh_opts *o)

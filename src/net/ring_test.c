@@ -238,6 +238,18 @@ static void run_worlds(fl_err (*run)(member *m))
     }
 }
 
+/* Whether a wait spins depends on this count. */
+static fl_err count_ranks_of_host(member *m)
+{
+    expect(fl_mesh_local(m->mesh) == m->opts.world);
+    return fl_ring_barrier(m->mesh);
+}
+
+static void counts_the_ranks_of_the_host(void)
+{
+    run_worlds(count_ranks_of_host);
+}
+
 static void reduces_in_every_world(void)
 {
     run_worlds(reduce_all);
@@ -646,6 +658,8 @@ const fl_test fl_tests[] = {
     {"broadcast works from each rank", broadcasts_from_each_rank},
     {"all ranks and two runs get the same bits",
      gives_all_ranks_and_runs_the_same_bits},
+    {"ranks of this host are counted over memory and over TCP",
+     counts_the_ranks_of_the_host},
     {"calls allocate nothing", allocates_nothing_in_calls},
     {"another world size is explained to both", explains_another_world_size},
     {"a rank that is there twice is explained to all",
