@@ -97,10 +97,7 @@ static void *map_memory(int fd, size_t size)
 typedef struct parcel {
     char byte;
     struct iovec v;
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
     struct msghdr msg;
 } parcel;
 
@@ -110,8 +107,8 @@ static void init_parcel(parcel *p)
     p->v = (struct iovec){&p->byte, 1};
     p->msg = (struct msghdr){.msg_iov = &p->v,
                              .msg_iovlen = 1,
-                             .msg_control = p->control.bytes,
-                             .msg_controllen = sizeof p->control.bytes};
+                             .msg_control = p->control,
+                             .msg_controllen = sizeof p->control};
 }
 
 /* fd -1: the byte alone. */
