@@ -21,7 +21,7 @@ declared_is_exported_and_no_more() {
 
 # The indented lines of the head comment, from its first #include on.
 example() {
-    sed '/\*\//q' include/fluid.h | awk '
+    sed -e 1d -e '/\*\//q' include/fluid.h | awk '
         !on && /^ \* +#include/ { on = 1; in_by = index($0, "#") - 1 }
         on && /^ \* ? ? ?[^ ]/ { exit }
         on { print substr($0, in_by + 1) }'
