@@ -92,7 +92,9 @@ def test_a_network_learns_from_files(job, threads, capfd):
     assert out.startswith("auc\t%s\t\n\tlod: {}\n\tdim: 1\n\tlayout: NCHW\n"
                           "\tdtype: double\n\tdata: [" % job.auc.name)
     values = auc_values(out)
-    assert len(values) >= 8 and values[-1] > values[0]
+    # of two threads the first prints, and it may get few batches
+    assert len(values) >= (8 if threads == 1 else 2)
+    assert values[-1] > values[0]
     assert "epoch 8  180 examples in " in err
 
 
@@ -115,7 +117,8 @@ def test_examples_in_memory_teach_the_same(job, capfd):
 def test_inference_changes_nothing(job, capfd):
     main, startup, inputs, cost, auc = net(sgd=False)
     before = job.weight()
-    job.exe.infer_from_dataset(program=main, dataset=job.dataset(2),
+    # one thread: of several, the first prints, and it may get few batches
+    job.exe.infer_from_dataset(program=main, dataset=job.dataset(),
                                scope=job.scope, fetch_list=[cost],
                                print_period=3)
     out, err = capfd.readouterr()
