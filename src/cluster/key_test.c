@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char path[] = "/tmp/fluid-key-XXXXXX";
+static char path[500];
 
 static void write_file(const char *text, mode_t mode)
 {
-    snprintf(path, sizeof path, "/tmp/fluid-key-XXXXXX");
+    snprintf(path, sizeof path, "%s/key-XXXXXX", fl_test_dir());
     const int fd = mkstemp(path);
     CHECK(fd >= 0);
     CHECK_INT(write(fd, text, strlen(text)), strlen(text));

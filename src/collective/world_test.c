@@ -252,7 +252,8 @@ static void overlap_gives_the_same_bits(void)
 
 static void ranks_with_a_key_meet(void)
 {
-    char path[] = "/tmp/fluid-ranks-key-XXXXXX";
+    char path[500];
+    snprintf(path, sizeof path, "%s/key-XXXXXX", fl_test_dir());
     const int fd = mkstemp(path); /* of mode 0600 */
     job j;
     CHECK_INT(write(fd, "0123456789abcdef", 16), 16);

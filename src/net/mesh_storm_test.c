@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/test.h"
+#include "net/test_listen.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -60,18 +61,6 @@ static uint64_t draw(fl_entropy *e, uint64_t below)
     return e->draw(e) % below;
 }
 
-static int new_listener(char text[40])
-{
-    struct sockaddr_in a = {.sin_family = AF_INET};
-    socklen_t size = sizeof a;
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    CHECK(!bind(fd, (struct sockaddr *)&a, size) && !listen(fd, 64));
-    CHECK(!getsockname(fd, (struct sockaddr *)&a, &size));
-    snprintf(text, 40, "127.0.0.1:%d", ntohs(a.sin_port));
-    return fd;
-}
-
 static storm *draw_storm(uint64_t seed)
 {
     storm *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE,
@@ -87,7 +76,7 @@ static storm *draw_storm(uint64_t seed)
     for (int i = 0; i < CALLS; i++)
         s->size[i] = (int)draw(&e, draw(&e, 2) ? 100 : LARGEST);
     for (int i = 0; i < s->world; i++)
-        s->listener[i] = new_listener(s->text[i]);
+        s->listener[i] = test_listen(s->text[i]);
     return s;
 }
 

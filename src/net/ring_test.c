@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/test.h"
+#include "net/test_listen.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -50,18 +51,6 @@ struct job {
     member member[MOST];
 };
 
-static int new_listener(char text[40])
-{
-    struct sockaddr_in a = {.sin_family = AF_INET};
-    socklen_t size = sizeof a;
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    CHECK(!bind(fd, (struct sockaddr *)&a, size) && !listen(fd, 64));
-    CHECK(!getsockname(fd, (struct sockaddr *)&a, &size));
-    snprintf(text, 40, "127.0.0.1:%d", ntohs(a.sin_port));
-    return fd;
-}
-
 static void note_late(void *user, const char *sentence)
 {
     member *m = user;
@@ -75,7 +64,7 @@ static void set_up(job *j, int world, fl_err (*run)(member *m))
     memset(j, 0, sizeof *j);
     j->world = world;
     for (int i = 0; i < world; i++) {
-        j->listener[i] = new_listener(j->text[i]);
+        j->listener[i] = test_listen(j->text[i]);
         j->endpoints[i] = j->text[i];
     }
     for (int i = 0; i < world; i++)
