@@ -66,7 +66,7 @@ SO := $(B)/lib/libfluid.so
 LIB := $(B)/lib/libfluid.a
 CLI := $(if $(CLI_SRC),$(B)/bin/paddle)
 TESTS := $(patsubst src/%,%,$(TEST_SRC:.c=))
-SCENES := $(wildcard tests/*_test.sh)
+SCENES := $(wildcard tests/*_test.sh tests/python/test_*.py)
 PY_SRC := $(wildcard python/*.c)
 PY_EXT := $(if $(PY_INC),$(B)/python/paddle/fluid/_fluid.abi3.so)
 EXAMPLES := $(patsubst %.c,$(B)/%,$(filter examples/%,$(USER_SRC)))
