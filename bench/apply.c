@@ -10,6 +10,7 @@
 #include "bench.h"
 
 #include "base/vec.h"
+#include "cluster/placement.h"
 #include "graph/program.h"
 #include "net/rpc.h"
 #include "wire/codec.h"
@@ -202,8 +203,8 @@ static void say(client *c, fl_msg_kind kind, fl_msg_kind answer)
 static void client_init(client *c, const size *s, const model *m,
                         const char *endpoint)
 {
-    const fl_job job =
-        fl_placement_job(fl_cut_trainer(m->cut)->place, &(fl_job){0});
+    const fl_placement *place = fl_placement_of(fl_cut_trainer(m->cut)->job);
+    const fl_job job = fl_placement_job(place, &(fl_job){0});
     *c = (client){.size = s, .head = {.job = job.id, .session = {1, 2}}};
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->quiet, NULL);

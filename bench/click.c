@@ -16,11 +16,13 @@ static void measure(fl_exe *exe, fl_net *n, fl_scope *s, const clicks *c,
     fl_feed feeds[FEEDS];
     fl_fetch loss = {.name = loss_name};
     long steps = 0;
-    double mean = 0, began = seconds(CLOCK_MONOTONIC);
+    double mean = 0, began = seconds(CLOCK_MONOTONIC), cpu = 0;
     for (int at = 0; steps < WARM || seconds(CLOCK_MONOTONIC) - began < length;
          steps++) {
-        if (steps == WARM)
+        if (steps == WARM) {
             began = seconds(CLOCK_MONOTONIC);
+            cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+        }
         feed_clicks(c, at, feeds);
         must(!fl_exe_run(exe, fl_net_main(n), s, FEEDS, feeds, 1, &loss),
              "step");
@@ -29,12 +31,14 @@ static void measure(fl_exe *exe, fl_net *n, fl_scope *s, const clicks *c,
     }
     double us =
         1e6 * (seconds(CLOCK_MONOTONIC) - began) / (double)(steps - WARM);
+    cpu = 1e6 * (seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu) /
+          (double)(steps - WARM);
     struct rusage use;
     getrusage(RUSAGE_SELF, &use);
     printf("{\"task\": \"ctr\", \"batch\": %d, \"samples_per_s\": %.0f, "
-           "\"step_us\": %.1f, \"steps\": %ld, \"loss\": %.4f, "
-           "\"rss_mb\": %ld}\n",
-           c->batch, c->batch * 1e6 / us, us, steps - WARM, mean,
+           "\"step_us\": %.1f, \"cpu_us\": %.1f, \"steps\": %ld, "
+           "\"loss\": %.4f, \"rss_mb\": %ld}\n",
+           c->batch, c->batch * 1e6 / us, us, cpu, steps - WARM, mean,
            use.ru_maxrss / 1024);
     fl_tensor_fini(&loss.tensor);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* click_ps.c - samples a second of the click model with parameter servers.
  *
- *     click_ps DATA_DIR BATCH SECONDS SERVERS TRAINERS
+ *     click_ps DATA_DIR BATCH SECONDS SERVERS TRAINERS [sync]
  *
- * Real processes, asynchronous, with a communicator; each trainer has one
- * thread and logs of its own, in memory. One line of JSON: what all trainers do
- * together, where the first one's time goes, and the CPU time of all. */
+ * Real processes, asynchronous with a communicator unless `sync` is said; each
+ * trainer has one thread and logs of its own, in memory. One line of JSON: what
+ * all trainers do together, and the CPU time that a step takes of a trainer and
+ * of all servers. */
 #include "clicks.h"
 
 enum {
@@ -19,6 +20,7 @@ typedef struct job {
     double length; /* seconds */
     char servers[512];
     int n_servers, trainers, me;
+    bool sync;
     bool ops; /* print the times of operators */
 } job;
 
@@ -42,7 +44,7 @@ static void begin(party *p, const job *j)
                        &(fl_transpile_opts){.pservers = j->servers,
                                             .trainers = j->trainers,
                                             .trainer_id = j->me,
-                                            .async = true,
+                                            .async = !j->sync,
                                             .runtime_split_send_recv = true},
                        &p->cut),
          "transpile");
@@ -133,7 +135,8 @@ static int train(const job *j)
     party p = {0};
     read_clicks(j->data, j->me, j->batch, &p.clicks);
     begin(&p, j);
-    must(!fl_communicator_start(p.e, fl_cut_trainer(p.cut)), "communicator");
+    must(j->sync || !fl_communicator_start(p.e, fl_cut_trainer(p.cut)),
+         "communicator");
     run(&p, fl_cut_trainer_startup(p.cut));
     measure(&p, j);
     must(!fl_engine_leave(p.e, 0, NULL, NULL), "leave");
@@ -151,7 +154,8 @@ static child start_one(const job *j, const char *what, const char *which)
     snprintf(n, sizeof n, "%d", j->n_servers);
     snprintf(m, sizeof m, "%d", j->trainers);
     return start((const char *[]){"click_ps", j->data, batch, length, n, m,
-                                  what, which, j->servers, NULL});
+                                  j->sync ? "sync" : "async", what, which,
+                                  j->servers, NULL});
 }
 
 static void start_all(job *j, child *server, child *trainer)
@@ -228,17 +232,19 @@ int main(int argc, char **argv)
         j.n_servers = atoi(argv[4]);
         j.trainers = atoi(argv[5]);
     }
+    j.sync = argc > 6 && !strcmp(argv[6], "sync");
     if (j.batch < 1 || j.n_servers < 1 || j.n_servers > MOST ||
         j.trainers < 1 || j.trainers > MOST) {
         fprintf(stderr,
-                "usage: click_ps DATA_DIR BATCH SECONDS SERVERS TRAINERS\n");
+                "usage: click_ps DATA_DIR BATCH SECONDS SERVERS TRAINERS "
+                "[sync]\n");
         return 2;
     }
-    if (argc < 9)
+    if (argc < 10)
         return run_job(&j);
-    snprintf(j.servers, sizeof j.servers, "%s", argv[8]);
-    if (!strcmp(argv[6], "server"))
-        return serve(&j, argv[7]);
-    j.me = atoi(argv[7]);
+    snprintf(j.servers, sizeof j.servers, "%s", argv[9]);
+    if (!strcmp(argv[7], "server"))
+        return serve(&j, argv[8]);
+    j.me = atoi(argv[8]);
     return train(&j);
 }
