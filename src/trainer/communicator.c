@@ -27,10 +27,6 @@
 #define PAUSE (200 * FL_MS) /* Ctrl-C is noticed within it */
 #define STALL (5 * FL_SEC)  /* a wait that takes so long is logged */
 
-enum {
-    PUSH_ROWS = 4096 /* of one push, so that no push keeps a server long */
-};
-
 /* The rows of a variable that one server holds. */
 typedef struct piece {
     const char *name; /* on the server */
@@ -85,7 +81,6 @@ struct fl_communicator {
     fl_map grads;                 /* name -> send_var */
     fl_map params;                /* name -> recv_var */
     FL_VEC(fl_gradient) outgoing; /* what one push sends; the sender's */
-    fl_arena *views;              /* values that `outgoing` points to */
     FL_VEC(fl_lookup) lookups;    /* what one pull asks for; the receiver's */
     fl_watch watch;               /* ends the waits of the own threads */
     pthread_condattr_t monotonic;
@@ -281,31 +276,9 @@ fl_err fl_communicator_put(fl_communicator *c, const char *grad,
 
 /* --- the sender: from gathered gradients to pieces --- */
 
-/* A view of some rows of r, which lives until the next push. */
-static fl_value *view_rows(fl_communicator *c, const fl_rows *r, int64_t first,
-                           int64_t n)
-{
-    fl_value *v = fl_arena_alloc(c->views, sizeof *v);
-    const size_t row = (size_t)fl_rows_width(r) * fl_dtype_size(r->value.dtype);
-    *v = (fl_value){.kind = FL_SELECTED_ROWS, .rows = *r};
-    v->rows.index.data = fl_rows_index(r) + first;
-    v->rows.value.data = (char *)r->value.data + (size_t)first * row;
-    v->rows.n = v->rows.index.shape.dim[0] = v->rows.value.shape.dim[0] = n;
-    return v;
-}
-
 static void add_outgoing(fl_communicator *c, const piece *to, const fl_value *v)
 {
-    const int64_t n = v->kind == FL_SELECTED_ROWS ? v->rows.n : 0;
-    if (n <= PUSH_ROWS)
-        fl_push(&c->outgoing, (fl_gradient){to->server, to->name, v});
-    else
-        for (int64_t i = 0; i < n; i += PUSH_ROWS)
-            fl_push(&c->outgoing,
-                    (fl_gradient){
-                        to->server, to->name,
-                        view_rows(c, &v->rows, i,
-                                  n - i < PUSH_ROWS ? n - i : PUSH_ROWS)});
+    fl_push(&c->outgoing, (fl_gradient){to->server, to->name, v});
 }
 
 static fl_err cut_pieces(fl_communicator *c, send_var *v, const fl_value *whole)
@@ -362,21 +335,18 @@ static int64_t take_gathered(fl_communicator *c)
     return most;
 }
 
-/* One push for each piece, so that lookups of workers get in between. If the
- * session is lost the rest is dropped. */
+/* The gradients of all variables go together: a server gets as few pushes as
+ * fit. */
 static fl_err push_gathered(fl_communicator *c, bool *lost)
 {
     c->outgoing.n = 0;
-    fl_arena_reset(c->views);
     for (int i = 0; i < c->n_sends; i++)
         if (c->sends[i].sending.n)
             FL_TRY(add_gathered(c, &c->sends[i]));
     if (!c->outgoing.n || c->discard)
         return FL_OK;
-    for (int64_t i = 0; i < c->outgoing.n && !*lost; i++)
-        FL_TRY(fl_trainer_push(c->trainer, &c->watch, 1, &c->outgoing.at[i],
-                               i + 1 == c->outgoing.n, lost));
-    return FL_OK;
+    return fl_trainer_push(c->trainer, &c->watch, (int)c->outgoing.n,
+                           c->outgoing.at, lost);
 }
 
 /* n batches were pushed or lost; with the lock held. */
@@ -889,7 +859,6 @@ static void init_communicator(fl_communicator *c, fl_trainer *t)
 {
     c->trainer = t;
     c->arena = fl_arena_new();
-    c->views = fl_arena_new();
     c->watch =
         (fl_watch){.clock = fl_clock_real(), .poll = is_ending, .user = c};
     pthread_mutex_init(&c->lock, NULL);
@@ -978,7 +947,6 @@ void fl_communicator_free(fl_communicator *c)
     pthread_cond_destroy(&c->progress);
     pthread_condattr_destroy(&c->monotonic);
     pthread_mutex_destroy(&c->lock);
-    fl_arena_free(c->views);
     fl_arena_free(c->arena);
     fl_mem_free(c);
 }

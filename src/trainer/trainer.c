@@ -18,9 +18,10 @@
 #include <unistd.h>
 
 enum {
-    PUSH_BYTES = 1 << 20,  /* a parcel of this size does not wait for the end
-                              of the step */
-    SLICE_BYTES = 4 << 20, /* a larger tensor is pushed in slices */
+    PUSH_BYTES = 1 << 20,  /* a parcel of this size is pushed before the end of
+                              the step */
+    SLICE_BYTES = 4 << 20, /* larger tensors and rows are pushed in slices, so
+                              that no push keeps a server long */
 };
 
 /* A name that is pulled with every step. */
@@ -173,12 +174,15 @@ static fl_err push_gathered(fl_trainer *t, traffic *f, bool last)
     return err;
 }
 
-static fl_err push_if_large(fl_trainer *t, traffic *f)
+/* The parcel that the next gradient goes into. One that is large enough leaves
+ * first, and not before: the last of a step needs no empty push behind it. */
+static fl_err open_parcel(fl_trainer *t, traffic *f, fl_parcel **out)
 {
-    const size_t size = f->gathered->size;
-    return size >= PUSH_BYTES || size >= t->job.max_values
-               ? push_gathered(t, f, false)
-               : FL_OK;
+    const size_t size = f->gathered ? f->gathered->size : 0;
+    if (size >= PUSH_BYTES || size >= t->job.max_values)
+        FL_TRY(push_gathered(t, f, false));
+    *out = gathered_of(f);
+    return FL_OK;
 }
 
 /* The last push may be empty: the server waits for it. */
@@ -192,33 +196,38 @@ static fl_err gather_tensor(fl_trainer *t, traffic *f, const char *name,
 {
     const int64_t n = fl_tensor_numel(x);
     const int64_t most = SLICE_BYTES / (int64_t)fl_dtype_size(x->dtype);
+    fl_parcel *to;
     if (n <= most) {
-        fl_parcel_add(gathered_of(f), name, x);
-        return push_if_large(t, f);
+        FL_TRY(open_parcel(t, f, &to));
+        fl_parcel_add(to, name, x);
+        return FL_OK;
     }
     for (int64_t first = 0; first < n; first += most) {
-        fl_parcel_add_slice(gathered_of(f), name, x, first,
+        FL_TRY(open_parcel(t, f, &to));
+        fl_parcel_add_slice(to, name, x, first,
                             n - first < most ? n - first : most);
-        FL_TRY(push_if_large(t, f));
     }
     return FL_OK;
 }
 
-/* Rows that do not fit into one message are cut. The server keeps the rows of a
- * trainer in the order in which they were sent. */
+/* The server keeps the rows of a trainer in the order in which they were
+ * sent. */
 static fl_err gather_rows(fl_trainer *t, traffic *f, const char *name,
                           const fl_rows *r)
 {
     const size_t row = (size_t)fl_rows_width(r) * fl_dtype_size(r->value.dtype);
-    const int64_t fit = (int64_t)(t->job.max_values / (row + sizeof(int64_t)));
+    const size_t bytes =
+        t->job.max_values < SLICE_BYTES ? t->job.max_values : SLICE_BYTES;
+    const int64_t fit = (int64_t)(bytes / (row + sizeof(int64_t)));
     const int64_t most = fit > 0 ? fit : 1;
+    fl_parcel *to;
     for (int64_t first = 0; first < r->n; first += most) {
         fl_rows some = *r;
         some.n = r->n - first < most ? r->n - first : most;
         some.index.data = fl_rows_index(r) + first;
         some.value.data = (char *)r->value.data + (size_t)first * row;
-        fl_parcel_add_rows(gathered_of(f), name, &some);
-        FL_TRY(push_if_large(t, f));
+        FL_TRY(open_parcel(t, f, &to));
+        fl_parcel_add_rows(to, name, &some);
     }
     return FL_OK;
 }
@@ -352,21 +361,8 @@ static bool is_acknowledged(const void *of)
            !fl_client_pushes(fl_link_client(a->link));
 }
 
-static fl_err push_all(fl_trainer *t, bool last)
-{
-    for (int i = 0; i < t->job.servers; i++) {
-        traffic *f = &t->traffic[i];
-        if (last)
-            FL_TRY(push_last(t, f));
-        else if (f->gathered)
-            FL_TRY(push_gathered(t, f, false));
-    }
-    return FL_OK;
-}
-
 static fl_err push_gradients(fl_trainer *t, const fl_watch *by, int n,
-                             const fl_gradient *gradients, bool last,
-                             bool *lost)
+                             const fl_gradient *gradients, bool *lost)
 {
     const acks wait = {t->link, fl_link_fences(t->link)};
     t->stale = false; /* the caller knows how old its gradients are */
@@ -375,19 +371,20 @@ static fl_err push_gradients(fl_trainer *t, const fl_watch *by, int n,
         if (!fl_value_is_empty(g->value))
             FL_TRY(gather_value(t, &t->traffic[g->server], g->name, g->value));
     }
-    FL_TRY(push_all(t, last));
+    for (int i = 0; i < t->job.servers; i++)
+        FL_TRY(push_last(t, &t->traffic[i]));
     FL_TRY(fl_link_wait(t->link, is_acknowledged, &wait, by, 0));
     *lost |= fl_link_fences(t->link) != wait.fences;
     return fl_link_end_pushes(t->link, by);
 }
 
 fl_err fl_trainer_push(fl_trainer *t, const fl_watch *by, int n,
-                       const fl_gradient *gradients, bool last, bool *lost)
+                       const fl_gradient *gradients, bool *lost)
 {
     for (int i = 0; i < n; i++)
         FL_TRY(check_server(t, gradients[i].name, gradients[i].server));
     FL_TRY(enter_link(t, by));
-    const fl_err err = push_gradients(t, by, n, gradients, last, lost);
+    const fl_err err = push_gradients(t, by, n, gradients, lost);
     if (err)
         drop_gathered(t);
     return exit_link(t, err);

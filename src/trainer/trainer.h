@@ -71,12 +71,11 @@ typedef struct fl_gradient {
 } fl_gradient;
 
 /* Push gradients of an asynchronous job, beside its steps, and wait until the
- * servers have applied them. `last`: they end a step, which schedules of the
- * learning rate count. *lost is set to true if a session was lost: what was not
- * applied by then never will be. Thread: one at a time, any. */
+ * servers have applied them. They end a step, which schedules of the learning
+ * rate count. *lost is set to true if a session was lost: what was not applied
+ * by then never will be. Thread: one at a time, any. */
 fl_err fl_trainer_push(fl_trainer *t, const fl_watch *by, int n,
-                       const fl_gradient *gradients, bool last,
-                       bool *lost) FL_MUST_CHECK;
+                       const fl_gradient *gradients, bool *lost) FL_MUST_CHECK;
 
 /* Tell the coordinator n counts of this trainer under a name that all trainers
  * use. `counts` gets the sum of what all trainers told last, *trainers their

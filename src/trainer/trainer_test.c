@@ -208,7 +208,7 @@ static void look_often(void *trainer)
 static void pushes_while_others_look_rows_up(void)
 {
     enum {
-        N = 1 << 18 /* a MB: all of it goes before the last push */
+        N = 1 << 18 /* a MB: as much as one push carries */
     };
     test_job j;
     fl_pool *pool;
@@ -226,11 +226,11 @@ static void pushes_while_others_look_rows_up(void)
         CHECK_OK(fl_trainer_push(
             t, NULL, 2,
             (fl_gradient[]){{0, "w@GRAD", &g}, {0, "no such thing", &none}},
-            true, &lost));
+            &lost));
         CHECK(!lost);
     }
     CHECK_OK(fl_pool_wait(pool, &group, 20 * FL_SEC));
-    CHECK_INT(j.server[0].pushes, 40); /* each with an empty last one */
+    CHECK_INT(j.server[0].pushes, 20);
     receives(t, 0, "w", N, 80);
     fl_value_fini(&g);
     leaves(t);
@@ -431,11 +431,10 @@ static void says_that_a_push_was_lost(void)
     test_job_lose(&j);
     fl_value g = ones(1, 2, 1);
     const fl_gradient p = {0, "w@GRAD", &g};
-    CHECK_OK(fl_trainer_push(t, NULL, 1, &p, true, &lost));
+    CHECK_OK(fl_trainer_push(t, NULL, 1, &p, &lost));
     CHECK(lost);
     lost = false;
-    CHECK_OK(fl_trainer_push(t, NULL, 1, &p, false, &lost));
-    CHECK_OK(fl_trainer_push(t, NULL, 0, NULL, true, &lost));
+    CHECK_OK(fl_trainer_push(t, NULL, 1, &p, &lost));
     CHECK(!lost);
     receives(t, 0, "w", 2, 8);
     fl_value_fini(&g);
@@ -527,7 +526,7 @@ static int try_as_a_child(fl_trainer *t)
         fl_trainer_step(t, NULL),
         fl_trainer_flush(t, NULL),
         fl_trainer_recv(t, NULL, 0, "w", &got),
-        fl_trainer_push(t, NULL, 1, &parting, true, &lost),
+        fl_trainer_push(t, NULL, 1, &parting, &lost),
         fl_trainer_lookup(t, NULL, 1, &lookup),
         fl_trainer_tally(t, NULL, FL_SEC, "auc", 1, &count, &trainers),
     };
