@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops.c - the operators that talk to other ranks.
  *
- *     gen_nccl_id, c_gen_nccl_id   join the ranks; the Out variable names them
- *     c_comm_init                  X's ranks get the number ring_id
- *     c_allreduce_*                Out = the sum (max, min, prod) of all ranks'
- * X c_broadcast                  Out = X of rank `root` c_allgather Out = the
- * rows of all ranks, in their order c_reducescatter              Out = this
- * rank's rows of the sum c_sync_calc_stream           orders programs for GPUs;
- * copies X to Out c_sync_comm_stream           waits for all calls of ring_id
- *     allreduce, broadcast         as the c_ ones; they wait by themselves
+ *     gen_nccl_id, c_gen_nccl_id  join the ranks; the Out variable names them
+ *     c_comm_init                 X's ranks get the number ring_id
+ *     c_allreduce_*               Out = sum (max, min, prod) of X of all ranks
+ *     c_broadcast                 Out = X of rank `root`
+ *     c_allgather                 Out = the rows of all ranks, in their order
+ *     c_reducescatter             Out = this rank's rows of the sum
+ *     c_sync_calc_stream          orders programs for GPUs; copies X to Out
+ *     c_sync_comm_stream          waits for all calls of ring_id
+ *     allreduce, broadcast        as the c_ ones; they wait by themselves
  *
  * The operators and their attributes are Fluid's. device_id, devices and the
  * hierarchical_ attributes speak of GPUs and have no effect. */
@@ -416,6 +417,37 @@ static fl_err c_sync_comm_stream(fl_call *c)
     return copy_inputs(c);
 }
 
+/* --- gradients ------------------------------------------------------------ */
+
+/* The gradient of a call is a call over the same ring: each rank's loss counts
+ * for the input of every rank. */
+static fl_err call_back(fl_grads *g, const char *type)
+{
+    static const char *const same[] = {"ring_id", "use_calc_stream", "nranks"};
+    fl_desc *d = fl_grad_back(g, type);
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        const fl_attr *a = fl_desc_attr(g->fwd, same[i]);
+        if (a)
+            fl_desc_set_attr(d, a);
+    }
+    return FL_OK;
+}
+
+static fl_err c_allreduce_sum_grad(fl_grads *g)
+{
+    return call_back(g, "c_allreduce_sum");
+}
+
+static fl_err c_allgather_grad(fl_grads *g)
+{
+    return call_back(g, "c_reducescatter");
+}
+
+static fl_err c_reducescatter_grad(fl_grads *g)
+{
+    return call_back(g, "c_allgather");
+}
+
 /* --- tables --------------------------------------------------------------- */
 
 /* Fluid 0.13 to 0.15 said endpoint and endpoint_list, later versions trainers;
@@ -482,7 +514,7 @@ const fl_op_def fl_op_c_comm_init_all = {
         "use_calc_stream", FL_ATTR_BOOL                                        \
     }
 
-#define C_ALLREDUCE(how)                                                       \
+#define C_ALLREDUCE(how, back)                                                 \
     const fl_op_def fl_op_c_allreduce_##how = {                                \
         .type = "c_allreduce_" #how,                                           \
         .in = {{"X"}},                                                         \
@@ -491,12 +523,13 @@ const fl_op_def fl_op_c_comm_init_all = {
         .flags = FL_OP_RANKS,                                                  \
         .infer = infer_reduced,                                                \
         .run = c_allreduce_##how,                                              \
+        .make_grad = back,                                                     \
     };
 
-C_ALLREDUCE(sum)
-C_ALLREDUCE(max)
-C_ALLREDUCE(min)
-C_ALLREDUCE(prod)
+C_ALLREDUCE(sum, c_allreduce_sum_grad)
+C_ALLREDUCE(max, NULL)
+C_ALLREDUCE(min, NULL)
+C_ALLREDUCE(prod, NULL)
 
 const fl_op_def fl_op_c_broadcast = {
     .type = "c_broadcast",
@@ -516,6 +549,8 @@ const fl_op_def fl_op_c_allgather = {
     .flags = FL_OP_RANKS,
     .infer = infer_gathered,
     .run = c_allgather,
+    .make_grad = c_allgather_grad,
+
 };
 
 const fl_op_def fl_op_c_reducescatter = {
@@ -526,6 +561,7 @@ const fl_op_def fl_op_c_reducescatter = {
     .flags = FL_OP_RANKS,
     .infer = infer_scattered,
     .run = c_reducescatter,
+    .make_grad = c_reducescatter_grad,
 };
 
 const fl_op_def fl_op_c_sync_calc_stream = {

@@ -8,8 +8,9 @@ KIND: compiled (CompiledProgram), executor (ParallelExecutor), program (mode
 places (one process on CPU_NUM places).
 steps=6   how many
 net=line  the network: line; words (four lookups of one sparse table); clicks
-          (its loss is a sum, so alone the rate is divided by `by`); norm
-          (convolution and batch_norm); wide (one gradient fills a call)
+          (its loss is a sum, so alone the rate is divided by `by`); lenet
+          (with batch_norm); wide (one gradient fills a call); calls (ranks
+          call each other in forward, so also in backward)
 fail=2:4  rank 2 raises in step 4
 kill=2:backward  SIGKILL ends rank 2 there: start (it has met the others),
           backward, reduce (its last gradient is still missing) or save
@@ -67,11 +68,28 @@ def clicks(y):
         layers.fc(hidden, 1), y))
 
 
-def norm(y):
-    picture = layers.reshape(layers.data("x", [16]), [-1, 1, 4, 4])
-    maps = layers.conv2d(picture, num_filters=2, filter_size=3)
-    maps = layers.batch_norm(maps, act="relu")
-    return layers.mean(layers.square_error_cost(layers.fc(maps, 1), y))
+def lenet(y):
+    maps = layers.data("picture", [1, 28, 28])
+    for filters in (6, 16):
+        maps = layers.conv2d(maps, num_filters=filters, filter_size=5)
+        maps = layers.batch_norm(maps, act="relu")
+        maps = layers.pool2d(maps, pool_size=2, pool_stride=2)
+    chosen = layers.fc(layers.fc(maps, 84, act="relu"), 9, act="softmax")
+    return layers.mean(layers.cross_entropy(
+        chosen, layers.data("next", [1], dtype="int64")))
+
+
+def calls(y):
+    """Rows go to all ranks and back, and lose their mean over all ranks."""
+    hidden = layers.fc(layers.data("x", [16]), 4, act="tanh")
+    mean = layers.reduce_mean(hidden, dim=0)
+    if KIND != "alone":
+        ranks = len(RANKS)
+        hidden = layers.scale(layers.collective._c_reducescatter(
+            layers.collective._c_allgather(hidden, ranks), ranks), 1 / ranks)
+        mean = layers.scale(layers.collective._c_allreduce(mean), 1 / ranks)
+    return layers.mean(layers.square_error_cost(
+        layers.fc(layers.elementwise_sub(hidden, mean), 1), y))
 
 
 def network():
@@ -83,6 +101,9 @@ def batch(step):
     feed = {"x": rng.uniform(-1, 1, (ROWS, 16)).astype("float32"),
             "y": rng.uniform(-1, 1, (ROWS, 1)).astype("float32"),
             "next": rng.randint(0, 9, (ROWS, 1))}
+    if NET == "lenet":
+        feed["picture"] = rng.uniform(-1, 1, (ROWS, 1, 28, 28)).astype(
+            "float32")
     feed.update(("id%d" % i, rng.randint(0, 9, (ROWS, 1))) for i in range(4))
     used = fluid.default_main_program().global_block().vars
     # Place n of a process alone sees the rows that rank n sees.

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cluster import BUILD, FOREIGN, Hosts, Ranks
-from test_ranks import ENV, JOB, losses, params, texts
+from test_ranks import ENV, JOB, losses, needs_hosts, params, texts
 
 FOR_EVER = ["program", "steps=1000000"]
 
@@ -40,7 +40,7 @@ def test_fused_lookups_learn_the_same(tmp_path, net):
 
 
 @pytest.mark.parametrize("overlap", ["0", "1"])
-@pytest.mark.parametrize("victim", [0, 2])
+@pytest.mark.parametrize("victim", [0, 1, 2])
 def test_a_rank_that_is_killed_is_named_with_the_step(tmp_path, victim,
                                                       overlap):
     with Ranks(tmp_path, JOB, 3, {**ENV, "FLUID_OVERLAP": overlap},
@@ -71,7 +71,7 @@ def nothing_is_left(job):
     assert not [x for x in os.listdir("/dev/shm") if "fluid" in x]
 
 
-@pytest.mark.parametrize("victim", [0, 2])
+@pytest.mark.parametrize("victim", [0, 1, 2])
 @pytest.mark.parametrize("place", ["start", "backward", "reduce", "save"])
 def test_a_rank_may_die_anywhere_and_nothing_is_left(tmp_path, place, victim):
     argv = ["program", "net=wide", "kill=%d:%s" % (victim, place)]
@@ -160,7 +160,7 @@ def test_a_rank_trains_on_a_dataset_with_one_thread(tmp_path):
         fluid.Executor().train_from_dataset(main, data)
 
 
-@pytest.mark.skipif(not Hosts.can_be(), reason="needs network namespaces")
+@needs_hosts
 def test_hosts_reduce_over_their_network_and_miss_one_that_is_cut_off(
         tmp_path):
     with Hosts(2) as hosts:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks that mpirun starts over ssh, on hosts of their own."""
 import contextlib
 import os
@@ -6,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from cluster import BUILD, FOREIGN, Hosts, Process
@@ -45,33 +47,36 @@ PORT = "6175"
 
 
 @pytest.fixture
-def cluster(tmp_path):
-    """Hosts 0 and 1 answer ssh. Gives all hosts; 2 is for mpirun."""
+def cluster(request, tmp_path):
+    """As many hosts as the test says, which answer ssh, and one for mpirun.
+    """
+    ranks = request.param
     for name, text in ("sshd.conf", SERVER), ("ssh.conf", CLIENT):
         (tmp_path / name).write_text(text.format(tmp_path))
     for name in "key", "host":
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
                         tmp_path / name], check=True)
-    with Hosts(3) as hosts, contextlib.ExitStack() as ends:
-        for i in range(2):
+    with Hosts(ranks + 1) as hosts, contextlib.ExitStack() as ends:
+        for i in range(ranks):
             sshd = Process("sshd%d" % i, [
                 *hosts.enter(i), *BOOT, "host%d" % i, SSHD, "-D", "-e", "-f",
                 str(tmp_path / "sshd.conf")], str(tmp_path), os.environ, 30)
             ends.callback(sshd.clear)
             sshd.says("Server listening on 0.0.0.0")
-        yield hosts
+        yield hosts, ranks
 
 
-def mpirun(hosts, folder, *argv, good=True, **more):
-    """What each of two ranks has said. Nobody tells them their numbers."""
-    where = ",".join(hosts.address(i) for i in range(2))
+def mpirun(cluster, folder, *argv, good=True, **more):
+    """What each rank has said. Nobody tells them their numbers."""
+    hosts, ranks = cluster
+    where = ",".join(hosts.address(i) for i in range(ranks))
     env = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
     told = {**ENV, **more, "PYTHONUNBUFFERED": "1",
             "PADDLE_TRAINER_IPS": where, "PADDLE_PSERVER_PORT": PORT,
             "PYTHONPATH": os.path.join(BUILD, "python")}
     job = Process("mpirun", [
-        *hosts.enter(2), *BOOT, "head", "mpirun", "--allow-run-as-root",
-        "--host", where, "-np", "2", "--map-by", "node",
+        *hosts.enter(ranks), *BOOT, "head", "mpirun", "--allow-run-as-root",
+        "--host", where, "-np", str(ranks), "--map-by", "node",
         "--mca", "plm_rsh_agent", "ssh -F %s/ssh.conf" % folder,
         "--mca", "orte_tmpdir_base", str(folder), "--mca", "btl", "tcp,self",
         "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include",
@@ -89,17 +94,24 @@ def mpirun(hosts, folder, *argv, good=True, **more):
     return said
 
 
-def test_mpirun_over_ssh_gives_the_bits_of_one_machine(cluster, tmp_path):
-    """With the ring, and with MPI: two floats have one sum."""
-    local = texts(tmp_path, TRAINER, 2, str(tmp_path), "saves=0")
+@pytest.mark.parametrize("cluster", [2, 3, 4], indirect=True)
+def test_mpirun_over_ssh_gives_the_numbers_of_one_machine(cluster, tmp_path):
+    """The ring gives the same bits. MPI adds more than two floats in an order
+    of its own, the same on all ranks."""
+    _, ranks = cluster
+    local = texts(tmp_path, TRAINER, ranks, str(tmp_path), "saves=0")
     for more in {}, {"FLUID_COLLECTIVE": "mpi"}:
         said = mpirun(cluster, tmp_path, **more)
-        assert [text.split()[0] for text in said] == ["host0", "host1"]
+        assert [text.split()[0] for text in said] == [
+            "host%d" % i for i in range(ranks)]
         for mine, known in zip(said, local):
             # Only the ring listens, and warns that strangers may come.
             assert ("is not a loopback address" in mine) == (not more)
-            assert list(losses(mine)) == list(losses(known))
-            assert params(mine) == params(known)
+            assert np.allclose(losses(mine), losses(known), atol=1e-5)
+            assert params(mine) == params(said[0])
+            if ranks == 2 or not more:
+                assert losses(mine).tolist() == losses(known).tolist()
+                assert params(mine) == params(known)
 
 
 def running(hosts, i):
@@ -112,15 +124,20 @@ def running(hosts, i):
             yield f.read().strip()
 
 
-@pytest.mark.parametrize("more", [{}, {"FLUID_COLLECTIVE": "mpi"}],
-                         ids=["ring", "mpi"])
-def test_a_rank_that_dies_ends_the_job_of_mpirun(cluster, tmp_path, more):
-    said = mpirun(cluster, tmp_path, "die=1:3", "rank=1", "epochs=1000000",
-                  good=False, **more)
-    assert len(losses(said[1])) == 6 + 4
-    assert "sshd" in running(cluster, 1)
+@pytest.mark.parametrize("cluster,victim,more", [
+    (2, 1, {}), (2, 1, {"FLUID_COLLECTIVE": "mpi"}), (3, 0, {}),
+    (3, 1, {"FLUID_COLLECTIVE": "mpi"})], indirect=["cluster"],
+    ids=["2-ring", "2-mpi", "3-ring", "3-mpi"])
+def test_a_rank_that_dies_ends_the_job_of_mpirun(cluster, tmp_path, victim,
+                                                 more):
+    hosts, ranks = cluster
+    said = mpirun(cluster, tmp_path, "die=1:3", "rank=%d" % victim,
+                  "epochs=1000000", good=False, **more)
+    assert len(losses(said[victim])) == 6 + 4
+    assert "sshd" in running(hosts, 1)
     limit = time.monotonic() + 30
-    while (left := [name for i in range(3) for name in running(cluster, i)
+    while (left := [name for i in range(ranks + 1)
+                    for name in running(hosts, i)
                     if name not in ("unshare", "sshd")]):
         assert time.monotonic() < limit, left
         time.sleep(0.01)

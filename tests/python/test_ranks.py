@@ -14,6 +14,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 JOB = os.path.join(HERE, "rank_job.py")
 TRAINER = os.path.join(HERE, "trainer_job.py")
 ENV = {"FLUID_NO_FUSE": "1"}
+needs_hosts = pytest.mark.skipif(not Hosts.can_be(),
+                                 reason="needs root and iproute2")
 
 
 def alone(script, *argv, cwd=None):
@@ -44,7 +46,8 @@ def texts(folder, script, ranks, *argv, **env):
 @pytest.mark.parametrize("kind,ranks,more", [
     ("compiled", 2, []), ("compiled", 3, ["net=words"]), ("executor", 4, []),
     ("program", 2, ["net=words"]), ("executor", 2, ["net=clicks"]),
-    ("program", 3, ["net=clicks"]), ("fleet", 2, ["test=1"])],
+    ("program", 3, ["net=clicks"]), ("program", 3, ["net=calls"]),
+    ("fleet", 2, ["test=1"])],
     ids=lambda x: "".join(x) if isinstance(x, list) else str(x))
 def test_ranks_learn_what_one_process_learns(tmp_path, kind, ranks, more):
     # The loss of clicks is a sum over its rows: ranks have the mean of sums.
@@ -58,22 +61,45 @@ def test_ranks_learn_what_one_process_learns(tmp_path, kind, ranks, more):
         assert params(t) == params(said[0])
 
 
-def test_ranks_normalise_batches_as_places_do(tmp_path):
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_ranks_normalise_batches_as_places_do(tmp_path, ranks):
     """Each rank, and each place, takes means over its own rows."""
-    env = dict(CPU_NUM="2")
-    places = texts(tmp_path, JOB, 1, "places", "net=norm", **env)[0]
-    said = texts(tmp_path, JOB, 2, "compiled", "net=norm")
+    places = texts(tmp_path, JOB, 1, "places", "net=lenet",
+                   CPU_NUM=str(ranks))[0]
+    said = texts(tmp_path, JOB, ranks, "compiled", "net=lenet")
     mean = np.mean([losses(t) for t in said], axis=0)
     assert np.allclose(mean, losses(places), atol=1e-5)
-    assert params(said[0]) == params(said[1])
+    for t in said:
+        assert params(t) == params(said[0])
 
 
-def test_two_runs_give_the_same_bits(tmp_path):
-    first = texts(tmp_path, JOB, 3, "compiled", "net=words")
-    again = texts(tmp_path, JOB, 3, "compiled", "net=words")
+@pytest.mark.parametrize("kind,net", [
+    ("compiled", "words"), ("program", "clicks"), ("compiled", "lenet")])
+def test_two_runs_give_the_same_bits(tmp_path, kind, net):
+    first, again = [texts(tmp_path, JOB, 3, kind, "net=" + net)
+                    for _ in range(2)]
     assert [losses(t).tolist() for t in first] == [
         losses(t).tolist() for t in again]
     assert params(first[0]) == params(again[0])
+
+
+@needs_hosts
+@pytest.mark.parametrize("ranks,net", [(2, "clicks"), (3, "words"),
+                                       (4, "wide")])
+def test_hosts_give_the_bits_of_one(tmp_path, ranks, net):
+    local = texts(tmp_path, JOB, ranks, "program", "net=" + net)
+    with Hosts(ranks) as hosts:
+        where = ",".join("%s:6175" % hosts.address(i) for i in range(ranks))
+        with Ranks(tmp_path, JOB, ranks, {
+                **ENV, "PADDLE_TRAINER_ENDPOINTS": where},
+                ["program", "net=" + net], hosts=hosts) as job:
+            for i in reversed(range(ranks)):
+                job.start_trainer(i)
+            job.finish()
+            said = [t.text() for t in job.trainer]
+    for mine, known in zip(said, local):
+        assert losses(mine).tolist() == losses(known).tolist()
+        assert params(mine) == params(known)
 
 
 def test_one_rank_and_a_fleet_without_ranks_train_alone(tmp_path):
@@ -123,20 +149,23 @@ def test_trainers_learn_what_one_learns(tmp_path, more):
     assert params(said[0]) == params(said[1])
 
 
-@pytest.mark.skipif(not Hosts.can_be(), reason="needs root and iproute2")
-def test_trainers_on_three_hosts_start_in_any_order(tmp_path):
+@needs_hosts
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_trainers_on_hosts_start_in_any_order(tmp_path, ranks):
     whole = losses(alone(TRAINER, str(tmp_path / "alone")))
-    with Hosts(3) as hosts, Ranks(tmp_path, TRAINER, 3, ENV, [str(tmp_path)],
-                                  hosts=hosts) as job:
-        job.start_trainer(2)
-        job.trainer[2].says("rank 2 has waited .* for rank 0")
-        job.start_trainer(0)
-        job.start_trainer(1)
+    last = ranks - 1
+    with Hosts(ranks) as hosts, Ranks(tmp_path, TRAINER, ranks, ENV,
+                                      [str(tmp_path)], hosts=hosts) as job:
+        job.start_trainer(last)
+        job.trainer[last].says("rank %d has waited .* for rank 0" % last)
+        for i in range(last):
+            job.start_trainer(i)
         job.finish()
         said = [t.text() for t in job.trainer]
     mean = np.mean([losses(t) for t in said], axis=0)
     assert np.allclose(mean, whole, atol=1e-5)
-    assert params(said[0]) == params(said[1]) == params(said[2])
+    for t in said:
+        assert params(t) == params(said[0])
 
 
 def test_trainers_go_on_from_the_checkpoint_of_rank_0(tmp_path):
