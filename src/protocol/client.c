@@ -19,7 +19,7 @@ enum {
 /* A request that is not answered yet. */
 typedef struct request {
     fl_peer to;
-    fl_msg msg;    /* its blob is kept until the answer */
+    fl_msg msg;    /* its blob is kept until the request is answered */
     bool sent;     /* false: a push that waits for room in the window */
     int64_t first; /* when it was first sent */
     int64_t next;  /* when it is sent again */
@@ -30,7 +30,7 @@ typedef struct request {
 typedef struct push_series {
     int64_t seq;     /* number of the last push of this session */
     int64_t parts;   /* pushes of this round */
-    bool closed;     /* the last push of this round is made */
+    bool closed;     /* the last push of this round has been made */
     fl_window acked; /* numbers that were acknowledged */
 } push_series;
 
@@ -41,7 +41,7 @@ struct fl_client {
     fl_outbox *out;
     char who[WHO_MAX]; /* host:pid */
     fl_client_state state;
-    bool leave;              /* the trainer is to leave the job */
+    bool leave;              /* the trainer is leaving the job */
     int code;                /* exit code to leave with; 0: it completes */
     char reason[REASON_MAX]; /* why it leaves, if code is not 0 */
     fl_id session;
@@ -51,16 +51,18 @@ struct fl_client {
     int64_t g;        /* first view with the session; 0: not granted yet */
     int64_t round;
     int64_t pulled; /* sync: the highest version pulled, in any session */
-    uint64_t tag;   /* of the last request */
-    uint64_t echo;  /* the newest probe number that was heard */
+    uint64_t tag;   /* tag of the newest request */
+    uint64_t echo;  /* number of the newest PROBE */
     int64_t renew_at, ticked;
     FL_VEC(request) pending;
     push_series *pushes;  /* by server */
     fl_blob *want;        /* what to pull at every step, by server */
-    int64_t *heard;       /* when, by server; [servers]: the coordinator */
+    int64_t *heard;       /* when each server last answered; [servers]: the
+                             coordinator */
     uint64_t *seen;       /* state id of each server process */
     int64_t *incarnation; /* newest incarnation of each server process */
-    fl_refusals *refused; /* connections refused, by server process */
+    fl_refusals
+        *refused; /* since when each server process refuses connections */
 };
 
 /* --- requests --- */
@@ -124,7 +126,7 @@ static push_series *pushes_to(const fl_client *c, fl_peer to)
     return &c->pushes[to.index];
 }
 
-/* A push is sent when its number fits in the window of the server. */
+/* A push is sent only when its number fits into the server's window. */
 static bool may_send(const fl_client *c, const request *r)
 {
     return r->msg.kind != FL_MSG_PUSH ||
@@ -149,8 +151,9 @@ static void send_unsent(fl_client *c, int64_t now)
             send_request(c, &c->pending.at[i], now);
 }
 
-/* What this process, not only this session, knows of the job. The message
- * borrows the client's array, so that a repeat carries the newest ids. */
+/* Add what this process has learned in all its sessions: the version it pulled
+ * last and the state ids of the servers. The message borrows the client's
+ * array, so that a repeat of the message carries the newest ids. */
 static void add_memory(const fl_client *c, fl_msg *m)
 {
     m->round = c->pulled;
@@ -175,7 +178,8 @@ static void add_request(fl_client *c, fl_peer to, fl_msg m, int64_t now)
 
 static void send_renew(fl_client *c, int64_t now)
 {
-    c->renew_at = now + c->job->lease / 5; /* four may be lost */
+    c->renew_at =
+        now + c->job->lease / 5; /* four renewals in a row may be lost */
     fl_msg m = {.kind = FL_MSG_RENEW,
                 .job = c->job->id,
                 .session = c->session,
@@ -236,7 +240,7 @@ static void finish_client(fl_client *c, int code, const char *why)
     c->app->over(c->app->self, code, why);
 }
 
-/* When no request is pending any more, begin what comes next. */
+/* When no request is pending any more, begin the next phase of the step. */
 static void go_on_if_answered(fl_client *c, int64_t now)
 {
     if (c->pending.n)
@@ -276,8 +280,8 @@ static void add_push(fl_client *c, int server_index, fl_blob grads, bool last,
                 now);
 }
 
-/* The trainer cannot go on, in whatever state it is. The coordinator is told,
- * then the trainer is over. Only the first failure is kept. */
+/* Leave the job because of an error, in any state: tell the coordinator, then
+ * be over. Only the first error is kept. */
 static void fail_client(fl_client *c, const char *why, int64_t now)
 {
     if (c->leave && c->code)
@@ -290,7 +294,8 @@ static void fail_client(fl_client *c, const char *why, int64_t now)
 
 /* --- answers --- */
 
-/* Versions only go up: has this one gone down? */
+/* Whether a version is older than one that this process has pulled. A server
+ * never goes back unless it has lost its state. */
 static bool is_behind(const fl_client *c, int64_t round)
 {
     return !c->job->async && round < c->pulled && !FL_PLANTED(QUIET);
@@ -317,7 +322,7 @@ static void on_grant(fl_client *c, const fl_msg *m, int64_t now)
         fail_client(c, why, now);
         return;
     }
-    send_renew(c, now); /* takes the rank */
+    send_renew(c, now); /* the coordinator now counts the rank as taken */
     if (c->leave)
         say_goodbye(c, now);
     else
@@ -344,7 +349,7 @@ static void on_other_job(fl_client *c, fl_peer from, const fl_msg *m)
     fl_str_fini(&why);
 }
 
-/* The request can never succeed, so the trainer cannot go on either. */
+/* ERROR: the request can never succeed, so the trainer fails. */
 static void on_error(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
 {
     const char *why = m->text ? m->text : "refused";
@@ -357,7 +362,7 @@ static void on_error(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
         finish_client(c, 1, why);
 }
 
-/* What the answer does beyond ending its request. */
+/* Act on an answer whose request has been removed from the pending ones. */
 static void act_on_answer(fl_client *c, fl_peer from, const fl_msg *m,
                           fl_msg_kind asked, int64_t now)
 {
@@ -388,7 +393,7 @@ static void act_on_answer(fl_client *c, fl_peer from, const fl_msg *m,
     go_on_if_answered(c, now);
 }
 
-/* Which answers end a request. */
+/* Whether m is a final answer to r. */
 static bool ends_request(const fl_client *c, const request *r, const fl_msg *m)
 {
     if (m->kind == FL_MSG_FENCED || m->kind == FL_MSG_ERROR)
@@ -417,7 +422,7 @@ static void on_answer(fl_client *c, fl_peer from, const fl_msg *m, int64_t i,
     act_on_answer(c, from, m, asked, now);
 }
 
-/* A message on the open call: about the session, not about one request. */
+/* A message on the open call concerns the session, not a request. */
 static void on_open_call(fl_client *c, const fl_msg *m, int64_t now)
 {
     const bool member = c->g > 0 && fl_id_same(m->session, c->session) &&
@@ -442,7 +447,7 @@ static void on_end(fl_client *c, const fl_msg *m)
     const bool complete = c->leave && !c->code;
     char text[REASON_MAX];
     if (c->leave && c->code) {
-        finish_client(c, c->code, c->reason); /* the first failure counts */
+        finish_client(c, c->code, c->reason); /* the first error is kept */
         return;
     }
     if (m->code || complete) {
@@ -456,8 +461,8 @@ static void on_end(fl_client *c, const fl_msg *m)
     finish_client(c, 1, text);
 }
 
-/* Pending requests to this server, or to the coordinator in its process, are
- * sent again at the next tick. */
+/* Send pending requests to this server, or to the coordinator in its process,
+ * again at the next tick. */
 static void hasten_requests(fl_client *c, int server_index, int64_t now)
 {
     for (int64_t i = 0; i < c->pending.n; i++) {
@@ -467,10 +472,10 @@ static void hasten_requests(fl_client *c, int server_index, int64_t now)
     }
 }
 
-/* Looks whether the server that answers was started again. If it has kept its
- * state, pending requests are sent again. If not, the job cannot go on; this
- * process has used the old state and may be the only one that knows. True: the
- * state is lost. */
+/* Check whether the server that answers has been started again. If it has kept
+ * its state, pending requests are sent again. If it has lost its state, the
+ * trainer fails, and the result is true: this process has used the old state
+ * and may be the only one that knows of it. */
 static bool on_restart(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
 {
     const int j = process_of(from);
@@ -509,7 +514,7 @@ static int64_t back_off(fl_client *c, int tries)
     return pause - (int64_t)(c->entropy->draw(c->entropy) % 256) * pause / 1024;
 }
 
-/* A request whose peer has been silent too long; NULL: there is none. */
+/* A request whose peer has been silent for job->reach; NULL: there is none. */
 static const request *find_unanswered(const fl_client *c, int64_t now)
 {
     for (int64_t i = 0; i < c->pending.n; i++) {
@@ -521,12 +526,12 @@ static const request *find_unanswered(const fl_client *c, int64_t now)
     return NULL;
 }
 
-/* The trainer leaves because of a peer. The coordinator is told, unless it runs
- * in the same process as the peer. */
+/* Leave the job because a peer is lost. The coordinator is told, unless it runs
+ * in the process of that peer. */
 static void give_up_peer(fl_client *c, fl_peer on, const char *why, int64_t now)
 {
     if (c->state == FL_CLIENT_LEAVING && c->code)
-        finish_client(c, c->code, c->reason); /* the first failure counts */
+        finish_client(c, c->code, c->reason); /* the first error is kept */
     else if (!process_of(on) || c->state == FL_CLIENT_LEAVING)
         finish_client(c, 1, why);
     else
@@ -657,7 +662,8 @@ void fl_client_leave(fl_client *c, int code, const char *why, int64_t now)
     if (c->state == FL_CLIENT_IDLE)
         finish_client(c, code, c->reason);
     else if (c->state != FL_CLIENT_JOINING || code)
-        say_goodbye(c, now); /* a join under way is completed once granted */
+        say_goodbye(c,
+                    now); /* else COMPLETE is sent when the JOIN is granted */
 }
 
 void fl_client_recv(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
@@ -671,7 +677,7 @@ void fl_client_recv(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
         return;
     c->heard[from.kind == FL_PEER_COORD ? c->job->servers : from.index] = now;
     c->refused[process_of(from)] = 0;
-    const bool failed = c->leave && c->code; /* it only waits for an answer */
+    const bool failed = c->leave && c->code; /* waits for the ACK of FAILED */
     if (!failed && fl_id_same(m->job, c->job->id) &&
         !(m->kind == FL_MSG_END && m->code) && on_restart(c, from, m, now))
         return;
@@ -715,7 +721,7 @@ void fl_client_refused(fl_client *c, fl_peer by, int64_t now)
     if (!fl_job_gone(c->job, &c->refused[j], now))
         return;
     if (c->leave && c->code && j)
-        return; /* it only waits for the coordinator */
+        return; /* only the coordinator's ACK of FAILED is awaited */
     snprintf(why, sizeof why, "%s %s",
              fl_job_server(c->job, j, name, sizeof name),
              fl_job_gone_text(c->job, text));
@@ -726,7 +732,7 @@ void fl_client_tick(fl_client *c, int64_t now)
 {
     if (c->state == FL_CLIENT_IDLE || c->state == FL_CLIENT_OVER)
         return;
-    if (now - c->ticked > c->job->lease / 3) /* this process slept */
+    if (now - c->ticked > c->job->lease / 3) /* this process was stopped */
         for (int j = 0; j <= c->job->servers; j++)
             c->heard[j] += now - c->ticked;
     c->ticked = now;

@@ -9,7 +9,7 @@
  *
  * A pure machine like the coordinator. A request is sent again until it is
  * answered. FENCED makes it draw a new session and join again; the application
- * hears a warning, not an error, and goes on with its next batch. A server or
+ * gets a warning, not an error, and goes on with its next batch. A server or
  * coordinator that has lost its state ends the trainer. Thread: one at a time.
  */
 #ifndef FL_PROTOCOL_CLIENT_H
@@ -22,7 +22,7 @@ typedef enum fl_client_state {
     FL_CLIENT_IDLE,
     FL_CLIENT_JOINING,
     FL_CLIENT_PULLING,
-    FL_CLIENT_READY, /* the application's turn */
+    FL_CLIENT_READY, /* waits for the application's next call */
     FL_CLIENT_PUSHING,
     FL_CLIENT_MEETING,
     FL_CLIENT_LEAVING,
@@ -35,9 +35,9 @@ typedef struct fl_client fl_client;
 typedef struct fl_app {
     void *self;
     fl_keeper keep;
-    /* Values of a server came; m is borrowed. */
+    /* Values of a server have arrived; m is borrowed. */
     void (*values)(void *self, int server, const fl_msg *m);
-    /* All values of version `round` are here: next batch. */
+    /* All values of version `round` have arrived: the next batch can run. */
     void (*ready)(void *self, int rank, int64_t round);
     /* The session is lost; what was in flight is dropped. */
     void (*fenced)(void *self, const char *why);
@@ -58,13 +58,13 @@ void fl_client_want(fl_client *c, int server, fl_blob names);
 
 void fl_client_start(fl_client *c, int64_t now);
 
-/* Gradients of this round for a server. After the `last` push no more is
- * allowed to that server until the next step; in an asynchronous job the next
- * push begins another series. Only when ready. Err: EINVAL. */
+/* Push gradients of this round to a server. After the `last` push that server
+ * gets no more until the next step; in an asynchronous job the next push begins
+ * another series. Only when ready. Err: EINVAL. */
 fl_err fl_client_push(fl_client *c, int server, fl_blob grads, bool last,
                       int64_t now) FL_MUST_CHECK;
 
-/* Are there pushes that are not acknowledged? */
+/* Whether some push is not acknowledged yet. */
 bool fl_client_pushes(const fl_client *c);
 
 /* Ask for more values of the present version, such as rows of a table. The
@@ -88,12 +88,13 @@ void fl_client_recv(fl_client *c, fl_peer from, const fl_msg *m, int64_t now);
 void fl_client_broken(fl_client *c, uint64_t tag, int64_t now);
 
 /* The host of a server or of the coordinator refuses connections. If the peer
- * was heard before and the refusals go on for `gone` of the job, the trainer
- * leaves with an error. */
+ * has answered before and the refusals go on for job->gone, the trainer leaves
+ * with an error. */
 void fl_client_refused(fl_client *c, fl_peer by, int64_t now);
 
 void fl_client_tick(fl_client *c, int64_t now); /* several times a second */
 
+/* Append a row of fl_wait_row for each request that is not answered. */
 void fl_client_waits(const fl_client *c, int64_t now, fl_str *rows);
 
 fl_client_state fl_client_now(const fl_client *c);

@@ -4,7 +4,7 @@
 #include "protocol/test_talk.h"
 #include "protocol/window.h"
 
-/* One trainer, and what its application heard. */
+/* One client, and how often its callbacks were called. */
 typedef struct scene {
     fl_job job;
     fl_outbox out;
@@ -68,7 +68,7 @@ static void answer(scene *s, fl_msg_kind asked, fl_peer from, fl_msg m)
     fl_client_recv(s->c, from, &m, s->now);
 }
 
-/* Answer every request that stands in the box, once, as servers that agree. */
+/* Answer every request in the outbox once, with success. */
 static void agree(scene *s)
 {
     const int64_t n = s->out.out.n;
@@ -105,8 +105,8 @@ static fl_msg from_state(fl_msg_kind kind, uint64_t id, int64_t incarnation)
     return (fl_msg){.kind = kind, .g = 3, .state = {id, incarnation}};
 }
 
-/* Rounds 0 and 1 are over; states of coordinator and server 0 are 5, of server
- * 1 it is 6. */
+/* Go through rounds 0 and 1. The state id of the coordinator and server 0 is 5,
+ * that of server 1 is 6. */
 static void pull_twice(scene *s)
 {
     agree(s);
@@ -133,9 +133,10 @@ static void makes_a_round(void)
     become_ready(&s);
     CHECK_INT(s.ready, 1);
     CHECK_OK(fl_client_push(s.c, 0, (fl_blob){"ab", 2, NULL}, false, s.now));
-    CHECK_OK(fl_client_step(s.c, s.now)); /* adds the last pushes, empty ones */
+    CHECK_OK(fl_client_step(
+        s.c, s.now)); /* makes the last pushes, which are empty */
     const fl_msg *last = said(&s.out, FL_MSG_PUSH);
-    CHECK(last->count == 1 && last->seq == 1); /* of server 1 */
+    CHECK(last->count == 1 && last->seq == 1); /* the push to server 1 */
     CHECK(!said(&s.out, FL_MSG_BARRIER));
     agree(&s);
     CHECK_INT(said(&s.out, FL_MSG_BARRIER)->round, 0);
@@ -164,7 +165,7 @@ static void makes_no_barrier_in_async_mode(void)
     close_scene(&s);
 }
 
-/* Where nobody meets, steps are the application's own business. */
+/* An asynchronous trainer may push several series without a step in between. */
 static void pushes_on_in_async_mode(void)
 {
     scene s;
@@ -193,7 +194,7 @@ static void asks_again(void)
     tick(&s, 2 * FL_SEC);
     CHECK_INT((int64_t)said(&s.out, FL_MSG_JOIN)->tag, (int64_t)tag);
     fl_outbox_clear(&s.out);
-    fl_client_broken(s.c, tag, s.now); /* sooner when the call broke */
+    fl_client_broken(s.c, tag, s.now); /* a broken call is retried sooner */
     tick(&s, 500 * FL_MS);
     CHECK(said(&s.out, FL_MSG_JOIN));
     close_scene(&s);
@@ -212,7 +213,7 @@ static void joins_again_when_fenced(void)
     CHECK_INT(said(&s.out, FL_MSG_JOIN)->rank, 2);
     const fl_msg late = {.kind = FL_MSG_FENCED, .job = job_id, .tag = old};
     fl_client_recv(s.c, at_server(0), &late, s.now);
-    CHECK_INT(s.fenced, 1); /* it was answered long ago */
+    CHECK_INT(s.fenced, 1); /* a FENCED to an answered request is ignored */
     close_scene(&s);
 }
 
@@ -278,13 +279,13 @@ static void gives_up_with_a_sentence(void)
     const fl_msg *m = said(&s.out, FL_MSG_FAILED);
     CHECK(mentions(m, "server 1 has not answered PULL for 60 s"));
     for (int i = 0; i < 61; i++)
-        tick(&s, FL_SEC); /* nor does the coordinator its FAILED */
+        tick(&s, FL_SEC); /* the coordinator does not answer FAILED either */
     CHECK_INT(s.over, 1);
     CHECK(strstr(s.why, "server 1 has not answered PULL for 60 s"));
     close_scene(&s);
 }
 
-/* The coordinator has gone with server 0: nobody is left to be told. */
+/* The coordinator has ended with server 0, so no FAILED can be sent. */
 static void gives_up_at_once_with_the_first_server(void)
 {
     scene s;
@@ -311,7 +312,7 @@ static void gives_up_soon_where_nobody_listens(void)
             fl_client_refused(s.c, at_server(server), s.now);
         CHECK(!s.over && !said(&s.out, FL_MSG_FAILED));
         fl_client_refused(s.c, at_server(server), s.now);
-        if (server) /* the coordinator is there to be told */
+        if (server) /* the coordinator is alive and gets FAILED */
             CHECK(mentions(said(&s.out, FL_MSG_FAILED),
                            "server 1 refuses connections for 5 s: it has "
                            "ended or was killed"));
@@ -402,7 +403,7 @@ static void says_what_it_has_seen(void)
                            .job = job_id,
                            .session = fl_client_session(s.c)};
     fl_client_recv(s.c, at_coord(), &fenced, s.now);
-    m = said(&s.out, FL_MSG_JOIN); /* of another session, but this process */
+    m = said(&s.out, FL_MSG_JOIN); /* a new session of the same process */
     CHECK(m->n_seen == 2 && m->seen[0] == 5 && m->seen[1] == 6);
     CHECK_INT(m->round, 1);
     close_scene(&s);

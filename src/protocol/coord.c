@@ -4,17 +4,18 @@
  *     rank:  fresh --grant--> held --lost, was taken--> lost --grant--> held
  *              ^---lost, never taken--' '--COMPLETE--> done
  *
+ * (A rank is taken when its trainer has used the grant.)
  * Every event that changes something calls settle_job, which grants ranks to
  * parked JOINs, decides the round and ends the job as far as the change allows.
  *
  * Easy to get wrong:
- * - A decision is final. P(k) is written down once, with exactly the members of
- *   that moment, and repeated unchanged, whoever is lost afterwards.
- * - A restarted process must not take a second rank beside its own dead
- * session. So a JOIN for a held rank waits until the holder is lost, or has
- * echoed a number that was drawn after the JOIN came: an old renewal that was
- * delayed in the network proves nothing. A JOIN that claims no rank need not
- * wait.
+ * - A decision is final. P(k) is fixed once, with exactly the members of that
+ *   moment, and is repeated unchanged even if some of them are lost later.
+ * - A restarted process must not get a second rank while its own dead session
+ *   still holds the first. So a JOIN for a held rank waits until the holder is
+ *   lost or has answered a PROBE that was sent after the JOIN came. A RENEW
+ * that was delayed in the network does not prove that the holder is alive. A
+ * JOIN that claims no rank need not wait.
  * - Views, decisions and END are repeated until each server has acknowledged
  *   them; a STATE acknowledges everything that it covers. The current view is
  *   also sent twice per lease as a sign of life. */
@@ -23,7 +24,7 @@
 
 #include <stdio.h>
 
-/* END is repeated at least this long to a server that cannot be reached. */
+/* A server that cannot be reached gets END repeated for at least this long. */
 #define REFUSED_AFTER FL_SEC
 /* After a failure the job waits this long for trainers that never came: perhaps
  * they were started with the others, on a slower host. */
@@ -44,21 +45,21 @@ typedef enum rank_state {
 
 typedef struct rank_slot {
     rank_state state;
-    fl_id session;    /* the holder, or the last one */
+    fl_id session;    /* the holder, or the last holder */
     int64_t g;        /* first view with the session */
     int64_t since;    /* when the session was granted the rank */
-    bool explicit_id; /* a user or launcher gave the id; it is kept for them */
-    bool taken;       /* some session has used a grant of this rank */
-    bool barrier;     /* the holder's barrier of the open round has come */
+    bool explicit_id; /* the holder claimed the rank as its explicit id */
+    bool taken;       /* some session has used its grant of this rank */
+    bool barrier;     /* the holder has sent BARRIER for the open round */
     int64_t barrier_at;
     int64_t lease; /* when the holder's lease ends */
     bool call_broke;
     uint64_t open; /* the holder's open call; 0: none yet */
-    uint64_t echo; /* newest probe number that the holder has echoed */
+    uint64_t echo; /* number of the newest PROBE that the holder answered */
     int64_t probed;
-    char who[WHO_MAX]; /* host:pid of the holder, or of the last one */
-    bool left;         /* a session has left this rank: the fields below hold */
-    fl_leave leave;    /* the last session that left; `ago` is not used */
+    char who[WHO_MAX]; /* host:pid of the holder, or of the last holder */
+    bool left;      /* a session has left this rank: the fields below are set */
+    fl_leave leave; /* the last session that left; `ago` is not used */
     int64_t left_at;
     int code;                /* exit code of the last session that was lost */
     char reason[REASON_MAX]; /* why the last session was lost */
@@ -76,7 +77,8 @@ typedef struct parked_join {
     bool explicit_id;
     uint64_t call, tag;
     int64_t since;
-    uint64_t asked; /* the holder is alive once it echoes this; 0: not asked */
+    uint64_t asked; /* PROBE that the holder must answer to count as alive; 0:
+                       none was sent */
     char who[WHO_MAX];
 } parked_join;
 
@@ -88,10 +90,10 @@ typedef struct decision {
 
 /* What the coordinator knows of one server. */
 typedef struct server_status {
-    int64_t view, version; /* the newest that it has acknowledged */
-    fl_state state;        /* the first one it reported; id 0: not heard yet */
-    bool over;             /* it has obeyed END */
-    int64_t sent, heard;   /* when; 0: never */
+    int64_t view, version; /* the newest ones that it has acknowledged */
+    fl_state state;        /* the first state it reported; id 0: none yet */
+    bool over;             /* it has ended */
+    int64_t sent, heard;   /* time of the last message; 0: none yet */
     fl_refusals refused;
 } server_status;
 
@@ -100,10 +102,10 @@ struct fl_coord {
     fl_outbox *out;
     int64_t born, ticked;
     int64_t stalled;       /* when waits were last reported */
-    rank_slot *rank;       /* job->trainers of them */
-    server_status *server; /* job->servers of them */
+    rank_slot *rank;       /* job->trainers elements */
+    server_status *server; /* job->servers elements */
     int64_t view, round;
-    uint64_t echo;              /* the last probe number that was drawn */
+    uint64_t echo;              /* number of the last PROBE */
     FL_VEC(past_session) past;  /* oldest first */
     FL_VEC(parked_join) parked; /* in order of arrival */
     FL_VEC(decision) decided;
@@ -273,7 +275,8 @@ static void fence_session(fl_coord *c, fl_peer from, const fl_msg *m,
     fl_outbox_say(c->out, from, answer, "%s", why);
 }
 
-/* The session leaves its rank; what becomes of the rank is the caller's. */
+/* The session leaves its rank. The caller decides the next state of the rank.
+ */
 static void leave_rank(fl_coord *c, rank_slot *r, fl_left why, int64_t now)
 {
     r->leave = (fl_leave){.rank = (int)(r - c->rank),
@@ -284,7 +287,8 @@ static void leave_rank(fl_coord *c, rank_slot *r, fl_left why, int64_t now)
     r->left_at = now;
     r->open = 0;
     if (!FL_PLANTED(DEAD_MEMBER))
-        r->barrier = false; /* who leaves takes his barrier along */
+        r->barrier =
+            false; /* the BARRIER of a session that leaves does not count */
     fl_push(&c->past, (past_session){r->leave, now});
 }
 
@@ -303,13 +307,13 @@ static void lose_rank(fl_coord *c, rank_slot *r, fl_left why, int code,
 static void complete_rank(fl_coord *c, rank_slot *r)
 {
     r->state = RANK_DONE;
-    r->taken = true; /* it came, even if no renewal arrived */
+    r->taken = true; /* it used its grant, even if no RENEW arrived */
     fl_outbox_note(c->out, "trainer %d (%s) is complete, %d of %d",
                    (int)(r - c->rank), r->who, count_ranks(c, RANK_DONE),
                    c->job->trainers);
 }
 
-/* The rank that the session was the last to hold, if nobody has it now. */
+/* The rank whose last holder was this session, if no session holds it now. */
 static rank_slot *last_held(fl_coord *c, const past_session *p)
 {
     rank_slot *r = &c->rank[p->leave.rank];
@@ -329,7 +333,7 @@ static void forget_join(fl_coord *c, fl_id session, const char *why)
     fl_remove(&c->parked, w - c->parked.at);
 }
 
-/* --- a session comes --- */
+/* --- a session joins --- */
 
 static void say_grant(fl_coord *c, const rank_slot *r, uint64_t call,
                       uint64_t tag)
@@ -361,8 +365,9 @@ static void grant_rank(fl_coord *c, rank_slot *r, const parked_join *w,
     say_grant(c, r, w->call, w->tag);
 }
 
-/* From its first barrier on, the membership of a round only shrinks: nobody
- * who comes and dies again and again can hold it up for ever. */
+/* Whether a rank may be granted now. After the first barrier of a round nobody
+ * joins it, so that a process that keeps joining and dying cannot delay the
+ * round for ever. */
 static bool open_to_join(const fl_coord *c)
 {
     if (c->job->async || !all_came(c))
@@ -378,14 +383,15 @@ static rank_slot *claimed_by(const fl_coord *c, const parked_join *w)
     return w->claim == FL_ANY_ID ? NULL : &c->rank[w->claim];
 }
 
-/* The rank has a holder who may be dead: nothing of him came since the JOIN. */
+/* Whether the rank's holder may be dead: it has not answered a PROBE since the
+ * JOIN came. */
 static bool is_in_doubt(const rank_slot *r, const parked_join *w)
 {
     return r->state == RANK_HELD && (!w->asked || r->echo < w->asked);
 }
 
-/* A rank for a JOIN that takes any. One that was lost is kept for its claimant
- * if that has no other to claim. */
+/* A rank for a JOIN that does not claim one. A lost rank that was an explicit
+ * id is kept for its trainer until job->rejoin has passed. */
 static rank_slot *any_rank(const fl_coord *c, int64_t now)
 {
     for (int i = 0; i < c->job->trainers; i++)
@@ -399,7 +405,7 @@ static rank_slot *any_rank(const fl_coord *c, int64_t now)
     return NULL;
 }
 
-/* The rank that this JOIN gets now, or NULL. */
+/* The rank to grant to this JOIN now; NULL: it must wait. */
 static rank_slot *rank_for(const fl_coord *c, const parked_join *w, int64_t now)
 {
     rank_slot *claimed = claimed_by(c, w);
@@ -411,8 +417,9 @@ static rank_slot *rank_for(const fl_coord *c, const parked_join *w, int64_t now)
     return any_rank(c, now);
 }
 
-/* An id that was given is never changed into another: a second process with it
- * is turned away, and the first one is told. */
+/* Answer a JOIN whose explicit id is done, or held by a process that is alive,
+ * with ERROR, and warn the holder. An explicit id is never replaced by another
+ * rank. False: the JOIN is not of this kind. */
 static bool turn_join_away(fl_coord *c, const parked_join *w, int64_t now)
 {
     const rank_slot *r = claimed_by(c, w);
@@ -491,7 +498,7 @@ static void serve_joins(fl_coord *c, int64_t now)
 
 /* --- rounds --- */
 
-/* Each member has sent its barrier, and there is one. */
+/* There is a member, and every member has sent its barrier. */
 static bool is_round_complete(const fl_coord *c)
 {
     int barriers = 0;
@@ -509,7 +516,7 @@ static bool decide_round(fl_coord *c, int64_t now)
     if (c->ended || c->job->async || !is_round_complete(c))
         return false;
     if (c->decided.n >= DECIDED_MAX)
-        return false; /* until the slowest server has acknowledged some */
+        return false; /* wait until the slowest server has closed some */
     decision d = {.round = c->round++};
     d.member = fl_mem_alloc((size_t)c->job->trainers * sizeof *d.member);
     for (int i = 0; i < c->job->trainers; i++) {
@@ -525,7 +532,7 @@ static bool decide_round(fl_coord *c, int64_t now)
 
 /* --- the end --- */
 
-/* version < 0: not orderly, nobody waits for one. */
+/* End the job. Servers first reach `version`; < 0: they end at once. */
 static void end_job(fl_coord *c, int code, const char *why, int64_t version,
                     int64_t now)
 {
@@ -549,7 +556,7 @@ static bool may_rank_go_on(const fl_coord *c, const rank_slot *r, int64_t now)
            (r->state == RANK_LOST && now < r->left_at + c->job->rejoin);
 }
 
-/* The rank that was lost first; NULL: no rank is lost. */
+/* The lost rank that was lost first; NULL: no rank is lost. */
 static const rank_slot *first_failure(const fl_coord *c)
 {
     const rank_slot *first = NULL;
@@ -565,12 +572,12 @@ static bool any_may_go_on(const fl_coord *c, int64_t now)
 {
     for (int i = 0; i < c->job->trainers; i++)
         if (may_rank_go_on(c, &c->rank[i], now))
-            return true; /* held, or kept for its trainer */
+            return true; /* the rank is held, or kept for its trainer */
     return false;
 }
 
-/* Until when the job waits for trainers that never came: not long after the
- * last of the others has failed and is not expected again. */
+/* How long the job waits for trainers that have never joined: job->start, or
+ * only a short time after the last of the others was lost. */
 static int64_t come_by(const fl_coord *c)
 {
     const int64_t late = c->job->rejoin > LATE ? c->job->rejoin : LATE;
@@ -613,7 +620,7 @@ static void settle_job(fl_coord *c, int64_t now)
 
 /* --- messages of trainers --- */
 
-/* Why a JOIN waits, for its trainer's user. */
+/* Write why a JOIN waits, for the user of the trainer, to buf. */
 static void why_parked(const fl_coord *c, const parked_join *w, int64_t now,
                        fl_str *text)
 {
@@ -674,7 +681,7 @@ static void on_join(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
         fence_session(c, from, m, now);
     } else if (r) {
         say_grant(c, r, from.call, m->tag);
-    } else if (w) { /* again, on a newer call: keeps its place */
+    } else if (w) { /* repeated on a newer call: it keeps its place */
         if (w->call != from.call)
             answer_parked(c, w, now);
         w->call = from.call;
@@ -718,7 +725,7 @@ static void on_barrier(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
                       c->job->async ? " (the job is asynchronous)" : "");
         return;
     }
-    r->taken = true; /* it knows its grant */
+    r->taken = true; /* it has used its grant */
     if (m->round == c->round && !r->barrier) {
         r->barrier = true;
         r->barrier_at = now;
@@ -737,7 +744,7 @@ static void on_complete(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
         begin_view(c, now);
     } else if (p && p->leave.why != FL_LEFT_DONE) {
         r = last_held(c, p);
-        if (!r) { /* its rank was granted again */
+        if (!r) { /* its rank has been granted to another session */
             fence_session(c, from, m, now);
             return;
         }
@@ -757,10 +764,10 @@ static void on_failed(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
     rank_slot *r = find_rank(c, m->session);
     past_session *p = r ? NULL : find_past(c, m->session);
     if (r) {
-        r->taken = r->taken || m->g == r->g; /* it knew its grant: it came */
+        r->taken = r->taken || m->g == r->g; /* it had received its grant */
         lose_rank(c, r, FL_LEFT_FAILED, code, why, now);
     } else if (p && p->leave.why != FL_LEFT_DONE && (r = last_held(c, p))) {
-        r->code = code; /* says more than "lease ran out" */
+        r->code = code; /* replaces "its lease ran out", which says less */
         snprintf(r->reason, sizeof r->reason, "%s", why);
     } else {
         forget_join(c, m->session, why);
@@ -769,9 +776,10 @@ static void on_failed(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
     settle_job(c, now);
 }
 
-/* Which server has lost its state, as a trainer process knows that has seen
- * another one (the coordinator's is that of server 0), or has pulled a version
- * that was never decided here; -1: none. */
+/* The server that has lost its state, as a trainer's message shows, or -1. The
+ * trainer has seen another state id of that server (the coordinator has the id
+ * of server 0), or it has pulled a version that this coordinator never
+ * decided. */
 static int server_that_lost_state(const fl_coord *c, const fl_msg *m)
 {
     if (!fl_msg_carries(m->kind, "seen"))
@@ -785,7 +793,8 @@ static int server_that_lost_state(const fl_coord *c, const fl_msg *m)
     return ahead ? 0 : -1;
 }
 
-/* Nobody else may know it: the job ends, it does not begin anew quietly. */
+/* End the job, because a server has lost its parameters. Otherwise it would
+ * silently train with new ones: perhaps only this trainer has noticed. */
 static void end_job_lost_state(fl_coord *c, int server, const fl_msg *m,
                                int64_t now)
 {
@@ -841,7 +850,7 @@ static void from_trainer(fl_coord *c, fl_peer from, const fl_msg *m,
 
 /* --- messages of servers --- */
 
-/* Decisions that every server has closed are forgotten. */
+/* Drop the decisions that every server has carried out. */
 static void forget_decisions(fl_coord *c)
 {
     int64_t least = INT64_MAX;
@@ -885,18 +894,18 @@ static void on_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
         s->version = m->round;
     s->over = s->over || (m->over && (c->ended || m->code));
     forget_decisions(c);
-    if (m->over && m->code && m->text) /* which names the server */
+    if (m->over && m->code && m->text) /* the text names the server */
         fl_coord_end(c, 1, m->text, now);
     else if (m->over && m->code)
         end_job_for_server(c, server, "failed", now);
     settle_job(c, now); /* a decision may have waited for this server */
-    if (first)          /* it may not have known whom to believe */
+    if (first) /* it may have ignored messages before its first STATE */
         tell_server(c, server, now);
 }
 
 /* --- time --- */
 
-/* This process itself was stopped: nobody else is to blame for the gap. */
+/* This process itself was stopped for `gap`: extend all time limits by it. */
 static void forgive_gap(fl_coord *c, int64_t gap)
 {
     for (int i = 0; i < c->job->trainers; i++)
@@ -1142,8 +1151,9 @@ void fl_coord_hangup(fl_coord *c, uint64_t call, int64_t now)
     }
 }
 
-/* The network may say so of a server that has not come yet, or that it could
- * not reach a moment ago: END is repeated until it had time to be heard. */
+/* A server that cannot be reached may not have started yet, or the network may
+ * have failed for a moment. So END is repeated for REFUSED_AFTER before a
+ * refusal counts as its acknowledgement. */
 void fl_coord_refused(fl_coord *c, int server, bool no_listener, int64_t now)
 {
     const int64_t time =

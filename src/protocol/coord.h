@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* coord.h - the coordinator: who is a member, and what each round consists of.
  *
- * A pure machine. Messages and ticks go in; what it answers stands in the
- * outbox. It lives in the process of server 0 and alone grants ranks and
- * leases, numbers views, and decides P(k), the members whose gradients make
- * version k + 1.
- * Thread: one at a time. */
+ * A pure state machine: messages and ticks go in, answers and log lines come
+ * out through the outbox. It runs in the process of server 0. It alone grants
+ * ranks and leases, numbers the views, and decides P(k), the members whose
+ * gradients make version k + 1. Thread: one at a time. */
 #ifndef FL_PROTOCOL_COORD_H
 #define FL_PROTOCOL_COORD_H
 
@@ -13,40 +12,42 @@
 
 typedef struct fl_coord fl_coord;
 
-/* `state` is that of server 0; `job` has its defaults (both `job` and `out`
- * outlive the coordinator). Own: new. */
+/* `state` is that of server 0; `job` comes from fl_job_defaults. `job` and
+ * `out` must outlive the coordinator. Own: new. */
 fl_coord *fl_coord_new(const fl_job *job, fl_state state, fl_outbox *out,
                        int64_t now);
 void fl_coord_free(fl_coord *c);
 
-/* A message came. `from` is the call that it came on, or the server. */
+/* A message arrived. `from` is the call that it arrived on, or the server. */
 void fl_coord_recv(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now);
 
 /* The rank of the member that sent m. If the sender is no member, it is
- * answered and the result is -1. For requests that somebody else serves. */
+ * answered and the result is -1. For TALLY,
+ * which the coordinator does not answer itself. */
 int fl_coord_admit(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now);
 
 /* A call broke. A JOIN parked on it is forgotten; a member whose open call it
- * was is lost after `broken` of the job. */
+ * was is lost after job->broken, unless it renews its lease before. */
 void fl_coord_hangup(fl_coord *c, uint64_t call, int64_t now);
 
 /* A server cannot be reached. Some time after END this counts as an answer to
- * END. Before END, if the server was heard before and its host says for `gone`
- * of the job that nobody listens, the job ends. */
+ * END. Before END: if the server has been heard before and its host has
+ * reported for job->gone that no process listens on the port, the job ends. */
 void fl_coord_refused(fl_coord *c, int server, bool no_listener, int64_t now);
 
-/* Time passes: to be called several times a second. A gap longer than a third
- * of the lease means that this process slept; leases are moved on by it. */
+/* Time passes: to be called several times a second. A gap of more than
+ * a third of the lease means that this process itself was stopped; all leases
+ * are extended by the gap. */
 void fl_coord_tick(fl_coord *c, int64_t now);
 
 /* End the job now, for instance because of a signal. */
 void fl_coord_end(fl_coord *c, int code, const char *why, int64_t now);
 
-/* The job has ended and every server knows it, or had time to: the process may
- * leave. */
+/* The job has ended, and every server has acknowledged that or had enough time
+ * to do so: the process may exit. */
 bool fl_coord_over(const fl_coord *c, int64_t now);
 
-/* The job has ended and every server has said that it knows. */
+/* The job has ended, and every server has acknowledged that. */
 bool fl_coord_told(const fl_coord *c);
 
 /* True once the job has ended; *code and *why (borrowed) are then END's. */

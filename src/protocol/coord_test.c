@@ -42,7 +42,7 @@ static void join(scene *s, uint64_t n, int claim, uint64_t call)
                   .text = "host:1"});
 }
 
-/* With an id that somebody gave. */
+/* Join with an explicit id. */
 static void join_as(scene *s, uint64_t n, int id, uint64_t call)
 {
     tell(s, call,
@@ -71,7 +71,8 @@ static void barrier(scene *s, uint64_t n, int64_t round)
     about(s, FL_MSG_BARRIER, n, round);
 }
 
-/* Time passes in small steps, in which the named sessions (0: none) renew. */
+/* Let time pass in small steps; sessions a and b (0: none) renew at each step.
+ */
 static void pass(scene *s, int64_t time, uint64_t a, uint64_t b)
 {
     for (int64_t end = s->now + time; s->now < end;) {
@@ -85,8 +86,7 @@ static void pass(scene *s, int64_t time, uint64_t a, uint64_t b)
     }
 }
 
-/* Sessions 1 .. n hold ranks 0 .. n-1, as their ids say, and have taken them.
- */
+/* Sessions 1 .. n join with explicit ids 0 .. n-1 and use their grants. */
 static void all_come(scene *s)
 {
     for (int i = 0; i < s->job.trainers; i++) {
@@ -111,7 +111,7 @@ static int granted(const scene *s, uint64_t call)
     return m ? m->rank : -1;
 }
 
-/* --- the table of JOIN --- */
+/* --- JOIN --- */
 
 static void grants_a_fresh_rank(void)
 {
@@ -121,7 +121,7 @@ static void grants_a_fresh_rank(void)
     CHECK_INT(granted(&s, 10), 2);
     CHECK_INT(heard(&s.out, 10, FL_MSG_GRANT)->g, 1);
     CHECK_INT(said(&s.out, FL_MSG_VIEW)->view, 1);
-    join(&s, 1, 2, 11); /* the same session, the same answer */
+    join(&s, 1, 2, 11); /* a repeat gets the same answer */
     CHECK_INT(granted(&s, 11), 2);
     CHECK_INT(fl_coord_view(s.c), 1);
     close_scene(&s);
@@ -136,7 +136,7 @@ static void grants_a_lost_rank_to_its_claimant(void)
     CHECK(!fl_coord_has(s.c, session(2)));
     join(&s, 3, 1, 30);
     CHECK_INT(granted(&s, 30), 1);
-    join(&s, 2, 1, 31); /* the lost session itself */
+    join(&s, 2, 1, 31); /* the session that was lost */
     CHECK(mentions(heard(&s.out, 31, FL_MSG_FENCED), "lease ran out"));
     close_scene(&s);
 }
@@ -149,12 +149,13 @@ static void parks_for_a_held_rank(void)
     renew(&s, 1);
     join(&s, 2, 0, 20);
     CHECK_INT(fl_coord_parked(s.c), 1);
-    CHECK(heard(&s.out, 901, FL_MSG_PROBE)); /* does the holder live? */
+    CHECK(heard(&s.out, 901,
+                FL_MSG_PROBE)); /* asks whether the holder is alive */
     join(&s, 2, 0, 21);
     CHECK(mentions(heard(&s.out, 20, FL_MSG_PARKED), "held by host:1"));
     pass(&s, 9750 * FL_MS, 0, 0);
     CHECK_INT(fl_coord_parked(s.c), 1);
-    pass(&s, 250 * FL_MS, 0, 0); /* the holder is lost: the claimed rank */
+    pass(&s, 250 * FL_MS, 0, 0); /* the holder is lost, so its rank is free */
     CHECK_INT(granted(&s, 21), 0);
     close_scene(&s);
 }
@@ -165,9 +166,9 @@ static void gives_another_rank_if_the_holder_lives(void)
     open_scene(&s, (fl_job){.trainers = 2});
     join(&s, 1, 0, 10);
     renew(&s, 1);
-    join(&s, 2, 0, 20); /* it claims what is not its own */
+    join(&s, 2, 0, 20); /* claims the rank of another process */
     const uint64_t echo = heard(&s.out, 901, FL_MSG_PROBE)->echo;
-    renew(&s, 1); /* was under way before the JOIN: proves nothing */
+    renew(&s, 1); /* sent before the JOIN: does not prove life */
     CHECK_INT(granted(&s, 20), -1);
     tell(&s, 901,
          (fl_msg){.kind = FL_MSG_RENEW, .session = session(1), .echo = echo});
@@ -183,7 +184,7 @@ static void turns_away_a_second_process_with_an_id(void)
     renew(&s, 1);
     s.now += 3 * FL_SEC;
     join_as(&s, 2, 1, 20);
-    CHECK_INT(fl_coord_parked(s.c), 1); /* the first may be dead */
+    CHECK_INT(fl_coord_parked(s.c), 1); /* the holder may be dead */
     show_life(&s, 1);
     CHECK(mentions(heard(&s.out, 20, FL_MSG_ERROR),
                    "trainer id 1 is held by host:2, which joined 3 s ago"));
@@ -191,7 +192,7 @@ static void turns_away_a_second_process_with_an_id(void)
                    "host:2 was started with trainer id 1 as well"));
     CHECK_INT(fl_coord_parked(s.c), 0);
     join_as(&s, 3, 0, 30);
-    CHECK_INT(granted(&s, 30), 0); /* the true one */
+    CHECK_INT(granted(&s, 30), 0); /* the process whose id it is */
     close_scene(&s);
 }
 
@@ -200,7 +201,7 @@ static void grants_an_id_to_who_comes_back(void)
     scene s;
     open_scene(&s, (fl_job){.trainers = 2});
     all_come(&s);
-    join_as(&s, 3, 1, 30); /* started again before anybody noticed */
+    join_as(&s, 3, 1, 30); /* started again before its lease ran out */
     CHECK_INT(fl_coord_parked(s.c), 1);
     fl_coord_hangup(s.c, 902, s.now);
     pass(&s, 1 * FL_SEC, 1, 0);
@@ -222,9 +223,9 @@ static void gives_ids_in_order_of_arrival(void)
     renew(&s, 1);
     about(&s, FL_MSG_FAILED, 1, 0); /* rank 0 is lost */
     join(&s, 2, FL_ANY_ID, 20);
-    CHECK_INT(granted(&s, 20), 1); /* a fresh one first */
+    CHECK_INT(granted(&s, 20), 1); /* a fresh rank comes first */
     renew(&s, 2);
-    join(&s, 3, FL_ANY_ID, 30); /* then a lost one, at once */
+    join(&s, 3, FL_ANY_ID, 30); /* then a lost rank, without a wait */
     CHECK_INT(granted(&s, 30), 0);
     renew(&s, 3);
     join(&s, 4, FL_ANY_ID, 40);
@@ -251,11 +252,11 @@ static void keeps_a_lost_rank_for_its_claimant(void)
     all_come(&s);
     about(&s, FL_MSG_COMPLETE, 1, 0);
     pass(&s, 11 * FL_SEC, 3, 0); /* rank 1 is lost */
-    join(&s, 4, 0, 40);          /* done; none fresh */
+    join(&s, 4, 0, 40);          /* rank 0 is done, none is fresh */
     CHECK_INT(fl_coord_parked(s.c), 1);
     pass(&s, 28 * FL_SEC, 3, 0);
     CHECK_INT(fl_coord_parked(s.c), 1);
-    pass(&s, 2 * FL_SEC, 3, 0); /* its time to rejoin is over */
+    pass(&s, 2 * FL_SEC, 3, 0); /* its time to rejoin has passed */
     CHECK_INT(fl_coord_parked(s.c), 0);
     CHECK(fl_coord_has(s.c, session(4)));
     close_scene(&s);
@@ -290,7 +291,7 @@ static void parks_while_a_round_has_a_barrier(void)
     barrier(&s, 1, 0);
     join(&s, 4, 2, 40);
     CHECK_INT(fl_coord_parked(s.c), 1);
-    barrier(&s, 2, 0); /* decided */
+    barrier(&s, 2, 0); /* decides round 0 */
     CHECK_INT(granted(&s, 40), 2);
     CHECK_INT(heard(&s.out, 40, FL_MSG_GRANT)->round, 1);
     close_scene(&s);
@@ -303,7 +304,7 @@ static void lets_everyone_in_before_round_0_opens(void)
     join(&s, 1, 0, 10);
     renew(&s, 1);
     barrier(&s, 1, 0);
-    CHECK_INT(fl_coord_round(s.c), 0); /* nobody trains alone */
+    CHECK_INT(fl_coord_round(s.c), 0); /* rank 1 has not come yet */
     join(&s, 2, 1, 20);
     CHECK_INT(granted(&s, 20), 1);
     close_scene(&s);
@@ -316,11 +317,11 @@ static void takes_no_rank_by_a_late_join(void)
     join(&s, 1, 0, 10);
     renew(&s, 1);
     barrier(&s, 1, 0);
-    join(&s, 2, 1, 20); /* of a process that is dead already */
+    join(&s, 2, 1, 20); /* its process died before it used the grant */
     pass(&s, 11 * FL_SEC, 1, 0);
     CHECK(!fl_coord_has(s.c, session(2)));
-    CHECK_INT(fl_coord_round(s.c), 0); /* rank 1 is still awaited */
-    join(&s, 3, 0, 30);                /* and fresh: for anyone */
+    CHECK_INT(fl_coord_round(s.c), 0); /* rank 1 has still to come */
+    join(&s, 3, 0, 30); /* rank 1 is fresh again, so anyone gets it */
     CHECK_INT(fl_coord_parked(s.c), 1);
     close_scene(&s);
 }
@@ -368,7 +369,7 @@ static void limits_parked_joins(void)
     for (uint64_t n = 1; n <= 4; n++)
         join(&s, n, 0, n);
     CHECK_INT(fl_coord_parked(s.c), 2);
-    CHECK(heard(&s.out, 4, FL_MSG_PARKED)); /* it may ask again */
+    CHECK(heard(&s.out, 4, FL_MSG_PARKED)); /* no room to park it */
     close_scene(&s);
 }
 
@@ -382,7 +383,7 @@ static void gives_a_second_after_a_broken_call(void)
     fl_coord_hangup(s.c, 901, s.now);
     fl_coord_hangup(s.c, 902, s.now);
     s.now += 500 * FL_MS;
-    renew(&s, 2); /* on a new call in time */
+    renew(&s, 2); /* in time, on a new call */
     pass(&s, 1 * FL_SEC, 0, 0);
     CHECK(!fl_coord_has(s.c, session(1)));
     CHECK(fl_coord_has(s.c, session(2)));
@@ -394,7 +395,7 @@ static void blames_nobody_for_its_own_sleep(void)
     scene s;
     open_scene(&s, (fl_job){.trainers = 2});
     all_come(&s);
-    s.now += 60 * FL_SEC; /* stopped, resumed */
+    s.now += 60 * FL_SEC; /* the coordinator's process was stopped */
     fl_coord_tick(s.c, s.now);
     CHECK(fl_coord_has(s.c, session(1)));
     CHECK(fl_coord_has(s.c, session(2)));
@@ -412,7 +413,8 @@ static void decides_by_rank_for_who_is_there(void)
     barrier(&s, 2, 0);
     barrier(&s, 2, 0); /* a repeat */
     CHECK(said(&s.out, FL_MSG_ACK));
-    pass(&s, 11 * FL_SEC, 1, 3); /* 2 leaves and takes its barrier along */
+    pass(&s, 11 * FL_SEC, 1,
+         3); /* session 2 is lost, and its barrier with it */
     barrier(&s, 2, 0);
     CHECK(said(&s.out, FL_MSG_FENCED));
     CHECK_INT(fl_coord_round(s.c), 0);
@@ -422,7 +424,7 @@ static void decides_by_rank_for_who_is_there(void)
     CHECK_INT(m->n_member, 2);
     CHECK(fl_id_same(m->member[0].session, session(1)));
     CHECK(fl_id_same(m->member[1].session, session(3)));
-    barrier(&s, 1, 0); /* of a round that is decided: a repeat */
+    barrier(&s, 1, 0); /* a repeat for a round that is decided */
     CHECK(said(&s.out, FL_MSG_ACK));
     barrier(&s, 1, 2);
     CHECK(mentions(said(&s.out, FL_MSG_ERROR), "round 1 is open"));
@@ -440,7 +442,7 @@ static void keeps_a_decision_whoever_is_lost(void)
     const fl_msg *m = said(&s.out, FL_MSG_CLOSE); /* not acknowledged yet */
     CHECK(m && m->n_member == 1);
     CHECK(fl_id_same(m->member[0].session, session(1)));
-    CHECK_INT(fl_coord_round(s.c), 1); /* open for whoever joins next */
+    CHECK_INT(fl_coord_round(s.c), 1); /* open, though nobody is a member */
     close_scene(&s);
 }
 
@@ -503,16 +505,16 @@ static void ends_when_all_are_done(void)
     CHECK(fl_coord_ended(s.c, &code, &why));
     CHECK_INT(code, 0);
     CHECK_INT(said(&s.out, FL_MSG_END)->round, 1);
-    CHECK(said(&s.out, FL_MSG_CLOSE)); /* with what leads to that version */
-    join(&s, 9, 0, 90);                /* END is the answer to everything */
+    CHECK(said(&s.out, FL_MSG_CLOSE)); /* the decisions up to that version */
+    join(&s, 9, 0, 90);                /* every request is answered with END */
     CHECK(heard(&s.out, 90, FL_MSG_END));
     pass(&s, FL_SEC, 0, 0);
     CHECK(said(&s.out, FL_MSG_END) && said(&s.out, FL_MSG_CLOSE));
     CHECK(!said(&s.out, FL_MSG_VIEW));
     state(&s, 0, (fl_msg){.over = true, .round = 1});
     pass(&s, 5 * FL_SEC, 0, 0);
-    CHECK(!fl_coord_over(s.c, s.now));     /* server 1 */
-    fl_coord_refused(s.c, 1, true, s.now); /* it was never there */
+    CHECK(!fl_coord_over(s.c, s.now));     /* server 1 has not acknowledged */
+    fl_coord_refused(s.c, 1, true, s.now); /* server 1 never started */
     CHECK(!fl_coord_over(s.c, s.now));
     state(&s, 1, (fl_msg){.round = 0});
     fl_coord_refused(s.c, 1, true, s.now);
@@ -520,7 +522,7 @@ static void ends_when_all_are_done(void)
     close_scene(&s);
 }
 
-/* Who was out of reach for a moment must hear of the end yet. */
+/* A server that was out of reach for a moment still gets END. */
 static void does_not_take_the_first_refusal_for_an_end(void)
 {
     scene s;
@@ -549,7 +551,7 @@ static void ends_with_the_first_failure_left(void)
     all_come(&s);
     tell(&s, 1,
          (fl_msg){.kind = FL_MSG_FAILED, .session = session(1), .code = 9});
-    join(&s, 4, 0, 40); /* it came back and is forgiven */
+    join(&s, 4, 0, 40); /* it came back: its failure does not count */
     s.now += FL_SEC;
     tell(&s, 2,
          (fl_msg){.kind = FL_MSG_FAILED,
@@ -559,7 +561,8 @@ static void ends_with_the_first_failure_left(void)
     s.now += FL_SEC;
     about(&s, FL_MSG_FAILED, 3, 0);
     about(&s, FL_MSG_COMPLETE, 4, 0);
-    CHECK(!fl_coord_ended(s.c, &code, &why)); /* they may rejoin */
+    CHECK(
+        !fl_coord_ended(s.c, &code, &why)); /* the trainers may still rejoin */
     pass(&s, 31 * FL_SEC, 0, 0);
     CHECK(fl_coord_ended(s.c, &code, &why));
     CHECK_INT(code, 4);
@@ -574,7 +577,7 @@ static void counts_the_completion_of_a_lost_session(void)
     all_come(&s);
     pass(&s, 11 * FL_SEC, 0, 0);
     join(&s, 3, 1, 30);
-    about(&s, FL_MSG_COMPLETE, 1, 0); /* its rank is nobody's */
+    about(&s, FL_MSG_COMPLETE, 1, 0); /* its rank is lost, not granted again */
     CHECK(said(&s.out, FL_MSG_ACK));
     CHECK_INT(fl_coord_done(s.c), 1);
     about(&s, FL_MSG_COMPLETE, 1, 0);
@@ -654,7 +657,7 @@ static void knows_a_server_that_lost_its_state(void)
     close_scene(&s);
 }
 
-/* All servers were started again: only trainers remember. */
+/* All servers were started again; only trainers know the old state. */
 static void ends_by_a_trainer_that_knows_another_state(void)
 {
     static const uint64_t other[] = {76, 5}, own[] = {77, 0, 9},
@@ -664,7 +667,7 @@ static void ends_by_a_trainer_that_knows_another_state(void)
         const uint64_t *seen;
         int n;
         int64_t round;
-        const char *why; /* NULL: all is well */
+        const char *why; /* NULL: the job goes on */
     } table[] = {
         {FL_MSG_JOIN, own, 3, 0, NULL},
         {FL_MSG_RENEW, own, 1, 0, NULL},
@@ -719,10 +722,10 @@ static void ends_when_all_who_came_have_failed(void)
                   .code = 3,
                   .text = "no feed"});
     pass(&s, 40 * FL_SEC, 2, 0);
-    CHECK(!fl_coord_ended(s.c, &code, &why)); /* one lives */
+    CHECK(!fl_coord_ended(s.c, &code, &why)); /* one trainer is left */
     about(&s, FL_MSG_FAILED, 2, 0);
     pass(&s, 29 * FL_SEC, 0, 0);
-    CHECK(!fl_coord_ended(s.c, &code, &why)); /* it may come back */
+    CHECK(!fl_coord_ended(s.c, &code, &why)); /* the other may come back */
     pass(&s, 2 * FL_SEC, 0, 0);
     CHECK(fl_coord_ended(s.c, &code, &why));
     CHECK_INT(code, 3);
@@ -730,7 +733,7 @@ static void ends_when_all_who_came_have_failed(void)
     close_scene(&s);
 }
 
-/* Under the launcher nobody is started again, but the others may be slow. */
+/* With the launcher no trainer is started again, but some may start late. */
 static void waits_for_late_trainers_after_a_failure(void)
 {
     scene s;
@@ -763,7 +766,7 @@ static void ends_by_a_server_that_refuses_connections(void)
     int code = 0;
     const char *why;
     open_scene(&s, (fl_job){.trainers = 1, .servers = 2});
-    fl_coord_refused(s.c, 1, true, s.now); /* slow to start */
+    fl_coord_refused(s.c, 1, true, s.now); /* not heard yet: may start late */
     s.now += 6 * FL_SEC;
     fl_coord_refused(s.c, 1, true, s.now);
     state(&s, 1, (fl_msg){0});
@@ -771,7 +774,8 @@ static void ends_by_a_server_that_refuses_connections(void)
         fl_coord_refused(s.c, 1, true, s.now);
         CHECK(!fl_coord_ended(s.c, &code, &why));
     }
-    fl_coord_refused(s.c, 1, false, s.now); /* the network, perhaps */
+    fl_coord_refused(s.c, 1, false,
+                     s.now); /* perhaps only the network failed */
     CHECK(!fl_coord_ended(s.c, &code, &why));
     fl_coord_refused(s.c, 1, true, s.now);
     CHECK(fl_coord_ended(s.c, &code, &why));
@@ -789,7 +793,7 @@ static void ends_by_a_server_that_is_silent_or_broken(void)
     state(&s, 1,
           (fl_msg){.over = true, .code = 1, .text = "server 1: no memory"});
     CHECK(fl_coord_ended(s.c, &code, &why));
-    CHECK_STR(why, "server 1: no memory"); /* which names itself */
+    CHECK_STR(why, "server 1: no memory"); /* the server names itself */
     close_scene(&s);
     open_scene(&s, (fl_job){.trainers = 1});
     state(&s, 0, (fl_msg){0});
@@ -800,7 +804,7 @@ static void ends_by_a_server_that_is_silent_or_broken(void)
     close_scene(&s);
 }
 
-/* --- requests that are others' to answer --- */
+/* --- fl_coord_admit --- */
 
 static int admit(scene *s, fl_id job, uint64_t n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job.c - the limits of a job, all in one place. */
+/* job.c - defaults and settings of a job's limits, and texts about a job. */
 #include "protocol/job.h"
 #include "protocol/plant.h"
 
@@ -10,8 +10,8 @@
 
 enum {
     MAX_SERVERS = 4096,
-    LONGEST = 1 << 30, /* seconds, 34 years: that is for ever */
-    ABOUT_HEAD = 3,    /* lines before those of variables */
+    LONGEST = 1 << 30, /* seconds, about 34 years */
+    ABOUT_HEAD = 3,    /* lines of fl_job_about before those of variables */
 };
 
 static int64_t or_else(int64_t value, int64_t otherwise)
@@ -36,7 +36,7 @@ fl_job fl_job_defaults(fl_job job)
     j.gone = or_else(job.gone, 5 * FL_SEC);
     if (j.gone > j.reach)
         j.gone = j.reach;
-    if (j.call > j.reach / 4) /* several tries before the party is given up */
+    if (j.call > j.reach / 4) /* so that a request is tried several times */
         j.call = j.reach / 4;
     j.max_parked = (int)or_else(job.max_parked, 64 * (int64_t)j.trainers);
     j.max_parts = (int)or_else(job.max_parts, 4096);
@@ -47,7 +47,7 @@ fl_job fl_job_defaults(fl_job job)
 
 static const struct {
     const char *name;
-    size_t at; /* of the limit in fl_job */
+    size_t at; /* offset of the limit in fl_job */
 } settable[] = {
     {"FLUID_LEASE", offsetof(fl_job, lease)},
     {"FLUID_REJOIN", offsetof(fl_job, rejoin)},
@@ -57,7 +57,7 @@ static const struct {
     {"FLUID_STALL", offsetof(fl_job, stall)},
 };
 
-/* What of a server outlives its process. */
+/* FLUID_DURABILITY says what of a server survives the end of its process. */
 static fl_err check_durability(void)
 {
     const char *level = fl_flag_text("FLUID_DURABILITY");
@@ -136,7 +136,7 @@ const char *fl_job_token(const fl_job *job, char buf[FL_JOB_TOKEN])
     return buf;
 }
 
-/* --- what differs --- */
+/* --- how two jobs differ --- */
 
 void fl_job_about(const fl_job *job, fl_str *lines)
 {
@@ -150,10 +150,10 @@ void fl_job_about(const fl_job *job, fl_str *lines)
         fl_str_add(lines, job->about);
 }
 
-/* A line: what it is about, and what it says of that. */
+/* A line of fl_job_about: a name, a space, and the rest. */
 typedef struct about_line {
     const char *at;
-    int name, rest, all; /* lengths; without the line feed */
+    int name, rest, all; /* lengths of name, rest and line */
 } about_line;
 
 static bool next_line(const char **at, about_line *out)
@@ -171,7 +171,8 @@ static bool same_text(const char *a, int n, const char *b, int m)
     return n == m && !strncmp(a, b, (size_t)n);
 }
 
-/* The first line of a list that is not in the other; both end with NUL. */
+/* Append how two lines at the same position differ. A list that has ended has
+ * an empty line. */
 static void say_pair(const about_line *own, const about_line *other,
                      fl_str *text)
 {
@@ -204,7 +205,7 @@ void fl_job_differs(const fl_job *job, const char *other, fl_str *text)
         if (same_text(a.at, a.all, b.at, b.all))
             continue;
         say_pair(&a, &b, &found);
-        variables += i >= ABOUT_HEAD; /* the first one is enough */
+        variables += i >= ABOUT_HEAD; /* report only the first */
     }
     fl_str_add(text, found.n ? found.at
                              : "what servers do differs (the optimiser or its "

@@ -21,8 +21,8 @@ enum {
                                 into a message */
 };
 
-/* A session, which a trainer process draws at random, or the digest of a job.
- */
+/* 128 bits that name a session (a trainer process draws them at random) or a
+ * job (its digest). */
 typedef struct fl_id {
     uint64_t hi, lo;
 } fl_id;
@@ -32,7 +32,8 @@ static inline bool fl_id_same(fl_id a, fl_id b)
     return a.hi == b.hi && a.lo == b.lo;
 }
 
-/* Names what a server or the coordinator holds. */
+/* Names the parameters and rounds that a server or the coordinator holds in
+ * memory. */
 typedef struct fl_state {
     uint64_t id;         /* drawn at random when the party begins with nothing,
                             as it does today at each start; 0: not known */
@@ -47,7 +48,7 @@ typedef struct fl_job {
                                      NULL: not known */
     const char *about; /* a line "NAME SHAPE" for each variable that servers
                           hold, for messages to the user; NULL: not known */
-    bool async;
+    bool async; /* servers apply each push when it comes, without rounds */
 
     /* Times. */
     int64_t lease;  /* a trainer that is silent for so long is lost; 10 s */

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list.h - every message: one row each. All else derives from these rows.
+/* list.h - one row for every message. The enum, the names, the gRPC methods and
+ * the checks of fields are all derived from these rows.
  *
  *     FL_MESSAGE(kind, number, from, to, by, method, answer, carries)
  *
- *     number   of Control.Kind on the wire; a number is never used again, and
- *              rows stand in its order, so that a new one is the last
- *     from, to TRAINER, SERVER, COORD; ANY is a server or the coordinator
- *     by       CALL: a request on a call of its own; OPEN: on the open call;
- *              ANSWER: only to answer a request
+ *     number   the value of Control.Kind on the wire. Numbers are never reused;
+ *              rows are sorted by them, so a new row is the last.
+ *     from, to TRAINER, SERVER, COORD, or ANY (a server or the coordinator)
+ *     by       CALL: a request on a call of its own; OPEN: on the open call of
+ *              the session; ANSWER: only an answer to a request
  *     method   the gRPC method that carries the request
  *     answer   the kind that answers the request when all is well. PARKED,
  *              FENCED, ERROR and END may answer any request.
- *     carries  fields of fl_msg that the kind uses, besides those that every
- *              message has: job, session, tag, and state of ANY
+ *     carries  fields of fl_msg that the kind uses. Every message also has job,
+ *              session and tag; one from ANY also has state.
  *
  * docs/protocol.md says what the messages mean. */
 
@@ -22,10 +23,11 @@
  * host:pid; round: the highest version that this process has pulled. */
 FL_MESSAGE(JOIN, 1, TRAINER, COORD, CALL, "/fluid.Coordinator/Join", GRANT,
            "rank explicit_id text seen round")
-/* The lease is renewed. echo: number of the last PROBE; round: as in JOIN. */
+/* A trainer renews its lease. echo: number of the last PROBE; round: as in
+ * JOIN. */
 FL_MESSAGE(RENEW, 2, TRAINER, COORD, OPEN, "/fluid.Coordinator/Session", ACK,
            "g echo seen round")
-/* All pushes of the round are acknowledged. */
+/* Servers have acknowledged all pushes of this trainer for the round. */
 FL_MESSAGE(BARRIER, 3, TRAINER, COORD, CALL, "/fluid.Coordinator/Barrier", ACK,
            "g round")
 /* The trainer has made its last pull and leaves. */
@@ -34,31 +36,33 @@ FL_MESSAGE(COMPLETE, 4, TRAINER, COORD, CALL, "/fluid.Coordinator/Complete",
 /* The trainer leaves because of an error. text: why; round: as in JOIN. */
 FL_MESSAGE(FAILED, 5, TRAINER, COORD, CALL, "/fluid.Coordinator/Fail", ACK,
            "g code text seen round")
-/* Gradients. count: in the last push of a round, how many there were. */
+/* Gradients. count: how many pushes the round has; only in the last one. */
 FL_MESSAGE(PUSH, 6, TRAINER, SERVER, CALL, "/fluid.Server/Push", ACK,
            "g seq round count blob")
-/* Values are asked for. round: the version wanted; blob: names. */
+/* A trainer asks for values. round: the version it wants; blob: names. */
 FL_MESSAGE(PULL, 7, TRAINER, SERVER, CALL, "/fluid.Server/Pull", VALUES,
            "g round blob")
 
 /* --- answers --- */
 
-/* The session has a rank. round: the open one. */
+/* The session has been granted a rank. round: the open round. */
 FL_MESSAGE(GRANT, 8, COORD, TRAINER, ANSWER, NULL, NONE, "rank g round")
-/* Renew now with this echo. text: a warning, or none. */
+/* Asks for a RENEW with this echo at once. text: a warning, or none. */
 FL_MESSAGE(PROBE, 9, COORD, TRAINER, OPEN, NULL, NONE, "echo text")
-/* What was asked for. round: the version. */
+/* The values that were asked for. round: their version. */
 FL_MESSAGE(VALUES, 10, ANY, TRAINER, ANSWER, NULL, NONE,
            "view round server count blob")
+/* The request is done. */
 FL_MESSAGE(ACK, 11, ANY, TRAINER, ANSWER, NULL, NONE, "view round server")
-/* The request waits; ask again. text: what it waits for. */
+/* The request must wait; the trainer repeats it. text: what it waits for. */
 FL_MESSAGE(PARKED, 12, ANY, TRAINER, ANSWER, NULL, NONE,
            "view round server text")
-/* The session is over. rank: that it had, or -1; text: why and when. */
+/* The session is over. rank: the rank that it had, or -1; text: why and when
+ * it ended. */
 FL_MESSAGE(FENCED, 13, ANY, TRAINER, ANSWER, NULL, NONE,
            "view round server rank text")
-/* The request can never succeed. code: an fl_err; about: what this job is, if
- * the request was for another one. */
+/* The request can never succeed. code: an fl_err; about: a description of this
+ * job, if the request was for another job. */
 FL_MESSAGE(ERROR, 14, ANY, TRAINER, ANSWER, NULL, NONE,
            "view round server code text about")
 
@@ -68,18 +72,20 @@ FL_MESSAGE(ERROR, 14, ANY, TRAINER, ANSWER, NULL, NONE,
  * < 0: end at once. */
 FL_MESSAGE(END, 15, COORD, SERVER, CALL, "/fluid.Server/Tell", ACK,
            "view round server code text expected secret echo")
-/* The members. round: the open one. */
+/* The present members. round: the open round. */
 FL_MESSAGE(VIEW, 16, COORD, SERVER, CALL, "/fluid.Server/Tell", ACK,
            "view round expected member left secret echo")
-/* A decision. member: P(round), by rank. */
+/* The round is decided. member: P(round), the sessions whose gradients count,
+ * sorted by rank. */
 FL_MESSAGE(CLOSE, 17, COORD, SERVER, CALL, "/fluid.Server/Tell", ACK,
            "round expected member secret echo")
-/* What a server has reached. round: its version. */
+/* A server reports its progress. round: its version. */
 FL_MESSAGE(STATE, 18, SERVER, COORD, CALL, "/fluid.Coordinator/Report", ACK,
            "server view round over code text secret echo")
 
 /* --- more requests of trainers --- */
 
-/* Counts to be summed over all trainers. VALUES.count: trainers in the sum. */
+/* Counts to be summed over all trainers. The answer's count is the number of
+ * trainers in the sum. */
 FL_MESSAGE(TALLY, 19, TRAINER, COORD, CALL, "/fluid.Coordinator/Tally", VALUES,
            "blob")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message.c - copies of messages, and the box in which they leave. */
+/* message.c - the table of messages, copies of messages, the outbox. */
 #include "protocol/message.h"
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    STALLED_MOST = 8 /* rows of a report */
+    STALLED_MOST = 8 /* waits that a report lists */
 };
 
 const fl_msg_info *fl_msg_info_of(fl_msg_kind kind)
@@ -71,7 +71,7 @@ void fl_leave_text(const fl_leave *left, char *buf, size_t size)
 
 /* --- fields --- */
 
-/* The pointer of a TEXT, LINES or LIST. */
+/* The value of a pointer field: TEXT, LINES or LIST. */
 static const void *get_pointer(const fl_msg *m, const fl_msg_field *f)
 {
     const void *at;
@@ -89,7 +89,7 @@ static bool is_pointer(const fl_msg_field *f)
     return f->type >= FL_FIELD_TEXT;
 }
 
-/* Bytes that the pointer of a field leads to. */
+/* How many bytes a pointer field points to. */
 static size_t pointed_bytes(const fl_msg *m, const fl_msg_field *f)
 {
     const void *at = get_pointer(m, f);
@@ -109,7 +109,8 @@ static void *dup_bytes(const void *from, size_t size)
     return to;
 }
 
-/* Copies of all that m points to, but for the blob. NULL: on the heap. */
+/* Replace the pointers of m, except the blob's, by pointers to copies in the
+ * arena, or on the heap if arena is NULL. */
 static void dup_fields(fl_msg *m, fl_arena *arena)
 {
     for (const fl_msg_field *f = fl_msg_fields; f->name; f++) {

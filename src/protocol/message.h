@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message.h - what the parties of a job say to each other.
+/* message.h - the messages of a job, and the outbox they are sent through.
  *
- * src/protocol/list.h has a row for every message. A trainer's request comes on
- * a call and each call is answered once: at the end, or with PARKED when the
- * same request comes again on a newer call. RENEW comes on the open call, which
- * lives as long as the session and also carries PROBE. docs/protocol.md says
+ * src/protocol/list.h has a row for every message. A trainer sends each
+ * request on a call (an RPC) of its own, and each call is answered once: when
+ * the request is done, or with PARKED when the trainer repeats the request on a
+ * newer call. RENEW and PROBE use the open call, a stream that lives as long
+ * as the session. docs/protocol.md says
  * what the messages mean. */
 #ifndef FL_PROTOCOL_MESSAGE_H
 #define FL_PROTOCOL_MESSAGE_H
@@ -22,6 +23,7 @@ typedef enum fl_msg_kind {
     FL_MSG_KINDS
 } fl_msg_kind;
 
+/* Who sends or receives a kind of message. */
 typedef enum fl_party {
     FL_PARTY_TRAINER = 1,
     FL_PARTY_SERVER = 2,
@@ -29,10 +31,11 @@ typedef enum fl_party {
     FL_PARTY_ANY = FL_PARTY_SERVER | FL_PARTY_COORD,
 } fl_party;
 
+/* How a kind of message travels. */
 typedef enum fl_msg_by {
     FL_BY_CALL = 1, /* a request, on a call of its own */
     FL_BY_OPEN,     /* on the open call of a session */
-    FL_BY_ANSWER,   /* only as an answer */
+    FL_BY_ANSWER,   /* only as the answer to a request */
 } fl_msg_by;
 
 /* A row of src/protocol/list.h. */
@@ -56,27 +59,28 @@ typedef struct fl_member {
     int64_t g; /* number of the first view that has the session */
 } fl_member;
 
+/* How a session ended. */
 typedef enum fl_left {
     FL_LEFT_LEASE,  /* its lease ran out */
     FL_LEFT_CALL,   /* its open call broke */
-    FL_LEFT_FAILED, /* it said so */
-    FL_LEFT_DONE,   /* it completed */
+    FL_LEFT_FAILED, /* it sent FAILED */
+    FL_LEFT_DONE,   /* it sent COMPLETE */
 } fl_left;
 
-/* The last session that left a rank. */
+/* The end of the last session that held a rank. */
 typedef struct fl_leave {
     int rank;
     fl_id session;
     int64_t view; /* the first view without the session */
     fl_left why;
-    int64_t ago; /* ns before the message was made */
+    int64_t ago; /* nanoseconds from the end to the making of the message */
 } fl_leave;
 
 /* Bytes that the protocol passes on and never reads. */
 typedef struct fl_blob {
     const void *at;
     size_t size;
-    void *owner; /* used by the fl_keeper alone */
+    void *owner; /* for the fl_keeper only: what it must release */
 } fl_blob;
 
 /* src/protocol/list.h says which kind uses which field, and for what. A message
@@ -84,14 +88,16 @@ typedef struct fl_blob {
 typedef struct fl_msg {
     fl_msg_kind kind;
     fl_id job, session;
-    uint64_t tag; /* the trainer's number of a request, copied to its answer */
-    int64_t g;    /* the first view with the session */
+    uint64_t
+        tag;   /* number of a request at its trainer; the answer has the same */
+    int64_t g; /* the first view with the session */
     int64_t view;
     int64_t round;
-    int64_t seq; /* of a push, per session and server: 1, 2, 3 .. */
+    int64_t seq; /* number of a push, per session and server: 1, 2, 3 .. */
     int64_t count;
-    uint64_t echo;
-    uint64_t secret;   /* drawn by a server process, told to servers only */
+    uint64_t echo;     /* RENEW: number of the last PROBE; between servers: the
+                          receiver's secret */
+    uint64_t secret;   /* random number of the server process that sends this */
     fl_state state;    /* of the server or coordinator that sends this */
     uint64_t expected; /* the server's state id, as the coordinator knows it */
     const uint64_t
@@ -100,8 +106,8 @@ typedef struct fl_msg {
     int server; /* index of the server that sends this */
     int rank;
     bool explicit_id; /* the rank was given by a user or launcher */
-    int code;
-    bool over; /* the server has obeyed END */
+    int code;         /* exit code or fl_err */
+    bool over;        /* the server has ended */
     const fl_member *member;
     int n_member;
     const fl_leave *left;
@@ -125,38 +131,38 @@ typedef struct fl_msg_field {
     const char *name; /* as in proto/fluid.proto */
     int number;       /* as in proto/fluid.proto */
     fl_field_type type;
-    size_t at;                       /* offset */
+    size_t at;                       /* offset in the struct */
     size_t count_at;                 /* LIST: offset of the int that counts */
     size_t size;                     /* LIST: bytes of an element */
     const struct fl_msg_field *list; /* LIST: fields of an element; NULL: the
                                         elements are words */
 } fl_msg_field;
 
-/* The fields of fl_msg but for the blob, in order of their numbers: the schema
- * has the same. The last one has no name. */
+/* The fields of fl_msg except the blob, in the order of their numbers in
+ * proto/fluid.proto. The name of the last entry is NULL. */
 extern const fl_msg_field fl_msg_fields[];
 
-/* For any number, also one that is no kind: then the name is "?". */
+/* The row of a kind. A number that is no kind gets a row with the name "?". */
 const fl_msg_info *fl_msg_info_of(fl_msg_kind kind);
 
 const char *fl_msg_name(fl_msg_kind kind);
 const char *fl_msg_method(fl_msg_kind kind); /* NULL: it has none */
 
-/* Does that kind of message use the field of that name, or every kind? The blob
- * is the field "blob". */
+/* Whether messages of this kind use the field of that name. The name of the
+ * blob is "blob". */
 bool fl_msg_carries(fl_msg_kind kind, const char *field);
 
-/* "rank 1 lost: lease ran out 12.0 s ago (view 17)" */
+/* Write "rank 1 lost: lease ran out 12.0 s ago (view 17)" to buf. */
 void fl_leave_text(const fl_leave *left, char *buf, size_t size);
 
-/* All that m points to is forgotten, but for the blob. */
+/* Set all pointers of m, except the blob's, to NULL and their counts to 0. */
 void fl_msg_forget(fl_msg *m);
 
 /* Own: a copy with all it points to; end with fl_msg_free. */
 fl_msg *fl_msg_dup(const fl_msg *m);
 void fl_msg_free(fl_msg *m);
 
-/* --- who gets it --- */
+/* --- receivers --- */
 
 typedef enum fl_peer_kind {
     FL_PEER_COORD,  /* the coordinator */
@@ -170,16 +176,17 @@ typedef struct fl_peer {
     uint64_t call;
 } fl_peer;
 
-/* A message that a machine wants sent. */
+/* A message in an outbox, and its receiver. */
 typedef struct fl_letter {
     fl_peer to;
     fl_msg msg;
 } fl_letter;
 
-/* Messages and log lines of a machine. The driver sends them and clears the
- * outbox after every event. Thread: one at a time. */
+/* Messages and log lines that a state machine has produced. After every event
+ * the machine's owner sends them and clears the outbox. Thread: one at a time.
+ */
 typedef struct fl_outbox {
-    fl_state state;            /* the machine's, for every message */
+    fl_state state;            /* the machine's; put into every message */
     FL_VEC(fl_letter) out;     /* in order */
     FL_VEC(const char *) note; /* lines for the log */
     fl_arena *arena;           /* holds what messages and notes point to */
@@ -191,11 +198,11 @@ void fl_outbox_clear(fl_outbox *o);
 void fl_outbox_note(fl_outbox *o, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Append a message. All that it points to is copied, but the blob is borrowed
- * until fl_outbox_clear. */
+/* Append a message. All that it points to is copied, except the blob, which is
+ * borrowed until fl_outbox_clear. */
 void fl_outbox_send(fl_outbox *o, fl_peer to, fl_msg msg);
 
-/* fl_outbox_send with a text. */
+/* fl_outbox_send, with msg.text formatted from fmt. */
 void fl_outbox_say(fl_outbox *o, fl_peer to, fl_msg msg, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -206,13 +213,14 @@ void fl_outbox_wrong_job(fl_outbox *o, fl_peer to, const fl_msg *m,
 
 /* --- blobs that must outlive their message --- */
 
+/* How a machine keeps a blob after the message that brought it is gone. */
 typedef struct fl_keeper {
     void *self;
-    fl_blob (*keep)(void *self, fl_blob b); /* a reference or a copy */
-    void (*drop)(void *self, fl_blob b);    /* end what keep returned */
+    fl_blob (*keep)(void *self, fl_blob b); /* returns a reference or a copy */
+    void (*drop)(void *self, fl_blob b);    /* releases what keep returned */
 } fl_keeper;
 
-extern const fl_keeper fl_keeper_copies; /* copies the bytes */
+extern const fl_keeper fl_keeper_copies; /* keeps copies on the heap */
 
 /* --- waits --- */
 
@@ -221,8 +229,8 @@ extern const fl_keeper fl_keeper_copies; /* copies the bytes */
 void fl_wait_row(fl_str *rows, const char *waiter, const char *whom,
                  const char *what, int64_t age, int64_t limit);
 
-/* Rows of fl_wait_row as log lines that begin with "stalled: ". Only the first
- * few are logged. */
+/* Append rows of fl_wait_row as log lines that begin with "stalled: ". Only the
+ * first few are logged. */
 void fl_outbox_stalled(fl_outbox *o, const fl_str *rows);
 
 #endif

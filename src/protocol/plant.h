@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plant.h - bugs on purpose, for the test that shows the simulator finding
+/* plant.h - deliberate bugs. A test shows that the simulator finds each of
  * them.
  *
  * Only src/protocol/sim_plant_test.c is linked with machines that were compiled
@@ -13,7 +13,8 @@ typedef enum fl_plant {
     FL_PLANT_DUPLICATE,   /* a server forgets which pushes it has seen */
     FL_PLANT_DEAD_MEMBER, /* a lost trainer's barrier still counts */
     FL_PLANT_ARRIVAL,     /* gradients are added as they came, not by rank */
-    FL_PLANT_QUIET,       /* nobody looks at state ids and old versions */
+    FL_PLANT_QUIET,       /* lost state is not noticed: no party compares state
+                             ids and versions */
 } fl_plant;
 
 #ifdef FL_WITH_PLANTS

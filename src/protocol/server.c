@@ -17,19 +17,20 @@
 #include <stdio.h>
 
 enum {
-    SENTENCE_MAX = 256, /* bytes of END's sentence that are kept */
-    AHEAD_MAX = 16,     /* CLOSEs that came before their round is open */
+    SENTENCE_MAX = 256, /* bytes of END's text that are kept */
+    AHEAD_MAX = 16,     /* decisions kept for rounds that are not open yet */
 };
 
 /* A session that has pushed, and what it has staged for the open round. */
 typedef struct pusher {
     fl_id session;
     int rank;
-    bool gone; /* no member any more; kept for a decision that may name it */
-    fl_window window;     /* sequence numbers seen, of all rounds */
-    FL_VEC(fl_blob) part; /* staged pushes, by seq */
-    FL_VEC(int64_t) seq;  /* the number of each part */
-    int64_t count; /* pushes of the round; 0: the last one has not come */
+    bool gone; /* not a member any more; kept because a decision may name it */
+    fl_window window;     /* sequence numbers seen in all rounds */
+    FL_VEC(fl_blob) part; /* staged pushes, sorted by seq */
+    FL_VEC(int64_t) seq;  /* sequence number of each part */
+    int64_t
+        count; /* pushes of the round; 0: unknown until the last one comes */
 } pusher;
 
 typedef struct parked_request {
@@ -47,7 +48,7 @@ typedef struct push_in_flight {
     fl_blob blob;
 } push_in_flight;
 
-/* A decision of the coordinator: whose pushes make the next version. */
+/* A CLOSE: the sessions whose pushes make the version after `round`. */
 typedef struct decision {
     int64_t round;
     fl_member *member;
@@ -60,7 +61,7 @@ struct fl_server {
     fl_outbox *out;
     int index;
     uint64_t coordinator; /* the coordinator's state id; 0: not heard yet */
-    fl_refusals refused;  /* connections that the coordinator refused */
+    fl_refusals refused;  /* since when the coordinator refuses connections */
     int64_t heard;        /* when the coordinator was last heard */
     int64_t ticked;
     int64_t told;    /* when STATE was last sent */
@@ -69,14 +70,14 @@ struct fl_server {
     bool closing; /* round `version` is being applied */
     FL_VEC(fl_member) member;
     FL_VEC(fl_leave) left;
-    int64_t left_at;       /* when `left` came */
+    int64_t left_at;       /* when `left` was received */
     FL_VEC(pusher) pusher; /* in order of their first push */
     FL_VEC(parked_request) parked;
     FL_VEC(decision) ahead; /* decisions whose round is not open yet */
-    FL_VEC(push_in_flight) in_flight; /* in order */
-    size_t bytes;                     /* staged, parked and in flight */
-    bool ending;                      /* END is known */
-    bool ended; /* END is obeyed: its version is reached */
+    FL_VEC(push_in_flight) in_flight; /* in the order of arrival */
+    size_t bytes; /* of pushes that are staged, parked and in flight */
+    bool ending;  /* END has arrived */
+    bool ended;   /* the version that END names is reached */
     int code;
     char sentence[SENTENCE_MAX];
     int64_t end_version; /* the version to end with; < 0: end at once */
@@ -153,7 +154,7 @@ static void say_end(fl_server *s, fl_peer to, const fl_msg *m)
     fl_outbox_say(s->out, to, answer, "%s", s->sentence);
 }
 
-/* The first failure is the one that counts. */
+/* Begin to end with an error, unless one has been kept already. */
 static void fail_with(fl_server *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -171,7 +172,8 @@ static void fail_with(fl_server *s, const char *fmt, ...)
     fl_outbox_note(s->out, "%s", s->sentence);
 }
 
-/* A fault ends the job. The server's name is put before the reason. */
+/* End the job because of an error. The reason gets the server's name in front.
+ */
 static void fail_server(fl_server *s, int64_t now, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -186,7 +188,7 @@ static void fail_server(fl_server *s, int64_t now, const char *fmt, ...)
               text);
 }
 
-/* --- what is kept --- */
+/* --- staged pushes and parked requests --- */
 
 static fl_blob keep_blob(fl_server *s, fl_blob b)
 {
@@ -200,7 +202,7 @@ static void drop_blob(fl_server *s, fl_blob b)
     s->store->keep.drop(s->store->keep.self, b);
 }
 
-/* What is staged goes; the window stays. */
+/* Drop the staged pushes of a session. Its window stays. */
 static void clear_stage(fl_server *s, pusher *p)
 {
     for (int64_t i = 0; i < p->part.n; i++)
@@ -278,7 +280,7 @@ static void refuse_push(fl_server *s, fl_peer to, const fl_msg *m, fl_err code,
     fl_outbox_say(s->out, to, answer, "%s", why);
 }
 
-/* What can be wrong with a push whatever the state; NULL: nothing. */
+/* What is wrong with a push in any state of the server; NULL: nothing. */
 static const char *flaw_of_push(const fl_server *s, const fl_msg *m)
 {
     if (m->seq < 1)
@@ -309,7 +311,8 @@ static void apply_push(fl_server *s, fl_peer from, const fl_msg *m)
     s->store->apply(s->store->self, 0, &by, 1);
 }
 
-/* A repeat. One that is still being applied is answered when that is over. */
+/* Answer a push that has been seen before. One that is still being applied is
+ * answered when it has been applied. */
 static void answer_repeat(fl_server *s, fl_peer from, const fl_msg *m)
 {
     for (int64_t i = 0; i < s->in_flight.n; i++) {
@@ -353,7 +356,7 @@ static bool is_repeat(const fl_server *s, const pusher *p, int64_t seq)
            fl_window_seen(&p->window, seq);
 }
 
-/* The session is a member. */
+/* Requires that the session is a member. */
 static void on_push(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
 {
     const char *wrong = flaw_of_push(s, m);
@@ -366,7 +369,8 @@ static void on_push(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
     if (is_repeat(s, p, m->seq)) {
         answer_repeat(s, from, m);
     } else if (!s->job->async && m->round < open) {
-        fence_session(s, from, m, now); /* closed without it */
+        fence_session(s, from, m,
+                      now); /* the round was closed without this push */
     } else if (!s->job->async && m->round > s->version) {
         refuse_push(s, from, m, FL_EPROTO, "push: its round is not open yet");
         fail_server(s, now, "trainer %d pushed round %lld, version is %lld",
@@ -397,8 +401,9 @@ static void read_values(fl_server *s, fl_peer from, const fl_msg *m)
     s->store->read(s->store->self, m->blob, from, &reply);
 }
 
-/* Gradients that do not fit now may fit when others were applied. A round that
- * does not fit as a whole never will: that is an error. */
+/* Whether a push does not fit into memory now, but will when others have been
+ * applied. A round that does not fit as a whole never will; check_push refuses
+ * it. */
 static bool must_wait_for_room(const fl_server *s, const fl_msg *m)
 {
     const bool frees = s->job->async ? s->bytes > 0 : s->closing;
@@ -406,7 +411,7 @@ static bool must_wait_for_room(const fl_server *s, const fl_msg *m)
            m->blob.size > s->job->max_staged - s->bytes;
 }
 
-/* Answer the request, or return false: it must wait. */
+/* Answer the request. False: it must wait. */
 static bool serve_request(fl_server *s, fl_peer from, const fl_msg *m,
                           int64_t now)
 {
@@ -455,13 +460,13 @@ static void park_request(fl_server *s, fl_peer from, const fl_msg *m,
         if (p->msg.tag != m->tag || !fl_id_same(p->msg.session, m->session))
             continue;
         if (p->from.call != from.call)
-            say_parked(s, p->from, &p->msg); /* a newer call has its place */
+            say_parked(s, p->from, &p->msg); /* the newer call replaces it */
         p->from = from;
         return;
     }
     if (s->parked.n >= s->job->max_parked ||
         m->blob.size > s->job->max_staged - s->bytes) {
-        say_parked(s, from, m); /* no room: it asks again */
+        say_parked(s, from, m); /* no room to park it: the trainer repeats it */
         return;
     }
     parked_request p = {from, *m, now};
@@ -475,7 +480,7 @@ static void serve_parked(fl_server *s, int64_t now)
 {
     for (int64_t i = 0; i < s->parked.n;) {
         parked_request p = s->parked.at[i];
-        s->bytes -= p.msg.blob.size; /* it needs no room beside itself */
+        s->bytes -= p.msg.blob.size; /* its bytes are counted already */
         const bool served = serve_request(s, p.from, &p.msg, now);
         s->bytes += p.msg.blob.size;
         if (served)
@@ -505,7 +510,7 @@ static bool names_session(const decision *c, fl_id session)
     return false;
 }
 
-/* The participants' gradients, by rank. */
+/* Collect the staged pushes of a decision's sessions, sorted by rank. */
 static int gather_staged(fl_server *s, const decision *c, fl_staged *by)
 {
     int n = 0;
@@ -588,7 +593,7 @@ static void settle_server(fl_server *s, int64_t now)
     serve_parked(s, now);
     if (!s->ended)
         close_next(s, now);
-    serve_parked(s, now); /* a fault may have begun the end */
+    serve_parked(s, now); /* an error in close_next has begun the end */
     end_if_due(s, now);
 }
 
@@ -597,7 +602,7 @@ static void settle_server(fl_server *s, int64_t now)
 static void on_view(fl_server *s, const fl_msg *m, int64_t now)
 {
     if (m->view <= s->view)
-        return; /* acknowledged and ignored */
+        return; /* an old view: acknowledged and ignored */
     s->view = m->view;
     s->member.n = s->left.n = 0;
     for (int i = 0; i < m->n_member; i++)
@@ -633,7 +638,8 @@ static void on_end(fl_server *s, const fl_msg *m)
     snprintf(s->sentence, sizeof s->sentence, "%s", m->text ? m->text : "");
 }
 
-/* Members by rank, each rank of the job and only once. */
+/* Whether the members of m are sorted by rank, without repeats, and all ranks
+ * are ranks of the job. */
 static bool are_members_valid(const fl_server *s, const fl_msg *m)
 {
     if (m->n_member < 0 || m->n_member > s->job->trainers || m->n_left < 0 ||
@@ -714,7 +720,8 @@ static int64_t silence_limit(const fl_server *s)
     return s->coordinator ? s->job->reach : s->job->start;
 }
 
-/* Its views come twice per lease, once it is there. */
+/* Whether the coordinator is silent: it has not come yet, or its views, which
+ * come twice per lease, have stopped. */
 static bool misses_coordinator(const fl_server *s, int64_t now)
 {
     const int64_t silence = now - s->heard;
@@ -738,15 +745,16 @@ static void report_stalls(fl_server *s, int64_t now)
     fl_str_fini(&rows);
 }
 
-/* No word from the coordinator: the result would not be right. */
+/* End with an error: without the coordinator's decisions the parameters would
+ * be wrong. */
 static void give_up_coordinator(fl_server *s, int64_t now, int64_t limit)
 {
-    s->ending = false; /* an END whose decisions never came */
+    s->ending = false; /* an END whose decisions are missing is dropped */
     fail_server(s, now, "the coordinator is silent for %.0f s",
                 (double)limit / (double)FL_SEC);
 }
 
-/* "trainer 0 at server 1" into buf. */
+/* Write "trainer 0 at server 1" to buf. */
 static void name_of(const fl_server *s, fl_id session, char *buf, size_t size)
 {
     snprintf(buf, size, "a newcomer at server %d", s->index);
@@ -840,7 +848,7 @@ void fl_server_tick(fl_server *s, int64_t now)
 {
     const int64_t limit = silence_limit(s);
     if (now - s->ticked > s->job->lease / 3)
-        s->heard += now - s->ticked; /* this process slept */
+        s->heard += now - s->ticked; /* this process was stopped */
     s->ticked = now;
     if (!s->ended && now >= s->heard + limit)
         give_up_coordinator(s, now, limit);
@@ -848,7 +856,8 @@ void fl_server_tick(fl_server *s, int64_t now)
         settle_server(s, now);
     const bool tells = s->ended || misses_coordinator(s, now);
     if (tells && now >= s->told + s->job->retry)
-        send_state(s, now); /* its answer tells if the coordinator lives */
+        send_state(s,
+                   now); /* the answer shows whether the coordinator is alive */
     report_stalls(s, now);
 }
 
@@ -890,7 +899,7 @@ void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows)
         snprintf(what, sizeof what, "%s %lld",
                  view ? "view" : "the decision that makes version",
                  (long long)(view ? p->msg.g : p->msg.round));
-        /* each word of the coordinator moves the limit on */
+        /* each message of the coordinator extends the limit */
         fl_wait_row(rows, who, "the coordinator", what, now - p->since,
                     s->heard + s->job->reach - now);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server.h - a server: stages gradients, closes rounds, answers pulls.
  *
- * A pure machine like the coordinator. It never looks into gradients and
- * parameters: a store, given by the driver, holds them.
+ * A pure state machine like the coordinator. It never looks into gradients and
+ * parameters: an fl_store, which the caller provides, holds and updates them.
  * Thread: one at a time. */
 #ifndef FL_PROTOCOL_SERVER_H
 #define FL_PROTOCOL_SERVER_H
@@ -11,28 +11,29 @@
 
 typedef struct fl_server fl_server;
 
-/* One participant's gradients of a round: its pushes by seq. */
+/* The gradients of one session for a round: its pushes, sorted by seq. */
 typedef struct fl_staged {
     int rank;
     fl_id session;
-    int n;
+    int n; /* pushes */
     const fl_blob *part;
     bool last; /* async: the last push of a trainer's step */
 } fl_staged;
 
-/* What holds the parameters. No function may call back into the server. */
+/* Callbacks to the parameters. None may call back into the server. */
 typedef struct fl_store {
     void *self;
     fl_keeper keep;
     /* Check a push before it is accepted: names, shapes, finite values, no
      * element twice. `by` has one part. */
     fl_err (*check)(void *self, const fl_staged *by);
-    /* Begin to apply the mean of n participants, in the order given; async: n
-     * is 1. The store reports with fl_server_applied. The bytes of the blobs
-     * stay until then, the arrays only during this call. */
+    /* Begin to apply the mean of the gradients of n sessions, added in the
+     * order given; async: n is 1. The store calls fl_server_applied when it is
+     * done. The bytes of the blobs are kept until then, the arrays only during
+     * this call. */
     void (*apply)(void *self, int64_t round, const fl_staged *by, int n);
-    /* Answer a pull: send `reply` with the present values of what `names`
-     * asks for. Nothing that is applied later may be in them. `names` is
+    /* Answer a pull: send `reply` with the present values of the variables
+     * in `names`. A later apply must not change these values. `names` is
      * borrowed. */
     void (*read)(void *self, fl_blob names, fl_peer to, const fl_msg *reply);
 } fl_store;
@@ -44,34 +45,36 @@ void fl_server_free(fl_server *s);
 
 void fl_server_recv(fl_server *s, fl_peer from, const fl_msg *m, int64_t now);
 
-/* Is m of this job, and its session a member or perhaps a member of a newer
- * view? Other messages are refused whatever their blob holds. */
+/* Whether m belongs to this job and comes from a member, or from a session that
+ * may be a member in a view that this server does not have yet. If not, m will
+ * be refused, and its blob need not be decoded. */
 bool fl_server_expects(const fl_server *s, const fl_msg *m);
 
-/* The store has applied the oldest task that it was given. `why` is NULL, or
- * says what went wrong; then the job ends. */
+/* The store has finished the oldest fl_store.apply. `why` is NULL, or says what
+ * went wrong; then the job ends. */
 void fl_server_applied(fl_server *s, const char *why, int64_t now);
 
 /* A call broke: a request parked on it is forgotten. */
 void fl_server_hangup(fl_server *s, uint64_t call);
 
-/* The coordinator's host refuses connections. If the coordinator was heard
- * before and the refusals go on for `gone` of the job, the server ends. */
+/* The coordinator's host refuses connections. If the coordinator has
+ * been heard before and the refusals go on for job->gone, the server ends. */
 void fl_server_refused(fl_server *s, int64_t now);
 
 void fl_server_tick(fl_server *s, int64_t now); /* several times a second */
 
-/* True once END was obeyed and the time to linger is over. *code is then the
+/* True once the server has ended and job->linger has passed. *code is then the
  * exit code. */
 bool fl_server_over(const fl_server *s, int64_t now, int *code);
 
 /* Ask the coordinator to end the job, for instance because of a signal. `why`
- * names this server. */
+ * is the reason and names this server. */
 void fl_server_quit(fl_server *s, const char *why, int64_t now);
 
-/* True once END is known; *code and *why (borrowed) are then END's. */
+/* True once END has arrived; *code and *why (borrowed) are then END's. */
 bool fl_server_end(const fl_server *s, int *code, const char **why);
 
+/* Append a row of fl_wait_row for each request that is parked. */
 void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows);
 
 /* Rounds closed; async: pushes applied. */

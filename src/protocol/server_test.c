@@ -4,14 +4,14 @@
 #include "protocol/test_talk.h"
 #include "protocol/window.h"
 
-/* A server over a store that writes down what it is told. */
+/* A server, and a store that writes down what it is told to apply. */
 typedef struct scene {
     fl_job job;
     fl_outbox out;
     fl_store store;
     fl_server *s;
     int64_t now;
-    char told[256]; /* "r1 r2;" bytes of each participant */
+    char told[256]; /* "r1 r2;": the bytes of each session, per apply */
     int reads;
 } scene;
 
@@ -69,7 +69,7 @@ static void from_coord(scene *s, fl_msg m)
     fl_server_recv(s->s, at_coord(), &m, s->now);
 }
 
-/* A message about sessions, whose ranks are their numbers less one. */
+/* Send m with members: session n has rank n - 1. */
 static void with_members(scene *s, fl_msg m, const char *sessions)
 {
     fl_member member[3];
@@ -143,15 +143,15 @@ static void closes_in_rank_order(void)
     push(&s, 2, 1, 0, 1, "b1");
     push(&s, 1, 1, 0, 1, "a1"); /* a repeat: acknowledged, no effect */
     CHECK(said(&s.out, FL_MSG_ACK));
-    close_round(&s, 0, "13"); /* 2 was lost before the decision */
+    close_round(&s, 0, "13"); /* session 2 was lost before the decision */
     CHECK_STR(s.told, "a1 c1 c2 ;");
     CHECK_INT(fl_server_version(s.s), 0);
-    close_round(&s, 0, "13"); /* again, while it is applied */
+    close_round(&s, 0, "13"); /* a repeat while the round is applied */
     CHECK_STR(s.told, "a1 c1 c2 ;");
     applied(&s);
     CHECK_INT(said(&s.out, FL_MSG_STATE)->round, 1);
     CHECK_INT((int64_t)fl_server_bytes(s.s), 0);
-    close_round(&s, 0, "13"); /* and later */
+    close_round(&s, 0, "13"); /* a repeat after that */
     CHECK_INT(said(&s.out, FL_MSG_STATE)->round, 1);
     CHECK_STR(s.told, "a1 c1 c2 ;");
     push(&s, 1, 1, 0, 1, "a1"); /* a late repeat of a closed round */
@@ -171,7 +171,7 @@ static void keeps_a_close_that_is_early(void)
     CHECK_STR(s.told, "");
     close_round(&s, 0, "1");
     CHECK_STR(s.told, "a ;");
-    applied(&s); /* its turn, and nothing is staged for it: remembered */
+    applied(&s); /* round 1 is next: the CLOSE that came early is used */
     CHECK(mentions(said(&s.out, FL_MSG_STATE), "round 1 is to close"));
     close_scene(&s);
 }
@@ -185,7 +185,7 @@ static void counts_a_version_once_it_is_applied(void)
     close_round(&s, 0, "1");
     CHECK_STR(s.told, "a ;");
     CHECK_INT(fl_server_version(s.s), 0);
-    pull(&s, 1, 0, 50); /* some of it may be version 1 already */
+    pull(&s, 1, 0, 50); /* too late: round 0 is being applied */
     CHECK(heard(&s.out, 50, FL_MSG_FENCED));
     applied(&s);
     CHECK_INT(fl_server_version(s.s), 1);
@@ -199,14 +199,14 @@ static void keeps_what_a_decision_may_need(void)
     view(&s, 1, 0, "12");
     push(&s, 1, 1, 0, 1, "a");
     push(&s, 2, 1, 0, 1, "b");
-    view(&s, 2, 1, "1"); /* lost when round 1 was open: P(0) may have it */
+    view(&s, 2, 1, "1"); /* session 2 lost in round 1: P(0) may name it */
     CHECK_INT((int64_t)fl_server_bytes(s.s), 2);
     close_round(&s, 0, "12");
     CHECK_STR(s.told, "a b ;");
     applied(&s);
     CHECK_INT(fl_server_seats(s.s), 1);
     push(&s, 1, 2, 1, 1, "a");
-    view(&s, 3, 1, ""); /* lost before P(1): no decision can have it */
+    view(&s, 3, 1, ""); /* session 1 lost before P(1): no decision names it */
     CHECK_INT((int64_t)fl_server_bytes(s.s), 0);
     CHECK_INT(fl_server_seats(s.s), 0);
     close_scene(&s);
@@ -217,7 +217,7 @@ static void ends_the_job_when_gradients_are_missing(void)
     scene s;
     open_scene(&s, (fl_job){0});
     view(&s, 1, 0, "1");
-    push(&s, 1, 1, 0, 2, "a"); /* one of two */
+    push(&s, 1, 1, 0, 2, "a"); /* the first of two pushes */
     pull(&s, 1, 1, 50);
     close_round(&s, 0, "1");
     const fl_msg *m = said(&s.out, FL_MSG_STATE);
@@ -256,22 +256,22 @@ static void refuses_bad_pushes(void)
     ask(&s, 8, (fl_msg){.kind = (fl_msg_kind)-3});
     CHECK(heard(&s.out, 8, FL_MSG_ERROR));
     CHECK_INT((int64_t)fl_server_bytes(s.s), 0);
-    push(&s, 1, 1, 0, 1, "a"); /* none of them had an effect */
+    push(&s, 1, 1, 0, 1, "a"); /* the refused pushes had no effect */
     CHECK(said(&s.out, FL_MSG_ACK));
     close_scene(&s);
 }
 
-/* Asynchronous: what is applied makes room. */
+/* Asynchronous: a push that has been applied makes room for others. */
 static void lets_pushes_wait_for_room(void)
 {
     scene s;
     open_scene(&s, (fl_job){.async = true, .max_staged = 4});
     view(&s, 1, 0, "1");
-    push(&s, 1, 1, 0, 0, "abc"); /* is being applied */
+    push(&s, 1, 1, 0, 0, "abc"); /* applying begins */
     push(&s, 1, 2, 0, 0, "de");
     CHECK(mentions(said(&s.out, FL_MSG_PARKED),
                    "waits for room: 3 bytes are staged of at most 4"));
-    push(&s, 1, 3, 0, 0, "12345"); /* never fits */
+    push(&s, 1, 3, 0, 0, "12345"); /* larger than the limit */
     CHECK_INT(said(&s.out, FL_MSG_ERROR)->code, FL_ENOMEM);
     applied(&s);
     push(&s, 1, 2, 0, 0, "de");
@@ -282,12 +282,12 @@ static void lets_pushes_wait_for_room(void)
     close_scene(&s);
 }
 
-/* A push that waited for its view does not stand in its own way. */
+/* A push that was parked for its view is not counted twice. */
 static void a_parked_push_counts_once(void)
 {
     scene s;
     open_scene(&s, (fl_job){.async = true, .max_staged = 4});
-    push(&s, 1, 1, 0, 0, "abc"); /* view 1 has not come */
+    push(&s, 1, 1, 0, 0, "abc"); /* parked: view 1 has not come */
     CHECK_INT((int64_t)fl_server_bytes(s.s), 3);
     view(&s, 1, 0, "1");
     CHECK_STR(s.told, "abc ;");
@@ -321,7 +321,7 @@ static void parks_a_pull_until_its_version(void)
     push(&s, 1, 1, 0, 1, "a");
     pull(&s, 1, 1, 51);
     CHECK_INT(fl_server_parked(s.s), 1);
-    pull(&s, 1, 1, 52); /* again, on a newer call */
+    pull(&s, 1, 1, 52); /* a repeat on a newer call */
     CHECK(mentions(heard(&s.out, 51, FL_MSG_PARKED), "waits for version 1"));
     CHECK_INT(fl_server_parked(s.s), 1);
     s.now += 6 * FL_SEC;
@@ -349,7 +349,7 @@ static void parks_a_newcomer_until_its_view(void)
     view(&s, 2, 0, "12");
     CHECK(heard(&s.out, 60, FL_MSG_VALUES));
     ask(&s, 61, (fl_msg){.kind = FL_MSG_PULL, .session = session(3), .g = 3});
-    view(&s, 4, 0, "12"); /* came and went */
+    view(&s, 4, 0, "12"); /* session 3 came and left between two views */
     CHECK(heard(&s.out, 61, FL_MSG_FENCED));
     close_scene(&s);
 }
@@ -366,7 +366,7 @@ static void fences_who_is_lost(void)
         &s,
         (fl_msg){.kind = FL_MSG_VIEW, .view = 3, .left = &left, .n_left = 1},
         "1");
-    CHECK(heard(&s.out, 50, FL_MSG_FENCED)); /* the parked one at once */
+    CHECK(heard(&s.out, 50, FL_MSG_FENCED)); /* the parked request too */
     view(&s, 1, 0, "12");                    /* an old view changes nothing */
     s.now += 10 * FL_SEC;
     push(&s, 2, 2, 0, 1, "b");
@@ -410,7 +410,7 @@ static void applies_on_arrival_once(void)
     CHECK(!said(&s.out, FL_MSG_ACK));
     ask(&s, 101,
         (fl_msg){.kind = FL_MSG_PUSH, .session = session(1), .seq = 1});
-    CHECK(heard(&s.out, 100, FL_MSG_PARKED)); /* a newer call has its place */
+    CHECK(heard(&s.out, 100, FL_MSG_PARKED)); /* replaced by a newer call */
     applied(&s);
     CHECK(heard(&s.out, 101, FL_MSG_ACK));
     push(&s, 1, 1, 0, 0, "a");
@@ -440,7 +440,7 @@ static void ends_with_the_version_of_the_end(void)
     close_round(&s, 0, "1");
     applied(&s);
     CHECK(said(&s.out, FL_MSG_STATE)->over);
-    CHECK(!fl_server_over(s.s, s.now, &code)); /* lingers */
+    CHECK(!fl_server_over(s.s, s.now, &code)); /* still lingering */
     pull(&s, 1, 1, 51);
     CHECK_INT(heard(&s.out, 51, FL_MSG_END)->code, 3);
     CHECK(fl_server_over(s.s, s.now + 5 * FL_SEC, &code));
@@ -463,7 +463,7 @@ static void gives_up_on_a_silent_coordinator(void)
     close_scene(&s);
 }
 
-/* Nobody waits ten minutes without a word. */
+/* A server that waits for its coordinator reports that. */
 static void says_that_no_coordinator_comes(void)
 {
     scene s;
@@ -501,7 +501,7 @@ static void ignores_an_insane_view(void)
 {
     scene s;
     open_scene(&s, (fl_job){0});
-    view(&s, 1, 0, "21"); /* not by rank */
+    view(&s, 1, 0, "21"); /* not sorted by rank */
     CHECK_INT(fl_server_view(s.s), 0);
     from_coord(&s, (fl_msg){.kind = FL_MSG_VIEW, .view = 1, .n_member = 4});
     from_coord(&s, (fl_msg){.kind = FL_MSG_VIEW, .view = 1, .n_left = -1});
@@ -546,7 +546,7 @@ static void ends_where_no_coordinator_listens(void)
         CHECK(i > 39 || !said(&s.out, FL_MSG_STATE));
         fl_server_tick(s.s, s.now += 250 * FL_MS);
     }
-    CHECK(said(&s.out, FL_MSG_STATE)); /* after a lease: does it live? */
+    CHECK(said(&s.out, FL_MSG_STATE)); /* after a silent lease it asks */
     fl_server_refused(s.s, s.now);
     CHECK(!fl_server_end(s.s, &code, &why));
     s.now += 5 * FL_SEC;

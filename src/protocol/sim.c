@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sim.c - the simulator's events and its network. */
+/* sim.c - the events and the network of the simulator. */
 #include "protocol/sim_world.h"
 
 #include <stdio.h>
@@ -79,7 +79,7 @@ static bool is_cut(const sim *s, int a, int b)
 static int64_t draw_delay(sim *s)
 {
     const int64_t d = 1 + (int64_t)sim_dice(s, (uint64_t)s->delay);
-    return sim_dice(s, 4) ? d / 16 : d; /* most are quick, some are late */
+    return sim_dice(s, 4) ? d / 16 : d; /* three of four messages are fast */
 }
 
 /* One copy of a message from a to b, unless the network loses it. */
@@ -259,7 +259,8 @@ static void leave_if_over(sim *s, int party)
     } else if (party < s->job.servers) {
         sim_server *v = &s->server[party];
         if (fl_server_over(v->server, s->now, &code) && !v->left &&
-            (party || s->coord_left)) { /* server 0 stays for the coordinator */
+            (party ||
+             s->coord_left)) { /* server 0 stays as long as the coordinator */
             v->left = true;
             v->code = code;
         }
@@ -307,7 +308,7 @@ static void remember_event(sim *s, const sim_event *e)
         s->result->trace = (s->result->trace ^ word[i]) * 1099511628211u;
 }
 
-/* An event for someone who is not there any more. */
+/* Whether the event is for a process that has ended since. */
 static bool is_moot(sim *s, const sim_event *e)
 {
     if (e->kind == SIM_FAULT || e->kind == SIM_START || e->kind == SIM_REPLACE)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sim_check.c - the invariants A to G, after every event.
+/* sim_check.c - checks the invariants A to G after every event.
  *
- * Nothing here trusts the machines: what a round must have made is computed
- * again from P alone. */
+ * The checks do not rely on the machines: the values that a round must produce
+ * are computed again from its decision, P(k), alone. */
 #include "protocol/sim_world.h"
 
 #include <stdarg.h>
@@ -75,7 +75,7 @@ void sim_fail(sim *s, char letter, const char *fmt, ...)
     show_waits(s, s->report);
 }
 
-/* --- what the coordinator says: B, E --- */
+/* --- messages of the coordinator: B, E --- */
 
 static bool has(const fl_member *m, int64_t n, fl_id session)
 {
@@ -123,7 +123,7 @@ static void note_view(sim *s, const fl_msg *m)
         fl_push(&s->view, m->member[i]);
 }
 
-/* Version k + 1 of every server, from version k and P alone. */
+/* Compute version k + 1 of every server from version k and P(k). */
 static void expect_version(sim *s, sim_round *r, int64_t k)
 {
     r->value = fl_mem_alloc((size_t)s->job.servers * sizeof(float));
@@ -137,8 +137,8 @@ static void expect_version(sim *s, sim_round *r, int64_t k)
     }
 }
 
-/* Nobody trains alone: every rank was there before the first round closes. With
- * ids of their own its members are the processes (note_came, H). */
+/* Before the first round closes, each rank must have been held by a running
+ * trainer. */
 static void check_start(sim *s)
 {
     for (int i = 0; i < s->job.trainers; i++)
@@ -188,7 +188,7 @@ static void note_close(sim *s, const fl_msg *m)
         sim_fail(s, 'B', "P(%lld) was decided twice", (long long)m->round);
 }
 
-/* --- what is sent: A, G --- */
+/* --- every message that is sent: A, G --- */
 
 static void note_answer(sim *s, int party, const fl_letter *o)
 {
@@ -210,7 +210,7 @@ static void note_answer(sim *s, int party, const fl_letter *o)
                  s->push.at[c->push].applied);
 }
 
-/* Is the field not 0? */
+/* Whether the field is not 0. */
 static bool is_set(const fl_msg *m, const fl_msg_field *f)
 {
     static const char zero[sizeof(int64_t)];
@@ -224,7 +224,8 @@ static bool is_set(const fl_msg *m, const fl_msg_field *f)
     return memcmp(at, zero, list ? sizeof(int) : size[f->type]);
 }
 
-/* What is sent stands in the message's row of src/protocol/list.h. */
+/* A message may only use the fields that its row in src/protocol/list.h names.
+ */
 static void check_fields(sim *s, const fl_msg *m)
 {
     for (const fl_msg_field *f = fl_msg_fields; f->name; f++)
@@ -247,7 +248,7 @@ void sim_check_sent(sim *s, int party, const fl_letter *o)
         s->disorderly = true;
 }
 
-/* --- what a store is told: A, B, C --- */
+/* --- what a store is told to apply: A, B, C --- */
 
 static void check_part(sim *s, int server, const sim_apply *a,
                        const fl_staged *by, const sim_grad *g)
@@ -332,12 +333,12 @@ void sim_check_fenced(sim *s, const sim_proc *p)
 {
     for (int i = 0; i < s->job.servers; i++)
         if (!sim_is_led(s, &s->server[i]))
-            return; /* it may not have heard that the coordinator is another */
+            return; /* it may not know yet that the coordinator was replaced */
     if (fl_coord_has(s->coord, fl_client_session(p->client)))
         sim_fail(s, 'G', "proc %d is fenced and is a member", p->index);
 }
 
-/* --- what a trainer builds on: Q --- */
+/* --- a trainer does not mix two states of a server: Q --- */
 
 void sim_check_heard(sim *s, sim_proc *p, int server, int life)
 {
@@ -355,7 +356,7 @@ void sim_check_misled(sim *s, const sim_proc *p)
                  p->index);
 }
 
-/* --- after every event: D, bounds, no anonymous wait --- */
+/* --- after every event: D, limits, every wait has a row --- */
 
 static int lines(const fl_str *text)
 {
@@ -382,7 +383,7 @@ static void check_server(sim *s, sim_server *v)
         sim_fail(s, 'G', "server %d ends with requests parked", v->index);
 }
 
-/* Costs more: every hundredth event. */
+/* This check is slow, so it runs at every hundredth event only. */
 static void check_waits(sim *s)
 {
     for (int i = 0; i < s->job.servers; i++) {
@@ -433,9 +434,10 @@ static void check_calls(sim *s)
     }
 }
 
-/* No process is gone for good, and no time to rejoin was too short. With one
- * trainer id for all, or without rounds, the restart of a trainer that has
- * just completed may take the place of another: the protocol's known limit. */
+/* Whether the job must complete: no process is gone for good, and the time to
+ * rejoin was long enough. Without explicit ids, or without rounds, a trainer
+ * that has just completed and is started again may take the rank of another
+ * one. This is a known limit of the protocol. */
 static bool must_complete(const sim *s)
 {
     for (int i = 0; i < s->procs; i++)
@@ -450,7 +452,7 @@ static void check_outcome(sim *s, int code, const char *why)
 {
     const int done = fl_coord_done(s->coord);
     if (s->result->replaced)
-        return; /* it ends, as it can; Q says how it must not */
+        return; /* it may end in any way that invariant Q allows */
     if ((code == 0) != (done == s->job.trainers))
         sim_fail(s, 'F', "code %d (%s) with %d of %d done", code, why, done,
                  s->job.trainers);

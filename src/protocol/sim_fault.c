@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sim_fault.c - the weather of a simulated job. */
+/* sim_fault.c - draws and carries out the faults of a simulated job. */
 #include "protocol/sim_world.h"
 
 void sim_fault_plan(sim *s)
@@ -28,7 +28,8 @@ void sim_fault_plan(sim *s)
                (sim_event){.kind = SIM_REPLACE});
 }
 
-/* The kernel closes a dead process's connections; a dead host's stay. */
+/* When a process dies, the kernel closes its connections. (When a host dies,
+ * they stay open.) */
 static void close_calls(sim *s, const sim_proc *p)
 {
     for (int64_t i = 0; i < s->call.n; i++) {
@@ -65,7 +66,8 @@ static void kill_one(sim *s, sim_proc *p)
     maybe_restart(s, p);
 }
 
-/* An exception: the process says so, and ends once that is acknowledged. */
+/* A trainer's program raises an exception: the process sends FAILED and ends
+ * when that is acknowledged. */
 static void fail_one(sim *s, sim_proc *p)
 {
     if (!p->client || p->finished)
@@ -80,7 +82,7 @@ static void cut_link(sim *s)
     const int b = (int)sim_dice(s, (uint64_t)s->job.servers);
     const int64_t until = s->now + (int64_t)sim_dice(s, 15 * FL_SEC);
     s->cut[a * s->parties + b] = until;
-    if (sim_dice(s, 3)) /* else one way only */
+    if (sim_dice(s, 3)) /* otherwise cut one direction only */
         s->cut[b * s->parties + a] = until;
 }
 
@@ -105,7 +107,7 @@ static void sleep_one(sim *s, int party, uint64_t longest)
     s->asleep[party] = s->now + (int64_t)sim_dice(s, longest);
 }
 
-/* All calls to a process that is killed break. */
+/* Break all calls to a process that is killed. */
 static void break_calls(sim *s, int server)
 {
     for (int64_t i = 0; i < s->call.n; i++) {
@@ -150,7 +152,7 @@ static void strike_once(sim *s)
     const int n = (int)sim_dice(s, (uint64_t)s->procs);
     sim_proc *p = &s->proc[n];
     switch (sim_dice(s, 11)) {
-    case 10: /* a power cut */
+    case 10: /* all trainers die at once */
         for (int i = 0; i < s->procs; i++)
             kill_one(s, &s->proc[i]);
         break;
@@ -180,7 +182,7 @@ static void strike_once(sim *s)
 
 void sim_fault(sim *s)
 {
-    if (s->now >= s->storm_ends) { /* a fair tail */
+    if (s->now >= s->storm_ends) { /* no more faults: the job must end now */
         s->drop = s->twice = 0;
         s->delay = 2 * FL_MS;
         return;

@@ -2,12 +2,14 @@
 /* sim_party.c - the processes of a simulated job, and its arithmetic.
  *
  * A gradient is a float that depends on rank, round, server and part;
- * its sizes differ so much that another order of summing gives other bits. */
+ * the magnitudes differ so much that another order of addition gives another
+ * sum. */
 #include "protocol/sim_world.h"
 
 #include <stdio.h>
 
-/* A time to rejoin that no storm outlasts: then who can complete does. */
+/* A time to rejoin that is longer than all faults last, so that every trainer
+ * that can complete does. */
 #define PATIENCE (300 * FL_SEC)
 
 static uint64_t hash_number(uint64_t x)
@@ -27,7 +29,7 @@ float sim_gradient(int rank, int64_t round, int server, int part)
 
 int sim_parts(int64_t round, int server)
 {
-    return (int)((round + server) % 3); /* 0: an empty push is made */
+    return (int)((round + server) % 3); /* 0: only an empty push */
 }
 
 /* --- a store --- */
@@ -40,7 +42,8 @@ static fl_err check_push(void *self, const fl_staged *by)
     return FL_OK;
 }
 
-/* The arrays are copied, the bytes are not: the server must keep them. */
+/* The arrays are copied. The bytes are not, so that the test fails if the
+ * server drops them too early. */
 static void begin_apply(void *self, int64_t round, const fl_staged *by, int n)
 {
     sim_server *v = self;
@@ -80,7 +83,7 @@ static void apply_mean(sim_server *v, const sim_apply *a)
     v->value -= 0.1f * (sum / (float)a->n);
 }
 
-/* The oldest task: a store works in order. */
+/* Finish the oldest task: a store applies in order. */
 void sim_store_done(sim *s, int server)
 {
     sim_server *v = &s->server[server];
@@ -111,7 +114,7 @@ static void start_tick(sim *s, int party)
                .kind = SIM_TICK, .party = party, .life = sim_life(s, party)});
 }
 
-/* Of server 0 also the coordinator. */
+/* Create a server; with server 0 also the coordinator. */
 static void init_server(sim *s, int index, int life)
 {
     sim_server *v = &s->server[index];
@@ -154,7 +157,8 @@ static void forget_rounds(sim *s)
     s->round.n = 0;
 }
 
-/* With a new coordinator everything begins anew, if nobody remembers. */
+/* Kill a server and start it without state. With a new coordinator the job
+ * begins from the start, if no trainer knows the old state. */
 void sim_server_replace(sim *s, int server)
 {
     fini_server(s, server);
@@ -183,7 +187,8 @@ static void on_ready(void *self, int rank, int64_t round)
     sim *s = p->sim;
     int64_t work = 1 + (int64_t)sim_dice(s, 600 * FL_MS);
     if (!sim_dice(s, 60))
-        work = 31 * FL_SEC; /* three leases: slow is not dead */
+        work = 31 *
+               FL_SEC; /* three leases: a slow trainer must not count as dead */
     sim_at(s, work,
            (sim_event){.kind = SIM_WORK,
                        .party = sim_trainer(s, p->index),
@@ -197,7 +202,7 @@ static void on_fenced(void *self, const char *why)
     sim_check_fenced(p->sim, p);
 }
 
-/* Another process has the rank that it was started for. */
+/* Whether another process holds the rank that p was started with. */
 static bool has_rival(const sim_proc *p)
 {
     for (int i = 0; i < p->sim->procs; i++) {
@@ -247,7 +252,7 @@ void sim_proc_work(sim *s, int proc)
 {
     sim_proc *p = &s->proc[proc];
     if (fl_client_now(p->client) != FL_CLIENT_READY)
-        return; /* fenced in the meantime: this batch is dropped */
+        return; /* it was fenced: the batch is dropped */
     const int64_t at = s->job.async ? p->steps : fl_client_round(p->client);
     if (at >= p->goal) {
         fl_client_leave(p->client, 0, NULL, s->now);

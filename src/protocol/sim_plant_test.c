@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The simulator finds bugs: the machines of this test are compiled with them.
- */
+/* The simulator finds deliberate bugs: the state machines of this test are
+ * compiled with them (plant.h). */
 #include "protocol/plant.h"
 #include "protocol/sim.h"
 
@@ -14,7 +14,7 @@ enum {
 
 fl_plant fl_planted;
 
-/* Some seed finds a planted bug by that letter. */
+/* Some seed must find the planted bug as a breach of that invariant. */
 static void finds(fl_plant plant, const char *letter)
 {
     fl_sim_opts opts = {.sync = true};

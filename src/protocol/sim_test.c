@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seeds for make test; FL_SIM_SEEDS has more for make test-sim. */
+/* Run the simulator on some seeds. `make test-sim` sets FL_SIM_SEEDS to run
+ * more. */
 #include "protocol/sim.h"
 
 #include "base/test.h"
@@ -20,7 +21,8 @@ static uint64_t seeds(void)
 
 static void print_report(const fl_str *report)
 {
-    for (char *at = report->at, *end; *at; at = end) { /* cmocka cuts at 1 K */
+    for (char *at = report->at, *end; *at;
+         at = end) { /* cmocka truncates a message at 1 KiB */
         end = strchr(at, '\n') + 1;
         print_error("%.*s", (int)(end - at), at);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sim_world.h - the simulated world: parties, calls, events, what is checked.
+/* sim_world.h - the types of the simulator: parties, calls, events, and what
+ * the checks remember.
  *
  * Parties are numbered: servers 0 .. S-1, then the coordinator, then trainer
  * processes. The coordinator shares the host of server 0. */
@@ -16,32 +17,33 @@ enum {
     SIM_HISTORY = 60, /* events that a report shows */
 };
 
+/* What an event is. */
 typedef enum sim_kind {
-    SIM_MSG,
-    SIM_TICK,
+    SIM_MSG,     /* a message arrives */
+    SIM_TICK,    /* a machine's timer fires */
     SIM_WORK,    /* a trainer's batch is computed */
     SIM_APPLIED, /* a store has applied its oldest task */
     SIM_HANGUP,  /* a call broke, as the called process sees it */
     SIM_BROKEN,  /* a call broke, as the caller sees it */
-    SIM_START,   /* a trainer process */
-    SIM_REPLACE, /* a server process, or all: killed, started without state */
-    SIM_FAULT,
+    SIM_START,   /* a trainer process starts */
+    SIM_REPLACE, /* one server or all are killed and started without state */
+    SIM_FAULT,   /* the next fault happens */
 } sim_kind;
 
 typedef struct sim_event {
     int64_t at;
-    uint64_t order; /* decides between events of one time */
+    uint64_t order; /* events of the same time happen in this order */
     sim_kind kind;
     int party;
     int life;        /* which start of the process the event is for */
     int sender_life; /* which start of the process sent the message */
     fl_peer from;
-    bool refused;    /* by `from`: nobody listens there */
+    bool refused;    /* SIM_BROKEN: no process listens at `from` */
     fl_msg *msg;     /* owned */
-    uint64_t number; /* call or tag */
+    uint64_t number; /* SIM_HANGUP: the call; SIM_BROKEN: the tag */
 } sim_event;
 
-/* One line of the history. */
+/* One event in the history that a report shows. */
 typedef struct sim_line {
     int64_t at;
     sim_kind kind;
@@ -60,7 +62,7 @@ typedef struct sim_call {
     bool open, arrived, answered, gone;
 } sim_call;
 
-/* A gradient on its way: who made it, for what, and the number itself. */
+/* The content of a push: who made it, what it is for, and its value. */
 typedef struct sim_grad {
     int64_t push; /* number in sim.push */
     fl_id session;
@@ -70,14 +72,14 @@ typedef struct sim_grad {
 } sim_grad;
 
 typedef struct sim_push {
-    int applied; /* how often */
+    int applied; /* how often it was applied */
 } sim_push;
 
-/* What a store was told to apply and has not yet. */
+/* What a store has been told to apply and has not applied yet. */
 typedef struct sim_apply {
     int n;
     int64_t round;
-    fl_staged *by; /* with parts of its own */
+    fl_staged *by; /* copies; the blobs are the server's */
 } sim_apply;
 
 typedef struct sim sim;
@@ -92,9 +94,9 @@ typedef struct sim_server {
     FL_VEC(sim_apply) apply;
     int64_t version;
     int life;  /* counts how often it was replaced */
-    int epoch; /* life of the coordinator that was there when it began */
+    int epoch; /* life of the coordinator when this life began */
     fl_state state;
-    int64_t down_until; /* connections are refused */
+    int64_t down_until; /* connections are refused until then */
     bool left;          /* the process has ended */
     int code;
 } sim_server;
@@ -109,19 +111,20 @@ typedef struct sim_proc {
     fl_entropy entropy;
     uint64_t open; /* its open call */
     fl_id open_session;
-    int goal; /* sync: round to complete at; async: steps */
+    int goal; /* completes at this round (sync) or after these steps (async) */
     int steps, restarts;
-    int64_t *seen; /* version by server */
+    int64_t *seen; /* newest version heard, by server */
     int *used;     /* life of each server that it has heard, plus 1; 0: none */
     bool misled;   /* it has heard two lives of a server */
-    bool finished; /* left the job, or never comes back */
-    bool given_up; /* it is not going to complete */
+    bool finished; /* has left the job, or will never come back */
+    bool given_up; /* will not complete */
 } sim_proc;
 
+/* A decided round. */
 typedef struct sim_round {
-    fl_member *member; /* P */
+    fl_member *member; /* P(round): the sessions whose gradients count */
     int n;
-    float *value; /* version after it, by server */
+    float *value; /* the value that each server must have after the round */
 } sim_round;
 
 struct sim {
@@ -136,24 +139,24 @@ struct sim {
     FL_VEC(sim_call) call;
     FL_VEC(sim_push) push;
     FL_VEC(sim_round) round;
-    FL_VEC(fl_member) view; /* as the coordinator last said */
+    FL_VEC(fl_member) view; /* the coordinator's last VIEW */
     FL_VEC(fl_id) gone;     /* sessions that left a view */
     int64_t view_number;
-    bool *came; /* ranks that a live trainer had */
+    bool *came; /* by rank: a running trainer has held it */
     fl_coord *coord;
     fl_outbox coord_out;
     bool coord_left;
     sim_server *server;
     sim_proc *proc;
-    int procs;       /* one more than trainers where there is a rival */
-    int64_t *asleep; /* by party, until */
-    int64_t *cut;    /* by pair of hosts, until */
+    int procs;       /* trainer processes; one more if there is a rival */
+    int64_t *asleep; /* by party: stopped until this time */
+    int64_t *cut;    /* by pair of hosts: no message passes until this time */
     int parties;
-    /* the weather */
-    int drop, twice; /* of 1000 messages */
-    int64_t delay;   /* at most */
-    bool storm;
-    bool disorderly; /* END did not name a version */
+    /* the faults */
+    int drop, twice; /* lost and doubled messages of 1000 */
+    int64_t delay;   /* of a message, at most */
+    bool storm;      /* processes have faults too */
+    bool disorderly; /* END did not name a version to end with */
     sim_line history[SIM_HISTORY];
     bool broken;
 };
@@ -162,10 +165,11 @@ struct sim {
 
 uint64_t sim_dice(sim *s, uint64_t n); /* 0 .. n-1 */
 void sim_at(sim *s, int64_t after, sim_event e);
-void sim_drain(sim *s, int party);     /* send what stands in its outbox */
+void sim_drain(sim *s, int party);     /* send what is in its outbox */
 int sim_host(const sim *s, int party); /* the coordinator's is server 0 */
 int sim_life(const sim *s, int party); /* of the process, now */
-/* The server's coordinator is still there, so what it does can be checked. */
+/* Whether the coordinator of the server's present life still runs. Only then
+ * the checks know what the server must do. */
 bool sim_is_led(const sim *s, const sim_server *v);
 int sim_coord(const sim *s); /* party numbers */
 int sim_trainer(const sim *s, int proc);
@@ -188,7 +192,7 @@ void sim_fault_plan(sim *s);
 void sim_fault(sim *s);
 void sim_replace(sim *s);
 
-/* --- sim_check.c: the invariants; each ends the run with its letter --- */
+/* --- sim_check.c: the invariants; a broken one ends the run --- */
 
 void sim_fail(sim *s, char letter, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -198,8 +202,9 @@ void sim_check_read(sim *s, int server, const fl_msg *reply);
 void sim_check_values(sim *s, sim_proc *p, int server, const fl_msg *m);
 void sim_check_fenced(sim *s, const sim_proc *p);
 void sim_check_heard(sim *s, sim_proc *p, int server, int life);
-void sim_check_misled(sim *s, const sim_proc *p); /* it goes on */
-void sim_check_state(sim *s);                     /* after every event */
+/* p takes values, or completes. */
+void sim_check_misled(sim *s, const sim_proc *p);
+void sim_check_state(sim *s); /* after every event */
 void sim_check_end(sim *s);
 
 #endif

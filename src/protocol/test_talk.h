@@ -42,7 +42,7 @@ static inline const fl_msg *heard(const fl_outbox *o, uint64_t call,
     return NULL;
 }
 
-/* The same to anyone. */
+/* The last message of that kind to any peer since the last clear, or NULL. */
 static inline const fl_msg *said(const fl_outbox *o, fl_msg_kind kind)
 {
     for (int64_t i = o->out.n - 1; i >= 0; i--)
