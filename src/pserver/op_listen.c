@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listen_and_serv  hold the parameters, run optimize_blocks on what arrives
+/* listen_and_serv  holds parameters, runs optimize_blocks on gradients that
+ *                  trainers push
  *
  * The operator is a server process: it returns when the job has ended. */
 #include "op/op.h"

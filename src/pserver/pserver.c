@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pserver.c - a server process: what comes in becomes events of the state
- * machines, what these leave in their outboxes goes out.
+/* pserver.c - a server process: gives incoming messages to the state machines,
+ * and sends what the machines put into their outboxes.
  *
  * Handlers run on threads of the network and never wait for a peer: a request
  * that must wait is parked by the machines. Bytes from outside are checked,
@@ -38,19 +38,19 @@
 #include <unistd.h>
 
 #define TICK          (250 * FL_MS)
-#define POLL          (50 * FL_MS)  /* between looks for a signal */
+#define POLL          (50 * FL_MS)  /* between two checks for a signal */
 #define VERSION_LINES (60 * FL_SEC) /* between two log lines on the version */
 
 enum {
-    CALLS = 128, /* of one trainer at once: 64 pushes, and some that wait */
+    CALLS = 128, /* open calls of one trainer at most: 64 pushes and others */
     KNOCK =
         FL_MSG_NONE /* the channel of knocks; others are kinds of messages */
 };
 
 /* One-way messages of one kind to one server. */
 typedef struct peer_channel {
-    bool busy;       /* a message is under way */
-    fl_packet *next; /* the newest of those that wait; NULL: none waits */
+    bool busy;       /* a message was sent and is not answered */
+    fl_packet *next; /* the newest message that waits; NULL: none waits */
 } peer_channel;
 
 typedef struct pserver {
@@ -59,13 +59,13 @@ typedef struct pserver {
     const fl_clock *clock;
     fl_job job;
     fl_rpc *rpc;
-    fl_rpc_method method[FL_MSG_KINDS + 2]; /* and Why, and the end */
-    fl_rpc_peer **peer; /* connection to each server; NULL: this one */
+    fl_rpc_method method[FL_MSG_KINDS + 2]; /* also Why and the end mark */
+    fl_rpc_peer **peer; /* connection to each server; NULL for this server */
     fl_pstore *store;
     fl_store store_ops;
     fl_signals *signals;
     char address[128]; /* where the server listens */
-    int port;          /* where the server listens; 0: it does not yet */
+    int port;          /* port of `address`; 0: it does not listen yet */
     uint64_t secret;   /* drawn at the start; never 0 */
     fl_state state;    /* drawn at the start */
 
@@ -75,14 +75,15 @@ typedef struct pserver {
     fl_tallies *tallies;  /* NULL: this is not server 0 */
     fl_server *server;
     fl_outbox coord_out, server_out;
-    FL_VEC(uint64_t) open;                 /* calls that stay open: sessions */
+    FL_VEC(uint64_t) open;                 /* open calls of sessions */
     peer_channel (*channel)[FL_MSG_KINDS]; /* to each server, by kind */
-    fl_refusals strange;    /* since when a server of another job answers */
+    fl_refusals strange;    /* since when a server of another job answers at an
+                               endpoint of ours */
     uint64_t *known;        /* secret of each server; 0: not known yet */
-    fl_id *logged;          /* session of each rank that the log has named */
-    int64_t logged_version; /* newest version that the log has named */
-    int64_t logged_at;      /* when the log named it */
-    FL_VEC(char *) notes;   /* lines for the log, once the lock is free */
+    fl_id *logged;          /* last session that was logged, by rank */
+    int64_t logged_version; /* newest version that was logged */
+    int64_t logged_at;      /* when `logged_version` was logged */
+    FL_VEC(char *) notes; /* lines that are logged when the lock is released */
 } pserver;
 
 static int64_t now_of(const pserver *p)
@@ -205,12 +206,12 @@ static void send_message(pserver *p, int server, const fl_msg *m)
         send_packet(p, server, channel, packet);
         return;
     }
-    fl_packet_unref(c->next); /* the machines repeat what matters */
+    fl_packet_unref(c->next); /* the machines repeat what is not answered */
     c->next = packet;
 }
 
-/* Under the lock: tell the coordinator's endpoint our secret. `number` is the
- * secret of whoever spoke as the coordinator. */
+/* Under the lock: send our secret to the coordinator's endpoint. `number` is
+ * the secret in the message that made us send it. */
 static void send_knock(pserver *p, uint64_t number)
 {
     const fl_msg m = {.kind = FL_MSG_STATE,
@@ -243,8 +244,8 @@ static void deliver_letter(pserver *p, const fl_letter *l)
         send_message(p, l->to.index, &l->msg);
 }
 
-/* Deliver the letters of a box from *done on. A letter is copied, since its
- * delivery may add to the box. */
+/* Deliver the messages of an outbox from *done on. Each is copied first, since
+ * its delivery may append to the outbox. */
 static void deliver_letters(pserver *p, fl_outbox *box, int64_t *done)
 {
     while (*done < box->out.n) {
@@ -279,8 +280,8 @@ static void note_version(pserver *p)
 }
 
 /* Under the lock, after every event: empty the outboxes. The two machines of
- * server 0 may answer each other at once, so both boxes are read until neither
- * grows. */
+ * server 0 may answer each other at once, so both outboxes are emptied until
+ * neither gets new messages. */
 static void flush_outboxes(pserver *p)
 {
     int64_t from_coord = 0, from_server = 0;
@@ -298,8 +299,8 @@ static void flush_outboxes(pserver *p)
 
 /* --- answers of other servers --- */
 
-/* A server of another job answers at an endpoint of ours: perhaps that job is
- * just ending. If it stays so for a lease, our job fails. */
+/* A server of another job answers at an endpoint of ours. Perhaps that job is
+ * about to end; if it still answers after a lease, our job fails. */
 static void on_other_job(pserver *p, int server, const fl_msg *m)
 {
     const int64_t now = now_of(p);
@@ -319,7 +320,8 @@ static void on_other_job(pserver *p, int server, const fl_msg *m)
     fl_str_fini(&why);
 }
 
-/* An answer tells nothing new, unless the server is of another job. */
+/* The answer to a one-way message only matters if the server is of another job.
+ */
 static void read_delivery(pserver *p, int server, const fl_packet *packet)
 {
     fl_arena *arena = fl_arena_new();
@@ -382,7 +384,8 @@ static void acknowledge_call(pserver *p, uint64_t call)
                                           .server = p->place->server}));
 }
 
-/* Does the message carry our secret? Then remember that of its sender. */
+/* Whether the message carries our secret. If so, the sender's secret is
+ * remembered. */
 static bool check_secret(pserver *p, int server, const fl_msg *m)
 {
     if (m->echo != p->secret)
@@ -407,7 +410,7 @@ static void note_leave(pserver *p, int rank, const fl_msg *view)
  * only the other servers do this. */
 static void note_view(pserver *p, const fl_msg *view)
 {
-    int at = 0; /* members are in order of their ranks */
+    int at = 0; /* members are sorted by rank */
     for (int rank = 0; rank < p->job.trainers; rank++) {
         while (at < view->n_member && view->member[at].rank < rank)
             at++;
@@ -424,7 +427,7 @@ static void note_view(pserver *p, const fl_msg *view)
     }
 }
 
-/* A message of the coordinator, which is another process. */
+/* A message of the coordinator, received by a server other than server 0. */
 static void on_coordinator(pserver *p, const fl_msg *m, int64_t now)
 {
     const char *why = "";
@@ -475,7 +478,7 @@ static void on_tally(pserver *p, uint64_t call, const fl_msg *m)
     fl_keeper_parcels.drop(NULL, answer.blob);
 }
 
-/* --- by kind --- */
+/* --- dispatch by kind --- */
 
 /* Under the lock: hand a message to the machine that it is for. */
 static void route_message(pserver *p, uint64_t call, const fl_msg *m)
@@ -514,9 +517,9 @@ static fl_err check_method(const fl_rpc_method *by, fl_msg_kind kind)
                    by->name);
 }
 
-/* A caller that knows the job's digest is no stranger. A request of another job
- * is answered with a sentence later on; an open call is refused here, since it
- * would get that sentence for every message. */
+/* Check the job digest that the caller shows. With the right one the caller is
+ * no stranger. A request of another job is answered with ERROR later; an open
+ * call is refused here, since it would get an ERROR for every message. */
 static fl_err check_job(pserver *p, const fl_rpc_method *by, uint64_t call,
                         const fl_msg *m)
 {
@@ -527,8 +530,8 @@ static fl_err check_job(pserver *p, const fl_rpc_method *by, uint64_t call,
     return FL_OK;
 }
 
-/* Will the machine use the gradients of this push? Then it is worth looking for
- * NaN in all of them. */
+/* Whether the machine will use the gradients of this push. If not, they need
+ * not be searched for NaN. */
 static bool is_expected(pserver *p, const fl_msg *m)
 {
     lock_machines(p);
@@ -626,7 +629,7 @@ static void on_applied(void *self, const char *why)
     unlock_machines(p);
 }
 
-/* All methods of the list of messages, and Why. */
+/* Make the table of RPC methods: those of src/protocol/list.h, and Why. */
 static void set_methods(pserver *p)
 {
     const int n =
@@ -694,11 +697,11 @@ static void raise_file_limit(void)
     if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur == files.rlim_max)
         return;
     files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files); /* a failure does no harm */
+    setrlimit(RLIMIT_NOFILE, &files); /* may fail: the old limit stays */
 }
 
-/* The network has one thread, which reads as fast as a socket gives. Two would
- * hand the polling to each other at every message, which takes a tenth of the
+/* One network thread is enough to read at the speed of a socket. Two would hand
+ * the polling to each other at every message, which takes a tenth of the
  * server's CPU time. */
 static fl_err make_network(pserver *p)
 {
@@ -721,8 +724,8 @@ static fl_err make_network(pserver *p)
     return FL_OK;
 }
 
-/* The signal that asks this process to end; 0: none. A front that handles
- * Ctrl-C itself reports it through its poll. */
+/* The signal that asks this process to end; 0: none. If the caller (Python)
+ * handles Ctrl-C itself, its poll reports it. */
 static int find_end_signal(void *self)
 {
     const pserver *p = self;
@@ -761,9 +764,10 @@ static void sleep_for(int64_t ns)
     nanosleep(&t, NULL); /* a signal ends the sleep */
 }
 
-/* The job has succeeded, and nobody is left who could ask anything. On server
- * 0: every trainer has hung up, which it does once it knows that it has
- * completed. On others: the coordinator was told that this server has ended. */
+/* Whether the job has succeeded and no request can come any more. On server 0:
+ * every trainer has closed its open call, which it does when its COMPLETE was
+ * acknowledged. On other servers: the coordinator knows that this server has
+ * ended. */
 static bool nobody_asks(const pserver *p)
 {
     const peer_channel *report = &p->channel[0][FL_MSG_STATE];
@@ -782,7 +786,7 @@ static bool is_over(const pserver *p, int64_t now)
                               (!p->coord || fl_coord_over(p->coord, now)));
 }
 
-/* How the job has ended. */
+/* The error that the job has ended with, or FL_OK. */
 static fl_err job_error(const pserver *p)
 {
     const char *why = "";
@@ -803,8 +807,8 @@ static void tick_machines(pserver *p)
     unlock_machines(p);
 }
 
-/* End before the machines do. The other processes are told why, for a second at
- * most. Err: `err`, unless the job was complete. */
+/* End because of a signal or the poll. The other processes are told why, which
+ * takes a second at most. Err: `err`, unless the job was complete. */
 static fl_err end_early(pserver *p, fl_err err, const char *by)
 {
     const int64_t now = now_of(p);
@@ -840,7 +844,7 @@ static void print_waits(pserver *p)
     fl_str_fini(&text);
 }
 
-/* Is the job over? Then *err is how it ended. */
+/* Whether the job is over; *err is then its result. */
 static bool check_over(pserver *p, fl_err *err)
 {
     lock_machines(p);
@@ -870,7 +874,7 @@ static fl_err serve_job(pserver *p)
     return err;
 }
 
-/* --- life --- */
+/* --- the whole life of the process --- */
 
 static void init_pserver(pserver *p, const fl_pserver_opts *opts)
 {
@@ -927,7 +931,7 @@ static fl_err run_pserver(pserver *p)
     FL_TRY(make_network(p));
     FL_TRY(start_listening(p));
     if (fl_port_file_write(p->port))
-        FL_WARN("%s", fl_errmsg()); /* nothing needs it but old scripts */
+        FL_WARN("%s", fl_errmsg()); /* only old scripts read the file */
     return serve_job(p);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pserver.h - a server process: network and threads around the state machines.
  *
- *     I/O threads (net/)  decode a message, look for NaN, then, under the lock,
- *                         feed a machine and send what its outbox holds
+ *     I/O threads (net/)  decode a message and look for NaN; then, under the
+ *                         lock, give it to a state machine and send what the
+ *                         machine has put into its outbox
  *     owner threads       apply rounds, read values (store.h)
  *     the caller          ticks the machines, polls for signals
  *
@@ -15,11 +16,11 @@
 #include "exec/exe.h"
 
 typedef struct fl_pserver_opts {
-    const fl_exec_env *env;    /* of plans; watch->poll may end the server */
+    const fl_exec_env *env;    /* for plans; watch->poll may end the server */
     const fl_program *program; /* its block 0 has listen_and_serv */
     const fl_op *op;           /* the listen_and_serv op */
     fl_scope *scope;           /* where the startup program has run */
-    fl_job limits; /* a field that is 0 is taken from the environment */
+    fl_job limits;             /* a limit of 0 is taken from the environment */
 } fl_pserver_opts;
 
 /* Serve until the job has ended. Err: EINTR if SIGTERM, SIGINT (where these had
@@ -27,7 +28,7 @@ typedef struct fl_pserver_opts {
  * the first failure of the job. Blocks: for as long as the job runs. */
 fl_err fl_pserve(const fl_pserver_opts *opts) FL_MUST_CHECK;
 
-/* The operator that is a server process; op_listen.c. */
+/* The operator whose kernel calls fl_pserve: op_listen.c. */
 extern const fl_op_def fl_op_listen_and_serv;
 
 #endif

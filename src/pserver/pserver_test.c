@@ -13,7 +13,8 @@ static void one_trainer_lives_and_completes(void)
     town t;
     talker k;
     town_cut(&t, 1, 1, false);
-    setenv("FLUID_LINGER", "3600", 1); /* it need not wait for nobody */
+    setenv("FLUID_LINGER", "3600",
+           1); /* longer than the test: it must end before */
     town_set(&t, 0, "w", 2, ten);
     host_start(&t.host[0]);
     talker_init(&k, &t, 1);
@@ -37,7 +38,7 @@ static void one_trainer_lives_and_completes(void)
     town_close(&t);
 }
 
-/* Everybody's requests cross everybody's; a pull waits for the round. */
+/* Requests of both trainers to both servers are interleaved. */
 static void two_trainers_meet_on_two_servers(void)
 {
     town t;
@@ -47,7 +48,7 @@ static void two_trainers_meet_on_two_servers(void)
     const char *names[2] = {w ? "b" : "w", w ? "w" : "b"};
     town_set(&t, w, "w", 2, ten);
     town_set(&t, 1 - w, "b", 1, ten);
-    host_start(&t.host[1]); /* the coordinator comes last */
+    host_start(&t.host[1]); /* server 0, the coordinator, starts last */
     host_start(&t.host[0]);
     for (int i = 0; i < 2; i++) {
         talker_init(&k[i], &t, (uint64_t)i + 1);
@@ -105,7 +106,7 @@ static void an_asynchronous_push_is_acknowledged_when_applied(void)
 
 /* --- bad ends --- */
 
-/* It lingers, and nobody needs it any more. */
+/* The server lingers after the end of the job. */
 static void a_signal_after_the_end_of_the_job_is_no_failure(void)
 {
     town t;
@@ -122,7 +123,8 @@ static void a_signal_after_the_end_of_the_job_is_no_failure(void)
     town_close(&t);
 }
 
-/* Until the server listens for signals: before, one would end the test. */
+/* Wait until the server handles the signal. Before that it would kill the test.
+ */
 static void await_handler(int number)
 {
     struct sigaction now = {0};
@@ -141,7 +143,7 @@ static void sigterm_ends_the_wait_for_a_host_name(void)
     host_start(&t.host[0]);
     await_handler(SIGTERM);
     raise(SIGTERM);
-    /* during a lookup or between two: the sentence says which */
+    /* the rest of the message depends on when the signal came */
     CHECK_ERR(town_wait(&t, 0), FL_EINTR, "nosuchhost.invalid:6174: ");
     town_close(&t);
 }
@@ -153,7 +155,7 @@ static void a_trainer_that_hangs_up_is_lost(void)
     town_open(&t, 1, 1, false);
     talker_init(&k, &t, 1);
     talker_join(&k, 0);
-    talker_fini(&k); /* as if it had died */
+    talker_fini(&k); /* the server sees the same as if the trainer had died */
     CHECK_ERR(town_wait(&t, 0), FL_EIO, "the job has failed: trainer 0: ");
     town_close(&t);
 }
@@ -178,7 +180,7 @@ static void a_trainer_that_fails_says_why(void)
     town_close(&t);
 }
 
-/* Until the server says so of itself. */
+/* Wait until the server reports this wait. */
 static void await_wait(const town *t, const char *row)
 {
     for (bool is = false; !is; usleep(1000)) {
@@ -203,11 +205,11 @@ static void sigterm_ends_a_server_cleanly(void)
     const int until = k.answers + 1;
     talker_send(&k, 0, (fl_msg){.kind = FL_MSG_PULL, .round = 1});
     await_wait(&t, "the decision that makes version 1");
-    raise(SIGUSR1); /* the table goes to the log; nobody dies of it */
+    raise(SIGUSR1); /* only logs the table of waits */
     raise(SIGTERM);
     CHECK_ERR(town_wait(&t, 0), FL_EINTR,
               "was ended by SIGTERM before the job was complete");
-    talker_wait(&k, &k.answers, until); /* what was parked has an answer */
+    talker_wait(&k, &k.answers, until); /* the parked request is answered */
     CHECK_INT(k.m.kind, FL_MSG_END);
     CHECK(strstr(k.text, "was ended by SIGTERM") != NULL);
     CHECK(access(path, R_OK));
@@ -243,7 +245,7 @@ static void a_poll_ends_a_server(void)
     town_close(&t);
 }
 
-/* Strangers that only connect take a file each. */
+/* A server raises its limit of open files, since each connection takes one. */
 static void a_server_may_open_all_files(void)
 {
     town t;
@@ -278,8 +280,8 @@ static int listen_at(const char *endpoint)
     return fd;
 }
 
-/* The test itself has the port: a server would end with its trainer's lease if
- * the search for the holder were slow. */
+/* The test itself holds the port. If another server held it, that server could
+ * end before the holder is found. */
 static void a_taken_port_is_named(void)
 {
     town t;
@@ -347,7 +349,7 @@ static void nonsense_is_answered_with_a_sentence(void)
     town_close(&t);
 }
 
-/* A word by a method of its own, from somebody who knows the job. */
+/* Send a message as a server would, from a process that knows the digest. */
 static void forge(talker *k, int server, const char *method, fl_msg m)
 {
     const int until = k->answers + 1;
@@ -371,7 +373,7 @@ static void nobody_speaks_for_a_server(void)
     forge(&k, 0, tell, end);
     CHECK_INT(k.code, FL_EINVAL);
     CHECK(strstr(k.text, "END of server 0: this is server 0 of 2"));
-    forge(&k, 1, tell, end); /* heard and not obeyed */
+    forge(&k, 1, tell, end); /* acknowledged, and has no effect */
     CHECK_INT(k.m.kind, FL_MSG_ACK);
     forge(&k, 1, tell, (fl_msg){.kind = FL_MSG_VIEW, .view = 9});
     forge(&k, 1, tell, (fl_msg){.kind = FL_MSG_CLOSE});
@@ -389,7 +391,7 @@ static void nobody_speaks_for_a_server(void)
     town_close(&t);
 }
 
-/* Neither in words nor in the fields of an answer. */
+/* Neither the text nor a field of the answer tells anything of the job. */
 static void another_job_learns_nothing(void)
 {
     town t;

@@ -9,7 +9,7 @@
  *
  * Applying: a round is a task for every owner; the owner that finishes last
  * reports it. Rounds and pushes are reported in the order in which they were
- * given, since the state machine tells them apart by that alone: an owner
+ * given, because the state machine knows them by their order only: an owner
  * reports before it begins its next task, and no later round is complete
  * without that owner.
  *
@@ -18,8 +18,8 @@
  * sends the answer. Whole tensors are shared, not copied: an owner copies a
  * tensor before it writes to one that is still being sent.
  *
- * Easy to get wrong: what a learning-rate block leaves in a variable of the
- * global block is read by the updates, persistable or not. */
+ * Easy to get wrong: updates read every variable of the global block that a
+ * learning-rate block writes, also one that is not persistable. */
 #include "pserver/store.h"
 
 #include "base/pool.h"
@@ -32,19 +32,19 @@
 #include <stdlib.h>
 
 enum {
-    OWNERS_MAX = 64,     /* threads: more than a machine's memory can feed */
-    ROWS = 512,          /* row numbers that are checked together */
-    RANGES_MOST = 65536, /* slices of a gradient that wait for the others */
+    OWNERS_MAX = 64,     /* more threads would only wait for memory */
+    ROWS = 512,          /* row numbers that are checked at a time */
+    RANGES_MOST = 65536, /* slices of a gradient of one session at most */
     AHEAD = 16           /* rows between prefetch and copy */
 };
 
-/* A variable that may be pulled. Thread: its owner, but for name and owner. */
+/* A variable that may be pulled. Thread: its owner; name and owner: any. */
 typedef struct pullable {
     const char *name;
     int owner; /* number of the owner */
     fl_value *value;
     fl_table *table; /* NULL: the variable is a tensor */
-    int state;       /* part of the rows: a state, or FL_TABLE_VALUE */
+    int state;       /* table: index of a state, or FL_TABLE_VALUE */
 } pullable;
 
 /* A learning-rate block, compiled for one owner. */
@@ -60,7 +60,7 @@ typedef struct owner {
     int index;
     fl_pool *pool;
     fl_group group;
-    fl_scope *scope; /* below the user's: gradients, rates, temporaries */
+    fl_scope *scope; /* child of the user's: gradients, rates, temporaries */
     FL_VEC(rates) rates;
     bool rates_due; /* the rates must run before the next update */
     FL_VEC(fl_update *) updates;
@@ -69,7 +69,7 @@ typedef struct owner {
 /* A round, or in asynchronous mode a push, that the owners apply. */
 typedef struct applying {
     fl_pstore *store;
-    fl_staged *by; /* what each participant sent, by rank */
+    fl_staged *by; /* what each participant sent, sorted by rank */
     int n;         /* participants */
     int left;      /* owners that have not finished; under the store's lock */
     char why[512]; /* the first failure, or ""; under the store's lock */
@@ -91,7 +91,7 @@ struct fl_pstore {
     int owners;
     int64_t refused;             /* pushes with NaN. Thread: the machine's */
     pthread_mutex_t lock;        /* never held while a callback runs */
-    FL_VEC(applying *) applying; /* in the order in which they came */
+    FL_VEC(applying *) applying; /* in order of arrival */
 };
 
 static const fl_block *global_block(const fl_pstore *s)
@@ -104,7 +104,8 @@ static const fl_attr *find_attr(const fl_pstore *s, const char *name)
     return fl_desc_attr(&s->opts.op->desc, name);
 }
 
-/* Make sure that nobody else sees what a plan is about to write. */
+/* Copy the tensors that a plan is about to write, if a pull still shares them.
+ */
 static fl_err claim_values(fl_value *const *at, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -136,8 +137,8 @@ static bool is_in_place(const fl_desc *d, const char *type, const char *name)
            !strcmp(out, name);
 }
 
-/* Set u->first behind `sum` and `scale`. A push may use the name of the
- * gradient and each name that is summed. */
+/* Set u->first to the op after `sum` and `scale`. A push may use the name of
+ * the gradient or one of the names that are summed. */
 static void skip_mean(fl_pstore *s, fl_update *u)
 {
     const fl_ops *ops = &u->block->ops;
@@ -149,7 +150,7 @@ static void skip_mean(fl_pstore *s, fl_update *u)
     const fl_args *x = fl_desc_in(sum, "X");
     for (int i = 0; x && i < x->n; i++)
         if (!strcmp(x->name[i], out))
-            return; /* `sum` adds a decay to the gradient */
+            return; /* this `sum` adds weight decay to the gradient */
     for (int i = 0; x && i < x->n; i++)
         fl_map_put(&s->gradients, x->name[i], u);
     u->first = 1;
@@ -246,7 +247,7 @@ static fl_err bind_variable(owner *o, const char *name)
     return FL_OK;
 }
 
-/* Check that the scope has all that an op reads before the first update. */
+/* Check that the startup program has set every variable that the op reads. */
 static fl_err check_started(const owner *o, const fl_op *op)
 {
     fl_map reads = {0};
@@ -335,7 +336,7 @@ static fl_err start_owner(owner *o)
     return fl_pool_new("owner", 1, &o->pool);
 }
 
-/* --- making: what may be pulled --- */
+/* --- making: variables that may be pulled --- */
 
 static void add_pullables(fl_pstore *s)
 {
@@ -350,7 +351,7 @@ static void add_pullables(fl_pstore *s)
     }
 }
 
-/* Variables of an update are pulled from its owner, but for the rates. */
+/* Variables of an update are pulled from its owner, except learning rates. */
 static void assign_pullables(fl_pstore *s, const fl_update *u)
 {
     const fl_block *b = fl_program_block(u->program, 0);
@@ -408,7 +409,7 @@ static bool is_whole(const fl_update *u, const fl_item *item)
     return !item->first && fl_shape_equal(&item->shape, &u->grad->shape);
 }
 
-/* Is the item a slice: a list of some elements of the gradient? */
+/* Whether the item is a slice, that is, some elements of the gradient. */
 static bool is_slice(const fl_var *g, const fl_item *item)
 {
     const int64_t numel = fl_shape_numel(&g->shape);
@@ -431,7 +432,7 @@ static fl_err check_rows(const fl_update *u, const fl_item *item)
     if (item->shape.rank < 1 || !fl_shape_equal(&whole, want))
         return wrong_shape(u, item);
     if (u->table)
-        return FL_OK; /* any number is a row of it */
+        return FL_OK; /* a table has a row for every number */
     int64_t row[ROWS];
     for (int64_t at = 0, n; at < item->shape.dim[0]; at += n) {
         n = item->shape.dim[0] - at < ROWS ? item->shape.dim[0] - at : ROWS;
@@ -487,7 +488,7 @@ static fl_arrived *arrived_of(fl_update *u, const fl_staged *by)
     return a;
 }
 
-/* The number of the first range that ends behind an element. */
+/* The index of the first range that ends after the element. */
 static int64_t find_range(const fl_arrived *a, int64_t element)
 {
     int64_t from = 0, to = a->range.n;
@@ -540,8 +541,9 @@ static void remove_slice(const fl_update *u, fl_arrived *a, const fl_item *item)
     a->n -= fl_shape_numel(&item->shape);
 }
 
-/* Record all slices of a push, or none if one is refused. The record of a
- * gradient that is complete is cleared: the next slices are of another step. */
+/* Record all slices of a push, or none of them if one is refused. When a
+ * gradient is complete its record is cleared, since the next slices are those
+ * of another step. */
 static fl_err add_slices(fl_pstore *s, const fl_staged *by, const fl_parcel *p)
 {
     fl_err err = FL_OK;
@@ -603,7 +605,8 @@ static fl_err run_rates(owner *o)
     return FL_OK;
 }
 
-/* Give the items of a round to the updates of the owner, by rank and number. */
+/* Give the items of a round to the updates of the owner, in order of rank, then
+ * of seq. */
 static void hand_out_items(const owner *o, const applying *a)
 {
     for (int64_t i = 0; i < o->updates.n; i++)
@@ -648,8 +651,10 @@ static fl_err apply_item(owner *o, const fl_staged *by, const fl_item *item)
     return err ? fl_fail_at(err, "update by \"%s\"", u->grad->name) : FL_OK;
 }
 
-/* Asynchronous: the learning-rate blocks run once for every step of any
- * trainer, between its last push and the next push of anyone. */
+/* Apply a push (asynchronous). The learning-rate blocks run once per step of a
+ * trainer: after the last push of the step, before the next push of any
+ * trainer.
+ */
 static fl_err apply_push(owner *o, const fl_staged *by)
 {
     if (o->rates_due)
@@ -688,7 +693,7 @@ static void finish_owner_task(applying *a, fl_err err)
     const bool last = !--a->left;
     if (last)
         fl_remove(&s->applying,
-                  0); /* it is the oldest: see the head of the file */
+                  0); /* the oldest task: see the head of the file */
     pthread_mutex_unlock(&s->lock);
     if (!last)
         return;
@@ -736,16 +741,16 @@ static void apply_staged(void *self, int64_t round, const fl_staged *by, int n)
 typedef struct reading {
     fl_pstore *store;
     fl_peer to;
-    fl_msg reply;        /* has no pointers but the blob */
+    fl_msg reply;        /* all pointers except the blob are NULL */
     fl_parcel *want;     /* NULL: the pull names nothing */
-    bool lost;           /* the pull names a variable that is not here */
-    const pullable **of; /* the variable of each item, unless lost */
-    fl_tensor *value;    /* of each item; its owner fills it */
+    bool lost;           /* the pull names a variable that is unknown */
+    const pullable **of; /* variable of each item; not set if lost */
+    fl_tensor *value;    /* value of each item; its owner sets it */
     /* under the store's lock: */
     int left;      /* owners that have not finished */
-    size_t bytes;  /* of the answer, as far as the owners have counted */
-    fl_err err;    /* the first failure */
-    char why[512]; /* sentence of err */
+    size_t bytes;  /* size of the answer that the owners have counted so far */
+    fl_err err;    /* the first error */
+    char why[512]; /* message of err */
 } reading;
 
 /* The part of one owner in a pull. */
@@ -802,8 +807,8 @@ static fl_err read_some(const pullable *k, const fl_item *item, fl_tensor *out)
     return err;
 }
 
-/* List ids of a table, in its order: from the start, or behind the id that the
- * item names. */
+/* List ids of a table in the table's order, from the first one, or after the id
+ * that the item names. */
 static fl_err read_ids(const pullable *k, const fl_item *item, fl_tensor *out)
 {
     fl_table_cursor from = {0};
@@ -842,8 +847,8 @@ static fl_err check_range(const pullable *k, const fl_item *item)
         k->table ? "is a table: it is asked for by rows" : "has fewer");
 }
 
-/* Read one item of a pull. A range gives the whole variable, whose memory is
- * shared: the answer cuts the range out of it. */
+/* Read one item of a pull. For a range of a variable *out shares the whole
+ * variable; the answer then contains only the range. */
 static fl_err read_one(const pullable *k, const fl_item *item, fl_tensor *out)
 {
     const fl_value *v = k->value;
@@ -871,8 +876,8 @@ static size_t most_ids(const pullable *k, const fl_item *item)
     return (size_t)(item->height < rows ? item->height : rows);
 }
 
-/* The bytes that an item adds to the answer at most. A small request can name a
- * wide row many times. */
+/* An upper bound of the bytes that an item adds to the answer. It matters
+ * because a small request can name a wide row many times. */
 static size_t bytes_for(const pullable *k, const fl_item *item)
 {
     const fl_tensor *t = &k->value->tensor;
@@ -891,8 +896,8 @@ static size_t bytes_for(const pullable *k, const fl_item *item)
            (size_t)fl_shape_span(&t->shape, some, t->shape.rank);
 }
 
-/* Check the size of the answer before memory is taken for it. No size
- * overflows: every row that is named came with 8 bytes. */
+/* Check the size of the answer before memory is allocated for it. The sum
+ * cannot overflow, since the request has 8 bytes for each row that it names. */
 static fl_err check_size(reading *r, int index)
 {
     const size_t own = r->store->opts.max_answer;
@@ -922,7 +927,7 @@ static fl_err read_own(reading *r, int index)
     return FL_OK;
 }
 
-/* --- the answer --- */
+/* --- sending the answer --- */
 
 static void free_reading(reading *r)
 {
@@ -983,7 +988,7 @@ static void run_read_task(void *arg)
     free_reading(r);
 }
 
-/* --- a pull comes --- */
+/* --- fl_store.read: a pull arrives --- */
 
 static fl_err find_pullables(fl_pstore *s, reading *r)
 {
@@ -1006,8 +1011,8 @@ static fl_err find_pullables(fl_pstore *s, reading *r)
     return FL_OK;
 }
 
-/* Does this owner take part in the pull? At least the first one does, so that
- * the answer comes behind the rounds that were there before. */
+/* Whether this owner takes part in the pull. The first owner always does, so
+ * that even a pull of no variable is answered after the rounds before it. */
 static bool has_part(const reading *r, int index)
 {
     for (int i = 0; r->want && !r->lost && i < r->want->n; i++)
@@ -1036,7 +1041,7 @@ static void read_values(void *self, fl_blob names, fl_peer to,
         *parts[r->left++] = (read_task){r, i};
     }
     for (int i = 0, n = r->left; i < n;
-         i++) { /* r may be freed before the loop ends */
+         i++) { /* do not read r here: the last owner may have freed it */
         owner *o = &s->owner[parts[i]->owner];
         fl_pool_submit(o->pool, &o->group, run_read_task, parts[i]);
     }
@@ -1061,7 +1066,7 @@ fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out)
     const fl_attr *sync = fl_desc_attr(&opts->op->desc, "sync_mode");
     s->opts = *opts;
     s->env = *opts->env;
-    s->env.watch = NULL; /* a watch belongs to the caller's thread */
+    s->env.watch = NULL; /* only the caller's thread may use its watch */
     s->env.service = NULL;
     s->env.no_fuse = true; /* so that every plan gives the same bits */
     s->async = sync && !sync->b;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store.h - a server's parameters, and the threads that own them.
  *
- *     push   its names, shapes, rows and numbers are checked on arrival
- *     apply  the owner of each gradient makes the mean of what the participants
- *            sent, by rank, then runs the gradient's block of the program
+ *     push   names, shapes, row numbers and values are checked on arrival
+ *     apply  the owner of each gradient computes the mean of what the
+ *            participants sent, in order of rank, then runs the gradient's
+ *            block of the program
  *     pull   the owner shares the memory of a tensor, or copies rows
  *
- * Every update has one owner, and an owner does one task after the other: data
- * needs no locks. A tensor that a pull still shares is copied before it is
- * written. Each owner runs the learning-rate blocks for itself, on state of its
- * own, so that no owner waits for another. */
+ * Every update has one owner thread, and an owner does one task after the
+ * other, so parameters need no locks. A tensor that a pull still shares is
+ * copied before it is written. Each owner runs the learning-rate blocks for
+ * itself, on state of its own, so that no owner waits for another. */
 #ifndef FL_PSERVER_STORE_H
 #define FL_PSERVER_STORE_H
 
@@ -19,18 +20,18 @@
 typedef struct fl_pstore fl_pstore;
 
 typedef struct fl_pstore_opts {
-    const fl_exec_env *env;    /* of plans; its watch may end loading */
+    const fl_exec_env *env;    /* for plans; its watch may end loading */
     const fl_program *program; /* of the server */
     const fl_op *op;           /* the program's listen_and_serv */
     fl_scope *scope;           /* where the startup program has run */
-    int owners;                /* threads; 0 = 1 */
+    int owners;                /* number of owner threads; 0 = 1 */
     bool allow_nan;            /* accept gradients that are not finite */
-    int64_t table_bytes;       /* limit of all tables; 0: see fl_budget */
-    size_t max_answer; /* bytes of a pull's values; 0: a message's limit */
+    int64_t table_bytes; /* memory limit of all tables; 0: see fl_budget */
+    size_t max_answer; /* bytes of values in an answer; 0: as many as a message
+                          can carry */
     void *self;        /* first argument of the callbacks */
-    /* A round or push was applied; why: the failure, or NULL. Thread: an
-     * owner's.
-     */
+    /* A round or push was applied; `why` is the error, or NULL. Thread: an
+     * owner's. */
     void (*applied)(void *self, const char *why);
     /* Send the answer to a pull; m is borrowed. Thread: an owner's. */
     void (*answer)(void *self, fl_peer to, const fl_msg *m);

@@ -31,7 +31,7 @@ static void a_distributed_table_grows(void)
     shop_close(&p);
 }
 
-/* One push of gradients 1 and 2 for a row, then what is pulled of it. */
+/* Push the gradient [1, 2] of a row, then pull the row. */
 static void push_row(shop *p, const char *table, int64_t id)
 {
     char name[64];
@@ -71,7 +71,7 @@ static void a_table_keeps_the_state_of_its_rows(void)
     shop_close(&p);
 }
 
-/* Two of them, and where they start. */
+/* Two tables of one server start their rows in different ways. */
 static void tables_live_side_by_side(void)
 {
     const fl_init starts[] = {{.kind = "constant", .a = 2},
@@ -127,7 +127,7 @@ static void a_table_without_room_fails_the_round(void)
     shop_close(&p);
 }
 
-/* --- which rows there are --- */
+/* --- listing the ids of a table --- */
 
 static void ask_ids(shop *p, int64_t most, const int64_t *after)
 {

@@ -37,9 +37,10 @@ static void the_mean_of_participants_is_applied(void)
     SHOP_ROUND(&p, GRAD(0, 2, 4), GRAD(1, 6, 8));
     CHECK_STR(p.why, "");
     CHECK(same(shop_get(&p, "w"), 8, 17));
-    SHOP_ROUND(&p, GRAD(0, 2, 4)); /* one is left */
+    SHOP_ROUND(&p, GRAD(0, 2, 4)); /* one participant: divided by 1 */
     CHECK(same(shop_get(&p, "w"), 7, 15));
-    SHOP_ROUND(&p, GRAD(0, 2, 4), NULL); /* one had nothing to send */
+    SHOP_ROUND(&p, GRAD(0, 2, 4),
+               NULL); /* the second sent nothing: divided by 2 */
     CHECK(same(shop_get(&p, "w"), 6.5f, 14));
     shop_close(&p);
 }
@@ -55,7 +56,7 @@ static void names_do_not_say_who_sent(void)
     shop_close(&p);
 }
 
-/* Another order of adding gives other bits. */
+/* The values are chosen so that another order of addition gives other bits. */
 static void gradients_are_added_by_rank(void)
 {
     shop p;
@@ -80,7 +81,8 @@ static void who_sent_nothing_moves_nothing(void)
     shop_set(&p, "w", 2, (const float[]){10, 20});
     SHOP_ROUND(&p, GRAD(0, 2, 4), GRAD(1, 2, 4));
     CHECK(same(shop_get(&p, "w"), 9, 18));
-    SHOP_ROUND(&p, NULL, NULL); /* the velocity would move it on */
+    SHOP_ROUND(&p, NULL,
+               NULL); /* no gradient: even the momentum moves nothing */
     CHECK_STR(p.why, "");
     CHECK(same(shop_get(&p, "w"), 9, 18));
     shop_close(&p);
@@ -88,7 +90,7 @@ static void who_sent_nothing_moves_nothing(void)
 
 /* --- bytes --- */
 
-/* A gradient whose bytes lie in spans of odd sizes; the caller's memory. */
+/* A gradient whose bytes lie in spans of odd sizes. It borrows x. */
 static fl_parcel *scattered(const char *name, const fl_shape *s, const float *x)
 {
     static const size_t sizes[] = {3, 1, 6, 2, 5, 40, 7, 9, 1, 1, 2, 1 << 20};
@@ -112,7 +114,7 @@ static fl_parcel *scattered(const char *name, const fl_shape *s, const float *x)
 
 enum {
     WIDE = 40,
-    LONG = 10007, /* several pieces of what is worked on at once */
+    LONG = 10007, /* elements of several chunks */
 };
 
 static void begin_line(shop *p, int n, const char *optimizer,
@@ -156,7 +158,7 @@ static void a_number_may_straddle_spans(void)
     shop_close(&p);
 }
 
-/* Elements of a ramp in slices [0, cut) and [cut, end). */
+/* A parcel with x in slices [0, cut) and [cut, end). */
 static fl_parcel *sliced(const char *name, const float *x, int64_t cut,
                          int64_t end)
 {
@@ -187,7 +189,8 @@ static void slices_make_a_whole(void)
     shop_close(&p);
 }
 
-/* Large gradients are read in pieces, which end anywhere in what came. */
+/* Large gradients are applied in chunks, whose ends need not be ends of spans.
+ */
 static void pieces_meet_the_rule_as_a_whole_would(void)
 {
     static float x[3][LONG];
@@ -220,14 +223,14 @@ static void pieces_meet_the_rule_as_a_whole_would(void)
 
 typedef struct local {
     shop p;
-    scene raw; /* gradients of the same network, nothing else */
+    scene raw; /* the same network without an optimiser */
     fl_scope *scope;
     float x[8], y[4];
 } local;
 
 static const fl_regularizer l2 = {"l2", .coeff = 0.1f};
 
-/* The learning rate is a schedule where `schedule` names one. */
+/* schedule: the layer that makes the learning rate; NULL: it is constant. */
 static void begin_local(local *l, const char *optimizer, const fl_arg *args,
                         const char *schedule, int owners)
 {
@@ -267,7 +270,7 @@ static void end_local(local *l)
     fl_scope_free(l->scope);
 }
 
-/* Gradients of this batch at the parameters that the local run has. */
+/* Gradients of this batch at the present parameters of the local run. */
 static fl_parcel *grads(local *l, const fl_feed *feeds, int trainer)
 {
     fl_fetch f[2] = {{"w@GRAD"}, {"b@GRAD"}};
@@ -428,7 +431,7 @@ static void rows_are_pulled(void)
     shop_close(&p);
 }
 
-/* A row may be named as often as a message has room. */
+/* A request may name a row many times, but its answer has a size limit. */
 static void an_answer_has_so_many_bytes(void)
 {
     shop p;
@@ -458,7 +461,8 @@ static void a_bad_pull_is_an_error(void)
     shop_pull(&p, "w", 2, (const int64_t[]){1, 2});
     CHECK_INT(p.code, FL_EINVAL);
     CHECK_STR(p.text, "pull: \"w\" has no row 2, it has 2");
-    shop_pull(&p, NULL, 0, NULL); /* a greeting asks for nothing */
+    shop_pull(&p, NULL, 0,
+              NULL); /* the first pull of a trainer names nothing */
     CHECK_INT(p.kind, FL_MSG_VALUES);
     shop_close(&p);
 }
@@ -518,7 +522,7 @@ static void a_range_is_a_slice(void)
 
 /* --- asynchronous --- */
 
-/* One push of a trainer; `last` of its step. */
+/* Apply one push of a trainer. last: it ends a step. */
 static void push(shop *p, int rank, fl_parcel *parcel, bool last)
 {
     const fl_blob blob = fl_parcel_blob(parcel);
@@ -554,7 +558,8 @@ static void slices_wait_for_each_other(void)
     for (int i = 0; i < WIDE; i++)
         x[i] = (float)(i + 1);
     const fl_tensor t = fl_tensor_view(FL_F32, &s, x);
-    for (int i = 0; i < 4; i++) { /* two trainers, the end first */
+    for (int i = 0; i < 4;
+         i++) { /* two trainers, each sends the last slice first */
         fl_parcel *part = fl_parcel_new();
         fl_parcel_add_slice(part, "w@GRAD", &t, i < 2 ? 30 : 0,
                             i < 2 ? 10 : 30);
@@ -564,7 +569,7 @@ static void slices_wait_for_each_other(void)
     shop_close(&p);
 }
 
-/* A slice of the ramp that trainer 1 pushes, in a parcel. */
+/* A parcel with elements first .. first + n of x as a slice. */
 static fl_parcel *one_slice(const float *x, int64_t first, int64_t n)
 {
     const fl_shape s = {2, {WIDE, 1}};
@@ -591,21 +596,21 @@ static void slices_that_overlap_are_refused(void)
     CHECK_ERR(shop_check(&p, one_slice(x, 19, 21)), FL_EPROTO, "19 to 39");
     CHECK_ERR(shop_check(&p, shop_grad("w@GRAD", WIDE, 1, x)), FL_EPROTO,
               "elements 0 to 39 of");
-    fl_parcel *both = one_slice(x, 20, 20); /* refused as a whole */
+    fl_parcel *both =
+        one_slice(x, 20, 20); /* one of two slices is wrong: both are refused */
     fl_parcel_add_slice(both, "w@GRAD", &t, 5, 6);
     CHECK_ERR(shop_check(&p, both), FL_EPROTO, "5 to 10");
     push(&p, 1, one_slice(x, 20, 20), false);
     check_ramp(&p, 0);
     push(&p, 1, one_slice(x, 0, 10), true);
     check_ramp(&p, -0.5f);
-    push(&p, 1, one_slice(x, 0, 30), false); /* of the next step */
+    push(&p, 1, one_slice(x, 0, 30), false); /* belongs to the next step */
     push(&p, 1, one_slice(x, 30, 10), true);
     check_ramp(&p, -1);
     shop_close(&p);
 }
 
-/* The rate halves with every step; the second push of a step still has the
- * rate of the first. */
+/* The rate halves with every step. Both pushes of a step use the same rate. */
 static void the_rate_moves_once_a_step(void)
 {
     shop p = {0};
@@ -652,7 +657,7 @@ static void rows_are_added_up(void)
     CHECK_STR(p.why, "");
     CHECK(same(shop_get(&p, "emb") + 2, -0.75f, -1));
     CHECK(same(shop_get(&p, "emb") + 14, -2, -2.5f));
-    SHOP_ROUND(&p, NULL, NULL); /* no rows are fine, too */
+    SHOP_ROUND(&p, NULL, NULL); /* a round without rows is allowed */
     CHECK_STR(p.why, "");
     CHECK(same(shop_get(&p, "emb") + 14, -2, -2.5f));
     CHECK_ERR(shop_check(&p, shop_rows("emb@GRAD.trainer_0", 10, 1, 2,
@@ -668,7 +673,7 @@ static void rows_are_added_up(void)
     shop_close(&p);
 }
 
-/* A rule that decays: what no row is given for moves on all the same. */
+/* A rule with decay also changes rows that have no gradient in a round. */
 static void rows_meet_a_rule_that_decays(void)
 {
     shop p;

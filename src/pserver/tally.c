@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tally.c - the last report of each rank, and the sum of all. */
+/* tally.c - keeps the last report of each rank, and the sum of all reports. */
 #include "pserver/tally.h"
 
 /* Small enough that a sum over all trainers of any job fits 64 bits. */
@@ -9,8 +9,8 @@ typedef struct tally {
     char *name;
     fl_shape shape;
     int ranks;          /* how many ranks have reported */
-    int64_t *sum;       /* of all reports */
-    int64_t **reported; /* by rank; NULL: nothing yet */
+    int64_t *sum;       /* sum of all reports */
+    int64_t **reported; /* last report of each rank; NULL: none yet */
 } tally;
 
 struct fl_tallies {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tally.h - counts of all trainers of a job, added up.
  *
- * The coordinator's process adds them up, and the coordinator does not use
- * them. An example are the bins of an AUC: every trainer can show the AUC of
- * the whole job. A report of a rank replaces its earlier one, so a repeated
- * report does no harm, and a trainer that was started again begins anew. The
- * last report of a rank that has left still counts. */
+ * The process of server 0 adds them up; training does not depend on them. An
+ * example are the bins of an AUC: with their sums every trainer can show the
+ * AUC of the whole job. A report of a rank replaces its earlier one, so a
+ * repeated report does no harm, and a trainer that was started again starts
+ * from 0. The last report of a rank that has left still counts. */
 #ifndef FL_PSERVER_TALLY_H
 #define FL_PSERVER_TALLY_H
 

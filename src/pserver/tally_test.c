@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* A tally of n counts that begin with a, b (and are 0 then). */
+/* A parcel with n counts: a, b, then zeros. */
 static fl_parcel *counts(const char *name, int64_t n, int64_t a, int64_t b)
 {
     const fl_shape shape = fl_shape_of(1, &n);
@@ -22,7 +22,7 @@ static fl_parcel *counts(const char *name, int64_t n, int64_t a, int64_t b)
     return p;
 }
 
-/* Takes p. Own: the answer's blob. */
+/* The answer to a report. Own: takes p; the caller frees the answer's blob. */
 static fl_msg hear(fl_tallies *t, int rank, fl_parcel *p)
 {
     const fl_msg m = {.kind = FL_MSG_TALLY,
@@ -68,10 +68,12 @@ static void the_last_word_of_each_rank_counts(void)
     fl_tallies *t = fl_tallies_new(3);
     sums(t, 0, counts("auc", 2, 1, 10), 1, 1, 10);
     sums(t, 2, counts("auc", 2, 5, 0), 2, 6, 10);
-    sums(t, 2, counts("auc", 2, 5, 0), 2, 6, 10); /* again */
+    sums(t, 2, counts("auc", 2, 5, 0), 2, 6,
+         10); /* a new report replaces the old one */
     sums(t, 0, counts("auc", 2, 2, 30), 2, 7, 30);
     sums(t, 1, counts("other", 2, 8, 9), 1, 8, 9);
-    sums(t, 2, counts("auc", 2, 0, 1), 2, 2, 31); /* started again */
+    sums(t, 2, counts("auc", 2, 0, 1), 2, 2,
+         31); /* the trainer was started again */
     fl_tallies_free(t);
     fl_tallies_free(NULL);
 }
@@ -99,7 +101,8 @@ static void what_is_no_count_is_refused(void)
             "count 1 of \"auc\" is -3, 0 to 562949953421312 are taken");
     refuses(t, 1, counts("auc", 2, INT64_MAX, 0), FL_EINVAL,
             "count 0 of \"auc\" is 9223372036854775807");
-    sums(t, 0, counts("auc", 2, 1, 2), 1, 1, 2); /* none of it counts */
+    sums(t, 0, counts("auc", 2, 1, 2), 1, 1,
+         2); /* refused reports do not count */
     fl_tallies_free(t);
 }
 
@@ -119,7 +122,7 @@ static void names_and_counts_have_limits(void)
     fl_tallies_free(t);
 }
 
-/* 128 MB, where each rank tells one. */
+/* Each rank reports 1 MiB; the limit is 128 MiB. */
 static void memory_has_a_limit(void)
 {
     fl_tallies *t = fl_tallies_new(200);

@@ -67,7 +67,8 @@ static inline void host_start(host *h)
     fl_pool_submit(h->pool, &h->group, host_run, h);
 }
 
-/* x[2] -> fc[1] with w and b, sgd of rate 0.5; servers are cut, not started. */
+/* Transpile x[2] -> fc[1] with w and b, sgd of rate 0.5. Servers do not start
+ * yet. */
 static inline void town_cut(town *t, int servers, int trainers, bool async)
 {
 #ifdef __SANITIZE_THREAD__
@@ -110,7 +111,7 @@ static inline void town_open(town *t, int servers, int trainers, bool async)
         host_start(&t->host[i]);
 }
 
-/* Until a server has ended; how it did. */
+/* Wait until a server has ended; its result. */
 static inline fl_err town_wait(town *t, int i)
 {
     host *h = &t->host[i];
@@ -147,12 +148,12 @@ typedef struct talker {
     pthread_mutex_t lock;
     pthread_cond_t news;
     int answers, words;
-    bool hung_up; /* the open call has ended: */
+    bool hung_up; /* the open call has ended */
     char farewell[512];
     /* the last answer: */
     fl_rpc_end end;
-    fl_err code; /* of a status */
-    fl_msg m;    /* without pointers */
+    fl_err code; /* status of the call */
+    fl_msg m;    /* the message; its pointers are NULL */
     char text[512];
     fl_parcel *values;
 } talker;
@@ -242,7 +243,7 @@ static inline void talker_send(talker *k, int server, fl_msg m)
                 (fl_rpc_done){talker_done, k, 0});
 }
 
-/* Ask once and wait; what came. */
+/* Send a request once, and wait; the kind of the answer. */
 static inline fl_msg_kind talker_try(talker *k, int server, fl_msg m)
 {
     const int until = k->answers + 1;
@@ -251,7 +252,7 @@ static inline fl_msg_kind talker_try(talker *k, int server, fl_msg m)
     return k->m.kind;
 }
 
-/* Ask until the server is up. */
+/* Repeat a request until the server runs; the kind of the answer. */
 static inline fl_msg_kind talker_ask(talker *k, int server, fl_msg m)
 {
     for (int i = 0; i < 400; i++) {
@@ -288,7 +289,7 @@ static inline void talker_join(talker *k, int rank)
     CHECK_INT(k->m.kind, FL_MSG_ACK);
 }
 
-/* Ask for a variable (NULL: for nothing). */
+/* Pull a variable; name NULL: pull nothing. */
 static inline fl_msg_kind talker_pull(talker *k, int server, int64_t round,
                                       const char *name)
 {
@@ -311,7 +312,8 @@ static inline float talker_value(const talker *k, int64_t i)
     return x;
 }
 
-/* The only push of a round: [n, width] floats, or nothing (name NULL). */
+/* Make the only push of a round: [n, width] floats; name NULL: an empty push.
+ */
 static inline fl_msg_kind talker_push(talker *k, int server, int64_t round,
                                       const char *name, int64_t n,
                                       int64_t width, const float *x)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_store.h - a server's store over a network that was cut. Tests only. */
+/* test_store.h - the store of server 0 of a transpiled network. Tests only. */
 #ifndef FL_PSERVER_TEST_STORE_H
 #define FL_PSERVER_TEST_STORE_H
 
@@ -23,10 +23,10 @@ typedef struct shop {
     size_t max_answer; /* for the store */
     pthread_mutex_t lock;
     pthread_cond_t news;
-    int applied;   /* rounds */
-    char why[512]; /* of the last; "": it went well */
+    int applied;   /* rounds that were applied */
+    char why[512]; /* error of the last round; "": none */
     int answers;
-    fl_msg_kind kind; /* of the last */
+    fl_msg_kind kind; /* of the last answer */
     int code;
     char text[512];
     fl_parcel *values;
@@ -69,7 +69,8 @@ static inline void shop_wait(shop *p, const int *count, int until)
 
 /* --- its life --- */
 
-/* After scene_begin and the network: cut it, start server 0. */
+/* Transpile the network that was built since scene_begin, and start the store
+ * of server 0. */
 static inline void shop_cut(shop *p, const fl_transpile_opts *opts)
 {
     scene_cut(&p->s, opts);
@@ -123,7 +124,9 @@ static inline void shop_close(shop *p)
     pthread_mutex_destroy(&p->lock);
 }
 
-/* ids -> embedding [10, 2] -> mean; is_distributed or only is_sparse. */
+/* ids -> embedding [10, 2] -> mean. The embedding is distributed or only
+ * sparse.
+ */
 static inline void shop_begin_rows(shop *p, const char *optimizer,
                                    const fl_arg *args, bool distributed)
 {
@@ -160,7 +163,7 @@ static inline const float *shop_get(shop *p, const char *name)
 
 /* --- pushes and pulls --- */
 
-/* A parcel with one gradient; shape [n], or [n, width]. */
+/* A parcel with one gradient of shape [n] or [n, width]. */
 static inline fl_parcel *shop_grad(const char *name, int64_t n, int64_t width,
                                    const float *x)
 {
@@ -183,7 +186,7 @@ static inline fl_parcel *shop_rows(const char *name, int64_t height, int64_t n,
     return p;
 }
 
-/* Would it do? The parcel ends. */
+/* The result of fl_store.check for a push. Own: takes the parcel. */
 static inline fl_err shop_check(shop *p, fl_parcel *parcel)
 {
     fl_parcel_scan(parcel);
@@ -195,8 +198,8 @@ static inline fl_err shop_check(shop *p, fl_parcel *parcel)
     return err;
 }
 
-/* A round of n participants with one push each (NULL: an empty one), and wait
- * for its end. The parcels end. */
+/* Apply a round of n participants with one push each (NULL: an empty push), and
+ * wait. Own: takes the parcels. */
 static inline void shop_round(shop *p, int n, fl_parcel *const *parcel)
 {
     fl_staged by[8];
@@ -219,7 +222,7 @@ static inline void shop_round(shop *p, int n, fl_parcel *const *parcel)
     shop_round(p, sizeof((fl_parcel *[]){__VA_ARGS__}) / sizeof(fl_parcel *),  \
                (fl_parcel *[]){__VA_ARGS__})
 
-/* Ask, and wait for the answer. The parcel ends. */
+/* Pull, and wait for the answer. Own: takes the parcel. */
 static inline void shop_ask(shop *p, fl_parcel *want)
 {
     const int until = p->answers + 1;
@@ -240,7 +243,7 @@ static inline void shop_pull(shop *p, const char *name, int64_t n,
     shop_ask(p, want);
 }
 
-/* Element i of the only value that came. */
+/* Element i of the only value in the answer. */
 static inline float shop_value(const shop *p, int64_t i)
 {
     float x;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* update.c - means, rules and tables.
+/* update.c - how gradients are averaged and applied to parameters.
  *
  * The mean:
  *
- *     dense   (x0 + x1 + ..) / n, by rank, straight from the bytes received
- *     rows    each participant's equal rows are added up first, then those of
- *             all, by rank; then / n: the same bits as if they were dense
+ *     dense   (x0 + x1 + ..) / n in order of rank, read from the bytes received
+ *     rows    equal rows of each participant are added up, then those of all
+ *             participants in order of rank, then divided by n. The result has
+ *             the same bits as that of dense gradients.
  *
- * A participant that sent nothing counts as zero. With one participant every
- * number stays as it came.
+ * A participant that sent nothing counts as zero. With one participant the mean
+ * is what it sent.
  *
  * The rule: the op that updates a table is always taken out of the update's
  * program. So is one that updates a tensor, if it is the first op, works
@@ -29,8 +30,9 @@
 #include "table/file.h"
 
 enum {
-    UNALIGNED = 1024, /* elements that are copied at once to be aligned */
-    CHUNK = 16384 /* bytes; with the parameter's, they fit the nearest cache */
+    UNALIGNED = 1024, /* elements that are copied at a time to align them */
+    CHUNK = 16384 /* bytes of gradient at a time; with as many of the parameter
+                     they fit the first-level cache */
 };
 
 /* --- bytes --- */
@@ -39,7 +41,7 @@ typedef struct adder {
     size_t one; /* bytes of an element: 4 or 8 */
     char *to;   /* where the next element is added */
     _Alignas(double) char torn[sizeof(double)]; /* an element in two spans */
-    size_t have;                                /* bytes of `torn` so far */
+    size_t have; /* bytes of `torn` that are set */
 } adder;
 
 static void add_elements(adder *s, const void *x, size_t n)
@@ -135,8 +137,9 @@ static fl_err missing_elements(const fl_update *u, int64_t have,
                    u->grad->name, (long long)have, numel);
 }
 
-/* Let u->mean use the memory of an item. False: the item is a slice, is not
- * aligned, or lies in several spans; or the plan would write to it. */
+/* Let u->mean share the memory of an item. False: that is not possible, because
+ * the item is a slice, is not aligned, lies in several spans, or the plan would
+ * write to it. */
 static bool lend_item(fl_update *u, const fl_item *item)
 {
     size_t cursor = 0;
@@ -159,7 +162,7 @@ static fl_err make_mean(fl_update *u)
     return fl_tensor_resize(&u->mean->tensor, u->grad->dtype, &u->grad->shape);
 }
 
-/* The number of the first item behind those of the participant of given[i]. */
+/* The index of the first item of the participant after that of given[i]. */
 static int64_t next_participant(const fl_update *u, int64_t i)
 {
     const int from = u->given.at[i].from;
@@ -168,8 +171,7 @@ static int64_t next_participant(const fl_update *u, int64_t i)
     return i;
 }
 
-/* Check that the slices of a participant come in order and leave nothing out.
- */
+/* Check that the slices of a participant are in order and have no gaps. */
 static fl_err check_slices(const fl_update *u, int64_t from, int64_t to)
 {
     int64_t have = 0;
@@ -197,7 +199,7 @@ static fl_err start_readers(fl_update *u, int n)
 }
 
 /* Read the next `size` bytes of a participant, and store them at `to`, or add
- * them to what is there. */
+ * their elements to those at `to`. */
 static void read_participant(fl_given_cursor *r, size_t size, size_t one,
                              bool adds, char *to)
 {
@@ -247,7 +249,7 @@ static int64_t rows_of(const fl_item *item)
     return item->shape.dim[0];
 }
 
-/* Set the number of rows; r has room for more. */
+/* Set the number of rows, for which r has enough memory. */
 static void set_rows(fl_rows *r, int64_t n)
 {
     r->n = r->index.shape.dim[0] = r->value.shape.dim[0] = n;
@@ -317,7 +319,7 @@ static fl_err mean_rows(fl_update *u, int n)
     return FL_OK;
 }
 
-/* --- items of one trainer as they come (asynchronous) --- */
+/* --- asynchronous: items of one trainer --- */
 
 static fl_slices *slices_of(fl_update *u, const fl_staged *by)
 {
@@ -336,8 +338,9 @@ static fl_slices *slices_of(fl_update *u, const fl_staged *by)
     return h;
 }
 
-/* Slices of a step come in any order, but before those of the next step. The
- * check of the push has made sure that none overlaps another. */
+/* Copy a slice into the gradient of its trainer. Slices of a step come in any
+ * order, but all before those of the next step. The store has checked that none
+ * overlaps another. */
 static fl_err take_slice(fl_update *u, const fl_staged *by, const fl_item *item,
                          bool *some)
 {
@@ -532,7 +535,7 @@ static const fl_block *global_block(const fl_update_env *e)
     return fl_program_block(e->program, 0);
 }
 
-/* The number of the op of u->program that updates a table; -1: none does. */
+/* The index of the op of u->program that updates a table; -1: none does. */
 static int64_t find_table_op(const fl_update_env *e, const fl_update *u)
 {
     const fl_ops *ops = &fl_program_block(u->program, 0)->ops;
@@ -568,7 +571,7 @@ static double number_attr(const fl_desc *d, const char *name)
     return !a ? 0 : a->type == FL_ATTR_FLOAT ? a->f : (double)a->i;
 }
 
-/* False: the lookup does not say how rows start. */
+/* Read how rows start from a lookup op. False: it does not say. */
 static bool find_start(const fl_desc *lookup, fl_table_start *start)
 {
     static const struct {
@@ -627,7 +630,7 @@ static fl_err find_states(const fl_update_env *e, const fl_desc *d,
     return FL_OK;
 }
 
-/* Check that no other op of the update uses what lies in rows. */
+/* Check that no other op of the update uses the table or its states. */
 static fl_err check_other_ops(const fl_update *u)
 {
     const fl_ops *ops = &fl_program_block(u->program, 0)->ops;
@@ -676,7 +679,7 @@ static fl_err make_table(const fl_update_env *e, fl_update *u)
 
 /* --- tables: rows of a model that was loaded --- */
 
-/* The piece that this server has under a name, or NULL. */
+/* The piece of that name on this server, or NULL. */
 static const fl_piece *find_piece(const fl_placement *place, const char *name)
 {
     for (int i = 0; place && i < place->n_pieces; i++) {

@@ -4,12 +4,12 @@
  * The transpiler gives each gradient a block of the server's program. The block
  * becomes an update, which is made in up to three steps:
  *
- *     mean    what the participants sent becomes one gradient
- *     rule    the optimiser, where this file can run it without a plan: on the
- *             rows of a table, or on a tensor, piece by piece
- *     plan    what is left of the block
+ *     mean    the gradients that the participants sent become one
+ *     rule    the optimiser op, if update.c can run it without a plan: on the
+ *             rows of a table, or on a tensor, chunk by chunk
+ *     plan    the other ops of the block
  *
- * Thread: the owner of the update, but for fields that say otherwise. */
+ * Thread: the owner of the update, except for fields that say otherwise. */
 #ifndef FL_PSERVER_UPDATE_H
 #define FL_PSERVER_UPDATE_H
 
@@ -23,7 +23,7 @@ typedef FL_VEC(fl_value *) fl_values;
 
 /* What a participant sent for a gradient: all of it, or a slice. */
 typedef struct fl_given {
-    int from; /* the participant, by rank */
+    int from; /* index of the participant, in order of rank */
     const fl_item *item;
 } fl_given;
 
@@ -52,14 +52,14 @@ typedef struct fl_slices {
     int rank;
     fl_id session;
     fl_tensor tensor; /* of the gradient's shape */
-    int64_t have;     /* elements that have come */
+    int64_t have;     /* elements that have arrived */
 } fl_slices;
 
 /* The optimiser op that runs by its rule, not in the plan. */
 typedef struct fl_ruled {
     const fl_op *op;      /* NULL: the plan runs the optimiser */
     const char *param;    /* name of the parameter */
-    fl_rule_step step;    /* attributes, and the numbers of the last step */
+    fl_rule_step step;    /* attributes, and the scalars of the last step */
     const fl_value *rate; /* NULL: the op has none */
     const fl_value *power[FL_RULE_POWERS]; /* NULL: the op has none */
     fl_value *value;                       /* parameter; NULL for a table */
@@ -69,23 +69,24 @@ typedef struct fl_ruled {
 typedef struct fl_update {
     const fl_var *grad;    /* name, kind, dtype, shape */
     const fl_block *block; /* of the server's program */
-    int64_t first;       /* number of the op of `block` behind sum and scale */
-    int owner;           /* number of the owner */
-    fl_program *program; /* ops of `block` from `first` on, less the rule's */
-    fl_plan *plan;       /* of `program` */
-    fl_value *mean;      /* the gradient as the plan reads it */
-    bool writes_mean;    /* the plan changes `mean` */
-    fl_values writes;    /* values that rule and plan change */
-    fl_table *table;     /* NULL: the parameter is a tensor */
+    int64_t first;         /* index of the op of `block` after sum and scale */
+    int owner;             /* index of the owner */
+    fl_program
+        *program;     /* ops of `block` from `first` on, without the rule's */
+    fl_plan *plan;    /* made from `program` */
+    fl_value *mean;   /* the gradient as the plan reads it */
+    bool writes_mean; /* the plan changes `mean` */
+    fl_values writes; /* values that rule and plan change */
+    fl_table *table;  /* NULL: the parameter is a tensor */
     fl_ruled ruled;
-    FL_VEC(fl_given) given;         /* items of this round, by participant */
+    FL_VEC(fl_given) given; /* items of this round, sorted by participant */
     FL_VEC(fl_given_cursor) reader; /* one for each participant */
     int n;                          /* participants: the divisor of the mean */
     FL_VEC(fl_slices) slices;       /* one for each rank that sent some */
     FL_VEC(fl_arrived) arrived; /* one for each rank. Thread: the machine's */
-    fl_rows own;                /* memory: rows of one participant */
-    fl_rows all;                /* memory: merged rows of each, in a list */
-    fl_rows sum;                /* rows of all, merged: a table's gradient */
+    fl_rows own;                /* scratch memory: rows of one participant */
+    fl_rows all; /* scratch memory: merged rows of each participant in turn */
+    fl_rows sum; /* merged rows of all participants: a table's gradient */
 } fl_update;
 
 /* What an update is made from. All of it outlives the update. */
@@ -93,15 +94,15 @@ typedef struct fl_update_env {
     const fl_program *program; /* the server's */
     const fl_exec_env *exec;   /* its watch may end the loading of a table */
     fl_scope *user;            /* where the startup program has run */
-    fl_scope *scope;           /* the owner's, below `user` */
+    fl_scope *scope;           /* the owner's; its parent is `user` */
     fl_arena *arena;
     fl_map *rated;     /* names that learning-rate blocks write */
     fl_budget *tables; /* memory of all tables */
 } fl_update_env;
 
 /* Make u->table if the parameter is a table, and load the files that the scope
- * names for it. The optimiser op leaves u->program. Err: EINVAL, ENOENT, and
- * those of fl_table_file_load. */
+ * names for it. The optimiser op is removed from u->program. Err: EINVAL,
+ * ENOENT, and those of fl_table_file_load. */
 fl_err fl_update_make_table(fl_update *u, const fl_update_env *e) FL_MUST_CHECK;
 
 /* Take the optimiser op of a tensor out of u->program if its rule gives the
@@ -112,23 +113,25 @@ void fl_update_take_rule(fl_update *u, const fl_update_env *e);
  * ENOENT. */
 fl_err fl_update_bind_rule(fl_update *u, const fl_update_env *e) FL_MUST_CHECK;
 
-/* Make the gradient of u->given, from n participants. *some: there is one; a
- * dense gradient that nobody sent is none. Err: EPROTO, ENOMEM. */
+/* Compute the mean of u->given over n participants. *some is false if nobody
+ * sent a dense gradient: then there is nothing to apply. Err: EPROTO, ENOMEM.
+ */
 fl_err fl_update_mean(fl_update *u, int n, bool *some) FL_MUST_CHECK;
 
-/* Asynchronous: add one item of one trainer. *some: its gradient is complete.
- * Err: ENOMEM. */
+/* Asynchronous: add one item of one trainer. *some is true when the trainer's
+ * gradient is complete. Err: ENOMEM. */
 fl_err fl_update_add(fl_update *u, const fl_staged *by, const fl_item *item,
                      bool *some) FL_MUST_CHECK;
 
-/* Apply the rule, if there is one, to the gradient. The plan then runs. Err:
- * ENOENT, ENOMEM. */
+/* Apply the rule, if there is one, to the gradient. The caller runs the plan
+ * after that. Err: ENOENT, ENOMEM. */
 fl_err fl_update_apply(fl_update *u) FL_MUST_CHECK;
 
-/* After the plan ran: forget the items and let go of memory that was lent. */
+/* After the plan has run: forget the items, and return memory that was lent. */
 void fl_update_clear(fl_update *u);
 
-/* Is `name` the table of the update, or a state in its rows? *state: which. */
+/* Whether `name` is the update's table or an optimiser state in its rows.
+ * *state is then the state's index, or FL_TABLE_VALUE. */
 bool fl_update_in_rows(const fl_update *u, const char *name, int *state);
 
 void fl_update_fini(fl_update *u);

@@ -5,9 +5,10 @@
  *     put --> filling --swap--> sending --push--> servers
  *     servers --pull--> arriving --swap--> current --> take
  *
- * The sender swaps what has gathered against what was sent, so that workers go
- * on adding while it pushes. Pushes and pulls that somebody waits for are
- * numbered: a flush waits for the next push, then for the next pull.
+ * The sender swaps the full buffer `filling` with the empty buffer `sending`,
+ * so that workers can add gradients while it pushes. Pushes and pulls are
+ * numbered, so that a flush can wait for the next push and then for the next
+ * pull.
  *
  * No thread holds two of the locks. */
 #include "trainer/communicator.h"
@@ -24,8 +25,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#define PAUSE (200 * FL_MS) /* Ctrl-C is noticed within it */
-#define STALL (5 * FL_SEC)  /* a wait that takes so long is logged */
+#define PAUSE (200 * FL_MS) /* between two checks for Ctrl-C during a wait */
+#define STALL (5 * FL_SEC)  /* a longer wait is logged */
 
 /* The rows of a variable that one server holds. */
 typedef struct piece {
@@ -43,11 +44,11 @@ typedef struct send_var {
     /* The sender's alone. */
     fl_gathered sending; /* what is being pushed */
     fl_rows merged;      /* rows of `sending`, equal ones added up */
-    fl_value whole;      /* view of all that is pushed, if it is not cut */
+    fl_value whole;      /* view of the whole gradient, if it has one piece */
     fl_value *cut;       /* by piece: view of a tensor, or a copy of rows */
 
     pthread_mutex_t lock;
-    pthread_cond_t has_room; /* `filling` was taken, or `closed` is set */
+    pthread_cond_t has_room; /* `filling` was emptied, or `closed` is set */
     fl_gathered filling;     /* what workers have added since the last push */
     bool closed;             /* the communicator has failed */
 } send_var;
@@ -70,8 +71,8 @@ struct fl_communicator {
     fl_trainer *trainer;
     fl_arena *arena;
     bool half_async;
-    bool discard;       /* nothing is sent: for measurements */
-    bool has_receiver;  /* a thread of its own pulls; else the sender does */
+    bool discard;       /* gradients are not sent: for measurements */
+    bool has_receiver;  /* a separate thread pulls; otherwise the sender does */
     int64_t most;       /* batches that one push may carry */
     int64_t patience;   /* ns to wait for more batches before a push */
     int64_t pull_after; /* batches that are pushed before a pull */
@@ -82,7 +83,7 @@ struct fl_communicator {
     fl_map params;                /* name -> recv_var */
     FL_VEC(fl_gradient) outgoing; /* what one push sends; the sender's */
     FL_VEC(fl_lookup) lookups;    /* what one pull asks for; the receiver's */
-    fl_watch watch;               /* ends the waits of the own threads */
+    fl_watch watch;               /* ends waits of sender and receiver */
     pthread_condattr_t monotonic;
     fl_pool *pool;
     fl_group threads;
@@ -94,14 +95,14 @@ struct fl_communicator {
     bool ending;
     int64_t gathered;               /* the largest n of all `filling` */
     int64_t last_put;               /* time of the last gradient, ns */
-    int64_t push_wanted, push_done; /* numbers of pushes */
-    int64_t pull_wanted, pull_done; /* numbers of pulls */
+    int64_t push_wanted, push_done; /* push that a flush waits for; last push */
+    int64_t pull_wanted, pull_done; /* pull that a flush waits for; last pull */
     int64_t unseen;   /* batches that were pushed since the last pull */
-    int workers;      /* that come to a barrier; half asynchronous only */
+    int workers;      /* workers that take part in barriers */
     int arrived;      /* workers that wait at the barrier */
-    int64_t barriers; /* that were passed */
+    int64_t barriers; /* barriers that were passed */
     fl_communicator_stats stats;
-    fl_err err; /* the first failure */
+    fl_err err; /* the first error */
     char why[512];
 };
 
@@ -119,7 +120,7 @@ static void sleep_until(pthread_cond_t *on, pthread_mutex_t *lock,
 
 /* --- failure --- */
 
-/* Only the first failure is kept. All waits end with it. */
+/* Keep the first error, and end all waits with it. */
 static void set_failed(fl_communicator *c, fl_err err)
 {
     pthread_mutex_lock(&c->lock);
@@ -140,7 +141,7 @@ static void set_failed(fl_communicator *c, fl_err err)
     }
 }
 
-/* With the lock held. */
+/* The first error, if there is one. The caller holds the lock. */
 static fl_err check_failed(const fl_communicator *c)
 {
     if (c->err)
@@ -162,7 +163,7 @@ static wait begin_wait(const fl_watch *by)
     return (wait){by, t, t};
 }
 
-/* With the lock held, which is released meanwhile. */
+/* The caller holds the lock, which is released during the sleep. */
 static void sleep_once(const wait *w, pthread_cond_t *on, pthread_mutex_t *lock)
 {
     const int64_t since = clock_now();
@@ -170,7 +171,7 @@ static void sleep_once(const wait *w, pthread_cond_t *on, pthread_mutex_t *lock)
     fl_watch_waited(w->by, clock_now() - since);
 }
 
-/* Without a lock: log a long wait, and poll the watch. */
+/* Log a long wait, and poll the watch. The caller holds no lock. */
 static fl_err poll_watch(wait *w, const char *for_what)
 {
     const int64_t t = clock_now();
@@ -185,8 +186,8 @@ static fl_err poll_watch(wait *w, const char *for_what)
     return FL_OK;
 }
 
-/* Wait until *count has reached n; with the lock held, which is released
- * meanwhile. */
+/* Wait until *count has reached n. The caller holds the lock, which is released
+ * during the wait. */
 static fl_err wait_for_count(fl_communicator *c, const int64_t *count,
                              int64_t n, const fl_watch *by,
                              const char *for_what)
@@ -220,7 +221,8 @@ static fl_err fail_unknown(const fl_map *all, const char *kind,
                    near.best ? near.best : "", near.best ? "\"" : "");
 }
 
-/* With the variable's lock held, which is released meanwhile. */
+/* Wait until v has room for a gradient. The caller holds the lock of v, which
+ * is released during the wait. */
 static fl_err wait_for_room(fl_communicator *c, send_var *v, const fl_watch *by)
 {
     wait w = begin_wait(by);
@@ -240,7 +242,7 @@ static fl_err wait_for_room(fl_communicator *c, send_var *v, const fl_watch *by)
     return FL_OK;
 }
 
-/* A variable has gathered n gradients now. */
+/* A variable now has n gradients that wait to be sent. */
 static fl_err wake_sender(fl_communicator *c, int64_t n)
 {
     pthread_mutex_lock(&c->lock);
@@ -316,8 +318,8 @@ static fl_err add_gathered(fl_communicator *c, send_var *v)
 
 /* --- the sender: pushes --- */
 
-/* Swap `filling` and `sending`, which is empty. Returns how many batches are
- * sent now. */
+/* Swap `filling` with the empty `sending` of every variable. Returns how many
+ * batches are about to be sent. */
 static int64_t take_gathered(fl_communicator *c)
 {
     int64_t most = 0;
@@ -335,8 +337,8 @@ static int64_t take_gathered(fl_communicator *c)
     return most;
 }
 
-/* The gradients of all variables go together: a server gets as few pushes as
- * fit. */
+/* Push the gradients of all variables together, so that each server gets as few
+ * pushes as possible. */
 static fl_err push_gathered(fl_communicator *c, bool *lost)
 {
     c->outgoing.n = 0;
@@ -472,7 +474,7 @@ static bool sleep_until_due(fl_communicator *c, bool sender)
     return go_on;
 }
 
-/* The workers at the barrier go on with the parameters that were pulled. */
+/* Let the workers at the barrier go on, after the pull. */
 static void open_barrier(fl_communicator *c)
 {
     pthread_mutex_lock(&c->lock);
@@ -542,8 +544,8 @@ static bool fits_into(const recv_var *v, const fl_tensor *out)
     return bytes == fl_tensor_bytes(out);
 }
 
-/* Workers may read the parameter meanwhile: an asynchronous job allows that.
- * The thread sanitizer knows this function by its name. */
+/* Copy a parameter while workers may read it, which asynchronous training
+ * allows. The thread sanitizer's suppressions name this function. */
 static void write_shared_parameter(const recv_var *v, fl_tensor *out)
 {
     char *to = out->data;
@@ -611,7 +613,7 @@ fl_err fl_communicator_barrier(fl_communicator *c, const fl_watch *by)
 void fl_communicator_add_workers(fl_communicator *c, int n)
 {
     if (fl_trainer_check_process(c->trainer))
-        return; /* the first put says why */
+        return; /* fl_communicator_put reports why */
     pthread_mutex_lock(&c->lock);
     c->workers += n;
     if (all_arrived(c))

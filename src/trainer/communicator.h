@@ -2,16 +2,16 @@
 /* communicator.h - sends and receives for an asynchronous trainer, on threads
  * beside its workers.
  *
- *     put    a worker hands over a gradient, which is added to those gathered
- *     take   a worker gets a parameter, if a newer one has come
+ *     put    a worker hands over a gradient, which is added to the earlier ones
+ *     take   a worker gets a parameter, if a newer one has arrived
  *
  *     sender     pushes what has gathered and waits until it is applied
- *     receiver   pulls the parameters when enough batches were pushed
+ *     receiver   pulls the parameters when enough batches have been pushed
  *
- * Gradients gather while those before are being pushed; a worker that is too
- * far ahead waits. In a half asynchronous job the workers meet at a barrier
- * after every batch: when the last one has come, the sender pushes the sum of
- * all their gradients and pulls, then all go on.
+ * While earlier gradients are being pushed, new ones are added up. A worker
+ * that is too far ahead waits. In a half asynchronous job the workers meet at a
+ * barrier after every batch: when the last one has arrived, the sender pushes
+ * the sum of all their gradients and pulls, then all go on.
  *
  * Easy to get wrong: gradients that were handed over are lost when the process
  * ends, unless they were flushed. */
@@ -27,7 +27,7 @@
 typedef struct fl_communicator fl_communicator;
 
 /* Start the threads for the send and recv ops of p, a trainer's program of an
- * asynchronous job. FLAGS_communicator_* say how it works. Own: new; the
+ * asynchronous job. FLAGS_communicator_* are read here. Own: new; the
  * trainer outlives it. Err: EINVAL. */
 fl_err fl_communicator_new(fl_trainer *t, const fl_program *p,
                            fl_communicator **out) FL_MUST_CHECK;
@@ -49,21 +49,21 @@ fl_err fl_communicator_take(fl_communicator *c, const char *param,
  * their gradients are applied. */
 fl_err fl_communicator_barrier(fl_communicator *c,
                                const fl_watch *by) FL_MUST_CHECK;
-/* n more workers come to the barrier from now on; n < 0: fewer. As long as
- * there are none, whoever comes to the barrier does not wait for others. */
+/* n more workers (n < 0: fewer) take part in barriers from now on. If none is
+ * registered, a barrier does not wait for other workers. */
 void fl_communicator_add_workers(fl_communicator *c, int n);
 
-/* Send all that was handed over before. Blocks: until it is applied, and the
- * parameters were pulled after that. */
+/* Send all gradients that were handed over before. Blocks: until they are
+ * applied and the parameters have been pulled after that. */
 fl_err fl_communicator_flush(fl_communicator *c,
                              const fl_watch *by) FL_MUST_CHECK;
 
-/* Take all parameters that the scope has. */
+/* fl_communicator_take for every parameter that the scope has. */
 fl_err fl_communicator_fill(fl_communicator *c, fl_scope *s) FL_MUST_CHECK;
 
 typedef struct fl_communicator_stats {
-    int64_t batches; /* whose gradients are applied */
-    int64_t pushes;  /* that carried them */
+    int64_t batches; /* batches whose gradients are applied */
+    int64_t pushes;  /* pushes that carried them */
     int64_t pulls;
     int64_t lost; /* batches whose gradients were lost with a session */
 } fl_communicator_stats;

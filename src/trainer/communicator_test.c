@@ -63,8 +63,8 @@ static void start(scene *s)
     CHECK_OK(fl_communicator_new(s->trainer, s->program, &s->c));
 }
 
-/* Gradients go when enough have gathered or somebody wants them to, however
- * long that takes. */
+/* The communicator pushes when a push is full or a flush asks for it, never
+ * because time has passed. */
 static void open_scene(scene *s, bool half)
 {
     set("send_wait_times", "1000000");
@@ -86,7 +86,7 @@ static void close_scene(scene *s)
     test_job_end(&s->job);
 }
 
-/* An element of a variable of a server. */
+/* Element `at` of a variable of a server. */
 static float element(scene *s, int server, const char *name, int at)
 {
     pthread_mutex_lock(&s->job.lock);
@@ -137,12 +137,13 @@ static void everything_arrives_once(void)
     CHECK_NEAR(element(&s, 1, "t", 0), 0, 0);
     const fl_communicator_stats done = fl_communicator_get_stats(s.c);
     CHECK(done.pushes >= 3 && done.pushes < 45);
-    CHECK(done.batches >= 45); /* a push in between counts halves as wholes */
+    CHECK(done.batches >= 45); /* a batch that two pushes share counts twice */
     CHECK(done.pulls >= 1 && !done.lost);
     close_scene(&s);
 }
 
-/* What comes back is written where it was before, and only when it is new. */
+/* A pulled parameter is copied into the same memory, and only when it is new.
+ */
 static void parameters_come_back_in_place(void)
 {
     scene s;
@@ -153,14 +154,14 @@ static void parameters_come_back_in_place(void)
     fl_tensor wrong = fl_tensor_view(FL_F32, &other, own);
     open_scene(&s, false);
     CHECK_OK(fl_communicator_take(s.c, "w", &w));
-    CHECK_NEAR(own[0], 9, 0); /* nothing has come yet */
+    CHECK_NEAR(own[0], 9, 0); /* nothing was pulled yet */
     CHECK_OK(put_dense(&s, 2, NULL));
     CHECK_OK(fl_communicator_flush(s.c, NULL));
     CHECK_OK(fl_communicator_take(s.c, "w", &w));
     CHECK(own[0] == -2 && own[7] == -2);
     own[0] = 5;
     CHECK_OK(fl_communicator_take(s.c, "w", &w));
-    CHECK_NEAR(own[0], 5, 0); /* it had that one */
+    CHECK_NEAR(own[0], 5, 0); /* this pull was copied before */
     CHECK_ERR(fl_communicator_take(s.c, "w.block0", &w), FL_ENOENT,
               "\"w.block0\" is no parameter of the program that it was");
     CHECK_OK(fl_communicator_flush(s.c, NULL));
@@ -198,7 +199,7 @@ static int stop(void *user)
     return ++*(int *)user > 1;
 }
 
-/* Servers that take their time: nobody gets further ahead than the flag. */
+/* With slow servers, a worker is never further ahead than the flag allows. */
 static void a_worker_waits_for_room(void)
 {
     scene s;
@@ -212,14 +213,14 @@ static void a_worker_waits_for_room(void)
     open_scene(&s, false);
     set("send_queue_size", NULL);
     CHECK_OK(put_dense(&s, 1, NULL));
-    CHECK_OK(fl_communicator_flush(s.c, NULL)); /* it has joined */
+    CHECK_OK(fl_communicator_flush(s.c, NULL)); /* joins the job */
     pthread_mutex_lock(&s.job.lock);
     while (!put_dense(&s, 1, &watch))
         CHECK(++n <= 6);
     pthread_mutex_unlock(&s.job.lock);
     CHECK(strstr(fl_errmsg(), "wait for the communicator was interrupted"));
     CHECK(n >= 3 && asked == 2);
-    CHECK(waited >= 300 * FL_MS); /* two rests of 200 */
+    CHECK(waited >= 300 * FL_MS); /* two polls, 200 ms apart */
     CHECK_OK(fl_communicator_flush(s.c, NULL));
     CHECK_NEAR(element(&s, 1, "w.block1", 0), (float)(-1 - n), 0);
     close_scene(&s);
@@ -273,7 +274,7 @@ static void its_failure_is_everybodys(void)
 {
     scene s;
     open_scene(&s, false);
-    s.job.server[1].vars = 0; /* no gradient is known there */
+    s.job.server[1].vars = 0; /* server 1 refuses every gradient */
     CHECK_OK(put_dense(&s, 1, NULL));
     CHECK_ERR(fl_communicator_flush(s.c, NULL), FL_EIO,
               "no variable has the gradient \"w.block1@GRAD\"");
@@ -292,7 +293,7 @@ static void it_may_end_in_the_middle(void)
     open_scene(&s, false);
     CHECK_OK(put_dense(&s, 1, NULL));
     CHECK_OK(fl_communicator_flush(s.c, NULL));
-    pthread_mutex_lock(&s.job.lock); /* servers say nothing */
+    pthread_mutex_lock(&s.job.lock); /* servers do not answer */
     CHECK_OK(put_dense(&s, 1, NULL));
     fl_communicator_free(s.c);
     pthread_mutex_unlock(&s.job.lock);
@@ -313,7 +314,7 @@ static void step_half(void *self)
         CHECK_OK(put_dense(s, 1, NULL));
         CHECK_OK(fl_communicator_barrier(s->c, NULL));
         CHECK_OK(fl_communicator_take(s->c, "w", &w));
-        CHECK_NEAR(own[7], (float)(-2 * i), 0); /* of both threads */
+        CHECK_NEAR(own[7], (float)(-2 * i), 0); /* gradients of both threads */
     }
     fl_communicator_add_workers(s->c, -1);
 }
@@ -329,7 +330,8 @@ static void threads_meet_after_every_batch(void)
     for (int i = 0; i < 2; i++)
         fl_pool_submit(pool, &group, step_half, &s);
     CHECK_OK(fl_pool_wait(pool, &group, 20 * FL_SEC));
-    CHECK_OK(put_dense(&s, 1, NULL)); /* alone, nobody is waited for */
+    CHECK_OK(
+        put_dense(&s, 1, NULL)); /* with no other worker it does not wait */
     CHECK_OK(fl_communicator_barrier(s.c, NULL));
     CHECK_INT(fl_communicator_get_stats(s.c).pushes, 21);
     CHECK_INT(fl_communicator_get_stats(s.c).batches, 41);
@@ -345,7 +347,7 @@ static void who_meets_nobody_is_interrupted(void)
     open_scene(&s, true);
     fl_communicator_add_workers(s.c, 2);
     CHECK_ERR(fl_communicator_barrier(s.c, &watch), FL_EINTR, "interrupted");
-    fl_communicator_add_workers(s.c, -1); /* the other one is gone */
+    fl_communicator_add_workers(s.c, -1); /* the other worker has ended */
     CHECK_OK(fl_communicator_barrier(s.c, NULL));
     close_scene(&s);
 }

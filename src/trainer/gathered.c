@@ -55,7 +55,7 @@ static void copy_rows(fl_rows *to, int64_t at, const fl_rows *r)
            (size_t)r->n * row);
 }
 
-/* Memory for n rows like those of x. The rows that are gathered stay. */
+/* Get memory for n rows of the width of x. The rows in g are kept. */
 static fl_err reserve_rows(fl_gathered *g, const fl_rows *x, int64_t n)
 {
     fl_rows *all = &g->value.rows, larger = {0};

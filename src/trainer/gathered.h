@@ -10,7 +10,7 @@
 
 /* Thread: one at a time. Zero is empty. */
 typedef struct fl_gathered {
-    int64_t n;      /* gradients in `value`; 0 empties it and keeps memory */
+    int64_t n;      /* gradients in `value`; the owner sets 0 to empty it */
     int64_t room;   /* rows that `value` has memory for */
     fl_value value; /* the sum, or all rows */
 } fl_gathered;

@@ -22,13 +22,14 @@
 #include <unistd.h>
 
 #define TICK  (250 * FL_MS) /* between two ticks of the client */
-#define PAUSE (200 * FL_MS) /* Ctrl-C is noticed within it */
+#define PAUSE (200 * FL_MS) /* between two checks for Ctrl-C during a wait */
 
 enum {
     REPORT_ROWS = 3 /* waits that a report names; the others are counted */
 };
 
-/* The connection to one server. The first one leads to the coordinator. */
+/* The connection to one server. That to server 0 also leads to the coordinator.
+ */
 typedef struct connection {
     fl_link *link;
     const char *address;
@@ -37,7 +38,7 @@ typedef struct connection {
 
 /* A call that has not ended. */
 typedef struct pending {
-    uint64_t id;   /* what the callback of the call gets; 0: no call */
+    uint64_t id;   /* number that the call's callback gets; 0: no call */
     uint64_t call; /* number of the call in net/ */
     fl_peer to;
     fl_msg_kind kind;
@@ -54,25 +55,26 @@ struct fl_link {
     fl_rpc *rpc; /* NULL: not connected yet */
     fl_pool *pool;
     fl_group ticker;
-    pthread_mutex_t connect_lock; /* held while connecting; before `lock` */
+    pthread_mutex_t
+        connect_lock; /* held while connecting; taken before `lock` */
 
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* an event has come: waits check their goals */
+    pthread_cond_t changed; /* after every event: waits check their goals */
     pthread_cond_t ended;   /* `ending` is set: the ticker stops */
     bool ending;
     fl_client *client;
     fl_outbox out;
     fl_str notes; /* log lines that are written when the lock is free */
     FL_VEC(pending) calls;
-    uint64_t ids;       /* the last pending.id that was given */
+    uint64_t ids;       /* the newest pending.id */
     pending open;       /* the open call */
     fl_id open_session; /* the session of the open call */
-    bool asking_why;    /* the coordinator was asked what it waits for */
-    char trouble[128];  /* of the network since the last report; or "" */
-    int64_t reported;   /* time of the last report of any thread, ns */
+    bool asking_why;    /* a Why request to the coordinator is pending */
+    char trouble[128];  /* last network error since the last report, or "" */
+    int64_t reported;   /* when any thread last reported its wait, ns */
     int64_t sessions_lost;
     bool over;     /* the client has ended */
-    int over_code; /* 0: it left as it was told to */
+    int over_code; /* exit code; 0: it left without an error */
     char over_why[512];
 };
 
@@ -111,7 +113,7 @@ void fl_link_wake(fl_link *l)
     pthread_cond_broadcast(&l->changed);
 }
 
-/* --- what the client tells --- */
+/* --- callbacks of the client --- */
 
 static void on_values(void *self, int server, const fl_msg *m)
 {
@@ -168,15 +170,16 @@ static void feed_client(fl_link *l, fl_peer from, const fl_msg *m)
     fl_client_recv(l->client, from, m, fl_link_now());
 }
 
-/* After every event: send what follows from it. */
+/* To be called after every event of the client: send its messages, wake waits.
+ */
 static void end_event(fl_link *l)
 {
     fl_link_flush(l);
     fl_link_wake(l);
 }
 
-/* The peer answered with a status. If the request can never succeed the client
- * gets an ERROR, otherwise it makes the call again. */
+/* The peer answered with an RPC status. If it says that the request can never
+ * succeed, the client gets an ERROR; otherwise it repeats the request. */
 static void deny_call(fl_link *l, const pending *c, fl_err code,
                       const char *text)
 {
@@ -204,7 +207,8 @@ static void note_trouble(fl_link *l, const pending *c, fl_rpc_end end)
                  connection_to(l, c->to)->address, what);
 }
 
-/* m is the decoded answer, unless `bad` says why it could not be decoded. */
+/* A call has ended. m is its decoded answer; `bad` is NULL or says why it could
+ * not be decoded. */
 static void end_call(fl_link *l, const pending *c, const fl_rpc_reply *reply,
                      fl_err bad, const fl_msg *m)
 {
@@ -273,8 +277,8 @@ static void on_open_end(void *self, uint64_t id, const fl_rpc_reply *reply)
     fl_link_unlock(l);
 }
 
-/* The coordinator learns from the end of the open call, at once, that this
- * process died. So each session has an open call of its own. */
+/* Send RENEW on the open call. Each session has its own open call, whose end
+ * tells the coordinator at once that this process has died. */
 static void send_renew(fl_link *l, const fl_letter *letter)
 {
     connection *first = &l->connections[0];
@@ -340,7 +344,8 @@ void fl_link_call_coordinator(fl_link *l, fl_msg_kind kind, fl_blob blob,
 
 /* --- reports of long waits --- */
 
-/* Append the first rows of a table of waits that begin with `start`. */
+/* Append the first few rows of a table of waits; only rows that begin with
+ * `start`. */
 static void join_rows(const char *rows, const char *start, fl_str *line)
 {
     int n = 0;
@@ -371,7 +376,7 @@ static void on_why(void *self, uint64_t id, const fl_rpc_reply *reply)
     fl_arena_free(arena);
 }
 
-/* Have it logged what the coordinator itself waits for. */
+/* Ask the coordinator what it waits for. The answer is logged. */
 static void ask_why(fl_link *l)
 {
     connection *first = &l->connections[0];
@@ -382,7 +387,7 @@ static void ask_why(fl_link *l)
                 l->job->call, (fl_rpc_done){on_why, first, 0});
 }
 
-/* One line that says whom the client waits for; NULL: nobody. */
+/* A line that says whom the client waits for; NULL: for nobody. */
 static char *report_waits(fl_link *l)
 {
     fl_str rows = {0}, line = {0};
@@ -403,7 +408,7 @@ static fl_err fail_over(const fl_link *l)
     return fl_fail(FL_EIO, "%s", l->over_why);
 }
 
-/* Log the line, which is freed, and poll the watch, with the lock released. */
+/* With the lock released: log the line, free it, and poll the watch. */
 static fl_err poll_watch(fl_link *l, const fl_watch *by, char *line)
 {
     fl_link_unlock(l);
@@ -461,8 +466,8 @@ static bool has_no_pushes(const void *link)
     return true;
 }
 
-/* Nobody needs the answers of the calls that are left: their requests were
- * repeated and answered, or belong to a session that was lost. */
+/* The answers of the remaining calls are not needed: their requests have been
+ * repeated and answered, or belong to a lost session. */
 fl_err fl_link_end_pushes(fl_link *l, const fl_watch *by)
 {
     for (int64_t i = 0; i < l->calls.n; i++)
@@ -479,7 +484,7 @@ static bool is_over(const void *link)
 fl_err fl_link_leave(fl_link *l, const fl_watch *by, int code, const char *why,
                      int64_t limit)
 {
-    const bool was_over = l->over; /* its failure was returned by a wait */
+    const bool was_over = l->over; /* a wait has returned its error */
     const int64_t now = fl_link_now();
     fl_client_leave(l->client, code, why, now);
     fl_link_flush(l);

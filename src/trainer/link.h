@@ -25,10 +25,10 @@
 
 typedef struct fl_link fl_link;
 
-/* What the owner of a link is told, with the lock held. */
+/* Callbacks to the owner of a link. They run with the lock held. */
 typedef struct fl_link_events {
     void *self;
-    /* Values of a server have come. m is borrowed. */
+    /* Values of a server have arrived. m is borrowed. */
     void (*values)(void *self, int server, const fl_msg *m);
     /* The session is lost; the client joins with a new one. */
     void (*fenced)(void *self);
@@ -39,7 +39,7 @@ fl_link *fl_link_new(const fl_placement *place, const fl_job *job,
                      const fl_link_events *events);
 void fl_link_free(fl_link *l); /* without the lock; nothing is sent */
 
-/* Connect, unless that was done: wait until every server takes connections,
+/* Connect, unless it is connected: wait until every server accepts connections,
  * then start the client. Thread: any, without the lock.
  * Err: EIO, EINTR, ETIMEOUT. */
 fl_err fl_link_connect(fl_link *l, const fl_watch *by) FL_MUST_CHECK;
@@ -50,22 +50,23 @@ void fl_link_unlock(fl_link *l); /* also logs what was noted under the lock */
 
 /* --- with the lock held --- */
 
-/* It is connected, and has a session that has not ended. */
+/* Whether the link is connected and has a session that has not ended. */
 bool fl_link_has_session(const fl_link *l);
 
 /* --- with the lock held, on a link that is connected --- */
 
 fl_client *fl_link_client(const fl_link *l);
-void fl_link_flush(fl_link *l); /* send what the client wants to be sent */
-void fl_link_wake(fl_link *l);  /* let all waits look at their goals */
+void fl_link_flush(fl_link *l); /* send what is in the client's outbox */
+void fl_link_wake(fl_link *l);  /* let all waits check their goals */
 int64_t fl_link_now(void);      /* the time that the client is told, ns */
 
 /* How many sessions were lost so far. */
 int64_t fl_link_fences(const fl_link *l);
 
 /* Wait until reached(of), or until the time `until` (ns; 0: no limit). The lock
- * is released meanwhile, the goal is asked with the lock held. `by` may end the
- * wait (NULL: nobody). Err: EINTR, ETIMEOUT; EIO if the client is over. */
+ * is released during the wait; `reached` is called with the lock held. `by` may
+ * end the wait (NULL: nobody). Err: EINTR, ETIMEOUT; EIO if the client is over.
+ */
 typedef bool (*fl_goal)(const void *of);
 fl_err fl_link_wait(fl_link *l, fl_goal reached, const void *of,
                     const fl_watch *by, int64_t until) FL_MUST_CHECK;
@@ -77,14 +78,14 @@ fl_err fl_link_wait_ready(fl_link *l, const fl_watch *by) FL_MUST_CHECK;
  * reading the memory that was lent to them. */
 fl_err fl_link_end_pushes(fl_link *l, const fl_watch *by) FL_MUST_CHECK;
 
-/* Leave the job and wait until the coordinator knows it, at most `limit` ns (0:
- * the job's limits). Err: EIO if the client is over with a failure that was not
- * returned before. */
+/* Leave the job and wait until the coordinator has acknowledged that, at most
+ * `limit` ns (0: the job's limits). Err: EIO if the client has ended with an
+ * error that no earlier call has returned. */
 fl_err fl_link_leave(fl_link *l, const fl_watch *by, int code, const char *why,
                      int64_t limit) FL_MUST_CHECK;
 
-/* Send a message of this session to the coordinator once, without the client:
- * nobody repeats it. `done` runs without the lock. limit: ns. */
+/* Send a message of this session to the coordinator, outside the client, so
+ * that it is never repeated. `done` runs without the lock. limit: ns. */
 void fl_link_call_coordinator(fl_link *l, fl_msg_kind kind, fl_blob blob,
                               int64_t limit, fl_rpc_done done);
 

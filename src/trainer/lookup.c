@@ -5,24 +5,24 @@
  * servers are asked at once, each for as many chunks as one answer can carry,
  * until every chunk has come.
  *
- * Easy to get wrong: a lost session loses all requests. Whoever waits for one
- * asks again in the next session, and begins with the first chunk. */
+ * Easy to get wrong: a lost session loses all requests. A lookup
+ * that waits for one begins again with its first chunk in the next session. */
 #include "trainer/lookup.h"
 
 #include "base/map.h"
 #include "base/vec.h"
 
-/* What one server is asked in one message. */
+/* A request to one server. */
 typedef struct query_part {
     fl_parcel *question; /* NULL: this server is not asked */
-    size_t bytes;        /* that the answer may have */
-    uint64_t tag;        /* of the request; 0: it was answered or lost */
+    size_t bytes;        /* upper bound of the answer's size */
+    uint64_t tag;        /* of the request; 0: answered or lost */
     fl_parcel *answer;
 } query_part;
 
 /* One call of fl_lookups_run. */
 typedef struct query {
-    struct query *next; /* of those that run */
+    struct query *next; /* in the list of running queries */
     int servers;
     query_part *parts; /* by server */
 } query;
@@ -84,7 +84,7 @@ static bool is_answered(const void *of)
     return true;
 }
 
-/* All questions, in one session that may be lost meanwhile. */
+/* Send all requests and wait. The session may be lost during the wait. */
 static fl_err ask_once(fl_lookups *s, query *q, const fl_watch *by)
 {
     FL_TRY(fl_link_wait_ready(s->link, by));
@@ -103,7 +103,7 @@ static fl_err ask_once(fl_lookups *s, query *q, const fl_watch *by)
     return fl_link_wait(s->link, is_answered, q, by, 0);
 }
 
-/* All questions, until they are answered. */
+/* Repeat ask_once until all requests are answered in one session. */
 static fl_err ask_servers(fl_lookups *s, query *q, const fl_watch *by)
 {
     int64_t fences;
@@ -120,7 +120,7 @@ static fl_err ask_servers(fl_lookups *s, query *q, const fl_watch *by)
 typedef struct chunk {
     const fl_lookup *of;
     int64_t first, n; /* rows or elements; n < 0: the whole variable */
-    size_t bytes;     /* of the answer, at most; 0: not known */
+    size_t bytes;     /* upper bound of the answer's size; 0: not known */
 } chunk;
 
 typedef FL_VEC(chunk) chunks;
@@ -245,7 +245,8 @@ static fl_err copy_chunk(const fl_lookups *s, const chunk *c,
     return FL_OK;
 }
 
-/* A server answers its questions in their order. */
+/* Copy the values of the answers. A server answers in the order of the request.
+ */
 static fl_err copy_answers(const fl_lookups *s, const query *q,
                            const chunks *all, int64_t from, int64_t to)
 {
@@ -284,7 +285,7 @@ static fl_err ask_for_chunks(fl_lookups *s, query *q, const fl_watch *by,
     return FL_OK;
 }
 
-/* --- the whole --- */
+/* --- public functions --- */
 
 fl_lookups *fl_lookups_new(fl_link *link, const fl_placement *place,
                            const fl_job *job)

@@ -17,13 +17,13 @@ typedef struct fl_lookup {
     int server;
     const char *table; /* name on the server */
     int64_t n;
-    const int64_t *rows; /* numbered as the server numbers them */
-    fl_tensor *out;      /* [n, width], the variable's shape, or [ids] */
+    const int64_t *rows; /* row numbers of the server */
+    fl_tensor *out; /* gets the answer: [n, width], the variable, or [ids] */
     int64_t most;
 } fl_lookup;
 
-/* The lookups of a trainer that are not answered yet. Those of several threads
- * do not wait for each other. Thread: the link's lock is held in all calls. */
+/* The lookups of a trainer that are not answered yet. Several threads may look
+ * up at the same time. Thread: the link's lock is held in all calls. */
 typedef struct fl_lookups fl_lookups;
 
 /* Own: new. link, place and job outlive it. */
@@ -38,7 +38,7 @@ void fl_lookups_free(fl_lookups *s); /* NULL is allowed; no lookup runs */
 fl_err fl_lookups_run(fl_lookups *s, const fl_watch *by, int n,
                       const fl_lookup *lookups) FL_MUST_CHECK;
 
-/* The answer to the request `tag` of a server has come. */
+/* The answer of a server to the request `tag` has arrived. */
 void fl_lookups_answer(fl_lookups *s, int server, uint64_t tag,
                        fl_parcel *values);
 

@@ -4,18 +4,18 @@
  *     distributed_lookup_table  Outputs i = the rows Ids i of W; rows of
  *                               padding_idx are zero
  *     prefetch                  Out i = the rows X i, asked of server i
- *     lookup_sparse_table       Out = the rows Ids of a table that grows; it
- *                               is in servers' programs, which do not run
- * it
+ *     lookup_sparse_table       Out = the rows Ids of a table that grows. It
+ *                               stands in programs of servers and never runs.
  *
  * distributed_lookup_table asks for each row once, however often its id occurs:
  * it sorts the ids, which also separates them by piece, and asks all servers at
  * once. W itself is not read: there may be no copy of it here.
  *
- * Without table_names the op is a plan's, in place of a lookup of a program
- * that was not transpiled (a test on a trainer): the placement says where the
- * pieces are. This one can also ask for tables by id; there id i counts as row
- * i / servers of piece i % servers, so that sorting separates these, too. */
+ * Without table_names the op was put into a plan in place of a lookup_table of
+ * a program that was not transpiled (a test program on a trainer). The
+ * placement then says where the pieces are. Such a table may have rows by id:
+ * id i is row i / servers of piece i % servers, so that sorting separates the
+ * ids of different servers. */
 #include "exec/plan.h"
 #include "trainer/service.h"
 
@@ -74,16 +74,16 @@ typedef struct piece {
     int64_t first; /* elements of W before these rows; or FL_BY_ID */
 } piece;
 
-/* What an op keeps from one run to the next. */
+/* Memory that an op keeps from one run to the next. */
 typedef struct state {
     const fl_placement *place; /* of the job whose servers are asked */
     int64_t room;     /* ids that the next five arrays have memory for */
-    int64_t *ids;     /* of all inputs, one after the other */
+    int64_t *ids;     /* ids of all inputs, one input after the other */
     int64_t *which;   /* by id: its index in `row` and `at`; -1: padding */
     fl_row_at *order; /* memory for fl_rows_order: twice as many */
-    int64_t *row;     /* rows that are asked for, as the server counts them */
+    int64_t *row;     /* rows to ask for, with the server's numbers */
     const char **at;  /* by row: its values, after the answer */
-    bool by_id;       /* piece i has the ids i, i + n, .. */
+    bool by_id;       /* rows by id: piece i has the ids i, i + n, .. */
     int n;            /* pieces */
     piece *pieces;
     fl_lookup *lookups; /* by piece; those with rows move to the front */
@@ -121,8 +121,8 @@ static fl_err read_pieces(fl_call *c, state *s)
     return FL_OK;
 }
 
-/* The pieces that the placement names, in the order of their rows; those of a
- * table by id in the order of the servers. */
+/* Find the pieces in the placement. They are sorted by their rows; if the table
+ * has rows by id, they are sorted by server. */
 static void find_pieces(const fl_placement *place, const char *w, state *s)
 {
     for (int i = 0; i < place->n_pieces; i++) {
@@ -193,8 +193,8 @@ static void reserve_ids(state *s, int64_t n)
     s->room = (int64_t)room;
 }
 
-/* Number the ids of a table by id so that those of one piece are consecutive.
- */
+/* Map an id of a table with rows by id to a number, so that the ids of one
+ * piece have consecutive numbers. */
 static int64_t number_id(const state *s, int64_t id)
 {
     if (!s->by_id || id < 0 || id / s->n >= s->pieces[0].rows)
@@ -232,9 +232,7 @@ static fl_err fail_row(const fl_call *c, const state *s, int64_t id)
                    (long long)(all - 1));
 }
 
-/* Sort the ids. Each row is asked for once: s->lookups[i] gets those of piece
- * i.
- */
+/* Sort the ids, drop repeats, and give the rows of piece i to s->lookups[i]. */
 static fl_err assign_rows(const fl_call *c, state *s, int64_t n)
 {
     const int64_t padding = number_id(s, fl_attr_i64(c, "padding_idx"));
@@ -394,8 +392,8 @@ const fl_op_def fl_op_distributed_lookup_table = {
     .run = distributed_lookup,
 };
 
-/* Dynamic: the rows of Out are as many as the ids, which are known at run
- * time. */
+/* Dynamic: the number of ids, and so of rows of Out, is known at run time only.
+ */
 const fl_op_def fl_op_prefetch = {
     .type = "prefetch",
     .in = {{"X", FL_MANY}},
@@ -422,8 +420,8 @@ const fl_op_def fl_op_lookup_sparse_table = {
             {"padding_idx", FL_ATTR_LONG, .i = -1},
             {"auto_grown_table", FL_ATTR_BOOL, .b = true},
             {"is_test", FL_ATTR_BOOL},
-            /* the op that gives a new row its values, and the two numbers
-             * of that op (value; min, max; mean, std) */
+            /* the op that sets the values of a new row, and its numbers
+             * (value; min, max; mean, std) */
             {"start", FL_ATTR_STRING, .ours = true},
             {"start_a", FL_ATTR_FLOAT, .ours = true},
             {"start_b", FL_ATTR_FLOAT, .ours = true},

@@ -7,11 +7,12 @@
  *                    half_async: meet the other threads of this trainer
  *     fetch_barrier  all values were received
  *
- * If a communicator runs, send hands over to it, and a recv that follows a send
- * takes what the communicator has pulled. The recv of a startup program always
- * asks the servers.
+ * If a communicator runs, send gives it the gradients, and a recv that follows
+ * a send takes what it has pulled. The recv of a startup program always asks
+ * the servers.
  *
- * Tokens order the ops. They hold nothing, so they have no shape to check. */
+ * A token is a variable without a value that only fixes the order of ops, so
+ * its shape is not checked. */
 #include "exec/plan.h"
 #include "trainer/service.h"
 
@@ -20,7 +21,7 @@ static const char *input_name(const fl_call *c, int i)
     return fl_desc_in(c->desc, "X")->name[i];
 }
 
-/* One server for each of n pieces. */
+/* Check that epmap has one server for each of n pieces. */
 static fl_err check_servers(const fl_call *c, int n)
 {
     const fl_attr *to = fl_attr_get(c, "epmap");
@@ -70,7 +71,7 @@ static fl_err check_sections(const fl_call *c, const fl_value *x)
     return FL_OK;
 }
 
-/* X is cut here: the program has no op that does. */
+/* Send the rows of X in pieces; the program has no op that splits it. */
 static fl_err send_sections(fl_call *c, fl_trainer *t, const fl_value *x)
 {
     const fl_attr *rows = fl_attr_get(c, "sections");
@@ -120,7 +121,7 @@ static fl_err send(fl_call *c)
     for (int i = 0; i < n; i++) {
         const fl_value *x = fl_in_value(c, "X", i);
         if (!has_value(x))
-            continue; /* no op has computed it */
+            continue; /* no op has computed this gradient */
         if (names->n)
             FL_TRY(send_sections(c, t, x));
         else
@@ -139,7 +140,8 @@ static fl_err recv_piece(fl_call *c, fl_trainer *t, int i, const char *name,
     return fl_trainer_recv(t, fl_call_watch(c), server, name, out);
 }
 
-/* The ops that read the variable were prepared for the shape that it had. */
+/* Check that a received value has the shape that later ops were prepared for.
+ */
 static fl_err check_shape(const char *name, const fl_shape *had,
                           const fl_shape *has)
 {
@@ -188,7 +190,7 @@ static fl_err join_pieces(fl_tensor *out, const fl_tensor *piece, int n)
     return FL_OK;
 }
 
-/* Pieces are joined here: the program has no op that does. */
+/* Receive pieces and join them; the program has no op that does it. */
 static fl_err recv_pieces(fl_call *c, fl_trainer *t, fl_tensor *out)
 {
     const fl_attr *names = fl_attr_get(c, "recv_varnames");
@@ -258,14 +260,14 @@ static fl_err send_barrier(fl_call *c)
         fl_communicator *communicator = fl_call_communicator(c);
         return communicator
                    ? fl_communicator_barrier(communicator, fl_call_watch(c))
-                   : FL_OK; /* the first recv will end the step */
+                   : FL_OK; /* the first recv ends the step */
     }
     FL_TRY(fl_call_trainer(c, &t));
     return fl_trainer_step(t, fl_call_watch(c));
 }
 
-/* Nothing to wait for: a recv returns when the value is here. But the startup
- * program may have no recv, and this op then makes the engine's trainer. */
+/* There is nothing to wait for: a recv returns when the value has arrived. But
+ * a startup program may have no recv; then this op creates the trainer. */
 static fl_err fetch_barrier(fl_call *c)
 {
     fl_trainer *t;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is cut for servers, and joined when it comes back.
+/* Tensors and ids that are split by server, and joined after the answers.
  *
  *     split_byref  Out i = the next `sections` i rows of X
- *     split_ids    Out i = the ids that are i modulo the number of outputs,
- * each once, in ascending order; or the selected rows that are so merge_ids Out
- * i = for each id of Ids i its row of X s, where s is the id modulo the number
- * of X; Rows s lists the ids of the rows of X s, as split_ids made it */
+ *     split_ids    Out i = the ids whose remainder modulo the number of outputs
+ *                  is i, each once, in ascending order; for selected rows, the
+ *                  rows with these ids
+ *     merge_ids    Out i = for each id of Ids i its row of X s, where s is the
+ *                  id modulo the number of X; Rows s lists the ids of the rows
+ *                  of X s, as split_ids made it */
 #include "cluster/placement.h"
 #include "graph/program.h"
 
@@ -170,7 +172,7 @@ static fl_err split_ids(fl_call *c)
                                            : split_tensors(c);
 }
 
-/* Rows of X i have the type and width of those of X 0. */
+/* Check that rows of X i have the type and width of those of X 0. */
 static fl_err check_shard(const fl_infer *x, const fl_meta *first, int i)
 {
     const fl_meta *m = fl_meta_in(x, "X", i);
@@ -220,7 +222,7 @@ static fl_err infer_merge_ids(fl_infer *x)
     return FL_OK;
 }
 
-/* A row with this id is row `at` of X `shard`. */
+/* The row with this id is row `at` of X `shard`. */
 typedef struct found {
     int64_t id, at;
     int shard;
@@ -232,7 +234,7 @@ static int compare_found(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Every row of every shard by its id, in the call's scratch memory. */
+/* List all rows of all shards, sorted by id, in the call's scratch memory. */
 static fl_err index_rows(fl_call *c, int64_t *n, const found **out)
 {
     int64_t all = 0;

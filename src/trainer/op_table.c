@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops of programs that were cut for servers, which ask no server.
+/* Ops of transpiled programs that do not talk to a server.
  *
  *     fake_init          Out gets a shape and no memory: servers hold it
  *     ref_by_trainer_id  Out = X[TrainerId]
@@ -18,7 +18,8 @@ static fl_err infer_fake_init(fl_infer *x)
                        shape->n, FL_MAX_RANK);
     const fl_shape s = fl_shape_of(shape->n, shape->longs);
     const fl_meta *out = fl_meta_out(x, "Out", 0);
-    if (out && !fl_meta_running(x)) /* keep the declared type */
+    if (out && !fl_meta_running(
+                   x)) /* while the program is built: keep the declared type */
         fl_meta_set(x, "Out", 0, out->dtype, &s);
     return FL_OK;
 }

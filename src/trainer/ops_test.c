@@ -56,7 +56,7 @@ static void merge_ids_finds_each_row(void)
     });
 }
 
-/* Ids stand in several inputs; shards deal as they like. */
+/* An id may occur in several inputs, and shards may list rows in any order. */
 static void merge_ids_takes_ids_that_repeat(void)
 {
     fl_check_op(&(fl_op_case){
@@ -122,11 +122,11 @@ static void lookups_have_a_row_for_each_id(void)
     CHECK_ERR(fl_infer_try("lookup_sparse_table W=f32[10,4] Ids=i64[-1,2]"),
               FL_ESHAPE,
               "lookup_sparse_table: Ids is [-1,2], expected [.., 1]");
-    /* of the type that Out was declared with: the harness says bool */
+    /* Out keeps its declared type, which is bool in this harness */
     CHECK_STR(fl_infer_text("fake_init{shape=[10,4]}"), "Out=bool[10,4]");
 }
 
-/* The others have no shapes of their own to judge. */
+/* The other operators have no shape rules. */
 static void others_run_under_a_service(void)
 {
     for (int i = 0; i < fl_trainer_ops_count; i++) {

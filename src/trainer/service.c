@@ -31,7 +31,7 @@ void fl_service_free(fl_service *s)
     if (!s)
         return;
     const fl_err ignored = fl_service_leave(s, 0, NULL, NULL);
-    (void)ignored; /* nobody is left to tell */
+    (void)ignored; /* free cannot report an error */
     for (int64_t i = 0; i < s->jobs.n; i++)
         fl_trainer_free(s->jobs.at[i].trainer);
     fl_vec_fini(&s->jobs);
@@ -170,14 +170,14 @@ fl_err fl_service_stop_communicator(fl_service *s, const fl_placement *place,
 
 /* --- the end --- */
 
-/* A job that fails (code other than 0) does not need what has gathered. */
+/* Leave a job. With a code other than 0 the communicator is not flushed. */
 static fl_err leave_job(entry of, int code, const char *why, int64_t limit,
                         const fl_watch *by)
 {
     fl_err err = FL_OK;
     char text[512];
     if (fl_trainer_check_process(of.trainer))
-        return FL_OK; /* the parent leaves the job */
+        return FL_OK; /* in a forked child: the parent leaves the job */
     if (of.communicator && !code)
         err = fl_communicator_flush(of.communicator, by);
     snprintf(text, sizeof text, "%s", fl_errmsg());
@@ -186,7 +186,7 @@ static fl_err leave_job(entry of, int code, const char *why, int64_t limit,
     return err ? fl_fail(err, "%s", text) : left;
 }
 
-/* Gives job i; its communicator is now the caller's. False: there is none. */
+/* Get job i and take over its communicator. False: there is no job i. */
 static bool take_job(fl_service *s, int64_t i, entry *out)
 {
     pthread_mutex_lock(&s->lock);

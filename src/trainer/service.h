@@ -10,11 +10,12 @@
 
 typedef struct fl_service fl_service; /* Thread: any */
 
-/* Own: new. Free lets all trainers leave that did not: they complete. */
+/* Own: new. fl_service_free completes all trainers that have not left yet. */
 fl_service *fl_service_new(void);
 void fl_service_free(fl_service *s);
 
-/* The trainer of a placement: found or made. Own: the service's. */
+/* The trainer of a placement, which is made at the first call. Own: the
+ * service's. */
 fl_err fl_service_trainer(fl_service *s, const fl_placement *place,
                           fl_trainer **out) FL_MUST_CHECK;
 
@@ -26,8 +27,9 @@ fl_trainer *fl_service_find_trainer(fl_service *s, const fl_placement *place);
  * jobs, that of the newest. NULL: no server holds it. */
 const fl_placement *fl_service_find_placement(fl_service *s, const char *var);
 
-/* From now on a communicator gathers what p sends. Err: EINVAL if one runs
- * already, or if p is no trainer's program of an asynchronous job. */
+/* Start a communicator, which takes over what p sends and receives. Err: EINVAL
+ * if one runs already, or if p is not a trainer's program of an asynchronous
+ * job. */
 fl_err fl_service_start_communicator(fl_service *s,
                                      const fl_program *p) FL_MUST_CHECK;
 /* Flush the communicator and end it, even if the flush fails. No thread may run
@@ -37,8 +39,8 @@ fl_err fl_service_stop_communicator(fl_service *s, const fl_placement *place,
 /* The communicator of a placement; NULL: none runs. */
 fl_communicator *fl_service_communicator(fl_service *s,
                                          const fl_placement *place);
-/* Flush the communicator, if one runs, then copy the parameters that came into
- * the scope (NULL: no copy). */
+/* Flush the communicator, if one runs, then copy the parameters that it has
+ * pulled into the scope (NULL: no copy). */
 fl_err fl_service_flush(fl_service *s, const fl_placement *place,
                         fl_scope *scope, const fl_watch *by) FL_MUST_CHECK;
 

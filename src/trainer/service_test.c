@@ -28,7 +28,7 @@ static void open_scene(scene *s, int servers, bool async)
     s->program = NULL;
 }
 
-/* The program of this text, in which ~0 and ~1 are the servers. */
+/* Parse a program; ~0 and ~1 stand for the endpoints of the servers. */
 static void read_program(scene *s, const char *text)
 {
     fl_str t = {0};
@@ -50,7 +50,7 @@ static fl_err run(scene *s, int n, const fl_feed *feeds, fl_fetch *fetch)
                       fetch);
 }
 
-/* What is fetched has these elements. */
+/* Run the program, and check the elements of the value that is fetched. */
 static void gives(scene *s, int n, const fl_feed *feeds, const char *name,
                   int count, const float *want)
 {
@@ -67,7 +67,7 @@ static void close_scene(scene *s)
     fl_exe_free(s->exe);
     fl_program_free(s->program);
     fl_scope_free(s->scope);
-    fl_service_free(s->service); /* completes */
+    fl_service_free(s->service); /* its trainers complete */
     CHECK_INT(test_job_done(&s->job), 1);
     test_job_end(&s->job);
 }
@@ -126,7 +126,7 @@ static void send_cuts_and_recv_joins(void)
     close_scene(&s);
 }
 
-/* Rows of a section are called by their place in it. */
+/* Each section numbers its rows from 0. */
 static void send_cuts_rows(void)
 {
     scene s;
@@ -235,7 +235,7 @@ static void tables_are_asked_by_the_number_of_a_row(void)
     close_scene(&s);
 }
 
-/* --- a program that was not cut --- */
+/* --- a program that was not transpiled --- */
 
 #define TEST_OF_TWO                                                            \
     "block 0\n"                                                                \
@@ -247,7 +247,8 @@ static void tables_are_asked_by_the_number_of_a_row(void)
     "  lookup_table(W=w, Ids=a) -> Out=x {padding_idx=1l}\n"                   \
     "  lookup_table(W=w, Ids=b) -> Out=y {padding_idx=1l}\n"
 
-/* A trainer starts that has no copy of w, then runs a program of no job. */
+/* A trainer without a copy of w starts, then runs a program that is in no job.
+ */
 static void start_and_read(scene *s, int n, const fl_piece *pieces)
 {
     fl_placement place = s->job.place;
@@ -289,7 +290,7 @@ static void a_test_looks_up_on_servers(void)
     close_scene(&s);
 }
 
-/* Servers call such rows by their ids. */
+/* Servers number the rows of such a table by id. */
 static void a_test_looks_up_by_id(void)
 {
     scene s;
@@ -312,7 +313,8 @@ static void a_test_looks_up_by_id(void)
     close_scene(&s);
 }
 
-/* One job after the other, in a process that tests by the same program. */
+/* One process takes part in two jobs, one after the other, and runs the same
+ * test program in both. */
 static void a_test_asks_the_newest_job(void)
 {
     scene s, next;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_job.h - the servers of a job in this process: the real machines behind
+/* test_job.h - the servers of a job in this process: the real state machines,
  * a real network, and a store that a test can read.
  *
  * A variable "w" is a matrix of floats; its gradient is "w@GRAD", and an update
- * takes the mean of what came from w. Tests only. */
+ * subtracts the mean of the gradients from w. Tests only. */
 #ifndef FL_TRAINER_TEST_JOB_H
 #define FL_TRAINER_TEST_JOB_H
 
@@ -43,11 +43,11 @@ typedef struct test_server {
     fl_store store;
     test_var var[TEST_VARS];
     int vars;
-    int applied;           /* tasks of the store to report */
-    FL_VEC(uint64_t) open; /* calls */
+    int applied;           /* finished tasks of the store to report */
+    FL_VEC(uint64_t) open; /* open calls */
     int pulls, pushes;     /* requests so far */
-    bool lists_all;        /* rows that are others', too */
-    size_t largest;        /* bytes of a push or an answer so far */
+    bool lists_all;        /* also lists rows of other servers */
+    size_t largest;        /* bytes of the largest push or answer so far */
     int lose_at;           /* pulls after which the session is lost; or 0 */
 } test_server;
 
@@ -61,7 +61,7 @@ typedef struct test_job {
     fl_tallies *tallies;
     fl_outbox coord_out;
     test_server server[TEST_SERVERS];
-    FL_VEC(fl_msg *) post; /* between machines, with: */
+    FL_VEC(fl_msg *) post; /* messages between machines; their receivers: */
     FL_VEC(fl_peer) to, from;
     fl_pool *pool;
     fl_group ticker;
@@ -131,7 +131,7 @@ static inline void test_apply(void *self, int64_t round, const fl_staged *by,
     s->applied++;
 }
 
-/* Is it the first of its rows, or behind `after`, and before *next? */
+/* Whether `row` is one of this server's rows after `after` and before *next. */
 static inline bool test_is_next(const test_server *s, int64_t row,
                                 const int64_t *after, int64_t next)
 {
@@ -142,7 +142,8 @@ static inline bool test_is_next(const test_server *s, int64_t row,
            (next < 0 || order < fl_table_order(key, next));
 }
 
-/* The next two of its rows: a server may always give fewer than it could. */
+/* Answer with the next two rows only. A server may always list fewer rows than
+ * it could. */
 static inline void test_give_ids(test_server *s, fl_parcel *p,
                                  const fl_item *item, int64_t rows)
 {
@@ -189,7 +190,7 @@ static inline void test_give(test_server *s, fl_parcel *p, const fl_item *item)
                             item->shape.dim[0]);
         return;
     }
-    if (item->shape.rank) { /* rows of it */
+    if (item->shape.rank) { /* some rows */
         fl_shape shape = v->value.shape;
         shape.dim[0] = item->shape.dim[0];
         CHECK_OK(fl_tensor_resize(&t, FL_F32, &shape));
@@ -233,7 +234,7 @@ static inline void test_give_all(void *self, fl_blob names, fl_peer to,
     fl_parcel_unref(p);
 }
 
-/* --- letters --- */
+/* --- messages --- */
 
 static inline void test_carry(test_job *j, fl_outbox *box, test_server *by,
                               fl_peer from)
@@ -268,7 +269,7 @@ static inline bool test_deliver(test_job *j)
     return true;
 }
 
-/* Until nobody has anything to say. */
+/* Deliver messages until no machine has any. */
 static inline void test_pump(test_job *j)
 {
     do {
@@ -308,7 +309,7 @@ static inline void test_feed(test_server *s, uint64_t call, const fl_msg *m)
         fl_server_recv(s->machine, from, m, test_now());
 }
 
-/* The job's only member is thrown out behind its back. */
+/* End the session of the job's only member, without telling it. */
 static inline void test_throw_out(test_job *j)
 {
     fl_member m[4];
@@ -332,7 +333,7 @@ static inline void test_job_lose(test_job *j)
     pthread_mutex_unlock(&j->lock);
 }
 
-/* Thrown out between two answers, while the values change. */
+/* End the session between two answers, and change the values. */
 static inline void test_lose_at(test_server *s)
 {
     if (!s->lose_at || s->pulls < s->lose_at)
@@ -427,7 +428,8 @@ static inline void test_job_begin(test_job *j, int servers, int trainers,
                               .async = async,
                               .digest = {3, 4}}};
     pthread_mutex_init(&j->lock, NULL);
-    /* no renewal comes in between: who is thrown out learns it when it asks */
+    /* no RENEW is due, so that a trainer learns of its lost session from the
+     * answer to a request */
     setenv("FLUID_LEASE", "3600", 1);
     j->job = fl_placement_job(&j->place,
                               &(fl_job){.linger = 1, .lease = 3600 * FL_SEC});
@@ -441,7 +443,7 @@ static inline void test_job_begin(test_job *j, int servers, int trainers,
     fl_pool_submit(j->pool, &j->ticker, test_tick, j);
 }
 
-/* A variable of a server, all of its elements the same. */
+/* Add a variable to a server; all its elements are equal. */
 static inline void test_job_var(test_job *j, int server, const char *name,
                                 int64_t rows, int64_t width, float start)
 {
@@ -454,7 +456,7 @@ static inline void test_job_var(test_job *j, int server, const char *name,
         ((float *)v->value.data)[i] = start;
 }
 
-/* Trainers that have completed. */
+/* How many trainers have completed. */
 static inline int test_job_done(test_job *j)
 {
     pthread_mutex_lock(&j->lock);

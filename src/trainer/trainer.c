@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trainer.c - what a trainer sends to its servers and gets from them.
  *
- * Gradients for a server gather in a parcel, which is pushed when it is large
- * enough and at the end of the step. Values are pulled with each step, if they
- * were received before, and are asked for otherwise. When a session is lost the
- * gradients that the caller is computing are stale: they are dropped, and the
- * next step only waits for the new session.
+ * Gradients for a server are collected in a parcel, which is pushed when it is
+ * large enough and at the end of the step. Values are pulled with each step, if
+ * they were received before, and are asked for otherwise. When a session is
+ * lost the gradients that the caller is computing are stale: they are dropped,
+ * and the next step only waits for the new session.
  *
- * Easy to get wrong: memory that was lent must not be in use any more when a
- * step returns, whatever became of the calls that carried it. */
+ * Easy to get wrong: when a step returns, the network must not read the
+ * caller's memory any more, even if calls have failed or were repeated. */
 #include "trainer/trainer.h"
 
 #include "base/map.h"
@@ -27,14 +27,14 @@ enum {
 /* A name that is pulled with every step. */
 typedef struct wanted {
     const char *name;
-    bool taken; /* handed out since the last pull */
+    bool taken; /* received by the program since the last pull */
 } wanted;
 
-/* What goes to one server and comes from it. */
+/* What is sent to one server and received from it. */
 typedef struct traffic {
     fl_parcel *gathered;   /* gradients that are not pushed yet; or NULL */
     bool open;             /* the last push was not the last of its step */
-    FL_VEC(wanted) wanted; /* in the order in which they were received first */
+    FL_VEC(wanted) wanted; /* in the order in which recv first asked for them */
     fl_map position;       /* name -> its position in `wanted`, from 1 */
     size_t wanted_bytes;   /* sum of the sizes of the wanted values */
     bool wanted_changed;   /* the client does not know all of `wanted` yet */
@@ -47,14 +47,14 @@ typedef struct tally {
     bool pending;
     fl_err err; /* why it failed */
     char why[256];
-    int64_t trainers; /* whose counts are in the sum */
-    fl_parcel *sum;   /* NULL: none came */
+    int64_t trainers; /* number of trainers in the sum */
+    fl_parcel *sum;   /* NULL: no answer */
 } tally;
 
 struct fl_trainer {
     fl_placement *place;
     fl_job job;
-    pid_t pid; /* of the process that made it */
+    pid_t pid; /* process that created the trainer */
     fl_link *link;
     bool left; /* fl_trainer_leave was called */
 
@@ -68,7 +68,7 @@ struct fl_trainer {
     bool sent;    /* gradients were sent since the last step */
 };
 
-/* --- what the client tells --- */
+/* --- callbacks of the link --- */
 
 static void replace_parcel(fl_parcel **slot, fl_parcel *by)
 {
@@ -174,8 +174,9 @@ static fl_err push_gathered(fl_trainer *t, traffic *f, bool last)
     return err;
 }
 
-/* The parcel that the next gradient goes into. One that is large enough leaves
- * first, and not before: the last of a step needs no empty push behind it. */
+/* The parcel for the next gradient. A full parcel is pushed only now, when more
+ * gradients follow: otherwise it is the last push of the step, and no empty
+ * push is needed after it. */
 static fl_err open_parcel(fl_trainer *t, traffic *f, fl_parcel **out)
 {
     const size_t size = f->gathered ? f->gathered->size : 0;
@@ -185,7 +186,7 @@ static fl_err open_parcel(fl_trainer *t, traffic *f, fl_parcel **out)
     return FL_OK;
 }
 
-/* The last push may be empty: the server waits for it. */
+/* Make the last push of a step, even an empty one: the server waits for it. */
 static fl_err push_last(fl_trainer *t, traffic *f)
 {
     return f->gathered || f->open ? push_gathered(t, f, true) : FL_OK;
@@ -210,8 +211,8 @@ static fl_err gather_tensor(fl_trainer *t, traffic *f, const char *name,
     return FL_OK;
 }
 
-/* The server keeps the rows of a trainer in the order in which they were
- * sent. */
+/* Add rows to parcels, in several parts if they are many. The server keeps the
+ * order in which they are sent. */
 static fl_err gather_rows(fl_trainer *t, traffic *f, const char *name,
                           const fl_rows *r)
 {
@@ -270,7 +271,7 @@ fl_err fl_trainer_send(fl_trainer *t, const fl_watch *by, int server,
     FL_TRY(fl_trainer_check_process(t));
     FL_TRY(check_server(t, name, server));
     if (fl_value_is_empty(v))
-        return FL_OK; /* the barrier tells the servers enough */
+        return FL_OK; /* nothing to send: the last push says so */
     fl_err err = share_memory(v, &own);
     if (!err)
         err = enter_link(t, by);
@@ -324,8 +325,8 @@ static fl_err run_step(fl_trainer *t, const fl_watch *by)
     return FL_OK;
 }
 
-/* Asynchronous jobs have no barriers: a step ends when somebody asks for
- * values. */
+/* In an asynchronous job, which has no barriers, the first request for values
+ * ends the step. */
 static fl_err step_if_sent(fl_trainer *t, const fl_watch *by)
 {
     return t->job.async && t->sent ? run_step(t, by) : FL_OK;
@@ -365,7 +366,7 @@ static fl_err push_gradients(fl_trainer *t, const fl_watch *by, int n,
                              const fl_gradient *gradients, bool *lost)
 {
     const acks wait = {t->link, fl_link_fences(t->link)};
-    t->stale = false; /* the caller knows how old its gradients are */
+    t->stale = false; /* the caller decides whether gradients are stale */
     for (int i = 0; i < n; i++) {
         const fl_gradient *g = &gradients[i];
         if (!fl_value_is_empty(g->value))
@@ -418,7 +419,8 @@ static void add_wanted(fl_trainer *t, traffic *f, const char *name,
     f->wanted_changed = true;
 }
 
-/* The value of the last pull, unless it was taken before. NULL: none. */
+/* The value of the last pull, or NULL if there is none or it was taken before.
+ */
 static const fl_item *take_pulled(const traffic *f, const char *name)
 {
     const int64_t at = (int64_t)(uintptr_t)fl_map_get(&f->position, name);
@@ -429,8 +431,8 @@ static const fl_item *take_pulled(const traffic *f, const char *name)
     return strcmp(item->name, name) ? NULL : item;
 }
 
-/* Gives the item of the last pull and a reference to its parcel. If there is
- * none the value is asked for: *item is NULL and l->out has the value. */
+/* Get the item of the last pull and a reference to its parcel. If there is
+ * none, ask the server: then *item is NULL and l->out has the value. */
 static fl_err receive_value(fl_trainer *t, const fl_watch *by,
                             const fl_lookup *l, fl_parcel **parcel,
                             const fl_item **item)
@@ -466,15 +468,16 @@ fl_err fl_trainer_recv(fl_trainer *t, const fl_watch *by, int server,
 
 /* --- counts of all trainers ---
  *
- * They do not go through the client: the trainer trains on whatever becomes of
- * them. So a request is never repeated, and an answer that is late is not
- * waited for. A call may last longer than its caller waits; until it ends no
- * other one is made. */
+ * These requests do not go through the client, since training does not depend
+ * on them: a request is never repeated, and the caller does not wait for a late
+ * answer. A call may last longer than its caller waits; no other call is made
+ * before it has ended. */
 
 static fl_err decode_sum(const char *from, const fl_rpc_reply *reply,
                          fl_arena *arena, fl_msg *m)
 {
-    if (reply->end == FL_RPC_LATE) /* before the caller's wait has ended */
+    if (reply->end ==
+        FL_RPC_LATE) /* the call timed out before the caller's wait */
         return fl_fail(FL_ETIMEOUT, "%s has not answered a tally in time",
                        from);
     if (reply->end != FL_RPC_OK)
@@ -581,7 +584,7 @@ fl_err fl_trainer_tally(fl_trainer *t, const fl_watch *by, int64_t limit,
 
 /* --- beginning and end --- */
 
-/* A copy without the program, which only saving needs. */
+/* A copy without place->program, which only saving needs. */
 static fl_placement *dup_placement(const fl_placement *place)
 {
     fl_placement like = *place;

@@ -3,11 +3,12 @@
  * operators call.
  *
  *     recv before the first step  join, wait for the other trainers, pull
- *     send                        gather a gradient; push what is large enough
+ *     send                        collect gradients; push them when there are
+ *                                 enough
  *     send_barrier                end the step: meet the others, then pull
  *     first recv after sends      in asynchronous jobs: end the step, pull
- *     recv                        take what was pulled; a name that was not is
- *                                 asked for, and later steps pull it
+ *     recv                        take a value that was pulled; other values
+ *                                 are asked for now and pulled by later steps
  *
  * A call blocks its caller only; a thread of the trainer renews the lease. A
  * wait that takes long logs whom it waits for. `by` is the watch of the
@@ -31,7 +32,8 @@ typedef struct fl_trainer fl_trainer;
  * have their defaults; NULL: all of them. Err: EINVAL. */
 fl_err fl_trainer_new(const fl_placement *place, const fl_job *limits,
                       fl_trainer **out) FL_MUST_CHECK;
-void fl_trainer_free(fl_trainer *t); /* the job loses it if it did not leave */
+/* Without fl_trainer_leave before, the job counts the trainer as lost. */
+void fl_trainer_free(fl_trainer *t);
 
 /* EINVAL in a process that was forked from the one that made the trainer: its
  * threads and connections belong to the parent, and its locks may be held by
@@ -39,16 +41,16 @@ void fl_trainer_free(fl_trainer *t); /* the job loses it if it did not leave */
  * for leave and free, which do nothing there. */
 fl_err fl_trainer_check_process(const fl_trainer *t) FL_MUST_CHECK;
 
-/* Is it the trainer of this job, with this id and these servers? */
+/* Whether t is the trainer of this job, with this id and these servers. */
 bool fl_trainer_is_at(const fl_trainer *t, const fl_placement *place);
 const fl_placement *fl_trainer_placement(const fl_trainer *t);
 
-/* Send a gradient to a server. v is lent: it must not change before the step
- * has ended. */
+/* Send a gradient to a server. v is borrowed and must not change before the
+ * step has ended. */
 fl_err fl_trainer_send(fl_trainer *t, const fl_watch *by, int server,
                        const char *name, const fl_value *v) FL_MUST_CHECK;
 
-/* End the step: push what has gathered, meet the others if the job is
+/* End the step: push the remaining gradients, meet the others if the job is
  * synchronous, and pull. */
 fl_err fl_trainer_step(fl_trainer *t, const fl_watch *by) FL_MUST_CHECK;
 
@@ -71,23 +73,24 @@ typedef struct fl_gradient {
 } fl_gradient;
 
 /* Push gradients of an asynchronous job, beside its steps, and wait until the
- * servers have applied them. They end a step, which schedules of the learning
- * rate count. *lost is set to true if a session was lost: what was not applied
- * by then never will be. Thread: one at a time, any. */
+ * servers have applied them. They count as one step for learning-rate
+ * schedules. *lost is set to true if a session was lost: gradients that were
+ * not applied before are lost with it. Thread: one at a time, any. */
 fl_err fl_trainer_push(fl_trainer *t, const fl_watch *by, int n,
                        const fl_gradient *gradients, bool *lost) FL_MUST_CHECK;
 
-/* Tell the coordinator n counts of this trainer under a name that all trainers
- * use. `counts` gets the sum of what all trainers told last, *trainers their
- * number. It never joins, and a failure has no effect on the trainer. limit:
- * ns. Thread: one at a time, any. Err: EIO, ETIMEOUT, EPROTO. */
+/* Report n counts of this trainer to the coordinator, under a name that all
+ * trainers use. `counts` gets the sum of the last reports of all trainers, and
+ * *trainers the number of these. The call never joins the job, and an error has
+ * no effect on the trainer. limit: ns. Thread: one at a time, any. Err: EIO,
+ * ETIMEOUT, EPROTO. */
 fl_err fl_trainer_tally(fl_trainer *t, const fl_watch *by, int64_t limit,
                         const char *name, int64_t n, int64_t *counts,
                         int *trainers) FL_MUST_CHECK;
 
 /* Leave the job: complete (code 0), or fail with a sentence. Blocks: until the
- * coordinator knows, at most `limit` ns (0: the job's limits). A second call
- * does nothing. */
+ * coordinator has acknowledged, at most `limit` ns (0: the job's limits). A
+ * second call does nothing. */
 fl_err fl_trainer_leave(fl_trainer *t, const fl_watch *by, int code,
                         const char *why, int64_t limit) FL_MUST_CHECK;
 

@@ -34,7 +34,7 @@ static void send(fl_trainer *t, int server, const char *name, int64_t n,
     fl_value_fini(&v); /* its memory is shared */
 }
 
-/* All elements are x. */
+/* Receive a variable, and check that all its elements are x. */
 static void receives(fl_trainer *t, int server, const char *name, int64_t n,
                      float x)
 {
@@ -73,7 +73,7 @@ static void takes_steps(void)
     test_job_end(&j);
 }
 
-/* What was received after a step comes with the next ones. */
+/* A variable that was received after a step is pulled with later steps. */
 static void learns_what_to_pull(void)
 {
     test_job j;
@@ -82,7 +82,7 @@ static void learns_what_to_pull(void)
     test_job_var(&j, 0, "table", 9, 3, 1);
     fl_trainer *t = trainer(&j, 0);
     receives(t, 0, "w", 6, 1);
-    receives(t, 0, "table", 27, 1); /* startup: it counts for nothing */
+    receives(t, 0, "table", 27, 1); /* before the first step: does not count */
     CHECK_INT(j.server[0].pulls, 3);
     for (int i = 0; i < 4; i++) {
         send(t, 0, "w@GRAD", 2, 3, 1);
@@ -90,7 +90,7 @@ static void learns_what_to_pull(void)
         receives(t, 0, "w", 6, (float)-i);
     }
     CHECK_INT(j.server[0].pulls, 3 + 4 + 1);
-    receives(t, 0, "w", 6, -3); /* again: it is asked for */
+    receives(t, 0, "w", 6, -3); /* the second recv of a step asks the server */
     CHECK_INT(j.server[0].pulls, 3 + 4 + 2);
     leaves(t);
     test_job_end(&j);
@@ -185,7 +185,7 @@ static void steps_by_itself_in_async_mode(void)
     }
     send(t, 0, "w@GRAD", 1, 2, 1);
     CHECK_OK(fl_trainer_flush(t, NULL));
-    CHECK_OK(fl_trainer_flush(t, NULL)); /* nothing was sent */
+    CHECK_OK(fl_trainer_flush(t, NULL)); /* does nothing */
     receives(t, 0, "w", 2, -3);
     leaves(t);
     test_job_end(&j);
@@ -256,7 +256,7 @@ static fl_trainer *narrow_trainer(test_job *j, fl_piece *pieces, size_t most)
     return t;
 }
 
-/* Element i is i - less. */
+/* Receive a variable, and check that element i is i - less. */
 static void receives_ramp(fl_trainer *t, const char *name, int64_t n,
                           float less)
 {
@@ -305,7 +305,7 @@ static void asks_again_for_all_pieces_after_a_fence(void)
     test_job_var(&j, 0, "big", 41, 3, 0);
     fl_trainer *t = narrow_trainer(&j, pieces, 80);
     receives_ramp(t, "big", 123, 0);
-    j.server[0].lose_at = j.server[0].pulls + 5; /* of 13 */
+    j.server[0].lose_at = j.server[0].pulls + 5; /* 13 pulls are needed */
     receives_ramp(t, "big", 123, -1000);
     leaves(t);
     test_job_end(&j);
@@ -388,7 +388,7 @@ static void meets_the_others(void)
         receives(t, 0, "w", 2, 8 - (float)i * 2);
     }
     CHECK_OK(fl_pool_wait(pool, &group, 10 * FL_SEC));
-    send(t, 0, "w@GRAD", 1, 2, 1); /* alone: it divides by one */
+    send(t, 0, "w@GRAD", 1, 2, 1); /* the only participant: divided by 1 */
     CHECK_OK(fl_trainer_step(t, NULL));
     receives(t, 0, "w", 2, 3);
     leaves(t);
@@ -405,13 +405,13 @@ static void goes_on_after_a_fence(void)
     receives(t, 0, "w", 2, 9);
     test_job_lose(&j);
     send(t, 0, "w@GRAD", 1, 2, 1);
-    CHECK_OK(fl_trainer_step(t, NULL)); /* dropped */
+    CHECK_OK(fl_trainer_step(t, NULL)); /* its gradient is dropped */
     receives(t, 0, "w", 2, 9);
     send(t, 0, "w@GRAD", 1, 2, 1);
     CHECK_OK(fl_trainer_step(t, NULL));
     receives(t, 0, "w", 2, 8);
     test_job_lose(&j);
-    fl_tensor row = {0}; /* a question is asked again in the next session */
+    fl_tensor row = {0}; /* the lookup is repeated in the next session */
     CHECK_OK(fl_trainer_lookup(t, NULL, 1,
                                &(fl_lookup){0, "w", 1, (int64_t[]){0}, &row}));
     CHECK_NEAR(*(float *)row.data, 8, 0);
@@ -462,13 +462,13 @@ static void is_interrupted_while_it_waits(void)
     receives(t, 0, "w", 2, 8);
     /* It waits for trainer 1. */
     CHECK_ERR(fl_trainer_step(t, &watch), FL_EINTR, "interrupted");
-    CHECK(waited >= 400 * FL_MS); /* two looks, 200 apart */
+    CHECK(waited >= 400 * FL_MS); /* two polls, 200 ms apart */
     CHECK_OK(fl_trainer_leave(t, NULL, 1, "interrupted", FL_SEC));
     fl_trainer_free(t);
     test_job_end(&j);
 }
 
-/* A caller that waits; while it does, another one comes and gives up. */
+/* A thread that waits for a lookup while another one is interrupted. */
 typedef struct waiter {
     fl_trainer *trainer;
     int asked;
@@ -510,7 +510,7 @@ static void asks_only_the_watch_of_who_waits(void)
     test_job_end(&j);
 }
 
-/* In the child: 0 if every entry is refused at once. */
+/* Runs in a forked child: 0 if every function fails at once. */
 static int try_as_a_child(fl_trainer *t)
 {
     fl_value g = ones(1, 2, 1);
@@ -615,11 +615,11 @@ static void waits_for_servers_and_says_so(void)
     fl_trainer_free(t);
     CHECK_OK(fl_trainer_new(&place, &(fl_job){.start = 10 * FL_MS}, &t));
     CHECK_ERR(fl_trainer_step(t, NULL), FL_ETIMEOUT, nobody);
-    CHECK_OK(fl_trainer_leave(t, NULL, 0, NULL, 0)); /* it never came */
+    CHECK_OK(fl_trainer_leave(t, NULL, 0, NULL, 0)); /* it has never joined */
     fl_trainer_free(t);
 }
 
-/* --- counts of all --- */
+/* --- sums of counts --- */
 
 static fl_err tally(fl_trainer *t, int64_t limit, int64_t *x, int *trainers)
 {
@@ -645,16 +645,17 @@ static void counts_with_the_others(void)
               FL_EPROTO, "answers ERROR: tally: \"auc\" is [3], another");
     CHECK_ERR(fl_trainer_tally(u, NULL, FL_SEC, "auc", 1 << 20, wrong, &n),
               FL_EINVAL, "1048576 counts, expected 1 to 131072");
-    receives(u, 0, "w", 2, 8); /* as if nothing had been */
+    receives(u, 0, "w", 2, 8); /* the failed tally had no effect */
     leaves(u);
     mine[0] = 5;
-    CHECK_OK(tally(t, 20 * FL_SEC, mine, &n)); /* who left counts on */
+    CHECK_OK(
+        tally(t, 20 * FL_SEC, mine, &n)); /* a trainer that left still counts */
     CHECK(n == 2 && mine[0] == 15);
     leaves(t);
     test_job_end(&j);
 }
 
-/* It goes on, and one call at a time is enough. */
+/* A tally that times out leaves the counts as they are. Training goes on. */
 static void counts_alone_where_nobody_answers(void)
 {
     test_job j;
@@ -672,7 +673,7 @@ static void counts_alone_where_nobody_answers(void)
     test_job_lose(&j);
     receives(t, 0, "w", 2, 8);
     fl_err err;
-    do /* the call before may not have ended */
+    do /* the earlier call may not have ended */
         err = tally(t, 20 * FL_SEC, x, &n);
     while (err == FL_ETIMEOUT);
     CHECK_OK(err);

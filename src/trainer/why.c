@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#define LIMIT (5 * FL_SEC) /* a server that lives answers at once */
+#define LIMIT (5 * FL_SEC) /* a running server answers at once */
 
 typedef struct question {
     const char *address;
@@ -57,7 +57,8 @@ fl_err fl_why(const char *address, char **text)
     question q = {.address = address};
     fl_rpc *rpc;
     FL_TRY(fl_endpoint_check(address, "endpoint "));
-    FL_TRY(fl_ports_ask(address)); /* its sentence says more than gRPC's */
+    FL_TRY(
+        fl_ports_ask(address)); /* its error message is clearer than gRPC's */
     FL_TRY(fl_rpc_new(&(fl_rpc_opts){0}, &rpc));
     pthread_mutex_init(&q.lock, NULL);
     pthread_cond_init(&q.done, NULL);
