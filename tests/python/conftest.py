@@ -16,10 +16,12 @@ BUILD = os.path.abspath(os.environ.get("FL_BUILD_DIR",
 if os.path.join(BUILD, "python") not in sys.path:
     sys.path.insert(0, os.path.join(BUILD, "python"))
 
-# A shell starts what it runs in the background with SIGINT ignored, and
-# processes inherit that; those of the tests must hear it.
-if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts what it runs in the background with SIGINT ignored, nohup with
+# SIGHUP, and processes inherit that; those of the tests must hear both.
+for number, handler in ((signal.SIGINT, signal.default_int_handler),
+                        (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, handler)
 
 MARKS = {"passed": "[       OK ]", "skipped": "[  SKIPPED ]",
          "failed": "[  FAILED  ]", "error": "[  FAILED  ]"}
