@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* atomic.h - a count that several threads move. */
+/* atomic.h - a count that several threads move, and words of memory that
+ * outlives the process. */
 #ifndef FL_BASE_ATOMIC_H
 #define FL_BASE_ATOMIC_H
 
@@ -48,6 +49,30 @@ static inline int64_t fl_count_add(fl_count *c, int64_t n)
 static inline int64_t fl_count_get(const fl_count *c)
 {
     return atomic_load_explicit(&c->n, memory_order_acquire);
+}
+
+/* --- memory that outlives the process ---
+ *
+ * Of a process that is killed, a prefix of the stores of each thread is there.
+ * So only the compiler must keep the order of stores. An aligned word is never
+ * torn. */
+
+/* All stores before this line are made before those behind it. */
+static inline void fl_store_order(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* All stores before this one are made before it, those behind it after it. */
+static inline void fl_word_set(uint64_t *w, uint64_t value)
+{
+    __atomic_store_n(w, value, __ATOMIC_RELEASE);
+    fl_store_order();
+}
+
+static inline uint64_t fl_word_get(const uint64_t *w)
+{
+    return __atomic_load_n(w, __ATOMIC_ACQUIRE);
 }
 
 #endif

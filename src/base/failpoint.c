@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* failpoint.c - count the hits of one name, and die at the last of them. */
+#include "base/failpoint.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    UNREAD, /* nobody has looked at the environment yet */
+    OFF,
+    ARMED
+};
+
+static _Atomic int failpoint_state;
+static _Atomic(const char *) failpoint_text; /* NAME:COUNT */
+static _Atomic long failpoint_left;          /* hits until the end */
+
+void fl_failpoint_arm(const char *text)
+{
+    const char *colon = text ? strrchr(text, ':') : NULL;
+    const long n = colon ? strtol(colon + 1, NULL, 10) : 1;
+    atomic_store(&failpoint_left, n > 0 ? n : 1);
+    atomic_store(&failpoint_text, text);
+    atomic_store(&failpoint_state, text && *text ? ARMED : OFF);
+}
+
+static int read_state(void)
+{
+    const int state =
+        atomic_load_explicit(&failpoint_state, memory_order_relaxed);
+    if (state != UNREAD)
+        return state;
+    fl_failpoint_arm(getenv("FLUID_FAILPOINT"));
+    return atomic_load(&failpoint_state);
+}
+
+static int is_named(const char *name)
+{
+    const char *text = atomic_load(&failpoint_text);
+    const size_t n = strcspn(text, ":");
+    return (n == 1 && *text == '*') ||
+           (n == strlen(name) && !strncmp(text, name, n));
+}
+
+void fl_failpoint_hit(const char *name)
+{
+    if (read_state() != ARMED || !is_named(name))
+        return;
+    if (atomic_fetch_sub(&failpoint_left, 1) == 1)
+        kill(getpid(), SIGKILL);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "state/test_state.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void a_state_outlives_its_process(void)
+{
+    fl_mapping *m;
+    fl_statedir *d = test_state();
+    CHECK(!fl_statedir_found(d));
+    CHECK_INT(fl_statedir_incarnation(d), 1);
+    CHECK_OK(fl_statedir_map(d, "x", 100, 0, &m));
+    strcpy(fl_mapping_at(m), "kept");
+    fl_statedir_ready(d);
+    fl_mapping_unref(m);
+    fl_statedir_close(d);
+
+    d = test_state();
+    CHECK(fl_statedir_found(d));
+    CHECK_INT(fl_statedir_incarnation(d), 2);
+    CHECK_INT((int64_t)fl_statedir_id(d), 7);
+    CHECK_OK(fl_statedir_map(d, "x", 100, 0, &m));
+    CHECK_STR(fl_mapping_at(m), "kept");
+    CHECK_ERR(fl_statedir_map(d, "x", 200, 0, &m), FL_EINVAL,
+              "has 100 bytes, expected 200 or more");
+    fl_mapping_unref(m);
+    fl_statedir_remove(d);
+    CHECK(!fl_statedir_exists(d));
+    CHECK(access(fl_statedir_path(d), F_OK));
+    fl_statedir_close(d);
+}
+
+static void an_incomplete_state_is_made_anew(void)
+{
+    fl_mapping *m;
+    fl_statedir *d = test_state();
+    CHECK_OK(fl_statedir_map(d, "x", 100, 0, &m));
+    strcpy(fl_mapping_at(m), "half");
+    fl_mapping_unref(m);
+    fl_statedir_close(d);
+    d = test_state();
+    CHECK(!fl_statedir_found(d));
+    CHECK_INT(fl_statedir_incarnation(d), 1);
+    CHECK_OK(fl_statedir_map(d, "x", 100, 0, &m));
+    CHECK_STR(fl_mapping_at(m), "");
+    fl_mapping_unref(m);
+    fl_statedir_close(d);
+}
+
+static void a_foreign_state_is_refused(void)
+{
+    fl_statedir_opts o = test_state_opts();
+    fl_statedir *d = test_state(), *other;
+    struct stat st;
+    fl_statedir_ready(d);
+    CHECK(!stat(fl_statedir_path(d), &st));
+    CHECK_INT(st.st_mode & 0777, 0700);
+    fl_statedir_close(d);
+    o.owners = 3;
+    CHECK_ERR(fl_statedir_open(&o, &other), FL_EINVAL,
+              "it was made with 1 owner threads; FLUID_OWNERS is now 3");
+    o.owners = 1;
+    o.job = "00112233445566778899aabbccddee00"; /* the same first digits */
+    CHECK_ERR(fl_statedir_open(&o, &other), FL_EINVAL,
+              "remove it with `paddle state rm ");
+    d = test_state(); /* it is still there */
+    CHECK(fl_statedir_found(d));
+    fl_statedir_remove(d);
+    fl_statedir_close(d);
+}
+
+static void a_state_that_does_not_fit_is_refused(void)
+{
+    fl_statedir_opts o = test_state_opts();
+    fl_statedir *d;
+    o.need = (size_t)1 << 60;
+    CHECK_ERR(fl_statedir_open(&o, &d), FL_ENOMEM,
+              "the state of server 0 needs 1152921504606846976 bytes; ");
+}
+
+/* Hold the state until the other end of the pipe is closed. */
+static void hold_state(void *arg)
+{
+    const int *pipes = arg; /* to the test, from the test */
+    char byte = 'x';
+    fl_statedir *d = test_state();
+    if (write(pipes[1], &byte, 1) != 1 || read(pipes[2], &byte, 1) != 0)
+        _exit(1);
+    fl_statedir_close(d);
+}
+
+static void the_holder_of_a_state_is_named(void)
+{
+    fl_statedir_opts o = test_state_opts();
+    fl_statedir_info info;
+    fl_statedir *d;
+    int up[2], down[2], status;
+    char byte, text[64];
+    CHECK(!pipe(up) && !pipe(down));
+    fl_test_dir();
+    const pid_t pid = fork();
+    if (!pid) {
+        close(down[1]);
+        hold_state((int[]){up[0], up[1], down[0]});
+        _exit(0);
+    }
+    CHECK_INT(read(up[0], &byte, 1), 1);
+    snprintf(text, sizeof text, "is held by process %d (", (int)pid);
+    CHECK_ERR(fl_statedir_open(&o, &d), FL_ETIMEOUT, text);
+    char path[512];
+    snprintf(path, sizeof path, "%s/%.12s-server-0", fl_test_dir(), TEST_JOB);
+    CHECK_OK(fl_statedir_look(path, &info));
+    CHECK_INT(info.pid, pid);
+    CHECK_STR(info.job, TEST_JOB);
+    CHECK(!info.ready && info.bytes > 0 && info.command[0]);
+    close(down[1]);
+    close(down[0]);
+    CHECK_INT(waitpid(pid, &status, 0), pid);
+    CHECK_INT(status, 0);
+    close(up[0]);
+    close(up[1]);
+    d = test_state();
+    fl_statedir_remove(d);
+    fl_statedir_close(d);
+}
+
+/* A child that is forked holds nothing of the state and lives on. */
+static void hold_and_fork(void *arg)
+{
+    fl_statedir *d = test_state();
+    fl_statedir_ready(d);
+    if (!fork()) {
+        char byte;
+        close(((int *)arg)[1]);
+        if (read(((int *)arg)[0], &byte, 1) < 0)
+            _exit(1);
+        _exit(0);
+    }
+    raise(SIGKILL);
+}
+
+static void a_child_that_lives_on_does_not_hold_the_state(void)
+{
+    int pipes[2];
+    CHECK(!pipe(pipes));
+    CHECK(test_kill_at(NULL, hold_and_fork, pipes));
+    fl_statedir *d = test_state();
+    CHECK(fl_statedir_found(d));
+    close(pipes[0]);
+    close(pipes[1]);
+    fl_statedir_remove(d);
+    fl_statedir_close(d);
+}
+
+static void memory_grows_in_place_and_names_a_full_directory(void)
+{
+    fl_statedir *d = test_state();
+    fl_mapping *m;
+    CHECK_OK(fl_statedir_map(d, "x", 100, 1 << 20, &m));
+    char *at = fl_mapping_at(m);
+    at[99] = 'a';
+    CHECK_OK(fl_mapping_grow(m, 1 << 20));
+    at[(1 << 20) - 1] = 'b';
+    CHECK(fl_mapping_at(m) == at && at[99] == 'a');
+    CHECK_ERR(fl_mapping_grow(m, 2 << 20), FL_ENOMEM, "at most 1048576");
+    fl_mapping_unref(m);
+    CHECK_ERR(fl_statedir_map(d, "y", (size_t)1 << 60, 0, &m), FL_ENOMEM,
+              "no room for 1152921504606846976 bytes more");
+    fl_statedir_remove(d);
+    fl_statedir_close(d);
+}
+
+static void rubbish_is_no_state(void)
+{
+    char path[512], file[600];
+    fl_statedir_info info;
+    snprintf(path, sizeof path, "%s/odd", fl_test_dir());
+    CHECK_ERR(fl_statedir_look(path, &info), FL_ENOENT, "cannot open it");
+    CHECK(!mkdir(path, 0700));
+    snprintf(file, sizeof file, "%s/head", path);
+    const int fd = open(file, O_WRONLY | O_CREAT, 0600);
+    CHECK_INT(write(fd, "FLSTAT?", 7), 7);
+    close(fd);
+    CHECK_ERR(fl_statedir_look(path, &info), FL_EINVAL,
+              "is no state of a server");
+}
+
+const fl_test fl_tests[] = {
+    {"a state outlives its process", a_state_outlives_its_process},
+    {"an incomplete state is made anew", an_incomplete_state_is_made_anew},
+    {"a foreign state is refused and stays", a_foreign_state_is_refused},
+    {"a state that does not fit is refused with both sizes",
+     a_state_that_does_not_fit_is_refused},
+    {"the process that holds a state is named", the_holder_of_a_state_is_named},
+    {"a child that outlives a server does not hold its state",
+     a_child_that_lives_on_does_not_hold_the_state},
+    {"mapped memory grows in place, and a full directory is named",
+     memory_grows_in_place_and_names_a_full_directory},
+    {"rubbish is no state", rubbish_is_no_state},
+    {0},
+};

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* undo.c - one owner's record: cursor, task, and two logs.
+ *
+ *     owner-N   record, in a page of its own; then the undo log
+ *     rates-N   log of the learning rates
+ *
+ *     log       place, bytes up to a multiple of 8; place, bytes; ..
+ *
+ * Easy to get wrong: the number of bytes of a log counts only while the cursor
+ * is live (rates: while `rates` is not 0). It is stored before that. */
+#include "state/undo.h"
+
+#include "base/atomic.h"
+#include "base/failpoint.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    PAGE = 4096,
+    FIRST = 64 << 10, /* bytes of a log at first */
+    UPDATE_AT = 33,   /* bits of the cursor: task 16, update 15, block 32, */
+    TASK_AT = 48      /* live 1 */
+};
+
+#define RESERVE    ((size_t)1 << 40) /* bytes of addresses of a log */
+#define BLOCK_MASK UINT64_C(0xffffffff)
+
+typedef struct place {
+    uint64_t offset, bytes, space;
+} place;
+
+typedef struct record {
+    uint64_t done;   /* tasks that are finished */
+    uint64_t cursor; /* of the task `done`, if its first bits say so */
+    uint64_t undo_bytes;
+    uint64_t rates; /* 1 + number of the task for which the rates ran last; 0:
+                       the log of the rates does not count */
+    uint64_t rates_bytes;
+    uint64_t task; /* 1 + number of the task that is described here */
+    uint64_t session[2], seq, last, rates_due;
+} record;
+
+struct fl_undo {
+    fl_mapping *map, *rates;
+    record *rec;
+    uint64_t update;   /* the update at hand */
+    uint64_t resume;   /* the cursor at which the task goes on */
+    size_t n, rates_n; /* bytes of the logs so far */
+};
+
+/* --- the cursor --- */
+
+static uint64_t cursor_of(uint64_t task, uint64_t update, uint64_t block,
+                          bool live)
+{
+    return task << TASK_AT | update << UPDATE_AT | block << 1 | live;
+}
+
+static uint64_t update_in(uint64_t cursor)
+{
+    return cursor >> UPDATE_AT & (FL_UNDO_UPDATES - 1);
+}
+
+static uint64_t block_in(uint64_t cursor)
+{
+    return cursor >> 1 & BLOCK_MASK;
+}
+
+static bool is_live(uint64_t cursor)
+{
+    return cursor & 1;
+}
+
+/* Whether the cursor belongs to the task that is not finished. */
+static bool is_begun(const record *r)
+{
+    return fl_word_get(&r->cursor) >> TASK_AT ==
+           (fl_word_get(&r->done) & 0xffff);
+}
+
+/* --- logs --- */
+
+static size_t padded(uint64_t bytes)
+{
+    return (size_t)(bytes + 7) / 8 * 8;
+}
+
+static fl_err add_place(fl_mapping *m, size_t from, size_t *n, place p,
+                        const void *at)
+{
+    const size_t end = from + *n + sizeof p + padded(p.bytes);
+    size_t size = fl_mapping_size(m);
+    while (size < end)
+        size *= 2;
+    FL_TRY(fl_mapping_grow(m, size));
+    char *to = (char *)fl_mapping_at(m) + from + *n;
+    memcpy(to, &p, sizeof p);
+    memcpy(to + sizeof p, at, p.bytes);
+    *n += sizeof p + padded(p.bytes);
+    return FL_OK;
+}
+
+static fl_err damaged_log(const fl_mapping *m)
+{
+    return fl_fail(FL_EINVAL,
+                   "%s is damaged: its log names no memory of the "
+                   "state",
+                   fl_mapping_path(m));
+}
+
+/* Copy the bytes of a log back to their places. */
+static fl_err copy_back(const fl_mapping *m, size_t from, uint64_t n,
+                        const fl_spaces *in)
+{
+    const char *at = (const char *)fl_mapping_at(m) + from;
+    const size_t room = fl_mapping_size(m) - from;
+    if (n > room)
+        return damaged_log(m);
+    for (uint64_t i = 0; i < n;) {
+        place p;
+        if (n - i < sizeof p)
+            return damaged_log(m);
+        memcpy(&p, at + i, sizeof p);
+        if (p.bytes > n - i - sizeof p || p.space > UINT32_MAX)
+            return damaged_log(m);
+        void *to = in->find(in->self, (uint32_t)p.space, p.offset, p.bytes);
+        if (!to)
+            return damaged_log(m);
+        memcpy(to, at + i + sizeof p, p.bytes);
+        i += sizeof p + padded(p.bytes);
+    }
+    return FL_OK;
+}
+
+/* --- life --- */
+
+fl_err fl_undo_new(fl_statedir *d, int owner, fl_undo **out)
+{
+    fl_undo *u = fl_mem_alloc(sizeof *u);
+    char name[32];
+    snprintf(name, sizeof name, "owner-%d", owner);
+    fl_err err = fl_statedir_map(d, name, PAGE + FIRST, RESERVE, &u->map);
+    snprintf(name, sizeof name, "rates-%d", owner);
+    if (!err)
+        err = fl_statedir_map(d, name, PAGE, RESERVE, &u->rates);
+    if (err) {
+        fl_undo_free(u);
+        return err;
+    }
+    u->rec = fl_mapping_at(u->map);
+    if (!fl_statedir_found(d)) { /* no task is begun */
+        u->rec->cursor = cursor_of(0xffff, 0, 0, false);
+        u->rec->rates_due = 1;
+    }
+    *out = u;
+    return FL_OK;
+}
+
+void fl_undo_free(fl_undo *u)
+{
+    if (!u)
+        return;
+    fl_mapping_unref(u->map);
+    fl_mapping_unref(u->rates);
+    fl_mem_free(u);
+}
+
+fl_err fl_undo_recover(fl_undo *u, const fl_spaces *in)
+{
+    record *r = u->rec;
+    const uint64_t cursor = fl_word_get(&r->cursor);
+    if (!is_begun(r) || !is_live(cursor))
+        return FL_OK;
+    FL_TRY(copy_back(u->map, PAGE, r->undo_bytes, in));
+    fl_store_order();
+    fl_failpoint_hit("recover.undo");
+    fl_word_set(&r->cursor, cursor & ~UINT64_C(1));
+    return FL_OK;
+}
+
+int64_t fl_undo_done(const fl_undo *u)
+{
+    return (int64_t)fl_word_get(&u->rec->done);
+}
+
+bool fl_undo_interrupted(const fl_undo *u, fl_undo_task *task)
+{
+    const record *r = u->rec;
+    *task = (fl_undo_task){.session = {r->session[0], r->session[1]},
+                           .seq = (int64_t)r->seq,
+                           .last = r->last,
+                           .rates_due = r->rates_due};
+    return is_begun(r);
+}
+
+bool fl_undo_rates_due(const fl_undo *u)
+{
+    const record *r = u->rec;
+    return r->task && r->task <= r->done ? r->last : r->rates_due;
+}
+
+/* --- a task --- */
+
+void fl_undo_begin(fl_undo *u, const fl_undo_task *task)
+{
+    record *r = u->rec;
+    if (!is_begun(r)) {
+        r->session[0] = task->session[0];
+        r->session[1] = task->session[1];
+        r->seq = (uint64_t)task->seq;
+        r->last = task->last;
+        r->rates_due = task->rates_due;
+        fl_word_set(&r->task, r->done + 1);
+        fl_word_set(&r->cursor, cursor_of(r->done, 0, 0, false));
+        fl_failpoint_hit("owner.begin");
+    }
+    u->resume = fl_word_get(&r->cursor);
+}
+
+bool fl_undo_enter(fl_undo *u, int64_t update)
+{
+    u->update = (uint64_t)update;
+    u->n = 0;
+    return u->update >= update_in(u->resume);
+}
+
+bool fl_undo_written(const fl_undo *u, int64_t block)
+{
+    return u->update == update_in(u->resume) &&
+           (uint64_t)block < block_in(u->resume);
+}
+
+fl_err fl_undo_add(fl_undo *u, uint32_t space, uint64_t offset, const void *at,
+                   size_t bytes)
+{
+    return add_place(u->map, PAGE, &u->n, (place){offset, bytes, space}, at);
+}
+
+static void set_cursor(fl_undo *u, uint64_t update, int64_t block, bool live)
+{
+    fl_word_set(&u->rec->cursor,
+                cursor_of(u->rec->done, update, (uint64_t)block, live));
+}
+
+void fl_undo_arm(fl_undo *u, int64_t block)
+{
+    fl_word_set(&u->rec->undo_bytes, u->n);
+    fl_failpoint_hit("owner.undo");
+    set_cursor(u, u->update, block, true);
+    fl_failpoint_hit("owner.live");
+    u->n = 0;
+}
+
+void fl_undo_next(fl_undo *u, int64_t block)
+{
+    fl_store_order();
+    fl_failpoint_hit("owner.applied");
+    set_cursor(u, u->update, block + 1, false);
+    fl_failpoint_hit("owner.next");
+}
+
+void fl_undo_leave(fl_undo *u, int64_t update)
+{
+    set_cursor(u, (uint64_t)update + 1, 0, false);
+}
+
+void fl_undo_finish(fl_undo *u)
+{
+    fl_word_set(&u->rec->done, u->rec->done + 1);
+    fl_failpoint_hit("owner.done");
+}
+
+/* --- learning rates --- */
+
+bool fl_undo_rated(const fl_undo *u)
+{
+    return u->rec->rates == u->rec->done + 1;
+}
+
+void fl_undo_rates_begin(fl_undo *u)
+{
+    fl_word_set(&u->rec->rates, 0);
+    u->rates_n = 0;
+}
+
+fl_err fl_undo_rates_add(fl_undo *u, uint64_t offset, const void *at,
+                         size_t bytes)
+{
+    return add_place(u->rates, 0, &u->rates_n, (place){offset, bytes, 0}, at);
+}
+
+void fl_undo_rates_arm(fl_undo *u)
+{
+    fl_word_set(&u->rec->rates_bytes, u->rates_n);
+    fl_word_set(&u->rec->rates, u->rec->done + 1);
+    fl_failpoint_hit("owner.rates");
+}
+
+fl_err fl_undo_rates_recover(fl_undo *u, const fl_spaces *in, bool *some)
+{
+    *some = u->rec->rates != 0;
+    if (!*some)
+        return FL_OK;
+    FL_TRY(copy_back(u->rates, 0, u->rec->rates_bytes, in));
+    fl_store_order();
+    return FL_OK;
+}
