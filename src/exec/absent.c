@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* absent.c - what plans make of variables that servers hold. See absent.h. */
+/* absent.c - how plans treat variables that only servers hold. See absent.h. */
 #include "exec/absent.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ bool fl_absent_only(const fl_op *op)
     return n;
 }
 
-/* Memory that it has is the user's: a model was loaded there. */
+/* A value that has memory is kept: the user has loaded a model into it. */
 void fl_absent_stand_in(const fl_var *var, fl_value *v)
 {
     const bool empty = !v->kind || (v->kind == FL_LOD_TENSOR &&
@@ -46,7 +46,8 @@ static bool is_absent(const fl_lines *l, fl_scope *s, int i)
     return v && fl_value_is_absent(v);
 }
 
-/* May the lookup at i stand at `first`, where another one of the table is? */
+/* Whether the lookup at line i can be moved to line `first`, which looks up the
+ * same table. */
 static bool can_join(const fl_lines *l, int first, int i)
 {
     const fl_desc *a = l->descs.at[first], *b = l->descs.at[i];
@@ -59,7 +60,8 @@ static bool can_join(const fl_lines *l, int first, int i)
            !fl_lines_read(l, out, first, i);
 }
 
-/* The lookup at `first` and those that may stand there, too. */
+/* Replace the lookup at line `first`, and all that can be moved there, by one
+ * op that asks the servers. */
 static void join_lookups(fl_lines *l, fl_scope *s, int first)
 {
     const fl_desc *of = l->descs.at[first];

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* absent.h - variables that servers hold and trainers have no copy of.
  *
- * A table may be too large for a trainer, and a trainer needs few rows of it at
- * a time. In its scope stands a shape without memory (fl_value_is_absent);
- * plans leave out the ops that would start or receive the table, and look its
- * rows up on the servers, also for a program that was not cut (a test). */
+ * A table may be too large for a trainer, which needs only a few rows at a
+ * time. The trainer's scope then has a value with a shape and without memory
+ * (fl_value_is_absent). Plans leave out the ops that would initialise or
+ * receive the table, and ask the servers for its rows; also in a program that
+ * was not transpiled, such as a test program. */
 #ifndef FL_EXEC_ABSENT_H
 #define FL_EXEC_ABSENT_H
 
 #include "exec/fuse.h"
 #include "exec/scope.h"
 
-/* True if every output of the op is a variable that is absent. */
+/* Whether every output of the op is an absent variable. */
 bool fl_absent_only(const fl_op *op);
 
 /* Mark the value of a persistable variable as absent if its program says so and

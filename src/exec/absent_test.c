@@ -32,7 +32,7 @@ static fl_err run(rig *r)
     "  recv() -> Out=w.block0 {epmap=[\"127.0.0.1:1\"]}\n"                     \
     "  concat(X=[w.block0, w.block0]) -> Out=w\n"
 
-/* Nobody listens: a recv that runs would say so. */
+/* No server listens, so a recv that ran would fail. */
 static void what_is_absent_is_not_started(void)
 {
     rig r;
@@ -57,7 +57,7 @@ static void all_else_is_started(void)
     rig_fini(&r);
 }
 
-/* --- who reads it --- */
+/* --- ops that read an absent variable --- */
 
 #define SENTENCE                                                               \
     "\"w\" lies on the servers, and trainers have no copy of it: its rows "    \
@@ -89,7 +89,7 @@ static void a_fetch_is_told_where_it_is(void)
     rig_fini(&r);
 }
 
-/* A gradient needs the height of the table and no element. */
+/* A sparse gradient needs the height of the table, but none of its elements. */
 static void a_sparse_gradient_needs_its_shape_alone(void)
 {
     rig r;
@@ -126,9 +126,9 @@ static void memory_that_the_user_gave_it_stays(void)
     rig_fini(&r);
 }
 
-/* --- lookups of a program that was not cut --- */
+/* --- lookups of a program that was not transpiled --- */
 
-/* What a plan of it runs when w is absent. */
+/* The ops of the program's plan when w is absent. */
 static char *planned(const char *text)
 {
     rig r;
@@ -176,7 +176,7 @@ static void ids_that_are_made_later_are_waited_for(void)
     fl_free(text);
 }
 
-/* --- what comes and goes --- */
+/* --- a table becomes absent or present --- */
 
 #define LOOKS                                                                  \
     "block 0\n  var w: f32[4,2] persistable\n  data a: i64[-1,1]\n"            \
@@ -190,8 +190,8 @@ static fl_err look_up(rig *r, fl_fetch *got)
     return fl_exe_run(r->exe, r->program, r->scope, 1, &feed, 1, got);
 }
 
-/* A test that runs before its trainer starts, while it trains, and with a model
- * of its own: each time by a plan for what there is. */
+/* A test program runs before its trainer starts, while it trains, and with a
+ * loaded model. Each time it needs another plan. */
 static void a_plan_is_not_used_when_its_table_came_or_went(void)
 {
     rig r;
@@ -205,7 +205,7 @@ static void a_plan_is_not_used_when_its_table_came_or_went(void)
     CHECK_INT(look_up(&r, &got), FL_EINVAL);
     CHECK(strstr(fl_errmsg(), "nothing here connects it to servers"));
     fl_value_fini(fl_scope_find(r.scope, "w"));
-    for (int i = 0; i < 2; i++) { /* the second run settles nothing anew */
+    for (int i = 0; i < 2; i++) { /* the second run uses the same plan */
         rig_set(&r, "w", shape, rows);
         CHECK_OK(look_up(&r, &got));
         CHECK_NEAR(((float *)got.tensor.data)[1], 7, 0);

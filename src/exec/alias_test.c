@@ -5,7 +5,8 @@
 
 static const float rows[] = {-1, 2, 3, -4, 5, 6};
 
-/* Run three times; each time `name` holds the n elements of `want`. */
+/* Run three times, and check each time that `name` has the n elements `want`.
+ */
 static void check_runs(rig *r, int n_feeds, const fl_feed *feeds,
                        const char *name, int n, const float *want)
 {
@@ -154,7 +155,7 @@ static void a_fed_parameter_stays_in_the_scope(void)
     rig_fini(&r);
 }
 
-/* Block 1 gives y another shape, at times, and does not say so in Out. */
+/* Block 1 sometimes changes the shape of y, though y is not in Out. */
 static void a_block_that_writes_in_secret_is_seen(void)
 {
     rig r;

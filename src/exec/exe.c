@@ -6,17 +6,17 @@
 #include "exec/replica.h"
 
 enum {
-    PLANS = 32, /* kept at most; the one used longest ago goes */
-    SETS = 8,   /* of places; the oldest goes */
+    PLANS = 32, /* plans that are kept; the least recently used one is freed */
+    SETS = 8,   /* sets of places that are kept; the oldest one is freed */
 };
 
 /* Thread: one at a time. */
 struct fl_exe {
     fl_exec_env env;
     fl_watch watch;
-    FL_VEC(fl_plan *) plans; /* the one used last first */
+    FL_VEC(fl_plan *) plans; /* most recently used first */
     FL_VEC(fl_replicas *) sets;
-    fl_pool *pool; /* where places run; NULL: none did yet */
+    fl_pool *pool; /* threads of places; NULL: none has run yet */
 };
 
 fl_exe *fl_exe_make(const fl_exec_env *env)
@@ -136,7 +136,7 @@ static fl_err set_for(fl_exe *e, const fl_request *o, int n,
     return FL_OK;
 }
 
-/* No more places than a feed has slices. */
+/* The number of places, but at most as many as the smallest feed has slices. */
 static int places_for(const fl_places *places, const fl_request *o)
 {
     int64_t n = places->n;
@@ -165,8 +165,8 @@ fl_err fl_exe_run_places(fl_exe *e, const fl_places *places,
                            fetches);
 }
 
-/* Plans know at their making whether they are watched: new ones are needed
- * where that changes. */
+/* A plan is compiled with or without a watch, so that all plans are dropped
+ * when this changes. */
 void fl_exe_profile(fl_exe *e, bool on)
 {
     fl_watch *now = on || e->watch.poll ? &e->watch : NULL;

@@ -5,10 +5,11 @@
 
 #include "exec/plan.h"
 
-/* env->watch is copied: who may end runs, and the clock. */
+/* The clock and the poll of env->watch are copied. */
 fl_exe *fl_exe_make(const fl_exec_env *env);
 
-/* The plan for these names: found or made. It is the executor's. */
+/* The plan of a request, which is compiled if there is none. Own: the
+ * executor's. */
 fl_err fl_exe_plan(fl_exe *e, const fl_request *o, fl_plan **out) FL_MUST_CHECK;
 
 #endif

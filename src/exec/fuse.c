@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuse.c - what passes ask of a block's lines, and their order.
+/* fuse.c - searches in the lines of a block, and the order of the passes.
  *
- * Gradients go first: a forward value that only a fused gradient would have
- * read is then read by nobody, and the forward ops can be fused too. Searches
- * look at the lines that an index has for the name, so that compiling takes
- * time in proportion to the ops. */
+ * Gradient ops are fused first. A forward value that only they have read is
+ * then not read any more, so that the forward ops can be fused too. Searches
+ * use an index from names to lines, so that the time of compiling is
+ * proportional to the number of ops. */
 #include "exec/fuse.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static bool writes(const fl_desc *d, const char *name)
 
 /* --- the index --- */
 
-typedef FL_VEC(int) numbers; /* of lines */
+typedef FL_VEC(int) numbers; /* line numbers */
 
 static void add_use(fl_lines *l, const char *name, int i)
 {
@@ -77,10 +77,10 @@ void fl_lines_fini(fl_lines *l)
 }
 
 typedef bool (*relation)(const fl_desc *d,
-                         const char *name); /* reads, writes */
+                         const char *name); /* `reads` or `writes` */
 
-/* The number of lines in [from, to) that stand in the relation to the name;
- * *first and *last of them, where asked for. */
+/* How many lines in [from, to) read or write the name; *first and *last are the
+ * first and the last of them (NULL: not needed). */
 static int count_uses(const fl_lines *l, const char *name, relation is,
                       int from, int to, int *first, int *last)
 {
@@ -99,7 +99,7 @@ static int count_uses(const fl_lines *l, const char *name, relation is,
     return n;
 }
 
-/* --- questions --- */
+/* --- searches --- */
 
 int fl_lines_reader(const fl_lines *l, const char *name, int after)
 {

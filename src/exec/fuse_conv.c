@@ -12,10 +12,10 @@
 #include <string.h>
 
 enum {
-    CHANNELS = 8, /* that the fused op has at least */
+    CHANNELS = 8, /* least number of channels for which fusion pays */
 };
 
-/* Lines; those of the gradient are -1 where there is none. */
+/* The lines of a chain; those of the gradient are -1 if there is none. */
 typedef struct chain {
     int conv, add, relu, pool;
     int pool_grad, relu_grad, add_grad, conv_grad;
@@ -32,7 +32,8 @@ static bool in_is(const fl_desc *d, const char *slot, const char *name)
     return in && !strcmp(in, name);
 }
 
-/* The line behind `after` of that type which reads the name in the slot. */
+/* The first line after `after` whose op has that type and reads the name in the
+ * slot. */
 static int reader_of(const fl_lines *l, const char *name, int after,
                      const char *type, const char *slot)
 {
@@ -42,7 +43,7 @@ static int reader_of(const fl_lines *l, const char *name, int after,
     return -1;
 }
 
-/* Written once, of no use after the run, and read by n lines. */
+/* Whether the name is temporary and read by exactly n lines. */
 static bool is_closed(const fl_lines *l, const char *name, int n)
 {
     return fl_lines_temporary(l, name) && fl_lines_readers(l, name) == n;
@@ -59,7 +60,7 @@ static bool is_plain_conv(const fl_lines *l, const fl_desc *d)
            !fl_desc_in1(d, "Bias") && !fl_desc_in1(d, "ResidualData");
 }
 
-/* One value for each channel. */
+/* Whether the op adds one value to each channel. */
 static bool is_channel_bias(const fl_lines *l, const fl_desc *conv,
                             const fl_desc *add)
 {
@@ -82,7 +83,7 @@ static const int64_t *pair(const fl_desc *d, const char *name)
     return a && a->n == 2 ? a->longs : NULL;
 }
 
-/* Windows lie side by side, and the largest of each is taken. */
+/* Whether the op is a max pool whose windows do not overlap. */
 static bool is_plain_pool(const fl_desc *d)
 {
     const fl_attr *type = fl_desc_attr(d, "pooling_type");
@@ -113,7 +114,7 @@ static bool find_forward(const fl_lines *l, chain *c)
     return c->pool >= 0 && is_plain_pool(line(l, c->pool));
 }
 
-/* The line that alone reads output `out` of line i. */
+/* The only line that reads output `out` of line i. */
 static int only_reader(const fl_lines *l, int i, const char *out,
                        const char *type, const char *slot)
 {
@@ -123,7 +124,8 @@ static int only_reader(const fl_lines *l, int i, const char *out,
     return reader_of(l, name, i, type, slot);
 }
 
-/* All of the gradient, or nothing of it. */
+/* Find the lines of the gradient. False: there are some, but not all of them.
+ */
 static bool find_backward(const fl_lines *l, chain *c)
 {
     const char *y = fl_desc_out1(line(l, c->conv), "Output");
@@ -142,7 +144,7 @@ static bool find_backward(const fl_lines *l, chain *c)
            in_is(line(l, c->add_grad), "X", y);
 }
 
-/* What the fused ops read is still there where they stand. */
+/* Whether the inputs of the fused ops are not changed before they run. */
 static bool is_unchanged(const fl_lines *l, const chain *c)
 {
     const fl_desc *conv = line(l, c->conv);

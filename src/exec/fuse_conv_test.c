@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A convolution that is pooled: the fused ops give what the single ones give.
- */
+/* The fused ops of a pooled convolution give what the single ops give. */
 #include "exec/test_exec.h"
 
 #include "base/str.h"
@@ -21,7 +20,7 @@ typedef struct kind {
 
 static const char *const fetched[] = {"p", "dx", "dw", "db"};
 
-/* dp, the gradient of p, is fed. */
+/* The program of a kind. dp, the gradient of p, is fed. */
 static void write_program(fl_str *s, kind k, const char *more)
 {
     const int side = SIDE + 2 * k.pad - 2;
@@ -66,7 +65,7 @@ static void fill(float *x, int n, int seed)
         x[i] = (float)((i * 37 + seed) % 23) / 8 - 1.3f;
 }
 
-/* Run the program; the plan's text. */
+/* Run the program. Returns the plan's text. */
 static char *run_kind(kind k, const char *more, bool no_fuse, int n_fetch,
                       fl_fetch *got)
 {
@@ -122,8 +121,8 @@ static void check_kind(kind k)
 static void fused_and_single_ops_agree(void)
 {
     const kind kinds[] = {
-        {8, 1, 0, 2, 2},  /* a row and a column are in no window */
-        {20, 1, 1, 2, 2}, /* channels are done twice */
+        {8, 1, 0, 2, 2},  /* the last row and column are in no window */
+        {20, 1, 1, 2, 2}, /* more channels than one pass computes */
         {16, 1, 0, 3, 2}, /* another window */
         {8, 4, 0, 2, 2},  /* groups */
         {50, 1, 0, 9, 9}, /* one window */

@@ -8,24 +8,23 @@
  *   for each slot: sequence_pool_grad, lookup_table_grad
  *   sum, sgd
  *
- *
- * Where other ranks add to the gradient before the update, concat_grad up to
- * sum become fused_embed_rows. The gradient is fused only as a whole; the
- * forward part only if nobody reads a single slot's rows. */
+ * If other ranks add to the gradient before the update, the lines from
+ * concat_grad to sum become fused_embed_rows. The gradient is fused only as a
+ * whole, the forward part only if no other op reads the rows of a slot. */
 #include "exec/fuse.h"
 
 #include <string.h>
 
 enum {
-    MOST = 256 /* inputs of a concat that we look at */
+    MOST = 256 /* a concat with more inputs is not fused */
 };
 
 /* One input of the concat. */
 typedef struct input {
     const char *name;
-    int lookup, pool;           /* lines; pool -1: none */
-    int pool_grad, lookup_grad; /* lines of the way back */
-    const char *ids;            /* NULL: a plain tensor */
+    int lookup, pool;           /* lines; pool is -1 if there is none */
+    int pool_grad, lookup_grad; /* lines of the gradient */
+    const char *ids;            /* NULL: the input is a plain tensor */
 } input;
 
 typedef struct group {
@@ -45,7 +44,8 @@ static bool is_sum_pool(const fl_desc *d)
     return type && type->s && !strcmp(type->s, "SUM") && (!pad || pad->f == 0);
 }
 
-/* Whose output is the concat's input? A lookup, perhaps through a pool. */
+/* Find the lookup, and the pool behind it, that produce an input of the concat.
+ */
 static void trace(group *g, input *in)
 {
     fl_lines *l = g->l;
@@ -94,7 +94,8 @@ static bool find_group(fl_lines *l, int concat, group *g)
     return g->n_ids >= 2;
 }
 
-/* The order of the columns: slot k, or plain tensor -(k+1). */
+/* Set the inputs and attributes of the fused op. Attribute `order` lists the
+ * columns: k is slot k, -(k+1) is plain tensor k. */
 static void describe(const group *g, fl_desc *f)
 {
     const char *ids[MOST] = {0}, *dense[MOST] = {0};
@@ -119,7 +120,7 @@ static void describe(const group *g, fl_desc *f)
         f, &(fl_attr){"padding_idx", FL_ATTR_LONG, .i = g->padding_idx});
 }
 
-/* --- the way back --- */
+/* --- gradient and update --- */
 
 static int concat_grad_of(const group *g)
 {
@@ -140,7 +141,8 @@ static bool is_absent(const char *name)
     return !name || !strcmp(name, FL_EMPTY);
 }
 
-/* Follow one slot's gradient from the concat to the table; its name there. */
+/* Follow the gradient of one slot from the concat to the table. Returns the
+ * name of the table's gradient. */
 static const char *trace_back(group *g, input *in, const char *dx)
 {
     fl_lines *l = g->l;
@@ -161,7 +163,8 @@ static const char *trace_back(group *g, input *in, const char *dx)
                : NULL;
 }
 
-/* Every slot's gradient must meet in one sum, and nothing else. */
+/* The line of the sum op that adds exactly the gradients of all slots; -1:
+ * there is none. */
 static int sum_of(group *g, const fl_desc *concat_grad)
 {
     const fl_args *dx = fl_desc_out(concat_grad, "X@GRAD");
@@ -170,7 +173,7 @@ static int sum_of(group *g, const fl_desc *concat_grad)
         const char *d = i < dx->n ? dx->name[i] : NULL;
         if (!g->in[i].ids) {
             if (!is_absent(d) && fl_lines_readers(g->l, d))
-                return -1; /* a plain tensor that wants its gradient */
+                return -1; /* the gradient of a plain tensor is needed */
             continue;
         }
         const char *grad = is_absent(d) ? NULL : trace_back(g, &g->in[i], d);
@@ -184,7 +187,7 @@ static int sum_of(group *g, const fl_desc *concat_grad)
                                                                       : -1;
 }
 
-/* The lines between the concat's gradient and the sum are not needed. */
+/* Remove the lines from the concat's gradient to the sum. */
 static void drop_back(group *g, int concat_grad)
 {
     fl_lines *l = g->l;
@@ -198,7 +201,7 @@ static void drop_back(group *g, int concat_grad)
     l->descs.at[concat_grad] = NULL;
 }
 
-/* Whether the sum goes to other ranks. */
+/* Whether the sum is reduced over ranks before the update. */
 static bool goes_to_ranks(const fl_lines *l, const char *grad, int sum)
 {
     const int reader = fl_lines_reader(l, grad, sum);
@@ -243,7 +246,7 @@ static bool fuse_back(group *g, int concat_grad)
     describe(g, f);
     fl_desc_set_in1(f, "Param", g->table);
     fl_desc_set_in1(f, "Grad", dy);
-    /* A sparse gradient moves the padding row too, as in Fluid. */
+    /* A sparse gradient changes the padding row too, as in Fluid. */
     fl_desc_set_attr(f, &(fl_attr){"padding_idx", FL_ATTR_LONG, .i = -1});
     fl_desc_set_in1(f, "LearningRate",
                     fl_desc_in1(l->descs.at[sgd], "LearningRate"));
@@ -256,7 +259,7 @@ static bool fuse_back(group *g, int concat_grad)
 
 /* --- forward --- */
 
-/* Is a slot's way from the ids to the concat of use to nobody else? */
+/* Whether only the concat uses the rows of a slot. */
 static bool is_closed(const group *g, const input *in)
 {
     const fl_lines *l = g->l;

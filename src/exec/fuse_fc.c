@@ -13,7 +13,8 @@
 
 static const char *const acts[] = {"relu", "sigmoid", "tanh"};
 
-/* The activation of an op type, or of TYPE_grad; NULL: none that we fuse. */
+/* The activation that a type (or TYPE_grad) is; NULL: none that can be fused.
+ */
 static const char *act_of(const char *type, bool grad)
 {
     for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) {
@@ -31,7 +32,7 @@ static bool is_f32(const fl_lines *l, const char *name)
     return v && v->kind == FL_LOD_TENSOR && v->dtype == FL_F32;
 }
 
-/* One value for each column of x: what elementwise_add adds to every row. */
+/* Whether elementwise_add adds the same vector to every row of x. */
 static bool is_row_bias(const fl_lines *l, const fl_desc *add)
 {
     const char *x = fl_desc_in1(add, "X"), *y = fl_desc_in1(add, "Y");
@@ -57,7 +58,7 @@ static void set_int(fl_desc *d, const char *name, int64_t value)
 
 /* --- gradient of bias and activation --- */
 
-/* Without an activation the gradient passes: X@GRAD is Out@GRAD. */
+/* Without an activation X@GRAD is Out@GRAD: let the reader of dx read dy. */
 static bool pass_through(fl_lines *l, int at, const char *dx, const char *dy)
 {
     if (!dx || !strcmp(dx, FL_EMPTY))
@@ -154,7 +155,7 @@ void fl_fuse_fc(fl_lines *l)
 
 /* --- weight gradient and update --- */
 
-/* The sgd that alone reads `grad`, a gradient of `param`. */
+/* The sgd op that updates `param`, if it alone reads `grad`; -1: none. */
 static int sgd_of(const fl_lines *l, const char *param, const char *grad)
 {
     int i = fl_lines_next(l, grad, "sgd");
@@ -182,8 +183,9 @@ static void fuse_one_mul_sgd(fl_lines *l, int at)
     fl_desc_set_in1(f, "LearningRate", lr);
     fl_desc_set_out1(f, "ParamOut", w);
     set_int(f, "x_num_col_dims", fl_desc_int(g, "x_num_col_dims", 1));
-    /* Directly behind the gradient, while it is in the cache, if nobody in
-     * between wants the old weights; else where the update stood. */
+    /* The update runs directly after the gradient, which is then still in the
+     * cache, if no op in between reads the old weights; otherwise it runs
+     * where it stood. */
     bool early = !fl_lines_read(l, w, at + 1, sgd) &&
                  !fl_lines_written(l, lr, at + 1, sgd);
     if (!early &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join.c - rows cut apart and put behind one another; sums in order. */
+/* join.c - slices, concatenation and ordered sums of tensors. */
 #include "exec/join.h"
 
 #include "op/lanes.h"
@@ -35,7 +35,7 @@ fl_err fl_tensor_slice(fl_tensor *dst, const fl_tensor *src, int i, int n)
 
 /* --- joining --- */
 
-/* Do the rows of two tensors have one form? */
+/* Whether the rows of two tensors have the same type and shape. */
 static bool same_rows(const fl_tensor *a, const fl_tensor *b)
 {
     fl_shape s = b->shape;
@@ -55,7 +55,7 @@ static fl_err misfit(const fl_tensor *a, const fl_tensor *b)
 static fl_err join_all(fl_tensor *dst, int n, const fl_tensor *const *src)
 {
     fl_shape s = src[0]->shape;
-    s.rank = s.rank ? s.rank : 1; /* a number is a row */
+    s.rank = s.rank ? s.rank : 1; /* a scalar counts as a row */
     s.dim[0] = 0;
     for (int i = 0; i < n; i++) {
         if (!same_rows(src[0], src[i]))

@@ -74,7 +74,7 @@ static void tensors_are_joined_with_their_sequences(void)
     CHECK(!all.data);
 }
 
-/* n rows from `first` on, row i of value i. */
+/* Selected rows first .. first + n; all elements of row i are i. */
 static fl_value some_rows(int64_t first, int64_t n)
 {
     fl_value v = {.kind = FL_SELECTED_ROWS};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model.c - values and inference programs in Paddle's layout.
  *
- * One file a variable, named as the variable, or all in one in the order of
- * names. */
+ * Each variable has a file of its name, or one file has all of them, sorted by
+ * name. */
 #include "exec/model.h"
 
 #include "base/path.h"
@@ -85,7 +85,7 @@ fl_err fl_vars_save(fl_stage *stage, const fl_program *p, fl_scope *s,
     return err;
 }
 
-/* Known dims and the dtype must be the program's. */
+/* Check that the dtype and the known dimensions are those of the program. */
 static fl_err check_loaded(const fl_var *v, const fl_value *value,
                            const char *path)
 {
@@ -103,7 +103,8 @@ static fl_err check_loaded(const fl_var *v, const fl_value *value,
                    fl_shape_text(&v->shape, want));
 }
 
-/* Of such a table the file lists some rows, and nothing here could hold all. */
+/* Refuse a table with so many rows that no process could hold it as a tensor.
+ * Its file lists only some of the rows. */
 static fl_err check_size(const fl_var *v, const char *path)
 {
     char text[FL_SHAPE_TEXT];
@@ -147,7 +148,7 @@ static fl_err read_files(fl_loaded *l, const fl_folder *f, const char *file)
     fl_err err = FL_OK;
     for (int i = 0; i < n; i++) {
         at[i] = &l->value[i];
-        at[i]->kind = l->list.at[i]->kind; /* which format to expect */
+        at[i]->kind = l->list.at[i]->kind; /* the format to expect */
     }
     if (file && n)
         err = read_file(f, file, n, l->list.at, at);
@@ -183,7 +184,7 @@ void fl_loaded_give(fl_loaded *l, fl_scope *s)
     fl_loaded_fini(l);
 }
 
-/* What fl_vars_load was asked for. */
+/* Arguments of fl_vars_load. */
 typedef struct request {
     const fl_program *p;
     const char *file;
@@ -256,8 +257,8 @@ static fl_err add_ports(fl_block *b, int n_feeds, const char *const *feeds,
     return FL_OK;
 }
 
-/* A target leaves through a scale by 1, as Fluid has it: the name of what is
- * fetched never meets a name of the network. */
+/* Fetch each target through a scale op with factor 1, as Fluid does, so that
+ * the name of the fetched variable is not a name of the network. */
 static fl_err add_scales(fl_block *b, int n, const char *const *targets,
                          const char **names)
 {

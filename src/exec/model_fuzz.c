@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model_fuzz.c - any bytes as a model's folder: a manifest, a program and two
- * files of values, as loading sees them, in their places or staged. Whatever
- * is loaded, a save into the same folder must then work and load.
+/* model_fuzz.c - loads a folder whose files are the fuzzer's bytes: a manifest,
+ * a program and two files of values, in place or staged. After that, a save
+ * into the same folder must succeed, and the saved model must load.
  *
- *     byte 0            1: with a manifest as the bytes have it; 2: the files
- *                       are staged; 4: a true manifest is made; 8: one file
+ *     byte 0            1: there is a manifest, made of the bytes; 2: the files
+ *                       are staged; 4: a correct manifest is made; 8: one file
  *     then four times   two bytes of length, and the bytes of a file */
 #include "exec/model.h"
 
@@ -78,7 +78,7 @@ static void fill(const fl_disk *d, const uint8_t *data, size_t size)
         put(d, "m", FL_MANIFEST, manifest);
 }
 
-/* What load_inference_model does, without an engine. */
+/* State of load_inference_model without an engine. */
 typedef struct guest {
     const fl_registry *registry;
     bool one_file;
@@ -120,7 +120,7 @@ static void check_again(const fl_disk *d, guest *g)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static fl_registry *r; /* made once; a fuzzer never ends */
+    static fl_registry *r; /* made once and never freed */
     if (!r)
         must(!fl_registry_new(fl_ops_table, fl_ops_count, &r));
     if (!size)

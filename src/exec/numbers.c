@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* numbers.c - values sorted by address; the number is the position. */
+/* numbers.c - values sorted by address; a value's number is its position. */
 #include "exec/numbers.h"
 
 #include <stdlib.h>

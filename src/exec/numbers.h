@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* numbers.h - a number for each value that a plan touches.
  *
- * Passes over a plan note things about values in arrays by number. */
+ * Passes over a plan keep what they learn about a value in arrays, which they
+ * index by this number. */
 #ifndef FL_EXEC_NUMBERS_H
 #define FL_EXEC_NUMBERS_H
 
@@ -9,7 +10,7 @@
 
 /* Zero is empty. Add all values, then sort once, then find. */
 typedef struct fl_numbers {
-    FL_VEC(fl_value *) values; /* sorted: the number is the position */
+    FL_VEC(fl_value *) values; /* sorted; a value's number is its position */
 } fl_numbers;
 
 void fl_numbers_add(fl_numbers *m, fl_value *v); /* NULL is fine */

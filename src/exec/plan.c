@@ -6,13 +6,14 @@
  * Sub-blocks are compiled with the plan and run through a hook by the op that
  * owns them.
  *
- * A run: feeds lend their memory, steps run in order, fetches are copied out.
+ * A run: the plan uses the memory of the feeds, steps run in order, fetches are
+ * copied out.
  * External values are compared with those of the last run: if no shape and no
  * LoD has changed, no shape is inferred and no memory is sized.
  *
- * Easy to get wrong: a step may find its outputs other than it left them, and
- * must then infer its shapes at each run, although no external value has
- * changed ("steps that infer again"). */
+ * Easy to get wrong: a step's outputs may have been changed since the step last
+ * ran. Such a step must infer its shapes at each run, although no external
+ * value has changed ("steps that infer again"). */
 #include "exec/plan.h"
 
 #include "base/str.h"
@@ -30,7 +31,7 @@ typedef struct step {
                     value has another shape */
 } step;
 
-/* One block of the program. */
+/* One block of the program, compiled. */
 typedef struct unit {
     fl_plan *plan;
     const fl_block *block;
@@ -67,7 +68,7 @@ struct fl_plan {
     const fl_plan_part *part; /* NULL: the whole program */
     fl_arena *arena;
     fl_key key;
-    unit *units; /* by block */
+    unit *units; /* one for each block */
     int n_units;
     port *feeds, *fetches, *lent;
     int n_feeds, n_fetches, n_lent;
@@ -199,7 +200,7 @@ static fl_err in_name_of(fl_err err, const char *hidden, const char *known)
 
 static fl_err fail_at_op(fl_err err, const unit *u, const fl_desc *d, int index)
 {
-    char by[300]; /* a sentence has 1024 bytes */
+    char by[300]; /* an error message has at most 1024 bytes */
     const fl_desc *known = &u->block->ops.at[index]->desc;
     if (strcmp(d->type, known->type))
         err = in_name_of(err, d->type, known->type);
@@ -312,14 +313,16 @@ static bool any_persistable(const unit *u, const fl_desc *d)
  * position of each; *at is where the walk continues. */
 static int index_of(const unit *u, const fl_desc *d, int64_t *at)
 {
-    if (d->arena == u->plan->arena) /* the plan's own */
+    if (d->arena == u->plan->arena) /* made by the plan */
         return (int)fl_desc_int(d, FL_FUSED_FROM, 0);
     while (*at < u->block->ops.n - 1 && &u->block->ops.at[*at]->desc != d)
         ++*at;
     return (int)(*at)++;
 }
 
-/* A program from elsewhere does not write or read files of its own choice. */
+/* Refuse ops that read or write files in a program that was loaded from
+ * outside.
+ */
 static fl_err check_trust(const unit *u, const fl_op_def *def, int index)
 {
     const fl_op *op = u->block->ops.at[index];
@@ -546,30 +549,31 @@ static void make_units(fl_plan *plan)
 
 /* --- steps that infer again ---
  *
- * A settled run infers nothing: each step finds its outputs as it left them.
- * That holds for a value that one step writes. It does not hold for a value
- * that a sub-block or an operator with shapes of its own writes (and for what
- * is computed from it), nor for one that two steps write, or a step and a feed
- * or the plan of another part: the memory and shape that one of them left is
- * not what the other needs.
+ * A run after a settled one infers no shapes, because each step finds its
+ * outputs as it left them. That is true for a value that only one step writes,
+ * and false for
+ *   - a value that a sub-block writes, or an operator whose output shapes
+ * depend on its data; and for all that is computed from such a value;
+ *   - a value that two steps write, or a step and a feed, or a step and the
+ * plan of another part: each of them needs its own shape and memory.
  *
  * For the same reason a view must not share the memory of such a value, or of
  * an external value that the run writes. */
 
-/* What a plan knows of a value. */
+/* Properties of a value in a plan. */
 enum {
     WRITTEN = 1,   /* a step writes it */
     SHARED = 2,    /* two steps write it, or a step and the caller */
-    RESHAPED = 4,  /* it gets another shape though no external value does */
+    RESHAPED = 4,  /* its shape may change though no external shape does */
     EXTERNAL = 8,  /* it exists before the run */
     SUPPLIED = 16, /* the caller writes it before the run: fed or lent */
     CHANGED = 32,  /* it is EXTERNAL and WRITTEN */
-    LASTING = 64,  /* sub-blocks touch it, or the caller reads it afterwards */
+    LASTING = 64,  /* sub-blocks use it, or the caller reads it after the run */
 };
 
 typedef struct marks {
     fl_numbers numbers;
-    uint8_t *of; /* by number */
+    uint8_t *of; /* marks of each value, by its number */
 } marks;
 
 static void add_mark(marks *m, const fl_value *v, uint8_t mark)
@@ -595,7 +599,7 @@ static uint8_t marks_of_args(const marks *m, fl_value **const *args,
     return all;
 }
 
-/* The marks of all values that a step touches. */
+/* The union of the marks of all values that a step uses. */
 static uint8_t marks_of_call(const marks *m, const fl_call *c)
 {
     return marks_of_args(m, c->in, c->n_in) |
@@ -685,7 +689,7 @@ static void spread_inference(unit *u, marks *m)
 static void mark_steps(fl_plan *plan, marks *m)
 {
     mark_values(plan, m);
-    spread_inference(&plan->units[0], m); /* sub-blocks always prepare */
+    spread_inference(&plan->units[0], m); /* sub-blocks always infer */
     for (int b = 0; b < plan->n_units; b++)
         for (int64_t i = 0; i < plan->units[b].steps.n; i++) {
             step *s = &plan->units[b].steps.at[i];
@@ -833,8 +837,9 @@ static fl_err check_feed(const port *p, const fl_tensor *t)
     return err ? fl_fail_at(err, "feed \"%s\"", p->name) : FL_OK;
 }
 
-/* Values of the last run still share the old LoD and release it in this run;
- * its memory then serves the next feed. */
+/* Copy the LoD of a feed. Values of the last run may still share the old LoD,
+ * so the copy goes to the spare memory, and the old memory is the next spare.
+ */
 static fl_err take_lod(port *p, const fl_lod *lod)
 {
     fl_lod *mine = &p->value->tensor.lod, old = *mine;
@@ -845,8 +850,9 @@ static fl_err take_lod(port *p, const fl_lod *lod)
     return fl_lod_copy(mine, lod);
 }
 
-/* The fed tensor lends its memory for the run; its LoD is copied if new.
- * *reshaped: the shape or the LoD differs from the last run's. */
+/* Use the memory of the fed tensor for the run; copy its LoD if that has
+ * changed. *reshaped is set if the shape or the LoD differs from the last
+ * run's. */
 static fl_err take_feed(port *p, const fl_tensor *t, bool *reshaped)
 {
     fl_tensor *mine = &p->value->tensor;

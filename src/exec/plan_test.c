@@ -42,7 +42,7 @@ static void feeds_runs_and_fetches(void)
         CHECK_OK(fl_exe_run(r.exe, r.program, r.scope, 1, &x, 1, &got));
         CHECK_NEAR(*(float *)got.tensor.data, 5, 0);
         CHECK_OK(fl_exe_run(r.exe, r.program, r.scope, 1, &x, 1, &got));
-        /* w went to {1 - 0.5 * 2, 1 - 0.5 * 3} */
+        /* w is now {1 - 0.5 * 2, 1 - 0.5 * 3} */
         CHECK_NEAR(*(float *)got.tensor.data, -1.5, 1e-6);
         fl_tensor_fini(&got.tensor);
         rig_fini(&r);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* regions.c - which temporaries share memory. See regions.h.
  *
- * One walk finds where each life begins and ends; a second one, backwards, lets
- * a value live as long as the views of it; a third one gives out regions as a
- * compiler gives out registers.
+ * The first pass over the steps finds where each life begins and ends. The
+ * second one, backwards, extends the life of a value to that of its views. The
+ * third one assigns regions as a compiler assigns registers.
  *
  * Easy to get wrong: an output must not lie in the memory of an input of the
  * same step, unless the operator's table says that it may (FL_OP_IN_PLACE) and
@@ -11,23 +11,23 @@
 #include "exec/regions.h"
 
 enum {
-    CLASSES = 4 * 64, /* of sizes: four in each power of 2 */
-    ROOM = 4,         /* classes: a region may be twice as large as asked for */
-    UNKNOWN = 64,     /* rows; stands for a dimension that is not declared */
+    CLASSES = 4 * 64, /* size classes: four per power of 2 */
+    ROOM = 4,         /* a region may be so many classes (factor 2) too large */
+    UNKNOWN = 64,     /* guess for a dimension that is -1 */
 };
 
-/* A value's life. */
+/* The life of a value. */
 typedef struct life {
-    int64_t first, last; /* steps; -1: none */
+    int64_t first, last; /* steps that begin and end it; -1: none */
     int64_t next_dying;  /* the next value whose life ends at the same step */
     int64_t region;      /* -1: none */
-    size_t bytes;        /* guessed; 0: the value gets no region */
+    size_t bytes;        /* guessed size; 0: the value gets no region */
     bool lasting;        /* as in fl_lives */
 } life;
 
 typedef struct free_region {
-    int64_t owner; /* the value that uses it now */
-    int64_t next;  /* the next free one of its class */
+    int64_t owner; /* number of the value that uses the region now */
+    int64_t next;  /* the next free region of the class */
     int class;
 } free_region;
 
@@ -47,8 +47,8 @@ static life *life_of(const pass *p, const fl_value *v)
 
 /* --- where lives begin and end --- */
 
-/* `send` lends its arguments to the network, and what conditional_block does
- * with its own is unknown. */
+/* Whether an op may use its arguments after it has run: the network reads those
+ * of `send`, and a sub-block may use those of conditional_block. */
 static bool keeps_arguments(const fl_op_def *def)
 {
     return def->flags & (FL_OP_NO_INFER | FL_OP_RANKS);
@@ -62,7 +62,7 @@ static void read_input(life *x, const fl_op_def *def, int slot, int64_t step)
         x->last = step;
 }
 
-/* Bytes of a variable, as far as its shape is declared. */
+/* The size of a variable, from its declared shape. */
 static size_t guess_bytes(const fl_block *b, const char *name)
 {
     const fl_var *v = fl_block_find(b, name);
@@ -106,7 +106,8 @@ static void outlive(life *x, const life *view)
         x->last = view->last;
 }
 
-/* A view may share the memory of any input of its step. */
+/* Extend lives by those of views. A view may share the memory of any input of
+ * its step. */
 static void extend_by_views(const pass *p)
 {
     for (int64_t k = p->of->n - 1; k >= 0; k--) {
@@ -133,7 +134,7 @@ static void list_dying(const pass *p)
     }
 }
 
-/* --- who gets which region --- */
+/* --- assigning regions --- */
 
 static int class_of(size_t bytes)
 {
@@ -149,7 +150,8 @@ static int64_t take_free(pass *p, int class)
     return r;
 }
 
-/* One of the size, or else a larger one, or a smaller one that grows. */
+/* A free region of the size class, or a larger one, or a smaller one that
+ * grows, or a new one. */
 static int64_t take_region(pass *p, int class)
 {
     int64_t r = -1;
@@ -172,14 +174,14 @@ static void free_dying(pass *p, int64_t step)
         const int64_t r = p->life[i].region;
         free_region *f = &p->regions.at[r];
         if (f->owner != i)
-            continue; /* an output of the step lies there now */
+            continue; /* an output of the step uses it now */
         f->next = p->free[f->class];
         p->free[f->class] = r;
     }
 }
 
-/* The region of an input that ends here and whose place the output may take;
- * -1: none. */
+/* The region of an input whose life ends at this step, so that the output may
+ * use its memory; -1: none. */
 static int64_t region_of_input(const pass *p, const fl_call *c, const life *out)
 {
     for (int s = 0; s < FL_SLOTS; s++)
@@ -217,7 +219,7 @@ static void place_all(pass *p)
     }
 }
 
-/* --- the whole --- */
+/* --- public functions --- */
 
 static void init_pass(pass *p)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Temporaries share memory, and nobody can tell. */
+/* Temporaries share memory, and the results do not change. */
 #include "exec/test_exec.h"
 
 #include "base/str.h"
@@ -11,7 +11,7 @@ enum {
     FLOATS = WIDE * (int)sizeof(float),
 };
 
-/* The plan for a feed x and a fetch after a run of it. */
+/* Run a program once with a feed x and one fetch. Returns its plan. */
 static fl_plan *run_plan(rig *r, int n, const float *x, const char *fetch)
 {
     fl_plan *plan;
@@ -90,7 +90,7 @@ static void a_view_keeps_its_source(void)
     rig_fini(&r);
 }
 
-/* --- programs at random --- */
+/* --- random programs --- */
 
 enum {
     ROWS = 6,
@@ -140,8 +140,8 @@ static char *random_program(fl_entropy *e)
     return fl_str_take(&s);
 }
 
-/* Every variable is fetched, so that none shares memory; then the last alone.
- */
+/* Compare a run that fetches every variable, so that none shares memory, with a
+ * run that fetches only the last one. */
 static void compare_runs(const char *text)
 {
     static char names[STEPS][16];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replica.c - places and what is common to them.
+/* replica.c - runs a program on several places.
  *
- * The caller's thread waits for the places and asks its watch meanwhile, as
- * plans do between ops: who polls need not know of other threads. */
+ * While the places run, the caller's thread polls its watch, as plans do
+ * between ops. So the poll is always called on the caller's thread. */
 #include "exec/replica.h"
 
 #include "base/atomic.h"
@@ -16,9 +16,9 @@ enum {
     SENTENCE = 1024,
 };
 
-/* One place. Thread: the place's while it runs, else the caller's. */
+/* One place. Thread: the place's while it runs, otherwise the caller's. */
 typedef struct place {
-    fl_scope *scope; /* with the state that it writes */
+    fl_scope *scope; /* has the persistable variables that the place writes */
     bool owns_scope;
     fl_entropy entropy;
     fl_watch watch;
@@ -42,8 +42,8 @@ struct fl_replicas {
     fl_plan *update; /* runs the part that runs once */
     fl_feed *feeds;  /* of `update` */
     fl_fetch *fetches;
-    int n_split;     /* number of fetches that places compute */
-    int n_common;    /* number of fetches that `update` computes */
+    int n_split;     /* fetches that places compute */
+    int n_common;    /* fetches that `update` computes */
     int *source;     /* for each fetch its index at the places, or -1 minus its
                         index at `update` */
     fl_value **lent; /* values in `update` of the names in split.crossing */
@@ -93,7 +93,7 @@ static void describe_parts(fl_replicas *r, int n)
         .runs = h->once, .n_lent = (int)h->crossing.n, .lent = names};
 }
 
-/* The first place writes what the user sees. */
+/* Make the scope of a place. The first place writes to the user's scope. */
 static void make_scope(fl_replicas *r, place *p, fl_scope *user)
 {
     const fl_places_split *h = &r->split;
@@ -262,7 +262,7 @@ static fl_err spread_state(fl_replicas *r)
     return FL_OK;
 }
 
-/* Of the first place that has one. */
+/* The error of the first place that has one. */
 static fl_err failure(fl_replicas *r)
 {
     if (stopped(&r->stopped))
@@ -314,7 +314,7 @@ static fl_err update(fl_replicas *r)
     return fl_plan_run(r->update, r->feeds, r->fetches);
 }
 
-/* Summed gradients: they were one, and come once. */
+/* Fetch selected rows. Only the sum over all places can be fetched. */
 static fl_err give_rows(fl_fetch *from, bool common, fl_fetch *to)
 {
     const fl_rows old = to->rows;
@@ -325,7 +325,8 @@ static fl_err give_rows(fl_fetch *from, bool common, fl_fetch *to)
     return FL_OK;
 }
 
-/* What is common to all places comes from each of them. */
+/* Set a fetch. A value that is common to all places is repeated for each of
+ * them, as in Fluid. */
 static fl_err give_one(fl_replicas *r, int source, fl_fetch *to)
 {
     const bool common = source < 0;

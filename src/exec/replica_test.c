@@ -249,7 +249,7 @@ static void the_first_place_keeps_running_means(void)
         fl_feed x = rig_feed("x", 4, 1, (float[]){2, 4, 10, 30});
         CHECK_OK(fl_exe_run_places(r.exe, &(fl_places){.n = 2}, r.program,
                                    r.scope, 1, &x, 1, &got));
-        fl_scope_drop_kids(r.scope); /* of which places are none */
+        fl_scope_drop_kids(r.scope); /* must not free the scopes of places */
     }
     check_var(&r, "mean", 1, (float[]){0.5f * 1.5f + 0.5f * 3});
     check_floats(&got.tensor, 2, (float[]){2.25f, 0.5f * 1.5f + 0.5f * 20});
@@ -346,7 +346,7 @@ static void allocates_nothing_when_nothing_changes(void)
 
 /* --- threads --- */
 
-/* Where kernels of this test meet; those of the library know nothing. */
+/* State that the operators of this test share between places. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t came;
@@ -354,7 +354,7 @@ static struct {
     char names[2][16];
 } hall = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER};
 
-/* Until *count is 2, or half a minute has passed. */
+/* Wait until *count is 2, at most half a minute. */
 static bool wait_for(const int *count)
 {
     struct timespec end;
@@ -401,7 +401,7 @@ static const fl_op_def op_meet = {
 static const fl_op_def op_linger = {
     .type = "linger", .in = {{"X"}}, .infer = fl_infer_none, .run = linger};
 
-/* Runs the text on two places with the operators above. */
+/* Run a program on two places with the operators above. */
 static fl_err run_in_hall(const char *text, int (*poll)(void *user),
                           int *threads)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scope.c - a map with a parent. */
+/* scope.c - a map from names to values, with a parent. */
 #include "exec/scope.h"
 
 #include "base/atomic.h"
@@ -80,7 +80,7 @@ fl_value *fl_scope_var(fl_scope *s, const char *name)
     if (!v) {
         v = fl_mem_alloc(sizeof *v);
         fl_map_put(&s->values, fl_mem_strdup(name), v);
-        s->changes += s->parent != NULL; /* it may hide a parent's */
+        s->changes += s->parent != NULL; /* it may hide a name of a parent */
     }
     pthread_mutex_unlock(&s->lock);
     return v;
@@ -149,7 +149,7 @@ uint64_t fl_scope_changes(fl_scope *s)
     return sum;
 }
 
-/* --- files that variables start from --- */
+/* --- files that tables are loaded from --- */
 
 static char *note_name(const char *name)
 {

@@ -50,7 +50,7 @@ static void ends_with_its_kids(void)
         fl_scope_var(fl_scope_child(root), "a");
     fl_scope_drop_kids(root);
     fl_scope_child(fl_scope_child(root));
-    fl_scope_free(root); /* the sanitizer tells of what was left */
+    fl_scope_free(root); /* the sanitizer reports what was not freed */
 }
 
 static void finds_the_file_of_a_variable(void)

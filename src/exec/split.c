@@ -4,7 +4,7 @@
  * The role of an op decides: forward and backward run on every place, updates
  * run once, and so do calls to other ranks. Schedules run once, with the
  * updates, unless an op of every place needs what they compute; then every
- * place computes it. An op behind an update that depends on what the update
+ * place computes it. An op after an update that depends on what the update
  * changed runs once, too.
  *
  * Easy to get wrong: the part of every place runs as a whole before the part
@@ -57,7 +57,7 @@ static bool share_name(const fl_map *a, const fl_map *b)
     return false;
 }
 
-/* Whether the order of the two matters. */
+/* Whether one of the two must run before the other. */
 static bool depend(const touched *a, const touched *b)
 {
     return share_name(&a->writes, &b->writes) ||
@@ -79,7 +79,7 @@ static enum side side_of(const fl_op *op, bool own_seed)
     return role & FL_ROLE_LR ? RATE : EACH;
 }
 
-/* An op behind an update that depends on it runs once, too. */
+/* An op after an update that depends on it runs once, too. */
 static void settle_late(cutter *c)
 {
     touched late = {0};
@@ -174,7 +174,7 @@ static fl_err cross_name(cutter *c, int64_t at, const char *name,
     const bool sum = writer && fl_op_role(writer) & FL_ROLE_BACKWARD;
     const int feed = feed_of(c, name);
     if (!sum && (is_persistable(c->block, name) || (!writer && feed < 0)))
-        return FL_OK; /* it is in the scope; or the plan will complain */
+        return FL_OK; /* the scope has it, or the plan reports an error */
     if (!sum)
         FL_TRY(refuse_read(at, c->block->ops.at[at], name));
     if (writer)

@@ -26,9 +26,10 @@ typedef struct fl_places_split {
     fl_map settled;  /* names whose final value the part that runs once sets */
 } fl_places_split;
 
-/* With own_seed the caller feeds the start value of the loss gradient. EINVAL:
- * an op reads both what the update has changed and rows of the batch. The
- * program outlives *h. Call fini after failures too. */
+/* With own_seed the caller feeds the start value of the loss gradient. The
+ * program must outlive *h. Call fl_places_split_fini after an error too. Err:
+ * EINVAL if an op reads both rows of the batch and a variable that an update
+ * has changed. */
 fl_err fl_places_split_init(fl_places_split *h, const fl_request *o,
                             bool own_seed) FL_MUST_CHECK;
 void fl_places_split_fini(fl_places_split *h);

@@ -102,7 +102,7 @@ static void scopes_of_their_own_do_not_meet(void)
     }
     run(t, trainer_alone);
     CHECK_NEAR(t[0].loss, t[1].loss, 0);
-    CHECK(t[0].loss < -1); /* the loss has no floor: it fell */
+    CHECK(t[0].loss < -1); /* this loss falls without limit */
     for (int i = 0; i < THREADS; i++)
         rig_fini(&r[i]);
 }

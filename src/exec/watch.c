@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watch.c - asking whether to go on; times of ops. */
+/* watch.c - polls during a run, and times of ops. */
 #include "exec/watch.h"
 
 #include "base/str.h"
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 enum {
-    READ_CLOCK = 4,         /* ops between two looks: a look costs 25 ns */
-    ASK = 50 * 1000 * 1000, /* ns: people notice a tenth of a second */
-    EVENTS = 1 << 20,       /* kept for a trace: 24 MB; rows count on */
+    READ_CLOCK = 4, /* ops between two reads of the clock (25 ns each) */
+    ASK = 50 * 1000 * 1000, /* ns between polls; users notice 100 ms */
+    EVENTS = 1 << 20,       /* events kept for a trace (24 MB); rows have all */
 };
 
 static void forget(fl_watch *w)

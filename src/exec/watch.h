@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watch.h - who looks at a run: somebody who may end it, somebody with a
- * stopwatch, somebody who wants to know how long it stood still.
+/* watch.h - a watch can interrupt a run, measures the time of its ops, and
+ * counts how long it waited for other processes.
  *
- * One for an executor, shared by its plans. A plan that nobody watches pays
- * one branch an op. */
+ * An executor has one watch for all its plans. A plan without a watch pays one
+ * branch per op. */
 #ifndef FL_EXEC_WATCH_H
 #define FL_EXEC_WATCH_H
 
@@ -14,22 +14,22 @@
 #include "base/vec.h"
 
 typedef struct fl_event {
-    const char *type; /* of the op; borrowed from its row */
+    const char *type; /* type of the op; borrowed from its row */
     int64_t start, ns;
-    int thread; /* 0: the caller's; else that of a place, from 1 on */
+    int thread; /* 0: the caller's; place i has i + 1 */
 } fl_event;
 
 /* Thread: as its executor. */
 typedef struct fl_watch {
     const fl_clock *clock;
-    int (*poll)(void *user); /* other than 0: end the run; NULL: never */
+    int (*poll)(void *user); /* returns other than 0 to end the run; or NULL */
     void *user;
     int64_t *waited; /* the thread that runs adds the ns for which an op
                         waited for other processes; NULL: not counted */
     unsigned ops;    /* number of ops since the clock was last read */
     int64_t asked;   /* when `poll` was last called, ns */
     bool profiling;
-    fl_arena *arena; /* the rows; NULL before the first profile */
+    fl_arena *arena; /* memory of the rows; NULL before the first profile */
     fl_map rows;     /* op type -> fl_profile_row */
     FL_VEC(fl_event) events;
 } fl_watch;
@@ -42,16 +42,17 @@ static inline void fl_watch_waited(const fl_watch *w, int64_t ns)
         *w->waited += ns;
 }
 
-/* Before an op: FL_EINTR if the run shall end. */
+/* To be called before each op. Err: EINTR if `poll` ends the run. */
 fl_err fl_watch_ask(fl_watch *w) FL_MUST_CHECK;
 
-/* After an op, when profiling: add its time. */
+/* To be called after each op while profiling: add its time. */
 void fl_watch_count(fl_watch *w, const char *type, int64_t start);
 
 void fl_watch_profile(fl_watch *w, bool on);
-/* The watch of a place profiles if `by`, the watch of the caller, does (NULL:
- * it does not); after the run the caller takes the events of the place. */
+/* Let the watch of a place profile if `by`, the watch of the caller, does
+ * (NULL: it does not). */
 void fl_watch_follow(fl_watch *w, const fl_watch *by);
+/* After the run: move the events of a place to the watch of the caller. */
 void fl_watch_take(fl_watch *w, fl_watch *from, int thread);
 
 int fl_watch_rows(const fl_watch *w, int max, fl_profile_row *out);

@@ -9,11 +9,12 @@ static const int64_t ms = 1000 * 1000;
 
 static int answer(void *user)
 {
-    int *left = user; /* how often to say: go on */
+    int *left = user; /* how many polls let the run go on */
     return (*left)-- <= 0;
 }
 
-/* Ask n times with `step` ns between; how many were answered well. */
+/* Call fl_watch_ask up to n times, `step` ns apart. Returns how many calls let
+ * the run go on. */
 static int asks(fl_watch *w, fl_fake_clock *c, int n, int64_t step)
 {
     for (int i = 0; i < n; i++) {
@@ -30,7 +31,7 @@ static void polls_every_50_ms(void)
     int left = 1;
     fl_fake_clock_init(&c, 1000 * ms);
     fl_watch w = {.clock = &c.clock, .poll = answer, .user = &left};
-    CHECK_INT(asks(&w, &c, 400, ms / 10), 400); /* 40 ms: asked once */
+    CHECK_INT(asks(&w, &c, 400, ms / 10), 400); /* 40 ms: one poll */
     CHECK_INT(left, 0);
     CHECK(asks(&w, &c, 400, ms / 10) < 150);
     fl_watch_fini(&w);
@@ -42,7 +43,7 @@ static void slow_ops_are_interrupted_soon(void)
     int left = 0;
     fl_fake_clock_init(&c, 1000 * ms);
     fl_watch w = {.clock = &c.clock, .poll = answer, .user = &left};
-    CHECK(asks(&w, &c, 100, 200 * ms) < 5); /* within a second */
+    CHECK(asks(&w, &c, 100, 200 * ms) < 5); /* interrupted within a second */
     fl_watch_fini(&w);
 }
 
@@ -71,7 +72,7 @@ static void rows_add_up(void)
     CHECK_INT(rows[1].max, 30);
     CHECK_INT(rows[1].min, 10);
     fl_watch_profile(&w, false);
-    CHECK_INT(fl_watch_rows(&w, 1, rows), 2); /* what there was stays */
+    CHECK_INT(fl_watch_rows(&w, 1, rows), 2); /* the rows stay */
     fl_watch_profile(&w, true);
     CHECK_INT(fl_watch_rows(&w, 3, rows), 0);
     fl_watch_fini(&w);
