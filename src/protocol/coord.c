@@ -20,12 +20,15 @@
  *   them; a STATE acknowledges everything that it covers. The current view is
  *   also sent twice per lease as a sign of life. */
 #include "protocol/coord.h"
+#include "protocol/image.h"
 #include "protocol/plant.h"
 
 #include <stdio.h>
 
 /* A server that cannot be reached gets END repeated for at least this long. */
 #define REFUSED_AFTER FL_SEC
+/* A coordinator that was started again gives every lease this much more. */
+#define GRACE (5 * FL_SEC)
 /* After a failure the job waits this long for trainers that never came: perhaps
  * they were started with the others, on a slower host. */
 #define LATE (20 * FL_SEC)
@@ -104,6 +107,7 @@ struct fl_coord {
     int64_t stalled;       /* when waits were last reported */
     rank_slot *rank;       /* job->trainers elements */
     server_status *server; /* job->servers elements */
+    bool changed;          /* an image would differ from the last one */
     int64_t view, round;
     uint64_t echo;              /* number of the last PROBE */
     FL_VEC(past_session) past;  /* oldest first */
@@ -298,6 +302,7 @@ static void lose_rank(fl_coord *c, rank_slot *r, fl_left why, int code,
     leave_rank(c, r, why, now);
     r->state = r->taken ? RANK_LOST : RANK_FRESH;
     r->code = code;
+    c->changed = true;
     snprintf(r->reason, sizeof r->reason, "%s", reason);
     fl_outbox_note(c->out, "trainer %d (%s) is lost: %s", r->leave.rank, r->who,
                    reason);
@@ -308,6 +313,7 @@ static void complete_rank(fl_coord *c, rank_slot *r)
 {
     r->state = RANK_DONE;
     r->taken = true; /* it used its grant, even if no RENEW arrived */
+    c->changed = c->changed || !FL_PLANTED(DONEFORGET);
     fl_outbox_note(c->out, "trainer %d (%s) is complete, %d of %d",
                    (int)(r - c->rank), r->who, count_ranks(c, RANK_DONE),
                    c->job->trainers);
@@ -359,6 +365,7 @@ static void grant_rank(fl_coord *c, rank_slot *r, const parked_join *w,
     r->lease = now + c->job->lease;
     r->call_broke = r->barrier = false;
     r->open = r->echo = 0;
+    c->changed = c->changed || !FL_PLANTED(FORGETGRANT);
     snprintf(r->who, sizeof r->who, "%s", w->who);
     fl_outbox_note(c->out, "trainer %d is %s", (int)(r - c->rank), r->who);
     begin_view(c, now);
@@ -526,6 +533,7 @@ static bool decide_round(fl_coord *c, int64_t now)
         r->barrier = false;
     }
     fl_push(&c->decided, d);
+    c->changed = c->changed || !FL_PLANTED(DECIDEFORGET);
     tell_all_servers(c, now);
     return true;
 }
@@ -539,6 +547,7 @@ static void end_job(fl_coord *c, int code, const char *why, int64_t version,
     if (c->ended)
         return;
     c->ended = true;
+    c->changed = c->changed || !FL_PLANTED(ENDFORGET);
     c->code = code;
     c->ended_at = now;
     c->version = version;
@@ -692,6 +701,13 @@ static void on_join(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
     }
 }
 
+/* The session knows its grant. */
+static void take_rank(fl_coord *c, rank_slot *r)
+{
+    c->changed = c->changed || !r->taken;
+    r->taken = true;
+}
+
 static void on_renew(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
     rank_slot *r = find_rank(c, m->session);
@@ -699,7 +715,7 @@ static void on_renew(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
         fence_session(c, from, m, now);
         return;
     }
-    r->taken = true;
+    take_rank(c, r);
     r->call_broke = false;
     r->lease = now + c->job->lease;
     r->open = from.call;
@@ -725,10 +741,11 @@ static void on_barrier(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
                       c->job->async ? " (the job is asynchronous)" : "");
         return;
     }
-    r->taken = true; /* it has used its grant */
+    take_rank(c, r);
     if (m->round == c->round && !r->barrier) {
         r->barrier = true;
         r->barrier_at = now;
+        c->changed = c->changed || !FL_PLANTED(BARRIERACK);
     }
     fl_outbox_send(c->out, from, answer_to(c, FL_MSG_ACK, m));
     settle_job(c, now);
@@ -767,6 +784,7 @@ static void on_failed(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
         r->taken = r->taken || m->g == r->g; /* it had received its grant */
         lose_rank(c, r, FL_LEFT_FAILED, code, why, now);
     } else if (p && p->leave.why != FL_LEFT_DONE && (r = last_held(c, p))) {
+        c->changed = true;
         r->code = code; /* replaces "its lease ran out", which says less */
         snprintf(r->reason, sizeof r->reason, "%s", why);
     } else {
@@ -884,7 +902,8 @@ static void on_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
         s->over = s->over || m->over;
         return;
     }
-    const bool first = !s->heard;
+    const bool first = !s->heard, over = m->over && (c->ended || m->code);
+    c->changed = c->changed || s->state.id != m->state.id || over > s->over;
     s->state = m->state;
     s->heard = now;
     s->refused = 0;
@@ -892,7 +911,7 @@ static void on_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
         s->view = m->view;
     if (m->round > s->version && m->round <= c->round)
         s->version = m->round;
-    s->over = s->over || (m->over && (c->ended || m->code));
+    s->over = s->over || over;
     forget_decisions(c);
     if (m->over && m->code && m->text) /* the text names the server */
         fl_coord_end(c, 1, m->text, now);
@@ -1104,6 +1123,112 @@ void fl_coord_free(fl_coord *c)
     fl_mem_free(c->server);
     fl_mem_free(c);
 }
+
+/* --- what outlives the process --- */
+
+static void visit_rank(fl_image *im, rank_slot *r, int trainers)
+{
+    int state = (int)r->state;
+    fl_image_int(im, &state, RANK_FRESH, RANK_DONE);
+    r->state = (rank_state)state;
+    fl_image_id(im, &r->session);
+    fl_image_count(im, &r->g, 0, INT64_MAX - 1);
+    fl_image_bool(im, &r->explicit_id);
+    fl_image_bool(im, &r->taken);
+    fl_image_bool(im, &r->barrier);
+    fl_image_text(im, r->who, sizeof r->who);
+    fl_image_bool(im, &r->left);
+    if (!r->left)
+        return;
+    fl_image_leave(im, &r->leave, trainers);
+    fl_image_int(im, &r->code, INT32_MIN, INT32_MAX);
+    fl_image_text(im, r->reason, sizeof r->reason);
+}
+
+static void visit_status(fl_image *im, server_status *s)
+{
+    fl_image_count(im, &s->view, 0, INT64_MAX);
+    fl_image_count(im, &s->version, 0, INT64_MAX);
+    fl_image_word(im, &s->state.id);
+    fl_image_any(im, &s->state.incarnation);
+    fl_image_bool(im, &s->over);
+}
+
+static void visit_coord(fl_image *im, fl_coord *c)
+{
+    fl_image_count(im, &c->view, 0, INT64_MAX - 1);
+    fl_image_count(im, &c->round, 0, INT64_MAX - 1);
+    for (int i = 0; i < c->job->trainers; i++)
+        visit_rank(im, &c->rank[i], c->job->trainers);
+    for (int i = 0; i < c->job->servers; i++)
+        visit_status(im, &c->server[i]);
+    fl_image_vec(im, &c->past, c->job->max_sessions + 1);
+    for (int64_t i = 0; i < c->past.n; i++)
+        fl_image_leave(im, &c->past.at[i].leave, c->job->trainers);
+    fl_image_vec(im, &c->decided, DECIDED_MAX);
+    for (int64_t i = 0; i < c->decided.n; i++) {
+        decision *d = &c->decided.at[i];
+        fl_image_count(im, &d->round, 0, INT64_MAX - 1);
+        fl_image_members(im, &d->member, &d->n, c->job->trainers);
+    }
+    fl_image_bool(im, &c->ended);
+    fl_image_int(im, &c->code, INT32_MIN, INT32_MAX);
+    fl_image_any(im, &c->version);
+    fl_image_text(im, c->reason, sizeof c->reason);
+}
+
+bool fl_coord_changed(const fl_coord *c)
+{
+    return c->changed;
+}
+
+void fl_coord_image(fl_coord *c, fl_str *to)
+{
+    fl_image im = fl_image_begin(to, FL_IMAGE_COORD, c->job, 0);
+    visit_coord(&im, c);
+    fl_image_finish(&im);
+    c->changed = false;
+}
+
+/* Ranks, views and decisions that cannot be together. */
+static bool is_contradictory(const fl_coord *c)
+{
+    for (int i = 0; i < c->job->trainers; i++) {
+        const rank_slot *r = &c->rank[i];
+        if ((r->left && r->leave.rank != i) || r->g > c->view ||
+            (r->state == RANK_LOST && !r->left))
+            return true;
+    }
+    for (int64_t i = 0; i < c->decided.n; i++)
+        if (c->decided.at[i].round !=
+            c->round - c->decided.n + i) /* the newest, without a gap */
+            return true;
+    return false;
+}
+
+fl_err fl_coord_restore(fl_coord *c, const void *image, size_t n, int64_t now)
+{
+    fl_image im;
+    FL_TRY(fl_image_open(&im, image, n, FL_IMAGE_COORD, c->job, 0));
+    visit_coord(&im, c);
+    im.bad = im.bad || is_contradictory(c);
+    FL_TRY(fl_image_check(&im));
+    for (int i = 0; i < c->job->trainers; i++) {
+        rank_slot *r = &c->rank[i];
+        r->lease = now + c->job->lease + GRACE;
+        r->since = r->barrier_at = r->left_at = now;
+    }
+    for (int i = 0; i < c->job->servers; i++)
+        c->server[i].heard = c->server[i].state.id ? now : 0;
+    for (int64_t i = 0; i < c->past.n; i++)
+        c->past.at[i].at = now;
+    c->ended_at = now;
+    /* an echo of an earlier start proves nothing */
+    c->echo = (uint64_t)c->out->state.incarnation << 32;
+    return FL_OK;
+}
+
+/* --- events --- */
 
 void fl_coord_recv(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {

@@ -18,6 +18,24 @@ fl_coord *fl_coord_new(const fl_job *job, fl_state state, fl_outbox *out,
                        int64_t now);
 void fl_coord_free(fl_coord *c);
 
+/* --- what outlives the process --- */
+
+/* Has anything changed that is in the image, since the last image was made? The
+ * driver saves one before it sends what is in the outbox. */
+bool fl_coord_changed(const fl_coord *c);
+
+/* Append the image. Calls, parked JOINs and times are not in it. */
+void fl_coord_image(fl_coord *c, fl_str *to);
+
+/* Go on from an image, right after fl_coord_new. Nobody is lost because the
+ * coordinator was away: every lease begins anew, with some seconds more, and so
+ * does the time to rejoin of every lost rank. Err: EPROTO: the image cannot be
+ * used; then nothing but fl_coord_free may be called. */
+fl_err fl_coord_restore(fl_coord *c, const void *image, size_t n,
+                        int64_t now) FL_MUST_CHECK;
+
+/* --- events --- */
+
 /* A message arrived. `from` is the call that it arrived on, or the server. */
 void fl_coord_recv(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now);
 

@@ -831,6 +831,134 @@ static void members_alone_are_admitted(void)
     close_scene(&s);
 }
 
+/* --- what outlives the process --- */
+
+/* The process is killed after its last image, and started again. */
+static void restart_coord(scene *s)
+{
+    fl_str image = {0};
+    fl_coord_image(s->c, &image);
+    fl_coord_free(s->c);
+    fl_outbox_clear(&s->out);
+    s->c = fl_coord_new(&s->job, (fl_state){77, 2}, &s->out, s->now);
+    CHECK_OK(fl_coord_restore(s->c, image.at, image.n, s->now));
+    fl_str_fini(&image);
+}
+
+static void keeps_sessions_over_a_restart(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    all_come(&s);
+    restart_coord(&s);
+    CHECK_INT(fl_coord_view(s.c), 2);
+    join_as(&s, 2, 1, 40); /* its GRANT was lost */
+    CHECK_INT(granted(&s, 40), 1);
+    pass(&s, 14 * FL_SEC, 0, 0);
+    CHECK(fl_coord_has(s.c, session(1))); /* a lease, and five seconds */
+    pass(&s, 2 * FL_SEC, 0, 0);
+    CHECK(!fl_coord_has(s.c, session(1)));
+    restart_coord(&s);
+    join_as(&s, 1, 0, 41);
+    CHECK(mentions(heard(&s.out, 41, FL_MSG_FENCED), "lease ran out"));
+    join_as(&s, 3, 0, 42);
+    CHECK_INT(granted(&s, 42), 0);
+    close_scene(&s);
+}
+
+static void keeps_barriers_over_a_restart(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    all_come(&s);
+    barrier(&s, 1, 0);
+    restart_coord(&s);
+    barrier(&s, 2, 0);
+    CHECK_INT(said(&s.out, FL_MSG_CLOSE)->n_member, 2);
+    restart_coord(&s);
+    CHECK_INT(fl_coord_round(s.c), 1);
+    fl_coord_tick(s.c, s.now += 250 * FL_MS);
+    CHECK_INT(said(&s.out, FL_MSG_CLOSE)->round, 0); /* until it is closed */
+    CHECK_INT(said(&s.out, FL_MSG_CLOSE)->n_member, 2);
+    close_scene(&s);
+}
+
+static void says_when_an_image_is_needed(void)
+{
+    scene s;
+    fl_str image = {0};
+    open_scene(&s, (fl_job){.trainers = 1});
+    join_as(&s, 1, 0, 10);
+    CHECK(fl_coord_changed(s.c));
+    fl_coord_image(s.c, &image);
+    CHECK(!fl_coord_changed(s.c));
+    renew(&s, 1);
+    CHECK(fl_coord_changed(s.c)); /* the rank is taken */
+    fl_coord_image(s.c, &image);
+    renew(&s, 1);
+    pass(&s, FL_SEC, 1, 0);
+    CHECK(!fl_coord_changed(s.c)); /* leases are not kept */
+    barrier(&s, 1, 0);
+    CHECK(fl_coord_changed(s.c));
+    fl_coord_image(s.c, &image);
+    about(&s, FL_MSG_COMPLETE, 1, 0);
+    CHECK(fl_coord_changed(s.c));
+    fl_str_fini(&image);
+    close_scene(&s);
+}
+
+static void keeps_the_verdict_over_a_restart(void)
+{
+    scene s;
+    int code = 0;
+    const char *why = NULL;
+    open_scene(&s, (fl_job){.trainers = 1});
+    all_come(&s);
+    about(&s, FL_MSG_COMPLETE, 1, 0);
+    restart_coord(&s);
+    CHECK(fl_coord_ended(s.c, &code, &why));
+    CHECK_INT(code, 0);
+    fl_coord_tick(s.c, s.now += 250 * FL_MS);
+    CHECK(said(&s.out, FL_MSG_END));
+    close_scene(&s);
+}
+
+/* An echo from before the restart does not prove that the holder lives. */
+static void draws_probes_above_old_ones(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2});
+    all_come(&s);
+    join_as(&s, 3, 1, 50);
+    const uint64_t old = heard(&s.out, 902, FL_MSG_PROBE)->echo;
+    restart_coord(&s);
+    renew(&s, 2);
+    join_as(&s, 3, 1, 51);
+    const uint64_t fresh = heard(&s.out, 902, FL_MSG_PROBE)->echo;
+    CHECK(old < UINT32_MAX && fresh > (uint64_t)2 << 32);
+    close_scene(&s);
+}
+
+static void refuses_a_changed_image(void)
+{
+    scene s;
+    fl_str image = {0};
+    open_scene(&s, (fl_job){.trainers = 2});
+    all_come(&s);
+    barrier(&s, 1, 0);
+    fl_coord_image(s.c, &image);
+    for (size_t i = 0; i < image.n; i++) {
+        fl_coord *other =
+            fl_coord_new(&s.job, (fl_state){77, 2}, &s.out, s.now);
+        image.at[i] ^= 4;
+        CHECK_INT(fl_coord_restore(other, image.at, image.n, s.now), FL_EPROTO);
+        image.at[i] ^= 4;
+        fl_coord_free(other);
+    }
+    fl_str_fini(&image);
+    close_scene(&s);
+}
+
 const fl_test fl_tests[] = {
     {"a join gets a fresh rank", grants_a_fresh_rank},
     {"a join gets its lost rank", grants_a_lost_rank_to_its_claimant},
@@ -886,5 +1014,13 @@ const fl_test fl_tests[] = {
      grants_an_id_to_who_comes_back},
     {"ids are given in order of arrival", gives_ids_in_order_of_arrival},
     {"members alone are admitted", members_alone_are_admitted},
+    {"sessions outlive a restart of the coordinator",
+     keeps_sessions_over_a_restart},
+    {"barriers and decisions outlive a restart", keeps_barriers_over_a_restart},
+    {"the coordinator says when an image is needed",
+     says_when_an_image_is_needed},
+    {"the verdict outlives a restart", keeps_the_verdict_over_a_restart},
+    {"probes of a restarted coordinator are new", draws_probes_above_old_ones},
+    {"an image with another byte is refused", refuses_a_changed_image},
     {0},
 };

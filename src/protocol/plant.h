@@ -15,6 +15,17 @@ typedef enum fl_plant {
     FL_PLANT_ARRIVAL,     /* gradients are added as they came, not by rank */
     FL_PLANT_QUIET,       /* lost state is not noticed: no party compares state
                              ids and versions */
+    /* these show after a restart with the kept state */
+    FL_PLANT_WINFIRST,     /* a push is marked as seen before it is staged */
+    FL_PLANT_ACKEARLY,     /* a push is acknowledged before it is staged */
+    FL_PLANT_VERFIRST,     /* a version is kept before its round is applied */
+    FL_PLANT_NOREMARK,     /* kept pushes are not marked as seen */
+    FL_PLANT_STALEVIEW,    /* a server does not keep its view */
+    FL_PLANT_FORGETGRANT,  /* GRANT leaves before its image is saved */
+    FL_PLANT_BARRIERACK,   /* ACK of BARRIER leaves before its image is saved */
+    FL_PLANT_DECIDEFORGET, /* CLOSE leaves before its image is saved */
+    FL_PLANT_DONEFORGET, /* ACK of COMPLETE leaves before its image is saved */
+    FL_PLANT_ENDFORGET,  /* END leaves before its image is saved */
 } fl_plant;
 
 #ifdef FL_WITH_PLANTS

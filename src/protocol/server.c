@@ -8,8 +8,13 @@
  * Easy to get wrong: staged pushes outlive the view that drops their session,
  * because the decision may have been made before the loss. A view says which
  * round was open when it was made. Only pushes staged for that round or a later
- * one can be in no decision any more. */
+ * one can be in no decision any more.
+ *
+ * The store begins to apply a round, and reads values, only in fl_server_flush:
+ * a decision or a version that is in no image yet may be forgotten by a crash,
+ * and nobody may have seen it by then. */
 #include "protocol/server.h"
+#include "protocol/image.h"
 #include "protocol/plant.h"
 #include "protocol/window.h"
 
@@ -32,6 +37,21 @@ typedef struct pusher {
     int64_t
         count; /* pushes of the round; 0: unknown until the last one comes */
 } pusher;
+
+/* Async: a push that a crash has interrupted; the store must get it again. */
+typedef struct half_push {
+    fl_id session;
+    int rank;
+    int64_t seq;
+    int64_t since;
+} half_push;
+
+/* Values that are read once the image is saved. */
+typedef struct due_read {
+    fl_blob names; /* kept */
+    fl_peer to;
+    fl_msg reply;
+} due_read;
 
 typedef struct parked_request {
     fl_peer from;
@@ -67,7 +87,13 @@ struct fl_server {
     int64_t told;    /* when STATE was last sent */
     int64_t stalled; /* when waits were last reported */
     int64_t version, view;
-    bool closing; /* round `version` is being applied */
+    bool changed;    /* an image would differ from the last one */
+    int64_t flushed; /* the version at the last flush */
+    bool closing;    /* round `version` is being applied */
+    decision close;  /* closing: the decision that is carried out */
+    bool due_apply;  /* closing: the store has not been told yet */
+    FL_VEC(due_read) due;
+    FL_VEC(half_push) half; /* in order */
     FL_VEC(fl_member) member;
     FL_VEC(fl_leave) left;
     int64_t left_at;       /* when `left` was received */
@@ -166,7 +192,7 @@ static void fail_with(fl_server *s, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(s->sentence, sizeof s->sentence, fmt, ap);
     va_end(ap);
-    s->ending = true;
+    s->ending = s->changed = true;
     s->code = 1;
     s->end_version = -1;
     fl_outbox_note(s->out, "%s", s->sentence);
@@ -220,6 +246,17 @@ static void free_pusher(fl_server *s, int64_t i)
     fl_remove(&s->pusher, i);
 }
 
+static void forget_pusher(fl_server *s, int64_t i)
+{
+    const fl_id session = s->pusher.at[i].session;
+    free_pusher(s, i);
+    for (int64_t k = s->half.n - 1; k >= 0; k--)
+        if (fl_id_same(s->half.at[k].session, session))
+            fl_remove(&s->half, k);
+    if (s->store->forget)
+        s->store->forget(s->store->self, session);
+}
+
 static void free_pushers(fl_server *s)
 {
     while (s->pusher.n)
@@ -234,7 +271,7 @@ static void drop_gone_pushers(fl_server *s, int64_t open)
             continue;
         s->pusher.at[i].gone = true;
         if (undecided)
-            free_pusher(s, i);
+            forget_pusher(s, i);
     }
 }
 
@@ -290,15 +327,26 @@ static const char *flaw_of_push(const fl_server *s, const fl_msg *m)
     return NULL;
 }
 
-static void stage_push(fl_server *s, pusher *p, const fl_msg *m)
+static void insert_part(pusher *p, const fl_push_id *id, fl_blob kept)
 {
     int64_t at = p->seq.n;
-    while (at > 0 && p->seq.at[at - 1] > m->seq)
+    while (at > 0 && p->seq.at[at - 1] > id->seq)
         at--;
-    fl_insert(&p->seq, at, m->seq);
-    fl_insert(&p->part, at, keep_blob(s, m->blob));
-    if (m->count)
-        p->count = m->count;
+    fl_insert(&p->seq, at, id->seq);
+    fl_insert(&p->part, at, kept);
+    if (id->count)
+        p->count = id->count;
+}
+
+static void stage_push(fl_server *s, pusher *p, const fl_msg *m)
+{
+    const fl_push_id id = {p->session, p->rank, m->seq, m->round, m->count};
+    if (!s->store->stage) {
+        insert_part(p, &id, keep_blob(s, m->blob));
+        return;
+    }
+    s->bytes += m->blob.size;
+    insert_part(p, &id, s->store->stage(s->store->self, &id, m->blob));
 }
 
 static void apply_push(fl_server *s, fl_peer from, const fl_msg *m)
@@ -306,7 +354,7 @@ static void apply_push(fl_server *s, fl_peer from, const fl_msg *m)
     push_in_flight f = {m->session, m->seq, m->tag, from,
                         keep_blob(s, m->blob)};
     fl_staged by = {rank_of(s, m->session), m->session, 1, &f.blob,
-                    m->count > 0};
+                    m->count > 0,           m->seq};
     fl_push(&s->in_flight, f);
     s->store->apply(s->store->self, 0, &by, 1);
 }
@@ -345,7 +393,7 @@ static fl_err check_push(fl_server *s, const pusher *p, const fl_msg *m)
                        "more servers",
                        m->blob.size, s->bytes, s->job->max_staged);
     const fl_staged by = {rank_of(s, m->session), m->session, 1, &m->blob,
-                          m->count > 0};
+                          m->count > 0,           m->seq};
     const fl_err err = s->store->check(s->store->self, &by);
     return err ? fl_fail_at(err, "trainer %d", by.rank) : FL_OK;
 }
@@ -397,8 +445,19 @@ static void on_push(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
 
 static void read_values(fl_server *s, fl_peer from, const fl_msg *m)
 {
-    const fl_msg reply = answer_to(s, FL_MSG_VALUES, m);
-    s->store->read(s->store->self, m->blob, from, &reply);
+    fl_push(&s->due,
+            (due_read){s->store->keep.keep(s->store->keep.self, m->blob), from,
+                       answer_to(s, FL_MSG_VALUES, m)});
+}
+
+/* A push of a store that was interrupted comes before all others. */
+static bool must_wait_for_half(const fl_server *s, const fl_msg *m)
+{
+    const pusher *p = find_pusher(s, m->session);
+    if (!s->half.n || (p && is_repeat(s, p, m->seq)))
+        return false;
+    const half_push *first = &s->half.at[0];
+    return first->seq != m->seq || !fl_id_same(first->session, m->session);
 }
 
 /* Whether a push does not fit into memory now, but will when others have been
@@ -423,7 +482,7 @@ static bool serve_request(fl_server *s, fl_peer from, const fl_msg *m,
             return false;
         fence_session(s, from, m, now);
     } else if (m->kind == FL_MSG_PUSH) {
-        if (must_wait_for_room(s, m))
+        if (must_wait_for_room(s, m) || must_wait_for_half(s, m))
             return false;
         on_push(s, from, m, now);
     } else if (s->job->async || (m->round == open && !s->closing)) {
@@ -438,6 +497,14 @@ static bool serve_request(fl_server *s, fl_peer from, const fl_msg *m,
 
 static void say_parked(fl_server *s, fl_peer to, const fl_msg *m)
 {
+    if (m->kind == FL_MSG_PUSH && m->g <= s->view && s->half.n) {
+        fl_outbox_say(s->out, to, answer_to(s, FL_MSG_PARKED, m),
+                      "server %d waits for push %lld of trainer %d, which is "
+                      "applied in part",
+                      s->index, (long long)s->half.at[0].seq,
+                      s->half.at[0].rank);
+        return;
+    }
     if (m->kind == FL_MSG_PUSH && m->g <= s->view) {
         fl_outbox_say(s->out, to, answer_to(s, FL_MSG_PARKED, m),
                       "server %d waits for room: %zu bytes are staged of at "
@@ -522,24 +589,34 @@ static int gather_staged(fl_server *s, const decision *c, fl_staged *by)
         for (; at > 0 && by[at - 1].rank > p->rank && !FL_PLANTED(ARRIVAL);
              at--)
             by[at] = by[at - 1];
-        by[at] =
-            (fl_staged){p->rank, p->session, (int)p->part.n, p->part.at, true};
+        by[at] = (fl_staged){p->rank,    p->session, (int)p->part.n,
+                             p->part.at, true,       0};
     }
     return n;
 }
 
-static void begin_close(fl_server *s, const decision *c, int64_t now)
+/* The decision is taken over. The store is told by fl_server_flush. */
+static void begin_close(fl_server *s, decision *c, int64_t now)
 {
+    s->changed = true;
     for (int i = 0; i < c->n; i++)
         if (!is_fully_staged(s, &c->member[i])) {
             fail_server(s, now,
                         "round %lld is to close with trainer %d, whose "
                         "gradients are not all here",
                         (long long)c->round, c->member[i].rank);
+            fl_mem_free(c->member);
             return;
         }
-    s->closing = true;
+    s->closing = s->due_apply = true;
+    s->close = *c;
+}
+
+static void apply_round(fl_server *s)
+{
+    const decision *c = &s->close;
     fl_staged *by = fl_mem_alloc((size_t)(c->n + 1) * sizeof *by);
+    s->due_apply = false;
     s->store->apply(s->store->self, c->round, by, gather_staged(s, c, by));
     fl_mem_free(by);
 }
@@ -550,10 +627,13 @@ static void finish_close(fl_server *s)
         pusher *p = &s->pusher.at[i];
         clear_stage(s, p);
         if (p->gone)
-            free_pusher(s, i);
+            forget_pusher(s, i);
     }
     s->closing = false;
+    fl_mem_free(s->close.member);
+    s->close = (decision){0};
     s->version++;
+    s->changed = true;
 }
 
 static void close_next(fl_server *s, int64_t now)
@@ -563,7 +643,6 @@ static void close_next(fl_server *s, int64_t now)
         if (c.round == s->version) {
             fl_remove(&s->ahead, i);
             begin_close(s, &c, now);
-            fl_mem_free(c.member);
             return;
         }
     }
@@ -581,7 +660,7 @@ static void end_if_due(fl_server *s, int64_t now)
     const bool reached = s->job->async || s->version >= s->end_version;
     if (!s->ending || s->ended || !reached || is_applying(s))
         return;
-    s->ended = true;
+    s->ended = s->changed = true;
     s->ended_at = now;
     send_state(s, now);
 }
@@ -604,6 +683,7 @@ static void on_view(fl_server *s, const fl_msg *m, int64_t now)
     if (m->view <= s->view)
         return; /* an old view: acknowledged and ignored */
     s->view = m->view;
+    s->changed = !FL_PLANTED(STALEVIEW);
     s->member.n = s->left.n = 0;
     for (int i = 0; i < m->n_member; i++)
         fl_push(&s->member, m->member[i]);
@@ -626,13 +706,14 @@ static void on_close(fl_server *s, const fl_msg *m)
     if (c.n)
         memcpy(c.member, m->member, (size_t)c.n * sizeof *c.member);
     fl_push(&s->ahead, c);
+    s->changed = true;
 }
 
 static void on_end(fl_server *s, const fl_msg *m)
 {
     if (s->ending)
         return;
-    s->ending = true;
+    s->ending = s->changed = true;
     s->code = m->code;
     s->end_version = m->round;
     snprintf(s->sentence, sizeof s->sentence, "%s", m->text ? m->text : "");
@@ -648,6 +729,9 @@ static bool are_members_valid(const fl_server *s, const fl_msg *m)
     for (int i = 0; i < m->n_member; i++)
         if (m->member[i].rank < (i ? m->member[i - 1].rank + 1 : 0) ||
             m->member[i].rank >= s->job->trainers)
+            return false;
+    for (int i = 0; i < m->n_left; i++)
+        if (m->left[i].rank < 0 || m->left[i].rank >= s->job->trainers)
             return false;
     return true;
 }
@@ -665,6 +749,7 @@ static void from_coordinator(fl_server *s, const fl_msg *m, int64_t now)
             fail_server(s, now,
                         "the coordinator was started again and has "
                         "lost who was a member");
+        s->changed = s->changed || s->coordinator != m->state.id;
         s->coordinator = m->state.id;
     }
     s->heard = now;
@@ -710,6 +795,9 @@ static void finish_in_flight(fl_server *s)
     s->bytes -= f.blob.size;
     s->store->keep.drop(s->store->keep.self, f.blob);
     s->version++;
+    if (s->half.n && s->half.at[0].seq == f.seq &&
+        fl_id_same(s->half.at[0].session, f.session))
+        fl_remove(&s->half, 0);
     fl_outbox_send(s->out, f.from, answer_to(s, FL_MSG_ACK, &m));
 }
 
@@ -790,6 +878,11 @@ void fl_server_free(fl_server *s)
     free_pushers(s);
     for (int64_t i = 0; i < s->in_flight.n; i++)
         drop_blob(s, s->in_flight.at[i].blob);
+    for (int64_t i = 0; i < s->due.n; i++)
+        s->store->keep.drop(s->store->keep.self, s->due.at[i].names);
+    fl_mem_free(s->close.member);
+    fl_vec_fini(&s->due);
+    fl_vec_fini(&s->half);
     fl_vec_fini(&s->in_flight);
     fl_vec_fini(&s->parked);
     fl_vec_fini(&s->ahead);
@@ -798,6 +891,144 @@ void fl_server_free(fl_server *s)
     fl_vec_fini(&s->left);
     fl_mem_free(s);
 }
+
+/* --- what outlives the process --- */
+
+static void visit_decision(fl_image *im, decision *d, int trainers)
+{
+    fl_image_count(im, &d->round, 0, INT64_MAX);
+    fl_image_members(im, &d->member, &d->n, trainers);
+}
+
+/* Async: the store knows which pushes were applied. */
+static void visit_pushers(fl_image *im, fl_server *s)
+{
+    if (s->job->async)
+        return;
+    fl_image_vec(im, &s->pusher, 2 * (int64_t)s->job->trainers);
+    for (int64_t i = 0; i < s->pusher.n; i++) {
+        pusher *p = &s->pusher.at[i];
+        fl_image_id(im, &p->session);
+        fl_image_int(im, &p->rank, 0, s->job->trainers - 1);
+        fl_image_bool(im, &p->gone);
+        fl_image_window(im, &p->window);
+    }
+}
+
+static void visit_view(fl_image *im, fl_server *s)
+{
+    fl_member *member = s->member.at;
+    int n = (int)s->member.n;
+    fl_image_count(im, &s->view, 0, INT64_MAX);
+    fl_image_members(im, &member, &n, s->job->trainers);
+    if (!im->to) {
+        fl_mem_free(s->member.at);
+        s->member.at = member;
+        s->member.n = n;
+        s->member.cap = n + 1;
+    }
+    fl_image_vec(im, &s->left, s->job->trainers);
+    for (int64_t i = 0; i < s->left.n; i++)
+        fl_image_leave(im, &s->left.at[i], s->job->trainers);
+}
+
+static void visit_server(fl_image *im, fl_server *s)
+{
+    fl_image_word(im, &s->coordinator);
+    fl_image_count(im, &s->version, 0, INT64_MAX - 1);
+    visit_view(im, s);
+    visit_pushers(im, s);
+    fl_image_bool(im, &s->closing);
+    if (s->closing)
+        visit_decision(im, &s->close, s->job->trainers);
+    fl_image_vec(im, &s->ahead, AHEAD_MAX);
+    for (int64_t i = 0; i < s->ahead.n; i++)
+        visit_decision(im, &s->ahead.at[i], s->job->trainers);
+    fl_image_bool(im, &s->ending);
+    fl_image_bool(im, &s->ended);
+    fl_image_int(im, &s->code, INT32_MIN, INT32_MAX);
+    fl_image_any(im, &s->end_version);
+    fl_image_text(im, s->sentence, sizeof s->sentence);
+}
+
+bool fl_server_changed(const fl_server *s)
+{
+    return s->changed;
+}
+
+void fl_server_image(fl_server *s, fl_str *to)
+{
+    fl_image im = fl_image_begin(to, FL_IMAGE_SERVER, s->job, s->index);
+    visit_server(&im, s);
+    fl_image_finish(&im);
+    s->changed = false;
+}
+
+void fl_server_flush(fl_server *s)
+{
+    for (int64_t i = 0; i < s->due.n; i++) {
+        const due_read *r = &s->due.at[i];
+        s->store->read(s->store->self, r->names, r->to, &r->reply);
+        s->store->keep.drop(s->store->keep.self, r->names);
+    }
+    s->due.n = 0;
+    if (s->flushed != s->version && s->store->closed && !s->job->async)
+        s->store->closed(s->store->self, s->version);
+    s->flushed = s->version;
+    if (s->due_apply)
+        apply_round(s);
+}
+
+fl_err fl_server_restore(fl_server *s, const void *image, size_t n, int64_t now)
+{
+    fl_image im;
+    FL_TRY(fl_image_open(&im, image, n, FL_IMAGE_SERVER, s->job, s->index));
+    visit_server(&im, s);
+    im.bad = im.bad || (s->closing && s->close.round != s->version) ||
+             (s->ended && !s->ending);
+    FL_TRY(fl_image_check(&im));
+    s->due_apply = s->closing;
+    s->flushed = s->version;
+    s->left_at = s->ended_at = now;
+    return FL_OK;
+}
+
+bool fl_server_restage(fl_server *s, const fl_push_id *id, fl_blob kept)
+{
+    pusher *p = find_pusher(s, id->session);
+    if (id->round != s->version || id->seq < 1 || s->job->async ||
+        (!p && !is_member(s, id->session)))
+        return false;
+    p = p ? p : pusher_for(s, id->session);
+    if (!fl_window_fits(&p->window, id->seq))
+        return false;
+    if (!fl_window_seen(&p->window, id->seq) && !FL_PLANTED(NOREMARK))
+        fl_window_mark(&p->window, id->seq);
+    s->bytes += kept.size;
+    insert_part(p, id, kept);
+    return true;
+}
+
+/* The pusher of a session that the store knows; a view may not have come. */
+static pusher *known_pusher(fl_server *s, fl_id session, int rank)
+{
+    pusher *p = pusher_for(s, session);
+    p->rank = rank;
+    return p;
+}
+
+void fl_server_rewindow(fl_server *s, fl_id session, int rank, fl_window w)
+{
+    known_pusher(s, session, rank)->window = w;
+}
+
+void fl_server_interrupted(fl_server *s, fl_id session, int rank, int64_t seq)
+{
+    known_pusher(s, session, rank);
+    fl_push(&s->half, (half_push){session, rank, seq, s->heard});
+}
+
+/* --- events --- */
 
 void fl_server_recv(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
 {
@@ -902,6 +1133,13 @@ void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows)
         /* each message of the coordinator extends the limit */
         fl_wait_row(rows, who, "the coordinator", what, now - p->since,
                     s->heard + s->job->reach - now);
+    }
+    for (int64_t i = 0; i < s->half.n; i++) {
+        const half_push *h = &s->half.at[i];
+        snprintf(who, sizeof who, "trainer %d", h->rank);
+        snprintf(what, sizeof what, "push %lld again, applied in part",
+                 (long long)h->seq);
+        fl_wait_row(rows, me, who, what, now - h->since, 0);
     }
     if (s->ending && !s->ended) {
         snprintf(what, sizeof what, "version %lld before it ends",

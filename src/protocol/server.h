@@ -8,8 +8,19 @@
 #define FL_PROTOCOL_SERVER_H
 
 #include "protocol/message.h"
+#include "protocol/window.h"
 
 typedef struct fl_server fl_server;
+
+/* Names a push. */
+typedef struct fl_push_id {
+    fl_id session;
+    int rank;
+    int64_t seq;
+    int64_t round;
+    int64_t
+        count; /* of the last push of a round: how many there were; else 0 */
+} fl_push_id;
 
 /* The gradients of one session for a round: its pushes, sorted by seq. */
 typedef struct fl_staged {
@@ -17,7 +28,8 @@ typedef struct fl_staged {
     fl_id session;
     int n; /* pushes */
     const fl_blob *part;
-    bool last; /* async: the last push of a trainer's step */
+    bool last;   /* async: the last push of a trainer's step */
+    int64_t seq; /* async: the number of the push */
 } fl_staged;
 
 /* Callbacks to the parameters. None may call back into the server. */
@@ -36,12 +48,61 @@ typedef struct fl_store {
      * in `names`. A later apply must not change these values. `names` is
      * borrowed. */
     void (*read)(void *self, fl_blob names, fl_peer to, const fl_msg *reply);
+
+    /* For a store that outlives its process; each may be NULL. */
+
+    /* Keep a staged push until its round is closed; it is acknowledged next.
+     * The result ends with keep.drop. NULL: keep.keep is called. */
+    fl_blob (*stage)(void *self, const fl_push_id *id, fl_blob b);
+    /* An image with this version is saved: what was staged for older rounds is
+     * not needed any more, also not after a restart. */
+    void (*closed)(void *self, int64_t version);
+    /* The session is no member any more, and none of its pushes is used. */
+    void (*forget)(void *self, fl_id session);
 } fl_store;
 
 /* Own: new; job, store and out must outlive it. */
 fl_server *fl_server_new(const fl_job *job, int index, fl_state state,
                          const fl_store *store, fl_outbox *out, int64_t now);
 void fl_server_free(fl_server *s);
+
+/* --- what outlives the process ---
+ *
+ * After each event the driver saves an image if something has changed, then
+ * calls fl_server_flush, then sends what is in the outbox. So nobody hears of
+ * anything that a restart could forget. */
+
+/* Has anything changed that is in the image, since the last image was made? */
+bool fl_server_changed(const fl_server *s);
+
+/* Append the image. Staged pushes are not in it: the store has them. Neither
+ * are calls, parked requests, pushes in flight and times. */
+void fl_server_image(fl_server *s, fl_str *to);
+
+/* Begin the store's work that had to wait for the image: apply a round, read
+ * values. Call it after every event, also if no images are saved. */
+void fl_server_flush(fl_server *s);
+
+/* Go on from an image, right after fl_server_new. Err: EPROTO: the image cannot
+ * be used; then nothing but fl_server_free may be called. */
+fl_err fl_server_restore(fl_server *s, const void *image, size_t n,
+                         int64_t now) FL_MUST_CHECK;
+
+/* After fl_server_restore, for each push that the store has kept, in order.
+ * `kept` is what `stage` returned then, or the like. False: the push is not
+ * needed, and `kept` stays the caller's. */
+bool fl_server_restage(fl_server *s, const fl_push_id *id, fl_blob kept);
+
+/* Async: after fl_server_restore, for each session whose pushes were applied,
+ * the numbers of those that were applied wholly. */
+void fl_server_rewindow(fl_server *s, fl_id session, int rank, fl_window w);
+
+/* Async: after fl_server_restore, for each push that was applied in part, in
+ * the order in which the store must get them again. Other pushes wait until
+ * it came again and was applied, or a view has dropped its session. */
+void fl_server_interrupted(fl_server *s, fl_id session, int rank, int64_t seq);
+
+/* --- events --- */
 
 void fl_server_recv(fl_server *s, fl_peer from, const fl_msg *m, int64_t now);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/server.h"
 
+#include "protocol/image.h"
 #include "protocol/test_talk.h"
-#include "protocol/window.h"
 
 /* A server, and a store that writes down what it is told to apply. */
 typedef struct scene {
@@ -67,6 +67,7 @@ static void from_coord(scene *s, fl_msg m)
     m.job = job_id;
     m.state.id = m.state.id ? m.state.id : 8;
     fl_server_recv(s->s, at_coord(), &m, s->now);
+    fl_server_flush(s->s);
 }
 
 /* Send m with members: session n has rank n - 1. */
@@ -99,6 +100,7 @@ static void ask(scene *s, uint64_t call, fl_msg m)
     m.tag = m.tag ? m.tag : call;
     m.g = m.g ? m.g : 1;
     fl_server_recv(s->s, on_call(call), &m, s->now);
+    fl_server_flush(s->s);
 }
 
 /* The seq-th push of session n ; count 0: more come. */
@@ -127,6 +129,7 @@ static void applied(scene *s)
 {
     fl_outbox_clear(&s->out);
     fl_server_applied(s->s, NULL, s->now);
+    fl_server_flush(s->s);
 }
 
 /* --- pushes and rounds --- */
@@ -304,6 +307,7 @@ static void refuses_another_job(void)
     open_scene(&s, (fl_job){0});
     const fl_msg m = {.kind = FL_MSG_PULL, .job = {0xab12345678, 1}};
     fl_server_recv(s.s, on_call(3), &m, s.now);
+    fl_server_flush(s.s);
     CHECK(mentions(heard(&s.out, 3, FL_MSG_ERROR), "this is another job"));
     close_scene(&s);
 }
@@ -557,6 +561,209 @@ static void ends_where_no_coordinator_listens(void)
     close_scene(&s);
 }
 
+/* --- what outlives the process --- */
+
+/* The process is killed after its last image, and started again. */
+static void restart_server(scene *s, const fl_str *image)
+{
+    fl_server_free(s->s);
+    fl_outbox_clear(&s->out);
+    s->s = fl_server_new(&s->job, 1, (fl_state){55, 2}, &s->store, &s->out,
+                         s->now);
+    CHECK_OK(fl_server_restore(s->s, image->at, image->n, s->now));
+}
+
+static bool restage(scene *s, uint64_t n, int64_t seq, int64_t round,
+                    int64_t count, const char *bytes)
+{
+    const fl_push_id id = {session(n), (int)n - 1, seq, round, count};
+    const fl_blob kept =
+        fl_keeper_copies.keep(NULL, (fl_blob){bytes, strlen(bytes), NULL});
+    if (fl_server_restage(s->s, &id, kept))
+        return true;
+    fl_keeper_copies.drop(NULL, kept);
+    return false;
+}
+
+static void goes_on_with_a_round(void)
+{
+    scene s;
+    fl_str image = {0};
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "12");
+    CHECK(fl_server_changed(s.s));
+    push(&s, 1, 1, 0, 1, "a");
+    fl_server_image(s.s, &image);
+    CHECK(!fl_server_changed(s.s));
+    push(&s, 2, 1, 0, 1, "b"); /* the store has it: no new image */
+    CHECK(!fl_server_changed(s.s));
+    restart_server(&s, &image);
+    CHECK_INT(fl_server_view(s.s), 1);
+    CHECK(restage(&s, 1, 1, 0, 1, "a"));
+    CHECK(restage(&s, 2, 1, 0, 1, "b"));
+    CHECK(!restage(&s, 3, 1, 0, 1, "c")); /* no member */
+    push(&s, 2, 1, 0, 1, "b");            /* repeated: it was staged */
+    CHECK_INT(said(&s.out, FL_MSG_ACK)->state.incarnation, 2);
+    close_round(&s, 0, "12");
+    CHECK_STR(s.told, "a b ;");
+    applied(&s);
+    CHECK_INT(fl_server_version(s.s), 1);
+    push(&s, 1, 1, 0, 1, "a"); /* and of a closed round */
+    CHECK(said(&s.out, FL_MSG_ACK));
+    fl_str_fini(&image);
+    close_scene(&s);
+}
+
+static void applies_a_decided_round_again(void)
+{
+    scene s;
+    fl_str image = {0};
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "12");
+    push(&s, 1, 1, 0, 1, "a");
+    push(&s, 2, 1, 0, 1, "b");
+    view(&s, 2, 1, "1"); /* lost, but P(0) may have it */
+    close_round(&s, 0, "12");
+    close_round(&s, 1, "1"); /* early */
+    fl_server_image(s.s, &image);
+    s.told[0] = 0;
+    restart_server(&s, &image);
+    CHECK(restage(&s, 1, 1, 0, 1, "a"));
+    CHECK(restage(&s, 2, 1, 0, 1, "b"));
+    CHECK(!restage(&s, 1, 2, 1, 1, "a2")); /* it was not acknowledged */
+    fl_server_flush(s.s);
+    CHECK_STR(s.told, "a b ;");
+    close_round(&s, 0, "12"); /* repeated */
+    CHECK_STR(s.told, "a b ;");
+    applied(&s);
+    CHECK_INT(fl_server_version(s.s), 1);
+    CHECK_INT(fl_server_seats(s.s), 1);
+    CHECK(mentions(said(&s.out, FL_MSG_STATE), "round 1 is to close"));
+    fl_str_fini(&image);
+    close_scene(&s);
+}
+
+static void tells_nobody_before_the_image(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "1");
+    push(&s, 1, 1, 0, 1, "a");
+    pull(&s, 1, 1, 50);
+    s.told[0] = 0;
+    fl_outbox_clear(&s.out);
+    const fl_member one = {0, session(1), 1};
+    const fl_msg m = {.kind = FL_MSG_CLOSE,
+                      .job = job_id,
+                      .state.id = 8,
+                      .member = &one,
+                      .n_member = 1};
+    fl_server_recv(s.s, at_coord(), &m, s.now);
+    CHECK(fl_server_changed(s.s));
+    CHECK_STR(s.told, ""); /* the decision is in no image yet */
+    fl_server_flush(s.s);
+    CHECK_STR(s.told, "a ;");
+    fl_server_applied(s.s, NULL, s.now);
+    CHECK(fl_server_changed(s.s) && !heard(&s.out, 50, FL_MSG_VALUES));
+    fl_server_flush(s.s);
+    CHECK(heard(&s.out, 50, FL_MSG_VALUES));
+    close_scene(&s);
+}
+
+static void keeps_an_older_view_out(void)
+{
+    scene s;
+    fl_str image = {0};
+    int code = 0;
+    const char *why = NULL;
+    open_scene(&s, (fl_job){0});
+    view(&s, 7, 0, "1");
+    fl_server_image(s.s, &image);
+    restart_server(&s, &image);
+    view(&s, 6, 0, "12");
+    CHECK_INT(fl_server_view(s.s), 7);
+    from_coord(&s, (fl_msg){.kind = FL_MSG_VIEW, .view = 8, .state.id = 9});
+    CHECK(fl_server_end(s.s, &code, &why)); /* another coordinator */
+    fl_str_fini(&image);
+    fl_server_image(s.s, &image);
+    restart_server(&s, &image);
+    CHECK(fl_server_ended(s.s) && fl_server_end(s.s, &code, &why));
+    CHECK(strstr(why, "the coordinator was started again"));
+    CHECK_INT(code, 1);
+    fl_str_fini(&image);
+    close_scene(&s);
+}
+
+static void gets_an_interrupted_push_first(void)
+{
+    scene s;
+    fl_str image = {0};
+    open_scene(&s, (fl_job){.async = true});
+    view(&s, 1, 0, "12");
+    fl_server_image(s.s, &image);
+    restart_server(&s, &image);
+    fl_server_rewindow(s.s, session(1), 0, (fl_window){2, 0});
+    fl_server_interrupted(s.s, session(1), 0, 3);
+    push(&s, 1, 2, 0, 1, "a"); /* was applied */
+    CHECK(said(&s.out, FL_MSG_ACK));
+    push(&s, 2, 1, 0, 1, "b");
+    CHECK_STR(s.told, "");
+    CHECK_INT(fl_server_parked(s.s), 1);
+    push(&s, 1, 3, 0, 1, "c");
+    CHECK_STR(s.told, "c ;");
+    applied(&s);
+    CHECK_STR(s.told, "c ;b ;");
+    fl_str_fini(&image);
+    close_scene(&s);
+}
+
+static void gives_an_interrupted_push_up(void)
+{
+    scene s;
+    fl_str image = {0};
+    open_scene(&s, (fl_job){.async = true});
+    view(&s, 1, 0, "12");
+    fl_server_image(s.s, &image);
+    restart_server(&s, &image);
+    fl_server_interrupted(s.s, session(1), 0, 3);
+    push(&s, 2, 1, 0, 1, "b");
+    CHECK_STR(s.told, "");
+    view(&s, 2, 0, "2"); /* its trainer died as well */
+    CHECK_STR(s.told, "b ;");
+    fl_str_fini(&image);
+    close_scene(&s);
+}
+
+/* Each byte that differs is noticed. */
+static void refuses_a_changed_image(void)
+{
+    scene s;
+    fl_str image = {0};
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "12");
+    push(&s, 1, 1, 0, 1, "a");
+    fl_server_image(s.s, &image);
+    for (size_t i = 0; i < image.n; i++) {
+        fl_server *other = fl_server_new(&s.job, 1, (fl_state){55, 2}, &s.store,
+                                         &s.out, s.now);
+        image.at[i] ^= 4;
+        CHECK_INT(fl_server_restore(other, image.at, image.n, s.now),
+                  FL_EPROTO);
+        CHECK_INT(fl_server_restore(other, image.at, i, s.now), FL_EPROTO);
+        image.at[i] ^= 4;
+        fl_server_free(other);
+    }
+    fl_server *other =
+        fl_server_new(&s.job, 0, (fl_state){55, 2}, &s.store, &s.out, s.now);
+    CHECK_ERR(fl_server_restore(other, image.at, image.n, s.now), FL_EPROTO,
+              "image: of server 1 of job 00000000000000070000000000000009 with "
+              "3 trainers; this is server 0 of job "
+              "00000000000000070000000000000009 with 3");
+    fl_server_free(other);
+    fl_str_fini(&image);
+    close_scene(&s);
+}
+
 const fl_test fl_tests[] = {
     {"a server ends where no coordinator listens any more",
      ends_where_no_coordinator_listens},
@@ -590,5 +797,15 @@ const fl_test fl_tests[] = {
     {"a coordinator that lost its state ends the job",
      knows_a_coordinator_that_lost_its_state},
     {"an insane view is ignored", ignores_an_insane_view},
+    {"a restarted server goes on with a round", goes_on_with_a_round},
+    {"a restarted server applies a decided round again",
+     applies_a_decided_round_again},
+    {"a server tells nobody what is in no image",
+     tells_nobody_before_the_image},
+    {"a restarted server knows its view and its end", keeps_an_older_view_out},
+    {"an interrupted push comes before others", gets_an_interrupted_push_first},
+    {"an interrupted push is given up with its session",
+     gives_an_interrupted_push_up},
+    {"an image with another byte is refused", refuses_a_changed_image},
     {0},
 };

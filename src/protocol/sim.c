@@ -211,6 +211,8 @@ static fl_outbox *outbox_of(sim *s, int party)
 void sim_drain(sim *s, int party)
 {
     fl_outbox *box = outbox_of(s, party);
+    if (party < s->job.servers)
+        fl_server_flush(s->server[party].server);
     for (int64_t i = 0; i < box->out.n; i++) {
         const fl_letter o = box->out.at[i];
         sim_check_sent(s, party, &o);

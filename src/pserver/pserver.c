@@ -75,6 +75,14 @@ typedef struct pserver {
     fl_tallies *tallies;  /* NULL: this is not server 0 */
     fl_server *server;
     fl_outbox coord_out, server_out;
+    /* Where images of the machines go. Both images are saved as one: after a
+     * crash both are there, or both of the time before. `coord` has no bytes
+     * if this is not server 0. save is NULL: nothing is kept. */
+    struct {
+        void *self;
+        void (*save)(void *self, const void *server, size_t n_server,
+                     const void *coord, size_t n_coord);
+    } images;
     FL_VEC(uint64_t) open;                 /* open calls of sessions */
     peer_channel (*channel)[FL_MSG_KINDS]; /* to each server, by kind */
     fl_refusals strange;    /* since when a server of another job answers at an
@@ -244,14 +252,51 @@ static void deliver_letter(pserver *p, const fl_letter *l)
         send_message(p, l->to.index, &l->msg);
 }
 
-/* Deliver the messages of an outbox from *done on. Each is copied first, since
- * its delivery may append to the outbox. */
-static void deliver_letters(pserver *p, fl_outbox *box, int64_t *done)
+/* Is the message for the other machine of this process? */
+static bool is_internal(const pserver *p, const fl_letter *l)
+{
+    return (l->to.kind == FL_PEER_COORD && p->coord) ||
+           (l->to.kind == FL_PEER_SERVER && l->to.index == p->place->server);
+}
+
+/* Deliver the messages of an outbox from *done on, either those between the
+ * machines of this process or the others. Each is copied first, since its
+ * delivery may append to the outbox. */
+static void deliver_letters(pserver *p, fl_outbox *box, bool internal,
+                            int64_t *done)
 {
     while (*done < box->out.n) {
         const fl_letter l = box->out.at[(*done)++];
-        deliver_letter(p, &l);
+        if (is_internal(p, &l) == internal)
+            deliver_letter(p, &l);
     }
+}
+
+/* The two machines of server 0 may answer each other at once, so both outboxes
+ * are read until neither gets new messages. */
+static void exchange_letters(pserver *p)
+{
+    int64_t from_coord = 0, from_server = 0;
+    while (from_coord < p->coord_out.out.n ||
+           from_server < p->server_out.out.n) {
+        deliver_letters(p, &p->coord_out, true, &from_coord);
+        deliver_letters(p, &p->server_out, true, &from_server);
+    }
+}
+
+static void save_images(pserver *p)
+{
+    const bool changed = fl_server_changed(p->server) ||
+                         (p->coord && fl_coord_changed(p->coord));
+    if (!p->images.save || !changed)
+        return;
+    fl_str server = {0}, coord = {0};
+    fl_server_image(p->server, &server);
+    if (p->coord)
+        fl_coord_image(p->coord, &coord);
+    p->images.save(p->images.self, server.at, server.n, coord.at, coord.n);
+    fl_str_fini(&server);
+    fl_str_fini(&coord);
 }
 
 static void note_lines(pserver *p, const fl_outbox *box)
@@ -279,17 +324,17 @@ static void note_version(pserver *p)
     p->logged_at = now;
 }
 
-/* Under the lock, after every event: empty the outboxes. The two machines of
- * server 0 may answer each other at once, so both outboxes are emptied until
- * neither gets new messages. */
+/* Under the lock, after every event: empty the outboxes. Images are saved
+ * before anything leaves the process, so that nobody knows what a restart could
+ * forget. */
 static void flush_outboxes(pserver *p)
 {
     int64_t from_coord = 0, from_server = 0;
-    while (from_coord < p->coord_out.out.n ||
-           from_server < p->server_out.out.n) {
-        deliver_letters(p, &p->coord_out, &from_coord);
-        deliver_letters(p, &p->server_out, &from_server);
-    }
+    exchange_letters(p);
+    save_images(p);
+    fl_server_flush(p->server);
+    deliver_letters(p, &p->coord_out, false, &from_coord);
+    deliver_letters(p, &p->server_out, false, &from_server);
     note_lines(p, &p->coord_out);
     note_lines(p, &p->server_out);
     note_version(p);

@@ -279,6 +279,7 @@ static inline void test_pump(test_job *j)
             test_server *s = &j->server[i];
             for (; s->applied; s->applied--)
                 fl_server_applied(s->machine, NULL, test_now());
+            fl_server_flush(s->machine);
             test_carry(j, &s->out, s, (fl_peer){FL_PEER_SERVER, i, 0});
         }
     } while (test_deliver(j));

@@ -233,6 +233,44 @@ static void list_waits(world *w)
     fl_str_fini(&rows);
 }
 
+/* A machine that goes on from an image makes the same image. */
+static void check_server_image(world *w)
+{
+    fl_str first = {0}, again = {0};
+    fl_outbox out;
+    fl_outbox_init(&out);
+    fl_server *other =
+        fl_server_new(&w->job, 0, (fl_state){7, 2}, &w->store, &out, w->now);
+    fl_server_image(w->server, &first);
+    if (fl_server_restore(other, first.at, first.n, w->now))
+        abort();
+    fl_server_image(other, &again);
+    if (first.n != again.n || memcmp(first.at, again.at, first.n))
+        abort();
+    fl_server_free(other);
+    fl_outbox_fini(&out);
+    fl_str_fini(&first);
+    fl_str_fini(&again);
+}
+
+static void check_coord_image(world *w)
+{
+    fl_str first = {0}, again = {0};
+    fl_outbox out;
+    fl_outbox_init(&out);
+    fl_coord *other = fl_coord_new(&w->job, (fl_state){7, 2}, &out, w->now);
+    fl_coord_image(w->coord, &first);
+    if (fl_coord_restore(other, first.at, first.n, w->now))
+        abort();
+    fl_coord_image(other, &again);
+    if (first.n != again.n || memcmp(first.at, again.at, first.n))
+        abort();
+    fl_coord_free(other);
+    fl_outbox_fini(&out);
+    fl_str_fini(&first);
+    fl_str_fini(&again);
+}
+
 static void check_bounds(const world *w)
 {
     if (fl_server_parked(w->server) > w->job.max_parked ||
@@ -266,6 +304,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         else
             list_waits(&w);
         check_bounds(&w);
+        if (what % 16 == 0) { /* costs more */
+            check_server_image(&w);
+            check_coord_image(&w);
+        }
+        fl_server_flush(w.server);
         fl_outbox_clear(&w.server_out);
         fl_outbox_clear(&w.coord_out);
         fl_outbox_clear(&w.client_out);
