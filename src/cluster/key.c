@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* key.c - the job key from a descriptor or a file. */
+/* key.c - reads the job key from a descriptor or a file. */
 #include "cluster/key.h"
 
 #include "base/flag.h"
@@ -15,7 +15,7 @@
 #define BY_FD   "FLUID_JOB_KEY_FD"
 #define BY_FILE "FLUID_JOB_KEY_FILE"
 
-/* `source` names it in sentences. */
+/* Read a key. `source` names it in error messages. */
 static fl_err read_key(int fd, const char *source, fl_job_key *out)
 {
     char more;
@@ -42,8 +42,8 @@ static fl_err read_key(int fd, const char *source, fl_job_key *out)
     return FL_OK;
 }
 
-/* The descriptor stays open: its number must not become another file's while
- * the variable names it. */
+/* The descriptor stays open: otherwise another file could get its number while
+ * the environment variable still names it. */
 static fl_err read_inherited(const char *text, fl_job_key *out)
 {
     char *end;

@@ -5,15 +5,15 @@
  *                          to its end, once
  *     FLUID_JOB_KEY_FILE   a file that nobody else can read (mode 0600)
  *
- * White space at the end does not count. The key proves who a peer is; what
- * the peers then send is not encrypted. */
+ * White space at the end is ignored. The key proves who a peer is; it does not
+ * encrypt what peers send. */
 #ifndef FL_CLUSTER_KEY_H
 #define FL_CLUSTER_KEY_H
 
 #include "base/err.h"
 
 enum {
-    FL_JOB_KEY_LEAST = 16, /* bytes: less can be guessed */
+    FL_JOB_KEY_LEAST = 16, /* bytes; a shorter key could be guessed */
     FL_JOB_KEY = 4096,     /* bytes at most */
 };
 
@@ -22,8 +22,8 @@ typedef struct fl_job_key {
     size_t size; /* 0: there is none */
 } fl_job_key;
 
-/* What the environment says. Err: EINVAL (what it names cannot be a key), EIO
- * (it cannot be read). */
+/* Read the key that the environment names; size 0 if it names none. Err: EINVAL
+ * (the content cannot be a key), EIO (it cannot be read). */
 fl_err fl_job_key_read(fl_job_key *out) FL_MUST_CHECK;
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* placement.c - placements are copied once and shared from then on. */
+/* placement.c - a placement is copied once, and shared by reference after that.
+ */
 #include "cluster/placement.h"
 
 #include "base/mem.h"
 
 enum {
-    ABOUT_MOST = 16 << 10 /* bytes, about: part of an answer to whoever asks */
+    ABOUT_MOST = 16 << 10 /* bytes of `about`, which must fit into an answer */
 };
 
 static void free_placement(fl_handle *h)

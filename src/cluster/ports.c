@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ports.c - waiting until servers are there.
+/* ports.c - waits until servers can be reached.
  *
  * Connects never block, so that one loop tries all servers at a time:
  *
@@ -7,11 +7,11 @@
  *        ^                 |                      |
  *        +--refused, late--+----something else----+
  *
- * Who only accepts may be anything: it is up when it says that it is a
- * parameter server (net/probe.h).
+ * A process that accepts the connection may be anything. It counts as up when
+ * it says that it is a parameter server (net/probe.h).
  *
- * Easy to get wrong: a connect to a port of this host where nobody listens may
- * meet itself, since the system gives it a port of its own to come from. */
+ * Easy to get wrong: a connect to a port of this host where no process listens
+ * may connect to itself, if the system picks that port as its source port. */
 #include "cluster/ports.h"
 
 #include "base/log.h"
@@ -27,17 +27,18 @@
 #include <unistd.h>
 
 enum {
-    NAMED = 4, /* servers in a line; the others are counted */
+    NAMED = 4, /* servers that a log line names; the others are counted */
 };
 #define FOREIGN "something else than a parameter server listens there"
 static const int64_t nap_time = 20 * FL_MS;
 static const int64_t rest = 200 * FL_MS;  /* between two tries */
-static const int64_t answer = 2 * FL_SEC; /* a host may think about it */
-static const int64_t first_line = FL_SEC; /* most are there before */
+static const int64_t answer = 2 * FL_SEC; /* limit for an answer */
+static const int64_t first_line = FL_SEC; /* before the first log line */
 static const int64_t more_lines = 5 * FL_SEC;
-static const int64_t doubt = 20; /* s; servers that come at all have come */
+static const int64_t doubt =
+    20; /* s; after this the list of servers may be wrong */
 
-/* --- the world --- */
+/* --- clock, sleep and log --- */
 
 static void real_nap(void *user, int64_t ns)
 {
@@ -54,15 +55,15 @@ static fl_ports_world real_world(void)
     return (fl_ports_world){fl_clock_real(), real_nap, real_say};
 }
 
-/* --- patience --- */
+/* --- how long to wait --- */
 
 typedef struct patience {
     const fl_ports_world *w;
     fl_wait_opts opts;
-    int64_t began, line; /* when the next line is due */
+    int64_t began, line; /* when the wait began; when to log next */
 } patience;
 
-/* Who starts a job waits for all of it equally long. */
+/* The default limit is FLUID_START, like that of all waits at the start. */
 static fl_err begin_wait(patience *p, const fl_wait_opts *opts,
                          const fl_ports_world *w)
 {
@@ -77,8 +78,8 @@ static fl_err begin_wait(patience *p, const fl_wait_opts *opts,
     return FL_OK;
 }
 
-/* A nap before the next try, or why there is none. `state` is what is there
- * and what is missing; it ends here. */
+/* Sleep before the next try, or return why the wait ends. `state` says which
+ * servers are up; it is freed here. */
 static fl_err go_on(patience *p, fl_str *state)
 {
     const int64_t now = fl_clock_now(p->w->clock);
@@ -112,15 +113,15 @@ static fl_err go_on(patience *p, fl_str *state)
 typedef struct goal {
     const char *endpoint;
     fl_address at[FL_ADDRESSES];
-    int n, next; /* addresses; 0: not asked for */
-    int fd;      /* that connects; -1: none */
-    int64_t due; /* it must be there; or when to try again */
-    bool asking; /* it has accepted */
-    bool tried;  /* all its addresses, once */
+    int n, next; /* addresses (0: not resolved yet); index of the next one */
+    int fd;      /* the connection that is tried; -1: none */
+    int64_t due; /* limit of this try; or when to try again */
+    bool asking; /* the connection was accepted */
+    bool tried;  /* all addresses were tried once */
     fl_probe answer;
     bool up;
-    const char *why;          /* it is not */
-    const fl_wait_opts *opts; /* who may interrupt */
+    const char *why;          /* why it is not up */
+    const fl_wait_opts *opts; /* its poll may end a lookup */
 } goal;
 
 static const char *reason(int error)
@@ -141,7 +142,9 @@ static bool met_itself(int fd)
            a.size == b.size && !memcmp(&a.at, &b.at, a.size);
 }
 
-/* A connection to itself must not keep the server from its port. */
+/* Close a connection to itself at once, so that the port is free for the
+ * server.
+ */
 static int end_self(int fd)
 {
     const struct linger now = {1, 0};
@@ -149,7 +152,7 @@ static int end_self(int fd)
     return ECONNREFUSED;
 }
 
-/* A try has ended: it is up, or why it is not. */
+/* A try has ended. why NULL: the server is up. */
 static void conclude(goal *g, const char *why, int64_t now)
 {
     if (g->fd >= 0)
@@ -160,7 +163,7 @@ static void conclude(goal *g, const char *why, int64_t now)
     g->due = now;
     g->asking = false;
     if (++g->next < g->n)
-        return; /* its other address */
+        return; /* try the next address */
     g->tried = true;
     g->n = 0;
     g->due = now + rest;
@@ -259,9 +262,9 @@ static fl_err step_goal(goal *g, int64_t now)
     return FL_OK;
 }
 
-/* --- all of them --- */
+/* --- all servers --- */
 
-/* "2 of 4 servers up, waiting for ps3:6174 (refused)". */
+/* Append "2 of 4 servers up, waiting for ps3:6174 (refused)". */
 static void describe(const goal *goals, int n, int up, fl_str *s)
 {
     int named = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real sockets of this host, on ports that the system chooses; time is ours. */
+/* Real sockets on ports that the system chooses, and a fake clock. */
 #include "cluster/ports.h"
 
 #include "base/test.h"
@@ -15,7 +15,7 @@
 
 #define SECOND INT64_C(1000000000)
 
-/* A port: bound, and perhaps listening. */
+/* A bound port that may listen. */
 typedef struct port {
     int fd;
     char endpoint[32];
@@ -46,20 +46,20 @@ enum {
 static const char serves[] = "\0\0\0\4\0\0\0\0\0"
                              "\0\0\7\0\0\0\0\0\1\0\0\0\0\2\10\1";
 
-/* Time moves by naps; lines are kept; something may happen on the way. */
+/* A world in which sleeps move the clock and log lines are kept. */
 typedef struct scene {
     fl_fake_clock clock;
     fl_ports_world world;
     fl_str lines;
-    int server[PORTS]; /* that answer as parameter servers, or as `says` */
+    int server[PORTS]; /* sockets that answer as parameter servers */
     const char *says;
     int client[PORTS * 8], clients;
     int64_t at; /* when to listen on `late`; 0: never */
     int late;
-    int polls, stop; /* asked so often; ends at that */
+    int polls, stop; /* number of polls; the poll that ends the wait */
 } scene;
 
-/* Whoever has connected gets the answer at once. */
+/* Answer every connection that has arrived. */
 static void answer_all(scene *s)
 {
     const char *says = s->says ? s->says : serves;
@@ -83,8 +83,8 @@ static bool is_under_way(int fd)
             (info.tcpi_state != TCP_LISTEN && info.tcpi_unacked));
 }
 
-/* Fake time must not outrun the kernel: until all that was sent from sockets
- * of this process has arrived. */
+/* Wait until all that this process has sent has arrived, so that the fake clock
+ * is not ahead of the kernel. */
 static void settle(void)
 {
     for (int fd = 0; fd < 256; fd++)
@@ -177,7 +177,7 @@ static void counts_who_is_there_until_all_are(void)
     close(b.fd);
 }
 
-/* What a wait says of a listener. */
+/* Check the error of a wait for a listener that answers `says`. */
 static void check_foreign(const char *says, const char *want)
 {
     scene s;
@@ -300,7 +300,8 @@ static void asks_again_for_a_name(void)
     s.stop = 2;
     const fl_wait_opts opts = {0, ask, &s};
     CHECK_ERR(fl_ports_resolve("ps0.invalid:1", &opts, &s.world, text),
-              FL_EINTR, "ps0.invalid:1: "); /* between two tries, or in one */
+              FL_EINTR,
+              "ps0.invalid:1: "); /* the rest depends on when the poll came */
     CHECK_OK(fl_ports_resolve("127.0.0.7:1", &opts, &s.world, text));
     CHECK_STR(text, "127.0.0.7:1");
 }
@@ -311,7 +312,7 @@ static void refuses_what_is_no_endpoint(void)
               "\"ps0\" has no port, expected host:port");
 }
 
-/* A port that nobody holds: its connect would meet itself sooner or later. */
+/* A connect to a free port may connect to itself. */
 static void is_not_fooled_by_itself(void)
 {
     scene s;
@@ -319,7 +320,8 @@ static void is_not_fooled_by_itself(void)
     struct sockaddr_in at;
     socklen_t size = sizeof at;
     getsockname(b.fd, (struct sockaddr *)&at, &size);
-    CHECK(!connect(b.fd, (struct sockaddr *)&at, size)); /* it can be done */
+    CHECK(
+        !connect(b.fd, (struct sockaddr *)&at, size)); /* connects to itself */
     close(b.fd);
     begin(&s);
     CHECK_ERR(wait_for(&s, 1, (const char *[]){b.endpoint}, 60000), FL_ETIMEOUT,

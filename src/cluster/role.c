@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* role.c - arguments and environment become one role.
+/* role.c - makes a role from arguments and environment variables.
  *
- * Each value has a list of names, in the order in which they are asked; names
- * that are set must agree. A list of hosts and a port make endpoints where no
- * list of endpoints is set:
+ * Each setting has a list of variables, in the order in which they are read; if
+ * several are set, they must agree. If no list of endpoints is set, endpoints
+ * are made from a list of hosts and a port:
  *
  *     role        TRAINING_ROLE  PADDLE_TRAINING_ROLE
  *     trainer id  PADDLE_TRAINER_ID  TRAINER_ID  PADDLE_INIT_TRAINER_ID
  *     trainers    PADDLE_TRAINERS_NUM  PADDLE_TRAINERS  TRAINERS ...
  *     servers     PADDLE_PSERVERS_IP_PORT_LIST  PADDLE_PSERVER_ENDPOINTS
  *                 PSERVERS, or PADDLE_PSERVERS x PADDLE_PORT ...
- *     one's own   PADDLE_CURRENT_ENDPOINT  CURRENT_ENDPOINT  SERVER_ENDPOINT,
+ *     own server  PADDLE_CURRENT_ENDPOINT  CURRENT_ENDPOINT  SERVER_ENDPOINT,
  *                 or POD_IP x PADDLE_PORT ... */
 #include "cluster/role.h"
 
@@ -43,8 +43,8 @@ static names own_names = {"PADDLE_CURRENT_ENDPOINT", "CURRENT_ENDPOINT",
                           "SERVER_ENDPOINT"};
 static names peers_names = {"PADDLE_TRAINER_ENDPOINTS"};
 
-/* What mpirun (OpenMPI, MPICH) and srun tell a process. They are asked where
- * trainers without servers are listed and no variable above has the id. */
+/* Variables that mpirun (OpenMPI, MPICH) and srun set. They are read for
+ * trainers without servers if no other variable has the trainer id. */
 static const struct {
     const char *rank, *ranks;
 } mpi_names[] = {
@@ -53,10 +53,10 @@ static const struct {
     {"SLURM_PROCID", "SLURM_NTASKS"},
 };
 
-/* Hosts and the port, or ports, that belong to them. */
+/* The variable with hosts, and the variable with their port or ports. */
 typedef struct pair {
     const char *hosts, *port; /* hosts NULL ends a list */
-    const char *usual;        /* port where none is set; NULL: none */
+    const char *usual;        /* default port; NULL: none */
 } pair;
 
 static const pair server_pairs[] = {
@@ -78,8 +78,8 @@ static const pair peer_pairs[] = {
     {0},
 };
 
-/* What people write, and what is read: names that are too far from each other
- * to be taken for a slip of the fingers, or that do not begin with PADDLE_. */
+/* Wrong names that people use, and the right ones. These differ too much to be
+ * found as misspellings, or do not begin with PADDLE_. */
 static const struct {
     const char *wrong, *right;
 } misses[] = {
@@ -90,7 +90,7 @@ static const struct {
     {"TRIANERS", "TRAINERS"},
 };
 
-/* A role in the making. */
+/* State while a role is made. */
 typedef struct making {
     fl_role *r;
     const fl_role_args *args;
@@ -99,7 +99,7 @@ typedef struct making {
     FL_VEC(const char *) notes;
 } making;
 
-/* A text and where it comes from; at NULL: it is not set. */
+/* A setting and the name of its source; at NULL: it is not set. */
 typedef struct found {
     const char *at, *source;
 } found;
@@ -111,7 +111,7 @@ typedef struct list {
 
 /* --- texts --- */
 
-/* Without blanks around it; NULL for nothing. */
+/* The text without spaces around it; NULL if it is empty. */
 static const char *stripped(fl_arena *a, const char *text, size_t n)
 {
     while (n && isspace((unsigned char)*text))
@@ -150,7 +150,7 @@ static const char *join_list(const making *m, const list *l)
     return text;
 }
 
-/* The same list, or number, or word? Blanks and case do not count. */
+/* Whether two settings are equal. Spaces and case are ignored. */
 static bool agree(const making *m, const char *a, const char *b)
 {
     const list x = split_list(m, a), y = split_list(m, b);
@@ -161,7 +161,7 @@ static bool agree(const making *m, const char *a, const char *b)
 }
 
 /* The argument, or the first variable that is set. `label` names the argument
- * in sentences. */
+ * in error messages. */
 static fl_err find_setting(const making *m, const char *label, const char *arg,
                            names all, found *out)
 {
@@ -207,7 +207,7 @@ static void note(making *m, const char *sentence)
     fl_push(&m->notes, sentence);
 }
 
-/* Entries without a port get the one that all others have. */
+/* Entries without a port get the port that all other entries have. */
 static fl_err complete(making *m, list *l, const char *source)
 {
     const char *port = NULL;
@@ -247,7 +247,7 @@ static fl_err check_list(const making *m, const list *l, const char *source)
     return FL_OK;
 }
 
-/* Hosts with one port for all, or a port for each. */
+/* Make endpoints of hosts with one port for all, or with one port each. */
 static fl_err combine(const making *m, const pair *p, const char *hosts,
                       list *out, const char **source)
 {
@@ -266,7 +266,7 @@ static fl_err combine(const making *m, const pair *p, const char *hosts,
     return FL_OK;
 }
 
-/* A list of endpoints: said whole, or as hosts and ports. */
+/* Find a list of endpoints, which is set as such or as hosts and ports. */
 static fl_err find_list(making *m, const char *arg, names whole,
                         const pair *pairs, list *out, const char **source)
 {
@@ -293,7 +293,7 @@ static bool has_host(const char *endpoint, const char *host)
     return strlen(host) == n && !strncmp(endpoint, host, n);
 }
 
-/* The one of the list that has this host; NULL: none, or several. */
+/* The only endpoint of the list with this host; NULL: none, or several. */
 static const char *only_with_host(const list *l, const char *host)
 {
     const char *one = NULL;
@@ -314,7 +314,7 @@ static bool is_in(const list *l, const char *text)
     return false;
 }
 
-/* One's own endpoint out of a host and perhaps a port. */
+/* Find the own endpoint from a host, and perhaps a port. */
 static const char *from_pair(const making *m, const pair *p, const list *all)
 {
     const char *host = get_text(m, p->hosts), *port = get_text(m, p->port);
@@ -327,7 +327,7 @@ static const char *from_pair(const making *m, const pair *p, const list *all)
     return only_with_host(all, host);
 }
 
-/* Which of `all` this process is. */
+/* Find which endpoint of `all` is this process. */
 static fl_err find_own(making *m, const list *all, found *out)
 {
     FL_TRY(find_setting(m, "argument endpoint", m->args->endpoint, own_names,
@@ -344,7 +344,7 @@ static fl_err find_own(making *m, const list *all, found *out)
                 : p->hosts;
     }
     for (const pair *p = own_pairs; !out->at && p->hosts; p++)
-        if (get_text(m, p->hosts)) /* it is set, and leads nowhere */
+        if (get_text(m, p->hosts)) /* it is set, but names no endpoint */
             *out = (found){get_text(m, p->hosts), p->hosts};
     if (out->at && !is_in(all, out->at))
         return fl_fail(FL_EINVAL, "%s is \"%s\", which is not one of %s",
@@ -367,8 +367,7 @@ static fl_err read_role(making *m, const found *f)
     return FL_OK;
 }
 
-/* Scripts of 2018 have -1 where no id is set. To a server that means nothing.
- */
+/* Scripts of 2018 set -1 if there is no id. A server ignores it. */
 static bool is_no_id(const found *role, const found *id)
 {
     return role->at && !strcasecmp(role->at, "PSERVER") && id->at &&
@@ -408,7 +407,8 @@ static void keep_list(making *m, const list *l, const char *source)
     m->r->source.endpoints = source;
 }
 
-/* A role without servers. The usual slip is a port without the hosts. */
+/* The error for a role without servers. Often only the port is set and the
+ * hosts are missing. */
 static fl_err fail_without_servers(const making *m, const found *role)
 {
     for (const pair *p = server_pairs; p->hosts; p++)
@@ -470,7 +470,7 @@ static fl_err find_mpi_rank(making *m, int ranks)
             continue;
         FL_TRY(read_number(&n, &size));
         if (size != ranks)
-            continue; /* it speaks of another job: an allocation's shell */
+            continue; /* from the shell of an allocation: another job */
         r->source.trainer_id = rank.source;
         return read_number(&rank, &r->trainer_id);
     }
@@ -522,7 +522,7 @@ static void offer_settings(fl_near *near)
         fl_near_offer(near, fl_flag_names[i]);
 }
 
-/* Offer every name that says what a process is. */
+/* Add every variable that is read here to the names that may be suggested. */
 static void offer_names(fl_near *near)
 {
     const names *const lists[] = {&role_names,    &id_names,  &trainers_names,
@@ -539,8 +539,9 @@ static void offer_names(fl_near *near)
         }
 }
 
-/* PADDLE_TRANING_ROLE is one edit from a name that is read. A short name may
- * differ less than a long one: PADDLE_ROOT is no slip for PADDLE_PORT. */
+/* Note a misspelt variable: PADDLE_TRANING_ROLE is one edit from a name that is
+ * read. A short name may differ less than a long one: PADDLE_ROOT is not a
+ * misspelt PADDLE_PORT. */
 static void note_slip(making *m, const char *name)
 {
     fl_near near = {.name = name};
@@ -590,7 +591,7 @@ static fl_err resolve(making *m)
     return FL_OK;
 }
 
-/* FLUID_STAGED=1000000, and so on, where they are set. */
+/* Read settings such as FLUID_STAGED=1000000. */
 static void read_settings(making *m)
 {
     FL_VEC(const char *) set = {0};
@@ -633,7 +634,7 @@ static const char *real(void *user, const char *name)
 
 static const char *real_at(void *user, int i)
 {
-    return environ[i]; /* one after the other: the last is NULL */
+    return environ[i]; /* the last one is NULL */
 }
 
 fl_err fl_role_init(fl_role *r, const fl_role_args *args)
@@ -661,7 +662,7 @@ char *fl_role_misspelt(void)
     return fl_str_take(&s);
 }
 
-/* --- for people --- */
+/* --- text for users --- */
 
 static void row(fl_str *s, const char *name, const char *value,
                 const char *source)

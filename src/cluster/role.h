@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* role.h - what this process is in a job.
  *
- * Over the years Fluid's launchers and scripts have said it in seven dialects
- * of environment variables. All of them are read here, and nowhere else. */
+ * Fluid's launchers and scripts have used seven dialects of environment
+ * variables for this. All of them are read here, and nowhere else. */
 #ifndef FL_CLUSTER_ROLE_H
 #define FL_CLUSTER_ROLE_H
 
 #include "base/err.h"
 
-/* Where variables come from. */
+/* Access to environment variables; a test provides its own. */
 typedef struct fl_env {
     const char *(*get)(void *user, const char *name); /* NULL: it is not set */
     const char *(*at)(void *user, int i); /* "NAME=value" number i; NULL: there
@@ -16,7 +16,7 @@ typedef struct fl_env {
     void *user;
 } fl_env;
 
-/* fl_role_init with an environment of one's own. r is zero on failure. */
+/* fl_role_init with another environment. After an error *r is zero. */
 fl_err fl_role_resolve(fl_role *r, const fl_role_args *args,
                        const fl_env *env) FL_MUST_CHECK;
 

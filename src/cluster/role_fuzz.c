@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* role_fuzz.c - any bytes as an environment. A line is a variable: its first
- * byte chooses a name that is read, or, above them, the line is "NAME=value" as
- * it stands. A role that comes of it must fit together and be printable. */
+/* role_fuzz.c - makes a role from an environment of any bytes. A line is a
+ * variable: its first byte selects a known name, or, if it is larger, the line
+ * itself is "NAME=value". The role must be consistent and printable. */
 #include "base/arena.h"
 
 #include "cluster/role.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every dialect of the environment: what a process is told, what it is. */
+/* Every dialect of environment variables gives the right role. */
 #include "cluster/role.h"
 
 #include "base/test.h"
@@ -10,7 +10,7 @@
 /* "A=1;B=x y": the variables of one process. */
 static const char *from_text(void *user, const char *name)
 {
-    static char value[8][256]; /* what was asked for last */
+    static char value[8][256]; /* the last eight results */
     static int next;
     const size_t n = strlen(name);
     for (const char *at = user; *at;) {
@@ -113,7 +113,7 @@ static const struct {
      "role         TRAINER  (PADDLE_TRAINING_ROLE)\n"
      "mode         pserver\n"
      "trainer_id   1  (TRAINER_ID)\n" SEED3_TEXT},
-    /* trainers among themselves */
+    /* trainers without servers */
     {"PADDLE_TRAINER_IPS=10.0.0.1,10.0.0.2;PADDLE_TRAINER_ID=1;"
      "PADDLE_PSERVER_PORT=7000;PADDLE_CURRENT_IP=10.0.0.2",
      "role         TRAINER  (PADDLE_TRAINER_IPS and PADDLE_PSERVER_PORT)\n"
@@ -174,7 +174,7 @@ static const struct {
      "servers      127.0.0.1:6170  (PADDLE_PSERVERS and PADDLE_PORT)\n"
      "             127.0.0.1:6171\n"
      "endpoint     127.0.0.1:6171  (CURRENT_ENDPOINT)\n"},
-    /* launch_ps 1.7: PADDLE_PORT is one's own */
+    /* launch_ps 1.7: PADDLE_PORT is that of this process */
     {"PADDLE_PSERVERS_IP_PORT_LIST=127.0.0.1:6170,127.0.0.1:6171;"
      "PADDLE_PORT=6171;TRAINING_ROLE=PSERVER;PADDLE_TRAINERS_NUM=2;"
      "POD_IP=127.0.0.1",
@@ -228,7 +228,7 @@ static void arguments_win(void)
     fl_role_fini(&r);
 }
 
-/* With one server there is no doubt. */
+/* A server need not be told which it is if there is only one. */
 static void the_only_server_knows_itself(void)
 {
     fl_role r;
@@ -239,7 +239,7 @@ static void the_only_server_knows_itself(void)
     fl_role_fini(&r);
 }
 
-/* The same said twice is no contradiction. */
+/* Two variables with the same setting may be set. */
 static void names_may_agree(void)
 {
     fl_role r;
@@ -279,7 +279,7 @@ static void an_id_that_is_missing_is_noted(void)
               FL_EINVAL, "TRAINER_ID is \"-1\"");
     CHECK_OK(resolve(SEED2 ";TRAINING_ROLE=PSERVER;TRAINER_ID=-1;"
                            "PADDLE_CURRENT_IP=ps1.paddlepaddle.com",
-                     NULL, &r)); /* means nothing to a server */
+                     NULL, &r)); /* a server ignores it */
     CHECK_INT(r.n_notes, 0);
     fl_role_fini(&r);
 }
@@ -287,7 +287,7 @@ static void an_id_that_is_missing_is_noted(void)
 static void slips_are_noted(void)
 {
     static const struct {
-        const char *wrong, *right; /* right NULL: it is no slip */
+        const char *wrong, *right; /* right NULL: not a misspelling */
     } rows[] = {
         {"PADDLE_TRANING_ROLE", "PADDLE_TRAINING_ROLE"},
         {"PADDLE_TRAINER_IDS", "PADDLE_TRAINER_ID"},
@@ -304,7 +304,7 @@ static void slips_are_noted(void)
         {"FLUID_STAGE", "FLUID_STAGED"},
         {"FLUID_LAESE", "FLUID_LEASE"},
         {"FLUID_TRUST_PROGRAM", "FLUID_TRUST_PROGRAMS"},
-        {"FLUID_JOB", NULL}, /* for processes, not for people */
+        {"FLUID_JOB", NULL}, /* set by the launcher, not by users */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char env[64], note[160];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_placement.h - a program of a test gets its place in a job. */
+/* test_placement.h - gives a test program a placement. Tests only. */
 #ifndef FL_CLUSTER_TEST_PLACEMENT_H
 #define FL_CLUSTER_TEST_PLACEMENT_H
 

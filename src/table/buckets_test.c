@@ -22,7 +22,7 @@ static fl_table *table(int64_t width, const char *rule, fl_budget *budget)
     return t;
 }
 
-/* The id that has a hash. */
+/* The id whose hash is `hash`. */
 static int64_t id_with(uint64_t hash)
 {
     uint64_t x = hash ^ (hash >> 31) ^ (hash >> 62);
@@ -38,7 +38,7 @@ static int64_t scattered(uint64_t i)
     return (int64_t)(i * UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* Rows that hold the number of their id. */
+/* Load rows; row i has the value first + i. */
 static fl_err load(fl_table *t, int64_t n, const int64_t *id, float first)
 {
     const int64_t width = fl_table_width(t);
@@ -65,7 +65,7 @@ static void check_read(const fl_table *t, int64_t n, const int64_t *id,
     fl_tensor_fini(&out);
 }
 
-/* Everything once, in order. */
+/* Check that a scan reads every row once, in order. */
 static void check_scan(const fl_table *t, int64_t part)
 {
     fl_table_cursor c = {0};
@@ -90,7 +90,7 @@ static void check_scan(const fl_table *t, int64_t part)
 
 /* --- where rows lie --- */
 
-/* All belong into one bucket: the worst that can be. */
+/* The worst case: all rows have the same home bucket. */
 static void check_neighbours(uint64_t first)
 {
     enum {
@@ -102,7 +102,7 @@ static void check_neighbours(uint64_t first)
         id[i] = id_with(first + i);
         other[i] = scattered(i);
     }
-    for (int64_t i = 0; i < MANY; i += 500) { /* and others between them */
+    for (int64_t i = 0; i < MANY; i += 500) { /* other rows in between */
         CHECK_OK(load(t, 500, id + i, (float)i));
         CHECK_OK(load(t, 100, other + i / 5, (float)(i / 5)));
     }
@@ -113,7 +113,7 @@ static void check_neighbours(uint64_t first)
     fl_table_free(t);
 }
 
-/* Who aims ids at one bucket without the key does not hit it. */
+/* Ids that share a bucket under one key do not under another key. */
 static void a_key_scatters_neighbours(void)
 {
     enum {
@@ -148,7 +148,7 @@ static void neighbours_among_hashes_find_places(void)
 {
     check_neighbours(UINT64_C(1) << 40);
     check_neighbours(UINT64_MAX -
-                     4999); /* on from the last bucket to the first */
+                     4999); /* the search wraps to the first bucket */
     check_neighbours(UINT64_MAX / 2 - 100);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.c - rows of a table from files, a part at a time. */
+/* file.c - reads rows of a table from files, a part at a time. */
 #include "table/file.h"
 
 enum {
@@ -49,7 +49,7 @@ typedef struct part {
     int64_t n;
     int64_t *id;
     char *rows;
-    size_t bytes; /* of a row */
+    size_t bytes; /* bytes of a row */
 } part;
 
 static void move_row(part *p, int64_t to, int64_t from)
@@ -60,7 +60,7 @@ static void move_row(part *p, int64_t to, int64_t from)
                p->rows + (size_t)from * p->bytes, p->bytes);
 }
 
-/* Keep the rows whose ids belong to a server. */
+/* Drop the rows whose ids belong to other servers. */
 static void keep_own(part *p, int server, int servers)
 {
     int64_t n = 0;
@@ -70,7 +70,7 @@ static void keep_own(part *p, int server, int servers)
     p->n = n;
 }
 
-/* Keep the rows that differ from what the table has for their ids. */
+/* Drop the rows that are equal to what the table has for their ids. */
 static fl_err keep_changed(part *p, const fl_table *t, int state,
                            fl_tensor *now)
 {

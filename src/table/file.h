@@ -5,8 +5,8 @@
  *     more                   SelectedRows: those rows that a server has
  *
  * A file is read in parts, and each server keeps the ids that are its own, so a
- * file fits any number of servers. In a LoDTensor most rows may be as they
- * start; no row is added to the table for these. */
+ * file fits any number of servers. A row of a LoDTensor that
+ * equals the start of its id is not added to the table. */
 #ifndef FL_TABLE_FILE_H
 #define FL_TABLE_FILE_H
 

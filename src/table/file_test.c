@@ -8,7 +8,7 @@
 enum {
     ROWS = 1000,
     WIDTH = 3,
-    STEP = 7 /* every such row was trained */
+    STEP = 7 /* every seventh row was trained */
 };
 
 static const fl_rule rule = {.state = {{"Moment", "MomentOut"}}};
@@ -31,7 +31,7 @@ static fl_piece kept(int server, int64_t rows)
     return (fl_piece){"emb", "emb", server, FL_BY_ID, {2, {rows, WIDTH}}};
 }
 
-/* Every STEP-th row of value and state is its number. */
+/* A table in which value and state of every STEP-th row are its number. */
 static fl_table *trained(void)
 {
     fl_table *t = table();
@@ -71,7 +71,7 @@ static void load(const fl_disk *d, const char *path, fl_table *t, int state,
     fl_record_close(&r);
 }
 
-/* Row by row, of the server that has it. */
+/* Compare row by row, each with the table of the server that has it. */
 static void check_equal(fl_table *const *by_server, int servers,
                         const fl_table *whole, int state)
 {
@@ -103,7 +103,8 @@ static void each_server_takes_its_own_rows(void)
             load(d, "value", t[s], FL_TABLE_VALUE, &k, servers);
             rows += fl_table_rows(t[s]);
         }
-        CHECK_INT(rows, fl_table_rows(whole)); /* no row that starts as it is */
+        CHECK_INT(rows, fl_table_rows(
+                            whole)); /* rows with start values were not added */
         check_equal(t, servers, whole, FL_TABLE_VALUE);
         check_equal(t, servers, whole, 0);
         for (int s = 0; s < servers; s++)

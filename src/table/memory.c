@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory.c - what a table may take, and where it comes from.
+/* memory.c - allocates memory of tables within their budget.
  *
- * Large blocks are whole huge pages, so that no part of them is on small pages,
- * where each access would wait longer for the translation of its address. */
+ * Large blocks consist of whole huge pages. On small pages each access would
+ * wait longer for the translation of its address. */
 #include "table/memory.h"
 
 #include "base/log.h"
@@ -13,10 +13,10 @@
 #include <string.h>
 
 enum {
-    PAGES = 128 << 10,   /* bytes; smaller blocks come from the heap */
-    HUGE = 16 << 20,     /* bytes; larger blocks are whole huge pages */
-    SPARE = 32,          /* 1/SPARE of the machine's memory is left to others */
-    WARN_AT = 256 << 20, /* bytes; smaller tables are fast on any pages */
+    PAGES = 128 << 10,   /* bytes; blocks below this size come from the heap */
+    HUGE = 16 << 20,     /* bytes; blocks from this size on are huge pages */
+    SPARE = 32,          /* 1/SPARE of the machine's memory is left free */
+    WARN_AT = 256 << 20, /* bytes; smaller tables are fast on small pages too */
     SIZE_TEXT = 24
 };
 
@@ -58,7 +58,8 @@ static fl_err no_memory(const fl_table_memory *m, int64_t rows)
                    size_text((double)now.total, total));
 }
 
-/* Is there room in the machine's memory? Small blocks are not worth asking. */
+/* Whether the machine has that much memory left. Small blocks are not checked.
+ */
 static bool machine_has(size_t bytes)
 {
     if (bytes < FL_HUGE_PAGE)
@@ -89,7 +90,7 @@ static void release_bytes(fl_table_memory *m, size_t bytes)
 
 /* --- memory --- */
 
-/* Once: a table without huge pages works at half speed. */
+/* Warn once that a table without huge pages has half the speed. */
 static void warn_of_small_pages(fl_table_memory *m)
 {
     char have[SIZE_TEXT], all[SIZE_TEXT];
@@ -104,7 +105,7 @@ static void warn_of_small_pages(fl_table_memory *m)
                 size_text((double)m->taken, all));
 }
 
-/* Zeroed; NULL: there is no memory. */
+/* A zeroed block; NULL: there is no memory. */
 static char *alloc_block(size_t bytes)
 {
     if (bytes >= PAGES)
@@ -121,8 +122,8 @@ static void free_block(char *p, size_t bytes)
         fl_mem_free(p);
 }
 
-/* A block that is not on huge pages is copied: its pages would stay small.
- * NULL: there is no memory, and the block is as it was. */
+/* Extend a block. One that is not on huge pages yet is copied, since its pages
+ * would stay small. NULL: there is no memory, and the block is unchanged. */
 static char *extend_block(char *p, size_t old, size_t size)
 {
     if (old >= HUGE)

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* memory.h - memory of a table, counted against a budget.
  *
- * Small blocks come from the heap, larger ones are pages of their own, and
- * large ones a whole number of huge pages. */
+ * Small blocks come from the heap, medium ones are mapped pages, and large ones
+ * are a whole number of huge pages. */
 #ifndef FL_TABLE_MEMORY_H
 #define FL_TABLE_MEMORY_H
 
 #include "base/atomic.h"
 #include "base/err.h"
 
-/* What several tables may take together. Thread: any. */
+/* A limit for the memory of several tables together. Thread: any. */
 typedef struct fl_budget {
-    int64_t limit; /* bytes; 0: until 1/32 of the machine's memory is left */
-    fl_count used; /* bytes */
+    int64_t limit; /* bytes; 0: all but 1/32 of the machine's memory */
+    fl_count used; /* bytes that all tables have now */
 } fl_budget;
 
 /* Thread: one at a time. */
 typedef struct fl_table_memory {
-    const char *table; /* its name, for sentences */
+    const char *table; /* name of the table, for error messages */
     fl_budget *budget;
     int64_t taken; /* bytes that the table has now */
-    bool warned;   /* the warning about huge pages is decided */
+    bool warned;   /* missing huge pages have been checked for */
 } fl_table_memory;
 
-/* Zeroed memory of *bytes or more; *bytes becomes its size. `rows`: how many
- * rows the table has, for the sentence. Own: *out, until give. Err: ENOMEM, and
- * nothing has changed. */
+/* Allocate at least *bytes of zeroed memory; *bytes becomes its size. `rows` is
+ * the number of rows of the table, for the error message. Own: *out, until
+ * fl_table_memory_give. Err: ENOMEM, and nothing has changed. */
 fl_err fl_table_memory_take(fl_table_memory *m, int64_t rows, size_t *bytes,
                             char **out) FL_MUST_CHECK;
 
-/* Make *p, which has *bytes, larger: at least `larger` bytes. What is new is
- * zeroed; *p may move. Err: ENOMEM, and nothing has changed. */
+/* Extend *p from *bytes to at least `larger` bytes. The new part is zeroed; *p
+ * may move. Err: ENOMEM, and nothing has changed. */
 fl_err fl_table_memory_extend(fl_table_memory *m, int64_t rows, size_t larger,
                               size_t *bytes, char **p) FL_MUST_CHECK;
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* start.c - how rows start.
+/* start.c - computes the start values of rows.
  *
  * A normal number takes two draws. A truncated one takes pairs of draws until
- * the number is within two deviations of the mean. */
+ * the number is within two standard deviations of the mean. */
 #include "table/start.h"
 
 #include <math.h>
 
 enum {
-    POOL = 4096 /* most numbers that are kept to pick from */
+    POOL = 4096 /* elements of `from` that are kept at most */
 };
 
 static uint64_t mix_text(const char *text, uint64_t seed)
@@ -27,7 +27,7 @@ static uint64_t draw_bits(uint64_t key, int64_t column, uint64_t k)
         k);
 }
 
-/* [0, 1) */
+/* Map 64 random bits to a number in [0, 1). */
 static double unit_of(uint64_t x)
 {
     return (double)(x >> 11) * 0x1p-53;

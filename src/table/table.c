@@ -4,16 +4,16 @@
  *     bucket    tag of each row: 63 bytes  rows: 1 byte  row 0  row 1  ..
  *     segment   buckets, for the hashes that begin with the same bits
  *
- * A row lies in the bucket that its hash belongs to (its home), behind the rows
- * that came before it, or, where its home is full, in the next bucket of the
- * segment with room; after the last bucket comes the first. A tag is 8 bits of
- * the hash, so a search reads one line of 64 bytes and one row of the same
- * page.
+ * A row lies in the bucket that its hash selects (its home), after the rows
+ * that were added before. If its home is full, it lies in the next bucket of
+ * the segment that has room; the first bucket follows the last one. A tag is 8
+ * bits of the hash. A search reads the tags, which are one cache line, and in
+ * most cases one row of the same page.
  *
  * A row that is not in a cache costs two waits for memory, one for the head of
- * its bucket and one for the row itself, and most of the first is the
- * translation of its address. So ids are looked up in blocks, in short passes:
- * the more loads are under way at a time, the more waits are shared.
+ * its bucket and one for the row itself. Most of the first wait is the
+ * translation of the address. So ids are looked up in blocks, in short passes,
+ * in which many loads wait at the same time:
  *
  *     prefetch  the buckets of all ids
  *     match     tags, and prefetch the rows that have the right one
@@ -33,57 +33,59 @@
 #endif
 
 enum {
-    SEGMENT_BITS = 10, /* the most bits of a hash that a segment is chosen by */
+    SEGMENT_BITS = 10, /* bits of a hash that select the segment, at most */
     SEGMENTS = 1 << SEGMENT_BITS,
-    HEAD = 64, /* bytes of a bucket before its rows: one line */
+    HEAD = 64, /* bytes of a bucket before its rows: one cache line */
 
-    FULL = 91,       /* percent of places with rows at which a segment grows */
-    ROOMY = 82,      /* percent of places with rows after it has grown */
-    PAGE = 4096,     /* bytes; a bucket of short rows does not cross one */
-    ROWS_LEAST = 28, /* rows that a bucket within a page must have room for */
-    ROWS_WIDE = 16,  /* rows of a bucket of wide rows; fewer fill unevenly */
+    FULL = 91,          /* percent of a segment in use at which it grows */
+    ROOMY = 82,         /* percent of a segment in use after it has grown */
+    PAGE = 4096,        /* bytes; a bucket of short rows lies within a page */
+    ROWS_LEAST = 28,    /* rows of a bucket that lies within a page, at least */
+    ROWS_WIDE = 16,     /* rows of a bucket of wide rows; smaller buckets would
+                           fill unevenly */
     SPLIT_BUCKETS = 16, /* a segment with fewer buckets is not split */
     SPLIT_AT = 1 << 26, /* bytes; a smaller segment is not split */
 
-    BLOCK = 128,    /* ids that are looked up together */
-    GROUP = 8,      /* rows that are used together */
+    BLOCK = 128,    /* ids that are looked up at a time */
+    GROUP = 8,      /* rows that a task gets at a time */
     AHEAD = 16,     /* rows between prefetch and write */
     LINE = 64,      /* bytes of a cache line */
-    LINES_MAX = 16, /* lines of a row that are prefetched */
-    FAR = 2 /* prefetch into the second cache, which has many more requests
-             * under way than the first */
+    LINES_MAX = 16, /* cache lines of a row that are prefetched, at most */
+    FAR = 2 /* prefetch into the second-level cache, which can have many more
+             * outstanding requests than the first */
 };
 
 typedef struct segment {
-    char *bucket; /* the first one; all zero: empty */
+    char *bucket; /* the first bucket; an empty bucket is all zero */
     uint64_t buckets;
-    int64_t rows; /* always fewer than there is room for */
-    int depth;    /* how many first bits its hashes share */
-    size_t bytes; /* of all buckets; 0: the segment of a table without rows */
+    int64_t rows; /* rows in use; always fewer than there is room for */
+    int depth;    /* number of first bits that all its hashes share */
+    size_t bytes; /* memory of all buckets; 0: the table has no rows */
 } segment;
 
 struct fl_table {
-    segment *segment[SEGMENTS]; /* by the first bits of a hash, with slots_of */
+    segment *segment[SEGMENTS]; /* by the first bits of a hash; one segment may
+                                   fill several slots (slots_of) */
     size_t stride;              /* bytes from row to row of a bucket */
     size_t bucket_bytes;
     int64_t bucket_rows; /* how many rows a bucket has room for */
-    size_t bytes;        /* of a value */
+    size_t bytes;        /* bytes of a value */
     fl_table_opts opts;
     char *name;
     fl_row_start start;
     size_t state[FL_RULE_STATES]; /* offset in a row; 0: rows lack this state */
-    int64_t span;                 /* numbers of a row: value and states */
+    int64_t span;                 /* elements of value and states of a row */
     int64_t n;                    /* rows */
-    int64_t moves;                /* counts up whenever rows have moved */
-    segment none;                 /* the only segment while there is no row */
-    FL_VEC(char *) found;         /* rows that the update at hand writes */
+    int64_t moves;                /* incremented whenever rows move */
+    segment none;                 /* the only segment while there are no rows */
+    FL_VEC(char *) found;         /* rows that the current update writes */
     fl_table_memory memory;
-    fl_budget own; /* the budget of a table that was given none */
+    fl_budget own; /* budget of a table that was made without one */
 };
 
 /* --- rows and buckets --- */
 
-/* No two ids have the same hash: the mix is a bijection. */
+/* Different ids have different hashes, since the mix is a bijection. */
 static inline uint64_t hash_of(const fl_table *t, int64_t id)
 {
     return fl_table_mix((uint64_t)id ^ t->opts.key);
@@ -99,8 +101,8 @@ static inline char *row_value(char *row)
     return row + sizeof(int64_t);
 }
 
-/* Most rows are short: a call of memcpy for each would cost more than the copy.
- * n is a multiple of 4. */
+/* Copy n bytes, a multiple of 4. Most rows are short, and a call of memcpy
+ * would take longer than the copy. */
 static inline void copy_row(char *to, const char *from, size_t n)
 {
     for (; n >= 32; n -= 32, to += 32, from += 32)
@@ -111,7 +113,7 @@ static inline void copy_row(char *to, const char *from, size_t n)
         memcpy(to, from, 4);
 }
 
-/* Never 0: that is the tag of a place without a row. */
+/* The tag of a hash. It is never 0, which marks an unused slot of a bucket. */
 static inline uint64_t tag_of(uint64_t hash)
 {
     return (hash & 255) + !(hash & 255);
@@ -127,8 +129,8 @@ static inline char *row_at(const fl_table *t, const char *bucket, int64_t i)
     return (char *)bucket + HEAD + (size_t)i * t->stride;
 }
 
-/* The rows with this tag, as bits. There is no branch for each row, since none
- * of them could be predicted. */
+/* A bit for each row of the bucket that has this tag. There is no branch per
+ * row, because it could not be predicted. */
 static inline uint64_t match_tag(const char *bucket, uint64_t tag)
 {
     uint64_t found = 0;
@@ -143,10 +145,10 @@ static inline uint64_t match_tag(const char *bucket, uint64_t tag)
     for (int at = 0; at < HEAD; at++)
         found |= (uint64_t)((unsigned char)bucket[at] == tag) << at;
 #endif
-    return found & INT64_MAX; /* the last byte is no tag */
+    return found & INT64_MAX; /* the last byte of the line is not a tag */
 }
 
-/* The number of the first row of a match. */
+/* The index of the first row of a match. */
 static inline int64_t first_match(uint64_t match)
 {
     return __builtin_ctzll(match);
@@ -162,14 +164,14 @@ static inline char *bucket_at(const fl_table *t, const segment *s, uint64_t i)
     return s->bucket + i * t->bucket_bytes;
 }
 
-/* The number of the bucket that a hash belongs to: buckets are in the order of
- * hashes. */
+/* The index of the home bucket of a hash. Buckets are in the order of hashes.
+ */
 static inline uint64_t home_of(const segment *s, uint64_t hash)
 {
     return (hash << s->depth >> 32) * s->buckets >> 32;
 }
 
-/* The bucket where a search goes on when this one is full. */
+/* The bucket in which a search continues if this one is full. */
 static inline char *next_bucket(const fl_table *t, const segment *s,
                                 const char *bucket)
 {
@@ -247,7 +249,7 @@ static void free_segment(fl_table *t, segment *s)
     fl_mem_free(s);
 }
 
-/* How many places of t->segment are this segment. */
+/* How many slots of t->segment point to this segment. */
 static int slots_of(const segment *s)
 {
     return SEGMENTS >> s->depth;
@@ -286,8 +288,8 @@ static char *find_row(const fl_table *t, int64_t id, uint64_t hash)
     }
 }
 
-/* A place for a new row in bucket `home` or behind it; NULL: all are full up
- * to the last one. */
+/* Find room for a new row in bucket `home` or a later one; NULL: all of them
+ * are full. */
 static char *place_from(const fl_table *t, segment *s, uint64_t hash,
                         uint64_t home)
 {
@@ -304,7 +306,7 @@ static char *place_from(const fl_table *t, segment *s, uint64_t hash,
     return NULL;
 }
 
-/* A place for a new row in any bucket: there always is one. */
+/* Find room for a new row in any bucket. There is always some. */
 static char *place_row(const fl_table *t, segment *s, uint64_t hash)
 {
     char *row = place_from(t, s, hash, home_of(s, hash));
@@ -313,16 +315,16 @@ static char *place_row(const fl_table *t, segment *s, uint64_t hash)
 
 /* --- growth in place ---
  *
- * A segment that is full gets more memory, in which its rows are spread anew.
- * How many buckets it then has follows from its rows: so it grows once,
- * whatever their hashes are, and at least one bucket has room, which ends a
+ * A full segment gets more memory, and its rows are distributed again. The
+ * number of buckets is computed from the number of rows, so one growth is
+ * enough for any hashes, and at least one bucket has room, which ends every
  * search.
  *
- * From the last bucket down, the rows of each bucket are taken out and placed
- * where they now belong: most of them further back, among buckets that are
- * done. A row whose home is not done yet is set aside until it is; a row that
- * finds no room up to the last bucket is set aside until all buckets are done.
- */
+ * Buckets are processed from the last to the first: the rows of a bucket are
+ * taken out and put into their new homes, most of which are later buckets that
+ * have been processed. A row whose new home has not been processed yet is set
+ * aside until it has; a row that finds no room up to the last bucket is set
+ * aside until all buckets are processed. */
 
 typedef struct row_list {
     char *at; /* copies of rows */
@@ -335,7 +337,8 @@ static void set_aside(row_list *w, const fl_table *t, const char *row)
     memcpy(w->at + (size_t)w->n++ * t->stride, row, t->stride);
 }
 
-/* Place the rows whose home is bucket `done` or behind it. */
+/* Place the rows that are set aside and whose home is bucket `done` or later.
+ */
 static void place_aside(const fl_table *t, segment *s, uint64_t done,
                         row_list *rows, row_list *last)
 {
@@ -388,14 +391,14 @@ static fl_err extend_segment(fl_table *t, segment *s)
 
 /* --- growth by a split ---
  *
- * A large segment is split into two that share one bit more, so that there is
- * little to move at a time. */
+ * A large segment is split into two whose hashes share one more bit, so that
+ * only a part of the table is moved at a time. */
 
 typedef struct splitting {
     fl_table *t;
     segment *from;
-    segment *to[2];  /* for hashes whose next bit is 0, and is 1 */
-    int64_t rows[2]; /* of each part */
+    segment *to[2];  /* for hashes whose next bit is 0 and 1 */
+    int64_t rows[2]; /* rows of each new segment */
 } splitting;
 
 /* Call fn for each row of h->from. */
@@ -449,9 +452,8 @@ static fl_err make_first_segment(fl_table *t)
     return FL_OK;
 }
 
-/* Make room in the segment of a hash. A split needs the size of the segment
- * once more for a while; if there is no memory for it, the segment grows in
- * place. */
+/* Make room in the segment of a hash. While it is split, a segment needs twice
+ * its memory; if there is not enough, it grows in place. */
 static fl_err grow_segment(fl_table *t, uint64_t hash)
 {
     segment *s = segment_of(t, hash);
@@ -474,8 +476,8 @@ static void start_row(const fl_table *t, int64_t id, char *row)
             fl_row_start_state(&t->start, t->opts.state[s], row + t->state[s]);
 }
 
-/* Add a row, as it starts, for an id that has none. Others may move: then
- * t->moves counts up. Err: ENOMEM, and nothing has changed. */
+/* Add a row with its start values for an id that has none. Other rows may move:
+ * then t->moves is incremented. Err: ENOMEM, and nothing has changed. */
 static fl_err add_row(fl_table *t, int64_t id, uint64_t hash, char **row)
 {
     const segment *s = segment_of(t, hash);
@@ -495,29 +497,29 @@ typedef struct block {
     const int64_t *id;
     uint64_t hash[BLOCK];
     const char *bucket[BLOCK]; /* the bucket that may have the id's row */
-    uint64_t match[BLOCK];     /* bits of the rows of it with the id's tag */
+    uint64_t match[BLOCK];     /* a bit for each row of it that has the tag */
     char *row[BLOCK];          /* the id's row; NULL: there is none */
 } block;
 
-/* Rows that are used together. */
+/* Some rows of a block. */
 typedef struct group {
     int64_t n;
     const int64_t *id;
-    char *const *row; /* of each id; NULL: there is none */
+    char *const *row; /* row of each id; NULL: it has none */
 } group;
 
-/* What a read, an update or a load does with rows. */
+/* A read, an update or a load of rows. */
 typedef struct row_task {
-    /* Called with the rows of some ids; `at` is the number of the first id. */
+    /* Called with the rows of some ids; `at` is the index of the first id. */
     void (*fn)(const struct row_task *k, int64_t at, const group *g);
     const fl_table *table;
-    size_t touched;     /* bytes of a row, from its start, that fn touches */
+    size_t touched;     /* fn uses so many first bytes of a row */
     size_t from;        /* read, load: offset in a row of the value or state */
     int state;          /* read: a state, or FL_TABLE_VALUE */
     char *out;          /* read: [n, width] */
     const char *in;     /* update, load: [n, ..] */
-    size_t in_bytes;    /* load: of a row of `in` */
-    const fl_hyper *by; /* update */
+    size_t in_bytes;    /* load: bytes of a row of `in` */
+    const fl_hyper *by; /* update: rate and other numbers of the step */
 } row_task;
 
 static void prefetch_buckets(const fl_table *t, block *b)
@@ -539,7 +541,7 @@ static inline void prefetch_row(const char *row, size_t touched)
         __builtin_prefetch(row + at, 0, FAR);
 }
 
-/* Most often one row has the tag, and it is the id's. */
+/* Prefetch the first row with the tag: in most cases it is the id's row. */
 static inline void prefetch_matches(const fl_table *t, block *b, int64_t i,
                                     size_t touched)
 {
@@ -548,8 +550,8 @@ static inline void prefetch_matches(const fl_table *t, block *b, int64_t i,
         prefetch_row(row_at(t, b->bucket[i], first_match(m)), touched);
 }
 
-/* Where the home is full and no tag matches, the row may be in the next bucket:
- * a second pass looks into these together. */
+/* Match the tags of all ids of a block. If a home is full and no tag matches,
+ * the row may be in the next bucket, which a second pass searches. */
 FL_CLONES static void probe_block(const fl_table *t, block *b, size_t touched)
 {
     int16_t late[BLOCK];
@@ -568,7 +570,7 @@ FL_CLONES static void probe_block(const fl_table *t, block *b, size_t touched)
         prefetch_matches(t, b, late[k], touched);
 }
 
-/* Find the row among the matches, or by a search where these are not all. */
+/* Find the row among the matches, or by a search if it may be elsewhere. */
 static inline void resolve_row(const fl_table *t, block *b, int64_t i)
 {
     for (uint64_t m = b->match[i]; m; m &= m - 1) {
@@ -611,8 +613,8 @@ static void read_ids(const row_task *k, int64_t n, const int64_t *id)
 
 /* --- finding rows to write --- */
 
-/* The row was not there when the block was probed; but an equal id may have
- * added it since. */
+/* Find or add the row of an id that had none when the block was probed. An
+ * equal id may have added it since. */
 static fl_err find_or_add_row(fl_table *t, block *b, int64_t i)
 {
     b->row[i] = find_row(t, b->id[i], b->hash[i]);
@@ -648,8 +650,8 @@ static fl_err find_or_add_all(fl_table *t, int64_t n, const int64_t *id)
     return FL_OK;
 }
 
-/* All rows are found before the first is written: a request that is refused
- * changes nothing that can be read. If rows moved, all are found again. */
+/* Find or add all rows before the first one is written, so that a request that
+ * fails changes no value. If rows have moved, all are searched again. */
 static fl_err write_rows(fl_table *t, const row_task *k, int64_t n,
                          const int64_t *id)
 {
@@ -669,7 +671,7 @@ static fl_err write_rows(fl_table *t, const row_task *k, int64_t n,
     return FL_OK;
 }
 
-/* --- what is done with rows --- */
+/* --- reading, updating and loading rows --- */
 
 /* The offset of a value or a state in a row. */
 static size_t offset_of(const fl_table *t, int state)
@@ -713,11 +715,10 @@ static void load_rows(const row_task *k, int64_t at, const group *g)
 
 /* --- scanning ---
  *
- * A cursor is the hash from which to go on. Segments, and the buckets of a
- * segment, are in the order of hashes, so a scan finds its place again however
- * much the table has grown. The rows of a bucket are in no order: they are
- * sorted here, together with those that lie in later buckets because their home
- * was full. */
+ * A cursor is the hash at which to continue. Segments, and the buckets of a
+ * segment, are in the order of hashes, so that a scan can continue after the
+ * table has grown. The rows of a bucket are not sorted; they are sorted here,
+ * together with those that lie in later buckets because their home was full. */
 
 typedef struct hashed_row {
     uint64_t hash;
@@ -727,10 +728,10 @@ typedef struct hashed_row {
 typedef struct scan {
     const fl_table *t;
     fl_table_cursor *c;
-    int64_t n, most;         /* rows so far, and at most */
-    int64_t *id;             /* of each row */
+    int64_t n, most;         /* rows read so far; limit */
+    int64_t *id;             /* id of each row */
     char *rows;              /* values and states */
-    FL_VEC(hashed_row) home; /* rows whose home is the bucket at hand */
+    FL_VEC(hashed_row) home; /* rows whose home is the current bucket */
 } scan;
 
 static int by_hash(const void *a, const void *b)
@@ -740,8 +741,8 @@ static int by_hash(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Fill s->home with the rows from the cursor on whose home is a bucket, in the
- * order of their hashes. */
+/* Fill s->home with the rows whose home is this bucket, from the cursor on,
+ * sorted by hash. */
 static void collect_bucket(scan *s, const segment *seg, uint64_t number)
 {
     const char *bucket = bucket_at(s->t, seg, number);
@@ -769,14 +770,15 @@ static void add_to_scan(scan *s, const hashed_row *r)
     memcpy(s->rows + (size_t)s->n * bytes, r->row + sizeof(int64_t), bytes);
     s->n++;
     s->c->next = r->hash + 1;
-    s->c->done = !s->c->next; /* there is no larger hash */
+    s->c->done = !s->c->next; /* it was the largest hash */
 }
 
-/* Scan a segment from the cursor on. The cursor then stands behind the segment,
- * or behind the last row if the scan is full. */
+/* Scan a segment from the cursor on. The cursor is then after the segment, or
+ * after the last row that was read if the limit is reached. */
 static void scan_segment(scan *s, const segment *seg)
 {
-    const uint64_t own = UINT64_MAX >> seg->depth; /* bits not shared */
+    const uint64_t own =
+        UINT64_MAX >> seg->depth; /* the bits that are not shared */
     const uint64_t last = s->c->next | own;
     uint64_t bucket = home_of(seg, s->c->next);
     for (; bucket < seg->buckets && s->n < s->most; bucket++) {

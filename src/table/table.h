@@ -6,14 +6,14 @@
  *
  *     id  value[width]  state0[width]  state1[width] ..
  *
- * How a row starts depends on its id alone (start.h). So reading adds no row:
- * an id that has none reads as its row would start, and reading or saving a
- * table takes no memory. An update changes the row in place, by the rule of the
- * dense operator, and gives the same bits.
+ * The start values of a row depend on its id only (start.h). So reading adds no
+ * row: for an id without a row the start values are computed, and reading or
+ * saving a table takes no memory. An update changes the row in place by the
+ * rule of the dense operator, with the same bits as a result.
  *
- * Rows lie in buckets, of at most 4 KB where rows are short, with a head of 64
- * bytes for 16 to 59 rows; their places are filled to 82 .. 91 percent. So a
- * row of a big table takes, in bytes,
+ * Rows lie in buckets. A bucket has a head of 64 bytes and room for 16 to 59
+ * rows; with short rows it has at most 4 KB. Buckets of a big table are filled
+ * to 82 .. 91 percent, so that a row takes, in bytes,
  *
  *     (row + 64 / rows of a bucket) / (0.82 .. 0.91)
  *     row = 8 + size * width * (1 + states), up to a multiple of 8
@@ -32,12 +32,12 @@ typedef struct fl_table_opts {
     const char *name;
     fl_dtype dtype; /* f32 or f64 */
     int64_t width;
-    uint64_t key; /* of the hash, and so of the order of rows; fl_table_key */
+    uint64_t key; /* of the hash, which also orders the rows; fl_table_key */
     fl_table_start start;
     const fl_rule *rule;          /* NULL: rows are never updated */
     bool lacks[FL_RULE_STATES];   /* rows do not have this optional state */
-    double state[FL_RULE_STATES]; /* what each state starts with */
-    fl_budget *budget; /* outlives the table; NULL: one without a limit */
+    double state[FL_RULE_STATES]; /* start value of each state */
+    fl_budget *budget;            /* outlives the table; NULL: no limit */
 } fl_table_opts;
 
 /* Own: *out is new. Err: EINVAL. */
@@ -46,14 +46,14 @@ void fl_table_free(fl_table *t); /* NULL is fine */
 
 int64_t fl_table_rows(const fl_table *t); /* rows that were added */
 int64_t fl_table_width(const fl_table *t);
-int64_t fl_table_span(const fl_table *t);  /* numbers of a row: value, states */
-int64_t fl_table_bytes(const fl_table *t); /* of memory that it has */
+int64_t fl_table_span(const fl_table *t);  /* elements of value and states */
+int64_t fl_table_bytes(const fl_table *t); /* bytes of memory */
 uint64_t fl_table_key_of(const fl_table *t);
 
-/* What to read or load of rows: the number of a state, or one of these. */
+/* The part of rows to read or load: the index of a state, or one of these. */
 enum {
     FL_TABLE_VALUE = -1,
-    FL_TABLE_WHOLE = -2 /* value and states; for load alone */
+    FL_TABLE_WHOLE = -2 /* value and states; for fl_table_load only */
 };
 
 /* Read values, or a state, into `out`, which becomes [n, width]. */
@@ -65,28 +65,30 @@ fl_err fl_table_read(const fl_table *t, int state, int64_t n, const int64_t *id,
 fl_err fl_table_apply(fl_table *t, int64_t n, const int64_t *id,
                       const void *grad, const fl_hyper *h) FL_MUST_CHECK;
 
-/* Write values or a state, [n, width], or whole rows, [n, span]. The parts that
- * are not loaded keep their numbers. Ids without a row get one. Of equal ids
- * the last one counts. Err: ESHAPE; ENOMEM, and no value has changed. */
+/* Write values or a state, [n, width], or whole rows, [n, span]. The other
+ * parts of the rows are unchanged. Ids without a row get one. If an id is
+ * listed several times, the last row counts. Err: ESHAPE; ENOMEM, and no value
+ * has changed. */
 fl_err fl_table_load(fl_table *t, int state, int64_t n, const int64_t *id,
                      const fl_tensor *rows) FL_MUST_CHECK;
 
 /* --- reading all rows --- */
 
-/* How far a scan has come; zero: the start. It stays valid while rows are added
- * and updated. */
+/* The position of a scan; zero is the start. It stays valid while rows are
+ * added and updated. */
 typedef struct fl_table_cursor {
-    uint64_t next; /* the smallest hash that is still to come */
+    uint64_t next; /* hashes below this one have been read */
     bool done;
 } fl_table_cursor;
 
 /* Read the next rows, at most n: id becomes [m], rows [m, span]; m = 0 is the
  * end. Rows come in the order of their hashes, which is the same for the same
  * ids and key, so the scans of several servers can be merged. A row that is
- * added during the scan comes or not; any other row comes once. */
+ * added during the scan may be read or not; every other row is read once. */
 fl_err fl_table_scan(const fl_table *t, fl_table_cursor *c, int64_t n,
                      fl_tensor *id, fl_tensor *rows) FL_MUST_CHECK;
-/* The hash of an id in a table with that key; no two ids share one. */
+/* The hash of an id in a table with that key. Different ids have different
+ * hashes. */
 uint64_t fl_table_order(uint64_t key, int64_t id);
 /* The key of all tables of a job, from the digest of their names and shapes.
  * Without the key nobody can choose ids whose hashes are neighbours, which

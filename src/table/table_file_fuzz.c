@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table_file_fuzz.c - any bytes as the file that a table is loaded from.
+/* table_file_fuzz.c - loads a table from a file of the fuzzer's bytes.
  *
- * The variable is what the head of the file says, so that its rows are read, or
- * another one, which must be refused. The first byte chooses. */
+ * The variable has the type and shape that the file says, so that rows are
+ * read, or another shape, so that the file must be refused. The first byte
+ * chooses. */
 #include "table/file.h"
 
 #include "base/memdisk.h"
@@ -10,9 +11,9 @@
 #include <stdlib.h>
 
 enum {
-    LISTED = 1, /* selected rows */
-    OTHER = 2,  /* the variable is another one */
-    STATE = 4,  /* of the rule, in place of the values */
+    LISTED = 1, /* the file has selected rows */
+    OTHER = 2,  /* the variable has another shape */
+    STATE = 4,  /* a state is loaded, not the values */
     WIDTH_MOST = 64,
     BUDGET = 8 << 20
 };

@@ -45,7 +45,7 @@ static fl_table *simple(void)
     return table(&(fl_table_opts){.rule = sgd(), .start = uniform});
 }
 
-/* Rows scattered over all int64, the ends of it among them. */
+/* Ids from the whole range of int64, with both ends. */
 static int64_t id_of(int64_t i)
 {
     static const int64_t ends[] = {0, -1, 1, INT64_MIN, INT64_MAX};
@@ -77,14 +77,14 @@ typedef struct model {
     fl_rng rng;
     bool made[MANY];
     float row[MANY][WIDTH];
-    int64_t n; /* made */
+    int64_t n; /* rows that were added */
 } model;
 
 enum {
     BATCH = 150
 };
 
-/* Some ids, no one twice; `which` are their numbers. */
+/* Draw different ids; `which` gets their indices. */
 static int64_t draw_ids(model *m, int64_t among, int64_t *which, int64_t *id)
 {
     const int64_t n = 1 + fl_rng_next(&m->rng) % BATCH;
@@ -320,7 +320,7 @@ static void step_both(fl_table *t, const fl_rule *r, fl_dtype dtype, dense *d,
     char *g = fl_mem_alloc(ROWS * row);
     for (int64_t i = 0; i < d->n; i++)
         set(dtype, d->g, i, (double)((i * 37 + step * 11) % 23) / 7 - 1.5);
-    for (int64_t i = 0; i < ROWS; i++) { /* the table gets them backwards */
+    for (int64_t i = 0; i < ROWS; i++) { /* in reverse order for the table */
         id[i] = id_of(ROWS - 1 - i);
         memcpy(g + (size_t)i * row, (char *)d->g + (size_t)(ROWS - 1 - i) * row,
                row);
@@ -438,7 +438,7 @@ static void a_full_table_says_so_and_keeps_its_rows(void)
     const int64_t rows = fl_table_rows(t);
     CHECK(rows > 5000 && rows < 20000);
     CHECK(fl_count_get(&budget.used) <= budget.limit);
-    CHECK_OK(load_many(t, 0, rows)); /* those that are there */
+    CHECK_OK(load_many(t, 0, rows)); /* rows that exist */
     CHECK_INT(fl_table_rows(t), rows);
     touch(small, 1);
     fl_table_free(t);
@@ -447,14 +447,14 @@ static void a_full_table_says_so_and_keeps_its_rows(void)
     CHECK_INT(fl_count_get(&budget.used), 0);
 }
 
-/* --- reading it out --- */
+/* --- scanning --- */
 
 typedef struct dump {
     FL_VEC(int64_t) id;
     FL_VEC(float) x;
 } dump;
 
-/* All of a table, n rows at a time; between two parts it grows by `grow`. */
+/* Scan a table, n rows at a time; add `grow` rows between two parts. */
 static dump dump_of(fl_table *t, int64_t n, int64_t grow)
 {
     dump d = {0};
@@ -493,7 +493,8 @@ static fl_table *with_state(void)
         .rule = rule_of("adagrad", &def), .start = uniform, .state = {0.5}});
 }
 
-/* n rows that were updated by their numbers, made in this order or the other */
+/* A table with n updated rows, which were added in this or the reverse order.
+ */
 static fl_table *filled(int64_t n, bool backwards)
 {
     fl_table *t = with_state();
@@ -538,7 +539,7 @@ static void a_table_reads_out_in_one_order(void)
 static void parts_of_rows_are_loaded_apart(void)
 {
     fl_table *t = filled(100, false), *u = with_state();
-    const int parts[] = {0, FL_TABLE_VALUE}; /* whatever the order */
+    const int parts[] = {0, FL_TABLE_VALUE}; /* in either order */
     int64_t id[200];
     fl_tensor x = {0};
     for (int64_t i = 0; i < 200; i++)
@@ -561,7 +562,7 @@ static void parts_of_rows_are_loaded_apart(void)
     CHECK_OK(fl_table_load(t, 0, 1, id + 150, &one));
     drop_dump(&a);
     a = dump_of(t, 1000, 0);
-    CHECK(same_dump(&a, &b)); /* the value had started as that of any row */
+    CHECK(same_dump(&a, &b)); /* loading the state had added start values */
     drop_dump(&a);
     drop_dump(&b);
     fl_tensor_fini(&x);
@@ -582,7 +583,7 @@ static void a_table_that_grows_reads_out_whole(void)
     dump d = dump_of(t, 100, 40);
     CHECK(fl_table_rows(t) > 4000);
     CHECK(d.id.n >= 3000 && d.id.n <= fl_table_rows(t));
-    for (int64_t i = 1; i < d.id.n; i++) /* nothing twice */
+    for (int64_t i = 1; i < d.id.n; i++) /* no id twice */
         CHECK(fl_table_order(0, d.id.at[i - 1]) <
               fl_table_order(0, d.id.at[i]));
     for (int64_t i = 0; i < 3000; i++) {
@@ -601,7 +602,7 @@ static void an_empty_table_reads_out_nothing(void)
     fl_table_free(t);
 }
 
-/* --- what is refused --- */
+/* --- errors --- */
 
 static void what_is_no_table_is_refused(void)
 {

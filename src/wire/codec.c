@@ -8,13 +8,13 @@
  *           7a n  data                     lent
  *     12 n  ..                             the next one
  *
- * All of a tensor before its rows is a small header that is copied; then the
- * memory of the tensor itself goes on the wire. A reader notes where each thing
- * lies, and leaves it there.
+ * The fields of a tensor before its rows are a small header, which is copied.
+ * Rows and data are sent from the memory of the tensor, and a decoded item
+ * refers to the bytes of the packet.
  *
- * Stricter than protobuf where nobody writes otherwise: a field that is not
- * repeated stands once. Fields may come in any order, unknown ones are passed
- * over. */
+ * The decoder is stricter than protobuf in one point: a field that is not
+ * repeated may occur only once. Fields may come in any order; unknown fields
+ * are skipped. */
 #include "wire/codec.h"
 
 #include "base/utf8.h"
@@ -23,12 +23,13 @@
 #include "wire/fields.h"
 
 enum {
-    /* Fields of a control: most are members, who take 32 bytes each. Unpacked,
-     * an empty one would take 20 times the bytes that it came in. */
+    /* Fields of a Control at most. Most are members of 32 bytes each; an empty
+     * member would take 20 times as much memory when it is unpacked. */
     FIELDS_MOST = FL_CONTROL_MOST / 32,
-    ITEMS_MOST = 16384, /* of a message; a model has hundreds of variables */
-    NAME_MOST = 1024,   /* bytes; nobody types longer ones */
-    LEND_LEAST = 1024,  /* bytes; less is copied faster than it is lent */
+    ITEMS_MOST = 16384, /* tensors of a message; models have some hundreds */
+    NAME_MOST = 1024,   /* bytes of a name */
+    LEND_LEAST = 1024,  /* bytes; smaller memory is faster to copy than to lend
+                         */
 };
 
 /* Fields of Message. */
@@ -51,13 +52,13 @@ enum {
 
 /* --- writing a tensor --- */
 
-/* What stands before and between the name, the rows and the data. */
+/* The encoded bytes before and between name, rows and data. */
 typedef struct head {
     struct part {
         uint8_t at[16 + FL_VARINT_MOST * (FL_MAX_RANK + 4)];
         size_t n;
     } before_name, before_rows, before_data;
-    size_t size; /* of the whole tensor, without its key and length */
+    size_t size; /* bytes of the whole tensor without its key and length */
 } head;
 
 static void put_number(struct part *p, uint64_t v)
@@ -73,7 +74,7 @@ static void put_key(struct part *p, int number, fl_wire_type wire)
 static void put_field(struct part *p, int number, int64_t v)
 {
     if (!v)
-        return; /* as proto3 has it */
+        return; /* proto3 does not write zeros */
     put_key(p, number, FL_WIRE_VARINT);
     put_number(p, (uint64_t)v);
 }
@@ -122,8 +123,8 @@ static void put_bytes(fl_packet *p, fl_bytes b)
             fl_packet_lend(p, s.at, s.size, NULL, NULL);
 }
 
-/* Append it to p, as a field of Message. What is large is lent: the parcel of
- * the item must outlive p. */
+/* Append an item to p as a field of Message. Large memory is lent, so the
+ * parcel of the item must outlive p. */
 static void put_tensor(const fl_item *item, fl_packet *p)
 {
     head h;
@@ -144,11 +145,12 @@ static void put_tensor(const fl_item *item, fl_packet *p)
 
 typedef struct tensor {
     fl_item item;
-    unsigned seen; /* fields, by number */
+    unsigned seen; /* a bit for each field that was read, by its number */
     char name[NAME_MOST + 1];
 } tensor;
 
-/* A name that can stand in a sentence; t->name is empty unless it is one. */
+/* Read a name. Until it has been checked, t->name is empty, so that no error
+ * message shows it. */
 static fl_err read_name(tensor *t, fl_bytes b)
 {
     char *name = t->name;
@@ -212,7 +214,7 @@ static fl_err read_dtype(tensor *t, uint64_t v)
     return FL_OK;
 }
 
-/* The wire type is the one of the field, and it stands there once. */
+/* Check that the field has its wire type and occurs once. */
 static fl_err check_field(tensor *t, const fl_field *f)
 {
     static const struct {
@@ -268,8 +270,8 @@ static fl_err read_field(tensor *t, const fl_field *f)
     return FL_OK;
 }
 
-/* Do the elements and those before them fit in numbers? A dimension of 0 does
- * not hide others: whoever computes with a part of the shape is safe. */
+/* Whether the number of elements, plus item->first, fits into int64_t. A
+ * dimension of 0 counts as 1, so that products of some dimensions fit too. */
 static bool is_countable(const fl_item *item)
 {
     int64_t n = 1;
@@ -304,7 +306,7 @@ static fl_err check_data(const fl_item *item)
     return FL_OK;
 }
 
-/* Rows that are listed, or wanted: a shape says how many. */
+/* Check that the shape agrees with the number of rows that are listed. */
 static fl_err check_rows(const fl_item *item)
 {
     const int rank = item->shape.rank;
@@ -314,7 +316,7 @@ static fl_err check_rows(const fl_item *item)
                        listed ? "selected rows need 1 or more"
                               : "rows wanted are 1");
     if (fl_item_is_range(item))
-        return FL_OK; /* elements, of which none is listed */
+        return FL_OK; /* a range of elements */
     const bool some = item->kind != FL_LOD_TENSOR && rank;
     const int64_t n = some ? item->shape.dim[0] : 0;
     if (item->rows.size % sizeof(int64_t) ||
@@ -341,7 +343,7 @@ static fl_err read_tensor(tensor *t, fl_bytes b)
     return t->item.kind ? check_data(&t->item) : FL_OK;
 }
 
-/* The bytes of a Tensor as another item of the parcel. Err: EPROTO. */
+/* Decode a Tensor and append it to the parcel. Err: EPROTO. */
 static fl_err add_tensor(fl_bytes b, fl_parcel *p)
 {
     tensor t;
@@ -358,10 +360,10 @@ static fl_err add_tensor(fl_bytes b, fl_parcel *p)
     return FL_OK;
 }
 
-/* Text of a peer goes into logs, sentences and on terminals, so it is made
- * plain when it is read. It is when it is written, too: sentences may be cut
- * inside a character, and a reader that keeps to proto3 would refuse the
- * message. */
+/* Replace control characters and invalid UTF-8. A peer's text is shown in logs
+ * and on terminals, so it is cleaned when it is read. It is also cleaned when
+ * it is written, because a text may have been cut inside a character, and a
+ * strict proto3 reader would refuse the message. */
 static char *make_plain(fl_arena *a, const char *text,
                         void (*escape)(fl_str *s, const char *text))
 {
@@ -403,7 +405,7 @@ static void write_list(const fl_msg_field *f, const char *from,
     memcpy(to + d->quantifier_offset, &n, sizeof n);
 }
 
-/* A field of ours, in the struct `from`, into protobuf-c's struct `to`. */
+/* Copy a field of our struct `from` to protobuf-c's struct `to`. */
 static void write_field(const fl_msg_field *f, const char *from,
                         const ProtobufCFieldDescriptor *d, char *to,
                         fl_arena *a)
@@ -447,7 +449,7 @@ static void *make_proto(const fl_msg_field *fields, const void *from,
 
 /* --- reading a control --- */
 
-/* The bytes in one piece: where they lie, or copied. */
+/* The bytes as one contiguous block: where they lie, or a copy. */
 static const void *in_one_piece(fl_bytes b, fl_arena *a)
 {
     fl_span s = {.at = ""};
@@ -481,7 +483,7 @@ static fl_err read_list(const ProtobufCFieldDescriptor *d, const char *from,
     return FL_OK;
 }
 
-/* Text that is there; an empty one is none. */
+/* Read a text; an empty one becomes NULL. */
 static fl_err read_text(const fl_msg_field *f, const char *text, char *to,
                         fl_arena *a)
 {
@@ -494,7 +496,7 @@ static fl_err read_text(const fl_msg_field *f, const char *text, char *to,
     return FL_OK;
 }
 
-/* A field of protobuf-c's struct `from` into the struct `to` of ours. */
+/* Copy a field of protobuf-c's struct `from` to our struct `to`. */
 static fl_err read_value(const ProtobufCFieldDescriptor *d, const char *from,
                          const fl_msg_field *f, char *to, fl_arena *a)
 {
@@ -541,7 +543,7 @@ static int count_fields(fl_bytes b)
     return n;
 }
 
-/* A small message by protobuf-c. */
+/* Decode a small message with protobuf-c. */
 static fl_err unpack_small(const ProtobufCMessageDescriptor *type, fl_bytes b,
                            fl_arena *a, ProtobufCMessage **out)
 {
@@ -643,7 +645,7 @@ fl_packet *fl_msg_encode(const fl_msg *m)
     fl_parcel *parcel = fl_parcel_of(m->blob);
     for (int i = 0; parcel && i < parcel->n; i++)
         put_tensor(&parcel->item[i], p);
-    if (parcel) /* one share for all that was lent */
+    if (parcel) /* one reference for all memory that was lent */
         fl_packet_lend(p, NULL, 0, drop_parcel, fl_parcel_ref(parcel));
     return p;
 }

@@ -3,9 +3,9 @@
  *
  *     message Message { Control control = 1; repeated Tensor tensor = 2; }
  *
- * Control is packed by protobuf-c, at most FL_CONTROL_MOST bytes of it; tensors
- * are written and read by hand, here alone: a small header, then the memory of
- * the tensor as the last field, so that nothing is copied. */
+ * Control has at most FL_CONTROL_MOST bytes and is packed by protobuf-c.
+ * Tensors are encoded and decoded by codec.c itself: a small header, then the
+ * memory of the tensor as the last field, so that elements are not copied. */
 #ifndef FL_WIRE_CODEC_H
 #define FL_WIRE_CODEC_H
 
@@ -14,18 +14,18 @@
 
 enum {
     FL_CONTROL_MOST = 1 << 20,
-    /* Values of an answer; the rest of a message is names and shapes. */
+    /* Bytes of values in an answer; names and shapes need the rest. */
     FL_VALUES_MOST = INT32_MAX - (64 << 20),
 };
 
 #define FL_METHOD_WHY "/fluid.Watch/Why"
 
-/* Every method that carries messages, once each, into out[FL_MSG_KINDS]: like
- * `call`, or like `open` where it is an open call, with its own name. How many
- * there are. */
+/* Fill out[FL_MSG_KINDS] with every RPC method that carries messages. A method
+ * is a copy of `call`, or of `open` if it is an open call, with its own name.
+ * Returns how many there are. */
 int fl_msg_methods(fl_rpc_method *out, fl_rpc_method call, fl_rpc_method open);
 
-/* Own: a packet, which keeps the parcel of the blob. */
+/* Own: a new packet, which holds a reference to the parcel of the blob. */
 fl_packet *fl_msg_encode(const fl_msg *m);
 
 /* m borrows from the packet and from `arena`. If the message has tensors, the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that no honest party sends: each is refused with a sentence. */
+/* Malformed messages are refused, each with its own error message. */
 #include "base/random.h"
 #include "base/test.h"
 #include "wire/codec.h"
@@ -9,7 +9,7 @@
 
 static const char *const peer = "10.0.0.7:4711";
 
-/* Is it a message? All that is kept of it is let go. */
+/* Decode the bytes in spans of `piece` bytes, and free the result. */
 static fl_err judge(const void *bytes, size_t n, size_t piece)
 {
     fl_arena *a = fl_arena_new();
@@ -24,7 +24,9 @@ static fl_err judge(const void *bytes, size_t n, size_t piece)
     return err;
 }
 
-/* Refused with the peer's name, at whatever size of pieces. */
+/* Check that the bytes are refused with the peer's name, for all sizes of
+ * spans.
+ */
 static void refuse(const void *bytes, size_t n, const char *sentence)
 {
     for (size_t piece = 1; piece <= n + 1; piece += piece + n / 3) {
@@ -51,7 +53,7 @@ static void a_message_without_a_proper_control_is_refused(void)
 {
     static const bad table[] = {
         {"", "control is missing"},
-        {"1a00", "control is missing"}, /* unknown fields are passed over */
+        {"1a00", "control is missing"}, /* unknown fields are skipped */
         {"0a00", "control.kind is missing"},
         {"0a020800", "control.kind is missing"},
         {"0a020863", "Control: kind: its number has no meaning"},
@@ -80,7 +82,7 @@ static void a_message_without_a_proper_control_is_refused(void)
     }
 }
 
-/* A push of a tensor with these fields, after one that is fine. */
+/* A push with a valid tensor, then one with these fields. */
 static fl_str around(const char *fields)
 {
     fl_str s = {0}, t = {0};
@@ -124,7 +126,7 @@ static void a_tensor_that_contradicts_itself_is_refused(void)
          "data: 0 bytes came, f32[8589934592,4] has 137438953472"},
         {W "100718052212808080808080808040808080808080808040",
          "dim: f32[4611686018427387904,4611686018427387904]"},
-        {W "100718052213" /* a zero in front hides nothing */
+        {W "100718052213" /* a dimension of 0 does not hide an overflow */
            "00808080808080808040808080808080808040",
          "from element 0 on is too large"},
         {W "1007180522010030ffffffffffffffff7f", "is too large"},
@@ -156,7 +158,7 @@ static void what_other_encoders_may_write_is_accepted(void)
         "7a0400000000"
         "220101"
         "1805"
-        "1007" W, /* the other way round */
+        "1007" W, /* fields in another order */
         W "10071805"
           "220101"
           "3000"
@@ -171,7 +173,7 @@ static void what_other_encoders_may_write_is_accepted(void)
           "2200"
           "7a0400000000", /* a number without dims */
         W "220100",       /* no rows are wanted */
-        W "2201093007",   /* elements 7 to 15 are */
+        W "2201093007",   /* elements 7 to 15 are wanted */
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         fl_str s = around(good[i]);
@@ -198,9 +200,10 @@ static void long_names_and_long_controls_are_refused(void)
     fl_str_fini(&s);
 }
 
-/* --- small bytes, large claims --- */
+/* --- short messages that claim large sizes --- */
 
-/* The bytes, many times over, behind a start: refused, and what it cost. */
+/* Check that `start` followed by many copies of `hex` is refused. Returns how
+ * many allocations that took. */
 static uint64_t flood(const char *start, const char *hex, int times,
                       const char *sentence)
 {
@@ -228,7 +231,7 @@ static void floods_of_empty_messages_take_no_memory(void)
     CHECK(flood("", PUSH, 500000, "control stands twice") < most);
 }
 
-/* --- chance --- */
+/* --- random changes --- */
 
 static fl_str honest(void)
 {
@@ -258,7 +261,7 @@ static fl_str honest(void)
 static void a_message_cut_short_is_refused(void)
 {
     fl_str s = honest();
-    int whole = 0; /* it ends behind the control or behind a tensor */
+    int whole = 0; /* prefixes that end after the control or a tensor */
     for (size_t n = 0; n <= s.n; n++) {
         const fl_err err = judge(s.at, n, n + 1);
         CHECK(!err || err == FL_EPROTO);

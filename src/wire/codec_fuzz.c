@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codec_fuzz.c - any bytes as a message, in pieces whose size is the first
- * byte. What is read must survive being written and read again. */
+/* codec_fuzz.c - decodes any bytes as a message, in spans whose size is the
+ * first byte. A message that was decoded must be the same after encode and
+ * decode. */
 #include "wire/codec.h"
 #include "wire/test_packet.h"
 

@@ -12,7 +12,7 @@ static const fl_member members[] = {{0, {1, 2}, 3}, {1, {4, UINT64_MAX}, 5}};
 static const uint64_t seen[] = {19, 0, UINT64_MAX};
 static const fl_leave left[] = {{2, {6, 7}, 8, FL_LEFT_DONE, 9}};
 
-/* Every field differs from every other. */
+/* A message whose fields all have different values. */
 static fl_msg full(fl_msg_kind kind)
 {
     return (fl_msg){
@@ -80,7 +80,7 @@ static void same_control(const fl_msg *a, const fl_msg *b)
     same_fields(fl_msg_fields, (const char *)a, (const char *)b);
 }
 
-/* All numbers as long as they get. */
+/* All numbers have their longest encoding. */
 static void the_largest_view_comes_back(void)
 {
     static fl_member all[FL_TRAINERS_MOST];
@@ -101,7 +101,8 @@ static void the_largest_view_comes_back(void)
     fl_arena_free(a);
 }
 
-/* Two tensors, selected rows, a name, rows and elements that are wanted. */
+/* A parcel with every kind of item: tensors, selected rows, and wanted names,
+ * rows and elements. */
 static float weight[6] = {1, -2, 3, 0.5f, 5, 6};
 static double bias[2] = {0.25, -1e300};
 static int64_t index_of[2] = {7, INT64_MAX};
@@ -162,7 +163,7 @@ static fl_str encode(const fl_msg *m)
     return test_bytes(fl_msg_encode(m));
 }
 
-/* A push with a control of all fields and that parcel, as bytes. */
+/* The bytes of a push with all fields and that parcel. */
 static fl_str push_bytes(void)
 {
     fl_msg m = full(FL_MSG_PUSH);
@@ -188,7 +189,7 @@ static void check_push(const fl_packet *bytes)
     fl_arena_free(a);
 }
 
-/* --- what is written is read --- */
+/* --- encode, then decode --- */
 
 static void every_kind_comes_back(void)
 {
@@ -220,7 +221,7 @@ static void check_schema(const fl_msg_field *fields,
     for (const fl_msg_field *f = fields; f->name; f++, n++) {
         const ProtobufCFieldDescriptor *d =
             protobuf_c_message_descriptor_get_field(type, (unsigned)f->number);
-        CHECK(d == &type->fields[n]); /* the codec counts on the order */
+        CHECK(d == &type->fields[n]); /* the codec relies on the order */
         CHECK_STR(d->name, f->name);
         CHECK_INT(d->label == PROTOBUF_C_LABEL_REPEATED,
                   f->type == FL_FIELD_LIST);
@@ -272,7 +273,8 @@ static void methods_are_those_of_the_schema(void)
         CHECK_INT(method[i].open, !strcmp(name, "/fluid.Coordinator/Session "));
         length += strlen(name);
     }
-    CHECK_INT((int64_t)length, (int64_t)all.n); /* each once, and no other */
+    CHECK_INT((int64_t)length,
+              (int64_t)all.n); /* every field once, and no other */
     CHECK_STR(fl_msg_method(FL_MSG_PUSH), "/fluid.Server/Push");
     CHECK(!fl_msg_method(FL_MSG_ACK) && !fl_msg_method(FL_MSG_KINDS));
     fl_str_fini(&all);
@@ -326,7 +328,7 @@ static void large_memory_is_lent(void)
     fl_packet *p = fl_msg_encode(&m);
     fl_keeper_parcels.drop(NULL, m.blob);
     fl_parcel_unref(parcel);
-    fl_tensor_fini(&t); /* the packet alone keeps the memory */
+    fl_tensor_fini(&t); /* only the packet holds the memory now */
     const fl_span *spans;
     CHECK_INT(fl_packet_spans(p, &spans), 2);
     CHECK(spans[1].at == data);
@@ -346,7 +348,7 @@ static void a_broken_character_does_not_spoil_a_message(void)
     fl_arena_free(a);
 }
 
-/* A sender of another make may write any UTF-8 there is. */
+/* Another implementation may send any UTF-8 text. */
 static void a_peers_text_is_read_as_plain_characters(void)
 {
     static const char bytes[] = "\x0a\x0c\x08\x01\xaa\x01\x07h:1\n\x1b[m";
@@ -380,7 +382,7 @@ static void an_answer_to_why_comes_back(void)
     fl_arena_free(a);
 }
 
-/* --- others agree --- */
+/* --- agreement with protobuf --- */
 
 static void check_golden(const fl_msg *m, const char *want)
 {
@@ -425,7 +427,7 @@ static void bytes_are_those_of_the_page(void)
     fl_parcel_unref(p);
 }
 
-/* protobuf-c reads our bytes by the schema alone and writes the same ones. */
+/* protobuf-c decodes our bytes with the schema, and encodes the same bytes. */
 static void another_encoder_writes_the_same_bytes(void)
 {
     fl_str s = push_bytes();

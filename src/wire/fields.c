@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fields.c - protobuf's fields, byte by byte through the pieces. */
+/* fields.c - reads protobuf fields across spans. */
 #include "wire/fields.h"
 
 fl_fields fl_fields_of(fl_bytes message)
@@ -32,7 +32,7 @@ static bool read_byte(fl_fields *f, uint8_t *out)
     return true;
 }
 
-/* n bytes that are there. */
+/* Skip n bytes, which must exist. */
 static void skip_bytes(fl_fields *f, size_t n)
 {
     f->at += n;

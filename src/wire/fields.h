@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fields.h - the fields of a protobuf message that lies in pieces.
+/* fields.h - reads the fields of a protobuf message whose bytes lie in several
+ * spans.
  *
  *     message  := (key value)*        key = number << 3 | wire type
  *     value    := varint | 8 bytes | length bytes | 4 bytes
  *
- * Nothing is copied or allocated. Failures name the field and both values;
- * the caller adds whose message it is. */
+ * Nothing is copied or allocated. Error messages name the field; the caller
+ * adds whose message it is. */
 #ifndef FL_WIRE_FIELDS_H
 #define FL_WIRE_FIELDS_H
 
@@ -31,7 +32,7 @@ typedef struct fl_field {
 typedef struct fl_fields {
     fl_bytes of;
     size_t at;                   /* bytes read */
-    const uint8_t *here, *until; /* what is left of the current piece */
+    const uint8_t *here, *until; /* the rest of the current span */
 } fl_fields;
 
 fl_fields fl_fields_of(fl_bytes message);
@@ -46,10 +47,10 @@ fl_err fl_fields_number(fl_fields *f, uint64_t *out) FL_MUST_CHECK;
 /* --- writing --- */
 
 enum {
-    FL_VARINT_MOST = 10, /* bytes */
+    FL_VARINT_MOST = 10, /* bytes of a varint */
 };
 
-/* The result is how many bytes were written. */
+/* Write a varint. Returns how many bytes were written. */
 size_t fl_varint_put(uint8_t to[FL_VARINT_MOST], uint64_t v);
 
 #endif

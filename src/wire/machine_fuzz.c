@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine_fuzz.c - any bytes as messages to the three machines, between ticks,
- * calls that break and what a store and an application do.
+/* machine_fuzz.c - sends messages made of the fuzzer's bytes to the three state
+ * machines, with ticks, broken calls and events of store and application in
+ * between.
  *
  *     input  := mode event*
  *     event  := who what size bytes      one byte each, then `size` bytes
  *
- * Messages are read by the codec. What only chance could hit is put right: the
- * job's digest, and sessions, of which there are few. */
+ * Messages are decoded by the codec. Values that random bytes would never match
+ * are replaced: the job's digest, and the sessions, of which there are few. */
 #include "protocol/client.h"
 #include "protocol/coord.h"
 #include "protocol/server.h"
@@ -68,7 +69,7 @@ static void on_fenced(void *self, const char *why)
 static void on_over(void *self, int code, const char *why)
 {
     if (!why)
-        abort(); /* there is always a reason, if an empty one */
+        abort(); /* the reason is never NULL */
 }
 
 static void open_world(world *w, uint8_t mode)
@@ -112,7 +113,8 @@ static fl_id session_of(const world *w, fl_id any)
     return n ? (fl_id){n, n} : fl_client_session(w->client);
 }
 
-/* To one of the machines, from a call, a server or the coordinator. */
+/* Give a message to one of the machines, from a call, a server or the
+ * coordinator. */
 static void hear(world *w, uint8_t who, fl_msg *m)
 {
     const fl_peer call = {FL_PEER_CALL, 0, 1 + who / 16 % CALLS};
@@ -157,8 +159,9 @@ static void hear_bytes(world *w, uint8_t who, const uint8_t *bytes, size_t n)
     fl_arena_free(a);
 }
 
-/* A message of any kind of the list: each number that the kind carries is a
- * byte, so that chance finds what it means sooner than through the codec. */
+/* Make a message of any kind, with one byte of input for each field that the
+ * kind carries. The fuzzer finds interesting values sooner than through the
+ * codec. */
 static void hear_fields(world *w, uint8_t who, const uint8_t *bytes, size_t n)
 {
     fl_msg m = {.tag = 1};
@@ -221,7 +224,7 @@ static void work(world *w, uint8_t how)
         err = fl_client_step(w->client, w->now);
     else
         fl_client_leave(w->client, how % 2, "work", w->now);
-    (void)err; /* it says when it is not the time */
+    (void)err; /* EINVAL if the client is not ready */
 }
 
 static void list_waits(world *w)

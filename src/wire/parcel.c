@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parcel.c - items over packets that stay as long as the parcel.
+/* parcel.c - a list of items, and references to the packets with their bytes.
  *
- * A parcel that is filled here has one packet of its own, in which the memory
- * of tensors is lent; the bytes of each item are a range of it. */
+ * A parcel that is filled by fl_parcel_add has one packet of its own, to which
+ * the memory of the tensors is lent; the bytes of each item are a range of that
+ * packet. */
 #include "wire/parcel.h"
 
 #include "base/atomic.h"
@@ -10,12 +11,12 @@
 #include "wire/scan.h"
 
 typedef struct parcel {
-    fl_parcel seen; /* first: what others see is the parcel itself */
+    fl_parcel seen; /* the public struct; must be the first field */
     fl_count refs;
     fl_arena *arena; /* names */
     FL_VEC(fl_item) items;
-    FL_VEC(fl_packet *) kept; /* the own one is the first that is needed */
-    fl_packet *own;           /* NULL: not needed yet */
+    FL_VEC(fl_packet *) kept; /* packets with the bytes of items */
+    fl_packet *own;           /* the packet of this parcel; NULL: none yet */
 } parcel;
 
 fl_parcel *fl_parcel_new(void)
@@ -82,7 +83,7 @@ static void drop_buf(void *buf)
     fl_buf_unref(buf);
 }
 
-/* `size` bytes that begin `from` bytes into the tensor's memory. */
+/* Lend `size` bytes of the tensor's memory, from byte `from` on. */
 static fl_bytes lend_tensor(fl_parcel *p, const fl_tensor *t, size_t from,
                             size_t size)
 {
@@ -131,7 +132,7 @@ void fl_parcel_add_rows(fl_parcel *p, const char *name, const fl_rows *r)
         .shape = r->value.shape,
         .height = r->height,
     };
-    item.shape.dim[0] = r->n; /* its memory may have room for more */
+    item.shape.dim[0] = r->n; /* the tensor may have room for more rows */
     item.rows = lend_tensor(p, &r->index, 0, (size_t)r->n * sizeof(int64_t));
     item.data = lend_tensor(p, &r->value, 0,
                             (size_t)fl_shape_numel(&item.shape) *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parcel.h - named tensors on their way between a trainer and a server.
+/* parcel.h - the named tensors of one message between a trainer and a server.
  *
  * The protocol carries a parcel as a blob (fl_parcel_blob). A parcel that is
  * sent borrows the memory of its tensors. A parcel that was received borrows

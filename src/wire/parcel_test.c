@@ -98,7 +98,7 @@ static void wishes_keep_their_rows(void)
     fl_parcel_want(p, "none", 0, NULL);
     fl_parcel_want_ids(p, "ids", 9, NULL);
     fl_parcel_want_ids(p, "ids", 9, rows);
-    rows[0] = 0; /* they were copied */
+    rows[0] = 0; /* the parcel has a copy */
     CHECK_INT(p->n, 5);
     CHECK_INT(p->item[0].shape.rank, 0);
     CHECK_INT(p->item[1].shape.rank, 1);
@@ -132,8 +132,7 @@ static void another_kind_than_expected_is_refused(void)
 
 /* --- NaN and infinities --- */
 
-/* Where it is found in n numbers, with the bad one at that place, however the
- * bytes are cut. */
+/* Check that element `bad` of n is found, for all sizes of spans. */
 static void check_scan(fl_dtype t, int64_t n, int64_t bad, double what)
 {
     const size_t one = fl_dtype_size(t);

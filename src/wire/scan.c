@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scan.c - NaN and infinities, found at the speed of memory.
+/* scan.c - finds NaN and infinities at the speed of memory.
  *
- * A float is one of them when all bits of its exponent are set. A block is
- * tested as a whole, and only in a bad one is the element looked for. */
+ * A float is NaN or infinite when all bits of its exponent are set. A block is
+ * tested as a whole; the element is searched for only in a block that has one.
+ */
 #include "wire/scan.h"
 
 #include "base/clones.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 
 enum {
-    BLOCK = 1024, /* elements: little to look through again */
+    BLOCK = 1024, /* elements that are tested together */
 };
 
 #define EXPONENT_F32 UINT32_C(0x7f800000)
@@ -57,7 +58,8 @@ static int64_t find_bad(const char *x, size_t n, size_t one)
     return -1;
 }
 
-/* The bytes that the torn element still lacks, as far as the span has them. */
+/* Append the missing bytes of an element that began in an earlier span, as far
+ * as this span has them. */
 static const char *complete_element(char *torn, size_t *have, size_t one,
                                     fl_span s)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_packet.h - packets in one piece, and in many. Tests only. */
+/* test_packet.h - packets with one span or many. Tests only. */
 #ifndef FL_WIRE_TEST_PACKET_H
 #define FL_WIRE_TEST_PACKET_H
 
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* All bytes of it; the packet ends. */
+/* The bytes of a packet. Own: takes the packet. */
 static inline fl_str test_bytes(fl_packet *p)
 {
     fl_str s = {0};
@@ -21,8 +21,8 @@ static inline fl_str test_bytes(fl_packet *p)
     return s;
 }
 
-/* Pieces of so many bytes, each in memory of its own, so that a sanitizer sees
- * who reads on. */
+/* A packet with spans of `piece` bytes, each allocated separately, so that a
+ * sanitizer sees a read beyond a span. */
 static inline fl_packet *test_cut(const void *at, size_t n, size_t piece)
 {
     fl_packet *p = fl_packet_new();

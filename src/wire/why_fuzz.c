@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* why_fuzz.c - any bytes as a server's answer to Why, in pieces whose size is
- * the first byte. What is read must survive being written and read again. */
+/* why_fuzz.c - decodes any bytes as a server's answer to Why, in spans whose
+ * size is the first byte. A text that was decoded must be the same after encode
+ * and decode. */
 #include "wire/codec.h"
 #include "wire/test_packet.h"
 
