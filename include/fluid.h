@@ -1017,8 +1017,9 @@ char *fl_role_misspelt(void);
 
 /* --- Launching --------------------------------------------------------- */
 
-/* Servers and trainers of a job on this host, or the ranks of a collective job;
- * several hosts launch alike. */
+/* Servers and trainers of a job, or the ranks of a collective job: on this
+ * host, where several hosts may launch alike; or on all hosts that ssh reaches.
+ */
 typedef struct fl_launch_opts {
     int n; /* what every process runs: a program or script and its arguments */
     const char *const *command;
@@ -1030,7 +1031,17 @@ typedef struct fl_launch_opts {
     int start_port;               /* 0: 6170 and on, as far as they are free */
     const char *node_ip;          /* this host; NULL: "127.0.0.1" */
     const char *cluster_node_ips; /* all hosts; NULL: this one */
-    const char *log_dir;          /* serverlog.N, workerlog.N; NULL: "logs" */
+    const char *hosts; /* by ssh: "user@host:port,host"; NULL: none. The fields
+                        * up to `exported` are read with it only */
+    const char *ssh;   /* command and flags; NULL: "ssh" */
+    const char *remote_paddle;  /* the command there; NULL: as here, or in the
+                                 * PATH */
+    const char *workspace;      /* folder there in which all runs; NULL: the
+                                 * current one, or a new one for the package */
+    const char *workspace_root; /* of new ones; NULL: the home folder */
+    const char *package;        /* folder here that becomes the workspace */
+    const char *exported;       /* variables that all processes get: "A,B" */
+    const char *log_dir;        /* serverlog.N, workerlog.N; NULL: "logs" */
     const char *gpus; /* collective: "2,3" starts a rank for each, which finds
                        * it in FLAGS_selected_gpus; wins over trainers */
     int max_restarts; /* collective: so often all ranks start again after a
@@ -1044,6 +1055,16 @@ typedef struct fl_launch_opts {
 /* Start them, wait for all, say on stderr who failed first. *code is what to
  * exit with: that one's, or 0. Err: EINVAL, EIO; nothing is left running. */
 fl_err fl_launch_job(const fl_launch_opts *opts, int *code);
+
+/* The hosts of a file for `hosts`: a host in each line, of which the first word
+ * counts, or HOSTS = ["host", ...] as in Paddle's conf.py. Own: end *hosts with
+ * fl_free. Err: ENOENT, EINVAL, EIO. */
+fl_err fl_launch_hosts_read(const char *path, char **hosts);
+
+/* Run processes of this host for a launcher on another one, which speaks to us
+ * by these descriptors; they are closed. Returns when the launcher has gone and
+ * no process is left. Err: EPROTO, EIO. */
+fl_err fl_launch_agent(int in, int out);
 
 /* --- Data -------------------------------------------------------------- */
 

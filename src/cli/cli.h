@@ -12,7 +12,8 @@ typedef enum fl_opt_type {
     FL_OPT_STR,  /* const char * */
 } fl_opt_type;
 
-/* --name value, --name=value; dashes and underscores are equal. */
+/* --name value, --name=value; dashes and underscores are equal. A name of one
+ * letter has one dash: -H value. */
 typedef struct fl_opt {
     const char *name; /* NULL ends the table */
     fl_opt_type type;
@@ -37,8 +38,8 @@ typedef struct fl_cmd {
 } fl_cmd;
 
 extern const fl_cmd *const fl_cmds[]; /* ends with NULL */
-extern const fl_cmd fl_cmd_data, fl_cmd_env, fl_cmd_help, fl_cmd_launch,
-    fl_cmd_read, fl_cmd_show, fl_cmd_version, fl_cmd_why;
+extern const fl_cmd fl_cmd_agent, fl_cmd_data, fl_cmd_env, fl_cmd_help,
+    fl_cmd_launch, fl_cmd_read, fl_cmd_show, fl_cmd_version, fl_cmd_why;
 
 /* "paddle: sentence" on stderr; with fl_errmsg() behind it when `because`. */
 int fl_cli_fail(int code, bool because, const char *fmt, ...)

@@ -37,7 +37,7 @@ static void print_command(const fl_cmd *c)
     if (c->opts)
         putchar('\n');
     for (const fl_opt *o = c->opts; o && o->name; o++) {
-        printf("  --%-16s %s", o->name, o->help);
+        printf(o->name[1] ? "  --%-16s %s" : "  -%-17s %s", o->name, o->help);
         print_default(o);
         putchar('\n');
     }

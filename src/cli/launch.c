@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paddle launch - start the processes of a job on this host. */
+/* paddle launch - start the processes of a job, here or on many hosts. */
 #include "cli/cli.h"
 
 #include <string.h>
 
 static fl_launch_opts job = {.servers = 2, .trainers = 2, .log_dir = "logs"};
-static const char *print_config, *mode = "pserver";
+static const char *print_config, *mode = "pserver", *hostfile;
 
 static const fl_opt opts[] = {
     {"mode", FL_OPT_STR, &mode,
@@ -27,6 +27,29 @@ static const fl_opt opts[] = {
      "all hosts of the job: host,host (default: 127.0.0.1)"},
     {"node_ip", FL_OPT_STR, &job.node_ip,
      "this host, as --cluster_node_ips names it"},
+    {"hosts", FL_OPT_STR, &job.hosts,
+     "start the job on these hosts by ssh: user@host:port,host"},
+    {"H", FL_OPT_STR, &job.hosts, "same as --hosts"},
+    {"hostfile", FL_OPT_STR, &hostfile,
+     "file with a host in each line, or with HOSTS = [...] as in conf.py, in "
+     "place of --hosts"},
+    {"job_workspace", FL_OPT_STR, &job.workspace,
+     "with --hosts: folder on each host in which all processes run (default: "
+     "the current folder)"},
+    {"job_dispatch_package", FL_OPT_STR, &job.package,
+     "with --hosts: folder that is sent to each host as its workspace"},
+    {"job_root", FL_OPT_STR, &job.workspace_root,
+     "with --job_dispatch_package and no --job_workspace: folder on each host "
+     "for the new workspace, JOB and the time (default: the home folder)"},
+    {"export", FL_OPT_STR, &job.exported,
+     "with --hosts: variables of this process that all processes get: "
+     "NAME,NAME; FLUID_, PADDLE_, FLAGS_, GLOG_, OMP_ and PYTHON ones always "
+     "are"},
+    {"ssh", FL_OPT_STR, &job.ssh,
+     "with --hosts: the ssh command and its flags (default: ssh)"},
+    {"remote_paddle", FL_OPT_STR, &job.remote_paddle,
+     "with --hosts: the paddle command on the hosts (default: where it is "
+     "here, or in their PATH)"},
     {"log_dir", FL_OPT_STR, &job.log_dir,
      "folder of the logs, serverlog.N and workerlog.N"},
     {"max_restarts", FL_OPT_INT, &job.max_restarts,
@@ -58,17 +81,23 @@ static int run_launch(int n, char **arg)
                            "launch: --mode is \"%s\", expected pserver or "
                            "collective",
                            mode);
+    char *named = NULL;
+    if (hostfile && fl_launch_hosts_read(hostfile, &named))
+        return fl_cli_fail(FL_EXIT_FAILED, true, "launch");
+    if (named)
+        job.hosts = named;
     job.n = n;
     job.command = (const char *const *)arg;
     if (fl_launch_job(&job, &code))
         code = fl_cli_fail(FL_EXIT_FAILED, false, "%s", fl_errmsg());
+    fl_free(named);
     return code;
 }
 
 const fl_cmd fl_cmd_launch = {
     .name = "launch",
     .args = "SCRIPT.py|PROGRAM [ARGUMENT...]",
-    .help = "start the processes of a job on this host",
+    .help = "start the processes of a job, on this host or on many",
     .opts = opts,
     .own_flags = true,
     .run = run_launch,

@@ -47,7 +47,7 @@ static bool is_of_v2(const char *name)
 
 int fl_cli_no_command(const char *name)
 {
-    const char *names[32] = {NULL};
+    const char *names[64] = {NULL};
     if (is_of_v2(name))
         return fl_cli_fail(FL_EXIT_USAGE, false,
                            "\"%s\" is a command of PaddlePaddle v2, which is "
@@ -95,7 +95,7 @@ static bool read_number(const char *text, const fl_opt *o)
 
 static int no_flag(const fl_cmd *cmd, const char *word)
 {
-    const char *names[32] = {NULL};
+    const char *names[64] = {NULL};
     char name[64], sentence[128], page[32];
     for (int i = 0; cmd->opts && cmd->opts[i].name; i++)
         names[i] = cmd->opts[i].name;
@@ -105,10 +105,18 @@ static int no_flag(const fl_cmd *cmd, const char *word)
     return fail_misspelt(sentence, name, names, "--", page);
 }
 
+/* "--name", or "-x" where the command has a flag of that letter. */
+static bool is_flag(const fl_cmd *cmd, const char *word)
+{
+    return (!strncmp(word, "--", 2) && word[2]) ||
+           (word[0] == '-' && word[1] && !word[2] &&
+            find_opt(cmd->opts, word + 1));
+}
+
 /* Take one flag at *at; 0, or the exit code of a complaint. */
 static int take_flag(const fl_cmd *cmd, int n, char **arg, int *at)
 {
-    const char *word = arg[*at] + 2;
+    const char *word = arg[*at] + (arg[*at][1] == '-' ? 2 : 1);
     const fl_opt *o = find_opt(cmd->opts, word);
     const char *value = strchr(word, '=');
     if (!o)
@@ -143,7 +151,7 @@ static int run_command(const fl_cmd *cmd, int n, char **arg)
         }
         if (!strcmp(arg[i], "--help") || !strcmp(arg[i], "-h"))
             return fl_cmd_help.run(1, (char *[]){(char *)cmd->name});
-        if (strncmp(arg[i], "--", 2) || !arg[i][2]) {
+        if (!is_flag(cmd, arg[i])) {
             arg[left++] = arg[i];
             continue;
         }
@@ -186,6 +194,6 @@ int main(int argc, char **argv)
 }
 
 const fl_cmd *const fl_cmds[] = {
-    &fl_cmd_data, &fl_cmd_env,     &fl_cmd_help, &fl_cmd_launch, &fl_cmd_read,
-    &fl_cmd_show, &fl_cmd_version, &fl_cmd_why,  NULL,
+    &fl_cmd_agent, &fl_cmd_data, &fl_cmd_env,     &fl_cmd_help, &fl_cmd_launch,
+    &fl_cmd_read,  &fl_cmd_show, &fl_cmd_version, &fl_cmd_why,  NULL,
 };

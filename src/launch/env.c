@@ -12,6 +12,11 @@
 
 typedef FL_VEC(char *) env_list;
 
+/* Variables that go to other hosts as they are here: settings of Fluid and of
+ * what it uses. --export names more of them. */
+static const char *const exported[] = {"FLUID_", "FL_",   "FLAGS_", "PADDLE_",
+                                       "GLOG_",  "GRPC_", "OMP_",   "PYTHON"};
+
 /* Said here or misleading: never inherited. */
 static const char *const ours[] = {
     "TRAINING_ROLE",
@@ -51,12 +56,32 @@ static const char *const ours[] = {
     "HTTPS_PROXY",
 };
 
+/* Is `name` the variable of "NAME=value"? */
+static bool has_name(const char *entry, const char *name, size_t n)
+{
+    return strcspn(entry, "=") == n && !memcmp(entry, name, n);
+}
+
 static bool is_ours(const char *entry)
 {
-    const size_t n = strcspn(entry, "=");
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        if (strlen(ours[i]) == n && !memcmp(ours[i], entry, n))
+        if (has_name(entry, ours[i], strlen(ours[i])))
             return true;
+    return false;
+}
+
+static bool is_exported(const fl_launch *l, const char *entry)
+{
+    const char *more = l->opts->exported ? l->opts->exported : "";
+    for (size_t i = 0; i < sizeof exported / sizeof *exported; i++)
+        if (fl_starts_with(entry, exported[i]))
+            return true;
+    for (more += strspn(more, ", "); *more; more += strspn(more, ", ")) {
+        const size_t n = strcspn(more, ", ");
+        if (has_name(entry, more, n))
+            return true;
+        more += n;
+    }
     return false;
 }
 
@@ -159,11 +184,37 @@ static void set_served(fl_launch *l, env_list *env, const fl_proc *p)
     }
 }
 
+/* The list in the arena, with the NULL that ends it. */
+static char **take_list(fl_launch *l, env_list *env)
+{
+    fl_push(env, NULL);
+    char **out =
+        fl_arena_dup(l->arena, env->at, (size_t)env->n * sizeof *env->at);
+    fl_vec_fini(env);
+    return out;
+}
+
+char **fl_launch_env_of(fl_launch *l, char *const *more)
+{
+    env_list env = {0};
+    for (char **e = environ; *e; e++) {
+        bool keep = !is_ours(*e);
+        for (char *const *m = more; *m && keep; m++)
+            keep = !has_name(*e, *m, strcspn(*m, "="));
+        if (keep)
+            fl_push(&env, *e);
+    }
+    for (; *more; more++)
+        fl_push(&env, *more);
+    set_variable(l, &env, "FLUID_JOB", l->mark);
+    return take_list(l, &env);
+}
+
 char **fl_launch_env(fl_launch *l, const fl_proc *p)
 {
     env_list env = {0};
     for (char **e = environ; *e; e++)
-        if (!is_ours(*e))
+        if (!is_ours(*e) && (!p->host || is_exported(l, *e)))
             fl_push(&env, *e);
     set_all(l, &env, p->server ? "PSERVER" : "TRAINER",
             (const char *[]){"TRAINING_ROLE", "PADDLE_TRAINING_ROLE", NULL});
@@ -175,11 +226,9 @@ char **fl_launch_env(fl_launch *l, const fl_proc *p)
         set_variable(l, &env, "FLUID_REJOIN",
                      "0");                        /* nobody is started again */
     set_variable(l, &env, "FLUID_LAUNCHED", "1"); /* Ctrl-C: save, then leave */
-    set_variable(l, &env, "FLUID_JOB", l->mark);
-    fl_push(&env, NULL);
-    char **out = fl_arena_dup(l->arena, env.at, (size_t)env.n * sizeof *env.at);
-    fl_vec_fini(&env);
-    return out;
+    if (!p->host) /* an agent has a mark of its own */
+        set_variable(l, &env, "FLUID_JOB", l->mark);
+    return take_list(l, &env);
 }
 
 void fl_launch_show_env(fl_launch *l)
@@ -190,11 +239,19 @@ void fl_launch_show_env(fl_launch *l)
     for (char **word = l->argv; *word; word++)
         fprintf(stderr, " %s", *word);
     fputc('\n', stderr);
+    for (int64_t i = 0; i < l->hosts.n; i++) {
+        fprintf(stderr, "host %s is reached by\n   ", l->hosts.at[i].name);
+        for (char **w = fl_host_command(l, &l->hosts.at[i]); *w; w++)
+            fprintf(stderr, strpbrk(*w, " '\"") ? " \"%s\"" : " %s", *w);
+        fputc('\n', stderr);
+    }
     for (int64_t i = 0; i < l->procs.n; i++) {
         const fl_proc *p = &l->procs.at[i];
-        fprintf(stderr, "%s, log %s\n", fl_proc_name(p, name), p->log);
+        fprintf(stderr, "%s%s%s, log %s\n", fl_proc_name(p, name),
+                p->host ? " on host " : "", p->host ? p->host->name : "",
+                p->log);
         for (char **e = fl_launch_env(l, p); *e; e++)
-            if (is_ours(*e))
+            if (p->host || is_ours(*e)) /* the others are this process's own */
                 fprintf(stderr, "    %s\n", *e);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch.c - the processes of a job on this host, until all have ended.
+/* launch.c - the processes of a job, until all have ended.
  *
  * A trainer that fails is one less: the others go on, and the job's end tells.
  * A server that fails takes parameters along: everybody is stopped. A rank of a
@@ -24,12 +24,14 @@
 #define SEC (1000 * MS)
 
 enum {
-    GRACE = 5,     /* s between being told to end and being ended */
-    PATIENCE = 30, /* s that servers may outlive trainers: */
-    LINGER = 8,    /* where all of these failed; servers answer for 5 s */
-    ASKED = 1,     /* where they were asked to leave, and have saved */
-    ECHO = 5,      /* s in which ranks notice that another one has failed */
-    MOST = 1000,   /* processes of a kind on one host: more are a slip */
+    GRACE = 5,      /* s between being told to end and being ended */
+    HOST_GRACE = 3, /* the same with several hosts: after Ctrl-C */
+    HOST_LEAVE = 5, /* s for trainers to leave, then all are told to end */
+    PATIENCE = 30,  /* s that servers may outlive trainers: */
+    LINGER = 8,     /* where all of these failed; servers answer for 5 s */
+    ASKED = 1,      /* where they were asked to leave, and have saved */
+    ECHO = 5,       /* s in which ranks notice that another one has failed */
+    MOST = 1000,    /* processes of a kind on one host: more are a slip */
 };
 
 static int64_t now_ns(void)
@@ -66,7 +68,8 @@ static fl_err check_opts(const fl_launch_opts *o)
                        "launch: --start_port is %d, expected a number from 1 "
                        "to 65535",
                        o->start_port);
-    if (fl_ends_with(o->command[0], ".py") && access(o->command[0], R_OK))
+    if (!o->hosts && fl_ends_with(o->command[0], ".py") &&
+        access(o->command[0], R_OK))
         return fl_fail(FL_ENOENT, "launch: script %s: %s", o->command[0],
                        strerror(errno));
     return FL_OK;
@@ -99,11 +102,15 @@ static const char *gpu_of(fl_launch *l, int i)
     return gpu;
 }
 
-static void add_process(fl_launch *l, bool server, int id, const char *endpoint)
+static void add_process(fl_launch *l, bool server, int id, const char *endpoint,
+                        fl_host *host, int place)
 {
     const fl_proc p = {
         .server = server,
         .id = id,
+        .host = host,
+        .number = (int)l->procs.n,
+        .place = place,
         .ended = true, /* not begun yet */
         .endpoint = endpoint,
         .gpu = gpu_of(l, (int)l->procs.n),
@@ -116,15 +123,22 @@ static void add_process(fl_launch *l, bool server, int id, const char *endpoint)
 static void add_all(fl_launch *l)
 {
     const int trainers = l->opts->collective ? 0 : l->opts->trainers;
+    const int each = l->opts->collective ? l->opts->trainers : l->opts->servers;
     for (int64_t i = 0; i < l->held.n; i++)
         add_process(l, !l->opts->collective, l->held.at[i].at,
-                    l->endpoints.at[l->held.at[i].at]);
-    for (int i = 0; i < trainers; i++)
-        add_process(l, false, l->node * trainers + i, NULL);
+                    l->endpoints.at[l->held.at[i].at], NULL, (int)i);
+    for (int64_t i = 0; l->hosts.n && i < l->endpoints.n; i++)
+        add_process(l, !l->opts->collective, (int)i, l->endpoints.at[i],
+                    &l->hosts.at[i / each], (int)i % each);
+    for (int i = 0; i < trainers && !l->hosts.n; i++)
+        add_process(l, false, l->node * trainers + i, NULL, NULL, i);
+    for (int i = 0; i < trainers * (int)l->hosts.n; i++)
+        add_process(l, false, i, NULL, &l->hosts.at[i / trainers],
+                    i % trainers);
 }
 
-/* Was it asked to end? The signal stays pending, for wait_all. */
-static bool is_asked(void)
+/* The signal is for wait_all. */
+bool fl_launch_is_asked(void)
 {
     sigset_t pending;
     return !sigpending(&pending) &&
@@ -135,7 +149,7 @@ static bool is_asked(void)
 /* Processes that were not started count as ended. */
 static fl_err start_all(fl_launch *l)
 {
-    for (int64_t i = 0; i < l->procs.n && !is_asked(); i++)
+    for (int64_t i = 0; i < l->procs.n && !fl_launch_is_asked(); i++)
         FL_TRY(fl_proc_start(l, &l->procs.at[i]));
     return FL_OK;
 }
@@ -145,9 +159,12 @@ static void show_plan(const fl_launch *l)
     char name[32];
     for (int64_t i = 0; i < l->procs.n; i++) {
         const fl_proc *p = &l->procs.at[i];
-        fprintf(stderr, "launch: %s%s%s is process %d, %s\n",
-                fl_proc_name(p, name), p->endpoint ? " at " : "",
-                p->endpoint ? p->endpoint : "", (int)p->pid, p->log);
+        fprintf(stderr, "launch: %s%s%s is ", fl_proc_name(p, name),
+                p->endpoint ? " at " : "", p->endpoint ? p->endpoint : "");
+        if (p->host)
+            fprintf(stderr, "on host %s, %s\n", p->host->name, p->log);
+        else
+            fprintf(stderr, "process %d, %s\n", (int)p->pid, p->log);
     }
 }
 
@@ -164,7 +181,7 @@ static void stop_all(fl_launch *l)
 {
     if (l->stop_at)
         return;
-    l->stop_at = now_ns() + GRACE * SEC;
+    l->stop_at = now_ns() + (l->hosts.n ? HOST_GRACE : GRACE) * SEC;
     for (int64_t i = 0; i < l->procs.n; i++) {
         fl_proc *p = &l->procs.at[i];
         p->stopped |= !p->ended;
@@ -188,8 +205,12 @@ static void on_ask(fl_launch *l, int signal)
             kill_all(l);
         return;
     }
-    fprintf(stderr, "launch: Ctrl-C: trainers are asked to finish their step "
-                    "and leave; again: all are stopped\n");
+    if (l->hosts.n)
+        l->leave_at = now_ns() + HOST_LEAVE * SEC;
+    fprintf(stderr,
+            "launch: Ctrl-C: trainers are asked to finish their step "
+            "and leave%s; again: all are stopped\n",
+            l->hosts.n ? " within 5 s" : "");
     for (int64_t i = 0; i < l->procs.n; i++) {
         fl_proc *p = &l->procs.at[i];
         if (p->server)
@@ -236,6 +257,8 @@ static void judge(fl_launch *l, int64_t *idle)
     const fl_proc *first = l->first < 0 ? NULL : &l->procs.at[l->first];
     if (l->stop_at && now >= l->stop_at)
         kill_all(l);
+    if (l->leave_at && now >= l->leave_at)
+        stop_all(l);
     if (l->stop_at)
         return;
     if (first && first->server) {
@@ -248,7 +271,8 @@ static void judge(fl_launch *l, int64_t *idle)
         judge_ranks(l);
         return;
     }
-    if (count_left(l, false) || l->nodes > 1) /* there are others */
+    if (count_left(l, false) ||
+        (l->nodes > 1 && !l->hosts.n)) /* there are other launchers */
         return;
     if (!*idle)
         *idle = now;
@@ -306,12 +330,16 @@ static int exit_code(const fl_launch *l)
 static void end_processes(fl_launch *l)
 {
     kill_all(l);
+    fl_hosts_end(l);
     for (int64_t i = 0; i < l->procs.n; i++)
         while (!l->procs.at[i].ended) {
             fl_proc_reap(l);
             usleep(1000);
         }
     fl_guard_end(l);
+    for (int64_t i = 0; i < l->procs.n; i++)
+        fl_str_fini(&l->procs.at[i].line);
+    fl_vec_fini(&l->hosts);
     for (int64_t i = 0; i < l->held.n; i++)
         close(l->held.at[i].fd);
     fl_vec_fini(&l->held);
@@ -362,19 +390,24 @@ static fl_err restart(fl_launch *l, bool *again)
     for (int64_t i = 0; i < l->procs.n; i++) {
         fl_proc *p = &l->procs.at[i];
         *p = (fl_proc){.id = p->id,
+                       .host = p->host,
+                       .number = p->number,
+                       .place = p->place,
                        .endpoint = p->endpoint,
                        .gpu = p->gpu,
                        .log = p->log,
+                       .shown = p->shown,
+                       .line = p->line,
                        .ended = true};
     }
     return start_all(l);
 }
 
-/* Ranks of one host share a key that nobody else knows. */
+/* Ranks share a key that nobody else knows. Several launchers share none. */
 static void make_key(fl_launch *l)
 {
     fl_entropy e = fl_entropy_real();
-    if (l->opts->collective && l->nodes == 1 &&
+    if (l->opts->collective && (l->nodes == 1 || l->hosts.n) &&
         !fl_flag_text("FLUID_JOB_KEY_FILE"))
         l->key = fl_arena_printf(
             l->arena, "%016llx%016llx%016llx%016llx",
@@ -388,7 +421,11 @@ static fl_err run_job(fl_launch *l)
     FL_TRY(check_opts(l->opts));
     fill_standard();
     make_argv(l);
-    FL_TRY(fl_launch_ports(l));
+    FL_TRY(fl_hosts_find(l));
+    if (l->hosts.n)
+        FL_TRY(fl_hosts_start(l));
+    else
+        FL_TRY(fl_launch_ports(l));
     add_all(l);
     make_key(l);
     if (l->opts->dry_run) {
@@ -398,7 +435,8 @@ static fl_err run_job(fl_launch *l)
     const fl_err err = fl_disk_real()->mkdirs(fl_disk_real(), l->opts->log_dir);
     if (err)
         return fl_fail_at(err, "choose another folder with --log_dir");
-    FL_TRY(fl_guard_start(l));
+    if (!l->hosts.n)
+        FL_TRY(fl_guard_start(l));
     FL_TRY(start_all(l));
     while (again) {
         show_plan(l);
@@ -435,6 +473,7 @@ fl_err fl_launch_job(const fl_launch_opts *opts, int *code)
                    .first = -1,
                    .guard = -1,
                    .node = -1,
+                   .package = -1,
                    .began = now_ns()};
     l.mark =
         fl_arena_printf(l.arena, "%d.%lld", (int)getpid(), (long long)l.began);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch.h - the processes of a job on one host, from start to verdict.
+/* launch.h - the processes of a job, from start to verdict.
  *
  *     env.c      what each process is told
  *     ports.c    endpoints, and ports that nobody else can take meanwhile
  *     process.c  starts processes, hears of their ends, leaves none behind
+ *     hosts.c    the same on other hosts, where agents do it
+ *     agent.c    an agent: processes of one host for a launcher elsewhere
+ *     channel.c  what launcher and agents say to each other
  *     launch.c   the order of things, and when to stop
  *     verdict.c  what is said at the end
  *
@@ -14,17 +17,49 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/vec.h"
+#include "launch/channel.h"
 
+#include <spawn.h>
 #include <sys/types.h>
 
 enum {
     FL_KEY_FD = 3 /* descriptor from which a rank reads the key of the job */
 };
 
+typedef enum fl_host_state {
+    FL_HOST_CALLED,  /* ssh was started */
+    FL_HOST_ASKED,   /* its agent has answered, and prepares */
+    FL_HOST_READY,   /* its ports are known */
+    FL_HOST_REFUSED, /* `why` says what is wrong with it */
+    FL_HOST_LOST,    /* it was ready; `why` */
+} fl_host_state;
+
+/* A host of the job that is reached by ssh, and the agent on it. */
+typedef struct fl_host {
+    const char *name; /* as the user wrote it: user@host:port */
+    const char *host; /* of it */
+    int number;       /* in the order of --hosts */
+    fl_host_state state;
+    const char *why;     /* it cannot be used */
+    pid_t pid;           /* of ssh; 0: none */
+    fl_channel channel;  /* to the agent */
+    int errors;          /* stderr of ssh, or -1 */
+    fl_str said;         /* the end of that */
+    const char *folder;  /* the workspace, as the host says */
+    const char *ports;   /* "host:port,host:port" */
+    int64_t heard, told; /* when we last heard of it and told it something */
+    int64_t sent;        /* bytes of the package */
+    bool package_sent;
+} fl_host;
+
 /* One process. */
 typedef struct fl_proc {
     bool server;
     int id;               /* of the server or trainer, counted over all hosts */
+    fl_host *host;        /* where it runs; NULL: on this host */
+    int number;           /* in the list of processes */
+    int place;            /* among the servers, or trainers, of its host */
+    char **argv, **env;   /* an agent's: what it was told to run; or NULL */
     const char *endpoint; /* of a server or rank; NULL: a trainer of servers */
     const char *gpu;      /* FLAGS_selected_gpus, or NULL */
     const char *log;      /* its file */
@@ -36,6 +71,10 @@ typedef struct fl_proc {
     int64_t began; /* ns */
     int64_t lived; /* ns, once it has ended */
     bool stopped;  /* we told it to stop: its code is no failure */
+    bool lost;     /* its host no longer answers */
+    bool reported; /* an agent's: the launcher knows of its end */
+    int64_t shown; /* bytes of its log that were shown, or sent on */
+    fl_str line;   /* of its log, not ended yet; of another host */
 } fl_proc;
 
 /* A socket that keeps the port of a server or rank of this host. */
@@ -55,6 +94,9 @@ typedef struct fl_launch {
     FL_VEC(const char *) endpoints; /* of all servers, or ranks, of the job */
     FL_VEC(fl_held_port) held;      /* those of this host */
     int nodes, node;                /* hosts of the job, and which is this */
+    FL_VEC(fl_host) hosts;          /* reached by ssh; none: all is here */
+    const char *stamp;              /* when it began: 20180102030405 */
+    int package;                    /* file with the workspace, or -1 */
     FL_VEC(fl_proc) procs;          /* servers, then trainers */
     int first;                      /* the one that failed first, or -1 */
     int asks;                       /* to stop, by the user */
@@ -62,18 +104,23 @@ typedef struct fl_launch {
     int restarts;                   /* so far */
     int64_t failed_at;              /* when a rank failed; 0: none has */
     int64_t began, stop_at;         /* kill at; 0: no */
+    int64_t leave_at;               /* tell all to end at; 0: no */
     int guard;                      /* socket to the guard, or -1 */
     pid_t guard_pid;
-    int64_t shown;  /* bytes of trainer 0's log */
-    bool in_a_line; /* that it has not ended */
+    bool in_a_line; /* trainer 0 has not ended the last line of its log */
 } fl_launch;
 
 /* Endpoints of the job, and sockets that hold the ports of this host. */
 fl_err fl_launch_ports(fl_launch *l) FL_MUST_CHECK;
 
 /* The environment of a process: ours, without what could contradict, and what
- * it is in every dialect. In the arena; ends with NULL. */
+ * it is in every dialect. In the arena; ends with NULL. For another host it is
+ * what its agent adds to its own, see fl_launch_env_of. */
 char **fl_launch_env(fl_launch *l, const fl_proc *p);
+
+/* The environment of this process with `more` (NULL ends it) in place of all
+ * that could contradict. In the arena; ends with NULL. */
+char **fl_launch_env_of(fl_launch *l, char *const *more);
 
 /* What would be started, and with which variables, to stderr. */
 void fl_launch_show_env(fl_launch *l);
@@ -85,6 +132,29 @@ void fl_guard_end(fl_launch *l); /* returns when it is done */
 fl_err fl_proc_start(fl_launch *l, fl_proc *p) FL_MUST_CHECK;
 void fl_proc_reap(fl_launch *l);             /* whoever has ended */
 void fl_proc_signal(fl_proc *p, int signal); /* to its whole group */
+
+/* The hosts of --hosts, or none. */
+fl_err fl_hosts_find(fl_launch *l) FL_MUST_CHECK;
+/* Start ssh for each of them, prepare their workspaces and get their ports.
+ * Err: EINVAL, EIO (all that are wrong are named), EINTR (it was asked to end;
+ * the signal stays pending). */
+fl_err fl_hosts_start(fl_launch *l) FL_MUST_CHECK;
+void fl_hosts_hear(fl_launch *l); /* what has happened there */
+void fl_hosts_end(fl_launch *l);  /* returns when nothing runs there */
+/* What would be run to reach a host; in the arena. */
+char **fl_host_command(fl_launch *l, const fl_host *h);
+fl_err fl_host_run(fl_launch *l, fl_proc *p) FL_MUST_CHECK;
+void fl_host_signal(const fl_proc *p, int signal);
+
+/* A process has ended. Says whether it is the first that failed. */
+void fl_proc_note_end(fl_launch *l, fl_proc *p, int code, int signal);
+fl_err fl_proc_open_log(fl_launch *l, const fl_proc *p, int *out) FL_MUST_CHECK;
+/* Attributes for posix_spawn: nothing of our signal handling goes to
+ * children. */
+void fl_proc_plain_signals(posix_spawnattr_t *a, short flags);
+
+/* Was it asked to end? The signal stays pending. */
+bool fl_launch_is_asked(void);
 
 /* What trainer 0 said since the last time, to stderr. */
 void fl_launch_follow(fl_launch *l);

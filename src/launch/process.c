@@ -35,8 +35,7 @@ static const char guard_script[] =
     "[ \"$g\" ] || { end -TERM; sleep 2; }\n"
     "end -KILL; sleep 0.1; end -KILL";
 
-/* Nothing of our signal handling goes to children. */
-static void plain_signals(posix_spawnattr_t *a, short flags)
+void fl_proc_plain_signals(posix_spawnattr_t *a, short flags)
 {
     sigset_t none, all;
     sigemptyset(&none);
@@ -69,7 +68,7 @@ fl_err fl_guard_start(fl_launch *l)
     posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
     posix_spawnattr_init(&attr);
-    plain_signals(&attr, POSIX_SPAWN_SETSID);
+    fl_proc_plain_signals(&attr, POSIX_SPAWN_SETSID);
     const int why =
         posix_spawn(&l->guard_pid, "/bin/sh", &files, &attr, argv, environ);
     posix_spawn_file_actions_destroy(&files);
@@ -93,7 +92,7 @@ void fl_guard_end(fl_launch *l)
 }
 
 /* The log of the last job is kept as .old; a restart goes on in the log. */
-static fl_err open_log(fl_launch *l, const fl_proc *p, int *out)
+fl_err fl_proc_open_log(fl_launch *l, const fl_proc *p, int *out)
 {
     const int how = l->restarts ? 0 : O_TRUNC;
     if (!l->restarts)
@@ -125,9 +124,11 @@ fl_err fl_proc_start(fl_launch *l, fl_proc *p)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
-    char **argv = l->argv;
+    char **argv = p->argv ? p->argv : l->argv;
     int log, key = -1;
-    FL_TRY(open_log(l, p, &log));
+    if (p->host)
+        return fl_host_run(l, p);
+    FL_TRY(fl_proc_open_log(l, p, &log));
     if (l->key)
         key = open_key(l->key);
     posix_spawn_file_actions_init(&files);
@@ -137,9 +138,9 @@ fl_err fl_proc_start(fl_launch *l, fl_proc *p)
     if (key >= 0)
         posix_spawn_file_actions_adddup2(&files, key, FL_KEY_FD);
     posix_spawnattr_init(&attr);
-    plain_signals(&attr, POSIX_SPAWN_SETPGROUP);
+    fl_proc_plain_signals(&attr, POSIX_SPAWN_SETPGROUP);
     const int why = posix_spawnp(&p->pid, argv[0], &files, &attr, argv,
-                                 fl_launch_env(l, p));
+                                 p->env ? p->env : fl_launch_env(l, p));
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attr);
     close(log);
@@ -176,28 +177,40 @@ static bool is_echo(const fl_launch *l, const fl_proc *p)
     return l->opts->collective && p->code == 1;
 }
 
+void fl_proc_note_end(fl_launch *l, fl_proc *p, int code, int signal)
+{
+    p->ended = true;
+    p->lived = fl_clock_now(fl_clock_real()) - p->began;
+    p->signal = signal;
+    p->code = code;
+    if (p->code && !p->stopped && !was_asked(l, p) &&
+        (l->first < 0 ||
+         (is_echo(l, &l->procs.at[l->first]) && !is_echo(l, p))))
+        l->first = (int)(p - l->procs.at);
+}
+
 void fl_proc_reap(fl_launch *l)
 {
+    fl_hosts_hear(l);
     for (int64_t i = 0; i < l->procs.n; i++) {
         fl_proc *p = &l->procs.at[i];
         int status;
+        if (p->host)
+            continue;
         forget_empty_group(l, p);
         if (p->ended || waitpid(p->pid, &status, WNOHANG) != p->pid)
             continue;
-        p->ended = true;
-        p->lived = fl_clock_now(fl_clock_real()) - p->began;
-        p->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-        p->code = p->signal ? 128 + p->signal : WEXITSTATUS(status);
-        if (p->code && !p->stopped && !was_asked(l, p) &&
-            (l->first < 0 ||
-             (is_echo(l, &l->procs.at[l->first]) && !is_echo(l, p))))
-            l->first = (int)i;
+        const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+        fl_proc_note_end(l, p, signal ? 128 + signal : WEXITSTATUS(status),
+                         signal);
         forget_empty_group(l, p);
     }
 }
 
 void fl_proc_signal(fl_proc *p, int signal)
 {
-    if (!p->ended) /* pid 0 would be ourselves */
+    if (p->host)
+        fl_host_signal(p, signal);
+    else if (!p->ended) /* pid 0 would be ourselves */
         kill(-p->pid, signal);
 }

@@ -26,20 +26,22 @@ const char *fl_proc_name(const fl_proc *p, char buf[32])
     return buf;
 }
 
+/* With several hosts all logs are shown as they come, see hosts.c. */
 void fl_launch_follow(fl_launch *l)
 {
     char buf[8192];
     ssize_t n;
-    const char *log = NULL;
-    for (int64_t i = 0; i < l->procs.n && !log; i++)
+    fl_proc *p = NULL;
+    for (int64_t i = 0; i < l->procs.n && !p; i++)
         if (!l->procs.at[i].server)
-            log = l->procs.at[i].log;
-    const int fd =
-        log && !l->opts->quiet ? open(log, O_RDONLY | O_CLOEXEC) : -1;
+            p = &l->procs.at[i];
+    const int fd = p && !p->host && !l->opts->quiet
+                       ? open(p->log, O_RDONLY | O_CLOEXEC)
+                       : -1;
     if (fd < 0)
         return;
-    while ((n = pread(fd, buf, sizeof buf, l->shown)) > 0) {
-        l->shown += n;
+    while ((n = pread(fd, buf, sizeof buf, p->shown)) > 0) {
+        p->shown += n;
         l->in_a_line = buf[n - 1] != '\n';
         fwrite(buf, 1, (size_t)n, stderr);
     }
@@ -49,7 +51,9 @@ void fl_launch_follow(fl_launch *l)
 /* "exit code 3", "signal 9 (Killed)" */
 static const char *how(const fl_proc *p, char buf[64])
 {
-    if (p->signal)
+    if (p->lost)
+        snprintf(buf, 64, "its host was lost");
+    else if (p->signal)
         snprintf(buf, 64, "signal %d (%s)", p->signal, strsignal(p->signal));
     else
         snprintf(buf, 64, "exit code %d", p->code);
@@ -145,6 +149,10 @@ void fl_launch_verdict(const fl_launch *l)
     const fl_proc *p = &l->procs.at[l->first];
     fprintf(stderr, "launch: %s failed first: %s after %.1f s\n",
             fl_proc_name(p, name), how(p, end), (double)p->lived / s);
+    if (p->host)
+        fprintf(stderr, "it ran on host %s in %s%s%s\n", p->host->name,
+                p->host->folder, p->lost ? ", which is lost: " : "",
+                p->lost ? p->host->why : "");
     show_tail(p->log);
     show_full_disk(l->opts->log_dir);
     show_others(l);

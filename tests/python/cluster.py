@@ -17,6 +17,7 @@ does the same from a shell: exit code 1 if a process ended badly.
 """
 import argparse
 import ctypes
+import itertools
 import os
 import re
 import shutil
@@ -102,6 +103,12 @@ class Process:
                 raise Failed("%s %s after %g s" % (self.name, what, seconds))
             time.sleep(0.01)
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.clear()
+
     # --- what may happen to it ---
 
     def send(self, number):
@@ -153,12 +160,16 @@ def _hold_port(host):
     return s
 
 
+_numbers = itertools.count()  # of the hosts that this process has made
+
+
 class Hosts:
     """n hosts on a network of their own, made of network namespaces: the
     machine's own network does not change. For root, with iproute2."""
 
     def __init__(self, n):
-        self._n, self._name = n, "fluid%d" % os.getpid()
+        self._n = n
+        self._name = "fluid%d.%d" % (os.getpid(), next(_numbers))
         self._ip("netns", "add", self._switch())
         self._ip("-n", self._switch(), "link", "add", "br0", "type", "bridge")
         self._ip("-n", self._switch(), "link", "set", "br0", "up")

@@ -1,48 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks that mpirun starts over ssh, on hosts of their own."""
-import contextlib
 import os
 import shutil
-import subprocess
 import sys
 import time
 
 import numpy as np
 import pytest
 
-from cluster import BUILD, FOREIGN, Hosts, Process
+from cluster import BUILD, FOREIGN, Process
+from sshd import LACKING, SshHosts
 from test_ranks import ENV, TRAINER, losses, params, texts
 
-SSHD = shutil.which("sshd", path="/usr/sbin:" + os.environ.get("PATH", ""))
-lacking = [what for what, there in (
-    ("OpenMPI", shutil.which("mpirun")), ("ssh", shutil.which("ssh")),
-    ("sshd", SSHD), ("root and iproute2", Hosts.can_be()),
-    ("libfluid-mpi.so", os.path.exists(
+lacking = LACKING + [what for what, there in (
+    ("OpenMPI", shutil.which("mpirun")), ("libfluid-mpi.so", os.path.exists(
         os.path.join(BUILD, "lib", "libfluid-mpi.so")))) if not there]
 pytestmark = pytest.mark.skipif(
     bool(lacking), reason="needs %s: scripts/deps mpi cluster, then make"
     % ", ".join(lacking))
 
-SERVER = """
-AuthorizedKeysFile {0}/key.pub
-HostKey {0}/host
-PasswordAuthentication no
-PidFile none
-StrictModes no
-UsePAM no
-"""
-CLIENT = """
-BatchMode yes
-IdentitiesOnly yes
-IdentityFile {0}/key
-LogLevel ERROR
-StrictHostKeyChecking no
-UserKnownHostsFile /dev/null
-"""
-# A host has a name, processes and a /run of its own; all end with process 1.
-BOOT = ["unshare", "--uts", "--ipc", "--pid", "--mount-proc", "--fork",
-        "--kill-child", "sh", "-ec", 'hostname "$0"; mount -t tmpfs run /run; '
-        'mkdir -m 755 /run/sshd; exec "$@"']
 PORT = "6175"
 
 
@@ -50,20 +26,8 @@ PORT = "6175"
 def cluster(request, tmp_path):
     """As many hosts as the test says, which answer ssh, and one for mpirun.
     """
-    ranks = request.param
-    for name, text in ("sshd.conf", SERVER), ("ssh.conf", CLIENT):
-        (tmp_path / name).write_text(text.format(tmp_path))
-    for name in "key", "host":
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
-                        tmp_path / name], check=True)
-    with Hosts(ranks + 1) as hosts, contextlib.ExitStack() as ends:
-        for i in range(ranks):
-            sshd = Process("sshd%d" % i, [
-                *hosts.enter(i), *BOOT, "host%d" % i, SSHD, "-D", "-e", "-f",
-                str(tmp_path / "sshd.conf")], str(tmp_path), os.environ, 30)
-            ends.callback(sshd.clear)
-            sshd.says("Server listening on 0.0.0.0")
-        yield hosts, ranks
+    with SshHosts(tmp_path, request.param + 1) as hosts:
+        yield hosts, request.param
 
 
 def mpirun(cluster, folder, *argv, good=True, **more):
@@ -75,7 +39,7 @@ def mpirun(cluster, folder, *argv, good=True, **more):
             "PADDLE_TRAINER_IPS": where, "PADDLE_PSERVER_PORT": PORT,
             "PYTHONPATH": os.path.join(BUILD, "python")}
     job = Process("mpirun", [
-        *hosts.enter(ranks), *BOOT, "head", "mpirun", "--allow-run-as-root",
+        *hosts.start_words(ranks), "mpirun", "--allow-run-as-root",
         "--host", where, "-np", str(ranks), "--map-by", "node",
         "--mca", "plm_rsh_agent", "ssh -F %s/ssh.conf" % folder,
         "--mca", "orte_tmpdir_base", str(folder), "--mca", "btl", "tcp,self",
@@ -114,16 +78,6 @@ def test_mpirun_over_ssh_gives_the_numbers_of_one_machine(cluster, tmp_path):
                 assert params(mine) == params(known)
 
 
-def running(hosts, i):
-    """Names of the processes of host i."""
-    found = subprocess.run([*hosts.enter(i), "sh", "-c",
-                            "ip netns pids $(ip netns identify $$)"],
-                           capture_output=True, text=True, check=True)
-    for pid in found.stdout.split():
-        with contextlib.suppress(OSError), open("/proc/%s/comm" % pid) as f:
-            yield f.read().strip()
-
-
 @pytest.mark.parametrize("cluster,victim,more", [
     (2, 1, {}), (2, 1, {"FLUID_COLLECTIVE": "mpi"}), (3, 0, {}),
     (3, 1, {"FLUID_COLLECTIVE": "mpi"})], indirect=["cluster"],
@@ -134,10 +88,10 @@ def test_a_rank_that_dies_ends_the_job_of_mpirun(cluster, tmp_path, victim,
     said = mpirun(cluster, tmp_path, "die=1:3", "rank=%d" % victim,
                   "epochs=1000000", good=False, **more)
     assert len(losses(said[victim])) == 6 + 4
-    assert "sshd" in running(hosts, 1)
+    assert "sshd" in hosts.running(1)
     limit = time.monotonic() + 30
     while (left := [name for i in range(ranks + 1)
-                    for name in running(hosts, i)
+                    for name in hosts.running(i)
                     if name not in ("unshare", "sshd")]):
         assert time.monotonic() < limit, left
         time.sleep(0.01)

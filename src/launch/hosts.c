@@ -1,0 +1,838 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hosts.c - the processes of a job on other hosts.
+ *
+ * For each host an ssh runs `paddle agent` there (agent.c has the notices that
+ * pass between us). What an agent reports becomes the state of our fl_procs, so
+ * that launch.c judges a job of many hosts as one of a single host. Logs come
+ * here as well: into the files of --log_dir, and line by line to stderr.
+ *
+ *     called --hello--> asked --ports--> ready
+ *        |                |                |
+ *        +----------------+--> refused     +--> lost
+ *
+ * Easy to get wrong: ssh must not hear the Ctrl-C of the terminal, or the
+ * agents would go before their processes could leave. */
+#include "launch/launch.h"
+
+#include "base/clock.h"
+#include "base/disk.h"
+#include "base/flag.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    MOST_HOSTS = 1000,
+    HELLO = 30,   /* s in which an agent must answer */
+    PATIENCE = 5, /* s between two lines about what we wait for */
+    BEAT = 2,     /* s between two signs of life */
+    SILENCE = 15, /* s without one: the host is lost */
+    END = 8,      /* s for agents to end their processes and themselves */
+    SLICE = 20,   /* ms */
+    SAID = 2000,  /* bytes of what ssh says that are kept */
+    LINE = 4000,  /* bytes of a line that are shown */
+    HOSTFILE = 1 << 20,
+    QUEUE = 1 << 18,   /* bytes of the package that wait to be sent */
+    FIRST_PORT = 6170, /* of a dry run */
+    LOST_CODE = 255,   /* what ssh says of a connection that broke */
+    NOT_FOUND = 127    /* what a shell says of a missing command */
+};
+
+#define NO_PADDLE                                                              \
+    "install Fluid on %s, or say with --remote_paddle where the paddle "       \
+    "command is"
+
+static int64_t now_ns(void)
+{
+    return fl_clock_now(fl_clock_real());
+}
+
+/* --- which hosts --- */
+
+/* "[::1]" and "node" of "user@[::1]:22" and "node". */
+static const char *host_of(fl_launch *l, const char *name)
+{
+    const char *at = strrchr(name, '@'), *from = at ? at + 1 : name;
+    const char *end = *from == '[' ? strchr(from, ']') : NULL;
+    if (end)
+        return fl_arena_printf(l->arena, "%.*s", (int)(end - from - 1),
+                               from + 1);
+    return fl_arena_printf(l->arena, "%.*s", (int)strcspn(from, ":"), from);
+}
+
+static fl_err add_host(fl_launch *l, const char *name)
+{
+    if (*name == '-')
+        return fl_fail(FL_EINVAL, "launch: \"%s\" is not a host", name);
+    for (int64_t i = 0; i < l->hosts.n; i++)
+        if (!strcmp(l->hosts.at[i].name, name))
+            return fl_fail(FL_EINVAL,
+                           "launch: host %s is named twice; --worker_num and "
+                           "--server_num say how many processes each has",
+                           name);
+    if (l->hosts.n == MOST_HOSTS)
+        return fl_fail(FL_EINVAL, "launch: more than %d hosts are named",
+                       MOST_HOSTS);
+    const fl_host h = {.name = name,
+                       .host = host_of(l, name),
+                       .number = (int)l->hosts.n,
+                       .channel = {.in = -1, .out = -1},
+                       .errors = -1};
+    fl_push(&l->hosts, h);
+    return FL_OK;
+}
+
+fl_err fl_hosts_find(fl_launch *l)
+{
+    const fl_launch_opts *o = l->opts;
+    if (!o->hosts)
+        return FL_OK;
+    if (o->cluster_node_ips || (o->endpoints && *o->endpoints))
+        return fl_fail(FL_EINVAL,
+                       "launch: --hosts starts all processes of the job by "
+                       "ssh; --%s is for jobs that are started on each host",
+                       o->cluster_node_ips ? "cluster_node_ips" : "endpoints");
+    char *rest = fl_arena_strdup(l->arena, o->hosts);
+    for (char *name; (name = strtok_r(rest, ", \t\n", &rest));)
+        FL_TRY(add_host(l, name));
+    if (!l->hosts.n)
+        return fl_fail(FL_EINVAL, "launch: --hosts \"%s\" names nobody",
+                       o->hosts);
+    l->nodes = (int)l->hosts.n;
+    return FL_OK;
+}
+
+/* The texts of a list of Python, with commas between them. */
+static fl_err read_python_list(const char *path, const char *at, fl_str *out)
+{
+    const char *from = strchr(at, '[');
+    const char *end = from ? strchr(from, ']') : NULL;
+    if (!end)
+        return fl_fail(FL_EINVAL, "%s: HOSTS is not a list: [\"host\", ...]",
+                       path);
+    while (++from < end) {
+        if (*from == '#') {
+            from += strcspn(from, "\n");
+            continue;
+        }
+        const char *close = *from == '"' || *from == '\''
+                                ? memchr(from + 1, *from, (size_t)(end - from))
+                                : NULL;
+        if (!close)
+            continue;
+        fl_str_printf(out, "%s%.*s", out->n ? "," : "", (int)(close - from - 1),
+                      from + 1);
+        from = close;
+    }
+    return FL_OK;
+}
+
+/* The first word of each line; '#' begins a comment. */
+static void read_lines(const char *at, fl_str *out)
+{
+    while (*at) {
+        at += strspn(at, " \t\r");
+        const size_t n = strcspn(at, " \t\r\n#");
+        if (n)
+            fl_str_printf(out, "%s%.*s", out->n ? "," : "", (int)n, at);
+        at += strcspn(at, "\n");
+        at += *at == '\n';
+    }
+}
+
+/* Where "HOSTS =" begins a line; NULL: nowhere. */
+static const char *find_python_list(const char *text)
+{
+    for (const char *at = text; at; at = strchr(at, '\n')) {
+        at += *at == '\n';
+        if (fl_starts_with(at, "HOSTS") && at[5 + strspn(at + 5, " \t")] == '=')
+            return at;
+    }
+    return NULL;
+}
+
+fl_err fl_launch_hosts_read(const char *path, char **hosts)
+{
+    fl_str text = {0}, out = {0};
+    FL_TRY(fl_disk_real()->read(fl_disk_real(), path, HOSTFILE, &text));
+    const char *list = text.at ? find_python_list(text.at) : NULL;
+    fl_err err = FL_OK;
+    if (list)
+        err = read_python_list(path, list, &out);
+    else if (text.at)
+        read_lines(text.at, &out);
+    if (!err && !out.n)
+        err = fl_fail(FL_EINVAL, "%s names no host", path);
+    if (!err)
+        *hosts = fl_str_take(&out);
+    fl_str_fini(&out);
+    fl_str_fini(&text);
+    return err;
+}
+
+/* --- ssh --- */
+
+/* A word of a shell. */
+static const char *quoted(fl_launch *l, const char *word)
+{
+    fl_str s = {0};
+    fl_str_add(&s, "'");
+    for (; *word; word++)
+        if (*word == '\'')
+            fl_str_add(&s, "'\\''");
+        else
+            fl_str_bytes(&s, word, 1);
+    fl_str_add(&s, "'");
+    const char *text = fl_arena_strdup(l->arena, s.at);
+    fl_str_fini(&s);
+    return text;
+}
+
+/* `paddle` there: at the same path as here, else in the PATH. */
+static const char *remote_command(fl_launch *l)
+{
+    char self[4096];
+    const char *named = l->opts->remote_paddle;
+    if (named)
+        return fl_arena_printf(l->arena, "exec %s agent", quoted(l, named));
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = 0;
+    if (!fl_ends_with(self, "/paddle"))
+        return "exec paddle agent";
+    return fl_arena_printf(l->arena,
+                           "exec sh -c 'test -x \"$0\" || exec paddle agent; "
+                           "exec \"$0\" agent' %s",
+                           quoted(l, self));
+}
+
+char **fl_host_command(fl_launch *l, const fl_host *h)
+{
+    /* The user's own flags come first: ssh keeps the first value it sees. */
+    static const char *const flags[] = {"-T",
+                                        "-x",
+                                        "-a",
+                                        "-oBatchMode=yes",
+                                        "-oConnectTimeout=10",
+                                        "-oServerAliveInterval=5",
+                                        "-oControlPath=none"};
+    FL_VEC(char *) words = {0};
+    char *rest = fl_arena_strdup(l->arena, l->opts->ssh ? l->opts->ssh : "ssh");
+    for (char *word; (word = strtok_r(rest, " ", &rest));)
+        fl_push(&words, word);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        fl_push(&words, (char *)flags[i]);
+    const char *at = strrchr(h->name, '@'), *colon = strrchr(h->name, ':');
+    const char *user =
+        at ? fl_arena_printf(l->arena, "%.*s@", (int)(at - h->name), h->name)
+           : "";
+    if (colon && (!strchr(h->name, ']') || colon[-1] == ']')) {
+        fl_push(&words, "-p");
+        fl_push(&words, fl_arena_strdup(l->arena, colon + 1));
+    }
+    fl_push(&words, fl_arena_printf(l->arena, "%s%s", user, h->host));
+    fl_push(&words, (char *)remote_command(l));
+    fl_push(&words, NULL);
+    char **out =
+        fl_arena_dup(l->arena, words.at, (size_t)words.n * sizeof *words.at);
+    fl_vec_fini(&words);
+    return out;
+}
+
+static fl_err start_ssh(fl_launch *l, fl_host *h)
+{
+    int ends[2], errors[2];
+    char **argv = fl_host_command(l, h);
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) ||
+        pipe2(errors, O_CLOEXEC | O_NONBLOCK))
+        return fl_fail(FL_EIO,
+                       "launch: no socket for host %s: %s; each host needs "
+                       "two, see ulimit -n",
+                       h->name, strerror(errno));
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, ends[0], 0);
+    posix_spawn_file_actions_adddup2(&files, ends[0], 1);
+    posix_spawn_file_actions_adddup2(&files, errors[1], 2);
+    posix_spawnattr_init(&attr);
+    fl_proc_plain_signals(&attr, POSIX_SPAWN_SETPGROUP);
+    const int why =
+        posix_spawnp(&h->pid, argv[0], &files, &attr, argv, environ);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attr);
+    close(ends[0]);
+    close(errors[1]);
+    fl_channel_init(&h->channel, ends[1], ends[1]);
+    h->errors = errors[0];
+    h->heard = now_ns();
+    if (why) {
+        h->pid = 0;
+        return fl_fail(FL_EIO,
+                       "launch: %s cannot be started: %s; --hosts "
+                       "needs an ssh client",
+                       argv[0], strerror(why));
+    }
+    return FL_OK;
+}
+
+/* Keep the end of what ssh says. */
+static void read_errors(fl_host *h)
+{
+    char buf[1024];
+    ssize_t n;
+    while (h->errors >= 0 && (n = read(h->errors, buf, sizeof buf)) > 0) {
+        fl_str_bytes(&h->said, buf, (size_t)n);
+        if (h->said.n > 2 * SAID) {
+            memmove(h->said.at, h->said.at + h->said.n - SAID, SAID + 1);
+            h->said.n = SAID;
+        }
+    }
+}
+
+/* The last line that it said, without what ends it. */
+static const char *last_line(fl_launch *l, const fl_host *h)
+{
+    const char *at = h->said.at ? h->said.at : "";
+    size_t end = strlen(at), from;
+    while (end && isspace((unsigned char)at[end - 1]))
+        end--;
+    for (from = end; from && at[from - 1] != '\n'; from--)
+        ;
+    return fl_arena_printf(l->arena, "%.*s", (int)(end - from), at + from);
+}
+
+/* What to do about what ssh says. %s is the host. */
+static const char *advice(const char *said)
+{
+    static const struct {
+        const char *said, *advice;
+    } all[] = {
+        {"Permission denied", "ssh must get there without a password: "
+                              "ssh-copy-id %s"},
+        {"Host key verification failed", "its key is not known here: look at "
+                                         "it once with ssh %s true"},
+        {"resolve hostname", "is %s the right name, and known to this host?"},
+        {"refused", "does sshd run on %s?"},
+        {"timed out", "is %s up, and does a firewall let ssh through?"},
+        {"No route", "is %s up, and in the same network?"},
+        {"not found", NO_PADDLE},
+        {"No such file", NO_PADDLE},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strstr(said, all[i].said))
+            return all[i].advice;
+    return "try it by hand: ssh %s paddle version";
+}
+
+/* --- a host that cannot be used, or no longer --- */
+
+static void end_channel(fl_host *h)
+{
+    fl_channel_fini(&h->channel);
+    if (h->errors >= 0)
+        close(h->errors);
+    h->errors = -1;
+    if (!h->pid)
+        return;
+    kill(-h->pid, SIGKILL);
+    while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    h->pid = 0;
+}
+
+/* Its processes are out of reach. */
+static void lose_processes(fl_launch *l, fl_host *h)
+{
+    for (int64_t i = 0; i < l->procs.n; i++) {
+        fl_proc *p = &l->procs.at[i];
+        if (p->host != h || p->ended)
+            continue;
+        p->lost = true;
+        fl_proc_note_end(l, p, LOST_CODE, 0);
+    }
+}
+
+static void give_up(fl_launch *l, fl_host *h, const char *why)
+{
+    h->why = why;
+    if (h->state == FL_HOST_READY) {
+        h->state = FL_HOST_LOST;
+        fprintf(stderr, "launch: host %s is lost: %s\n", h->name, why);
+        lose_processes(l, h);
+    } else {
+        h->state = FL_HOST_REFUSED;
+    }
+    end_channel(h);
+}
+
+/* Its ssh has ended, or is about to: what it says and its code tell why. */
+static void on_closed(fl_launch *l, fl_host *h)
+{
+    int status = 0;
+    const int64_t until = now_ns() + FL_SEC;
+    pid_t got;
+    while (!(got = waitpid(h->pid, &status, WNOHANG)) && now_ns() < until)
+        usleep(1000);
+    read_errors(h);
+    const char *said = last_line(l, h);
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    if (got == h->pid)
+        h->pid = 0;
+    fl_str why = {0};
+    if (h->state == FL_HOST_READY)
+        fl_str_printf(&why, "the connection has ended%s%s", *said ? ": " : "",
+                      said);
+    else if (*said) {
+        fl_str_printf(&why, "%s; ", said);
+        fl_str_printf(&why, advice(said), h->name);
+    } else
+        fl_str_printf(&why,
+                      code == NOT_FOUND
+                          ? NO_PADDLE
+                          : "ssh %s ended with code %d and said nothing",
+                      h->name, code);
+    give_up(l, h, fl_arena_strdup(l->arena, why.at));
+    fl_str_fini(&why);
+}
+
+/* --- what an agent is told before it starts anything --- */
+
+static void put_number(fl_host *h, const char *kind, int64_t number, int n)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", n);
+    fl_channel_text(&h->channel, kind, number, text);
+}
+
+/* Only what lies in the workspace is looked for there. */
+static void ask_rest(fl_launch *l, fl_host *h)
+{
+    const fl_launch_opts *o = l->opts;
+    char first[16];
+    if (fl_ends_with(o->command[0], ".py"))
+        fl_channel_text(&h->channel, "need", 0, o->command[0]);
+    put_number(h, "node", 0, h->number);
+    snprintf(first, sizeof first, "%d ", o->start_port);
+    fl_channel_text(&h->channel, "hold",
+                    o->collective ? o->trainers : o->servers,
+                    fl_arena_printf(l->arena, "%s%s", first, h->host));
+    h->package_sent = true;
+}
+
+/* As much of the package as may wait to be sent. */
+static void send_package(fl_launch *l, fl_host *h)
+{
+    char buf[FL_CHANNEL_CHUNK];
+    while (h->state == FL_HOST_ASKED && !h->package_sent &&
+           fl_channel_left(&h->channel) < QUEUE) {
+        const ssize_t n =
+            l->package < 0 ? 0 : pread(l->package, buf, sizeof buf, h->sent);
+        if (n > 0)
+            fl_channel_put(&h->channel, "tar", 0, buf, (size_t)n);
+        else if (l->package >= 0)
+            fl_channel_text(&h->channel, "tar", 1, "");
+        if (n > 0)
+            h->sent += n;
+        else
+            ask_rest(l, h);
+    }
+}
+
+/* "ROOT/JOB20180102030405" for a package without a workspace. */
+static const char *workspace_of(fl_launch *l)
+{
+    const fl_launch_opts *o = l->opts;
+    char cwd[4096];
+    if (o->workspace)
+        return o->workspace;
+    if (o->package)
+        return fl_arena_printf(l->arena, "%s%sJOB%s",
+                               o->workspace_root ? o->workspace_root : "",
+                               o->workspace_root ? "/" : "", l->stamp);
+    return fl_arena_strdup(l->arena, getcwd(cwd, sizeof cwd) ? cwd : ".");
+}
+
+static void on_hello(fl_launch *l, fl_host *h, const char *version)
+{
+    if (strcmp(version, fl_version())) {
+        give_up(l, h,
+                fl_arena_printf(l->arena,
+                                "it has Fluid %s, this host has %s; install "
+                                "the same version on all hosts",
+                                version, fl_version()));
+        return;
+    }
+    h->state = FL_HOST_ASKED;
+    fl_channel_text(&h->channel, "workspace", l->opts->package != NULL,
+                    workspace_of(l));
+}
+
+/* --- what an agent says --- */
+
+/* Of a bar that is drawn over and over, the last state. */
+static void show_line(const fl_launch *l, fl_proc *p)
+{
+    char name[32];
+    const char *at = p->line.at, *bar = strrchr(at, '\r');
+    if (bar && bar[1])
+        at = bar + 1;
+    if (!l->opts->quiet)
+        fprintf(stderr, "[%s] %s\n", fl_proc_name(p, name), at);
+    p->line.n = 0;
+    *p->line.at = 0;
+}
+
+/* Into its file, and line by line to the terminal. */
+static void on_log(fl_launch *l, fl_proc *p, const fl_notice *r)
+{
+    const int fd = open(p->log, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!write(fd, r->body, r->size);
+        close(fd);
+    }
+    const char *at = r->body, *end = at + r->size;
+    while (at < end) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        fl_str_bytes(&p->line, at, (size_t)((stop ? stop : end) - at));
+        if (stop || p->line.n > LINE)
+            show_line(l, p);
+        at = stop ? stop + 1 : end;
+    }
+}
+
+static void on_end(fl_launch *l, fl_proc *p, const fl_notice *r)
+{
+    int code = 0, signal = 0;
+    if (sscanf(r->body, "%d %d", &code, &signal) == 2 && !p->ended)
+        fl_proc_note_end(l, p, code, signal);
+    if (p->line.n)
+        show_line(l, p);
+}
+
+static void on_notice(fl_launch *l, fl_host *h, const fl_notice *r)
+{
+    fl_proc *p = r->number >= 0 && r->number < l->procs.n
+                     ? &l->procs.at[r->number]
+                     : NULL;
+    if (p && p->host != h)
+        p = NULL;
+    h->heard = now_ns();
+    if (!strcmp(r->kind, "hello") && h->state == FL_HOST_CALLED)
+        on_hello(l, h, r->body);
+    else if (!strcmp(r->kind, "folder"))
+        h->folder = fl_arena_strdup(l->arena, r->body);
+    else if (!strcmp(r->kind, "ports") && h->state == FL_HOST_ASKED) {
+        h->ports = fl_arena_strdup(l->arena, r->body);
+        h->state = FL_HOST_READY;
+    } else if (!strcmp(r->kind, "log") && p)
+        on_log(l, p, r);
+    else if (!strcmp(r->kind, "end") && p)
+        on_end(l, p, r);
+    else if (!strcmp(r->kind, "fail"))
+        give_up(l, h, fl_arena_strdup(l->arena, r->body));
+}
+
+static bool is_gone(const fl_host *h)
+{
+    return h->state >= FL_HOST_REFUSED;
+}
+
+static void take_notices(fl_launch *l, fl_host *h)
+{
+    fl_notice r;
+    bool found = true;
+    if (h->state == FL_HOST_CALLED && !fl_channel_skip_to(&h->channel, "hello"))
+        return;
+    while (found && !is_gone(h)) {
+        if (fl_channel_take(&h->channel, &r, &found))
+            give_up(l, h, fl_arena_strdup(l->arena, fl_errmsg()));
+        else if (found)
+            on_notice(l, h, &r);
+    }
+}
+
+static void hear_host(fl_launch *l, fl_host *h)
+{
+    const int64_t now = now_ns();
+    if (is_gone(h))
+        return;
+    read_errors(h);
+    send_package(l, h);
+    if (now > h->told + BEAT * FL_SEC) {
+        fl_channel_text(&h->channel, "alive", 0, "");
+        h->told = now;
+    }
+    const fl_err closed = fl_channel_move(&h->channel, 0);
+    take_notices(l, h);
+    if (is_gone(h))
+        return;
+    if (closed)
+        on_closed(l, h);
+    else if (h->state == FL_HOST_CALLED && now > h->heard + HELLO * FL_SEC)
+        give_up(
+            l, h,
+            fl_arena_printf(l->arena, "no agent has answered for %d s", HELLO));
+    else if (h->state == FL_HOST_READY && now > h->heard + SILENCE * FL_SEC)
+        give_up(
+            l, h,
+            fl_arena_printf(l->arena, "it has said nothing for %d s", SILENCE));
+}
+
+void fl_hosts_hear(fl_launch *l)
+{
+    for (int64_t i = 0; i < l->hosts.n; i++)
+        hear_host(l, &l->hosts.at[i]);
+}
+
+/* --- the start --- */
+
+/* The workspace as a file of tar that has no name. */
+static fl_err pack_workspace(fl_launch *l)
+{
+    char path[] = "/tmp/paddle-package-XXXXXX";
+    char *argv[] = {"tar", "-C", (char *)l->opts->package, "-cf", "-",
+                    ".",   NULL};
+    posix_spawn_file_actions_t files;
+    pid_t pid;
+    int status = 0;
+    if (access(l->opts->package, R_OK | X_OK))
+        return fl_fail(FL_ENOENT, "launch: --job_dispatch_package %s: %s",
+                       l->opts->package, strerror(errno));
+    l->package = mkostemp(path, O_CLOEXEC);
+    if (l->package < 0)
+        return fl_fail(FL_EIO, "launch: %s: %s", path, strerror(errno));
+    unlink(path);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, l->package, 1);
+    const int why = posix_spawnp(&pid, "tar", &files, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&files);
+    while (!why && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (why || status)
+        return fl_fail(FL_EIO, "launch: %s cannot be packed: %s",
+                       l->opts->package,
+                       why ? strerror(why) : "tar has failed");
+    return FL_OK;
+}
+
+/* "launch: waiting for b (ssh has not answered), 5 s". */
+static void show_wait(const fl_launch *l, int64_t began)
+{
+    bool named = false;
+    for (int64_t i = 0; i < l->hosts.n; i++) {
+        const fl_host *h = &l->hosts.at[i];
+        if (h->state > FL_HOST_ASKED)
+            continue;
+        fprintf(stderr, "%s%s (%s)", named ? ", " : "launch: waiting for ",
+                h->name,
+                h->state == FL_HOST_CALLED ? "ssh has not answered"
+                : h->package_sent          ? "it prepares its workspace"
+                                           : "the workspace is sent");
+        named = true;
+    }
+    if (named)
+        fprintf(stderr, ", %d s\n", (int)((now_ns() - began) / FL_SEC));
+}
+
+/* Sleep until a host says something. */
+static void wait_hosts(const fl_launch *l)
+{
+    FL_VEC(struct pollfd) fds = {0};
+    for (int64_t i = 0; i < l->hosts.n; i++) {
+        const fl_channel *c = &l->hosts.at[i].channel;
+        const short events =
+            (short)(POLLIN | (fl_channel_left(c) ? POLLOUT : 0));
+        fl_push(&fds, ((struct pollfd){.fd = c->in, .events = events}));
+    }
+    poll(fds.at, (nfds_t)fds.n, SLICE);
+    fl_vec_fini(&fds);
+}
+
+static int count_in(const fl_launch *l, fl_host_state from, fl_host_state to)
+{
+    int n = 0;
+    for (int64_t i = 0; i < l->hosts.n; i++)
+        n += l->hosts.at[i].state >= from && l->hosts.at[i].state <= to;
+    return n;
+}
+
+/* One screen for all that is wrong. */
+static fl_err check_hosts(const fl_launch *l)
+{
+    const int bad = count_in(l, FL_HOST_REFUSED, FL_HOST_LOST);
+    if (!bad)
+        return FL_OK;
+    for (int64_t i = 0; i < l->hosts.n; i++)
+        if (is_gone(&l->hosts.at[i]))
+            fprintf(stderr, "launch: host %s cannot be used: %s\n",
+                    l->hosts.at[i].name, l->hosts.at[i].why);
+    return fl_fail(FL_EIO,
+                   "launch: %d of %d hosts cannot be used; nothing was "
+                   "started",
+                   bad, (int)l->hosts.n);
+}
+
+static fl_err wait_ready(fl_launch *l)
+{
+    const int64_t began = now_ns();
+    int64_t line = began + PATIENCE * FL_SEC;
+    while (count_in(l, FL_HOST_CALLED, FL_HOST_ASKED)) {
+        wait_hosts(l);
+        fl_hosts_hear(l);
+        if (fl_launch_is_asked())
+            return fl_fail(FL_EINTR, "launch: interrupted while hosts were "
+                                     "prepared; nothing was started");
+        if (now_ns() > line) {
+            show_wait(l, began);
+            line = now_ns() + PATIENCE * FL_SEC;
+        }
+    }
+    return check_hosts(l);
+}
+
+/* Endpoints that a dry run shows. Real ones are what is free there. */
+static const char *likely_ports(fl_launch *l, const fl_host *h, int n)
+{
+    fl_str s = {0};
+    const int first = l->opts->start_port ? l->opts->start_port : FIRST_PORT;
+    for (int i = 0; i < n; i++)
+        fl_str_printf(&s, strchr(h->host, ':') ? "%s[%s]:%d" : "%s%s:%d",
+                      i ? "," : "", h->host, first + i);
+    const char *text = fl_arena_strdup(l->arena, s.at ? s.at : "");
+    fl_str_fini(&s);
+    return text;
+}
+
+/* All endpoints in the order of hosts; each host has the same number. */
+static fl_err join_ports(fl_launch *l, int each)
+{
+    for (int64_t i = 0; i < l->hosts.n; i++) {
+        int n = 0;
+        char *rest = fl_arena_strdup(l->arena, l->hosts.at[i].ports);
+        for (char *at; (at = strtok_r(rest, ",", &rest)); n++)
+            fl_push(&l->endpoints, at);
+        if (n != each)
+            return fl_fail(FL_EPROTO,
+                           "launch: host %s has %d ports, %d were "
+                           "asked for",
+                           l->hosts.at[i].name, n, each);
+    }
+    return FL_OK;
+}
+
+/* When the job began, as in the names of folders: 20180102030405. */
+static const char *make_stamp(fl_launch *l)
+{
+    struct timespec now;
+    struct tm tm;
+    char text[32];
+    clock_gettime(CLOCK_REALTIME, &now);
+    strftime(text, sizeof text, "%Y%m%d%H%M%S", localtime_r(&now.tv_sec, &tm));
+    return fl_arena_strdup(l->arena, text);
+}
+
+fl_err fl_hosts_start(fl_launch *l)
+{
+    const fl_launch_opts *o = l->opts;
+    const int each = o->collective ? o->trainers : o->servers;
+    l->stamp = make_stamp(l);
+    if (o->package && !o->dry_run)
+        FL_TRY(pack_workspace(l));
+    for (int64_t i = 0; i < l->hosts.n; i++) {
+        fl_host *h = &l->hosts.at[i];
+        if (o->dry_run) {
+            h->ports = likely_ports(l, h, each);
+            h->folder = workspace_of(l);
+        } else {
+            FL_TRY(start_ssh(l, h));
+        }
+    }
+    if (!o->dry_run)
+        FL_TRY(wait_ready(l));
+    return join_ports(l, each);
+}
+
+fl_err fl_host_run(fl_launch *l, fl_proc *p)
+{
+    fl_host *h = p->host;
+    int log;
+    FL_TRY(fl_proc_open_log(l, p, &log));
+    close(log);
+    if (l->key)
+        fl_channel_text(&h->channel, "key", 0, l->key);
+    for (char **word = l->argv; *word; word++)
+        fl_channel_text(&h->channel, "arg", 0, *word);
+    for (char **e = fl_launch_env(l, p); *e; e++)
+        fl_channel_text(&h->channel, "env", 0, *e);
+    fl_channel_text(&h->channel, "start", p->number,
+                    fl_arena_printf(l->arena, "%s %d",
+                                    p->server ? "server" : "trainer",
+                                    p->place));
+    p->ended = false;
+    p->empty = true; /* its group is the agent's care */
+    p->began = now_ns();
+    if (is_gone(h)) {
+        p->lost = true;
+        fl_proc_note_end(l, p, LOST_CODE, 0);
+    }
+    return FL_OK;
+}
+
+void fl_host_signal(const fl_proc *p, int signal)
+{
+    if (!p->ended && !is_gone(p->host))
+        put_number(p->host, "signal", p->number, signal);
+}
+
+/* --- the end --- */
+
+/* Agents end when we close our side; ssh ends after them. */
+void fl_hosts_end(fl_launch *l)
+{
+    const int64_t until = now_ns() + END * FL_SEC;
+    const fl_sentence why = fl_sentence_keep(); /* the job may have failed */
+    bool left = l->hosts.n > 0;
+    for (int64_t i = 0; i < l->hosts.n; i++) {
+        fl_host *h = &l->hosts.at[i];
+        if (!is_gone(h) && h->channel.in >= 0 &&
+            !fl_channel_move(&h->channel, 0))
+            shutdown(h->channel.in, SHUT_WR);
+    }
+    while (left && now_ns() < until) {
+        left = false;
+        for (int64_t i = 0; i < l->hosts.n; i++) {
+            fl_host *h = &l->hosts.at[i];
+            if (h->pid && waitpid(h->pid, NULL, WNOHANG) == h->pid)
+                h->pid = 0;
+            if (h->pid)
+                left = true;
+            if (h->channel.in >= 0)
+                (void)!fl_channel_move(&h->channel, 0); /* it may be full */
+        }
+        if (left)
+            usleep(10000);
+    }
+    for (int64_t i = 0; i < l->hosts.n; i++) {
+        fl_host *h = &l->hosts.at[i];
+        if (h->pid)
+            fprintf(stderr,
+                    "launch: host %s has not said that its processes have "
+                    "ended; they end within a minute, if it is up\n",
+                    h->name);
+        lose_processes(l, h);
+        end_channel(h);
+        fl_str_fini(&h->said);
+    }
+    if (l->package >= 0)
+        close(l->package);
+    fl_sentence_restore(&why);
+}
