@@ -47,7 +47,7 @@ static const char *const ours[] = {
     "FLAGS_selected_gpus",
     "FLUID_PORT_HELD",
     "FLUID_JOB_KEY_FD",
-    "FLUID_RESTART",
+    "FLUID_RESTARTS",
     "FLUID_LAUNCHED",
     "FLUID_JOB",
     "http_proxy",
@@ -161,7 +161,7 @@ static void set_rank(fl_launch *l, env_list *env, const fl_proc *p)
     if (l->key)
         set_variable(l, env, "FLUID_JOB_KEY_FD", number(l, FL_KEY_FD));
     if (l->restarts)
-        set_variable(l, env, "FLUID_RESTART", number(l, l->restarts));
+        set_variable(l, env, "FLUID_RESTARTS", number(l, l->restarts));
 }
 
 /* What servers and their trainers are told. */

@@ -64,7 +64,9 @@ typedef struct rank_slot {
     bool left;      /* a session has left this rank: the fields below are set */
     fl_leave leave; /* the last session that left; `ago` is not used */
     int64_t left_at;
-    int code;                /* exit code of the last session that was lost */
+    int64_t wait_until; /* the round waits for the lost rank until then; 0: it
+                           was not lost in this round */
+    int code;           /* exit code of the last session that was lost */
     char reason[REASON_MAX]; /* why the last session was lost */
 } rank_slot;
 
@@ -279,6 +281,12 @@ static void fence_session(fl_coord *c, fl_peer from, const fl_msg *m,
     fl_outbox_say(c->out, from, answer, "%s", why);
 }
 
+/* Does the open round wait for the trainer of a lost rank? */
+static bool is_awaited(const fl_coord *c, const rank_slot *r, int64_t now)
+{
+    return r->state == RANK_LOST && now < r->wait_until && !c->job->async;
+}
+
 /* The session leaves its rank. The caller decides the next state of the rank.
  */
 static void leave_rank(fl_coord *c, rank_slot *r, fl_left why, int64_t now)
@@ -304,8 +312,15 @@ static void lose_rank(fl_coord *c, rank_slot *r, fl_left why, int code,
     r->code = code;
     c->changed = true;
     snprintf(r->reason, sizeof r->reason, "%s", reason);
-    fl_outbox_note(c->out, "trainer %d (%s) is lost: %s", r->leave.rank, r->who,
-                   reason);
+    if (r->taken && !r->wait_until) /* dying again gains no time */
+        r->wait_until = now + c->job->hold;
+    const bool waits = is_awaited(c, r, now);
+    fl_outbox_note(c->out,
+                   waits ? "trainer %d (%s) is lost: %s; round %lld waits for "
+                           "it, %.0f s at most"
+                         : "trainer %d (%s) is lost: %s",
+                   r->leave.rank, r->who, reason, (long long)c->round,
+                   (double)(r->wait_until - now) / (double)FL_SEC);
     begin_view(c, now);
 }
 
@@ -492,7 +507,9 @@ static void serve_joins(fl_coord *c, int64_t now)
     for (int64_t i = 0; i < c->parked.n && !c->ended;) {
         parked_join w = c->parked.at[i];
         const bool away = turn_join_away(c, &w, now);
-        rank_slot *r = away || !open_to_join(c) ? NULL : rank_for(c, &w, now);
+        rank_slot *r = away ? NULL : rank_for(c, &w, now);
+        if (r && !open_to_join(c) && !is_awaited(c, r, now))
+            r = NULL;
         if (away || r)
             fl_remove(&c->parked, i);
         else
@@ -506,12 +523,12 @@ static void serve_joins(fl_coord *c, int64_t now)
 /* --- rounds --- */
 
 /* There is a member, and every member has sent its barrier. */
-static bool is_round_complete(const fl_coord *c)
+static bool is_round_complete(const fl_coord *c, int64_t now)
 {
     int barriers = 0;
     for (int i = 0; i < c->job->trainers; i++) {
         const rank_slot *r = &c->rank[i];
-        if (r->state == RANK_HELD && !r->barrier)
+        if ((r->state == RANK_HELD && !r->barrier) || is_awaited(c, r, now))
             return false;
         barriers += r->state == RANK_HELD && r->barrier;
     }
@@ -520,7 +537,7 @@ static bool is_round_complete(const fl_coord *c)
 
 static bool decide_round(fl_coord *c, int64_t now)
 {
-    if (c->ended || c->job->async || !is_round_complete(c))
+    if (c->ended || c->job->async || !is_round_complete(c, now))
         return false;
     if (c->decided.n >= DECIDED_MAX)
         return false; /* wait until the slowest server has closed some */
@@ -531,6 +548,8 @@ static bool decide_round(fl_coord *c, int64_t now)
         if (r->barrier)
             d.member[d.n++] = (fl_member){i, r->session, r->g};
         r->barrier = false;
+        if (r->state == RANK_HELD)
+            r->wait_until = 0;
     }
     fl_push(&c->decided, d);
     c->changed = c->changed || !FL_PLANTED(DECIDEFORGET);
@@ -1011,6 +1030,29 @@ static void list_barrier_waits(const fl_coord *c, int64_t now, fl_str *rows)
     }
 }
 
+static void list_rank_waits(const fl_coord *c, int64_t now, fl_str *rows)
+{
+    for (int i = 0; i < c->job->trainers; i++) {
+        const rank_slot *r = &c->rank[i];
+        char whom[WHO_MAX + 32], what[64];
+        if (!is_awaited(c, r, now))
+            continue;
+        snprintf(whom, sizeof whom, "trainer %d (was %s)", i, r->who);
+        snprintf(what, sizeof what, "to come back for round %lld",
+                 (long long)c->round);
+        fl_wait_row(rows, "coordinator", whom, what, now - r->left_at,
+                    r->wait_until - r->left_at);
+    }
+}
+
+static bool awaits_rank(const fl_coord *c, int64_t now)
+{
+    for (int i = 0; i < c->job->trainers; i++)
+        if (is_awaited(c, &c->rank[i], now))
+            return true;
+    return false;
+}
+
 static void list_start_waits(const fl_coord *c, int64_t now, fl_str *rows)
 {
     for (int i = 0; i < c->job->trainers; i++) {
@@ -1091,7 +1133,7 @@ static void report_stalls(fl_coord *c, int64_t now)
     c->stalled = now;
     if (!all_came(c))
         count_trainers(c, now);
-    else if (oldest_barrier(c) <= now - c->job->stall)
+    else if (oldest_barrier(c) <= now - c->job->stall || awaits_rank(c, now))
         say_waits(c, now);
 }
 
@@ -1217,6 +1259,7 @@ fl_err fl_coord_restore(fl_coord *c, const void *image, size_t n, int64_t now)
         rank_slot *r = &c->rank[i];
         r->lease = now + c->job->lease + GRACE;
         r->since = r->barrier_at = r->left_at = now;
+        r->wait_until = r->state == RANK_LOST ? now + c->job->hold : 0;
     }
     for (int i = 0; i < c->job->servers; i++)
         c->server[i].heard = c->server[i].state.id ? now : 0;
@@ -1281,8 +1324,10 @@ void fl_coord_hangup(fl_coord *c, uint64_t call, int64_t now)
  * refusal counts as its acknowledgement. */
 void fl_coord_refused(fl_coord *c, int server, bool no_listener, int64_t now)
 {
-    const int64_t time =
-        c->job->linger > REFUSED_AFTER ? c->job->linger : REFUSED_AFTER;
+    const bool may_return = c->job->durability != FL_MEMORY && !c->code;
+    const int64_t time = may_return                       ? c->job->restart
+                         : c->job->linger > REFUSED_AFTER ? c->job->linger
+                                                          : REFUSED_AFTER;
     server_status *s = &c->server[server];
     char name[96], text[FL_GONE_TEXT], why[REASON_MAX];
     if (!s->heard)
@@ -1346,8 +1391,10 @@ void fl_coord_waits(const fl_coord *c, int64_t now, fl_str *rows)
 {
     if (!c->ended && !all_came(c))
         list_start_waits(c, now, rows);
-    if (!c->ended)
+    if (!c->ended) {
+        list_rank_waits(c, now, rows);
         list_barrier_waits(c, now, rows);
+    }
     list_join_waits(c, now, rows);
     list_server_waits(c, now, rows);
 }

@@ -831,6 +831,50 @@ static void members_alone_are_admitted(void)
     close_scene(&s);
 }
 
+/* --- a round that waits --- */
+
+static void waits_for_a_lost_rank(void)
+{
+    scene s;
+    fl_str rows = {0};
+    open_scene(&s, (fl_job){.trainers = 2, .hold = 30 * FL_SEC});
+    all_come(&s);
+    barrier(&s, 1, 0);
+    about(&s, FL_MSG_FAILED, 2, 0); /* trainer 1 */
+    CHECK_INT(fl_coord_round(s.c), 0);
+    fl_coord_waits(s.c, s.now + 3 * FL_SEC, &rows);
+    CHECK(strstr(rows.at, "coordinator waits for trainer 1 (was host:2): to "
+                          "come back for round 0, 3.0 s (limit 30.0 s)"));
+    join_as(&s, 3, 1, 60); /* though the round has a barrier */
+    CHECK_INT(granted(&s, 60), 1);
+    CHECK_INT(heard(&s.out, 60, FL_MSG_GRANT)->round, 0);
+    barrier(&s, 3, 0);
+    const fl_msg *close = said(&s.out, FL_MSG_CLOSE);
+    CHECK(close && close->n_member == 2);
+    fl_str_fini(&rows);
+    close_scene(&s);
+}
+
+static void goes_on_without_a_rank_in_the_end(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.trainers = 2, .hold = 30 * FL_SEC});
+    all_come(&s);
+    barrier(&s, 1, 0);
+    about(&s, FL_MSG_FAILED, 2, 0);
+    pass(&s, 20 * FL_SEC, 1, 0);
+    join_as(&s, 3, 1, 60);
+    renew(&s, 3);
+    about(&s, FL_MSG_FAILED, 3, 0); /* again: that gains no time */
+    pass(&s, 9 * FL_SEC, 1, 0);
+    CHECK_INT(fl_coord_round(s.c), 0);
+    pass(&s, 2 * FL_SEC, 1, 0);
+    CHECK_INT(fl_coord_round(s.c), 1);
+    barrier(&s, 1, 1); /* nor is it waited for in the next round */
+    CHECK_INT(fl_coord_round(s.c), 2);
+    close_scene(&s);
+}
+
 /* --- what outlives the process --- */
 
 /* The process is killed after its last image, and started again. */
@@ -1022,5 +1066,8 @@ const fl_test fl_tests[] = {
     {"the verdict outlives a restart", keeps_the_verdict_over_a_restart},
     {"probes of a restarted coordinator are new", draws_probes_above_old_ones},
     {"an image with another byte is refused", refuses_a_changed_image},
+    {"a round waits for a lost rank if told so", waits_for_a_lost_rank},
+    {"a round goes on without a rank in the end",
+     goes_on_without_a_rank_in_the_end},
     {0},
 };

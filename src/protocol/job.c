@@ -10,8 +10,9 @@
 
 enum {
     MAX_SERVERS = 4096,
-    LONGEST = 1 << 30, /* seconds, about 34 years */
-    ABOUT_HEAD = 3,    /* lines of fl_job_about before those of variables */
+    LONGEST = 1 << 30,   /* seconds, about 34 years */
+    HIGHEST = FL_MEMORY, /* level that this version has */
+    ABOUT_HEAD = 3,      /* lines of fl_job_about before those of variables */
 };
 
 static int64_t or_else(int64_t value, int64_t otherwise)
@@ -32,8 +33,11 @@ fl_job fl_job_defaults(fl_job job)
     j.stall = or_else(job.stall, 5 * FL_SEC);
     j.retry = or_else(job.retry, 500 * FL_MS);
     j.call = or_else(job.call, 5 * FL_SEC);
+    j.restart = or_else(job.restart, 300 * FL_SEC);
     j.reach = or_else(job.reach, 60 * FL_SEC);
     j.gone = or_else(job.gone, 5 * FL_SEC);
+    if (j.durability != FL_MEMORY)
+        j.reach = j.gone = j.restart;
     if (j.gone > j.reach)
         j.gone = j.reach;
     if (j.call > j.reach / 4) /* so that a request is tried several times */
@@ -53,16 +57,24 @@ static const struct {
     {"FLUID_REJOIN", offsetof(fl_job, rejoin)},
     {"FLUID_START", offsetof(fl_job, start)},
     {"FLUID_REACH", offsetof(fl_job, reach)},
+    {"FLUID_RESTART", offsetof(fl_job, restart)},
     {"FLUID_LINGER", offsetof(fl_job, linger)},
     {"FLUID_STALL", offsetof(fl_job, stall)},
 };
 
 /* FLUID_DURABILITY says what of a server survives the end of its process. */
-static fl_err check_durability(void)
+static fl_err read_durability(fl_job *job)
 {
+    static const char *const levels[] = {
+        [FL_MEMORY] = "memory", [FL_PROCESS] = "process"};
     const char *level = fl_flag_text("FLUID_DURABILITY");
-    if (!level || !*level || !strcmp(level, "memory"))
+    if (!level || job->durability)
         return FL_OK;
+    for (int i = FL_MEMORY; i <= HIGHEST; i++)
+        if (!strcmp(level, levels[i])) {
+            job->durability = (fl_durability)i;
+            return FL_OK;
+        }
     return fl_fail(FL_EINVAL,
                    "FLUID_DURABILITY is \"%s\"; this version knows \"memory\" "
                    "only: what a server holds ends with its process",
@@ -82,7 +94,9 @@ static fl_err read_staged(fl_job *job)
 
 fl_err fl_job_limits(fl_job *job)
 {
+    const bool waits = !job->hold && !job->rejoin;
     FL_TRY(read_staged(job));
+    FL_TRY(read_durability(job));
     for (size_t i = 0; i < sizeof settable / sizeof *settable; i++) {
         int64_t *limit = (int64_t *)((char *)job + settable[i].at);
         double seconds = -1;
@@ -97,7 +111,9 @@ fl_err fl_job_limits(fl_job *job)
         if (!*limit)
             *limit = seconds ? 1 : -1;
     }
-    return check_durability();
+    if (waits && job->rejoin > 0) /* somebody said that trainers come back */
+        job->hold = job->rejoin;
+    return FL_OK;
 }
 
 bool fl_job_lost(const fl_job *job, uint64_t known, uint64_t now)

@@ -40,6 +40,13 @@ typedef struct fl_state {
     int64_t incarnation; /* how often a process was started with this state */
 } fl_state;
 
+/* What of a server outlives what. */
+typedef enum fl_durability {
+    FL_MEMORY,  /* nothing outlives its process */
+    FL_PROCESS, /* what it holds outlives its process */
+    FL_HOST,    /* and its host */
+} fl_durability;
+
 /* fl_job_defaults replaces a limit of 0 by the default that is named here. */
 typedef struct fl_job {
     fl_id id; /* digest of programs, endpoints, trainers, mode, protocol */
@@ -49,25 +56,32 @@ typedef struct fl_job {
     const char *about; /* a line "NAME SHAPE" for each variable that servers
                           hold, for messages to the user; NULL: not known */
     bool async; /* servers apply each push when it comes, without rounds */
+    fl_durability durability;
 
     /* Times. */
-    int64_t lease;  /* a trainer that is silent for so long is lost; 10 s */
-    int64_t broken; /* a trainer whose open call broke is lost if it is silent
-                       for so long; 1 s */
-    int64_t rejoin; /* a lost rank is kept for so long for the trainer that had
-                       it; 30 s, < 0: it is not kept */
-    int64_t start;  /* all trainers must have joined after so long; 10 min */
-    int64_t linger; /* an ended server answers END for so long, then leaves;
-                       5 s */
-    int64_t stall;  /* a wait that lasts longer is reported; 5 s */
-    int64_t retry;  /* coordinator and servers repeat a message that is not
-                       answered after so long; 500 ms */
-    int64_t call;   /* a trainer repeats a request that is not answered after
-                       so long; 5 s */
-    int64_t reach;  /* a party that must answer and is silent for so long is
-                       taken for lost; 60 s */
-    int64_t gone;   /* a party that was heard and then refuses connections for
-                       so long is taken for ended; 5 s */
+    int64_t lease;   /* a trainer that is silent for so long is lost; 10 s */
+    int64_t broken;  /* a trainer whose open call broke is lost if it is silent
+                        for so long; 1 s */
+    int64_t rejoin;  /* a lost rank is kept for so long for the trainer that had
+                        it; 30 s, < 0: it is not kept */
+    int64_t hold;    /* a synchronous round waits so long for a rank that was
+                        lost in it; 0: it does not wait */
+    int64_t start;   /* all trainers must have joined after so long; 10 min */
+    int64_t linger;  /* an ended server answers END for so long, then leaves;
+                        5 s */
+    int64_t stall;   /* a wait that lasts longer is reported; 5 s */
+    int64_t retry;   /* coordinator and servers repeat a message that is not
+                        answered after so long; 500 ms */
+    int64_t call;    /* a trainer repeats a request that is not answered after
+                        so long; 5 s */
+    int64_t restart; /* a server whose state outlives its process may take so
+                        long to be there again; 300 s */
+    int64_t reach;   /* a party that must answer and is silent for so long is
+                        taken for lost; 60 s; `restart` if states outlive
+                        processes */
+    int64_t gone;    /* a party that was heard and then refuses connections for
+                        so long is taken for ended; 5 s; `restart` if states
+                        outlive processes */
 
     /* Limits. */
     int max_parked;    /* requests parked at one party; 64 per trainer */
@@ -81,9 +95,9 @@ typedef struct fl_job {
 fl_job fl_job_defaults(fl_job job);
 
 /* Set limits that are 0 from the environment. FLUID_LEASE, FLUID_REJOIN (0: a
- * lost rank is not kept), FLUID_START, FLUID_REACH, FLUID_LINGER and
- * FLUID_STALL are seconds; FLUID_STAGED is bytes. FLUID_DURABILITY is only
- * checked. Err: EINVAL. */
+ * lost rank is not kept; else rounds wait for it, too), FLUID_START,
+ * FLUID_REACH, FLUID_RESTART, FLUID_LINGER and FLUID_STALL are seconds;
+ * FLUID_STAGED is bytes; FLUID_DURABILITY is a level. Err: EINVAL. */
 fl_err fl_job_limits(fl_job *job) FL_MUST_CHECK;
 
 /* Whether a party has lost what it held: both state ids of it are known (not

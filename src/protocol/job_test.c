@@ -24,6 +24,31 @@ static void the_environment_sets_limits(void)
     CHECK_INT(fl_job_defaults(j).rejoin, 0);
 }
 
+static void rounds_wait_for_trainers_that_come_back(void)
+{
+    fl_job j = {0}, own = {.rejoin = 3 * FL_SEC};
+    setenv("FLUID_REJOIN", "45", 1);
+    CHECK_OK(fl_job_limits(&j));
+    CHECK_INT(j.hold, 45 * FL_SEC);
+    CHECK_OK(fl_job_limits(&own));
+    CHECK_INT(own.hold, 0);
+    unsetenv("FLUID_REJOIN");
+    j = (fl_job){0};
+    CHECK_OK(fl_job_limits(&j));
+    CHECK_INT(fl_job_defaults(j).hold, 0);
+}
+
+static void a_state_that_is_kept_is_waited_for(void)
+{
+    const fl_job memory = fl_job_defaults((fl_job){0});
+    CHECK_INT(memory.reach, 60 * FL_SEC);
+    CHECK_INT(memory.gone, 5 * FL_SEC);
+    const fl_job kept = fl_job_defaults(
+        (fl_job){.durability = FL_PROCESS, .restart = 90 * FL_SEC});
+    CHECK_INT(kept.reach, 90 * FL_SEC);
+    CHECK_INT(kept.gone, 90 * FL_SEC);
+}
+
 static void a_limit_of_nothing_is_refused(void)
 {
     fl_job j = {0};
@@ -100,5 +125,9 @@ const fl_test fl_tests[] = {
     {"the environment sets the limits of a job", the_environment_sets_limits},
     {"a limit of nothing is refused", a_limit_of_nothing_is_refused},
     {"a job has so many trainers", a_job_has_so_many_trainers},
+    {"rounds wait for trainers that come back",
+     rounds_wait_for_trainers_that_come_back},
+    {"a server whose state is kept is waited for",
+     a_state_that_is_kept_is_waited_for},
     {0},
 };

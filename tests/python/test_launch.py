@@ -448,8 +448,8 @@ def test_ranks_that_do_not_notice_are_stopped(tmp_path):
 def test_all_ranks_start_again_so_often(tmp_path):
     code, _, err = run(
         tmp_path, RANKS + "--max_restarts 2",
-        'echo "life ${FLUID_RESTART:-0}"; '
-        'test $PADDLE_TRAINER_ID = 1 && test "$FLUID_RESTART" != 2 && exit 5; '
+        'echo "life ${FLUID_RESTARTS:-0}"; '
+        'test $PADDLE_TRAINER_ID = 1 && test "$FLUID_RESTARTS" != 2 && exit 5; '
         'true')
     assert code == 0
     assert err.count("rank 1 failed first: exit code 5") == 2

@@ -55,7 +55,7 @@ def network(sparse):
 def main():
     folder = sys.argv[1]
     said = dict(word.split("=", 1) for word in sys.argv[2:])
-    if said.get("once") and os.environ.get("FLUID_RESTART"):
+    if said.get("once") and os.environ.get("FLUID_RESTARTS"):
         said.pop("die", None)
     sparse = said.get("sparse") == "1"
     names = ["x", "word", "y"] if sparse else ["x", "y"]

@@ -287,9 +287,9 @@ class Trainer:
     @staticmethod
     def _tell_of_restart(why):
         """A launcher that starts a job again must not do so for nothing."""
-        if os.environ.get("FLUID_RESTART"):
+        if os.environ.get("FLUID_RESTARTS"):
             sys.stderr.write("Trainer: restart %s begins with epoch 0, because "
-                             "%s\n" % (os.environ["FLUID_RESTART"], why))
+                             "%s\n" % (os.environ["FLUID_RESTARTS"], why))
 
     def _from_rank_0(self, found):
         """What rank 0 has found: only its folder counts."""
