@@ -45,7 +45,7 @@ typedef struct send_var {
     fl_gathered sending; /* what is being pushed */
     fl_rows merged;      /* rows of `sending`, equal ones added up */
     fl_value whole;      /* view of the whole gradient, if it has one piece */
-    fl_value *cut;       /* by piece: view of a tensor, or a copy of rows */
+    fl_value *cut;       /* by piece: view of a tensor, or of `merged` */
 
     pthread_mutex_t lock;
     pthread_cond_t has_room; /* `filling` was emptied, or `closed` is set */
@@ -283,13 +283,36 @@ static void add_outgoing(fl_communicator *c, const piece *to, const fl_value *v)
     fl_push(&c->outgoing, (fl_gradient){to->server, to->name, v});
 }
 
+/* A view of the rows of r from number *at on that are below start + height, as
+ * their server numbers them: from 0. The rows are in ascending order, and those
+ * of the view are numbered anew where they are. */
+static fl_value view_rows(const fl_rows *r, int64_t *at, int64_t start,
+                          int64_t height)
+{
+    fl_value v = {.kind = FL_SELECTED_ROWS, .rows = *r};
+    int64_t *index = fl_rows_index(r) + *at, n = 0;
+    const size_t row = (size_t)fl_rows_width(r) * fl_dtype_size(r->value.dtype);
+    while (*at + n < r->n && index[n] < start + height)
+        index[n++] -= start;
+    v.rows.height = height;
+    v.rows.index.data = index;
+    v.rows.value.data = (char *)r->value.data + (size_t)*at * row;
+    v.rows.n = v.rows.index.shape.dim[0] = v.rows.value.shape.dim[0] = n;
+    *at += n;
+    return v;
+}
+
 static fl_err cut_pieces(fl_communicator *c, send_var *v, const fl_value *whole)
 {
-    int64_t start = 0;
+    int64_t start = 0, at = 0;
     for (int i = 0; i < v->n; i++) {
-        FL_TRY(fl_value_slice(&v->cut[i], whole, start, v->pieces[i].rows));
+        const int64_t rows = v->pieces[i].rows;
+        if (whole->kind == FL_SELECTED_ROWS)
+            v->cut[i] = view_rows(&whole->rows, &at, start, rows);
+        else
+            FL_TRY(fl_value_slice(&v->cut[i], whole, start, rows));
         add_outgoing(c, &v->pieces[i], &v->cut[i]);
-        start += v->pieces[i].rows;
+        start += rows;
     }
     const int64_t height = whole->kind == FL_SELECTED_ROWS
                                ? whole->rows.height
@@ -902,9 +925,6 @@ static void end_send_var(send_var *v)
     fl_gathered_fini(&v->sending);
     fl_tensor_fini(&v->merged.index);
     fl_tensor_fini(&v->merged.value);
-    for (int i = 0; i < v->n; i++)
-        if (v->cut[i].kind == FL_SELECTED_ROWS) /* tensors are views */
-            fl_value_fini(&v->cut[i]);
     pthread_mutex_destroy(&v->lock);
     pthread_cond_destroy(&v->has_room);
 }
