@@ -508,6 +508,7 @@ enum {
     FL_GRAD_UNREAD = 128, /* the same of the gradient, which lists it */
     FL_FILLS = 256,       /* an output that stays selected rows where it holds
                            * some: the kernel fills their values */
+    FL_TOKEN = 512,       /* an output that orders ops and is not written */
 };
 
 typedef struct fl_slot {

@@ -14,27 +14,30 @@ enum {
     BATCH = 8,
 };
 
-static inline fl_var *click_slot(fl_net *n, const char *name)
+/* is_distributed: the table is one by id. */
+static inline fl_var *click_slot(fl_net *n, const char *name,
+                                 bool is_distributed)
 {
     fl_init uniform = {.kind = "uniform", .a = -0.5, .b = 0.5, .seed = 3};
     fl_param_attr table = {.name = "table", .init = &uniform};
     fl_var *ids = FL_LAYER(n, "data", {"name", .s = name}, {"shape", .i = 1},
                            {"lod_level", .i = 1}, {"dtype", .i = FL_I64});
-    fl_var *rows =
-        FL_LAYER(n, "embedding", {"input", .var = ids},
-                 {"size", .n = 2, .ints = (int64_t[]){HEIGHT, WIDTH}},
-                 {"is_sparse", .b = true}, {"param_attr", .attr = &table});
+    fl_var *rows = FL_LAYER(
+        n, "embedding", {"input", .var = ids},
+        {"size", .n = 2, .ints = (int64_t[]){HEIGHT, WIDTH}},
+        {"is_sparse", .b = true}, {"is_distributed", .b = is_distributed},
+        {"param_attr", .attr = &table});
     return FL_LAYER(n, "sequence_pool", {"input", .var = rows},
                     {"pool_type", .s = "sum"});
 }
 
 static const char *const slot_name[SLOTS] = {"a", "b", "c"};
 
-static inline fl_var *click_net(fl_net *n)
+static inline fl_var *click_net_of(fl_net *n, bool is_distributed)
 {
     fl_var *in[SLOTS + 1];
     for (int i = 0; i < SLOTS; i++)
-        in[i] = click_slot(n, slot_name[i]);
+        in[i] = click_slot(n, slot_name[i], is_distributed);
     in[SLOTS] = FL_LAYER(n, "data", {"name", .s = "x"}, {"shape", .i = DENSE});
     fl_var *label = FL_LAYER(n, "data", {"name", .s = "label"},
                              {"shape", .i = 1}, {"dtype", .i = FL_I64});
@@ -49,6 +52,11 @@ static inline fl_var *click_net(fl_net *n)
     fl_var *cost = FL_LAYER(n, "cross_entropy", {"input", .var = h},
                             {"label", .var = label});
     return FL_LAYER(n, "mean", {"x", .var = cost});
+}
+
+static inline fl_var *click_net(fl_net *n)
+{
+    return click_net_of(n, false);
 }
 
 typedef struct batch {

@@ -3,15 +3,10 @@
  * the network, each with an engine of its own; fluid.h alone. What they learn
  * is what one learns alone, to the last bit. */
 #include "base/pool.h"
-#include "base/test.h"
-#include "fluid.h"
+#include "endpoints.h"
 
-#include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 enum {
     STEPS = 6,
@@ -22,8 +17,7 @@ enum {
 };
 
 typedef struct scene {
-    fl_str servers; /* "host:port,host:port" */
-    char endpoint[PARTS][32];
+    endpoints at;
     int n_servers, trainers;
     bool async;
 } scene;
@@ -71,7 +65,7 @@ static void build(part *p)
 
 static void join(part *p)
 {
-    const fl_transpile_opts opts = {.pservers = p->s->servers.at,
+    const fl_transpile_opts opts = {.pservers = p->s->at.list,
                                     .trainers = p->s->trainers,
                                     .trainer_id = p->serves ? 0 : p->index,
                                     .async = p->s->async};
@@ -122,7 +116,7 @@ static fl_err serve(part *p)
 {
     fl_program *main, *startup;
     fl_err err =
-        fl_cut_server(p->cut, p->s->endpoint[p->index], &main, &startup);
+        fl_cut_server(p->cut, p->s->at.endpoint[p->index], &main, &startup);
     if (!err)
         err = fl_exe_run(p->exe, startup, p->scope, 0, NULL, 0, NULL);
     return err ? err : fl_exe_run(p->exe, main, p->scope, 0, NULL, 0, NULL);
@@ -149,26 +143,6 @@ static void run_trainer(void *self)
     tell(p, err);
 }
 
-/* Ports that nobody has: all are held before the first is given back. */
-static void find_ports(scene *s)
-{
-    int held[PARTS];
-    for (int i = 0; i < s->n_servers; i++) {
-        struct sockaddr_in at = {.sin_family = AF_INET,
-                                 .sin_addr = {htonl(INADDR_LOOPBACK)}};
-        socklen_t size = sizeof at;
-        held[i] = socket(AF_INET, SOCK_STREAM, 0);
-        CHECK(!bind(held[i], (struct sockaddr *)&at, sizeof at));
-        CHECK(!getsockname(held[i], (struct sockaddr *)&at, &size));
-        snprintf(s->endpoint[i], sizeof s->endpoint[i], "127.0.0.1:%d",
-                 ntohs(at.sin_port));
-    }
-    for (int i = 0; i < s->n_servers; i++) {
-        fl_str_printf(&s->servers, "%s%s", i ? "," : "", s->endpoint[i]);
-        close(held[i]);
-    }
-}
-
 static void learn_alone(float losses[STEPS])
 {
     part p = {0};
@@ -189,7 +163,7 @@ static void learns_as_one(int servers, int trainers, bool async)
     fl_test_skip("the thread sanitizer does not see into gRPC");
 #endif
     setenv("FLUID_LINGER", "0.1", 1);
-    find_ports(&s);
+    find_ports(s.n_servers, &s.at);
     CHECK_OK(fl_pool_new("part", 2 * PARTS, &pool));
     for (int i = 0; i < trainers; i++) { /* they wait for the servers */
         trainer[i] = (part){.s = &s, .index = i};
@@ -213,7 +187,6 @@ static void learns_as_one(int servers, int trainers, bool async)
             CHECK_NEAR(trainer[i].losses[k], alone[k], 0);
         end(&trainer[i]);
     }
-    fl_str_fini(&s.servers);
 }
 
 static void one_and_one(void)

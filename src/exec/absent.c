@@ -37,13 +37,18 @@ void fl_absent_stand_in(const fl_var *var, fl_value *v)
 
 /* --- lookups --- */
 
-static bool is_absent(const fl_lines *l, fl_scope *s, int i)
+/* Whether the scope has a shape without memory under this name. */
+static bool is_table(const fl_lines *l, fl_scope *s, const char *name)
 {
-    if (!fl_lines_is(l, i, "lookup_table"))
-        return false;
-    const fl_var *w = fl_lines_var(l, fl_desc_in1(l->descs.at[i], "W"));
+    const fl_var *w = fl_lines_var(l, name);
     const fl_value *v = w && w->persistable ? fl_scope_find(s, w->name) : NULL;
     return v && fl_value_is_absent(v);
+}
+
+static bool is_absent(const fl_lines *l, fl_scope *s, int i)
+{
+    return fl_lines_is(l, i, "lookup_table") &&
+           is_table(l, s, fl_desc_in1(l->descs.at[i], "W"));
 }
 
 /* Whether the lookup at line i can be moved to line `first`, which looks up the
@@ -88,9 +93,84 @@ static void join_lookups(fl_lines *l, fl_scope *s, int first)
     fl_vec_fini(&gone);
 }
 
+/* --- split_ids, prefetch, merge_ids --- */
+
+static bool same_args(const fl_args *a, const fl_args *b)
+{
+    bool same = a && b && a->n == b->n;
+    for (int i = 0; same && i < a->n; i++)
+        same = !strcmp(a->name[i], b->name[i]);
+    return same;
+}
+
+/* The one padding row of all lookups; false: they differ. */
+static bool get_padding(const fl_desc *merge, int64_t *out)
+{
+    const fl_attr *all = fl_desc_attr(merge, "padding_idx");
+    *out = all && all->n ? all->longs[0] : -1;
+    for (int i = 1; all && i < all->n; i++)
+        if (all->longs[i] != *out)
+            return false;
+    return true;
+}
+
+/* The lookups of a table by id come as three ops, whose shapes nobody knows
+ * before they run: everything behind them would be prepared again at each step.
+ * One op does the same. */
+static void join_prefetch(fl_lines *l, fl_scope *s, int at)
+{
+    const fl_desc *fetch = l->descs.at[at];
+    const fl_args *asked = fl_desc_in(fetch, "X");
+    const fl_args *came = fl_desc_out(fetch, "Out");
+    const fl_attr *table = fl_desc_attr(fetch, "table_name");
+    if (!asked || !asked->n || !came || !came->n || !table || !table->s ||
+        !is_table(l, s, table->s))
+        return;
+    const int split = fl_lines_writer(l, asked->name[0], at);
+    const int merge = fl_lines_reader(l, came->name[0], at);
+    int64_t padding;
+    if (!fl_lines_is(l, split, "split_ids") ||
+        !fl_lines_is(l, merge, "merge_ids"))
+        return;
+    const fl_desc *first = l->descs.at[split], *last = l->descs.at[merge];
+    const fl_args *ids = fl_desc_in(last, "Ids");
+    if (!same_args(fl_desc_out(first, "Out"), asked) ||
+        !same_args(fl_desc_in(last, "Rows"), asked) ||
+        !same_args(fl_desc_in(last, "X"), came) ||
+        !same_args(fl_desc_in(first, "Ids"), ids) ||
+        !get_padding(last, &padding))
+        return;
+    fl_desc *d = fl_lines_fused(l, "distributed_lookup_table", last);
+    const fl_args *out = fl_desc_out(last, "Out");
+    fl_desc_set_in(d, "Ids", ids->n, ids->name);
+    fl_desc_set_in1(d, "W", table->s);
+    fl_desc_set_out(d, "Outputs", out->n, out->name);
+    fl_desc_set_attr(d, &(fl_attr){"padding_idx", FL_ATTR_LONG, .i = padding});
+    l->descs.at[split] = l->descs.at[at] = NULL;
+    fl_lines_put(l, merge, d);
+}
+
+/* Selected rows are split without a look at their number. */
+static void name_split(fl_lines *l, int at)
+{
+    const fl_desc *d = l->descs.at[at];
+    const fl_args *out = fl_desc_out(d, "Out");
+    const fl_var *x = fl_lines_var(l, fl_desc_in1(d, "Ids"));
+    if (!x || x->kind != FL_SELECTED_ROWS || fl_desc_in(d, "Ids")->n != 1)
+        return;
+    fl_desc *named = fl_lines_fused(l, "split_rows", d);
+    fl_desc_set_in1(named, "Ids", x->name);
+    fl_desc_set_out(named, "Out", out->n, out->name);
+    fl_lines_put(l, at, named);
+}
+
 void fl_absent_look_up(fl_lines *l, fl_scope *s)
 {
     for (int i = 0; i < l->descs.n; i++)
         if (is_absent(l, s, i))
             join_lookups(l, s, i);
+        else if (fl_lines_is(l, i, "prefetch"))
+            join_prefetch(l, s, i);
+        else if (fl_lines_is(l, i, "split_ids"))
+            name_split(l, i);
 }

@@ -20,7 +20,9 @@ bool fl_absent_only(const fl_op *op);
 void fl_absent_stand_in(const fl_var *var, fl_value *v);
 
 /* Replace each lookup_table op whose table is absent from the scope by an op
- * that asks the servers. Lookups of one table share an op where they can. */
+ * that asks the servers. Lookups of one table share an op where they can. The
+ * three ops that look up a table by id become that op, too, and split_ids of
+ * selected rows becomes split_rows. */
 void fl_absent_look_up(fl_lines *l, fl_scope *s);
 
 /* The error for a reader of the elements of an absent variable. */

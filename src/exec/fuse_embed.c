@@ -8,9 +8,13 @@
  *   for each slot: sequence_pool_grad, lookup_table_grad
  *   sum, sgd
  *
- * If other ranks add to the gradient before the update, the lines from
+ * If other ranks or servers get the gradient before the update, the lines from
  * concat_grad to sum become fused_embed_rows. The gradient is fused only as a
- * whole, the forward part only if no other op reads the rows of a slot. */
+ * whole, the forward part only if no other op reads the rows of a slot.
+ *
+ * If the table is on servers, one distributed_lookup_table looks up all slots.
+ * It, the pools and the concat become fused_lookup_concat, which tells
+ * fused_embed_rows which ids are different: both are made, or none. */
 #include "exec/fuse.h"
 
 #include <string.h>
@@ -25,6 +29,7 @@ typedef struct input {
     int lookup, pool;           /* lines; pool is -1 if there is none */
     int pool_grad, lookup_grad; /* lines of the gradient */
     const char *ids;            /* NULL: the input is a plain tensor */
+    const char *rows;           /* output of the lookup */
 } input;
 
 typedef struct group {
@@ -35,6 +40,9 @@ typedef struct group {
     const char *table;
     int64_t padding_idx;
     bool pooled;
+    bool forth, back; /* the sum adds up slots from left to right, or back */
+    bool remote;      /* the table is on servers: all lookups are one line */
+    int rows;         /* line of fused_embed_rows; -1: there is none */
 } group;
 
 static bool is_sum_pool(const fl_desc *d)
@@ -44,32 +52,59 @@ static bool is_sum_pool(const fl_desc *d)
     return type && type->s && !strcmp(type->s, "SUM") && (!pad || pad->f == 0);
 }
 
+/* The ids that a lookup has for an output; NULL: the line is no lookup. */
+static const char *ids_of(const fl_lines *l, int at, const char *rows)
+{
+    if (fl_lines_is(l, at, "lookup_table"))
+        return fl_desc_in1(l->descs.at[at], "Ids");
+    if (!fl_lines_is(l, at, "distributed_lookup_table"))
+        return NULL;
+    const fl_args *ids = fl_desc_in(l->descs.at[at], "Ids");
+    const fl_args *out = fl_desc_out(l->descs.at[at], "Outputs");
+    for (int i = 0; i < out->n && i < ids->n; i++)
+        if (!strcmp(out->name[i], rows))
+            return ids->name[i];
+    return NULL;
+}
+
+/* Whether the lookup at a line is like the other lookups of the group. */
+static bool is_like(const group *g, int at, bool pooled)
+{
+    const fl_desc *d = g->l->descs.at[at];
+    const char *w = fl_desc_in1(d, "W");
+    const fl_var *table = fl_lines_var(g->l, w);
+    if (table->dtype != FL_F32 || table->kind != FL_LOD_TENSOR)
+        return false;
+    return !g->table ||
+           (!strcmp(g->table, w) && g->pooled == pooled &&
+            g->padding_idx == fl_desc_int(d, "padding_idx", -1) &&
+            g->remote == fl_lines_is(g->l, at, "distributed_lookup_table"));
+}
+
 /* Find the lookup, and the pool behind it, that produce an input of the concat.
  */
 static void trace(group *g, input *in)
 {
     fl_lines *l = g->l;
     int at = fl_lines_writer(l, in->name, g->concat);
+    const char *rows = in->name;
     in->pool = in->lookup = -1;
     if (fl_lines_is(l, at, "sequence_pool") && is_sum_pool(l->descs.at[at])) {
         in->pool = at;
-        at = fl_lines_writer(l, fl_desc_in1(l->descs.at[at], "X"), at);
+        rows = fl_desc_in1(l->descs.at[at], "X");
+        at = fl_lines_writer(l, rows, at);
     }
-    if (!fl_lines_is(l, at, "lookup_table"))
+    const char *ids = ids_of(l, at, rows);
+    if (!ids || !is_like(g, at, in->pool >= 0))
         return;
     const fl_desc *d = l->descs.at[at];
-    const char *w = fl_desc_in1(d, "W");
-    const fl_var *table = fl_lines_var(l, w);
-    if ((g->table && strcmp(g->table, w)) || table->dtype != FL_F32 ||
-        table->kind != FL_LOD_TENSOR ||
-        (g->table && (g->pooled != (in->pool >= 0) ||
-                      g->padding_idx != fl_desc_int(d, "padding_idx", -1))))
-        return;
-    g->table = w;
+    g->table = fl_desc_in1(d, "W");
     g->pooled = in->pool >= 0;
     g->padding_idx = fl_desc_int(d, "padding_idx", -1);
+    g->remote = fl_lines_is(l, at, "distributed_lookup_table");
     in->lookup = at;
-    in->ids = fl_desc_in1(d, "Ids");
+    in->ids = ids;
+    in->rows = rows;
     g->n_ids++;
 }
 
@@ -84,7 +119,12 @@ static bool is_by_column(const fl_lines *l, const fl_desc *concat)
 static bool find_group(fl_lines *l, int concat, group *g)
 {
     const fl_args *x = fl_desc_in(l->descs.at[concat], "X");
-    *g = (group){.l = l, .concat = concat, .n = x->n};
+    *g = (group){.l = l,
+                 .concat = concat,
+                 .n = x->n,
+                 .forth = true,
+                 .back = true,
+                 .rows = -1};
     if (x->n > MOST || !is_by_column(l, l->descs.at[concat]))
         return false;
     for (int i = 0; i < g->n; i++) {
@@ -180,6 +220,10 @@ static int sum_of(group *g, const fl_desc *concat_grad)
         int at = grad ? fl_lines_next(g->l, grad, "sum") : -1;
         if (at < 0 || (sum >= 0 && at != sum))
             return -1;
+        const fl_args *added = fl_desc_in(g->l->descs.at[at], "X");
+        g->forth &= met < added->n && !strcmp(added->name[met], grad);
+        g->back &=
+            met < added->n && !strcmp(added->name[added->n - 1 - met], grad);
         sum = at;
         met++;
     }
@@ -201,10 +245,14 @@ static void drop_back(group *g, int concat_grad)
     l->descs.at[concat_grad] = NULL;
 }
 
-/* Whether the sum is reduced over ranks before the update. */
-static bool goes_to_ranks(const fl_lines *l, const char *grad, int sum)
+/* Whether the sum goes to other ranks, or to servers, before the update. */
+static bool goes_away(const group *g, const char *grad, int sum)
 {
+    const fl_lines *l = g->l;
     const int reader = fl_lines_reader(l, grad, sum);
+    if (g->remote)
+        return g->padding_idx == -1 && (fl_lines_is(l, reader, "send") ||
+                                        fl_lines_is(l, reader, "split_rows"));
     return fl_lines_is(l, reader, "c_allreduce_sum") ||
            fl_lines_is(l, reader, "c_sync_calc_stream");
 }
@@ -214,7 +262,7 @@ static bool fuse_rows(group *g, int concat_grad, int sum)
     fl_lines *l = g->l;
     const char *grad = fl_desc_out1(l->descs.at[sum], "Out");
     const char *dy = fl_desc_in1(l->descs.at[concat_grad], "Out@GRAD");
-    if (!goes_to_ranks(l, grad, sum) ||
+    if (!goes_away(g, grad, sum) || !(g->forth || g->back) ||
         fl_lines_written(l, dy, concat_grad, sum))
         return false;
     fl_desc *f = fl_lines_fused(l, "fused_embed_rows", l->descs.at[sum]);
@@ -223,8 +271,10 @@ static bool fuse_rows(group *g, int concat_grad, int sum)
     fl_desc_set_in1(f, "Grad", dy);
     fl_desc_set_out1(f, "Out", grad);
     fl_desc_set_attr(f, &(fl_attr){"padding_idx", FL_ATTR_LONG, .i = -1});
+    fl_desc_set_attr(f, &(fl_attr){"reverse", FL_ATTR_BOOL, .b = !g->forth});
     drop_back(g, concat_grad);
     fl_lines_put(l, sum, f);
+    g->rows = sum;
     return true;
 }
 
@@ -239,7 +289,7 @@ static bool fuse_back(group *g, int concat_grad)
     const char *dy = fl_desc_in1(l->descs.at[concat_grad], "Out@GRAD");
     if (sgd < 0)
         return fuse_rows(g, concat_grad, sum);
-    if (strcmp(fl_desc_in1(l->descs.at[sgd], "Param"), g->table) ||
+    if (g->remote || strcmp(fl_desc_in1(l->descs.at[sgd], "Param"), g->table) ||
         fl_lines_written(l, dy, concat_grad, sgd))
         return false;
     fl_desc *f = fl_lines_fused(l, "fused_embed_sgd", l->descs.at[sgd]);
@@ -263,22 +313,61 @@ static bool fuse_back(group *g, int concat_grad)
 static bool is_closed(const group *g, const input *in)
 {
     const fl_lines *l = g->l;
-    const char *rows = fl_desc_out1(l->descs.at[in->lookup], "Out");
     int reader = in->pool >= 0 ? in->pool : g->concat;
-    return fl_lines_private(l, rows, reader) &&
+    return fl_lines_private(l, in->rows, reader) &&
            fl_lines_private(l, in->name, g->concat) &&
            !fl_lines_written(l, in->ids, in->lookup, g->concat) &&
            !fl_lines_written(l, g->table, in->lookup, g->concat);
 }
 
-static void fuse_forward(group *g)
+/* The one line that looks up all slots of a table on servers; -1: there are
+ * several, or it looks up others, too. */
+static int remote_lookup(const group *g)
+{
+    int at = -1;
+    for (int i = 0; i < g->n; i++) {
+        if (!g->in[i].ids)
+            continue;
+        if (at >= 0 && at != g->in[i].lookup)
+            return -1;
+        at = g->in[i].lookup;
+    }
+    return fl_desc_out(g->l->descs.at[at], "Outputs")->n == g->n_ids ? at : -1;
+}
+
+static fl_desc *describe_remote(const group *g, int lookup)
+{
+    static const char *const pieces[] = {"table_names", "height_sections",
+                                         "endpoints"};
+    const fl_desc *from = g->l->descs.at[lookup];
+    fl_desc *f = fl_lines_fused(g->l, "fused_lookup_concat", from);
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        const fl_attr *a = fl_desc_attr(from, pieces[i]);
+        if (a)
+            fl_desc_set_attr(f, a);
+    }
+    if (g->rows < 0)
+        return f;
+    const char *where = fl_desc_out(from, "Outputs")->name[0]; /* is free now */
+    fl_desc *rows = g->l->descs.at[g->rows];
+    fl_desc_set_out1(f, "Where", where);
+    fl_desc_set_in1(rows, "Where", where);
+    fl_lines_put(g->l, g->rows, rows);
+    return f;
+}
+
+static bool fuse_forward(group *g)
 {
     fl_lines *l = g->l;
+    const int remote = g->remote ? remote_lookup(g) : -1;
     for (int i = 0; i < g->n; i++)
         if (g->in[i].ids && !is_closed(g, &g->in[i]))
-            return;
-    fl_desc *f =
-        fl_lines_fused(l, "fused_embed_concat", l->descs.at[g->concat]);
+            return false;
+    if (g->remote && remote < 0)
+        return false;
+    fl_desc *f = g->remote ? describe_remote(g, remote)
+                           : fl_lines_fused(l, "fused_embed_concat",
+                                            l->descs.at[g->concat]);
     describe(g, f);
     fl_desc_set_in1(f, "W", g->table);
     fl_desc_set_out1(f, "Out", fl_desc_out1(l->descs.at[g->concat], "Out"));
@@ -290,6 +379,17 @@ static void fuse_forward(group *g)
             l->descs.at[g->in[i].pool] = NULL;
     }
     fl_lines_put(l, g->concat, f);
+    return true;
+}
+
+static void fuse_group(group *g)
+{
+    fl_lines *l = g->l;
+    const int back = concat_grad_of(g);
+    const size_t size = (size_t)l->descs.n * sizeof *l->descs.at;
+    fl_desc **before = fl_arena_dup(l->arena, l->descs.at, size);
+    if ((back < 0 || fuse_back(g, back)) && !fuse_forward(g) && g->remote)
+        memcpy(l->descs.at, before, size); /* both or none */
 }
 
 void fl_fuse_embed(fl_lines *l)
@@ -298,10 +398,7 @@ void fl_fuse_embed(fl_lines *l)
         if (!fl_lines_is(l, i, "concat"))
             continue;
         group *g = fl_arena_alloc(l->arena, sizeof *g);
-        if (!find_group(l, i, g))
-            continue;
-        int back = concat_grad_of(g);
-        if (back < 0 || fuse_back(g, back))
-            fuse_forward(g);
+        if (find_group(l, i, g))
+            fuse_group(g);
     }
 }

@@ -626,6 +626,8 @@ static void mark_writes(marks *m, const fl_call *c)
 {
     for (int s = 0; s < FL_SLOTS; s++)
         for (int i = 0; i < c->n_out[s]; i++) {
+            if (c->def->out[s].flags & FL_TOKEN)
+                continue;
             const uint8_t now = marks_of(m, c->out[s][i]);
             add_mark(m, c->out[s][i],
                      now & (WRITTEN | SUPPLIED) ? WRITTEN | SHARED : WRITTEN);

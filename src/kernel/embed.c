@@ -241,15 +241,65 @@ fl_err fl_embed_infer(const fl_infer *x, const char *table, fl_shape *out)
     return FL_OK;
 }
 
+fl_err fl_embed_infer_concat(fl_infer *x)
+{
+    const fl_attr *order = fl_meta_attr(x, "order");
+    fl_meta *out = fl_meta_out(x, "Out", 0);
+    fl_shape s;
+    FL_TRY(fl_embed_infer(x, "W", &s));
+    fl_meta_set(x, "Out", 0, fl_meta_in(x, "W", 0)->dtype, &s);
+    if (!out || !order->n)
+        return FL_OK;
+    int64_t first = order->longs[0];
+    const fl_meta *like = first >= 0
+                              ? fl_meta_in(x, "Ids", (int)first)
+                              : fl_meta_in(x, "Dense", (int)-(first + 1));
+    bool pooled = first >= 0 && fl_meta_attr(x, "pool")->b;
+    out->lod_level = like->lod_level - (pooled && like->lod_level);
+    out->lod = pooled ? NULL : like->lod;
+    return FL_OK;
+}
+
+fl_err fl_embed_cut_lod(fl_call *c)
+{
+    const fl_attr *order = fl_attr_get(c, "order");
+    if (!order->n || order->longs[0] < 0 || !fl_attr_bool(c, "pool"))
+        return FL_OK;
+    fl_lod upper = fl_in_at(c, "Ids", (int)order->longs[0])->lod;
+    upper.levels--;
+    return fl_lod_ref(&fl_out(c, "Out")->lod, &upper);
+}
+
+fl_embed_where fl_embed_where_of(const fl_tensor *t)
+{
+    const int64_t *x = t->data, n = fl_tensor_numel(t) / 2;
+    return (fl_embed_where){.n = n, .m = x[0], .at = x + 1, .id = x + 1 + n};
+}
+
+static int64_t count_before(const fl_call *c, int k)
+{
+    int64_t n = 0;
+    for (int i = 0; i < k; i++)
+        n += fl_tensor_numel(fl_in_at(c, "Ids", i));
+    return n;
+}
+
+int64_t fl_embed_count_ids(const fl_call *c)
+{
+    return count_before(c, fl_in_count(c, "Ids"));
+}
+
 bool fl_embed_next(fl_embed_walk *w, fl_embed_part *part)
 {
     const fl_attr *order = fl_attr_get(w->c, "order");
     if (w->i == order->n)
         return false;
-    int64_t k = order->longs[w->i++];
-    *part = (fl_embed_part){.column = w->column};
+    int64_t k = order->longs[w->reverse ? order->n - 1 - w->i : w->i];
+    *part = (fl_embed_part){0};
+    w->i++;
     if (k >= 0) {
         part->width = fl_in(w->c, w->table)->shape.dim[1];
+        part->first = count_before(w->c, (int)k);
         part->ids = fl_embed_of(fl_in_at(w->c, "Ids", (int)k),
                                 fl_attr_bool(w->c, "pool"), part->width,
                                 w->step, fl_attr_i64(w->c, "padding_idx"));
@@ -257,7 +307,8 @@ bool fl_embed_next(fl_embed_walk *w, fl_embed_part *part)
         part->dense = fl_in_at(w->c, "Dense", (int)-(k + 1));
         part->width = part->dense->shape.dim[1];
     }
-    w->column += part->width;
+    part->column = w->reverse ? w->step - w->columns - part->width : w->columns;
+    w->columns += part->width;
     return true;
 }
 

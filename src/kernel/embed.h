@@ -53,19 +53,39 @@ void fl_embed_warm(const fl_embed *e, const void *table, size_t size);
 fl_err fl_embed_infer(const fl_infer *x, const char *table,
                       fl_shape *out) FL_MUST_CHECK;
 
+/* The shape rule of Out, the concat. It has the sequences of the concat's first
+ * input: those of a pooled one without the last level, which only the kernel
+ * can cut off (fl_embed_cut_lod). */
+fl_err fl_embed_infer_concat(fl_infer *x) FL_MUST_CHECK;
+fl_err fl_embed_cut_lod(fl_call *c) FL_MUST_CHECK;
+
+/* Which row of a list of different ids each id is. Number i of all Ids is
+ * row at[i] of id[]. As a tensor, for another op: i64 [2 n + 1], first m, then
+ * at[n], then id[n], of which m count. */
+typedef struct fl_embed_where {
+    int64_t n, m; /* ids; different ones */
+    const int64_t *at, *id;
+} fl_embed_where;
+
+fl_embed_where fl_embed_where_of(const fl_tensor *t);
+int64_t fl_embed_count_ids(const fl_call *c);
+
 /* One input of the concat. */
 typedef struct fl_embed_part {
     fl_embed ids;           /* where dense is NULL */
     const fl_tensor *dense; /* [rows,width] */
+    int64_t first;          /* ids in the Ids before it */
     int64_t column, width;  /* its place in the concat */
 } fl_embed_part;
 
-/* From left to right; starts with c, table and step set and the rest zero. */
+/* From left to right, or back; starts with c, table, step and reverse set and
+ * the rest zero. */
 typedef struct fl_embed_walk {
     const fl_call *c;
     const char *table; /* slot */
     int64_t step;      /* columns of the concat */
-    int64_t column;
+    bool reverse;      /* from right to left */
+    int64_t columns;   /* of the parts so far */
     int i;
 } fl_embed_walk;
 

@@ -337,8 +337,16 @@ static fl_err size_outputs(fl_frame *f)
     return FL_OK;
 }
 
+static _Thread_local uint64_t prepared;
+
+uint64_t fl_frame_prepared(void)
+{
+    return prepared;
+}
+
 fl_err fl_frame_prepare(fl_frame *f)
 {
+    prepared++;
     FL_TRY(read_inputs(f));
     if (!f->call.def->infer)
         return FL_OK;

@@ -34,6 +34,8 @@ bool fl_frame_moves(const fl_frame *f);
 const char *fl_frame_empty(const fl_frame *f);
 
 fl_err fl_frame_prepare(fl_frame *f) FL_MUST_CHECK;
+/* Frames prepared on this thread so far: tests demand that it stands still. */
+uint64_t fl_frame_prepared(void);
 fl_err fl_frame_run(fl_frame *f) FL_MUST_CHECK;
 
 #endif

@@ -52,36 +52,10 @@ static fl_err FN(fused)(fl_call *c)
 
 #else
 
-/* Out has the sequences of the concat's first input: those of a pooled one
- * without the last level, which only the kernel can cut off. */
-static fl_err infer_fused(fl_infer *x)
-{
-    const fl_attr *order = fl_meta_attr(x, "order");
-    fl_meta *out = fl_meta_out(x, "Out", 0);
-    fl_shape s;
-    FL_TRY(fl_embed_infer(x, "W", &s));
-    fl_meta_set(x, "Out", 0, fl_meta_in(x, "W", 0)->dtype, &s);
-    if (!out || !order->n)
-        return FL_OK;
-    int64_t first = order->longs[0];
-    const fl_meta *like = first >= 0
-                              ? fl_meta_in(x, "Ids", (int)first)
-                              : fl_meta_in(x, "Dense", (int)-(first + 1));
-    bool pooled = first >= 0 && fl_meta_attr(x, "pool")->b;
-    out->lod_level = like->lod_level - (pooled && like->lod_level);
-    out->lod = pooled ? NULL : like->lod;
-    return FL_OK;
-}
-
 static fl_err fused(fl_call *c)
 {
-    const fl_attr *order = fl_attr_get(c, "order");
     FL_TRY(fl_embed_check_all(c, "W"));
-    if (order->n && order->longs[0] >= 0 && fl_attr_bool(c, "pool")) {
-        fl_lod upper = fl_in_at(c, "Ids", (int)order->longs[0])->lod;
-        upper.levels--;
-        FL_TRY(fl_lod_ref(&fl_out(c, "Out")->lod, &upper));
-    }
+    FL_TRY(fl_embed_cut_lod(c));
     return fl_in(c, "W")->dtype == FL_F64 ? fused_f64(c) : fused_f32(c);
 }
 
@@ -96,7 +70,7 @@ const fl_op_def fl_op_fused_embed_concat = {
             {"padding_idx", FL_ATTR_LONG, .i = -1},
         },
     .flags = FL_OP_HIDDEN,
-    .infer = infer_fused,
+    .infer = fl_embed_infer_concat,
     .run = fused,
 };
 

@@ -64,6 +64,28 @@ static void rows_have_the_gradient_of_each_id(void)
     });
 }
 
+/* Ids 1, 1, 2 and 0 are rows 1, 1, 2 and 0 of the list 0, 1, 2. */
+static void rows_of_one_id_are_added_up(void)
+{
+    fl_check_op(&(fl_op_case){
+        .type = "fused_embed_rows",
+        .attr = {{"order", FL_ATTR_INTS, FL_CASE_INTS(-1, 0, 1)},
+                 {"pool", FL_ATTR_BOOL, .b = true},
+                 {"reverse", FL_ATTR_BOOL, .b = true}},
+        .in = {{"Ids", {3, 1}, {1, 1, 2}, .dtype = "i64", .lod = "0,2,3"},
+               {"Ids", {1, 1}, {0}, .dtype = "i64", .lod = "0,0,1"},
+               {"W", {3, 2}, {1, 2, 3, 4, 5, 6}},
+               {"Dense", {2, 1}},
+               {"Grad", {2, 5}, {7, 10, 20, 30, 40, 8, 11, 21, 31, 41}},
+               {"Where", {9}, {3, 1, 1, 2, 0, 0, 1, 2, 0}, .dtype = "i64"}},
+        .out = {{"Out",
+                 {3, 2},
+                 {31, 41, 20, 40, 11, 21},
+                 .rows = "0,1,2",
+                 .height = 3}},
+    });
+}
+
 /* --- against the plain operators --- */
 
 enum {
@@ -265,6 +287,7 @@ static void say_what_does_not_fit(void)
 const fl_test fl_tests[] = {
     {"fused_embed_rows has the gradient of each id",
      rows_have_the_gradient_of_each_id},
+    {"fused_embed_rows adds up rows of one id", rows_of_one_id_are_added_up},
     {"fused_embed_concat pools and joins", concat_pools_and_joins},
     {"fused_embed_concat takes one id a row", concat_takes_one_id_a_row},
     {"fused_embed_sgd adds up repeats and skips padding",

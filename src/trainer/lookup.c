@@ -223,7 +223,8 @@ static fl_shape shape_of_output(const fl_lookups *s, const chunk *c,
     fl_shape shape = item->shape;
     if (is_range(c))
         return ((const fl_piece *)fl_map_get(&s->pieces, c->of->table))->shape;
-    shape.dim[0] = c->of->n;
+    if (c->of->n >= 0 && !c->of->most)
+        shape.dim[0] = c->of->n;
     return shape;
 }
 
@@ -231,12 +232,15 @@ static fl_err copy_chunk(const fl_lookups *s, const chunk *c,
                          const fl_item *item)
 {
     fl_tensor *out = c->of->out;
-    if (c->n == c->of->n)
-        return fl_item_tensor(item, out);
     const fl_shape whole = shape_of_output(s, c, item);
-    if (!c->first)
+    const bool fits = out->data && !out->buf && out->dtype == item->dtype &&
+                      fl_shape_equal(&out->shape, &whole);
+    if (c->n == c->of->n && !fits)
+        return fl_item_tensor(item, out);
+    if (!c->first && !fits)
         FL_TRY(fl_tensor_resize(out, item->dtype, &whole));
-    const size_t at = item->data.size / (size_t)c->n * (size_t)c->first;
+    const size_t at =
+        c->first ? item->data.size / (size_t)c->n * (size_t)c->first : 0;
     if (item->kind != FL_LOD_TENSOR || item->dtype != out->dtype ||
         !fl_shape_equal(&whole, &out->shape) ||
         at + item->data.size > fl_tensor_bytes(out))

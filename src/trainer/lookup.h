@@ -18,7 +18,8 @@ typedef struct fl_lookup {
     const char *table; /* name on the server */
     int64_t n;
     const int64_t *rows; /* row numbers of the server */
-    fl_tensor *out; /* gets the answer: [n, width], the variable, or [ids] */
+    fl_tensor *out; /* gets the answer: [n, width], the variable, or [ids]. A
+                       view of that shape is filled where it lies. */
     int64_t most;
 } fl_lookup;
 

@@ -3,13 +3,17 @@
  *
  *     distributed_lookup_table  Outputs i = the rows Ids i of W; rows of
  *                               padding_idx are zero
+ *     fused_lookup_concat       the same, each summed up by sequence where
+ *                               `pool`, and a concat of the results with Dense:
+ *                               Out and order as fused_embed_concat's. Where
+ *                               lists the different ids for fused_embed_rows
  *     prefetch                  Out i = the rows X i, asked of server i
  *     lookup_sparse_table       Out = the rows Ids of a table that grows. It
  *                               stands in programs of servers and never runs.
  *
- * distributed_lookup_table asks for each row once, however often its id occurs:
- * it sorts the ids, which also separates them by piece, and asks all servers at
- * once. W itself is not read: there may be no copy of it here.
+ * The first two ask for each row once, however often its id occurs: they sort
+ * the ids, which also separates them by piece, and ask all servers at once. W
+ * itself is not read: there may be no copy of it here.
  *
  * Without table_names the op was put into a plan in place of a lookup_table of
  * a program that was not transpiled (a test program on a trainer). The
@@ -17,6 +21,8 @@
  * id i is row i / servers of piece i % servers, so that sorting separates the
  * ids of different servers. */
 #include "exec/plan.h"
+#include "kernel/embed.h"
+#include "kernel/move.h"
 #include "trainer/service.h"
 
 /* Output `slot` i has a row of w for each id of `ids`, whose last dim is 1. */
@@ -77,17 +83,17 @@ typedef struct piece {
 /* Memory that an op keeps from one run to the next. */
 typedef struct state {
     const fl_placement *place; /* of the job whose servers are asked */
-    int64_t room;     /* ids that the next five arrays have memory for */
+    int64_t room;     /* ids that the next four arrays have memory for */
     int64_t *ids;     /* ids of all inputs, one input after the other */
-    int64_t *which;   /* by id: its index in `row` and `at`; -1: padding */
+    int64_t *which;   /* by id: its index in `row` and `values`; -1: padding */
     fl_row_at *order; /* memory for fl_rows_order: twice as many */
     int64_t *row;     /* rows to ask for, with the server's numbers */
-    const char **at;  /* by row: its values, after the answer */
+    fl_tensor values; /* values of these rows, after the answer */
     bool by_id;       /* rows by id: piece i has the ids i, i + n, .. */
     int n;            /* pieces */
     piece *pieces;
     fl_lookup *lookups; /* by piece; those with rows move to the front */
-    fl_tensor *answers; /* by piece */
+    fl_tensor *answers; /* by lookup: views of `values` */
 } state;
 
 static void free_state(void *scratch)
@@ -95,13 +101,11 @@ static void free_state(void *scratch)
     state *s = scratch;
     if (!s)
         return;
-    for (int i = 0; i < s->n; i++)
-        fl_tensor_fini(&s->answers[i]);
+    fl_tensor_fini(&s->values);
     fl_mem_free(s->ids);
     fl_mem_free(s->which);
     fl_mem_free(s->order);
     fl_mem_free(s->row);
-    fl_mem_free(s->at);
     fl_mem_free(s->pieces);
     fl_mem_free(s->lookups);
     fl_mem_free(s->answers);
@@ -189,7 +193,6 @@ static void reserve_ids(state *s, int64_t n)
     s->which = fl_mem_grow(s->which, room * sizeof *s->which);
     s->order = fl_mem_grow(s->order, 2 * room * sizeof *s->order);
     s->row = fl_mem_grow(s->row, room * sizeof *s->row);
-    s->at = fl_mem_grow(s->at, room * sizeof *s->at);
     s->room = (int64_t)room;
 }
 
@@ -232,16 +235,19 @@ static fl_err fail_row(const fl_call *c, const state *s, int64_t id)
                    (long long)(all - 1));
 }
 
-/* Sort the ids, drop repeats, and give the rows of piece i to s->lookups[i]. */
-static fl_err assign_rows(const fl_call *c, state *s, int64_t n)
+/* Sort the ids, drop repeats, and give the rows of piece i to s->lookups[i]. *m
+ * is the number of rows. `list`, unless it is NULL, gets their ids. */
+static fl_err assign_rows(const fl_call *c, state *s, int64_t n, int64_t *list,
+                          int64_t *m)
 {
     const int64_t padding = number_id(s, fl_attr_i64(c, "padding_idx"));
     const fl_shape shape = fl_shape_of(1, &n);
-    const fl_rows list = {.n = n,
-                          .index = fl_tensor_view(FL_I64, &shape, s->ids)};
-    const fl_row_at *order = fl_rows_order(&list, s->order);
-    int64_t start = 0, m = 0, last = 0;
+    const fl_rows all = {.n = n,
+                         .index = fl_tensor_view(FL_I64, &shape, s->ids)};
+    const fl_row_at *order = fl_rows_order(&all, s->order);
+    int64_t start = 0, last = 0;
     int i = 0; /* piece */
+    *m = 0;
     for (int64_t k = 0; k < n; k++) {
         const int64_t at = order[k].at, id = s->ids[at];
         if (padding != -1 && id == padding) {
@@ -252,86 +258,158 @@ static fl_err assign_rows(const fl_call *c, state *s, int64_t n)
             start += s->pieces[i++].rows;
         if (id < 0 || i == s->n)
             return fail_row(c, s, id);
-        if (!m || id != last) {
+        if (!*m || id != last) {
             fl_lookup *to = &s->lookups[i];
-            to->rows = to->n++ ? to->rows : &s->row[m];
-            s->row[m++] = s->by_id ? (id - start) * s->n + i : id - start;
+            to->rows = to->n++ ? to->rows : &s->row[*m];
+            s->row[*m] = s->by_id ? (id - start) * s->n + i : id - start;
+            if (list)
+                list[*m] = s->by_id ? s->row[*m] : id;
+            ++*m;
         }
-        s->which[at] = m - 1;
+        s->which[at] = *m - 1;
         last = id;
     }
     return FL_OK;
 }
 
-/* Move the lookups that have rows to the front. Returns how many have. */
+/* Move the lookups that have rows to the front; each gets its part of
+ * `values`. Returns how many have. */
 static int address_lookups(state *s)
 {
+    char *to = s->values.data;
     int n = 0;
     for (int i = 0; i < s->n; i++) {
         fl_lookup one = s->lookups[i];
         if (!one.n)
             continue;
+        const fl_shape shape = {2, {one.n, s->values.shape.dim[1]}};
+        s->answers[n] = fl_tensor_view(s->values.dtype, &shape, to);
+        to += fl_tensor_bytes(&s->answers[n]);
         one.table = s->pieces[i].table;
         one.server = s->pieces[i].server;
-        one.out = &s->answers[i];
+        one.out = &s->answers[n];
         s->lookups[n++] = one;
     }
     return n;
 }
 
-/* Check the answers, and note where the values of each row are. */
-static fl_err find_rows(const fl_call *c, state *s, int n, size_t bytes)
+/* An answer that does not fit has got memory of its own. */
+static fl_err check_answers(state *s, int n)
 {
-    const fl_tensor *w = fl_in(c, "W");
-    int64_t k = 0;
+    const char *at = s->values.data;
+    fl_err err = FL_OK;
     for (int i = 0; i < n; i++) {
         const fl_lookup *to = &s->lookups[i];
-        if (to->out->dtype != w->dtype ||
-            fl_tensor_bytes(to->out) != (size_t)to->n * bytes)
-            return fl_fail(FL_ESHAPE,
-                           "distributed_lookup_table: rows of \"%s\" came as "
-                           "%zu bytes of %s, %zu of %s were expected",
-                           to->table, fl_tensor_bytes(to->out),
-                           fl_dtype_name(to->out->dtype), (size_t)to->n * bytes,
-                           fl_dtype_name(w->dtype));
-        for (int64_t r = 0; r < to->n; r++)
-            s->at[k++] = (const char *)to->out->data + (size_t)r * bytes;
+        const size_t bytes = (size_t)to->n * (size_t)s->values.shape.dim[1] *
+                             fl_dtype_size(s->values.dtype);
+        if (to->out->data != at && !err)
+            err = fl_fail(FL_ESHAPE,
+                          "distributed_lookup_table: rows of \"%s\" came as "
+                          "%zu bytes of %s, %zu of %s were expected",
+                          to->table, fl_tensor_bytes(to->out),
+                          fl_dtype_name(to->out->dtype), bytes,
+                          fl_dtype_name(s->values.dtype));
+        fl_tensor_fini(to->out);
+        at += bytes;
     }
-    return FL_OK;
+    return err;
 }
 
-static void copy_rows(const fl_call *c, const state *s, size_t bytes)
-{
-    const int64_t *which = s->which;
-    for (int i = 0; i < fl_in_count(c, "Ids"); i++) {
-        const int64_t n = fl_tensor_numel(fl_in_at(c, "Ids", i));
-        fl_tensor *out = fl_out_at(c, "Outputs", i);
-        for (int64_t k = 0; out && k < n; k++) {
-            char *to = (char *)out->data + (size_t)k * bytes;
-            if (which[k] < 0)
-                memset(to, 0, bytes);
-            else
-                memcpy(to, s->at[which[k]], bytes);
-        }
-        which += n;
-    }
-}
-
-static fl_err distributed_lookup(fl_call *c)
+/* Ask for the rows of all ids: s->values gets them, s->which says where.
+ * `list`, unless it is NULL, gets the *m different ids. */
+static fl_err look_up_all(fl_call *c, state **out, int64_t *list, int64_t *m)
 {
     const fl_tensor *w = fl_in(c, "W");
-    const size_t bytes = (size_t)w->shape.dim[1] * fl_dtype_size(w->dtype);
     state *s;
     fl_trainer *t;
     FL_TRY(get_state(c, &s));
     FL_TRY(fl_call_trainer(c, &t));
     memset(s->lookups, 0, (size_t)s->n * sizeof *s->lookups);
-    FL_TRY(assign_rows(c, s, copy_ids(c, s)));
-    const int n_lookups = address_lookups(s);
-    if (n_lookups)
-        FL_TRY(fl_trainer_lookup(t, fl_call_watch(c), n_lookups, s->lookups));
-    FL_TRY(find_rows(c, s, n_lookups, bytes));
-    copy_rows(c, s, bytes);
+    FL_TRY(assign_rows(c, s, copy_ids(c, s), list, m));
+    const fl_shape shape = {2, {*m, w->shape.dim[1]}};
+    FL_TRY(fl_tensor_resize(&s->values, w->dtype, &shape));
+    const int n = address_lookups(s);
+    if (n) {
+        const fl_err err =
+            fl_trainer_lookup(t, fl_call_watch(c), n, s->lookups);
+        const fl_err bad = check_answers(s, n);
+        FL_TRY(err ? err : bad);
+    }
+    *out = s;
+    return FL_OK;
+}
+
+/* Row r of `to` = the sum of the rows that e has for it. */
+static void copy_rows(const state *s, const fl_embed *e, void *to)
+{
+    if (s->values.dtype == FL_F64)
+        fl_embed_get_f64(e, s->values.data, to);
+    else
+        fl_embed_get_f32(e, s->values.data, to);
+}
+
+static fl_err distributed_lookup(fl_call *c)
+{
+    state *s;
+    int64_t first = 0, m;
+    FL_TRY(look_up_all(c, &s, NULL, &m));
+    for (int i = 0; i < fl_in_count(c, "Ids"); i++) {
+        const int64_t n = fl_tensor_numel(fl_in_at(c, "Ids", i));
+        const int64_t width = s->values.shape.dim[1];
+        const fl_embed e = {.ids = s->which + first,
+                            .n = n,
+                            .rows = n,
+                            .width = width,
+                            .step = width,
+                            .padding = -1};
+        fl_tensor *out = fl_out_at(c, "Outputs", i);
+        if (out)
+            copy_rows(s, &e, out->data);
+        first += n;
+    }
+    return FL_OK;
+}
+
+/* --- fused_lookup_concat --- */
+
+static fl_err infer_concat(fl_infer *x)
+{
+    fl_shape where = {1, {1}};
+    FL_TRY(fl_embed_infer_concat(x));
+    for (int i = 0; i < fl_meta_count_in(x, "Ids"); i++) {
+        const int64_t n = fl_meta_in(x, "Ids", i)->shape.dim[0];
+        where.dim[0] = fl_dim_add(where.dim[0], fl_dim_mul(2, n));
+    }
+    fl_meta_set(x, "Where", 0, FL_I64, &where);
+    return FL_OK;
+}
+
+static fl_err lookup_concat(fl_call *c)
+{
+    fl_tensor *y = fl_out(c, "Out"), *where = fl_out(c, "Where");
+    const size_t size = fl_dtype_size(y->dtype);
+    const int64_t n = fl_embed_count_ids(c);
+    int64_t *list = where ? where->data : NULL, m;
+    fl_embed_walk walk = {.c = c, .table = "W", .step = y->shape.dim[1]};
+    fl_embed_part part;
+    state *s;
+    FL_TRY(fl_embed_cut_lod(c));
+    FL_TRY(look_up_all(c, &s, list ? list + 1 + n : NULL, &m));
+    if (list) {
+        list[0] = m;
+        memcpy(list + 1, s->which, (size_t)n * sizeof *list);
+    }
+    while (fl_embed_next(&walk, &part)) {
+        char *to = (char *)y->data + (size_t)part.column * size;
+        const size_t bytes = (size_t)part.width * size;
+        part.ids.ids = s->which + part.first;
+        part.ids.padding = -1;
+        if (part.dense)
+            fl_move_runs(y->shape.dim[0], bytes, to, (size_t)walk.step * size,
+                         part.dense->data, bytes);
+        else
+            copy_rows(s, &part.ids, to);
+    }
     return FL_OK;
 }
 
@@ -376,20 +454,43 @@ static fl_err infer_sparse(fl_infer *x)
                        0);
 }
 
+#define PIECES                                                                 \
+    {"table_names", FL_ATTR_STRINGS},       /* the pieces of W */              \
+        {"height_sections", FL_ATTR_LONGS}, /* rows of each piece */           \
+    {                                                                          \
+        "endpoints", FL_ATTR_STRINGS                                           \
+    } /* server of each piece */
+
 const fl_op_def fl_op_distributed_lookup_table = {
     .type = "distributed_lookup_table",
     .in = {{"Ids", FL_MANY}, {"W", FL_UNREAD}},
     .out = {{"Outputs", FL_MANY}},
     .attr =
         {
-            {"table_names", FL_ATTR_STRINGS},   /* the pieces of W */
-            {"height_sections", FL_ATTR_LONGS}, /* rows of each piece */
-            {"endpoints", FL_ATTR_STRINGS},     /* server of each piece */
+            PIECES,
             {"padding_idx", FL_ATTR_LONG, .i = -1},
             {"trainer_id", FL_ATTR_INT},
         },
     .infer = infer_distributed,
     .run = distributed_lookup,
+};
+
+const fl_op_def fl_op_fused_lookup_concat = {
+    .type = "fused_lookup_concat",
+    .in = {{"Ids", FL_MANY},
+           {"W", FL_UNREAD},
+           {"Dense", FL_MANY | FL_OPTIONAL}},
+    .out = {{"Out"}, {"Where", FL_OPTIONAL}},
+    .attr =
+        {
+            PIECES,
+            {"order", FL_ATTR_INTS, .required = true},
+            {"pool", FL_ATTR_BOOL},
+            {"padding_idx", FL_ATTR_LONG, .i = -1},
+        },
+    .flags = FL_OP_HIDDEN,
+    .infer = infer_concat,
+    .run = lookup_concat,
 };
 
 /* Dynamic: the number of ids, and so of rows of Out, is known at run time only.

@@ -278,7 +278,7 @@ static fl_err fetch_barrier(fl_call *c)
 const fl_op_def fl_op_send = {
     .type = "send",
     .in = {{"X", FL_MANY}},
-    .out = {{"Out", FL_MANY | FL_OPTIONAL}},
+    .out = {{"Out", FL_MANY | FL_OPTIONAL | FL_TOKEN}},
     .attr =
         {
             {"epmap", FL_ATTR_STRINGS},         /* the server of each piece */
@@ -313,7 +313,7 @@ const fl_op_def fl_op_recv = {
 const fl_op_def fl_op_send_barrier = {
     .type = "send_barrier",
     .in = {{"X", FL_MANY | FL_OPTIONAL}},
-    .out = {{"Out", FL_MANY | FL_OPTIONAL}},
+    .out = {{"Out", FL_MANY | FL_OPTIONAL | FL_TOKEN}},
     .attr =
         {
             {"endpoints", FL_ATTR_STRINGS},
@@ -328,7 +328,7 @@ const fl_op_def fl_op_send_barrier = {
 const fl_op_def fl_op_fetch_barrier = {
     .type = "fetch_barrier",
     .in = {{"X", FL_MANY | FL_OPTIONAL}},
-    .out = {{"Out", FL_MANY | FL_OPTIONAL}},
+    .out = {{"Out", FL_MANY | FL_OPTIONAL | FL_TOKEN}},
     .attr =
         {
             {"endpoints", FL_ATTR_STRINGS},

@@ -332,6 +332,22 @@ const fl_op_def fl_op_split_ids = {
     .run = split_ids,
 };
 
+static fl_err run_split_rows(fl_call *c)
+{
+    return split_rows(c, &fl_in_value(c, "Ids", 0)->rows);
+}
+
+/* split_ids of selected rows, as a plan runs it: what it writes has the shape
+ * of what it reads, however many rows it has. */
+const fl_op_def fl_op_split_rows = {
+    .type = "split_rows",
+    .in = {{"Ids"}},
+    .out = {{"Out", FL_MANY}},
+    .flags = FL_OP_HIDDEN,
+    .infer = infer_split_ids,
+    .run = run_split_rows,
+};
+
 const fl_op_def fl_op_merge_ids = {
     .type = "merge_ids",
     .in = {{"Ids", FL_MANY}, {"Rows", FL_MANY}, {"X", FL_MANY}},
