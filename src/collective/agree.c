@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agree.c - the ranks compare digests of their programs; only where those
- * differ they compare texts, to show what differs. */
+/* agree.c - the ranks compare digests of their programs. Only if these differ,
+ * they exchange the texts to show the difference. */
 #include "collective/agree.h"
 
 #include "base/sha256.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    SHOWN = 150,          /* bytes of a line that a sentence shows */
+    SHOWN = 150,          /* bytes of a line that the error message shows */
     TEXT_LIMIT = 64 << 20 /* bytes of a program's text that are compared */
 };
 
@@ -61,7 +61,7 @@ static void show_line(const char *line, char out[SHOWN])
             *c = '?';
 }
 
-/* The sentence about two texts that differ. */
+/* The error for two texts that differ. */
 static fl_err tell_difference(int rank, const char *mine, const char *first)
 {
     char a[SHOWN], b[SHOWN];
@@ -92,7 +92,7 @@ static fl_err compare_texts(fl_backend *b, int rank, const char *text,
         b->fail(b->self, why.text);
         fl_sentence_restore(&why);
     } else if (!err) {
-        err = b->barrier(b->self); /* it ends with the sentence of another */
+        err = b->barrier(b->self); /* fails with the error of another rank */
     }
     fl_mem_free(first);
     return err;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backend.h - what carries the collective calls of a world.
+/* backend.h - carries out the collective calls of a world.
  *
  *     ring   our own connections (net/mesh.h, net/ring.h)
  *     mpi    a library that is loaded on request (collective/plugin.h)
@@ -23,15 +23,16 @@ struct fl_backend {
     fl_err (*broadcast)(void *self, int root, void *x, size_t size);
     fl_err (*barrier)(void *self);
     void (*about)(void *self, const fl_mesh_subject *about);
-    void (*fail)(void *self, const char *why); /* here and on all ranks */
-    void (*free)(void *self);                  /* with a farewell */
+    /* later calls fail, here and on all other ranks */
+    void (*fail)(void *self, const char *why);
+    void (*free)(void *self); /* tells the other ranks that this one is done */
 };
 
-/* Join by connections of our own. Own: b. Err: as fl_mesh_join. */
+/* Join over sockets (net/mesh.h). Own: b. Err: as fl_mesh_join. */
 fl_err fl_backend_ring(const fl_mesh_opts *opts, fl_backend *b) FL_MUST_CHECK;
 
-/* Join by the library of that name: "mpi". Of the options only rank and world
- * count. Own: b. Err: EINVAL, ENOENT (there is no such library), EIO. */
+/* Join with a plug-in library: name "mpi". Only the options rank and world are
+ * used. Own: b. Err: EINVAL, ENOENT (there is no such library), EIO. */
 fl_err fl_backend_plugin(const char *name, const fl_mesh_opts *opts,
                          fl_backend *b) FL_MUST_CHECK;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* backend_plugin.c - a library as a backend: FLUID_COLLECTIVE=mpi loads
- * libfluid-mpi.so, which lies beside libfluid.so or where libraries lie. */
+ * libfluid-mpi.so from the folder of libfluid.so or from the system's library
+ * path. */
 #include "collective/backend.h"
 
 #include "base/mem.h"
@@ -100,7 +101,7 @@ static fl_err plugin_barrier(void *self)
 static void plugin_about(void *self, const fl_mesh_subject *about)
 {
     (void)self;
-    (void)about; /* a plug-in has sentences of its own */
+    (void)about; /* a plug-in writes its own messages */
 }
 
 static void plugin_fail(void *self, const char *why)
@@ -109,7 +110,7 @@ static void plugin_fail(void *self, const char *why)
     l->plugin->fail(l->self, why);
 }
 
-/* The library stays: MPI cannot be started twice in a process. */
+/* The library stays loaded: MPI cannot be started twice in a process. */
 static void plugin_free(void *self)
 {
     loaded *l = self;
@@ -128,7 +129,7 @@ static void find_folder(fl_str *out)
         fl_str_bytes(out, info.dli_fname, (size_t)(slash + 1 - info.dli_fname));
 }
 
-/* MPI's own parts look for its symbols: they are global. */
+/* Load with global symbols, which parts of MPI need. */
 static void *open_library(const char *name)
 {
     fl_str path = {0};

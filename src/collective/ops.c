@@ -7,12 +7,12 @@
  *     c_broadcast                 Out = X of rank `root`
  *     c_allgather                 Out = the rows of all ranks, in their order
  *     c_reducescatter             Out = this rank's rows of the sum
- *     c_sync_calc_stream          orders programs for GPUs; copies X to Out
+ *     c_sync_calc_stream          copies X to Out; its purpose is GPUs
  *     c_sync_comm_stream          waits for all calls of ring_id
- *     allreduce, broadcast        as the c_ ones; they wait by themselves
+ *     allreduce, broadcast        like the c_ operators, but wait themselves
  *
- * The operators and their attributes are Fluid's. device_id, devices and the
- * hierarchical_ attributes speak of GPUs and have no effect. */
+ * The operators and their attributes are those of Fluid. device_id, devices and
+ * the hierarchical_ attributes concern GPUs and have no effect. */
 #include "collective/ops.h"
 
 #include "collective/world.h"
@@ -36,7 +36,7 @@ static fl_err infer_tensor(fl_infer *x)
     return fl_infer_same(x);
 }
 
-/* Each Out is like its X, whatever that is. */
+/* Each Out has the kind, type and shape of its X. */
 static fl_err infer_each(fl_infer *x)
 {
     const int n = fl_meta_count_in(x, "X");
@@ -105,8 +105,8 @@ static fl_err find_worlds(const fl_call *c, fl_worlds **out)
                           c->def->type);
 }
 
-/* Join all of `list`, of which this process is the one at `rank`, and call
- * them by the name of the output variable. */
+/* Join the ranks of `list`, in which this process is number `rank`. The name of
+ * the output variable names their world. */
 static fl_err join_ranks(fl_call *c, const char *id, int n,
                          const char *const *list, int64_t rank)
 {
@@ -138,7 +138,8 @@ static fl_err gen_nccl_id(fl_call *c)
     return FL_OK;
 }
 
-/* The list of all ranks is other_endpoints with the own one at `rank`. */
+/* The list of all ranks is other_endpoints with `endpoint` inserted at `rank`.
+ */
 static fl_err c_gen_nccl_id(fl_call *c)
 {
     const fl_attr *others = fl_attr_get(c, "other_endpoints");
@@ -175,11 +176,11 @@ static fl_err c_comm_init_all(fl_call *c)
 
 /* --- calls ---------------------------------------------------------------- */
 
-/* What a call keeps between runs. */
+/* Memory that a call keeps between runs. */
 typedef struct state {
     fl_world *world;
-    bool pending; /* it was added, and nobody has waited for it */
-    bool beside;  /* a sync op waits for the result before anybody reads it */
+    bool pending; /* a reduction was added and not waited for yet */
+    bool beside;  /* a sync op waits for the result before any op reads it */
 } state;
 
 static void end_state(void *scratch)
@@ -209,7 +210,7 @@ static bool is_sync(const fl_op *op, int64_t ring)
            (a ? a->i : 0) == ring;
 }
 
-/* Whether an op from `first` on touches the variable. */
+/* Whether an op from `first` on uses the variable. */
 static bool is_used(const fl_ops *ops, int64_t first, const char *out_var)
 {
     for (int64_t i = first; i < ops->n; i++)
@@ -218,9 +219,9 @@ static bool is_used(const fl_ops *ops, int64_t first, const char *out_var)
     return false;
 }
 
-/* Whether a c_sync_comm_stream of the ring comes before whatever touches the
- * result. Without one the call waits for its result itself. So does one whose
- * result nobody uses: its memory may become another temporary's. */
+/* Whether a c_sync_comm_stream of the ring comes before every op that uses the
+ * result. Otherwise the call waits for its result itself. It also waits if no
+ * op uses the result, since another temporary may get its memory. */
 static bool is_synced(const fl_call *c, int64_t ring)
 {
     const fl_program *p = fl_call_site(c).program;
@@ -254,7 +255,8 @@ static fl_err make_state(fl_call *c, int64_t ring, bool beside)
     return FL_OK;
 }
 
-/* The ranks that a call talks to; all of them run the same program. */
+/* Find the world of a call, and check that all its ranks run the same program.
+ */
 static fl_err find_state(fl_call *c, int64_t ring, bool beside, state **out)
 {
     if (!c->scratch)
@@ -381,7 +383,8 @@ static fl_err c_allgather(fl_call *c)
                                fl_call_site(c).env->watch);
 }
 
-/* All of X is needed in the making of the own rows: the kernel has a copy. */
+/* The reduction overwrites its whole buffer, so the kernel works on a copy of
+ * X. */
 static fl_err c_reducescatter(fl_call *c)
 {
     const fl_tensor *x = fl_in(c, "X");
@@ -419,8 +422,8 @@ static fl_err c_sync_comm_stream(fl_call *c)
 
 /* --- gradients ------------------------------------------------------------ */
 
-/* The gradient of a call is a call over the same ring: each rank's loss counts
- * for the input of every rank. */
+/* The gradient of a call is a call over the same ring, because the loss of each
+ * rank depends on the inputs of all ranks. */
 static fl_err call_back(fl_grads *g, const char *type)
 {
     static const char *const same[] = {"ring_id", "use_calc_stream", "nranks"};
@@ -450,8 +453,8 @@ static fl_err c_reducescatter_grad(fl_grads *g)
 
 /* --- tables --------------------------------------------------------------- */
 
-/* Fluid 0.13 to 0.15 said endpoint and endpoint_list, later versions trainers;
- * trainer_id is the rank. */
+/* Fluid 0.13 to 0.15 used endpoint and endpoint_list, later versions use
+ * trainers. trainer_id is the rank. */
 const fl_op_def fl_op_gen_nccl_id = {
     .type = "gen_nccl_id",
     .out = {{"NCCLID", FL_OPTIONAL}},
@@ -499,7 +502,7 @@ const fl_op_def fl_op_c_comm_init = {
     .run = c_comm_init,
 };
 
-/* Connects the GPUs of one process. */
+/* In Fluid this connects the GPUs of one process. */
 const fl_op_def fl_op_c_comm_init_all = {
     .type = "c_comm_init_all",
     .attr = {{"devices", FL_ATTR_INTS}, {"ring_id", FL_ATTR_INT}},

@@ -27,7 +27,7 @@ static void wrong_shapes_are_refused(void)
               "c_allreduce_sum: X is bool, expected f32, f64, i64 or i32");
 }
 
-/* What the kernels do needs other ranks: world_test.c. */
+/* The kernels need other ranks and are tested in world_test.c. */
 static void every_table_is_registered(void)
 {
     for (int i = 0; i < fl_collective_ops_count; i++) {

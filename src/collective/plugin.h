@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin.h - a library that carries collective calls in place of our ring.
+/* plugin.h - the interface of a library that replaces our ring for collective
+ * calls.
  *
- * The library exports one variable, fl_collective_plugin. This header stands
- * alone: a plug-in is built without any other header of Fluid. Calls mean what
- * net/ring.h says. A call returns 0, or another number with a sentence in why,
- * which has FL_PLUGIN_WHY bytes. Thread: one at a time, not always the same. */
+ * The library exports one variable, fl_collective_plugin. This header
+ * includes no other header of Fluid, so that a plug-in needs only this one.
+ * Calls mean what net/ring.h says. A call returns 0, or another number and an
+ * error message in `why`, which has FL_PLUGIN_WHY bytes. Thread: one at a time,
+ * not always the same. */
 #ifndef FL_COLLECTIVE_PLUGIN_H
 #define FL_COLLECTIVE_PLUGIN_H
 
@@ -12,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-    FL_PLUGIN_ABI = 1, /* counts changes of the struct below */
+    FL_PLUGIN_ABI = 1, /* version of the struct below */
     FL_PLUGIN_WHY = 300,
 };
 
@@ -33,7 +35,7 @@ typedef enum fl_plugin_reduce {
 typedef struct fl_plugin {
     int abi; /* FL_PLUGIN_ABI */
     const char *name;
-    /* *local: ranks on this host. */
+    /* *local becomes the number of ranks on this host. */
     int (*join)(int rank, int ranks, void **self, int *local, char *why);
     int (*all_reduce)(void *self, fl_plugin_reduce how, fl_plugin_type type,
                       void *x, int64_t n, char *why);

@@ -14,23 +14,23 @@
 #include <string.h>
 
 enum {
-    /* Bytes. Copying such a tensor into a bucket and back costs about as much
-     * as the latency of a call of its own. */
+    /* Bytes. For a larger tensor, copying into a bucket and back takes longer
+     * than the latency of a call of its own. */
     ALONE = 64 << 10,
     BUCKET = 256 << 10,
 };
 
 #define ASK (100 * FL_MS)
 
-/* What the thread sees of a value. The value itself is the caller's: the wait
- * for it looks at its shape while the thread still works. */
+/* The part of a value that the thread uses. The value itself belongs to the
+ * caller, which may read its shape while the thread works. */
 typedef struct entry {
     fl_reduction x;
-    char *data; /* of the tensor */
+    char *data; /* elements of the tensor */
     size_t bytes;
 } entry;
 
-/* The rows of a rank, as all ranks learn of them. */
+/* What a rank tells all others about its selected rows. */
 typedef struct rows_head {
     int64_t n, height, width, dtype;
 } rows_head;
@@ -39,18 +39,18 @@ typedef struct batch {
     fl_reducer *of;
     fl_reduce how;
     fl_dtype type;
-    size_t bytes; /* of the tensors so far */
+    size_t bytes; /* bytes of the tensors so far */
     FL_VEC(entry) values;
-    bool gathers;        /* the one value is selected rows */
+    bool gathers;        /* the batch has one value, selected rows */
     const int64_t *rows; /* their indices, of this rank; data are the rows */
-    rows_head *heads;    /* [ranks]; NULL: this batch has never gathered */
-    size_t *at;          /* [ranks + 1]: the parts of the ranks in flat */
+    rows_head *heads;    /* [ranks]; NULL: not allocated yet */
+    size_t *at;          /* [ranks + 1]: where the part of each rank begins */
     char *flat;          /* the rows of all ranks */
     size_t flat_size;
 } batch;
 
-/* Thread: batches that were submitted are the thread's until the group is
- * empty; so are flat, err, sentence and the backend. */
+/* Thread: submitted batches, flat, err, sentence and the backend belong to the
+ * reducer's thread until the group is empty; the rest belongs to the caller. */
 struct fl_reducer {
     fl_backend *backend;
     int ranks, rank;
@@ -59,11 +59,11 @@ struct fl_reducer {
     fl_group group;
     fl_count stopped;
     FL_VEC(batch *) batches; /* of this step, in the order of the calls */
-    int64_t submitted;       /* of those, given to the thread or made */
+    int64_t submitted;       /* batches that were given to the thread or made */
     batch *open;             /* the bucket that is being filled; or NULL */
-    FL_VEC(batch *) spare;   /* for the next batches */
+    FL_VEC(batch *) spare;   /* batches to use again */
     int64_t steps;
-    char *flat; /* where the tensors of a bucket lie in one piece */
+    char *flat; /* contiguous copy of the tensors of a bucket */
     size_t flat_size;
     fl_err err;
     fl_sentence sentence;
@@ -150,8 +150,8 @@ static size_t row_bytes(const batch *b, const rows_head *h)
     return (size_t)h->width * fl_dtype_size(b->type);
 }
 
-/* The heads of all ranks, then their rows: each rank's part of the flat memory
- * is its indices, then its rows. */
+/* Gather the heads of all ranks, then their rows. The part of a rank in the
+ * flat memory is its indices, followed by its rows. */
 static fl_err gather_rows(fl_reducer *r, batch *b)
 {
     const rows_head mine = b->heads[r->rank];
@@ -179,7 +179,7 @@ static fl_err gather_rows(fl_reducer *r, batch *b)
     return r->backend->all_gather(r->backend->self, b->flat, b->at);
 }
 
-/* The value gets the rows of all ranks, when the thread is done with it. */
+/* Copy the rows of all ranks to the value, after the thread has finished. */
 static fl_err spread_rows(const fl_reducer *r, const batch *b)
 {
     fl_rows *rows = &b->values.at[0].x.value->rows;
@@ -208,7 +208,7 @@ static void run_batch(void *arg)
     batch *b = arg;
     fl_reducer *r = b->of;
     if (r->err || (!r->direct && fl_reducer_stopped(r)))
-        return; /* the first failure is final */
+        return; /* after an error no more calls are made */
     set_subject(r, b);
     r->err = b->gathers         ? gather_rows(r, b)
              : b->values.n == 1 ? reduce_tensor(r, b)
@@ -237,7 +237,8 @@ static void add_value(batch *b, const fl_reduction *x, void *data, size_t bytes)
     fl_push(&b->values, (entry){*x, data, bytes});
 }
 
-/* The order of the calls is that in which batches are closed. */
+/* Close the open bucket. Calls are made in the order in which batches are
+ * closed. */
 static void close_bucket(fl_reducer *r)
 {
     if (r->open)
@@ -339,7 +340,7 @@ fl_err fl_reducer_wait(fl_reducer *r, fl_interrupt *interrupted, void *user)
         r->err = fl_fail(FL_EINTR, "the run was interrupted");
         r->sentence = fl_sentence_keep();
     }
-    r->direct = true; /* the thread is idle: what is left is made here */
+    r->direct = true; /* the thread is idle: make the remaining calls here */
     while (r->submitted < r->batches.n)
         run_batch(r->batches.at[r->submitted++]);
     r->direct = false;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reducer.h - values of all ranks are added up in buckets, beside the work.
+/* reducer.h - reduces values over all ranks, in buckets, while the caller goes
+ * on.
  *
- * Small tensors share a call; large ones and selected rows have their own. What
- * shares a call depends only on the order and the sizes of the values that are
- * given, so it is the same on all ranks and in every run; so are the bits.
+ * Small tensors share a call; large ones and selected rows have their own.
+ * Which values share a call depends only on their order and sizes. So it is the
+ * same on all ranks and in every run, and the results have the same bits.
  *
  * With overlap a thread makes the calls while the caller goes on. Without it
  * the caller makes them in fl_reducer_wait. The order of the calls is the same.
@@ -16,19 +17,19 @@
 
 typedef struct fl_reducer fl_reducer; /* Thread: one at a time */
 
-/* How a caller looks at a wait; NULL: nobody does. */
+/* Returns true to end a wait. */
 typedef bool fl_interrupt(void *user);
 
 fl_reducer *fl_reducer_new(fl_backend *b, int ranks, int rank, bool overlap);
-/* Stops the thread; the calls that it has not made are not made. */
+/* Stops the thread; calls that it has not begun are not made. */
 void fl_reducer_free(fl_reducer *r);
 
 typedef struct fl_reduction {
     fl_reduce how;
     const char *var; /* lives until the wait is over */
-    fl_value *value; /* a tensor, or selected rows that get the rows of all
-                      * ranks, in their order; not touched by the caller until
-                      * the wait is over */
+    fl_value *value; /* a tensor, or selected rows, to which the rows of the
+                      * other ranks are added, in order of rank. The caller
+                      * must not use it until the wait is over. */
     bool *pending;   /* true until the wait is over */
 } fl_reduction;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* world.c - worlds by their endpoints, by name and by ring.
+/* world.c - finds worlds by their endpoints, by name and by ring.
  *
- * Easy to get wrong: the waits of the backend run either on the caller's
- * thread, where the caller's watch may be asked, or on the reducer's thread,
- * where it may not. */
+ * Easy to get wrong: a wait of the backend runs on the caller's thread, where
+ * it may poll the caller's watch, or on the reducer's thread, where it must
+ * not. */
 #include "collective/world.h"
 
 #include "base/atomic.h"
@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A program that all ranks run. */
+/* A program that all ranks have agreed on. */
 typedef struct agreed {
     uint64_t uid, version;
 } agreed;
@@ -30,9 +30,9 @@ struct fl_world {
     char **endpoints;
     fl_backend backend; /* self NULL: the world has ended */
     fl_reducer *reducer;
-    fl_watch *by; /* of the call that is being made on the caller's thread */
+    fl_watch *by; /* watch of the current call on the caller's thread */
     FL_VEC(agreed) agreed;
-    FL_VEC(char *) texts; /* of the programs that all ranks run */
+    FL_VEC(char *) texts; /* texts of the programs that ranks agreed on */
 };
 
 typedef struct name {
@@ -144,8 +144,8 @@ void fl_world_abandon(fl_world *w)
 
 /* --- calls ---------------------------------------------------------------- */
 
-/* What was added before is reduced before: the order of the calls is that of
- * the program. */
+/* Begin a call that waits for its result. Values that were added before are
+ * reduced first, so that calls are made in the order of the program. */
 static fl_err begin_call(fl_world *w, const char *var, fl_watch *by)
 {
     FL_TRY(fl_world_wait(w, by));
@@ -228,7 +228,7 @@ fl_err fl_world_agree(fl_world *w, const fl_program *p, fl_watch *by)
 
 static fl_err read_options(fl_mesh_opts *o, int *overlap)
 {
-    double start = 600, silence = 1800; /* s */
+    double start = 600, silence = 1800; /* seconds */
     bool on = false;
     const char *text = fl_flag_text("FLUID_OVERLAP");
     FL_TRY(fl_flag_number("FLUID_START", &start));
@@ -241,7 +241,7 @@ static fl_err read_options(fl_mesh_opts *o, int *overlap)
     return FL_OK;
 }
 
-/* A rank that others can reach should ask who they are. */
+/* Warn if other hosts can reach this rank and there is no job key. */
 static void warn_without_key(const char *endpoint)
 {
     fl_address at[FL_ADDRESSES];
@@ -340,7 +340,9 @@ static fl_err new_joined(int ranks, const char *const *endpoints, int rank,
     return FL_OK;
 }
 
-/* The key is read once: a descriptor has it only once. */
+/* Get the key, which is read only once, since a descriptor cannot be read
+ * again.
+ */
 static fl_err get_key(fl_worlds *w, const fl_job_key **out)
 {
     fl_err err = FL_OK;

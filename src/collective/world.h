@@ -6,18 +6,18 @@
  *     c_allreduce_sum and others   work on the ranks of their ring_id
  *     c_sync_comm_stream           returns when all calls of its ring are done
  *
- * All rings whose endpoints are the same share one world and its connections.
- * A world ends with its engine: it says farewell, or tells the others why this
- * rank failed (fl_worlds_leave). A failure of any rank is final: every later
- * call of every rank returns it, within seconds.
+ * Rings with the same endpoints share one world and its connections. A world
+ * ends with its engine: this rank tells the others that it is done, or why it
+ * failed (fl_worlds_leave). A failure of any rank is final: within seconds
+ * every later call of every rank returns it.
  *
- * What the environment says is read when ranks join:
+ * These environment variables are read when ranks join:
  *
- *     FLUID_COLLECTIVE           ring (default) or mpi: what carries the calls
- *     FLUID_START                s until all ranks are there (600)
- *     FLUID_COLLECTIVE_TIMEOUT   s of a wait without progress (1800)
- *     FLUID_OVERLAP              1 or 0: reduce while backward runs; by default
- *                                where there are more cores than ranks
+ *     FLUID_COLLECTIVE           the backend: ring (default) or mpi
+ *     FLUID_START                seconds until all ranks have joined (600)
+ *     FLUID_COLLECTIVE_TIMEOUT   seconds of a wait without progress (1800)
+ *     FLUID_OVERLAP              1 or 0: reduce while backward runs; default: 1
+ *                                if there are more cores than ranks
  *     FLUID_JOB_KEY_FILE, FLUID_JOB_KEY_FD   see cluster/key.h */
 #ifndef FL_COLLECTIVE_WORLD_H
 #define FL_COLLECTIVE_WORLD_H
@@ -33,25 +33,27 @@ typedef struct fl_world fl_world;   /* Thread: one at a time. Counted. */
 fl_worlds *fl_worlds_new(void);
 void fl_worlds_free(fl_worlds *w); /* leaves with code 0 */
 
-/* The world of these endpoints: found, or joined now. `id` names it for
- * fl_worlds_name, as the variable NCCLID does in programs. p is the program
- * that joins; it must be the same on all ranks. Blocks: until all ranks have
- * come; by (or NULL) may end the wait. Err: as fl_mesh_join and fl_agree. */
+/* Join the ranks at these endpoints, unless that was done before. `id` names
+ * the world for fl_worlds_name, as the variable NCCLID does in programs. p is
+ * the program that joins; it must be the same on all ranks. Blocks: until all
+ * ranks have joined; `by` may end the wait (NULL: nobody). Err: as fl_mesh_join
+ * and fl_agree. */
 fl_err fl_worlds_join(fl_worlds *w, const char *id, int ranks,
                       const char *const *endpoints, int rank,
                       const fl_program *p, fl_watch *by) FL_MUST_CHECK;
 
-/* From now on `ring` is the world that was joined as `id`. Err: ENOENT (nothing
- * was joined as id), EINVAL (it has another number of ranks, or this process
+/* Let `ring` stand for the world that was joined as `id`. Err: ENOENT (there is
+ * no such world), EINVAL (it has another number of ranks, or this process
  * another rank; ranks 0: not compared). */
 fl_err fl_worlds_name(fl_worlds *w, int64_t ring, const char *id, int64_t ranks,
                       int64_t rank) FL_MUST_CHECK;
 
-/* Own: the caller's reference, for fl_world_unref. Err: ENOENT. */
+/* The world of a ring. Own: a reference; end it with fl_world_unref. Err:
+ * ENOENT. */
 fl_err fl_worlds_find(fl_worlds *w, int64_t ring, fl_world **out) FL_MUST_CHECK;
 
-/* All worlds end. code 0: this rank is done; otherwise the other ranks fail,
- * and their sentence has `why`. */
+/* End all worlds. Code 0: this rank is done; otherwise the other ranks fail
+ * with a message that contains `why`. */
 void fl_worlds_leave(fl_worlds *w, int code, const char *why);
 
 fl_world *fl_world_ref(fl_world *w);
@@ -59,7 +61,8 @@ void fl_world_unref(fl_world *w); /* NULL is fine */
 int fl_world_rank(const fl_world *w);
 int fl_world_ranks(const fl_world *w);
 
-/* All ranks run p. Ranks talk only where it is new. Err: as fl_agree. */
+/* Check that all ranks run p. Only the first call for a program communicates.
+ * Err: as fl_agree. */
 fl_err fl_world_agree(fl_world *w, const fl_program *p,
                       fl_watch *by) FL_MUST_CHECK;
 
@@ -71,8 +74,8 @@ fl_err fl_world_wait(fl_world *w, fl_watch *by) FL_MUST_CHECK;
  * not touched any more, and all ranks fail. */
 void fl_world_abandon(fl_world *w);
 
-/* Calls that wait for their result, as net/ring.h says. `var` is for sentences.
- */
+/* Collective calls that wait for their result; see net/ring.h. `var` is for
+ * error messages. */
 fl_err fl_world_broadcast(fl_world *w, const char *var, int64_t root, void *x,
                           size_t size, fl_watch *by) FL_MUST_CHECK;
 fl_err fl_world_all_gather(fl_world *w, const char *var, void *x,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks are threads of this process, each with worlds, a scope and an executor
- * of its own, that run programs as users do. */
+/* Ranks are threads of this process. Each has its own worlds, scope and
+ * executor, and runs programs as a user would. */
 #include "collective/world.h"
 
 #include "base/test.h"
@@ -30,23 +30,23 @@ typedef struct member {
     fl_worlds *worlds;
     fl_scope *scope;
     fl_exe *exe;
-    const char *text; /* of the program that it runs */
+    const char *text; /* text of the program that it runs */
     fl_err err;
     char sentence[TEXT];
-    float x[64]; /* what the body leaves */
+    float x[64]; /* results of the body */
     int64_t index[64], n;
 } member;
 
 struct job {
     int ranks;
-    int held[MOST]; /* sockets that are bound, so that ports stay free */
+    int held[MOST]; /* bound sockets that keep the ports for this test */
     char endpoints[MOST][40];
     const char *text;
     fl_err (*body)(member *m);
     member member[MOST];
 };
 
-/* A free port that nobody else gets: bound, but not listening. */
+/* Bind a free port without listening, so that no other process gets it. */
 static int hold_port(char text[40])
 {
     struct sockaddr_in a = {.sin_family = AF_INET};
@@ -69,7 +69,7 @@ static fl_err run_text(member *m, const char *text)
     return err;
 }
 
-/* Two rings of the same ranks. */
+/* Join, and make two rings of the same ranks. */
 static fl_err join(member *m)
 {
     const job *j = m->of;
@@ -122,7 +122,7 @@ static void run_job(job *j, int ranks, const char *text,
 {
     pthread_t thread[MOST];
     *j = (job){.ranks = ranks, .text = text, .body = body};
-    fl_check_registry(); /* made by one thread */
+    fl_check_registry(); /* must be made before threads use it */
     for (int i = 0; i < ranks; i++) {
         j->held[i] = hold_port(j->endpoints[i]);
         j->member[i] = (member){.of = j, .rank = i, .text = text};
@@ -281,7 +281,7 @@ static void an_unknown_backend_is_refused(void)
     check_all_say(&j, "is \"pigeons\", but its library cannot be loaded");
 }
 
-/* scale reads the sum although no operator waits for it before. */
+/* scale reads the sum without a c_sync_comm_stream before it. */
 static const char without_sync[] =
     "block 0\n"
     "  var a: f32[3] persistable\n"
@@ -389,8 +389,8 @@ static void selected_rows_come_in_the_order_of_ranks(void)
     }
 }
 
-/* Two slots of one table: lookups and their gradients are fused around the
- * calls to other ranks, which must change nothing. */
+/* Two slots of one table. Lookups and their gradients are fused around the
+ * collective calls, and the results must be the same as without fusion. */
 static const char lookups[] =
     "block 0\n"
     "  var a: i64[2,1] persistable\n"
@@ -452,7 +452,7 @@ static void lookups_are_fused_around_ranks(void)
     for (int i = 0; i < 2; i++) {
         CHECK_INT(j.member[i].n, 8);
         CHECK(!memcmp(j.member[i].index, index, sizeof index));
-        for (int k = 0; k < 8; k++) /* the gradient is the row itself */
+        for (int k = 0; k < 8; k++) /* the gradient equals the row */
             for (int d = 0; d < 2; d++)
                 close_to(j.member[i].x[2 * k + d], 2 * (double)index[k] + d);
     }
@@ -481,7 +481,7 @@ static void another_program_is_explained_to_all(void)
                       "rank 1 has `var a: f32[4] persistable`");
 }
 
-/* Variables whose size the program leaves open differ. */
+/* The programs are equal, but the sizes of fed variables differ. */
 static fl_err run_other_shapes(member *m)
 {
     set_tensor(m, "a", m->rank == 1 ? 4 : 3, 0, 0);
@@ -562,7 +562,7 @@ static void a_run_that_stops_in_a_step_fails_on_all_ranks(void)
         unsetenv("FLUID_OVERLAP");
         CHECK(strstr(j.member[1].sentence,
                      "the last run stopped in the middle of a step"));
-        /* With overlap the reduction was made, and rank 0 is done. */
+        /* With overlap the reduction was made before the failure. */
         if (!overlap)
             CHECK(strstr(j.member[0].sentence,
                          "it stopped in the middle of a step"));
