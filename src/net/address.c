@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* address.c - names of hosts are asked for here.
+/* address.c - looks up host names.
  *
- * The system's call may take as long as a name server is silent, and hears no
- * signal meanwhile. So a thread of libc makes it where somebody may interrupt
- * the wait. */
+ * getaddrinfo may block as long as a name server does not answer, and signals
+ * do not end it. So a thread of libc calls it if the caller may interrupt the
+ * wait. */
 #include "net/address.h"
 
 #include "base/endpoint.h"
@@ -14,23 +14,23 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAP 50000000 /* ns between two questions whether to go on */
+#define NAP 50000000 /* ns between two calls of `stop` */
 
-/* The thread sanitizer crashes in a thread that libc makes by itself. */
+/* The thread sanitizer crashes in threads that libc creates itself. */
 #ifdef __SANITIZE_THREAD__
 #define CAN_STOP false
 #else
 #define CAN_STOP true
 #endif
 
-/* A question to the system. */
+/* A lookup. */
 typedef struct lookup {
     struct gaicb ask;
     struct addrinfo hints;
     char host[NI_MAXHOST], port[8];
 } lookup;
 
-/* No signal is to be delivered to a thread that libc makes for it. */
+/* Start a lookup with all signals blocked, so that libc's thread gets none. */
 static int begin_lookup(struct gaicb **list)
 {
     sigset_t all, old;
@@ -41,7 +41,8 @@ static int begin_lookup(struct gaicb **list)
     return error;
 }
 
-/* An error of getaddrinfo; EAI_INPROGRESS: it was told to stop. */
+/* Wait. Returns an error of getaddrinfo; EAI_INPROGRESS: `stop` ended the wait.
+ */
 static int wait_for_lookup(lookup *l, int (*stop)(void *user), void *user)
 {
     struct gaicb *list[1] = {&l->ask};
@@ -54,7 +55,7 @@ static int wait_for_lookup(lookup *l, int (*stop)(void *user), void *user)
     return error;
 }
 
-/* Numbers need nobody who knows them. */
+/* Look up a name. Numeric addresses are tried first, without a name server. */
 static int look_up(lookup *l, int (*stop)(void *user), void *user)
 {
     struct addrinfo numbers = l->hints;
@@ -115,7 +116,8 @@ fl_err fl_address_find_unless(const char *endpoint, int (*stop)(void *user),
                       endpoint, gai_strerror(error));
     else if (!err)
         take_addresses(l->ask.ar_result, out, n);
-    /* What cannot be cancelled is libc's until it has its answer. */
+    /* A lookup that cannot be cancelled is left to libc: freeing it is not
+     * safe. */
     if (error != EAI_INPROGRESS || gai_cancel(&l->ask) == EAI_CANCELED)
         fl_mem_free(l);
     return err;

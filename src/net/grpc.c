@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grpc.c - remote calls (rpc.h) by gRPC.
+/* grpc.c - implements rpc.h with gRPC.
  *
- * One completion queue serves both sides; its threads do gRPC's I/O while they
- * wait, so a callback that waited would stop the network.
+ * One completion queue serves calls of both sides. Its threads do gRPC's I/O
+ * while they wait, so a callback that blocks would stop the network.
  *
- * A call ends in two steps. Batches in flight hold it, and who works with it;
- * when the last lets go its gRPC object ends (unwind_call). Memory that was
- * lent may lie in a socket's buffer still; when that is free, too, the last
- * callback runs and the call is gone (finish_call). Both run on threads of the
- * queue: another thread that lets go last rings the bell, an empty batch that
- * puts a tag into the queue.
+ * A call ends in two steps. Batches in flight and functions that use the call
+ * hold references to it; when the last one is released, its gRPC object is
+ * freed (unwind_call). Lent memory may still be in a socket's buffer; when that
+ * is released too, the last callback runs and the call is freed (finish_call).
+ * Both steps run on threads of the queue. If another thread releases the last
+ * reference, it puts a tag into the queue with an empty batch (ring_bell).
  *
- * Of what is sent one batch is in flight at a time, whoever adds to it. Easy to
- * get wrong: a slice that gRPC lets go may be the last of a packet, on any
- * thread and deep in gRPC; so nothing but counting happens there.
+ * A call has at most one sending batch in flight at a time. Easy to get wrong:
+ * gRPC may release the last slice of a packet on any thread, deep inside its
+ * own code, so the callback only decrements a count.
  *
- * Every request comes in through one catch-all, known method or not: gRPC lets
- * calls of methods that nobody asked for wait forever. The message is read only
- * after the method and the number of calls were found to be right; what a
- * stranger's connection may send, and how long its calls may last, is limited
+ * All requests are accepted through one catch-all method, because gRPC would
+ * let calls of unknown methods wait forever. A message is read only after the
+ * method and the number of calls have been checked. What a stranger's
+ * connection may send, and how long its calls may last, is limited
  * (listener.h). */
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -41,23 +41,24 @@
 #include <stdio.h>
 
 enum {
-    WHY_MOST = 2000,   /* bytes of a sentence that travel: headers are small */
-    LEND_LEAST = 1024, /* bytes; below, a copy costs less than a loan */
-    WORDS_PAUSE = 16,  /* unsent words after which a served call is not read */
-    WORDS_MOST = 1024, /* unsent words after which a call is ended */
-    REQUESTS_ASKED = 256, /* requests gRPC may hand over before we ask for more;
-                             what comes beyond is told after later things */
-    CALLS_MOST = 1024,    /* calls that are served at once, unless opts say */
+    WHY_MOST = 2000, /* bytes of an error message: headers are limited */
+    LEND_LEAST =
+        1024,         /* bytes; smaller memory is faster to copy than to lend */
+    WORDS_PAUSE = 16, /* unsent words after which a served call is not read */
+    WORDS_MOST = 1024,    /* unsent words after which a call is ended */
+    REQUESTS_ASKED = 256, /* requests that gRPC may deliver before we ask for
+                             more; further ones are delivered late */
+    CALLS_MOST = 1024,    /* default of opts.max_calls */
 };
 #define SECOND        INT64_C(1000000000)
-#define STRANGER_TIME (5 * SECOND)   /* of a call, all in all */
-#define MEMBER_TIME   (600 * SECOND) /* until its message is complete */
+#define STRANGER_TIME (5 * SECOND)   /* limit of a whole call */
+#define MEMBER_TIME   (600 * SECOND) /* limit until the message is complete */
 
 static const char health[] = "/grpc.health.v1.Health/Check";
 
 typedef struct rpc_call rpc_call;
 
-/* What the queue hands back when something is done. */
+/* A tag of the completion queue: run is called when its batch is done. */
 typedef struct queue_tag {
     void (*run)(void *self, bool ok);
     void *self;
@@ -65,7 +66,8 @@ typedef struct queue_tag {
 
 typedef struct call_slot {
     rpc_call *call; /* NULL: free */
-    uint32_t used;  /* how often, so that no number comes twice */
+    uint32_t
+        used; /* how often the slot was used, so that call numbers differ */
 } call_slot;
 
 struct fl_rpc_peer {
@@ -73,51 +75,51 @@ struct fl_rpc_peer {
     grpc_channel *channel;
 };
 
-/* Thread: lock. What stands above it never changes, but for the server, which
- * fl_rpc_listen makes. The lock is never held when gRPC starts a batch, which
- * may drop lent memory, or when foreign code runs. */
+/* Thread: `lock` guards the fields below it; those above it never change,
+ * except `server`, which fl_rpc_listen sets. The lock is never held when gRPC
+ * starts a batch, which may drop lent memory, or when a callback runs. */
 struct fl_rpc {
     fl_rpc_opts opts;
     fl_grpc_library *library;
     grpc_completion_queue *queue;
-    grpc_channel *nowhere; /* every call fails */
+    grpc_channel *nowhere; /* a channel on which every call fails */
     grpc_call *bell;
     fl_pool *pool;
     fl_group polling;
     grpc_server *server;
-    grpc_server_credentials *plain; /* of sockets that are accepted */
-    fl_listener *listener;          /* NULL: gRPC listens, at a path */
+    grpc_server_credentials *plain; /* for accepted sockets */
+    fl_listener *listener;          /* NULL: gRPC listens at a unix: path */
     queue_tag stopped, settled;
-    grpc_metadata token; /* what own calls show */
+    grpc_metadata token; /* sent with own calls */
 
     pthread_mutex_t lock;
     pthread_cond_t quiet; /* no call is left, or the server has stopped */
     FL_VEC(call_slot) slots;
     FL_VEC(uint32_t) free_slots;
     FL_VEC(fl_rpc_peer *) peers;
-    int64_t live; /* calls not yet gone */
-    int serving;  /* of them, being served */
+    int64_t live; /* calls that are not freed yet */
+    int serving;  /* calls of members that are being served */
     bool healthy, ending, server_stopped;
 };
 
-/* Thread: the rpc's lock from `id` on; above it, threads of the queue, which
- * come one after the other. */
+/* Thread: the rpc's lock guards the fields from `id` on; those above belong to
+ * the threads of the queue, one at a time. */
 struct rpc_call {
     fl_rpc *rpc;
     grpc_call *grpc;
     bool own, open;
     fl_count holds;
-    fl_count lent; /* packets with memory in gRPC's hands, 1 for `holds` */
+    fl_count lent; /* packets that gRPC still uses, plus 1 for `holds` */
     queue_tag arrived, read, wrote, closed, unwound, finished;
     grpc_byte_buffer *in, *out;
     grpc_metadata_array head, tail;
     grpc_call_details details;   /* served */
-    const fl_rpc_method *method; /* served; NULL: none, or health */
-    bool heard_of;               /* served: the method was told */
+    const fl_rpc_method *method; /* served; NULL: unknown, or health */
+    bool heard_of;               /* served: the method's callback was called */
     uint64_t connection;         /* served: fl_listener_name; 0: not known */
     bool entered;                /* served: counted by its connection */
     bool counted;                /* served: part of rpc->serving */
-    int broken;                  /* served: gone before it was answered */
+    int broken;                  /* served: it ended before it was answered */
     grpc_status_code status;     /* own */
     grpc_slice why;              /* own */
     bool late;                   /* own: it has a deadline */
@@ -125,13 +127,14 @@ struct rpc_call {
     void (*heard)(void *self, uint64_t tag, const fl_packet *p); /* own */
 
     uint64_t id;
-    int64_t came; /* served: when, ns */
-    bool unread;  /* served: its first message has not come */
-    bool paused;  /* served: too many words wait for another to be read */
-    FL_VEC(fl_packet *) words; /* the first `said` are gone */
+    int64_t came; /* served: time of arrival, ns */
+    bool unread;  /* served: its first message has not arrived */
+    bool paused;  /* served: not read, because too many words are unsent */
+    FL_VEC(fl_packet *)
+    words; /* messages to send; the first `said` were sent */
     int64_t said;
     bool writing, greeted, mute; /* mute: nothing can be sent any more */
-    bool ended, end_sent;        /* this side says no more; the other knows */
+    bool ended, end_sent;        /* this side sends no more; the other knows */
     bool cancelled;              /* own */
     grpc_status_code end_status; /* served */
     fl_str end_why;              /* served */
@@ -143,8 +146,8 @@ static const struct {
     fl_err err;
     grpc_status_code status;
 } statuses[] = {
-    /* Where several fit, the first does. UNAVAILABLE and CANCELLED are left
-     * out: gRPC itself tells with them of a connection's end. */
+    /* The first row that fits is used. UNAVAILABLE and CANCELLED are left out:
+     * gRPC itself reports the end of a connection with them. */
     {FL_OK, GRPC_STATUS_OK},
     {FL_EINVAL, GRPC_STATUS_INVALID_ARGUMENT},
     {FL_ENOENT, GRPC_STATUS_NOT_FOUND},
@@ -189,15 +192,15 @@ static void poll_queue(void *arg)
     }
 }
 
-/* tag.run on a thread of the queue. Thread: any. */
+/* Let tag.run be called on a thread of the queue. Thread: any. */
 static void ring_bell(fl_rpc *r, queue_tag *tag)
 {
     grpc_call_start_batch(r->bell, NULL, 0, tag, NULL);
 }
 
-/* --- packets that come --- */
+/* --- received packets --- */
 
-/* What a packet that came keeps. */
+/* What a received packet keeps alive. */
 typedef struct receipt {
     grpc_byte_buffer *bytes;
     fl_grpc_library *library;
@@ -211,7 +214,7 @@ static void receipt_drop(void *owner)
     fl_mem_free(t);
 }
 
-/* Takes b. */
+/* Make a packet of received bytes. Own: takes b. */
 static fl_packet *unpack_bytes(fl_rpc *r, grpc_byte_buffer *b)
 {
     grpc_byte_buffer_reader reader;
@@ -231,8 +234,8 @@ static fl_packet *unpack_bytes(fl_rpc *r, grpc_byte_buffer *b)
 
 /* --- the end of a call --- */
 
-/* gRPC has one status for both: nobody could be reached, and somebody is gone.
- * Only its sentence tells them apart. */
+/* Whether the peer was reached. gRPC has one status for a failed connect and
+ * for a broken connection; only its message tells them apart. */
 static bool was_reached(const rpc_call *c)
 {
     static const char *const never[] = {
@@ -249,7 +252,7 @@ static bool was_reached(const rpc_call *c)
     return true;
 }
 
-/* What a call ended with, as its maker sees it. */
+/* How an own call has ended. */
 static fl_rpc_end end_of(const rpc_call *c)
 {
     switch (c->status) {
@@ -289,7 +292,7 @@ static void tell_done(rpc_call *c)
     fl_rpc_end end = end_of(c);
     fl_str why = {0}, text = {0};
     fl_str_bytes(&why, GRPC_SLICE_START_PTR(c->why), GRPC_SLICE_LENGTH(c->why));
-    fl_utf8_escape(&text, why.at); /* the peer's words */
+    fl_utf8_escape(&text, why.at); /* text from the peer */
     fl_str_fini(&why);
     if (end == FL_RPC_DENIED && !c->status)
         fl_str_add(&text, "the peer answered without a message");
@@ -357,14 +360,14 @@ static void hold_call(rpc_call *c)
     fl_count_up(&c->holds);
 }
 
-/* Thread: of the queue. */
+/* Release a reference. Thread: one of the queue. */
 static void release_on_queue(rpc_call *c)
 {
     if (!fl_count_down(&c->holds))
         unwind_call(c, true);
 }
 
-/* Thread: any. */
+/* Release a reference. Thread: any. */
 static void release_call(rpc_call *c)
 {
     if (!fl_count_down(&c->holds))
@@ -373,7 +376,7 @@ static void release_call(rpc_call *c)
 
 /* --- the table of calls --- */
 
-/* Give a call its number. */
+/* Assign a number to a call. */
 static void enter_call(rpc_call *c)
 {
     fl_rpc *r = c->rpc;
@@ -388,7 +391,7 @@ static void enter_call(rpc_call *c)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* The call will not be found any more: it counts no longer. */
+/* Do not count the call any more. */
 static void count_out(rpc_call *c)
 {
     if (c->entered && c->rpc->listener)
@@ -396,7 +399,7 @@ static void count_out(rpc_call *c)
     c->entered = false;
 }
 
-/* Take the number of a call back, so that nobody finds it any more. */
+/* Free the number of a call, so that find_call does not find it any more. */
 static void retire_call(rpc_call *c)
 {
     fl_rpc *r = c->rpc;
@@ -410,7 +413,7 @@ static void retire_call(rpc_call *c)
         count_out(c);
 }
 
-/* The call of that number, held; NULL: it has ended. */
+/* A reference to the call with that number; NULL: it has ended. */
 static rpc_call *find_call(fl_rpc *r, uint64_t id)
 {
     rpc_call *c = NULL;
@@ -426,8 +429,8 @@ static rpc_call *find_call(fl_rpc *r, uint64_t id)
 
 /* --- batches --- */
 
-/* Start a batch; tag.run follows, even if gRPC refuses it. Until then the call
- * is held. */
+/* Start a batch. tag.run is called when it is done, even if gRPC refuses it.
+ * The batch holds a reference to the call. */
 static void start_batch(rpc_call *c, const grpc_op *ops, int n, queue_tag *tag)
 {
     hold_call(c);
@@ -445,7 +448,7 @@ static void read_next(rpc_call *c)
 
 /* --- bytes out --- */
 
-/* A packet in gRPC's hands. */
+/* A packet that gRPC is sending. */
 typedef struct freight {
     fl_packet *packet;
     rpc_call *call;
@@ -472,7 +475,7 @@ static grpc_slice slice_of(freight *f, fl_span s)
     return grpc_slice_new_with_user_data((void *)s.at, s.size, slice_drop, f);
 }
 
-/* Takes p. */
+/* Make a byte buffer that lends the packet's memory. Own: takes p. */
 static grpc_byte_buffer *pack_packet(rpc_call *c, fl_packet *p)
 {
     const fl_span *spans;
@@ -492,7 +495,7 @@ static grpc_byte_buffer *pack_packet(rpc_call *c, fl_packet *p)
     return b;
 }
 
-/* What is sent next. */
+/* The ops of the next sending batch. */
 typedef struct sending {
     bool head, end;
     fl_packet *word;
@@ -540,7 +543,7 @@ static grpc_op end_op(rpc_call *c, grpc_slice *why)
     return op;
 }
 
-/* Send what is to be sent next, unless something is on its way. */
+/* Start the next sending batch, unless one is in flight. */
 static void send_next(rpc_call *c)
 {
     sending s;
@@ -578,8 +581,8 @@ static bool add_word(rpc_call *c, fl_packet *p, bool last)
     return ok;
 }
 
-/* Queue a word; takes p, which may be NULL: then only the end is said. False:
- * the call had ended on this side. */
+/* Queue a message, or if p is NULL only the end. Own: takes p. False: this side
+ * had ended the call before. */
 static bool say_word(rpc_call *c, fl_packet *p, bool last)
 {
     bool ok = add_word(c, p, last);
@@ -616,7 +619,9 @@ static void answer_health(rpc_call *c)
     say_word(c, p, true);
 }
 
-/* Too many answers wait: the other side does not read them. */
+/* Whether reading must pause, because the other side does not read our
+ * messages.
+ */
 static bool pause_reading(rpc_call *c)
 {
     pthread_mutex_lock(&c->rpc->lock);
@@ -628,7 +633,7 @@ static bool pause_reading(rpc_call *c)
 
 static void serve_word(rpc_call *c, grpc_byte_buffer *b)
 {
-    if (!b && c->open) { /* the other side will say no more */
+    if (!b && c->open) { /* the other side sends no more */
         end_call(c, GRPC_STATUS_OK, "");
         return;
     }
@@ -651,7 +656,7 @@ static void serve_word(rpc_call *c, grpc_byte_buffer *b)
         read_next(c);
 }
 
-/* --- what the queue tells of a call --- */
+/* --- events of a call --- */
 
 static void on_read(void *self, bool ok)
 {
@@ -693,7 +698,7 @@ static void on_wrote(void *self, bool ok)
     release_on_queue(c);
 }
 
-/* The call is held once. */
+/* Make a call with one reference. */
 static rpc_call *call_new(fl_rpc *r, bool own)
 {
     rpc_call *c = fl_mem_alloc(sizeof *c);
@@ -718,7 +723,7 @@ static rpc_call *call_new(fl_rpc *r, bool own)
     return c;
 }
 
-/* --- requests that come --- */
+/* --- incoming requests --- */
 
 static const fl_rpc_method *find_method(const fl_rpc *r, const grpc_slice *name)
 {
@@ -743,7 +748,7 @@ static void refuse_unknown(rpc_call *c)
     fl_str_fini(&why);
 }
 
-/* Has the caller shown the token? */
+/* Whether the caller has sent the token. */
 static bool shows_token(const rpc_call *c)
 {
     const char *token = c->rpc->opts.token;
@@ -753,8 +758,9 @@ static bool shows_token(const rpc_call *c)
     return false;
 }
 
-/* gRPC calls a connection that was accepted here "fd:12". It closes a socket
- * after the last of its calls has ended, so the number is still this call's. */
+/* The name of the call's connection. gRPC calls a connection that the listener
+ * accepted "fd:12". It closes the socket after the last of its calls has ended,
+ * so the number still belongs to this connection. */
 static uint64_t find_connection(rpc_call *c)
 {
     char *uri = grpc_call_get_peer(c->grpc);
@@ -773,8 +779,9 @@ static void refuse_one_more(rpc_call *c, const char *which)
     fl_str_fini(&why);
 }
 
-/* A stranger's call is counted by its connection, a member's by the server:
- * nobody takes the places of others. */
+/* Count a call: a stranger's against the limit of its connection, a member's
+ * against the limit of the server. So strangers cannot use up the calls of
+ * members. */
 static bool count_in(rpc_call *c)
 {
     fl_rpc *r = c->rpc;
@@ -785,7 +792,7 @@ static bool count_in(rpc_call *c)
         refuse_one_more(c, "as many calls as a stranger may have");
         return false;
     }
-    if (!c->method) /* health is told to members however many calls there are */
+    if (!c->method) /* a member's health check is not counted */
         return true;
     if (r->listener &&
         fl_listener_standing(r->listener, c->connection) != FL_MEMBER)
@@ -807,7 +814,7 @@ static void await_close(rpc_call *c)
     start_batch(c, &op, 1, &c->closed);
 }
 
-/* Is it served? If not it was refused. */
+/* Check a new call. False: it was refused. */
 static bool admit_call(rpc_call *c)
 {
     bool checks = !grpc_slice_str_cmp(c->details.method, health);
@@ -826,7 +833,7 @@ static bool admit_call(rpc_call *c)
 static void begin_serving(rpc_call *c)
 {
     if (c->open) {
-        send_next(c); /* so that the other side knows */
+        send_next(c); /* tells the other side that the call is open */
         c->heard_of = true;
         c->method->heard(c->rpc->opts.self, c->method, c->id, NULL);
     }
@@ -835,7 +842,8 @@ static void begin_serving(rpc_call *c)
 
 static void arm_server(fl_rpc *r);
 
-/* It is counted before its end can be heard of, which counts it out. */
+/* A request has arrived. It is counted before its end, which ends the counting,
+ * can be reported. */
 static void on_arrived(void *self, bool ok)
 {
     rpc_call *c = self;
@@ -878,7 +886,7 @@ static void take_socket(void *self, int fd)
     grpc_server_add_channel_from_fd(r->server, fd, r->plain);
 }
 
-/* The queue has come to the tag: whatever was in it before was told. */
+/* The tag has come out of the queue: all earlier events have been reported. */
 static void on_settled(void *self, bool ok)
 {
     fl_rpc *r = self;
@@ -891,7 +899,7 @@ static void settle_queue(void *self)
     ring_bell(r, &r->settled);
 }
 
-/* Why a call may not go on; NULL: it may. */
+/* Why a call must end; NULL: it may go on. */
 static const char *fault_of(rpc_call *c, int64_t now)
 {
     if (fl_listener_standing(c->rpc->listener, c->connection) != FL_MEMBER)
@@ -953,7 +961,7 @@ static void drop_server(fl_rpc *r)
     r->server = NULL;
 }
 
-/* A path of the file system, whose owner says who may come. */
+/* Listen at a unix: path. File permissions decide who may connect. */
 static fl_err serve_path(fl_rpc *r, const char *exact, int *port)
 {
     make_server(r);
@@ -1106,7 +1114,8 @@ static gpr_timespec deadline_in(int64_t timeout)
                         gpr_time_from_nanos(timeout, GPR_TIMESPAN));
 }
 
-/* One step for fl_rpc_free: it finds the call, or the call finds nothing. */
+/* Begin an own call under the lock, so that fl_rpc_free either finds the call
+ * or has set the state in which no call begins. */
 static void dial_peer(rpc_call *c, fl_rpc_peer *to, const char *method,
                       int64_t timeout)
 {
@@ -1132,7 +1141,8 @@ static grpc_op status_op(rpc_call *c)
     return op;
 }
 
-/* The head, the status, and of a request the answer: one batch. */
+/* Start the batch that receives the headers, the status and, for a request, the
+ * answer. */
 static void await_end(rpc_call *c)
 {
     grpc_op ops[3] = {{.op = GRPC_OP_RECV_INITIAL_METADATA}};
@@ -1204,7 +1214,7 @@ void fl_rpc_cancel(fl_rpc *r, uint64_t call)
 
 /* --- start and end --- */
 
-/* Static slices: they are never counted. */
+/* The token as metadata, in static slices, which need no reference counts. */
 static grpc_metadata token_of(const fl_rpc *r)
 {
     grpc_metadata m = {0};
@@ -1295,8 +1305,8 @@ static void cancel_own(fl_rpc *r)
     fl_vec_fini(&own);
 }
 
-/* Memory may be in the buffers of connections: only their end sets it free, so
- * they end before the calls are waited for. */
+/* Close all connections before waiting for the calls, since lent memory may be
+ * in the buffers of the connections. */
 static void end_connections(fl_rpc *r)
 {
     if (r->server) {

@@ -23,19 +23,21 @@ typedef struct setting {
 } setting;
 
 static const setting settings[] = {
-    /* What the protocol knows better. */
+    /* The protocol repeats requests itself. */
     {GRPC_ARG_ENABLE_RETRIES, 0},
     {GRPC_ARG_ENABLE_HTTP_PROXY, 0},
     {GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1},
-    {GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1}, /* two rpc share nothing */
-    {GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1}, /* none: bombs */
-    /* A server that comes up is found within half a second; a host that does
-     * not answer at all is given up after the second packet was lost, too. */
+    {GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
+     1}, /* two fl_rpc share no connection */
+    {GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
+     1}, /* no compression: a small message could expand to a huge one */
+    /* A server that starts is found within half a second. A connect to a host
+     * that does not answer ends after its second packet is lost, too. */
     {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100},
     {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 400},
     {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000}, /* time to connect */
     {GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 500},
-    /* A link that is dead without a word is noticed after 15 s. */
+    /* A dead connection is noticed after 15 s. */
     {GRPC_ARG_KEEPALIVE_TIME_MS, 5000},
     {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000},
     {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},
@@ -43,7 +45,7 @@ static const setting settings[] = {
     {GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0},
     {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000},
     {GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX},
-    /* Of a connection at once; a client of gRPC keeps others back. */
+    /* Calls of a connection at a time; gRPC's client delays further ones. */
     {GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024},
 };
 
@@ -67,7 +69,7 @@ const grpc_channel_args *fl_grpc_args_of(const fl_rpc_opts *opts,
         add_setting(out, settings[i]);
     add_setting(out, (setting){GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, message});
     add_setting(out, (setting){GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, message});
-    /* otherwise two servers could share a port without knowing */
+    /* two servers must not share a port by accident */
     add_setting(out, (setting){GRPC_ARG_ALLOW_REUSEPORT, opts->held});
     return &out->args;
 }
@@ -86,15 +88,15 @@ void fl_grpc_signals_on(const sigset_t *old)
 
 /* --- start and end --- */
 
-/* What gRPC has to say is for those who look for a fault. */
+/* Log lines of gRPC at debug level. */
 static void log_line(gpr_log_func_args *a)
 {
     fl_log(FL_LEVEL_DEBUG, a->file, a->line, "grpc: %s", a->message);
 }
 
-/* Wake when a whole frame is there, not for every packet: a fifth of the CPU of
- * large messages. gRPC takes this from the environment and nowhere else; what
- * the user has set stands. */
+/* Let gRPC wake up for whole frames, not for every packet: this saves a fifth
+ * of the CPU time of large messages. gRPC reads the setting only from the
+ * environment. A setting of the user is kept. */
 static void choose_experiments(void)
 {
     setenv("GRPC_EXPERIMENTS", "tcp_frame_size_tuning,tcp_rcv_lowat", 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grpc_library.h - gRPC in this process: its start and end, its settings.
  *
- * gRPC ends with the last packet that it filled, which may be after the fl_rpc
- * that received the packet: so its users are counted. */
+ * A received packet may live longer than its fl_rpc and needs gRPC, so the
+ * users of gRPC are counted. */
 #ifndef FL_NET_GRPC_LIBRARY_H
 #define FL_NET_GRPC_LIBRARY_H
 
@@ -13,12 +13,12 @@
 
 typedef struct fl_grpc_library fl_grpc_library; /* Thread: any */
 
-/* Starts gRPC. One reference. */
+/* Start gRPC. Own: a new reference. */
 fl_grpc_library *fl_grpc_library_new(void);
 fl_grpc_library *fl_grpc_library_ref(fl_grpc_library *l);
 void fl_grpc_library_unref(fl_grpc_library *l);
 
-/* The settings of connections, for both sides. Own: they lie in *out. */
+/* The settings of connections, for both sides. Own: stored in *out. */
 enum {
     FL_GRPC_ARGS = 32
 };

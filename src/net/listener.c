@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listener.c - one thread accepts, and looks at strangers every few ms.
+/* listener.c - one thread accepts connections, and checks strangers every few
+ * milliseconds.
  *
- * How much was read of a stranger is asked of the kernel: gRPC tells of a
- * message when it is complete, or never. What comes between two looks is let
- * pass. Easy to get wrong:
+ * The kernel tells how many bytes were read from a stranger, because gRPC
+ * reports a message only when it is complete. Easy to get wrong:
  *
- * - The number that `take` was given is gRPC's to close at any time, so nothing
- *   is done to it here; a stranger's second descriptor is closed by this thread
- *   alone.
+ * - gRPC may close the descriptor that `take` got at any time, so it is not
+ * used here. A stranger's second descriptor is closed by this thread only.
  * - A member that shows the token in its first call may send megabytes before
- *   gRPC tells of that call. So who seems to send too much is looked at again
- *   after all that was read has been told. */
+ *   gRPC reports that call. So a connection that seems to send too much is
+ *   checked again after all that was read has been reported. */
 #include "net/listener.h"
 
 #include "base/clock.h"
@@ -33,54 +32,57 @@
 #include <unistd.h>
 
 enum {
-    LOOK_MS = 5,         /* at strangers: what comes in 5 ms fits in memory */
-    SETTLES = 2,         /* the first may be told before what it came after */
-    TICK_MS = 1000,      /* when there are none */
-    BACKLOG = 4096,      /* trainers of a large job come at once */
-    ACCEPTS = 64,        /* connections between two looks */
-    STRANGERS_ALL = 512, /* connections of strangers, of all hosts */
-    STRANGER_BYTES_ALL = 64 << 20, /* that are read of all of them together */
-    /* Bytes of one stranger, though the network has not settled meanwhile: more
-     * than a trainer sends at once, which is 64 pushes of 4 MiB. */
+    LOOK_MS = 5, /* between checks of strangers; 5 ms of data fit in memory */
+    SETTLES = 2, /* one may be reported before earlier events */
+    TICK_MS = 1000,      /* between two ticks */
+    BACKLOG = 4096,      /* trainers of a large job connect at the same time */
+    ACCEPTS = 64,        /* connections accepted between two checks */
+    STRANGERS_ALL = 512, /* connections of strangers from all hosts */
+    STRANGER_BYTES_ALL = 64 << 20, /* bytes that all strangers may send */
+    /* Bytes of one stranger for which it is closed even before the network has
+     * settled: more than a trainer sends at once, which is 64 pushes of
+     * 4 MiB. */
     FAR_TOO_MUCH = 512 << 20,
-    USER_TIMEOUT_MS = 10000, /* sent bytes that nobody acknowledges */
+    USER_TIMEOUT_MS = 10000, /* until unacknowledged bytes end a connection */
 };
 #define MS        INT64_C(1000000)
-#define LOG_EVERY (60000 * MS) /* lines about strangers */
+#define LOG_EVERY (60000 * MS) /* between log lines about strangers */
 
-/* A socket that was accepted, by its number. When the number is another
- * socket's, it is written anew, with another serial number. */
+/* An accepted socket; the index is its descriptor. When the descriptor is used
+ * again for another socket, the entry is overwritten with a new serial number.
+ */
 typedef struct connection {
-    uint32_t serial; /* 0: no socket has had this number */
+    uint32_t serial; /* 0: no socket had this descriptor */
     bool member, local;
-    int watch; /* the same socket, for us; -1: a member's, or it has ended */
+    int watch; /* our duplicate of the descriptor; -1: a member's, or closed */
     int calls;
     int64_t since;
-    int64_t suspect; /* how often the network had settled when its bytes were
-                        too many first; -1: they are not */
+    int64_t suspect; /* value of `settled` when it first had sent too much; -1:
+                        it has not */
     char address[FL_ADDRESS_TEXT];
 } connection;
 
-/* Thread: lock; above it, the listener's own thread or never changed. */
+/* Thread: `lock` guards the fields below it; those above belong to the
+ * listener's thread or never change. */
 struct fl_listener {
     fl_listener_opts opts;
     const fl_clock *clock;
     int fd, wake;
-    int spare; /* a file to give up when there is none left */
+    int spare; /* a descriptor to close when none is left */
     fl_pool *pool;
     fl_group group;
-    int64_t logged;  /* when; 0: never */
-    int64_t unnamed; /* strangers hung up on since then, without a line */
-    char line[300];  /* for the log, once the lock is free */
+    int64_t logged;  /* time of the last log line; 0: none yet */
+    int64_t unnamed; /* strangers closed since then without a log line */
+    char line[300];  /* logged when the lock is released */
 
     pthread_mutex_t lock;
     bool ending;
     bool settling;   /* `settle` was called */
-    int64_t settled; /* how often the network has */
-    int broken; /* errno of a listening socket that takes nobody any more */
-    uint32_t serial; /* the last that was given */
+    int64_t settled; /* how often the network has settled */
+    int broken;      /* errno of a listening socket that fails for good */
+    uint32_t serial; /* the newest serial number */
     FL_VEC(connection) by_fd;
-    FL_VEC(int) strangers; /* numbers, the oldest first */
+    FL_VEC(int) strangers; /* descriptors, the oldest first */
 };
 
 /* --- the listening socket --- */
@@ -100,7 +102,7 @@ static int open_socket(const fl_address *a, bool shared)
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (shared)
         setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
-    /* accepted sockets inherit these two */
+    /* accepted sockets inherit these two options */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
     if (!bind(fd, (const struct sockaddr *)&a->at, a->size) &&
@@ -115,7 +117,7 @@ static int port_of(int fd)
     fl_address a = {.size = sizeof a.at};
     if (getsockname(fd, (struct sockaddr *)&a.at, &a.size))
         return 0;
-    /* IPv6 has it at the same place */
+    /* the port has the same offset for IPv6 */
     return ntohs(((const struct sockaddr_in *)&a.at)->sin_port);
 }
 
@@ -149,14 +151,14 @@ fl_err fl_listener_new(const fl_listener_opts *opts, const char *exact,
     return FL_OK;
 }
 
-/* --- hanging up; the lock is held --- */
+/* --- closing connections; the lock is held --- */
 
 static uint64_t name_connection(uint32_t serial, int fd)
 {
     return (uint64_t)serial << 32 | (uint32_t)fd;
 }
 
-/* NULL: its socket's number is that of another by now. */
+/* The connection of that name; NULL: it has ended. */
 static connection *find_connection(fl_listener *l, uint64_t name)
 {
     const uint32_t serial = (uint32_t)(name >> 32);
@@ -173,7 +175,8 @@ static void unwatch(connection *c)
     c->watch = -1;
 }
 
-/* One line a minute: who floods a server must not flood its log. */
+/* Note a log line, at most one per minute, so that a flood of connections does
+ * not flood the log. */
 static void note(fl_listener *l, const char *what, const char *whom,
                  const char *why)
 {
@@ -191,7 +194,7 @@ static void note(fl_listener *l, const char *what, const char *whom,
     l->unnamed = 0;
 }
 
-/* gRPC hears of it and closes its own number. */
+/* Shut the connection down. gRPC notices that and closes its descriptor. */
 static void hang_up(fl_listener *l, connection *c, const char *why)
 {
     note(l, "hung up on a stranger,", c->address, why);
@@ -211,13 +214,13 @@ static bool same_host(const char *a, const char *b)
     return n == host_length(b) && !memcmp(a, b, n);
 }
 
-/* Room for one more of that host: the oldest one goes. */
+/* Make room for one more stranger of that host: close the oldest one. */
 static void make_room(fl_listener *l, const char *address)
 {
     int64_t all = 0, same = 0, oldest = -1, oldest_same = -1;
     for (int64_t i = l->strangers.n - 1; i >= 0; i--) {
         const connection *c = &l->by_fd.at[l->strangers.at[i]];
-        if (c->member) /* since the last look */
+        if (c->member) /* became a member since the last check */
             continue;
         all++;
         oldest = i;
@@ -237,7 +240,8 @@ static void make_room(fl_listener *l, const char *address)
 
 /* --- accepting --- */
 
-/* Of IPv4 addresses in an IPv6 socket, too. */
+/* Whether the peer is on this host; also for IPv4 addresses of an IPv6 socket.
+ */
 static bool is_local(int fd, const char *peer)
 {
     fl_address a = {.size = sizeof a.at};
@@ -248,7 +252,7 @@ static bool is_local(int fd, const char *peer)
     return same_host(own, peer) || fl_address_loopback(peer);
 }
 
-/* The number may be that of a stranger who has just gone. */
+/* Forget a stranger whose descriptor is used again. */
 static void forget_stranger(fl_listener *l, int fd)
 {
     for (int64_t i = l->strangers.n - 1; i >= 0; i--)
@@ -275,7 +279,7 @@ static void add_connection(fl_listener *l, int fd, const connection *c)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* False: there is no file left. */
+/* Take an accepted socket. False: there is no descriptor left. */
 static bool take_socket(fl_listener *l, int fd, const fl_address *from)
 {
     connection c = {.member = l->opts.open,
@@ -293,8 +297,10 @@ static bool take_socket(fl_listener *l, int fd, const fl_address *from)
     return true;
 }
 
-/* Whoever is next gets a connection that is closed at once; and one stranger
- * loses its own, so that there is a file for a member. */
+/* No descriptor is left: accept the next connection with the spare one and
+ * close it at once. Also close a stranger's connection, so that a member can
+ * connect.
+ */
 static void turn_away(fl_listener *l)
 {
     close(l->spare);
@@ -318,7 +324,7 @@ static bool has_no_file(int error)
            error == ENOMEM;
 }
 
-/* Is the listening socket itself at fault? All else passes. */
+/* Whether the error of accept concerns the listening socket itself. */
 static bool is_broken(int error)
 {
     return error == EBADF || error == EINVAL || error == ENOTSOCK ||
@@ -345,9 +351,9 @@ static void accept_some(fl_listener *l)
     }
 }
 
-/* --- looking at strangers; the lock is held --- */
+/* --- checking strangers; the lock is held --- */
 
-/* Bytes that were read from it. */
+/* Bytes that were read from a connection. */
 static int64_t bytes_of(const connection *c)
 {
     struct tcp_info info = {0};
@@ -359,7 +365,7 @@ static int64_t bytes_of(const connection *c)
     return (int64_t)info.tcpi_bytes_received - unread;
 }
 
-/* The more strangers there are, the less each of them may send. */
+/* How many bytes each stranger may send; the more strangers, the fewer. */
 static int64_t bytes_allowed(const fl_listener *l)
 {
     const int64_t share = STRANGER_BYTES_ALL / l->strangers.n;
@@ -378,7 +384,7 @@ static bool sends_too_much(fl_listener *l, connection *c)
     return c->suspect >= 0 && l->settled - c->suspect >= SETTLES;
 }
 
-/* Why it may not stay; NULL: it may. */
+/* Why a stranger's connection must be closed; NULL: it may stay. */
 static const char *fault_of(fl_listener *l, connection *c, int64_t now)
 {
     if (sends_too_much(l, c))
@@ -405,7 +411,7 @@ static void look_at_strangers(fl_listener *l, int64_t now)
     }
 }
 
-/* Is somebody suspect, and `settle` to be called? */
+/* Whether `settle` must be called, because a connection is suspect. */
 static bool must_settle(fl_listener *l)
 {
     bool must = false;
@@ -426,7 +432,7 @@ void fl_listener_settled(fl_listener *l)
 
 /* --- the thread --- */
 
-/* Until something is to do; false: it ends. */
+/* Wait until there is something to do. False: the thread must end. */
 static bool wait_for_news(fl_listener *l)
 {
     pthread_mutex_lock(&l->lock);

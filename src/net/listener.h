@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listener.h - a listening socket, and what is known of who connects to it.
+/* listener.h - a listening socket, and the limits for those who connect to it.
  *
  *     stranger --shows the token--> member
  *        |
- *        +--sends too much, stays too long, too many of its host--> hung up
+ *        +--sends too much, stays too long, too many of its host--> closed
  *
  * gRPC would accept by itself, but it has no limits for a connection, keeps
  * every byte of an unfinished message, and closes its listening socket for good
@@ -20,23 +20,25 @@
 
 typedef struct fl_listener fl_listener; /* Thread: any */
 
-/* In limits zero is the default. */
+/* A limit of 0 is replaced by the default that is named here. */
 typedef struct fl_listener_opts {
     bool shared; /* another socket may be bound to the port (SO_REUSEPORT) */
-    bool open;   /* whoever connects is a member */
-    /* All run on the listener's thread, without a lock. `take` owns the socket.
-     * `tick` comes once a second. After `settle` fl_listener_settled follows,
-     * once all that has come so far was told; NULL: it always was. */
+    bool open;   /* every connection counts as a member's */
+    /* Callbacks on the listener's thread, without a lock. `take` gets a socket
+     * and owns it. `tick` is called once a second. `settle` asks the owner to
+     * call fl_listener_settled when all that was received so far has been
+     * reported; NULL: that is always the case. */
     void (*take)(void *self, int fd);
     void (*tick)(void *self, int64_t now);
     void (*settle)(void *self);
     void *self;
-    /* That may be read of a connection; 1 MiB. All strangers together may send
-     * 64 MiB: where there are more than 64, each may send less. */
+    /* Bytes that a stranger's connection may send; 1 MiB. All strangers
+     * together may send 64 MiB: if there are more than 64, each may send less.
+     */
     int64_t stranger_bytes;
-    int64_t stranger_time; /* ns until it must have shown the token; 30 s */
-    int stranger_calls;    /* at once, of a connection; 4 */
-    int strangers;         /* connections of one host; 64 */
+    int64_t stranger_time; /* ns until a stranger must show the token; 30 s */
+    int stranger_calls;    /* open calls of a stranger's connection; 4 */
+    int strangers;         /* connections of strangers from one host; 64 */
 } fl_listener_opts;
 
 /* Listen at an exact address ("127.0.0.1:80"; port 0: any free one, which *port
@@ -46,38 +48,39 @@ fl_err fl_listener_new(const fl_listener_opts *opts, const char *exact,
                        int *port, fl_listener **out) FL_MUST_CHECK;
 fl_err fl_listener_start(fl_listener *l) FL_MUST_CHECK;
 
-/* No callback runs after it; connections are still known. */
+/* After this no callback runs; the functions below still work. */
 void fl_listener_stop(fl_listener *l);
 void fl_listener_free(fl_listener *l); /* NULL is fine */
 
-/* From any thread. */
+/* The answer to `settle`. Thread: any. */
 void fl_listener_settled(fl_listener *l);
 
-/* Does it still take connections? Err: EIO. */
+/* Check that it still accepts connections. Err: EIO. */
 fl_err fl_listener_check(fl_listener *l) FL_MUST_CHECK;
 
 /* --- a connection --- */
 
-/* The connection whose socket has the number that `take` was given; 0: none
- * has. Numbers are used again when a socket was closed; these names are not. */
+/* The name of the connection whose socket `take` got; 0: there is none. The
+ * number of a closed socket is used again, a name is not. */
 uint64_t fl_listener_name(fl_listener *l, int fd);
 
 typedef enum fl_standing {
-    FL_STRANGER, /* or the connection has gone */
+    FL_STRANGER, /* a stranger, or the connection has ended */
     FL_LOCAL,    /* a stranger from this host */
     FL_MEMBER,
 } fl_standing;
 
 fl_standing fl_listener_standing(fl_listener *l, uint64_t name);
-/* It is a member's from now on. */
+/* From now on the connection is a member's. */
 void fl_listener_trust(fl_listener *l, uint64_t name);
 
-/* A call begins, and ends. False: the stranger has too many already, or the
- * connection has gone; then no end is told. */
+/* Count the begin and the end of a call. False: the stranger has too many
+ * calls, or the connection has ended; then fl_listener_leave must not be
+ * called. */
 bool fl_listener_enter(fl_listener *l, uint64_t name);
 void fl_listener_leave(fl_listener *l, uint64_t name);
 
-/* "127.0.0.1:40312" into buf, which it returns; "?": it is not known. */
+/* Write "127.0.0.1:40312" to buf, and return buf; "?" if it is not known. */
 const char *fl_listener_address(fl_listener *l, uint64_t name, char *buf,
                                 size_t size);
 

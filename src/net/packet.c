@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* packet.c - spans, where each ends, and what is to be dropped with them.
+/* packet.c - a list of spans and of the owners of lent memory.
  *
- * Copies go one behind the other into the packet's own room, so that many small
- * ones make one span. */
+ * Copies are stored one after the other in the packet's own memory, so that
+ * many small ones become one span. */
 #include "net/packet.h"
 
 #include "base/atomic.h"
 #include "base/vec.h"
 
 enum {
-    ROOM = 224,  /* the headers of a small message */
-    CHUNK = 4096 /* when that is full */
+    ROOM = 224,  /* bytes; enough for the headers of a small message */
+    CHUNK = 4096 /* bytes that are allocated when the room is full */
 };
 
 typedef struct loan {
@@ -21,7 +21,7 @@ typedef struct loan {
 struct fl_packet {
     fl_count refs;
     FL_VEC(fl_span) spans; /* none is empty */
-    FL_VEC(size_t) ends;   /* bytes of the packet up to and with that span */
+    FL_VEC(size_t) ends;   /* offset of the end of each span */
     FL_VEC(loan) loans;
     char *room; /* the next copy goes here */
     size_t left;
@@ -107,7 +107,7 @@ void fl_packet_lend(fl_packet *p, const void *at, size_t size,
         fl_push(&p->loans, (loan){drop, owner});
 }
 
-/* The first span that ends behind `at`, which is before the end. */
+/* The index of the span with byte `at`, which is before the end. */
 static int64_t span_at(const fl_packet *p, size_t at)
 {
     int64_t low = 0, high = p->ends.n - 1;
@@ -127,7 +127,7 @@ bool fl_bytes_next(fl_bytes b, size_t *cursor, fl_span *out)
         return false;
     size_t at = b.at + *cursor, left = b.size - *cursor;
     int64_t i = span_at(b.of, at);
-    size_t here = b.of->ends.at[i] - at; /* of the span, from there on */
+    size_t here = b.of->ends.at[i] - at; /* bytes left in the span */
     fl_span s = b.of->spans.at[i];
     out->at = (const char *)s.at + (s.size - here);
     out->size = here < left ? here : left;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* port.c - the kernel's lists of sockets, and of who has them open; the port
- * file.
+/* port.c - finds which process listens on a port, and writes the port file.
  *
- * /proc/net/tcp has the address and the inode of each socket that listens, the
- * folders /proc/PID/fd the inodes that a process has, where we may look. */
+ * /proc/net/tcp has the address and the inode of each listening socket;
+ * /proc/PID/fd has the inodes that a process has open, if we may read it. */
 #include "net/port.h"
 
 #include "net/address.h"
@@ -18,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The one to bind: of several, the first of IPv4. */
+/* The address to bind: the first IPv4 address, or else the first one. */
 static fl_err resolve(const char *address, fl_address *out)
 {
     fl_address found[FL_ADDRESSES];
@@ -45,13 +44,13 @@ fl_err fl_port_resolve(const char *address, fl_str *out)
     return FL_OK;
 }
 
-/* Every address in the form of IPv6, so that they compare. */
+/* Convert an address to the form of IPv6, so that addresses can be compared. */
 static void widen(const fl_address *a, unsigned char out[16], unsigned *port)
 {
     const struct sockaddr_in *four = (const void *)&a->at;
     const struct sockaddr_in6 *six = (const void *)&a->at;
     memset(out, 0, 16);
-    *port = ntohs(four->sin_port); /* both have it at the same place */
+    *port = ntohs(four->sin_port); /* the same offset for IPv6 */
     if (a->at.ss_family == AF_INET6) {
         memcpy(out, &six->sin6_addr, 16);
         return;
@@ -60,7 +59,7 @@ static void widen(const fl_address *a, unsigned char out[16], unsigned *port)
     memcpy(out + 12, &four->sin_addr, 4);
 }
 
-/* The address as the kernel prints it: words of 32 bits in our byte order. */
+/* Parse an address as the kernel prints it: 32-bit words in host byte order. */
 static bool parse_address(const char *hex, size_t digits, unsigned char out[16])
 {
     memset(out, 0, 16);
@@ -74,7 +73,7 @@ static bool parse_address(const char *hex, size_t digits, unsigned char out[16])
     return true;
 }
 
-/* Is it everywhere: 0.0.0.0 or ::? */
+/* Whether the address is 0.0.0.0 or ::. */
 static bool is_any(const unsigned char a[16])
 {
     static const unsigned char zero[16], v4[12] = {[10] = 0xff, [11] = 0xff};
@@ -82,7 +81,8 @@ static bool is_any(const unsigned char a[16])
            (!memcmp(a, v4, 12) && !memcmp(a + 12, zero, 4));
 }
 
-/* The inode of who listens there, in one of the kernel's lists; 0: nobody. */
+/* The inode of the socket that listens at the address, from one of the kernel's
+ * lists; 0: none. */
 static unsigned long listener(const char *list, const fl_address *a)
 {
     char line[512], hex[40];
@@ -146,9 +146,9 @@ static unsigned long find_listener(const fl_address *a)
     return inode ? inode : listener("/proc/net/tcp6", a);
 }
 
-/* "process 4711 (python3)", or why no process can be named. The search reads
- * every open file of every process: on a busy host the holder may end before
- * the search reaches it. */
+/* Append "process 4711 (python3)", or why no process can be named. The search
+ * reads the list of open files of every process; on a busy host the holder may
+ * have ended before the search reaches it. */
 static void add_holder(const fl_address *a, fl_str *out)
 {
     char socket[64], name[64];
@@ -169,7 +169,7 @@ static void add_holder(const fl_address *a, fl_str *out)
                             : "a process that cannot be seen here");
 }
 
-/* What the kernel says to an attempt of our own. */
+/* The errno of our own attempt to bind the address. */
 static int try_bind(const fl_address *a)
 {
     int on = 1, e = 0;
@@ -210,8 +210,8 @@ static const char *file_path(char path[64])
     return path;
 }
 
-/* A new file takes the name: a FIFO or link that has it already is not
- * followed, and readers never see half of the number. */
+/* A new file is renamed to the name, so that a FIFO or link of that name is not
+ * followed, and readers never see a part of the number. */
 fl_err fl_port_file_write(int port)
 {
     char path[64], temp[80], text[16];
@@ -233,5 +233,5 @@ fl_err fl_port_file_write(int port)
 void fl_port_file_remove(void)
 {
     char path[64];
-    unlink(file_path(path)); /* another server of this process may have */
+    unlink(file_path(path)); /* may be gone: servers of a process share it */
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe.c - a health check, frame by frame.
+/* probe.c - sends a health check and reads the answer frame by frame.
  *
  *     request  preface, SETTINGS, HEADERS 1, DATA 1     answer  SETTINGS first,
  *              frame := length (3) kind flags stream (4) ..     then DATA 1
  *
- * An answer that ends without DATA is a refusal; its headers need not be
- * understood. */
+ * An answer that ends without DATA is a refusal, so its headers need not be
+ * decoded. */
 #include "net/probe.h"
 
 #include <stdint.h>
@@ -20,14 +20,14 @@ enum {
     END_STREAM = 1,
     END_HEADERS = 4,
     HEAD = 9,            /* bytes of a frame before its body */
-    MOST = 1 << 14,      /* bytes of a body, as HTTP/2 begins */
-    STATUS = HEAD + 5,   /* of a message: after its own head */
-    LOOKED_AT = 5 + 2,   /* bytes of a body */
+    MOST = 1 << 14,      /* bytes of a body, the default limit of HTTP/2 */
+    STATUS = HEAD + 5,   /* offset of the message, after its own head */
+    LOOKED_AT = 5 + 2,   /* bytes of a body that are kept */
     STATUS_KEY = 1 << 3, /* HealthCheckResponse.status, a varint */
     SERVING = 1,
 };
 
-/* --- asking --- */
+/* --- the request --- */
 
 typedef struct request {
     unsigned char *at;
@@ -56,7 +56,7 @@ static void put_frame(request *r, int kind, int flags, int stream,
     put_bytes(r, body, n);
 }
 
-/* A header as it is: not indexed, not compressed. */
+/* Append a header text that is neither indexed nor compressed. */
 static void put_text(request *r, const char *text)
 {
     const unsigned char n = (unsigned char)strlen(text);
@@ -91,14 +91,14 @@ size_t fl_probe_request(unsigned char out[FL_PROBE_BYTES])
     return r.n;
 }
 
-/* --- hearing --- */
+/* --- the answer --- */
 
 static size_t body_size(const fl_probe *p)
 {
     return (size_t)p->frame[0] << 16 | (size_t)p->frame[1] << 8 | p->frame[2];
 }
 
-/* Bytes of the frame to be read before it is judged. */
+/* How many bytes of the frame are needed to decide what it means. */
 static size_t wanted(const fl_probe *p)
 {
     const size_t body = p->n < HEAD ? 0 : body_size(p);
@@ -108,7 +108,7 @@ static size_t wanted(const fl_probe *p)
 static fl_probe_answer judge(fl_probe *p)
 {
     const int kind = p->frame[3], flags = p->frame[4];
-    const bool ours = p->frame[8] == 1; /* there is no other stream */
+    const bool ours = p->frame[8] == 1; /* our only stream is 1 */
     if ((!p->greeted && kind != SETTINGS) || body_size(p) > MOST)
         return FL_PROBE_FOREIGN;
     p->greeted = true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe.h - is it a parameter server that listens there?
+/* probe.h - finds out whether a parameter server listens at an address.
  *
- * gRPC's health check, spoken by hand over a socket that is connected already:
- * who waits for servers needs no gRPC for it. The check asks for the service
- * "fluid.Server"; a gRPC server of something else does not know it. */
+ * This is gRPC's health check over a connected socket, without the gRPC
+ * library, so that a wait for servers does not need it. The check asks for the
+ * service "fluid.Server", which other gRPC servers do not have. */
 #ifndef FL_NET_PROBE_H
 #define FL_NET_PROBE_H
 
@@ -11,28 +11,28 @@
 #include <stddef.h>
 
 enum {
-    FL_PROBE_BYTES = 512 /* of a request, at most */
+    FL_PROBE_BYTES = 512 /* bytes of a request at most */
 };
 
-/* What to send; its length. */
+/* Write the request to send. Returns its length. */
 size_t fl_probe_request(unsigned char out[FL_PROBE_BYTES]);
 
 typedef enum fl_probe_answer {
     FL_PROBE_MORE,    /* the answer is not complete */
     FL_PROBE_SERVES,  /* it is a parameter server */
-    FL_PROBE_STARTS,  /* it is one that does not serve yet */
+    FL_PROBE_STARTS,  /* it is a parameter server that does not serve yet */
     FL_PROBE_FOREIGN, /* it is something else */
 } fl_probe_answer;
 
-/* An answer that is being read. All zero at first. */
+/* The state of reading an answer. All zero at first. */
 typedef struct fl_probe {
-    unsigned char frame[16]; /* the head of a frame and what matters of it */
-    size_t n;                /* bytes of it that have come */
-    size_t skip;             /* bytes of its rest that are to come */
-    bool greeted;            /* the first frame was one of HTTP/2 */
+    unsigned char frame[16]; /* head and first bytes of the current frame */
+    size_t n;                /* bytes of `frame` that have arrived */
+    size_t skip;             /* bytes of the frame still to be skipped */
+    bool greeted;            /* a first HTTP/2 frame has arrived */
 } fl_probe;
 
-/* The next bytes that came. */
+/* Read the next bytes of the answer. */
 fl_probe_answer fl_probe_hear(fl_probe *p, const void *bytes, size_t n);
 
 #endif

@@ -4,8 +4,8 @@
  * Every rank makes the same calls in the same order. All buffers are changed in
  * place and no call allocates. Sums are made in an order that depends only on
  * the number of ranks and elements: all ranks get the same bits, and so does
- * every run. A call that fails has left the buffer undefined and the mesh
- * failed (see fl_mesh_move for the errors). */
+ * every run. After an error the content of the buffer is undefined and the mesh
+ * has failed; fl_mesh_move lists the errors. */
 #ifndef FL_NET_RING_H
 #define FL_NET_RING_H
 
@@ -13,8 +13,8 @@
 
 typedef enum fl_reduce {
     FL_REDUCE_SUM,
-    FL_REDUCE_MAX, /* NaN if any is */
-    FL_REDUCE_MIN, /* NaN if any is */
+    FL_REDUCE_MAX, /* NaN if an operand is NaN */
+    FL_REDUCE_MIN, /* NaN if an operand is NaN */
     FL_REDUCE_PROD,
 } fl_reduce;
 
@@ -23,8 +23,8 @@ typedef enum fl_reduce {
 fl_err fl_ring_all_reduce(fl_mesh *m, fl_reduce how, fl_dtype type, void *x,
                           int64_t n) FL_MUST_CHECK;
 
-/* x is `world` parts of n elements each; then part `rank` is the result and
- * the other parts are undefined. Err: ETYPE. */
+/* x has `world` parts of n elements each. After the call part `rank` is the
+ * result, and the other parts are undefined. Err: ETYPE. */
 fl_err fl_ring_reduce_scatter(fl_mesh *m, fl_reduce how, fl_dtype type, void *x,
                               int64_t n) FL_MUST_CHECK;
 
@@ -36,7 +36,7 @@ fl_err fl_ring_all_gather(fl_mesh *m, void *x, const size_t *at) FL_MUST_CHECK;
 fl_err fl_ring_broadcast(fl_mesh *m, int root, void *x,
                          size_t size) FL_MUST_CHECK;
 
-/* Returns when every rank has come. */
+/* Returns when every rank has called it. */
 fl_err fl_ring_barrier(fl_mesh *m) FL_MUST_CHECK;
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* share.c - memory by memfd_create, passed by SCM_RIGHTS.
+/* share.c - memory from memfd_create, sent with SCM_RIGHTS.
  *
- * The size is sealed: a peer that cuts the memory would otherwise kill who
- * reads it. */
+ * The size is sealed. Otherwise a peer that shrinks the memory would kill the
+ * process that reads it. */
 #include "net/share.h"
 
 #include "base/sha256.h"
@@ -38,7 +38,7 @@ void fl_share_host(unsigned char out[FL_SHARE_HOST])
     fl_sha256_end(&s, out);
 }
 
-/* The name begins with a zero byte: it is in no folder. */
+/* The name begins with a zero byte: it is abstract, not a file. */
 static socklen_t fill_address(const unsigned char name[FL_SHARE_NAME],
                               struct sockaddr_un *a)
 {
@@ -93,7 +93,7 @@ static void *map_memory(int fd, size_t size)
     return at == MAP_FAILED ? NULL : at;
 }
 
-/* One byte with a descriptor beside it. */
+/* A message of one byte and a descriptor. */
 typedef struct parcel {
     char byte;
     struct iovec v;
@@ -111,7 +111,7 @@ static void init_parcel(parcel *p)
                              .msg_controllen = sizeof p->control};
 }
 
-/* fd -1: the byte alone. */
+/* Send one byte and a descriptor; fd -1: only the byte. */
 static bool send_descriptor(int to, int fd)
 {
     parcel p;
@@ -144,7 +144,7 @@ void *fl_share_send(int fd, size_t size)
     return at;
 }
 
-/* -1: errno tells why. */
+/* Receive a descriptor; -1: errno says why. */
 static int receive_descriptor(int from)
 {
     parcel p;

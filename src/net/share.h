@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* share.h - memory that two processes of one host share.
  *
- * The descriptor of the memory goes over a Unix socket whose name is in no
- * folder, so that nothing is left when the processes end, however they end. */
+ * The descriptor of the memory is sent over a Unix socket with an abstract
+ * name, so that no file is left when the processes end, even if they are
+ * killed. */
 #ifndef FL_NET_SHARE_H
 #define FL_NET_SHARE_H
 
@@ -11,27 +12,28 @@
 
 enum {
     FL_SHARE_NAME = 16, /* random bytes that name a listener */
-    FL_SHARE_HOST = 32, /* bytes that tell hosts apart */
+    FL_SHARE_HOST = 32, /* bytes that identify a host */
 };
 
-/* The same for processes that can share memory: of one machine since its start,
- * one network namespace and one user. Zero where that cannot be told. */
+/* Bytes that are equal for processes that can share memory: those of one
+ * machine since its start, one network namespace and one user. Zero: not known.
+ */
 void fl_share_host(unsigned char out[FL_SHARE_HOST]);
 
-/* A socket that does not block; -1: it cannot be had. */
+/* A non-blocking socket; -1: failed. */
 int fl_share_listen(const unsigned char name[FL_SHARE_NAME]);
 int fl_share_connect(const unsigned char name[FL_SHARE_NAME]);
 
-/* Is the process at the other end of the same user? */
+/* Whether the process at the other end belongs to the same user. */
 bool fl_share_trusts(int fd);
 
-/* New memory, all zero, mapped here and sent to the other end. NULL: it cannot
- * be had, which the other end is told, or sent. */
+/* Map new zeroed memory and send it to the other end. NULL: it cannot be
+ * allocated, of which the other end is told, or it cannot be sent. */
 void *fl_share_send(int fd, size_t size);
 
-/* The memory that the other end sent; it keeps its size. NULL: errno EAGAIN
- * where it has not come yet, ENOENT where the other end has none, another where
- * it cannot be used. */
+/* Map the memory that the other end has sent. Its size cannot change. NULL:
+ * errno is EAGAIN if it has not arrived yet, ENOENT if the other end has none,
+ * or another error. */
 void *fl_share_receive(int fd, size_t size);
 
 void fl_share_end(void *memory, size_t size); /* NULL is fine */
