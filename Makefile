@@ -51,9 +51,13 @@ FUZZ_SRC := $(filter %_fuzz.c,$(ALL_SRC))
 SUPPORT_SRC := src/base/test_main.c \
 	$(filter-out %_test.c %_fuzz.c,$(wildcard src/check/*.c)) \
 	$(filter-out %_test.c,$(wildcard src/protocol/sim*.c))
+# Ranks in virtual time: socket calls of these tests go to src/net/sim_net.c.
+RANKS_SIM := src/net/sim_net.c src/collective/sim.c
+RANKS_WRAP := poll socket connect getsockopt accept4 send recv sendmsg recvmsg \
+	close fl_clock_real fl_entropy_real fl_cores
 CLI_SRC := $(wildcard src/cli/*.c)
-LIB_SRC := $(filter-out $(TEST_SRC) $(FUZZ_SRC) $(SUPPORT_SRC) $(CLI_SRC),\
-	$(ALL_SRC))
+LIB_SRC := $(filter-out $(TEST_SRC) $(FUZZ_SRC) $(SUPPORT_SRC) $(RANKS_SIM) \
+	$(CLI_SRC),$(ALL_SRC))
 # measure what is not in fluid.h
 INSIDE_SRC := bench/allreduce.c bench/apply.c bench/table.c bench/wire.c
 # These see fluid.h and nothing else.
@@ -192,13 +196,23 @@ $(B)/test/tests/%: $(B)/obj/tests/%.o $(call obj,$(SUPPORT_SRC)) $(LIB)
 	$(link-test)
 $(B)/test/%: $(B)/obj/src/%.o $(call obj,$(SUPPORT_SRC)) $(LIB)
 	$(link-test)
-# The machines with bugs, which its simulator must find, and not the library's.
-PLANTED := $(patsubst %,$(B)/planted/%.o,client coord job server)
-$(B)/planted/%.o: src/protocol/%.c $(B)/flags
+# The machines with bugs, which their simulators must find, and not the library's.
+planted = $(patsubst %,$(B)/planted/%.o,$(1))
+PLANTED := $(call planted,$(addprefix protocol/,client coord job server))
+RANKS_PLANTED := $(call planted,net/ranks collective/reducer)
+$(B)/planted/%.o: src/%.c $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -DFL_WITH_PLANTS -MMD -MP -c $< -o $@
 $(B)/test/protocol/sim_plant_test: $(call obj,src/protocol/sim_plant_test.c) \
 		$(PLANTED) $(call obj,$(SUPPORT_SRC)) $(LIB)
+	$(link-test)
+$(B)/test/collective/sim%: private LDFLAGS += $(RANKS_WRAP:%=-Wl,--wrap=%)
+$(B)/test/collective/sim_test: $(call obj,src/collective/sim_test.c \
+		$(RANKS_SIM) src/base/test_main.c) $(LIB)
+	$(link-test)
+$(B)/test/collective/sim_plant_test: $(RANKS_PLANTED) \
+		$(call obj,src/collective/sim_plant_test.c $(RANKS_SIM) \
+		src/base/test_main.c) $(LIB)
 	$(link-test)
 define link-test
 @mkdir -p $(@D)
@@ -219,11 +233,9 @@ test: deps
 suite: all data $(UNITS)
 	@scripts/run-tests $(B) $(UNITS) $(call some,$(SCENES))
 
-test-sim: $(addprefix $(B)/test/protocol/,sim_test sim_plant_test) \
-	$(B)/test/net/mesh_storm_test
-	@FL_SIM_SEEDS=10000 $<
-	@FL_SIM_SEEDS=10000 $(B)/test/net/mesh_storm_test
-	@$(B)/test/protocol/sim_plant_test
+test-sim: $(addprefix $(B)/test/,$(foreach d,protocol collective,\
+	$(d)/sim_test $(d)/sim_plant_test) net/mesh_storm_test)
+	@for t in $^; do FL_SIM_SEEDS=10000 $$t || exit; done
 
 SAFE := B=build-asan OPT=-O1 \
 	SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined \
@@ -319,4 +331,4 @@ clean:
 	rm -rf $(B) build-asan build-tsan build-fuzz build-cov
 
 -include $(patsubst %.o,%.d,$(call obj,$(ALL_SRC) $(wildcard tests/*.c) \
-	$(PY_SRC) $(INSIDE_SRC)) $(PLANTED))
+	$(PY_SRC) $(INSIDE_SRC)) $(PLANTED) $(RANKS_PLANTED))

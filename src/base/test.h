@@ -54,6 +54,9 @@ const char *fl_test_dir(void);
  * or the test is left with a notice where FLUID_SHARED has no such model. */
 void fl_test_original(const char *name, fl_str *out);
 
+/* Print lines of any number; cmocka cuts a text after 1,024 bytes. */
+void fl_test_print(const char *lines);
+
 /* Leave this test with a notice: what it needs is not here. */
 void fl_test_skip(const char *why);
 

@@ -92,6 +92,15 @@ static void remove_dir(void)
         nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+void fl_test_print(const char *lines)
+{
+    for (const char *end; *lines; lines = end) {
+        end = strchrnul(lines, '\n');
+        end += *end == '\n';
+        print_error("%.*s", (int)(end - lines), lines);
+    }
+}
+
 void fl_test_skip(const char *why)
 {
     print_message("           skipped: %s\n", why);

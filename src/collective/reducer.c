@@ -10,6 +10,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/pool.h"
+#include "net/plant.h"
 
 #include <string.h>
 
@@ -267,8 +268,9 @@ static void add_tensor(fl_reducer *r, const fl_reduction *x)
         add_value(r->batches.at[r->batches.n - 1], x, t->data, bytes);
         return;
     }
+    const size_t most = FL_PLANTED(BUCKETS) && r->rank % 2 ? ALONE : BUCKET;
     if (r->open && (r->open->how != x->how || r->open->type != t->dtype ||
-                    r->open->bytes + bytes > BUCKET))
+                    r->open->bytes + bytes > most))
         close_bucket(r);
     if (!r->open)
         r->open = take_batch(r, x, t->dtype);

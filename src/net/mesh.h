@@ -11,7 +11,7 @@
 #ifndef FL_NET_MESH_H
 #define FL_NET_MESH_H
 
-#include "base/err.h"
+#include "net/ranks.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,15 +64,7 @@ int fl_mesh_local(const fl_mesh *m); /* ranks on this host */
  * sentence that names this rank and has `why`. */
 void fl_mesh_fail(fl_mesh *m, const char *why);
 
-/* What sentences about calls say besides the call: the variable that it is
- * for, how many others share it, and the steps that were done before. The name
- * is the caller's and must live until the next one is set. */
-typedef struct fl_mesh_subject {
-    const char *var; /* NULL: none */
-    int others;
-    int64_t steps;
-} fl_mesh_subject;
-
+/* See net/ranks.h. */
 void fl_mesh_about(fl_mesh *m, const fl_mesh_subject *about);
 
 /* The next collective call begins. Its text ("all-reduce sum of 10 f32") goes

@@ -5,11 +5,16 @@
  * that the input flips, with a right proof, so that what lies behind the proof
  * is reached. The rest of the input goes to the control and to the data
  * connection. Rank 0 must end with a sentence or a result, in time. */
-#include "net/mesh.c" /* the messages are its own */
+#include "base/clock.h"
+#include "net/mesh.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 typedef struct input {
     const uint8_t *at;
@@ -40,17 +45,18 @@ static void take(input *in, void *out, size_t n)
     in->size -= n;
 }
 
-static int greet(input *in, channel c)
+static int greet(input *in, fl_channel c)
 {
-    const fl_mesh keyless = {.opts = {.key = "", .key_size = 0}};
-    unsigned char flips[sizeof(hello)], proof[FL_SHA256];
-    hello h = {.version = VERSION, .world = 2, .rank = 1, .channel = c};
-    reply r;
-    verdict v;
+    const fl_greeting_key no_key = {"", 0};
+    fl_entropy entropy = fl_entropy_fake(1);
+    unsigned char flips[sizeof(fl_hello)], proof[FL_SHA256];
+    fl_hello h = {.world = 2, .rank = 1, .channel = c};
+    fl_hello_reply r;
+    fl_hello_verdict v;
     const struct timeval second = {1, 0};
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second);
-    memcpy(h.magic, hello_magic, sizeof h.magic);
+    fl_hello_seal(&h, &entropy);
     take(in, flips, 1);
     if (flips[0] & 1) { /* an input of zeros greets as it should */
         take(in, flips, sizeof flips);
@@ -62,7 +68,7 @@ static int greet(input *in, channel c)
         close(fd);
         return -1;
     }
-    prove(&keyless, "client", &h, &r, proof);
+    fl_hello_prove(&h, &r, no_key, proof);
     if (!pass(fd, proof, sizeof proof, true) ||
         !pass(fd, &v, sizeof v, false) || v.refused) {
         close(fd);
@@ -74,9 +80,9 @@ static int greet(input *in, channel c)
 static void *play_peer(void *arg)
 {
     input *in = arg;
-    int fd[CHANNELS] = {-1, -1};
-    for (int c = 0; c < CHANNELS; c++)
-        fd[c] = greet(in, (channel)c);
+    int fd[FL_CHANNELS] = {-1, -1};
+    for (int c = 0; c < FL_CHANNELS; c++)
+        fd[c] = greet(in, (fl_channel)c);
     while (in->size > 1) {
         uint8_t kind, n;
         char bytes[256];
@@ -84,10 +90,10 @@ static void *play_peer(void *arg)
         take(in, &n, 1);
         const size_t size = n < in->size ? n : in->size;
         take(in, bytes, size);
-        if (fd[kind % CHANNELS] >= 0)
-            pass(fd[kind % CHANNELS], bytes, size, true);
+        if (fd[kind % FL_CHANNELS] >= 0)
+            pass(fd[kind % FL_CHANNELS], bytes, size, true);
     }
-    for (int c = 0; c < CHANNELS; c++)
+    for (int c = 0; c < FL_CHANNELS; c++)
         if (fd[c] >= 0)
             close(fd[c]);
     return NULL;

@@ -5,9 +5,7 @@
 
 #include "base/test.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     FEW = 3000
@@ -19,20 +17,11 @@ static uint64_t seeds(void)
     return n ? strtoull(n, NULL, 10) : FEW;
 }
 
-static void print_report(const fl_str *report)
-{
-    for (char *at = report->at, *end; *at;
-         at = end) { /* cmocka truncates a message at 1 KiB */
-        end = strchr(at, '\n') + 1;
-        print_error("%.*s", (int)(end - at), at);
-    }
-}
-
 static void run(fl_sim_opts opts, fl_sim_result *result)
 {
     fl_str report = {0};
     if (!fl_sim_run(&opts, result, &report))
-        print_report(&report);
+        fl_test_print(report.at);
     fl_str_fini(&report);
     CHECK(result->ok);
 }
