@@ -342,6 +342,17 @@ static int connect_channel(fl_mesh *m, int rank, fl_channel c)
     return connect_once(m, rank);
 }
 
+/* An attempt ends. The server may have made its end a control connection: it
+ * must not take the end of this rank for a death. */
+static void end_attempt(const fl_mesh *m, fl_channel c, int fd)
+{
+    size_t size;
+    const void *note = fl_ranks_failure_note(m->ranks, &size);
+    if (note && c == FL_CHANNEL_CONTROL)
+        (void)!send(fd, note, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    close(fd);
+}
+
 static fl_err connect_to(fl_mesh *m, int rank, fl_channel c)
 {
     for (;;) {
@@ -352,7 +363,7 @@ static fl_err connect_to(fl_mesh *m, int rank, fl_channel c)
             return FL_OK;
         }
         if (fd >= 0)
-            close(fd);
+            end_attempt(m, c, fd);
         FL_TRY(fl_ranks_check(m->ranks));
         FL_TRY(wait_some(m, when_read(-1), when_read(-1), RETRY));
     }

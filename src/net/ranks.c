@@ -166,6 +166,12 @@ const void *fl_ranks_take_notes(fl_ranks *r, size_t *size)
     return r->notes.at;
 }
 
+const void *fl_ranks_failure_note(const fl_ranks *r, size_t *size)
+{
+    *size = (size_t)r->notes.n;
+    return r->failed && r->notes.n ? r->notes.at : NULL;
+}
+
 const char *fl_ranks_take_late(fl_ranks *r)
 {
     const bool is_new = r->late_is_new;
@@ -493,7 +499,8 @@ fl_err fl_ranks_end_control(fl_ranks *r, int rank, int error)
     return fl_ranks_fail(
         r, fl_fail(FL_EIO,
                    "rank %d (%s) has died: its connection ended without a "
-                   "farewell, rank %d was %s; the output of rank %d tells why",
+                   "farewell, as rank %d saw %s; the output of rank %d tells "
+                   "why",
                    rank, endpoint_of(r, rank), r->opts.rank, call, rank));
 }
 

@@ -46,6 +46,10 @@ fl_err fl_ranks_check(const fl_ranks *r) FL_MUST_CHECK;
  * given once, and live until the next call of the machine. */
 const void *fl_ranks_take_notes(fl_ranks *r, size_t *size);
 
+/* The note of the failure again, for a connection that is still in its
+ * greeting: the other end may count it as made. NULL: there is no failure. */
+const void *fl_ranks_failure_note(const fl_ranks *r, size_t *size);
+
 /* A sentence about a rank that is late; NULL: none. As above. */
 const char *fl_ranks_take_late(fl_ranks *r);
 
