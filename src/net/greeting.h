@@ -25,11 +25,11 @@ enum {
 };
 
 /* The two connections of a pair of ranks. */
-typedef enum fl_channel {
-    FL_CHANNEL_CONTROL,
-    FL_CHANNEL_DATA,
-    FL_CHANNELS,
-} fl_channel;
+typedef enum fl_mesh_channel {
+    FL_MESH_CONTROL,
+    FL_MESH_DATA,
+    FL_MESH_CHANNELS,
+} fl_mesh_channel;
 
 typedef struct fl_hello {
     char magic[8];

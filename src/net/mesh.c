@@ -49,8 +49,8 @@ enum {
 #define STRANGER_TIME (5 * FL_SEC)         /* for a greeting */
 
 typedef struct peer {
-    int fd[FL_CHANNELS];  /* -1: not connected */
-    bool local;           /* it is on this host */
+    int fd[FL_MESH_CHANNELS]; /* -1: not connected */
+    bool local;               /* it is on this host */
     void *shared;         /* memory for data; NULL: they go over the socket */
     fl_fifo out, in_data; /* in the shared memory */
     bool mute;            /* a note to it did not fit: no more can be sent */
@@ -93,9 +93,9 @@ static void say_notes(fl_mesh *m)
     const void *notes = fl_ranks_take_notes(m->ranks, &size);
     for (int i = 0; notes && i < m->world; i++) {
         peer *p = &m->peers[i];
-        if (p->fd[FL_CHANNEL_CONTROL] < 0 || p->mute)
+        if (p->fd[FL_MESH_CONTROL] < 0 || p->mute)
             continue;
-        p->mute = send(p->fd[FL_CHANNEL_CONTROL], notes, size,
+        p->mute = send(p->fd[FL_MESH_CONTROL], notes, size,
                        MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)size;
     }
     const char *late = fl_ranks_take_late(m->ranks);
@@ -123,7 +123,7 @@ static fl_err read_notes(fl_mesh *m, int rank)
     char bytes[1024];
     for (;;) {
         const ssize_t got =
-            recv(p->fd[FL_CHANNEL_CONTROL], bytes, sizeof bytes, MSG_DONTWAIT);
+            recv(p->fd[FL_MESH_CONTROL], bytes, sizeof bytes, MSG_DONTWAIT);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
             return FL_OK;
         if (got > 0) {
@@ -132,8 +132,8 @@ static fl_err read_notes(fl_mesh *m, int rank)
         }
         const int error = got ? errno : 0;
         m->polls[CONTROL_AT + rank].fd = -1;
-        close(p->fd[FL_CHANNEL_CONTROL]);
-        p->fd[FL_CHANNEL_CONTROL] = -1;
+        close(p->fd[FL_MESH_CONTROL]);
+        p->fd[FL_MESH_CONTROL] = -1;
         return fl_ranks_end_control(m->ranks, rank, error);
     }
 }
@@ -218,11 +218,11 @@ static void set_socket(int fd)
                sizeof unacknowledged);
 }
 
-static void set_peer(fl_mesh *m, int rank, fl_channel c, int fd)
+static void set_peer(fl_mesh *m, int rank, fl_mesh_channel c, int fd)
 {
     m->peers[rank].fd[c] = fd;
     fl_ranks_connected(m->ranks, rank, c);
-    if (c == FL_CHANNEL_CONTROL)
+    if (c == FL_MESH_CONTROL)
         m->polls[CONTROL_AT + rank] =
             (struct pollfd){.fd = fd, .events = POLLIN};
 }
@@ -254,7 +254,7 @@ static bool receive_memory(fl_mesh *m, int rank, int fd, int64_t until)
 }
 
 /* The client's half. True: the server is the rank that was meant. */
-static bool greet_server(fl_mesh *m, int rank, fl_channel c, int fd)
+static bool greet_server(fl_mesh *m, int rank, fl_mesh_channel c, int fd)
 {
     const int64_t until = m->join_until;
     fl_entropy entropy = fl_entropy_real();
@@ -331,10 +331,9 @@ static int connect_once(fl_mesh *m, int rank)
 
 /* Data of ranks on this host go over a Unix socket; where it cannot be had,
  * over TCP as all others. */
-static int connect_channel(fl_mesh *m, int rank, fl_channel c)
+static int connect_channel(fl_mesh *m, int rank, fl_mesh_channel c)
 {
-    if (c == FL_CHANNEL_DATA && m->local_listener >= 0 &&
-        m->peers[rank].local) {
+    if (c == FL_MESH_DATA && m->local_listener >= 0 && m->peers[rank].local) {
         const int fd = fl_share_connect(m->peers[rank].process);
         if (fd >= 0)
             return fd;
@@ -344,16 +343,16 @@ static int connect_channel(fl_mesh *m, int rank, fl_channel c)
 
 /* An attempt ends. The server may have made its end a control connection: it
  * must not take the end of this rank for a death. */
-static void end_attempt(const fl_mesh *m, fl_channel c, int fd)
+static void end_attempt(const fl_mesh *m, fl_mesh_channel c, int fd)
 {
     size_t size;
     const void *note = fl_ranks_failure_note(m->ranks, &size);
-    if (note && c == FL_CHANNEL_CONTROL)
+    if (note && c == FL_MESH_CONTROL)
         (void)!send(fd, note, size, MSG_DONTWAIT | MSG_NOSIGNAL);
     close(fd);
 }
 
-static fl_err connect_to(fl_mesh *m, int rank, fl_channel c)
+static fl_err connect_to(fl_mesh *m, int rank, fl_mesh_channel c)
 {
     for (;;) {
         const int fd = connect_channel(m, rank, c);
@@ -403,8 +402,8 @@ static void seat_client(fl_mesh *m, const fl_hello *h, int fd, bool local)
     peer *p = &m->peers[h->rank];
     if (p->fd[h->channel] >= 0)
         close(p->fd[h->channel]);
-    set_peer(m, h->rank, (fl_channel)h->channel, fd);
-    if (h->channel == FL_CHANNEL_DATA) {
+    set_peer(m, h->rank, (fl_mesh_channel)h->channel, fd);
+    if (h->channel == FL_MESH_DATA) {
         fl_share_end(p->shared, 2 * fl_fifo_memory_size());
         p->shared = NULL;
     }
@@ -435,7 +434,7 @@ static bool greet_client(fl_mesh *m, int fd, const char *address,
         return false;
     }
     seat_client(m, &h, fd, r.local);
-    v.shares = over_unix && h.channel == FL_CHANNEL_DATA;
+    v.shares = over_unix && h.channel == FL_MESH_DATA;
     if (!transfer(m, fd, &v, sizeof v, true, until))
         return true; /* a loss is seen as a death */
     void *memory =
@@ -567,7 +566,7 @@ static fl_mesh *new_mesh(const fl_mesh_opts *o)
     m->piece = fl_mem_alloc(FL_MESH_PIECE);
     char **endpoints = fl_mem_alloc((size_t)m->world * sizeof *endpoints);
     for (int i = 0; i < m->world; i++) {
-        m->peers[i].fd[FL_CHANNEL_CONTROL] = m->peers[i].fd[FL_CHANNEL_DATA] =
+        m->peers[i].fd[FL_MESH_CONTROL] = m->peers[i].fd[FL_MESH_DATA] =
             m->polls[CONTROL_AT + i].fd = -1;
         endpoints[i] = fl_mem_strdup(o->endpoints[i]);
     }
@@ -589,7 +588,7 @@ static fl_err join_all(fl_mesh *m)
 {
     const int64_t now = now_ns();
     int rank;
-    fl_channel c;
+    fl_mesh_channel c;
     if (m->listener < 0)
         FL_TRY(open_listener(m));
     m->join_until = now + m->opts.join_timeout;
@@ -636,7 +635,7 @@ void fl_mesh_free(fl_mesh *m)
     fl_ranks_leave(m->ranks);
     say_notes(m);
     for (int i = 0; i < m->world; i++) {
-        for (int c = 0; c < FL_CHANNELS; c++)
+        for (int c = 0; c < FL_MESH_CHANNELS; c++)
             if (m->peers[i].fd[c] >= 0)
                 close(m->peers[i].fd[c]);
         fl_share_end(m->peers[i].shared, 2 * fl_fifo_memory_size());
@@ -762,8 +761,8 @@ static fl_err send_some(fl_mesh *m, flow *f, bool *moved)
     struct iovec v[2] = {{call_bytes(m) + f->out_head, HEAD - f->out_head},
                          {n ? p->base + p->at[p->part] + f->out_at : NULL, n}};
     const struct msghdr msg = {.msg_iov = v, .msg_iovlen = 2};
-    const ssize_t sent = sendmsg(m->peers[f->move->to].fd[FL_CHANNEL_DATA],
-                                 &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent = sendmsg(m->peers[f->move->to].fd[FL_MESH_DATA], &msg,
+                                 MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0)
         return errno == EAGAIN || errno == EINTR ? FL_OK
                                                  : explain_loss(m, f->move->to);
@@ -812,8 +811,8 @@ static fl_err receive_some(fl_mesh *m, flow *f, bool *moved)
     struct iovec v[2] = {{(char *)&f->in + f->in_head, HEAD - f->in_head},
                          {to, n}};
     struct msghdr msg = {.msg_iov = v, .msg_iovlen = 2};
-    const ssize_t got = recvmsg(m->peers[f->move->from].fd[FL_CHANNEL_DATA],
-                                &msg, MSG_DONTWAIT);
+    const ssize_t got =
+        recvmsg(m->peers[f->move->from].fd[FL_MESH_DATA], &msg, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return FL_OK;
     if (got <= 0)
@@ -842,7 +841,7 @@ static fl_err fail_spoiled(fl_mesh *m, int rank)
 static void ring_doorbell(const peer *p)
 {
     const ssize_t ignored =
-        send(p->fd[FL_CHANNEL_DATA], "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        send(p->fd[FL_MESH_DATA], "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)ignored;
 }
 
@@ -850,8 +849,8 @@ static void ring_doorbell(const peer *p)
 static fl_err drain_doorbell(fl_mesh *m, int rank)
 {
     char bytes[64];
-    const ssize_t n = recv(m->peers[rank].fd[FL_CHANNEL_DATA], bytes,
-                           sizeof bytes, MSG_DONTWAIT);
+    const ssize_t n = recv(m->peers[rank].fd[FL_MESH_DATA], bytes, sizeof bytes,
+                           MSG_DONTWAIT);
     if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
         return FL_OK;
     return explain_loss(m, rank);
@@ -965,10 +964,10 @@ static fl_err wait_to_move(fl_mesh *m, flow *f)
     const bool in_shared = in && is_shared(m, mv->from);
     struct pollfd a = when_read(-1), b = when_read(-1);
     if (out)
-        a = out_shared ? when_read(m->peers[mv->to].fd[FL_CHANNEL_DATA])
-                       : when_written(m->peers[mv->to].fd[FL_CHANNEL_DATA]);
+        a = out_shared ? when_read(m->peers[mv->to].fd[FL_MESH_DATA])
+                       : when_written(m->peers[mv->to].fd[FL_MESH_DATA]);
     if (in)
-        b = when_read(m->peers[mv->from].fd[FL_CHANNEL_DATA]);
+        b = when_read(m->peers[mv->from].fd[FL_MESH_DATA]);
     const bool idle =
         (!out_shared || fl_fifo_sleep_writer(&m->peers[mv->to].out)) &&
         (!in_shared || fl_fifo_sleep_reader(&m->peers[mv->from].in_data));

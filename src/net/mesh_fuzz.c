@@ -45,7 +45,7 @@ static void take(input *in, void *out, size_t n)
     in->size -= n;
 }
 
-static int greet(input *in, fl_channel c)
+static int greet(input *in, fl_mesh_channel c)
 {
     const fl_greeting_key no_key = {"", 0};
     fl_entropy entropy = fl_entropy_fake(1);
@@ -80,9 +80,9 @@ static int greet(input *in, fl_channel c)
 static void *play_peer(void *arg)
 {
     input *in = arg;
-    int fd[FL_CHANNELS] = {-1, -1};
-    for (int c = 0; c < FL_CHANNELS; c++)
-        fd[c] = greet(in, (fl_channel)c);
+    int fd[FL_MESH_CHANNELS] = {-1, -1};
+    for (int c = 0; c < FL_MESH_CHANNELS; c++)
+        fd[c] = greet(in, (fl_mesh_channel)c);
     while (in->size > 1) {
         uint8_t kind, n;
         char bytes[256];
@@ -90,10 +90,10 @@ static void *play_peer(void *arg)
         take(in, &n, 1);
         const size_t size = n < in->size ? n : in->size;
         take(in, bytes, size);
-        if (fd[kind % FL_CHANNELS] >= 0)
-            pass(fd[kind % FL_CHANNELS], bytes, size, true);
+        if (fd[kind % FL_MESH_CHANNELS] >= 0)
+            pass(fd[kind % FL_MESH_CHANNELS], bytes, size, true);
     }
-    for (int c = 0; c < FL_CHANNELS; c++)
+    for (int c = 0; c < FL_MESH_CHANNELS; c++)
         if (fd[c] >= 0)
             close(fd[c]);
     return NULL;

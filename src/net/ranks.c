@@ -35,7 +35,7 @@ typedef struct note {
 } note;
 
 typedef struct other {
-    bool connected[FL_CHANNELS];
+    bool connected[FL_MESH_CHANNELS];
     bool left;         /* it said farewell */
     int waits_for;     /* the rank it said it waits for; -1: none */
     fl_call_head call; /* in which it waits; number 0: it has not said */
@@ -247,8 +247,8 @@ static fl_err fail_lost(fl_ranks *r, int rank)
 
 static bool is_connected(const fl_ranks *r, int rank)
 {
-    return r->others[rank].connected[FL_CHANNEL_CONTROL] &&
-           r->others[rank].connected[FL_CHANNEL_DATA];
+    return r->others[rank].connected[FL_MESH_CONTROL] &&
+           r->others[rank].connected[FL_MESH_DATA];
 }
 
 /* The wait goes on for another rank; whoever was told is told again. */
@@ -260,15 +260,15 @@ static void wait_to(fl_ranks *r, int rank, const char *what)
     r->wait.what = what;
 }
 
-bool fl_ranks_next_server(fl_ranks *r, int *rank, fl_channel *c)
+bool fl_ranks_next_server(fl_ranks *r, int *rank, fl_mesh_channel *c)
 {
     for (int i = 0; i < r->opts.rank; i++) {
         if (is_connected(r, i))
             continue;
         wait_to(r, i, "to listen");
         *rank = i;
-        *c = r->others[i].connected[FL_CHANNEL_CONTROL] ? FL_CHANNEL_DATA
-                                                        : FL_CHANNEL_CONTROL;
+        *c = r->others[i].connected[FL_MESH_CONTROL] ? FL_MESH_DATA
+                                                     : FL_MESH_CONTROL;
         return true;
     }
     return false;
@@ -317,7 +317,7 @@ static fl_err check_hello(const fl_ranks *r, const fl_hello *h,
                        "two processes are rank %d: %s and %s; give each its "
                        "own number",
                        h->rank, endpoint_of(r, me), address);
-    if (h->rank < me || h->rank >= world || h->channel >= FL_CHANNELS)
+    if (h->rank < me || h->rank >= world || h->channel >= FL_MESH_CHANNELS)
         return fl_fail(FL_EINVAL,
                        "%s says it is rank %d, which does not connect to rank "
                        "%d of %d",
@@ -353,7 +353,7 @@ fl_err fl_ranks_refuse(fl_ranks *r, int rank, const fl_hello_verdict *v)
         r, fl_fail(FL_EINVAL, "%s (told by rank %d)", reason, rank));
 }
 
-void fl_ranks_connected(fl_ranks *r, int rank, fl_channel c)
+void fl_ranks_connected(fl_ranks *r, int rank, fl_mesh_channel c)
 {
     r->others[rank].connected[c] = true;
     r->reason[0] = 0;
@@ -486,7 +486,7 @@ fl_err fl_ranks_end_control(fl_ranks *r, int rank, int error)
     other *o = &r->others[rank];
     char call[CALL];
     FL_TRY(fl_ranks_check(r));
-    o->connected[FL_CHANNEL_CONTROL] = false;
+    o->connected[FL_MESH_CONTROL] = false;
     if (o->left)
         return FL_OK;
     if (error == ETIMEDOUT || error == EHOSTUNREACH)

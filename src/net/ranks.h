@@ -58,7 +58,7 @@ const char *fl_ranks_take_late(fl_ranks *r);
 /* Rank r connects to 0 .. r-1 and then accepts r+1 .. world-1. Rank 0 accepts
  * at once, so rank 1 comes through, so rank 2, and so on. Both set whom the
  * wait is for. False: there is none left. */
-bool fl_ranks_next_server(fl_ranks *r, int *rank, fl_channel *c);
+bool fl_ranks_next_server(fl_ranks *r, int *rank, fl_mesh_channel *c);
 bool fl_ranks_next_client(fl_ranks *r);
 
 /* May the client have the place that it asks for? Its key is right. If not the
@@ -70,7 +70,7 @@ fl_err fl_ranks_admit(fl_ranks *r, const fl_hello *h,
 fl_err fl_ranks_refuse(fl_ranks *r, int rank,
                        const fl_hello_verdict *v) FL_MUST_CHECK;
 
-void fl_ranks_connected(fl_ranks *r, int rank, fl_channel c);
+void fl_ranks_connected(fl_ranks *r, int rank, fl_mesh_channel c);
 
 /* Why the last attempt to join did not succeed; "" where one did. */
 void fl_ranks_excuse(fl_ranks *r, const char *fmt, ...)

@@ -22,8 +22,8 @@ static fl_ranks *new_rank(int rank)
 static void connect_others(fl_ranks *r, int rank)
 {
     for (int i = 0; i < WORLD; i++)
-        for (int c = 0; c < FL_CHANNELS && i != rank; c++)
-            fl_ranks_connected(r, i, (fl_channel)c);
+        for (int c = 0; c < FL_MESH_CHANNELS && i != rank; c++)
+            fl_ranks_connected(r, i, (fl_mesh_channel)c);
 }
 
 static fl_err begin_call(fl_ranks *r, const char *fmt, ...)
@@ -59,7 +59,7 @@ static void connects_below_and_accepts_above(void)
 {
     fl_ranks *r = new_rank(2);
     int rank;
-    fl_channel c;
+    fl_mesh_channel c;
     for (int i = 0; i < 4; i++) {
         CHECK(fl_ranks_next_server(r, &rank, &c));
         CHECK_INT(rank, i / 2);
@@ -68,9 +68,9 @@ static void connects_below_and_accepts_above(void)
     }
     CHECK(!fl_ranks_next_server(r, &rank, &c));
     CHECK(fl_ranks_next_client(r));
-    fl_ranks_connected(r, 3, FL_CHANNEL_CONTROL);
+    fl_ranks_connected(r, 3, FL_MESH_CONTROL);
     CHECK(fl_ranks_next_client(r));
-    fl_ranks_connected(r, 3, FL_CHANNEL_DATA);
+    fl_ranks_connected(r, 3, FL_MESH_DATA);
     CHECK(!fl_ranks_next_client(r));
     fl_ranks_free(r);
 }
