@@ -7,13 +7,28 @@
 #include <strings.h>
 
 const char *const fl_flag_names[] = {
-    "FLUID_ALLOW_NAN",    "FLUID_COLLECTIVE",     "FLUID_COLLECTIVE_TIMEOUT",
-    "FLUID_DURABILITY",   "FLUID_JOB_KEY_FILE",   "FLUID_LEASE",
-    "FLUID_LINGER",       "FLUID_NO_FUSE",        "FLUID_OVERLAP",
-    "FLUID_OWNERS",       "FLUID_REACH",          "FLUID_REJOIN",
-    "FLUID_RESTART",      "FLUID_SILENCE",        "FLUID_STAGED",
-    "FLUID_STALL",        "FLUID_START",          "FLUID_STATUS",
-    "FLUID_TABLE_MEMORY", "FLUID_TRUST_PROGRAMS", NULL,
+    "FLUID_ALLOW_NAN",
+    "FLUID_COLLECTIVE",
+    "FLUID_COLLECTIVE_TIMEOUT",
+    "FLUID_DURABILITY",
+    "FLUID_JOB_KEY_FILE",
+    "FLUID_LEASE",
+    "FLUID_LINGER",
+    "FLUID_NO_FUSE",
+    "FLUID_OVERLAP",
+    "FLUID_OWNERS",
+    "FLUID_REACH",
+    "FLUID_REJOIN",
+    "FLUID_RESTART",
+    "FLUID_SILENCE",
+    "FLUID_STAGED",
+    "FLUID_STALL",
+    "FLUID_START",
+    "FLUID_STATE_DIR",
+    "FLUID_STATUS",
+    "FLUID_TABLE_MEMORY",
+    "FLUID_TRUST_PROGRAMS",
+    NULL,
 };
 
 const char *fl_flag_text(const char *name)

@@ -10,9 +10,9 @@
 
 enum {
     MAX_SERVERS = 4096,
-    LONGEST = 1 << 30,   /* seconds, about 34 years */
-    HIGHEST = FL_MEMORY, /* level that this version has */
-    ABOUT_HEAD = 3,      /* lines of fl_job_about before those of variables */
+    LONGEST = 1 << 30,    /* seconds, about 34 years */
+    HIGHEST = FL_PROCESS, /* level that this version has */
+    ABOUT_HEAD = 3,       /* lines of fl_job_about before those of variables */
 };
 
 static int64_t or_else(int64_t value, int64_t otherwise)
@@ -77,7 +77,8 @@ static fl_err read_durability(fl_job *job)
         }
     return fl_fail(FL_EINVAL,
                    "FLUID_DURABILITY is \"%s\"; this version knows \"memory\" "
-                   "only: what a server holds ends with its process",
+                   "(what a server holds ends with its process) and "
+                   "\"process\" (it outlives the process)",
                    level);
 }
 

@@ -26,6 +26,7 @@
 #include "net/port.h"
 #include "net/rpc.h"
 #include "protocol/coord.h"
+#include "pserver/recovery.h"
 #include "pserver/store.h"
 #include "pserver/tally.h"
 #include "wire/codec.h"
@@ -60,17 +61,20 @@ typedef struct pserver {
     fl_job job;
     fl_rpc *rpc;
     fl_rpc_method method[FL_MSG_KINDS + 2]; /* also Why and the end mark */
-    fl_rpc_peer **peer; /* connection to each server; NULL for this server */
+    fl_rpc_peer **peer;    /* connection to each server; NULL for this server */
+    fl_recovery *recovery; /* NULL: all ends with the process */
     fl_pstore *store;
     fl_store store_ops;
     fl_signals *signals;
     char address[128]; /* where the server listens */
     int port;          /* port of `address`; 0: it does not listen yet */
     uint64_t secret;   /* drawn at the start; never 0 */
-    fl_state state;    /* drawn at the start */
+    fl_state state;    /* drawn when the state begins */
 
     pthread_mutex_t lock; /* never held while foreign code runs */
     bool closed;          /* no event reaches the machines any more */
+    bool over;            /* the job has ended, whatever its result */
+    char unkept[512];     /* why an image could not be saved; "": it could */
     fl_coord *coord;      /* NULL: this is not server 0 */
     fl_tallies *tallies;  /* NULL: this is not server 0 */
     fl_server *server;
@@ -163,6 +167,9 @@ static void add_waits(pserver *p, bool names, fl_str *text)
     if (p->coord)
         fl_str_printf(text, ", %d of %d trainers are complete",
                       fl_coord_done(p->coord), p->job.trainers);
+    fl_str_printf(text, ", durability %s", p->recovery ? "process" : "memory");
+    if (p->recovery && names)
+        fl_recovery_about(p->recovery, text);
     if (names || !rows.n)
         fl_str_printf(text, "\n%s", rows.n ? rows.at : "nobody waits\n");
     else
@@ -576,14 +583,36 @@ static fl_err check_job(pserver *p, const fl_rpc_method *by, uint64_t call,
 }
 
 /* Whether the machine will use the gradients of this push. If not, they need
- * not be searched for NaN. */
+ * not be searched for NaN, nor be kept. */
 static bool is_expected(pserver *p, const fl_msg *m)
 {
     lock_machines(p);
-    const bool is =
-        m->blob.owner && !p->closed && fl_server_expects(p->server, m);
+    const bool is = !p->closed && fl_server_expects(p->server, m);
     unlock_machines(p);
     return is;
+}
+
+/* Copy a push to where it is kept, and look for NaN in it. False: there is no
+ * room; the trainer is told, and asks again. */
+static bool take_push(pserver *p, uint64_t call, const fl_packet *packet,
+                      fl_arena *arena, fl_msg *m)
+{
+    const fl_msg parked = {.kind = FL_MSG_PARKED,
+                           .job = p->job.id,
+                           .session = m->session,
+                           .tag = m->tag,
+                           .server = p->place->server,
+                           .state = p->state};
+    const fl_err err =
+        p->recovery ? fl_recovery_stage(p->recovery, packet, arena, m) : FL_OK;
+    if (!err && m->blob.owner)
+        fl_parcel_scan(fl_parcel_of(m->blob));
+    if (!err)
+        return true;
+    fl_msg answer = parked;
+    answer.text = fl_errmsg();
+    answer_call(p, (fl_peer){FL_PEER_CALL, 0, call}, &answer);
+    return false;
 }
 
 static void on_message(void *self, const fl_rpc_method *by, uint64_t call,
@@ -601,14 +630,13 @@ static void on_message(void *self, const fl_rpc_method *by, uint64_t call,
         FL_DEBUG("%s: round %lld, seq %lld, view %lld, %zu bytes",
                  fl_msg_name(m.kind), (long long)m.round, (long long)m.seq,
                  (long long)m.view, m.blob.size);
-    if (!err && m.kind == FL_MSG_PUSH && is_expected(p, &m))
-        fl_parcel_scan(fl_parcel_of(m.blob));
+    const bool push = !err && m.kind == FL_MSG_PUSH && is_expected(p, &m);
     if (err) {
         char caller[64];
         err = fl_fail_at(err, "from %s",
                          fl_rpc_caller(p->rpc, call, caller, sizeof caller));
         fl_rpc_refuse(p->rpc, call, err, fl_errmsg());
-    } else {
+    } else if (!push || take_push(p, call, packet, arena, &m)) {
         lock_machines(p);
         route_message(p, call, &m);
         flush_outboxes(p);
@@ -697,41 +725,85 @@ static fl_err check_place(const fl_placement *place)
     return FL_OK;
 }
 
+/* The signal that asks this process to end; 0: none. If the caller (Python)
+ * handles Ctrl-C itself, its poll reports it. */
+static int find_end_signal(void *self)
+{
+    const pserver *p = self;
+    const fl_watch *w = p->opts->env->watch;
+    const int number = fl_signals_ends(p->signals);
+    return number ? number : w && w->poll && w->poll(w->user) ? SIGINT : 0;
+}
+
+/* Find the state of an earlier process of this server, or begin a new one. */
+static fl_err open_state(pserver *p, int owners)
+{
+    fl_entropy *e = p->opts->env->entropy;
+    if (p->job.durability == FL_MEMORY)
+        return FL_OK;
+    return fl_recovery_open(
+        &(fl_recovery_opts){
+            .job = &p->job,
+            .server = p->place->server,
+            .owners = owners,
+            .id = e->draw(e) | 1,
+            .bytes = fl_pstore_bytes(p->opts->program, p->opts->scope),
+            .poll = find_end_signal,
+            .user = p},
+        &p->recovery);
+}
+
 static fl_err make_store(pserver *p)
 {
     double owners = 1, table_bytes = 0;
     bool allow_nan = false;
     FL_TRY(fl_flag_number("FLUID_OWNERS", &owners));
+    owners = owners < 1 ? 1 : owners > FL_OWNERS_MOST ? FL_OWNERS_MOST : owners;
+    FL_TRY(open_state(p, (int)owners));
     FL_TRY(fl_flag_number("FLUID_TABLE_MEMORY", &table_bytes));
     FL_TRY(fl_flag_bool("FLUID_ALLOW_NAN", &allow_nan));
-    FL_TRY(
-        fl_pstore_new(&(fl_pstore_opts){.env = p->opts->env,
-                                        .program = p->opts->program,
-                                        .op = p->opts->op,
-                                        .scope = p->opts->scope,
-                                        .owners = owners < 1 ? 1 : (int)owners,
-                                        .allow_nan = allow_nan,
-                                        .table_bytes = (int64_t)table_bytes,
-                                        .self = p,
-                                        .applied = on_applied,
-                                        .answer = answer_call},
-                      &p->store));
+    FL_TRY(fl_pstore_new(&(fl_pstore_opts){.env = p->opts->env,
+                                           .program = p->opts->program,
+                                           .op = p->opts->op,
+                                           .scope = p->opts->scope,
+                                           .owners = (int)owners,
+                                           .allow_nan = allow_nan,
+                                           .table_bytes = (int64_t)table_bytes,
+                                           .recovery = p->recovery,
+                                           .self = p,
+                                           .applied = on_applied,
+                                           .answer = answer_call},
+                         &p->store));
     p->store_ops = *fl_pstore_ops(p->store);
     return FL_OK;
 }
 
-static void make_machines(pserver *p)
+static void keep_images(void *self, const void *server, size_t n_server,
+                        const void *coord, size_t n_coord)
+{
+    pserver *p = self;
+    if (fl_recovery_save(p->recovery, server, n_server, coord, n_coord))
+        snprintf(p->unkept, sizeof p->unkept, "cannot go on: %s", fl_errmsg());
+}
+
+static fl_err make_machines(pserver *p)
 {
     fl_entropy *e = p->opts->env->entropy;
     const int64_t now = now_of(p);
     p->secret = e->draw(e) | 1; /* 0: not known */
-    p->state = (fl_state){e->draw(e) | 1, 1};
+    p->state = p->recovery ? fl_recovery_state(p->recovery)
+                           : (fl_state){e->draw(e) | 1, 1};
     if (!p->place->server) {
         p->coord = fl_coord_new(&p->job, p->state, &p->coord_out, now);
         p->tallies = fl_tallies_new(p->job.trainers);
     }
     p->server = fl_server_new(&p->job, p->place->server, p->state,
                               &p->store_ops, &p->server_out, now);
+    if (!p->recovery)
+        return FL_OK;
+    p->images.self = p;
+    p->images.save = keep_images;
+    return fl_recovery_restore(p->recovery, p->server, p->coord, now);
 }
 
 /* Each peer needs a file descriptor; a large job has more peers than the usual
@@ -767,16 +839,6 @@ static fl_err make_network(pserver *p)
         if (i != p->place->server)
             p->peer[i] = fl_rpc_peer_at(p->rpc, p->place->servers[i]);
     return FL_OK;
-}
-
-/* The signal that asks this process to end; 0: none. If the caller (Python)
- * handles Ctrl-C itself, its poll reports it. */
-static int find_end_signal(void *self)
-{
-    const pserver *p = self;
-    const fl_watch *w = p->opts->env->watch;
-    const int number = fl_signals_ends(p->signals);
-    return number ? number : w && w->poll && w->poll(w->user) ? SIGINT : 0;
 }
 
 static fl_err start_listening(pserver *p)
@@ -900,6 +962,15 @@ static bool check_over(pserver *p, fl_err *err)
     return done;
 }
 
+/* Whether an image could not be saved. */
+static bool is_unkept(pserver *p)
+{
+    lock_machines(p);
+    const bool is = p->unkept[0];
+    unlock_machines(p);
+    return is;
+}
+
 static fl_err serve_job(pserver *p)
 {
     fl_err err = FL_OK;
@@ -915,6 +986,8 @@ static fl_err serve_job(pserver *p)
                                                : "was ended by SIGINT");
         if (fl_rpc_check(p->rpc))
             return end_early(p, FL_EIO, fl_errmsg());
+        if (is_unkept(p))
+            return end_early(p, FL_EIO, p->unkept);
     }
     return err;
 }
@@ -958,6 +1031,9 @@ static void fini_pserver(pserver *p)
     fl_coord_free(p->coord);
     fl_tallies_free(p->tallies);
     fl_server_free(p->server);
+    if (p->over && p->recovery)
+        fl_recovery_remove(p->recovery);
+    fl_recovery_close(p->recovery);
     fl_outbox_fini(&p->coord_out);
     fl_outbox_fini(&p->server_out);
     free_channels(p);
@@ -972,12 +1048,14 @@ static void fini_pserver(pserver *p)
 static fl_err run_pserver(pserver *p)
 {
     FL_TRY(make_store(p));
-    make_machines(p);
+    FL_TRY(make_machines(p));
     FL_TRY(make_network(p));
     FL_TRY(start_listening(p));
     if (fl_port_file_write(p->port))
         FL_WARN("%s", fl_errmsg()); /* only old scripts read the file */
-    return serve_job(p);
+    const fl_err err = serve_job(p);
+    p->over = true;
+    return err;
 }
 
 fl_err fl_pserve(const fl_pserver_opts *opts)

@@ -16,7 +16,12 @@
  * Pulling: a pull is a task for every owner of a variable that it names, behind
  * the rounds that the owner has to apply first; the owner that finishes last
  * sends the answer. Whole tensors are shared, not copied: an owner copies a
- * tensor before it writes to one that is still being sent.
+ * tensor before it writes to one that is still being sent. A tensor that is
+ * kept (kept.h) is copied for the first pull after each change, and later pulls
+ * share the copy.
+ *
+ * Going on: where the store is kept, an owner that finds a task half done goes
+ * on at its cursor when it gets the same task again.
  *
  * Easy to get wrong: updates read every variable of the global block that a
  * learning-rate block writes, also one that is not persistable. */
@@ -32,7 +37,6 @@
 #include <stdlib.h>
 
 enum {
-    OWNERS_MAX = 64,     /* more threads would only wait for memory */
     ROWS = 512,          /* row numbers that are checked at a time */
     RANGES_MOST = 65536, /* slices of a gradient of one session at most */
     AHEAD = 16           /* rows between prefetch and copy */
@@ -45,12 +49,20 @@ typedef struct pullable {
     fl_value *value;
     fl_table *table; /* NULL: the variable is a tensor */
     int state;       /* table: index of a state, or FL_TABLE_VALUE */
+    /* Kept: */
+    fl_tensor copy;         /* what pulls share */
+    int64_t copied;         /* *changes when the copy was made; -1: there is
+                               none */
+    const int64_t *changes; /* how often the value was written */
 } pullable;
 
 /* A learning-rate block, compiled for one owner. */
 typedef struct rates {
     fl_program *program;
     fl_values writes; /* persistable values that the plan changes */
+    fl_values kept;   /* those of them that outlive the process; the others held
+                         nothing at the start: running the plan again gives
+                         them */
     fl_plan *plan;
 } rates;
 
@@ -64,11 +76,14 @@ typedef struct owner {
     FL_VEC(rates) rates;
     bool rates_due; /* the rates must run before the next update */
     FL_VEC(fl_update *) updates;
+    const fl_guard *guard; /* NULL: nothing is kept */
+    int64_t changes;       /* how often rates or updates have run */
 } owner;
 
 /* A round, or in asynchronous mode a push, that the owners apply. */
 typedef struct applying {
     fl_pstore *store;
+    int64_t round; /* synchronous */
     fl_staged *by; /* what each participant sent, sorted by rank */
     int n;         /* participants */
     int left;      /* owners that have not finished; under the store's lock */
@@ -85,6 +100,7 @@ struct fl_pstore {
     fl_map pullables; /* names that pulls use -> pullable */
     fl_map rated;     /* names that learning-rate blocks write */
     fl_budget tables; /* memory of all tables */
+    fl_kept *kept;    /* NULL: all ends with the process */
     FL_VEC(const fl_block *) rate_blocks;
     FL_VEC(fl_update *) updates;
     owner *owner;
@@ -364,6 +380,144 @@ static void assign_pullables(fl_pstore *s, const fl_update *u)
     }
 }
 
+/* --- making: what outlives the process --- */
+
+static bool lies_in_rows(const fl_pstore *s, const char *name)
+{
+    int state;
+    for (int64_t i = 0; i < s->updates.n; i++) {
+        const fl_update *u = s->updates.at[i];
+        if (u->table && fl_update_in_rows(u, name, &state))
+            return true;
+    }
+    return false;
+}
+
+static bool holds_tensor(const fl_value *v)
+{
+    return v && v->kind == FL_LOD_TENSOR && fl_tensor_bytes(&v->tensor);
+}
+
+/* All persistable tensors, and the copies that owners have of those that the
+ * learning rates write. */
+static void add_kept(fl_pstore *s)
+{
+    for (fl_entry *e = NULL; (e = fl_map_next(&global_block(s)->vars, e));) {
+        const fl_var *v = e->value;
+        fl_value *first = fl_scope_find(s->opts.scope, v->name);
+        if (!v->persistable || !holds_tensor(first) ||
+            fl_map_get(&s->gradients, v->name) || lies_in_rows(s, v->name))
+            continue;
+        fl_kept_add(s->kept, v->name, 0, first);
+        for (int i = 1; i < s->owners; i++) {
+            fl_value *own = fl_scope_find(s->owner[i].scope, v->name);
+            if (own != first && holds_tensor(own))
+                fl_kept_add(s->kept, v->name, i, own);
+        }
+    }
+}
+
+/* Check that all that an update changes is kept. */
+static fl_err check_kept(const fl_pstore *s, const fl_update *u)
+{
+    for (int64_t i = 0; i < u->writes.n; i++)
+        if (u->writes.at[i] != u->mean &&
+            !fl_kept_has(s->kept, u->writes.at[i]))
+            return fl_fail(FL_EINVAL,
+                           "listen_and_serv: the update by \"%s\" writes a "
+                           "variable that held nothing at the start, so that "
+                           "it cannot outlive the process; set "
+                           "FLUID_DURABILITY=memory",
+                           u->grad->name);
+    return FL_OK;
+}
+
+/* What the rates write is copied back after a restart: no update may change it.
+ */
+static fl_err keep_rates(const fl_pstore *s, owner *o)
+{
+    for (int64_t i = 0; i < o->rates.n; i++) {
+        rates *r = &o->rates.at[i];
+        const int64_t n = r->writes.n;
+        for (int64_t k = 0; k < n; k++)
+            if (fl_kept_has(s->kept, r->writes.at[k]))
+                fl_push(&r->kept, r->writes.at[k]);
+        for (int64_t k = 0; k < o->updates.n; k++)
+            for (int64_t j = 0; j < o->updates.at[k]->writes.n * n; j++)
+                if (o->updates.at[k]->writes.at[j / n] == r->writes.at[j % n])
+                    return fl_fail(
+                        FL_EINVAL,
+                        "listen_and_serv: the update by \"%s\" writes a "
+                        "variable of the learning rates, so that it cannot "
+                        "outlive the process; set FLUID_DURABILITY=memory",
+                        o->updates.at[k]->grad->name);
+    }
+    return FL_OK;
+}
+
+static fl_err keep_owner(fl_pstore *s, owner *o)
+{
+    o->guard = fl_kept_guard(s->kept, o->index);
+    o->rates_due = fl_undo_rates_due(o->guard->undo);
+    if (o->updates.n >= FL_UNDO_UPDATES)
+        return fl_fail(FL_EINVAL,
+                       "listen_and_serv: %lld updates of one owner are too "
+                       "many to outlive the process; raise FLUID_OWNERS",
+                       (long long)o->updates.n);
+    for (int64_t i = 0; i < o->updates.n; i++) {
+        fl_update *u = o->updates.at[i];
+        if (u->table)
+            return fl_fail(FL_EINVAL,
+                           "listen_and_serv: the table \"%s\" cannot outlive "
+                           "the process in this version; set "
+                           "FLUID_DURABILITY=memory",
+                           u->ruled.param);
+        FL_TRY(check_kept(s, u));
+        u->guard = o->guard;
+    }
+    return keep_rates(s, o);
+}
+
+/* The rates give values that are not kept: they run once more. */
+static fl_err recover_rates(owner *o)
+{
+    if (!fl_undo_rates_ran(o->guard->undo))
+        return FL_OK;
+    for (int64_t i = 0; i < o->rates.n; i++)
+        FL_TRY(fl_plan_run(o->rates.at[i].plan, NULL, NULL));
+    return FL_OK;
+}
+
+static fl_err keep_store(fl_pstore *s)
+{
+    FL_TRY(fl_kept_new(fl_recovery_dir(s->opts.recovery), s->owners, &s->kept));
+    add_kept(s);
+    FL_TRY(fl_kept_map(s->kept));
+    for (int i = 0; i < s->owners; i++)
+        FL_TRY(keep_owner(s, &s->owner[i]));
+    FL_TRY(fl_kept_recover(s->kept, NULL));
+    for (int i = 0; i < s->owners; i++)
+        FL_TRY(recover_rates(&s->owner[i]));
+    return FL_OK;
+}
+
+/* Who changes the value of a variable, so that a copy of it gets old. */
+static void watch_pullable(fl_pstore *s, pullable *k)
+{
+    const owner *o = &s->owner[k->owner];
+    int writers = 0;
+    k->copied = -1;
+    k->changes = &o->changes;
+    for (int64_t i = 0; i < o->updates.n; i++) {
+        const fl_update *u = o->updates.at[i];
+        bool writes = false;
+        for (int64_t j = 0; j < u->writes.n; j++)
+            writes |= u->writes.at[j] == k->value;
+        if (writes)
+            k->changes = writers++ ? &o->changes : &u->runs;
+    }
+}
+
 static fl_err make_store(fl_pstore *s)
 {
     const fl_attr *dc = find_attr(s, "dc_asgd");
@@ -376,7 +530,11 @@ static fl_err make_store(fl_pstore *s)
     add_pullables(s);
     for (int64_t i = 0; i < s->updates.n; i++)
         assign_pullables(s, s->updates.at[i]);
-    return FL_OK;
+    if (!s->opts.recovery)
+        return FL_OK;
+    for (fl_entry *e = NULL; (e = fl_map_next(&s->pullables, e));)
+        watch_pullable(s, e->value);
+    return keep_store(s);
 }
 
 /* --- checking a push --- */
@@ -582,19 +740,44 @@ static fl_err check_push(void *self, const fl_staged *by)
 
 /* --- applying --- */
 
-static fl_err run_update(fl_update *u)
+static fl_err run_update(owner *o, fl_update *u)
 {
     if (u->table && !u->sum.n)
         return FL_OK;
     FL_TRY(claim_values(u->writes.at, u->writes.n));
+    o->changes++;
+    u->runs++;
     FL_TRY(fl_update_apply(u));
-    const fl_err err = fl_plan_run(u->plan, NULL, NULL);
+    const fl_err err = fl_update_run_plan(u);
     fl_update_clear(u);
     return err;
 }
 
+/* Save what the rates are about to write. */
+static fl_err guard_rates(owner *o)
+{
+    fl_undo *undo = o->guard->undo;
+    fl_undo_rates_begin(undo);
+    for (int64_t i = 0; i < o->rates.n; i++) {
+        const fl_values *w = &o->rates.at[i].kept;
+        for (int64_t k = 0; k < w->n; k++) {
+            const fl_tensor *t = &w->at[k]->tensor;
+            FL_TRY(fl_undo_rates_add(undo,
+                                     fl_dense_offset(o->guard->dense, t->data),
+                                     t->data, fl_tensor_bytes(t)));
+        }
+    }
+    fl_undo_rates_arm(undo);
+    return FL_OK;
+}
+
 static fl_err run_rates(owner *o)
 {
+    if (o->guard && fl_undo_rated(o->guard->undo))
+        return FL_OK; /* after a restart, in the middle of the task */
+    if (o->guard && o->rates.n)
+        FL_TRY(guard_rates(o));
+    o->changes++;
     for (int64_t i = 0; i < o->rates.n; i++) {
         rates *r = &o->rates.at[i];
         FL_TRY(claim_values(r->writes.at, r->writes.n));
@@ -623,19 +806,42 @@ static void hand_out_items(const owner *o, const applying *a)
         }
 }
 
-static fl_err apply_round(owner *o, const applying *a)
+static fl_err apply_gradients(owner *o, const applying *a)
 {
     FL_TRY(run_rates(o));
     hand_out_items(o, a);
     for (int64_t i = 0; i < o->updates.n; i++) {
         fl_update *u = o->updates.at[i];
         bool some;
+        if (o->guard && !fl_undo_enter(o->guard->undo, i))
+            continue;
         fl_err err = fl_update_mean(u, a->n, &some);
         if (!err && some)
-            err = run_update(u);
+            err = run_update(o, u);
         if (err)
             return fl_fail_at(err, "update by \"%s\"", u->grad->name);
+        if (o->guard)
+            fl_undo_leave(o->guard->undo, i);
     }
+    return FL_OK;
+}
+
+/* A round is task number `round` of an owner. */
+static fl_err apply_round(owner *o, const applying *a)
+{
+    if (!o->guard)
+        return apply_gradients(o, a);
+    fl_undo *undo = o->guard->undo;
+    if (fl_undo_done(undo) == a->round + 1)
+        return FL_OK; /* it was finished before a restart */
+    if (fl_undo_done(undo) != a->round)
+        return fl_fail(FL_EINVAL,
+                       "round %lld is to be applied, and %lld rounds are in "
+                       "the state: it is of another time than the job",
+                       (long long)a->round, (long long)fl_undo_done(undo));
+    fl_undo_begin(undo, &(fl_undo_task){.rates_due = true});
+    FL_TRY(apply_gradients(o, a));
+    fl_undo_finish(undo);
     return FL_OK;
 }
 
@@ -647,7 +853,7 @@ static fl_err apply_item(owner *o, const fl_staged *by, const fl_item *item)
         return FL_OK;
     fl_err err = fl_update_add(u, by, item, &some);
     if (!err && some)
-        err = run_update(u);
+        err = run_update(o, u);
     return err ? fl_fail_at(err, "update by \"%s\"", u->grad->name) : FL_OK;
 }
 
@@ -715,6 +921,7 @@ static void apply_staged(void *self, int64_t round, const fl_staged *by, int n)
     fl_pstore *s = self;
     applying *a = fl_mem_alloc(sizeof *a);
     a->store = s;
+    a->round = round;
     a->n = n;
     a->left = s->owners;
     a->by = fl_mem_alloc((size_t)(n + 1) * sizeof *a->by);
@@ -741,11 +948,11 @@ static void apply_staged(void *self, int64_t round, const fl_staged *by, int n)
 typedef struct reading {
     fl_pstore *store;
     fl_peer to;
-    fl_msg reply;        /* all pointers except the blob are NULL */
-    fl_parcel *want;     /* NULL: the pull names nothing */
-    bool lost;           /* the pull names a variable that is unknown */
-    const pullable **of; /* variable of each item; not set if lost */
-    fl_tensor *value;    /* value of each item; its owner sets it */
+    fl_msg reply;     /* all pointers except the blob are NULL */
+    fl_parcel *want;  /* NULL: the pull names nothing */
+    bool lost;        /* the pull names a variable that is unknown */
+    pullable **of;    /* variable of each item; not set if lost */
+    fl_tensor *value; /* value of each item; its owner sets it */
     /* under the store's lock: */
     int left;      /* owners that have not finished */
     size_t bytes;  /* size of the answer that the owners have counted so far */
@@ -847,9 +1054,18 @@ static fl_err check_range(const pullable *k, const fl_item *item)
         k->table ? "is a table: it is asked for by rows" : "has fewer");
 }
 
+/* Kept memory is never shared: the first pull after a change makes a copy. */
+static fl_err share_copy(pullable *k, fl_tensor *out)
+{
+    if (k->copied != *k->changes)
+        FL_TRY(fl_tensor_copy(&k->copy, &k->value->tensor));
+    k->copied = *k->changes;
+    return fl_tensor_ref(out, &k->copy);
+}
+
 /* Read one item of a pull. For a range of a variable *out shares the whole
  * variable; the answer then contains only the range. */
-static fl_err read_one(const pullable *k, const fl_item *item, fl_tensor *out)
+static fl_err read_one(pullable *k, const fl_item *item, fl_tensor *out)
 {
     const fl_value *v = k->value;
     const bool range = fl_item_is_range(item);
@@ -866,7 +1082,7 @@ static fl_err read_one(const pullable *k, const fl_item *item, fl_tensor *out)
         return fl_fail(FL_EINVAL,
                        "pull: \"%s\" is a table: it is asked for by rows",
                        k->name);
-    return fl_tensor_ref(out, &v->tensor);
+    return k->changes ? share_copy(k, out) : fl_tensor_ref(out, &v->tensor);
 }
 
 /* How many ids an item can list at most. */
@@ -1033,7 +1249,7 @@ static void read_values(void *self, fl_blob names, fl_peer to,
     r->want = want ? fl_parcel_ref(want) : NULL;
     note_failure(r, find_pullables(s, r));
     r->lost = r->err != FL_OK;
-    read_task *parts[OWNERS_MAX];
+    read_task *parts[FL_OWNERS_MOST];
     for (int i = 0; i < s->owners; i++) {
         if (!has_part(r, i))
             continue;
@@ -1047,6 +1263,26 @@ static void read_values(void *self, fl_blob names, fl_peer to,
     }
 }
 
+/* --- staged pushes that are kept --- */
+
+static fl_blob stage_push(void *self, const fl_push_id *id, fl_blob b)
+{
+    const fl_pstore *s = self;
+    return fl_recovery_keep(s->opts.recovery, id, b);
+}
+
+static void close_round(void *self, int64_t version)
+{
+    const fl_pstore *s = self;
+    fl_recovery_closed(s->opts.recovery, version);
+}
+
+static void forget_session(void *self, fl_id session)
+{
+    const fl_pstore *s = self;
+    fl_recovery_forget(s->opts.recovery, session);
+}
+
 /* --- public functions --- */
 
 static void free_owner(owner *o)
@@ -1055,9 +1291,23 @@ static void free_owner(owner *o)
         fl_plan_free(o->rates.at[i].plan);
         fl_program_free(o->rates.at[i].program);
         fl_vec_fini(&o->rates.at[i].writes);
+        fl_vec_fini(&o->rates.at[i].kept);
     }
     fl_vec_fini(&o->rates);
     fl_vec_fini(&o->updates);
+}
+
+size_t fl_pstore_bytes(const fl_program *program, fl_scope *scope)
+{
+    const fl_block *b = fl_program_block(program, 0);
+    size_t bytes = 0;
+    for (fl_entry *e = NULL; (e = fl_map_next(&b->vars, e));) {
+        const fl_var *v = e->value;
+        const fl_value *x = fl_scope_find(scope, v->name);
+        if (v->persistable && x && x->kind == FL_LOD_TENSOR)
+            bytes += fl_tensor_bytes(&x->tensor);
+    }
+    return bytes;
 }
 
 fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out)
@@ -1071,13 +1321,21 @@ fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out)
     s->env.no_fuse = true; /* so that every plan gives the same bits */
     s->async = sync && !sync->b;
     s->tables.limit = opts->table_bytes;
-    s->ops =
-        (fl_store){s, fl_keeper_parcels, check_push, apply_staged, read_values};
+    s->ops = (fl_store){.self = s,
+                        .keep = fl_keeper_parcels,
+                        .check = check_push,
+                        .apply = apply_staged,
+                        .read = read_values};
+    if (opts->recovery && !s->async) {
+        s->ops.stage = stage_push;
+        s->ops.closed = close_round;
+        s->ops.forget = forget_session;
+    }
     s->arena = fl_arena_new();
     pthread_mutex_init(&s->lock, NULL);
     s->owners = opts->owners > 0 ? opts->owners : 1;
-    if (s->owners > OWNERS_MAX)
-        s->owners = OWNERS_MAX;
+    if (s->owners > FL_OWNERS_MOST)
+        s->owners = FL_OWNERS_MOST;
     s->owner = fl_mem_alloc((size_t)s->owners * sizeof *s->owner);
     for (int i = 0; i < s->owners; i++)
         s->owner[i] = (owner){.store = s, .index = i};
@@ -1101,6 +1359,9 @@ void fl_pstore_free(fl_pstore *s)
     for (int i = 0; i < s->owners; i++)
         free_owner(&s->owner[i]);
     fl_mem_free(s->owner);
+    for (fl_entry *e = NULL; (e = fl_map_next(&s->pullables, e));)
+        fl_tensor_fini(&((pullable *)e->value)->copy);
+    fl_kept_free(s->kept);
     fl_vec_fini(&s->updates);
     fl_vec_fini(&s->rate_blocks);
     fl_vec_fini(&s->applying);

@@ -16,8 +16,13 @@
 
 #include "exec/exe.h"
 #include "protocol/server.h"
+#include "pserver/recovery.h"
 
 typedef struct fl_pstore fl_pstore;
+
+enum {
+    FL_OWNERS_MOST = 64 /* more threads would only wait for memory */
+};
 
 typedef struct fl_pstore_opts {
     const fl_exec_env *env;    /* for plans; its watch may end loading */
@@ -26,7 +31,9 @@ typedef struct fl_pstore_opts {
     fl_scope *scope;           /* where the startup program has run */
     int owners;                /* number of owner threads; 0 = 1 */
     bool allow_nan;            /* accept gradients that are not finite */
-    int64_t table_bytes; /* memory limit of all tables; 0: see fl_budget */
+    int64_t table_bytes;   /* memory limit of all tables; 0: see fl_budget */
+    fl_recovery *recovery; /* keeps the parameters and staged pushes; NULL: they
+                              end with the process */
     size_t max_answer; /* bytes of values in an answer; 0: as many as a message
                           can carry */
     void *self;        /* first argument of the callbacks */
@@ -36,6 +43,9 @@ typedef struct fl_pstore_opts {
     /* Send the answer to a pull; m is borrowed. Thread: an owner's. */
     void (*answer)(void *self, fl_peer to, const fl_msg *m);
 } fl_pstore_opts;
+
+/* Bytes of all values that a store with these would hold, without tables. */
+size_t fl_pstore_bytes(const fl_program *program, fl_scope *scope);
 
 /* Own: *out is new; all that opts points to outlives it. Err: EINVAL, ENOENT.
  */

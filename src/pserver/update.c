@@ -511,20 +511,123 @@ static void apply_elements(const fl_update *u, int64_t from, int64_t n,
                   g, state, h);
 }
 
+/* Save elements from .. from + n of all that the rule changes. */
+static fl_err guard_elements(const fl_update *u, int64_t from, int64_t n,
+                             int64_t block)
+{
+    const fl_ruled *r = &u->ruled;
+    const size_t one = fl_dtype_size(u->grad->dtype), bytes = (size_t)n * one;
+    const size_t at = (size_t)from * one;
+    FL_TRY(fl_guard_add(u->guard, (char *)r->value->tensor.data + at, bytes));
+    for (int i = 0; i < FL_RULE_STATES; i++)
+        if (r->state[i])
+            FL_TRY(fl_guard_add(u->guard, (char *)r->state[i]->tensor.data + at,
+                                bytes));
+    fl_undo_arm(u->guard->undo, block);
+    return FL_OK;
+}
+
+/* Block by block. One that was written before a restart is left out; its mean
+ * is read all the same, because the readers must pass it. */
 static fl_err apply_rule(fl_update *u)
 {
     _Alignas(64) char chunk[CHUNK];
     fl_hyper h;
+    const fl_guard *guard = u->guard;
+    const size_t one = fl_dtype_size(u->grad->dtype);
     const int64_t all = fl_shape_numel(&u->grad->shape);
-    const int64_t most = CHUNK / (int64_t)fl_dtype_size(u->grad->dtype);
+    const int64_t most = (guard ? FL_GUARD_BLOCK : CHUNK) / (int64_t)one;
     FL_TRY(prepare_step(u, &h));
-    if (!u->given.n) /* u->mean was put together from slices */
-        apply_elements(u, 0, all, u->mean->tensor.data, &h);
-    for (int64_t at = 0, n; u->given.n && at < all; at += n) {
+    for (int64_t at = 0, n, block = 0; at < all; at += n, block++) {
+        const char *grad = chunk;
         n = all - at < most ? all - at : most;
-        read_mean(u, n, chunk);
-        apply_elements(u, at, n, chunk, &h);
+        if (u->given.n)
+            read_mean(u, n, chunk);
+        else /* u->mean was put together from slices */
+            grad = (char *)u->mean->tensor.data + (size_t)at * one;
+        if (guard && fl_undo_written(guard->undo, block))
+            continue;
+        if (guard)
+            FL_TRY(guard_elements(u, at, n, block));
+        apply_elements(u, at, n, grad, &h);
+        if (guard)
+            fl_undo_next(guard->undo, block);
     }
+    return FL_OK;
+}
+
+/* --- the plan --- */
+
+/* Whether the plan begins with an optimiser that changes listed rows only, and
+ * nothing else changes its parameter and states. Then these are in u->ruled. */
+static void find_row_values(fl_update *u, const fl_update_env *e)
+{
+    const fl_ops *ops = &fl_program_block(u->program, 0)->ops;
+    const fl_op *op = ops->n ? ops->at[0] : NULL;
+    const fl_rule *rule = op && op->def ? op->def->rule : NULL;
+    const char *grad = rule ? fl_desc_in1(&op->desc, "Grad") : NULL;
+    const fl_attr *lazy = rule ? fl_desc_attr(&op->desc, "lazy_mode") : NULL;
+    const char *param = rule ? fl_desc_in1(&op->desc, "Param") : NULL;
+    fl_map other = {0};
+    if (u->grad->kind != FL_SELECTED_ROWS || u->table || !grad || !param ||
+        strcmp(grad, u->grad->name) || !updates_in_place(op) ||
+        (rule->decays && !(lazy && lazy->b)))
+        return;
+    for (int64_t i = 1; i < ops->n; i++)
+        fl_op_add_writes(ops->at[i], &other);
+    u->by_rows = !fl_map_get(&other, param);
+    u->ruled.value = fl_scope_find(e->scope, param);
+    for (int i = 0; i < FL_RULE_STATES && rule->state[i].in; i++) {
+        const char *name = fl_desc_in1(&op->desc, rule->state[i].in);
+        u->ruled.state[i] = name ? fl_scope_find(e->scope, name) : NULL;
+        u->by_rows &= !name || !fl_map_get(&other, name);
+    }
+    fl_map_fini(&other);
+}
+
+static bool has_rows(const fl_update *u, const fl_value *v)
+{
+    bool is = u->by_rows && v == u->ruled.value;
+    for (int i = 0; i < FL_RULE_STATES; i++)
+        is |= u->by_rows && v == u->ruled.state[i];
+    return is;
+}
+
+/* Save the rows of a value that the gradient lists. */
+static fl_err guard_rows(const fl_update *u, const fl_value *v)
+{
+    const fl_rows *g = &u->mean->rows;
+    const size_t row =
+        g->n ? fl_tensor_bytes(&v->tensor) / (size_t)v->tensor.shape.dim[0] : 0;
+    for (int64_t i = 0; i < g->n; i++)
+        FL_TRY(fl_guard_add(
+            u->guard,
+            (char *)v->tensor.data + (size_t)fl_rows_index(g)[i] * row, row));
+    return FL_OK;
+}
+
+static fl_err guard_plan(const fl_update *u)
+{
+    for (int64_t i = 0; i < u->plan_writes; i++) {
+        const fl_value *v = u->writes.at[i];
+        if (v == u->mean)
+            continue; /* it is made anew from what was pushed */
+        FL_TRY(has_rows(u, v) ? guard_rows(u, v)
+                              : fl_guard_add_value(u->guard, v));
+    }
+    fl_undo_arm(u->guard->undo, FL_GUARD_PLAN);
+    return FL_OK;
+}
+
+fl_err fl_update_run_plan(fl_update *u)
+{
+    if (!u->guard || !u->plan_writes)
+        return fl_plan_run(u->plan, NULL, NULL);
+    if (fl_undo_written(u->guard->undo, FL_GUARD_PLAN))
+        return FL_OK;
+    FL_TRY(guard_plan(u));
+    FL_TRY(fl_plan_run(u->plan, NULL, NULL));
+    fl_undo_next(u->guard->undo, FL_GUARD_PLAN);
     return FL_OK;
 }
 
@@ -765,8 +868,11 @@ void fl_update_take_rule(fl_update *u, const fl_update_env *e)
 fl_err fl_update_bind_rule(fl_update *u, const fl_update_env *e)
 {
     fl_ruled *r = &u->ruled;
-    if (!r->op)
+    u->plan_writes = u->writes.n;
+    if (!r->op) {
+        find_row_values(u, e);
         return FL_OK;
+    }
     const fl_desc *d = &r->op->desc;
     r->step.def = r->op->def;
     FL_TRY(fl_desc_attrs(r->op->def, d, e->arena, &r->step.attr));

@@ -16,6 +16,7 @@
 #include "base/map.h"
 #include "exec/exe.h"
 #include "protocol/server.h"
+#include "pserver/kept.h"
 #include "table/table.h"
 #include "wire/codec.h"
 
@@ -76,8 +77,14 @@ typedef struct fl_update {
     fl_plan *plan;    /* made from `program` */
     fl_value *mean;   /* the gradient as the plan reads it */
     bool writes_mean; /* the plan changes `mean` */
-    fl_values writes; /* values that rule and plan change */
-    fl_table *table;  /* NULL: the parameter is a tensor */
+    fl_values writes; /* values that plan and rule change */
+    int64_t plan_writes; /* how many of `writes`, from the first, the plan
+                            changes */
+    bool by_rows; /* the plan's optimiser changes listed rows only, of the
+                     values in `ruled` */
+    const fl_guard *guard; /* of the owner; NULL: nothing is kept */
+    int64_t runs;          /* how often the update has run */
+    fl_table *table;       /* NULL: the parameter is a tensor */
     fl_ruled ruled;
     FL_VEC(fl_given) given; /* items of this round, sorted by participant */
     FL_VEC(fl_given_cursor) reader; /* one for each participant */
@@ -126,6 +133,9 @@ fl_err fl_update_add(fl_update *u, const fl_staged *by, const fl_item *item,
 /* Apply the rule, if there is one, to the gradient. The caller runs the plan
  * after that. Err: ENOENT, ENOMEM. */
 fl_err fl_update_apply(fl_update *u) FL_MUST_CHECK;
+
+/* Run the plan; what it writes is guarded. Err: those of the plan, ENOMEM. */
+fl_err fl_update_run_plan(fl_update *u) FL_MUST_CHECK;
 
 /* After the plan has run: forget the items, and return memory that was lent. */
 void fl_update_clear(fl_update *u);

@@ -171,12 +171,15 @@ fl_err fl_undo_recover(fl_undo *u, const fl_spaces *in)
 {
     record *r = u->rec;
     const uint64_t cursor = fl_word_get(&r->cursor);
-    if (!is_begun(r) || !is_live(cursor))
-        return FL_OK;
-    FL_TRY(copy_back(u->map, PAGE, r->undo_bytes, in));
+    if (is_begun(r) && is_live(cursor)) {
+        FL_TRY(copy_back(u->map, PAGE, r->undo_bytes, in));
+        fl_store_order();
+        fl_failpoint_hit("recover.undo");
+        fl_word_set(&r->cursor, cursor & ~UINT64_C(1));
+    }
+    if (r->rates)
+        FL_TRY(copy_back(u->rates, 0, r->rates_bytes, in));
     fl_store_order();
-    fl_failpoint_hit("recover.undo");
-    fl_word_set(&r->cursor, cursor & ~UINT64_C(1));
     return FL_OK;
 }
 
@@ -298,12 +301,7 @@ void fl_undo_rates_arm(fl_undo *u)
     fl_failpoint_hit("owner.rates");
 }
 
-fl_err fl_undo_rates_recover(fl_undo *u, const fl_spaces *in, bool *some)
+bool fl_undo_rates_ran(const fl_undo *u)
 {
-    *some = u->rec->rates != 0;
-    if (!*some)
-        return FL_OK;
-    FL_TRY(copy_back(u->rates, 0, u->rec->rates_bytes, in));
-    fl_store_order();
-    return FL_OK;
+    return u->rec->rates != 0;
 }

@@ -52,7 +52,8 @@ enum {
 fl_err fl_undo_new(fl_statedir *d, int owner, fl_undo **out) FL_MUST_CHECK;
 void fl_undo_free(fl_undo *u); /* NULL is fine */
 
-/* Copy back what a kill left half written. Doing it twice is the same as once.
+/* Copy back what a kill left half written, and what the learning rates wrote
+ * over when they ran last. Doing it twice is the same as once.
  * Err: EINVAL: the log is damaged. */
 fl_err fl_undo_recover(fl_undo *u, const fl_spaces *in) FL_MUST_CHECK;
 
@@ -102,9 +103,8 @@ fl_err fl_undo_rates_add(fl_undo *u, uint64_t offset, const void *at,
                          size_t bytes) FL_MUST_CHECK;
 void fl_undo_rates_arm(fl_undo *u);
 
-/* After a restart: copy back what they wrote over. *some: they ran before, and
- * must now run once more. Err: EINVAL. */
-fl_err fl_undo_rates_recover(fl_undo *u, const fl_spaces *in,
-                             bool *some) FL_MUST_CHECK;
+/* After fl_undo_recover: whether the rates ran before. What they wrote over is
+ * copied back, so that they must run once more. */
+bool fl_undo_rates_ran(const fl_undo *u);
 
 #endif

@@ -43,7 +43,6 @@ static void run_rates(bench *b)
 static void open_bench(bench *b)
 {
     char about[32];
-    bool ran;
     b->dir = test_state();
     b->dense = fl_dense_new();
     for (int i = 0; i < UPDATES; i++) {
@@ -63,8 +62,7 @@ static void open_bench(bench *b)
     }
     const fl_spaces in = {b->dense, find_place};
     CHECK_OK(fl_undo_recover(b->undo, &in));
-    CHECK_OK(fl_undo_rates_recover(b->undo, &in, &ran));
-    if (ran)
+    if (fl_undo_rates_ran(b->undo))
         run_rates(b);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* buf.c - counted memory: a header of one cache line, then the bytes. */
+/* buf.c - counted memory: a header of one cache line, then the bytes; or memory
+ * of someone else. */
 #include "tensor/tensor.h"
 
 #include "base/atomic.h"
@@ -8,6 +9,9 @@
 struct fl_buf {
     fl_count refs;
     size_t size;
+    void *at;                  /* `data`, or memory that was lent */
+    void (*drop)(void *owner); /* ends what was lent; NULL: it is `data` */
+    void *owner;
     _Alignas(64) unsigned char data[];
 };
 
@@ -21,8 +25,22 @@ fl_err fl_buf_new(size_t size, fl_buf **buf)
                        size);
     fl_count_init(&b->refs, 1);
     b->size = size;
+    b->at = b->data;
+    b->drop = NULL;
     *buf = b;
     return FL_OK;
+}
+
+fl_buf *fl_buf_lend(void *at, size_t size, void (*drop)(void *owner),
+                    void *owner)
+{
+    fl_buf *b = fl_mem_alloc(sizeof *b);
+    fl_count_init(&b->refs, 1);
+    b->size = size;
+    b->at = at;
+    b->drop = drop;
+    b->owner = owner;
+    return b;
 }
 
 fl_buf *fl_buf_ref(fl_buf *b)
@@ -33,13 +51,16 @@ fl_buf *fl_buf_ref(fl_buf *b)
 
 void fl_buf_unref(fl_buf *b)
 {
-    if (b && !fl_count_down(&b->refs))
-        fl_mem_free(b);
+    if (!b || fl_count_down(&b->refs))
+        return;
+    if (b->drop)
+        b->drop(b->owner);
+    fl_mem_free(b);
 }
 
 void *fl_buf_data(fl_buf *b)
 {
-    return b->data;
+    return b->at;
 }
 
 size_t fl_buf_size(const fl_buf *b)

@@ -57,6 +57,11 @@ static void keep_packet(parcel *p, const fl_packet *of)
     fl_push(&p->kept, fl_packet_ref((fl_packet *)of));
 }
 
+void fl_parcel_hold(fl_parcel *p, const fl_packet *packet)
+{
+    keep_packet((parcel *)p, packet);
+}
+
 void fl_parcel_add_item(fl_parcel *seen, const fl_item *item)
 {
     parcel *p = (parcel *)seen;

@@ -74,6 +74,9 @@ void fl_parcel_want_ids(fl_parcel *p, const char *name, int64_t most,
  * the packets that hold the item's bytes. */
 void fl_parcel_add_item(fl_parcel *p, const fl_item *item);
 
+/* Keep a packet as long as the parcel, also if no item lies in it. */
+void fl_parcel_hold(fl_parcel *p, const fl_packet *packet);
+
 /* Look for NaN and infinities in all items, and set not_finite. It reads every
  * element: call it without holding a lock. */
 void fl_parcel_scan(fl_parcel *p);

@@ -239,7 +239,9 @@ class Cluster:
                  argv=(), seconds=60, host="127.0.0.1", hosts=None):
         self.folder = str(folder)
         self.servers, self.trainers = servers, trainers
-        self.env, self.argv, self.seconds = dict(env or {}), argv, seconds
+        self.argv, self.seconds = argv, seconds
+        self.env = {"FLUID_STATE_DIR": os.path.join(self.folder, "state"),
+                    **(env or {})}
         self._script = self._file(script)
         self._hosts = hosts
         self._held = [] if hosts else [_hold_port(host)

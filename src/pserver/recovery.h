@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recovery.h - what a server process keeps in its state directory besides the
+ * parameters: the images of its machines, and staged pushes.
+ *
+ * A staged push is kept as the message that came. It is copied into the stage
+ * before the machine sees it, outside of any lock, and read from there. */
+#ifndef FL_PSERVER_RECOVERY_H
+#define FL_PSERVER_RECOVERY_H
+
+#include "protocol/coord.h"
+#include "protocol/server.h"
+#include "state/statedir.h"
+#include "wire/codec.h"
+
+typedef struct fl_recovery fl_recovery;
+
+typedef struct fl_recovery_opts {
+    const fl_job *job;
+    int server;              /* number of this server */
+    int owners;              /* threads that own parameters */
+    uint64_t id;             /* state id of a new state */
+    size_t bytes;            /* of the parameters */
+    int (*poll)(void *user); /* not 0 ends a wait for the lock */
+    void *user;
+} fl_recovery_opts;
+
+/* Find the state of this server, or begin a new one. Own: *out is new; the job
+ * outlives it. Err: those of fl_statedir_open. */
+fl_err fl_recovery_open(const fl_recovery_opts *opts,
+                        fl_recovery **out) FL_MUST_CHECK;
+void fl_recovery_close(fl_recovery *r); /* NULL is fine; the state stays */
+
+fl_statedir *fl_recovery_dir(const fl_recovery *r);
+fl_state fl_recovery_state(const fl_recovery *r);
+
+/* After the machines were made: let them go on where they were, or, for a new
+ * state, call it complete. `coord` is NULL if this is not server 0. Err:
+ * EPROTO, EINVAL: the state is damaged. */
+fl_err fl_recovery_restore(fl_recovery *r, fl_server *server, fl_coord *coord,
+                           int64_t now) FL_MUST_CHECK;
+
+/* Write down the images of both machines. Err: ENOMEM: there is no room. */
+fl_err fl_recovery_save(fl_recovery *r, const void *server, size_t n_server,
+                        const void *coord, size_t n_coord) FL_MUST_CHECK;
+
+/* Copy a push into the stage: *m, which was decoded from `packet`, becomes the
+ * message that lies there, and its blob has a new reference. Nothing happens in
+ * asynchronous mode. Err: ENOMEM, which names the directory; EPROTO. */
+fl_err fl_recovery_stage(fl_recovery *r, const fl_packet *packet,
+                         fl_arena *arena, fl_msg *m) FL_MUST_CHECK;
+
+/* What fl_store's stage, closed and forget do in synchronous mode. */
+fl_blob fl_recovery_keep(fl_recovery *r, const fl_push_id *id, fl_blob b);
+void fl_recovery_closed(fl_recovery *r, int64_t version);
+void fl_recovery_forget(fl_recovery *r, fl_id session);
+
+/* The job has ended: remove the state. */
+void fl_recovery_remove(fl_recovery *r);
+
+/* Append where the state is and how it is, for `paddle why`. */
+void fl_recovery_about(const fl_recovery *r, fl_str *lines);
+
+#endif
