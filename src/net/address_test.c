@@ -35,7 +35,7 @@ static void refuses_what_is_no_endpoint(void)
         CHECK_ERR(fl_address_find(wrong[i], at, &n), FL_EINVAL, "endpoint");
 }
 
-/* Names of .invalid are never known (RFC 6761). */
+/* Names in .invalid never exist (RFC 6761). */
 static void says_that_a_name_is_not_known(void)
 {
     fl_address at[FL_ADDRESSES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both ends in one process, over loopback; what happens is written down and
- * waited for, so that nothing here depends on time. */
+/* Both ends are in this process, over loopback. Events are recorded, and tests
+ * wait for them, so that nothing depends on time. */
 #include "net/rpc.h"
 
 #include "base/test.h"
@@ -18,14 +18,14 @@
 
 enum {
     EVENTS = 400,
-    PATIENCE = 30, /* seconds; whoever needs them is broken */
+    PATIENCE = 30, /* seconds until a missing event fails the test */
     SECOND = 1000000000
 };
 
 typedef struct event {
     char
         what; /* h: heard, o: opened, w: word, g: hangup, d: done, p: dropped */
-    uint64_t call; /* of the server; of done the tag */
+    uint64_t call; /* number of the server's call; for done, the tag */
     fl_rpc_end end;
     fl_err code;
     char text[300];
@@ -39,13 +39,13 @@ typedef struct scene {
     fl_rpc_peer *peer;
     int port;
     bool echo;  /* the server answers at once */
-    bool moody; /* by size: keeps quiet, answers, refuses */
+    bool moody; /* the size decides: does not answer, answers, refuses */
     fl_packet *kept;
 
     pthread_mutex_t lock;
     pthread_cond_t more;
-    event events[EVENTS]; /* the first of them */
-    int n, count[128];    /* of all, by what */
+    event events[EVENTS]; /* the first events */
+    int n, count[128];    /* number of all events; of each kind */
 } scene;
 
 static uint64_t checksum(const fl_packet *p)
@@ -69,7 +69,7 @@ static void note(scene *t, event e)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* The k-th event (from 0) of a kind, waited for. */
+/* Wait for the k-th event (from 0) of a kind. */
 static event await(scene *t, char what, int k)
 {
     event found = {0};
@@ -225,7 +225,7 @@ static void answers_have_the_bytes_of_requests(void)
         CHECK_INT(e.end, FL_RPC_OK);
         CHECK_INT(e.size, sizes[i] + 4);
         CHECK(e.sum == want);
-        CHECK_INT(count(&t, 'p'), i + 1); /* free when done is told */
+        CHECK_INT(count(&t, 'p'), i + 1); /* memory was dropped before done */
     }
     tear_down(&t);
     fl_mem_free(memory);
@@ -259,7 +259,7 @@ static void requests_are_answered_in_any_order(void)
         CHECK_INT(await(&t, 'd', size - 1).call, 4 - size);
     }
     CHECK_INT(count(&t, 'g'), 0);
-    fl_rpc_answer(t.server, call[1], text("again")); /* passed over */
+    fl_rpc_answer(t.server, call[1], text("again")); /* ignored */
     fl_rpc_refuse(t.server, call[2], FL_EIO, "again");
     fl_rpc_answer(t.server, 12345, text("never there"));
     tear_down(&t);
@@ -333,8 +333,8 @@ static void server_that_ends_breaks_its_calls(void)
     tear_down(&t);
 }
 
-/* A server that takes a call and dies: it says the least that HTTP/2 asks for,
- * reads up to the first frame of headers and resets the connection. */
+/* A server that accepts a call and dies: it sends the least that HTTP/2 needs,
+ * reads up to the first HEADERS frame, and resets the connection. */
 static void die_in_a_call(int listening)
 {
     static const char settings[9] = {0, 0, 0, 4};
@@ -481,9 +481,9 @@ static void message_above_the_limit_is_refused(void)
     CHECK_INT(e.code, FL_ENOMEM);
     CHECK(strstr(e.text, "3000") && strstr(e.text, "2000"));
     CHECK_INT(count(&t, 'h'), 0);
-    ask(&t, 2, text("small"), 0); /* the connection lives */
+    ask(&t, 2, text("small"), 0); /* the connection still works */
     fl_rpc_answer(t.server, await(&t, 'h', 0).call, p);
-    CHECK_INT(await(&t, 'd', 1).end, FL_RPC_DENIED); /* an answer, too */
+    CHECK_INT(await(&t, 'd', 1).end, FL_RPC_DENIED); /* a large answer */
     tear_down(&t);
 }
 
@@ -533,12 +533,12 @@ static void freed_client_ends_calls_made_meanwhile(void)
 static void freed_client_drops_what_it_lent(void)
 {
     enum {
-        SIZE = 32 << 20 /* more than sockets take */
+        SIZE = 32 << 20 /* more than socket buffers hold */
     };
     scene t;
     char *memory = fl_mem_alloc(SIZE);
     set_up(&t, (fl_rpc_opts){0});
-    uint64_t own = talk(&t, 1); /* nobody reads its second word */
+    uint64_t own = talk(&t, 1); /* its second word is not read */
     await(&t, 'o', 0);
     for (int i = 0; i < 4; i++) {
         fl_packet *p = fl_packet_new();
@@ -611,7 +611,8 @@ static int threads_now(void)
     return n;
 }
 
-/* Some of gRPC's own end a moment after it was told to. */
+/* Wait until gRPC's threads have ended, which happens a moment after shutdown.
+ */
 static bool alone_soon(void)
 {
     for (int i = 0; i < PATIENCE * 100 && threads_now() > 1; i++)
@@ -649,7 +650,7 @@ static void taken_port_names_who_has_it(void)
               "port 0 on 192.0.2.1 cannot be used");
     CHECK_ERR(fl_rpc_listen(other, "no.such.host.invalid:0", &port), FL_ENOENT,
               "no.such.host.invalid");
-    CHECK_OK(fl_rpc_listen(other, "localhost:0", &port)); /* still can */
+    CHECK_OK(fl_rpc_listen(other, "localhost:0", &port)); /* still works */
     CHECK(port > 0 && port != t.port);
     CHECK_ERR(fl_rpc_listen(other, "localhost:0", &port), FL_EINVAL, "already");
     fl_rpc_free(other);
@@ -661,7 +662,7 @@ static void health_is_told_to_anyone(void)
     scene t;
     char word[2];
     set_up(&t, (fl_rpc_opts){.max_calls = 1});
-    talk(&t, 0); /* no calls are left; health is not one of them */
+    talk(&t, 0); /* the limit is reached; health checks do not count */
     await(&t, 'o', 0);
     for (int i = 0; i < 2; i++) {
         word[0] = 8;
@@ -680,7 +681,7 @@ static void health_is_told_to_anyone(void)
     tear_down(&t);
 }
 
-/* A client of its own for the server of the scene. */
+/* Make a separate client for the server of the scene. */
 static void bring_client(scene *t, const char *token)
 {
     char address[64];
@@ -708,7 +709,7 @@ static void caller_with_the_token_is_a_member(void)
     tear_down(&t);
 }
 
-/* The places of members are not those that strangers take. */
+/* Calls of strangers do not count against the limit of members. */
 static void strangers_have_few_calls(void)
 {
     scene t;
@@ -723,7 +724,7 @@ static void strangers_have_few_calls(void)
                       "served, no more are taken");
     e = await(&t, 'h', STRANGERS_CALLS - 1);
     CHECK_INT(fl_rpc_standing(t.server, e.call), FL_LOCAL);
-    fl_rpc_trust(t.server, e.call); /* its bytes had what it takes */
+    fl_rpc_trust(t.server, e.call); /* now it is a member */
     CHECK_INT(fl_rpc_standing(t.server, e.call), FL_MEMBER);
     ask(&t, 100, text("?"), 0);
     await(&t, 'h', STRANGERS_CALLS);
@@ -731,7 +732,7 @@ static void strangers_have_few_calls(void)
     tear_down(&t);
 }
 
-/* The most memory that this process ever had, in bytes. */
+/* The peak memory of this process, in bytes. */
 static size_t most_memory(void)
 {
     struct rusage u;
@@ -739,7 +740,7 @@ static size_t most_memory(void)
     return (size_t)u.ru_maxrss << 10;
 }
 
-/* n times the same memory. */
+/* A packet with the same memory n times. */
 static fl_packet *large(const char *memory, size_t size, int n)
 {
     fl_packet *p = fl_packet_new();
@@ -748,7 +749,7 @@ static fl_packet *large(const char *memory, size_t size, int n)
     return p;
 }
 
-/* It is not told why: a message that is not complete cannot be answered. */
+/* The stranger gets no reason: an incomplete message cannot be answered. */
 static void stranger_with_a_large_message_is_hung_up_on(void)
 {
     enum {
@@ -766,7 +767,7 @@ static void stranger_with_a_large_message_is_hung_up_on(void)
     fl_mem_free(memory);
 }
 
-/* All at once, on a new connection. */
+/* All messages are sent at once on a new connection. */
 static void member_may_begin_with_large_messages(void)
 {
     enum {
@@ -803,7 +804,7 @@ static void unix_socket_serves_and_refuses(void)
     CHECK_OK(fl_rpc_listen(server, address, &port));
     CHECK_INT(port, 0);
     t.peer = fl_rpc_peer_at(t.client, address);
-    int asked = 0; /* until it is found: each is heard or refused */
+    int asked = 0; /* requests; each is received or refused */
     while (!count(&t, 'h')) {
         ask(&t, (uint64_t)++asked, text("?"), 0);
         do

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets of one process: what the listener hands on is kept here, as gRPC
- * would keep it. */
+/* Both ends are in this process. Sockets that the listener gives to `take` are
+ * kept here, as gRPC would keep them. */
 #include "net/listener.h"
 
 #include "base/test.h"
@@ -17,7 +17,7 @@
 
 enum {
     MOST = 256,
-    PATIENCE = 30, /* seconds; whoever needs them is broken */
+    PATIENCE = 30, /* seconds until a missing event fails the test */
 };
 
 /* Thread: lock. */
@@ -26,7 +26,7 @@ typedef struct scene {
     int port;
     pthread_mutex_t lock;
     pthread_cond_t more;
-    int n, fd[MOST]; /* that were handed on */
+    int n, fd[MOST]; /* sockets that `take` got */
     int settles;
 } scene;
 
@@ -60,7 +60,7 @@ static void tear_down(scene *s)
     pthread_cond_destroy(&s->more);
 }
 
-/* The k-th socket that was handed on. */
+/* Wait for the k-th socket that `take` got. */
 static int taken(scene *s, int k)
 {
     pthread_mutex_lock(&s->lock);
@@ -106,7 +106,7 @@ static void send_bytes(int fd, size_t n)
     CHECK_INT(send(fd, zeros, n, MSG_NOSIGNAL), n);
 }
 
-/* What gRPC would read. */
+/* Read bytes as gRPC would. */
 static void read_bytes(int fd, size_t n)
 {
     char buf[1 << 13];
@@ -117,7 +117,7 @@ static void read_bytes(int fd, size_t n)
     }
 }
 
-/* The other side hangs up: an end or a reset, not silence. */
+/* Check that the other side has closed or reset the connection. */
 static void check_hung_up(int fd)
 {
     char byte;
@@ -154,7 +154,7 @@ static void connections_have_names(void)
     tear_down(&s);
 }
 
-/* The second socket gets the number of the first, which was closed. */
+/* The second socket gets the descriptor of the first, which was closed. */
 static void number_of_a_closed_member_lends_nothing(void)
 {
     scene s;
@@ -178,14 +178,14 @@ static void number_of_a_closed_member_lends_nothing(void)
     CHECK(fl_listener_enter(s.l, second));
     fl_listener_leave(s.l, first);
     CHECK(!fl_listener_enter(s.l, second) && !fl_listener_enter(s.l, first));
-    s.n = 1; /* it is closed once */
+    s.n = 1; /* so that the descriptor is closed once */
     close(a);
     close(b);
     close(spare);
     tear_down(&s);
 }
 
-/* Of 128 strangers each may send half as much as of 64. */
+/* Each of 128 strangers may send half as much as each of 64. */
 static void strangers_share_what_they_may_send(void)
 {
     enum {
@@ -221,12 +221,12 @@ static void stranger_that_sends_too_much_is_hung_up_on(void)
     send_bytes(member, 5000);
     read_bytes(taken(&s, 0), 5000);
     const int small = client(&s);
-    send_bytes(small, 5000); /* which stay in the kernel */
+    send_bytes(small, 5000); /* not read: they stay in the kernel */
     read_bytes(taken(&s, 1), 1000);
     const int large = client(&s);
     send_bytes(large, 1001);
     read_bytes(taken(&s, 2), 1001);
-    check_hung_up(large); /* so all were looked at */
+    check_hung_up(large); /* so all connections were checked */
     check_alive(member);
     check_alive(small);
     close(large);
@@ -252,7 +252,7 @@ static void await_settle(scene *s, int n)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* A member seems to be a stranger until the network has told of its call. */
+/* A member counts as a stranger until the network has reported its call. */
 static void nobody_is_hung_up_on_before_the_network_settles(void)
 {
     scene s;
@@ -288,7 +288,7 @@ static void stranger_that_says_nothing_is_hung_up_on(void)
     tear_down(&s);
 }
 
-/* Members have no part in it. */
+/* Connections of members do not count. */
 static void oldest_stranger_of_a_host_makes_room(void)
 {
     scene s;
@@ -327,7 +327,7 @@ static void calls_of_a_stranger_are_counted(void)
     tear_down(&s);
 }
 
-/* The lowest number that no file has. */
+/* The lowest free descriptor. */
 static int next_number(void)
 {
     const int fd = dup(0);

@@ -37,8 +37,8 @@ enum {
     SLICE = 100,       /* ms between two calls of opts.poll */
     RETRY = 50,        /* ms between two attempts to connect */
     GRAIN = 256 << 10, /* bytes that are worth a system call and a wakeup */
-    CHUNK = 64 << 10,  /* the same in shared memory */
-    ALIGN = 64,        /* of the data of a call in shared memory */
+    CHUNK = 64 << 10,  /* bytes that are worth a wakeup in shared memory */
+    ALIGN = 64,        /* alignment of a call's data in shared memory */
     HEAD = sizeof(fl_call_head),
     CONTROL_AT = 2,    /* index of the control connections in `polls` */
     KEEPALIVE_IDLE = 5 /* s; an unreachable host is found after 5 + 3 * 3 s */
@@ -62,14 +62,14 @@ struct fl_mesh {
     int rank, world;
     fl_ranks *ranks;
     fl_greeting_key key;
-    peer *peers;          /* [world]; the own one has no connections */
+    peer *peers;          /* [world]; that of this rank is not connected */
     struct pollfd *polls; /* [2 + world]: data out, data in, control of each */
-    char *piece;          /* FL_MESH_PIECE bytes on their way to a fold */
+    char *piece; /* FL_MESH_PIECE received bytes before they are folded */
     int listener;
     int local_listener; /* for ranks of this host; -1: none */
     unsigned char host[FL_SHARE_HOST];
-    int local; /* ranks on this host */
-    bool spin; /* this host has a core for each of its ranks */
+    int local; /* number of ranks on this host */
+    bool spin; /* waits spin: this host has a core for each of its ranks */
     unsigned char process[FL_SHARE_NAME];
     int64_t join_until; /* ns */
 };
@@ -116,7 +116,7 @@ static fl_err fail_mesh(fl_mesh *m, fl_err code)
     return tell_all(m, fl_ranks_fail(m->ranks, code));
 }
 
-/* All notes that have come from a rank. */
+/* Read all notes that have arrived from a rank. */
 static fl_err read_notes(fl_mesh *m, int rank)
 {
     peer *p = &m->peers[rank];
@@ -148,8 +148,8 @@ static struct pollfd when_written(int fd)
     return (struct pollfd){.fd = fd, .events = POLLOUT};
 }
 
-/* Sleep until one of two descriptors (-1: none) is ready, a note has come or a
- * slice of time is over. Fails only if the mesh fails. */
+/* Sleep until one of two descriptors (-1: none) is ready, a note arrives, or
+ * `slice` ms have passed. Fails only if the mesh fails. */
 static fl_err wait_some(fl_mesh *m, struct pollfd a, struct pollfd b, int slice)
 {
     const int64_t most = fl_ranks_due(m->ranks) - now_ns();
@@ -164,7 +164,7 @@ static fl_err wait_some(fl_mesh *m, struct pollfd a, struct pollfd b, int slice)
     const int64_t now = now_ns();
     if (n > 0 && (m->polls[0].revents || m->polls[1].revents) &&
         now < fl_ranks_due(m->ranks))
-        return FL_OK; /* a descriptor may be ready for ever, and of no use */
+        return FL_OK; /* do not spin on a descriptor that stays ready */
     FL_TRY(tell_all(m, fl_ranks_tick(m->ranks, now)));
     if (m->opts.poll && m->opts.poll(m->opts.user))
         return tell_all(m, fl_ranks_interrupt(m->ranks));
@@ -183,8 +183,8 @@ static fl_err explain_loss(fl_mesh *m, int rank)
 
 /* --- join ----------------------------------------------------------------- */
 
-/* All n bytes, in or out. False: the connection ended, `until` passed or the
- * mesh failed. */
+/* Send or receive n bytes. False: the connection ended, the time `until`
+ * passed, or the mesh failed. */
 static bool transfer(fl_mesh *m, int fd, void *buf, size_t n, bool out,
                      int64_t until)
 {
@@ -227,8 +227,8 @@ static void set_peer(fl_mesh *m, int rank, fl_mesh_channel c, int fd)
             (struct pollfd){.fd = fd, .events = POLLIN};
 }
 
-/* Each direction has its half of the memory; the lower rank writes the first.
- */
+/* Divide shared memory into two halves, one for each direction; the lower rank
+ * writes to the first one. */
 static void set_memory(fl_mesh *m, int rank, void *memory)
 {
     const size_t half = fl_fifo_memory_size();
@@ -244,7 +244,7 @@ static bool receive_memory(fl_mesh *m, int rank, int fd, int64_t until)
     void *memory;
     while (!(memory = fl_share_receive(fd, 2 * fl_fifo_memory_size()))) {
         if (errno == ENOENT)
-            return true; /* there is none: data go over the socket */
+            return true; /* no shared memory: data use the socket */
         if (errno != EAGAIN || now_ns() >= until ||
             wait_some(m, when_read(fd), when_read(-1), SLICE))
             return false;
@@ -253,7 +253,7 @@ static bool receive_memory(fl_mesh *m, int rank, int fd, int64_t until)
     return true;
 }
 
-/* The client's half. True: the server is the rank that was meant. */
+/* The client's side of the greeting. True: the server is that rank. */
 static bool greet_server(fl_mesh *m, int rank, fl_mesh_channel c, int fd)
 {
     const int64_t until = m->join_until;
@@ -291,7 +291,7 @@ static bool greet_server(fl_mesh *m, int rank, fl_mesh_channel c, int fd)
     return !v.shares || receive_memory(m, rank, fd, until);
 }
 
-/* One attempt to connect. -1: the reason is set, or the mesh failed. */
+/* Try once to connect. -1: m->reason is set, or the mesh failed. */
 static int connect_once(fl_mesh *m, int rank)
 {
     fl_address at[FL_ADDRESSES];
@@ -329,8 +329,8 @@ static int connect_once(fl_mesh *m, int rank)
     return -1;
 }
 
-/* Data of ranks on this host go over a Unix socket; where it cannot be had,
- * over TCP as all others. */
+/* Connect a channel. Data between ranks of this host use a Unix socket, or TCP
+ * if that fails. */
 static int connect_channel(fl_mesh *m, int rank, fl_mesh_channel c)
 {
     if (c == FL_MESH_DATA && m->local_listener >= 0 && m->peers[rank].local) {
@@ -368,7 +368,7 @@ static fl_err connect_to(fl_mesh *m, int rank, fl_mesh_channel c)
     }
 }
 
-/* False: which other ranks are on this host cannot be told. */
+/* Whether this process can recognise ranks of the same host. */
 static bool knows_host(const fl_mesh *m)
 {
     static const unsigned char none[FL_SHARE_HOST];
@@ -410,7 +410,7 @@ static void seat_client(fl_mesh *m, const fl_hello *h, int fd, bool local)
     p->local = local;
 }
 
-/* The server's half. True: the socket is a peer's now. */
+/* The server's side of the greeting. True: the socket now belongs to a peer. */
 static bool greet_client(fl_mesh *m, int fd, const char *address,
                          bool over_unix)
 {
@@ -436,7 +436,7 @@ static bool greet_client(fl_mesh *m, int fd, const char *address,
     seat_client(m, &h, fd, r.local);
     v.shares = over_unix && h.channel == FL_MESH_DATA;
     if (!transfer(m, fd, &v, sizeof v, true, until))
-        return true; /* a loss is seen as a death */
+        return true; /* if it is lost now, a later wait reports it */
     void *memory =
         v.shares ? fl_share_send(fd, 2 * fl_fifo_memory_size()) : NULL;
     if (memory)
@@ -444,7 +444,7 @@ static bool greet_client(fl_mesh *m, int fd, const char *address,
     return true;
 }
 
-/* -1: nobody of this user has come. */
+/* Accept a connection on the Unix socket; -1: none from the same user. */
 static int accept_local(fl_mesh *m)
 {
     const int fd = m->local_listener < 0
@@ -542,8 +542,7 @@ static fl_err check_opts(const fl_mesh_opts *o)
     return FL_OK;
 }
 
-/* Whether memory is shared with ranks of this host. Tests turn it off, and
- * whoever doubts it. */
+/* Whether memory is shared with ranks of this host; no_sharing turns it off. */
 static bool opens_locally(const fl_mesh *m)
 {
     return !m->opts.no_sharing && knows_host(m);
@@ -690,15 +689,16 @@ fl_err fl_mesh_begin(fl_mesh *m, const char *fmt, ...)
     return err;
 }
 
-/* A move under way. */
+/* The state of a move. */
 typedef struct flow {
     fl_move *move;
-    size_t out_head, in_head; /* bytes of the heads that have gone and come */
-    size_t out_at, in_at;     /* bytes of the current parts that are done */
+    size_t out_head, in_head; /* bytes of the heads sent and received */
+    size_t out_at, in_at;     /* bytes of the current parts sent and received */
     size_t credit;
     size_t pending; /* bytes in m->piece that are not folded */
-    size_t grain;   /* bytes that are worth sending while more come in */
-    size_t out_gap, in_gap; /* bytes in shared memory before the heads */
+    size_t grain;   /* least bytes to send while more are being received */
+    size_t out_gap,
+        in_gap; /* bytes to skip in shared memory before the heads */
     fl_call_head in;
 } flow;
 
@@ -707,7 +707,7 @@ static size_t part_size(const fl_parts *p)
     return p->at[p->part + 1] - p->at[p->part];
 }
 
-/* On to the next part that has bytes left. */
+/* Go to the next part that has bytes left. */
 static void advance_parts(fl_parts *p, size_t *at, int *folds)
 {
     while (p->count && *at == part_size(p)) {
@@ -739,7 +739,8 @@ static bool in_done(const flow *f)
     return f->move->from < 0 || (f->in_head == HEAD && !f->move->in.count);
 }
 
-/* Bytes of the current part that may be sent now: crumbs wait for more. */
+/* Bytes of the current part to send now. Few bytes wait until there are more.
+ */
 static size_t sendable(const flow *f)
 {
     const fl_parts *p = &f->move->out;
@@ -782,7 +783,8 @@ static fl_err check_head(fl_mesh *m, const flow *f)
     return tell_all(m, fl_ranks_compare_call(m->ranks, f->move->from, &f->in));
 }
 
-/* n bytes of the current part have come, to m->piece or to their place. */
+/* n bytes of the current part were received, into m->piece or into the buffer.
+ */
 static void take_bytes(fl_mesh *m, flow *f, size_t n)
 {
     fl_move *mv = f->move;
@@ -836,8 +838,8 @@ static fl_err fail_spoiled(fl_mesh *m, int rank)
                                 rank, endpoint_of(m, rank), m->rank));
 }
 
-/* The other side sleeps, or is about to. A byte that does not fit is not
- * needed: there are others that it has not read. */
+/* Wake the other side, which sleeps or is about to. If the byte does not fit
+ * into the socket, there are unread ones that wake it. */
 static void ring_doorbell(const peer *p)
 {
     const ssize_t ignored =
@@ -845,7 +847,7 @@ static void ring_doorbell(const peer *p)
     (void)ignored;
 }
 
-/* What wakes up a rank is read and forgotten. */
+/* Read and discard the bytes that woke this rank. */
 static fl_err drain_doorbell(fl_mesh *m, int rank)
 {
     char bytes[64];
@@ -888,7 +890,9 @@ static fl_err send_shared(fl_mesh *m, flow *f, bool *moved)
     return FL_OK;
 }
 
-/* Bytes at `from` belong to the current part; how many of them were used. */
+/* Take bytes of the current part from shared memory. Returns how many were
+ * used.
+ */
 static size_t take_shared(flow *f, const char *from, size_t n)
 {
     fl_move *mv = f->move;
@@ -983,8 +987,8 @@ static fl_err wait_to_move(fl_mesh *m, flow *f)
     return err;
 }
 
-/* A wait spins, so that no time is lost to a wakeup. The other rank may share
- * the core, whatever their number: after a while others may run. */
+/* Whether a wait still spins, which saves the time of a wakeup. After a while
+ * it yields, because the other rank may run on the same core. */
 static bool keep_spinning(int64_t *until)
 {
     const int64_t now = now_ns();

@@ -35,7 +35,7 @@ static bool pass(int fd, void *bytes, size_t n, bool out)
     return true;
 }
 
-/* The next bytes of the input. */
+/* Take the next bytes of the input. */
 static void take(input *in, void *out, size_t n)
 {
     memset(out, 0, n);
@@ -58,7 +58,7 @@ static int greet(input *in, fl_mesh_channel c)
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second);
     fl_hello_seal(&h, &entropy);
     take(in, flips, 1);
-    if (flips[0] & 1) { /* an input of zeros greets as it should */
+    if (flips[0] & 1) { /* an input of zeros changes nothing */
         take(in, flips, sizeof flips);
         for (size_t i = 0; i < sizeof h; i++)
             ((unsigned char *)&h)[i] ^= flips[i];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs under faults that a seed draws: ranks are late, ranks are killed,
- * connections are cut. The ranks are processes, because one that is killed must
- * be one. Whatever happens, every rank ends in time, with right results or with
- * a sentence that names a rank. FL_SIM_SEEDS sets how many seeds are tried; the
- * seed of a failure is printed and FL_SIM_SEED runs it alone. */
+/* Jobs with random faults: ranks are late, ranks are killed, connections are
+ * cut. Ranks are processes, so that they can be killed. Every rank must end in
+ * time, with right results or with an error that names a rank. FL_SIM_SEEDS
+ * sets how many seeds are tried. The seed of a failure is printed; FL_SIM_SEED
+ * runs it alone. */
 #include "net/ring.h"
 
 #include "base/clock.h"
@@ -33,7 +33,7 @@ enum {
     TEXT = 1024,
 };
 
-#define LIMIT (40 * FL_SEC) /* for all ranks of a job to end */
+#define LIMIT (40 * FL_SEC) /* until all ranks of a job must have ended */
 
 typedef enum fault {
     NO_FAULT,
@@ -42,7 +42,7 @@ typedef enum fault {
     FAULTS,
 } fault;
 
-/* What a seed draws. Shared by the processes of the job. */
+/* What was drawn from the seed. Shared by the processes of the job. */
 typedef struct storm {
     uint64_t seed;
     int world, victim, at; /* the call before which the fault happens */
@@ -52,7 +52,7 @@ typedef struct storm {
     char text[MOST][40];
     int listener[MOST];
     fl_err err[MOST];
-    int wrong[MOST]; /* results */
+    int wrong[MOST]; /* wrong results of each rank */
     char sentence[MOST][TEXT];
 } storm;
 
@@ -82,7 +82,7 @@ static storm *draw_storm(uint64_t seed)
 
 /* --- one rank ------------------------------------------------------------- */
 
-/* One of the sockets that this process has opened since `first`. */
+/* Shut down one of the sockets that this process has opened since `first`. */
 static void cut_connection(fl_entropy *e, int first)
 {
     int sockets[64], n = 0;
@@ -97,7 +97,7 @@ static void cut_connection(fl_entropy *e, int first)
 static void suffer(const storm *s, int rank, int call, fl_entropy *e)
 {
     if (draw(e, 4) == 0)
-        poll(NULL, 0, (int)draw(e, 30)); /* it is late */
+        poll(NULL, 0, (int)draw(e, 30)); /* this rank is late */
     if (rank != s->victim || call != s->at)
         return;
     if (s->fault == KILL)
@@ -170,9 +170,9 @@ static bool ended_well(const storm *s, int rank, int status)
     if (s->fault == NO_FAULT)
         return !s->err[rank];
     snprintf(name, sizeof name, "rank %d", s->victim);
-    if (s->fault == KILL) /* no call after it can succeed */
+    if (s->fault == KILL) /* no call after the kill can succeed */
         return s->err[rank] && strstr(s->sentence[rank], name);
-    /* A cut that nobody has to notice may pass. */
+    /* A cut connection that was not used any more has no effect. */
     return !s->err[rank] || strstr(s->sentence[rank], "rank ");
 }
 

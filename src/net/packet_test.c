@@ -89,7 +89,7 @@ static void last_reference_drops_each_loan_once(void)
     fl_packet *p = fl_packet_new();
     fl_packet_lend(p, "abc", 3, count_drop, &drops[0]);
     fl_packet_lend(p, NULL, 0, count_drop,
-                   &drops[1]); /* nothing but an owner */
+                   &drops[1]); /* empty memory, but an owner */
     CHECK(fl_packet_ref(p) == p);
     fl_packet_unref(p);
     CHECK_INT(drops[0] + drops[1], 0);

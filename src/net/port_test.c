@@ -28,7 +28,7 @@ static void names_become_one_address(void)
     CHECK_ERR(fl_port_resolve("nowhere", &none), FL_EINVAL, "host:port");
 }
 
-/* A socket of ours that listens there; its port. */
+/* A listening socket of this process; *port is its port. */
 static int listen_on(int family, int *port)
 {
     struct sockaddr_storage at = {.ss_family = (sa_family_t)family};
@@ -42,7 +42,7 @@ static int listen_on(int family, int *port)
     return fd;
 }
 
-/* Who listens everywhere has the port of each address. */
+/* A socket that listens on all addresses holds the port of each. */
 static void check_holder(int family, const char *host)
 {
     int port, fd = listen_on(family, &port);
@@ -70,7 +70,8 @@ static void port_that_is_free_was_taken_before(void)
     CHECK_ERR(fl_port_why("unix:/x"), FL_EIO, "socket /x cannot be made");
 }
 
-/* Others can guess the name: what they put there must not stop a server. */
+/* Other users can guess the name, so an existing file must not stop a server.
+ */
 static void port_file_takes_the_place_of_a_fifo(void)
 {
     char path[64], text[16] = {0};
@@ -88,7 +89,7 @@ static void port_file_takes_the_place_of_a_fifo(void)
     fl_port_file_remove();
     CHECK(access(path, F_OK));
     fl_port_file_remove();
-    CHECK(!mkdir(path, 0700)); /* not to be replaced: a sentence */
+    CHECK(!mkdir(path, 0700)); /* cannot be replaced: an error */
     CHECK_ERR(fl_port_file_write(1), FL_EIO, path);
     CHECK(!rmdir(path));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe_fuzz.c - any bytes as the answer to a probe: cut in two at any place,
- * they are judged as when they come at once. */
+/* probe_fuzz.c - any bytes as the answer to a probe. The result must be the
+ * same if they arrive in two parts. */
 #include "net/probe.h"
 
 #include <stdint.h>

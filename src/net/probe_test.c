@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* In pieces of every size: frames may straddle. */
+/* Read the bytes `piece` at a time: frames may be split anywhere. */
 static fl_probe_answer hear(const char *bytes, size_t n, size_t piece)
 {
     fl_probe p = {0};

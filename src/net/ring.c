@@ -2,21 +2,22 @@
 /* ring.c - a ring for large messages, trees for small ones.
  *
  *     ring    Each rank sends to the next one. Part c starts at rank c; each
- *             rank adds its own numbers and passes the bytes on as they come;
- *             after world - 1 hops the sum is whole and goes round once more.
- *     double  Pairs of ranks at distance 1, 2, 4, .. exchange all they have.
- *             Ranks beyond the largest power of two give theirs to a rank
- *             below it first, and get the result from it last.
+ *             rank adds its own elements and sends the bytes on as they arrive;
+ *             after world - 1 hops the sum is complete and goes round once
+ * more. double  Pairs of ranks at distance 1, 2, 4, .. exchange all they have.
+ *             Ranks beyond the largest power of two first send theirs to a rank
+ *             below it, and at the end receive the result from it.
  *
- * A part's numbers are combined in the order of the ranks from part's owner on
- * (ring) or by the tree of pairs, lower rank first (double), so the bits do not
- * depend on timing. */
+ * The elements of a part are combined in the order of ranks, beginning with the
+ * part's owner (ring), or by the tree of pairs, lower rank first (double). So
+ * the bits do not depend on timing. */
 #include "net/ring.h"
 
 #include "base/clones.h"
 
 enum {
-    SMALL = 32 << 10, /* bytes; up to here fewer hops beat fewer bytes */
+    SMALL = 32 << 10, /* bytes; up to this size fewer hops are faster than fewer
+                         bytes */
 };
 
 /* --- folds ---------------------------------------------------------------- */
@@ -26,7 +27,7 @@ enum {
 #define MAX(a, b)  ((a) > (b) || (a) != (a) ? (a) : (b))
 #define MIN(a, b)  ((a) < (b) || (a) != (a) ? (a) : (b))
 
-/* The order of the operands matters for zeros of either sign and for NaN. */
+/* The order of operands matters for signed zeros and NaN. */
 #define FOLD(name, type, OP)                                                   \
     FL_CLONES static void name(void *to, const void *from, size_t n,           \
                                bool from_first)                                \
@@ -41,7 +42,8 @@ enum {
                 x[i] = OP(x[i], y[i]);                                         \
     }
 
-/* Integers are added and multiplied unsigned: they wrap around. */
+/* Integers are added and multiplied as unsigned numbers, so they wrap around.
+ */
 FOLD(sum_f32, float, SUM)
 FOLD(max_f32, float, MAX)
 FOLD(min_f32, float, MIN)
@@ -90,7 +92,7 @@ static fl_err find_kind(fl_dtype type, fl_reduce how, const kind **out)
 
 /* --- steps ---------------------------------------------------------------- */
 
-/* Send and receive `size` bytes; a rank of -1 is nobody. */
+/* Send and receive `size` bytes; rank -1: do not send, or do not receive. */
 static fl_err exchange(fl_mesh *m, int to, const void *out, int from, void *in,
                        size_t size)
 {
@@ -104,13 +106,13 @@ static fl_err exchange(fl_mesh *m, int to, const void *out, int from, void *in,
     return fl_mesh_move(m, &move);
 }
 
-/* The ring over the parts of x: `count` parts pass each rank, of which the
- * first `folds` are combined. Part `first` leaves this rank first. */
+/* Send the parts of x round the ring: each rank receives `count` parts and
+ * combines the first `folds` of them. This rank sends part `first` first. */
 static fl_err pass_round(fl_mesh *m, void *x, const size_t *at, int first,
                          int count, int folds, fl_fold *fold, size_t size)
 {
     const int world = fl_mesh_world(m), rank = fl_mesh_rank(m);
-    const int next = (first + world - 1) % world; /* the one that comes first */
+    const int next = (first + world - 1) % world; /* the first part received */
     fl_move move = {
         .to = (rank + 1) % world,
         .from = (rank + world - 1) % world,
@@ -157,13 +159,13 @@ static fl_err reduce_by_ring(fl_mesh *m, void *x, const kind *k, fl_fold *fold,
 {
     const size_t world = (size_t)fl_mesh_world(m);
     size_t at[FL_MESH_WORLD + 1];
-    for (size_t i = 0; i <= world; i++) /* n * i could overflow */
+    for (size_t i = 0; i <= world; i++) /* avoids n * i, which could overflow */
         at[i] = (n / world * i + n % world * i / world) * k->size;
     return pass_round(m, x, at, fl_mesh_rank(m), 2 * ((int)world - 1),
                       (int)world - 1, fold, k->size);
 }
 
-/* The chain from root on, each rank passing on what it has. */
+/* Broadcast along the chain of ranks from root on. */
 static fl_err broadcast_by_chain(fl_mesh *m, int root, void *x, size_t size)
 {
     const int world = fl_mesh_world(m), rank = fl_mesh_rank(m);
@@ -179,11 +181,12 @@ static fl_err broadcast_by_chain(fl_mesh *m, int root, void *x, size_t size)
     return fl_mesh_move(m, &move);
 }
 
-/* The binomial tree: who has it gives it to the rank at half the distance. */
+/* Broadcast by a binomial tree: each rank that has the bytes sends them to the
+ * rank at half the distance. */
 static fl_err broadcast_by_tree(fl_mesh *m, int root, void *x, size_t size)
 {
     const int world = fl_mesh_world(m);
-    const int place = (fl_mesh_rank(m) - root + world) % world; /* root is 0 */
+    const int place = (fl_mesh_rank(m) - root + world) % world; /* root has 0 */
     int distance = 1;
     while (distance < world && !(place & distance))
         distance *= 2;

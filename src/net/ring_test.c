@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks are threads of this process, connected over loopback, except where one
- * must die: there they are processes. */
+/* Ranks are threads of this process, connected over loopback. If a rank must
+ * die, ranks are processes. */
 #include "net/ring.h"
 
 #include "base/clock.h"
@@ -29,16 +29,16 @@ enum {
 
 typedef struct job job;
 
-/* One rank of a job and what became of it. */
+/* One rank of a job, and its results. */
 typedef struct member {
     job *of;
     fl_mesh_opts opts;
     fl_mesh *mesh;
     fl_err err;
     char sentence[TEXT];
-    char late[TEXT];  /* the last sentence of opts.late */
-    unsigned char *x; /* a buffer that the body may leave */
-    uint64_t grown;   /* allocations of the steady state; or: it is done */
+    char late[TEXT];  /* the last message of opts.late */
+    unsigned char *x; /* a buffer for results of the body */
+    uint64_t grown;   /* allocations after warm-up; other tests: done */
     bool stop;        /* what opts.poll returns */
     fl_err (*run)(struct member *m);
 } member;
@@ -57,7 +57,7 @@ static void note_late(void *user, const char *sentence)
     snprintf(m->late, TEXT, "%s", sentence);
 }
 
-static bool over_tcp; /* ranks of this host share no memory */
+static bool over_tcp; /* do not use shared memory */
 
 static void set_up(job *j, int world, fl_err (*run)(member *m))
 {
@@ -91,7 +91,7 @@ static void *run_member(void *arg)
     return NULL;
 }
 
-/* All ranks as threads, the last one first. */
+/* Run all ranks as threads; the last rank starts first. */
 static void run_threads(job *j)
 {
     pthread_t thread[MOST];
@@ -124,7 +124,7 @@ static const int64_t sizes[] = {0, 1, 2, 7, 1000, 8192, 8193, 300007};
     for (size_t s_ = 0; s_ < sizeof sizes / sizeof *sizes; s_++)               \
         for (int64_t n = sizes[s_], once_ = 1; once_; once_ = 0)
 
-static int failures; /* threads cannot leave a test by CHECK */
+static int failures; /* CHECK works on the main thread only */
 
 static void expect(bool ok)
 {
@@ -183,7 +183,7 @@ static fl_err scatter_and_gather(member *m)
         FL_TRY(fl_ring_reduce_scatter(m->mesh, FL_REDUCE_SUM, FL_I32, x, n));
         for (int64_t i = rank * n; i < (rank + 1) * n; i++)
             expect(x[i] == (int32_t)i * world * (world + 1) / 2);
-        for (int i = 0; i < world; i++) /* rank 0 has nothing to give */
+        for (int i = 0; i < world; i++) /* the part of rank 0 is empty */
             at[i + 1] = at[i] + (size_t)(n * i / world) * sizeof *x;
         for (size_t i = at[rank] / 4; i < at[rank + 1] / 4; i++)
             x[i] = rank * 1000;
@@ -227,7 +227,7 @@ static void run_worlds(fl_err (*run)(member *m))
     }
 }
 
-/* Whether a wait spins depends on this count. */
+/* The number of ranks per host decides whether waits spin. */
 static fl_err count_ranks_of_host(member *m)
 {
     expect(fl_mesh_local(m->mesh) == m->opts.world);
@@ -278,7 +278,7 @@ static void gives_all_ranks_and_runs_the_same_bits(void)
     unsigned char *first = NULL;
     failures = 0;
     for (int run = 0; run < 2; run++) {
-        job j; /* memory and TCP give the same bits, too */
+        job j; /* shared memory and TCP give the same bits */
         over_tcp = run;
         set_up(&j, MOST, reduce_rounded);
         run_threads(&j);
@@ -475,7 +475,7 @@ static void explains_a_rank_that_ends_early(void)
     check_says(&j.member[0], FL_EIO, "in barrier (call 4)");
 }
 
-/* A stranger's bytes and silence do not keep ranks from meeting. */
+/* Strangers that send rubbish or nothing do not stop ranks from joining. */
 static void ignores_strangers(void)
 {
     job j;
@@ -544,7 +544,7 @@ static void names_the_rank_that_is_silent(void)
         CHECK(strstr(m->sentence, "rank 2 (127.0.0.1:"));
         CHECK(strstr(m->sentence, "in all-reduce sum of 10 f32 (call 1)"));
     }
-    /* Rank 1 waits for rank 0 and learns that this is not the late one. */
+    /* Rank 1 waits for rank 0, and learns that rank 0 waits for another. */
     CHECK(strstr(j.member[1].late, "for rank 0 ("));
     CHECK(strstr(j.member[1].late, "which waits for rank 2 ("));
 }
@@ -563,7 +563,7 @@ static fl_err wait_interrupted(member *m)
     const fl_err err = fl_ring_barrier(m->mesh);
     const fl_err again = fl_ring_barrier(m->mesh);
     __atomic_store_n(&m->grown, 1, __ATOMIC_RELEASE);
-    expect(m->opts.rank || err == again); /* a failure is final */
+    expect(m->opts.rank || err == again); /* an error is final */
     return again;
 }
 
@@ -583,10 +583,10 @@ static void ends_a_wait_when_asked_to(void)
 /* --- ranks that die ------------------------------------------------------- */
 
 enum {
-    STEPS = 1000000, /* more than ever run */
+    STEPS = 1000000, /* more than can run */
 };
 
-/* Reductions without end; the parent sees how many are done. */
+/* Reduce until a rank dies; the parent sees how many calls were made. */
 static fl_err reduce_for_ever(member *m)
 {
     float *x = fl_mem_alloc((1 << 20) * sizeof *x);
@@ -614,7 +614,7 @@ static void names_a_rank_that_dies(void)
         over_tcp = false;
         for (int i = 0; i < 3; i++)
             if (!(child[i] = fork())) {
-                for (int k = 0; k < 3; k++) /* as if started one by one */
+                for (int k = 0; k < 3; k++) /* close the other ranks' sockets */
                     if (k != i)
                         close(j->listener[k]);
                 run_member(&j->member[i]);

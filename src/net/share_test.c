@@ -68,7 +68,7 @@ static void finds_a_listener_by_its_name(void)
     close(to);
     close(from);
     close(listener);
-    CHECK(fl_share_connect(name) < 0); /* nothing is left */
+    CHECK(fl_share_connect(name) < 0); /* the name is gone */
 }
 
 static void knows_its_host(void)

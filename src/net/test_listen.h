@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-/* Its "host:port" goes into text. */
+/* Listen on a free port of loopback; text becomes "host:port". */
 static inline int test_listen(char text[40])
 {
     struct sockaddr_in a = {.sin_family = AF_INET};
