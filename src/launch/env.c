@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* env.c - what a process of a job is told, in every dialect of the documents.
+/* env.c - the environment of a process of a job, in every dialect of Fluid's
+ * documents.
  *
- * Names that say the same are all set, and those of a dialect that would say
- * something else in this job (one port for all servers) are taken away. */
+ * All variables with the same meaning are set. Variables that would mean
+ * something else in this job (one port for all servers) are removed. */
 #include "base/flag.h"
 #include "base/str.h"
 #include "launch/launch.h"
@@ -17,7 +18,7 @@ typedef FL_VEC(char *) env_list;
 static const char *const exported[] = {"FLUID_", "FL_",   "FLAGS_", "PADDLE_",
                                        "GLOG_",  "GRPC_", "OMP_",   "PYTHON"};
 
-/* Said here or misleading: never inherited. */
+/* Variables that are set here, or would mislead: they are never inherited. */
 static const char *const ours[] = {
     "TRAINING_ROLE",
     "PADDLE_TRAINING_ROLE",
@@ -56,7 +57,7 @@ static const char *const ours[] = {
     "HTTPS_PROXY",
 };
 
-/* Is `name` the variable of "NAME=value"? */
+/* Whether the entry is "NAME=value" for this name. */
 static bool has_name(const char *entry, const char *name, size_t n)
 {
     return strcspn(entry, "=") == n && !memcmp(entry, name, n);
@@ -103,7 +104,7 @@ static char *number(fl_launch *l, int n)
     return fl_arena_printf(l->arena, "%d", n);
 }
 
-/* "a:1,b:2", or of each the host or the port. */
+/* What to list of each endpoint: all of it, its host, or its port. */
 typedef enum part_of {
     WHOLE,
     HOST,
@@ -147,7 +148,7 @@ static void set_own(fl_launch *l, env_list *env, const fl_proc *p)
     set_variable(l, env, "FLUID_PORT_HELD", "1");
 }
 
-/* What a rank of a collective job is told. */
+/* Set the variables of a rank of a collective job. */
 static void set_rank(fl_launch *l, env_list *env, const fl_proc *p)
 {
     set_all(l, env, number(l, (int)l->endpoints.n),
@@ -164,7 +165,7 @@ static void set_rank(fl_launch *l, env_list *env, const fl_proc *p)
         set_variable(l, env, "FLUID_RESTARTS", number(l, l->restarts));
 }
 
-/* What servers and their trainers are told. */
+/* Set the variables of servers and of trainers with servers. */
 static void set_served(fl_launch *l, env_list *env, const fl_proc *p)
 {
     set_all(l, env, number(l, l->opts->trainers * l->nodes),
@@ -224,9 +225,10 @@ char **fl_launch_env(fl_launch *l, const fl_proc *p)
         set_served(l, &env, p);
     if (!fl_flag_text("FLUID_REJOIN"))
         set_variable(l, &env, "FLUID_REJOIN",
-                     "0");                        /* nobody is started again */
-    set_variable(l, &env, "FLUID_LAUNCHED", "1"); /* Ctrl-C: save, then leave */
-    if (!p->host) /* an agent has a mark of its own */
+                     "0"); /* nobody is started again */
+    set_variable(l, &env, "FLUID_LAUNCHED",
+                 "1"); /* at Ctrl-C trainers save, then leave */
+    if (!p->host)      /* an agent has a mark of its own */
         set_variable(l, &env, "FLUID_JOB", l->mark);
     return take_list(l, &env);
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* launch.c - the processes of a job, until all have ended.
  *
- * A trainer that fails is one less: the others go on, and the job's end tells.
- * A server that fails takes parameters along: everybody is stopped. A rank of a
- * collective job that fails ends the others, which say so in their logs; then
- * all ranks may be started again. Ctrl-C
- * reaches trainers first, which finish their step; a second one ends all, as
- * SIGTERM and SIGHUP do at once. */
+ * If a trainer fails, the others go on, and the end of the job decides. If a
+ * server fails, parameters are lost and all processes are stopped. If a rank of
+ * a collective job fails, the others end too; then all ranks may be started
+ * again. Ctrl-C is sent to trainers first, which finish their step; a second
+ * Ctrl-C ends all processes, as SIGTERM and SIGHUP do at once. */
 #include "launch/launch.h"
 
 #include "base/clock.h"
@@ -75,7 +74,7 @@ static fl_err check_opts(const fl_launch_opts *o)
     return FL_OK;
 }
 
-/* A script is run by Python, whose output nobody holds back. */
+/* A script is run by Python with unbuffered output. */
 static void make_argv(fl_launch *l)
 {
     const fl_launch_opts *o = l->opts;
@@ -91,7 +90,7 @@ static void make_argv(fl_launch *l)
     l->argv[at] = NULL;
 }
 
-/* The i-th of the list, or NULL. */
+/* The i-th element of the list, or NULL. */
 static const char *gpu_of(fl_launch *l, int i)
 {
     char *rest = fl_arena_strdup(l->arena, l->opts->gpus ? l->opts->gpus : "");
@@ -111,7 +110,7 @@ static void add_process(fl_launch *l, bool server, int id, const char *endpoint,
         .host = host,
         .number = (int)l->procs.n,
         .place = place,
-        .ended = true, /* not begun yet */
+        .ended = true, /* not started yet */
         .endpoint = endpoint,
         .gpu = gpu_of(l, (int)l->procs.n),
         .log = fl_arena_printf(l->arena, "%s/%s.%d", l->opts->log_dir,
@@ -137,7 +136,7 @@ static void add_all(fl_launch *l)
                     i % trainers);
 }
 
-/* The signal is for wait_all. */
+/* The signal stays pending; wait_all takes it. */
 bool fl_launch_is_asked(void)
 {
     sigset_t pending;
@@ -176,7 +175,7 @@ static int count_left(const fl_launch *l, bool servers)
     return n;
 }
 
-/* All that live are told to end; who does not is ended. */
+/* Tell all running processes to end, and kill those that do not. */
 static void stop_all(fl_launch *l)
 {
     if (l->stop_at)
@@ -214,13 +213,14 @@ static void on_ask(fl_launch *l, int signal)
     for (int64_t i = 0; i < l->procs.n; i++) {
         fl_proc *p = &l->procs.at[i];
         if (p->server)
-            p->stopped = !p->ended; /* it may miss those that leave */
+            p->stopped = !p->ended; /* it may fail when the others leave */
         else
             fl_proc_signal(p, SIGINT);
     }
 }
 
-/* How long servers may outlive trainers; they may wait for who never comes. */
+/* How many seconds servers may run after the last trainer; they may wait for a
+ * trainer that never comes. */
 static int patience(const fl_launch *l)
 {
     bool well = false;
@@ -229,8 +229,8 @@ static int patience(const fl_launch *l)
     return l->asks ? ASKED : well ? PATIENCE : LINGER;
 }
 
-/* Ranks end by themselves when another one has failed; one that is in a long
- * step does not notice it. */
+/* Stop the ranks that have not ended by themselves after another one failed: a
+ * rank in a long step does not notice it. */
 static void judge_ranks(fl_launch *l)
 {
     char name[32];
@@ -249,7 +249,8 @@ static void judge_ranks(fl_launch *l)
     stop_all(l);
 }
 
-/* Is it time to stop somebody? `idle` is when the last trainer ended. */
+/* Decide whether processes must be stopped. `idle` is when the last trainer
+ * ended. */
 static void judge(fl_launch *l, int64_t *idle)
 {
     char name[32];
@@ -286,7 +287,7 @@ static void judge(fl_launch *l, int64_t *idle)
     }
 }
 
-/* What we wait for. */
+/* The signals that the launcher waits for. */
 static sigset_t our_signals(void)
 {
     struct sigaction hangup;
@@ -296,7 +297,7 @@ static sigset_t our_signals(void)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGCHLD);
     if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler != SIG_IGN)
-        sigaddset(&set, SIGHUP); /* not under nohup */
+        sigaddset(&set, SIGHUP); /* nohup ignores it */
     return set;
 }
 
@@ -348,7 +349,8 @@ static void end_processes(fl_launch *l)
     fl_arena_free(l->arena);
 }
 
-/* Without stdin, stdout or stderr our sockets would have their numbers. */
+/* Open stdin, stdout and stderr if they are closed, so that sockets do not get
+ * their numbers. */
 static void fill_standard(void)
 {
     int fd;
@@ -359,7 +361,7 @@ static void fill_standard(void)
         close(fd);
 }
 
-/* What a process has left in its group ends before the next one starts. */
+/* End what is left in the process groups, before ranks are started again. */
 static void clear_groups(fl_launch *l)
 {
     for (int64_t i = 0; i < l->procs.n; i++) {
@@ -372,7 +374,7 @@ static void clear_groups(fl_launch *l)
     }
 }
 
-/* All ranks again, if they may. */
+/* Start all ranks again, if a restart is allowed. */
 static fl_err restart(fl_launch *l, bool *again)
 {
     *again = l->first >= 0 && !l->asks && l->restarts < l->opts->max_restarts;
@@ -403,7 +405,7 @@ static fl_err restart(fl_launch *l, bool *again)
     return start_all(l);
 }
 
-/* Ranks share a key that nobody else knows. Several launchers share none. */
+/* Make the job key that ranks share. Several launchers cannot share one. */
 static void make_key(fl_launch *l)
 {
     fl_entropy e = fl_entropy_real();
@@ -464,7 +466,7 @@ fl_err fl_launch_job(const fl_launch_opts *opts, int *code)
         o.log_dir = "logs";
     if (o.gpus && *o.gpus)
         o.trainers = count_gpus(o.gpus);
-    if (!o.node_ip) /* the only host of the cluster may be meant */
+    if (!o.node_ip) /* a cluster of one host needs no node_ip */
         o.node_ip = o.cluster_node_ips && !strpbrk(o.cluster_node_ips, ", ")
                         ? o.cluster_node_ips
                         : "127.0.0.1";
@@ -480,7 +482,7 @@ fl_err fl_launch_job(const fl_launch_opts *opts, int *code)
     const sigset_t ours = our_signals();
     sigset_t before;
     struct sigaction plain = {.sa_handler = SIG_DFL}, was;
-    sigaction(SIGCHLD, &plain, &was); /* ignored, ends would go unheard */
+    sigaction(SIGCHLD, &plain, &was); /* if ignored, waitpid would fail */
     pthread_sigmask(SIG_BLOCK, &ours, &before);
     const fl_err err = run_job(&l);
     *code = err ? 1 : exit_code(&l);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ports.c - where servers, or ranks, listen.
+/* ports.c - the ports of servers or ranks.
  *
- * A port that is found free may be gone when the server wants it. So we bind it
- * ourselves and never listen, for as long as the job runs: nobody else can take
- * it, and a server that is told so binds it, too.
+ * A port that is free now may be taken when the server wants to bind it. So the
+ * launcher binds the port itself, without listening, as long as the job runs:
+ * no other process can take it, and a server that knows of this binds it, too.
  *
  *     while binding   SO_REUSEADDR: connections of an earlier job may linger
  *     from then on    SO_REUSEPORT instead: for our server, not for another
@@ -50,7 +50,7 @@ static int hold(const char *host, int port)
     return fd;
 }
 
-/* Says why `hold` failed. */
+/* The error for a port that could not be held. */
 static fl_err cannot_hold(const char *host, int port)
 {
     if (!errno)
@@ -85,13 +85,14 @@ static void add_port(fl_launch *l, const char *host, int port, int fd)
     fl_push(&l->endpoints, endpoint_of(l, host, port));
 }
 
-/* How many there are on each host. */
+/* The number of servers or ranks on each host. */
 static int count_here(const fl_launch *l)
 {
     return l->opts->collective ? l->opts->trainers : l->opts->servers;
 }
 
-/* One that the user named; a port is held if it is on this host. */
+/* Add an endpoint that the user named. Its port is held if it is on this host.
+ */
 static fl_err take_port(fl_launch *l, const char *host, int port)
 {
     int fd = -1;
@@ -125,7 +126,7 @@ static fl_err take_endpoints(fl_launch *l, const char *endpoints)
     return FL_OK;
 }
 
-/* The same ports on every host: so they agree without a word. */
+/* Use the same ports on every host, so that launchers agree without talking. */
 static fl_err take_hosts(fl_launch *l, const char *hosts, int from)
 {
     char *rest = fl_arena_strdup(l->arena, hosts);
@@ -135,7 +136,7 @@ static fl_err take_hosts(fl_launch *l, const char *hosts, int from)
     return FL_OK;
 }
 
-/* Ports of this host, nobody chose which: those that are taken are not ours. */
+/* Find free ports on this host. */
 static fl_err find_ports(fl_launch *l)
 {
     const char *host = l->opts->node_ip;
@@ -149,7 +150,7 @@ static fl_err find_ports(fl_launch *l)
     return FL_OK;
 }
 
-/* Which of the hosts is this one? */
+/* Find which of the hosts is this one. */
 static fl_err find_node(fl_launch *l, const char *hosts)
 {
     char *rest = fl_arena_strdup(l->arena, hosts);

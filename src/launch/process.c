@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process.c - starts the processes of a job and hears of their ends.
+/* process.c - starts the processes of a job and waits for their ends.
  *
- * Each has a process group of its own, so that its children end with it, and
- * the job's mark in its environment, by which children are found that left the
- * group. A guard, a shell at the end of a socket, ends whoever is left when we
- * are done, and everybody if we are killed. */
+ * Each process has its own process group, so that its children end with it. Its
+ * environment has the job's mark, by which children that left the group are
+ * found. A guard, a shell at the end of a socket, kills the processes that are
+ * left when the launcher is done, and all of them if the launcher is killed. */
 #include "base/clock.h"
 #include "launch/launch.h"
 
@@ -47,7 +47,9 @@ void fl_proc_plain_signals(posix_spawnattr_t *a, short flags)
                                     POSIX_SPAWN_SETSIGDEF);
 }
 
-/* A guard that somebody has killed is no reason to die of SIGPIPE. */
+/* Tell the guard. If the guard was killed, the launcher must not die of
+ * SIGPIPE.
+ */
 static void tell_guard(const fl_launch *l, const char *sign, int number)
 {
     char line[32];
@@ -91,7 +93,8 @@ void fl_guard_end(fl_launch *l)
     waitpid(l->guard_pid, NULL, 0);
 }
 
-/* The log of the last job is kept as .old; a restart goes on in the log. */
+/* The log of an earlier job is renamed to .old; after a restart the same log is
+ * continued. */
 fl_err fl_proc_open_log(fl_launch *l, const fl_proc *p, int *out)
 {
     const int how = l->restarts ? 0 : O_TRUNC;
@@ -108,8 +111,8 @@ fl_err fl_proc_open_log(fl_launch *l, const fl_proc *p, int *out)
     return FL_OK;
 }
 
-/* The end of a pipe that holds the key; -1: there is none to be had, and the
- * child will say that nobody gave it one. */
+/* The read end of a pipe that has the key; -1: failed, and the child will
+ * report that it has no key. */
 static int open_key(const char *key)
 {
     int ends[2];
@@ -155,7 +158,8 @@ fl_err fl_proc_start(fl_launch *l, fl_proc *p)
     return FL_OK;
 }
 
-/* While a group has members the system gives its number to nobody else. */
+/* Tell the guard that a group is empty. The system does not reuse the number of
+ * a group that has members. */
 static void forget_empty_group(const fl_launch *l, fl_proc *p)
 {
     if (!p->ended || p->empty || !p->pid || !kill(-p->pid, 0) || errno != ESRCH)
@@ -164,14 +168,15 @@ static void forget_empty_group(const fl_launch *l, fl_proc *p)
     tell_guard(l, "-", (int)p->pid);
 }
 
-/* A rank that is asked to leave may leave others in the middle of a step. */
+/* Whether the process was told to end. A rank that leaves may fail others in
+ * the middle of a step. */
 static bool was_asked(const fl_launch *l, const fl_proc *p)
 {
     return l->asks && (l->opts->collective || p->code == 128 + SIGINT);
 }
 
-/* A rank that ends because another one failed raises an exception, after which
- * Python exits with 1, and it may end before the other one does. */
+/* Whether a rank has ended only because another one failed. It raises an
+ * exception, after which Python exits with 1, and may end before the other. */
 static bool is_echo(const fl_launch *l, const fl_proc *p)
 {
     return l->opts->collective && p->code == 1;
@@ -211,6 +216,6 @@ void fl_proc_signal(fl_proc *p, int signal)
 {
     if (p->host)
         fl_host_signal(p, signal);
-    else if (!p->ended) /* pid 0 would be ourselves */
+    else if (!p->ended) /* pid 0 would signal the launcher itself */
         kill(-p->pid, signal);
 }

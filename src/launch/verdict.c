@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verdict.c - what a user reads of a job: trainer 0 while it runs, and at the
- * end one screen that says who failed first. */
+/* verdict.c - what the launcher prints: the output of trainer 0 during the job,
+ * and at the end which process failed first. */
 #include "launch/launch.h"
 
 #include "base/clock.h"
@@ -15,8 +15,8 @@
 enum {
     LAST_LINES = 20,
     LAST_BYTES = 16384,
-    LINE_BYTES = 500, /* of a line that are shown: all fits on a screen */
-    OTHERS = 8        /* that did not end well, by name */
+    LINE_BYTES = 500, /* bytes of a line that are shown */
+    OTHERS = 8        /* failed processes that are named, besides the first */
 };
 
 const char *fl_proc_name(const fl_proc *p, char buf[32])
@@ -60,7 +60,7 @@ static const char *how(const fl_proc *p, char buf[64])
     return buf;
 }
 
-/* Of a bar that was drawn over and over, the last state. */
+/* Show a line. Of a bar that was overwritten, only the last state. */
 static void show_line(const char *line)
 {
     const char *bar = strrchr(line, '\r');
@@ -95,7 +95,7 @@ static void show_tail(const char *path)
         show_line(line);
 }
 
-/* A disk without space keeps logs from telling why. */
+/* Say so if the disk is full, since then the logs may lack the reason. */
 static void show_full_disk(const char *folder)
 {
     struct statvfs disk;

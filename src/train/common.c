@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common.c - one walk over the ops tells what of a variable is needed. */
+/* common.c - one pass over the ops finds which variables are read first. */
 #include "train/common.h"
 
-/* What happened to a persistable variable so far. */
+/* How the ops so far have used a persistable variable. */
 typedef enum fate {
     READ = 1,
     WRITTEN = 2,
-    FIRST_WRITTEN = 4, /* before anything read it */
+    FIRST_WRITTEN = 4, /* written before any op read it */
 } fate;
 
 typedef struct walk {
     const fl_program *program;
-    fl_map fates; /* name -> of a persistable variable, in order */
+    fl_map fates; /* name of a persistable variable -> its fate, in order */
     fl_arena *arena;
 } walk;
 
@@ -26,8 +26,8 @@ static fate *fate_of(walk *w, const fl_block *b, const char *name)
     return f;
 }
 
-/* The ops of a sub-block may run or not, and again: what they touch counts as
- * read before. */
+/* Ops of a sub-block may run never or several times, so every variable that
+ * they use counts as read first. */
 static void visit_op(walk *w, const fl_block *b, const fl_desc *d)
 {
     for (int s = 0; s < d->n_in; s++)

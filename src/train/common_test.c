@@ -5,8 +5,8 @@
 #include "base/test.h"
 #include "check/check.h"
 
-/* w is trained; rate is computed anew in each step; seen is a temporary that
- * somebody keeps; count is state that is first read by its own op. */
+/* w is trained; rate is computed in each step; seen is a persistable temporary;
+ * count is a state that its op reads first. */
 static const char text[] =
     "block 0\n"
     "  data x: f32[-1,2]\n"
@@ -63,8 +63,7 @@ static void a_thread_has_what_is_written_anew_for_itself(void)
     fl_program_free(p);
 }
 
-/* Somebody else holds a share of the memory: it is copied before threads
- * would have to. */
+/* A tensor whose memory is shared is copied before threads start. */
 static void memory_that_is_written_is_shared_with_nobody(void)
 {
     fl_program *p = program();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dump.c - tensors as the original program's stream operator wrote them.
+/* dump.c - prints tensors as the stream operator of Fluid does.
  *
  *     auc     auc_0.tmp_0
  *             lod: {}
@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-/* Elements as double, whatever their type: a stream shows six digits. */
+/* An element as a double; the text shows six digits of it. */
 static double number(const fl_tensor *t, int64_t i)
 {
     double x = NAN;

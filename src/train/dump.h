@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dump.h - a variable in words, as Fluid prints what is fetched. */
+/* dump.h - the text of a variable, as Fluid prints fetched variables. */
 #ifndef FL_TRAIN_DUMP_H
 #define FL_TRAIN_DUMP_H
 
@@ -10,7 +10,7 @@
 void fl_dump(fl_str *out, const char *label, const char *name,
              const fl_value *v);
 
-/* Its first element as a number; NAN: it has none. */
+/* The first element as a number; NAN: there is none. */
 double fl_first_number(const fl_value *v);
 
 #endif

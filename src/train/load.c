@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load.c - a server's pieces from files that hold whole variables.
+/* load.c - loads a server's pieces from files that hold whole variables.
  *
- * All files are looked at before the first is read: one that is damaged or does
- * not fit changes nothing. Of a file only the elements of the piece are read.
- * Tables by id are made when the server starts to serve; until then a note says
- * where their rows are. */
+ * All files are checked before the first one is read, so that a file that is
+ * damaged or does not fit changes nothing. Only the elements of the piece are
+ * read from a file. A table with rows by id is made later, when the server
+ * starts to serve; here only the path of its file is noted. */
 #include "train/save.h"
 
 #include "base/folder.h"
@@ -22,13 +22,14 @@ typedef struct loader {
     const fl_folder *folder;
     const fl_program *server;
     fl_scope *scope;
-    int n; /* of names; < 0: all pieces */
+    int n; /* number of names; < 0: all pieces */
     const char *const *names;
-    FL_VEC(piece) pieces; /* that have a file */
-    const char *lacks;    /* a variable that has none */
+    FL_VEC(piece) pieces; /* pieces that have a file */
+    const char *lacks;    /* a variable that has no file */
 } loader;
 
-/* Elements of a variable; several servers may keep the same ones. */
+/* The number of elements of a variable. Several servers may have the same
+ * elements. */
 static int64_t count_elements(const fl_placement *place, const char *var)
 {
     int64_t n = 0;
@@ -77,7 +78,7 @@ static fl_err open_piece(const loader *l, piece *p, fl_record *r)
     fl_err err = open_at(l, p, r);
     if (err != FL_ENOENT)
         return err;
-    fl_mem_free(p->path); /* a save has moved it into place */
+    fl_mem_free(p->path); /* a save has moved the file meanwhile */
     p->path = NULL;
     FL_TRY(fl_folder_find(l->folder, p->k->var, &p->path));
     return open_at(l, p, r);
@@ -105,7 +106,7 @@ static fl_err read_piece(const loader *l, const piece *p, const fl_record *r)
     return FL_OK;
 }
 
-/* Look at it, or read it. */
+/* Check a piece's file, or read it. */
 static fl_err visit_piece(const loader *l, piece *p, bool read)
 {
     fl_record r = {0};
@@ -125,7 +126,8 @@ static bool is_named(const char *name, int n, const char *const *names)
     return n < 0;
 }
 
-/* A model for inference has no state of optimisers, gradients are in none. */
+/* Find the file of a piece. A model for inference has no optimiser states, and
+ * no model has gradients. */
 static fl_err find_piece(loader *l, const fl_piece *k)
 {
     const fl_var *v = fl_block_var(fl_program_block(l->server, 0), k->name);
@@ -164,7 +166,7 @@ static fl_err load_folder(const fl_folder *f, void *user)
     for (int read = 0; read < 2; read++)
         for (int64_t i = 0; i < l->pieces.n; i++)
             FL_TRY(visit_piece(l, &l->pieces.at[i], read));
-    if (fl_folder_has_changed(f)) /* read is not what was looked at */
+    if (fl_folder_has_changed(f)) /* since the files were checked */
         return fl_fail(FL_EPROTO, "%s: it was saved anew while it was read",
                        f->dir);
     return FL_OK;

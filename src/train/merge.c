@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* merge.c - counts to the coordinator, and an AUC of what comes back. */
+/* merge.c - reports counts to the coordinator, and computes the AUC of the sum.
+ */
 #include "train/merge.h"
 
 #include "base/log.h"
@@ -9,10 +10,11 @@
 
 #define MS INT64_C(1000000)
 
-/* While training goes on, the thread that waits prints and polls, too. */
+/* The limit is short during training, because the same thread also prints and
+ * polls. */
 static const int64_t pause = 2000 * MS, limit = 500 * MS, last = 3000 * MS;
 
-/* --- before --- */
+/* --- before training --- */
 
 static const fl_desc *auc_op(const fl_team *t)
 {
@@ -57,9 +59,9 @@ void fl_merge_init(fl_merge *m, const fl_team *t, const fl_exec_env *env,
     m->service = m->place || o->infer ? env->service : NULL;
 }
 
-/* --- meanwhile, and after --- */
+/* --- during and after training --- */
 
-/* Workers may count on while this looks, as they do beside each other. */
+/* Read the counts while workers change them, which is allowed. */
 static void read_shared_counts(fl_merge *m)
 {
     memset(m->counts, 0, (size_t)(2 * m->n) * sizeof *m->counts);

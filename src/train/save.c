@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* save.c - files from what servers keep. See save.h.
+/* save.c - writes files with the variables of servers. See save.h.
  *
- * Of tables that are spread over servers by id:
+ * A table whose rows are distributed over servers by id is saved as
  *
- *     up to INT32_MAX rows   all of them, by ranges of ids: a pull makes no row
- *     more                   those that there are: first their ids, from all
- *                            servers, to a file aside; then their rows
+ *     up to INT32_MAX rows   all rows, by ranges of ids; a pull adds no row
+ *     more                   the rows that exist: first the ids of all servers,
+ *                            in a temporary file, then their rows
  *
- * Rows may be made while a table is saved. So the ids come first and are
- * counted, and exactly these rows are written. They come in the order of the
- * table, whatever the number of servers. */
+ * Rows may be added while a table is saved. So the ids are listed and counted
+ * first, and exactly these rows are written. They are in the order of the
+ * table, which does not depend on the number of servers. */
 #include "train/save.h"
 
 #include "exec/model.h"
@@ -19,23 +19,23 @@
 #include <stdlib.h>
 
 enum {
-    SAVE_PART = 4 << 20 /* bytes of a variable that pass through at a time */
+    SAVE_PART = 4 << 20 /* bytes of a variable that are copied at a time */
 };
 
-/* --- tables that are spread by id --- */
+/* --- tables with rows by id --- */
 
-/* Rows of any ids: each server is asked for its own. */
+/* Gets the rows of a list of ids: each server is asked for its own. */
 typedef struct deal {
     const fl_saver *by;
     const fl_var *v;
     int servers;
-    fl_lookup *ask; /* by server, like the two below */
+    fl_lookup *ask; /* one for each server, like the two arrays below */
     fl_tensor *got;
-    int64_t *next; /* of what it got */
-    int64_t most;  /* rows at a time */
+    int64_t *next; /* next row of the answer to be written */
+    int64_t most;  /* rows that are asked for at a time */
     int64_t *ids, *dealt;
     char *rows;
-    size_t row; /* bytes */
+    size_t row; /* bytes of a row */
 } deal;
 
 static deal begin_deal(const fl_saver *s, const fl_var *v)
@@ -67,7 +67,7 @@ static void end_deal(deal *d)
     fl_mem_free(d->rows);
 }
 
-/* The first n of d->ids to their servers. */
+/* Assign the first n of d->ids to their servers. */
 static void deal_ids(deal *d, int64_t n)
 {
     int64_t *at = d->dealt;
@@ -98,7 +98,7 @@ static fl_err check_rows(const deal *d)
     return FL_OK;
 }
 
-/* The rows of the first n of d->ids. */
+/* Get and write the rows of the first n of d->ids. */
 static fl_err add_rows(deal *d, int64_t n)
 {
     deal_ids(d, n);
@@ -133,19 +133,19 @@ static fl_err add_all(deal *d)
     return err;
 }
 
-/* --- the rows that there are --- */
+/* --- only the rows that exist --- */
 
-/* What servers list, merged. */
+/* Merges the sorted lists of ids of all servers. */
 typedef struct merge {
     deal *d;
-    uint64_t key;   /* of the job's tables */
-    int64_t *after; /* by server: the last id that came */
+    uint64_t key;   /* hash key of the job's tables */
+    int64_t *after; /* by server: the last id that was received */
     bool *begun, *over;
-    int64_t last; /* that was taken, if some was */
+    int64_t last; /* the last id that was taken, if any */
     bool some;
 } merge;
 
-/* More ids of each server that has none left. */
+/* Ask each server whose ids are used up for more. */
 static fl_err ask_ids(merge *m)
 {
     deal *d = m->d;
@@ -180,7 +180,7 @@ static uint64_t order_of(const merge *m, int64_t id)
     return fl_table_order(m->key, id);
 }
 
-/* The server with the next id; -1: all have come to their ends. */
+/* The server with the next id; -1: there are no more ids. */
 static int next_server(const merge *m)
 {
     int first = -1;
@@ -191,7 +191,7 @@ static int next_server(const merge *m)
     return first;
 }
 
-/* Ids into d->ids, until it is full or a server has to be asked. */
+/* Move ids to d->ids until it is full or a server must be asked for more. */
 static fl_err take_ids(merge *m, int64_t *n)
 {
     deal *d = m->d;
@@ -235,7 +235,7 @@ static fl_err list_ids(deal *d, fl_file *to, int64_t *count)
     return err;
 }
 
-/* Once as they are, once for their rows. */
+/* Write the listed ids, or the rows of these ids. */
 static fl_err add_listed(deal *d, fl_file *list, int64_t count, bool rows)
 {
     for (int64_t at = 0; at < count; at += d->most) {
@@ -288,7 +288,7 @@ static fl_err add_existing(deal *d)
     const fl_err err = add_existing_by(d, path);
     const fl_sentence last = fl_sentence_keep();
     (void)!d->by->stage->disk->remove(d->by->stage->disk,
-                                      path); /* for the next one */
+                                      path); /* for the next save */
     fl_sentence_restore(&last);
     fl_mem_free(path);
     return err;
@@ -303,7 +303,7 @@ static fl_err append_table(const fl_saver *s, const fl_var *v)
     return err;
 }
 
-/* --- variables that are cut by rows --- */
+/* --- variables that are split by rows --- */
 
 static int by_first(const void *a, const void *b)
 {
@@ -313,8 +313,8 @@ static int by_first(const void *a, const void *b)
 
 typedef FL_VEC(const fl_piece *) pieces;
 
-/* The pieces of a variable in order; each place in it counts once, though
- * several servers may keep it. */
+/* List the pieces of a variable in order. If several servers have the same
+ * elements, only the first of them is listed. */
 static void find_pieces(const fl_placement *place, const char *var,
                         pieces *found)
 {
@@ -330,7 +330,7 @@ static void find_pieces(const fl_placement *place, const char *var,
     found->n = n;
 }
 
-/* Rows first .. first + n of a piece, or all of it (n < 0). */
+/* Write rows first .. first + n of a piece, or all of it (n < 0). */
 static fl_err append_rows(const fl_saver *s, const fl_piece *k, int64_t first,
                           int64_t n)
 {
@@ -374,7 +374,7 @@ static fl_err append_kept(const fl_saver *s, const fl_var *v,
     return err;
 }
 
-/* --- from here --- */
+/* --- variables of the trainer itself --- */
 
 static fl_err append_own(const fl_saver *s, const fl_var *v)
 {

@@ -7,14 +7,14 @@
 #include "trainer/test_job.h"
 
 enum {
-    ROWS = 7, /* that servers have */
+    ROWS = 7, /* rows on the servers */
     WIDTH = 2,
     SERVERS = 2
 };
 
 static const int64_t vast = INT64_C(1000000000000);
 
-/* A trainer of a job whose table "t" is spread by id; element i of row r is
+/* A trainer of a job whose table "t" has rows by id. Element i of row r is
  * 10 r + i. */
 typedef struct scene {
     test_job job;
@@ -83,7 +83,7 @@ static fl_value saved(scene *s, fl_kind kind)
     return v;
 }
 
-/* The manifest is not counted. */
+/* The number of files without the manifest. */
 static int64_t files(scene *s)
 {
     fl_file_names names = {0};
@@ -130,7 +130,7 @@ static void a_vast_table_is_saved_as_its_rows(void)
         CHECK_NEAR(x[i * WIDTH], id[i] * 10, 0);
         CHECK_NEAR(x[i * WIDTH + 1], id[i] * 10 + 1, 0);
     }
-    CHECK_INT(files(&s), 1); /* the list that lay aside is gone */
+    CHECK_INT(files(&s), 1); /* the temporary list is removed */
     fl_value_fini(&v);
     close_scene(&s);
 }
@@ -150,7 +150,7 @@ static void rows_that_are_listed_twice_are_refused(void)
     close_scene(&s);
 }
 
-/* Whatever the change of the disk that fails first, and all after it. */
+/* The disk fails at the k-th operation and all later ones, for every k. */
 static void a_disk_that_fails_leaves_the_old_file_or_the_new(void)
 {
     const int64_t sizes[] = {ROWS, vast};
@@ -170,7 +170,7 @@ static void a_disk_that_fails_leaves_the_old_file_or_the_new(void)
             fl_str_fini(&bytes);
             CHECK(n < 100);
         }
-        CHECK_OK(save(&s)); /* removes what the others left */
+        CHECK_OK(save(&s)); /* removes what failed saves left */
         CHECK_INT(files(&s), 1);
         close_scene(&s);
     }

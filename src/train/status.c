@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status.c - figures for people, and for programs. */
+/* status.c - the texts of the progress, and when they are shown. */
 #include "train/status.h"
 
 #include <math.h>
@@ -13,9 +13,9 @@
 static const int64_t first_line = SEC, more_lines = 5 * SEC, redraw = SEC / 5;
 
 enum {
-    BAR = 24,      /* cells, if there is room for them */
-    FIGURES = 84,  /* columns that come first */
-    COLUMNS = 100, /* of a terminal that does not tell */
+    BAR = 24,      /* cells of the bar, if there is room */
+    FIGURES = 84,  /* columns for the numbers before the bar */
+    COLUMNS = 100, /* width of a terminal if it is not known */
 };
 
 fl_err fl_status_mode_of(const char *word, bool terminal, fl_status_mode *out)
@@ -80,7 +80,7 @@ static void add_figures(fl_str *out, const fl_progress *p)
     fl_str_add(out, "/s");
     if (!isnan(p->loss))
         fl_str_printf(out, "  loss %.5g", p->loss);
-    if (isnan(p->auc)) /* nobody has seen an example yet */
+    if (isnan(p->auc)) /* no trainer has counted an example yet */
         return;
     fl_str_printf(out, "  auc %.4f", p->auc);
     if (p->auc_trainers > 1)
@@ -131,7 +131,8 @@ static void add_cells(fl_str *out, int n, double fraction)
     fl_str_add(out, "] ");
 }
 
-/* What does not fit is cut off: a bar that wraps cannot be drawn over. */
+/* The text is cut at the width, since a bar that wraps cannot be overwritten.
+ */
 void fl_status_bar(fl_str *out, const fl_progress *p, int columns)
 {
     const size_t start = out->n;
@@ -193,8 +194,8 @@ bool fl_status_due(const fl_status *s, int64_t ns)
     return s->mode && ns >= s->due;
 }
 
-/* In one piece, so that lines of processes do not mix. What stderr does not
- * take is lost: nobody's training ends for that. */
+/* Write the line with one call, so that lines of several processes do not mix.
+ * Errors of stderr are ignored. */
 static void put_line(const fl_status *s, const fl_str *text)
 {
     if (write(s->fd, text->at, text->n) < 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status.h - how far training is, on stderr: a bar, lines, or JSON.
+/* status.h - shows the progress of training on stderr: a bar, lines, or JSON.
  *
- * A bar is drawn several times a second; a line comes after a second and then
- * every five; the last one always. Text and time are apart from the loop, so
- * that tests can look at both. */
+ * A bar is drawn several times a second. A line is shown after one second, then
+ * every five seconds, and at the end. Texts and times can be tested without the
+ * training loop. */
 #ifndef FL_TRAIN_STATUS_H
 #define FL_TRAIN_STATUS_H
 
@@ -18,7 +18,7 @@ typedef enum fl_status_mode {
     FL_STATUS_BAR,
 } fl_status_mode;
 
-/* word as in fl_train_opts.status. EINVAL: there is no such. */
+/* `word` is fl_train_opts.status. Err: EINVAL if it is unknown. */
 fl_err fl_status_mode_of(const char *word, bool terminal,
                          fl_status_mode *out) FL_MUST_CHECK;
 
@@ -26,17 +26,17 @@ fl_err fl_status_mode_of(const char *word, bool terminal,
 typedef struct fl_status {
     fl_status_mode mode;
     int fd;
-    int64_t due; /* ns since the start, when something is to be shown */
-    bool drawn;  /* a bar stands in the last line */
+    int64_t due; /* when to show the next one, ns since the start */
+    bool drawn;  /* the last line on the terminal is a bar */
 } fl_status;
 
 void fl_status_init(fl_status *s, fl_status_mode mode, int fd);
-/* Is it time, so many nanoseconds after the start? */
+/* Whether something is to be shown now, `ns` after the start. */
 bool fl_status_due(const fl_status *s, int64_t ns);
 void fl_status_show(fl_status *s, const fl_progress *p, int64_t ns);
-void fl_status_clear(fl_status *s); /* the bar makes room for other text */
+void fl_status_clear(fl_status *s); /* erase the bar before other text */
 
-/* One line without its end; a bar that is `columns` wide. */
+/* Append a line without its line feed, or a bar of `columns` columns. */
 void fl_status_text(fl_str *out, const fl_progress *p);
 void fl_status_json(fl_str *out, const fl_progress *p);
 void fl_status_bar(fl_str *out, const fl_progress *p, int columns);

@@ -76,7 +76,7 @@ static void no_auc_is_shown_before_there_is_one(void)
 {
     fl_progress p = {.loss = NAN,
                      .auc = NAN,
-                     .auc_trainers = 2, /* both have counted nothing */
+                     .auc_trainers = 2, /* but no examples are counted */
                      .fraction = NAN,
                      .eta = NAN};
     check(fl_status_text, p,
@@ -151,7 +151,7 @@ static void words_choose_the_form(void)
               "is \"loud\", expected off, lines, json or bar");
 }
 
-/* When lines come within 12 s, asked ten times a second. */
+/* Checked ten times a second for 12 s. */
 static void lines_come_after_one_second_and_every_five(void)
 {
     const fl_progress p = little_known();

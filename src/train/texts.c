@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* texts.c - text from workers to the thread that may call the user. */
+/* texts.c - passes text from workers to the caller's thread. */
 #include "train/worker.h"
 
 enum {
-    FULL = 1 << 20, /* bytes: who prints much waits for whoever reads it */
+    FULL = 1 << 20, /* bytes; a worker waits while more is not taken */
 };
 
 void fl_texts_init(fl_texts *o)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train.c - the caller's side of a training. */
+/* train.c - starts workers and serves the user while they train. */
 #include "train/train.h"
 
 #include "base/flag.h"
@@ -17,9 +17,9 @@
 #define SEC INT64_C(1000000000)
 
 enum {
-    ASK = 50 * 1000 * 1000, /* ns between two looks */
-    PERIOD = 100,           /* Fluid's */
-    AHEAD = 4,              /* batches, where a core is free to parse them */
+    ASK = 50 * 1000 * 1000, /* ns between two polls */
+    PERIOD = 100,           /* default of print_period, as in Fluid */
+    AHEAD = 4, /* batches that are parsed in advance, if a core is free */
     MAX_THREADS = 1024,
 };
 
@@ -30,8 +30,8 @@ typedef struct training {
     int n;
     fl_reader **readers;
     fl_worker *workers;
-    bool cancelled; /* the readers are */
-    int64_t bytes;  /* of all files; 0: that says nothing */
+    bool cancelled; /* the readers are cancelled */
+    int64_t bytes;  /* size of all files; 0: not known */
     int64_t began;
     fl_status status;
     int64_t progress_due;
@@ -39,7 +39,7 @@ typedef struct training {
     fl_merge merge;
 } training;
 
-/* --- before --- */
+/* --- before training --- */
 
 static fl_err check_opts(const fl_train_opts *o)
 {
@@ -62,7 +62,7 @@ static fl_err check_opts(const fl_train_opts *o)
     return FL_OK;
 }
 
-/* As many as have work. */
+/* The number of threads, at most as many as have files to read. */
 static int width_of(const fl_train_opts *o)
 {
     const fl_dataset *d = o->dataset;
@@ -76,7 +76,8 @@ static int width_of(const fl_train_opts *o)
     return n < 1 ? 1 : (int)n;
 }
 
-/* Threads would call other ranks in an order that differs between ranks. */
+/* Refuse several threads in a collective program, because they would make its
+ * calls in an order that differs between ranks. */
 static fl_err check_ranks(const fl_program *p, int threads)
 {
     const fl_ops *ops = &p->blocks.at[0]->ops;
@@ -90,9 +91,9 @@ static fl_err check_ranks(const fl_program *p, int threads)
     return FL_OK;
 }
 
-/* Where there are fewer files than trainers, some get none. They have come,
- * which the others wait for, and take no step. A test that was not cut runs on
- * a trainer, too. */
+/* Whether this trainer has no files, because there are fewer files than
+ * trainers. It joins the job, for which the others wait, and takes no step. A
+ * test program that was not transpiled may run on a trainer, too. */
 static bool has_no_share(const fl_exec_env *env, const fl_train_opts *o)
 {
     const fl_dataset *d = o->dataset;
@@ -101,7 +102,8 @@ static bool has_no_share(const fl_exec_env *env, const fl_train_opts *o)
     return (o->program->job || tests) && !d->n_files && !d->n_records;
 }
 
-/* Of files that are read as they are; 0: their size does not tell. */
+/* The size of all files; 0: not known, because they are compressed, in memory
+ * or read by a command. */
 static int64_t bytes_of(const fl_dataset *d)
 {
     int64_t sum = 0;
@@ -184,7 +186,7 @@ static void end_training(training *t)
     fl_arena_free(t->arena);
 }
 
-/* --- meanwhile --- */
+/* --- during training --- */
 
 static void put_stderr(training *t, const fl_str *text)
 {
@@ -192,7 +194,7 @@ static void put_stderr(training *t, const fl_str *text)
         return;
     fl_status_clear(&t->status);
     if (write(STDERR_FILENO, text->at, text->n) < 0)
-        return; /* times nobody can see */
+        return; /* no times were measured */
 }
 
 static void hand_over(training *t)
@@ -221,7 +223,7 @@ static fl_progress read_progress(training *t, int64_t now, bool done)
     for (int i = 0; i < t->n; i++) {
         const fl_reader_stats s = fl_reader_look(t->readers[i]);
         bytes += s.bytes;
-        p.bad_lines = s.bad_lines; /* of all */
+        p.bad_lines = s.bad_lines; /* of all readers */
     }
     fl_merge_show(&t->merge, &p);
     fl_watched_fraction(&p, d->loaded ? p.examples : bytes,
@@ -246,7 +248,7 @@ static void show_progress(training *t)
     }
 }
 
-/* Readers may wait for a command that never writes: they are woken. */
+/* Act on a wish to end. Readers that wait for a command are woken. */
 static void heed_wish(training *t)
 {
     const fl_train_wish wish = fl_team_wished(&t->team);
@@ -274,7 +276,7 @@ static void wait_for_workers(training *t, fl_pool *pool, fl_group *group)
     hand_over(t);
 }
 
-/* --- after --- */
+/* --- after training --- */
 
 static void tell_bad_lines(const training *t, const fl_progress *p)
 {
@@ -283,7 +285,8 @@ static void tell_bad_lines(const training *t, const fl_progress *p)
                 (long long)p->bad_lines, fl_reader_bad_line(t->readers[0], 0));
 }
 
-/* Files that are empty, or a command that writes nothing, look like success. */
+/* Warn if nothing was read: empty files, or a command without output, are no
+ * error. */
 static void tell_nothing_read(const training *t, const fl_progress *p)
 {
     const fl_dataset *d = t->opts->dataset;
@@ -328,8 +331,8 @@ static int ends_now(void *self)
     return t->opts->poll && t->opts->poll(t->opts->user) == FL_END_NOW;
 }
 
-/* What workers handed over is on the servers when training ends, and what the
- * servers made of it is here. */
+/* Flush the communicator, so that servers have all gradients and this process
+ * has the parameters that they made. */
 static fl_err settle(training *t, const fl_exec_env *env)
 {
     const fl_train_opts *o = t->opts;

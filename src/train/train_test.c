@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small click logs through whole networks. The thread sanitizer runs this. */
+/* Trains networks on small click logs. The thread sanitizer runs this, too. */
 #include "train/train.h"
 
 #include "base/clock.h"
@@ -11,7 +11,7 @@
 
 enum {
     FILES = 3,
-    LINES = 40, /* of a file */
+    LINES = 40, /* lines of a file */
     BATCH = 8,
     HEIGHT = 100,
 };
@@ -33,13 +33,13 @@ typedef struct job {
     const char *loss, *auc;
     fl_str printed;
     fl_progress last;
-    int polls, wish_after; /* the poll that asks for the wish; 0: none */
+    int polls, wish_after; /* number of polls; the poll that makes a wish */
     int wish;
 } job;
 
 static const char *files[FILES];
 
-/* The label follows the sum of the ids; x is noise. */
+/* The label depends on the sum of the ids; x is random. */
 static void write_logs(void)
 {
     for (int f = 0; f < FILES; f++) {
@@ -145,7 +145,7 @@ static fl_err train(job *j, const fl_train_opts *opts)
 
 static const fl_train_opts usual = {0};
 
-/* All of a tensor's bits, as one number. */
+/* A hash of a tensor's bytes. */
 static uint64_t bits_of(job *j, const char *name)
 {
     fl_tensor t = {0};
@@ -157,7 +157,7 @@ static uint64_t bits_of(job *j, const char *name)
     return h;
 }
 
-/* --- what it learns --- */
+/* --- results --- */
 
 static double learn(const fl_dataset_opts *opts, bool load, uint64_t *bits)
 {
@@ -243,7 +243,7 @@ static void there_are_no_more_threads_than_files(void)
     job_fini(&j);
 }
 
-/* --- what is seen --- */
+/* --- output --- */
 
 static int count_of(const char *text, const char *part)
 {
@@ -265,7 +265,7 @@ static void fetches_are_printed_every_few_batches(void)
     CHECK_INT(count_of(j.printed.at, "auc\tauc_0.tmp_0\t\n\tlod: {}\n\tdim: 1"
                                      "\n\tlayout: NCHW\n\tdtype: double\n"
                                      "\tdata: ["),
-              3); /* of 15 batches */
+              3); /* reports for 15 batches */
     CHECK_INT(count_of(j.printed.at, "cost\tmean_0.tmp_0\t\n"), 3);
     CHECK(fl_starts_with(j.printed.at, "auc\t"));
     job_fini(&j);
@@ -312,7 +312,7 @@ static void an_unknown_fetch_is_refused(void)
     job_fini(&j);
 }
 
-/* --- what may go wrong --- */
+/* --- errors and interruptions --- */
 
 static void a_bad_line_ends_it_and_is_told(void)
 {
@@ -362,7 +362,7 @@ static void a_program_that_lacks_its_parameters_says_what_to_do(void)
     job_fini(&j);
 }
 
-/* A fifo that nobody writes to: reading would take for ever. */
+/* A reader of a FIFO without a writer would block for ever. */
 static void a_wish_ends_readers_that_wait(void)
 {
     static const fl_err ends[] = {FL_OK, FL_EINTR, FL_OK};
@@ -381,7 +381,7 @@ static void a_wish_ends_readers_that_wait(void)
     }
 }
 
-/* Persistable temporaries of threads do not meet: each has its own. */
+/* Each thread has its own copy of a persistable temporary. */
 static void a_temporary_that_is_kept_does_no_harm(void)
 {
     job j;

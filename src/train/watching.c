@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watching.c - names that are looked at, sums over workers. */
+/* watching.c - finds loss and AUC, and adds up the results of workers. */
 #include "train/watching.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static bool has_word(const char *text, const char *word)
     return text && strcasestr(text, word);
 }
 
-/* The first fetch whose label or name has the word. */
+/* The first fetch whose label or name contains the word. */
 static const char *fetch_called(const fl_train_opts *o, const char *word)
 {
     for (int i = 0; i < o->n_fetches; i++)
@@ -24,7 +24,8 @@ static const char *fetch_called(const fl_train_opts *o, const char *word)
     return NULL;
 }
 
-/* Gradients start at LOSS@GRAD, which an op with a role of its own fills. */
+/* The loss. Backward starts at LOSS@GRAD, which an op with the role LOSS sets.
+ */
 static const char *loss_of(const fl_train_opts *o, fl_arena *a)
 {
     const fl_block *b = o->program->blocks.at[0];
@@ -42,7 +43,7 @@ static const char *loss_of(const fl_train_opts *o, fl_arena *a)
     return fetched ? fetched : fetch_called(o, "cost");
 }
 
-/* The layer's second op counts over all batches. */
+/* The AUC over all batches, which is the second op of the layer. */
 static const char *auc_of(const fl_train_opts *o)
 {
     const fl_block *b = o->program->blocks.at[0];
@@ -76,7 +77,7 @@ void fl_watched_init(fl_team *t, fl_arena *a)
     t->part = (fl_plan_part){.runs = runs, .n_kept = n, .kept = kept};
 }
 
-/* --- figures --- */
+/* --- numbers --- */
 
 static double share(int64_t part, const fl_tally *t)
 {
@@ -84,7 +85,7 @@ static double share(int64_t part, const fl_tally *t)
     return all ? (double)part / (double)all : 0;
 }
 
-/* A second is over, or it is the first: what was seen in it. */
+/* At the end of an interval: compute its rate and loss. */
 static void refresh(fl_late *l, int64_t now, const fl_tally *sum)
 {
     if (now > l->ns)
@@ -139,7 +140,7 @@ fl_progress fl_watched_look(fl_late *l, int n, fl_worker *workers, int64_t now,
     };
 }
 
-/* Files may turn out to be longer than they were: then nothing is known. */
+/* If a file has grown, so that done > all, the fraction is not known. */
 void fl_watched_fraction(fl_progress *p, int64_t done, int64_t all)
 {
     if (all <= 0 || done > all)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker.c - batch after batch.
+/* worker.c - reads batches and runs a step on each.
  *
- * Easy to get wrong: tensors of the reader are lent to the plan for the run of
- * a step, so the reader is asked for more only after that. */
+ * Easy to get wrong: during a step the plan uses the tensors of the reader, so
+ * the next batch must be read after the step. */
 #include "train/worker.h"
 
 #include "train/dump.h"
@@ -11,7 +11,7 @@
 
 enum {
     DEBUG_BATCHES = 100,
-    DEBUG_ROWS = 20, /* op types in a report, those that cost most */
+    DEBUG_ROWS = 20, /* op types in a report, the most expensive ones */
 };
 
 /* --- the team --- */
@@ -21,7 +21,7 @@ fl_train_wish fl_team_wished(const fl_team *t)
     return (fl_train_wish)fl_count_get(&t->wish);
 }
 
-/* To end now is the stronger wish, though its number is the smaller. */
+/* FL_END_NOW is the strongest wish, although its number is smaller. */
 void fl_team_wish(fl_team *t, fl_train_wish wish)
 {
     pthread_mutex_lock(&t->lock);
@@ -36,7 +36,8 @@ static int ends_now(void *team)
     return fl_team_wished(team) == FL_END_NOW;
 }
 
-/* The first failure ends all; those that come of the end are none. */
+/* Keep the first error, and end all workers. Errors that this causes are
+ * ignored. */
 static void fail(fl_team *t, fl_err err)
 {
     if (err == FL_EINTR && fl_team_wished(t))
@@ -52,7 +53,8 @@ static void fail(fl_team *t, fl_err err)
 
 /* --- making --- */
 
-/* Slots that the program has no use for are read and not fed. */
+/* Choose the columns to feed. Columns that the program does not use are read
+ * but not fed. */
 static void choose_feeds(fl_worker *w, const fl_schema *schema)
 {
     const fl_block *b = w->team->opts->program->blocks.at[0];
@@ -115,8 +117,8 @@ void fl_worker_fini(fl_worker *w)
 
 /* --- a step --- */
 
-/* Threads read and write common parameters without locks, on purpose. The
- * thread sanitizer knows this function by its name. */
+/* Run a step. Threads read and write shared parameters without locks, on
+ * purpose. The thread sanitizer's suppressions name this function. */
 static fl_err step_on_shared_parameters(fl_worker *w)
 {
     return fl_plan_run(w->plan, w->feeds, NULL);
@@ -136,13 +138,13 @@ static fl_err run_step(fl_worker *w, fl_tally *t)
     const fl_err err = step_on_shared_parameters(w);
     if (team->in_turn)
         pthread_mutex_unlock(&team->turn);
-    const int64_t blocked = w->waited - waited; /* for servers */
+    const int64_t blocked = w->waited - waited; /* wait for servers */
     t->waiting += mine - start + blocked;
     t->computing += fl_clock_now(w->watch.clock) - mine - blocked;
     return err;
 }
 
-/* --- what is seen of it --- */
+/* --- output --- */
 
 static double number(fl_worker *w, const char *name)
 {
@@ -189,13 +191,13 @@ static void print_fetches(fl_worker *w)
     fl_texts_put(&w->team->texts, &text, false);
 }
 
-/* Times of operators since the last report. */
+/* Print the times of operators since the last report. */
 static void print_times(fl_worker *w)
 {
     fl_profile_row row[DEBUG_ROWS];
     const int all = fl_watch_rows(&w->watch, DEBUG_ROWS, row);
     const int n = all < DEBUG_ROWS ? all : DEBUG_ROWS;
-    const fl_tally t = w->tally; /* nobody else adds to it */
+    const fl_tally t = w->tally; /* only this thread writes it */
     const int64_t now = fl_clock_now(w->watch.clock);
     const double batches = (double)(t.batches - w->told.batches);
     const double ns = (double)(now - w->debugged);

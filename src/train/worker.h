@@ -3,10 +3,10 @@
  *
  *     fl_reader_next -> feeds (views) -> fl_plan_run -> tally, texts
  *
- * Parameters are common to all plans. A program that has a place in a job
- * talks to servers, and a trainer's end takes one caller at a time: workers
- * then run their steps in turn. A communicator takes gradients from several
- * workers: where one runs, there is no turn. */
+ * All plans share the parameters. If the program is in a job with servers,
+ * workers run their steps in turn, because a trainer (fl_trainer) has one
+ * caller at a time. With a communicator, which takes gradients from several
+ * workers, they need not take turns. */
 #ifndef FL_TRAIN_WORKER_H
 #define FL_TRAIN_WORKER_H
 
@@ -18,57 +18,57 @@
 
 #include <pthread.h>
 
-/* What a worker has done. Sums of late are taken by who looks. */
+/* What a worker has done. */
 typedef struct fl_tally {
     int64_t examples, batches;
     int64_t reading, computing; /* ns */
-    int64_t waiting;            /* for its turn, for servers */
-    double loss;                /* sum of late */
-    int64_t losses;
-    double auc; /* the last; NAN: none */
+    int64_t waiting;            /* ns for its turn and for servers */
+    double loss;    /* sum of losses since the last fl_worker_look(take) */
+    int64_t losses; /* number of losses in the sum */
+    double auc;     /* the last AUC; NAN: none */
 } fl_tally;
 
-/* Text on its way to the caller's thread; a writer waits while it is full. */
+/* Text from workers to the caller's thread; a writer waits while it is full. */
 typedef struct fl_texts {
     pthread_mutex_t lock;
     pthread_cond_t emptied;
     fl_str print, debug;
-    bool closed; /* nobody takes any more: what comes is dropped */
+    bool closed; /* further text is dropped */
 } fl_texts;
 
 /* What all workers of a training share. */
 typedef struct fl_team {
     const fl_train_opts *opts;
-    fl_plan_part part;      /* all ops; keeps what is read after a step */
+    fl_plan_part part; /* all ops; keeps values that are read after a step */
     const char *loss, *auc; /* names; NULL: there is none */
     fl_common common;
     int64_t period;
-    fl_communicator *communicator; /* or NULL */
+    fl_communicator *communicator; /* NULL: none runs */
     bool in_turn;
     pthread_mutex_t turn;
     fl_texts texts;
 
     fl_count wish; /* fl_train_wish: the strongest so far */
     pthread_mutex_t lock;
-    fl_err err; /* of the first that failed */
+    fl_err err; /* the first error of a worker */
     char *sentence;
 } fl_team;
 
 typedef struct fl_worker {
     fl_team *team;
     int index;
-    fl_scope *scope; /* its own; NULL: the user's */
+    fl_scope *scope; /* the worker's; NULL: it uses that of the user */
     fl_entropy entropy;
     fl_watch watch;
-    int64_t waited; /* ns that its steps were blocked for servers */
+    int64_t waited; /* ns that its steps have waited for servers */
     fl_plan *plan;
-    fl_reader *reader; /* the team's opening */
+    fl_reader *reader; /* borrowed */
     int n_columns, n_feeds;
-    fl_tensor *tensors; /* of the reader, by column */
-    fl_feed *feeds;     /* of those that the program has */
-    int *column;        /* by feed */
-    int64_t debugged;   /* when it last told times, ns */
-    fl_tally told;      /* and what it had done by then */
+    fl_tensor *tensors; /* columns of the reader's batch */
+    fl_feed *feeds;     /* the columns that the program uses */
+    int *column;        /* column of each feed */
+    int64_t debugged;   /* when it last printed times, ns */
+    fl_tally told;      /* what it had done at that time */
 
     pthread_mutex_t lock;
     fl_tally tally;
@@ -77,21 +77,21 @@ typedef struct fl_worker {
 /* Compile the plan. reader: borrowed. */
 fl_err fl_worker_init(fl_worker *w, fl_team *team, int index,
                       const fl_exec_env *env, fl_reader *reader) FL_MUST_CHECK;
-void fl_worker_fini(fl_worker *w); /* a zeroed one, too */
+void fl_worker_fini(fl_worker *w); /* also of a zeroed worker */
 
-void fl_worker_run(void *self); /* batch after batch, until the end */
+void fl_worker_run(void *self); /* train on all batches of the reader */
 
-fl_tally fl_worker_look(fl_worker *w, bool take); /* take: sums start anew */
+fl_tally fl_worker_look(fl_worker *w, bool take); /* take: reset the sums */
 
 /* --- the team --- */
 
-void fl_team_wish(fl_team *t, fl_train_wish wish); /* the stronger one stays */
+void fl_team_wish(fl_team *t, fl_train_wish wish); /* keeps the stronger one */
 fl_train_wish fl_team_wished(const fl_team *t);
 
 void fl_texts_init(fl_texts *o);
 void fl_texts_fini(fl_texts *o);
-void fl_texts_put(fl_texts *o, fl_str *text, bool debug); /* text is taken */
-/* What came meanwhile; empty texts where nothing did. */
+void fl_texts_put(fl_texts *o, fl_str *text, bool debug); /* empties text */
+/* Move the texts since the last call to *print and *debug. */
 void fl_texts_take(fl_texts *o, fl_str *print, fl_str *debug);
 void fl_texts_close(fl_texts *o);
 

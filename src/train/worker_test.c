@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Training as a part of a job, with servers that a test can hold up. */
+/* Training in a job whose servers a test can delay. */
 #include "cluster/test_placement.h"
 #include "train/train.h"
 
@@ -11,10 +11,10 @@
 #include <math.h>
 
 enum {
-    HELD = 10 /* polls, of which there are 20 a second */
+    HELD = 10 /* polls before servers answer; there are 20 a second */
 };
 
-/* A trainer of the job, as a process would be one. */
+/* A trainer of the job, with all that a process has. */
 typedef struct party {
     test_job *job;
     fl_service *service;
@@ -26,7 +26,7 @@ typedef struct party {
     int polls;
 } party;
 
-/* The program of this text, in which ~ is the server. */
+/* Parse a program; ~ stands for the endpoint of the server. */
 static fl_program *read_program(const test_job *j, int id, const char *text)
 {
     fl_str t = {0};
@@ -68,7 +68,7 @@ static void leave(party *p)
     fl_dataset_free(p->dataset);
     fl_program_free(p->program);
     fl_scope_free(p->scope);
-    fl_service_free(p->service); /* completes */
+    fl_service_free(p->service); /* the trainer completes */
 }
 
 static fl_progress train(party *p, const fl_train_opts *opts)
@@ -91,7 +91,7 @@ static const char receives[] = "block 0\n"
                                "  param w: f32[2,2]\n"
                                "  recv() -> Out=w {epmap=[~]}\n";
 
-/* Servers answer nothing before. */
+/* Servers do not answer before this poll. */
 static int let_go(void *user)
 {
     party *p = user;
@@ -120,7 +120,7 @@ static void waits_for_servers_are_no_computing(void)
 
 /* --- one AUC --- */
 
-/* The last number of x is what is predicted. */
+/* The prediction is the last element of x. */
 #define COUNTS                                                                 \
     "block 0\n"                                                                \
     "  data x: f32[-1,2]\n"                                                    \
@@ -149,7 +149,7 @@ static void shows(party *p, bool infer, double auc, int trainers)
     CHECK_INT(done.auc_trainers, trainers);
 }
 
-/* a is always right, b always wrong. */
+/* All predictions of a are right, all of b are wrong. */
 static void begin_counting(test_job *j, party *a, party *b)
 {
     test_job_begin(j, 1, 2, true);
@@ -165,14 +165,14 @@ static void the_auc_is_that_of_all_trainers(void)
     begin_counting(&j, &a, &b);
     shows(&a, false, 1, 1);
     shows(&b, false, 0.75, 2);
-    shows(&a, false, 8. / 9, 2); /* its counts are twice those of b */
+    shows(&a, false, 8. / 9, 2); /* a has counted twice as many examples as b */
     leave(&a);
     leave(&b);
     CHECK_INT(test_job_done(&j), 2);
     test_job_end(&j);
 }
 
-/* As one that was cloned before the program was cut for servers. */
+/* A program that was cloned before it was transpiled has no placement. */
 static void lose_place(party *p)
 {
     fl_program_free(p->program);
@@ -189,7 +189,7 @@ static void passes_that_do_not_train_are_merged_apart(void)
     lose_place(&a);
     lose_place(&b);
     shows(&a, true, 8. / 9, 2);
-    shows(&b, false, 0, 1); /* it trains on its own */
+    shows(&b, false, 0, 1); /* without a placement: only its own counts */
     leave(&a);
     leave(&b);
     test_job_end(&j);
