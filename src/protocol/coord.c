@@ -552,7 +552,7 @@ static bool decide_round(fl_coord *c, int64_t now)
             r->wait_until = 0;
     }
     fl_push(&c->decided, d);
-    c->changed = c->changed || !FL_PLANTED(DECIDEFORGET);
+    c->changed = !FL_PLANTED(DECIDEFORGET);
     tell_all_servers(c, now);
     return true;
 }
@@ -566,7 +566,7 @@ static void end_job(fl_coord *c, int code, const char *why, int64_t version,
     if (c->ended)
         return;
     c->ended = true;
-    c->changed = c->changed || !FL_PLANTED(ENDFORGET);
+    c->changed = !FL_PLANTED(ENDFORGET);
     c->code = code;
     c->ended_at = now;
     c->version = version;

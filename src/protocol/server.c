@@ -62,7 +62,9 @@ typedef struct parked_request {
 /* Async: a push that the store is applying. */
 typedef struct push_in_flight {
     fl_id session;
+    int rank;
     int64_t seq;
+    bool last; /* of a step */
     uint64_t tag;
     fl_peer from;
     fl_blob blob;
@@ -93,7 +95,9 @@ struct fl_server {
     decision close;  /* closing: the decision that is carried out */
     bool due_apply;  /* closing: the store has not been told yet */
     FL_VEC(due_read) due;
-    FL_VEC(half_push) half; /* in order */
+    FL_VEC(half_push) half;  /* in order */
+    FL_VEC(fl_id) forgotten; /* sessions that the store is told to forget */
+    int64_t given;           /* of `in_flight`, how many the store knows */
     FL_VEC(fl_member) member;
     FL_VEC(fl_leave) left;
     int64_t left_at;       /* when `left` was received */
@@ -253,8 +257,7 @@ static void forget_pusher(fl_server *s, int64_t i)
     for (int64_t k = s->half.n - 1; k >= 0; k--)
         if (fl_id_same(s->half.at[k].session, session))
             fl_remove(&s->half, k);
-    if (s->store->forget)
-        s->store->forget(s->store->self, session);
+    fl_push(&s->forgotten, session);
 }
 
 static void free_pushers(fl_server *s)
@@ -341,8 +344,9 @@ static void insert_part(pusher *p, const fl_push_id *id, fl_blob kept)
 static void stage_push(fl_server *s, pusher *p, const fl_msg *m)
 {
     const fl_push_id id = {p->session, p->rank, m->seq, m->round, m->count};
-    if (!s->store->stage) {
+    if (!s->store->stage || FL_PLANTED(ACKEARLY) || FL_PLANTED(WINFIRST)) {
         insert_part(p, &id, keep_blob(s, m->blob));
+        s->changed = s->changed || FL_PLANTED(WINFIRST);
         return;
     }
     s->bytes += m->blob.size;
@@ -351,12 +355,9 @@ static void stage_push(fl_server *s, pusher *p, const fl_msg *m)
 
 static void apply_push(fl_server *s, fl_peer from, const fl_msg *m)
 {
-    push_in_flight f = {m->session, m->seq, m->tag, from,
-                        keep_blob(s, m->blob)};
-    fl_staged by = {rank_of(s, m->session), m->session, 1, &f.blob,
-                    m->count > 0,           m->seq};
-    fl_push(&s->in_flight, f);
-    s->store->apply(s->store->self, 0, &by, 1);
+    fl_push(&s->in_flight, (push_in_flight){m->session, rank_of(s, m->session),
+                                            m->seq, m->count > 0, m->tag, from,
+                                            keep_blob(s, m->blob)});
 }
 
 /* Answer a push that has been seen before. One that is still being applied is
@@ -792,6 +793,7 @@ static void finish_in_flight(fl_server *s)
     push_in_flight f = s->in_flight.at[0];
     const fl_msg m = {.session = f.session, .tag = f.tag};
     fl_remove(&s->in_flight, 0);
+    s->given--;
     s->bytes -= f.blob.size;
     s->store->keep.drop(s->store->keep.self, f.blob);
     s->version++;
@@ -883,6 +885,7 @@ void fl_server_free(fl_server *s)
     fl_mem_free(s->close.member);
     fl_vec_fini(&s->due);
     fl_vec_fini(&s->half);
+    fl_vec_fini(&s->forgotten);
     fl_vec_fini(&s->in_flight);
     fl_vec_fini(&s->parked);
     fl_vec_fini(&s->ahead);
@@ -959,13 +962,21 @@ bool fl_server_changed(const fl_server *s)
 void fl_server_image(fl_server *s, fl_str *to)
 {
     fl_image im = fl_image_begin(to, FL_IMAGE_SERVER, s->job, s->index);
+    const bool early = FL_PLANTED(VERFIRST) && s->closing;
+    s->version += early;
+    s->closing ^= early;
     visit_server(&im, s);
+    s->version -= early;
+    s->closing ^= early;
     fl_image_finish(&im);
     s->changed = false;
 }
 
 void fl_server_flush(fl_server *s)
 {
+    for (int64_t i = 0; i < s->forgotten.n && s->store->forget; i++)
+        s->store->forget(s->store->self, s->forgotten.at[i]);
+    s->forgotten.n = 0;
     for (int64_t i = 0; i < s->due.n; i++) {
         const due_read *r = &s->due.at[i];
         s->store->read(s->store->self, r->names, r->to, &r->reply);
@@ -977,6 +988,12 @@ void fl_server_flush(fl_server *s)
     s->flushed = s->version;
     if (s->due_apply)
         apply_round(s);
+    while (s->given < s->in_flight.n) {
+        const push_in_flight *f = &s->in_flight.at[s->given++];
+        const fl_staged by = {f->rank,  f->session, 1,
+                              &f->blob, f->last,    f->seq};
+        s->store->apply(s->store->self, 0, &by, 1);
+    }
 }
 
 fl_err fl_server_restore(fl_server *s, const void *image, size_t n, int64_t now)

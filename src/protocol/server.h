@@ -57,7 +57,8 @@ typedef struct fl_store {
     /* An image with this version is saved: what was staged for older rounds is
      * not needed any more, also not after a restart. */
     void (*closed)(void *self, int64_t version);
-    /* The session is no member any more, and none of its pushes is used. */
+    /* An image is saved in which the session is no member any more and none of
+     * its pushes is needed; those that were given to `apply` are applied. */
     void (*forget)(void *self, fl_id session);
 } fl_store;
 
@@ -138,7 +139,8 @@ bool fl_server_end(const fl_server *s, int *code, const char **why);
 /* Append a row of fl_wait_row for each request that is parked. */
 void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows);
 
-/* Rounds closed; async: pushes applied. */
+/* Rounds closed; async: pushes applied, without those between the last image
+ * and a restart. */
 int64_t fl_server_version(const fl_server *s);
 int64_t fl_server_view(const fl_server *s);
 bool fl_server_ended(const fl_server *s);

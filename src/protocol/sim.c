@@ -16,7 +16,7 @@ int sim_trainer(const sim *s, int proc)
 
 bool sim_is_led(const sim *s, const sim_server *v)
 {
-    return v->epoch == s->server[0].life;
+    return v->epoch == s->server[0].losses;
 }
 
 uint64_t sim_dice(sim *s, uint64_t n)
@@ -71,6 +71,11 @@ int sim_life(const sim *s, int party)
                                 : s->server[sim_host(s, party)].life;
 }
 
+int sim_losses(const sim *s, int party)
+{
+    return party > sim_coord(s) ? 0 : s->server[sim_host(s, party)].losses;
+}
+
 static bool is_cut(const sim *s, int a, int b)
 {
     return s->cut[sim_host(s, a) * s->parties + sim_host(s, b)] > s->now;
@@ -94,7 +99,9 @@ static bool carry_message(sim *s, int a, int b, fl_peer from, const fl_msg *m,
                        .party = b,
                        .from = from,
                        .life = life,
-                       .sender_life = sim_life(s, a),
+                       .any_life = b <= sim_coord(s) && sim_dice(s, 2),
+                       .losses = sim_losses(s, b),
+                       .sender_losses = sim_losses(s, a),
                        .msg = fl_msg_dup(m)});
     return true;
 }
@@ -188,10 +195,12 @@ static void between_servers(sim *s, int me, const fl_letter *o)
     const fl_peer from = {me == sim_coord(s) ? FL_PEER_COORD : FL_PEER_SERVER,
                           me, 0};
     if (refuses(s, to)) {
-        if (me == sim_coord(s))
-            fl_coord_refused(s->coord, to, true, s->now);
-        else
-            fl_server_refused(s->server[me].server, s->now);
+        sim_at(s, draw_delay(s),
+               (sim_event){.kind = SIM_BROKEN,
+                           .party = me,
+                           .life = sim_life(s, me),
+                           .from = o->to,
+                           .refused = true});
         return;
     }
     const int copies = 1 + ((int)sim_dice(s, 1000) < s->twice);
@@ -211,8 +220,14 @@ static fl_outbox *outbox_of(sim *s, int party)
 void sim_drain(sim *s, int party)
 {
     fl_outbox *box = outbox_of(s, party);
+    if (party <= sim_coord(s))
+        sim_disk_save(s, party);
     if (party < s->job.servers)
         fl_server_flush(s->server[party].server);
+    if (party <= sim_coord(s) && s->server[sim_host(s, party)].dying) {
+        sim_crash_one(s, sim_host(s, party));
+        return;
+    }
     for (int64_t i = 0; i < box->out.n; i++) {
         const fl_letter o = box->out.at[i];
         sim_check_sent(s, party, &o);
@@ -241,7 +256,9 @@ static void deliver_message(sim *s, const sim_event *e)
     if (e->party > sim_coord(s))
         sim_check_heard(s, proc_of(s, e),
                         e->from.kind == FL_PEER_COORD ? 0 : e->from.index,
-                        e->sender_life);
+                        e->sender_losses);
+    if (e->party == sim_coord(s) && e->msg->kind == FL_MSG_COMPLETE)
+        sim_check_complete(s, &s->proc[s->call.at[e->from.call - 1].proc]);
     if (e->party < s->job.servers)
         fl_server_recv(s->server[e->party].server, e->from, e->msg, s->now);
     else if (e->party == sim_coord(s))
@@ -292,6 +309,20 @@ static void hang_up(sim *s, const sim_event *e)
         fl_coord_hangup(s->coord, e->number, s->now);
 }
 
+/* The caller of a request hears it, or who repeats messages to a server. */
+static void break_off(sim *s, const sim_event *e)
+{
+    if (e->party == sim_coord(s)) {
+        fl_coord_refused(s->coord, e->from.index, true, s->now);
+    } else if (e->party < sim_coord(s)) {
+        fl_server_refused(s->server[e->party].server, s->now);
+    } else {
+        if (e->refused)
+            fl_client_refused(proc_of(s, e)->client, e->from, s->now);
+        fl_client_broken(proc_of(s, e)->client, e->number, s->now);
+    }
+}
+
 static void remember_event(sim *s, const sim_event *e)
 {
     const fl_msg none = {0}, *m = e->msg ? e->msg : &none;
@@ -310,14 +341,22 @@ static void remember_event(sim *s, const sim_event *e)
         s->result->trace = (s->result->trace ^ word[i]) * 1099511628211u;
 }
 
+static bool is_weather(const sim_event *e)
+{
+    return e->kind == SIM_FAULT || e->kind == SIM_REPLACE ||
+           e->kind == SIM_CRASH;
+}
+
 /* Whether the event is for a process that has ended since. */
 static bool is_moot(sim *s, const sim_event *e)
 {
-    if (e->kind == SIM_FAULT || e->kind == SIM_START || e->kind == SIM_REPLACE)
+    if (is_weather(e) || e->kind == SIM_START)
         return false;
-    return e->party > sim_coord(s)
-               ? !proc_of(s, e)
-               : has_left(s, e->party) || e->life != sim_life(s, e->party);
+    if (e->party > sim_coord(s))
+        return !proc_of(s, e);
+    const bool same = e->any_life ? e->losses == sim_losses(s, e->party)
+                                  : e->life == sim_life(s, e->party);
+    return has_left(s, e->party) || !same;
 }
 
 static void run_event(sim *s, const sim_event *e)
@@ -339,9 +378,7 @@ static void run_event(sim *s, const sim_event *e)
         hang_up(s, e);
         break;
     case SIM_BROKEN:
-        if (e->refused)
-            fl_client_refused(proc_of(s, e)->client, e->from, s->now);
-        fl_client_broken(proc_of(s, e)->client, e->number, s->now);
+        break_off(s, e);
         break;
     case SIM_START:
         sim_proc_start(s, e->party - sim_coord(s) - 1);
@@ -352,6 +389,9 @@ static void run_event(sim *s, const sim_event *e)
     case SIM_REPLACE:
         sim_replace(s);
         break;
+    case SIM_CRASH:
+        sim_crash(s);
+        break;
     }
 }
 
@@ -359,7 +399,7 @@ static void run_next_event(sim *s)
 {
     sim_event e = next_event(s);
     s->now = e.at;
-    const bool weather = e.kind == SIM_FAULT || e.kind == SIM_REPLACE;
+    const bool weather = is_weather(&e);
     if (!weather && s->asleep[sim_host(s, e.party)] > s->now) {
         sim_at(s, s->asleep[sim_host(s, e.party)] - s->now, e);
         return;
@@ -390,7 +430,7 @@ static bool is_finished(const sim *s)
 bool fl_sim_run(const fl_sim_opts *opts, fl_sim_result *result, fl_str *report)
 {
     sim s = {.opts = *opts, .result = result, .report = report};
-    const int64_t limit = 3000 * FL_SEC;
+    const int64_t limit = 6000 * FL_SEC;
     *result = (fl_sim_result){.ok = true, .trace = 14695981039346656037u};
     s.dice = fl_entropy_fake(opts->seed);
     sim_party_init(&s);

@@ -4,8 +4,9 @@
  * The machines are the ones that ship. Messages between them are dropped,
  * delayed, doubled and reordered; trainers die, stop, resume, restart, fail;
  * links are cut and heal; servers stop and resume; one server, or all of them,
- * are killed and started again without their state; a second process is started
- * with the explicit id of another trainer (a rival). The invariants of
+ * are killed and started again without their state, or with it, also between
+ * any two stores to it (sim_disk.c); a second process is started with the
+ * explicit id of another trainer (a rival). The invariants of
  * docs/protocol.md are checked after every event. After the last fault the job
  * must end. The same options give the same run. For tests only, not in the
  * library. */
@@ -40,6 +41,7 @@ typedef struct fl_sim_result {
     /* how often each of these happened */
     int64_t lost, fenced, rejoined, parked_joins, kills, late_loss;
     int64_t replaced; /* servers started again without their state */
+    int64_t crashed;  /* servers started again with their state */
     int64_t rivals;   /* trainers that ended because another had their id */
     int64_t warned;   /* trainers that ended because a server was replaced */
 } fl_sim_result;

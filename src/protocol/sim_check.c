@@ -32,6 +32,7 @@ static void show_line(const sim *s, const sim_line *l, fl_str *to)
         [SIM_START] = "start",
         [SIM_FAULT] = "fault",
         [SIM_REPLACE] = "replace servers",
+        [SIM_CRASH] = "crash servers",
     };
     fl_str_printf(to, "%10.4f ", (double)l->at / (double)FL_SEC);
     if (l->kind == SIM_MSG) {
@@ -94,6 +95,21 @@ static void check_same_view(sim *s, const fl_msg *m)
         sim_fail(s, 'B', "view %lld has changed", (long long)m->view);
 }
 
+static void note_loss(sim *s, const fl_msg *m, const fl_leave *left)
+{
+    if (left->view != m->view || left->why == FL_LEFT_DONE)
+        return;
+    s->result->lost++;
+    if (!s->lost_at[left->rank])
+        s->lost_at[left->rank] = s->now;
+}
+
+void sim_check_complete(sim *s, const sim_proc *p)
+{
+    if (p->rank >= 0)
+        s->lost_at[p->rank] = 0;
+}
+
 static void note_view(sim *s, const fl_msg *m)
 {
     if (m->view < s->view_number)
@@ -108,8 +124,7 @@ static void note_view(sim *s, const fl_msg *m)
         if (!has(m->member, m->n_member, s->view.at[i].session))
             fl_push(&s->gone, s->view.at[i].session);
     for (int i = 0; i < m->n_left; i++)
-        s->result->lost +=
-            m->left[i].view == m->view && m->left[i].why != FL_LEFT_DONE;
+        note_loss(s, m, &m->left[i]);
     for (int i = 0; i < m->n_member; i++) {
         if (!has(s->view.at, s->view.n, m->member[i].session) &&
             m->view > s->job.trainers)
@@ -146,9 +161,27 @@ static void check_start(sim *s)
             sim_fail(s, 'E', "round 0 closes, trainer %d never came", i);
 }
 
+/* A round does not close without a rank that may come back in time. */
+static void check_hold(sim *s, const fl_msg *m)
+{
+    for (int i = 0, at = 0; i < s->job.trainers; i++) {
+        const bool in = at < m->n_member && m->member[at].rank == i;
+        at += in;
+        if (in)
+            s->lost_at[i] = 0;
+        else if (s->lost_at[i] && s->now < s->lost_at[i] + s->job.hold)
+            sim_fail(s, 'E',
+                     "round %lld closes %.1f s after trainer %d was "
+                     "lost",
+                     (long long)m->round,
+                     (double)(s->now - s->lost_at[i]) / (double)FL_SEC, i);
+    }
+}
+
 static void note_decision(sim *s, const fl_msg *m)
 {
     sim_round r = {.n = m->n_member};
+    check_hold(s, m);
     if (m->round == 0)
         check_start(s);
     if (m->round != s->round.n)
@@ -264,7 +297,7 @@ static void check_part(sim *s, int server, const sim_apply *a,
 
 static void check_round(sim *s, int server, const sim_apply *a)
 {
-    const float got = s->server[server].value;
+    const float got = s->server[server].disk.value;
     if (a->round >= s->round.n) {
         sim_fail(s, 'B', "server %d closes round %lld, which is undecided",
                  server, (long long)a->round);
@@ -323,7 +356,7 @@ void sim_check_values(sim *s, sim_proc *p, int server, const fl_msg *m)
     if (!s->job.async && m->round != fl_client_round(p->client))
         sim_fail(s, 'D', "proc %d pulls version %lld and gets %lld", p->index,
                  (long long)fl_client_round(p->client), (long long)m->round);
-    if (m->round < p->seen[server])
+    if (m->round < p->seen[server] && !s->job.async)
         sim_fail(s, 'D', "proc %d sees version %lld after %lld", p->index,
                  (long long)m->round, (long long)p->seen[server]);
     p->seen[server] = m->round;
@@ -340,11 +373,11 @@ void sim_check_fenced(sim *s, const sim_proc *p)
 
 /* --- a trainer does not mix two states of a server: Q --- */
 
-void sim_check_heard(sim *s, sim_proc *p, int server, int life)
+void sim_check_heard(sim *s, sim_proc *p, int server, int losses)
 {
-    if (p->used[server] && p->used[server] != life + 1)
+    if (p->used[server] && p->used[server] != losses + 1)
         p->misled = true;
-    p->used[server] = life + 1;
+    p->used[server] = losses + 1;
 }
 
 void sim_check_misled(sim *s, const sim_proc *p)
@@ -408,6 +441,7 @@ static void note_came(sim *s)
         if (rank < 0)
             continue;
         s->came[rank] = true;
+        p->rank = rank;
         if (p->id != FL_ANY_ID && rank != p->id)
             sim_fail(s, 'H', "the trainer with id %d becomes %d", p->id, rank);
     }

@@ -26,6 +26,12 @@ void sim_fault_plan(sim *s)
     if (s->storm && !sim_dice(s, 6))
         sim_at(s, (int64_t)sim_dice(s, (uint64_t)s->storm_ends),
                (sim_event){.kind = SIM_REPLACE});
+    if (!s->storm || s->job.durability == FL_MEMORY)
+        return;
+    s->crashes = (int)sim_dice(s, 5);
+    for (uint64_t i = sim_dice(s, 4); i; i--)
+        sim_at(s, (int64_t)sim_dice(s, (uint64_t)s->storm_ends),
+               (sim_event){.kind = SIM_CRASH});
 }
 
 /* When a process dies, the kernel closes its connections. (When a host dies,
@@ -145,6 +151,34 @@ void sim_replace(sim *s)
     for (int i = 0; i < s->job.servers; i++)
         if (all || i == one)
             replace_one(s, i, down);
+}
+
+static void crash_for(sim *s, int server, int64_t down)
+{
+    if (s->server[server].left || (!server && s->coord_left))
+        return;
+    break_calls(s, server);
+    sim_server_crash(s, server, down);
+    s->server[server].down_until = s->asleep[server] = s->now + down;
+}
+
+void sim_crash_one(sim *s, int server)
+{
+    crash_for(s, server, (int64_t)sim_dice(s, 15 * FL_SEC));
+}
+
+/* Sometimes everything is killed. */
+void sim_crash(sim *s)
+{
+    const bool all = !sim_dice(s, 3);
+    const int one = (int)sim_dice(s, (uint64_t)s->job.servers);
+    const int64_t down = (int64_t)sim_dice(s, 20 * FL_SEC);
+    for (int i = 0; i < s->job.servers; i++)
+        if (all || i == one)
+            crash_for(s, i, down);
+    if (all && !sim_dice(s, 3))
+        for (int i = 0; i < s->procs; i++)
+            kill_one(s, &s->proc[i]);
 }
 
 static void strike_once(sim *s)

@@ -71,7 +71,7 @@ static void free_apply(sim_apply *a)
     fl_mem_free(a->by);
 }
 
-static void apply_mean(sim_server *v, const sim_apply *a)
+static bool apply_mean(sim_server *v, const sim_apply *a)
 {
     float sum = 0;
     for (int i = 0; i < a->n; i++)
@@ -80,7 +80,7 @@ static void apply_mean(sim_server *v, const sim_apply *a)
             if (b.size)
                 sum += ((const sim_grad *)b.at)->value;
         }
-    v->value -= 0.1f * (sum / (float)a->n);
+    return sim_disk_apply(v, a, v->disk.value - 0.1f * (sum / (float)a->n));
 }
 
 /* Finish the oldest task: a store applies in order. */
@@ -89,10 +89,11 @@ void sim_store_done(sim *s, int server)
     sim_server *v = &s->server[server];
     sim_apply a = v->apply.at[0];
     fl_remove(&v->apply, 0);
-    apply_mean(v, &a);
-    sim_check_apply(s, server, &a);
+    if (apply_mean(v, &a))
+        sim_check_apply(s, server, &a);
     free_apply(&a);
-    fl_server_applied(v->server, NULL, s->now);
+    if (!v->dying)
+        fl_server_applied(v->server, NULL, s->now);
 }
 
 static void read_values(void *self, fl_blob names, fl_peer to,
@@ -101,9 +102,10 @@ static void read_values(void *self, fl_blob names, fl_peer to,
     sim_server *v = self;
     fl_msg m = *reply;
     float *value = fl_arena_alloc(v->out.arena, sizeof *value);
-    *value = v->value;
+    *value = v->disk.value;
     m.blob = (fl_blob){value, sizeof *value, NULL};
-    sim_check_read(v->sim, v->index, &m);
+    if (!v->dying)
+        sim_check_read(v->sim, v->index, &m);
     fl_outbox_send(&v->out, to, m);
 }
 
@@ -114,32 +116,44 @@ static void start_tick(sim *s, int party)
                .kind = SIM_TICK, .party = party, .life = sim_life(s, party)});
 }
 
-/* Create a server; with server 0 also the coordinator. */
-static void init_server(sim *s, int index, int life)
+/* Starts the process, in server 0 with the coordinator. */
+static void start_server(sim *s, sim_server *v, int64_t now)
 {
-    sim_server *v = &s->server[index];
-    *v = (sim_server){.sim = s, .index = index, .life = life};
-    v->epoch = s->server[0].life;
-    v->state = (fl_state){1 + sim_dice(s, UINT32_MAX), 1};
     v->store =
         (fl_store){v, fl_keeper_copies, check_push, begin_apply, read_values};
+    if (s->job.durability != FL_MEMORY) {
+        v->store.stage = sim_disk_stage;
+        v->store.closed = sim_disk_closed;
+        v->store.forget = sim_disk_forget;
+    }
     fl_outbox_init(&v->out);
     v->server =
-        fl_server_new(&s->job, index, v->state, &v->store, &v->out, s->now);
-    start_tick(s, index);
-    if (index)
+        fl_server_new(&s->job, v->index, v->state, &v->store, &v->out, now);
+    start_tick(s, v->index);
+    if (v->index)
         return;
     fl_outbox_init(&s->coord_out);
-    s->coord = fl_coord_new(&s->job, v->state, &s->coord_out, s->now);
+    s->coord = fl_coord_new(&s->job, v->state, &s->coord_out, now);
     start_tick(s, sim_coord(s));
 }
 
+static void init_server(sim *s, int index, int life, int losses)
+{
+    sim_server *v = &s->server[index];
+    *v = (sim_server){.sim = s, .index = index, .life = life, .losses = losses};
+    v->epoch = s->server[0].losses;
+    v->state = (fl_state){1 + sim_dice(s, UINT32_MAX), 1};
+    start_server(s, v, s->now);
+}
+
+/* Ends the process; the disk stays. */
 static void fini_server(sim *s, int index)
 {
     sim_server *v = &s->server[index];
     for (int64_t k = 0; k < v->apply.n; k++)
         free_apply(&v->apply.at[k]);
     fl_vec_fini(&v->apply);
+    v->apply.n = 0;
     fl_server_free(v->server);
     fl_outbox_fini(&v->out);
     if (index)
@@ -162,7 +176,9 @@ static void forget_rounds(sim *s)
 void sim_server_replace(sim *s, int server)
 {
     fini_server(s, server);
-    init_server(s, server, s->server[server].life + 1);
+    sim_disk_fini(&s->server[server].disk);
+    init_server(s, server, s->server[server].life + 1,
+                s->server[server].losses + 1);
     s->result->replaced++;
     if (server)
         return;
@@ -170,6 +186,20 @@ void sim_server_replace(sim *s, int server)
     s->view.n = s->gone.n = s->view_number = 0;
     for (int i = 0; i < s->job.trainers; i++)
         s->came[i] = false;
+}
+
+void sim_server_crash(sim *s, int server, int64_t down)
+{
+    sim_server *v = &s->server[server];
+    const int64_t now = s->now + down; /* when it is there again */
+    fini_server(s, server);
+    v->dying = false;
+    v->life++;
+    v->state.incarnation++;
+    start_server(s, v, now);
+    sim_disk_restore(v, now);
+    v->version = fl_server_version(v->server);
+    s->result->crashed++;
 }
 
 /* --- a trainer --- */
@@ -279,6 +309,7 @@ void sim_proc_start(sim *s, int proc)
         (fl_app){p, fl_keeper_copies, on_values, on_ready, on_fenced, on_over};
     p->entropy = fl_entropy_fake(sim_dice(s, UINT64_MAX));
     p->misled = false;
+    p->rank = -1;
     for (int j = 0; j < s->job.servers; j++) {
         p->seen[j] = -1;
         p->used[j] = 0;
@@ -334,8 +365,11 @@ void sim_party_init(sim *s)
                  .servers = given_or_drawn(s, o->servers, 1, 3),
                  .trainers = given_or_drawn(s, o->trainers, 1, 5),
                  .async = o->async || (async && !o->sync),
+                 .durability = sim_dice(s, 2) ? FL_PROCESS : FL_MEMORY,
                  .start = 120 * FL_SEC,
                  .rejoin = rejoin[sim_dice(s, 4)]});
+    if (sim_dice(s, 2))
+        s->job.hold = s->job.rejoin;
     o->any_id = !sim_dice(s, 8) || o->any_id;
     s->procs = s->job.trainers + (!o->any_id && !sim_dice(s, 8));
     s->parties = s->job.servers + 1 + s->procs;
@@ -344,8 +378,9 @@ void sim_party_init(sim *s)
     s->server = fl_mem_alloc((size_t)s->job.servers * sizeof *s->server);
     s->proc = fl_mem_alloc((size_t)s->procs * sizeof *s->proc);
     s->came = fl_mem_alloc((size_t)s->job.trainers * sizeof *s->came);
+    s->lost_at = fl_mem_alloc((size_t)s->job.trainers * sizeof *s->lost_at);
     for (int i = 0; i < s->job.servers; i++)
-        init_server(s, i, 0);
+        init_server(s, i, 0, 0);
     for (int i = 0; i < s->job.trainers; i++)
         init_proc(s, i, o->any_id ? FL_ANY_ID : i);
     if (s->procs > s->job.trainers)
@@ -355,8 +390,10 @@ void sim_party_init(sim *s)
 
 void sim_party_fini(sim *s)
 {
-    for (int i = 0; i < s->job.servers; i++)
+    for (int i = 0; i < s->job.servers; i++) {
         fini_server(s, i);
+        sim_disk_fini(&s->server[i].disk);
+    }
     for (int i = 0; i < s->procs; i++) {
         fl_client_free(s->proc[i].client);
         fl_outbox_fini(&s->proc[i].out);
@@ -377,4 +414,5 @@ void sim_party_fini(sim *s)
     fl_mem_free(s->asleep);
     fl_mem_free(s->cut);
     fl_mem_free(s->came);
+    fl_mem_free(s->lost_at);
 }

@@ -27,6 +27,7 @@ typedef enum sim_kind {
     SIM_BROKEN,  /* a call broke, as the caller sees it */
     SIM_START,   /* a trainer process starts */
     SIM_REPLACE, /* one server or all are killed and started without state */
+    SIM_CRASH,   /* one server or all are killed and started with state */
     SIM_FAULT,   /* the next fault happens */
 } sim_kind;
 
@@ -35,8 +36,10 @@ typedef struct sim_event {
     uint64_t order; /* events of the same time happen in this order */
     sim_kind kind;
     int party;
-    int life;        /* which start of the process the event is for */
-    int sender_life; /* which start of the process sent the message */
+    int life;          /* which start of the process the event is for */
+    bool any_life;     /* for any start of the process with the same state */
+    int losses;        /* of the state of that process until then */
+    int sender_losses; /* of the state of the sender */
     fl_peer from;
     bool refused;    /* SIM_BROKEN: no process listens at `from` */
     fl_msg *msg;     /* owned */
@@ -84,17 +87,41 @@ typedef struct sim_apply {
 
 typedef struct sim sim;
 
+/* A push that is kept until its round is closed. */
+typedef struct sim_entry {
+    fl_push_id id;
+    fl_blob bytes;
+} sim_entry;
+
+/* Async: which pushes of a session were applied. */
+typedef struct sim_seen {
+    fl_id session;
+    int rank;
+    fl_window window;
+} sim_seen;
+
+/* What outlives a server process. */
+typedef struct sim_disk {
+    fl_str server, coord; /* images; empty: none yet */
+    FL_VEC(sim_entry) entry;
+    FL_VEC(sim_seen) seen;
+    float value;
+    int64_t done; /* rounds that were applied */
+} sim_disk;
+
 typedef struct sim_server {
     sim *sim;
     int index;
     fl_server *server;
     fl_outbox out;
     fl_store store;
-    float value;
+    sim_disk disk;
+    bool dying; /* killed in the middle of an event: nothing is kept or sent */
     FL_VEC(sim_apply) apply;
     int64_t version;
-    int life;  /* counts how often it was replaced */
-    int epoch; /* life of the coordinator when this life began */
+    int life;   /* counts starts of the process */
+    int losses; /* counts starts without state */
+    int epoch;  /* losses of the coordinator when this state began */
     fl_state state;
     int64_t down_until; /* connections are refused until then */
     bool left;          /* the process has ended */
@@ -114,8 +141,10 @@ typedef struct sim_proc {
     int goal; /* completes at this round (sync) or after these steps (async) */
     int steps, restarts;
     int64_t *seen; /* newest version heard, by server */
-    int *used;     /* life of each server that it has heard, plus 1; 0: none */
-    bool misled;   /* it has heard two lives of a server */
+    int *used;     /* losses of each server that it has heard, plus 1; 0: none
+                    */
+    bool misled;   /* it has heard two states of a server */
+    int rank;      /* the last one it had; -1: none */
     bool finished; /* has left the job, or will never come back */
     bool given_up; /* will not complete */
 } sim_proc;
@@ -142,7 +171,9 @@ struct sim {
     FL_VEC(fl_member) view; /* the coordinator's last VIEW */
     FL_VEC(fl_id) gone;     /* sessions that left a view */
     int64_t view_number;
-    bool *came; /* by rank: a running trainer has held it */
+    bool *came;       /* by rank: a running trainer has held it */
+    int64_t *lost_at; /* by rank: when it was first lost in the open round; 0:
+                         it was not */
     fl_coord *coord;
     fl_outbox coord_out;
     bool coord_left;
@@ -157,6 +188,8 @@ struct sim {
     int64_t delay;   /* of a message, at most */
     bool storm;      /* processes have faults too */
     bool disorderly; /* END did not name a version to end with */
+    int crashes;     /* server processes that are still to be killed between
+                        two stores */
     sim_line history[SIM_HISTORY];
     bool broken;
 };
@@ -168,6 +201,7 @@ void sim_at(sim *s, int64_t after, sim_event e);
 void sim_drain(sim *s, int party);     /* send what is in its outbox */
 int sim_host(const sim *s, int party); /* the coordinator's is server 0 */
 int sim_life(const sim *s, int party); /* of the process, now */
+int sim_losses(const sim *s, int party);
 /* Whether the coordinator of the server's present life still runs. Only then
  * the checks know what the server must do. */
 bool sim_is_led(const sim *s, const sim_server *v);
@@ -182,15 +216,29 @@ void sim_proc_start(sim *s, int proc);
 void sim_proc_die(sim *s, int proc);
 void sim_proc_work(sim *s, int proc);
 void sim_server_replace(sim *s, int server);
+void sim_server_crash(sim *s, int server, int64_t down); /* keeps its disk */
 void sim_store_done(sim *s, int server);
 float sim_gradient(int rank, int64_t round, int server, int part);
 int sim_parts(int64_t round, int server);
+
+/* --- sim_disk.c --- */
+
+void sim_disk_save(sim *s, int party); /* its image, if that has changed */
+fl_blob sim_disk_stage(void *self, const fl_push_id *id, fl_blob b);
+void sim_disk_closed(void *self, int64_t version);
+void sim_disk_forget(void *self, fl_id session);
+/* The parameter becomes `value`; false: it did before, or the process dies. */
+bool sim_disk_apply(sim_server *v, const sim_apply *a, float value);
+void sim_disk_restore(sim_server *v, int64_t now);
+void sim_disk_fini(sim_disk *d);
 
 /* --- sim_fault.c --- */
 
 void sim_fault_plan(sim *s);
 void sim_fault(sim *s);
 void sim_replace(sim *s);
+void sim_crash(sim *s);                 /* of one server, or of all */
+void sim_crash_one(sim *s, int server); /* down for a time that is drawn */
 
 /* --- sim_check.c: the invariants; a broken one ends the run --- */
 
@@ -201,10 +249,11 @@ void sim_check_apply(sim *s, int server, const sim_apply *a);
 void sim_check_read(sim *s, int server, const fl_msg *reply);
 void sim_check_values(sim *s, sim_proc *p, int server, const fl_msg *m);
 void sim_check_fenced(sim *s, const sim_proc *p);
-void sim_check_heard(sim *s, sim_proc *p, int server, int life);
+void sim_check_heard(sim *s, sim_proc *p, int server, int losses);
 /* p takes values, or completes. */
 void sim_check_misled(sim *s, const sim_proc *p);
-void sim_check_state(sim *s); /* after every event */
+void sim_check_complete(sim *s, const sim_proc *p); /* COMPLETE has come */
+void sim_check_state(sim *s);                       /* after every event */
 void sim_check_end(sim *s);
 
 #endif
