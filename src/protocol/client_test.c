@@ -73,7 +73,7 @@ static void agree(scene *s)
 {
     const int64_t n = s->out.out.n;
     for (int64_t i = 0; i < n; i++) {
-        const fl_letter o = s->out.out.at[i];
+        const fl_envelope o = s->out.out.at[i];
         fl_msg m = o.msg;
         if (m.kind == FL_MSG_RENEW)
             continue;

@@ -195,7 +195,7 @@ void fl_outbox_send(fl_outbox *o, fl_peer to, fl_msg msg)
 {
     msg.state = o->state;
     dup_fields(&msg, o->arena);
-    fl_push(&o->out, (fl_letter){to, msg});
+    fl_push(&o->out, (fl_envelope){to, msg});
 }
 
 void fl_outbox_say(fl_outbox *o, fl_peer to, fl_msg msg, const char *fmt, ...)

@@ -177,17 +177,17 @@ typedef struct fl_peer {
 } fl_peer;
 
 /* A message in an outbox, and its receiver. */
-typedef struct fl_letter {
+typedef struct fl_envelope {
     fl_peer to;
     fl_msg msg;
-} fl_letter;
+} fl_envelope;
 
 /* Messages and log lines that a state machine has produced. After every event
  * the machine's owner sends them and clears the outbox. Thread: one at a time.
  */
 typedef struct fl_outbox {
     fl_state state;            /* the machine's; put into every message */
-    FL_VEC(fl_letter) out;     /* in order */
+    FL_VEC(fl_envelope) out;   /* in order */
     FL_VEC(const char *) note; /* lines for the log */
     fl_arena *arena;           /* holds what messages and notes point to */
 } fl_outbox;

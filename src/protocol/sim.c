@@ -153,7 +153,7 @@ static uint64_t open_call(sim *s, sim_proc *p, int to, const fl_msg *m)
     return p->open;
 }
 
-static void from_trainer(sim *s, sim_proc *p, const fl_letter *o)
+static void from_trainer(sim *s, sim_proc *p, const fl_envelope *o)
 {
     const int me = sim_trainer(s, p->index);
     const int to = o->to.kind == FL_PEER_COORD ? sim_coord(s) : o->to.index;
@@ -179,7 +179,7 @@ static void from_trainer(sim *s, sim_proc *p, const fl_letter *o)
     }
 }
 
-static void to_call(sim *s, int me, const fl_letter *o)
+static void to_call(sim *s, int me, const fl_envelope *o)
 {
     const sim_call c = s->call.at[o->to.call - 1];
     const fl_peer from = {me == sim_coord(s) ? FL_PEER_COORD : FL_PEER_SERVER,
@@ -189,7 +189,7 @@ static void to_call(sim *s, int me, const fl_letter *o)
         carry_message(s, me, sim_trainer(s, c.proc), from, &o->msg, c.life);
 }
 
-static void between_servers(sim *s, int me, const fl_letter *o)
+static void between_servers(sim *s, int me, const fl_envelope *o)
 {
     const int to = o->to.kind == FL_PEER_COORD ? sim_coord(s) : o->to.index;
     const fl_peer from = {me == sim_coord(s) ? FL_PEER_COORD : FL_PEER_SERVER,
@@ -229,7 +229,7 @@ void sim_drain(sim *s, int party)
         return;
     }
     for (int64_t i = 0; i < box->out.n; i++) {
-        const fl_letter o = box->out.at[i];
+        const fl_envelope o = box->out.at[i];
         sim_check_sent(s, party, &o);
         if (party > sim_coord(s))
             from_trainer(s, &s->proc[party - sim_coord(s) - 1], &o);

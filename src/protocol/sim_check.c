@@ -223,7 +223,7 @@ static void note_close(sim *s, const fl_msg *m)
 
 /* --- every message that is sent: A, G --- */
 
-static void note_answer(sim *s, int party, const fl_letter *o)
+static void note_answer(sim *s, int party, const fl_envelope *o)
 {
     if (o->to.call < 1 || o->to.call > (uint64_t)s->call.n) {
         sim_fail(s, 'G', "an answer to no call");
@@ -268,7 +268,7 @@ static void check_fields(sim *s, const fl_msg *m)
         sim_fail(s, 'G', "%s carries a blob", fl_msg_name(m->kind));
 }
 
-void sim_check_sent(sim *s, int party, const fl_letter *o)
+void sim_check_sent(sim *s, int party, const fl_envelope *o)
 {
     check_fields(s, &o->msg);
     if (o->to.kind == FL_PEER_CALL)

@@ -244,7 +244,7 @@ void sim_crash_one(sim *s, int server); /* down for a time that is drawn */
 
 void sim_fail(sim *s, char letter, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-void sim_check_sent(sim *s, int party, const fl_letter *o);
+void sim_check_sent(sim *s, int party, const fl_envelope *o);
 void sim_check_apply(sim *s, int server, const sim_apply *a);
 void sim_check_read(sim *s, int server, const fl_msg *reply);
 void sim_check_values(sim *s, sim_proc *p, int server, const fl_msg *m);

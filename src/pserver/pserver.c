@@ -241,53 +241,53 @@ static void send_knock(pserver *p, uint64_t number)
 
 /* --- outboxes --- */
 
-static void deliver_letter(pserver *p, const fl_letter *l)
+static void deliver_message(pserver *p, const fl_envelope *e)
 {
     const int64_t now = now_of(p);
     const int me = p->place->server;
-    if (l->to.kind == FL_PEER_CALL && is_open(p, l->to.call))
-        fl_rpc_say(p->rpc, l->to.call, fl_msg_encode(&l->msg));
-    else if (l->to.kind == FL_PEER_CALL)
-        answer_call(p, l->to, &l->msg);
-    else if (l->to.kind == FL_PEER_COORD && p->coord)
-        fl_coord_recv(p->coord, (fl_peer){FL_PEER_SERVER, me, 0}, &l->msg, now);
-    else if (l->to.kind == FL_PEER_COORD)
-        send_message(p, 0, &l->msg);
-    else if (l->to.index == me)
-        fl_server_recv(p->server, (fl_peer){FL_PEER_COORD, 0, 0}, &l->msg, now);
+    if (e->to.kind == FL_PEER_CALL && is_open(p, e->to.call))
+        fl_rpc_say(p->rpc, e->to.call, fl_msg_encode(&e->msg));
+    else if (e->to.kind == FL_PEER_CALL)
+        answer_call(p, e->to, &e->msg);
+    else if (e->to.kind == FL_PEER_COORD && p->coord)
+        fl_coord_recv(p->coord, (fl_peer){FL_PEER_SERVER, me, 0}, &e->msg, now);
+    else if (e->to.kind == FL_PEER_COORD)
+        send_message(p, 0, &e->msg);
+    else if (e->to.index == me)
+        fl_server_recv(p->server, (fl_peer){FL_PEER_COORD, 0, 0}, &e->msg, now);
     else
-        send_message(p, l->to.index, &l->msg);
+        send_message(p, e->to.index, &e->msg);
 }
 
 /* Is the message for the other machine of this process? */
-static bool is_internal(const pserver *p, const fl_letter *l)
+static bool is_internal(const pserver *p, const fl_envelope *e)
 {
-    return (l->to.kind == FL_PEER_COORD && p->coord) ||
-           (l->to.kind == FL_PEER_SERVER && l->to.index == p->place->server);
+    return (e->to.kind == FL_PEER_COORD && p->coord) ||
+           (e->to.kind == FL_PEER_SERVER && e->to.index == p->place->server);
 }
 
 /* Deliver the messages of an outbox from *done on, either those between the
  * machines of this process or the others. Each is copied first, since its
  * delivery may append to the outbox. */
-static void deliver_letters(pserver *p, fl_outbox *box, bool internal,
-                            int64_t *done)
+static void deliver_messages(pserver *p, fl_outbox *box, bool internal,
+                             int64_t *done)
 {
     while (*done < box->out.n) {
-        const fl_letter l = box->out.at[(*done)++];
-        if (is_internal(p, &l) == internal)
-            deliver_letter(p, &l);
+        const fl_envelope e = box->out.at[(*done)++];
+        if (is_internal(p, &e) == internal)
+            deliver_message(p, &e);
     }
 }
 
 /* The two machines of server 0 may answer each other at once, so both outboxes
  * are read until neither gets new messages. */
-static void exchange_letters(pserver *p)
+static void exchange_messages(pserver *p)
 {
     int64_t from_coord = 0, from_server = 0;
     while (from_coord < p->coord_out.out.n ||
            from_server < p->server_out.out.n) {
-        deliver_letters(p, &p->coord_out, true, &from_coord);
-        deliver_letters(p, &p->server_out, true, &from_server);
+        deliver_messages(p, &p->coord_out, true, &from_coord);
+        deliver_messages(p, &p->server_out, true, &from_server);
     }
 }
 
@@ -337,11 +337,11 @@ static void note_version(pserver *p)
 static void flush_outboxes(pserver *p)
 {
     int64_t from_coord = 0, from_server = 0;
-    exchange_letters(p);
+    exchange_messages(p);
     save_images(p);
     fl_server_flush(p->server);
-    deliver_letters(p, &p->coord_out, false, &from_coord);
-    deliver_letters(p, &p->server_out, false, &from_server);
+    deliver_messages(p, &p->coord_out, false, &from_coord);
+    deliver_messages(p, &p->server_out, false, &from_server);
     note_lines(p, &p->coord_out);
     note_lines(p, &p->server_out);
     note_version(p);

@@ -279,17 +279,16 @@ static void on_open_end(void *self, uint64_t id, const fl_rpc_reply *reply)
 
 /* Send RENEW on the open call. Each session has its own open call, whose end
  * tells the coordinator at once that this process has died. */
-static void send_renew(fl_link *l, const fl_letter *letter)
+static void send_renew(fl_link *l, const fl_envelope *e)
 {
     connection *first = &l->connections[0];
-    const fl_msg *m = &letter->msg;
+    const fl_msg *m = &e->msg;
     if (l->open.id && !fl_id_same(l->open_session, m->session)) {
         fl_rpc_cancel(l->rpc, l->open.call);
         l->open.id = 0;
     }
     if (!l->open.id) {
-        l->open =
-            (pending){.id = ++l->ids, .to = letter->to, .kind = FL_MSG_RENEW};
+        l->open = (pending){.id = ++l->ids, .to = e->to, .kind = FL_MSG_RENEW};
         l->open_session = m->session;
         l->open.call = fl_rpc_open(
             l->rpc, first->peer, fl_msg_method(m->kind), on_open_message,
@@ -305,12 +304,11 @@ bool fl_link_has_session(const fl_link *l)
 
 /* --- sending --- */
 
-static void send_request(fl_link *l, const fl_letter *letter)
+static void send_request(fl_link *l, const fl_envelope *e)
 {
-    connection *to = connection_to(l, letter->to);
-    const fl_msg *m = &letter->msg;
-    pending c = {
-        .id = ++l->ids, .to = letter->to, .kind = m->kind, .tag = m->tag};
+    connection *to = connection_to(l, e->to);
+    const fl_msg *m = &e->msg;
+    pending c = {.id = ++l->ids, .to = e->to, .kind = m->kind, .tag = m->tag};
     c.call =
         fl_rpc_call(l->rpc, to->peer, fl_msg_method(m->kind), fl_msg_encode(m),
                     l->job->reach, (fl_rpc_done){on_reply, to, c.id});
@@ -320,11 +318,11 @@ static void send_request(fl_link *l, const fl_letter *letter)
 void fl_link_flush(fl_link *l)
 {
     for (int64_t i = 0; i < l->out.out.n && !l->ending; i++) {
-        const fl_letter *letter = &l->out.out.at[i];
-        if (letter->msg.kind == FL_MSG_RENEW)
-            send_renew(l, letter);
+        const fl_envelope *e = &l->out.out.at[i];
+        if (e->msg.kind == FL_MSG_RENEW)
+            send_renew(l, e);
         else
-            send_request(l, letter);
+            send_request(l, e);
     }
     for (int64_t i = 0; i < l->out.note.n; i++)
         fl_str_printf(&l->notes, "%s\n", l->out.note.at[i]);

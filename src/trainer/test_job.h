@@ -240,7 +240,7 @@ static inline void test_carry(test_job *j, fl_outbox *box, test_server *by,
                               fl_peer from)
 {
     for (int64_t i = 0; i < box->out.n; i++) {
-        const fl_letter *l = &box->out.at[i];
+        const fl_envelope *l = &box->out.at[i];
         if (l->to.kind == FL_PEER_CALL) {
             test_answer(by, l->to.call, &l->msg);
             continue;
