@@ -18,7 +18,7 @@ struct fl_kept {
     FL_VEC(kept_value) value;
     fl_guard *guard; /* one for each owner */
     int owners;
-    const fl_spaces *tables; /* while it recovers */
+    const fl_extents *tables; /* while it recovers */
 };
 
 fl_err fl_kept_new(fl_statedir *dir, int owners, fl_kept **out)
@@ -106,11 +106,10 @@ static void *find_place(void *self, uint32_t space, uint64_t offset,
     const fl_kept *k = self;
     if (!space)
         return fl_dense_find(k->dense, offset, bytes);
-    return k->tables ? k->tables->find(k->tables->self, space, offset, bytes)
-                     : NULL;
+    return fl_extents_place(k->tables, space, offset, bytes);
 }
 
-fl_err fl_kept_recover(fl_kept *k, const fl_spaces *tables)
+fl_err fl_kept_recover(fl_kept *k, const fl_extents *tables)
 {
     k->tables = tables;
     for (int i = 0; i < k->owners; i++)

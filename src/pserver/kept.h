@@ -9,6 +9,7 @@
 #define FL_PSERVER_KEPT_H
 
 #include "state/dense.h"
+#include "state/extents.h"
 #include "state/undo.h"
 #include "tensor/value.h"
 
@@ -43,7 +44,7 @@ bool fl_kept_has(const fl_kept *k, const fl_value *v);
 const fl_guard *fl_kept_guard(const fl_kept *k, int owner);
 
 /* Take back what a kill left half written; see fl_undo_recover. */
-fl_err fl_kept_recover(fl_kept *k, const fl_spaces *tables) FL_MUST_CHECK;
+fl_err fl_kept_recover(fl_kept *k, const fl_extents *tables) FL_MUST_CHECK;
 
 /* Add bytes of a kept value to the undo log; see fl_undo_add. */
 fl_err fl_guard_add(const fl_guard *g, const void *at,

@@ -2,11 +2,7 @@
 /* recovery.c - images and staged pushes, written and found again.
  *
  *     room in the stage   size of the message, in a line of its own
- *                         the message, as it came
- *
- * Easy to get wrong: a session that the machine forgets may still be in the
- * image that counts, which may name it in a decision. Its pushes are dropped
- * only once the next image is saved. */
+ *                         the message, as it came */
 #include "pserver/recovery.h"
 
 #include "base/failpoint.h"
@@ -28,8 +24,7 @@ struct fl_recovery {
     const fl_job *job;
     fl_statedir *dir;
     fl_control *control;
-    fl_staging *staging;     /* NULL: asynchronous */
-    FL_VEC(fl_id) forgotten; /* sessions whose pushes go with the next image */
+    fl_staging *staging; /* NULL: asynchronous */
 };
 
 /* A message that lies in the stage. */
@@ -99,7 +94,6 @@ void fl_recovery_close(fl_recovery *r)
     fl_staging_free(r->staging);
     fl_control_free(r->control);
     fl_statedir_close(r->dir);
-    fl_vec_fini(&r->forgotten);
     fl_mem_free(r);
 }
 
@@ -209,27 +203,16 @@ void fl_recovery_closed(fl_recovery *r, int64_t version)
 
 void fl_recovery_forget(fl_recovery *r, fl_id session)
 {
-    fl_push(&r->forgotten, session);
+    fl_staging_forget(r->staging, (uint64_t[]){session.hi, session.lo});
 }
 
 /* --- images --- */
 
-static void forget_staged(fl_recovery *r)
-{
-    for (int64_t i = 0; i < r->forgotten.n; i++) {
-        const fl_id id = r->forgotten.at[i];
-        fl_staging_forget(r->staging, (uint64_t[]){id.hi, id.lo});
-    }
-    r->forgotten.n = 0;
-}
-
 fl_err fl_recovery_save(fl_recovery *r, const void *server, size_t n_server,
                         const void *coord, size_t n_coord)
 {
-    FL_TRY(fl_control_save(
-        r->control, &(fl_control_image){{server, coord}, {n_server, n_coord}}));
-    forget_staged(r);
-    return FL_OK;
+    return fl_control_save(
+        r->control, &(fl_control_image){{server, coord}, {n_server, n_coord}});
 }
 
 /* Give the machine the pushes that were staged when the process ended. */

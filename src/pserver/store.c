@@ -96,11 +96,12 @@ struct fl_pstore {
     fl_store ops; /* what the state machine calls */
     bool async;
     fl_arena *arena;
-    fl_map gradients; /* names that pushes use -> fl_update */
-    fl_map pullables; /* names that pulls use -> pullable */
-    fl_map rated;     /* names that learning-rate blocks write */
-    fl_budget tables; /* memory of all tables */
-    fl_kept *kept;    /* NULL: all ends with the process */
+    fl_map gradients;    /* names that pushes use -> fl_update */
+    fl_map pullables;    /* names that pulls use -> pullable */
+    fl_map rated;        /* names that learning-rate blocks write */
+    fl_budget tables;    /* memory of all tables */
+    fl_kept *kept;       /* NULL: all ends with the process */
+    fl_extents *extents; /* kept: memory of tables */
     FL_VEC(const fl_block *) rate_blocks;
     FL_VEC(fl_update *) updates;
     owner *owner;
@@ -196,6 +197,7 @@ static fl_err add_update(fl_pstore *s, const fl_block *b, const char *grad)
     FL_TRY(fl_block_get(b, grad, &v));
     FL_TRY(check_grad(v));
     fl_update *u = fl_arena_alloc(s->arena, sizeof *u);
+    u->number = (int)s->updates.n;
     u->grad = v;
     u->block = b;
     fl_push(&s->updates, u);
@@ -321,13 +323,18 @@ static fl_err compile_rates(owner *o)
 
 static fl_err compile_update(owner *o, fl_update *u)
 {
-    const fl_update_env e = {.program = o->store->opts.program,
-                             .exec = o->store->opts.env,
-                             .user = o->store->opts.scope,
-                             .scope = o->scope,
-                             .arena = o->store->arena,
-                             .rated = &o->store->rated,
-                             .tables = &o->store->tables};
+    const fl_update_env e = {
+        .program = o->store->opts.program,
+        .exec = o->store->opts.env,
+        .user = o->store->opts.scope,
+        .scope = o->scope,
+        .arena = o->store->arena,
+        .rated = &o->store->rated,
+        .tables = &o->store->tables,
+        .dir =
+            o->store->extents ? fl_recovery_dir(o->store->opts.recovery) : NULL,
+        .extents = o->store->extents,
+        .number = u->number};
     FL_TRY(fl_update_make_table(u, &e));
     fl_update_take_rule(u, &e);
     FL_TRY(compile_program(o, u->program, &u->plan, &u->writes));
@@ -466,12 +473,6 @@ static fl_err keep_owner(fl_pstore *s, owner *o)
                        (long long)o->updates.n);
     for (int64_t i = 0; i < o->updates.n; i++) {
         fl_update *u = o->updates.at[i];
-        if (u->table)
-            return fl_fail(FL_EINVAL,
-                           "listen_and_serv: the table \"%s\" cannot outlive "
-                           "the process in this version; set "
-                           "FLUID_DURABILITY=memory",
-                           u->ruled.param);
         FL_TRY(check_kept(s, u));
         u->guard = o->guard;
     }
@@ -495,7 +496,8 @@ static fl_err keep_store(fl_pstore *s)
     FL_TRY(fl_kept_map(s->kept));
     for (int i = 0; i < s->owners; i++)
         FL_TRY(keep_owner(s, &s->owner[i]));
-    FL_TRY(fl_kept_recover(s->kept, NULL));
+    FL_TRY(fl_kept_recover(s->kept, s->extents));
+    fl_extents_sweep(s->extents);
     for (int i = 0; i < s->owners; i++)
         FL_TRY(recover_rates(&s->owner[i]));
     return FL_OK;
@@ -523,6 +525,8 @@ static fl_err make_store(fl_pstore *s)
     const fl_attr *dc = find_attr(s, "dc_asgd");
     if (dc && dc->b)
         return fl_fail(FL_EINVAL, "listen_and_serv: dc_asgd is not supported");
+    if (s->opts.recovery)
+        s->extents = fl_extents_new(fl_recovery_dir(s->opts.recovery));
     FL_TRY(add_blocks(s));
     assign_owners(s);
     for (int i = 0; i < s->owners; i++)
@@ -1362,6 +1366,7 @@ void fl_pstore_free(fl_pstore *s)
     for (fl_entry *e = NULL; (e = fl_map_next(&s->pullables, e));)
         fl_tensor_fini(&((pullable *)e->value)->copy);
     fl_kept_free(s->kept);
+    fl_extents_free(s->extents);
     fl_vec_fini(&s->updates);
     fl_vec_fini(&s->rate_blocks);
     fl_vec_fini(&s->applying);

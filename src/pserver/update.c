@@ -770,6 +770,9 @@ static fl_err make_table(const fl_update_env *e, fl_update *u)
                        .width = v->shape.dim[1],
                        .rule = op->def->rule,
                        .key = place ? fl_table_key(place->tables) : 0,
+                       .dir = e->dir,
+                       .extents = e->extents,
+                       .number = e->number,
                        .budget = e->tables};
     if (!find_start(find_lookup(e, v->name), &o.start)) {
         FL_TRY(find_started(e->user, v->name, &started));
@@ -835,7 +838,8 @@ static fl_err apply_to_table(fl_update *u)
     fl_hyper h;
     FL_TRY(prepare_step(u, &h));
     return fl_table_apply(u->table, u->sum.n, fl_rows_index(&u->sum),
-                          u->sum.value.data, &h);
+                          u->sum.value.data, &h,
+                          u->guard ? u->guard->undo : NULL);
 }
 
 /* --- public functions --- */
@@ -852,6 +856,8 @@ fl_err fl_update_make_table(fl_update *u, const fl_update_env *e)
     fl_block_remove_op(b, at);
     FL_TRY(check_other_ops(u));
     FL_TRY(make_table(e, u));
+    if (e->dir && fl_statedir_found(e->dir))
+        return FL_OK; /* its rows are newer than those of the files */
     return load_parts(e, u);
 }
 

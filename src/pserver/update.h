@@ -68,6 +68,7 @@ typedef struct fl_ruled {
 } fl_ruled;
 
 typedef struct fl_update {
+    int number;            /* index among all updates of the server */
     const fl_var *grad;    /* name, kind, dtype, shape */
     const fl_block *block; /* of the server's program */
     int64_t first;         /* index of the op of `block` after sum and scale */
@@ -105,6 +106,9 @@ typedef struct fl_update_env {
     fl_arena *arena;
     fl_map *rated;     /* names that learning-rate blocks write */
     fl_budget *tables; /* memory of all tables */
+    fl_statedir *dir;  /* where tables are kept; NULL: nowhere */
+    fl_extents *extents;
+    int number; /* of this update among all */
 } fl_update_env;
 
 /* Make u->table if the parameter is a table, and load the files that the scope

@@ -211,11 +211,11 @@ static void what_is_refused_changes_no_row(void)
     for (int64_t i = 0; i < MANY * WIDTH; i++)
         grad[i] = 1;
     CHECK_OK(load(t, 1000, id, 0));
-    CHECK_ERR(fl_table_apply(t, MANY, id, grad, &(fl_hyper){.lr = 1}),
+    CHECK_ERR(fl_table_apply(t, MANY, id, grad, &(fl_hyper){.lr = 1}, NULL),
               FL_ENOMEM, "table \"emb\" is full");
     check_read(t, 1000, id, 0);
     CHECK(fl_count_get(&budget.used) > budget.limit * 3 / 4);
-    CHECK_OK(fl_table_apply(t, 1000, id, grad, &(fl_hyper){.lr = 1}));
+    CHECK_OK(fl_table_apply(t, 1000, id, grad, &(fl_hyper){.lr = 1}, NULL));
     check_read(t, 1000, id, -1);
     check_scan(t, 100);
     fl_table_free(t);

@@ -94,7 +94,7 @@ static void release_bytes(fl_table_memory *m, size_t bytes)
 static void warn_of_small_pages(fl_table_memory *m)
 {
     char have[SIZE_TEXT], all[SIZE_TEXT];
-    if (m->warned || m->taken < WARN_AT)
+    if (m->warned || m->extents || m->taken < WARN_AT)
         return;
     m->warned = true;
     const fl_memory now = fl_memory_look(true);
@@ -146,15 +146,35 @@ fl_err fl_table_memory_take(fl_table_memory *m, int64_t rows, size_t *bytes,
                             char **out)
 {
     const size_t size = round_up(*bytes);
+    void *p = NULL;
     FL_TRY(reserve_bytes(m, rows, size));
-    char *p = alloc_block(size);
-    if (!p) {
+    fl_err err = FL_OK;
+    if (m->extents)
+        err = fl_extents_make(m->extents, size, &p);
+    else if (!(p = alloc_block(size)))
+        err = no_memory(m, rows);
+    if (err) {
         release_bytes(m, size);
-        return no_memory(m, rows);
+        return m->extents ? fl_fail_at(err,
+                                       "table \"%s\" is full: it has %lld "
+                                       "rows",
+                                       m->table, (long long)rows)
+                          : err;
     }
     *bytes = size;
     *out = p;
     warn_of_small_pages(m);
+    return FL_OK;
+}
+
+fl_err fl_table_memory_find(fl_table_memory *m, uint32_t number, size_t *bytes,
+                            char **out)
+{
+    void *p;
+    FL_TRY(fl_extents_find(m->extents, number, &p, bytes));
+    fl_count_add(&m->budget->used, (int64_t)*bytes);
+    m->taken += (int64_t)*bytes;
+    *out = p;
     return FL_OK;
 }
 
@@ -176,6 +196,9 @@ fl_err fl_table_memory_extend(fl_table_memory *m, int64_t rows, size_t larger,
 
 void fl_table_memory_give(fl_table_memory *m, char *p, size_t bytes)
 {
-    free_block(p, bytes);
+    if (m->extents)
+        fl_extents_drop(m->extents, p);
+    else
+        free_block(p, bytes);
     release_bytes(m, bytes);
 }

@@ -8,6 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/err.h"
+#include "state/extents.h"
 
 /* A limit for the memory of several tables together. Thread: any. */
 typedef struct fl_budget {
@@ -19,8 +20,10 @@ typedef struct fl_budget {
 typedef struct fl_table_memory {
     const char *table; /* name of the table, for error messages */
     fl_budget *budget;
-    int64_t taken; /* bytes that the table has now */
-    bool warned;   /* missing huge pages have been checked for */
+    int64_t taken;       /* bytes that the table has now */
+    fl_extents *extents; /* memory that outlives the process comes from it;
+                            NULL: it ends with the process */
+    bool warned;         /* missing huge pages have been checked for */
 } fl_table_memory;
 
 /* Allocate at least *bytes of zeroed memory; *bytes becomes its size. `rows` is
@@ -33,6 +36,10 @@ fl_err fl_table_memory_take(fl_table_memory *m, int64_t rows, size_t *bytes,
  * may move. Err: ENOMEM, and nothing has changed. */
 fl_err fl_table_memory_extend(fl_table_memory *m, int64_t rows, size_t larger,
                               size_t *bytes, char **p) FL_MUST_CHECK;
+
+/* After a restart: take memory that is there. Err: those of fl_extents_find. */
+fl_err fl_table_memory_find(fl_table_memory *m, uint32_t number, size_t *bytes,
+                            char **out) FL_MUST_CHECK;
 
 void fl_table_memory_give(fl_table_memory *m, char *p, size_t bytes);
 

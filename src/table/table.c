@@ -23,9 +23,11 @@
  * writes are found or added before the first one is written. */
 #include "table/table.h"
 
+#include "base/failpoint.h"
 #include "base/vec.h"
 #include "op/kernel.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #ifdef __SSE2__
@@ -58,10 +60,23 @@ enum {
 typedef struct segment {
     char *bucket; /* the first bucket; an empty bucket is all zero */
     uint64_t buckets;
-    int64_t rows; /* rows in use; always fewer than there is room for */
-    int depth;    /* number of first bits that all its hashes share */
-    size_t bytes; /* memory of all buckets; 0: the table has no rows */
+    int64_t rows;    /* rows in use; always fewer than there is room for */
+    int depth;       /* number of first bits that all its hashes share */
+    size_t bytes;    /* memory of all buckets; 0: the table has no rows */
+    uint32_t extent; /* kept: number of the memory */
 } segment;
+
+/* Kept: which extents a table has, in a file. An entry is the number of an
+ * extent, then 8 bits for the depth of its segment; 0: there is none. One that
+ * is not finished is carried out again by recovery. */
+typedef struct directory {
+    uint64_t stride, bucket_bytes, key; /* of the rows */
+    uint64_t redo_live;                 /* 1: the change below is under way */
+    uint64_t first, slots; /* entries that change; the second half of them gets
+                              to[1] */
+    uint64_t to[2];
+    uint64_t entry[SEGMENTS];
+} directory;
 
 struct fl_table {
     segment *segment[SEGMENTS]; /* by the first bits of a hash; one segment may
@@ -80,7 +95,9 @@ struct fl_table {
     segment none;                 /* the only segment while there are no rows */
     FL_VEC(char *) found;         /* rows that the current update writes */
     fl_table_memory memory;
-    fl_budget own; /* budget of a table that was made without one */
+    fl_mapping *map; /* kept: of `dir` */
+    directory *dir;  /* NULL: the table ends with the process */
+    fl_budget own;   /* budget of a table that was made without one */
 };
 
 /* --- rows and buckets --- */
@@ -236,6 +253,8 @@ static fl_err new_segment(fl_table *t, int64_t rows, int depth, segment **out)
                  .bytes = buckets_for(t, rows) * t->bucket_bytes};
     FL_TRY(fl_table_memory_take(&t->memory, t->n, &s.bytes, &s.bucket));
     s.buckets = s.bytes / t->bucket_bytes;
+    if (t->dir)
+        s.extent = fl_extents_number(t->memory.extents, s.bucket);
     *out = fl_mem_alloc(sizeof **out);
     **out = s;
     return FL_OK;
@@ -255,11 +274,16 @@ static int slots_of(const segment *s)
     return SEGMENTS >> s->depth;
 }
 
+/* Memory that is kept stays: a later process finds it. */
 static void free_segments(fl_table *t)
 {
     for (int i = 0, next; i < SEGMENTS; i = next) {
-        next = i + slots_of(t->segment[i]);
-        free_segment(t, t->segment[i]);
+        segment *s = t->segment[i];
+        next = i + slots_of(s);
+        if (!t->dir)
+            free_segment(t, s);
+        else if (s != &t->none)
+            fl_mem_free(s);
     }
 }
 
@@ -267,6 +291,132 @@ static void install_segment(fl_table *t, int at, segment *s)
 {
     for (int i = 0; i < slots_of(s); i++)
         t->segment[at + i] = s;
+}
+
+/* --- the directory --- */
+
+static uint64_t entry_of(const segment *s)
+{
+    return (uint64_t)s->extent << 8 | (uint64_t)s->depth;
+}
+
+static void carry_out(directory *d)
+{
+    for (uint64_t i = 0; i < d->slots; i++)
+        d->entry[d->first + i] = d->to[i >= d->slots / 2];
+    fl_store_order();
+}
+
+/* Let `slots` entries from `first` on name two segments, which may be the same
+ * one. One entry is one store; more are written down before they are made. */
+static void store_entries(directory *d, int first, int slots,
+                          const segment *const to[2])
+{
+    fl_failpoint_hit("table.shelf");
+    fl_store_order();
+    if (slots == 1) {
+        fl_word_set(&d->entry[first], entry_of(to[0]));
+        fl_failpoint_hit("table.dir");
+        return;
+    }
+    d->first = (uint64_t)first;
+    d->slots = (uint64_t)slots;
+    for (int i = 0; i < 2; i++)
+        d->to[i] = entry_of(to[i]);
+    fl_word_set(&d->redo_live, 1);
+    fl_failpoint_hit("table.redo");
+    carry_out(d);
+    fl_failpoint_hit("table.dir");
+    fl_word_set(&d->redo_live, 0);
+}
+
+/* Put two segments, which may be the same one, in the place of another. */
+static void replace_segment(fl_table *t, segment *old, int slot,
+                            segment *const to[2])
+{
+    const int slots = slots_of(old), first = slot / slots * slots;
+    if (t->dir)
+        store_entries(t->dir, first, slots, (const segment *const *)to);
+    install_segment(t, first, to[0]);
+    if (to[1] != to[0])
+        install_segment(t, first + slots / 2, to[1]);
+    free_segment(t, old);
+}
+
+/* --- the directory, after a restart --- */
+
+static fl_err damaged_table(const fl_table *t, const char *what)
+{
+    return fl_fail(FL_EINVAL, "%s is damaged: %s", fl_mapping_path(t->map),
+                   what);
+}
+
+/* Count the rows of each bucket, and remove the tag of a row that was not
+ * counted yet when the process ended. */
+static fl_err sweep_segment(fl_table *t, segment *s)
+{
+    for (uint64_t i = 0; i < s->buckets; i++) {
+        char *bucket = bucket_at(t, s, i);
+        const int64_t n = count_rows(bucket);
+        if (n > t->bucket_rows)
+            return damaged_table(t, "a bucket has more rows than room");
+        if (n < t->bucket_rows && bucket[n])
+            bucket[n] = 0;
+        s->rows += n;
+    }
+    t->n += s->rows;
+    fl_failpoint_hit("recover.sweep");
+    return FL_OK;
+}
+
+static fl_err find_segment(fl_table *t, int slot, uint64_t entry, int *next)
+{
+    segment s = {.extent = (uint32_t)(entry >> 8), .depth = entry & 255};
+    if (s.depth > SEGMENT_BITS || slot % slots_of(&s))
+        return damaged_table(t, "an entry names no segment");
+    FL_TRY(fl_table_memory_find(&t->memory, s.extent, &s.bytes, &s.bucket));
+    s.buckets = s.bytes / t->bucket_bytes;
+    if (!s.buckets)
+        return damaged_table(t, "a segment has no buckets");
+    segment *own = fl_mem_alloc(sizeof *own);
+    *own = s;
+    install_segment(t, slot, own);
+    *next = slot + slots_of(own);
+    return sweep_segment(t, own);
+}
+
+static fl_err find_segments(fl_table *t)
+{
+    directory *d = t->dir;
+    if (d->stride != t->stride || d->bucket_bytes != t->bucket_bytes ||
+        d->key != t->opts.key)
+        return damaged_table(t, "its rows have another layout");
+    if (fl_word_get(&d->redo_live)) {
+        if (d->first >= SEGMENTS || d->slots > SEGMENTS - d->first)
+            return damaged_table(t, "a change names no entries");
+        carry_out(d);
+        fl_word_set(&d->redo_live, 0);
+    }
+    for (int i = 0; d->entry[0] && i < SEGMENTS;)
+        FL_TRY(find_segment(t, i, d->entry[i], &i));
+    return FL_OK;
+}
+
+static fl_err open_directory(fl_table *t)
+{
+    const fl_table_opts *o = &t->opts;
+    char name[32];
+    if (!o->dir)
+        return FL_OK;
+    snprintf(name, sizeof name, "table-%d", o->number);
+    FL_TRY(fl_statedir_map(o->dir, name, sizeof *t->dir, 0, &t->map));
+    t->dir = fl_mapping_at(t->map);
+    if (fl_statedir_found(o->dir))
+        return find_segments(t);
+    t->dir->stride = t->stride;
+    t->dir->bucket_bytes = t->bucket_bytes;
+    t->dir->key = o->key;
+    return FL_OK;
 }
 
 /* --- finding and placing one row --- */
@@ -288,29 +438,47 @@ static char *find_row(const fl_table *t, int64_t id, uint64_t hash)
     }
 }
 
-/* Find room for a new row in bucket `home` or a later one; NULL: all of them
- * are full. */
-static char *place_from(const fl_table *t, segment *s, uint64_t hash,
-                        uint64_t home)
+/* Where a row is about to be. */
+typedef struct row_place {
+    char *bucket; /* NULL: there is no room */
+    char *row;
+} row_place;
+
+/* Find room for a new row in bucket `home` or a later one. */
+static row_place place_from(const fl_table *t, const segment *s, uint64_t home)
 {
     for (; home < s->buckets; home++) {
         char *bucket = bucket_at(t, s, home);
         const int64_t i = count_rows(bucket);
-        if (i == t->bucket_rows)
-            continue;
-        bucket[i] = (char)tag_of(hash);
-        bucket[HEAD - 1]++;
-        s->rows++;
-        return row_at(t, bucket, i);
+        if (i < t->bucket_rows)
+            return (row_place){bucket, row_at(t, bucket, i)};
     }
-    return NULL;
+    return (row_place){0};
 }
 
-/* Find room for a new row in any bucket. There is always some. */
-static char *place_row(const fl_table *t, segment *s, uint64_t hash)
+/* Find room for a new row in any bucket: there always is some. */
+static row_place place_row(const fl_table *t, const segment *s, uint64_t hash)
 {
-    char *row = place_from(t, s, hash, home_of(s, hash));
-    return row ? row : place_from(t, s, hash, 0);
+    const row_place p = place_from(t, s, home_of(s, hash));
+    return p.bucket ? p : place_from(t, s, 0);
+}
+
+/* The row at a place is whole: from now on it is in the table. The count is the
+ * store that decides; the tag is before it, the row before the tag. */
+static inline void count_place(segment *s, row_place p, uint64_t hash)
+{
+    fl_store_order();
+    p.bucket[count_rows(p.bucket)] = (char)tag_of(hash);
+    fl_store_order();
+    p.bucket[HEAD - 1]++;
+    s->rows++;
+}
+
+static void put_row(const fl_table *t, segment *s, row_place p, uint64_t hash,
+                    const char *row)
+{
+    copy_row(p.row, row, t->stride);
+    count_place(s, p, hash);
 }
 
 /* --- growth in place ---
@@ -348,11 +516,11 @@ static void place_aside(const fl_table *t, segment *s, uint64_t done,
         const char *row = rows->at + (size_t)i * t->stride;
         const uint64_t hash = hash_of(t, row_id(row));
         const uint64_t home = home_of(s, hash);
-        char *to = NULL;
+        row_place to = {0};
         if (home >= done)
-            to = place_from(t, s, hash, home);
-        if (to)
-            copy_row(to, row, t->stride);
+            to = place_from(t, s, home);
+        if (to.bucket)
+            put_row(t, s, to, hash, row);
         else
             set_aside(home < done ? rows : last, t, row);
     }
@@ -372,7 +540,7 @@ static void spread_rows(const fl_table *t, segment *s, uint64_t old_buckets)
     for (int64_t i = 0; i < last.n; i++) {
         const char *row = last.at + (size_t)i * t->stride;
         const uint64_t hash = hash_of(t, row_id(row));
-        copy_row(place_row(t, s, hash), row, t->stride);
+        put_row(t, s, place_row(t, s, hash), hash, row);
     }
     fl_mem_free(rows.at);
     fl_mem_free(last.at);
@@ -423,13 +591,13 @@ static void count_row(splitting *h, int part, uint64_t hash, const char *row)
 
 static void move_row(splitting *h, int part, uint64_t hash, const char *row)
 {
-    copy_row(place_row(h->t, h->to[part], hash), row, h->t->stride);
+    segment *to = h->to[part];
+    put_row(h->t, to, place_row(h->t, to, hash), hash, row);
 }
 
 static fl_err split_segment(fl_table *t, segment *s, int slot)
 {
     splitting h = {.t = t, .from = s};
-    const int first = slot / slots_of(s) * slots_of(s);
     visit_segment(&h, count_row);
     FL_TRY(new_segment(t, h.rows[0] + 1, s->depth + 1, &h.to[0]));
     const fl_err err = new_segment(t, h.rows[1] + 1, s->depth + 1, &h.to[1]);
@@ -438,9 +606,29 @@ static fl_err split_segment(fl_table *t, segment *s, int slot)
         return err;
     }
     visit_segment(&h, move_row);
-    install_segment(t, first, h.to[0]);
-    install_segment(t, first + slots_of(h.to[0]), h.to[1]);
-    free_segment(t, s);
+    replace_segment(t, s, slot, h.to);
+    return FL_OK;
+}
+
+/* --- growth into new memory ---
+ *
+ * A segment that is kept is never spread in place: a kill in the middle would
+ * lose rows. Its rows are copied into a larger one, which then takes its place.
+ */
+
+static void copy_to_larger(splitting *h, int part, uint64_t hash,
+                           const char *row)
+{
+    move_row(h, 0, hash, row);
+}
+
+static fl_err enlarge_segment(fl_table *t, segment *s, int slot)
+{
+    splitting h = {.t = t, .from = s};
+    FL_TRY(new_segment(t, s->rows + 1, s->depth, &h.to[0]));
+    h.to[1] = h.to[0];
+    visit_segment(&h, copy_to_larger);
+    replace_segment(t, s, slot, h.to);
     return FL_OK;
 }
 
@@ -448,7 +636,7 @@ static fl_err make_first_segment(fl_table *t)
 {
     segment *s;
     FL_TRY(new_segment(t, 1, 0, &s));
-    install_segment(t, 0, s);
+    replace_segment(t, &t->none, 0, (segment *const[2]){s, s});
     return FL_OK;
 }
 
@@ -464,7 +652,7 @@ static fl_err grow_segment(fl_table *t, uint64_t hash)
     if (s->depth < SEGMENT_BITS && s->buckets >= SPLIT_BUCKETS &&
         s->bytes >= SPLIT_AT && !split_segment(t, s, slot))
         return FL_OK;
-    return extend_segment(t, s);
+    return t->dir ? enlarge_segment(t, s, slot) : extend_segment(t, s);
 }
 
 static void start_row(const fl_table *t, int64_t id, char *row)
@@ -484,8 +672,13 @@ static fl_err add_row(fl_table *t, int64_t id, uint64_t hash, char **row)
     const int64_t room = (int64_t)s->buckets * t->bucket_rows;
     if (s == &t->none || (s->rows + 1) * 100 > room * FULL)
         FL_TRY(grow_segment(t, hash));
-    *row = place_row(t, segment_of(t, hash), hash);
-    start_row(t, id, *row);
+    segment *to = segment_of(t, hash);
+    const row_place p = place_row(t, to, hash);
+    start_row(t, id, p.row);
+    fl_failpoint_hit("table.row");
+    count_place(to, p, hash);
+    fl_failpoint_hit("table.count");
+    *row = p.row;
     t->n++;
     return FL_OK;
 }
@@ -519,6 +712,7 @@ typedef struct row_task {
     char *out;          /* read: [n, width] */
     const char *in;     /* update, load: [n, ..] */
     size_t in_bytes;    /* load: bytes of a row of `in` */
+    fl_undo *undo;      /* update: the log of the owner; NULL: none is kept */
     const fl_hyper *by; /* update: rate and other numbers of the step */
 } row_task;
 
@@ -650,6 +844,20 @@ static fl_err find_or_add_all(fl_table *t, int64_t n, const int64_t *id)
     return FL_OK;
 }
 
+/* Save the rows of a group, which is a block of the owner's task. */
+static fl_err guard_group(const row_task *k, int64_t number, const group *g)
+{
+    const fl_table *t = k->table;
+    for (int64_t i = 0; i < g->n; i++) {
+        const segment *s = segment_of(t, hash_of(t, g->id[i]));
+        const char *at = row_value(g->row[i]);
+        FL_TRY(fl_undo_add(k->undo, s->extent, (uint64_t)(at - s->bucket), at,
+                           t->stride - sizeof(int64_t)));
+    }
+    fl_undo_arm(k->undo, number);
+    return FL_OK;
+}
+
 /* Find or add all rows before the first one is written, so that a request that
  * fails changes no value. If rows have moved, all are searched again. */
 static fl_err write_rows(fl_table *t, const row_task *k, int64_t n,
@@ -663,10 +871,17 @@ static fl_err write_rows(fl_table *t, const row_task *k, int64_t n,
         FL_TRY(find_or_add_all(t, n, id));
     } while (t->moves != moves);
     for (int64_t i = 0; i < n; i += GROUP) {
-        const int64_t m = n - i < GROUP ? n - i : GROUP;
-        for (int64_t j = i + AHEAD; j < i + AHEAD + m && j < n; j++)
+        const group g = {n - i < GROUP ? n - i : GROUP, id + i,
+                         t->found.at + i};
+        for (int64_t j = i + AHEAD; j < i + AHEAD + g.n && j < n; j++)
             prefetch_row(t->found.at[j], touched);
-        k->fn(k, i, &(group){m, id + i, t->found.at + i});
+        if (k->undo && fl_undo_written(k->undo, i / GROUP))
+            continue;
+        if (k->undo)
+            FL_TRY(guard_group(k, i / GROUP, &g));
+        k->fn(k, i, &g);
+        if (k->undo)
+            fl_undo_next(k->undo, i / GROUP);
     }
     return FL_OK;
 }
@@ -810,11 +1025,15 @@ fl_err fl_table_new(const fl_table_opts *opts, fl_table **out)
     fl_table *t = fl_mem_alloc(sizeof *t);
     t->opts = *opts;
     t->opts.name = t->name = fl_mem_strdup(opts->name);
-    t->memory = (fl_table_memory){
-        .table = t->name, .budget = opts->budget ? opts->budget : &t->own};
+    t->memory =
+        (fl_table_memory){.table = t->name,
+                          .budget = opts->budget ? opts->budget : &t->own,
+                          .extents = opts->extents};
     init_layout(t);
-    const fl_err err = fl_row_start_init(&t->start, &opts->start, t->name,
-                                         opts->dtype, opts->width);
+    fl_err err = fl_row_start_init(&t->start, &opts->start, t->name,
+                                   opts->dtype, opts->width);
+    if (!err)
+        err = open_directory(t);
     if (err) {
         fl_table_free(t);
         return err;
@@ -828,6 +1047,7 @@ void fl_table_free(fl_table *t)
     if (!t)
         return;
     free_segments(t);
+    fl_mapping_unref(t->map);
     fl_vec_fini(&t->found);
     fl_row_start_fini(&t->start);
     fl_mem_free(t->name);
@@ -876,7 +1096,7 @@ fl_err fl_table_read(const fl_table *t, int state, int64_t n, const int64_t *id,
 }
 
 fl_err fl_table_apply(fl_table *t, int64_t n, const int64_t *id,
-                      const void *grad, const fl_hyper *h)
+                      const void *grad, const fl_hyper *h, fl_undo *undo)
 {
     if (!t->opts.rule)
         return fl_fail(FL_EINVAL, "table \"%s\" has no rule to be updated by",
@@ -885,6 +1105,7 @@ fl_err fl_table_apply(fl_table *t, int64_t n, const int64_t *id,
                         .table = t,
                         .touched = t->stride,
                         .in = grad,
+                        .undo = undo,
                         .by = h};
     return write_rows(t, &k, n, id);
 }

@@ -23,6 +23,7 @@
 #define FL_TABLE_TABLE_H
 
 #include "kernel/rule.h"
+#include "state/undo.h"
 #include "table/memory.h"
 #include "table/start.h"
 
@@ -37,7 +38,11 @@ typedef struct fl_table_opts {
     const fl_rule *rule;          /* NULL: rows are never updated */
     bool lacks[FL_RULE_STATES];   /* rows do not have this optional state */
     double state[FL_RULE_STATES]; /* start value of each state */
-    fl_budget *budget;            /* outlives the table; NULL: no limit */
+    fl_statedir
+        *dir; /* where the table is kept; NULL: it ends with the process */
+    fl_extents *extents; /* memory of a table that is kept */
+    int number;          /* names a table that is kept */
+    fl_budget *budget;   /* outlives the table; NULL: no limit */
 } fl_table_opts;
 
 /* Own: *out is new. Err: EINVAL. */
@@ -61,9 +66,12 @@ fl_err fl_table_read(const fl_table *t, int state, int64_t n, const int64_t *id,
                      fl_tensor *out) FL_MUST_CHECK;
 
 /* Update rows by one step of the rule. grad: [n, width]; ids differ from each
- * other. Ids without a row get one. Err: ENOMEM, and no value has changed. */
+ * other. Ids without a row get one. Err: ENOMEM, and no value has changed.
+ * undo: where the update is one of the owner's task and the table is kept; else
+ * NULL. */
 fl_err fl_table_apply(fl_table *t, int64_t n, const int64_t *id,
-                      const void *grad, const fl_hyper *h) FL_MUST_CHECK;
+                      const void *grad, const fl_hyper *h,
+                      fl_undo *undo) FL_MUST_CHECK;
 
 /* Write values or a state, [n, width], or whole rows, [n, span]. The other
  * parts of the rows are unchanged. Ids without a row get one. If an id is

@@ -115,7 +115,7 @@ static void update_both(model *m, int64_t among)
             m->row[which[i]][k] -= 0.5f * g[i][k];
             know(m, which[i]);
         }
-    CHECK_OK(fl_table_apply(m->t, n, id, g, &h));
+    CHECK_OK(fl_table_apply(m->t, n, id, g, &h, NULL));
 }
 
 static void load_both(model *m, int64_t among)
@@ -181,7 +181,7 @@ static void a_table_is_what_a_plain_model_is(void)
 static void touch(fl_table *t, int64_t id)
 {
     const float zero[8 * WIDTH] = {0};
-    CHECK_OK(fl_table_apply(t, 1, &id, zero, &(fl_hyper){.lr = 1}));
+    CHECK_OK(fl_table_apply(t, 1, &id, zero, &(fl_hyper){.lr = 1}, NULL));
 }
 
 static void a_start_depends_on_nothing_else(void)
@@ -325,7 +325,7 @@ static void step_both(fl_table *t, const fl_rule *r, fl_dtype dtype, dense *d,
         memcpy(g + (size_t)i * row, (char *)d->g + (size_t)(ROWS - 1 - i) * row,
                row);
     }
-    CHECK_OK(fl_table_apply(t, ROWS, id, g, h));
+    CHECK_OK(fl_table_apply(t, ROWS, id, g, h, NULL));
     fl_rule_apply(r, dtype, d->n, d->p, d->g, (void *const *)d->state, h);
     fl_mem_free(g);
 }
@@ -501,7 +501,7 @@ static fl_table *filled(int64_t n, bool backwards)
     for (int64_t k = 0; k < n; k++) {
         const int64_t i = backwards ? n - 1 - k : k, id = id_of(i);
         const float x = (float)(i % 100), g[WIDTH] = {x, 1, x, 2};
-        CHECK_OK(fl_table_apply(t, 1, &id, g, &(fl_hyper){.lr = 0.1}));
+        CHECK_OK(fl_table_apply(t, 1, &id, g, &(fl_hyper){.lr = 0.1}, NULL));
     }
     return t;
 }
@@ -636,7 +636,7 @@ static void rows_that_do_not_fit_are_refused(void)
               "each");
     fl_table_free(t);
     t = table(&(fl_table_opts){.start = uniform});
-    CHECK_ERR(fl_table_apply(t, 1, &id, x, &(fl_hyper){0}), FL_EINVAL,
+    CHECK_ERR(fl_table_apply(t, 1, &id, x, &(fl_hyper){0}, NULL), FL_EINVAL,
               "table \"emb\" has no rule");
     CHECK_INT(fl_table_rows(t), 0);
     fl_table_free(t);

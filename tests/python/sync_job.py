@@ -33,6 +33,11 @@ RECIPES = {
     **{name: (lambda rate: lambda: fluid.optimizer.SGD(rate()))(rate)
        for name, rate in DECAY.items()},
 }
+# With an embedding besides: a tensor that gets selected rows, or a table.
+EMBEDDED = {
+    "rows": lambda: fluid.optimizer.Adagrad(RATE),
+    "table": lambda: fluid.optimizer.Adagrad(RATE),
+}
 
 
 def build(recipe):
@@ -40,14 +45,19 @@ def build(recipe):
     y = fluid.layers.data("y", [1], dtype="int64")
     if recipe == "data_norm":
         x = fluid.layers.data_norm(x)
+    if recipe in EMBEDDED:
+        ids = fluid.layers.data("ids", [1], dtype="int64")
+        x = fluid.layers.concat([x, fluid.layers.embedding(
+            ids, [5000, 20], is_sparse=True,
+            is_distributed=recipe == "table")], axis=1)
     h = fluid.layers.fc(x, 300, act="tanh")  # large enough to be cut in two
     loss = fluid.layers.mean(fluid.layers.cross_entropy(
         fluid.layers.fc(h, 5, act="softmax"), y))
-    RECIPES[recipe]().minimize(loss)
+    {**RECIPES, **EMBEDDED}[recipe]().minimize(loss)
     return loss
 
 
-def batches(trainer, trainers, split):
+def batches(trainer, trainers, split, embedded=False):
     rng = np.random.RandomState(3)
     for _ in range(STEPS):
         x = rng.randn(BATCH, WIDTH).astype("float32")
@@ -55,7 +65,10 @@ def batches(trainer, trainers, split):
         if split:
             n = BATCH // trainers
             x, y = (a[trainer * n:(trainer + 1) * n] for a in (x, y))
-        yield {"x": x, "y": y}
+        feed = {"x": x, "y": y}
+        if embedded:
+            feed["ids"] = rng.randint(0, 5000, (len(x), 1)).astype("int64")
+        yield feed
 
 
 def train(exe, program, loss, feeds, path):
@@ -63,7 +76,8 @@ def train(exe, program, loss, feeds, path):
               for feed in feeds]
     scope = fluid.global_scope()
     values = {p.name: np.array(scope.find_var(p.name).get_tensor())
-              for p in program.global_block().all_parameters()}
+              for p in program.global_block().all_parameters()
+              if not p.name.startswith("embedding")}
     np.savez(path, losses=np.array(losses), **values)
 
 
@@ -91,8 +105,8 @@ def main(recipe, data):
         return None
     program = t.get_trainer_program()
     exe.run(fluid.default_startup_program())
-    train(exe, program, loss, batches(me, trainers, data == "split"),
-          "out-%d.npz" % me)
+    train(exe, program, loss, batches(me, trainers, data == "split",
+                                      recipe in EMBEDDED), "out-%d.npz" % me)
     exe.close()
     return None
 

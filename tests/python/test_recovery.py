@@ -23,6 +23,10 @@ SCENES = [
     ("adam", {0: "owner.next:31", 1: "owner.live:40"}),
     ("noam", {1: "owner.rates:3"}), ("noam", {0: "owner.done:4"}),
     ("noam", {0: "round.version:2"}), ("noam", {1: "round.dropped:5"}),
+    ("rows", {0: "owner.live:19"}), ("rows", {1: "owner.applied:22"}),
+    ("table", {0: "table.row:7"}), ("table", {1: "table.count:11"}),
+    ("table", {0: "table.redo:1"}), ("table", {1: "table.dir:1"}),
+    ("table", {0: "owner.live:60", 1: "owner.applied:70"}),
 ]
 if "FLUID_KILL_MATRIX" not in os.environ:
     SCENES = SCENES[::3]
