@@ -208,4 +208,5 @@ void fl_fuse(fl_lines *l)
     fl_fuse_embed(l);
     fl_fuse_fc(l);
     fl_fuse_mul_sgd(l);
+    fl_fuse_mul_send(l);
 }

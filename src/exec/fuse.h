@@ -71,6 +71,7 @@ void fl_fuse_conv(fl_lines *l);  /* conv + bias + relu + pool; gradients too */
 void fl_fuse_bias_grad(fl_lines *l);  /* act_grad + elementwise_add_grad */
 void fl_fuse_softmax_ce(fl_lines *l); /* cross_entropy_grad2 + softmax_grad */
 void fl_fuse_fc(fl_lines *l);         /* mul + bias + act */
+void fl_fuse_mul_send(fl_lines *l);   /* mul_grad's dW + send */
 void fl_fuse_mul_sgd(fl_lines *l);    /* mul_grad's Y@GRAD + sgd */
 
 #endif

@@ -4,6 +4,7 @@
  *   mul, elementwise_add, act            fused_fc
  *   act_grad, elementwise_add_grad       fused_act_bias_grad
  *   mul_grad's Y@GRAD, sgd               fused_mul_sgd
+ *   mul_grad's Y@GRAD, send              fused_mul_send
  *   cross_entropy_grad2, softmax_grad    fused_softmax_ce_grad */
 #include "exec/fuse.h"
 
@@ -204,6 +205,48 @@ void fl_fuse_mul_sgd(fl_lines *l)
     for (int i = 0; i < l->descs.n; i++)
         if (fl_lines_is(l, i, "mul_grad"))
             fuse_one_mul_sgd(l, i);
+}
+
+/* --- weight gradient and send --- */
+
+static void fuse_one_mul_send(fl_lines *l, int at)
+{
+    static const char *const to[] = {"epmap", "sections", "send_varnames"};
+    const fl_desc *g = l->descs.at[at];
+    const char *dw = fl_desc_out1(g, "Y@GRAD");
+    if (!dw || !is_plain_mul(l, g) || l->descs.at[at + 1])
+        return;
+    const int at_send = fl_lines_next(l, dw, "send");
+    if (at_send < 0 || fl_desc_in(l->descs.at[at_send], "X")->n != 1)
+        return;
+    const fl_desc *send = l->descs.at[at_send];
+    const fl_args *tokens = fl_desc_out(send, "Out");
+    fl_desc *f = fl_lines_fused(l, "fused_mul_send", g);
+    fl_desc_set_in1(f, "X", fl_desc_in1(g, "X"));
+    fl_desc_set_in1(f, "Out@GRAD", fl_desc_in1(g, "Out@GRAD"));
+    fl_desc_set_in1(f, "Y", fl_desc_in1(g, "Y"));
+    fl_desc_set_out1(f, "Y@GRAD", dw);
+    if (tokens)
+        fl_desc_set_out(f, "Out", tokens->n, tokens->name);
+    set_int(f, "x_num_col_dims", fl_desc_int(g, "x_num_col_dims", 1));
+    for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
+        const fl_attr *a = fl_desc_attr(send, to[i]);
+        if (a)
+            fl_desc_set_attr(f, a);
+    }
+    fl_desc_set_out1(fl_lines_own(l, at), "Y@GRAD", FL_EMPTY);
+    l->descs.at[at_send] = NULL;
+    fl_lines_put(l, at + 1, f);
+    const char *dx = fl_desc_out1(g, "X@GRAD");
+    if (!dx || !strcmp(dx, FL_EMPTY))
+        l->descs.at[at] = NULL;
+}
+
+void fl_fuse_mul_send(fl_lines *l)
+{
+    for (int i = 0; i < l->descs.n; i++)
+        if (fl_lines_is(l, i, "mul_grad"))
+            fuse_one_mul_send(l, i);
 }
 
 /* --- softmax and cross entropy --- */

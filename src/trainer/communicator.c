@@ -19,7 +19,6 @@
 #include "base/pool.h"
 #include "base/str.h"
 #include "graph/program.h"
-#include "trainer/gathered.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -257,23 +256,36 @@ static fl_err wake_sender(fl_communicator *c, int64_t n)
     return err;
 }
 
-fl_err fl_communicator_put(fl_communicator *c, const char *grad,
-                           const fl_value *v, const fl_watch *by)
+/* Add a gradient: v, or if that is NULL the one that x makes. */
+static fl_err add_gradient(fl_communicator *c, const char *grad,
+                           const fl_value *v, const fl_addend *x,
+                           const fl_watch *by)
 {
     send_var *to = fl_map_get(&c->grads, grad);
     FL_TRY(fl_trainer_check_process(c->trainer));
     if (!to)
         return fail_unknown(&c->grads, "gradient", grad);
-    if (fl_value_is_empty(v))
-        return FL_OK;
     pthread_mutex_lock(&to->lock);
     fl_err err = to->filling.n < c->most ? FL_OK : wait_for_room(c, to, by);
     const bool closed = to->closed;
     if (!err && !closed)
-        err = fl_gathered_add(&to->filling, to->name, v);
+        err = v ? fl_gathered_add(&to->filling, to->name, v)
+                : fl_gathered_make(&to->filling, to->name, x);
     const int64_t n = to->filling.n;
     pthread_mutex_unlock(&to->lock);
     return err ? err : wake_sender(c, n);
+}
+
+fl_err fl_communicator_put(fl_communicator *c, const char *grad,
+                           const fl_value *v, const fl_watch *by)
+{
+    return fl_value_is_empty(v) ? FL_OK : add_gradient(c, grad, v, NULL, by);
+}
+
+fl_err fl_communicator_make(fl_communicator *c, const char *grad,
+                            const fl_addend *x, const fl_watch *by)
+{
+    return add_gradient(c, grad, NULL, x, by);
 }
 
 /* --- the sender: from gathered gradients to pieces --- */

@@ -19,6 +19,7 @@
 #define FL_TRAINER_COMMUNICATOR_H
 
 #include "exec/scope.h"
+#include "trainer/gathered.h"
 #include "trainer/trainer.h"
 
 /* Thread: any, except for new and free. If one of its own threads fails, every
@@ -38,6 +39,12 @@ void fl_communicator_free(fl_communicator *c);
  * sent; `by` may end the wait (NULL: nobody). Err: ENOENT, ESHAPE, EINTR. */
 fl_err fl_communicator_put(fl_communicator *c, const char *grad,
                            const fl_value *v, const fl_watch *by) FL_MUST_CHECK;
+
+/* Let a gradient be made: x adds it to what has gathered, with the lock of the
+ * variable held. Otherwise as fl_communicator_put. */
+fl_err fl_communicator_make(fl_communicator *c, const char *grad,
+                            const fl_addend *x,
+                            const fl_watch *by) FL_MUST_CHECK;
 
 /* Copy the parameter into the memory of `out`, if it is newer than what was
  * copied there before. Other threads may read that memory meanwhile.

@@ -142,6 +142,36 @@ static void everything_arrives_once(void)
     close_scene(&s);
 }
 
+/* Writes 3 into the first sum and adds 3 to others. */
+static void make_threes(const void *self, bool first, void *sum)
+{
+    float *x = sum;
+    for (int i = 0; i < 8; i++)
+        x[i] = first ? 3 : x[i] + 3;
+    ++*(int *)self;
+}
+
+static void gradients_are_made_in_the_sum(void)
+{
+    scene s;
+    int made = 0;
+    const fl_shape shape = {2, {4, 2}}, other = {2, {2, 4}};
+    fl_addend x = {FL_F32, &shape, make_threes, &made};
+    open_scene(&s, false);
+    CHECK_OK(fl_communicator_make(s.c, "w@GRAD", &x, NULL));
+    CHECK_OK(put_dense(&s, 1, NULL));
+    CHECK_OK(fl_communicator_make(s.c, "w@GRAD", &x, NULL));
+    x.shape = &other;
+    CHECK_ERR(fl_communicator_make(s.c, "w@GRAD", &x, NULL), FL_ESHAPE,
+              "communicator: gradient \"w@GRAD\" has another shape than the "
+              "one before");
+    CHECK_INT(made, 2);
+    CHECK_OK(fl_communicator_flush(s.c, NULL));
+    CHECK_NEAR(element(&s, 0, "w.block0", 5), -7, 0);
+    CHECK_NEAR(element(&s, 1, "w.block1", 1), -7, 0);
+    close_scene(&s);
+}
+
 /* A pulled parameter is copied into the same memory, and only when it is new.
  */
 static void parameters_come_back_in_place(void)
@@ -388,6 +418,7 @@ static void it_says_what_it_cannot_do(void)
 }
 
 const fl_test fl_tests[] = {
+    {"gradients are made in the sum", gradients_are_made_in_the_sum},
     {"everything that is handed over arrives once", everything_arrives_once},
     {"parameters come back in place", parameters_come_back_in_place},
     {"a communicator pulls by itself", it_pulls_by_itself},

@@ -13,29 +13,38 @@ static fl_err fail_difference(const char *name, const char *what)
 
 /* --- tensors --- */
 
-static fl_err start_sum(fl_tensor *sum, const char *name, const fl_tensor *x)
+/* The sum of g, with memory for gradients like the first one. */
+static fl_err open_sum(fl_gathered *g, const char *name, fl_dtype dtype,
+                       const fl_shape *shape)
 {
-    if (x->dtype != FL_F32 && x->dtype != FL_F64)
+    fl_tensor *sum = &g->value.tensor;
+    if (dtype != FL_F32 && dtype != FL_F64)
         return fl_fail(FL_EINVAL,
                        "communicator: gradient \"%s\" is %s; f32 and f64 can "
                        "be added up",
-                       name, fl_dtype_name(x->dtype));
-    FL_TRY(fl_tensor_resize(sum, x->dtype, &x->shape));
-    memcpy(sum->data, x->data, fl_tensor_bytes(x));
+                       name, fl_dtype_name(dtype));
+    if (!g->n)
+        return fl_tensor_resize(sum, dtype, shape);
+    if (sum->dtype != dtype || !fl_shape_equal(&sum->shape, shape))
+        return fail_difference(name, "another shape");
     return FL_OK;
 }
 
-static fl_err add_tensor(fl_gathered *g, const char *name, const fl_tensor *x)
+static void add_elements(const void *self, bool first, void *sum)
 {
-    fl_tensor *sum = &g->value.tensor;
-    if (!g->n)
-        return start_sum(sum, name, x);
-    if (sum->dtype != x->dtype || !fl_shape_equal(&sum->shape, &x->shape))
-        return fail_difference(name, "another shape");
-    if (x->dtype == FL_F64)
-        fl_add_f64(fl_tensor_numel(x), x->data, sum->data);
+    const fl_tensor *x = self;
+    if (first)
+        memcpy(sum, x->data, fl_tensor_bytes(x));
+    else if (x->dtype == FL_F64)
+        fl_add_f64(fl_tensor_numel(x), x->data, sum);
     else
-        fl_add_f32(fl_tensor_numel(x), x->data, sum->data);
+        fl_add_f32(fl_tensor_numel(x), x->data, sum);
+}
+
+static fl_err add_tensor(fl_gathered *g, const char *name, const fl_addend *x)
+{
+    FL_TRY(open_sum(g, name, x->dtype, x->shape));
+    x->add(x->self, !g->n, g->value.tensor.data);
     return FL_OK;
 }
 
@@ -99,12 +108,29 @@ static fl_err append_rows(fl_gathered *g, const char *name, const fl_rows *x)
 
 /* --- both --- */
 
+static fl_err check_kind(const fl_gathered *g, const char *name, fl_kind kind)
+{
+    return g->n && g->value.kind != kind ? fail_difference(name, "another kind")
+                                         : FL_OK;
+}
+
+fl_err fl_gathered_make(fl_gathered *g, const char *name, const fl_addend *x)
+{
+    FL_TRY(check_kind(g, name, FL_LOD_TENSOR));
+    FL_TRY(add_tensor(g, name, x));
+    g->value.kind = FL_LOD_TENSOR;
+    g->n++;
+    return FL_OK;
+}
+
 fl_err fl_gathered_add(fl_gathered *g, const char *name, const fl_value *v)
 {
-    if (g->n && g->value.kind != v->kind)
-        return fail_difference(name, "another kind");
-    FL_TRY(v->kind == FL_SELECTED_ROWS ? append_rows(g, name, &v->rows)
-                                       : add_tensor(g, name, &v->tensor));
+    const fl_tensor *x = &v->tensor;
+    if (v->kind != FL_SELECTED_ROWS)
+        return fl_gathered_make(
+            g, name, &(fl_addend){x->dtype, &x->shape, add_elements, x});
+    FL_TRY(check_kind(g, name, v->kind));
+    FL_TRY(append_rows(g, name, &v->rows));
     g->value.kind = v->kind;
     g->n++;
     return FL_OK;

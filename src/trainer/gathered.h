@@ -22,4 +22,17 @@ void fl_gathered_fini(fl_gathered *g);
 fl_err fl_gathered_add(fl_gathered *g, const char *name,
                        const fl_value *v) FL_MUST_CHECK;
 
+/* A gradient that is made where it is needed: add(self, first, sum) adds it to
+ * the sum, or writes it there if it is the first. */
+typedef struct fl_addend {
+    fl_dtype dtype;
+    const fl_shape *shape;
+    void (*add)(const void *self, bool first, void *sum);
+    const void *self;
+} fl_addend;
+
+/* The same for a gradient that is not in memory. */
+fl_err fl_gathered_make(fl_gathered *g, const char *name,
+                        const fl_addend *x) FL_MUST_CHECK;
+
 #endif

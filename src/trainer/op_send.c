@@ -2,6 +2,8 @@
 /* What a trainer's program sends to servers and receives from them.
  *
  *     send           X* to the servers of epmap; Out* is a token
+ *     fused_mul_send mul_grad's Y@GRAD and its send: the product adds to what
+ *                    the communicator has gathered, if one runs
  *     recv           Out* from the servers of epmap, after X*
  *     send_barrier   all gradients were sent: meet the other trainers;
  *                    half_async: meet the other threads of this trainer
@@ -14,6 +16,7 @@
  * A token is a variable without a value that only fixes the order of ops, so
  * its shape is not checked. */
 #include "exec/plan.h"
+#include "kernel/gemm.h"
 #include "trainer/service.h"
 
 static const char *input_name(const fl_call *c, int i)
@@ -108,6 +111,14 @@ static fl_err send_to_communicator(fl_call *c, fl_communicator *to)
     return FL_OK;
 }
 
+/* Send gradient i of the op to the servers, whole or in pieces. */
+static fl_err send_value(fl_call *c, fl_trainer *t, int i, const char *name,
+                         const fl_value *x)
+{
+    return fl_attr_get(c, "send_varnames")->n ? send_sections(c, t, x)
+                                              : send_piece(c, t, i, name, x);
+}
+
 static fl_err send(fl_call *c)
 {
     const fl_attr *names = fl_attr_get(c, "send_varnames");
@@ -122,12 +133,46 @@ static fl_err send(fl_call *c)
         const fl_value *x = fl_in_value(c, "X", i);
         if (!has_value(x))
             continue; /* no op has computed this gradient */
-        if (names->n)
-            FL_TRY(send_sections(c, t, x));
-        else
-            FL_TRY(send_piece(c, t, i, input_name(c, i), x));
+        FL_TRY(send_value(c, t, i, input_name(c, i), x));
     }
     return FL_OK;
+}
+
+/* --- fused_mul_send --- */
+
+static fl_err infer_mul_send(fl_infer *x)
+{
+    const fl_meta *w = fl_meta_in(x, "Y", 0);
+    fl_meta_set(x, "Y@GRAD", 0, w->dtype, &w->shape);
+    return FL_OK;
+}
+
+/* sum = X^T Out@GRAD, or sum += that. */
+static void multiply(const void *self, bool first, void *sum)
+{
+    const fl_call *c = self;
+    const fl_tensor *x = fl_in(c, "X"), *w = fl_in(c, "Y");
+    const int64_t rows =
+        fl_shape_span(&x->shape, 0, (int)fl_attr_i64(c, "x_num_col_dims"));
+    fl_gemm(w->dtype, true, false, w->shape.dim[0], w->shape.dim[1], rows, 1,
+            x->data, fl_in(c, "Out@GRAD")->data, first ? 0 : 1, sum);
+}
+
+static fl_err mul_send(fl_call *c)
+{
+    const fl_tensor *w = fl_in(c, "Y");
+    const char *name = fl_desc_out1(c->desc, "Y@GRAD");
+    fl_communicator *communicator = fl_call_communicator(c);
+    fl_trainer *t;
+    if (communicator)
+        return fl_communicator_make(
+            communicator, name, &(fl_addend){w->dtype, &w->shape, multiply, c},
+            fl_call_watch(c));
+    const fl_attr *names = fl_attr_get(c, "send_varnames");
+    FL_TRY(fl_call_trainer(c, &t));
+    FL_TRY(check_servers(c, names->n ? names->n : 1));
+    multiply(c, true, fl_out(c, "Y@GRAD")->data);
+    return send_value(c, t, 0, name, fl_out_value(c, "Y@GRAD", 0));
 }
 
 /* --- recv --- */
@@ -275,21 +320,38 @@ static fl_err fetch_barrier(fl_call *c)
 }
 
 /* NO_INFER: X may be missing, and tokens have no shape. */
+#define DESTINATION                                                            \
+    {"epmap", FL_ATTR_STRINGS},      /* the server of each piece */            \
+        {"sections", FL_ATTR_LONGS}, /* rows of each piece */                  \
+    {                                                                          \
+        "send_varnames", FL_ATTR_STRINGS                                       \
+    } /* name of each piece */
+
 const fl_op_def fl_op_send = {
     .type = "send",
     .in = {{"X", FL_MANY}},
     .out = {{"Out", FL_MANY | FL_OPTIONAL | FL_TOKEN}},
     .attr =
         {
-            {"epmap", FL_ATTR_STRINGS},         /* the server of each piece */
-            {"sections", FL_ATTR_LONGS},        /* rows of each piece */
-            {"send_varnames", FL_ATTR_STRINGS}, /* name of each piece */
+            DESTINATION,
             {"trainer_id", FL_ATTR_INT},
             {"num", FL_ATTR_INT},
         },
     .flags = FL_OP_NO_INFER,
     .infer = fl_infer_none,
     .run = send,
+};
+
+/* NO_INFER: Y@GRAD is lent to the network, so no other value may share its
+ * memory. */
+const fl_op_def fl_op_fused_mul_send = {
+    .type = "fused_mul_send",
+    .in = {{"X"}, {"Out@GRAD"}, {"Y", FL_UNREAD}},
+    .out = {{"Y@GRAD"}, {"Out", FL_MANY | FL_OPTIONAL | FL_TOKEN}},
+    .attr = {DESTINATION, {"x_num_col_dims", FL_ATTR_INT, .i = 1}},
+    .flags = FL_OP_NO_INFER | FL_OP_HIDDEN,
+    .infer = infer_mul_send,
+    .run = mul_send,
 };
 
 /* Not DYNAMIC: a parameter keeps its shape; recv checks that. */
