@@ -18,7 +18,10 @@
  * sends the answer. Whole tensors are shared, not copied: an owner copies a
  * tensor before it writes to one that is still being sent. A tensor that is
  * kept (kept.h) is copied for the first pull after each change, and later pulls
- * share the copy.
+ * share the copy. While nothing is being applied, no owner writes: then a few
+ * rows are read by the caller, which saves waking an owner. The next round or
+ * push cannot begin meanwhile, because the state machine gives it on a thread
+ * that holds the machine's lock.
  *
  * Going on: where the store is kept, an owner that finds a task half done goes
  * on at its cursor when it gets the same task again.
@@ -37,9 +40,10 @@
 #include <stdlib.h>
 
 enum {
-    ROWS = 512,          /* row numbers that are checked at a time */
-    RANGES_MOST = 65536, /* slices of a gradient of one session at most */
-    AHEAD = 16           /* rows between prefetch and copy */
+    ROWS = 512,           /* row numbers that are checked at a time */
+    RANGES_MOST = 65536,  /* slices of a gradient of one session at most */
+    AHEAD = 16,           /* rows between prefetch and copy */
+    FEW_BYTES = 256 << 10 /* of rows that the caller of a pull reads itself */
 };
 
 /* A variable that may be pulled. Thread: its owner; name and owner: any. */
@@ -1241,6 +1245,23 @@ static bool has_part(const reading *r, int index)
     return index == 0;
 }
 
+/* Whether the pull asks for a few rows, while nothing is being applied. */
+static bool needs_no_owner(fl_pstore *s, const reading *r)
+{
+    size_t bytes = 0;
+    pthread_mutex_lock(&s->lock);
+    bool quiet = !s->applying.n;
+    pthread_mutex_unlock(&s->lock);
+    for (int i = 0; quiet && !r->lost && r->want && i < r->want->n; i++) {
+        const fl_item *item = &r->want->item[i];
+        const bool rows =
+            item->shape.rank && !item->height && !fl_item_is_range(item);
+        bytes += rows ? bytes_for(r->of[i], item) : 0;
+        quiet = rows && bytes <= FEW_BYTES;
+    }
+    return quiet;
+}
+
 static void read_values(void *self, fl_blob names, fl_peer to,
                         const fl_msg *reply)
 {
@@ -1260,10 +1281,14 @@ static void read_values(void *self, fl_blob names, fl_peer to,
         parts[r->left] = fl_mem_alloc(sizeof(read_task));
         *parts[r->left++] = (read_task){r, i};
     }
+    const bool here = needs_no_owner(s, r);
     for (int i = 0, n = r->left; i < n;
          i++) { /* do not read r here: the last owner may have freed it */
         owner *o = &s->owner[parts[i]->owner];
-        fl_pool_submit(o->pool, &o->group, run_read_task, parts[i]);
+        if (here)
+            run_read_task(parts[i]);
+        else
+            fl_pool_submit(o->pool, &o->group, run_read_task, parts[i]);
     }
 }
 
