@@ -127,9 +127,10 @@ struct rpc_call {
     void (*heard)(void *self, uint64_t tag, const fl_packet *p); /* own */
 
     uint64_t id;
-    int64_t came; /* served: time of arrival, ns */
-    bool unread;  /* served: its first message has not arrived */
-    bool paused;  /* served: not read, because too many words are unsent */
+    int64_t came;   /* served: time of arrival, ns */
+    bool unread;    /* served: its first message has not arrived */
+    bool paused;    /* served: not read, because too many words are unsent */
+    int unanswered; /* served: words that were not answered */
     FL_VEC(fl_packet *)
     words; /* messages to send; the first `said` were sent */
     int64_t said;
@@ -619,16 +620,34 @@ static void answer_health(rpc_call *c)
     say_word(c, p, true);
 }
 
-/* Whether reading must pause, because the other side does not read our
- * messages.
- */
+/* Under the lock: may another word of a served call be read? Not while too many
+ * answers wait to be sent, because the other side does not read them, or too
+ * many words wait to be answered. */
+static bool may_read(const rpc_call *c)
+{
+    const int most = c->method ? c->method->most : 0;
+    return c->words.n - c->said < WORDS_PAUSE &&
+           (!most || c->unanswered < most);
+}
+
 static bool pause_reading(rpc_call *c)
 {
     pthread_mutex_lock(&c->rpc->lock);
-    const bool pause = c->words.n - c->said >= WORDS_PAUSE;
+    const bool pause = !may_read(c);
     c->paused = pause;
     pthread_mutex_unlock(&c->rpc->lock);
     return pause;
+}
+
+/* Read on, if the call was paused and may be read again. */
+static void resume_reading(rpc_call *c)
+{
+    pthread_mutex_lock(&c->rpc->lock);
+    const bool resume = c->paused && may_read(c);
+    c->paused &= !resume;
+    pthread_mutex_unlock(&c->rpc->lock);
+    if (resume)
+        read_next(c);
 }
 
 static void serve_word(rpc_call *c, grpc_byte_buffer *b)
@@ -644,6 +663,7 @@ static void serve_word(rpc_call *c, grpc_byte_buffer *b)
     fl_packet *p = unpack_bytes(c->rpc, b);
     pthread_mutex_lock(&c->rpc->lock);
     c->unread = false;
+    c->unanswered++;
     pthread_mutex_unlock(&c->rpc->lock);
     if (c->method) {
         c->heard_of = true;
@@ -689,12 +709,9 @@ static void on_wrote(void *self, bool ok)
     pthread_mutex_lock(&c->rpc->lock);
     c->writing = false;
     c->mute |= !ok;
-    const bool resume = c->paused && c->words.n - c->said < WORDS_PAUSE;
-    c->paused &= !resume;
     pthread_mutex_unlock(&c->rpc->lock);
     send_next(c);
-    if (resume)
-        read_next(c);
+    resume_reading(c);
     release_on_queue(c);
 }
 
@@ -1027,7 +1044,12 @@ void fl_rpc_answer(fl_rpc *r, uint64_t call, fl_packet *p)
         fl_packet_unref(p);
         return;
     }
-    say_word(c, p, true);
+    pthread_mutex_lock(&r->lock);
+    c->unanswered--;
+    pthread_mutex_unlock(&r->lock);
+    say_word(c, p, !c->open);
+    if (c->open)
+        resume_reading(c);
     release_call(c);
 }
 

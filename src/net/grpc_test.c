@@ -166,6 +166,7 @@ static void on_drop(void *self)
 static const fl_rpc_method methods[] = {
     {"/test.Server/Ask", false, heard},
     {"/test.Server/Talk", true, heard_open},
+    {"/test.Server/Two", true, heard_open, .most = 2},
     {0},
 };
 
@@ -294,7 +295,7 @@ static void unknown_method_is_refused_with_those_there_are(void)
     CHECK_INT(e.code, FL_ENOENT);
     CHECK_STR(e.text, "no method /test.Server/Nothing here; there are "
                       "/test.Server/Ask, /test.Server/Talk, "
-                      "/grpc.health.v1.Health/Check");
+                      "/test.Server/Two, /grpc.health.v1.Health/Check");
     tear_down(&t);
 }
 
@@ -431,6 +432,29 @@ static void open_call_speaks_both_ways_in_order(void)
     fl_rpc_say(t.server, served, text("nobody"));
     tear_down(&t);
     CHECK_INT(count(&t, 'g'), 1);
+}
+
+static void open_call_waits_for_answers(void)
+{
+    scene t;
+    set_up(&t, (fl_rpc_opts){0});
+    const uint64_t own = fl_rpc_open(t.client, t.peer, "/test.Server/Two",
+                                     on_word, (fl_rpc_done){on_done, &t, 1});
+    const uint64_t served = await(&t, 'o', 0).call;
+    for (int i = 0; i < 4; i++)
+        fl_rpc_say(t.client, own, text("abcd" + i));
+    await(&t, 'w', 1);
+    ask(&t, 2, text("?"), 0);
+    await(&t, 'h', 0);
+    CHECK_INT(count(&t, 'w'), 2);
+    for (int i = 2; i < 4; i++) { /* the call goes on, a word at a time */
+        fl_rpc_answer(t.server, served, text("answer"));
+        CHECK_INT(await(&t, 'w', i).size, 4 - i);
+        CHECK_INT(await(&t, 'v', i - 2).size, 6);
+        CHECK_INT(count(&t, 'w'), i + 1);
+    }
+    CHECK_INT(count(&t, 'g') + count(&t, 'd'), 0);
+    tear_down(&t);
 }
 
 static void open_call_ends_with_a_refusal_after_its_words(void)
@@ -833,6 +857,8 @@ const fl_test fl_tests[] = {
      cancelled_call_is_heard_of_on_both_sides},
     {"an open call speaks both ways in order",
      open_call_speaks_both_ways_in_order},
+    {"an open call is not read while too many words have no answer",
+     open_call_waits_for_answers},
     {"an open call ends with a refusal after its words",
      open_call_ends_with_a_refusal_after_its_words},
     {"a client that ends hangs up", client_that_ends_hangs_up},

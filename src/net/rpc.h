@@ -29,6 +29,8 @@ typedef struct fl_rpc_method {
      * opened. */
     void (*heard)(void *self, const struct fl_rpc_method *by, uint64_t call,
                   const fl_packet *p);
+    int most; /* open call: words without an answer, after which the call is not
+                 read until one is answered; 0: words need no answer */
 } fl_rpc_method;
 
 typedef struct fl_rpc_opts {
@@ -75,8 +77,8 @@ void fl_rpc_trust(fl_rpc *r, uint64_t call);
  */
 fl_standing fl_rpc_standing(fl_rpc *r, uint64_t call);
 
-/* Answer a call; this ends it, also an open call. A call that has ended already
- * is ignored. Own: takes p. */
+/* Answer a request, which ends the call, or a word of an open call, which stays
+ * open. A call that has ended already is ignored. Own: takes p. */
 void fl_rpc_answer(fl_rpc *r, uint64_t call, fl_packet *p);
 /* The caller's address, "127.0.0.1:40312"; "?" if the call has ended. */
 const char *fl_rpc_caller(fl_rpc *r, uint64_t call, char *buf, size_t size);

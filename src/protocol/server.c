@@ -527,8 +527,7 @@ static void park_request(fl_server *s, fl_peer from, const fl_msg *m,
         parked_request *p = &s->parked.at[i];
         if (p->msg.tag != m->tag || !fl_id_same(p->msg.session, m->session))
             continue;
-        if (p->from.call != from.call)
-            say_parked(s, p->from, &p->msg); /* the newer call replaces it */
+        say_parked(s, p->from, &p->msg); /* the newer request replaces it */
         p->from = from;
         return;
     }

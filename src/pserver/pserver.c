@@ -43,7 +43,7 @@
 #define VERSION_LINES (60 * FL_SEC) /* between two log lines on the version */
 
 enum {
-    CALLS = 128, /* open calls of one trainer at most: 64 pushes and others */
+    CALLS = 128, /* requests of one trainer at most: 64 pushes and others */
     KNOCK =
         FL_MSG_NONE /* the channel of knocks; others are kinds of messages */
 };
@@ -181,14 +181,6 @@ static void add_waits(pserver *p, bool names, fl_str *text)
 
 /* --- sending --- */
 
-static bool is_open(const pserver *p, uint64_t call)
-{
-    for (int64_t i = 0; i < p->open.n; i++)
-        if (p->open.at[i] == call)
-            return true;
-    return false;
-}
-
 /* Answer a call. Thread: any; the lock is not needed. */
 static void answer_call(void *self, fl_peer to, const fl_msg *m)
 {
@@ -245,9 +237,7 @@ static void deliver_message(pserver *p, const fl_envelope *e)
 {
     const int64_t now = now_of(p);
     const int me = p->place->server;
-    if (e->to.kind == FL_PEER_CALL && is_open(p, e->to.call))
-        fl_rpc_say(p->rpc, e->to.call, fl_msg_encode(&e->msg));
-    else if (e->to.kind == FL_PEER_CALL)
+    if (e->to.kind == FL_PEER_CALL)
         answer_call(p, e->to, &e->msg);
     else if (e->to.kind == FL_PEER_COORD && p->coord)
         fl_coord_recv(p->coord, (fl_peer){FL_PEER_SERVER, me, 0}, &e->msg, now);
@@ -565,6 +555,8 @@ static fl_err check_method(const fl_rpc_method *by, fl_msg_kind kind)
     const char *method = fl_msg_method(kind);
     if (method && !strcmp(by->name, method))
         return FL_OK;
+    if (fl_msg_streams(kind) && !strcmp(by->name, FL_METHOD_STREAM))
+        return FL_OK;
     return fl_fail(FL_EPROTO, "%s does not come by %s", fl_msg_name(kind),
                    by->name);
 }
@@ -659,6 +651,14 @@ static void on_session(void *self, const fl_rpc_method *by, uint64_t call,
     unlock_machines(p);
 }
 
+/* Requests of one trainer. */
+static void on_stream(void *self, const fl_rpc_method *by, uint64_t call,
+                      const fl_packet *packet)
+{
+    if (packet)
+        on_message(self, by, call, packet);
+}
+
 /* Answer `paddle why`. Only members and callers on this host see the names of
  * hosts and processes. */
 static void on_why(void *self, const fl_rpc_method *by, uint64_t call,
@@ -705,13 +705,11 @@ static void on_applied(void *self, const char *why)
 /* Make the table of RPC methods: those of src/protocol/list.h, and Why. */
 static void set_methods(pserver *p)
 {
-    const int n =
-        fl_msg_methods(p->method, (fl_rpc_method){.heard = on_message},
-                       (fl_rpc_method){
-                           .open = true,
-                           .heard = on_session,
-                       });
-    p->method[n] = (fl_rpc_method){FL_METHOD_WHY, false, on_why};
+    const int n = fl_msg_methods(
+        p->method, (fl_rpc_method){.heard = on_message},
+        (fl_rpc_method){.open = true, .heard = on_session},
+        (fl_rpc_method){.open = true, .most = CALLS, .heard = on_stream});
+    p->method[n] = (fl_rpc_method){.name = FL_METHOD_WHY, .heard = on_why};
 }
 
 /* --- beginning --- */

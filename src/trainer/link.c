@@ -3,9 +3,11 @@
  *
  *     outbox --encode--> call --reply--> decode --lock--> client --> outbox
  *
- * A request that the client repeats goes on a new call, while the old call may
- * still be answered (PARKED: a sign of life). RENEW goes on the open call; each
- * session has one.
+ * Requests for rows go on a stream that stays open; each server has one. Any
+ * other request has a call of its own, so that rows do not wait behind large
+ * messages. A request that the client repeats goes on a new call, or is a new
+ * word on the stream, while the old one may still be answered (PARKED: a sign
+ * of life). RENEW goes on the open call; each session has one.
  *
  * Easy to get wrong: a request that was answered may still have an older call
  * that has not ended, and that call reads the memory that was lent. */
@@ -34,12 +36,15 @@ typedef struct connection {
     fl_link *link;
     const char *address;
     fl_rpc_peer *peer;
+    uint64_t stream;    /* number of the stream's call in net/ */
+    uint64_t stream_id; /* what callbacks of the stream get; 0: none is open */
 } connection;
 
 /* A call that has not ended. */
 typedef struct pending {
-    uint64_t id;   /* number that the call's callback gets; 0: no call */
-    uint64_t call; /* number of the call in net/ */
+    uint64_t id;     /* number that the call's callback gets; 0: no call */
+    uint64_t call;   /* number of the call in net/ */
+    uint64_t stream; /* stream_id of the stream that it is on; 0: none */
     fl_peer to;
     fl_msg_kind kind;
     uint64_t tag; /* number of the request in the client */
@@ -150,6 +155,15 @@ static int64_t find_call(const fl_link *l, uint64_t id)
     return i;
 }
 
+/* The oldest request with this tag on a stream; -1: there is none. */
+static int64_t find_word(const fl_link *l, uint64_t stream, uint64_t tag)
+{
+    for (int64_t i = 0; i < l->calls.n; i++)
+        if (l->calls.at[i].stream == stream && l->calls.at[i].tag == tag)
+            return i;
+    return -1;
+}
+
 static bool has_call_of(const fl_link *l, uint64_t tag)
 {
     for (int64_t i = 0; i < l->calls.n; i++)
@@ -246,6 +260,80 @@ static void on_reply(void *self, uint64_t id, const fl_rpc_reply *reply)
     fl_arena_free(arena);
 }
 
+/* --- streams --- */
+
+/* The stream has ended, or cannot go on: so have the requests on it. */
+static void end_stream(fl_link *l, connection *c, uint64_t id,
+                       const fl_rpc_reply *reply)
+{
+    if (c->stream_id == id)
+        c->stream_id = 0;
+    for (int64_t i = l->calls.n - 1; i >= 0; i--) {
+        const pending call = l->calls.at[i];
+        if (call.stream != id)
+            continue;
+        fl_remove(&l->calls, i);
+        if (!l->ending)
+            end_call(l, &call, reply, FL_OK, NULL);
+    }
+}
+
+static void on_stream_end(void *self, uint64_t id, const fl_rpc_reply *reply)
+{
+    connection *from = self;
+    fl_rpc_reply broken = *reply;
+    if (broken.end == FL_RPC_OK) /* the server has closed it */
+        broken.end = FL_RPC_BROKEN;
+    fl_link_lock(from->link);
+    end_stream(from->link, from, id, &broken);
+    end_event(from->link);
+    fl_link_unlock(from->link);
+}
+
+static void on_stream_word(void *self, uint64_t id, const fl_packet *packet)
+{
+    connection *from = self;
+    fl_link *l = from->link;
+    fl_arena *arena = fl_arena_new();
+    fl_msg m = {0};
+    const fl_err bad = fl_msg_decode(from->address, packet, arena, &m);
+    const fl_rpc_reply denied = {FL_RPC_DENIED, bad, fl_errmsg(), NULL};
+    fl_link_lock(l);
+    const int64_t i = bad ? -1 : find_word(l, id, m.tag);
+    if (bad) { /* nobody knows which request this answers */
+        fl_rpc_cancel(l->rpc, from->stream);
+        end_stream(l, from, id, &denied);
+    } else if (i >= 0) {
+        const fl_peer to = l->calls.at[i].to;
+        fl_remove(&l->calls, i);
+        if (!l->ending)
+            feed_client(l, to, &m);
+    }
+    end_event(l);
+    fl_link_unlock(l);
+    fl_keeper_parcels.drop(NULL, m.blob);
+    fl_arena_free(arena);
+}
+
+static void send_word(fl_link *l, connection *to, pending *c, fl_packet *packet)
+{
+    if (!to->stream_id) {
+        to->stream_id = ++l->ids;
+        to->stream =
+            fl_rpc_open(l->rpc, to->peer, FL_METHOD_STREAM, on_stream_word,
+                        (fl_rpc_done){on_stream_end, to, to->stream_id});
+    }
+    c->stream = to->stream_id;
+    fl_rpc_say(l->rpc, to->stream, packet);
+}
+
+/* Whether a request asks for rows, whose answer is small. */
+static bool asks_for_rows(const fl_msg *m)
+{
+    const fl_parcel *p = fl_parcel_of(m->blob);
+    return m->kind == FL_MSG_PULL && p && p->n && p->item[0].rows.size;
+}
+
 /* --- the open call --- */
 
 static void on_open_message(void *self, uint64_t id, const fl_packet *p)
@@ -309,9 +397,12 @@ static void send_request(fl_link *l, const fl_envelope *e)
     connection *to = connection_to(l, e->to);
     const fl_msg *m = &e->msg;
     pending c = {.id = ++l->ids, .to = e->to, .kind = m->kind, .tag = m->tag};
-    c.call =
-        fl_rpc_call(l->rpc, to->peer, fl_msg_method(m->kind), fl_msg_encode(m),
-                    l->job->reach, (fl_rpc_done){on_reply, to, c.id});
+    if (asks_for_rows(m))
+        send_word(l, to, &c, fl_msg_encode(m));
+    else
+        c.call = fl_rpc_call(l->rpc, to->peer, fl_msg_method(m->kind),
+                             fl_msg_encode(m), l->job->reach,
+                             (fl_rpc_done){on_reply, to, c.id});
     fl_push(&l->calls, c);
 }
 

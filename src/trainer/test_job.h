@@ -43,12 +43,11 @@ typedef struct test_server {
     fl_store store;
     test_var var[TEST_VARS];
     int vars;
-    int applied;           /* finished tasks of the store to report */
-    FL_VEC(uint64_t) open; /* open calls */
-    int pulls, pushes;     /* requests so far */
-    bool lists_all;        /* also lists rows of other servers */
-    size_t largest;        /* bytes of the largest push or answer so far */
-    int lose_at;           /* pulls after which the session is lost; or 0 */
+    int applied;       /* finished tasks of the store to report */
+    int pulls, pushes; /* requests so far */
+    bool lists_all;    /* also lists rows of other servers */
+    size_t largest;    /* bytes of the largest push or answer so far */
+    int lose_at;       /* pulls after which the session is lost; or 0 */
 } test_server;
 
 typedef struct test_job {
@@ -210,11 +209,6 @@ static inline void test_give(test_server *s, fl_parcel *p, const fl_item *item)
 
 static inline void test_answer(test_server *s, uint64_t call, const fl_msg *m)
 {
-    for (int64_t i = 0; i < s->open.n; i++)
-        if (s->open.at[i] == call) {
-            fl_rpc_say(s->rpc, call, fl_msg_encode(m));
-            return;
-        }
     fl_rpc_answer(s->rpc, call, fl_msg_encode(m));
 }
 
@@ -357,8 +351,6 @@ static inline void test_heard(void *self, const fl_rpc_method *by,
     pthread_mutex_lock(&s->job->lock);
     if (p)
         test_feed(s, call, &m);
-    else
-        fl_push(&s->open, call);
     test_pump(s->job);
     test_lose_at(s);
     pthread_mutex_unlock(&s->job->lock);
@@ -401,6 +393,7 @@ static inline void test_start_server(test_job *j, int i)
     int port = 0;
     *s = (test_server){.job = j, .index = i};
     fl_msg_methods(s->method, (fl_rpc_method){.heard = test_heard},
+                   (fl_rpc_method){.open = true, .heard = test_heard},
                    (fl_rpc_method){.open = true, .heard = test_heard});
     s->store =
         (fl_store){s, fl_keeper_parcels, test_check, test_apply, test_give_all};
@@ -478,7 +471,6 @@ static inline void test_job_end(test_job *j)
         test_server *s = &j->server[i];
         fl_server_free(s->machine);
         fl_outbox_fini(&s->out);
-        fl_vec_fini(&s->open);
         for (int k = 0; k < s->vars; k++)
             fl_tensor_fini(&s->var[k].value);
     }

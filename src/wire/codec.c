@@ -599,7 +599,13 @@ static fl_err read_message(const fl_packet *p, fl_arena *a, fl_parcel *parcel,
 
 /* --- messages --- */
 
-int fl_msg_methods(fl_rpc_method *out, fl_rpc_method call, fl_rpc_method open)
+bool fl_msg_streams(fl_msg_kind kind)
+{
+    return kind == FL_MSG_PUSH || kind == FL_MSG_PULL;
+}
+
+int fl_msg_methods(fl_rpc_method *out, fl_rpc_method call, fl_rpc_method open,
+                   fl_rpc_method stream)
 {
     int n = 0;
     for (int kind = 0; kind < FL_MSG_KINDS; kind++) {
@@ -612,6 +618,8 @@ int fl_msg_methods(fl_rpc_method *out, fl_rpc_method call, fl_rpc_method open)
         out[n] = info->by == FL_BY_OPEN ? open : call;
         out[n++].name = info->method;
     }
+    out[n] = stream;
+    out[n++].name = FL_METHOD_STREAM;
     return n;
 }
 

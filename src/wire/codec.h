@@ -18,12 +18,17 @@ enum {
     FL_VALUES_MOST = INT32_MAX - (64 << 20),
 };
 
-#define FL_METHOD_WHY "/fluid.Watch/Why"
+#define FL_METHOD_WHY    "/fluid.Watch/Why"
+#define FL_METHOD_STREAM "/fluid.Server/Stream"
 
 /* Fill out[FL_MSG_KINDS] with every RPC method that carries messages. A method
- * is a copy of `call`, or of `open` if it is an open call, with its own name.
- * Returns how many there are. */
-int fl_msg_methods(fl_rpc_method *out, fl_rpc_method call, fl_rpc_method open);
+ * is a copy of `call`, or of `open` if it is an open call, with its own name;
+ * FL_METHOD_STREAM is a copy of `stream`. Returns how many there are. */
+int fl_msg_methods(fl_rpc_method *out, fl_rpc_method call, fl_rpc_method open,
+                   fl_rpc_method stream);
+
+/* Whether requests of this kind may also come on the stream of a pair. */
+bool fl_msg_streams(fl_msg_kind kind);
 
 /* Own: a new packet, which holds a reference to the parcel of the blob. */
 fl_packet *fl_msg_encode(const fl_msg *m);

@@ -7,6 +7,7 @@ and then all that a server may be sent by mistake or malice is sent to one.
 import contextlib
 import importlib.util
 import os
+import queue
 import re
 import socket
 import struct
@@ -195,6 +196,31 @@ def test_a_request_that_waits_gives_way_to_its_repeat(server, client):
     values = waits.result()
     assert (values.control.kind, values.control.round) == (client.K.VALUES, 1)
     assert client.array(values.tensor[0]).tolist() == [[0.25], [0.25]]
+    trainer.complete()
+    server.server[0].end(0)
+
+
+def test_requests_of_a_stream_are_answered_by_tag(server, client):
+    trainer = join(server, client)
+    requests = queue.Queue()
+    answers = trainer.channel.stream_stream(
+        "/fluid.Server/Stream", client.pb.Message.SerializeToString,
+        client.pb.Message.FromString)(iter(requests.get, None))
+    wait = trainer.message(client.K.PULL, [client.pb.Tensor(name="w")], round=1)
+    for wish in (wait, wait, trainer.message(
+            client.K.PULL, [client.pb.Tensor(name="w")], round=0)):
+        requests.put(wish)
+    first, second = next(answers).control, next(answers)
+    assert (first.kind, first.tag) == (client.K.PARKED, wait.control.tag)
+    assert (second.control.kind, second.control.tag) == \
+        (client.K.VALUES, wish.control.tag)
+    trainer.push(w=np.ones((2, 1)))
+    third = next(answers)
+    assert (third.control.kind, third.control.tag) == \
+        (client.K.VALUES, wait.control.tag)
+    assert client.array(third.tensor[0]).tolist() == [[0.25], [0.25]]
+    requests.put(None)
+    assert list(answers) == []
     trainer.complete()
     server.server[0].end(0)
 
