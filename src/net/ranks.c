@@ -15,6 +15,8 @@
 enum {
     REASON = FL_GREETING_REASON,
     CALL = 300, /* bytes of a call and what it is for, as text */
+    HOPS = 3,   /* ranks of a way that are named, besides its end */
+    WAY = 500,  /* bytes of them, as text */
 };
 
 #define LOSS_TIME (2 * FL_SEC) /* for the reason of a connection's end */
@@ -534,17 +536,26 @@ void fl_ranks_end_wait(fl_ranks *r)
 }
 
 /* Who holds up the wait: follow what ranks said of their own waits, but not
- * back to where the way began. */
-static int find_late_rank(const fl_ranks *r)
+ * back to where the way began. ", which waits for rank 2 (b:1)," */
+static void describe_way(const fl_ranks *r, char out[WAY])
 {
-    int rank = r->wait.rank;
-    for (int i = 0; i < r->opts.world; i++) {
+    int rank = r->wait.rank, hops = 0, n = 0;
+    out[0] = 0;
+    for (; hops < r->opts.world; hops++) {
         const int next = r->others[rank].waits_for;
         if (next < 0 || next == r->wait.rank || next == r->opts.rank)
             break;
         rank = next;
+        if (hops < HOPS)
+            n += snprintf(out + n, (size_t)(WAY - n),
+                          ", which waits for rank %d (%.60s)", rank,
+                          endpoint_of(r, rank));
     }
-    return rank;
+    if (hops > HOPS)
+        n += snprintf(out + n, (size_t)(WAY - n), ", .. for rank %d (%.60s)",
+                      rank, endpoint_of(r, rank));
+    if (hops)
+        snprintf(out + n, (size_t)(WAY - n), ",");
 }
 
 /* "rank 0 has waited 5.0 s for rank 1 (a:1), which waits for rank 2 (b:1), in
@@ -553,15 +564,12 @@ static void describe_wait(const fl_ranks *r, int64_t now, char *out,
                           size_t size)
 {
     const wait *w = &r->wait;
-    const int late = find_late_rank(r);
-    char via[200] = "", call[CALL] = "";
-    if (late != w->rank)
-        snprintf(via, sizeof via, ", which waits for rank %d (%s),", late,
-                 endpoint_of(r, late));
+    char way[WAY], call[CALL];
+    describe_way(r, way);
     describe_call(r, call);
     snprintf(out, size, "rank %d has waited %.1f s for rank %d (%s)%s %s%s%s",
              r->opts.rank, (double)(now - w->since) / (double)FL_SEC, w->rank,
-             endpoint_of(r, w->rank), via, w->what ? w->what : call,
+             endpoint_of(r, w->rank), way, w->what ? w->what : call,
              r->reason[0] ? ": " : "", r->reason);
 }
 
