@@ -55,9 +55,9 @@ typedef struct fl_rule_power {
 typedef struct fl_rule {
     fl_rule_state state[FL_RULE_STATES];
     fl_rule_power power[FL_RULE_POWERS];
-    bool whole;  /* needs the whole parameter at once; dense gradients only */
-    bool adds;   /* a row listed twice may be applied twice, in order; else its
-                  * gradients are added up first */
+    bool whole; /* needs the whole parameter at once; dense gradients only */
+    bool subtracts; /* the step is p - lr * g: a row listed twice is updated
+                     * twice, in order; else its gradients are added up first */
     bool decays; /* a gradient of 0 changes something: rows that are not listed
                   * are visited too, unless the op is lazy */
     void (*prepare)(const fl_rule_step *s, fl_hyper *h);

@@ -20,7 +20,7 @@ FL_CLONES static void FN(sgd)(int64_t n, REAL *p, const REAL *g,
 #else
 
 static const fl_rule rule = {
-    .adds = true,
+    .subtracts = true,
     .f32 = sgd_f32,
     .f64 = sgd_f64,
 };

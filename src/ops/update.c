@@ -7,6 +7,7 @@
  * Sparse gradients are visited in ascending order of rows. Rows listed twice
  * are added up in order of appearance, into one row of scratch, so that no
  * merged copy of the gradient is ever made. */
+#include "kernel/embed.h"
 #include "kernel/rule.h"
 #include "op/lanes.h"
 
@@ -184,12 +185,31 @@ static fl_err check_listed(const fl_call *c, const fl_rows *g)
     return FL_OK;
 }
 
-static void apply_each(const job *j, const fl_rows *g, int64_t width)
+/* Rows of a large table are asked for ahead of their use (kernel/embed.h). */
+static void warm_row(const job *j, int64_t row, int64_t width)
 {
-    const int64_t *row = fl_rows_index(g);
-    const char *value = g->value.data;
-    for (int64_t i = 0; i < g->n; i++)
-        apply(j, row[i] * width, width, value + (size_t)(i * width) * j->size);
+    const size_t bytes = (size_t)width * j->size, at = (size_t)row * bytes;
+    __builtin_prefetch(j->p + at, 1);
+    __builtin_prefetch(j->p + at + bytes - 1, 1);
+    for (int i = 0; i < FL_RULE_STATES && j->state[i]; i++) {
+        __builtin_prefetch(j->state[i] + at, 1);
+        __builtin_prefetch(j->state[i] + at + bytes - 1, 1);
+    }
+}
+
+/* Param - lr * Grad, row after row as they are listed. */
+static void subtract_rows(const job *j, const fl_rows *g, int64_t width)
+{
+    const fl_embed e = {.ids = fl_rows_index(g),
+                        .n = g->n,
+                        .rows = g->n,
+                        .width = width,
+                        .step = width,
+                        .padding = -1};
+    if (j->dtype == FL_F64)
+        fl_embed_add_f64(&e, -j->hyper.lr, g->value.data, (double *)j->p);
+    else
+        fl_embed_add_f32(&e, -(float)j->hyper.lr, g->value.data, (float *)j->p);
 }
 
 static void apply_zeros(const job *j, const space *s, int64_t from, int64_t to)
@@ -231,6 +251,8 @@ static void apply_merged(const job *j, const space *s, const fl_rows *g,
     int64_t done = 0; /* elements before this one have been visited */
     for (int64_t i = 0; i < g->n;) {
         const int64_t from = fl_rows_index(g)[at[i].at] * width;
+        if (!everywhere && i + FL_EMBED_AHEAD < g->n)
+            warm_row(j, fl_rows_index(g)[at[i + FL_EMBED_AHEAD].at], width);
         const char *grad = next_row(j, s, at, g, width, &i);
         if (everywhere)
             apply_zeros(j, s, done, from);
@@ -253,8 +275,8 @@ static fl_err update_rows(fl_call *c, const job *j, const fl_rows *g)
     const int64_t width = g->n ? fl_rows_width(g) : 0;
     if (!width)
         return FL_OK;
-    if (j->rule->adds) {
-        apply_each(j, g, width);
+    if (j->rule->subtracts) {
+        subtract_rows(j, g, width);
         return FL_OK;
     }
     space s;
