@@ -79,7 +79,7 @@ INSIDE := $(patsubst %.c,$(B)/%,$(INSIDE_SRC))
 
 .PHONY: all help demo test unit suite check asan tsan shape fmt docs env bench
 .PHONY: python install wheel fuzz fuzz-run clean deps data FORCE
-.PHONY: test-sim step-coverage
+.PHONY: test-sim step-coverage bench-ranks
 
 all: $(LIB) $(SO) $(CLI) $(EXAMPLES) $(MPI_PLUGIN) python
 
@@ -92,6 +92,7 @@ help:
 	@echo 'make check        check format, layers, rules and docs; run the sanitizers'
 	@echo 'make fuzz         fuzz every reader of foreign bytes for FUZZ_SECONDS=60'
 	@echo 'make bench        measure speed beside PyTorch'
+	@echo 'make bench-ranks  measure ranks beside OpenMPI, gloo and DDP'
 	@echo 'make step-coverage   count the files and functions of a distributed step'
 	@echo 'make shape        print figures of the code beside the aims'
 	@echo 'make fmt          run clang-format on every file'
@@ -285,6 +286,10 @@ bench:
 	@scripts/deps build bench
 	@$(MAKE) all $(BENCHES) $(INSIDE)
 	@bench/run $(B)
+bench-ranks:
+	@scripts/deps build bench mpi
+	@$(MAKE) all $(INSIDE)
+	@bench/collective.py $(B); missed=$$?; bench/run $(B) 11 && exit $$missed
 
 COVER := B=build-cov CC=gcc OPT=-O0 \
 	SAN="--coverage -fprofile-update=atomic -DFL_NO_CLONES"

@@ -6,7 +6,9 @@ Ours (bench/allreduce: shared memory, and TCP) beside OpenMPI's MPI_Allreduce
 (bench/allreduce_mpi.c) and gloo, for 4 KB, 1 MB and 64 MB with 2 and 4 ranks.
 They run in turn, so that all see the same minutes of the machine; a figure is
 the best turn's. Peers that are not installed are left out: OpenMPI comes with
-`scripts/deps mpi`, gloo with PyTorch (`scripts/deps bench`).
+`scripts/deps mpi`, gloo with PyTorch (`scripts/deps bench`). At the end stands
+what was aimed at (AIMS); a miss is the exit code. The machine must be quiet: `make
+bench-ranks` runs this and row 11 of bench/run.
 """
 import json
 import os
@@ -18,6 +20,14 @@ import tempfile
 TURNS = 3
 PYTHON = "/usr/bin/python3"  # which has Debian's PyTorch
 SIZES = [(4 << 10, "4 KB"), (1 << 20, "1 MB"), (64 << 20, "64 MB")]
+
+# ours, the peer, ranks, sizes, least ratio of the peer's time to ours
+AIMS = [
+    ("tcp", "mpi tcp", (2, 4), (1 << 20, 64 << 20), 1.2),
+    ("memory", "mpi memory", (2, 4), (1 << 20, 64 << 20), 1.0),
+    ("tcp", "mpi tcp", (2, 4), (4 << 10,), 1.0),
+    ("memory", "mpi memory", (2,), (4 << 10,), 1.0),
+]
 
 GLOO = """
 import os, sys, time
@@ -85,20 +95,36 @@ def peers(build):
     return found
 
 
+def missed(best):
+    """Print every aim whose peer was measured; how many were missed."""
+    wrong = 0
+    for ours, peer, all_ranks, sizes, least in AIMS:
+        for ranks in all_ranks:
+            for size in sizes:
+                if (ranks, peer, size) not in best:
+                    continue
+                ratio = best[ranks, peer, size] / best[ranks, ours, size]
+                wrong += ratio < least
+                print("%d ranks %-6s %-6s %5.2f times %-10s aim %.1f%s" % (
+                    ranks, dict(SIZES)[size], ours, ratio, peer, least,
+                    "" if ratio >= least else "  MISSED"))
+    return wrong
+
+
 def main(build):
-    all_peers = peers(build)
+    all_peers, best = peers(build), {}
     print("%-14s" % "us" + "".join("%14s" % name for name, _ in all_peers))
     for ranks in (2, 4):
-        best = {}
         for _ in range(TURNS):
             for name, run in all_peers:
                 for size, us in run(ranks).items():
-                    key = name, size
+                    key = ranks, name, size
                     best[key] = min(us, best.get(key, us))
         for size, text in SIZES:
             print("%d ranks %-6s" % (ranks, text) + "".join(
-                "%14.1f" % best[name, size] for name, _ in all_peers))
+                "%14.1f" % best[ranks, name, size] for name, _ in all_peers))
+    return missed(best)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "build")
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "build") > 0)
