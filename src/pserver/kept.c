@@ -21,7 +21,7 @@ struct fl_kept {
     const fl_extents *tables; /* while it recovers */
 };
 
-fl_err fl_kept_new(fl_statedir *dir, int owners, fl_kept **out)
+fl_err fl_kept_new(fl_statedir *dir, int owners, bool async, fl_kept **out)
 {
     fl_kept *k = fl_mem_alloc(sizeof *k);
     fl_err err = FL_OK;
@@ -32,6 +32,8 @@ fl_err fl_kept_new(fl_statedir *dir, int owners, fl_kept **out)
     for (int i = 0; i < owners && !err; i++) {
         k->guard[i].dense = k->dense;
         err = fl_undo_new(dir, i, &k->guard[i].undo);
+        if (!err && async)
+            err = fl_windows_new(dir, i, &k->guard[i].windows);
     }
     if (err) {
         fl_kept_free(k);
@@ -45,8 +47,10 @@ void fl_kept_free(fl_kept *k)
 {
     if (!k)
         return;
-    for (int i = 0; i < k->owners; i++)
+    for (int i = 0; i < k->owners; i++) {
         fl_undo_free(k->guard[i].undo);
+        fl_windows_free(k->guard[i].windows);
+    }
     fl_mem_free(k->guard);
     fl_dense_free(k->dense);
     fl_vec_fini(&k->value);
@@ -112,8 +116,14 @@ static void *find_place(void *self, uint32_t space, uint64_t offset,
 fl_err fl_kept_recover(fl_kept *k, const fl_extents *tables)
 {
     k->tables = tables;
-    for (int i = 0; i < k->owners; i++)
-        FL_TRY(fl_undo_recover(k->guard[i].undo, &(fl_spaces){k, find_place}));
+    for (int i = 0; i < k->owners; i++) {
+        const fl_guard *g = &k->guard[i];
+        fl_undo_task task;
+        FL_TRY(fl_undo_recover(g->undo, &(fl_spaces){k, find_place}));
+        if (g->windows && fl_undo_interrupted(g->undo, &task) &&
+            fl_windows_seen(g->windows, task.session, task.seq))
+            fl_undo_finish(g->undo);
+    }
     return FL_OK;
 }
 

@@ -11,6 +11,7 @@
 #include "state/dense.h"
 #include "state/extents.h"
 #include "state/undo.h"
+#include "state/windows.h"
 #include "tensor/value.h"
 
 typedef struct fl_kept fl_kept;
@@ -25,10 +26,13 @@ enum {
 typedef struct fl_guard {
     fl_undo *undo;
     const fl_dense *dense;
+    fl_windows *windows; /* pushes that the owner has applied; NULL:
+                            synchronous */
 } fl_guard;
 
 /* Own: *out is new; dir outlives it. Err: those of fl_undo_new. */
-fl_err fl_kept_new(fl_statedir *dir, int owners, fl_kept **out) FL_MUST_CHECK;
+fl_err fl_kept_new(fl_statedir *dir, int owners, bool async,
+                   fl_kept **out) FL_MUST_CHECK;
 void fl_kept_free(fl_kept *k); /* NULL is fine; the values keep their memory */
 
 /* Add a tensor that has elements. `owner`: whose copy of the variable it is. */
@@ -43,7 +47,8 @@ bool fl_kept_has(const fl_kept *k, const fl_value *v);
 
 const fl_guard *fl_kept_guard(const fl_kept *k, int owner);
 
-/* Take back what a kill left half written; see fl_undo_recover. */
+/* Take back what a kill left half written; see fl_undo_recover. A push that an
+ * owner has marked is finished. */
 fl_err fl_kept_recover(fl_kept *k, const fl_extents *tables) FL_MUST_CHECK;
 
 /* Add bytes of a kept value to the undo log; see fl_undo_add. */

@@ -801,7 +801,9 @@ static fl_err make_machines(pserver *p)
         return FL_OK;
     p->images.self = p;
     p->images.save = keep_images;
-    return fl_recovery_restore(p->recovery, p->server, p->coord, now);
+    FL_TRY(fl_recovery_restore(p->recovery, p->server, p->coord, now));
+    fl_pstore_resume(p->store, p->server);
+    return FL_OK;
 }
 
 /* Each peer needs a file descriptor; a large job has more peers than the usual

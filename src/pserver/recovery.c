@@ -61,10 +61,6 @@ fl_err fl_recovery_open(const fl_recovery_opts *o, fl_recovery **out)
     char token[FL_JOB_TOKEN];
     const size_t pushes =
         o->job->async ? 0 : o->bytes * (size_t)o->job->trainers;
-    if (o->job->async)
-        return fl_fail(FL_EINVAL,
-                       "FLUID_DURABILITY=process is for synchronous jobs in "
-                       "this version; this one is asynchronous");
     fl_recovery *r = fl_mem_alloc(sizeof *r);
     r->job = o->job;
     fl_err err =

@@ -30,6 +30,7 @@
  * learning-rate block writes, also one that is not persistable. */
 #include "pserver/store.h"
 
+#include "base/log.h"
 #include "base/pool.h"
 #include "graph/copy.h"
 #include "graph/verify.h"
@@ -495,7 +496,8 @@ static fl_err recover_rates(owner *o)
 
 static fl_err keep_store(fl_pstore *s)
 {
-    FL_TRY(fl_kept_new(fl_recovery_dir(s->opts.recovery), s->owners, &s->kept));
+    FL_TRY(fl_kept_new(fl_recovery_dir(s->opts.recovery), s->owners, s->async,
+                       &s->kept));
     add_kept(s);
     FL_TRY(fl_kept_map(s->kept));
     for (int i = 0; i < s->owners; i++)
@@ -734,6 +736,24 @@ static fl_err add_slices(fl_pstore *s, const fl_staged *by, const fl_parcel *p)
     return err;
 }
 
+/* What is put together from several pushes would not outlive the process. */
+static fl_err check_whole(const fl_pstore *s, const fl_parcel *p)
+{
+    if (p->n >= FL_UNDO_UPDATES)
+        return fl_fail(FL_EINVAL, "push: %d gradients are too many, at most %d",
+                       p->n, FL_UNDO_UPDATES - 1);
+    for (int i = 0; i < p->n; i++) {
+        const fl_update *u = fl_map_get(&s->gradients, p->item[i].name);
+        if (p->item[i].kind != FL_SELECTED_ROWS && !is_whole(u, &p->item[i]))
+            return fl_fail(FL_EINVAL,
+                           "push: gradient \"%s\" comes in slices, which "
+                           "asynchronous servers do not take at "
+                           "FLUID_DURABILITY=process; set it for trainers, too",
+                           p->item[i].name);
+    }
+    return FL_OK;
+}
+
 static fl_err check_push(void *self, const fl_staged *by)
 {
     fl_pstore *s = self;
@@ -743,6 +763,8 @@ static fl_err check_push(void *self, const fl_staged *by)
     for (int i = 0; i < p->n; i++)
         FL_TRY(check_item(s, &p->item[i]));
     FL_TRY(check_finite(s, p));
+    if (s->async && s->kept)
+        FL_TRY(check_whole(s, p));
     return add_slices(s, by, p);
 }
 
@@ -865,20 +887,49 @@ static fl_err apply_item(owner *o, const fl_staged *by, const fl_item *item)
     return err ? fl_fail_at(err, "update by \"%s\"", u->grad->name) : FL_OK;
 }
 
+/* Apply the items of a push. An item is an update of the owner's task. */
+static fl_err apply_items(owner *o, const fl_staged *by)
+{
+    int64_t number = 0;
+    for (int k = 0; k < by->n; k++) {
+        const fl_parcel *p = fl_parcel_of(by->part[k]);
+        for (int i = 0; p && i < p->n; i++, number++) {
+            if (o->guard && !fl_undo_enter(o->guard->undo, number))
+                continue;
+            FL_TRY(apply_item(o, by, &p->item[i]));
+            if (o->guard)
+                fl_undo_leave(o->guard->undo, number);
+        }
+    }
+    return FL_OK;
+}
+
 /* Apply a push (asynchronous). The learning-rate blocks run once per step of a
  * trainer: after the last push of the step, before the next push of any
- * trainer.
- */
+ * trainer. */
 static fl_err apply_push(owner *o, const fl_staged *by)
 {
     if (o->rates_due)
         FL_TRY(run_rates(o));
     o->rates_due = by->last;
-    for (int k = 0; k < by->n; k++) {
-        const fl_parcel *p = fl_parcel_of(by->part[k]);
-        for (int i = 0; p && i < p->n; i++)
-            FL_TRY(apply_item(o, by, &p->item[i]));
-    }
+    return apply_items(o, by);
+}
+
+/* A push that this owner has marked was applied before a restart. */
+static fl_err apply_kept_push(owner *o, const fl_staged *by)
+{
+    const fl_guard *g = o->guard;
+    const uint64_t session[2] = {by->session.hi, by->session.lo};
+    if (fl_windows_seen(g->windows, session, by->seq))
+        return FL_OK;
+    fl_undo_begin(g->undo, &(fl_undo_task){.session = {session[0], session[1]},
+                                           .seq = by->seq,
+                                           .rank = by->rank,
+                                           .last = by->last,
+                                           .rates_due = o->rates_due});
+    FL_TRY(apply_push(o, by));
+    FL_TRY(fl_windows_mark(g->windows, session, by->rank, by->seq));
+    fl_undo_finish(g->undo);
     return FL_OK;
 }
 
@@ -919,8 +970,10 @@ static void run_owner_task(void *arg)
 {
     owner_task *t = arg;
     applying *a = t->of;
-    finish_owner_task(a, t->owner->store->async ? apply_push(t->owner, a->by)
-                                                : apply_round(t->owner, a));
+    owner *o = t->owner;
+    finish_owner_task(a, !o->store->async ? apply_round(o, a)
+                         : o->guard       ? apply_kept_push(o, a->by)
+                                          : apply_push(o, a->by));
     fl_mem_free(t);
 }
 
@@ -1312,6 +1365,104 @@ static void forget_session(void *self, fl_id session)
     fl_recovery_forget(s->opts.recovery, session);
 }
 
+/* --- asynchronous pushes that are kept --- */
+
+typedef struct forget_task {
+    owner *owner;
+    uint64_t session[2];
+} forget_task;
+
+/* A session is gone. What a restart has left of its push is given up. */
+static void run_forget_task(void *arg)
+{
+    forget_task *t = arg;
+    const fl_guard *g = t->owner->guard;
+    fl_undo_task task;
+    if (fl_undo_interrupted(g->undo, &task) &&
+        !memcmp(task.session, t->session, sizeof t->session)) {
+        FL_WARN("push %lld of trainer %lld is in the model up to variable %lld "
+                "only: its trainer and this server died together",
+                (long long)task.seq, (long long)task.rank,
+                (long long)fl_undo_reached(g->undo));
+        fl_undo_finish(g->undo);
+        t->owner->rates_due = fl_undo_rates_due(g->undo);
+    }
+    fl_windows_forget(g->windows, t->session);
+    fl_mem_free(t);
+}
+
+static void forget_pusher(void *self, fl_id session)
+{
+    fl_pstore *s = self;
+    for (int i = 0; i < s->owners; i++) {
+        owner *o = &s->owner[i];
+        forget_task *t = fl_mem_alloc(sizeof *t);
+        *t = (forget_task){o, {session.hi, session.lo}};
+        fl_pool_submit(o->pool, &o->group, run_forget_task, t);
+    }
+}
+
+static bool is_marked_by_all(const fl_pstore *s, const fl_seat *of, int64_t seq)
+{
+    bool all = true;
+    for (int i = 0; i < s->owners && all; i++)
+        all = fl_windows_seen(s->owner[i].guard->windows, of->session, seq);
+    return all;
+}
+
+/* The pushes of a session that all owners have marked. An owner is at most a
+ * window behind another, because no push is acknowledged before all have it. */
+static fl_window common_window(const fl_pstore *s, const fl_seat *of)
+{
+    fl_window w = {.base = of->base > FL_WINDOW ? of->base - FL_WINDOW : 0};
+    while (is_marked_by_all(s, of, w.base + 1))
+        w.base++;
+    for (int k = 0; k < FL_WINDOW; k++)
+        if (is_marked_by_all(s, of, w.base + 1 + k))
+            w.ahead |= UINT64_C(1) << k;
+    return w;
+}
+
+/* Whether an owner has applied a push before the one that it was at. */
+static bool came_earlier(const fl_guard *at, const fl_undo_task *push)
+{
+    return fl_windows_seen(at->windows, push->session, push->seq);
+}
+
+void fl_pstore_resume(fl_pstore *s, fl_server *server)
+{
+    fl_undo_task half[FL_OWNERS_MOST];
+    fl_seat seat;
+    int n = 0;
+    if (!s->kept || !s->async)
+        return;
+    for (int64_t i = 0; fl_windows_next(s->owner[0].guard->windows, &i, &seat);)
+        fl_server_rewindow(server, (fl_id){seat.session[0], seat.session[1]},
+                           (int)seat.rank, common_window(s, &seat));
+    for (int i = 0; i < s->owners; i++) {
+        const fl_guard *g = s->owner[i].guard;
+        fl_undo_task task;
+        int at = n;
+        bool known = false;
+        if (!fl_undo_interrupted(g->undo, &task))
+            continue;
+        for (int k = 0; k < n; k++)
+            known |=
+                half[k].seq == task.seq &&
+                !memcmp(half[k].session, task.session, sizeof task.session);
+        while (!known && at > 0 && !came_earlier(g, &half[at - 1]))
+            at--;
+        if (known)
+            continue;
+        memmove(&half[at + 1], &half[at], (size_t)(n++ - at) * sizeof *half);
+        half[at] = task;
+    }
+    for (int i = 0; i < n; i++)
+        fl_server_interrupted(server,
+                              (fl_id){half[i].session[0], half[i].session[1]},
+                              (int)half[i].rank, half[i].seq);
+}
+
 /* --- public functions --- */
 
 static void free_owner(owner *o)
@@ -1355,7 +1506,9 @@ fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out)
                         .check = check_push,
                         .apply = apply_staged,
                         .read = read_values};
-    if (opts->recovery && !s->async) {
+    if (opts->recovery && s->async) {
+        s->ops.forget = forget_pusher;
+    } else if (opts->recovery) {
         s->ops.stage = stage_push;
         s->ops.closed = close_round;
         s->ops.forget = forget_session;

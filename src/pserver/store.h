@@ -51,6 +51,10 @@ size_t fl_pstore_bytes(const fl_program *program, fl_scope *scope);
  */
 fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out) FL_MUST_CHECK;
 
+/* Asynchronous, after a restart: tell the machine which pushes were applied,
+ * and which ones in part. */
+void fl_pstore_resume(fl_pstore *s, fl_server *server);
+
 /* Finish all rounds and pulls, then end the threads. NULL is fine.
  * Blocks: until they are finished. */
 void fl_pstore_free(fl_pstore *s);

@@ -39,7 +39,7 @@ typedef struct record {
                        the log of the rates does not count */
     uint64_t rates_bytes;
     uint64_t task; /* 1 + number of the task that is described here */
-    uint64_t session[2], seq, last, rates_due;
+    uint64_t session[2], seq, rank, last, rates_due;
 } record;
 
 struct fl_undo {
@@ -193,6 +193,7 @@ bool fl_undo_interrupted(const fl_undo *u, fl_undo_task *task)
     const record *r = u->rec;
     *task = (fl_undo_task){.session = {r->session[0], r->session[1]},
                            .seq = (int64_t)r->seq,
+                           .rank = (int64_t)r->rank,
                            .last = r->last,
                            .rates_due = r->rates_due};
     return is_begun(r);
@@ -213,6 +214,7 @@ void fl_undo_begin(fl_undo *u, const fl_undo_task *task)
         r->session[0] = task->session[0];
         r->session[1] = task->session[1];
         r->seq = (uint64_t)task->seq;
+        r->rank = (uint64_t)task->rank;
         r->last = task->last;
         r->rates_due = task->rates_due;
         fl_word_set(&r->task, r->done + 1);
@@ -273,6 +275,11 @@ void fl_undo_finish(fl_undo *u)
 {
     fl_word_set(&u->rec->done, u->rec->done + 1);
     fl_failpoint_hit("owner.done");
+}
+
+int64_t fl_undo_reached(const fl_undo *u)
+{
+    return (int64_t)update_in(fl_word_get(&u->rec->cursor));
 }
 
 /* --- learning rates --- */

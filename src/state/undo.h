@@ -34,6 +34,7 @@ typedef struct fl_undo fl_undo;
 typedef struct fl_undo_task {
     uint64_t session[2]; /* asynchronous: of the push */
     int64_t seq;         /* asynchronous: of the push */
+    int64_t rank;        /* asynchronous: of the trainer */
     bool last;           /* asynchronous: it is the last push of a step */
     bool rates_due;      /* the learning rates run before its first update */
 } fl_undo_task;
@@ -89,8 +90,11 @@ void fl_undo_next(fl_undo *u, int64_t block);
 /* The update is finished. */
 void fl_undo_leave(fl_undo *u, int64_t update);
 
-/* The task is finished. */
+/* The task is finished; or the rest of it is given up. */
 void fl_undo_finish(fl_undo *u);
+
+/* How many updates of a task that was interrupted are finished. */
+int64_t fl_undo_reached(const fl_undo *u);
 
 /* --- learning rates --- */
 

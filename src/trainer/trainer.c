@@ -20,6 +20,8 @@
 enum {
     PUSH_BYTES = 1 << 20,  /* a parcel of this size is pushed before the end of
                               the step */
+    WHOLE_BYTES = 1 << 30, /* the same where asynchronous servers outlive their
+                              processes: these do not keep slices */
     SLICE_BYTES = 4 << 20, /* larger tensors and rows are pushed in slices, so
                               that no push keeps a server long */
 };
@@ -196,7 +198,9 @@ static fl_err gather_tensor(fl_trainer *t, traffic *f, const char *name,
                             const fl_tensor *x)
 {
     const int64_t n = fl_tensor_numel(x);
-    const int64_t most = SLICE_BYTES / (int64_t)fl_dtype_size(x->dtype);
+    const bool whole = t->job.async && t->job.durability != FL_MEMORY;
+    const int64_t most =
+        (whole ? WHOLE_BYTES : SLICE_BYTES) / (int64_t)fl_dtype_size(x->dtype);
     fl_parcel *to;
     if (n <= most) {
         FL_TRY(open_parcel(t, f, &to));

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers that are killed and started again: the job goes on with what they
-held, and a synchronous one ends with the bits of a run that nobody disturbed."""
+held, and ends with the bits of a run that nobody disturbed."""
 import os
 import time
 
+import numpy as np
 import pytest
 
+import async_job
 import sync_job
 from cluster import Cluster
-from test_sync import load, same_bits
+from test_sync import same_bits
 
 KEPT = {"FLUID_LINGER": "0.1", "FLUID_NO_FUSE": "1",
         "FLUID_DURABILITY": "process", "FLUID_RESTART": "60"}
@@ -28,41 +30,40 @@ SCENES = [
     ("table", {0: "table.redo:1"}), ("table", {1: "table.dir:1"}),
     ("table", {0: "owner.live:60", 1: "owner.applied:70"}),
 ]
+ASYNC = [
+    ("1", {1: "owner.live:21"}), ("1", {0: "owner.rates:5"}),
+    ("1", {0: "owner.window:9", 1: "owner.marked:12"}),
+    ("2", {1: "owner.applied:40"}), ("2", {0: "owner.done:7"}),
+    ("1", {0: "image.selected:4"}),
+]
 if "FLUID_KILL_MATRIX" not in os.environ:
-    SCENES = SCENES[::3]
+    SCENES, ASYNC = SCENES[::4], ASYNC[::4]
 
 
-def start(folder, recipe):
-    os.makedirs(folder, exist_ok=True)
-    job = Cluster(folder, sync_job.__file__, 2, 2, env=KEPT,
-                  argv=[recipe, "split"], seconds=120)
-    return job
+def sync(folder, recipe):
+    return Cluster(folder, sync_job.__file__, 2, 2, env=KEPT,
+                   argv=[recipe, "split"], seconds=120)
+
+
+def asynchronous(folder, owners):
+    return Cluster(folder, async_job.__file__, 2, 2, seconds=120, argv=["25"],
+                   env={**KEPT, "FLUID_OWNERS": owners})
 
 
 def results(folder):
-    return [load(folder, i) for i in range(2)]
+    """What trainers and servers have written, by name of the file."""
+    found = {}
+    for name in sorted(os.listdir(str(folder))):
+        if name.endswith(".npz"):
+            with np.load(os.path.join(str(folder), name)) as f:
+                found[name] = {key: f[key] for key in f.files}
+    assert len(found) == 2
+    return found
 
 
-@pytest.fixture(scope="module")
-def calm(tmp_path_factory):
-    """What a job ends with that nobody disturbs; by recipe."""
-    made = {}
-
-    def result(recipe):
-        if recipe not in made:
-            folder = tmp_path_factory.mktemp(recipe)
-            with start(folder, recipe) as job:
-                job.start().finish()
-            assert not os.listdir(os.path.join(folder, "state"))
-            made[recipe] = results(folder)
-        return made[recipe]
-
-    return result
-
-
-def play(folder, recipe, killed):
+def play(job, killed):
     """Play a job; killed: the failpoint of each server's first process."""
-    with start(folder, recipe) as job:
+    with job:
         for i in range(2):
             job.start_server(i, FLUID_FAILPOINT=killed.get(i))
         for i in range(2):
@@ -75,12 +76,36 @@ def play(folder, recipe, killed):
                     job.start_server(i).says("going on at version")
             time.sleep(0.01)
         job.finish()
-    assert not os.listdir(os.path.join(str(folder), "state"))
-    return results(folder)
+    assert not os.listdir(os.path.join(job.folder, "state"))
+    return results(job.folder)
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory):
+    """What a job ends with that nobody disturbs; by kind and recipe."""
+    made = {}
+
+    def result(kind, recipe):
+        if (kind, recipe) not in made:
+            made[kind, recipe] = play(kind(tmp_path_factory.mktemp(recipe),
+                                           recipe), {})
+        return made[kind, recipe]
+
+    return result
+
+
+def compare(got, want):
+    assert got.keys() == want.keys()
+    for name in got:
+        same_bits(got[name], want[name])
 
 
 @pytest.mark.parametrize("recipe, killed", SCENES)
 def test_a_killed_server_changes_no_bit(tmp_path, calm, recipe, killed):
-    got = play(tmp_path, recipe, killed)
-    for mine, theirs in zip(got, calm(recipe)):
-        same_bits(mine, theirs)
+    compare(play(sync(tmp_path, recipe), killed), calm(sync, recipe))
+
+
+@pytest.mark.parametrize("owners, killed", ASYNC)
+def test_every_asynchronous_push_counts_once(tmp_path, calm, owners, killed):
+    compare(play(asynchronous(tmp_path, owners), killed),
+            calm(asynchronous, owners))
