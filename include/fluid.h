@@ -1045,8 +1045,9 @@ typedef struct fl_launch_opts {
     const char *log_dir;        /* serverlog.N, workerlog.N; NULL: "logs" */
     const char *gpus; /* collective: "2,3" starts a rank for each, which finds
                        * it in FLAGS_selected_gpus; wins over trainers */
-    int max_restarts; /* collective: so often all ranks start again after a
-                       * failure */
+    int max_restarts; /* so often a trainer that fails, or a server that is
+                         killed and keeps its state, starts again within a
+                         minute; collective: so often all ranks do */
     bool quiet;       /* the output of trainer 0 is not shown */
     bool dry_run;     /* show what would be started, and end */
     int (*poll)(void *user); /* not 0: as Ctrl-C; or NULL */

@@ -53,8 +53,9 @@ static const fl_opt opts[] = {
     {"log_dir", FL_OPT_STR, &job.log_dir,
      "folder of the logs, serverlog.N and workerlog.N"},
     {"max_restarts", FL_OPT_INT, &job.max_restarts,
-     "with --mode collective: how often all trainers are started again after "
-     "a failure"},
+     "how often a trainer that fails, or a server that is killed and keeps "
+     "its state, is started again within a minute; with --mode collective: "
+     "how often all trainers are started again"},
     {"selected_gpus", FL_OPT_STR, &job.gpus,
      "with --mode collective: a trainer for each of these numbers, which it "
      "finds in FLAGS_selected_gpus"},

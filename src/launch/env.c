@@ -161,8 +161,6 @@ static void set_rank(fl_launch *l, env_list *env, const fl_proc *p)
         set_variable(l, env, "FLAGS_selected_gpus", p->gpu);
     if (l->key)
         set_variable(l, env, "FLUID_JOB_KEY_FD", number(l, FL_KEY_FD));
-    if (l->restarts)
-        set_variable(l, env, "FLUID_RESTARTS", number(l, l->restarts));
 }
 
 /* Set the variables of servers and of trainers with servers. */
@@ -223,9 +221,12 @@ char **fl_launch_env(fl_launch *l, const fl_proc *p)
         set_rank(l, &env, p);
     else
         set_served(l, &env, p);
-    if (!fl_flag_text("FLUID_REJOIN"))
+    if (!fl_flag_text("FLUID_REJOIN")) /* how long others wait for it */
         set_variable(l, &env, "FLUID_REJOIN",
-                     "0"); /* nobody is started again */
+                     l->opts->max_restarts ? "60" : "0");
+    if (l->restarts + p->restarts)
+        set_variable(l, &env, "FLUID_RESTARTS",
+                     number(l, l->restarts + p->restarts));
     set_variable(l, &env, "FLUID_LAUNCHED",
                  "1"); /* at Ctrl-C trainers save, then leave */
     if (!p->host)      /* an agent has a mark of its own */

@@ -4,8 +4,10 @@
  * If a trainer fails, the others go on, and the end of the job decides. If a
  * server fails, parameters are lost and all processes are stopped. If a rank of
  * a collective job fails, the others end too; then all ranks may be started
- * again. Ctrl-C is sent to trainers first, which finish their step; a second
- * Ctrl-C ends all processes, as SIGTERM and SIGHUP do at once. */
+ * again. With --max_restarts a trainer that fails, and a server that is killed
+ * and keeps its state, is started again alone. Ctrl-C is sent to trainers
+ * first, which finish their step; a second Ctrl-C ends all processes, as
+ * SIGTERM and SIGHUP do at once. */
 #include "launch/launch.h"
 
 #include "base/clock.h"
@@ -23,6 +25,8 @@
 #define SEC (1000 * MS)
 
 enum {
+    MINUTE = 60,    /* s in which a process is started again so often */
+    MAX_PAUSE = 8,  /* s between the end of a process and its restart */
     GRACE = 5,      /* s between being told to end and being ended */
     HOST_GRACE = 3, /* the same with several hosts: after Ctrl-C */
     HOST_LEAVE = 5, /* s for trainers to leave, then all are told to end */
@@ -46,10 +50,9 @@ static fl_err check_opts(const fl_launch_opts *o)
         return fl_fail(FL_EINVAL,
                        "launch: %d ranks were asked for, expected at least one",
                        o->trainers);
-    if (o->max_restarts < 0 || (o->max_restarts && !o->collective))
+    if (o->max_restarts < 0)
         return fl_fail(FL_EINVAL,
-                       "launch: --max_restarts is %d, expected 0 or more, and "
-                       "only with --mode collective",
+                       "launch: --max_restarts is %d, expected 0 or more",
                        o->max_restarts);
     if (!o->collective && (o->servers < 1 || o->trainers < 1))
         return fl_fail(FL_EINVAL,
@@ -171,7 +174,8 @@ static int count_left(const fl_launch *l, bool servers)
 {
     int n = 0;
     for (int64_t i = 0; i < l->procs.n; i++)
-        n += !l->procs.at[i].ended && l->procs.at[i].server == servers;
+        n += (!l->procs.at[i].ended || l->procs.at[i].again_at) &&
+             l->procs.at[i].server == servers;
     return n;
 }
 
@@ -301,7 +305,102 @@ static sigset_t our_signals(void)
     return set;
 }
 
-static void wait_all(fl_launch *l)
+/* --- restarts --- */
+
+/* End what is left in the group of a process before it is started again. */
+static void clear_group(fl_launch *l, const fl_proc *p)
+{
+    for (int ms = 0; p->pid && !p->empty && ms < 1000 * GRACE; ms += 10) {
+        kill(-p->pid, SIGKILL);
+        usleep(10000);
+        fl_proc_reap(l);
+    }
+}
+
+/* Whether what a server holds outlives its process. */
+static bool keeps_state(void)
+{
+    const char *level = fl_flag_text("FLUID_DURABILITY");
+    return level && strcmp(level, "memory");
+}
+
+static bool has_server_ended(const fl_launch *l)
+{
+    for (int64_t i = 0; i < l->procs.n; i++)
+        if (l->procs.at[i].server && l->procs.at[i].ended &&
+            !l->procs.at[i].again_at)
+            return true;
+    return false;
+}
+
+/* Whether a process that has failed may be started again. A server that exits
+ * by itself knows the end of the job. */
+static bool may_return(const fl_launch *l, const fl_proc *p)
+{
+    if (l->opts->collective || l->asks || l->stop_at || p->stopped)
+        return false;
+    const bool again = now_ns() < p->minute + MINUTE * SEC;
+    if (again && p->tries >= l->opts->max_restarts)
+        return false;
+    return p->server ? p->signal && keeps_state() : true;
+}
+
+static void plan_return(fl_launch *l, fl_proc *p)
+{
+    const int64_t now = now_ns();
+    char name[32], end[64];
+    if (now >= p->minute + MINUTE * SEC) {
+        p->minute = now;
+        p->tries = 0;
+    }
+    const int pause = p->tries < 3 ? 1 << p->tries : MAX_PAUSE;
+    p->tries++;
+    p->restarts++;
+    p->again_at = now + pause * SEC;
+    fprintf(stderr,
+            "launch: %s ended after %.1f s: %s; it is started again in %d s, "
+            "restart %d of at most %d in a minute, %s\n",
+            fl_proc_name(p, name), (double)p->lived / (double)SEC,
+            fl_proc_how(p, end), pause, p->tries, l->opts->max_restarts,
+            p->log);
+}
+
+/* Start a process again whose time has come. */
+static fl_err start_again(fl_launch *l, fl_proc *p)
+{
+    p->again_at = 0;
+    if (l->asks || l->stop_at || (!p->server && has_server_ended(l)))
+        return FL_OK; /* it stays as it ended */
+    if (!p->host)
+        clear_group(l, p);
+    p->code = p->signal = 0;
+    p->empty = false;
+    return fl_proc_start(l, p);
+}
+
+/* Start processes again that have failed, as far as they may. */
+static fl_err restart_dead(fl_launch *l)
+{
+    bool failed = false;
+    for (int64_t i = 0; i < l->procs.n; i++) {
+        fl_proc *p = &l->procs.at[i];
+        if (p->again_at && (now_ns() >= p->again_at || l->asks || l->stop_at))
+            FL_TRY(start_again(l, p));
+        else if (!p->again_at && p->ended && p->code && may_return(l, p))
+            plan_return(l, p);
+        failed |= p->ended && p->code && !p->again_at && !p->stopped;
+        if (l->first == i && p->again_at)
+            l->first = -1;
+    }
+    for (int64_t i = 0; i < l->procs.n && failed && l->first < 0; i++) {
+        const fl_proc *p = &l->procs.at[i];
+        if (p->ended && p->code && !p->again_at && !p->stopped && !l->asks)
+            l->first = (int)i;
+    }
+    return FL_OK;
+}
+
+static fl_err wait_all(fl_launch *l)
 {
     const sigset_t set = our_signals();
     int64_t idle = 0;
@@ -313,9 +412,12 @@ static void wait_all(fl_launch *l)
         else if (l->opts->poll && l->opts->poll(l->opts->user))
             on_ask(l, SIGINT);
         fl_proc_reap(l);
+        if (l->opts->max_restarts && !l->opts->collective)
+            FL_TRY(restart_dead(l));
         fl_launch_follow(l);
         judge(l, &idle);
     }
+    return FL_OK;
 }
 
 static int exit_code(const fl_launch *l)
@@ -361,26 +463,15 @@ static void fill_standard(void)
         close(fd);
 }
 
-/* End what is left in the process groups, before ranks are started again. */
-static void clear_groups(fl_launch *l)
-{
-    for (int64_t i = 0; i < l->procs.n; i++) {
-        fl_proc *p = &l->procs.at[i];
-        for (int ms = 0; p->pid && !p->empty && ms < 1000 * GRACE; ms += 10) {
-            kill(-p->pid, SIGKILL);
-            usleep(10000);
-            fl_proc_reap(l);
-        }
-    }
-}
-
 /* Start all ranks again, if a restart is allowed. */
 static fl_err restart(fl_launch *l, bool *again)
 {
-    *again = l->first >= 0 && !l->asks && l->restarts < l->opts->max_restarts;
+    *again = l->opts->collective && l->first >= 0 && !l->asks &&
+             l->restarts < l->opts->max_restarts;
     if (!*again)
         return FL_OK;
-    clear_groups(l);
+    for (int64_t i = 0; i < l->procs.n; i++)
+        clear_group(l, &l->procs.at[i]);
     l->restarts++;
     fprintf(stderr,
             "launch: restart %d of %d: all ranks start again; a script with a "
@@ -442,7 +533,7 @@ static fl_err run_job(fl_launch *l)
     FL_TRY(start_all(l));
     while (again) {
         show_plan(l);
-        wait_all(l);
+        FL_TRY(wait_all(l));
         fl_launch_verdict(l);
         FL_TRY(restart(l, &again));
     }

@@ -71,10 +71,14 @@ typedef struct fl_proc {
     int64_t began; /* ns */
     int64_t lived; /* ns, once it has ended */
     bool stopped;  /* we told it to stop: its code is no failure */
-    bool lost;     /* its host no longer answers */
-    bool reported; /* an agent's: the launcher knows of its end */
-    int64_t shown; /* bytes of its log that were shown, or sent on */
-    fl_str line;   /* of its log, not ended yet; of another host */
+    int restarts;  /* how often this process alone was started again */
+    int tries;     /* of them in the minute that began at `minute` */
+    int64_t minute;
+    int64_t again_at; /* when it is started again; 0: it is not */
+    bool lost;        /* its host no longer answers */
+    bool reported;    /* an agent's: the launcher knows of its end */
+    int64_t shown;    /* bytes of its log that were shown, or sent on */
+    fl_str line;      /* of its log, not ended yet; of another host */
 } fl_proc;
 
 /* A socket that keeps the port of a server or rank of this host. */
@@ -161,5 +165,7 @@ void fl_launch_follow(fl_launch *l);
 void fl_launch_verdict(const fl_launch *l);
 /* "server 0", "trainer 1", "rank 1" */
 const char *fl_proc_name(const fl_proc *p, char buf[32]);
+/* "exit code 3", "signal 9 (Killed)" */
+const char *fl_proc_how(const fl_proc *p, char buf[64]);
 
 #endif

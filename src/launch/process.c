@@ -97,8 +97,9 @@ void fl_guard_end(fl_launch *l)
  * continued. */
 fl_err fl_proc_open_log(fl_launch *l, const fl_proc *p, int *out)
 {
-    const int how = l->restarts ? 0 : O_TRUNC;
-    if (!l->restarts)
+    const int restarts = l->restarts + p->restarts;
+    const int how = restarts ? 0 : O_TRUNC;
+    if (!restarts)
         (void)rename(p->log, fl_arena_printf(l->arena, "%s.old", p->log));
     *out = open(p->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | how, 0644);
     if (*out < 0)
@@ -106,8 +107,8 @@ fl_err fl_proc_open_log(fl_launch *l, const fl_proc *p, int *out)
                        "launch: log %s: %s; choose another folder with "
                        "--log_dir",
                        p->log, strerror(errno));
-    if (l->restarts)
-        dprintf(*out, "launch: restart %d\n", l->restarts);
+    if (restarts)
+        dprintf(*out, "launch: restart %d\n", restarts);
     return FL_OK;
 }
 

@@ -48,8 +48,7 @@ void fl_launch_follow(fl_launch *l)
     close(fd);
 }
 
-/* "exit code 3", "signal 9 (Killed)" */
-static const char *how(const fl_proc *p, char buf[64])
+const char *fl_proc_how(const fl_proc *p, char buf[64])
 {
     if (p->lost)
         snprintf(buf, 64, "its host was lost");
@@ -113,7 +112,7 @@ static void show_others(const fl_launch *l)
         well += !p->code;
         if (p->code && i != l->first && bad++ < OTHERS)
             fprintf(stderr, "  %s: %s%s, %s\n", fl_proc_name(p, name),
-                    p->stopped ? "stopped, " : "", how(p, end), p->log);
+                    p->stopped ? "stopped, " : "", fl_proc_how(p, end), p->log);
     }
     if (bad > OTHERS)
         fprintf(stderr, "  %d more did not end well\n", bad - OTHERS);
@@ -148,7 +147,7 @@ void fl_launch_verdict(const fl_launch *l)
     }
     const fl_proc *p = &l->procs.at[l->first];
     fprintf(stderr, "launch: %s failed first: %s after %.1f s\n",
-            fl_proc_name(p, name), how(p, end), (double)p->lived / s);
+            fl_proc_name(p, name), fl_proc_how(p, end), (double)p->lived / s);
     if (p->host)
         fprintf(stderr, "it ran on host %s in %s%s%s\n", p->host->name,
                 p->host->folder, p->lost ? ", which is lost: " : "",

@@ -468,6 +468,64 @@ def test_a_job_that_fails_each_time_ends_with_its_code(tmp_path):
     assert code == 4 and err.count("failed first: exit code 4") == 2
 
 
+JOB = "--server_num 1 --worker_num 2 --max_restarts 2 "
+
+
+def test_a_trainer_that_dies_is_started_again_alone(tmp_path):
+    code, _, err = run(
+        tmp_path, JOB,
+        'test $TRAINING_ROLE = PSERVER && '
+        '{ until test -e done; do sleep 0.05; done; exit 0; }; '
+        'echo "life ${FLUID_RESTARTS:-0} rejoin $FLUID_REJOIN"; '
+        'test $PADDLE_TRAINER_ID = 0 && exit 0; '
+        'test "$FLUID_RESTARTS" || kill -9 $$; touch done')
+    assert code == 0, err
+    assert re.search(r"launch: trainer 1 ended after [0-9.]+ s: signal 9 "
+                     r"\(Killed\); it is started again in 1 s, restart 1 of at "
+                     r"most 2 in a minute", err)
+    assert log(tmp_path, "workerlog.1").splitlines() == [
+        "life 0 rejoin 60", "launch: restart 1", "life 1 rejoin 60"]
+    assert log(tmp_path, "workerlog.0") == "life 0 rejoin 60\n"
+
+
+def test_a_trainer_that_always_fails_is_given_up(tmp_path):
+    code, _, err = run(
+        tmp_path, JOB + "--max_restarts 1",
+        'test $TRAINING_ROLE = PSERVER && '
+        '{ until test -e done; do sleep 0.05; done; exit 0; }; '
+        'test $PADDLE_TRAINER_ID = 0 && exit 0; '
+        'test "$FLUID_RESTARTS" && touch done; exit 3')
+    assert code == 3
+    assert err.count("it is started again") == 1
+    assert "launch: trainer 1 failed first: exit code 3" in err
+
+
+@pytest.mark.parametrize("level", ["memory", "process"])
+def test_a_killed_server_that_keeps_its_state_returns(tmp_path, level):
+    code, _, err = run(
+        tmp_path, JOB,
+        'test $TRAINING_ROLE = PSERVER && { test "$FLUID_RESTARTS" && '
+        '{ touch done; exit 0; }; kill -9 $$; }; '
+        'until test -e done; do sleep 0.05; done',
+        FLUID_DURABILITY=level)
+    if level == "process":
+        assert code == 0, err
+        assert "launch: server 0 ended after" in err
+    else:
+        assert code == 137
+        assert "launch: server 0 has failed; all other processes" in err
+
+
+def test_trainers_do_not_return_to_servers_that_have_ended(tmp_path):
+    code, _, err = run(
+        tmp_path, JOB,
+        'test $TRAINING_ROLE = PSERVER && '
+        '{ until test -e failed; do sleep 0.05; done; exit 1; }; '
+        'touch failed; exit 1')
+    assert code == 1
+    assert "launch: restart" not in log(tmp_path, "workerlog.0")
+
+
 def test_ctrl_c_does_not_restart_ranks(tmp_path):
     p = start(tmp_path, RANKS + "--max_restarts 3",
               "trap 'exit 1' INT; touch up.$PADDLE_TRAINER_ID; "
@@ -481,7 +539,7 @@ def test_ctrl_c_does_not_restart_ranks(tmp_path):
 
 @pytest.mark.parametrize("flags,sentence", [
     ("--mode ring", '--mode is "ring", expected pserver or collective'),
-    ("--max_restarts 1", "only with --mode collective"),
+    ("--max_restarts -1", "--max_restarts is -1, expected 0 or more"),
     (RANKS + "--worker_num 0", "0 ranks were asked for")])
 def test_collective_flags_that_cannot_be_are_named(tmp_path, flags, sentence):
     code, _, err = run(tmp_path, flags, "true")
