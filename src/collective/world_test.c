@@ -343,6 +343,110 @@ static void programs_gather_scatter_and_broadcast(void)
         CHECK(!memcmp(j.member[i].x, want[i], sizeof want[i]));
 }
 
+/* --- gradients ------------------------------------------------------------ */
+
+enum {
+    IN = 4 /* elements of X on each rank */
+};
+
+static float weight_of(int rank, int i)
+{
+    return 1 + (float)(3 * rank + i) / 2;
+}
+
+/* The gradient that the table makes of a call, as text. */
+static fl_err print_gradient(const char *type, int64_t n_out, fl_str *out)
+{
+    const fl_op_def *def = fl_registry_find(fl_check_registry(), type);
+    fl_arena *arena = fl_arena_new();
+    const char *x = "a", *y = "y";
+    fl_desc *call = fl_desc_new(arena, type);
+    fl_desc_set_in(call, "X", 1, &x);
+    fl_desc_set_out(call, "Out", 1, &y);
+    fl_desc_set_attr(call, &(fl_attr){"ring_id", FL_ATTR_INT, .i = 1});
+    if (strcmp(type, "c_allreduce_sum"))
+        fl_desc_set_attr(call, &(fl_attr){"nranks", FL_ATTR_INT, .i = 2});
+    fl_grads g = {.fwd = call, .arena = arena};
+    FL_TRY(def->make_grad(&g));
+    const fl_desc *back = g.descs.at[0];
+    const fl_attr *ranks = fl_desc_attr(back, "nranks");
+    fl_str_printf(out,
+                  "block 0\n"
+                  "  var y@GRAD: f32[%lld] persistable\n"
+                  "  var a@GRAD: f32[%d] persistable\n"
+                  "  %s(X=%s) -> Out=%s {ring_id=%lld",
+                  (long long)n_out, IN, back->type,
+                  fl_desc_in(back, "X")->name[0],
+                  fl_desc_out(back, "Out")->name[0],
+                  (long long)fl_desc_attr(back, "ring_id")->i);
+    if (ranks)
+        fl_str_printf(out, ", nranks=%lld", (long long)ranks->i);
+    fl_str_add(out, "}\n");
+    fl_vec_fini(&g.descs);
+    fl_arena_free(arena);
+    return FL_OK;
+}
+
+/* This rank's part of the loss, the sum of weights times outputs, where element
+ * k of rank q is larger by 1; q -1: none. */
+static fl_err find_loss(member *m, const char *type, int64_t n_out, int q,
+                        int k, float *loss)
+{
+    char text[300];
+    snprintf(text, sizeof text,
+             "block 0\n"
+             "  var a: f32[%d] persistable\n"
+             "  var y: f32[%lld] persistable\n"
+             "  %s(X=a) -> Out=y {ring_id=1%s}\n",
+             IN, (long long)n_out, type, n_out == IN ? "" : ", nranks=2");
+    set_tensor(m, "a", IN, (float)m->rank, 1);
+    if (m->rank == q)
+        ((float *)fl_scope_find(m->scope, "a")->tensor.data)[k] += 1;
+    FL_TRY(run_text(m, text));
+    const float *y = fl_scope_find(m->scope, "y")->tensor.data;
+    *loss = 0;
+    for (int i = 0; i < n_out; i++)
+        *loss += weight_of(m->rank, i) * y[i];
+    return FL_OK;
+}
+
+/* x: the loss, then for each element of both ranks; then the gradient. */
+static fl_err compare_gradient(member *m)
+{
+    const char *type = m->text;
+    const int64_t n_out = strstr(type, "gather")    ? 2 * IN
+                          : strstr(type, "scatter") ? IN / 2
+                                                    : IN;
+    fl_str back = {0};
+    FL_TRY(find_loss(m, type, n_out, -1, 0, &m->x[0]));
+    for (int i = 0; i < 2 * IN; i++)
+        FL_TRY(find_loss(m, type, n_out, i / IN, i % IN, &m->x[1 + i]));
+    set_tensor(m, "y@GRAD", n_out, weight_of(m->rank, 0), 0.5f);
+    fl_err err = print_gradient(type, n_out, &back);
+    if (!err)
+        err = run_text(m, back.at);
+    fl_str_fini(&back);
+    if (!err)
+        get_tensor(m, "a@GRAD", 1 + 2 * IN);
+    return err;
+}
+
+static void gradients_of_calls_agree_with_differences(void)
+{
+    static const char *const types[] = {"c_allreduce_sum", "c_allgather",
+                                        "c_reducescatter"};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        job j;
+        run_job(&j, 2, types[t], compare_gradient);
+        check_all_ok(&j);
+        const float *a = j.member[0].x, *b = j.member[1].x;
+        for (int i = 0; i < 2 * IN; i++)
+            close_to(j.member[i / IN].x[1 + 2 * IN + i % IN],
+                     (double)(a[1 + i] + b[1 + i] - a[0] - b[0]));
+        fl_checked(types[t], true);
+    }
+}
+
 /* --- selected rows -------------------------------------------------------- */
 
 static const char sparse_call[] =
@@ -600,6 +704,8 @@ const fl_test fl_tests[] = {
      a_result_that_is_read_early_is_waited_for},
     {"programs gather, scatter and broadcast",
      programs_gather_scatter_and_broadcast},
+    {"gradients of calls agree with differences",
+     gradients_of_calls_agree_with_differences},
     {"selected rows come in the order of ranks",
      selected_rows_come_in_the_order_of_ranks},
     {"lookups are fused around ranks", lookups_are_fused_around_ranks},
