@@ -141,14 +141,14 @@ static void check_steady(const how *h, double most)
 
 static void a_synchronous_step_is_steady(void)
 {
-    check_steady(&(how){0}, 65);
-    check_steady(&(how){.is_distributed = true}, 80);
+    check_steady(&(how){0}, 45);
+    check_steady(&(how){.is_distributed = true}, 50);
 }
 
 static void an_asynchronous_step_is_steady(void)
 {
     check_steady(&(how){.async = true}, 30);
-    check_steady(&(how){.async = true, .is_distributed = true}, 45);
+    check_steady(&(how){.async = true, .is_distributed = true}, 30);
 }
 
 static void fusion_changes_nothing(void)

@@ -44,6 +44,7 @@ enum {
     WHY_MOST = 2000, /* bytes of an error message: headers are limited */
     LEND_LEAST =
         1024,         /* bytes; smaller memory is faster to copy than to lend */
+    SLICES_FEW = 16,  /* slices of a message that need no memory of their own */
     WORDS_PAUSE = 16, /* unsent words after which a served call is not read */
     WORDS_MOST = 1024,    /* unsent words after which a call is ended */
     REQUESTS_ASKED = 256, /* requests that gRPC may deliver before we ask for
@@ -481,7 +482,9 @@ static grpc_byte_buffer *pack_packet(rpc_call *c, fl_packet *p)
 {
     const fl_span *spans;
     int n = fl_packet_spans(p, &spans);
-    grpc_slice *slices = fl_mem_alloc((size_t)n * sizeof *slices);
+    grpc_slice few[SLICES_FEW], *slices = few;
+    if (n > SLICES_FEW)
+        slices = fl_mem_alloc((size_t)n * sizeof *slices);
     freight *f = fl_mem_alloc(sizeof *f);
     *f = (freight){p, c};
     fl_count_init(&f->slices, 1);
@@ -491,7 +494,8 @@ static grpc_byte_buffer *pack_packet(rpc_call *c, fl_packet *p)
     grpc_byte_buffer *b = grpc_raw_byte_buffer_create(slices, (size_t)n);
     for (int i = 0; i < n; i++)
         grpc_slice_unref(slices[i]);
-    fl_mem_free(slices);
+    if (slices != few)
+        fl_mem_free(slices);
     slice_drop(f);
     return b;
 }

@@ -10,6 +10,7 @@
 
 enum {
     ROOM = 224,  /* bytes; enough for the headers of a small message */
+    FEW = 8,     /* spans, and loans, of a small message */
     CHUNK = 4096 /* bytes that are allocated when the room is full */
 };
 
@@ -18,6 +19,7 @@ typedef struct loan {
     void *owner;
 } loan;
 
+/* A small packet is one allocation: its arrays begin inside. */
 struct fl_packet {
     fl_count refs;
     FL_VEC(fl_span) spans; /* none is empty */
@@ -25,8 +27,31 @@ struct fl_packet {
     FL_VEC(loan) loans;
     char *room; /* the next copy goes here */
     size_t left;
+    fl_span few_spans[FEW];
+    size_t few_ends[FEW];
+    loan few_loans[FEW];
     char first[ROOM];
 };
+
+/* Memory for one more element of an array that may lie inside its packet. */
+static void reserve_one(void **at, const void *inside, int64_t n, int64_t *cap,
+                        size_t size)
+{
+    if (n < *cap)
+        return;
+    void *had = *at == inside ? NULL : *at;
+    *cap *= 2;
+    void *more = fl_mem_grow(had, (size_t)*cap * size);
+    if (!had)
+        memcpy(more, inside, (size_t)n * size);
+    *at = more;
+}
+
+static void free_array(void *at, const void *inside)
+{
+    if (at != inside)
+        fl_mem_free(at);
+}
 
 fl_packet *fl_packet_new(void)
 {
@@ -34,6 +59,10 @@ fl_packet *fl_packet_new(void)
     fl_count_init(&p->refs, 1);
     p->room = p->first;
     p->left = ROOM;
+    p->spans.at = p->few_spans;
+    p->ends.at = p->few_ends;
+    p->loans.at = p->few_loans;
+    p->spans.cap = p->ends.cap = p->loans.cap = FEW;
     return p;
 }
 
@@ -49,9 +78,9 @@ void fl_packet_unref(fl_packet *p)
         return;
     for (int64_t i = 0; i < p->loans.n; i++)
         p->loans.at[i].drop(p->loans.at[i].owner);
-    fl_vec_fini(&p->spans);
-    fl_vec_fini(&p->ends);
-    fl_vec_fini(&p->loans);
+    free_array(p->spans.at, p->few_spans);
+    free_array(p->ends.at, p->few_ends);
+    free_array(p->loans.at, p->few_loans);
     fl_mem_free(p);
 }
 
@@ -68,8 +97,19 @@ int fl_packet_spans(const fl_packet *p, const fl_span **out)
 
 static void add_span(fl_packet *p, const void *at, size_t size)
 {
+    reserve_one((void **)&p->ends.at, p->few_ends, p->ends.n, &p->ends.cap,
+                sizeof *p->ends.at);
+    reserve_one((void **)&p->spans.at, p->few_spans, p->spans.n, &p->spans.cap,
+                sizeof *p->spans.at);
     fl_push(&p->ends, fl_packet_size(p) + size);
     fl_push(&p->spans, (fl_span){at, size});
+}
+
+static void add_loan(fl_packet *p, void (*drop)(void *owner), void *owner)
+{
+    reserve_one((void **)&p->loans.at, p->few_loans, p->loans.n, &p->loans.cap,
+                sizeof *p->loans.at);
+    fl_push(&p->loans, (loan){drop, owner});
 }
 
 static void make_room(fl_packet *p, size_t size)
@@ -77,7 +117,7 @@ static void make_room(fl_packet *p, size_t size)
     size = size < CHUNK ? CHUNK : size;
     p->room = fl_mem_grow(NULL, size);
     p->left = size;
-    fl_push(&p->loans, (loan){fl_mem_free, p->room});
+    add_loan(p, fl_mem_free, p->room);
 }
 
 void fl_packet_copy(fl_packet *p, const void *at, size_t size)
@@ -104,7 +144,7 @@ void fl_packet_lend(fl_packet *p, const void *at, size_t size,
     if (size)
         add_span(p, at, size);
     if (drop)
-        fl_push(&p->loans, (loan){drop, owner});
+        add_loan(p, drop, owner);
 }
 
 /* The index of the span with byte `at`, which is before the end. */

@@ -549,6 +549,41 @@ static void a_push_is_applied_as_it_comes(void)
     shop_close(&p);
 }
 
+/* The tenth and later pushes, of what the first nine brought. */
+static void check_steady_pushes(shop *p, const char *grad, bool rows)
+{
+    const int64_t row[] = {3, 7};
+    uint64_t allocated = 0, prepared = 0;
+    for (int i = 0; i < 20; i++) {
+        if (i == 10) {
+            allocated = p->allocated;
+            prepared = p->prepared;
+        }
+        const float x[] = {1, 2, 3, 4};
+        push(p, 0,
+             rows ? shop_rows(grad, 10, 2, 2, row, x)
+                  : shop_grad(grad, 2, 1, x),
+             true);
+    }
+    CHECK_INT((int64_t)(p->allocated - allocated), 0);
+    CHECK_INT((int64_t)(p->prepared - prepared), 0);
+}
+
+static void an_owner_applies_without_allocating(void)
+{
+    shop p;
+    begin(&p, "adam", scene_rate);
+    shop_open(&p, &async);
+    check_steady_pushes(&p, "w@GRAD", false);
+    shop_close(&p);
+    for (int i = 0; i < 2; i++) {
+        shop_begin_rows(&p, "adagrad", scene_rate, i);
+        shop_open(&p, &async);
+        check_steady_pushes(&p, i ? "emb@GRAD.pserver_0" : "emb@GRAD", true);
+        shop_close(&p);
+    }
+}
+
 static void slices_wait_for_each_other(void)
 {
     const fl_shape s = {2, {WIDE, 1}};
@@ -717,6 +752,8 @@ const fl_test fl_tests[] = {
     {"a bad pull is an error with a sentence", a_bad_pull_is_an_error},
     {"an answer has so many bytes", an_answer_has_so_many_bytes},
     {"several owners answer together", owners_answer_together},
+    {"an owner applies a push without allocating",
+     an_owner_applies_without_allocating},
     {"an asynchronous push is applied as it comes",
      a_push_is_applied_as_it_comes},
     {"a range of a variable is answered as a slice", a_range_is_a_slice},

@@ -23,8 +23,9 @@ typedef struct shop {
     size_t max_answer; /* for the store */
     pthread_mutex_t lock;
     pthread_cond_t news;
-    int applied;   /* rounds that were applied */
-    char why[512]; /* error of the last round; "": none */
+    int applied;                  /* rounds that were applied */
+    char why[512];                /* error of the last round; "": none */
+    uint64_t allocated, prepared; /* by the thread that applied it, in all */
     int answers;
     fl_msg_kind kind; /* of the last answer */
     int code;
@@ -38,6 +39,8 @@ static inline void shop_applied(void *self, const char *why)
     shop *p = self;
     pthread_mutex_lock(&p->lock);
     p->applied++;
+    p->allocated = fl_mem_count();
+    p->prepared = fl_frame_prepared();
     snprintf(p->why, sizeof p->why, "%s", why ? why : "");
     pthread_cond_signal(&p->news);
     pthread_mutex_unlock(&p->lock);

@@ -11,6 +11,8 @@
 typedef struct entry {
     fl_trainer *trainer;
     fl_communicator *communicator; /* NULL: none runs */
+    fl_handle *found; /* the placement that it was found by last; a reference,
+                         so that no other placement gets its address */
 } entry;
 
 /* The lock guards the list. It is not held while a trainer works. */
@@ -32,8 +34,10 @@ void fl_service_free(fl_service *s)
         return;
     const fl_err ignored = fl_service_leave(s, 0, NULL, NULL);
     (void)ignored; /* free cannot report an error */
-    for (int64_t i = 0; i < s->jobs.n; i++)
+    for (int64_t i = 0; i < s->jobs.n; i++) {
         fl_trainer_free(s->jobs.at[i].trainer);
+        fl_handle_unref(s->jobs.at[i].found);
+    }
     fl_vec_fini(&s->jobs);
     pthread_mutex_destroy(&s->lock);
     fl_mem_free(s);
@@ -43,9 +47,18 @@ void fl_service_free(fl_service *s)
 
 static entry *find_job(fl_service *s, const fl_placement *place)
 {
+    fl_handle *handle = (fl_handle *)&place->handle;
     for (int64_t i = 0; i < s->jobs.n; i++)
-        if (fl_trainer_is_at(s->jobs.at[i].trainer, place))
+        if (s->jobs.at[i].found == handle) /* no texts are compared */
             return &s->jobs.at[i];
+    for (int64_t i = 0; i < s->jobs.n; i++) {
+        entry *e = &s->jobs.at[i];
+        if (!fl_trainer_is_at(e->trainer, place))
+            continue;
+        fl_handle_unref(e->found);
+        e->found = fl_handle_ref(handle);
+        return e;
+    }
     return NULL;
 }
 
@@ -57,7 +70,7 @@ static fl_err find_or_add_job(fl_service *s, const fl_placement *place,
     if (*out)
         return FL_OK;
     FL_TRY(fl_trainer_new(place, NULL, &t));
-    fl_push(&s->jobs, (entry){t, NULL});
+    fl_push(&s->jobs, (entry){.trainer = t});
     *out = &s->jobs.at[s->jobs.n - 1];
     return FL_OK;
 }
