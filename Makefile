@@ -40,7 +40,7 @@ PY_INC := $(if $(wildcard $(PY_INC)/Python.h),$(PY_INC))
 # The plug-in that reduces by MPI is built where MPI is (scripts/deps mpi).
 MPICC := $(shell command -v mpicc)
 MPI_PLUGIN := $(if $(MPICC),$(B)/lib/libfluid-mpi.so)
-LDLIBS := -ldnnl -lgomp -lgrpc -lgpr -lprotobuf-c -lz -lm -lpthread
+LDLIBS := -ldnnl -lgomp -lgrpc -lgpr -lprotobuf-c -lssl -lcrypto -lz -lm -lpthread
 # Above it in the tree and where it is installed, beside it in a wheel.
 ORIGIN := -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../fluid'
 

@@ -2,10 +2,12 @@
 /* wire SECONDS [copy] - bytes a second between two processes over net/rpc.h,
  * one core each: pushes and pulls of 1 and 16 MB, 4 in flight. One line of
  * JSON; CPU is that of both, in seconds a gigabyte. With "copy" what was pulled
- * is brought together in one place, too. */
+ * is brought together in one place, too. Over TLS where FLUID_TLS_CERT and its
+ * like are set. */
 #include "bench.h"
 
 #include "base/vec.h"
+#include "cluster/tls.h"
 #include "net/rpc.h"
 
 #include <pthread.h>
@@ -54,6 +56,7 @@ static int serve(void)
     server s = {.memory = tensor()};
     pin(1);
     fl_rpc_opts opts = {.methods = methods, .self = &s};
+    must(!fl_job_tls_read(&opts.tls), fl_errmsg());
     must(!fl_rpc_new(&opts, &s.rpc), "server");
     must(!fl_rpc_listen(s.rpc, "127.0.0.1:0", &port), "listen");
     printf("%d\n", port);
@@ -166,7 +169,9 @@ int main(int argc, char **argv)
         c.source[i] = tensor();
         c.into[i] = tensor();
     }
-    must(!fl_rpc_new(&(fl_rpc_opts){0}, &c.rpc), "client");
+    fl_rpc_opts opts = {0};
+    must(!fl_job_tls_read(&opts.tls), fl_errmsg());
+    must(!fl_rpc_new(&opts, &c.rpc), "client");
     c.peer = fl_rpc_peer_at(c.rpc, address);
     measure_all(&c, other.cpu, argc > 1 ? atof(argv[1]) : 4);
     fl_rpc_free(c.rpc);

@@ -1033,7 +1033,7 @@ typedef struct fl_launch_opts {
     const char *node_ip;          /* this host; NULL: "127.0.0.1" */
     const char *cluster_node_ips; /* all hosts; NULL: this one */
     const char *hosts; /* by ssh: "user@host:port,host"; NULL: none. The fields
-                        * up to `exported` are read with it only */
+                        * up to `insecure` are read with it only */
     const char *ssh;   /* command and flags; NULL: "ssh" */
     const char *remote_paddle;  /* the command there; NULL: as here, or in the
                                  * PATH */
@@ -1042,6 +1042,7 @@ typedef struct fl_launch_opts {
     const char *workspace_root; /* of new ones; NULL: the home folder */
     const char *package;        /* folder here that becomes the workspace */
     const char *exported;       /* variables that all processes get: "A,B" */
+    bool insecure;              /* no TLS between hosts */
     const char *log_dir;        /* serverlog.N, workerlog.N; NULL: "logs" */
     const char *gpus; /* collective: "2,3" starts a rank for each, which finds
                        * it in FLAGS_selected_gpus; wins over trainers */

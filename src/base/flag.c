@@ -27,6 +27,9 @@ const char *const fl_flag_names[] = {
     "FLUID_STATE_DIR",
     "FLUID_STATUS",
     "FLUID_TABLE_MEMORY",
+    "FLUID_TLS_CA",
+    "FLUID_TLS_CERT",
+    "FLUID_TLS_KEY",
     "FLUID_TRUST_PROGRAMS",
     NULL,
 };

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "cluster/tls.h"
 #include "net/probe.h"
 #include "protocol/job.h"
 
@@ -29,6 +30,7 @@
 enum {
     NAMED = 4, /* servers that a log line names; the others are counted */
 };
+#define NO_TLS  "it does not accept the certificate of this process, or has none"
 #define FOREIGN "something else than a parameter server listens there"
 static const int64_t nap_time = 20 * FL_MS;
 static const int64_t rest = 200 * FL_MS;  /* between two tries */
@@ -119,6 +121,7 @@ typedef struct goal {
     bool asking; /* the connection was accepted */
     bool tried;  /* all addresses were tried once */
     fl_probe answer;
+    fl_tls *tls; /* of the job; NULL: it has none */
     bool up;
     const char *why;          /* why it is not up */
     const fl_wait_opts *opts; /* its poll may end a lookup */
@@ -173,7 +176,10 @@ static void begin_asking(goal *g, int64_t now)
 {
     unsigned char request[FL_PROBE_BYTES];
     const size_t n = fl_probe_request(request);
-    if (met_itself(g->fd))
+    const bool alone = met_itself(g->fd);
+    if (!alone && g->tls)
+        g->fd = fl_tls_wrap(g->tls, g->fd, false);
+    if (alone)
         conclude(g, reason(end_self(g->fd)), now);
     else if (send(g->fd, request, n, MSG_NOSIGNAL) != (ssize_t)n)
         conclude(g, "it hangs up", now);
@@ -246,7 +252,11 @@ static void watch_asking(goal *g, int64_t now)
     if (a)
         conclude(g, why[a], now);
     else if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
-        conclude(g, g->answer.greeted ? "it hangs up" : FOREIGN, now);
+        conclude(g,
+                 g->answer.greeted ? "it hangs up"
+                 : g->tls          ? NO_TLS
+                                   : FOREIGN,
+                 now);
     else if (now >= g->due)
         conclude(g, "it accepts and says nothing", now);
 }
@@ -299,14 +309,19 @@ fl_err fl_ports_wait(int n, const char *const *endpoints,
 {
     goal *goals = fl_mem_alloc(((size_t)n + 1) * sizeof *goals);
     patience p;
+    fl_tls *tls = NULL;
+    fl_err err = fl_job_tls_read(&tls);
     for (int i = 0; i < n; i++)
-        goals[i] = (goal){.endpoint = endpoints[i], .fd = -1, .opts = &p.opts};
-    fl_err err = begin_wait(&p, opts, world);
+        goals[i] = (goal){
+            .endpoint = endpoints[i], .fd = -1, .opts = &p.opts, .tls = tls};
+    if (!err)
+        err = begin_wait(&p, opts, world);
     if (!err)
         err = wait_all(goals, n, &p);
     for (int i = 0; i < n; i++)
         if (goals[i].fd >= 0)
             close(goals[i].fd);
+    fl_tls_free(tls);
     fl_mem_free(goals);
     return err;
 }
@@ -323,7 +338,7 @@ fl_err fl_ports_ask(const char *endpoint)
     const fl_ports_world w = real_world();
     const fl_wait_opts nobody = {0};
     goal g = {.endpoint = endpoint, .fd = -1, .opts = &nobody};
-    fl_err err = FL_OK;
+    fl_err err = fl_job_tls_read(&g.tls);
     while (!err && !g.up && !g.tried) {
         err = step_goal(&g, fl_clock_now(w.clock));
         if (!err && !g.n && g.fd < 0 && !g.tried) /* the name is not known */
@@ -333,6 +348,7 @@ fl_err fl_ports_ask(const char *endpoint)
     }
     if (g.fd >= 0)
         close(g.fd);
+    fl_tls_free(g.tls);
     if (!err && !g.up)
         err = fl_fail(FL_EIO, "no server answers at %s (%s)", endpoint, g.why);
     return err;

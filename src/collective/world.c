@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "cluster/key.h"
+#include "cluster/tls.h"
 #include "collective/agree.h"
 #include "net/address.h"
 
@@ -30,6 +31,7 @@ struct fl_world {
     char **endpoints;
     fl_backend backend; /* self NULL: the world has ended */
     fl_reducer *reducer;
+    fl_tls *tls;  /* of the connections; NULL: plain text */
     fl_watch *by; /* watch of the current call on the caller's thread */
     FL_VEC(agreed) agreed;
     FL_VEC(char *) texts; /* texts of the programs that ranks agreed on */
@@ -68,6 +70,7 @@ void fl_world_unref(fl_world *w)
     fl_reducer_free(w->reducer);
     if (w->backend.self)
         w->backend.free(w->backend.self);
+    fl_tls_free(w->tls);
     for (int i = 0; i < w->ranks; i++)
         fl_mem_free(w->endpoints[i]);
     for (int64_t i = 0; i < w->texts.n; i++)
@@ -241,7 +244,8 @@ static fl_err read_options(fl_mesh_opts *o, int *overlap)
     return FL_OK;
 }
 
-/* Warn if other hosts can reach this rank and there is no job key. */
+/* Warn if other hosts can reach this rank and there is no job key and no TLS.
+ */
 static void warn_without_key(const char *endpoint)
 {
     fl_address at[FL_ADDRESSES];
@@ -253,7 +257,8 @@ static void warn_without_key(const char *endpoint)
     if (!fl_address_loopback(text))
         FL_WARN("%s is not a loopback address: gradients travel as plain text, "
                 "and whoever reaches the port may join; set FLUID_JOB_KEY_FILE "
-                "on all ranks to keep strangers out",
+                "on all ranks to keep strangers out, or use TLS "
+                "(docs/clusters.md)",
                 endpoint);
 }
 
@@ -269,9 +274,11 @@ static fl_err join_world(fl_world *w, const fl_job_key *key, fl_watch *by)
                       .user = w};
     int overlap;
     FL_TRY(read_options(&o, &overlap));
+    FL_TRY(fl_job_tls_read(&w->tls));
+    o.tls = w->tls;
     const char *backend = fl_flag_text("FLUID_COLLECTIVE");
     const bool own = !backend || !strcmp(backend, "ring");
-    if (own && !key->size)
+    if (own && !key->size && !w->tls)
         warn_without_key(w->endpoints[w->rank]);
     w->by = by;
     FL_TRY(own ? fl_backend_ring(&o, &w->backend)

@@ -14,6 +14,7 @@
  *                                 folder 0   the workspace, absolute
  *                                 ports 0    host:port,host:port
  *     key 0        job key
+ *     tls i        PEM of certificate (0), key (1), authority (2)
  *     arg 0, env 0 one each, for the next process
  *     start i      "server 0"                process i, first of the servers
  *                                 log i      bytes
@@ -213,6 +214,15 @@ static fl_err on_key(agent *a, const fl_notice *r)
     return FL_OK;
 }
 
+static fl_err on_tls(agent *a, const fl_notice *r)
+{
+    if (r->number < 0 || r->number >= FL_TLS_FILES)
+        return fl_fail(FL_EPROTO, "a certificate of kind %lld came",
+                       (long long)r->number);
+    a->l.tls[r->number] = fl_arena_strdup(a->l.arena, r->body);
+    return FL_OK;
+}
+
 static fl_err on_arg(agent *a, const fl_notice *r)
 {
     fl_push(&a->argv, fl_arena_strdup(a->l.arena, r->body));
@@ -312,6 +322,7 @@ static const struct {
     {"node", on_node},
     {"hold", on_hold},
     {"key", on_key},
+    {"tls", on_tls},
     {"arg", on_arg},
     {"env", on_env},
     {"start", on_start},

@@ -18,6 +18,10 @@ typedef FL_VEC(char *) env_list;
 static const char *const exported[] = {"FLUID_", "FL_",   "FLAGS_", "PADDLE_",
                                        "GLOG_",  "GRPC_", "OMP_",   "PYTHON"};
 
+/* Files of a process in memory, in the order of FL_TLS_FD and on. */
+static const char *const tls_names[FL_TLS_FILES] = {
+    "FLUID_TLS_CERT", "FLUID_TLS_KEY", "FLUID_TLS_CA"};
+
 /* Variables that are set here, or would mislead: they are never inherited. */
 static const char *const ours[] = {
     "TRAINING_ROLE",
@@ -221,6 +225,10 @@ char **fl_launch_env(fl_launch *l, const fl_proc *p)
         set_rank(l, &env, p);
     else
         set_served(l, &env, p);
+    for (int i = 0; i < FL_TLS_FILES && l->ca; i++)
+        set_variable(
+            l, &env, tls_names[i],
+            fl_arena_printf(l->arena, "/proc/self/fd/%d", FL_TLS_FD + i));
     if (!fl_flag_text("FLUID_REJOIN")) /* how long others wait for it */
         set_variable(l, &env, "FLUID_REJOIN",
                      l->opts->max_restarts ? "60" : "0");

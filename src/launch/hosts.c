@@ -14,8 +14,10 @@
  * agents would go before their processes could leave. */
 #include "launch/launch.h"
 
+#include "base/certs.h"
 #include "base/clock.h"
 #include "base/disk.h"
+#include "base/endpoint.h"
 #include "base/flag.h"
 
 #include <ctype.h>
@@ -41,10 +43,11 @@ enum {
     SAID = 2000,  /* bytes of what ssh says that are kept */
     LINE = 4000,  /* bytes of a line that are shown */
     HOSTFILE = 1 << 20,
-    QUEUE = 1 << 18,   /* bytes of the package that wait to be sent */
-    FIRST_PORT = 6170, /* of a dry run */
-    LOST_CODE = 255,   /* what ssh says of a connection that broke */
-    NOT_FOUND = 127    /* what a shell says of a missing command */
+    CERTIFICATE_DAYS = 3650, /* longer than any job */
+    QUEUE = 1 << 18,         /* bytes of the package that wait to be sent */
+    FIRST_PORT = 6170,       /* of a dry run */
+    LOST_CODE = 255,         /* what ssh says of a connection that broke */
+    NOT_FOUND = 127          /* what a shell says of a missing command */
 };
 
 #define NO_PADDLE                                                              \
@@ -740,11 +743,21 @@ static const char *make_stamp(fl_launch *l)
     return fl_arena_strdup(l->arena, text);
 }
 
+/* Bytes between hosts are encrypted, unless the user wants it otherwise or has
+ * certificates of their own. */
+static fl_err make_authority(fl_launch *l)
+{
+    if (l->hosts.n < 2 || l->opts->insecure || fl_flag_text("FLUID_TLS_CERT"))
+        return FL_OK;
+    return fl_ca_new(&l->ca);
+}
+
 fl_err fl_hosts_start(fl_launch *l)
 {
     const fl_launch_opts *o = l->opts;
     const int each = o->collective ? o->trainers : o->servers;
     l->stamp = make_stamp(l);
+    FL_TRY(make_authority(l));
     if (o->package && !o->dry_run)
         FL_TRY(pack_workspace(l));
     for (int64_t i = 0; i < l->hosts.n; i++) {
@@ -761,12 +774,41 @@ fl_err fl_hosts_start(fl_launch *l)
     return join_ports(l, each);
 }
 
+/* The name or address by which the others connect to a host. */
+static const char *name_to_certify(fl_launch *l, const fl_host *h)
+{
+    fl_endpoint e;
+    char *first = fl_arena_strdup(l->arena, h->ports);
+    first[strcspn(first, ",")] = 0;
+    if (fl_endpoint_read(first, "launch: server ", &e))
+        return h->host;
+    return fl_arena_printf(l->arena, "%.*s", e.host_size, e.host);
+}
+
+/* Its certificate is made here and goes over ssh. */
+static fl_err certify(fl_launch *l, fl_host *h)
+{
+    char *certificate, *key;
+    if (!l->ca || h->certified)
+        return FL_OK;
+    FL_TRY(fl_ca_issue(l->ca, name_to_certify(l, h), CERTIFICATE_DAYS,
+                       &certificate, &key));
+    fl_channel_text(&h->channel, "tls", 0, certificate);
+    fl_channel_text(&h->channel, "tls", 1, key);
+    fl_channel_text(&h->channel, "tls", 2, fl_ca_pem(l->ca));
+    fl_mem_free(certificate);
+    fl_mem_free(key);
+    h->certified = true;
+    return FL_OK;
+}
+
 fl_err fl_host_run(fl_launch *l, fl_proc *p)
 {
     fl_host *h = p->host;
     int log;
     FL_TRY(fl_proc_open_log(l, p, &log));
     close(log);
+    FL_TRY(certify(l, h));
     if (l->key)
         fl_channel_text(&h->channel, "key", 0, l->key);
     for (char **word = l->argv; *word; word++)
@@ -834,5 +876,6 @@ void fl_hosts_end(fl_launch *l)
     }
     if (l->package >= 0)
         close(l->package);
+    fl_ca_free(l->ca);
     fl_sentence_restore(&why);
 }

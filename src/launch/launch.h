@@ -23,7 +23,9 @@
 #include <sys/types.h>
 
 enum {
-    FL_KEY_FD = 3 /* descriptor from which a rank reads the key of the job */
+    FL_KEY_FD = 3, /* descriptor from which a rank reads the key of the job */
+    FL_TLS_FD = 4, /* and those of its certificate, key and authority */
+    FL_TLS_FILES = 3
 };
 
 typedef enum fl_host_state {
@@ -50,6 +52,7 @@ typedef struct fl_host {
     int64_t heard, told; /* when we last heard of it and told it something */
     int64_t sent;        /* bytes of the package */
     bool package_sent;
+    bool certified; /* it has its certificate */
 } fl_host;
 
 /* One process. */
@@ -95,6 +98,9 @@ typedef struct fl_launch {
     char **argv;                    /* what every process runs; NULL ends it */
     char *key;                      /* what ranks prove to each other that
                                        they know; NULL: we have made none */
+    struct fl_ca *ca;               /* of the job; NULL: it has no TLS */
+    char *tls[FL_TLS_FILES];        /* an agent's: PEM of certificate, key and
+                                       authority for its processes, or NULL */
     FL_VEC(const char *) endpoints; /* of all servers, or ranks, of the job */
     FL_VEC(fl_held_port) held;      /* those of this host */
     int nodes, node;                /* hosts of the job, and which is this */

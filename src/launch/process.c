@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -124,12 +125,36 @@ static int open_key(const char *key)
     return ends[0];
 }
 
+/* A file in memory that only its process can open; -1 as above. It lies above
+ * the numbers that the child will have. */
+static int open_memory(const char *text)
+{
+    const int low = memfd_create("fluid", MFD_CLOEXEC);
+    const int fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, FL_TLS_FD + 16);
+    if (low >= 0)
+        close(low);
+    if (fd >= 0)
+        (void)!write(fd, text, strlen(text));
+    return fd;
+}
+
+/* Its certificate, key and authority. */
+static void pass_tls(const fl_launch *l, posix_spawn_file_actions_t *files,
+                     int fds[FL_TLS_FILES])
+{
+    for (int i = 0; i < FL_TLS_FILES; i++) {
+        fds[i] = l->tls[i] ? open_memory(l->tls[i]) : -1;
+        if (fds[i] >= 0)
+            posix_spawn_file_actions_adddup2(files, fds[i], FL_TLS_FD + i);
+    }
+}
+
 fl_err fl_proc_start(fl_launch *l, fl_proc *p)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     char **argv = p->argv ? p->argv : l->argv;
-    int log, key = -1;
+    int log, key = -1, tls[FL_TLS_FILES];
     if (p->host)
         return fl_host_run(l, p);
     FL_TRY(fl_proc_open_log(l, p, &log));
@@ -141,6 +166,7 @@ fl_err fl_proc_start(fl_launch *l, fl_proc *p)
     posix_spawn_file_actions_adddup2(&files, log, 2);
     if (key >= 0)
         posix_spawn_file_actions_adddup2(&files, key, FL_KEY_FD);
+    pass_tls(l, &files, tls);
     posix_spawnattr_init(&attr);
     fl_proc_plain_signals(&attr, POSIX_SPAWN_SETPGROUP);
     const int why = posix_spawnp(&p->pid, argv[0], &files, &attr, argv,
@@ -150,6 +176,9 @@ fl_err fl_proc_start(fl_launch *l, fl_proc *p)
     close(log);
     if (key >= 0)
         close(key);
+    for (int i = 0; i < FL_TLS_FILES; i++)
+        if (tls[i] >= 0)
+            close(tls[i]);
     if (why)
         return fl_fail(FL_EIO, "launch: %s cannot be started: %s", argv[0],
                        strerror(why));

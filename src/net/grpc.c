@@ -998,6 +998,7 @@ static fl_err serve_path(fl_rpc *r, const char *exact, int *port)
 static fl_err serve_port(fl_rpc *r, const char *exact, int *port)
 {
     const fl_listener_opts opts = {.shared = r->opts.held,
+                                   .tls = r->opts.tls,
                                    .open = !r->opts.token,
                                    .take = take_socket,
                                    .tick = end_late_calls,
@@ -1102,15 +1103,28 @@ void fl_rpc_refuse(fl_rpc *r, uint64_t call, fl_err code, const char *why)
 
 /* --- calling --- */
 
+/* A path of the file system is on this host: its owner says who may come. The
+ * name of a host must be in its certificate. */
+static grpc_channel_credentials *credentials_for(const fl_rpc *r,
+                                                 const char *address)
+{
+    if (!r->opts.tls || fl_starts_with(address, "unix:"))
+        return grpc_insecure_credentials_create();
+    const fl_tls_pem *pem = fl_tls_pem_of(r->opts.tls);
+    grpc_ssl_pem_key_cert_pair pair = {.private_key = pem->key,
+                                       .cert_chain = pem->certificate};
+    return grpc_ssl_credentials_create(pem->authority, &pair, NULL, NULL);
+}
+
 static grpc_channel *connect_to(const fl_rpc *r, const char *address)
 {
     sigset_t old;
     fl_grpc_args args;
     fl_grpc_signals_off(&old);
-    grpc_channel_credentials *plain = grpc_insecure_credentials_create();
+    grpc_channel_credentials *shown = credentials_for(r, address);
     grpc_channel *c =
-        grpc_channel_create(address, plain, fl_grpc_args_of(&r->opts, &args));
-    grpc_channel_credentials_release(plain);
+        grpc_channel_create(address, shown, fl_grpc_args_of(&r->opts, &args));
+    grpc_channel_credentials_release(shown);
     fl_grpc_signals_on(&old);
     return c;
 }
@@ -1284,6 +1298,7 @@ static void rpc_free(fl_rpc *r)
     fl_vec_fini(&r->slots);
     fl_vec_fini(&r->free_slots);
     fl_vec_fini(&r->peers);
+    fl_tls_free(r->opts.tls);
     fl_mem_free((char *)r->opts.token);
     fl_mem_free(r);
 }

@@ -291,6 +291,18 @@ static bool greet_server(fl_mesh *m, int rank, fl_mesh_channel c, int fd)
     return !v.shares || receive_memory(m, rank, fd, until);
 }
 
+/* A TCP socket as ranks use it; -1: no file is left. */
+static int wrap_socket(fl_mesh *m, int fd, bool accepted)
+{
+    set_socket(fd);
+    if (!m->opts.tls)
+        return fd;
+    const int plain = fl_tls_wrap(m->opts.tls, fd, accepted);
+    if (plain < 0)
+        fl_ranks_excuse(m->ranks, "%s", strerror(errno));
+    return plain;
+}
+
 /* Try once to connect. -1: m->reason is set, or the mesh failed. */
 static int connect_once(fl_mesh *m, int rank)
 {
@@ -318,7 +330,7 @@ static int connect_once(fl_mesh *m, int rank)
                 getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
         }
         if (!error)
-            return fd;
+            return wrap_socket(m, fd, false);
         close(fd);
         if (fl_ranks_check(m->ranks))
             return -1;
@@ -357,7 +369,6 @@ static fl_err connect_to(fl_mesh *m, int rank, fl_mesh_channel c)
     for (;;) {
         const int fd = connect_channel(m, rank, c);
         if (fd >= 0 && greet_server(m, rank, c, fd)) {
-            set_socket(fd);
             set_peer(m, rank, c, fd);
             return FL_OK;
         }
@@ -469,10 +480,9 @@ static fl_err accept_all(fl_mesh *m)
         char address[FL_ADDRESS_TEXT];
         say_notes(m);
         const int local = accept_local(m);
-        const int fd = local >= 0
-                           ? local
-                           : accept4(m->listener, (struct sockaddr *)&from.at,
-                                     &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = local >= 0 ? local
+                            : accept4(m->listener, (struct sockaddr *)&from.at,
+                                      &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0 && !is_passing(errno))
             return fail_mesh(m, fl_fail(FL_EIO,
                                         "rank %d (%s) cannot accept "
@@ -487,10 +497,10 @@ static fl_err accept_all(fl_mesh *m)
         if (local >= 0) {
             snprintf(address, sizeof address, "a process of this host");
         } else {
-            set_socket(fd);
+            fd = wrap_socket(m, fd, true);
             fl_address_text(&from, address);
         }
-        if (!greet_client(m, fd, address, local >= 0))
+        if (fd >= 0 && !greet_client(m, fd, address, local >= 0))
             close(fd);
         FL_TRY(fl_ranks_check(m->ranks));
     }

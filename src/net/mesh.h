@@ -13,6 +13,7 @@
 #define FL_NET_MESH_H
 
 #include "net/ranks.h"
+#include "net/tls.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,6 +33,7 @@ typedef struct fl_mesh_opts {
     int rank;                     /* rank of this process */
     const void *key;              /* of the job; the same on all ranks */
     size_t key_size;              /* 0: peers need not prove who they are */
+    fl_tls *tls;  /* borrowed, until the mesh ends; NULL: plain text */
     int listener; /* a socket that listens at the own endpoint, which the mesh
                    * takes; 0: the mesh makes one */
     bool held;    /* the launcher holds the own port for us (SO_REUSEPORT) */

@@ -15,6 +15,7 @@
 
 #include "net/listener.h"
 #include "net/packet.h"
+#include "net/tls.h"
 
 typedef struct fl_rpc fl_rpc;           /* Thread: any */
 typedef struct fl_rpc_peer fl_rpc_peer; /* receiver of calls; Own: fl_rpc's */
@@ -47,6 +48,7 @@ typedef struct fl_rpc_opts {
      * FL_RPC_TOKEN. A connection on which it was not sent is a stranger's and
      * has small limits (listener.h). NULL: none is sent and none is needed. */
     const char *token;
+    fl_tls *tls; /* taken, also on failure; NULL: all bytes are plain text */
 } fl_rpc_opts;
 
 #define FL_RPC_TOKEN "fluid-job"

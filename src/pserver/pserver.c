@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "cluster/ports.h"
+#include "cluster/tls.h"
 #include "net/port.h"
 #include "net/rpc.h"
 #include "protocol/coord.h"
@@ -827,11 +828,14 @@ static fl_err make_network(pserver *p)
     raise_file_limit();
     FL_TRY(fl_flag_bool("FLUID_PORT_HELD", &held));
     set_methods(p);
+    fl_tls *tls;
+    FL_TRY(fl_job_tls_read(&tls));
     FL_TRY(
         fl_rpc_new(&(fl_rpc_opts){.methods = p->method,
                                   .held = held,
                                   .self = p,
                                   .hangup = on_hangup,
+                                  .tls = tls,
                                   .token = fl_job_token(&p->job, token),
                                   .max_calls = 1024 + CALLS * p->job.trainers},
                    &p->rpc));
@@ -856,9 +860,9 @@ static fl_err start_listening(pserver *p)
     FL_INFO("job %s: server %d of %d, %d trainers, %s",
             fl_job_token(&p->job, token), p->place->server, p->job.servers,
             p->job.trainers, p->job.async ? "asynchronous" : "synchronous");
-    if (!fl_address_loopback(p->address))
+    if (!fl_address_loopback(p->address) && !fl_job_has_tls())
         FL_WARN("%s is not a loopback address: parameters and gradients "
-                "travel as plain text",
+                "travel as plain text; docs/clusters.md tells of TLS",
                 p->address);
     return FL_OK;
 }

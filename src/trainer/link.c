@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "cluster/ports.h"
+#include "cluster/tls.h"
 #include "wire/codec.h"
 
 #include <pthread.h>
@@ -686,9 +687,15 @@ static void start_client(fl_link *l)
 static fl_err start_network(fl_link *l)
 {
     char token[FL_JOB_TOKEN];
-    FL_TRY(fl_pool_new("trainer", 1, &l->pool));
-    const fl_err err = fl_rpc_new(
-        &(fl_rpc_opts){.token = fl_job_token(l->job, token)}, &l->rpc);
+    fl_tls *tls;
+    FL_TRY(fl_job_tls_read(&tls));
+    fl_err err = fl_pool_new("trainer", 1, &l->pool);
+    if (err)
+        fl_tls_free(tls);
+    else
+        err = fl_rpc_new(
+            &(fl_rpc_opts){.token = fl_job_token(l->job, token), .tls = tls},
+            &l->rpc);
     if (err) {
         fl_pool_free(l->pool);
         l->pool = NULL;

@@ -3,6 +3,7 @@
 #include "base/endpoint.h"
 #include "base/mem.h"
 #include "cluster/ports.h"
+#include "cluster/tls.h"
 #include "net/rpc.h"
 #include "wire/codec.h"
 
@@ -59,7 +60,9 @@ fl_err fl_why(const char *address, char **text)
     FL_TRY(fl_endpoint_check(address, "endpoint "));
     FL_TRY(
         fl_ports_ask(address)); /* its error message is clearer than gRPC's */
-    FL_TRY(fl_rpc_new(&(fl_rpc_opts){0}, &rpc));
+    fl_tls *tls;
+    FL_TRY(fl_job_tls_read(&tls));
+    FL_TRY(fl_rpc_new(&(fl_rpc_opts){.tls = tls}, &rpc));
     pthread_mutex_init(&q.lock, NULL);
     pthread_cond_init(&q.done, NULL);
     fl_rpc_call(rpc, fl_rpc_peer_at(rpc, address), FL_METHOD_WHY,

@@ -112,16 +112,20 @@ def test_every_process_knows_its_place(hosts, workspace, tmp_path):
     assert "[trainer 5] host2\n" in said and "[server 1] host1\n" in said
 
 
+@pytest.mark.parametrize("more", [[], ["--insecure"]], ids=["tls", "plain"])
 def test_a_job_of_two_hosts_gives_the_bits_of_one_machine(hosts, workspace,
-                                                          tmp_path):
+                                                          tmp_path, more):
     local = alone(tmp_path, "adam")
     run(hosts, tmp_path, [
-        "--hosts", "10.77.0.1,10.77.0.2", "--job_workspace", workspace,
+        *more, "--hosts", "10.77.0.1,10.77.0.2", "--job_workspace", workspace,
         "--server_num", "1", "--worker_num", "1", "--python", sys.executable,
         sync_job.__file__, "adam", "same"],
         PYTHONPATH=os.path.join(BUILD, "python"), **QUICK)
     for i in range(2):
         same_bits(load(hosts.home(i) / "work", i), local)
+    for name in "serverlog.0", "serverlog.1":
+        log = (tmp_path / "logs" / name).read_text()
+        assert ("plain text" in log) == ("--insecure" in more)
 
 
 def test_ranks_of_three_hosts_share_a_key(hosts, workspace, tmp_path):

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_tls.h - certificates for tests. */
+#ifndef FL_NET_TEST_TLS_H
+#define FL_NET_TEST_TLS_H
+
+#include "base/certs.h"
+#include "base/disk.h"
+#include "base/test.h"
+#include "net/tls.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* A process of the job of `ca`, for 127.0.0.1; `shown` of another authority, if
+ * given, is what it shows. */
+static inline fl_tls *make_tls(fl_ca *ca, fl_ca *shown, int days)
+{
+    char folder[] = "/tmp/fluid-tls-XXXXXX", path[3][64];
+    char *pem[3] = {NULL, NULL, (char *)fl_ca_pem(ca)};
+    fl_tls *t = NULL;
+    CHECK_OK(fl_disk_real()->mkdtemp(fl_disk_real(), folder));
+    CHECK_OK(
+        fl_ca_issue(shown ? shown : ca, "127.0.0.1", days, &pem[0], &pem[1]));
+    for (int i = 0; i < 3; i++) {
+        snprintf(path[i], sizeof path[i], "%s/%d", folder, i);
+        CHECK_OK(fl_disk_write(fl_disk_real(), path[i], pem[i], strlen(pem[i]),
+                               false));
+    }
+    CHECK_OK(fl_tls_new(path[0], path[1], path[2], &t));
+    CHECK_OK(fl_disk_remove_tree(fl_disk_real(), folder));
+    fl_mem_free(pem[0]);
+    fl_mem_free(pem[1]);
+    return t;
+}
+
+#endif
