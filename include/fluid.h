@@ -1268,6 +1268,9 @@ fl_err fl_checkpoint_save(fl_engine *e, const fl_program *p, fl_scope *s,
 fl_err fl_checkpoint_load(fl_engine *e, const fl_program *p, fl_scope *s,
                           const char *dir, fl_checkpoint *out);
 fl_err fl_checkpoint_clean(fl_engine *e, const char *dir); /* remove all */
+/* A line for each checkpoint, the oldest first: its step, its size, and whether
+ * it is whole. fl_free. */
+fl_err fl_checkpoint_list(fl_engine *e, const char *dir, char **text);
 
 typedef struct fl_model_opts {
     const char *model_file;  /* NULL: __model__ */
@@ -1298,6 +1301,22 @@ void fl_model_fini(fl_model *m);
 /* A saved program or tensor in words, for people; of a directory, what each
  * file in it holds and whether it is as it was saved. fl_free. */
 fl_err fl_show(fl_engine *e, const char *path, char **text);
+
+/* A SHA-256 of all saved files of a folder, as hexadecimal digits: equal for
+ * equal models, whatever the number of servers. EPROTO, ENOENT: a file is not
+ * as it was saved. EINVAL: the folder has no manifest. */
+enum {
+    FL_DIGEST_TEXT = 65
+};
+fl_err fl_digest(fl_engine *e, const char *dir, char hex[FL_DIGEST_TEXT]);
+
+/* Compare all files of a saved folder with its manifest. *text, also on
+ * failure, has a line for each file that is damaged or missing. fl_free. */
+fl_err fl_verify(fl_engine *e, const char *dir, char **text);
+
+/* A line for each file in which two saved folders differ; "": they are equal.
+ * fl_free. */
+fl_err fl_differ(fl_engine *e, const char *a, const char *b, char **text);
 
 #ifdef __cplusplus
 }

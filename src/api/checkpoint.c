@@ -320,3 +320,70 @@ fl_err fl_checkpoint_load(fl_engine *e, const fl_program *p, fl_scope *s,
     fl_vec_fini(&all);
     return err;
 }
+
+/* --- for people --- */
+
+/* "epoch 2, step 30, 12 files, 3456 bytes", or what is wrong with it. */
+static void describe_checkpoint(fl_engine *e, const char *dir, int64_t serial,
+                                fl_str *lines)
+{
+    char *args = path_in(dir, serial, ARGS),
+         *model = path_in(dir, serial, MODEL);
+    fl_checkpoint at = {.serial = serial};
+    fl_folder f = {0};
+    int64_t bytes = 0;
+    fl_str_printf(lines, PREFIX "%lld: ", (long long)serial);
+    if (!is_whole(e->disk, dir, serial)) {
+        fl_str_add(lines, "cut short: it is not loaded, and the next save "
+                          "removes it\n");
+    } else if (fl_folder_visit(e->disk, args, read_args, &at) ||
+               fl_folder_init(&f, e->disk, model)) {
+        fl_str_printf(lines, "damaged: %s\n", fl_errmsg());
+    } else {
+        for (int64_t i = 0; i < f.manifest.file.n; i++)
+            bytes += f.manifest.file.at[i].size;
+        fl_str_printf(lines, "epoch %lld, step %lld, %lld files, %lld bytes\n",
+                      (long long)at.epoch, (long long)at.step,
+                      (long long)f.manifest.file.n, (long long)bytes);
+    }
+    fl_folder_fini(&f);
+    fl_mem_free(args);
+    fl_mem_free(model);
+}
+
+fl_err fl_checkpoint_list(fl_engine *e, const char *dir, char **text)
+{
+    serial_list all = {0};
+    fl_str lines = {0};
+    fl_err err = list_serials(e->disk, dir, &all);
+    if (!err && !all.n)
+        err = fl_fail(FL_ENOENT, "%s has no folder " PREFIX "N", dir);
+    for (int64_t i = 0; i < all.n && !err; i++)
+        describe_checkpoint(e, dir, all.at[i], &lines);
+    if (!err)
+        *text = fl_str_take(&lines);
+    fl_vec_fini(&all);
+    fl_str_fini(&lines);
+    return err;
+}
+
+fl_err fl_verify(fl_engine *e, const char *dir, char **text)
+{
+    static const char *const parts[] = {MODEL, ARGS};
+    serial_list all = {0};
+    fl_str lines = {0};
+    fl_err first = list_serials(e->disk, dir, &all);
+    if (!first && !all.n)
+        first = fl_engine_damage(e, dir, &lines);
+    for (int64_t i = 0; i < all.n; i++)
+        for (int k = 0; k < 2; k++) {
+            char *path = path_in(dir, all.at[i], parts[k]);
+            const fl_err err = fl_engine_damage(e, path, &lines);
+            first = first ? first : err;
+            fl_mem_free(path);
+        }
+    fl_vec_fini(&all);
+    fl_str_add(&lines, "");
+    *text = fl_str_take(&lines);
+    return first;
+}

@@ -160,6 +160,29 @@ static void of_damaged_ones_the_one_before_is_loaded(void)
     world_fini(&w);
 }
 
+static void checkpoints_are_listed_and_verified(void)
+{
+    world w;
+    char *text;
+    world_init(&w);
+    CHECK_ERR(fl_checkpoint_list(w.e, "d/c", &text), FL_ENOENT,
+              "d/c has no folder checkpoint_N");
+    CHECK_OK(save(&w, 3, 5));
+    CHECK_OK(save(&w, 3, 9));
+    const fl_disk *d = w.e->disk;
+    CHECK_OK(d->remove(d, "d/c/checkpoint_1/__model__/_SUCCESS"));
+    CHECK_OK(fl_checkpoint_list(w.e, "d/c", &text));
+    CHECK(strstr(text, "checkpoint_0: epoch 2, step 5, 2 files, "));
+    CHECK(strstr(text, "checkpoint_1: cut short: it is not loaded, and the "
+                       "next save removes it\n"));
+    fl_free(text);
+    CHECK_INT(fl_verify(w.e, "d/c", &text), FL_ENOENT);
+    CHECK(strstr(text, "checkpoint_1/__model__/_SUCCESS"));
+    CHECK(!strstr(text, "checkpoint_0"));
+    fl_free(text);
+    world_fini(&w);
+}
+
 const fl_test fl_tests[] = {
     {"a folder that is not there has no checkpoint",
      no_folder_has_no_checkpoint},
@@ -169,5 +192,7 @@ const fl_test fl_tests[] = {
      a_crash_leaves_the_old_or_the_new_one},
     {"the checkpoint before a damaged one is loaded",
      of_damaged_ones_the_one_before_is_loaded},
+    {"checkpoints are listed and verified",
+     checkpoints_are_listed_and_verified},
     {0},
 };

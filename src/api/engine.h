@@ -24,4 +24,9 @@ struct fl_engine {
 
 void fl_engine_list(fl_engine *e); /* fill the tables; tables.c */
 
+/* Append a line for each file of a saved folder that is not as it was saved.
+ * Err: the first fault, which has a line as well. digest.c */
+fl_err fl_engine_damage(fl_engine *e, const char *dir,
+                        fl_str *lines) FL_MUST_CHECK;
+
 #endif

@@ -2,12 +2,16 @@
 """Servers that are killed and started again: the job goes on with what they
 held, and ends with the bits of a run that nobody disturbed."""
 import os
+import re
+import signal
+import subprocess
 import time
 
 import numpy as np
 import pytest
 
 import async_job
+import returning_job
 import sync_job
 from cluster import Cluster
 from test_sync import same_bits
@@ -109,3 +113,54 @@ def test_a_killed_server_changes_no_bit(tmp_path, calm, recipe, killed):
 def test_every_asynchronous_push_counts_once(tmp_path, calm, owners, killed):
     compare(play(asynchronous(tmp_path, owners), killed),
             calm(asynchronous, owners))
+
+
+def launch(folder, servers, kill=()):
+    """Launch returning_job.py; each server of `kill` is killed once, when the
+    one before it is back. The digest of the model, and what was printed."""
+    env = {**os.environ, **KEPT, "FLUID_STATE_DIR": str(folder / "state")}
+    job = subprocess.Popen(
+        ["paddle", "launch", "--server_num", str(servers), "--max_restarts",
+         "2", returning_job.__file__, "120"], cwd=folder, env=env, text=True,
+        stderr=subprocess.PIPE)
+    seen = ""
+    waits = ["trainer 1 is process"] + ["going on at version"] * len(kill)
+    for at, wait in enumerate(waits):
+        log = folder / "logs" / ("serverlog.%d" % kill[at - 1]) if at else None
+        while wait not in (log.read_text() if at else seen):
+            seen += "" if at else job.stderr.readline()
+            time.sleep(0.01 if at else 0)
+        if at < len(kill):
+            until_trained(folder / "logs" / ("serverlog.%d" % kill[at]))
+            pid = re.search(r"server %d at \S+ is process (\d+)" % kill[at],
+                            seen).group(1)
+            os.kill(int(pid), signal.SIGKILL)
+    seen += job.communicate(timeout=120)[1]
+    assert job.returncode == 0, seen
+    assert not os.listdir(str(folder / "state"))
+    return paddle("digest", folder / "model").split()[0], seen
+
+
+def until_trained(log):
+    while "the job trains" not in (log.read_text() if log.exists() else ""):
+        time.sleep(0.01)
+
+
+def paddle(*words):
+    return subprocess.run(["paddle"] + [str(w) for w in words], check=True,
+                          text=True, stdout=subprocess.PIPE).stdout
+
+
+def test_the_launcher_brings_killed_servers_back(tmp_path):
+    calm, killed = tmp_path / "calm", tmp_path / "killed"
+    for folder in calm, killed:
+        folder.mkdir()
+    want, _ = launch(calm, servers=1)
+    got, seen = launch(killed, servers=2, kill=[0, 1])
+    assert got == want  # whatever was killed, and however many servers
+    for i in range(2):
+        assert re.search(r"launch: server %d ended after .* signal 9 .*; it is "
+                         r"started again in 1 s" % i, seen)
+    assert paddle("ckpt", "diff", calm / "model", killed / "model") == \
+        "the folders are equal\n"
+    assert "is as it was saved" in paddle("ckpt", "verify", killed / "model")
