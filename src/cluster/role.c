@@ -520,6 +520,7 @@ static void offer_settings(fl_near *near)
 {
     for (int i = 0; fl_flag_names[i]; i++)
         fl_near_offer(near, fl_flag_names[i]);
+    fl_near_offer(near, "FLUID_RESTARTS"); /* set by the launcher */
 }
 
 /* Add every variable that is read here to the names that may be suggested. */

@@ -305,6 +305,7 @@ static void slips_are_noted(void)
         {"FLUID_LAESE", "FLUID_LEASE"},
         {"FLUID_TRUST_PROGRAM", "FLUID_TRUST_PROGRAMS"},
         {"FLUID_JOB", NULL}, /* set by the launcher, not by users */
+        {"FLUID_RESTARTS", NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char env[64], note[160];
