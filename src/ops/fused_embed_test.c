@@ -174,8 +174,8 @@ static void plain_forward(fl_vars *v)
     run(v, d);
 }
 
-/* Gradients down to the table, applied slot by slot. */
-static void plain_update(fl_vars *v)
+/* Gradients of the pooled rows of each slot. */
+static void plain_concat_grad(fl_vars *v)
 {
     fl_desc *d = op(v, "concat_grad");
     fl_desc_set_in(d, "X", SLOTS, pooled);
@@ -183,27 +183,53 @@ static void plain_update(fl_vars *v)
     fl_desc_set_out(d, "X@GRAD", SLOTS, d_pooled);
     fl_desc_set_attr(d, &across);
     run(v, d);
+}
+
+/* From there down to the table: the gradient dw of one slot. */
+static void plain_slot_grad(fl_vars *v, int s, const char *dw)
+{
+    fl_desc *d = op(v, "sequence_pool_grad");
+    fl_desc_set_in1(d, "X", row[s]);
+    fl_desc_set_in1(d, "Out@GRAD", d_pooled[s]);
+    fl_desc_set_out1(d, "X@GRAD", d_row[s]);
+    fl_desc_set_attr(d, &sum);
+    run(v, d);
+    d = op(v, "lookup_table_grad");
+    fl_desc_set_in1(d, "W", "w");
+    fl_desc_set_in1(d, "Ids", slot[s]);
+    fl_desc_set_in1(d, "Out@GRAD", d_row[s]);
+    fl_desc_set_out1(d, "W@GRAD", dw);
+    fl_desc_set_attr(d, &sparse);
+    run(v, d);
+}
+
+/* Gradients down to the table, applied slot by slot. */
+static void plain_update(fl_vars *v)
+{
+    plain_concat_grad(v);
     for (int s = 0; s < SLOTS; s++) {
-        d = op(v, "sequence_pool_grad");
-        fl_desc_set_in1(d, "X", row[s]);
-        fl_desc_set_in1(d, "Out@GRAD", d_pooled[s]);
-        fl_desc_set_out1(d, "X@GRAD", d_row[s]);
-        fl_desc_set_attr(d, &sum);
-        run(v, d);
-        d = op(v, "lookup_table_grad");
-        fl_desc_set_in1(d, "W", "w");
-        fl_desc_set_in1(d, "Ids", slot[s]);
-        fl_desc_set_in1(d, "Out@GRAD", d_row[s]);
-        fl_desc_set_out1(d, "W@GRAD", "dw");
-        fl_desc_set_attr(d, &sparse);
-        run(v, d);
-        d = op(v, "sgd");
+        plain_slot_grad(v, s, "dw");
+        fl_desc *d = op(v, "sgd");
         fl_desc_set_in1(d, "Param", "w");
         fl_desc_set_in1(d, "Grad", "dw");
         fl_desc_set_in1(d, "LearningRate", "lr");
         fl_desc_set_out1(d, "ParamOut", "w");
         run(v, d);
     }
+}
+
+/* Gradients down to the table, added up from the last slot to the first, as
+ * backward makes them. */
+static void plain_sum(fl_vars *v)
+{
+    static const char *const backwards[] = {"dw2", "dw1", "dw0"};
+    plain_concat_grad(v);
+    for (int s = 0; s < SLOTS; s++)
+        plain_slot_grad(v, s, backwards[SLOTS - 1 - s]);
+    fl_desc *d = op(v, "sum");
+    fl_desc_set_in(d, "X", SLOTS, backwards);
+    fl_desc_set_out1(d, "Out", "all");
+    run(v, d);
 }
 
 static fl_desc *fused(fl_vars *v, const char *type)
@@ -246,6 +272,51 @@ static void fused_equal_the_plain_ones(void)
     fl_desc_set_out1(d, "ParamOut", "w");
     run(&b, d);
     check_same(&a, &b, "w");
+    fl_vars_fini(&a);
+    fl_vars_fini(&b);
+}
+
+/* The list of different ids, as a lookup on servers makes it. */
+static void make_where(fl_vars *v)
+{
+    int64_t n = 0, m = 0, at[VOCAB];
+    for (int s = 0; s < SLOTS; s++)
+        n += fl_tensor_numel(&fl_vars_get(v, slot[s])->tensor);
+    int64_t *where = make(v, "where", FL_I64, 2 * n + 1, 1)->data;
+    fl_vars_get(v, "where")->tensor.shape = (fl_shape){1, {2 * n + 1}};
+    for (int64_t id = 0; id < VOCAB; id++) {
+        at[id] = m;
+        where[1 + n + m++] = id;
+    }
+    where[0] = m;
+    for (int s = 0, k = 1; s < SLOTS; s++) {
+        const fl_tensor *t = &fl_vars_get(v, slot[s])->tensor;
+        for (int64_t i = 0; i < fl_tensor_numel(t); i++)
+            where[k++] = at[((const int64_t *)t->data)[i]];
+    }
+}
+
+static void fused_rows_equal_the_sum_to_the_last_bit(void)
+{
+    fl_vars a, b;
+    fill(&a);
+    fill(&b);
+    plain_forward(&a);
+    plain_sum(&a);
+    make_where(&b);
+    fl_desc *d = fused(&b, "fused_embed_rows");
+    fl_desc_set_in1(d, "W", "w");
+    fl_desc_set_in1(d, "Grad", "g");
+    fl_desc_set_in1(d, "Where", "where");
+    fl_desc_set_out1(d, "Out", "all");
+    fl_desc_set_attr(d, &(fl_attr){"reverse", FL_ATTR_BOOL, .b = true});
+    run(&b, d);
+    const fl_rows *x = &fl_vars_get(&a, "all")->rows,
+                  *y = &fl_vars_get(&b, "all")->rows;
+    CHECK_INT(x->n, VOCAB);
+    CHECK_INT(y->n, VOCAB);
+    CHECK(!memcmp(fl_rows_index(x), fl_rows_index(y), VOCAB * sizeof(int64_t)));
+    CHECK(!memcmp(x->value.data, y->value.data, VOCAB * WIDTH * sizeof(float)));
     fl_vars_fini(&a);
     fl_vars_fini(&b);
 }
@@ -293,6 +364,8 @@ const fl_test fl_tests[] = {
     {"fused_embed_sgd adds up repeats and skips padding",
      sgd_adds_up_repeats_and_skips_padding},
     {"fused embeddings equal the plain operators", fused_equal_the_plain_ones},
+    {"fused rows equal the sum of the slots to the last bit",
+     fused_rows_equal_the_sum_to_the_last_bit},
     {"fused embeddings say what does not fit", say_what_does_not_fit},
     {0},
 };
