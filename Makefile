@@ -241,7 +241,8 @@ test-sim: $(addprefix $(B)/test/,$(foreach d,protocol collective,\
 SAFE := B=build-asan OPT=-O1 \
 	SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined \
 	-DFL_NO_CLONES"
-RACE := B=build-tsan OPT=-O1 SAN="-fsanitize=thread -DFL_NO_CLONES"
+RACE := B=build-tsan OPT=-O1 \
+	SAN="-fsanitize=thread -DFL_NO_CLONES -DFL_TSAN"
 asan:
 	@$(MAKE) unit $(SAFE)
 tsan: # what runs on several threads

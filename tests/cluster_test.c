@@ -159,7 +159,7 @@ static void learns_as_one(int servers, int trainers, bool async)
     float alone[STEPS];
     fl_group group = {0};
     fl_pool *pool;
-#ifdef __SANITIZE_THREAD__
+#ifdef FL_TSAN
     fl_test_skip("the thread sanitizer does not see into gRPC");
 #endif
     setenv("FLUID_LINGER", "0.1", 1);

@@ -109,7 +109,7 @@ static void run_job(const how *h, result *r)
     part server[ENDPOINTS], trainer;
     fl_group group = {0};
     fl_pool *pool;
-#ifdef __SANITIZE_THREAD__
+#ifdef FL_TSAN
     fl_test_skip("the thread sanitizer does not see into gRPC");
 #endif
     setenv("FLUID_LINGER", "0.1", 1);

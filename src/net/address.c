@@ -17,7 +17,7 @@
 #define NAP 50000000 /* ns between two calls of `stop` */
 
 /* The thread sanitizer crashes in threads that libc creates itself. */
-#ifdef __SANITIZE_THREAD__
+#ifdef FL_TSAN
 #define CAN_STOP false
 #else
 #define CAN_STOP true

@@ -85,7 +85,7 @@ static const fl_rpc_method methods[] = {{0}};
 
 static void server_tells_whether_it_serves(void)
 {
-#ifdef __SANITIZE_THREAD__
+#ifdef FL_TSAN
     fl_test_skip("the thread sanitizer does not see into gRPC");
 #endif
     fl_rpc *server;

@@ -71,7 +71,7 @@ static inline void host_start(host *h)
  * yet. */
 static inline void town_cut(town *t, int servers, int trainers, bool async)
 {
-#ifdef __SANITIZE_THREAD__
+#ifdef FL_TSAN
     fl_test_skip("the thread sanitizer does not see into gRPC");
 #endif
     *t = (town){.n = servers};

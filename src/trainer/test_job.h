@@ -412,7 +412,7 @@ static inline void test_start_server(test_job *j, int i)
 static inline void test_job_begin(test_job *j, int servers, int trainers,
                                   bool async)
 {
-#ifdef __SANITIZE_THREAD__
+#ifdef FL_TSAN
     fl_test_skip("the thread sanitizer does not see into gRPC");
 #endif
     *j = (test_job){.place = {.n_servers = servers,
