@@ -47,6 +47,13 @@ void fl_embed_warm(const fl_embed *e, const void *table, size_t size);
 
 /* --- many slots side by side (fused_embed_*) --- */
 
+/* The attributes of every fused_embed_* operator. */
+#define FL_EMBED_ATTRS                                                         \
+    {"order", FL_ATTR_INTS, .required = true}, {"pool", FL_ATTR_BOOL},         \
+    {                                                                          \
+        "padding_idx", FL_ATTR_LONG, .i = -1                                   \
+    }
+
 /* Which input stands where in a concat of pooled lookups: number k of `order`
  * is Ids k, or Dense -(k + 1). Checks `order`, Ids, W (slot `table`) and Dense
  * against each other; the shape that the concat has. */

@@ -63,12 +63,7 @@ const fl_op_def fl_op_fused_embed_concat = {
     .type = "fused_embed_concat",
     .in = {{"Ids", FL_MANY}, {"W"}, {"Dense", FL_MANY | FL_OPTIONAL}},
     .out = {{"Out"}},
-    .attr =
-        {
-            {"order", FL_ATTR_INTS, .required = true},
-            {"pool", FL_ATTR_BOOL, .b = false},
-            {"padding_idx", FL_ATTR_LONG, .i = -1},
-        },
+    .attr = {FL_EMBED_ATTRS},
     .flags = FL_OP_HIDDEN,
     .infer = fl_embed_infer_concat,
     .run = fused,

@@ -132,9 +132,7 @@ const fl_op_def fl_op_fused_embed_rows = {
     .out = {{"Out"}},
     .attr =
         {
-            {"order", FL_ATTR_INTS, .required = true},
-            {"pool", FL_ATTR_BOOL, .b = false},
-            {"padding_idx", FL_ATTR_LONG, .i = -1},
+            FL_EMBED_ATTRS,
             {"reverse", FL_ATTR_BOOL},
         },
     .flags = FL_OP_HIDDEN,

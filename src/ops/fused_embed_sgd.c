@@ -86,12 +86,7 @@ const fl_op_def fl_op_fused_embed_sgd = {
            {"Grad"},
            {"LearningRate"}},
     .out = {{"ParamOut"}},
-    .attr =
-        {
-            {"order", FL_ATTR_INTS, .required = true},
-            {"pool", FL_ATTR_BOOL, .b = false},
-            {"padding_idx", FL_ATTR_LONG, .i = -1},
-        },
+    .attr = {FL_EMBED_ATTRS},
     .flags = FL_OP_HIDDEN,
     .infer = infer_fused,
     .run = fused,
