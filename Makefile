@@ -323,6 +323,13 @@ install: all data
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LDLIBS)|' \
 		scripts/fluid.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/fluid.pc
 	$(if $(CLI),install -m 755 $(CLI) $(DESTDIR)$(PREFIX)/bin)
+	$(if $(CLI),install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1 \
+		bash-completion/completions zsh/site-functions))
+	$(if $(CLI),$(CLI) help --man >$(DESTDIR)$(PREFIX)/share/man/man1/paddle.1)
+	$(if $(CLI),$(CLI) help --bash \
+		>$(DESTDIR)$(PREFIX)/share/bash-completion/completions/paddle)
+	$(if $(CLI),$(CLI) help --zsh \
+		>$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_paddle)
 	for set in $$(ls $(B)/data); do \
 		install -d $(SHARE)/$$set && \
 		install -m 644 $(B)/data/$$set/* $(SHARE)/$$set || exit; done

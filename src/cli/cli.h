@@ -49,6 +49,11 @@ int fl_cli_fail(int code, bool because, const char *fmt, ...)
 /* Complain that there is no such command; the exit code. */
 int fl_cli_no_command(const char *name);
 
+/* The manual page and completions of shells, on stdout (generate.c). */
+void fl_cli_print_man(void);
+void fl_cli_print_bash(void);
+void fl_cli_print_zsh(void);
+
 /* Pages of the docs, on stdout (tables.c). */
 void fl_cli_print_ops(fl_engine *e);
 void fl_cli_print_layers(fl_engine *e);

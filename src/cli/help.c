@@ -6,11 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool markdown; /* one command a process: file scope is fine */
+/* One command a process: file scope is fine. */
+static bool markdown, man, bash, zsh;
 
 static const fl_opt opts[] = {
     {"markdown", FL_OPT_FLAG, &markdown,
      "print all commands as docs/cli.md shows them"},
+    {"man", FL_OPT_FLAG, &man, "print the manual page"},
+    {"bash", FL_OPT_FLAG, &bash, "print the completion of bash"},
+    {"zsh", FL_OPT_FLAG, &zsh, "print the completion of zsh"},
     {0},
 };
 
@@ -55,10 +59,16 @@ static void print_markdown(void)
 
 static int run_help(int n, char **arg)
 {
-    if (markdown) {
+    if (markdown)
         print_markdown();
+    if (man)
+        fl_cli_print_man();
+    if (bash)
+        fl_cli_print_bash();
+    if (zsh)
+        fl_cli_print_zsh();
+    if (markdown || man || bash || zsh)
         return FL_EXIT_OK;
-    }
     for (int i = 0; n && fl_cmds[i]; i++)
         if (!strcmp(fl_cmds[i]->name, arg[0])) {
             print_command(fl_cmds[i]);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The paddle command: slips of those who type it."""
 import os
+import re
 import subprocess
 
 import pytest
@@ -108,3 +109,31 @@ def test_env_refuses_what_no_job_can_have(env, sentence):
 def test_launch_refuses_a_port_that_cannot_be(flags, sentence):
     assert paddle("launch", *flags.split(), "true") == (
         1, "", "paddle: %s\n" % sentence)
+
+
+def test_bash_completes_commands_and_flags(tmp_path):
+    (tmp_path / "completion").write_text(paddle("help", "--bash")[1])
+
+    def complete(*words):
+        said = subprocess.run(
+            ["bash", "-c", 'source "$0"; COMP_WORDS=("$@"); '
+             'COMP_CWORD=$(($# - 1)); _paddle; echo "${COMPREPLY[@]}"',
+             str(tmp_path / "completion"), *words],
+            capture_output=True, text=True, check=True)
+        return said.stdout.split()
+
+    assert complete("paddle", "la") == ["launch"]
+    assert complete("paddle", "launch", "--job_d") == ["--job_dispatch_package"]
+    assert "--worker_num" in complete("paddle", "launch", "--")
+    assert complete("paddle", "help", "ve") == ["version"]
+
+
+def test_the_manual_page_and_zsh_know_every_flag():
+    flags = re.findall(r"^  (--?\w+)", paddle("help", "launch")[1], re.M)
+    man, zsh = paddle("help", "--man")[1], paddle("help", "--zsh")[1]
+    assert len(flags) > 20 and man.startswith(".TH PADDLE 1")
+    for flag in flags:
+        assert ".B " + flag.replace("-", "\\-") + "\n" in man \
+            or ".B " + flag.replace("-", "\\-") + " " in man, flag
+        assert "'%s[" % flag in zsh, flag
+    assert zsh.startswith("#compdef paddle")
