@@ -1042,7 +1042,8 @@ typedef struct fl_launch_opts {
     const char *workspace_root; /* of new ones; NULL: the home folder */
     const char *package;        /* folder here that becomes the workspace */
     const char *exported;       /* variables that all processes get: "A,B" */
-    bool insecure;              /* no TLS between hosts */
+    bool insecure;              /* no TLS between hosts; with `mpi` too */
+    bool mpi;                   /* mpirun has started a launcher on each host */
     const char *log_dir;        /* serverlog.N, workerlog.N; NULL: "logs" */
     const char *gpus; /* collective: "2,3" starts a rank for each, which finds
                        * it in FLAGS_selected_gpus; wins over trainers */

@@ -11,6 +11,7 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -137,14 +138,34 @@ const char *fl_ca_pem(const fl_ca *ca)
     return ca->pem;
 }
 
-/* "DNS:node1,DNS:localhost,IP:127.0.0.1" */
-static void write_names(fl_str *s, const char *host)
+/* "DNS:node1,", or "IP:10.0.0.1,"; false: it is neither. */
+static bool write_name(fl_str *s, const char *host, size_t n)
 {
     unsigned char at[16];
+    char name[256];
+    if (!n || n >= sizeof name)
+        return false;
+    snprintf(name, sizeof name, "%.*s", (int)n, host);
     const bool numbers =
-        inet_pton(AF_INET, host, at) == 1 || inet_pton(AF_INET6, host, at) == 1;
-    fl_str_printf(s, "%s:%s,DNS:localhost,IP:127.0.0.1,IP:::1",
-                  numbers ? "IP" : "DNS", host);
+        inet_pton(AF_INET, name, at) == 1 || inet_pton(AF_INET6, name, at) == 1;
+    fl_str_printf(s, "%s:%s,", numbers ? "IP" : "DNS", name);
+    return numbers || strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQ"
+                                   "RSTUVWXYZ0123456789.-_") == n;
+}
+
+/* "DNS:node1,DNS:localhost,IP:127.0.0.1,IP:::1" */
+static bool write_names(fl_str *s, const char *hosts)
+{
+    for (;;) {
+        const size_t n = strcspn(hosts, ",");
+        if (!write_name(s, hosts, n))
+            return false;
+        hosts += n;
+        if (!*hosts++)
+            break;
+    }
+    fl_str_add(s, "DNS:localhost,IP:127.0.0.1,IP:::1");
+    return true;
 }
 
 static bool sign_for_host(fl_ca *ca, X509 *x, const char *names)
@@ -160,16 +181,16 @@ static bool sign_for_host(fl_ca *ca, X509 *x, const char *names)
            X509_sign(x, ca->key, EVP_sha256());
 }
 
-fl_err fl_ca_issue(fl_ca *ca, const char *host, int days, char **certificate,
+fl_err fl_ca_issue(fl_ca *ca, const char *hosts, int days, char **certificate,
                    char **key)
 {
-    if (!*host || strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
-                               "UVWXYZ0123456789.-_:") != strlen(host))
-        return fl_fail(FL_EINVAL, "\"%s\" cannot be in a certificate", host);
     fl_str names = {0};
+    if (!write_names(&names, hosts)) {
+        fl_str_fini(&names);
+        return fl_fail(FL_EINVAL, "\"%s\" cannot be in a certificate", hosts);
+    }
     EVP_PKEY *pair = EVP_EC_gen("P-256");
     X509 *x = pair ? new_certificate(pair, "Fluid process", days) : NULL;
-    write_names(&names, host);
     const bool ok = x && sign_for_host(ca, x, names.at);
     if (ok) {
         *certificate = pem_of_certificate(x);

@@ -17,10 +17,11 @@ void fl_ca_free(fl_ca *ca); /* NULL is fine */
 /* Its own certificate, in PEM. */
 const char *fl_ca_pem(const fl_ca *ca);
 
-/* A certificate for a host, by name or address, and for localhost: it is good
- * for clients and servers, for so many days (below 0: it has expired). Own:
- * both end with fl_mem_free. Err: EIO, EINVAL (no such name can be in one). */
-fl_err fl_ca_issue(fl_ca *ca, const char *host, int days, char **certificate,
+/* A certificate for hosts ("a,b"), by name or address, and for localhost. It is
+ * good for clients and servers, for so many days (below 0: it has expired).
+ * Own: both end with fl_mem_free. Err: EIO, EINVAL (no such name can be in
+ * one). */
+fl_err fl_ca_issue(fl_ca *ca, const char *hosts, int days, char **certificate,
                    char **key) FL_MUST_CHECK;
 
 #endif

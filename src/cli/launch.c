@@ -45,8 +45,10 @@ static const fl_opt opts[] = {
      "with --hosts: variables of this process that all processes get: "
      "NAME,NAME; FLUID_, PADDLE_, FLAGS_, GLOG_, OMP_ and PYTHON ones always "
      "are"},
+    {"mpi", FL_OPT_FLAG, &job.mpi,
+     "mpirun has started this launcher on each host: they agree on one job"},
     {"insecure", FL_OPT_FLAG, &job.insecure,
-     "with --hosts: do not encrypt what hosts send to each other"},
+     "with --hosts or --mpi: do not encrypt what hosts send to each other"},
     {"ssh", FL_OPT_STR, &job.ssh,
      "with --hosts: the ssh command and its flags (default: ssh)"},
     {"remote_paddle", FL_OPT_STR, &job.remote_paddle,

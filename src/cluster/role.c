@@ -30,13 +30,19 @@
 #define PREFIX  "PADDLE_"
 #define SETTING "FLUID_"
 
-typedef const char *const names[5];
+typedef const char *const names[7];
 
 static names role_names = {"TRAINING_ROLE", "PADDLE_TRAINING_ROLE"};
 static names id_names = {"PADDLE_TRAINER_ID", "TRAINER_ID",
                          "PADDLE_INIT_TRAINER_ID"};
-static names trainers_names = {"PADDLE_TRAINERS_NUM", "PADDLE_TRAINERS",
-                               "TRAINERS", "PADDLE_INIT_NUM_GRADIENT_SERVERS"};
+static names trainers_names = {"PADDLE_TRAINERS_NUM",
+                               "PADDLE_TRAINERS",
+                               "TRAINERS",
+                               "PADDLE_INIT_NUM_GRADIENT_SERVERS",
+                               "VC_TRAINER_NUM",
+                               "VC_WORKER_NUM"};
+/* Volcano's number of a pod among those of its task. */
+static names task_names = {"VC_TASK_INDEX", "VK_TASK_INDEX"};
 static names servers_names = {"PADDLE_PSERVERS_IP_PORT_LIST",
                               "PADDLE_PSERVER_ENDPOINTS", "PSERVERS"};
 static names own_names = {"PADDLE_CURRENT_ENDPOINT", "CURRENT_ENDPOINT",
@@ -63,6 +69,8 @@ static const pair server_pairs[] = {
     {"PADDLE_PSERVERS", "PADDLE_PORT", "6174"},
     {"PADDLE_PSERVER_IPS", "PADDLE_PSERVER_PORT", "6174"},
     {"PADDLE_INIT_PSERVERS", "PADDLE_INIT_PORT", "7164"},
+    {"VC_PSERVER_HOSTS", "PADDLE_PORT", "6174"}, /* Volcano: tasks "pserver" */
+    {"VC_PS_HOSTS", "PADDLE_PORT", "6174"},      /* or "ps" */
     {0},
 };
 static const pair own_pairs[] = {
@@ -108,6 +116,11 @@ typedef struct list {
     const char **at;
     int n;
 } list;
+
+static const char *real(void *user, const char *name)
+{
+    return getenv(name);
+}
 
 /* --- texts --- */
 
@@ -424,6 +437,24 @@ static fl_err fail_without_servers(const making *m, const found *role)
                    role->source, role->at);
 }
 
+/* The number of this pod where Volcano names the servers; task.at NULL: it does
+ * not. */
+static fl_err find_task(const making *m, const char *source, int pods,
+                        found *task, int *index)
+{
+    *task = (found){0};
+    if (!source || !fl_starts_with(source, "VC_"))
+        return FL_OK;
+    FL_TRY(find_setting(m, "", NULL, task_names, task));
+    if (!task->at)
+        return FL_OK;
+    FL_TRY(read_number(task, index));
+    if (*index >= pods)
+        return fl_fail(FL_EINVAL, "%s is %d, but the task has %d pods",
+                       task->source, *index, pods);
+    return FL_OK;
+}
+
 static fl_err with_servers(making *m, const found *role, const list *servers,
                            const char *source)
 {
@@ -440,7 +471,16 @@ static fl_err with_servers(making *m, const found *role, const list *servers,
         r->source.duty = DEFAULT;
         note(m, "servers are named, but no role is set: this is a TRAINER");
     }
+    found task;
+    int index = 0;
+    FL_TRY(find_task(m, source,
+                     r->duty == FL_DUTY_TRAINER ? r->trainers : servers->n,
+                     &task, &index));
     if (r->duty == FL_DUTY_TRAINER) {
+        if (task.at && !strcmp(r->source.trainer_id, DEFAULT)) {
+            r->trainer_id = index;
+            r->source.trainer_id = task.source;
+        }
         if (r->trainers > 1 && !strcmp(r->source.trainer_id, DEFAULT))
             note(m, fl_arena_printf(m->arena,
                                     "%s is not set: this is trainer 0 of %d",
@@ -448,6 +488,8 @@ static fl_err with_servers(making *m, const found *role, const list *servers,
         return FL_OK;
     }
     FL_TRY(find_own(m, servers, &own));
+    if (!own.at && task.at)
+        own = (found){servers->at[index], task.source};
     if (!own.at && servers->n > 1)
         return fl_fail(FL_EINVAL,
                        "this PSERVER does not know which of %s it is; set "
@@ -475,6 +517,27 @@ static fl_err find_mpi_rank(making *m, int ranks)
         return read_number(&rank, &r->trainer_id);
     }
     return FL_OK;
+}
+
+fl_err fl_role_mpi(int *rank, int *ranks)
+{
+    making m = {.env = &(fl_env){.get = real}, .arena = fl_arena_new()};
+    fl_err err = fl_fail(FL_EINVAL,
+                         "launch: --mpi is for launchers that "
+                         "mpirun has started, which set %s",
+                         mpi_names[0].rank);
+    for (size_t i = 0; i < sizeof mpi_names / sizeof *mpi_names; i++) {
+        const found r = {get_text(&m, mpi_names[i].rank), mpi_names[i].rank};
+        const found n = {get_text(&m, mpi_names[i].ranks), mpi_names[i].ranks};
+        if (!r.at || !n.at)
+            continue;
+        err = read_number(&r, rank);
+        if (!err)
+            err = read_number(&n, ranks);
+        break;
+    }
+    fl_arena_free(m.arena);
+    return err;
 }
 
 static fl_err among_trainers(making *m, const list *peers, const char *source)
@@ -626,11 +689,6 @@ fl_err fl_role_resolve(fl_role *r, const fl_role_args *args, const fl_env *env)
     if (err)
         fl_role_fini(r);
     return err;
-}
-
-static const char *real(void *user, const char *name)
-{
-    return getenv(name);
 }
 
 static const char *real_at(void *user, int i)

@@ -20,4 +20,8 @@ typedef struct fl_env {
 fl_err fl_role_resolve(fl_role *r, const fl_role_args *args,
                        const fl_env *env) FL_MUST_CHECK;
 
+/* What mpirun or srun says of this process, see role.c. Err: EINVAL (neither
+ * has started it). */
+fl_err fl_role_mpi(int *rank, int *ranks) FL_MUST_CHECK;
+
 #endif

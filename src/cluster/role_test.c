@@ -60,6 +60,23 @@ static fl_err resolve(const char *env, const fl_role_args *args, fl_role *r)
 static const struct {
     const char *env, *text;
 } dialects[] = {
+    /* Volcano: a server and a trainer */
+    {"TRAINING_ROLE=PSERVER;VC_PS_HOSTS=j-ps-0.j,j-ps-1.j;VC_WORKER_NUM=3;"
+     "VC_TASK_INDEX=1",
+     "role         PSERVER  (TRAINING_ROLE)\n"
+     "mode         pserver\n"
+     "trainer_id   0  (default)\n"
+     "trainers     3  (VC_WORKER_NUM)\n"
+     "servers      j-ps-0.j:6174  (VC_PS_HOSTS)\n"
+     "             j-ps-1.j:6174\n"
+     "endpoint     j-ps-1.j:6174  (VC_TASK_INDEX)\n"},
+    {"TRAINING_ROLE=TRAINER;VC_PSERVER_HOSTS=j-ps-0.j;VC_TRAINER_NUM=3;"
+     "VC_TASK_INDEX=2;PADDLE_PORT=7000",
+     "role         TRAINER  (TRAINING_ROLE)\n"
+     "mode         pserver\n"
+     "trainer_id   2  (VC_TASK_INDEX)\n"
+     "trainers     3  (VC_TRAINER_NUM)\n"
+     "servers      j-ps-0.j:7000  (VC_PSERVER_HOSTS and PADDLE_PORT)\n"},
     {"", "role         LOCAL  (default)\n"
          "mode         local\n"
          "trainer_id   0  (default)\n"

@@ -225,7 +225,7 @@ char **fl_launch_env(fl_launch *l, const fl_proc *p)
         set_rank(l, &env, p);
     else
         set_served(l, &env, p);
-    for (int i = 0; i < FL_TLS_FILES && l->ca; i++)
+    for (int i = 0; i < FL_TLS_FILES && l->with_tls; i++)
         set_variable(
             l, &env, tls_names[i],
             fl_arena_printf(l->arena, "/proc/self/fd/%d", FL_TLS_FD + i));

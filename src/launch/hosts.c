@@ -749,6 +749,7 @@ static fl_err make_authority(fl_launch *l)
 {
     if (l->hosts.n < 2 || l->opts->insecure || fl_flag_text("FLUID_TLS_CERT"))
         return FL_OK;
+    l->with_tls = true;
     return fl_ca_new(&l->ca);
 }
 

@@ -500,7 +500,8 @@ static fl_err restart(fl_launch *l, bool *again)
 static void make_key(fl_launch *l)
 {
     fl_entropy e = fl_entropy_real();
-    if (l->opts->collective && (l->nodes == 1 || l->hosts.n) &&
+    if (l->opts->collective && !l->key &&
+        (l->nodes == 1 || l->hosts.n || l->opts->mpi) &&
         !fl_flag_text("FLUID_JOB_KEY_FILE"))
         l->key = fl_arena_printf(
             l->arena, "%016llx%016llx%016llx%016llx",
@@ -515,7 +516,10 @@ static fl_err run_job(fl_launch *l)
     fill_standard();
     make_argv(l);
     FL_TRY(fl_hosts_find(l));
-    if (l->hosts.n)
+    if (l->opts->mpi) {
+        make_key(l);
+        FL_TRY(fl_launch_join_mpi(l));
+    } else if (l->hosts.n)
         FL_TRY(fl_hosts_start(l));
     else
         FL_TRY(fl_launch_ports(l));
@@ -557,6 +561,9 @@ fl_err fl_launch_job(const fl_launch_opts *opts, int *code)
         o.log_dir = "logs";
     if (o.gpus && *o.gpus)
         o.trainers = count_gpus(o.gpus);
+    char own[FL_LAUNCH_ADDRESS];
+    if (!o.node_ip && o.mpi)
+        o.node_ip = fl_launch_own_address(own);
     if (!o.node_ip) /* a cluster of one host needs no node_ip */
         o.node_ip = o.cluster_node_ips && !strpbrk(o.cluster_node_ips, ", ")
                         ? o.cluster_node_ips

@@ -25,7 +25,8 @@
 enum {
     FL_KEY_FD = 3, /* descriptor from which a rank reads the key of the job */
     FL_TLS_FD = 4, /* and those of its certificate, key and authority */
-    FL_TLS_FILES = 3
+    FL_TLS_FILES = 3,
+    FL_LAUNCH_ADDRESS = 64 /* bytes of an address as text */
 };
 
 typedef enum fl_host_state {
@@ -98,7 +99,8 @@ typedef struct fl_launch {
     char **argv;                    /* what every process runs; NULL ends it */
     char *key;                      /* what ranks prove to each other that
                                        they know; NULL: we have made none */
-    struct fl_ca *ca;               /* of the job; NULL: it has no TLS */
+    struct fl_ca *ca;               /* of a job on other hosts; or NULL */
+    bool with_tls;                  /* processes get certificates of ours */
     char *tls[FL_TLS_FILES];        /* an agent's: PEM of certificate, key and
                                        authority for its processes, or NULL */
     FL_VEC(const char *) endpoints; /* of all servers, or ranks, of the job */
@@ -142,6 +144,15 @@ void fl_guard_end(fl_launch *l); /* returns when it is done */
 fl_err fl_proc_start(fl_launch *l, fl_proc *p) FL_MUST_CHECK;
 void fl_proc_reap(fl_launch *l);             /* whoever has ended */
 void fl_proc_signal(fl_proc *p, int signal); /* to its whole group */
+
+/* The address at which other hosts reach this one: the first that is no
+ * loopback address. */
+const char *fl_launch_own_address(char out[FL_LAUNCH_ADDRESS]);
+
+/* Agree with the launchers of the other ranks of MPI: the endpoints of all, a
+ * key and certificates. Err: EINVAL, ENOENT (the library of MPI is not there),
+ * EIO. */
+fl_err fl_launch_join_mpi(fl_launch *l) FL_MUST_CHECK;
 
 /* The hosts of --hosts, or none. */
 fl_err fl_hosts_find(fl_launch *l) FL_MUST_CHECK;

@@ -12,7 +12,10 @@
 
 #include "base/endpoint.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -22,6 +25,25 @@ enum {
     FIRST_PORT = 6170,
     LAST_PORT = 7169
 };
+
+const char *fl_launch_own_address(char out[FL_LAUNCH_ADDRESS])
+{
+    struct ifaddrs *all;
+    snprintf(out, FL_LAUNCH_ADDRESS, "127.0.0.1");
+    if (getifaddrs(&all))
+        return out;
+    for (struct ifaddrs *at = all; at; at = at->ifa_next) {
+        if (!at->ifa_addr || at->ifa_addr->sa_family != AF_INET ||
+            !(at->ifa_flags & IFF_UP) || at->ifa_flags & IFF_LOOPBACK)
+            continue;
+        inet_ntop(AF_INET,
+                  &((const struct sockaddr_in *)(void *)at->ifa_addr)->sin_addr,
+                  out, FL_LAUNCH_ADDRESS);
+        break;
+    }
+    freeifaddrs(all);
+    return out;
+}
 
 /* A socket that holds host:port; -1: errno says why, 0 is no such host. */
 static int hold(const char *host, int port)

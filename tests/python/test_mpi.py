@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from cluster import BUILD, FOREIGN, Process
+from cluster import BUILD, FOREIGN, ROOT, Process
 from sshd import LACKING, SshHosts
 from test_ranks import ENV, TRAINER, losses, params, texts
 
@@ -95,3 +95,46 @@ def test_a_rank_that_dies_ends_the_job_of_mpirun(cluster, tmp_path, victim,
                     if name not in ("unshare", "sshd")]):
         assert time.monotonic() < limit, left
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("cluster", [2], indirect=True)
+@pytest.mark.parametrize("more", [[], ["--mode", "collective"]],
+                         ids=["servers", "ranks"])
+def test_launchers_under_mpirun_agree_on_one_job(cluster, tmp_path, more):
+    """As in the document: mpirun -hostfile machines -n 3 start_mpi_train.sh.
+    Two ranks share a host, and each has ports of its own."""
+    hosts, _ = cluster
+    script = os.path.join(ROOT, "scripts", "cluster_train_v2", "openmpi",
+                          "start_mpi_train.sh")
+    shutil.copy(script, tmp_path)
+    (tmp_path / "train.py").write_text(
+        "import os, socket, sys\n"
+        "e = os.environ\n"
+        "listed = e.get('PADDLE_PSERVERS_IP_PORT_LIST') or "
+        "e['PADDLE_TRAINER_ENDPOINTS']\n"
+        "print('see', socket.gethostname(), e['PADDLE_TRAINERS_NUM'],"
+        " listed, len(open(e['FLUID_TLS_KEY']).read()) > 100)\n")
+    (tmp_path / "machines").write_text("%s slots=2\n%s slots=1\n" % (
+        hosts.address(0), hosts.address(1)))
+    env = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
+    with Process("mpirun", [
+            *hosts.start_words(2), "mpirun", "--allow-run-as-root",
+            "-hostfile", "machines", "-n", "3", "--mca", "plm_rsh_agent",
+            "ssh -F %s/ssh.conf" % tmp_path, "--mca", "orte_tmpdir_base",
+            str(tmp_path), "--mca", "btl", "tcp,self", "--mca",
+            "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include",
+            "eth0", "-x", "PATH=" + os.path.join(BUILD, "bin") + ":" +
+            os.environ["PATH"], str(tmp_path / "start_mpi_train.sh"), *more],
+            str(tmp_path), env, 60) as job:
+        job.end(code=None)
+        print(job.text())
+        assert job.code() == 0
+    said = [(tmp_path / "logs" / ("workerlog.%d" % i)).read_text().split()
+            for i in range(3)]
+    assert [words[1] for words in said] == ["host0", "host0", "host1"]
+    endpoints = said[0][3].split(",")
+    assert len(set(endpoints)) == 3
+    assert [e.split(":")[0] for e in endpoints] == [
+        hosts.address(0), hosts.address(0), hosts.address(1)]
+    for words in said:
+        assert words[2:] == ["3", said[0][3], "True"]

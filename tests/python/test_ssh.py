@@ -10,7 +10,7 @@ import time
 import pytest
 
 import sync_job
-from cluster import BUILD, FOREIGN, Process
+from cluster import BUILD, FOREIGN, ROOT, Process
 from sshd import LACKING, SshHosts
 from test_sync import QUICK, alone, load, same_bits
 
@@ -300,3 +300,29 @@ def test_a_file_names_the_hosts(hosts, workspace, tmp_path, text):
         "--server_num", "1", "--worker_num", "1", *shell("hostname")])
     assert "2 trainers and 2 servers finished" in said
     assert "[trainer 1] host1" in said
+
+
+def test_the_documents_fabric_script_starts_a_job(hosts, tmp_path):
+    """conf.py, paddle.py and options of the job as the document has them."""
+    fabric = os.path.join(ROOT, "scripts", "cluster_train_v2", "fabric")
+    shutil.copytree(fabric, tmp_path / "fabric")
+    (tmp_path / "fabric" / "conf.py").write_text(
+        "HOSTS = ['10.77.0.1',\n         '10.77.0.2']\n"
+        "ROOT_DIR = '/home/paddle'\nLD_LIBRARY_PATH = ''\n")
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "train.py").write_text(
+        "import os\nprint('passes', os.environ['PADDLE_INIT_NUM_PASSES'],"
+        " os.environ['TRAINING_ROLE'])\n")
+    env = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
+    env["PATH"] = os.path.dirname(PADDLE) + ":" + env["PATH"]
+    with Process("fabric", [
+            *hosts.start_words(3), "python3", "fabric/paddle.py",
+            "--job_dispatch_package=package", "--num_passes=10",
+            "--ssh=ssh -F " + hosts.config], str(tmp_path), env, 60) as job:
+        job.end()
+        said = job.text()
+    assert "[trainer 1] passes 10 TRAINER" in said
+    assert "[server 0] passes 10 PSERVER" in said
+    for i in range(2):
+        folder, = (hosts.home(i) / "paddle").iterdir()
+        assert (folder / "log" / "paddle_trainer.INFO").exists()

@@ -1,0 +1,9 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# start_mpi_train.sh - a server and a trainer of train.py on each rank of mpirun:
+#
+#     mpirun -hostfile machines -n 3 /home/tutorial/start_mpi_train.sh
+#
+# Logs are in logs/ beside this file. Words after it are flags of paddle launch.
+cd "$(dirname "$0")" || exit
+exec paddle launch --mpi --server_num 1 --worker_num 1 "$@" train.py
