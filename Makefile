@@ -79,7 +79,7 @@ INSIDE := $(patsubst %.c,$(B)/%,$(INSIDE_SRC))
 
 .PHONY: all help demo test unit suite check asan tsan shape fmt docs env bench
 .PHONY: python install wheel fuzz fuzz-run clean deps data FORCE
-.PHONY: test-sim step-coverage bench-ranks
+.PHONY: test-sim step-coverage kill-matrix bench-ranks
 
 all: $(LIB) $(SO) $(CLI) $(EXAMPLES) $(MPI_PLUGIN) python
 
@@ -89,6 +89,7 @@ help:
 	@echo 'make test [T=x]   run all tests, or those whose name contains x'
 	@echo 'make unit [T=x]   run the C tests only'
 	@echo 'make test-sim     simulate the protocol under 10,000 schedules of faults'
+	@echo 'make kill-matrix  kill servers of jobs at named stores, compare all bits'
 	@echo 'make check        check format, layers, rules and docs; run the sanitizers'
 	@echo 'make fuzz         fuzz every reader of foreign bytes for FUZZ_SECONDS=60'
 	@echo 'make bench        measure speed beside PyTorch'
@@ -237,6 +238,10 @@ suite: all data $(UNITS)
 test-sim: $(addprefix $(B)/test/,$(foreach d,protocol collective,\
 	$(d)/sim_test $(d)/sim_plant_test) net/mesh_storm_test)
 	@for t in $^; do FL_SIM_SEEDS=10000 $$t || exit; done
+
+kill-matrix: all
+	$(Q)FLUID_KILL_MATRIX=1 FL_BUILD_DIR=$(abspath $(B)) \
+		tests/python/run tests/python/test_recovery.py
 
 SAFE := B=build-asan OPT=-O1 \
 	SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined \

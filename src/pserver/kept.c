@@ -83,9 +83,12 @@ fl_err fl_kept_map(fl_kept *k)
         void *at = fl_dense_at(k->dense, k->value.at[i].number);
         if (!fl_statedir_found(k->dir))
             memcpy(at, t->data, bytes);
+        fl_buf *kept;
+        FL_TRY(fl_buf_lend(at, bytes, drop_mapping, fl_dense_mapping(k->dense),
+                           &kept));
+        fl_mapping_ref(fl_dense_mapping(k->dense));
         fl_buf_unref(t->buf);
-        t->buf = fl_buf_lend(at, bytes, drop_mapping,
-                             fl_mapping_ref(fl_dense_mapping(k->dense)));
+        t->buf = kept;
         t->data = at;
     }
     return FL_OK;

@@ -25,6 +25,8 @@ struct fl_recovery {
     fl_statedir *dir;
     fl_control *control;
     fl_staging *staging; /* NULL: asynchronous */
+    bool begun;          /* an image was saved */
+    bool vanished;       /* the log says that the files have no names */
 };
 
 /* A message that lies in the stage. */
@@ -107,6 +109,21 @@ void fl_recovery_remove(fl_recovery *r)
 {
     fl_statedir_over(r->dir);
     fl_statedir_remove(r->dir);
+}
+
+bool fl_recovery_begun(const fl_recovery *r)
+{
+    return r->begun;
+}
+
+void fl_recovery_watch(fl_recovery *r)
+{
+    if (r->vanished || fl_statedir_exists(r->dir))
+        return;
+    r->vanished = true;
+    FL_WARN("the files of %s were removed: this server goes on, but a process "
+            "that is started again would find nothing",
+            fl_statedir_path(r->dir));
 }
 
 void fl_recovery_about(const fl_recovery *r, fl_str *lines)
@@ -207,6 +224,7 @@ void fl_recovery_forget(fl_recovery *r, fl_id session)
 fl_err fl_recovery_save(fl_recovery *r, const void *server, size_t n_server,
                         const void *coord, size_t n_coord)
 {
+    r->begun = true;
     return fl_control_save(
         r->control, &(fl_control_image){{server, coord}, {n_server, n_coord}});
 }
@@ -255,6 +273,7 @@ fl_err fl_recovery_restore(fl_recovery *r, fl_server *server, fl_coord *coord,
         return FL_OK;
     }
     FL_TRY(fl_control_load(r->control, &image));
+    r->begun = image.n[0] > 0;
     if (image.n[0])
         FL_TRY(fl_server_restore(server, image.at[0], image.n[0], now));
     if (image.n[1] && coord)

@@ -54,8 +54,15 @@ fl_blob fl_recovery_keep(fl_recovery *r, const fl_push_id *id, fl_blob b);
 void fl_recovery_closed(fl_recovery *r, int64_t version);
 void fl_recovery_forget(fl_recovery *r, fl_id session);
 
+/* Whether the job goes on if the process is started again: an image was saved,
+ * by this process or an earlier one. */
+bool fl_recovery_begun(const fl_recovery *r);
+
 /* The job has ended: remove the state. */
 void fl_recovery_remove(fl_recovery *r);
+
+/* Warn once if the files of the state were removed by someone else. */
+void fl_recovery_watch(fl_recovery *r);
 
 /* Append where the state is and how it is, for `paddle why`. */
 void fl_recovery_about(const fl_recovery *r, fl_str *lines);

@@ -31,7 +31,8 @@ typedef struct shop {
     int code;
     char text[512];
     fl_parcel *values;
-    int64_t table_bytes; /* option of the store */
+    fl_recovery *recovery; /* option of the store */
+    int64_t table_bytes;   /* option of the store */
 } shop;
 
 static inline void shop_applied(void *self, const char *why)
@@ -101,6 +102,7 @@ static inline fl_err shop_try(shop *p, int owners, bool allow_nan)
                           .owners = owners,
                           .allow_nan = allow_nan,
                           .max_answer = p->max_answer,
+                          .recovery = p->recovery,
                           .table_bytes = p->table_bytes,
                           .self = p,
                           .applied = shop_applied,

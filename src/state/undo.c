@@ -24,7 +24,7 @@ enum {
     TASK_AT = 48      /* live 1 */
 };
 
-#define RESERVE    ((size_t)1 << 40) /* bytes of addresses of a log */
+#define RESERVE    ((size_t)1 << 36) /* bytes of addresses of a log */
 #define BLOCK_MASK UINT64_C(0xffffffff)
 
 typedef struct place {

@@ -63,7 +63,8 @@ static void run_task(shelf *s, int64_t k)
     int64_t id[IDS];
     float grad[IDS][WIDTH];
     for (int64_t i = 0; i < IDS; i++) {
-        id[i] = (k * IDS / 2 + i) * INT64_C(0x9e3779b97f4a7c1);
+        id[i] = (int64_t)((uint64_t)(k * IDS / 2 + i) *
+                          UINT64_C(0x9e3779b97f4a7c15));
         for (int j = 0; j < WIDTH; j++)
             grad[i][j] = (float)((i * 7 + j * 3 + k) % 11) - 5;
     }

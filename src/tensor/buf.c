@@ -31,16 +31,17 @@ fl_err fl_buf_new(size_t size, fl_buf **buf)
     return FL_OK;
 }
 
-fl_buf *fl_buf_lend(void *at, size_t size, void (*drop)(void *owner),
-                    void *owner)
+fl_err fl_buf_lend(void *at, size_t size, void (*drop)(void *owner),
+                   void *owner, fl_buf **buf)
 {
-    fl_buf *b = fl_mem_alloc(sizeof *b);
-    fl_count_init(&b->refs, 1);
+    fl_buf *b = NULL;
+    FL_TRY(fl_buf_new(0, &b));
     b->size = size;
     b->at = at;
     b->drop = drop;
     b->owner = owner;
-    return b;
+    *buf = b;
+    return FL_OK;
 }
 
 fl_buf *fl_buf_ref(fl_buf *b)

@@ -46,8 +46,8 @@ fl_err fl_shape_bytes(const fl_shape *s, fl_dtype t,
 
 fl_err fl_buf_new(size_t size, fl_buf **buf) FL_MUST_CHECK; /* one reference */
 /* Memory of someone else, which stays until drop(owner); one reference. */
-fl_buf *fl_buf_lend(void *at, size_t size, void (*drop)(void *owner),
-                    void *owner);
+fl_err fl_buf_lend(void *at, size_t size, void (*drop)(void *owner),
+                   void *owner, fl_buf **buf) FL_MUST_CHECK;
 fl_buf *fl_buf_ref(fl_buf *b);
 void fl_buf_unref(fl_buf *b); /* NULL is fine */
 void *fl_buf_data(fl_buf *b);
