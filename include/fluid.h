@@ -884,6 +884,11 @@ typedef struct fl_transpile_opts {
     int geo_sgd_need_push_nums;
     int n_params; /* those of params_grads, where it was given; 0: all */
     const char *const *params;
+    bool sum_gradients; /* of all trainers; else servers take their mean */
+    int dense_servers;  /* the first so many hold the parameters with dense
+                         * gradients, the others those with sparse ones; 0: all
+                         * servers hold both */
+    int serial; /* of jobs that are alike in all else and follow each other */
 } fl_transpile_opts;
 
 /* A training program cut into what trainers and each server run. */
@@ -944,6 +949,34 @@ typedef struct fl_wait_opts {
  * ETIMEOUT, EINTR. Thread: any. */
 fl_err fl_wait_ports(int n, const char *const *endpoints,
                      const fl_wait_opts *opts); /* opts: or NULL */
+
+/* Servers that run without a program of their own (fl_serve) get theirs from
+ * trainer 0, and with it the values that its scope has for all parameters.
+ * Other trainers wait until that is done. To be called before programs of the
+ * cut run. Err: EINVAL (a server has another job or refuses the program, and
+ * why), ETIMEOUT, EINTR. */
+fl_err fl_cut_set_up(const fl_cut *c, fl_scope *scope,
+                     const fl_wait_opts *opts); /* opts: or NULL */
+
+/* Copy the parameters of p, the program of a trainer, from the servers into a
+ * scope: also those that the trainer looks up row by row. */
+fl_err fl_params_fetch(fl_engine *e, const fl_program *p, fl_scope *scope,
+                       const fl_wait_opts *opts); /* opts: or NULL */
+
+/* Parameter servers without a program: one on each port. */
+typedef struct fl_serve_opts {
+    int port;         /* the first port */
+    int ports;        /* for parameters with dense gradients; at least 1 */
+    int sparse_ports; /* for parameters with sparse gradients; they follow */
+    int trainers;     /* of a job; at least 1 */
+    const char *nics; /* network devices, with commas; NULL or "": the address
+                         that PADDLE_CURRENT_IP or POD_IP has, else any */
+    bool keep;        /* wait for another job when one has ended */
+} fl_serve_opts;
+
+/* Returns when the job has ended, or at SIGTERM and SIGINT. Err: EINVAL (an
+ * option is wrong, a device does not exist); as the job's. */
+fl_err fl_serve(fl_engine *e, const fl_serve_opts *opts);
 
 /* This process has no more to do for the jobs that programs of the engine have
  * joined as trainers: it has completed (code 0) or failed, and why. Returns

@@ -64,7 +64,7 @@ static PyObject *wrap_cut(py_state *st, fl_cut *cut, PyObject *main)
 /* What transpile takes, half converted. */
 typedef struct options {
     PyObject *main, *startup, *dispatcher, *params;
-    int async, half_async, no_slices, runtime_split, dc_asgd, geo;
+    int async, half_async, no_slices, runtime_split, dc_asgd, geo, sums;
     long long min_block_size;
     fl_transpile_opts c;
 } options;
@@ -84,6 +84,7 @@ static PyObject *cut_programs(py_state *st, options *o, py_pool *pool)
     c->runtime_split_send_recv = o->runtime_split;
     c->enable_dc_asgd = o->dc_asgd;
     c->geo_sgd_mode = o->geo;
+    c->sum_gradients = o->sums;
     c->min_block_size = o->min_block_size;
     if (o->dispatcher != Py_None)
         c->dispatcher = &dispatcher;
@@ -109,17 +110,21 @@ static PyObject *transpile(PyObject *module, PyObject *args, PyObject *kw)
                            "geo_sgd_mode",
                            "params",
                            "half_async",
+                           "sum_gradients",
+                           "dense_servers",
+                           "serial",
                            NULL};
     py_state *st = PyModule_GetState(module);
     py_pool pool = {NULL};
     options o = {.dispatcher = Py_None, .params = Py_None};
     PyObject *result = NULL;
     if (PyArg_ParseTupleAndKeywords(
-            args, kw, "O!O!s|$iippLzOpppOp:transpile", keys,
+            args, kw, "O!O!s|$iippLzOpppOppii:transpile", keys,
             st->type[PY_PROGRAM], &o.main, st->type[PY_PROGRAM], &o.startup,
             &o.c.pservers, &o.c.trainers, &o.c.trainer_id, &o.async,
             &o.no_slices, &o.min_block_size, &o.c.split_method, &o.dispatcher,
-            &o.runtime_split, &o.dc_asgd, &o.geo, &o.params, &o.half_async))
+            &o.runtime_split, &o.dc_asgd, &o.geo, &o.params, &o.half_async,
+            &o.sums, &o.c.dense_servers, &o.c.serial))
         result = cut_programs(st, &o, &pool);
     py_pool_fini(&pool);
     return result;
@@ -169,10 +174,36 @@ static PyObject *endpoints(PyObject *self, void *closure)
     return py_from_strings(n, at);
 }
 
+/* Ctrl-C, seen while the interpreter lock is not held. */
+static int poll(void *user)
+{
+    PyThreadState **thread = user;
+    PyEval_RestoreThread(*thread);
+    const int stop = PyErr_CheckSignals();
+    *thread = PyEval_SaveThread();
+    return stop;
+}
+
+static PyObject *set_up(PyObject *self, PyObject *scope)
+{
+    py_cut *c = (py_cut *)self;
+    if (!PyObject_TypeCheck(scope, (PyTypeObject *)c->st->type[PY_SCOPE])) {
+        PyErr_SetString(PyExc_TypeError, "set_up takes a Scope");
+        return NULL;
+    }
+    PyThreadState *thread = PyEval_SaveThread();
+    const fl_wait_opts opts = {0, poll, &thread};
+    const fl_err err = fl_cut_set_up(c->cut, ((py_scope *)scope)->s, &opts);
+    PyEval_RestoreThread(thread);
+    return err ? py_raise_run(c->st, err) : Py_NewRef(Py_None);
+}
+
 static PyMethodDef methods[] = {
     {"trainer", trainer, METH_NOARGS, "The program of trainers."},
     {"trainer_startup", trainer_startup, METH_NOARGS, "What starts it."},
     {"server", server, METH_O, "The program of a server, and its startup."},
+    {"set_up", set_up, METH_O,
+     "Bring programs and values to servers, or wait until trainer 0 has."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -255,16 +286,6 @@ static PyObject *collective_broadcast(PyObject *module, PyObject *args)
 
 /* --- waiting --- */
 
-/* Ctrl-C, seen while the interpreter lock is not held. */
-static int poll(void *user)
-{
-    PyThreadState **thread = user;
-    PyEval_RestoreThread(*thread);
-    const int stop = PyErr_CheckSignals();
-    *thread = PyEval_SaveThread();
-    return stop;
-}
-
 static PyObject *wait_ports(PyObject *module, PyObject *args, PyObject *kw)
 {
     static char *keys[] = {"endpoints", "limit", NULL};
@@ -301,6 +322,21 @@ static PyObject *leave(PyObject *module, PyObject *args, PyObject *kw)
     PyThreadState *thread = PyEval_SaveThread();
     const fl_wait_opts opts = {(int64_t)(limit * 1000), poll, &thread};
     const fl_err err = fl_engine_leave(st->engine, code, why, &opts);
+    PyEval_RestoreThread(thread);
+    return err ? py_raise_run(st, err) : Py_NewRef(Py_None);
+}
+
+static PyObject *fetch(PyObject *module, PyObject *args)
+{
+    py_state *st = PyModule_GetState(module);
+    PyObject *program, *scope;
+    if (!PyArg_ParseTuple(args, "O!O!:fetch", st->type[PY_PROGRAM], &program,
+                          st->type[PY_SCOPE], &scope))
+        return NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    const fl_wait_opts opts = {0, poll, &thread};
+    const fl_err err = fl_params_fetch(st->engine, ((py_program *)program)->p,
+                                       ((py_scope *)scope)->s, &opts);
     PyEval_RestoreThread(thread);
     return err ? py_raise_run(st, err) : Py_NewRef(Py_None);
 }
@@ -359,6 +395,8 @@ PyMethodDef py_dist_functions[] = {
      "Until every endpoint takes connections."},
     {"leave", PY_KEYWORDS(leave),
      "Tell servers that this trainer has completed, or failed."},
+    {"fetch", fetch, METH_VARARGS,
+     "Copy all parameters from the servers into a scope."},
     {"start_communicator", start_communicator, METH_O,
      "Gradients of this program gather from now on."},
     {"stop_communicator", stop_communicator, METH_O,

@@ -61,8 +61,7 @@ void fl_engine_free(fl_engine *e)
     fl_mem_free(e);
 }
 
-/* What programs of this engine run with. */
-static fl_exec_env env_of(fl_engine *e)
+fl_exec_env fl_engine_env(fl_engine *e)
 {
     bool no_fuse = false, trust = false;
     if (fl_flag_bool("FLUID_NO_FUSE", &no_fuse) ||
@@ -82,7 +81,7 @@ static fl_exec_env env_of(fl_engine *e)
 fl_exe *fl_exe_new(fl_engine *e, const fl_exe_opts *opts)
 {
     fl_watch watch = {.clock = fl_clock_real()};
-    fl_exec_env env = env_of(e);
+    fl_exec_env env = fl_engine_env(e);
     env.watch = &watch;
     if (opts) {
         watch.poll = opts->poll;
@@ -95,7 +94,7 @@ fl_exe *fl_exe_new(fl_engine *e, const fl_exe_opts *opts)
 
 fl_err fl_train(fl_engine *e, const fl_train_opts *opts, fl_progress *out)
 {
-    const fl_exec_env env = env_of(e);
+    const fl_exec_env env = fl_engine_env(e);
     return fl_train_run(&env, opts, out);
 }
 

@@ -6,6 +6,7 @@
 #include "base/disk.h"
 #include "base/random.h"
 #include "collective/world.h"
+#include "exec/plan.h"
 #include "op/op.h"
 #include "trainer/service.h"
 
@@ -21,6 +22,9 @@ struct fl_engine {
     const fl_signature *layers, *optimizers;
     int n_ops, n_layers, n_optimizers;
 };
+
+/* What programs of this engine run with. */
+fl_exec_env fl_engine_env(fl_engine *e);
 
 void fl_engine_list(fl_engine *e); /* fill the tables; tables.c */
 

@@ -35,25 +35,35 @@ static int fail_misspelt(const char *sentence, const char *word,
                        page);
 }
 
-static bool is_of_v2(const char *name)
+/* What replaces a command of PaddlePaddle's old command line; or NULL. */
+static const char *successor_of(const char *name)
 {
-    static const char *const names[] = {"pserver", "train", "merge_model",
-                                        "dump_config", "make_diagram"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(names[i], name))
-            return true;
-    return false;
+    static const struct {
+        const char *name, *instead;
+    } old[] = {
+        {"train", "run the training script itself: python train.py (a v1 "
+                  "configuration must be rewritten with paddle.v2)"},
+        {"merge_model",
+         "parameters.to_tar and Topology.serialize_for_inference "
+         "save a model in two files"},
+        {"dump_config", "print(topology.proto()) shows a network"},
+        {"make_diagram", "fluid.debugger.draw_block_graphviz draws a program"},
+        {"usage", "paddle help lists the commands"},
+    };
+    for (size_t i = 0; i < sizeof old / sizeof *old; i++)
+        if (!strcmp(old[i].name, name))
+            return old[i].instead;
+    return NULL;
 }
 
 int fl_cli_no_command(const char *name)
 {
     const char *names[64] = {NULL};
-    if (is_of_v2(name))
+    const char *instead = successor_of(name);
+    if (instead)
         return fl_cli_fail(FL_EXIT_USAGE, false,
-                           "\"%s\" is a command of PaddlePaddle v2, which is "
-                           "not in this version yet; paddle help lists the "
-                           "commands",
-                           name);
+                           "there is no command \"%s\" any more: %s", name,
+                           instead);
     char sentence[128];
     for (int i = 0; fl_cmds[i]; i++)
         names[i] = fl_cmds[i]->name;
@@ -194,7 +204,8 @@ int main(int argc, char **argv)
 }
 
 const fl_cmd *const fl_cmds[] = {
-    &fl_cmd_agent, &fl_cmd_ckpt,    &fl_cmd_data,   &fl_cmd_digest,
-    &fl_cmd_env,   &fl_cmd_help,    &fl_cmd_launch, &fl_cmd_read,
-    &fl_cmd_show,  &fl_cmd_version, &fl_cmd_why,    NULL,
+    &fl_cmd_agent, &fl_cmd_ckpt, &fl_cmd_data,    &fl_cmd_digest,
+    &fl_cmd_env,   &fl_cmd_help, &fl_cmd_launch,  &fl_cmd_pserver,
+    &fl_cmd_read,  &fl_cmd_show, &fl_cmd_version, &fl_cmd_why,
+    NULL,
 };

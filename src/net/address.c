@@ -8,7 +8,10 @@
 
 #include "base/endpoint.h"
 #include "base/mem.h"
+#include "base/str.h"
 
+#include <errno.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
@@ -146,4 +149,54 @@ bool fl_address_loopback(const char *text)
         if (!strncmp(text, starts[i], strlen(starts[i])))
             return true;
     return false;
+}
+
+/* --- devices --- */
+
+static bool has_address(const struct ifaddrs *i, const char *name, int family)
+{
+    return i->ifa_addr && i->ifa_addr->sa_family == family &&
+           !strcmp(i->ifa_name, name);
+}
+
+static fl_err no_device(const struct ifaddrs *all, const char *name)
+{
+    fl_str names = {0};
+    bool known = false;
+    for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
+        known |= !strcmp(i->ifa_name, name);
+        if (i->ifa_addr && i->ifa_addr->sa_family == AF_PACKET)
+            fl_str_printf(&names, "%s%s", names.n ? ", " : "", i->ifa_name);
+    }
+    const fl_err err =
+        known ? fl_fail(FL_ENOENT, "the network device %s has no address", name)
+              : fl_fail(FL_ENOENT,
+                        "there is no network device %s; this host has %s", name,
+                        names.n ? names.at : "none");
+    fl_str_fini(&names);
+    return err;
+}
+
+fl_err fl_address_device(const char *name, char out[FL_ADDRESS_TEXT])
+{
+    static const int families[] = {AF_INET, AF_INET6};
+    struct ifaddrs *all = NULL;
+    fl_err err = FL_ENOENT;
+    if (getifaddrs(&all))
+        return fl_fail(FL_EIO, "the network devices cannot be listed: %s",
+                       strerror(errno));
+    for (int f = 0; f < 2 && err; f++)
+        for (const struct ifaddrs *i = all; i && err; i = i->ifa_next) {
+            const socklen_t size = families[f] == AF_INET
+                                       ? sizeof(struct sockaddr_in)
+                                       : sizeof(struct sockaddr_in6);
+            if (has_address(i, name, families[f]) &&
+                !getnameinfo(i->ifa_addr, size, out, FL_ADDRESS_TEXT, NULL, 0,
+                             NI_NUMERICHOST))
+                err = FL_OK;
+        }
+    if (err)
+        err = no_device(all, name);
+    freeifaddrs(all);
+    return err;
 }

@@ -32,6 +32,12 @@ fl_err fl_address_find_unless(const char *endpoint, int (*stop)(void *user),
 /* Write the numeric form: "127.0.0.1:6174", "[::1]:6174". */
 void fl_address_text(const fl_address *a, char out[FL_ADDRESS_TEXT]);
 
+/* The address of a network device ("eth0") as numbers, without a port: of IPv4
+ * if it has one. ENOENT: there is no such device (and which there are), or it
+ * has no address. */
+fl_err fl_address_device(const char *name,
+                         char out[FL_ADDRESS_TEXT]) FL_MUST_CHECK;
+
 /* Whether such a text is a loopback address. */
 bool fl_address_loopback(const char *text);
 

@@ -772,11 +772,17 @@ static void refuse_unknown(rpc_call *c)
 /* Whether the caller has sent the token. */
 static bool shows_token(const rpc_call *c)
 {
-    const char *token = c->rpc->opts.token;
-    for (size_t i = 0; token && i < c->head.count; i++)
-        if (!grpc_slice_str_cmp(c->head.metadata[i].key, FL_RPC_TOKEN))
-            return !grpc_slice_str_cmp(c->head.metadata[i].value, token);
-    return false;
+    bool shows = false;
+    for (size_t i = 0; i < c->head.count; i++) {
+        if (grpc_slice_str_cmp(c->head.metadata[i].key, FL_RPC_TOKEN))
+            continue;
+        pthread_mutex_lock(&c->rpc->lock);
+        const char *token = c->rpc->opts.token;
+        shows = token && !grpc_slice_str_cmp(c->head.metadata[i].value, token);
+        pthread_mutex_unlock(&c->rpc->lock);
+        break;
+    }
+    return shows;
 }
 
 /* The name of the call's connection. gRPC calls a connection that the listener
@@ -1261,6 +1267,16 @@ static grpc_metadata token_of(const fl_rpc *r)
     m.key = grpc_slice_from_static_string(FL_RPC_TOKEN);
     m.value = grpc_slice_from_static_string(r->opts.token);
     return m;
+}
+
+void fl_rpc_set_token(fl_rpc *r, const char *token)
+{
+    char *own = fl_mem_strdup(token);
+    pthread_mutex_lock(&r->lock);
+    fl_mem_free((char *)r->opts.token);
+    r->opts.token = own;
+    r->token = token_of(r);
+    pthread_mutex_unlock(&r->lock);
 }
 
 static void open_queue(fl_rpc *r)

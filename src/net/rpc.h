@@ -60,6 +60,9 @@ fl_err fl_rpc_new(const fl_rpc_opts *opts, fl_rpc **out) FL_MUST_CHECK;
  * threads. NULL is fine. */
 void fl_rpc_free(fl_rpc *r);
 
+/* Replace the token. Only while no own call was made. */
+void fl_rpc_set_token(fl_rpc *r, const char *token);
+
 /* Begin to serve on "host:port" (port 0: any free port); *port becomes the
  * port. May be called once. The port is not shared with other processes. Err:
  * EIO if the port is taken; the message names the process if possible ("port

@@ -89,3 +89,12 @@ FL_MESSAGE(STATE, 18, SERVER, COORD, CALL, "/fluid.Coordinator/Report", ACK,
  * trainers in the sum. */
 FL_MESSAGE(TALLY, 19, TRAINER, COORD, CALL, "/fluid.Coordinator/Tally", VALUES,
            "blob")
+
+/* --- a server that was started without a program --- */
+
+/* Is this job here? (seq 0) Or a part of what the server needs for it. rank: of
+ * the sender; server: the receiver's index; seq: number of the part; count:
+ * parts; text: host:pid; about: fl_job_about. ACK.round: 1 if the job is here,
+ * else 0. */
+FL_MESSAGE(SETUP, 20, TRAINER, SERVER, CALL, "/fluid.Server/Setup", ACK,
+           "rank server seq count text about blob")

@@ -45,6 +45,7 @@ const fl_op_def fl_op_listen_and_serv = {
             {"dc_asgd", FL_ATTR_BOOL},
             {"checkpint_block_id", FL_ATTR_INT, .i = -1},
             {"pserver_id", FL_ATTR_INT},
+            {"sum_gradients", FL_ATTR_BOOL}, /* not their mean */
         },
     .flags = FL_OP_NO_INFER | FL_OP_LOCAL | FL_OP_HEARS,
     .infer = fl_infer_none,

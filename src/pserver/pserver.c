@@ -27,6 +27,7 @@
 #include "net/port.h"
 #include "net/rpc.h"
 #include "protocol/coord.h"
+#include "pserver/arrival.h"
 #include "pserver/recovery.h"
 #include "pserver/store.h"
 #include "pserver/tally.h"
@@ -42,6 +43,7 @@
 #define TICK          (250 * FL_MS)
 #define POLL          (50 * FL_MS)  /* between two checks for a signal */
 #define VERSION_LINES (60 * FL_SEC) /* between two log lines on the version */
+#define SENDER_GONE   (10 * FL_SEC) /* a silent sender of a program gives up */
 
 enum {
     CALLS = 128, /* requests of one trainer at most: 64 pushes and others */
@@ -55,9 +57,27 @@ typedef struct peer_channel {
     fl_packet *next; /* the newest message that waits; NULL: none waits */
 } peer_channel;
 
+/* A part of a job, until the caller's thread takes it. */
+typedef struct part {
+    uint64_t call;
+    fl_msg *msg;  /* own; without the blob */
+    fl_blob blob; /* kept */
+} part;
+
+/* Who brings the job to a bare server. */
+typedef struct sender {
+    fl_id session; /* 0: nobody does */
+    char who[96];  /* host:pid, and its address */
+    int64_t heard; /* when its last part came */
+} sender;
+
 typedef struct pserver {
     const fl_pserver_opts *opts;
+    const fl_program *program;
+    const fl_op *op; /* the listen_and_serv op of `program` */
+    fl_scope *scope;
     const fl_placement *place;
+    fl_arrival *arrival; /* of a bare server; NULL: no part came */
     const fl_clock *clock;
     fl_job job;
     fl_rpc *rpc;
@@ -97,6 +117,8 @@ typedef struct pserver {
     int64_t logged_version; /* newest version that was logged */
     int64_t logged_at;      /* when `logged_version` was logged */
     FL_VEC(char *) notes; /* lines that are logged when the lock is released */
+    sender sender;        /* of a bare server's job */
+    FL_VEC(part) parts;   /* that came and were not taken yet */
 } pserver;
 
 static int64_t now_of(const pserver *p)
@@ -155,8 +177,15 @@ static int count_lines(const fl_str *s)
 static void add_waits(pserver *p, bool names, fl_str *text)
 {
     const int64_t now = now_of(p);
-    const int me = p->place->server;
     fl_str rows = {0};
+    if (!p->server) {
+        fl_str_printf(text,
+                      "server at %s waits for trainer 0 of %d, which brings "
+                      "the program\n",
+                      p->address, p->opts->trainers);
+        return;
+    }
+    const int me = p->place->server;
     if (p->coord)
         fl_coord_waits(p->coord, now, &rows);
     fl_server_waits(p->server, now, &rows);
@@ -328,6 +357,8 @@ static void note_version(pserver *p)
 static void flush_outboxes(pserver *p)
 {
     int64_t from_coord = 0, from_server = 0;
+    if (!p->server) /* a bare server has no job yet */
+        return;
     exchange_messages(p);
     save_images(p);
     fl_server_flush(p->server);
@@ -521,6 +552,100 @@ static void on_tally(pserver *p, uint64_t call, const fl_msg *m)
     fl_keeper_parcels.drop(NULL, answer.blob);
 }
 
+/* --- a job for a bare server --- */
+
+static void answer_setup(pserver *p, uint64_t call, const fl_msg *m,
+                         fl_msg answer)
+{
+    answer.job = m->job;
+    answer.session = m->session;
+    answer.tag = m->tag;
+    answer.state = p->state;
+    answer_call(p, (fl_peer){FL_PEER_CALL, 0, call}, &answer);
+}
+
+/* There is a job already. If it is another one, the answer says whose it is. */
+static void answer_present(pserver *p, uint64_t call, const fl_msg *m)
+{
+    const char *why;
+    char text[256];
+    int code;
+    fl_str about = {0};
+    const bool ended = fl_server_end(p->server, &code, &why);
+    if (ended && p->opts->keep) {
+        answer_setup(p, call, m,
+                     (fl_msg){.kind = FL_MSG_PARKED,
+                              .text = "the job before this one is ending"});
+        return;
+    }
+    if (fl_id_same(m->job, p->job.id)) {
+        answer_setup(p, call, m, (fl_msg){.kind = FL_MSG_ACK, .round = 1});
+        return;
+    }
+    snprintf(text, sizeof text, "this server %s the job that %s%s brought",
+             ended ? "has ended" : "runs", p->sender.who[0] ? "" : "a ",
+             p->sender.who[0] ? p->sender.who : "server's script");
+    fl_job_about(&p->job, &about);
+    answer_setup(p, call, m,
+                 (fl_msg){.kind = FL_MSG_ERROR,
+                          .code = FL_EINVAL,
+                          .text = text,
+                          .about = about.at});
+    fl_str_fini(&about);
+}
+
+/* Another process brings a job, and has not been silent for long. */
+static bool is_setting_up(const pserver *p, const fl_msg *m)
+{
+    const sender *s = &p->sender;
+    return !fl_id_same(s->session, (fl_id){0}) &&
+           !fl_id_same(s->session, m->session) &&
+           now_of(p) < s->heard + SENDER_GONE;
+}
+
+static void note_sender(pserver *p, uint64_t call, const fl_msg *m)
+{
+    char address[64];
+    sender *s = &p->sender;
+    s->session = m->session;
+    s->heard = now_of(p);
+    snprintf(s->who, sizeof s->who, "%.32s (%s)", m->text ? m->text : "?",
+             fl_rpc_caller(p->rpc, call, address, sizeof address));
+}
+
+/* The caller's thread takes parts, since that may take long. */
+static void add_part(pserver *p, uint64_t call, const fl_msg *m)
+{
+    fl_msg bare = *m;
+    bare.blob = (fl_blob){0};
+    note_sender(p, call, m);
+    fl_push(&p->parts, (part){call, fl_msg_dup(&bare),
+                              fl_keeper_parcels.keep(NULL, m->blob)});
+}
+
+static void on_setup(pserver *p, uint64_t call, const fl_msg *m)
+{
+    if (p->server) {
+        answer_present(p, call, m);
+        return;
+    }
+    fl_rpc_trust(p->rpc, call); /* a bare server has no other way to know */
+    if (!m->seq)
+        answer_setup(p, call, m, (fl_msg){.kind = FL_MSG_ACK, .round = 0});
+    else if (is_setting_up(p, m))
+        answer_setup(p, call, m,
+                     (fl_msg){.kind = FL_MSG_PARKED,
+                              .text = "another process brings a program"});
+    else
+        add_part(p, call, m);
+}
+
+static void free_part(part *t)
+{
+    fl_msg_free(t->msg);
+    fl_keeper_parcels.drop(NULL, t->blob);
+}
+
 /* --- dispatch by kind --- */
 
 /* Under the lock: hand a message to the machine that it is for. */
@@ -531,6 +656,11 @@ static void route_message(pserver *p, uint64_t call, const fl_msg *m)
     const fl_msg_info *info = fl_msg_info_of(m->kind);
     if (p->closed)
         refuse_call(p, call, FL_EIO, "the server is ending");
+    else if (m->kind == FL_MSG_SETUP)
+        on_setup(p, call, m);
+    else if (!p->server)
+        refuse_call(p, call, FL_EIO, "%s: this server has no program yet",
+                    fl_msg_name(m->kind));
     else if (!fl_id_same(m->job, p->job.id))
         fl_outbox_wrong_job(&p->server_out, from, m, &p->job);
     else if (info->to == FL_PARTY_COORD && !p->coord)
@@ -562,13 +692,25 @@ static fl_err check_method(const fl_rpc_method *by, fl_msg_kind kind)
                    by->name);
 }
 
+/* The job of a bare server is not known from the start. */
+static bool is_own_job(pserver *p, const fl_msg *m)
+{
+    const bool bare = !p->opts->program;
+    if (bare)
+        lock_machines(p);
+    const bool is = fl_id_same(m->job, p->job.id);
+    if (bare)
+        unlock_machines(p);
+    return is;
+}
+
 /* Check the job digest that the caller shows. With the right one the caller is
  * no stranger. A request of another job is answered with ERROR later; an open
  * call is refused here, since it would get an ERROR for every message. */
 static fl_err check_job(pserver *p, const fl_rpc_method *by, uint64_t call,
                         const fl_msg *m)
 {
-    if (fl_id_same(m->job, p->job.id))
+    if (is_own_job(p, m))
         fl_rpc_trust(p->rpc, call);
     else if (by->open)
         return fl_fail(FL_EPROTO, "%s is of another job", fl_msg_name(m->kind));
@@ -580,7 +722,7 @@ static fl_err check_job(pserver *p, const fl_rpc_method *by, uint64_t call,
 static bool is_expected(pserver *p, const fl_msg *m)
 {
     lock_machines(p);
-    const bool is = !p->closed && fl_server_expects(p->server, m);
+    const bool is = !p->closed && p->server && fl_server_expects(p->server, m);
     unlock_machines(p);
     return is;
 }
@@ -683,7 +825,7 @@ static void on_hangup(void *self, uint64_t call)
     for (int64_t i = p->open.n - 1; i >= 0; i--)
         if (p->open.at[i] == call)
             fl_remove(&p->open, i);
-    if (!p->closed) {
+    if (!p->closed && p->server) {
         if (p->coord)
             fl_coord_hangup(p->coord, call, now_of(p));
         fl_server_hangup(p->server, call);
@@ -741,14 +883,13 @@ static fl_err open_state(pserver *p, int owners)
     if (p->job.durability == FL_MEMORY)
         return FL_OK;
     return fl_recovery_open(
-        &(fl_recovery_opts){
-            .job = &p->job,
-            .server = p->place->server,
-            .owners = owners,
-            .id = e->draw(e) | 1,
-            .bytes = fl_pstore_bytes(p->opts->program, p->opts->scope),
-            .poll = find_end_signal,
-            .user = p},
+        &(fl_recovery_opts){.job = &p->job,
+                            .server = p->place->server,
+                            .owners = owners,
+                            .id = e->draw(e) | 1,
+                            .bytes = fl_pstore_bytes(p->program, p->scope),
+                            .poll = find_end_signal,
+                            .user = p},
         &p->recovery);
 }
 
@@ -762,9 +903,9 @@ static fl_err make_store(pserver *p)
     FL_TRY(fl_flag_number("FLUID_TABLE_MEMORY", &table_bytes));
     FL_TRY(fl_flag_bool("FLUID_ALLOW_NAN", &allow_nan));
     FL_TRY(fl_pstore_new(&(fl_pstore_opts){.env = p->opts->env,
-                                           .program = p->opts->program,
-                                           .op = p->opts->op,
-                                           .scope = p->opts->scope,
+                                           .program = p->program,
+                                           .op = p->op,
+                                           .scope = p->scope,
                                            .owners = (int)owners,
                                            .allow_nan = allow_nan,
                                            .table_bytes = (int64_t)table_bytes,
@@ -823,32 +964,48 @@ static void raise_file_limit(void)
  * server's CPU time. */
 static fl_err make_network(pserver *p)
 {
+    const int trainers = p->place ? p->job.trainers : p->opts->trainers;
+    fl_entropy *e = p->opts->env->entropy;
     char token[FL_JOB_TOKEN];
     bool held = false; /* the launcher holds the port: launch/ports.c */
+    fl_tls *tls;
     raise_file_limit();
     FL_TRY(fl_flag_bool("FLUID_PORT_HELD", &held));
     set_methods(p);
-    fl_tls *tls;
     FL_TRY(fl_job_tls_read(&tls));
-    FL_TRY(
-        fl_rpc_new(&(fl_rpc_opts){.methods = p->method,
-                                  .held = held,
-                                  .self = p,
-                                  .hangup = on_hangup,
-                                  .tls = tls,
-                                  .token = fl_job_token(&p->job, token),
-                                  .max_calls = 1024 + CALLS * p->job.trainers},
-                   &p->rpc));
+    if (!p->place) /* nobody knows the token until there is a job */
+        p->job.id = (fl_id){e->draw(e), e->draw(e)};
+    return fl_rpc_new(&(fl_rpc_opts){.methods = p->method,
+                                     .held = held,
+                                     .self = p,
+                                     .hangup = on_hangup,
+                                     .tls = tls,
+                                     .token = fl_job_token(&p->job, token),
+                                     .max_calls = 1024 + CALLS * trainers},
+                      &p->rpc);
+}
+
+static void connect_peers(pserver *p)
+{
     for (int i = 0; i < p->job.servers; i++)
         if (i != p->place->server)
             p->peer[i] = fl_rpc_peer_at(p->rpc, p->place->servers[i]);
-    return FL_OK;
+}
+
+static void log_job(const pserver *p)
+{
+    char token[FL_JOB_TOKEN];
+    FL_INFO("job %s: server %d of %d, %d trainers, %s",
+            fl_job_token(&p->job, token), p->place->server, p->job.servers,
+            p->job.trainers, p->job.async ? "asynchronous" : "synchronous");
 }
 
 static fl_err start_listening(pserver *p)
 {
-    const char *endpoint = p->place->servers[p->place->server];
-    char exact[FL_ADDRESS_TEXT], token[FL_JOB_TOKEN];
+    const char *endpoint = p->opts->address
+                               ? p->opts->address
+                               : p->place->servers[p->place->server];
+    char exact[FL_ADDRESS_TEXT];
     FL_TRY(fl_ports_resolve(endpoint,
                             &(fl_wait_opts){.poll = find_end_signal, .user = p},
                             NULL, exact));
@@ -857,9 +1014,6 @@ static fl_err start_listening(pserver *p)
              (int)(strrchr(exact, ':') - exact), exact, p->port);
     fl_rpc_healthy(p->rpc, true);
     FL_INFO("Server listening on %s", p->address);
-    FL_INFO("job %s: server %d of %d, %d trainers, %s",
-            fl_job_token(&p->job, token), p->place->server, p->job.servers,
-            p->job.trainers, p->job.async ? "asynchronous" : "synchronous");
     if (!fl_address_loopback(p->address) && !fl_job_has_tls())
         FL_WARN("%s is not a loopback address: parameters and gradients "
                 "travel as plain text; docs/clusters.md tells of TLS",
@@ -996,29 +1150,173 @@ static fl_err serve_job(pserver *p)
     return err;
 }
 
-/* --- the whole life of the process --- */
+/* --- the job --- */
 
 static void init_pserver(pserver *p, const fl_pserver_opts *opts)
 {
     p->opts = opts;
-    p->place = fl_placement_of(opts->program->job);
     p->clock = fl_clock_real();
     pthread_mutex_init(&p->lock, NULL);
     fl_outbox_init(&p->coord_out);
     fl_outbox_init(&p->server_out);
-    const size_t n = (size_t)p->job.servers;
+}
+
+static void free_job(pserver *p)
+{
+    fl_pstore_free(p->store);
+    fl_mem_free(p->peer);
+    fl_mem_free(p->channel);
+    fl_mem_free(p->known);
+    fl_mem_free(p->logged);
+    p->store = NULL;
+    p->peer = NULL;
+    p->channel = NULL;
+    p->known = NULL;
+    p->logged = NULL;
+    p->place = NULL;
+}
+
+static fl_err prepare_job(pserver *p, const fl_program *program,
+                          const fl_op *op, fl_scope *scope)
+{
+    fl_job limits = p->opts->limits;
+    p->program = program;
+    p->op = op;
+    p->scope = scope;
+    p->place = fl_placement_of(program->job);
+    FL_TRY(check_place(p->place));
+    FL_TRY(fl_job_limits(&limits));
+    fl_job job = fl_placement_job(p->place, &limits);
+    if (!p->opts->program) /* what a bare server has is not kept */
+        job.durability = FL_MEMORY;
+    FL_TRY(fl_job_check(&job));
+    lock_machines(p);
+    p->job = job;
+    unlock_machines(p);
+    const size_t n = (size_t)job.servers;
     p->peer = fl_mem_alloc(n * sizeof *p->peer);
     p->channel = fl_mem_alloc(n * sizeof *p->channel);
     p->known = fl_mem_alloc(n * sizeof *p->known);
-    p->logged = fl_mem_alloc((size_t)p->job.trainers * sizeof *p->logged);
+    p->logged = fl_mem_alloc((size_t)job.trainers * sizeof *p->logged);
+    return make_store(p);
 }
+
+/* Make what serves the job. Requests are answered from the end of this function
+ * on. */
+static fl_err begin_job(pserver *p, const fl_program *program, const fl_op *op,
+                        fl_scope *scope)
+{
+    char token[FL_JOB_TOKEN];
+    const fl_err err = prepare_job(p, program, op, scope);
+    if (err) {
+        free_job(p);
+        return err;
+    }
+    if (!p->rpc)
+        FL_TRY(make_network(p));
+    fl_rpc_set_token(p->rpc, fl_job_token(&p->job, token));
+    connect_peers(p);
+    lock_machines(p);
+    const fl_err made = make_machines(p);
+    unlock_machines(p);
+    return made;
+}
+
+/* --- a job for a bare server: the caller's thread --- */
+
+/* The first part that came. False: none did. */
+static bool next_part(pserver *p, part *out)
+{
+    lock_machines(p);
+    const bool some = p->parts.n > 0;
+    if (some) {
+        *out = p->parts.at[0];
+        fl_remove(&p->parts, 0);
+    }
+    unlock_machines(p);
+    return some;
+}
+
+static fl_err take_part(pserver *p, part *t, bool *done)
+{
+    fl_msg m = *t->msg;
+    m.blob = t->blob;
+    if (m.seq == 1) { /* an older one was given up by its sender */
+        fl_arrival_free(p->arrival);
+        p->arrival = fl_arrival_new(&(fl_arrival_opts){
+            .env = p->opts->env, .trainers = p->opts->trainers});
+    }
+    if (!p->arrival)
+        return fl_fail(FL_EPROTO, "setup: part %lld came before part 1",
+                       (long long)m.seq);
+    return fl_arrival_take(p->arrival, &m, done);
+}
+
+/* What does not fit is forgotten: the next sender begins anew. */
+static void refuse_part(pserver *p, part *t, fl_err err)
+{
+    FL_WARN("the program of %s is refused: %s", p->sender.who, fl_errmsg());
+    answer_setup(
+        p, t->call, t->msg,
+        (fl_msg){.kind = FL_MSG_ERROR, .code = (int)err, .text = fl_errmsg()});
+    fl_arrival_free(p->arrival);
+    p->arrival = NULL;
+    lock_machines(p);
+    p->sender.session = (fl_id){0};
+    unlock_machines(p);
+}
+
+/* The machines are there when the sender is told that its job is. */
+static fl_err begin_arrived(pserver *p, part *t)
+{
+    fl_arrival *a = p->arrival;
+    FL_TRY(begin_job(p, fl_arrival_program(a), fl_arrival_op(a),
+                     fl_arrival_scope(a)));
+    FL_INFO("%s has brought the program", p->sender.who);
+    log_job(p);
+    if (p->opts->begun)
+        p->opts->begun(p->opts->user);
+    answer_setup(p, t->call, t->msg, (fl_msg){.kind = FL_MSG_ACK, .round = 1});
+    return FL_OK;
+}
+
+/* *stopped: the server was told to end before a job came. */
+static fl_err await_job(pserver *p, bool *stopped)
+{
+    *stopped = false;
+    while (!p->server) {
+        part t;
+        bool done = false;
+        if (find_end_signal(p)) {
+            *stopped = true;
+            return FL_OK;
+        }
+        FL_TRY(fl_rpc_check(p->rpc));
+        if (fl_signals_asks(p->signals))
+            print_waits(p);
+        if (!next_part(p, &t)) {
+            sleep_for(POLL / 5);
+            continue;
+        }
+        fl_err err = take_part(p, &t, &done);
+        if (!err && done)
+            err = begin_arrived(p, &t);
+        else if (!err)
+            answer_setup(p, t.call, t.msg, (fl_msg){.kind = FL_MSG_ACK});
+        if (err)
+            refuse_part(p, &t, err);
+        free_part(&t);
+    }
+    return FL_OK;
+}
+
+/* --- the end --- */
 
 static void free_channels(pserver *p)
 {
-    for (int i = 0; i < p->job.servers; i++)
+    for (int i = 0; p->channel && i < p->job.servers; i++)
         for (int k = 0; k < FL_MSG_KINDS; k++)
             fl_packet_unref(p->channel[i][k].next);
-    fl_mem_free(p->channel);
 }
 
 /* The machines are closed first, so that neither the store nor the network
@@ -1029,6 +1327,7 @@ static void fini_pserver(pserver *p)
     p->closed = true;
     unlock_machines(p);
     fl_pstore_free(p->store);
+    p->store = NULL;
     fl_rpc_free(p->rpc);
     if (p->port)
         fl_port_file_remove();
@@ -1041,9 +1340,11 @@ static void fini_pserver(pserver *p)
     fl_outbox_fini(&p->coord_out);
     fl_outbox_fini(&p->server_out);
     free_channels(p);
-    fl_mem_free(p->peer);
-    fl_mem_free(p->known);
-    fl_mem_free(p->logged);
+    free_job(p);
+    for (int64_t i = 0; i < p->parts.n; i++)
+        free_part(&p->parts.at[i]);
+    fl_vec_fini(&p->parts);
+    fl_arrival_free(p->arrival);
     fl_vec_fini(&p->open);
     fl_vec_fini(&p->notes);
     pthread_mutex_destroy(&p->lock);
@@ -1051,12 +1352,21 @@ static void fini_pserver(pserver *p)
 
 static fl_err run_pserver(pserver *p)
 {
-    FL_TRY(make_store(p));
-    FL_TRY(make_machines(p));
-    FL_TRY(make_network(p));
+    const fl_pserver_opts *o = p->opts;
+    bool stopped = false;
+    if (o->program)
+        FL_TRY(begin_job(p, o->program, o->op, o->scope));
+    else
+        FL_TRY(make_network(p));
     FL_TRY(start_listening(p));
     if (fl_port_file_write(p->port))
         FL_WARN("%s", fl_errmsg()); /* only old scripts read the file */
+    if (o->program)
+        log_job(p);
+    else
+        FL_TRY(await_job(p, &stopped));
+    if (stopped)
+        return FL_OK;
     const fl_err err = serve_job(p);
     p->over = true;
     return err;
@@ -1064,15 +1374,9 @@ static fl_err run_pserver(pserver *p)
 
 fl_err fl_pserve(const fl_pserver_opts *opts)
 {
-    const fl_placement *place = fl_placement_of(opts->program->job);
-    fl_job limits = opts->limits;
     pserver p = {0};
     fl_signals signals;
     char why[1024]; /* fini_pserver may overwrite fl_errmsg */
-    FL_TRY(check_place(place));
-    FL_TRY(fl_job_limits(&limits));
-    p.job = fl_placement_job(place, &limits);
-    FL_TRY(fl_job_check(&p.job));
     init_pserver(&p, opts);
     p.signals = &signals;
     fl_signals_begin(&signals);

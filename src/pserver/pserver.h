@@ -8,7 +8,10 @@
  *     the caller          ticks the machines, polls for signals
  *
  * Server 0 is also the coordinator: its two machines send each other messages
- * without the network. */
+ * without the network.
+ *
+ * A bare server is started without a program. It listens first; trainer 0
+ * brings the program (arrival.h), and then the machines are made. */
 #ifndef FL_PSERVER_PSERVER_H
 #define FL_PSERVER_PSERVER_H
 
@@ -17,15 +20,24 @@
 
 typedef struct fl_pserver_opts {
     const fl_exec_env *env;    /* for plans; watch->poll may end the server */
-    const fl_program *program; /* its block 0 has listen_and_serv */
+    const fl_program *program; /* its block 0 has listen_and_serv; NULL: the
+                                  server is bare */
     const fl_op *op;           /* the listen_and_serv op */
     fl_scope *scope;           /* where the startup program has run */
     fl_job limits;             /* a limit of 0 is taken from the environment */
+    /* Of a bare server: */
+    const char *address; /* where it listens, "host:port" */
+    int trainers;        /* of the job */
+    bool keep;           /* another job may follow this one */
+    /* The job has come; NULL: nobody is told. */
+    void (*begun)(void *user);
+    void *user;
 } fl_pserver_opts;
 
-/* Serve until the job has ended. Err: EINTR if SIGTERM, SIGINT (where these had
- * no handler) or the poll ended the server before the job was complete; else
- * the first failure of the job. Blocks: for as long as the job runs. */
+/* Serve until the job has ended. A bare server that is ended before a job came
+ * has not failed. Err: EINTR if SIGTERM, SIGINT (where these had no handler) or
+ * the poll ended the server before the job was complete; else the first failure
+ * of the job. Blocks: for as long as the job runs. */
 fl_err fl_pserve(const fl_pserver_opts *opts) FL_MUST_CHECK;
 
 /* The operator whose kernel calls fl_pserve: op_listen.c. */

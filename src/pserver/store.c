@@ -3,7 +3,8 @@
  *
  * Making: the transpiler puts `sum` over the trainers' gradients and `scale` by
  * their number at the head of a block. The participants differ from round to
- * round, so these two ops are left out and the update makes the mean itself.
+ * round, so these two ops are left out and the update makes the mean itself. If
+ * the program says sum_gradients, there is no `scale`, and it makes a sum.
  * The rest of a block becomes a program of its own, which is compiled to a
  * plan.
  *
@@ -202,9 +203,11 @@ static fl_err add_update(fl_pstore *s, const fl_block *b, const char *grad)
     FL_TRY(fl_block_get(b, grad, &v));
     FL_TRY(check_grad(v));
     fl_update *u = fl_arena_alloc(s->arena, sizeof *u);
+    const fl_attr *adds = find_attr(s, "sum_gradients");
     u->number = (int)s->updates.n;
     u->grad = v;
     u->block = b;
+    u->adds = adds && adds->b;
     fl_push(&s->updates, u);
     skip_mean(s, u);
     u->program = fl_copy_ops(b, u->first);

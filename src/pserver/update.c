@@ -8,8 +8,8 @@
  *             participants in order of rank, then divided by n. The result has
  *             the same bits as that of dense gradients.
  *
- * A participant that sent nothing counts as zero. With one participant the mean
- * is what it sent.
+ * An update that adds does not divide. A participant that sent nothing counts
+ * as zero. With one participant the mean is what it sent.
  *
  * The rule: the op that updates a table is always taken out of the update's
  * program. So is one that updates a tensor, if it is the first op, works
@@ -188,7 +188,7 @@ static fl_err check_slices(const fl_update *u, int64_t from, int64_t to)
 
 static fl_err start_readers(fl_update *u, int n)
 {
-    u->n = n;
+    u->n = u->adds ? 1 : n;
     u->reader.n = 0;
     for (int64_t i = 0, end; i < u->given.n; i = end) {
         end = next_participant(u, i);
@@ -315,7 +315,7 @@ static fl_err mean_rows(fl_update *u, int n)
     FL_TRY(merge_each(u));
     FL_TRY(fl_rows_merge(out, &u->all));
     divide_elements(out->value.dtype, fl_tensor_numel(&out->value),
-                    out->value.data, n);
+                    out->value.data, u->adds ? 1 : n);
     return FL_OK;
 }
 

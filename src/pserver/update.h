@@ -72,7 +72,8 @@ typedef struct fl_update {
     const fl_var *grad;    /* name, kind, dtype, shape */
     const fl_block *block; /* of the server's program */
     int64_t first;         /* index of the op of `block` after sum and scale */
-    int owner;             /* index of the owner */
+    bool adds; /* the gradient is a sum over the trainers, no mean */
+    int owner; /* index of the owner */
     fl_program
         *program;     /* ops of `block` from `first` on, without the rule's */
     fl_plan *plan;    /* made from `program` */
@@ -89,7 +90,7 @@ typedef struct fl_update {
     fl_ruled ruled;
     FL_VEC(fl_given) given; /* items of this round, sorted by participant */
     FL_VEC(fl_given_cursor) reader; /* one for each participant */
-    int n;                          /* participants: the divisor of the mean */
+    int n;                          /* divisor of the mean */
     FL_VEC(fl_slices) slices;       /* one for each rank that sent some */
     FL_VEC(fl_arrived) arrived; /* one for each rank. Thread: the machine's */
     fl_rows own;                /* scratch memory: rows of one participant */

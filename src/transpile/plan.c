@@ -33,6 +33,9 @@ static fl_err check_opts(const fl_transpile_opts *o)
         return fl_fail(FL_EINVAL,
                        "transpile: trainer_id is %d, but there are %d trainers",
                        o->trainer_id, o->trainers ? o->trainers : 1);
+    if (o->dense_servers < 0)
+        return fl_fail(FL_EINVAL, "transpile: dense_servers is %d",
+                       o->dense_servers);
     if (o->min_block_size < 0)
         return fl_fail(FL_EINVAL, "transpile: min_block_size is %lld",
                        (long long)o->min_block_size);
@@ -250,13 +253,24 @@ static const char *piece_name(fl_cut *c, const char *of, int i, int n)
     return n == 1 ? of : fl_arena_printf(c->arena, "%s.block%d", of, i);
 }
 
+/* Servers that may hold pieces of a parameter: *n from *first on. */
+static void servers_for(const fl_cut *c, const fl_share *s, int *first, int *n)
+{
+    const int dense = c->opts.dense_servers;
+    const bool apart = dense > 0 && dense < c->n_servers;
+    *first = apart && s->sparse ? dense : 0;
+    *n = !apart ? c->n_servers : s->sparse ? c->n_servers - dense : dense;
+}
+
 static void cut_share(fl_cut *c, fl_share *s)
 {
     const fl_shape *shape = &s->param->shape;
     const int64_t n = fl_shape_numel(shape);
     const int64_t width = fl_shape_span(shape, 1, shape->rank);
     const int64_t most = n / c->opts.min_block_size;
-    int64_t k = may_be_cut(c, s) ? c->n_servers : 1;
+    int first, servers;
+    servers_for(c, s, &first, &servers);
+    int64_t k = may_be_cut(c, s) ? servers : 1;
     k = k < most ? k : most > 1 ? most : 1;
     int64_t rows = width ? ceil_div(ceil_div(n, k), width) : shape->dim[0];
     rows = rows ? rows : 1;
@@ -328,10 +342,15 @@ static fl_err place(fl_cut *c)
         for (int k = 0; k < s->n; k++)
             fl_push(&all, &s->piece[k]);
     }
-    const uint32_t n = (uint32_t)c->n_servers;
-    for (int64_t i = 0; i < all.n; i++)
-        all.at[i]->server =
-            (int)((hash ? hash_name(all.at[i]->param) : (uint32_t)i) % n);
+    uint32_t dealt[2] = {0, 0}; /* round robin: of each kind of server */
+    for (int64_t i = 0; i < all.n; i++) {
+        fl_slice *p = all.at[i];
+        int first, n;
+        servers_for(c, p->of, &first, &n);
+        p->server =
+            first + (int)((hash ? hash_name(p->param) : dealt[first > 0]++) %
+                          (uint32_t)n);
+    }
     if (c->opts.dispatcher)
         err = ask_dispatcher(c, &all);
     fl_vec_fini(&all);

@@ -135,7 +135,7 @@ fl_block *fl_server_block(fl_server_cut *s, const char *grad)
     return b;
 }
 
-/* The mean of what the trainers sent. */
+/* The mean of what the trainers sent, or its sum. */
 static fl_err add_mean(fl_server_cut *s, fl_block *b, const fl_slice *p)
 {
     fl_cut *c = s->c;
@@ -149,6 +149,8 @@ static fl_err add_mean(fl_server_cut *s, fl_block *b, const fl_slice *p)
     fl_desc_set_in(sum, "X", n, sent);
     fl_desc_set_out1(sum, "Out", p->grad);
     FL_TRY(fl_block_append_op(b, sum, NULL));
+    if (c->opts.sum_gradients)
+        return FL_OK;
     fl_desc *scale = fl_desc_new(c->arena, "scale");
     fl_desc_set_in1(scale, "X", p->grad);
     fl_desc_set_out1(scale, "Out", p->grad);
@@ -265,6 +267,8 @@ static fl_err add_listen(fl_server_cut *s)
     fl_set_strs(d, "prefetch_var_name_to_block_id", (int)s->fetches.n,
                 s->fetches.at);
     fl_set_int(d, "checkpint_block_id", s->checkpoint);
+    if (c->opts.sum_gradients)
+        fl_set_bool(d, "sum_gradients", true);
     return fl_block_append_op(s->b, d, NULL);
 }
 

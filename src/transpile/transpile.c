@@ -109,6 +109,8 @@ static void digest_job(const fl_cut *c, fl_placement *place)
 {
     fl_str text = {0};
     fl_str_printf(&text, "%d %d", place->trainers, place->async);
+    if (c->opts.serial)
+        fl_str_printf(&text, " %d", c->opts.serial);
     for (int i = 0; i < c->n_servers; i++)
         fl_str_printf(&text, " %s", c->servers[i]);
     place->digest[0] = UINT64_C(0xcbf29ce484222325);

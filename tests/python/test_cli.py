@@ -31,8 +31,18 @@ def paddle(*words, **env):
      "launch has no flag --colour; see paddle help launch"),
     (["version", "--verbose"],
      "version has no flag --verbose; see paddle help version"),
-    (["pserver", "--port=7164"], '"pserver" is a command of PaddlePaddle v2, '
-     "which is not in this version yet; paddle help lists the commands"),
+    (["pserver", "--prot=7164"],
+     "pserver has no flag --prot; did you mean --port?"),
+    (["pserver", "--port=70000"],
+     "pserver: --port is 70000, expected 1 to 65535"),
+    (["pserver", "--port", "65530", "--ports-num=9"],
+     "pserver: --port is 65530 with 10 ports: the last would be 65539, which "
+     "is more than 65535"),
+    (["pserver", "--rdma_tcp=rdma"],
+     'pserver: --rdma_tcp is "rdma", expected tcp'),
+    (["train", "--config=trainer_config.py"],
+     'there is no command "train" any more: run the training script itself: '
+     "python train.py (a v1 configuration must be rewritten with paddle.v2)"),
 ])
 def test_a_misspelt_word_gets_one_sentence(words, sentence):
     assert paddle(*words) == (2, "", "paddle: %s\n" % sentence)

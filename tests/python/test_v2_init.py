@@ -113,6 +113,9 @@ def test_a_wrong_variable_is_named(monkeypatch, name, value, words):
         paddle.init()
 
 
-def test_servers_are_every_host_with_the_port():
+def test_servers_are_every_host_with_every_port():
     paddle.init(pservers="10.0.0.1, 10.0.0.2", port=7264)
-    assert _flags.endpoints() == ["10.0.0.1:7264", "10.0.0.2:7264"]
+    assert _flags.endpoints() == (["10.0.0.1:7264", "10.0.0.2:7264"],
+                                  ["10.0.0.1:7265", "10.0.0.2:7265"])
+    paddle.init(pservers="a", port=7264, ports_num=2, ports_num_for_sparse=0)
+    assert _flags.endpoints() == (["a:7264", "a:7265"], [])

@@ -103,13 +103,6 @@ def test_wrong_arguments_are_type_errors():
         trainer.train(reader(), event_handler=3)
 
 
-def test_servers_are_not_there_yet():
-    cost = line_cost()
-    with pytest.raises(NotImplementedError, match="is_local=False"):
-        paddle.trainer.SGD(cost, paddle.parameters.create(cost),
-                           optimizer.Adam(), is_local=False)
-
-
 def test_an_empty_reader_is_a_pass_without_batches():
     trainer, _ = make(optimizer.Adam())
     told = []

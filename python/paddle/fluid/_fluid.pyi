@@ -578,6 +578,10 @@ class Cut:
     def server(self, endpoint: str) -> Tuple[Program, Program]:
         """Its program and startup program. ValueError names the servers."""
 
+    def set_up(self, scope: Scope) -> None:
+        """Trainer 0 brings programs and the parameters of scope to servers
+        that have none; others wait until it has."""
+
 
 def transpile(main: Program, startup: Program, pservers: str, *,
               trainers: int = 1, trainer_id: int = 0,
@@ -589,7 +593,8 @@ def transpile(main: Program, startup: Program, pservers: str, *,
               runtime_split_send_recv: bool = False,
               enable_dc_asgd: bool = False, geo_sgd_mode: bool = False,
               params: Optional[Sequence[str]] = None,
-              half_async: bool = False) -> Cut:
+              half_async: bool = False, sum_gradients: bool = False,
+              dense_servers: int = 0, serial: int = 0) -> Cut:
     """Both programs stay as they are. dispatcher: from the names of all
     pieces to their endpoints; params: only these are the servers'."""
 

@@ -34,8 +34,8 @@ class Average:
                 self._rows.append((param.name, *(self._sum(param, w)
                                                  for w in ("new", "old",
                                                            "copy"))))
-        self._add(main)
         self._programs = {
+            "add": self._program(main, self._add),
             "turn": self._program(main, self._turn),
             "apply": self._program(main, self._apply),
             "restore": self._program(main, self._restore)}
@@ -54,13 +54,6 @@ class Average:
             name=fluid.unique_name.generate("%s.%s_sum" % (param.name, what))
         ).name
 
-    def _add(self, main):
-        """A step adds the parameters up."""
-        block = main.global_block()
-        for param, new, _, _ in self._rows:
-            fluid.layers.sums([block.var(new), block.var(param)],
-                              out=block.var(new))
-
     def _program(self, main, build):
         program = fluid.Program()
         with fluid.program_guard(program, fluid.Program()):
@@ -69,6 +62,9 @@ class Average:
                     name=n, shape=main.global_block().var(n).shape,
                     dtype="float32", persistable=True) for n in names))
         return program
+
+    def _add(self, param, new, old, copy):
+        fluid.layers.sums([new, param], out=new)
 
     def _turn(self, param, new, old, copy):
         fluid.layers.assign(new, output=old)
@@ -87,6 +83,7 @@ class Average:
 
     def count(self, exe, scope):
         """An update is done."""
+        exe.run(self._programs["add"], scope=scope)
         self._updates += 1
         self._new += 1
         if self._new >= min(_LONGEST, self._most) and self._new >= min(

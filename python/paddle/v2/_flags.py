@@ -87,6 +87,12 @@ def _check_job(found):
         raise ValueError(
             "paddle.init: trainer_id is %d, but num_gradient_servers is %d: "
             "ids of trainers are 0 to %d" % (me, trainers, trainers - 1))
+    last = found["port"] + found["ports_num"] \
+        + found["ports_num_for_sparse"] - 1
+    if last > 65535:
+        raise ValueError("paddle.init: port is %d, and the last of its ports "
+                         "would be %d, more than 65535"
+                         % (found["port"], last))
     if not all(host.strip() for host in found["pservers"].split(",")):
         raise ValueError("paddle.init: pservers is %r, expected hosts with a "
                          "comma between each two" % found["pservers"])
@@ -124,6 +130,11 @@ def get(name):
 
 
 def endpoints():
-    """The servers' first addresses: every host with the one port."""
-    return ["%s:%d" % (host.strip(), get("port"))
-            for host in get("pservers").split(",")]
+    """Addresses of the servers: those for dense parameters, and those for
+    sparse ones. Every host has the same ports."""
+    hosts = [host.strip() for host in get("pservers").split(",")]
+    first, dense = get("port"), get("ports_num")
+    ports = range(first, first + dense + get("ports_num_for_sparse"))
+    both = [["%s:%d" % (host, port) for port in some for host in hosts]
+            for some in (ports[:dense], ports[dense:])]
+    return both[0], both[1]

@@ -5,6 +5,7 @@ import numpy as np
 from .. import fluid
 from . import _flags, config_base, event as events
 from ._average import Average
+from ._job import Local, Remote
 from .data_feeder import DataFeeder
 from .evaluator import Metrics, fetches
 from .optimizer import Optimizer
@@ -31,7 +32,8 @@ class SGD:
     """Trains parameters to lower a cost, or the sum of several.
 
     update_equation is an optimizer; extra_layers are kept so that evaluators
-    over them count. is_local=False trains with parameter servers."""
+    over them count. is_local=False trains with the parameter servers that
+    paddle.init names."""
 
     def __init__(self, cost, parameters, update_equation, extra_layers=None,
                  is_local=True, pserver_spec=None, use_etcd=True):
@@ -40,12 +42,12 @@ class SGD:
         if not isinstance(update_equation, Optimizer):
             raise TypeError("update equation parameter must be "
                             "paddle.v2.optimizer.Optimizer")
-        if not is_local:
+        if pserver_spec is not None:
             raise NotImplementedError(
-                "trainer.SGD(is_local=False): servers that take their program "
-                "from trainers are not in this version yet; train with "
-                "is_local=True, or with paddle.fluid and its "
-                "DistributeTranspiler")
+                "trainer.SGD(pserver_spec=%r): servers written in Go, and "
+                "etcd, are not supported; start `paddle pserver`, and name "
+                "the hosts with paddle.init(pservers=...)" % (pserver_spec,))
+        self._is_local = bool(is_local)
         self._topology = Topology(cost, extra_layers)
         self._parameters, self._optimizer = parameters, update_equation
         parameters.bind(self._topology)
@@ -53,7 +55,6 @@ class SGD:
         self._build()
         self._fetches = [self._cost.name] + [
             v.name for v in fetches(self._topology.evaluators)]
-        self._train = self._parallel(self._train_program)
         self._test = self._parallel(self._test_program)
 
     # --- programs ---
@@ -71,7 +72,19 @@ class SGD:
                 n: self._parameters.get_config(n)
                 for n in self._topology.configs})
             self._average = Average.of(self._optimizer.model_average, main)
-        self._train_program = main
+        self._job = self._make_job(main)
+
+    def _make_job(self, main):
+        sparse = self._topology.use_sparse_updater()
+        if self._is_local:
+            return Local(main, self._start_program)
+        if sparse and self._optimizer.model_average is not None:
+            raise NotImplementedError(
+                "trainer.SGD(is_local=False): model_average does not see "
+                "parameters with sparse_update, whose rows stay on servers; "
+                "leave one of them out")
+        return Remote(main, self._start_program, sparse,
+                      self._optimizer.is_async)
 
     def _sum_costs(self, main):
         """The cost that is reported, and the one whose gradient is taken:
@@ -128,7 +141,8 @@ class SGD:
         if not callable(handler):
             raise TypeError("event handler should be a function")
         feeder, samples = self._feeder(feeding), 0
-        self._exe.run(self._start_program, scope=self._parameters.scope)
+        scope = self._parameters.scope
+        step = self._parallel(self._job.begin(self._exe, scope))
         self._average.reset()
         for pass_id in range(num_passes):
             batches = _batches(reader)
@@ -139,8 +153,8 @@ class SGD:
                 samples += len(batch)
                 if not self._optimizer.constant:
                     self._set_rate(self._optimizer.rate(samples, pass_id))
-                cost, values = self._run(self._train, feeder(batch))
-                self._average.count(self._exe, self._parameters.scope)
+                cost, values = self._run(step, feeder(batch))
+                self._average.count(self._exe, scope)
                 handler(events.EndForwardBackward(pass_id, batch_id))
                 one = Metrics(self._topology.evaluators)
                 one.add(values)
@@ -148,6 +162,7 @@ class SGD:
                 handler(events.EndIteration(pass_id, batch_id,
                                             cost / len(batch), one))
             handler(events.EndPass(pass_id, whole))
+        self._job.end(scope)
 
     def test(self, reader, feeding=None):
         """Cost and metrics over all batches of reader(), which changes
@@ -155,6 +170,7 @@ class SGD:
         feeder, metrics = self._feeder(feeding), Metrics(
             self._topology.evaluators)
         total, samples = 0.0, 0
+        self._job.fetch(self._parameters.scope)
         for batch in _batches(reader):
             cost, values = self._run(self._test, feeder(batch))
             metrics.add(values)
@@ -163,5 +179,6 @@ class SGD:
 
     def save_parameter_to_tar(self, f):
         """Parameters.to_tar, with averages where the optimizer keeps any."""
+        self._job.fetch(self._parameters.scope)
         with self._average.applied(self._exe, self._parameters.scope):
             self._parameters.to_tar(f)

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arrival.c - programs and start values of a job that comes over the network.
+ *
+ * Easy to get wrong: a program names shapes twice, in its variables and in the
+ * attributes of the ops that make them. Both are checked before an op runs. */
+#include "pserver/arrival.h"
+
+#include "base/endpoint.h"
+#include "base/str.h"
+#include "wire/parcel.h"
+
+enum {
+    PROGRAM_MOST = 64 << 20, /* bytes of an encoded program: a model with 10,000
+                                parameters needs a tenth of it */
+    LIST_MOST = 1 << 20,     /* bytes of the list of servers */
+    SERVERS_MOST = 4096,
+    PARTS_MOST = 1 << 20,
+};
+
+#define BYTES_MOST (INT64_C(16) << 30) /* as FLUID_STAGED */
+
+struct fl_arrival {
+    fl_arrival_opts opts;
+    fl_arena *arena;
+    int64_t have, count; /* parts */
+    fl_id job;
+    fl_program *program, *startup;
+    const fl_op *op;
+    fl_scope *scope;
+};
+
+fl_arrival *fl_arrival_new(const fl_arrival_opts *opts)
+{
+    fl_arrival *a = fl_mem_alloc(sizeof *a);
+    *a = (fl_arrival){.opts = *opts, .arena = fl_arena_new()};
+    if (!a->opts.most)
+        a->opts.most = BYTES_MOST;
+    a->scope = fl_scope_new();
+    return a;
+}
+
+void fl_arrival_free(fl_arrival *a)
+{
+    if (!a)
+        return;
+    fl_scope_free(a->scope);
+    fl_program_free(a->program);
+    fl_program_free(a->startup);
+    fl_arena_free(a->arena);
+    fl_mem_free(a);
+}
+
+/* --- what a program may hold --- */
+
+/* Operators of updates, learning rates and start values, besides update rules
+ * and operators that work by element. None of them touches anything but its
+ * variables. */
+static const char *const allowed[] = {
+    "fill_constant",
+    "assign_value",
+    "uniform_random",
+    "gaussian_random",
+    "truncated_gaussian_random",
+    "slice",
+    "increment",
+    "pow",
+    "exp",
+    "log",
+    "sqrt",
+    "square",
+    "floor",
+    "ceil",
+    "abs",
+    "cos",
+    "reciprocal",
+    "clip_by_norm",
+    "squared_l2_norm",
+    "less_than",
+    "less_equal",
+    "greater_than",
+    "greater_equal",
+    "equal",
+    "not_equal",
+    "logical_not",
+    "logical_and",
+    "logical_or",
+    "conditional_block",
+    "v2_schedule",
+};
+
+static bool is_allowed(const fl_op *op)
+{
+    const fl_op_def *def = op->def;
+    if (!def || def->flags & (FL_OP_LOCAL | FL_OP_HIDDEN | FL_OP_RANKS))
+        return false;
+    if (def->rule || def->flags & FL_OP_BY_ELEMENT)
+        return true;
+    for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+        if (!strcmp(def->type, allowed[i]))
+            return true;
+    return false;
+}
+
+/* Add the bytes of a shape to *bytes, unless that exceeds the limit. */
+static fl_err add_bytes(const fl_arrival *a, const char *name, int n,
+                        const int64_t *dim, fl_dtype type, int64_t *bytes)
+{
+    const int64_t left = a->opts.most - *bytes;
+    int64_t size = (int64_t)fl_dtype_size(type);
+    for (int i = 0; i < n; i++) {
+        const int64_t d = dim[i] < 0 ? 1 : dim[i]; /* -1: known by its ops */
+        if (d && size > left / d)
+            return fl_fail(FL_ENOMEM,
+                           "setup: with \"%s\" the variables have more than "
+                           "%lld bytes; start more servers",
+                           name, (long long)a->opts.most);
+        size *= d;
+    }
+    *bytes += size;
+    return FL_OK;
+}
+
+static fl_err check_op(const fl_arrival *a, const fl_op *op, const char *what)
+{
+    const fl_attr *shape = fl_desc_attr(&op->desc, "shape");
+    int64_t bytes = 0;
+    if (!is_allowed(op))
+        return fl_fail(FL_EINVAL,
+                       "setup: the %s program has an op \"%s\", which a "
+                       "server does not take from trainers",
+                       what, op->desc.type);
+    if (shape && (shape->type == FL_ATTR_LONGS || shape->type == FL_ATTR_INTS))
+        return add_bytes(a, op->desc.type, shape->n, shape->longs, FL_F64,
+                         &bytes);
+    return FL_OK;
+}
+
+static fl_err check_program(fl_arrival *a, const fl_program *p,
+                            const char *what)
+{
+    int64_t bytes = 0;
+    FL_TRY(fl_program_verify(p));
+    for (int64_t i = 0; i < p->blocks.n; i++) {
+        const fl_block *b = p->blocks.at[i];
+        for (fl_entry *e = NULL; (e = fl_map_next(&b->vars, e));) {
+            const fl_var *v = e->value;
+            FL_TRY(add_bytes(a, v->name, v->shape.rank, v->shape.dim, v->dtype,
+                             &bytes));
+        }
+        for (int64_t k = 0; k < b->ops.n; k++)
+            if (b->ops.at[k] != a->op)
+                FL_TRY(check_op(a, b->ops.at[k], what));
+    }
+    return FL_OK;
+}
+
+/* --- part 1 --- */
+
+/* The bytes of an item as a text. *n: without the NUL. */
+static fl_err read_bytes(fl_arrival *a, const fl_parcel *p, const char *name,
+                         size_t most, char **out, size_t *n)
+{
+    const fl_item *item = fl_parcel_find(p, name);
+    if (!item || item->kind != FL_LOD_TENSOR || item->dtype != FL_U8)
+        return fl_fail(FL_EPROTO,
+                       "setup: part 1 has no bytes under the name \"%s\"",
+                       name);
+    *n = item->data.size;
+    if (*n > most)
+        return fl_fail(FL_EPROTO, "setup: \"%s\" has %zu bytes, at most %zu",
+                       name, *n, most);
+    *out = fl_arena_alloc(a->arena, *n + 1);
+    fl_bytes_copy(item->data, 0, *out, *n);
+    (*out)[*n] = 0;
+    return FL_OK;
+}
+
+static fl_err read_program(fl_arrival *a, const fl_parcel *p, const char *name,
+                           fl_program **out)
+{
+    char *bytes = NULL;
+    size_t n = 0;
+    FL_TRY(read_bytes(a, p, name, PROGRAM_MOST, &bytes, &n));
+    return fl_program_decode(a->opts.env->registry, name, bytes, n, out);
+}
+
+/* The one op of the global block. */
+static fl_err find_listen(fl_arrival *a)
+{
+    const fl_block *b = fl_program_block(a->program, 0);
+    if (b->ops.n != 1 || strcmp(b->ops.at[0]->desc.type, "listen_and_serv"))
+        return fl_fail(FL_EINVAL,
+                       "setup: the program is no server's: its global block "
+                       "has %lld ops, expected one listen_and_serv",
+                       (long long)b->ops.n);
+    a->op = b->ops.at[0];
+    return FL_OK;
+}
+
+static fl_err split_servers(fl_arrival *a, char *list, const char ***out,
+                            int *n)
+{
+    *out = fl_arena_alloc(a->arena, SERVERS_MOST * sizeof **out);
+    *n = 0;
+    for (char *at = list, *comma = at; comma; at = comma + 1) {
+        comma = strchr(at, ',');
+        if (comma)
+            *comma = 0;
+        FL_TRY(fl_endpoint_check(at, "setup: server "));
+        if (*n == SERVERS_MOST)
+            return fl_fail(FL_EPROTO, "setup: more than %d servers",
+                           SERVERS_MOST);
+        (*out)[(*n)++] = at;
+    }
+    return FL_OK;
+}
+
+/* fl_job_about begins with three lines that the placement does not keep. */
+static const char *skip_lines(const char *at, int n)
+{
+    for (; n && *at; at++)
+        n -= *at == '\n';
+    return at;
+}
+
+static fl_err check_numbers(const fl_arrival *a, int64_t trainers, int server,
+                            int servers)
+{
+    if (trainers != a->opts.trainers)
+        return fl_fail(FL_EINVAL,
+                       "setup: this server was started for %d trainers "
+                       "(--num_gradient_servers=%d), and trainer 0 says %lld "
+                       "(num_gradient_servers of paddle.init)",
+                       a->opts.trainers, a->opts.trainers, (long long)trainers);
+    if (server < 0 || server >= servers)
+        return fl_fail(FL_EPROTO, "setup: server %d of %d", server, servers);
+    return FL_OK;
+}
+
+static fl_err set_placement(fl_arrival *a, const fl_parcel *p, const fl_msg *m)
+{
+    const fl_attr *sync = fl_desc_attr(&a->op->desc, "sync_mode");
+    const fl_attr *fanin = fl_desc_attr(&a->op->desc, "Fanin");
+    const int64_t trainers = fanin ? fanin->i : 1;
+    char *list;
+    const char **servers;
+    size_t size;
+    int n;
+    FL_TRY(read_bytes(a, p, "servers", LIST_MOST, &list, &size));
+    FL_TRY(split_servers(a, list, &servers, &n));
+    FL_TRY(check_numbers(a, trainers, m->server, n));
+    fl_placement *place = fl_placement_new(&(fl_placement){
+        .n_servers = n,
+        .servers = servers,
+        .server = m->server,
+        .trainer_id = FL_ANY_ID,
+        .trainers = (int)trainers,
+        .async = !sync || !sync->b,
+        .digest = {m->job.hi, m->job.lo - FL_PROTOCOL},
+    });
+    place->about =
+        fl_arena_strdup(place->arena, skip_lines(m->about ? m->about : "", 3));
+    fl_program_set_job(a->program, &place->handle);
+    fl_handle_unref(&place->handle);
+    return FL_OK;
+}
+
+static fl_err run_startup(fl_arrival *a)
+{
+    fl_exec_env env = *a->opts.env;
+    env.trust = false;
+    env.service = NULL;
+    env.worlds = NULL;
+    fl_exe *exe = fl_exe_make(&env);
+    const fl_err err = fl_exe_run(exe, a->startup, a->scope, 0, NULL, 0, NULL);
+    fl_exe_free(exe);
+    return err;
+}
+
+static fl_err take_programs(fl_arrival *a, const fl_parcel *p, const fl_msg *m)
+{
+    if (!p)
+        return fl_fail(FL_EPROTO, "setup: part 1 is empty");
+    FL_TRY(read_program(a, p, "program", &a->program));
+    FL_TRY(read_program(a, p, "startup", &a->startup));
+    FL_TRY(find_listen(a));
+    FL_TRY(check_program(a, a->program, "server's"));
+    FL_TRY(check_program(a, a->startup, "startup"));
+    FL_TRY(set_placement(a, p, m));
+    return run_startup(a);
+}
+
+/* --- start values --- */
+
+static fl_err bad_value(const fl_item *item, const char *why)
+{
+    char shape[FL_SHAPE_TEXT];
+    return fl_fail(FL_EINVAL, "setup: the start value \"%s\" (%s%s) %s",
+                   item->name, fl_dtype_word(item->dtype),
+                   fl_shape_text(&item->shape, shape), why);
+}
+
+/* The variable that an item is for, with memory. */
+static fl_err find_variable(fl_arrival *a, const fl_item *item, fl_tensor **out)
+{
+    const fl_var *v = fl_block_var(fl_program_block(a->program, 0), item->name);
+    if (!v || !v->persistable || v->kind != FL_LOD_TENSOR)
+        return bad_value(item, "is for no variable of this server");
+    if (item->kind != FL_LOD_TENSOR || item->dtype != v->dtype)
+        return bad_value(item, "is of another type than the variable");
+    fl_value *value = fl_scope_var(a->scope, item->name);
+    if (!value->tensor.data) {
+        value->kind = FL_LOD_TENSOR;
+        FL_TRY(fl_tensor_resize(&value->tensor, v->dtype, &v->shape));
+        memset(value->tensor.data, 0, fl_tensor_bytes(&value->tensor));
+    }
+    *out = &value->tensor;
+    return FL_OK;
+}
+
+static fl_err take_value(fl_arrival *a, const fl_item *item)
+{
+    fl_tensor *t = NULL;
+    FL_TRY(find_variable(a, item, &t));
+    const int64_t all = fl_tensor_numel(t), n = fl_shape_numel(&item->shape);
+    if (item->first < 0 || n < 0 || item->first > all || n > all - item->first)
+        return bad_value(item, "has more elements than the variable");
+    const size_t one = fl_dtype_size(t->dtype);
+    FL_TRY(fl_tensor_unique(t));
+    fl_bytes_copy(item->data, 0, (char *)t->data + (size_t)item->first * one,
+                  (size_t)n * one);
+    return FL_OK;
+}
+
+static fl_err take_values(fl_arrival *a, const fl_parcel *p)
+{
+    for (int i = 0; p && i < p->n; i++)
+        FL_TRY(take_value(a, &p->item[i]));
+    return FL_OK;
+}
+
+/* --- parts --- */
+
+fl_err fl_arrival_take(fl_arrival *a, const fl_msg *m, bool *done)
+{
+    const fl_parcel *p = fl_parcel_of(m->blob);
+    if (m->seq > a->have + 1 || m->seq < 1 || m->count < 1 ||
+        m->count > PARTS_MOST || m->seq > m->count ||
+        (a->have && (m->count != a->count || !fl_id_same(m->job, a->job))))
+        return fl_fail(FL_EPROTO,
+                       "setup: part %lld of %lld came after part %lld of %lld",
+                       (long long)m->seq, (long long)m->count,
+                       (long long)a->have, (long long)a->count);
+    if (m->seq == a->have + 1) {
+        FL_TRY(a->have ? take_values(a, p) : take_programs(a, p, m));
+        a->have++;
+        a->count = m->count;
+        a->job = m->job;
+    }
+    *done = a->have == a->count;
+    return FL_OK;
+}
+
+const fl_program *fl_arrival_program(const fl_arrival *a)
+{
+    return a->program;
+}
+
+const fl_op *fl_arrival_op(const fl_arrival *a)
+{
+    return a->op;
+}
+
+fl_scope *fl_arrival_scope(const fl_arrival *a)
+{
+    return a->scope;
+}

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`paddle pserver` and trainers of paddle.v2, as real processes."""
+import json
+import os
+import re
+import socket
+import sys
+
+import pytest
+
+from cluster import BUILD, FOREIGN, Failed, Process
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PADDLE = os.path.join(BUILD, "bin", "paddle")
+
+
+def hold_ports(n):
+    """n free ports in a row, bound so that nobody else gets them."""
+    for _ in range(100):
+        held = []
+        try:
+            port = 0
+            for i in range(n):
+                s = socket.socket()
+                held.append(s)
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                s.bind(("127.0.0.1", port and port + i))
+                port = port or s.getsockname()[1]
+            return port, held
+        except OSError:
+            for s in held:
+                s.close()
+    raise Failed("no %d free ports in a row" % n)
+
+
+class Job:
+    """Servers on 127.0.0.1, 127.0.0.2 ..., and trainers; see v2_job.py."""
+
+    def __init__(self, folder, servers=1, trainers=1, ports=1, sparse=1):
+        self.folder, self.servers = str(folder), servers
+        self.trainers, self.ports, self.sparse = trainers, ports, sparse
+        self.port, self._held = hold_ports(ports + sparse)
+        self.started = []
+
+    def _run(self, name, argv, **more):
+        env = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
+        env.update(PYTHONPATH=os.path.join(BUILD, "python"),
+                   PYTHONDONTWRITEBYTECODE="1", FLUID_REJOIN="0",
+                   **{k: str(v) for k, v in more.items()})
+        process = Process(name, argv, self.folder, env, 60)
+        self.started.append(process)
+        return process
+
+    def server(self, i=0, *flags, trainers=None):
+        return self._run(
+            "server%d" % i,
+            [PADDLE, "pserver", "--port=%d" % self.port,
+             "--ports_num", str(self.ports),
+             "--ports-num-for-sparse=%d" % self.sparse,
+             "--num_gradient_servers=%d" % (trainers or self.trainers),
+             *flags], PADDLE_CURRENT_IP="127.0.0.%d" % (i + 1))
+
+    def trainer(self, i=0, name=None, trainers=None, **asked):
+        hosts = ",".join("127.0.0.%d" % (k + 1) for k in range(self.servers))
+        return self._run(
+            name or "trainer%d" % i,
+            [sys.executable, os.path.join(HERE, "v2_job.py"),
+             json.dumps(asked)],
+            PADDLE_INIT_PORT=self.port, PADDLE_INIT_PORTS_NUM=self.ports,
+            PADDLE_INIT_PORTS_NUM_FOR_SPARSE=self.sparse,
+            PADDLE_INIT_TRAINER_ID=i, PADDLE_INIT_PSERVERS=hosts,
+            PADDLE_INIT_NUM_GRADIENT_SERVERS=trainers or self.trainers)
+
+    def start(self, **asked):
+        """All servers and trainers."""
+        servers = [self.server(i) for i in range(self.servers)]
+        trainers = [self.trainer(i, **asked) for i in range(self.trainers)]
+        return servers, trainers
+
+    def run(self, **asked):
+        """The costs of each trainer; all processes end well."""
+        servers, trainers = self.start(**asked)
+        for process in trainers + servers:
+            process.end()
+        return [costs(t) for t in trainers]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        for p in self.started:
+            if kind is not None:
+                print("--- %s ---\n%s" % (p.name, p.text()))
+            p.clear()
+        for s in self._held:
+            s.close()
+
+
+def costs(process):
+    return [float(x) for x in re.findall(r"^cost (\S+)$", process.text(),
+                                         re.M)]
+
+
+def alone(folder, **asked):
+    """The costs of one process on whole batches."""
+    with Job(folder) as job:
+        process = job._run("alone", [
+            sys.executable, os.path.join(HERE, "v2_job.py"),
+            json.dumps({"local": True, **asked})])
+        process.end()
+        return costs(process)
+
+
+def mean(lists):
+    return [sum(x) / len(x) for x in zip(*lists)]
+
+
+def near(a, b, limit=1e-5):
+    assert len(a) == len(b) > 0
+    assert max(abs(x - y) for x, y in zip(a, b)) < limit, (a, b)
+
+
+@pytest.mark.parametrize("servers, ports, sparse", [
+    (1, 1, 1), (2, 2, 2), (2, 1, 0)])
+def test_servers_train_as_one_process_does(tmp_path, servers, ports, sparse):
+    asked = {"hidden": 900, "optimizer": "AdaGrad"}
+    want = alone(tmp_path, **asked)
+    with Job(tmp_path, servers, 2, ports, sparse) as job:
+        near(mean(job.run(**asked, out="tar")), want)
+    with open(tmp_path / "tar0", "rb") as one, \
+            open(tmp_path / "tar1", "rb") as two:
+        assert one.read() == two.read()
+
+
+@pytest.mark.parametrize("optimizer, args", [
+    ("Momentum", {"momentum": 0.5,
+                  "gradient_clipping_threshold": 0.2}),
+    ("Adam", {}), ("Adamax", {}), ("RMSProp", {}), ("DecayedAdaGrad", {}),
+    ("AdaDelta", {"learning_rate": 1.0})])
+def test_every_optimizer_adds_gradients_up(tmp_path, optimizer, args):
+    asked = {"optimizer": optimizer, "args": args, "sparse": False}
+    want = alone(tmp_path, **asked)
+    with Job(tmp_path, 1, 2) as job:
+        near(mean(job.run(**asked)), want)
+
+
+def test_asynchronous_trainers_learn(tmp_path):
+    asked = {"args": {"is_async": True, "learning_rate": 0.01}, "passes": 20}
+    with Job(tmp_path, 2, 2) as job:
+        for each in job.run(**asked):
+            assert sum(each[-8:]) < 0.9 * sum(each[:8])
+        assert "asynchronous" in job.started[0].text()
+
+
+def test_a_trainer_with_less_data_leaves_earlier(tmp_path):
+    with Job(tmp_path, 1, 2) as job:
+        one, two = job.run(extra=2)
+        assert (len(one), len(two)) == (8, 4)
+
+
+def test_sparse_rows_are_fetched_for_a_test(tmp_path):
+    with Job(tmp_path, 1, 1) as job:
+        job.run(test=True)
+        remote = re.search(r"test (\S+)", job.started[1].text())[1]
+    with Job(tmp_path) as job:
+        p = job._run("alone", [sys.executable,
+                               os.path.join(HERE, "v2_job.py"),
+                               json.dumps({"local": True, "test": True})])
+        p.end()
+        local = re.search(r"test (\S+)", p.text())[1]
+    assert abs(float(remote) - float(local)) < 1e-5
+
+
+def test_a_kept_server_takes_one_job_after_the_other(tmp_path):
+    with Job(tmp_path, 1, 2) as job:
+        server = job.server(0, "--keep")
+        trainers = [job.trainer(i, trains=2) for i in range(2)]
+        for t in trainers:
+            t.end()
+        assert len(costs(trainers[0])) == 16
+        again = [job.trainer(i, "again%d" % i) for i in range(2)]
+        for t in again:
+            t.end()
+        assert server.code() is None
+        server.terminate()
+        server.end(0)
+
+
+def test_a_second_program_is_refused_by_name(tmp_path):
+    with Job(tmp_path, 1, 2) as job:
+        job.server()
+        first = job.trainer(0)
+        job.started[0].says("has brought the program")
+        other = job.trainer(1, hidden=9)
+        other.end(1)
+        text = other.text()
+        assert re.search(r"server 1 \(127.0.0.1:%d\): this server runs the "
+                         r"job that \S+:%d \(127.0.0.1:\d+\) brought; what "
+                         r"differs: " % (job.port + 1, first.pid), text)
+        assert "[12,9] here, " in text and "[12,8] there" in text
+        job.trainer(1, "right").end()
+        first.end()
+
+
+def test_another_number_of_trainers_is_named_on_both_sides(tmp_path):
+    with Job(tmp_path, 1, 1) as job:
+        server = job.server(trainers=2)
+        trainer = job.trainer()
+        trainer.end(1)
+        words = "this server was started for 2 trainers " \
+            r"\(--num_gradient_servers=2\), and trainer 0 says 1 "
+        assert re.search(words, trainer.text())
+        server.says(r"the program of \S+ \(127.0.0.1:\d+\) is refused: .*"
+                    + words)
+        server.terminate()
+        server.end(0)
+
+
+def test_a_trainer_waits_for_trainer_0_and_says_so(tmp_path):
+    with Job(tmp_path, 1, 2) as job:
+        server = job.server()
+        late = job.trainer(1)
+        late.says(r"waits for server 1 \(127.0.0.1:%d\): trainer 0 brings "
+                  r"the program" % (job.port + 1))
+        job.trainer(0).end()
+        late.end()
+        server.end()
+
+
+def test_a_failed_trainer_ends_the_servers_job_with_its_reason(tmp_path):
+    with Job(tmp_path, 1, 1) as job:
+        server = job.server()
+        trainer = job.trainer(fail=True)
+        trainer.end(1)
+        server.end(1)
+        assert re.search("paddle: pserver: the job has failed: .*ValueError: "
+                         "the handler has had enough", server.text())
+
+
+def test_servers_in_go_are_refused():
+    import paddle.v2 as paddle
+    x = paddle.layer.data(name="go", type=paddle.data_type.dense_vector(2))
+    cost = paddle.layer.sum_cost(input=paddle.layer.fc(input=x, size=1))
+    with pytest.raises(NotImplementedError, match="pserver_spec='a:1'.*paddle "
+                       "pserver"):
+        paddle.trainer.SGD(cost, paddle.parameters.create(cost),
+                           paddle.optimizer.Adam(), is_local=False,
+                           pserver_spec="a:1")
