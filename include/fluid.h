@@ -1049,6 +1049,12 @@ char *fl_role_text(const fl_role *r); /* each value and its source; fl_free */
  * sentence a line; "" if there are none. fl_free. */
 char *fl_role_misspelt(void);
 
+/* Log lines also go to the file of this name in the folder PADDLE_LOG_DIR, if
+ * that is set. Only the first call has an effect. */
+void fl_log_keep(const char *name);
+/* Log one line. */
+void fl_log_line(const char *text);
+
 /* --- Launching --------------------------------------------------------- */
 
 /* Servers and trainers of a job, or the ranks of a collective job: on this

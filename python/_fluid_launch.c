@@ -50,6 +50,24 @@ static PyObject *misspelt(PyObject *module, PyObject *unused)
     return lines;
 }
 
+static PyObject *keep_log(PyObject *module, PyObject *name)
+{
+    const char *text;
+    if (py_to_text(name, "a file", &text))
+        return NULL;
+    fl_log_keep(text);
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *log_line(PyObject *module, PyObject *line)
+{
+    const char *text;
+    if (py_to_text(line, "a line", &text))
+        return NULL;
+    fl_log_line(text);
+    return Py_NewRef(Py_None);
+}
+
 /* --- starting --- */
 
 static int poll(void *user)
@@ -115,6 +133,9 @@ static PyObject *launch(PyObject *module, PyObject *args, PyObject *kw)
 
 PyMethodDef py_launch_functions[] = {
     {"role", role, METH_NOARGS, "What the environment says, as a dict."},
+    {"keep_log", keep_log, METH_O,
+     "Log lines also go to this file in PADDLE_LOG_DIR."},
+    {"log_line", log_line, METH_O, "Log a line."},
     {"misspelt", misspelt, METH_NOARGS,
      "Variables of the environment that look misspelt, a sentence a line."},
     {"launch", PY_KEYWORDS(launch), "Servers and trainers; the exit code."},

@@ -34,7 +34,7 @@ def conv(picture):
 
 
 if __name__ == "__main__":
-    args = options(__doc__, 2, "recognize_digits.tar", "mlp", "softmax",
+    args = options(__doc__, 3, "recognize_digits.tar", "mlp", "softmax",
                    "conv")
     paddle.init(use_gpu=False, trainer_count=1)
     picture = paddle.layer.data(name="pixel",

@@ -3,11 +3,13 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,6 +38,28 @@ static int shown(void)
         atomic_store_explicit(&log_level, l, memory_order_relaxed);
     }
     return l;
+}
+
+/* The file that keeps the lines; -1: none. */
+static _Atomic int *kept_file(void)
+{
+    static _Atomic int log_file = -1;
+    return &log_file;
+}
+
+void fl_log_keep(const char *name)
+{
+    const char *folder = getenv("PADDLE_LOG_DIR");
+    char path[4096];
+    if (!folder || !*folder || atomic_load(kept_file()) >= 0)
+        return;
+    mkdir(folder, 0777); /* it may be there */
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0)
+        FL_WARN("no log is kept in %s: %s", path, strerror(errno));
+    else
+        atomic_store(kept_file(), fd);
 }
 
 /* The last folder and the file: "src/exec/plan.c" is shown as "exec/plan.c". */
@@ -79,7 +103,15 @@ void fl_log(fl_level level, const char *file, int line, const char *fmt, ...)
     if (n > sizeof text - 1)
         n = sizeof text - 1;
     text[n++] = '\n';
+    const int kept_fd = atomic_load(kept_file());
     ssize_t put = write(STDERR_FILENO, text, n);
+    if (kept_fd >= 0)
+        put = write(kept_fd, text, n);
     (void)put; /* there is nowhere left to say it */
     errno = kept;
+}
+
+void fl_log_line(const char *text)
+{
+    FL_INFO("%s", text);
 }

@@ -10,6 +10,8 @@
 #ifndef FL_BASE_LOG_H
 #define FL_BASE_LOG_H
 
+#include "fluid.h"
+
 #include <stddef.h>
 #include <stdint.h>
 

@@ -285,6 +285,77 @@ static fl_err emit(fl_emit *e)
     return FL_OK;
 }
 
+/* --- paddle.v2 --- */
+
+static fl_err add_global(fl_net *n, const char *name, fl_dtype dtype,
+                         int64_t size, double start, fl_var **out)
+{
+    return fl_layer_get(
+        n, "create_global_var",
+        (fl_arg[]){{"shape", .n = 1, .ints = &size},
+                   {"value", .f = start},
+                   {"dtype", .i = dtype},
+                   {"persistable", .b = true},
+                   {"name", .s = fl_names_generate(n->names, n->arena, name)},
+                   {0}},
+        out);
+}
+
+static void set_floats(fl_desc *d, const char *name, int n, const double *x)
+{
+    float *own = fl_arena_alloc(d->arena, ((size_t)n + 1) * sizeof *own);
+    for (int i = 0; i < n; i++)
+        own[i] = (float)x[i];
+    fl_desc_set_attr(d,
+                     &(fl_attr){name, FL_ATTR_FLOATS, .n = n, .floats = own});
+}
+
+/* What the caller writes is copied for the update, which servers run: `batch`
+ * is sent to them as a gradient is. */
+static fl_err add_v2_ops(fl_emit *e, fl_var *count, fl_var *rate)
+{
+    fl_net *n = e->net;
+    int n_counts = 0, n_rates = 0;
+    const double *counts = fl_arg_floats(&e->args, "counts", &n_counts);
+    const double *rates = fl_arg_floats(&e->args, "rates", &n_rates);
+    fl_var *state, *batch;
+    FL_TRY(add_global(n, "v2_samples", FL_F64, 3, 0, &state));
+    n->role = FL_ROLE_DIST;
+    FL_TRY(fl_layer_get(n, "assign", (fl_arg[]){{"input", .var = count}, {0}},
+                        &batch));
+    n->role = FL_ROLE_OPTIMIZE;
+    n->role_var[0] = state->name;
+    n->role_var[1] = batch->name;
+    fl_desc *d = fl_net_desc(n, "v2_schedule");
+    fl_set_in(d, "State", state);
+    fl_set_in(d, "Batch", batch);
+    fl_set_out(d, "StateOut", state);
+    fl_set_out(d, "LearningRate", rate);
+    fl_set_str(d, "schedule", fl_arg_str(&e->args, "schedule"));
+    fl_set_float(d, "rate", fl_arg_float(&e->args, "learning_rate"));
+    fl_set_float(d, "a", fl_arg_float(&e->args, "a"));
+    fl_set_float(d, "b", fl_arg_float(&e->args, "b"));
+    set_floats(d, "counts", n_counts, counts);
+    set_floats(d, "rates", n_rates, rates);
+    return fl_net_append(n, d);
+}
+
+static fl_err emit_v2(fl_emit *e)
+{
+    fl_net *n = e->net, before = *n;
+    fl_var *count, *rate;
+    FL_TRY(add_global(n, "v2_batch", FL_F64, 3, 0, &count));
+    FL_TRY(add_global(n, "learning_rate", FL_F32, 1,
+                      fl_arg_float(&e->args, "learning_rate"), &rate));
+    const fl_err err = add_v2_ops(e, count, rate);
+    n->role = before.role;
+    memcpy(n->role_var, before.role_var, sizeof n->role_var);
+    FL_TRY(err);
+    fl_emit_return(e, rate);
+    fl_emit_return(e, count);
+    return FL_OK;
+}
+
 #define DECAY(type, text)                                                      \
     {                                                                          \
         .name = type,                                                          \
@@ -353,6 +424,28 @@ const fl_layer_def fl_layers_schedule[] = {
                  {"start_lr", FL_ARG_FLOAT},
                  {"end_lr", FL_ARG_FLOAT}},
         .emit = emit,
+    },
+    {
+        .name = "v2_learning_rate",
+        .doc = "A learning rate of paddle.v2, which follows the number of "
+               "samples of all trainers. Before each step the caller writes "
+               "its samples, its pass and 1 into the second output.",
+        .returns = "the rate, and what the caller writes",
+        .prefix = "",
+        .args = {{"learning_rate", FL_ARG_FLOAT},
+                 {"schedule", FL_ARG_STR,
+                  .doc = "poly, caffe_poly, exp, discexp, linear, manual or "
+                         "pass_manual"},
+                 {"a", FL_ARG_FLOAT, "0.0",
+                  .doc = "learning_rate_decay_a of paddle.v2"},
+                 {"b", FL_ARG_FLOAT, "0.0",
+                  .doc = "learning_rate_decay_b of paddle.v2"},
+                 {"counts", FL_ARG_FLOATS, "None",
+                  .doc = "samples or passes up to which each of the rates "
+                         "holds"},
+                 {"rates", FL_ARG_FLOATS, "None",
+                  .doc = "factors of learning_rate, one for each count"}},
+        .emit = emit_v2,
     },
     {0},
 };

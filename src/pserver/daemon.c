@@ -183,6 +183,7 @@ static fl_err run_instances(daemon_state *d)
     const fl_serve_opts *o = d->opts;
     fl_pool *pool;
     fl_group group = {0};
+    fl_log_keep("paddle_pserver2.INFO");
     FL_INFO("%d servers: ports %d to %d, of which %d for sparse parameters; "
             "%d trainers",
             d->n, o->port, o->port + o->ports + o->sparse_ports - 1,

@@ -238,9 +238,28 @@ static fl_err add_blocks(fl_pstore *s)
 
 /* --- making: owners --- */
 
+/* Does an update read what another one writes, as a learning rate? Then one
+ * owner must run all of them, in order. */
+static bool updates_depend(const fl_pstore *s)
+{
+    fl_map writes = {0};
+    bool depend = false;
+    for (int64_t i = 0; i < s->updates.n; i++)
+        for (int64_t k = 0; k < s->updates.at[i]->block->ops.n; k++) {
+            const fl_desc *d = &s->updates.at[i]->block->ops.at[k]->desc;
+            const char *rate = fl_desc_in1(d, "LearningRate");
+            depend |= rate && fl_map_get(&writes, rate);
+            fl_op_add_writes(s->updates.at[i]->block->ops.at[k], &writes);
+        }
+    fl_map_fini(&writes);
+    return depend;
+}
+
 /* Give each update to the owner that has the fewest elements so far. */
 static void assign_owners(fl_pstore *s)
 {
+    if (updates_depend(s))
+        s->owners = 1;
     int64_t *load = fl_arena_alloc(s->arena, (size_t)s->owners * sizeof *load);
     for (int64_t i = 0; i < s->updates.n; i++) {
         fl_update *u = s->updates.at[i];

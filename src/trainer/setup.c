@@ -29,6 +29,7 @@ typedef struct answer {
     pthread_cond_t came;
     bool here;
     fl_rpc_end end;
+    fl_err code;      /* of FL_RPC_DENIED */
     bool no_listener; /* nobody listens at the address */
     fl_arena *arena;  /* holds what msg points to */
     fl_msg msg;       /* kind NONE: there is no message, but `why` */
@@ -66,6 +67,7 @@ static void on_answer(void *self, uint64_t tag, const fl_rpc_reply *reply)
     fl_keeper_parcels.drop(NULL, m.blob);
     pthread_mutex_lock(&a->lock);
     a->end = reply->end;
+    a->code = reply->code;
     a->no_listener = reply->no_listener;
     a->msg = err ? (fl_msg){0} : m;
     snprintf(a->why, sizeof a->why, "%s", err ? fl_errmsg() : reply->text);
@@ -187,6 +189,13 @@ static fl_err pause_setup(setup *s, int server, const char *what)
     return FL_OK;
 }
 
+/* The server answers with a status that will not change. One that is just
+ * ending says EIO: another job may follow. */
+static bool is_denied(const answer *a)
+{
+    return a->end == FL_RPC_DENIED && a->code != FL_EIO;
+}
+
 /* A server that has answered, and then refuses connections for some seconds,
  * has ended. */
 static fl_err check_gone(setup *s, int server, const answer *a)
@@ -216,7 +225,7 @@ static fl_err put_part(setup *s, int server, int64_t seq, int64_t count,
         snprintf(why, sizeof why, "%s", a.msg.text ? a.msg.text : a.why);
         *here = kind == FL_MSG_ACK && a.msg.round == 1;
         *again = kind == FL_MSG_PARKED;
-        if (!err && (kind == FL_MSG_ERROR || a.end == FL_RPC_DENIED))
+        if (!err && (kind == FL_MSG_ERROR || is_denied(&a)))
             err = fail_refused(s, server, &a);
         if (!err)
             err = check_gone(s, server, &a);

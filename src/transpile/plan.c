@@ -248,6 +248,38 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
+/* Does an update of the parameter write the learning rate of another? */
+static bool makes_rate(const fl_cut *c, const fl_share *s)
+{
+    for (int64_t i = 0; i < c->updates.n; i++) {
+        const fl_op *op = c->updates.at[i];
+        if (strcmp(fl_cut_role_var(op, 0), s->param->name))
+            continue;
+        for (int64_t k = 0; k < c->updates.n; k++) {
+            const char *rate =
+                fl_desc_in1(&c->updates.at[k]->desc, "LearningRate");
+            if (rate && fl_desc_writes(&op->desc, rate))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Every server gets the whole. */
+static void copy_share(fl_cut *c, fl_share *s)
+{
+    s->n = c->n_servers;
+    s->piece = fl_arena_alloc(c->arena, (size_t)s->n * sizeof *s->piece);
+    for (int i = 0; i < s->n; i++) {
+        fl_slice *p = &s->piece[i];
+        *p = (fl_slice){s, s->param->name, s->grad->name, .server = i};
+        p->shape = s->param->shape;
+        p->sent = fl_cut_sums(c) ? fl_arena_printf(c->arena, "%s.trainer_%d",
+                                                   p->grad, c->opts.trainer_id)
+                                 : p->grad;
+    }
+}
+
 static const char *piece_name(fl_cut *c, const char *of, int i, int n)
 {
     return n == 1 ? of : fl_arena_printf(c->arena, "%s.block%d", of, i);
@@ -339,7 +371,7 @@ static fl_err place(fl_cut *c)
     fl_err err = FL_OK;
     for (int64_t i = 0; i < c->shares.n; i++) {
         fl_share *s = c->shares.at[c->order[i]];
-        for (int k = 0; k < s->n; k++)
+        for (int k = 0; k < s->n && !s->common; k++)
             fl_push(&all, &s->piece[k]);
     }
     uint32_t dealt[2] = {0, 0}; /* round robin: of each kind of server */
@@ -380,7 +412,11 @@ fl_err fl_cut_plan(fl_cut *c)
     for (int64_t i = 0; i < c->shares.n; i++) {
         fl_share *s = c->shares.at[i];
         s->remote = is_remote(c, s);
-        cut_share(c, s);
+        s->common = makes_rate(c, s);
+        if (s->common)
+            copy_share(c, s);
+        else
+            cut_share(c, s);
     }
     set_order(c);
     return place(c);

@@ -41,9 +41,9 @@ static fl_err declare_rows(fl_server_cut *s, const fl_var *of, const char *name,
                            const fl_slice *p)
 {
     const fl_shape *whole = &p->of->param->shape;
+    const bool cut = p->of->n > 1 && !p->of->common;
     const int64_t offset = p->row * fl_shape_span(whole, 1, whole->rank);
-    return declare(s, of,
-                   &(fl_held){of->name, name, p->of->n > 1, offset, p->shape});
+    return declare(s, of, &(fl_held){of->name, name, cut, offset, p->shape});
 }
 
 static bool is_mine(const fl_server_cut *s, const fl_slice *p)

@@ -98,6 +98,12 @@ static bool is_direct(const start *t, const fl_held *h)
            (op && !op->desc.n_in && makes_parts(&op->desc));
 }
 
+/* A variable that no op starts gets its value with the job (fl_cut_set_up). */
+static bool is_started(const start *t, const fl_held *h)
+{
+    return fl_cut_last_writer(t->from, h->origin) >= 0;
+}
+
 static void cut_values(fl_desc *d, const fl_held *h)
 {
     fl_attr a = *values_of(d);
@@ -191,7 +197,8 @@ static fl_err add_all(start *t, const fl_ops *ops)
     for (int64_t i = 0; i < ops->n; i++)
         FL_TRY(add_op(t, ops->at[i]));
     for (int64_t i = 0; i < t->s->held.n; i++)
-        if (!is_direct(t, &t->s->held.at[i]))
+        if (!is_direct(t, &t->s->held.at[i]) &&
+            is_started(t, &t->s->held.at[i]))
             FL_TRY(add_slice(t, &t->s->held.at[i]));
     return FL_OK;
 }

@@ -25,11 +25,16 @@ static void rename_role_var(fl_block *b, const char *from, const char *to)
     }
 }
 
+static bool is_cut(const fl_share *s)
+{
+    return s->n > 1 && !s->common;
+}
+
 /* A gradient that goes as it is gets its trainer's number. */
 static fl_err rename_grad(fl_block *b, const fl_share *s)
 {
     const char *from = s->grad->name, *to = s->piece[0].sent;
-    if (s->n > 1 || !strcmp(from, to))
+    if (is_cut(s) || !strcmp(from, to))
         return FL_OK;
     FL_TRY(fl_block_rename_var(b, from, to));
     rename_role_var(b, from, to);
@@ -38,7 +43,7 @@ static fl_err rename_grad(fl_block *b, const fl_share *s)
 
 static const char *whole_grad(const fl_share *s)
 {
-    return s->n > 1 ? s->grad->name : s->piece[0].sent;
+    return is_cut(s) ? s->grad->name : s->piece[0].sent;
 }
 
 static fl_err declare_pieces(fl_block *b, const fl_share *s, bool grads)
@@ -78,7 +83,7 @@ static fl_err add_send(fl_cut *c, fl_block *b, fl_share *s)
         return fl_fail(FL_EINVAL,
                        "transpile: no op writes \"%s\", the gradient of \"%s\"",
                        s->grad->name, s->param->name);
-    if (s->n > 1 && !later)
+    if (is_cut(s) && !later)
         FL_TRY(add_split(c, b, at++, s));
     FL_TRY(fl_cut_token(c, b, &s->token));
     fl_desc *d = fl_cut_desc(c, "send", FL_ROLE_RPC);
@@ -258,7 +263,7 @@ static fl_err add_fetch_barrier(fl_cut *c, fl_block *b)
     FL_VEC(const char *) got = {0};
     for (int64_t i = 0; i < c->shares.n; i++) {
         const fl_share *s = c->shares.at[i];
-        if (s->remote)
+        if (s->remote || s->common)
             continue;
         if (c->opts.runtime_split_send_recv)
             fl_push(&got, s->param->name);
@@ -280,13 +285,13 @@ static fl_err add_recvs(fl_cut *c, fl_block *b)
         const fl_share *s = c->shares.at[i];
         if (s->remote)
             FL_TRY(replace_lookups(c, b, s));
-        else
+        else if (!s->common)
             FL_TRY(add_recv(c, b, s, token ? token : s->token, later));
     }
     if (!c->opts.async)
         FL_TRY(add_fetch_barrier(c, b));
     for (int64_t i = 0; i < c->shares.n; i++)
-        if (!c->shares.at[i]->remote && !later)
+        if (!c->shares.at[i]->remote && !c->shares.at[i]->common && !later)
             FL_TRY(add_concat(c, b, c->shares.at[i]));
     return FL_OK;
 }
@@ -334,6 +339,8 @@ fl_err fl_cut_make_trainer_startup(fl_cut *c)
     const char *token;
     for (int64_t i = 0; i < c->shares.n; i++) {
         const char *name = c->shares.at[i]->param->name;
+        if (c->shares.at[i]->common)
+            continue;
         if (!fl_block_var(b, name))
             return fl_fail(FL_ENOENT,
                            "transpile: the startup program has no \"%s\"; is "
@@ -346,7 +353,8 @@ fl_err fl_cut_make_trainer_startup(fl_cut *c)
     fl_desc_set_out1(d, "Out", token);
     FL_TRY(fl_block_append_op(b, d, NULL));
     for (int64_t i = 0; i < c->shares.n; i++)
-        FL_TRY(add_concat(c, b, c->shares.at[i]));
+        if (!c->shares.at[i]->common)
+            FL_TRY(add_concat(c, b, c->shares.at[i]));
     for (int64_t i = 0; i < c->tables.n; i++)
         FL_TRY(fl_table_edit_startup(c, c->tables.at[i], b));
     return FL_OK;

@@ -32,6 +32,8 @@ typedef struct fl_share {
     const fl_var *param, *grad;
     bool sparse; /* the gradient is selected rows */
     bool remote; /* sparse, and looked up on the servers: never received */
+    bool common; /* its update makes a learning rate: every server has all of
+                    it, and trainers never receive it */
     int n;
     fl_slice *piece;
     const char *token; /* what its send gives */

@@ -9,6 +9,7 @@ import pytest
 
 from conftest import ROOT
 from test_examples import environment
+from test_v2_servers import Job
 
 CHAPTERS = [("fit_a_line", "uci_housing"),
             ("recognize_digits softmax", "mnist"),
@@ -110,6 +111,21 @@ def test_word2vec_says_what_a_cluster_needs(prepared):
     del env["PADDLE_INIT_NUM_GRADIENT_SERVERS"]
     done = run("word2vec/train.py", folder=prepared, env=env)
     assert done.returncode == 1 and "set PADDLE_INIT_TRAINER_ID" in done.stderr
+
+
+def test_word2vec_trains_in_a_cluster(prepared):
+    flags = ("--passes", "3", "--rate", "0.05", "--drop", "0", "--decay", "0")
+    with Job(prepared, 1, 2) as job:
+        job.env["PADDLE_CLUSTER_TRAIN"] = "True"
+        server = job.server()
+        script = os.path.join(ROOT, "examples", "word2vec", "train.py")
+        trainers = [job.trainer(i, argv=[sys.executable, script, *flags])
+                    for i in range(2)]
+        for process in [*trainers, server]:
+            process.end()
+        for trainer in trainers:
+            assert float(trainer.text().split()[-1]) < 1.0
+    assert (prepared / "output" / "pass-00002.tar").is_file()
 
 
 @pytest.mark.parametrize("me,want", [(0, [0, 2]), (1, [1])])

@@ -12,6 +12,7 @@ from cluster import BUILD, FOREIGN, Failed, Process
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PADDLE = os.path.join(BUILD, "bin", "paddle")
+SCRIPT = os.path.join(HERE, "v2_job.py")
 
 
 def hold_ports(n):
@@ -40,13 +41,14 @@ class Job:
         self.folder, self.servers = str(folder), servers
         self.trainers, self.ports, self.sparse = trainers, ports, sparse
         self.port, self._held = hold_ports(ports + sparse)
-        self.started = []
+        self.started, self.env = [], {}
 
     def _run(self, name, argv, **more):
         env = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
         env.update(PYTHONPATH=os.path.join(BUILD, "python"),
                    PYTHONDONTWRITEBYTECODE="1", FLUID_REJOIN="0",
-                   **{k: str(v) for k, v in more.items()})
+                   **{k: str(v) for k, v in {**self.env,
+                                             **more}.items()})
         process = Process(name, argv, self.folder, env, 60)
         self.started.append(process)
         return process
@@ -60,12 +62,11 @@ class Job:
              "--num_gradient_servers=%d" % (trainers or self.trainers),
              *flags], PADDLE_CURRENT_IP="127.0.0.%d" % (i + 1))
 
-    def trainer(self, i=0, name=None, trainers=None, **asked):
+    def trainer(self, i=0, name=None, trainers=None, argv=None, **asked):
         hosts = ",".join("127.0.0.%d" % (k + 1) for k in range(self.servers))
         return self._run(
             name or "trainer%d" % i,
-            [sys.executable, os.path.join(HERE, "v2_job.py"),
-             json.dumps(asked)],
+            argv or [sys.executable, SCRIPT, json.dumps(asked)],
             PADDLE_INIT_PORT=self.port, PADDLE_INIT_PORTS_NUM=self.ports,
             PADDLE_INIT_PORTS_NUM_FOR_SPARSE=self.sparse,
             PADDLE_INIT_TRAINER_ID=i, PADDLE_INIT_PSERVERS=hosts,
@@ -105,7 +106,7 @@ def alone(folder, **asked):
     """The costs of one process on whole batches."""
     with Job(folder) as job:
         process = job._run("alone", [
-            sys.executable, os.path.join(HERE, "v2_job.py"),
+            sys.executable, SCRIPT,
             json.dumps({"local": True, **asked})])
         process.end()
         return costs(process)
@@ -144,6 +145,20 @@ def test_every_optimizer_adds_gradients_up(tmp_path, optimizer, args):
         near(mean(job.run(**asked)), want)
 
 
+@pytest.mark.parametrize("schedule, numbers", [
+    ("poly", {"a": 0.05, "b": 1.0}), ("discexp", {"a": 0.5, "b": 50}),
+    ("pass_manual", {"args": "0:1.0,1:0.1"})])
+def test_schedules_count_the_samples_of_all_trainers(tmp_path, schedule,
+                                                     numbers):
+    asked = {"args": {"momentum": 0.5, "learning_rate_schedule": schedule,
+                      **{"learning_rate_%s" % (k if k == "args" else
+                                               "decay_" + k): v
+                         for k, v in numbers.items()}}, "sparse": False}
+    want = alone(tmp_path, **asked)
+    with Job(tmp_path, 2, 2) as job:
+        near(mean(job.run(**asked)), want)
+
+
 def test_asynchronous_trainers_learn(tmp_path):
     asked = {"args": {"is_async": True, "learning_rate": 0.01}, "passes": 20}
     with Job(tmp_path, 2, 2) as job:
@@ -163,8 +178,7 @@ def test_sparse_rows_are_fetched_for_a_test(tmp_path):
         job.run(test=True)
         remote = re.search(r"test (\S+)", job.started[1].text())[1]
     with Job(tmp_path) as job:
-        p = job._run("alone", [sys.executable,
-                               os.path.join(HERE, "v2_job.py"),
+        p = job._run("alone", [sys.executable, SCRIPT,
                                json.dumps({"local": True, "test": True})])
         p.end()
         local = re.search(r"test (\S+)", p.text())[1]
@@ -235,6 +249,96 @@ def test_a_failed_trainer_ends_the_servers_job_with_its_reason(tmp_path):
         server.end(1)
         assert re.search("paddle: pserver: the job has failed: .*ValueError: "
                          "the handler has had enough", server.text())
+
+
+WRONG = {"use_gpu": "True", "trainer_count": 3, "port": 9, "ports_num": 4,
+         "ports_num_for_sparse": 5, "num_gradient_servers": 7,
+         "trainer_id": 6, "pservers": "127.0.0.99"}
+
+
+@pytest.mark.parametrize("by", ["environment", "arguments"])
+def test_every_setting_of_both_tables(tmp_path, by):
+    """Flags of `paddle pserver`, and settings of paddle.init: by variables
+    alone, or by arguments where every variable is wrong."""
+    want = alone(tmp_path)
+    with Job(tmp_path, 1, 2, ports=2, sparse=1) as job:
+        server = job.server()
+        trainers = []
+        for i in range(2):
+            right = {"use_gpu": False, "trainer_count": 2, "port": job.port,
+                     "ports_num": 2, "ports_num_for_sparse": 1,
+                     "num_gradient_servers": 2, "trainer_id": i,
+                     "pservers": "127.0.0.1"}
+            env, init = (right, {}) if by == "environment" \
+                else (WRONG, right)
+            trainers.append(job._run(
+                "trainer%d" % i, [sys.executable, SCRIPT,
+                                  json.dumps({"init": init})],
+                **{"PADDLE_INIT_" + k.upper(): v for k, v in env.items()}))
+        for process in [*trainers, server]:
+            process.end()
+        near(mean([costs(t) for t in trainers]), want)
+
+
+def test_logs_have_the_names_of_the_original(tmp_path):
+    with Job(tmp_path, 1, 1) as job:
+        job.env["PADDLE_LOG_DIR"] = str(tmp_path / "log")
+        job.run()
+    assert "has brought the program" in \
+        (tmp_path / "log" / "paddle_pserver2.INFO").read_text()
+    assert re.search(r"Pass 1, Batch 0, Cost \d\.\d+, "
+                     r"classification_error_evaluator=0\.\d+",
+                     (tmp_path / "log" / "paddle_trainer.INFO").read_text())
+
+
+def test_a_server_listens_on_the_devices_of_nics(tmp_path):
+    with Job(tmp_path, 1, 1) as job:
+        lost = job.server(0, "--nics=eth77")
+        lost.end(1)
+        assert re.search(r"^paddle: pserver: there is no network device "
+                         r"eth77; this host has (\w+, )*lo\b", lost.text(),
+                         re.M)
+        server = job.server(1, "--nics", "lo")
+        server.says(r"listening on 127\.0\.0\.1:%d$" % job.port)
+        job.trainer().end()
+        server.end()
+
+
+def test_a_taken_port_ends_all_servers_of_the_process(tmp_path):
+    with Job(tmp_path, 1, 1) as job:
+        job._held[1].listen()
+        server = job.server()
+        server.end(1)
+        assert "port %d on 127.0.0.1 is taken" % (job.port + 1) in \
+            server.text()
+
+
+def test_only_the_rows_of_a_batch_travel():
+    import paddle.v2 as paddle
+    from paddle.fluid import _fluid
+    word = paddle.layer.data(name="rows_word",
+                             type=paddle.data_type.integer_value(9000))
+    table = paddle.attr.Param(name="rows_table", sparse_update=True)
+    cost = paddle.layer.sum_cost(input=paddle.layer.fc(
+        input=paddle.layer.embedding(input=word, size=4, param_attr=table),
+        size=1))
+    job = paddle.trainer.SGD(cost, paddle.parameters.create(cost),
+                             paddle.optimizer.AdaGrad(),
+                             is_local=False)._job
+    cut = _fluid.transpile(job._main, job._start, "a:1,a:2,a:3", trainers=2,
+                           sum_gradients=True, dense_servers=1)
+    ops = cut.trainer().global_block().ops
+    lookup, = [o for o in ops if o.type == "distributed_lookup_table"]
+    assert lookup.attr("endpoints") == ["a:2", "a:3"]
+    split, = [o for o in ops if o.type == "split_selected_rows"]
+    assert split.input("X") == ["rows_table@GRAD"]
+    got = {n for o in ops if o.type == "recv" for n in o.output("Out")}
+    assert got and not any(n.startswith("rows_table") for n in got)
+    for server in "a:2", "a:3":
+        program, _ = cut.server(server)
+        names = {o.type for i in range(program.num_blocks)
+                 for o in program.block(i).ops}
+        assert "sum" in names and "scale" not in names
 
 
 def test_servers_in_go_are_refused():

@@ -16,7 +16,7 @@ ASKED = {"local": False, "optimizer": "Momentum", "args": {}, "passes": 2,
          "rows": 96, "batch": 24, "sparse": True, "hidden": 8, "out": "",
          "trains": 1, "test": False, "init": {}, "extra": 0, "fail": False,
          **json.loads(sys.argv[1])}
-WORDS = 40
+WORDS = 4000  # a table that is cut into pieces
 
 
 def rows():
@@ -42,9 +42,10 @@ def network():
 
 def main():
     paddle.init(**ASKED["init"])
+    get = {**{k[len("PADDLE_INIT_"):].lower(): v
+              for k, v in os.environ.items()}, **ASKED["init"]}.get
     me, n = (0, 1) if ASKED["local"] else (
-        int(os.environ["PADDLE_INIT_TRAINER_ID"]),
-        int(os.environ["PADDLE_INIT_NUM_GRADIENT_SERVERS"]))
+        int(get("trainer_id")), int(get("num_gradient_servers")))
     cost = network()
     parameters = paddle.parameters.create(cost)
     rng = np.random.RandomState(11 + me)

@@ -620,6 +620,8 @@ def wait_ports(endpoints: Sequence[str], limit: float = 0) -> None:
     EnforceNotMet after `limit` seconds; 0: FLUID_START, or 600."""
 
 
+def keep_log(name: str) -> None: ...
+def log_line(text: str) -> None: ...
 def misspelt() -> str:
     """Variables of the environment that look like misspelt ones, a sentence a
     line; "" if there are none."""

@@ -23,12 +23,13 @@ FLAGS = {
     "pservers": (str, "127.0.0.1"),
     "nics": (str, ""),
     "seed": (int, 1, 0, (1 << 31) - 1),
+    "log_period": (int, 100, 0, 1 << 30),
 }
 _IDLE = {
     bool: "use_mkldnn parallel_nn show_layer_stat prev_batch_state local "
           "log_clipping log_error_clipping thread_local_rand_use_global_seed "
           "loadsave_parameters_in_pserver with_cost small_messages",
-    int: "gpu_id log_period log_period_server dot_period test_period "
+    int: "gpu_id log_period_server dot_period test_period "
          "beam_size show_parameter_stats_period enable_parallel_vector "
          "pserver_num_threads parallel_thread_num saving_period num_passes "
          "start_pass sock_send_buf_size sock_recv_buf_size",
@@ -119,6 +120,9 @@ def init(**kwargs):
     found.update(given)
     _check_job(found)
     _settings = found
+    if os.environ.get("PADDLE_LOG_DIR"):
+        from ..fluid import _fluid
+        _fluid.keep_log("paddle_trainer.INFO")
 
 
 def get(name):

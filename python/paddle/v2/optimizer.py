@@ -48,23 +48,9 @@ def _steps(args):
                          "'count:rate,count:rate'" % (args,)) from None
 
 
-def _stepwise(count, args):
-    rows = _steps(args)
-    return next((r for n, r in rows if count <= n), rows[-1][1])
-
-
-# rate(base, a, b, samples so far, pass, args)
-_SCHEDULES = {
-    "constant": lambda lr, a, b, n, p, args: lr,
-    "poly": lambda lr, a, b, n, p, args: lr * (1.0 + a * n) ** -b,
-    "caffe_poly": lambda lr, a, b, n, p, args:
-        lr * (1.0 - n / a) ** b if n <= a else 0.0,
-    "exp": lambda lr, a, b, n, p, args: lr * a ** (n / b),
-    "discexp": lambda lr, a, b, n, p, args: lr * a ** (n // b),
-    "linear": lambda lr, a, b, n, p, args: max(lr - a * n, b),
-    "manual": lambda lr, a, b, n, p, args: lr * _stepwise(n, args),
-    "pass_manual": lambda lr, a, b, n, p, args: lr * _stepwise(p, args),
-}
+# The formulas are the operator v2_schedule's.
+_SCHEDULES = ("constant", "poly", "caffe_poly", "exp", "discexp", "linear",
+              "manual", "pass_manual")
 
 _COMMON = {
     "learning_rate": 1e-3, "learning_rate_decay_a": 0.0,
@@ -117,14 +103,6 @@ class Optimizer:
         return not self._scheduled or self._schedule == "constant" or (
             self._schedule == "poly" and (self._a == 0 or self._b == 0))
 
-    def rate(self, samples, pass_id):
-        """The learning rate for a batch that ends with so many samples."""
-        if self.constant:
-            return self.learning_rate
-        return _SCHEDULES[self._schedule](self.learning_rate, self._a,
-                                          self._b, samples, pass_id,
-                                          self._args)
-
     # --- for the trainer ---
 
     def configure(self, config):
@@ -139,11 +117,10 @@ class Optimizer:
             config.gradient_clipping_threshold = self.clipping
 
     def minimize(self, loss, configs):
-        """Append gradients and updates to the program of a loss; the variable
-        of the learning rate. configs: by the names of parameters."""
-        rate = fluid.layers.create_global_var(
-            [1], self.learning_rate, "float32", persistable=True,
-            name=fluid.unique_name.generate("learning_rate"))
+        """Append gradients and updates to the program of a loss. configs: by
+        the names of parameters. Gives the variable that gets [samples, pass,
+        1] before each batch; None: the learning rate is constant."""
+        rate, progress = self._rate()
         first = fluid.optimizer.SGD(learning_rate=rate)
         groups = {}
         for param, grad in first.backward(loss):
@@ -156,7 +133,18 @@ class Optimizer:
             groups.setdefault(key, []).append((param, grad))
         for (mu, l2, l1), pairs in groups.items():
             self._update(rate, mu, l2, l1).apply_gradients(pairs)
-        return rate
+        return progress
+
+    def _rate(self):
+        """Variables of the learning rate and of what it follows."""
+        if self.constant:
+            return fluid.layers.create_global_var(
+                [1], self.learning_rate, "float32", persistable=True,
+                name=fluid.unique_name.generate("learning_rate")), None
+        steps = _steps(self._args) if "manual" in self._schedule else []
+        return fluid.layers.v2_learning_rate(
+            self.learning_rate, self._schedule, self._a, self._b,
+            [n for n, _ in steps], [r for _, r in steps])
 
     def _update(self, rate, mu, l2, l1):
         """The Fluid optimizer of parameters with one momentum and decay."""

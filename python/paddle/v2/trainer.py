@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """paddle.v2.trainer: passes over the data that change the parameters."""
+import os
+
 import numpy as np
 
 from .. import fluid
+from ..fluid import _fluid
 from . import _flags, config_base, event as events
 from ._average import Average
 from ._job import Local, Remote
@@ -68,7 +71,7 @@ class SGD:
             self._test_program = main.clone(for_test=True)
             for name in self._topology.configs:
                 self._optimizer.configure(self._parameters.get_config(name))
-            self._rate = self._optimizer.minimize(loss, {
+            self._progress = self._optimizer.minimize(loss, {
                 n: self._parameters.get_config(n)
                 for n in self._topology.configs})
             self._average = Average.of(self._optimizer.model_average, main)
@@ -130,9 +133,20 @@ class SGD:
             scope=self._parameters.scope, return_numpy=False)
         return float(np.sum(np.asarray(cost))), values
 
-    def _set_rate(self, rate):
-        tensor = self._parameters.scope.find_var(self._rate.name).get_tensor()
-        tensor.set(np.array([rate], "float32"))
+    def _count(self, samples, pass_id):
+        """Tell the learning rate how large a batch is."""
+        if self._progress is not None:
+            self._parameters.scope.find_var(self._progress.name).get_tensor(
+            ).set(np.array([samples, pass_id, 1], "float64"))
+
+    @staticmethod
+    def _log(pass_id, batch_id, cost, metrics):
+        """A line for paddle_trainer.INFO, every log_period batches."""
+        period = _flags.get("log_period")
+        if os.environ.get("PADDLE_LOG_DIR") and period and \
+                batch_id % period == 0:
+            _fluid.log_line("Pass %d, Batch %d, Cost %f, %s" % (
+                pass_id, batch_id, cost, metrics))
 
     def train(self, reader, num_passes=1, event_handler=None, feeding=None):
         """Train on all batches of reader() num_passes times. What the
@@ -140,7 +154,7 @@ class SGD:
         handler = _ignore if event_handler is None else event_handler
         if not callable(handler):
             raise TypeError("event handler should be a function")
-        feeder, samples = self._feeder(feeding), 0
+        feeder = self._feeder(feeding)
         scope = self._parameters.scope
         step = self._parallel(self._job.begin(self._exe, scope))
         self._average.reset()
@@ -150,15 +164,14 @@ class SGD:
             whole = Metrics(self._topology.evaluators)
             for batch_id, batch in enumerate(batches):
                 handler(events.BeginIteration(pass_id, batch_id))
-                samples += len(batch)
-                if not self._optimizer.constant:
-                    self._set_rate(self._optimizer.rate(samples, pass_id))
+                self._count(len(batch), pass_id)
                 cost, values = self._run(step, feeder(batch))
                 self._average.count(self._exe, scope)
                 handler(events.EndForwardBackward(pass_id, batch_id))
                 one = Metrics(self._topology.evaluators)
                 one.add(values)
                 whole.add(values)
+                self._log(pass_id, batch_id, cost / len(batch), one)
                 handler(events.EndIteration(pass_id, batch_id,
                                             cost / len(batch), one))
             handler(events.EndPass(pass_id, whole))
