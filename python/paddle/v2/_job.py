@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a trainer's parameters are updated: here, or on parameter servers."""
-from .. import fluid
 from ..fluid import _fluid
 from ..fluid.executor import leave_at_exit
 from . import _flags

@@ -140,11 +140,9 @@ class SGD:
             ).set(np.array([samples, pass_id, 1], "float64"))
 
     @staticmethod
-    def _log(pass_id, batch_id, cost, metrics):
-        """A line for paddle_trainer.INFO, every log_period batches."""
-        period = _flags.get("log_period")
-        if os.environ.get("PADDLE_LOG_DIR") and period and \
-                batch_id % period == 0:
+    def _log(period, pass_id, batch_id, cost, metrics):
+        """A line for paddle_trainer.INFO, every `period` batches."""
+        if period and batch_id % period == 0:
             _fluid.log_line("Pass %d, Batch %d, Cost %f, %s" % (
                 pass_id, batch_id, cost, metrics))
 
@@ -155,6 +153,8 @@ class SGD:
         if not callable(handler):
             raise TypeError("event handler should be a function")
         feeder = self._feeder(feeding)
+        period = _flags.get("log_period") if os.environ.get(
+            "PADDLE_LOG_DIR") else 0
         scope = self._parameters.scope
         step = self._parallel(self._job.begin(self._exe, scope))
         self._average.reset()
@@ -171,7 +171,7 @@ class SGD:
                 one = Metrics(self._topology.evaluators)
                 one.add(values)
                 whole.add(values)
-                self._log(pass_id, batch_id, cost / len(batch), one)
+                self._log(period, pass_id, batch_id, cost / len(batch), one)
                 handler(events.EndIteration(pass_id, batch_id,
                                             cost / len(batch), one))
             handler(events.EndPass(pass_id, whole))
