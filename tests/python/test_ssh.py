@@ -163,8 +163,13 @@ def test_a_package_becomes_a_workspace_with_the_documented_files(
 def test_ports_that_are_taken_are_passed_over(hosts, workspace, tmp_path):
     with Process("taker", [
             *hosts.enter(1), "python3", "-c",
-            "import socket, time; s = socket.socket(); s.bind(('', 6170)); "
-            "print('taken', flush=True); time.sleep(60)"],
+            "import socket, time\n"
+            "s = socket.socket()\n"
+            "s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
+            "s.bind(('', 6170))\n"
+            "s.listen()\n"
+            "print('taken', flush=True)\n"
+            "time.sleep(60)"],
             str(tmp_path), os.environ, 60) as taker:
         taker.says("taken")
         said = run(hosts, tmp_path, [
