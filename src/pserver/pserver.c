@@ -42,6 +42,7 @@
 
 #define TICK          (250 * FL_MS)
 #define POLL          (50 * FL_MS)  /* between two checks for a signal */
+#define WATCH         (10 * FL_SEC) /* between looks at the state directory */
 #define VERSION_LINES (60 * FL_SEC) /* between two log lines on the version */
 #define SENDER_GONE   (10 * FL_SEC) /* a silent sender of a program gives up */
 
@@ -1137,6 +1138,8 @@ static fl_err serve_job(pserver *p)
             tick_machines(p);
         if (fl_signals_asks(p->signals))
             print_waits(p);
+        if (p->recovery && i % (int)(WATCH / POLL) == 0)
+            fl_recovery_watch(p->recovery);
         const int number = find_end_signal(p);
         if (number)
             return end_early(p, FL_EINTR,
@@ -1334,7 +1337,7 @@ static void fini_pserver(pserver *p)
     fl_coord_free(p->coord);
     fl_tallies_free(p->tallies);
     fl_server_free(p->server);
-    if (p->over && p->recovery)
+    if (p->recovery && (p->over || !fl_recovery_begun(p->recovery)))
         fl_recovery_remove(p->recovery);
     fl_recovery_close(p->recovery);
     fl_outbox_fini(&p->coord_out);
