@@ -1342,6 +1342,12 @@ void fl_model_fini(fl_model *m);
  * file in it holds and whether it is as it was saved. fl_free. */
 fl_err fl_show(fl_engine *e, const char *path, char **text);
 
+/* A line for each state that a server has kept in FLUID_STATE_DIR, or where
+ * servers keep it by default: whose it is, its size, who holds it. fl_free. */
+fl_err fl_state_list(char **text);
+/* Discard a state. EINVAL: a process holds it, or it is none. */
+fl_err fl_state_remove(const char *path);
+
 /* A SHA-256 of all saved files of a folder, as hexadecimal digits: equal for
  * equal models, whatever the number of servers. EPROTO, ENOENT: a file is not
  * as it was saved. EINVAL: the folder has no manifest. */

@@ -40,7 +40,7 @@ typedef struct fl_cmd {
 extern const fl_cmd *const fl_cmds[]; /* ends with NULL */
 extern const fl_cmd fl_cmd_agent, fl_cmd_ckpt, fl_cmd_data, fl_cmd_digest,
     fl_cmd_env, fl_cmd_help, fl_cmd_launch, fl_cmd_pserver, fl_cmd_read,
-    fl_cmd_show, fl_cmd_version, fl_cmd_why;
+    fl_cmd_show, fl_cmd_state, fl_cmd_version, fl_cmd_why;
 
 /* "paddle: sentence" on stderr; with fl_errmsg() behind it when `because`. */
 int fl_cli_fail(int code, bool because, const char *fmt, ...)

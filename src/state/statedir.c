@@ -13,6 +13,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/failpoint.h"
 #include "base/flag.h"
 #include "base/log.h"
@@ -542,4 +543,23 @@ fl_err fl_statedir_look(const char *path, fl_statedir_info *out)
     fl_statedir_visit(&d, add_size, user);
     look_at_lock(path, out);
     return FL_OK;
+}
+
+void fl_statedir_each(void (*fn)(void *user, const char *path), void *user)
+{
+    char *base[2];
+    const fl_disk *disk = fl_disk_real();
+    const int n = list_bases(NULL, base);
+    for (int i = 0; i < n; i++) {
+        fl_file_names names = {0};
+        const fl_err err = disk->list(disk, base[i], &names);
+        for (int64_t k = 0; k < names.n && !err; k++) {
+            char *path = fl_path_join(base[i], names.at[k]);
+            if (strstr(names.at[k], "-server-"))
+                fn(user, path);
+            fl_mem_free(path);
+        }
+        fl_file_names_fini(&names);
+        fl_mem_free(base[i]);
+    }
 }

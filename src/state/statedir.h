@@ -97,4 +97,7 @@ typedef struct fl_statedir_info {
  */
 fl_err fl_statedir_look(const char *path, fl_statedir_info *out) FL_MUST_CHECK;
 
+/* Call fn for the path of each state in the directories of the list above. */
+void fl_statedir_each(void (*fn)(void *user, const char *path), void *user);
+
 #endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fluid.h"
+
+#include "state/test_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void states_are_listed_and_removed(void)
+{
+    char *text, path[512];
+    setenv("FLUID_STATE_DIR", fl_test_dir(), 1);
+    CHECK_OK(fl_state_list(&text));
+    CHECK_STR(text, "");
+    fl_free(text);
+    fl_statedir *d = test_state();
+    fl_statedir_ready(d);
+    snprintf(path, sizeof path, "%s", fl_statedir_path(d));
+    fl_statedir_close(d);
+    CHECK_OK(fl_state_list(&text));
+    CHECK(strstr(text, "server 0 of job 001122334455, "));
+    CHECK(strstr(text, "held by nobody; "));
+    CHECK(strstr(text, path));
+    fl_free(text);
+    CHECK_OK(fl_state_remove(path));
+    CHECK_OK(fl_state_list(&text));
+    CHECK_STR(text, "");
+    fl_free(text);
+    CHECK_INT(fl_state_remove(path), FL_ENOENT);
+}
+
+/* Another process holds it; who asks has the record lock's view of it. */
+static void a_state_that_is_held_is_not_removed(void)
+{
+    char *text, path[512];
+    int up[2], down[2];
+    char byte = 0;
+    setenv("FLUID_STATE_DIR", fl_test_dir(), 1);
+    CHECK(!pipe(up) && !pipe(down));
+    const pid_t pid = fork();
+    if (!pid) {
+        fl_statedir *d = test_state();
+        fl_statedir_ready(d);
+        (void)!write(up[1], "x", 1);
+        (void)!read(down[0], &byte, 1);
+        fl_statedir_remove(d);
+        fl_statedir_close(d);
+        _exit(0);
+    }
+    CHECK_INT(read(up[0], &byte, 1), 1);
+    snprintf(path, sizeof path, "%s/001122334455-server-0", fl_test_dir());
+    CHECK_OK(fl_state_list(&text));
+    CHECK(strstr(text, "held by process "));
+    fl_free(text);
+    CHECK_ERR(fl_state_remove(path), FL_EINVAL, "is held by process ");
+    CHECK_INT(write(down[1], "x", 1), 1);
+    CHECK_INT(waitpid(pid, NULL, 0), pid);
+}
+
+const fl_test fl_tests[] = {
+    {"states are listed and removed", states_are_listed_and_removed},
+    {"a state that is held is not removed",
+     a_state_that_is_held_is_not_removed},
+    {0},
+};
