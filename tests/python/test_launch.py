@@ -335,6 +335,20 @@ def test_the_python_module_does_the_same(tmp_path):
     assert log(tmp_path, "serverlog.0").startswith("PSERVER")
 
 
+def test_the_python_module_starts_a_trainer_again(tmp_path):
+    (tmp_path / "x.py").write_text(
+        "import os, sys, time\n"
+        "if os.environ['TRAINING_ROLE'] == 'TRAINER':\n"
+        "    'FLUID_RESTARTS' in os.environ or sys.exit(3)\n"
+        "    open('done', 'w')\n"
+        "while not os.path.exists('done'):\n"
+        "    time.sleep(.01)\n")
+    p = launch_ps(tmp_path, "--worker_num", "1", "--server_num", "1",
+                  "--max_restarts", "1", "x.py")
+    assert p.returncode == 0, p.stderr
+    assert "restart 1 of at most 1" in p.stderr
+
+
 def test_the_logs_of_the_last_job_are_kept(tmp_path):
     for word in "first", "second", "third":
         run(tmp_path, "--server_num 1 --worker_num 1", "echo " + word)

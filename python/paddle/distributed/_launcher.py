@@ -7,7 +7,7 @@ import sys
 from paddle.fluid import _fluid, core
 
 
-def parser(name, about, log_names):
+def parser(name, about, log_names, restarts):
     """A parser with the flags of both; each adds its own."""
     made = argparse.ArgumentParser(
         prog="python -m paddle.distributed." + name, description=about)
@@ -20,6 +20,8 @@ def parser(name, about, log_names):
         help="accepted for old scripts; the configuration is always printed")
     add("--log_dir", default="logs", metavar="DIR",
         help="folder of the logs, %s (default logs)" % log_names)
+    add("--max_restarts", type=int, default=0, metavar="N",
+        help="how often %s (default 0)" % restarts)
     add("training_script", help="the script that every process runs")
     add("training_script_args", nargs=argparse.REMAINDER)
     return made
@@ -41,6 +43,6 @@ def run(args, servers, trainers, **options):
             + args.training_script_args,
             servers, trainers, node_ip=args.node_ip or None,
             cluster_node_ips=args.cluster_node_ips or None,
-            log_dir=args.log_dir, **options)
+            log_dir=args.log_dir, max_restarts=args.max_restarts, **options)
     except core.EnforceNotMet as error:
         return str(error)

@@ -13,7 +13,7 @@ def parse_args(argv=None):
     """The flags of the launcher, and what it runs."""
     parser = _launcher.parser(
         "launch", "Start the ranks of a collective job on this host.",
-        "workerlog.N")
+        "workerlog.N", "all ranks are started again after a failure")
     add = parser.add_argument
     add("--nproc_per_node", type=int, default=2, metavar="N",
         help="number of ranks on each host (default 2)")
@@ -23,9 +23,6 @@ def parse_args(argv=None):
     add("--started_port", type=int, default=0, metavar="PORT",
         help="port of the first rank on each host; the next ranks use the "
         "ports after it (default: 6170, or the next free ports)")
-    add("--max_restarts", type=int, default=0, metavar="N",
-        help="how often all ranks are started again after a failure "
-        "(default 0)")
     add("--use_paddlecloud", action="store_true",
         help="accepted for old scripts")
     return _launcher.parse(parser, argv)
@@ -36,8 +33,7 @@ def launch():
     args = parse_args()
     return _launcher.run(
         args, 0, args.nproc_per_node, collective=True,
-        start_port=args.started_port, gpus=args.selected_gpus or None,
-        max_restarts=args.max_restarts)
+        start_port=args.started_port, gpus=args.selected_gpus or None)
 
 
 if __name__ == "__main__":

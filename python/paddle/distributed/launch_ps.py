@@ -13,7 +13,9 @@ def parse_args(argv=None):
     """The flags of the launcher, and what it runs."""
     parser = _launcher.parser(
         "launch_ps", "Start the servers and trainers of a job on this host.",
-        "serverlog.N and workerlog.N")
+        "serverlog.N and workerlog.N",
+        "a trainer that fails, or a server that is killed and keeps its "
+        "state, is started again within a minute")
     add = parser.add_argument
     add("--worker_num", type=int, default=2, metavar="N",
         help="number of trainers on each host (default 2)")
