@@ -631,6 +631,11 @@ def role() -> Dict[str, Any]:
     "PSERVER"), trainer_id, trainers, endpoints, endpoint, notes."""
 
 
+def fetch(program: Program, scope: Scope, /) -> None:
+    """Copy all parameters of a trainer's program from its servers into scope.
+    """
+
+
 def start_communicator(program: Program) -> None:
     """Gradients that this asynchronous trainer's program sends gather from now
     on, and travel while it computes. ValueError: it is none, or they do."""
