@@ -55,7 +55,10 @@ typedef struct batch {
 struct fl_reducer {
     fl_backend *backend;
     int ranks, rank;
-    bool overlap, direct;
+    bool overlap;
+    bool direct;               /* the caller itself makes the calls now */
+    fl_interrupt *interrupted; /* direct: whether the caller stops; or NULL */
+    void *user;
     fl_pool *pool; /* one thread; NULL: not needed yet */
     fl_group group;
     fl_count stopped;
@@ -70,14 +73,15 @@ struct fl_reducer {
     fl_sentence sentence;
 };
 
-bool fl_reducer_stopped(const fl_reducer *r)
+static bool is_stopped(const fl_reducer *r)
 {
     return fl_count_get(&r->stopped) != 0;
 }
 
-bool fl_reducer_direct(const fl_reducer *r)
+bool fl_reducer_stops(const fl_reducer *r)
 {
-    return r->direct;
+    return r->direct ? r->interrupted && r->interrupted(r->user)
+                     : is_stopped(r);
 }
 
 /* --- one call ------------------------------------------------------------- */
@@ -208,7 +212,7 @@ static void run_batch(void *arg)
 {
     batch *b = arg;
     fl_reducer *r = b->of;
-    if (r->err || (!r->direct && fl_reducer_stopped(r)))
+    if (r->err || (!r->direct && is_stopped(r)))
         return; /* after an error no more calls are made */
     set_subject(r, b);
     r->err = b->gathers         ? gather_rows(r, b)
@@ -337,12 +341,14 @@ fl_err fl_reducer_wait(fl_reducer *r, fl_interrupt *interrupted, void *user)
     while (r->pool && fl_pool_wait(r->pool, &r->group, ASK))
         if (interrupted && interrupted(user))
             fl_count_set(&r->stopped, 1);
-    if (fl_reducer_stopped(r) && !r->err) {
+    if (is_stopped(r) && !r->err) {
         r->backend->fail(r->backend->self, "its run was interrupted");
         r->err = fl_fail(FL_EINTR, "the run was interrupted");
         r->sentence = fl_sentence_keep();
     }
     r->direct = true; /* the thread is idle: make the remaining calls here */
+    r->interrupted = interrupted;
+    r->user = user;
     while (r->submitted < r->batches.n)
         run_batch(r->batches.at[r->submitted++]);
     r->direct = false;

@@ -37,18 +37,17 @@ typedef struct fl_reduction {
 fl_err fl_reducer_add(fl_reducer *r, const fl_reduction *x) FL_MUST_CHECK;
 
 /* All values that were added have their results. `interrupted` is asked ten
- * times a second while the thread works. Err: as the calls of the backend. */
+ * times a second, on the thread of the caller. Err: as the calls of the
+ * backend. */
 fl_err fl_reducer_wait(fl_reducer *r, fl_interrupt *interrupted,
                        void *user) FL_MUST_CHECK;
 
 /* The thread stops, and values that were added are not touched any more. */
 void fl_reducer_stop(fl_reducer *r);
 
-/* Whether the thread should stop, for the waits of the backend on it. */
-bool fl_reducer_stopped(const fl_reducer *r);
-
-/* Whether the caller itself makes the calls now. */
-bool fl_reducer_direct(const fl_reducer *r);
+/* Whether the call that is being made should stop, for the waits of the
+ * backend. Thread: the one that makes the call. */
+bool fl_reducer_stops(const fl_reducer *r);
 
 int64_t fl_reducer_steps(const fl_reducer *r); /* waits that had values */
 

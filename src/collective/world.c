@@ -32,7 +32,7 @@ struct fl_world {
     fl_backend backend; /* self NULL: the world has ended */
     fl_reducer *reducer;
     fl_tls *tls;  /* of the connections; NULL: plain text */
-    fl_watch *by; /* watch of the current call on the caller's thread */
+    fl_watch *by; /* watch of a call that the reducer does not make; or NULL */
     FL_VEC(agreed) agreed;
     FL_VEC(char *) texts; /* texts of the programs that ranks agreed on */
 };
@@ -100,9 +100,8 @@ static bool watch_stops(void *user)
 static bool stop_wait(void *user)
 {
     const fl_world *w = user;
-    if (w->reducer && !fl_reducer_direct(w->reducer) && !w->by)
-        return fl_reducer_stopped(w->reducer);
-    return watch_stops(w->by);
+    return w->by ? watch_stops(w->by)
+                 : w->reducer && fl_reducer_stops(w->reducer);
 }
 
 static void tell_late(void *user, const char *sentence)
@@ -130,9 +129,7 @@ fl_err fl_world_wait(fl_world *w, fl_watch *by)
 {
     FL_TRY(check_alive(w));
     const int64_t start = fl_clock_now(fl_clock_real());
-    w->by = by;
     const fl_err err = fl_reducer_wait(w->reducer, watch_stops, by);
-    w->by = NULL;
     fl_watch_waited(by, fl_clock_now(fl_clock_real()) - start);
     return err;
 }
