@@ -46,7 +46,8 @@ enum {
 
 #define SPIN          (50 * INT64_C(1000)) /* ns of a wait before it sleeps */
 #define SPIN_ALONE    (4 * INT64_C(1000))  /* of those, without a yield */
-#define STRANGER_TIME (5 * FL_SEC)         /* for a greeting */
+#define YIELDS        4 /* before a wait sleeps, with fewer cores than ranks */
+#define STRANGER_TIME (5 * FL_SEC) /* for a greeting */
 
 typedef struct peer {
     int fd[FL_MESH_CHANNELS]; /* -1: not connected */
@@ -997,16 +998,28 @@ static fl_err wait_to_move(fl_mesh *m, flow *f)
     return err;
 }
 
-/* Whether a wait still spins, which saves the time of a wakeup. After a while
- * it yields, because the other rank may run on the same core. */
-static bool keep_spinning(int64_t *until)
+/* How long a wait has not slept. */
+typedef struct patience {
+    int64_t until; /* when it ends; 0: the wait has just begun */
+    int yields;
+} patience;
+
+/* Whether a wait still does without sleep, which saves the time of a wakeup.
+ * With a core for each rank it spins, and yields after a while, because the
+ * other rank may run on the same core. With fewer cores it yields a few times:
+ * the ranks that run meanwhile often bring what is waited for. */
+static bool stay_awake(const fl_mesh *m, patience *p)
 {
-    const int64_t now = now_ns();
-    if (!*until)
-        *until = now + SPIN;
-    if (now > *until - SPIN + SPIN_ALONE)
+    if (!m->spin) {
         sched_yield();
-    return now < *until;
+        return ++p->yields <= YIELDS;
+    }
+    const int64_t now = now_ns();
+    if (!p->until)
+        p->until = now + SPIN;
+    if (now > p->until - SPIN + SPIN_ALONE)
+        sched_yield();
+    return now < p->until;
 }
 
 static void end_wait(fl_mesh *m)
@@ -1027,7 +1040,7 @@ fl_err fl_mesh_move(fl_mesh *m, fl_move *move)
     advance_parts(&move->out, &f.out_at, NULL);
     advance_parts(&move->in, &f.in_at, &move->folds);
     bool waits = false; /* the machine knows of a wait for what now lacks */
-    int64_t spin_until = 0;
+    patience awake = {0};
     while (!out_done(&f) || !in_done(&f)) {
         bool moved = false;
         FL_TRY(move_some(m, &f, &moved));
@@ -1035,10 +1048,10 @@ fl_err fl_mesh_move(fl_mesh *m, fl_move *move)
             if (waits)
                 end_wait(m);
             waits = false;
-            spin_until = 0;
+            awake = (patience){0};
             continue;
         }
-        if (m->spin && keep_spinning(&spin_until))
+        if (stay_awake(m, &awake))
             continue;
         if (!waits)
             fl_ranks_wait(m->ranks, in_done(&f) ? move->to : move->from, NULL,
