@@ -59,7 +59,7 @@ CLI_SRC := $(wildcard src/cli/*.c)
 LIB_SRC := $(filter-out $(TEST_SRC) $(FUZZ_SRC) $(SUPPORT_SRC) $(RANKS_SIM) \
 	$(CLI_SRC),$(ALL_SRC))
 # measure what is not in fluid.h
-INSIDE_SRC := bench/allreduce.c bench/apply.c bench/table.c bench/wire.c
+INSIDE_SRC := bench/allreduce.c bench/apply.c bench/journal.c bench/table.c bench/wire.c
 # These see fluid.h and nothing else.
 USER_SRC := $(filter-out $(INSIDE_SRC) bench/allreduce_mpi.c,$(wildcard examples/*.c bench/*.c))
 GEN := $(patsubst proto/%.proto,$(B)/gen/%.pb-c,$(wildcard proto/*.proto))
@@ -79,7 +79,7 @@ INSIDE := $(patsubst %.c,$(B)/%,$(INSIDE_SRC))
 
 .PHONY: all help demo test unit suite check asan tsan shape fmt docs env bench
 .PHONY: python install wheel fuzz fuzz-run clean deps data FORCE
-.PHONY: test-sim step-coverage kill-matrix bench-ranks
+.PHONY: model test-sim step-coverage kill-matrix bench-ranks k8s image random-kills
 
 all: $(LIB) $(SO) $(CLI) $(EXAMPLES) $(MPI_PLUGIN) python
 
@@ -89,7 +89,11 @@ help:
 	@echo 'make test [T=x]   run all tests, or those whose name contains x'
 	@echo 'make unit [T=x]   run the C tests only'
 	@echo 'make test-sim     simulate the protocol under 10,000 schedules of faults'
-	@echo 'make kill-matrix  kill servers of jobs at named stores, compare all bits'
+	@echo 'make model        check the model of recovery with Spin, T=x: some searches'
+	@echo 'make k8s          run jobs as pods of a cluster: KUBECTL=, see tests/python/k8s_scene.py'
+	@echo 'make image        try the commands of the Dockerfiles in a fresh Debian'
+	@echo 'make kill-matrix  kill processes of jobs at named stores, compare all bits'
+	@echo 'make random-kills kill and stop processes at random for MINUTES=10'
 	@echo 'make check        check format, layers, rules and docs; run the sanitizers'
 	@echo 'make fuzz         fuzz every reader of foreign bytes for FUZZ_SECONDS=60'
 	@echo 'make bench        measure speed beside PyTorch'
@@ -216,9 +220,12 @@ $(B)/test/collective/sim_plant_test: $(RANKS_PLANTED) \
 		$(call obj,src/collective/sim_plant_test.c $(RANKS_SIM) \
 		src/base/test_main.c) $(LIB)
 	$(link-test)
+# There are hundreds of test programs: a faster linker is used if there is one.
+TEST_LD := $(firstword $(foreach l,lld gold,\
+	$(if $(shell command -v ld.$(l)),-fuse-ld=$(l))))
 define link-test
 @mkdir -p $(@D)
-$(Q)$(CC) $(LDFLAGS) $^ -lcmocka $(LDLIBS) -o $@
+$(Q)$(CC) $(LDFLAGS) $(TEST_LD) $^ -lcmocka $(LDLIBS) -o $@
 endef
 
 # The meta-test judges what the others checked: it has a part in full runs only.
@@ -239,15 +246,34 @@ test-sim: $(addprefix $(B)/test/,$(foreach d,protocol collective,\
 	$(d)/sim_test $(d)/sim_plant_test) net/mesh_storm_test)
 	@for t in $^; do FL_SIM_SEEDS=10000 $$t || exit; done
 
+model:
+	@scripts/deps model
+	@tests/model/run $(B)/model $(T)
+
 kill-matrix: all
 	$(Q)FLUID_KILL_MATRIX=1 FL_BUILD_DIR=$(abspath $(B)) \
-		tests/python/run tests/python/test_recovery.py
+		tests/python/run tests/python/test_recovery.py \
+		tests/python/test_positions.py tests/python/test_kills.py \
+		tests/python/test_snapshots.py
 
+MINUTES ?= 10
+random-kills: all
+	$(Q)eval "$$(scripts/env $(B))"; \
+		$$PADDLE_PYTHON tests/python/kills.py $(MINUTES) $(SEED)
+
+# IMAGE_BASE= keeps a fresh Debian, see there.
+image: wheel
+	@eval "$$(scripts/env $(B))" && "$$PADDLE_PYTHON" tests/python/image_scene.py
+
+k8s: all
+	@eval "$$(scripts/env $(B))" && "$$PADDLE_PYTHON" tests/python/k8s_scene.py
+
+# -g1: a report needs lines of the source, and the rest takes long to link.
 SAFE := B=build-asan OPT=-O1 \
 	SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined \
-	-DFL_NO_CLONES"
+	-DFL_NO_CLONES -g1"
 RACE := B=build-tsan OPT=-O1 \
-	SAN="-fsanitize=thread -DFL_NO_CLONES -DFL_TSAN"
+	SAN="-fsanitize=thread -DFL_NO_CLONES -DFL_TSAN -g1"
 asan:
 	@$(MAKE) unit $(SAFE)
 tsan: # what runs on several threads
@@ -331,6 +357,8 @@ install: all data
 	$(if $(CLI),install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1 \
 		bash-completion/completions zsh/site-functions))
 	$(if $(CLI),$(CLI) help --man >$(DESTDIR)$(PREFIX)/share/man/man1/paddle.1)
+	$(if $(CLI),for c in $$($(CLI) help --man | sed -n 's/^.SS paddle \([a-z0-9]*\).*/\1/p'); do \
+		$(CLI) help --man $$c >$(DESTDIR)$(PREFIX)/share/man/man1/paddle-$$c.1 || exit; done)
 	$(if $(CLI),$(CLI) help --bash \
 		>$(DESTDIR)$(PREFIX)/share/bash-completion/completions/paddle)
 	$(if $(CLI),$(CLI) help --zsh \

@@ -972,6 +972,8 @@ typedef struct fl_serve_opts {
     const char *nics; /* network devices, with commas; NULL or "": the address
                          that PADDLE_CURRENT_IP or POD_IP has, else any */
     bool keep;        /* wait for another job when one has ended */
+    const char *durability; /* "memory", "process" or "auto"; NULL or "": as
+                               FLUID_DURABILITY says, or else "auto" */
 } fl_serve_opts;
 
 /* Returns when the job has ended, or at SIGTERM and SIGINT. Err: EINVAL (an
@@ -1029,8 +1031,10 @@ typedef struct fl_role {
     int n_endpoints;        /* of servers; in collective mode of trainers */
     const char **endpoints; /* "host:port" */
     const char *endpoint;   /* one's own; NULL: it needs none */
+    const char *durability; /* what of a server outlives its process */
     struct {                /* the variable, "argument NAME" or "default" */
-        const char *duty, *trainer_id, *trainers, *endpoints, *endpoint;
+        const char *duty, *trainer_id, *trainers, *endpoints, *endpoint,
+            *durability;
     } source;
     int n_settings; /* "FLUID_LEASE=5" and others that are set */
     const char **settings;
@@ -1057,6 +1061,10 @@ void fl_log_line(const char *text);
 
 /* --- Launching --------------------------------------------------------- */
 
+enum {
+    FL_RESTARTS_DEFAULT = INT32_MIN /* see fl_launch_opts */
+};
+
 /* Servers and trainers of a job, or the ranks of a collective job: on this
  * host, where several hosts may launch alike; or on all hosts that ssh reaches.
  */
@@ -1081,16 +1089,24 @@ typedef struct fl_launch_opts {
     const char *workspace_root; /* of new ones; NULL: the home folder */
     const char *package;        /* folder here that becomes the workspace */
     const char *exported;       /* variables that all processes get: "A,B" */
-    bool insecure;              /* no TLS between hosts; with `mpi` too */
+    bool insecure;              /* no TLS between hosts; also without `hosts` */
     bool mpi;                   /* mpirun has started a launcher on each host */
-    const char *log_dir;        /* serverlog.N, workerlog.N; NULL: "logs" */
+    bool slurm; /* all hosts of this job of Slurm, by srun: as `hosts` */
+    bool pod;   /* the one process of a pod that fl_k8s_write names;
+                 * servers and trainers are those of the job */
+    const char *log_dir; /* serverlog.N, workerlog.N; NULL: "logs" */
     const char *gpus; /* collective: "2,3" starts a rank for each, which finds
                        * it in FLAGS_selected_gpus; wins over trainers */
     int max_restarts; /* so often a trainer that fails, or a server that is
                          killed and keeps its state, starts again within a
-                         minute; collective: so often all ranks do */
-    bool quiet;       /* the output of trainer 0 is not shown */
-    bool dry_run;     /* show what would be started, and end */
+                         minute; collective: so often all ranks do;
+                         FL_RESTARTS_DEFAULT: 3, and only after a death by a
+                         signal; collective: 0 */
+    const char *durability;  /* FLUID_DURABILITY of all processes; NULL or "":
+                                as it is here; or else "auto", or "memory" if
+                                max_restarts is 0 */
+    bool quiet;              /* the output of trainer 0 is not shown */
+    bool dry_run;            /* show what would be started, and end */
     int (*poll)(void *user); /* not 0: as Ctrl-C; or NULL */
     void *user;
 } fl_launch_opts;
@@ -1098,6 +1114,12 @@ typedef struct fl_launch_opts {
 /* Start them, wait for all, say on stderr who failed first. *code is what to
  * exit with: that one's, or 0. Err: EINVAL, EIO; nothing is left running. */
 fl_err fl_launch_job(const fl_launch_opts *opts, int *code);
+
+/* Start the job again whose snapshots are in a folder, from the last of them:
+ * the command line, folder and variables of its launcher are kept there. This
+ * process becomes that launcher; it returns only on failure. Err: ENOENT: there
+ * is no snapshot; EPROTO, EIO. */
+fl_err fl_launch_resume(const char *dir);
 
 /* The hosts of a file for `hosts`: a host in each line, of which the first word
  * counts, or HOSTS = ["host", ...] as in Paddle's conf.py. Own: end *hosts with
@@ -1108,6 +1130,26 @@ fl_err fl_launch_hosts_read(const char *path, char **hosts);
  * by these descriptors; they are closed. Returns when the launcher has gone and
  * no process is left. Err: EPROTO, EIO. */
 fl_err fl_launch_agent(int in, int out);
+
+/* A job on Kubernetes: its servers are a StatefulSet, its trainers Jobs. */
+typedef struct fl_k8s_opts {
+    int n; /* what every process runs: a program or script and its arguments */
+    const char *const *command;
+    const char *name;      /* of the job; NULL: that of the script */
+    const char *image;     /* NULL: "fluid-" and the name */
+    int servers, trainers; /* of the job */
+    int port;              /* of each server; 0: 6174 */
+    const char *claim;     /* PersistentVolumeClaim with data, at /data in all
+                            * pods; NULL: none */
+    const char *cpu, *memory; /* that each pod asks for; NULL: not said */
+    bool indexed;             /* one Job with indices: Kubernetes 1.24 */
+    bool insecure;            /* no TLS between pods */
+    const char *folder;       /* of the files; NULL: "k8s" */
+} fl_k8s_opts;
+
+/* Write job.yaml, secret.yaml (certificates; unless insecure) and Dockerfile.
+ * The same options give the same job.yaml and Dockerfile. Err: EINVAL, EIO. */
+fl_err fl_k8s_write(const fl_k8s_opts *opts);
 
 /* --- Data -------------------------------------------------------------- */
 
@@ -1342,10 +1384,11 @@ void fl_model_fini(fl_model *m);
  * file in it holds and whether it is as it was saved. fl_free. */
 fl_err fl_show(fl_engine *e, const char *path, char **text);
 
-/* A line for each state that a server has kept in FLUID_STATE_DIR, or where
- * servers keep it by default: whose it is, its size, who holds it. fl_free. */
+/* A line for each state that a server has kept in FLUID_STATE_DIR, and for each
+ * journal in FLUID_JOURNAL_DIR, or where servers keep them by default: whose it
+ * is, its size, who holds it. fl_free. */
 fl_err fl_state_list(char **text);
-/* Discard a state. EINVAL: a process holds it, or it is none. */
+/* Discard a state or a journal. EINVAL: a process holds it, or it is none. */
 fl_err fl_state_remove(const char *path);
 
 /* A SHA-256 of all saved files of a folder, as hexadecimal digits: equal for

@@ -20,8 +20,9 @@
  *     _fluid_train.c     training on them
  *     _fluid_dist.c      Cut, waiting for servers
  *
- * Stable ABI of 3.11: one build serves every later Python. There are no
- * globals; types reach the state through the module that made them. */
+ * The extension uses the stable ABI of Python 3.11, so that one build works
+ * with every later version. There are no globals: types find the state through
+ * their module. */
 #ifndef FLUID_PYTHON_H
 #define FLUID_PYTHON_H
 
@@ -31,7 +32,7 @@
 
 #include "fluid.h"
 
-/* Which classes there are; those of views may be replaced by subclasses. */
+/* The classes. Python may replace those of views by subclasses. */
 enum {
     PY_PROGRAM,
     PY_BLOCK,
@@ -68,14 +69,15 @@ typedef struct py_state {
     fl_engine *engine;
     PyTypeObject *type[PY_TYPES];
     PyTypeObject *record[PY_RECORDS];
-    /* Of what C makes: program, block, operator, variable, parameter. */
+    /* Classes of the views that C makes: program, block, operator, variable,
+     * parameter. */
     PyTypeObject *cls[5];
     PyObject *enforce_not_met;
-    PyObject *main, *startup, *names; /* of now */
+    PyObject *main, *startup, *names; /* the current ones */
     PyObject *name_scope;             /* str */
     PyObject *getline;                /* linecache.getline */
     PyObject *package;                /* folder of the paddle package, str */
-    py_call *call;                    /* the innermost that builds; or NULL */
+    py_call *call; /* the innermost call that builds; or NULL */
 } py_state;
 
 enum {
@@ -86,15 +88,17 @@ enum {
     PY_CLS_PARAMETER,
 };
 
-/* Views are cached by their program, so that one C object is one Python
- * object; the cycle is the garbage collector's to break. */
+/* A program caches its views, so that each C object has one Python object.
+ * Views and program refer to each other; the garbage collector frees such
+ * cycles. */
 typedef struct py_program {
     PyObject head;
     py_state *st;
     fl_program *p;
     PyObject *views;  /* dict: address of the C object -> view */
     PyObject *blocks; /* dict: index -> Block */
-    PyObject *keep;   /* list: what `user` pointers in the program point to */
+    PyObject *keep;   /* list of the objects that `user` pointers in the program
+                         point to */
     PyObject *role_vars; /* list of str */
     int current_block, op_role;
 } py_program;
@@ -110,7 +114,7 @@ typedef struct py_operator {
     PyObject head;
     py_state *st;
     py_program *program;
-    fl_op *op; /* NULL: gone with what the program held before take() */
+    fl_op *op; /* NULL: freed when take() replaced the content of the program */
 } py_operator;
 
 typedef struct py_variable {
@@ -129,42 +133,45 @@ typedef struct py_names {
 typedef struct py_scope {
     PyObject head;
     py_state *st;
-    fl_scope *s;                  /* NULL: dropped by its parent */
+    fl_scope *s;                  /* NULL: its parent has dropped it */
     struct py_scope *parent;      /* a reference; NULL: it owns s */
-    struct py_scope *kids, *next; /* no references: kids take themselves out */
-    int runs; /* C that uses s now, without the interpreter lock */
+    struct py_scope *kids, *next; /* without references */
+    int runs; /* number of C calls that use s now, without the interpreter lock
+               */
 } py_scope;
 
-/* Where a tensor is: its own, a scope's, or the values of selected rows. */
+/* A tensor that it owns, that of a variable of a scope, or the values of
+ * selected rows. */
 typedef struct py_tensor {
     PyObject head;
     py_state *st;
     fl_tensor own;
-    Py_buffer *shared; /* whose memory own borrows; or NULL */
-    PyObject *owner;   /* Scope or SelectedRows; NULL: own */
-    PyObject *name;    /* in the scope */
+    Py_buffer *shared; /* the buffer whose memory `own` borrows; or NULL */
+    PyObject *owner; /* the Scope or SelectedRows that has the tensor; NULL: it
+                        is `own` */
+    PyObject *name;  /* name of the variable in the scope */
 } py_tensor;
 
-/* A method that takes keywords, in a table. */
+/* The entry of a method with keyword arguments in a PyMethodDef table. */
 #define PY_KEYWORDS(f)                                                         \
     (PyCFunction)(void (*)(void)) f, METH_VARARGS | METH_KEYWORDS
 
 /* --- _fluid_module.c --- */
 
-py_state *py_state_of(PyTypeObject *type); /* a subclass will do */
+py_state *py_state_of(PyTypeObject *type); /* type may be a subclass */
 
-/* Set the exception for a code; NULL, for `return`. One that is set already
- * (by a callback) stays. */
-PyObject *py_raise(py_state *st, fl_err err);     /* building */
+/* Set the exception for an error code, and return NULL. An exception that a
+ * callback has set is kept. */
+PyObject *py_raise(py_state *st, fl_err err);     /* for errors of building */
 PyObject *py_raise_run(py_state *st, fl_err err); /* running, files */
-/* None, or the exception. */
+/* Return None, or set the exception for an error code and return NULL. */
 PyObject *py_result(py_state *st, fl_err err);
 
-PyObject *py_text(char *text);       /* a str; text ends here */
+PyObject *py_text(char *text);       /* a str; frees text */
 PyObject *py_alloc(PyTypeObject *t); /* a zeroed instance */
-void py_dealloc(PyObject *self);     /* the end of every dealloc */
+void py_dealloc(PyObject *self);     /* to be called last in every dealloc */
 
-/* The reference `now` in place of another, which ends last. */
+/* Store the reference `now`, then release the old one. */
 static inline void py_replace(PyObject **place, PyObject *now)
 {
     PyObject *old = *place;
@@ -185,7 +192,7 @@ extern PyMethodDef py_build_functions[], py_optimizer_functions[],
 
 /* --- _fluid_convert.c --- */
 
-/* What a call needs until it returns: memory and references. Zero is empty. */
+/* Memory and references that a call needs until it returns. Zero is empty. */
 typedef struct py_pool {
     PyObject *list;
 } py_pool;
@@ -194,8 +201,8 @@ void *py_pool_alloc(py_pool *p, size_t size); /* NULL: MemoryError */
 int py_pool_keep(py_pool *p, PyObject *o);    /* takes no reference of o's */
 void py_pool_fini(py_pool *p);
 
-/* Conversions answer 0, or -1 with an exception. What they make lives as long
- * as the pool, and o. */
+/* Conversions return 0, or -1 with an exception set. Their results live as long
+ * as the pool and o. */
 int py_to_dtype(PyObject *o, fl_dtype *out);
 int py_to_shape(PyObject *o, fl_shape *out);
 int py_to_text(PyObject *o, const char *what, const char **out);
@@ -207,21 +214,24 @@ int py_to_vars(py_pool *p, py_state *st, PyObject *o, const char *what, int *n,
 int py_to_var(py_state *st, PyObject *o, const char *what, fl_var **out);
 int py_to_attr(py_pool *p, py_state *st, const char *name,
                const fl_attr_type *type, PyObject *o, fl_attr *out);
-/* Over o's own memory where that is contiguous; the pool holds a share of it,
- * so that o may get other memory meanwhile. */
+/* A tensor over the memory of o if that is contiguous. The pool keeps the
+ * memory alive even if o gets other memory meanwhile. */
 int py_to_tensor(py_pool *p, py_state *st, PyObject *o, fl_tensor *out);
-/* `what` is the layer; -1, or how many arguments of the dict are not None. */
+/* `what` is the name of the layer. Returns how many arguments of the dict are
+ * not None, or -1. */
 int py_to_args(py_call *c, const char *what, const fl_signature *sig,
                PyObject *dict, fl_arg **out);
 
-/* An attribute's value as an object. Of blocks the view, or the index. */
+/* The value of an attribute as an object; a block as its view or as its index.
+ */
 PyObject *py_from_attr(py_program *p, const fl_attr *a, bool views);
 PyObject *py_from_strings(int n, const char *const *s);
 PyObject *py_from_shape(const fl_shape *s); /* a tuple */
 
 /* --- _fluid_spec.c --- */
 
-/* An object that C holds as `user`: what Python gave, and the state. */
+/* The `user` pointer of a callback: the object that Python gave, and the state.
+ */
 typedef struct py_hook {
     PyObject head;
     py_state *st;
@@ -242,31 +252,35 @@ PyObject *py_op_wrap(py_program *p, fl_op *op);
 PyObject *py_var_wrap(py_program *p, fl_var *v); /* NULL gives None */
 PyObject *py_params_grads(py_program *p, const fl_param_grads *pgs);
 fl_block *py_block_get(py_block *b); /* NULL: an exception is set */
-int py_program_keep(py_program *p, PyObject *list); /* for its `user`s */
-/* What the table of an operator says of an attribute; NULL: nothing. */
+/* Keep the objects that `user` pointers in the program point to. */
+int py_program_keep(py_program *p, PyObject *list);
+/* The type of an attribute in the table of an operator; NULL: it has none of
+ * that name. */
 const fl_attr_type *py_attr_type(py_state *st, const char *op,
                                  const char *name);
 
 /* --- _fluid_build.c --- */
 
-/* One call that builds: a net over the programs of now, stamped with role,
- * name scope and the line of Python that asks for it. */
+/* A call that builds: a net over the current programs. Its ops are marked with
+ * the role, the name scope and the line of the Python script. */
 struct py_call {
     py_state *st;
     py_program *main, *startup; /* references */
     PyObject *names;            /* the same */
     fl_net *net;
     bool owns_net;
-    fl_net_state before; /* of a net that outlives the call */
+    fl_net_state before; /* to be restored in a net that outlives the call */
     py_pool pool;
     py_call *outer;
 };
 
-/* main, startup NULL: those of now. net NULL: one for this call. */
+/* main, startup NULL: the current programs. net NULL: a new net for this call.
+ */
 int py_call_begin(py_call *c, py_state *st, py_program *main,
                   py_program *startup, fl_net *net);
 void py_call_end(py_call *c);
-/* While C calls Python back, Python's programs say what the net says. */
+/* While C calls back into Python, the programs of Python have the role of the
+ * net. */
 typedef struct py_role {
     int role, block;
     PyObject *role_vars, *name_scope;

@@ -13,7 +13,7 @@ fl_block *py_block_get(py_block *b)
     return at;
 }
 
-static int look(PyObject *self, fl_block_info *out)
+static int get_block_info(PyObject *self, fl_block_info *out)
 {
     const fl_block *b = py_block_get((py_block *)self);
     if (b)
@@ -56,13 +56,13 @@ static PyObject *get_idx(PyObject *self, void *closure)
 static PyObject *get_parent(PyObject *self, void *closure)
 {
     fl_block_info i;
-    return look(self, &i) ? NULL : PyLong_FromLong(i.parent);
+    return get_block_info(self, &i) ? NULL : PyLong_FromLong(i.parent);
 }
 
 static PyObject *get_forward(PyObject *self, void *closure)
 {
     fl_block_info i;
-    return look(self, &i) ? NULL : PyLong_FromLong(i.forward);
+    return get_block_info(self, &i) ? NULL : PyLong_FromLong(i.forward);
 }
 
 static int set_forward(PyObject *self, PyObject *value, void *closure)
@@ -78,7 +78,7 @@ static int set_forward(PyObject *self, PyObject *value, void *closure)
 static PyObject *get_num_ops(PyObject *self, void *closure)
 {
     fl_block_info i;
-    return look(self, &i) ? NULL : PyLong_FromLongLong(i.n_ops);
+    return get_block_info(self, &i) ? NULL : PyLong_FromLongLong(i.n_ops);
 }
 
 static int put_var(PyObject *dict, py_program *p, fl_var *v)
@@ -93,7 +93,7 @@ static PyObject *get_vars(PyObject *self, void *closure)
 {
     fl_block_info i;
     py_block *b = (py_block *)self;
-    if (look(self, &i))
+    if (get_block_info(self, &i))
         return NULL;
     fl_var **vars = PyMem_Calloc((size_t)i.n_vars + 1, sizeof *vars);
     PyObject *dict = vars ? PyDict_New() : PyErr_NoMemory();
@@ -110,7 +110,7 @@ static PyObject *get_ops(PyObject *self, void *closure)
 {
     fl_block_info i;
     py_block *b = (py_block *)self;
-    if (look(self, &i))
+    if (get_block_info(self, &i))
         return NULL;
     PyObject *list = PyList_New((Py_ssize_t)i.n_ops);
     for (int64_t k = 0; list && k < i.n_ops; k++) {
@@ -156,7 +156,7 @@ static PyObject *find_var_recursive(PyObject *self, PyObject *name)
     return find_with(self, name, fl_block_find);
 }
 
-/* What was asked of create_var; NULL or None: nothing. */
+/* Arguments of create_var; NULL or None: not given. */
 typedef struct wanted {
     PyObject *name, *type, *dtype, *shape, *lod_level, *persistable;
     int stop_gradient, is_data;
@@ -185,7 +185,8 @@ static int overlay(const wanted *w, fl_var_info *i)
     return 0;
 }
 
-/* An existing variable must agree with what is given, and only with that. */
+/* Declare a variable. If it exists, it must agree with the arguments that are
+ * given; others are not compared. */
 static PyObject *declare(py_block *b, fl_block *at, const char *name,
                          const wanted *w)
 {

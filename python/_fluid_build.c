@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_build.c - calls that build: layers, gradients, parameters.
  *
- * Each call has a net of its own over the programs of now, so that nothing is
- * left of it but what it appended. */
+ * Each call makes a new net over the current programs, so that only the ops
+ * that it appended remain after it. */
 #include "_fluid.h"
 
 #include <string.h>
 
-/* --- who asks --- */
+/* --- the line of the script --- */
 
 static bool is_ours(py_state *st, PyObject *file)
 {
     return PyUnicode_Tailmatch(file, st->package, 0, PY_SSIZE_T_MAX, -1) == 1;
 }
 
-/* The innermost frame outside the package; NULL: there is none. */
+/* The innermost frame of the user, outside of the package; NULL: there is none.
+ */
 static PyFrameObject *users_frame(py_state *st)
 {
     PyObject *f = Py_XNewRef((PyObject *)PyEval_GetFrame());
@@ -33,7 +34,7 @@ static PyFrameObject *users_frame(py_state *st)
     return NULL;
 }
 
-/* Two lines as a traceback has them. */
+/* Two lines like those of a traceback. */
 static PyObject *describe(py_state *st, PyFrameObject *f)
 {
     PyObject *code = (PyObject *)PyFrame_GetCode(f);
@@ -67,7 +68,7 @@ static void find_callstack(py_call *c, fl_net_state *s)
         py_to_names(&c->pool, lines, &s->n_callstack, &s->callstack))
         s->n_callstack = 0;
     Py_XDECREF(lines);
-    PyErr_Clear(); /* an op without its line is better than none */
+    PyErr_Clear(); /* the op is made without the line */
 }
 
 /* --- a call --- */
@@ -120,7 +121,8 @@ int py_call_begin(py_call *c, py_state *st, py_program *main,
 void py_call_end(py_call *c)
 {
     c->st->call = c->outer;
-    /* What the net borrows ends here; an outer call may still use it. */
+    /* Restore the state of the net: what it borrows ends with this call, and an
+     * outer call may still use it. */
     fl_net_set(c->net, &c->before);
     if (c->owns_net)
         fl_net_free(c->net);
@@ -209,7 +211,7 @@ static int to_attrs(py_call *c, PyObject *dict, fl_desc *d)
     return 0;
 }
 
-/* The parts of an operator as Python gives them; Py_None: not given. */
+/* The arguments of an operator; Py_None: not given. */
 typedef struct parts {
     const char *type;
     PyObject *inputs, *outputs, *attrs;
@@ -253,7 +255,7 @@ PyObject *py_add_op(py_block *b, PyObject *args, PyObject *kw, bool has_index)
 /* --- layers --- */
 
 enum {
-    OUTPUTS = 1024 /* of a layer at most */
+    OUTPUTS = 1024 /* outputs of a layer, at most */
 };
 
 static PyObject *vars_list(py_program *p, int n, fl_var *const *vars)
@@ -267,8 +269,8 @@ static PyObject *vars_list(py_program *p, int n, fl_var *const *vars)
     return list;
 }
 
-/* "a, b" takes one each, "[c]" the rest; a second one that the layer was not
- * asked for, such as return_softmax, is left out. */
+/* Arrange the outputs as `returns` says: "a, b" takes one each, "[c]" takes the
+ * rest. A second output that was not asked for (return_softmax) is left out. */
 static PyObject *arrange(py_program *p, const char *returns, int n,
                          fl_var *const *vars)
 {
@@ -503,7 +505,7 @@ static py_program *program_of(py_state *st, PyObject *vars)
         p = ((py_variable *)first)->program;
     Py_XDECREF(first);
     PyErr_Clear();
-    return p; /* NULL: the main one of now */
+    return p; /* NULL: the current main program */
 }
 
 static PyObject *gradients(PyObject *module, PyObject *args, PyObject *kw)
@@ -547,9 +549,9 @@ static PyObject *set_gradient_clip(PyObject *module, PyObject *args,
     return o;
 }
 
-/* --- the programs, names and scope of now --- */
+/* --- the current programs, names and scope --- */
 
-/* Put `now` in place of what is there, which is given back. */
+/* Store `now`, and return the old object. */
 static PyObject *swap(PyObject **place, PyObject *now, PyTypeObject *type)
 {
     if (!PyObject_TypeCheck(now, type))
@@ -602,17 +604,24 @@ static PyObject *generate_name(PyObject *module, PyObject *key)
 PyMethodDef py_build_functions[] = {
     {"layer", layer, METH_VARARGS, "Append a layer."},
     {"var_math", PY_KEYWORDS(var_math), "x op y."},
-    {"create_parameter", PY_KEYWORDS(create_parameter), "With its start op."},
-    {"initialize", initialize, METH_VARARGS, "Put a start op into startup."},
+    {"create_parameter", PY_KEYWORDS(create_parameter),
+     "A parameter, with the op that initialises it."},
+    {"initialize", initialize, METH_VARARGS,
+     "Add an initialising op to the startup program."},
     {"append_backward", PY_KEYWORDS(append_backward), "Gradients of a loss."},
     {"gradients", PY_KEYWORDS(gradients), "Gradients of targets."},
-    {"set_gradient_clip", PY_KEYWORDS(set_gradient_clip), "Of parameters."},
-    {"switch_main_program", switch_main, METH_O, "Gives back the old one."},
-    {"switch_startup_program", switch_startup, METH_O, "The same."},
-    {"switch_names", switch_names, METH_O, "The same of names."},
-    {"switch_name_scope", switch_scope, METH_O, "The same of scopes."},
-    {"main_program", main_program, METH_NOARGS, "Where layers append."},
-    {"startup_program", startup_program, METH_NOARGS, "Where they start."},
+    {"set_gradient_clip", PY_KEYWORDS(set_gradient_clip),
+     "Set the clip of parameters."},
+    {"switch_main_program", switch_main, METH_O, "Returns the old one."},
+    {"switch_startup_program", switch_startup, METH_O, "Returns the old one."},
+    {"switch_names", switch_names, METH_O,
+     "Set the name generator; returns the old one."},
+    {"switch_name_scope", switch_scope, METH_O,
+     "Set the name scope; returns the old one."},
+    {"main_program", main_program, METH_NOARGS,
+     "The program to which layers append."},
+    {"startup_program", startup_program, METH_NOARGS,
+     "The program that initialises parameters."},
     {"generate_name", generate_name, METH_O, "A new name from a key."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_convert.c - Python objects to C values and back.
  *
- * What to convert to is said by a table of the library, never by a name. */
+ * The tables of the library say what to convert to; names of operators or
+ * layers never decide it. */
 #include "_fluid.h"
 
 #include <string.h>
@@ -15,14 +16,15 @@ int py_pool_keep(py_pool *p, PyObject *o)
     return PyList_Append(p->list, o);
 }
 
-/* Bytes objects are memory that ends with the list. */
+/* The memory is a bytes object in the list of the pool, and is freed with it.
+ */
 void *py_pool_alloc(py_pool *p, size_t size)
 {
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
     if (!bytes)
         return NULL;
     const int failed = py_pool_keep(p, bytes);
-    Py_DECREF(bytes); /* the list has it */
+    Py_DECREF(bytes); /* the list holds a reference */
     if (failed)
         return NULL;
     return memset(PyBytes_AsString(bytes), 0, size);
@@ -96,7 +98,8 @@ static int named_dtype(PyObject *name, fl_dtype *out)
     return -1;
 }
 
-/* A number of Paddle's, a name, numpy.dtype("float32") or numpy.float32. */
+/* Convert a number of VarType, a name, numpy.dtype("float32") or numpy.float32.
+ */
 int py_to_dtype(PyObject *o, fl_dtype *out)
 {
     int64_t number;
@@ -121,8 +124,8 @@ int py_to_dtype(PyObject *o, fl_dtype *out)
 
 /* --- lists --- */
 
-/* A list of what o holds, in the pool: lists, tuples, arrays, sets. A str is
- * no list. */
+/* The items of a list, tuple, array or set as a list, in the pool. A str is
+ * refused. */
 static PyObject *as_list(py_pool *p, PyObject *o, const char *what)
 {
     PyObject *list = PyUnicode_Check(o) ? NULL : PySequence_List(o);
@@ -225,7 +228,7 @@ static int to_bools(py_pool *p, PyObject *o, const char *what, int *n,
     return at ? 0 : -1;
 }
 
-/* The name of a variable, or a str. */
+/* Whether o is a str or has a name, as a Variable has. */
 static bool is_named(PyObject *o)
 {
     return PyUnicode_Check(o) || PyObject_HasAttrString(o, "name");
@@ -247,7 +250,7 @@ static int to_name(py_pool *p, PyObject *o, const char **out)
 
 int py_to_names(py_pool *p, PyObject *o, int *n, const char *const **out)
 {
-    const bool many = !is_named(o); /* a Variable has items, too */
+    const bool many = !is_named(o); /* a Variable has items, but is one */
     PyObject *list = many ? as_list(p, o, "names") : NULL;
     if (many && !list)
         return -1;
@@ -339,7 +342,8 @@ static int to_tensor_arg(py_call *c, PyObject *o, fl_arg *out)
     return t ? py_to_tensor(&c->pool, c->st, o, t) : -1;
 }
 
-/* A variable where the table has a choice: n tells. */
+/* Convert a variable. n marks the argument as a variable where the table also
+ * allows a number. */
 static int to_var_arg(py_call *c, const char *what, PyObject *o, int n,
                       fl_arg *out)
 {
@@ -418,7 +422,7 @@ static int add_arg(py_call *c, const char *what, const fl_signature *sig,
         return -1;
     const fl_arg_def *def = find_arg(sig, out->name);
     if (!def)
-        return 0; /* the library says what is near */
+        return 0; /* the library suggests a similar name */
     PyObject *words =
         PyUnicode_FromFormat("%s: argument \"%s\"", what, out->name);
     const int failed = !words || to_arg(c, PyUnicode_AsUTF8AndSize(words, NULL),
@@ -486,7 +490,7 @@ static int to_singles(py_pool *p, PyObject *o, const char *what, fl_attr *out)
     return at ? 0 : -1;
 }
 
-/* What a value is by itself, for attributes that no table has. */
+/* The attribute type of a value, for attributes that are in no table. */
 static fl_attr_type type_of(py_state *st, PyObject *o)
 {
     if (PyObject_TypeCheck(o, st->type[PY_BLOCK]))

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_data.c - Dataset and Reader: files of examples.
  *
- * Loading waits in naps, so that Ctrl-C is seen; a reader waits for as long as
- * its files and commands take. */
+ * A load is waited for in short intervals, so that Ctrl-C is noticed. A reader
+ * waits as long as its files and commands take. */
 #include "_fluid.h"
 
 #include <string.h>
 
 enum {
-    NAP = 50 * 1000 * 1000 /* nanoseconds between two looks for Ctrl-C */
+    NAP = 50 * 1000 * 1000 /* nanoseconds between two checks for Ctrl-C */
 };
 
 typedef struct py_dataset {
@@ -23,7 +23,7 @@ typedef struct py_reader {
     py_state *st;
     py_dataset *dataset; /* a reference */
     fl_reader *r;
-    bool busy; /* some thread is in it */
+    bool busy; /* a thread uses it */
 } py_reader;
 
 /* --- Dataset --- */
@@ -42,7 +42,7 @@ static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 static void dataset_dealloc(PyObject *self)
 {
     fl_dataset *d = ((py_dataset *)self)->d;
-    /* A load that goes on is ended, and waited for. */
+    /* A running load is cancelled and waited for. */
     Py_BEGIN_ALLOW_THREADS fl_dataset_free(d);
     Py_END_ALLOW_THREADS py_dealloc(self);
 }
@@ -81,7 +81,7 @@ static int to_slots(py_pool *p, PyObject *list, int *n, fl_data_slot **out)
     return *out ? 0 : -1;
 }
 
-/* As the system has their names, which need not be text. */
+/* Convert file names, which need not be valid text. */
 static int to_files(py_pool *p, PyObject *list, int *n, const char *const **out)
 {
     const Py_ssize_t many = PySequence_Size(list);
@@ -252,7 +252,7 @@ static void reader_dealloc(PyObject *self)
     py_dealloc(self);
 }
 
-/* The tensors of a batch as a list of LoDTensors, which own them then. */
+/* The tensors of a batch as a list of LoDTensors, which take them. */
 static PyObject *to_list(py_state *st, int n, fl_tensor *t)
 {
     PyObject *list = PyList_New(n);

@@ -12,7 +12,7 @@ typedef struct py_cut {
     PyObject head;
     py_state *st;
     fl_cut *cut;
-    PyObject *main; /* it keeps what `user` pointers in the cut point to */
+    PyObject *main; /* keeps the objects of `user` pointers in the cut */
 } py_cut;
 
 /* --- dispatchers --- */
@@ -22,8 +22,8 @@ typedef struct dispatch {
     PyObject *fn;
 } dispatch;
 
-static fl_err ask(void *user, int n, const char *const *pieces,
-                  const char **endpoints)
+static fl_err ask_dispatcher(void *user, int n, const char *const *pieces,
+                             const char **endpoints)
 {
     dispatch *d = user;
     const char *const *chosen;
@@ -41,7 +41,7 @@ static fl_err ask(void *user, int n, const char *const *pieces,
                      "endpoints",
                      n, n_chosen);
     if (failed || n_chosen != n)
-        return FL_EINVAL; /* Python's own exception says why */
+        return FL_EINVAL; /* a Python exception is set */
     memcpy(endpoints, chosen, (size_t)n * sizeof *endpoints);
     return FL_OK;
 }
@@ -61,7 +61,7 @@ static PyObject *wrap_cut(py_state *st, fl_cut *cut, PyObject *main)
     return (PyObject *)o;
 }
 
-/* What transpile takes, half converted. */
+/* The arguments of transpile, partly converted. */
 typedef struct options {
     PyObject *main, *startup, *dispatcher, *params;
     int async, half_async, no_slices, runtime_split, dc_asgd, geo, sums;
@@ -72,7 +72,7 @@ typedef struct options {
 static PyObject *cut_programs(py_state *st, options *o, py_pool *pool)
 {
     dispatch d = {pool, o->dispatcher};
-    const fl_dispatcher dispatcher = {ask, &d};
+    const fl_dispatcher dispatcher = {ask_dispatcher, &d};
     fl_transpile_opts *c = &o->c;
     fl_cut *cut;
     if (o->params != Py_None &&
@@ -139,7 +139,7 @@ static void cut_dealloc(PyObject *self)
 }
 
 /* A copy of one of its programs. */
-static PyObject *give(py_cut *c, const fl_program *p)
+static PyObject *copy_program(py_cut *c, const fl_program *p)
 {
     return py_program_wrap(c->st, fl_program_clone(p, false),
                            (py_program *)c->main);
@@ -147,12 +147,13 @@ static PyObject *give(py_cut *c, const fl_program *p)
 
 static PyObject *trainer(PyObject *self, PyObject *none)
 {
-    return give((py_cut *)self, fl_cut_trainer(((py_cut *)self)->cut));
+    return copy_program((py_cut *)self, fl_cut_trainer(((py_cut *)self)->cut));
 }
 
 static PyObject *trainer_startup(PyObject *self, PyObject *none)
 {
-    return give((py_cut *)self, fl_cut_trainer_startup(((py_cut *)self)->cut));
+    return copy_program((py_cut *)self,
+                        fl_cut_trainer_startup(((py_cut *)self)->cut));
 }
 
 static PyObject *server(PyObject *self, PyObject *endpoint)
@@ -164,7 +165,8 @@ static PyObject *server(PyObject *self, PyObject *endpoint)
         return NULL;
     const fl_err err = fl_cut_server(c->cut, name, &p, &startup);
     return err ? py_raise(c->st, err)
-               : Py_BuildValue("(NN)", give(c, p), give(c, startup));
+               : Py_BuildValue("(NN)", copy_program(c, p),
+                               copy_program(c, startup));
 }
 
 static PyObject *endpoints(PyObject *self, void *closure)
@@ -174,7 +176,7 @@ static PyObject *endpoints(PyObject *self, void *closure)
     return py_from_strings(n, at);
 }
 
-/* Ctrl-C, seen while the interpreter lock is not held. */
+/* Check for Ctrl-C. Called without the interpreter lock. */
 static int poll(void *user)
 {
     PyThreadState **thread = user;

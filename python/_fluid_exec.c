@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_exec.c - Executor; saving and loading.
  *
- * The interpreter lock is released while C works. Two threads may run one
- * Executor: they take turns. Between operators the library asks whether to go
- * on, which is when Ctrl-C is seen. */
+ * The interpreter lock is released while C works. Threads that run the same
+ * Executor take turns. Between operators the library polls, and Ctrl-C is
+ * noticed then. */
 #include "_fluid.h"
 
 #include <signal.h>
@@ -14,7 +14,7 @@ typedef struct py_executor {
     py_state *st;
     fl_exe *exe;
     PyThread_type_lock turn;
-    PyThreadState *thread; /* of who runs */
+    PyThreadState *thread; /* state of the thread that runs */
 } py_executor;
 
 static int poll(void *user)
@@ -55,7 +55,7 @@ static void executor_dealloc(PyObject *self)
     py_dealloc(self);
 }
 
-/* Waiting must not hold the interpreter lock, which the other needs. */
+/* Wait without the interpreter lock, which the other thread needs. */
 static void take_turn(py_executor *e)
 {
     if (PyThread_acquire_lock(e->turn, NOWAIT_LOCK))
@@ -66,7 +66,7 @@ static void take_turn(py_executor *e)
 
 /* --- run --- */
 
-/* Items of a dict, in its order, into feeds[0 .. n). */
+/* Convert the items of a dict, in its order, to feeds[0 .. n). */
 static int to_feeds(py_pool *p, py_state *st, PyObject *dict, int n,
                     fl_feed *feeds)
 {
@@ -87,7 +87,7 @@ static int to_feeds(py_pool *p, py_state *st, PyObject *dict, int n,
     return 0;
 }
 
-/* A tuple of dicts, list after list; all have the names of the first. */
+/* Convert a tuple of dicts; all must have the names of the first one. */
 static int to_all_feeds(py_pool *p, py_state *st, PyObject *dicts, int *n,
                         fl_feed **out)
 {
@@ -123,14 +123,14 @@ static int to_fetches(py_pool *p, PyObject *list, int *n, fl_fetch **out)
     return *out ? 0 : -1;
 }
 
-static PyObject *take(py_state *st, fl_fetch *f)
+static PyObject *take_fetched(py_state *st, fl_fetch *f)
 {
     if (f->kind == FL_SELECTED_ROWS)
         return py_rows_take(st, &f->rows);
     return f->kind ? py_tensor_take(st, &f->tensor) : Py_NewRef(Py_None);
 }
 
-/* What was fetched becomes Python's; after a failure it ends here. */
+/* Convert fetched values to Python objects, or free them after an error. */
 static PyObject *fetched(py_state *st, int n, fl_fetch *fetches, bool ok)
 {
     PyObject *list = ok ? PyList_New(n) : NULL;
@@ -139,23 +139,23 @@ static PyObject *fetched(py_state *st, int n, fl_fetch *fetches, bool ok)
             fl_fetch_fini(&fetches[i]);
             continue;
         }
-        PyObject *o = take(st, &fetches[i]);
+        PyObject *o = take_fetched(st, &fetches[i]);
         if (!o || PyList_SetItem(list, i, o))
             Py_CLEAR(list);
     }
     return list;
 }
 
-typedef struct order {
+typedef struct request {
     fl_program *program;
     fl_scope *scope;
     PyObject *feeds; /* a tuple of dicts */
     PyObject *fetch;
     fl_places places;
-} order;
+} request;
 
-/* Python leaves SIGTERM to the system; a server hears it, and tells the others
- * before it ends. Then the process ends as if by the signal: not with 0. */
+/* Raise SystemExit with the exit code of a process that SIGTERM has ended. A
+ * server handles SIGTERM itself, to tell the other processes before it ends. */
 static void exit_by_sigterm(void)
 {
     PyObject *code = PyLong_FromLong(128 + SIGTERM);
@@ -164,7 +164,7 @@ static void exit_by_sigterm(void)
     Py_XDECREF(code);
 }
 
-static PyObject *run_once(py_executor *e, py_pool *pool, const order *o)
+static PyObject *run_once(py_executor *e, py_pool *pool, const request *o)
 {
     int n_feeds, n_fetches;
     fl_feed *feeds;
@@ -177,7 +177,7 @@ static PyObject *run_once(py_executor *e, py_pool *pool, const order *o)
     const fl_err err =
         fl_exe_run_places(e->exe, &o->places, o->program, o->scope, n_feeds,
                           feeds, n_fetches, fetches);
-    PyThreadState *thread = e->thread; /* the next in turn sets another */
+    PyThreadState *thread = e->thread; /* the next thread overwrites it */
     PyThread_release_lock(e->turn);
     PyEval_RestoreThread(thread);
     if (err == FL_EINTR && !PyErr_Occurred())
@@ -185,12 +185,12 @@ static PyObject *run_once(py_executor *e, py_pool *pool, const order *o)
     else if (err)
         py_raise_run(e->st, err);
     else
-        PyErr_Clear(); /* Ctrl-C of a server whose job was complete */
+        PyErr_Clear(); /* Ctrl-C at a server whose job was complete */
     return fetched(e->st, n_fetches, fetches, !err);
 }
 
-static PyObject *run_order(py_executor *e, PyObject *program, PyObject *scope,
-                           order *o)
+static PyObject *run_request(py_executor *e, PyObject *program, PyObject *scope,
+                             request *o)
 {
     PyObject *got = NULL;
     py_pool pool = {NULL};
@@ -205,18 +205,18 @@ static PyObject *run_order(py_executor *e, PyObject *program, PyObject *scope,
     return got;
 }
 
-static PyObject *run(PyObject *self, PyObject *args, PyObject *kw)
+static PyObject *run_program(PyObject *self, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"program", "scope", "feed", "fetch", NULL};
     py_executor *e = (py_executor *)self;
     PyObject *program, *scope, *feed;
-    order o = {.places = {.n = 1}};
+    request o = {.places = {.n = 1}};
     if (!PyArg_ParseTupleAndKeywords(
             args, kw, "O!O!OO:run", names, e->st->type[PY_PROGRAM], &program,
             e->st->type[PY_SCOPE], &scope, &feed, &o.fetch))
         return NULL;
     o.feeds = PyTuple_Pack(1, feed);
-    return run_order(e, program, scope, &o);
+    return run_request(e, program, scope, &o);
 }
 
 static PyObject *run_places(PyObject *self, PyObject *args, PyObject *kw)
@@ -225,7 +225,7 @@ static PyObject *run_places(PyObject *self, PyObject *args, PyObject *kw)
                             "places",  "scale", NULL};
     py_executor *e = (py_executor *)self;
     PyObject *program, *scope, *feeds;
-    order o = {0};
+    request o = {0};
     int scale = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O!O!OOi|i:run_places", names,
                                      e->st->type[PY_PROGRAM], &program,
@@ -241,7 +241,7 @@ static PyObject *run_places(PyObject *self, PyObject *args, PyObject *kw)
     }
     o.places.apart = n > 1;
     o.places.scale = (fl_grad_scale)scale;
-    return run_order(e, program, scope, &o);
+    return run_request(e, program, scope, &o);
 }
 
 /* --- profile --- */
@@ -287,7 +287,7 @@ static PyObject *profile_trace(PyObject *self, PyObject *none)
 }
 
 static PyMethodDef methods[] = {
-    {"run", PY_KEYWORDS(run), "Run a program once."},
+    {"run", PY_KEYWORDS(run_program), "Run a program once."},
     {"run_places", PY_KEYWORDS(run_places), "Run it on several threads."},
     {"profile", profile, METH_O, "On: start anew."},
     {"profile_rows", profile_rows, METH_NOARGS, "The largest total first."},
@@ -312,7 +312,7 @@ PyType_Spec py_executor_spec = {
 
 /* --- saving and loading --- */
 
-/* What both directions take. */
+/* Arguments of save and load. */
 typedef struct files {
     PyObject *program, *scope;
     const char *dir, *file;
@@ -483,7 +483,7 @@ static PyObject *load_model(PyObject *module, PyObject *args, PyObject *kw)
                          fetches);
 }
 
-static PyObject *show(PyObject *module, PyObject *path)
+static PyObject *show_saved(PyObject *module, PyObject *path)
 {
     py_state *st = PyModule_GetState(module);
     const char *name;
@@ -506,6 +506,6 @@ PyMethodDef py_exec_functions[] = {
     {"save_inference_model", PY_KEYWORDS(save_model), "In Paddle's layout."},
     {"load_inference_model", PY_KEYWORDS(load_model),
      "The program, its feeds and its fetches."},
-    {"show", show, METH_O, "A saved program or tensor in words."},
+    {"show", show_saved, METH_O, "A saved program or tensor as text."},
     {NULL, NULL, 0, NULL},
 };

@@ -75,12 +75,12 @@ static int poll(void *user)
     PyThreadState **thread = user;
     PyEval_RestoreThread(*thread);
     const int stop = PyErr_CheckSignals();
-    PyErr_Clear(); /* the launcher knows what to do about Ctrl-C */
+    PyErr_Clear(); /* the launcher handles Ctrl-C */
     *thread = PyEval_SaveThread();
     return stop;
 }
 
-/* The words of a command; NULL after the last. Memory of the pool. */
+/* The words of a command, with a NULL at the end. Own: the pool. */
 static const char **words_of(py_pool *pool, PyObject *list, int *n)
 {
     const Py_ssize_t size = PySequence_Size(list);
@@ -105,17 +105,19 @@ static PyObject *launch(PyObject *module, PyObject *args, PyObject *kw)
     static char *names[] = {
         "command",    "servers", "trainers",         "endpoints",
         "start_port", "node_ip", "cluster_node_ips", "log_dir",
-        "collective", "gpus",    "max_restarts",     NULL};
+        "collective", "gpus",    "max_restarts",     "durability",
+        NULL};
     PyThreadState *thread;
-    fl_launch_opts o = {.poll = poll, .user = &thread};
+    fl_launch_opts o = {
+        .max_restarts = FL_RESTARTS_DEFAULT, .poll = poll, .user = &thread};
     py_pool pool = {0};
     PyObject *list;
     int code = 1, collective = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "Oii|zizzz$pzi:launch", names,
-                                     &list, &o.servers, &o.trainers,
-                                     &o.endpoints, &o.start_port, &o.node_ip,
-                                     &o.cluster_node_ips, &o.log_dir,
-                                     &collective, &o.gpus, &o.max_restarts))
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kw, "Oii|zizzz$pziz:launch", names, &list, &o.servers,
+            &o.trainers, &o.endpoints, &o.start_port, &o.node_ip,
+            &o.cluster_node_ips, &o.log_dir, &collective, &o.gpus,
+            &o.max_restarts, &o.durability))
         return NULL;
     o.collective = collective;
     o.command = words_of(&pool, list, &o.n);
@@ -131,6 +133,20 @@ static PyObject *launch(PyObject *module, PyObject *args, PyObject *kw)
                : PyLong_FromLong(code);
 }
 
+static PyObject *serve(PyObject *module, PyObject *args)
+{
+    fl_serve_opts o = {.ports = 1};
+    if (!PyArg_ParseTuple(args, "ii:serve", &o.port, &o.trainers))
+        return NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    fl_engine *e = fl_engine_new();
+    const fl_err err = fl_serve(e, &o);
+    fl_engine_free(e);
+    PyEval_RestoreThread(thread);
+    return err ? py_raise_run(PyModule_GetState(module), err)
+               : Py_NewRef(Py_None);
+}
+
 PyMethodDef py_launch_functions[] = {
     {"role", role, METH_NOARGS, "What the environment says, as a dict."},
     {"keep_log", keep_log, METH_O,
@@ -138,6 +154,8 @@ PyMethodDef py_launch_functions[] = {
     {"log_line", log_line, METH_O, "Log a line."},
     {"misspelt", misspelt, METH_NOARGS,
      "Variables of the environment that look misspelt, a sentence a line."},
+    {"serve", serve, METH_VARARGS,
+     "Serve a job that trainers bring, on a port; until it has ended."},
     {"launch", PY_KEYWORDS(launch), "Servers and trainers; the exit code."},
     {NULL, NULL, 0, NULL},
 };

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-/* --- what all files use --- */
+/* --- used by all files --- */
 
 py_state *py_state_of(PyTypeObject *type)
 {
-    /* A subclass that Python made has no module: its base does. */
+    /* A subclass made in Python has no module, but its base has. */
     for (; type; type = PyType_GetSlot(type, Py_tp_base)) {
         void *st = PyType_GetModuleState(type);
         if (st)
@@ -29,7 +29,7 @@ static PyObject *raise_as(PyObject *type, fl_err err)
         type = PyExc_KeyboardInterrupt;
     if (err == FL_ETYPE)
         type = PyExc_TypeError;
-    /* A sentence may quote bytes that are no text. */
+    /* An error message may quote bytes that are not UTF-8. */
     const char *text = fl_errmsg();
     PyObject *said = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text),
                                           "backslashreplace");
@@ -120,7 +120,8 @@ static int make_records(py_state *st)
     return 0;
 }
 
-/* A record of n values, whose references are taken; NULL among them fails. */
+/* A new record of n values; it takes their references. Fails if a value is
+ * NULL. */
 static PyObject *record(py_state *st, int which, int n, PyObject **values)
 {
     PyObject *r = PyStructSequence_New(st->record[which]);
@@ -152,7 +153,7 @@ static PyObject *text_or_none(const char *s)
     return s ? PyUnicode_FromString(s) : Py_NewRef(Py_None);
 }
 
-/* A tuple of n objects that `make` gives. */
+/* A tuple of n objects made by `make`. */
 static PyObject *tuple_of(py_state *st, int n, const void *rows,
                           PyObject *(*make)(py_state *, const void *, int))
 {
@@ -317,7 +318,8 @@ static int make_types(PyObject *module, py_state *st)
     return make_records(st);
 }
 
-/* The folder above paddle/fluid/_fluid.so: frames within are not the user's. */
+/* The folder of the package. Frames of files in it are not those of the user.
+ */
 static PyObject *package_folder(PyObject *module)
 {
     PyObject *file = PyModule_GetFilenameObject(module);
@@ -403,7 +405,7 @@ static int clear(PyObject *module)
     return 0;
 }
 
-static void end(void *module)
+static void free_module(void *module)
 {
     py_state *st = PyModule_GetState(module);
     clear(module);
@@ -424,7 +426,7 @@ static PyModuleDef definition = {
     .m_slots = slots,
     .m_traverse = traverse,
     .m_clear = clear,
-    .m_free = end,
+    .m_free = free_module,
 };
 
 PyMODINIT_FUNC PyInit__fluid(void); /* Python calls it by this name */

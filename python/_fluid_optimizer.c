@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* _fluid_optimizer.c - Switch and Optimizer: what lives from call to call.
+/* _fluid_optimizer.c - Switch and Optimizer, which keep state between calls.
  *
- * Each has a net of its own, which every call points at the programs of now. */
+ * Each has a net of its own; every call sets it to the current programs. */
 #include "_fluid.h"
 
 #include <string.h>
@@ -39,8 +39,9 @@ static fl_net *net_for(py_state *st, fl_net **place)
     return *place;
 }
 
-/* A case or its end; the program's current block follows the net's. */
-static PyObject *move(py_switch *s, fl_var *cond, bool end)
+/* Begin or end a case. The current block of the program becomes that of the
+ * net. */
+static PyObject *move_case(py_switch *s, fl_var *cond, bool end)
 {
     py_call c;
     PyObject *o = NULL;
@@ -61,7 +62,7 @@ static PyObject *switch_case(PyObject *self, PyObject *condition)
     if (condition != Py_None &&
         py_to_var(s->st, condition, "a case's condition", &cond))
         return NULL;
-    return move(s, cond, false);
+    return move_case(s, cond, false);
 }
 
 static PyObject *switch_end(PyObject *self, PyObject *none)
@@ -71,7 +72,7 @@ static PyObject *switch_end(PyObject *self, PyObject *none)
         PyErr_SetString(PyExc_ValueError, "Switch.end: no case is open");
         return NULL;
     }
-    return move(s, NULL, true);
+    return move_case(s, NULL, true);
 }
 
 static PyMethodDef switch_methods[] = {
@@ -102,10 +103,10 @@ typedef struct py_optimizer {
     py_state *st;
     fl_net *net;
     fl_optimizer *o;
-    PyObject *hooks;          /* of one's own; None: of the table */
-    fl_optimizer_hooks table; /* what hooks replace, if there is a table */
-    PyObject *keep;           /* what its arguments point to */
-    py_program *main; /* whose variables it has; NULL before the first */
+    PyObject *hooks; /* hooks of a Python subclass; None: those of the table */
+    fl_optimizer_hooks table; /* those of the table */
+    PyObject *keep;           /* objects that its arguments point to */
+    py_program *main;         /* of its variables; NULL before the first call */
 } py_optimizer;
 
 static fl_err call_hook(py_optimizer *o, const char *method, PyObject *list)
@@ -114,7 +115,7 @@ static fl_err call_hook(py_optimizer *o, const char *method, PyObject *list)
     py_role old;
     if (!list || py_role_enter(c, o->net, &old)) {
         Py_XDECREF(list);
-        return FL_EINVAL; /* Python has raised */
+        return FL_EINVAL; /* a Python exception is set */
     }
     PyObject *block = py_block_wrap(c->main, 0);
     PyObject *r =
@@ -171,7 +172,8 @@ static const fl_signature *signature_of(py_state *st, const char *name)
     return &own;
 }
 
-static int make(py_call *c, py_optimizer *o, const char *name, PyObject *dict)
+static int make_optimizer(py_call *c, py_optimizer *o, const char *name,
+                          PyObject *dict)
 {
     const fl_optimizer_hooks hooks = {on_begin, on_update, on_finish, o};
     fl_arg *args;
@@ -211,8 +213,8 @@ static PyObject *optimizer_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     PyObject *self = (PyObject *)o;
     const bool failed =
         py_call_begin(&c, st, NULL, NULL, net_for(st, &o->net)) ||
-        make(&c, o, name, dict);
-    py_call_end(&c); /* before self goes, whose net the call has */
+        make_optimizer(&c, o, name, dict);
+    py_call_end(&c); /* before self is freed, because the call uses its net */
     if (failed)
         Py_CLEAR(self);
     return self;
@@ -247,9 +249,9 @@ static void optimizer_dealloc(PyObject *self)
     py_dealloc(self);
 }
 
-/* A call over the program that these variables are of. */
-static int begin(py_call *c, py_optimizer *o, py_program *main,
-                 PyObject *startup)
+/* Begin a call on the program of these variables. */
+static int begin_call(py_call *c, py_optimizer *o, py_program *main,
+                      PyObject *startup)
 {
     py_program *s =
         startup && startup != Py_None ? (py_program *)startup : NULL;
@@ -280,8 +282,9 @@ static PyObject *pack(py_call *c, const fl_ops *ops, const fl_param_grads *pgs)
                          py_params_grads(c->main, pgs));
 }
 
-/* minimize, or its first half. */
-static PyObject *run(PyObject *self, PyObject *args, PyObject *kw, bool update)
+/* Run minimize, or only backward. */
+static PyObject *run_minimize(PyObject *self, PyObject *args, PyObject *kw,
+                              bool update)
 {
     static char *names[] = {"loss", "startup", "parameter_list", "no_grad_set",
                             NULL};
@@ -298,7 +301,7 @@ static PyObject *run(PyObject *self, PyObject *args, PyObject *kw, bool update)
                                      &params, &no_grad) ||
         py_to_var(o->st, loss, "loss", &v))
         return NULL;
-    if (!begin(&c, o, ((py_variable *)loss)->program, startup) &&
+    if (!begin_call(&c, o, ((py_variable *)loss)->program, startup) &&
         !py_to_backward(&c.pool, params, no_grad, &opts)) {
         const fl_err err =
             update ? fl_optimizer_minimize(o->o, v, &opts, &pgs, &ops)
@@ -317,15 +320,15 @@ static PyObject *run(PyObject *self, PyObject *args, PyObject *kw, bool update)
 
 static PyObject *minimize(PyObject *self, PyObject *args, PyObject *kw)
 {
-    return run(self, args, kw, true);
+    return run_minimize(self, args, kw, true);
 }
 
 static PyObject *backward(PyObject *self, PyObject *args, PyObject *kw)
 {
-    return run(self, args, kw, false);
+    return run_minimize(self, args, kw, false);
 }
 
-/* (param, grad) pairs; the program is the first parameter's. */
+/* Convert (param, grad) pairs. The program is that of the first parameter. */
 static int to_pairs(py_pool *p, py_state *st, PyObject *o, fl_param_grads *out,
                     py_program **program)
 {
@@ -372,7 +375,7 @@ static PyObject *apply_gradients(PyObject *self, PyObject *args, PyObject *kw)
         py_pool_fini(&pool);
         return NULL;
     }
-    if (!begin(&c, o, program, startup)) {
+    if (!begin_call(&c, o, program, startup)) {
         const fl_err err = fl_optimizer_apply_gradients(o->o, &pgs, &ops);
         result = err ? py_raise(o->st, err) : ops_list(c.main, &ops);
     }
@@ -390,7 +393,7 @@ static PyObject *param_rate(PyObject *self, PyObject *param)
     py_call c;
     if (py_to_var(o->st, param, "param", &v))
         return NULL;
-    if (!begin(&c, o, ((py_variable *)param)->program, NULL)) {
+    if (!begin_call(&c, o, ((py_variable *)param)->program, NULL)) {
         const fl_err err = fl_optimizer_rate(o->o, v, &rate);
         result = err ? py_raise(o->st, err) : py_var_wrap(c.main, rate);
     }
@@ -414,7 +417,7 @@ static PyObject *accumulator(PyObject *self, PyObject *args, PyObject *kw)
         py_to_var(o->st, param, "param", &v) ||
         (of_shape != Py_None && py_to_shape(of_shape, &shape)))
         return NULL;
-    if (!begin(&c, o, ((py_variable *)param)->program, NULL)) {
+    if (!begin_call(&c, o, ((py_variable *)param)->program, NULL)) {
         const fl_err err = fl_optimizer_accumulator(
             o->o, kind, v, start, of_shape == Py_None ? NULL : &shape, &made);
         result = err ? py_raise(o->st, err) : py_var_wrap(c.main, made);
@@ -535,7 +538,7 @@ static PyObject *create_accumulators(PyObject *self, PyObject *params)
     py_call c;
     if (no_table(o))
         return NULL;
-    if (!begin(&c, o, NULL, NULL) &&
+    if (!begin_call(&c, o, NULL, NULL) &&
         !py_to_vars(&c.pool, o->st, params, "parameters", &n, &vars) &&
         (pgs.at = py_pool_alloc(&c.pool, (size_t)(n + 1) * sizeof *pgs.at))) {
         for (int i = 0; i < n; i++)
@@ -562,7 +565,7 @@ static PyObject *append_op(PyObject *self, PyObject *pair)
     py_call c;
     if (no_table(o))
         return NULL;
-    if (!begin(&c, o, NULL, NULL) &&
+    if (!begin_call(&c, o, NULL, NULL) &&
         !py_to_vars(&c.pool, o->st, pair, "param_and_grad", &n, &vars)) {
         const fl_param_grad pg = {vars[0], n > 1 ? vars[1] : NULL};
         if (!pg.param || !pg.grad)
@@ -586,7 +589,7 @@ static PyObject *finish(PyObject *self, PyObject *pairs)
     py_call c;
     if (no_table(o))
         return NULL;
-    if (!begin(&c, o, NULL, NULL) &&
+    if (!begin_call(&c, o, NULL, NULL) &&
         !to_pairs(&c.pool, o->st, pairs, &pgs, &program))
         result = py_result(o->st, o->table.finish(o->table.user, o->o, &pgs));
     py_call_end(&c);

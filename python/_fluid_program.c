@@ -6,7 +6,7 @@
 
 /* --- views --- */
 
-/* The view of a C object, or a new one of that class, cached. */
+/* The cached view of a C object; if there is none, a new one of that class. */
 static PyObject *view(py_program *p, const void *at, int cls, bool *made)
 {
     PyObject *key = PyLong_FromVoidPtr((void *)at);
@@ -91,7 +91,7 @@ int py_program_keep(py_program *p, PyObject *list)
     return more ? 0 : -1;
 }
 
-/* --- the life of a Program --- */
+/* --- making and freeing a Program --- */
 
 PyObject *py_program_wrap(py_state *st, fl_program *p, py_program *like)
 {
@@ -118,7 +118,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     if (!st)
         return NULL;
     PyTypeObject *usual = st->cls[PY_CLS_PROGRAM];
-    st->cls[PY_CLS_PROGRAM] = type; /* what is asked for may be another */
+    st->cls[PY_CLS_PROGRAM] = type; /* the requested class may be a subclass */
     PyObject *o = py_program_wrap(st, fl_program_new(st->engine), NULL);
     st->cls[PY_CLS_PROGRAM] = usual;
     return o;
@@ -145,7 +145,7 @@ static int program_clear(PyObject *self)
     return 0;
 }
 
-/* Views hold the program: when it ends they are gone. */
+/* Views hold references to the program, so none is left here. */
 static void program_dealloc(PyObject *self)
 {
     PyObject_GC_UnTrack(self);
@@ -317,11 +317,12 @@ static PyObject *inference(PyObject *self, PyObject *args)
     return o;
 }
 
-/* What a view of a variable must be found again by. */
+/* Identifies the variable of a view, so that it can be found again. */
 typedef struct place {
     py_variable *view;
     int block;
-    char *name; /* a copy: names end with what the program held */
+    char *name; /* a copy, because names are freed with the content of the
+                   program */
 } place;
 
 static int collect(py_program *p, place **out)
@@ -349,7 +350,8 @@ static int collect(py_program *p, place **out)
     return n;
 }
 
-/* Variables are found again by block and name; the cache starts anew. */
+/* After the content was replaced: find the variables of views again by block
+ * and name, and clear the cache. */
 static void settle(py_program *p, place *at, int n)
 {
     PyDict_Clear(p->views);
@@ -374,8 +376,8 @@ static void end_program(PyObject *capsule)
     fl_program_free(PyCapsule_GetPointer(capsule, NULL));
 }
 
-/* An Optimizer points into the program that it has built on: what that held
- * ends with it, not before. */
+/* Keep the old content of a program alive: an Optimizer may still point into
+ * it. */
 static int retire(py_program *p)
 {
     fl_program *old = fl_program_new(p->st->engine);
@@ -387,7 +389,7 @@ static int retire(py_program *p)
     return failed;
 }
 
-static PyObject *take(PyObject *self, PyObject *arg)
+static PyObject *take_program(PyObject *self, PyObject *arg)
 {
     py_program *p = (py_program *)self, *from = (py_program *)arg;
     place *mine, *theirs;
@@ -424,7 +426,7 @@ static PyObject *serialize(PyObject *self, PyObject *none)
     return o;
 }
 
-static PyObject *parse(PyObject *cls, PyObject *args, PyObject *kw)
+static PyObject *parse_bytes(PyObject *cls, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"data", "name", NULL};
     py_state *st = py_state_of((PyTypeObject *)cls);
@@ -456,10 +458,11 @@ static PyMethodDef program_methods[] = {
     {"clone", PY_KEYWORDS(clone), "A copy."},
     {"prune", prune, METH_O, "What the named variables need."},
     {"inference", inference, METH_VARARGS, "As a saved model has it."},
-    {"take", take, METH_O, "Become what the other is."},
+    {"take", take_program, METH_O,
+     "Take the content of another program, which is empty afterwards."},
     {"verify", verify, METH_NOARGS, "ValueError: a rule is broken."},
     {"serialize_to_string", serialize, METH_NOARGS, "Paddle's ProgramDesc."},
-    {"parse_from_string", (PyCFunction)(void (*)(void))parse,
+    {"parse_from_string", (PyCFunction)(void (*)(void))parse_bytes,
      METH_CLASS | METH_VARARGS | METH_KEYWORDS, "A ProgramDesc read back."},
     {"to_string", program_string, METH_NOARGS, "Protobuf's text format."},
     {"to_text", program_text, METH_NOARGS, "The library's readable form."},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_scope.c - Scope, Value and SelectedRows.
  *
- * What Python holds of a scope's variable is the scope and the name: values
- * may be erased, and scopes dropped, under it. */
+ * A Python object for a variable of a scope holds the scope and the name, not
+ * a pointer, because values may be erased and scopes dropped meanwhile. */
 #include "_fluid.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ void py_scope_end_run(py_scope *s)
     s->runs--;
 }
 
-/* Does C use one of these scopes, or one below? */
+/* Whether a C call uses one of these scopes or a scope below them. */
 static bool any_runs(const py_scope *kid)
 {
     for (; kid; kid = kid->next)
@@ -57,7 +57,8 @@ static void leave_parent(py_scope *s)
         }
 }
 
-/* A child's variables live on in its parent until that drops its kids. */
+/* The C scope of a child stays in its parent until the parent drops its kids.
+ */
 static void scope_dealloc(PyObject *self)
 {
     py_scope *s = (py_scope *)self;
@@ -152,7 +153,7 @@ static PyObject *scope_drop_kids(PyObject *self, PyObject *none)
     return Py_NewRef(Py_None);
 }
 
-/* After a failure *list is NULL. */
+/* Append a name to a list. After an error *list is NULL. */
 static void add_name(void *to, const char *name, fl_value *v)
 {
     PyObject **list = to;
@@ -172,17 +173,19 @@ static PyObject *scope_names(PyObject *self, PyObject *none)
 }
 
 static PyMethodDef scope_methods[] = {
-    {"var", scope_var, METH_O, "Here; made if new."},
-    {"find_var", scope_find, METH_O, "Here or in the parents; or None."},
-    {"erase", scope_erase, METH_O, "These names, here."},
-    {"new_scope", scope_child, METH_NOARGS, "A child."},
-    {"drop_kids", scope_drop_kids, METH_NOARGS, "End every child."},
+    {"var", scope_var, METH_O,
+     "The variable of this scope; made if it does not exist."},
+    {"find_var", scope_find, METH_O,
+     "The variable of this scope or its parents, or None."},
+    {"erase", scope_erase, METH_O, "Remove these names from this scope."},
+    {"new_scope", scope_child, METH_NOARGS, "A new child scope."},
+    {"drop_kids", scope_drop_kids, METH_NOARGS, "Drop all child scopes."},
     {"local_var_names", scope_names, METH_NOARGS, "In order of creation."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot scope_slots[] = {
-    {Py_tp_doc, "Names and what they hold."},
+    {Py_tp_doc, "A mapping from names to values."},
     {Py_tp_new, (void *)scope_new},
     {Py_tp_dealloc, (void *)scope_dealloc},
     {Py_tp_methods, scope_methods},
@@ -223,7 +226,7 @@ static void value_dealloc(PyObject *self)
     py_dealloc(self);
 }
 
-static fl_value *find(py_state *st, py_scope *s, PyObject *name)
+static fl_value *find_value(py_state *st, py_scope *s, PyObject *name)
 {
     fl_scope *at = py_scope_get(s);
     const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
@@ -237,7 +240,7 @@ static fl_value *find(py_state *st, py_scope *s, PyObject *name)
 static fl_value *value_of(PyObject *self)
 {
     py_value *v = (py_value *)self;
-    return find(v->st, v->scope, v->name);
+    return find_value(v->st, v->scope, v->name);
 }
 
 static PyObject *value_name(PyObject *self, void *closure)
@@ -284,7 +287,7 @@ static PyObject *value_rows(PyObject *self, PyObject *none)
                : make_rows(o->st, o->st->type[PY_ROWS], o->scope, o->name);
 }
 
-/* Tensors of their own: an array's may move. */
+/* New tensors, because the tensors of an array may move in memory. */
 static PyObject *value_array(PyObject *self, PyObject *none)
 {
     py_value *o = (py_value *)self;
@@ -335,7 +338,7 @@ PyType_Spec py_value_spec = {
 typedef struct py_rows {
     PyObject head;
     py_state *st;
-    fl_value *own; /* NULL: a scope's */
+    fl_value *own; /* NULL: the value of a scope */
     py_scope *scope;
     PyObject *name;
 } py_rows;
@@ -343,7 +346,7 @@ typedef struct py_rows {
 static fl_rows *rows_of(PyObject *self)
 {
     py_rows *o = (py_rows *)self;
-    fl_value *v = o->own ? o->own : find(o->st, o->scope, o->name);
+    fl_value *v = o->own ? o->own : find_value(o->st, o->scope, o->name);
     fl_rows *r = NULL;
     if (v && fl_value_rows(v, &r))
         py_raise_run(o->st, FL_EINVAL);
@@ -361,7 +364,8 @@ static int64_t listed(const fl_rows *r)
     return r->index.data ? r->index.shape.dim[0] : 0;
 }
 
-/* Rows without their values count for nothing: kernels trust n. */
+/* Clear the rows if the number of values does not match, because kernels rely
+ * on n. */
 void py_rows_settle(PyObject *rows)
 {
     fl_rows *r = rows_of(rows);

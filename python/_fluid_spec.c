@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_spec.c - initializers, regularizers, clips, parameter attributes.
  *
- * An object says what it is with _fluid_spec(), a dict. One without it that
- * can be called is the user's own: the library calls back while it builds, and
- * what Python appends then is stamped as the library would stamp it. */
+ * The method _fluid_spec() of an object returns a dict that describes it. An
+ * object without this method that can be called was written by the user: the
+ * library calls it back while it builds, and ops that it appends get the same
+ * role and name scope as ops of the library. */
 #include "_fluid.h"
 
 #include <string.h>
@@ -46,8 +47,8 @@ PyType_Spec py_hook_spec = {
     .slots = hook_slots,
 };
 
-/* In the pool, and with the main program as long as that lives: parameters
- * of both programs point to it. */
+/* Make a hook. The pool and the main program keep it, because parameters of
+ * both programs point to it. */
 static void *make_hook(py_call *c, PyObject *object)
 {
     py_hook *h = (py_hook *)py_alloc(c->st->type[PY_HOOK]);
@@ -70,8 +71,8 @@ PyObject *py_from_hook(void *user)
 
 /* --- specs --- */
 
-/* The dict of an object, in the pool; NULL without an exception: it has none.
- */
+/* The dict that describes an object, in the pool. NULL without an exception: it
+ * has none. */
 static PyObject *spec_of(py_call *c, PyObject *o)
 {
     PyObject *spec = NULL;
@@ -83,11 +84,11 @@ static PyObject *spec_of(py_call *c, PyObject *o)
     }
     if (spec && py_pool_keep(&c->pool, spec))
         Py_CLEAR(spec);
-    Py_XDECREF(spec); /* the pool has it */
+    Py_XDECREF(spec); /* the pool holds a reference */
     return spec;
 }
 
-/* A key's value, borrowed; NULL: absent or None. */
+/* The value of a key, borrowed; NULL: it is missing or None. */
 static PyObject *field(PyObject *spec, const char *key)
 {
     PyObject *o = PyDict_GetItemString(spec, key);
@@ -140,7 +141,7 @@ static int not_one(PyObject *o, const char *what)
 
 /* --- initializers --- */
 
-/* C's code for "Python has raised": the sentence is never read. */
+/* The error code for a Python exception. The message is never read. */
 static fl_err failed_in_python(void)
 {
     return FL_EINVAL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_tensor.c - LoDTensor, and memory that crosses without a copy.
  *
- * In: any C-contiguous buffer is a tensor over its memory. Out: a tensor of
- * its own lends its memory for as long as the buffer lives, whatever becomes
- * of the tensor. A scope's tensor is written by the next run, so its buffer is
- * a copy. */
+ * In: a tensor uses the memory of any C-contiguous buffer. Out: an owned tensor
+ * shares its memory as long as the buffer lives, even if the tensor changes or
+ * ends. The tensor of a scope is written by the next run, so its buffer is a
+ * copy. */
 #include "_fluid.h"
 
 #include <string.h>
@@ -14,11 +14,11 @@
 static const struct {
     char format[2];
     fl_dtype dtype;
-    size_t size; /* of "l": 4 or 8, as the machine has it */
+    size_t size; /* size of "l" is 4 or 8, depending on the machine */
 } formats[] = {
     {"f", FL_F32, 4}, {"d", FL_F64, 8}, {"q", FL_I64, 8}, {"l", FL_I64, 8},
     {"i", FL_I32, 4}, {"l", FL_I32, 4}, {"h", FL_I16, 2}, {"?", FL_BOOL, 1},
-    {"e", FL_F16, 2}, {"H", FL_F16, 2}, /* its bits */
+    {"e", FL_F16, 2}, {"H", FL_F16, 2}, /* the bits of a float16 */
     {"B", FL_U8, 1},  {"b", FL_I8, 1},
 };
 
@@ -62,7 +62,7 @@ static int shape_of(const Py_buffer *b, fl_shape *out)
     return 0;
 }
 
-/* Elements side by side in memory of the pool. */
+/* Copy the elements to contiguous memory of the pool. */
 static void *gathered(py_pool *p, const Py_buffer *b)
 {
     void *to = py_pool_alloc(p, (size_t)b->len + 1);
@@ -84,7 +84,7 @@ static int from_buffer(py_pool *p, const Py_buffer *b, fl_tensor *out)
     return 0;
 }
 
-/* A buffer that the pool releases: as the memory of a memoryview. */
+/* Open a buffer through a memoryview, which the pool releases. */
 static int open_buffer(py_pool *p, PyObject *o, Py_buffer **out)
 {
     PyObject *view = PyMemoryView_FromObject(o);
@@ -102,7 +102,7 @@ static int open_buffer(py_pool *p, PyObject *o, Py_buffer **out)
     return failed ? -1 : 0;
 }
 
-/* A tensor of the pool's over the same memory. */
+/* A tensor in the pool that shares the memory of o. */
 static int share_tensor(py_pool *p, py_tensor *o, fl_tensor *out)
 {
     const fl_tensor *t = py_tensor_get(o);
@@ -110,7 +110,8 @@ static int share_tensor(py_pool *p, py_tensor *o, fl_tensor *out)
     Py_buffer *b;
     if (!t)
         return -1;
-    const bool borrows = o->shared && !t->buf; /* an array's memory */
+    const bool borrows =
+        o->shared && !t->buf; /* it borrows the memory of an array */
     if (borrows && open_buffer(p, o->shared->obj, &b))
         return -1;
     const fl_err err =
@@ -139,7 +140,7 @@ int py_to_tensor(py_pool *p, py_state *st, PyObject *o, fl_tensor *out)
     return open_buffer(p, o, &b) || from_buffer(p, b, out) ? -1 : 0;
 }
 
-/* --- life --- */
+/* --- making and freeing --- */
 
 static fl_tensor *of_scope(py_tensor *t)
 {
@@ -200,7 +201,7 @@ static void forget_shared(py_tensor *t)
 {
     if (!t->shared)
         return;
-    if (!t->own.buf) /* it still borrows */
+    if (!t->own.buf) /* it still borrows memory */
         t->own.data = NULL;
     PyBuffer_Release(t->shared);
     PyMem_Free(t->shared);
@@ -219,10 +220,10 @@ static void tensor_dealloc(PyObject *self)
 
 /* --- out --- */
 
-/* What a buffer needs while it lives. */
+/* State of an exported buffer. */
 typedef struct export
 {
-    fl_tensor t; /* a share of the memory, or a copy */
+    fl_tensor t; /* shares the memory, or is a copy */
     Py_ssize_t shape[FL_MAX_RANK], strides[FL_MAX_RANK];
 }
 export;
@@ -248,8 +249,8 @@ static void describe(const export *e, PyObject *self, Py_buffer *b, int flags)
     b->internal = (void *)e;
 }
 
-/* Of a variable whose elements are elsewhere the library says where they are.
- * NULL: it is just empty. */
+/* Why a tensor has no elements, if they are in another process. NULL: it is
+ * just empty. */
 static const char *why_empty(py_tensor *t)
 {
     fl_scope *s =
@@ -320,7 +321,7 @@ static PyObject *done(py_tensor *t, fl_err err)
     return Py_NewRef(Py_None);
 }
 
-/* The LoD stays, as Fluid's set leaves it. */
+/* Copy elements. The LoD is not changed, as in Fluid. */
 static fl_err copy_in(fl_tensor *to, fl_tensor from)
 {
     fl_tensor kept = {0};
@@ -343,7 +344,8 @@ static PyObject *tensor_set(PyObject *self, PyObject *args)
     fl_tensor *to = py_tensor_get(t);
     if (!to)
         return NULL;
-    if (why_empty(t)) /* a copy here would be of no use to anybody */
+    if (why_empty(
+            t)) /* setting a copy here would have no effect on the servers */
         return raise_empty(PyExc_RuntimeError, t);
     if (!py_to_tensor(&pool, t->st, array, &from) && (to = py_tensor_get(t))) {
         const fl_err err = copy_in(to, from);
@@ -397,7 +399,7 @@ static PyObject *tensor_shape(PyObject *self, PyObject *none)
 
 /* --- level of detail --- */
 
-/* A level as offsets, or as the lengths between them. */
+/* A LoD level as a list of offsets or of lengths. */
 static PyObject *level(const fl_lod *lod, int l, bool lengths)
 {
     const int64_t n = lengths ? lod->n[l] - 1 : lod->n[l];
@@ -434,7 +436,7 @@ static PyObject *get_lengths(PyObject *self, PyObject *none)
     return levels(self, true);
 }
 
-/* Lists of lists of ints, in the pool. */
+/* Convert a list of lists of ints, in the pool. */
 static int to_levels(py_pool *p, PyObject *o, fl_lod *out)
 {
     const Py_ssize_t n = PySequence_Size(o);
@@ -466,7 +468,7 @@ static int64_t rows_of(const fl_tensor *t)
     return t->data && t->shape.rank ? t->shape.dim[0] : -1;
 }
 
-/* Take the LoD if it is one that fits the rows. */
+/* Set the LoD after checking that it fits the number of rows. */
 static fl_err put_lod(fl_tensor *t, const fl_lod *lod)
 {
     fl_err err = lod->levels ? fl_lod_check(lod, rows_of(t)) : FL_OK;
@@ -527,8 +529,9 @@ static PyObject *is_initialized(PyObject *self, PyObject *none)
     return t ? PyBool_FromLong(t->data != NULL) : NULL;
 }
 
-/* -1: a dim is negative, or there are more than a number can say. */
-static int64_t count(const fl_shape *s)
+/* The number of elements; -1: a dimension is negative, or the number overflows.
+ */
+static int64_t count_elements(const fl_shape *s)
 {
     int64_t n = 1;
     for (int i = 0; i < s->rank; i++)
@@ -537,7 +540,8 @@ static int64_t count(const fl_shape *s)
     return n;
 }
 
-/* Dims before there is memory, or others over as many elements. */
+/* Set the dims before memory is allocated, or change them if the number of
+ * elements stays the same. */
 static PyObject *set_dims(PyObject *self, PyObject *dims)
 {
     py_tensor *o = (py_tensor *)self;
@@ -545,13 +549,14 @@ static PyObject *set_dims(PyObject *self, PyObject *dims)
     fl_tensor *t = py_to_shape(dims, &shape) ? NULL : py_tensor_get(o);
     if (!t)
         return NULL;
-    if (count(&shape) < 0)
+    if (count_elements(&shape) < 0)
         return PyErr_Format(PyExc_ValueError,
                             "%R: a tensor cannot have these dims", dims);
-    if (t->data && count(&shape) != count(&t->shape))
-        return PyErr_Format(
-            PyExc_ValueError, "the tensor has %lld elements, the dims %lld",
-            (long long)count(&t->shape), (long long)count(&shape));
+    if (t->data && count_elements(&shape) != count_elements(&t->shape))
+        return PyErr_Format(PyExc_ValueError,
+                            "the tensor has %lld elements, the dims %lld",
+                            (long long)count_elements(&t->shape),
+                            (long long)count_elements(&shape));
     t->shape = shape;
     return done(o, FL_OK);
 }
@@ -569,7 +574,7 @@ static PyObject *tensor_alloc(PyObject *self, PyObject *dtype)
     if (!err)
         t->lod.levels = levels;
     if (!err)
-        memset(t->data, 0, (size_t)count(&shape) * fl_dtype_size(as));
+        memset(t->data, 0, (size_t)count_elements(&shape) * fl_dtype_size(as));
     return done(o, err);
 }
 
@@ -583,13 +588,13 @@ static PyObject *tensor_clear(PyObject *self, PyObject *none)
     return done((py_tensor *)self, FL_OK);
 }
 
-/* An element's address; NULL: an exception is set. */
+/* The address of an element; NULL: an exception is set. */
 static char *element(PyObject *self, Py_ssize_t i, fl_dtype *dtype)
 {
     const fl_tensor *t = py_tensor_get((py_tensor *)self);
     if (!t)
         return NULL;
-    if (!t->data || i < 0 || i >= count(&t->shape)) {
+    if (!t->data || i < 0 || i >= count_elements(&t->shape)) {
         PyErr_Format(PyExc_IndexError, "the tensor has no element %zd", i);
         return NULL;
     }
@@ -622,7 +627,8 @@ static PyObject *set_element(PyObject *self, PyObject *args)
               : NULL;
 }
 
-/* numpy takes the buffer by itself; it asks here where there is none. */
+/* __array__: numpy uses the buffer protocol first and calls this if there is no
+ * buffer. */
 static PyObject *as_array(PyObject *self, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"dtype", "copy", NULL};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* _fluid_train.c - train: a pass over a dataset.
  *
- * The threads that work never see the interpreter. This one asks twenty times
- * a second for Ctrl-C and for the script's wish to stop, and prints. */
+ * Worker threads never use the interpreter. The calling thread prints, and
+ * checks twenty times a second for Ctrl-C and whether the script wants to stop.
+ */
 #include "_fluid.h"
 
 typedef struct training {
@@ -10,7 +11,7 @@ typedef struct training {
     PyThreadState *thread;
 } training;
 
-/* The result ends here; -1: an exception. */
+/* The truth value of a result, which is released; -1: an exception is set. */
 static int truth(PyObject *o)
 {
     const int t = o ? PyObject_IsTrue(o) : -1;
@@ -18,7 +19,7 @@ static int truth(PyObject *o)
     return t;
 }
 
-static int print(void *user, const char *text)
+static int print_text(void *user, const char *text)
 {
     training *t = user;
     PyEval_RestoreThread(t->thread);
@@ -27,9 +28,11 @@ static int print(void *user, const char *text)
     return failed;
 }
 
-static int ask(training *t)
+/* It is asked again while the training ends with an exception: no Python code
+ * may run then. */
+static int ask_script(training *t)
 {
-    if (PyErr_CheckSignals())
+    if (PyErr_Occurred() || PyErr_CheckSignals())
         return FL_END_NOW;
     switch (truth(PyObject_CallNoArgs(t->stop))) {
     case 0:
@@ -45,7 +48,7 @@ static int poll(void *user)
 {
     training *t = user;
     PyEval_RestoreThread(t->thread);
-    const int wish = ask(t);
+    const int wish = ask_script(t);
     t->thread = PyEval_SaveThread();
     return wish;
 }
@@ -60,10 +63,10 @@ static PyObject *progress(const fl_progress *p)
         PyBool_FromLong(p->stopped));
 }
 
-static PyObject *run(py_state *st, training *t, fl_train_opts *o)
+static PyObject *run_training(py_state *st, training *t, fl_train_opts *o)
 {
     fl_progress p;
-    o->print = print;
+    o->print = print_text;
     o->poll = poll;
     o->user = t;
     t->thread = PyEval_SaveThread();
@@ -101,7 +104,7 @@ static PyObject *train(PyObject *module, PyObject *args, PyObject *kw)
             PyErr_Format(PyExc_ValueError, "%d labels for %d fetches", n,
                          o.n_fetches);
         else if ((o.scope = py_scope_begin_run((py_scope *)scope))) {
-            result = run(st, &t, &o);
+            result = run_training(st, &t, &o);
             py_scope_end_run((py_scope *)scope);
         }
     }

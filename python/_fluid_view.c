@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Both begin alike: head, state, program. */
+/* Operator and Variable begin with the same fields: head, state, program. */
 static int view_traverse(PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
@@ -62,7 +62,7 @@ static PyObject *op_idx(PyObject *self, void *closure)
     return op ? PyLong_FromLongLong(fl_op_index(op)) : NULL;
 }
 
-/* Slots, or the names in all of them. */
+/* List the slots, or the names in all slots. */
 static PyObject *list_names(const fl_args *args, int n, bool slots)
 {
     PyObject *list = PyList_New(0);
@@ -125,7 +125,7 @@ static PyGetSetDef op_fields[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-/* The table of an operator's type, or NULL. */
+/* The table of an operator type; NULL: there is none. */
 static const fl_op_info *table_of(py_state *st, const char *type)
 {
     const fl_op_info *rows;
@@ -171,7 +171,7 @@ static PyObject *op_output(PyObject *self, PyObject *slot)
     return slot_names(self, slot, false);
 }
 
-/* NULL without an exception: there is none of that name. */
+/* NULL without an exception: the operator has no attribute of that name. */
 static const fl_attr *find_attr(PyObject *self, PyObject *name)
 {
     const fl_desc *d = desc_of(self);
@@ -211,7 +211,8 @@ static PyObject *attr_type(PyObject *self, PyObject *name)
     return a ? PyLong_FromLong((long)a->type) : NULL;
 }
 
-/* dict[name] = o, which is given up; the dict, or NULL if anything failed. */
+/* Set dict[name] = o and release o. Returns the dict; NULL: an error occurred
+ * here or before. */
 static PyObject *put_item(PyObject *dict, const char *name, PyObject *o)
 {
     if (dict && (!o || PyDict_SetItemString(dict, name, o)))
@@ -391,7 +392,7 @@ PyType_Spec py_operator_spec = {
 
 /* --- Variable --- */
 
-static int look(PyObject *self, fl_var_info *out)
+static int get_var_info(PyObject *self, fl_var_info *out)
 {
     const fl_var *v = ((py_variable *)self)->v;
     if (!v) {
@@ -403,7 +404,7 @@ static int look(PyObject *self, fl_var_info *out)
     return 0;
 }
 
-/* Which field: the closure of a getter and a setter. */
+/* The field that a getter or setter works on, as its closure. */
 typedef enum field {
     NAME,
     TYPE,
@@ -442,7 +443,7 @@ static PyObject *get_field(PyObject *self, void *closure)
 {
     const field f = (field)(intptr_t)closure;
     fl_var_info i;
-    if (look(self, &i))
+    if (get_var_info(self, &i))
         return NULL;
     switch (f) {
     case NAME:
@@ -569,7 +570,7 @@ static int set_field(PyObject *self, PyObject *value, void *closure)
         PyErr_SetString(PyExc_AttributeError, "it cannot be deleted");
         return -1;
     }
-    if (look(self, &i))
+    if (get_var_info(self, &i))
         return -1;
     const int failed = py_call_begin(&c, v->st, v->program, NULL, NULL) ||
                        set_in_call(&c, v, f, value);
@@ -580,9 +581,10 @@ static int set_field(PyObject *self, PyObject *value, void *closure)
 static PyObject *var_block(PyObject *self, void *closure)
 {
     fl_var_info i;
-    return look(self, &i) ? NULL
-                          : py_block_wrap(((py_variable *)self)->program,
-                                          fl_block_look(i.block).idx);
+    return get_var_info(self, &i)
+               ? NULL
+               : py_block_wrap(((py_variable *)self)->program,
+                               fl_block_look(i.block).idx);
 }
 
 static bool writes(const fl_desc *d, const char *name)
@@ -597,7 +599,7 @@ static bool writes(const fl_desc *d, const char *name)
 static PyObject *var_op(PyObject *self, void *closure)
 {
     fl_var_info i;
-    if (look(self, &i))
+    if (get_var_info(self, &i))
         return NULL;
     for (int64_t k = fl_block_look(i.block).n_ops - 1; k >= 0; k--) {
         fl_op *op = fl_block_op(i.block, k);
@@ -637,8 +639,9 @@ static PyGetSetDef var_fields[] = {
 static PyObject *var_string(PyObject *self, PyObject *none)
 {
     fl_var_info i;
-    return look(self, &i) ? NULL
-                          : py_text(fl_var_proto(((py_variable *)self)->v));
+    return get_var_info(self, &i)
+               ? NULL
+               : py_text(fl_var_proto(((py_variable *)self)->v));
 }
 
 static PyMethodDef var_methods[] = {

@@ -34,6 +34,8 @@ ABSENT = (
     ("paddle.v2.layer", LATER, "sequence labelling and search",
      "crf crf_decoding ctc warp_ctc lambda_cost seq_slice sub_nested_seq"),
     ("paddle.v2.layer", LATER, "large output layers", "nce hsigmoid"),
+    ("paddle.v2.layer", NEVER, "a layer's layer_type is a text, and all "
+     "layers take layer_attr", "LayerType layer_support"),
     ("paddle.v2.layer", LATER, "pictures in three dimensions, regions, grids",
      "img_conv3d img_pool3d roi_pool priorbox multibox_loss "
      "detection_output scale_sub_region conv_operator"),

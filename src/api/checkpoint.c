@@ -6,13 +6,14 @@
  *                      trainer_0/epoch_id   the last step that it contains
  *                      trainer_0/step_id
  *
- * A checkpoint without _SUCCESS was cut short: nobody loads it, and the next
+ * A checkpoint without _SUCCESS is incomplete: it is never loaded, and the next
  * save removes it. Both folders have manifests, so a damaged file is found, and
  * the checkpoint before it is loaded instead.
  *
- * In a job with servers trainer 0 saves, and each server loads its pieces by
- * itself. A trainer that goes on in the middle while the servers began anew
- * would train wrongly without a word, so it compares what it has received. */
+ * In a job with servers trainer 0 saves, and each server loads its pieces. If a
+ * trainer continued from a checkpoint while the servers had started with
+ * initial values, the model would be wrong and nobody would notice. So a
+ * trainer compares the parameters that it received with the checkpoint. */
 #include "api/engine.h"
 
 #include "base/folder.h"
@@ -21,6 +22,7 @@
 #include "base/path.h"
 #include "base/stage.h"
 #include "exec/model.h"
+#include "state/snapshot.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -37,7 +39,8 @@ enum {
 
 typedef FL_VEC(int64_t) serial_list;
 
-/* DIR/checkpoint_N/name, or the folder itself (name NULL). fl_mem_free. */
+/* The path DIR/checkpoint_N/name, or of the folder itself (name NULL). Own: the
+ * caller frees it with fl_mem_free. */
 static char *path_in(const char *dir, int64_t serial, const char *name)
 {
     fl_str s = {0};
@@ -47,7 +50,7 @@ static char *path_in(const char *dir, int64_t serial, const char *name)
     return fl_str_take(&s);
 }
 
-/* --- which there are --- */
+/* --- the list --- */
 
 static bool read_serial(const char *name, int64_t *out)
 {
@@ -64,7 +67,8 @@ static int by_serial(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whole or not, the oldest first. A folder that is not there has none. */
+/* List all checkpoints, also incomplete ones, the oldest first. A missing
+ * folder gives an empty list. */
 static fl_err list_serials(const fl_disk *disk, const char *dir,
                            serial_list *out)
 {
@@ -114,8 +118,9 @@ static fl_err write_args(const fl_disk *disk, const char *path,
     return err;
 }
 
-/* What is not whole, and all but the `most` newest. The mark of success goes
- * first: a removal that is cut short leaves none that looks whole. */
+/* Remove incomplete checkpoints, and all but the `most` newest. _SUCCESS is
+ * removed first, so that an interrupted removal leaves no checkpoint that looks
+ * complete. */
 static fl_err remove_old(const fl_disk *disk, const char *dir,
                          const serial_list *all, int most)
 {
@@ -157,8 +162,8 @@ fl_err fl_checkpoint_save(fl_engine *e, const fl_program *p, fl_scope *s,
     serial_list all = {0};
     if (most < 1)
         return fl_fail(FL_EINVAL,
-                       "checkpoint: at most %d are to be kept, expected 1 or "
-                       "more",
+                       "checkpoint: the number of checkpoints to keep is %d, "
+                       "expected 1 or more",
                        most);
     fl_err err = list_serials(e->disk, dir, &all);
     at->serial = all.n ? all.at[all.n - 1] + 1 : 0;
@@ -205,7 +210,8 @@ static fl_err read_args(const fl_folder *f, void *user)
     return read_number(f, "step_id", &c->step);
 }
 
-/* What a trainer loads: all that it has itself. */
+/* Arguments of a load on a trainer, which loads only the variables that it has
+ * itself. */
 typedef struct trainer_load {
     const fl_program *p;
     FL_VEC(const char *) names;
@@ -226,7 +232,8 @@ static bool same_tensor(const fl_value *a, const fl_value *b)
            !memcmp(a->tensor.data, b->tensor.data, fl_tensor_bytes(&a->tensor));
 }
 
-/* The servers' parameters came with the startup program. */
+/* Compare the parameters that the startup program received from the servers
+ * with the checkpoint. */
 static fl_err compare_params(const fl_loaded *l, fl_scope *s, const char *dir)
 {
     for (int64_t i = 0; i < l->list.n; i++) {
@@ -281,7 +288,7 @@ static fl_err load_one(fl_engine *e, const fl_program *p, fl_scope *s,
     return err;
 }
 
-/* The newest whole one; where it is damaged, the one before it. */
+/* Load the newest complete checkpoint; if it is damaged, the one before it. */
 static fl_err load_newest(fl_engine *e, const fl_program *p, fl_scope *s,
                           const char *dir, const serial_list *all,
                           fl_checkpoint *out)
@@ -321,7 +328,7 @@ fl_err fl_checkpoint_load(fl_engine *e, const fl_program *p, fl_scope *s,
     return err;
 }
 
-/* --- for people --- */
+/* --- text for users --- */
 
 /* "epoch 2, step 30, 12 files, 3456 bytes", or what is wrong with it. */
 static void describe_checkpoint(fl_engine *e, const char *dir, int64_t serial,
@@ -351,13 +358,109 @@ static void describe_checkpoint(fl_engine *e, const char *dir, int64_t serial,
     fl_mem_free(model);
 }
 
+/* --- snapshots of servers, for people --- */
+
+/* What is done with each snapshot of a folder. */
+typedef struct looking {
+    fl_engine *engine;
+    const char *dir;
+    fl_str *lines;
+    fl_err first; /* error */
+} looking;
+
+static void add_part_bytes(void *user, const char *path)
+{
+    int64_t *bytes = user, size;
+    char *data = fl_path_join(path, "data");
+    if (!fl_disk_real()->size(fl_disk_real(), data, &size))
+        *bytes += size;
+    fl_mem_free(data);
+}
+
+static void describe_snapshot(void *user, int64_t number)
+{
+    const looking *l = user;
+    const fl_disk *disk = l->engine->disk;
+    char *path = fl_snapshot_path(l->dir, number);
+    fl_snapshot_job job = {0};
+    fl_str image = {0};
+    int64_t bytes = 0;
+    const fl_err err = fl_snapshot_read(disk, l->dir, number, &job, &image);
+    fl_str_printf(l->lines, "snapshot-%lld: ", (long long)number);
+    if (err == FL_ENOENT)
+        fl_str_add(l->lines, "cut short: it is not used, and the next one "
+                             "removes it\n");
+    else if (err)
+        fl_str_printf(l->lines, "damaged: %s\n", fl_errmsg());
+    else if (!fl_snapshot_parts(disk, path, add_part_bytes, &bytes))
+        fl_str_printf(l->lines,
+                      "whole, version %lld, %ssynchronous, %d servers, %d "
+                      "trainers, %lld bytes\n",
+                      (long long)job.version, job.async ? "a" : "", job.servers,
+                      job.trainers, (long long)bytes);
+    fl_str_fini(&image);
+    fl_mem_free(path);
+}
+
+static void verify_part(void *user, const char *path)
+{
+    looking *l = user;
+    const fl_err err = fl_engine_damage(l->engine, path, l->lines);
+    l->first = l->first ? l->first : err;
+}
+
+static bool is_snapshot(fl_engine *e, const char *path)
+{
+    fl_folder f;
+    const fl_err err = fl_folder_init(&f, e->disk, path);
+    const bool is =
+        !err && f.manifest.kind && !strcmp(f.manifest.kind, FL_SNAPSHOT_KIND);
+    if (!err)
+        fl_folder_fini(&f);
+    return is || err == FL_EPROTO;
+}
+
+/* All files of a whole snapshot, and of its parts. */
+static void verify_snapshot(looking *l, const char *path)
+{
+    verify_part(l, path);
+    const fl_err err = fl_snapshot_parts(l->engine->disk, path, verify_part, l);
+    l->first = l->first ? l->first : err;
+}
+
+static void verify_numbered(void *user, int64_t number)
+{
+    looking *l = user;
+    char *path = fl_snapshot_path(l->dir, number);
+    if (is_snapshot(l->engine, path)) /* others were cut short */
+        verify_snapshot(l, path);
+    fl_mem_free(path);
+}
+
+static void count_one(void *user, int64_t number)
+{
+    ++*(int *)user;
+}
+
+static int count_snapshots(fl_engine *e, const char *dir)
+{
+    int n = 0;
+    if (fl_snapshot_each(e->disk, dir, count_one, &n))
+        return 0;
+    return n;
+}
+
 fl_err fl_checkpoint_list(fl_engine *e, const char *dir, char **text)
 {
     serial_list all = {0};
     fl_str lines = {0};
+    looking l = {.engine = e, .dir = dir, .lines = &lines};
     fl_err err = list_serials(e->disk, dir, &all);
-    if (!err && !all.n)
-        err = fl_fail(FL_ENOENT, "%s has no folder " PREFIX "N", dir);
+    if (!err && !all.n && count_snapshots(e, dir))
+        err = fl_snapshot_each(e->disk, dir, describe_snapshot, &l);
+    else if (!err && !all.n)
+        err = fl_fail(FL_ENOENT, "%s has no folder " PREFIX "N or snapshot-N",
+                      dir);
     for (int64_t i = 0; i < all.n && !err; i++)
         describe_checkpoint(e, dir, all.at[i], &lines);
     if (!err)
@@ -373,7 +476,14 @@ fl_err fl_verify(fl_engine *e, const char *dir, char **text)
     serial_list all = {0};
     fl_str lines = {0};
     fl_err first = list_serials(e->disk, dir, &all);
-    if (!first && !all.n)
+    looking l = {.engine = e, .dir = dir, .lines = &lines};
+    if (!first && !all.n && is_snapshot(e, dir)) {
+        verify_snapshot(&l, dir);
+        first = l.first;
+    } else if (!first && !all.n && count_snapshots(e, dir)) {
+        first = fl_snapshot_each(e->disk, dir, verify_numbered, &l);
+        first = first ? first : l.first;
+    } else if (!first && !all.n)
         first = fl_engine_damage(e, dir, &lines);
     for (int64_t i = 0; i < all.n; i++)
         for (int k = 0; k < 2; k++) {

@@ -103,7 +103,8 @@ static void the_newest_is_loaded_and_few_stay(void)
     CHECK_INT(count(&w), 0);
     CHECK_INT(load(&w).serial, -1);
     CHECK_ERR(save(&w, 0, 1), FL_EINVAL,
-              "checkpoint: at most 0 are to be kept, expected 1 or more");
+              "checkpoint: the number of checkpoints to keep is 0, expected 1 "
+              "or more");
     world_fini(&w);
 }
 

@@ -7,14 +7,22 @@
  *     sha256sum FILE.. | sha256sum
  *
  * Only files that were saved count, without the manifest. A saved folder has
- * whole variables, so its digest does not depend on the number of servers. */
+ * whole variables, so its digest does not depend on the number of servers.
+ *
+ * A snapshot of servers has parts. In place of files, its variables and tables
+ * count: the pieces of a variable are joined in their order, and the digests of
+ * the rows of a table are added up, whichever part has a row. So this digest
+ * does not depend on the number of servers either. */
 #include "api/engine.h"
 
 #include "base/folder.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/sha256.h"
+#include "state/snapshot.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -28,7 +36,7 @@ typedef struct file_sum {
     char hex[HEX];
 } file_sum;
 
-typedef FL_VEC(file_sum) sum_list;
+typedef FL_VEC(file_sum) sum_list; /* own the names */
 
 static void free_sums(sum_list *sums)
 {
@@ -64,7 +72,7 @@ static fl_err sum_bytes(const fl_disk *disk, fl_file *file, int64_t bytes,
     return err;
 }
 
-/* Compare a file with the manifest, and sum it up. */
+/* Compare a file with the manifest, and compute its digest. */
 static fl_err sum_file(const fl_folder *f, const char *name, char hex[HEX])
 {
     const fl_disk *disk = f->disk;
@@ -83,22 +91,189 @@ static fl_err sum_file(const fl_folder *f, const char *name, char hex[HEX])
     return err ? err : closed;
 }
 
-/* The files of a folder that count: those that the manifest lists. */
+/* Refuse a folder without a manifest, because only files that a manifest lists
+ * count. */
 static fl_err need_manifest(const fl_folder *f)
 {
     if (f->manifest.kind)
         return FL_OK;
     return fl_fail(FL_EINVAL,
-                   "%s has no %s: it is no folder that Fluid has saved, and "
-                   "nothing says what its files must be",
+                   "%s has no %s: Fluid did not save this folder, so its files "
+                   "cannot be checked",
                    f->dir, FL_MANIFEST);
 }
+
+/* --- the variables and tables of a snapshot --- */
+
+/* A tensor of a part, or a piece of one. */
+typedef struct piece {
+    const fl_snapshot_part *part;
+    const fl_snapshot_tensor *tensor;
+} piece;
+
+typedef struct snapshot {
+    int servers;
+    fl_snapshot_part *part; /* of each server */
+    FL_VEC(piece) piece;    /* by variable, then by place in it */
+} snapshot;
+
+static int compare_pieces(const void *a, const void *b)
+{
+    const fl_snapshot_tensor *x = ((const piece *)a)->tensor;
+    const fl_snapshot_tensor *y = ((const piece *)b)->tensor;
+    const int order = strcmp(x->var, y->var);
+    return order ? order : (x->first > y->first) - (x->first < y->first);
+}
+
+static void close_snapshot(snapshot *s)
+{
+    for (int i = 0; i < s->servers; i++)
+        fl_snapshot_part_fini(&s->part[i]);
+    fl_mem_free(s->part);
+    fl_vec_fini(&s->piece);
+}
+
+static void list_pieces(snapshot *s)
+{
+    for (int i = 0; i < s->servers; i++)
+        for (int64_t k = 0; k < s->part[i].index.tensor.n; k++)
+            fl_push(&s->piece,
+                    (piece){&s->part[i], &s->part[i].index.tensor.at[k]});
+    if (s->piece.n)
+        qsort(s->piece.at, (size_t)s->piece.n, sizeof(piece), compare_pieces);
+}
+
+/* Open all parts of the snapshot in the folder `dir`. */
+static fl_err open_snapshot(const fl_disk *disk, const char *dir, snapshot *s)
+{
+    const char *dash = strrchr(fl_path_base(dir), '-');
+    const int64_t number = dash ? strtoll(dash + 1, NULL, 10) : 0;
+    char *base = fl_path_parent(dir);
+    fl_snapshot_job job;
+    fl_str image = {0};
+    fl_err err = fl_snapshot_read(disk, base, number, &job, &image);
+    fl_str_fini(&image);
+    *s = (snapshot){0};
+    if (!err)
+        s->part = fl_mem_alloc((size_t)job.servers * sizeof *s->part);
+    while (!err && s->servers < job.servers) {
+        err = fl_snapshot_part_init(&s->part[s->servers], disk, base, number,
+                                    s->servers);
+        s->servers += !err;
+    }
+    fl_mem_free(base);
+    if (err)
+        close_snapshot(s);
+    else
+        list_pieces(s);
+    return err;
+}
+
+static fl_err add_part_bytes(fl_sha256 *sha, const fl_snapshot_part *p,
+                             int64_t at, int64_t bytes)
+{
+    char *chunk = fl_mem_alloc(CHUNK);
+    fl_err err = FL_OK;
+    for (const int64_t end = at + bytes; at < end && !err;) {
+        const size_t n = end - at < CHUNK ? (size_t)(end - at) : CHUNK;
+        err = p->disk->read_at(p->data, at, chunk, n);
+        if (!err)
+            fl_sha256_add(sha, chunk, n);
+        at += (int64_t)n;
+    }
+    fl_mem_free(chunk);
+    return err;
+}
+
+/* The digest of the variable whose pieces begin at *i, which moves on. A piece
+ * that several servers have, such as a learning rate, counts once. */
+static fl_err sum_variable(const snapshot *s, int64_t *i, sum_list *sums)
+{
+    const fl_snapshot_tensor *t = s->piece.at[*i].tensor;
+    const char *var = t->var;
+    int64_t before = -1;
+    file_sum sum = {.name = NULL};
+    fl_sha256 sha;
+    fl_sha256_init(&sha);
+    fl_sha256_add(&sha, &t->dtype, sizeof t->dtype);
+    for (; *i < s->piece.n; ++*i) {
+        const piece *p = &s->piece.at[*i];
+        if (strcmp(p->tensor->var, var))
+            break;
+        if (p->tensor->first != before)
+            FL_TRY(
+                add_part_bytes(&sha, p->part, p->tensor->at, p->tensor->bytes));
+        before = p->tensor->first;
+    }
+    end_sum(&sha, sum.hex);
+    sum.name = fl_mem_strdup(var);
+    fl_push(sums, sum);
+    return FL_OK;
+}
+
+/* Add the digests of the rows of a table, as four numbers. */
+static fl_err add_rows(const fl_snapshot_part *p, const fl_snapshot_table *t,
+                       uint64_t total[FL_SHA256 / 8])
+{
+    const size_t size = sizeof(int64_t) + (size_t)t->row;
+    char *row = fl_mem_alloc(size);
+    fl_err err = FL_OK;
+    for (int64_t i = 0; i < t->rows && !err; i++) {
+        uint64_t word[FL_SHA256 / 8];
+        fl_sha256 sha;
+        err = p->disk->read_at(p->data, t->at + i * (int64_t)size, row, size);
+        fl_sha256_init(&sha);
+        fl_sha256_add(&sha, row, size);
+        fl_sha256_end(&sha, (unsigned char *)word);
+        for (int k = 0; k < FL_SHA256 / 8; k++)
+            total[k] += word[k];
+    }
+    fl_mem_free(row);
+    return err;
+}
+
+/* The digest of table number k of the index, which all servers have. */
+static fl_err sum_table(const snapshot *s, int64_t k, sum_list *sums)
+{
+    const char *name = s->part[0].index.table.at[k].name;
+    uint64_t total[FL_SHA256 / 8] = {0};
+    file_sum sum = {.name = NULL};
+    fl_sha256 sha;
+    for (int i = 0; i < s->servers; i++)
+        for (int64_t j = 0; j < s->part[i].index.table.n; j++)
+            if (!strcmp(s->part[i].index.table.at[j].name, name))
+                FL_TRY(add_rows(&s->part[i], &s->part[i].index.table.at[j],
+                                total));
+    fl_sha256_init(&sha);
+    fl_sha256_add(&sha, total, sizeof total);
+    end_sum(&sha, sum.hex);
+    sum.name = fl_mem_strdup(name);
+    fl_push(sums, sum);
+    return FL_OK;
+}
+
+static fl_err sum_snapshot(const fl_folder *f, sum_list *sums)
+{
+    snapshot s;
+    fl_err err = FL_OK;
+    FL_TRY(open_snapshot(f->disk, f->dir, &s));
+    for (int64_t i = 0; i < s.piece.n && !err;)
+        err = sum_variable(&s, &i, sums);
+    for (int64_t k = 0; s.servers && k < s.part[0].index.table.n && !err; k++)
+        err = sum_table(&s, k, sums);
+    close_snapshot(&s);
+    return err;
+}
+
+/* --- folders --- */
 
 static fl_err sum_folder(const fl_folder *f, void *user)
 {
     sum_list *sums = user;
-    free_sums(sums); /* of an attempt that another save has overtaken */
+    free_sums(sums); /* of an attempt that another save made invalid */
     FL_TRY(need_manifest(f));
+    if (!strcmp(f->manifest.kind, FL_SNAPSHOT_KIND))
+        return sum_snapshot(f, sums);
     for (int64_t i = 0; i < f->manifest.file.n; i++) {
         const char *name = f->manifest.file.at[i].name;
         file_sum sum = {.name = NULL};
@@ -133,7 +308,7 @@ static fl_err list_damage(const fl_folder *f, void *user)
 {
     fl_str *lines = user;
     fl_err first = FL_OK;
-    lines->n = 0; /* of an attempt that another save has overtaken */
+    lines->n = 0; /* of an earlier attempt, which another save made invalid */
     FL_TRY(need_manifest(f));
     for (int64_t i = 0; i < f->manifest.file.n; i++) {
         char hex[HEX];

@@ -3,6 +3,7 @@
 #include "base/memdisk.h"
 #include "base/stage.h"
 #include "base/test.h"
+#include "state/snapshot.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -131,10 +132,95 @@ static void a_missing_file_is_named(void)
     world_fini(&w);
 }
 
+/* --- snapshots --- */
+
+enum {
+    VALUES = 12, /* elements of the variable */
+    ROWS = 4     /* rows of the table, of one number each */
+};
+
+/* What one server of `servers` writes: its share of the variable w, the
+ * learning rate, and the rows of the table whose id falls to it. */
+static void write_part(world *w, const char *base, int server, int servers,
+                       int change)
+{
+    const int n = VALUES / servers;
+    int32_t value[VALUES], rate = 7;
+    fl_stage s;
+    fl_snapshot_index x = {
+        .server = server, .servers = servers, .number = 1, .version = 5};
+    for (int i = 0; i < n; i++)
+        value[i] = 100 + server * n + i;
+    value[0] += change;
+    fl_push(&x.tensor,
+            ((fl_snapshot_tensor){.name = fl_mem_strdup("w.block"),
+                                  .var = fl_mem_strdup("w"),
+                                  .first = server * n,
+                                  .dtype = 2,
+                                  .rank = 1,
+                                  .dim = {n},
+                                  .bytes = n * (int64_t)sizeof *value}));
+    fl_push(&x.tensor, ((fl_snapshot_tensor){.name = fl_mem_strdup("rate"),
+                                             .var = fl_mem_strdup("rate"),
+                                             .dtype = 2,
+                                             .rank = 1,
+                                             .dim = {1},
+                                             .at = x.tensor.at[0].bytes,
+                                             .bytes = sizeof rate}));
+    CHECK_OK(fl_snapshot_begin(&s, w->e->disk, base, &x));
+    CHECK_OK(fl_stage_append(&s, value, (size_t)n * sizeof *value));
+    CHECK_OK(fl_stage_append(&s, &rate, sizeof rate));
+    fl_push(&x.table, ((fl_snapshot_table){.name = fl_mem_strdup("rows"),
+                                           .dtype = 5,
+                                           .row = 8,
+                                           .at = s.size}));
+    for (int64_t i = ROWS - 1; i >= 0; i--)
+        if (i % servers == server) {
+            const int64_t row[2] = {i, 1000 + i};
+            CHECK_OK(fl_stage_append(&s, row, sizeof row));
+            x.table.at[0].rows++;
+        }
+    CHECK_OK(fl_snapshot_end(&s, &x));
+    fl_stage_fini(&s);
+    fl_snapshot_index_fini(&x);
+}
+
+static void write_snapshot(world *w, const char *base, int servers, int change)
+{
+    const fl_snapshot_job job = {.number = 1,
+                                 .version = 5,
+                                 .generation = 1,
+                                 .servers = servers,
+                                 .trainers = 1,
+                                 .state = 1,
+                                 .digest = "0123456789abcdef0123456789abcdef"};
+    for (int i = 0; i < servers; i++)
+        write_part(w, base, i, servers, change);
+    CHECK_OK(fl_snapshot_commit(w->e->disk, base, &job, "coordinator", 11));
+}
+
+static void the_digest_of_a_snapshot_is_of_what_it_holds(void)
+{
+    world w;
+    char one[FL_DIGEST_TEXT], three[FL_DIGEST_TEXT], other[FL_DIGEST_TEXT];
+    world_init(&w);
+    write_snapshot(&w, "one", 1, 0);
+    write_snapshot(&w, "three", 3, 0);
+    write_snapshot(&w, "other", 3, 1);
+    CHECK_OK(fl_digest(w.e, "one/snapshot-1", one));
+    CHECK_OK(fl_digest(w.e, "three/snapshot-1", three));
+    CHECK_OK(fl_digest(w.e, "other/snapshot-1", other));
+    CHECK_STR(one, three);
+    CHECK(strcmp(one, other) != 0);
+    world_fini(&w);
+}
+
 const fl_test fl_tests[] = {
     {"a digest is that of sha256sum", a_digest_is_that_of_sha256sum},
     {"equal folders have equal digests", equal_folders_have_equal_digests},
     {"every flipped byte is found and named", every_flipped_byte_is_named},
     {"a missing file is named", a_missing_file_is_named},
+    {"the digest of a snapshot does not depend on the number of servers",
+     the_digest_of_a_snapshot_is_of_what_it_holds},
     {0},
 };

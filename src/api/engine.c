@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "exec/exe.h"
+#include "pserver/pserver.h"
 #include "train/train.h"
 
 #include <stdio.h>
@@ -39,7 +40,7 @@ fl_engine *fl_engine_new(void)
     fl_engine *e = fl_mem_alloc(sizeof *e);
     if (fl_registry_all(&e->registry)) {
         fprintf(stderr, "fluid: a table of operators is wrong: %s\n",
-                fl_errmsg()); /* our own bug: the tests run this line */
+                fl_errmsg()); /* a bug of ours: every test runs this line */
         abort();
     }
     e->disk = fl_disk_real();
@@ -75,6 +76,7 @@ fl_exec_env fl_engine_env(fl_engine *e)
         .worlds = e->worlds,
         .no_fuse = no_fuse,
         .trust = trust,
+        .kept = fl_pserver_kept,
     };
 }
 

@@ -53,15 +53,16 @@ fl_err fl_program_load(fl_engine *e, const char *path, fl_program **out)
     return err;
 }
 
-/* A trainer's program: what it lacks is on servers. */
-static bool is_trainers(const fl_program *p)
+/* Whether p is the program of a trainer in a job with servers. */
+static bool is_trainer_program(const fl_program *p)
 {
     return p->job && fl_placement_of(p->job)->origin_size;
 }
 
-/* The job that keeps what p lacks here, or NULL. */
-static const fl_placement *keeper_of(fl_engine *e, const fl_program *p,
-                                     fl_scope *s)
+/* The placement of the job whose servers hold variables of p; NULL: there is
+ * none. */
+static const fl_placement *placement_for(fl_engine *e, const fl_program *p,
+                                         fl_scope *s)
 {
     const fl_block *b = fl_program_block(p, 0);
     for (fl_entry *v = NULL; (v = fl_map_next(&b->vars, v));) {
@@ -74,27 +75,28 @@ static const fl_placement *keeper_of(fl_engine *e, const fl_program *p,
 
 /* --- saving --- */
 
-/* What goes into a folder as one save. */
+/* Arguments of a save. */
 typedef struct saving {
     fl_engine *e;
-    /* The program that tells which variables servers keep; if it was not cut (a
-     * test on a trainer), those that a job of the engine keeps. */
+    /* The program whose placement says which variables are on servers. If it
+     * was not transpiled (a test program on a trainer), the job of the engine
+     * decides. */
     const fl_program *cut;
-    const fl_program *vars; /* whose variables are saved; NULL: none are */
+    const fl_program *vars; /* its variables are saved; NULL: none are */
     fl_scope *scope;
-    const char *file; /* for all variables; NULL: one each */
-    int n;            /* of names; < 0: all that go to disk */
+    const char *file; /* one file for all variables; NULL: one file each */
+    int n; /* number of names; < 0: all variables that a save includes */
     const char *const *names;
-    const fl_program *model; /* saved as model_file; or NULL */
+    const fl_program *model; /* the program to save as model_file; or NULL */
     const char *model_file;
 } saving;
 
 static fl_err stage_vars(const saving *v, fl_stage *stage)
 {
     fl_engine *e = v->e;
-    const fl_placement *place = is_trainers(v->cut)
+    const fl_placement *place = is_trainer_program(v->cut)
                                     ? fl_placement_of(v->cut->job)
-                                    : keeper_of(e, v->vars, v->scope);
+                                    : placement_for(e, v->vars, v->scope);
     fl_saver saver = {.stage = stage, .place = place, .scope = v->scope};
     if (!place)
         return fl_vars_save(stage, v->vars, v->scope, v->file, v->n, v->names);
@@ -114,7 +116,7 @@ static fl_err stage_model(const saving *v, fl_stage *stage)
     return err;
 }
 
-/* *refused: the folder cannot be written, and another may do. */
+/* Save. *refused: the folder cannot be written; another folder may work. */
 static fl_err save_into(const saving *v, const char *dir, bool *refused)
 {
     fl_stage stage;
@@ -130,11 +132,11 @@ static fl_err save_into(const saving *v, const char *dir, bool *refused)
     return err;
 }
 
-/* "fluid-saved-" and the folder that it stands for, as one name. */
+/* The name of a fallback folder: "fluid-saved-" and the path that was meant. */
 static char *fallback_name(const char *dir)
 {
     enum {
-        LONGEST = 200 /* bytes; a file system takes 255 */
+        LONGEST = 200 /* bytes; file systems allow 255 */
     };
     fl_str s = {0};
     const size_t n = strlen(dir);
@@ -146,8 +148,8 @@ static char *fallback_name(const char *dir)
     return fl_str_take(&s);
 }
 
-/* In a folder for temporary files others may guess a name and be there first:
- * this one is made with a name that nobody has. */
+/* Save into a new folder with an unpredictable name. In a folder for temporary
+ * files another user could create a predictable name first. */
 static fl_err save_into_new(const saving *v, char *template)
 {
     bool refused;
@@ -160,9 +162,9 @@ static fl_err save_into_new(const saving *v, char *template)
     return err;
 }
 
-/* A trained model is not lost because its folder cannot be written: the current
- * directory takes it, or the one for temporary files. It is an error all the
- * same, and the sentence says where the model is. */
+/* If the folder cannot be written, save the model to the current directory or
+ * to the one for temporary files, so that it is not lost. The call still fails,
+ * and the error says where the model is. */
 static fl_err save_elsewhere(const saving *v, const char *dir, fl_err err)
 {
     const fl_sentence why = fl_sentence_keep();
@@ -224,16 +226,17 @@ fl_err fl_load_persistables(fl_engine *e, const fl_program *p, fl_scope *s,
     return fl_load_vars(e, p, s, dir, file, -1, NULL);
 }
 
-/* Is it for servers to load? */
-static bool is_servers(const fl_program *p, fl_scope *s, const char *name)
+/* Whether servers load the variable, because it is absent here. */
+static bool is_on_servers(const fl_program *p, fl_scope *s, const char *name)
 {
     const fl_var *var = fl_block_find(fl_program_block(p, 0), name);
     const fl_value *v = fl_scope_find(s, name);
     return (var && var->absent) || (v && fl_value_is_absent(v));
 }
 
-/* What servers hold stays there. A combined file is read whole all the same:
- * what stands where is known by what stands before. */
+/* Load the variables that this process has, and skip those on servers. A
+ * combined file is read completely, because the position of a record depends on
+ * the records before it. */
 static fl_err load_here(fl_engine *e, const fl_program *p, fl_scope *s,
                         const char *dir, const char *file, int n,
                         const char *const *names)
@@ -242,7 +245,7 @@ static fl_err load_here(fl_engine *e, const fl_program *p, fl_scope *s,
     FL_VEC(const char *) here = {0};
     fl_err err = fl_vars_list(p, n, names, &all);
     for (int64_t i = 0; i < all.n; i++)
-        if (is_servers(p, s, all.at[i]->name))
+        if (is_on_servers(p, s, all.at[i]->name))
             fl_push(&away, all.at[i]);
         else
             fl_push(&here, all.at[i]->name);
@@ -252,8 +255,8 @@ static fl_err load_here(fl_engine *e, const fl_program *p, fl_scope *s,
                   : fl_vars_load(e->disk, p, s, dir, file, n, names);
     for (int64_t i = 0; i < away.n && !err; i++) {
         const fl_var *v = away.at[i];
-        FL_WARN("\"%s\" was not loaded here: it lies on the servers, which "
-                "load it (fleet.init_server(dirname))",
+        FL_WARN("\"%s\" was not loaded here: it is on the servers, which load "
+                "it (fleet.init_server(dirname))",
                 v->name);
         if (file)
             fl_value_set_absent(fl_scope_find(s, v->name), v->dtype, &v->shape);
@@ -285,13 +288,14 @@ static const char *params_file(const fl_model_opts *opts)
     return opts ? opts->params_file : NULL;
 }
 
-/* What computes the targets; of a trainer's program, that before the cut. */
+/* The program that computes the targets. For a trainer, it is made from the
+ * program before it was transpiled. */
 static fl_err inference_of(fl_engine *e, const fl_program *p, int n_feeds,
                            const char *const *feeds, int n_targets,
                            const char *const *targets, fl_program **out)
 {
     fl_program *origin;
-    if (!is_trainers(p))
+    if (!is_trainer_program(p))
         return fl_inference_program(p, n_feeds, feeds, n_targets, targets, out);
     FL_TRY(fl_placement_origin(fl_placement_of(p->job), e->registry, &origin));
     const fl_err err =
@@ -300,7 +304,8 @@ static fl_err inference_of(fl_engine *e, const fl_program *p, int n_feeds,
     return err;
 }
 
-/* A program and, unless it is to be alone, the values of its variables. */
+/* Save a program and, unless only the program is wanted, the values of its
+ * variables. */
 static fl_err save_model(fl_engine *e, const fl_program *cut,
                          const fl_program *model, const char *file, fl_scope *s,
                          const char *dir, const fl_model_opts *opts)
@@ -338,21 +343,22 @@ fl_err fl_model_save(fl_engine *e, const fl_program *p, fl_scope *s,
     return err;
 }
 
-/* A model is asked for as it was saved, so its tables are loaded here, too. */
+/* Warn if the scope now has copies of tables that are on servers: loading a
+ * model loads all of its variables. */
 static void warn_of_copies(const fl_program *p, fl_scope *s, const char *dir)
 {
     const fl_block *b = fl_program_block(p, 0);
     for (fl_entry *v = NULL; (v = fl_map_next(&b->vars, v));) {
         const fl_value *value = fl_scope_find(s, v->key);
         if (value && fl_value_is_absent(value))
-            FL_WARN("\"%s\" lies on the servers; what runs in this scope now "
-                    "reads the copy of %s in their place: load a model into "
-                    "a scope of its own (fluid.scope_guard(fluid.Scope()))",
+            FL_WARN("\"%s\" is on the servers, but programs that run in this "
+                    "scope now read the copy from %s: load a model into a "
+                    "scope of its own (fluid.scope_guard(fluid.Scope()))",
                     v->key, dir);
     }
 }
 
-/* A model on its way from a folder. */
+/* Arguments and result of loading a model. */
 typedef struct arrival {
     fl_engine *e;
     const fl_model_opts *opts;

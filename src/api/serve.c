@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve.c - servers without a program, and trainers that bring it. */
+/* serve.c - servers that start without a program, and trainers that send it. */
 #include "api/engine.h"
 #include "pserver/daemon.h"
 #include "trainer/fetch.h"
@@ -43,7 +43,7 @@ fl_err fl_params_fetch(fl_engine *e, const fl_program *p, fl_scope *scope,
     fl_trainer *t;
     if (!place || place->server >= 0)
         return fl_fail(FL_EINVAL,
-                       "fetch: the program is no trainer's part of a job");
+                       "fetch: the program is not that of a trainer in a job");
     FL_TRY(fl_service_trainer(e->service, place, &t));
     return fl_fetch_params(t, &watch, p, scope);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* show.c - saved things and tables in words. */
+/* show.c - saved programs, tensors and folders as text for users. */
 #include "api/engine.h"
 
 #include "base/folder.h"
@@ -13,8 +13,8 @@
 #include <string.h>
 
 enum {
-    LARGEST_FILE = 1 << 30, /* bytes: more than a person reads */
-    SHOWN = 32,             /* elements of a tensor */
+    LARGEST_FILE = 1 << 30, /* bytes of a file that is shown */
+    SHOWN = 32,             /* elements of a tensor that are shown */
 };
 
 static void show_elements(const fl_tensor *t, fl_str *s)
@@ -64,8 +64,8 @@ static void show_value(const fl_value *v, fl_str *s)
     show_elements(t, s);
 }
 
-/* Records back to back: one for a variable, several in a combined file. With
- * elements, or their heads in one line. */
+/* Show the records of a tensor file: one for a variable, several in a combined
+ * file. With `brief` only their types and shapes, in one line. */
 static fl_err show_records(const char *path, const fl_str *bytes, fl_kind kind,
                            bool brief, fl_str *s)
 {
@@ -84,7 +84,8 @@ static fl_err show_records(const char *path, const fl_str *bytes, fl_kind kind,
     return err;
 }
 
-/* What is wrong with it is said of a tensor, which most files hold. */
+/* Show a file of tensors or of selected rows. If it is neither, the error is
+ * that of a tensor, because most files hold tensors. */
 static fl_err show_tensors(const char *path, const fl_str *bytes, bool brief,
                            fl_str *s)
 {
@@ -153,7 +154,7 @@ static void show_program_head(fl_engine *e, const fl_str *bytes, fl_str *s)
     fl_program_free(p);
 }
 
-/* What is in a file, as far as that fits into a line. */
+/* Append what a file contains, in one line. */
 static void show_content(fl_engine *e, const fl_str *bytes, fl_str *s)
 {
     if (is_program(bytes))
@@ -162,7 +163,8 @@ static void show_content(fl_engine *e, const fl_str *bytes, fl_str *s)
         fl_str_add(s, bytes->n ? "neither a program nor a tensor" : "empty");
 }
 
-/* A file too large to be read whole: its head, and its checksum. */
+/* Show the head of a file that is too large to be read as a whole, and compare
+ * its checksum. */
 static fl_err show_large(const fl_folder *f, const char *name, fl_str *s)
 {
     char *path, shape[FL_SHAPE_TEXT];
@@ -203,7 +205,7 @@ static void show_entry(fl_engine *e, const fl_folder *f, const char *name,
     fl_str_fini(&bytes);
 }
 
-/* Every file that is there or is listed, in the order of names. */
+/* List every file that exists or is in the manifest, sorted by name. */
 static fl_err list_files(const fl_folder *f, fl_manifest *out)
 {
     fl_file_names names = {0}, below = {0};
@@ -238,7 +240,7 @@ static void show_manifest(const fl_folder *f, int64_t files, fl_str *s)
                       f->dir, m->staged);
 }
 
-/* A listing on its way. */
+/* Arguments and result of a listing. */
 typedef struct listing {
     fl_engine *e;
     fl_str *s;

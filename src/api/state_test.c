@@ -30,6 +30,40 @@ static void states_are_listed_and_removed(void)
     CHECK_INT(fl_state_remove(path), FL_ENOENT);
 }
 
+/* A folder as redo.h describes it. */
+static void make_journal(const fl_statedir *d, const char *path)
+{
+    char line[2048];
+    snprintf(line, sizeof line,
+             "mkdir -p %s && cp -r %s %s/base && echo 12345 > %s/journal-1-0",
+             path, fl_statedir_path(d), path, path);
+    CHECK_INT(system(line), 0);
+}
+
+static void journals_are_listed_and_removed(void)
+{
+    char *text, path[600], other[512];
+    setenv("FLUID_STATE_DIR", fl_test_dir(), 1);
+    snprintf(other, sizeof other, "%s/journals", fl_test_dir());
+    setenv("FLUID_JOURNAL_DIR", other, 1);
+    snprintf(path, sizeof path, "%s/001122334455-server-0", other);
+    fl_statedir *d = test_state();
+    fl_statedir_ready(d);
+    make_journal(d, path);
+    fl_statedir_remove(d);
+    fl_statedir_close(d);
+    CHECK_OK(fl_state_list(&text));
+    CHECK(strstr(text, "/journals/001122334455-server-0: journal of server 0 "
+                       "of job 001122334455, "));
+    CHECK(strstr(text, "held by nobody; "));
+    fl_free(text);
+    CHECK_ERR(fl_state_remove(other), FL_ENOENT, "/journals/head");
+    CHECK_OK(fl_state_remove(path));
+    CHECK_OK(fl_state_list(&text));
+    CHECK_STR(text, "");
+    fl_free(text);
+}
+
 /* Another process holds it; who asks has the record lock's view of it. */
 static void a_state_that_is_held_is_not_removed(void)
 {
@@ -60,6 +94,7 @@ static void a_state_that_is_held_is_not_removed(void)
 
 const fl_test fl_tests[] = {
     {"states are listed and removed", states_are_listed_and_removed},
+    {"journals are listed and removed", journals_are_listed_and_removed},
     {"a state that is held is not removed",
      a_state_that_is_held_is_not_removed},
     {0},

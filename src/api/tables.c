@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tables.c - operators, layers and optimisers as fronts see them.
+/* tables.c - the tables of operators, layers and optimisers, for front ends.
  *
- * The rows are made once, with the engine: a front walks them when it starts,
- * so that what it offers is what there is. */
+ * The rows are made once, when the engine is created. A front end reads them
+ * when it starts, so that it offers exactly what the engine has. */
 #include "api/engine.h"
 
 #include "base/vec.h"
@@ -59,7 +59,7 @@ static int count_args(const fl_arg_def *args)
     return n;
 }
 
-/* A table of arguments in which every one says what it means. */
+/* A signature with the documentation of every argument. */
 static fl_signature make_signature(fl_engine *e, const char *name,
                                    const char *doc, const char *returns,
                                    const fl_arg_def *args)
@@ -88,7 +88,8 @@ static bool is_listed(const fl_signature *rows, int n, const char *name)
     return false;
 }
 
-/* Rows of the tables, then operators that are layers by themselves. */
+/* List the layers of the tables, then the operators that are layers without a
+ * row. */
 static void list_layers(fl_engine *e)
 {
     const int rows = fl_layer_count();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* atomic.h - a count that several threads move, and words of memory that
- * outlives the process. */
+/* atomic.h - counts that several threads change, and ordered stores to memory
+ * that outlives the process. */
 #ifndef FL_BASE_ATOMIC_H
 #define FL_BASE_ATOMIC_H
 
@@ -17,19 +17,20 @@ static inline void fl_count_init(fl_count *c, int64_t n)
     atomic_init(&c->n, n);
 }
 
-/* Who adds a reference holds one already, so nothing has to be ordered. */
+/* The caller already holds a reference, so no order is needed. */
 static inline void fl_count_up(fl_count *c)
 {
     atomic_fetch_add_explicit(&c->n, 1, memory_order_relaxed);
 }
 
-/* What is left. Who gets 0 sees all that the others wrote before. */
+/* Returns the new count. A thread that gets 0 sees all that other threads wrote
+ * before they counted down. */
 static inline int64_t fl_count_down(fl_count *c)
 {
     return atomic_fetch_sub_explicit(&c->n, 1, memory_order_acq_rel) - 1;
 }
 
-/* A number that nobody else gets: 1, 2, 3. */
+/* Returns a number that no other call returns: 1, 2, 3. */
 static inline int64_t fl_count_next(fl_count *c)
 {
     return atomic_fetch_add_explicit(&c->n, 1, memory_order_relaxed) + 1;
@@ -40,7 +41,7 @@ static inline void fl_count_set(fl_count *c, int64_t n)
     atomic_store_explicit(&c->n, n, memory_order_release);
 }
 
-/* n may be negative; what it comes to. */
+/* Add n, which may be negative. Returns the new count. */
 static inline int64_t fl_count_add(fl_count *c, int64_t n)
 {
     return atomic_fetch_add_explicit(&c->n, n, memory_order_relaxed) + n;
@@ -53,17 +54,17 @@ static inline int64_t fl_count_get(const fl_count *c)
 
 /* --- memory that outlives the process ---
  *
- * Of a process that is killed, a prefix of the stores of each thread is there.
- * So only the compiler must keep the order of stores. An aligned word is never
- * torn. */
+ * When a process is killed, the memory has a prefix of the stores of each
+ * thread. So only the compiler must keep the order of stores. A store of an
+ * aligned word is done completely or not at all. */
 
-/* All stores before this line are made before those behind it. */
+/* Stores before this call happen before stores after it. */
 static inline void fl_store_order(void)
 {
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* All stores before this one are made before it, those behind it after it. */
+/* Store a word: after all earlier stores and before all later ones. */
 static inline void fl_word_set(uint64_t *w, uint64_t value)
 {
     __atomic_store_n(w, value, __ATOMIC_RELEASE);

@@ -17,7 +17,7 @@
 enum {
     CA_DAYS = 3650,
     DAY = 24 * 3600,
-    CLOCKS = 3600 /* s that the clocks of hosts may differ */
+    CLOCKS = 3600 /* seconds by which the clocks of hosts may differ */
 };
 
 struct fl_ca {
@@ -35,7 +35,7 @@ static fl_err failed(const char *what)
     return err;
 }
 
-/* What a BIO of memory holds. Takes it. */
+/* The content of a memory BIO, which is freed. */
 static char *text_of(BIO *bio)
 {
     char *at;
@@ -81,7 +81,7 @@ static bool set_serial(X509 *x)
     return ASN1_INTEGER_set_uint64(X509_get_serialNumber(x), serial >> 1);
 }
 
-/* Not signed yet; NULL: it cannot be made. */
+/* A new certificate, not signed yet; NULL: OpenSSL refused. */
 static X509 *new_certificate(EVP_PKEY *key, const char *name, long days)
 {
     X509 *x = X509_new();
@@ -138,7 +138,8 @@ const char *fl_ca_pem(const fl_ca *ca)
     return ca->pem;
 }
 
-/* "DNS:node1,", or "IP:10.0.0.1,"; false: it is neither. */
+/* Append "DNS:node1," or "IP:10.0.0.1,". False: the host is neither a name nor
+ * an address. */
 static bool write_name(fl_str *s, const char *host, size_t n)
 {
     unsigned char at[16];
@@ -187,7 +188,10 @@ fl_err fl_ca_issue(fl_ca *ca, const char *hosts, int days, char **certificate,
     fl_str names = {0};
     if (!write_names(&names, hosts)) {
         fl_str_fini(&names);
-        return fl_fail(FL_EINVAL, "\"%s\" cannot be in a certificate", hosts);
+        return fl_fail(FL_EINVAL,
+                       "\"%s\" cannot be in a certificate: expected host names "
+                       "or addresses with commas between them",
+                       hosts);
     }
     EVP_PKEY *pair = EVP_EC_gen("P-256");
     X509 *x = pair ? new_certificate(pair, "Fluid process", days) : NULL;

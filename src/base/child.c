@@ -2,10 +2,11 @@
 /* child.c - vfork, three pipes and a poll.
  *
  * Easy to get wrong: the end of stdout is not the end of the process, and the
- * end of the process is not the end of its pipes, which its children may hold.
- * So after stdout has ended the process is waited for by short naps, and what
- * stands in stderr by then is what counts; before that its end is looked for
- * now and then, since one that failed need not be read to the end. */
+ * end of the process is not the end of its pipes, which its children may hold
+ * open. After the end of stdout, the process is polled with short sleeps until
+ * it has ended; its stderr is complete then. Before that, its end is checked
+ * every LOOK ms, because the output of a command that failed need not be read
+ * to the end. */
 #include "base/child.h"
 
 #include "base/clock.h"
@@ -24,19 +25,21 @@
 #define MS INT64_C(1000000) /* ns */
 
 enum {
-    TAIL = 400,          /* bytes of stderr that are kept */
-    LAST_LINES = 3,      /* of them: in Python where, what, and why */
-    PIPE_SIZE = 1 << 20, /* bytes that it may be ahead of us */
-    NAP = 2,             /* ms between two looks at a process without stdout */
-    LOOK = 500,          /* ms between those at one that is silent */
+    TAIL = 400,     /* bytes of stderr that are kept */
+    LAST_LINES = 3, /* lines of them that are shown: in Python place, statement
+                       and error */
+    PIPE_SIZE =
+        1 << 20, /* bytes that the command may write before we read them */
+    NAP = 2,     /* ms between checks of a process that has closed stdout */
+    LOOK = 500,  /* ms between checks of a process that writes nothing */
 };
 
 struct fl_child {
     char *command;
-    pid_t pid;     /* also its group; 0: never started */
-    siginfo_t end; /* si_pid 0: it runs */
-    int out, err;  /* our ends; -1: at its end */
-    int life;      /* our end of what ties its life to ours */
+    pid_t pid;     /* also the number of its group; 0: it was never started */
+    siginfo_t end; /* si_pid 0: it still runs */
+    int out, err;  /* our ends of the pipes; -1: end of file */
+    int life;      /* our end of the pipe that ends it with us */
     char tail[TAIL];
     size_t n_tail; /* bytes of stderr so far */
 };
@@ -47,7 +50,8 @@ static fl_err failed(const fl_child *c, const char *what, int error)
                    strerror(error));
 }
 
-/* Ours, with the seed that makes all readers hash alike. */
+/* Our environment, with PYTHONHASHSEED so that all readers compute the same
+ * hashes. */
 static char **environment(void)
 {
     FL_VEC(char *) env = {0};
@@ -62,25 +66,25 @@ static char **environment(void)
     return env.at;
 }
 
-/* The group has the other end open. Once nobody has ours, the kernel kills it:
- * that is when we end, however that happens. */
-static void tie(int end, pid_t group)
+/* Let the kernel kill the group when our end of the pipe is closed, which
+ * happens when this process ends for any reason. */
+static void tie_group(int end, pid_t group)
 {
     fcntl(end, F_SETOWN, -group);
     fcntl(end, F_SETSIG, SIGKILL);
     fcntl(end, F_SETFL, O_ASYNC);
 }
 
-/* The descriptor `to` is `from`, and stays open in what is executed. */
-static bool pass(int from, int to)
+/* Make `to` a duplicate of `from` that stays open in the executed program. */
+static bool pass_descriptor(int from, int to)
 {
     return from == to ? !fcntl(to, F_SETFD, 0) : dup2(from, to) == to;
 }
 
-/* In the new process, which borrows our memory and has all signals blocked. It
- * is tied before it executes anything, and executing closes its copy of our
- * end: there is no moment in which our death would leave it alive. */
-static int become(const fl_child *c, const int fd[3], int life, char **env)
+/* Runs in the new process, which shares our memory and has all signals blocked.
+ * It is tied to us before it executes the command, and exec closes its copy of
+ * our end. So it never survives us. */
+static int run_command(const fl_child *c, const int fd[3], int life, char **env)
 {
     char *argv[] = {(char *)"sh", (char *)"-c", c->command, NULL};
     const struct sigaction usual = {.sa_handler = SIG_DFL};
@@ -90,11 +94,11 @@ static int become(const fl_child *c, const int fd[3], int life, char **env)
         sigaction(i, &usual, NULL);
     if (setpgid(0, 0))
         return errno;
-    tie(life, getpid());
+    tie_group(life, getpid());
     for (int i = 0; i < 3; i++)
-        if (!pass(fd[i], i))
+        if (!pass_descriptor(fd[i], i))
             return errno;
-    if (!pass(life, life) || sigprocmask(SIG_SETMASK, &none, NULL))
+    if (!pass_descriptor(life, life) || sigprocmask(SIG_SETMASK, &none, NULL))
         return errno;
     execve("/bin/sh", argv, env);
     return errno;
@@ -110,7 +114,7 @@ static int spawn(fl_child *c, int in, int out, int err, int life)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const pid_t pid = vfork();
     if (!pid) {
-        e = become(c, fd, life, env);
+        e = run_command(c, fd, life, env);
         _exit(127);
     }
     if (pid < 0)
@@ -149,7 +153,7 @@ static fl_err start_child(fl_child *c, int in)
     if (open_pipe(&c->out, &out) && open_pipe(&c->err, &err) &&
         open_pipe(&life, &c->life) && !fcntl(c->out, F_SETFL, O_NONBLOCK) &&
         !fcntl(c->err, F_SETFL, O_NONBLOCK)) {
-        fcntl(c->out, F_SETPIPE_SZ, PIPE_SIZE); /* a refusal costs nothing */
+        fcntl(c->out, F_SETPIPE_SZ, PIPE_SIZE); /* may be refused */
         e = spawn(c, in, out, err, life);
     } else {
         e = errno;
@@ -175,8 +179,8 @@ fl_err fl_child_new(const char *command, int in, fl_child **out)
     return err;
 }
 
-/* Has it ended? It stays a zombie until fl_child_free, so that nobody else
- * gets its number, which is also that of the group. */
+/* Check whether it has ended. It stays a zombie until fl_child_free, so that no
+ * other process or group gets its number. */
 static fl_err look_at_child(fl_child *c)
 {
     if (!c->end.si_pid &&
@@ -202,9 +206,9 @@ void fl_child_free(fl_child *c)
     fl_mem_free(c);
 }
 
-/* Take what stands in stderr; the oldest is overwritten. A flood is left after
- * a while, so that stdout gets its turn. */
-static void drain(fl_child *c)
+/* Read from stderr and keep the last TAIL bytes. Stops after some reads, so
+ * that a flood on stderr does not keep stdout from being read. */
+static void drain_stderr(fl_child *c)
 {
     char buf[4096];
     for (int turn = 0; c->err >= 0 && turn < 16; turn++) {
@@ -218,8 +222,9 @@ static void drain(fl_child *c)
     }
 }
 
-/* The last lines of stderr as one. What is cut off a character is left out. */
-static void last_words(const fl_child *c, char out[TAIL + 1])
+/* Join the last lines of stderr to one line. An incomplete UTF-8 character at
+ * the start is left out. */
+static void last_lines(const fl_child *c, char out[TAIL + 1])
 {
     const size_t n = c->n_tail < TAIL ? c->n_tail : TAIL;
     size_t from, end = n, lines = 0;
@@ -237,7 +242,7 @@ static void last_words(const fl_child *c, char out[TAIL + 1])
     out[end - from] = 0;
 }
 
-static fl_err verdict(const fl_child *c)
+static fl_err judge_end(const fl_child *c)
 {
     char end[64], words[TAIL + 1];
     const bool by_itself = c->end.si_code == CLD_EXITED;
@@ -249,18 +254,19 @@ static fl_err verdict(const fl_child *c)
     else
         snprintf(end, sizeof end, "was ended by signal %d (%s)", code,
                  strsignal(code));
-    last_words(c, words);
+    last_lines(c, words);
     return fl_fail(FL_EIO, "pipe command \"%.200s\" %s%s%s%s", c->command, end,
-                   *words ? "; its last words: " : " and said nothing",
+                   *words ? "; its last output: "
+                          : " and wrote nothing to stderr",
                    *words ? words : "",
                    by_itself && code == 127 ? " (is it installed?)" : "");
 }
 
-/* Until one of the pipes has something or has ended, for `most` ms. */
+/* Wait until a pipe has data or has ended, for at most `most` ms. */
 static fl_err wait_pipes(fl_child *c, int cancel, int64_t until, int most)
 {
     struct pollfd fd[] = {
-        {.fd = cancel, .events = POLLIN}, /* those below 0 are passed over */
+        {.fd = cancel, .events = POLLIN}, /* poll ignores descriptors below 0 */
         {.fd = c->out, .events = POLLIN},
         {.fd = c->err, .events = POLLIN},
     };
@@ -280,28 +286,30 @@ static fl_err wait_pipes(fl_child *c, int cancel, int64_t until, int most)
     return FL_OK;
 }
 
-/* Its stdout is empty. Whose it is once it has ended well, we do not know. */
+/* Wait for output. After the process has ended with code 0, its children may
+ * still write. */
 static fl_err wait_output(fl_child *c, int cancel, int64_t until)
 {
     FL_TRY(look_at_child(c));
     if (c->end.si_pid) {
-        drain(c);
-        FL_TRY(verdict(c));
+        drain_stderr(c);
+        FL_TRY(judge_end(c));
     }
     return wait_pipes(c, cancel, until, LOOK);
 }
 
-/* Its stdout has ended: the exit code decides. */
+/* Wait for the process after the end of its stdout. Err: its exit code is not
+ * 0. */
 static fl_err wait_end(fl_child *c, int cancel, int64_t until)
 {
     FL_TRY(look_at_child(c));
     while (!c->end.si_pid) {
-        drain(c);
+        drain_stderr(c);
         FL_TRY(wait_pipes(c, cancel, until, NAP));
         FL_TRY(look_at_child(c));
     }
-    drain(c);
-    return verdict(c);
+    drain_stderr(c);
+    return judge_end(c);
 }
 
 fl_err fl_child_read(fl_child *c, void *buf, size_t n, int cancel,
@@ -311,7 +319,7 @@ fl_err fl_child_read(fl_child *c, void *buf, size_t n, int cancel,
     const int64_t until = timeout < 0 ? INT64_MAX : now + timeout;
     *got = 0;
     while (c->out >= 0) {
-        drain(c);
+        drain_stderr(c);
         const ssize_t r = read(c->out, buf, n);
         if (r > 0) {
             *got = (size_t)r;

@@ -47,12 +47,12 @@ static void says_how_it_failed(void)
 {
     fl_str out = {0};
     CHECK_ERR(run("echo one; echo no such thing >&2; exit 3", "", &out), FL_EIO,
-              "ended with code 3; its last words: no such thing");
+              "ended with code 3; its last output: no such thing");
     CHECK_STR(out.at, "one\n");
     CHECK_ERR(run("kill -9 $$", "", &out), FL_EIO,
               "ended by signal 9 (Killed)");
     CHECK_ERR(run("no-such-command-here", "", &out), FL_EIO, "code 127");
-    CHECK_ERR(run("exit 1", "", &out), FL_EIO, "and said nothing");
+    CHECK_ERR(run("exit 1", "", &out), FL_EIO, "and wrote nothing to stderr");
     fl_str_fini(&out);
 }
 
@@ -60,14 +60,14 @@ static void last_words_are_few(void)
 {
     fl_str out = {0};
     CHECK_ERR(run("printf '1\\n2\\n3\\n4\\n\\n' >&2; exit 1", "", &out), FL_EIO,
-              "its last words: 2 3 4");
+              "its last output: 2 3 4");
     CHECK_ERR(run("printf 'a\\0b\\tc' >&2; exit 1", "", &out), FL_EIO,
-              "its last words: a b c");
+              "its last output: a b c");
     /* of a long line its end, from a whole character on */
     CHECK_ERR(run("yes \303\244 | head -500 | tr -d '\\n' >&2; echo x >&2; "
                   "exit 1",
                   "", &out),
-              FL_EIO, "its last words: \303\244");
+              FL_EIO, "its last output: \303\244");
     fl_str_fini(&out);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock.h - time that only moves forward, and that a test can move itself. */
+/* clock.h - a monotonic clock, which a test can replace by its own. */
 #ifndef FL_BASE_CLOCK_H
 #define FL_BASE_CLOCK_H
 
@@ -21,7 +21,7 @@ static inline int64_t fl_clock_now(const fl_clock *c)
     return c->now(c);
 }
 
-/* A clock that stands until someone moves it. Thread: one at a time. */
+/* A clock for tests that moves only when told to. Thread: one at a time. */
 typedef struct fl_fake_clock {
     fl_clock clock; /* first: a pointer to it is a pointer to this */
     int64_t ns;

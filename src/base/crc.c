@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crc.c - CRC-32C by the processor's instruction, or by a table.
- *
- * x86-64 has the instruction since SSE 4.2, which is asked for when the program
- * runs; on 64-bit ARM the compiler must have been told of it. */
+/* crc.c - CRC-32C by the instruction of the processor, or by a table. On
+ * x86-64, SSE 4.2 has the instruction and is detected at run time; on 64-bit
+ * ARM a compiler flag must have enabled it. */
 #include "base/crc.h"
 
 #include <stdbool.h>
@@ -37,7 +36,8 @@ static uint32_t add_by_table(uint32_t crc, const uint8_t *at, size_t n)
 
 #ifdef CRC_HARDWARE
 
-/* Words of eight bytes; the rest is left for the table. */
+/* Add whole words of eight bytes. Returns how many bytes were added; the table
+ * does the rest. */
 CRC_TARGET static size_t add_words(uint32_t *crc, const uint8_t *at, size_t n)
 {
     uint64_t sum = *crc;

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The checksum of some bytes and n more; `crc` is that of the bytes before,
- * 0 when there are none. */
+/* The checksum of a sequence of bytes that is continued by n more. `crc` is the
+ * checksum so far; 0 at the start. */
 uint32_t fl_crc32c(uint32_t crc, const void *bytes, size_t n);
 
 #endif

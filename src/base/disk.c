@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* disk.c - the real disk.
  *
- * A file is written beside its place and renamed into it, so that nobody ever
- * reads half of it. What is not a plain file (/dev/null, a pipe) is written
- * where it is: renaming over it would replace the device. */
+ * A file is written under a temporary name and renamed, so that nobody reads
+ * half of it. A path that is not a regular file (/dev/null, a pipe) is written
+ * directly, because a rename would replace the device. */
 #include "base/disk.h"
 
 #include "base/clock.h"
@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The sentence for errno, which stays. */
+/* Make the error message for errno. errno is not changed. */
 static fl_err failed(const char *path, const char *what)
 {
     int e = errno;
@@ -38,7 +38,7 @@ static fl_err disk_size(const fl_disk *d, const char *path, int64_t *bytes)
     return FL_OK;
 }
 
-/* Room for `cap` bytes and a NUL. */
+/* Reserve `cap` bytes and one for a NUL. */
 static fl_err reserve(fl_str *s, const char *path, size_t cap)
 {
     char *at = fl_mem_try(cap + 1);
@@ -58,7 +58,7 @@ static fl_err too_large(const char *path, size_t n, size_t limit)
                    limit);
 }
 
-/* To the end of the file, wherever that is: its size is only a guess. */
+/* Read to the end of the file, which may have grown since its size was read. */
 static fl_err read_all(int fd, const char *path, size_t limit, fl_str *s)
 {
     for (;;) {
@@ -85,7 +85,8 @@ static fl_err read_open(int fd, const char *path, size_t limit, fl_str *s)
     size_t size = (size_t)st.st_size;
     if (S_ISREG(st.st_mode) && size > limit)
         return too_large(path, size, limit);
-    if (S_ISREG(st.st_mode)) /* one more, so that the end is seen at once */
+    if (S_ISREG(st.st_mode)) /* one byte more, so that the read that fills it
+                                also sees the end */
         FL_TRY(reserve(s, path, size + 1));
     return read_all(fd, path, limit, s);
 }
@@ -123,7 +124,8 @@ static bool write_all(int fd, const char *at, size_t n)
     return true;
 }
 
-/* By fsync or syncfs. Some file systems know no sync of a directory: EINVAL. */
+/* Sync by fsync or syncfs. Some file systems cannot sync a directory and return
+ * EINVAL, which is ignored. */
 static bool sync_path(const char *path, int (*sync)(int fd))
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -135,7 +137,7 @@ static bool sync_path(const char *path, int (*sync)(int fd))
     return ok;
 }
 
-/* A rename is safe once the directory is. */
+/* Sync the directory of a path: a rename survives a loss of power only then. */
 static bool sync_parent(const char *path)
 {
     char *dir = fl_path_parent(path);
@@ -144,7 +146,7 @@ static bool sync_parent(const char *path)
     return ok;
 }
 
-/* Is it still the file at its path? */
+/* Whether the open file is still the one at its path. */
 static bool is_at(int fd, const char *path)
 {
     struct stat held, named;
@@ -152,8 +154,8 @@ static bool is_at(int fd, const char *path)
            held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
-/* What stands there already must be ours: others may have put it there, in a
- * folder for all. */
+/* Empty a file that was there before, if this user owns it. In a folder that
+ * all users can write, another user may have created it. */
 static bool empty_own(int fd)
 {
     struct stat st;
@@ -161,8 +163,9 @@ static bool empty_own(int fd)
            st.st_uid == geteuid() && !ftruncate(fd, 0);
 }
 
-/* A new file, or one that a killed writer has left: it is locked while it is
- * written. EEXIST: it is in use, or of somebody else. */
+/* Open a new temporary file, or reuse one that a killed writer has left. The
+ * file is locked while it is written. EEXIST: another process uses it, or
+ * another user owns it. */
 static int take_temp(const char *path)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -174,7 +177,8 @@ static int take_temp(const char *path)
     if (fd >= 0) {
         const bool locked = !flock(fd, LOCK_EX | LOCK_NB);
         if (locked ? is_at(fd, path) && (made || empty_own(fd))
-                   : made && errno != EWOULDBLOCK) /* there are no locks */
+                   : made && errno !=
+                                 EWOULDBLOCK) /* the file system has no locks */
             return fd;
         close(fd);
     }
@@ -182,7 +186,8 @@ static int take_temp(const char *path)
     return -1;
 }
 
-/* A file beside `path`. Its name is cut where the number would not fit. */
+/* Open a temporary file in the folder of `path`. A long name is cut, so that a
+ * number fits behind it. */
 static int open_beside(const char *path, fl_str *temp)
 {
     const char *base = fl_path_base(path);
@@ -216,7 +221,7 @@ static fl_err replace(const char *path, const fl_part *part, int64_t n,
 {
     fl_str temp = {0};
     int fd = open_beside(path, &temp);
-    /* keeps the lock until the rename */
+    /* a duplicate that keeps the lock until the rename */
     int held = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
     fl_err err =
         fd < 0 ? failed(path, "make it") : fill_file(fd, path, part, n, sync);
@@ -264,7 +269,7 @@ static fl_err disk_mkdirs(const fl_disk *d, const char *path)
     fl_str_fini(&s);
     struct stat st;
     if (!err && (stat(path, &st) || !S_ISDIR(st.st_mode)))
-        err = fl_fail(FL_EIO, "%s: is there, but is no directory", path);
+        err = fl_fail(FL_EIO, "%s: exists, but is not a directory", path);
     return err;
 }
 
@@ -353,8 +358,8 @@ static fl_err disk_persist_tree(const fl_disk *d, const char *path)
 
 /* --- locks --- */
 
-/* The lock of another user's process may be ours to read only. Where there is
- * none, the reason is that the folder cannot be written. */
+/* Open a lock file, for reading only if another user owns it. If there is none
+ * and none can be made, the folder cannot be written. */
 static fl_err open_lock(const char *path, fl_file **out)
 {
     const fl_err err = open_file(path, O_RDWR | O_CREAT, out);
@@ -370,7 +375,7 @@ static fl_err open_lock(const char *path, fl_file **out)
 typedef enum lock_state {
     LOCK_HELD,
     LOCK_BUSY,
-    LOCK_UNKNOWN, /* to this file system */
+    LOCK_UNKNOWN, /* the file system has no locks */
 } lock_state;
 
 static fl_err try_lock(const char *path, lock_state *state, fl_file **out)
@@ -378,7 +383,7 @@ static fl_err try_lock(const char *path, lock_state *state, fl_file **out)
     fl_file *f = NULL;
     FL_TRY(open_lock(path, &f));
     const bool locked = !flock(f->fd, LOCK_EX | LOCK_NB);
-    /* its last holder may have removed it */
+    /* the last holder may have removed the file */
     *state = locked && is_at(f->fd, path)                       ? LOCK_HELD
              : locked || errno == EWOULDBLOCK || errno == EINTR ? LOCK_BUSY
                                                                 : LOCK_UNKNOWN;
@@ -420,7 +425,8 @@ static fl_err disk_lock(const fl_disk *d, const char *path, int ms,
     }
 }
 
-/* LOCK_UN before close: a child of a fork may have the file open as well. */
+/* Unlock explicitly: a forked child may still have the file open after close.
+ */
 static void disk_unlock(fl_file *f)
 {
     if (!f)
@@ -483,7 +489,7 @@ static fl_err remove_all(const fl_disk *d, const char *path,
     fl_err err = FL_OK;
     for (int64_t i = 0; i < names->n && !err; i++) {
         char *at = fl_path_join(path, names->at[i]);
-        if (d->remove(d, at)) /* a directory with something in it */
+        if (d->remove(d, at)) /* it is a directory that is not empty */
             err = fl_disk_remove_tree(d, at);
         fl_mem_free(at);
     }

@@ -151,7 +151,7 @@ static void failures_name_path_and_cause(void)
     CHECK_ERR(d->read(d, fl_test_dir(), 100, &s), FL_EIO, "Is a directory");
     CHECK_ERR(d->open(d, in_dir("no/file"), &f), FL_ENOENT, "no/file");
     CHECK_OK(fl_disk_write(d, in_dir("plain"), "x", 1, false));
-    CHECK_ERR(d->mkdirs(d, in_dir("plain")), FL_EIO, "no directory");
+    CHECK_ERR(d->mkdirs(d, in_dir("plain")), FL_EIO, "not a directory");
     CHECK_ERR(d->mkdirs(d, in_dir("plain/below")), FL_EIO, "Not a directory");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* endpoint.c - "host:port" is read in this one place, so that a slip gets the
- * same sentence from an argument, a variable and a socket. */
+/* endpoint.c - reads "host:port". It is the only place that does, so that a
+ * mistake gets the same error message in an argument and in a variable. */
 #include "base/endpoint.h"
 
 #include <stdlib.h>

@@ -10,17 +10,17 @@
 
 #define FL_MUST_CHECK __attribute__((warn_unused_result))
 
-/* Format the sentence for the user, return `code`. Lower case, the op or file
- * first, both values, no full stop. */
+/* Format the error message for the user and return `code`. Write it in lower
+ * case, with the op or file first, both values, and no full stop. */
 fl_err fl_fail(fl_err code, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Append " (where)" to the last sentence, return `code`: place is added once,
- * by the level that knows it. */
+/* Append " (where)" to the last error message and return `code`. The level that
+ * knows the place calls it, once. */
 fl_err fl_fail_at(fl_err code, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The last sentence, to be put back after work that may fail itself. */
+/* Keeps the last error message across work that may itself fail. */
 typedef struct fl_sentence {
     char text[1024];
 } fl_sentence;
@@ -28,7 +28,7 @@ typedef struct fl_sentence {
 fl_sentence fl_sentence_keep(void);
 void fl_sentence_restore(const fl_sentence *s);
 
-/* Pass a failure on. */
+/* Return the error of a call, if it has one. */
 #define FL_TRY(call)                                                           \
     do {                                                                       \
         fl_err fl_try_ = (call);                                               \

@@ -9,22 +9,27 @@
 #include <unistd.h>
 
 enum {
-    UNREAD, /* nobody has looked at the environment yet */
+    UNREAD, /* the environment was not read yet */
     OFF,
-    ARMED
+    ARMED,
+    ARMED_TO_STOP /* with SIGSTOP in place of SIGKILL */
 };
 
 static _Atomic int failpoint_state;
 static _Atomic(const char *) failpoint_text; /* NAME:COUNT */
-static _Atomic long failpoint_left;          /* hits until the end */
+static _Atomic long failpoint_left;          /* hits until the signal */
 
 void fl_failpoint_arm(const char *text)
 {
-    const char *colon = text ? strrchr(text, ':') : NULL;
-    const long n = colon ? strtol(colon + 1, NULL, 10) : 1;
+    const char *colon = text ? strchr(text, ':') : NULL;
+    char *end = NULL;
+    const long n = colon ? strtol(colon + 1, &end, 10) : 1;
     atomic_store(&failpoint_left, n > 0 ? n : 1);
     atomic_store(&failpoint_text, text);
-    atomic_store(&failpoint_state, text && *text ? ARMED : OFF);
+    atomic_store(&failpoint_state, !text || !*text ? OFF
+                                   : end && !strcmp(end, ":stop")
+                                       ? ARMED_TO_STOP
+                                       : ARMED);
 }
 
 static int read_state(void)
@@ -47,8 +52,9 @@ static int is_named(const char *name)
 
 void fl_failpoint_hit(const char *name)
 {
-    if (read_state() != ARMED || !is_named(name))
+    const int state = read_state();
+    if (state < ARMED || !is_named(name))
         return;
     if (atomic_fetch_sub(&failpoint_left, 1) == 1)
-        kill(getpid(), SIGKILL);
+        kill(getpid(), state == ARMED ? SIGKILL : SIGSTOP);
 }

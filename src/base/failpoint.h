@@ -3,6 +3,7 @@
  *
  *     FLUID_FAILPOINT=owner.live:3    SIGKILL when owner.live is hit the third
  *                                     time; *:3 counts all names
+ *     FLUID_FAILPOINT=step.push:3:stop   SIGSTOP in place of SIGKILL
  *
  * Tests of recovery use them. The variable is read once; where it is not set,
  * a hit costs one load and one branch. */

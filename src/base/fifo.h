@@ -2,10 +2,11 @@
 /* fifo.h - bytes from one thread to another, or from one process to another
  * that maps the same memory.
  *
- * One side writes, one side reads. Both see spans of the memory itself, so that
- * nothing is copied but by them. A side that finds nothing to do may say that
- * it sleeps; the other side is then told to wake it. The memory is not trusted:
- * a count that cannot be is reported, and no access leaves the memory. */
+ * One side writes, one side reads. Both work on spans of the shared memory
+ * itself, so that no further copy is made. A side that has nothing to do may
+ * announce that it sleeps; the other side is then told to wake it. The memory
+ * is not trusted: an impossible count is reported, and no access leaves the
+ * memory. */
 #ifndef FL_BASE_FIFO_H
 #define FL_BASE_FIFO_H
 
@@ -14,7 +15,7 @@
 #include <stdint.h>
 
 enum {
-    FL_FIFO = 512 << 10, /* bytes that it holds; a power of 2 */
+    FL_FIFO = 512 << 10, /* bytes of its buffer; a power of 2 */
 };
 
 /* In memory that both map; zero is an empty one. */
@@ -27,22 +28,22 @@ typedef struct fl_fifo {
     uint64_t at; /* bytes that this side has written, or read */
 } fl_fifo;
 
-/* Bytes that can be written at *to without a break; -1: the memory was
- * spoiled. */
+/* How many contiguous bytes can be written at *to; -1: the counts in the memory
+ * are invalid. */
 int64_t fl_fifo_space(const fl_fifo *f, char **to);
-/* n of them were written. True: wake the reader. */
+/* n bytes were written. True: wake the reader. */
 bool fl_fifo_written(fl_fifo *f, size_t n);
 
-/* Bytes that can be read at *from without a break; -1: as above. */
+/* How many contiguous bytes can be read at *from; -1: as above. */
 int64_t fl_fifo_ready(const fl_fifo *f, const char **from);
-/* n of them were read. True: wake the writer. */
+/* n bytes were read. True: wake the writer. */
 bool fl_fifo_taken(fl_fifo *f, size_t n);
 
 /* Bytes up to the next multiple of `size`, a power of 2. */
 size_t fl_fifo_gap(const fl_fifo *f, size_t size);
 
-/* Say that this side is about to sleep. False: there is something to do, stay
- * awake. Whoever wakes up says so, too. */
+/* Announce that this side is about to sleep. False: there is something to do,
+ * so it must not sleep. After waking it must announce that, too. */
 bool fl_fifo_sleep_reader(fl_fifo *f);
 bool fl_fifo_sleep_writer(fl_fifo *f);
 void fl_fifo_wake_reader(fl_fifo *f);

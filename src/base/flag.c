@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flag.c - what a variable of the environment says, or a sentence. */
+/* flag.c - reads environment variables as numbers, booleans or text. */
 #include "base/flag.h"
 
 #include <math.h>
@@ -12,15 +12,22 @@ const char *const fl_flag_names[] = {
     "FLUID_COLLECTIVE_TIMEOUT",
     "FLUID_DURABILITY",
     "FLUID_JOB_KEY_FILE",
+    "FLUID_JOURNAL_BYTES",
+    "FLUID_JOURNAL_DIR",
     "FLUID_LEASE",
     "FLUID_LINGER",
     "FLUID_NO_FUSE",
     "FLUID_OVERLAP",
     "FLUID_OWNERS",
+    "FLUID_PREFETCH",
     "FLUID_REACH",
     "FLUID_REJOIN",
+    "FLUID_REJOIN_FAILED",
     "FLUID_RESTART",
+    "FLUID_RESTORE",
     "FLUID_SILENCE",
+    "FLUID_SNAPSHOT_DIR",
+    "FLUID_SNAPSHOT_EVERY",
     "FLUID_STAGED",
     "FLUID_STALL",
     "FLUID_START",

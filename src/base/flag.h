@@ -5,17 +5,18 @@
 
 #include "base/err.h"
 
-/* A number of at least 0; *out stays as it is where the variable is not set or
+/* A number of at least 0. *out is not changed if the variable is not set or
  * empty. EINVAL: it is something else. */
 fl_err fl_flag_number(const char *name, double *out) FL_MUST_CHECK;
 
 /* 1, true, on, yes; 0, false, off, no. EINVAL as above. */
 fl_err fl_flag_bool(const char *name, bool *out) FL_MUST_CHECK;
 
-/* What it says, or NULL. It is the environment's. */
+/* Its text; NULL: it is not set. Own: the environment. */
 const char *fl_flag_text(const char *name);
 
-/* Names of the variables FLUID_* that people may set; NULL ends the list. */
+/* The names of all variables FLUID_* that users may set, with a NULL at the
+ * end. */
 extern const char *const fl_flag_names[];
 
 #endif

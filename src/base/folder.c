@@ -9,9 +9,9 @@
 #include <inttypes.h>
 
 enum {
-    LARGEST_MANIFEST = 256 << 20, /* bytes; 100 a file */
-    PART = 1 << 20,               /* bytes that are summed at a time */
-    MOST_TRIES = 1000,            /* each saw another save completed */
+    LARGEST_MANIFEST = 256 << 20, /* bytes; about 100 for each file */
+    PART = 1 << 20,    /* bytes that are read at a time for a checksum */
+    MOST_TRIES = 1000, /* times that another save was completed while reading */
 };
 
 /* --- the manifest --- */
@@ -71,7 +71,7 @@ fl_err fl_folder_visit(const fl_disk *disk, const char *dir, fl_folder_fn read,
         FL_TRY(fl_folder_init(&f, disk, dir));
         const fl_err err = read(&f, user);
         const fl_sentence last = fl_sentence_keep();
-        /* without a manifest a mixture would not be noticed */
+        /* without a manifest a mixture of two saves would not be noticed */
         const bool again =
             (err || !f.manifest.kind) && fl_folder_has_changed(&f);
         fl_sentence_restore(&last);
@@ -83,7 +83,8 @@ fl_err fl_folder_visit(const fl_disk *disk, const char *dir, fl_folder_fn read,
 
 /* --- files --- */
 
-/* Where it lies while it waits to be moved, or NULL. Own: fl_mem_free. */
+/* The path of a file in the staging folder, before it is moved; NULL: there is
+ * no staging folder. Own: the caller frees it with fl_mem_free. */
 static char *staged_path(const fl_folder *f, const char *name)
 {
     if (!f->manifest.staged)
@@ -121,7 +122,8 @@ fl_err fl_folder_find(const fl_folder *f, const char *name, char **path)
     return is_missing(f, name, err);
 }
 
-/* What to do about a file that is not the one that was saved. */
+/* Append to the error what to do about a file that differs from what was saved.
+ */
 static fl_err is_another(const fl_folder *f)
 {
     return fl_fail_at(FL_EPROTO,

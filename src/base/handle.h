@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle.h - a counted thing that others carry without knowing what it is.
- *
- * The owner's struct begins with an fl_handle and says how it is freed. */
+/* handle.h - a reference-counted object of a type that its holders do not know.
+ * The real struct begins with an fl_handle, which says how to free it. */
 #ifndef FL_BASE_HANDLE_H
 #define FL_BASE_HANDLE_H
 

@@ -26,8 +26,9 @@ fl_level fl_level_of(const char *own, const char *glog_v, const char *glog_min)
                                         : FL_LEVEL_INFO;
 }
 
-/* Read once: a process does not change its mind, and getenv is not for
- * threads. Two who come first at the same time find the same. */
+/* The level that is shown. It is read once, because getenv is not safe while
+ * other threads set variables. Two threads that read it at the same time get
+ * the same result. */
 static int shown(void)
 {
     static _Atomic int log_level = -1;
@@ -40,7 +41,7 @@ static int shown(void)
     return l;
 }
 
-/* The file that keeps the lines; -1: none. */
+/* The file that also gets the lines; -1: none. */
 static _Atomic int *kept_file(void)
 {
     static _Atomic int log_file = -1;
@@ -53,11 +54,11 @@ void fl_log_keep(const char *name)
     char path[4096];
     if (!folder || !*folder || atomic_load(kept_file()) >= 0)
         return;
-    mkdir(folder, 0777); /* it may be there */
+    mkdir(folder, 0777); /* it may exist */
     snprintf(path, sizeof path, "%s/%s", folder, name);
     const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (fd < 0)
-        FL_WARN("no log is kept in %s: %s", path, strerror(errno));
+        FL_WARN("the log cannot be written to %s: %s", path, strerror(errno));
     else
         atomic_store(kept_file(), fd);
 }
@@ -107,7 +108,7 @@ void fl_log(fl_level level, const char *file, int line, const char *fmt, ...)
     ssize_t put = write(STDERR_FILENO, text, n);
     if (kept_fd >= 0)
         put = write(kept_fd, text, n);
-    (void)put; /* there is nowhere left to say it */
+    (void)put; /* a failure cannot be reported anywhere */
     errno = kept;
 }
 

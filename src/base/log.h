@@ -17,7 +17,7 @@
 
 typedef enum fl_level {
     FL_LEVEL_ERROR, /* a human must act */
-    FL_LEVEL_WARN,  /* we coped */
+    FL_LEVEL_WARN,  /* the program can go on */
     FL_LEVEL_INFO,  /* life events of a process */
     FL_LEVEL_DEBUG,
 } fl_level;
@@ -32,18 +32,18 @@ typedef enum fl_level {
 void fl_log(fl_level level, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* What is shown, for FL_LOG (own: "error" .. "debug" or 0 .. 3), GLOG_v (1 and
- * more: debug) and GLOG_minloglevel (1: warnings and errors, 2 and more: errors
- * only); each may be NULL. The first that says something wins, FL_LOG, then
- * GLOG_minloglevel; without all: info. */
+/* The level that is shown, from the values of FL_LOG (`own`: "error" .. "debug"
+ * or 0 .. 3), GLOG_v (1 or more: debug) and GLOG_minloglevel (1: warnings and
+ * errors, 2 or more: errors only). Each may be NULL. FL_LOG comes first, then
+ * GLOG_minloglevel, then GLOG_v; the default is info. */
 fl_level fl_level_of(const char *own, const char *glog_v, const char *glog_min);
 
 enum {
-    FL_LOG_LINE = 4096 /* bytes; what a pipe takes in one piece */
+    FL_LOG_LINE = 4096 /* bytes; a pipe takes as many in one piece */
 };
 
-/* The start of a line, up to the text; its length. time: microseconds since
- * 1970, shown in local time. */
+/* Write the start of a line, before the text, and return its length. `time` is
+ * in microseconds since 1970 and is shown in local time. */
 size_t fl_log_prefix(char out[FL_LOG_LINE], fl_level level, int64_t time,
                      int thread, const char *file, int line);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.c - the list of the files of a save, to text and back.
  *
- * The checksum is compared first: what follows is then as it was written,
- * unless somebody made it so on purpose. It is checked all the same. */
+ * The checksum is compared first. The text is still checked after that, because
+ * somebody may have computed a checksum for other text. */
 #include "base/manifest.h"
 
 #include "base/crc.h"
@@ -26,7 +26,7 @@ void fl_manifest_fini(fl_manifest *m)
     *m = (fl_manifest){0};
 }
 
-/* Where a name is or belongs. */
+/* The index of a name, or the index at which it must be inserted. */
 static int64_t find_place(const fl_manifest *m, const char *name, bool *there)
 {
     int64_t low = 0, high = m->file.n;
@@ -97,7 +97,7 @@ void fl_manifest_encode(const fl_manifest *m, fl_str *out)
 
 typedef struct reader {
     const char *path;
-    const char *at, *end; /* what is left */
+    const char *at, *end; /* the rest of the text */
     int line;
 } reader;
 
@@ -107,7 +107,7 @@ static fl_err damaged(const reader *r, const char *expected)
                    r->line, expected);
 }
 
-/* The next line, without its end, as a text of its own. */
+/* Copy the next line, without its line feed. */
 static fl_err take_line(reader *r, fl_str *line)
 {
     const char *stop = memchr(r->at, '\n', (size_t)(r->end - r->at));
@@ -120,16 +120,18 @@ static fl_err take_line(reader *r, fl_str *line)
     return FL_OK;
 }
 
-/* The last line has the checksum of those before. */
+/* Compare the checksum in the last line with that of the lines before it. */
 static fl_err check_end(reader *r)
 {
     enum {
-        END = 13 /* bytes of the line: "end ", eight digits, its end */
+        END = 13 /* bytes of the line: "end ", eight digits, line feed */
     };
     char want[END + 1];
     const size_t n = (size_t)(r->end - r->at);
     if (n < END)
-        return fl_fail(FL_EPROTO, "%s: %zu bytes are no manifest", r->path, n);
+        return fl_fail(FL_EPROTO,
+                       "%s: it has %zu bytes, too few for a manifest", r->path,
+                       n);
     const uint32_t crc = fl_crc32c(0, r->at, n - END);
     snprintf(want, sizeof want, "end %08" PRIx32 "\n", crc);
     if (memcmp(r->end - END, want, END))
@@ -169,7 +171,7 @@ static fl_err take_staged(reader *r, const char *line, fl_manifest *m)
     return FL_OK;
 }
 
-/* Back from what add_name wrote, in place. */
+/* Undo the escapes of add_name, in place. */
 static bool unescape(char *name)
 {
     char *to = name;

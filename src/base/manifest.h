@@ -18,33 +18,34 @@
 #include "base/str.h"
 #include "base/vec.h"
 
-#define FL_MANIFEST "__manifest__" /* its name in the folder of the save */
-#define FL_STAGING  ".save-"       /* how names begin that a save makes */
+#define FL_MANIFEST "__manifest__" /* file name of the manifest */
+#define FL_STAGING                                                             \
+    ".save-" /* prefix of the names of locks and staging folders */
 
 typedef struct fl_listed {
-    char *name; /* of a file, a path below the folder */
+    char *name; /* path of a file below the folder */
     int64_t size;
     uint32_t crc;
 } fl_listed;
 
-/* Zero is a manifest of nothing. Thread: one at a time. */
+/* Zero is an empty manifest. Thread: one at a time. */
 typedef struct fl_manifest {
-    char *kind;             /* "model" */
-    char *staged;           /* folder that files are moved from; or NULL */
-    FL_VEC(fl_listed) file; /* by name */
+    char *kind;   /* "model" */
+    char *staged; /* the staging folder that files are moved from; or NULL */
+    FL_VEC(fl_listed) file; /* sorted by name */
 } fl_manifest;
 
 void fl_manifest_fini(fl_manifest *m);
 
-/* Enter a file, in place of the one of that name. The name is copied. */
+/* Add a file, or replace the one of that name. The name is copied. */
 void fl_manifest_put(fl_manifest *m, const char *name, int64_t size,
                      uint32_t crc);
 const fl_listed *fl_manifest_find(const fl_manifest *m, const char *name);
 
 void fl_manifest_encode(const fl_manifest *m, fl_str *out); /* appends */
 
-/* `path` is for sentences. EPROTO: it is damaged. EINVAL: it is of a version
- * that this program does not know. Own: *out, fl_manifest_fini. */
+/* Error messages name `path`. Err: EPROTO (damaged), EINVAL (a version that
+ * this program does not know). Own: *out, freed with fl_manifest_fini. */
 fl_err fl_manifest_decode(const char *path, const char *text, size_t n,
                           fl_manifest *out) FL_MUST_CHECK;
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* map.h - from names to pointers, in order of insertion.
- *
- * Keys are borrowed: they must live as long as the entry. */
+/* map.h - maps names to pointers; entries are in order of insertion. Keys are
+ * borrowed: they must live as long as the entry. */
 #ifndef FL_BASE_MAP_H
 #define FL_BASE_MAP_H
 
@@ -17,7 +16,7 @@ typedef struct fl_entry {
 /* Thread: one at a time. Zero is an empty map. */
 typedef struct fl_map {
     fl_entry *entry; /* in order of insertion; removed ones have no key */
-    int64_t n, live; /* entries used, and of those not removed */
+    int64_t n, live; /* entries in use; those of them that were not removed */
     int64_t *slot;   /* 1 + index into entry, 0 = free; n_slot a power of 2 */
     int64_t n_slot;
 } fl_map;

@@ -2,6 +2,8 @@
 /* mem.c - malloc, and a count of its uses. */
 #include "base/mem.h"
 
+#include "base/atomic.h"
+
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,12 +16,17 @@ enum {
     HUGE_PAGE = 2 << 20, /* bytes */
     HUGE_FROM = 4 << 20, /* bytes; below this a huge page is mostly waste */
     KEEP = 64 << 20,     /* bytes */
-    MAP_FROM = 32 << 20, /* bytes; what glibc finds by itself after a while */
+    MAP_FROM =
+        32
+        << 20, /* bytes; glibc reaches this threshold by itself after a while */
 };
 
-#define MOST ((size_t)PTRDIFF_MAX - HUGE_PAGE) /* aligned, it still fits */
+#define MOST                                                                   \
+    ((size_t)PTRDIFF_MAX - HUGE_PAGE) /* the aligned size still fits           \
+                                       */
 
 static _Thread_local uint64_t count;
+static fl_count allocations; /* of all threads */
 static _Thread_local size_t limit = MOST;
 
 static void *must(void *p, size_t size)
@@ -31,15 +38,21 @@ static void *must(void *p, size_t size)
     return p;
 }
 
-void *fl_mem_alloc(size_t size)
+static void add_one(void)
 {
     count++;
+    fl_count_up(&allocations);
+}
+
+void *fl_mem_alloc(size_t size)
+{
+    add_one();
     return must(calloc(1, size ? size : 1), size);
 }
 
 void *fl_mem_grow(void *old, size_t size)
 {
-    count++;
+    add_one();
     return must(realloc(old, size ? size : 1), size);
 }
 
@@ -58,12 +71,12 @@ void *fl_mem_try(size_t size)
 {
     void *p;
     bool huge = size >= HUGE_FROM;
-    size_t align = huge ? HUGE_PAGE : ALIGN; /* advice is for whole pages */
-    count++;
+    size_t align = huge ? HUGE_PAGE : ALIGN; /* madvise works on whole pages */
+    add_one();
     if (size > limit || posix_memalign(&p, align, size + !size))
         return NULL;
     if (huge)
-        madvise(p, size, MADV_HUGEPAGE); /* a refusal costs nothing */
+        madvise(p, size, MADV_HUGEPAGE); /* may be refused */
     return p;
 }
 
@@ -75,10 +88,16 @@ void fl_mem_limit(size_t size)
 void fl_mem_keep(void)
 {
     mallopt(M_TRIM_THRESHOLD, KEEP);
-    mallopt(M_MMAP_THRESHOLD, MAP_FROM); /* the first alone would freeze it */
+    /* Setting only the first option would freeze this one at its default. */
+    mallopt(M_MMAP_THRESHOLD, MAP_FROM);
 }
 
 uint64_t fl_mem_count(void)
 {
     return count;
+}
+
+uint64_t fl_mem_count_all(void)
+{
+    return (uint64_t)fl_count_get(&allocations);
 }

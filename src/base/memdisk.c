@@ -7,6 +7,7 @@
 
 #include "base/path.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 /* The bytes of a file; entries of both lists share them. */
@@ -28,13 +29,14 @@ struct fl_memdisk {
     fl_disk disk;
     entries now, durable;
     int64_t left; /* changes before failures begin; -1: no failures */
-    bool once;    /* one failure, then none */
+    bool once;    /* only one change fails */
+    int64_t room; /* bytes that may still be appended; -1: any number */
 };
 
 struct fl_file {
     fl_memdisk *m;
     char *path;
-    body *body; /* that of the path when it was opened */
+    body *body; /* the body that the path had when it was opened */
 };
 
 static fl_memdisk *of(const fl_disk *d)
@@ -79,7 +81,7 @@ static void clear(entries *list)
     fl_vec_fini(list);
 }
 
-/* The path leads to that body from now on. */
+/* Let the path name this body from now on. */
 static void put_body(entries *list, const char *path, body *b)
 {
     const int64_t old = find_path(list, path);
@@ -113,13 +115,14 @@ static bool is_in(const char *path, const char *dir)
     return in;
 }
 
-/* Before each change: may it pass? */
+/* Called before each change. Err: EIO if the change must fail. */
 static fl_err pass(fl_memdisk *m, const char *path)
 {
     if (m->left > 0)
         m->left--;
     else if (!m->left) {
         m->left = m->once ? -1 : 0;
+        errno = EIO;
         return fl_fail(FL_EIO, "%s: the disk was told to fail", path);
     }
     return FL_OK;
@@ -155,7 +158,7 @@ static fl_err mem_write(const fl_disk *d, const char *path, const fl_part *part,
     body *b = new_body();
     for (int64_t i = 0; i < n; i++)
         fl_str_bytes(&b->bytes, part[i].at, part[i].n);
-    b->synced = b->bytes.n; /* a name never leads to half of it */
+    b->synced = b->bytes.n; /* a name is never bound to half of a file */
     put_body(&of(d)->now, path, b);
     if (sync)
         put_body(&of(d)->durable, path, b);
@@ -169,7 +172,7 @@ static fl_err mem_mkdirs(const fl_disk *d, const char *path)
 
 static fl_err mem_mkdtemp(const fl_disk *d, char *path)
 {
-    return pass(of(d), path); /* one process, one at a time */
+    return pass(of(d), path); /* one process: the lock is always free */
 }
 
 static int by_name(const void *a, const void *b)
@@ -194,7 +197,7 @@ static fl_err mem_list(const fl_disk *d, const char *path, fl_file_names *out)
         if (strncmp(p, path, n) || p[n] != '/')
             continue;
         char *name = fl_mem_strdup(p + n + 1);
-        *strchrnul(name, '/') = 0; /* a directory shows once */
+        *strchrnul(name, '/') = 0; /* a directory is listed once */
         if (listed(out, first, name))
             fl_mem_free(name);
         else
@@ -244,8 +247,16 @@ static fl_err mem_open(const fl_disk *d, const char *path, fl_file **out)
 
 static fl_err mem_append(fl_file *f, const void *bytes, size_t n)
 {
-    fl_err err = pass(f->m, f->path);
-    fl_str_bytes(&f->body->bytes, bytes, err ? n / 2 : n);
+    fl_memdisk *m = f->m;
+    fl_err err = pass(m, f->path);
+    size_t put = err ? n / 2 : n;
+    if (m->room >= 0 && put > (size_t)m->room) {
+        put = (size_t)m->room;
+        err = fl_fail(FL_EIO, "%s: the disk is full", f->path);
+        errno = ENOSPC;
+    }
+    m->room -= m->room >= 0 ? (int64_t)put : 0;
+    fl_str_bytes(&f->body->bytes, bytes, put);
     return err;
 }
 
@@ -264,7 +275,7 @@ static fl_err mem_close(fl_file *f)
     return FL_OK;
 }
 
-/* The names in a directory as they are now. */
+/* Make the names in a directory durable. */
 static void persist_names(fl_memdisk *m, const char *dir)
 {
     for (int64_t i = m->durable.n - 1; i >= 0; i--)
@@ -323,7 +334,7 @@ static fl_err mem_lock(const fl_disk *d, const char *path, int ms,
     return FL_OK;
 }
 
-/* Who is killed cannot remove the file, but the lock ends. */
+/* A process that is killed cannot remove the file, but the lock ends. */
 static void mem_unlock(fl_file *f)
 {
     if (!f)
@@ -381,7 +392,7 @@ fl_memdisk *fl_memdisk_new(void)
     fl_memdisk *m = fl_mem_alloc(sizeof *m);
     m->disk = functions;
     m->disk.self = m;
-    m->left = -1;
+    m->left = m->room = -1;
     return m;
 }
 
@@ -409,6 +420,11 @@ void fl_memdisk_fail_once(fl_memdisk *m, int64_t n)
 {
     m->left = n;
     m->once = true;
+}
+
+void fl_memdisk_fill(fl_memdisk *m, int64_t n)
+{
+    m->room = n;
 }
 
 void fl_memdisk_crash(fl_memdisk *m, bool names_survive)

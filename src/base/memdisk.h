@@ -22,6 +22,10 @@ void fl_memdisk_fail_after(fl_memdisk *m, int64_t n);
 /* The same, but only one fails: a disk that was full for a moment. */
 void fl_memdisk_fail_once(fl_memdisk *m, int64_t n);
 
+/* Let n more bytes be appended; then the disk is full, errno ENOSPC: an append
+ * leaves what fits. -1: there is room for all. */
+void fl_memdisk_fill(fl_memdisk *m, int64_t n);
+
 /* The power is lost. With names_survive every change of names has reached the
  * disk, though nobody asked for it; bytes are forgotten all the same. */
 void fl_memdisk_crash(fl_memdisk *m, bool names_survive);

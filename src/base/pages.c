@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pages.c - mmap, and the files in which Linux tells of memory.
  *
- * A mapping starts anywhere; a huge page does not. So more is mapped than asked
- * for, and what sticks out at both ends is given back. */
+ * A mapping may start at any page, but a huge page must be aligned. So more is
+ * mapped than was asked for, and the surplus at both ends is unmapped. */
 #include "base/pages.h"
 
 #include <inttypes.h>
@@ -38,7 +38,7 @@ void *fl_pages_map(size_t size)
     const size_t end = (skip + size + page - 1) / page * page;
     fl_pages_unmap(all, skip);
     fl_pages_unmap(all + end, size + FL_HUGE_PAGE - end);
-    madvise(all + skip, size, MADV_HUGEPAGE); /* a refusal costs nothing */
+    madvise(all + skip, size, MADV_HUGEPAGE); /* may be refused */
     return all + skip;
 }
 
@@ -46,7 +46,7 @@ void *fl_pages_grow(void *p, size_t size, size_t larger)
 {
     if (mremap(p, size, larger, 0) != MAP_FAILED)
         return p;
-    char *to = fl_pages_map(larger); /* an address that suits huge pages */
+    char *to = fl_pages_map(larger); /* aligned to huge pages */
     if (!to)
         return NULL;
     if (mremap(p, size, larger, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to)
@@ -55,10 +55,10 @@ void *fl_pages_grow(void *p, size_t size, size_t larger)
     return NULL;
 }
 
-/* --- what is left --- */
+/* --- free memory --- */
 
-/* The number behind `key` in a file of lines, times `unit`; without a key the
- * first number. -1: it is not there. */
+/* The number after `key` in a file of lines, times `unit`; without a key the
+ * first number of the file. -1: there is none. */
 static int64_t number_in(const char *path, const char *key, int64_t unit)
 {
     char line[256];
@@ -72,7 +72,8 @@ static int64_t number_in(const char *path, const char *key, int64_t unit)
     return n < 0 ? -1 : n * unit;
 }
 
-/* A control group counts cached files as used, but gives them up. */
+/* Apply the limits of the control group. It counts cached files as used memory,
+ * but they can be dropped. */
 static void look_at_group(fl_memory *m)
 {
     static const char folder[] = "/sys/fs/cgroup/";

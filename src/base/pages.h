@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pages.h - much memory at once, straight from the system, and what is left.
+/* pages.h - large memory from mmap, and how much memory is free.
  *
- * For memory that stays long and is read all over the place: it lies on huge
- * pages where the system gives them, so that few addresses have to be looked
- * up. Pages cost memory only once they are touched. */
+ * For memory that lives long and is read at random addresses: huge pages, if
+ * the system has them, need few address translations. A page takes memory only
+ * after it was touched. */
 #ifndef FL_BASE_PAGES_H
 #define FL_BASE_PAGES_H
 
@@ -15,24 +15,25 @@ enum {
     FL_HUGE_PAGE = 2 << 20 /* bytes */
 };
 
-/* Zeroed; of FL_HUGE_PAGE bytes or more it starts at a multiple of that, and
- * huge pages are asked for. NULL when not to be had. */
+/* Zeroed. From FL_HUGE_PAGE bytes on, it is aligned to that size and asks for
+ * huge pages. NULL: there is not enough memory. */
 void *fl_pages_map(size_t size);
-void fl_pages_unmap(void *p, size_t size); /* as mapped; NULL is fine */
+void fl_pages_unmap(void *p, size_t size); /* size: as mapped; NULL is fine */
 
-/* The same pages and zeroed ones behind them, maybe at another address; nothing
- * is copied. NULL: not to be had, and the old stays. */
+/* Extend a mapping by zeroed pages. The address may change; nothing is copied.
+ * NULL: there is not enough memory, and the old mapping is unchanged. */
 void *fl_pages_grow(void *p, size_t size, size_t larger);
 
-/* In bytes; -1: this system does not tell. */
+/* In bytes; -1: not known on this system. */
 typedef struct fl_memory {
-    int64_t total; /* that this process may ever have */
-    int64_t left;  /* that it can have now without taking from others */
-    int64_t huge;  /* that it has on huge pages */
+    int64_t total; /* memory that this process may use at most */
+    int64_t left;  /* memory that is free now */
+    int64_t huge;  /* memory of this process that is on huge pages */
 } fl_memory;
 
-/* Of the machine, or of the control group where that allows less. `huge` is
- * looked up only if asked for: the system walks all pages for it. */
+/* The memory of the machine, or of the control group if that allows less.
+ * `huge` is read only if `with_huge`, because the kernel walks all pages for
+ * it. */
 fl_memory fl_memory_look(bool with_huge);
 
 #endif

@@ -8,17 +8,17 @@
 
 #include "base/err.h"
 
-/* Is it a path below a folder: "w", "block/w", but not "", "/w", "a//w",
- * "../w" or "a/./w"? Names that a save needs for itself (manifest.h) are
- * refused, too. EINVAL names the name. */
+/* Check that a name is a path below a folder: "w" and "block/w" are; "", "/w",
+ * "a//w", "../w" and "a/./w" are not. Names that a save uses for itself
+ * (manifest.h) are refused, too. Err: EINVAL. */
 fl_err fl_path_check(const char *name) FL_MUST_CHECK;
 
-/* "dir/name"; an empty dir is the current one. Own: the caller's,
- * fl_mem_free. */
+/* "dir/name"; an empty dir is the current directory. Own: the caller frees it
+ * with fl_mem_free. */
 char *fl_path_join(const char *dir, const char *name);
 
 /* The folder of a file, "." where the path has none. Own: as above. */
 char *fl_path_parent(const char *path);
-const char *fl_path_base(const char *path); /* what is behind the last slash */
+const char *fl_path_base(const char *path); /* the part after the last slash */
 
 #endif

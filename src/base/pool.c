@@ -25,14 +25,14 @@ typedef struct worker {
 
 struct fl_pool {
     const char *name;
-    pid_t pid; /* of the process that has the threads */
+    pid_t pid; /* the process that has the threads */
     int n;
     worker *workers;
 
     pthread_mutex_t lock;
-    pthread_cond_t work; /* a task came, or the end */
+    pthread_cond_t work; /* a task was added, or the pool ends */
     pthread_cond_t done; /* a group became empty */
-    FL_VEC(task) tasks;  /* the first `taken` are gone */
+    FL_VEC(task) tasks;  /* the first `taken` were started */
     int64_t taken;
     bool ending;
 };
@@ -67,7 +67,7 @@ static void *work(void *arg)
 
 static int start_thread(fl_pool *p, int i)
 {
-    char name[16]; /* the kernel keeps so many */
+    char name[16]; /* the kernel keeps 16 bytes */
     worker *w = &p->workers[i];
     w->pool = p;
     int e = pthread_create(&w->thread, NULL, work, w);
@@ -78,7 +78,8 @@ static int start_thread(fl_pool *p, int i)
     return e;
 }
 
-/* New threads inherit the mask: no signal is delivered to them. */
+/* Start the threads with all signals blocked: they inherit the mask, so that no
+ * signal is delivered to them. */
 static int start_all(fl_pool *p, int n)
 {
     sigset_t all, old;
@@ -111,8 +112,8 @@ fl_err fl_pool_new(const char *name, int n, fl_pool **out)
     if (e) {
         int had = p->n;
         fl_pool_free(p);
-        return fl_fail(FL_EIO, "pool %s: thread %d of %d was refused: %s", name,
-                       had + 1, n, strerror(e));
+        return fl_fail(FL_EIO, "pool %s: thread %d of %d cannot be started: %s",
+                       name, had + 1, n, strerror(e));
     }
     *out = p;
     return FL_OK;

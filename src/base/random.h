@@ -15,12 +15,13 @@ typedef struct fl_rng {
 
 fl_rng fl_rng_of(uint64_t seed);
 uint32_t fl_rng_next(fl_rng *r);
-void fl_rng_skip(fl_rng *r, uint64_t n); /* as after n draws; takes no time */
+void fl_rng_skip(fl_rng *r, uint64_t n); /* skip n draws; fast for any n */
 
 float fl_rng_f32(fl_rng *r);  /* [0, 1), one draw */
 double fl_rng_f64(fl_rng *r); /* [0, 1), two draws */
 
-/* n numbers each, as from a distribution object made for this call. */
+/* n numbers each, as from a C++ distribution object that is made for this call.
+ */
 void fl_rng_uniform_f32(fl_rng *r, float low, float high, int64_t n,
                         float *out);
 void fl_rng_uniform_f64(fl_rng *r, double low, double high, int64_t n,
@@ -29,7 +30,7 @@ void fl_rng_normal_f32(fl_rng *r, float mean, float std, int64_t n, float *out);
 void fl_rng_normal_f64(fl_rng *r, double mean, double std, int64_t n,
                        double *out);
 
-/* As after n pairs of normal numbers; every pair is drawn. */
+/* Skip n pairs of normal numbers. Every pair is drawn, so this takes time. */
 void fl_rng_skip_normal_f32(fl_rng *r, int64_t n);
 void fl_rng_skip_normal_f64(fl_rng *r, int64_t n);
 
@@ -39,8 +40,8 @@ void fl_rng_truncated_f32(fl_rng *r, float mean, float std, int64_t n,
 void fl_rng_truncated_f64(fl_rng *r, double mean, double std, int64_t n,
                           double *out);
 
-/* Below this value a standard normal number stays with probability p, which
- * is between 0.0001 and 0.9999. */
+/* The value that a standard normal number is below with probability p, for p
+ * between 0.0001 and 0.9999. */
 double fl_normal_quantile(double p);
 
 /* --- where seeds come from --- */
@@ -49,10 +50,10 @@ typedef struct fl_entropy fl_entropy;
 
 struct fl_entropy {
     uint64_t (*draw)(fl_entropy *e);
-    uint64_t state; /* of one that is not real */
+    uint64_t state; /* state of a fake generator */
 };
 
-fl_entropy fl_entropy_real(void);          /* the system's; Thread: any */
-fl_entropy fl_entropy_fake(uint64_t seed); /* the same every time */
+fl_entropy fl_entropy_real(void);          /* from the system; Thread: any */
+fl_entropy fl_entropy_fake(uint64_t seed); /* the same numbers every time */
 
 #endif

@@ -11,10 +11,10 @@
 
 enum {
     FL_SHA256 = 32,       /* bytes of a digest */
-    FL_SHA256_BLOCK = 64, /* bytes that are mixed at a time */
+    FL_SHA256_BLOCK = 64, /* bytes of a block */
 };
 
-/* A digest in the making. Thread: one at a time. */
+/* A digest while it is computed. Thread: one at a time. */
 typedef struct fl_sha256 {
     uint32_t h[8];
     uint64_t size; /* bytes so far */
@@ -28,7 +28,7 @@ void fl_sha256_end(fl_sha256 *s, unsigned char out[FL_SHA256]);
 void fl_hmac_sha256(const void *key, size_t key_size, const void *bytes,
                     size_t n, unsigned char out[FL_SHA256]);
 
-/* Takes the same time wherever the digests differ. */
+/* Compare two digests in constant time. */
 bool fl_sha256_same(const unsigned char a[FL_SHA256],
                     const unsigned char b[FL_SHA256]);
 

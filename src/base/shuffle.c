@@ -41,7 +41,7 @@ static uint32_t next_number(twister *t)
     return y ^ y >> 18;
 }
 
-/* 0 .. most: numbers above are drawn again. */
+/* A random number from 0 to most. Larger numbers are drawn again. */
 static uint32_t below(twister *t, uint32_t most)
 {
     uint32_t mask = most, x;

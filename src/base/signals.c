@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signals.c - a handler counts, listeners compare with what they have seen. */
+/* signals.c - a handler counts signals; listeners compare the count with the
+ * one that they saw last. */
 #include "base/signals.h"
 
 #include <string.h>
 
 static const int numbers[FL_SIGNALS] = {SIGINT, SIGTERM, SIGUSR1};
 
-/* Of the process, as signals are: a handler is given nothing else. */
+/* Global, because a signal handler gets no pointer. */
 static volatile sig_atomic_t signals_heard[FL_SIGNALS];
 
 static void count_signal(int number)

@@ -21,9 +21,10 @@
 #define LOCK FL_STAGING "lock"
 
 enum {
-    LOCK_WAIT = 60000, /* ms; a lock is held for the time of some renames */
-    PART = 1 << 20,    /* bytes that are summed and written while in cache */
-    MANY = 16,         /* files; more are not synced one by one */
+    LOCK_WAIT = 60000, /* ms; a lock is held while some files are renamed */
+    PART = 1 << 20, /* bytes that are written and summed at a time, so that they
+                       stay in the cache */
+    MANY = 16,      /* files; more are synced by one syncfs */
 };
 
 /* --- moving into place --- */
@@ -40,7 +41,7 @@ static fl_err visit_folders(const fl_disk *disk, const char *dir,
         for (const char *at = name; (at = strchr(at, '/')) && !err; at++) {
             const size_t n = (size_t)(at - name);
             if (!strncmp(last, name, n + 1))
-                continue; /* seen with the file before */
+                continue; /* same folder as that of the file before */
             char *part = fl_mem_strdup(name);
             part[n] = 0;
             char *path = fl_path_join(dir, part);
@@ -60,7 +61,7 @@ static fl_err move_file(const fl_disk *disk, const char *from_dir,
     const fl_err err = disk->rename(disk, from, to);
     fl_mem_free(from);
     fl_mem_free(to);
-    return err == FL_ENOENT ? FL_OK : err; /* it has been moved before */
+    return err == FL_ENOENT ? FL_OK : err; /* it was moved before */
 }
 
 static fl_err write_manifest(const fl_disk *disk, const char *path,
@@ -81,7 +82,8 @@ static fl_err write_manifest(const fl_disk *disk, const char *path,
     return err;
 }
 
-/* Written in the staging folder, then renamed: nobody reads half of it. */
+/* Write the manifest in the staging folder and rename it, so that nobody reads
+ * half of it. */
 static fl_err put_manifest(const fl_disk *disk, const char *dir,
                            const char *staging, const fl_manifest *m)
 {
@@ -89,11 +91,11 @@ static fl_err put_manifest(const fl_disk *disk, const char *dir,
     char *to = fl_path_join(dir, FL_MANIFEST);
     fl_err err = disk->mkdirs(disk, staging);
     if (!err)
-        (void)!disk->remove(disk, from); /* of one that was killed here */
+        (void)!disk->remove(disk, from); /* of a process that was killed here */
     if (!err)
         err = write_manifest(disk, from, m);
     if (!err)
-        err = disk->persist(disk, dir); /* it must lead to the staging folder */
+        err = disk->persist(disk, dir); /* the manifest names a folder in it */
     if (!err)
         err = disk->rename(disk, from, to);
     fl_mem_free(from);
@@ -101,8 +103,8 @@ static fl_err put_manifest(const fl_disk *disk, const char *dir,
     return err;
 }
 
-/* After a commit: every file to its place, then a manifest that says so. All of
- * it can be done again from any point, by any process. */
+/* After a commit: move every file into place, then write a manifest without
+ * `staged`. Any process can repeat this from any point. */
 static fl_err finish_commit(const fl_disk *disk, const char *dir,
                             fl_manifest *m)
 {
@@ -124,9 +126,9 @@ static fl_err finish_commit(const fl_disk *disk, const char *dir,
     return err;
 }
 
-/* --- what others have left --- */
+/* --- files of other saves --- */
 
-/* The manifest at hand; a damaged one is none. */
+/* Read the manifest. A damaged one counts as missing. */
 static fl_err read_manifest(const fl_disk *disk, const char *dir,
                             fl_manifest *m)
 {
@@ -144,15 +146,15 @@ static fl_err read_manifest(const fl_disk *disk, const char *dir,
     return FL_OK;
 }
 
-/* A staging folder that nobody holds is removed. Where there are no locks it
- * cannot be told, and all stay. */
+/* Remove a staging folder whose process has ended. On a file system without
+ * locks this is not known, and all folders stay. */
 static void remove_if_dead(const fl_disk *disk, const char *path)
 {
     char *lock = fl_path_join(path, LOCK);
     fl_file *held = NULL;
     if (!disk->lock(disk, lock, 0, &held) && held &&
         fl_disk_remove_tree(disk, path))
-        FL_WARN("what a killed save has left cannot be removed: %s",
+        FL_WARN("files of a save that was killed cannot be removed: %s",
                 fl_errmsg());
     if (held)
         disk->unlock(held);
@@ -176,7 +178,8 @@ static void remove_dead(const fl_disk *disk, const char *dir, const char *own)
     fl_file_names_fini(&names);
 }
 
-/* Finish what was committed, remove what was not. *m is the manifest then. */
+/* Finish a save that was committed, remove those that were not. *m becomes the
+ * manifest. */
 static fl_err tidy_folder(const fl_disk *disk, const char *dir, const char *own,
                           fl_manifest *m)
 {
@@ -197,15 +200,16 @@ static fl_err lock_folder(const fl_disk *disk, const char *dir, fl_file **out)
 
 /* --- staging --- */
 
-/* Remember that it was the disk, and not what the caller wanted to save. */
+/* Note that the disk failed, and not the values that the caller wanted to save.
+ */
 static fl_err note_failure(fl_stage *s, fl_err err)
 {
     s->failed |= err != FL_OK;
     return err;
 }
 
-/* The same for a file: the sentence names the place it is meant for, too. */
-static fl_err note_file(fl_stage *s, const char *name, fl_err err)
+/* The same for a file; the error message also names its final path. */
+static fl_err note_file_failure(fl_stage *s, const char *name, fl_err err)
 {
     if (err)
         fl_fail_at(err, "saving %s/%s", s->dir, name);
@@ -243,8 +247,8 @@ static bool is_missing(const fl_disk *disk, const char *path)
     return disk->size(disk, path, &size) == FL_ENOENT;
 }
 
-/* A new folder survives a loss of power when the one above it was synced, which
- * may be new as well. */
+/* Make a folder, and its parents if needed. A new folder survives a loss of
+ * power once its parent was synced. */
 static fl_err make_folder(const fl_disk *disk, const char *dir)
 {
     char *above = fl_path_parent(dir);
@@ -293,7 +297,7 @@ static fl_err open_staged(fl_stage *s, const char *name)
     if (!err)
         err = s->disk->open(s->disk, path, &s->file);
     fl_mem_free(path);
-    return note_file(s, name, err);
+    return note_file_failure(s, name, err);
 }
 
 fl_err fl_stage_open(fl_stage *s, const char *name)
@@ -314,7 +318,7 @@ fl_err fl_stage_append(fl_stage *s, const void *bytes, size_t n)
     for (size_t at = 0; at < n; at += PART) {
         const size_t some = n - at < PART ? n - at : PART;
         s->crc = fl_crc32c(s->crc, (const char *)bytes + at, some);
-        FL_TRY(note_file(
+        FL_TRY(note_file_failure(
             s, s->name,
             s->disk->append(s->file, (const char *)bytes + at, some)));
     }
@@ -325,7 +329,7 @@ fl_err fl_stage_append(fl_stage *s, const void *bytes, size_t n)
 static fl_err end_file(fl_stage *s)
 {
     fl_err err = s->file ? s->disk->close(s->file) : FL_OK;
-    err = note_file(s, s->name, err);
+    err = note_file_failure(s, s->name, err);
     fl_mem_free(s->name);
     s->file = NULL;
     s->name = NULL;
@@ -354,7 +358,7 @@ char *fl_stage_scratch(const fl_stage *s)
 
 /* --- commit --- */
 
-/* Files of earlier saves stay listed while they are there. */
+/* Keep the manifest lines of files of earlier saves that still exist. */
 static void merge_old(const fl_stage *s, const fl_manifest *old,
                       fl_manifest *all)
 {
@@ -372,7 +376,7 @@ static void merge_old(const fl_stage *s, const fl_manifest *old,
     }
 }
 
-/* What would keep files from being moved is found before the commit. */
+/* Check before the commit that all files can be moved into place. */
 static fl_err check_places(const fl_stage *s)
 {
     FL_TRY(visit_folders(s->disk, s->dir, &s->list, s->disk->mkdirs));
@@ -380,11 +384,11 @@ static fl_err check_places(const fl_stage *s)
         char *path = fl_path_join(s->dir, s->list.file.at[i].name);
         fl_file_names below = {0};
         const bool is_folder = !s->disk->list(s->disk, path, &below);
-        const fl_err err =
-            is_folder
-                ? fl_fail(FL_EIO, "%s: a folder is where a file is to be saved",
-                          path)
-                : FL_OK;
+        const fl_err err = is_folder ? fl_fail(FL_EIO,
+                                               "%s: cannot save a file here, "
+                                               "because a folder has this name",
+                                               path)
+                                     : FL_OK;
         fl_file_names_fini(&below);
         fl_mem_free(path);
         FL_TRY(err);
@@ -447,11 +451,12 @@ void fl_stage_fini(fl_stage *s)
     const fl_sentence last = fl_sentence_keep();
     (void)!end_file(s);
     if (s->path && !s->committed && fl_disk_remove_tree(s->disk, s->path))
-        FL_WARN("a save that failed cannot be removed: %s", fl_errmsg());
+        FL_WARN("files of a save that failed cannot be removed: %s",
+                fl_errmsg());
     if (s->alive)
         s->disk->unlock(s->alive);
     if (s->made && s->failed && !s->committed)
-        (void)!s->disk->remove(s->disk, s->dir); /* fails if it is in use */
+        (void)!s->disk->remove(s->disk, s->dir); /* fails if it is not empty */
     fl_manifest_fini(&s->list);
     fl_mem_free(s->dir);
     fl_mem_free(s->path);

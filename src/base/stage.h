@@ -10,10 +10,10 @@
  *     fl_stage_fini(&s);
  *
  * New files are written into a staging folder inside the folder that they are
- * for; a manifest is renamed into place when all are whole, and then they are
- * moved. Whoever reads by folder.h sees the old files up to that rename and the
- * new ones after it, though the process be killed or the power lost at any
- * point. docs/saving.md has the order of all steps.
+ * for. When all are complete, a manifest is renamed into place, and then the
+ * files are moved. Readers that use folder.h see the old files before that
+ * rename and the new ones after it, even if the process is killed or the power
+ * is lost at any point. docs/saving.md has the order of all steps.
  *
  * Any number of processes may stage files for one folder at once: each has a
  * staging folder of its own, and commits exclude each other. The last commit
@@ -29,12 +29,13 @@
 typedef struct fl_stage {
     const fl_disk *disk;
     char *dir;
-    bool made;        /* the folder was not there before */
+    bool made;        /* the folder was created by this save */
     char *path;       /* the staging folder; NULL: there is none */
-    fl_file *alive;   /* the lock that tells it from one of a dead process */
-    fl_manifest list; /* what was staged */
+    fl_file *alive;   /* a lock that this process holds while it lives, so that
+                         others do not remove the staging folder */
+    fl_manifest list; /* the staged files */
     bool committed;   /* readers see the new files */
-    bool failed;      /* the disk refused something */
+    bool failed;      /* the disk returned an error */
     /* The file that is being written. */
     fl_file *file;
     char *name; /* NULL: none */
@@ -42,31 +43,32 @@ typedef struct fl_stage {
     uint32_t crc;
 } fl_stage;
 
-/* Make the folder and a staging folder in it. What a killed save has left is
- * finished where it was committed, and removed where it was not. `kind` says
- * what the manifest is of; a folder holds one kind. fl_stage_fini in any
- * case. */
+/* Make the folder and a staging folder in it. Earlier saves that were killed
+ * are finished if they were committed, and removed otherwise. `kind` says what
+ * the folder holds; a folder holds one kind. Call fl_stage_fini also after an
+ * error. */
 fl_err fl_stage_init(fl_stage *s, const fl_disk *disk, const char *dir,
                      const char *kind) FL_MUST_CHECK;
 
-/* One file, from several parts; or as it comes. One is open at a time. A name
- * is a path below the folder (fl_path_check). */
+/* Write a file from several parts; or open one, append to it and close it. Only
+ * one file is open at a time. A name is a path below the folder
+ * (fl_path_check). */
 fl_err fl_stage_write(fl_stage *s, const char *name, const fl_part *part,
                       int64_t n) FL_MUST_CHECK;
 fl_err fl_stage_open(fl_stage *s, const char *name) FL_MUST_CHECK;
 fl_err fl_stage_append(fl_stage *s, const void *bytes, size_t n) FL_MUST_CHECK;
 fl_err fl_stage_close(fl_stage *s) FL_MUST_CHECK;
 
-/* The path of a file for notes of the caller's; it is gone after the save.
- * Own: the caller's, fl_mem_free. */
+/* The path of a temporary file for the caller; it is removed after the save.
+ * Own: the caller frees the path with fl_mem_free. */
 char *fl_stage_scratch(const fl_stage *s);
 
-/* All that was staged becomes visible. After a failure s->committed tells
- * whether readers see the new files: if so, some were not moved into place,
- * and the next save does it. */
+/* Make all staged files visible. After an error, s->committed says whether
+ * readers see the new files: if so, some were not moved into place yet, and the
+ * next save moves them. */
 fl_err fl_stage_commit(fl_stage *s) FL_MUST_CHECK;
 
-/* What was not committed is removed. The last sentence stays. */
+/* Remove what was not committed. The last error message is kept. */
 void fl_stage_fini(fl_stage *s);
 
 #endif

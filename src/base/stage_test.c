@@ -295,7 +295,8 @@ static void what_was_not_saved_is_refused(void)
     CHECK_OK(d->remove(d, "m/__manifest__"));
     CHECK_OK(read_w(d));
     CHECK_OK(fl_disk_write(d, "m/__manifest__", "", 0, false));
-    CHECK_ERR(read_w(d), FL_EPROTO, "m/__manifest__: 0 bytes are no manifest");
+    CHECK_ERR(read_w(d), FL_EPROTO,
+              "m/__manifest__: it has 0 bytes, too few for a manifest");
     fl_memdisk_free(m);
 }
 
@@ -388,7 +389,7 @@ static void what_is_in_the_way_is_found_before_the_commit(void)
     CHECK_OK(fl_disk_write(d, "m/w/x", "x", 1, false));
     CHECK_OK(fl_stage_init(&s, d, "m", "model"));
     CHECK_OK(fl_stage_write(&s, "w", &(fl_part){"x", 1}, 1));
-    CHECK_ERR(fl_stage_commit(&s), FL_EIO, "m/w: a folder is where a file");
+    CHECK_ERR(fl_stage_commit(&s), FL_EIO, "m/w: cannot save a file here");
     CHECK(!s.committed && s.failed);
     fl_stage_fini(&s);
     fl_memdisk_free(m);

@@ -99,9 +99,10 @@ int fl_str_distance(const char *a, const char *b)
 void fl_near_offer(fl_near *n, const char *candidate)
 {
     const int edits = fl_str_distance(n->name, candidate);
-    const int most = (int)strlen(n->name) / 2; /* "foo" is no slip for "env" */
+    const int most =
+        (int)strlen(n->name) / 2; /* "foo" is not a misspelt "env" */
     if (edits > 3 || edits > most || (n->best && edits >= n->edits))
-        return; /* more edits than that and it is another word */
+        return; /* with more edits it is another word */
     n->best = candidate;
     n->edits = edits;
 }

@@ -18,20 +18,22 @@ void fl_str_bytes(fl_str *s, const void *bytes, size_t n);
 void fl_str_printf(fl_str *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The text, for the caller to end with fl_mem_free; s is empty again. */
+/* Take the text out of s, which is empty afterwards. Own: the caller frees it
+ * with fl_mem_free. */
 char *fl_str_take(fl_str *s);
 
 bool fl_starts_with(const char *s, const char *start);
 bool fl_ends_with(const char *s, const char *end);
 
-/* How many edits turn a into b. Two neighbours that changed places are one. */
+/* The number of edits that turn a into b. Two swapped neighbours count as one
+ * edit. */
 int fl_str_distance(const char *a, const char *b);
 
-/* Which of many names was meant: offer them one by one, then read best (NULL:
- * none is near). Starts as {.name = what was said}. */
+/* Finds the name that was probably meant: start with {.name = the word that was
+ * given}, offer all names, then read `best` (NULL: none is similar). */
 typedef struct fl_near {
     const char *name, *best;
-    int edits; /* of best */
+    int edits; /* edits from name to best */
 } fl_near;
 
 void fl_near_offer(fl_near *n, const char *candidate);

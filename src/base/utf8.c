@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The character that starts here and its length in bytes; 0: none does. */
+/* Read the character at `text`. Returns its length in bytes; 0: it is not
+ * valid. */
 static int read_char(const char *text, uint32_t *out)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -26,7 +27,8 @@ static int read_char(const char *text, uint32_t *out)
     return code < least[n] || surrogate || code > 0x10ffff ? 0 : n;
 }
 
-/* Unicode's control characters, its two line breaks, its marks of direction. */
+/* Whether a character is none of these: control characters, Unicode's two line
+ * separators, marks of writing direction. */
 static bool is_plain(uint32_t c)
 {
     const bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);

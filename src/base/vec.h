@@ -33,7 +33,8 @@
 
 #define fl_vec_fini(v) (fl_mem_free((v)->at), memset((v), 0, sizeof *(v)))
 
-/* At least `need` elements of `size` bytes; doubles. */
+/* Make room for at least `need` elements of `size` bytes. The capacity doubles.
+ */
 static inline void fl_vec_reserve(void **at, int64_t *cap, int64_t need,
                                   size_t size)
 {
@@ -43,7 +44,29 @@ static inline void fl_vec_reserve(void **at, int64_t *cap, int64_t need,
     *at = fl_mem_grow(*at, (size_t)*cap * size);
 }
 
-/* The gap; i is read before n changes, so that it may be n itself. */
+/* The same for an array of n elements that may still be in `inside`, memory of
+ * its owner. */
+static inline void fl_vec_grow_from(void **at, const void *inside, int64_t n,
+                                    int64_t *cap, int64_t need, size_t size)
+{
+    if (need <= *cap)
+        return;
+    void *had = *at == inside ? NULL : *at;
+    *cap = *cap * 2 > need ? *cap * 2 : need;
+    void *more = fl_mem_grow(had, (size_t)*cap * size);
+    if (!had && n)
+        memcpy(more, inside, (size_t)n * size);
+    *at = more;
+}
+
+/* Free an array of fl_vec_grow_from, unless it lies in `inside`. */
+static inline void fl_vec_free_grown(void *at, const void *inside)
+{
+    if (at != inside)
+        fl_mem_free(at);
+}
+
+/* Make the gap. i is evaluated before n changes, so that it may be n itself. */
 static inline void *fl_vec_gap(void **at, int64_t *n, int64_t *cap, int64_t i,
                                size_t size)
 {

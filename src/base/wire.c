@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire.c - protobuf bytes are walked by their schema before they are unpacked.
+/* wire.c - checks protobuf bytes against their schema, then unpacks them.
  *
  *     message  := (key value)*        key = number << 3 | wire type
  *     value    := varint | 8 bytes | length bytes | 4 bytes
  *
- * Stricter than protobuf: a field that is not repeated stands once, enums hold
- * known numbers, strings no zero byte. Nobody writes other messages. */
+ * The walk is stricter than protobuf: a field that is not repeated occurs once,
+ * enums have known numbers, strings have no zero byte. No encoder writes other
+ * messages. */
 #include "base/wire.h"
 
 #include "base/mem.h"
@@ -15,15 +16,15 @@
 
 enum {
     DEEPEST = 16,
-    MOST_FIELDS = 32, /* of a message in our schemas */
+    MOST_FIELDS = 32, /* fields of a message in our schemas, at most */
 };
 
-/* One message on the way down. */
+/* A message that is being walked, and those that contain it. */
 typedef struct level {
     const ProtobufCMessageDescriptor *type;
     const ProtobufCFieldDescriptor *field; /* the one being read */
     const uint8_t *at, *end;
-    unsigned count[MOST_FIELDS]; /* of each field so far */
+    unsigned count[MOST_FIELDS]; /* values of each field so far */
 } level;
 
 typedef struct walk {
@@ -34,7 +35,7 @@ typedef struct walk {
     size_t memory; /* bytes that the unpacked messages will take */
 } walk;
 
-/* --- sentences --- */
+/* --- error messages --- */
 
 /* "blocks[0].ops[3].type" */
 static void put_path(const walk *w, fl_str *path)
@@ -146,7 +147,7 @@ static fl_err walk_bytes(walk *w, const ProtobufCFieldDescriptor *f, uint64_t n)
     return FL_OK;
 }
 
-/* One value of the field, or of an unknown one (f NULL). */
+/* Walk one value of a field (f NULL: an unknown field). */
 static fl_err walk_value(walk *w, const ProtobufCFieldDescriptor *f,
                          unsigned wire)
 {
@@ -185,12 +186,13 @@ static fl_err check_field(walk *w, const ProtobufCFieldDescriptor *f,
     if (packed && f->type == PROTOBUF_C_TYPE_ENUM)
         return broken(w, "its numbers are packed");
     if (!repeated && l->count[f - l->type->fields])
-        return broken(w, "it stands twice");
+        return broken(w, "it is there twice");
     w->memory += sizeof(void *);
     return FL_OK;
 }
 
-/* One key and its value; a message that begins there becomes the new level. */
+/* Walk one key and its value. If the value is a message, it becomes the new
+ * level. */
 static fl_err walk_field(walk *w)
 {
     level *l = &w->level[w->depth];
@@ -214,7 +216,7 @@ static fl_err walk_field(walk *w)
     return FL_OK;
 }
 
-/* The current message is at its end: back to the one that holds it. */
+/* Leave a message at its end, and return to the one that contains it. */
 static fl_err leave(walk *w)
 {
     FL_TRY(walk_required(w));
@@ -240,8 +242,8 @@ static fl_err walk_message(walk *w, const ProtobufCMessageDescriptor *type,
 
 /* --- memory --- */
 
-/* Dense messages take about 20 times their bytes; while it unpacks a list,
- * protobuf-c takes another 44 bytes a byte for its notes. */
+/* An unpacked message of small fields takes about 20 times its bytes. While it
+ * unpacks a list, protobuf-c takes another 44 bytes for each byte. */
 enum {
     GROWTH = 24,
     GROWTH_UNPACKING = 64,
@@ -267,19 +269,21 @@ fl_err fl_wire_unpack(const ProtobufCMessageDescriptor *type, const char *name,
 {
     walk w = {.name = name, .start = bytes};
     if (n > FL_WIRE_MOST)
-        return fl_fail(FL_EPROTO, "%s: %zu bytes are more than %d", name, n,
+        return fl_fail(FL_EPROTO,
+                       "%s: it has %zu bytes, at most %d are allowed", name, n,
                        FL_WIRE_MOST);
     FL_TRY(walk_message(&w, type, bytes, n));
     if (w.memory > GROWTH * n + SLACK)
         return fl_fail(FL_EPROTO,
-                       "%s: its %zu bytes would take %zu bytes of memory", name,
-                       n, w.memory);
+                       "%s: its %zu bytes would take %zu bytes of memory when "
+                       "unpacked, which is too much",
+                       name, n, w.memory);
     size_t left = GROWTH_UNPACKING * n + SLACK;
     ProtobufCAllocator a = {take_memory, give_memory, &left};
     ProtobufCMessage *m = protobuf_c_message_unpack(type, &a, n, bytes);
     if (!m)
-        return fl_fail(FL_EPROTO, "%s: its %zu bytes are no %s", name, n,
-                       type->short_name);
+        return fl_fail(FL_EPROTO, "%s: its %zu bytes are not a valid %s", name,
+                       n, type->short_name);
     *out = m;
     return FL_OK;
 }

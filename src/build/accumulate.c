@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* accumulate.c - several gradients of one variable become their sum.
  *
- * A variable that n ops read has n gradients. The writers' outputs become
- * g@RENAME@0, g@RENAME@1, ..., and a sum makes g right before the first op that
- * reads it, or at the end. Should another writer follow that reader, the sum
- * was one part among others: its output is renamed in turn. */
+ * A variable that n ops read has n gradients. The outputs of the writers are
+ * renamed to g@RENAME@0, g@RENAME@1, ..., and a sum op computes g right before
+ * the first op that reads it, or at the end. If another op writes g after that
+ * reader, the output of the sum is renamed in turn and becomes a part of the
+ * next sum. */
 #include "build/grad.h"
 
-/* One gradient and who writes it so far. */
+/* One gradient and the ops that have written it so far. */
 typedef struct parts {
     const char *grad;
-    FL_VEC(const char *) name; /* one: the gradient itself */
-    int64_t first;             /* op that wrote it first */
+    FL_VEC(const char *) name; /* with one part: the gradient itself */
+    int64_t first;             /* index of the op that wrote it first */
     int renames;
 } parts;
 
@@ -70,8 +71,9 @@ static void rename_both(fl_desc *d, const char *from, const char *to)
     fl_desc_rename_out(d, from, to);
 }
 
-/* The first writer gets a name of its own, and so do those who read it until
- * now: the ops from it to `at`, and the outputs of op `at` before `end`. */
+/* Rename the output of the first writer, also in the ops that have read it
+ * since: the ops from the writer to `at`, and the outputs of op `at` before
+ * `end`. */
 static void rename_first(gathering *g, parts *p, int64_t at, const char **end)
 {
     const char *name = new_name(g, p);

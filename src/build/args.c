@@ -111,7 +111,7 @@ static fl_arg parse_default(fl_arena *a, const fl_arg_def *def)
     case FL_ARG_INTS:
         return parse_ints(a, def->value);
     default:
-        assert(def->type == FL_ARG_STR); /* other types have None only */
+        assert(def->type == FL_ARG_STR); /* others have only None */
         return (fl_arg){.s = unquote(a, def->value)};
     }
 }
@@ -143,13 +143,13 @@ static bool is_pointer(fl_arg_type t, int n)
     }
 }
 
-/* NULL stands for None where a pointer is meant. */
+/* For an argument that is a pointer, NULL means None. */
 static bool is_null(fl_arg_type t, const fl_arg *arg)
 {
     return is_pointer(t, arg->n) && !arg->s;
 }
 
-/* A single becomes a list of one. */
+/* A single value becomes a list of one element. */
 static fl_arg as_list(fl_arena *a, const fl_arg *arg)
 {
     fl_arg to = *arg;
@@ -172,8 +172,9 @@ static fl_err check_entries(const char *what, const fl_arg_def *def,
                        def->name);
     for (int i = 0; i < list->n; i++)
         if (!list->strs[i])
-            return fl_fail(FL_EINVAL, "%s: argument \"%s\" holds NULL at %d",
-                           what, def->name, i);
+            return fl_fail(FL_EINVAL,
+                           "%s: argument \"%s\" has a NULL at index %d", what,
+                           def->name, i);
     return FL_OK;
 }
 
@@ -249,7 +250,7 @@ const fl_arg *fl_arg_get(const fl_bound *b, const char *name)
 
 static fl_arg read_arg(const fl_bound *b, const char *name)
 {
-    return b->value[index_of(b, name)]; /* zero where None */
+    return b->value[index_of(b, name)]; /* zero if the argument is None */
 }
 
 int64_t fl_arg_int(const fl_bound *b, const char *name)

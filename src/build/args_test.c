@@ -90,7 +90,7 @@ static void null_reads_as_not_given(void)
     fl_var *vars[] = {some_var, NULL};
     args[0] = (fl_arg){"input", .n = 2, .vars = vars};
     CHECK_ERR(bind(a, args, &b), FL_EINVAL,
-              "fc: argument \"input\" holds NULL at 1");
+              "fc: argument \"input\" has a NULL at index 1");
     args[0] = (fl_arg){"input", .n = -1};
     CHECK_ERR(bind(a, args, &b), FL_EINVAL,
               "fc: argument \"input\" is an empty list");

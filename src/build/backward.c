@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backward.c - a program grows the gradient of its loss.
+/* backward.c - adds the gradient of a loss to a program.
  *
- * grad.h has the parts. Here they are put together: the gradient that starts
- * it all, zeros for gradients that were cut off but are read, error clips,
- * fresh names where an earlier backward took them; then the ops enter the
- * block, and each parameter is told which op makes its gradient. */
+ * grad.h describes the steps. This file runs them and adds the rest: the
+ * gradient of the loss itself, zeros for gradients that were cut off but are
+ * read, error clips, and new names where an earlier backward has used a name.
+ * Then the ops are appended to the block, and the op that computes the
+ * gradient of a parameter is marked with op_role_var. */
 #include "build/grad.h"
 #include "build/stamp.h"
 
@@ -73,7 +74,7 @@ static void fill_one(fl_diff *d, int64_t at, const char *grad)
     fl_insert(&d->ops, at, zeros);
 }
 
-/* `given` has the gradients that come from outside. */
+/* `given` has the gradients that the caller gave. */
 static void fill_missing(fl_diff *d, const fl_map *given)
 {
     fl_map written = {0};
@@ -108,7 +109,7 @@ static fl_err clip_one(fl_diff *d, const fl_var *v, const char *grad,
     return FL_OK;
 }
 
-/* Error clips act where a whole gradient has just been made. */
+/* Insert error clips. A gradient is clipped right after it is complete. */
 static fl_err clip_errors(fl_diff *d)
 {
     for (int64_t i = 0; i < d->ops.n; i++) {
@@ -124,8 +125,8 @@ static fl_err clip_errors(fl_diff *d)
     return FL_OK;
 }
 
-/* Names that an earlier backward took are replaced by new ones. `to` maps old
- * names to new; what it holds already is replaced as well. */
+/* Replace names that an earlier backward has used by new ones. `to` maps old
+ * names to new names; names that it already maps are replaced, too. */
 static void rename_taken(fl_diff *d, fl_net *n, fl_map *to)
 {
     for (int64_t i = 0; i < d->ops.n; i++) {
@@ -150,7 +151,7 @@ static void rename_taken(fl_diff *d, fl_net *n, fl_map *to)
     }
 }
 
-/* A gradient from outside is all there is: nothing may add to it. */
+/* A gradient that the caller gave is complete: no op may add to it. */
 static fl_err check_given(const fl_diff *d, const fl_map *given)
 {
     fl_map written = {0};
@@ -162,13 +163,13 @@ static fl_err check_given(const fl_diff *d, const fl_map *given)
     fl_map_fini(&written);
     if (twice)
         return fl_fail(FL_EINVAL,
-                       "gradients: \"%s\" is given, but its target leads to "
-                       "another target, which adds to it",
+                       "gradients: \"%s\" cannot be given, because another "
+                       "target is computed from its target and adds to it",
                        twice);
     return FL_OK;
 }
 
-/* Which gradient the ops made for which variable. */
+/* Record which gradient belongs to which variable. */
 static void note_grads(fl_diff *d)
 {
     for (int64_t i = 0; i < d->ops.n; i++) {
@@ -196,7 +197,8 @@ static fl_err complete(fl_diff *d, fl_net *n, fl_map *given)
 
 /* --- into the block --- */
 
-/* Half a gradient is none. Its variables are new ones all: rename_taken. */
+/* After a failure, remove all ops and variables of the incomplete gradient. All
+ * of its variables are new (see rename_taken). */
 static void take_back(fl_diff *d, int64_t start)
 {
     fl_block *b = d->block;
@@ -220,7 +222,7 @@ static fl_err append_all(fl_diff *d, fl_net *n)
     return err;
 }
 
-/* Ops bring their name scope from the op whose gradient they are. */
+/* A gradient op has the name scope of its forward op. */
 static fl_err append(fl_diff *d, fl_net *n)
 {
     const fl_stamp old = fl_stamp_set(
@@ -247,8 +249,8 @@ static fl_op *last_writer(const fl_block *b, const char *name)
     return NULL;
 }
 
-/* op_role_var of the op that makes a parameter's gradient: [param, grad] in
- * front of what it has. */
+/* Put [param, grad] in front of the op_role_var of the op that computes the
+ * gradient of a parameter. */
 static fl_err mark_param(const fl_diff *d, const fl_param_grad *pg)
 {
     fl_op *op = last_writer(d->block, pg->grad->name);
@@ -274,7 +276,8 @@ static fl_err take_param(const fl_diff *d, fl_var *param, fl_param_grads *out)
     return mark_param(d, &pg);
 }
 
-/* The parameters asked for, or all that are trained, in order of creation. */
+/* The parameters that the caller named, or all that are trained, in the order
+ * of their creation. */
 static fl_err take_params(const fl_diff *d, const fl_net *n,
                           const fl_backward_opts *opts, fl_param_grads *out)
 {
@@ -404,7 +407,7 @@ static void seed_ones(fl_diff *d, const fl_var *target)
     seed_with(d, op, target);
 }
 
-/* A gradient from outside goes by its own name: `given` maps to it. */
+/* A gradient that the caller gave keeps its name: `given` maps to it. */
 static fl_err seed_targets(fl_diff *d, int n, fl_var *const *targets,
                            fl_var *const *grads, fl_map *given)
 {
@@ -425,10 +428,11 @@ static fl_err seed_targets(fl_diff *d, int n, fl_var *const *targets,
 static fl_err check_vars(const char *what, int n, fl_var *const *vars)
 {
     if (n < 1)
-        return fl_fail(FL_EINVAL, "gradients: there are no %s", what);
+        return fl_fail(FL_EINVAL, "gradients: %s is empty", what);
     for (int i = 0; i < n; i++)
         if (!vars[i])
-            return fl_fail(FL_EINVAL, "gradients: %s hold NULL at %d", what, i);
+            return fl_fail(FL_EINVAL, "gradients: %s has a NULL at index %d",
+                           what, i);
     return FL_OK;
 }
 

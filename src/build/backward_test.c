@@ -568,8 +568,8 @@ static void says_so_where_a_block_has_no_gradient(void)
     scene s;
     begin(&s, CONDITIONAL(""));
     CHECK_ERR(fl_backward(s.net, var(&s, "loss"), NULL, &s.grads), FL_EINVAL,
-              "backward: a gradient flows into conditional_block, and there is "
-              "no gradient through its block");
+              "backward: a gradient flows into conditional_block, but there is "
+              "no gradient of its sub-block");
     CHECK_STR(added(&s), "");
     end(&s);
     begin(&s, CONDITIONAL(" stop_gradient"));
@@ -596,16 +596,16 @@ static void says_what_is_wrong(void)
     CHECK_ERR(fl_gradients(s.net, 1, targets, &x, 1, &x, NULL, &got), FL_ESHAPE,
               "gradients: target \"cost\" is [-1,1], its gradient \"w\" is "
               "[13,1]");
-    CHECK_ERR(fl_gradients(s.net, 2, targets, given, 1, &x, NULL, &got),
-              FL_EINVAL,
-              "gradients: \"cost@GRAD\" is given, but its target leads to");
+    CHECK_ERR(
+        fl_gradients(s.net, 2, targets, given, 1, &x, NULL, &got), FL_EINVAL,
+        "gradients: \"cost@GRAD\" cannot be given, because another target");
     CHECK_ERR(fl_gradients(s.net, 0, targets, NULL, 1, &x, NULL, &got),
-              FL_EINVAL, "gradients: there are no targets");
+              FL_EINVAL, "gradients: targets is empty");
     fl_var *none = NULL;
     CHECK_ERR(fl_gradients(s.net, 1, &none, NULL, 1, &x, NULL, &got), FL_EINVAL,
-              "gradients: targets hold NULL at 0");
+              "gradients: targets has a NULL at index 0");
     CHECK_ERR(fl_gradients(s.net, 1, targets, NULL, 1, &none, NULL, &got),
-              FL_EINVAL, "gradients: inputs hold NULL at 0");
+              FL_EINVAL, "gradients: inputs has a NULL at index 0");
     end(&s);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clip.c - gradients are held back before they are used.
+/* clip.c - limits gradients before they are used.
  *
  *     value        clip(grad)
  *     norm         clip_by_norm(grad)
@@ -20,9 +20,9 @@
 typedef struct group {
     const char *name;
     float max;
-    fl_var *limit; /* max as a variable */
+    fl_var *limit; /* the variable that holds clip_norm */
     FL_VEC(fl_var *) squares;
-    fl_var *scale; /* made for the first gradient that needs it */
+    fl_var *scale; /* the scale; created for the first gradient that needs it */
 } group;
 
 typedef FL_VEC(group) groups;
@@ -71,7 +71,7 @@ static fl_err make_group(fl_net *n, const fl_clip *c, fl_dtype dtype,
     return FL_OK;
 }
 
-/* The sum of a gradient's squares joins its group. */
+/* Add the sum of squares of a gradient to its group. */
 static fl_err join_group(fl_net *n, const fl_clip *c, fl_var *grad, groups *all)
 {
     group *g = find_group(all, group_name(c));
@@ -196,7 +196,8 @@ fl_err fl_net_set_clip(fl_net *n, const fl_clip *clip, int n_params,
         fl_var *v;
         FL_TRY(fl_block_get(b, params[i], &v));
         if (!v->param)
-            return fl_fail(FL_EINVAL, "gradient clip: \"%s\" is no parameter",
+            return fl_fail(FL_EINVAL,
+                           "gradient clip: \"%s\" is not a parameter",
                            params[i]);
         set_clip(v, clip);
     }

@@ -132,7 +132,7 @@ static void says_what_is_wrong_with_a_clip(void)
     scene s;
     begin(&s, NULL);
     CHECK_ERR(fl_net_set_clip(s.net, NULL, 1, &x), FL_EINVAL,
-              "gradient clip: \"x\" is no parameter");
+              "gradient clip: \"x\" is not a parameter");
     CHECK_OK(
         fl_net_set_clip(s.net, &(fl_clip){"global_norm", .max = 2}, 0, NULL));
     CHECK_OK(

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control.c - branches: Fluid's Switch.
+/* control.c - branches, as Fluid's Switch.
  *
- * A case's ops go into a sub-block. When the case ends, a conditional_block in
- * the parent names what the sub-block reads from outside and what it writes
- * there. */
+ * A case's ops go into a sub-block. When the case ends, a conditional_block op
+ * is added to the parent block. It lists the outer variables that the
+ * sub-block reads and writes. */
 #include "build/layer.h"
 
 typedef FL_VEC(const char *) names;
@@ -22,7 +22,8 @@ static void add_name(names *set, const char *name)
         fl_push(set, name);
 }
 
-/* Names read before they are written, and names written, in order. */
+/* Collect the names that are read before they are written, and the names that
+ * are written, in order. */
 static void collect(const fl_block *b, names *reads, names *writes)
 {
     for (int64_t i = 0; i < b->ops.n; i++) {
@@ -37,7 +38,7 @@ static void collect(const fl_block *b, names *reads, names *writes)
     }
 }
 
-/* Keep what the parent can see, without the condition. */
+/* Keep only the names that the parent block has, without the condition. */
 static void keep_outer(names *set, const fl_block *parent, const char *cond)
 {
     int64_t kept = 0;
@@ -60,7 +61,8 @@ static fl_err negate(fl_net *n, fl_var *x, fl_var **out)
                         out);
 }
 
-/* s->cond: this case's condition, and that no case before held. */
+/* Set s->cond: the condition of this case holds, and that of no earlier case.
+ */
 static fl_err chain(fl_net *n, fl_switch *s, fl_var *cond)
 {
     fl_var *not_cond = NULL, *before = s->not_before;

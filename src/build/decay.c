@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decay.c - regularizers: what is added to a gradient.
+/* decay.c - regularizers, which add a term to a gradient.
  *
  *     l2   scale(param)                     -> term
  *     l1   sign(param) -> term, scale(term) -> term
@@ -43,7 +43,7 @@ static fl_err make_term(fl_net *n, const fl_regularizer *r, const fl_var *param,
     return emit(n, "scale", l1 ? *term : param, *term, &r->coeff);
 }
 
-/* Where grad + term goes. */
+/* The variable that receives grad + term. */
 static fl_err sum_var(fl_net *n, const fl_param_grad *pg, fl_var **out)
 {
     *out = pg->grad;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* docs.c - what arguments mean, and what single operators compute as layers.
+/* docs.c - descriptions of arguments, and of layers that are a single
+ * operator.
  *
- * Arguments that are called alike mean alike in nearly all layers, so their
- * meanings stand here once. A row of a layer's own table says with .doc what is
- * special there. */
+ * Arguments with the same name have the same meaning in nearly all layers, so
+ * they are described once, here. A row of a layer's own table says with .doc
+ * what is special there. */
 #include "build/layer.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* emit.c - from a layer's row to an operator in the program. */
+/* emit.c - appends the operator of a layer's row to the program. */
 #include "build/layer.h"
 
 /* --- what functions of layers share --- */
@@ -77,7 +77,7 @@ static bool is_input(const fl_layer_def *def, const char *arg)
     return false;
 }
 
-/* The attribute that an argument becomes, or NULL. */
+/* The attribute that an argument sets, or NULL. */
 static const char *attr_of(const fl_layer_def *def, const char *arg)
 {
     if (is_input(def, arg) || !strcmp(arg, "name") || !strcmp(arg, "act") ||
@@ -136,8 +136,7 @@ static void set_attrs(const fl_emit *e, fl_desc *d)
     }
 }
 
-/* The dtype on which temporaries start; the operator's rule has the last
- * word. */
+/* The initial dtype of temporaries. The operator's shape rule may change it. */
 static fl_dtype set_inputs(const fl_emit *e, fl_desc *d)
 {
     fl_dtype dtype = FL_F32;
@@ -172,7 +171,8 @@ static fl_err make_out(fl_emit *e, int i, fl_dtype dtype, fl_var **out)
     return fl_emit_tmp(e, dtype, out);
 }
 
-/* Names are given in the row's order; the desc has the operator's. */
+/* Names are generated in the order of the row; the desc lists outputs in the
+ * order of the operator. */
 static void set_outputs(const fl_emit *e, const fl_op_def *op,
                         fl_var *const *out, fl_desc *d)
 {
@@ -232,7 +232,7 @@ static bool default_of(fl_arena *a, const fl_attr *attr, fl_arg_def *out)
     case FL_ATTR_INTS:
     case FL_ATTR_LONGS:
         out->type = FL_ARG_INTS;
-        out->value = "None"; /* the operator's own default */
+        out->value = "None"; /* keep the default of the operator */
         break;
     case FL_ATTR_FLOATS:
         out->type = FL_ARG_FLOATS;

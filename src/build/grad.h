@@ -1,40 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grad.h - the parts of backward and what they hand to each other.
+/* grad.h - the steps of backward and the struct that they share.
  *
  *     path        which ops matter, which variables get no gradient
  *     grad_ops    the gradient ops of those, last op first
  *     accumulate  several gradients of one variable become their sum
  *     backward    what is missing, clipping, names; then all enters the block
  *
- * Until the last step nothing touches the program: the gradient is a list of
- * descs in an arena of its own. */
+ * Only the last step changes the program: until then the gradient is a list of
+ * descs in its own arena. */
 #ifndef FL_BUILD_GRAD_H
 #define FL_BUILD_GRAD_H
 
 #include "build/net.h"
 
-/* A gradient in the making. Names of gradients are the keys of its maps. */
+/* A gradient under construction. The keys of its maps are names of gradients.
+ */
 typedef struct fl_diff {
     fl_arena *arena;
     fl_block *block;
     fl_map asked;   /* variables whose gradient the caller named */
-    fl_map cut;     /* gradients that nobody wants, or that cannot be */
+    fl_map cut;     /* gradients that are not needed or do not exist */
     fl_map var_of;  /* gradient -> name of the variable that it belongs to */
-    fl_map grad_of; /* the other way round, once the list is complete */
+    fl_map grad_of; /* variable -> gradient; filled when the list is complete */
     fl_map made;    /* gradients that an op of the list writes */
-    fl_ops path;    /* forward ops from inputs to targets, in order */
+    fl_ops path;    /* forward ops that lead from inputs to targets, in order */
     FL_VEC(fl_desc *) ops;
 } fl_diff;
 
-bool fl_is_grad(const char *name); /* has "@GRAD" in it */
-/* The gradient in this slot comes from another op of the list. A variable of
- * an earlier backward is a value like any other. */
+bool fl_is_grad(const char *name); /* whether the name contains "@GRAD" */
+/* Whether the gradient in this slot is computed by another op of the list. A
+ * gradient of an earlier backward is an ordinary variable here. */
 bool fl_diff_flows(const fl_diff *d, const char *slot, const char *name);
 bool fl_diff_is_cut(const fl_diff *d, const char *var);
 void fl_diff_cut(fl_diff *d, const char *var);
 
-/* path.c: fill d->path and complete d->cut. Without inputs every op that leads
- * to a target counts. */
+/* path.c: fill d->path and complete d->cut. Without inputs the path has every
+ * op that leads to a target. */
 void fl_diff_find_path(fl_diff *d, int n_targets, fl_var *const *targets,
                        int n_inputs, fl_var *const *inputs);
 
@@ -65,7 +66,7 @@ static inline fl_names_at fl_names_out(const fl_desc *d)
 
 static inline const char *fl_names_slot(const fl_names_at *it)
 {
-    return it->args[it->slot].slot; /* of the name that came last */
+    return it->args[it->slot].slot; /* of the last name */
 }
 
 static inline const char **fl_names_next(fl_names_at *it)

@@ -106,7 +106,7 @@ static void blank_cut(const fl_diff *d, fl_desc *g)
             *s = FL_EMPTY;
 }
 
-/* Some gradient flows into it, or it needs none. */
+/* Whether a gradient flows into the op, or it needs none. */
 static bool is_fed(const fl_diff *d, const fl_desc *g)
 {
     fl_names_at it = fl_names_in(g);
@@ -130,8 +130,8 @@ static void keep_op(fl_diff *d, fl_desc *g)
     fl_push(&d->ops, g);
 }
 
-/* A gradient flows into one of its outputs, and one of its inputs would need
- * what comes out. */
+/* Whether a gradient flows into one of its outputs and one of its inputs needs
+ * a gradient. */
 static bool is_needed(fl_diff *d, const fl_desc *fwd)
 {
     bool fed = false, wanted = false;
@@ -144,15 +144,15 @@ static bool is_needed(fl_diff *d, const fl_desc *fwd)
     return fed && wanted;
 }
 
-/* Ops without a gradient end the flow, as in Fluid; a sub-block would have one,
- * so that silence would give wrong numbers. */
+/* An op without a gradient ends the flow, as in Fluid. An op with a sub-block
+ * would need a gradient: to leave it out silently would give wrong numbers. */
 static fl_err check_sub_block(fl_diff *d, const fl_op *op)
 {
     if (fl_desc_attr(&op->desc, "sub_block") && is_needed(d, &op->desc))
         return fl_fail(FL_EINVAL,
-                       "backward: a gradient flows into %s, and there is no "
-                       "gradient through its block; set stop_gradient on "
-                       "what it reads or writes",
+                       "backward: a gradient flows into %s, but there is no "
+                       "gradient of its sub-block; set stop_gradient on the "
+                       "variables that it reads or writes",
                        op->desc.type);
     return FL_OK;
 }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* init.c - how variables start: the ops of the startup program.
  *
- * Each op goes in front of those that are there (as in Fluid), so the startup
- * program lists them last made first. Ops make f32 (or i32) numbers; another
- * dtype is cast from a temporary, and that cast goes to the end. */
+ * Each op is inserted before the existing ops (as in Fluid), so the op that
+ * was made last comes first in the startup program. Ops make f32 (or i32)
+ * numbers; another dtype is cast from a temporary, and that cast goes to the
+ * end. */
 #include "build/net.h"
 
 #include <math.h>
 
-/* One variable's start on its way. */
+/* The initialisation of one variable, under construction. */
 typedef struct start {
     const fl_init *init;
     fl_net *net;
-    fl_var *var; /* in startup */
+    fl_var *var; /* variable in the startup program */
     fl_desc *d;
 } start;
 
@@ -67,7 +68,7 @@ static fl_err truncated(start *s)
     return FL_OK;
 }
 
-/* How many numbers flow into and out of one unit. */
+/* The number of inputs and of outputs of one unit (fan in, fan out). */
 static void fans(const fl_shape *s, double *in, double *out)
 {
     const double rest = s->rank > 2 ? (double)fl_shape_span(s, 2, s->rank) : 1;
@@ -82,7 +83,8 @@ static void fans(const fl_shape *s, double *in, double *out)
     }
 }
 
-/* Variance 2 / fan: as a normal, or as a uniform of the same variance. */
+/* A normal distribution of variance 2 / fan, or a uniform one of the same
+ * variance. */
 static void scaled(start *s, double fan)
 {
     const double limit = sqrt(6 / fan);
@@ -159,9 +161,9 @@ static fl_err array(start *s)
 /* Names of the temporaries are Fluid's, one of them misspelt there. */
 static const struct kind {
     const char *name;
-    fl_err (*make)(start *s); /* s->d, but for Out and dtype */
+    fl_err (*make)(start *s); /* complete except for Out and dtype */
     const char *tmp;
-    bool assigns; /* assign_value: makes f32 and i32 only */
+    bool assigns; /* assign_value makes f32 and i32 only */
 } kinds[] = {
     {"constant", constant, "constant_init.tmp"},
     {"uniform", uniform, "uniform_random.tmp"},
@@ -181,7 +183,7 @@ static const struct kind *find_kind(const char *name)
     return NULL;
 }
 
-/* What the op itself makes for a variable of that dtype. */
+/* The dtype that the op computes for a variable of that dtype. */
 static fl_dtype made_dtype(const struct kind *k, fl_dtype want)
 {
     if (k->assigns)

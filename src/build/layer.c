@@ -12,7 +12,7 @@ static const fl_layer_def *const tables[] = {
     fl_layers_collective,
 };
 
-/* Row i of all tables in a row, or NULL after the last. */
+/* Row i of all tables, counted through, or NULL after the last row. */
 static const fl_layer_def *row(int i)
 {
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)

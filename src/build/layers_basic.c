@@ -16,7 +16,7 @@ static fl_err data(fl_emit *e)
     const int64_t *dim = fl_arg_ints(&e->args, "shape", &n);
     bool batch = fl_arg_bool(&e->args, "append_batch_size");
     for (int i = 0; i < n; i++)
-        batch = batch && dim[i] >= 0; /* a free dimension is the batch's */
+        batch = batch && dim[i] >= 0; /* the unknown dimension is the batch */
     if (n + batch > FL_MAX_RANK)
         return fl_fail(FL_ESHAPE, "data \"%s\": %d dimensions, at most %d",
                        like.name, n + batch, FL_MAX_RANK);
@@ -32,7 +32,7 @@ static fl_err data(fl_emit *e)
 
 /* --- fc --- */
 
-/* The attribute for input i: one for all, or one each. */
+/* The attribute for input i: one for all inputs, or one for each. */
 static fl_err attr_at(const fl_emit *e, int i, int n, const fl_param_attr **out)
 {
     const fl_arg *attr = fl_arg_get(&e->args, "param_attr");

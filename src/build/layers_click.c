@@ -4,8 +4,9 @@
 
 /* --- data_norm --- */
 
-/* What is known of all data so far. It starts as if 10,000 rows had been seen,
- * with a mean of 0 and a deviation of 1; param_attr may hold other starts. */
+/* A running summary of all data. It starts as if 10,000 rows had been seen,
+ * with mean 0 and standard deviation 1; param_attr may give other initial
+ * values. */
 static fl_err add_summary(fl_emit *e, int i, fl_var **out)
 {
     static const struct {
@@ -28,7 +29,7 @@ static fl_err add_summary(fl_emit *e, int i, fl_var **out)
                         out);
 }
 
-/* in_place is a hint that we do not take: the gradient needs the input. */
+/* in_place is a hint that is ignored, because the gradient needs the input. */
 static fl_err data_norm(fl_emit *e)
 {
     static const char *const slots[] = {"BatchSize", "BatchSum",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layers_control.c - counters, conditions, and a look at a value. */
+/* layers_control.c - counters, conditions, and printing a value. */
 #include "build/layer.h"
 
 static fl_err increment(fl_emit *e)
@@ -16,8 +16,9 @@ static fl_err increment(fl_emit *e)
     return FL_OK;
 }
 
-/* The op goes in front of the program: all that follows sees this step's
- * number. Who asks again for a counter shares it. */
+/* The op is inserted at the beginning of the program, so all other ops see the
+ * number of this step. A second call with the same name returns the same
+ * counter. */
 static fl_err step_counter(fl_emit *e)
 {
     fl_net *n = e->net;

@@ -21,7 +21,8 @@ static const fl_param_attr *param_attr(const fl_emit *e, const char *name)
 
 /* --- conv2d --- */
 
-/* [filters, channels of a group, down, across]; near 0, by what it sums. */
+/* The shape is [filters, channels of a group, height, width]. Initial values
+ * are near 0, and the smaller the more terms an output sums. */
 static fl_err add_filter(fl_emit *e, int64_t channels, int64_t groups,
                          fl_var **out)
 {
@@ -80,7 +81,7 @@ static fl_err conv2d(fl_emit *e)
 
 /* --- conv2d_transpose --- */
 
-/* As large as makes an output of output_size, where it is not given. */
+/* The filter size; if it is not given, the size that results in output_size. */
 static fl_err transposed_size(fl_emit *e, const fl_var *x, const fl_desc *d,
                               int64_t size[2])
 {
@@ -112,11 +113,11 @@ static fl_err conv2d_transpose(fl_emit *e)
     int64_t size[2] = {0};
     char text[FL_SHAPE_TEXT];
     if (x->shape.rank != 4 || x->shape.dim[1] < 1 || groups < 1)
-        return fl_fail(FL_ESHAPE,
-                       "conv2d_transpose: input \"%s\" is %s, groups is %lld, "
-                       "expected 4 dims, the second known, and 1 or more",
-                       x->name, fl_shape_text(&x->shape, text),
-                       (long long)groups);
+        return fl_fail(
+            FL_ESHAPE,
+            "conv2d_transpose: input \"%s\" is %s, groups is %lld, expected an "
+            "input of 4 dims, the second known, and 1 group or more",
+            x->name, fl_shape_text(&x->shape, text), (long long)groups);
     const int64_t channels = x->shape.dim[1];
     const bool each = channels == groups && filters == channels && !cudnn;
     fl_desc *d = fl_net_desc(e->net, each ? "depthwise_conv2d_transpose"
@@ -238,8 +239,8 @@ static fl_err add_statistics(fl_emit *e, fl_var *param[4])
     return add_running(e, "moving_variance_name", &one, &shape, &param[3]);
 }
 
-/* in_place is a hint that we do not take: the gradient needs the input as it
- * was, which Fluid overwrites then. */
+/* in_place is a hint that is ignored: the gradient needs the original input,
+ * which Fluid overwrites. */
 static fl_err batch_norm(fl_emit *e)
 {
     fl_var *x = fl_arg_var(&e->args, "input"), *out = NULL;
@@ -275,7 +276,8 @@ static fl_err batch_norm(fl_emit *e)
 
 /* --- spectral_norm --- */
 
-/* Where the search for the singular value begins; never trained. */
+/* The start vector of the power iteration for the singular value; never
+ * trained. */
 static fl_err add_start(fl_emit *e, int64_t size, fl_var **out)
 {
     static const fl_init normal = {.kind = "normal", .b = 1};
@@ -359,7 +361,7 @@ static fl_err layer_norm(fl_emit *e)
 
 /* --- group_norm --- */
 
-/* A parameter of each channel, unless its argument says none. */
+/* A parameter for each channel, unless its argument is false. */
 static fl_err add_channels(fl_emit *e, const char *arg, const char *slot,
                            bool bias, fl_desc *d)
 {
@@ -382,8 +384,8 @@ static fl_err group_norm(fl_emit *e)
     if (strcmp(fl_arg_str(&e->args, "data_layout"), "NCHW") ||
         x->shape.rank < 2)
         return fl_fail(FL_EINVAL,
-                       "group_norm: data_layout is \"%s\", expected "
-                       "NCHW; input has %d dims",
+                       "group_norm: data_layout is \"%s\" and input has %d "
+                       "dims, expected NCHW and 2 or more",
                        fl_arg_str(&e->args, "data_layout"), x->shape.rank);
     fl_desc *d = fl_net_desc(e->net, "group_norm");
     fl_set_in(d, "X", x);
@@ -422,7 +424,8 @@ static fl_err l2_normalize(fl_emit *e)
     return FL_OK;
 }
 
-/* One slope for all, for each channel, or for each element of a sample. */
+/* The shape of the slopes: one for all, one for each channel, or one for each
+ * element of a sample. */
 static fl_shape slopes(const fl_shape *x, const char *mode)
 {
     fl_shape s = {1, {1}};
@@ -459,7 +462,7 @@ const fl_layer_def fl_layers_image[] = {
         .doc = "A two-dimensional convolution: act(input convolved with "
                "num_filters filters + bias). A size is one number for both "
                "directions, or two numbers for height and width.",
-        .prefix = "", /* or depthwise_conv2d: it names itself */
+        .prefix = "", /* the emit function names it */
         .args = {{"input", FL_ARG_VAR,
                   .doc = "pictures: [batch, channels, height, width]"},
                  {"num_filters", FL_ARG_INT},

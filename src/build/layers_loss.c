@@ -2,7 +2,8 @@
 /* layers_loss.c - losses. */
 #include "build/layer.h"
 
-/* Hard labels go to an operator of their own, under its own name. */
+/* Hard labels use an operator of their own, whose name is also the instance
+ * name. */
 static fl_err cross_entropy(fl_emit *e)
 {
     const bool soft = fl_arg_bool(&e->args, "soft_label");
@@ -155,9 +156,8 @@ static fl_err same_labels(fl_emit *e, fl_var **out)
     const int64_t column[] = {rows, 1}, times[] = {1, rows}, perm[] = {1, 0};
     fl_var *turned = NULL;
     if (rows < 1)
-        return fl_fail(FL_ESHAPE,
-                       "npair_loss: labels must say how many there are: give "
-                       "them a shape without -1");
+        return fl_fail(FL_ESHAPE, "npair_loss: the number of labels is not "
+                                  "known: give them a shape without -1");
     FL_TRY(fl_layer_get(
         n, "reshape", ARGS({"x", .var = v}, {"shape", 2, .ints = column}), &v));
     FL_TRY(fl_layer_get(
@@ -176,7 +176,8 @@ static fl_err same_labels(fl_emit *e, fl_var **out)
         ARGS({"x", .var = v}, {"y", .var = sum}, {"axis", .i = 0}), out);
 }
 
-/* The sampled classes: their logits, and where the label is among them. */
+/* The logits of the sampled classes, and the position of the label among them.
+ */
 static fl_err sample_logits(fl_emit *e, fl_var **logits, fl_var **label)
 {
     fl_var *x = fl_arg_var(&e->args, "logits");
@@ -213,7 +214,8 @@ static fl_err sample_logits(fl_emit *e, fl_var **logits, fl_var **label)
     return fl_net_append(e->net, d);
 }
 
-/* As in Fluid the label goes through one_hot, which takes one for each row. */
+/* As in Fluid, the label passes through one_hot, which takes one label for each
+ * row. */
 static fl_err sampled_softmax(fl_emit *e)
 {
     const int64_t labels = fl_arg_int(&e->args, "num_true");
@@ -237,7 +239,7 @@ static fl_err sampled_softmax(fl_emit *e)
     return FL_OK;
 }
 
-/* The mean length, squared, of the rows of an argument. */
+/* The mean of the squared lengths of the rows of an argument. */
 static fl_err mean_square(fl_emit *e, const char *arg, fl_var **out)
 {
     fl_var *v = fl_arg_var(&e->args, arg);

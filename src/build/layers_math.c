@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layers_math.c - products, sums, element by element, comparisons.
+/* layers_math.c - products, sums, element-wise operations, comparisons.
  *
  * Families whose members differ in the operator only are rows of one macro:
  * a row is data, and the macro says what its members have in common. */
 #include "build/layer.h"
 
-/* dim None: over everything. */
+/* If dim is None, the reduction is over all dimensions. */
 static fl_err reduce(fl_emit *e)
 {
     fl_var *x = fl_arg_var(&e->args, "input"), *out = NULL;
@@ -128,7 +128,7 @@ const fl_layer_def fl_layers_math[] = {
         .names_out = true,
     },
     {
-        .name = "_scale", /* an older form, which takes its output */
+        .name = "_scale", /* an older form, whose output is an argument */
         .doc = "Computes scale * x + bias, and writes it into out if that is "
                "given.",
         .prefix = "scale",

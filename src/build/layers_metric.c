@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layers_metric.c - how well a network does. */
+/* layers_metric.c - metrics of a network. */
 #include "build/layer.h"
 
 static fl_err topk(fl_emit *e)
@@ -22,7 +22,7 @@ static fl_err topk(fl_emit *e)
     return FL_OK;
 }
 
-/* The variable given, or a temporary. */
+/* The variable that was given, or a temporary. */
 static fl_err given_or_tmp(fl_emit *e, const char *arg, fl_var **out)
 {
     *out = fl_arg_var(&e->args, arg);
@@ -55,7 +55,8 @@ static fl_err accuracy(fl_emit *e)
 
 /* --- auc --- */
 
-/* Counts per threshold that outlive a run: [steps, thresholds + 1] zeros. */
+/* Counts for each threshold, which are kept between runs: [steps, thresholds +
+ * 1], initially zero. */
 static fl_err counts(fl_emit *e, int64_t steps, fl_var **out)
 {
     const fl_init zero = {"constant"};
@@ -83,7 +84,8 @@ static fl_err append_auc(fl_emit *e, fl_var *pos, fl_var *neg, int64_t steps,
     return fl_net_append(e->net, d);
 }
 
-/* One op over the last slide_steps batches, one over all of them (0). */
+/* One op for the last slide_steps batches, and one for all batches (slide_steps
+ * 0). */
 static fl_err auc(fl_emit *e)
 {
     const int64_t steps = fl_arg_int(&e->args, "slide_steps");

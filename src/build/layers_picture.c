@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layers_picture.c - pictures made larger or smaller, framed, cut into windows;
- * rows with their neighbours, their places, their counts. */
+/* layers_picture.c - layers that resize and pad images and cut them into
+ * windows, and layers that combine rows with their neighbours, positions or
+ * counts. */
 #include "build/layer.h"
 
 /* --- sizes --- */
 
-/* Height and width: as told, or `scale` times the input's. */
+/* Height and width: as given, or `scale` times those of the input. */
 static fl_err wanted_size(const fl_emit *e, const fl_var *x, int64_t size[2])
 {
     char text[FL_SHAPE_TEXT];
@@ -142,8 +143,8 @@ static fl_err row_conv(fl_emit *e)
     const int64_t rows = fl_arg_int(&e->args, "future_context_size") + 1;
     if (x->shape.rank != 2 || rows < 1)
         return fl_fail(FL_ESHAPE,
-                       "row_conv: input has %d dims, expected 2; "
-                       "future_context_size is %lld",
+                       "row_conv: input has %d dims and future_context_size is "
+                       "%lld, expected 2 and 0 or more",
                        x->shape.rank, (long long)rows - 1);
     const fl_shape shape = {2, {rows, x->shape.dim[1]}};
     FL_TRY(fl_net_param(e->net, attr ? attr->attr : NULL, e->name, false,

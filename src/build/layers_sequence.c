@@ -23,7 +23,8 @@ static fl_err sequence_pool(fl_emit *e)
     return FL_OK;
 }
 
-/* The first or the last step is a pool, and named so. */
+/* The first or the last step is a sequence_pool, and its instance is named
+ * after that. */
 static fl_err emit_step(fl_emit *e, const char *pool_type)
 {
     fl_var *out = NULL;

@@ -2,11 +2,12 @@
 /* layers_shape.c - the same elements in another order or shape. */
 #include "build/layer.h"
 
-/* n outputs, all of them returned, in `slot`. */
+/* n outputs in `slot`; all of them are returned. */
 static fl_err set_parts(fl_emit *e, fl_desc *d, const char *slot, int64_t n,
                         fl_dtype dtype)
 {
-    if (n < 1 || n > 4096) /* one variable each: more is a slip of the pen */
+    if (n < 1 || n > 4096) /* each part is a variable; more of them are probably
+                              a mistake */
         return fl_fail(FL_EINVAL, "%s: %lld parts, expected 1 to 4096",
                        e->args.what, (long long)n);
     const char **name = fl_arena_alloc(e->net->arena, (size_t)n * sizeof *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layers_tensor.c - variables made, filled, copied, converted. */
+/* layers_tensor.c - layers that create, fill, copy and convert variables. */
 #include "build/layer.h"
 
 static fl_err cast(fl_emit *e)
@@ -47,7 +47,8 @@ static fl_err assign(fl_emit *e)
     return FL_OK;
 }
 
-/* zeros and ones are fill_constant, and named so. */
+/* zeros and ones are fill_constant ops, and their instances are named after
+ * that. */
 static fl_err emit_fill(fl_emit *e, double value)
 {
     fl_arg shape = *fl_arg_get(&e->args, "shape");

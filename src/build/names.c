@@ -6,7 +6,7 @@
 
 struct fl_names {
     const char *prefix;
-    fl_arena *arena; /* keys and counts */
+    fl_arena *arena; /* memory of keys and counts */
     fl_map count;    /* key -> int64_t, the next number */
 };
 

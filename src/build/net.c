@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net.c - the life of a network under construction; ops enter it here.
+/* net.c - creates and frees a network under construction, and appends ops to
+ * it.
  *
- * Every op gets what Fluid writes on it: role, role vars and name scope. An op
- * that brings its own keeps it. */
+ * Every op gets the attributes that Fluid sets: role, role vars and name
+ * scope. Attributes that the op already has are kept. */
 #include "build/net.h"
 
 #include <stdio.h>

@@ -297,7 +297,8 @@ static void an_array_becomes_values(void)
     const fl_shape huge = {1, {1 << 21}};
     const fl_tensor lie = fl_tensor_view(FL_F32, &huge, at);
     CHECK_ERR(start(n, "i", &(fl_init){"array", .array = &lie}, FL_F32, huge),
-              FL_EINVAL, "i: 2097152 values, at most 1048576 can");
+              FL_EINVAL,
+              "i: 2097152 values, but a program can hold at most 1048576");
     fl_net_free(n);
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* optimizer.c - from a loss to the ops that make it smaller.
+/* optimizer.c - appends the ops that minimise a loss.
  *
- * Order matters and is Fluid's: gradients are taken in order of the names of
- * their parameters, clipped, decayed; then come accumulators, the learning
- * rate, an update for each parameter, and last the ops that multiply powers.
+ * The order of ops is Fluid's: gradients are sorted by the names of their
+ * parameters, clipped and decayed; then come accumulators, the learning rate,
+ * an update for each parameter, and last the ops that multiply powers.
  *
- * Parameters that are summaries of data (of data_norm) take no part in that:
- * what a batch adds to them is added, by an sgd whose rate is -1, so that
- * servers need not know of it. */
+ * Parameters that are summaries of data (of data_norm) are not optimised: the
+ * contribution of a batch is added by an sgd op whose rate is -1, so that
+ * servers need no special case. */
 #include "build/optimizer.h"
 
 #include "build/layer.h"
@@ -20,15 +20,15 @@ struct fl_optimizer {
     fl_arena *arena;
     const fl_optimizer_def *def;
     fl_bound args;
-    const char *name;                  /* goes into names; or NULL */
-    const fl_regularizer *regularizer; /* for parameters without; or NULL */
-    fl_var *rate;                      /* made with the first update */
-    fl_dtype dtype;                    /* of the rate: the loss's */
-    fl_map accumulators;               /* "kind of param" -> fl_var */
-    fl_optimizer_hooks hooks;          /* the table's, or of one's own */
+    const char *name;                  /* part of variable names; or NULL */
+    const fl_regularizer *regularizer; /* the default; or NULL */
+    fl_var *rate;                      /* created with the first update */
+    fl_dtype dtype;           /* dtype of the learning rate: that of the loss */
+    fl_map accumulators;      /* "kind of param" -> fl_var */
+    fl_optimizer_hooks hooks; /* from the table, or the user's */
 };
 
-/* What an optimiser of one's own takes. */
+/* The arguments of an optimiser that the user has written. */
 static const fl_optimizer_def custom = {
     .cls = "Optimizer",
     .args = {{"learning_rate", FL_ARG_FLOAT_OR_VAR},
@@ -117,7 +117,7 @@ fl_err fl_optimizer_rate(fl_optimizer *o, const fl_var *param, fl_var **out)
 
 /* --- accumulators --- */
 
-#define KEY_OF " of " /* between kind and parameter; no kind has a blank */
+#define KEY_OF " of " /* between kind and parameter; kinds have no blank */
 
 static const char *key(const fl_optimizer *o, const char *kind,
                        const fl_var *param)
@@ -152,8 +152,8 @@ fl_err fl_optimizer_accumulator(fl_optimizer *o, const char *kind,
     const fl_init init = {"constant", .a = start};
     if (fl_optimizer_get(o, kind, param))
         return fl_fail(FL_EINVAL,
-                       "%s: parameter \"%s\" has its %s already; give each "
-                       "minimize an optimizer of its own",
+                       "%s: parameter \"%s\" already has a %s; use another "
+                       "optimizer for each call of minimize",
                        o->def->cls, param->name, kind);
     const char *full =
         o->name ? fl_arena_printf(o->arena, "%s_%s", o->name, kind) : kind;
@@ -211,7 +211,7 @@ static void set_attrs(const fl_optimizer *o, fl_desc *d)
     }
 }
 
-/* The accumulator that a slot of the op holds. */
+/* The accumulator for a slot of the op. */
 static const fl_var *slot_var(const fl_optimizer *o, const fl_var *param,
                               const char *slot)
 {
@@ -222,7 +222,7 @@ static const fl_var *slot_var(const fl_optimizer *o, const fl_var *param,
     return NULL;
 }
 
-/* Slots stand in the order of the op's table. */
+/* Slots are in the order of the op's table. */
 static fl_err set_slots(fl_optimizer *o, const fl_op_def *op,
                         const fl_param_grad *pg, fl_desc *d)
 {
@@ -299,7 +299,7 @@ static fl_err emit_all_powers(void *user, fl_optimizer *o,
     return emit_each(o, pgs, emit_powers);
 }
 
-/* What the table says, in the form of hooks. */
+/* The row of the table, as hooks. */
 static const fl_optimizer_hooks by_table = {make_accumulators, emit_update,
                                             emit_all_powers, NULL};
 
@@ -340,7 +340,7 @@ static fl_err begin_update(fl_optimizer *o, const fl_param_grads *pgs)
     return err;
 }
 
-/* What it appends is part of the update of all. */
+/* The ops that it appends belong to the update of all parameters. */
 static fl_err finish(fl_optimizer *o, const fl_param_grads *pgs)
 {
     const fl_stamp old = fl_stamp_set(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* optimizer.h - optimisers: what minimises a loss.
+/* optimizer.h - optimisers, which minimise a loss.
  *
  * An optimiser is a row of a table: its arguments, the op that updates a
  * parameter, and the accumulators that the op keeps. Everything else is the
@@ -13,11 +13,12 @@
 
 /* --- the table (optimizers.c) --- */
 
-/* A variable that belongs to a parameter and lives from step to step. */
+/* A variable that belongs to a parameter and is kept from step to step. */
 typedef struct fl_accumulator_def {
     const char *kind;     /* "moment1": part of its name; NULL ends a list */
-    const char *in, *out; /* slots of the op; out NULL: the op only reads it */
-    const char *start;    /* argument that is its start value; NULL: 0 */
+    const char *in, *out; /* input and output slot of the op; out NULL: the op
+                             only reads it */
+    const char *start;    /* argument with its initial value; NULL: 0 */
     bool power;           /* [1]; a scale op after all updates multiplies it by
                            * the argument `start` */
 } fl_accumulator_def;
@@ -29,14 +30,15 @@ typedef struct fl_optimizer_def {
     fl_arg_def args[FL_ARGS];
     fl_accumulator_def accumulators[5];
     struct {
-        const char *name, *arg; /* arg NULL: of the same name */
+        const char *name, *arg; /* arg NULL: same as name */
     } attrs[8];
 } fl_optimizer_def;
 
 extern const fl_optimizer_def fl_optimizers[];
 extern const int fl_optimizers_count;
 
-/* By op or by either of Fluid's names. ENOENT names the nearest. */
+/* Find an optimiser by its op or by either of Fluid's names. Err: ENOENT; the
+ * message suggests the nearest name. */
 fl_err fl_optimizer_find(const char *name,
                          const fl_optimizer_def **out) FL_MUST_CHECK;
 

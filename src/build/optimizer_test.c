@@ -252,7 +252,7 @@ static void says_what_is_wrong(void)
         (fl_arg[]){{"learning_rate", .f = 1}, {"momentum", .f = 0.5}, {0}}));
     CHECK_STR(types(&s), "momentum"); /* the weight is frozen */
     CHECK_ERR(fl_optimizer_minimize(s.opt, s.loss, NULL, NULL, NULL), FL_EINVAL,
-              "Momentum: parameter \"fc_0.b_0\" has its velocity already");
+              "Momentum: parameter \"fc_0.b_0\" already has a velocity");
     end(&s);
 }
 

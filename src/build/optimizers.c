@@ -29,7 +29,8 @@
             .doc = "goes into the names of accumulators; None: nothing does"   \
     }
 
-/* What all of paddle.v2 share; their decay is no regularizer of Fluid's. */
+/* Arguments of all optimisers of paddle.v2. Their decay is not a regularizer of
+ * Fluid. */
 #define V2_ARGS                                                                \
     RATE, {"momentum", FL_ARG_FLOAT, "0.0", .doc = MOMENTUM},                  \
         {"l2", FL_ARG_FLOAT, "0.0"},                                           \
@@ -203,7 +204,7 @@ const fl_optimizer_def fl_optimizers[] = {
                          {"linear", "LinearAccumulator", "LinearAccumOut"}},
         .attrs = {{"l1"}, {"l2"}, {"lr_power"}},
     },
-    /* paddle.v2's */
+    /* optimisers of paddle.v2 */
     {
         .op = "v2_momentum",
         .cls = "V2Momentum",
@@ -265,7 +266,7 @@ static bool is_called(const fl_optimizer_def *def, const char *name)
 static const char *nearest(const char *name)
 {
     const char *best = NULL;
-    int least = 4; /* more edits than this and it is another word */
+    int least = 4; /* with more edits than this it is another word */
     for (int i = 0; i < fl_optimizers_count; i++) {
         const char *names[] = {fl_optimizers[i].op, fl_optimizers[i].cls};
         for (int k = 0; k < 2; k++) {

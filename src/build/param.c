@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* param.c - parameters and other variables that outlive a step.
  *
- * They stand in the global block of both programs; startup holds the op that
- * starts them. The name makes them one: who asks for an existing parameter
- * shares it. */
+ * They are in the global block of both programs; startup has the op that
+ * initialises them. A parameter is identified by its name: a layer that asks
+ * for an existing parameter shares it. */
 #include "build/net.h"
 
 static fl_err check_shape(const char *name, const fl_shape *shape)
@@ -20,7 +20,8 @@ static fl_err check_shape(const char *name, const fl_shape *shape)
     return FL_OK;
 }
 
-/* What the attribute says, else the layer, else Xavier or 0. */
+/* The initializer of the attribute, else that of the layer, else Xavier or 0.
+ */
 static fl_err choose_init(const fl_param_attr *attr, const fl_init *layers,
                           bool bias, const char *name, fl_dtype dtype,
                           const fl_init **out)
@@ -43,7 +44,7 @@ static fl_err declare(fl_net *n, const fl_var *like, fl_var **out)
     if (old && !old->param)
         return fl_fail(FL_EINVAL,
                        "parameter \"%s\": a variable of that name exists and "
-                       "is no parameter",
+                       "is not a parameter",
                        like->name);
     return fl_block_add_var(b, like, out);
 }

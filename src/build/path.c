@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path.c - which ops lie between inputs and targets.
+/* path.c - finds the ops between inputs and targets.
  *
- * A variable has no gradient if its user said so (stop_gradient, the no-grad
- * list, a parameter that is not trained), if it holds no real numbers, or if
- * nothing of it reaches a target. */
+ * A variable has no gradient if the user has said so (stop_gradient, the
+ * no-grad list, a parameter that is not trained), if it holds no real numbers,
+ * or if nothing of it reaches a target. */
 #include "build/grad.h"
 
 static void put_name(fl_map *set, const char *name)
@@ -19,7 +19,7 @@ static bool some_in(fl_names_at it, const fl_map *set)
     return false;
 }
 
-/* Names of which a gradient may be asked enter the set. */
+/* Add the names that may have a gradient to the set. */
 static void put_open(const fl_diff *d, fl_names_at it, fl_map *set)
 {
     for (const char **s; (s = fl_names_next(&it));)
@@ -30,7 +30,7 @@ static void put_open(const fl_diff *d, fl_names_at it, fl_map *set)
 static bool is_real(const fl_var *v)
 {
     if (v->kind != FL_LOD_TENSOR && v->kind != FL_SELECTED_ROWS)
-        return true; /* arrays and the like: their members decide */
+        return true; /* arrays and other types: their members decide */
     return v->dtype == FL_F16 || v->dtype == FL_F32 || v->dtype == FL_F64;
 }
 
@@ -50,7 +50,7 @@ static void cut_stopped(fl_diff *d)
         }
 }
 
-/* Forward: what the inputs reach. used[i] becomes whether op i is reached. */
+/* Go forward from the inputs. used[i] is set if op i depends on them. */
 static void reach_forward(const fl_diff *d, fl_map *reached, bool *used)
 {
     for (int64_t i = 0; i < d->block->ops.n; i++) {
@@ -61,7 +61,7 @@ static void reach_forward(const fl_diff *d, fl_map *reached, bool *used)
     }
 }
 
-/* Backward: what leads to the targets. */
+/* Go backward from the targets: keep the ops that lead to them. */
 static void reach_backward(const fl_diff *d, fl_map *reached, bool *used)
 {
     for (int64_t i = d->block->ops.n; i-- > 0;) {
@@ -86,8 +86,9 @@ static bool has_sub_block(const fl_desc *op)
     return fl_desc_attr(op, "sub_block") != NULL;
 }
 
-/* Outputs of the path that lead nowhere get no gradient. What a sub-block uses
- * cannot be told from outside: ops with one are passed over. */
+/* Outputs of the path that no target depends on get no gradient. Ops with a
+ * sub-block are skipped, because it is not known here which variables the
+ * sub-block uses. */
 static void cut_dead_ends(fl_diff *d, fl_map *reached)
 {
     for (int64_t i = d->path.n; i-- > 0;) {

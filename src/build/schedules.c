@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* schedules.c - learning rates that change from step to step.
  *
- * The step is a counter in the program, so a schedule is ops too: all have the
- * role LRSched, by which a transpiler moves them to the server. The order of
- * the ops is Fluid's, which is the order in which Python evaluates the
- * formulas; so each formula below goes one operator at a time. */
+ * The step is a counter in the program, so a schedule consists of ops, too.
+ * All have the role LRSched, by which a transpiler finds them and moves them
+ * to the server. The order of ops is Fluid's, which is the order in which
+ * Python evaluates the formulas; so each formula below is written one operator
+ * at a time. */
 #include "build/layer.h"
 
 #include <math.h>
 
-/* A number until a variable touches it. */
+/* A number, or a variable once a variable takes part in the computation. */
 typedef struct value {
-    fl_var *var; /* NULL: a number */
+    fl_var *var; /* NULL: it is a number */
     double number;
 } value;
 
-/* A schedule on its way. After a failure nothing more is done. */
+/* A schedule under construction. After a failure the functions below do
+ * nothing. */
 typedef struct schedule {
     fl_emit *e;
     fl_net *n;
@@ -91,7 +93,7 @@ static void assign(schedule *s, value from, value to)
         (fl_arg[]){{"input", .var = from.var}, {"output", .var = to.var}, {0}});
 }
 
-/* A rate that branches write: it outlives the run. */
+/* A learning rate that branches write. It is persistable. */
 static value global(schedule *s, const char *name)
 {
     return layer(s, "create_global_var",
@@ -138,7 +140,7 @@ static value noam(schedule *s)
     return op(s, num(pow(d, -0.5)), "*", smaller(s, a, b));
 }
 
-/* t / decay_steps, rounded down on a staircase. */
+/* t / decay_steps, rounded down if `staircase` is set. */
 static value progress(schedule *s)
 {
     value t = op(s, emit_counter(s, 0), "/", arg(s, "decay_steps"));
@@ -164,7 +166,7 @@ static value inverse_time(schedule *s)
     return op(s, arg(s, "learning_rate"), "/", op(s, num(1), "+", p));
 }
 
-/* decay_steps times the number of the cycle that t is in, from 1 on. */
+/* decay_steps times the number of the current cycle, which starts at 1. */
 static value cycle_steps(schedule *s, value t, value steps)
 {
     fl_switch sw = {0};
@@ -269,7 +271,7 @@ static value make_schedule(schedule *s)
     return num(0);
 }
 
-/* Whatever happens, the net goes on with the role and block it had. */
+/* Restore the role and block of the net, also after a failure. */
 static fl_err emit(fl_emit *e)
 {
     fl_net *n = e->net, before = *n;
@@ -310,8 +312,8 @@ static void set_floats(fl_desc *d, const char *name, int n, const double *x)
                      &(fl_attr){name, FL_ATTR_FLOATS, .n = n, .floats = own});
 }
 
-/* What the caller writes is copied for the update, which servers run: `batch`
- * is sent to them as a gradient is. */
+/* The variable of the caller is copied for the update, which servers run:
+ * `batch` is sent to them like a gradient. */
 static fl_err add_v2_ops(fl_emit *e, fl_var *count, fl_var *rate)
 {
     fl_net *n = e->net;

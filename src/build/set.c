@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* set.c - slots and attributes of a desc on its way, from variables and C
- * values. Types need not be the table's: int and long widen into each other
- * when the op enters the program. */
+/* set.c - sets slots and attributes of a desc from variables and C values.
+ * Types need not be those of the table: int and long are converted when the op
+ * is appended to the program. */
 #include "build/net.h"
 
 #include <ctype.h>
 
 enum {
-    MAX_VALUES = 1024 * 1024, /* an op's attribute is no place for more */
+    MAX_VALUES = 1024 * 1024, /* largest number of values in an attribute */
 };
 
 void fl_set_in(fl_desc *d, const char *slot, const fl_var *v)
@@ -75,9 +75,10 @@ bool fl_is_float(fl_dtype t)
 fl_err fl_values_fit(const char *what, int64_t n)
 {
     if (n > MAX_VALUES)
-        return fl_fail(FL_EINVAL,
-                       "%s: %lld values, at most %d can stand in a program",
-                       what, (long long)n, MAX_VALUES);
+        return fl_fail(
+            FL_EINVAL,
+            "%s: %lld values, but a program can hold at most %d in one op",
+            what, (long long)n, MAX_VALUES);
     return FL_OK;
 }
 
@@ -92,7 +93,7 @@ fl_err fl_set_values(fl_desc *d, const char *what, const fl_tensor *t,
     void *at = fl_arena_alloc(d->arena, (size_t)n * sizeof(int64_t));
     FL_TRY(fl_convert(n, t->dtype, t->data, ints ? FL_I64 : FL_F32, at));
     values.n = (int)n;
-    values.longs = at; /* or floats: one union */
+    values.longs = at; /* or floats, which are in the same union */
     fl_set_ints(d, "shape", t->shape.rank, t->shape.dim);
     fl_set_int(d, "dtype", as);
     fl_desc_set_attr(d, &values);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stamp.h - what a net writes on the ops that pass through it, for a while. */
+/* stamp.h - sets the attributes that a net gives to new ops for a limited time.
+ */
 #ifndef FL_BUILD_STAMP_H
 #define FL_BUILD_STAMP_H
 
@@ -16,7 +17,7 @@ static inline fl_stamp fl_stamp_get(const fl_net *n)
         n->role, n->block, {n->role_var[0], n->role_var[1]}, n->scope};
 }
 
-/* Gives back what was there, for the next call. */
+/* Returns the previous value. A second call with it restores that. */
 static inline fl_stamp fl_stamp_set(fl_net *n, fl_stamp s)
 {
     const fl_stamp old = fl_stamp_get(n);
@@ -28,7 +29,7 @@ static inline fl_stamp fl_stamp_set(fl_net *n, fl_stamp s)
     return old;
 }
 
-/* Ops of the global block that belong to a parameter and its gradient. */
+/* New ops go to the global block and belong to a parameter and its gradient. */
 static inline fl_stamp fl_stamp_optimize(fl_net *n, const fl_param_grad *pg,
                                          const char *scope)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_minimize.h - small networks and what minimize adds to them. */
+/* test_minimize.h - small networks, and the ops that minimize adds to them. */
 #ifndef FL_BUILD_TEST_MINIMIZE_H
 #define FL_BUILD_TEST_MINIMIZE_H
 
@@ -108,7 +108,7 @@ static inline const char *starts(scene *s)
     return text;
 }
 
-/* Ops of the bias: those of the weight differ in names only. */
+/* Ops of the bias. Those of the weight differ only in names. */
 static inline const char *bias_ops(scene *s)
 {
     return lines(s->net, s->net->main, "op_role=2, op_role_var=[\"fc_0.b_0\"");

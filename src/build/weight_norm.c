@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weight_norm.c - a weight as a direction and a length.
+/* weight_norm.c - a weight that is computed from a direction and a length.
  *
  *     w = g * v / |v|
  *
- * NAME_v has the shape of w and starts as w would; NAME_g starts as the norm
- * of v, so that w starts as v. The norm is over all dimensions but one, or over
- * all. Its ops stand in the startup program once and in the main program
- * wherever the weight is used. */
+ * NAME_v has the shape and the initial value of w; NAME_g is initialised with
+ * the norm of v, so that w is initially equal to v. The norm is over all
+ * dimensions but one, or over all. Its ops are once in the startup program,
+ * and in the main program at every use of the weight. */
 #include "build/net.h"
 
 #include "build/layer.h"
 
 #include <string.h>
 
-/* Where the ops of a norm go. */
+/* The program to which the ops of a norm are appended. */
 typedef struct place {
     fl_net *net;
     bool start; /* the startup program; else the current block of main */
     const char *layer;
-    int dim; /* -1: none is left out */
+    int dim; /* dimension that is left out; -1: none */
 } place;
 
 static fl_err temporary(const place *p, const char *key, fl_dtype dtype,
@@ -66,7 +66,8 @@ static fl_err put_sum(const place *p, const fl_var *x, const fl_var *out)
     return put_op(p, d, x, out);
 }
 
-/* The norm of v into g, which is there for the startup program, or new. */
+/* Compute the norm of v into g, which exists in the startup program and is a
+ * new variable in the main program. */
 static fl_err norm(const place *p, const fl_var *v, fl_var **g)
 {
     fl_var *absolute, *square, *sum;
@@ -81,7 +82,8 @@ static fl_err norm(const place *p, const fl_var *v, fl_var **g)
     return put_pow(p, 0.5, sum, *g);
 }
 
-/* g starts as the norm of v: called where another start op would be put. */
+/* Initialise g with the norm of v. It is called instead of another initializer.
+ */
 typedef struct length {
     place at;
     const char *direction;
@@ -94,7 +96,7 @@ static fl_err start_length(const fl_init *self, fl_net *n, fl_var *g)
     return norm(&l->at, fl_block_var(b, l->direction), &g);
 }
 
-/* w = v * (g / |v|), which is one number, or one for each index of dim. */
+/* w = v * (g / |v|). The factor is one number, or one for each index of dim. */
 static fl_err combine(const place *p, fl_var *v, fl_var *g, fl_var **w)
 {
     fl_var *norms = NULL, *scale, *flat;
@@ -124,8 +126,8 @@ fl_err fl_net_weight_norm(fl_net *n, const fl_param_attr *attr,
     fl_var *v, *g;
     if (dim < -1 || dim >= shape->rank || (dim == 0 && shape->rank == 1))
         return fl_fail(FL_EINVAL,
-                       "parameter \"%s\": weight normalisation along dimension "
-                       "%d of %d",
+                       "parameter \"%s\": dim of its weight normalisation is "
+                       "%d, but it has %d dimensions",
                        name, dim, shape->rank);
     for (int i = 0; i < shape->rank; i++)
         lengths.dim[i] = i == dim ? shape->dim[i] : 1;

@@ -655,6 +655,14 @@ static fl_err resolve(making *m)
     return FL_OK;
 }
 
+/* What of a server outlives its process. The servers check the word. */
+static void read_durability(making *m)
+{
+    const char *level = get_text(m, "FLUID_DURABILITY");
+    m->r->durability = level ? level : "process if there is room";
+    m->r->source.durability = level ? "FLUID_DURABILITY" : "default";
+}
+
 /* Read settings such as FLUID_STAGED=1000000. */
 static void read_settings(making *m)
 {
@@ -677,6 +685,7 @@ fl_err fl_role_resolve(fl_role *r, const fl_role_args *args, const fl_env *env)
     making m = {r, args ? args : &none, env, fl_arena_new()};
     *r = (fl_role){.arena = m.arena};
     read_settings(&m);
+    read_durability(&m);
     note_misses(&m);
     const int64_t misspelt = m.notes.n;
     const fl_err err = resolve(&m);
@@ -752,6 +761,8 @@ char *fl_role_text(const fl_role *r)
             r->endpoints[i], i ? NULL : r->source.endpoints);
     if (r->endpoint)
         row(&s, "endpoint", r->endpoint, r->source.endpoint);
+    if (r->mode == FL_MODE_PSERVER)
+        row(&s, "durability", r->durability, r->source.durability);
     for (int i = 0; i < r->n_settings; i++)
         row(&s, i ? "" : "settings", r->settings[i], NULL);
     for (int i = 0; i < r->n_notes; i++)

@@ -214,12 +214,21 @@ static const struct {
      "note: servers are named, but no role is set: this is a TRAINER\n"},
 };
 
+/* Cut the line of the level, which is the same in every dialect. */
+static void cut_level(char *text)
+{
+    char *line = strstr(text, "durability ");
+    if (line)
+        memmove(line, strchr(line, '\n') + 1, strlen(strchr(line, '\n')));
+}
+
 static void every_dialect_is_understood(void)
 {
     for (size_t i = 0; i < sizeof dialects / sizeof *dialects; i++) {
         fl_role r;
         CHECK_OK(resolve(dialects[i].env, NULL, &r));
         char *text = fl_role_text(&r);
+        cut_level(text);
         CHECK_STR(text, dialects[i].text);
         fl_free(text);
         fl_role_fini(&r);
@@ -339,6 +348,29 @@ static void slips_are_noted(void)
     }
 }
 
+static void the_level_of_durability_is_shown(void)
+{
+    static const struct {
+        const char *set, *row;
+    } rows[] = {
+        {"", "durability   process if there is room  (default)\n"},
+        {";FLUID_DURABILITY=memory",
+         "durability   memory  (FLUID_DURABILITY)\n"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fl_role r;
+        char env[128];
+        snprintf(env, sizeof env,
+                 "PADDLE_TRAINING_ROLE=PSERVER;PADDLE_PSERVER_ENDPOINTS=a:1%s",
+                 rows[i].set);
+        CHECK_OK(resolve(env, NULL, &r));
+        char *text = fl_role_text(&r);
+        CHECK(strstr(text, rows[i].row) != NULL);
+        fl_free(text);
+        fl_role_fini(&r);
+    }
+}
+
 static void settings_are_shown(void)
 {
     fl_role r;
@@ -438,6 +470,7 @@ const fl_test fl_tests[] = {
     {"a role notes near misses", near_misses_are_noted},
     {"a role notes misspelt variables", slips_are_noted},
     {"a role shows the settings of its process", settings_are_shown},
+    {"the level of durability is shown", the_level_of_durability_is_shown},
     {"a role that fails tells of a misspelt variable",
      a_failure_tells_of_the_slip},
     {"a role that contradicts itself gets a sentence",

@@ -10,6 +10,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/pool.h"
+#include "base/progress.h"
 #include "net/plant.h"
 
 #include <string.h>
@@ -323,6 +324,8 @@ static void end_step(fl_reducer *r)
         fl_push(&r->spare, b);
     }
     r->steps += r->batches.n > 0;
+    if (r->batches.n)
+        fl_progress_step();
     r->batches.n = r->submitted = 0;
 }
 

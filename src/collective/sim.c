@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sim.c - what a seed draws, what a simulated rank does, what must hold. */
+/* sim.c - what a seed determines, what a simulated rank does, and what is
+ * checked. */
 #include "collective/sim.h"
 
 #include "base/clock.h"
@@ -32,16 +33,16 @@ static const char *const fault_names[] = {
 
 typedef struct sim sim;
 
-/* One rank, and what became of it. */
+/* One rank and its result. */
 typedef struct rank {
     sim *of;
     int number;
     bool joined, all_done;
-    int64_t wrong; /* numbers of its results */
+    int64_t wrong; /* wrong numbers in its results */
     fl_err err;
     int64_t ended_at;
     char sentence[TEXT], late[TEXT];
-    bool named_wrongly; /* somebody late who was not */
+    bool named_wrongly; /* it reported a rank as late that was not late */
     fl_value value[VALUES];
     bool pending[VALUES];
 } rank;
@@ -53,10 +54,10 @@ struct sim {
     int steps;
     int count[STEPS];            /* values of a step */
     int64_t size[STEPS][VALUES]; /* elements */
-    int64_t pause[STEPS];        /* of a rank before a step, at most */
+    int64_t pause[STEPS];        /* longest pause of a rank before a step */
     sim_fault fault;
-    int victim, other; /* the rank at the other end, of SIM_CUT */
-    int fault_step;    /* for those that happen in the program */
+    int victim, other; /* with SIM_CUT: `other` is the rank at the other end */
+    int fault_step;    /* step of a fault that happens in the program */
     int64_t fault_at, heals_at;
     bool keyed;
     bool struck; /* the fault has happened */
@@ -276,7 +277,8 @@ static void draw_fault(sim *s)
     if (s->fault == SIM_LOST)
         s->heals_at = INT64_MAX;
     if (s->fault == SIM_TWICE && !s->victim)
-        s->victim = 1; /* nobody would meet a second rank 0 */
+        s->victim = 1; /* ranks connect to lower ranks, so no rank would meet a
+                          second rank 0 */
 }
 
 static sim *new_sim(uint64_t seed, fl_str *report)

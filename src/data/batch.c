@@ -3,12 +3,13 @@
 #include "data/batch.h"
 
 #include "base/mem.h"
+#include "data/wide.h"
 
 #include <string.h>
 
 void fl_batch_init(fl_batch *b, const fl_schema *s)
 {
-    *b = (fl_batch){.schema = s};
+    *b = (fl_batch){.schema = s, .wide = fl_wide()};
     b->column = fl_mem_alloc((size_t)s->n_columns * sizeof *b->column);
 }
 
@@ -23,7 +24,7 @@ static const fl_schema_slot *slot_of(const fl_batch *b, int column)
     return &b->schema->slot[b->schema->slot_of[column]];
 }
 
-/* The buffer is ours alone and has so many bytes. */
+/* Make the buffer exclusive to us and at least so many bytes large. */
 static fl_err own(fl_buf **buf, size_t bytes)
 {
     fl_buf *b;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch.h - examples on their way into tensors, one column a slot.
+/* batch.h - collects examples in tensors, one column for each slot.
  *
- * Values are written straight into the memory of the tensors that the caller
- * gave, which is used again when it is theirs alone: after the largest batch
- * has been seen nothing is allocated. */
+ * Values are written directly to the tensors of the caller. Their memory is
+ * reused unless somebody else shares it, so that nothing is allocated after the
+ * largest batch. */
 #ifndef FL_DATA_BATCH_H
 #define FL_DATA_BATCH_H
 
@@ -16,7 +16,7 @@ typedef struct fl_column {
         int64_t *i64;
     };
     int64_t n, cap; /* values */
-    int64_t *off;   /* of each row, and of the end; NULL: dense */
+    int64_t *off;   /* offset of each row, and of the end; NULL: dense */
     fl_tensor *tensor;
 } fl_column;
 
@@ -24,23 +24,24 @@ typedef struct fl_column {
 typedef struct fl_batch {
     const fl_schema *schema;
     fl_column *column;
-    int64_t rows, room; /* whole ones, and at most */
+    int64_t rows, room; /* complete rows so far; the most that fit */
+    bool wide;          /* rows may be read by the functions of wide.h */
 } fl_batch;
 
 void fl_batch_init(fl_batch *b, const fl_schema *s);
 void fl_batch_fini(fl_batch *b);
 
-/* Start anew in these tensors, one a column, for up to `room` rows. */
+/* Begin a batch of up to `room` rows in these tensors, one for each column. */
 fl_err fl_batch_begin(fl_batch *b, fl_tensor *tensors,
                       int64_t room) FL_MUST_CHECK;
 
-/* Room for `more` values. */
+/* Make room for `more` values. */
 fl_err fl_column_grow(fl_batch *b, int column, int64_t more) FL_MUST_CHECK;
 
-void fl_batch_keep_row(fl_batch *b); /* its values have all been added */
-void fl_batch_drop_row(fl_batch *b); /* forget what was added of it */
+void fl_batch_keep_row(fl_batch *b); /* all values of the row were added */
+void fl_batch_drop_row(fl_batch *b); /* remove the values of the row */
 
-/* The tensors have their shapes and offsets. */
+/* End the batch: set the shapes and offsets of the tensors. */
 void fl_batch_end(fl_batch *b);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cancel.c - a count for those who look, a descriptor for those who wait. */
+/* cancel.c - a flag for threads that compute, a descriptor for threads that
+ * wait. */
 #include "data/cancel.h"
 
 #include <errno.h>
@@ -12,7 +13,8 @@ fl_err fl_cancel_init(fl_cancel *c)
     fl_count_init(&c->on, 0);
     c->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (c->fd < 0)
-        return fl_fail(FL_EIO, "a reader gets no descriptor: %s",
+        return fl_fail(FL_EIO,
+                       "cannot open an event descriptor for a reader: %s",
                        strerror(errno));
     return FL_OK;
 }
@@ -27,5 +29,5 @@ void fl_cancel_fini(fl_cancel *c)
 void fl_cancel_now(fl_cancel *c)
 {
     fl_count_up(&c->on);
-    eventfd_write(c->fd, 1); /* full means that it is readable already */
+    eventfd_write(c->fd, 1); /* an error means that it is readable already */
 }

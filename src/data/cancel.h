@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cancel.h - one thread tells others to stop, also those that wait for bytes.
- */
+/* cancel.h - one thread tells others to stop, even if they wait for bytes. */
 #ifndef FL_DATA_CANCEL_H
 #define FL_DATA_CANCEL_H
 
@@ -10,7 +9,7 @@
 /* Thread: any, once made. */
 typedef struct fl_cancel {
     fl_count on;
-    int fd; /* readable from then on: for poll */
+    int fd; /* becomes readable; for poll */
 } fl_cancel;
 
 fl_err fl_cancel_init(fl_cancel *c) FL_MUST_CHECK;

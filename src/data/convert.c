@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert.c - Criteo lines to lines of slots, for pipes and for the eye. */
+/* convert.c - converts Criteo lines to lines of slots (paddle read criteo). */
 #include "data/criteo.h"
 #include "data/number.h"
 #include "data/text.h"
@@ -14,10 +14,10 @@
 enum {
     BUFFER = 1 << 16, /* bytes */
     ROW = 2048,       /* bytes of a line, at most */
-    KNOWN = 4096,     /* texts of numbers that are kept */
+    KNOWN = 4096,     /* number texts that are cached */
 };
 
-/* Numbers repeat, and their texts are dear: a table of the latest. */
+/* A cache of number texts: numbers repeat, and formatting one is slow. */
 typedef struct known {
     double x;
     uint8_t n; /* 0: empty */
@@ -109,8 +109,8 @@ static fl_err convert(const fl_criteo_format *f, fl_text *text, writer *w)
     }
 }
 
-/* What was closed has the number of something else by now, which is no file:
- * to read an event of our own would take for ever. */
+/* Check that stdin or stdout is open. If it was closed, its number may belong
+ * to an event descriptor of ours, and reading that would block forever. */
 static fl_err check_open(int fd, const char *what)
 {
     struct stat st;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* criteo.c - label, 13 numbers and 26 categories, parted by tabs.
+/* criteo.c - lines of a label, 13 numbers and 26 categories, with tabs between.
  *
  *     0 \t 1 \t \t 3 ... \t 68fd1e64 \t 80e26c9b ... \n
  *
- * A number becomes (it - least) / range, an empty one 0; a category becomes
- * the hash of its column's number and its text, modulo dim. That is what the
- * reader of Fluid's click model does in Python, to the last bit: of lines that
- * end as on Windows, too, the last category has a carriage return in it. */
+ * A number becomes (number - least) / range, an empty one 0. A category becomes
+ * the hash of its column number and its text, modulo dim. The results have the
+ * same bits as those of the Python reader of Fluid's click model. As there, the
+ * last category of a line that ends with CRLF includes the carriage return. */
 #include "data/criteo.h"
 
 #include "data/number.h"
@@ -59,7 +59,7 @@ static inline fl_err read_category(const fl_criteo_format *f, const fl_line *l,
     return FL_OK;
 }
 
-/* Most categories have 8 characters: they are hashed together. */
+/* Most categories have 8 characters; these are hashed several at a time. */
 static fl_err read_categories(const fl_criteo_format *f, const fl_line *l,
                               int64_t *out, fl_flaw *flaw)
 {
@@ -118,8 +118,9 @@ fl_err fl_criteo_read(const fl_criteo_format *f, const fl_line *l,
 
 /* --- rows of a batch --- */
 
-/* As strtof reads what Python writes of x. The two roundings of a double that
- * is the very middle of two floats could differ: then it is written. */
+/* The float that strtof reads from the text that Python writes for x. If x is
+ * exactly between two floats, the two roundings could differ, so the text is
+ * really written and read. */
 static float as_float(double x)
 {
     uint64_t bits;
@@ -193,12 +194,13 @@ fl_err fl_criteo_check(const fl_schema *s)
     if (ok)
         return FL_OK;
     return fl_fail(FL_EINVAL,
-                   "criteo: the %d slots are not those of its "
-                   "lines: 13 floats, 26 ids and a label",
+                   "criteo: the %d slots that were set are not those of a "
+                   "Criteo line: 13 floats, 26 ids and a label",
                    s->n);
 }
 
-/* The next word of the command; blanks and '=' part them. "" at its end. */
+/* The next word of the command. Words are separated by blanks and '='. "":
+ * there are no more. */
 static const char *next_word(const char **command, char word[FL_HASH_NAME + 8])
 {
     const char *p = *command + strspn(*command, " \t=");
@@ -224,7 +226,7 @@ bool fl_criteo_command(const char *command, fl_criteo *how,
             how->hash = name;
         } else if (strcmp(word, "--dim") ||
                    !fl_i64_any(value, strlen(value), &how->dim)) {
-            return false; /* the shell will know what to make of it */
+            return false; /* the shell must interpret it */
         }
     }
     return how->dim > 0;
@@ -232,8 +234,8 @@ bool fl_criteo_command(const char *command, fl_criteo *how,
 
 /* --- text --- */
 
-/* Digits and a power of ten, laid out as repr() does: 0.0012, 1200.0 or, far
- * from 1, 1.2e-05. */
+/* Write digits and a power of ten as repr() does: 0.0012, 1200.0 or, far from
+ * 1, 1.2e-05. */
 static size_t lay_out(const char *digits, int n, int exponent, char *out)
 {
     char *to = out;
@@ -256,14 +258,14 @@ static size_t lay_out(const char *digits, int n, int exponent, char *out)
 size_t fl_f64_text(double x, char out[FL_F64_TEXT])
 {
     char text[FL_F64_TEXT], digits[20];
-    /* No two texts of 15 digits are the same double, unless that is tiny and
-     * has lost bits. */
+    /* Different texts of 15 digits are different doubles, except for subnormal
+     * numbers. */
     int precision = x > -DBL_MIN && x < DBL_MIN ? 1 : 15, n = 0;
     do
         snprintf(text, sizeof text, "%.*e", precision - 1, x);
     while (strtod(text, NULL) != x && ++precision < 18);
     const char *p = text;
-    for (; *p != 'e'; p++) /* whatever the locale has for a point */
+    for (; *p != 'e'; p++) /* skips the decimal point of any locale */
         if (*p >= '0' && *p <= '9')
             digits[n++] = *p;
     while (n > 1 && digits[n - 1] == '0')

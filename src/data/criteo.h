@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* criteo.h - raw Criteo lines, read without a command in between. */
+/* criteo.h - reads raw Criteo lines without a pipe command. */
 #ifndef FL_DATA_CRITEO_H
 #define FL_DATA_CRITEO_H
 
@@ -26,16 +26,16 @@ fl_err fl_criteo_init(fl_criteo_format *f, const fl_criteo *how) FL_MUST_CHECK;
 /* EINVAL unless the slots are 13 floats, 26 ids and a label. */
 fl_err fl_criteo_check(const fl_schema *s) FL_MUST_CHECK;
 
-/* Is this pipe command one that need not be started, because its work is
- * known: "paddle read criteo --dim N [--hash NAME]"? The name lies in `name`.
- */
+/* Whether this pipe command need not be started, because Fluid can do the same
+ * itself: "paddle read criteo --dim N [--hash NAME]". The hash is stored in
+ * `name`. */
 enum {
     FL_HASH_NAME = 16
 };
 bool fl_criteo_command(const char *command, fl_criteo *how,
                        char name[FL_HASH_NAME]);
 
-/* A line, taken apart. */
+/* The values of a line. */
 typedef struct fl_criteo_row {
     double number[FL_CRITEO_NUMBERS]; /* scaled */
     int64_t category[FL_CRITEO_CATEGORIES];
@@ -45,7 +45,8 @@ typedef struct fl_criteo_row {
 fl_err fl_criteo_read(const fl_criteo_format *f, const fl_line *l,
                       fl_criteo_row *row, fl_flaw *flaw) FL_MUST_CHECK;
 
-/* A double as Python writes it: the shortest text that reads back. */
+/* Write a double as Python does: the shortest text that reads back as the same
+ * double. */
 enum {
     FL_F64_TEXT = 32
 };

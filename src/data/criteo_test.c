@@ -232,7 +232,8 @@ static void settings_are_checked(void)
     CHECK_ERR(fl_dataset_set(d, &o), FL_EINVAL, "no hash is called \"md5\"");
     how.hash = "crc32";
     o.n_slots = 27;
-    CHECK_ERR(fl_dataset_set(d, &o), FL_EINVAL, "the 27 slots are not those");
+    CHECK_ERR(fl_dataset_set(d, &o), FL_EINVAL,
+              "the 27 slots that were set are not those");
     fl_dataset_free(d);
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dataset.c - what is to be read, and loading it into memory. */
+/* dataset.c - the settings of a dataset, and loading it into memory. */
 #include "data/dataset.h"
 
+#include "base/crc.h"
 #include "base/log.h"
 #include "base/random.h"
 
 enum {
-    BATCH = 32, /* Fluid's */
+    BATCH = 32, /* Fluid's default */
     MAX_BATCH = 1 << 24,
     MAX_THREADS = 1024,
 };
@@ -53,7 +54,9 @@ static fl_err check_numbers(const fl_dataset_opts *o)
         return fl_fail(FL_EINVAL, "%d threads, expected 1 to %d", o->threads,
                        MAX_THREADS);
     if (o->n_files < 0 || o->bad_lines < 0)
-        return fl_fail(FL_EINVAL, "a dataset with %d files and %lld bad lines",
+        return fl_fail(FL_EINVAL,
+                       "a dataset cannot have %d files or allow %lld bad "
+                       "lines, expected 0 or more of both",
                        o->n_files, (long long)o->bad_lines);
     return FL_OK;
 }
@@ -69,8 +72,8 @@ static bool same_slots(const fl_schema *a, const fl_schema *b)
     return same;
 }
 
-/* Who reads the lines: criteo where it is asked for, or where the command would
- * do nothing else; it is then not started. */
+/* Choose the format of the lines: criteo if it was set, or if the pipe command
+ * only converts Criteo lines; that command is then not started. */
 static fl_err choose(const fl_dataset_opts *o, const fl_schema *s,
                      fl_criteo_format *criteo, bool *native)
 {
@@ -94,8 +97,8 @@ static fl_err set_opts(fl_dataset *d, const fl_dataset_opts *o, fl_arena *a)
     FL_TRY(fl_schema_init(&schema, o->n_slots, o->slots, a));
     FL_TRY(choose(o, &schema, &criteo, &native));
     if (d->loaded && !same_slots(&schema, &d->schema))
-        return fl_fail(FL_EINVAL, "examples of other slots are in memory: "
-                                  "release it first (release_memory)");
+        return fl_fail(FL_EINVAL, "the examples in memory have other slots: "
+                                  "release them first (release_memory)");
     const char **files = fl_arena_alloc(a, (size_t)o->n_files * sizeof *files);
     for (int i = 0; i < o->n_files; i++)
         files[i] = fl_arena_strdup(a, o->files[i]);
@@ -127,6 +130,15 @@ fl_err fl_dataset_set(fl_dataset *d, const fl_dataset_opts *opts)
     return err;
 }
 
+uint32_t fl_dataset_digest(const fl_dataset *d)
+{
+    const int64_t number[] = {d->batch, d->loaded, d->n_records, d->shuffles};
+    uint32_t crc = fl_crc32c(0, number, sizeof number);
+    for (int i = 0; i < d->n_files; i++)
+        crc = fl_crc32c(crc, d->files[i], strlen(d->files[i]) + 1);
+    return d->pipe ? fl_crc32c(crc, d->pipe, strlen(d->pipe)) : crc;
+}
+
 int64_t fl_dataset_parts(const fl_dataset *d)
 {
     return d->loaded ? (d->n_records + d->batch - 1) / d->batch : d->n_files;
@@ -140,7 +152,8 @@ int fl_dataset_width(const fl_dataset *d)
 
 /* --- memory --- */
 
-/* One thread of a load: file after file, each into its own records. */
+/* Runs on one thread of a load: reads file after file, each into its own
+ * records. */
 static void load_files(void *arg)
 {
     fl_loading *l = arg;
@@ -155,7 +168,8 @@ static void load_files(void *arg)
     }
     if (l->err) {
         l->sentence = fl_mem_strdup(fl_errmsg());
-        for (int i = 0; i < l->dataset->n_loading; i++) /* all in vain */
+        for (int i = 0; i < l->dataset->n_loading;
+             i++) /* one file failed, so cancel the other threads */
             fl_reader_cancel(l->dataset->loading[i].reader);
     }
     for (int i = 0; i < l->dataset->schema.n_columns; i++)
@@ -163,7 +177,7 @@ static void load_files(void *arg)
     fl_mem_free(tensors);
 }
 
-/* The load is over, one way or the other. */
+/* End a load, whether it succeeded or not. */
 static void end_load(fl_dataset *d)
 {
     fl_pool_free(d->pool);
@@ -187,6 +201,7 @@ static void drop_memory(fl_dataset *d)
     d->records = NULL;
     d->n_loads = 0;
     d->n_records = 0;
+    d->shuffles = 0;
     d->loaded = false;
 }
 
@@ -237,16 +252,18 @@ fl_err fl_dataset_load(fl_dataset *d)
 {
     FL_TRY(check_idle(d, "load"));
     if (!d->format)
-        return fl_fail(FL_EINVAL, "a dataset is loaded before it is set");
+        return fl_fail(
+            FL_EINVAL,
+            "the dataset cannot be loaded: set its slots and files first");
     drop_memory(d);
-    d->loaded = !d->n_files; /* a trainer may have none: see fl_train */
+    d->loaded = !d->n_files; /* a trainer may have no files, see fl_train */
     const fl_err err = d->loaded ? FL_OK : start_load(d, fl_dataset_width(d));
     if (err)
         fl_dataset_release(d);
     return err;
 }
 
-/* All records in the order of files. */
+/* List all records in the order of files. */
 static fl_err list_records(fl_dataset *d)
 {
     int64_t n = 0;
@@ -267,10 +284,10 @@ static fl_err list_records(fl_dataset *d)
     return FL_OK;
 }
 
-/* Whoever allowed bad lines wants to know that there were some. */
+/* Warn if bad lines were skipped. */
 static void tell_bad_lines(const fl_dataset *d)
 {
-    fl_reader *any = d->loading[0].reader; /* they share the count */
+    fl_reader *any = d->loading[0].reader; /* all readers share the count */
     const int64_t n = fl_reader_look(any).bad_lines;
     if (n)
         FL_WARN(
@@ -283,11 +300,15 @@ fl_err fl_dataset_wait(fl_dataset *d, int64_t timeout)
     fl_err err = FL_OK;
     if (!d->pool)
         return d->loaded ? FL_OK
-                         : fl_fail(FL_EINVAL, "no load of the dataset goes on");
+                         : fl_fail(FL_EINVAL,
+                                   "the dataset is not being loaded: start to "
+                                   "load it first (preload_into_memory)");
     FL_TRY(fl_pool_wait(d->pool, &d->group, timeout));
     for (int i = 0; i < d->n_loading; i++) {
         const fl_loading *l = &d->loading[i];
-        if (l->err && (!err || err == FL_EINTR)) /* the cause, not its echo */
+        if (l->err &&
+            (!err || err == FL_EINTR)) /* an error that caused the cancellation
+                                          wins over EINTR */
             err = fl_fail(l->err, "%s", l->sentence);
     }
     if (!err)
@@ -301,8 +322,8 @@ fl_err fl_dataset_wait(fl_dataset *d, int64_t timeout)
     return err;
 }
 
-/* A number below n, each as likely as the other: the high half of a product,
- * off by less than n in 2^64. */
+/* A random number below n: the high half of a product. The probabilities differ
+ * by less than n / 2^64. */
 static uint64_t below(fl_entropy *e, uint64_t n)
 {
     return (uint64_t)(((unsigned __int128)e->draw(e) * n) >> 64);
@@ -312,9 +333,11 @@ fl_err fl_dataset_shuffle(fl_dataset *d, uint64_t seed)
 {
     FL_TRY(check_idle(d, "shuffle"));
     if (!d->loaded)
-        return fl_fail(FL_EINVAL, "a dataset is shuffled before it is loaded "
-                                  "(load_into_memory)");
+        return fl_fail(
+            FL_EINVAL,
+            "the dataset cannot be shuffled: load it first (load_into_memory)");
     fl_entropy e = fl_entropy_fake(seed);
+    d->shuffles = fl_crc32c(d->shuffles, &seed, sizeof seed);
     for (int64_t i = d->n_records - 1; i > 0; i--) {
         const uint64_t j = below(&e, (uint64_t)i + 1);
         const char *r = d->records[i];

@@ -85,7 +85,7 @@ static void pipe_command_that_fails_says_so(void)
     const char *file = test_file("raw", "2 1 2 1 3 1 4\n2 1 2");
     fl_dataset_opts o = {.n_files = 1, .files = &file};
     o.pipe = "cat; echo it broke >&2; exit 7"; /* half a line is no bad line */
-    test_fails(&o, FL_EIO, "ended with code 7; its last words: it broke (on ");
+    test_fails(&o, FL_EIO, "ended with code 7; its last output: it broke (on ");
     o.pipe = "no-such-reader-here";
     test_fails(&o, FL_EIO, "ended with code 127");
     o.pipe = "kill -TERM $$";
@@ -402,12 +402,13 @@ static void memory_is_released(void)
     fl_dataset *d = loaded(1, 3);
     fl_dataset_release(d);
     CHECK_INT(fl_dataset_size(d), 0);
-    CHECK_ERR(fl_dataset_shuffle(d, 1), FL_EINVAL, "before it is loaded");
-    CHECK_ERR(fl_dataset_wait(d, -1), FL_EINVAL, "no load");
+    CHECK_ERR(fl_dataset_shuffle(d, 1), FL_EINVAL,
+              "cannot be shuffled: load it first");
+    CHECK_ERR(fl_dataset_wait(d, -1), FL_EINVAL, "is not being loaded");
     fl_dataset_release(d); /* twice does no harm */
     fl_dataset_free(d);
     d = fl_dataset_new();
-    CHECK_ERR(fl_dataset_load(d), FL_EINVAL, "before it is set");
+    CHECK_ERR(fl_dataset_load(d), FL_EINVAL, "set its slots and files first");
     fl_dataset_release(d);
     fl_dataset_free(d);
 }
@@ -457,7 +458,7 @@ static void open_readers_keep_it_as_it_is(void)
     CHECK_ERR(fl_dataset_shuffle(d, 1), FL_EINVAL, "1 open readers");
     CHECK_ERR(fl_dataset_set(d, &o), FL_EINVAL, "1 open readers");
     fl_reader_free(r);
-    CHECK_ERR(fl_dataset_set(d, &o), FL_EINVAL, "other slots are in memory");
+    CHECK_ERR(fl_dataset_set(d, &o), FL_EINVAL, "in memory have other slots");
     fl_dataset_free(d);
 }
 
@@ -511,7 +512,90 @@ static void shared_tensors_are_left_alone(void)
     fl_dataset_free(d);
 }
 
+/* Read `n` batches, then go on from their position with new readers: together
+ * they are all batches. */
+static void read_in_two(fl_dataset *d, int n, int ahead, const char *want)
+{
+    const fl_reader_opts opts = {.ahead = ahead};
+    fl_reader *r;
+    fl_tensor t[TEST_SLOTS] = {0};
+    fl_position at = {0};
+    fl_str got = {0};
+    fl_err err;
+    int64_t rows;
+    CHECK_OK(fl_dataset_open(d, 1, &opts, &r));
+    for (int k = 0; k < n; k++) {
+        CHECK_OK(fl_reader_next(r, t, &rows));
+        for (int i = 0; i < TEST_SLOTS; i++) {
+            fl_str_add(&got, i ? " " : "");
+            test_show(&t[i], &got);
+        }
+        fl_str_add(&got, "\n");
+        for (int64_t i = 0; i < fl_reader_used(r)->n; i++)
+            fl_position_add(&at, fl_reader_used(r)->at[i]);
+    }
+    fl_reader_free(r);
+    CHECK_OK(fl_dataset_open_at(d, 1, &opts, &at, &r));
+    char *rest = test_drain(r, &err);
+    CHECK_OK(err);
+    fl_str_add(&got, rest);
+    CHECK_STR(got.at, want);
+    fl_mem_free(rest);
+    fl_str_fini(&got);
+    fl_reader_free(r);
+    for (int i = 0; i < TEST_SLOTS; i++)
+        fl_tensor_fini(&t[i]);
+    fl_position_fini(&at);
+}
+
+/* Batches of two go over the ends of files; the last line has no end. */
+static void readers_go_on_from_a_position(void)
+{
+    static const char *const pipe[] = {NULL, "sed s/7/8/", NULL};
+    const char *files[] = {
+        test_file("a", "2 1 0 1 7 1 0\n2 2 0 1 8 1 1\n2 3 0 1 9 1 0\n"),
+        test_file("empty", ""),
+        test_file("b", "2 4 0 1 7 1 0\n2 5 0 2 8 9 1 1")};
+    for (int kind = 0; kind < 3; kind++) {
+        fl_dataset_opts o = {
+            .files = files, .n_files = 3, .batch = 2, .pipe = pipe[kind]};
+        fl_err err;
+        char *want = test_read(&o, 0, &err);
+        fl_dataset *d = test_set(&o);
+        if (kind == 2) {
+            CHECK_OK(fl_dataset_load(d));
+            CHECK_OK(fl_dataset_wait(d, -1));
+        }
+        for (int n = 0; n <= 3; n++)
+            for (int ahead = 0; ahead < 3; ahead++)
+                read_in_two(d, n, ahead, want);
+        fl_dataset_free(d);
+        fl_mem_free(want);
+    }
+}
+
+static void a_file_that_got_shorter_is_named(void)
+{
+    const char *file = test_file("a", "2 1 0 1 7 1 0\n");
+    fl_dataset *d = test_set(&(fl_dataset_opts){.files = &file, .n_files = 1});
+    fl_position at = {0};
+    fl_reader *r;
+    fl_tensor t[TEST_SLOTS] = {0};
+    int64_t rows;
+    fl_position_add(&at, (fl_used){0, 100, 7});
+    CHECK_OK(fl_dataset_open_at(d, 1, NULL, &at, &r));
+    CHECK(fl_reader_next(r, t, &rows) == FL_EIO);
+    CHECK(strstr(fl_errmsg(), "/a: the data ends before byte 100"));
+    for (int i = 0; i < TEST_SLOTS; i++)
+        fl_tensor_fini(&t[i]);
+    fl_reader_free(r);
+    fl_dataset_free(d);
+    fl_position_fini(&at);
+}
+
 const fl_test fl_tests[] = {
+    {"dataset readers go on from a position", readers_go_on_from_a_position},
+    {"dataset names a file that got shorter", a_file_that_got_shorter_is_named},
     {"dataset batches go over files", batches_go_over_files},
     {"dataset unpacks gzip", gzip_is_unpacked},
     {"dataset refuses gzip that is cut off", gzip_that_is_cut_off_is_an_error},

@@ -16,14 +16,14 @@ typedef struct sip {
     uint64_t a, b, c, d;
 } sip;
 
-/* Eight at once. */
+/* Eight hashes at once. */
 typedef uint64_t lanes __attribute__((vector_size(64)));
 
 typedef struct wide {
     lanes a, b, c, d;
 } wide;
 
-/* Of a sip or a wide. */
+/* Rotate a uint64_t, or each of a vector of them. */
 #define TURN(x, n) ((x) << (n) | (x) >> (64 - (n)))
 #define ROUND(s)                                                               \
     ((s)->a += (s)->b, (s)->c += (s)->d, (s)->b = TURN((s)->b, 13) ^ (s)->a,   \
@@ -59,7 +59,7 @@ static bool is_ascii(const char *p, size_t n)
     return all < 0x80;
 }
 
-/* The character at *i, which moves behind it; -1: no UTF-8. */
+/* Read the character at *i, and move *i past it; -1: it is not UTF-8. */
 static int32_t character(const char *p, size_t n, size_t *i)
 {
     static const int32_t least[] = {0, 0x80, 0x800, 0x10000};
@@ -98,7 +98,7 @@ static bool decode(const char *p, size_t n, int32_t *out, size_t *count,
     return true;
 }
 
-/* The characters in `size` bytes each, lowest first. */
+/* Write the characters in `size` bytes each, little endian. */
 static size_t pack(const int32_t *c, size_t n, size_t size, unsigned char *out)
 {
     for (size_t i = 0; i < n; i++)
@@ -121,12 +121,13 @@ static bool hash_wide(const char *text, size_t n, uint64_t *out)
 
 bool fl_hash_python(const char *text, size_t n, int64_t *out)
 {
-    uint64_t h = 0; /* of the empty text */
+    uint64_t h = 0; /* hash of the empty text */
     if (n && is_ascii(text, n))
         h = siphash13((const unsigned char *)text, n);
     else if (n && !hash_wide(text, n, &h))
         return false;
-    *out = (int64_t)h == -1 ? -2 : (int64_t)h; /* -1 means an error to it */
+    *out =
+        (int64_t)h == -1 ? -2 : (int64_t)h; /* Python reserves -1 for errors */
     return true;
 }
 
@@ -139,8 +140,8 @@ fl_modulus fl_modulus_of(int64_t d)
                         (UINT64_MAX - magic * (uint64_t)d + 1) % (uint64_t)d};
 }
 
-/* Python's %, which is never negative, of a number that may be: x + 2^64 was
- * taken, so that 2^64 modulo d is too much. */
+/* Python's x % d, which is never negative. A negative x was treated as x +
+ * 2^64, so 2^64 % d is subtracted. */
 static inline int64_t signed_modulo(const fl_modulus *m, int64_t x)
 {
     const uint64_t minus = -(uint64_t)(x < 0);
@@ -148,7 +149,7 @@ static inline int64_t signed_modulo(const fl_modulus *m, int64_t x)
     return left + (int64_t)(m->d & -(uint64_t)(left < 0));
 }
 
-/* The number's digits; how many. */
+/* Write the digits of a number, and return how many there are. */
 static inline size_t put_number(int number, char out[2])
 {
     const size_t digits = number < 10 ? 1 : 2;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A divisor, and what makes a division by it a multiplication. */
+/* A divisor, and numbers that turn a division by it into a multiplication. */
 typedef struct fl_modulus {
     uint64_t d;
     uint64_t magic; /* floor((2^64 - 1) / d) */
@@ -16,7 +16,7 @@ typedef struct fl_modulus {
 
 fl_modulus fl_modulus_of(int64_t d); /* d > 0 */
 
-/* Without branches, which hashes would mislead. */
+/* x modulo d without branches, which would be mispredicted for hashes. */
 static inline int64_t fl_modulo(const fl_modulus *m, uint64_t x)
 {
     const uint64_t q = (uint64_t)(((unsigned __int128)x * m->magic) >> 64);
@@ -26,9 +26,9 @@ static inline int64_t fl_modulo(const fl_modulus *m, uint64_t x)
     return (int64_t)left;
 }
 
-/* The id of the text that a number (0 to 99) and these bytes make together, or
- * false: it is no UTF-8, or longer than FL_HASH_MAX. There is slack behind the
- * bytes. */
+/* Compute the id of a text: a number (0 to 99) followed by these bytes. False:
+ * it is not UTF-8, or longer than FL_HASH_MAX. FL_TEXT_SLACK bytes after the
+ * text must be readable. */
 enum {
     FL_HASH_MAX = 1024,
     FL_HASH_MANY = 32,
@@ -39,8 +39,9 @@ typedef struct fl_hash {
     int first; /* the number of Criteo's first category */
     bool (*id)(int number, const char *text, size_t n, const fl_modulus *m,
                int64_t *out);
-    /* Of n texts at once (1 to FL_HASH_MANY) that have 8 ASCII characters,
-     * here as words, and numbers of two digits; NULL: there is no such way. */
+    /* The same for n texts at once (1 to FL_HASH_MANY), which have 8 ASCII
+     * characters, given as words, and numbers of two digits. NULL: not
+     * available. */
     void (*eights)(int n, const int *number, const uint64_t *text,
                    const fl_modulus *m, int64_t *out);
 } fl_hash;

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* index.c - bits of separators, and lists of where they are set. */
+/* index.c - finds separators as bit masks, and lists their positions. */
 #include "data/index.h"
 
+#include "base/clones.h"
 #include "base/vec.h"
-#include "data/number.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
 enum {
-    BLOCK = 64,     /* bytes: as many as a word has bits */
-    AT_A_TIME = 16, /* ends written without asking whether there are so many */
+    BLOCK = FL_WIDE_BLOCK,
+    CHUNK = 32,     /* blocks whose masks are made before ends are listed */
+    AT_A_TIME = 16, /* ends that are always written, whatever their number */
 };
-
-typedef struct bits {
-    uint64_t separator, newline;
-} bits;
 
 #ifdef __SSE2__
 
@@ -29,9 +26,9 @@ static inline __m128i is_blank(__m128i x)
     return _mm_or_si128(control, _mm_cmpeq_epi8(x, _mm_set1_epi8(' ')));
 }
 
-static inline bits find_bits(fl_split split, const char *p)
+static inline fl_bits find_bits(fl_split split, const char *p)
 {
-    bits b = {0, 0};
+    fl_bits b = {0, 0};
     for (int i = 0; i < BLOCK; i += 16) {
         const __m128i x = _mm_loadu_si128((const __m128i *)(p + i));
         const __m128i newline = _mm_cmpeq_epi8(x, _mm_set1_epi8('\n'));
@@ -47,9 +44,9 @@ static inline bits find_bits(fl_split split, const char *p)
 
 #else
 
-static inline bits find_bits(fl_split split, const char *p)
+static inline fl_bits find_bits(fl_split split, const char *p)
 {
-    bits b = {0, 0};
+    fl_bits b = {0, 0};
     for (int i = 0; i < BLOCK; i++) {
         const unsigned char c = (unsigned char)p[i];
         const bool blank = split == FL_SPLIT_BLANKS
@@ -68,15 +65,31 @@ static inline uint32_t lowest(uint64_t set)
     return (uint32_t)__builtin_ctzll(set | (uint64_t)1 << 63);
 }
 
-/* Where the bits are set, plus base. How many varies from block to block and a
- * branch could not guess it: 16 are always written, the surplus is rubbish
- * that the next block overwrites. */
+/* List the positions of the bits that are set, plus base. Their number varies,
+ * so that a branch would be mispredicted: 16 entries are always written, and
+ * the next block overwrites the surplus. */
 static inline void list_bits(uint64_t set, uint32_t base, uint32_t *out)
 {
     for (int i = 0; i < AT_A_TIME; i++, set &= set - 1)
         out[i] = base + lowest(set);
     for (out += AT_A_TIME; set; set &= set - 1)
         *out++ = base + lowest(set);
+}
+
+FL_CLONES static void find_chunk(fl_split split, const char *text, int n,
+                                 fl_bits *out)
+{
+    for (int i = 0; i < n; i++)
+        out[i] = find_bits(split, text + i * BLOCK);
+}
+
+FL_CLONES static void list_chunk(const uint64_t *set, int n, uint32_t base,
+                                 uint32_t *out)
+{
+    for (int i = 0; i < n; i++, base += BLOCK) {
+        list_bits(set[i], base, out);
+        out += __builtin_popcountll(set[i]);
+    }
 }
 
 void fl_index_fini(fl_index *ix)
@@ -86,59 +99,78 @@ void fl_index_fini(fl_index *ix)
     ix->cap = ix->n_lines = 0;
 }
 
-static inline void add_lines(fl_index *ix, bits b, uint64_t ends,
+static inline void add_lines(fl_index *ix, uint64_t newlines, uint64_t ends,
                              uint32_t tokens, uint32_t base)
 {
-    for (; b.newline; b.newline &= b.newline - 1) {
-        const uint64_t upto = b.newline ^ (b.newline - 1);
+    for (; newlines; newlines &= newlines - 1) {
+        const uint64_t upto = newlines ^ (newlines - 1);
         ix->line[ix->n_lines++] = (fl_line_end){
             .tokens = tokens + (uint32_t)__builtin_popcountll(ends & upto),
-            .newline = base + lowest(b.newline),
+            .newline = base + lowest(newlines),
         };
     }
 }
 
-static inline bool scan_text(fl_index *ix, fl_split split, const char *text,
-                             size_t n)
+/* The state of the scan before a block. */
+typedef struct scan {
+    size_t at;       /* where the block starts */
+    uint32_t tokens; /* tokens that have ended so far */
+    uint64_t before; /* 1: the byte before the block is a separator */
+} scan;
+
+/* Add the ends of tokens in a block, and the lines that end in it. */
+static inline uint64_t add_block(fl_index *ix, fl_split split, fl_bits b,
+                                 scan *s)
 {
-    uint32_t tokens = 0;
-    uint64_t before = 1; /* was the byte before a separator? */
-    size_t i = 0;
-    ix->n_lines = 0;
-    for (; i < n && ix->n_lines <= FL_INDEX_LINES - BLOCK; i += BLOCK) {
-        bits b = find_bits(split, text + i);
-        const uint64_t inside =
-            n - i < BLOCK ? ((uint64_t)1 << (n - i)) - 1 : ~(uint64_t)0;
-        b.separator &= inside;
-        b.newline &= inside;
-        uint64_t ends = b.separator;
-        if (split == FL_SPLIT_BLANKS) {
-            ends &= ~(b.separator << 1 | before);
-            before = b.separator >> 63;
-        }
-        fl_vec_reserve((void **)&ix->end, &ix->cap, tokens + BLOCK + AT_A_TIME,
-                       sizeof *ix->end);
-        list_bits(ends, (uint32_t)i, ix->end + tokens);
-        add_lines(ix, b, ends, tokens, (uint32_t)i);
-        tokens += (uint32_t)__builtin_popcountll(ends);
+    uint64_t ends = b.separator;
+    if (split == FL_SPLIT_BLANKS) {
+        ends &= ~(b.separator << 1 | s->before);
+        s->before = b.separator >> (BLOCK - 1);
     }
-    return i >= n;
+    add_lines(ix, b.newline, ends, s->tokens, (uint32_t)s->at);
+    s->tokens += (uint32_t)__builtin_popcountll(ends);
+    s->at += BLOCK;
+    return ends;
+}
+
+/* Make the masks of n blocks. Bits after the end of the text, which has `left`
+ * bytes, are 0. */
+static void find_all(bool wide, fl_split split, const char *text, size_t left,
+                     int n, fl_bits *b)
+{
+    if (wide)
+        fl_wide_bits(split == FL_SPLIT_BLANKS, text, n, b);
+    else
+        find_chunk(split, text, n, b);
+    if (left < (size_t)n * BLOCK) {
+        const uint64_t inside = ((uint64_t)1 << left % BLOCK) - 1;
+        b[n - 1].separator &= inside;
+        b[n - 1].newline &= inside;
+    }
 }
 
 FL_CLONES
-static bool scan_blanks(fl_index *ix, const char *text, size_t n)
-{
-    return scan_text(ix, FL_SPLIT_BLANKS, text, n);
-}
-
-FL_CLONES
-static bool scan_tabs(fl_index *ix, const char *text, size_t n)
-{
-    return scan_text(ix, FL_SPLIT_TABS, text, n);
-}
-
 bool fl_index_scan(fl_index *ix, fl_split split, const char *text, size_t n)
 {
-    return split == FL_SPLIT_BLANKS ? scan_blanks(ix, text, n)
-                                    : scan_tabs(ix, text, n);
+    const bool wide = !ix->narrow && fl_wide();
+    scan s = {.before = 1};
+    ix->n_lines = 0;
+    while (s.at < n && ix->n_lines <= FL_INDEX_LINES - BLOCK) {
+        fl_bits b[CHUNK];
+        uint64_t ends[CHUNK];
+        const scan was = s;
+        const size_t left = n - s.at, blocks = (left + BLOCK - 1) / BLOCK;
+        const int most = blocks < CHUNK ? (int)blocks : CHUNK;
+        int k = 0;
+        find_all(wide, split, text + s.at, left, most, b);
+        for (; k < most && ix->n_lines <= FL_INDEX_LINES - BLOCK; k++)
+            ends[k] = add_block(ix, split, b[k], &s);
+        fl_vec_reserve((void **)&ix->end, &ix->cap,
+                       (int64_t)s.tokens + FL_WIDE_BLOCK, sizeof *ix->end);
+        if (wide)
+            fl_wide_list(ends, k, (uint32_t)was.at, ix->end + was.tokens);
+        else
+            list_chunk(ends, k, (uint32_t)was.at, ix->end + was.tokens);
+    }
+    return s.at >= n;
 }

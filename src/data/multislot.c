@@ -3,21 +3,22 @@
  *
  *     2 0.5 1.25 1 17 3 8 9 10
  *
- * Tokens are parted by white space. A row is read in one pass over the ends
- * that the index found; the start of a token is taken to be one byte behind
- * the end of the last, and only where white space stands there it is looked
- * for. */
+ * Tokens are separated by white space. A row is read in one pass over the ends
+ * that the index found. A token usually starts one byte after the end of the
+ * one before; only if that byte is white space, the start is searched. */
 #include "data/number.h"
 #include "data/parse.h"
+#include "data/wide.h"
 
-/* Into each version of a row. */
+/* Inlined into each version of the function that reads a row. */
 #define INLINE static inline __attribute__((always_inline))
 
 typedef struct cursor {
     const char *text;
     const uint32_t *end;
-    int64_t k, n; /* the next token, and how many */
-    uint32_t at;  /* where it starts, but for white space */
+    int64_t k, n; /* index of the next token; number of tokens */
+    uint32_t at;  /* position after the last token */
+    bool wide;    /* the functions of wide.h may be called */
 } cursor;
 
 static bool is_blank(char c)
@@ -25,7 +26,7 @@ static bool is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The next token starts here; there is one. */
+/* The start of the next token, which exists. */
 static inline const char *start_number(cursor *c)
 {
     while (__builtin_expect((unsigned char)c->text[c->at] <= ' ', 0) &&
@@ -44,7 +45,14 @@ static inline void step_cursor(cursor *c)
     c->at = c->end[c->k++] + 1;
 }
 
-/* By value: a cursor whose address is known to others lives in memory. */
+static inline void skip_tokens(cursor *c, int64_t n)
+{
+    c->k += n;
+    c->at = n ? c->end[c->k - 1] + 1 : c->at;
+}
+
+/* The cursor is passed by value, so that the compiler can keep the original in
+ * registers. */
 static fl_err bad_count(cursor c, const fl_schema_slot *s, fl_flaw *f)
 {
     char word[FL_WORD_TEXT];
@@ -59,7 +67,8 @@ static fl_err bad_count(cursor c, const fl_schema_slot *s, fl_flaw *f)
         s->name, fl_word_text(start_number(&c), length(&c), word));
 }
 
-/* How many values follow: as many as the line has, and the slot wants. */
+/* Read the number of values. The line must have so many, and the slot must
+ * allow them. */
 INLINE fl_err read_count(cursor *c, const fl_schema_slot *s, int64_t *count,
                          fl_flaw *f)
 {
@@ -67,7 +76,7 @@ INLINE fl_err read_count(cursor *c, const fl_schema_slot *s, int64_t *count,
         return bad_count(*c, s, f);
     const char *p = c->text + c->at;
     uint32_t at = c->at;
-    if (__builtin_expect(p[0] == '1' && p[1] == ' ', 1)) { /* most are */
+    if (__builtin_expect(p[0] == '1' && p[1] == ' ', 1)) { /* the usual case */
         *count = 1;
     } else {
         p = start_number(c);
@@ -112,7 +121,10 @@ INLINE fl_err read_ids(cursor *c, const fl_schema_slot *s, int64_t n,
 INLINE fl_err read_floats(cursor *c, const fl_schema_slot *s, int64_t n,
                           float *out, fl_flaw *f)
 {
-    for (int64_t i = 0; i < n; i++) {
+    int64_t i =
+        c->wide ? fl_wide_floats(c->text, c->at, c->end + c->k, n, out) : 0;
+    skip_tokens(c, i);
+    for (; i < n; i++) {
         const char *p = start_number(c);
         if (!fl_parse_f32(p, length(c), &out[i]))
             return bad_value(*c, s, i, f);
@@ -127,8 +139,7 @@ INLINE fl_err read_slot(cursor *c, const fl_schema_slot *s, fl_batch *b,
     int64_t n = 0;
     FL_TRY(read_count(c, s, &n, f));
     if (s->column < 0) {
-        c->at = c->end[c->k + n - 1] + 1;
-        c->k += n;
+        skip_tokens(c, n);
         return FL_OK;
     }
     fl_column *to = &b->column[s->column];
@@ -144,27 +155,47 @@ static fl_err bad_end(cursor c, const fl_schema_slot *last, fl_flaw *f)
 {
     char word[FL_WORD_TEXT];
     const char *p = start_number(&c);
-    return fl_flaw_set(f, c.at, "\"%s\" stands behind the last slot, \"%s\"",
+    return fl_flaw_set(f, c.at, "\"%s\" follows the last slot, \"%s\"",
                        fl_word_text(p, length(&c), word), last->name);
 }
 
-/* Most slots are "1 id", with room for it in the column: true, it is read. All
- * else, and all that is wrong, is for read_slot. */
-INLINE bool read_one_id(cursor *c, const fl_schema_slot *s, fl_batch *b)
+/* Read a slot that is "1 id". False: it is something else, and nothing was
+ * read. */
+INLINE bool read_single(cursor *c, const fl_schema_slot *s, fl_batch *b)
 {
     uint64_t id;
     const char *p = c->text + c->at;
-    if (s->dtype != FL_I64 || s->column < 0 || s->width > 1 || c->n - c->k < 2)
-        return false;
     fl_column *to = &b->column[s->column];
     const size_t len = c->end[c->k + 1] - c->at - 2;
     if (p[0] != '1' || p[1] != ' ' || to->n == to->cap || len - 1 >= 8 ||
         !fl_digits8(p + 2, len, &id))
         return false;
     to->i64[to->n++] = (int64_t)id;
-    c->k++;
-    step_cursor(c);
+    skip_tokens(c, 2);
     return true;
+}
+
+/* Read slots that are "1 id" and have room in their columns, from `first` on.
+ * Returns how many were read. read_slot reads all other slots and reports
+ * errors. */
+INLINE int read_singles(cursor *c, const fl_schema_slot *first, fl_batch *b)
+{
+    int64_t id[FL_WIDE_IDS];
+    const int64_t pairs = (c->n - c->k) / 2;
+    int n = first->singles < FL_WIDE_IDS ? first->singles : FL_WIDE_IDS;
+    n = n < pairs ? n : (int)pairs;
+    if (!c->wide)
+        return n && read_single(c, first, b);
+    n = fl_wide_ids(c->text, c->at, c->end + c->k, n, id);
+    fl_column *to = &b->column[first->column];
+    for (int i = 0; i < n; i++, to++) {
+        if (__builtin_expect(to->n == to->cap, 0))
+            n = i;
+        else
+            to->i64[to->n++] = id[i];
+    }
+    skip_tokens(c, 2 * n);
+    return n;
 }
 
 FL_CLONES
@@ -172,10 +203,18 @@ static fl_err multislot_row(const fl_format *self, const fl_line *l,
                             fl_batch *b, fl_flaw *f)
 {
     const fl_schema *s = b->schema;
-    cursor c = {.text = l->text, .end = l->end, .n = l->n, .at = l->start};
-    for (int i = 0; i < s->n; i++)
-        if (!read_one_id(&c, &s->slot[i], b))
+    cursor c = {.text = l->text,
+                .end = l->end,
+                .n = l->n,
+                .at = l->start,
+                .wide = b->wide};
+    for (int i = 0, n; i < s->n; i += n) {
+        n = s->slot[i].singles ? read_singles(&c, &s->slot[i], b) : 0;
+        if (!n) {
             FL_TRY(read_slot(&c, &s->slot[i], b, f));
+            n = 1;
+        }
+    }
     if (c.k == c.n)
         return FL_OK;
     return bad_end(c, &s->slot[s->n - 1], f);

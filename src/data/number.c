@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* number.c - the numbers that number.h finds too long or too odd.
- *
- * Floats of up to 18 digits and small exponents go through a double; the rest,
- * and those that lie in the middle of two floats, through the C library. */
+/* number.c - reads the numbers that the fast functions of number.h cannot.
+ * Floats of up to 18 digits with small exponents are computed as a double. The
+ * C library reads all others, and those too close to the middle of two floats.
+ */
 #include "data/number.h"
 
 #include <locale.h>
@@ -10,10 +10,11 @@
 #include <stdlib.h>
 
 enum {
-    DIGITS = 18,     /* fit int64 whatever they are */
-    PLACES = 22,     /* 10^22 is the last power of ten that a double has */
-    LONGEST = 1024,  /* characters of a float; no rule needs more */
-    EXPONENT = 9999, /* beyond it nothing changes */
+    DIGITS = 18, /* any 18 digits fit into an int64 */
+    PLACES = 22, /* 10^22 is the largest power of ten that a double represents
+                    exactly */
+    LONGEST = 1024,  /* characters of a float, at most */
+    EXPONENT = 9999, /* a larger exponent gives the same result */
 };
 
 const double fl_tenths[] = {
@@ -43,12 +44,12 @@ bool fl_i64_any(const char *p, size_t len, int64_t *out)
     return true;
 }
 
-/* A decimal number, taken apart: w * 10^exponent, unless digits were lost. */
+/* A decimal number w * 10^exponent, unless digits were dropped. */
 typedef struct decimal {
     bool minus, lost;
     int64_t w;
-    int digits;   /* of w, without zeros before them */
-    int exponent; /* of ten */
+    int digits;   /* number of digits of w, without leading zeros */
+    int exponent; /* power of ten */
 } decimal;
 
 static void add_digit(decimal *d, char c, bool behind_point)
@@ -62,7 +63,7 @@ static void add_digit(decimal *d, char c, bool behind_point)
     d->exponent += !keep - behind_point;
 }
 
-/* The digits of p[i], i + 1 ..: the index behind them. */
+/* Add the digits from p[i] on. Returns the index after them. */
 static size_t add_digits(decimal *d, const char *p, size_t i, size_t len,
                          bool behind_point)
 {
@@ -101,7 +102,7 @@ static bool take_apart(const char *p, size_t len, decimal *d)
     return i == len;
 }
 
-/* The C library reads a copy that ends, in the locale of C. */
+/* Let the C library read a NUL-terminated copy, in the locale "C". */
 static bool by_library(const char *p, size_t len, double *x, float *y)
 {
     char copy[LONGEST + 1], *end;

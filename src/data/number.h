@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* number.h - numbers from text: fast where they are short, always exact.
  *
- * Eight digits are turned into a number at once: as bytes of a word they are
- * added in pairs, the pairs in pairs, and those. So that a word may be loaded
- * where a token starts, FL_TEXT_SLACK bytes behind any text can be read. */
+ * Eight digits are converted at once: as bytes of a word they are combined in
+ * pairs, then pairs of pairs, then all. FL_TEXT_SLACK bytes after any text must
+ * be readable, so that a word can be loaded at the start of any token. */
 #ifndef FL_DATA_NUMBER_H
 #define FL_DATA_NUMBER_H
 
@@ -15,12 +15,12 @@
 #include <string.h>
 
 enum {
-    FL_TEXT_SLACK = 64 /* bytes behind a text that may be read */
+    FL_TEXT_SLACK = 128 /* bytes after a text that must be readable */
 };
 
 extern const double fl_tenths[]; /* 1, 0.1, 0.01, .. 1e-22 */
 
-/* Any token; the whole of it must be the number. */
+/* Read any token; all of it must be the number. */
 bool fl_i64_any(const char *p, size_t len, int64_t *out);
 bool fl_f32_any(const char *p, size_t len, float *out);
 bool fl_f64_any(const char *p, size_t len, double *out);
@@ -35,7 +35,7 @@ static inline uint64_t fl_word(const char *p)
     return x;
 }
 
-/* n digits, 1 to 8. False: one of them is none. */
+/* Read n digits, 1 to 8. False: a byte is not a digit. */
 static inline bool fl_digits8(const char *p, size_t n, uint64_t *out)
 {
     uint64_t x = (fl_word(p) ^ 0x3030303030303030) << (64 - 8 * n);
@@ -48,7 +48,7 @@ static inline bool fl_digits8(const char *p, size_t n, uint64_t *out)
     return !wrong;
 }
 
-/* n digits, 9 to 16. */
+/* Read n digits, 9 to 16. */
 static inline bool fl_digits16(const char *p, size_t n, uint64_t *out)
 {
     uint64_t high, low;
@@ -58,8 +58,8 @@ static inline bool fl_digits16(const char *p, size_t n, uint64_t *out)
     return high_ok && low_ok;
 }
 
-/* Digits, a minus before them; up to 2^64 - 1, which wraps: Fluid's ids are
- * unsigned and its tensors are not. */
+/* Read an integer, perhaps with a minus. Numbers up to 2^64 - 1 are allowed and
+ * wrap, because Fluid's ids are unsigned and its tensors are signed. */
 static inline bool fl_parse_i64(const char *p, size_t len, int64_t *out)
 {
     uint64_t x;
@@ -70,20 +70,25 @@ static inline bool fl_parse_i64(const char *p, size_t len, int64_t *out)
     return fl_i64_any(p, len, out);
 }
 
-/* The float nearest to w * 10^-places (places 0 to 22). False: too close to
- * the middle of two floats to know. The product is at most 2 units in the last
- * place of a double off, so that it tells unless the 29 bits that a float
- * lacks are that near to one half. */
-static inline bool fl_f32_near(int64_t w, size_t places, float *out)
+/* The float nearest to a number that differs from x by at most 4 units in the
+ * last place. False: x is too close to the middle of two floats to decide; the
+ * 29 bits that a float does not have show this. */
+static inline bool fl_f32_of(double x, float *out)
 {
     uint64_t bits;
-    const double x = (double)w * fl_tenths[places];
     memcpy(&bits, &x, sizeof bits);
     *out = (float)x;
-    return ((bits & 0x1fffffff) - 0x0ffffffc) > 8;
+    return ((bits & 0x1fffffff) - 0x0ffffff8) > 16;
 }
 
-/* n digits, 17 to 19, that fit int64. */
+/* The float nearest to w * 10^-places (places 0 to 22). False: it cannot be
+ * decided. The product is wrong by at most 2 units in the last place. */
+static inline bool fl_f32_near(int64_t w, size_t places, float *out)
+{
+    return fl_f32_of((double)w * fl_tenths[places], out);
+}
+
+/* Read n digits, 17 to 19, that fit into an int64. */
 static inline bool fl_digits19(const char *p, size_t n, uint64_t *out)
 {
     uint64_t high, low;
@@ -93,12 +98,12 @@ static inline bool fl_digits19(const char *p, size_t n, uint64_t *out)
     return high_ok && low_ok && high < 900;
 }
 
-/* What strtof makes of it, if that is finite. Hexadecimal ones are refused.
- * Short here: 0.25, and up to 19 digits behind a zero and the point. */
+/* The float that strtof gives, if it is finite. Hexadecimal numbers are
+ * refused. The fast case is "0." and up to 19 digits, such as 0.25. */
 static inline bool fl_parse_f32(const char *p, size_t len, float *out)
 {
     uint64_t x;
-    const size_t n = len - 2; /* digits behind the point */
+    const size_t n = len - 2; /* digits after the point */
     const unsigned first = (unsigned char)p[0] - (unsigned)'0';
     if (first > 9 || p[1] != '.' || n - 1 >= 19 || (first && n > 8))
         return fl_f32_any(p, len, out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse.c - sentences about lines that break a rule. */
+/* parse.c - error messages about bad lines. */
 #include "data/parse.h"
 
 #include <stdarg.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    SHOWN = 60,  /* bytes of a bad line */
-    BEFORE = 20, /* of them before the flaw */
+    SHOWN = 60,  /* bytes of a bad line that are shown */
+    BEFORE = 20, /* bytes of them before the flaw */
 };
 
 fl_err fl_flaw_set(fl_flaw *f, uint32_t at, const char *fmt, ...)

@@ -5,7 +5,7 @@
 #include "base/log.h"
 
 enum {
-    TOLD = 16 /* bad lines whose sentences are kept */
+    TOLD = 16 /* bad lines whose error messages are kept */
 };
 
 /* --- a pass --- */
@@ -28,12 +28,13 @@ void fl_pass_unref(fl_pass *p)
     for (int64_t i = 0; i < p->told.n; i++)
         fl_mem_free(p->told.at[i]);
     fl_vec_fini(&p->told);
+    fl_position_fini(&p->from);
     pthread_mutex_destroy(&p->lock);
     fl_mem_free(p);
 }
 
-/* Count the bad line whose sentence was just made. EPROTO: it is one too
- * many. */
+/* Count the bad line of the last error message. Err: EPROTO if there are more
+ * than allowed. */
 static fl_err count_bad_line(fl_pass *p)
 {
     const int64_t most = p->dataset->bad_lines;
@@ -55,18 +56,28 @@ static fl_err count_bad_line(fl_pass *p)
 
 /* --- from files --- */
 
-/* The next file of the pass; none is left: file is -1. */
+/* Take the next part of the pass. Returns how much of it was used before. */
+static fl_used next_part(fl_pass *p)
+{
+    fl_used use;
+    do
+        use = fl_position_find(&p->from, fl_count_next(&p->next) - 1);
+    while (use.bytes == FL_USED_ALL);
+    return use;
+}
+
+/* Open the next file of the pass. If none is left, file is -1. */
 static fl_err next_file(fl_reader *r)
 {
     fl_source *s;
     const fl_dataset *d = r->pass->dataset;
-    const int64_t i = fl_count_next(&r->pass->next) - 1;
-    r->file = i < d->n_files ? (int)i : -1;
+    const fl_used use = next_part(r->pass);
+    r->file = use.part < d->n_files ? (int)use.part : -1;
     if (r->file < 0)
         return FL_OK;
-    FL_TRY(fl_source_open(d->files[i], d->pipe, &r->cancel, &s));
+    FL_TRY(fl_source_open(d->files[r->file], d->pipe, &r->cancel, &s));
     fl_text_take(&r->text, s);
-    return FL_OK;
+    return fl_text_skip(&r->text, use.bytes, use.lines);
 }
 
 static fl_err skip(fl_reader *r, const fl_line *l, const fl_flaw *f)
@@ -76,7 +87,7 @@ static fl_err skip(fl_reader *r, const fl_line *l, const fl_flaw *f)
     return count_bad_line(r->pass);
 }
 
-/* Rows of the open file until the batch is full or the file ends. */
+/* Read rows of the open file until the batch is full or the file ends. */
 static fl_err read_rows(fl_reader *r, bool *more)
 {
     const fl_format *format = r->pass->dataset->format;
@@ -98,6 +109,12 @@ static fl_err read_rows(fl_reader *r, bool *more)
     return FL_OK;
 }
 
+static void end_file(fl_reader *r)
+{
+    fl_text_take(&r->text, NULL);
+    fl_push(&r->filled, (fl_used){.part = r->file, .bytes = FL_USED_ALL});
+}
+
 static fl_err fill_from_files(fl_reader *r)
 {
     fl_batch *b = &r->batch;
@@ -109,7 +126,7 @@ static fl_err fill_from_files(fl_reader *r)
             return FL_OK;
         FL_TRY(read_rows(r, &more));
         if (!more)
-            fl_text_take(&r->text, NULL);
+            end_file(r);
         if (!more && r->by_file && b->rows)
             return FL_OK;
     }
@@ -121,7 +138,8 @@ static fl_err fill_from_files(fl_reader *r)
 static fl_err fill_from_memory(fl_reader *r)
 {
     const fl_dataset *d = r->pass->dataset;
-    const int64_t from = (fl_count_next(&r->pass->next) - 1) * d->batch;
+    const int64_t part = next_part(r->pass).part;
+    const int64_t from = part * d->batch;
     const int64_t left = d->n_records - from;
     const int64_t n = left < d->batch ? left : d->batch;
     for (int64_t i = 0; i < n; i++) {
@@ -129,6 +147,7 @@ static fl_err fill_from_memory(fl_reader *r)
             __builtin_prefetch(d->records[from + i + 1]);
         FL_TRY(fl_record_get(d->records[from + i], &r->batch));
     }
+    fl_push(&r->filled, (fl_used){.part = part, .bytes = FL_USED_ALL});
     return FL_OK;
 }
 
@@ -150,12 +169,17 @@ fl_err fl_reader_fill(fl_reader *r, fl_tensor *tensors, int64_t *rows)
 {
     const fl_dataset *d = r->pass->dataset;
     const int64_t start = fl_clock_now(fl_clock_real());
+    r->filled.n = 0;
     FL_TRY(fl_batch_begin(&r->batch, tensors, d->batch));
     const fl_err err = d->loaded ? fill_from_memory(r) : fill_from_files(r);
     if (err) {
-        fl_text_take(&r->text, NULL); /* a command has no use any more */
+        fl_text_take(&r->text, NULL); /* ends the pipe command */
         return err;
     }
+    if (r->text.source)
+        fl_push(&r->filled, (fl_used){.part = r->file,
+                                      .bytes = fl_text_offset(&r->text),
+                                      .lines = r->text.number});
     fl_batch_end(&r->batch);
     *rows = r->batch.rows;
     count_time(r, fl_clock_now(fl_clock_real()) - start);
@@ -169,9 +193,13 @@ fl_err fl_reader_next(fl_reader *r, fl_tensor *tensors, int64_t *rows)
         return fl_fail(r->err, "%s", r->sentence);
     if (fl_cancelled(&r->cancel))
         return fl_fail(FL_EINTR, "reading was cancelled");
-    r->err = r->ring.pool ? fl_ring_next(r, tensors, rows)
-                          : fl_reader_fill(r, tensors, rows);
-    if (r->err) /* a pass that failed does not go on as if it had not */
+    if (r->ring.pool) {
+        r->err = fl_ring_next(r, tensors, rows);
+    } else {
+        r->err = fl_reader_fill(r, tensors, rows);
+        fl_uses_swap(&r->filled, &r->used);
+    }
+    if (r->err) /* a reader that failed fails again */
         r->sentence = fl_mem_strdup(fl_errmsg());
     return r->err;
 }
@@ -212,6 +240,8 @@ void fl_reader_free(fl_reader *r)
     fl_reader_cancel(r);
     fl_ring_stop(r);
     fl_text_fini(&r->text);
+    fl_vec_fini(&r->filled);
+    fl_vec_fini(&r->used);
     fl_batch_fini(&r->batch);
     fl_cancel_fini(&r->cancel);
     pthread_mutex_destroy(&r->lock);
@@ -221,6 +251,11 @@ void fl_reader_free(fl_reader *r)
     pthread_mutex_lock(&d->lock);
     d->open--;
     pthread_mutex_unlock(&d->lock);
+}
+
+const fl_uses *fl_reader_used(const fl_reader *r)
+{
+    return &r->used;
 }
 
 void fl_reader_cancel(fl_reader *r)
@@ -253,19 +288,30 @@ const char *fl_reader_bad_line(fl_reader *r, int i)
 fl_err fl_dataset_open(fl_dataset *d, int n, const fl_reader_opts *opts,
                        fl_reader **readers)
 {
+    return fl_dataset_open_at(d, n, opts, NULL, readers);
+}
+
+fl_err fl_dataset_open_at(fl_dataset *d, int n, const fl_reader_opts *opts,
+                          const fl_position *from, fl_reader **readers)
+{
     fl_pass *p;
     fl_err err = FL_OK;
     int made = 0;
     if (!d->format)
-        return fl_fail(FL_EINVAL, "a dataset is read before it is set");
+        return fl_fail(
+            FL_EINVAL,
+            "the dataset cannot be read: set its slots and files first");
     if (d->pool)
-        return fl_fail(FL_EINVAL, "a dataset is read while it is loaded");
+        return fl_fail(FL_EINVAL,
+                       "the dataset cannot be read while it is being loaded");
     if (n < 1)
         return fl_fail(FL_EINVAL, "%d readers, at least 1 is needed", n);
     if (!d->n_records && !d->n_files)
         return fl_fail(FL_EINVAL, "the list of files is empty: nothing to "
                                   "read (set_filelist)");
     FL_TRY(fl_pass_new(d, &p));
+    if (from)
+        fl_position_copy(&p->from, from);
     for (; made < n && !err; made += !err)
         err = fl_reader_new(p, opts, &readers[made]);
     while (err && made)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* records.c - rows of columns into one piece each, and back. */
+/* records.c - copies rows of a batch to contiguous records, and back. */
 #include "data/records.h"
 
 enum {
-    CHUNK = 1 << 20 /* bytes; one that a record does not fit is larger */
+    CHUNK = 1 << 20 /* bytes; a chunk for a larger record is larger */
 };
 
 void fl_records_fini(fl_records *r)
@@ -15,7 +15,7 @@ void fl_records_fini(fl_records *r)
     r->used = r->size = 0;
 }
 
-/* Which values of a column are the row's. */
+/* The values of a column that belong to a row. */
 typedef struct span {
     const char *at;
     size_t bytes;
@@ -50,7 +50,7 @@ static fl_err reserve(fl_records *r, size_t bytes)
     char *chunk = fl_mem_try(size);
     if (!chunk)
         return fl_fail(FL_ENOMEM,
-                       "no memory for more examples than %lld of this file",
+                       "no memory for more than %lld examples of this file",
                        (long long)r->at.n);
     fl_push(&r->chunks, chunk);
     r->size = size;

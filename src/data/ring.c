@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ring.c - a thread that parses ahead, and the batches that it has ready.
+/* ring.c - a thread that parses ahead, and the batches that it has parsed.
  *
- * The thread writes into the place behind the last batch, which is its own
- * until it counts it; the reader swaps its tensors with those of the first.
- * So memory goes round and nothing is copied. */
+ * The thread fills the entry after the last batch, which only it uses until it
+ * increments the count. The reader swaps its tensors with those of the first
+ * batch. So memory is reused and nothing is copied. */
 #include "data/dataset.h"
 
 static fl_tensor *place(const fl_reader *r, int i)
@@ -12,7 +12,7 @@ static fl_tensor *place(const fl_reader *r, int i)
     return &r->ring.tensors[(size_t)(i % r->ring.size) * (size_t)columns];
 }
 
-/* The place of the next batch, once there is one; -1: the reader ends. */
+/* Wait for a free entry and return its index; -1: the reader is being freed. */
 static int wait_place(fl_ring *q)
 {
     pthread_mutex_lock(&q->lock);
@@ -23,10 +23,12 @@ static int wait_place(fl_ring *q)
     return i;
 }
 
-static bool publish(fl_ring *q, int i, int64_t rows, fl_err err)
+static bool publish(fl_reader *r, int i, int64_t rows, fl_err err)
 {
+    fl_ring *q = &r->ring;
     pthread_mutex_lock(&q->lock);
     q->rows[i] = rows;
+    fl_uses_swap(&r->filled, &q->uses[i]);
     q->n += !err && rows;
     q->ended = err || !rows;
     q->err = err;
@@ -48,7 +50,7 @@ static void run_filler(void *arg)
         if (i < 0)
             return;
         const fl_err err = fl_reader_fill(r, place(r, i), &rows);
-        go_on = publish(&r->ring, i, rows, err);
+        go_on = publish(r, i, rows, err);
     }
 }
 
@@ -60,6 +62,7 @@ fl_err fl_ring_start(fl_reader *r, int size)
     q->size = size;
     q->tensors = fl_mem_alloc((size_t)size * columns * sizeof *q->tensors);
     q->rows = fl_mem_alloc((size_t)size * sizeof *q->rows);
+    q->uses = fl_mem_alloc((size_t)size * sizeof *q->uses);
     pthread_mutex_init(&q->lock, NULL);
     pthread_cond_init(&q->change, NULL);
     fl_pool_submit(q->pool, &q->group, run_filler, r);
@@ -75,9 +78,12 @@ void fl_ring_stop(fl_reader *r)
     q->stop = true;
     pthread_cond_broadcast(&q->change);
     pthread_mutex_unlock(&q->lock);
-    fl_pool_free(q->pool); /* after its task has ended */
+    fl_pool_free(q->pool); /* waits until its task has ended */
     for (int i = 0; i < q->size * r->batch.schema->n_columns; i++)
         fl_tensor_fini(&q->tensors[i]);
+    for (int i = 0; i < q->size; i++)
+        fl_vec_fini(&q->uses[i]);
+    fl_mem_free(q->uses);
     fl_mem_free(q->tensors);
     fl_mem_free(q->rows);
     fl_mem_free(q->sentence);
@@ -107,6 +113,7 @@ fl_err fl_ring_next(fl_reader *r, fl_tensor *tensors, int64_t *rows)
     if (q->n) {
         *rows = q->rows[q->first];
         swap(r, q->first, tensors);
+        fl_uses_swap(&q->uses[q->first], &r->used);
         q->first = (q->first + 1) % q->size;
         q->n--;
         pthread_cond_broadcast(&q->change);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schema.c - what the user says of slots, checked once. */
+/* schema.c - checks the slots that the user has set. */
 #include "data/schema.h"
 
 #include <string.h>
@@ -11,15 +11,16 @@ static fl_err dense_width(const fl_data_slot *from, int64_t *width)
     *width = 1;
     if (s->rank < 1 || s->rank > FL_MAX_RANK)
         return fl_fail(FL_EINVAL,
-                       "slot \"%s\": a dense slot has a shape, the batch first",
+                       "slot \"%s\": a dense slot needs a shape, whose first "
+                       "dimension is the batch",
                        from->name);
     for (int i = 1; i < s->rank; i++)
         if (s->dim[i] < 1 || s->dim[i] > FL_SCHEMA_MAX ||
             (*width *= s->dim[i]) > FL_SCHEMA_MAX)
             return fl_fail(FL_EINVAL,
-                           "slot \"%s\": of a dense slot's shape %s only the "
-                           "first dim may be unknown, and an example has up "
-                           "to %d values",
+                           "slot \"%s\": its shape is %s, but only the first "
+                           "dimension of a dense slot may be unknown, and an "
+                           "example has at most %d values",
                            from->name, fl_shape_text(s, text), FL_SCHEMA_MAX);
     return FL_OK;
 }
@@ -36,13 +37,23 @@ static fl_err check_slot(const fl_data_slot *from)
     return FL_OK;
 }
 
+static void count_singles(fl_schema *s)
+{
+    for (int i = s->n - 1, n = 0; i >= 0; i--) {
+        const fl_schema_slot *to = &s->slot[i];
+        n = to->dtype == FL_I64 && to->width <= 1 && to->column >= 0 ? n + 1
+                                                                     : 0;
+        s->slot[i].singles = n;
+    }
+}
+
 fl_err fl_schema_init(fl_schema *s, int n, const fl_data_slot *slots,
                       fl_arena *a)
 {
     if (n < 1 || n > FL_SCHEMA_MAX)
         return fl_fail(FL_EINVAL,
-                       "%d slots, expected 1 to %d: say which "
-                       "variables the lines are for",
+                       "%d slots, expected 1 to %d: set the variables that a "
+                       "line has values for",
                        n, FL_SCHEMA_MAX);
     *s = (fl_schema){.n = n};
     s->slot = fl_arena_alloc(a, (size_t)n * sizeof *s->slot);
@@ -61,5 +72,6 @@ fl_err fl_schema_init(fl_schema *s, int n, const fl_data_slot *slots,
         if (!slots[i].unused)
             s->slot_of[s->n_columns++] = i;
     }
+    count_singles(s);
     return FL_OK;
 }

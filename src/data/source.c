@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* source.c - descriptors, zlib and children behind one read. */
+/* source.c - reads files, gzip files and outputs of commands in the same way.
+ */
 #include "data/source.h"
 
 #include "base/child.h"
@@ -20,22 +21,23 @@
 #define SEC INT64_C(1000000000)
 
 enum {
-    INPUT = 1 << 16,       /* packed bytes read at a time */
-    GZIP_WINDOW = 15 + 16, /* the largest, with gzip's frame */
-    LONGEST = 1000000000,  /* s of silence: more is for ever */
+    INPUT = 1 << 16,       /* compressed bytes that are read at a time */
+    GZIP_WINDOW = 15 + 16, /* the largest window, with the header of gzip */
+    LONGEST = 1000000000,  /* seconds; a longer limit means no limit */
 };
 
 struct fl_source {
     char *name;
     fl_cancel *cancel;
     int fd;
-    bool owns_fd, waits; /* waits: a read may take its time */
-    double stall, limit; /* s of silence to tell of, at most; 0: never */
+    bool owns_fd, waits; /* waits: a read may block for a long time */
+    double stall, limit; /* seconds without data until a warning, and until an
+                            error; 0: never */
     fl_child *child;
-    bool looked;             /* whether it is gzip */
-    bool gzip, again, ended; /* again: this is not its first member */
+    bool looked;             /* whether `gzip` was determined */
+    bool gzip, again, ended; /* again: this is not the first gzip member */
     z_stream z;
-    size_t from, to; /* what of `in` is not used yet */
+    size_t from, to; /* the unused part of `in` */
     unsigned char in[INPUT];
 };
 
@@ -88,7 +90,7 @@ static fl_err set_limits(fl_source *s)
     return FL_OK;
 }
 
-/* The child is to block on its stdin, as everybody does. */
+/* Start the command. Its stdin is set to blocking mode, as programs expect. */
 static fl_err start_pipe(fl_source *s, const char *pipe)
 {
     fcntl(s->fd, F_SETFL, fcntl(s->fd, F_GETFL) & ~O_NONBLOCK);
@@ -96,8 +98,8 @@ static fl_err start_pipe(fl_source *s, const char *pipe)
     return fl_child_new(pipe, s->fd, &s->child);
 }
 
-/* A fifo that nobody writes to must not hold us: it is opened at once, and
- * waited for where that can be cancelled. */
+/* A FIFO without a writer must not block the open: it is opened without
+ * blocking, and the wait for data can be cancelled. */
 fl_err fl_source_open(const char *path, const char *pipe, fl_cancel *cancel,
                       fl_source **out)
 {
@@ -139,7 +141,7 @@ static fl_err cancelled(const fl_source *s)
     return fl_fail(FL_EINTR, "%s: reading was cancelled", s->name);
 }
 
-/* Until there is something to read. */
+/* Wait until there is something to read. */
 static fl_err wait_bytes(const fl_source *s, int64_t timeout)
 {
     struct pollfd fd[] = {{.fd = s->cancel->fd, .events = POLLIN},
@@ -149,11 +151,11 @@ static fl_err wait_bytes(const fl_source *s, int64_t timeout)
     if (n < 0 && errno != EINTR)
         return failed(s->name, "wait for it", errno);
     if (!n)
-        return fl_fail(FL_ETIMEOUT, "nobody writes to this pipe");
+        return fl_fail(FL_ETIMEOUT, "no process writes to this pipe");
     return n > 0 && fd[0].revents ? cancelled(s) : FL_OK;
 }
 
-/* What is there; ETIMEOUT: nothing for so many ns. */
+/* Read what is available. Err: ETIMEOUT (nothing for so many ns). */
 static fl_err read_once(fl_source *s, void *buf, size_t n, int64_t timeout,
                         size_t *got)
 {
@@ -172,7 +174,8 @@ static fl_err read_once(fl_source *s, void *buf, size_t n, int64_t timeout,
     }
 }
 
-/* Silence is told of, ever more seldom, and has an end. */
+/* Read, and warn about long waits at growing intervals. After the limit the
+ * read fails. */
 static fl_err read_raw(fl_source *s, void *buf, size_t n, size_t *got)
 {
     double waited = 0, next = s->stall;
@@ -200,7 +203,8 @@ static fl_err read_raw(fl_source *s, void *buf, size_t n, size_t *got)
 
 /* --- gzip --- */
 
-/* The first bytes tell; a file that is shorter than its mark is plain. */
+/* Determine from the first bytes whether it is gzip. A file that is shorter
+ * than the magic number is not. */
 static fl_err look_at_magic(fl_source *s)
 {
     size_t got = 1;
@@ -225,7 +229,8 @@ static fl_err refill(fl_source *s)
     return read_raw(s, s->in, INPUT, &s->to);
 }
 
-/* Behind a member: another one, padding of zeros, or the end. */
+/* After a member of a gzip file: skip zero padding, and find the next member or
+ * the end. */
 static fl_err next_member(fl_source *s)
 {
     do {
@@ -236,7 +241,9 @@ static fl_err next_member(fl_source *s)
     s->ended = !s->to;
     s->again = true;
     if (!s->ended && inflateReset(&s->z) != Z_OK)
-        return fl_fail(FL_EIO, "%s: unpacking cannot go on", s->name);
+        return fl_fail(FL_EIO,
+                       "%s: unpacking failed after a member of the gzip file",
+                       s->name);
     return FL_OK;
 }
 
@@ -244,8 +251,8 @@ static fl_err damaged(const fl_source *s)
 {
     if (s->again && !s->z.total_out)
         return fl_fail(FL_EPROTO,
-                       "%s: this gzip file is damaged: other bytes stand "
-                       "behind its packed data",
+                       "%s: this gzip file is damaged: other bytes follow its "
+                       "compressed data",
                        s->name);
     return fl_fail(FL_EPROTO, "%s: this gzip file is damaged: %s", s->name,
                    s->z.msg ? s->z.msg : "wrong data");
@@ -288,4 +295,43 @@ fl_err fl_source_read(fl_source *s, void *buf, size_t n, size_t *got)
     memcpy(buf, s->in + s->from, *got);
     s->from += *got;
     return FL_OK;
+}
+
+static fl_err too_short(const fl_source *s, int64_t n)
+{
+    return fl_fail(FL_EIO,
+                   "%s: the data ends before byte %lld, up to which this "
+                   "trainer has read it before: the file was changed",
+                   s->name, (long long)n);
+}
+
+/* Whether a position in the file is a position in the data: the file is neither
+ * compressed nor read by a command. */
+static bool is_positioned(const fl_source *s)
+{
+    return !s->gzip && !s->child && !s->waits;
+}
+
+fl_err fl_source_skip(fl_source *s, int64_t n)
+{
+    struct stat st;
+    size_t got = 1;
+    if (!n)
+        return FL_OK;
+    if (!s->looked)
+        FL_TRY(look_at_magic(s));
+    if (is_positioned(s)) {
+        if (fstat(s->fd, &st) || lseek(s->fd, n, SEEK_SET) < 0)
+            return failed(s->name, "position it", errno);
+        s->from = s->to = 0;
+        return st.st_size < n ? too_short(s, n) : FL_OK;
+    }
+    FL_INFO("%s: reading again to byte %lld, where a trainer was", s->name,
+            (long long)n);
+    char *buf = fl_mem_alloc(INPUT);
+    fl_err err = FL_OK;
+    for (int64_t left = n; left && got && !err; left -= (int64_t)got)
+        err = fl_source_read(s, buf, left < INPUT ? (size_t)left : INPUT, &got);
+    fl_mem_free(buf);
+    return !err && !got ? too_short(s, n) : err;
 }

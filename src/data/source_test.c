@@ -76,9 +76,9 @@ static void gzip_with_rubbish_behind_it_is_refused(void)
         0x52, 0x30, 0x54, 0x30, 0x02, 0x62, 0x63, 0x20, 0x36, 0xe1, 0x02,
         0x00, 0x84, 0x64, 0x4a, 0x21, 0x0e, 0x00, 0x00, 0x00, 'x',  'y',
     };
-    fails(test_file_of("z", packed, sizeof packed), FL_EPROTO,
-          "z: this gzip file is damaged: other bytes stand behind its packed "
-          "data");
+    fails(
+        test_file_of("z", packed, sizeof packed), FL_EPROTO,
+        "z: this gzip file is damaged: other bytes follow its compressed data");
 }
 
 /* --- what never writes --- */
@@ -108,7 +108,7 @@ static void pipe_without_a_writer_is_one_too(void)
     char path[512];
     snprintf(path, sizeof path, "%s/fifo", fl_test_dir());
     CHECK_INT(mkfifo(path, 0600), 0);
-    silent(path, NULL, "nobody writes to this pipe (on ");
+    silent(path, NULL, "no process writes to this pipe (on ");
 }
 
 static void wrong_limit_is_told(void)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.c - a buffer that lines move through.
+/* text.c - a buffer through which the lines of a source pass.
  *
  *     buf [ used | indexed lines | the start of a line | room | slack ]
  *                ^ from                                ^ to
  *
- * Small enough for a near cache; it grows where a line does. */
+ * The buffer is small enough for the L2 cache; it grows for long lines. */
 #include "data/text.h"
 
 #include "base/clock.h"
@@ -26,7 +26,20 @@ void fl_text_take(fl_text *t, fl_source *s)
     t->looked = true;
     t->index.n_lines = t->next = 0;
     t->tokens = t->start = 0;
-    t->number = 0;
+    t->number = t->got = t->moved = 0;
+}
+
+fl_err fl_text_skip(fl_text *t, int64_t bytes, int64_t lines)
+{
+    t->got = t->moved = bytes;
+    t->number = lines;
+    return fl_source_skip(t->source, bytes);
+}
+
+int64_t fl_text_offset(const fl_text *t)
+{
+    const int64_t at = t->moved + (int64_t)t->from + t->start;
+    return at < t->got ? at : t->got; /* the last line may have no newline */
 }
 
 void fl_text_fini(fl_text *t)
@@ -42,6 +55,7 @@ static fl_err make_room(fl_text *t)
     if (t->from) {
         memmove(t->buf, t->buf + t->from, t->to - t->from);
         t->to -= t->from;
+        t->moved += (int64_t)t->from;
         t->from = 0;
     }
     if (t->to < t->cap)
@@ -76,9 +90,12 @@ static fl_err read_more(fl_text *t)
     t->read_ns += fl_clock_now(fl_clock_real()) - start;
     t->to += got;
     t->bytes += (int64_t)got;
+    t->got += (int64_t)got;
     t->at_end = !got;
-    if (t->at_end && t->to > t->from) /* the last line may lack its end */
-        t->buf[t->to++] = '\n';       /* there is room: the read was for some */
+    if (t->at_end &&
+        t->to > t->from) /* the last line has no newline: add one */
+        t->buf[t->to++] =
+            '\n'; /* there is room, because the last read asked for more */
     return FL_OK;
 }
 

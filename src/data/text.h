@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.h - a source as lines that are indexed. */
+/* text.h - splits a source into indexed lines. */
 #ifndef FL_DATA_TEXT_H
 #define FL_DATA_TEXT_H
 
@@ -7,35 +7,45 @@
 #include "data/source.h"
 
 enum {
-    FL_LINE_MAX = 16 << 20 /* bytes: more is no line of examples */
+    FL_LINE_MAX = 16 << 20 /* bytes of a line, at most */
 };
 
-/* Thread: one at a time. Zero and a split is one without a source. */
+/* Thread: one at a time. Zero, with `split` set, has no source. */
 typedef struct fl_text {
     fl_split split;
-    fl_source *source; /* its own; NULL: none */
-    char *buf;         /* cap bytes, and slack behind them */
+    fl_source *source; /* owned; NULL: none */
+    char *buf;         /* cap + FL_TEXT_SLACK bytes */
     size_t cap, from, to;
-    bool at_end;     /* the source has no more */
+    bool at_end;     /* the source is at its end */
     bool looked;     /* all of buf has been indexed */
-    fl_index index;  /* of what begins at buf + from */
-    int next;        /* line of the index */
-    uint32_t tokens; /* of it that are used up */
-    uint32_t start;  /* of the next line, from `from` on */
-    int64_t number;  /* of the line given last; counts from 1 */
-    int64_t bytes;   /* read so far, of all sources */
-    int64_t read_ns; /* and how long that took */
+    fl_index index;  /* index of the text at buf + from */
+    int next;        /* the next line of the index */
+    uint32_t tokens; /* tokens of the index that were used */
+    uint32_t start;  /* offset of the next line, relative to `from` */
+    int64_t number;  /* number of the last line, counted from 1 */
+    int64_t bytes;   /* bytes that were read from all sources */
+    int64_t got;     /* bytes of this source that were read or skipped */
+    int64_t moved;   /* those of them that are not in buf any more */
+    int64_t read_ns; /* time that reading took */
 } fl_text;
 
-/* Go on with this source, which is taken; NULL: none. */
+/* Continue with this source and own it; NULL: none. */
 void fl_text_take(fl_text *t, fl_source *s);
 void fl_text_fini(fl_text *t);
 
-/* More lines into the index; none are left in it. */
+/* Right after fl_text_take: skip bytes that were read in an earlier run, and
+ * count their lines. Err: EIO (the source has fewer bytes), and those of the
+ * source. */
+fl_err fl_text_skip(fl_text *t, int64_t bytes, int64_t lines) FL_MUST_CHECK;
+
+/* The offset in the source after the last line that was returned. */
+int64_t fl_text_offset(const fl_text *t);
+
+/* Read and index more lines. All lines of the index must have been used. */
 fl_err fl_text_fill(fl_text *t) FL_MUST_CHECK;
 
-/* The next line, which lasts until the one after it. *more false: there is
- * none. Err: EPROTO (a line without an end), and what the source says. */
+/* The next line; it is valid until the next call. *more false: there is none.
+ * Err: EPROTO (a line is too long), and those of the source. */
 static inline fl_err fl_text_next(fl_text *t, fl_line *l, bool *more)
 {
     if (t->next == t->index.n_lines)

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* absent.c - how plans treat variables that only servers hold. See absent.h. */
+/* absent.c - how plans treat variables without elements. See absent.h. */
 #include "exec/absent.h"
 
 #include <string.h>
 
+enum {
+    LARGE = 1 << 14 /* elements; fewer take no time */
+};
+
 fl_err fl_absent_fail(const char *name)
 {
-    return fl_fail(FL_ENOENT,
-                   "\"%s\" lies on the servers, and trainers have no copy of "
-                   "it: its rows come by lookups (embedding), and "
-                   "fluid.io.save_persistables writes it whole",
-                   name);
+    return fl_fail(
+        FL_ENOENT,
+        "\"%s\" is on the servers, and this process has no copy of it: look up "
+        "its rows (embedding), or save all of it (fluid.io.save_persistables)",
+        name);
 }
 
 bool fl_absent_only(const fl_op *op)
@@ -24,6 +28,48 @@ bool fl_absent_only(const fl_op *op)
                 return false;
         }
     return n;
+}
+
+static int count_names(const fl_args *args, int n)
+{
+    int names = 0;
+    for (int i = 0; i < n; i++)
+        names += args[i].n;
+    return names;
+}
+
+static bool uses_name(const fl_op *op, const char *name)
+{
+    return fl_desc_reads(&op->desc, name) || fl_desc_writes(&op->desc, name);
+}
+
+/* A row of a table has another shape than the table, and stays. */
+static bool makes_whole(const fl_op *op, const fl_var *v)
+{
+    const fl_attr *shape = fl_desc_attr(&op->desc, "shape");
+    if (!shape || shape->n != v->shape.rank ||
+        (shape->type != FL_ATTR_LONGS && shape->type != FL_ATTR_INTS))
+        return false;
+    for (int i = 0; i < shape->n; i++)
+        if (shape->longs[i] != v->shape.dim[i])
+            return false;
+    return fl_shape_numel(&v->shape) >= LARGE;
+}
+
+bool fl_absent_start(const fl_op *op)
+{
+    const fl_desc *d = &op->desc;
+    if (count_names(d->in, d->n_in) || d->n_out != 1 || d->out[0].n != 1)
+        return false;
+    const char *name = d->out[0].name[0];
+    const fl_var *v = fl_block_var(op->block, name);
+    if (!v || !v->persistable || v->kind != FL_LOD_TENSOR ||
+        !makes_whole(op, v))
+        return false;
+    for (int64_t i = 0; i < op->block->ops.n; i++)
+        if (op->block->ops.at[i] != op && uses_name(op->block->ops.at[i], name))
+            return false;
+    return true;
 }
 
 /* A value that has memory is kept: the user has loaded a model into it. */

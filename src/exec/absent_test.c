@@ -57,12 +57,74 @@ static void all_else_is_started(void)
     rig_fini(&r);
 }
 
+/* --- start values that an earlier process has kept --- */
+
+static bool it_is_kept;
+
+static bool is_kept(const fl_program *p)
+{
+    return it_is_kept;
+}
+
+static bool is_absent(const rig *r, const char *name)
+{
+    return fl_value_is_absent(fl_scope_find(r->scope, name));
+}
+
+static fl_err start(rig *r)
+{
+    return fl_exe_run(r->exe, r->program, r->scope, 0, NULL, 0, NULL);
+}
+
+/* `used` is read by another op; `row` has another shape than its variable. */
+static void large_start_values_that_are_kept_are_not_made(void)
+{
+    rig r;
+    fl_handle job = {0};
+    rig_init(&r,
+             "block 0\n"
+             "  var w: f32[128,128] persistable\n"
+             "  var used: f32[128,128] persistable\n"
+             "  var row: f32[99999,2] persistable\n"
+             "  var few: f32[2] persistable\n"
+             "  var m: f32[1] persistable\n"
+             "  fill_constant() -> Out=w {shape=[128,128], value=3.0}\n"
+             "  fill_constant() -> Out=used {shape=[128,128], value=3.0}\n"
+             "  fill_constant() -> Out=row {shape=[1,2], value=3.0}\n"
+             "  fill_constant() -> Out=few {shape=[2], value=3.0}\n"
+             "  mean(X=used) -> Out=m\n",
+             true);
+    fl_exe_free(r.exe);
+    r.exe = fl_exe_make(&(fl_exec_env){.registry = fl_check_registry(),
+                                       .disk = fl_disk_real(),
+                                       .entropy = &r.entropy,
+                                       .kept = is_kept});
+    it_is_kept = true;
+    CHECK_OK(start(&r)); /* it is no part of a job */
+    CHECK(!is_absent(&r, "w"));
+    fl_count_init(&job.refs, 1);
+    fl_program_set_job(r.program, &job);
+    for (int i = 0; i < 4; i++) {
+        it_is_kept = i % 2;
+        fl_scope_free(r.scope);
+        r.scope = fl_scope_new();
+        CHECK_OK(start(&r));
+        CHECK_INT(is_absent(&r, "w"), it_is_kept);
+        CHECK(!is_absent(&r, "used") && !is_absent(&r, "few"));
+        CHECK_INT(fl_scope_find(r.scope, "row")->tensor.shape.dim[0], 1);
+        it_is_kept = !it_is_kept; /* the same scope again */
+        CHECK_OK(start(&r));
+        CHECK(!is_absent(&r, "w"));
+    }
+    fl_program_set_job(r.program, NULL);
+    rig_fini(&r);
+}
+
 /* --- ops that read an absent variable --- */
 
 #define SENTENCE                                                               \
-    "\"w\" lies on the servers, and trainers have no copy of it: its rows "    \
-    "come by lookups (embedding), and fluid.io.save_persistables writes it "   \
-    "whole"
+    "\"w\" is on the servers, and this process has no copy of it: look up "    \
+    "its rows (embedding), or save all of it (fluid.io.save_persistables)"
 
 static void a_reader_is_told_where_it_is(void)
 {
@@ -219,6 +281,8 @@ static void a_plan_is_not_used_when_its_table_came_or_went(void)
 const fl_test fl_tests[] = {
     {"what is absent is not started", what_is_absent_is_not_started},
     {"without a place all is started", all_else_is_started},
+    {"large start values that are kept are not made",
+     large_start_values_that_are_kept_are_not_made},
     {"a reader of what is absent is told where it is",
      a_reader_is_told_where_it_is},
     {"a fetch of what is absent is told where it is",

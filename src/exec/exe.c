@@ -154,7 +154,7 @@ fl_err fl_exe_run_places(fl_exe *e, const fl_places *places,
     const fl_request o = {p, s, n_feeds, n_fetches, feeds, fetches};
     fl_replicas *set;
     if (places->n < 1)
-        return fl_fail(FL_EINVAL, "a run on %d places, at least 1 is needed",
+        return fl_fail(FL_EINVAL, "a run on %d places, expected 1 or more",
                        places->n);
     const int n = places_for(places, &o);
     if (n == 1 && places->scale != FL_GRAD_FED)

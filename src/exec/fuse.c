@@ -9,23 +9,14 @@
 
 #include <string.h>
 
-static bool has_name(const fl_args *args, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < args[i].n; j++)
-            if (!strcmp(args[i].name[j], name))
-                return true;
-    return false;
-}
-
 static bool reads(const fl_desc *d, const char *name)
 {
-    return d && has_name(d->in, d->n_in, name);
+    return d && fl_desc_reads(d, name);
 }
 
 static bool writes(const fl_desc *d, const char *name)
 {
-    return d && has_name(d->out, d->n_out, name);
+    return d && fl_desc_writes(d, name);
 }
 
 /* --- the index --- */

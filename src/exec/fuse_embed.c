@@ -40,7 +40,7 @@ typedef struct group {
     const char *table;
     int64_t padding_idx;
     bool pooled;
-    bool forth, back; /* the sum adds up slots from left to right, or back */
+    bool forth, back; /* the sum adds slots in order, or in reverse */
     bool remote;      /* the table is on servers: all lookups are one line */
     int rows;         /* line of fused_embed_rows; -1: there is none */
 } group;

@@ -47,9 +47,11 @@ static bool same_rows(const fl_tensor *a, const fl_tensor *b)
 static fl_err misfit(const fl_tensor *a, const fl_tensor *b)
 {
     char x[FL_SHAPE_TEXT], y[FL_SHAPE_TEXT];
-    return fl_fail(FL_ESHAPE, "%s%s of one place does not fit %s%s of another",
-                   fl_dtype_word(b->dtype), fl_shape_text(&b->shape, y),
-                   fl_dtype_word(a->dtype), fl_shape_text(&a->shape, x));
+    return fl_fail(
+        FL_ESHAPE,
+        "the values of places differ: %s%s cannot be joined with %s%s",
+        fl_dtype_word(b->dtype), fl_shape_text(&b->shape, y),
+        fl_dtype_word(a->dtype), fl_shape_text(&a->shape, x));
 }
 
 static fl_err join_all(fl_tensor *dst, int n, const fl_tensor *const *src)

@@ -69,7 +69,7 @@ static void tensors_are_joined_with_their_sequences(void)
     CHECK(fl_lod_equal(&all.lod, &(fl_lod){1, {4}, {want}, NULL}));
     b.lod.levels = 0;
     CHECK_ERR(fl_tensors_join(&all, 2, (const fl_tensor *[]){&a, &b}),
-              FL_EINVAL, "lod: 1 levels are joined with 0");
+              FL_EINVAL, "lod: tensors of 1 and of 0 levels cannot be joined");
     CHECK_OK(fl_tensors_join(&all, 1, (const fl_tensor *[]){&none}));
     CHECK(!all.data);
 }
@@ -114,7 +114,7 @@ static void sums_say_what_does_not_fit(void)
     fl_value b = {.kind = FL_LOD_TENSOR, .tensor = matrix(1, 3, x)};
     fl_value rows = some_rows(0, 1), sum = {0};
     CHECK_ERR(fl_values_sum(&sum, 2, (fl_value *[]){&a, &b}), FL_ESHAPE,
-              "float32[1,3] of one place does not fit float32[3,1] of another");
+              "float32[1,3] cannot be joined with float32[3,1]");
     CHECK_ERR(fl_values_sum(&sum, 2, (fl_value *[]){&a, &rows}), FL_ESHAPE,
               "one place has a lod_tensor and another a selected_rows");
     a.tensor.dtype = FL_I32;

@@ -66,13 +66,15 @@ struct fl_plan {
     const fl_program *program;
     fl_scope *scope;
     const fl_plan_part *part; /* NULL: the whole program */
+    bool kept; /* large start values are not made: fl_exec_env's `kept` */
     fl_arena *arena;
     fl_key key;
     unit *units; /* one for each block */
     int n_units;
     port *feeds, *fetches, *lent;
     int n_feeds, n_fetches, n_lent;
-    fl_map known; /* persistable name -> fl_value */
+    fl_tensor *ahead; /* by feed: the tensor of fl_plan_look_ahead */
+    fl_map known;     /* persistable name -> fl_value */
     FL_VEC(external) externals;
     fl_regions regions;     /* memory of temporaries */
     fl_workspace workspace; /* memory of kernels */
@@ -295,6 +297,7 @@ static bool runs_op(const fl_plan *plan, int b, int64_t i)
 {
     const fl_op *op = plan->units[b].block->ops.at[i];
     return !fl_op_bypassed(op) && !fl_absent_only(op) &&
+           !(plan->kept && fl_absent_start(op)) &&
            (b || !plan->part || plan->part->runs[i]);
 }
 
@@ -411,6 +414,10 @@ static void scale_seed(const fl_plan *plan, fl_lines *l, const fl_op *op)
 static void leave_out(unit *u, const fl_op *op)
 {
     const fl_desc *d = &op->desc;
+    if (u->plan->kept && fl_absent_start(op)) {
+        const fl_var *v = fl_block_var(u->block, d->out[0].name[0]);
+        fl_value_set_absent(scope_value(u->plan, v), v->dtype, &v->shape);
+    }
     for (int i = 0; fl_absent_only(op) && i < d->n_out; i++)
         for (int j = 0; j < d->out[i].n; j++) {
             const fl_var *v = fl_block_find(u->block, d->out[i].name[j]);
@@ -771,10 +778,13 @@ fl_err fl_plan_new(const fl_exec_env *env, const fl_request *o,
     plan->program = o->program;
     plan->scope = o->scope;
     plan->part = part;
+    plan->kept = env->kept && o->program->job && env->kept(o->program);
     plan->arena = fl_arena_new();
     plan->key = fl_key_of(o, plan->arena);
     plan->n_feeds = o->n_feeds;
     plan->feeds = make_ports(plan, plan->n_feeds);
+    plan->ahead = fl_arena_alloc(plan->arena,
+                                 (size_t)plan->n_feeds * sizeof *plan->ahead);
     plan->n_fetches = o->n_fetches;
     plan->fetches = make_ports(plan, plan->n_fetches);
     plan->n_lent = part ? part->n_lent : 0;
@@ -989,6 +999,61 @@ fl_err fl_plan_run(fl_plan *plan, const fl_feed *feeds, fl_fetch *fetches)
     return err ? err : dropped;
 }
 
+/* --- the run after the next one --- */
+
+static bool is_fed(const fl_plan *plan, const fl_value *v)
+{
+    for (int i = 0; i < plan->n_feeds; i++)
+        if (plan->feeds[i].value == v)
+            return true;
+    return false;
+}
+
+static bool can_look_ahead(const fl_plan *plan, const fl_call *c)
+{
+    if (!c->def->ahead)
+        return false;
+    for (int i = 0; i < fl_in_count(c, c->def->ahead_in); i++)
+        if (!is_fed(plan, fl_in_value(c, c->def->ahead_in, i)))
+            return false;
+    return true;
+}
+
+/* Exchange the tensor of a feed with *t. Its shape comes back, so that the next
+ * run still sees whether the shape has changed. */
+static void swap_feed(const port *p, fl_tensor *t)
+{
+    const fl_tensor was = p->value->tensor;
+    p->value->tensor = *t;
+    *t = was;
+}
+
+bool fl_plan_looks_ahead(const fl_plan *plan)
+{
+    const unit *all = &plan->units[0];
+    for (int64_t i = 0; i < all->steps.n; i++)
+        if (can_look_ahead(plan, &all->steps.at[i].frame.call))
+            return true;
+    return false;
+}
+
+void fl_plan_look_ahead(fl_plan *plan, const fl_feed *feeds)
+{
+    const unit *all = &plan->units[0];
+    for (int i = 0; i < plan->n_feeds; i++) {
+        const fl_tensor *next = &feeds[i].tensor;
+        plan->ahead[i] = fl_tensor_view(next->dtype, &next->shape, next->data);
+        swap_feed(&plan->feeds[i], &plan->ahead[i]);
+    }
+    for (int64_t i = 0; i < all->steps.n; i++) {
+        fl_call *c = &all->steps.at[i].frame.call;
+        if (can_look_ahead(plan, c))
+            c->def->ahead(c);
+    }
+    for (int i = 0; i < plan->n_feeds; i++)
+        swap_feed(&plan->feeds[i], &plan->ahead[i]);
+}
+
 fl_value *fl_plan_value(fl_plan *plan, const char *name)
 {
     return resolve_name(&plan->units[0], name);
@@ -1001,6 +1066,8 @@ const fl_key *fl_plan_key(const fl_plan *plan)
 
 bool fl_plan_is_current(const fl_plan *plan)
 {
+    if (plan->kept)
+        return false; /* the kept variables may have been discarded */
     for (int64_t i = 0; i < plan->externals.n; i++) {
         const external *o = &plan->externals.at[i];
         if (o->in_scope && fl_value_is_absent(o->value) != o->absent_at_compile)

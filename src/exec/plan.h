@@ -49,7 +49,10 @@ typedef struct fl_exec_env {
     void *service;            /* used by send, recv and lookups; NULL: none */
     struct fl_worlds *worlds; /* used by c_* operators; NULL: none */
     bool no_fuse, lenient;    /* as in fl_exe_opts */
-    bool trust;      /* decoded programs may run FL_OP_LOCAL operators */
+    bool trust; /* decoded programs may run FL_OP_LOCAL operators */
+    /* Whether an earlier process has kept the variables that the program gives
+     * start values: large ones are then left absent. NULL: it never has. */
+    bool (*kept)(const fl_program *p);
     fl_watch *watch; /* watches the runs; NULL: they are not watched */
 } fl_exec_env;
 
@@ -78,7 +81,8 @@ void fl_plan_free(fl_plan *plan);
 const fl_key *fl_plan_key(const fl_plan *plan);
 
 /* Whether the same variables of the scope are absent as when the plan was
- * compiled. A plan that is not current must not run. */
+ * compiled, and no start value was left out because it is kept. A plan that is
+ * not current must not run. */
 bool fl_plan_is_current(const fl_plan *plan);
 
 /* The value of a variable of the global block; NULL: it is not declared. Own:
@@ -90,6 +94,12 @@ fl_value *fl_plan_value(fl_plan *plan, const char *name);
  * request that the plan was compiled for. */
 fl_err fl_plan_run(fl_plan *plan, const fl_feed *feeds,
                    fl_fetch *fetches) FL_MUST_CHECK;
+
+/* Tell the plan what the run after the next one will be fed, so that operators
+ * can begin what takes long (fl_op_def.ahead). The feeds are read before this
+ * returns. The run may be fed something else; it then costs more. */
+bool fl_plan_looks_ahead(const fl_plan *plan); /* an operator does that */
+void fl_plan_look_ahead(fl_plan *plan, const fl_feed *feeds);
 
 /* Where an operator runs. Operators that run programs or talk to other
  * processes need it. */

@@ -319,7 +319,8 @@ static fl_err give_rows(fl_fetch *from, bool common, fl_fetch *to)
 {
     const fl_rows old = to->rows;
     if (!common)
-        return fl_fail(FL_EINVAL, "selected rows of places are not joined");
+        return fl_fail(FL_EINVAL, "selected rows can be fetched from several "
+                                  "places only as their sum");
     to->rows = from->rows;
     from->rows = old;
     return FL_OK;

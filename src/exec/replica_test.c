@@ -164,10 +164,9 @@ static void fetched_shapes_that_do_not_fit_are_named(void)
              "block 0\n  data x: f32[-1,2]\n  var z: f32[2,-1]\n"
              "  transpose(X=x) -> Out=z {axis=[1, 0]}\n",
              false);
-    CHECK_ERR(
-        run(&r, 2, 5, &got), FL_ESHAPE,
-        "float32[2,3] of one place does not fit float32[2,2] of another (fetch "
-        "\"z\" of 2 places)");
+    CHECK_ERR(run(&r, 2, 5, &got), FL_ESHAPE,
+              "float32[2,3] cannot be joined with float32[2,2] (fetch \"z\" of "
+              "2 places)");
     rig_fini(&r);
 }
 

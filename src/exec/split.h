@@ -23,7 +23,8 @@ typedef struct fl_places_split {
     state;           /* persistable variables that the part of every
                         place writes */
     FL_VEC(int) fed; /* feeds that the part that runs once reads */
-    fl_map settled;  /* names whose final value the part that runs once sets */
+    fl_map
+        settled; /* names whose final value is set by the part that runs once */
 } fl_places_split;
 
 /* With own_seed the caller feeds the start value of the loss gradient. The

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* block.c - the variables of a block.
  *
- * A name is looked up in its block, in the block that this one is the gradient
- * of, and then so in the block's parents. Removed and
- * renamed vars keep their memory until the program ends, so borrowed pointers
- * never dangle. */
+ * A name is looked up in its block, then in the block of which this one is the
+ * gradient, and then in the same way in the parent blocks. Removed and renamed
+ * vars keep their memory until the program is freed, so that borrowed pointers
+ * stay valid. */
 #include "graph/program.h"
 
 fl_var *fl_block_var(const fl_block *b, const char *name)
@@ -96,7 +96,8 @@ fl_err fl_block_add_var(fl_block *b, const fl_var *like, fl_var **out)
     v->name = fl_arena_strdup(a, like->name);
     v->kind = kind;
     v->block = b;
-    /* Fluid writes all for what it makes; a decoded var is told after. */
+    /* Fluid writes all optional fields of a new var. The decoder sets these
+     * flags again. */
     v->had_lod_level = v->had_persistable = v->had_tensor = true;
     if (like->param)
         v->param = fl_param_info_dup(a, like->param);
@@ -115,7 +116,7 @@ bool fl_block_remove_var(fl_block *b, const char *name)
     return true;
 }
 
-/* Does `name`, said in block `at`, mean the var of block `owner`? */
+/* Whether `name` in block `at` refers to the var of block `owner`. */
 static bool means(const fl_block *at, const char *name, const fl_block *owner)
 {
     for (; at; at = fl_program_block(at->program, at->parent)) {
@@ -145,9 +146,9 @@ fl_err fl_block_rename_var(fl_block *b, const char *from, const char *to)
         return FL_OK;
     if (!*to || fl_block_var(b, to))
         return fl_fail(FL_EINVAL,
-                       "block %d: \"%s\" cannot be renamed to \"%s\", which "
-                       "is %s",
-                       b->idx, from, to, *to ? "taken" : "no name");
+                       "block %d: \"%s\" cannot be renamed to \"%s\": %s",
+                       b->idx, from, to,
+                       *to ? "a variable has this name" : "the name is empty");
     fl_program *p = b->program;
     const char *old = v->name; /* `from` may be a name that changes below */
     for (int64_t i = 0; i < p->blocks.n; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clone.c - a program again, sharing nothing with the first. */
+/* clone.c - an independent copy of a program. */
 #include "graph/copy.h"
 
 #include "graph/verify.h"
@@ -38,7 +38,8 @@ fl_op *fl_copy_op(fl_block *to, const fl_op *op)
     return w;
 }
 
-/* Block `idx` of the op's program again, below `parent`. */
+/* Copy block `idx` of the op's program as a child of `parent`. Returns the new
+ * index. */
 static int copy_sub_block(const fl_op *op, int64_t idx, const fl_block *parent)
 {
     const fl_block *from = fl_program_block(op->block->program, (int)idx);
@@ -61,7 +62,7 @@ fl_op *fl_copy_op_deep(fl_block *to, const fl_op *op)
     return copy;
 }
 
-/* What `names` are, as far as they are declared. */
+/* Copy the declarations of `names`; names that are not declared are skipped. */
 static void copy_used(fl_block *to, const fl_block *from, const fl_map *names)
 {
     for (fl_entry *e = NULL; (e = fl_map_next(names, e));) {
@@ -98,7 +99,7 @@ static void copy_block(fl_block *to, const fl_block *b)
         fl_copy_op(to, b->ops.at[i]);
 }
 
-/* Dropout and its like behave as in inference. */
+/* Set is_test, so that dropout and similar ops behave as in inference. */
 static void set_test(fl_program *p)
 {
     for (int64_t i = 0; i < p->blocks.n; i++)

@@ -18,10 +18,11 @@ typedef Paddle__Framework__Proto__OpDesc pb_op;
 typedef Paddle__Framework__Proto__OpDesc__Var pb_args;
 typedef Paddle__Framework__Proto__OpDesc__Attr pb_attr;
 
-/* What describes a message: PB(op_desc). */
+/* The descriptor of a message: PB(op_desc). */
 #define PB(name) (&paddle__framework__proto__##name##__descriptor)
 
-/* Messages in an arena that borrow the program's strings. */
+/* The message of a program, in an arena. It borrows the strings of the program.
+ */
 pb_program *fl_pb_program(fl_arena *a, const fl_program *p);
 pb_block *fl_pb_block(fl_arena *a, const fl_block *b);
 pb_op *fl_pb_op(fl_arena *a, const fl_op *op);

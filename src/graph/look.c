@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* look.c - what a front sees of programs, and the fields it may set. */
+/* look.c - what front ends read of programs, and the fields that they may set.
+ */
 #include "graph/program.h"
 
 uint64_t fl_program_version(const fl_program *p)

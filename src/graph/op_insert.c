@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_insert.c - operators enter a block, change, and leave it.
+/* op_insert.c - inserts, changes and removes the ops of a block.
  *
- * An op that enters is checked against its table and its outputs' shapes are
- * inferred. All of that happens on the side, in an arena of its own; only when
- * nothing can fail any more is the program touched. */
+ * A new op is checked against its table, and the shapes of its outputs are
+ * inferred, in an arena of their own. The program is changed only when nothing
+ * can fail any more. */
 #include "graph/verify.h"
 
 /* --- inference --- */
 
-/* One op's metas and, beside each output's, the var it goes to (NULL: a var
- * yet to be made; for an absent output the meta is NULL too). */
+/* The metas of an op and, for each output, its var (NULL: the var does not
+ * exist yet). The meta of an output that is not given is NULL, too. */
 typedef struct frame {
     fl_infer x;
     fl_meta **meta[FL_SLOTS];
@@ -89,7 +89,8 @@ static fl_err gather(const fl_block *b, const fl_op_def *def, const fl_desc *d,
     return FL_OK;
 }
 
-/* Ops write parameters and fed data in place: what was declared stands. */
+/* Whether the declared shape of a var must not change, as of parameters and fed
+ * data. */
 static bool declared(const fl_var *v)
 {
     return v && (v->param || v->is_data);
@@ -148,7 +149,7 @@ static void write_meta(fl_var *v, const fl_meta *m)
     v->lod_level = m->lod_level;
 }
 
-/* What was inferred becomes true: outputs without a var get one here. */
+/* Store the inferred shapes. Outputs that have no var get one. */
 static fl_err commit(fl_block *b, const fl_desc *d, const frame *f)
 {
     for (int k = 0; k < FL_SLOTS; k++)
@@ -168,7 +169,7 @@ static fl_err commit(fl_block *b, const fl_desc *d, const frame *f)
     return FL_OK;
 }
 
-/* --- entering --- */
+/* --- inserting --- */
 
 static fl_err check_names(const fl_desc *d, const fl_args *args, int n,
                           const char *side)
@@ -196,7 +197,8 @@ static fl_err check_blocks(const fl_program *p, const fl_desc *d)
     return FL_OK;
 }
 
-/* After this every attribute of the table stands on the op, as in Fluid. */
+/* Add the defaults of attributes that were not given, so that the op has all
+ * attributes of its table, as in Fluid. */
 static void add_defaults(const fl_op_def *def, fl_desc *d)
 {
     for (int i = 0; i < FL_ATTRS && def->attr[i].name; i++)
@@ -212,16 +214,16 @@ static fl_err insert(fl_block *b, int64_t at, const fl_desc *desc, fl_arena *a,
     const fl_op_def *def;
     frame f;
     if (at < -1 || at > b->ops.n)
-        return fl_fail(FL_EINVAL,
-                       "%s: there is no place %lld in block %d, which has "
-                       "%lld ops",
-                       desc->type, (long long)at, b->idx, (long long)b->ops.n);
+        return fl_fail(
+            FL_EINVAL,
+            "%s: it cannot be inserted at %lld: block %d has %lld ops",
+            desc->type, (long long)at, b->idx, (long long)b->ops.n);
     FL_TRY(fl_registry_get(p->registry, desc->type, &def));
     if (def->flags & FL_OP_HIDDEN)
-        return fl_fail(FL_EINVAL,
-                       "%s: this op is made by plans, it cannot "
-                       "stand in a program",
-                       desc->type);
+        return fl_fail(
+            FL_EINVAL,
+            "%s: only plans make this op, a program cannot contain it",
+            desc->type);
     FL_TRY(check_names(desc, desc->in, desc->n_in, "input"));
     FL_TRY(check_names(desc, desc->out, desc->n_out, "output"));
     fl_desc *d = fl_desc_dup(a, desc);
@@ -256,7 +258,7 @@ fl_err fl_block_append_op(fl_block *b, const fl_desc *desc, fl_op **out)
     return fl_block_insert_op(b, -1, desc, out);
 }
 
-/* --- changing and leaving --- */
+/* --- changing and removing --- */
 
 void fl_block_remove_op(fl_block *b, int64_t at)
 {
@@ -274,8 +276,8 @@ fl_err fl_op_set_attr(fl_op *op, const fl_attr *value)
             fl_attr_convert(a, op->desc.type, &op->def->attr[k], value, &set));
     else if (!fl_attr_common(value->name) &&
              !fl_desc_attr(&op->desc, value->name))
-        return fl_fail(FL_EINVAL, "%s: there is no attribute %s", op->desc.type,
-                       value->name);
+        return fl_fail(FL_EINVAL, "%s: the operator has no attribute %s",
+                       op->desc.type, value->name);
     fl_desc_set_attr(&op->desc, &set);
     op->block->program->version++;
     return FL_OK;

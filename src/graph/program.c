@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.c - programs and their blocks: made, ended, replaced. */
+/* program.c - makes, frees and replaces programs and their blocks. */
 #include "graph/program.h"
 
 #include "base/atomic.h"
 
-/* Only ever counts up; by it a cache tells programs apart, even when a new
- * one lies at the address of an old one. */
+/* Counts programs, so that each has another number. Caches use the number,
+ * because a new program may have the address of an old one. */
 static fl_count programs;
 
 static fl_block *push_block(fl_program *p, int parent)
@@ -31,7 +31,7 @@ fl_program *fl_program_make(const fl_registry *r)
     return p;
 }
 
-/* Everything that the program holds; the struct itself stays. */
+/* Free everything that the program holds, but not the struct. */
 static void drop_contents(fl_program *p)
 {
     for (int64_t i = 0; i < p->blocks.n; i++) {

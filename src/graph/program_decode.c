@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program_decode.c - Paddle's ProgramDesc into a program.
  *
- * The bytes come from outside. base/wire has checked their form when they get
- * here; what they mean is checked before it is believed, and at the end by the
- * verifier. Nothing is converted on the way: types of attributes, order and
- * the presence of optional fields stay, so that a file can be written back
- * byte for byte. */
+ * The bytes come from outside. base/wire.c has checked that they are a valid
+ * message. Names, types and limits are checked here, and the whole program is
+ * checked by the verifier at the end. Nothing is converted: types of
+ * attributes, order and the presence of optional fields are kept, so that a
+ * file can be written back byte for byte. */
 #include "graph/framework.h"
 #include "graph/verify.h"
 
@@ -34,15 +34,18 @@ static fl_err check_name(const char *what, const char *name)
 static fl_err take_tensor(const pb_tensor *m, fl_var *v)
 {
     if (!fl_dtype_valid((int)m->data_type))
-        return fl_fail(FL_EPROTO, "var \"%s\" has elements of type %d", v->name,
-                       (int)m->data_type);
+        return fl_fail(FL_EPROTO,
+                       "var \"%s\" has elements of the unknown type %d",
+                       v->name, (int)m->data_type);
     if (m->n_dims > FL_MAX_RANK)
         return fl_fail(FL_EPROTO, "var \"%s\" has %zu dimensions, at most %d",
                        v->name, m->n_dims, FL_MAX_RANK);
     for (size_t i = 0; i < m->n_dims; i++)
         if (m->dims[i] < -1)
-            return fl_fail(FL_EPROTO, "var \"%s\" has the dimension %lld",
-                           v->name, (long long)m->dims[i]);
+            return fl_fail(
+                FL_EPROTO,
+                "var \"%s\" has the dimension %lld, expected -1 or more",
+                v->name, (long long)m->dims[i]);
     v->dtype = (fl_dtype)m->data_type;
     v->shape = fl_shape_of((int)m->n_dims, m->dims);
     v->had_tensor = true;
@@ -79,8 +82,8 @@ static fl_err take_type(const pb_type *m, fl_var *v)
         return take_tensor(m->tensor_array->tensor, v);
     default:
         if (!strcmp(fl_kind_name(v->kind), "?"))
-            return fl_fail(FL_EPROTO, "var \"%s\" is of kind %d", v->name,
-                           (int)m->type);
+            return fl_fail(FL_EPROTO, "var \"%s\" is of the unknown kind %d",
+                           v->name, (int)m->type);
         if (m->reader || m->tuple)
             return fl_fail(FL_EPROTO,
                            "var \"%s\" is a %s, which is not supported here",
@@ -94,7 +97,7 @@ static fl_err take_var(fl_block *b, const pb_var *m)
     fl_var like = {.name = m->name}, *v;
     FL_TRY(check_name("var", m->name));
     if (fl_block_var(b, m->name))
-        return fl_fail(FL_EPROTO, "var \"%s\" stands twice", m->name);
+        return fl_fail(FL_EPROTO, "var \"%s\" is declared twice", m->name);
     FL_TRY(take_type(m->type, &like));
     like.persistable = m->persistable;
     FL_TRY(fl_block_add_var(b, &like, &v));
@@ -123,8 +126,8 @@ static const bool *to_bools(fl_arena *a, size_t n,
     return to;
 }
 
-/* Lists stay in the message (strings, longs, floats) or the arena `a`:
- * fl_desc_set_attr copies. */
+/* Read the list of an attribute. It points into the message (strings, longs,
+ * floats) or into the arena `a`; fl_desc_set_attr copies it. */
 static void take_list(fl_arena *a, const pb_attr *m, fl_attr *v)
 {
     switch (v->type) {
@@ -154,7 +157,7 @@ static void take_list(fl_arena *a, const pb_attr *m, fl_attr *v)
     }
 }
 
-/* False: the field that the type asks for is not there. */
+/* Read the value of an attribute. False: the field for its type is missing. */
 static bool take_value(fl_arena *a, const pb_attr *m, fl_attr *v)
 {
     switch (v->type) {
@@ -187,10 +190,11 @@ static fl_err take_attr(fl_desc *d, const pb_attr *m, fl_arena *scratch)
     fl_attr v = {.name = m->name, .type = (fl_attr_type)m->type};
     FL_TRY(check_name("attribute", m->name));
     if (fl_desc_attr(d, m->name))
-        return fl_fail(FL_EPROTO, "attribute %s stands twice", m->name);
+        return fl_fail(FL_EPROTO, "attribute %s is given twice", m->name);
     if (!take_value(scratch, m, &v))
-        return fl_fail(FL_EPROTO, "attribute %s is %s, but holds none", m->name,
-                       fl_attr_type_name(v.type));
+        return fl_fail(FL_EPROTO,
+                       "attribute %s has the type %s, but no value of it",
+                       m->name, fl_attr_type_name(v.type));
     fl_desc_set_attr(d, &v);
     return FL_OK;
 }
@@ -206,7 +210,7 @@ static fl_err take_args(fl_desc *d, bool out, size_t n, pb_args *const *args)
         const pb_args *m = args[i];
         FL_TRY(check_name("slot", m->parameter));
         if (out ? fl_desc_out(d, m->parameter) : fl_desc_in(d, m->parameter))
-            return fl_fail(FL_EPROTO, "slot %s stands twice", m->parameter);
+            return fl_fail(FL_EPROTO, "slot %s is given twice", m->parameter);
         for (size_t j = 0; j < m->n_arguments; j++)
             FL_TRY(check_name("variable", m->arguments[j]));
         (out ? fl_desc_set_out
@@ -223,7 +227,10 @@ static fl_err take_op(fl_block *b, const pb_op *m, fl_arena *scratch)
     FL_TRY(check_name("op", m->type));
     FL_TRY(fl_registry_get(p->registry, m->type, &def));
     if (def->flags & FL_OP_HIDDEN)
-        return fl_fail(FL_EPROTO, "op \"%s\" is not for programs", m->type);
+        return fl_fail(
+            FL_EPROTO,
+            "op \"%s\" is made by plans only, a program cannot contain it",
+            m->type);
     if (m->n_attrs > MOST_ATTRS)
         return fl_fail(FL_EPROTO, "%s: it has %zu attributes, at most %d",
                        m->type, m->n_attrs, MOST_ATTRS);
@@ -247,8 +254,8 @@ static fl_err take_op(fl_block *b, const pb_op *m, fl_arena *scratch)
 static fl_err take_block(fl_block *b, const pb_block *m, fl_arena *scratch)
 {
     if (m->idx != b->idx)
-        return fl_fail(FL_EPROTO, "block %d stands at place %d", m->idx,
-                       b->idx);
+        return fl_fail(FL_EPROTO, "block %d is at position %d of the program",
+                       m->idx, b->idx);
     b->parent = m->parent_idx;
     b->forward = m->forward_block_idx;
     b->had_forward = m->has_forward_block_idx;
@@ -282,7 +289,8 @@ static fl_err take_program(fl_program *p, const pb_program *m,
     return fl_program_verify(p);
 }
 
-/* "__model__: sentence"; whatever is wrong, it is the bytes. */
+/* Put the name of the file before the error message. The code becomes EPROTO,
+ * because the bytes are wrong. */
 static fl_err of_file(const char *name, fl_err err)
 {
     char sentence[900];

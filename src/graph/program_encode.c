@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program_encode.c - a program as Paddle's ProgramDesc.
  *
- * What came from a file goes back byte for byte: order is kept, and the had_
- * flags say which optional fields stood there. The messages borrow the
- * program's strings; only the arrays between are made, and gone at the end. */
+ * A program that was decoded from a file is encoded to the same bytes: order is
+ * kept, and the had_ flags say which optional fields the file had. The messages
+ * borrow the strings of the program; only the arrays are allocated, in an arena
+ * that is freed at the end. */
 #include "graph/framework.h"
 #include "graph/text.h"
 
@@ -219,8 +220,8 @@ fl_err fl_program_encode(const fl_program *p, void **bytes, size_t *n)
         *n = protobuf_c_message_pack(m, packed);
         *bytes = packed;
     } else {
-        err =
-            fl_fail(FL_ENOMEM, "program: its file would have %zu bytes", size);
+        err = fl_fail(FL_ENOMEM,
+                      "program: no memory for the %zu bytes of its file", size);
     }
     fl_arena_free(a);
     return err;

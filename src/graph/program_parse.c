@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program_parse.c - text back into a program. text.h shows the form.
  *
- * One pass, no tokens: each function reads what must come next and leaves the
- * reader behind it. Texts may come from outside, so every list has a limit and
- * every fault names its line and column. */
+ * A recursive descent parser without a tokenizer: each function reads what it
+ * expects and moves the reader past it. Texts may come from outside, so every
+ * list has a limit, and every error names its line and column. */
 #include "graph/text.h"
 #include "graph/text_read.h"
 #include "graph/verify.h"
 
 enum {
-    MOST_SLOTS = 64, /* far beyond any table; keeps copying them cheap */
+    MOST_SLOTS = 64, /* far more than any table has */
     MOST_ATTRS = 256,
 };
 
@@ -23,7 +23,7 @@ static fl_err read_attrs(fl_text_reader *r, fl_desc *d)
         fl_attr v = {0};
         FL_TRY(fl_read_name(r, "an attribute", &v.name));
         if (fl_desc_attr(d, v.name))
-            return FL_READ_FAIL(r, "attribute %s stands twice", v.name);
+            return FL_READ_FAIL(r, "attribute %s is given twice", v.name);
         if (d->n_attr == MOST_ATTRS)
             return FL_READ_FAIL(r, "more than %d attributes", MOST_ATTRS);
         FL_TRY(fl_read_expect(r, "="));
@@ -57,7 +57,7 @@ static fl_err read_slot(fl_text_reader *r, fl_desc *d, bool out)
     const char *slot;
     FL_TRY(fl_read_name(r, "a slot", &slot));
     if (out ? fl_desc_out(d, slot) : fl_desc_in(d, slot))
-        return FL_READ_FAIL(r, "slot %s stands twice", slot);
+        return FL_READ_FAIL(r, "slot %s is given twice", slot);
     if ((out ? d->n_out : d->n_in) == MOST_SLOTS)
         return FL_READ_FAIL(r, "more than %d slots", MOST_SLOTS);
     FL_TRY(fl_read_expect(r, "="));
@@ -100,7 +100,8 @@ static fl_err read_op(fl_text_reader *r)
         return fl_read_place(&start, FL_ENOENT);
     fl_desc *d = fl_desc_new(r->a, type);
     FL_TRY(read_desc(r, d));
-    /* The check converts attributes, but a text keeps the types it has. */
+    /* A copy is checked, because the check converts attributes and the text
+     * keeps its types. */
     fl_err err = fl_desc_check(def, fl_desc_dup(r->a, d), true);
     if (err)
         return fl_read_place(&start, err);
@@ -131,7 +132,7 @@ static fl_err read_dim(fl_text_reader *r, fl_shape *s)
     return fl_read_int(r, -1, INT64_MAX, &s->dim[s->rank++]);
 }
 
-/* "f32[-1,13]", which kinds without a tensor may lack. */
+/* Read "f32[-1,13]". Kinds without a tensor may have none. */
 static fl_err read_type(fl_text_reader *r, fl_var *v)
 {
     const char *start = r->at;
@@ -192,8 +193,8 @@ static fl_err read_var(fl_text_reader *r, fl_var_word word)
             f->implied & 1u << word;
     FL_TRY(fl_read_name(r, "a variable", &v.name));
     if (fl_block_var(r->b, v.name))
-        return FL_READ_FAIL(r, "variable %s stands twice in block %d", v.name,
-                            r->b->idx);
+        return FL_READ_FAIL(r, "variable %s is declared twice in block %d",
+                            v.name, r->b->idx);
     FL_TRY(fl_read_expect(r, ":"));
     fl_read_skip(r);
     FL_TRY(read_type(r, &v));

@@ -122,11 +122,11 @@ static void an_op_that_breaks_its_table_is_refused(void)
     CHECK_ERR(fl_block_append_op(s.b, fl_desc_new(s.a, "scales"), NULL),
               FL_ENOENT, "did you mean \"scale\"?");
     CHECK_ERR(fl_block_insert_op(s.b, 1, scale(&s, "x", "y"), NULL), FL_EINVAL,
-              "scale: there is no place 1 in block 0, which has 0 ops");
+              "scale: it cannot be inserted at 1: block 0 has 0 ops");
     fl_desc *d = scale(&s, "x", "y");
     fl_desc_set_attr(d, &(fl_attr){.name = "factor"});
     CHECK_ERR(fl_block_append_op(s.b, d, NULL), FL_EINVAL,
-              "scale: there is no attribute factor");
+              "scale: the operator has no attribute factor");
     d = fl_desc_new(s.a, "conditional_block");
     fl_desc_set_attr(d, &(fl_attr){"sub_block", FL_ATTR_BLOCK, .i = 1});
     CHECK_ERR(fl_block_append_op(s.b, d, NULL), FL_EINVAL,
@@ -186,7 +186,7 @@ static void attributes_keep_their_type(void)
     CHECK_ERR(fl_op_set_attr(op, &(fl_attr){"scale", FL_ATTR_STRING, .s = "2"}),
               FL_EINVAL, "scale: attribute scale is string, expected float");
     CHECK_ERR(fl_op_set_attr(op, &(fl_attr){"speed", FL_ATTR_INT}), FL_EINVAL,
-              "scale: there is no attribute speed");
+              "scale: the operator has no attribute speed");
     CHECK_INT(fl_op_role(op), FL_ROLE_FORWARD);
     CHECK_OK(fl_op_set_attr(
         op, &(fl_attr){"op_role", FL_ATTR_INT, .i = FL_ROLE_OPTIMIZE}));
@@ -292,7 +292,7 @@ static void a_rename_reaches_sub_blocks_but_not_shadows(void)
     CHECK_STR(fl_desc_in1(&below->desc, "X"), "image");
     CHECK_STR(fl_desc_in1(&other->desc, "X"), "x");
     CHECK_ERR(fl_block_rename_var(s.b, "image", "w"), FL_EINVAL,
-              "\"image\" cannot be renamed to \"w\", which is taken");
+              "\"image\" cannot be renamed to \"w\": a variable has this name");
     CHECK_ERR(fl_block_rename_var(s.b, "x", "y"), FL_ENOENT,
               "block 0: there is no variable \"x\"");
     end(&s);

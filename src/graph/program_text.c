@@ -146,8 +146,8 @@ static void put_value(fl_str *s, const fl_attr *a)
     }
 }
 
-/* What the short form leaves out: what the table says anyway, and what only
- * says where in a script the op was made. */
+/* Whether the brief text leaves out the attribute: it has its default, or it
+ * only says where in a script the op was made. */
 static bool is_noise(const fl_op *op, const fl_attr *a)
 {
     const int k = fl_op_attr(op->def, a->name);

@@ -128,16 +128,17 @@ static const fault faults[] = {
      "model: blocks[0].vars[0].type.type: a field that must be there is "
      "missing"},
     {BYTES("\x1a\x07\x0a\x01x\x12\x02\x08\x10"), "type: its number has no"},
-    {BYTES("\x1a\x07\x0a\x01x\x12\x02\x08\x05"), "var \"x\" is of kind 5"},
+    {BYTES("\x1a\x07\x0a\x01x\x12\x02\x08\x05"),
+     "var \"x\" is of the unknown kind 5"},
     {BYTES("\x1a\x06\x0a\x00\x12\x02\x08\x11"),
      "model: a var has an empty name (var 0 in block 0)"},
     {BYTES("\x1a\x07\x0a\x01\xff\x12\x02\x08\x11"), "name that is not UTF-8"},
     {BYTES("\x1a\x07\x0a\x01\x00\x12\x02\x08\x11"), "text holds a zero byte"},
     {BYTES("\x1a\x07\x0a\x01x\x12\x02\x08\x11"
            "\x1a\x07\x0a\x01x\x12\x02\x08\x11"),
-     "var \"x\" stands twice (var 1 in block 0)"},
+     "var \"x\" is declared twice (var 1 in block 0)"},
     {BYTES("\x1a\x0d\x0a\x01x\x12\x08\x08\x07\x1a\x04\x0a\x02\x08\x07"),
-     "var \"x\" has elements of type 7"},
+     "var \"x\" has elements of the unknown type 7"},
     {BYTES("\x1a\x0f\x0a\x01x\x12\x0a\x08\x07\x1a\x06\x0a\x02\x08\x05\x10\x05"),
      "var \"x\" has 5 LoD levels, at most 4"},
     {BYTES("\x1a\x18\x0a\x01x\x12\x13\x08\x07\x1a\x0f\x0a\x0d\x08\x05\x10\xfe"
@@ -160,7 +161,7 @@ static const fault faults[] = {
      "its bytes are of another type"},
     {BYTES("\x22\x0e\x1a\x05"
            "every\x22\x05\x0a\x01i\x10\x00"),
-     "attribute i is int, but holds none (op 0 in block 0)"},
+     "attribute i has the type int, but no value of it (op 0 in block 0)"},
     {BYTES("\x22\x0e\x1a\x05"
            "every\x22\x05\x0a\x01i\x10\x0c"),
      "attrs[0].type: its number has no meaning"},
@@ -171,7 +172,7 @@ static const fault faults[] = {
            "every\x22\x07\x0a\x01"
            "f\x10\x06\x50\x01"),
      "attribute f is bool, expected float"},
-    {BYTES("\x08\x00"), "blocks[0].idx: it stands twice"},
+    {BYTES("\x08\x00"), "blocks[0].idx: it is there twice"},
     {BYTES("\x22\x7f"), "blocks[0].ops[0]: its length goes beyond the end"},
     {BYTES("\x23"), "a field's wire type is unknown"},
     {BYTES("\x80"), "a field's number is broken"},
@@ -191,7 +192,7 @@ static void faults_name_file_and_place(void)
     CHECK_ERR(fl_program_decode(r, "model", "", 0, &p), FL_EPROTO,
               "model: it has 0 blocks");
     CHECK_ERR(fl_program_decode(r, "model", "\x0a\x04\x08\x01\x10\x00", 6, &p),
-              FL_EPROTO, "model: block 1 stands at place 0");
+              FL_EPROTO, "model: block 1 is at position 0 of the program");
     CHECK_ERR(fl_program_decode(r, "model", "\x0a\x04\x08\x00\x10\x00", 6, &p),
               FL_EPROTO, "its parent is block 0, expected none (-1)");
     CHECK(!p);
@@ -218,7 +219,7 @@ static void two_megabytes_of_nothing_cost_nothing(void)
 {
     fl_registry *r = test_registry();
     check_flood(r, "\x0a\x00", 2, "flood: blocks[0].idx: a field that must");
-    check_flood(r, "\x12\x00", 2, "flood: version: it stands twice");
+    check_flood(r, "\x12\x00", 2, "flood: version: it is there twice");
     fl_registry_free(r);
 }
 

@@ -13,9 +13,9 @@
  *       }
  *     }
  *
- * One walk over what protobuf-c knows of a message prints any of them: fields
- * in the order of their numbers, absent ones left out. Floats have the digits
- * of Python's repr, since Fluid printed from Python. */
+ * One function prints any message from its descriptor: fields in the order of
+ * their numbers, without absent ones. Floats have the digits of Python's repr,
+ * because Fluid printed them from Python. */
 #include "base/str.h"
 #include "graph/framework.h"
 
@@ -23,7 +23,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The fewest digits that read back as the same double; 17 always do. */
+/* Print the fewest digits that read back as the same double; 17 are always
+ * enough. */
 static void put_float(fl_str *s, double d)
 {
     char text[40];
@@ -67,7 +68,7 @@ static void put_string(fl_str *s, const char *text)
 
 static void put_message(fl_str *s, const ProtobufCMessage *m, int depth);
 
-/* One value, which lies at `at`. */
+/* Print one value, at address `at`. */
 static void put_value(fl_str *s, const ProtobufCFieldDescriptor *f,
                       const void *at, int depth)
 {
@@ -149,13 +150,13 @@ static void put_message(fl_str *s, const ProtobufCMessage *m, int depth)
     }
 }
 
-/* The text of a message in an arena, which ends here. */
+/* The text of a message. The arena that holds the message is freed. */
 static char *text_of(fl_arena *a, const ProtobufCMessage *m)
 {
     fl_str s = {0};
     put_message(&s, m, 0);
     fl_arena_free(a);
-    fl_str_add(&s, ""); /* an empty message is a text, too */
+    fl_str_add(&s, ""); /* an empty message gives an empty text, not NULL */
     return fl_str_take(&s);
 }
 

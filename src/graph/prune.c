@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prune.c - what some variables need of a program, and nothing else.
+/* prune.c - the part of a program that some variables depend on.
  *
- * Backwards over the global block: an op stays if it, or an op of its
- * sub-blocks, writes a name that is needed; then all it reads is needed.
- * Sub-blocks of ops that stay, stay whole; blocks are numbered anew. */
+ * The global block is walked backwards: an op is kept if it, or an op of its
+ * sub-blocks, writes a name that is needed; then all names that it reads are
+ * needed. Sub-blocks of kept ops are kept whole; blocks get new numbers. */
 #include "graph/copy.h"
 #include "graph/verify.h"
 
 typedef struct pruner {
     const fl_program *p;
-    fl_map needed;    /* name -> anything */
-    bool *op;         /* of the global block, those that stay */
-    bool *block;      /* those that stay */
-    int *number;      /* of blocks that stay, in the new program */
-    FL_VEC(int) todo; /* blocks that stay, their relatives not yet looked at */
+    fl_map needed;    /* set of names that are needed */
+    bool *op;         /* for each op of the global block: it is kept */
+    bool *block;      /* for each block: it is kept */
+    int *number;      /* for each kept block: its number in the new program */
+    FL_VEC(int) todo; /* kept blocks whose relatives are to be kept, too */
 } pruner;
 
 static bool writes_needed(const pruner *x, const fl_op *op)
@@ -74,7 +74,8 @@ static void stay_below(pruner *x, const fl_op *op)
             stay(x, fl_attr_block(&op->desc.attr[i], j));
 }
 
-/* A block stays with its parent, its forward block and its sub-blocks. */
+/* Keep a block together with its parent, its forward block and its sub-blocks.
+ */
 static void choose_blocks(pruner *x)
 {
     stay(x, 0);
@@ -93,7 +94,7 @@ static void choose_blocks(pruner *x)
 static void renumber(const pruner *x, fl_desc *d)
 {
     for (int i = 0; i < d->n_attr; i++) {
-        fl_attr *a = &d->attr[i]; /* the copy's own */
+        fl_attr *a = &d->attr[i]; /* in the copy */
         if (a->type == FL_ATTR_BLOCK)
             a->i = x->number[a->i];
         int64_t *list = a->type == FL_ATTR_BLOCKS ? (int64_t *)a->longs : NULL;
@@ -121,7 +122,8 @@ static fl_program *copy_chosen(pruner *x)
     fl_program *q = fl_copy_settings(x->p);
     const fl_block *global = x->p->blocks.at[0];
     for (int64_t i = 0; i < global->ops.n; i++)
-        if (x->op[i]) /* needed is, from here on, all that is mentioned */
+        if (x->op[i]) /* from here on `needed` has all names that kept ops use
+                       */
             fl_op_add_writes(global->ops.at[i], &x->needed);
     for (int64_t i = 0; i < x->p->blocks.n; i++) {
         const fl_block *b = x->p->blocks.at[i];

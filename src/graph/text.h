@@ -20,7 +20,7 @@
 
 #include "graph/program.h"
 
-/* How a var is introduced; each word implies some flags. */
+/* The word before a var; each word implies some flags. */
 typedef enum fl_var_word {
     FL_WORD_VAR,
     FL_WORD_DATA,
@@ -30,18 +30,18 @@ typedef enum fl_var_word {
 
 extern const char *const fl_var_words[FL_WORDS];
 
-/* Flags that follow a var's shape where they differ from what the word
- * implies: "persistable", or "!persistable". */
+/* Flags after the shape of a var: they are written if they differ from what the
+ * word implies, as "persistable" or "!persistable". */
 typedef struct fl_var_flag {
     const char *name; /* NULL ends the table */
     size_t at;        /* offset of a bool */
-    bool of_param;    /* in fl_param_info, not in fl_var */
-    unsigned implied; /* bit 1 << word: true there unless said */
+    bool of_param;    /* the bool is in fl_param_info, not in fl_var */
+    unsigned implied; /* bit 1 << word: the default for that word is true */
 } fl_var_flag;
 
 extern const fl_var_flag fl_var_flags[];
 
-bool fl_name_is_bare(const char *name); /* needs no quotes */
-bool fl_kind_has_tensor(fl_kind k);     /* dtype and shape mean something */
+bool fl_name_is_bare(const char *name); /* it needs no quotes */
+bool fl_kind_has_tensor(fl_kind k);     /* it has a dtype and a shape */
 
 #endif

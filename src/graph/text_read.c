@@ -32,7 +32,7 @@ void fl_read_skip(fl_text_reader *r)
     }
 }
 
-/* What stands here, for sentences. */
+/* The text at the current position, for error messages. */
 static const char *here(const fl_text_reader *r)
 {
     static const char letters[] = " \n\t,()[]{}=:";
@@ -142,7 +142,7 @@ fl_err fl_read_name(fl_text_reader *r, const char *what, const char **out)
     return FL_OK;
 }
 
-/* The next bare word is exactly this one. */
+/* Read a word, if the next bare word is exactly this one. */
 bool fl_read_word(fl_text_reader *r, const char *word)
 {
     fl_read_skip(r);

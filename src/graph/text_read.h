@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text_read.h - reading the text form of programs, word by word. */
+/* text_read.h - reads the words of the text form of programs. */
 #ifndef FL_GRAPH_TEXT_READ_H
 #define FL_GRAPH_TEXT_READ_H
 
@@ -12,22 +12,23 @@ enum {
 typedef struct fl_text_reader {
     const char *at, *line_at;
     int line;
-    int nesting; /* open brackets: line breaks mean nothing within */
+    int nesting; /* number of open brackets; line breaks within them are ignored
+                  */
     fl_program *p;
     fl_block *b;
-    fl_arena *a; /* of one statement */
+    fl_arena *a; /* memory of one statement */
 } fl_text_reader;
 
-/* Put "text 3:14: " in front of the last sentence; return `err`. */
+/* Put "text 3:14: " before the last error message; return `err`. */
 fl_err fl_read_place(const fl_text_reader *r, fl_err err);
 #define FL_READ_FAIL(r, ...) fl_read_place((r), fl_fail(FL_EINVAL, __VA_ARGS__))
 
 /* "expected WHAT, found ..." */
 fl_err fl_read_expected(const fl_text_reader *r, const char *what);
 
-void fl_read_skip(fl_text_reader *r); /* blanks and comments */
+void fl_read_skip(fl_text_reader *r); /* skip blanks and comments */
 bool fl_read_accept(fl_text_reader *r, const char *text);
-bool fl_read_word(fl_text_reader *r, const char *word); /* no letter follows */
+bool fl_read_word(fl_text_reader *r, const char *word); /* as a whole word */
 fl_err fl_read_expect(fl_text_reader *r, const char *text) FL_MUST_CHECK;
 
 /* Results live in r->a. */
@@ -37,7 +38,8 @@ fl_err fl_read_name(fl_text_reader *r, const char *what,
 fl_err fl_read_int(fl_text_reader *r, int64_t least, int64_t most,
                    int64_t *out) FL_MUST_CHECK;
 
-/* Type and value of an attribute (text_value.c); its name stays. */
+/* Read the type and the value of an attribute (text_value.c). Its name is not
+ * changed. */
 fl_err fl_read_number(fl_text_reader *r, fl_attr *v) FL_MUST_CHECK;
 fl_err fl_read_value(fl_text_reader *r, fl_attr *v) FL_MUST_CHECK;
 

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* A list's elements as they are read; one of the vectors is in use. */
+/* The elements of a list while it is read. Only one of the vectors is used. */
 typedef struct list {
     FL_VEC(int64_t) longs;
     FL_VEC(float) floats;
@@ -28,14 +28,14 @@ fl_err fl_read_number(fl_text_reader *r, fl_attr *v)
         return FL_OK;
     }
     v->type = FL_ATTR_FLOAT;
-    v->f = strtof(r->at, &end); /* which would pass over a line break */
+    v->f = strtof(r->at, &end); /* strtof would skip a line break */
     if (end == r->at || strchr("\n\v\f", *r->at))
         return fl_read_expected(r, "a value");
     r->at = end;
     return FL_OK;
 }
 
-/* Anything but a list; the type shows in the first letters. */
+/* Read a value that is not a list. Its first letters show its type. */
 static fl_err read_scalar(fl_text_reader *r, fl_attr *v)
 {
     fl_read_skip(r);
@@ -77,7 +77,7 @@ static void push_element(list *l, const fl_attr *e)
         fl_push(&l->longs, e->i);
 }
 
-/* The vector's elements become the attribute's, in the statement's arena. */
+/* Copy the elements to the attribute, in the arena of the statement. */
 static void take_list(fl_text_reader *r, list *l, fl_attr *v)
 {
     if (v->type == FL_ATTR_FLOATS)
@@ -111,7 +111,7 @@ static fl_err read_elements(fl_text_reader *r, list *l, fl_attr *v)
     return fl_read_expect(r, "]");
 }
 
-/* "ints[]": the type that nothing in the list could show. */
+/* Read an empty list such as "ints[]", which names its type. */
 static bool accept_empty_list(fl_text_reader *r, fl_attr *v)
 {
     static const fl_attr_type lists[] = {FL_ATTR_INTS,    FL_ATTR_FLOATS,

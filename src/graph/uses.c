@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uses.c - what an op reads and writes, its sub-blocks included. */
+/* uses.c - the names that an op and its sub-blocks read and write. */
 #include "graph/verify.h"
 
 int fl_attr_blocks(const fl_attr *a)
@@ -14,7 +14,7 @@ int fl_attr_block(const fl_attr *a, int i)
     return (int)(a->type == FL_ATTR_BLOCK ? a->i : a->longs[i]);
 }
 
-/* Is `name`, said in block `at`, a var of a block below `top`? */
+/* Whether `name` in block `at` refers to a var of a block nested in `top`. */
 static bool is_inner(const fl_block *at, const fl_block *top, const char *name)
 {
     for (; at && at != top; at = fl_program_block(at->program, at->parent))

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.c - every rule that holds between ops, vars and blocks.
+/* verify.c - checks the rules between ops, vars and blocks of a program.
  *
- * Programs come from files, from texts and from rewriting. Each rule here is
- * one that a later stage takes for granted. The sentence names op and block. */
+ * Programs come from files, from texts and from passes that rewrite them. Later
+ * stages rely on each of these rules. An error names the op and the block. */
 #include "graph/verify.h"
 
 #include "base/str.h"
 
 enum {
-    DEEPEST = 32, /* blocks within blocks; a script nests three or four */
+    DEEPEST = 32, /* nested blocks; scripts nest three or four */
 };
 
 /* --- blocks --- */
@@ -32,7 +32,7 @@ static fl_err verify_tree(const fl_program *p)
         for (const fl_block *up = b; up && deep <= DEEPEST; deep++)
             up = fl_program_block(p, up->parent);
         if (deep > DEEPEST)
-            return fl_fail(FL_EINVAL, "block %lld lies more than %d deep",
+            return fl_fail(FL_EINVAL, "block %lld is nested more than %d deep",
                            (long long)i, DEEPEST);
     }
     return FL_OK;
@@ -57,10 +57,10 @@ static fl_err claim_block(const fl_op *op, const fl_attr *a, int idx,
                        op->desc.type, a->name, idx,
                        (long long)b->program->blocks.n);
     if (sub == b || !lies_below(sub, b))
-        return fl_fail(FL_EINVAL,
-                       "%s: attribute %s is block %d, which does not lie "
-                       "below block %d",
-                       op->desc.type, a->name, idx, b->idx);
+        return fl_fail(
+            FL_EINVAL,
+            "%s: attribute %s is block %d, which is not nested in block %d",
+            op->desc.type, a->name, idx, b->idx);
     if (claimed[idx])
         return fl_fail(FL_EINVAL,
                        "%s: attribute %s is block %d, which belongs to "
@@ -147,7 +147,8 @@ static fl_err verify_names(const fl_op *op, int64_t at, bool writes)
     return FL_OK;
 }
 
-/* Where a gradient has both S and S@GRAD, they are as many. */
+/* If a gradient op has both S and S@GRAD, they must have the same number of
+ * names. */
 static fl_err verify_grad(const fl_op *op, int64_t at, const fl_args *args,
                           int n)
 {
@@ -172,8 +173,10 @@ static fl_err verify_grad(const fl_op *op, int64_t at, const fl_args *args,
 static fl_err verify_table(const fl_op *op, int64_t at)
 {
     if (!op->def || strcmp(op->def->type, op->desc.type))
-        return fl_fail(FL_EINVAL, "op %lld in block %d is no \"%s\"",
-                       (long long)at, op->block->idx, op->desc.type);
+        return fl_fail(
+            FL_EINVAL,
+            "op %lld in block %d has the type \"%s\", but the table of another",
+            (long long)at, op->block->idx, op->desc.type);
     fl_arena *a = fl_arena_new(); /* the check may convert attributes */
     const fl_err err = fl_desc_check(op->def, fl_desc_dup(a, &op->desc), true);
     fl_arena_free(a);
@@ -205,7 +208,7 @@ static fl_err verify_block(const fl_block *b)
 
 /* --- order --- */
 
-/* Nobody gives such a var a value from outside. */
+/* Whether only ops of the program can give the var a value. */
 static bool is_temporary(const fl_block *b, const char *name)
 {
     const fl_var *v = fl_block_var(b, name);
@@ -220,9 +223,9 @@ static int64_t place_of(const fl_block *b, const fl_op *op)
     return i;
 }
 
-/* A temporary that is written at all is written before it is read. One that
- * no op writes is a feed: programs from files do not know which vars are data.
- */
+/* A temporary that an op writes must be written before it is read. A temporary
+ * that no op writes is a feed: programs from files do not say which vars are
+ * data. */
 static fl_err verify_order(const fl_block *b, fl_map *written, fl_map *first)
 {
     fl_map reads = {0};

@@ -107,8 +107,8 @@ static void a_block_belongs_to_one_op_above_it(void)
                                "  conditional_block() {sub_block=@1}\n",
                                &p),
               FL_EINVAL,
-              "attribute sub_block is block 1, which does not lie below block "
-              "1 (op 0 in block 1)");
+              "attribute sub_block is block 1, which is not nested in block 1 "
+              "(op 0 in block 1)");
     CHECK_ERR(fl_program_parse(r, "block 0\nblock 1\n", &p), FL_EINVAL,
               "block 1: its parent is block -1, expected an earlier one");
     fl_registry_free(r);
@@ -123,7 +123,7 @@ static void blocks_nest_only_so_deep(void)
     CHECK_OK(fl_program_verify(p));
     fl_program_add_block(p, 31);
     CHECK_ERR(fl_program_verify(p), FL_EINVAL,
-              "block 32 lies more than 32 deep");
+              "block 32 is nested more than 32 deep");
     fl_program_free(p);
     fl_registry_free(r);
 }
@@ -136,7 +136,7 @@ static void a_table_is_kept_after_changes_too(void)
         r, "block 0\n  data x: f32[1]\n  scale(X=x) -> Out=x\n", &p));
     fl_desc_set_in1(&p->blocks.at[0]->ops.at[0]->desc, "Y", "x");
     CHECK_ERR(fl_program_verify(p), FL_EINVAL,
-              "scale: there is no input Y (op 0 in block 0)");
+              "scale: the operator has no input Y (op 0 in block 0)");
     fl_program_free(p);
     fl_registry_free(r);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* auc.h - what the op auc makes of counts. */
+/* auc.h - computes the result of the op auc from its counts. */
 #ifndef FL_KERNEL_AUC_H
 #define FL_KERNEL_AUC_H
 

@@ -19,10 +19,10 @@
 
 #include <string.h>
 
-/* One line of columns: the output places [from, to) of a row meet the row of
- * the input, others its padding. */
+/* One line of columns. The output positions [from, to) of a row read the row of
+ * the input; the other positions read padding. */
 typedef struct run {
-    int64_t from, to, first; /* x[first + o * stride] for place o */
+    int64_t from, to, first; /* output position o reads x[first + o * stride] */
 } run;
 
 static run run_of(const fl_conv *g, int64_t j)
@@ -34,8 +34,8 @@ static run run_of(const fl_conv *g, int64_t j)
     return (run){from < to ? from : to, to, first};
 }
 
-/* The row of the input that output row o meets with filter row i; beyond the
- * input: padding. */
+/* The row of the input that filter row i is applied to for output row o. A row
+ * outside the input is padding. */
 static int64_t row_of(const fl_conv *g, int64_t o, int64_t i)
 {
     return o * g->stride[0] + i * g->dilation[0] - g->pad[0];
@@ -63,7 +63,8 @@ static void FN(add_run)(const fl_conv *g, run r, const REAL *col, REAL *x)
         x[r.first + o * g->stride[1]] += col[o];
 }
 
-/* Every run of an image's group: from x to columns, or added back. */
+/* Copy every run of one group of an image from x to columns, or add the columns
+ * back to x. */
 static void FN(columns)(const fl_conv *g, bool back, REAL *x, REAL *col)
 {
     for (int64_t c = 0; c < g->c / g->groups; c++, x += g->h * g->w)

@@ -12,7 +12,7 @@
 
 #include "op/op.h"
 
-/* Compared byte by byte: no holes. */
+/* Structs are compared byte by byte, so there must be no padding. */
 typedef struct fl_conv {
     int64_t n, c, h, w; /* Input [n, c, h, w] */
     int64_t m, kh, kw;  /* Filter [m, c / groups, kh, kw] */
@@ -21,13 +21,13 @@ typedef struct fl_conv {
     int64_t stride[2], pad[2], dilation[2]; /* down, across */
 } fl_conv;
 
-/* Gradients that nobody wants are NULL. */
+/* Gradients that are not needed are NULL. */
 typedef struct fl_conv_grads {
     void *input, *filter;
 } fl_conv_grads;
 
-/* False: oneDNN has nothing good for it. What it makes for a shape is kept in
- * the frame's scratch. */
+/* Returns false if oneDNN has no fast code for this shape. What oneDNN prepares
+ * for a shape is kept in the frame's scratch. */
 bool fl_conv_dnn(fl_call *c, const fl_conv *g, const float *x, const float *w,
                  float *y);
 /* relu(Output + Bias) with its channels last: y is [n, oh, ow, m]. */
@@ -37,15 +37,26 @@ bool fl_conv_dnn_relu(fl_call *c, const fl_conv *g, const float *x,
 bool fl_conv_dnn_grad(fl_call *c, const fl_conv *g, bool last, const float *x,
                       const float *w, const float *dy, fl_conv_grads out);
 
-/* Any shape. `col` is fl_conv_space. */
+/* Whether fl_conv_last_grad is the faster way. There must be at least one
+ * image. */
+bool fl_conv_last_pays(const fl_conv *g);
+/* By matrix products; dy has its channels last. */
+fl_err fl_conv_last_grad(fl_call *c, const fl_conv *g, const float *x,
+                         const float *w, const float *dy,
+                         fl_conv_grads out) FL_MUST_CHECK;
+
+/* [rows, columns] -> [columns, rows] */
+void fl_turn_f32(int64_t rows, int64_t columns, const float *from, float *to);
+
+/* For any shape. `col` is the memory from fl_conv_space. */
 void fl_conv_gemm(fl_dtype t, const fl_conv *g, const void *x, const void *w,
                   void *col, void *y);
 void fl_conv_gemm_grad(fl_dtype t, const fl_conv *g, const void *x,
                        const void *w, const void *dy, void *col,
                        fl_conv_grads out);
 
-/* Memory for the columns, in the workspace. NULL: it is not to be had, which
- * fl_fail has told; return FL_ENOMEM. */
+/* Memory for the columns, in the workspace. Returns NULL if there is not enough
+ * memory; fl_fail was called, and the caller returns FL_ENOMEM. */
 void *fl_conv_space(fl_call *c, const fl_conv *g, fl_dtype t) FL_MUST_CHECK;
 
 #endif

@@ -3,7 +3,7 @@
  *
  * Its kernels are best with channels last: on the layers of LeNet they take
  * 1.5 times as long in blocks of channels, and twice in our own order. So
- * tensors are turned on the way in and out, which costs a few per cent. */
+ * tensors are reordered on the way in and out, which costs a few per cent. */
 #include "kernel/conv.h"
 
 #include "base/mem.h"
@@ -14,7 +14,7 @@
 /* What a frame keeps between calls. */
 typedef struct space {
     fl_conv made_for;
-    bool made, good; /* something was made for it; it works */
+    bool made, good; /* steps were made for this shape; they can be used */
     dnnl_engine_t engine;
     fl_dnn_step step[2]; /* forward; or by weights, by data */
 } space;
@@ -53,14 +53,15 @@ void *fl_conv_space(fl_call *c, const fl_conv *g, fl_dtype t)
 
 /* --- Descriptions ------------------------------------------------------ */
 
-/* The three tensors as ours, and as oneDNN may choose them. */
+/* The descriptors of the three tensors: in our order, and in the order that
+ * oneDNN chooses. */
 typedef struct descs {
     dnnl_memory_desc_t x, w, bias, y;
     dnnl_memory_desc_t any_x, any_w, any_y;
     dnnl_dims_t stride, dilation, pad;
 } descs;
 
-/* last: our y has its channels last. */
+/* `last`: y has its channels last. */
 static bool describe(const fl_conv *g, bool last, descs *d)
 {
     dnnl_dims_t x = {g->n, g->c, g->h, g->w}, y = {g->n, g->m, g->oh, g->ow};
@@ -89,7 +90,7 @@ static bool describe(const fl_conv *g, bool last, descs *d)
     for (int i = 0; i < 2; i++) {
         d->stride[i] = g->stride[i];
         d->pad[i] = g->pad[i];
-        d->dilation[i] = g->dilation[i] - 1; /* oneDNN counts the gaps */
+        d->dilation[i] = g->dilation[i] - 1; /* oneDNN counts skipped ones */
     }
     return true;
 }
@@ -180,7 +181,8 @@ static bool make_by_data(fl_dnn_step *s, const descs *d, dnnl_engine_t engine,
 typedef bool (*make)(fl_dnn_step *, const descs *, dnnl_engine_t,
                      const_dnnl_primitive_desc_t);
 
-/* Steps by `how`, NULL where one is not wanted. */
+/* Make the steps with the functions in `how`; an entry is NULL if its step is
+ * not needed. */
 static bool make_steps(space *s, const fl_conv *g, bool last, const make how[2])
 {
     descs d = {0};
@@ -200,7 +202,8 @@ static bool make_steps(space *s, const fl_conv *g, bool last, const make how[2])
     return good;
 }
 
-/* Steps for this shape, made now unless the last call had it too. */
+/* The steps for this shape. They are made now unless the last call had the same
+ * shape. */
 static space *prepare(fl_call *c, const fl_conv *g, bool last,
                       const make how[2])
 {
@@ -215,7 +218,8 @@ static space *prepare(fl_call *c, const fl_conv *g, bool last,
     return s;
 }
 
-/* Memory for both steps; NULL also where there is nothing good to run. */
+/* Memory for both steps. Returns NULL also if oneDNN has no fast code for this
+ * shape. */
 static void *workspace_of(fl_call *c, const space *s)
 {
     const size_t a = s->step[0].bytes, b = s->step[1].bytes;

@@ -110,7 +110,7 @@ static size_t reserve(fl_dnn_step *s, dnnl_memory_t m)
     return at;
 }
 
-/* Packed arguments behind one another, beginning with `first`. */
+/* Place the packed arguments one after the other, beginning with `first`. */
 static void lay_out(fl_dnn_step *s, int first)
 {
     s->bytes = 0;

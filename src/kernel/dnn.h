@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dnn.h - oneDNN, as our kernels use it.
+/* dnn.h - the interface of our kernels to oneDNN.
  *
  * Tensors lie in memory as plain [n,c,h,w]; a primitive may want another
  * order. A step is one primitive with its arguments: what it wants otherwise is
@@ -7,7 +7,8 @@
  * else is made once for a shape, and running it then allocates nothing of
  * ours.
  *
- * Every function that can fail says so by false: the caller has another way. */
+ * A function that can fail returns false, and the caller then uses another
+ * way. */
 #ifndef FL_KERNEL_DNN_H
 #define FL_KERNEL_DNN_H
 
@@ -15,13 +16,14 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* oneDNN runs on OpenMP, whose threads would fight with ours: whoever calls it
- * says first that this thread wants no help. */
+/* oneDNN uses OpenMP, whose threads would compete with ours. Call this before
+ * oneDNN, so that oneDNN runs on the calling thread alone. */
 void fl_dnn_alone(void);
 
-/* Around whatever computes in oneDNN. Its products put the stack pointer into
- * their own memory for a while; a signal handler that ran then would write its
- * frame over the heap. So signals wait until the product is done. */
+/* Call these before and after a computation of oneDNN. Its matrix products set
+ * the stack pointer to memory of their own for a while; a signal handler that
+ * runs then would overwrite the heap. So signals are blocked until the product
+ * is done. */
 void fl_dnn_enter(sigset_t *was);
 void fl_dnn_leave(const sigset_t *was);
 
@@ -33,10 +35,12 @@ enum {
 typedef struct fl_dnn_arg {
     int id; /* DNNL_ARG_SRC, ... */
     bool out;
-    dnnl_memory_t plain;      /* over the caller's memory */
-    dnnl_memory_t packed;     /* as the primitive wants it; NULL: as it is */
-    dnnl_primitive_t reorder; /* NULL with packed: another step fills it */
-    size_t at;                /* where packed lies in the workspace, in bytes */
+    dnnl_memory_t plain;  /* describes the caller's memory */
+    dnnl_memory_t packed; /* in the order that the primitive needs; NULL: that
+                             of the caller's memory */
+    dnnl_primitive_t reorder; /* between `plain` and `packed`; NULL if another
+                                 step fills `packed` */
+    size_t at; /* offset of `packed` in the workspace, in bytes */
 } fl_dnn_arg;
 
 /* Thread: one at a time. */
@@ -44,32 +48,32 @@ typedef struct fl_dnn_step {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_primitive_t prim;
-    dnnl_memory_t space; /* the primitive's own, behind the arguments */
+    dnnl_memory_t space; /* scratch memory of the primitive */
     size_t space_at;
-    size_t bytes; /* of the workspace */
+    size_t bytes; /* size of the workspace */
     int n;
     fl_dnn_arg arg[FL_DNN_ARGS];
 } fl_dnn_step;
 
-/* What an argument is to the caller. `query` finds what the primitive made of
- * it: dnnl_query_src_md, ... */
+/* An argument as the caller describes it. `query` (dnnl_query_src_md, ...)
+ * returns the order that the primitive has chosen for it. */
 typedef struct fl_dnn_spec {
     int id;
     dnnl_query_t query;
     bool out;
     const dnnl_memory_desc_t *plain;
-    int index; /* of the query; 1: the bias among the weights */
+    int index; /* index for the query; the bias is weight 1 */
 } fl_dnn_spec;
 
 /* The best primitive for an operation desc; `hint` is the forward one's, or
- * NULL. With relu it is the last thing that the primitive does. False also
- * where oneDNN has only its slow reference. The primitive's own memory is the
- * caller's to give. */
+ * NULL. With `relu` the primitive applies relu to its result. Returns false
+ * also if oneDNN has only its slow reference code. The caller provides the
+ * primitive's scratch memory. */
 bool fl_dnn_choose(const void *op, bool relu, dnnl_engine_t engine,
                    const_dnnl_primitive_desc_t hint,
                    dnnl_primitive_desc_t *out);
 
-/* A step that failed to begin still wants its fini. */
+/* Call fini also for a step whose init failed. */
 bool fl_dnn_step_init(fl_dnn_step *s, dnnl_engine_t engine,
                       const_dnnl_primitive_desc_t pd, int n,
                       const fl_dnn_spec *spec);

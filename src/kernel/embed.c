@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* embed.c - rows of a large table by id.
  *
- * Easy to get wrong: a row is rarely aligned to a cache line, so that both its
- * ends are asked for. Widths that click models use are compiled as constants:
+ * Easy to get wrong: a row is rarely aligned to a cache line, so both of its
+ * ends are prefetched. Widths that click models use are compiled as constants:
  * a row of ten floats is then two moves and not a loop. */
 #define FL_SELF "kernel/embed.c"
 #include "kernel/embed.h"
@@ -35,7 +35,7 @@ INLINE void FN(add)(int64_t width, REAL scale, const REAL *restrict from,
         to[j] += scale * from[j];
 }
 
-/* The first of a group is copied, the others are added. */
+/* The first row of a group is copied, the other rows are added to it. */
 INLINE void FN(get)(const fl_embed *e, int64_t width, const REAL *table,
                     REAL *out)
 {
@@ -194,7 +194,7 @@ static fl_err check_dense(const fl_infer *x, int i)
     return FL_OK;
 }
 
-/* Number k of order: what it adds to the shape of the concat. */
+/* Add the input that order[k] names to the shape of the concat. */
 static fl_err add_part(const fl_infer *x, const fl_meta *w, int64_t k,
                        fl_shape *out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* embed.h - rows of a large table by id, memory asked for ahead of its use.
+/* embed.h - rows of a large table by id, with prefetching.
  *
  * A table of millions of rows lies in main memory; each row is a miss of some
- * hundred nanoseconds. The ids are known beforehand, so that rows are asked for
+ * hundred nanoseconds. The ids are known beforehand, so rows are prefetched
  * about twenty ids early and the misses overlap. */
 #ifndef FL_KERNEL_EMBED_H
 #define FL_KERNEL_EMBED_H
@@ -10,7 +10,7 @@
 #include "op/op.h"
 
 enum {
-    FL_EMBED_AHEAD = 20 /* ids; a row is asked for that many before its use */
+    FL_EMBED_AHEAD = 20 /* a row is prefetched this many ids before its use */
 };
 
 /* Ids of one slot: row r of the result belongs to ids[off[r]] up to
@@ -21,7 +21,7 @@ typedef struct fl_embed {
     int64_t rows;    /* of the result */
     int64_t width;   /* elements of a row of the table */
     int64_t step;    /* elements from one row of the result to the next */
-    int64_t padding; /* the id whose row counts as 0, or as not there; -1 */
+    int64_t padding; /* the id whose row counts as 0 or is skipped; -1: none */
 } fl_embed;
 
 /* The ids of a tensor; with `pool` grouped by its last level of sequences. */
@@ -32,17 +32,18 @@ fl_embed fl_embed_of(const fl_tensor *ids, bool pool, int64_t width,
 fl_err fl_embed_check(const char *type, const fl_embed *e,
                       int64_t height) FL_MUST_CHECK;
 
-/* Row r of out = the sum of its rows of the table. */
+/* Row r of out is the sum of the rows of the table that belong to it. */
 void fl_embed_get_f32(const fl_embed *e, const float *table, float *out);
 void fl_embed_get_f64(const fl_embed *e, const double *table, double *out);
 
-/* table[id] += scale * row r of g, row after row, id after id. */
+/* table[id] += scale * row r of g, in the order of rows and of the ids of a
+ * row. */
 void fl_embed_add_f32(const fl_embed *e, float scale, const float *g,
                       float *table);
 void fl_embed_add_f64(const fl_embed *e, double scale, const double *g,
                       double *table);
 
-/* Ask for the first rows of a slot while another is worked on. */
+/* Prefetch the first rows of a slot while another slot is processed. */
 void fl_embed_warm(const fl_embed *e, const void *table, size_t size);
 
 /* --- many slots side by side (fused_embed_*) --- */
@@ -54,9 +55,10 @@ void fl_embed_warm(const fl_embed *e, const void *table, size_t size);
         "padding_idx", FL_ATTR_LONG, .i = -1                                   \
     }
 
-/* Which input stands where in a concat of pooled lookups: number k of `order`
- * is Ids k, or Dense -(k + 1). Checks `order`, Ids, W (slot `table`) and Dense
- * against each other; the shape that the concat has. */
+/* The order of the inputs in a concat of pooled lookups: an entry k of `order`
+ * is Ids k, or Dense -(k + 1) if it is negative. Checks `order`, Ids, W (slot
+ * `table`) and Dense against each other, and computes the shape of the concat.
+ */
 fl_err fl_embed_infer(const fl_infer *x, const char *table,
                       fl_shape *out) FL_MUST_CHECK;
 
@@ -66,11 +68,11 @@ fl_err fl_embed_infer(const fl_infer *x, const char *table,
 fl_err fl_embed_infer_concat(fl_infer *x) FL_MUST_CHECK;
 fl_err fl_embed_cut_lod(fl_call *c) FL_MUST_CHECK;
 
-/* Which row of a list of different ids each id is. Number i of all Ids is
- * row at[i] of id[]. As a tensor, for another op: i64 [2 n + 1], first m, then
- * at[n], then id[n], of which m count. */
+/* A list of the distinct ids, and the position of each id in it: id number i of
+ * all Ids is id[at[i]]. As a tensor for another op it is i64 [2 n + 1]: m, then
+ * at[n], then id[n], of which the first m are used. */
 typedef struct fl_embed_where {
-    int64_t n, m; /* ids; different ones */
+    int64_t n, m; /* number of ids, and of distinct ids */
     const int64_t *at, *id;
 } fl_embed_where;
 
@@ -79,14 +81,14 @@ int64_t fl_embed_count_ids(const fl_call *c);
 
 /* One input of the concat. */
 typedef struct fl_embed_part {
-    fl_embed ids;           /* where dense is NULL */
+    fl_embed ids;           /* used if dense is NULL */
     const fl_tensor *dense; /* [rows,width] */
-    int64_t first;          /* ids in the Ids before it */
-    int64_t column, width;  /* its place in the concat */
+    int64_t first;          /* number of ids in the Ids inputs before it */
+    int64_t column, width;  /* its first column in the concat */
 } fl_embed_part;
 
-/* From left to right, or back; starts with c, table, step and reverse set and
- * the rest zero. */
+/* Visits the parts from left to right, or from right to left. Set c, table,
+ * step and reverse; all other fields start as zero. */
 typedef struct fl_embed_walk {
     const fl_call *c;
     const char *table; /* slot */

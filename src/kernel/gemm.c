@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gemm.c - matrix products: oneDNN where it is good, plain loops elsewhere.
+/* gemm.c - matrix products: oneDNN where it is fast, plain loops elsewhere.
  *
  * oneDNN reaches 90 % of a core's peak on square shapes but a tenth of it where
  * the output has a few columns. Those shapes, and f64, have loops of their own:
@@ -22,12 +22,12 @@
 
 enum {
     LANES = 16,  /* elements of a vector */
-    FEW = 4,     /* columns of a narrow product at most */
-    DEPTH = 512, /* its terms at a time */
+    FEW = 4,     /* largest number of columns of a narrow product */
+    DEPTH = 512, /* terms of a narrow product that are added at a time */
     ROWS = 4,    /* rows of a tile; it is two vectors wide */
     TERMS = 64,  /* rows and columns of a packed panel */
     WIDTH = 128,
-    SMALL = 2048, /* multiplications below which calling oneDNN is dearer */
+    SMALL = 2048, /* with fewer multiplications a call of oneDNN is slower */
 };
 
 #define GEMM   FN(gemm)
@@ -56,7 +56,7 @@ enum {
 #endif
 #ifdef REAL
 
-/* Sixteen elements side by side, wherever they lie. */
+/* Sixteen adjacent elements, which need not be aligned. */
 typedef REAL VEC __attribute__((vector_size(LANES * sizeof(REAL)),
                                 aligned(sizeof(REAL)), may_alias));
 
@@ -66,7 +66,7 @@ typedef struct VIEW {
     int64_t row, col;
 } VIEW;
 
-/* One product. `keep` is beta. */
+/* The arguments of one product. `keep` is beta. */
 typedef struct GEMM {
     int64_t m, n, k;
     REAL alpha;
@@ -83,7 +83,8 @@ static inline void FN(put)(const GEMM *g, REAL sum, REAL *c)
 
 /* --- Narrow ------------------------------------------------------------ */
 
-/* Rows of op(A) times columns of op(B), which stand in `bt`, zeros after. */
+/* Rows of op(A) times columns of op(B). The columns are in `bt`, padded with
+ * zeros. */
 INLINE void FN(dots_of)(const GEMM *g, int n, const REAL (*bt)[DEPTH])
 {
     int64_t tail = g->k % LANES, whole = g->k - tail;
@@ -299,7 +300,7 @@ void fl_gemm_f32(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha,
     gemm_f32 g = product_f32(ta, tb, m, n, k, alpha, a, b, beta, c);
     if (m * n * k == 0) {
         keep_only_f32(m * n, beta, c);
-    } else if (n > 1 && n <= FEW) { /* oneDNN is good at one column */
+    } else if (n > 1 && n <= FEW) { /* oneDNN is fast with one column */
         narrow_f32(&g);
     } else if (n > FEW && m * n * k <= SMALL) {
         tiles_f32(&g);
@@ -310,7 +311,7 @@ void fl_gemm_f32(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha,
             dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a,
                        ta ? m : k, b, tb ? k : n, beta, c, n);
         fl_dnn_leave(&was);
-        if (status != dnnl_success) /* it had no memory for its own panels */
+        if (status != dnnl_success) /* oneDNN had too little memory */
             tiles_f32(&g);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* label.c - labels of classes: where they fit, what they may say. */
+/* label.c - checks the shape and the values of class labels. */
 #include "kernel/label.h"
 
 fl_shape fl_shape_single(const fl_shape *shape, int dim)

@@ -39,7 +39,8 @@ static void copy_run(size_t size, int64_t n, char *to, int64_t to_step,
                      const char *from, int64_t from_step)
 {
     int64_t s = (int64_t)size;
-    switch (size) { /* a constant size becomes one move */
+    switch (size) { /* with a constant size the compiler makes one move
+                       instruction */
     case 8:
         for (int64_t i = 0; i < n; i++)
             memcpy(to + i * to_step * 8, from + i * from_step * 8, 8);
@@ -201,7 +202,7 @@ static bool counts_rows(const fl_infer *x)
     return fl_op_attr(x->def, "by_rows") >= 0 && fl_meta_attr(x, "by_rows")->b;
 }
 
-/* Dimension `at` of Input, or how many sequences there are. */
+/* Dimension `at` of Input, or its number of sequences. */
 static int64_t batch_of(const fl_infer *x, int at)
 {
     const fl_meta *in = fl_meta_in(x, "Input", 0);
@@ -233,7 +234,8 @@ fl_err fl_move_dtype(const fl_infer *x, const char *attr, fl_dtype *out)
 {
     int64_t number = fl_meta_attr(x, attr)->i;
     if (!fl_dtype_valid((int)number))
-        return fl_fail(FL_EINVAL, "%s: %s is %lld, which is no element type",
+        return fl_fail(FL_EINVAL,
+                       "%s: %s is %lld, which is not an element type",
                        fl_meta_type(x), attr, (long long)number);
     *out = (fl_dtype)number;
     return FL_OK;

@@ -40,7 +40,7 @@ static const fl_rows *rows_at(const fl_call *c, int i)
     return v->kind == FL_SELECTED_ROWS ? &v->rows : NULL;
 }
 
-/* How many rows there are in all; the first and the last that have some. */
+/* The total number of rows, and the first and the last input that has any. */
 static int64_t count_rows(const fl_call *c, const fl_rows **first,
                           const fl_rows **last)
 {
@@ -58,7 +58,8 @@ static int64_t count_rows(const fl_call *c, const fl_rows **first,
     return n;
 }
 
-/* One list of all rows, like `like`, in scratch memory. */
+/* A list of all rows, of the type and row shape of `like`, in scratch memory.
+ */
 static fl_err chain(fl_call *c, int64_t n, const fl_rows *like, fl_rows *out)
 {
     size_t width =
@@ -118,7 +119,7 @@ int64_t fl_rows_map_find(const fl_rows_map *m, int64_t row)
     int64_t from = 0, to = m->n;
     if (row < m->low)
         return -1;
-    while (from < to) { /* the first that is not below */
+    while (from < to) { /* the first row that is not below it */
         const int64_t middle = from + (to - from) / 2;
         if (m->order[middle].row < want)
             from = middle + 1;

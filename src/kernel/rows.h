@@ -15,10 +15,10 @@ fl_err fl_rows_pair(fl_call *c, const fl_tensor **x,
 fl_err fl_rows_pair_merged(fl_call *c, const fl_tensor **x,
                            fl_tensor **out) FL_MUST_CHECK;
 
-/* All selected rows of input X, first to last, equal ones added up. */
+/* All selected rows of input X in their order, with equal rows added up. */
 fl_err fl_rows_join(fl_call *c, fl_rows *out) FL_MUST_CHECK;
 
-/* The places of selected rows by their number, in scratch memory. */
+/* The positions of selected rows by their row number, in scratch memory. */
 typedef struct fl_rows_map {
     const fl_row_at *order;
     int64_t n, low;
@@ -26,6 +26,7 @@ typedef struct fl_rows_map {
 
 fl_err fl_rows_map_init(fl_rows_map *m, fl_call *c,
                         const fl_rows *r) FL_MUST_CHECK;
-int64_t fl_rows_map_find(const fl_rows_map *m, int64_t row); /* -1: none */
+/* Returns -1 if the row is not selected. */
+int64_t fl_rows_map_find(const fl_rows_map *m, int64_t row);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rule.c - a rule by dtype, and the numbers of its step. */
+/* rule.c - runs an update rule for a dtype, and computes the numbers of a step.
+ */
 #include "kernel/rule.h"
 
 #include <assert.h>

@@ -6,9 +6,10 @@
  * server that applies from received slices all call the same function, so that
  * they agree to the last bit.
  *
- * Rules work element by element: any slice of a parameter may be updated alone,
- * with the same slice of the gradient and of every state. The exception says
- * so: a `whole` rule (lars) looks at the norm of all it is given. */
+ * Rules work element by element: any slice of a parameter may be updated
+ * alone, with the same slice of the gradient and of every state. The exception
+ * is a rule with the flag `whole` (lars), which computes the norm of the whole
+ * parameter. */
 #ifndef FL_KERNEL_RULE_H
 #define FL_KERNEL_RULE_H
 
@@ -20,9 +21,10 @@ enum {
 };
 
 /* The numbers of one step, made once before any element is touched. A rule
- * reads those that it set. */
+ * reads only the numbers that it has set. */
 typedef struct fl_hyper {
-    double lr; /* the step; adam and adamax: their correction included */
+    double lr; /* learning rate of this step; for adam and adamax it includes
+                  the bias correction */
     double beta1, beta2, epsilon;
     double mu;                  /* momentum */
     double decay;               /* of a running mean */
@@ -31,7 +33,8 @@ typedef struct fl_hyper {
     bool nesterov, centered;
 } fl_hyper;
 
-/* What the numbers are made from: attributes in the order of def->attr. */
+/* The inputs from which the numbers are computed. Attributes are in the order
+ * of def->attr. */
 typedef struct fl_rule_step {
     const fl_op_def *def;
     const fl_attr *attr;
@@ -46,8 +49,8 @@ typedef struct fl_rule_state {
     bool optional;        /* the pointer may be NULL */
 } fl_rule_state;
 
-/* A number of the step: it starts as the attribute, and whoever drives the rule
- * multiplies it with the attribute after each step. */
+/* A power of an attribute: it starts as the attribute, and the caller of the
+ * rule multiplies it by the attribute after each step. */
 typedef struct fl_rule_power {
     const char *slot, *attr; /* NULL ends the list */
 } fl_rule_power;
@@ -81,8 +84,9 @@ void fl_rule_apply(const fl_rule *r, fl_dtype dtype, int64_t n, void *p,
 
 /* --- the operators (update.c) --- */
 
-/* All of Param's shape and dtype, which is f32 or f64; LearningRate and the
- * powers are [1]. Outputs are like their inputs. */
+/* Check that all inputs have the shape and dtype of Param, which is f32 or f64,
+ * and that LearningRate and the powers are [1]. Outputs are like their inputs.
+ */
 fl_err fl_rule_infer(fl_infer *x);
 fl_err fl_rule_run(fl_call *c); /* dense, or selected rows */
 

@@ -5,13 +5,13 @@
 
 #include "op/op.h"
 
-/* A tensor around one of its dims: element j of line (o, i) is at
- * (o * size + j) * inner + i. */
+/* A tensor seen along one of its dimensions: element j of line (o, i) is at (o
+ * * size + j) * inner + i. */
 typedef struct fl_axis {
     int64_t outer, size, inner;
 } fl_axis;
 
-/* `axis` counts from the end where negative. */
+/* A negative `axis` counts from the end. */
 fl_axis fl_axis_of(const fl_shape *s, int64_t axis);
 
 /* y = softmax(x) along the dim. As in the original, exponents below -64 are
@@ -19,7 +19,8 @@ fl_axis fl_axis_of(const fl_shape *s, int64_t axis);
 void fl_softmax_f32(fl_axis at, const float *x, float *y);
 void fl_softmax_f64(fl_axis at, const double *x, double *y);
 
-/* `axis` is a dim of input `slot`; where it counts from 0, in *dim. */
+/* Check that `axis` is a dimension of input `slot`, and set *dim to it, counted
+ * from 0. */
 fl_err fl_meta_axis(const fl_infer *x, const char *slot, int *dim);
 
 #endif

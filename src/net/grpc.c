@@ -45,11 +45,13 @@ enum {
     LEND_LEAST =
         1024,         /* bytes; smaller memory is faster to copy than to lend */
     SLICES_FEW = 16,  /* slices of a message that need no memory of their own */
+    WORDS_FEW = 4,    /* unsent words that need no memory of their own */
     WORDS_PAUSE = 16, /* unsent words after which a served call is not read */
     WORDS_MOST = 1024,    /* unsent words after which a call is ended */
     REQUESTS_ASKED = 256, /* requests that gRPC may deliver before we ask for
                              more; further ones are delivered late */
     CALLS_MOST = 1024,    /* default of opts.max_calls */
+    SPARE_MOST = 16,      /* ended calls whose memory is kept for new ones */
 };
 #define SECOND        INT64_C(1000000000)
 #define STRANGER_TIME (5 * SECOND)   /* limit of a whole call */
@@ -58,6 +60,13 @@ enum {
 static const char health[] = "/grpc.health.v1.Health/Check";
 
 typedef struct rpc_call rpc_call;
+
+/* A packet that gRPC is sending. */
+typedef struct freight {
+    fl_packet *packet;
+    rpc_call *call;
+    fl_count slices;
+} freight;
 
 /* A tag of the completion queue: run is called when its batch is done. */
 typedef struct queue_tag {
@@ -98,6 +107,8 @@ struct fl_rpc {
     FL_VEC(call_slot) slots;
     FL_VEC(uint32_t) free_slots;
     FL_VEC(fl_rpc_peer *) peers;
+    rpc_call *spare[SPARE_MOST]; /* memory for new calls */
+    int spares;
     int64_t live; /* calls that are not freed yet */
     int serving;  /* calls of members that are being served */
     bool healthy, ending, server_stopped;
@@ -113,6 +124,8 @@ struct rpc_call {
     fl_count lent; /* packets that gRPC still uses, plus 1 for `holds` */
     queue_tag arrived, read, wrote, closed, unwound, finished;
     grpc_byte_buffer *in, *out;
+    freight first;       /* of a message, if no other one uses it */
+    fl_count first_used; /* 1: a message uses it */
     grpc_metadata_array head, tail;
     grpc_call_details details;   /* served */
     const fl_rpc_method *method; /* served; NULL: unknown, or health */
@@ -134,6 +147,7 @@ struct rpc_call {
     int unanswered; /* served: words that were not answered */
     FL_VEC(fl_packet *)
     words; /* messages to send; the first `said` were sent */
+    fl_packet *few_words[WORDS_FEW]; /* memory of `words` at first */
     int64_t said;
     bool writing, greeted, mute; /* mute: nothing can be sent any more */
     bool ended, end_sent;        /* this side sends no more; the other knows */
@@ -202,29 +216,25 @@ static void ring_bell(fl_rpc *r, queue_tag *tag)
 
 /* --- received packets --- */
 
-/* What a received packet keeps alive. */
-typedef struct receipt {
-    grpc_byte_buffer *bytes;
-    fl_grpc_library *library;
-} receipt;
-
-static void receipt_drop(void *owner)
+static void drop_bytes(void *bytes)
 {
-    receipt *t = owner;
-    grpc_byte_buffer_destroy(t->bytes);
-    fl_grpc_library_unref(t->library);
-    fl_mem_free(t);
+    grpc_byte_buffer_destroy(bytes);
 }
 
-/* Make a packet of received bytes. Own: takes b. */
+static void drop_library(void *library)
+{
+    fl_grpc_library_unref(library);
+}
+
+/* Make a packet of received bytes. It keeps the library alive, too. Own: takes
+ * b. */
 static fl_packet *unpack_bytes(fl_rpc *r, grpc_byte_buffer *b)
 {
     grpc_byte_buffer_reader reader;
     grpc_slice *s;
     fl_packet *p = fl_packet_new();
-    receipt *t = fl_mem_alloc(sizeof *t);
-    *t = (receipt){b, fl_grpc_library_ref(r->library)};
-    fl_packet_lend(p, NULL, 0, receipt_drop, t);
+    fl_packet_lend(p, NULL, 0, drop_bytes, b);
+    fl_packet_lend(p, NULL, 0, drop_library, fl_grpc_library_ref(r->library));
     if (!grpc_byte_buffer_reader_init(&reader, b))
         return p;
     while (grpc_byte_buffer_reader_peek(&reader, &s))
@@ -289,13 +299,21 @@ static fl_err code_of(const rpc_call *c, fl_rpc_end end)
     }
 }
 
+/* Append what the peer or gRPC says of the end. */
+static void add_why(const rpc_call *c, fl_str *text)
+{
+    fl_str why = {0};
+    fl_str_bytes(&why, GRPC_SLICE_START_PTR(c->why), GRPC_SLICE_LENGTH(c->why));
+    fl_utf8_escape(text, why.at); /* text from the peer */
+    fl_str_fini(&why);
+}
+
 static void tell_done(rpc_call *c)
 {
     fl_rpc_end end = end_of(c);
-    fl_str why = {0}, text = {0};
-    fl_str_bytes(&why, GRPC_SLICE_START_PTR(c->why), GRPC_SLICE_LENGTH(c->why));
-    fl_utf8_escape(&text, why.at); /* text from the peer */
-    fl_str_fini(&why);
+    fl_str text = {0};
+    if (GRPC_SLICE_LENGTH(c->why))
+        add_why(c, &text);
     if (end == FL_RPC_DENIED && !c->status)
         fl_str_add(&text, "the peer answered without a message");
     fl_packet *p = NULL;
@@ -303,9 +321,9 @@ static void tell_done(rpc_call *c)
         p = unpack_bytes(c->rpc, c->in);
         c->in = NULL;
     }
-    fl_rpc_reply reply = {end, code_of(c, end), text.at, p};
+    fl_rpc_reply reply = {end, code_of(c, end), text.at ? text.at : "", p};
     reply.no_listener =
-        end == FL_RPC_REFUSED && strstr(text.at, "Connection refused");
+        end == FL_RPC_REFUSED && strstr(reply.text, "Connection refused");
     c->done.run(c->done.self, c->done.tag, &reply);
     fl_packet_unref(p);
     fl_str_fini(&text);
@@ -318,11 +336,12 @@ static void tell_hangup(rpc_call *c)
         o->hangup(o->self, c->id);
 }
 
-static void call_free(rpc_call *c)
+/* Release what a call has, except its own memory. */
+static void call_fini(rpc_call *c)
 {
     for (int64_t i = c->said; i < c->words.n; i++)
         fl_packet_unref(c->words.at[i]);
-    fl_vec_fini(&c->words);
+    fl_vec_free_grown(c->words.at, c->few_words);
     fl_str_fini(&c->end_why);
     grpc_byte_buffer_destroy(c->in);
     grpc_byte_buffer_destroy(c->out);
@@ -330,7 +349,6 @@ static void call_free(rpc_call *c)
     grpc_metadata_array_destroy(&c->tail);
     grpc_call_details_destroy(&c->details);
     grpc_slice_unref(c->why);
-    fl_mem_free(c);
 }
 
 static void finish_call(void *self, bool ok)
@@ -341,11 +359,16 @@ static void finish_call(void *self, bool ok)
         tell_done(c);
     else
         tell_hangup(c);
-    call_free(c);
+    call_fini(c);
     pthread_mutex_lock(&r->lock);
+    const bool keep = r->spares < SPARE_MOST;
+    if (keep)
+        r->spare[r->spares++] = c;
     if (!--r->live)
         pthread_cond_broadcast(&r->quiet);
     pthread_mutex_unlock(&r->lock);
+    if (!keep)
+        fl_mem_free(c);
 }
 
 static void unwind_call(void *self, bool ok)
@@ -450,13 +473,6 @@ static void read_next(rpc_call *c)
 
 /* --- bytes out --- */
 
-/* A packet that gRPC is sending. */
-typedef struct freight {
-    fl_packet *packet;
-    rpc_call *call;
-    fl_count slices;
-} freight;
-
 static void slice_drop(void *user)
 {
     freight *f = user;
@@ -464,7 +480,10 @@ static void slice_drop(void *user)
     if (fl_count_down(&f->slices))
         return;
     fl_packet_unref(f->packet);
-    fl_mem_free(f);
+    if (f != &c->first)
+        fl_mem_free(f);
+    else
+        fl_count_down(&c->first_used);
     if (!fl_count_down(&c->lent))
         ring_bell(c->rpc, &c->finished);
 }
@@ -485,7 +504,11 @@ static grpc_byte_buffer *pack_packet(rpc_call *c, fl_packet *p)
     grpc_slice few[SLICES_FEW], *slices = few;
     if (n > SLICES_FEW)
         slices = fl_mem_alloc((size_t)n * sizeof *slices);
-    freight *f = fl_mem_alloc(sizeof *f);
+    freight *f = &c->first;
+    if (fl_count_get(&c->first_used))
+        f = fl_mem_alloc(sizeof *f);
+    else
+        fl_count_up(&c->first_used);
     *f = (freight){p, c};
     fl_count_init(&f->slices, 1);
     fl_count_up(&c->lent);
@@ -577,8 +600,11 @@ static bool add_word(rpc_call *c, fl_packet *p, bool last)
     const bool full = ok && c->words.n - c->said >= WORDS_MOST;
     if (full) /* the other side does not read */
         ok = false, c->mute = true;
-    if (ok && p)
+    if (ok && p) {
+        fl_vec_grow_from((void **)&c->words.at, c->few_words, c->words.n,
+                         &c->words.cap, c->words.n + 1, sizeof *c->words.at);
         fl_push(&c->words, p);
+    }
     c->ended |= last;
     pthread_mutex_unlock(&c->rpc->lock);
     if (full)
@@ -719,10 +745,25 @@ static void on_wrote(void *self, bool ok)
     release_on_queue(c);
 }
 
+/* Memory for a call, which is counted from now on. */
+static rpc_call *take_spare(fl_rpc *r)
+{
+    rpc_call *c = NULL;
+    pthread_mutex_lock(&r->lock);
+    r->live++;
+    if (r->spares)
+        c = r->spare[--r->spares];
+    pthread_mutex_unlock(&r->lock);
+    if (!c)
+        return fl_mem_alloc(sizeof *c);
+    memset(c, 0, sizeof *c);
+    return c;
+}
+
 /* Make a call with one reference. */
 static rpc_call *call_new(fl_rpc *r, bool own)
 {
-    rpc_call *c = fl_mem_alloc(sizeof *c);
+    rpc_call *c = take_spare(r);
     c->rpc = r;
     c->own = own;
     c->connection = -1;
@@ -738,9 +779,8 @@ static rpc_call *call_new(fl_rpc *r, bool own)
     grpc_call_details_init(&c->details);
     c->why = grpc_empty_slice();
     c->status = GRPC_STATUS_UNKNOWN;
-    pthread_mutex_lock(&r->lock);
-    r->live++;
-    pthread_mutex_unlock(&r->lock);
+    c->words.at = c->few_words;
+    c->words.cap = WORDS_FEW;
     return c;
 }
 
@@ -1311,6 +1351,8 @@ static void rpc_free(fl_rpc *r)
     close_queue(r);
     pthread_mutex_destroy(&r->lock);
     pthread_cond_destroy(&r->quiet);
+    for (int i = 0; i < r->spares; i++)
+        fl_mem_free(r->spare[i]);
     fl_vec_fini(&r->slots);
     fl_vec_fini(&r->free_slots);
     fl_vec_fini(&r->peers);

@@ -301,17 +301,10 @@ static bool take_socket(fl_listener *l, int fd, const fl_address *from)
     return true;
 }
 
-/* No descriptor is left: accept the next connection with the spare one and
- * close it at once. Also close a stranger's connection, so that a member can
- * connect.
- */
+/* A connection was closed because no descriptor was left. Also close a
+ * stranger's, so that a member can connect. */
 static void turn_away(fl_listener *l)
 {
-    close(l->spare);
-    const int fd = accept(l->fd, NULL, NULL);
-    if (fd >= 0)
-        close(fd);
-    l->spare = open_spare();
     pthread_mutex_lock(&l->lock);
     note(l, "turned away", "a connection",
          "this process may open no more files, see ulimit -n");
@@ -320,6 +313,26 @@ static void turn_away(fl_listener *l)
         fl_remove(&l->strangers, 0);
     }
     pthread_mutex_unlock(&l->lock);
+}
+
+/* No descriptor was left: accept the next connection with the spare one. It is
+ * kept if there is a descriptor for a new spare one, because another thread has
+ * closed a file meanwhile. False: no connection waits. */
+static bool accept_by_spare(fl_listener *l)
+{
+    fl_address from = {.size = sizeof from.at};
+    close(l->spare);
+    const int fd = accept4(l->fd, (struct sockaddr *)&from.at, &from.size,
+                           SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const bool waits = fd >= 0 || errno != EAGAIN;
+    l->spare = open_spare();
+    if (fd >= 0 && l->spare < 0) {
+        close(fd);
+        l->spare = open_spare();
+        turn_away(l);
+    } else if (fd >= 0 ? !take_socket(l, fd, &from) : waits)
+        turn_away(l);
+    return waits;
 }
 
 static bool has_no_file(int error)
@@ -350,7 +363,9 @@ static void accept_some(fl_listener *l)
             pthread_mutex_unlock(&l->lock);
             return;
         }
-        if (has_no_file(error) || (!error && !take_socket(l, fd, &from)))
+        if (has_no_file(error) && !accept_by_spare(l))
+            return;
+        if (!error && !take_socket(l, fd, &from))
             turn_away(l);
     }
 }

@@ -37,8 +37,12 @@ enum {
     SLICE = 100,       /* ms between two calls of opts.poll */
     RETRY = 50,        /* ms between two attempts to connect */
     GRAIN = 256 << 10, /* bytes that are worth a system call and a wakeup */
-    CHUNK = 64 << 10,  /* bytes that are worth a wakeup in shared memory */
-    ALIGN = 64,        /* alignment of a call's data in shared memory */
+    BURST = 1 << 20,   /* bytes sent at once, before this rank receives again */
+    PIECE = 512 << 10, /* bytes received at once to be folded; more would leave
+                          the cache */
+    PAGE = 4096,
+    CHUNK = 64 << 10, /* bytes that are worth a wakeup in shared memory */
+    ALIGN = 64,       /* alignment of a call's data in shared memory */
     HEAD = sizeof(fl_call_head),
     CONTROL_AT = 2,    /* index of the control connections in `polls` */
     KEEPALIVE_IDLE = 5 /* s; an unreachable host is found after 5 + 3 * 3 s */
@@ -65,7 +69,8 @@ struct fl_mesh {
     fl_greeting_key key;
     peer *peers;          /* [world]; that of this rank is not connected */
     struct pollfd *polls; /* [2 + world]: data out, data in, control of each */
-    char *piece; /* FL_MESH_PIECE received bytes before they are folded */
+    char *piece;          /* received bytes that are to be folded: PIECE bytes
+                           * that start somewhere within the first page */
     int listener;
     int local_listener; /* for ranks of this host; -1: none */
     unsigned char host[FL_SHARE_HOST];
@@ -226,6 +231,14 @@ static void set_peer(fl_mesh *m, int rank, fl_mesh_channel c, int fd)
     if (c == FL_MESH_CONTROL)
         m->polls[CONTROL_AT + rank] =
             (struct pollfd){.fd = fd, .events = POLLIN};
+}
+
+/* Within a host nothing is lost or congested. An algorithm that paces what is
+ * sent (BBR) only delays it there. Every process may choose "reno". */
+static void stop_pacing(int fd)
+{
+    static const char name[] = "reno";
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, sizeof name - 1);
 }
 
 /* Divide shared memory into two halves, one for each direction; the lower rank
@@ -573,7 +586,7 @@ static fl_mesh *new_mesh(const fl_mesh_opts *o)
         m->opts.late_after = 5 * FL_SEC;
     m->peers = fl_mem_alloc((size_t)m->world * sizeof *m->peers);
     m->polls = fl_mem_alloc((size_t)(CONTROL_AT + m->world) * sizeof *m->polls);
-    m->piece = fl_mem_alloc(FL_MESH_PIECE);
+    m->piece = fl_mem_alloc(PAGE + PIECE);
     char **endpoints = fl_mem_alloc((size_t)m->world * sizeof *endpoints);
     for (int i = 0; i < m->world; i++) {
         m->peers[i].fd[FL_MESH_CONTROL] = m->peers[i].fd[FL_MESH_DATA] =
@@ -611,7 +624,10 @@ static fl_err join_all(fl_mesh *m)
     fl_ranks_end_wait(m->ranks);
     m->local = 1;
     for (int i = 0; i < m->world; i++)
-        m->local += m->peers[i].local;
+        if (m->peers[i].local) {
+            m->local++;
+            stop_pacing(m->peers[i].fd[FL_MESH_DATA]);
+        }
     m->spin = fl_cores() >= m->local;
     say_notes(m);
     return FL_OK;
@@ -706,7 +722,7 @@ typedef struct flow {
     size_t out_head, in_head; /* bytes of the heads sent and received */
     size_t out_at, in_at;     /* bytes of the current parts sent and received */
     size_t credit;
-    size_t pending; /* bytes in m->piece that are not folded */
+    size_t pending; /* bytes of the piece that are not folded */
     size_t grain;   /* least bytes to send while more are being received */
     size_t out_gap,
         in_gap; /* bytes to skip in shared memory before the heads */
@@ -769,7 +785,7 @@ static bool wants_out(const flow *f)
 static fl_err send_some(fl_mesh *m, flow *f, bool *moved)
 {
     fl_parts *p = &f->move->out;
-    const size_t n = least(sendable(f), FL_MESH_PIECE);
+    const size_t n = least(sendable(f), BURST);
     struct iovec v[2] = {{call_bytes(m) + f->out_head, HEAD - f->out_head},
                          {n ? p->base + p->at[p->part] + f->out_at : NULL, n}};
     const struct msghdr msg = {.msg_iov = v, .msg_iovlen = 2};
@@ -794,20 +810,37 @@ static fl_err check_head(fl_mesh *m, const flow *f)
     return tell_all(m, fl_ranks_compare_call(m->ranks, f->move->from, &f->in));
 }
 
-/* n bytes of the current part were received, into m->piece or into the buffer.
+/* Where the next bytes of the current part belong. */
+static char *in_target(const flow *f)
+{
+    const fl_parts *p = &f->move->in;
+    return p->base + p->at[p->part] + f->in_at;
+}
+
+/* Where bytes wait that are folded into the target: half a page off its place
+ * in its page. At the same place in their pages, the processor would take a
+ * store to one for a store to the other, and wait. */
+static char *piece_start(const fl_mesh *m, const flow *f)
+{
+    return m->piece + ((uintptr_t)in_target(f) + PAGE / 2) % PAGE;
+}
+
+/* n bytes of the current part were received, into the piece or into the buffer.
  */
 static void take_bytes(fl_mesh *m, flow *f, size_t n)
 {
     fl_move *mv = f->move;
     if (mv->folds && n) {
+        const char *piece = piece_start(m, f);
         f->pending += n;
         n = f->pending / mv->size * mv->size;
-        mv->fold(mv->in.base + mv->in.at[mv->in.part] + f->in_at, m->piece,
-                 n / mv->size, true);
+        mv->fold(in_target(f), piece, n / mv->size, true);
         f->pending -= n;
-        memmove(m->piece, m->piece + n, f->pending);
+        f->in_at += n;
+        memmove(piece_start(m, f), piece + n, f->pending);
+    } else {
+        f->in_at += n;
     }
-    f->in_at += n;
     f->credit += n;
     advance_parts(&mv->in, &f->in_at, &mv->folds);
 }
@@ -815,12 +848,11 @@ static void take_bytes(fl_mesh *m, flow *f, size_t n)
 static fl_err receive_some(fl_mesh *m, flow *f, bool *moved)
 {
     fl_parts *p = &f->move->in;
-    size_t n = p->count ? part_size(p) - f->in_at - f->pending : 0;
-    char *to = n ? p->base + p->at[p->part] + f->in_at : NULL;
-    if (f->move->folds) {
-        n = least(n, FL_MESH_PIECE - f->pending);
-        to = m->piece + f->pending;
-    }
+    const size_t left = p->count ? part_size(p) - f->in_at - f->pending : 0;
+    const size_t n = f->move->folds ? least(left, PIECE - f->pending) : left;
+    char *to = !n               ? NULL
+               : f->move->folds ? piece_start(m, f) + f->pending
+                                : in_target(f);
     struct iovec v[2] = {{(char *)&f->in + f->in_head, HEAD - f->in_head},
                          {to, n}};
     struct msghdr msg = {.msg_iov = v, .msg_iovlen = 2};
@@ -958,6 +990,17 @@ static bool is_shared(const fl_mesh *m, int rank)
     return rank >= 0 && m->peers[rank].shared;
 }
 
+/* Least bytes to send to a rank while more are being received. Over a network
+ * they are few, so that it never idles. Within a host the time is that of the
+ * processors: a send and a receive at the two ends of a connection take longer
+ * at the same time than one after the other (docs/why.md). */
+static size_t grain_for(const fl_mesh *m, int rank)
+{
+    if (is_shared(m, rank))
+        return CHUNK;
+    return rank >= 0 && m->peers[rank].local ? BURST : GRAIN;
+}
+
 static fl_err move_some(fl_mesh *m, flow *f, bool *moved)
 {
     const fl_move *mv = f->move;
@@ -1030,9 +1073,8 @@ static void end_wait(fl_mesh *m)
 
 fl_err fl_mesh_move(fl_mesh *m, fl_move *move)
 {
-    flow f = {.move = move,
-              .credit = move->credit,
-              .grain = is_shared(m, move->to) ? CHUNK : GRAIN};
+    flow f = {
+        .move = move, .credit = move->credit, .grain = grain_for(m, move->to)};
     if (is_shared(m, move->to))
         f.out_gap = fl_fifo_gap(&m->peers[move->to].out, ALIGN);
     if (is_shared(m, move->from))

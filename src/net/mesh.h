@@ -21,8 +21,6 @@
 
 enum {
     FL_MESH_WORLD = 256, /* ranks at most: each needs two descriptors */
-    FL_MESH_PIECE =
-        256 << 10, /* bytes that are received before they are folded */
 };
 
 typedef struct fl_mesh fl_mesh; /* Thread: one at a time */

@@ -33,26 +33,6 @@ struct fl_packet {
     char first[ROOM];
 };
 
-/* Memory for one more element of an array that may lie inside its packet. */
-static void reserve_one(void **at, const void *inside, int64_t n, int64_t *cap,
-                        size_t size)
-{
-    if (n < *cap)
-        return;
-    void *had = *at == inside ? NULL : *at;
-    *cap *= 2;
-    void *more = fl_mem_grow(had, (size_t)*cap * size);
-    if (!had)
-        memcpy(more, inside, (size_t)n * size);
-    *at = more;
-}
-
-static void free_array(void *at, const void *inside)
-{
-    if (at != inside)
-        fl_mem_free(at);
-}
-
 fl_packet *fl_packet_new(void)
 {
     fl_packet *p = fl_mem_alloc(sizeof *p);
@@ -78,9 +58,9 @@ void fl_packet_unref(fl_packet *p)
         return;
     for (int64_t i = 0; i < p->loans.n; i++)
         p->loans.at[i].drop(p->loans.at[i].owner);
-    free_array(p->spans.at, p->few_spans);
-    free_array(p->ends.at, p->few_ends);
-    free_array(p->loans.at, p->few_loans);
+    fl_vec_free_grown(p->spans.at, p->few_spans);
+    fl_vec_free_grown(p->ends.at, p->few_ends);
+    fl_vec_free_grown(p->loans.at, p->few_loans);
     fl_mem_free(p);
 }
 
@@ -97,18 +77,18 @@ int fl_packet_spans(const fl_packet *p, const fl_span **out)
 
 static void add_span(fl_packet *p, const void *at, size_t size)
 {
-    reserve_one((void **)&p->ends.at, p->few_ends, p->ends.n, &p->ends.cap,
-                sizeof *p->ends.at);
-    reserve_one((void **)&p->spans.at, p->few_spans, p->spans.n, &p->spans.cap,
-                sizeof *p->spans.at);
+    fl_vec_grow_from((void **)&p->ends.at, p->few_ends, p->ends.n, &p->ends.cap,
+                     p->ends.n + 1, sizeof *p->ends.at);
+    fl_vec_grow_from((void **)&p->spans.at, p->few_spans, p->spans.n,
+                     &p->spans.cap, p->spans.n + 1, sizeof *p->spans.at);
     fl_push(&p->ends, fl_packet_size(p) + size);
     fl_push(&p->spans, (fl_span){at, size});
 }
 
 static void add_loan(fl_packet *p, void (*drop)(void *owner), void *owner)
 {
-    reserve_one((void **)&p->loans.at, p->few_loans, p->loans.n, &p->loans.cap,
-                sizeof *p->loans.at);
+    fl_vec_grow_from((void **)&p->loans.at, p->few_loans, p->loans.n,
+                     &p->loans.cap, p->loans.n + 1, sizeof *p->loans.at);
     fl_push(&p->loans, (loan){drop, owner});
 }
 

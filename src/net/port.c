@@ -5,6 +5,7 @@
  * /proc/PID/fd has the inodes that a process has open, if we may read it. */
 #include "net/port.h"
 
+#include "base/utf8.h"
 #include "net/address.h"
 
 #include <dirent.h>
@@ -16,6 +17,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum {
+    COMMAND = 80, /* bytes of a command line that are shown */
+};
 
 /* The address to bind: the first IPv4 address, or else the first one. */
 static fl_err resolve(const char *address, fl_address *out)
@@ -127,16 +132,26 @@ static bool has_open(const char *pid, const char *socket)
     return found;
 }
 
-static void name_of(const char *pid, char out[64])
+/* Append the command line, or if there is none the name of the program. */
+static void add_command(const char *pid, fl_str *out)
 {
-    char path[300];
-    snprintf(path, sizeof path, "/proc/%s/comm", pid);
-    FILE *f = fopen(path, "re");
-    if (!f || !fgets(out, 64, f))
-        snprintf(out, 64, "?");
-    out[strcspn(out, "\n")] = 0;
-    if (f)
-        fclose(f);
+    static const char *const files[] = {"cmdline", "comm"};
+    char path[300], text[COMMAND + 1];
+    size_t n = 0;
+    for (int i = 0; i < 2 && !n; i++) {
+        snprintf(path, sizeof path, "/proc/%s/%s", pid, files[i]);
+        FILE *f = fopen(path, "re");
+        n = f ? fread(text, 1, COMMAND, f) : 0;
+        if (f)
+            fclose(f);
+    }
+    while (n && (!text[n - 1] || text[n - 1] == '\n'))
+        n--;
+    for (size_t i = 0; i < n; i++) /* a zero ends each argument */
+        if (!text[i])
+            text[i] = ' ';
+    text[n] = 0;
+    fl_utf8_escape(out, n ? text : "?");
 }
 
 /* The inode of the socket that listens there; 0: none does. */
@@ -146,20 +161,21 @@ static unsigned long find_listener(const fl_address *a)
     return inode ? inode : listener("/proc/net/tcp6", a);
 }
 
-/* Append "process 4711 (python3)", or why no process can be named. The search
- * reads the list of open files of every process; on a busy host the holder may
- * have ended before the search reaches it. */
+/* Append "process 4711 (python3 train.py)", or why no process can be named. The
+ * search reads the list of open files of every process; on a busy host the
+ * holder may have ended before the search reaches it. */
 static void add_holder(const fl_address *a, fl_str *out)
 {
-    char socket[64], name[64];
+    char socket[64];
     const unsigned long inode = find_listener(a);
     DIR *d = inode ? opendir("/proc") : NULL;
     snprintf(socket, sizeof socket, "socket:[%lu]", inode);
     for (struct dirent *e; d && !out->n && (e = readdir(d));) {
         if (!strspn(e->d_name, "123456789") || !has_open(e->d_name, socket))
             continue;
-        name_of(e->d_name, name);
-        fl_str_printf(out, "process %s (%s)", e->d_name, name);
+        fl_str_printf(out, "process %s (", e->d_name);
+        add_command(e->d_name, out);
+        fl_str_add(out, ")");
     }
     if (d)
         closedir(d);

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ring.c - a ring for large messages, trees for small ones.
+/* ring.c - a ring for large messages, pairs of ranks for smaller ones.
  *
  *     ring    Each rank sends to the next one. Part c starts at rank c; each
  *             rank adds its own elements and sends the bytes on as they arrive;
- *             after world - 1 hops the sum is complete and goes round once
- * more. double  Pairs of ranks at distance 1, 2, 4, .. exchange all they have.
+ *             after world - 1 hops the sum is complete and makes a second
+ *             round.
+ *     halve   Pairs of ranks at distance .., 4, 2, 1 divide what they have:
+ *             each sends one half and adds the other. In the end each rank has
+ *             the sum of one part; then the pairs exchange sums in reverse
+ *             order. That is as many bytes as in a ring with fewer waits, but
+ *             bytes are not sent on while others arrive.
+ *     double  Pairs of ranks at distance 1, 2, 4, .. exchange all they have.
  *             Ranks beyond the largest power of two first send theirs to a rank
  *             below it, and at the end receive the result from it.
  *
  * The elements of a part are combined in the order of ranks, beginning with the
- * part's owner (ring), or by the tree of pairs, lower rank first (double). So
- * the bits do not depend on timing. */
+ * part's owner (ring), or by the tree of pairs (halve; double: lower rank
+ * first). So the bits do not depend on timing. */
 #include "net/ring.h"
 
 #include "base/clones.h"
@@ -18,6 +24,8 @@
 enum {
     SMALL = 32 << 10, /* bytes; up to this size fewer hops are faster than fewer
                          bytes */
+    MIDDLE = 4 << 20, /* bytes; up to this size fewer waits are faster than
+                         bytes that are sent on as they arrive */
 };
 
 /* --- folds ---------------------------------------------------------------- */
@@ -154,15 +162,60 @@ static fl_err reduce_by_doubling(fl_mesh *m, void *x, const kind *k,
     return extra >= 0 ? exchange(m, extra, x, -1, NULL, bytes) : FL_OK;
 }
 
+/* Divide n elements into a part for each rank: part i is at[i] .. at[i + 1], in
+ * bytes. */
+static void divide_parts(const fl_mesh *m, size_t n, size_t size, size_t *at)
+{
+    const size_t world = (size_t)fl_mesh_world(m);
+    for (size_t i = 0; i <= world; i++) /* avoids n * i, which could overflow */
+        at[i] = (n / world * i + n % world * i / world) * size;
+}
+
 static fl_err reduce_by_ring(fl_mesh *m, void *x, const kind *k, fl_fold *fold,
                              size_t n)
 {
-    const size_t world = (size_t)fl_mesh_world(m);
+    const int world = fl_mesh_world(m);
     size_t at[FL_MESH_WORLD + 1];
-    for (size_t i = 0; i <= world; i++) /* avoids n * i, which could overflow */
-        at[i] = (n / world * i + n % world * i / world) * k->size;
-    return pass_round(m, x, at, fl_mesh_rank(m), 2 * ((int)world - 1),
-                      (int)world - 1, fold, k->size);
+    divide_parts(m, n, k->size, at);
+    return pass_round(m, x, at, fl_mesh_rank(m), 2 * (world - 1), world - 1,
+                      fold, k->size);
+}
+
+/* A step of halving, between two ranks at a distance that is a power of two.
+ * Each of them has its half of their parts. With a fold each rank sends the
+ * half of the other one and combines its own half with what it receives.
+ * Without a fold each sends its own half. */
+static fl_err swap_halves(fl_mesh *m, void *x, const size_t *at, int distance,
+                          fl_fold *fold, size_t size)
+{
+    const int rank = fl_mesh_rank(m), peer = rank ^ distance;
+    const int mine = rank & -distance, other = peer & -distance;
+    const size_t my_half[] = {at[mine], at[mine + distance]};
+    const size_t other_half[] = {at[other], at[other + distance]};
+    fl_move move = {
+        .to = peer,
+        .from = peer,
+        .out = {x, fold ? other_half : my_half, 1, 0, 1},
+        .in = {x, fold ? my_half : other_half, 1, 0, 1},
+        .fold = fold,
+        .folds = fold != NULL,
+        .size = size,
+    };
+    return fl_mesh_move(m, &move);
+}
+
+/* The number of ranks is a power of two. */
+static fl_err reduce_by_halving(fl_mesh *m, void *x, const kind *k,
+                                fl_fold *fold, size_t n)
+{
+    const int world = fl_mesh_world(m);
+    size_t at[FL_MESH_WORLD + 1];
+    divide_parts(m, n, k->size, at);
+    for (int distance = world / 2; distance; distance /= 2)
+        FL_TRY(swap_halves(m, x, at, distance, fold, k->size));
+    for (int distance = 1; distance < world; distance *= 2)
+        FL_TRY(swap_halves(m, x, at, distance, NULL, k->size));
+    return FL_OK;
 }
 
 /* Broadcast along the chain of ranks from root on. */
@@ -186,16 +239,16 @@ static fl_err broadcast_by_chain(fl_mesh *m, int root, void *x, size_t size)
 static fl_err broadcast_by_tree(fl_mesh *m, int root, void *x, size_t size)
 {
     const int world = fl_mesh_world(m);
-    const int place = (fl_mesh_rank(m) - root + world) % world; /* root has 0 */
+    const int hops = (fl_mesh_rank(m) - root + world) % world; /* from root */
     int distance = 1;
-    while (distance < world && !(place & distance))
+    while (distance < world && !(hops & distance))
         distance *= 2;
-    if (place)
+    if (hops)
         FL_TRY(
-            exchange(m, -1, NULL, (place - distance + root) % world, x, size));
+            exchange(m, -1, NULL, (hops - distance + root) % world, x, size));
     for (distance /= 2; distance; distance /= 2)
-        if (place + distance < world)
-            FL_TRY(exchange(m, (place + distance + root) % world, x, -1, NULL,
+        if (hops + distance < world)
+            FL_TRY(exchange(m, (hops + distance + root) % world, x, -1, NULL,
                             size));
     return FL_OK;
 }
@@ -209,11 +262,16 @@ fl_err fl_ring_all_reduce(fl_mesh *m, fl_reduce how, fl_dtype type, void *x,
     FL_TRY(find_kind(type, how, &k));
     FL_TRY(fl_mesh_begin(m, "all-reduce %s of %lld %s", names[how],
                          (long long)n, k->name));
-    if (fl_mesh_world(m) == 1)
+    const int world = fl_mesh_world(m);
+    const size_t bytes = (size_t)n * k->size;
+    if (world == 1)
         return FL_OK;
-    return (size_t)n * k->size <= SMALL
-               ? reduce_by_doubling(m, x, k, k->fold[how], (size_t)n)
-               : reduce_by_ring(m, x, k, k->fold[how], (size_t)n);
+    if (bytes <= SMALL)
+        return reduce_by_doubling(m, x, k, k->fold[how], (size_t)n);
+    /* Two ranks have as many waits in the ring. */
+    if (bytes <= MIDDLE && world > 2 && !(world & (world - 1)))
+        return reduce_by_halving(m, x, k, k->fold[how], (size_t)n);
+    return reduce_by_ring(m, x, k, k->fold[how], (size_t)n);
 }
 
 fl_err fl_ring_reduce_scatter(fl_mesh *m, fl_reduce how, fl_dtype type, void *x,

@@ -273,18 +273,18 @@ static fl_err reduce_rounded(member *m)
                               LARGE - 1002);
 }
 
-static void gives_all_ranks_and_runs_the_same_bits(void)
+static void check_bits(int world)
 {
     unsigned char *first = NULL;
     failures = 0;
     for (int run = 0; run < 2; run++) {
         job j; /* shared memory and TCP give the same bits */
         over_tcp = run;
-        set_up(&j, MOST, reduce_rounded);
+        set_up(&j, world, reduce_rounded);
         run_threads(&j);
         over_tcp = false;
         check_all_ok(&j);
-        for (int i = 0; i < MOST; i++) {
+        for (int i = 0; i < world; i++) {
             if (first)
                 CHECK(!memcmp(j.member[i].x, first, LARGE * sizeof(float)));
             else
@@ -295,6 +295,12 @@ static void gives_all_ranks_and_runs_the_same_bits(void)
     }
     CHECK_INT(failures, 0);
     fl_mem_free(first);
+}
+
+static void gives_all_ranks_and_runs_the_same_bits(void)
+{
+    check_bits(4); /* halving */
+    check_bits(5); /* a ring */
 }
 
 static fl_err count_allocations(member *m)

@@ -66,7 +66,7 @@ void fl_rpc_set_token(fl_rpc *r, const char *token);
 /* Begin to serve on "host:port" (port 0: any free port); *port becomes the
  * port. May be called once. The port is not shared with other processes. Err:
  * EIO if the port is taken; the message names the process if possible ("port
- * 6174 on 127.0.0.1 is taken by process 4711 (python3)"). */
+ * 6174 on 127.0.0.1 is taken by process 4711 (python3 train.py)"). */
 fl_err fl_rpc_listen(fl_rpc *r, const char *address, int *port) FL_MUST_CHECK;
 
 /* Check that it still listens. Err: EIO. */

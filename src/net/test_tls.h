@@ -15,9 +15,10 @@
  * given, is what it shows. */
 static inline fl_tls *make_tls(fl_ca *ca, fl_ca *shown, int days)
 {
-    char folder[] = "/tmp/fluid-tls-XXXXXX", path[3][64];
+    char folder[200], path[3][256];
     char *pem[3] = {NULL, NULL, (char *)fl_ca_pem(ca)};
     fl_tls *t = NULL;
+    snprintf(folder, sizeof folder, "%s/tls-XXXXXX", fl_test_dir());
     CHECK_OK(fl_disk_real()->mkdtemp(fl_disk_real(), folder));
     CHECK_OK(
         fl_ca_issue(shown ? shown : ca, "127.0.0.1", days, &pem[0], &pem[1]));

@@ -171,14 +171,15 @@ static void refuses_plain_text(void)
 static void names_the_file_that_is_wrong(void)
 {
     fl_ca *ca, *other;
-    char *cert, *key, *more, *none, folder[] = "/tmp/fluid-tls-XXXXXX";
-    char a[64], b[64], c[64];
+    char *cert, *key, *more, *none, folder[200];
+    char a[256], b[256], c[256];
     fl_tls *t;
     const fl_disk *d = fl_disk_real();
     CHECK_OK(fl_ca_new(&ca));
     CHECK_OK(fl_ca_new(&other));
     CHECK_OK(fl_ca_issue(ca, "node1", 1, &cert, &key));
     CHECK_OK(fl_ca_issue(ca, "node1", 1, &none, &more));
+    snprintf(folder, sizeof folder, "%s/tls-XXXXXX", fl_test_dir());
     CHECK_OK(d->mkdtemp(d, folder));
     snprintf(a, sizeof a, "%s/cert", folder);
     snprintf(b, sizeof b, "%s/key", folder);

@@ -30,8 +30,8 @@ static fl_err check_side(const fl_op_def *def, const char *side,
                strcmp(slots[s].name, args[i].slot))
             s++;
         if (s == FL_SLOTS || !slots[s].name)
-            return fl_fail(FL_EINVAL, "%s: there is no %s %s", def->type, side,
-                           args[i].slot);
+            return fl_fail(FL_EINVAL, "%s: the operator has no %s %s",
+                           def->type, side, args[i].slot);
         if (args[i].n > 1 && !(slots[s].flags & FL_MANY))
             return fl_fail(FL_EINVAL, "%s: %s %s has %d names, expected one",
                            def->type, side, args[i].slot, args[i].n);
@@ -85,8 +85,8 @@ static fl_err check_attrs(const fl_op_def *def, fl_desc *d, bool lenient)
             FL_TRY(fl_attr_convert(d->arena, def->type, &def->attr[spec],
                                    &d->attr[i], &d->attr[i]));
         else if (!lenient && !fl_attr_common(d->attr[i].name))
-            return fl_fail(FL_EINVAL, "%s: there is no attribute %s", def->type,
-                           d->attr[i].name);
+            return fl_fail(FL_EINVAL, "%s: the operator has no attribute %s",
+                           def->type, d->attr[i].name);
         else
             FL_TRY(check_layout(def, &d->attr[i]));
     }

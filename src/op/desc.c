@@ -142,6 +142,25 @@ static const char *first(const fl_args *args)
     return args && args->n ? args->name[0] : NULL;
 }
 
+static bool has_name(const fl_args *args, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < args[i].n; j++)
+            if (!strcmp(args[i].name[j], name))
+                return true;
+    return false;
+}
+
+bool fl_desc_reads(const fl_desc *d, const char *name)
+{
+    return has_name(d->in, d->n_in, name);
+}
+
+bool fl_desc_writes(const fl_desc *d, const char *name)
+{
+    return has_name(d->out, d->n_out, name);
+}
+
 const char *fl_desc_in1(const fl_desc *d, const char *slot)
 {
     return first(fl_desc_in(d, slot));

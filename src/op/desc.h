@@ -27,6 +27,10 @@ const fl_args *fl_desc_in(const fl_desc *d, const char *slot); /* NULL: none */
 const fl_args *fl_desc_out(const fl_desc *d, const char *slot);
 const fl_attr *fl_desc_attr(const fl_desc *d, const char *name);
 
+/* Whether any slot has the variable. */
+bool fl_desc_reads(const fl_desc *d, const char *name);
+bool fl_desc_writes(const fl_desc *d, const char *name);
+
 /* First name of a slot, or NULL. */
 const char *fl_desc_in1(const fl_desc *d, const char *slot);
 const char *fl_desc_out1(const fl_desc *d, const char *slot);

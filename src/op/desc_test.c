@@ -111,11 +111,11 @@ static void slots_that_are_wrong_are_refused(void)
     fl_desc *d = good(a);
     fl_desc_set_in1(d, "Y", "y");
     CHECK_ERR(fl_desc_check(&pad, d, false), FL_EINVAL,
-              "pad: there is no input Y");
+              "pad: the operator has no input Y");
     d = good(a);
     fl_desc_set_out1(d, "Y", "y");
     CHECK_ERR(fl_desc_check(&pad, d, true), FL_EINVAL,
-              "pad: there is no output Y");
+              "pad: the operator has no output Y");
     d = good(a);
     fl_desc_set_in(d, "X", 2, two);
     CHECK_ERR(fl_desc_check(&pad, d, false), FL_EINVAL,
@@ -150,7 +150,7 @@ static void attributes_that_are_wrong_are_refused(void)
     fl_desc *d = good(a);
     fl_desc_set_attr(d, &(fl_attr){"depth", FL_ATTR_INT});
     CHECK_ERR(fl_desc_check(&pad, d, false), FL_EINVAL,
-              "pad: there is no attribute depth");
+              "pad: the operator has no attribute depth");
     CHECK_OK(fl_desc_check(&pad, d, true)); /* a file from elsewhere */
     d = good(a);
     fl_desc_set_attr(d, &(fl_attr){"op_role", FL_ATTR_INT});

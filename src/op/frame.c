@@ -5,6 +5,8 @@
  * ParamOut). Its elements are then needed and must not be lost to a resize. */
 #include "op/frame.h"
 
+#include "base/atomic.h"
+
 #include "base/mem.h"
 
 #include <string.h>
@@ -32,7 +34,7 @@ static fl_err bind_side(fl_arena *a, const fl_slot *slots,
     return FL_OK;
 }
 
-/* Two outputs in one variable would have to have two shapes at once. */
+/* Refuse two outputs in one variable: it would need two shapes. */
 static fl_err check_apart(const fl_call *c, const fl_value *v, int slot, int at)
 {
     const char *name = c->def->out[slot].name;
@@ -192,7 +194,8 @@ static fl_err read_inputs(fl_frame *f)
     return FL_OK;
 }
 
-/* Does it group just these rows? (Its own levels fit since it was made.) */
+/* Whether the LoD describes exactly these rows. Its levels were checked when it
+ * was made. */
 static bool lod_fits(const fl_lod *lod, const fl_shape *s)
 {
     int last = lod->levels - 1;
@@ -200,9 +203,10 @@ static bool lod_fits(const fl_lod *lod, const fl_shape *s)
     return last >= 0 && lod->off[last][lod->n[last] - 1] == rows;
 }
 
-/* May the output lie in its region? Not if an input whose elements are read is
- * there and the output is not its like: the kernel reads each element before it
- * writes the same one, but no others. */
+/* Whether the output may use its region. It may not if an input that is read
+ * uses the same region and has another type or shape: the kernel reads an
+ * element of the input before it writes the element at the same index, and only
+ * that is safe. */
 static bool region_serves(const fl_call *c, const fl_value *v, const fl_meta *m)
 {
     for (int s = 0; s < FL_SLOTS; s++)
@@ -236,10 +240,11 @@ static fl_err size_tensor(const fl_call *c, fl_value *v, const fl_meta *m,
     }
     if (m->lod && lod_fits(m->lod, &m->shape)) {
         if (in_place && t->lod.levels && !fl_lod_equal(&t->lod, m->lod))
-            return fl_fail(FL_EINVAL,
-                           "%s: an output that is also an input would get "
-                           "other sequences (LoD) while they are read",
-                           c->def->type);
+            return fl_fail(
+                FL_EINVAL,
+                "%s: an output that is also an input cannot get another LoD "
+                "while it is read; give the output a variable of its own",
+                c->def->type);
         return fl_lod_ref(&t->lod, m->lod);
     }
     if (!in_place ||
@@ -248,8 +253,9 @@ static fl_err size_tensor(const fl_call *c, fl_value *v, const fl_meta *m,
     return FL_OK;
 }
 
-/* An output that is an input keeps its elements where they are, so their type
- * and shape cannot change; a view's shape can, but not how many there are. */
+/* An output that is also an input keeps its memory, so its type and shape
+ * cannot change. The shape of a view can, but not the number of its elements.
+ */
 static fl_err check_in_place(const fl_call *c, const fl_value *v,
                              const fl_meta *m, const fl_slot *slot)
 {
@@ -272,17 +278,19 @@ static fl_err check_in_place(const fl_call *c, const fl_value *v,
                    fl_shape_text(&m->shape, is));
 }
 
-/* The gradient of an input that is not there. */
+/* The error for the gradient of an input that is missing. */
 static fl_err no_shape(const fl_call *c, const fl_slot *slot, int i)
 {
     int n = (int)(strlen(slot->name) - strlen(FL_GRAD_SUFFIX));
-    return fl_fail(FL_EINVAL,
-                   "%s: output %s \"%s\" has no shape: there is no %.*s",
-                   c->def->type, slot->name,
-                   fl_desc_out(c->desc, slot->name)->name[i], n, slot->name);
+    return fl_fail(
+        FL_EINVAL,
+        "%s: output %s \"%s\" has no shape, because input %.*s is missing",
+        c->def->type, slot->name, fl_desc_out(c->desc, slot->name)->name[i], n,
+        slot->name);
 }
 
-/* A kernel that sizes its output itself would free what it reads. */
+/* A kernel that resizes its output itself would free the input that it reads.
+ */
 static fl_err check_sized_by_kernel(const fl_frame *f, const fl_value *v,
                                     const fl_slot *slot)
 {
@@ -291,12 +299,12 @@ static fl_err check_sized_by_kernel(const fl_frame *f, const fl_value *v,
         !fl_call_reads(c, v))
         return FL_OK;
     return fl_fail(FL_EINVAL,
-                   "%s: output %s is also an input; its shape depends on "
-                   "values, so that it needs a variable of its own",
+                   "%s: output %s is also an input; its shape depends on the "
+                   "values of inputs, so it needs a variable of its own",
                    c->def->type, slot->name);
 }
 
-/* Rows 0, 1, 2 ... of a variable that holds selected rows. */
+/* Size a variable that holds selected rows: rows 0, 1, 2, ... */
 static fl_err size_rows(fl_rows *r, const fl_meta *m)
 {
     fl_shape s = m->shape;
@@ -337,16 +345,16 @@ static fl_err size_outputs(fl_frame *f)
     return FL_OK;
 }
 
-static _Thread_local uint64_t prepared;
+static fl_count prepared;
 
 uint64_t fl_frame_prepared(void)
 {
-    return prepared;
+    return (uint64_t)fl_count_get(&prepared);
 }
 
 fl_err fl_frame_prepare(fl_frame *f)
 {
-    prepared++;
+    fl_count_up(&prepared);
     FL_TRY(read_inputs(f));
     if (!f->call.def->infer)
         return FL_OK;
@@ -358,7 +366,8 @@ fl_err fl_frame_prepare(fl_frame *f)
 fl_err fl_frame_run(fl_frame *f)
 {
     if (!f->call.def->run)
-        return fl_fail(FL_EINVAL, "%s: there is no kernel for it here",
+        return fl_fail(FL_EINVAL,
+                       "%s: this process has no kernel for the operator",
                        f->call.def->type);
     return f->call.def->run(&f->call);
 }

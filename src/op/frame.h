@@ -13,11 +13,12 @@
 typedef struct fl_frame {
     fl_call call;
     fl_infer infer;
-    const fl_desc *desc;         /* names, for sentences */
-    fl_meta *meta_in, *meta_out; /* what infer points to, slot after slot */
+    const fl_desc *desc; /* names, for error messages */
+    fl_meta *meta_in,
+        *meta_out; /* the metas that `infer` points to, slot after slot */
 } fl_frame;
 
-/* The value of a name; NULL only for a reason told with fl_fail. */
+/* The value of a name; NULL: an error, which fl_fail has described. */
 typedef fl_value *(*fl_resolve)(void *self, const char *name);
 
 /* Memory comes from the arena. `resolve` is not asked for "@EMPTY@". EINVAL:
@@ -27,14 +28,16 @@ fl_err fl_frame_init(fl_frame *f, fl_arena *a, const fl_op_def *def,
                      fl_resolve resolve, void *self) FL_MUST_CHECK;
 void fl_frame_fini(fl_frame *f);
 
-/* May its outputs' shapes differ though its inputs' shapes do not? */
+/* Whether the shapes of its outputs may change while those of its inputs do
+ * not. */
 bool fl_frame_moves(const fl_frame *f);
 
-/* The first input variable that holds nothing and should; NULL: none. */
+/* The first input variable that must hold a value and does not; NULL: none. */
 const char *fl_frame_empty(const fl_frame *f);
 
 fl_err fl_frame_prepare(fl_frame *f) FL_MUST_CHECK;
-/* Frames prepared on this thread so far: tests demand that it stands still. */
+/* The number of frames prepared on any thread so far. Tests check that a
+ * steady step prepares none. */
 uint64_t fl_frame_prepared(void);
 fl_err fl_frame_run(fl_frame *f) FL_MUST_CHECK;
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* infer_grad.c - a gradient's shapes by the rule of its forward operator.
+/* infer_grad.c - the shapes of a gradient, from the forward operator's rule.
  *
- * What a kernel computed Out from, its gradient computes back from: the
- * gradient of Out must be what the rule says of Out, or the kernel would read
- * beyond it. */
+ * Out@GRAD must have the shape that the forward rule gives Out. Otherwise the
+ * gradient kernel would read beyond the memory of Out@GRAD. */
 #include "op/op.h"
 
 #include <stdio.h>
@@ -18,7 +17,7 @@ static const char *grad_slot(const char *slot, char name[NAME])
     return name;
 }
 
-/* The rule of fwd on the inputs that its gradient also has. */
+/* Run the rule of fwd on the inputs that its gradient has, too. */
 static fl_err run_forward(const fl_infer *x, const fl_op_def *fwd,
                           fl_meta made[FL_SLOTS])
 {
@@ -37,7 +36,7 @@ static fl_err run_forward(const fl_infer *x, const fl_op_def *fwd,
     return fl_infer_run(&f);
 }
 
-/* S@GRAD like S, all of a list. */
+/* Set S@GRAD like S, for all variables of the slot. */
 static void set_like(const fl_infer *x, const char *slot)
 {
     char name[NAME];

@@ -10,8 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Before a loop over elements: an output may be an input, but no element
- * depends on another. Without it such calls would fall back to single steps. */
+/* Put it before a loop over elements. It tells the compiler that no element
+ * depends on another, even if an output is an input; otherwise such loops are
+ * not vectorised. */
 #ifdef __clang__
 #define FL_APART _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -28,8 +29,8 @@ static inline int64_t fl_whole_pow(int64_t a, int64_t b)
     return (int64_t)y;
 }
 
-/* The elements of an output that sums are added to, all 0; NULL where nobody
- * wants it. */
+/* The elements of an output to which sums are added, set to 0; NULL: the output
+ * is not wanted. */
 static inline void *fl_cleared(fl_tensor *t)
 {
     if (!t)

@@ -229,6 +229,11 @@ struct fl_op_def {
     fl_err (*grad_infer)(fl_infer *x); /* S@GRAD like S unless said */
     fl_err (*make_grad)(fl_grads *g);  /* the gradient is other operators */
 
+    /* Prepare the run after the next one: called when the inputs of slot
+     * ahead_in are those of that run, if all of them are fed. */
+    void (*ahead)(fl_call *c);
+    const char *ahead_in;
+
     const fl_op_def *forward;   /* set by the registry: whose gradient it is */
     const struct fl_rule *rule; /* optimisers: the update, row by row */
 };

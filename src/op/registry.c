@@ -29,7 +29,7 @@ static bool is_grad_name(const char *name)
     return fl_ends_with(name, FL_GRAD_SUFFIX);
 }
 
-/* The slot that `name` (S or S@GRAD) speaks of. */
+/* The slot that `name` (S or S@GRAD) refers to. */
 static const fl_slot *slot_of(const fl_op_def *def, const char *name)
 {
     size_t n = strlen(name) - (is_grad_name(name) ? strlen(FL_GRAD_SUFFIX) : 0);
@@ -48,7 +48,7 @@ static fl_err check_slots(const fl_op_def *def, const fl_slot *slots,
     for (int i = 0; i < FL_SLOTS && slots[i].name; i++)
         for (int j = 0; j < i; j++)
             if (!strcmp(slots[i].name, slots[j].name))
-                return fl_fail(FL_EINVAL, "%s: %s slot %s stands twice",
+                return fl_fail(FL_EINVAL, "%s: %s slot %s is listed twice",
                                def->type, side, slots[i].name);
     return FL_OK;
 }
@@ -62,9 +62,10 @@ static fl_err check_grad(const fl_op_def *def)
                        def->type);
     for (int i = 0; i < FL_SLOTS && def->grad_in[i]; i++)
         if (!slot_of(def, def->grad_in[i]))
-            return fl_fail(FL_EINVAL,
-                           "%s: .grad_in %s is no slot and no slot's gradient",
-                           def->type, def->grad_in[i]);
+            return fl_fail(
+                FL_EINVAL,
+                "%s: .grad_in %s is neither a slot nor the gradient of a slot",
+                def->type, def->grad_in[i]);
     return FL_OK;
 }
 
@@ -74,7 +75,7 @@ static fl_err check_def(const fl_op_def *def)
     FL_TRY(check_slots(def, def->out, "output"));
     for (int i = 0; i < FL_ATTRS && def->attr[i].name; i++)
         if (fl_op_attr(def, def->attr[i].name) != i)
-            return fl_fail(FL_EINVAL, "%s: attribute %s stands twice",
+            return fl_fail(FL_EINVAL, "%s: attribute %s is listed twice",
                            def->type, def->attr[i].name);
     if (def->run && !def->infer)
         return fl_fail(FL_EINVAL, "%s: .run without .infer", def->type);
@@ -143,7 +144,7 @@ static fl_err derive(fl_registry *r, const fl_op_def *fwd)
         if (!(fwd->in[i].flags & FL_NOGRAD))
             g->out[n++] = (fl_slot){fl_grad_name(r->arena, fwd->in[i].name),
                                     (fwd->in[i].flags & FL_MANY) | FL_OPTIONAL};
-    if (n == 1) /* without its only output a gradient is of no use */
+    if (n == 1) /* a gradient with one output always has it */
         g->out[0].flags &= ~(unsigned)FL_OPTIONAL;
     memcpy(g->attr, fwd->attr, sizeof g->attr);
     g->flags = fwd->flags & (FL_OP_DYNAMIC | FL_OP_HIDDEN);

@@ -98,21 +98,24 @@ static void refuses_tables_that_are_wrong(void)
 {
     fl_op_def d = twice;
     d.in[1].name = "X";
-    refuses(d, "twice: input slot X stands twice");
+    refuses(d, "twice: input slot X is listed twice");
     d = twice;
     d.out[1].name = "Out";
-    refuses(d, "twice: output slot Out stands twice");
+    refuses(d, "twice: output slot Out is listed twice");
     d = twice;
     d.attr[1] = d.attr[0];
-    refuses(d, "twice: attribute axis stands twice");
+    refuses(d, "twice: attribute axis is listed twice");
     d = twice;
     d.infer = NULL;
     refuses(d, "twice: .run without .infer");
     d = twice;
     d.grad_in[1] = "Y";
-    refuses(d, "twice: .grad_in Y is no slot and no slot's gradient");
+    refuses(d,
+            "twice: .grad_in Y is neither a slot nor the gradient of a slot");
     d.grad_in[1] = "Ou@GRAD";
-    refuses(d, "twice: .grad_in Ou@GRAD is no slot and no slot's gradient");
+    refuses(
+        d,
+        "twice: .grad_in Ou@GRAD is neither a slot nor the gradient of a slot");
     d = twice;
     memset(d.grad_in, 0, sizeof d.grad_in);
     refuses(d, "twice: .grad_run without .grad_in");

@@ -30,7 +30,7 @@ typedef struct counts {
 #endif
 #ifdef REAL
 
-static fl_err FN(count)(const fl_call *c, const counts *to)
+static fl_err FN(count_rows)(const fl_call *c, const counts *to)
 {
     const fl_tensor *t = fl_in(c, "Predict");
     const REAL *p = t->data;
@@ -50,10 +50,10 @@ static fl_err FN(count)(const fl_call *c, const counts *to)
 
 #else
 
-static fl_err count(const fl_call *c, const counts *to)
+static fl_err count_rows(const fl_call *c, const counts *to)
 {
-    return fl_in(c, "Predict")->dtype == FL_F64 ? count_f64(c, to)
-                                                : count_f32(c, to);
+    return fl_in(c, "Predict")->dtype == FL_F64 ? count_rows_f64(c, to)
+                                                : count_rows_f32(c, to);
 }
 
 /* Rows of n move up, so that the last is free for a new batch; their sum goes
@@ -124,7 +124,7 @@ static fl_err count_window(fl_call *c, int64_t steps, counts *of)
     counts batch = {n - 1, of->pos + last, of->neg + last};
     slide_up(of->pos, steps, n, pos);
     slide_up(of->neg, steps, n, neg);
-    FL_TRY(count(c, &batch));
+    FL_TRY(count_rows(c, &batch));
     add_row(batch.pos, n, pos);
     add_row(batch.neg, n, neg);
     of->pos = pos;
@@ -138,7 +138,7 @@ static fl_err auc(fl_call *c)
     counts all = {.thresholds = fl_attr_i64(c, "num_thresholds"),
                   .pos = state(c, "StatPos", "StatPosOut"),
                   .neg = state(c, "StatNeg", "StatNegOut")};
-    FL_TRY(steps ? count_window(c, steps, &all) : count(c, &all));
+    FL_TRY(steps ? count_window(c, steps, &all) : count_rows(c, &all));
     *(double *)fl_out(c, "AUC")->data = fl_auc_area(
         all.pos, all.neg, all.thresholds + 1, is_pr(fl_attr_str(c, "curve")));
     return FL_OK;

@@ -18,7 +18,7 @@ static fl_err infer(fl_infer *x)
         return fl_fail(FL_ESHAPE, "cast: X is %s, expected a tensor",
                        fl_kind_name(in->kind));
     if (to < 0 || !fl_dtype_valid((int)to))
-        return fl_fail(FL_EINVAL, "cast: out_dtype %lld is no element type",
+        return fl_fail(FL_EINVAL, "cast: out_dtype %lld is not an element type",
                        (long long)to);
     FL_TRY(fl_infer_same(x));
     fl_meta *out = fl_meta_out(x, "Out", 0);

@@ -43,7 +43,7 @@ static void knows_its_types(void)
     CHECK_STR(fl_infer_text("cast{in_dtype=5,out_dtype=2} X=f32[-1,8]/1"),
               "Out=i32[-1,8]/1");
     CHECK_ERR(fl_infer_try("cast{in_dtype=5,out_dtype=7} X=f32[2]"), FL_EINVAL,
-              "cast: out_dtype 7 is no element type");
+              "cast: out_dtype 7 is not an element type");
     CHECK_ERR(fl_infer_try("cast{in_dtype=5} X=f32[2]"), FL_EINVAL,
               "cast: attribute out_dtype is missing");
     CHECK_ERR(fl_infer_try("cast{in_dtype=5,out_dtype=6} X=rows:f32[2,3]"),

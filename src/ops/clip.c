@@ -57,7 +57,9 @@ static fl_err infer(fl_infer *x)
     float min = fl_meta_attr(x, "min")->f, max = fl_meta_attr(x, "max")->f;
     FL_TRY(fl_meta_check(x, "X", FL_REALS | FL_OR_ROWS));
     if (!(min <= max))
-        return fl_fail(FL_EINVAL, "clip: min is %g, max is %g", min, max);
+        return fl_fail(FL_EINVAL,
+                       "clip: min is %g, max is %g, expected min <= max", min,
+                       max);
     return fl_infer_same(x);
 }
 

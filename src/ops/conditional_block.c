@@ -36,7 +36,8 @@ static fl_err conditional_block(fl_call *c)
     if (!yes)
         return FL_OK;
     if (!c->hooks || !c->hooks->run_block)
-        return fl_fail(FL_EINVAL, "conditional_block: no blocks can run here");
+        return fl_fail(FL_EINVAL,
+                       "conditional_block: sub-blocks can run only in a plan");
     return c->hooks->run_block(c, fl_attr_i64(c, "sub_block"));
 }
 

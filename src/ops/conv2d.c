@@ -193,7 +193,8 @@ static fl_err check_filter(const fl_infer *x)
                        fl_dtype_name(filter->dtype));
     for (int i = 0; i < 4; i++)
         if (w->dim[i] <= 0)
-            return fl_fail(FL_ESHAPE, "%s: Filter is %s, expected no such dim",
+            return fl_fail(FL_ESHAPE,
+                           "%s: Filter is %s, expected dims of 1 or more",
                            fl_meta_type(x), fl_shape_text(w, text));
     if (groups < 1 || w->dim[0] % groups)
         return fl_fail(FL_ESHAPE, "%s: %lld filters in %lld groups",

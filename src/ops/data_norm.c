@@ -95,7 +95,7 @@ FL_REAL_KERNEL(data_norm)
 FL_REAL_KERNEL(data_norm_grad)
 
 /* X and the summaries, and how many columns they have. */
-static fl_err check(const fl_infer *x, fl_shape *columns)
+static fl_err check_input(const fl_infer *x, fl_shape *columns)
 {
     static const char *const summaries[] = {"BatchSize", "BatchSum",
                                             "BatchSquareSum"};
@@ -119,7 +119,7 @@ static fl_err infer(fl_infer *x)
 {
     const fl_meta *in = fl_meta_in(x, "X", 0);
     fl_shape columns;
-    FL_TRY(check(x, &columns));
+    FL_TRY(check_input(x, &columns));
     fl_meta_set(x, "Y", 0, in->dtype, &in->shape);
     fl_meta_set(x, "Means", 0, in->dtype, &columns);
     fl_meta_set(x, "Scales", 0, in->dtype, &columns);
@@ -131,7 +131,7 @@ static fl_err infer_grad(fl_infer *x)
 {
     const fl_meta *in = fl_meta_in(x, "X", 0);
     fl_shape columns;
-    FL_TRY(check(x, &columns));
+    FL_TRY(check_input(x, &columns));
     FL_TRY(fl_meta_expect(x, "Means", in->dtype, &columns));
     FL_TRY(fl_meta_expect(x, "Scales", in->dtype, &columns));
     FL_TRY(fl_meta_alike(x, "X", "Y@GRAD"));

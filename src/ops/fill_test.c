@@ -75,7 +75,7 @@ static void say_what_is_wrong(void)
     CHECK_ERR(fl_infer_try("fill_constant{shape=[2,-1]}"), FL_EINVAL,
               "fill_constant: shape [2,-1] has a dimension below 0");
     CHECK_ERR(fl_infer_try("fill_constant{shape=[2],dtype=99}"), FL_EINVAL,
-              "fill_constant: dtype is 99, which is no element type");
+              "fill_constant: dtype is 99, which is not an element type");
     CHECK_ERR(fl_infer_try("fill_constant"), FL_EINVAL,
               "fill_constant: attribute shape is missing");
     CHECK_ERR(fl_infer_try("fill_constant_batch_size_like{shape=[-1],"

@@ -44,15 +44,6 @@ static fl_conv conv_of(const fl_call *c, const fl_tensor *conv)
 
 /* --- channels last and first --- */
 
-/* [rows, columns] -> [columns, rows] */
-FL_CLONES static void turn(int64_t rows, int64_t columns, const float *from,
-                           float *to)
-{
-    for (int64_t j = 0; j < columns; j++)
-        for (int64_t i = 0; i < rows; i++)
-            to[j * rows + i] = from[i * columns + j];
-}
-
 /* Memory for the columns and behind them an Output of our own order. */
 static float *own_order(fl_call *c, const fl_conv *g, float **y)
 {
@@ -74,7 +65,8 @@ static fl_err forward_by_columns(fl_call *c, const fl_conv *g,
     fl_conv_gemm(FL_F32, g, fl_in(c, "Input")->data, fl_in(c, "Filter")->data,
                  columns, y);
     for (int64_t i = 0; i < g->n; i++)
-        turn(g->m, places, y + i * g->m * places, conv + i * g->m * places);
+        fl_turn_f32(g->m, places, y + i * g->m * places,
+                    conv + i * g->m * places);
     for (int64_t i = 0; i < g->n * places; i++)
         for (int64_t k = 0; k < g->m; k++) {
             const float v = conv[i * g->m + k] + bias[k];
@@ -91,7 +83,8 @@ static fl_err grads_by_columns(fl_call *c, const fl_conv *g, const float *dconv,
     if (!columns)
         return FL_ENOMEM;
     for (int64_t i = 0; i < g->n; i++)
-        turn(places, g->m, dconv + i * g->m * places, dy + i * g->m * places);
+        fl_turn_f32(places, g->m, dconv + i * g->m * places,
+                    dy + i * g->m * places);
     fl_conv_gemm_grad(FL_F32, g, fl_in(c, "Input")->data,
                       fl_in(c, "Filter")->data, dy, columns, out);
     return FL_OK;
@@ -193,7 +186,7 @@ static void pool_image(windows w, const fl_conv *g, const float *x,
                        float *space, float *y)
 {
     max_image(w, g->m, g->ow * g->m, x, space);
-    turn(w.ph * w.pw, g->m, space, y);
+    fl_turn_f32(w.ph * w.pw, g->m, space, y);
 }
 
 /* space is twice [ph,pw,m]. */
@@ -202,7 +195,7 @@ static void unpool_image(windows w, const fl_conv *g, const float *x,
 {
     const int64_t places = w.ph * w.pw;
     float *went = space + places * g->m;
-    turn(g->m, places, dy, space);
+    fl_turn_f32(g->m, places, dy, space);
     if (g->oh % w.wh || g->ow % w.ww)
         memset(dx, 0, (size_t)(g->oh * g->ow * g->m) * sizeof *dx);
     spread_image(w, g->m, g->ow * g->m, x, space, went, dx);
@@ -242,6 +235,9 @@ static fl_err grads_of_conv(fl_call *c, const fl_conv *g, const float *dconv)
 {
     fl_tensor *dx = fl_out(c, "Input@GRAD"), *dw = fl_out(c, "Filter@GRAD");
     const fl_conv_grads out = {dx ? dx->data : NULL, dw ? dw->data : NULL};
+    if (g->n && fl_conv_last_pays(g))
+        return fl_conv_last_grad(c, g, fl_in(c, "Input")->data,
+                                 fl_in(c, "Filter")->data, dconv, out);
     if ((!dx && !dw) ||
         (g->n && fl_conv_dnn_grad(c, g, true, fl_in(c, "Input")->data,
                                   fl_in(c, "Filter")->data, dconv, out)))

@@ -18,7 +18,7 @@ typedef struct found {
 #ifdef REAL
 
 /* x - x is 0 for every finite x, and NaN for all others. */
-FL_CLONES static found FN(look)(int64_t n, const REAL *x)
+FL_CLONES static found FN(find_odd)(int64_t n, const REAL *x)
 {
     int infinite = 0, nan = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -30,34 +30,34 @@ FL_CLONES static found FN(look)(int64_t n, const REAL *x)
 
 #else
 
-static found look(const fl_call *c)
+static found find_odd(const fl_call *c)
 {
     const fl_value *v = fl_in_value(c, "X", 0);
     const fl_tensor *x =
         v->kind == FL_SELECTED_ROWS ? &v->rows.value : &v->tensor;
     if (x->dtype == FL_F32)
-        return look_f32(fl_tensor_numel(x), x->data);
+        return find_odd_f32(fl_tensor_numel(x), x->data);
     if (x->dtype == FL_F64)
-        return look_f64(fl_tensor_numel(x), x->data);
+        return find_odd_f64(fl_tensor_numel(x), x->data);
     return (found){false, false}; /* whole numbers are finite */
 }
 
 static fl_err isfinite_run(fl_call *c)
 {
-    const found f = look(c);
+    const found f = find_odd(c);
     *(bool *)fl_out(c, "Out")->data = !f.infinite && !f.nan;
     return FL_OK;
 }
 
 static fl_err isinf_run(fl_call *c)
 {
-    *(bool *)fl_out(c, "Out")->data = look(c).infinite;
+    *(bool *)fl_out(c, "Out")->data = find_odd(c).infinite;
     return FL_OK;
 }
 
 static fl_err isnan_run(fl_call *c)
 {
-    *(bool *)fl_out(c, "Out")->data = look(c).nan;
+    *(bool *)fl_out(c, "Out")->data = find_odd(c).nan;
     return FL_OK;
 }
 

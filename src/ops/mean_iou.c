@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-static fl_err count(const fl_call *c, int64_t classes, int32_t *wrong,
-                    int32_t *correct)
+static fl_err count_classes(const fl_call *c, int64_t classes, int32_t *wrong,
+                            int32_t *correct)
 {
     const fl_tensor *p = fl_in(c, "Predictions"), *l = fl_in(c, "Labels");
     for (int64_t i = 0, n = fl_tensor_numel(p); i < n; i++) {
@@ -47,7 +47,7 @@ static fl_err mean_iou(fl_call *c)
     int64_t occur = 0;
     memset(wrong, 0, fl_tensor_bytes(wrongs));
     memset(correct, 0, fl_tensor_bytes(rights));
-    FL_TRY(count(c, classes, wrong, correct));
+    FL_TRY(count_classes(c, classes, wrong, correct));
     add_list(c, "InWrongs", classes, wrong);
     add_list(c, "InCorrects", classes, correct);
     for (int64_t k = 0; k < classes; k++) {
@@ -80,7 +80,8 @@ static fl_err infer(fl_infer *x)
     FL_TRY(fl_meta_check(x, "Predictions", FL_INDEXES));
     FL_TRY(fl_meta_alike(x, "Predictions", "Labels"));
     if (classes < 1 || classes > INT32_MAX)
-        return fl_fail(FL_EINVAL, "mean_iou: num_classes is %lld",
+        return fl_fail(FL_EINVAL,
+                       "mean_iou: num_classes is %lld, expected 1 or more",
                        (long long)classes);
     FL_TRY(check_list(x, "InWrongs", FL_I32, classes));
     FL_TRY(check_list(x, "InCorrects", FL_I32, classes));

@@ -91,18 +91,6 @@ static fl_err infer(fl_infer *x)
     return FL_OK;
 }
 
-static fl_err infer_grad(fl_infer *x)
-{
-    const fl_meta *a = fl_meta_in(x, "X", 0), *b = fl_meta_in(x, "Y", 0);
-    fl_shape out;
-    FL_TRY(product_shape(x, &out));
-    FL_TRY(fl_meta_expect(x, "Out@GRAD", a->dtype, &out));
-    fl_meta_set(x, "X@GRAD", 0, a->dtype, &a->shape);
-    fl_meta_share_lod(x, "X", "X@GRAD");
-    fl_meta_set(x, "Y@GRAD", 0, b->dtype, &b->shape);
-    return FL_OK;
-}
-
 const fl_op_def fl_op_mul = {
     .type = "mul",
     .in = {{"X"}, {"Y"}},
@@ -113,5 +101,5 @@ const fl_op_def fl_op_mul = {
     .run = mul,
     .grad_in = {"X", "Y", "Out@GRAD"},
     .grad_run = mul_grad,
-    .grad_infer = infer_grad,
+    .grad_infer = fl_infer_grad_of_rule,
 };

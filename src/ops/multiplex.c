@@ -19,7 +19,8 @@ static fl_err multiplex(fl_call *c)
     for (int64_t i = 0; i < y->shape.dim[0]; i++) {
         const int64_t k = fl_move_index_at(ids, i);
         if (k < 0 || k >= fl_in_count(c, "X"))
-            return fl_fail(FL_EINVAL, "multiplex: Ids %lld is %lld, X are %d",
+            return fl_fail(FL_EINVAL,
+                           "multiplex: Ids %lld is %lld, but X has %d inputs",
                            (long long)i, (long long)k, fl_in_count(c, "X"));
         if (row)
             memcpy((char *)y->data + (size_t)i * row,

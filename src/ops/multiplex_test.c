@@ -29,7 +29,7 @@ static void says_what_does_not_fit(void)
                          {"X", {1, 1}, {2}}},
                   .want = {"Out"},
               }),
-              FL_EINVAL, "multiplex: Ids 0 is 2, X are 2");
+              FL_EINVAL, "multiplex: Ids 0 is 2, but X has 2 inputs");
 }
 
 const fl_test fl_tests[] = {

@@ -28,8 +28,8 @@ static int64_t nest(const fl_shape *inner, const fl_shape *outer,
     return first;
 }
 
-static void take(const fl_tensor *outer, const int64_t *before, int step,
-                 fl_tensor *inner)
+static void copy_inner(const fl_tensor *outer, const int64_t *before, int step,
+                       fl_tensor *inner)
 {
     const size_t size = fl_dtype_size(inner->dtype);
     fl_box b;
@@ -38,8 +38,8 @@ static void take(const fl_tensor *outer, const int64_t *before, int step,
                 (const char *)outer->data + (size_t)first * size);
 }
 
-static void put(const fl_tensor *inner, const int64_t *before, int step,
-                fl_tensor *outer)
+static void put_inner(const fl_tensor *inner, const int64_t *before, int step,
+                      fl_tensor *outer)
 {
     const size_t size = fl_dtype_size(inner->dtype);
     fl_box b;
@@ -48,7 +48,7 @@ static void put(const fl_tensor *inner, const int64_t *before, int step,
                 inner->data);
 }
 
-static fl_err fill(float value, fl_tensor *y)
+static fl_err fill_all(float value, fl_tensor *y)
 {
     const size_t size = fl_dtype_size(y->dtype);
     char element[sizeof(double)];
@@ -63,15 +63,15 @@ static fl_err fill(float value, fl_tensor *y)
 static fl_err pad(fl_call *c)
 {
     fl_tensor *y = fl_out(c, "Out");
-    FL_TRY(fill(fl_attr_f32(c, "pad_value"), y));
-    put(fl_in(c, "X"), fl_attr_get(c, "paddings")->longs, 2, y);
+    FL_TRY(fill_all(fl_attr_f32(c, "pad_value"), y));
+    put_inner(fl_in(c, "X"), fl_attr_get(c, "paddings")->longs, 2, y);
     return FL_OK;
 }
 
 static fl_err pad_grad(fl_call *c)
 {
-    take(fl_in(c, "Out@GRAD"), fl_attr_get(c, "paddings")->longs, 2,
-         fl_out(c, "X@GRAD"));
+    copy_inner(fl_in(c, "Out@GRAD"), fl_attr_get(c, "paddings")->longs, 2,
+               fl_out(c, "X@GRAD"));
     return FL_OK;
 }
 
@@ -86,8 +86,9 @@ static fl_err infer_pad(fl_infer *x)
                        fl_meta_type(x), paddings->n, s.rank);
     for (int i = 0; i < paddings->n; i++) {
         if (paddings->longs[i] < 0)
-            return fl_fail(FL_EINVAL, "%s: paddings has %lld", fl_meta_type(x),
-                           (long long)paddings->longs[i]);
+            return fl_fail(FL_EINVAL,
+                           "%s: paddings has %lld, expected 0 or more",
+                           fl_meta_type(x), (long long)paddings->longs[i]);
         s.dim[i / 2] = fl_dim_add(s.dim[i / 2], paddings->longs[i]);
     }
     fl_meta_set(x, "Out", 0, in->dtype, &s);
@@ -101,14 +102,14 @@ static fl_err infer_pad(fl_infer *x)
 static fl_err pad_like(fl_call *c)
 {
     fl_tensor *y = fl_out(c, "Out");
-    FL_TRY(fill(fl_attr_f32(c, "pad_value"), y));
-    put(fl_in(c, "Y"), NULL, 0, y);
+    FL_TRY(fill_all(fl_attr_f32(c, "pad_value"), y));
+    put_inner(fl_in(c, "Y"), NULL, 0, y);
     return FL_OK;
 }
 
 static fl_err pad_like_grad(fl_call *c)
 {
-    take(fl_in(c, "Out@GRAD"), NULL, 0, fl_out(c, "Y@GRAD"));
+    copy_inner(fl_in(c, "Out@GRAD"), NULL, 0, fl_out(c, "Y@GRAD"));
     return FL_OK;
 }
 
@@ -158,7 +159,7 @@ static const int64_t *offsets_of(const fl_call *c)
 
 static fl_err crop(fl_call *c)
 {
-    take(fl_in(c, "X"), offsets_of(c), 1, fl_out(c, "Out"));
+    copy_inner(fl_in(c, "X"), offsets_of(c), 1, fl_out(c, "Out"));
     return FL_OK;
 }
 
@@ -166,7 +167,7 @@ static fl_err crop_grad(fl_call *c)
 {
     fl_tensor *dx = fl_out(c, "X@GRAD");
     memset(dx->data, 0, fl_tensor_bytes(dx));
-    put(fl_in(c, "Out@GRAD"), offsets_of(c), 1, dx);
+    put_inner(fl_in(c, "Out@GRAD"), offsets_of(c), 1, dx);
     return FL_OK;
 }
 

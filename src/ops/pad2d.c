@@ -117,7 +117,8 @@ static fl_err check_mirror(const fl_infer *x, const fl_shape *s, int at)
     for (int i = 0; i < 4; i++) {
         const int64_t have = s->dim[at + i / 2];
         if (pad[i] < 0)
-            return fl_fail(FL_EINVAL, "pad2d: paddings has %lld",
+            return fl_fail(FL_EINVAL,
+                           "pad2d: paddings has %lld, expected 0 or more",
                            (long long)pad[i]);
         if ((m == REFLECT && have >= 0 && pad[i] >= have) ||
             (m == EDGE && pad[i] && !have))

@@ -63,7 +63,7 @@ static fl_err infer_sampling(fl_infer *x)
     return FL_OK;
 }
 
-static fl_rng start(fl_call *c)
+static fl_rng start_rng(fl_call *c)
 {
     int64_t seed = fl_attr_i64(c, "seed");
     return fl_rng_of(seed ? (uint32_t)seed : c->hooks->entropy(c));
@@ -72,7 +72,7 @@ static fl_rng start(fl_call *c)
 /* The same after `offset` numbers of one draw each; f64 takes two. */
 static fl_rng start_later(fl_call *c, const fl_tensor *y)
 {
-    fl_rng r = start(c);
+    fl_rng r = start_rng(c);
     uint64_t offset = (uint64_t)fl_attr_i64(c, "offset");
     fl_rng_skip(&r, y->dtype == FL_F64 ? 2 * offset : offset);
     return r;
@@ -120,7 +120,7 @@ static fl_err gaussian(fl_call *c)
 {
     double pair[2]; /* or two floats */
     fl_tensor *y = fl_out_filled(c, "Out");
-    fl_rng r = start(c);
+    fl_rng r = start_rng(c);
     int64_t n = fl_tensor_numel(y), offset = fl_attr_i64(c, "offset");
     char *to = y->data;
     size_t size = fl_dtype_size(y->dtype);
@@ -148,7 +148,7 @@ static fl_err sampling_id(fl_call *c)
     const float min = fl_attr_f32(c, "min"), max = fl_attr_f32(c, "max");
     const int64_t n = x->shape.dim[1];
     int64_t *out = fl_out(c, "Out")->data;
-    fl_rng r = start(c);
+    fl_rng r = start_rng(c);
     for (int64_t i = 0; i < x->shape.dim[0]; i++) {
         float u;
         int64_t k = 0;

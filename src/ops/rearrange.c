@@ -5,7 +5,7 @@
  *                    [N,C,H*r,W*r], r = upscale_factor
  *   space_to_depth   Out is [N,C*b*b,H/b,W/b], b = blocksize, read from a
  *                    picture [N,C/(b*b),H*b,W*b] into which the channels of X
- *                    are dealt as pixels: Fluid's order, not the usual one
+ *                    are written as pixels: Fluid's order, not the usual one
  *   shuffle_channel  channel j of each `group` goes to place j * group + its
  *                    group
  *   gradients        the way back
@@ -18,8 +18,8 @@ typedef struct cut {
     int64_t dim[6], step[6];
 } cut;
 
-static void move(const fl_call *c, const char *from, const char *to, cut k,
-                 bool back)
+static void move_elements(const fl_call *c, const char *from, const char *to,
+                          cut k, bool back)
 {
     const fl_tensor *x = fl_in(c, from);
     fl_box b = {0};
@@ -125,14 +125,16 @@ static fl_err infer_groups(fl_infer *x)
 #define REARRANGE(name, attribute, kind, default, cut_of, rule)                \
     static fl_err name##_run(fl_call *c)                                       \
     {                                                                          \
-        move(c, "X", "Out",                                                    \
-             cut_of(&fl_in(c, "X")->shape, fl_attr_i64(c, attribute)), false); \
+        move_elements(                                                         \
+            c, "X", "Out",                                                     \
+            cut_of(&fl_in(c, "X")->shape, fl_attr_i64(c, attribute)), false);  \
         return FL_OK;                                                          \
     }                                                                          \
     static fl_err name##_grad_run(fl_call *c)                                  \
     {                                                                          \
-        move(c, "Out@GRAD", "X@GRAD",                                          \
-             cut_of(&fl_in(c, "X")->shape, fl_attr_i64(c, attribute)), true);  \
+        move_elements(                                                         \
+            c, "Out@GRAD", "X@GRAD",                                           \
+            cut_of(&fl_in(c, "X")->shape, fl_attr_i64(c, attribute)), true);   \
         return FL_OK;                                                          \
     }                                                                          \
     const fl_op_def fl_op_##name = {                                           \

@@ -39,7 +39,7 @@ static void makes_channels_of_pixels(void)
               "not divide");
 }
 
-static void deals_channels_of_groups(void)
+static void interleaves_channels_of_groups(void)
 {
     fl_check_op(&(fl_op_case){
         .type = "shuffle_channel",
@@ -69,7 +69,8 @@ static void a_factor_is_in_range(void)
 const fl_test fl_tests[] = {
     {"pixel_shuffle makes pixels of channels", makes_pixels_of_channels},
     {"space_to_depth makes channels of pixels", makes_channels_of_pixels},
-    {"shuffle_channel deals channels of groups", deals_channels_of_groups},
+    {"shuffle_channel interleaves the channels of groups",
+     interleaves_channels_of_groups},
     {"a factor is in range", a_factor_is_in_range},
     {0},
 };

@@ -87,7 +87,7 @@ static fl_err draw_all(fl_call *c, sizes n, int64_t *first, int64_t *out)
     return FL_OK;
 }
 
-static void take(fl_call *c, const char *in, const char *out)
+static void copy_input(fl_call *c, const char *in, const char *out)
 {
     const fl_tensor *from = fl_in(c, in);
     fl_tensor *to = fl_out(c, out);
@@ -139,8 +139,8 @@ static fl_err FN(sample_logits)(fl_call *c)
     FL_TRY(check_classes(c, "Labels", n.classes));
     if (fl_attr_bool(c, "use_customized_samples")) {
         FL_TRY(check_classes(c, "CustomizedSamples", n.classes));
-        take(c, "CustomizedSamples", "Samples");
-        take(c, "CustomizedProbabilities", "Probabilities");
+        copy_input(c, "CustomizedSamples", "Samples");
+        copy_input(c, "CustomizedProbabilities", "Probabilities");
     } else {
         FL_TRY(FN(sample)(c, n));
     }

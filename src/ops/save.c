@@ -14,7 +14,9 @@ static fl_err disk_of(const fl_call *c, const fl_disk **disk)
 {
     *disk = c->hooks ? c->hooks->disk : NULL;
     if (!*disk)
-        return fl_fail(FL_EINVAL, "%s: there are no files here", c->def->type);
+        return fl_fail(FL_EINVAL,
+                       "%s: this process has no disk to read or write",
+                       c->def->type);
     return FL_OK;
 }
 

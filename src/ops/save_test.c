@@ -142,7 +142,7 @@ static void failures_name_the_file(void)
               "load: output Out is missing");
     s.vars.hooks.disk = NULL;
     CHECK_ERR(run(&s, "load", NAMES("w"), NULL), FL_EINVAL,
-              "load: there are no files here");
+              "load: this process has no disk");
     close_scene(&s);
 }
 

@@ -102,7 +102,7 @@ static fl_err scatter_grad(fl_call *c)
 }
 
 /* Updates are as many rows, like those of `whole`, as there are Ids. */
-static fl_err check(const fl_infer *x, const char *whole)
+static fl_err check_inputs(const fl_infer *x, const char *whole)
 {
     const fl_meta *of = fl_meta_in(x, whole, 0);
     const fl_shape *ids = &fl_meta_in(x, "Ids", 0)->shape;
@@ -121,7 +121,7 @@ static fl_err check(const fl_infer *x, const char *whole)
 static fl_err infer(fl_infer *x)
 {
     FL_TRY(fl_meta_check(x, "X", FL_NUMBERS));
-    FL_TRY(check(x, "X"));
+    FL_TRY(check_inputs(x, "X"));
     return fl_infer_same(x);
 }
 
@@ -130,7 +130,7 @@ static fl_err infer_grad(fl_infer *x)
     const fl_meta *dy = fl_meta_in(x, "Out@GRAD", 0);
     const fl_meta *updates = fl_meta_in(x, "Updates", 0);
     FL_TRY(fl_meta_check(x, "Out@GRAD", FL_REALS));
-    FL_TRY(check(x, "Out@GRAD"));
+    FL_TRY(check_inputs(x, "Out@GRAD"));
     fl_meta_set(x, "X@GRAD", 0, dy->dtype, &dy->shape);
     fl_meta_set(x, "Updates@GRAD", 0, dy->dtype, &updates->shape);
     return FL_OK;

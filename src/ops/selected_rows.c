@@ -28,7 +28,7 @@ static fl_err infer_merge(fl_infer *x)
     return FL_OK;
 }
 
-static fl_err merge(fl_call *c)
+static fl_err merge_selected_rows(fl_call *c)
 {
     return fl_rows_merge(&fl_out_value(c, "Out", 0)->rows,
                          &fl_in_value(c, "X", 0)->rows);
@@ -46,7 +46,7 @@ static fl_err infer_get(fl_infer *x)
     return FL_OK;
 }
 
-static fl_err get(fl_call *c)
+static fl_err get_tensor_from_selected_rows(fl_call *c)
 {
     fl_value *out = fl_out_value(c, "Out", 0);
     out->kind = FL_LOD_TENSOR;
@@ -79,7 +79,7 @@ static fl_err infer_split(fl_infer *x)
     return FL_OK;
 }
 
-static fl_err split(fl_call *c)
+static fl_err split_selected_rows(fl_call *c)
 {
     const fl_rows *x = &fl_in_value(c, "X", 0)->rows;
     const fl_attr *sections = fl_attr_get(c, "height_sections");
@@ -106,7 +106,7 @@ const fl_op_def fl_op_merge_selected_rows = {
     .in = {{"X"}},
     .out = {{"Out"}},
     .infer = infer_merge,
-    .run = merge,
+    .run = merge_selected_rows,
 };
 
 const fl_op_def fl_op_get_tensor_from_selected_rows = {
@@ -115,7 +115,7 @@ const fl_op_def fl_op_get_tensor_from_selected_rows = {
     .out = {{"Out"}},
     .flags = FL_OP_DYNAMIC,
     .infer = infer_get,
-    .run = get,
+    .run = get_tensor_from_selected_rows,
 };
 
 const fl_op_def fl_op_split_selected_rows = {
@@ -124,5 +124,5 @@ const fl_op_def fl_op_split_selected_rows = {
     .out = {{"Out", FL_MANY}},
     .attr = {{"height_sections", FL_ATTR_LONGS}},
     .infer = infer_split,
-    .run = split,
+    .run = split_selected_rows,
 };

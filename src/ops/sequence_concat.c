@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* Rows between the sequences of X and those of the joined tensor. */
-static void deal(fl_call *c, const char *slot, bool back, char *joined)
+static void copy_sequences(fl_call *c, const char *slot, bool back,
+                           char *joined)
 {
     int64_t n = fl_sequences_of(&fl_in(c, "X")->lod).n;
     int parts = fl_in_count(c, "X");
@@ -38,14 +39,14 @@ static fl_err sequence_concat(fl_call *c)
     for (int i = 0; i < fl_in_count(c, "X"); i++)
         for (int64_t s = 0; s <= n; s++)
             off[s] += fl_sequences_of(&fl_in_at(c, "X", i)->lod).off[s];
-    deal(c, NULL, false, y->data);
+    copy_sequences(c, NULL, false, y->data);
     fl_lod lod = fl_sequence_lod(n + 1, off);
     return fl_lod_copy(&y->lod, &lod);
 }
 
 static fl_err sequence_concat_grad(fl_call *c)
 {
-    deal(c, "X@GRAD", true, fl_in(c, "Out@GRAD")->data);
+    copy_sequences(c, "X@GRAD", true, fl_in(c, "Out@GRAD")->data);
     return FL_OK;
 }
 

@@ -25,7 +25,7 @@ static void knows_its_shape(void)
     CHECK_ERR(fl_infer_try("sequence_mask X=f32[2]"), FL_ESHAPE,
               "sequence_mask: X is f32, expected i64 or i32");
     CHECK_ERR(fl_infer_try("sequence_mask{out_dtype=99} X=i64[2]"), FL_EINVAL,
-              "sequence_mask: out_dtype is 99, which is no element type");
+              "sequence_mask: out_dtype is 99, which is not an element type");
 }
 
 static void takes_its_length_from_a_tensor(void)

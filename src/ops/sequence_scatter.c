@@ -72,7 +72,7 @@ static fl_err sequence_scatter_grad(fl_call *c)
 }
 
 /* Ids and Updates are alike, a sequence for each row of `whole`. */
-static fl_err check(const fl_infer *x, const char *whole)
+static fl_err check_inputs(const fl_infer *x, const char *whole)
 {
     const fl_meta *of = fl_meta_in(x, whole, 0);
     const fl_meta *ids = fl_meta_in(x, "Ids", 0);
@@ -96,7 +96,7 @@ static fl_err check(const fl_infer *x, const char *whole)
 
 static fl_err infer(fl_infer *x)
 {
-    FL_TRY(check(x, "X"));
+    FL_TRY(check_inputs(x, "X"));
     return fl_infer_same(x);
 }
 
@@ -104,7 +104,7 @@ static fl_err infer_grad(fl_infer *x)
 {
     const fl_meta *dy = fl_meta_in(x, "Out@GRAD", 0);
     fl_meta *du = fl_meta_out(x, "Updates@GRAD", 0);
-    FL_TRY(check(x, "Out@GRAD"));
+    FL_TRY(check_inputs(x, "Out@GRAD"));
     fl_meta_set(x, "X@GRAD", 0, dy->dtype, &dy->shape);
     if (du)
         *du = *fl_meta_in(x, "Updates", 0);

@@ -89,7 +89,7 @@ static fl_err check_column(const fl_infer *x, const char *slot, int64_t n)
     return fl_meta_expect(x, slot, m->dtype, &want);
 }
 
-static fl_err check(const fl_infer *x)
+static fl_err check_inputs(const fl_infer *x)
 {
     const fl_meta *in = fl_meta_in(x, "X", 0);
     FL_TRY(fl_meta_check(x, "X", FL_ANY));
@@ -104,7 +104,7 @@ static fl_err infer(fl_infer *x)
     const fl_meta *in = fl_meta_in(x, "X", 0);
     fl_meta *out = fl_meta_out(x, "Out", 0);
     fl_shape s = in->shape;
-    FL_TRY(check(x));
+    FL_TRY(check_inputs(x));
     if (fl_meta_running(x))
         return FL_OK; /* the kernel sizes it */
     s.dim[0] = -1;
@@ -119,7 +119,7 @@ static fl_err infer_grad(fl_infer *x)
     const fl_meta *in = fl_meta_in(x, "X", 0);
     fl_meta *dx = fl_meta_out(x, "X@GRAD", 0);
     fl_shape s = in->shape;
-    FL_TRY(check(x));
+    FL_TRY(check_inputs(x));
     s.dim[0] = -1;
     FL_TRY(fl_meta_expect(x, "Out@GRAD", in->dtype, &s));
     if (dx)

@@ -33,7 +33,8 @@ static fl_err cut(const fl_infer *x, int i, fl_shape *s)
     s->dim[at] = within(end, dim) - within(start, dim);
     if (s->dim[at] < 0 || (s->dim[at] == 0 && dim > 0))
         return fl_fail(FL_ESHAPE,
-                       "slice: axis %d of %lld from %lld to %lld is nothing",
+                       "slice: axis %d has %lld elements, and none of them "
+                       "lies in %lld to %lld",
                        at, (long long)dim, (long long)start, (long long)end);
     return FL_OK;
 }

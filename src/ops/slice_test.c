@@ -76,7 +76,8 @@ static void says_what_is_wrong(void)
               FL_EINVAL, "slice: axis 1 is cut twice");
     CHECK_ERR(fl_infer_try("slice{axes=[0],starts=[2],ends=[1]} "
                            "Input=f32[4]"),
-              FL_ESHAPE, "slice: axis 0 of 4 from 2 to 1 is nothing");
+              FL_ESHAPE,
+              "slice: axis 0 has 4 elements, and none of them lies in 2 to 1");
     CHECK_ERR(fl_infer_try("slice{axes=[0],starts=[2,1],ends=[1]} "
                            "Input=f32[4]"),
               FL_EINVAL, "slice: 1 axes, 2 starts, 1 ends");

@@ -32,8 +32,8 @@ static fl_err check_sections(const fl_attr *list, int n, int axis, int64_t dim)
     for (int i = 0; i < n; i++)
         open += list->longs[i] < 0;
     if (open > 1)
-        return fl_fail(FL_EINVAL, "split: %d sections are -1, one may be",
-                       open);
+        return fl_fail(FL_EINVAL,
+                       "split: %d sections are -1, at most one may be", open);
     if (dim >= 0 && (open ? sum > dim : sum != dim))
         return fl_fail(FL_ESHAPE,
                        "split: sections add up to %lld, axis %d of X has %lld",

@@ -19,7 +19,8 @@ static fl_err transpose_shape(fl_infer *x)
         int64_t a = axis->longs[i];
         if (a < 0 || a >= out.rank || used[a])
             return fl_fail(
-                FL_ESHAPE, "%s: axis %lld stands twice or is none of X %s",
+                FL_ESHAPE,
+                "%s: axis %lld is listed twice, or is not an axis of X %s",
                 fl_meta_type(x), (long long)a, fl_shape_text(&in->shape, text));
         used[a] = true;
         out.dim[i] = in->shape.dim[a];

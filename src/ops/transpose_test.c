@@ -56,8 +56,9 @@ static void says_which_axis_is_wrong(void)
 {
     CHECK_ERR(fl_infer_try("transpose{axis=[0]} X=f32[2,3]"), FL_ESHAPE,
               "transpose: axis has 1 numbers, X [2,3] has 2 dims");
-    CHECK_ERR(fl_infer_try("transpose2{axis=[1,1]} X=f32[2,3]"), FL_ESHAPE,
-              "transpose2: axis 1 stands twice or is none of X [2,3]");
+    CHECK_ERR(
+        fl_infer_try("transpose2{axis=[1,1]} X=f32[2,3]"), FL_ESHAPE,
+        "transpose2: axis 1 is listed twice, or is not an axis of X [2,3]");
 }
 
 static void gradients_refuse_another_shape(void)

@@ -24,7 +24,7 @@ static uint64_t bits_at(const table *t, int64_t i)
     return bits;
 }
 
-static int64_t *find(const table *t, const int64_t *first, uint64_t bits)
+static int64_t *find_slot(const table *t, const int64_t *first, uint64_t bits)
 {
     uint64_t at = (bits ^ bits >> 29) * 0x9e3779b97f4a7c15u;
     for (at >>= 20;; at++) {
@@ -44,8 +44,8 @@ static void set_int(fl_tensor *t, int64_t i, int64_t value)
 
 /* first[k]: where element k of Out stands in X; count[k]: how often;
  * *different: how many there are. */
-static fl_err scan(fl_call *c, const fl_tensor *x, int64_t *different,
-                   int64_t **first, int64_t **count)
+static fl_err find_unique(fl_call *c, const fl_tensor *x, int64_t *different,
+                          int64_t **first, int64_t **count)
 {
     const int64_t n = fl_tensor_numel(x);
     fl_tensor *index = fl_out(c, "Index");
@@ -61,7 +61,7 @@ static fl_err scan(fl_call *c, const fl_tensor *x, int64_t *different,
     memset(space, 0, (t.size + 2 * (size_t)n) * sizeof *space);
     int64_t found = 0;
     for (int64_t i = 0; i < n; i++) {
-        int64_t *slot = find(&t, *first, bits_at(&t, i));
+        int64_t *slot = find_slot(&t, *first, bits_at(&t, i));
         if (!*slot) {
             (*first)[found++] = i;
             *slot = found;
@@ -85,7 +85,7 @@ static fl_err unique(fl_call *c)
     const fl_tensor *x = fl_in(c, "X");
     const size_t bytes = fl_dtype_size(x->dtype);
     int64_t *first, *count, n;
-    FL_TRY(scan(c, x, &n, &first, &count));
+    FL_TRY(find_unique(c, x, &n, &first, &count));
     fl_value *out = fl_out_value(c, "Out", 0);
     FL_TRY(size_value(out, x->dtype, n));
     for (int64_t k = 0; k < n; k++)

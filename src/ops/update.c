@@ -121,7 +121,7 @@ static void *in_place(const fl_call *c, const char *in, const char *out)
     return to->data;
 }
 
-static void begin(fl_call *c, job *j)
+static void begin_job(fl_call *c, job *j)
 {
     const fl_rule *r = c->def->rule;
     const fl_tensor *p = fl_in(c, "Param");
@@ -134,7 +134,7 @@ static void begin(fl_call *c, job *j)
 }
 
 /* Elements [from, from + n) of the parameter meet the gradient g. */
-static void apply(const job *j, int64_t from, int64_t n, const void *g)
+static void apply_rule(const job *j, int64_t from, int64_t n, const void *g)
 {
     const size_t at = (size_t)from * j->size;
     void *state[FL_RULE_STATES];
@@ -216,11 +216,11 @@ static void apply_zeros(const job *j, const space *s, int64_t from, int64_t to)
 {
     for (int64_t n; from < to; from += n) {
         n = to - from < s->n_zeros ? to - from : s->n_zeros;
-        apply(j, from, n, s->zeros);
+        apply_rule(j, from, n, s->zeros);
     }
 }
 
-static void add(const job *j, int64_t n, const void *x, void *y)
+static void add_row(const job *j, int64_t n, const void *x, void *y)
 {
     if (j->dtype == FL_F64)
         fl_add_f64(n, x, y);
@@ -240,7 +240,7 @@ static const char *next_row(const job *j, const space *s, const fl_row_at *at,
         return first;
     memcpy(s->sum, first, bytes);
     for (; *i < g->n && at[*i].row == row; (*i)++)
-        add(j, width, value + (size_t)at[*i].at * bytes, s->sum);
+        add_row(j, width, value + (size_t)at[*i].at * bytes, s->sum);
     return s->sum;
 }
 
@@ -256,7 +256,7 @@ static void apply_merged(const job *j, const space *s, const fl_rows *g,
         const char *grad = next_row(j, s, at, g, width, &i);
         if (everywhere)
             apply_zeros(j, s, done, from);
-        apply(j, from, width, grad);
+        apply_rule(j, from, width, grad);
         done = from + width;
     }
     if (everywhere)
@@ -288,10 +288,10 @@ static fl_err update_rows(fl_call *c, const job *j, const fl_rows *g)
 fl_err fl_rule_run(fl_call *c)
 {
     job j;
-    begin(c, &j);
+    begin_job(c, &j);
     const fl_value *g = fl_in_value(c, "Grad", 0);
     if (g->kind == FL_SELECTED_ROWS)
         return update_rows(c, &j, &g->rows);
-    apply(&j, 0, j.n, g->tensor.data);
+    apply_rule(&j, 0, j.n, g->tensor.data);
     return FL_OK;
 }

@@ -3,7 +3,7 @@
  *        each, in order: i64 [n, rank of Condition] */
 #include "op/op.h"
 
-static int64_t count(int64_t n, const bool *x)
+static int64_t count_true(int64_t n, const bool *x)
 {
     int64_t found = 0;
     for (int64_t i = 0; i < n; i++)
@@ -18,7 +18,7 @@ static fl_err where(fl_call *c)
     fl_value *out = fl_out_value(c, "Out", 0);
     const int rank = x->shape.rank;
     const int64_t n = fl_tensor_numel(x);
-    const fl_shape s = {2, {count(n, is), rank}};
+    const fl_shape s = {2, {count_true(n, is), rank}};
     out->kind = FL_LOD_TENSOR;
     FL_TRY(fl_tensor_resize(&out->tensor, FL_I64, &s));
     int64_t *row = out->tensor.data;

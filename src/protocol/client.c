@@ -19,11 +19,12 @@ enum {
 /* A request that is not answered yet. */
 typedef struct request {
     fl_peer to;
-    fl_msg msg;    /* its blob is kept until the request is answered */
-    bool sent;     /* false: a push that waits for room in the window */
-    int64_t first; /* when it was first sent */
-    int64_t next;  /* when it is sent again */
-    int tries;     /* how often its call broke */
+    fl_msg msg;           /* its blob is kept until the request is answered */
+    bool sent;            /* false: a push that waits for room in the window */
+    int64_t first;        /* when it was first sent */
+    int64_t next;         /* when it is sent again */
+    int tries;            /* how often its call broke */
+    char why[REASON_MAX]; /* it is parked, and why; "": not known */
 } request;
 
 /* The pushes to one server. */
@@ -51,6 +52,9 @@ struct fl_client {
     int64_t g;        /* first view with the session; 0: not granted yet */
     int64_t round;
     int64_t pulled; /* sync: the highest version pulled, in any session */
+    int64_t steps;  /* steps of this rank that have a position and count */
+    char *granted; /* position of the last of them at the last GRANT, or NULL */
+    char *position; /* of the step that is being made, or NULL */
     uint64_t tag;   /* tag of the newest request */
     uint64_t echo;  /* number of the newest PROBE */
     int64_t renew_at, ticked;
@@ -191,9 +195,16 @@ static void send_renew(fl_client *c, int64_t now)
 
 /* --- steps --- */
 
+static void set_text(char **text, const char *to)
+{
+    fl_mem_free(*text);
+    *text = to && *to ? fl_mem_strdup(to) : NULL;
+}
+
 static void begin_join(fl_client *c, int64_t now)
 {
     drop_requests(c);
+    set_text(&c->position, NULL);
     memset(c->pushes, 0, (size_t)c->job->servers * sizeof *c->pushes);
     c->state = FL_CLIENT_JOINING;
     c->session =
@@ -222,6 +233,24 @@ static void begin_pull(fl_client *c, int64_t now)
     }
 }
 
+/* Say that servers have all pushes of the step, and the step's position. */
+static void send_barrier(fl_client *c, int64_t now)
+{
+    add_request(c, to_coordinator(),
+                (fl_msg){.kind = FL_MSG_BARRIER,
+                         .round = c->round,
+                         .step = c->position ? c->steps + 1 : 0,
+                         .position = c->position},
+                now);
+}
+
+/* The coordinator has counted the step, if it has a position. */
+static void end_step(fl_client *c)
+{
+    c->steps += c->position != NULL;
+    set_text(&c->position, NULL);
+}
+
 static void say_goodbye(fl_client *c, int64_t now)
 {
     drop_requests(c);
@@ -247,14 +276,13 @@ static void go_on_if_answered(fl_client *c, int64_t now)
         return;
     if (c->state == FL_CLIENT_PULLING) {
         c->state = FL_CLIENT_READY;
+        end_step(c);
         c->app->ready(c->app->self, c->rank, c->round);
-    } else if (c->state == FL_CLIENT_PUSHING && !c->job->async) {
-        c->state = FL_CLIENT_MEETING;
-        add_request(c, to_coordinator(),
-                    (fl_msg){.kind = FL_MSG_BARRIER, .round = c->round}, now);
-    } else if (c->state == FL_CLIENT_PUSHING || c->state == FL_CLIENT_MEETING) {
+    } else if (c->state == FL_CLIENT_PUSHING) {
+        if (!c->job->async || c->position)
+            send_barrier(c, now);
         c->round += !c->job->async;
-        begin_pull(c, now);
+        begin_pull(c, now); /* the server answers when the round is closed */
     }
 }
 
@@ -269,6 +297,7 @@ static void add_push(fl_client *c, int server_index, fl_blob grads, bool last,
                      int64_t now)
 {
     push_series *l = &c->pushes[server_index];
+    const bool positioned = c->job->async && c->position;
     l->parts++;
     l->closed = last;
     add_request(c, to_server(server_index),
@@ -276,6 +305,8 @@ static void add_push(fl_client *c, int server_index, fl_blob grads, bool last,
                          .seq = ++l->seq,
                          .round = c->round,
                          .count = last ? l->parts : 0,
+                         .step = positioned ? c->steps + 1 : 0,
+                         .part = positioned ? l->parts : 0,
                          .blob = grads},
                 now);
 }
@@ -313,6 +344,8 @@ static void on_grant(fl_client *c, const fl_msg *m, int64_t now)
     c->rank = c->claim = m->rank;
     c->g = m->g;
     c->round = m->round;
+    c->steps = m->step;
+    set_text(&c->granted, m->position);
     if (is_behind(c, m->round)) {
         char why[REASON_MAX];
         snprintf(why, sizeof why,
@@ -419,6 +452,9 @@ static void on_answer(fl_client *c, fl_peer from, const fl_msg *m, int64_t i,
     remove_request(c, i);
     if (asked == FL_MSG_PUSH)
         send_unsent(c, now);
+    if (asked == FL_MSG_BARRIER && m->kind == FL_MSG_ACK &&
+        c->state == FL_CLIENT_READY)
+        end_step(c);
     act_on_answer(c, from, m, asked, now);
 }
 
@@ -472,6 +508,41 @@ static void hasten_requests(fl_client *c, int server_index, int64_t now)
     }
 }
 
+/* This process meets a job that others have begun: its user, who has perhaps
+ * started all anew, must not take it for a new one. */
+static void note_kept(fl_client *c, const fl_msg *m)
+{
+    char name[PEER_MAX];
+    if (m->state.incarnation > 1)
+        fl_outbox_note(c->out,
+                       "%s goes on with the parameters that an earlier process "
+                       "of it held; to begin with start values, first end all "
+                       "servers by Ctrl-C or SIGTERM",
+                       fl_job_server(c->job, 0, name, sizeof name));
+}
+
+static bool has_seen_any(const fl_client *c)
+{
+    for (int j = 0; j < c->job->servers; j++)
+        if (c->seen[j])
+            return true;
+    return false;
+}
+
+/* The job went back to a snapshot. What this process has computed since is not
+ * in the model, and it cannot go back in its data by itself. */
+static void fail_rewound(fl_client *c, int64_t now)
+{
+    char why[REASON_MAX];
+    snprintf(
+        why, sizeof why,
+        "rewound: the servers went back to a snapshot, because one of them "
+        "had lost its parameters; this trainer is to be started again, and "
+        "goes on where the snapshot was taken");
+    fl_outbox_note(c->out, "%s", why);
+    fail_client(c, why, now);
+}
+
 /* Check whether the server that answers has been started again. If it has kept
  * its state, pending requests are sent again. If it has lost its state, the
  * trainer fails, and the result is true: this process has used the old state
@@ -482,6 +553,13 @@ static bool on_restart(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
     char name[PEER_MAX], why[REASON_MAX], version[48] = "";
     if (!m->state.id)
         return false;
+    if (m->generation > c->out->generation && has_seen_any(c)) {
+        fail_rewound(c, now);
+        return true;
+    }
+    if (m->generation < c->out->generation)
+        return true; /* of the time before the job went back */
+    c->out->generation = m->generation;
     if (fl_job_lost(c->job, c->seen[j], m->state.id)) {
         if (!c->job->async)
             snprintf(version, sizeof version, "; this trainer had version %lld",
@@ -492,6 +570,8 @@ static bool on_restart(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
         fail_client(c, why, now);
         return true;
     }
+    if (!c->seen[j] && !j)
+        note_kept(c, m);
     if (c->seen[j] && m->state.incarnation > c->incarnation[j])
         hasten_requests(c, j, now);
     c->seen[j] = m->state.id;
@@ -579,6 +659,8 @@ void fl_client_free(fl_client *c)
     for (int j = 0; j < c->job->servers; j++)
         drop_blob(c, c->want[j]);
     fl_vec_fini(&c->pending);
+    fl_mem_free(c->granted);
+    fl_mem_free(c->position);
     fl_mem_free(c->pushes);
     fl_mem_free(c->want);
     fl_mem_free(c->heard);
@@ -602,6 +684,36 @@ void fl_client_start(fl_client *c, int64_t now)
     begin_join(c, now);
 }
 
+static bool is_pending(const fl_client *c, fl_msg_kind kind)
+{
+    for (int64_t i = 0; i < c->pending.n; i++)
+        if (c->pending.at[i].msg.kind == kind)
+            return true;
+    return false;
+}
+
+fl_err fl_client_position(fl_client *c, const char *position)
+{
+    FL_TRY(need_ready(c, "position"));
+    if (is_pending(c, FL_MSG_BARRIER)) /* which borrows the old position */
+        return fl_fail(FL_EINVAL, "position: the step before is not counted");
+    if (position && strlen(position) >= FL_POSITION_MOST)
+        return fl_fail(FL_EINVAL, "position: %zu bytes, at most %d are kept",
+                       strlen(position), FL_POSITION_MOST - 1);
+    set_text(&c->position, position);
+    return FL_OK;
+}
+
+int64_t fl_client_steps(const fl_client *c)
+{
+    return c->steps;
+}
+
+const char *fl_client_granted_position(const fl_client *c)
+{
+    return c->granted;
+}
+
 fl_err fl_client_push(fl_client *c, int server_index, fl_blob grads, bool last,
                       int64_t now)
 {
@@ -623,10 +735,18 @@ fl_err fl_client_push(fl_client *c, int server_index, fl_blob grads, bool last,
 
 bool fl_client_pushes(const fl_client *c)
 {
-    for (int64_t i = 0; i < c->pending.n; i++)
-        if (c->pending.at[i].msg.kind == FL_MSG_PUSH)
-            return true;
-    return false;
+    return is_pending(c, FL_MSG_PUSH) || is_pending(c, FL_MSG_BARRIER);
+}
+
+fl_err fl_client_commit(fl_client *c, int64_t now)
+{
+    FL_TRY(need_ready(c, "commit"));
+    if (!c->job->async || !c->position || fl_client_pushes(c))
+        return fl_fail(FL_EINVAL,
+                       "commit: only an asynchronous step that has a position, "
+                       "when its pushes are acknowledged");
+    send_barrier(c, now);
+    return FL_OK;
 }
 
 fl_err fl_client_ask(fl_client *c, int server_index, fl_blob names, int64_t now)
@@ -693,6 +813,10 @@ void fl_client_recv(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
         request *r = &c->pending.at[i];
         if (r->msg.tag != m->tag || !same_peer(r->to, from))
             continue;
+        if (m->kind == FL_MSG_PARKED) {
+            snprintf(r->why, sizeof r->why, "%s", m->text ? m->text : "");
+            r->why[strcspn(r->why, "\n")] = 0;
+        }
         if (m->kind == FL_MSG_PARKED && r->msg.kind == FL_MSG_JOIN)
             fl_outbox_note(c->out, "waiting to join: %s",
                            m->text ? m->text : "parked");
@@ -750,16 +874,19 @@ void fl_client_tick(fl_client *c, int64_t now)
 
 void fl_client_waits(const fl_client *c, int64_t now, fl_str *rows)
 {
-    char whom[PEER_MAX], what[64];
+    char whom[PEER_MAX], what[64 + REASON_MAX];
     for (int64_t i = 0; i < c->pending.n; i++) {
         const request *r = &c->pending.at[i];
         name_peer(c, r->to, whom, sizeof whom);
         const bool of_round = r->msg.kind == FL_MSG_PUSH ||
                               r->msg.kind == FL_MSG_PULL ||
                               r->msg.kind == FL_MSG_BARRIER;
-        snprintf(what, sizeof what,
-                 of_round ? "answer to %s (round %lld)" : "answer to %s",
-                 fl_msg_name(r->msg.kind), (long long)r->msg.round);
+        const int n =
+            snprintf(what, sizeof what,
+                     of_round ? "answer to %s (round %lld)" : "answer to %s",
+                     fl_msg_name(r->msg.kind), (long long)r->msg.round);
+        if (*r->why)
+            snprintf(what + n, sizeof what - (size_t)n, ": %s", r->why);
         fl_wait_row(rows, c->who, whom, what, now - r->first,
                     heard_from(c, r->to) + c->job->reach - now);
     }

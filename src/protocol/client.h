@@ -24,7 +24,6 @@ typedef enum fl_client_state {
     FL_CLIENT_PULLING,
     FL_CLIENT_READY, /* waits for the application's next call */
     FL_CLIENT_PUSHING,
-    FL_CLIENT_MEETING,
     FL_CLIENT_LEAVING,
     FL_CLIENT_OVER,
 } fl_client_state;
@@ -58,14 +57,32 @@ void fl_client_want(fl_client *c, int server, fl_blob names);
 
 void fl_client_start(fl_client *c, int64_t now);
 
+/* The examples of the coming step are used up at `position` (copied); NULL: the
+ * step has no position. When its rank is granted again, the trainer gets the
+ * position of the last step that counts. Only when ready, and when
+ * fl_client_commit is acknowledged. Err: EINVAL. */
+fl_err fl_client_position(fl_client *c, const char *position) FL_MUST_CHECK;
+
+/* How many steps of this rank with a position count, and the position that the
+ * last GRANT had; NULL: none. Borrowed until the next event. After a step
+ * without a fence the number is one higher; if a session was lost in the step,
+ * it shows whether the step counts all the same. */
+int64_t fl_client_steps(const fl_client *c);
+const char *fl_client_granted_position(const fl_client *c);
+
 /* Push gradients of this round to a server. After the `last` push that server
  * gets no more until the next step; in an asynchronous job the next push begins
  * another series. Only when ready. Err: EINVAL. */
 fl_err fl_client_push(fl_client *c, int server, fl_blob grads, bool last,
                       int64_t now) FL_MUST_CHECK;
 
-/* Whether some push is not acknowledged yet. */
+/* Whether some push, or what fl_client_commit has sent, is not acknowledged
+ * yet. */
 bool fl_client_pushes(const fl_client *c);
+
+/* All pushes of an asynchronous step that has a position are acknowledged: let
+ * the step count, without a pull after it. Only when ready. Err: EINVAL. */
+fl_err fl_client_commit(fl_client *c, int64_t now) FL_MUST_CHECK;
 
 /* Ask for more values of the present version, such as rows of a table. The
  * callback `values` gets them. Only when ready. Err: EINVAL. */

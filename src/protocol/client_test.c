@@ -120,8 +120,7 @@ static void pull_twice(scene *s)
     CHECK_OK(fl_client_step(s->c, s->now));
     fl_remove(&s->out.out, 0);
     agree(s); /* PUSH */
-    agree(s); /* BARRIER */
-    agree(s); /* PULL */
+    agree(s); /* BARRIER, PULL */
     CHECK_INT(s->ready, 2);
 }
 
@@ -140,7 +139,6 @@ static void makes_a_round(void)
     CHECK(!said(&s.out, FL_MSG_BARRIER));
     agree(&s);
     CHECK_INT(said(&s.out, FL_MSG_BARRIER)->round, 0);
-    agree(&s);
     CHECK_INT(said(&s.out, FL_MSG_PULL)->round, 1);
     agree(&s);
     CHECK_INT(s.ready, 2);
@@ -150,6 +148,25 @@ static void makes_a_round(void)
     agree(&s);
     CHECK(s.over == 1 && s.code == 0);
     close_scene(&s);
+}
+
+static void says_that_a_job_goes_on_with_a_kept_state(void)
+{
+    for (int starts = 1; starts <= 2; starts++) {
+        scene s;
+        open_scene(&s, (fl_job){.servers = 2});
+        answer(&s, FL_MSG_JOIN, (fl_peer){FL_PEER_COORD, 0, 0},
+               from_state(FL_MSG_PARKED, 5, starts));
+        answer(&s, FL_MSG_JOIN, (fl_peer){FL_PEER_COORD, 0, 0},
+               from_state(FL_MSG_GRANT, 5, starts));
+        int said_so = 0;
+        for (int64_t i = 0; i < s.out.note.n; i++)
+            said_so += !!strstr(s.out.note.at[i],
+                                "server 0 goes on with the parameters that an "
+                                "earlier process of it held");
+        CHECK_INT(said_so, starts - 1); /* once */
+        close_scene(&s);
+    }
 }
 
 static void makes_no_barrier_in_async_mode(void)
@@ -178,6 +195,32 @@ static void pushes_on_in_async_mode(void)
         CHECK(fl_client_pushes(s.c));
         agree(&s);
         CHECK(!fl_client_pushes(s.c));
+        CHECK_INT(fl_client_now(s.c), FL_CLIENT_READY);
+    }
+    close_scene(&s);
+}
+
+/* A step without a pull counts when its BARRIER is acknowledged. */
+static void commits_a_step(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.async = true});
+    become_ready(&s);
+    CHECK_ERR(fl_client_commit(s.c, s.now), FL_EINVAL, "has a position");
+    for (int i = 1; i <= 2; i++) {
+        CHECK_OK(fl_client_position(s.c, "there"));
+        CHECK_OK(fl_client_push(s.c, 0, (fl_blob){"a", 1, NULL}, true, s.now));
+        CHECK_INT(said(&s.out, FL_MSG_PUSH)->step, i);
+        CHECK_ERR(fl_client_commit(s.c, s.now), FL_EINVAL, "acknowledged");
+        agree(&s);
+        CHECK_OK(fl_client_commit(s.c, s.now));
+        CHECK_INT(said(&s.out, FL_MSG_BARRIER)->step, i);
+        CHECK(fl_client_pushes(s.c));
+        CHECK_INT(fl_client_steps(s.c), i - 1);
+        CHECK_ERR(fl_client_position(s.c, NULL), FL_EINVAL, "not counted");
+        agree(&s);
+        CHECK(!fl_client_pushes(s.c) && !said(&s.out, FL_MSG_PULL));
+        CHECK_INT(fl_client_steps(s.c), i);
         CHECK_INT(fl_client_now(s.c), FL_CLIENT_READY);
     }
     close_scene(&s);
@@ -478,9 +521,12 @@ static void lists_its_waits(void)
 
 const fl_test fl_tests[] = {
     {"a trainer makes a round", makes_a_round},
+    {"client says that a job goes on with a kept state",
+     says_that_a_job_goes_on_with_a_kept_state},
     {"an asynchronous trainer makes no barrier",
      makes_no_barrier_in_async_mode},
     {"an asynchronous trainer pushes on", pushes_on_in_async_mode},
+    {"an asynchronous trainer commits a step", commits_a_step},
     {"a trainer asks again", asks_again},
     {"a fenced trainer joins again", joins_again_when_fenced},
     {"a trainer fenced at its end joins again to complete",

@@ -48,12 +48,15 @@ typedef enum rank_state {
 
 typedef struct rank_slot {
     rank_state state;
-    fl_id session;    /* the holder, or the last holder */
-    int64_t g;        /* first view with the session */
-    int64_t since;    /* when the session was granted the rank */
-    bool explicit_id; /* the holder claimed the rank as its explicit id */
-    bool taken;       /* some session has used its grant of this rank */
-    bool barrier;     /* the holder has sent BARRIER for the open round */
+    fl_id session;       /* the holder, or the last holder */
+    int64_t g;           /* first view with the session */
+    int64_t since;       /* when the session was granted the rank */
+    bool explicit_id;    /* the holder claimed the rank as its explicit id */
+    bool taken;          /* some session has used its grant of this rank */
+    bool barrier;        /* the holder has sent BARRIER for the open round */
+    int64_t step;        /* steps that have a position and count */
+    char *position;      /* of the last of them, or NULL */
+    char *next_position; /* barrier: of the step after `step`, or NULL */
     int64_t barrier_at;
     int64_t lease; /* when the holder's lease ends */
     bool call_broke;
@@ -91,12 +94,30 @@ typedef struct decision {
     int64_t round;
     fl_member *member; /* P(round), by rank */
     int n;
+    int64_t snapshot; /* of the version that it makes; 0: none is taken */
 } decision;
+
+/* The snapshot that is being written, and when the next one is due. */
+typedef struct snapshots {
+    int64_t every;   /* ns; 0: none are taken */
+    int64_t next;    /* when the next one is due */
+    int64_t last;    /* the last number that was given */
+    int64_t whole;   /* the newest one that the job can go back to; 0: none */
+    int64_t found;   /* one that was there before, and */
+    uint64_t of;     /* the state id of server 0 when it was taken */
+    int64_t number;  /* that is being written; 0: none is */
+    int64_t version; /* of that one */
+    int64_t until;   /* when that one is given up */
+    fl_str image;    /* of that one */
+} snapshots;
 
 /* What the coordinator knows of one server. */
 typedef struct server_status {
     int64_t view, version; /* the newest ones that it has acknowledged */
     fl_state state;        /* the first state it reported; id 0: none yet */
+    int64_t written;       /* the newest snapshot that it has written */
+    int64_t generation;    /* that it has reported */
+    uint64_t former;       /* its state id in an earlier generation */
     bool over;             /* it has ended */
     int64_t sent, heard;   /* time of the last message; 0: none yet */
     fl_refusals refused;
@@ -115,6 +136,10 @@ struct fl_coord {
     FL_VEC(past_session) past;  /* oldest first */
     FL_VEC(parked_join) parked; /* in order of arrival */
     FL_VEC(decision) decided;
+    snapshots snapshot;
+    int64_t rewind; /* the snapshot that the job goes back to; 0: none */
+    int64_t next_generation; /* rewind: the generation that begins with it */
+    int64_t base;            /* the snapshot that this generation began with */
     bool ended;
     int code;
     char reason[REASON_MAX + 64];
@@ -216,6 +241,7 @@ static void send_view(fl_coord *c, int server, int64_t now)
                             .expected = c->server[server].state.id,
                             .view = c->view,
                             .round = c->round,
+                            .snapshot = c->job->async ? c->snapshot.number : 0,
                             .member = member,
                             .n_member = fl_coord_members(c, member),
                             .left = left,
@@ -233,6 +259,7 @@ static void send_closes(fl_coord *c, int server)
                                 .job = c->job->id,
                                 .expected = c->server[server].state.id,
                                 .round = d->round,
+                                .snapshot = d->snapshot,
                                 .member = d->member,
                                 .n_member = d->n});
     }
@@ -244,11 +271,30 @@ static void tell_server(fl_coord *c, int server, int64_t now)
     if (s->over)
         return;
     s->sent = now;
+    if (s->generation < c->out->generation && s->heard && !c->ended) {
+        fl_outbox_send(c->out, to_server(server),
+                       (fl_msg){.kind = FL_MSG_REWIND,
+                                .job = c->job->id,
+                                .snapshot = c->base});
+        return;
+    }
     if (!c->ended)
         send_view(c, server, now);
     send_closes(c, server);
     if (c->ended)
         say_end(c, to_server(server), 0);
+}
+
+/* A server that has the view is not sent it again with every round. */
+static void tell_decision(fl_coord *c, int server, int64_t now)
+{
+    server_status *s = &c->server[server];
+    if (s->over || s->view < c->view) {
+        tell_server(c, server, now);
+        return;
+    }
+    s->sent = now;
+    send_closes(c, server);
 }
 
 static void tell_all_servers(fl_coord *c, int64_t now)
@@ -261,6 +307,26 @@ static void begin_view(fl_coord *c, int64_t now)
 {
     c->view++;
     tell_all_servers(c, now);
+}
+
+/* --- positions --- */
+
+static void set_position(char **position, const char *to)
+{
+    fl_mem_free(*position);
+    *position = to ? fl_mem_strdup(to) : NULL;
+}
+
+/* The step counts: a trainer that gets this rank goes on behind its examples.
+ */
+static void count_step(rank_slot *r)
+{
+    if (!r->next_position)
+        return;
+    fl_mem_free(r->position);
+    r->position = r->next_position;
+    r->next_position = NULL;
+    r->step++;
 }
 
 /* --- a session leaves --- */
@@ -287,6 +353,19 @@ static bool is_awaited(const fl_coord *c, const rank_slot *r, int64_t now)
     return r->state == RANK_LOST && now < r->wait_until && !c->job->async;
 }
 
+/* How long a lost rank is kept for its trainer. */
+static int64_t rejoin_of(const fl_coord *c, const rank_slot *r)
+{
+    return r->leave.why == FL_LEFT_FAILED ? c->job->rejoin_failed
+                                          : c->job->rejoin;
+}
+
+/* When the open round no longer waits for a rank that is lost now. */
+static int64_t wait_limit(const fl_coord *c, const rank_slot *r, int64_t now)
+{
+    return now + (rejoin_of(c, r) ? c->job->hold : 0);
+}
+
 /* The session leaves its rank. The caller decides the next state of the rank.
  */
 static void leave_rank(fl_coord *c, rank_slot *r, fl_left why, int64_t now)
@@ -301,6 +380,7 @@ static void leave_rank(fl_coord *c, rank_slot *r, fl_left why, int64_t now)
     if (!FL_PLANTED(DEAD_MEMBER))
         r->barrier =
             false; /* the BARRIER of a session that leaves does not count */
+    set_position(&r->next_position, NULL);
     fl_push(&c->past, (past_session){r->leave, now});
 }
 
@@ -313,7 +393,7 @@ static void lose_rank(fl_coord *c, rank_slot *r, fl_left why, int code,
     c->changed = true;
     snprintf(r->reason, sizeof r->reason, "%s", reason);
     if (r->taken && !r->wait_until) /* dying again gains no time */
-        r->wait_until = now + c->job->hold;
+        r->wait_until = wait_limit(c, r, now);
     const bool waits = is_awaited(c, r, now);
     fl_outbox_note(c->out,
                    waits ? "trainer %d (%s) is lost: %s; round %lld waits for "
@@ -366,7 +446,9 @@ static void say_grant(fl_coord *c, const rank_slot *r, uint64_t call,
                             .tag = tag,
                             .rank = (int)(r - c->rank),
                             .g = r->g,
-                            .round = c->round});
+                            .round = c->round,
+                            .step = r->step,
+                            .position = r->position});
 }
 
 static void grant_rank(fl_coord *c, rank_slot *r, const parked_join *w,
@@ -422,7 +504,7 @@ static rank_slot *any_rank(const fl_coord *c, int64_t now)
     for (int i = 0; i < c->job->trainers; i++)
         if (c->rank[i].state == RANK_LOST &&
             (!c->rank[i].explicit_id ||
-             now >= c->rank[i].left_at + c->job->rejoin))
+             now >= c->rank[i].left_at + rejoin_of(c, &c->rank[i])))
             return &c->rank[i];
     return NULL;
 }
@@ -535,6 +617,77 @@ static bool is_round_complete(const fl_coord *c, int64_t now)
     return barriers > 0 && all_came(c);
 }
 
+/* --- snapshots --- */
+
+/* A snapshot does not depend on the servers, only on the number of trainers. */
+static fl_job any_job(const fl_coord *c)
+{
+    return (fl_job){.trainers = c->job->trainers};
+}
+
+static void visit_cut(fl_image *im, fl_coord *c)
+{
+    fl_image_count(im, &c->round, 0, INT64_MAX - 1);
+    for (int i = 0; i < c->job->trainers; i++) {
+        rank_slot *r = &c->rank[i];
+        bool done = r->state == RANK_DONE;
+        fl_image_bool(im, &done);
+        r->state = done ? RANK_DONE : r->state;
+        fl_image_count(im, &r->step, 0, INT64_MAX - 1);
+        fl_image_string(im, &r->position, FL_POSITION_MOST);
+        fl_image_text(im, r->who, sizeof r->who);
+    }
+}
+
+/* Give the next snapshot its number, and keep what it has of this machine: the
+ * ranks and positions of the open round. The servers' part is not older. */
+static int64_t begin_snapshot(fl_coord *c, int64_t now)
+{
+    snapshots *s = &c->snapshot;
+    const fl_job any = any_job(c);
+    s->number = ++s->last;
+    s->next = now + s->every;
+    s->until = now + (s->every > c->job->reach ? s->every : c->job->reach);
+    s->version = c->job->async ? 0 : c->round;
+    s->image.n = 0;
+    fl_image im = fl_image_begin(&s->image, FL_IMAGE_CUT, &any, 0);
+    visit_cut(&im, c);
+    fl_image_finish(&im);
+    return s->number;
+}
+
+/* Servers that have not written the snapshot in time are named. */
+static void note_unwritten(fl_coord *c)
+{
+    for (int i = 0; i < c->job->servers; i++) {
+        char name[96];
+        if (c->server[i].written < c->snapshot.number)
+            fl_outbox_note(c->out,
+                           "snapshot %lld is given up: %s has not written it",
+                           (long long)c->snapshot.number,
+                           fl_job_server(c->job, i, name, sizeof name));
+    }
+}
+
+static bool is_snapshot_due(const fl_coord *c, int64_t now)
+{
+    const snapshots *s = &c->snapshot;
+    return s->every && now >= s->next && (!s->number || now >= s->until) &&
+           !c->ended;
+}
+
+/* Asynchronous: a snapshot is taken at any time. */
+static void take_snapshot(fl_coord *c, int64_t now)
+{
+    if (!c->job->async || !is_snapshot_due(c, now) || !all_came(c))
+        return;
+    if (c->snapshot.number)
+        note_unwritten(c);
+    begin_snapshot(c, now);
+    c->changed = true; /* no number is given twice */
+    tell_all_servers(c, now);
+}
+
 static bool decide_round(fl_coord *c, int64_t now)
 {
     if (c->ended || c->job->async || !is_round_complete(c, now))
@@ -547,13 +700,21 @@ static bool decide_round(fl_coord *c, int64_t now)
         rank_slot *r = &c->rank[i];
         if (r->barrier)
             d.member[d.n++] = (fl_member){i, r->session, r->g};
+        if (r->barrier)
+            count_step(r);
         r->barrier = false;
         if (r->state == RANK_HELD)
             r->wait_until = 0;
     }
+    if (is_snapshot_due(c, now)) {
+        if (c->snapshot.number)
+            note_unwritten(c);
+        d.snapshot = begin_snapshot(c, now);
+    }
     fl_push(&c->decided, d);
     c->changed = !FL_PLANTED(DECIDEFORGET);
-    tell_all_servers(c, now);
+    for (int i = 0; i < c->job->servers; i++)
+        tell_decision(c, i, now);
     return true;
 }
 
@@ -581,7 +742,7 @@ static void end_job(fl_coord *c, int code, const char *why, int64_t version,
 static bool may_rank_go_on(const fl_coord *c, const rank_slot *r, int64_t now)
 {
     return r->state == RANK_HELD ||
-           (r->state == RANK_LOST && now < r->left_at + c->job->rejoin);
+           (r->state == RANK_LOST && now < r->left_at + rejoin_of(c, r));
 }
 
 /* The lost rank that was lost first; NULL: no rank is lost. */
@@ -640,6 +801,8 @@ static void end_job_if_due(fl_coord *c, int64_t now)
 
 static void settle_job(fl_coord *c, int64_t now)
 {
+    if (c->rewind)
+        return;
     do
         serve_joins(c, now);
     while (decide_round(c, now));
@@ -744,6 +907,39 @@ static void on_renew(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
     settle_job(c, now);
 }
 
+/* What is wrong with the BARRIER of a member; NULL: nothing. */
+static const char *flaw_of_barrier(const fl_coord *c, const rank_slot *r,
+                                   const fl_msg *m)
+{
+    const size_t n = m->position ? strlen(m->position) : 0;
+    if (m->round > c->round || m->round < 0)
+        return "that round is not open";
+    if (c->job->async && !m->step)
+        return "the job is asynchronous";
+    if (m->step < 0 || m->step > r->step + 1 || (m->step > 0) != (n > 0) ||
+        n >= FL_POSITION_MOST)
+        return "its step or position is out of range";
+    return NULL;
+}
+
+/* The servers have all pushes of the step. Synchronous: it counts when its
+ * round is decided with this member. */
+static void take_barrier(fl_coord *c, rank_slot *r, const fl_msg *m,
+                         int64_t now)
+{
+    if (c->job->async ? m->step <= r->step : m->round != c->round || r->barrier)
+        return; /* a repeat */
+    if (m->step == r->step + 1)
+        set_position(&r->next_position, m->position);
+    if (c->job->async || FL_PLANTED(POSEARLY))
+        count_step(r);
+    if (!c->job->async) {
+        r->barrier = true;
+        r->barrier_at = now;
+    }
+    c->changed = c->changed || !FL_PLANTED(BARRIERACK);
+}
+
 static void on_barrier(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
     rank_slot *r = find_rank(c, m->session);
@@ -751,21 +947,18 @@ static void on_barrier(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
         fence_session(c, from, m, now);
         return;
     }
-    if (m->round > c->round || m->round < 0 || c->job->async) {
+    const char *wrong = flaw_of_barrier(c, r, m);
+    if (wrong) {
         fl_msg answer = answer_to(c, FL_MSG_ERROR, m);
         answer.code = FL_EPROTO;
         fl_outbox_say(c->out, from, answer,
-                      "barrier: of round %lld, round %lld is open%s",
-                      (long long)m->round, (long long)c->round,
-                      c->job->async ? " (the job is asynchronous)" : "");
+                      "barrier: round %lld, step %lld, round %lld is open: %s",
+                      (long long)m->round, (long long)m->step,
+                      (long long)c->round, wrong);
         return;
     }
     take_rank(c, r);
-    if (m->round == c->round && !r->barrier) {
-        r->barrier = true;
-        r->barrier_at = now;
-        c->changed = c->changed || !FL_PLANTED(BARRIERACK);
-    }
+    take_barrier(c, r, m, now);
     fl_outbox_send(c->out, from, answer_to(c, FL_MSG_ACK, m));
     settle_job(c, now);
 }
@@ -819,8 +1012,10 @@ static void on_failed(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
  * decided. */
 static int server_that_lost_state(const fl_coord *c, const fl_msg *m)
 {
-    if (!fl_msg_carries(m->kind, "seen"))
+    if (!fl_msg_carries(m->kind, "seen") || m->generation < c->out->generation)
         return -1;
+    if (m->generation > c->out->generation)
+        return 0;
     for (int i = 0; i < m->n_seen && i < c->job->servers; i++)
         if (fl_job_lost(c->job, m->seen[i],
                         i ? c->server[i].state.id : c->out->state.id))
@@ -830,6 +1025,32 @@ static int server_that_lost_state(const fl_coord *c, const fl_msg *m)
     return ahead ? 0 : -1;
 }
 
+/* --- going back --- */
+
+/* A server has lost its state: the job goes back to its newest snapshot, which
+ * all servers can restore. False: there is none. `m` shows the loss: its sender
+ * knows a generation, and perhaps the state id that server 0 had. */
+static bool go_back(fl_coord *c, int server, const fl_msg *m)
+{
+    const int64_t own = c->out->generation, known = m->generation;
+    const uint64_t was = m->n_seen ? m->seen[0] : m->expected;
+    char name[96];
+    if (!c->snapshot.whole && was && was == c->snapshot.of)
+        c->snapshot.whole = c->snapshot.found;
+    if (!c->snapshot.whole || c->ended)
+        return false;
+    if (c->rewind)
+        return true;
+    c->rewind = c->snapshot.whole;
+    c->next_generation = (known > own ? known : own) + 1;
+    fl_outbox_note(c->out,
+                   "%s was started again and has lost its parameters: the job "
+                   "goes back to snapshot %lld",
+                   fl_job_server(c->job, server, name, sizeof name),
+                   (long long)c->rewind);
+    return true;
+}
+
 /* End the job, because a server has lost its parameters. Otherwise it would
  * silently train with new ones: perhaps only this trainer has noticed. */
 static void end_job_lost_state(fl_coord *c, int server, const fl_msg *m,
@@ -837,6 +1058,8 @@ static void end_job_lost_state(fl_coord *c, int server, const fl_msg *m,
 {
     const rank_slot *r = find_rank(c, m->session);
     char name[96], why[REASON_MAX], version[48] = "";
+    if (go_back(c, server, m))
+        return;
     if (!c->job->async)
         snprintf(version, sizeof version, " version %lld of",
                  (long long)m->round);
@@ -851,13 +1074,40 @@ static void end_job_lost_state(fl_coord *c, int server, const fl_msg *m,
     fl_coord_end(c, 1, why, now);
 }
 
+/* Whether the trainer has used what the servers held before the job went back.
+ * A process that has used nothing knows of no generation, and may join. */
+static bool is_rewound(const fl_coord *c, const fl_msg *m)
+{
+    bool some = false;
+    for (int i = 0; i < m->n_seen; i++)
+        some |= m->seen[i] != 0;
+    return some && m->generation < c->out->generation &&
+           m->kind != FL_MSG_FAILED;
+}
+
+static void answer_rewound(fl_coord *c, fl_peer from, const fl_msg *m)
+{
+    fl_msg answer = answer_to(c, FL_MSG_FENCED, m);
+    answer.rank = -1;
+    fl_outbox_say(c->out, from, answer, "rewound: the job went back to %s %lld",
+                  c->job->async ? "snapshot" : "version",
+                  (long long)(c->job->async ? c->base : c->round));
+}
+
 static void from_trainer(fl_coord *c, fl_peer from, const fl_msg *m,
                          int64_t now)
 {
     const int lost = server_that_lost_state(c, m);
-    if (lost >= 0) {
+    if (lost >= 0)
         end_job_lost_state(c, lost, m, now);
+    if (c->ended) {
         say_end(c, from, m->tag);
+        return;
+    }
+    if (c->rewind)
+        return; /* this machine is about to be made anew */
+    if (is_rewound(c, m)) {
+        answer_rewound(c, from, m);
         return;
     }
     switch (m->kind) {
@@ -909,21 +1159,67 @@ static void end_job_for_server(fl_coord *c, int server, const char *why,
     fl_coord_end(c, 1, text, now);
 }
 
+/* Whether a STATE shows that a server has lost its state; *lost is then its
+ * index. One of a higher generation than ours shows that we have lost ours. */
+static bool shows_loss(const fl_coord *c, int server, const fl_msg *m,
+                       int *lost)
+{
+    const server_status *s = &c->server[server];
+    const int64_t own = c->out->generation;
+    const bool ours = m->generation > own ||
+                      (m->generation == own && server &&
+                       fl_job_lost(c->job, m->expected, c->out->state.id));
+    *lost = ours ? 0 : server;
+    return ours ||
+           (m->generation < s->generation && m->state.id != s->former) ||
+           (m->generation == own && s->generation == own &&
+            fl_job_lost(c->job, s->state.id, m->state.id));
+}
+
+/* A STATE of the time before the job went back. */
+static void on_former_state(fl_coord *c, int server, const fl_msg *m,
+                            int64_t now)
+{
+    server_status *s = &c->server[server];
+    const bool first = !s->heard;
+    s->heard = now;
+    s->refused = 0;
+    if (s->generation == c->out->generation)
+        return; /* it was under way for long */
+    s->former = m->state.id;
+    if (first)
+        tell_server(c, server, now);
+}
+
 static void on_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
 {
     server_status *s = &c->server[server];
-    if (fl_job_lost(c->job, s->state.id, m->state.id)) {
+    int lost;
+    if (c->rewind)
+        return;
+    if (shows_loss(c, server, m, &lost)) {
         char why[128];
+        if (go_back(c, lost, m))
+            return;
         snprintf(why, sizeof why,
                  "was started again and has lost its parameters (version %lld)",
                  (long long)s->version);
-        end_job_for_server(c, server, why, now);
+        end_job_for_server(c, lost, why, now);
         s->over = s->over || m->over;
         return;
     }
+    if (m->generation < c->out->generation) {
+        on_former_state(c, server, m, now);
+        return;
+    }
     const bool first = !s->heard, over = m->over && (c->ended || m->code);
-    c->changed = c->changed || s->state.id != m->state.id || over > s->over;
+    const bool back = s->generation < m->generation;
+    c->changed =
+        c->changed || s->state.id != m->state.id || over > s->over || back;
     s->state = m->state;
+    s->generation = m->generation;
+    if (m->snapshot > s->written)
+        s->written = m->snapshot;
     s->heard = now;
     s->refused = 0;
     if (m->view > s->view && m->view <= c->view)
@@ -937,7 +1233,7 @@ static void on_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
     else if (m->over && m->code)
         end_job_for_server(c, server, "failed", now);
     settle_job(c, now); /* a decision may have waited for this server */
-    if (first) /* it may have ignored messages before its first STATE */
+    if (first || back) /* it may have ignored messages before its first STATE */
         tell_server(c, server, now);
 }
 
@@ -992,8 +1288,9 @@ static void repeat_to_servers(fl_coord *c, int64_t now)
 {
     for (int i = 0; i < c->job->servers; i++) {
         const server_status *s = &c->server[i];
-        const bool behind =
-            c->ended || s->view < c->view || s->version < c->round;
+        const bool behind = c->ended || s->view < c->view ||
+                            s->version < c->round ||
+                            s->generation < c->out->generation;
         const int64_t pause = behind ? c->job->retry : c->job->lease / 2;
         if (now >= s->sent + pause)
             tell_server(c, i, now);
@@ -1161,6 +1458,11 @@ void fl_coord_free(fl_coord *c)
     fl_vec_fini(&c->decided);
     fl_vec_fini(&c->parked);
     fl_vec_fini(&c->past);
+    fl_str_fini(&c->snapshot.image);
+    for (int i = 0; i < c->job->trainers; i++) {
+        fl_mem_free(c->rank[i].position);
+        fl_mem_free(c->rank[i].next_position);
+    }
     fl_mem_free(c->rank);
     fl_mem_free(c->server);
     fl_mem_free(c);
@@ -1178,6 +1480,11 @@ static void visit_rank(fl_image *im, rank_slot *r, int trainers)
     fl_image_bool(im, &r->explicit_id);
     fl_image_bool(im, &r->taken);
     fl_image_bool(im, &r->barrier);
+    if (!FL_PLANTED(POSLOST)) {
+        fl_image_count(im, &r->step, 0, INT64_MAX - 1);
+        fl_image_string(im, &r->position, FL_POSITION_MOST);
+        fl_image_string(im, &r->next_position, FL_POSITION_MOST);
+    }
     fl_image_text(im, r->who, sizeof r->who);
     fl_image_bool(im, &r->left);
     if (!r->left)
@@ -1193,11 +1500,17 @@ static void visit_status(fl_image *im, server_status *s)
     fl_image_count(im, &s->version, 0, INT64_MAX);
     fl_image_word(im, &s->state.id);
     fl_image_any(im, &s->state.incarnation);
+    fl_image_count(im, &s->generation, 0, INT64_MAX - 1);
+    fl_image_word(im, &s->former);
     fl_image_bool(im, &s->over);
 }
 
 static void visit_coord(fl_image *im, fl_coord *c)
 {
+    fl_image_count(im, &c->out->generation, 0, INT64_MAX - 1);
+    fl_image_count(im, &c->base, 0, INT64_MAX - 1);
+    fl_image_count(im, &c->snapshot.whole, 0, INT64_MAX - 1);
+    fl_image_count(im, &c->snapshot.last, 0, INT64_MAX - 1);
     fl_image_count(im, &c->view, 0, INT64_MAX - 1);
     fl_image_count(im, &c->round, 0, INT64_MAX - 1);
     for (int i = 0; i < c->job->trainers; i++)
@@ -1259,7 +1572,7 @@ fl_err fl_coord_restore(fl_coord *c, const void *image, size_t n, int64_t now)
         rank_slot *r = &c->rank[i];
         r->lease = now + c->job->lease + GRACE;
         r->since = r->barrier_at = r->left_at = now;
-        r->wait_until = r->state == RANK_LOST ? now + c->job->hold : 0;
+        r->wait_until = r->state == RANK_LOST ? wait_limit(c, r, now) : 0;
     }
     for (int i = 0; i < c->job->servers; i++)
         c->server[i].heard = c->server[i].state.id ? now : 0;
@@ -1269,6 +1582,71 @@ fl_err fl_coord_restore(fl_coord *c, const void *image, size_t n, int64_t now)
     /* an echo of an earlier start proves nothing */
     c->echo = (uint64_t)c->out->state.incarnation << 32;
     return FL_OK;
+}
+
+/* --- snapshots and going back --- */
+
+void fl_coord_snapshots(fl_coord *c, int64_t every, int64_t last, int64_t found,
+                        uint64_t of, int64_t now)
+{
+    c->snapshot.every = every;
+    c->snapshot.next = now + every;
+    if (last > c->snapshot.last)
+        c->snapshot.last = last;
+    c->snapshot.found = found;
+    c->snapshot.of = of;
+}
+
+bool fl_coord_written(const fl_coord *c, fl_coord_moment *out)
+{
+    const snapshots *s = &c->snapshot;
+    if (!s->number || c->rewind || c->ended)
+        return false;
+    for (int i = 0; i < c->job->servers; i++)
+        if (c->server[i].written < s->number)
+            return false;
+    *out = (fl_coord_moment){.number = s->number,
+                             .version = s->version,
+                             .generation = c->out->generation,
+                             .image = s->image.at,
+                             .n = s->image.n};
+    return true;
+}
+
+void fl_coord_committed(fl_coord *c, int64_t number, bool whole)
+{
+    c->changed = c->changed || whole;
+    if (whole)
+        c->snapshot.whole = number;
+    if (c->snapshot.number == number)
+        c->snapshot.number = 0;
+}
+
+fl_err fl_coord_rewind(fl_coord *c, const void *image, size_t n, int64_t base,
+                       bool anew, int64_t now)
+{
+    const fl_job any = any_job(c);
+    fl_image im;
+    FL_TRY(fl_image_open(&im, image, n, FL_IMAGE_CUT, &any, 0));
+    visit_cut(&im, c);
+    FL_TRY(fl_image_check(&im));
+    for (int i = 0; i < c->job->trainers; i++) {
+        rank_slot *r = &c->rank[i];
+        r->taken = r->state == RANK_DONE && !anew;
+        r->state = r->taken ? RANK_DONE : RANK_FRESH;
+    }
+    /* above all views of earlier generations */
+    c->view = (int64_t)((uint64_t)c->out->generation << 32);
+    c->base = base;
+    c->snapshot.whole = base;
+    c->changed = true;
+    return FL_OK;
+}
+
+int64_t fl_coord_rewinds(const fl_coord *c, int64_t *generation)
+{
+    *generation = c->next_generation;
+    return c->rewind;
 }
 
 /* --- events --- */
@@ -1349,10 +1727,13 @@ void fl_coord_tick(fl_coord *c, int64_t now)
     if (now - c->ticked > c->job->lease / 3)
         forgive_gap(c, now - c->ticked);
     c->ticked = now;
+    if (c->rewind)
+        return;
     if (!c->ended) {
         expire_leases(c, now);
         check_limits(c, now);
         settle_job(c, now);
+        take_snapshot(c, now);
     }
     repeat_to_servers(c, now);
     report_stalls(c, now);

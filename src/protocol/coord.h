@@ -34,6 +34,41 @@ void fl_coord_image(fl_coord *c, fl_str *to);
 fl_err fl_coord_restore(fl_coord *c, const void *image, size_t n,
                         int64_t now) FL_MUST_CHECK;
 
+/* --- snapshots and going back --- */
+
+/* After fl_coord_restore: let the servers take a snapshot every `every` ns.
+ * Numbers begin behind `last`. `found` was there before; the job can go back to
+ * it if server 0 had the state id `of` when others saw it last. 0: there is
+ * none. */
+void fl_coord_snapshots(fl_coord *c, int64_t every, int64_t last, int64_t found,
+                        uint64_t of, int64_t now);
+
+/* What a snapshot has of the coordinator: ranks, positions, and the round. */
+typedef struct fl_coord_moment {
+    int64_t number;
+    int64_t version; /* synchronous: of the values */
+    int64_t generation;
+    const void *image; /* for fl_coord_rewind; borrowed until the next event */
+    size_t n;
+} fl_coord_moment;
+
+/* Whether all servers have written a snapshot that is not committed yet. */
+bool fl_coord_written(const fl_coord *c, fl_coord_moment *out);
+
+/* It is committed, and the job can go back to it; or it is given up. */
+void fl_coord_committed(fl_coord *c, int64_t number, bool whole);
+
+/* Begin where snapshot `base` was taken, right after fl_coord_new. `anew`: all
+ * trainers are started again; else those that had completed when it was taken
+ * need not come back. Err: EPROTO: the image cannot be used. */
+fl_err fl_coord_rewind(fl_coord *c, const void *image, size_t n, int64_t base,
+                       bool anew, int64_t now) FL_MUST_CHECK;
+
+/* The snapshot that the job goes back to, because a server has lost its state,
+ * and the generation that begins with it; 0: none. The driver then makes
+ * coordinator and server anew. */
+int64_t fl_coord_rewinds(const fl_coord *c, int64_t *generation);
+
 /* --- events --- */
 
 /* A message arrived. `from` is the call that it arrived on, or the server. */

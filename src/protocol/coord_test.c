@@ -706,6 +706,36 @@ static void ends_by_a_trainer_that_knows_another_state(void)
     }
 }
 
+/* Rounds wait for trainers that are silent, but not for one that has failed by
+ * itself if nobody starts it again. */
+static void does_not_wait_for_a_final_failure(void)
+{
+    static const struct {
+        int64_t failed;
+        bool closes;
+    } table[] = {{0, false}, {-1, true}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        scene s;
+        int code = 0;
+        const char *why;
+        open_scene(&s, (fl_job){.trainers = 2,
+                                .rejoin = 60 * FL_SEC,
+                                .rejoin_failed = table[i].failed,
+                                .hold = 60 * FL_SEC});
+        join(&s, 1, 0, 10);
+        renew(&s, 1);
+        join(&s, 2, 1, 20);
+        renew(&s, 2);
+        about(&s, FL_MSG_FAILED, 2, 0);
+        about(&s, FL_MSG_BARRIER, 1, 0);
+        CHECK_INT(fl_coord_round(s.c), table[i].closes);
+        about(&s, FL_MSG_FAILED, 1, 0);
+        pass(&s, 1 * FL_SEC, 0, 0);
+        CHECK_INT(fl_coord_ended(s.c, &code, &why), table[i].closes);
+        close_scene(&s);
+    }
+}
+
 static void ends_when_all_who_came_have_failed(void)
 {
     scene s;
@@ -1050,6 +1080,8 @@ const fl_test fl_tests[] = {
      ends_by_a_trainer_that_knows_another_state},
     {"a job waits for late trainers after a failure",
      waits_for_late_trainers_after_a_failure},
+    {"a failure may be final: nobody waits for its trainer",
+     does_not_wait_for_a_final_failure},
     {"a job ends when all who came have failed",
      ends_when_all_who_came_have_failed},
     {"a second process with an id is turned away",

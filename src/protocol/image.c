@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    FORMAT = 1, /* of the fields; another one is refused */
+    FORMAT = 2, /* of the fields; another one is refused */
     CRC = 4,    /* bytes */
     DIGITS = 10 /* bytes of a number at most */
 };
@@ -100,6 +100,24 @@ void fl_image_text(fl_image *im, char *buf, size_t size)
         n = 0;
     memcpy(buf, im->at, (size_t)n);
     buf[n] = 0;
+    im->at += n;
+}
+
+void fl_image_string(fl_image *im, char **text, size_t size)
+{
+    int64_t n = im->to && *text ? (int64_t)strlen(*text) : 0;
+    fl_image_count(im, &n, 0, (int64_t)size - 1);
+    if (im->to) {
+        fl_str_bytes(im->to, *text, (size_t)n);
+        return;
+    }
+    im->bad =
+        im->bad || n > im->end - im->at || (n && memchr(im->at, 0, (size_t)n));
+    *text = NULL;
+    if (im->bad || !n)
+        return;
+    *text = fl_mem_alloc((size_t)n + 1);
+    memcpy(*text, im->at, (size_t)n);
     im->at += n;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image.h - what a machine keeps, as bytes that outlive its process.
+/* image.h - the state of a machine as bytes that outlive its process.
  *
  * A machine has one function that visits every field that is kept. With an
  * image that is written the function appends the fields, with one that is read
- * it fills them: so their order stands once.
+ * it fills them: so their order is written once.
  *
  *     image := "FLIM" kind format job.hi job.lo index trainers field* crc
  *
@@ -21,6 +21,7 @@
 typedef enum fl_image_kind {
     FL_IMAGE_SERVER = 1,
     FL_IMAGE_COORD = 2,
+    FL_IMAGE_CUT = 3, /* the state of a machine in a snapshot */
 } fl_image_kind;
 
 typedef struct fl_image {
@@ -30,13 +31,13 @@ typedef struct fl_image {
     bool bad; /* read: it ended early, or a number was out of bounds */
 } fl_image;
 
-/* Begin to append an image of that job's party to `to`. */
+/* Begin to append an image of a party of that job to `to`. */
 fl_image fl_image_begin(fl_str *to, fl_image_kind kind, const fl_job *job,
                         int index);
 void fl_image_finish(fl_image *im); /* appends the checksum */
 
-/* Begin to read. Err: EPROTO: the bytes are no whole image of that kind, job
- * and party; the sentence says what differs. */
+/* Begin to read. Err: EPROTO: the bytes are not a complete image of that kind,
+ * job and party; the message says what differs. */
 fl_err fl_image_open(fl_image *im, const void *bytes, size_t n,
                      fl_image_kind kind, const fl_job *job,
                      int index) FL_MUST_CHECK;
@@ -48,12 +49,16 @@ fl_err fl_image_check(const fl_image *im) FL_MUST_CHECK;
 /* --- fields --- */
 
 void fl_image_word(fl_image *im, uint64_t *word);
-void fl_image_any(fl_image *im, int64_t *n); /* whatever its value */
+void fl_image_any(fl_image *im, int64_t *n); /* any value */
 void fl_image_count(fl_image *im, int64_t *n, int64_t least, int64_t most);
 void fl_image_int(fl_image *im, int *n, int least, int most);
 void fl_image_bool(fl_image *im, bool *b);
 void fl_image_id(fl_image *im, fl_id *id);
-void fl_image_text(fl_image *im, char *buf, size_t size); /* with its NUL */
+/* A text in `buf`, whose size includes the NUL. */
+void fl_image_text(fl_image *im, char *buf, size_t size);
+/* A text on the heap of at most size bytes, including its NUL; NULL: no text.
+ */
+void fl_image_string(fl_image *im, char **text, size_t size);
 void fl_image_window(fl_image *im, fl_window *w);
 void fl_image_leave(fl_image *im, fl_leave *l, int trainers);
 

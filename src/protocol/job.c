@@ -10,9 +10,8 @@
 
 enum {
     MAX_SERVERS = 4096,
-    LONGEST = 1 << 30,    /* seconds, about 34 years */
-    HIGHEST = FL_PROCESS, /* level that this version has */
-    ABOUT_HEAD = 3,       /* lines of fl_job_about before those of variables */
+    LONGEST = 1 << 30, /* seconds, about 34 years */
+    ABOUT_HEAD = 3,    /* lines of fl_job_about before those of variables */
 };
 
 static int64_t or_else(int64_t value, int64_t otherwise)
@@ -28,16 +27,17 @@ fl_job fl_job_defaults(fl_job job)
     j.lease = or_else(job.lease, 10 * FL_SEC);
     j.broken = or_else(job.broken, 1 * FL_SEC);
     j.rejoin = job.rejoin < 0 ? 0 : or_else(job.rejoin, 30 * FL_SEC);
+    j.rejoin_failed =
+        job.rejoin_failed < 0 ? 0 : or_else(job.rejoin_failed, j.rejoin);
     j.start = or_else(job.start, 600 * FL_SEC);
     j.linger = or_else(job.linger, 5 * FL_SEC);
     j.stall = or_else(job.stall, 5 * FL_SEC);
     j.retry = or_else(job.retry, 500 * FL_MS);
     j.call = or_else(job.call, 5 * FL_SEC);
     j.restart = or_else(job.restart, 300 * FL_SEC);
-    j.reach = or_else(job.reach, 60 * FL_SEC);
-    j.gone = or_else(job.gone, 5 * FL_SEC);
-    if (j.durability != FL_MEMORY)
-        j.reach = j.gone = j.restart;
+    const bool returns = j.durability != FL_MEMORY || j.snapshots;
+    j.reach = or_else(job.reach, returns ? j.restart : 60 * FL_SEC);
+    j.gone = or_else(job.gone, returns ? j.restart : 5 * FL_SEC);
     if (j.gone > j.reach)
         j.gone = j.reach;
     if (j.call > j.reach / 4) /* so that a request is tried several times */
@@ -55,6 +55,7 @@ static const struct {
 } settable[] = {
     {"FLUID_LEASE", offsetof(fl_job, lease)},
     {"FLUID_REJOIN", offsetof(fl_job, rejoin)},
+    {"FLUID_REJOIN_FAILED", offsetof(fl_job, rejoin_failed)},
     {"FLUID_START", offsetof(fl_job, start)},
     {"FLUID_REACH", offsetof(fl_job, reach)},
     {"FLUID_RESTART", offsetof(fl_job, restart)},
@@ -62,24 +63,44 @@ static const struct {
     {"FLUID_STALL", offsetof(fl_job, stall)},
 };
 
-/* FLUID_DURABILITY says what of a server survives the end of its process. */
-static fl_err read_durability(fl_job *job)
+fl_err fl_job_level(fl_job *job, const char *setting, const char *level)
 {
-    static const char *const levels[] = {
-        [FL_MEMORY] = "memory", [FL_PROCESS] = "process"};
-    const char *level = fl_flag_text("FLUID_DURABILITY");
-    if (!level || job->durability)
-        return FL_OK;
-    for (int i = FL_MEMORY; i <= HIGHEST; i++)
-        if (!strcmp(level, levels[i])) {
-            job->durability = (fl_durability)i;
+    static const struct {
+        const char *name;
+        fl_durability durability;
+        bool or_memory;
+    } levels[] = {{"memory", FL_MEMORY, false},
+                  {"process", FL_PROCESS, false},
+                  {"auto", FL_PROCESS, true},
+                  {"host", FL_HOST, false}};
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        if (!strcmp(level, levels[i].name)) {
+            job->durability = levels[i].durability;
+            job->or_memory = levels[i].or_memory;
             return FL_OK;
         }
     return fl_fail(FL_EINVAL,
-                   "FLUID_DURABILITY is \"%s\"; this version knows \"memory\" "
-                   "(what a server holds ends with its process) and "
-                   "\"process\" (it outlives the process)",
-                   level);
+                   "%s is \"%s\"; the levels are \"memory\" "
+                   "(what a server holds ends with its process), "
+                   "\"process\" (it outlives the process), \"auto\" "
+                   "(\"process\" where there is room, else \"memory\") and "
+                   "\"host\" (it outlives the host)",
+                   setting, level);
+}
+
+const char *fl_job_durability(const fl_job *job)
+{
+    return job->durability == FL_HOST      ? "host"
+           : job->durability == FL_PROCESS ? "process"
+                                           : "memory";
+}
+
+static fl_err read_durability(fl_job *job)
+{
+    const char *level = fl_flag_text("FLUID_DURABILITY");
+    if (job->durability)
+        return FL_OK;
+    return fl_job_level(job, "FLUID_DURABILITY", level ? level : "auto");
 }
 
 /* FLUID_STAGED, in bytes. */
@@ -98,13 +119,14 @@ fl_err fl_job_limits(fl_job *job)
     const bool waits = !job->hold && !job->rejoin;
     FL_TRY(read_staged(job));
     FL_TRY(read_durability(job));
+    job->snapshots |= fl_flag_text("FLUID_SNAPSHOT_DIR") != NULL;
     for (size_t i = 0; i < sizeof settable / sizeof *settable; i++) {
         int64_t *limit = (int64_t *)((char *)job + settable[i].at);
         double seconds = -1;
         FL_TRY(fl_flag_number(settable[i].name, &seconds));
         if (*limit || seconds < 0)
             continue;
-        if (!seconds && limit != &job->rejoin)
+        if (!seconds && limit != &job->rejoin && limit != &job->rejoin_failed)
             return fl_fail(FL_EINVAL, "%s is 0, it must be more",
                            settable[i].name);
         *limit = seconds < LONGEST ? (int64_t)(seconds * (double)FL_SEC)

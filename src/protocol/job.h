@@ -57,13 +57,18 @@ typedef struct fl_job {
                           hold, for messages to the user; NULL: not known */
     bool async; /* servers apply each push when it comes, without rounds */
     fl_durability durability;
+    bool or_memory; /* a server whose state has no room goes on at FL_MEMORY */
+    bool snapshots; /* a server that has lost its state may come back */
 
     /* Times. */
-    int64_t lease;   /* a trainer that is silent for so long is lost; 10 s */
-    int64_t broken;  /* a trainer whose open call broke is lost if it is silent
-                        for so long; 1 s */
-    int64_t rejoin;  /* a lost rank is kept for so long for the trainer that had
-                        it; 30 s, < 0: it is not kept */
+    int64_t lease;  /* a trainer that is silent for so long is lost; 10 s */
+    int64_t broken; /* a trainer whose open call broke is lost if it is silent
+                       for so long; 1 s */
+    int64_t rejoin; /* a lost rank is kept for so long for the trainer that had
+                       it; 30 s, < 0: it is not kept */
+    int64_t rejoin_failed; /* the same for a trainer that says that it has
+                              failed; `rejoin`, < 0: it is not kept, and no
+                              round waits for it */
     int64_t hold;    /* a synchronous round waits so long for a rank that was
                         lost in it; 0: it does not wait */
     int64_t start;   /* all trainers must have joined after so long; 10 min */
@@ -78,10 +83,10 @@ typedef struct fl_job {
                         long to be there again; 300 s */
     int64_t reach;   /* a party that must answer and is silent for so long is
                         taken for lost; 60 s; `restart` if states outlive
-                        processes */
+                        processes, or snapshots are taken */
     int64_t gone;    /* a party that was heard and then refuses connections for
                         so long is taken for ended; 5 s; `restart` if states
-                        outlive processes */
+                        outlive processes, or snapshots are taken */
 
     /* Limits. */
     int max_parked;    /* requests parked at one party; 64 per trainer */
@@ -94,10 +99,19 @@ typedef struct fl_job {
 
 fl_job fl_job_defaults(fl_job job);
 
+/* Set the level that a text names. `setting` says where the text stands. Err:
+ * EINVAL. */
+fl_err fl_job_level(fl_job *job, const char *setting,
+                    const char *level) FL_MUST_CHECK;
+
+const char *fl_job_durability(const fl_job *job); /* the name of its level */
+
 /* Set limits that are 0 from the environment. FLUID_LEASE, FLUID_REJOIN (0: a
  * lost rank is not kept; else rounds wait for it, too), FLUID_START,
- * FLUID_REACH, FLUID_RESTART, FLUID_LINGER and FLUID_STALL are seconds;
- * FLUID_STAGED is bytes; FLUID_DURABILITY is a level. Err: EINVAL. */
+ * FLUID_REACH, FLUID_RESTART, FLUID_LINGER, FLUID_STALL and
+ * FLUID_REJOIN_FAILED (0: a trainer that has failed is not waited for) are
+ * seconds; FLUID_STAGED is bytes; FLUID_DURABILITY is a level, "auto" if it is
+ * not set; FLUID_SNAPSHOT_DIR says that snapshots are taken. Err: EINVAL. */
 fl_err fl_job_limits(fl_job *job) FL_MUST_CHECK;
 
 /* Whether a party has lost what it held: both state ids of it are known (not

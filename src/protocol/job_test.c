@@ -38,6 +38,21 @@ static void rounds_wait_for_trainers_that_come_back(void)
     CHECK_INT(fl_job_defaults(j).hold, 0);
 }
 
+static void a_failure_may_be_final(void)
+{
+    fl_job j = {0};
+    setenv("FLUID_REJOIN", "60", 1);
+    CHECK_OK(fl_job_limits(&j));
+    CHECK_INT(fl_job_defaults(j).rejoin_failed, 60 * FL_SEC);
+    setenv("FLUID_REJOIN_FAILED", "0", 1);
+    j = (fl_job){0};
+    CHECK_OK(fl_job_limits(&j));
+    CHECK_INT(fl_job_defaults(j).rejoin, 60 * FL_SEC);
+    CHECK_INT(fl_job_defaults(j).rejoin_failed, 0);
+    unsetenv("FLUID_REJOIN_FAILED");
+    unsetenv("FLUID_REJOIN");
+}
+
 static void a_state_that_is_kept_is_waited_for(void)
 {
     const fl_job memory = fl_job_defaults((fl_job){0});
@@ -47,6 +62,10 @@ static void a_state_that_is_kept_is_waited_for(void)
         (fl_job){.durability = FL_PROCESS, .restart = 90 * FL_SEC});
     CHECK_INT(kept.reach, 90 * FL_SEC);
     CHECK_INT(kept.gone, 90 * FL_SEC);
+    const fl_job hurried = fl_job_defaults(
+        (fl_job){.durability = FL_PROCESS, .reach = 8 * FL_SEC});
+    CHECK_INT(hurried.reach, 8 * FL_SEC);
+    CHECK_INT(hurried.gone, 8 * FL_SEC);
 }
 
 static void a_limit_of_nothing_is_refused(void)
@@ -59,13 +78,31 @@ static void a_limit_of_nothing_is_refused(void)
     unsetenv("FLUID_LEASE");
 }
 
+static void levels_have_names(void)
+{
+    static const struct {
+        const char *name;
+        fl_durability level;
+        bool or_memory;
+    } rows[] = {{"", FL_PROCESS, true},
+                {"memory", FL_MEMORY, false},
+                {"process", FL_PROCESS, false},
+                {"auto", FL_PROCESS, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fl_job j = {0};
+        setenv("FLUID_DURABILITY", rows[i].name, 1);
+        CHECK_OK(fl_job_limits(&j));
+        CHECK_INT(j.durability, rows[i].level);
+        CHECK_INT(j.or_memory, rows[i].or_memory);
+    }
+    unsetenv("FLUID_DURABILITY");
+}
+
 static void a_level_that_is_not_there_is_refused(void)
 {
     fl_job j = {0};
-    setenv("FLUID_DURABILITY", "memory", 1);
-    CHECK_OK(fl_job_limits(&j));
-    setenv("FLUID_DURABILITY", "host", 1);
-    CHECK_ERR(fl_job_limits(&j), FL_EINVAL, "FLUID_DURABILITY is \"host\"");
+    setenv("FLUID_DURABILITY", "disk", 1);
+    CHECK_ERR(fl_job_limits(&j), FL_EINVAL, "FLUID_DURABILITY is \"disk\"");
     unsetenv("FLUID_DURABILITY");
 }
 
@@ -120,6 +157,7 @@ static void a_job_has_so_many_trainers(void)
 
 const fl_test fl_tests[] = {
     {"jobs that differ are told how", jobs_that_differ_are_told_how},
+    {"a level of durability has a name", levels_have_names},
     {"a level of durability that is not there is refused",
      a_level_that_is_not_there_is_refused},
     {"the environment sets the limits of a job", the_environment_sets_limits},
@@ -127,6 +165,8 @@ const fl_test fl_tests[] = {
     {"a job has so many trainers", a_job_has_so_many_trainers},
     {"rounds wait for trainers that come back",
      rounds_wait_for_trainers_that_come_back},
+    {"a trainer that has failed may be waited for less long",
+     a_failure_may_be_final},
     {"a server whose state is kept is waited for",
      a_state_that_is_kept_is_waited_for},
     {0},

@@ -13,7 +13,8 @@
  *     answer   the kind that answers the request when all is well. PARKED,
  *              FENCED, ERROR and END may answer any request.
  *     carries  fields of fl_msg that the kind uses. Every message also has job,
- *              session and tag; one from ANY also has state.
+ *              session and tag; one from ANY also has state and
+ *              generation.
  *
  * docs/protocol.md says what the messages mean. */
 
@@ -27,9 +28,10 @@ FL_MESSAGE(JOIN, 1, TRAINER, COORD, CALL, "/fluid.Coordinator/Join", GRANT,
  * JOIN. */
 FL_MESSAGE(RENEW, 2, TRAINER, COORD, OPEN, "/fluid.Coordinator/Session", ACK,
            "g echo seen round")
-/* Servers have acknowledged all pushes of this trainer for the round. */
+/* Servers have acknowledged all pushes of this trainer for the round. In an
+ * asynchronous job it only tells the position of the step. */
 FL_MESSAGE(BARRIER, 3, TRAINER, COORD, CALL, "/fluid.Coordinator/Barrier", ACK,
-           "g round")
+           "g round step position")
 /* The trainer has made its last pull and leaves. */
 FL_MESSAGE(COMPLETE, 4, TRAINER, COORD, CALL, "/fluid.Coordinator/Complete",
            ACK, "g")
@@ -38,15 +40,17 @@ FL_MESSAGE(FAILED, 5, TRAINER, COORD, CALL, "/fluid.Coordinator/Fail", ACK,
            "g code text seen round")
 /* Gradients. count: how many pushes the round has; only in the last one. */
 FL_MESSAGE(PUSH, 6, TRAINER, SERVER, CALL, "/fluid.Server/Push", ACK,
-           "g seq round count blob")
+           "g seq round count step part blob")
 /* A trainer asks for values. round: the version it wants; blob: names. */
 FL_MESSAGE(PULL, 7, TRAINER, SERVER, CALL, "/fluid.Server/Pull", VALUES,
            "g round blob")
 
 /* --- answers --- */
 
-/* The session has been granted a rank. round: the open round. */
-FL_MESSAGE(GRANT, 8, COORD, TRAINER, ANSWER, NULL, NONE, "rank g round")
+/* The session has been granted a rank. round: the open round; step and
+ * position: of the last step of the rank that counts. */
+FL_MESSAGE(GRANT, 8, COORD, TRAINER, ANSWER, NULL, NONE,
+           "rank g round step position")
 /* Asks for a RENEW with this echo at once. text: a warning, or none. */
 FL_MESSAGE(PROBE, 9, COORD, TRAINER, OPEN, NULL, NONE, "echo text")
 /* The values that were asked for. round: their version. */
@@ -72,16 +76,21 @@ FL_MESSAGE(ERROR, 14, ANY, TRAINER, ANSWER, NULL, NONE,
  * < 0: end at once. */
 FL_MESSAGE(END, 15, COORD, SERVER, CALL, "/fluid.Server/Tell", ACK,
            "view round server code text expected secret echo")
-/* The present members. round: the open round. */
+/* The present members. round: the open round. snapshot: in an asynchronous job,
+ * the newest one that is to be taken. */
 FL_MESSAGE(VIEW, 16, COORD, SERVER, CALL, "/fluid.Server/Tell", ACK,
-           "view round expected member left secret echo")
+           "view round expected member left snapshot secret echo")
 /* The round is decided. member: P(round), the sessions whose gradients count,
- * sorted by rank. */
+ * sorted by rank. snapshot: the one to be taken of the version that the round
+ * makes. */
 FL_MESSAGE(CLOSE, 17, COORD, SERVER, CALL, "/fluid.Server/Tell", ACK,
-           "round expected member secret echo")
-/* A server reports its progress. round: its version. */
+           "round expected member snapshot secret echo")
+/* A server reports its progress. round: its version; expected: the state id of
+ * the coordinator that it knows; snapshot: the newest one that it has written.
+ */
 FL_MESSAGE(STATE, 18, SERVER, COORD, CALL, "/fluid.Coordinator/Report", ACK,
-           "server view round over code text secret echo")
+           "server view round over code text expected snapshot secret "
+           "echo")
 
 /* --- more requests of trainers --- */
 
@@ -98,3 +107,10 @@ FL_MESSAGE(TALLY, 19, TRAINER, COORD, CALL, "/fluid.Coordinator/Tally", VALUES,
  * else 0. */
 FL_MESSAGE(SETUP, 20, TRAINER, SERVER, CALL, "/fluid.Server/Setup", ACK,
            "rank server seq count text about blob")
+
+/* --- going back --- */
+
+/* The servers have lost a state: this one goes back to the snapshot. It answers
+ * by STATE with the generation. */
+FL_MESSAGE(REWIND, 21, COORD, SERVER, CALL, "/fluid.Server/Tell", ACK,
+           "snapshot secret echo")

@@ -50,7 +50,7 @@ static bool has_word(const char *words, const char *word)
 bool fl_msg_carries(fl_msg_kind kind, const char *field)
 {
     static const char every[] = "kind job_hi job_lo session_hi session_lo tag "
-                                "state incarnation";
+                                "state incarnation generation";
     return has_word(fl_msg_info_of(kind)->carries, field) ||
            has_word(every, field);
 }
@@ -194,6 +194,7 @@ void fl_outbox_note(fl_outbox *o, const char *fmt, ...)
 void fl_outbox_send(fl_outbox *o, fl_peer to, fl_msg msg)
 {
     msg.state = o->state;
+    msg.generation = o->generation;
     dup_fields(&msg, o->arena);
     fl_push(&o->out, (fl_envelope){to, msg});
 }
@@ -314,5 +315,10 @@ const fl_msg_field fl_msg_fields[] = {
     FIELD("expected", 25, WORD, offsetof(fl_msg, expected)),
     FIELD("explicit_id", 26, BOOL, offsetof(fl_msg, explicit_id)),
     FIELD("about", 27, LINES, offsetof(fl_msg, about)),
+    FIELD("step", 28, WORD, offsetof(fl_msg, step)),
+    FIELD("part", 29, WORD, offsetof(fl_msg, part)),
+    FIELD("position", 30, TEXT, offsetof(fl_msg, position)),
+    FIELD("snapshot", 31, WORD, offsetof(fl_msg, snapshot)),
+    FIELD("generation", 32, WORD, offsetof(fl_msg, generation)),
     {0},
 };

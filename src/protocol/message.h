@@ -49,7 +49,8 @@ typedef struct fl_msg_info {
 } fl_msg_info;
 
 enum {
-    FL_TALLY_MOST = 1 << 17 /* counts of one name in TALLY */
+    FL_TALLY_MOST = 1 << 17,    /* counts of one name in TALLY */
+    FL_POSITION_MOST = 1 << 16, /* bytes of a position, with its NUL */
 };
 
 /* One session in a view or a decision. */
@@ -95,11 +96,14 @@ typedef struct fl_msg {
     int64_t round;
     int64_t seq; /* number of a push, per session and server: 1, 2, 3 .. */
     int64_t count;
+    int64_t step; /* steps of the rank whose examples have a position: number of
+                     this one; GRANT: of the last one that counts; 0: none */
+    int64_t part; /* PUSH: its number among those of its step: 1, 2, 3 .. */
     uint64_t echo;     /* RENEW: number of the last PROBE; between servers: the
                           receiver's secret */
     uint64_t secret;   /* random number of the server process that sends this */
     fl_state state;    /* of the server or coordinator that sends this */
-    uint64_t expected; /* the server's state id, as the coordinator knows it */
+    uint64_t expected; /* the receiver's state id, as the sender knows it */
     const uint64_t
         *seen; /* state ids that a trainer process knows, by server */
     int n_seen;
@@ -112,8 +116,15 @@ typedef struct fl_msg {
     int n_member;
     const fl_leave *left;
     int n_left;
-    const char *text;  /* NULL: none */
-    const char *about; /* lines of fl_job_about; NULL: none */
+    const char *text;     /* NULL: none */
+    const char *about;    /* lines of fl_job_about; NULL: none */
+    const char *position; /* which examples are used up after the step; only the
+                          trainer reads it; NULL: none */
+    int64_t snapshot;     /* VIEW, CLOSE: to be taken; REWIND: to go back to;
+                             STATE: the newest that the server has written; 0:
+                             none */
+    int64_t generation; /* how often the job has gone back to a snapshot, as the
+                           sender knows it */
     fl_blob blob;
 } fl_msg;
 
@@ -186,7 +197,8 @@ typedef struct fl_envelope {
  * the machine's owner sends them and clears the outbox. Thread: one at a time.
  */
 typedef struct fl_outbox {
-    fl_state state;            /* the machine's; put into every message */
+    fl_state state;            /* the machine's; put into every message, and */
+    int64_t generation;        /* so is this */
     FL_VEC(fl_envelope) out;   /* in order */
     FL_VEC(const char *) note; /* lines for the log */
     fl_arena *arena;           /* holds what messages and notes point to */

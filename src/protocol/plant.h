@@ -26,6 +26,13 @@ typedef enum fl_plant {
     FL_PLANT_DECIDEFORGET, /* CLOSE leaves before its image is saved */
     FL_PLANT_DONEFORGET, /* ACK of COMPLETE leaves before its image is saved */
     FL_PLANT_ENDFORGET,  /* END leaves before its image is saved */
+    FL_PLANT_POSEARLY,   /* a step counts before its round is decided */
+    FL_PLANT_STEPTWICE,  /* a server forgets the steps of earlier sessions */
+    FL_PLANT_POSLOST,    /* the image has no positions */
+    /* these show after the job has gone back to a snapshot */
+    FL_PLANT_STALECLOSE, /* a server obeys messages of an older generation */
+    FL_PLANT_VIEWGEN,    /* a server takes views of the next generation before
+                            it has gone back */
 } fl_plant;
 
 #ifdef FL_WITH_PLANTS

@@ -24,6 +24,7 @@
 enum {
     SENTENCE_MAX = 256, /* bytes of END's text that are kept */
     AHEAD_MAX = 16,     /* decisions kept for rounds that are not open yet */
+    STAGED_FEW = 16,    /* participants of a round that need no memory */
 };
 
 /* A session that has pushed, and what it has staged for the open round. */
@@ -37,6 +38,15 @@ typedef struct pusher {
     int64_t
         count; /* pushes of the round; 0: unknown until the last one comes */
 } pusher;
+
+/* Async: the newest step of a rank that has a position, and which of its pushes
+ * are applied. All pushes of earlier steps are. A trainer that takes the rank
+ * makes the last step again, if it may not count, with the same pushes: those
+ * that are applied have no effect. */
+typedef struct progress {
+    int64_t step; /* 0: none yet */
+    fl_window parts;
+} progress;
 
 /* Async: a push that a crash has interrupted; the store must get it again. */
 typedef struct half_push {
@@ -65,6 +75,7 @@ typedef struct push_in_flight {
     int rank;
     int64_t seq;
     bool last; /* of a step */
+    int64_t step, part;
     uint64_t tag;
     fl_peer from;
     fl_blob blob;
@@ -75,6 +86,7 @@ typedef struct decision {
     int64_t round;
     fl_member *member;
     int n;
+    int64_t snapshot; /* of the version that the round makes; 0: none */
 } decision;
 
 struct fl_server {
@@ -94,6 +106,11 @@ struct fl_server {
     bool closing;    /* round `version` is being applied */
     decision close;  /* closing: the decision that is carried out */
     bool due_apply;  /* closing: the store has not been told yet */
+    int64_t due_cut; /* snapshot that the store has not been told of; 0: none */
+    int64_t cut;     /* the newest snapshot that was begun, and */
+    int64_t written; /* the newest one that is written */
+    int64_t rewind;  /* snapshot to go back to; 0: none */
+    int64_t next_generation; /* rewind: the generation that begins with it */
     FL_VEC(due_read) due;
     FL_VEC(half_push) half;  /* in order */
     FL_VEC(fl_id) forgotten; /* sessions that the store is told to forget */
@@ -102,6 +119,7 @@ struct fl_server {
     FL_VEC(fl_leave) left;
     int64_t left_at;       /* when `left` was received */
     FL_VEC(pusher) pusher; /* in order of their first push */
+    progress *progress;    /* async: by rank */
     FL_VEC(parked_request) parked;
     FL_VEC(decision) ahead; /* decisions whose round is not open yet */
     FL_VEC(push_in_flight) in_flight; /* in the order of arrival */
@@ -141,6 +159,7 @@ static fl_msg answer_to(const fl_server *s, fl_msg_kind kind, const fl_msg *m)
                     .view = s->view,
                     .round = s->version,
                     .state = s->out->state,
+                    .generation = s->out->generation,
                     .server = s->index};
 }
 
@@ -153,6 +172,8 @@ static void send_state(fl_server *s, int64_t now)
                             .server = s->index,
                             .view = s->view,
                             .round = s->job->async ? 0 : s->version,
+                            .expected = s->coordinator,
+                            .snapshot = s->written,
                             .over = s->ended,
                             .code = s->ended ? s->code : 0,
                             .text = s->ended ? s->sentence : NULL});
@@ -327,6 +348,9 @@ static const char *flaw_of_push(const fl_server *s, const fl_msg *m)
         return "push: numbers begin at 1";
     if (m->count < 0 || m->count > s->job->max_parts || m->round < 0)
         return "push: a count or round is out of range";
+    if (m->step < 0 || (m->step > 0) != (m->part > 0) ||
+        (m->step && !s->job->async))
+        return "push: a step or part is out of range";
     return NULL;
 }
 
@@ -353,11 +377,51 @@ static void stage_push(fl_server *s, pusher *p, const fl_msg *m)
     insert_part(p, &id, s->store->stage(s->store->self, &id, m->blob));
 }
 
+/* Whether this push of a rank's step was applied, or is being applied, in this
+ * session or an earlier one. */
+static bool has_part(const fl_server *s, int rank, int64_t step, int64_t part)
+{
+    const progress *p = &s->progress[rank];
+    if (step < p->step || (step == p->step && fl_window_fits(&p->parts, part) &&
+                           fl_window_seen(&p->parts, part)))
+        return true;
+    for (int64_t i = 0; i < s->in_flight.n; i++) {
+        const push_in_flight *f = &s->in_flight.at[i];
+        if (f->rank == rank && f->step == step && f->part == part)
+            return true;
+    }
+    return false;
+}
+
+static void mark_part(fl_server *s, int rank, int64_t step, int64_t part)
+{
+    progress *p = &s->progress[rank];
+    if (!step || step < p->step)
+        return;
+    if (step > p->step)
+        *p = (progress){.step = step};
+    if (fl_window_fits(&p->parts, part) && !fl_window_seen(&p->parts, part))
+        fl_window_mark(&p->parts, part);
+}
+
+/* A push that an earlier session of the rank has made is replaced by an empty
+ * one: the store only marks its number. */
 static void apply_push(fl_server *s, fl_peer from, const fl_msg *m)
 {
-    fl_push(&s->in_flight, (push_in_flight){m->session, rank_of(s, m->session),
-                                            m->seq, m->count > 0, m->tag, from,
-                                            keep_blob(s, m->blob)});
+    const int rank = rank_of(s, m->session);
+    const bool again = m->step && has_part(s, rank, m->step, m->part) &&
+                       !FL_PLANTED(STEPTWICE);
+    fl_push(
+        &s->in_flight,
+        (push_in_flight){.session = m->session,
+                         .rank = rank,
+                         .seq = m->seq,
+                         .last = m->count > 0 && !again,
+                         .step = m->step,
+                         .part = m->part,
+                         .tag = m->tag,
+                         .from = from,
+                         .blob = keep_blob(s, again ? (fl_blob){0} : m->blob)});
 }
 
 /* Answer a push that has been seen before. One that is still being applied is
@@ -393,8 +457,12 @@ static fl_err check_push(fl_server *s, const pusher *p, const fl_msg *m)
                        "%zu at a server (FLUID_STAGED); set more, or start "
                        "more servers",
                        m->blob.size, s->bytes, s->job->max_staged);
-    const fl_staged by = {rank_of(s, m->session), m->session, 1, &m->blob,
-                          m->count > 0,           m->seq};
+    const fl_staged by = {.rank = rank_of(s, m->session),
+                          .session = m->session,
+                          .n = 1,
+                          .part = &m->blob,
+                          .last = m->count > 0,
+                          .seq = m->seq};
     const fl_err err = s->store->check(s->store->self, &by);
     return err ? fl_fail_at(err, "trainer %d", by.rank) : FL_OK;
 }
@@ -615,10 +683,13 @@ static void begin_close(fl_server *s, decision *c, int64_t now)
 static void apply_round(fl_server *s)
 {
     const decision *c = &s->close;
-    fl_staged *by = fl_mem_alloc((size_t)(c->n + 1) * sizeof *by);
+    fl_staged few[STAGED_FEW], *by = few;
+    if (c->n > STAGED_FEW)
+        by = fl_mem_alloc((size_t)c->n * sizeof *by);
     s->due_apply = false;
     s->store->apply(s->store->self, c->round, by, gather_staged(s, c, by));
-    fl_mem_free(by);
+    if (by != few)
+        fl_mem_free(by);
 }
 
 static void finish_close(fl_server *s)
@@ -630,6 +701,7 @@ static void finish_close(fl_server *s)
             forget_pusher(s, i);
     }
     s->closing = false;
+    s->due_cut = s->close.snapshot;
     fl_mem_free(s->close.member);
     s->close = (decision){0};
     s->version++;
@@ -680,10 +752,14 @@ static void settle_server(fl_server *s, int64_t now)
 
 static void on_view(fl_server *s, const fl_msg *m, int64_t now)
 {
+    if (s->job->async && m->snapshot > s->cut && !s->ending) {
+        s->due_cut = s->cut = m->snapshot;
+        s->changed = true; /* a restart does not take it again */
+    }
     if (m->view <= s->view)
         return; /* an old view: acknowledged and ignored */
     s->view = m->view;
-    s->changed = !FL_PLANTED(STALEVIEW);
+    s->changed = s->changed || !FL_PLANTED(STALEVIEW);
     s->member.n = s->left.n = 0;
     for (int i = 0; i < m->n_member; i++)
         fl_push(&s->member, m->member[i]);
@@ -701,7 +777,7 @@ static void on_close(fl_server *s, const fl_msg *m)
     for (int64_t i = 0; i < s->ahead.n; i++)
         if (s->ahead.at[i].round == m->round)
             return;
-    decision c = {.round = m->round, .n = m->n_member};
+    decision c = {.round = m->round, .n = m->n_member, .snapshot = m->snapshot};
     c.member = fl_mem_alloc((size_t)(c.n + 1) * sizeof *c.member);
     if (c.n)
         memcpy(c.member, m->member, (size_t)c.n * sizeof *c.member);
@@ -736,21 +812,53 @@ static bool are_members_valid(const fl_server *s, const fl_msg *m)
     return true;
 }
 
+static void on_rewind(fl_server *s, const fl_msg *m)
+{
+    if (s->rewind || s->ending)
+        return;
+    s->rewind = m->snapshot;
+    s->next_generation = m->generation;
+}
+
+/* Every message is acknowledged with a STATE. A CLOSE that makes the server
+ * close a round is acknowledged when the round is closed; a repeat, at once. */
 static void from_coordinator(fl_server *s, const fl_msg *m, int64_t now)
 {
-    if (!are_members_valid(s, m))
+    const bool was_closing = s->closing;
+    const int64_t generation = s->out->generation;
+    if (!are_members_valid(s, m) || s->rewind)
         return;
-    if (fl_job_lost(s->job, m->expected, s->out->state.id))
+    if (m->generation < generation && !FL_PLANTED(STALECLOSE))
+        return; /* of the time before the job went back */
+    if (m->kind == FL_MSG_REWIND && m->generation > generation) {
+        on_rewind(s, m);
+        return;
+    }
+    if (m->generation > generation && m->kind != FL_MSG_END &&
+        !FL_PLANTED(VIEWGEN)) {
+        send_state(s, now); /* REWIND comes; the values are restored first */
+        return;
+    }
+    const bool former = m->generation < generation;
+    const bool lost =
+        fl_job_lost(s->job, m->expected, s->out->state.id) && !former;
+    const bool lost_coordinator =
+        fl_job_lost(s->job, s->coordinator, m->state.id) && !former;
+    if ((lost || lost_coordinator) && s->store->cut && m->kind != FL_MSG_END) {
+        send_state(s, now); /* the job goes back to a snapshot, or ends */
+        return;
+    }
+    if (lost)
         fail_server(s, now,
                     "it was started again and has lost its "
                     "parameters");
     if (m->kind != FL_MSG_END) {
-        if (fl_job_lost(s->job, s->coordinator, m->state.id))
+        if (lost_coordinator)
             fail_server(s, now,
                         "the coordinator was started again and has "
                         "lost who was a member");
         s->changed = s->changed || s->coordinator != m->state.id;
-        s->coordinator = m->state.id;
+        s->coordinator = former ? s->coordinator : m->state.id;
     }
     s->heard = now;
     s->refused = 0;
@@ -761,7 +869,8 @@ static void from_coordinator(fl_server *s, const fl_msg *m, int64_t now)
     else if (m->kind == FL_MSG_END)
         on_end(s, m);
     settle_server(s, now);
-    send_state(s, now);
+    if (m->kind != FL_MSG_CLOSE || was_closing || !s->closing)
+        send_state(s, now);
 }
 
 /* --- messages of trainers --- */
@@ -796,6 +905,7 @@ static void finish_in_flight(fl_server *s)
     s->bytes -= f.blob.size;
     s->store->keep.drop(s->store->keep.self, f.blob);
     s->version++;
+    mark_part(s, f.rank, f.step, f.part);
     if (s->half.n && s->half.at[0].seq == f.seq &&
         fl_id_same(s->half.at[0].session, f.session))
         fl_remove(&s->half, 0);
@@ -865,6 +975,7 @@ fl_server *fl_server_new(const fl_job *job, int index, fl_state state,
     s->out = out;
     out->state = state;
     s->heard = s->ticked = s->stalled = now;
+    s->progress = fl_mem_alloc((size_t)job->trainers * sizeof *s->progress);
     return s;
 }
 
@@ -882,6 +993,7 @@ void fl_server_free(fl_server *s)
     for (int64_t i = 0; i < s->due.n; i++)
         s->store->keep.drop(s->store->keep.self, s->due.at[i].names);
     fl_mem_free(s->close.member);
+    fl_mem_free(s->progress);
     fl_vec_fini(&s->due);
     fl_vec_fini(&s->half);
     fl_vec_fini(&s->forgotten);
@@ -902,9 +1014,13 @@ static void visit_decision(fl_image *im, decision *d, int trainers)
     fl_image_members(im, &d->member, &d->n, trainers);
 }
 
-/* Async: the store knows which pushes were applied. */
+/* Async: the store knows which pushes of the present sessions were applied. */
 static void visit_pushers(fl_image *im, fl_server *s)
 {
+    for (int i = 0; i < s->job->trainers && s->job->async; i++) {
+        fl_image_count(im, &s->progress[i].step, 0, INT64_MAX - 1);
+        fl_image_window(im, &s->progress[i].parts);
+    }
     if (s->job->async)
         return;
     fl_image_vec(im, &s->pusher, 2 * (int64_t)s->job->trainers);
@@ -937,6 +1053,8 @@ static void visit_view(fl_image *im, fl_server *s)
 static void visit_server(fl_image *im, fl_server *s)
 {
     fl_image_word(im, &s->coordinator);
+    fl_image_count(im, &s->out->generation, 0, INT64_MAX - 1);
+    fl_image_count(im, &s->cut, 0, INT64_MAX - 1);
     fl_image_count(im, &s->version, 0, INT64_MAX - 1);
     visit_view(im, s);
     visit_pushers(im, s);
@@ -971,6 +1089,72 @@ void fl_server_image(fl_server *s, fl_str *to)
     s->changed = false;
 }
 
+/* Pushes that the store has been given are in the snapshot. */
+static void visit_progress(fl_image *im, const fl_server *s, progress *at)
+{
+    for (int i = 0; i < s->job->trainers && s->job->async; i++) {
+        fl_image_count(im, &at[i].step, 0, INT64_MAX - 1);
+        fl_image_window(im, &at[i].parts);
+    }
+}
+
+/* The endpoints of a job that goes on elsewhere differ. */
+static fl_job any_job(const fl_server *s)
+{
+    return (fl_job){.servers = s->job->servers, .trainers = s->job->trainers};
+}
+
+static void begin_cut(fl_server *s)
+{
+    const fl_job any = any_job(s);
+    const size_t size = (size_t)s->job->trainers * sizeof *s->progress;
+    progress *present = fl_mem_alloc(size);
+    fl_str bytes = {0};
+    memcpy(present, s->progress, size);
+    for (int64_t i = 0; i < s->given; i++) {
+        const push_in_flight *f = &s->in_flight.at[i];
+        mark_part(s, f->rank, f->step, f->part);
+    }
+    fl_image im = fl_image_begin(&bytes, FL_IMAGE_CUT, &any, s->index);
+    visit_progress(&im, s, s->progress);
+    fl_image_finish(&im);
+    memcpy(s->progress, present, size);
+    if (s->store->cut)
+        s->store->cut(s->store->self, &(fl_moment){.number = s->due_cut,
+                                                   .version = s->version,
+                                                   .image = bytes.at,
+                                                   .n = bytes.n});
+    s->due_cut = 0;
+    fl_str_fini(&bytes);
+    fl_mem_free(present);
+}
+
+fl_err fl_server_rewind(fl_server *s, int64_t version, const void *image,
+                        size_t n)
+{
+    const fl_job any = any_job(s);
+    fl_image im;
+    s->version = s->flushed = version;
+    s->changed = true;
+    if (!n)
+        return FL_OK;
+    FL_TRY(fl_image_open(&im, image, n, FL_IMAGE_CUT, &any, s->index));
+    visit_progress(&im, s, s->progress);
+    return fl_image_check(&im);
+}
+
+void fl_server_written(fl_server *s, int64_t number, int64_t now)
+{
+    s->written = number;
+    send_state(s, now);
+}
+
+int64_t fl_server_rewinds(const fl_server *s, int64_t *generation)
+{
+    *generation = s->next_generation;
+    return s->rewind;
+}
+
 void fl_server_flush(fl_server *s)
 {
     for (int64_t i = 0; i < s->forgotten.n && s->store->forget; i++)
@@ -985,12 +1169,20 @@ void fl_server_flush(fl_server *s)
     if (s->flushed != s->version && s->store->closed && !s->job->async)
         s->store->closed(s->store->self, s->version);
     s->flushed = s->version;
+    if (s->due_cut)
+        begin_cut(s);
     if (s->due_apply)
         apply_round(s);
     while (s->given < s->in_flight.n) {
         const push_in_flight *f = &s->in_flight.at[s->given++];
-        const fl_staged by = {f->rank,  f->session, 1,
-                              &f->blob, f->last,    f->seq};
+        const fl_staged by = {.rank = f->rank,
+                              .session = f->session,
+                              .n = 1,
+                              .part = &f->blob,
+                              .last = f->last,
+                              .seq = f->seq,
+                              .step = f->step,
+                              .first = f->seq - f->part + 1};
         s->store->apply(s->store->self, 0, &by, 1);
     }
 }
@@ -1033,9 +1225,15 @@ static pusher *known_pusher(fl_server *s, fl_id session, int rank)
     return p;
 }
 
-void fl_server_rewindow(fl_server *s, fl_id session, int rank, fl_window w)
+void fl_server_rewindow(fl_server *s, fl_id session, int rank, fl_window w,
+                        int64_t step, int64_t first)
 {
     known_pusher(s, session, rank)->window = w;
+    if (!step || rank < 0 || rank >= s->job->trainers)
+        return;
+    for (int64_t seq = first; fl_window_fits(&w, seq); seq++)
+        if (fl_window_seen(&w, seq))
+            mark_part(s, rank, step, seq - first + 1);
 }
 
 void fl_server_interrupted(fl_server *s, fl_id session, int rank, int64_t seq)
@@ -1170,9 +1368,19 @@ int64_t fl_server_version(const fl_server *s)
     return s->version;
 }
 
+uint64_t fl_server_coordinator(const fl_server *s)
+{
+    return s->coordinator;
+}
+
 int64_t fl_server_view(const fl_server *s)
 {
     return s->view;
+}
+
+int fl_server_members(const fl_server *s)
+{
+    return (int)s->member.n;
 }
 
 bool fl_server_ended(const fl_server *s)

@@ -28,9 +28,19 @@ typedef struct fl_staged {
     fl_id session;
     int n; /* pushes */
     const fl_blob *part;
-    bool last;   /* async: the last push of a trainer's step */
-    int64_t seq; /* async: the number of the push */
+    bool last;     /* async: the last push of a trainer's step */
+    int64_t seq;   /* async: the number of the push */
+    int64_t step;  /* async: as in PUSH; 0: its step has no position */
+    int64_t first; /* async: the number of the step's first push */
 } fl_staged;
+
+/* A snapshot that is to be taken. */
+typedef struct fl_moment {
+    int64_t number;
+    int64_t version;   /* of the values: fl_server_version */
+    const void *image; /* for fl_server_rewind */
+    size_t n;
+} fl_moment;
 
 /* Callbacks to the parameters. None may call back into the server. */
 typedef struct fl_store {
@@ -60,6 +70,10 @@ typedef struct fl_store {
     /* An image is saved in which the session is no member any more and none of
      * its pushes is needed; those that were given to `apply` are applied. */
     void (*forget)(void *self, fl_id session);
+
+    /* Begin a snapshot of the values as they are when all that was given to
+     * `apply` is applied. `image` is borrowed. NULL: none are taken. */
+    void (*cut)(void *self, const fl_moment *cut);
 } fl_store;
 
 /* Own: new; job, store and out must outlive it. */
@@ -95,13 +109,21 @@ fl_err fl_server_restore(fl_server *s, const void *image, size_t n,
 bool fl_server_restage(fl_server *s, const fl_push_id *id, fl_blob kept);
 
 /* Async: after fl_server_restore, for each session whose pushes were applied,
- * the numbers of those that were applied wholly. */
-void fl_server_rewindow(fl_server *s, fl_id session, int rank, fl_window w);
+ * the numbers of those that were applied wholly, the last step of them that has
+ * a position (0: none), and the number of the step's first push. */
+void fl_server_rewindow(fl_server *s, fl_id session, int rank, fl_window w,
+                        int64_t step, int64_t first);
 
 /* Async: after fl_server_restore, for each push that was applied in part, in
  * the order in which the store must get them again. Other pushes wait until
  * it came again and was applied, or a view has dropped its session. */
 void fl_server_interrupted(fl_server *s, fl_id session, int rank, int64_t seq);
+
+/* Begin with values of a snapshot, right after fl_server_new. `image` is that
+ * of its fl_moment; n is 0: the snapshot is of another number of servers. Err:
+ * EPROTO: the image cannot be used. */
+fl_err fl_server_rewind(fl_server *s, int64_t version, const void *image,
+                        size_t n) FL_MUST_CHECK;
 
 /* --- events --- */
 
@@ -115,6 +137,14 @@ bool fl_server_expects(const fl_server *s, const fl_msg *m);
 /* The store has finished the oldest fl_store.apply. `why` is NULL, or says what
  * went wrong; then the job ends. */
 void fl_server_applied(fl_server *s, const char *why, int64_t now);
+
+/* The snapshot of that number is written. */
+void fl_server_written(fl_server *s, int64_t number, int64_t now);
+
+/* The snapshot that the coordinator wants this server to go back to, and the
+ * generation that begins with it; 0: none. The driver then makes the server
+ * anew. */
+int64_t fl_server_rewinds(const fl_server *s, int64_t *generation);
 
 /* A call broke: a request parked on it is forgotten. */
 void fl_server_hangup(fl_server *s, uint64_t call);
@@ -143,9 +173,12 @@ void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows);
  * and a restart. */
 int64_t fl_server_version(const fl_server *s);
 int64_t fl_server_view(const fl_server *s);
+/* State id of the coordinator; 0: it was not heard yet. */
+uint64_t fl_server_coordinator(const fl_server *s);
 bool fl_server_ended(const fl_server *s);
 int fl_server_parked(const fl_server *s);
 size_t fl_server_bytes(const fl_server *s); /* staged, parked, in flight */
+int fl_server_members(const fl_server *s);  /* trainers of its view */
 int fl_server_seats(const fl_server *s);    /* sessions with a window */
 
 #endif

@@ -573,6 +573,17 @@ static void restart_server(scene *s, const fl_str *image)
     CHECK_OK(fl_server_restore(s->s, image->at, image->n, s->now));
 }
 
+/* An asynchronous server with members 1 and 2 that was killed and restarted. */
+static void open_restarted(scene *s)
+{
+    fl_str image = {0};
+    open_scene(s, (fl_job){.async = true});
+    view(s, 1, 0, "12");
+    fl_server_image(s->s, &image);
+    restart_server(s, &image);
+    fl_str_fini(&image);
+}
+
 static bool restage(scene *s, uint64_t n, int64_t seq, int64_t round,
                     int64_t count, const char *bytes)
 {
@@ -697,12 +708,8 @@ static void keeps_an_older_view_out(void)
 static void gets_an_interrupted_push_first(void)
 {
     scene s;
-    fl_str image = {0};
-    open_scene(&s, (fl_job){.async = true});
-    view(&s, 1, 0, "12");
-    fl_server_image(s.s, &image);
-    restart_server(&s, &image);
-    fl_server_rewindow(s.s, session(1), 0, (fl_window){2, 0});
+    open_restarted(&s);
+    fl_server_rewindow(s.s, session(1), 0, (fl_window){2, 0}, 0, 0);
     fl_server_interrupted(s.s, session(1), 0, 3);
     push(&s, 1, 2, 0, 1, "a"); /* was applied */
     CHECK(said(&s.out, FL_MSG_ACK));
@@ -713,24 +720,18 @@ static void gets_an_interrupted_push_first(void)
     CHECK_STR(s.told, "c ;");
     applied(&s);
     CHECK_STR(s.told, "c ;b ;");
-    fl_str_fini(&image);
     close_scene(&s);
 }
 
 static void gives_an_interrupted_push_up(void)
 {
     scene s;
-    fl_str image = {0};
-    open_scene(&s, (fl_job){.async = true});
-    view(&s, 1, 0, "12");
-    fl_server_image(s.s, &image);
-    restart_server(&s, &image);
+    open_restarted(&s);
     fl_server_interrupted(s.s, session(1), 0, 3);
     push(&s, 2, 1, 0, 1, "b");
     CHECK_STR(s.told, "");
     view(&s, 2, 0, "2"); /* its trainer died as well */
     CHECK_STR(s.told, "b ;");
-    fl_str_fini(&image);
     close_scene(&s);
 }
 

@@ -16,7 +16,15 @@ int sim_trainer(const sim *s, int proc)
 
 bool sim_is_led(const sim *s, const sim_server *v)
 {
-    return v->epoch == s->server[0].losses;
+    return v->epoch == s->server[0].losses &&
+           v->generation == s->server[0].generation;
+}
+
+int sim_origin(const sim *s, int party)
+{
+    const sim_server *v = &s->server[sim_host(s, party)];
+    return party > sim_coord(s) ? 0
+                                : (int)v->generation * SIM_STATES + v->losses;
 }
 
 uint64_t sim_dice(sim *s, uint64_t n)
@@ -101,7 +109,7 @@ static bool carry_message(sim *s, int a, int b, fl_peer from, const fl_msg *m,
                        .life = life,
                        .any_life = b <= sim_coord(s) && sim_dice(s, 2),
                        .losses = sim_losses(s, b),
-                       .sender_losses = sim_losses(s, a),
+                       .sender_losses = sim_origin(s, a),
                        .msg = fl_msg_dup(m)});
     return true;
 }
@@ -192,6 +200,10 @@ static void to_call(sim *s, int me, const fl_envelope *o)
 static void between_servers(sim *s, int me, const fl_envelope *o)
 {
     const int to = o->to.kind == FL_PEER_COORD ? sim_coord(s) : o->to.index;
+    if (o->msg.kind == FL_MSG_CLOSE) {
+        fl_msg_free(s->close[to]);
+        s->close[to] = fl_msg_dup(&o->msg);
+    }
     const fl_peer from = {me == sim_coord(s) ? FL_PEER_COORD : FL_PEER_SERVER,
                           me, 0};
     if (refuses(s, to)) {
@@ -239,6 +251,7 @@ void sim_drain(sim *s, int party)
             between_servers(s, party, &o);
     }
     fl_outbox_clear(box);
+    sim_snapshot_settle(s, party);
 }
 
 /* --- running --- */

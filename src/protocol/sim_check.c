@@ -221,6 +221,58 @@ static void note_close(sim *s, const fl_msg *m)
         sim_fail(s, 'B', "P(%lld) was decided twice", (long long)m->round);
 }
 
+/* --- examples that have a position: X --- */
+
+static bool is_used(const sim *s, const sim_share *share)
+{
+    for (int64_t i = 0; i < s->used.n; i++) {
+        const sim_share *u = &s->used.at[i];
+        if (u->rank == share->rank && u->server == share->server &&
+            u->part == share->part && u->batch == share->batch)
+            return true;
+    }
+    return false;
+}
+
+static void use_share(sim *s, const sim_share *share)
+{
+    if (is_used(s, share) && !s->result->replaced)
+        sim_fail(s, 'X',
+                 "server %d applies part %d of batch %lld of rank %d "
+                 "twice",
+                 share->server, share->part, (long long)share->batch,
+                 share->rank);
+    fl_push(&s->used, *share);
+}
+
+/* Round k uses the batch that comes next in the rank's data. */
+static void check_batch(sim *s, const sim_grad *g)
+{
+    int64_t next = 1;
+    for (int64_t k = 0; k < g->round && k < s->round.n; k++)
+        for (int i = 0; i < s->round.at[k].n; i++)
+            next += s->round.at[k].member[i].rank == g->rank;
+    if (g->batch != next)
+        sim_fail(s, 'X', "round %lld has batch %lld of rank %d, not %lld",
+                 (long long)g->round, (long long)g->batch, g->rank,
+                 (long long)next);
+}
+
+void sim_check_used(sim *s, const sim_proc *p)
+{
+    if (!s->job.async || !s->positioned || s->result->replaced)
+        return;
+    const int rank = fl_client_rank(p->client);
+    for (int64_t k = 1; k <= fl_client_steps(p->client); k++)
+        for (int j = 0; j < s->job.servers; j++)
+            for (int i = 0; i < sim_parts(k, j); i++)
+                if (!is_used(s, &(sim_share){rank, j, i, k}))
+                    sim_fail(s, 'X',
+                             "server %d misses part %d of batch %lld "
+                             "of rank %d",
+                             j, i, (long long)k, rank);
+}
+
 /* --- every message that is sent: A, G --- */
 
 static void note_answer(sim *s, int party, const fl_envelope *o)
@@ -238,7 +290,8 @@ static void note_answer(sim *s, int party, const fl_envelope *o)
     if (o->msg.kind == FL_MSG_PARKED && c->kind == FL_MSG_JOIN)
         s->result->parked_joins++;
     if (o->msg.kind == FL_MSG_ACK && c->push >= 0 && s->job.async &&
-        s->push.at[c->push].applied != 1)
+        s->push.at[c->push].applied != 1 &&
+        !is_used(s, &s->push.at[c->push].share))
         sim_fail(s, 'A', "a push is acknowledged, applied %d times",
                  s->push.at[c->push].applied);
 }
@@ -289,6 +342,10 @@ static void check_part(sim *s, int server, const sim_apply *a,
     if (++s->push.at[g->push].applied > 1)
         sim_fail(s, 'A', "server %d applies a push of rank %d twice", server,
                  g->rank);
+    if (g->batch && s->job.async)
+        use_share(s, &s->push.at[g->push].share);
+    else if (g->batch && !s->job.async && !s->result->replaced)
+        check_batch(s, g);
     if (!fl_id_same(g->session, by->session) || g->server != server ||
         (!s->job.async && g->round != a->round))
         sim_fail(s, 'A', "server %d applies a push of round %lld for %lld",
@@ -375,6 +432,12 @@ void sim_check_fenced(sim *s, const sim_proc *p)
 
 void sim_check_heard(sim *s, sim_proc *p, int server, int losses)
 {
+    int generation = 0;
+    for (int i = 0; i < s->job.servers; i++)
+        if (p->used[i] / SIM_STATES > generation)
+            generation = p->used[i] / SIM_STATES;
+    if (losses / SIM_STATES < generation)
+        return; /* of the time before the job went back */
     if (p->used[server] && p->used[server] != losses + 1)
         p->misled = true;
     p->used[server] = losses + 1;
@@ -408,6 +471,11 @@ static void check_server(sim *s, sim_server *v)
     v->version = version;
     if (fl_server_view(v->server) > fl_coord_view(s->coord) && sim_is_led(s, v))
         sim_fail(s, 'B', "server %d has a view of its own", v->index);
+    if (fl_server_view(v->server) >> 32 > v->generation)
+        sim_fail(s, 'D',
+                 "server %d has a view of a generation that it has not "
+                 "restored",
+                 v->index);
     if (fl_server_parked(v->server) > s->job.max_parked ||
         fl_server_seats(v->server) > 2 * s->job.trainers)
         sim_fail(s, 'G', "server %d has %d parked, %d seats", v->index,
@@ -485,6 +553,8 @@ static bool must_complete(const sim *s)
 static void check_outcome(sim *s, int code, const char *why)
 {
     const int done = fl_coord_done(s->coord);
+    if (strstr(why, "not all here"))
+        sim_fail(s, 'A', "%s", why);
     if (s->result->replaced)
         return; /* it may end in any way that invariant Q allows */
     if ((code == 0) != (done == s->job.trainers))
@@ -495,10 +565,13 @@ static void check_outcome(sim *s, int code, const char *why)
     if (s->disorderly)
         sim_fail(s, 'F', "the job ends early: %s", why);
     for (int i = 0; i < s->job.servers; i++) {
-        if (!s->job.async && s->server[i].version != s->round.n)
+        /* a job that has failed does not wait for a server that is down; when
+         * that one is back, nobody may be left who knows the first cause */
+        const bool short_of = code && (s->server[i].life || s->server[0].life);
+        if (!s->job.async && !short_of && s->server[i].version != s->round.n)
             sim_fail(s, 'G', "server %d exits with version %lld of %lld", i,
                      (long long)s->server[i].version, (long long)s->round.n);
-        if (s->server[i].code != code)
+        if (s->server[i].code != code && !(short_of && s->server[i].code))
             sim_fail(s, 'G', "server %d exits with code %d, not %d", i,
                      s->server[i].code, code);
     }

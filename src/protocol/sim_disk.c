@@ -85,26 +85,35 @@ void sim_disk_forget(void *self, fl_id session)
 
 /* --- what was applied --- */
 
-static fl_window *window_of(sim_disk *d, const fl_staged *by)
+static sim_seen *seen_of(sim_disk *d, const fl_staged *by)
 {
     for (int64_t i = 0; i < d->seen.n; i++)
         if (fl_id_same(d->seen.at[i].session, by->session))
-            return &d->seen.at[i].window;
-    fl_push(&d->seen, (sim_seen){by->session, by->rank, {0}});
-    return &d->seen.at[d->seen.n - 1].window;
+            return &d->seen.at[i];
+    fl_push(&d->seen, (sim_seen){.session = by->session, .rank = by->rank});
+    return &d->seen.at[d->seen.n - 1];
+}
+
+static void mark_push(sim_seen *n, const fl_staged *by)
+{
+    fl_window_mark(&n->window, by->seq);
+    if (by->step > n->step) {
+        n->step = by->step;
+        n->first = by->first;
+    }
 }
 
 bool sim_disk_apply(sim_server *v, const sim_apply *a, float value)
 {
     const bool async = v->sim->job.async;
-    if (async ? fl_window_seen(window_of(&v->disk, a->by), a->by->seq)
+    if (async ? fl_window_seen(&seen_of(&v->disk, a->by)->window, a->by->seq)
               : a->round < v->disk.done)
         return false; /* before the restart */
     if (!may_store(v))
         return false;
     v->disk.value = value;
     if (async)
-        fl_window_mark(window_of(&v->disk, a->by), a->by->seq);
+        mark_push(seen_of(&v->disk, a->by), a->by);
     else
         v->disk.done = a->round + 1;
     return true;
@@ -130,7 +139,8 @@ void sim_disk_restore(sim_server *v, int64_t now)
     }
     for (int64_t i = 0; i < d->seen.n && !err; i++)
         fl_server_rewindow(v->server, d->seen.at[i].session, d->seen.at[i].rank,
-                           d->seen.at[i].window);
+                           d->seen.at[i].window, d->seen.at[i].step,
+                           d->seen.at[i].first);
 }
 
 void sim_disk_fini(sim_disk *d)

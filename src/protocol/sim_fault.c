@@ -114,7 +114,7 @@ static void sleep_one(sim *s, int party, uint64_t longest)
 }
 
 /* Break all calls to a process that is killed. */
-static void break_calls(sim *s, int server)
+void sim_break_calls(sim *s, int server)
 {
     for (int64_t i = 0; i < s->call.n; i++) {
         sim_call *c = &s->call.at[i];
@@ -138,7 +138,7 @@ static void replace_one(sim *s, int server, int64_t down)
 {
     if (s->server[server].left || (!server && s->coord_left))
         return;
-    break_calls(s, server);
+    sim_break_calls(s, server);
     sim_server_replace(s, server);
     s->server[server].down_until = s->asleep[server] = s->now + down;
 }
@@ -147,7 +147,8 @@ void sim_replace(sim *s)
 {
     const bool all = sim_dice(s, 2);
     const int one = (int)sim_dice(s, (uint64_t)s->job.servers);
-    const int64_t down = (int64_t)sim_dice(s, 20 * FL_SEC);
+    const bool soon = s->every && sim_dice(s, 2);
+    const int64_t down = (int64_t)sim_dice(s, soon ? 100 * FL_MS : 20 * FL_SEC);
     for (int i = 0; i < s->job.servers; i++)
         if (all || i == one)
             replace_one(s, i, down);
@@ -157,7 +158,7 @@ static void crash_for(sim *s, int server, int64_t down)
 {
     if (s->server[server].left || (!server && s->coord_left))
         return;
-    break_calls(s, server);
+    sim_break_calls(s, server);
     sim_server_crash(s, server, down);
     s->server[server].down_until = s->asleep[server] = s->now + down;
 }

@@ -89,6 +89,10 @@ void sim_store_done(sim *s, int server)
     sim_server *v = &s->server[server];
     sim_apply a = v->apply.at[0];
     fl_remove(&v->apply, 0);
+    if (a.snapshot) {
+        sim_snapshot_take(v, &a);
+        return;
+    }
     if (apply_mean(v, &a))
         sim_check_apply(s, server, &a);
     free_apply(&a);
@@ -126,14 +130,19 @@ static void start_server(sim *s, sim_server *v, int64_t now)
         v->store.closed = sim_disk_closed;
         v->store.forget = sim_disk_forget;
     }
+    if (s->every)
+        v->store.cut = sim_snapshot_cut;
     fl_outbox_init(&v->out);
+    v->out.generation = v->generation;
     v->server =
         fl_server_new(&s->job, v->index, v->state, &v->store, &v->out, now);
     start_tick(s, v->index);
     if (v->index)
         return;
     fl_outbox_init(&s->coord_out);
+    s->coord_out.generation = v->generation;
     s->coord = fl_coord_new(&s->job, v->state, &s->coord_out, now);
+    sim_snapshot_begin(s);
     start_tick(s, sim_coord(s));
 }
 
@@ -162,7 +171,7 @@ static void fini_server(sim *s, int index)
     fl_outbox_fini(&s->coord_out);
 }
 
-static void forget_rounds(sim *s)
+void sim_forget_rounds(sim *s)
 {
     for (int64_t i = 0; i < s->round.n; i++) {
         fl_mem_free(s->round.at[i].member);
@@ -182,10 +191,20 @@ void sim_server_replace(sim *s, int server)
     s->result->replaced++;
     if (server)
         return;
-    forget_rounds(s);
+    sim_forget_rounds(s);
     s->view.n = s->gone.n = s->view_number = 0;
     for (int i = 0; i < s->job.trainers; i++)
         s->came[i] = false;
+}
+
+void sim_server_renew(sim *s, int server)
+{
+    const int64_t down = s->server[server].down_until;
+    fini_server(s, server);
+    sim_disk_fini(&s->server[server].disk);
+    init_server(s, server, s->server[server].life + 1,
+                s->server[server].losses);
+    s->server[server].down_until = down;
 }
 
 void sim_server_crash(sim *s, int server, int64_t down)
@@ -198,6 +217,8 @@ void sim_server_crash(sim *s, int server, int64_t down)
     v->state.incarnation++;
     start_server(s, v, now);
     sim_disk_restore(v, now);
+    if (!server)
+        sim_snapshot_begin(s);
     v->version = fl_server_version(v->server);
     s->result->crashed++;
 }
@@ -249,19 +270,32 @@ static void on_over(void *self, int code, const char *why)
     sim_proc *p = self;
     int end = 0;
     p->finished = true;
-    if (!code)
+    if (!code) {
         sim_check_misled(p->sim, p);
+        sim_check_used(p->sim, p);
+    }
     p->sim->result->warned += p->misled;
-    p->given_up = code && !fl_coord_ended(p->sim->coord, &end, &why);
+    p->rewound = code && p->sim->every &&
+                 (fl_starts_with(why, "rewound") || p->misled) &&
+                 !fl_coord_ended(p->sim->coord, &end, &why);
+    p->given_up =
+        code && !p->rewound && !fl_coord_ended(p->sim->coord, &end, &why);
+    if (p->rewound)
+        sim_at(p->sim, 1 + (int64_t)sim_dice(p->sim, 10 * FL_SEC),
+               (sim_event){.kind = SIM_START,
+                           .party = sim_trainer(p->sim, p->index)});
     p->sim->result->rivals += p->given_up && has_rival(p);
 }
 
-static void push_grads(sim *s, sim_proc *p, int server)
+static void push_grads(sim *s, sim_proc *p, int server, bool say_last)
 {
     const int64_t round = fl_client_round(p->client);
     const int rank = fl_client_rank(p->client);
-    const int parts = sim_parts(s->job.async ? p->steps : round, server);
-    const bool say_last = sim_dice(s, 2);
+    const int64_t batch = s->positioned ? fl_client_steps(p->client) + 1 : 0;
+    const int parts = sim_parts(!s->job.async ? round
+                                : batch       ? batch
+                                              : p->steps,
+                                server);
     for (int i = 0; i < parts; i++) {
         sim_grad g = {.push = s->push.n,
                       .session = fl_client_session(p->client),
@@ -269,13 +303,47 @@ static void push_grads(sim *s, sim_proc *p, int server)
                       .server = server,
                       .part = i,
                       .parts = parts,
-                      .round = round};
+                      .round = round,
+                      .batch = batch};
         g.value = sim_gradient(rank, round, server, i);
-        fl_push(&s->push, (sim_push){0});
+        fl_push(&s->push, (sim_push){.share = {rank, server, i, batch}});
         if (fl_client_push(p->client, server, (fl_blob){&g, sizeof g, NULL},
                            say_last && i == parts - 1, s->now))
             sim_fail(s, 'F', "%s", fl_errmsg());
     }
+}
+
+/* --- steps beside pulls, as a communicator makes them --- */
+
+static void look_again(sim *s, const sim_proc *p)
+{
+    sim_at(s, 1 + (int64_t)sim_dice(s, 100 * FL_MS),
+           (sim_event){.kind = SIM_WORK,
+                       .party = sim_trainer(s, p->index),
+                       .life = p->life});
+}
+
+static void begin_beside(sim *s, sim_proc *p)
+{
+    p->beside = 1;
+    p->beside_session = fl_client_session(p->client);
+    look_again(s, p);
+}
+
+/* Whether such a step is under way, which then goes on. If the session was
+ * lost, the step is made again under its number, unless it counts. */
+static bool goes_on_beside(sim *s, sim_proc *p)
+{
+    if (!fl_id_same(p->beside_session, fl_client_session(p->client)))
+        p->beside = 0;
+    if (p->beside && !fl_client_pushes(p->client)) {
+        p->beside = (p->beside + 1) % 3;
+        if (p->beside && fl_client_commit(p->client, s->now))
+            sim_fail(s, 'F', "%s", fl_errmsg());
+    }
+    if (p->beside)
+        look_again(s, p);
+    return p->beside;
 }
 
 void sim_proc_work(sim *s, int proc)
@@ -283,15 +351,23 @@ void sim_proc_work(sim *s, int proc)
     sim_proc *p = &s->proc[proc];
     if (fl_client_now(p->client) != FL_CLIENT_READY)
         return; /* it was fenced: the batch is dropped */
-    const int64_t at = s->job.async ? p->steps : fl_client_round(p->client);
+    if (goes_on_beside(s, p))
+        return;
+    const int64_t made = s->positioned ? fl_client_steps(p->client) : p->steps;
+    const int64_t at = s->job.async ? made : fl_client_round(p->client);
     if (at >= p->goal) {
         fl_client_leave(p->client, 0, NULL, s->now);
         return;
     }
+    if (s->positioned && fl_client_position(p->client, "position"))
+        sim_fail(s, 'F', "%s", fl_errmsg());
+    const bool beside = s->positioned && s->job.async && sim_dice(s, 2);
     for (int j = 0; j < s->job.servers; j++)
-        push_grads(s, p, j);
+        push_grads(s, p, j, beside || sim_dice(s, 2));
     p->steps++;
-    if (fl_client_step(p->client, s->now))
+    if (beside)
+        begin_beside(s, p);
+    else if (fl_client_step(p->client, s->now))
         sim_fail(s, 'F', "%s", fl_errmsg());
 }
 
@@ -299,8 +375,12 @@ void sim_proc_start(sim *s, int proc)
 {
     sim_proc *p = &s->proc[proc];
     char who[32];
+    if (p->client && p->rewound)
+        sim_proc_die(s, proc);
     if (p->client)
         return;
+    p->rewound = false;
+    p->out.generation = 0;
     p->life++;
     p->steps = 0;
     p->finished = false;
@@ -360,22 +440,26 @@ void sim_party_init(sim *s)
     const bool async = !sim_dice(s, 5);
     const int64_t rejoin[] = {-1, 0, PATIENCE, PATIENCE};
     o->rounds = given_or_drawn(s, o->rounds, 2, 14);
+    s->every = sim_dice(s, 2) ? 0 : 1 + (int64_t)sim_dice(s, FL_SEC);
     s->job = fl_job_defaults(
         (fl_job){.id = {1, 2},
                  .servers = given_or_drawn(s, o->servers, 1, 3),
                  .trainers = given_or_drawn(s, o->trainers, 1, 5),
                  .async = o->async || (async && !o->sync),
                  .durability = sim_dice(s, 2) ? FL_PROCESS : FL_MEMORY,
+                 .snapshots = s->every > 0,
                  .start = 120 * FL_SEC,
                  .rejoin = rejoin[sim_dice(s, 4)]});
     if (sim_dice(s, 2))
         s->job.hold = s->job.rejoin;
     o->any_id = !sim_dice(s, 8) || o->any_id;
+    s->positioned = sim_dice(s, 2);
     s->procs = s->job.trainers + (!o->any_id && !sim_dice(s, 8));
     s->parties = s->job.servers + 1 + s->procs;
     s->asleep = fl_mem_alloc((size_t)s->parties * sizeof *s->asleep);
     s->cut = fl_mem_alloc((size_t)(s->parties * s->parties) * sizeof *s->cut);
     s->server = fl_mem_alloc((size_t)s->job.servers * sizeof *s->server);
+    s->close = fl_mem_alloc((size_t)s->job.servers * sizeof *s->close);
     s->proc = fl_mem_alloc((size_t)s->procs * sizeof *s->proc);
     s->came = fl_mem_alloc((size_t)s->job.trainers * sizeof *s->came);
     s->lost_at = fl_mem_alloc((size_t)s->job.trainers * sizeof *s->lost_at);
@@ -393,7 +477,9 @@ void sim_party_fini(sim *s)
     for (int i = 0; i < s->job.servers; i++) {
         fini_server(s, i);
         sim_disk_fini(&s->server[i].disk);
+        fl_msg_free(s->close[i]);
     }
+    fl_mem_free(s->close);
     for (int i = 0; i < s->procs; i++) {
         fl_client_free(s->proc[i].client);
         fl_outbox_fini(&s->proc[i].out);
@@ -402,10 +488,12 @@ void sim_party_fini(sim *s)
     }
     for (int64_t i = 0; i < s->heap.n; i++)
         fl_msg_free(s->heap.at[i].msg);
-    forget_rounds(s);
+    sim_forget_rounds(s);
+    sim_snapshot_fini(s);
     fl_vec_fini(&s->heap);
     fl_vec_fini(&s->call);
     fl_vec_fini(&s->push);
+    fl_vec_fini(&s->used);
     fl_vec_fini(&s->round);
     fl_vec_fini(&s->view);
     fl_vec_fini(&s->gone);

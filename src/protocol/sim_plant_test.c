@@ -17,9 +17,9 @@ enum {
 fl_plant fl_planted;
 
 /* Some seed finds the planted bug, by one of the letters. */
-static void finds(fl_plant plant, const char *letters)
+static void finds_in(fl_plant plant, const char *letters, bool async)
 {
-    fl_sim_opts opts = {.sync = true};
+    fl_sim_opts opts = {.sync = !async, .async = async};
     fl_sim_result r;
     fl_str report = {0};
     fl_planted = plant;
@@ -33,6 +33,11 @@ static void finds(fl_plant plant, const char *letters)
             return;
     }
     CHECK(!"the planted bug was found");
+}
+
+static void finds(fl_plant plant, const char *letters)
+{
+    finds_in(plant, letters, false);
 }
 
 static void finds_a_duplicate(void)
@@ -105,6 +110,31 @@ static void finds_endforget(void)
     finds(FL_PLANT_ENDFORGET, "FGB");
 }
 
+static void finds_posearly(void)
+{
+    finds(FL_PLANT_POSEARLY, "X");
+}
+
+static void finds_poslost(void)
+{
+    finds(FL_PLANT_POSLOST, "X");
+}
+
+static void finds_steptwice(void)
+{
+    finds_in(FL_PLANT_STEPTWICE, "X", true);
+}
+
+static void finds_staleclose(void)
+{
+    finds(FL_PLANT_STALECLOSE, "ABCD");
+}
+
+static void finds_viewgen(void)
+{
+    finds(FL_PLANT_VIEWGEN, "D");
+}
+
 const fl_test fl_tests[] = {
     {"the simulator finds a push applied twice", finds_a_duplicate},
     {"the simulator finds a dead member that counts", finds_a_dead_member},
@@ -122,5 +152,14 @@ const fl_test fl_tests[] = {
     {"the simulator finds a decision that is not kept", finds_decideforget},
     {"the simulator finds a completion that is not kept", finds_doneforget},
     {"the simulator finds an end that is not kept", finds_endforget},
+    {"the simulator finds a batch that counts before its round",
+     finds_posearly},
+    {"the simulator finds positions that are not kept", finds_poslost},
+    {"the simulator finds an asynchronous batch that counts twice",
+     finds_steptwice},
+    {"the simulator finds a decision of an older generation that is taken",
+     finds_staleclose},
+    {"the simulator finds a view that is taken before the values are restored",
+     finds_viewgen},
     {0},
 };

@@ -14,7 +14,8 @@
 #include "protocol/sim.h"
 
 enum {
-    SIM_HISTORY = 60, /* events that a report shows */
+    SIM_HISTORY = 60,  /* events that a report shows */
+    SIM_STATES = 1000, /* states of a server in a generation at most */
 };
 
 /* What an event is. */
@@ -71,16 +72,42 @@ typedef struct sim_grad {
     fl_id session;
     int rank, server, part, parts;
     int64_t round;
+    int64_t batch; /* which batch of the rank it was made from; 0: none */
     float value;
 } sim_grad;
 
+/* A part of a batch of a rank, for a server. */
+typedef struct sim_share {
+    int rank, server, part;
+    int64_t batch; /* 0: its batch has no position */
+} sim_share;
+
 typedef struct sim_push {
     int applied; /* how often it was applied */
+    sim_share share;
 } sim_push;
 
-/* What a store has been told to apply and has not applied yet. */
+/* A part of a snapshot. */
+typedef struct sim_part {
+    bool written;
+    float value;
+    int64_t version;
+    fl_str image;
+} sim_part;
+
+/* A snapshot. Nothing destroys it. */
+typedef struct sim_snapshot {
+    int64_t number, version, generation;
+    uint64_t state; /* state id of server 0; 0: it is not whole */
+    fl_str coord;
+    sim_part *part; /* by server */
+} sim_snapshot;
+
+/* What a store has been told to apply and has not applied yet; or a snapshot
+ * that it has been told to take. */
 typedef struct sim_apply {
     int n;
+    int64_t snapshot; /* 0: none */
     int64_t round;
     fl_staged *by; /* copies; the blobs are the server's */
 } sim_apply;
@@ -98,6 +125,7 @@ typedef struct sim_seen {
     fl_id session;
     int rank;
     fl_window window;
+    int64_t step, first; /* as in fl_server_rewindow */
 } sim_seen;
 
 /* What outlives a server process. */
@@ -119,9 +147,10 @@ typedef struct sim_server {
     bool dying; /* killed in the middle of an event: nothing is kept or sent */
     FL_VEC(sim_apply) apply;
     int64_t version;
-    int life;   /* counts starts of the process */
-    int losses; /* counts starts without state */
-    int epoch;  /* losses of the coordinator when this state began */
+    int life;           /* counts starts of the process */
+    int losses;         /* counts starts without state */
+    int64_t generation; /* how often it has gone back */
+    int epoch;          /* losses of the coordinator when this state began */
     fl_state state;
     int64_t down_until; /* connections are refused until then */
     bool left;          /* the process has ended */
@@ -140,6 +169,9 @@ typedef struct sim_proc {
     fl_id open_session;
     int goal; /* completes at this round (sync) or after these steps (async) */
     int steps, restarts;
+    int beside; /* a step without a pull: 1: its pushes are made; 2: its
+                   position is sent */
+    fl_id beside_session;
     int64_t *seen; /* newest version heard, by server */
     int *used;     /* losses of each server that it has heard, plus 1; 0: none
                     */
@@ -147,6 +179,7 @@ typedef struct sim_proc {
     int rank;      /* the last one it had; -1: none */
     bool finished; /* has left the job, or will never come back */
     bool given_up; /* will not complete */
+    bool rewound;  /* is to be started again, because the job went back */
 } sim_proc;
 
 /* A decided round. */
@@ -167,7 +200,12 @@ struct sim {
     FL_VEC(sim_event) heap;
     FL_VEC(sim_call) call;
     FL_VEC(sim_push) push;
+    FL_VEC(sim_share)
+    used; /* async: what was applied of batches with a position */
     FL_VEC(sim_round) round;
+    FL_VEC(sim_snapshot) snapshot;
+    int64_t every;          /* time between snapshots; 0: none are taken */
+    fl_msg **close;         /* by server: the last CLOSE that was sent to it */
     FL_VEC(fl_member) view; /* the coordinator's last VIEW */
     FL_VEC(fl_id) gone;     /* sessions that left a view */
     int64_t view_number;
@@ -187,6 +225,7 @@ struct sim {
     int drop, twice; /* lost and doubled messages of 1000 */
     int64_t delay;   /* of a message, at most */
     bool storm;      /* processes have faults too */
+    bool positioned; /* steps have positions */
     bool disorderly; /* END did not name a version to end with */
     int crashes;     /* server processes that are still to be killed between
                         two stores */
@@ -205,6 +244,8 @@ int sim_losses(const sim *s, int party);
 /* Whether the coordinator of the server's present life still runs. Only then
  * the checks know what the server must do. */
 bool sim_is_led(const sim *s, const sim_server *v);
+/* Which state of the sender's a message is of. */
+int sim_origin(const sim *s, int party);
 int sim_coord(const sim *s); /* party numbers */
 int sim_trainer(const sim *s, int proc);
 
@@ -217,9 +258,21 @@ void sim_proc_die(sim *s, int proc);
 void sim_proc_work(sim *s, int proc);
 void sim_server_replace(sim *s, int server);
 void sim_server_crash(sim *s, int server, int64_t down); /* keeps its disk */
+/* Made anew by its own process, without state. */
+void sim_server_renew(sim *s, int server);
+void sim_forget_rounds(sim *s);
 void sim_store_done(sim *s, int server);
 float sim_gradient(int rank, int64_t round, int server, int part);
 int sim_parts(int64_t round, int server);
+
+/* --- sim_snapshot.c --- */
+
+void sim_snapshot_cut(void *self, const fl_moment *cut); /* fl_store.cut */
+void sim_snapshot_take(sim_server *v, const sim_apply *a);
+void sim_snapshot_begin(sim *s); /* a coordinator was made */
+/* After an event of the server or coordinator: commit, and go back. */
+void sim_snapshot_settle(sim *s, int party);
+void sim_snapshot_fini(sim *s);
 
 /* --- sim_disk.c --- */
 
@@ -237,6 +290,7 @@ void sim_disk_fini(sim_disk *d);
 void sim_fault_plan(sim *s);
 void sim_fault(sim *s);
 void sim_replace(sim *s);
+void sim_break_calls(sim *s, int server);
 void sim_crash(sim *s);                 /* of one server, or of all */
 void sim_crash_one(sim *s, int server); /* down for a time that is drawn */
 
@@ -253,6 +307,7 @@ void sim_check_heard(sim *s, sim_proc *p, int server, int losses);
 /* p takes values, or completes. */
 void sim_check_misled(sim *s, const sim_proc *p);
 void sim_check_complete(sim *s, const sim_proc *p); /* COMPLETE has come */
+void sim_check_used(sim *s, const sim_proc *p);     /* p has completed */
 void sim_check_state(sim *s);                       /* after every event */
 void sim_check_end(sim *s);
 

@@ -7,6 +7,7 @@
 
 #include "base/endpoint.h"
 #include "base/str.h"
+#include "wire/codec.h"
 #include "wire/parcel.h"
 
 enum {
@@ -19,11 +20,21 @@ enum {
 
 #define BYTES_MOST (INT64_C(16) << 30) /* as FLUID_STAGED */
 
+/* Bytes of part 1, with a NUL at the end that is not counted. */
+typedef struct text {
+    char *at;
+    size_t n;
+} text;
+
 struct fl_arrival {
     fl_arrival_opts opts;
-    fl_arena *arena;
+    fl_arena *arena;     /* holds the texts */
     int64_t have, count; /* parts */
     fl_id job;
+    text servers, program_text, startup_text;
+    const char *about;
+    fl_str values; /* names of variables that the startup program has not made,
+                      each with a NUL at its end */
     fl_program *program, *startup;
     const fl_op *op;
     fl_scope *scope;
@@ -46,6 +57,7 @@ void fl_arrival_free(fl_arrival *a)
     fl_scope_free(a->scope);
     fl_program_free(a->program);
     fl_program_free(a->startup);
+    fl_str_fini(&a->values);
     fl_arena_free(a->arena);
     fl_mem_free(a);
 }
@@ -156,32 +168,30 @@ static fl_err check_program(fl_arrival *a, const fl_program *p,
 
 /* --- part 1 --- */
 
-/* The bytes of an item as a text. *n: without the NUL. */
-static fl_err read_bytes(fl_arrival *a, const fl_parcel *p, const char *name,
-                         size_t most, char **out, size_t *n)
+static fl_err read_text(fl_arrival *a, const fl_parcel *p, const char *name,
+                        size_t most, text *out)
 {
     const fl_item *item = fl_parcel_find(p, name);
     if (!item || item->kind != FL_LOD_TENSOR || item->dtype != FL_U8)
         return fl_fail(FL_EPROTO,
                        "setup: part 1 has no bytes under the name \"%s\"",
                        name);
-    *n = item->data.size;
-    if (*n > most)
+    out->n = item->data.size;
+    if (out->n > most)
         return fl_fail(FL_EPROTO, "setup: \"%s\" has %zu bytes, at most %zu",
-                       name, *n, most);
-    *out = fl_arena_alloc(a->arena, *n + 1);
-    fl_bytes_copy(item->data, 0, *out, *n);
-    (*out)[*n] = 0;
+                       name, out->n, most);
+    out->at = fl_arena_alloc(a->arena, out->n + 1);
+    fl_bytes_copy(item->data, 0, out->at, out->n);
+    out->at[out->n] = 0;
     return FL_OK;
 }
 
 static fl_err read_program(fl_arrival *a, const fl_parcel *p, const char *name,
-                           fl_program **out)
+                           text *bytes, fl_program **out)
 {
-    char *bytes = NULL;
-    size_t n = 0;
-    FL_TRY(read_bytes(a, p, name, PROGRAM_MOST, &bytes, &n));
-    return fl_program_decode(a->opts.env->registry, name, bytes, n, out);
+    FL_TRY(read_text(a, p, name, PROGRAM_MOST, bytes));
+    return fl_program_decode(a->opts.env->registry, name, bytes->at, bytes->n,
+                             out);
 }
 
 /* The one op of the global block. */
@@ -197,13 +207,14 @@ static fl_err find_listen(fl_arrival *a)
     return FL_OK;
 }
 
-static fl_err split_servers(fl_arrival *a, char *list, const char ***out,
-                            int *n)
+static fl_err split_servers(fl_arrival *a, const char ***out, int *n)
 {
+    char *at = fl_arena_strdup(a->arena, a->servers.at);
     *out = fl_arena_alloc(a->arena, SERVERS_MOST * sizeof **out);
     *n = 0;
-    for (char *at = list, *comma = at; comma; at = comma + 1) {
-        comma = strchr(at, ',');
+    for (char *next; at; at = next) {
+        char *comma = strchr(at, ',');
+        next = comma ? comma + 1 : NULL;
         if (comma)
             *comma = 0;
         FL_TRY(fl_endpoint_check(at, "setup: server "));
@@ -242,12 +253,10 @@ static fl_err set_placement(fl_arrival *a, const fl_parcel *p, const fl_msg *m)
     const fl_attr *sync = fl_desc_attr(&a->op->desc, "sync_mode");
     const fl_attr *fanin = fl_desc_attr(&a->op->desc, "Fanin");
     const int64_t trainers = fanin ? fanin->i : 1;
-    char *list;
     const char **servers;
-    size_t size;
     int n;
-    FL_TRY(read_bytes(a, p, "servers", LIST_MOST, &list, &size));
-    FL_TRY(split_servers(a, list, &servers, &n));
+    FL_TRY(read_text(a, p, "servers", LIST_MOST, &a->servers));
+    FL_TRY(split_servers(a, &servers, &n));
     FL_TRY(check_numbers(a, trainers, m->server, n));
     fl_placement *place = fl_placement_new(&(fl_placement){
         .n_servers = n,
@@ -258,11 +267,17 @@ static fl_err set_placement(fl_arrival *a, const fl_parcel *p, const fl_msg *m)
         .async = !sync || !sync->b,
         .digest = {m->job.hi, m->job.lo - FL_PROTOCOL},
     });
-    place->about =
-        fl_arena_strdup(place->arena, skip_lines(m->about ? m->about : "", 3));
+    a->about = fl_arena_strdup(a->arena, m->about ? m->about : "");
+    place->about = fl_arena_strdup(place->arena, skip_lines(a->about, 3));
     fl_program_set_job(a->program, &place->handle);
+    fl_program_set_job(a->startup, &place->handle);
     fl_handle_unref(&place->handle);
     return FL_OK;
+}
+
+static bool is_kept(const fl_program *startup)
+{
+    return true;
 }
 
 static fl_err run_startup(fl_arrival *a)
@@ -271,23 +286,11 @@ static fl_err run_startup(fl_arrival *a)
     env.trust = false;
     env.service = NULL;
     env.worlds = NULL;
+    env.kept = a->opts.kept ? is_kept : NULL;
     fl_exe *exe = fl_exe_make(&env);
     const fl_err err = fl_exe_run(exe, a->startup, a->scope, 0, NULL, 0, NULL);
     fl_exe_free(exe);
     return err;
-}
-
-static fl_err take_programs(fl_arrival *a, const fl_parcel *p, const fl_msg *m)
-{
-    if (!p)
-        return fl_fail(FL_EPROTO, "setup: part 1 is empty");
-    FL_TRY(read_program(a, p, "program", &a->program));
-    FL_TRY(read_program(a, p, "startup", &a->startup));
-    FL_TRY(find_listen(a));
-    FL_TRY(check_program(a, a->program, "server's"));
-    FL_TRY(check_program(a, a->startup, "startup"));
-    FL_TRY(set_placement(a, p, m));
-    return run_startup(a);
 }
 
 /* --- start values --- */
@@ -300,19 +303,22 @@ static fl_err bad_value(const fl_item *item, const char *why)
                    fl_shape_text(&item->shape, shape), why);
 }
 
-/* The variable that an item is for, with memory. */
-static fl_err find_variable(fl_arrival *a, const fl_item *item, fl_tensor **out)
+/* A variable that may have a start value; NULL: there is none of that name. */
+static const fl_var *find_variable(const fl_arrival *a, const char *name)
 {
-    const fl_var *v = fl_block_var(fl_program_block(a->program, 0), item->name);
-    if (!v || !v->persistable || v->kind != FL_LOD_TENSOR)
-        return bad_value(item, "is for no variable of this server");
-    if (item->kind != FL_LOD_TENSOR || item->dtype != v->dtype)
-        return bad_value(item, "is of another type than the variable");
-    fl_value *value = fl_scope_var(a->scope, item->name);
+    const fl_var *v = fl_block_var(fl_program_block(a->program, 0), name);
+    return v && v->persistable && v->kind == FL_LOD_TENSOR ? v : NULL;
+}
+
+/* The tensor of a variable, with memory. */
+static fl_err make_tensor(fl_arrival *a, const fl_var *v, fl_tensor **out)
+{
+    fl_value *value = fl_scope_var(a->scope, v->name);
     if (!value->tensor.data) {
         value->kind = FL_LOD_TENSOR;
         FL_TRY(fl_tensor_resize(&value->tensor, v->dtype, &v->shape));
         memset(value->tensor.data, 0, fl_tensor_bytes(&value->tensor));
+        fl_str_bytes(&a->values, v->name, strlen(v->name) + 1);
     }
     *out = &value->tensor;
     return FL_OK;
@@ -320,8 +326,13 @@ static fl_err find_variable(fl_arrival *a, const fl_item *item, fl_tensor **out)
 
 static fl_err take_value(fl_arrival *a, const fl_item *item)
 {
+    const fl_var *v = find_variable(a, item->name);
     fl_tensor *t = NULL;
-    FL_TRY(find_variable(a, item, &t));
+    if (!v)
+        return bad_value(item, "is for no variable of this server");
+    if (item->kind != FL_LOD_TENSOR || item->dtype != v->dtype)
+        return bad_value(item, "is of another type than the variable");
+    FL_TRY(make_tensor(a, v, &t));
     const int64_t all = fl_tensor_numel(t), n = fl_shape_numel(&item->shape);
     if (item->first < 0 || n < 0 || item->first > all || n > all - item->first)
         return bad_value(item, "has more elements than the variable");
@@ -339,7 +350,39 @@ static fl_err take_values(fl_arrival *a, const fl_parcel *p)
     return FL_OK;
 }
 
+/* Make the variables whose values a state holds. */
+static fl_err make_named(fl_arrival *a, const fl_parcel *p)
+{
+    text names;
+    fl_tensor *t;
+    if (!fl_parcel_find(p, "values"))
+        return FL_OK;
+    FL_TRY(read_text(a, p, "values", PROGRAM_MOST, &names));
+    for (size_t at = 0; at < names.n; at += strlen(names.at + at) + 1) {
+        const fl_var *v = find_variable(a, names.at + at);
+        if (!v)
+            return fl_fail(FL_EINVAL, "setup: there is no variable \"%s\"",
+                           names.at + at);
+        FL_TRY(make_tensor(a, v, &t));
+    }
+    return FL_OK;
+}
+
 /* --- parts --- */
+
+static fl_err take_programs(fl_arrival *a, const fl_parcel *p, const fl_msg *m)
+{
+    if (!p)
+        return fl_fail(FL_EPROTO, "setup: part 1 is empty");
+    FL_TRY(read_program(a, p, "program", &a->program_text, &a->program));
+    FL_TRY(read_program(a, p, "startup", &a->startup_text, &a->startup));
+    FL_TRY(find_listen(a));
+    FL_TRY(check_program(a, a->program, "server's"));
+    FL_TRY(check_program(a, a->startup, "startup"));
+    FL_TRY(set_placement(a, p, m));
+    FL_TRY(run_startup(a));
+    return make_named(a, p);
+}
 
 fl_err fl_arrival_take(fl_arrival *a, const fl_msg *m, bool *done)
 {
@@ -374,4 +417,26 @@ const fl_op *fl_arrival_op(const fl_arrival *a)
 fl_scope *fl_arrival_scope(const fl_arrival *a)
 {
     return a->scope;
+}
+
+fl_packet *fl_arrival_encode(const fl_arrival *a, const char *who)
+{
+    fl_parcel *p = fl_parcel_new();
+    fl_parcel_add_bytes(p, "servers", a->servers.at, a->servers.n);
+    fl_parcel_add_bytes(p, "program", a->program_text.at, a->program_text.n);
+    fl_parcel_add_bytes(p, "startup", a->startup_text.at, a->startup_text.n);
+    if (a->values.n)
+        fl_parcel_add_bytes(p, "values", a->values.at, a->values.n);
+    const fl_msg m = {.kind = FL_MSG_SETUP,
+                      .job = a->job,
+                      .server = fl_placement_of(a->program->job)->server,
+                      .seq = 1,
+                      .count = 1,
+                      .text = who,
+                      .about = a->about,
+                      .blob = fl_parcel_blob(p)};
+    fl_packet *packet = fl_msg_encode(&m);
+    fl_keeper_parcels.drop(NULL, m.blob);
+    fl_parcel_unref(p);
+    return packet;
 }

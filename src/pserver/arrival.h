@@ -8,6 +8,10 @@
  *     part 2 ..  start values, as items or slices with the names of the
  *                server's variables
  *
+ * A server that keeps a state keeps the job as one part, which has a further
+ * item "values": names of variables, each with a NUL at its end, that have no
+ * start values here, because the state holds their values.
+ *
  * Nothing that comes is believed. Programs are decoded within limits and
  * verified, they may use the operators of a short list only, and all that they
  * declare must fit into memory.
@@ -17,6 +21,7 @@
 
 #include "cluster/placement.h"
 #include "exec/exe.h"
+#include "net/packet.h"
 #include "protocol/message.h"
 
 typedef struct fl_arrival fl_arrival;
@@ -25,6 +30,7 @@ typedef struct fl_arrival_opts {
     const fl_exec_env *env; /* runs the startup program; it outlives all */
     int trainers;           /* that the server was started for */
     int64_t most;           /* bytes that all variables may have; 0: 16 GiB */
+    bool kept;              /* the job is from a state, which has the values */
 } fl_arrival_opts;
 
 /* Own: new. Free ends the program and the scope, too; NULL is fine. */
@@ -43,5 +49,9 @@ fl_err fl_arrival_take(fl_arrival *a, const fl_msg *m,
 const fl_program *fl_arrival_program(const fl_arrival *a);
 const fl_op *fl_arrival_op(const fl_arrival *a); /* listen_and_serv */
 fl_scope *fl_arrival_scope(const fl_arrival *a);
+
+/* The job as one part, for a state. `who` brought it. Own: the packet is new;
+ * it borrows from the arrival. */
+fl_packet *fl_arrival_encode(const fl_arrival *a, const char *who);
 
 #endif

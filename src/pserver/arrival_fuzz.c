@@ -13,14 +13,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void add_bytes(fl_parcel *p, const char *name, const void *at, size_t n)
-{
-    const int64_t dim = (int64_t)n;
-    const fl_shape shape = fl_shape_of(1, &dim);
-    const fl_tensor t = fl_tensor_view(FL_U8, &shape, at);
-    fl_parcel_add(p, name, &t);
-}
-
 static fl_err take_part(fl_arrival *a, fl_parcel *p, int64_t seq)
 {
     bool done;
@@ -82,9 +74,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fl_arrival *a = fl_arrival_new(
         &(fl_arrival_opts){.env = &env, .trainers = 2, .most = 1 << 20});
     fl_parcel *p = fl_parcel_new();
-    add_bytes(p, "servers", "127.0.0.1:1", 11);
-    add_bytes(p, "program", data + 2, first);
-    add_bytes(p, "startup", data + 2 + first, most - first);
+    fl_parcel_add_bytes(p, "servers", "127.0.0.1:1", 11);
+    fl_parcel_add_bytes(p, "program", data + 2, first);
+    fl_parcel_add_bytes(p, "startup", data + 2 + first, most - first);
     if (!take_part(a, p, 1))
         take_values(a);
     fl_arrival_free(a);

@@ -28,14 +28,6 @@ static void desk_close(desk *d)
     town_close(&d->t);
 }
 
-static void add_bytes(fl_parcel *p, const char *name, const void *at,
-                      size_t size)
-{
-    const fl_shape shape = {1, {(int64_t)size}};
-    const fl_tensor t = fl_tensor_view(FL_U8, &shape, at);
-    fl_parcel_add(p, name, &t);
-}
-
 static void add_program(fl_parcel *p, const char *name, const fl_program *of)
 {
     void *bytes;
@@ -64,7 +56,7 @@ static fl_err take_first(desk *d, const fl_program *program,
                          const fl_program *startup, const char *servers)
 {
     fl_parcel *p = fl_parcel_new();
-    add_bytes(p, "servers", servers, strlen(servers));
+    fl_parcel_add_bytes(p, "servers", servers, strlen(servers));
     add_program(p, "program", program);
     add_program(p, "startup", startup);
     return take(d, 1, p);
@@ -105,6 +97,37 @@ static void programs_and_start_values_make_a_server(void)
     CHECK_STR(fl_arrival_op(d.a)->desc.type, "listen_and_serv");
     const fl_value *w = fl_scope_find(fl_arrival_scope(d.a), "w");
     CHECK_NEAR(((const float *)w->tensor.data)[1], 20, 0);
+    desk_close(&d);
+}
+
+static void a_state_keeps_the_job_without_its_values(void)
+{
+    desk d;
+    desk_open(&d, 2);
+    d.m.about = "servers x\ntrainers 2\nmode synchronous\nw [2,1]\n";
+    CHECK_OK(take_programs(&d));
+    CHECK_OK(take_start(&d, "w", 0, 2));
+    fl_packet *kept = fl_arrival_encode(d.a, "host:77");
+    fl_arena *arena = fl_arena_new();
+    fl_msg m;
+    bool done = false;
+    CHECK_OK(fl_msg_decode(NULL, kept, arena, &m));
+    CHECK_STR(m.text, "host:77");
+    fl_arrival *again = fl_arrival_new(
+        &(fl_arrival_opts){.env = &d.t.host[0].env, .trainers = 2});
+    CHECK_OK(fl_arrival_take(again, &m, &done));
+    CHECK(done);
+    const fl_placement *was = fl_placement_of(fl_arrival_program(d.a)->job);
+    const fl_placement *is = fl_placement_of(fl_arrival_program(again)->job);
+    CHECK_STR(is->servers[0], was->servers[0]);
+    CHECK_STR(is->about, was->about);
+    CHECK(!memcmp(is->digest, was->digest, sizeof is->digest));
+    const fl_value *w = fl_scope_find(fl_arrival_scope(again), "w");
+    CHECK_INT(fl_tensor_numel(&w->tensor), 2);
+    fl_keeper_parcels.drop(NULL, m.blob);
+    fl_arrival_free(again);
+    fl_arena_free(arena);
+    fl_packet_unref(kept);
     desk_close(&d);
 }
 
@@ -201,6 +224,8 @@ static void start_values_are_checked(void)
 const fl_test fl_tests[] = {
     {"programs and start values make a server",
      programs_and_start_values_make_a_server},
+    {"a state keeps the job without its values",
+     a_state_keeps_the_job_without_its_values},
     {"parts come in order", parts_come_in_order},
     {"another number of trainers is named",
      another_number_of_trainers_is_named},

@@ -117,13 +117,13 @@ static void make_instances(daemon_state *d)
 
 /* --- a server --- */
 
-static void on_begun(void *user)
+static void on_busy(void *user, bool is)
 {
     instance *s = user;
     daemon_state *d = s->of;
     pthread_mutex_lock(&d->lock);
-    s->busy = true;
-    d->busy++;
+    s->busy = is;
+    d->busy += is ? 1 : -1;
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -169,7 +169,8 @@ static void run_instance(void *arg)
                                   .address = s->address,
                                   .trainers = d->opts->trainers,
                                   .keep = d->opts->keep,
-                                  .begun = on_begun,
+                                  .durability = d->opts->durability,
+                                  .busy = on_busy,
                                   .user = s};
     do
         note_end(s, fl_pserve(&opts));

@@ -10,6 +10,7 @@
 typedef struct kept_value {
     fl_value *value;
     int64_t number; /* in the catalogue */
+    fl_buf *other;  /* the slot that does not count; NULL: it was never used */
 } kept_value;
 
 struct fl_kept {
@@ -19,6 +20,7 @@ struct fl_kept {
     fl_guard *guard; /* one for each owner */
     int owners;
     const fl_extents *tables; /* while it recovers */
+    FL_VEC(fl_id) earlier;    /* sessions of earlier processes */
 };
 
 fl_err fl_kept_new(fl_statedir *dir, int owners, bool async, fl_kept **out)
@@ -52,8 +54,11 @@ void fl_kept_free(fl_kept *k)
         fl_windows_free(k->guard[i].windows);
     }
     fl_mem_free(k->guard);
+    for (int64_t i = 0; i < k->value.n; i++)
+        fl_buf_unref(k->value.at[i].other);
     fl_dense_free(k->dense);
     fl_vec_fini(&k->value);
+    fl_vec_fini(&k->earlier);
     fl_mem_free(k);
 }
 
@@ -64,14 +69,23 @@ void fl_kept_add(fl_kept *k, const char *name, int owner, fl_value *v)
     fl_str about = {0};
     fl_str_printf(&about, "%s of owner %d, %s%s", name, owner,
                   fl_dtype_word(t->dtype), fl_shape_text(&t->shape, shape));
-    fl_push(&k->value, ((kept_value){v, fl_dense_add(k->dense, about.at,
-                                                     fl_tensor_bytes(t))}));
+    const int64_t number = fl_dense_add(k->dense, about.at, fl_tensor_bytes(t));
+    fl_push(&k->value, ((kept_value){v, number, NULL}));
     fl_str_fini(&about);
 }
 
 static void drop_mapping(void *mapping)
 {
     fl_mapping_unref(mapping);
+}
+
+/* Memory of the state as a counted buffer. */
+static fl_err lend_slot(const fl_kept *k, void *at, size_t bytes, fl_buf **out)
+{
+    fl_mapping *m = fl_dense_mapping(k->dense);
+    FL_TRY(fl_buf_lend(at, bytes, drop_mapping, m, out));
+    fl_mapping_ref(m);
+    return FL_OK;
 }
 
 fl_err fl_kept_map(fl_kept *k)
@@ -84,9 +98,7 @@ fl_err fl_kept_map(fl_kept *k)
         if (!fl_statedir_found(k->dir))
             memcpy(at, t->data, bytes);
         fl_buf *kept;
-        FL_TRY(fl_buf_lend(at, bytes, drop_mapping, fl_dense_mapping(k->dense),
-                           &kept));
-        fl_mapping_ref(fl_dense_mapping(k->dense));
+        FL_TRY(lend_slot(k, at, bytes, &kept));
         fl_buf_unref(t->buf);
         t->buf = kept;
         t->data = at;
@@ -94,12 +106,42 @@ fl_err fl_kept_map(fl_kept *k)
     return FL_OK;
 }
 
-bool fl_kept_has(const fl_kept *k, const fl_value *v)
+static kept_value *find_value(const fl_kept *k, const fl_value *v)
 {
     for (int64_t i = 0; i < k->value.n; i++)
         if (k->value.at[i].value == v)
-            return true;
-    return false;
+            return &k->value.at[i];
+    return NULL;
+}
+
+bool fl_kept_has(const fl_kept *k, const fl_value *v)
+{
+    return find_value(k, v) != NULL;
+}
+
+bool fl_kept_may_share(fl_kept *k, const fl_value *v)
+{
+    kept_value *x = find_value(k, v);
+    void *at;
+    if (!x || (x->other && fl_buf_shared(x->other)))
+        return false;
+    return x->other ||
+           (!fl_dense_other(k->dense, x->number, &at) &&
+            !lend_slot(k, at, fl_tensor_bytes(&v->tensor), &x->other));
+}
+
+fl_err fl_kept_claim(fl_kept *k, fl_value *v)
+{
+    fl_tensor *t = &v->tensor;
+    kept_value *x = find_value(k, v);
+    if (!x || !x->other)
+        return fl_fail(FL_EINVAL, "a value of the state is shared, and has no "
+                                  "other slot");
+    fl_buf *read = t->buf;
+    t->data = fl_dense_flip(k->dense, x->number);
+    t->buf = x->other;
+    x->other = read;
+    return FL_OK;
 }
 
 const fl_guard *fl_kept_guard(const fl_kept *k, int owner)
@@ -129,6 +171,90 @@ fl_err fl_kept_recover(fl_kept *k, const fl_extents *tables)
     }
     return FL_OK;
 }
+
+/* --- asynchronous pushes --- */
+
+static bool is_marked_by_all(const fl_kept *k, const fl_seat *of, int64_t seq)
+{
+    bool all = true;
+    for (int i = 0; i < k->owners && all; i++)
+        all = fl_windows_seen(k->guard[i].windows, of->session, seq);
+    return all;
+}
+
+/* The pushes of a session that all owners have marked. An owner is at most a
+ * window behind another, because no push is acknowledged before all have it. */
+static fl_window common_window(const fl_kept *k, const fl_seat *of)
+{
+    fl_window w = {.base = of->base > FL_WINDOW ? of->base - FL_WINDOW : 0};
+    while (is_marked_by_all(k, of, w.base + 1))
+        w.base++;
+    for (int i = 0; i < FL_WINDOW; i++)
+        if (is_marked_by_all(k, of, w.base + 1 + i))
+            w.ahead |= UINT64_C(1) << i;
+    return w;
+}
+
+/* Whether an owner has applied a push before the one that it was at. */
+static bool came_earlier(const fl_guard *at, const fl_undo_task *push)
+{
+    return fl_windows_seen(at->windows, push->session, push->seq);
+}
+
+/* The pushes that owners have applied in part, in the order in which they came.
+ * Returns their number. */
+static int list_interrupted(const fl_kept *k, fl_undo_task *half)
+{
+    int n = 0;
+    for (int i = 0; i < k->owners; i++) {
+        const fl_guard *g = &k->guard[i];
+        fl_undo_task task;
+        int at = n;
+        bool known = false;
+        if (!fl_undo_interrupted(g->undo, &task))
+            continue;
+        for (int j = 0; j < n; j++)
+            known |=
+                half[j].seq == task.seq &&
+                !memcmp(half[j].session, task.session, sizeof task.session);
+        while (!known && at > 0 && !came_earlier(g, &half[at - 1]))
+            at--;
+        if (known)
+            continue;
+        memmove(&half[at + 1], &half[at], (size_t)(n++ - at) * sizeof *half);
+        half[at] = task;
+    }
+    return n;
+}
+
+void fl_kept_resume(fl_kept *k, fl_server *server)
+{
+    fl_undo_task *half = fl_mem_alloc((size_t)k->owners * sizeof *half);
+    fl_seat seat;
+    for (int64_t i = 0; fl_windows_next(k->guard[0].windows, &i, &seat);) {
+        const fl_id session = {seat.session[0], seat.session[1]};
+        fl_push(&k->earlier, session);
+        fl_server_rewindow(server, session, (int)seat.rank,
+                           common_window(k, &seat), seat.step, seat.first);
+    }
+    const int n = list_interrupted(k, half);
+    for (int i = 0; i < n; i++) {
+        const fl_id session = {half[i].session[0], half[i].session[1]};
+        fl_push(&k->earlier, session);
+        fl_server_interrupted(server, session, (int)half[i].rank, half[i].seq);
+    }
+    fl_mem_free(half);
+}
+
+bool fl_kept_is_earlier(const fl_kept *k, fl_id session)
+{
+    bool is = false;
+    for (int64_t i = 0; i < k->earlier.n && !is; i++)
+        is = fl_id_same(k->earlier.at[i], session);
+    return is;
+}
+
+/* --- the undo log --- */
 
 fl_err fl_guard_add(const fl_guard *g, const void *at, size_t bytes)
 {

@@ -3,11 +3,13 @@
  *
  * A value that is kept is a tensor as all others, whose memory lies in the
  * state directory. Its owner writes it in place, block by block, behind the
- * undo log of the owner (state/undo.h). Nobody else may share the memory: a
- * pull copies it. */
+ * undo log of the owner (state/undo.h). A pull may share the memory if the
+ * value has a second slot (state/dense.h): the owner goes on in that one while
+ * the pull still reads the first. */
 #ifndef FL_PSERVER_KEPT_H
 #define FL_PSERVER_KEPT_H
 
+#include "protocol/server.h"
 #include "state/dense.h"
 #include "state/extents.h"
 #include "state/undo.h"
@@ -17,7 +19,7 @@
 typedef struct fl_kept fl_kept;
 
 enum {
-    FL_GUARD_BLOCK = 4096, /* bytes of each tensor that are a block: old and new
+    FL_GUARD_BLOCK = 8192, /* bytes of each tensor that are a block: old and new
                               bytes and the gradient fit the nearest cache */
 };
 #define FL_GUARD_PLAN INT64_C(0xfffffffe) /* the block that a plan writes */
@@ -42,6 +44,14 @@ void fl_kept_add(fl_kept *k, const char *name, int owner, fl_value *v);
  * let them have what it holds. Err: those of fl_dense_map. */
 fl_err fl_kept_map(fl_kept *k) FL_MUST_CHECK;
 
+/* Whether a pull may share the value's memory: its other slot has room, and
+ * nobody reads it. Thread: the owner of the value. */
+bool fl_kept_may_share(fl_kept *k, const fl_value *v);
+
+/* Before the owner writes a value whose memory a pull shares: the value moves
+ * to its other slot. */
+fl_err fl_kept_claim(fl_kept *k, fl_value *v) FL_MUST_CHECK;
+
 /* Whether the value lies in the state. */
 bool fl_kept_has(const fl_kept *k, const fl_value *v);
 
@@ -50,6 +60,14 @@ const fl_guard *fl_kept_guard(const fl_kept *k, int owner);
 /* Take back what a kill left half written; see fl_undo_recover. A push that an
  * owner has marked is finished. */
 fl_err fl_kept_recover(fl_kept *k, const fl_extents *tables) FL_MUST_CHECK;
+
+/* Asynchronous, after a restart: tell the machine which pushes all owners have
+ * applied, and which ones were applied in part. */
+void fl_kept_resume(fl_kept *k, fl_server *server);
+
+/* Whether the session began before this process: fl_kept_resume has found it.
+ */
+bool fl_kept_is_earlier(const fl_kept *k, fl_id session);
 
 /* Add bytes of a kept value to the undo log; see fl_undo_add. */
 fl_err fl_guard_add(const fl_guard *g, const void *at,

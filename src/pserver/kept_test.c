@@ -9,7 +9,8 @@
 
 enum {
     ROUNDS = 3,
-    WIDE = 600, /* more than a block of elements, and not a multiple */
+    WIDE = 2200, /* rows of 2: more than a block of elements, not a multiple,
+                    and enough for a pull to share */
 };
 
 static const fl_transpile_opts two = {.pservers = A, .trainers = 2};
@@ -87,6 +88,7 @@ static fl_parcel *make_gradients(int round, int trainer)
     return p;
 }
 
+/* Half of the rounds are applied while a pull still reads the old values. */
 static void run_rounds(void *owners)
 {
     server v;
@@ -94,6 +96,8 @@ static void run_rounds(void *owners)
     v.p.applied = read_count();
     while (v.p.applied < ROUNDS) {
         const int k = v.p.applied;
+        if (k % 2 == 0)
+            shop_pull(&v.p, "w", -1, NULL);
         SHOP_ROUND(&v.p, make_gradients(k, 0), make_gradients(k, 1));
         CHECK_STR(v.p.why, "");
         write_count(k + 1);
@@ -137,6 +141,42 @@ static void compare_kills(int owners, int step)
     unsetenv("FLUID_STATE_DIR");
 }
 
+static void add_bytes(const fl_parcel *p, fl_str *out)
+{
+    const fl_bytes b = p->item[0].data;
+    char *at = fl_mem_alloc(b.size);
+    fl_bytes_copy(b, 0, at, b.size);
+    fl_str_bytes(out, at, b.size);
+    fl_mem_free(at);
+}
+
+static void a_pull_keeps_what_it_reads(void)
+{
+    server v;
+    fl_parcel *held[ROUNDS];
+    fl_str before[ROUNDS] = {0}, after = {0};
+    setenv("FLUID_STATE_DIR", fl_test_dir(), 1);
+    open_server(&v, 1);
+    for (int k = 0; k < ROUNDS; k++) {
+        shop_pull(&v.p, "w", -1, NULL);
+        held[k] = fl_parcel_ref(v.p.values);
+        add_bytes(held[k], &before[k]);
+        SHOP_ROUND(&v.p, make_gradients(k, 0), make_gradients(k, 1));
+    }
+    for (int k = 0; k < ROUNDS; k++) {
+        add_bytes(held[k], &after);
+        CHECK(!memcmp(after.at, before[k].at, before[k].n));
+        CHECK(!k || memcmp(after.at, before[k - 1].at, after.n));
+        fl_parcel_unref(held[k]);
+        fl_str_fini(&after);
+    }
+    for (int k = 0; k < ROUNDS; k++)
+        fl_str_fini(&before[k]);
+    fl_recovery_remove(v.recovery);
+    close_server(&v);
+    unsetenv("FLUID_STATE_DIR");
+}
+
 static void a_kill_at_any_store_gives_the_same_bits(void)
 {
     compare_kills(1, 1);
@@ -150,6 +190,8 @@ static void so_it_is_with_two_owners(void)
 const fl_test fl_tests[] = {
     {"a store that is killed at any store gives the same bits",
      a_kill_at_any_store_gives_the_same_bits},
+    {"a pull keeps what it reads while rounds are applied",
+     a_pull_keeps_what_it_reads},
     {"a store of two owners that is killed gives the same bits",
      so_it_is_with_two_owners},
     {0},

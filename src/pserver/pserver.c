@@ -19,6 +19,7 @@
 #include "pserver/pserver.h"
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/flag.h"
 #include "base/log.h"
 #include "base/signals.h"
@@ -29,6 +30,8 @@
 #include "protocol/coord.h"
 #include "pserver/arrival.h"
 #include "pserver/recovery.h"
+#include "pserver/redo.h"
+#include "pserver/snapshots.h"
 #include "pserver/store.h"
 #include "pserver/tally.h"
 #include "wire/codec.h"
@@ -44,6 +47,7 @@
 #define POLL          (50 * FL_MS)  /* between two checks for a signal */
 #define WATCH         (10 * FL_SEC) /* between looks at the state directory */
 #define VERSION_LINES (60 * FL_SEC) /* between two log lines on the version */
+#define WAITING_MOST  ((size_t)64 << 20) /* bytes that wait for a base */
 #define SENDER_GONE   (10 * FL_SEC) /* a silent sender of a program gives up */
 
 enum {
@@ -72,6 +76,13 @@ typedef struct sender {
     int64_t heard; /* when its last part came */
 } sender;
 
+/* A push that waits for a new base of the journal. */
+typedef struct waiting_push {
+    const fl_rpc_method *by;
+    uint64_t call;
+    fl_packet *packet; /* own */
+} waiting_push;
+
 typedef struct pserver {
     const fl_pserver_opts *opts;
     const fl_program *program;
@@ -79,12 +90,20 @@ typedef struct pserver {
     fl_scope *scope;
     const fl_placement *place;
     fl_arrival *arrival; /* of a bare server; NULL: no part came */
+    char *state_name;    /* of a bare server's state; NULL: it keeps none, or
+                            this server is not bare */
+    bool resuming;       /* the job or its parameters come from the state, which
+                            must be there */
+    int64_t resumed;     /* when it came from the state; 0: it did not */
     const fl_clock *clock;
     fl_job job;
     fl_rpc *rpc;
     fl_rpc_method method[FL_MSG_KINDS + 2]; /* also Why and the end mark */
     fl_rpc_peer **peer;    /* connection to each server; NULL for this server */
     fl_recovery *recovery; /* NULL: all ends with the process */
+    fl_redo *redo;         /* level `host`; NULL: all ends with the host */
+    bool replaying;        /* the store does again what `redo` has recorded */
+    fl_snapshots snapshots;
     fl_pstore *store;
     fl_store store_ops;
     fl_signals *signals;
@@ -92,10 +111,12 @@ typedef struct pserver {
     int port;          /* port of `address`; 0: it does not listen yet */
     uint64_t secret;   /* drawn at the start; never 0 */
     fl_state state;    /* drawn when the state begins */
+    fl_arena *arena;   /* of a message that comes: the network's thread alone */
 
     pthread_mutex_t lock; /* never held while foreign code runs */
     bool closed;          /* no event reaches the machines any more */
     bool over;            /* the job has ended, whatever its result */
+    int64_t room_warned;  /* when the log said that a push has no room */
     char unkept[512];     /* why an image could not be saved; "": it could */
     fl_coord *coord;      /* NULL: this is not server 0 */
     fl_tallies *tallies;  /* NULL: this is not server 0 */
@@ -109,6 +130,8 @@ typedef struct pserver {
         void (*save)(void *self, const void *server, size_t n_server,
                      const void *coord, size_t n_coord);
     } images;
+    FL_VEC(waiting_push) waiting;          /* in order */
+    size_t waiting_bytes;                  /* of their packets */
     FL_VEC(uint64_t) open;                 /* open calls of sessions */
     peer_channel (*channel)[FL_MSG_KINDS]; /* to each server, by kind */
     fl_refusals strange;    /* since when a server of another job answers at an
@@ -119,6 +142,8 @@ typedef struct pserver {
     int64_t logged_at;      /* when `logged_version` was logged */
     FL_VEC(char *) notes; /* lines that are logged when the lock is released */
     sender sender;        /* of a bare server's job */
+    bool heard;           /* a trainer of the job was heard */
+    bool given_up;        /* the job of the state makes way for another one */
     FL_VEC(part) parts;   /* that came and were not taken yet */
 } pserver;
 
@@ -198,9 +223,12 @@ static void add_waits(pserver *p, bool names, fl_str *text)
     if (p->coord)
         fl_str_printf(text, ", %d of %d trainers are complete",
                       fl_coord_done(p->coord), p->job.trainers);
-    fl_str_printf(text, ", durability %s", p->recovery ? "process" : "memory");
+    fl_str_printf(text, ", durability %s",
+                  p->recovery ? fl_job_durability(&p->job) : "memory");
     if (p->recovery && names)
         fl_recovery_about(p->recovery, text);
+    if (p->redo && names)
+        fl_redo_about(p->redo, text);
     if (names || !rows.n)
         fl_str_printf(text, "\n%s", rows.n ? rows.at : "nobody waits\n");
     else
@@ -257,6 +285,8 @@ static void send_knock(pserver *p, uint64_t number)
                       .server = p->place->server,
                       .secret = p->secret,
                       .state = p->state,
+                      .generation = p->server_out.generation,
+                      .expected = fl_server_coordinator(p->server),
                       .echo = number};
     if (!p->channel[0][KNOCK].busy)
         send_packet(p, 0, KNOCK, fl_msg_encode(&m));
@@ -264,8 +294,9 @@ static void send_knock(pserver *p, uint64_t number)
 
 /* --- outboxes --- */
 
-static void deliver_message(pserver *p, const fl_envelope *e)
+static void deliver_message(void *self, const fl_envelope *e)
 {
+    pserver *p = self;
     const int64_t now = now_of(p);
     const int me = p->place->server;
     if (e->to.kind == FL_PEER_CALL)
@@ -287,6 +318,16 @@ static bool is_internal(const pserver *p, const fl_envelope *e)
            (e->to.kind == FL_PEER_SERVER && e->to.index == p->place->server);
 }
 
+/* Records up to `number` are on disk. Thread: the journal's. */
+static void on_durable(void *self, uint64_t number)
+{
+    pserver *p = self;
+    lock_machines(p);
+    if (!p->closed)
+        fl_redo_release(p->redo, number, deliver_message, p);
+    unlock_machines(p);
+}
+
 /* Deliver the messages of an outbox from *done on, either those between the
  * machines of this process or the others. Each is copied first, since its
  * delivery may append to the outbox. */
@@ -295,7 +336,9 @@ static void deliver_messages(pserver *p, fl_outbox *box, bool internal,
 {
     while (*done < box->out.n) {
         const fl_envelope e = box->out.at[(*done)++];
-        if (is_internal(p, &e) == internal)
+        if (is_internal(p, &e) != internal)
+            continue;
+        if (internal || !p->redo || !fl_redo_hold(p->redo, &e))
             deliver_message(p, &e);
     }
 }
@@ -399,14 +442,13 @@ static void on_other_job(pserver *p, int server, const fl_msg *m)
  */
 static void read_delivery(pserver *p, int server, const fl_packet *packet)
 {
-    fl_arena *arena = fl_arena_new();
     fl_msg m;
-    if (!fl_msg_decode(NULL, packet, arena, &m)) {
+    if (!fl_msg_decode(NULL, packet, p->arena, &m)) {
         if (m.kind == FL_MSG_ERROR && m.about)
             on_other_job(p, server, &m);
         fl_keeper_parcels.drop(NULL, m.blob);
     }
-    fl_arena_free(arena);
+    fl_arena_reset(p->arena);
 }
 
 static void on_delivered(void *self, uint64_t tag, const fl_rpc_reply *reply)
@@ -549,6 +591,7 @@ static void on_tally(pserver *p, uint64_t call, const fl_msg *m)
         return;
     fl_msg answer = fl_tallies_report(p->tallies, rank, m);
     answer.state = p->state;
+    answer.generation = p->server_out.generation;
     answer_call(p, from, &answer);
     fl_keeper_parcels.drop(NULL, answer.blob);
 }
@@ -565,6 +608,28 @@ static void answer_setup(pserver *p, uint64_t call, const fl_msg *m,
     answer_call(p, (fl_peer){FL_PEER_CALL, 0, call}, &answer);
 }
 
+/* The job of the state is over: none of its trainers is there any more. */
+static bool is_abandoned(const pserver *p)
+{
+    return !p->heard && !fl_server_members(p->server) &&
+           now_of(p) >= p->resumed + p->job.lease;
+}
+
+/* Another job comes while this one, from the state, waits for its trainers. */
+static void answer_resumed(pserver *p, uint64_t call, const fl_msg *m)
+{
+    char text[256];
+    p->given_up = is_abandoned(p);
+    snprintf(text, sizeof text,
+             "this server %s the job that %s brought and its state has kept%s",
+             p->given_up ? "gives up" : "waits for the trainers of",
+             p->sender.who,
+             p->given_up ? ": none of its trainers has come back" : "");
+    if (p->given_up)
+        add_note(p, "%s", text);
+    answer_setup(p, call, m, (fl_msg){.kind = FL_MSG_PARKED, .text = text});
+}
+
 /* There is a job already. If it is another one, the answer says whose it is. */
 static void answer_present(pserver *p, uint64_t call, const fl_msg *m)
 {
@@ -573,14 +638,20 @@ static void answer_present(pserver *p, uint64_t call, const fl_msg *m)
     int code;
     fl_str about = {0};
     const bool ended = fl_server_end(p->server, &code, &why);
-    if (ended && p->opts->keep) {
+    const bool unheard = p->resumed && !p->heard;
+    if (ended && (p->opts->keep || unheard)) {
         answer_setup(p, call, m,
                      (fl_msg){.kind = FL_MSG_PARKED,
                               .text = "the job before this one is ending"});
         return;
     }
     if (fl_id_same(m->job, p->job.id)) {
+        p->heard = true;
         answer_setup(p, call, m, (fl_msg){.kind = FL_MSG_ACK, .round = 1});
+        return;
+    }
+    if (unheard) {
+        answer_resumed(p, call, m);
         return;
     }
     snprintf(text, sizeof text, "this server %s the job that %s%s brought",
@@ -655,6 +726,8 @@ static void route_message(pserver *p, uint64_t call, const fl_msg *m)
     const int64_t now = now_of(p);
     const fl_peer from = {FL_PEER_CALL, 0, call};
     const fl_msg_info *info = fl_msg_info_of(m->kind);
+    if (info->from == FL_PARTY_TRAINER && fl_id_same(m->job, p->job.id))
+        p->heard = true;
     if (p->closed)
         refuse_call(p, call, FL_EIO, "the server is ending");
     else if (m->kind == FL_MSG_SETUP)
@@ -728,6 +801,19 @@ static bool is_expected(pserver *p, const fl_msg *m)
     return is;
 }
 
+/* Say why pushes wait, but not for each of them. */
+static void warn_of_room(pserver *p, const char *why)
+{
+    const int64_t now = now_of(p);
+    lock_machines(p);
+    const bool due = !p->room_warned || now >= p->room_warned + p->job.stall;
+    if (due)
+        p->room_warned = now;
+    unlock_machines(p);
+    if (due)
+        FL_WARN("a push waits: %s; pulls are answered", why);
+}
+
 /* Copy a push to where it is kept, and look for NaN in it. False: there is no
  * room; the trainer is told, and asks again. */
 static bool take_push(pserver *p, uint64_t call, const fl_packet *packet,
@@ -738,24 +824,44 @@ static bool take_push(pserver *p, uint64_t call, const fl_packet *packet,
                            .session = m->session,
                            .tag = m->tag,
                            .server = p->place->server,
-                           .state = p->state};
-    const fl_err err =
-        p->recovery ? fl_recovery_stage(p->recovery, packet, arena, m) : FL_OK;
+                           .state = p->state,
+                           .generation = p->server_out.generation};
+    fl_err err =
+        p->redo ? fl_redo_room(p->redo, fl_packet_size(packet)) : FL_OK;
+    if (!err && p->recovery)
+        err = fl_recovery_stage(p->recovery, packet, arena, m);
     if (!err && m->blob.owner)
         fl_parcel_scan(fl_parcel_of(m->blob));
     if (!err)
         return true;
     fl_msg answer = parked;
     answer.text = fl_errmsg();
+    warn_of_room(p, answer.text);
     answer_call(p, (fl_peer){FL_PEER_CALL, 0, call}, &answer);
     return false;
 }
 
-static void on_message(void *self, const fl_rpc_method *by, uint64_t call,
-                       const fl_packet *packet)
+/* Keep a push until there is a new base of the journal; see take_waiting.
+ * False: it need not wait, or too many do. */
+static bool hold_push(pserver *p, const fl_rpc_method *by, uint64_t call,
+                      const fl_packet *packet)
 {
-    pserver *p = self;
-    fl_arena *arena = fl_arena_new();
+    const size_t bytes = fl_packet_size(packet);
+    lock_machines(p);
+    const bool hold = !p->closed && p->redo && fl_redo_rebasing(p->redo) &&
+                      p->waiting_bytes + bytes <= WAITING_MOST;
+    if (hold) {
+        fl_packet *own = fl_packet_ref((fl_packet *)packet);
+        fl_push(&p->waiting, ((waiting_push){by, call, own}));
+        p->waiting_bytes += bytes;
+    }
+    unlock_machines(p);
+    return hold;
+}
+
+static void read_message(pserver *p, const fl_rpc_method *by, uint64_t call,
+                         const fl_packet *packet, fl_arena *arena)
+{
     fl_msg m = {0};
     fl_err err = fl_msg_decode(NULL, packet, arena, &m);
     if (!err)
@@ -772,14 +878,22 @@ static void on_message(void *self, const fl_rpc_method *by, uint64_t call,
         err = fl_fail_at(err, "from %s",
                          fl_rpc_caller(p->rpc, call, caller, sizeof caller));
         fl_rpc_refuse(p->rpc, call, err, fl_errmsg());
-    } else if (!push || take_push(p, call, packet, arena, &m)) {
+    } else if (!push || (!hold_push(p, by, call, packet) &&
+                         take_push(p, call, packet, arena, &m))) {
         lock_machines(p);
         route_message(p, call, &m);
         flush_outboxes(p);
         unlock_machines(p);
     }
     fl_keeper_parcels.drop(NULL, m.blob);
-    fl_arena_free(arena);
+    fl_arena_reset(arena);
+}
+
+static void on_message(void *self, const fl_rpc_method *by, uint64_t call,
+                       const fl_packet *packet)
+{
+    pserver *p = self;
+    read_message(p, by, call, packet, p->arena);
 }
 
 static void on_session(void *self, const fl_rpc_method *by, uint64_t call,
@@ -838,7 +952,13 @@ static void on_hangup(void *self, uint64_t call)
 static void on_applied(void *self, const char *why)
 {
     pserver *p = self;
+    if (p->replaying) {
+        fl_redo_applied(p->redo, why);
+        return;
+    }
     lock_machines(p);
+    if (p->redo)
+        fl_redo_finished(p->redo);
     if (!p->closed) {
         fl_server_applied(p->server, why, now_of(p));
         flush_outboxes(p);
@@ -877,45 +997,187 @@ static int find_end_signal(void *self)
     return number ? number : w && w->poll && w->poll(w->user) ? SIGINT : 0;
 }
 
+static fl_err read_owners(int *out)
+{
+    double number = 1;
+    FL_TRY(fl_flag_number("FLUID_OWNERS", &number));
+    *out = number < 1                ? 1
+           : number > FL_OWNERS_MOST ? FL_OWNERS_MOST
+                                     : (int)number;
+    return FL_OK;
+}
+
+bool fl_pserver_kept(const fl_program *startup)
+{
+    const fl_placement *place = fl_placement_of(startup->job);
+    char token[FL_JOB_TOKEN];
+    fl_job limits = {0};
+    int owners;
+    if (place->server < 0 || fl_job_limits(&limits) || read_owners(&owners) ||
+        limits.durability == FL_MEMORY)
+        return false; /* listen_and_serv reports what is wrong */
+    const fl_job job = fl_placement_job(place, &limits);
+    return fl_statedir_waits(
+        &(fl_statedir_opts){.job = fl_job_token(&job, token),
+                            .server = place->server,
+                            .owners = owners});
+}
+
 /* Find the state of an earlier process of this server, or begin a new one. */
 static fl_err open_state(pserver *p, int owners)
 {
     fl_entropy *e = p->opts->env->entropy;
     if (p->job.durability == FL_MEMORY)
         return FL_OK;
-    return fl_recovery_open(
+    fl_packet *setup =
+        p->arrival ? fl_arrival_encode(p->arrival, p->sender.who) : NULL;
+    const fl_err err = fl_recovery_open(
         &(fl_recovery_opts){.job = &p->job,
+                            .name = p->state_name,
+                            .setup = setup,
+                            .existing = p->resuming,
                             .server = p->place->server,
                             .owners = owners,
                             .id = e->draw(e) | 1,
                             .bytes = fl_pstore_bytes(p->program, p->scope),
                             .poll = find_end_signal,
-                            .user = p},
+                            .user = p,
+                            .fill = p->redo ? fl_redo_fill : NULL,
+                            .fill_self = p->redo},
         &p->recovery);
+    fl_packet_unref(setup);
+    if (err == FL_ENOENT && !p->arrival)
+        return fl_fail_at(err,
+                          "the startup program has left the parameters to the "
+                          "state of an earlier process, which was removed "
+                          "since; start this server again");
+    return err;
+}
+
+/* Whether the server may go on without a state: the level is the default, and
+ * no earlier process has left a state. A state that belongs to something else,
+ * or that another process holds, is refused. */
+static bool may_fall_back(const pserver *p, fl_err err)
+{
+    if (!p->job.or_memory || p->resuming)
+        return false;
+    if (p->recovery) /* EINVAL: the program cannot be kept */
+        return !fl_statedir_found(fl_recovery_dir(p->recovery)) &&
+               (err == FL_ENOMEM || err == FL_EIO || err == FL_EINVAL);
+    return err == FL_ENOMEM || err == FL_EIO;
+}
+
+/* Remove what has begun of a new state. */
+static void drop_state(pserver *p)
+{
+    if (p->recovery)
+        fl_recovery_remove(p->recovery);
+    fl_recovery_close(p->recovery);
+    p->recovery = NULL;
+}
+
+/* A snapshot was written. Thread: the store's. */
+static void on_written(void *self, int64_t number, const char *why)
+{
+    pserver *p = self;
+    if (why)
+        FL_WARN("snapshot %lld is not written: %s", (long long)number, why);
+    lock_machines(p);
+    if (!p->closed && p->server && !why) {
+        fl_server_written(p->server, number, now_of(p));
+        flush_outboxes(p);
+    }
+    unlock_machines(p);
+}
+
+static fl_err new_store(pserver *p, int owners)
+{
+    double table_bytes = 0;
+    bool allow_nan = false;
+    FL_TRY(fl_flag_number("FLUID_TABLE_MEMORY", &table_bytes));
+    FL_TRY(fl_flag_bool("FLUID_ALLOW_NAN", &allow_nan));
+    return fl_pstore_new(&(fl_pstore_opts){.env = p->opts->env,
+                                           .program = p->program,
+                                           .op = p->op,
+                                           .scope = p->scope,
+                                           .owners = owners,
+                                           .allow_nan = allow_nan,
+                                           .table_bytes = (int64_t)table_bytes,
+                                           .recovery = p->recovery,
+                                           .place = p->place,
+                                           .snapshots = p->snapshots.dir,
+                                           .self = p,
+                                           .applied = on_applied,
+                                           .answer = answer_call,
+                                           .written = on_written},
+                         &p->store);
+}
+
+/* The host was lost. Do on the state, which was filled from its base, what the
+ * journal has recorded; then open the state again, as after the end of a
+ * process. */
+static fl_err replay_journal(pserver *p, int owners)
+{
+    p->replaying = true;
+    const fl_err err =
+        fl_redo_replay(p->redo, p->recovery, fl_pstore_ops(p->store));
+    fl_pstore_free(p->store);
+    p->store = NULL;
+    p->replaying = false;
+    fl_recovery_close(p->recovery);
+    p->recovery = NULL;
+    FL_TRY(err);
+    FL_TRY(open_state(p, owners));
+    return new_store(p, owners);
+}
+
+/* --- beginning with a snapshot --- */
+
+/* The machines begin where the snapshot was taken. A state that is kept is
+ * complete only with their images. */
+static fl_err rewind_machines(pserver *p, int64_t now)
+{
+    p->server_out.generation = p->coord_out.generation =
+        p->snapshots.generation;
+    FL_TRY(fl_snapshots_rewind(&p->snapshots, p->server, p->coord, now));
+    save_images(p);
+    fl_failpoint_hit("rewind.image");
+    return FL_OK;
 }
 
 static fl_err make_store(pserver *p)
 {
-    double owners = 1, table_bytes = 0;
-    bool allow_nan = false;
-    FL_TRY(fl_flag_number("FLUID_OWNERS", &owners));
-    owners = owners < 1 ? 1 : owners > FL_OWNERS_MOST ? FL_OWNERS_MOST : owners;
-    FL_TRY(open_state(p, (int)owners));
-    FL_TRY(fl_flag_number("FLUID_TABLE_MEMORY", &table_bytes));
-    FL_TRY(fl_flag_bool("FLUID_ALLOW_NAN", &allow_nan));
-    FL_TRY(fl_pstore_new(&(fl_pstore_opts){.env = p->opts->env,
-                                           .program = p->program,
-                                           .op = p->op,
-                                           .scope = p->scope,
-                                           .owners = (int)owners,
-                                           .allow_nan = allow_nan,
-                                           .table_bytes = (int64_t)table_bytes,
-                                           .recovery = p->recovery,
-                                           .self = p,
-                                           .applied = on_applied,
-                                           .answer = answer_call},
-                         &p->store));
-    p->store_ops = *fl_pstore_ops(p->store);
+    int owners;
+    FL_TRY(read_owners(&owners));
+    p->resuming |= fl_pstore_lacks(p->program, p->scope);
+    if (p->job.durability == FL_HOST && !p->redo)
+        p->redo =
+            fl_redo_new(&(fl_redo_opts){.durable = on_durable, .self = p});
+    fl_err err = open_state(p, owners);
+    if (!err)
+        err = new_store(p, owners);
+    if (err && may_fall_back(p, err)) {
+        char *why = fl_mem_strdup(fl_errmsg());
+        drop_state(p);
+        err = new_store(p, owners);
+        if (!err)
+            FL_WARN("%s; this server goes on at level memory: the job ends if "
+                    "its process is killed",
+                    why);
+        fl_mem_free(why);
+    }
+    FL_TRY(err);
+    if (!p->recovery)
+        FL_INFO("durability: memory; what this server holds ends with its "
+                "process");
+    if (p->redo && fl_redo_filled(p->redo))
+        FL_TRY(replay_journal(p, owners));
+    if (!p->recovery || !fl_statedir_found(fl_recovery_dir(p->recovery)))
+        FL_TRY(fl_snapshots_choose(&p->snapshots, p->place, &p->job));
+    if (p->snapshots.restore)
+        FL_TRY(fl_pstore_load(p->store, p->snapshots.restore));
+    p->store_ops = p->redo ? fl_redo_wrap(p->redo, fl_pstore_ops(p->store))
+                           : *fl_pstore_ops(p->store);
     return FL_OK;
 }
 
@@ -923,6 +1185,8 @@ static void keep_images(void *self, const void *server, size_t n_server,
                         const void *coord, size_t n_coord)
 {
     pserver *p = self;
+    if (p->redo)
+        fl_redo_images(p->redo, server, n_server, coord, n_coord);
     if (fl_recovery_save(p->recovery, server, n_server, coord, n_coord))
         snprintf(p->unkept, sizeof p->unkept, "cannot go on: %s", fl_errmsg());
 }
@@ -940,13 +1204,20 @@ static fl_err make_machines(pserver *p)
     }
     p->server = fl_server_new(&p->job, p->place->server, p->state,
                               &p->store_ops, &p->server_out, now);
+    if (p->recovery) {
+        p->images.self = p;
+        p->images.save = keep_images;
+    }
+    if (p->snapshots.restore)
+        FL_TRY(rewind_machines(p, now));
+    if (p->recovery)
+        FL_TRY(fl_recovery_restore(p->recovery, p->server, p->coord, now));
+    if (p->coord)
+        FL_TRY(fl_snapshots_begin(&p->snapshots, p->coord, now));
     if (!p->recovery)
         return FL_OK;
-    p->images.self = p;
-    p->images.save = keep_images;
-    FL_TRY(fl_recovery_restore(p->recovery, p->server, p->coord, now));
     fl_pstore_resume(p->store, p->server);
-    return FL_OK;
+    return p->redo ? fl_redo_begin(p->redo, p->recovery) : FL_OK;
 }
 
 /* Each peer needs a file descriptor; a large job has more peers than the usual
@@ -1130,6 +1401,90 @@ static bool is_unkept(pserver *p)
     return is;
 }
 
+/* Whether the job of the state makes way: another one came, or it has failed
+ * (err) because none of its trainers came back. */
+static bool is_given_up(pserver *p, fl_err err)
+{
+    lock_machines(p);
+    if (p->resumed && !p->heard && err && err != FL_EINTR && !p->given_up) {
+        p->given_up = true;
+        add_note(p, "%s; this server waits for another job", fl_errmsg());
+    }
+    const bool is = p->given_up;
+    unlock_machines(p);
+    return is;
+}
+
+static void settle_store(void *store)
+{
+    fl_pstore_settle(store);
+}
+
+/* Read the pushes that have waited for a new base. Thread: the caller's. */
+static void take_waiting(pserver *p)
+{
+    FL_VEC(waiting_push) ready = {0};
+    lock_machines(p);
+    if (!fl_redo_rebasing(p->redo)) {
+        ready.at = p->waiting.at;
+        ready.n = p->waiting.n;
+        memset(&p->waiting, 0, sizeof p->waiting);
+        p->waiting_bytes = 0;
+    }
+    unlock_machines(p);
+    fl_arena *arena = ready.n ? fl_arena_new() : NULL;
+    for (int64_t i = 0; i < ready.n; i++) {
+        const waiting_push *w = &ready.at[i];
+        read_message(p, w->by, w->call, w->packet, arena);
+        fl_packet_unref(w->packet);
+    }
+    fl_arena_free(arena);
+    fl_vec_fini(&ready);
+}
+
+/* Make a new base of the journal if one is due. */
+static void renew_base(pserver *p)
+{
+    bool copied;
+    lock_machines(p);
+    if (fl_redo_renew(p->redo, settle_store, p->store, &copied))
+        add_note(p, "no new base of the journal: %s", fl_errmsg());
+    unlock_machines(p);
+    take_waiting(p);
+    if (copied && fl_redo_commit(p->redo))
+        FL_WARN("no new base of the journal: %s", fl_errmsg());
+}
+
+/* Commit a snapshot that all servers have written. */
+static void commit_snapshot(pserver *p)
+{
+    fl_coord_moment of;
+    fl_str image = {0};
+    lock_machines(p);
+    const bool due = p->coord && fl_coord_written(p->coord, &of);
+    if (due)
+        fl_str_bytes(&image, of.image, of.n);
+    unlock_machines(p);
+    if (!due)
+        return;
+    of.image = image.at;
+    const bool whole =
+        fl_snapshots_commit(&p->snapshots, &of, &p->job, p->state.id);
+    lock_machines(p);
+    fl_coord_committed(p->coord, of.number, whole);
+    flush_outboxes(p);
+    unlock_machines(p);
+    fl_str_fini(&image);
+}
+
+static bool goes_back(pserver *p)
+{
+    lock_machines(p);
+    const bool is = fl_snapshots_goes_back(&p->snapshots, p->server, p->coord);
+    unlock_machines(p);
+    return is;
+}
+
 static fl_err serve_job(pserver *p)
 {
     fl_err err = FL_OK;
@@ -1140,6 +1495,10 @@ static fl_err serve_job(pserver *p)
             print_waits(p);
         if (p->recovery && i % (int)(WATCH / POLL) == 0)
             fl_recovery_watch(p->recovery);
+        if (p->redo)
+            renew_base(p);
+        if (p->redo && i % (int)(FL_SEC / POLL) == 0 && fl_redo_tick(p->redo))
+            return end_early(p, FL_EIO, fl_errmsg());
         const int number = find_end_signal(p);
         if (number)
             return end_early(p, FL_EINTR,
@@ -1147,8 +1506,13 @@ static fl_err serve_job(pserver *p)
                                                : "was ended by SIGINT");
         if (fl_rpc_check(p->rpc))
             return end_early(p, FL_EIO, fl_errmsg());
+        commit_snapshot(p);
+        if (goes_back(p))
+            break;
         if (is_unkept(p))
             return end_early(p, FL_EIO, p->unkept);
+        if (is_given_up(p, FL_OK))
+            break;
     }
     return err;
 }
@@ -1159,6 +1523,7 @@ static void init_pserver(pserver *p, const fl_pserver_opts *opts)
 {
     p->opts = opts;
     p->clock = fl_clock_real();
+    p->arena = fl_arena_new();
     pthread_mutex_init(&p->lock, NULL);
     fl_outbox_init(&p->coord_out);
     fl_outbox_init(&p->server_out);
@@ -1179,20 +1544,29 @@ static void free_job(pserver *p)
     p->place = NULL;
 }
 
+static fl_err read_limits(const pserver *p, fl_job *limits)
+{
+    const char *level = p->opts->durability;
+    *limits = p->opts->limits;
+    FL_TRY(fl_job_limits(limits));
+    if (level && *level)
+        FL_TRY(fl_job_level(limits, "--durability", level));
+    return FL_OK;
+}
+
 static fl_err prepare_job(pserver *p, const fl_program *program,
                           const fl_op *op, fl_scope *scope)
 {
-    fl_job limits = p->opts->limits;
+    fl_job limits;
     p->program = program;
     p->op = op;
     p->scope = scope;
     p->place = fl_placement_of(program->job);
     FL_TRY(check_place(p->place));
-    FL_TRY(fl_job_limits(&limits));
+    FL_TRY(read_limits(p, &limits));
     fl_job job = fl_placement_job(p->place, &limits);
-    if (!p->opts->program) /* what a bare server has is not kept */
-        job.durability = FL_MEMORY;
     FL_TRY(fl_job_check(&job));
+    FL_TRY(fl_snapshots_read(&p->snapshots, p->opts->env->disk, p->place));
     lock_machines(p);
     p->job = job;
     unlock_machines(p);
@@ -1249,9 +1623,6 @@ static fl_err take_part(pserver *p, part *t, bool *done)
         p->arrival = fl_arrival_new(&(fl_arrival_opts){
             .env = p->opts->env, .trainers = p->opts->trainers});
     }
-    if (!p->arrival)
-        return fl_fail(FL_EPROTO, "setup: part %lld came before part 1",
-                       (long long)m.seq);
     return fl_arrival_take(p->arrival, &m, done);
 }
 
@@ -1277,8 +1648,8 @@ static fl_err begin_arrived(pserver *p, part *t)
                      fl_arrival_scope(a)));
     FL_INFO("%s has brought the program", p->sender.who);
     log_job(p);
-    if (p->opts->begun)
-        p->opts->begun(p->opts->user);
+    if (p->opts->busy)
+        p->opts->busy(p->opts->user, true);
     answer_setup(p, t->call, t->msg, (fl_msg){.kind = FL_MSG_ACK, .round = 1});
     return FL_OK;
 }
@@ -1301,6 +1672,14 @@ static fl_err await_job(pserver *p, bool *stopped)
             sleep_for(POLL / 5);
             continue;
         }
+        if (!p->arrival && t.msg->seq > 1) {
+            answer_setup(p, t.call, t.msg,
+                         (fl_msg){.kind = FL_MSG_PARKED,
+                                  .text = "this server was started again, and "
+                                          "has no program yet"});
+            free_part(&t);
+            continue;
+        }
         fl_err err = take_part(p, &t, &done);
         if (!err && done)
             err = begin_arrived(p, &t);
@@ -1311,6 +1690,109 @@ static fl_err await_job(pserver *p, bool *stopped)
         free_part(&t);
     }
     return FL_OK;
+}
+
+/* --- a job that the state of a bare server has kept --- */
+
+/* "pserver-HOST:PORT". A server that listens on all addresses has the name of
+ * its host. */
+static char *name_state(const char *address)
+{
+    char host[256] = "?";
+    const char *port = strrchr(address, ':');
+    const bool any =
+        fl_starts_with(address, "0.0.0.0:") || fl_starts_with(address, "[::]:");
+    fl_str name = {0};
+    gethostname(host, sizeof host - 1);
+    fl_str_printf(&name, "pserver-%.*s%s",
+                  any ? (int)strlen(host) : (int)(port - address),
+                  any ? host : address, port);
+    for (char *at = name.at; (at = strchr(at, '/'));)
+        *at = '_';
+    return fl_str_take(&name);
+}
+
+/* Take the job from the message that a state has kept. */
+static fl_err take_kept(pserver *p, const fl_packet *packet)
+{
+    fl_arena *arena = fl_arena_new();
+    fl_msg m = {0};
+    bool done;
+    fl_err err = fl_msg_decode(NULL, packet, arena, &m);
+    if (!err) {
+        p->arrival = fl_arrival_new(&(fl_arrival_opts){
+            .env = p->opts->env, .trainers = p->opts->trainers, .kept = true});
+        snprintf(p->sender.who, sizeof p->sender.who, "%s",
+                 m.text ? m.text : "?");
+        err = fl_arrival_take(p->arrival, &m, &done);
+    }
+    fl_keeper_parcels.drop(NULL, m.blob);
+    fl_arena_free(arena);
+    return err;
+}
+
+static fl_err begin_kept(pserver *p, const fl_packet *packet)
+{
+    FL_TRY(take_kept(p, packet));
+    FL_INFO("%s has brought the program, which the state has kept",
+            p->sender.who);
+    p->resuming = true;
+    const fl_err err =
+        begin_job(p, fl_arrival_program(p->arrival), fl_arrival_op(p->arrival),
+                  fl_arrival_scope(p->arrival));
+    p->resuming = false;
+    return err;
+}
+
+/* Find what an earlier process has left: its state, or a copy of it, if the
+ * host was lost. Own: *path and *packet are new. */
+static fl_err find_kept(const pserver *p, const fl_job *limits, char **path,
+                        fl_packet **packet)
+{
+    fl_err err = fl_statedir_find(p->state_name, path);
+    if (err == FL_ENOENT && limits->durability == FL_HOST)
+        err = fl_redo_find_base(p->state_name, path);
+    FL_TRY(err);
+    err = fl_recovery_read_setup(*path, packet);
+    if (err)
+        fl_mem_free(*path);
+    return err;
+}
+
+/* Go on with the job that an earlier process of this bare server had, if it has
+ * left one. */
+static fl_err resume_job(pserver *p)
+{
+    fl_job limits;
+    char *path;
+    fl_packet *packet;
+    FL_TRY(read_limits(p, &limits));
+    if (limits.durability == FL_MEMORY)
+        return FL_OK;
+    p->state_name = name_state(p->opts->address);
+    fl_err err = find_kept(p, &limits, &path, &packet);
+    if (err == FL_ENOENT)
+        return FL_OK;
+    FL_TRY(err);
+    err = begin_kept(p, packet);
+    fl_packet_unref(packet);
+    if (!err) {
+        p->resumed = now_of(p);
+        log_job(p);
+        if (p->opts->busy)
+            p->opts->busy(p->opts->user, true);
+    } else if (err == FL_ENOENT) { /* its process has just ended the job */
+        fl_arrival_free(p->arrival);
+        p->arrival = NULL;
+        err = FL_OK;
+    } else if (err != FL_EINTR) {
+        err = fl_fail_at(err,
+                         "in %s; remove it with `paddle state rm %s` if it is "
+                         "not needed",
+                         path, path);
+    }
+    fl_mem_free(path);
+    return err;
 }
 
 /* --- the end --- */
@@ -1324,33 +1806,91 @@ static void free_channels(pserver *p)
 
 /* The machines are closed first, so that neither the store nor the network
  * reaches them while the other one is freed. */
-static void fini_pserver(pserver *p)
+static void end_job(pserver *p)
 {
     lock_machines(p);
     p->closed = true;
     unlock_machines(p);
+    for (int64_t i = 0; i < p->waiting.n; i++)
+        fl_packet_unref(p->waiting.at[i].packet);
+    fl_vec_fini(&p->waiting);
+    p->waiting_bytes = 0;
     fl_pstore_free(p->store);
     p->store = NULL;
+    if (p->redo && p->over)
+        fl_redo_remove(p->redo);
+    fl_redo_free(p->redo);
+    p->redo = NULL;
     fl_rpc_free(p->rpc);
+    p->rpc = NULL;
     if (p->port)
         fl_port_file_remove();
     fl_coord_free(p->coord);
     fl_tallies_free(p->tallies);
     fl_server_free(p->server);
+    p->coord = NULL;
+    p->tallies = NULL;
+    p->server = NULL;
     if (p->recovery && (p->over || !fl_recovery_begun(p->recovery)))
         fl_recovery_remove(p->recovery);
     fl_recovery_close(p->recovery);
-    fl_outbox_fini(&p->coord_out);
-    fl_outbox_fini(&p->server_out);
+    p->recovery = NULL;
+    fl_snapshots_fini(&p->snapshots);
+    fl_outbox_clear(&p->coord_out);
+    fl_outbox_clear(&p->server_out);
     free_channels(p);
     free_job(p);
+}
+
+static void fini_pserver(pserver *p)
+{
+    end_job(p);
+    fl_outbox_fini(&p->coord_out);
+    fl_outbox_fini(&p->server_out);
     for (int64_t i = 0; i < p->parts.n; i++)
         free_part(&p->parts.at[i]);
     fl_vec_fini(&p->parts);
     fl_arrival_free(p->arrival);
+    fl_mem_free(p->state_name);
     fl_vec_fini(&p->open);
     fl_vec_fini(&p->notes);
+    fl_arena_free(p->arena);
     pthread_mutex_destroy(&p->lock);
+}
+
+/* --- going back --- */
+
+/* Begin anew with a snapshot, in the same process: what the server held is not
+ * needed any more. */
+static fl_err go_back(pserver *p)
+{
+    const int64_t before = fl_server_version(p->server);
+    p->over = true; /* so that the state is removed */
+    end_job(p);
+    p->over = p->closed = false;
+    p->strange = 0;
+    p->open.n = 0;
+    p->logged_version = 0;
+    p->snapshots.anew = false;
+    FL_TRY(begin_job(p, p->program, p->op, p->scope));
+    fl_snapshots_log_lost(&p->snapshots, p->job.async, before,
+                          fl_server_version(p->server));
+    FL_TRY(start_listening(p));
+    if (fl_port_file_write(p->port))
+        FL_WARN("%s", fl_errmsg());
+    p->snapshots.back = 0;
+    return FL_OK;
+}
+
+static fl_err serve_all(pserver *p)
+{
+    fl_err err = serve_job(p);
+    while (!err && p->snapshots.back) {
+        err = go_back(p);
+        if (!err)
+            err = serve_job(p);
+    }
+    return err;
 }
 
 static fl_err run_pserver(pserver *p)
@@ -1361,6 +1901,8 @@ static fl_err run_pserver(pserver *p)
         FL_TRY(begin_job(p, o->program, o->op, o->scope));
     else
         FL_TRY(make_network(p));
+    if (!o->program)
+        FL_TRY(resume_job(p));
     FL_TRY(start_listening(p));
     if (fl_port_file_write(p->port))
         FL_WARN("%s", fl_errmsg()); /* only old scripts read the file */
@@ -1370,12 +1912,15 @@ static fl_err run_pserver(pserver *p)
         FL_TRY(await_job(p, &stopped));
     if (stopped)
         return FL_OK;
-    const fl_err err = serve_job(p);
+    const fl_err err = serve_all(p);
     p->over = true;
-    return err;
+    if (is_given_up(p, err) && o->busy)
+        o->busy(o->user, false);
+    return p->given_up ? FL_OK : err;
 }
 
-fl_err fl_pserve(const fl_pserver_opts *opts)
+/* *again: the server has given up its job for another one. */
+static fl_err serve_once(const fl_pserver_opts *opts, bool *again)
 {
     pserver p = {0};
     fl_signals signals;
@@ -1386,6 +1931,16 @@ fl_err fl_pserve(const fl_pserver_opts *opts)
     const fl_err err = run_pserver(&p);
     snprintf(why, sizeof why, "%s", fl_errmsg());
     fl_signals_end(&signals);
+    *again = p.given_up;
     fini_pserver(&p);
     return err ? fl_fail(err, "%s", why) : FL_OK;
+}
+
+fl_err fl_pserve(const fl_pserver_opts *opts)
+{
+    bool again = false;
+    do
+        FL_TRY(serve_once(opts, &again));
+    while (again);
+    return FL_OK;
 }

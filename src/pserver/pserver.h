@@ -11,7 +11,9 @@
  * without the network.
  *
  * A bare server is started without a program. It listens first; trainer 0
- * brings the program (arrival.h), and then the machines are made. */
+ * brings the program (arrival.h), and then the machines are made. A state that
+ * it keeps has the program, too, so a bare server that is started again goes on
+ * with its job. */
 #ifndef FL_PSERVER_PSERVER_H
 #define FL_PSERVER_PSERVER_H
 
@@ -23,14 +25,17 @@ typedef struct fl_pserver_opts {
     const fl_program *program; /* its block 0 has listen_and_serv; NULL: the
                                   server is bare */
     const fl_op *op;           /* the listen_and_serv op */
-    fl_scope *scope;           /* where the startup program has run */
+    fl_scope *scope;           /* where the startup program has run: what it
+                                  has left absent is in the state */
     fl_job limits;             /* a limit of 0 is taken from the environment */
     /* Of a bare server: */
-    const char *address; /* where it listens, "host:port" */
-    int trainers;        /* of the job */
-    bool keep;           /* another job may follow this one */
-    /* The job has come; NULL: nobody is told. */
-    void (*begun)(void *user);
+    const char *address;    /* where it listens, "host:port" */
+    int trainers;           /* of the job */
+    bool keep;              /* another job may follow this one */
+    const char *durability; /* level; NULL or "": as FLUID_DURABILITY says */
+    /* The server has got a job, or has given up the one that its state had;
+     * NULL: nobody is told. */
+    void (*busy)(void *user, bool is);
     void *user;
 } fl_pserver_opts;
 
@@ -39,6 +44,10 @@ typedef struct fl_pserver_opts {
  * the poll ended the server before the job was complete; else the first failure
  * of the job. Blocks: for as long as the job runs. */
 fl_err fl_pserve(const fl_pserver_opts *opts) FL_MUST_CHECK;
+
+/* Whether the state of a server waits for the server that runs this startup
+ * program; for fl_exec_env. */
+bool fl_pserver_kept(const fl_program *startup);
 
 /* The operator whose kernel calls fl_pserve: op_listen.c. */
 extern const fl_op_def fl_op_listen_and_serv;

@@ -8,6 +8,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "state/control.h"
 #include "state/staging.h"
 #include "wire/parcel.h"
@@ -19,6 +20,9 @@ enum {
     SPARE = 4 << 20, /* bytes that a state needs besides parameters and pushes
                       */
 };
+
+/* How long a process that holds the state may take to end. */
+#define HOLDER_ENDS (20 * FL_SEC)
 
 struct fl_recovery {
     const fl_job *job;
@@ -58,6 +62,53 @@ static fl_err open_files(fl_recovery *r)
     return fl_staging_new(r->dir, r->job->max_staged, &r->staging);
 }
 
+/* The file `setup`: the size of the message, then the message. */
+static fl_err keep_setup(fl_recovery *r, const fl_packet *setup)
+{
+    const uint64_t size = fl_packet_size(setup);
+    fl_mapping *m;
+    FL_TRY(fl_statedir_make(r->dir, "setup", sizeof size + size, &m));
+    char *at = fl_mapping_at(m);
+    memcpy(at, &size, sizeof size);
+    fl_bytes_copy((fl_bytes){setup, 0, size}, 0, at + sizeof size, size);
+    fl_mapping_unref(m);
+    fl_failpoint_hit("setup.kept");
+    return FL_OK;
+}
+
+static void drop_mapping(void *mapping)
+{
+    fl_mapping_unref(mapping);
+}
+
+static fl_err read_file(const char *file, fl_packet **out)
+{
+    fl_mapping *m;
+    uint64_t size = 0;
+    FL_TRY(fl_mapping_find(file, 0, &m));
+    const char *at = fl_mapping_at(m);
+    if (fl_mapping_size(m) > sizeof size)
+        memcpy(&size, at, sizeof size);
+    if (!size || size > fl_mapping_size(m) - sizeof size) {
+        const fl_err err =
+            fl_fail(FL_EINVAL, "%s is damaged: it has %zu bytes, and says %llu",
+                    file, fl_mapping_size(m), (unsigned long long)size);
+        fl_mapping_unref(m);
+        return err;
+    }
+    *out = fl_packet_new();
+    fl_packet_lend(*out, at + sizeof size, size, drop_mapping, m);
+    return FL_OK;
+}
+
+fl_err fl_recovery_read_setup(const char *path, fl_packet **out)
+{
+    char *file = fl_path_join(path, "setup");
+    const fl_err err = read_file(file, out);
+    fl_mem_free(file);
+    return err;
+}
+
 fl_err fl_recovery_open(const fl_recovery_opts *o, fl_recovery **out)
 {
     char token[FL_JOB_TOKEN];
@@ -65,19 +116,28 @@ fl_err fl_recovery_open(const fl_recovery_opts *o, fl_recovery **out)
         o->job->async ? 0 : o->bytes * (size_t)o->job->trainers;
     fl_recovery *r = fl_mem_alloc(sizeof *r);
     r->job = o->job;
-    fl_err err =
-        fl_statedir_open(&(fl_statedir_opts){.job = fl_job_token(o->job, token),
-                                             .server = o->server,
-                                             .owners = o->owners,
-                                             .id = o->id,
-                                             .need = o->bytes + pushes + SPARE,
-                                             .wait = o->job->start,
-                                             .poll = is_ended,
-                                             .user = (void *)o},
-                         &r->dir);
+    fl_err err = fl_statedir_open(
+        &(fl_statedir_opts){.job = fl_job_token(o->job, token),
+                            .name = o->name,
+                            .existing = o->existing,
+                            .server = o->server,
+                            .owners = o->owners,
+                            .id = o->id,
+                            .need = o->bytes + pushes + SPARE,
+                            .wait = o->job->start < HOLDER_ENDS ? o->job->start
+                                                                : HOLDER_ENDS,
+                            .poll = is_ended,
+                            .user = (void *)o,
+                            .fill = o->fill,
+                            .fill_self = o->fill_self},
+        &r->dir);
+    if (!err && o->setup && !fl_statedir_found(r->dir))
+        err = keep_setup(r, o->setup);
     if (!err)
         err = open_files(r);
     if (err) {
+        if (r->dir && !fl_statedir_found(r->dir))
+            fl_recovery_remove(r);
         fl_recovery_close(r);
         return err;
     }
@@ -154,15 +214,16 @@ static fl_err decode_staged(fl_recovery *r, staged_message *room,
     *o = (room_owner){r->staging, room};
     fl_packet *p = fl_packet_new();
     fl_packet_lend(p, room->bytes, room->size, give_room, o);
-    fl_parcel *hold = fl_parcel_new(); /* of a push without tensors */
     const fl_err err = fl_msg_decode(NULL, p, arena, m);
-    if (!err && !m->blob.owner)
-        m->blob = fl_parcel_blob(hold);
+    if (!err && !m->blob.owner) { /* a push without tensors */
+        fl_parcel *none = fl_parcel_new();
+        m->blob = fl_parcel_blob(none);
+        fl_parcel_unref(none);
+    }
     if (!err) {
         fl_parcel_hold(fl_parcel_of(m->blob), p);
         m->blob.at = room;
     }
-    fl_parcel_unref(hold);
     fl_packet_unref(p);
     return err;
 }
@@ -229,11 +290,13 @@ fl_err fl_recovery_save(fl_recovery *r, const void *server, size_t n_server,
         r->control, &(fl_control_image){{server, coord}, {n_server, n_coord}});
 }
 
-/* Give the machine the pushes that were staged when the process ended. */
-static fl_err restage_pushes(fl_recovery *r, fl_server *server, int *n)
+fl_err fl_recovery_each_staged(fl_recovery *r,
+                               void (*fn)(void *self, const fl_push_id *id,
+                                          fl_blob kept),
+                               void *self)
 {
     fl_staging_entry e;
-    for (int64_t i = 0; fl_staging_next(r->staging, &i, &e);) {
+    for (int64_t i = 0; r->staging && fl_staging_next(r->staging, &i, &e);) {
         fl_arena *arena = fl_arena_new();
         fl_msg m = {0};
         const staged_message *room = e.at;
@@ -253,22 +316,34 @@ static fl_err restage_pushes(fl_recovery *r, fl_server *server, int *n)
                                .seq = e.seq,
                                .round = e.round,
                                .count = e.count};
-        if (fl_server_restage(server, &id, m.blob))
-            ++*n;
-        else
-            fl_keeper_parcels.drop(NULL, m.blob);
+        fn(self, &id, m.blob);
     }
     return FL_OK;
+}
+
+typedef struct restaging {
+    fl_server *server;
+    int n; /* pushes that the server needs */
+} restaging;
+
+/* Give the machine a push that was staged when the process ended. */
+static void restage_push(void *self, const fl_push_id *id, fl_blob kept)
+{
+    restaging *to = self;
+    if (fl_server_restage(to->server, id, kept))
+        to->n++;
+    else
+        fl_keeper_parcels.drop(NULL, kept);
 }
 
 fl_err fl_recovery_restore(fl_recovery *r, fl_server *server, fl_coord *coord,
                            int64_t now)
 {
     fl_control_image image;
-    int pushes = 0;
+    restaging pushes = {server, 0};
     if (!fl_statedir_found(r->dir)) {
         fl_statedir_ready(r->dir);
-        FL_INFO("durability: process; the state is in %s",
+        FL_INFO("durability: %s; the state is in %s", fl_job_durability(r->job),
                 fl_statedir_path(r->dir));
         return FL_OK;
     }
@@ -278,11 +353,10 @@ fl_err fl_recovery_restore(fl_recovery *r, fl_server *server, fl_coord *coord,
         FL_TRY(fl_server_restore(server, image.at[0], image.n[0], now));
     if (image.n[1] && coord)
         FL_TRY(fl_coord_restore(coord, image.at[1], image.n[1], now));
-    if (r->staging)
-        FL_TRY(restage_pushes(r, server, &pushes));
-    FL_INFO("durability: process; going on at version %lld with %d staged "
+    FL_TRY(fl_recovery_each_staged(r, restage_push, &pushes));
+    FL_INFO("durability: %s; going on at version %lld with %d staged "
             "pushes from %s; values of the startup program are not used",
-            (long long)fl_server_version(server), pushes,
-            fl_statedir_path(r->dir));
+            fl_job_durability(r->job), (long long)fl_server_version(server),
+            pushes.n, fl_statedir_path(r->dir));
     return FL_OK;
 }

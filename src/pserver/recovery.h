@@ -16,12 +16,20 @@ typedef struct fl_recovery fl_recovery;
 
 typedef struct fl_recovery_opts {
     const fl_job *job;
+    const char *name;        /* of the state; NULL: that of job and server */
+    const fl_packet *setup;  /* the job, which the state keeps; NULL: the server
+                                knows it without */
+    bool existing;           /* a state that is not there is an error */
     int server;              /* number of this server */
     int owners;              /* threads that own parameters */
     uint64_t id;             /* state id of a new state */
     size_t bytes;            /* of the parameters */
     int (*poll)(void *user); /* not 0 ends a wait for the lock */
     void *user;
+    /* As in fl_statedir_opts. */
+    fl_err (*fill)(void *self, const char *name, const char *path,
+                   bool *filled);
+    void *fill_self;
 } fl_recovery_opts;
 
 /* Find the state of this server, or begin a new one. Own: *out is new; the job
@@ -29,6 +37,10 @@ typedef struct fl_recovery_opts {
 fl_err fl_recovery_open(const fl_recovery_opts *opts,
                         fl_recovery **out) FL_MUST_CHECK;
 void fl_recovery_close(fl_recovery *r); /* NULL is fine; the state stays */
+
+/* The job that a state directory, or a copy of one, keeps. Own: *out is new.
+ * Err: ENOENT: it keeps none; EIO, EINVAL: its file is damaged. */
+fl_err fl_recovery_read_setup(const char *path, fl_packet **out) FL_MUST_CHECK;
 
 fl_statedir *fl_recovery_dir(const fl_recovery *r);
 fl_state fl_recovery_state(const fl_recovery *r);
@@ -48,6 +60,13 @@ fl_err fl_recovery_save(fl_recovery *r, const void *server, size_t n_server,
  * asynchronous mode. Err: ENOMEM, which names the directory; EPROTO. */
 fl_err fl_recovery_stage(fl_recovery *r, const fl_packet *packet,
                          fl_arena *arena, fl_msg *m) FL_MUST_CHECK;
+
+/* Call fn for each push that the state had staged when it was found. Own: fn
+ * gets a reference. Err: EINVAL, EPROTO: the stage is damaged. */
+fl_err fl_recovery_each_staged(fl_recovery *r,
+                               void (*fn)(void *self, const fl_push_id *id,
+                                          fl_blob kept),
+                               void *self) FL_MUST_CHECK;
 
 /* What fl_store's stage, closed and forget do in synchronous mode. */
 fl_blob fl_recovery_keep(fl_recovery *r, const fl_push_id *id, fl_blob b);

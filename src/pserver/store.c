@@ -36,16 +36,22 @@
 #include "graph/copy.h"
 #include "graph/verify.h"
 #include "pserver/update.h"
+#include "pserver/writer.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
-    ROWS = 512,           /* row numbers that are checked at a time */
-    RANGES_MOST = 65536,  /* slices of a gradient of one session at most */
-    AHEAD = 16,           /* rows between prefetch and copy */
-    FEW_BYTES = 256 << 10 /* of rows that the caller of a pull reads itself */
+    ROWS = 512,            /* row numbers that are checked at a time */
+    RANGES_MOST = 65536,   /* slices of a gradient of one session at most */
+    AHEAD = 16,            /* rows between prefetch and copy */
+    FEW_BYTES = 256 << 10, /* of rows that the caller of a pull reads itself */
+    SHARED_LEAST = 16 << 10, /* bytes of a kept tensor; pulls copy smaller ones
+                              */
+    COPIES_PART = 20,        /* a snapshot copies this part of all values */
+    COPIES_LEAST = 1 << 20,  /* at most, but so many bytes at least, */
+    COPIES_MOST = 64 << 20,  /* and so many at most */
 };
 
 /* A variable that may be pulled. Thread: its owner; name and owner: any. */
@@ -56,7 +62,7 @@ typedef struct pullable {
     fl_table *table; /* NULL: the variable is a tensor */
     int state;       /* table: index of a state, or FL_TABLE_VALUE */
     /* Kept: */
-    fl_tensor copy;         /* what pulls share */
+    fl_tensor copy;         /* what pulls share if it is not the value */
     int64_t copied;         /* *changes when the copy was made; -1: there is
                                none */
     const int64_t *changes; /* how often the value was written */
@@ -112,6 +118,7 @@ struct fl_pstore {
     FL_VEC(fl_update *) updates;
     owner *owner;
     int owners;
+    fl_writer *writer;           /* writes snapshots; NULL: none are taken */
     int64_t refused;             /* pushes with NaN. Thread: the machine's */
     pthread_mutex_t lock;        /* never held while a callback runs */
     FL_VEC(applying *) applying; /* in order of arrival */
@@ -127,13 +134,23 @@ static const fl_attr *find_attr(const fl_pstore *s, const char *name)
     return fl_desc_attr(&s->opts.op->desc, name);
 }
 
-/* Copy the tensors that a plan is about to write, if a pull still shares them.
- */
-static fl_err claim_values(fl_value *const *at, int64_t n)
+/* Copy the tensors that a plan is about to write, if a pull still shares them,
+ * or a snapshot needs them. */
+static fl_err claim_values(const owner *o, fl_value *const *at, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        if (at[i]->kind == FL_LOD_TENSOR && at[i]->tensor.buf)
-            FL_TRY(fl_tensor_unique(&at[i]->tensor));
+    const fl_pstore *s = o->store;
+    fl_capture *capture = fl_writer_capture(s->writer, o->index);
+    for (int64_t i = 0; i < n; i++) {
+        fl_tensor *t = &at[i]->tensor;
+        if (capture)
+            fl_capture_claim(capture, at[i]);
+        if (at[i]->kind != FL_LOD_TENSOR || !t->buf ||
+            (s->kept && !fl_buf_shared(t->buf)))
+            continue;
+        FL_TRY(s->kept && fl_kept_has(s->kept, at[i])
+                   ? fl_kept_claim(s->kept, at[i])
+                   : fl_tensor_unique(t));
+    }
     return FL_OK;
 }
 
@@ -548,6 +565,20 @@ static void watch_pullable(fl_pstore *s, pullable *k)
     }
 }
 
+/* Values that the startup program has left absent get memory, which nobody
+ * touches, until keep_store gives them that of the state. */
+static fl_err stand_in(fl_pstore *s)
+{
+    for (fl_entry *e = NULL; (e = fl_map_next(&global_block(s)->vars, e));) {
+        fl_value *x = fl_scope_find(s->opts.scope, e->key);
+        if (x && fl_value_is_absent(x)) {
+            const fl_shape shape = x->tensor.shape;
+            FL_TRY(fl_tensor_resize(&x->tensor, x->tensor.dtype, &shape));
+        }
+    }
+    return FL_OK;
+}
+
 static fl_err make_store(fl_pstore *s)
 {
     const fl_attr *dc = find_attr(s, "dc_asgd");
@@ -555,6 +586,9 @@ static fl_err make_store(fl_pstore *s)
         return fl_fail(FL_EINVAL, "listen_and_serv: dc_asgd is not supported");
     if (s->opts.recovery)
         s->extents = fl_extents_new(fl_recovery_dir(s->opts.recovery));
+    if (s->opts.recovery &&
+        fl_statedir_found(fl_recovery_dir(s->opts.recovery)))
+        FL_TRY(stand_in(s));
     FL_TRY(add_blocks(s));
     assign_owners(s);
     for (int i = 0; i < s->owners; i++)
@@ -758,19 +792,24 @@ static fl_err add_slices(fl_pstore *s, const fl_staged *by, const fl_parcel *p)
     return err;
 }
 
-/* What is put together from several pushes would not outlive the process. */
-static fl_err check_whole(const fl_pstore *s, const fl_parcel *p)
+/* Slices are put together in memory that ends with the process. So a session
+ * that began before this process may not go on with slices: some of them may be
+ * lost. */
+static fl_err check_earlier(const fl_pstore *s, const fl_staged *by,
+                            const fl_parcel *p)
 {
     if (p->n >= FL_UNDO_UPDATES)
         return fl_fail(FL_EINVAL, "push: %d gradients are too many, at most %d",
                        p->n, FL_UNDO_UPDATES - 1);
+    if (!fl_kept_is_earlier(s->kept, by->session))
+        return FL_OK;
     for (int i = 0; i < p->n; i++) {
         const fl_update *u = fl_map_get(&s->gradients, p->item[i].name);
         if (p->item[i].kind != FL_SELECTED_ROWS && !is_whole(u, &p->item[i]))
             return fl_fail(FL_EINVAL,
-                           "push: gradient \"%s\" comes in slices, which "
-                           "asynchronous servers do not take at "
-                           "FLUID_DURABILITY=process; set it for trainers, too",
+                           "push: gradient \"%s\" comes in slices, and this "
+                           "server was started again since the session began: "
+                           "earlier slices are lost; join with a new session",
                            p->item[i].name);
     }
     return FL_OK;
@@ -786,7 +825,7 @@ static fl_err check_push(void *self, const fl_staged *by)
         FL_TRY(check_item(s, &p->item[i]));
     FL_TRY(check_finite(s, p));
     if (s->async && s->kept)
-        FL_TRY(check_whole(s, p));
+        FL_TRY(check_earlier(s, by, p));
     return add_slices(s, by, p);
 }
 
@@ -796,7 +835,11 @@ static fl_err run_update(owner *o, fl_update *u)
 {
     if (u->table && !u->sum.n)
         return FL_OK;
-    FL_TRY(claim_values(u->writes.at, u->writes.n));
+    fl_capture *capture = fl_writer_capture(o->store->writer, o->index);
+    FL_TRY(claim_values(o, u->writes.at, u->writes.n));
+    if (capture && u->table)
+        fl_capture_rows(capture, o->index, u->table, u->sum.n,
+                        fl_rows_index(&u->sum));
     o->changes++;
     u->runs++;
     FL_TRY(fl_update_apply(u));
@@ -832,7 +875,7 @@ static fl_err run_rates(owner *o)
     o->changes++;
     for (int64_t i = 0; i < o->rates.n; i++) {
         rates *r = &o->rates.at[i];
-        FL_TRY(claim_values(r->writes.at, r->writes.n));
+        FL_TRY(claim_values(o, r->writes.at, r->writes.n));
         const fl_err err = fl_plan_run(r->plan, NULL, NULL);
         if (err)
             return fl_fail_at(err, "learning rates");
@@ -950,7 +993,12 @@ static fl_err apply_kept_push(owner *o, const fl_staged *by)
                                            .last = by->last,
                                            .rates_due = o->rates_due});
     FL_TRY(apply_push(o, by));
-    FL_TRY(fl_windows_mark(g->windows, session, by->rank, by->seq));
+    FL_TRY(fl_windows_mark(g->windows,
+                           &(fl_seat){.session = {session[0], session[1]},
+                                      .rank = by->rank,
+                                      .step = by->step,
+                                      .first = by->first},
+                           by->seq));
     fl_undo_finish(g->undo);
     return FL_OK;
 }
@@ -963,12 +1011,26 @@ typedef struct owner_task {
     applying *of;
 } owner_task;
 
-static void free_applying(applying *a)
+/* One allocation, with the tasks, the participants and their blobs behind. */
+static applying *new_applying(const fl_pstore *s, const fl_staged *by, int n,
+                              owner_task **tasks)
 {
-    for (int i = 0; i < a->n; i++)
-        fl_mem_free((void *)a->by[i].part);
-    fl_mem_free(a->by);
-    fl_mem_free(a);
+    size_t parts = 0;
+    applying *a;
+    for (int i = 0; i < n; i++)
+        parts += (size_t)by[i].n;
+    a = fl_mem_alloc(sizeof *a + (size_t)s->owners * sizeof **tasks +
+                     (size_t)n * sizeof *by + parts * sizeof *by->part);
+    *tasks = (owner_task *)(a + 1);
+    a->by = (fl_staged *)(*tasks + s->owners);
+    fl_blob *part = (fl_blob *)(a->by + n);
+    for (int i = 0; i < n; i++) {
+        a->by[i] = by[i];
+        a->by[i].part = part;
+        for (int k = 0; k < by[i].n; k++)
+            *part++ = by[i].part[k];
+    }
+    return a;
 }
 
 static void finish_owner_task(applying *a, fl_err err)
@@ -985,7 +1047,7 @@ static void finish_owner_task(applying *a, fl_err err)
     if (!last)
         return;
     s->opts.applied(s->opts.self, a->why[0] ? a->why : NULL);
-    free_applying(a);
+    fl_mem_free(a);
 }
 
 static void run_owner_task(void *arg)
@@ -996,32 +1058,24 @@ static void run_owner_task(void *arg)
     finish_owner_task(a, !o->store->async ? apply_round(o, a)
                          : o->guard       ? apply_kept_push(o, a->by)
                                           : apply_push(o, a->by));
-    fl_mem_free(t);
 }
 
 static void apply_staged(void *self, int64_t round, const fl_staged *by, int n)
 {
     fl_pstore *s = self;
-    applying *a = fl_mem_alloc(sizeof *a);
+    owner_task *tasks;
+    applying *a = new_applying(s, by, n, &tasks);
     a->store = s;
     a->round = round;
     a->n = n;
     a->left = s->owners;
-    a->by = fl_mem_alloc((size_t)(n + 1) * sizeof *a->by);
-    for (int i = 0; i < n; i++) {
-        const size_t size = (size_t)by[i].n * sizeof *by[i].part;
-        a->by[i] = by[i];
-        a->by[i].part = fl_mem_alloc(size + 1);
-        if (size)
-            memcpy((void *)a->by[i].part, by[i].part, size);
-    }
     pthread_mutex_lock(&s->lock);
     fl_push(&s->applying, a);
     pthread_mutex_unlock(&s->lock);
     for (int i = 0; i < s->owners; i++) {
-        owner_task *t = fl_mem_alloc(sizeof *t);
-        *t = (owner_task){&s->owner[i], a};
-        fl_pool_submit(t->owner->pool, &t->owner->group, run_owner_task, t);
+        owner *o = &s->owner[i];
+        tasks[i] = (owner_task){o, a};
+        fl_pool_submit(o->pool, &o->group, run_owner_task, &tasks[i]);
     }
 }
 
@@ -1137,9 +1191,15 @@ static fl_err check_range(const pullable *k, const fl_item *item)
         k->table ? "is a table: it is asked for by rows" : "has fewer");
 }
 
-/* Kept memory is never shared: the first pull after a change makes a copy. */
-static fl_err share_copy(pullable *k, fl_tensor *out)
+/* A pull of a large kept tensor shares its memory where that is possible. Else
+ * the first pull after a change makes a copy. What learning rates write is
+ * always copied: their log names the place of a value. */
+static fl_err share_kept(fl_pstore *s, pullable *k, fl_tensor *out)
 {
+    const fl_tensor *t = &k->value->tensor;
+    if (fl_tensor_bytes(t) >= SHARED_LEAST && !fl_map_get(&s->rated, k->name) &&
+        fl_kept_may_share(s->kept, k->value))
+        return fl_tensor_ref(out, t);
     if (k->copied != *k->changes)
         FL_TRY(fl_tensor_copy(&k->copy, &k->value->tensor));
     k->copied = *k->changes;
@@ -1148,7 +1208,8 @@ static fl_err share_copy(pullable *k, fl_tensor *out)
 
 /* Read one item of a pull. For a range of a variable *out shares the whole
  * variable; the answer then contains only the range. */
-static fl_err read_one(pullable *k, const fl_item *item, fl_tensor *out)
+static fl_err read_one(fl_pstore *s, pullable *k, const fl_item *item,
+                       fl_tensor *out)
 {
     const fl_value *v = k->value;
     const bool range = fl_item_is_range(item);
@@ -1165,7 +1226,7 @@ static fl_err read_one(pullable *k, const fl_item *item, fl_tensor *out)
         return fl_fail(FL_EINVAL,
                        "pull: \"%s\" is a table: it is asked for by rows",
                        k->name);
-    return k->changes ? share_copy(k, out) : fl_tensor_ref(out, &v->tensor);
+    return k->changes ? share_kept(s, k, out) : fl_tensor_ref(out, &v->tensor);
 }
 
 /* How many ids an item can list at most. */
@@ -1222,7 +1283,8 @@ static fl_err read_own(reading *r, int index)
     FL_TRY(check_size(r, index));
     for (int i = 0; i < r->want->n; i++)
         if (r->of[i]->owner == index)
-            FL_TRY(read_one(r->of[i], &r->want->item[i], &r->value[i]));
+            FL_TRY(
+                read_one(r->store, r->of[i], &r->want->item[i], &r->value[i]));
     return FL_OK;
 }
 
@@ -1233,8 +1295,6 @@ static void free_reading(reading *r)
     for (int i = 0; r->want && i < r->want->n; i++)
         fl_tensor_fini(&r->value[i]);
     fl_parcel_unref(r->want);
-    fl_mem_free(r->of);
-    fl_mem_free(r->value);
     fl_mem_free(r);
 }
 
@@ -1280,7 +1340,6 @@ static void run_read_task(void *arg)
     note_failure(r, err);
     const bool last = !--r->left;
     pthread_mutex_unlock(&r->store->lock);
-    fl_mem_free(p);
     if (!last)
         return;
     send_answer(r);
@@ -1291,10 +1350,7 @@ static void run_read_task(void *arg)
 
 static fl_err find_pullables(fl_pstore *s, reading *r)
 {
-    const int n = r->want ? r->want->n : 0;
-    r->of = fl_mem_alloc((size_t)(n + 1) * sizeof *r->of);
-    r->value = fl_mem_alloc((size_t)(n + 1) * sizeof *r->value);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; r->want && i < r->want->n; i++) {
         const char *name = r->want->item[i].name;
         fl_near near = {.name = name};
         r->of[i] = fl_map_get(&s->pullables, name);
@@ -1337,33 +1393,42 @@ static bool needs_no_owner(fl_pstore *s, const reading *r)
     return quiet;
 }
 
+/* One allocation: the arrays are behind it. */
+static reading *new_reading(int n, int owners, read_task **tasks)
+{
+    reading *r;
+    r = fl_mem_alloc(sizeof *r + (size_t)owners * sizeof **tasks +
+                     (size_t)n * (sizeof *r->value + sizeof *r->of));
+    r->value = (fl_tensor *)(r + 1);
+    r->of = (pullable **)(r->value + n);
+    *tasks = (read_task *)(r->of + n);
+    return r;
+}
+
 static void read_values(void *self, fl_blob names, fl_peer to,
                         const fl_msg *reply)
 {
     fl_pstore *s = self;
     fl_parcel *want = fl_parcel_of(names);
-    reading *r = fl_mem_alloc(sizeof *r);
+    read_task *parts;
+    reading *r = new_reading(want ? want->n : 0, s->owners, &parts);
     r->store = s;
     r->to = to;
     r->reply = *reply;
     r->want = want ? fl_parcel_ref(want) : NULL;
     note_failure(r, find_pullables(s, r));
     r->lost = r->err != FL_OK;
-    read_task *parts[FL_OWNERS_MOST];
-    for (int i = 0; i < s->owners; i++) {
-        if (!has_part(r, i))
-            continue;
-        parts[r->left] = fl_mem_alloc(sizeof(read_task));
-        *parts[r->left++] = (read_task){r, i};
-    }
+    for (int i = 0; i < s->owners; i++)
+        if (has_part(r, i))
+            parts[r->left++] = (read_task){r, i};
     const bool here = needs_no_owner(s, r);
     for (int i = 0, n = r->left; i < n;
          i++) { /* do not read r here: the last owner may have freed it */
-        owner *o = &s->owner[parts[i]->owner];
+        owner *o = &s->owner[parts[i].owner];
         if (here)
-            run_read_task(parts[i]);
+            run_read_task(&parts[i]);
         else
-            fl_pool_submit(o->pool, &o->group, run_read_task, parts[i]);
+            fl_pool_submit(o->pool, &o->group, run_read_task, &parts[i]);
     }
 }
 
@@ -1385,6 +1450,162 @@ static void forget_session(void *self, fl_id session)
 {
     const fl_pstore *s = self;
     fl_recovery_forget(s->opts.recovery, session);
+}
+
+/* --- snapshots --- */
+
+/* The piece that a variable of this server is. */
+static const fl_piece *find_piece(const fl_pstore *s, const char *name)
+{
+    const fl_placement *p = s->opts.place;
+    for (int i = 0; p && i < p->n_pieces; i++)
+        if (p->pieces[i].server == p->server &&
+            !strcmp(p->pieces[i].name, name))
+            return &p->pieces[i];
+    return NULL;
+}
+
+/* Call fn for every tensor that a snapshot has, and its owner. */
+static void each_tensor(fl_pstore *s,
+                        void (*fn)(void *user, const fl_var *v, fl_value *x,
+                                   int index, const fl_piece *k),
+                        void *user)
+{
+    for (fl_entry *e = NULL; (e = fl_map_next(&global_block(s)->vars, e));) {
+        const fl_var *v = e->value;
+        fl_value *x = fl_scope_find(s->opts.scope, v->name);
+        const pullable *k = fl_map_get(&s->pullables, v->name);
+        if (v->persistable && holds_tensor(x) &&
+            !fl_map_get(&s->gradients, v->name) && !lies_in_rows(s, v->name))
+            fn(user, v, x, k ? k->owner : 0, find_piece(s, v->name));
+    }
+}
+
+/* The name of an update's table. */
+static const char *name_table(const fl_update *u)
+{
+    return u->ruled.param ? u->ruled.param : u->grad->name;
+}
+
+static void capture_tensor(void *user, const fl_var *v, fl_value *x, int index,
+                           const fl_piece *k)
+{
+    fl_capture_add(user, index, x, v->name, k ? k->var : v->name,
+                   k ? k->first : 0);
+}
+
+static void add_bytes(void *user, const fl_var *v, fl_value *x, int index,
+                      const fl_piece *k)
+{
+    *(size_t *)user += fl_tensor_bytes(&x->tensor);
+}
+
+/* How many bytes a snapshot may copy. */
+static size_t limit_copies(fl_pstore *s)
+{
+    size_t bytes = 0;
+    each_tensor(s, add_bytes, &bytes);
+    for (int64_t i = 0; i < s->updates.n; i++)
+        if (s->updates.at[i]->table)
+            bytes += (size_t)fl_table_bytes(s->updates.at[i]->table);
+    bytes /= COPIES_PART;
+    return bytes < COPIES_LEAST  ? COPIES_LEAST
+           : bytes > COPIES_MOST ? COPIES_MOST
+                                 : bytes;
+}
+
+static void submit_task(void *store, int index, void (*fn)(void *arg),
+                        void *arg)
+{
+    fl_pstore *s = store;
+    owner *o = &s->owner[index];
+    fl_pool_submit(o->pool, &o->group, fn, arg);
+}
+
+static void settle_owners(void *store)
+{
+    fl_pstore_settle(store);
+}
+
+static fl_err make_writer(fl_pstore *s)
+{
+    const fl_pstore_opts *o = &s->opts;
+    return fl_writer_new(
+        &(fl_writer_opts){.disk = s->env.disk,
+                          .base = o->snapshots,
+                          .server = o->place ? o->place->server : 0,
+                          .servers = o->place ? o->place->n_servers : 1,
+                          .owners = s->owners,
+                          .submit = submit_task,
+                          .settle = settle_owners,
+                          .store = s,
+                          .written = o->written,
+                          .self = o->self},
+        &s->writer);
+}
+
+/* fl_store.cut. */
+static void begin_cut(void *self, const fl_moment *cut)
+{
+    fl_pstore *s = self;
+    if (fl_writer_busy(s->writer)) {
+        FL_WARN("snapshot %lld is not taken: the one before it is still being "
+                "written",
+                (long long)cut->number);
+        return;
+    }
+    fl_capture *c = fl_capture_new(s->owners, limit_copies(s));
+    each_tensor(s, capture_tensor, c);
+    for (int64_t i = 0; i < s->updates.n; i++) {
+        const fl_update *u = s->updates.at[i];
+        if (u->table)
+            fl_capture_add_table(c, u->owner, u->table, name_table(u));
+    }
+    fl_writer_begin(s->writer, c, cut);
+}
+
+/* --- going back to a snapshot --- */
+
+typedef struct loading {
+    fl_pstore *store;
+    const fl_restore *from;
+    fl_err err;
+} loading;
+
+static void load_tensor(void *user, const fl_var *v, fl_value *x, int index,
+                        const fl_piece *k)
+{
+    loading *l = user;
+    fl_pstore *s = l->store;
+    if (l->err)
+        return;
+    l->err = fl_restore_tensor(l->from, k ? k->var : v->name, k ? k->first : 0,
+                               &x->tensor);
+    for (int i = 1; i < s->owners && !l->err; i++) {
+        fl_value *own = fl_scope_find(s->owner[i].scope, v->name);
+        if (own != x && holds_tensor(own))
+            memcpy(own->tensor.data, x->tensor.data,
+                   fl_tensor_bytes(&x->tensor));
+    }
+}
+
+fl_err fl_pstore_load(fl_pstore *s, const fl_restore *from)
+{
+    loading l = {.store = s, .from = from};
+    each_tensor(s, load_tensor, &l);
+    FL_TRY(l.err);
+    for (int64_t i = 0; i < s->updates.n; i++) {
+        const fl_update *u = s->updates.at[i];
+        if (u->table)
+            FL_TRY(
+                fl_restore_table(from, name_table(u), s->opts.place, u->table));
+    }
+    for (int i = 0; i < s->owners; i++) {
+        s->owner[i].rates_due = true;
+        if (s->owner[i].guard && !s->async)
+            fl_undo_start(s->owner[i].guard->undo, fl_restore_version(from));
+    }
+    return FL_OK;
 }
 
 /* --- asynchronous pushes that are kept --- */
@@ -1424,65 +1645,10 @@ static void forget_pusher(void *self, fl_id session)
     }
 }
 
-static bool is_marked_by_all(const fl_pstore *s, const fl_seat *of, int64_t seq)
-{
-    bool all = true;
-    for (int i = 0; i < s->owners && all; i++)
-        all = fl_windows_seen(s->owner[i].guard->windows, of->session, seq);
-    return all;
-}
-
-/* The pushes of a session that all owners have marked. An owner is at most a
- * window behind another, because no push is acknowledged before all have it. */
-static fl_window common_window(const fl_pstore *s, const fl_seat *of)
-{
-    fl_window w = {.base = of->base > FL_WINDOW ? of->base - FL_WINDOW : 0};
-    while (is_marked_by_all(s, of, w.base + 1))
-        w.base++;
-    for (int k = 0; k < FL_WINDOW; k++)
-        if (is_marked_by_all(s, of, w.base + 1 + k))
-            w.ahead |= UINT64_C(1) << k;
-    return w;
-}
-
-/* Whether an owner has applied a push before the one that it was at. */
-static bool came_earlier(const fl_guard *at, const fl_undo_task *push)
-{
-    return fl_windows_seen(at->windows, push->session, push->seq);
-}
-
 void fl_pstore_resume(fl_pstore *s, fl_server *server)
 {
-    fl_undo_task half[FL_OWNERS_MOST];
-    fl_seat seat;
-    int n = 0;
-    if (!s->kept || !s->async)
-        return;
-    for (int64_t i = 0; fl_windows_next(s->owner[0].guard->windows, &i, &seat);)
-        fl_server_rewindow(server, (fl_id){seat.session[0], seat.session[1]},
-                           (int)seat.rank, common_window(s, &seat));
-    for (int i = 0; i < s->owners; i++) {
-        const fl_guard *g = s->owner[i].guard;
-        fl_undo_task task;
-        int at = n;
-        bool known = false;
-        if (!fl_undo_interrupted(g->undo, &task))
-            continue;
-        for (int k = 0; k < n; k++)
-            known |=
-                half[k].seq == task.seq &&
-                !memcmp(half[k].session, task.session, sizeof task.session);
-        while (!known && at > 0 && !came_earlier(g, &half[at - 1]))
-            at--;
-        if (known)
-            continue;
-        memmove(&half[at + 1], &half[at], (size_t)(n++ - at) * sizeof *half);
-        half[at] = task;
-    }
-    for (int i = 0; i < n; i++)
-        fl_server_interrupted(server,
-                              (fl_id){half[i].session[0], half[i].session[1]},
-                              (int)half[i].rank, half[i].seq);
+    if (s->kept && s->async)
+        fl_kept_resume(s->kept, server);
 }
 
 /* --- public functions --- */
@@ -1512,6 +1678,17 @@ size_t fl_pstore_bytes(const fl_program *program, fl_scope *scope)
     return bytes;
 }
 
+bool fl_pstore_lacks(const fl_program *program, fl_scope *scope)
+{
+    const fl_block *b = fl_program_block(program, 0);
+    for (fl_entry *e = NULL; (e = fl_map_next(&b->vars, e));) {
+        const fl_value *x = fl_scope_find(scope, e->key);
+        if (x && fl_value_is_absent(x))
+            return true;
+    }
+    return false;
+}
+
 fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out)
 {
     fl_pstore *s = fl_mem_alloc(sizeof *s);
@@ -1528,6 +1705,8 @@ fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out)
                         .check = check_push,
                         .apply = apply_staged,
                         .read = read_values};
+    if (opts->snapshots)
+        s->ops.cut = begin_cut;
     if (opts->recovery && s->async) {
         s->ops.forget = forget_pusher;
     } else if (opts->recovery) {
@@ -1543,7 +1722,9 @@ fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out)
     s->owner = fl_mem_alloc((size_t)s->owners * sizeof *s->owner);
     for (int i = 0; i < s->owners; i++)
         s->owner[i] = (owner){.store = s, .index = i};
-    const fl_err err = make_store(s);
+    fl_err err = make_store(s);
+    if (!err && opts->snapshots)
+        err = make_writer(s);
     if (err) {
         fl_pstore_free(s);
         return err;
@@ -1556,6 +1737,7 @@ void fl_pstore_free(fl_pstore *s)
 {
     if (!s)
         return;
+    fl_writer_free(s->writer);
     for (int i = 0; i < s->owners; i++)
         fl_pool_free(s->owner[i].pool);
     for (int64_t i = 0; i < s->updates.n; i++)
@@ -1576,6 +1758,13 @@ void fl_pstore_free(fl_pstore *s)
     pthread_mutex_destroy(&s->lock);
     fl_arena_free(s->arena);
     fl_mem_free(s);
+}
+
+void fl_pstore_settle(fl_pstore *s)
+{
+    for (int i = 0; i < s->owners; i++)
+        if (s->owner[i].pool) /* else the store is not complete */
+            (void)!fl_pool_wait(s->owner[i].pool, &s->owner[i].group, -1);
 }
 
 const fl_store *fl_pstore_ops(const fl_pstore *s)

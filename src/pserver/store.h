@@ -17,6 +17,7 @@
 #include "exec/exe.h"
 #include "protocol/server.h"
 #include "pserver/recovery.h"
+#include "pserver/restore.h"
 
 typedef struct fl_pstore fl_pstore;
 
@@ -36,28 +37,45 @@ typedef struct fl_pstore_opts {
                               end with the process */
     size_t max_answer; /* bytes of values in an answer; 0: as many as a message
                           can carry */
-    void *self;        /* first argument of the callbacks */
+    const fl_placement *place; /* whose pieces the variables are; NULL: whole
+                                  variables */
+    const char *snapshots; /* directory of snapshots; NULL: none are taken */
+    void *self;            /* first argument of the callbacks */
     /* A round or push was applied; `why` is the error, or NULL. Thread: an
      * owner's. */
     void (*applied)(void *self, const char *why);
     /* Send the answer to a pull; m is borrowed. Thread: an owner's. */
     void (*answer)(void *self, fl_peer to, const fl_msg *m);
+    /* A snapshot was written; `why` is the error, or NULL. Thread: the one that
+     * has written it. */
+    void (*written)(void *self, int64_t number, const char *why);
 } fl_pstore_opts;
 
 /* Bytes of all values that a store with these would hold, without tables. */
 size_t fl_pstore_bytes(const fl_program *program, fl_scope *scope);
 
+/* Whether the startup program has left values absent: the state has them. */
+bool fl_pstore_lacks(const fl_program *program, fl_scope *scope);
+
 /* Own: *out is new; all that opts points to outlives it. Err: EINVAL, ENOENT.
  */
 fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out) FL_MUST_CHECK;
 
-/* Asynchronous, after a restart: tell the machine which pushes were applied,
- * and which ones in part. */
+/* Right after fl_pstore_new: take the values of a snapshot in place of those of
+ * the startup program. Err: EINVAL: it is of another program; EPROTO: it is
+ * damaged; ENOENT: a part is not there; ENOMEM, EIO. */
+fl_err fl_pstore_load(fl_pstore *s, const fl_restore *from) FL_MUST_CHECK;
+
+/* Asynchronous, after a restart: see fl_kept_resume. */
 void fl_pstore_resume(fl_pstore *s, fl_server *server);
 
 /* Finish all rounds and pulls, then end the threads. NULL is fine.
  * Blocks: until they are finished. */
 void fl_pstore_free(fl_pstore *s);
+
+/* Wait until the owners have nothing to do. Nothing may be in the course of
+ * being applied, because the report of it may wait for the caller. */
+void fl_pstore_settle(fl_pstore *s);
 
 /* What the state machine of the server calls. Thread: the machine's. */
 const fl_store *fl_pstore_ops(const fl_pstore *s);

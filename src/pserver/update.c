@@ -30,7 +30,6 @@
 #include "table/file.h"
 
 enum {
-    UNALIGNED = 1024, /* elements that are copied at a time to align them */
     CHUNK = 16384 /* bytes of gradient at a time; with as many of the parameter
                      they fit the first-level cache */
 };
@@ -44,27 +43,32 @@ typedef struct adder {
     size_t have; /* bytes of `torn` that are set */
 } adder;
 
-static void add_elements(adder *s, const void *x, size_t n)
+/* The bytes of a message have any alignment. */
+FL_CLONES static void add_f32(size_t n, const char *x, float *to)
 {
-    if (s->one == sizeof(double))
-        fl_add_f64((int64_t)n, x, (double *)s->to);
-    else
-        fl_add_f32((int64_t)n, x, (float *)s->to);
-    s->to += n * s->one;
+    for (size_t i = 0; i < n; i++) {
+        float one;
+        memcpy(&one, x + i * sizeof one, sizeof one);
+        to[i] += one;
+    }
 }
 
-static void add_aligned(adder *s, const char *at, size_t n)
+FL_CLONES static void add_f64(size_t n, const char *x, double *to)
 {
-    double some[UNALIGNED];
-    if ((uintptr_t)at % s->one == 0) {
-        add_elements(s, at, n);
-        return;
+    for (size_t i = 0; i < n; i++) {
+        double one;
+        memcpy(&one, x + i * sizeof one, sizeof one);
+        to[i] += one;
     }
-    for (size_t m; n; n -= m, at += m * s->one) {
-        m = n < UNALIGNED ? n : UNALIGNED;
-        memcpy(some, at, m * s->one);
-        add_elements(s, some, m);
-    }
+}
+
+static void add_elements(adder *s, const char *x, size_t n)
+{
+    if (s->one == sizeof(double))
+        add_f64(n, x, (double *)s->to);
+    else
+        add_f32(n, x, (float *)s->to);
+    s->to += n * s->one;
 }
 
 static void add_span(adder *s, const char *at, size_t size)
@@ -80,7 +84,7 @@ static void add_span(adder *s, const char *at, size_t size)
         add_elements(s, s->torn, 1);
     }
     const size_t n = size / s->one;
-    add_aligned(s, at, n);
+    add_elements(s, at, n);
     s->have = size - n * s->one;
     memcpy(s->torn, at + n * s->one, s->have);
 }
@@ -597,13 +601,11 @@ static bool has_rows(const fl_update *u, const fl_value *v)
 static fl_err guard_rows(const fl_update *u, const fl_value *v)
 {
     const fl_rows *g = &u->mean->rows;
-    const size_t row =
-        g->n ? fl_tensor_bytes(&v->tensor) / (size_t)v->tensor.shape.dim[0] : 0;
-    for (int64_t i = 0; i < g->n; i++)
-        FL_TRY(fl_guard_add(
-            u->guard,
-            (char *)v->tensor.data + (size_t)fl_rows_index(g)[i] * row, row));
-    return FL_OK;
+    const fl_tensor *t = &v->tensor;
+    const size_t row = g->n ? fl_tensor_bytes(t) / (size_t)t->shape.dim[0] : 0;
+    return fl_undo_add_rows(u->guard->undo,
+                            fl_dense_offset(u->guard->dense, t->data), t->data,
+                            row, g->n, fl_rows_index(g));
 }
 
 static fl_err guard_plan(const fl_update *u)

@@ -131,16 +131,20 @@ void fl_mapping_unref(fl_mapping *m)
     fl_mem_free(m);
 }
 
+fl_err fl_mapping_extend(fl_mapping *m, size_t from, size_t to)
+{
+    if (m->fd < 0 || to > m->reserve)
+        return fl_fail(FL_ENOMEM, "%s: cannot have %zu bytes, at most %zu",
+                       m->path, to, m->fd < 0 ? m->size : m->reserve);
+    FL_TRY(allocate_bytes(m->fd, m->path, from, to));
+    if (to > m->size)
+        m->size = to;
+    return FL_OK;
+}
+
 fl_err fl_mapping_grow(fl_mapping *m, size_t size)
 {
-    if (size <= m->size)
-        return FL_OK;
-    if (m->fd < 0 || size > m->reserve)
-        return fl_fail(FL_ENOMEM, "%s: cannot have %zu bytes, at most %zu",
-                       m->path, size, m->fd < 0 ? m->size : m->reserve);
-    FL_TRY(allocate_bytes(m->fd, m->path, m->size, size));
-    m->size = size;
-    return FL_OK;
+    return size <= m->size ? FL_OK : fl_mapping_extend(m, m->size, size);
 }
 
 void fl_mapping_shrink(fl_mapping *m, size_t size)

@@ -32,6 +32,10 @@ void fl_mapping_unref(fl_mapping *m); /* NULL is fine; the file stays */
  * and the address does not change. Err: ENOMEM, and nothing has changed. */
 fl_err fl_mapping_grow(fl_mapping *m, size_t size) FL_MUST_CHECK;
 
+/* Give the bytes from .. to of the file room on its file system; those between
+ * its end and `from` must not be touched. Err: as fl_mapping_grow. */
+fl_err fl_mapping_extend(fl_mapping *m, size_t from, size_t to) FL_MUST_CHECK;
+
 /* Give back the memory behind the first `size` bytes. */
 void fl_mapping_shrink(fl_mapping *m, size_t size);
 

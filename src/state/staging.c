@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* staging.c - entries in one file, the bytes of pushes in another.
+/* staging.c - keeps the entries of pushes in one file and their bytes in
+ * another.
  *
  * Which bytes are free is known in memory only: after a restart, those that no
  * entry names. An entry whose session is forgotten stays in its place, marked
@@ -17,7 +18,7 @@
 #include <string.h>
 
 enum {
-    LINE = 64,             /* bytes; alignment of room */
+    LINE = 64,             /* bytes; alignment of a room */
     FIRST = 64 << 10,      /* bytes of the entries' file at first */
     STEP = 1 << 20,        /* bytes by which the bytes' file grows */
     ENTRIES_MOST = 1 << 30 /* bytes of all entries */
@@ -27,8 +28,8 @@ typedef struct entry {
     uint64_t session[2];
     int64_t rank, seq, round, count;
     uint64_t offset, size;
-    uint32_t crc;  /* of all that is above */
-    uint32_t dead; /* 1: nobody needs the push */
+    uint32_t crc;  /* of all fields above */
+    uint32_t dead; /* 1: the push is not needed any more */
 } entry;
 
 typedef struct entries {
@@ -37,17 +38,17 @@ typedef struct entries {
     entry at[];
 } entries;
 
-/* Bytes that are in use. */
+/* A range of bytes that is in use. */
 typedef struct room {
     size_t from, end;
-    void *at;   /* as it was given to the user; NULL: the user is gone */
-    bool named; /* by an entry */
+    void *at;   /* the address for the user; NULL: given back */
+    bool named; /* an entry refers to this range */
 } room;
 
 struct fl_staging {
     pthread_mutex_t lock;
     fl_mapping *list, *bytes;
-    FL_VEC(room) rooms; /* in order */
+    FL_VEC(room) rooms; /* in the order of offsets */
 };
 
 static entries *entries_of(const fl_staging *s)
@@ -82,7 +83,7 @@ static void free_room(fl_staging *s, int64_t i)
         fl_remove(&s->rooms, i);
 }
 
-/* The first gap of `size` bytes; *i: the number of the room behind it. */
+/* The first gap of `size` bytes. *i becomes the index of the room after it. */
 static size_t find_gap(const fl_staging *s, size_t size, int64_t *i)
 {
     size_t from = 0;
@@ -94,7 +95,7 @@ static size_t find_gap(const fl_staging *s, size_t size, int64_t *i)
     return from;
 }
 
-/* Make sure that all rooms can get an entry. */
+/* Make sure that there is space for an entry for every room. */
 static fl_err reserve_entries(fl_staging *s)
 {
     const size_t n = (size_t)entries_of(s)->count + (size_t)s->rooms.n + 1;
@@ -141,7 +142,7 @@ void fl_staging_give(fl_staging *s, void *at)
 
 /* --- entries --- */
 
-/* The number of the room that an entry names. */
+/* The index of the room that an entry refers to. */
 static int64_t room_of(const fl_staging *s, const entry *e)
 {
     for (int64_t i = 0; i < s->rooms.n; i++)

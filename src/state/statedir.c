@@ -32,7 +32,8 @@
 #include <unistd.h>
 
 enum {
-    LAYOUT = 1,       /* version of all files of a state */
+    BLOCK = 512,      /* bytes; what st_blocks counts */
+    LAYOUT = 3,       /* version of all files of a state */
     NAME_DIGITS = 12, /* of the job's digest in the name of its directory */
     HEAD_BYTES = 4096,
     NUMBERS = 0x01020304, /* how this machine orders bytes */
@@ -54,6 +55,7 @@ typedef struct head {
     uint64_t generation; /* counts rollbacks */
     uint64_t ready;      /* 1: complete */
     uint64_t over;       /* 1: its job has ended */
+    char launch[64];     /* FLUID_JOB of the last process that held it */
 } head;
 
 struct fl_statedir {
@@ -98,6 +100,8 @@ static int64_t room_of(const char *base)
 static char *path_in(const char *base, const fl_statedir_opts *o)
 {
     fl_str s = {0};
+    if (o->name)
+        return fl_path_join(base, o->name);
     fl_str_printf(&s, "%s/%.*s-server-%d", base, NAME_DIGITS, o->job,
                   o->server);
     return fl_str_take(&s);
@@ -118,22 +122,27 @@ static fl_err too_small(int n, char *const *base, const fl_statedir_opts *o)
     return err;
 }
 
+/* The directory that has the state, or NULL. Own: new. */
+static char *find_path(int n, char *const *base, const fl_statedir_opts *o)
+{
+    struct stat st;
+    for (int i = 0; i < n; i++) {
+        char *path = path_in(base[i], o);
+        if (!stat(path, &st))
+            return path;
+        fl_mem_free(path);
+    }
+    return NULL;
+}
+
 /* The directory that has the state, or else the first with room for it. Own:
  * *out. */
 static fl_err choose_path(const fl_statedir_opts *o, char **out)
 {
     char *base[2];
     const int n = list_bases(o->base, base);
-    struct stat st;
     fl_err err = FL_OK;
-    *out = NULL;
-    for (int i = 0; i < n && !*out; i++) {
-        *out = path_in(base[i], o);
-        if (stat(*out, &st)) {
-            fl_mem_free(*out);
-            *out = NULL;
-        }
-    }
+    *out = find_path(n, base, o);
     for (int i = 0; i < n && !*out; i++)
         if (room_of(base[i]) >= (int64_t)o->need)
             *out = path_in(base[i], o);
@@ -150,8 +159,7 @@ static fl_err path_failed(const char *path, const char *what)
                    path, what, strerror(errno));
 }
 
-/* Make a directory that only this user may enter, or check that it is one. */
-static fl_err make_private(const char *path)
+fl_err fl_statedir_make_private(const char *path)
 {
     struct stat st;
     if (mkdir(path, 0700) && errno != EEXIST)
@@ -161,7 +169,7 @@ static fl_err make_private(const char *path)
     if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022)
         return fl_fail(FL_EINVAL,
                        "%s is no directory that only its owner, this user, may "
-                       "write to; remove it or set FLUID_STATE_DIR",
+                       "write to; remove it, or name another one",
                        path);
     return FL_OK;
 }
@@ -247,7 +255,7 @@ static fl_err take_lock(fl_statedir *d, const fl_statedir_opts *o)
     char *path = fl_path_join(d->path, "lock");
     fl_err err = FL_OK;
     for (bool taken = false; !err && !taken;) {
-        err = make_private(d->path);
+        err = fl_statedir_make_private(d->path);
         if (!err)
             err = try_lock(path, &t, &taken);
         if (err || taken)
@@ -406,6 +414,15 @@ static fl_err make_state(fl_statedir *d, const fl_statedir_opts *o)
     return FL_OK;
 }
 
+/* Make the state from a copy that is elsewhere, if there is one. */
+static fl_err fill_state(fl_statedir *d, const fl_statedir_opts *o)
+{
+    bool filled;
+    fl_statedir_visit(d, drop_file, d);
+    FL_TRY(o->fill(o->fill_self, fl_path_base(d->path), d->path, &filled));
+    return filled ? find_state(d, o) : FL_OK;
+}
+
 /* --- public functions --- */
 
 fl_err fl_statedir_open(const fl_statedir_opts *o, fl_statedir **out)
@@ -415,21 +432,47 @@ fl_err fl_statedir_open(const fl_statedir_opts *o, fl_statedir **out)
     fl_err err = choose_path(o, &d->path);
     if (!err) {
         char *base = fl_path_parent(d->path);
-        err = make_private(base);
+        err = fl_statedir_make_private(base);
         fl_mem_free(base);
     }
     if (!err)
         err = take_lock(d, o);
     if (!err)
         err = find_state(d, o);
+    if (!err && !d->found && o->fill)
+        err = fill_state(d, o);
+    if (!err && !d->found && o->existing) {
+        fl_statedir_remove(d);
+        err = fl_fail(FL_ENOENT, "%s has no state any more", d->path);
+    }
     if (!err && !d->found)
         err = make_state(d, o);
     if (err) {
         fl_statedir_close(d);
         return err;
     }
+    const char *launch = fl_flag_text("FLUID_JOB");
+    snprintf(d->head->launch, sizeof d->head->launch, "%s",
+             launch ? launch : "");
     *out = d;
     return FL_OK;
+}
+
+fl_err fl_statedir_find(const char *name, char **out)
+{
+    char *base[2];
+    const int n = list_bases(NULL, base);
+    *out = NULL;
+    for (int i = 0; i < n; i++) {
+        fl_statedir_info info;
+        char *path = fl_path_join(base[i], name);
+        if (!*out && !fl_statedir_look(path, &info) && info.ready)
+            *out = path;
+        else
+            fl_mem_free(path);
+        fl_mem_free(base[i]);
+    }
+    return *out ? FL_OK : fl_fail(FL_ENOENT, "there is no state %s", name);
 }
 
 void fl_statedir_close(fl_statedir *d)
@@ -501,7 +544,7 @@ static void add_size(void *user, const char *name)
     struct stat st;
     char *path = fl_path_join(at[0], name);
     if (!stat(path, &st))
-        *(int64_t *)at[1] += st.st_size;
+        *(int64_t *)at[1] += (int64_t)st.st_blocks * BLOCK;
     fl_mem_free(path);
 }
 
@@ -520,25 +563,49 @@ static void look_at_lock(const char *path, fl_statedir_info *out)
     close(fd);
 }
 
-fl_err fl_statedir_look(const char *path, fl_statedir_info *out)
+static fl_err read_head(const char *path, head *h)
 {
-    fl_statedir d = {.path = (char *)path};
-    head h = {0};
     char *file = fl_path_join(path, "head");
     const int fd = open(file, O_RDONLY | O_CLOEXEC);
     const fl_err err = fd < 0 ? path_failed(file, "open it") : FL_OK;
     fl_mem_free(file);
     if (err)
         return err;
-    const ssize_t n = pread(fd, &h, sizeof h, 0);
+    const ssize_t n = pread(fd, h, sizeof *h, 0);
     close(fd);
-    if (n != sizeof h || memcmp(h.magic, magic, sizeof magic))
+    if (n != sizeof *h || memcmp(h->magic, magic, sizeof magic))
         return fl_fail(FL_EINVAL, "%s is no state of a server", path);
+    return FL_OK;
+}
+
+bool fl_statedir_waits(const fl_statedir_opts *o)
+{
+    char *base[2];
+    const int n = list_bases(o->base, base);
+    fl_statedir d = {.path = find_path(n, base, o)};
+    fl_statedir_info info = {0};
+    head h;
+    const bool waits = d.path && !read_head(d.path, &h) && h.ready && !h.over &&
+                       !check_head(&d, &h, o);
+    if (waits)
+        look_at_lock(d.path, &info);
+    fl_mem_free(d.path);
+    for (int i = 0; i < n; i++)
+        fl_mem_free(base[i]);
+    return waits && !info.pid;
+}
+
+fl_err fl_statedir_look(const char *path, fl_statedir_info *out)
+{
+    fl_statedir d = {.path = (char *)path};
+    head h;
+    FL_TRY(read_head(path, &h));
     *out = (fl_statedir_info){.server = h.server,
                               .incarnation = (int64_t)h.incarnation,
                               .ready = h.ready,
                               .over = h.over};
     snprintf(out->job, sizeof out->job, "%.32s", h.job);
+    snprintf(out->launch, sizeof out->launch, "%.63s", h.launch);
     void *user[2] = {(void *)path, &out->bytes};
     fl_statedir_visit(&d, add_size, user);
     look_at_lock(path, out);
@@ -555,11 +622,25 @@ void fl_statedir_each(void (*fn)(void *user, const char *path), void *user)
         const fl_err err = disk->list(disk, base[i], &names);
         for (int64_t k = 0; k < names.n && !err; k++) {
             char *path = fl_path_join(base[i], names.at[k]);
-            if (strstr(names.at[k], "-server-"))
+            if (strstr(names.at[k], "server-"))
                 fn(user, path);
             fl_mem_free(path);
         }
         fl_file_names_fini(&names);
         fl_mem_free(base[i]);
     }
+}
+
+static void sweep_state(void *user, const char *path)
+{
+    fl_statedir_info info;
+    if (fl_statedir_look(path, &info) || info.pid || strcmp(info.launch, user))
+        return;
+    fl_statedir d = {.path = (char *)path};
+    fl_statedir_remove(&d);
+}
+
+void fl_statedir_sweep(const char *launch)
+{
+    fl_statedir_each(sweep_state, (void *)launch);
 }

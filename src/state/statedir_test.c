@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
 #include "state/test_state.h"
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -50,6 +52,57 @@ static void an_incomplete_state_is_made_anew(void)
     fl_statedir_close(d);
 }
 
+static void a_state_with_a_name_is_found_without_its_job(void)
+{
+    fl_statedir_opts o = test_state_opts();
+    fl_statedir *d;
+    char *path;
+    setenv("FLUID_STATE_DIR", o.base, 1);
+    o.name = "pserver-host:7164";
+    o.existing = true;
+    CHECK_ERR(fl_statedir_find(o.name, &path), FL_ENOENT,
+              "there is no state pserver-host:7164");
+    CHECK_ERR(fl_statedir_open(&o, &d), FL_ENOENT, "has no state any more");
+    o.existing = false;
+    CHECK_OK(fl_statedir_open(&o, &d));
+    CHECK(fl_statedir_find(o.name, &path) == FL_ENOENT); /* not complete */
+    fl_statedir_ready(d);
+    fl_statedir_close(d);
+    CHECK_OK(fl_statedir_find(o.name, &path));
+    o.existing = true;
+    CHECK_OK(fl_statedir_open(&o, &d));
+    CHECK_STR(path, fl_statedir_path(d));
+    fl_statedir_remove(d);
+    fl_statedir_close(d);
+    fl_mem_free(path);
+    unsetenv("FLUID_STATE_DIR");
+}
+
+static void a_state_waits_for_its_server_alone(void)
+{
+    fl_statedir_opts o = test_state_opts();
+    CHECK(!fl_statedir_waits(&o)); /* there is none */
+    fl_statedir *d = test_state();
+    CHECK(!fl_statedir_waits(&o)); /* it is not complete */
+    fl_statedir_ready(d);
+    fl_statedir_close(d);
+    CHECK(fl_statedir_waits(&o));
+    o.owners = 3;
+    CHECK(!fl_statedir_waits(&o));
+    o.owners = 1;
+    o.job = "00112233445566778899aabbccddee00"; /* the same first digits */
+    CHECK(!fl_statedir_waits(&o));
+    o.job = TEST_JOB;
+    d = test_state();
+    CHECK(fl_statedir_found(d)); /* asking changes nothing */
+    fl_statedir_over(d);
+    fl_statedir_close(d);
+    CHECK(!fl_statedir_waits(&o));
+    d = test_state();
+    fl_statedir_remove(d);
+    fl_statedir_close(d);
+}
+
 static void a_foreign_state_is_refused(void)
 {
     fl_statedir_opts o = test_state_opts();
@@ -87,6 +140,7 @@ static void hold_state(void *arg)
     const int *pipes = arg; /* to the test, from the test */
     char byte = 'x';
     fl_statedir *d = test_state();
+    fl_statedir_ready(d);
     if (write(pipes[1], &byte, 1) != 1 || read(pipes[2], &byte, 1) != 0)
         _exit(1);
     fl_statedir_close(d);
@@ -115,7 +169,8 @@ static void the_holder_of_a_state_is_named(void)
     CHECK_OK(fl_statedir_look(path, &info));
     CHECK_INT(info.pid, pid);
     CHECK_STR(info.job, TEST_JOB);
-    CHECK(!info.ready && info.bytes > 0 && info.command[0]);
+    CHECK(info.ready && info.bytes > 0 && info.command[0]);
+    CHECK(!fl_statedir_waits(&o));
     close(down[1]);
     close(down[0]);
     CHECK_INT(waitpid(pid, &status, 0), pid);
@@ -173,6 +228,42 @@ static void memory_grows_in_place_and_names_a_full_directory(void)
     fl_statedir_close(d);
 }
 
+static void room_that_no_byte_has_is_not_counted(void)
+{
+    enum {
+        FAR = 16 << 20
+    };
+    fl_mapping *m;
+    fl_statedir_info info;
+    fl_statedir *d = test_state();
+    CHECK_OK(fl_statedir_map(d, "x", 4096, 2 * FAR, &m));
+    CHECK_OK(fl_mapping_extend(m, FAR, FAR + 4096));
+    CHECK_INT((int64_t)fl_mapping_size(m), FAR + 4096);
+    ((char *)fl_mapping_at(m))[FAR + 4095] = 1;
+    CHECK_OK(fl_statedir_look(fl_statedir_path(d), &info));
+    CHECK(info.bytes >= 2 * 4096 && info.bytes < FAR);
+    CHECK_ERR(fl_mapping_extend(m, FAR, 3 * FAR), FL_ENOMEM, "at most");
+    fl_mapping_unref(m);
+    fl_statedir_remove(d);
+    fl_statedir_close(d);
+}
+
+static void a_launcher_removes_what_its_servers_left(void)
+{
+    char path[512];
+    setenv("FLUID_STATE_DIR", fl_test_dir(), 1);
+    setenv("FLUID_JOB", "12.34", 1);
+    fl_statedir *d = test_state();
+    unsetenv("FLUID_JOB");
+    snprintf(path, sizeof path, "%s", fl_statedir_path(d));
+    fl_statedir_close(d);
+    fl_statedir_sweep("12.35");
+    CHECK(!access(path, F_OK));
+    fl_statedir_sweep("12.34");
+    CHECK(access(path, F_OK));
+    unsetenv("FLUID_STATE_DIR");
+}
+
 static void rubbish_is_no_state(void)
 {
     char path[512], file[600];
@@ -191,6 +282,9 @@ static void rubbish_is_no_state(void)
 const fl_test fl_tests[] = {
     {"a state outlives its process", a_state_outlives_its_process},
     {"an incomplete state is made anew", an_incomplete_state_is_made_anew},
+    {"a state with a name is found without its job",
+     a_state_with_a_name_is_found_without_its_job},
+    {"a state waits for its server alone", a_state_waits_for_its_server_alone},
     {"a foreign state is refused and stays", a_foreign_state_is_refused},
     {"a state that does not fit is refused with both sizes",
      a_state_that_does_not_fit_is_refused},
@@ -199,6 +293,10 @@ const fl_test fl_tests[] = {
      a_child_that_lives_on_does_not_hold_the_state},
     {"mapped memory grows in place, and a full directory is named",
      memory_grows_in_place_and_names_a_full_directory},
+    {"room that no byte of a state has is not counted",
+     room_that_no_byte_has_is_not_counted},
+    {"a launcher removes what its servers have left",
+     a_launcher_removes_what_its_servers_left},
     {"rubbish is no state", rubbish_is_no_state},
     {0},
 };

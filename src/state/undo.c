@@ -20,6 +20,7 @@
 enum {
     PAGE = 4096,
     FIRST = 64 << 10, /* bytes of a log at first */
+    AHEAD = 16,       /* rows between prefetch and copy */
     UPDATE_AT = 33,   /* bits of the cursor: task 16, update 15, block 32, */
     TASK_AT = 48      /* live 1 */
 };
@@ -87,18 +88,31 @@ static size_t padded(uint64_t bytes)
     return (size_t)(bytes + 7) / 8 * 8;
 }
 
+/* Make sure that the log has `end` bytes. */
+static fl_err reserve_log(fl_mapping *m, size_t end)
+{
+    size_t size = fl_mapping_size(m);
+    if (end <= size)
+        return FL_OK;
+    while (size < end)
+        size *= 2;
+    return fl_mapping_grow(m, size);
+}
+
+static char *write_place(char *to, place p, const void *at)
+{
+    memcpy(to, &p, sizeof p);
+    memcpy(to + sizeof p, at, p.bytes);
+    return to + sizeof p + padded(p.bytes);
+}
+
 static fl_err add_place(fl_mapping *m, size_t from, size_t *n, place p,
                         const void *at)
 {
-    const size_t end = from + *n + sizeof p + padded(p.bytes);
-    size_t size = fl_mapping_size(m);
-    while (size < end)
-        size *= 2;
-    FL_TRY(fl_mapping_grow(m, size));
-    char *to = (char *)fl_mapping_at(m) + from + *n;
-    memcpy(to, &p, sizeof p);
-    memcpy(to + sizeof p, at, p.bytes);
-    *n += sizeof p + padded(p.bytes);
+    const size_t bytes = sizeof p + padded(p.bytes);
+    FL_TRY(reserve_log(m, from + *n + bytes));
+    write_place((char *)fl_mapping_at(m) + from + *n, p, at);
+    *n += bytes;
     return FL_OK;
 }
 
@@ -207,6 +221,12 @@ bool fl_undo_rates_due(const fl_undo *u)
 
 /* --- a task --- */
 
+void fl_undo_start(fl_undo *u, int64_t done)
+{
+    u->rec->cursor = cursor_of(((uint64_t)done - 1) & 0xffff, 0, 0, false);
+    u->rec->done = (uint64_t)done;
+}
+
 void fl_undo_begin(fl_undo *u, const fl_undo_task *task)
 {
     record *r = u->rec;
@@ -241,6 +261,28 @@ fl_err fl_undo_add(fl_undo *u, uint32_t space, uint64_t offset, const void *at,
                    size_t bytes)
 {
     return add_place(u->map, PAGE, &u->n, (place){offset, bytes, space}, at);
+}
+
+/* The rows lie far apart, so that each costs a wait for memory unless it is
+ * asked for early. */
+fl_err fl_undo_add_rows(fl_undo *u, uint64_t offset, const void *at, size_t row,
+                        int64_t n, const int64_t *index)
+{
+    const size_t bytes = (size_t)n * (sizeof(place) + padded(row));
+    FL_TRY(reserve_log(u->map, PAGE + u->n + bytes));
+    const char *from = at;
+    char *to = (char *)u->rec + PAGE + u->n;
+    for (int64_t i = 0; i < n; i++) {
+        if (i + AHEAD < n) { /* a row may lie on two cache lines */
+            const char *soon = from + (size_t)index[i + AHEAD] * row;
+            __builtin_prefetch(soon, 1);
+            __builtin_prefetch(soon + row - 1, 1);
+        }
+        const size_t skip = (size_t)index[i] * row;
+        to = write_place(to, (place){offset + skip, row, 0}, from + skip);
+    }
+    u->n += bytes;
+    return FL_OK;
 }
 
 static void set_cursor(fl_undo *u, uint64_t update, int64_t block, bool live)

@@ -67,6 +67,9 @@ bool fl_undo_interrupted(const fl_undo *u, fl_undo_task *task);
 /* Whether the learning rates are due before the next task. */
 bool fl_undo_rates_due(const fl_undo *u);
 
+/* In a new state: that many tasks are finished. */
+void fl_undo_start(fl_undo *u, int64_t done);
+
 /* Begin a task, or go on with it if it was interrupted. */
 void fl_undo_begin(fl_undo *u, const fl_undo_task *task);
 
@@ -80,6 +83,11 @@ bool fl_undo_written(const fl_undo *u, int64_t block);
  * it was. */
 fl_err fl_undo_add(fl_undo *u, uint32_t space, uint64_t offset, const void *at,
                    size_t bytes) FL_MUST_CHECK;
+
+/* Add rows of dense memory: `row` bytes each, numbered from `at` on, which lies
+ * at `offset` of space 0. */
+fl_err fl_undo_add_rows(fl_undo *u, uint64_t offset, const void *at, size_t row,
+                        int64_t n, const int64_t *index) FL_MUST_CHECK;
 
 /* From now on the block may be written. */
 void fl_undo_arm(fl_undo *u, int64_t block);

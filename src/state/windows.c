@@ -21,6 +21,7 @@ enum {
 typedef struct copy {
     int64_t base;
     uint64_t ahead;
+    int64_t step, first;
 } copy;
 
 typedef struct seat {
@@ -86,17 +87,20 @@ bool fl_windows_seen(const fl_windows *w, const uint64_t session[2],
            (seq - c->base <= 64 && (c->ahead >> (seq - c->base - 1) & 1));
 }
 
-fl_err fl_windows_mark(fl_windows *w, const uint64_t session[2], int64_t rank,
-                       int64_t seq)
+fl_err fl_windows_mark(fl_windows *w, const fl_seat *of, int64_t seq)
 {
-    seat *s = find_seat(w, session);
+    seat *s = find_seat(w, of->session);
     if (!s)
-        FL_TRY(make_seat(w, session, rank, &s));
+        FL_TRY(make_seat(w, of->session, of->rank, &s));
     copy c = *selected(s);
     const uint64_t other = ~fl_word_get(&s->selector) & 1;
     c.ahead |= UINT64_C(1) << (seq - c.base - 1);
     for (; c.ahead & 1; c.ahead >>= 1)
         c.base++;
+    if (of->step > c.step) {
+        c.step = of->step;
+        c.first = of->first;
+    }
     s->copy[other] = c;
     fl_failpoint_hit("owner.window");
     fl_word_set(&s->selector, other);
@@ -122,7 +126,9 @@ bool fl_windows_next(const fl_windows *w, int64_t *cursor, fl_seat *out)
     *out = (fl_seat){.session = {s->session[0], s->session[1]},
                      .rank = s->rank,
                      .base = c->base,
-                     .ahead = c->ahead};
+                     .ahead = c->ahead,
+                     .step = c->step,
+                     .first = c->first};
     return true;
 }
 

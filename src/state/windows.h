@@ -20,6 +20,8 @@ typedef struct fl_seat {
     int64_t rank;
     int64_t base;
     uint64_t ahead;
+    int64_t step, first; /* the newest step that has a position, and the number
+                            of its first push; 0: none */
 } fl_seat;
 
 /* Own: *out is new; d outlives it. Err: those of fl_statedir_map. */
@@ -31,9 +33,9 @@ void fl_windows_free(fl_windows *w); /* NULL is fine */
 bool fl_windows_seen(const fl_windows *w, const uint64_t session[2],
                      int64_t seq);
 
-/* Mark a push that is not marked; it is at most 64 above `base`. Err: ENOMEM.
- */
-fl_err fl_windows_mark(fl_windows *w, const uint64_t session[2], int64_t rank,
+/* Mark a push that is not marked; it is at most 64 above `base`. `of` names
+ * session and rank, and the step of the push. Err: ENOMEM. */
+fl_err fl_windows_mark(fl_windows *w, const fl_seat *of,
                        int64_t seq) FL_MUST_CHECK;
 
 /* The session pushes no more. */

@@ -15,7 +15,7 @@
  * translation of the address. So ids are looked up in blocks, in short passes,
  * in which many loads wait at the same time:
  *
- *     prefetch  the buckets of all ids
+ *     prefetch  the buckets of all ids; when reading, a block ahead
  *     match     tags, and prefetch the rows that have the right one
  *     resolve   compare ids, and use the rows
  *
@@ -746,11 +746,10 @@ static inline void prefetch_matches(const fl_table *t, block *b, int64_t i,
 
 /* Match the tags of all ids of a block. If a home is full and no tag matches,
  * the row may be in the next bucket, which a second pass searches. */
-FL_CLONES static void probe_block(const fl_table *t, block *b, size_t touched)
+FL_CLONES static void match_block(const fl_table *t, block *b, size_t touched)
 {
     int16_t late[BLOCK];
     int n_late = 0;
-    prefetch_buckets(t, b);
     for (int64_t i = 0; i < b->n; i++) {
         prefetch_matches(t, b, i, touched);
         if (b->match[i] || count_rows(b->bucket[i]) < t->bucket_rows)
@@ -762,6 +761,12 @@ FL_CLONES static void probe_block(const fl_table *t, block *b, size_t touched)
     }
     for (int k = 0; k < n_late; k++)
         prefetch_matches(t, b, late[k], touched);
+}
+
+static void probe_block(const fl_table *t, block *b, size_t touched)
+{
+    prefetch_buckets(t, b);
+    match_block(t, b, touched);
 }
 
 /* Find the row among the matches, or by a search if it may be elsewhere. */
@@ -793,15 +798,26 @@ static void run_task(const row_task *k, block *b, int64_t at)
     }
 }
 
+/* Ids from `at` on, at most a block of n. */
+static void begin_block(const fl_table *t, block *b, int64_t at, int64_t n,
+                        const int64_t *id)
+{
+    b->n = n - at < BLOCK ? n - at : BLOCK;
+    b->id = id + at;
+    prefetch_buckets(t, b);
+}
+
+/* The buckets of the next block arrive while this one is read. */
 static void read_ids(const row_task *k, int64_t n, const int64_t *id)
 {
     const size_t touched = clamp_touched(k->touched);
-    block b;
-    for (int64_t at = 0; at < n; at += b.n) {
-        b.n = n - at < BLOCK ? n - at : BLOCK;
-        b.id = id + at;
-        probe_block(k->table, &b, touched);
-        run_task(k, &b, at);
+    block b[2];
+    begin_block(k->table, &b[0], 0, n, id);
+    for (int64_t at = 0, i = 0; at < n; at += BLOCK, i ^= 1) {
+        if (at + BLOCK < n)
+            begin_block(k->table, &b[i ^ 1], at + BLOCK, n, id);
+        match_block(k->table, &b[i], touched);
+        run_task(k, &b[i], at);
     }
 }
 
@@ -1093,6 +1109,15 @@ fl_err fl_table_read(const fl_table *t, int state, int64_t n, const int64_t *id,
                         .out = out->data};
     read_ids(&k, n, id);
     return FL_OK;
+}
+
+bool fl_table_copy(const fl_table *t, int64_t id, void *to)
+{
+    char *row = find_row(t, id, hash_of(t, id));
+    if (row)
+        memcpy(to, row_value(row),
+               (size_t)t->span * fl_dtype_size(t->opts.dtype));
+    return row != NULL;
 }
 
 fl_err fl_table_apply(fl_table *t, int64_t n, const int64_t *id,

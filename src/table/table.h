@@ -80,6 +80,9 @@ fl_err fl_table_apply(fl_table *t, int64_t n, const int64_t *id,
 fl_err fl_table_load(fl_table *t, int state, int64_t n, const int64_t *id,
                      const fl_tensor *rows) FL_MUST_CHECK;
 
+/* Copy value and states of a row to `to`. False: there is no such row. */
+bool fl_table_copy(const fl_table *t, int64_t id, void *to);
+
 /* --- reading all rows --- */
 
 /* The position of a scan; zero is the start. It stays valid while rows are

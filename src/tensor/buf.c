@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* buf.c - counted memory: a header of one cache line, then the bytes; or memory
- * of someone else. */
+/* buf.c - reference-counted memory: a header of one cache line, then the bytes;
+ * or memory that belongs to someone else. */
 #include "tensor/tensor.h"
 
 #include "base/atomic.h"
@@ -9,8 +9,9 @@
 struct fl_buf {
     fl_count refs;
     size_t size;
-    void *at;                  /* `data`, or memory that was lent */
-    void (*drop)(void *owner); /* ends what was lent; NULL: it is `data` */
+    void *at;                  /* either `data`, or memory that was lent */
+    void (*drop)(void *owner); /* releases memory that was lent; NULL: the bytes
+                                  are in `data` */
     void *owner;
     _Alignas(64) unsigned char data[];
 };

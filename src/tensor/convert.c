@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert.c - elements of one type as elements of another.
+/* convert.c - converts elements of one type to another.
  *
- * One loop a pair of types, so that the compiler sees both. Integers meet in
- * int64, which narrows as C narrows; f16 is storage only and passes f32. */
+ * There is a loop for each pair of types, so that the compiler knows both.
+ * Integers are converted by way of int64, which C then narrows; f16 is
+ * converted by way of f32. */
 #include "tensor/tensor.h"
 
 #include <string.h>
@@ -27,20 +28,20 @@ float fl_f16_to_f32(uint16_t h)
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = h & 0x7fff;
     if (rest >= 0x7c00) /* infinite, or not a number */
         return float_of(sign | 0x7f800000 | (rest & 0x3ff) << 13);
-    if (rest < 0x400) /* subnormal: so many times 2^-24 */
+    if (rest < 0x400) /* subnormal: a multiple of 2^-24 */
         return float_of(sign | bits_of((float)rest * 0x1p-24f));
     return float_of(sign | ((rest << 13) + ((127 - 15) << 23)));
 }
 
-/* To nearest, ties to even. */
+/* Rounds to nearest, ties to even. */
 uint16_t fl_f32_to_f16(float f)
 {
     uint32_t u = bits_of(f), sign = u >> 16 & 0x8000, rest = u & 0x7fffffff;
     if (rest > 0x7f800000)
         return (uint16_t)(sign | 0x7e00 | (rest >> 13 & 0x3ff));
-    if (rest >= bits_of(65520.0f)) /* rounds beyond the largest, 65504 */
+    if (rest >= bits_of(65520.0f)) /* more than the largest, 65504 */
         return (uint16_t)(sign | 0x7c00);
-    if (rest < bits_of(0x1p-14f)) /* adding 0.5 aligns it to 2^-24, rounded */
+    if (rest < bits_of(0x1p-14f)) /* + 0.5 rounds to 2^-24 */
         return (uint16_t)(sign |
                           (bits_of(float_of(rest) + 0.5f) - bits_of(0.5f)));
     rest += 0xfff + (rest >> 13 & 1);
@@ -56,14 +57,14 @@ int64_t fl_whole(double v)
     return v == v ? (int64_t)v : 0;
 }
 
-/* A case of the switch below: y of type T from x, by the expression. */
+/* A case of the switch below: converts x to y of type T by the expression. */
 #define TO(dtype, T, value)                                                    \
     case dtype:                                                                \
         for (int64_t i = 0; i < n; i++)                                        \
             ((T *)dst)[i] = (T)(value);                                        \
         break;
 
-/* From type S; `whole` makes an int64 of an element. */
+/* Converts from type S. `whole` converts an element to int64. */
 #define FROM(name, S, whole)                                                   \
     static void name(int64_t n, const void *src, fl_dtype to, void *dst)       \
     {                                                                          \
@@ -116,9 +117,10 @@ fl_err fl_convert(int64_t n, fl_dtype from, const void *src, fl_dtype to,
 {
     size_t size = fl_dtype_size(from);
     if (!size || !fl_dtype_size(to))
-        return fl_fail(FL_EINVAL, "convert: from type %d to type %d", (int)from,
-                       (int)to);
-    if (from == to && n) /* memory of none may be NULL */
+        return fl_fail(FL_EINVAL,
+                       "convert: cannot convert elements of type %d to type %d",
+                       (int)from, (int)to);
+    if (from == to && n) /* without elements the memory may be NULL */
         memmove(dst, src, (size_t)n * size);
     else if (n)
         from_type[from](n, src, to, dst);

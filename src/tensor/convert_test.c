@@ -92,7 +92,7 @@ static void unknown_types_are_refused(void)
 {
     char x[8] = {0};
     CHECK_ERR(fl_convert(1, (fl_dtype)7, x, FL_F32, x), FL_EINVAL,
-              "from type 7 to type 5");
+              "elements of type 7 to type 5");
 }
 
 const fl_test fl_tests[] = {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.c - records of Paddle's tensor files, to bytes and back.
+/* file.c - encodes and decodes the records of Paddle's tensor files.
  *
- * The reader works on bytes from outside: every length is compared with what
- * is left before it is used, and nothing in v changes until all was seen. */
+ * The reader does not trust its input: every length is compared with the
+ * number of bytes that are left before it is used, and v is changed only after
+ * the whole record was checked. */
 #include "tensor/file.h"
 
 #include "base/path.h"
@@ -13,7 +14,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 enum {
     DESC_DTYPE = 1 << 3 | 0, /* protobuf tags: field and wire type */
     DESC_DIM = 2 << 3 | 0,
-    DESC_DIMS = 2 << 3 | 2, /* packed; Paddle writes them one by one */
+    DESC_DIMS = 2 << 3 | 2, /* packed; Paddle does not pack them */
 };
 
 /* --- writing --- */
@@ -37,7 +38,7 @@ static size_t varint(uint64_t x, uint8_t out[10])
     return n;
 }
 
-/* The tensor part up to its elements. */
+/* Append the tensor part up to its elements. */
 static void put_head(fl_str *s, const fl_tensor *t)
 {
     uint8_t desc[(1 + FL_MAX_RANK) * 11];
@@ -84,7 +85,8 @@ static fl_err to_f16(const fl_tensor *from, fl_tensor *to)
                       to->data);
 }
 
-/* All but the elements to `head`; `elements` shares them. */
+/* Append all but the elements to `head`. `elements` becomes a tensor that
+ * shares their memory. */
 static fl_err encode(const fl_value *v, bool as_f16, fl_str *head,
                      fl_tensor *elements)
 {
@@ -180,8 +182,10 @@ static fl_err take_varint(reader *r, uint64_t *out)
         if (byte < 0x80)
             return FL_OK;
     }
-    return fl_fail(FL_EPROTO, "%s: a number in the description has no end",
-                   r->name);
+    return fl_fail(
+        FL_EPROTO,
+        "%s: the description of the tensor is damaged: a number has no end",
+        r->name);
 }
 
 static fl_err take_dim(reader *r, fl_shape *s)
@@ -243,7 +247,7 @@ static fl_err take_desc(reader *r, fl_dtype *dtype, fl_shape *shape)
     return FL_OK;
 }
 
-/* The tensor part as a view of the bytes, which may not be aligned. */
+/* Read the tensor part as a view of the bytes, which need not be aligned. */
 static fl_err take_tensor(reader *r, fl_tensor *view)
 {
     fl_dtype dtype = FL_BOOL;
@@ -285,8 +289,9 @@ static fl_err take_lod(reader *r, fl_lod *l)
     FL_TRY(take_version(r));
     FL_TRY(take_number(r, sizeof levels, "the number of lod levels", &levels));
     if (levels > FL_MAX_LOD)
-        return fl_fail(FL_EPROTO, "%s: %llu lod levels, at most %d are known",
-                       r->name, (unsigned long long)levels, FL_MAX_LOD);
+        return fl_fail(FL_EPROTO,
+                       "%s: %llu lod levels, at most %d are supported", r->name,
+                       (unsigned long long)levels, FL_MAX_LOD);
     for (uint64_t i = 0; i < levels; i++) {
         FL_TRY(take_level(r, &l->n[i], &off[i]));
         total += (size_t)l->n[i] * sizeof(int64_t);
@@ -311,7 +316,7 @@ fl_err fl_tensor_head_decode(const char *name, fl_kind kind, const void *bytes,
     fl_lod lod = {0};
     *shape = (fl_shape){0};
     fl_err err = kind == FL_SELECTED_ROWS ? FL_OK : take_lod(&r, &lod);
-    fl_lod_fini(&lod); /* who reads in parts has no use for it */
+    fl_lod_fini(&lod); /* a caller that reads in parts does not need it */
     if (!err)
         err = take_version(&r);
     if (!err)
@@ -320,7 +325,7 @@ fl_err fl_tensor_head_decode(const char *name, fl_kind kind, const void *bytes,
     return err;
 }
 
-/* A view of unaligned bytes becomes the tensor's own elements. */
+/* Copy the elements of a view of unaligned bytes into memory of the tensor. */
 static fl_err keep_tensor(fl_tensor *t, const fl_tensor *view)
 {
     FL_TRY(fl_tensor_copy(t, view));
@@ -353,12 +358,13 @@ static fl_err check_rows(const reader *r, const int64_t *row, int64_t n,
 {
     char text[FL_SHAPE_TEXT];
     if (!value->shape.rank || value->shape.dim[0] != n)
-        return fl_fail(FL_EPROTO, "%s: %lld rows, but a value of shape %s",
-                       r->name, (long long)n,
-                       fl_shape_text(&value->shape, text));
+        return fl_fail(
+            FL_EPROTO, "%s: it lists %lld rows, but its value has the shape %s",
+            r->name, (long long)n, fl_shape_text(&value->shape, text));
     for (int64_t i = 0; i < n; i++)
         if (row[i] < 0 || row[i] >= height)
-            return fl_fail(FL_EPROTO, "%s: row %lld of a height of %lld",
+            return fl_fail(FL_EPROTO,
+                           "%s: it lists row %lld, but its height is %lld",
                            r->name, (long long)row[i], (long long)height);
     return FL_OK;
 }
@@ -409,7 +415,7 @@ fl_err fl_value_decode(const char *name, const void *bytes, size_t n,
 /* --- files --- */
 
 typedef struct writer {
-    fl_str head;           /* of all records */
+    fl_str head;           /* bytes of all records */
     FL_VEC(fl_part) parts; /* head, elements, head, elements, ... */
     fl_tensors elements;
 } writer;
@@ -434,7 +440,7 @@ static fl_err gather(writer *w, int n, const fl_value *const *v, bool as_f16)
         fl_push(&w->parts, (fl_part){t.data, fl_tensor_bytes(&t)});
         FL_TRY(err);
     }
-    const char *at = w->head.at; /* it moved while it grew */
+    const char *at = w->head.at; /* it may have moved while it grew */
     for (int64_t i = 0; i < w->parts.n; i += 2) {
         w->parts.at[i].at = at;
         at += w->parts.at[i].n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_fuzz.c - any bytes as a tensor file. What is read must also survive
- * being written and read again. */
+/* file_fuzz.c - reads any bytes as a tensor file. A value that was read must be
+ * the same after it is written and read again. */
 #include "tensor/file.h"
 
 #include <stdlib.h>

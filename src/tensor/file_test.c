@@ -228,7 +228,7 @@ static void wrong_claims_get_a_sentence(void)
         {0, "00000000 0000000000000000 00000000 02000000 2001",
          "f: the description has an unknown tag 32"},
         {0, "00000000 0000000000000000 00000000 02000000 08ff",
-         "f: a number in the description has no end"},
+         "f: the description of the tensor is damaged: a number has no end"},
         {0,
          "00000000 0100000000000000 1000000000000000 0000000000000000"
          "0300000000000000 00000000 04000000 08141002 0000",
@@ -238,11 +238,11 @@ static void wrong_claims_get_a_sentence(void)
         {FL_SELECTED_ROWS,
          "00000000 0100000000000000 0500000000000000 0500000000000000"
          "00000000 04000000 08141001 00",
-         "f: row 5 of a height of 5"},
+         "f: it lists row 5, but its height is 5"},
         {FL_SELECTED_ROWS,
          "00000000 0000000000000000 0500000000000000"
          "00000000 04000000 08141001 00",
-         "f: 0 rows, but a value of shape [1]"},
+         "f: it lists 0 rows, but its value has the shape [1]"},
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         fl_value v = {.kind = row[i].kind};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lod.c - level of detail: offsets of sequences, all levels in one buffer.
  *
- * A LoD of no levels may still hold a buffer: memory that the next one is
- * written into. Offsets without a buffer are the caller's; who keeps them
- * copies them. */
+ * A LoD without levels may still have a buffer, whose memory is used for the
+ * next one. Offsets without a buffer belong to the caller and must be copied
+ * to be kept. */
 #include "tensor/tensor.h"
 
 #include <string.h>
@@ -14,8 +14,8 @@ void fl_lod_fini(fl_lod *l)
     *l = (fl_lod){0};
 }
 
-/* Room for `levels` of n[] offsets; off[] then points at it. Old offsets may
- * be overwritten, unless another holds them too. */
+/* Make room for `levels` levels of n[] offsets and set off[] to it. Old offsets
+ * may be overwritten, unless another LoD shares them. */
 static fl_err resize(fl_lod *l, int levels, const int64_t *n)
 {
     size_t total = 0;
@@ -50,7 +50,7 @@ static fl_err check_levels(int levels)
 
 fl_err fl_lod_copy(fl_lod *dst, const fl_lod *src)
 {
-    fl_lod from = *src; /* dst may be src: a borrowed one becomes its own */
+    fl_lod from = *src; /* dst may be src */
     FL_TRY(check_levels(from.levels));
     if (dst == src && (from.buf || !from.levels))
         return FL_OK;
@@ -78,9 +78,11 @@ static fl_err sum_up(int level, int64_t n, const int64_t *length, int64_t *off)
     for (int64_t i = 0; i < n; i++)
         if (length[i] < 0 ||
             __builtin_add_overflow(off[i], length[i], &off[i + 1]))
-            return fl_fail(
-                FL_EINVAL, "lod: length %lld of level %d is %lld, after %lld",
-                (long long)i, level, (long long)length[i], (long long)off[i]);
+            return fl_fail(FL_EINVAL,
+                           "lod: length %lld of level %d is %lld, expected 0 "
+                           "or more (lengths so far add up to %lld)",
+                           (long long)i, level, (long long)length[i],
+                           (long long)off[i]);
     return FL_OK;
 }
 
@@ -91,8 +93,9 @@ fl_err fl_lod_from_lengths(fl_lod *dst, int levels, const int64_t *n,
     FL_TRY(check_levels(levels));
     for (int i = 0; i < levels; i++) {
         if (n[i] < 0)
-            return fl_fail(FL_EINVAL, "lod: level %d has %lld lengths", i,
-                           (long long)n[i]);
+            return fl_fail(FL_EINVAL,
+                           "lod: level %d has %lld lengths, expected 0 or more",
+                           i, (long long)n[i]);
         offsets[i] = n[i] + 1;
     }
     FL_TRY(resize(dst, levels, offsets));
@@ -116,9 +119,11 @@ static fl_err check_level(const fl_lod *l, int level)
                        level, (long long)off[0]);
     for (int64_t i = 1; i < l->n[level]; i++)
         if (off[i] < off[i - 1])
-            return fl_fail(
-                FL_EINVAL, "lod: level %d falls from %lld to %lld at %lld",
-                level, (long long)off[i - 1], (long long)off[i], (long long)i);
+            return fl_fail(FL_EINVAL,
+                           "lod: level %d: offset %lld is followed by %lld at "
+                           "%lld, expected no smaller one",
+                           level, (long long)off[i - 1], (long long)off[i],
+                           (long long)i);
     return FL_OK;
 }
 
@@ -176,8 +181,10 @@ fl_err fl_lod_join(fl_lod *dst, int n, const fl_tensor *const *src)
     for (int i = 0; i < n; i++) {
         const fl_lod *l = &src[i]->lod;
         if (l->levels != levels)
-            return fl_fail(FL_EINVAL, "lod: %d levels are joined with %d",
-                           levels, l->levels);
+            return fl_fail(
+                FL_EINVAL,
+                "lod: tensors of %d and of %d levels cannot be joined", levels,
+                l->levels);
         for (int k = 0; k < levels; k++)
             total[k] += l->n[k] - (i > 0);
     }

@@ -8,7 +8,8 @@
 #include "tensor/file.h"
 
 enum {
-    HEAD = 64 << 10, /* bytes in which a head ends; without a LoD it has 50 */
+    HEAD = 64 << 10, /* bytes that are read to find the end of a head; a head
+                        without LoD has 50 */
     ROWS_AT = 12,    /* bytes before the rows */
 };
 
@@ -17,7 +18,8 @@ static fl_err read_bytes(const fl_record *r, int64_t from, void *to, size_t n)
     return r->disk->read_at(r->file, from, to, n);
 }
 
-/* The tensor part from byte `from` on is all that is left of the file. */
+/* Check that the tensor part, from byte `from` on, is exactly the rest of the
+ * file. */
 static fl_err read_head(fl_record *r, fl_kind kind, int64_t from, int64_t size)
 {
     char bytes[HEAD], text[FL_SHAPE_TEXT];
@@ -44,7 +46,8 @@ static fl_err read_rows_head(fl_record *r, int64_t size)
     uint32_t version;
     uint64_t n;
     if (size < ROWS_AT)
-        return fl_fail(FL_EPROTO, "%s: %lld bytes are no selected rows",
+        return fl_fail(FL_EPROTO,
+                       "%s: it has %lld bytes, too few for selected rows",
                        r->path, (long long)size);
     FL_TRY(read_bytes(r, 0, head, sizeof head));
     memcpy(&version, head, sizeof version);
@@ -63,9 +66,9 @@ static fl_err read_rows_head(fl_record *r, int64_t size)
     FL_TRY(read_head(r, FL_SELECTED_ROWS, height_at + (int64_t)sizeof r->height,
                      size));
     if (!r->shape.rank || (uint64_t)r->shape.dim[0] != n)
-        return fl_fail(FL_EPROTO, "%s: %llu rows, but a value of shape %s",
-                       r->path, (unsigned long long)n,
-                       fl_shape_text(&r->shape, text));
+        return fl_fail(
+            FL_EPROTO, "%s: it lists %llu rows, but its value has the shape %s",
+            r->path, (unsigned long long)n, fl_shape_text(&r->shape, text));
     return FL_OK;
 }
 

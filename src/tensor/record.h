@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* record.h - a file with one record (file.h), read in parts.
  *
- * Opening it looks at its head and its size: what is damaged or cut short is
- * refused before anything is read. */
+ * Open checks the head and the size of the file: a damaged or truncated file
+ * is refused before any element is read. */
 #ifndef FL_TENSOR_RECORD_H
 #define FL_TENSOR_RECORD_H
 
@@ -17,7 +17,7 @@ typedef struct fl_record {
     fl_dtype dtype;
     fl_shape shape;
     int64_t height;   /* of selected rows */
-    int64_t elements; /* bytes of the file before them */
+    int64_t elements; /* offset of the elements in the file, in bytes */
 } fl_record;
 
 /* kind: FL_LOD_TENSOR or FL_SELECTED_ROWS. Own: *out, until close.
@@ -26,7 +26,8 @@ fl_err fl_record_open(const fl_disk *disk, const char *path, fl_kind kind,
                       fl_record *out) FL_MUST_CHECK;
 void fl_record_close(fl_record *r);
 
-/* Elements first .. first + n; of selected rows, numbers of rows alike. */
+/* Read elements first .. first + n, or in the same way row numbers of selected
+ * rows. */
 fl_err fl_record_read(const fl_record *r, int64_t first, int64_t n,
                       void *to) FL_MUST_CHECK;
 fl_err fl_record_rows(const fl_record *r, int64_t first, int64_t n,

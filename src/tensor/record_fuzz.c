@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record_fuzz.c - any bytes as a file that is read in parts: what its head
- * promises can be read. */
+/* record_fuzz.c - reads any bytes as a file that is read in parts. All elements
+ * that the head announces must be readable. */
 #include "tensor/record.h"
 
 #include "base/memdisk.h"

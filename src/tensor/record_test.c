@@ -118,7 +118,8 @@ static void what_is_damaged_is_refused_at_once(void)
                  "bad: f32[3,2] has 6 elements, but 23 bytes are left");
     check_damage("t", t, 99, "x",
                  "bad: f32[3,2] has 6 elements, but 25 bytes are left");
-    check_damage("r", r, 11, "", "bad: 11 bytes are no selected rows");
+    check_damage("r", r, 11, "",
+                 "bad: it has 11 bytes, too few for selected rows");
     check_damage("r", r, 0, "abcdefghijkl", "bad: version 1684234849");
     check_damage("r", r, 12 + 3 * 8 + 7, "",
                  "bad: 3 rows, but 31 bytes are left");
@@ -141,7 +142,7 @@ static void more_rows_than_elements_are_refused(void)
     fl_str_bytes(&bytes, numbers, 2 * sizeof *numbers);
     CHECK_OK(fl_disk_write(d, "bad", bytes.at, bytes.n, false));
     CHECK_ERR(fl_record_open(d, "bad", FL_SELECTED_ROWS, &r), FL_EPROTO,
-              "bad: 1 rows, but a value of shape [2,1]");
+              "bad: it lists 1 rows, but its value has the shape [2,1]");
     CHECK_ERR(fl_record_open(d, "no", FL_LOD_TENSOR, &r), FL_ENOENT, "no: ");
     fl_str_fini(&bytes);
     fl_memdisk_free(m);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* region.c - memory that several values use in turn.
  *
- * Every user's tensor refers to the region's buffer at all times, also while
- * another one uses it, so that a run which sizes nothing finds each tensor in
- * its place. When the buffer grows, all users move to the new one. */
+ * The tensor of every user refers to the region's buffer at all times, also
+ * while another one uses it, so that a run that resizes nothing finds each
+ * tensor in its place. When the buffer grows, all tensors are set to the new
+ * one. */
 #include "tensor/value.h"
 
 void fl_region_add(fl_region *r, fl_value *v)
@@ -29,8 +30,8 @@ static void move_users(fl_region *r, const fl_buf *from)
             move_user(&r->users.at[i]->tensor, r->buf);
 }
 
-/* The old memory is let go first: nobody needs what it holds, and the two
- * together might be too much. */
+/* The old memory is released first: its content is not needed, and there may
+ * not be enough memory for both. */
 static fl_err grow_region(fl_region *r, size_t bytes)
 {
     fl_buf *old = r->buf;
@@ -48,7 +49,7 @@ fl_err fl_region_resize(fl_value *v, fl_dtype dtype, const fl_shape *shape)
 {
     fl_region *r = v->region;
     fl_tensor *t = &v->tensor;
-    const fl_shape s = *shape; /* may be t's own */
+    const fl_shape s = *shape; /* it may be the shape of t */
     size_t bytes;
     FL_TRY(fl_shape_bytes(&s, dtype, &bytes));
     if (!r->buf || fl_buf_size(r->buf) < bytes)
@@ -56,7 +57,7 @@ fl_err fl_region_resize(fl_value *v, fl_dtype dtype, const fl_shape *shape)
     move_user(t, r->buf);
     t->dtype = dtype;
     t->shape = s;
-    t->lod.levels = 0; /* its memory stays for the next one */
+    t->lod.levels = 0; /* keep its memory for the next LoD */
     return FL_OK;
 }
 

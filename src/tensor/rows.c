@@ -10,9 +10,10 @@
 typedef fl_row_at pair;
 
 enum {
-    DIGIT = 11, /* bits; 2048 counts fit the nearest cache */
+    DIGIT = 11, /* bits; 2048 counters fit into the first-level cache */
     DIGITS = 1 << DIGIT,
-    /* int64 of index memory for each row: the result, two arrays of pairs */
+    /* int64 numbers of index memory for each row: one for the result, four for
+     * two arrays of pairs */
     SPACE = 1 + 2 * sizeof(pair) / sizeof(int64_t),
 };
 
@@ -41,7 +42,8 @@ fl_err fl_rows_resize(fl_rows *r, fl_dtype dtype, const fl_shape *shape,
     return FL_OK;
 }
 
-/* Pairs for all rows, and the widest difference between two of them. */
+/* Make the pairs of all rows, and compute the largest difference between two
+ * rows. */
 static uint64_t number(const int64_t *row, int64_t n, pair *p)
 {
     int64_t low = row[0], high = row[0];
@@ -92,7 +94,7 @@ static void add_elements(fl_dtype t, int64_t n, void *to, const void *from)
             ((double *)to)[i] += ((const double *)from)[i];
 }
 
-/* Fill dst from src in the order of p; how many different rows there are. */
+/* Fill dst from src in the order of p. Returns the number of distinct rows. */
 static int64_t gather(fl_rows *dst, const fl_rows *src, const pair *p)
 {
     fl_dtype t = src->value.dtype;
@@ -118,7 +120,8 @@ fl_err fl_rows_merge(fl_rows *dst, const fl_rows *src)
 {
     fl_dtype t = src->value.dtype;
     if (dst == src)
-        return fl_fail(FL_EINVAL, "selected rows: merged into themselves");
+        return fl_fail(FL_EINVAL,
+                       "selected rows: rows cannot be merged into themselves");
     if (t != FL_F32 && t != FL_F64)
         return fl_fail(FL_ESHAPE,
                        "selected rows: rows of %s cannot be added, only f32 "

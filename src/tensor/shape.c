@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shape.c - dimensions, and how many elements they make.
+/* shape.c - dimensions and the number of elements.
  *
- * Dimensions may come from a file or a peer: their product is never formed
- * unchecked. */
+ * Dimensions may come from a file or a peer, so their product is always
+ * checked for overflow. */
 #include "tensor/tensor.h"
 
 #include <assert.h>
@@ -42,7 +42,7 @@ int64_t fl_shape_span(const fl_shape *s, int from, int to)
         zero |= !s->dim[i];
         over |= __builtin_mul_overflow(n, s->dim[i], &n);
     }
-    return zero ? 0 : over ? INT64_MAX : n; /* a zero beats any overflow */
+    return zero ? 0 : over ? INT64_MAX : n; /* zero wins over overflow */
 }
 
 int64_t fl_dim_mul(int64_t a, int64_t b)
@@ -76,7 +76,7 @@ const char *fl_shape_text(const fl_shape *s, char text[FL_SHAPE_TEXT])
     return text;
 }
 
-/* The dimensions of a shape without elements that are not 0, multiplied. */
+/* The product of the dimensions that are not 0, of a shape without elements. */
 static int64_t count_empty(const fl_shape *s)
 {
     int64_t n = 1;

@@ -2,7 +2,7 @@
 /* tensor.c - a dtype, a shape and a share of counted memory.
  *
  * Easy to get wrong: dst and src of a copy may share memory, or src may be a
- * view into dst; new memory is had before old memory is let go. */
+ * view into dst; new memory is allocated before old memory is released. */
 #include "tensor/tensor.h"
 
 #include <string.h>
@@ -30,15 +30,15 @@ size_t fl_tensor_bytes(const fl_tensor *t)
     return (size_t)fl_tensor_numel(t) * fl_dtype_size(t->dtype);
 }
 
-/* A tensor that outgrows its memory will outgrow it again (a batch with more
- * ids than any before it), so that it then gets a quarter more than it needs.
- */
+/* A tensor that outgrows its memory will probably outgrow it again (a batch
+ * with more ids than any batch before), so it gets a quarter more than it
+ * needs. */
 static fl_err make_room(fl_tensor *t, size_t bytes)
 {
     fl_buf *b;
     bool own = t->buf && !fl_buf_shared(t->buf);
     if (own && fl_buf_size(t->buf) >= bytes) {
-        t->data = fl_buf_data(t->buf); /* it may have been a view inside */
+        t->data = fl_buf_data(t->buf); /* it may have been a view */
         return FL_OK;
     }
     FL_TRY(fl_buf_new(own && t->data ? bytes + bytes / 4 : bytes, &b));
@@ -51,12 +51,12 @@ static fl_err make_room(fl_tensor *t, size_t bytes)
 fl_err fl_tensor_resize(fl_tensor *t, fl_dtype dtype, const fl_shape *shape)
 {
     size_t bytes;
-    fl_shape s = *shape; /* may be t's own */
+    fl_shape s = *shape; /* it may be the shape of t */
     FL_TRY(fl_shape_bytes(&s, dtype, &bytes));
     FL_TRY(make_room(t, bytes));
     t->dtype = dtype;
     t->shape = s;
-    t->lod.levels = 0; /* its memory stays for the next one */
+    t->lod.levels = 0; /* keep its memory for the next LoD */
     return FL_OK;
 }
 

@@ -73,7 +73,7 @@ fl_kind fl_value_kind(const fl_value *v)
     return v->kind;
 }
 
-/* An empty value becomes what is asked for. */
+/* An empty value takes the kind that is asked for. */
 static fl_err become(fl_value *v, fl_kind kind)
 {
     if (!v->kind)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* value.h - what a variable holds at run time, and memory that several share.
- */
+/* value.h - what a variable holds at run time, and memory that several
+ * variables share. */
 #ifndef FL_TENSOR_VALUE_H
 #define FL_TENSOR_VALUE_H
 
@@ -9,21 +9,21 @@
 
 typedef FL_VEC(fl_tensor) fl_tensors;
 
-/* Thread: one at a time. Zero is an empty tensor-to-be. */
+/* Thread: one at a time. All zero is an empty value that will be a tensor. */
 struct fl_value {
     struct fl_region *region; /* where the tensor's memory comes from; NULL: the
                                  tensor has memory of its own */
-    fl_kind kind;             /* 0: nothing held yet */
+    fl_kind kind;             /* 0: the value is empty */
     fl_tensor tensor;         /* FL_LOD_TENSOR */
     fl_rows rows;             /* FL_SELECTED_ROWS */
     fl_tensors array; /* FL_LOD_TENSOR_ARRAY, FEED_MINIBATCH, FETCH_LIST */
-    bool absent;      /* a shape without elements: this process keeps none */
+    bool absent; /* the tensor has a shape but no elements in this process */
 };
 
 void fl_value_fini(fl_value *v);
 fl_err fl_value_copy(fl_value *dst, const fl_value *src) FL_MUST_CHECK;
 
-/* No tensor with memory and no selected rows. */
+/* Whether it has neither a tensor with memory nor selected rows. */
 bool fl_value_is_empty(const fl_value *v);
 
 /* The rows start .. start + n of a tensor, as a view of its memory, or of
@@ -32,8 +32,8 @@ fl_err fl_value_slice(fl_value *dst, const fl_value *src, int64_t start,
                       int64_t n) FL_MUST_CHECK;
 
 /* A tensor with a shape and no memory stands for elements that are elsewhere,
- * on servers. What the value held before is gone. Memory that it then gets is
- * that of a tensor as all others. */
+ * on servers. The old content of the value is lost. If the tensor is given
+ * memory later, it is an ordinary tensor again. */
 void fl_value_set_absent(fl_value *v, fl_dtype dtype, const fl_shape *shape);
 
 /* --- regions (region.c) --- */
@@ -45,8 +45,8 @@ typedef struct fl_region {
     FL_VEC(fl_value *) users;
 } fl_region;
 
-void fl_region_add(fl_region *r, fl_value *v); /* v is in no region yet */
-void fl_region_fini(fl_region *r);             /* its users outlive it */
+void fl_region_add(fl_region *r, fl_value *v); /* v must not be in a region */
+void fl_region_fini(fl_region *r);             /* its users may outlive it */
 
 /* v's tensor gets this type and shape and the memory of v's region. What other
  * users of the region held is lost. */
@@ -56,22 +56,23 @@ fl_err fl_region_resize(fl_value *v, fl_dtype dtype,
 int64_t *fl_rows_index(const fl_rows *r);
 int64_t fl_rows_width(const fl_rows *r); /* elements of one row */
 
-/* Where a row stands in a list of rows. */
+/* The position of a row in a list of rows. */
 typedef struct fl_row_at {
-    uint64_t row; /* above the lowest row of the list */
+    uint64_t row; /* row number minus the lowest row of the list */
     int64_t at;   /* position in the list */
 } fl_row_at;
 
-/* The list of r in ascending order, equal rows in order of appearance; it lies
- * in `space`, which has room for twice as many. */
+/* The rows of r in ascending order, with equal rows in their order of
+ * appearance. The result is in `space`, which has room for twice as many
+ * entries. */
 const fl_row_at *fl_rows_order(const fl_rows *r, fl_row_at *space);
 
-/* Equal rows added up, each in order of appearance;
- * dst->index ascends. dst and src differ. */
+/* Add up equal rows, in their order of appearance. dst->index is ascending. dst
+ * must not be src. */
 fl_err fl_rows_merge(fl_rows *dst, const fl_rows *src) FL_MUST_CHECK;
 
-/* The rows start .. start + height, which are called 0 .. height there, in
- * order of appearance. dst and src differ. */
+/* Copy the rows start .. start + height, in their order of appearance. In dst
+ * they are numbered 0 .. height. dst must not be src. */
 fl_err fl_rows_slice(fl_rows *dst, const fl_rows *src, int64_t start,
                      int64_t height) FL_MUST_CHECK;
 

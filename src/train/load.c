@@ -53,8 +53,8 @@ static fl_err check_record(const loader *l, const piece *p, const fl_record *r)
                        fl_dtype_word(p->dtype));
     if (fl_shape_numel(&r->shape) != n)
         return fl_fail(FL_ESHAPE,
-                       "%s has %s, but \"%s\" has %lld elements: it is of "
-                       "another model",
+                       "%s has the shape %s, but \"%s\" has %lld elements: the "
+                       "file is of another model",
                        p->path, fl_shape_text(&r->shape, got), k->var,
                        (long long)n);
     return FL_OK;
@@ -167,8 +167,9 @@ static fl_err load_folder(const fl_folder *f, void *user)
         for (int64_t i = 0; i < l->pieces.n; i++)
             FL_TRY(visit_piece(l, &l->pieces.at[i], read));
     if (fl_folder_has_changed(f)) /* since the files were checked */
-        return fl_fail(FL_EPROTO, "%s: it was saved anew while it was read",
-                       f->dir);
+        return fl_fail(
+            FL_EPROTO,
+            "%s: another save replaced the files while they were read", f->dir);
     return FL_OK;
 }
 
@@ -183,7 +184,9 @@ fl_err fl_placement_load(const fl_disk *disk, const fl_program *server,
         err = fl_fail(FL_ENOENT, "%s has no variable that server %d (%s) keeps",
                       dir, place->server, place->servers[place->server]);
     else if (!err && l.lacks)
-        FL_WARN("%s has no \"%s\"; what it lacks starts anew", dir, l.lacks);
+        FL_WARN("%s has no \"%s\"; variables that it lacks start with their "
+                "initial values",
+                dir, l.lacks);
     drop_pieces(&l);
     fl_vec_fini(&l.pieces);
     return err;

@@ -25,7 +25,7 @@ enum {
 /* --- tables with rows by id --- */
 
 /* Gets the rows of a list of ids: each server is asked for its own. */
-typedef struct deal {
+typedef struct row_lookup {
     const fl_saver *by;
     const fl_var *v;
     int servers;
@@ -33,29 +33,30 @@ typedef struct deal {
     fl_tensor *got;
     int64_t *next; /* next row of the answer to be written */
     int64_t most;  /* rows that are asked for at a time */
-    int64_t *ids, *dealt;
+    int64_t *ids;
+    int64_t *by_server; /* the same ids, those of server 0 first */
     char *rows;
     size_t row; /* bytes of a row */
-} deal;
+} row_lookup;
 
-static deal begin_deal(const fl_saver *s, const fl_var *v)
+static row_lookup begin_row_lookup(const fl_saver *s, const fl_var *v)
 {
     const size_t n = (size_t)s->place->n_servers;
-    deal d = {.by = s,
-              .v = v,
-              .servers = s->place->n_servers,
-              .row = (size_t)v->shape.dim[1] * fl_dtype_size(v->dtype)};
+    row_lookup d = {.by = s,
+                    .v = v,
+                    .servers = s->place->n_servers,
+                    .row = (size_t)v->shape.dim[1] * fl_dtype_size(v->dtype)};
     d.most = SAVE_PART / (int64_t)d.row + 1;
     d.ask = fl_mem_alloc(n * sizeof *d.ask);
     d.got = fl_mem_alloc(n * sizeof *d.got);
     d.next = fl_mem_alloc(n * sizeof *d.next);
     d.ids = fl_mem_alloc((size_t)d.most * sizeof *d.ids);
-    d.dealt = fl_mem_alloc((size_t)d.most * sizeof *d.dealt);
+    d.by_server = fl_mem_alloc((size_t)d.most * sizeof *d.by_server);
     d.rows = fl_mem_alloc((size_t)d.most * d.row);
     return d;
 }
 
-static void end_deal(deal *d)
+static void end_row_lookup(row_lookup *d)
 {
     for (int i = 0; i < d->servers; i++)
         fl_tensor_fini(&d->got[i]);
@@ -63,14 +64,14 @@ static void end_deal(deal *d)
     fl_mem_free(d->got);
     fl_mem_free(d->next);
     fl_mem_free(d->ids);
-    fl_mem_free(d->dealt);
+    fl_mem_free(d->by_server);
     fl_mem_free(d->rows);
 }
 
 /* Assign the first n of d->ids to their servers. */
-static void deal_ids(deal *d, int64_t n)
+static void assign_ids(row_lookup *d, int64_t n)
 {
-    int64_t *at = d->dealt;
+    int64_t *at = d->by_server;
     for (int s = 0; s < d->servers; s++)
         d->next[s] = 0;
     for (int64_t i = 0; i < n; i++)
@@ -85,23 +86,23 @@ static void deal_ids(deal *d, int64_t n)
     }
 }
 
-static fl_err check_rows(const deal *d)
+static fl_err check_rows(const row_lookup *d)
 {
     char got[FL_SHAPE_TEXT];
     for (int s = 0; s < d->servers; s++)
         if (fl_tensor_bytes(&d->got[s]) != (size_t)d->ask[s].n * d->row)
             return fl_fail(FL_EPROTO,
-                           "save: server %d has sent %s for %lld rows of "
-                           "\"%s\"",
-                           s, fl_shape_text(&d->got[s].shape, got),
-                           (long long)d->ask[s].n, d->v->name);
+                           "save: server %d was asked for %lld rows of \"%s\" "
+                           "and has sent %s",
+                           s, (long long)d->ask[s].n, d->v->name,
+                           fl_shape_text(&d->got[s].shape, got));
     return FL_OK;
 }
 
 /* Get and write the rows of the first n of d->ids. */
-static fl_err add_rows(deal *d, int64_t n)
+static fl_err add_rows(row_lookup *d, int64_t n)
 {
-    deal_ids(d, n);
+    assign_ids(d, n);
     FL_TRY(fl_trainer_lookup(d->by->trainer, NULL, d->servers, d->ask));
     FL_TRY(check_rows(d));
     for (int s = 0; s < d->servers; s++)
@@ -117,7 +118,7 @@ static fl_err add_rows(deal *d, int64_t n)
 
 /* --- all rows --- */
 
-static fl_err add_all(deal *d)
+static fl_err add_all(row_lookup *d)
 {
     const int64_t rows = d->v->shape.dim[0];
     fl_str head = {0};
@@ -137,7 +138,7 @@ static fl_err add_all(deal *d)
 
 /* Merges the sorted lists of ids of all servers. */
 typedef struct merge {
-    deal *d;
+    row_lookup *d;
     uint64_t key;   /* hash key of the job's tables */
     int64_t *after; /* by server: the last id that was received */
     bool *begun, *over;
@@ -148,7 +149,7 @@ typedef struct merge {
 /* Ask each server whose ids are used up for more. */
 static fl_err ask_ids(merge *m)
 {
-    deal *d = m->d;
+    row_lookup *d = m->d;
     int n = 0;
     for (int s = 0; s < d->servers; s++) {
         if (m->over[s] || d->next[s] < fl_tensor_numel(&d->got[s]))
@@ -194,13 +195,13 @@ static int next_server(const merge *m)
 /* Move ids to d->ids until it is full or a server must be asked for more. */
 static fl_err take_ids(merge *m, int64_t *n)
 {
-    deal *d = m->d;
+    row_lookup *d = m->d;
     for (int s; *n < d->most && (s = next_server(m)) >= 0;) {
         const int64_t id = head_of(m, s);
         if (m->some && order_of(m, id) <= order_of(m, m->last))
             return fl_fail(FL_EPROTO,
-                           "save: server %d lists row %lld of \"%s\" behind "
-                           "row %lld, where it does not belong",
+                           "save: server %d has listed row %lld of \"%s\" "
+                           "after row %lld, which is the wrong order",
                            s, (long long)id, d->v->name, (long long)m->last);
         m->some = true;
         m->last = d->ids[(*n)++] = id;
@@ -210,7 +211,7 @@ static fl_err take_ids(merge *m, int64_t *n)
     return FL_OK;
 }
 
-static fl_err list_ids(deal *d, fl_file *to, int64_t *count)
+static fl_err list_ids(row_lookup *d, fl_file *to, int64_t *count)
 {
     const size_t n = (size_t)d->servers;
     merge m = {.d = d,
@@ -236,7 +237,7 @@ static fl_err list_ids(deal *d, fl_file *to, int64_t *count)
 }
 
 /* Write the listed ids, or the rows of these ids. */
-static fl_err add_listed(deal *d, fl_file *list, int64_t count, bool rows)
+static fl_err add_listed(row_lookup *d, fl_file *list, int64_t count, bool rows)
 {
     for (int64_t at = 0; at < count; at += d->most) {
         const int64_t n = count - at < d->most ? count - at : d->most;
@@ -249,7 +250,7 @@ static fl_err add_listed(deal *d, fl_file *list, int64_t count, bool rows)
     return FL_OK;
 }
 
-static fl_err add_record(deal *d, fl_file *list, int64_t count)
+static fl_err add_record(row_lookup *d, fl_file *list, int64_t count)
 {
     const fl_shape shape = {2, {count, d->v->shape.dim[1]}};
     fl_str head = {0};
@@ -267,7 +268,7 @@ static fl_err add_record(deal *d, fl_file *list, int64_t count)
     return err;
 }
 
-static fl_err add_existing_by(deal *d, const char *path)
+static fl_err add_existing_by(row_lookup *d, const char *path)
 {
     const fl_disk *disk = d->by->stage->disk;
     fl_file *list = NULL;
@@ -282,7 +283,7 @@ static fl_err add_existing_by(deal *d, const char *path)
     return err;
 }
 
-static fl_err add_existing(deal *d)
+static fl_err add_existing(row_lookup *d)
 {
     char *path = fl_stage_scratch(d->by->stage);
     const fl_err err = add_existing_by(d, path);
@@ -296,10 +297,10 @@ static fl_err add_existing(deal *d)
 
 static fl_err append_table(const fl_saver *s, const fl_var *v)
 {
-    deal d = begin_deal(s, v);
+    row_lookup d = begin_row_lookup(s, v);
     const bool whole = fl_table_file_kind(v->shape.dim[0]) == FL_LOD_TENSOR;
     const fl_err err = whole ? add_all(&d) : add_existing(&d);
-    end_deal(&d);
+    end_row_lookup(&d);
     return err;
 }
 

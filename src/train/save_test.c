@@ -141,7 +141,7 @@ static void rows_that_are_listed_twice_are_refused(void)
     open_scene(&s, vast);
     s.job.server[1].lists_all = true;
     CHECK_OK(fl_disk_write(s.disk, "d/t", "old", 3, false));
-    CHECK_ERR(save(&s), FL_EPROTO, "where it does not belong");
+    CHECK_ERR(save(&s), FL_EPROTO, "which is the wrong order");
     CHECK_INT(files(&s), 1);
     fl_str old = {0};
     CHECK_OK(s.disk->read(s.disk, "d/t", 100, &old));

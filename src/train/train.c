@@ -37,7 +37,14 @@ typedef struct training {
     int64_t progress_due;
     fl_late late;
     fl_merge merge;
+    fl_positions positions;
 } training;
+
+static int ends_now(void *self)
+{
+    const training *t = self;
+    return t->opts->poll && t->opts->poll(t->opts->user) == FL_END_NOW;
+}
 
 /* --- before training --- */
 
@@ -52,7 +59,8 @@ static fl_err check_opts(const fl_train_opts *o)
         return fl_fail(FL_EINVAL, "%d threads, expected 1 to %d", o->threads,
                        MAX_THREADS);
     if (o->period < 0)
-        return fl_fail(FL_EINVAL, "a print period of %lld batches",
+        return fl_fail(FL_EINVAL,
+                       "print_period is %lld batches, expected 0 or more",
                        (long long)o->period);
     for (int i = 0; i < o->n_fetches; i++)
         if (!fl_block_var(o->program->blocks.at[0], o->fetches[i]))
@@ -74,6 +82,21 @@ static int width_of(const fl_train_opts *o)
                 (long long)wanted, (long long)n, (long long)parts,
                 d->loaded ? "batches" : "files");
     return n < 1 ? 1 : (int)n;
+}
+
+/* Let one thread train where an asynchronous step may have to be made again by
+ * another process: several would not take the same batch first. */
+static void keep_order(training *t)
+{
+    const bool in_order =
+        t->positions.trainer && fl_placement_of(t->opts->program->job)->async;
+    if (t->n <= 1 || !in_order)
+        return;
+    FL_INFO("one thread of %d trains: each example is used once, even if this "
+            "process is started again; a communicator (fleet.init_worker) lets "
+            "all of them train",
+            t->n);
+    t->n = 1;
 }
 
 /* Refuse several threads in a collective program, because they would make its
@@ -136,6 +159,7 @@ static void init_team(training *t)
     team->opts = o;
     team->period = o->period ? o->period : PERIOD;
     team->in_turn = o->program->job && !team->communicator && t->n > 1;
+    team->positions = t->positions.trainer ? &t->positions : NULL;
     pthread_mutex_init(&team->turn, NULL);
     pthread_mutex_init(&team->lock, NULL);
     fl_count_init(&team->wish, FL_GO_ON);
@@ -166,8 +190,8 @@ static fl_err begin_training(training *t, const fl_exec_env *env)
     t->workers = fl_arena_alloc(t->arena, (size_t)t->n * sizeof *t->workers);
     fl_reader **readers =
         fl_arena_alloc(t->arena, (size_t)t->n * sizeof *readers);
-    FL_TRY(
-        fl_dataset_open(o->dataset, t->n, &(fl_reader_opts){ahead}, readers));
+    FL_TRY(fl_dataset_open_at(o->dataset, t->n, &(fl_reader_opts){ahead},
+                              &t->positions.position, readers));
     t->readers = readers;
     for (int i = 0; i < t->n; i++)
         FL_TRY(fl_worker_init(&t->workers[i], &t->team, i, env, t->readers[i]));
@@ -183,6 +207,7 @@ static void end_training(training *t)
     for (int i = 0; t->readers && i < t->n; i++)
         fl_reader_free(t->readers[i]);
     fini_team(&t->team);
+    fl_positions_fini(&t->positions);
     fl_arena_free(t->arena);
 }
 
@@ -325,25 +350,19 @@ static fl_err outcome(training *t, fl_progress *out)
                           (long long)p.examples);
 }
 
-static int ends_now(void *self)
-{
-    const training *t = self;
-    return t->opts->poll && t->opts->poll(t->opts->user) == FL_END_NOW;
-}
-
 /* Flush the communicator, so that servers have all gradients and this process
  * has the parameters that they made. */
-static fl_err settle(training *t, const fl_exec_env *env)
+static fl_err flush_communicator(training *t, const fl_exec_env *env)
 {
     const fl_train_opts *o = t->opts;
     const bool well =
         !t->team.err && fl_team_wished(&t->team) != FL_END_NOW && !o->infer;
     const fl_watch by = {.poll = ends_now, .user = t};
-    return well && t->team.communicator
-               ? fl_service_flush(env->service,
-                                  fl_placement_of(o->program->job), o->scope,
-                                  &by)
-               : FL_OK;
+    if (!well || !t->team.communicator)
+        return FL_OK;
+    FL_TRY(fl_positions_end(&t->positions, &by));
+    return fl_service_flush(env->service, fl_placement_of(o->program->job),
+                            o->scope, &by);
 }
 
 static fl_err run_training(training *t, const fl_exec_env *env,
@@ -361,7 +380,7 @@ static fl_err run_training(training *t, const fl_exec_env *env,
         fl_pool_submit(pool, &group, fl_worker_run, &t->workers[i]);
     wait_for_workers(t, pool, &group);
     fl_pool_free(pool);
-    FL_TRY(settle(t, env));
+    FL_TRY(flush_communicator(t, env));
     return outcome(t, out);
 }
 
@@ -380,6 +399,14 @@ fl_err fl_train_run(const fl_exec_env *env, const fl_train_opts *opts,
         return FL_OK;
     }
     t.n = width_of(opts);
+    const fl_err lost =
+        fl_positions_init(&t.positions, env, opts, t.n,
+                          &(fl_watch){.poll = ends_now, .user = &t});
+    if (lost || t.positions.passed) {
+        fl_positions_fini(&t.positions);
+        return lost;
+    }
+    keep_order(&t);
     FL_TRY(check_ranks(opts->program, t.n));
     t.arena = fl_arena_new();
     if (env->service)

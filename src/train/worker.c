@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker.c - reads batches and runs a step on each.
  *
+ * In asynchronous jobs the next batch is read before a step, so that servers
+ * can be asked for its rows while the step computes.
+ *
  * Easy to get wrong: during a step the plan uses the tensors of the reader, so
- * the next batch must be read after the step. */
+ * the next batch must be read into others, or after the step. */
 #include "train/worker.h"
 
 #include "train/dump.h"
@@ -38,7 +41,7 @@ static int ends_now(void *team)
 
 /* Keep the first error, and end all workers. Errors that this causes are
  * ignored. */
-static void fail(fl_team *t, fl_err err)
+static void keep_error(fl_team *t, fl_err err)
 {
     if (err == FL_EINTR && fl_team_wished(t))
         return;
@@ -61,6 +64,7 @@ static void choose_feeds(fl_worker *w, const fl_schema *schema)
     const size_t n = (size_t)schema->n_columns;
     w->n_columns = schema->n_columns;
     w->tensors = fl_mem_alloc((n + 1) * sizeof *w->tensors);
+    w->next = fl_mem_alloc((n + 1) * sizeof *w->next);
     w->feeds = fl_mem_alloc((n + 1) * sizeof *w->feeds);
     w->column = fl_mem_alloc((n + 1) * sizeof *w->column);
     for (int i = 0; i < schema->n; i++) {
@@ -92,12 +96,16 @@ fl_err fl_worker_init(fl_worker *w, fl_team *team, int index,
     choose_feeds(w, &o->dataset->schema);
     if (index)
         w->scope = fl_common_scope(&team->common, o->scope);
-    return fl_plan_new(&mine,
+    FL_TRY(fl_plan_new(&mine,
                        &(fl_request){.program = o->program,
                                      .scope = w->scope ? w->scope : o->scope,
                                      .n_feeds = w->n_feeds,
                                      .feeds = w->feeds},
-                       &team->part, &w->plan);
+                       &team->part, &w->plan));
+    const fl_placement *place = fl_placement_of(o->program->job);
+    w->looks_ahead =
+        place && !place->half_async && fl_plan_looks_ahead(w->plan);
+    return FL_OK;
 }
 
 void fl_worker_fini(fl_worker *w)
@@ -107,9 +115,14 @@ void fl_worker_fini(fl_worker *w)
     fl_plan_free(w->plan);
     fl_scope_free(w->scope);
     fl_watch_fini(&w->watch);
-    for (int i = 0; i < w->n_columns; i++)
+    for (int i = 0; i < w->n_columns; i++) {
         fl_tensor_fini(&w->tensors[i]);
+        fl_tensor_fini(&w->next[i]);
+    }
+    fl_vec_fini(&w->used);
+    fl_vec_fini(&w->next_used);
     fl_mem_free(w->tensors);
+    fl_mem_free(w->next);
     fl_mem_free(w->feeds);
     fl_mem_free(w->column);
     pthread_mutex_destroy(&w->lock);
@@ -119,9 +132,16 @@ void fl_worker_fini(fl_worker *w)
 
 /* Run a step. Threads read and write shared parameters without locks, on
  * purpose. The thread sanitizer's suppressions name this function. */
-static fl_err step_on_shared_parameters(fl_worker *w)
+static fl_err step_on_shared_parameters(void *self)
 {
+    fl_worker *w = self;
     return fl_plan_run(w->plan, w->feeds, NULL);
+}
+
+static void feed_batch(fl_worker *w, const fl_tensor *tensors)
+{
+    for (int i = 0; i < w->n_feeds; i++)
+        w->feeds[i].tensor = tensors[w->column[i]];
 }
 
 static fl_err run_step(fl_worker *w, fl_tally *t)
@@ -129,13 +149,16 @@ static fl_err run_step(fl_worker *w, fl_tally *t)
     fl_team *team = w->team;
     const int64_t start = fl_clock_now(w->watch.clock), waited = w->waited;
     int64_t mine = start;
-    for (int i = 0; i < w->n_feeds; i++)
-        w->feeds[i].tensor = w->tensors[w->column[i]];
+    feed_batch(w, w->tensors);
     if (team->in_turn) {
         pthread_mutex_lock(&team->turn);
         mine = fl_clock_now(w->watch.clock);
     }
-    const fl_err err = step_on_shared_parameters(w);
+    const fl_err err =
+        team->positions
+            ? fl_positions_step(team->positions, &w->watch, &w->used,
+                                step_on_shared_parameters, w)
+            : step_on_shared_parameters(w);
     if (team->in_turn)
         pthread_mutex_unlock(&team->turn);
     const int64_t blocked = w->waited - waited; /* wait for servers */
@@ -231,11 +254,41 @@ static void tell_counts(fl_worker *w)
 
 /* --- the thread --- */
 
+/* Get a batch: the one that was read ahead, or the reader's next one. */
+static fl_err take_batch(fl_worker *w, int64_t *examples)
+{
+    fl_tensor *was = w->tensors;
+    if (!w->n_next) {
+        FL_TRY(fl_reader_next(w->reader, w->tensors, examples));
+        fl_uses_copy(&w->used, fl_reader_used(w->reader));
+        return FL_OK;
+    }
+    fl_uses_swap(&w->used, &w->next_used);
+    w->tensors = w->next;
+    w->next = was;
+    *examples = w->n_next;
+    w->n_next = 0;
+    return FL_OK;
+}
+
+/* Read the next batch, and tell the plan of it. An error is not reported here:
+ * this batch is good, and the reader fails again when the next one is taken. */
+static void read_ahead(fl_worker *w)
+{
+    if (fl_reader_next(w->reader, w->next, &w->n_next) || !w->n_next)
+        return;
+    fl_uses_copy(&w->next_used, fl_reader_used(w->reader));
+    feed_batch(w, w->next);
+    fl_plan_look_ahead(w->plan, w->feeds);
+}
+
 static fl_err one_batch(fl_worker *w, bool *more)
 {
     fl_tally t = {0};
     const int64_t start = fl_clock_now(w->watch.clock);
-    FL_TRY(fl_reader_next(w->reader, w->tensors, &t.examples));
+    FL_TRY(take_batch(w, &t.examples));
+    if (t.examples && w->looks_ahead)
+        read_ahead(w);
     t.reading = fl_clock_now(w->watch.clock) - start;
     *more = t.examples > 0;
     if (!*more)
@@ -254,7 +307,7 @@ void fl_worker_run(void *self)
     while (more && !fl_team_wished(w->team)) {
         const fl_err err = one_batch(w, &more);
         if (err) {
-            fail(w->team, err);
+            keep_error(w->team, err);
             more = false;
         }
     }

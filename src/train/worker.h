@@ -14,6 +14,7 @@
 #include "data/dataset.h"
 #include "exec/plan.h"
 #include "train/common.h"
+#include "train/positions.h"
 #include "trainer/service.h"
 
 #include <pthread.h>
@@ -44,6 +45,7 @@ typedef struct fl_team {
     fl_common common;
     int64_t period;
     fl_communicator *communicator; /* NULL: none runs */
+    fl_positions *positions;       /* borrowed; used in turn */
     bool in_turn;
     pthread_mutex_t turn;
     fl_texts texts;
@@ -65,6 +67,11 @@ typedef struct fl_worker {
     fl_reader *reader; /* borrowed */
     int n_columns, n_feeds;
     fl_tensor *tensors; /* columns of the reader's batch */
+    fl_tensor *next;    /* columns of the batch after it */
+    fl_uses used;       /* what the batch has used of the data */
+    fl_uses next_used;  /* the same of the batch after it */
+    int64_t n_next;     /* examples of that batch; 0: it was not read yet */
+    bool looks_ahead;   /* the next batch is read before a step */
     fl_feed *feeds;     /* the columns that the program uses */
     int *column;        /* column of each feed */
     int64_t debugged;   /* when it last printed times, ns */

@@ -118,6 +118,60 @@ static void waits_for_servers_are_no_computing(void)
     test_job_end(&j);
 }
 
+/* --- rows --- */
+
+/* Adds up the rows of all batches, and sends something. */
+static const char sums[] =
+    "block 0\n"
+    "  data ids: i64[-1,1] lod=1\n"
+    "  param w: f32[4,1]\n"
+    "  var y: f32[-1,1] lod=1\n"
+    "  var m: f32[1]\n"
+    "  var all: f32[1] persistable\n"
+    "  var b@GRAD: f32[1] persistable\n"
+    "  var t: f32[1]\n"
+    "  distributed_lookup_table(Ids=ids, W=w) -> Outputs=y "
+    "{table_names=[\"w\"], height_sections=[4l], endpoints=[~]}\n"
+    "  reduce_sum(X=y) -> Out=m {reduce_all=true}\n"
+    "  sum(X=[all, m]) -> Out=all\n"
+    "  send(X=b@GRAD) -> Out=t {epmap=[~]}\n";
+
+/* Trains on batches whose rows add up to 1 + 2 + 2 + (0 + 3) = 8; returns how
+ * often the server was asked. */
+static int adds_up_rows(bool async)
+{
+    test_job j;
+    party p;
+    test_job_begin(&j, 1, 1, async);
+    test_job_var(&j, 0, "w", 4, 1, 0);
+    test_job_var(&j, 0, "b", 1, 1, 0);
+    for (int i = 0; i < 4; i++)
+        ((float *)j.server[0].var[0].value.data)[i] = (float)i;
+    come(&p, &j, 0, sums,
+         "2 0 0 1 1 1 0\n2 0 0 1 2 1 0\n2 0 0 1 2 1 0\n2 0 0 2 0 3 1 0\n");
+    const fl_tensor zero =
+        fl_tensor_view(FL_F32, &(fl_shape){1, {1}}, (float[]){0});
+    const fl_tensor w =
+        fl_tensor_view(FL_F32, &(fl_shape){2, {4, 1}}, (float[4]){0});
+    CHECK_OK(fl_scope_set(p.scope, "all", &zero));
+    CHECK_OK(fl_scope_set(p.scope, "w", &w));
+    CHECK_OK(fl_scope_set(p.scope, "b@GRAD", &zero));
+    if (async)
+        CHECK_OK(fl_service_start_communicator(p.service, p.program));
+    CHECK_INT(train(&p, &(fl_train_opts){0}).batches, 4);
+    CHECK_NEAR(*(float *)fl_scope_find(p.scope, "all")->tensor.data, 8, 0);
+    leave(&p);
+    const int asked = j.server[0].pulls;
+    test_job_end(&j);
+    return asked;
+}
+
+static void every_batch_gets_its_own_rows(void)
+{
+    const int asked = adds_up_rows(false);
+    CHECK_INT(adds_up_rows(true), asked); /* ahead, and not twice */
+}
+
 /* --- one AUC --- */
 
 /* The prediction is the last element of x. */
@@ -215,6 +269,8 @@ static void one_without_files_takes_no_step(void)
 
 const fl_test fl_tests[] = {
     {"waits for servers are no computing", waits_for_servers_are_no_computing},
+    {"every batch gets its own rows, also if they are asked for ahead",
+     every_batch_gets_its_own_rows},
     {"the AUC is that of all trainers", the_auc_is_that_of_all_trainers},
     {"passes that do not train are merged apart",
      passes_that_do_not_train_are_merged_apart},

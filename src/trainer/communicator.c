@@ -3,12 +3,13 @@
  * them.
  *
  *     put --> filling --swap--> sending --push--> servers
- *     servers --pull--> arriving --swap--> current --> take
+ *     servers --pull--> arriving --swap--> current --copy--> take
  *
  * The sender swaps the full buffer `filling` with the empty buffer `sending`,
- * so that workers can add gradients while it pushes. Pushes and pulls are
- * numbered, so that a flush can wait for the next push and then for the next
- * pull.
+ * so that workers can add gradients while it pushes. Pulled values stay in the
+ * packets that brought them until a worker copies them into its parameters.
+ * Pushes and pulls are numbered, so that a flush can wait for the next push and
+ * then for the next pull.
  *
  * No thread holds two of the locks. */
 #include "trainer/communicator.h"
@@ -49,6 +50,8 @@ typedef struct send_var {
     pthread_mutex_t lock;
     pthread_cond_t has_room; /* `filling` was emptied, or `closed` is set */
     fl_gathered filling;     /* what workers have added since the last push */
+    bool grouped;            /* it is sent when its group is complete */
+    bool full;               /* `filling` is part of a complete group */
     bool closed;             /* the communicator has failed */
 } send_var;
 
@@ -57,13 +60,13 @@ typedef struct recv_var {
     const char *name;
     int n;
     piece *pieces;
-    fl_tensor *arriving; /* by piece; the receiver's alone */
+    fl_received_list *arriving; /* by piece; the receiver's alone */
 
     pthread_mutex_t lock;
-    fl_tensor *current;    /* values of the last pull, by piece */
-    int64_t pulls;         /* how often `current` was replaced */
-    int64_t copied;        /* number of the pull that was copied last */
-    const void *copied_to; /* memory that it was copied to */
+    fl_received_list *current; /* values of the last pull, by piece */
+    int64_t pulls;             /* how often `current` was replaced */
+    int64_t copied;            /* number of the pull that was copied last */
+    const void *copied_to;     /* memory that it was copied to */
 } recv_var;
 
 struct fl_communicator {
@@ -93,6 +96,12 @@ struct fl_communicator {
     pthread_cond_t progress;    /* a push, a pull or a barrier has ended */
     bool ending;
     int64_t gathered;               /* the largest n of all `filling` */
+    bool grouped;                   /* gradients are sent in groups */
+    bool ungrouped;                 /* some were there before the first group */
+    char *position;                 /* of the complete group that waits to be
+                                       sent; NULL: none does */
+    int64_t groups_taken;           /* complete groups that were taken to be
+                                       sent */
     int64_t last_put;               /* time of the last gradient, ns */
     int64_t push_wanted, push_done; /* push that a flush waits for; last push */
     int64_t pull_wanted, pull_done; /* pull that a flush waits for; last pull */
@@ -220,6 +229,14 @@ static fl_err fail_unknown(const fl_map *all, const char *kind,
                    near.best ? near.best : "", near.best ? "\"" : "");
 }
 
+/* Whether no gradient can be added to v now. A group has as many as its batches
+ * make. */
+static bool is_full(const fl_communicator *c, const send_var *v)
+{
+    return v->full ||
+           (v->filling.n >= c->most && !v->grouped && !c->half_async);
+}
+
 /* Wait until v has room for a gradient. The caller holds the lock of v, which
  * is released during the wait. */
 static fl_err wait_for_room(fl_communicator *c, send_var *v, const fl_watch *by)
@@ -229,9 +246,9 @@ static fl_err wait_for_room(fl_communicator *c, send_var *v, const fl_watch *by)
     snprintf(what, sizeof what,
              "room for gradient \"%s\" (%lld batches wait to be sent)", v->name,
              (long long)c->most);
-    while (v->filling.n >= c->most && !c->half_async && !v->closed) {
+    while (is_full(c, v) && !v->closed) {
         sleep_once(&w, &v->has_room, &v->lock);
-        if (v->filling.n < c->most || v->closed)
+        if (!is_full(c, v) || v->closed)
             break;
         pthread_mutex_unlock(&v->lock);
         const fl_err err = poll_watch(&w, what);
@@ -247,7 +264,7 @@ static fl_err wake_sender(fl_communicator *c, int64_t n)
     pthread_mutex_lock(&c->lock);
     const fl_err err = check_failed(c);
     c->last_put = clock_now();
-    if (n > c->gathered) {
+    if (n > c->gathered && !c->grouped) {
         c->gathered = n;
         if (n == 1 || n >= c->most)
             pthread_cond_signal(&c->send_due);
@@ -266,7 +283,7 @@ static fl_err add_gradient(fl_communicator *c, const char *grad,
     if (!to)
         return fail_unknown(&c->grads, "gradient", grad);
     pthread_mutex_lock(&to->lock);
-    fl_err err = to->filling.n < c->most ? FL_OK : wait_for_room(c, to, by);
+    fl_err err = is_full(c, to) ? wait_for_room(c, to, by) : FL_OK;
     const bool closed = to->closed;
     if (!err && !closed)
         err = v ? fl_gathered_add(&to->filling, to->name, v)
@@ -364,6 +381,7 @@ static int64_t take_gathered(fl_communicator *c)
         const fl_gathered empty = v->sending;
         v->sending = v->filling;
         v->filling = empty;
+        v->full = false;
         pthread_cond_broadcast(&v->has_room);
         pthread_mutex_unlock(&v->lock);
         if (v->sending.n > most)
@@ -373,13 +391,17 @@ static int64_t take_gathered(fl_communicator *c)
 }
 
 /* Push the gradients of all variables together, so that each server gets as few
- * pushes as possible. */
-static fl_err push_gathered(fl_communicator *c, bool *lost)
+ * pushes as possible. position: of their group, or NULL. */
+static fl_err push_gathered(fl_communicator *c, const char *position,
+                            bool *lost)
 {
     c->outgoing.n = 0;
     for (int i = 0; i < c->n_sends; i++)
         if (c->sends[i].sending.n)
             FL_TRY(add_gathered(c, &c->sends[i]));
+    if (position)
+        return fl_trainer_push_at(c->trainer, &c->watch, (int)c->outgoing.n,
+                                  c->outgoing.at, position);
     if (!c->outgoing.n || c->discard)
         return FL_OK;
     return fl_trainer_push(c->trainer, &c->watch, (int)c->outgoing.n,
@@ -399,15 +421,37 @@ static void end_push(fl_communicator *c, int64_t n, bool lost, int64_t number)
         pthread_cond_signal(&c->receive_due);
 }
 
+/* Take what is to be pushed: all that has gathered, or a complete group and
+ * *position, which the caller frees. Returns the number of batches. */
+static int64_t take_due(fl_communicator *c, char **position)
+{
+    pthread_mutex_lock(&c->lock);
+    *position = c->position;
+    const bool waits = c->grouped && !c->position && !c->ungrouped;
+    pthread_mutex_unlock(&c->lock);
+    if (waits)
+        return 0;
+    const int64_t n = take_gathered(c);
+    pthread_mutex_lock(&c->lock);
+    c->groups_taken += *position != NULL;
+    c->position = NULL;
+    c->ungrouped = false;
+    pthread_cond_broadcast(&c->progress);
+    pthread_mutex_unlock(&c->lock);
+    return n;
+}
+
 static fl_err run_push(fl_communicator *c)
 {
     bool lost = false;
+    char *position;
     pthread_mutex_lock(&c->lock);
     const int64_t number = c->push_wanted;
     c->gathered = 0;
     pthread_mutex_unlock(&c->lock);
-    const int64_t n = take_gathered(c);
-    const fl_err err = push_gathered(c, &lost);
+    const int64_t n = take_due(c, &position);
+    const fl_err err = push_gathered(c, position, &lost);
+    fl_mem_free(position);
     for (int i = 0; i < c->n_sends; i++)
         c->sends[i].sending.n = 0;
     if (err)
@@ -433,7 +477,7 @@ static fl_err pull_parameters(fl_communicator *c)
             fl_push(&c->lookups, (fl_lookup){.server = v->pieces[k].server,
                                              .table = v->pieces[k].name,
                                              .n = -1,
-                                             .out = &v->arriving[k]});
+                                             .kept = &v->arriving[k]});
     }
     if (c->lookups.n && !c->discard)
         FL_TRY(fl_trainer_lookup(c->trainer, &c->watch, (int)c->lookups.n,
@@ -441,11 +485,13 @@ static fl_err pull_parameters(fl_communicator *c)
     for (int i = 0; i < c->n_recvs && !c->discard; i++) {
         recv_var *v = &c->recvs[i];
         pthread_mutex_lock(&v->lock);
-        fl_tensor *old = v->current;
+        fl_received_list *old = v->current;
         v->current = v->arriving;
         v->arriving = old;
         v->pulls++;
         pthread_mutex_unlock(&v->lock);
+        for (int k = 0; k < v->n; k++)
+            fl_received_clear(&old[k]);
     }
     return FL_OK;
 }
@@ -479,7 +525,7 @@ static bool pull_is_due(const fl_communicator *c)
 
 static bool push_is_due(const fl_communicator *c)
 {
-    if (c->push_wanted > c->push_done)
+    if (c->push_wanted > c->push_done || c->position)
         return true;
     if (c->half_async)
         return all_arrived(c);
@@ -571,11 +617,13 @@ static fl_err fail_shape(const recv_var *v)
 static bool fits_into(const recv_var *v, const fl_tensor *out)
 {
     size_t bytes = 0;
-    for (int i = 0; i < v->n; i++) {
-        if (v->current[i].dtype != out->dtype)
-            return false;
-        bytes += fl_tensor_bytes(&v->current[i]);
-    }
+    for (int i = 0; i < v->n; i++)
+        for (int64_t k = 0; k < v->current[i].n; k++) {
+            const fl_item *item = v->current[i].at[k].item;
+            if (item->dtype != out->dtype)
+                return false;
+            bytes += item->data.size;
+        }
     return bytes == fl_tensor_bytes(out);
 }
 
@@ -584,12 +632,12 @@ static bool fits_into(const recv_var *v, const fl_tensor *out)
 static void write_shared_parameter(const recv_var *v, fl_tensor *out)
 {
     char *to = out->data;
-    for (int i = 0; i < v->n; i++) {
-        const size_t bytes = fl_tensor_bytes(&v->current[i]);
-        if (bytes)
-            memcpy(to, v->current[i].data, bytes);
-        to += bytes;
-    }
+    for (int i = 0; i < v->n; i++)
+        for (int64_t k = 0; k < v->current[i].n; k++) {
+            const fl_bytes b = v->current[i].at[k].item->data;
+            fl_bytes_copy(b, 0, to, b.size);
+            to += b.size;
+        }
 }
 
 static fl_err copy_if_newer(recv_var *v, fl_tensor *out)
@@ -656,12 +704,18 @@ void fl_communicator_add_workers(fl_communicator *c, int n)
     pthread_mutex_unlock(&c->lock);
 }
 
-static fl_err flush_gathered(fl_communicator *c, const fl_watch *by)
+/* Wait until all is applied that has gathered. The caller holds the lock. */
+static fl_err push_all(fl_communicator *c, const fl_watch *by)
 {
     const int64_t push_number = ++c->push_wanted;
     pthread_cond_signal(&c->send_due);
-    FL_TRY(wait_for_count(c, &c->push_done, push_number, by,
-                          "all gradients to be sent"));
+    return wait_for_count(c, &c->push_done, push_number, by,
+                          "all gradients to be sent");
+}
+
+static fl_err flush_gathered(fl_communicator *c, const fl_watch *by)
+{
+    FL_TRY(push_all(c, by));
     const int64_t pull_number = ++c->pull_wanted;
     pthread_cond_signal(c->has_receiver ? &c->receive_due : &c->send_due);
     return wait_for_count(c, &c->pull_done, pull_number, by,
@@ -675,6 +729,81 @@ fl_err fl_communicator_flush(fl_communicator *c, const fl_watch *by)
     const fl_err err = flush_gathered(c, by);
     pthread_mutex_unlock(&c->lock);
     return err;
+}
+
+/* --- groups --- */
+
+int64_t fl_communicator_group(const fl_communicator *c)
+{
+    return c->half_async || c->discard ? 0 : c->most;
+}
+
+/* Gradients that are in no group are dropped when groups end. */
+static void set_grouped(fl_communicator *c, bool grouped)
+{
+    for (int i = 0; i < c->n_sends; i++) {
+        send_var *v = &c->sends[i];
+        pthread_mutex_lock(&v->lock);
+        v->grouped = grouped;
+        if (!grouped && !v->full)
+            v->filling.n = 0;
+        pthread_mutex_unlock(&v->lock);
+    }
+}
+
+/* No push that has begun before may take a part of the first group. */
+fl_err fl_communicator_begin_groups(fl_communicator *c, const fl_watch *by)
+{
+    FL_TRY(fl_trainer_check_process(c->trainer));
+    pthread_mutex_lock(&c->lock);
+    c->grouped = c->ungrouped = true;
+    const fl_err err = push_all(c, by);
+    c->grouped = !err;
+    pthread_mutex_unlock(&c->lock);
+    if (!err)
+        set_grouped(c, true);
+    return err;
+}
+
+/* The gradients of all variables are a group. Nobody adds one now. */
+static void close_group(fl_communicator *c, const char *position)
+{
+    for (int i = 0; i < c->n_sends; i++) {
+        send_var *v = &c->sends[i];
+        pthread_mutex_lock(&v->lock);
+        v->full = true;
+        pthread_mutex_unlock(&v->lock);
+    }
+    pthread_mutex_lock(&c->lock);
+    c->position = fl_mem_strdup(position);
+    pthread_cond_signal(&c->send_due);
+    pthread_mutex_unlock(&c->lock);
+}
+
+fl_err fl_communicator_end_group(fl_communicator *c, const char *position,
+                                 const fl_watch *by)
+{
+    FL_TRY(fl_trainer_check_process(c->trainer));
+    pthread_mutex_lock(&c->lock);
+    fl_err err = check_failed(c);
+    if (!err)
+        err = wait_for_count(c, &c->groups_taken,
+                             c->groups_taken + (c->position != NULL), by,
+                             "the gradients before to be sent");
+    pthread_mutex_unlock(&c->lock);
+    if (!err)
+        close_group(c, position);
+    return err;
+}
+
+void fl_communicator_end_groups(fl_communicator *c)
+{
+    if (fl_trainer_check_process(c->trainer))
+        return; /* fl_communicator_put reports why */
+    set_grouped(c, false);
+    pthread_mutex_lock(&c->lock);
+    c->grouped = false;
+    pthread_mutex_unlock(&c->lock);
 }
 
 fl_communicator_stats fl_communicator_get_stats(fl_communicator *c)
@@ -944,8 +1073,10 @@ static void end_send_var(send_var *v)
 static void end_recv_var(recv_var *v)
 {
     for (int i = 0; i < v->n; i++) {
-        fl_tensor_fini(&v->current[i]);
-        fl_tensor_fini(&v->arriving[i]);
+        fl_received_clear(&v->current[i]);
+        fl_received_clear(&v->arriving[i]);
+        fl_vec_fini(&v->current[i]);
+        fl_vec_fini(&v->arriving[i]);
     }
     pthread_mutex_destroy(&v->lock);
 }
@@ -973,6 +1104,7 @@ void fl_communicator_free(fl_communicator *c)
     pthread_mutex_unlock(&c->lock);
     fl_pool_free(c->pool);
     end_vars(c);
+    fl_mem_free(c->position);
     fl_vec_fini(&c->outgoing);
     fl_vec_fini(&c->lookups);
     fl_watch_fini(&c->watch);

@@ -13,6 +13,12 @@
  * barrier after every batch: when the last one has arrived, the sender pushes
  * the sum of all their gradients and pulls, then all go on.
  *
+ * A pass over data whose examples are counted (train/positions.h) is sent in
+ * groups of batches. Its one worker says where a group ends and which examples
+ * are used up there; the gradients of a group are one push, and their position
+ * is kept with it. What is sent then depends on the data alone, and a process
+ * that is started again makes the same pushes.
+ *
  * Easy to get wrong: gradients that were handed over are lost when the process
  * ends, unless they were flushed. */
 #ifndef FL_TRAINER_COMMUNICATOR_H
@@ -60,10 +66,27 @@ fl_err fl_communicator_barrier(fl_communicator *c,
  * registered, a barrier does not wait for other workers. */
 void fl_communicator_add_workers(fl_communicator *c, int n);
 
-/* Send all gradients that were handed over before. Blocks: until they are
- * applied and the parameters have been pulled after that. */
+/* Send all gradients that were handed over before; between begin_groups and
+ * end_groups: all complete groups. Blocks: until they are applied and the
+ * parameters have been pulled after that. */
 fl_err fl_communicator_flush(fl_communicator *c,
                              const fl_watch *by) FL_MUST_CHECK;
+
+/* The number of batches of a group: as many as one push may carry. 0: there are
+ * no groups, because the job is half asynchronous or nothing is sent. */
+int64_t fl_communicator_group(const fl_communicator *c);
+
+/* From now on gradients are sent in groups. What was handed over before is sent
+ * first. */
+fl_err fl_communicator_begin_groups(fl_communicator *c,
+                                    const fl_watch *by) FL_MUST_CHECK;
+/* All gradients since the last call, or since begin_groups, are a group, with
+ * which the examples up to `position` (copied) are used up. Blocks: as put. */
+fl_err fl_communicator_end_group(fl_communicator *c, const char *position,
+                                 const fl_watch *by) FL_MUST_CHECK;
+/* There are no more groups. Gradients that are in no group are dropped; groups
+ * that are complete are still sent. */
+void fl_communicator_end_groups(fl_communicator *c);
 
 /* fl_communicator_take for every parameter that the scope has. */
 fl_err fl_communicator_fill(fl_communicator *c, fl_scope *s) FL_MUST_CHECK;

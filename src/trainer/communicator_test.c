@@ -332,6 +332,123 @@ static void it_may_end_in_the_middle(void)
     close_scene(&s);
 }
 
+/* --- groups --- */
+
+/* Groups are sent at once, and single batches never, whatever time passes. */
+static void open_groups(scene *s)
+{
+    open_scene(s, false);
+    fl_communicator_free(s->c);
+    set("send_wait_times", "0");
+    set("max_merge_var_num", "2");
+    start(s);
+    set("max_merge_var_num", NULL);
+    CHECK_INT(fl_communicator_group(s->c), 2);
+    CHECK_OK(put_dense(s, 1, NULL));
+    CHECK_OK(fl_communicator_begin_groups(s->c, NULL));
+    CHECK_NEAR(element(s, 0, "w.block0", 0), -1, 0); /* of no group */
+}
+
+static void check_counted(const scene *s, int64_t steps)
+{
+    int64_t counted, fences;
+    fl_trainer_count_steps(s->trainer, &counted, &fences);
+    CHECK_INT(counted, steps);
+}
+
+/* The position that the coordinator told when the session began. */
+static void check_granted(const scene *s, const char *position)
+{
+    int64_t pass;
+    fl_str text = {0};
+    CHECK_OK(fl_trainer_begin_pass(s->trainer, NULL, &pass, &text));
+    CHECK(!strcmp(text.at ? text.at : "", position));
+    fl_str_fini(&text);
+}
+
+static void a_group_is_sent_when_it_is_complete(void)
+{
+    scene s;
+    open_groups(&s);
+    const int64_t pushes = fl_communicator_get_stats(s.c).pushes;
+    for (int i = 0; i < 5; i++) /* more than the flag says */
+        CHECK_OK(put_dense(&s, 10, NULL));
+    CHECK_OK(put_rows(&s, 4, 1));
+    CHECK_OK(fl_communicator_flush(s.c, NULL));
+    CHECK_NEAR(element(&s, 0, "w.block0", 0), -1, 0);
+    CHECK_OK(fl_communicator_end_group(s.c, "first", NULL));
+    CHECK_OK(put_dense(&s, 100, NULL)); /* of the next group */
+    CHECK_OK(fl_communicator_flush(s.c, NULL));
+    CHECK_NEAR(element(&s, 0, "w.block0", 0), -51, 0);
+    CHECK_NEAR(element(&s, 1, "w.block1", 0), -51, 0);
+    CHECK_NEAR(element(&s, 1, "t", 4 * WIDTH), -2, 0);
+    CHECK_INT(fl_communicator_get_stats(s.c).pushes, pushes + 1);
+    check_counted(&s, 1);
+    CHECK_OK(fl_communicator_end_group(s.c, "second", NULL));
+    CHECK_OK(fl_communicator_end_group(s.c, "empty", NULL));
+    CHECK_OK(fl_communicator_flush(s.c, NULL));
+    CHECK_NEAR(element(&s, 0, "w.block0", 0), -151, 0);
+    check_counted(&s, 3);
+    fl_communicator_end_groups(s.c);
+    close_scene(&s);
+}
+
+static void a_batch_waits_for_the_group_before_it(void)
+{
+    scene s;
+    int asked = 0;
+    fl_watch watch = {.clock = fl_clock_real(), .poll = stop, .user = &asked};
+    open_groups(&s);
+    pthread_mutex_lock(&s.job.lock); /* servers do not answer */
+    for (int i = 0; i < 2; i++) {    /* one is sent, one waits */
+        CHECK_OK(put_rows(&s, 4, 1));
+        CHECK_OK(fl_communicator_end_group(s.c, "position", NULL));
+    }
+    CHECK_ERR(put_dense(&s, 10, &watch), FL_EINTR, "interrupted");
+    asked = 0;
+    CHECK_ERR(fl_communicator_end_group(s.c, "third", &watch), FL_EINTR,
+              "interrupted");
+    pthread_mutex_unlock(&s.job.lock);
+    CHECK_OK(put_dense(&s, 10, NULL));
+    CHECK_OK(fl_communicator_flush(s.c, NULL));
+    CHECK_NEAR(element(&s, 0, "w.block0", 0), -1, 0);
+    CHECK_NEAR(element(&s, 1, "t", 4 * WIDTH), -4, 0);
+    check_counted(&s, 2);
+    fl_communicator_end_groups(s.c);
+    CHECK_OK(put_dense(&s, 100, NULL));
+    CHECK_OK(fl_communicator_flush(s.c, NULL));
+    CHECK_NEAR(element(&s, 0, "w.block0", 0), -101, 0); /* 10 is dropped */
+    close_scene(&s);
+}
+
+/* A session is lost before a group is pushed, and after one was applied. */
+static void a_group_is_applied_once(void)
+{
+    for (int server = -1; server < 2; server++) {
+        scene s;
+        open_groups(&s);
+        CHECK_OK(put_dense(&s, 10, NULL));
+        CHECK_OK(fl_communicator_end_group(s.c, "first", NULL));
+        CHECK_OK(fl_communicator_flush(s.c, NULL));
+        if (server < 0)
+            test_job_lose(&s.job);
+        else
+            s.job.server[server].lose_at_push = s.job.server[server].pushes + 1;
+        CHECK_OK(put_dense(&s, 100, NULL));
+        CHECK_OK(put_rows(&s, 4, 1));
+        CHECK_OK(fl_communicator_end_group(s.c, "second", NULL));
+        CHECK_OK(fl_communicator_flush(s.c, NULL));
+        CHECK_NEAR(element(&s, 0, "w.block0", 0), -111, 0);
+        CHECK_NEAR(element(&s, 1, "w.block1", 0), -111, 0);
+        CHECK_NEAR(element(&s, 1, "t", 4 * WIDTH), -2, 0);
+        CHECK_INT(fl_communicator_get_stats(s.c).lost, 0);
+        check_counted(&s, 2);
+        check_granted(&s, "first");
+        fl_communicator_end_groups(s.c);
+        close_scene(&s);
+    }
+}
+
 /* --- half asynchronous --- */
 
 static void step_half(void *self)
@@ -427,6 +544,11 @@ const fl_test fl_tests[] = {
     {"a lost session loses what travels", a_lost_session_loses_what_travels},
     {"a communicator's failure is everybody's", its_failure_is_everybodys},
     {"a communicator may end in the middle", it_may_end_in_the_middle},
+    {"a group is sent when it is complete",
+     a_group_is_sent_when_it_is_complete},
+    {"a batch waits for the group before it",
+     a_batch_waits_for_the_group_before_it},
+    {"a group is applied once", a_group_is_applied_once},
     {"threads meet after every batch", threads_meet_after_every_batch},
     {"who meets nobody is interrupted", who_meets_nobody_is_interrupted},
     {"a communicator says what it cannot do", it_says_what_it_cannot_do},

@@ -51,6 +51,15 @@ typedef struct pending {
     uint64_t tag; /* number of the request in the client */
 } pending;
 
+/* A thread that waits. It is woken when its goal is reached, not by every
+ * event: most events are acknowledgements that nobody waits for. */
+typedef struct waiter {
+    fl_goal reached;
+    const void *of;
+    pthread_cond_t woken;
+    struct waiter *next;
+} waiter;
+
 struct fl_link {
     const fl_placement *place;
     const fl_job *job;
@@ -64,9 +73,12 @@ struct fl_link {
     pthread_mutex_t
         connect_lock; /* held while connecting; taken before `lock` */
 
+    pthread_condattr_t monotonic;
+    fl_arena *arena; /* of a message that is read: the network's thread alone */
+
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* after every event: waits check their goals */
-    pthread_cond_t ended;   /* `ending` is set: the ticker stops */
+    waiter *waiters;
+    pthread_cond_t ended; /* `ending` is set: the ticker stops */
     bool ending;
     fl_client *client;
     fl_outbox out;
@@ -116,7 +128,9 @@ static void sleep_on(fl_link *l, pthread_cond_t *on, int64_t ns)
 
 void fl_link_wake(fl_link *l)
 {
-    pthread_cond_broadcast(&l->changed);
+    for (waiter *w = l->waiters; w; w = w->next)
+        if (l->over || w->reached(w->of))
+            pthread_cond_signal(&w->woken);
 }
 
 /* --- callbacks of the client --- */
@@ -244,11 +258,10 @@ static void on_reply(void *self, uint64_t id, const fl_rpc_reply *reply)
 {
     const connection *from = self;
     fl_link *l = from->link;
-    fl_arena *arena = fl_arena_new();
     fl_msg m = {0};
     fl_err bad = FL_OK;
     if (reply->end == FL_RPC_OK)
-        bad = fl_msg_decode(from->address, reply->packet, arena, &m);
+        bad = fl_msg_decode(from->address, reply->packet, l->arena, &m);
     fl_link_lock(l);
     const int64_t i = find_call(l, id);
     const pending call = l->calls.at[i];
@@ -258,7 +271,7 @@ static void on_reply(void *self, uint64_t id, const fl_rpc_reply *reply)
     end_event(l);
     fl_link_unlock(l);
     fl_keeper_parcels.drop(NULL, m.blob);
-    fl_arena_free(arena);
+    fl_arena_reset(l->arena);
 }
 
 /* --- streams --- */
@@ -295,9 +308,8 @@ static void on_stream_word(void *self, uint64_t id, const fl_packet *packet)
 {
     connection *from = self;
     fl_link *l = from->link;
-    fl_arena *arena = fl_arena_new();
     fl_msg m = {0};
-    const fl_err bad = fl_msg_decode(from->address, packet, arena, &m);
+    const fl_err bad = fl_msg_decode(from->address, packet, l->arena, &m);
     const fl_rpc_reply denied = {FL_RPC_DENIED, bad, fl_errmsg(), NULL};
     fl_link_lock(l);
     const int64_t i = bad ? -1 : find_word(l, id, m.tag);
@@ -313,7 +325,7 @@ static void on_stream_word(void *self, uint64_t id, const fl_packet *packet)
     end_event(l);
     fl_link_unlock(l);
     fl_keeper_parcels.drop(NULL, m.blob);
-    fl_arena_free(arena);
+    fl_arena_reset(l->arena);
 }
 
 static void send_word(fl_link *l, connection *to, pending *c, fl_packet *packet)
@@ -341,16 +353,15 @@ static void on_open_message(void *self, uint64_t id, const fl_packet *p)
 {
     const connection *from = self;
     fl_link *l = from->link;
-    fl_arena *arena = fl_arena_new();
     fl_msg m = {0};
-    const fl_err bad = fl_msg_decode(from->address, p, arena, &m);
+    const fl_err bad = fl_msg_decode(from->address, p, l->arena, &m);
     fl_link_lock(l);
     if (!bad && id == l->open.id && !l->ending)
         feed_client(l, l->open.to, &m);
     end_event(l);
     fl_link_unlock(l);
     fl_keeper_parcels.drop(NULL, m.blob);
-    fl_arena_free(arena);
+    fl_arena_reset(l->arena);
 }
 
 static void on_open_end(void *self, uint64_t id, const fl_rpc_reply *reply)
@@ -366,16 +377,21 @@ static void on_open_end(void *self, uint64_t id, const fl_rpc_reply *reply)
     fl_link_unlock(l);
 }
 
+static void close_open_call(fl_link *l)
+{
+    if (l->open.id)
+        fl_rpc_cancel(l->rpc, l->open.call);
+    l->open.id = 0;
+}
+
 /* Send RENEW on the open call. Each session has its own open call, whose end
  * tells the coordinator at once that this process has died. */
 static void send_renew(fl_link *l, const fl_envelope *e)
 {
     connection *first = &l->connections[0];
     const fl_msg *m = &e->msg;
-    if (l->open.id && !fl_id_same(l->open_session, m->session)) {
-        fl_rpc_cancel(l->rpc, l->open.call);
-        l->open.id = 0;
-    }
+    if (!fl_id_same(l->open_session, m->session))
+        close_open_call(l);
     if (!l->open.id) {
         l->open = (pending){.id = ++l->ids, .to = e->to, .kind = FL_MSG_RENEW};
         l->open_session = m->session;
@@ -511,15 +527,14 @@ static fl_err poll_watch(fl_link *l, const fl_watch *by, char *line)
                 : FL_OK;
 }
 
-fl_err fl_link_wait(fl_link *l, fl_goal reached, const void *of,
-                    const fl_watch *by, int64_t until)
+static fl_err wait_as(fl_link *l, waiter *w, const fl_watch *by, int64_t until)
 {
     const int64_t began = fl_link_now(), stall = l->job->stall;
     int64_t polled = began, counted = began;
-    while (!reached(of)) {
+    while (!w->reached(w->of)) {
         if (l->over)
             return fail_over(l);
-        sleep_on(l, &l->changed, PAUSE);
+        sleep_on(l, &w->woken, PAUSE);
         const int64_t now = fl_link_now();
         fl_watch_waited(by, now - counted);
         counted = now;
@@ -534,6 +549,28 @@ fl_err fl_link_wait(fl_link *l, fl_goal reached, const void *of,
         FL_TRY(poll_watch(l, by, report ? report_waits(l) : NULL));
     }
     return FL_OK;
+}
+
+static void remove_waiter(fl_link *l, const waiter *w)
+{
+    waiter **at = &l->waiters;
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
+}
+
+fl_err fl_link_wait(fl_link *l, fl_goal reached, const void *of,
+                    const fl_watch *by, int64_t until)
+{
+    if (reached(of))
+        return FL_OK;
+    waiter w = {.reached = reached, .of = of, .next = l->waiters};
+    pthread_cond_init(&w.woken, &l->monotonic);
+    l->waiters = &w;
+    const fl_err err = wait_as(l, &w, by, until);
+    remove_waiter(l, &w);
+    pthread_cond_destroy(&w.woken);
+    return err;
 }
 
 static bool is_ready(const void *link)
@@ -571,6 +608,8 @@ static bool is_over(const void *link)
     return ((const fl_link *)link)->over;
 }
 
+/* The open call is closed here, not when the link ends: servers end as soon as
+ * no trainer has one, and this process may live on. */
 fl_err fl_link_leave(fl_link *l, const fl_watch *by, int code, const char *why,
                      int64_t limit)
 {
@@ -579,6 +618,7 @@ fl_err fl_link_leave(fl_link *l, const fl_watch *by, int code, const char *why,
     fl_client_leave(l->client, code, why, now);
     fl_link_flush(l);
     FL_TRY(fl_link_wait(l, is_over, l, by, limit ? now + limit : 0));
+    close_open_call(l);
     return !code && !was_over && l->over_code ? fail_over(l) : FL_OK;
 }
 
@@ -605,7 +645,6 @@ fl_link *fl_link_new(const fl_placement *place, const fl_job *job,
                      const fl_link_events *events)
 {
     fl_link *l = fl_mem_alloc(sizeof *l);
-    pthread_condattr_t monotonic;
     l->place = place;
     l->job = job;
     l->events = *events;
@@ -617,14 +656,13 @@ fl_link *fl_link_new(const fl_placement *place, const fl_job *job,
     for (int i = 0; i < job->servers; i++)
         l->connections[i] =
             (connection){.link = l, .address = place->servers[i]};
+    l->arena = fl_arena_new();
     fl_outbox_init(&l->out);
     pthread_mutex_init(&l->connect_lock, NULL);
     pthread_mutex_init(&l->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->changed, &monotonic);
-    pthread_cond_init(&l->ended, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_condattr_init(&l->monotonic);
+    pthread_condattr_setclock(&l->monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->ended, &l->monotonic);
     return l;
 }
 
@@ -646,9 +684,10 @@ void fl_link_free(fl_link *l)
     fl_vec_fini(&l->calls);
     fl_str_fini(&l->notes);
     fl_outbox_fini(&l->out);
+    fl_arena_free(l->arena);
     fl_mem_free(l->connections);
-    pthread_cond_destroy(&l->changed);
     pthread_cond_destroy(&l->ended);
+    pthread_condattr_destroy(&l->monotonic);
     pthread_mutex_destroy(&l->lock);
     pthread_mutex_destroy(&l->connect_lock);
     fl_mem_free(l);

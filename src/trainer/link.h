@@ -57,7 +57,7 @@ bool fl_link_has_session(const fl_link *l);
 
 fl_client *fl_link_client(const fl_link *l);
 void fl_link_flush(fl_link *l); /* send what is in the client's outbox */
-void fl_link_wake(fl_link *l);  /* let all waits check their goals */
+void fl_link_wake(fl_link *l);  /* wake the waits whose goals are reached */
 int64_t fl_link_now(void);      /* the time that the client is told, ns */
 
 /* How many sessions were lost so far. */

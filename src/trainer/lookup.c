@@ -12,42 +12,74 @@
 #include "base/map.h"
 #include "base/vec.h"
 
+enum {
+    TICKETS_MOST = 64 /* queries that were asked ahead and not waited for */
+};
+
+/* How a query is asked. */
+typedef enum ride {
+    BY_ITSELF,    /* with requests of its own */
+    WITH_NEXT,    /* with the pull of the next step */
+    WITH_THIS_ONE /* with the pull of the step that has begun */
+} ride;
+
 /* A request to one server. */
 typedef struct query_part {
     fl_parcel *question; /* NULL: this server is not asked */
     size_t bytes;        /* upper bound of the answer's size */
     uint64_t tag;        /* of the request; 0: answered or lost */
     fl_parcel *answer;
+    int read; /* items of the answer that were copied */
 } query_part;
 
-/* One call of fl_lookups_run. */
-typedef struct query {
-    struct query *next; /* in the list of running queries */
+/* A whole lookup, or some of its rows, or some elements of its variable. */
+typedef struct chunk {
+    const fl_lookup *of;
+    int64_t first, n; /* rows or elements; n < 0: the whole variable */
+    size_t bytes;     /* upper bound of the answer's size; 0: not known */
+} chunk;
+
+typedef FL_VEC(chunk) chunk_list;
+
+/* What is asked for by one call. */
+typedef struct fl_query {
+    struct fl_query *next; /* in the list of running queries */
+    uint64_t ticket;       /* of fl_lookups_ask; 0: its caller waits */
+    chunk_list chunks;
+    int64_t from, to; /* chunks that were asked for last */
+    int64_t fences;   /* sessions lost when they were */
+    ride ride;
+    int64_t round; /* WITH_THIS_ONE: version that the pull brings */
     int servers;
-    query_part *parts; /* by server */
-} query;
+    query_part parts[]; /* by server */
+} fl_query;
 
 struct fl_lookups {
     fl_link *link;
     const fl_placement *place;
     const fl_job *job;
-    fl_map pieces; /* name on a server -> fl_piece of the placement */
-    query *queries;
+    fl_map pieces;     /* name on a server -> fl_piece of the placement */
+    fl_query *queries; /* those that are not ended, the newest first */
+    fl_query *spare;   /* one that has ended: memory for the next; or NULL */
+    uint64_t tickets;  /* the last one that was given */
 };
 
 /* --- queries --- */
 
-static query *begin_query(fl_lookups *s)
+static fl_query *begin_query(fl_lookups *s)
 {
-    query *q = fl_mem_alloc(sizeof *q);
-    q->servers = s->job->servers;
-    q->parts = fl_mem_alloc((size_t)q->servers * sizeof *q->parts);
+    const int n = s->job->servers;
+    fl_query *q = s->spare;
+    s->spare = NULL;
+    if (!q)
+        q = fl_mem_alloc(sizeof *q + (size_t)n * sizeof *q->parts);
+    q->servers = n;
     q->next = s->queries;
     s->queries = q;
     return q;
 }
 
-static void clear_parts(query *q)
+static void clear_parts(fl_query *q)
 {
     for (int i = 0; i < q->servers; i++) {
         fl_parcel_unref(q->parts[i].question);
@@ -56,18 +88,27 @@ static void clear_parts(query *q)
     }
 }
 
-static void end_query(fl_lookups *s, query *q)
+static void query_free(fl_query *q)
 {
-    query **at = &s->queries;
+    if (q)
+        fl_vec_fini(&q->chunks);
+    fl_mem_free(q);
+}
+
+static void end_query(fl_lookups *s, fl_query *q)
+{
+    fl_query **at = &s->queries;
     while (*at != q)
         at = &(*at)->next;
     *at = q->next;
     clear_parts(q);
-    fl_mem_free(q->parts);
-    fl_mem_free(q);
+    query_free(s->spare);
+    *q = (fl_query){.chunks = q->chunks};
+    q->chunks.n = 0;
+    s->spare = q;
 }
 
-static fl_parcel *question_for(query *q, int server)
+static fl_parcel *question_for(fl_query *q, int server)
 {
     query_part *p = &q->parts[server];
     if (!p->question)
@@ -77,20 +118,21 @@ static fl_parcel *question_for(query *q, int server)
 
 static bool is_answered(const void *of)
 {
-    const query *q = of;
+    const fl_query *q = of;
     for (int i = 0; i < q->servers; i++)
         if (q->parts[i].tag)
             return false;
     return true;
 }
 
-/* Send all requests and wait. The session may be lost during the wait. */
-static fl_err ask_once(fl_lookups *s, query *q, const fl_watch *by)
+/* Send all requests of a query. The client is ready. */
+static fl_err send_questions(fl_lookups *s, fl_query *q)
 {
-    FL_TRY(fl_link_wait_ready(s->link, by));
     fl_client *client = fl_link_client(s->link);
+    q->fences = fl_link_fences(s->link);
     for (int i = 0; i < q->servers; i++) {
         query_part *p = &q->parts[i];
+        p->read = 0;
         if (!p->question)
             continue;
         const fl_blob blob = fl_parcel_blob(p->question);
@@ -100,37 +142,30 @@ static fl_err ask_once(fl_lookups *s, query *q, const fl_watch *by)
         p->tag = fl_client_tag(client);
     }
     fl_link_flush(s->link);
-    return fl_link_wait(s->link, is_answered, q, by, 0);
-}
-
-/* Repeat ask_once until all requests are answered in one session. */
-static fl_err ask_servers(fl_lookups *s, query *q, const fl_watch *by)
-{
-    int64_t fences;
-    do {
-        fences = fl_link_fences(s->link);
-        FL_TRY(ask_once(s, q, by));
-    } while (fences != fl_link_fences(s->link));
     return FL_OK;
 }
 
+/* Wait until all requests are answered in one session. If it is lost during the
+ * wait, they are sent again. */
+static fl_err await_answers(fl_lookups *s, fl_query *q, const fl_watch *by)
+{
+    for (;;) {
+        FL_TRY(fl_link_wait(s->link, is_answered, q, by, 0));
+        if (q->fences == fl_link_fences(s->link))
+            return FL_OK;
+        FL_TRY(fl_link_wait_ready(s->link, by));
+        FL_TRY(send_questions(s, q));
+    }
+}
+
 /* --- chunks --- */
-
-/* A whole lookup, or some of its rows, or some elements of its variable. */
-typedef struct chunk {
-    const fl_lookup *of;
-    int64_t first, n; /* rows or elements; n < 0: the whole variable */
-    size_t bytes;     /* upper bound of the answer's size; 0: not known */
-} chunk;
-
-typedef FL_VEC(chunk) chunks;
 
 static bool is_range(const chunk *c)
 {
     return c->of->n < 0 && c->n >= 0;
 }
 
-static void cut_lookup(const fl_lookups *s, const fl_lookup *l, chunks *out)
+static void cut_lookup(const fl_lookups *s, const fl_lookup *l, chunk_list *out)
 {
     const fl_piece *piece = fl_map_get(&s->pieces, l->table);
     const bool whole = l->n < 0;
@@ -167,22 +202,29 @@ static void add_question(fl_parcel *to, const chunk *c)
                        c->n > 0 ? l->rows + c->first : NULL);
 }
 
-/* Ask for the chunks from `from` on, as many as each server can answer in one
- * message. Returns the first chunk that is not asked for. */
-static int64_t add_questions(fl_lookups *s, query *q, const chunks *all,
-                             int64_t from)
+/* Make the questions for the chunks from `from` on, as many as each server can
+ * answer in one message. */
+static void add_questions(fl_lookups *s, fl_query *q, int64_t from)
 {
-    int64_t to = from;
     clear_parts(q);
-    for (; to < all->n; to++) {
-        const chunk *c = &all->at[to];
+    q->from = q->to = from;
+    for (; q->to < q->chunks.n; q->to++) {
+        const chunk *c = &q->chunks.at[q->to];
         query_part *p = &q->parts[c->of->server];
         if (p->question && c->bytes > s->job->max_values - p->bytes)
             break;
         add_question(question_for(q, c->of->server), c);
         p->bytes += c->bytes;
     }
-    return to;
+}
+
+static fl_query *make_query(fl_lookups *s, int n, const fl_lookup *lookups)
+{
+    fl_query *q = begin_query(s);
+    for (int i = 0; i < n; i++)
+        cut_lookup(s, &lookups[i], &q->chunks);
+    add_questions(s, q, 0);
+    return q;
 }
 
 /* --- answers --- */
@@ -228,6 +270,24 @@ static fl_shape shape_of_output(const fl_lookups *s, const chunk *c,
     return shape;
 }
 
+void fl_received_clear(fl_received_list *l)
+{
+    for (int64_t i = 0; i < l->n; i++)
+        fl_parcel_unref(l->at[i].parcel);
+    l->n = 0;
+}
+
+static fl_err keep_chunk(const fl_lookups *s, const chunk *c, fl_parcel *parcel,
+                         const fl_item *item)
+{
+    if (item->kind != FL_LOD_TENSOR)
+        return fail_answer(s, c);
+    if (!c->first) /* the first answer, or the first of a new session */
+        fl_received_clear(c->of->kept);
+    fl_push(c->of->kept, (fl_received){fl_parcel_ref(parcel), item});
+    return FL_OK;
+}
+
 static fl_err copy_chunk(const fl_lookups *s, const chunk *c,
                          const fl_item *item)
 {
@@ -249,44 +309,168 @@ static fl_err copy_chunk(const fl_lookups *s, const chunk *c,
     return FL_OK;
 }
 
-/* Copy the values of the answers. A server answers in the order of the request.
+/* Copy or keep the values of the answers. A server answers in the order of the
+ * request.
  */
-static fl_err copy_answers(const fl_lookups *s, const query *q,
-                           const chunks *all, int64_t from, int64_t to)
+static fl_err copy_answers(const fl_lookups *s, fl_query *q)
 {
-    int *next = fl_mem_alloc((size_t)q->servers * sizeof *next);
-    fl_err err = FL_OK;
-    for (int64_t i = from; i < to && !err; i++) {
-        const chunk *c = &all->at[i];
-        const fl_parcel *came = q->parts[c->of->server].answer;
-        const int at = next[c->of->server]++;
-        const fl_item *item = came && at < came->n ? &came->item[at] : NULL;
-        err = item && answers_chunk(item, c) ? copy_chunk(s, c, item)
-                                             : fail_answer(s, c);
-    }
-    fl_mem_free(next);
-    return err;
-}
-
-static fl_err ask_for_chunks(fl_lookups *s, query *q, const fl_watch *by,
-                             const chunks *all)
-{
-    int64_t fences = 0;
-    for (int64_t from = 0; from < all->n;) {
-        const int64_t to = add_questions(s, q, all, from);
-        FL_TRY(ask_servers(s, q, by));
-        if (from && fl_link_fences(s->link) != fences) {
-            from = 0;
-            continue;
-        }
-        fences = fl_link_fences(s->link);
-        fl_link_unlock(s->link);
-        const fl_err err = copy_answers(s, q, all, from, to);
-        fl_link_lock(s->link);
-        FL_TRY(err);
-        from = to;
+    for (int64_t i = q->from; i < q->to; i++) {
+        const chunk *c = &q->chunks.at[i];
+        query_part *p = &q->parts[c->of->server];
+        const int at = p->read++;
+        const fl_item *item =
+            p->answer && at < p->answer->n ? &p->answer->item[at] : NULL;
+        if (!item || !answers_chunk(item, c))
+            return fail_answer(s, c);
+        FL_TRY(c->of->kept ? keep_chunk(s, c, p->answer, item)
+                           : copy_chunk(s, c, item));
     }
     return FL_OK;
+}
+
+/* Wait for what was asked for last, and ask for the rest. */
+static fl_err finish_query(fl_lookups *s, fl_query *q, const fl_watch *by)
+{
+    int64_t fences = 0;
+    for (;;) {
+        FL_TRY(await_answers(s, q, by));
+        int64_t next = q->to;
+        if (q->from && q->fences != fences) {
+            next = 0; /* earlier chunks are of a lost session */
+        } else {
+            fences = q->fences;
+            fl_link_unlock(s->link);
+            const fl_err err = copy_answers(s, q);
+            fl_link_lock(s->link);
+            FL_TRY(err);
+        }
+        if (next == q->chunks.n)
+            return FL_OK;
+        add_questions(s, q, next);
+        FL_TRY(fl_link_wait_ready(s->link, by));
+        FL_TRY(send_questions(s, q));
+    }
+}
+
+/* --- asking ahead --- */
+
+static fl_query *find_ticket(fl_lookups *s, uint64_t ticket)
+{
+    fl_query *q = s->queries;
+    while (q && q->ticket != ticket)
+        q = q->next;
+    return q;
+}
+
+/* Forget the oldest queries that nobody has waited for. */
+static void limit_tickets(fl_lookups *s)
+{
+    fl_query *old = s->tickets > TICKETS_MOST
+                        ? find_ticket(s, s->tickets - TICKETS_MOST)
+                        : NULL;
+    if (old)
+        end_query(s, old);
+}
+
+static uint64_t give_ticket(fl_lookups *s, fl_query *q)
+{
+    limit_tickets(s);
+    q->ticket = ++s->tickets;
+    return q->ticket;
+}
+
+uint64_t fl_lookups_ask(fl_lookups *s, int n, const fl_lookup *lookups)
+{
+    fl_query *q = make_query(s, n, lookups);
+    if (q->to == q->chunks.n && !send_questions(s, q))
+        return give_ticket(s, q);
+    end_query(s, q);
+    return 0;
+}
+
+/* --- rows that come with the pull of a step --- */
+
+uint64_t fl_lookups_ride(fl_lookups *s, int n, const fl_lookup *lookups)
+{
+    fl_query *q = make_query(s, n, lookups);
+    bool known = q->to == q->chunks.n;
+    for (int64_t i = 0; i < q->chunks.n; i++)
+        known &= q->chunks.at[i].bytes > 0;
+    if (known) {
+        q->ride = WITH_NEXT;
+        return give_ticket(s, q);
+    }
+    end_query(s, q);
+    return 0;
+}
+
+size_t fl_lookups_riding(const fl_lookups *s, int server)
+{
+    size_t bytes = 0;
+    for (const fl_query *q = s->queries; q; q = q->next)
+        bytes += q->ride == WITH_NEXT ? q->parts[server].bytes : 0;
+    return bytes;
+}
+
+void fl_lookups_board(fl_lookups *s, int server, fl_parcel *pull)
+{
+    for (fl_query *q = s->queries; q; q = q->next) {
+        query_part *p = &q->parts[server];
+        if (q->ride != WITH_NEXT || !p->question)
+            continue;
+        p->read = pull->n;
+        for (int i = 0; i < p->question->n; i++)
+            fl_parcel_add_item(pull, &p->question->item[i]);
+    }
+}
+
+void fl_lookups_depart(fl_lookups *s, int64_t round)
+{
+    for (fl_query *q = s->queries; q; q = q->next)
+        if (q->ride == WITH_NEXT) {
+            q->ride = WITH_THIS_ONE;
+            q->round = round;
+            q->fences = fl_link_fences(s->link);
+        }
+}
+
+void fl_lookups_arrive(fl_lookups *s, int server, int64_t round,
+                       fl_parcel *values)
+{
+    for (fl_query *q = s->queries; q; q = q->next) {
+        query_part *p = &q->parts[server];
+        if (q->ride != WITH_THIS_ONE || q->round != round || !p->question ||
+            q->fences != fl_link_fences(s->link))
+            continue;
+        fl_parcel_unref(p->answer);
+        p->answer = fl_parcel_ref(values);
+    }
+}
+
+/* Whether the rows have come and are still those of the trainer's version. */
+static bool are_current(const fl_lookups *s, const fl_query *q)
+{
+    if (q->ride == BY_ITSELF)
+        return true;
+    for (int i = 0; i < q->servers; i++)
+        if (q->parts[i].question && !q->parts[i].answer)
+            return false;
+    return q->round == fl_client_round(fl_link_client(s->link)) &&
+           q->fences == fl_link_fences(s->link);
+}
+
+bool fl_lookups_wait(fl_lookups *s, const fl_watch *by, uint64_t ticket,
+                     fl_err *err)
+{
+    fl_query *q = ticket ? find_ticket(s, ticket) : NULL;
+    if (!q)
+        return false;
+    q->ticket = 0; /* it is not forgotten during the wait */
+    const bool current = are_current(s, q);
+    if (current)
+        *err = finish_query(s, q, by);
+    end_query(s, q);
+    return current;
 }
 
 /* --- public functions --- */
@@ -306,6 +490,9 @@ void fl_lookups_free(fl_lookups *s)
 {
     if (!s)
         return;
+    while (s->queries) /* nobody has waited for these */
+        end_query(s, s->queries);
+    query_free(s->spare);
     fl_map_fini(&s->pieces);
     fl_mem_free(s);
 }
@@ -313,33 +500,34 @@ void fl_lookups_free(fl_lookups *s)
 fl_err fl_lookups_run(fl_lookups *s, const fl_watch *by, int n,
                       const fl_lookup *lookups)
 {
-    chunks all = {0};
-    for (int i = 0; i < n; i++)
-        cut_lookup(s, &lookups[i], &all);
-    query *q = begin_query(s);
-    const fl_err err = ask_for_chunks(s, q, by, &all);
+    fl_query *q = make_query(s, n, lookups);
+    fl_err err = fl_link_wait_ready(s->link, by);
+    if (!err)
+        err = send_questions(s, q);
+    if (!err)
+        err = finish_query(s, q, by);
     end_query(s, q);
-    fl_vec_fini(&all);
     return err;
 }
 
-void fl_lookups_answer(fl_lookups *s, int server, uint64_t tag,
+bool fl_lookups_answer(fl_lookups *s, int server, uint64_t tag,
                        fl_parcel *values)
 {
-    for (query *q = s->queries; q; q = q->next) {
+    for (fl_query *q = s->queries; q; q = q->next) {
         query_part *p = &q->parts[server];
         if (p->tag != tag)
             continue;
         p->tag = 0;
         fl_parcel_unref(p->answer);
         p->answer = fl_parcel_ref(values);
-        return;
+        return true;
     }
+    return false;
 }
 
 void fl_lookups_lose(fl_lookups *s)
 {
-    for (query *q = s->queries; q; q = q->next)
+    for (fl_query *q = s->queries; q; q = q->next)
         for (int i = 0; i < q->servers; i++)
             q->parts[i].tag = 0;
 }

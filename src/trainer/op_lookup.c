@@ -15,6 +15,12 @@
  * the ids, which also separates them by piece, and ask all servers at once. W
  * itself is not read: there may be no copy of it here.
  *
+ * If a communicator runs, they ask for the rows of the next batch while this
+ * one is computed, if whoever runs the plan knows it (fl_plan_look_ahead).
+ * These rows are then a step older. In a synchronous job, the rows come with
+ * the parameters at the end of the step and are as new as these. In other jobs
+ * without a communicator a step sees all that was sent before it.
+ *
  * Without table_names the op was put into a plan in place of a lookup_table of
  * a program that was not transpiled (a test program on a trainer). The
  * placement then says where the pieces are. Such a table may have rows by id:
@@ -80,35 +86,52 @@ typedef struct piece {
     int64_t first; /* elements of W before these rows; or FL_BY_ID */
 } piece;
 
-/* Memory that an op keeps from one run to the next. */
-typedef struct state {
-    const fl_placement *place; /* of the job whose servers are asked */
-    int64_t room;     /* ids that the next four arrays have memory for */
+/* The rows of one batch. Its memory is kept from one run to the next. */
+typedef struct request {
+    int64_t room;     /* ids that the next five arrays have memory for */
     int64_t *ids;     /* ids of all inputs, one input after the other */
     int64_t *which;   /* by id: its index in `row` and `values`; -1: padding */
     fl_row_at *order; /* memory for fl_rows_order: twice as many */
     int64_t *row;     /* rows to ask for, with the server's numbers */
+    int64_t *list;    /* the different ids, in the order of `row` */
+    int64_t n, m;     /* ids; different ids */
     fl_tensor values; /* values of these rows, after the answer */
-    bool by_id;       /* rows by id: piece i has the ids i, i + n, .. */
-    int n;            /* pieces */
-    piece *pieces;
+    int n_lookups;
     fl_lookup *lookups; /* by piece; those with rows move to the front */
     fl_tensor *answers; /* by lookup: views of `values` */
+    uint64_t ticket;    /* of fl_trainer_ask; 0: it was not asked ahead */
+} request;
+
+/* Memory that an op keeps from one run to the next. */
+typedef struct state {
+    const fl_placement *place; /* of the job whose servers are asked */
+    bool by_id; /* rows by id: piece i has the ids i, i + n, .. */
+    int n;      /* pieces */
+    piece *pieces;
+    request now;   /* of this run, or asked ahead of the next one */
+    request ahead; /* asked ahead of the run after that, if it has a ticket */
 } state;
+
+static void free_request(request *r)
+{
+    fl_tensor_fini(&r->values);
+    fl_mem_free(r->ids);
+    fl_mem_free(r->which);
+    fl_mem_free(r->order);
+    fl_mem_free(r->row);
+    fl_mem_free(r->list);
+    fl_mem_free(r->lookups);
+    fl_mem_free(r->answers);
+}
 
 static void free_state(void *scratch)
 {
     state *s = scratch;
     if (!s)
         return;
-    fl_tensor_fini(&s->values);
-    fl_mem_free(s->ids);
-    fl_mem_free(s->which);
-    fl_mem_free(s->order);
-    fl_mem_free(s->row);
+    free_request(&s->now);
+    free_request(&s->ahead);
     fl_mem_free(s->pieces);
-    fl_mem_free(s->lookups);
-    fl_mem_free(s->answers);
     fl_mem_free(s);
 }
 
@@ -151,8 +174,11 @@ static fl_err init_state(fl_call *c, const fl_placement *place, state *s)
     const size_t most = (size_t)(named ? named : place->n_pieces) + 1;
     s->place = place;
     s->pieces = fl_mem_alloc(most * sizeof *s->pieces);
-    s->lookups = fl_mem_alloc(most * sizeof *s->lookups);
-    s->answers = fl_mem_alloc(most * sizeof *s->answers);
+    request *const both[] = {&s->now, &s->ahead};
+    for (int i = 0; i < 2; i++) {
+        both[i]->lookups = fl_mem_alloc(most * sizeof *both[i]->lookups);
+        both[i]->answers = fl_mem_alloc(most * sizeof *both[i]->answers);
+    }
     s->n = named;
     if (named)
         return read_pieces(c, s);
@@ -184,16 +210,17 @@ static fl_err get_state(fl_call *c, state **out)
     return FL_OK;
 }
 
-static void reserve_ids(state *s, int64_t n)
+static void reserve_ids(request *r, int64_t n)
 {
-    if (n <= s->room)
+    if (n <= r->room)
         return;
-    const size_t room = (size_t)(n > 2 * s->room ? n : 2 * s->room);
-    s->ids = fl_mem_grow(s->ids, room * sizeof *s->ids);
-    s->which = fl_mem_grow(s->which, room * sizeof *s->which);
-    s->order = fl_mem_grow(s->order, 2 * room * sizeof *s->order);
-    s->row = fl_mem_grow(s->row, room * sizeof *s->row);
-    s->room = (int64_t)room;
+    const size_t room = (size_t)(n > 2 * r->room ? n : 2 * r->room);
+    r->ids = fl_mem_grow(r->ids, room * sizeof *r->ids);
+    r->which = fl_mem_grow(r->which, room * sizeof *r->which);
+    r->order = fl_mem_grow(r->order, 2 * room * sizeof *r->order);
+    r->row = fl_mem_grow(r->row, room * sizeof *r->row);
+    r->list = fl_mem_grow(r->list, room * sizeof *r->list);
+    r->room = (int64_t)room;
 }
 
 /* Map an id of a table with rows by id to a number, so that the ids of one
@@ -205,22 +232,21 @@ static int64_t number_id(const state *s, int64_t id)
     return id % s->n * s->pieces[0].rows + id / s->n;
 }
 
-static int64_t copy_ids(const fl_call *c, state *s)
+static void copy_ids(const fl_call *c, const state *s, request *r)
 {
-    int64_t n = 0;
+    r->n = 0;
     for (int i = 0; i < fl_in_count(c, "Ids"); i++)
-        n += fl_tensor_numel(fl_in_at(c, "Ids", i));
-    reserve_ids(s, n);
-    int64_t *to = s->ids;
+        r->n += fl_tensor_numel(fl_in_at(c, "Ids", i));
+    reserve_ids(r, r->n);
+    int64_t *to = r->ids;
     for (int i = 0; i < fl_in_count(c, "Ids"); i++) {
         const fl_tensor *ids = fl_in_at(c, "Ids", i);
         if (fl_tensor_numel(ids))
             memcpy(to, ids->data, fl_tensor_bytes(ids));
         to += fl_tensor_numel(ids);
     }
-    for (int64_t i = 0; s->by_id && i < n; i++)
-        s->ids[i] = number_id(s, s->ids[i]);
-    return n;
+    for (int64_t i = 0; s->by_id && i < r->n; i++)
+        r->ids[i] = number_id(s, r->ids[i]);
 }
 
 static fl_err fail_row(const fl_call *c, const state *s, int64_t id)
@@ -235,128 +261,190 @@ static fl_err fail_row(const fl_call *c, const state *s, int64_t id)
                    (long long)(all - 1));
 }
 
-/* Sort the ids, drop repeats, and give the rows of piece i to s->lookups[i]. *m
- * is the number of rows. `list`, unless it is NULL, gets their ids. */
-static fl_err assign_rows(const fl_call *c, state *s, int64_t n, int64_t *list,
-                          int64_t *m)
+/* Sort the ids, drop repeats, and give the rows of piece i to r->lookups[i]. */
+static fl_err assign_rows(const fl_call *c, const state *s, request *r)
 {
     const int64_t padding = number_id(s, fl_attr_i64(c, "padding_idx"));
-    const fl_shape shape = fl_shape_of(1, &n);
-    const fl_rows all = {.n = n,
-                         .index = fl_tensor_view(FL_I64, &shape, s->ids)};
-    const fl_row_at *order = fl_rows_order(&all, s->order);
-    int64_t start = 0, last = 0;
+    const fl_shape shape = fl_shape_of(1, &r->n);
+    const fl_rows all = {.n = r->n,
+                         .index = fl_tensor_view(FL_I64, &shape, r->ids)};
+    const fl_row_at *order = fl_rows_order(&all, r->order);
+    int64_t start = 0, last = 0, m = 0;
     int i = 0; /* piece */
-    *m = 0;
-    for (int64_t k = 0; k < n; k++) {
-        const int64_t at = order[k].at, id = s->ids[at];
+    memset(r->lookups, 0, (size_t)s->n * sizeof *r->lookups);
+    for (int64_t k = 0; k < r->n; k++) {
+        const int64_t at = order[k].at, id = r->ids[at];
         if (padding != -1 && id == padding) {
-            s->which[at] = -1;
+            r->which[at] = -1;
             continue;
         }
         while (i < s->n && id >= start + s->pieces[i].rows)
             start += s->pieces[i++].rows;
         if (id < 0 || i == s->n)
             return fail_row(c, s, id);
-        if (!*m || id != last) {
-            fl_lookup *to = &s->lookups[i];
-            to->rows = to->n++ ? to->rows : &s->row[*m];
-            s->row[*m] = s->by_id ? (id - start) * s->n + i : id - start;
-            if (list)
-                list[*m] = s->by_id ? s->row[*m] : id;
-            ++*m;
+        if (!m || id != last) {
+            fl_lookup *to = &r->lookups[i];
+            to->rows = to->n++ ? to->rows : &r->row[m];
+            r->row[m] = s->by_id ? (id - start) * s->n + i : id - start;
+            r->list[m] = s->by_id ? r->row[m] : id;
+            m++;
         }
-        s->which[at] = *m - 1;
+        r->which[at] = m - 1;
         last = id;
     }
+    r->m = m;
     return FL_OK;
 }
 
 /* Move the lookups that have rows to the front; each gets its part of
- * `values`. Returns how many have. */
-static int address_lookups(state *s)
+ * `values`. */
+static void address_lookups(const state *s, request *r)
 {
-    char *to = s->values.data;
+    char *to = r->values.data;
     int n = 0;
     for (int i = 0; i < s->n; i++) {
-        fl_lookup one = s->lookups[i];
+        fl_lookup one = r->lookups[i];
         if (!one.n)
             continue;
-        const fl_shape shape = {2, {one.n, s->values.shape.dim[1]}};
-        s->answers[n] = fl_tensor_view(s->values.dtype, &shape, to);
-        to += fl_tensor_bytes(&s->answers[n]);
+        const fl_shape shape = {2, {one.n, r->values.shape.dim[1]}};
+        r->answers[n] = fl_tensor_view(r->values.dtype, &shape, to);
+        to += fl_tensor_bytes(&r->answers[n]);
         one.table = s->pieces[i].table;
         one.server = s->pieces[i].server;
-        one.out = &s->answers[n];
-        s->lookups[n++] = one;
+        one.out = &r->answers[n];
+        r->lookups[n++] = one;
     }
-    return n;
+    r->n_lookups = n;
+}
+
+/* Make the request for the ids of the op's inputs. */
+static fl_err fill_request(const fl_call *c, const state *s, request *r)
+{
+    const fl_tensor *w = fl_in(c, "W");
+    copy_ids(c, s, r);
+    FL_TRY(assign_rows(c, s, r));
+    const fl_shape shape = {2, {r->m, w->shape.dim[1]}};
+    FL_TRY(fl_tensor_resize(&r->values, w->dtype, &shape));
+    address_lookups(s, r);
+    return FL_OK;
 }
 
 /* An answer that does not fit has got memory of its own. */
-static fl_err check_answers(state *s, int n)
+static fl_err check_answers(request *r)
 {
-    const char *at = s->values.data;
+    const char *at = r->values.data;
     fl_err err = FL_OK;
-    for (int i = 0; i < n; i++) {
-        const fl_lookup *to = &s->lookups[i];
-        const size_t bytes = (size_t)to->n * (size_t)s->values.shape.dim[1] *
-                             fl_dtype_size(s->values.dtype);
+    for (int i = 0; i < r->n_lookups; i++) {
+        const fl_lookup *to = &r->lookups[i];
+        const size_t bytes = (size_t)to->n * (size_t)r->values.shape.dim[1] *
+                             fl_dtype_size(r->values.dtype);
         if (to->out->data != at && !err)
             err = fl_fail(FL_ESHAPE,
                           "distributed_lookup_table: rows of \"%s\" came as "
                           "%zu bytes of %s, %zu of %s were expected",
                           to->table, fl_tensor_bytes(to->out),
                           fl_dtype_name(to->out->dtype), bytes,
-                          fl_dtype_name(s->values.dtype));
+                          fl_dtype_name(r->values.dtype));
         fl_tensor_fini(to->out);
         at += bytes;
     }
     return err;
 }
 
-/* Ask for the rows of all ids: s->values gets them, s->which says where.
- * `list`, unless it is NULL, gets the *m different ids. */
-static fl_err look_up_all(fl_call *c, state **out, int64_t *list, int64_t *m)
+/* --- asking ahead --- */
+
+static void swap_requests(state *s)
 {
-    const fl_tensor *w = fl_in(c, "W");
+    const request was = s->now;
+    s->now = s->ahead;
+    s->ahead = was;
+}
+
+/* Whether the rows of the op's inputs were asked for ahead with this request.
+ */
+static bool is_for_inputs(const fl_call *c, const state *s, const request *r)
+{
+    int64_t at = 0;
+    if (!r->ticket)
+        return false;
+    for (int i = 0; i < fl_in_count(c, "Ids"); i++) {
+        const fl_tensor *ids = fl_in_at(c, "Ids", i);
+        const int64_t *id = ids->data, n = fl_tensor_numel(ids);
+        if (n > r->n - at)
+            return false;
+        for (int64_t k = 0; k < n; k++)
+            if (r->ids[at + k] != number_id(s, id[k]))
+                return false;
+        at += n;
+    }
+    return at == r->n;
+}
+
+/* Ask for the rows of the run after the next one. If something is wrong, that
+ * run reports it. */
+static void look_ahead(fl_call *c)
+{
+    state *s;
+    fl_trainer *t;
+    if (get_state(c, &s) || fl_call_trainer(c, &t))
+        return;
+    if (s->place->async && !fl_call_communicator(c))
+        return;
+    if (s->ahead.ticket) /* the next run takes these */
+        swap_requests(s);
+    s->ahead.ticket = 0;
+    if (!fill_request(c, s, &s->ahead) && s->ahead.n_lookups)
+        s->ahead.ticket =
+            fl_trainer_ask(t, s->ahead.n_lookups, s->ahead.lookups);
+}
+
+/* Get the rows of all ids of the inputs: *out has them. */
+static fl_err look_up_all(fl_call *c, request **out)
+{
     state *s;
     fl_trainer *t;
     FL_TRY(get_state(c, &s));
     FL_TRY(fl_call_trainer(c, &t));
-    memset(s->lookups, 0, (size_t)s->n * sizeof *s->lookups);
-    FL_TRY(assign_rows(c, s, copy_ids(c, s), list, m));
-    const fl_shape shape = {2, {*m, w->shape.dim[1]}};
-    FL_TRY(fl_tensor_resize(&s->values, w->dtype, &shape));
-    const int n = address_lookups(s);
-    if (n) {
+    request *r = &s->now;
+    bool asked = is_for_inputs(c, s, r);
+    if (!asked && is_for_inputs(c, s, &s->ahead)) {
+        swap_requests(s);
+        asked = true;
+    }
+    const uint64_t ticket = asked ? r->ticket : 0;
+    r->ticket = 0;
+    if (!ticket)
+        FL_TRY(fill_request(c, s, r));
+    if (r->n_lookups) {
+        const fl_watch *by = fl_call_watch(c);
         const fl_err err =
-            fl_trainer_lookup(t, fl_call_watch(c), n, s->lookups);
-        const fl_err bad = check_answers(s, n);
+            ticket ? fl_trainer_answer(t, by, ticket, r->n_lookups, r->lookups)
+                   : fl_trainer_lookup(t, by, r->n_lookups, r->lookups);
+        const fl_err bad = check_answers(r);
         FL_TRY(err ? err : bad);
     }
-    *out = s;
+    *out = r;
     return FL_OK;
 }
 
 /* Row r of `to` = the sum of the rows that e has for it. */
-static void copy_rows(const state *s, const fl_embed *e, void *to)
+static void copy_rows(const request *r, const fl_embed *e, void *to)
 {
-    if (s->values.dtype == FL_F64)
-        fl_embed_get_f64(e, s->values.data, to);
+    if (r->values.dtype == FL_F64)
+        fl_embed_get_f64(e, r->values.data, to);
     else
-        fl_embed_get_f32(e, s->values.data, to);
+        fl_embed_get_f32(e, r->values.data, to);
 }
 
 static fl_err distributed_lookup(fl_call *c)
 {
-    state *s;
-    int64_t first = 0, m;
-    FL_TRY(look_up_all(c, &s, NULL, &m));
+    request *r;
+    int64_t first = 0;
+    FL_TRY(look_up_all(c, &r));
     for (int i = 0; i < fl_in_count(c, "Ids"); i++) {
         const int64_t n = fl_tensor_numel(fl_in_at(c, "Ids", i));
-        const int64_t width = s->values.shape.dim[1];
-        const fl_embed e = {.ids = s->which + first,
+        const int64_t width = r->values.shape.dim[1];
+        const fl_embed e = {.ids = r->which + first,
                             .n = n,
                             .rows = n,
                             .width = width,
@@ -364,7 +452,7 @@ static fl_err distributed_lookup(fl_call *c)
                             .padding = -1};
         fl_tensor *out = fl_out_at(c, "Outputs", i);
         if (out)
-            copy_rows(s, &e, out->data);
+            copy_rows(r, &e, out->data);
         first += n;
     }
     return FL_OK;
@@ -388,27 +476,27 @@ static fl_err lookup_concat(fl_call *c)
 {
     fl_tensor *y = fl_out(c, "Out"), *where = fl_out(c, "Where");
     const size_t size = fl_dtype_size(y->dtype);
-    const int64_t n = fl_embed_count_ids(c);
-    int64_t *list = where ? where->data : NULL, m;
+    int64_t *list = where ? where->data : NULL;
     fl_embed_walk walk = {.c = c, .table = "W", .step = y->shape.dim[1]};
     fl_embed_part part;
-    state *s;
+    request *r;
     FL_TRY(fl_embed_cut_lod(c));
-    FL_TRY(look_up_all(c, &s, list ? list + 1 + n : NULL, &m));
+    FL_TRY(look_up_all(c, &r));
     if (list) {
-        list[0] = m;
-        memcpy(list + 1, s->which, (size_t)n * sizeof *list);
+        list[0] = r->m;
+        memcpy(list + 1, r->which, (size_t)r->n * sizeof *list);
+        memcpy(list + 1 + r->n, r->list, (size_t)r->m * sizeof *list);
     }
     while (fl_embed_next(&walk, &part)) {
         char *to = (char *)y->data + (size_t)part.column * size;
         const size_t bytes = (size_t)part.width * size;
-        part.ids.ids = s->which + part.first;
+        part.ids.ids = r->which + part.first;
         part.ids.padding = -1;
         if (part.dense)
             fl_move_runs(y->shape.dim[0], bytes, to, (size_t)walk.step * size,
                          part.dense->data, bytes);
         else
-            copy_rows(s, &part.ids, to);
+            copy_rows(r, &part.ids, to);
     }
     return FL_OK;
 }
@@ -473,6 +561,8 @@ const fl_op_def fl_op_distributed_lookup_table = {
         },
     .infer = infer_distributed,
     .run = distributed_lookup,
+    .ahead = look_ahead,
+    .ahead_in = "Ids",
 };
 
 const fl_op_def fl_op_fused_lookup_concat = {
@@ -491,6 +581,8 @@ const fl_op_def fl_op_fused_lookup_concat = {
     .flags = FL_OP_HIDDEN,
     .infer = infer_concat,
     .run = lookup_concat,
+    .ahead = look_ahead,
+    .ahead_in = "Ids",
 };
 
 /* Dynamic: the number of ids, and so of rows of Out, is known at run time only.

@@ -19,6 +19,10 @@
 #include "kernel/gemm.h"
 #include "trainer/service.h"
 
+enum {
+    PIECES_FEW = 8 /* pieces of a value that need no memory of their own */
+};
+
 static const char *input_name(const fl_call *c, int i)
 {
     return fl_desc_in(c->desc, "X")->name[i];
@@ -198,9 +202,37 @@ static fl_err check_shape(const char *name, const fl_shape *had,
                    fl_shape_text(has, is), fl_shape_text(had, was));
 }
 
-static fl_err add_piece_rows(fl_shape *all, const fl_tensor *piece, int i)
+/* A piece of a value before it is copied to its place. */
+typedef struct piece {
+    fl_received pulled; /* its item in the last pull */
+    fl_tensor own;      /* its value, if it was not pulled */
+} piece;
+
+static fl_err take_piece(fl_call *c, fl_trainer *t, int i, const char *name,
+                         piece *p)
 {
-    fl_shape s = piece->shape;
+    int server;
+    FL_TRY(piece_server(c, i, &server));
+    FL_TRY(fl_trainer_take(t, fl_call_watch(c), server, name, &p->pulled,
+                           &p->own));
+    if (p->pulled.item && p->pulled.item->kind != FL_LOD_TENSOR)
+        return fl_item_tensor(p->pulled.item, &p->own); /* says what came */
+    return FL_OK;
+}
+
+static const fl_shape *piece_shape(const piece *p)
+{
+    return p->pulled.item ? &p->pulled.item->shape : &p->own.shape;
+}
+
+static fl_dtype piece_dtype(const piece *p)
+{
+    return p->pulled.item ? p->pulled.item->dtype : p->own.dtype;
+}
+
+static fl_err add_piece_rows(fl_shape *all, const piece *p, int i)
+{
+    fl_shape s = *piece_shape(p);
     if (!s.rank)
         return fl_fail(FL_ESHAPE, "recv: piece %d has no rows", i);
     if (!i) {
@@ -215,23 +247,32 @@ static fl_err add_piece_rows(fl_shape *all, const fl_tensor *piece, int i)
     return FL_OK;
 }
 
-static fl_err join_pieces(fl_tensor *out, const fl_tensor *piece, int n)
+static size_t copy_piece(const piece *p, char *to)
 {
+    const fl_item *item = p->pulled.item;
+    const size_t bytes = item ? item->data.size : fl_tensor_bytes(&p->own);
+    if (item)
+        fl_bytes_copy(item->data, 0, to, bytes);
+    else if (bytes)
+        memcpy(to, p->own.data, bytes);
+    return bytes;
+}
+
+static fl_err join_pieces(fl_tensor *out, const piece *pieces, int n)
+{
+    const fl_dtype type = piece_dtype(&pieces[0]);
     fl_shape all = {0};
-    for (int i = 0; i < n; i++)
-        FL_TRY(add_piece_rows(&all, &piece[i], i));
-    FL_TRY(fl_tensor_resize(out, piece[0].dtype, &all));
-    char *to = out->data;
     for (int i = 0; i < n; i++) {
-        if (piece[i].dtype != piece[0].dtype)
+        FL_TRY(add_piece_rows(&all, &pieces[i], i));
+        if (piece_dtype(&pieces[i]) != type)
             return fl_fail(FL_ESHAPE, "recv: piece %d is %s, the first is %s",
-                           i, fl_dtype_name(piece[i].dtype),
-                           fl_dtype_name(piece[0].dtype));
-        const size_t bytes = fl_tensor_bytes(&piece[i]);
-        if (bytes)
-            memcpy(to, piece[i].data, bytes);
-        to += bytes;
+                           i, fl_dtype_name(piece_dtype(&pieces[i])),
+                           fl_dtype_name(type));
     }
+    FL_TRY(fl_tensor_resize(out, type, &all));
+    char *to = out->data;
+    for (int i = 0; i < n; i++)
+        to += copy_piece(&pieces[i], to);
     return FL_OK;
 }
 
@@ -240,17 +281,22 @@ static fl_err recv_pieces(fl_call *c, fl_trainer *t, fl_tensor *out)
 {
     const fl_attr *names = fl_attr_get(c, "recv_varnames");
     const int n = names->n;
+    piece few[PIECES_FEW] = {0}, *pieces = few;
+    fl_err err = FL_OK;
     if (n == 1)
         return recv_piece(c, t, 0, names->strings[0], out);
-    fl_tensor *piece = fl_mem_alloc((size_t)n * sizeof *piece);
-    fl_err err = FL_OK;
+    if (n > PIECES_FEW)
+        pieces = fl_mem_alloc((size_t)n * sizeof *pieces);
     for (int i = 0; i < n && !err; i++)
-        err = recv_piece(c, t, i, names->strings[i], &piece[i]);
+        err = take_piece(c, t, i, names->strings[i], &pieces[i]);
     if (!err)
-        err = join_pieces(out, piece, n);
-    for (int i = 0; i < n; i++)
-        fl_tensor_fini(&piece[i]);
-    fl_mem_free(piece);
+        err = join_pieces(out, pieces, n);
+    for (int i = 0; i < n; i++) {
+        fl_parcel_unref(pieces[i].pulled.parcel);
+        fl_tensor_fini(&pieces[i].own);
+    }
+    if (pieces != few)
+        fl_mem_free(pieces);
     return err;
 }
 

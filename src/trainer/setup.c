@@ -242,15 +242,6 @@ static fl_err put_part(setup *s, int server, int64_t seq, int64_t count,
 
 typedef FL_VEC(fl_parcel *) parcels;
 
-static void add_bytes(fl_parcel *p, const char *name, const void *at,
-                      size_t size)
-{
-    const int64_t n = (int64_t)size;
-    const fl_shape shape = fl_shape_of(1, &n);
-    const fl_tensor t = fl_tensor_view(FL_U8, &shape, at);
-    fl_parcel_add(p, name, &t);
-}
-
 /* The start value of a variable that was cut. */
 static fl_err find_start(const fl_setup *o, const fl_var *v,
                          const fl_tensor **out)
@@ -330,9 +321,9 @@ static fl_err bring_job(setup *s, int server, bool *here)
     fl_err err = encode_programs(o, server, bytes, size);
     if (!err) {
         fl_parcel *first = fl_parcel_new();
-        add_bytes(first, "servers", list.at, list.n);
-        add_bytes(first, "program", bytes[0], size[0]);
-        add_bytes(first, "startup", bytes[1], size[1]);
+        fl_parcel_add_bytes(first, "servers", list.at, list.n);
+        fl_parcel_add_bytes(first, "program", bytes[0], size[0]);
+        fl_parcel_add_bytes(first, "startup", bytes[1], size[1]);
         fl_push(&parts, first);
         fl_push(&parts, fl_parcel_new());
         err = add_starts(o, server, &parts);

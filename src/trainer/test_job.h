@@ -48,6 +48,7 @@ typedef struct test_server {
     bool lists_all;    /* also lists rows of other servers */
     size_t largest;    /* bytes of the largest push or answer so far */
     int lose_at;       /* pulls after which the session is lost; or 0 */
+    int lose_at_push;  /* pushes after which the session is lost; or 0 */
 } test_server;
 
 typedef struct test_job {
@@ -328,9 +329,14 @@ static inline void test_job_lose(test_job *j)
     pthread_mutex_unlock(&j->lock);
 }
 
-/* End the session between two answers, and change the values. */
+/* End the session between two answers: after a pull with other values, after a
+ * push that is applied. */
 static inline void test_lose_at(test_server *s)
 {
+    if (s->lose_at_push && s->pushes >= s->lose_at_push) {
+        s->lose_at_push = 0;
+        test_throw_out(s->job);
+    }
     if (!s->lose_at || s->pulls < s->lose_at)
         return;
     s->lose_at = 0;

@@ -11,7 +11,11 @@
  * caller's memory any more, even if calls have failed or were repeated. */
 #include "trainer/trainer.h"
 
+#include "base/failpoint.h"
+#include "base/flag.h"
+#include "base/log.h"
 #include "base/map.h"
+#include "base/progress.h"
 #include "wire/codec.h"
 
 #include <stdio.h>
@@ -20,8 +24,10 @@
 enum {
     PUSH_BYTES = 1 << 20,  /* a parcel of this size is pushed before the end of
                               the step */
-    WHOLE_BYTES = 1 << 30, /* the same where asynchronous servers outlive their
-                              processes: these do not keep slices */
+    WHOLE_BYTES = 1 << 30, /* the same where an asynchronous push must be whole:
+                              servers that outlive their processes do not keep
+                              slices, and a session does not take over those
+                              of another */
     SLICE_BYTES = 4 << 20, /* larger tensors and rows are pushed in slices, so
                               that no push keeps a server long */
 };
@@ -39,9 +45,9 @@ typedef struct traffic {
     FL_VEC(wanted) wanted; /* in the order in which recv first asked for them */
     fl_map position;       /* name -> its position in `wanted`, from 1 */
     size_t wanted_bytes;   /* sum of the sizes of the wanted values */
-    bool wanted_changed;   /* the client does not know all of `wanted` yet */
+    bool wanted_changed;   /* the client pulls something else than `wanted` */
     fl_parcel *pulled;     /* values of the last pull, in the order of `wanted`
-                              at that time */
+                              at that time; rows that came along follow */
 } traffic;
 
 /* The last request for sums of counts. */
@@ -58,16 +64,19 @@ struct fl_trainer {
     fl_job job;
     pid_t pid; /* process that created the trainer */
     fl_link *link;
-    bool left; /* fl_trainer_leave was called */
+    bool left;     /* fl_trainer_leave was called */
+    bool prefetch; /* rows may be asked for before they are used */
 
     /* The lock of the link guards all that follows. */
     fl_arena *arena; /* names in `wanted` */
     fl_lookups *lookups;
     traffic *traffic; /* by server */
     tally tally;
-    bool stale;   /* the caller computes on values of a lost session */
-    bool stepped; /* at least one step has ended */
-    bool sent;    /* gradients were sent since the last step */
+    bool stale;      /* the caller computes on values of a lost session */
+    bool stepped;    /* at least one step has ended */
+    bool sent;       /* gradients were sent since the last step */
+    bool positioned; /* the step has a position in data */
+    int64_t passes;  /* over data, that were begun */
 };
 
 /* --- callbacks of the link --- */
@@ -78,20 +87,20 @@ static void replace_parcel(fl_parcel **slot, fl_parcel *by)
     *slot = by;
 }
 
-/* A pull brings all values of a version. Answers to lookups come only while the
- * client is ready. */
+/* A pull brings all values of a version. */
 static void on_values(void *self, int server, const fl_msg *m)
 {
     fl_trainer *t = self;
     traffic *f = &t->traffic[server];
     fl_parcel *came = fl_parcel_of(m->blob);
     came = came ? fl_parcel_ref(came) : fl_parcel_new();
-    if (fl_client_now(fl_link_client(t->link)) != FL_CLIENT_PULLING) {
-        fl_lookups_answer(t->lookups, server, m->tag, came);
+    if (fl_lookups_answer(t->lookups, server, m->tag, came) ||
+        fl_client_now(fl_link_client(t->link)) != FL_CLIENT_PULLING) {
         fl_parcel_unref(came);
         return;
     }
     replace_parcel(&f->pulled, came);
+    fl_lookups_arrive(t->lookups, server, m->round, came);
     for (int64_t i = 0; i < f->wanted.n; i++)
         f->wanted.at[i].taken = false;
 }
@@ -198,7 +207,8 @@ static fl_err gather_tensor(fl_trainer *t, traffic *f, const char *name,
                             const fl_tensor *x)
 {
     const int64_t n = fl_tensor_numel(x);
-    const bool whole = t->job.async && t->job.durability != FL_MEMORY;
+    const bool whole =
+        t->job.async && (t->job.durability != FL_MEMORY || t->positioned);
     const int64_t most =
         (whole ? WHOLE_BYTES : SLICE_BYTES) / (int64_t)fl_dtype_size(x->dtype);
     fl_parcel *to;
@@ -291,41 +301,69 @@ fl_err fl_trainer_send(fl_trainer *t, const fl_watch *by, int server,
 
 /* --- steps --- */
 
-static void tell_wanted(fl_trainer *t, traffic *f)
+/* Tell the client what to pull with this step. */
+static void tell_wanted(fl_trainer *t, traffic *f, bool rides)
 {
+    const int server = (int)(f - t->traffic);
     fl_parcel *names = fl_parcel_new();
     for (int64_t i = 0; i < f->wanted.n; i++)
         fl_parcel_want(names, f->wanted.at[i].name, -1, NULL);
+    if (rides)
+        fl_lookups_board(t->lookups, server, names);
+    f->wanted_changed = names->n > f->wanted.n;
     const fl_blob blob = fl_parcel_blob(names);
-    fl_client_want(fl_link_client(t->link), (int)(f - t->traffic), blob);
+    fl_client_want(fl_link_client(t->link), server, blob);
     fl_keeper_parcels.drop(NULL, blob);
     fl_parcel_unref(names);
-    f->wanted_changed = false;
+}
+
+/* Whether rows are to come with the pull of this step, and fit. */
+static bool may_ride(const fl_trainer *t)
+{
+    bool some = false;
+    for (int i = 0; i < t->job.servers; i++) {
+        const size_t bytes = fl_lookups_riding(t->lookups, i);
+        if (bytes > t->job.max_values - t->traffic[i].wanted_bytes)
+            return false;
+        some |= bytes > 0;
+    }
+    return some;
 }
 
 static fl_err begin_step(fl_trainer *t)
 {
+    const bool rides = may_ride(t);
+    fl_failpoint_hit("step.begin");
     for (int i = 0; i < t->job.servers; i++) {
         traffic *f = &t->traffic[i];
-        if (f->wanted_changed)
-            tell_wanted(t, f);
+        if (f->wanted_changed || rides)
+            tell_wanted(t, f, rides);
         FL_TRY(push_last(t, f));
+        fl_failpoint_hit("step.push");
     }
+    if (rides)
+        fl_lookups_depart(t->lookups,
+                          fl_client_round(fl_link_client(t->link)) + 1);
     const fl_err err = fl_client_step(fl_link_client(t->link), fl_link_now());
     fl_link_flush(t->link);
+    fl_failpoint_hit("step.sent");
     return err;
 }
 
 static fl_err run_step(fl_trainer *t, const fl_watch *by)
 {
-    if (!t->stale)
+    const bool pushes = !t->stale;
+    if (pushes)
         FL_TRY(begin_step(t));
     drop_gathered(t);
-    t->sent = false; /* other threads may send while this one waits */
+    t->sent = t->positioned = false; /* other threads may send meanwhile */
     FL_TRY(fl_link_wait_ready(t->link, by));
     FL_TRY(fl_link_end_pushes(t->link, by));
     t->stale = false;
     t->stepped = true;
+    if (pushes)
+        fl_progress_step();
+    fl_failpoint_hit("step.end");
     return FL_OK;
 }
 
@@ -376,23 +414,92 @@ static fl_err push_gradients(fl_trainer *t, const fl_watch *by, int n,
         if (!fl_value_is_empty(g->value))
             FL_TRY(gather_value(t, &t->traffic[g->server], g->name, g->value));
     }
-    for (int i = 0; i < t->job.servers; i++)
+    for (int i = 0; i < t->job.servers; i++) {
         FL_TRY(push_last(t, &t->traffic[i]));
+        fl_failpoint_hit("push.sent");
+    }
     FL_TRY(fl_link_wait(t->link, is_acknowledged, &wait, by, 0));
     *lost |= fl_link_fences(t->link) != wait.fences;
     return fl_link_end_pushes(t->link, by);
 }
 
-fl_err fl_trainer_push(fl_trainer *t, const fl_watch *by, int n,
-                       const fl_gradient *gradients, bool *lost)
+/* Let the step count whose pushes are applied, unless its session was lost. */
+static fl_err commit_step(fl_trainer *t, const fl_watch *by, const acks *wait)
+{
+    fl_failpoint_hit("push.applied");
+    if (fl_link_fences(t->link) != wait->fences)
+        return FL_OK;
+    FL_TRY(fl_client_commit(fl_link_client(t->link), fl_link_now()));
+    fl_link_flush(t->link);
+    fl_failpoint_hit("push.commit");
+    return fl_link_wait(t->link, is_acknowledged, wait, by, 0);
+}
+
+/* Push gradients as a step that has a position. *counts: the step counts, which
+ * only the coordinator knows if a session was lost. */
+static fl_err push_step(fl_trainer *t, const fl_watch *by, int n,
+                        const fl_gradient *gradients, const char *position,
+                        bool *counts)
+{
+    fl_client *client = fl_link_client(t->link);
+    const acks wait = {t->link, fl_link_fences(t->link)};
+    const int64_t before = fl_client_steps(client);
+    bool lost = false;
+    FL_TRY(fl_client_position(client, position));
+    t->positioned = true;
+    const fl_err err = push_gradients(t, by, n, gradients, &lost);
+    t->positioned = false;
+    FL_TRY(err);
+    FL_TRY(commit_step(t, by, &wait));
+    FL_TRY(fl_link_wait_ready(t->link, by));
+    *counts = fl_client_steps(client) > before;
+    fl_failpoint_hit("push.end");
+    return FL_OK;
+}
+
+/* As enter_link, for pushes beside steps. What an interrupted push has sent is
+ * answered first. */
+static fl_err enter_push(fl_trainer *t, const fl_watch *by, int n,
+                         const fl_gradient *gradients)
 {
     for (int i = 0; i < n; i++)
         FL_TRY(check_server(t, gradients[i].name, gradients[i].server));
     FL_TRY(enter_link(t, by));
+    const acks wait = {t->link, fl_link_fences(t->link)};
+    fl_err err = fl_link_wait(t->link, is_acknowledged, &wait, by, 0);
+    if (!err)
+        err = fl_link_wait_ready(t->link, by);
+    if (!err)
+        err = fl_client_position(fl_link_client(t->link), NULL);
+    return err ? exit_link(t, err) : FL_OK;
+}
+
+fl_err fl_trainer_push(fl_trainer *t, const fl_watch *by, int n,
+                       const fl_gradient *gradients, bool *lost)
+{
+    FL_TRY(enter_push(t, by, n, gradients));
     const fl_err err = push_gradients(t, by, n, gradients, lost);
     if (err)
         drop_gathered(t);
     return exit_link(t, err);
+}
+
+fl_err fl_trainer_push_at(fl_trainer *t, const fl_watch *by, int n,
+                          const fl_gradient *gradients, const char *position)
+{
+    bool counts = false;
+    int tries = 0;
+    fl_err err = FL_OK;
+    FL_TRY(enter_push(t, by, n, gradients));
+    for (; !counts && !err; tries++)
+        err = push_step(t, by, n, gradients, position, &counts);
+    if (err)
+        drop_gathered(t);
+    err = exit_link(t, err);
+    if (tries > 1)
+        FL_WARN("the gradients were pushed again, since their session was "
+                "lost; servers that had them have not applied them twice");
+    return err;
 }
 
 /* --- values --- */
@@ -405,6 +512,33 @@ fl_err fl_trainer_lookup(fl_trainer *t, const fl_watch *by, int n,
     FL_TRY(enter_link(t, by));
     fl_err err = step_if_sent(t, by);
     if (!err)
+        err = fl_lookups_run(t->lookups, by, n, lookups);
+    return exit_link(t, err);
+}
+
+/* Only jobs whose trainers do not wait for each other may use rows of a step
+ * earlier. In synchronous ones the rows come with the values of the next step,
+ * so that they are of its round. */
+uint64_t fl_trainer_ask(fl_trainer *t, int n, const fl_lookup *lookups)
+{
+    uint64_t ticket = 0;
+    if (!t->prefetch || is_forked(t) || t->left ||
+        !fl_link_is_connected(t->link))
+        return 0;
+    fl_link_lock(t->link);
+    if (fl_client_now(fl_link_client(t->link)) == FL_CLIENT_READY && !t->sent)
+        ticket = t->job.async ? fl_lookups_ask(t->lookups, n, lookups)
+                              : fl_lookups_ride(t->lookups, n, lookups);
+    fl_link_unlock(t->link);
+    return ticket;
+}
+
+fl_err fl_trainer_answer(fl_trainer *t, const fl_watch *by, uint64_t ticket,
+                         int n, const fl_lookup *lookups)
+{
+    fl_err err = FL_OK;
+    FL_TRY(enter_link(t, by));
+    if (!fl_lookups_wait(t->lookups, by, ticket, &err))
         err = fl_lookups_run(t->lookups, by, n, lookups);
     return exit_link(t, err);
 }
@@ -436,16 +570,15 @@ static const fl_item *take_pulled(const traffic *f, const char *name)
 }
 
 /* Get the item of the last pull and a reference to its parcel. If there is
- * none, ask the server: then *item is NULL and l->out has the value. */
-static fl_err receive_value(fl_trainer *t, const fl_watch *by,
-                            const fl_lookup *l, fl_parcel **parcel,
-                            const fl_item **item)
+ * none, ask the server: then the item is NULL and l->out has the value. */
+static fl_err take_value(fl_trainer *t, const fl_watch *by, const fl_lookup *l,
+                         fl_received *pulled)
 {
     traffic *f = &t->traffic[l->server];
     FL_TRY(step_if_sent(t, by));
-    *item = take_pulled(f, l->table);
-    if (*item) {
-        *parcel = fl_parcel_ref(f->pulled);
+    pulled->item = take_pulled(f, l->table);
+    if (pulled->item) {
+        pulled->parcel = fl_parcel_ref(f->pulled);
         return FL_OK;
     }
     FL_TRY(fl_lookups_run(t->lookups, by, 1, l));
@@ -454,20 +587,53 @@ static fl_err receive_value(fl_trainer *t, const fl_watch *by,
     return FL_OK;
 }
 
-fl_err fl_trainer_recv(fl_trainer *t, const fl_watch *by, int server,
-                       const char *name, fl_tensor *out)
+fl_err fl_trainer_take(fl_trainer *t, const fl_watch *by, int server,
+                       const char *name, fl_received *pulled, fl_tensor *out)
 {
     const fl_lookup whole = {
         .server = server, .table = name, .n = -1, .out = out};
-    fl_parcel *parcel = NULL;
-    const fl_item *item = NULL;
+    *pulled = (fl_received){0};
     FL_TRY(check_server(t, name, server));
     FL_TRY(enter_link(t, by));
-    fl_err err = exit_link(t, receive_value(t, by, &whole, &parcel, &item));
-    if (!err && item)
-        err = fl_item_tensor(item, out);
-    fl_parcel_unref(parcel);
+    return exit_link(t, take_value(t, by, &whole, pulled));
+}
+
+fl_err fl_trainer_recv(fl_trainer *t, const fl_watch *by, int server,
+                       const char *name, fl_tensor *out)
+{
+    fl_received pulled;
+    FL_TRY(fl_trainer_take(t, by, server, name, &pulled, out));
+    const fl_err err = pulled.item ? fl_item_tensor(pulled.item, out) : FL_OK;
+    fl_parcel_unref(pulled.parcel);
     return err;
+}
+
+/* --- positions in data --- */
+
+fl_err fl_trainer_begin_pass(fl_trainer *t, const fl_watch *by, int64_t *pass,
+                             fl_str *position)
+{
+    FL_TRY(enter_link(t, by));
+    const char *text = fl_client_granted_position(fl_link_client(t->link));
+    *pass = t->passes++;
+    fl_str_add(position, text ? text : "");
+    return exit_link(t, FL_OK);
+}
+
+fl_err fl_trainer_position(fl_trainer *t, const fl_watch *by,
+                           const char *position)
+{
+    FL_TRY(enter_link(t, by));
+    t->positioned = true;
+    return exit_link(t, fl_client_position(fl_link_client(t->link), position));
+}
+
+void fl_trainer_count_steps(fl_trainer *t, int64_t *counted, int64_t *fences)
+{
+    fl_link_lock(t->link);
+    *counted = fl_client_steps(fl_link_client(t->link));
+    *fences = fl_link_fences(t->link);
+    fl_link_unlock(t->link);
 }
 
 /* --- counts of all trainers ---
@@ -604,6 +770,8 @@ fl_err fl_trainer_new(const fl_placement *place, const fl_job *limits,
     FL_TRY(fl_job_limits(&own));
     const fl_job job = fl_placement_job(place, &own);
     FL_TRY(fl_job_check(&job));
+    bool prefetch = true;
+    FL_TRY(fl_flag_bool("FLUID_PREFETCH", &prefetch));
     fl_trainer *t = fl_mem_alloc(sizeof *t);
     t->place = dup_placement(place);
     t->job =
@@ -611,6 +779,7 @@ fl_err fl_trainer_new(const fl_placement *place, const fl_job *limits,
     if (!t->job.max_values)
         t->job.max_values = FL_VALUES_MOST;
     t->pid = getpid();
+    t->prefetch = prefetch && !place->half_async;
     t->arena = fl_arena_new();
     t->traffic = fl_mem_alloc((size_t)job.servers * sizeof *t->traffic);
     t->link = fl_link_new(t->place, &t->job,

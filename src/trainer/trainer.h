@@ -57,13 +57,32 @@ fl_err fl_trainer_step(fl_trainer *t, const fl_watch *by) FL_MUST_CHECK;
 /* End the step, if the job is asynchronous and something was sent. */
 fl_err fl_trainer_flush(fl_trainer *t, const fl_watch *by) FL_MUST_CHECK;
 
-/* Get the value of a variable from a server. */
+/* Get the value of a variable from a server, without a copy: *pulled is the
+ * item of the last pull with a reference to its parcel, which the caller drops.
+ * If the value was not pulled, the item is NULL and `out` has the value. */
+fl_err fl_trainer_take(fl_trainer *t, const fl_watch *by, int server,
+                       const char *name, fl_received *pulled,
+                       fl_tensor *out) FL_MUST_CHECK;
+
+/* Get the value of a variable from a server into `out`. */
 fl_err fl_trainer_recv(fl_trainer *t, const fl_watch *by, int server,
                        const char *name, fl_tensor *out) FL_MUST_CHECK;
 
 /* Get rows or values from several servers at once. Thread: any. */
 fl_err fl_trainer_lookup(fl_trainer *t, const fl_watch *by, int n,
                          const fl_lookup *lookups) FL_MUST_CHECK;
+
+/* Ask for rows before they are needed, and return at once. The lookups stay as
+ * they are until fl_trainer_answer. In a synchronous job, the rows come with
+ * the values of the next step and are used only if that step is the last one
+ * before fl_trainer_answer. 0: nothing was asked: the job is half asynchronous,
+ * its session is not ready, or FLUID_PREFETCH is 0. Thread: any. */
+uint64_t fl_trainer_ask(fl_trainer *t, int n, const fl_lookup *lookups);
+
+/* fl_trainer_lookup of what was asked for before; if that is forgotten, it is
+ * asked for now. */
+fl_err fl_trainer_answer(fl_trainer *t, const fl_watch *by, uint64_t ticket,
+                         int n, const fl_lookup *lookups) FL_MUST_CHECK;
 
 /* A gradient, or a piece of one, for a server. */
 typedef struct fl_gradient {
@@ -78,6 +97,30 @@ typedef struct fl_gradient {
  * not applied before are lost with it. Thread: one at a time, any. */
 fl_err fl_trainer_push(fl_trainer *t, const fl_watch *by, int n,
                        const fl_gradient *gradients, bool *lost) FL_MUST_CHECK;
+
+/* The same for the gradients of all examples up to `position`: wait until the
+ * servers have applied them and the position is kept. If a session is lost, the
+ * gradients are pushed again, unless they count; servers that have applied
+ * them do not apply them again. */
+fl_err fl_trainer_push_at(fl_trainer *t, const fl_watch *by, int n,
+                          const fl_gradient *gradients,
+                          const char *position) FL_MUST_CHECK;
+
+/* --- positions in data: a trainer that is started again goes on where the
+ * rank's last step that counts has ended --- */
+
+/* Begin a pass over data: join, if that was not done. *pass is its number in
+ * this process, from 0; `position` gets the text of the last step that counted
+ * when the session began, or nothing. */
+fl_err fl_trainer_begin_pass(fl_trainer *t, const fl_watch *by, int64_t *pass,
+                             fl_str *position) FL_MUST_CHECK;
+
+/* The coming step uses the data up to `position`. */
+fl_err fl_trainer_position(fl_trainer *t, const fl_watch *by,
+                           const char *position) FL_MUST_CHECK;
+
+/* How many steps with a position count, and how many sessions were lost. */
+void fl_trainer_count_steps(fl_trainer *t, int64_t *counted, int64_t *fences);
 
 /* Report n counts of this trainer to the coordinator, under a name that all
  * trainers use. `counts` gets the sum of the last reports of all trainers, and

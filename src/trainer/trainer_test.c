@@ -3,6 +3,7 @@
 
 #include "trainer/test_job.h"
 
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -170,6 +171,135 @@ static void looks_rows_up(void)
         fl_tensor_fini(&out[i]);
     leaves(t);
     test_job_end(&j);
+}
+
+static int pulls_of(test_job *j)
+{
+    pthread_mutex_lock(&j->lock);
+    const int n = j->server[0].pulls;
+    pthread_mutex_unlock(&j->lock);
+    return n;
+}
+
+static void asks_ahead_of_the_use(void)
+{
+    test_job j;
+    test_job_begin(&j, 1, 1, true);
+    test_job_var(&j, 0, "w", 3, 2, 7);
+    fl_trainer *t = trainer(&j, 0);
+    receives(t, 0, "w", 6, 7);
+    fl_tensor out = {0};
+    const int64_t row = 1;
+    const fl_lookup one = {0, "w", 1, &row, &out};
+    const int before = pulls_of(&j);
+    const uint64_t ticket = fl_trainer_ask(t, 1, &one);
+    CHECK(ticket != 0);
+    while (pulls_of(&j) == before) /* the server is asked meanwhile */
+        ;
+    CHECK(!out.data);
+    CHECK_OK(fl_trainer_answer(t, NULL, ticket, 1, &one));
+    CHECK_NEAR(((float *)out.data)[1], 7, 0);
+    CHECK_INT(pulls_of(&j), before + 1);
+    CHECK_OK(fl_trainer_answer(t, NULL, ticket, 1, &one)); /* asks again */
+    CHECK_INT(pulls_of(&j), before + 2);
+    const uint64_t lost = fl_trainer_ask(t, 1, &one);
+    test_job_lose(&j);
+    CHECK_OK(fl_trainer_answer(t, NULL, lost, 1, &one));
+    CHECK_NEAR(((float *)out.data)[1], 7, 0);
+    receives(t, 0, "w", 6, 7);    /* waits for a new session */
+    for (int i = 0; i < 100; i++) /* nobody waits for these */
+        CHECK(fl_trainer_ask(t, 1, &one) > lost);
+    fl_tensor_fini(&out);
+    leaves(t);
+    test_job_end(&j);
+}
+
+/* A trainer that knows the shape of "w" on server 0. */
+static fl_trainer *knowing_trainer(test_job *j, fl_piece *w)
+{
+    *w = (fl_piece){"w", "w", 0, 0, j->server[0].var[0].value.shape};
+    j->place.n_pieces = 1;
+    j->place.pieces = w;
+    return trainer(j, 0);
+}
+
+static void step_on(fl_trainer *t)
+{
+    send(t, 0, "w@GRAD", 3, 2, 1);
+    CHECK_OK(fl_trainer_step(t, NULL));
+}
+
+/* Get the row of "w" that was asked for, and check that its elements are x. */
+static void looks_up(fl_trainer *t, uint64_t ticket, const fl_lookup *l,
+                     float x)
+{
+    CHECK(ticket != 0);
+    fl_tensor_fini(l->out);
+    CHECK_OK(fl_trainer_answer(t, NULL, ticket, 1, l));
+    CHECK_INT(fl_tensor_numel(l->out), 2);
+    CHECK_NEAR(((float *)l->out->data)[1], x, 0);
+}
+
+/* In a synchronous job. Only rows of the version that the trainer has count. */
+static void rows_come_with_the_step(void)
+{
+    test_job j;
+    fl_piece w;
+    test_job_begin(&j, 1, 1, false);
+    test_job_var(&j, 0, "w", 3, 2, 7);
+    test_job_var(&j, 0, "b", 1, 2, 4);
+    fl_trainer *t = knowing_trainer(&j, &w);
+    fl_tensor out = {0};
+    const int64_t row = 1;
+    const fl_lookup one = {0, "w", 1, &row, &out};
+    receives(t, 0, "b", 2, 4);
+    step_on(t);
+    receives(t, 0, "b", 2, 4); /* is pulled with each step from now on */
+    const int before = pulls_of(&j);
+    uint64_t ticket = fl_trainer_ask(t, 1, &one);
+    step_on(t);
+    receives(t, 0, "b", 2, 4);
+    looks_up(t, ticket, &one, 5);
+    CHECK_INT(pulls_of(&j), before + 1); /* that of the step */
+    ticket = fl_trainer_ask(t, 1, &one);
+    step_on(t);
+    step_on(t); /* the rows are old now */
+    looks_up(t, ticket, &one, 3);
+    CHECK_INT(pulls_of(&j), before + 4);
+    looks_up(t, fl_trainer_ask(t, 1, &one), &one, 3); /* without a step */
+    ticket = fl_trainer_ask(t, 1, &one);
+    test_job_lose(&j);
+    step_on(t); /* its gradients are lost with the session */
+    looks_up(t, ticket, &one, 3);
+    ticket = fl_trainer_ask(t, 1, &one);
+    step_on(t);
+    looks_up(t, ticket, &one, 2);
+    fl_tensor_fini(&out);
+    leaves(t);
+    test_job_end(&j);
+}
+
+static void does_not_ask_ahead(bool async)
+{
+    test_job j;
+    fl_piece w;
+    test_job_begin(&j, 1, 1, async);
+    test_job_var(&j, 0, "w", 1, 2, 7);
+    fl_trainer *t = knowing_trainer(&j, &w);
+    receives(t, 0, "w", 2, 7);
+    fl_tensor out = {0};
+    const int64_t row = 0;
+    CHECK(!fl_trainer_ask(t, 1, &(fl_lookup){0, "w", 1, &row, &out}));
+    leaves(t);
+    test_job_end(&j);
+}
+
+static void asks_ahead_only_if_it_may(void)
+{
+    setenv("FLUID_PREFETCH", "0", 1);
+    does_not_ask_ahead(false);
+    does_not_ask_ahead(true);
+    unsetenv("FLUID_PREFETCH");
 }
 
 static void steps_by_itself_in_async_mode(void)
@@ -694,6 +824,11 @@ const fl_test fl_tests[] = {
      cuts_rows_that_no_message_can_carry},
     {"a trainer sends rows, and not nothing", sends_rows_and_not_nothing},
     {"a trainer looks rows up on all servers", looks_rows_up},
+    {"a trainer asks for rows ahead of their use", asks_ahead_of_the_use},
+    {"in sync mode, rows come with the values of the step before",
+     rows_come_with_the_step},
+    {"a trainer does not ask ahead if it is told not to",
+     asks_ahead_only_if_it_may},
     {"a trainer steps by itself in async mode", steps_by_itself_in_async_mode},
     {"a trainer pushes while others look rows up",
      pushes_while_others_look_rows_up},

@@ -2,15 +2,16 @@
 /* collective.c - a training program for ranks that share gradients without
  * servers.
  *
- *     nccl2           startup joins the ranks (gen_nccl_id); main stays as it
- *                     is, and fl_collective_grads makes what really runs of it
+ *     nccl2           the startup program joins the ranks (gen_nccl_id); the
+ *                     main program is unchanged, and fl_collective_grads makes
+ *                     the program that runs
  *     grad_allreduce  gradients are summed over all ranks while backward runs
- *     local_sgd       every rank updates alone; what all of them have changed
- *                     is averaged after each step
+ *     local_sgd       each rank updates its own parameters; after each step the
+ *                     changes of all ranks are averaged
  *
- * In all of them the loss gradient starts with 1 / ranks, or the sum of changes
- * is multiplied by it, so that sums over ranks are means. The programs are
- * Fluid's, op for op. */
+ * In all modes the gradient of the loss starts with 1 / ranks, or the sum of
+ * the changes is multiplied by it, so that sums over ranks are means. The
+ * programs have the same ops as Fluid's. */
 #include "base/endpoint.h"
 #include "base/str.h"
 #include "graph/copy.h"
@@ -22,18 +23,18 @@
 #define SNAPSHOT "@SNAPSHOT"
 
 enum {
-    RINGS = 2, /* of grad_allreduce and local_sgd, as in Fluid */
+    RINGS = 2, /* in grad_allreduce and local_sgd, as in Fluid */
     MOST_RINGS = 64
 };
 
-/* One program on its way. */
+/* A program while it is transpiled. */
 typedef struct edit {
-    fl_arena *arena; /* of lists below */
+    fl_arena *arena; /* holds the lists below */
     fl_program *main, *startup;
-    int n; /* ranks */
+    int n; /* number of ranks */
     const char **endpoints;
     int rank, rings;
-    int ring; /* that took the last call */
+    int ring; /* the ring of the last call */
 } edit;
 
 typedef FL_VEC(const char *) name_list;
@@ -45,7 +46,7 @@ static fl_err add_endpoint(edit *e, const char *text, size_t n)
     while (n && isspace((unsigned char)text[n - 1]))
         n--;
     if (!n)
-        return FL_OK; /* a comma too many */
+        return FL_OK; /* two commas in a row are allowed */
     const char *name = fl_arena_printf(e->arena, "%.*s", (int)n, text);
     FL_TRY(fl_endpoint_check(name, "transpile: trainer "));
     for (int i = 0; i < e->n; i++)
@@ -105,7 +106,7 @@ static fl_desc *new_desc(const fl_block *b, const char *type, int role)
     return d;
 }
 
-/* An op from a variable to itself. */
+/* A new op that reads and writes the same variable. */
 static fl_desc *new_desc_on(const fl_block *b, const char *type, int role,
                             const char *var)
 {
@@ -122,7 +123,7 @@ static fl_err insert_sync_calc(fl_block *b, int64_t at, int role,
         b, at, new_desc_on(b, "c_sync_calc_stream", role, var), NULL);
 }
 
-/* Rings take turns. */
+/* Insert an all-reduce. The calls take the rings in turn. */
 static fl_err insert_allreduce(edit *e, fl_block *b, int64_t at, int role,
                                const char *var)
 {
@@ -132,7 +133,7 @@ static fl_err insert_allreduce(edit *e, fl_block *b, int64_t at, int role,
     return fl_block_insert_op(b, at, d, NULL);
 }
 
-/* All calls of all rings have ended behind these ops. */
+/* Insert the ops that wait until all calls of all rings have ended. */
 static fl_err insert_sync_comm(const edit *e, fl_block *b, int64_t at, int role,
                                const char *var)
 {
@@ -161,7 +162,8 @@ static fl_err declare_id(fl_block *b, const char *name)
         b, &(fl_var){.name = name, .kind = FL_RAW, .persistable = true}, &v);
 }
 
-/* One more number for a name that is taken: nccl_id_1. */
+/* A name for the id of ring i. If nccl_id is in use, a number is appended:
+ * nccl_id_1. */
 static const char *new_id(const edit *e, const fl_block *b, int i)
 {
     const char *name;
@@ -226,7 +228,7 @@ static fl_err append_broadcast(fl_block *b, int ring, const char *var)
     return fl_block_insert_op(b, -1, d, NULL);
 }
 
-/* The ranks are joined, and all start with the parameters of rank 0. */
+/* Join the ranks at startup, and broadcast the parameters of rank 0. */
 static fl_err start_rings(edit *e)
 {
     fl_block *b = fl_program_block(e->startup, 0);
@@ -252,7 +254,7 @@ static bool is_loss_grad(const fl_op *op)
     return fl_op_role(op) == (FL_ROLE_BACKWARD | FL_ROLE_LOSS);
 }
 
-/* Insert a scale behind every op that starts the gradient of a loss. */
+/* Insert a scale after every op that starts the gradient of a loss. */
 static fl_err scale_loss_grads(const edit *e, fl_block *b)
 {
     for (int64_t i = b->ops.n - 1; i >= 0; i--) {
@@ -264,7 +266,7 @@ static fl_err scale_loss_grads(const edit *e, fl_block *b)
     return FL_OK;
 }
 
-/* Gradients of parameters that the op makes, each once. */
+/* List the gradients of parameters that op `at` writes. */
 static void add_grads(const fl_block *b, int64_t at, name_list *grads)
 {
     const fl_op *op = b->ops.at[at];
@@ -277,7 +279,8 @@ static void add_grads(const fl_block *b, int64_t at, name_list *grads)
     }
 }
 
-/* Insert the calls for what op `at` makes; *behind: where the last one is. */
+/* Insert the calls for the gradients that op `at` writes. *behind becomes the
+ * position after the last call. */
 static fl_err reduce_grads_of(edit *e, fl_block *b, int64_t at, int64_t *behind,
                               const char **last)
 {
@@ -296,7 +299,7 @@ static fl_err reduce_grads_of(edit *e, fl_block *b, int64_t at, int64_t *behind,
     return err;
 }
 
-/* Sums over all ranks; *found: there was something to sum. */
+/* Sum the gradients over all ranks. *found: there were gradients. */
 static fl_err reduce_grads(edit *e, bool *found)
 {
     fl_block *b = fl_program_block(e->main, 0);
@@ -377,7 +380,8 @@ static fl_err append_assign(fl_block *b, int role, const char *from,
     return fl_block_insert_op(b, -1, d, NULL);
 }
 
-/* Behind the update at `at`: the parameter becomes its change, summed. */
+/* After the update op `at`: replace the parameter by its change, summed over
+ * all ranks. */
 static fl_err reduce_change(edit *e, fl_block *b, int64_t at, const char *param)
 {
     const char *snapshot = snapshot_of(e, param);
@@ -387,7 +391,7 @@ static fl_err reduce_change(edit *e, fl_block *b, int64_t at, const char *param)
     return insert_allreduce(e, b, at + 3, FL_ROLE_OPTIMIZE, param);
 }
 
-/* The mean of all changes, applied. */
+/* Apply the mean of the changes to the parameter. */
 static fl_err apply_change(const edit *e, fl_block *b, const char *param)
 {
     const char *snapshot = snapshot_of(e, param);
@@ -496,7 +500,8 @@ fl_err fl_collective_grads(const fl_program *main, int ranks,
     return err;
 }
 
-/* Persistable variables that the program reads before it writes them. */
+/* List the persistable variables that the program reads before it writes them.
+ */
 static void find_state(const fl_program *p, name_list *out)
 {
     const fl_block *b = fl_program_block(p, 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How parameters are cut and dealt, and what options do. */
+/* How parameters are split over servers, and what options do. */
 #include "transpile/test_transpile.h"
 
 #include <stdio.h>
 
-/* --- pieces --- */
+/* --- slices --- */
 
 /* One parameter of `rows` x `width` (0: rows only), and its pieces. */
 static const char *cut_rows(int64_t rows, int64_t width, int servers,
@@ -27,7 +27,7 @@ static const char *cut_rows(int64_t rows, int64_t width, int servers,
         &s, &(fl_transpile_opts){.pservers = list.at, .min_block_size = least});
     CHECK_INT(s.cut->shares.n, 1);
     for (int i = 0; i < s.cut->shares.at[0]->n; i++) {
-        const fl_slice *p = &s.cut->shares.at[0]->piece[i];
+        const fl_slice *p = &s.cut->shares.at[0]->slice[i];
         fl_str_printf(&got, "%s%lld", i ? " " : "", (long long)p->shape.dim[0]);
         CHECK_INT(p->server, i);
     }
@@ -75,7 +75,7 @@ static void ten_servers_share_an_uneven_table(void)
 
 /* --- placement --- */
 
-/* Three layers, so that there is something to deal. */
+/* Three layers, so that there is something to assign. */
 static void begin_deep(scene *s)
 {
     scene_begin(s);
@@ -86,7 +86,7 @@ static void begin_deep(scene *s)
     scene_minimize(s, "sgd", scene_rate);
 }
 
-static void deals_in_turn(void)
+static void assigns_in_turn(void)
 {
     scene s;
     begin_deep(&s);
@@ -98,7 +98,7 @@ static void deals_in_turn(void)
 }
 
 /* numpy.random.seed(0); shuffle of six gives 5 2 1 3 0 4. */
-static void deals_whole_parameters_in_random_order(void)
+static void assigns_whole_parameters_in_random_order(void)
 {
     scene s;
     begin_deep(&s);
@@ -122,7 +122,7 @@ static void no_slices_are_made_if_not_wanted(void)
     scene_end(&s);
 }
 
-static void deals_by_name(void)
+static void assigns_by_name(void)
 {
     scene s;
     begin_deep(&s);
@@ -296,9 +296,9 @@ static void says_which_option_is_wrong(void)
         {{.pservers = "h:1", .split_method = "Dice"},
          "split_method is \"Dice\", expected \"RoundRobin\" or \"HashName\""},
         {{.pservers = "h:1", .async = true, .enable_dc_asgd = true},
-         "enable_dc_asgd is not there yet"},
+         "enable_dc_asgd is not supported yet"},
         {{.pservers = "h:1", .geo_sgd_mode = true},
-         "geo_sgd_mode is not there yet"},
+         "geo_sgd_mode is not supported yet"},
         {{.pservers = "h:1", .dispatcher = &lost},
          "the dispatcher puts \"fc_b\" on \"z:9\", which is not among"},
         {{.pservers = "h:1", .n_params = 1, .params = (const char *[]){"fc_w"}},
@@ -330,7 +330,7 @@ static void says_what_program_it_cannot_cut(void)
     scene_minimize(&s, "sgd", scene_rate);
     scene_cut(&s, &opts);
     CHECK_ERR(fl_transpile(s.cut->trainer, s.net->startup, &opts, &none),
-              FL_EINVAL, "the program is cut already (op 10 is a send)");
+              FL_EINVAL, "the program was transpiled before (op 10 is a send)");
     CHECK_ERR(fl_cut_server(s.cut, "h:2", &p, &startup), FL_ENOENT,
               "\"h:2\" is not among the servers h:1");
     scene_begin(&other);
@@ -351,15 +351,16 @@ static fl_placement place_of(int64_t rows, const fl_transpile_opts *opts)
                &(fl_param_attr){.name = "b"});
     scene_minimize(&s, "sgd", scene_rate);
     scene_cut(&s, opts);
-    fl_placement place = *fl_placement_of(s.cut->server[1]->job);
+    fl_placement placement = *fl_placement_of(s.cut->server[1]->job);
     CHECK_INT(fl_placement_of(s.cut->trainer->job)->server, -1);
     CHECK_INT(fl_placement_of(s.cut->trainer->job)->trainer_id,
               opts->trainer_id);
-    CHECK(fl_placement_of(s.cut->trainer->job)->digest[0] == place.digest[0]);
+    CHECK(fl_placement_of(s.cut->trainer->job)->digest[0] ==
+          placement.digest[0]);
     CHECK_STR(fl_placement_of(s.cut->trainer_startup->job)->servers[0], "a:1");
     scene_end(&s);
-    place.servers = NULL;
-    return place;
+    placement.servers = NULL;
+    return placement;
 }
 
 static void a_trainer_knows_who_keeps_what(void)
@@ -372,24 +373,25 @@ static void a_trainer_knows_who_keeps_what(void)
                &(fl_param_attr){.name = "b"});
     scene_minimize(&s, "adagrad", scene_rate);
     scene_cut(&s, &(fl_transpile_opts){.pservers = "a:1,b:1", .trainers = 2});
-    const fl_placement *place = fl_placement_of(s.cut->trainer->job);
-    for (int i = 0; i < place->n_pieces; i++) {
-        const fl_piece *k = &place->pieces[i];
+    const fl_placement *placement = fl_placement_of(s.cut->trainer->job);
+    for (int i = 0; i < placement->n_pieces; i++) {
+        const fl_piece *k = &placement->pieces[i];
         if (!strncmp(k->var, "w", 1))
             fl_str_printf(&got, "%s=%s@%d+%lld ", k->var, k->name, k->server,
                           (long long)k->first);
     }
     CHECK_STR(got.at, "w=w.block1@0+32000 w_moment_0=w_moment_0@0+32000 "
                       "w=w.block0@1+0 w_moment_0=w_moment_0@1+0 ");
-    CHECK_OK(fl_program_decode(s.net->main->registry, "origin", place->origin,
-                               place->origin_size, &origin));
+    CHECK_OK(fl_program_decode(s.net->main->registry, "origin",
+                               placement->origin, placement->origin_size,
+                               &origin));
     CHECK(fl_program_block(origin, 0)->ops.n > 10);
     fl_program_free(origin);
     fl_str_fini(&got);
     scene_end(&s);
 }
 
-static void every_process_has_a_place(void)
+static void every_process_has_a_placement(void)
 {
     const fl_transpile_opts opts = {.pservers = "a:1,b:1", .trainers = 2};
     fl_transpile_opts second = opts, three = opts, async = opts, moved = opts;
@@ -411,19 +413,19 @@ const fl_test fl_tests[] = {
     {"a cut makes pieces as Fluid does", cuts_as_fluid_does},
     {"a cut for ten servers has uneven pieces",
      ten_servers_share_an_uneven_table},
-    {"a cut deals pieces in turn", deals_in_turn},
-    {"a cut deals whole parameters in random order",
-     deals_whole_parameters_in_random_order},
+    {"a cut assigns pieces in turn", assigns_in_turn},
+    {"a cut assigns whole parameters in random order",
+     assigns_whole_parameters_in_random_order},
     {"a cut makes no slices if they are not wanted",
      no_slices_are_made_if_not_wanted},
-    {"a cut can deal pieces by name", deals_by_name},
+    {"a cut can assign pieces by name", assigns_by_name},
     {"a cut follows a dispatcher", a_dispatcher_may_put_all_on_one},
     {"a cut for one trainer needs no sum", one_trainer_needs_no_sum},
     {"a cut for async trainers has no barriers", async_trainers_do_not_meet},
     {"a cut can leave slicing to send and recv", sends_can_cut_by_themselves},
     {"a cut leaves frozen parameters where they are", frozen_parameters_stay},
     {"a cut tells trainers who keeps what", a_trainer_knows_who_keeps_what},
-    {"a cut gives every process its place", every_process_has_a_place},
+    {"a cut gives every process its placement", every_process_has_a_placement},
     {"a cut says which option is wrong", says_which_option_is_wrong},
     {"a cut says which program cannot be cut", says_what_program_it_cannot_cut},
     {0},

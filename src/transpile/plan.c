@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.c - which op runs where, and who holds which rows.
+/* plan.c - decides which op runs where, and which server holds which rows.
  *
- * Servers run the ops of role optimize, parameter by parameter, and the ops
- * that make learning rates. A parameter is cut into rows if it is large and
- * each of its update ops works element by element: a norm, or an op we do not
- * know, needs the whole. (Fluid cuts always, and then a norm is a slice's.) */
+ * Servers run the ops with the role optimize, parameter by parameter, and the
+ * ops that compute learning rates. A parameter is split by rows if it is large
+ * and all its update ops work element by element. A norm, or an unknown op,
+ * needs the whole parameter. (Fluid always splits, so that a norm is that of a
+ * slice.) */
 #include "base/endpoint.h"
 #include "base/shuffle.h"
 #include "base/str.h"
@@ -14,7 +15,7 @@
 #include <ctype.h>
 
 enum {
-    MIN_BLOCK = 8192, /* elements: Fluid's default */
+    MIN_BLOCK = 8192, /* elements of a slice, at least; Fluid's default */
 };
 
 /* --- options --- */
@@ -22,7 +23,7 @@ enum {
 static fl_err check_opts(const fl_transpile_opts *o)
 {
     if (o->enable_dc_asgd || o->geo_sgd_mode)
-        return fl_fail(FL_EINVAL, "transpile: %s is not there yet",
+        return fl_fail(FL_EINVAL, "transpile: %s is not supported yet",
                        o->geo_sgd_mode ? "geo_sgd_mode" : "enable_dc_asgd");
     if (o->trainers < 0)
         return fl_fail(FL_EINVAL,
@@ -34,10 +35,12 @@ static fl_err check_opts(const fl_transpile_opts *o)
                        "transpile: trainer_id is %d, but there are %d trainers",
                        o->trainer_id, o->trainers ? o->trainers : 1);
     if (o->dense_servers < 0)
-        return fl_fail(FL_EINVAL, "transpile: dense_servers is %d",
+        return fl_fail(FL_EINVAL,
+                       "transpile: dense_servers is %d, expected 0 or more",
                        o->dense_servers);
     if (o->min_block_size < 0)
-        return fl_fail(FL_EINVAL, "transpile: min_block_size is %lld",
+        return fl_fail(FL_EINVAL,
+                       "transpile: min_block_size is %lld, expected 0 or more",
                        (long long)o->min_block_size);
     if (o->split_method && strcmp(o->split_method, "RoundRobin") &&
         strcmp(o->split_method, "HashName"))
@@ -63,9 +66,9 @@ static fl_err add_server(fl_cut *c, const char *text, size_t n)
         n--;
     const char *name = fl_arena_printf(c->arena, "%.*s", (int)n, text);
     if (!*name)
-        return FL_OK; /* a comma too many */
-    /* Scripts make host:port of two variables; one that is not set becomes
-     * "" or Python's None. */
+        return FL_OK; /* two commas in a row are allowed */
+    /* Scripts join host and port from two variables. A variable that is not set
+     * becomes "" or Python's None. */
     if (*name == ':' || fl_starts_with(name, "None:"))
         return fail_unset(c, name, "host", "PADDLE_PSERVER_IPS");
     if (fl_ends_with(name, ":") || fl_ends_with(name, ":None"))
@@ -125,19 +128,21 @@ static fl_err sort_ops(fl_cut *c)
         fl_op *op = b->ops.at[i];
         if (!strcmp(op->desc.type, "send") ||
             !strcmp(op->desc.type, "listen_and_serv"))
-            return fl_fail(FL_EINVAL,
-                           "transpile: the program is cut already (op %lld is "
-                           "a %s); cut the one that minimize made",
-                           (long long)i, op->desc.type);
+            return fl_fail(
+                FL_EINVAL,
+                "transpile: the program was transpiled before (op %lld is a "
+                "%s); transpile the program that minimize was called on",
+                (long long)i, op->desc.type);
         if (fl_cut_is_rate_op(op))
             fl_push(&c->rates, op);
         if (fl_op_role(op) != FL_ROLE_OPTIMIZE || fl_cut_is_joint(op))
             continue;
         if (!fl_cut_role_var(op, 1))
-            return fl_fail(FL_EINVAL,
-                           "transpile: op %lld \"%s\" is an optimiser's, but "
-                           "its op_role_var names no parameter and gradient",
-                           (long long)i, op->desc.type);
+            return fl_fail(
+                FL_EINVAL,
+                "transpile: op %lld \"%s\" has the role of an optimiser, but "
+                "its op_role_var does not name a parameter and a gradient",
+                (long long)i, op->desc.type);
         fl_push(&c->updates, op);
     }
     return FL_OK;
@@ -169,7 +174,8 @@ static fl_err add_share(fl_cut *c, const fl_op *op, const fl_var *param)
     return FL_OK;
 }
 
-/* In order of the ops; a parameter's first op names its gradient. */
+/* List the parameters in the order of their update ops. The first update op of
+ * a parameter names its gradient. */
 static fl_err find_shares(fl_cut *c)
 {
     fl_block *b = fl_program_block(c->main, 0);
@@ -194,12 +200,12 @@ static fl_err find_shares(fl_cut *c)
     fl_map_fini(&seen);
     if (!err && !c->shares.n)
         err = fl_fail(FL_EINVAL, "transpile: no op of the program updates a "
-                                 "parameter; call minimize before");
+                                 "parameter; call minimize first");
     return err;
 }
 
-/* Do nothing but lookups that may ask servers have to do with W, and those in
- * the global block? */
+/* Whether only lookups in the global block that may ask servers use the
+ * parameter. */
 static bool is_remote(const fl_cut *c, const fl_share *s)
 {
     const char *name = s->param->name;
@@ -223,10 +229,10 @@ static bool is_remote(const fl_cut *c, const fl_share *s)
     return any && s->sparse;
 }
 
-/* --- pieces --- */
+/* --- slices --- */
 
-/* Is each slice of the op's output computed from the same slices of its inputs?
- * An update rule works so unless it is `whole`. */
+/* Whether each slice of the op's output is computed from the same slices of its
+ * inputs. This is true of an update rule unless it is `whole`. */
 static bool works_by_element(const fl_op_def *def)
 {
     return def->rule ? !def->rule->whole : def->flags & FL_OP_BY_ELEMENT;
@@ -248,7 +254,8 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Does an update of the parameter write the learning rate of another? */
+/* Whether an update op of the parameter writes the learning rate of another
+ * one. */
 static bool makes_rate(const fl_cut *c, const fl_share *s)
 {
     for (int64_t i = 0; i < c->updates.n; i++) {
@@ -265,13 +272,13 @@ static bool makes_rate(const fl_cut *c, const fl_share *s)
     return false;
 }
 
-/* Every server gets the whole. */
+/* Every server gets a copy of the whole parameter. */
 static void copy_share(fl_cut *c, fl_share *s)
 {
     s->n = c->n_servers;
-    s->piece = fl_arena_alloc(c->arena, (size_t)s->n * sizeof *s->piece);
+    s->slice = fl_arena_alloc(c->arena, (size_t)s->n * sizeof *s->slice);
     for (int i = 0; i < s->n; i++) {
-        fl_slice *p = &s->piece[i];
+        fl_slice *p = &s->slice[i];
         *p = (fl_slice){s, s->param->name, s->grad->name, .server = i};
         p->shape = s->param->shape;
         p->sent = fl_cut_sums(c) ? fl_arena_printf(c->arena, "%s.trainer_%d",
@@ -280,12 +287,13 @@ static void copy_share(fl_cut *c, fl_share *s)
     }
 }
 
-static const char *piece_name(fl_cut *c, const char *of, int i, int n)
+static const char *slice_name(fl_cut *c, const char *of, int i, int n)
 {
     return n == 1 ? of : fl_arena_printf(c->arena, "%s.block%d", of, i);
 }
 
-/* Servers that may hold pieces of a parameter: *n from *first on. */
+/* The servers that may hold slices of a parameter: *n servers, beginning with
+ * *first. */
 static void servers_for(const fl_cut *c, const fl_share *s, int *first, int *n)
 {
     const int dense = c->opts.dense_servers;
@@ -307,12 +315,12 @@ static void cut_share(fl_cut *c, fl_share *s)
     int64_t rows = width ? ceil_div(ceil_div(n, k), width) : shape->dim[0];
     rows = rows ? rows : 1;
     s->n = n ? (int)ceil_div(shape->dim[0], rows) : 1;
-    s->piece = fl_arena_alloc(c->arena, (size_t)s->n * sizeof *s->piece);
+    s->slice = fl_arena_alloc(c->arena, (size_t)s->n * sizeof *s->slice);
     for (int i = 0; i < s->n; i++) {
-        fl_slice *p = &s->piece[i];
+        fl_slice *p = &s->slice[i];
         const int64_t left = shape->dim[0] - i * rows;
-        *p = (fl_slice){s, piece_name(c, s->param->name, i, s->n),
-                        piece_name(c, s->grad->name, i, s->n)};
+        *p = (fl_slice){s, slice_name(c, s->param->name, i, s->n),
+                        slice_name(c, s->grad->name, i, s->n)};
         p->row = i * rows;
         p->shape = *shape;
         p->shape.dim[0] = left < rows ? left : rows;
@@ -324,9 +332,9 @@ static void cut_share(fl_cut *c, fl_share *s)
 
 /* --- placement --- */
 
-typedef FL_VEC(fl_slice *) pieces;
+typedef FL_VEC(fl_slice *) slices;
 
-/* FNV-1a: the same on every host, unlike Python's. */
+/* FNV-1a. Unlike Python's hash it gives the same number on every host. */
 static uint32_t hash_name(const char *name)
 {
     uint32_t h = 2166136261u;
@@ -343,7 +351,7 @@ static int find_server(const fl_cut *c, const char *endpoint)
     return -1;
 }
 
-static fl_err ask_dispatcher(fl_cut *c, const pieces *all)
+static fl_err ask_dispatcher(fl_cut *c, const slices *all)
 {
     const fl_dispatcher *d = c->opts.dispatcher;
     const size_t size = (size_t)all->n * sizeof(char *);
@@ -363,24 +371,25 @@ static fl_err ask_dispatcher(fl_cut *c, const pieces *all)
     return FL_OK;
 }
 
-static fl_err place(fl_cut *c)
+static fl_err assign_servers(fl_cut *c)
 {
     const bool hash =
         c->opts.split_method && !strcmp(c->opts.split_method, "HashName");
-    pieces all = {0};
+    slices all = {0};
     fl_err err = FL_OK;
     for (int64_t i = 0; i < c->shares.n; i++) {
         fl_share *s = c->shares.at[c->order[i]];
         for (int k = 0; k < s->n && !s->common; k++)
-            fl_push(&all, &s->piece[k]);
+            fl_push(&all, &s->slice[k]);
     }
-    uint32_t dealt[2] = {0, 0}; /* round robin: of each kind of server */
+    uint32_t turn[2] = {
+        0, 0}; /* position of the round robin, for each kind of server */
     for (int64_t i = 0; i < all.n; i++) {
         fl_slice *p = all.at[i];
         int first, n;
         servers_for(c, p->of, &first, &n);
         p->server =
-            first + (int)((hash ? hash_name(p->param) : dealt[first > 0]++) %
+            first + (int)((hash ? hash_name(p->param) : turn[first > 0]++) %
                           (uint32_t)n);
     }
     if (c->opts.dispatcher)
@@ -419,5 +428,5 @@ fl_err fl_cut_plan(fl_cut *c)
             cut_share(c, s);
     }
     set_order(c);
-    return place(c);
+    return assign_servers(c);
 }

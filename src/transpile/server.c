@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server.c - what one server runs.
+/* server.c - makes the program of one server.
  *
- * Block 0 declares everything and has one op, listen_and_serv. Block 1 makes
- * the learning rates, if the program has ops for that; then comes a block for
- * each piece of a parameter: gradients are added up and averaged, and all ops
- * of role optimize that belong to the parameter follow, on the piece. Update
- * blocks share one parent, which is how Fluid says that they run side by side.
+ * Block 0 declares all variables and has one op, listen_and_serv. Block 1
+ * computes the learning rates, if the program has ops for that. Then there is a
+ * block for each slice of a parameter: it adds up and averages the gradients,
+ * and then runs the parameter's ops with the role optimize on the slice. Update
+ * blocks have the same parent; in Fluid's programs this means that they may run
+ * at the same time.
  *
- * State of a piece (a momentum, a beta power) keeps the name that it has in
- * the whole. Only where a server holds several pieces of one parameter, which
- * a dispatcher may want, the later ones carry their block's number. */
+ * The state of a slice (a momentum, a beta power) has the name of the state of
+ * the whole parameter. If a dispatcher gives a server several slices of one
+ * parameter, the names of the later ones end with the block number. */
 #include "base/log.h"
 #include "graph/copy.h"
 #include "graph/verify.h"
@@ -17,7 +18,7 @@
 
 /* --- variables --- */
 
-/* A variable like `of` under the name and in the shape of `h`. */
+/* Declare a variable like `of`, with the name and shape of `h`. */
 static fl_err declare(fl_server_cut *s, const fl_var *of, const fl_held *h)
 {
     fl_var like = *of, *out;
@@ -36,7 +37,8 @@ fl_err fl_server_declare(fl_server_cut *s, const fl_var *v)
     return declare(s, v, &(fl_held){v->name, v->name, false, 0, v->shape});
 }
 
-/* Of something with the shape of a parameter: the rows of a piece. */
+/* Declare the rows of a slice, of a variable that has the shape of the
+ * parameter. */
 static fl_err declare_rows(fl_server_cut *s, const fl_var *of, const char *name,
                            const fl_slice *p)
 {
@@ -51,7 +53,8 @@ static bool is_mine(const fl_server_cut *s, const fl_slice *p)
     return p->server == s->at;
 }
 
-/* The gradient of a piece: what arrives, and what is made of it. */
+/* Declare the gradient of a slice: the variables that trainers send, and their
+ * sum. */
 static fl_err declare_grad(fl_server_cut *s, const fl_slice *p)
 {
     fl_cut *c = s->c;
@@ -73,17 +76,17 @@ static fl_err declare_grad(fl_server_cut *s, const fl_slice *p)
     return FL_OK;
 }
 
-/* --- every piece that this server holds, in the order of placement --- */
+/* --- every slice that this server holds, in the order of placement --- */
 
 typedef fl_err (*visit)(fl_server_cut *s, const fl_slice *p);
 
-static fl_err each_piece(fl_server_cut *s, visit f)
+static fl_err each_slice(fl_server_cut *s, visit f)
 {
     for (int64_t i = 0; i < s->c->shares.n; i++) {
         const fl_share *share = s->c->shares.at[s->c->order[i]];
         for (int k = 0; k < share->n; k++)
-            if (is_mine(s, &share->piece[k]))
-                FL_TRY(f(s, &share->piece[k]));
+            if (is_mine(s, &share->slice[k]))
+                FL_TRY(f(s, &share->slice[k]));
     }
     return FL_OK;
 }
@@ -95,7 +98,8 @@ static fl_err declare_param(fl_server_cut *s, const fl_slice *p)
 
 /* --- learning rates --- */
 
-/* What the op and its sub-blocks read and write outside of them. */
+/* Declare the variables that the op and its sub-blocks use and the sub-blocks
+ * do not declare. */
 static fl_err declare_uses(fl_server_cut *s, const fl_op *op)
 {
     fl_map names = {0};
@@ -135,7 +139,8 @@ fl_block *fl_server_block(fl_server_cut *s, const char *grad)
     return b;
 }
 
-/* The mean of what the trainers sent, or its sum. */
+/* Add ops that compute the mean, or the sum, of the gradients of all trainers.
+ */
 static fl_err add_mean(fl_server_cut *s, fl_block *b, const fl_slice *p)
 {
     fl_cut *c = s->c;
@@ -158,7 +163,7 @@ static fl_err add_mean(fl_server_cut *s, fl_block *b, const fl_slice *p)
     return fl_block_append_op(b, scale, NULL);
 }
 
-/* Learning rates belong to all parameters alike. */
+/* Whether the variable is a learning rate, which all parameters share. */
 static bool is_rate(const fl_cut *c, const char *name)
 {
     for (int64_t i = 0; i < c->updates.n; i++) {
@@ -169,29 +174,30 @@ static bool is_rate(const fl_cut *c, const char *name)
     return false;
 }
 
-/* Does this server hold an earlier piece of the same parameter? */
+/* Whether this server holds an earlier slice of the same parameter. */
 static bool is_another(const fl_server_cut *s, const fl_slice *p)
 {
-    for (const fl_slice *q = p->of->piece; q < p; q++)
+    for (const fl_slice *q = p->of->slice; q < p; q++)
         if (is_mine(s, q))
             return true;
     return false;
 }
 
-/* What lives from step to step and belongs to the parameter alone. */
+/* Declare a state that is kept between steps and belongs to this parameter
+ * only. */
 static fl_err local_state(fl_server_cut *s, const fl_slice *p, const fl_var *v,
                           const char **name)
 {
     if (is_another(s, p))
         *name = fl_arena_printf(s->c->arena, "%s.block%d", v->name,
-                                (int)(p - p->of->piece));
+                                (int)(p - p->of->slice));
     if (fl_shape_equal(&v->shape, &p->of->param->shape))
         return declare_rows(s, v, *name, p);
     return declare(s, v, &(fl_held){v->name, *name, false, 0, v->shape});
 }
 
-/* The name of a variable of main in the update of a piece; what lives from
- * step to step is declared. */
+/* The name that a variable of the main program has in the update block of a
+ * slice. Variables that are kept between steps are declared. */
 static fl_err local_name(fl_server_cut *s, const fl_slice *p, const char *name,
                          const char **out)
 {
@@ -218,7 +224,8 @@ static fl_err rename_all(fl_server_cut *s, const fl_slice *p, fl_args *args,
     return FL_OK;
 }
 
-/* The op as it is, on the piece. Temporaries are the block's own. */
+/* Copy the op, and let it work on the slice. Temporaries are declared in the
+ * block. */
 static fl_err add_op(fl_server_cut *s, fl_block *b, const fl_slice *p,
                      const fl_op *op)
 {
@@ -274,11 +281,11 @@ static fl_err add_listen(fl_server_cut *s)
 
 static fl_err make_program(fl_server_cut *s)
 {
-    FL_TRY(each_piece(s, declare_param));
-    FL_TRY(each_piece(s, declare_grad));
+    FL_TRY(each_slice(s, declare_param));
+    FL_TRY(each_slice(s, declare_grad));
     FL_TRY(add_rates(s));
     s->parent = (int)s->p->blocks.n - 1;
-    FL_TRY(each_piece(s, add_update));
+    FL_TRY(each_slice(s, add_update));
     for (int64_t i = 0; i < s->c->tables.n; i++)
         FL_TRY(fl_table_serve(s, s->c->tables.at[i]));
     if (!s->blocks.n)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* start.c - how a server starts what it holds.
+/* start.c - makes the startup program of a server.
  *
- * The ops of the startup program that write what the server holds, in their
- * order. Where it holds a part of a variable, that part has the numbers that
- * it has in the whole: random ops leave out what comes before (`offset`),
- * constants need only another shape, lists of values are cut. What is started
- * in any other way is started whole, and the part is sliced from it. */
+ * It has the ops of the startup program that write variables of the server, in
+ * the same order. A part of a variable gets the numbers that it has in the
+ * whole variable: random ops skip the numbers before it (`offset`), constants
+ * only need another shape, lists of values are cut. If any other op initialises
+ * a variable, it initialises the whole variable, and the part is sliced from
+ * it. */
 #include "graph/copy.h"
 #include "transpile/transpile.h"
 
@@ -13,7 +14,7 @@ typedef struct start {
     const fl_server_cut *s;
     const fl_block *from;
     fl_block *to;
-    fl_map needed; /* variables of the startup program, by name */
+    fl_map needed; /* names of variables of the startup program */
 } start;
 
 /* --- which ops --- */
@@ -34,7 +35,8 @@ static bool is_needed(const start *t, const fl_desc *d)
     return false;
 }
 
-/* Ops that write what is held, and those that write what these read. */
+/* Find the ops that write variables of the server, and the ops that those
+ * depend on. */
 static void find_ops(start *t, fl_ops *ops)
 {
     for (int64_t i = 0; i < t->s->held.n; i++)
@@ -69,7 +71,7 @@ static bool is_random(const char *type)
            !strcmp(type, "truncated_gaussian_random");
 }
 
-/* Can the op be told to make a part of what it makes? */
+/* Whether the op can be changed so that it makes only a part of its output. */
 static bool makes_parts(const fl_desc *d)
 {
     return !strcmp(d->type, "fill_constant") || is_random(d->type) ||
@@ -98,7 +100,8 @@ static bool is_direct(const start *t, const fl_held *h)
            (op && !op->desc.n_in && makes_parts(&op->desc));
 }
 
-/* A variable that no op starts gets its value with the job (fl_cut_set_up). */
+/* Whether an op initialises the variable. Any other variable gets its value
+ * with the job (fl_cut_set_up). */
 static bool is_started(const start *t, const fl_held *h)
 {
     return fl_cut_last_writer(t->from, h->origin) >= 0;
@@ -116,7 +119,7 @@ static void cut_values(fl_desc *d, const fl_held *h)
     fl_desc_set_attr(d, &a);
 }
 
-/* The op again; it now writes the part under its own name. */
+/* Copy the op, and let it write the part. */
 static fl_err add_part(start *t, const fl_op *op, const fl_held *h)
 {
     fl_op *copy = fl_copy_op(t->to, op);
@@ -138,7 +141,7 @@ static fl_err add_part(start *t, const fl_op *op, const fl_held *h)
 
 /* --- wholes --- */
 
-/* Variables of the startup program that the server does not hold. */
+/* Declare the variables of an op that the server does not hold. */
 static void declare_names(start *t, const fl_args *args, int n)
 {
     for (int i = 0; i < n; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table.c - tables that are is_distributed, on the trainer.
+/* table.c - edits a trainer's program for tables that are is_distributed.
  *
- * They have no copy on any trainer. Rows live on the server that their number
- * modulo the servers gives. For each table there are
+ * No trainer has a copy of such a table. The row of an id is on the server
+ * id % servers. For each table there are
  *
  *     split_ids -> prefetch -> merge_ids       for its lookups
  *     split_ids -> send                        for its gradient */
@@ -16,7 +16,8 @@ static bool is_flagged(const fl_op *op)
     return !strcmp(op->desc.type, "lookup_table") && a && a->b;
 }
 
-/* Every lookup in the table is_distributed, and stands in the global block. */
+/* Check that all lookups of the table are is_distributed and in the global
+ * block. */
 static fl_err check_lookups(const fl_cut *c, const char *table)
 {
     for (int64_t i = 0; i < c->main->blocks.n; i++) {
@@ -26,10 +27,11 @@ static fl_err check_lookups(const fl_cut *c, const char *table)
             if (strcmp(op->desc.type, "lookup_table") ||
                 !fl_desc_reads(&op->desc, table) || (!i && is_flagged(op)))
                 continue;
-            return fl_fail(FL_EINVAL, "transpile: a lookup_table of \"%s\" %s",
-                           table,
-                           i ? "stands in a sub-block, but is_distributed"
-                             : "lacks is_distributed, which others of it have");
+            return fl_fail(
+                FL_EINVAL, "transpile: a lookup_table of \"%s\" %s", table,
+                i ? "is in a sub-block, where is_distributed is not supported"
+                  : "lacks is_distributed, which other lookups of this table "
+                    "have");
         }
     }
     return FL_OK;
@@ -43,7 +45,8 @@ fl_share *fl_cut_table(const fl_cut *c, const char *name)
     return NULL;
 }
 
-/* The parameter's share leaves those that are cut by rows. */
+/* Move the parameter from the shares, which are split by rows, to the tables.
+ */
 static fl_err take_table(fl_cut *c, const char *name)
 {
     fl_share *t = NULL;
@@ -56,11 +59,11 @@ static fl_err take_table(fl_cut *c, const char *name)
             fl_remove(&c->shares, i);
         }
     if (!t)
-        return FL_OK; /* nobody updates it */
+        return FL_OK; /* no op updates it */
     if (!t->sparse)
         return fl_fail(FL_EINVAL,
-                       "transpile: \"%s\" is_distributed, so its lookups must "
-                       "be is_sparse too",
+                       "transpile: lookups of \"%s\" are is_distributed, so "
+                       "they must be is_sparse, too",
                        name);
     fl_push(&c->tables, t);
     return FL_OK;
@@ -77,7 +80,8 @@ fl_err fl_table_find(fl_cut *c)
 
 /* --- the trainer --- */
 
-/* The names of the first table are Fluid's, which has only one. */
+/* The names for a table, one for each server. Those of the first table are
+ * Fluid's names; Fluid has only one table. */
 static const char **numbered(fl_cut *c, const fl_share *t, const char *way)
 {
     const char **at =
@@ -114,15 +118,16 @@ fl_err fl_table_declare(fl_block *b, int n, const char **names,
     return FL_OK;
 }
 
-/* The lookups in the table, in order. */
+/* The lookups of the table, in the order of the ops. */
 typedef struct lookups {
     int n;
     const char **ids, **outs;
-    int64_t *padding; /* row that reads as zero; -1: none */
-    bool padded;      /* one at least */
+    int64_t *padding; /* row that is read as zeros; -1: none */
+    bool padded;      /* at least one lookup has a padding row */
 } lookups;
 
-/* The three ops that stand for all lookups, at the place of the first. */
+/* Insert the three ops that replace all lookups, at the position of the first
+ * one. */
 static fl_err add_prefetch(fl_cut *c, const fl_share *t, fl_block *b,
                            int64_t at, const lookups *l)
 {
@@ -149,7 +154,7 @@ static fl_err add_prefetch(fl_cut *c, const fl_share *t, fl_block *b,
     return fl_block_insert_op(b, at + 2, merge, NULL);
 }
 
-/* Takes the op out of the block. */
+/* Note the lookup, and remove it from the block. */
 static void take_lookup(fl_block *b, int64_t at, lookups *l)
 {
     const fl_desc *d = &b->ops.at[at]->desc;
@@ -183,8 +188,9 @@ static fl_err replace_lookups(fl_cut *c, const fl_share *t, fl_block *b)
     for (int i = 0; i < l.n; i++)
         if (fl_cut_last_writer(b, l.ids[i]) >= first)
             return fl_fail(FL_EINVAL,
-                           "transpile: the ids \"%s\" are made after the first "
-                           "lookup in \"%s\", whose lookups go as one",
+                           "transpile: the ids \"%s\" are computed after the "
+                           "first lookup of \"%s\", but all lookups of a "
+                           "distributed table are made at the first one",
                            l.ids[i], t->param->name);
     return add_prefetch(c, t, b, first, &l);
 }
@@ -234,7 +240,7 @@ static void remove_writers(fl_block *b, const char *name)
             fl_block_remove_op(b, i);
 }
 
-/* What an optimiser keeps for each row is the servers' as well. */
+/* Remove the state that an optimiser keeps for each row: servers have it. */
 static void remove_states(const fl_cut *c, const fl_share *t, fl_block *b)
 {
     const fl_op *op = fl_table_update(c, t);

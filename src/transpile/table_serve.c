@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table_serve.c - tables that are is_distributed, on a server.
+/* table_serve.c - tables that are is_distributed, in a server's program.
  *
- *     sum, sgd or another rule   update
- *     lookup_sparse_table        answer a prefetch; it says how rows start
- *     save                       checkpoint
+ *     sum, sgd or another rule   updates the table
+ *     lookup_sparse_table        answers a prefetch; it says how new rows start
+ *     save                       saves a checkpoint
  *
- * A rule that moves rows whose gradient is 0 would have to visit all rows of a
- * table in every step. As in Fluid, sgd takes its place. */
+ * An update rule that changes rows whose gradient is 0 would have to visit all
+ * rows of a table in every step. As in Fluid, sgd is used in its place. */
 #include "base/log.h"
 #include "graph/copy.h"
 #include "kernel/rule.h"
@@ -22,7 +22,7 @@ const fl_op *fl_table_update(const fl_cut *c, const fl_share *t)
     return NULL;
 }
 
-/* Does the op leave rows alone that have no gradient? */
+/* Whether the op changes only rows that have a gradient. */
 static bool is_local(const fl_op *op)
 {
     const fl_rule *rule = op->def->rule;
@@ -30,8 +30,8 @@ static bool is_local(const fl_op *op)
     return rule && !rule->whole && (!rule->decays || (lazy && lazy->b));
 }
 
-/* Rows come as they are asked for, and are called by their numbers in the
- * whole; the shape tells how many a server may expect. */
+/* The shape of the table on one server: how many rows it is likely to hold.
+ * Rows are created on first use and keep their ids. */
 static fl_shape share_shape(const fl_cut *c, const fl_share *t)
 {
     fl_shape shape = t->param->shape;
@@ -39,7 +39,7 @@ static fl_shape share_shape(const fl_cut *c, const fl_share *t)
     return shape;
 }
 
-/* The table, or a state that lies in its rows. */
+/* Declare the table, or a state that is stored in its rows. */
 static fl_err declare_by_id(fl_server_cut *s, const fl_share *t,
                             const fl_var *of)
 {
@@ -54,7 +54,8 @@ static fl_err declare_by_id(fl_server_cut *s, const fl_share *t,
     return fl_block_add_var(s->b, &like, &v);
 }
 
-/* What arrives from the trainers, added up where they meet. */
+/* Declare the gradients that trainers send; in a synchronous job add the op
+ * that sums them. */
 static fl_err add_gradient(fl_server_cut *s, const fl_share *t,
                            fl_block **block, const char **merged)
 {
@@ -79,7 +80,8 @@ static fl_err add_gradient(fl_server_cut *s, const fl_share *t,
     return fl_block_append_op(*block, d, NULL);
 }
 
-/* An op of the rule as it is; what it keeps for each row lies in the rows. */
+/* Copy an op of the update. The state that it keeps for each row is stored in
+ * the rows. */
 static fl_err add_rule_op(fl_server_cut *s, const fl_share *t, fl_block *b,
                           const fl_op *op, const char *merged)
 {
@@ -93,13 +95,13 @@ static fl_err add_rule_op(fl_server_cut *s, const fl_share *t, fl_block *b,
                        ? declare_by_id(s, t, v)
                        : fl_server_declare(s, v));
         }
-    fl_op *copy = fl_copy_op(b, op); /* shape rules know tensors, not tables */
+    fl_op *copy = fl_copy_op(b, op); /* shape rules do not know tables */
     fl_op_rename_in(copy, t->grad->name, merged);
     return FL_OK;
 }
 
-/* The op that updates the table, and those that touch neither it nor its
- * gradient (the powers of adam). */
+/* Copy the op that updates the table, and the ops of the update that use
+ * neither the table nor its gradient (the beta powers of adam). */
 static fl_err add_rule(fl_server_cut *s, const fl_share *t, fl_block *b,
                        const char *merged)
 {
@@ -129,7 +131,8 @@ static fl_err add_sgd(fl_server_cut *s, const fl_share *t, fl_block *b,
     fl_desc_set_out1(d, "ParamOut", t->param->name);
     fl_op op = {.desc = *d};
     FL_TRY(fl_registry_get(s->p->registry, "sgd", &op.def));
-    fl_copy_op(b, &op); /* its shape rule knows tensors, not tables */
+    fl_copy_op(b,
+               &op); /* not checked: its shape rule knows tensors, not tables */
     return FL_OK;
 }
 
@@ -155,7 +158,8 @@ static fl_err add_update(fl_server_cut *s, const fl_share *t, fl_block **block)
 
 /* --- how rows start --- */
 
-/* The numbers of an op that starts a variable, under names of our own. */
+/* Write the attributes of the op that initialises a variable to attributes of
+ * lookup_sparse_table. */
 static void describe_start(const fl_cut *c, const char *name, fl_desc *d)
 {
     static const struct {
@@ -213,7 +217,8 @@ static fl_err add_save(fl_server_cut *s, const fl_share *t,
                                 &v));
     fl_block *b = fl_program_add_block(s->p, update->idx);
     fl_desc_set_in1(d, "X", t->param->name);
-    fl_set_str(d, "file_path", "none"); /* the request says where */
+    fl_set_str(d, "file_path",
+               "none"); /* unused: the request names the folder */
     if (s->checkpoint < 0)
         s->checkpoint = b->idx;
     return fl_block_append_op(b, d, NULL);

@@ -190,8 +190,8 @@ static inline const char *scene_places(scene *s)
     for (int64_t i = 0; i < s->cut->shares.n; i++) {
         const fl_share *share = s->cut->shares.at[i];
         for (int k = 0; k < share->n; k++)
-            fl_str_printf(&t, "%s%s:%d", t.n ? " " : "", share->piece[k].param,
-                          share->piece[k].server);
+            fl_str_printf(&t, "%s%s:%d", t.n ? " " : "", share->slice[k].param,
+                          share->slice[k].server);
     }
     return scene_keep(s, &t);
 }

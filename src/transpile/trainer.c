@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trainer.c - what a trainer runs.
+/* trainer.c - makes the programs of a trainer.
  *
- * In the order of Fluid: a send behind the last writer of each gradient, then
- * at the end send_barrier, a recv for each parameter, fetch_barrier, and the
- * joining of what was cut. The barriers are for trainers that meet, or for the
- * threads of one (half_async: send_barrier alone); without them a recv follows
- * its gradient's send. Ops of the optimiser leave. */
+ * The order is that of Fluid: a send after the last writer of each gradient; at
+ * the end a send_barrier, a recv for each parameter, a fetch_barrier, and the
+ * ops that concatenate slices. Synchronous trainers have both barriers. With
+ * half_async there is only send_barrier, where the threads of a trainer wait
+ * for each other. Other asynchronous trainers have no barriers, and a recv
+ * follows the send of its gradient. The ops of the optimiser are removed. */
 #include "transpile/transpile.h"
 
-/* --- gradients go --- */
+/* --- gradients are sent --- */
 
 static void rename_role_var(fl_block *b, const char *from, const char *to)
 {
@@ -30,10 +31,11 @@ static bool is_cut(const fl_share *s)
     return s->n > 1 && !s->common;
 }
 
-/* A gradient that goes as it is gets its trainer's number. */
+/* Append the number of the trainer to the name of a gradient that is sent
+ * whole. */
 static fl_err rename_grad(fl_block *b, const fl_share *s)
 {
-    const char *from = s->grad->name, *to = s->piece[0].sent;
+    const char *from = s->grad->name, *to = s->slice[0].sent;
     if (is_cut(s) || !strcmp(from, to))
         return FL_OK;
     FL_TRY(fl_block_rename_var(b, from, to));
@@ -43,14 +45,14 @@ static fl_err rename_grad(fl_block *b, const fl_share *s)
 
 static const char *whole_grad(const fl_share *s)
 {
-    return is_cut(s) ? s->grad->name : s->piece[0].sent;
+    return is_cut(s) ? s->grad->name : s->slice[0].sent;
 }
 
-static fl_err declare_pieces(fl_block *b, const fl_share *s, bool grads)
+static fl_err declare_slices(fl_block *b, const fl_share *s, bool grads)
 {
     const fl_var *of = grads ? s->grad : s->param;
     for (int i = 0; s->n > 1 && i < s->n; i++) {
-        const fl_slice *p = &s->piece[i];
+        const fl_slice *p = &s->slice[i];
         fl_var *v;
         FL_TRY(fl_block_add_var(b,
                                 &(fl_var){.name = grads ? p->sent : p->param,
@@ -67,10 +69,10 @@ static fl_err add_split(fl_cut *c, fl_block *b, int64_t at, const fl_share *s)
     fl_desc *d = fl_cut_desc(
         c, s->sparse ? "split_selected_rows" : "split_byref", FL_ROLE_DIST);
     fl_desc_set_in1(d, "X", s->grad->name);
-    fl_desc_set_out(d, "Out", s->n, fl_share_texts(c, s, FL_PIECE_SENT));
+    fl_desc_set_out(d, "Out", s->n, fl_share_texts(c, s, FL_SLICE_SENT));
     fl_set_ints(d, s->sparse ? "height_sections" : "sections", s->n,
                 fl_share_rows(c, s));
-    FL_TRY(declare_pieces(b, s, true));
+    FL_TRY(declare_slices(b, s, true));
     return fl_block_insert_op(b, at, d, NULL);
 }
 
@@ -90,14 +92,14 @@ static fl_err add_send(fl_cut *c, fl_block *b, fl_share *s)
     if (later)
         fl_desc_set_in1(d, "X", grad);
     else
-        fl_desc_set_in(d, "X", s->n, fl_share_texts(c, s, FL_PIECE_SENT));
+        fl_desc_set_in(d, "X", s->n, fl_share_texts(c, s, FL_SLICE_SENT));
     fl_desc_set_out1(d, "Out", s->token);
-    fl_set_strs(d, "epmap", s->n, fl_share_texts(c, s, FL_PIECE_SERVER));
+    fl_set_strs(d, "epmap", s->n, fl_share_texts(c, s, FL_SLICE_SERVER));
     fl_set_int(d, "trainer_id", c->opts.trainer_id);
     if (later) {
         fl_set_ints(d, "sections", s->n, fl_share_rows(c, s));
         fl_set_strs(d, "send_varnames", s->n,
-                    fl_share_texts(c, s, FL_PIECE_SENT));
+                    fl_share_texts(c, s, FL_SLICE_SENT));
     }
     fl_set_strs(d, "op_role_var", 2, (const char *[]){s->param->name, grad});
     return fl_block_insert_op(b, at, d, NULL);
@@ -119,8 +121,9 @@ static bool is_lookup(const fl_op *op, const fl_share *s)
 
 typedef FL_VEC(int64_t) places;
 
-/* Where all of them can stand as one op: behind the last writer of their ids,
- * before the first reader of what they give. -1: nowhere. */
+/* The position at which one op can replace all these lookups: after the last
+ * writer of their ids and before the first reader of their outputs. -1: there
+ * is none. */
 static int64_t common_place(const fl_block *b, const places *ops)
 {
     int64_t at = ops->at[0];
@@ -138,7 +141,7 @@ static int64_t common_place(const fl_block *b, const places *ops)
     return at;
 }
 
-/* The lookups at these places become one op at `at`. */
+/* Replace the lookups at these positions by one op at `at`. */
 static fl_err join_lookups(fl_cut *c, fl_block *b, const fl_share *s,
                            const places *ops, int64_t at)
 {
@@ -155,9 +158,9 @@ static fl_err join_lookups(fl_cut *c, fl_block *b, const fl_share *s,
     fl_desc_set_in(d, "Ids", (int)ops->n, ids);
     fl_desc_set_in1(d, "W", s->param->name);
     fl_desc_set_out(d, "Outputs", (int)ops->n, outs);
-    fl_set_strs(d, "table_names", s->n, fl_share_texts(c, s, FL_PIECE_PARAM));
+    fl_set_strs(d, "table_names", s->n, fl_share_texts(c, s, FL_SLICE_PARAM));
     fl_set_ints(d, "height_sections", s->n, fl_share_rows(c, s));
-    fl_set_strs(d, "endpoints", s->n, fl_share_texts(c, s, FL_PIECE_SERVER));
+    fl_set_strs(d, "endpoints", s->n, fl_share_texts(c, s, FL_SLICE_SERVER));
     fl_set_int(d, "trainer_id", c->opts.trainer_id);
     for (int64_t i = ops->n; i-- > 0;) {
         fl_block_remove_op(b, ops->at[i]);
@@ -166,7 +169,8 @@ static fl_err join_lookups(fl_cut *c, fl_block *b, const fl_share *s,
     return fl_block_insert_op(b, at, d, NULL);
 }
 
-/* Lookups with the padding of the first one that is left. */
+/* Find the first lookup that is left, and all others with the same padding row.
+ */
 static void find_lookups(const fl_block *b, const fl_share *s, places *ops)
 {
     ops->n = 0;
@@ -184,7 +188,7 @@ static fl_err replace_lookups(fl_cut *c, fl_block *b, const fl_share *s)
     fl_err err = FL_OK;
     for (find_lookups(b, s, &ops); ops.n && !err; find_lookups(b, s, &ops)) {
         int64_t at = common_place(b, &ops);
-        if (at < 0) { /* one asks for what another gives */
+        if (at < 0) { /* the ids of one lookup depend on another lookup */
             ops.n = 1;
             at = ops.at[0];
         }
@@ -194,9 +198,10 @@ static fl_err replace_lookups(fl_cut *c, fl_block *b, const fl_share *s)
     return err;
 }
 
-/* --- parameters come --- */
+/* --- parameters are received --- */
 
-/* Into the pieces, or into the whole where recv itself joins (later). */
+/* Add a recv of the slices, or of the whole parameter if recv itself joins the
+ * slices. */
 static fl_err add_recv(fl_cut *c, fl_block *b, const fl_share *s,
                        const char *after, bool later)
 {
@@ -206,12 +211,12 @@ static fl_err add_recv(fl_cut *c, fl_block *b, const fl_share *s,
     if (later) {
         fl_desc_set_out1(d, "Out", s->param->name);
         fl_set_strs(d, "recv_varnames", s->n,
-                    fl_share_texts(c, s, FL_PIECE_PARAM));
+                    fl_share_texts(c, s, FL_SLICE_PARAM));
     } else {
-        FL_TRY(declare_pieces(b, s, false));
-        fl_desc_set_out(d, "Out", s->n, fl_share_texts(c, s, FL_PIECE_PARAM));
+        FL_TRY(declare_slices(b, s, false));
+        fl_desc_set_out(d, "Out", s->n, fl_share_texts(c, s, FL_SLICE_PARAM));
     }
-    fl_set_strs(d, "epmap", s->n, fl_share_texts(c, s, FL_PIECE_SERVER));
+    fl_set_strs(d, "epmap", s->n, fl_share_texts(c, s, FL_SLICE_SERVER));
     fl_set_int(d, "trainer_id", c->opts.trainer_id);
     if (after)
         fl_set_strs(d, "op_role_var", 2,
@@ -224,7 +229,7 @@ static fl_err add_concat(fl_cut *c, fl_block *b, const fl_share *s)
     fl_desc *d = fl_cut_desc(c, "concat", FL_ROLE_DIST);
     if (s->n == 1)
         return FL_OK;
-    fl_desc_set_in(d, "X", s->n, fl_share_texts(c, s, FL_PIECE_PARAM));
+    fl_desc_set_in(d, "X", s->n, fl_share_texts(c, s, FL_SLICE_PARAM));
     fl_desc_set_out1(d, "Out", s->param->name);
     fl_set_int(d, "axis", 0);
     return fl_block_append_op(b, d, NULL);
@@ -238,7 +243,8 @@ static fl_desc *barrier(fl_cut *c, const char *type)
     return d;
 }
 
-/* After the sends; *token orders the recvs. */
+/* Add a barrier after the sends. The recvs read *token, so that they come after
+ * it. */
 static fl_err add_send_barrier(fl_cut *c, fl_block *b, const char **token)
 {
     fl_desc *d = barrier(c, "send_barrier");
@@ -256,7 +262,7 @@ static fl_err add_send_barrier(fl_cut *c, fl_block *b, const char **token)
     return fl_block_append_op(b, d, NULL);
 }
 
-/* Every variable that was received passes through it. */
+/* Add a barrier that reads and writes every variable that was received. */
 static fl_err add_fetch_barrier(fl_cut *c, fl_block *b)
 {
     fl_desc *d = barrier(c, "fetch_barrier");
@@ -268,7 +274,7 @@ static fl_err add_fetch_barrier(fl_cut *c, fl_block *b)
         if (c->opts.runtime_split_send_recv)
             fl_push(&got, s->param->name);
         for (int k = 0; !c->opts.runtime_split_send_recv && k < s->n; k++)
-            fl_push(&got, s->piece[k].param);
+            fl_push(&got, s->slice[k].param);
     }
     fl_desc_set_out(d, "Out", (int)got.n, got.at);
     fl_vec_fini(&got);
@@ -331,7 +337,7 @@ fl_err fl_cut_make_trainer(fl_cut *c)
     return FL_OK;
 }
 
-/* What the servers started is what trainers start with. */
+/* Trainers receive their initial parameters from the servers. */
 fl_err fl_cut_make_trainer_startup(fl_cut *c)
 {
     c->trainer_startup = fl_program_clone(c->startup, false);
@@ -371,7 +377,8 @@ static bool is_read(const fl_program *p, const char *name)
     return false;
 }
 
-/* Does an op of the optimiser keep it for each row, and nobody else read it? */
+/* Whether the variable is a state that an update op keeps for each row, and no
+ * other op reads it. */
 static bool is_state(const fl_cut *c, const fl_share *s, const fl_var *v)
 {
     return v && v != s->param && v->persistable &&
@@ -389,9 +396,10 @@ static void add_states(fl_cut *c, const fl_share *s, const fl_op *op)
         }
 }
 
-/* The programs stay as Fluid has them, with all that starts and receives the
- * table; plans leave that out. Where the startup program does something else
- * with it, it is received at the start. */
+/* Find the variables that trainers have no copy of. The programs still have the
+ * ops that initialise and receive a table, as in Fluid; plans leave them out.
+ * If the startup program uses the table in another way, trainers receive it at
+ * startup. */
 void fl_cut_find_absent(fl_cut *c)
 {
     for (int64_t i = 0; i < c->shares.n; i++) {
@@ -400,7 +408,7 @@ void fl_cut_find_absent(fl_cut *c)
             continue;
         fl_push(&c->absent, s->param->name);
         for (int k = 0; s->n > 1 && k < s->n; k++)
-            fl_push(&c->absent, s->piece[k].param);
+            fl_push(&c->absent, s->slice[k].param);
         for (int64_t k = 0; k < c->updates.n; k++)
             if (!strcmp(fl_cut_role_var(c->updates.at[k], 0), s->param->name))
                 add_states(c, s, c->updates.at[k]);

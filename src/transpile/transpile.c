@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transpile.c - a training program is cut into those of trainers and servers.
+/* transpile.c - cuts a training program into programs for trainers and servers.
  *
- * All programs are made at once, so that what cannot be cut is said here. */
+ * All programs are made at once, so that an error is reported here and not when
+ * a server asks for its program. */
 #include "transpile/transpile.h"
 
 #include "base/str.h"
 
-/* --- small things --- */
+/* --- helpers --- */
 
 fl_desc *fl_cut_desc(fl_cut *c, const char *type, int role)
 {
@@ -19,9 +20,9 @@ const char **fl_share_texts(fl_cut *c, const fl_share *s, fl_slice_text which)
 {
     const char **at = fl_arena_alloc(c->arena, (size_t)s->n * sizeof *at);
     for (int i = 0; i < s->n; i++) {
-        const fl_slice *p = &s->piece[i];
-        at[i] = which == FL_PIECE_PARAM  ? p->param
-                : which == FL_PIECE_SENT ? p->sent
+        const fl_slice *p = &s->slice[i];
+        at[i] = which == FL_SLICE_PARAM  ? p->param
+                : which == FL_SLICE_SENT ? p->sent
                                          : c->servers[p->server];
     }
     return at;
@@ -31,7 +32,7 @@ const int64_t *fl_share_rows(fl_cut *c, const fl_share *s)
 {
     int64_t *at = fl_arena_alloc(c->arena, (size_t)s->n * sizeof *at);
     for (int i = 0; i < s->n; i++)
-        at[i] = s->piece[i].shape.dim[0];
+        at[i] = s->slice[i].shape.dim[0];
     return at;
 }
 
@@ -48,25 +49,6 @@ fl_err fl_cut_token(fl_cut *c, fl_block *b, const char **out)
     return FL_OK;
 }
 
-static bool names(const fl_args *args, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < args[i].n; j++)
-            if (!strcmp(args[i].name[j], name))
-                return true;
-    return false;
-}
-
-bool fl_desc_reads(const fl_desc *d, const char *name)
-{
-    return names(d->in, d->n_in, name);
-}
-
-bool fl_desc_writes(const fl_desc *d, const char *name)
-{
-    return names(d->out, d->n_out, name);
-}
-
 int64_t fl_cut_last_writer(const fl_block *b, const char *name)
 {
     int64_t i = b->ops.n - 1;
@@ -77,7 +59,8 @@ int64_t fl_cut_last_writer(const fl_block *b, const char *name)
 
 /* --- the cut --- */
 
-/* FNV-1a, with the end of each text. */
+/* Add a text to a hash of 128 bits: FNV-1a and a second function. The NUL
+ * counts, so that "a", "b" differs from "ab". */
 static void digest(uint64_t sum[2], const char *text)
 {
     const size_t n = strlen(text) + 1;
@@ -89,37 +72,47 @@ static void digest(uint64_t sum[2], const char *text)
     }
 }
 
-/* Each server holds rows of every table, so server 0's list names them all. */
-static void digest_tables(const fl_cut *c, fl_placement *place)
+/* Compute the digest of the tables. Each server holds rows of every table, so
+ * the pieces of server 0 name them all. */
+static void digest_tables(const fl_cut *c, fl_placement *placement)
 {
     char shape[FL_SHAPE_TEXT];
-    place->tables[0] = UINT64_C(0xcbf29ce484222325);
+    placement->tables[0] = UINT64_C(0xcbf29ce484222325);
     for (int64_t i = 0; i < c->pieces.n; i++) {
         const fl_piece *k = &c->pieces.at[i];
         if (k->server || k->first != FL_BY_ID)
             continue;
-        digest(place->tables, k->var);
-        digest(place->tables, fl_shape_text(&k->shape, shape));
+        digest(placement->tables, k->var);
+        digest(placement->tables, fl_shape_text(&k->shape, shape));
     }
 }
 
-/* What servers do decides whether processes fit together: a trainer may
- * compute something more beside it. */
-static void digest_job(const fl_cut *c, fl_placement *place)
+static void digest_program(uint64_t sum[2], const fl_program *p)
+{
+    char *brief = fl_program_brief(p);
+    digest(sum, brief);
+    fl_mem_free(brief);
+}
+
+/* Compute the digest of the job. It depends on the programs of the servers
+ * only: the programs of trainers may differ. If trainers bring the servers'
+ * programs (v2), it includes the startup programs, which set the learning rate.
+ */
+static void digest_job(const fl_cut *c, fl_placement *placement)
 {
     fl_str text = {0};
-    fl_str_printf(&text, "%d %d", place->trainers, place->async);
+    fl_str_printf(&text, "%d %d", placement->trainers, placement->async);
     if (c->opts.serial)
         fl_str_printf(&text, " %d", c->opts.serial);
     for (int i = 0; i < c->n_servers; i++)
         fl_str_printf(&text, " %s", c->servers[i]);
-    place->digest[0] = UINT64_C(0xcbf29ce484222325);
-    digest(place->digest, text.at);
+    placement->digest[0] = UINT64_C(0xcbf29ce484222325);
+    digest(placement->digest, text.at);
     fl_str_fini(&text);
     for (int i = 0; i < c->n_servers; i++) {
-        char *brief = fl_program_brief(c->server[i]);
-        digest(place->digest, brief);
-        fl_mem_free(brief);
+        digest_program(placement->digest, c->server[i]);
+        if (c->opts.serial)
+            digest_program(placement->digest, c->server_startup[i]);
     }
 }
 
@@ -139,11 +132,11 @@ static void mark_absent(const fl_cut *c, fl_program *p)
     }
 }
 
-static fl_err give_places(fl_cut *c)
+static fl_err set_placements(fl_cut *c)
 {
     void *origin;
     size_t size;
-    fl_placement place = {
+    fl_placement placement = {
         .n_servers = c->n_servers,
         .servers = c->servers,
         .server = -1,
@@ -152,20 +145,21 @@ static fl_err give_places(fl_cut *c)
         .async = c->opts.async,
         .half_async = c->opts.half_async,
     };
-    digest_job(c, &place);
-    digest_tables(c, &place);
-    place.pieces = c->pieces.at;
-    place.n_pieces = (int)c->pieces.n;
-    set_placement(c->trainer_startup, &place);
+    digest_job(c, &placement);
+    digest_tables(c, &placement);
+    placement.pieces = c->pieces.at;
+    placement.n_pieces = (int)c->pieces.n;
+    set_placement(c->trainer_startup, &placement);
     for (int i = 0; i < c->n_servers; i++) {
-        place.server = i;
-        set_placement(c->server[i], &place);
+        placement.server = i;
+        set_placement(c->server[i], &placement);
+        set_placement(c->server_startup[i], &placement);
     }
     FL_TRY(fl_program_encode(c->main, &origin, &size));
-    place.server = -1;
-    place.origin = origin;
-    place.origin_size = size;
-    set_placement(c->trainer, &place);
+    placement.server = -1;
+    placement.origin = origin;
+    placement.origin_size = size;
+    set_placement(c->trainer, &placement);
     fl_mem_free(origin);
     return FL_OK;
 }
@@ -183,7 +177,7 @@ static fl_err make_all(fl_cut *c)
     fl_cut_find_absent(c);
     mark_absent(c, c->trainer);
     mark_absent(c, c->trainer_startup);
-    return give_places(c);
+    return set_placements(c);
 }
 
 fl_err fl_transpile(const fl_program *main, const fl_program *startup,
@@ -194,12 +188,13 @@ fl_err fl_transpile(const fl_program *main, const fl_program *startup,
     c->trainer_id = opts->trainer_id;
     if (c->trainer_id == FL_ANY_ID)
         c->opts.trainer_id = 0;
-    if (opts->half_async) /* one op that waits, then one recv a parameter */
+    if (opts->half_async) /* one op that waits, then one recv for each parameter
+                           */
         c->opts.async = c->opts.runtime_split_send_recv = true;
     c->main = fl_program_clone(main, false);
     c->startup = fl_program_clone(startup, false);
     const fl_err err = make_all(c);
-    memset(&c->opts, 0, sizeof c->opts); /* its texts are the caller's */
+    memset(&c->opts, 0, sizeof c->opts); /* its texts belong to the caller */
     if (err) {
         fl_cut_free(c);
         return err;

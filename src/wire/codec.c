@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* codec.c - messages between parties as bytes, and back.
  *
- *     0a n  Control                        packed by protobuf-c, copied
+ *     0a n  Control                        control.h; copied
  *     12 n  Tensor                         written by hand:
  *           0a n name  10 kind  18 dtype  22 n dim ..  28 height  30 first
  *           3a n  rows                     lent
@@ -18,18 +18,14 @@
 #include "wire/codec.h"
 
 #include "base/utf8.h"
-#include "base/wire.h"
-#include "fluid.pb-c.h"
+#include "wire/control.h"
 #include "wire/fields.h"
 
 enum {
-    /* Fields of a Control at most. Most are members of 32 bytes each; an empty
-     * member would take 20 times as much memory when it is unpacked. */
-    FIELDS_MOST = FL_CONTROL_MOST / 32,
-    ITEMS_MOST = 16384, /* tensors of a message; models have some hundreds */
-    NAME_MOST = 1024,   /* bytes of a name */
-    LEND_LEAST = 1024,  /* bytes; smaller memory is faster to copy than to lend
-                         */
+    ITEMS_MOST = 16384, /* tensors in a message; a model has a few hundred */
+    NAME_MOST = 1024,   /* longest name in bytes */
+    LEND_LEAST = 1024,  /* bytes; a smaller block is copied instead of lent,
+                           which is faster */
 };
 
 /* Fields of Message. */
@@ -58,7 +54,8 @@ typedef struct head {
         uint8_t at[16 + FL_VARINT_MOST * (FL_MAX_RANK + 4)];
         size_t n;
     } before_name, before_rows, before_data;
-    size_t size; /* bytes of the whole tensor without its key and length */
+    size_t size; /* size of the encoded tensor in bytes, without its key and
+                    length */
 } head;
 
 static void put_number(struct part *p, uint64_t v)
@@ -145,7 +142,7 @@ static void put_tensor(const fl_item *item, fl_packet *p)
 
 typedef struct tensor {
     fl_item item;
-    unsigned seen; /* a bit for each field that was read, by its number */
+    unsigned seen; /* bit i is set if field number i was read */
     char name[NAME_MOST + 1];
 } tensor;
 
@@ -199,7 +196,7 @@ static fl_err read_count(const char *field, uint64_t v, int64_t *out)
 static fl_err read_kind(tensor *t, uint64_t v)
 {
     if (v && v != FL_LOD_TENSOR && v != FL_SELECTED_ROWS)
-        return fl_fail(FL_EPROTO, "kind: %llu is none of 0, %d and %d",
+        return fl_fail(FL_EPROTO, "kind: %llu came, expected 0, %d or %d",
                        (unsigned long long)v, FL_LOD_TENSOR, FL_SELECTED_ROWS);
     t->item.kind = (fl_kind)v;
     return FL_OK;
@@ -208,7 +205,7 @@ static fl_err read_kind(tensor *t, uint64_t v)
 static fl_err read_dtype(tensor *t, uint64_t v)
 {
     if (v > INT32_MAX || !fl_dtype_valid((int)v))
-        return fl_fail(FL_EPROTO, "dtype: %llu is no element type",
+        return fl_fail(FL_EPROTO, "dtype: %llu is not an element type",
                        (unsigned long long)v);
     t->item.dtype = (fl_dtype)v;
     return FL_OK;
@@ -234,12 +231,12 @@ static fl_err check_field(tensor *t, const fl_field *f)
         return FL_OK;
     const char *name = known[f->number].name;
     if (f->number == DIM && f->wire == FL_WIRE_VARINT)
-        return FL_OK; /* not packed */
+        return FL_OK; /* a list element outside a packed list */
     if (f->wire != known[f->number].wire)
         return fl_fail(FL_EPROTO, "%s: wire type %d came, %d was expected",
                        name, (int)f->wire, (int)known[f->number].wire);
     if (f->number != DIM && t->seen & 1u << f->number)
-        return fl_fail(FL_EPROTO, "%s stands twice", name);
+        return fl_fail(FL_EPROTO, "%s occurs twice", name);
     t->seen |= 1u << f->number;
     return FL_OK;
 }
@@ -343,238 +340,39 @@ static fl_err read_tensor(tensor *t, fl_bytes b)
     return t->item.kind ? check_data(&t->item) : FL_OK;
 }
 
-/* Decode a Tensor and append it to the parcel. Err: EPROTO. */
-static fl_err add_tensor(fl_bytes b, fl_parcel *p)
+/* Decode a Tensor and append it to *p. The first tensor creates *p. Err:
+ * EPROTO. */
+static fl_err add_tensor(fl_bytes b, fl_parcel **p)
 {
     tensor t;
     t.item = (fl_item){.name = t.name};
     t.seen = 0;
     *t.name = 0;
-    if (p->n == ITEMS_MOST)
+    if (!*p)
+        *p = fl_parcel_new();
+    if ((*p)->n == ITEMS_MOST)
         return fl_fail(FL_EPROTO, "there are more than %d tensors", ITEMS_MOST);
     const fl_err err = read_tensor(&t, b);
     if (err)
-        return fl_fail_at(err, "tensor %d%s%.100s", p->n, *t.name ? ", " : "",
-                          t.name);
-    fl_parcel_add_item(p, &t.item);
-    return FL_OK;
-}
-
-/* Replace control characters and invalid UTF-8. A peer's text is shown in logs
- * and on terminals, so it is cleaned when it is read. It is also cleaned when
- * it is written, because a text may have been cut inside a character, and a
- * strict proto3 reader would refuse the message. */
-static char *make_plain(fl_arena *a, const char *text,
-                        void (*escape)(fl_str *s, const char *text))
-{
-    fl_str s = {0};
-    escape(&s, text ? text : "");
-    char *copy = fl_arena_strdup(a, s.at);
-    fl_str_fini(&s);
-    return copy;
-}
-
-static char *plain_field(fl_arena *a, const char *text, const fl_msg_field *f)
-{
-    return make_plain(a, text,
-                      f->type == FL_FIELD_LINES ? fl_utf8_escape_lines
-                                                : fl_utf8_escape);
-}
-
-/* --- writing a control --- */
-
-static void *make_proto(const fl_msg_field *fields, const void *from,
-                        const ProtobufCMessageDescriptor *type, fl_arena *a);
-
-static void write_list(const fl_msg_field *f, const char *from,
-                       const ProtobufCFieldDescriptor *d, char *to, fl_arena *a)
-{
-    const char *item;
-    int count;
-    memcpy(&item, from + f->at, sizeof item);
-    memcpy(&count, from + f->count_at, sizeof count);
-    const size_t n = (size_t)count;
-    const void *list = item;
-    if (f->list) {
-        void **made = fl_arena_alloc(a, n * sizeof *made);
-        for (size_t i = 0; i < n; i++)
-            made[i] = make_proto(f->list, item + i * f->size, d->descriptor, a);
-        list = made;
-    }
-    memcpy(to + d->offset, &list, sizeof list);
-    memcpy(to + d->quantifier_offset, &n, sizeof n);
-}
-
-/* Copy a field of our struct `from` to protobuf-c's struct `to`. */
-static void write_field(const fl_msg_field *f, const char *from,
-                        const ProtobufCFieldDescriptor *d, char *to,
-                        fl_arena *a)
-{
-    const char *text;
-    bool flag;
-    switch (f->type) {
-    case FL_FIELD_INT:
-        memcpy(to + d->offset, from + f->at, sizeof(int32_t));
-        break;
-    case FL_FIELD_WORD:
-        memcpy(to + d->offset, from + f->at, sizeof(int64_t));
-        break;
-    case FL_FIELD_BOOL:
-        memcpy(&flag, from + f->at, sizeof flag);
-        memcpy(to + d->offset, &(protobuf_c_boolean){flag},
-               sizeof(protobuf_c_boolean));
-        break;
-    case FL_FIELD_TEXT:
-    case FL_FIELD_LINES:
-        memcpy(&text, from + f->at, sizeof text);
-        if (text) {
-            text = plain_field(a, text, f);
-            memcpy(to + d->offset, &text, sizeof text);
-        }
-        break;
-    case FL_FIELD_LIST:
-        write_list(f, from, d, to, a);
-    }
-}
-
-static void *make_proto(const fl_msg_field *fields, const void *from,
-                        const ProtobufCMessageDescriptor *type, fl_arena *a)
-{
-    char *to = fl_arena_alloc(a, type->sizeof_message);
-    protobuf_c_message_init(type, to);
-    for (const fl_msg_field *f = fields; f->name; f++)
-        write_field(f, from, &type->fields[f - fields], to, a);
-    return to;
-}
-
-/* --- reading a control --- */
-
-/* The bytes as one contiguous block: where they lie, or a copy. */
-static const void *in_one_piece(fl_bytes b, fl_arena *a)
-{
-    fl_span s = {.at = ""};
-    size_t cursor = 0;
-    if (!fl_bytes_next(b, &cursor, &s) || s.size == b.size)
-        return s.at;
-    void *copy = fl_arena_alloc(a, b.size);
-    fl_bytes_copy(b, 0, copy, b.size);
-    return copy;
-}
-
-static fl_err read_proto(const ProtobufCMessage *from,
-                         const fl_msg_field *fields, void *to,
-                         fl_arena *a) FL_MUST_CHECK;
-
-static fl_err read_list(const ProtobufCFieldDescriptor *d, const char *from,
-                        const fl_msg_field *f, char *to, fl_arena *a)
-{
-    void *const *item;
-    size_t n;
-    memcpy(&item, from + d->offset, sizeof item);
-    memcpy(&n, from + d->quantifier_offset, sizeof n);
-    if (!n)
-        return FL_OK;
-    char *list = f->list ? fl_arena_alloc(a, n * f->size)
-                         : fl_arena_dup(a, item, n * f->size);
-    for (size_t i = 0; f->list && i < n; i++)
-        FL_TRY(read_proto(item[i], f->list, list + i * f->size, a));
-    memcpy(to + f->at, &list, sizeof list);
-    memcpy(to + f->count_at, &(int){(int)n}, sizeof(int));
-    return FL_OK;
-}
-
-/* Read a text; an empty one becomes NULL. */
-static fl_err read_text(const fl_msg_field *f, const char *text, char *to,
-                        fl_arena *a)
-{
-    if (!*text)
-        return FL_OK;
-    if (!fl_utf8_valid(text))
-        return fl_fail(FL_EPROTO, "control.%s is not UTF-8", f->name);
-    text = plain_field(a, text, f);
-    memcpy(to + f->at, &text, sizeof text);
-    return FL_OK;
-}
-
-/* Copy a field of protobuf-c's struct `from` to our struct `to`. */
-static fl_err read_value(const ProtobufCFieldDescriptor *d, const char *from,
-                         const fl_msg_field *f, char *to, fl_arena *a)
-{
-    const char *text;
-    protobuf_c_boolean flag;
-    switch (f->type) {
-    case FL_FIELD_INT:
-        memcpy(to + f->at, from + d->offset, sizeof(int));
-        return FL_OK;
-    case FL_FIELD_WORD:
-        memcpy(to + f->at, from + d->offset, sizeof(int64_t));
-        return FL_OK;
-    case FL_FIELD_BOOL:
-        memcpy(&flag, from + d->offset, sizeof flag);
-        memcpy(to + f->at, &(bool){flag}, sizeof(bool));
-        return FL_OK;
-    case FL_FIELD_TEXT:
-    case FL_FIELD_LINES:
-        memcpy(&text, from + d->offset, sizeof text);
-        return read_text(f, text, to, a);
-    case FL_FIELD_LIST:
-        return read_list(d, from, f, to, a);
-    }
-    return FL_OK;
-}
-
-static fl_err read_proto(const ProtobufCMessage *from,
-                         const fl_msg_field *fields, void *to, fl_arena *a)
-{
-    for (const fl_msg_field *f = fields; f->name; f++)
-        FL_TRY(read_value(&from->descriptor->fields[f - fields],
-                          (const char *)from, f, to, a));
-    return FL_OK;
-}
-
-/* The number of fields in b. A field that cannot be decoded ends the count. */
-static int count_fields(fl_bytes b)
-{
-    fl_field field;
-    int n = 0;
-    for (fl_fields f = fl_fields_of(b); !fl_fields_end(&f); n++)
-        if (fl_fields_next(&f, &field))
-            break;
-    return n;
-}
-
-/* Decode a small message with protobuf-c. */
-static fl_err unpack_small(const ProtobufCMessageDescriptor *type, fl_bytes b,
-                           fl_arena *a, ProtobufCMessage **out)
-{
-    const char *name = type->short_name;
-    if (b.size > FL_CONTROL_MOST)
-        return fl_fail(FL_EPROTO, "%s: %zu bytes are more than %d", name,
-                       b.size, FL_CONTROL_MOST);
-    const int n = count_fields(b);
-    if (n > FIELDS_MOST)
-        return fl_fail(FL_EPROTO, "%s: %d fields are more than %d", name, n,
-                       FIELDS_MOST);
-    return fl_wire_unpack(type, name, in_one_piece(b, a), b.size, out);
-}
-
-static fl_err read_control(fl_bytes b, fl_arena *a, fl_msg *m)
-{
-    ProtobufCMessage *c;
-    if (m->kind)
-        return fl_fail(FL_EPROTO, "control stands twice");
-    FL_TRY(unpack_small(&fluid__control__descriptor, b, a, &c));
-    const fl_err err = read_proto(c, fl_msg_fields, m, a);
-    fl_wire_free(c);
-    FL_TRY(err);
-    if (!m->kind)
-        return fl_fail(FL_EPROTO, "control.kind is missing");
+        return fl_fail_at(err, "tensor %d%s%.100s", (*p)->n,
+                          *t.name ? ", " : "", t.name);
+    fl_parcel_add_item(*p, &t.item);
     return FL_OK;
 }
 
 /* --- reading a message --- */
 
-static fl_err read_message(const fl_packet *p, fl_arena *a, fl_parcel *parcel,
+static fl_err read_control(fl_bytes b, fl_arena *a, fl_msg *m)
+{
+    if (m->kind)
+        return fl_fail(FL_EPROTO, "control occurs twice");
+    FL_TRY(fl_control_read(b, a, m));
+    if (!m->kind)
+        return fl_fail(FL_EPROTO, "control.kind is missing");
+    return FL_OK;
+}
+
+static fl_err read_message(const fl_packet *p, fl_arena *a, fl_parcel **parcel,
                            fl_msg *m)
 {
     const fl_bytes all = {p, 0, fl_packet_size(p)};
@@ -638,22 +436,14 @@ static void drop_parcel(void *parcel)
 
 fl_packet *fl_msg_encode(const fl_msg *m)
 {
+    const uint8_t key = CONTROL << 3 | FL_WIRE_BYTES;
     fl_packet *p = fl_packet_new();
-    fl_arena *a = fl_arena_new();
-    const Fluid__Control *c =
-        make_proto(fl_msg_fields, m, &fluid__control__descriptor, a);
-    const size_t size = fluid__control__get_packed_size(c);
-    uint8_t *bytes = fl_arena_alloc(a, size);
-    fluid__control__pack(c, bytes);
-    uint8_t key[1 + FL_VARINT_MOST] = {CONTROL << 3 | FL_WIRE_BYTES};
-    fl_packet_copy(p, key, 1 + fl_varint_put(key + 1, size));
-    fl_packet_copy(p, bytes, size);
-    fl_arena_free(a);
-
+    fl_packet_copy(p, &key, 1);
+    fl_control_put(p, m);
     fl_parcel *parcel = fl_parcel_of(m->blob);
     for (int i = 0; parcel && i < parcel->n; i++)
         put_tensor(&parcel->item[i], p);
-    if (parcel) /* one reference for all memory that was lent */
+    if (parcel) /* one reference covers all memory that was lent */
         fl_packet_lend(p, NULL, 0, drop_parcel, fl_parcel_ref(parcel));
     return p;
 }
@@ -662,9 +452,9 @@ fl_err fl_msg_decode(const char *peer, const fl_packet *p, fl_arena *arena,
                      fl_msg *m)
 {
     fl_msg read = {0};
-    fl_parcel *parcel = fl_parcel_new();
-    const fl_err err = read_message(p, arena, parcel, &read);
-    if (!err && parcel->n)
+    fl_parcel *parcel = NULL;
+    const fl_err err = read_message(p, arena, &parcel, &read);
+    if (!err && parcel)
         read.blob = fl_parcel_blob(parcel);
     fl_parcel_unref(parcel);
     if (err)
@@ -679,15 +469,8 @@ fl_err fl_msg_decode(const char *peer, const fl_packet *p, fl_arena *arena,
 
 fl_packet *fl_why_encode(const char *text)
 {
-    fl_arena *a = fl_arena_new();
-    Fluid__Answer answer = FLUID__ANSWER__INIT;
-    answer.text = make_plain(a, text, fl_utf8_escape_lines);
-    const size_t size = fluid__answer__get_packed_size(&answer);
-    uint8_t *bytes = fl_arena_alloc(a, size);
-    fluid__answer__pack(&answer, bytes);
     fl_packet *p = fl_packet_new();
-    fl_packet_copy(p, bytes, size);
-    fl_arena_free(a);
+    fl_answer_put(p, text);
     return p;
 }
 
@@ -695,14 +478,9 @@ fl_err fl_why_decode(const char *peer, const fl_packet *p, fl_arena *arena,
                      const char **text)
 {
     const fl_bytes all = {p, 0, fl_packet_size(p)};
-    ProtobufCMessage *answer;
-    const fl_err err =
-        unpack_small(&fluid__answer__descriptor, all, arena, &answer);
+    const fl_err err = fl_answer_read(all, arena, text);
     if (err)
         return fl_fail_at(err, "in a message of %zu bytes from %s", all.size,
                           peer);
-    *text = make_plain(arena, ((Fluid__Answer *)answer)->text,
-                       fl_utf8_escape_lines);
-    fl_wire_free(answer);
     return FL_OK;
 }

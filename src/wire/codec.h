@@ -3,9 +3,8 @@
  *
  *     message Message { Control control = 1; repeated Tensor tensor = 2; }
  *
- * Control has at most FL_CONTROL_MOST bytes and is packed by protobuf-c.
- * Tensors are encoded and decoded by codec.c itself: a small header, then the
- * memory of the tensor as the last field, so that elements are not copied. */
+ * Control is in control.h. A tensor is a small header, then the memory of the
+ * tensor as the last field, so that elements are not copied. */
 #ifndef FL_WIRE_CODEC_H
 #define FL_WIRE_CODEC_H
 
@@ -13,8 +12,8 @@
 #include "wire/parcel.h"
 
 enum {
-    FL_CONTROL_MOST = 1 << 20,
-    /* Bytes of values in an answer; names and shapes need the rest. */
+    /* Largest number of bytes of values in an answer. The rest of a packet is
+     * for names and shapes. */
     FL_VALUES_MOST = INT32_MAX - (64 << 20),
 };
 
@@ -34,9 +33,9 @@ bool fl_msg_streams(fl_msg_kind kind);
 fl_packet *fl_msg_encode(const fl_msg *m);
 
 /* m borrows from the packet and from `arena`. If the message has tensors, the
- * blob holds a parcel, which the caller drops with fl_keeper_parcels. `peer` is
- * named in errors; NULL: it is not known. Limits are checked before anything is
- * allocated. Err: EPROTO. */
+ * blob holds a parcel, which the caller drops with fl_keeper_parcels. Error
+ * messages name `peer`, unless it is NULL. Limits are checked before anything
+ * is allocated. Err: EPROTO. */
 fl_err fl_msg_decode(const char *peer, const fl_packet *p, fl_arena *arena,
                      fl_msg *m) FL_MUST_CHECK;
 

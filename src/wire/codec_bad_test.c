@@ -56,13 +56,17 @@ static void a_message_without_a_proper_control_is_refused(void)
         {"1a00", "control is missing"}, /* unknown fields are skipped */
         {"0a00", "control.kind is missing"},
         {"0a020800", "control.kind is missing"},
-        {"0a020863", "Control: kind: its number has no meaning"},
-        {PUSH PUSH, "control stands twice"},
+        {"0a020863", "control.kind has a number that has no meaning"},
+        {PUSH PUSH, "control occurs twice"},
         {"0806", "field 1: wire type 0 came, 2 was expected"},
-        {"0a0408060806", "Control: kind: it stands twice"},
+        {"0a0408060806", "control.kind occurs twice"},
         {"0a060806aa0101ff", "control.text is not UTF-8"},
-        {"0a060806aa010100", "Control: text: its text holds a zero byte"},
-        {"0a0908069a010420002001", "Control: member[0].g: it stands twice"},
+        {"0a060806aa010100", "control.text holds a zero byte"},
+        {"0a0908069a010420002001", "control.member[0].g occurs twice"},
+        {"0a0408062801", "control.session_lo has another wire type"},
+        {"0a050806980101", "control.member has another wire type"},
+        {"0a020a00", "control.kind has another wire type"},
+        {"0a060806c2010101", "control.seen is cut off"},
         {"0a02", "field 1: it claims 2 bytes, 0 are left"},
         {"0a8080808008", "field 1: it claims 2147483648 bytes, 0 are left"},
         {"0affffffffffffffffff01", "it claims 18446744073709551615 bytes"},
@@ -105,11 +109,11 @@ static void a_tensor_that_contradicts_itself_is_refused(void)
         {"0a02770a", "name: it is not UTF-8, or has control"},
         {"0a01ff", "name: it is not UTF-8"},
         {"0a027700", "name: it is not UTF-8"},
-        {W W, "name stands twice (tensor 1, w)"},
+        {W W, "name occurs twice (tensor 1, w)"},
         {"0801", "name: wire type 0 came, 2 was expected"},
-        {W "1009", "kind: 9 is none of 0, 7 and 8"},
-        {W "1807", "dtype: 7 is no element type"},
-        {W "18858080808001", "is no element type"}, /* 2^35 + 5 */
+        {W "1009", "kind: 9 came, expected 0, 7 or 8"},
+        {W "1807", "dtype: 7 is not an element type"},
+        {W "18858080808001", "is not an element type"}, /* 2^35 + 5 */
         {W "2200220b0101010101010101010101", "dim: there are more than 9"},
         {W "20ffffffffffffffffff01", "dim: -1 is negative"},
         {W "28ffffffffffffffffff01", "height: -1 is negative"},
@@ -117,7 +121,7 @@ static void a_tensor_that_contradicts_itself_is_refused(void)
         {W "2a00", "height: wire type 2 came, 0 was expected"},
         {W "220180", "a number is cut off after 1 bytes"},
         {W "7a0100", "data: 1 bytes came with a bare name"},
-        {W "7a007a00", "data stands twice"},
+        {W "7a007a00", "data occurs twice"},
         {W "7a8080808008", "it claims 2147483648 bytes, 0 are left"},
         {W "10071805220202037a0400000000",
          "data: 4 bytes came, f32[2,3] has 24 (tensor 1, w)"},
@@ -196,7 +200,7 @@ static void long_names_and_long_controls_are_refused(void)
         fl_str_bytes(&s, "", 1);
     fl_str_bytes(&s, "", 1);
     CHECK_ERR(judge(s.at, s.n, s.n), FL_EPROTO,
-              "Control: 1048577 bytes are more than 1048576");
+              "control: 1048577 bytes are more than 1048576");
     fl_str_fini(&s);
 }
 
@@ -227,8 +231,10 @@ static void floods_of_empty_messages_take_no_memory(void)
     CHECK(flood(PUSH, "12030a0177", 400000, "there are more than 16384") <
           most);
     CHECK(flood("0ac0cf24", "9a0100", 200000,
-                "Control: 200000 fields are more than 32768") < most);
-    CHECK(flood("", PUSH, 500000, "control stands twice") < most);
+                "control.member has too many elements") < most);
+    CHECK(flood("0a80a61d", "980601", 160000,
+                "control: there are more than 32768 fields") < most);
+    CHECK(flood("", PUSH, 500000, "control occurs twice") < most);
 }
 
 /* --- random changes --- */

@@ -42,6 +42,11 @@ static fl_msg full(fl_msg_kind kind)
         .n_left = 1,
         .text = "rank 2 gone: it completed \xe2\x80\xa6",
         .about = "trainers 2\nw [2]\n",
+        .step = 23,
+        .part = 24,
+        .position = "pass 1",
+        .snapshot = 25,
+        .generation = 26,
     };
 }
 

@@ -59,12 +59,14 @@ fl_err fl_fields_number(fl_fields *f, uint64_t *out)
                    FL_VARINT_MOST);
 }
 
-static fl_err read_fixed(fl_fields *f, const fl_field *field, size_t n)
+static fl_err read_fixed(fl_fields *f, fl_field *field, size_t n)
 {
+    uint8_t byte;
     if (n > bytes_left(f))
         return fl_fail(FL_EPROTO, "field %llu: %zu bytes are left of its %zu",
                        (unsigned long long)field->number, bytes_left(f), n);
-    skip_bytes(f, n);
+    for (size_t i = 0; i < n && read_byte(f, &byte); i++)
+        field->value |= (uint64_t)byte << 8 * i;
     return FL_OK;
 }
 

@@ -24,8 +24,8 @@ typedef enum fl_wire_type {
 typedef struct fl_field {
     uint64_t number;
     fl_wire_type wire;
-    uint64_t value; /* VARINT */
-    fl_bytes bytes; /* BYTES */
+    uint64_t value; /* value of a VARINT, 8_BYTES or 4_BYTES field */
+    fl_bytes bytes; /* content of a BYTES field */
 } fl_field;
 
 /* A reader of one message. Thread: one at a time. */
@@ -47,7 +47,7 @@ fl_err fl_fields_number(fl_fields *f, uint64_t *out) FL_MUST_CHECK;
 /* --- writing --- */
 
 enum {
-    FL_VARINT_MOST = 10, /* bytes of a varint */
+    FL_VARINT_MOST = 10, /* largest size of a varint in bytes */
 };
 
 /* Write a varint. Returns how many bytes were written. */

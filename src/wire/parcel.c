@@ -10,20 +10,35 @@
 #include "wire/codec.h"
 #include "wire/scan.h"
 
+enum {
+    FEW = 8, /* items that fit into a small parcel */
+    FEW_KEPT = 2,
+    NAMES = 256, /* bytes of names that fit into a small parcel */
+};
+
+/* A parcel. The arrays of a small parcel are inside this struct, so that it is
+ * one allocation. */
 typedef struct parcel {
     fl_parcel seen; /* the public struct; must be the first field */
     fl_count refs;
-    fl_arena *arena; /* names */
     FL_VEC(fl_item) items;
     FL_VEC(fl_packet *) kept; /* packets with the bytes of items */
     fl_packet *own;           /* the packet of this parcel; NULL: none yet */
+    fl_arena *arena;          /* names beyond those in `names`; or NULL */
+    size_t names_used;        /* bytes of `names` */
+    fl_item few_items[FEW];
+    fl_packet *few_kept[FEW_KEPT];
+    char names[NAMES];
 } parcel;
 
 fl_parcel *fl_parcel_new(void)
 {
     parcel *p = fl_mem_alloc(sizeof *p);
     fl_count_init(&p->refs, 1);
-    p->arena = fl_arena_new();
+    p->items.at = p->few_items;
+    p->items.cap = FEW;
+    p->kept.at = p->few_kept;
+    p->kept.cap = FEW_KEPT;
     return &p->seen;
 }
 
@@ -41,8 +56,8 @@ void fl_parcel_unref(fl_parcel *seen)
     for (int64_t i = 0; i < p->kept.n; i++)
         fl_packet_unref(p->kept.at[i]);
     fl_packet_unref(p->own);
-    fl_vec_fini(&p->kept);
-    fl_vec_fini(&p->items);
+    fl_vec_free_grown(p->kept.at, p->few_kept);
+    fl_vec_free_grown(p->items.at, p->few_items);
     fl_arena_free(p->arena);
     fl_mem_free(p);
 }
@@ -54,7 +69,22 @@ static void keep_packet(parcel *p, const fl_packet *of)
     const int64_t n = p->kept.n;
     if (!of || of == p->own || (n && p->kept.at[n - 1] == of))
         return;
+    fl_vec_grow_from((void **)&p->kept.at, p->few_kept, n, &p->kept.cap, n + 1,
+                     sizeof *p->kept.at);
     fl_push(&p->kept, fl_packet_ref((fl_packet *)of));
+}
+
+static const char *keep_name(parcel *p, const char *name)
+{
+    const size_t size = strlen(name) + 1;
+    if (size <= sizeof p->names - p->names_used) {
+        char *at = p->names + p->names_used;
+        p->names_used += size;
+        return memcpy(at, name, size);
+    }
+    if (!p->arena)
+        p->arena = fl_arena_new();
+    return fl_arena_strdup(p->arena, name);
 }
 
 void fl_parcel_hold(fl_parcel *p, const fl_packet *packet)
@@ -68,7 +98,9 @@ void fl_parcel_add_item(fl_parcel *seen, const fl_item *item)
     keep_packet(p, item->rows.of);
     keep_packet(p, item->data.of);
     fl_item copy = *item;
-    copy.name = fl_arena_strdup(p->arena, item->name);
+    copy.name = keep_name(p, item->name);
+    fl_vec_grow_from((void **)&p->items.at, p->few_items, p->items.n,
+                     &p->items.cap, p->items.n + 1, sizeof *p->items.at);
     fl_push(&p->items, copy);
     seen->item = p->items.at;
     seen->n = (int)p->items.n;
@@ -111,6 +143,15 @@ void fl_parcel_add(fl_parcel *p, const char *name, const fl_tensor *t)
                               .shape = t->shape,
                               .data = lend_tensor(p, t, 0, fl_tensor_bytes(t)),
                           });
+}
+
+void fl_parcel_add_bytes(fl_parcel *p, const char *name, const void *at,
+                         size_t size)
+{
+    const int64_t n = (int64_t)size;
+    const fl_shape shape = fl_shape_of(1, &n);
+    const fl_tensor t = fl_tensor_view(FL_U8, &shape, at);
+    fl_parcel_add(p, name, &t);
 }
 
 void fl_parcel_add_slice(fl_parcel *p, const char *name, const fl_tensor *t,

@@ -48,6 +48,9 @@ void fl_parcel_unref(fl_parcel *p); /* p may be NULL */
  * reference to counted memory; the caller keeps other memory alive until the
  * parcel ends. */
 void fl_parcel_add(fl_parcel *p, const char *name, const fl_tensor *t);
+/* Append bytes as a tensor of uint8 in the same way. */
+void fl_parcel_add_bytes(fl_parcel *p, const char *name, const void *at,
+                         size_t size);
 /* Append elements first .. first + n of a tensor in the same way. */
 void fl_parcel_add_slice(fl_parcel *p, const char *name, const fl_tensor *t,
                          int64_t first, int64_t n);

@@ -71,7 +71,8 @@ static const char *complete_element(char *torn, size_t *have, size_t one,
 
 int64_t fl_scan(fl_bytes b, fl_dtype t)
 {
-    char torn[sizeof(double)]; /* begins in one span, ends in another */
+    char torn[sizeof(
+        double)]; /* an element that begins in one span and ends in another */
     size_t have = 0, cursor = 0, one = fl_dtype_size(t);
     int64_t done = 0;
     if (t != FL_F32 && t != FL_F64)

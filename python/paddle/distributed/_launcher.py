@@ -20,8 +20,7 @@ def parser(name, about, log_names, restarts):
         help="accepted for old scripts; the configuration is always printed")
     add("--log_dir", default="logs", metavar="DIR",
         help="folder of the logs, %s (default logs)" % log_names)
-    add("--max_restarts", type=int, default=0, metavar="N",
-        help="how often %s (default 0)" % restarts)
+    add("--max_restarts", type=int, metavar="N", help="how often " + restarts)
     add("training_script", help="the script that every process runs")
     add("training_script_args", nargs=argparse.REMAINDER)
     return made
@@ -37,12 +36,14 @@ def parse(made, argv):
 
 def run(args, servers, trainers, **options):
     """Run the job; the exit code, or a sentence."""
+    if args.max_restarts is not None:
+        options["max_restarts"] = args.max_restarts
     try:
         return _fluid.launch(
             [sys.executable, "-u", args.training_script]
             + args.training_script_args,
             servers, trainers, node_ip=args.node_ip or None,
             cluster_node_ips=args.cluster_node_ips or None,
-            log_dir=args.log_dir, max_restarts=args.max_restarts, **options)
+            log_dir=args.log_dir, **options)
     except core.EnforceNotMet as error:
         return str(error)

@@ -13,7 +13,8 @@ def parse_args(argv=None):
     """The flags of the launcher, and what it runs."""
     parser = _launcher.parser(
         "launch", "Start the ranks of a collective job on this host.",
-        "workerlog.N", "all ranks are started again after a failure")
+        "workerlog.N", "all ranks are started again after a failure "
+        "(default 0)")
     add = parser.add_argument
     add("--nproc_per_node", type=int, default=2, metavar="N",
         help="number of ranks on each host (default 2)")

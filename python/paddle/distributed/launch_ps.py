@@ -15,7 +15,8 @@ def parse_args(argv=None):
         "launch_ps", "Start the servers and trainers of a job on this host.",
         "serverlog.N and workerlog.N",
         "a trainer that fails, or a server that is killed and keeps its "
-        "state, is started again within a minute")
+        "state, is started again within a minute (default 3, but a trainer "
+        "that ends by itself, as after an exception, is not started again)")
     add = parser.add_argument
     add("--worker_num", type=int, default=2, metavar="N",
         help="number of trainers on each host (default 2)")
@@ -26,6 +27,9 @@ def parse_args(argv=None):
     add("--start_port", type=int, default=0, metavar="PORT",
         help="first server port; the next servers use the ports after it "
         "(default: 6170, or the next free ports)")
+    add("--durability", metavar="LEVEL",
+        help="what of servers outlives their processes: memory, process or "
+        "auto (default: FLUID_DURABILITY, or else auto)")
     return _launcher.parse(parser, argv)
 
 
@@ -34,6 +38,7 @@ def launch():
     args = parse_args()
     return _launcher.run(args, args.server_num, args.worker_num,
                          endpoints=args.endpoints or None,
+                         durability=args.durability,
                          start_port=args.start_port)
 
 

@@ -54,7 +54,7 @@ class Block(_fluid.Block):
         return self.find_var(name) is not None
 
     def _find_var_recursive(self, name):
-        """Of this block or those it may see; None if there is none."""
+        """The variable of this block or of its parents, or None."""
         return self.find_var_recursive(name)
 
     def _var_recursive(self, name):
@@ -83,7 +83,7 @@ class Block(_fluid.Block):
 
     def create_parameter(self, shape, dtype, name=None, initializer=None,
                          **kwargs):
-        """A new parameter, of the global block as all are."""
+        """A new parameter. Parameters are always in the global block."""
         if name is None:
             name = unique_name.generate("_generated_var")
         if not shape or any(d < 0 for d in shape):
@@ -126,7 +126,7 @@ class Block(_fluid.Block):
         self.remove_var(name)
 
     def _rename_var(self, name, new_name):
-        """The variable under its new name, also in operators."""
+        """Rename a variable, also in operators; returns the variable."""
         if not self.has_var(name):
             raise ValueError("var %s is not in current block" % name)
         return self.rename_var(name, new_name)
@@ -147,4 +147,4 @@ class Block(_fluid.Block):
         self.forward_block_idx = idx
 
     def _sync_with_cpp(self):
-        """Nothing: the views are live."""
+        """Does nothing: views always show the current state."""

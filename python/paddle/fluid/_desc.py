@@ -35,7 +35,7 @@ def _texts(names):
 
 
 class _Desc:
-    """The second face of a view; equal if the view is the same."""
+    """The `desc` of a view. Two are equal if they have the same view."""
 
     def __init__(self, view):
         self._view = view
@@ -48,7 +48,7 @@ class _Desc:
 
 
 class VarDesc(_Desc):
-    """A variable's."""
+    """The desc of a variable."""
     VarType = VarType
     name = _get("name")
     shape = _get("shape", list)
@@ -64,7 +64,7 @@ class VarDesc(_Desc):
 
 
 class _Draft:
-    """An operator that is being written down: it has the fields of an
+    """An operator that is not complete yet: it has the fields of an
     Operator, but nothing is checked, and no block holds it."""
 
     def __init__(self, type="", inputs=None, outputs=None, attrs=None):
@@ -100,7 +100,7 @@ class _Draft:
         return self.attrs[name]
 
     def attr_type(self, name):
-        """As the kind of its value says."""
+        """The type of an attribute, which follows from its value."""
         value = self.attrs[name]
         many = isinstance(value, (list, tuple))
         kind = type(value[0]) if many and value else type(value)
@@ -127,7 +127,7 @@ class _Draft:
 
 
 class OpDesc(_Desc):
-    """An operator's. One that append_op of a BlockDesc made is a draft until
+    """The desc of an operator. One that append_op made is a draft until
     it is checked or its shapes are asked for; then it enters the block."""
 
     def __init__(self, view=None, block=None):
@@ -163,7 +163,7 @@ class OpDesc(_Desc):
         self._change("outputs", {**self.outputs(), slot: _texts(names)})
 
     def copy_from(self, other):
-        """Become what another operator is."""
+        """Copy type, slots and attributes of another operator."""
         draft = _Draft.of(other._view)
         if not self._is_draft():
             self._replace(draft)
@@ -206,7 +206,7 @@ class OpDesc(_Desc):
             self._replace(draft)
 
     def _replace(self, draft):
-        """Put a draft in the place of the operator."""
+        """Replace the operator by a draft."""
         block, index = self._view.block, self._view.idx
         block._remove_op(index)
         self._view = block._insert_op(index, draft.type, draft.inputs,
@@ -240,7 +240,7 @@ class OpDesc(_Desc):
 
 
 class BlockDesc(_Desc):
-    """A block's."""
+    """The desc of a block."""
     id = property(_get("idx"))
     parent = property(_get("parent_idx"))
     get_forward_block_idx = _get("forward_block_idx")
@@ -300,7 +300,7 @@ class BlockDesc(_Desc):
 
 
 class ProgramDesc(_Desc):
-    """A program's; ProgramDesc() is a new program, ProgramDesc(bytes) one
+    """The desc of a program; ProgramDesc() is new, ProgramDesc(bytes) one
     that was serialized, ProgramDesc(other) a copy."""
 
     def __init__(self, view=None):
@@ -323,7 +323,7 @@ class ProgramDesc(_Desc):
         return self._view.create_block(parent.id).desc
 
     def flush(self):
-        """Nothing: the views are live."""
+        """Does nothing: views always show the current state."""
 
     def _settled(self):
         """The program; drafts have entered their blocks."""

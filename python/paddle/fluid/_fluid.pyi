@@ -622,6 +622,9 @@ def wait_ports(endpoints: Sequence[str], limit: float = 0) -> None:
 
 def keep_log(name: str) -> None: ...
 def log_line(text: str) -> None: ...
+def serve(port: int, trainers: int) -> None:
+    """Serve a job that its trainers bring, until it has ended."""
+
 def misspelt() -> str:
     """Variables of the environment that look like misspelt ones, a sentence a
     line; "" if there are none."""
@@ -660,5 +663,6 @@ def launch(command: Sequence[str], servers: int, trainers: int,
            node_ip: Optional[str] = None,
            cluster_node_ips: Optional[str] = None,
            log_dir: Optional[str] = None, *, collective: bool = False,
-           gpus: Optional[str] = None, max_restarts: int = 0) -> int:
+           gpus: Optional[str] = None, max_restarts: int = ...,
+           durability: Optional[str] = None) -> int:
     """Run the processes of a job on this host; what to exit with."""

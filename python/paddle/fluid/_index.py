@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""var[...]: indices and slices of a variable, said as layers."""
+"""var[...]: indices and slices of a variable as layers."""
 import operator
 
 from . import _fluid

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operator: a view of one operator of a block; and what types there are."""
+"""Operator: a view of one operator of a block; and the operator types."""
 from . import _fluid, core
 from ._desc import OpDesc
 from .core import AttrType, suggest
@@ -54,7 +54,7 @@ class Operator(_fluid.Operator):
         return AttrType(super().attr_type(name))
 
     def all_attrs(self):
-        """Every attribute by name; of blocks the Block."""
+        """All attributes by name; those that are blocks as Block."""
         attrs = super().all_attrs()
         for name in attrs:
             if self.attr_type(name) in (AttrType.BLOCK, AttrType.BLOCKS):

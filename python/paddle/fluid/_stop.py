@@ -14,8 +14,8 @@ import threading
 
 LAUNCHED = (os.environ.get("FLUID_LAUNCHED") == "1"
             and os.environ.get("TRAINING_ROLE") != "PSERVER")
-_PATIENCE = 10  # seconds for the rest of a step; it may wait for others
-_was_asked = []  # by a signal
+_PATIENCE = 10  # seconds for the rest of a step
+_was_asked = []  # not empty: a signal asked to stop
 
 
 def _ask(number, frame):
@@ -30,8 +30,9 @@ def _answer():
 
 @contextlib.contextmanager
 def asked(ask=_ask):
-    """Within `with`, SIGINT is a wish to stop, if a launcher started this and
-    nobody else handles the signal; gives who tells of the wish."""
+    """A context in which SIGINT asks to stop after the step, if a launcher
+    started this process and no other handler is set. Its value is a function
+    that returns whether to stop."""
     ours = (LAUNCHED and threading.current_thread() is threading.main_thread()
             and signal.getsignal(signal.SIGINT) is signal.default_int_handler)
     if ours:
@@ -48,7 +49,7 @@ def _interrupt():
 
 
 def finish(run, *args):
-    """What run(*args) gives. A first Ctrl-C meanwhile is a KeyboardInterrupt
+    """Return run(*args). A first Ctrl-C meanwhile raises KeyboardInterrupt
     after it, or after _PATIENCE seconds."""
     before = bool(_was_asked)
     timer = None

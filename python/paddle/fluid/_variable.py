@@ -23,7 +23,7 @@ class Variable(_fluid.Variable):
         return block.create_var(**kwargs)
 
     def __init__(self, *args, **kwargs):
-        """__new__ did all."""
+        """Does nothing: __new__ made the variable."""
 
     @property
     def desc(self):
@@ -43,14 +43,14 @@ class Variable(_fluid.Variable):
     __str__ = __repr__
 
     def astype(self, dtype):
-        """The same with its elements converted."""
+        """A new variable with the elements converted."""
         return _fluid.layer("cast", dict(x=self, dtype=dtype))
 
     def __getitem__(self, key):
         return get_item(self, key)
 
     __array_ufunc__ = None  # array + var is a TypeError, not an array of vars
-    __iter__ = None  # or else `for` would ask for items without end
+    __iter__ = None  # without it `for` would never end
 
     def _set_error_clip(self, error_clip):
         self.error_clip = error_clip
@@ -85,7 +85,7 @@ _overload_all()
 
 
 class _OptimizeAttr(dict):
-    """A parameter's optimize_attr: what is set here is set there."""
+    """The optimize_attr of a parameter; a change changes the parameter."""
 
     def __init__(self, param):
         super().__init__(learning_rate=param.learning_rate)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fluid.average: a mean of values that weigh differently."""
+"""fluid.average: a weighted mean."""
 import numbers
 
 import numpy as np

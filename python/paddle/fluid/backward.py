@@ -8,7 +8,7 @@ __all__ = ["append_backward", "gradients"]
 
 
 def _check_callbacks(callbacks):
-    """Error clips are known; nothing else can look into C's loop."""
+    """Refuse callbacks, except that of error clips."""
     others = [c for c in callbacks or () if c is not error_clip_callback]
     if others:
         raise NotImplementedError(
@@ -60,6 +60,6 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
 
 
 def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
-    """The same; of a single input its gradient itself."""
+    """Like gradients; for a single input the gradient, not a list."""
     found = gradients(targets, inputs, target_gradients, no_grad_set)
     return found[0] if len(found) == 1 else found

@@ -9,7 +9,7 @@ __all__ = ["ErrorClipByValue", "GradientClipByValue", "GradientClipByNorm",
 
 
 class _Clip:
-    """What the C library is told of a clip."""
+    """A clip as the C library expects it."""
 
     def __init__(self, kind, max, min=None, group=None):
         self._spec = {"what": "clip", "kind": kind, "max": float(max)}
@@ -133,7 +133,7 @@ def append_gradient_clip_ops(param_grads):
 
 
 def error_clip_callback(block, context):
-    """For append_backward's callbacks; error clips are put in without it."""
+    """A callback for append_backward; error clips work without it, too."""
 
 
 _absent.answer_for(globals())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fluid.communicator: the traffic of an asynchronous trainer, beside its work.
+"""fluid.communicator: sends and receives in the background.
 
 FLAGS_communicator_* in the environment say how much gathers before it travels.
 """
@@ -10,7 +10,7 @@ __all__ = ["Communicator"]
 
 
 class Communicator:
-    """The traffic of an asynchronous trainer with its servers, beside its
+    """Sends and receives for an asynchronous trainer in threads, beside its
     work. Gradients that wait are added up. A script that ends without
     stop() loses nothing.
 
@@ -22,11 +22,11 @@ class Communicator:
         self._program = _check_program(program, "program")
 
     def start(self):
-        """From now on send and recv of the program do not wait for servers."""
+        """Start the threads: send and recv of the program no longer wait."""
         _fluid.start_communicator(self._program)
 
     def stop(self):
-        """Returns when the servers have applied all that was sent."""
+        """Send what is left, wait until servers have applied it, and end."""
         _fluid.stop_communicator(self._program)
 
     def is_running(self):

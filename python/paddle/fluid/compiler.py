@@ -25,7 +25,7 @@ class _Settings:
 
 
 class ExecutionStrategy(_Settings):
-    """How a compiled program is run. Kept; nothing here needs them."""
+    """How a compiled program is run. Accepted; the library ignores them."""
     _FIELDS = dict(num_threads=0, allow_op_delay=False,
                    num_iteration_per_drop_scope=1, num_iteration_per_run=1,
                    use_cuda=False, use_thread_barrier=False,
@@ -72,7 +72,7 @@ class BuildStrategy(_Settings):
         debug_graphviz_path="", _passes=None)
 
     def _finalize_strategy_and_create_passes(self):
-        """The list of passes, to which one can add."""
+        """The list of passes; more can be added to it."""
         if self._passes is None:
             self._passes = _PassBuilder()
         return self._passes
@@ -154,7 +154,7 @@ class CompiledProgram:
         return self
 
     def with_inference_optimize(self, config=None):
-        """Nothing more is to do: plans are optimised as they are."""
+        """Does nothing: the library always optimises plans."""
         return self
 
     def _check_strategy(self):

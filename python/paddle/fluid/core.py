@@ -25,7 +25,7 @@ _told = set()
 
 
 def tell_once(sentences):
-    """Write each sentence to stderr, unless this process has written it."""
+    """Write each message to stderr, once in the life of this process."""
     for sentence in sentences:
         if sentence not in _told:
             _told.add(sentence)
@@ -136,7 +136,7 @@ class op_proto_and_checker_maker:
 
 
 def kEmptyVarName():
-    """Stands where an operator has no variable."""
+    """The name in a slot that has no variable."""
     return "@EMPTY@"
 
 
@@ -157,7 +157,7 @@ def kNewGradSuffix():
 
 
 def kControlDepVarName():
-    """Begins the name of a variable that only orders operators."""
+    """Prefix of the names of variables that only order operators."""
     return "__control_var"
 
 
@@ -188,7 +188,7 @@ def dtype_from_numpy(dtype):
 # --- places ------------------------------------------------------------------
 
 class EOFException(Exception):
-    """A reader has nothing more."""
+    """A reader is at its end."""
 
 
 class CPUPlace:
@@ -225,10 +225,10 @@ class CUDAPinnedPlace:
         return "CUDAPinnedPlace"
 
 
-def no_gpu(what):
-    """The one sentence for all that asks for a GPU."""
+def no_gpu(what, instead="fluid.CPUPlace()"):
+    """The error for everything that needs a GPU."""
     return RuntimeError("%s needs a GPU, and this build has no GPU kernels; "
-                        "use fluid.CPUPlace()" % (what,))
+                        "use %s" % (what, instead))
 
 
 def check_place(place):
@@ -275,7 +275,7 @@ def op_support_gpu(op_type):
 
 
 def _nothing(*args, **kwargs):
-    """Set-up that the original needs and this library does not."""
+    """Does nothing: the library needs no such set-up."""
 
 
 init_gflags = init_glog = init_devices = _nothing
@@ -287,7 +287,7 @@ _Scope, Tensor = Scope, LoDTensor
 
 
 class LoDTensorArray(list):
-    """Tensors in a row."""
+    """A list of tensors."""
 
 
 def _tensor_text(tensor):
@@ -369,7 +369,7 @@ def __unittest_throw_exception__():
 
 
 def _attach_presentation():
-    """Methods of values that only say the same in other words."""
+    """Add methods to values that are other names for the same thing."""
     LoDTensor.set = _set_tensor
     for kind in ("float", "double"):
         setattr(LoDTensor, "_get_%s_element" % kind, LoDTensor._get_element)

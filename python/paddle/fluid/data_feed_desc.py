@@ -106,7 +106,7 @@ class DataFeedDesc:
             self._slots = {s.name: s for s in feed.slots}
 
     def set_batch_size(self, batch_size):
-        """Examples of a batch."""
+        """Set the number of examples in a batch."""
         self.proto_desc.batch_size = batch_size
 
     def _find(self, names):
@@ -120,12 +120,12 @@ class DataFeedDesc:
             yield self._slots[name]
 
     def set_dense_slots(self, dense_slots_name):
-        """These have as many values in every example."""
+        """Set the dense slots: each line has the same number of values."""
         for slot in self._find(dense_slots_name):
             slot.is_dense = True
 
     def set_use_slots(self, use_slots_name):
-        """These become tensors; the others are passed over."""
+        """Set the slots that become tensors; the others are skipped."""
         for slot in self._find(use_slots_name):
             slot.is_used = True
 

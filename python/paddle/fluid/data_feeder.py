@@ -22,7 +22,7 @@ def _flatten(data, lengths, level, out):
 
 
 class Column:
-    """What one variable is fed: its values of all samples."""
+    """The feed of one variable: its values in all samples."""
 
     def __init__(self, name, shape, dtype, lod_level):
         self.name, self.level = name, lod_level

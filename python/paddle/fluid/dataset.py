@@ -57,15 +57,15 @@ class DatasetBase:
         self.proto_desc.pipe_command = pipe_command
 
     def set_batch_size(self, batch_size):
-        """Examples of a batch."""
+        """Set the number of examples in a batch."""
         self.proto_desc.batch_size = batch_size
 
     def set_thread(self, thread_num):
-        """How many threads read and train."""
+        """Set how many threads read and train."""
         self.thread_num = thread_num
 
     def set_filelist(self, filelist):
-        """The files, in place of those before."""
+        """Set the list of files, in place of the old one."""
         if isinstance(filelist, (str, bytes)):
             raise TypeError("set_filelist takes a list of paths, not %r"
                             % (filelist,))
@@ -134,7 +134,7 @@ class DatasetBase:
         return self.dataset
 
     def _finish_to_run(self):
-        """After the executor has read it."""
+        """Called after the executor has read it."""
 
     def _batches(self, ahead=0):
         """All batches, each a list of LoDTensors: to look at the data."""
@@ -158,7 +158,7 @@ class InMemoryDataset(DatasetBase):
         self.queue_num = queue_num
 
     def set_fleet_send_batch_size(self, fleet_send_batch_size=1024):
-        """Of a global shuffle."""
+        """A setting of global_shuffle."""
         self.fleet_send_batch_size = fleet_send_batch_size
 
     def set_fleet_send_sleep_seconds(self, fleet_send_sleep_seconds=0):
@@ -185,7 +185,7 @@ class InMemoryDataset(DatasetBase):
         self.dataset.wait()
 
     def preload_into_memory(self, thread_num=None):
-        """Start to do so, while the script goes on."""
+        """Start to read all files, while the script goes on."""
         if thread_num is not None:
             self.thread_num = thread_num
         self._shuffles = 0
@@ -194,23 +194,23 @@ class InMemoryDataset(DatasetBase):
         self._loading = True
 
     def wait_preload_done(self):
-        """Until that is done."""
+        """Wait until preload_into_memory is done."""
         self._loading = False
         self.dataset.wait()
 
     def local_shuffle(self, seed=None):
-        """Another order. Without a seed it depends on how often the examples
+        """Shuffle the examples. The order depends on how often the examples
         were shuffled since they were loaded, and on nothing else."""
         self._shuffles += 1
         self.dataset.shuffle(self._shuffles if seed is None else seed)
 
     def global_shuffle(self, fleet=None, thread_num=12):
-        """Another order of the examples of all trainers; of one alone it is
+        """Shuffle the examples of all trainers. With one trainer it is
         local_shuffle."""
         if fleet is not None and fleet.worker_num() > 1:
             raise NotImplementedError(
                 "global_shuffle: %d trainers do not exchange examples here; "
-                "deal the files among them (fleet.split_files) and call "
+                "divide the files among them (fleet.split_files) and call "
                 "local_shuffle" % fleet.worker_num())
         self.local_shuffle()
 
@@ -219,7 +219,7 @@ class InMemoryDataset(DatasetBase):
         _refuse(True, "slots_shuffle: shuffling the values of single slots")
 
     def release_memory(self):
-        """Forget the examples, also those that are on their way."""
+        """Free the examples, and cancel a load that is running."""
         self._loading = False
         self.dataset.release()
 
@@ -249,19 +249,19 @@ class QueueDataset(DatasetBase):
     """Examples that stream from the files."""
 
     def local_shuffle(self):
-        """Not of a stream."""
+        """Not supported: examples of a QueueDataset are not in memory."""
         raise NotImplementedError(
             "QueueDataset does not support local shuffle, please use "
             "InMemoryDataset for local_shuffle")
 
     def global_shuffle(self, fleet=None):
-        """Not of a stream."""
+        """Not supported: examples of a QueueDataset are not in memory."""
         raise NotImplementedError(
             "QueueDataset does not support global shuffle, please use "
             "InMemoryDataset for global_shuffle")
 
 
 class FileInstantDataset(QueueDataset):
-    """The same."""
+    """Another name of QueueDataset."""
 
     _feed_name = "MultiSlotFileInstantDataFeed"

@@ -22,13 +22,13 @@ def get_cur_scope():
 
 
 def enter_local_scope():
-    """A new scope within the current one becomes current."""
+    """Make a new scope in the current one, and make it the current one."""
     child = get_cur_scope().new_scope()
     _tls.stack.append(child)
 
 
 def leave_local_scope():
-    """The outer scope is current again, and has no inner ones."""
+    """Return to the outer scope, and drop its inner scopes."""
     get_cur_scope()
     if len(_tls.stack) == 1:
         raise RuntimeError("leave_local_scope: no scope was entered")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that are is_distributed: their names, and who looks things up."""
+"""The names and lookups of tables that are is_distributed."""
 
 __all__ = ["find_distributed_lookup_table",
            "find_distributed_lookup_table_inputs",
@@ -10,7 +10,7 @@ def _lookups(program):
     """(table, operator) of each lookup in a distributed table."""
     for op in program.global_block().ops:
         if (op.has_attr("is_distributed") and op.attr("is_distributed")
-                and "Out" in op.output_names):  # it is no gradient
+                and "Out" in op.output_names):  # not a gradient
             (table,) = op.input("W")
             yield table, op
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fluid.evaluator: figures that a program itself adds up over batches.
+"""fluid.evaluator: metrics that a program adds up over batches.
 
 States are persistable variables of the main program, so each run adds to
 them; reset() and eval() run small programs of their own over the same scope.
@@ -37,7 +37,7 @@ class Evaluator:
         return state
 
     def _count(self, suffix, batch):
-        """A state that grows by what each batch has."""
+        """A state to which each batch is added."""
         state = self._create_state(suffix, "int64", [1])
         batch = layers.cast(x=batch, dtype="int64")
         layers.sums(input=[state, batch], out=state)
@@ -52,7 +52,7 @@ class Evaluator:
             program, fetch_list=names)]
 
     def reset(self, executor, reset_program=None):
-        """All states are zero again."""
+        """Set all states to zero."""
         program = Program() if reset_program is None else reset_program
         with program_guard(main_program=program):
             for state in self.states:

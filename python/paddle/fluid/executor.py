@@ -73,7 +73,7 @@ def as_numpy(tensor):
 
 
 def _fetch_var(name, scope=None, return_numpy=True):
-    """What a scope holds under a name."""
+    """The value of a variable in a scope."""
     assert isinstance(name, str)
     value = (g_scope if scope is None else scope).find_var(name)
     assert value is not None, (
@@ -84,7 +84,7 @@ def _fetch_var(name, scope=None, return_numpy=True):
 
 
 def _feedable(name, value):
-    """One fed value as C takes it."""
+    """One fed value in the form that C expects."""
     if isinstance(value, LoDTensor):
         return value
     if isinstance(value, (list, tuple)):
@@ -100,7 +100,7 @@ def _feedable(name, value):
 
 
 def _feeds(feed):
-    """A feed as C takes it; the same object where nothing is to do."""
+    """A feed in the form that C expects; unchanged if it has that form."""
     if feed is None:
         return {}
     if isinstance(feed, (list, tuple)):
@@ -120,7 +120,7 @@ def _feeds(feed):
 
 
 def _fetches(fetch_list):
-    """Names of what is fetched."""
+    """The names of fetched variables."""
     if fetch_list is None:
         return []
     if isinstance(fetch_list, (str, _fluid.Variable)):
@@ -135,9 +135,9 @@ def _fetches(fetch_list):
 
 
 def _explained(error, program, feed):
-    """What a run raised; where a feed has another dtype, with the cure."""
+    """The error of a run, or a clearer one if a feed has a wrong dtype."""
     for name, value in feed.items():
-        _feedable(name, value)  # may know better what is wrong
+        _feedable(name, value)  # raises a clearer error if the dtype is wrong
         var = program.global_block().find_var(name)
         got = getattr(value, "dtype", None)
         want = core.NUMPY.get(var.dtype) if var else None
@@ -148,7 +148,7 @@ def _explained(error, program, feed):
     return error
 
 
-_FAREWELL = 5  # seconds: who failed has an exit code besides
+_FAREWELL = 5  # seconds to tell the servers of a failure
 
 
 def _complete():
@@ -160,9 +160,9 @@ def _complete():
 
 @functools.cache  # once
 def leave_at_exit():
-    """A trainer may end without close(): a plain exit completes, an exception
-    that nobody caught fails. Whoever is killed says nothing, and that is heard
-    as well."""
+    """Tell the servers how a trainer ends that does not call close(): a normal
+    exit has completed, an uncaught exception has failed. If the trainer is
+    killed, the servers notice that its lease expires."""
     told = sys.excepthook
 
     def fail(kind, error, trace):
@@ -172,7 +172,7 @@ def leave_at_exit():
                 else kind.__name__
             _fluid.leave(1, why, limit=_FAREWELL)
         except (RuntimeError, KeyboardInterrupt):
-            pass  # the first failure has been told
+            pass  # the first failure was reported
 
     sys.excepthook = fail
     atexit.register(_complete)
@@ -198,7 +198,7 @@ class Executor:
     def __init__(self, place=None):
         self.place = core.check_place(place)
         self._engine = _fluid.Executor()
-        self._passes = weakref.WeakKeyDictionary()  # trained on, how often
+        self._passes = weakref.WeakKeyDictionary()  # dataset: passes so far
         Executor._live.add(self)
         if Executor._profiled is not None:
             Executor._profiled.append(self._engine)
@@ -309,5 +309,5 @@ class Executor:
             _fluid.train(program, g_scope if scope is None else scope,
                          dataset._prepare_to_run(), _print, asked, fetch,
                          labels, threads=threads, **options)
-            if not options.get("infer"):  # one that failed was no epoch
+            if not options.get("infer"):  # a pass that failed does not count
                 self._passes[dataset] = options["epoch"]

@@ -56,7 +56,7 @@ def _current_expected_place():
 
 
 def _names(things):
-    """Of variables and names."""
+    """The names of variables; names stay as they are."""
     return [t if isinstance(t, str) else t.name for t in things]
 
 
@@ -83,7 +83,7 @@ class Program(_fluid.Program):
     _pipeline_opt = None
     _program_config = None
     _use_lamb = False
-    _readers = ()  # of fluid.reader: Executor.run asks them for batches
+    _readers = ()  # readers from which Executor.run gets batches
     _sync_with_cpp = Block._sync_with_cpp
 
     @property
@@ -136,7 +136,7 @@ class Program(_fluid.Program):
         return block
 
     def _rollback(self):
-        """The parent is current again."""
+        """Return to the parent block."""
         self.current_block_idx = self.current_block().parent_idx
 
     def _prune(self, targets):
@@ -196,7 +196,7 @@ class Program(_fluid.Program):
         return self._role_guard(OpRole.Backward)
 
     def _copy_dist_param_info_from(self, other):
-        """What the other knows of distributed training."""
+        """Copy the settings of distributed training from another program."""
         if not isinstance(other, Program):
             raise TypeError("_copy_dist_param_info_from takes a Program, not "
                             "%s" % type(other).__name__)
@@ -208,7 +208,7 @@ _fluid.set_classes(program=Program, block=Block, operator=Operator,
                    variable=Variable, parameter=Parameter)
 
 
-# --- the programs of now -----------------------------------------------------
+# --- current programs --------------------------------------------------------
 
 _fluid.switch_main_program(Program())
 _fluid.switch_startup_program(Program())
@@ -240,12 +240,12 @@ def _check_program(program, what):
 
 
 def switch_main_program(program):
-    """Another main program; gives back what it was."""
+    """Set the main program; returns the old one."""
     return _fluid.switch_main_program(_check_program(program, "program"))
 
 
 def switch_startup_program(program):
-    """Another startup program; gives back what it was."""
+    """Set the startup program; returns the old one."""
     return _fluid.switch_startup_program(_check_program(program, "program"))
 
 

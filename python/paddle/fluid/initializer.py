@@ -21,7 +21,7 @@ __all__ = ["Initializer", "Constant", "Uniform", "Normal", "TruncatedNormal",
 
 
 class Initializer:
-    """What all initializers are; override __call__ in one of your own."""
+    """Base class of initializers; override __call__ in your own."""
 
     def __call__(self, param, block):
         raise NotImplementedError("%s must define __call__(param, block)"
@@ -29,7 +29,7 @@ class Initializer:
 
 
 class _Known(Initializer):
-    """One that the C library knows: its kind and numbers."""
+    """An initializer of the C library: its kind and numbers."""
 
     def __init__(self, kind, **numbers):
         self._spec = dict(numbers, what="init", kind=kind)

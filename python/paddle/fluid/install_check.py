@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fluid.install_check: does this installation train?"""
+"""fluid.install_check: checks that this installation can train."""
 import sys
 
 import numpy as np

@@ -21,12 +21,12 @@ _VarType = core.VarDesc.VarType
 
 
 def is_parameter(var):
-    """Is it a parameter?"""
+    """Whether the variable is a parameter."""
     return var.is_parameter
 
 
 def is_persistable(var):
-    """Does it keep its value between runs?"""
+    """Whether the variable keeps its value between runs."""
     return var.persistable and var.type not in (
         _VarType.FEED_MINIBATCH, _VarType.FETCH_LIST, _VarType.READER)
 
@@ -231,7 +231,7 @@ def load_inference_model(dirname, executor, model_filename=None,
 
 def get_parameter_value(para, executor):
     """The value of a parameter, an array."""
-    assert is_parameter(para), "%s is no parameter" % para.name
+    assert is_parameter(para), "%s is not a parameter" % para.name
     return _fetch_var(para.name)
 
 

@@ -151,7 +151,7 @@ class LayerHelper:
         return self.main_program.current_block().create_var(*args, **kwargs)
 
     def create_global_variable(self, persistable=False, *args, **kwargs):
-        """A variable of the first block, a made name by default."""
+        """A variable of the global block; by default its name is generated."""
         return self.main_program.global_block().create_var(
             *args, persistable=persistable, **kwargs)
 
@@ -163,7 +163,7 @@ class LayerHelper:
         return self.create_global_variable(*args, name=name, **kwargs)
 
     def set_variable_initializer(self, var, initializer):
-        """Let the startup program give a variable its first value."""
+        """Let the startup program initialise a variable."""
         if not isinstance(var, Variable):
             raise TypeError("set_variable_initializer: %r is no Variable"
                             % (var,))

@@ -25,7 +25,7 @@ from .framework import default_main_program
 
 __all__ = ["PyReader"]
 
-_END = object()  # stands behind the last batch
+_END = object()  # marks the end of a pass
 
 
 class _Pass:

@@ -98,8 +98,8 @@ class CheckpointConfig:
         self.max_num_checkpoints = max_num_checkpoints
         self.epoch_interval = epoch_interval
         self.step_interval = step_interval
-        self.epoch_id = self.step_id = 0  # where a loaded one stands
-        self.load_serial = None  # its number
+        self.epoch_id = self.step_id = 0  # of the loaded checkpoint
+        self.load_serial = None  # its serial number
 
     def _check_folder(self):
         """A folder that cannot be written is noticed before training."""
@@ -193,7 +193,7 @@ class Trainer:
             if self._is_rank():
                 self._runs.start_ranks(self._exe, self.scope)
 
-    # --- what runs ---
+    # --- programs ---
 
     def _build(self, train_func, optimizer_func):
         with framework.program_guard(self.train_program,
@@ -250,7 +250,7 @@ class Trainer:
                     self._fetches[0], build,
                     places=None if self.parallel else [self.place])
 
-    # --- where it starts ---
+    # --- checkpoints ---
 
     def _start_from(self, param_path):
         if not param_path:
@@ -372,7 +372,7 @@ class Trainer:
         if self.checkpoint_cfg and self.trainer_id == 0:
             _fluid.clean_checkpoints(self.checkpoint_cfg.checkpoint_dir)
 
-    # --- what has come of it ---
+    # --- results ---
 
     def test(self, reader, feed_order):
         """Run the network, without updates, on every batch of a reader.

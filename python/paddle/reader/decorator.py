@@ -20,7 +20,7 @@ from . import _processes
 
 __all__ = ["cache", "map_readers", "buffered", "compose", "chain", "shuffle",
            "ComposeNotAligned", "firstn", "xmap_readers", "PipeReader",
-           "multiprocess_reader", "Fake"]
+           "pipe_reader", "multiprocess_reader", "Fake"]
 
 
 def cache(reader):
@@ -263,6 +263,18 @@ class PipeReader:
                 yield line.decode(errors="replace")
         if rest:
             yield rest.decode(errors="replace")
+
+
+def pipe_reader(left_cmd, parser, bufsize=8192, file_type="plain",
+                cut_lines=True, line_break="\n"):
+    """A reader of the samples that `parser` makes of a command's output: of
+    lists of lines or, without `cut_lines`, of texts. See PipeReader."""
+    def read():
+        pipe = PipeReader(left_cmd, bufsize, file_type)
+        for text in pipe.get_line(cut_lines, line_break):
+            yield from parser([text] if cut_lines else text)
+
+    return read
 
 
 class Fake:

@@ -13,7 +13,7 @@ class _None:
     def reset(self):
         pass
 
-    def count(self, exe, scope):
+    def count(self, exe, scope, job):
         pass
 
     def applied(self, exe, scope):
@@ -81,8 +81,9 @@ class Average:
         """No update yet; the startup program zeroes the sums."""
         self._new = self._old = self._updates = 0
 
-    def count(self, exe, scope):
-        """An update is done."""
+    def count(self, exe, scope, job):
+        """An update is done. The mean needs all rows of all parameters."""
+        job.fetch_rows(scope)
         exe.run(self._programs["add"], scope=scope)
         self._updates += 1
         self._new += 1

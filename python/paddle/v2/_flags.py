@@ -4,8 +4,13 @@
 Each is an argument of init or a variable PADDLE_INIT_NAME; the argument wins.
 FLAGS has them all. Those that steer what does not exist here (log periods,
 sockets of the original, GPUs) are taken and have no effect.
+
+`paddle launch` starts the same script as servers, too: there init does not
+return. The launcher has chosen the ports, so trainers use its list of servers.
 """
 import os
+import signal
+import sys
 
 from .._absent import suggest
 
@@ -28,11 +33,13 @@ FLAGS = {
 _IDLE = {
     bool: "use_mkldnn parallel_nn show_layer_stat prev_batch_state local "
           "log_clipping log_error_clipping thread_local_rand_use_global_seed "
-          "loadsave_parameters_in_pserver with_cost small_messages",
+          "loadsave_parameters_in_pserver with_cost small_messages "
+          "check_sparse_distribution_in_pserver",
     int: "gpu_id log_period_server dot_period test_period "
          "beam_size show_parameter_stats_period enable_parallel_vector "
          "pserver_num_threads parallel_thread_num saving_period num_passes "
-         "start_pass sock_send_buf_size sock_recv_buf_size",
+         "start_pass sock_send_buf_size sock_recv_buf_size "
+         "sock_listen_queue_size",
     float: "checkgrad_eps async_lagged_ratio_min async_lagged_ratio_default",
     str: "comment rdma_tcp init_model_path load_missing_parameter_strategy "
          "save_dir predict_file job config config_args",
@@ -81,6 +88,16 @@ def _known(name, source):
             name, source, suggest(name, FLAGS)))
 
 
+def _check_gpu(found, asked):
+    """asked: init has use_gpu as an argument."""
+    if not found["use_gpu"]:
+        return
+    from ..fluid import core
+    if asked:
+        raise core.no_gpu("paddle.init(use_gpu=True)", "use_gpu=False")
+    raise core.no_gpu(_PREFIX + "USE_GPU=True", _PREFIX + "USE_GPU=False")
+
+
 def _check_job(found):
     """Settings that are wrong only together."""
     me, trainers = found["trainer_id"], found["num_gradient_servers"]
@@ -97,15 +114,37 @@ def _check_job(found):
     if not all(host.strip() for host in found["pservers"].split(",")):
         raise ValueError("paddle.init: pservers is %r, expected hosts with a "
                          "comma between each two" % found["pservers"])
-    if found["use_gpu"]:
-        from ..fluid import core
-        raise core.no_gpu("paddle.init(use_gpu=True)")
+
+
+def _launched():
+    """What `paddle launch` has made of this process; None: it did not start
+    it, or there are no servers."""
+    if os.environ.get("FLUID_LAUNCHED") != "1":
+        return None
+    from ..fluid import _fluid
+    role = _fluid.role()
+    return role if role["mode"] == "pserver" else None
+
+
+def _serve(role):
+    """This process is a server of the launcher's job, and ends with it."""
+    from ..fluid import _fluid
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        _fluid.serve(int(role["endpoint"].rpartition(":")[2]),
+                     role["trainers"])
+    except _fluid.EnforceNotMet as error:  # the script has no part in it
+        sys.exit("paddle: pserver: %s" % error)
+    sys.exit(0)
 
 
 def init(**kwargs):
     """Settings of this process: PADDLE_INIT_* of the environment, then the
     arguments, which win. A later call starts anew."""
     global _settings
+    role = _launched()
+    if role and role["role"] == "PSERVER":
+        _serve(role)
     given = {}
     for key, value in sorted(os.environ.items()):
         if key.startswith(_PREFIX):
@@ -118,8 +157,11 @@ def init(**kwargs):
         given[name] = _convert(name, name, value)
     found = {name: flag[1] for name, flag in FLAGS.items()}
     found.update(given)
+    _check_gpu(found, "use_gpu" in kwargs)
     _check_job(found)
     _settings = found
+    _settings["servers"] = role["endpoints"] \
+        if role and not {"pservers", "port"} & kwargs.keys() else None
     if os.environ.get("PADDLE_LOG_DIR"):
         from ..fluid import _fluid
         _fluid.keep_log("paddle_trainer.INFO")
@@ -135,7 +177,9 @@ def get(name):
 
 def endpoints():
     """Addresses of the servers: those for dense parameters, and those for
-    sparse ones. Every host has the same ports."""
+    sparse ones. Every host has the same ports, unless there is a launcher."""
+    if get("servers"):
+        return get("servers"), []
     hosts = [host.strip() for host in get("pservers").split(",")]
     first, dense = get("port"), get("ports_num")
     ports = range(first, first + dense + get("ports_num_for_sparse"))

@@ -21,6 +21,9 @@ class Local:
     def fetch(self, scope):
         """Bring the scope up to date."""
 
+    def fetch_rows(self, scope):
+        """The same, after a step: only rows that stay on servers are old."""
+
     def end(self, scope):
         """Training is over."""
 
@@ -62,6 +65,10 @@ class Remote:
     def fetch(self, scope):
         if self._program is not None:
             _fluid.fetch(self._program, scope)
+
+    def fetch_rows(self, scope):
+        if self._sparse:
+            self.fetch(scope)
 
     def end(self, scope):
         self.fetch(scope)

@@ -146,6 +146,15 @@ class Optimizer:
             self.learning_rate, self._schedule, self._a, self._b,
             [n for n, _ in steps], [r for _, r in steps])
 
+    def _no_updater(self, *args, **kwargs):
+        raise NotImplementedError(
+            "%s: updaters are objects of the original's engine, which this "
+            "version does not have; trainer.SGD(update_equation=...) updates "
+            "parameters" % type(self).__name__)
+
+    enable_types = create_updater = _no_updater
+    create_local_updater = create_remote_updater = _no_updater
+
     def _update(self, rate, mu, l2, l1):
         """The Fluid optimizer of parameters with one momentum and decay."""
         raise NotImplementedError

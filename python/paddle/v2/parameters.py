@@ -97,6 +97,12 @@ class Parameters:
             "parameters.get_grad: gradients are not kept in this version; "
             "fetch them with paddle.fluid")
 
+    def append_gradient_machine(self, machine):
+        raise NotImplementedError(
+            "parameters.append_gradient_machine: gradient machines are objects "
+            "of the original's engine, which this version does not have; "
+            "trainer.SGD and inference.Inference bind parameters themselves")
+
     def update_param_conf(self, configs):
         """Other ParameterConfigs, by their names."""
         for config in configs:

@@ -98,6 +98,9 @@ class Topology:
         """Is a parameter updated row by row?"""
         return any(c.sparse_update for c in self.configs.values())
 
+    def update_from_default(self):
+        """A topology has all of its graph from the start: nothing to do."""
+
     def serialize_for_inference(self, stream):
         """Write what Inference(fileobj=stream) needs: a pickle of the Fluid
         program and of the inputs."""

@@ -81,11 +81,6 @@ class SGD:
         sparse = self._topology.use_sparse_updater()
         if self._is_local:
             return Local(main, self._start_program)
-        if sparse and self._optimizer.model_average is not None:
-            raise NotImplementedError(
-                "trainer.SGD(is_local=False): model_average does not see "
-                "parameters with sparse_update, whose rows stay on servers; "
-                "leave one of them out")
         return Remote(main, self._start_program, sparse,
                       self._optimizer.is_async)
 
@@ -166,7 +161,7 @@ class SGD:
                 handler(events.BeginIteration(pass_id, batch_id))
                 self._count(len(batch), pass_id)
                 cost, values = self._run(step, feeder(batch))
-                self._average.count(self._exe, scope)
+                self._average.count(self._exe, scope, self._job)
                 handler(events.EndForwardBackward(pass_id, batch_id))
                 one = Metrics(self._topology.evaluators)
                 one.add(values)

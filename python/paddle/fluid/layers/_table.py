@@ -6,7 +6,6 @@ that no row names belongs to nn.
 """
 import ast
 import inspect
-import textwrap
 
 from ... import _absent
 from .. import _fluid
@@ -61,14 +60,25 @@ def _returned(names):
         "[", "a list of ").replace("]", "")
 
 
+def _wrap(text, indent="", more=""):
+    """Lines of at most 76 columns. textwrap takes a tenth of an import."""
+    lines, line = [], indent
+    for word in text.split():
+        if len(line) + len(word) > 76 and line.strip():
+            lines.append(line.rstrip())
+            line = more
+        line += word + " "
+    return [*lines, line.rstrip()] if line.strip() else lines
+
+
 def document(spec, returns=None):
     """A docstring: the table's sentences, the arguments, what is returned."""
-    lines = textwrap.wrap(spec.doc, 76) + ["", "Args:"]
+    lines = _wrap(spec.doc) + ["", "Args:"]
     for a in spec.arguments:
         default = "" if a.default is None else ", default %s" % a.default
-        lines += textwrap.wrap(
-            "%s (%s%s): %s." % (a.name, a.type, default, a.doc), 76,
-            initial_indent="    ", subsequent_indent="        ")
+        lines += _wrap(
+            "%s (%s%s): %s." % (a.name, a.type, default, a.doc), "    ",
+            "        ")
     return "\n".join(lines + ["", "Returns:", "    " + (
         returns or _returned(spec.returns)), ""])
 

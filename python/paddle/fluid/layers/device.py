@@ -8,7 +8,7 @@ _table.publish(globals(), "get_places")
 
 
 def get_places(device_count=None, device_type=None):
-    """The places of this machine, for scripts that deal batches to them.
+    """The places of this machine, for scripts that give batches to them.
 
     Args:
         device_count (int): how many; CPU_NUM of the environment by default.

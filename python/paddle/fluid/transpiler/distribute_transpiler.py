@@ -28,19 +28,19 @@ class DistributeTranspilerConfig:
     slice_var_up = True  # large parameters are cut into pieces
     split_method = None  # a class of ps_dispatcher; None: RoundRobin
     min_block_size = 8192  # elements of a piece
-    sync_mode = True  # trainers meet after every step
-    runtime_split_send_recv = False  # send and recv cut and join
+    sync_mode = True  # trainers wait for each other after every step
+    runtime_split_send_recv = False  # send splits and recv joins slices
     mode = "pserver"
     wait_port = True  # get_trainer_program waits for the servers
-    print_log = False  # say on stderr which server holds what
+    print_log = False  # print on stderr which server holds which slice
     enable_dc_asgd = False
     geo_sgd_mode = False
     geo_sgd_need_push_nums = 100
-    half_async = False  # the threads of a trainer meet, trainers do not
+    half_async = False  # only threads of a trainer wait for each other
     completely_not_async = False
     collective_mode = None  # in mode "collective": None reads grad_allreduce
     nccl_comm_num = 1  # rings; they share the connections of the ranks
-    # for GPUs: taken, and without effect
+    # for GPUs: accepted, without effect
     use_hierarchical_allreduce = False
     hierarchical_allreduce_inter_nranks = 0
     hierarchical_allreduce_exter_nranks = 0
@@ -62,7 +62,7 @@ _GPU_FIELDS = ("use_hierarchical_allreduce",
                "hierarchical_allreduce_exter_nranks")
 
 
-# --- what transpile was given ------------------------------------------------
+# --- arguments of transpile ------------------------------------------------
 
 def _usual(trainer_id, program=None, pservers="127.0.0.1:6174", trainers=1,
            sync_mode=True, startup_program=None,
@@ -70,7 +70,7 @@ def _usual(trainer_id, program=None, pservers="127.0.0.1:6174", trainers=1,
     """The arguments of Fluid 1.0 and later."""
 
 
-_ANY_ID = -1  # ids are given in order of arrival, as to who passes none
+_ANY_ID = -1  # trainers get ids in the order in which they join
 _DEFAULTS = {"trainer_id": _ANY_ID, "split_method": None, "slice_var_up": None,
              "optimize_ops": None, "params_grads": None,
              **{p.name: p.default for p in
@@ -308,7 +308,7 @@ class DistributeTranspiler:
         endpoints = self._known().endpoints
         if wait_port and self.config.wait_port and not self._waited:
             _fluid.wait_ports(endpoints)
-            self._waited = True  # scripts may ask for every step
+            self._waited = True  # scripts may call this in every step
         return self.origin_program
 
     def get_pserver_program(self, endpoint):

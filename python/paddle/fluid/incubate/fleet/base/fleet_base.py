@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every fleet has: who is who, and how work is dealt."""
+"""What every fleet has: who is who, and how work is divided."""
 from .... import executor as _executor
 from ....core import CPUPlace
 from .role_maker import RoleMakerBase, UserDefinedRoleMaker
