@@ -20,6 +20,7 @@ static int run_agent(int n, char **arg)
 
 const fl_cmd fl_cmd_agent = {
     .name = "agent",
+    .group = FL_CMD_INNER,
     .help = "run processes of this host for paddle launch --hosts, which "
             "starts it by ssh",
     .run = run_agent,

@@ -78,6 +78,7 @@ static int run_ckpt(int n, char **arg)
 
 const fl_cmd fl_cmd_digest = {
     .name = "digest",
+    .group = FL_CMD_FILES,
     .args = "DIR...",
     .help = "print a SHA-256 of a saved folder, equal for equal models",
     .run = run_digest,
@@ -85,8 +86,11 @@ const fl_cmd fl_cmd_digest = {
 
 const fl_cmd fl_cmd_ckpt = {
     .name = "ckpt",
+    .group = FL_CMD_FILES,
     .args = "ls DIR...|verify DIR...|diff DIR DIR",
     .help = "list checkpoints, look for damage in saved folders, or compare "
             "two of them",
+    .examples = "paddle ckpt verify model\n"
+                "paddle ckpt diff model-1 model-2\n",
     .run = run_ckpt,
 };

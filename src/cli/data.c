@@ -157,6 +157,7 @@ static int run_data(int n, char **arg)
 
 const fl_cmd fl_cmd_data = {
     .name = "data",
+    .group = FL_CMD_FILES,
     .args = "check FILE...",
     .help = "check files of examples and show their first bad lines",
     .opts = opts,

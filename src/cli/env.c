@@ -32,6 +32,7 @@ static int run_env(int n, char **arg)
 
 const fl_cmd fl_cmd_env = {
     .name = "env",
+    .group = FL_CMD_WATCH,
     .help =
         "show what this process is in a job and which variable or flag says so",
     .opts = opts,

@@ -35,33 +35,78 @@ static void print_roff(const char *text)
 
 static void print_man_flag(const fl_opt *o)
 {
+    char text[FL_CLI_LONGEST];
+    fl_cli_write_flag(o, text);
     fputs(".TP\n.B ", stdout);
     print_roff(o->name[1] ? "--" : "-");
     print_roff(o->name);
     fputs(o->type == FL_OPT_FLAG ? "\n" : " \\fIVALUE\\fR\n", stdout);
-    print_roff(o->help);
+    print_roff(text);
     putchar('\n');
 }
 
-void fl_cli_print_man(void)
+/* Lines as they are. */
+static void print_man_lines(const char *text)
 {
+    puts(".nf");
+    while (*text) {
+        const int n = (int)strcspn(text, "\n");
+        char line[256];
+        snprintf(line, sizeof line, "%.*s", n, text);
+        print_roff(line);
+        putchar('\n');
+        text += n + 1;
+    }
+    puts(".fi");
+}
+
+static void print_man_flags(const fl_cmd *c)
+{
+    for (const fl_opt *o = c->opts; o && o->name; o++)
+        print_man_flag(o);
+}
+
+static void print_man_command(const fl_cmd *c)
+{
+    printf(".TH paddle\\-%s 1 \"\" \"Fluid %s\" \"User Commands\"\n", c->name,
+           fl_version());
+    printf(".SH NAME\npaddle\\-%s \\- ", c->name);
+    print_roff(c->help);
+    printf("\n.SH SYNOPSIS\n.B paddle %s\n%s", c->name,
+           c->opts ? "[\\fIFLAGS\\fR] " : "");
+    print_roff(c->args ? c->args : "");
+    puts(c->opts ? "\n.SH FLAGS" : "");
+    print_man_flags(c);
+    if (c->examples) {
+        puts(".SH EXAMPLES");
+        print_man_lines(c->examples);
+    }
+    puts(".SH SEE ALSO\n.BR paddle (1)");
+}
+
+void fl_cli_print_man(const fl_cmd *c)
+{
+    if (c) {
+        print_man_command(c);
+        return;
+    }
     printf(".TH PADDLE 1 \"\" \"Fluid %s\" \"User Commands\"\n", fl_version());
     puts(".SH NAME\npaddle \\- train models on one machine or on many");
     puts(".SH SYNOPSIS\n.B paddle\n.I COMMAND\n[\\fIFLAGS\\fR] "
          "[\\fIARGUMENTS\\fR]");
     puts(".SH COMMANDS");
     for (int i = 0; fl_cmds[i]; i++) {
-        const fl_cmd *c = fl_cmds[i];
+        c = fl_cmds[i];
         printf(".SS paddle %s ", c->name);
         print_roff(c->args ? c->args : "");
         putchar('\n');
         print_roff(c->help);
         putchar('\n');
-        for (const fl_opt *o = c->opts; o && o->name; o++)
-            print_man_flag(o);
+        print_man_flags(c);
     }
     puts(".SH NOTES\nA flag may be written with dashes or underscores, and "
-         "its value after a space or after =\\&.");
+         "its value after a space or after =\\&. Each command has a page of "
+         "its own: paddle\\-launch(1).");
 }
 
 /* --- completion --- */

@@ -4,7 +4,10 @@
 
 #include <string.h>
 
-static fl_launch_opts job = {.servers = 2, .trainers = 2, .log_dir = "logs"};
+static fl_launch_opts job = {.servers = 2,
+                             .trainers = 2,
+                             .log_dir = "logs",
+                             .max_restarts = FL_RESTARTS_DEFAULT};
 static const char *print_config, *mode = "pserver", *hostfile;
 
 static const fl_opt opts[] = {
@@ -21,7 +24,8 @@ static const fl_opt opts[] = {
     {"servers", FL_OPT_STR, &job.endpoints, "same as --endpoints"},
     {"start_port", FL_OPT_INT, &job.start_port,
      "first server port; the next servers use the ports after it (default: "
-     "6170, or the next free ports); with --mode collective of trainers"},
+     "6170, or the next free ports); with --mode collective: first trainer "
+     "port"},
     {"started_port", FL_OPT_INT, &job.start_port, "same as --start_port"},
     {"cluster_node_ips", FL_OPT_STR, &job.cluster_node_ips,
      "all hosts of the job: host,host (default: 127.0.0.1)"},
@@ -40,35 +44,52 @@ static const fl_opt opts[] = {
      "with --hosts: folder that is sent to each host as its workspace"},
     {"job_root", FL_OPT_STR, &job.workspace_root,
      "with --job_dispatch_package and no --job_workspace: folder on each host "
-     "for the new workspace, JOB and the time (default: the home folder)"},
+     "in which a workspace is made, named JOB and the time (default: the home "
+     "folder)"},
     {"export", FL_OPT_STR, &job.exported,
-     "with --hosts: variables of this process that all processes get: "
-     "NAME,NAME; FLUID_, PADDLE_, FLAGS_, GLOG_, OMP_ and PYTHON ones always "
-     "are"},
+     "with --hosts: environment variables to pass to all processes: NAME,NAME; "
+     "variables that begin with FLUID_, PADDLE_, FLAGS_, GLOG_, OMP_ or PYTHON "
+     "are always passed"},
     {"mpi", FL_OPT_FLAG, &job.mpi,
-     "mpirun has started this launcher on each host: they agree on one job"},
+     "for a launcher that mpirun started on each host: all of them start one "
+     "job"},
+    {"slurm", FL_OPT_FLAG, &job.slurm,
+     "start the job by srun on all hosts of this Slurm job; the flags for "
+     "--hosts apply"},
+    {"pod", FL_OPT_FLAG, &job.pod,
+     "run the process of this Kubernetes pod, whose name tells which; needs "
+     "--server_num and --worker_num of the job (paddle k8s writes this flag)"},
     {"insecure", FL_OPT_FLAG, &job.insecure,
      "with --hosts or --mpi: do not encrypt what hosts send to each other"},
     {"ssh", FL_OPT_STR, &job.ssh,
-     "with --hosts: the ssh command and its flags (default: ssh)"},
+     "with --hosts: the ssh command and its flags (default: ssh); with "
+     "--slurm: the srun command (default: srun)"},
     {"remote_paddle", FL_OPT_STR, &job.remote_paddle,
-     "with --hosts: the paddle command on the hosts (default: where it is "
-     "here, or in their PATH)"},
+     "with --hosts: the paddle command on the hosts (default: the path of this "
+     "one, or else the one in their PATH)"},
     {"log_dir", FL_OPT_STR, &job.log_dir,
      "folder of the logs, serverlog.N and workerlog.N"},
     {"max_restarts", FL_OPT_INT, &job.max_restarts,
      "how often a trainer that fails, or a server that is killed and keeps "
-     "its state, is started again within a minute; with --mode collective: "
-     "how often all trainers are started again"},
+     "its state, is started again within a minute (default: 3, but a trainer "
+     "that ends by itself, as after an exception, is not started again; 0: "
+     "nobody is); with --mode collective: how often all trainers are started "
+     "again (default: 0)"},
+    {"durability", FL_OPT_STR, &job.durability,
+     "what survives the end of server processes: memory (nothing), process "
+     "(everything: servers that are started again continue), auto (process if "
+     "there is room, else memory) or host (everything, also if the host is "
+     "lost) (default: FLUID_DURABILITY, or else auto; with --max_restarts 0: "
+     "memory)"},
     {"selected_gpus", FL_OPT_STR, &job.gpus,
-     "with --mode collective: a trainer for each of these numbers, which it "
-     "finds in FLAGS_selected_gpus"},
+     "with --mode collective: start a trainer for each of these numbers and "
+     "set its FLAGS_selected_gpus"},
     {"python", FL_OPT_STR, &job.python,
      "Python that runs a .py script (default: $PADDLE_PYTHON, or python3)"},
     {"print_config", FL_OPT_STR, &print_config,
      "accepted for old scripts; the configuration is always printed"},
     {"dry_run", FL_OPT_FLAG, &job.dry_run,
-     "print the variables of each process, and start nothing"},
+     "print what would run where, with every variable, and start nothing"},
     {"quiet", FL_OPT_FLAG, &job.quiet, "do not show the output of trainer 0"},
     {0},
 };
@@ -78,8 +99,8 @@ static int run_launch(int n, char **arg)
     int code = FL_EXIT_FAILED;
     if (!n)
         return fl_cli_fail(FL_EXIT_USAGE, false,
-                           "launch: what to run is missing; see paddle help "
-                           "launch");
+                           "launch: name the script or program to run; see "
+                           "paddle help launch");
     job.collective = !strcmp(mode, "collective");
     if (!job.collective && strcmp(mode, "pserver"))
         return fl_cli_fail(FL_EXIT_USAGE, false,
@@ -101,8 +122,24 @@ static int run_launch(int n, char **arg)
 
 const fl_cmd fl_cmd_launch = {
     .name = "launch",
+    .group = FL_CMD_RUN,
     .args = "SCRIPT.py|PROGRAM [ARGUMENT...]",
     .help = "start the processes of a job, on this host or on many",
+    .examples =
+        "paddle launch train.py\n"
+        "    2 servers and 2 trainers on this host\n"
+        "paddle launch --mode collective --worker_num 4 train.py\n"
+        "    4 trainers without servers\n"
+        "paddle launch --hosts node1,node2 --server_num 1 --worker_num 2 "
+        "train.py\n"
+        "    the same folder on two hosts, reached by ssh\n"
+        "paddle launch --hostfile conf.py --job_dispatch_package . train.py\n"
+        "    send this folder to each host of a file first\n"
+        "mpirun -hostfile machines -n 3 paddle launch --mpi train.py\n"
+        "srun --nodes 3 paddle launch --slurm train.py\n"
+        "    the hosts of mpirun, of Slurm\n"
+        "paddle launch --dry_run --hosts node1,node2 train.py\n"
+        "    what would run where, with every variable\n",
     .opts = opts,
     .own_flags = true,
     .run = run_launch,

@@ -204,8 +204,8 @@ int main(int argc, char **argv)
 }
 
 const fl_cmd *const fl_cmds[] = {
-    &fl_cmd_agent, &fl_cmd_ckpt, &fl_cmd_data,   &fl_cmd_digest,
-    &fl_cmd_env,   &fl_cmd_help, &fl_cmd_launch, &fl_cmd_pserver,
-    &fl_cmd_read,  &fl_cmd_show, &fl_cmd_state,  &fl_cmd_version,
-    &fl_cmd_why,   NULL,
+    &fl_cmd_agent,   &fl_cmd_ckpt,    &fl_cmd_data,   &fl_cmd_digest,
+    &fl_cmd_env,     &fl_cmd_help,    &fl_cmd_k8s,    &fl_cmd_launch,
+    &fl_cmd_pserver, &fl_cmd_read,    &fl_cmd_resume, &fl_cmd_show,
+    &fl_cmd_state,   &fl_cmd_version, &fl_cmd_why,    NULL,
 };

@@ -29,6 +29,7 @@ static int run_read(int n, char **arg)
 
 const fl_cmd fl_cmd_read = {
     .name = "read",
+    .group = FL_CMD_FILES,
     .args = "criteo <IN >OUT",
     .help =
         "convert raw Criteo lines to lines of slots, as criteo_reader.py does",

@@ -43,8 +43,11 @@ static int run_show(int n, char **arg)
 
 const fl_cmd fl_cmd_show = {
     .name = "show",
+    .group = FL_CMD_FILES,
     .args = "FILE|DIR...",
     .help = "print a saved program or tensor, or list and check a saved folder",
+    .examples = "paddle show model/__model__\n"
+                "paddle show model\n",
     .opts = opts,
     .run = run_show,
 };

@@ -32,7 +32,9 @@ static int run_state(int n, char **arg)
 
 const fl_cmd fl_cmd_state = {
     .name = "state",
+    .group = FL_CMD_WATCH,
     .args = "ls|rm DIR...",
-    .help = "list what servers have kept (FLUID_DURABILITY), or discard it",
+    .help = "list or remove the states and journals that servers have kept "
+            "(FLUID_DURABILITY)",
     .run = run_state,
 };

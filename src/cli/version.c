@@ -35,6 +35,7 @@ static int run_version(int n, char **arg)
 
 const fl_cmd fl_cmd_version = {
     .name = "version",
+    .group = FL_CMD_ABOUT,
     .help = "show the version and what it was built with",
     .run = run_version,
 };

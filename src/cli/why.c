@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paddle why - who waits for whom at a server that runs. */
+/* paddle why - which processes wait for which, as running servers see it. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -24,7 +24,11 @@ static int run_why(int n, char **arg)
 
 const fl_cmd fl_cmd_why = {
     .name = "why",
+    .group = FL_CMD_WATCH,
     .args = "HOST:PORT ...",
-    .help = "show who waits for whom at a running parameter server",
+    .help = "show which processes of a job wait for which, as running servers "
+            "see it",
+    .examples = "paddle why 127.0.0.1:6170 127.0.0.1:6171\n"
+                "    the servers of a job that seems to hang\n",
     .run = run_why,
 };

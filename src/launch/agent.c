@@ -18,6 +18,7 @@
  *     arg 0, env 0 one each, for the next process
  *     start i      "server 0"                process i, first of the servers
  *                                 log i      bytes
+ *                                 steps i    how many it has done
  *                                 end i      code, signal
  *     signal i     number
  *     alive 0                     alive 0
@@ -30,6 +31,7 @@
 #include "base/clock.h"
 #include "base/disk.h"
 #include "base/flag.h"
+#include "base/progress.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -42,21 +44,25 @@
 #include <unistd.h>
 
 enum {
-    SLICE = 50,      /* ms between two looks at processes and logs */
-    BEAT = 2,        /* s between two signs of life */
-    SILENCE = 60,    /* s without one: the launcher is gone */
+    SLICE = 50,      /* ms between two checks of processes and logs */
+    BEAT = 2,        /* s between two heartbeats */
+    SILENCE = 60,    /* s without a heartbeat after which the launcher is
+                        considered dead */
     GRACE = 3,       /* s between SIGTERM and SIGKILL */
-    QUEUE = 1 << 20, /* bytes that may wait to be sent */
+    QUEUE = 1 << 20, /* bytes that may be queued for sending */
 };
 
 typedef struct agent {
     fl_launch l; /* its processes, ports and guard */
     fl_launch_opts opts;
     fl_channel channel;
-    FL_VEC(char *) argv, env; /* of the next process */
+    FL_VEC(char *) argv, env; /* for the next process */
     int tar;                  /* pipe to tar, or -1 */
     pid_t tar_pid;
     int64_t heard, told; /* ns */
+    int number;          /* number of this host in the job */
+    fl_file *lock; /* lock file of the logs in the workspace; NULL: none */
+    bool shared;   /* other hosts have the same workspace, as on NFS */
 } agent;
 
 static int64_t now_ns(void)
@@ -149,17 +155,19 @@ static fl_err on_need(agent *a, const fl_notice *r)
 
 static fl_err on_node(agent *a, const fl_notice *r)
 {
+    a->number = atoi(r->body);
     return fl_disk_write(fl_disk_real(), "nodefile", r->body, r->size, false);
 }
 
 /* --- ports --- */
 
-/* Would other hosts reach themselves by this name? */
+/* Whether the name is a loopback address, by which another host would reach
+ * itself. */
 static bool is_loopback(const char *host)
 {
     const struct addrinfo like = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found;
-    bool loop = true; /* a name that this host does not know is no better */
+    bool loop = true; /* an unknown name is treated like a loopback address */
     if (getaddrinfo(host, NULL, &like, &found))
         return true;
     const void *at = found->ai_addr;
@@ -173,16 +181,18 @@ static bool is_loopback(const char *host)
     return loop;
 }
 
-/* The name by which the launcher knows this host, or, where that is of no use
- * to other hosts, the address at which the launcher has reached it. */
+/* The address of this host for other hosts: the name that the launcher uses,
+ * unless that is a loopback address; else the address at which ssh has reached
+ * this host; else the first address that is not loopback. */
 static const char *own_address(agent *a, const char *name)
 {
     const char *ssh = fl_flag_text("SSH_CONNECTION"); /* "from port to port" */
-    char to[64];
-    if (!is_loopback(name) || !ssh || sscanf(ssh, "%*s %*s %63s", to) != 1 ||
-        is_loopback(to))
+    char to[FL_LAUNCH_ADDRESS];
+    if (!is_loopback(name))
         return fl_arena_strdup(a->l.arena, name);
-    return fl_arena_strdup(a->l.arena, to);
+    if (!ssh || sscanf(ssh, "%*s %*s %63s", to) != 1 || is_loopback(to))
+        fl_launch_own_address(to);
+    return fl_arena_strdup(a->l.arena, is_loopback(to) ? name : to);
 }
 
 static fl_err on_hold(agent *a, const fl_notice *r)
@@ -243,12 +253,25 @@ static fl_proc *find_process(agent *a, int64_t number)
     return NULL;
 }
 
+/* Check whether the agent of another host has its logs in the same folder. */
+static fl_err claim_logs(agent *a)
+{
+    if (a->lock || a->shared)
+        return FL_OK;
+    const fl_disk *d = fl_disk_real();
+    const fl_err err = d->lock(d, "log/lock", 0, &a->lock);
+    a->shared = err == FL_ETIMEOUT;
+    return a->shared ? FL_OK : err;
+}
+
 /* Logs have the names of Paddle's documents: those of the first server and
  * trainer of a host as they stand there. glog's names are links. */
 static const char *make_log_names(agent *a, bool server, int place)
 {
-    char number[16] = "";
-    if (place)
+    char number[32] = "";
+    if (a->shared)
+        snprintf(number, sizeof number, ".host%d.%d", a->number, place);
+    else if (place)
         snprintf(number, sizeof number, ".%d", place);
     const char *name = fl_arena_printf(a->l.arena, "%s%s.log",
                                        server ? "server" : "train", number);
@@ -260,7 +283,7 @@ static const char *make_log_names(agent *a, bool server, int place)
     return fl_arena_printf(a->l.arena, "log/%s", name);
 }
 
-/* All that the notices before said, as a list that NULL ends. */
+/* The values of the preceding notices, as a list that ends with NULL. */
 static char **take_words(agent *a, char **at, int64_t n)
 {
     char **words = fl_arena_alloc(a->l.arena, (size_t)(n + 1) * sizeof *words);
@@ -277,8 +300,9 @@ static fl_err on_start(agent *a, const fl_notice *r)
     if (sscanf(r->body, "%15s %d", kind, &place) != 2 || !a->argv.n)
         return fl_fail(FL_EPROTO, "process \"%s\" cannot be started", r->body);
     FL_TRY(fl_disk_real()->mkdirs(fl_disk_real(), "log"));
+    FL_TRY(claim_logs(a));
     const bool server = !strcmp(kind, "server");
-    if (p) /* it is started again, and its log goes on */
+    if (p) /* it is started again and continues its log */
         a->l.restarts++;
     else
         fl_push(&a->l.procs,
@@ -290,6 +314,7 @@ static fl_err on_start(agent *a, const fl_notice *r)
                    .server = server,
                    .log = p->log,
                    .shown = p->shown,
+                   .progress = p->progress,
                    .ended = true};
     p->argv = take_words(a, a->argv.at, a->argv.n);
     p->env = fl_launch_env_of(&a->l, take_words(a, a->env.at, a->env.n));
@@ -341,7 +366,8 @@ static fl_err handle_notice(agent *a, const fl_notice *r)
                    r->kind);
 }
 
-/* New bytes of its log; true: all that is there was sent. */
+/* Send new bytes of the log of a process. Returns true if all of them were
+ * sent. */
 static bool send_log(agent *a, fl_proc *p)
 {
     char buf[FL_CHANNEL_CHUNK];
@@ -357,23 +383,37 @@ static bool send_log(agent *a, fl_proc *p)
     return fl_channel_left(&a->channel) < QUEUE;
 }
 
+/* Send a heartbeat with the progress of the processes. */
+static void report_steps(agent *a)
+{
+    char steps[32];
+    for (int64_t i = 0; i < a->l.procs.n; i++) {
+        const fl_proc *p = &a->l.procs.at[i];
+        if (p->reported || !p->progress)
+            continue;
+        snprintf(steps, sizeof steps, "%lld",
+                 (long long)fl_count_get(p->progress));
+        fl_channel_text(&a->channel, "steps", p->id, steps);
+    }
+    fl_channel_text(&a->channel, "alive", 0, "");
+    a->told = now_ns();
+}
+
 static void report(agent *a)
 {
     char signal[16];
     fl_proc_reap(&a->l);
     for (int64_t i = 0; i < a->l.procs.n; i++) {
         fl_proc *p = &a->l.procs.at[i];
-        const bool ended = p->ended; /* before its log is read to its end */
+        const bool ended = p->ended; /* read before the rest of its log */
         if (p->reported || !send_log(a, p) || !ended)
             continue;
         snprintf(signal, sizeof signal, "%d %d", p->code, p->signal);
         fl_channel_text(&a->channel, "end", p->id, signal);
         p->reported = true;
     }
-    if (now_ns() > a->told + BEAT * FL_SEC) {
-        fl_channel_text(&a->channel, "alive", 0, "");
-        a->told = now_ns();
-    }
+    if (now_ns() > a->told + BEAT * FL_SEC)
+        report_steps(a);
 }
 
 static fl_err handle_all(agent *a)
@@ -390,7 +430,7 @@ static fl_err handle_all(agent *a)
     return FL_OK;
 }
 
-/* Until the launcher goes; FL_OK: as it should. */
+/* Serve the launcher until it closes the channel, which is FL_OK. */
 static fl_err serve(agent *a)
 {
     fl_err closed = FL_OK;
@@ -406,7 +446,7 @@ static fl_err serve(agent *a)
     return FL_OK;
 }
 
-/* The sentence is for the launcher, if it still hears. */
+/* Send the error message to the launcher, if it still reads. */
 static void say_failure(agent *a)
 {
     const int64_t until = now_ns() + GRACE * FL_SEC;
@@ -445,9 +485,12 @@ static void free_agent(agent *a)
         close(a->l.held.at[i].fd);
     fl_vec_fini(&a->l.held);
     fl_vec_fini(&a->l.endpoints);
+    for (int64_t i = 0; i < a->l.procs.n; i++)
+        fl_progress_free(a->l.procs.at[i].progress);
     fl_vec_fini(&a->l.procs);
     fl_vec_fini(&a->argv);
     fl_vec_fini(&a->env);
+    fl_disk_real()->unlock(a->lock);
     fl_channel_fini(&a->channel);
     fl_arena_free(a->l.arena);
 }
@@ -467,7 +510,7 @@ fl_err fl_launch_agent(int in, int out)
                                (long long)a.l.began);
     fl_channel_init(&a.channel, in, out);
     fl_channel_text(&a.channel, "hello", 1, fl_version());
-    sigaction(SIGPIPE, &ignore, &was); /* a launcher that is gone, or tar */
+    sigaction(SIGPIPE, &ignore, &was); /* launcher or tar may end */
     fl_err err = fl_guard_start(&a.l);
     if (!err)
         err = serve(&a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* channel.c - notices as bytes. */
+/* channel.c - encodes and decodes notices. */
 #include "launch/channel.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum {
-    HEAD = 64 /* bytes of a first line at most */
+    HEAD = 64 /* largest size of a first line in bytes */
 };
 
 void fl_channel_init(fl_channel *c, int in, int out)
@@ -77,7 +77,7 @@ static bool is_later(void)
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
-/* A pipe is written to, a socket without the signal of a closed end. */
+/* Write to a pipe, or send to a socket without SIGPIPE. */
 static ssize_t write_some(int fd, const char *bytes, size_t n)
 {
     const ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL);
@@ -94,7 +94,8 @@ static void send_queued(fl_channel *c)
         if (n < 0 && c->in != c->out)
             shut(&c->out);
         if (n < 0)
-            c->queued.n = c->sent; /* nobody will read them */
+            c->queued.n = c->sent; /* the other end has closed: nobody will read
+                                      the bytes */
         else
             c->sent += (size_t)n;
     }
@@ -102,7 +103,8 @@ static void send_queued(fl_channel *c)
         cut_front(&c->queued, &c->sent);
 }
 
-/* False: the other end has closed. A flood is left after a while. */
+/* Read what is there, up to a limit. Returns false if the other end has closed.
+ */
 static bool read_some(fl_channel *c)
 {
     char buf[FL_CHANNEL_CHUNK];
@@ -131,8 +133,8 @@ fl_err fl_channel_move(fl_channel *c, int ms)
     return FL_OK;
 }
 
-/* The first line at `at`; its length, 0 where it is not whole, -1 where it
- * cannot be one. */
+/* Parse the first line at `at`. Returns its length, 0 if it is incomplete, -1
+ * if it is not the first line of a notice. */
 static int read_head(const char *at, size_t n, fl_notice *r)
 {
     char line[HEAD], kind[FL_NOTICE_KIND], end;

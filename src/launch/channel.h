@@ -15,14 +15,14 @@
 
 enum {
     FL_NOTICE_KIND = 16,       /* bytes of a kind, with the NUL */
-    FL_NOTICE_BYTES = 1 << 20, /* of a body at most */
+    FL_NOTICE_BYTES = 1 << 20, /* largest size of a body */
     FL_CHANNEL_CHUNK = 1 << 16 /* bytes that are read at a time */
 };
 
 typedef struct fl_notice {
     char kind[FL_NOTICE_KIND];
     int64_t number;
-    const char *body; /* NUL-terminated; the channel's, until the next take */
+    const char *body; /* NUL-terminated; valid until the next call of take */
     size_t size;
 } fl_notice;
 
@@ -57,8 +57,8 @@ fl_err fl_channel_move(fl_channel *c, int ms) FL_MUST_CHECK;
 fl_err fl_channel_take(fl_channel *c, fl_notice *out,
                        bool *found) FL_MUST_CHECK;
 
-/* Drop what precedes the first notice of a kind, such as the greeting of a
- * login script. False: it has not come yet. */
+/* Drop what precedes the first notice of a kind, such as the output of a login
+ * script. Returns false if that notice has not come yet. */
 bool fl_channel_skip_to(fl_channel *c, const char *kind);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* channel_fuzz.c - any bytes from the other end of a channel. */
+/* channel_fuzz.c - reads any bytes as if they came from the other end of a
+ * channel. */
 #include "launch/channel.h"
 
 #include <stdlib.h>

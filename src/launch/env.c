@@ -13,8 +13,8 @@
 
 typedef FL_VEC(char *) env_list;
 
-/* Variables that go to other hosts as they are here: settings of Fluid and of
- * what it uses. --export names more of them. */
+/* Variables that are copied to other hosts: settings of Fluid and of the
+ * libraries that it uses. --export names more. */
 static const char *const exported[] = {"FLUID_", "FL_",   "FLAGS_", "PADDLE_",
                                        "GLOG_",  "GRPC_", "OMP_",   "PYTHON"};
 
@@ -22,7 +22,8 @@ static const char *const exported[] = {"FLUID_", "FL_",   "FLAGS_", "PADDLE_",
 static const char *const tls_names[FL_TLS_FILES] = {
     "FLUID_TLS_CERT", "FLUID_TLS_KEY", "FLUID_TLS_CA"};
 
-/* Variables that are set here, or would mislead: they are never inherited. */
+/* Variables that this file sets, or that would contradict those. They are never
+ * inherited. */
 static const char *const ours[] = {
     "TRAINING_ROLE",
     "PADDLE_TRAINING_ROLE",
@@ -49,6 +50,7 @@ static const char *const ours[] = {
     "PADDLE_INIT_NUM_GRADIENT_SERVERS",
     "PADDLE_INIT_PSERVERS",
     "PADDLE_INIT_PORT",
+    "PADDLE_CLUSTER_TRAIN",
     "FLAGS_selected_gpus",
     "FLUID_PORT_HELD",
     "FLUID_JOB_KEY_FD",
@@ -90,9 +92,13 @@ static bool is_exported(const fl_launch *l, const char *entry)
     return false;
 }
 
+/* Set a variable; an older value of it is removed. */
 static void set_variable(fl_launch *l, env_list *env, const char *name,
                          const char *value)
 {
+    for (int64_t i = env->n; i-- > 0;)
+        if (has_name(env->at[i], name, strlen(name)))
+            fl_remove(env, i);
     fl_push(env, fl_arena_printf(l->arena, "%s=%s", name, value));
 }
 
@@ -108,7 +114,7 @@ static char *number(fl_launch *l, int n)
     return fl_arena_printf(l->arena, "%d", n);
 }
 
-/* What to list of each endpoint: all of it, its host, or its port. */
+/* The part of each endpoint to list: all of it, its host, or its port. */
 typedef enum part_of {
     WHOLE,
     HOST,
@@ -172,17 +178,20 @@ static void set_served(fl_launch *l, env_list *env, const fl_proc *p)
 {
     set_all(l, env, number(l, l->opts->trainers * l->nodes),
             (const char *[]){"PADDLE_TRAINERS_NUM", "PADDLE_TRAINERS",
-                             "TRAINERS", NULL});
+                             "TRAINERS", "PADDLE_INIT_NUM_GRADIENT_SERVERS",
+                             NULL});
     set_all(l, env, joined(l, WHOLE),
             (const char *[]){"PADDLE_PSERVERS_IP_PORT_LIST",
                              "PADDLE_PSERVER_ENDPOINTS", "PSERVERS", NULL});
     set_all(l, env, joined(l, HOST),
             (const char *[]){"PADDLE_PSERVERS", "PADDLE_PSERVER_IPS", NULL});
+    set_variable(l, env, "PADDLE_CLUSTER_TRAIN", "True"); /* scripts of v2 */
     if (p->server) {
         set_own(l, env, p);
         set_variable(l, env, "PADDLE_PORT", part(l, p->endpoint, PORT));
     } else {
         set_ids(l, env, p);
+        set_variable(l, env, "PADDLE_INIT_TRAINER_ID", number(l, p->id));
         set_variable(l, env, "PADDLE_PORT", joined(l, PORT));
     }
 }
@@ -229,15 +238,19 @@ char **fl_launch_env(fl_launch *l, const fl_proc *p)
         set_variable(
             l, &env, tls_names[i],
             fl_arena_printf(l->arena, "/proc/self/fd/%d", FL_TLS_FD + i));
-    if (!fl_flag_text("FLUID_REJOIN")) /* how long others wait for it */
+    if (!fl_flag_text("FLUID_REJOIN")) /* s that others wait for it */
         set_variable(l, &env, "FLUID_REJOIN",
                      l->opts->max_restarts ? "60" : "0");
+    if (!fl_flag_text("FLUID_REJOIN_FAILED") && l->killed_only)
+        set_variable(l, &env, "FLUID_REJOIN_FAILED", "0");
+    if (!l->opts->collective)
+        set_variable(l, &env, "FLUID_DURABILITY", fl_launch_level(l));
     if (l->restarts + p->restarts)
         set_variable(l, &env, "FLUID_RESTARTS",
                      number(l, l->restarts + p->restarts));
     set_variable(l, &env, "FLUID_LAUNCHED",
                  "1"); /* at Ctrl-C trainers save, then leave */
-    if (!p->host)      /* an agent has a mark of its own */
+    if (!p->host)      /* an agent has its own FLUID_JOB */
         set_variable(l, &env, "FLUID_JOB", l->mark);
     return take_list(l, &env);
 }
@@ -262,7 +275,8 @@ void fl_launch_show_env(fl_launch *l)
                 p->host ? " on host " : "", p->host ? p->host->name : "",
                 p->log);
         for (char **e = fl_launch_env(l, p); *e; e++)
-            if (p->host || is_ours(*e)) /* the others are this process's own */
+            if (p->host || is_ours(*e)) /* all other variables are inherited
+                                           from this process */
                 fprintf(stderr, "    %s\n", *e);
     }
 }

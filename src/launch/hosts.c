@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hosts.c - the processes of a job on other hosts.
  *
- * For each host an ssh runs `paddle agent` there (agent.c has the notices that
- * pass between us). What an agent reports becomes the state of our fl_procs, so
- * that launch.c judges a job of many hosts as one of a single host. Logs come
- * here as well: into the files of --log_dir, and line by line to stderr.
+ * For each host an ssh, or an srun of Slurm, runs `paddle agent` there (agent.c
+ * has the notices that pass between us). What an agent reports becomes the
+ * state of our fl_procs, so that launch.c judges a job of many hosts as one of
+ * a single host. Logs come here as well: into the files of --log_dir, and line
+ * by line to stderr.
  *
  *     called --hello--> asked --ports--> ready
  *        |                |                |
- *        +----------------+--> refused     +--> lost
+ *        +----------------+--> refused     +--> lost --> called
+ *
+ * A host that was ready and is lost is called again while processes may be
+ * started again: it must give the same ports, since all others know them.
  *
  * Easy to get wrong: ssh must not hear the Ctrl-C of the terminal, or the
  * agents would go before their processes could leave. */
@@ -35,19 +39,24 @@
 enum {
     MOST_HOSTS = 1000,
     HELLO = 30,   /* s in which an agent must answer */
-    PATIENCE = 5, /* s between two lines about what we wait for */
-    BEAT = 2,     /* s between two signs of life */
-    SILENCE = 15, /* s without one: the host is lost */
+    PATIENCE = 5, /* s between two messages about silent hosts */
+    BEAT = 2,     /* s between two heartbeats */
+    SILENCE = 15, /* s without a heartbeat after which the host is lost */
+    REJOIN = 60,  /* s that a lost host may take to come back */
+    RECALL = 2,   /* s between two attempts to reach a lost host */
     END = 8,      /* s for agents to end their processes and themselves */
     SLICE = 20,   /* ms */
-    SAID = 2000,  /* bytes of what ssh says that are kept */
+    SAID = 2000,  /* bytes of the output of ssh that are kept */
     LINE = 4000,  /* bytes of a line that are shown */
+    VIEW = 60,    /* s between two views of all processes */
+    GLANCE = 100, /* bytes of the last log line of each process in that view */
+    SHOWN = 10,   /* unusable hosts that are named at most */
     HOSTFILE = 1 << 20,
     CERTIFICATE_DAYS = 3650, /* longer than any job */
     QUEUE = 1 << 18,         /* bytes of the package that wait to be sent */
     FIRST_PORT = 6170,       /* of a dry run */
-    LOST_CODE = 255,         /* what ssh says of a connection that broke */
-    NOT_FOUND = 127          /* what a shell says of a missing command */
+    LOST_CODE = 255,         /* exit code of ssh if the connection broke */
+    NOT_FOUND = 127          /* exit code of a shell if a command is missing */
 };
 
 #define NO_PADDLE                                                              \
@@ -97,18 +106,22 @@ static fl_err add_host(fl_launch *l, const char *name)
 fl_err fl_hosts_find(fl_launch *l)
 {
     const fl_launch_opts *o = l->opts;
-    if (!o->hosts)
+    const char *hosts = o->hosts;
+    if (o->slurm)
+        FL_TRY(fl_slurm_hosts(l, &hosts, &l->passive));
+    if (!hosts)
         return FL_OK;
     if (o->cluster_node_ips || (o->endpoints && *o->endpoints))
         return fl_fail(FL_EINVAL,
-                       "launch: --hosts starts all processes of the job by "
-                       "ssh; --%s is for jobs that are started on each host",
+                       "launch: --%s starts all processes of the job; --%s is "
+                       "for jobs that are started on each host",
+                       o->slurm ? "slurm" : "hosts",
                        o->cluster_node_ips ? "cluster_node_ips" : "endpoints");
-    char *rest = fl_arena_strdup(l->arena, o->hosts);
+    char *rest = fl_arena_strdup(l->arena, hosts);
     for (char *name; (name = strtok_r(rest, ", \t\n", &rest));)
         FL_TRY(add_host(l, name));
     if (!l->hosts.n)
-        return fl_fail(FL_EINVAL, "launch: --hosts \"%s\" names nobody",
+        return fl_fail(FL_EINVAL, "launch: --hosts \"%s\" names no host",
                        o->hosts);
     l->nodes = (int)l->hosts.n;
     return FL_OK;
@@ -217,32 +230,64 @@ static const char *remote_command(fl_launch *l)
                            quoted(l, self));
 }
 
-char **fl_host_command(fl_launch *l, const fl_host *h)
+typedef FL_VEC(char *) word_list;
+
+static void add_words(word_list *words, const char *const *more)
 {
-    /* The user's own flags come first: ssh keeps the first value it sees. */
-    static const char *const flags[] = {"-T",
-                                        "-x",
-                                        "-a",
-                                        "-oBatchMode=yes",
-                                        "-oConnectTimeout=10",
-                                        "-oServerAliveInterval=5",
-                                        "-oControlPath=none"};
-    FL_VEC(char *) words = {0};
-    char *rest = fl_arena_strdup(l->arena, l->opts->ssh ? l->opts->ssh : "ssh");
-    for (char *word; (word = strtok_r(rest, " ", &rest));)
-        fl_push(&words, word);
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        fl_push(&words, (char *)flags[i]);
+    for (; *more; more++)
+        fl_push(words, (char *)*more);
+}
+
+/* The rest of the command after "srun". The steps of a job share its CPUs. */
+static void add_srun(fl_launch *l, const fl_host *h, word_list *words)
+{
+    add_words(words, (const char *[]){"--overlap", "--nodes=1", "--ntasks=1",
+                                      "--quiet", "--unbuffered", "--mpi=none",
+                                      "--cpu-bind=none", "--mem=0", NULL});
+    add_words(words, (const char *[]){
+                         fl_arena_printf(l->arena, "--nodelist=%s", h->host),
+                         "sh", "-c", remote_command(l), NULL});
+}
+
+/* The rest of the command after "ssh" and the user's own flags: ssh keeps the
+ * first value that it sees. */
+static void add_ssh(fl_launch *l, const fl_host *h, word_list *words)
+{
+    add_words(words,
+              (const char *[]){"-T", "-x", "-a", "-oBatchMode=yes",
+                               "-oConnectTimeout=10", "-oServerAliveInterval=5",
+                               "-oControlPath=none", NULL});
     const char *at = strrchr(h->name, '@'), *colon = strrchr(h->name, ':');
     const char *user =
         at ? fl_arena_printf(l->arena, "%.*s@", (int)(at - h->name), h->name)
            : "";
-    if (colon && (!strchr(h->name, ']') || colon[-1] == ']')) {
-        fl_push(&words, "-p");
-        fl_push(&words, fl_arena_strdup(l->arena, colon + 1));
-    }
-    fl_push(&words, fl_arena_printf(l->arena, "%s%s", user, h->host));
-    fl_push(&words, (char *)remote_command(l));
+    if (colon && (!strchr(h->name, ']') || colon[-1] == ']'))
+        add_words(words, (const char *[]){
+                             "-p", fl_arena_strdup(l->arena, colon + 1), NULL});
+    add_words(words,
+              (const char *[]){fl_arena_printf(l->arena, "%s%s", user, h->host),
+                               remote_command(l), NULL});
+}
+
+/* The command by which a user can test a host. */
+static const char *way_to(const fl_launch *l)
+{
+    return l->opts->slurm ? "srun -w" : "ssh";
+}
+
+char **fl_host_command(fl_launch *l, const fl_host *h)
+{
+    word_list words = {0};
+    const char *start = l->opts->ssh     ? l->opts->ssh
+                        : l->opts->slurm ? "srun"
+                                         : "ssh";
+    char *rest = fl_arena_strdup(l->arena, start);
+    for (char *word; (word = strtok_r(rest, " ", &rest));)
+        fl_push(&words, word);
+    if (l->opts->slurm)
+        add_srun(l, h, &words);
+    else
+        add_ssh(l, h, &words);
     fl_push(&words, NULL);
     char **out =
         fl_arena_dup(l->arena, words.at, (size_t)words.n * sizeof *words.at);
@@ -279,15 +324,14 @@ static fl_err start_ssh(fl_launch *l, fl_host *h)
     h->heard = now_ns();
     if (why) {
         h->pid = 0;
-        return fl_fail(FL_EIO,
-                       "launch: %s cannot be started: %s; --hosts "
-                       "needs an ssh client",
-                       argv[0], strerror(why));
+        return fl_fail(
+            FL_EIO, "launch: %s cannot be started: %s; --%s needs it", argv[0],
+            strerror(why), l->opts->slurm ? "slurm" : "hosts");
     }
     return FL_OK;
 }
 
-/* Keep the end of what ssh says. */
+/* Keep the end of the output of ssh. */
 static void read_errors(fl_host *h)
 {
     char buf[1024];
@@ -301,7 +345,7 @@ static void read_errors(fl_host *h)
     }
 }
 
-/* The last line that it said, without what ends it. */
+/* The last line of the output of ssh, without its line end. */
 static const char *last_line(fl_launch *l, const fl_host *h)
 {
     const char *at = h->said.at ? h->said.at : "";
@@ -313,7 +357,7 @@ static const char *last_line(fl_launch *l, const fl_host *h)
     return fl_arena_printf(l->arena, "%.*s", (int)(end - from), at + from);
 }
 
-/* What to do about what ssh says. %s is the host. */
+/* Advice for an error message of ssh; NULL: there is none. %s is the host. */
 static const char *advice(const char *said)
 {
     static const struct {
@@ -333,7 +377,7 @@ static const char *advice(const char *said)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strstr(said, all[i].said))
             return all[i].advice;
-    return "try it by hand: ssh %s paddle version";
+    return NULL;
 }
 
 /* --- a host that cannot be used, or no longer --- */
@@ -352,7 +396,7 @@ static void end_channel(fl_host *h)
     h->pid = 0;
 }
 
-/* Its processes are out of reach. */
+/* Mark the processes of a host as unreachable. */
 static void lose_processes(fl_launch *l, fl_host *h)
 {
     for (int64_t i = 0; i < l->procs.n; i++) {
@@ -364,20 +408,44 @@ static void lose_processes(fl_launch *l, fl_host *h)
     }
 }
 
+/* Seconds that a lost host may take to come back. */
+static int rejoin_limit(void)
+{
+    const char *set = fl_flag_text("FLUID_REJOIN");
+    return set ? atoi(set) : REJOIN;
+}
+
+static bool may_rejoin(const fl_launch *l)
+{
+    return l->opts->max_restarts && !l->opts->collective && !l->asks &&
+           !l->stop_at && rejoin_limit();
+}
+
+static void lose_host(fl_launch *l, fl_host *h)
+{
+    h->state = FL_HOST_LOST;
+    fprintf(stderr, "launch: host %s is lost: %s", h->name, h->why);
+    if (may_rejoin(l)) {
+        h->lost_at = now_ns();
+        fprintf(stderr, "; it is called again for %d s", rejoin_limit());
+    }
+    fputc('\n', stderr);
+    lose_processes(l, h);
+}
+
 static void give_up(fl_launch *l, fl_host *h, const char *why)
 {
     h->why = why;
-    if (h->state == FL_HOST_READY) {
-        h->state = FL_HOST_LOST;
-        fprintf(stderr, "launch: host %s is lost: %s\n", h->name, why);
-        lose_processes(l, h);
-    } else {
-        h->state = FL_HOST_REFUSED;
-    }
+    if (h->state == FL_HOST_READY)
+        lose_host(l, h);
+    else
+        h->state = h->lost_at ? FL_HOST_LOST : FL_HOST_REFUSED;
+    h->call_at = now_ns() + RECALL * FL_SEC;
     end_channel(h);
 }
 
-/* Its ssh has ended, or is about to: what it says and its code tell why. */
+/* The ssh of a host has ended or is about to end. Its output and exit code give
+ * the reason. */
 static void on_closed(fl_launch *l, fl_host *h)
 {
     int status = 0;
@@ -394,15 +462,17 @@ static void on_closed(fl_launch *l, fl_host *h)
     if (h->state == FL_HOST_READY)
         fl_str_printf(&why, "the connection has ended%s%s", *said ? ": " : "",
                       said);
-    else if (*said) {
+    else if (*said && advice(said)) {
         fl_str_printf(&why, "%s; ", said);
         fl_str_printf(&why, advice(said), h->name);
-    } else
-        fl_str_printf(&why,
-                      code == NOT_FOUND
-                          ? NO_PADDLE
-                          : "ssh %s ended with code %d and said nothing",
-                      h->name, code);
+    } else if (*said)
+        fl_str_printf(&why, "%s; try it by hand: %s %s paddle version", said,
+                      way_to(l), h->name);
+    else if (code == NOT_FOUND)
+        fl_str_printf(&why, NO_PADDLE, h->name);
+    else
+        fl_str_printf(&why, "%s %s ended with code %d and said nothing",
+                      way_to(l), h->name, code);
     give_up(l, h, fl_arena_strdup(l->arena, why.at));
     fl_str_fini(&why);
 }
@@ -416,7 +486,17 @@ static void put_number(fl_host *h, const char *kind, int64_t number, int n)
     fl_channel_text(&h->channel, kind, number, text);
 }
 
-/* Only what lies in the workspace is looked for there. */
+static int first_port(const char *endpoints)
+{
+    fl_endpoint e;
+    char *first = fl_mem_strdup(endpoints);
+    first[strcspn(first, ",")] = 0;
+    const int port = fl_endpoint_read(first, "", &e) ? 0 : e.port;
+    fl_mem_free(first);
+    return port;
+}
+
+/* Only files of the workspace are looked for on the host. */
 static void ask_rest(fl_launch *l, fl_host *h)
 {
     const fl_launch_opts *o = l->opts;
@@ -424,14 +504,15 @@ static void ask_rest(fl_launch *l, fl_host *h)
     if (fl_ends_with(o->command[0], ".py"))
         fl_channel_text(&h->channel, "need", 0, o->command[0]);
     put_number(h, "node", 0, h->number);
-    snprintf(first, sizeof first, "%d ", o->start_port);
+    snprintf(first, sizeof first, "%d ",
+             h->ports && *h->ports ? first_port(h->ports) : o->start_port);
     fl_channel_text(&h->channel, "hold",
                     o->collective ? o->trainers : o->servers,
                     fl_arena_printf(l->arena, "%s%s", first, h->host));
     h->package_sent = true;
 }
 
-/* As much of the package as may wait to be sent. */
+/* Send as much of the package as may be queued. */
 static void send_package(fl_launch *l, fl_host *h)
 {
     char buf[FL_CHANNEL_CHUNK];
@@ -481,7 +562,7 @@ static void on_hello(fl_launch *l, fl_host *h, const char *version)
 
 /* --- what an agent says --- */
 
-/* Of a bar that is drawn over and over, the last state. */
+/* Of a progress bar that is redrawn, show only the last state. */
 static void show_line(const fl_launch *l, fl_proc *p)
 {
     char name[32];
@@ -490,11 +571,13 @@ static void show_line(const fl_launch *l, fl_proc *p)
         at = bar + 1;
     if (!l->opts->quiet)
         fprintf(stderr, "[%s] %s\n", fl_proc_name(p, name), at);
+    p->last.n = 0;
+    fl_str_add(&p->last, at);
     p->line.n = 0;
     *p->line.at = 0;
 }
 
-/* Into its file, and line by line to the terminal. */
+/* Write the log of a process to its file, and line by line to the terminal. */
 static void on_log(fl_launch *l, fl_proc *p, const fl_notice *r)
 {
     const int fd = open(p->log, O_WRONLY | O_APPEND | O_CLOEXEC);
@@ -521,6 +604,37 @@ static void on_end(fl_launch *l, fl_proc *p, const fl_notice *r)
         show_line(l, p);
 }
 
+/* The speed is computed since the last report. A process that was started again
+ * counts from 0. */
+static void on_steps(fl_proc *p, const char *text)
+{
+    const int64_t steps = strtoll(text, NULL, 10), now = now_ns();
+    const double seconds = (double)(now - p->steps_at) / (double)FL_SEC;
+    p->speed = p->steps_at && steps > p->steps && seconds > 0
+                   ? (double)(steps - p->steps) / seconds
+                   : 0;
+    p->steps = steps;
+    p->steps_at = now;
+}
+
+/* A host holds all its ports. A host that is back must hold the same ports as
+ * before. */
+static void on_ports(fl_launch *l, fl_host *h, const char *ports)
+{
+    if (h->lost_at && strcmp(ports, h->ports)) {
+        give_up(l, h,
+                fl_arena_printf(l->arena, "it has %s now, and had %s", ports,
+                                h->ports));
+        return;
+    }
+    if (h->lost_at)
+        fprintf(stderr, "launch: host %s is back after %.1f s\n", h->name,
+                (double)(now_ns() - h->lost_at) / (double)FL_SEC);
+    h->ports = fl_arena_strdup(l->arena, ports);
+    h->lost_at = 0;
+    h->state = FL_HOST_READY;
+}
+
 static void on_notice(fl_launch *l, fl_host *h, const fl_notice *r)
 {
     fl_proc *p = r->number >= 0 && r->number < l->procs.n
@@ -533,11 +647,12 @@ static void on_notice(fl_launch *l, fl_host *h, const fl_notice *r)
         on_hello(l, h, r->body);
     else if (!strcmp(r->kind, "folder"))
         h->folder = fl_arena_strdup(l->arena, r->body);
-    else if (!strcmp(r->kind, "ports") && h->state == FL_HOST_ASKED) {
-        h->ports = fl_arena_strdup(l->arena, r->body);
-        h->state = FL_HOST_READY;
-    } else if (!strcmp(r->kind, "log") && p)
+    else if (!strcmp(r->kind, "ports") && h->state == FL_HOST_ASKED)
+        on_ports(l, h, r->body);
+    else if (!strcmp(r->kind, "log") && p)
         on_log(l, p, r);
+    else if (!strcmp(r->kind, "steps") && p)
+        on_steps(p, r->body);
     else if (!strcmp(r->kind, "end") && p)
         on_end(l, p, r);
     else if (!strcmp(r->kind, "fail"))
@@ -563,9 +678,29 @@ static void take_notices(fl_launch *l, fl_host *h)
     }
 }
 
+/* Try to reach a lost host again until its time limit. */
+static void call_again(fl_launch *l, fl_host *h)
+{
+    const int64_t now = now_ns();
+    if (now > h->lost_at + rejoin_limit() * FL_SEC || !may_rejoin(l)) {
+        fprintf(stderr, "launch: host %s has not come back: %s\n", h->name,
+                h->why);
+        h->lost_at = 0;
+    } else if (now > h->call_at) {
+        h->state = FL_HOST_CALLED;
+        h->package_sent = h->certified = false;
+        h->sent = 0;
+        h->said.n = 0;
+        if (start_ssh(l, h))
+            give_up(l, h, fl_arena_strdup(l->arena, fl_errmsg()));
+    }
+}
+
 static void hear_host(fl_launch *l, fl_host *h)
 {
     const int64_t now = now_ns();
+    if (h->lost_at && is_gone(h))
+        call_again(l, h);
     if (is_gone(h))
         return;
     read_errors(h);
@@ -594,14 +729,62 @@ void fl_hosts_hear(fl_launch *l)
 {
     for (int64_t i = 0; i < l->hosts.n; i++)
         hear_host(l, &l->hosts.at[i]);
+    if (l->show_at && now_ns() > l->show_at && !l->opts->quiet)
+        fl_hosts_show(l);
+}
+
+/* --- all at one glance --- */
+
+/* "runs", "is started again", "exit code 3". */
+static const char *state_of(const fl_proc *p, char buf[64])
+{
+    const char *state = !p->ended     ? "runs"
+                        : p->again_at ? "is started again"
+                        : p->code     ? NULL
+                                      : "has ended well";
+    if (!state)
+        return fl_proc_how(p, buf);
+    snprintf(buf, 64, "%s", state);
+    return buf;
+}
+
+/* Steps and speed, as "812" and "13.5"; empty for a process without steps: a
+ * server, or a program that is not a trainer. */
+static void write_steps(const fl_proc *p, char steps[32], char speed[32])
+{
+    *steps = *speed = 0;
+    if (p->steps)
+        snprintf(steps, 32, "%lld", (long long)p->steps);
+    if (p->steps && !p->ended)
+        snprintf(speed, 32, "%.1f", p->speed);
+}
+
+void fl_hosts_show(fl_launch *l)
+{
+    char name[32], state[64], steps[32], speed[32];
+    const int64_t now = now_ns();
+    l->show_at = now + VIEW * FL_SEC;
+    if (!l->hosts.n)
+        return;
+    fprintf(stderr, "launch: after %d s\n", (int)((now - l->began) / FL_SEC));
+    fprintf(stderr, "  %-12s %-20s %-16s %8s %8s  %s\n", "process", "host",
+            "state", "steps", "steps/s", "last line of its log");
+    for (int64_t i = 0; i < l->procs.n; i++) {
+        const fl_proc *p = &l->procs.at[i];
+        write_steps(p, steps, speed);
+        fprintf(stderr, "  %-12s %-20s %-16s %8s %8s  %.*s\n",
+                fl_proc_name(p, name), p->host->host, state_of(p, state), steps,
+                speed, GLANCE, p->last.at ? p->last.at : "");
+    }
 }
 
 /* --- the start --- */
 
-/* The workspace as a file of tar that has no name. */
+/* Pack the workspace into a tar file that has no name. */
 static fl_err pack_workspace(fl_launch *l)
 {
-    char path[] = "/tmp/paddle-package-XXXXXX";
+    const char *set = fl_flag_text("TMPDIR"), *temp = set ? set : "/tmp";
+    char *path = fl_arena_printf(l->arena, "%s/paddle-package-XXXXXX", temp);
     char *argv[] = {"tar", "-C", (char *)l->opts->package, "-cf", "-",
                     ".",   NULL};
     posix_spawn_file_actions_t files;
@@ -612,7 +795,10 @@ static fl_err pack_workspace(fl_launch *l)
                        l->opts->package, strerror(errno));
     l->package = mkostemp(path, O_CLOEXEC);
     if (l->package < 0)
-        return fl_fail(FL_EIO, "launch: %s: %s", path, strerror(errno));
+        return fl_fail(FL_EIO,
+                       "launch: the package cannot be packed into %s: %s; name "
+                       "a folder that can be written with TMPDIR",
+                       temp, strerror(errno));
     unlink(path);
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, l->package, 1);
@@ -621,13 +807,16 @@ static fl_err pack_workspace(fl_launch *l)
     while (!why && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     if (why || status)
-        return fl_fail(FL_EIO, "launch: %s cannot be packed: %s",
-                       l->opts->package,
-                       why ? strerror(why) : "tar has failed");
+        return fl_fail(FL_EIO,
+                       "launch: --job_dispatch_package %s cannot be packed "
+                       "into %s: %s",
+                       l->opts->package, temp,
+                       why ? strerror(why)
+                           : "tar has failed, and said above why");
     return FL_OK;
 }
 
-/* "launch: waiting for b (ssh has not answered), 5 s". */
+/* "launch: waiting for b (it has not answered), 5 s". */
 static void show_wait(const fl_launch *l, int64_t began)
 {
     bool named = false;
@@ -637,7 +826,7 @@ static void show_wait(const fl_launch *l, int64_t began)
             continue;
         fprintf(stderr, "%s%s (%s)", named ? ", " : "launch: waiting for ",
                 h->name,
-                h->state == FL_HOST_CALLED ? "ssh has not answered"
+                h->state == FL_HOST_CALLED ? "it has not answered"
                 : h->package_sent          ? "it prepares its workspace"
                                            : "the workspace is sent");
         named = true;
@@ -646,7 +835,7 @@ static void show_wait(const fl_launch *l, int64_t began)
         fprintf(stderr, ", %d s\n", (int)((now_ns() - began) / FL_SEC));
 }
 
-/* Sleep until a host says something. */
+/* Sleep until a host sends something. */
 static void wait_hosts(const fl_launch *l)
 {
     FL_VEC(struct pollfd) fds = {0};
@@ -668,16 +857,21 @@ static int count_in(const fl_launch *l, fl_host_state from, fl_host_state to)
     return n;
 }
 
-/* One screen for all that is wrong. */
+/* Report all hosts that cannot be used, on at most one screen. */
 static fl_err check_hosts(const fl_launch *l)
 {
     const int bad = count_in(l, FL_HOST_REFUSED, FL_HOST_LOST);
     if (!bad)
         return FL_OK;
-    for (int64_t i = 0; i < l->hosts.n; i++)
-        if (is_gone(&l->hosts.at[i]))
+    int shown = 0;
+    for (int64_t i = 0; i < l->hosts.n && shown < SHOWN; i++)
+        if (is_gone(&l->hosts.at[i])) {
             fprintf(stderr, "launch: host %s cannot be used: %s\n",
                     l->hosts.at[i].name, l->hosts.at[i].why);
+            shown++;
+        }
+    if (bad > shown)
+        fprintf(stderr, "launch: and %d more\n", bad - shown);
     return fl_fail(FL_EIO,
                    "launch: %d of %d hosts cannot be used; nothing was "
                    "started",
@@ -702,7 +896,8 @@ static fl_err wait_ready(fl_launch *l)
     return check_hosts(l);
 }
 
-/* Endpoints that a dry run shows. Real ones are what is free there. */
+/* Endpoints that a dry run shows. A real run uses ports that are free on the
+ * host. */
 static const char *likely_ports(fl_launch *l, const fl_host *h, int n)
 {
     fl_str s = {0};
@@ -715,7 +910,8 @@ static const char *likely_ports(fl_launch *l, const fl_host *h, int n)
     return text;
 }
 
-/* All endpoints in the order of hosts; each host has the same number. */
+/* Set all endpoints, in the order of hosts. Each host has the same number of
+ * them. */
 static fl_err join_ports(fl_launch *l, int each)
 {
     for (int64_t i = 0; i < l->hosts.n; i++) {
@@ -732,7 +928,7 @@ static fl_err join_ports(fl_launch *l, int each)
     return FL_OK;
 }
 
-/* When the job began, as in the names of folders: 20180102030405. */
+/* The time when the job began, as in names of folders: 20180102030405. */
 static const char *make_stamp(fl_launch *l)
 {
     struct timespec now;
@@ -743,8 +939,8 @@ static const char *make_stamp(fl_launch *l)
     return fl_arena_strdup(l->arena, text);
 }
 
-/* Bytes between hosts are encrypted, unless the user wants it otherwise or has
- * certificates of their own. */
+/* Traffic between hosts is encrypted, unless the user has turned that off or
+ * has given certificates. */
 static fl_err make_authority(fl_launch *l)
 {
     if (l->hosts.n < 2 || l->opts->insecure || fl_flag_text("FLUID_TLS_CERT"))
@@ -772,10 +968,11 @@ fl_err fl_hosts_start(fl_launch *l)
     }
     if (!o->dry_run)
         FL_TRY(wait_ready(l));
+    l->show_at = now_ns() + VIEW * FL_SEC;
     return join_ports(l, each);
 }
 
-/* The name or address by which the others connect to a host. */
+/* The name or address by which other hosts connect to a host. */
 static const char *name_to_certify(fl_launch *l, const fl_host *h)
 {
     fl_endpoint e;
@@ -786,7 +983,7 @@ static const char *name_to_certify(fl_launch *l, const fl_host *h)
     return fl_arena_printf(l->arena, "%.*s", e.host_size, e.host);
 }
 
-/* Its certificate is made here and goes over ssh. */
+/* Make the certificate of a host here and send it over ssh. */
 static fl_err certify(fl_launch *l, fl_host *h)
 {
     char *certificate, *key;
@@ -821,7 +1018,7 @@ fl_err fl_host_run(fl_launch *l, fl_proc *p)
                                     p->server ? "server" : "trainer",
                                     p->place));
     p->ended = false;
-    p->empty = true; /* its group is the agent's care */
+    p->empty = true; /* the agent ends the process group */
     p->began = now_ns();
     if (is_gone(h)) {
         p->lost = true;
@@ -838,7 +1035,7 @@ void fl_host_signal(const fl_proc *p, int signal)
 
 /* --- the end --- */
 
-/* Agents end when we close our side; ssh ends after them. */
+/* Agents end when the launcher closes its side; then ssh ends. */
 void fl_hosts_end(fl_launch *l)
 {
     const int64_t until = now_ns() + END * FL_SEC;
@@ -859,7 +1056,7 @@ void fl_hosts_end(fl_launch *l)
             if (h->pid)
                 left = true;
             if (h->channel.in >= 0)
-                (void)!fl_channel_move(&h->channel, 0); /* it may be full */
+                (void)!fl_channel_move(&h->channel, 0); /* may be full */
         }
         if (left)
             usleep(10000);

@@ -4,16 +4,20 @@
  * If a trainer fails, the others go on, and the end of the job decides. If a
  * server fails, parameters are lost and all processes are stopped. If a rank of
  * a collective job fails, the others end too; then all ranks may be started
- * again. With --max_restarts a trainer that fails, and a server that is killed
- * and keeps its state, is started again alone. Ctrl-C is sent to trainers
- * first, which finish their step; a second Ctrl-C ends all processes, as
- * SIGTERM and SIGHUP do at once. */
+ * again. A trainer or server that is killed is started again alone, so often
+ * within a minute, a server only if its state outlives it; a trainer that ends
+ * with a code other than 0 only if --max_restarts was given. Ctrl-C is sent to
+ * trainers first, which finish their step; a second Ctrl-C ends all processes,
+ * as SIGTERM and SIGHUP do at once. */
 #include "launch/launch.h"
 
 #include "base/clock.h"
 #include "base/disk.h"
 #include "base/flag.h"
+#include "base/progress.h"
 #include "base/random.h"
+#include "protocol/job.h"
+#include "state/statedir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,16 +29,16 @@
 #define SEC (1000 * MS)
 
 enum {
-    MINUTE = 60,    /* s in which a process is started again so often */
+    RESTARTS = 3,   /* of a killed process in a minute, by default */
+    MINUTE = 60,    /* s for which restarts are counted */
     MAX_PAUSE = 8,  /* s between the end of a process and its restart */
-    GRACE = 5,      /* s between being told to end and being ended */
+    GRACE = 5,      /* s between SIGTERM and SIGKILL */
     HOST_GRACE = 3, /* the same with several hosts: after Ctrl-C */
-    HOST_LEAVE = 5, /* s for trainers to leave, then all are told to end */
+    HOST_LEAVE = 5, /* s for trainers to leave before all are told to end */
     PATIENCE = 30,  /* s that servers may outlive trainers: */
-    LINGER = 8,     /* where all of these failed; servers answer for 5 s */
-    ASKED = 1,      /* where they were asked to leave, and have saved */
+    LINGER = 8,     /* if all trainers failed; servers answer for 5 s */
+    ASKED = 1,      /* if trainers were asked to leave and have saved */
     ECHO = 5,       /* s in which ranks notice that another one has failed */
-    MOST = 1000,    /* processes of a kind on one host: more are a slip */
 };
 
 static int64_t now_ns(void)
@@ -44,8 +48,13 @@ static int64_t now_ns(void)
 
 static fl_err check_opts(const fl_launch_opts *o)
 {
+    fl_job level;
     if (o->n < 1)
-        return fl_fail(FL_EINVAL, "launch: what to run is missing");
+        return fl_fail(
+            FL_EINVAL,
+            "launch: no program was given: name a script or a command to run");
+    if (o->durability && *o->durability)
+        FL_TRY(fl_job_level(&level, "launch: --durability", o->durability));
     if (o->collective && o->trainers < 1)
         return fl_fail(FL_EINVAL,
                        "launch: %d ranks were asked for, expected at least one",
@@ -59,18 +68,18 @@ static fl_err check_opts(const fl_launch_opts *o)
                        "launch: %d servers and %d trainers were asked for, "
                        "expected at least one of each",
                        o->servers, o->trainers);
-    if (o->servers > MOST || o->trainers > MOST)
+    if (o->servers > FL_MOST_PROCESSES || o->trainers > FL_MOST_PROCESSES)
         return fl_fail(FL_EINVAL,
                        "launch: %d servers and %d trainers on one host were "
                        "asked for, expected at most %d of each; see "
                        "--server_num and --worker_num",
-                       o->servers, o->trainers, MOST);
+                       o->servers, o->trainers, FL_MOST_PROCESSES);
     if (o->start_port < 0 || o->start_port > 65535)
         return fl_fail(FL_EINVAL,
                        "launch: --start_port is %d, expected a number from 1 "
                        "to 65535",
                        o->start_port);
-    if (!o->hosts && fl_ends_with(o->command[0], ".py") &&
+    if (!o->hosts && !o->slurm && fl_ends_with(o->command[0], ".py") &&
         access(o->command[0], R_OK))
         return fl_fail(FL_ENOENT, "launch: script %s: %s", o->command[0],
                        strerror(errno));
@@ -104,8 +113,8 @@ static const char *gpu_of(fl_launch *l, int i)
     return gpu;
 }
 
-static void add_process(fl_launch *l, bool server, int id, const char *endpoint,
-                        fl_host *host, int place)
+void fl_launch_add(fl_launch *l, bool server, int id, const char *endpoint,
+                   fl_host *host, int place)
 {
     const fl_proc p = {
         .server = server,
@@ -127,16 +136,16 @@ static void add_all(fl_launch *l)
     const int trainers = l->opts->collective ? 0 : l->opts->trainers;
     const int each = l->opts->collective ? l->opts->trainers : l->opts->servers;
     for (int64_t i = 0; i < l->held.n; i++)
-        add_process(l, !l->opts->collective, l->held.at[i].at,
-                    l->endpoints.at[l->held.at[i].at], NULL, (int)i);
+        fl_launch_add(l, !l->opts->collective, l->held.at[i].at,
+                      l->endpoints.at[l->held.at[i].at], NULL, (int)i);
     for (int64_t i = 0; l->hosts.n && i < l->endpoints.n; i++)
-        add_process(l, !l->opts->collective, (int)i, l->endpoints.at[i],
-                    &l->hosts.at[i / each], (int)i % each);
+        fl_launch_add(l, !l->opts->collective, (int)i, l->endpoints.at[i],
+                      &l->hosts.at[i / each], (int)i % each);
     for (int i = 0; i < trainers && !l->hosts.n; i++)
-        add_process(l, false, l->node * trainers + i, NULL, NULL, i);
+        fl_launch_add(l, false, l->node * trainers + i, NULL, NULL, i);
     for (int i = 0; i < trainers * (int)l->hosts.n; i++)
-        add_process(l, false, i, NULL, &l->hosts.at[i / trainers],
-                    i % trainers);
+        fl_launch_add(l, false, i, NULL, &l->hosts.at[i / trainers],
+                      i % trainers);
 }
 
 /* The signal stays pending; wait_all takes it. */
@@ -276,8 +285,8 @@ static void judge(fl_launch *l, int64_t *idle)
         judge_ranks(l);
         return;
     }
-    if (count_left(l, false) ||
-        (l->nodes > 1 && !l->hosts.n)) /* there are other launchers */
+    if (count_left(l, false) || l->opts->pod ||
+        (l->nodes > 1 && !l->hosts.n)) /* other launchers */
         return;
     if (!*idle)
         *idle = now;
@@ -285,7 +294,8 @@ static void judge(fl_launch *l, int64_t *idle)
         if (!l->asks)
             fprintf(stderr,
                     "launch: all trainers ended %d s ago; servers that still "
-                    "run (%d) are stopped\n",
+                    "run (%d) are stopped; if no trainer has used them, the "
+                    "script has trained alone in each process\n",
                     patience(l), count_left(l, true));
         stop_all(l);
     }
@@ -300,6 +310,7 @@ static sigset_t our_signals(void)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGUSR1); /* shows all processes */
     if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler != SIG_IGN)
         sigaddset(&set, SIGHUP); /* nohup ignores it */
     return set;
@@ -317,11 +328,12 @@ static void clear_group(fl_launch *l, const fl_proc *p)
     }
 }
 
-/* Whether what a server holds outlives its process. */
-static bool keeps_state(void)
+const char *fl_launch_level(const fl_launch *l)
 {
-    const char *level = fl_flag_text("FLUID_DURABILITY");
-    return level && strcmp(level, "memory");
+    const char *set = fl_flag_text("FLUID_DURABILITY");
+    if (l->opts->durability && *l->opts->durability)
+        return l->opts->durability;
+    return set ? set : l->opts->max_restarts ? "auto" : "memory";
 }
 
 static bool has_server_ended(const fl_launch *l)
@@ -333,8 +345,17 @@ static bool has_server_ended(const fl_launch *l)
     return false;
 }
 
+/* Whether servers that are started again can go on: with what they held, or
+ * with a snapshot. */
+static bool can_servers_go_on(const fl_launch *l)
+{
+    return strcmp(fl_launch_level(l), "memory") != 0 ||
+           fl_flag_text("FLUID_SNAPSHOT_DIR");
+}
+
 /* Whether a process that has failed may be started again. A server that exits
- * by itself knows the end of the job. */
+ * by itself knows the end of the job. A server whose state has found no room
+ * is started again, too: then it says what is lost. */
 static bool may_return(const fl_launch *l, const fl_proc *p)
 {
     if (l->opts->collective || l->asks || l->stop_at || p->stopped)
@@ -342,7 +363,11 @@ static bool may_return(const fl_launch *l, const fl_proc *p)
     const bool again = now_ns() < p->minute + MINUTE * SEC;
     if (again && p->tries >= l->opts->max_restarts)
         return false;
-    return p->server ? p->signal && keeps_state() : true;
+    if (p->lost && !p->host->lost_at)
+        return false; /* its host will not come back */
+    const bool killed = p->signal || p->lost;
+    return p->server ? killed && can_servers_go_on(l)
+                     : killed || !l->killed_only;
 }
 
 static void plan_return(fl_launch *l, fl_proc *p)
@@ -371,9 +396,14 @@ static fl_err start_again(fl_launch *l, fl_proc *p)
     p->again_at = 0;
     if (l->asks || l->stop_at || (!p->server && has_server_ended(l)))
         return FL_OK; /* it stays as it ended */
+    if (p->host && p->host->lost_at) {
+        p->again_at = now_ns() + SEC; /* as soon as its host is back */
+        return FL_OK;
+    }
     if (!p->host)
         clear_group(l, p);
     p->code = p->signal = 0;
+    p->lost = false;
     p->empty = false;
     return fl_proc_start(l, p);
 }
@@ -407,7 +437,9 @@ static fl_err wait_all(fl_launch *l)
     const struct timespec slice = {.tv_nsec = 100 * MS};
     while (count_left(l, true) + count_left(l, false)) {
         const int got = sigtimedwait(&set, NULL, &slice);
-        if (got > 0 && got != SIGCHLD)
+        if (got == SIGUSR1)
+            fl_hosts_show(l);
+        else if (got > 0 && got != SIGCHLD)
             on_ask(l, got);
         else if (l->opts->poll && l->opts->poll(l->opts->user))
             on_ask(l, SIGINT);
@@ -440,8 +472,11 @@ static void end_processes(fl_launch *l)
             usleep(1000);
         }
     fl_guard_end(l);
-    for (int64_t i = 0; i < l->procs.n; i++)
+    for (int64_t i = 0; i < l->procs.n; i++) {
+        fl_progress_free(l->procs.at[i].progress);
         fl_str_fini(&l->procs.at[i].line);
+        fl_str_fini(&l->procs.at[i].last);
+    }
     fl_vec_fini(&l->hosts);
     for (int64_t i = 0; i < l->held.n; i++)
         close(l->held.at[i].fd);
@@ -490,7 +525,9 @@ static fl_err restart(fl_launch *l, bool *again)
                        .gpu = p->gpu,
                        .log = p->log,
                        .shown = p->shown,
+                       .progress = p->progress,
                        .line = p->line,
+                       .last = p->last,
                        .ended = true};
     }
     return start_all(l);
@@ -516,14 +553,19 @@ static fl_err run_job(fl_launch *l)
     fill_standard();
     make_argv(l);
     FL_TRY(fl_hosts_find(l));
+    if (l->passive)
+        return FL_OK;
     if (l->opts->mpi) {
         make_key(l);
         FL_TRY(fl_launch_join_mpi(l));
     } else if (l->hosts.n)
         FL_TRY(fl_hosts_start(l));
+    else if (l->opts->pod)
+        FL_TRY(fl_launch_join_pod(l));
     else
         FL_TRY(fl_launch_ports(l));
-    add_all(l);
+    if (!l->opts->pod)
+        add_all(l);
     make_key(l);
     if (l->opts->dry_run) {
         fl_launch_show_env(l);
@@ -534,6 +576,8 @@ static fl_err run_job(fl_launch *l)
         return fl_fail_at(err, "choose another folder with --log_dir");
     if (!l->hosts.n)
         FL_TRY(fl_guard_start(l));
+    if (!l->opts->collective)
+        FL_TRY(fl_launch_remember());
     FL_TRY(start_all(l));
     while (again) {
         show_plan(l);
@@ -541,6 +585,7 @@ static fl_err run_job(fl_launch *l)
         fl_launch_verdict(l);
         FL_TRY(restart(l, &again));
     }
+    fl_pod_rest(l);
     return FL_OK;
 }
 
@@ -568,7 +613,14 @@ fl_err fl_launch_job(const fl_launch_opts *opts, int *code)
         o.node_ip = o.cluster_node_ips && !strpbrk(o.cluster_node_ips, ", ")
                         ? o.cluster_node_ips
                         : "127.0.0.1";
+    const bool by_default = o.max_restarts == FL_RESTARTS_DEFAULT;
+    if (by_default)
+        o.max_restarts = o.collective ? 0 : RESTARTS;
     fl_launch l = {.opts = &o,
+                   /* If the job goes back to a snapshot, trainers end by
+                    * themselves and must be started again. */
+                   .killed_only =
+                       by_default && !fl_flag_text("FLUID_SNAPSHOT_DIR"),
                    .arena = fl_arena_new(),
                    .first = -1,
                    .guard = -1,
@@ -583,6 +635,8 @@ fl_err fl_launch_job(const fl_launch_opts *opts, int *code)
     sigaction(SIGCHLD, &plain, &was); /* if ignored, waitpid would fail */
     pthread_sigmask(SIG_BLOCK, &ours, &before);
     const fl_err err = run_job(&l);
+    if (!err)
+        fl_statedir_sweep(l.mark); /* what killed servers have left */
     *code = err ? 1 : exit_code(&l);
     end_processes(&l);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -7,8 +7,13 @@
  *     hosts.c    the same on other hosts, where agents do it
  *     agent.c    an agent: processes of one host for a launcher elsewhere
  *     channel.c  what launcher and agents say to each other
+ *     mpi.c      launchers that mpirun has started agree on one job
+ *     slurm.c    the hosts of a job of Slurm
+ *     pod.c      the one process of a pod of Kubernetes
+ *     k8s.c      the manifests of such pods
  *     launch.c   the order of things, and when to stop
  *     verdict.c  what is said at the end
+ *     resume.c   what was launched, kept to be launched again
  *
  * fluid.h has what users call. */
 #ifndef FL_LAUNCH_LAUNCH_H
@@ -26,7 +31,8 @@ enum {
     FL_KEY_FD = 3, /* descriptor from which a rank reads the key of the job */
     FL_TLS_FD = 4, /* and those of its certificate, key and authority */
     FL_TLS_FILES = 3,
-    FL_LAUNCH_ADDRESS = 64 /* bytes of an address as text */
+    FL_LAUNCH_ADDRESS = 64,  /* bytes of an address as text */
+    FL_MOST_PROCESSES = 1000 /* of a kind on one host, or in pods */
 };
 
 typedef enum fl_host_state {
@@ -34,7 +40,8 @@ typedef enum fl_host_state {
     FL_HOST_ASKED,   /* its agent has answered, and prepares */
     FL_HOST_READY,   /* its ports are known */
     FL_HOST_REFUSED, /* `why` says what is wrong with it */
-    FL_HOST_LOST,    /* it was ready; `why` */
+    FL_HOST_LOST,    /* it was ready; `why`. If processes may be started again
+                        it is called again, and all begins anew */
 } fl_host_state;
 
 /* A host of the job that is reached by ssh, and the agent on it. */
@@ -53,7 +60,9 @@ typedef struct fl_host {
     int64_t heard, told; /* when we last heard of it and told it something */
     int64_t sent;        /* bytes of the package */
     bool package_sent;
-    bool certified; /* it has its certificate */
+    bool certified;  /* it has its certificate */
+    int64_t lost_at; /* since when it is called again, ns; 0: it is not */
+    int64_t call_at; /* when it is called the next time */
 } fl_host;
 
 /* One process. */
@@ -82,7 +91,12 @@ typedef struct fl_proc {
     bool lost;        /* its host no longer answers */
     bool reported;    /* an agent's: the launcher knows of its end */
     int64_t shown;    /* bytes of its log that were shown, or sent on */
-    fl_str line;      /* of its log, not ended yet; of another host */
+    struct fl_count *progress; /* steps of a process of this host, or NULL */
+    int64_t steps;             /* another host's report of them */
+    int64_t steps_at;          /* when that came; 0: never */
+    double speed;              /* steps a second between the last two */
+    fl_str line;               /* of its log, not ended yet; of another host */
+    fl_str last; /* the last line of its log that was ended, likewise */
 } fl_proc;
 
 /* A socket that keeps the port of a server or rank of this host. */
@@ -106,24 +120,35 @@ typedef struct fl_launch {
     FL_VEC(const char *) endpoints; /* of all servers, or ranks, of the job */
     FL_VEC(fl_held_port) held;      /* those of this host */
     int nodes, node;                /* hosts of the job, and which is this */
-    FL_VEC(fl_host) hosts;          /* reached by ssh; none: all is here */
-    const char *stamp;              /* when it began: 20180102030405 */
-    int package;                    /* file with the workspace, or -1 */
-    FL_VEC(fl_proc) procs;          /* servers, then trainers */
-    int first;                      /* the one that failed first, or -1 */
-    int asks;                       /* to stop, by the user */
-    int signal;                     /* that asked */
-    int restarts;                   /* so far */
-    int64_t failed_at;              /* when a rank failed; 0: none has */
-    int64_t began, stop_at;         /* kill at; 0: no */
-    int64_t leave_at;               /* tell all to end at; 0: no */
-    int guard;                      /* socket to the guard, or -1 */
+    FL_VEC(fl_host)
+    hosts;                  /* reached by ssh or srun; none: all is
+                               here */
+    bool passive;           /* another task of Slurm is the launcher */
+    const char *stamp;      /* when it began: 20180102030405 */
+    const char *old_logs;   /* folder of the logs of the last run, or
+                               NULL: there were none so far */
+    int package;            /* file with the workspace, or -1 */
+    FL_VEC(fl_proc) procs;  /* servers, then trainers */
+    int first;              /* the one that failed first, or -1 */
+    int asks;               /* to stop, by the user */
+    int signal;             /* that asked */
+    int restarts;           /* so far */
+    bool killed_only;       /* a trainer that ends by itself is not started
+                               again */
+    int64_t failed_at;      /* when a rank failed; 0: none has */
+    int64_t began, stop_at; /* kill at; 0: no */
+    int64_t show_at;        /* show all processes of all hosts at; 0: no */
+    int64_t leave_at;       /* tell all to end at; 0: no */
+    int guard;              /* socket to the guard, or -1 */
     pid_t guard_pid;
     bool in_a_line; /* trainer 0 has not ended the last line of its log */
 } fl_launch;
 
 /* Endpoints of the job, and sockets that hold the ports of this host. */
 fl_err fl_launch_ports(fl_launch *l) FL_MUST_CHECK;
+
+/* FLUID_DURABILITY of all processes. */
+const char *fl_launch_level(const fl_launch *l);
 
 /* The environment of a process: ours, without what could contradict, and what
  * it is in every dialect. In the arena; ends with NULL. For another host it is
@@ -154,14 +179,34 @@ const char *fl_launch_own_address(char out[FL_LAUNCH_ADDRESS]);
  * EIO. */
 fl_err fl_launch_join_mpi(fl_launch *l) FL_MUST_CHECK;
 
-/* The hosts of --hosts, or none. */
+/* The hosts that Slurm names in short: "n[1-3,7]" becomes "n1,n2,n3,n7",
+ * appended. Err: EINVAL. */
+fl_err fl_slurm_expand(const char *list, fl_str *out) FL_MUST_CHECK;
+/* The hosts of this job of Slurm, in the arena; *other: another task of it
+ * starts the processes. Err: EINVAL. */
+fl_err fl_slurm_hosts(fl_launch *l, const char **hosts,
+                      bool *other) FL_MUST_CHECK;
+
+/* The endpoints of the job and the process of this pod, from its name. Err:
+ * EINVAL. */
+fl_err fl_launch_join_pod(fl_launch *l) FL_MUST_CHECK;
+/* Blocks: the pod of a server that is done, until it is deleted. */
+void fl_pod_rest(const fl_launch *l);
+
+/* Add a process, which is not started yet. */
+void fl_launch_add(fl_launch *l, bool server, int id, const char *endpoint,
+                   fl_host *host, int place);
+
+/* The hosts of --hosts or of Slurm, or none. */
 fl_err fl_hosts_find(fl_launch *l) FL_MUST_CHECK;
 /* Start ssh for each of them, prepare their workspaces and get their ports.
  * Err: EINVAL, EIO (all that are wrong are named), EINTR (it was asked to end;
  * the signal stays pending). */
 fl_err fl_hosts_start(fl_launch *l) FL_MUST_CHECK;
 void fl_hosts_hear(fl_launch *l); /* what has happened there */
-void fl_hosts_end(fl_launch *l);  /* returns when nothing runs there */
+/* All processes of all hosts, a line each, to stderr. */
+void fl_hosts_show(fl_launch *l);
+void fl_hosts_end(fl_launch *l); /* returns when nothing runs there */
 /* What would be run to reach a host; in the arena. */
 char **fl_host_command(fl_launch *l, const fl_host *h);
 fl_err fl_host_run(fl_launch *l, fl_proc *p) FL_MUST_CHECK;
@@ -184,5 +229,21 @@ void fl_launch_verdict(const fl_launch *l);
 const char *fl_proc_name(const fl_proc *p, char buf[32]);
 /* "exit code 3", "signal 9 (Killed)" */
 const char *fl_proc_how(const fl_proc *p, char buf[64]);
+
+/* Write beside the snapshots of the job what was launched. Err: EIO. */
+fl_err fl_launch_remember(void) FL_MUST_CHECK;
+
+/* What was launched; all strings lie in the text that it was read from. */
+typedef struct fl_launched {
+    char *program, *folder;
+    FL_VEC(char *) words; /* NULL behind the last */
+    FL_VEC(char *) set;   /* variables, "name=value" */
+} fl_launched;
+
+/* Read what fl_launch_remember has written; `text` is changed, `path` is for
+ * errors. fl_launched_fini in any case. Err: EPROTO. */
+fl_err fl_launched_decode(fl_launched *l, const char *path,
+                          char *text) FL_MUST_CHECK;
+void fl_launched_fini(fl_launched *l);
 
 #endif

@@ -3,9 +3,9 @@
  *
  * Each rank of MPI is a launcher for its host. They tell each other over MPI
  * which ports they hold, and rank 0 gives all of them the key of a collective
- * job and a certificate. Then MPI has done its part: what the launchers start
- * is no program of MPI. Two ranks may be on one host, since each holds ports of
- * its own. */
+ * job and a certificate. After that MPI is not used any more: the processes
+ * that the launchers start are not MPI programs. Two ranks may be on one host,
+ * since each holds ports of its own. */
 #include "launch/launch.h"
 
 #include "base/certs.h"
@@ -17,12 +17,13 @@
 #include <stdio.h>
 
 enum {
-    CARD = 8192,    /* bytes in which a rank names its endpoints */
+    CARD = 8192, /* size in bytes of the message with the endpoints of a rank */
     SECRET = 16384, /* bytes of key and certificate */
     CERTIFICATE_DAYS = 3650
 };
 
-/* What all ranks hold, in their order; that of this one is already there. */
+/* Gather the endpoints of all ranks, in their order. Those of this rank are
+ * already in the buffer. */
 static fl_err gather_endpoints(fl_launch *l, const fl_backend *b)
 {
     const int64_t own = l->endpoints.n;
@@ -70,7 +71,8 @@ static const char *hosts_of(fl_launch *l)
     return text;
 }
 
-/* Rank 0 writes: key, certificate, its key, authority; NUL after each. */
+/* The message of rank 0: job key, certificate, its private key, authority, each
+ * with a NUL after it. */
 static fl_err make_secrets(fl_launch *l, fl_str *out)
 {
     char *certificate = NULL, *key = NULL;
@@ -137,6 +139,6 @@ fl_err fl_launch_join_mpi(fl_launch *l)
     if (!err)
         err = share_secrets(l, &b);
     if (!err)
-        b.free(b.self); /* on failure MPI ends the others with us */
+        b.free(b.self); /* after a failure MPI ends the other ranks, too */
     return err;
 }

@@ -11,6 +11,7 @@
 #include "launch/launch.h"
 
 #include "base/endpoint.h"
+#include "net/port.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -45,7 +46,8 @@ const char *fl_launch_own_address(char out[FL_LAUNCH_ADDRESS])
     return out;
 }
 
-/* A socket that holds host:port; -1: errno says why, 0 is no such host. */
+/* A socket that holds host:port. Returns -1 on failure with the reason in
+ * errno; errno 0 means that there is no such host. */
 static int hold(const char *host, int port)
 {
     char service[16];
@@ -72,8 +74,14 @@ static int hold(const char *host, int port)
     return fd;
 }
 
+static const char *endpoint_of(fl_launch *l, const char *host, int port)
+{
+    return fl_arena_printf(l->arena, strchr(host, ':') ? "[%s]:%d" : "%s:%d",
+                           host, port);
+}
+
 /* The error for a port that could not be held. */
-static fl_err cannot_hold(const char *host, int port)
+static fl_err cannot_hold(fl_launch *l, const char *host, int port)
 {
     if (!errno)
         return fl_fail(FL_EINVAL, "launch: there is no host \"%s\"", host);
@@ -88,16 +96,11 @@ static fl_err cannot_hold(const char *host, int port)
                        "launch: this process may open no more files, and each "
                        "server needs one: raise ulimit -n, or start fewer "
                        "servers (--server_num)");
-    return fl_fail(FL_EIO,
-                   "launch: port %d on %s cannot be used: %s; choose others "
-                   "with --start_port or --endpoints",
-                   port, host, strerror(errno));
-}
-
-static const char *endpoint_of(fl_launch *l, const char *host, int port)
-{
-    return fl_arena_printf(l->arena, strchr(host, ':') ? "[%s]:%d" : "%s:%d",
-                           host, port);
+    const fl_err err = fl_port_why(endpoint_of(l, host, port));
+    const fl_sentence why = fl_sentence_keep();
+    return fl_fail(err,
+                   "launch: %s; choose others with --start_port or --endpoints",
+                   why.text);
 }
 
 static void add_port(fl_launch *l, const char *host, int port, int fd)
@@ -127,7 +130,7 @@ static fl_err take_port(fl_launch *l, const char *host, int port)
     if (l->nodes == 1 || !strcmp(host, l->opts->node_ip)) {
         fd = hold(host, port);
         if (fd < 0)
-            return cannot_hold(host, port);
+            return cannot_hold(l, host, port);
     }
     add_port(l, host, port, fd);
     return FL_OK;
@@ -143,7 +146,8 @@ static fl_err take_endpoints(fl_launch *l, const char *endpoints)
             l, fl_arena_printf(l->arena, "%.*s", e.host_size, e.host), e.port));
     }
     if (!l->endpoints.n)
-        return fl_fail(FL_EINVAL, "launch: --endpoints \"%s\" names nobody",
+        return fl_fail(FL_EINVAL,
+                       "launch: --endpoints \"%s\" names no endpoint",
                        endpoints);
     return FL_OK;
 }
@@ -167,7 +171,7 @@ static fl_err find_ports(fl_launch *l)
         if (fd >= 0)
             add_port(l, host, port, fd);
         else if (errno != EADDRINUSE || port == LAST_PORT)
-            return cannot_hold(host, port);
+            return cannot_hold(l, host, port);
     }
     return FL_OK;
 }

@@ -5,8 +5,10 @@
  * environment has the job's mark, by which children that left the group are
  * found. A guard, a shell at the end of a socket, kills the processes that are
  * left when the launcher is done, and all of them if the launcher is killed. */
-#include "base/clock.h"
 #include "launch/launch.h"
+
+#include "base/clock.h"
+#include "base/progress.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,12 +17,15 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Lines: "+N" is a group to end, "-N" one that is empty by now, whose number
- * may soon be somebody else's; then done. No done: we were killed. The second
- * look is for who was about to run another program, and had no environment. */
+/* The guard reads lines: "+N" adds a process group, "-N" removes one that is
+ * empty, because its number may be reused, and "done" ends the list. If the
+ * input ends without "done", the launcher was killed. The guard searches for
+ * processes twice, since a process that is about to run another program has no
+ * environment for a moment. */
 static const char guard_script[] =
     "all=' '\n"
     "while read -r g && [ \"$g\" != done ]; do\n"
@@ -94,14 +99,31 @@ void fl_guard_end(fl_launch *l)
     waitpid(l->guard_pid, NULL, 0);
 }
 
-/* The log of an earlier job is renamed to .old; after a restart the same log is
- * continued. */
+/* The log of an earlier job goes into a folder of its own, run.N, which the
+ * first such log makes. */
+static void keep_old_log(fl_launch *l, const char *log)
+{
+    if (access(log, F_OK))
+        return;
+    for (int i = 1; !l->old_logs; i++) {
+        const char *folder =
+            fl_arena_printf(l->arena, "%s/run.%d", l->opts->log_dir, i);
+        if (!mkdir(folder, 0777))
+            l->old_logs = folder;
+        else if (errno != EEXIST)
+            return; /* the log cannot be opened either, and that is reported */
+    }
+    (void)rename(
+        log, fl_arena_printf(l->arena, "%s%s", l->old_logs, strrchr(log, '/')));
+}
+
+/* After a restart the same log is continued. */
 fl_err fl_proc_open_log(fl_launch *l, const fl_proc *p, int *out)
 {
     const int restarts = l->restarts + p->restarts;
     const int how = restarts ? 0 : O_TRUNC;
     if (!restarts)
-        (void)rename(p->log, fl_arena_printf(l->arena, "%s.old", p->log));
+        keep_old_log(l, p->log);
     *out = open(p->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | how, 0644);
     if (*out < 0)
         return fl_fail(FL_EIO,
@@ -125,8 +147,8 @@ static int open_key(const char *key)
     return ends[0];
 }
 
-/* A file in memory that only its process can open; -1 as above. It lies above
- * the numbers that the child will have. */
+/* A file in memory that only its process can open; -1 as above. Its descriptor
+ * is above those that the child will have. */
 static int open_memory(const char *text)
 {
     const int low = memfd_create("fluid", MFD_CLOEXEC);
@@ -138,7 +160,7 @@ static int open_memory(const char *text)
     return fd;
 }
 
-/* Its certificate, key and authority. */
+/* The certificate, key and authority of a process. */
 static void pass_tls(const fl_launch *l, posix_spawn_file_actions_t *files,
                      int fds[FL_TLS_FILES])
 {
@@ -147,6 +169,17 @@ static void pass_tls(const fl_launch *l, posix_spawn_file_actions_t *files,
         if (fds[i] >= 0)
             posix_spawn_file_actions_adddup2(files, fds[i], FL_TLS_FD + i);
     }
+}
+
+/* The file in which a process counts its steps. */
+static int pass_progress(fl_proc *p, posix_spawn_file_actions_t *files)
+{
+    int fd;
+    fl_progress_free(p->progress);
+    p->progress = fl_progress_new(FL_PROGRESS_FD + 16, &fd);
+    if (fd >= 0)
+        posix_spawn_file_actions_adddup2(files, fd, FL_PROGRESS_FD);
+    return fd;
 }
 
 fl_err fl_proc_start(fl_launch *l, fl_proc *p)
@@ -167,6 +200,7 @@ fl_err fl_proc_start(fl_launch *l, fl_proc *p)
     if (key >= 0)
         posix_spawn_file_actions_adddup2(&files, key, FL_KEY_FD);
     pass_tls(l, &files, tls);
+    const int progress = pass_progress(p, &files);
     posix_spawnattr_init(&attr);
     fl_proc_plain_signals(&attr, POSIX_SPAWN_SETPGROUP);
     const int why = posix_spawnp(&p->pid, argv[0], &files, &attr, argv,
@@ -176,6 +210,8 @@ fl_err fl_proc_start(fl_launch *l, fl_proc *p)
     close(log);
     if (key >= 0)
         close(key);
+    if (progress >= 0)
+        close(progress);
     for (int i = 0; i < FL_TLS_FILES; i++)
         if (tls[i] >= 0)
             close(tls[i]);

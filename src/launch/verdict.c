@@ -16,7 +16,8 @@ enum {
     LAST_LINES = 20,
     LAST_BYTES = 16384,
     LINE_BYTES = 500, /* bytes of a line that are shown */
-    OTHERS = 8        /* failed processes that are named, besides the first */
+    OTHERS = 8 /* largest number of failed processes that are named after the
+                  first */
 };
 
 const char *fl_proc_name(const fl_proc *p, char buf[32])
@@ -26,14 +27,15 @@ const char *fl_proc_name(const fl_proc *p, char buf[32])
     return buf;
 }
 
-/* With several hosts all logs are shown as they come, see hosts.c. */
+/* With several hosts all logs are shown as they come, see hosts.c. A pod shows
+ * its only process. */
 void fl_launch_follow(fl_launch *l)
 {
     char buf[8192];
     ssize_t n;
     fl_proc *p = NULL;
     for (int64_t i = 0; i < l->procs.n && !p; i++)
-        if (!l->procs.at[i].server)
+        if (!l->procs.at[i].server || l->opts->pod)
             p = &l->procs.at[i];
     const int fd = p && !p->host && !l->opts->quiet
                        ? open(p->log, O_RDONLY | O_CLOEXEC)
@@ -59,7 +61,7 @@ const char *fl_proc_how(const fl_proc *p, char buf[64])
     return buf;
 }
 
-/* Show a line. Of a bar that was overwritten, only the last state. */
+/* Show a line. Of a progress bar that was redrawn, show only the last state. */
 static void show_line(const char *line)
 {
     const char *bar = strrchr(line, '\r');
@@ -154,5 +156,6 @@ void fl_launch_verdict(const fl_launch *l)
                 p->lost ? p->host->why : "");
     show_tail(p->log);
     show_full_disk(l->opts->log_dir);
-    show_others(l);
+    if (l->procs.n > 1)
+        show_others(l);
 }

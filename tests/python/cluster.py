@@ -130,9 +130,14 @@ class Process:
     def stop(self):
         """Freeze it, and wait until it is."""
         self.send(signal.SIGSTOP)
+        self.stopped()
+
+    def stopped(self):
+        """Wait until it has stopped, by a signal or at a failpoint."""
         self._until(lambda: self._state() in "TtXZ", None, "does not stop")
 
     def go_on(self):
+        self.stopped()
         self.send(signal.SIGCONT)
 
     def _state(self):
@@ -178,10 +183,11 @@ class Hosts:
 
     @staticmethod
     def can_be():
+        name = "fluid-probe%d" % os.getpid()
         return os.geteuid() == 0 and shutil.which("ip") and \
-            not subprocess.run(["ip", "netns", "add", "fluid-probe"],
+            not subprocess.run(["ip", "netns", "add", name],
                                capture_output=True).returncode and \
-            not subprocess.run(["ip", "netns", "del", "fluid-probe"],
+            not subprocess.run(["ip", "netns", "del", name],
                                capture_output=True).returncode
 
     def address(self, i):
@@ -264,8 +270,7 @@ class Cluster:
     def _environment(self, role, more):
         env = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
         env.update(
-            PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1",
-            PYTHONPATH=os.path.join(BUILD, "python"),
+            PYTHONUNBUFFERED="1", PYTHONPATH=os.path.join(BUILD, "python"),
             PADDLE_TRAINING_ROLE=role, PADDLE_TRAINERS_NUM=str(self.trainers),
             PADDLE_PSERVER_ENDPOINTS=",".join(self.endpoints))
         if "PADDLE_DATA_HOME" in os.environ:

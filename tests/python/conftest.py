@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -22,6 +23,10 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler),
                         (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, handler)
+
+# Servers that are killed leave their states: not in the directory of the user.
+STATES = tempfile.TemporaryDirectory(prefix="fluid-states")
+os.environ["FLUID_STATE_DIR"] = os.path.join(STATES.name, "state")
 
 MARKS = {"passed": "[       OK ]", "skipped": "[  SKIPPED ]",
          "failed": "[  FAILED  ]", "error": "[  FAILED  ]"}
@@ -47,6 +52,14 @@ def pytest_terminal_summary(terminalreporter):
                                             % reason(report))
             terminalreporter.write_line("%s %s"
                                         % (mark, sentence(report.nodeid)))
+
+
+@pytest.fixture(autouse=True)
+def own_states(monkeypatch):
+    """No test finds what servers of another one have left."""
+    with tempfile.TemporaryDirectory(dir=STATES.name) as folder:
+        monkeypatch.setenv("FLUID_STATE_DIR", os.path.join(folder, "state"))
+        yield
 
 
 @pytest.fixture

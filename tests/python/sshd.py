@@ -25,6 +25,7 @@ PasswordAuthentication no
 PidFile none
 StrictModes no
 UsePAM no
+Subsystem sftp internal-sftp
 """
 CLIENT = """
 BatchMode yes
@@ -34,6 +35,9 @@ LogLevel ERROR
 StrictHostKeyChecking no
 UserKnownHostsFile /dev/null
 """
+# The user of the documents. The number is root's, so that tests may read and
+# remove what the user leaves.
+TUTORIAL = "tutorial:x:0:0::/home/tutorial:/bin/sh\n"
 # A host has a name, processes, a /run and a /home of its own; all end with
 # process 1.
 BOOT = ["unshare", "--uts", "--ipc", "--pid", "--mount-proc", "--fork",
@@ -42,13 +46,20 @@ BOOT = ["unshare", "--uts", "--ipc", "--pid", "--mount-proc", "--fork",
 
 
 class SshHosts(Hosts):
-    """n hosts; all but the last `without` of them answer ssh."""
+    """n hosts; all but the last `without` of them answer ssh. `login` is what
+    who logs in finds in the environment."""
 
-    def __init__(self, folder, n, without=1):
+    def __init__(self, folder, n, without=1, login=None):
         self._folder, self._ends = folder, contextlib.ExitStack()
-        self.config = str(folder / "ssh.conf")
+        self.config, self.key = str(folder / "ssh.conf"), str(folder / "key")
+        with open("/etc/passwd") as f:
+            (folder / "passwd").write_text(f.read() + TUTORIAL)
         for name, text in ("sshd.conf", SERVER), ("ssh.conf", CLIENT):
             (folder / name).write_text(text.format(folder))
+        if login:
+            with open(folder / "sshd.conf", "a") as f:
+                f.write("SetEnv %s\n" % " ".join(
+                    '"%s=%s"' % pair for pair in login.items()))
         for name in "key", "host":
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "",
                             "-f", folder / name], check=True)
@@ -63,8 +74,10 @@ class SshHosts(Hosts):
 
     def start_words(self, i):
         """Words in front of a command that becomes process 1 of host i."""
-        self.home(i).mkdir(exist_ok=True)
-        return [*self.enter(i), *BOOT, "host%d" % i, str(self.home(i))]
+        (self.home(i) / "tutorial").mkdir(parents=True, exist_ok=True)
+        return [*self.enter(i), *BOOT, "host%d" % i, str(self.home(i)), "sh",
+                "-ec", 'mount --bind "$0" /etc/passwd; exec "$@"',
+                str(self._folder / "passwd")]
 
     def _boot(self, i):
         sshd = Process("sshd%d" % i, [
@@ -79,6 +92,12 @@ class SshHosts(Hosts):
         cable is dead."""
         self.cut(i)
         self._sshd[i].kill()
+
+    def restore(self, i):
+        """Host i has power again."""
+        self.heal(i)
+        self._sshd[i] = self._boot(i)
+        self._sshd[i].says("Server listening on 0.0.0.0")
 
     def running(self, i):
         """Names of the processes of host i."""

@@ -3,6 +3,8 @@
 
 RECIPE names an optimiser below. DATA: `same` gives every trainer the whole
 batch, `split` each its share. What came out is in out-N.npz: losses, parameters.
+Alone, RECIPE may be several with commas between them, each trained by itself;
+what came out is in out-RECIPE.npz.
 """
 import os
 import sys
@@ -81,19 +83,29 @@ def train(exe, program, loss, feeds, path):
     np.savez(path, losses=np.array(losses), **values)
 
 
+def train_alone(recipe):
+    main, startup = fluid.Program(), fluid.Program()
+    main.random_seed = startup.random_seed = 11
+    with fluid.program_guard(main, startup), fluid.unique_name.guard(), \
+            fluid.scope_guard(fluid.Scope()):
+        loss = build(recipe)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+        train(exe, main, loss, batches(0, 1, False), "out-%s.npz" % recipe)
+
+
 def main(recipe, data):
     role = os.environ.get("PADDLE_TRAINING_ROLE", "LOCAL")
     me = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
     trainers = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
+    if role == "LOCAL":
+        for one in recipe.split(","):
+            train_alone(one)
+        return None
     fluid.default_startup_program().random_seed = 11
     fluid.default_main_program().random_seed = 11
     loss = build(recipe)
     exe = fluid.Executor(fluid.CPUPlace())
-    if role == "LOCAL":
-        exe = fluid.Executor(fluid.CPUPlace())
-        exe.run(fluid.default_startup_program())
-        return train(exe, fluid.default_main_program(), loss,
-                     batches(0, 1, False), "out-local.npz")
     t = fluid.DistributeTranspiler()
     t.transpile(me, pservers=os.environ["PADDLE_PSERVER_ENDPOINTS"],
                 trainers=trainers)

@@ -2,6 +2,7 @@
 """The paddle command: slips of those who type it."""
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -136,6 +137,53 @@ def test_bash_completes_commands_and_flags(tmp_path):
     assert complete("paddle", "launch", "--job_d") == ["--job_dispatch_package"]
     assert "--worker_num" in complete("paddle", "launch", "--")
     assert complete("paddle", "help", "ve") == ["version"]
+
+
+def commands():
+    """The commands that paddle help lists."""
+    return re.findall(r"^  (\w+) ", paddle("help")[1], re.M)
+
+
+def test_help_lists_every_command_under_a_heading():
+    _, out, _ = paddle("help")
+    found = commands()
+    assert len(found) == len(set(found)) > 10
+    assert found.index("launch") < found.index("show") < found.index("agent")
+    assert "\nrun a job\n  k8s" in out
+
+
+def test_help_fits_into_a_terminal():
+    for name in ["", *commands()]:
+        code, out, _ = paddle("help", *name.split())
+        assert code == 0 and out.startswith("usage: paddle " + name)
+        too_long = [line for line in out.splitlines() if len(line) > 80
+                    and not line.startswith(("usage:", "  paddle "))]
+        assert not too_long
+        assert paddle(name or "help", "--help")[0] == 0
+
+
+def test_a_page_of_one_command_has_its_examples():
+    _, out, _ = paddle("help", "launch")
+    shown = re.findall(r"^  (\w+ .*)$", out[out.index("Examples:"):], re.M)
+    assert "paddle launch train.py" in shown
+    man = paddle("help", "--man", "launch")[1]
+    assert man.startswith(".TH paddle\\-launch 1") and ".SH EXAMPLES" in man
+
+
+@pytest.mark.skipif(not shutil.which("zsh"), reason="needs zsh")
+def test_zsh_can_read_its_completion(tmp_path):
+    (tmp_path / "_paddle").write_text(paddle("help", "--zsh")[1])
+    assert subprocess.run(["zsh", "-n", tmp_path / "_paddle"],
+                          capture_output=True).stderr == b""
+
+
+@pytest.mark.skipif(not shutil.which("groff"), reason="needs groff")
+def test_groff_has_no_complaint_of_the_manual_pages():
+    for name in ["", *commands()]:
+        page = paddle("help", "--man", *name.split())[1]
+        done = subprocess.run(["groff", "-man", "-Tascii", "-ww"], input=page,
+                              capture_output=True, text=True)
+        assert done.stderr == "" and "User Commands" in done.stdout
 
 
 def test_the_manual_page_and_zsh_know_every_flag():

@@ -68,7 +68,9 @@ def nothing_is_left(job):
     live = ("01", "0A")  # connected, listening
     assert not [x for x in lines if x[3] in live and
                 {x[1][-4:], x[2][-4:]} & ports]
-    assert not [x for x in os.listdir("/dev/shm") if "fluid" in x]
+    states = "fluid.%d" % os.getuid()  # of servers, also of other tests
+    assert not [x for x in os.listdir("/dev/shm")
+                if "fluid" in x and x != states]
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2])
@@ -82,7 +84,10 @@ def test_a_rank_may_die_anywhere_and_nothing_is_left(tmp_path, place, victim):
             if i != victim:
                 assert re.search(r"rank %d \(127.*has died" % victim,
                                  last_line(t)), t.text()
-            assert len(losses(t.text())) == (place == "save")
+            # One that is killed at the save has made its step; another one may
+            # still be receiving the last sums of it.
+            assert len(losses(t.text())) in (
+                {place == "save"} if i == victim else {0, place == "save"})
         saved = [p.name for p in tmp_path.glob("saved/*")]
         assert len(saved) == (place == "save")
         nothing_is_left(job)

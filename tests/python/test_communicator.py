@@ -79,6 +79,19 @@ def test_a_worker_that_is_killed_takes_along_what_is_its_own(tmp_path):
         assert "trainer 0" in job.server[0].text()
 
 
+def test_ctrl_c_ends_a_pass_whose_server_is_silent(tmp_path):
+    with Cluster(tmp_path, gather_job.__file__, 1, 1,
+                 argv=("async", "dataset", "1"),
+                 env={"FLUID_DURABILITY": "process"}) as job:
+        job.start_server(0, FLUID_FAILPOINT="owner.done:3:stop")
+        job.start_trainer(0)
+        job.server[0].stopped()
+        job.trainer[0].interrupt()
+        job.trainer[0].end(code=None)
+        assert "KeyboardInterrupt" in job.trainer[0].text()
+        assert "SystemError" not in job.trainer[0].text()
+
+
 # --- what it refuses ---------------------------------------------------------
 
 @pytest.fixture

@@ -159,7 +159,7 @@ def test_a_run_on_places_leaves_others_the_lock_and_hears_ctrl_c():
     assert "others run" in child.stderr.readline()
     assert child.poll() is None
     child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=30)
+    out, err = child.communicate(timeout=60)
     assert "KeyboardInterrupt" in err and out == ""
     assert child.returncode != 0
 

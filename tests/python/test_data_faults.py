@@ -102,15 +102,15 @@ FILES = {
     "zero bytes": ("1 3 1\0 0\n", 'it:1:5: the count of slot "label" is '
                                   '"1."'),
     "no text": (b"1 \xff\xfe 1 0\n", 'slot "ids" is "\\xff\\xfe"'),
-    "too much": ("1 3 1 0 5\n", 'it:1:9: "5" stands behind the last slot, '
+    "too much": ("1 3 1 0 5\n", 'it:1:9: "5" follows the last slot, '
                                 '"label"'),
     "a long line": ("1 " * (9 << 20), "it:1:1: the line has more than "
                                       "16777216 bytes"),
     "cut gzip": (packed(cut=60), "it: this gzip file is cut off: it ends in "
                                  "the middle of its data"),
     "no gzip": (b"\x1f\x8b and text", "it: this gzip file is damaged"),
-    "rubbish behind gzip": (packed(more=b"rubbish"), "other bytes stand "
-                            "behind its packed data"),
+    "rubbish behind gzip": (packed(more=b"rubbish"), "other bytes "
+                            "follow its compressed data"),
 }
 
 
@@ -229,16 +229,16 @@ def test_there_are_more_trainers_than_files(folder, kind, sync):
 
 PIPES = {  # what the second trainer's does, and what is said of it
     "fails": ("cat; echo out of luck >&2; exit 3",
-              "ended with code 3; its last words: out of luck (on it)"),
-    "is not there": ("no-such-reader", "ended with code 127; its last words: "),
-    "is killed": ("cat; kill -9 $$", "was ended by signal 9 (Killed) and said "
-                                     "nothing (on it)"),
+              "ended with code 3; its last output: out of luck (on it)"),
+    "is not there": ("no-such-reader", "ended with code 127; its last output: "),
+    "is killed": ("cat; kill -9 $$", "was ended by signal 9 (Killed) and wrote "
+                                     "nothing to stderr (on it)"),
     "floods stderr and fails": (
         "yes flood | head -c 3000000 >&2; echo the end >&2; exit 2",
-        "its last words: flood flood the end (on it)"),
+        "its last output: flood flood the end (on it)"),
     "says bytes that are no text": (
         r"cat; printf '\344\377\n' >&2; exit 1",
-        r"its last words: \xe4\xff (on it)"),
+        r"its last output: \xe4\xff (on it)"),
     "writes half a line": ("head -c 100", "it:12:4: the line ends before slot "
                                           '"label"'),
     "hangs": ("sleep 600", 'pipe command "sleep 600" writes nothing (on it, '
@@ -257,11 +257,18 @@ PIPES = {  # what the second trainer's does, and what is said of it
 }
 
 
+def silence(sentence, seconds="0.7"):
+    """The limit that a command meets; others may be slow on a busy machine."""
+    met = re.search("writes nothing|does not end", sentence)
+    return {"FLUID_SILENCE": seconds} if met else {}
+
+
 @pytest.mark.parametrize("fault", PIPES)
 def test_a_pipe_command(folder, fault, monkeypatch):
     command, sentence = PIPES[fault]
     put(folder, GOOD)
-    monkeypatch.setenv("FLUID_SILENCE", "0.7")
+    for name, value in silence(sentence).items():
+        monkeypatch.setenv(name, value)
     assert sentence in fails(folder, monkeypatch, "it", "pipe=" + command)
 
 
@@ -270,7 +277,7 @@ def test_a_pipe_command_ends_a_script(folder, fault):
     command, sentence = PIPES[fault]
     put(folder, GOOD)
     code, out, err = alone(folder, "pipe=" + command, "it",
-                           FLUID_SILENCE="0.7")
+                           **silence(sentence))
     assert code == 1 and out == ""
     assert sentence in last_line(err)
 
@@ -283,10 +290,10 @@ def test_a_pipe_command_of_a_job(folder, fault, sync):
     put(folder, GOOD)
     code, _, err = job(
         folder, 'pipe=if [ "$PADDLE_TRAINER_ID" = 1 ]; then %s; else cat; fi'
-        % command, "sync=" + sync, "good", "it", FLUID_SILENCE="0.7")
+        % command, "sync=" + sync, "good", "it", **silence(sentence, "2"))
     assert code == 1
     assert "trainer 1 failed first: exit code 1" in err
-    assert sentence.rpartition('" ')[2] in err
+    assert sentence.rpartition('" ')[2].replace("0.7", "2") in err
 
 
 @pytest.mark.parametrize("command, examples", [

@@ -318,7 +318,7 @@ def test_blocks_ops_and_variables_are_edited(fl):
         b.remove_op(7)
     with pytest.raises(ValueError, match="did you mean"):
         b.append_op("reluu", {"X": "x"}, {"Out": "q"})
-    with pytest.raises(ValueError, match="there is no attribute colour"):
+    with pytest.raises(ValueError, match="the operator has no attribute colour"):
         b.append_op("relu", {"X": "x"}, {"Out": "q"}, {"colour": 1})
 
 

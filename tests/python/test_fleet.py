@@ -171,8 +171,8 @@ def test_a_server_starts_from_a_model(model):
 
 def test_a_model_of_another_width_is_refused(model):
     assert say("server", "fleet.init_server(%r)" % str(model), 3).endswith(
-        'fc_0.w_0 has [4,1], but "fc_0.w_0" has 3 elements: it is of another '
-        'model')
+        'fc_0.w_0 has the shape [4,1], but "fc_0.w_0" has 3 elements: the file '
+        'is of another model')
 
 
 def test_what_a_model_lacks_is_told(model, tmp_path):
@@ -181,7 +181,8 @@ def test_what_a_model_lacks_is_told(model, tmp_path):
         if name not in ("fc_0.w_0", "__manifest__"):
             (tmp_path / name).symlink_to(model / name)
     assert say("server", "fleet.init_server(%r)" % str(tmp_path)).endswith(
-        'has no "fc_0.w_0"; what it lacks starts anew')
+        'has no "fc_0.w_0"; variables that it lacks start with their initial '
+        'values')
 
 
 def test_a_folder_that_is_not_there_is_named():

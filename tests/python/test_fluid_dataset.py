@@ -76,7 +76,7 @@ def test_failures_are_sentences(use_vars, lines, tmp_path):
     dataset = make("QueueDataset", use_vars, lines)
     dataset.set_pipe_command("cat; echo what now >&2; exit 3")
     with pytest.raises(EnforceNotMet, match="ended with code 3; its last "
-                                            "words: what now"):
+                                            "output: what now"):
         labels(dataset)
     with pytest.raises(EnforceNotMet, match="no such file.*No such file"):
         labels(make("QueueDataset", use_vars, ["no such file"]))
@@ -148,9 +148,9 @@ def test_memory_keeps_order_and_shuffles_alike(use_vars, lines):
 
 def test_memory_says_what_is_missing(use_vars, lines):
     dataset = make("InMemoryDataset", use_vars, lines)
-    with pytest.raises(EnforceNotMet, match="shuffled before it is loaded"):
+    with pytest.raises(EnforceNotMet, match="cannot be shuffled: load it first"):
         dataset.local_shuffle()
-    with pytest.raises(EnforceNotMet, match="no load of the dataset goes on"):
+    with pytest.raises(EnforceNotMet, match="the dataset is not being loaded"):
         dataset.wait_preload_done()
     dataset.release_memory()
     assert dataset.get_memory_data_size() == 0
@@ -181,14 +181,14 @@ def test_loading_heeds_ctrl_c(use_vars, lines):
     old = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT])
     start = time.monotonic()
-    timer.start()
     try:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):  # also before it loads
+            timer.start()
             dataset.load_into_memory()
     finally:
         timer.join()
         signal.signal(signal.SIGINT, old)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60
 
 
 def test_what_is_not_there_says_so(use_vars, lines):
@@ -425,7 +425,7 @@ def test_the_command_needs_its_input_and_output(tmp_path):
     def read(*flags, closed=None, **files):
         return subprocess.run(
             [os.path.join(BUILD, "bin", "paddle"), "read", "criteo", *flags],
-            stderr=subprocess.PIPE, text=True, timeout=30,
+            stderr=subprocess.PIPE, text=True, timeout=60,
             preexec_fn=lambda: closed is None or os.close(closed), **files)
 
     line = next(clicks(1)).encode() + b"\n"
@@ -458,7 +458,7 @@ def test_data_check_tells_of_bad_lines(tmp_path):
     assert "lines: 1 good lines, 1 bad" in bad.stdout
     for slots, why in (("a:f64", 'slot 1 of --slots is "a:f64"'),
                        ("a:u64,b:f32[2", 'slot 2 of --slots is "b:f32[2"'),
-                       ("b:f32[0]", "dense slot's shape [-1,0]"),
+                       ("b:f32[0]", "its shape is [-1,0]"),
                        (",", "0 slots, expected 1 to")):
         wrong = check("--slots", slots, str(path))
         assert wrong.returncode == 2 and why in wrong.stderr

@@ -30,23 +30,26 @@ def test_four_hosts_give_the_bits_of_one_machine(tmp_path):
 
 
 def test_a_link_that_breaks_and_heals_costs_nothing(tmp_path):
-    """Cut for half the lease in the middle of a run: nobody is lost, no push
-    is lost or doubled, so the end has the bits of a quiet run."""
+    """Cut for a quarter of the lease in the middle of a run: nobody is lost, no
+    push is lost or doubled, so the end has the bits of a quiet run."""
     seconds = float(os.environ.get("FLUID_CUT_SECONDS", "2"))
-    quick = {**QUICK, "FLUID_LEASE": str(2 * seconds)}
+    quick = {**QUICK, "FLUID_LEASE": str(4 * seconds)}
     results = []
     for cut in (False, True):
         folder = tmp_path / str(cut)
         folder.mkdir()
+        gate = folder / "gate"  # trainers wait for it before step 20
         with Hosts(3) as hosts, Cluster(
                 folder, fault_job.__file__, 1, 2, env=quick, hosts=hosts,
-                argv=["steps=1500"], seconds=120) as job:
+                argv=["steps=100", "hold=20:%s" % gate], seconds=120) as job:
             job.start()
-            job.trainer[1].says("step 20 ")
+            job.trainer[1].says("step 19 ")
             if cut:
                 hosts.cut(2)
+            gate.touch()
+            if cut:
                 time.sleep(seconds)
-                assert "step 1499 " not in job.trainer[1].text()
+                assert "step 99 " not in job.trainer[1].text()
                 hosts.heal(2)
             job.finish()
             assert "lost" not in job.server[0].text()
@@ -90,8 +93,9 @@ time.sleep(60)
 
 
 def test_sigterm_ends_a_server_whose_name_server_is_silent(tmp_path):
-    """The system asks a silent name server for ten seconds."""
-    (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.1\n")
+    """The system asks a silent name server twice, each time for 30 seconds."""
+    (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.1\n"
+                                          "options timeout:30 attempts:2\n")
     env = dict(os.environ, PADDLE_TRAINING_ROLE="PSERVER",
                PADDLE_TRAINERS_NUM="1", PADDLE_TRAINER_ID="0",
                PADDLE_PSERVER_ENDPOINTS="ps0.example:6174",
@@ -108,7 +112,7 @@ def test_sigterm_ends_a_server_whose_name_server_is_silent(tmp_path):
             assert silent.stdout.readline() == "asked\n"
             began = time.monotonic()
             server.send_signal(signal.SIGTERM)
-            code = server.wait(30)
+            code = server.wait(60)
             waited = time.monotonic() - began
         silent.kill()
-    assert code != 0 and waited < 5
+    assert code != 0 and waited < 25

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -68,8 +67,6 @@ def test_a_trainer_says_for_whom_it_waits_until_it_is_interrupted(tmp_path):
         waiting = j.start_trainer(0)  # nobody else comes
         waiting.says(r"waits for server 0 .*answer to PULL")
         waiting.says("coordinator waits for trainer 1: to come")
-        began = time.monotonic()
-        waiting.interrupt()
-        assert waiting.end(code=None) == -signal.SIGINT
-        assert time.monotonic() - began < 2
+        waiting.interrupt()  # it would wait for ten minutes
+        waiting.end(code=-signal.SIGINT)
         j.server[0].says("is lost: KeyboardInterrupt")

@@ -262,18 +262,20 @@ def test_a_taken_port_is_named(tmp_path):
         port = s.getsockname()[1]
         code, _, err = run(tmp_path, "--start_port %d" % port, "true")
     assert code == 1
-    assert "port %d on 127.0.0.1 cannot be used" % port in err
+    assert re.search(r"launch: port %d on 127.0.0.1 is taken by process %d "
+                     r"\(.*python.*\); choose others with --start_port"
+                     % (port, os.getpid()), err)
 
 
 @pytest.mark.parametrize("flags, sentence", [
     ("--server_num 0", "0 servers and 2 trainers"),
     ("--endpoints nowhere", 'server "nowhere" has no port, expected host:port'),
     ("--endpoints 127.0.0.1:1x", 'server "127.0.0.1:1x" has the port "1x"'),
-    ("--endpoints ,", 'names nobody'),
+    ("--endpoints ,", 'names no endpoint'),
     ("--endpoints 127.0.0.1:5984,127.0.0.1:5984", "is named twice"),
     ("--endpoints 192.0.2.1:6170", "192.0.2.1 is not this host"),
     ("--node_ip no.such.host.invalid", "there is no host"),
-    ("--log_dir /dev/null", "/dev/null: is there, but is no directory"),
+    ("--log_dir /dev/null", "/dev/null: exists, but is not a directory"),
     ("--log_dir /proc/1", "log /proc/1/serverlog.0: "),
     ("--start_port 70000", "--start_port is 70000"),
     ("--cluster_node_ips 10.0.0.1,10.0.0.2",
@@ -349,12 +351,22 @@ def test_the_python_module_starts_a_trainer_again(tmp_path):
     assert "restart 1 of at most 1" in p.stderr
 
 
-def test_the_logs_of_the_last_job_are_kept(tmp_path):
+def test_the_logs_of_each_job_are_kept_apart(tmp_path):
     for word in "first", "second", "third":
         run(tmp_path, "--server_num 1 --worker_num 1", "echo " + word)
     assert log(tmp_path, "workerlog.0") == "third\n"
-    assert log(tmp_path, "workerlog.0.old") == "second\n"
-    assert log(tmp_path, "serverlog.0.old") == "second\n"
+    for i, word in (1, "first"), (2, "second"):
+        for name in "workerlog.0", "serverlog.0":
+            assert log(tmp_path, "run.%d/%s" % (i, name)) == word + "\n"
+
+
+def test_a_package_needs_a_folder_to_be_packed_in(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", "/none")
+    code, _, err = run(tmp_path, "--hosts none.invalid "
+                       "--job_dispatch_package %s" % tmp_path, "true")
+    assert code == 1
+    assert ("the package cannot be packed into /none: No such file or directory;"
+            " name a folder that can be written with TMPDIR") in err
 
 
 def test_a_folder_that_cannot_be_written_names_the_flag(tmp_path):
@@ -514,20 +526,96 @@ def test_a_trainer_that_always_fails_is_given_up(tmp_path):
     assert "launch: trainer 1 failed first: exit code 3" in err
 
 
-@pytest.mark.parametrize("level", ["memory", "process"])
+@pytest.mark.parametrize("level", ["", "memory", "process"])
 def test_a_killed_server_that_keeps_its_state_returns(tmp_path, level):
     code, _, err = run(
         tmp_path, JOB,
         'test $TRAINING_ROLE = PSERVER && { test "$FLUID_RESTARTS" && '
-        '{ touch done; exit 0; }; kill -9 $$; }; '
+        '{ touch done; exit 0; }; '
+        'until test -e told; do sleep 0.05; done; kill -9 $$; }; '
+        'echo "level $FLUID_DURABILITY"; touch told; '
         'until test -e done; do sleep 0.05; done',
         FLUID_DURABILITY=level)
-    if level == "process":
+    assert log(tmp_path, "workerlog.0") == "level %s\n" % (level or "auto")
+    if level != "memory":
         assert code == 0, err
         assert "launch: server 0 ended after" in err
     else:
         assert code == 137
         assert "launch: server 0 has failed; all other processes" in err
+
+
+PLAIN = "--server_num 1 --worker_num 2 "
+SERVES = 'test $TRAINING_ROLE = PSERVER && ' \
+    '{ until test -e done; do sleep 0.05; done; exit 0; }; '
+
+
+def test_a_killed_trainer_is_started_again_by_default(tmp_path):
+    code, _, err = run(
+        tmp_path, PLAIN, SERVES +
+        'echo "$FLUID_REJOIN $FLUID_REJOIN_FAILED $FLUID_DURABILITY"; '
+        'test $PADDLE_TRAINER_ID = 0 && exit 0; '
+        'test "$FLUID_RESTARTS" || kill -9 $$; touch done')
+    assert code == 0, err
+    assert "it is started again in 1 s, restart 1 of at most 3 in a min" in err
+    assert log(tmp_path, "workerlog.0") == "60 0 auto\n"
+
+
+def test_a_trainer_that_fails_is_reported_at_once_by_default(tmp_path):
+    code, _, err = run(tmp_path, PLAIN, SERVES +
+                       'test $PADDLE_TRAINER_ID = 0 && exit 0; '
+                       'touch done; exit 3')
+    assert code == 3 and "it is started again" not in err
+    assert "launch: trainer 1 failed first: exit code 3" in err
+
+
+def test_a_server_that_fails_is_not_started_again_by_default(tmp_path):
+    code, _, err = run(tmp_path, PLAIN,
+                       'test $TRAINING_ROLE = PSERVER && exit 4; sleep 1000')
+    assert code == 4 and "it is started again" not in err
+    assert "launch: server 0 has failed; all other processes" in err
+
+
+def test_a_server_that_is_killed_each_time_is_given_up(tmp_path):
+    """Trainers that wait for it are stopped as soon as the launcher knows."""
+    code, _, err = run(tmp_path, PLAIN,
+                       'test $TRAINING_ROLE = PSERVER && kill -9 $$; '
+                       'sleep 1000')
+    assert code == 137
+    assert err.count("it is started again") == 3
+    assert "launch: server 0 has failed; all other processes" in err
+
+
+@pytest.mark.parametrize("role", ["PSERVER", "TRAINER"])
+def test_nobody_is_started_again_if_so_told(tmp_path, role):
+    code, _, err = run(
+        tmp_path, PLAIN + "--max_restarts 0",
+        'test $TRAINING_ROLE = %s && '
+        '{ echo "$FLUID_REJOIN $FLUID_DURABILITY"; kill -9 $$; }; '
+        'until test -e done; do sleep 0.05; done' % role)
+    assert code == 137 and "it is started again" not in err
+    name = "serverlog.0" if role == "PSERVER" else "workerlog.1"
+    assert log(tmp_path, name) == "0 memory\n"
+
+
+def test_a_flag_chooses_the_level_of_durability(tmp_path):
+    code, _, err = run(
+        tmp_path, PLAIN + "--durability process",
+        'test $FLUID_DURABILITY = process', FLUID_DURABILITY="memory")
+    assert code == 0, err
+    code, _, err = run(tmp_path, PLAIN + "--durability disk", "true")
+    assert code == 1
+    assert 'launch: --durability is "disk"; the levels are "memory"' in err
+
+
+def test_ctrl_c_does_not_restart_who_is_killed_by_it(tmp_path):
+    p = start(tmp_path, PLAIN,
+              "touch up.$$; while :; do sleep 0.05; done")
+    until(lambda: len(list(tmp_path.glob("up.*"))) == 3)
+    p.send_signal(signal.SIGINT)
+    _, err = p.communicate(timeout=60)
+    assert p.returncode == 130 and "it is started again" not in err
+    until(lambda: not living(tmp_path))
 
 
 def test_trainers_do_not_return_to_servers_that_have_ended(tmp_path):

@@ -192,7 +192,7 @@ def test_npair_loss_is_its_formula():
     got, = run(layers.npair_loss, a, p, labels)
     np.testing.assert_allclose(got, [want], rtol=1e-5)
     with fresh(), pytest.raises(fluid.core.EnforceNotMet,
-                                match="npair_loss: labels must say how many"):
+                                match="npair_loss: the number of labels is not"):
         x = layers.data("x", [3])
         layers.npair_loss(x, x, layers.data("l", [1], dtype="int64"))
 

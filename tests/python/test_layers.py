@@ -88,8 +88,8 @@ def test_a_normalised_weight_starts_as_its_initializer_says():
 
 def test_a_dimension_that_is_not_there_is_not_normalised():
     attr = fluid.WeightNormParamAttr(dim=2, name="w")
-    with fresh(), pytest.raises(ValueError, match='"w": weight normalisation '
-                                "along dimension 2 of 2"):
+    with fresh(), pytest.raises(ValueError, match='"w": dim of its weight '
+                                "normalisation is 2, but"):
         layers.fc(layers.data("x", [4]), 3, param_attr=attr)
 
 

@@ -436,9 +436,9 @@ def test_an_optimizer_that_fails_to_be_made_leaves_nothing_behind():
 def test_gradients_are_of_and_by_variables():
     with fresh():
         w, loss = line()
-        with pytest.raises(ValueError, match="targets hold NULL at 0"):
+        with pytest.raises(ValueError, match="targets has a NULL at index 0"):
             fluid.gradients([None], [w])
-        with pytest.raises(ValueError, match="inputs hold NULL at 1"):
+        with pytest.raises(ValueError, match="inputs has a NULL at index 1"):
             fluid.gradients([loss], [w, None])
 
 

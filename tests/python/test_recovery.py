@@ -65,8 +65,10 @@ def results(folder):
     return found
 
 
-def play(job, killed):
-    """Play a job; killed: the failpoint of each server's first process."""
+def play(job, killed, lose=None, says="going on at version"):
+    """Play a job; killed: the failpoint of each server's first process; lose:
+    what else befalls a server that was killed, with the job and its number;
+    says: what it says when it is back."""
     with job:
         for i in range(2):
             job.start_server(i, FLUID_FAILPOINT=killed.get(i))
@@ -77,7 +79,9 @@ def play(job, killed):
             for i in killed:
                 if first[i] is job.server[i] and first[i].code() is not None:
                     first[i].end(code=-9)
-                    job.start_server(i).says("going on at version")
+                    if lose:
+                        lose(job, i)
+                    job.start_server(i).says(says)
             time.sleep(0.01)
         job.finish()
     assert not os.listdir(os.path.join(job.folder, "state"))
@@ -164,3 +168,122 @@ def test_the_launcher_brings_killed_servers_back(tmp_path):
     assert paddle("ckpt", "diff", calm / "model", killed / "model") == \
         "the folders are equal\n"
     assert "is as it was saved" in paddle("ckpt", "verify", killed / "model")
+
+
+def launch_once(folder, env, enter=(), steps=1000):
+    """Run a job whose level the launcher chooses; what server 0 has logged."""
+    (folder / "state").mkdir(mode=0o700)
+    done = subprocess.run(
+        [*enter, "paddle", "launch", "--server_num", "1", "--max_restarts", "1",
+         returning_job.__file__, str(steps)], cwd=folder, text=True, timeout=120,
+        stderr=subprocess.PIPE, env={**os.environ, "FLUID_LINGER": "0.1",
+                                     "FLUID_STATE_DIR": str(folder / "state"),
+                                     **env})
+    return done, (folder / "logs" / "serverlog.0").read_text()
+
+
+def test_a_server_that_is_given_up_leaves_no_state(tmp_path):
+    """Each of its processes is killed when it begins its third round."""
+    done, log = launch_once(tmp_path, {"FLUID_FAILPOINT": "owner.begin:3"})
+    assert done.returncode == 137, done.stderr
+    assert "restart 1 of at most 1 in a minute" in done.stderr
+    assert "going on at version 2" in log
+    assert not os.listdir(tmp_path / "state")
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or subprocess.run(
+    ["unshare", "-m", "true"], stderr=subprocess.DEVNULL).returncode != 0,
+    reason="makes a small file system")
+@pytest.mark.parametrize("level", ["", "process"])
+def test_a_state_without_room_is_not_kept_unless_it_must_be(tmp_path, level):
+    small = "mount -t tmpfs -o size=64k,mode=700 none state && exec \"$@\""
+    done, log = launch_once(tmp_path, {"FLUID_DURABILITY": level}, steps=3,
+                            enter=["unshare", "-m", "sh", "-c", small, "sh"])
+    assert re.search(r"no directory has room|needs \d+ bytes", log), log
+    assert ("goes on at level memory" in log) == (not level)
+    assert (done.returncode == 0) == (not level), done.stderr
+
+
+LARGE = """
+import os, shutil, sys
+import numpy as np
+import paddle.fluid as fluid
+
+fluid.default_startup_program().random_seed = 7
+x = fluid.layers.data("x", [200])
+h = fluid.layers.fc(x, 200, param_attr="w", bias_attr=False)
+loss = fluid.layers.mean(h)
+fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
+t = fluid.DistributeTranspiler()
+me = int(os.environ.get("PADDLE_TRAINER_ID", 0))
+t.transpile(me, pservers=os.environ["PADDLE_PSERVER_ENDPOINTS"], trainers=2)
+exe = fluid.Executor(fluid.CPUPlace())
+if os.environ["PADDLE_TRAINING_ROLE"] == "PSERVER":
+    here = os.environ["PADDLE_CURRENT_ENDPOINT"]
+    program = t.get_pserver_program(here)
+    exe.run(t.get_startup_program(here, program))
+    for name in sorted(program.global_block().vars):
+        value = fluid.global_scope().find_var(name)
+        if name.startswith("w") and "GRAD" not in name and value:
+            try:
+                print(name, "was made of", np.array(value.get_tensor()).size)
+            except Exception as error:
+                print(error)
+    if "GONE" in os.environ:
+        shutil.rmtree(os.environ["FLUID_STATE_DIR"])
+    exe.run(program)
+    sys.exit()
+exe.run(fluid.default_startup_program())
+for i in range(8):
+    exe.run(t.get_trainer_program(), feed={"x": np.full((2, 200), i, "float32")})
+exe.close()
+np.savez("out-%d.npz" % me,
+         w=np.array(fluid.global_scope().find_var("w").get_tensor()))
+"""
+
+
+@pytest.fixture
+def large(tmp_path):
+    def job(name):
+        (tmp_path / name).mkdir()
+        return Cluster(tmp_path / name, LARGE, 2, 2, env=KEPT, seconds=120)
+    return job
+
+
+def test_a_server_that_is_back_makes_no_start_values(large):
+    calm, killed = large("calm"), large("killed")
+    want = play(calm, {})
+    compare(play(killed, {0: "owner.live:3"}), want)
+    made = re.compile(r"^w\S* was made of 20000$", re.M)
+    assert len(made.findall(calm.server[0].text())) == 2  # with its velocity
+    assert not made.findall(killed.server[0].text())
+    assert len(made.findall(killed.server[1].text())) == 2
+
+
+def test_a_job_that_was_killed_whole_goes_on_aloud(large):
+    """Whoever starts all of it again is told that it does not begin anew."""
+    with large("whole") as job:
+        job.start(FLUID_LEASE="2", FLUID_FAILPOINT="round.version:3")
+        job.server[0].end(code=-9)
+        for process in job.server[1], *job.trainer:
+            process.kill()  # server 1 may not have heard of version 3
+        job.start(FLUID_LEASE="2", FLUID_REJOIN="60")
+        for i in range(2):
+            job.server[i].says("going on at version [23]")
+            assert "goes on with the parameters" not in job.server[i].text()
+            job.trainer[i].says(r"server 0 \(\S+\) goes on with the parameters "
+                                "that an earlier process of it held; to begin "
+                                "with start values, first end all servers by")
+        job.finish()
+    assert not os.listdir(os.path.join(job.folder, "state"))
+
+
+def test_start_values_that_are_nowhere_are_missed(large):
+    with large("gone") as job:
+        job.start_server(0, FLUID_FAILPOINT="owner.live:3")
+        job.start_server(1)
+        for i in range(2):
+            job.start_trainer(i)
+        job.server[0].end(code=-9)
+        job.start_server(0, GONE="1").end(code=1)
+        job.server[0].says("which was removed since; start this server again")

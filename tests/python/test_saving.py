@@ -172,17 +172,20 @@ def test_a_vast_table_is_not_loaded_on_one_machine(tmp_path):
 
 
 def test_a_server_killed_amid_a_save_leaves_the_old_model(tmp_path):
-    """The table is long enough for the save not to be over before."""
-    whole = tmp_path / "whole"
+    """It is stopped before, so that the save cannot be over."""
+    whole, gate = tmp_path / "whole", tmp_path / "gate"
     whole.mkdir()
     (whole / "table").write_bytes(b"old")
     with Cluster(tmp_path, SCRIPT, 2, 1, argv=["train"],
-                 env={**QUICK, "BY_ID": "4000000", "RULE": "sgd", "SYNC": "0",
-                      "FLUID_REACH": "8"}) as run:
+                 env={**QUICK, "BY_ID": "20000", "RULE": "sgd", "SYNC": "0",
+                      "FLUID_REACH": "30", "GATE": str(gate)}) as run:
         run.start()
-        while not list(whole.glob(".save-*/table")):
+        run.trainer[0].says("trained")
+        run.server[1].stop()
+        gate.touch()
+        while not list(whole.glob(".save-*/*")):
             assert run.trainer[0].code() is None
-            time.sleep(0.001)
+            time.sleep(0.01)
         run.server[1].kill()
         run.trainer[0].end(code=1)
         assert "EnforceNotMet: server 1 (%s) " % run.endpoints[1] \

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import fault_job
 import sync_job
 from cluster import BUILD, FOREIGN, ROOT, Process
 from sshd import LACKING, SshHosts
@@ -69,10 +70,22 @@ class Launch:
         return self.process.text()
 
     def interrupt(self):
-        """As Ctrl-C. The launcher is process 1 of its host."""
+        """As Ctrl-C."""
+        self.signal(signal.SIGINT)
+
+    def signal(self, number):
+        """To the launcher, which is process 1 of its host."""
         child, = (int(pid) for pid in os.listdir("/proc")
                   if pid.isdigit() and parent(pid) == self.process.pid)
-        os.kill(child, signal.SIGINT)
+        os.kill(child, number)
+
+    def shown(self, row, seconds=30):
+        """Wait until a view of all processes has such a row."""
+        limit = time.monotonic() + seconds
+        while not re.search(row, self.process.text(), re.M):
+            assert time.monotonic() < limit, row
+            self.signal(signal.SIGUSR1)
+            time.sleep(0.2)
 
     def alone(self, seconds=10, but=()):
         """Wait until no host has a process of the job."""
@@ -180,8 +193,8 @@ def test_ports_that_are_taken_are_passed_over(hosts, workspace, tmp_path):
         said = run(hosts, tmp_path, [
             "--job_workspace", workspace, "--start_port", "6170", *shell("")],
             code=1, but=["python3"])
-    assert "host %s cannot be used: launch: port 6170 on %s cannot be used: " \
-        "Address already in use" % (hosts.address(1), hosts.address(1)) in said
+    assert "host %s cannot be used: launch: port 6170 on %s is taken by " \
+        % (hosts.address(1), hosts.address(1)) in said
     assert "1 of 3 hosts cannot be used; nothing was started" in said
 
 
@@ -204,6 +217,21 @@ def test_ctrl_c_ends_every_process_on_every_host(hosts, workspace, tmp_path,
         job.alone(seconds=10 - (time.monotonic() - began))
 
 
+def test_all_processes_are_shown_at_one_glance(hosts, workspace, tmp_path):
+    with Launch(hosts, tmp_path, [
+            "--job_workspace", workspace, "--server_num", "1", "--worker_num",
+            "1", *shell('echo step "$PADDLE_TRAINER_ID"; '
+                        '[ "$PADDLE_TRAINER_ID" != 1 ] || exit 3; '
+                        'exec sleep 600')]) as job:
+        for i in 0, 2:
+            job.process.says(r"\[trainer %d\] step %d$" % (i, i))
+        job.process.says(r"\[trainer 1\] step 1$")
+        job.shown(r"trainer 1 +%s +exit code 3 +step 1$"
+                  % re.escape(hosts.address(1)))
+        assert re.search(r"trainer 2 +%s +runs +step 2\n"
+                         % re.escape(hosts.address(2)), job.process.text())
+
+
 def test_processes_end_when_the_launcher_is_killed(hosts, workspace, tmp_path):
     with Launch(hosts, tmp_path, ["--job_workspace", workspace, *shell(
             STUBBORN)]) as job:
@@ -216,7 +244,8 @@ def test_processes_end_when_the_launcher_is_killed(hosts, workspace, tmp_path):
 
 def test_a_host_that_dies_gives_a_verdict(tmp_path):
     with SshHosts(tmp_path, 4) as hosts, Launch(
-            hosts, tmp_path, ["--job_workspace", "/home", *shell(
+            hosts, tmp_path, ["--job_workspace", "/home", "--max_restarts",
+                              "0", *shell(
                 "echo up; exec sleep 600")]) as job:
         for i in range(6):
             job.process.says(r"\[server %d\] up" % i)
@@ -229,6 +258,56 @@ def test_a_host_that_dies_gives_a_verdict(tmp_path):
     assert "launch: server 2 has failed; all other processes are stopped" \
         in said
     assert "has not said that its processes have ended" not in said
+
+
+LASTING = {"FLUID_DURABILITY": "process", **QUICK}
+
+
+def held_job(hosts, tmp_path, gate, **env):
+    """A server and a trainer on each host, and trainers wait at step 20."""
+    return Launch(hosts, tmp_path, [
+        "--job_workspace", "/home", "--server_num", "1", "--worker_num", "1",
+        "--max_restarts", "3", "--python", sys.executable, fault_job.__file__,
+        "steps=40", "hold=20:%s" % gate],
+        PYTHONPATH=os.path.join(BUILD, "python"),
+        FLUID_STATE_DIR=str(tmp_path / "state"), **LASTING, **env)
+
+
+def test_a_host_that_dies_and_comes_back_joins_again(tmp_path):
+    """Its disk, with the state of its server, has survived."""
+    gate = tmp_path / "gate"
+    with SshHosts(tmp_path, 4) as hosts, held_job(hosts, tmp_path,
+                                                  gate) as job:
+        for i in range(3):
+            job.process.says(r"\[trainer %d\] step 19 " % i)
+        job.shown(r"trainer 2 +%s +runs +20 +[0-9.]+  step 19 "
+                  % re.escape(hosts.address(2)))
+        hosts.crash(1)
+        job.process.says("host %s is lost: .*; it is called again for 60 s"
+                         % hosts.address(1))
+        hosts.restore(1)
+        job.process.says("host %s is back after" % hosts.address(1))
+        gate.touch()
+        said = job.end()
+    assert "trainer 1 ended after" in said and "its host was lost" in said
+    assert "3 trainers and 3 servers finished" in said
+    for i in range(3):
+        assert "[trainer %d] step 39 " % i in said
+
+
+def test_a_host_that_never_comes_back_ends_the_job(tmp_path):
+    gate = tmp_path / "gate"
+    with SshHosts(tmp_path, 4) as hosts, held_job(
+            hosts, tmp_path, gate, FLUID_REJOIN="3") as job:
+        for i in range(3):
+            job.process.says(r"\[trainer %d\] step 19 " % i)
+        hosts.crash(1)
+        job.process.says("it is called again for 3 s")
+        job.process.end(255)
+        said = job.process.text()
+        job.alone()
+    assert "host %s has not come back: " % hosts.address(1) in said
+    assert "server 1 failed first: its host was lost" in said
 
 
 def test_the_first_failure_of_all_hosts_is_the_verdict(hosts, workspace,
@@ -323,7 +402,7 @@ def test_the_documents_fabric_script_starts_a_job(hosts, tmp_path):
     with Process("fabric", [
             *hosts.start_words(3), "python3", "fabric/paddle.py",
             "--job_dispatch_package=package", "--num_passes=10",
-            "--ssh=ssh -F " + hosts.config], str(tmp_path), env, 60) as job:
+            "--worker-num=1", "--ssh=ssh -F " + hosts.config], str(tmp_path), env, 60) as job:
         job.end()
         said = job.text()
     assert "[trainer 1] passes 10 TRAINER" in said

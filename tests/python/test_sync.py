@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+import ahead_job
 import sync_job
 from cluster import BUILD, Cluster
 
@@ -19,14 +20,23 @@ def load(folder, name):
         return {key: f[key] for key in f.files}
 
 
-def alone(folder, recipe):
-    """The same network trained by one process, op by op."""
+def alone(folder, *recipes):
+    """The same network trained by one process, op by op; one for each recipe."""
     env = dict(os.environ, PYTHONPATH=os.path.join(BUILD, "python"),
                FLUID_NO_FUSE="1")
     env.pop("PADDLE_TRAINING_ROLE", None)
-    subprocess.run([sys.executable, SCRIPT, recipe, "same"], cwd=folder,
-                   env=env, check=True, timeout=120)
-    return load(folder, "local")
+    subprocess.run([sys.executable, SCRIPT, ",".join(recipes), "same"],
+                   cwd=folder, env=env, check=True, timeout=120)
+    found = [load(folder, recipe) for recipe in recipes]
+    return found[0] if len(found) == 1 else found
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    """What one process ends with, by the recipe."""
+    recipes = sorted(sync_job.RECIPES)
+    return dict(zip(recipes, alone(tmp_path_factory.mktemp("local"),
+                                   *recipes)))
 
 
 def together(folder, recipe, data, servers=2, trainers=2):
@@ -45,36 +55,61 @@ def same_bits(a, b, but=()):
 
 
 @pytest.mark.parametrize("recipe", sorted(sync_job.RECIPES))
-def test_equal_batches_give_the_bits_of_one_machine(tmp_path, recipe):
-    local = alone(tmp_path, recipe)
+def test_equal_batches_give_the_bits_of_one_machine(tmp_path, local, recipe):
     first, second = together(tmp_path, recipe, "same")
-    same_bits(first, local)
-    same_bits(second, local)
+    same_bits(first, local[recipe])
+    same_bits(second, local[recipe])
 
 
 @pytest.mark.parametrize("recipe", ["sgd", "momentum", "adam", "l2"])
-def test_shares_of_a_batch_are_worth_the_whole(tmp_path, recipe):
-    local = alone(tmp_path, recipe)
+def test_shares_of_a_batch_are_worth_the_whole(tmp_path, local, recipe):
+    whole = local[recipe]
     first, second = together(tmp_path, recipe, "split")
     same_bits(first, second, but=["losses"])
-    for key in local.keys() - {"losses"}:
-        np.testing.assert_allclose(first[key], local[key], rtol=1e-5,
+    for key in whole.keys() - {"losses"}:
+        np.testing.assert_allclose(first[key], whole[key], rtol=1e-5,
                                    atol=1e-5)
     np.testing.assert_allclose((first["losses"] + second["losses"]) / 2,
-                               local["losses"], rtol=1e-5)
+                               whole["losses"], rtol=1e-5)
 
 
 def test_runs_are_alike_to_the_last_bit(tmp_path):
     runs = [together(tmp_path / str(i), "momentum", "split")
-            for i in range(int(os.environ.get("FLUID_RUNS", "3")))]
+            for i in range(int(os.environ.get("FLUID_RUNS", "2")))]
     for run in runs[1:]:
         for a, b in zip(run, runs[0]):
             same_bits(a, b)
 
 
-def test_four_trainers_and_two_servers(tmp_path):
-    local = alone(tmp_path, "sgd")
+def click_files(folder, n=2, examples=200):
+    """Files of clicks: one to three ids, and a label."""
+    draw = np.random.RandomState(5)
+    for part in range(n):
+        with open(os.path.join(str(folder), "part-%d" % part), "w") as f:
+            for _ in range(examples):
+                ids = draw.randint(0, 50, draw.randint(1, 4))
+                f.write("%d %s 1 %d\n" % (len(ids), " ".join(map(str, ids)),
+                                         ids[0] % 2))
+    return [os.path.join(str(folder), "part-%d" % i) for i in range(n)]
+
+
+def test_rows_that_are_asked_for_ahead_change_no_bit(tmp_path):
+    files, ends = click_files(tmp_path), []
+    for ahead in "01":
+        folder = tmp_path / ahead
+        os.makedirs(folder)
+        with Cluster(folder, ahead_job.__file__, 2, 2, seconds=120, argv=files,
+                     env={"FLUID_LINGER": "0.1",
+                          "FLUID_PREFETCH": ahead}) as job:
+            job.start().finish()
+        ends += [load(folder, i) for i in range(2)]
+    for end in ends[1:]:
+        same_bits(end, ends[0])
+
+
+def test_four_trainers_and_two_servers(tmp_path, local):
+    whole = local["sgd"]
     for out in together(tmp_path, "sgd", "split", trainers=4):
-        for key in local.keys() - {"losses"}:
-            np.testing.assert_allclose(out[key], local[key], rtol=1e-5,
+        for key in whole.keys() - {"losses"}:
+            np.testing.assert_allclose(out[key], whole[key], rtol=1e-5,
                                        atol=1e-5)

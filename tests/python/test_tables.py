@@ -9,7 +9,7 @@ from cluster import Cluster
 
 SCRIPT = table_job.__file__
 LARGE = 1000000  # rows, of 64 bytes
-SENTENCE = '"table" lies on the servers, and trainers have no copy of it'
+SENTENCE = '"table" is on the servers, and this process has no copy of it'
 KINDS = pytest.mark.parametrize("env", [
     {}, {"ASYNC": "1"}, {"BY_ID": "1"}, {"BY_ID": "1", "ASYNC": "1"},
     {"TWO": "1", "BY_ID": "1"}, {"TWO": "1", "BY_ID": "1", "ASYNC": "1"}],
@@ -44,8 +44,8 @@ def test_who_wants_it_is_told_where_it_is(tmp_path, env):
     assert "fetch: " in said and said.count(SENTENCE) == 3
     assert '"table" was not loaded here' in said
     assert "test alike" in said and "model alike" in said
-    assert said.count('"table" lies on the servers; what runs in this scope '
-                      "now reads the copy of model") == 1
+    assert said.count('"table" is on the servers, but programs that run in '
+                      "this scope now read the copy from model") == 1
     tables = ["table", "other"] if "TWO" in env else ["table"]
     for name in [*tables, "fc_0.w_0"]:
         cut, uncut = (open(os.path.join(tmp_path, folder, name), "rb").read()

@@ -314,7 +314,7 @@ def test_what_is_asked_for_too_early_or_twice(net):
         with pytest.raises(RuntimeError, match="call transpile first"):
             ask()
     t.transpile(0, pservers=A)
-    with pytest.raises(ValueError, match="the program is cut already"):
+    with pytest.raises(ValueError, match="the program was transpiled before"):
         t.transpile(0, pservers=A)
     with pytest.raises(ValueError, match='"ps9:1" is not among the servers '
                        + A):
@@ -386,7 +386,7 @@ def test_small_pieces(net):
 
 @pytest.mark.parametrize("fields,sentence", [
     (dict(enable_dc_asgd=True, sync_mode=False), "enable_dc_asgd is not"),
-    (dict(geo_sgd_mode=True, sync_mode=False), "geo_sgd_mode is not there")])
+    (dict(geo_sgd_mode=True, sync_mode=False), "geo_sgd_mode is not supported")])
 def test_what_comes_later(net, fields, sentence):
     fluid.optimizer.SGD(0.1).minimize(net.loss)
     t = fluid.DistributeTranspiler(config_of(**fields))

@@ -2,6 +2,8 @@
 """The v2 chapters and word2vec train, save a tar, load it and infer."""
 import os
 import pickle
+import random
+import re
 import subprocess
 import sys
 
@@ -9,7 +11,8 @@ import pytest
 
 from conftest import ROOT
 from test_examples import environment
-from test_v2_servers import Job
+from paddle.v2.parameters import Parameters
+from test_v2_servers import Job, mean, near
 
 CHAPTERS = [("fit_a_line", "uci_housing"),
             ("recognize_digits softmax", "mnist"),
@@ -126,6 +129,61 @@ def test_word2vec_trains_in_a_cluster(prepared):
         for trainer in trainers:
             assert float(trainer.text().split()[-1]) < 1.0
     assert (prepared / "output" / "pass-00002.tar").is_file()
+
+
+def joined(folder, batch, batches):
+    """Files of two trainers, and in `whole` those of one process, whose
+    batches are theirs together. Words of 2000, so that the table is cut."""
+    draw = random.Random(3)
+    rows = [",".join(str(draw.randrange(2000)) for _ in range(5)) + "\n"
+            for _ in range(2 * batch * batches)]
+    (folder / "whole").mkdir()
+    for part in ("train.txt", "test.txt"):
+        (folder / "whole" / (part + "-00000")).write_text("".join(rows))
+        for me in range(2):
+            (folder / ("%s-%05d" % (part, me))).write_text("".join(
+                row for i, row in enumerate(rows) if i // batch % 2 == me))
+    with open(folder / "word_dict.pickle", "wb") as f:
+        pickle.dump({"w%d" % i: i for i in range(2000)}, f)
+
+
+def costs_of(text):
+    return [float(x) for x in re.findall(r"Batch \d+, Cost (\S+),", text)] + [
+        float(x) for x in re.findall(r"Testing cost (\S+),", text)]
+
+
+def values_of(path):
+    with open(path, "rb") as f:
+        tar = Parameters.from_tar(f)
+    return {name: tar[name] for name in tar.keys()}
+
+
+@pytest.mark.parametrize("servers,ports,sparse", [(1, 1, 1), (2, 2, 2)])
+def test_word2vec_has_the_costs_of_one_process(tmp_path, servers, ports,
+                                               sparse):
+    joined(tmp_path, 16, 6)
+    flags = ["--passes", "2", "--drop", "0", "--period", "1", "--rate", "0.01"]
+    done = run("word2vec/train.py", "--train", "whole", "--test", "whole",
+               "--batch", "32", "--output", "one", *flags, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    want = costs_of(done.stdout)
+    assert len(want) == 14
+    with Job(tmp_path, servers, 2, ports, sparse) as job:
+        job.env["PADDLE_CLUSTER_TRAIN"] = "True"
+        started = [job.server(i) for i in range(servers)]
+        script = os.path.join(ROOT, "examples", "word2vec", "train.py")
+        trainers = [job.trainer(i, argv=[
+            sys.executable, script, "--batch", "16", *flags])
+            for i in range(2)]
+        for process in trainers + started:
+            process.end()
+        got = mean([costs_of(t.text()) for t in trainers])
+    near(got, want)
+    one = values_of(tmp_path / "one" / "pass-00001.tar")
+    both = values_of(tmp_path / "output" / "pass-00001.tar")
+    assert one.keys() == both.keys()
+    for name in one:
+        assert abs(one[name] - both[name]).max() < 1e-5, name
 
 
 @pytest.mark.parametrize("me,want", [(0, [0, 2]), (1, [1])])

@@ -73,13 +73,15 @@ def test_use_gpu_false_has_many_spellings(value):
 
 @pytest.mark.parametrize("value", [True, "True", "1"])
 def test_a_gpu_is_refused(value):
-    with pytest.raises(RuntimeError, match="needs a GPU, and this build has"):
+    with pytest.raises(RuntimeError, match=r"use_gpu=True\) needs a GPU, and "
+                       "this build has .* use use_gpu=False$"):
         paddle.init(use_gpu=value)
 
 
 def test_a_gpu_of_the_environment_is_refused(monkeypatch):
     monkeypatch.setenv("PADDLE_INIT_USE_GPU", "True")
-    with pytest.raises(RuntimeError, match="needs a GPU"):
+    with pytest.raises(RuntimeError, match="^PADDLE_INIT_USE_GPU=True needs a "
+                       "GPU, .* use PADDLE_INIT_USE_GPU=False$"):
         paddle.init()
 
 

@@ -104,3 +104,14 @@ def test_pictures_of_a_tar_are_pickled(tmp_path):
         path, "train", {"p0.jpg": 5, "p2.jpg": 6}, num_per_batch=1)
     with open(listing) as f:
         assert len(f.read().split()) == 2
+
+
+@pytest.mark.parametrize("name", [
+    "enable_types", "create_updater", "create_local_updater",
+    "create_remote_updater"])
+def test_objects_of_the_original_engine_are_a_sentence(name):
+    adam = paddle.optimizer.Adam(learning_rate=0.1)
+    with pytest.raises(NotImplementedError, match="Adam: updaters are objects"):
+        getattr(adam, name)()
+    with pytest.raises(NotImplementedError, match="gradient machines"):
+        paddle.parameters.Parameters().append_gradient_machine(None)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`paddle pserver` and trainers of paddle.v2, as real processes."""
+import io
 import json
 import os
 import re
@@ -45,22 +46,25 @@ class Job:
 
     def _run(self, name, argv, **more):
         env = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
-        env.update(PYTHONPATH=os.path.join(BUILD, "python"),
-                   PYTHONDONTWRITEBYTECODE="1", FLUID_REJOIN="0",
-                   **{k: str(v) for k, v in {**self.env,
-                                             **more}.items()})
-        process = Process(name, argv, self.folder, env, 60)
+        env.update({k: str(v) for k, v in {
+            "PYTHONPATH": os.path.join(BUILD, "python"),
+            "PYTHONDONTWRITEBYTECODE": "1", "FLUID_REJOIN": "0",
+            "FLUID_STATE_DIR": os.path.join(self.folder, "state"),
+            **self.env, **more}.items()})
+        again = sum(p.name.split("-")[0] == name for p in self.started)
+        process = Process("%s-%d" % (name, again) if again else name, argv,
+                          self.folder, env, 60)
         self.started.append(process)
         return process
 
-    def server(self, i=0, *flags, trainers=None):
+    def server(self, i=0, *flags, trainers=None, **env):
         return self._run(
             "server%d" % i,
             [PADDLE, "pserver", "--port=%d" % self.port,
              "--ports_num", str(self.ports),
              "--ports-num-for-sparse=%d" % self.sparse,
              "--num_gradient_servers=%d" % (trainers or self.trainers),
-             *flags], PADDLE_CURRENT_IP="127.0.0.%d" % (i + 1))
+             *flags], PADDLE_CURRENT_IP="127.0.0.%d" % (i + 1), **env)
 
     def trainer(self, i=0, name=None, trainers=None, argv=None, **asked):
         hosts = ",".join("127.0.0.%d" % (k + 1) for k in range(self.servers))
@@ -187,6 +191,7 @@ def test_sparse_rows_are_fetched_for_a_test(tmp_path):
 
 def test_a_kept_server_takes_one_job_after_the_other(tmp_path):
     with Job(tmp_path, 1, 2) as job:
+        job.env["FLUID_LINGER"] = 300  # nobody waits for it
         server = job.server(0, "--keep")
         trainers = [job.trainer(i, trains=2) for i in range(2)]
         for t in trainers:
@@ -198,6 +203,20 @@ def test_a_kept_server_takes_one_job_after_the_other(tmp_path):
         assert server.code() is None
         server.terminate()
         server.end(0)
+
+
+def test_averages_have_the_rows_of_other_trainers(tmp_path):
+    from paddle.v2.parameters import Parameters
+    asked = {"average": 0.5, "out": "alone"}
+    alone(tmp_path, **asked)
+    with Job(tmp_path, 1, 2) as job:
+        job.run(**{**asked, "out": "tar"})
+    want, *got = [Parameters.from_tar(io.BytesIO(
+        (tmp_path / name).read_bytes())) for name in ("alone0", "tar0",
+                                                      "tar1")]
+    for parameters in got:
+        for name in want.keys():
+            assert abs(parameters[name] - want[name]).max() < 1e-5, name
 
 
 def test_a_second_program_is_refused_by_name(tmp_path):
@@ -212,6 +231,10 @@ def test_a_second_program_is_refused_by_name(tmp_path):
                          r"job that \S+:%d \(127.0.0.1:\d+\) brought; what "
                          r"differs: " % (job.port + 1, first.pid), text)
         assert "[12,9] here, " in text and "[12,8] there" in text
+        other = job.trainer(1, "faster", args={"learning_rate": 0.03})
+        other.end(1)
+        assert re.search(r"brought; what differs: what servers do differs "
+                         r"\(the optimiser or its settings\)", other.text())
         job.trainer(1, "right").end()
         first.end()
 
@@ -241,6 +264,24 @@ def test_a_trainer_waits_for_trainer_0_and_says_so(tmp_path):
         server.end()
 
 
+def test_a_launched_server_that_is_stopped_says_one_sentence(tmp_path):
+    """A script is its own server under `paddle launch`. It has no part in the
+    end of the server, so that there is no traceback."""
+    with Job(tmp_path, 1, 1, sparse=0) as job:
+        address = "127.0.0.1:%d" % job.port
+        server = job._run("server0", [
+            sys.executable, "-c", "import paddle.v2 as p; p.init()"],
+            FLUID_LAUNCHED=1, TRAINING_ROLE="PSERVER", POD_IP="127.0.0.1",
+            PADDLE_PORT=job.port, PADDLE_TRAINERS_NUM=1,
+            PADDLE_PSERVERS_IP_PORT_LIST=address)
+        trainer = job.trainer(fail=True)
+        trainer.end(1)
+        server.end(1)
+        assert re.search("^paddle: pserver: the job has failed: .*ValueError",
+                         server.text(), re.M)
+        assert "Traceback" not in server.text()
+
+
 def test_a_failed_trainer_ends_the_servers_job_with_its_reason(tmp_path):
     with Job(tmp_path, 1, 1) as job:
         server = job.server()
@@ -254,6 +295,11 @@ def test_a_failed_trainer_ends_the_servers_job_with_its_reason(tmp_path):
 WRONG = {"use_gpu": "True", "trainer_count": 3, "port": 9, "ports_num": 4,
          "ports_num_for_sparse": 5, "num_gradient_servers": 7,
          "trainer_id": 6, "pservers": "127.0.0.99"}
+IDLE = ["--comment=of a test", "--async_lagged_ratio_default", "1.5",
+        "--async-lagged-ratio-min=1.0", "--small_messages=false",
+        "--check_sparse_distribution_in_pserver=false",
+        "--loadsave_parameters_in_pserver=false", "--log_period_server=500",
+        "--sock_listen_queue_size=1024", "--rdma_tcp=tcp"]
 
 
 @pytest.mark.parametrize("by", ["environment", "arguments"])
@@ -262,7 +308,7 @@ def test_every_setting_of_both_tables(tmp_path, by):
     alone, or by arguments where every variable is wrong."""
     want = alone(tmp_path)
     with Job(tmp_path, 1, 2, ports=2, sparse=1) as job:
-        server = job.server()
+        server = job.server(0, *IDLE)
         trainers = []
         for i in range(2):
             right = {"use_gpu": False, "trainer_count": 2, "port": job.port,

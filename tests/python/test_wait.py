@@ -83,7 +83,7 @@ def test_a_trainer_waits_once(port):
         port[0].close()  # a server that has ended is not waited for
         began = time.monotonic()
         assert t.get_trainer_program() is net.main
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 60  # else for ten minutes
 
 
 WAITS = """
@@ -102,10 +102,10 @@ def test_ctrl_c_ends_a_wait(port):
                              sys.path)))
     try:
         assert p.stdout.readline() == "waits\n"
-        assert re.search(r"0 of 1 servers up, waiting for %s \(refused\), 1 s of 600"
+        assert re.search(r"0 of 1 servers up, waiting for %s \(refused\), \d+ s of 600"
                          % port[1], p.stderr.readline())
         p.send_signal(signal.SIGINT)
-        assert "KeyboardInterrupt" in p.communicate(timeout=10)[1]
+        assert "KeyboardInterrupt" in p.communicate(timeout=60)[1]
         assert p.returncode == -signal.SIGINT
     finally:
         p.kill()

@@ -132,6 +132,35 @@ def test_the_bytes_of_the_page_are_what_it_says(client):
     assert pb.Message.FromString(told) == message
 
 
+def push_slice(trainer, client, seq, first, value):
+    """Push one element of w@GRAD, again until the server answers."""
+    part = client.tensor("w@GRAD", np.array([value]))
+    part.first = first
+    while True:
+        try:
+            return trainer.ask(client.K.PUSH, [part], seq=seq)
+        except grpc.RpcError:
+            time.sleep(0.05)
+
+
+def test_a_server_that_was_killed_takes_no_slices_of_older_sessions(tmp_path,
+                                                                    client):
+    program = (SERVER % DENSE).replace("trainers=1)",
+                                       "trainers=1, sync_mode=False)")
+    with Cluster(tmp_path, program, seconds=SECONDS,
+                 env={"FLUID_LINGER": "0.2"}) as job:
+        job.start_server(0).says("Server listening on")
+        trainer = join(job, client)
+        trainer.pull("w")
+        push_slice(trainer, client, 1, 0, 1.0)
+        job.server[0].kill()
+        job.server[0].end(code=-9)
+        job.start_server(0).says("going on at version")
+        with pytest.raises(client.Refused, match="earlier slices are lost"):
+            push_slice(trainer, client, 2, 1, 1.0)
+        assert trainer.pull("w")["w"].tolist() == [[0.5], [0.5]]
+
+
 def test_it_joins_pulls_pushes_and_completes(server, client):
     trainer = join(server, client)
     assert (trainer.rank, trainer.round) == (0, 0)

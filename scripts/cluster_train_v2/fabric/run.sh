@@ -7,4 +7,4 @@ set -eu
 cd "$(dirname "$0")"
 package=${PACKAGE:-../../../examples}
 exec python3 paddle.py --job_dispatch_package="$package" \
-    --entry=recommender.py "$@"
+    --entry=v2/recommender_system.py "$@"

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What befalls the directory in which a server keeps its state: it is too
+small, full, held by another process, or of another version."""
+import os
+import re
+import struct
+import subprocess
+
+import pytest
+
+import fault_job
+from cluster import Cluster
+
+MB = 1 << 20
+
+# One layer of 4 MB. $HOLD: trainers wait for that file before their first step.
+LARGE = """
+import os, sys, time
+import numpy as np
+import paddle.fluid as fluid
+
+fluid.default_startup_program().random_seed = 7
+x = fluid.layers.data("x", [1000])
+loss = fluid.layers.mean(fluid.layers.fc(x, 1000, param_attr="w"))
+fluid.optimizer.SGD(0.1).minimize(loss)
+t = fluid.DistributeTranspiler()
+t.transpile(int(os.environ.get("PADDLE_TRAINER_ID", 0)), trainers=2,
+            pservers=os.environ["PADDLE_PSERVER_ENDPOINTS"])
+exe = fluid.Executor(fluid.CPUPlace())
+if os.environ["PADDLE_TRAINING_ROLE"] == "PSERVER":
+    here = os.environ["PADDLE_CURRENT_ENDPOINT"]
+    program = t.get_pserver_program(here)
+    exe.run(t.get_startup_program(here, program))
+    exe.run(program)
+    sys.exit()
+exe.run(fluid.default_startup_program())
+print("ready")
+while not os.path.exists(os.environ["HOLD"]):
+    time.sleep(0.01)
+for i in range(4):
+    exe.run(t.get_trainer_program(), feed={"x": np.full((2, 1000), i, "float32")})
+    print("step", i)
+exe.close()
+"""
+
+# A table by id, whose rows grow in number with every step.
+TABLE = """
+import os, sys
+import numpy as np
+import paddle.fluid as fluid
+from paddle.fluid.incubate.fleet.base import role_maker
+from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler \\
+    import DistributeTranspilerConfig, fleet
+
+fleet.init(role_maker.PaddleCloudRoleMaker())
+ids = fluid.layers.data("ids", [1], dtype="int64", lod_level=1)
+rows = fluid.layers.embedding(ids, [1 << 40, 64], is_sparse=True,
+                              is_distributed=True, param_attr="table")
+loss = fluid.layers.mean(fluid.layers.sequence_pool(rows, "sum"))
+strategy = DistributeTranspilerConfig()
+strategy.sync_mode = False
+fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy).minimize(loss)
+if fleet.is_server():
+    fleet.init_server()
+    fleet.run_server()
+    sys.exit()
+exe = fluid.Executor(fluid.CPUPlace())
+fleet.init_worker()
+exe.run(fleet.startup_program)
+for i in range(1000):
+    some = np.arange(10000 * i, 10000 * (i + 1)).reshape(-1, 1)
+    exe.run(fleet.main_program, feed={
+        "ids": fluid.create_lod_tensor(some, [[len(some)]], fluid.CPUPlace())})
+fleet.stop_worker()
+"""
+
+
+class Small:
+    """A file system in memory, with a size."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def mount(self, size):
+        self.folder.mkdir()
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=%d,mode=700" % size, "none",
+             str(self.folder)], text=True, capture_output=True)
+        if done.returncode:
+            pytest.skip("no small file system can be mounted: %s"
+                        % done.stderr.strip())
+        return str(self.folder)
+
+    def fill(self):
+        """Take all that is left."""
+        room = os.statvfs(self.folder)
+        with open(self.folder / "filler", "wb") as f:
+            os.posix_fallocate(f.fileno(), 0, room.f_bavail * room.f_frsize)
+
+    def make_room(self):
+        (self.folder / "filler").unlink()
+
+    def states(self):
+        return [name for name in os.listdir(self.folder) if name != "filler"]
+
+
+@pytest.fixture
+def small(tmp_path):
+    made = Small(tmp_path / "small")
+    yield made
+    subprocess.run(["umount", "-l", str(made.folder)],
+                   stderr=subprocess.DEVNULL)
+
+
+def large(tmp_path, state, **env):
+    return Cluster(tmp_path, LARGE, 1, 2, seconds=120, env={
+        "FLUID_STATE_DIR": state, "FLUID_LINGER": "0.1", "FLUID_STALL": "1",
+        "HOLD": str(tmp_path / "hold"), **env})
+
+
+NEEDS = r"the state of server 0 needs (\d+) bytes; \S+ has room for (\d+); " \
+    "name another directory with FLUID_STATE_DIR"
+
+
+def test_a_state_that_must_be_kept_and_has_no_room_is_refused(tmp_path, small):
+    with large(tmp_path, small.mount(8 * MB), FLUID_DURABILITY="process") as job:
+        job.start_server(0).end(code=1)
+        need, room = job.server[0].says(NEEDS).groups()
+        assert int(need) > 12 * MB and int(room) == 8 * MB
+        assert not small.states()
+
+
+def test_a_state_without_room_is_left_out_by_default(tmp_path, small):
+    (tmp_path / "hold").touch()
+    with large(tmp_path, small.mount(8 * MB)) as job:
+        job.start().finish()
+        text = job.server[0].text()
+        assert len(re.findall(" W| E|^W|^E", text, re.M)) == 1  # one warning
+        job.server[0].says(NEEDS + "; this server goes on at level memory: the "
+                           "job ends if its process is killed")
+        assert "durability: memory; what this server holds ends with" in text
+        assert not small.states()
+
+
+def test_a_file_system_that_lies_about_its_room_is_no_end(tmp_path, small):
+    """The room is gone when the server takes it, though it was there."""
+    (tmp_path / "hold").touch()
+    state = small.mount(17 * MB)  # enough for the sum, not for the pieces
+    with large(tmp_path, state) as job:
+        job.start_server(0).says("durability: ")
+        for i in range(2):
+            job.start_trainer(i)
+        job.finish()
+        assert not small.states()
+
+
+def test_a_push_waits_until_there_is_room_again(tmp_path, small):
+    with large(tmp_path, small.mount(40 * MB)) as job:
+        job.start()
+        for trainer in job.trainer:
+            trainer.says("ready")
+        small.fill()
+        (tmp_path / "hold").touch()
+        said = r"waits for server 0 \(%s\): .*%s/\S+/stage: no room for \d+ " \
+            r"bytes more; its file system has \d+ left, [0-9.]+ s" \
+            % (job.endpoints[0], small.folder)
+        for trainer in job.trainer:
+            trainer.says(said)  # its first pull was answered
+            assert "step" not in trainer.text()
+        job.server[0].says("a push waits: .*/stage: no room for .*; pulls are "
+                           "answered")
+        why = subprocess.run(["paddle", "why", job.endpoints[0]], text=True,
+                             stdout=subprocess.PIPE, check=True).stdout
+        assert "version 0" in why and "durability process: " in why
+        small.make_room()
+        job.finish()
+        for trainer in job.trainer:
+            assert "step 3" in trainer.text()
+        assert not small.states()
+
+
+def test_a_table_that_cannot_grow_ends_the_job_with_a_sentence(tmp_path, small):
+    state = small.mount(40 * MB)
+    with Cluster(tmp_path, TABLE, 1, 1, seconds=120, env={
+            "FLUID_STATE_DIR": state, "FLUID_LINGER": "0.1",
+            "FLUID_REJOIN": "0"}) as job:
+        job.start()
+        job.trainer[0].end(code=1)
+        job.server[0].end(code=None)
+        assert job.server[0].code() > 0
+        said = r'no room for \d+ bytes more; its file system has \d+ left'
+        assert re.search(said, job.trainer[0].text()), job.trainer[0].text()
+        assert str(small.folder) in job.trainer[0].text()
+        assert not small.states()
+
+
+def kept(tmp_path, *words, **env):
+    return Cluster(tmp_path, fault_job.__file__, 1, 1, argv=words, seconds=60,
+                   env={"FLUID_LINGER": "0.1", **env})
+
+
+def leave_state(job):
+    """Kill a server in the middle of its job; the directory that it left."""
+    job.start()
+    job.trainer[0].says("step 2 ")
+    job.server[0].kill()
+    job.trainer[0].kill()
+    base = job.env["FLUID_STATE_DIR"]
+    name, = os.listdir(base)
+    return os.path.join(base, name)
+
+
+def test_a_state_of_another_layout_is_refused(tmp_path):
+    with kept(tmp_path, "steps=100000") as job:
+        path = leave_state(job)
+        with open(os.path.join(path, "head"), "r+b") as f:
+            f.seek(8)
+            layout, = struct.unpack("I", f.read(4))
+            f.seek(8)
+            f.write(struct.pack("I", layout + 1))
+        job.start_server(0).end(code=1)
+        job.server[0].says(
+            r"%s cannot be used: its layout is %d \(byte order \w+\), this "
+            r"program has %d \(\w+\); remove it with `paddle state rm %s` if it "
+            "is not needed" % (path, layout + 1, layout, path))
+        subprocess.run(["paddle", "state", "rm", path], check=True)
+        job.start_server(0).says("durability: process; the state is in")
+
+
+def test_a_state_of_another_job_is_refused(tmp_path):
+    with kept(tmp_path, "steps=100000") as job:
+        path = leave_state(job)
+        with open(os.path.join(path, "head"), "r+b") as f:
+            f.seek(16)
+            mine = f.read(32).decode()
+            f.seek(16)
+            f.write(b"0123456789abcdef" * 2)
+        job.start_server(0).end(code=1)
+        job.server[0].says(
+            "%s cannot be used: it is of job %s, server 0; this is job %s, "
+            "server 0; remove it with `paddle state rm %s`"
+            % (path, "0123456789abcdef" * 2, mine, path))
+
+
+def test_a_state_that_a_process_holds_is_not_used_by_another(tmp_path):
+    with kept(tmp_path, "steps=100000") as job:
+        first = job.start_server(0)
+        first.says("durability: process")
+        second = job.start_server(0, FLUID_START="3")
+        second.end(code=1)
+        second.says(r"/state/\S+ is held by process %d \(.*fault_job.py .*\) "
+                    "for 3 s; end that process first" % first.pid)
+        assert first.code() is None
+        listed = subprocess.run(
+            ["paddle", "state", "ls"], text=True, check=True,
+            stdout=subprocess.PIPE, env={**os.environ, **job.env}).stdout
+        assert str(first.pid) in listed
