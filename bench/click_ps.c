@@ -4,14 +4,15 @@
  *     click_ps DATA_DIR BATCH SECONDS SERVERS TRAINERS [sync]
  *
  * Real processes, asynchronous with a communicator unless `sync` is said; each
- * trainer has one thread and logs of its own, in memory. One line of JSON: what
- * all trainers do together, and the CPU time that a step takes of a trainer and
- * of all servers. */
+ * trainer has one thread and trains on a dataset of its own, in memory. With 0
+ * servers each trains alone. One line of JSON: what all trainers do together,
+ * and the CPU time that a step takes of a trainer and of all servers. */
 #include "clicks.h"
 
+#include <poll.h>
+
 enum {
-    MOST = 8,   /* servers, trainers */
-    KINDS = 128 /* of operators */
+    MOST = 8, /* servers, trainers */
 };
 
 typedef struct job {
@@ -30,8 +31,11 @@ typedef struct party {
     fl_cut *cut;
     fl_exe *exe;
     fl_scope *scope;
-    clicks clicks;
-    fl_var *cost;
+    clicks names;
+    fl_dataset *data; /* a trainer's */
+    double until;     /* when its training ends */
+    bool warming;     /* it trains on until it is told to go */
+    bool ready;       /* it has said that it may be told */
 } party;
 
 static void begin(party *p, const job *j)
@@ -39,7 +43,11 @@ static void begin(party *p, const job *j)
     p->e = fl_engine_new();
     p->net = fl_net_new(p->e);
     fl_net_seed(p->net, 1);
-    p->cost = build_clicks(p->net, &p->clicks);
+    must(build_clicks(p->net, &p->names), "the model");
+    p->exe = fl_exe_new(p->e, NULL);
+    p->scope = fl_scope_new();
+    if (!j->n_servers)
+        return;
     must(!fl_transpile(fl_net_main(p->net), fl_net_startup(p->net),
                        &(fl_transpile_opts){.pservers = j->servers,
                                             .trainers = j->trainers,
@@ -48,8 +56,6 @@ static void begin(party *p, const job *j)
                                             .runtime_split_send_recv = true},
                        &p->cut),
          "transpile");
-    p->exe = fl_exe_new(p->e, NULL);
-    p->scope = fl_scope_new();
 }
 
 static void run(party *p, const fl_program *program)
@@ -80,66 +86,108 @@ static int serve(const job *j, const char *endpoint)
 
 /* --- a trainer --- */
 
-static void step(party *p, int *at, fl_fetch *loss)
+static const fl_program *main_of(const party *p)
 {
-    fl_feed feeds[FEEDS];
-    const clicks *c = &p->clicks;
-    feed_clicks(c, *at, feeds);
-    must(!fl_exe_run(p->exe, fl_cut_trainer(p->cut), p->scope, FEEDS, feeds, 1,
-                     loss),
-         "step");
-    *at = *at + 2 * c->batch <= c->n ? *at + c->batch : 0;
+    return p->cut ? fl_cut_trainer(p->cut) : fl_net_main(p->net);
 }
 
-static void print_times(const party *p, long steps)
+/* Logs from file j->me on. */
+static void load_clicks(party *p, const job *j)
 {
-    fl_profile_row row[KINDS];
-    const int n = fl_exe_profile_rows(p->exe, KINDS, row);
-    for (int i = 0; i < n && i < KINDS; i++)
-        fprintf(stderr, "%-32s %9.1f us in %g calls\n", row[i].type,
-                1e-3 * (double)row[i].total / (double)steps,
-                (double)row[i].calls / (double)steps);
+    char path[PARTS][512];
+    const char *files[PARTS];
+    fl_data_slot slots[FEEDS] = {
+        {"dense_input", FL_F32, .shape = {2, {-1, DENSE}}}};
+    for (int i = 0; i < SLOTS; i++)
+        slots[1 + i] = (fl_data_slot){p->names.name[i], FL_I64, .sparse = true};
+    slots[1 + SLOTS] = (fl_data_slot){"label", FL_I64, .shape = {2, {-1, 1}}};
+    for (int i = 0; i < PARTS; i++) {
+        snprintf(path[i], sizeof path[i], "%s/multislot/part-%d", j->data,
+                 j->me + i);
+        files[i] = path[i];
+    }
+    p->data = fl_dataset_new();
+    must(!fl_dataset_set(p->data, &(fl_dataset_opts){.n_slots = FEEDS,
+                                                     .slots = slots,
+                                                     .n_files = PARTS,
+                                                     .files = files,
+                                                     .batch = j->batch}) &&
+             !fl_dataset_load(p->data) && !fl_dataset_wait(p->data, -1),
+         "the clicks");
+}
+
+/* Whether a warm trainer has been told to go. It says that it is ready and
+ * trains on meanwhile: in synchronous jobs, others wait for its steps. */
+static bool is_told(party *p)
+{
+    struct pollfd in = {.fd = 0, .events = POLLIN};
+    if (!p->ready) {
+        printf("ready\n");
+        fflush(stdout);
+        p->ready = true;
+    }
+    return poll(&in, 1, 0) == 1;
+}
+
+static int is_over(void *self)
+{
+    party *p = self;
+    const bool late = seconds(CLOCK_MONOTONIC) >= p->until;
+    return late && (!p->warming || is_told(p)) ? FL_END_STEP : FL_GO_ON;
+}
+
+/* Train for so long. Returns the number of steps. */
+static int64_t train_for(party *p, const job *j, double length, double *loss)
+{
+    const fl_train_opts opts = {.program = main_of(p),
+                                .scope = p->scope,
+                                .dataset = p->data,
+                                .threads = 1,
+                                .status = "off",
+                                .debug = j->ops,
+                                .poll = is_over,
+                                .user = p};
+    int64_t steps = 0;
+    p->until = seconds(CLOCK_MONOTONIC) + length;
+    while (!is_over(p)) {
+        fl_progress done;
+        must(!fl_train(p->e, &opts, &done), "training");
+        steps += done.batches;
+        *loss = done.loss;
+    }
+    return steps;
 }
 
 /* Says how many steps it made, and the CPU time of that. */
 static void measure(party *p, const job *j)
 {
     const clockid_t own = CLOCK_PROCESS_CPUTIME_ID;
-    fl_fetch loss = {.name = fl_var_name(p->cost)};
-    double mean = 0;
-    int at = 0;
+    double loss = 0;
     char go;
-    for (int i = 0; i < WARM; i++)
-        step(p, &at, &loss);
-    printf("ready\n");
-    fflush(stdout);
+    p->warming = true;
+    train_for(p, j, 0.2, &loss);
+    p->warming = false;
     must(read(0, &go, 1) == 1, "nobody says go");
-    if (j->ops)
-        fl_exe_profile(p->exe, true);
     const double began = seconds(CLOCK_MONOTONIC), cpu = seconds(own);
-    long steps = 0;
-    for (; seconds(CLOCK_MONOTONIC) - began < j->length; steps++) {
-        step(p, &at, &loss);
-        mean = 0.99 * mean + 0.01 * *(float *)loss.tensor.data / j->batch;
-    }
-    printf("%ld %.6f %.6f %.4f\n", steps, seconds(CLOCK_MONOTONIC) - began,
-           seconds(own) - cpu, mean);
+    const int64_t steps = train_for(p, j, j->length, &loss);
+    printf("%lld %.6f %.6f %.4f\n", (long long)steps,
+           seconds(CLOCK_MONOTONIC) - began, seconds(own) - cpu,
+           loss / j->batch);
     fflush(stdout);
-    if (j->ops)
-        print_times(p, steps);
-    fl_tensor_fini(&loss.tensor);
 }
 
 static int train(const job *j)
 {
     party p = {0};
-    read_clicks(j->data, j->me, j->batch, &p.clicks);
     begin(&p, j);
-    must(j->sync || !fl_communicator_start(p.e, fl_cut_trainer(p.cut)),
+    load_clicks(&p, j);
+    must(j->sync || !p.cut ||
+             !fl_communicator_start(p.e, fl_cut_trainer(p.cut)),
          "communicator");
-    run(&p, fl_cut_trainer_startup(p.cut));
+    run(&p, p.cut ? fl_cut_trainer_startup(p.cut) : fl_net_startup(p.net));
     measure(&p, j);
     must(!fl_engine_leave(p.e, 0, NULL, NULL), "leave");
+    fl_dataset_free(p.data);
     end(&p);
     return 0;
 }
@@ -233,7 +281,7 @@ int main(int argc, char **argv)
         j.trainers = atoi(argv[5]);
     }
     j.sync = argc > 6 && !strcmp(argv[6], "sync");
-    if (j.batch < 1 || j.n_servers < 1 || j.n_servers > MOST ||
+    if (j.batch < 1 || j.n_servers < 0 || j.n_servers > MOST ||
         j.trainers < 1 || j.trainers > MOST) {
         fprintf(stderr,
                 "usage: click_ps DATA_DIR BATCH SECONDS SERVERS TRAINERS "

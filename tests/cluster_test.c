@@ -3,7 +3,7 @@
  * the network, each with an engine of its own; fluid.h alone. What they learn
  * is what one learns alone, to the last bit. */
 #include "base/pool.h"
-#include "endpoints.h"
+#include "process.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +12,8 @@ enum {
     STEPS = 6,
     ROWS = 4,
     WIDTH = 120,
-    OUT = 80, /* 9600 numbers: they are cut */
-    PARTS = 2
+    OUT = 80,   /* 9600 numbers: they are cut */
+    MEMBERS = 2 /* servers, or trainers, at most */
 };
 
 typedef struct scene {
@@ -22,29 +22,20 @@ typedef struct scene {
     bool async;
 } scene;
 
-/* One process of the job, or one that is alone. */
-typedef struct part {
-    const scene *s;
-    int index;
-    bool serves;
-    fl_engine *engine;
-    fl_net *net;
-    fl_var *loss;
-    fl_cut *cut;
-    fl_exe *exe;
-    fl_scope *scope;
+/* One process of the job, or one that is alone, and what it has learnt. */
+typedef struct member {
+    process of;
     float losses[STEPS];
-    fl_err err;
-    char why[256];
-} part;
+    char why[256]; /* the error; "": none */
+} member;
 
-static void build(part *p)
+static void build(process *p, const char *endpoint)
 {
     const fl_init start = {.kind = "uniform", .a = -1, .b = 1, .seed = 3};
     const fl_param_attr attr = {.init = &start};
     const int64_t width = WIDTH, out = OUT;
-    p->engine = fl_engine_new();
-    fl_net *n = p->net = fl_net_new(p->engine);
+    init_process(p, endpoint, true);
+    fl_net *n = p->net;
     fl_var *x = FL_LAYER(n, "data", {"name", .s = "x"},
                          {"shape", .n = 1, .ints = &width});
     fl_var *y = FL_LAYER(n, "data", {"name", .s = "y"},
@@ -59,33 +50,21 @@ static void build(part *p)
                          (const fl_arg[]){{"learning_rate", .f = 0.1},
                                           {"momentum", .f = 0.9},
                                           {0}}));
-    p->exe = fl_exe_new(p->engine, &(fl_exe_opts){.no_fuse = true});
-    p->scope = fl_scope_new();
 }
 
-static void join(part *p)
+static void join(member *m, const scene *s, const char *endpoint, int rank)
 {
-    const fl_transpile_opts opts = {.pservers = p->s->at.list,
-                                    .trainers = p->s->trainers,
-                                    .trainer_id = p->serves ? 0 : p->index,
-                                    .async = p->s->async};
-    build(p);
-    CHECK_OK(fl_transpile(fl_net_main(p->net), fl_net_startup(p->net), &opts,
-                          &p->cut));
-}
-
-static void end(part *p)
-{
-    fl_exe_free(p->exe);
-    fl_scope_free(p->scope);
-    fl_cut_free(p->cut);
-    fl_net_free(p->net);
-    fl_engine_free(p->engine); /* completes */
+    build(&m->of, endpoint);
+    transpile_process(&m->of, &(fl_transpile_opts){.pservers = s->at.list,
+                                                   .trainers = s->trainers,
+                                                   .trainer_id = rank,
+                                                   .async = s->async});
 }
 
 /* The same batch for every trainer. */
-static fl_err take_step(part *p, const fl_program *program, int step)
+static fl_err take_step(member *m, const fl_program *program, int step)
 {
+    process *p = &m->of;
     float x[ROWS * WIDTH], y[ROWS * OUT];
     fl_fetch loss = {fl_var_name(p->loss), {0}};
     for (int i = 0; i < ROWS * WIDTH; i++)
@@ -99,63 +78,47 @@ static fl_err take_step(part *p, const fl_program *program, int step)
     const fl_err err =
         fl_exe_run(p->exe, program, p->scope, 2, feeds, 1, &loss);
     if (!err)
-        p->losses[step] = *(float *)loss.tensor.data;
+        m->losses[step] = *(float *)loss.tensor.data;
     fl_tensor_fini(&loss.tensor);
     return err;
 }
 
-static fl_err train(part *p, const fl_program *startup, const fl_program *main)
+static fl_err train(member *m, const fl_program *startup,
+                    const fl_program *main)
 {
-    fl_err err = fl_exe_run(p->exe, startup, p->scope, 0, NULL, 0, NULL);
-    for (int i = 0; i < STEPS && !err; i++)
-        err = take_step(p, main, i);
-    return err;
+    FL_TRY(run_program(&m->of, startup));
+    for (int i = 0; i < STEPS; i++)
+        FL_TRY(take_step(m, main, i));
+    return FL_OK;
 }
 
-static fl_err serve(part *p)
+static fl_err train_in_job(member *m)
 {
-    fl_program *main, *startup;
-    fl_err err =
-        fl_cut_server(p->cut, p->s->at.endpoint[p->index], &main, &startup);
-    if (!err)
-        err = fl_exe_run(p->exe, startup, p->scope, 0, NULL, 0, NULL);
-    return err ? err : fl_exe_run(p->exe, main, p->scope, 0, NULL, 0, NULL);
+    const fl_cut *cut = m->of.cut;
+    FL_TRY(train(m, fl_cut_trainer_startup(cut), fl_cut_trainer(cut)));
+    return fl_engine_leave(m->of.engine, 0, NULL, NULL);
 }
 
-static void tell(part *p, fl_err err)
+static void run_member(void *self)
 {
-    p->err = err;
-    snprintf(p->why, sizeof p->why, "%s", fl_errmsg());
-}
-
-static void run_server(void *self)
-{
-    tell(self, serve(self));
-}
-
-static void run_trainer(void *self)
-{
-    part *p = self;
-    fl_err err =
-        train(p, fl_cut_trainer_startup(p->cut), fl_cut_trainer(p->cut));
-    if (!err)
-        err = fl_engine_leave(p->engine, 0, NULL, NULL);
-    tell(p, err);
+    member *m = self;
+    if (m->of.endpoint ? serve_job(&m->of) : train_in_job(m))
+        snprintf(m->why, sizeof m->why, "%s", fl_errmsg());
 }
 
 static void learn_alone(float losses[STEPS])
 {
-    part p = {0};
-    build(&p);
-    CHECK_OK(train(&p, fl_net_startup(p.net), fl_net_main(p.net)));
-    memcpy(losses, p.losses, sizeof p.losses);
-    end(&p);
+    member m = {0};
+    build(&m.of, NULL);
+    CHECK_OK(train(&m, fl_net_startup(m.of.net), fl_net_main(m.of.net)));
+    memcpy(losses, m.losses, sizeof m.losses);
+    fini_process(&m.of);
 }
 
 static void learns_as_one(int servers, int trainers, bool async)
 {
     scene s = {.n_servers = servers, .trainers = trainers, .async = async};
-    part server[PARTS] = {{0}}, trainer[PARTS] = {{0}};
+    member server[MEMBERS] = {0}, trainer[MEMBERS] = {0};
     float alone[STEPS];
     fl_group group = {0};
     fl_pool *pool;
@@ -164,28 +127,26 @@ static void learns_as_one(int servers, int trainers, bool async)
 #endif
     setenv("FLUID_LINGER", "0.1", 1);
     find_ports(s.n_servers, &s.at);
-    CHECK_OK(fl_pool_new("part", 2 * PARTS, &pool));
+    CHECK_OK(fl_pool_new("member", 2 * MEMBERS, &pool));
     for (int i = 0; i < trainers; i++) { /* they wait for the servers */
-        trainer[i] = (part){.s = &s, .index = i};
-        join(&trainer[i]);
-        fl_pool_submit(pool, &group, run_trainer, &trainer[i]);
+        join(&trainer[i], &s, NULL, i);
+        fl_pool_submit(pool, &group, run_member, &trainer[i]);
     }
     for (int i = 0; i < servers; i++) {
-        server[i] = (part){.s = &s, .index = i, .serves = true};
-        join(&server[i]);
-        fl_pool_submit(pool, &group, run_server, &server[i]);
+        join(&server[i], &s, s.at.endpoint[i], 0);
+        fl_pool_submit(pool, &group, run_member, &server[i]);
     }
     learn_alone(alone);
     fl_pool_free(pool); /* until all are done */
     for (int i = 0; i < servers; i++) {
-        CHECK_STR(server[i].err ? server[i].why : "", "");
-        end(&server[i]);
+        CHECK_STR(server[i].why, "");
+        fini_process(&server[i].of);
     }
     for (int i = 0; i < trainers; i++) {
-        CHECK_STR(trainer[i].err ? trainer[i].why : "", "");
+        CHECK_STR(trainer[i].why, "");
         for (int k = 0; k < STEPS; k++)
             CHECK_NEAR(trainer[i].losses[k], alone[k], 0);
-        end(&trainer[i]);
+        fini_process(&trainer[i].of);
     }
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The test runner counts, fails where it must and keeps the order.
+# The test runner counts, fails where it must, and starts long tests first.
 . tests/scene.sh
 
 fake() { # name, lines, exit code: a test program
@@ -60,11 +60,26 @@ no_test_at_all_is_a_failure() {
     last '0 passed, 1 failed'
 }
 
-reports_come_in_order() {
-    fake a "$OK" 0 'sleep 0.3'
-    fake b "$OK" 0
-    run a b
-    [ "$(grep -o '^ok   [ab]' "$dir/words" | tr -d '\n')" = 'ok   aok   b' ]
+a_line_has_the_seconds() {
+    fake a "$OK" 0
+    run a
+    grep -qE '^ok   a +2 +[0-9]+\.[0-9] s +[0-9]+\.[0-9] s CPU$' "$dir/words"
+}
+
+# As many slow tests as run at once: the quick one starts when one has ended.
+the_longest_of_the_last_run_start_first() {
+    many=$((2 * $(getconf _NPROCESSORS_ONLN)))
+    slow=
+    for i in $(seq $many); do
+        fake "slow$i" "$OK" 0 "echo slow >>$dir/order"
+        slow="$slow \"slow$i\": 9,"
+    done
+    fake quick "$OK" 0 "echo quick >>$dir/order"
+    mkdir -p "$dir/log"
+    echo "{$slow \"quick\": -1}" >"$dir/log/seconds.json"
+    run quick $(seq -f 'slow%g' $many)
+    [ "$(sed -n 1p "$dir/order")" = slow ]
+    ! grep -e -1 "$dir/log/seconds.json" || return 1
 }
 
 the_meta_test_comes_last() {
@@ -79,5 +94,7 @@ it "a failure is counted once" a_failure_is_counted_once
 it "a crash is a failure" a_crash_is_a_failure
 it "a silent test is a failure" silence_is_a_failure
 it "no test at all is a failure" no_test_at_all_is_a_failure
-it "reports come in order" reports_come_in_order
+it "a line has the seconds that a test took" a_line_has_the_seconds
+it "the longest of the last run start first" \
+    the_longest_of_the_last_run_start_first
 it "the meta-test waits for all others" the_meta_test_comes_last

@@ -10,6 +10,12 @@
 set -u
 unset MAKEFLAGS MFLAGS MAKELEVEL # a make inside is not a part of the outer one
 build=${FL_BUILD_DIR:-build}
+# A make inside has the compiler of the build: with another one it would compile
+# the whole library again, while other tests use it.
+if [ -f "$build/flags" ]; then
+    CC=$(sed 's/^[^ ]* \(.*\) -std=c11 .*/\1/' "$build/flags")
+    export CC
+fi
 failed=0
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"; exit $failed' EXIT

@@ -60,7 +60,9 @@ if __name__ == "__main__":
                             act=paddle.activation.Softmax())
     cost = paddle.layer.classification_cost(input=guess, label=label)
     parameters, result = train(
-        cost, paddle.optimizer.Adam(learning_rate=0.003),
+        cost, paddle.optimizer.Adam(
+            learning_rate=0.003, learning_rate_schedule="pass_manual",
+            learning_rate_args="3:1.0,6:0.3,9:0.1"),
         batches(paddle.dataset.cifar.train10(), BATCH, args.batches,
                 shuffle=5000), args.passes, args.model,
         batches(paddle.dataset.cifar.test10(), BATCH, args.batches),

@@ -4,12 +4,12 @@
 Where there are no ratings, the script makes some up and says so.
 """
 import paddle.v2 as paddle
-from book import batches, options, train, verdict
+from book import TRAINERS, batches, mine, options, train, verdict
 from paddle.dataset import movielens
 from recommender import find_ratings
 
 BAR = 3.8  # mean squared error of rating * 2 - 5, which spans 0.5 stars a step
-BATCH = 256
+BATCH = 256  # of all trainers together
 
 
 def feature(name, count, width):
@@ -44,7 +44,7 @@ def film_tower():
 
 
 if __name__ == "__main__":
-    args = options(__doc__, 2, "recommender_system.tar")
+    args = options(__doc__, 3, "recommender_system.tar")
     paddle.init(use_gpu=False, trainer_count=1)
     find_ratings()
     guess = paddle.layer.cos_sim(a=user_tower(), b=film_tower(), size=1,
@@ -54,7 +54,8 @@ if __name__ == "__main__":
     cost = paddle.layer.square_error_cost(input=guess, label=score)
     parameters, result = train(
         cost, paddle.optimizer.Adam(learning_rate=0.002),
-        batches(movielens.train(), BATCH, args.batches, shuffle=8192),
+        batches(mine(movielens.train()), BATCH // TRAINERS, args.batches,
+                shuffle=8192),
         args.passes, args.model,
         batches(movielens.test(), BATCH, args.batches))
     sample = next(movielens.test()())

@@ -22,13 +22,13 @@ CLUSTER = os.environ.get("PADDLE_CLUSTER_TRAIN") in (
 
 
 def place():
-    """(number of this trainer, trainers). mpirun says it, or PADDLE_INIT_*."""
+    """(number of this trainer, trainers). PADDLE_INIT_* say it, or mpirun."""
     if not CLUSTER:
         return 0, 1
     get = os.environ.get
-    me = get("OMPI_COMM_WORLD_RANK") or get("PADDLE_INIT_TRAINER_ID")
-    all_ = get("OMPI_COMM_WORLD_SIZE") or get(
-        "PADDLE_INIT_NUM_GRADIENT_SERVERS")
+    me = get("PADDLE_INIT_TRAINER_ID") or get("OMPI_COMM_WORLD_RANK")
+    all_ = get("PADDLE_INIT_NUM_GRADIENT_SERVERS") or get(
+        "OMPI_COMM_WORLD_SIZE")
     if me is None or all_ is None:
         sys.exit("train: PADDLE_CLUSTER_TRAIN is set; set "
                  "PADDLE_INIT_TRAINER_ID and "
