@@ -94,8 +94,6 @@ fl_err fl_positions_init(fl_positions *p, const fl_exec_env *env,
     tell_position(p, opts->dataset);
     if (p->communicator && !p->passed)
         return fl_communicator_begin_groups(p->communicator, by);
-    int64_t counted;
-    fl_trainer_count_steps(p->trainer, &counted, &p->fences);
     return FL_OK;
 }
 
@@ -106,18 +104,18 @@ void fl_positions_fini(fl_positions *p)
     fl_position_fini(&p->position);
 }
 
-/* Make the step once. *lost: its session was lost, and it does not count. */
+/* Make the step once. *lost: its session was lost, perhaps before the step
+ * began, and it does not count. */
 static fl_err try_step(fl_positions *p, const fl_watch *by, const char *text,
                        fl_err (*step)(void *), void *self, bool *lost)
 {
-    int64_t before, after, fences;
-    fl_trainer_count_steps(p->trainer, &before, &fences);
+    int64_t before, after, dropped, dropped_now;
+    fl_trainer_count_steps(p->trainer, &before, &dropped);
     FL_TRY(fl_trainer_position(p->trainer, by, text));
     FL_TRY(step(self));
     FL_TRY(fl_trainer_flush(p->trainer, by));
-    fl_trainer_count_steps(p->trainer, &after, &fences);
-    *lost = after == before && fences != p->fences;
-    p->fences = fences;
+    fl_trainer_count_steps(p->trainer, &after, &dropped_now);
+    *lost = after == before && dropped_now != dropped;
     return FL_OK;
 }
 

@@ -30,7 +30,6 @@ typedef struct fl_positions {
     uint32_t digest;      /* of the data */
     fl_position position; /* what is used up */
     bool passed;          /* all of this pass, and more, is used up */
-    int64_t fences;       /* sessions that were lost before the present step */
     fl_communicator *communicator; /* sends groups of batches; or NULL */
     int64_t group;                 /* batches of a group */
     int64_t batches;               /* of the group that is not complete */

@@ -351,8 +351,8 @@ static void open_groups(scene *s)
 
 static void check_counted(const scene *s, int64_t steps)
 {
-    int64_t counted, fences;
-    fl_trainer_count_steps(s->trainer, &counted, &fences);
+    int64_t counted, dropped;
+    fl_trainer_count_steps(s->trainer, &counted, &dropped);
     CHECK_INT(counted, steps);
 }
 

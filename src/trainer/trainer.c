@@ -76,6 +76,7 @@ struct fl_trainer {
     bool stepped;    /* at least one step has ended */
     bool sent;       /* gradients were sent since the last step */
     bool positioned; /* the step has a position in data */
+    int64_t dropped; /* steps whose session was lost before they had ended */
     int64_t passes;  /* over data, that were begun */
 };
 
@@ -350,6 +351,8 @@ static fl_err begin_step(fl_trainer *t)
     return err;
 }
 
+/* A session may be lost at any time, also while pushes end here: so what the
+ * step has met is taken note of as soon as the client is ready. */
 static fl_err run_step(fl_trainer *t, const fl_watch *by)
 {
     const bool pushes = !t->stale;
@@ -358,9 +361,10 @@ static fl_err run_step(fl_trainer *t, const fl_watch *by)
     drop_gathered(t);
     t->sent = t->positioned = false; /* other threads may send meanwhile */
     FL_TRY(fl_link_wait_ready(t->link, by));
-    FL_TRY(fl_link_end_pushes(t->link, by));
+    t->dropped += t->stale;
     t->stale = false;
     t->stepped = true;
+    FL_TRY(fl_link_end_pushes(t->link, by));
     if (pushes)
         fl_progress_step();
     fl_failpoint_hit("step.end");
@@ -628,11 +632,11 @@ fl_err fl_trainer_position(fl_trainer *t, const fl_watch *by,
     return exit_link(t, fl_client_position(fl_link_client(t->link), position));
 }
 
-void fl_trainer_count_steps(fl_trainer *t, int64_t *counted, int64_t *fences)
+void fl_trainer_count_steps(fl_trainer *t, int64_t *counted, int64_t *dropped)
 {
     fl_link_lock(t->link);
     *counted = fl_client_steps(fl_link_client(t->link));
-    *fences = fl_link_fences(t->link);
+    *dropped = t->dropped;
     fl_link_unlock(t->link);
 }
 

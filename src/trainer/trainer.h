@@ -119,8 +119,10 @@ fl_err fl_trainer_begin_pass(fl_trainer *t, const fl_watch *by, int64_t *pass,
 fl_err fl_trainer_position(fl_trainer *t, const fl_watch *by,
                            const char *position) FL_MUST_CHECK;
 
-/* How many steps with a position count, and how many sessions were lost. */
-void fl_trainer_count_steps(fl_trainer *t, int64_t *counted, int64_t *fences);
+/* How many steps with a position count, and how many steps have lost their
+ * session: before they began, so that their gradients were dropped, or before
+ * they had ended. Steps of fl_trainer_push are not among them. */
+void fl_trainer_count_steps(fl_trainer *t, int64_t *counted, int64_t *dropped);
 
 /* Report n counts of this trainer to the coordinator, under a name that all
  * trainers use. `counts` gets the sum of the last reports of all trainers, and

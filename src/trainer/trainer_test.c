@@ -550,6 +550,44 @@ static void goes_on_after_a_fence(void)
     test_job_end(&j);
 }
 
+static void check_steps(fl_trainer *t, int64_t counted, int64_t dropped)
+{
+    int64_t c, d;
+    fl_trainer_count_steps(t, &c, &d);
+    CHECK_INT(c, counted);
+    CHECK_INT(d, dropped);
+}
+
+/* The loss is noticed by a lookup between two steps, so that the next step only
+ * waits for the new session. Its caller must learn that it was dropped. */
+static void counts_a_step_that_lost_its_session_before_it(void)
+{
+    test_job j;
+    fl_tensor row = {0};
+    test_job_begin(&j, 1, 1, false);
+    test_job_var(&j, 0, "w", 1, 2, 9);
+    fl_trainer *t = trainer(&j, 0);
+    receives(t, 0, "w", 2, 9);
+    CHECK_OK(fl_trainer_position(t, NULL, "first"));
+    send(t, 0, "w@GRAD", 1, 2, 1);
+    CHECK_OK(fl_trainer_step(t, NULL));
+    check_steps(t, 1, 0);
+    test_job_lose(&j);
+    CHECK_OK(fl_trainer_lookup(t, NULL, 1,
+                               &(fl_lookup){0, "w", 1, (int64_t[]){0}, &row}));
+    check_steps(t, 1, 0); /* the session is lost, but no step with it yet */
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(fl_trainer_position(t, NULL, "second"));
+        send(t, 0, "w@GRAD", 1, 2, 1);
+        CHECK_OK(fl_trainer_step(t, NULL));
+        check_steps(t, 1 + i, 1);
+    }
+    receives(t, 0, "w", 2, 7);
+    fl_tensor_fini(&row);
+    leaves(t);
+    test_job_end(&j);
+}
+
 static void says_that_a_push_was_lost(void)
 {
     test_job j;
@@ -834,6 +872,8 @@ const fl_test fl_tests[] = {
      pushes_while_others_look_rows_up},
     {"a trainer meets the others", meets_the_others},
     {"a trainer goes on after a fence", goes_on_after_a_fence},
+    {"a trainer counts a step that lost its session before it",
+     counts_a_step_that_lost_its_session_before_it},
     {"a trainer says that a push was lost", says_that_a_push_was_lost},
     {"a trainer is interrupted while it waits", is_interrupted_while_it_waits},
     {"a trainer asks only the watch of who waits",
