@@ -355,7 +355,7 @@ static void on_grant(fl_client *c, const fl_msg *m, int64_t now)
         fail_client(c, why, now);
         return;
     }
-    send_renew(c, now); /* the coordinator now counts the rank as taken */
+    send_renew(c, now); /* opens the call whose end shows our death */
     if (c->leave)
         say_goodbye(c, now);
     else

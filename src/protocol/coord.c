@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* coord.c - the coordinator: sessions and ranks, views, rounds, the end.
  *
- *     rank:  fresh --grant--> held --lost, was taken--> lost --grant--> held
- *              ^---lost, never taken--' '--COMPLETE--> done
+ *     rank:  fresh --grant--> held --lost--> lost --grant--> held
+ *                              '--COMPLETE--> done
  *
- * (A rank is taken when its trainer has used the grant.)
  * Every event that changes something calls settle_job, which grants ranks to
  * parked JOINs, decides the round and ends the job as far as the change allows.
  *
@@ -40,7 +39,7 @@ enum {
 };
 
 typedef enum rank_state {
-    RANK_FRESH, /* no session ever took it */
+    RANK_FRESH, /* it was never granted */
     RANK_HELD,  /* a session has it */
     RANK_LOST,  /* its session was lost; it can be granted again */
     RANK_DONE,  /* its trainer has completed */
@@ -52,7 +51,6 @@ typedef struct rank_slot {
     int64_t g;           /* first view with the session */
     int64_t since;       /* when the session was granted the rank */
     bool explicit_id;    /* the holder claimed the rank as its explicit id */
-    bool taken;          /* some session has used its grant of this rank */
     bool barrier;        /* the holder has sent BARRIER for the open round */
     int64_t step;        /* steps that have a position and count */
     char *position;      /* of the last of them, or NULL */
@@ -99,16 +97,16 @@ typedef struct decision {
 
 /* The snapshot that is being written, and when the next one is due. */
 typedef struct snapshots {
-    int64_t every;   /* ns; 0: none are taken */
-    int64_t next;    /* when the next one is due */
-    int64_t last;    /* the last number that was given */
-    int64_t whole;   /* the newest one that the job can go back to; 0: none */
-    int64_t found;   /* one that was there before, and */
-    uint64_t of;     /* the state id of server 0 when it was taken */
-    int64_t number;  /* that is being written; 0: none is */
-    int64_t version; /* of that one */
-    int64_t until;   /* when that one is given up */
-    fl_str image;    /* of that one */
+    int64_t every; /* ns; 0: none are taken */
+    int64_t next;  /* when the next one is due */
+    int64_t last;  /* the last number that was given */
+    int64_t whole; /* the newest one that the job can go back to; 0: none */
+    int64_t found; /* one that was there before, and */
+    FL_VEC(uint64_t) of; /* the state ids of server 0 that it belongs to */
+    int64_t number;      /* that is being written; 0: none is */
+    int64_t version;     /* of that one */
+    int64_t until;       /* when that one is given up */
+    fl_str image;        /* of that one */
 } snapshots;
 
 /* What the coordinator knows of one server. */
@@ -119,6 +117,7 @@ typedef struct server_status {
     int64_t generation;    /* that it has reported */
     uint64_t former;       /* its state id in an earlier generation */
     bool over;             /* it has ended */
+    bool confirmed;        /* it was told that the coordinator knows that */
     int64_t sent, heard;   /* time of the last message; 0: none yet */
     fl_refusals refused;
 } server_status;
@@ -160,7 +159,7 @@ static fl_peer to_server(int index)
 static bool all_came(const fl_coord *c)
 {
     for (int i = 0; i < c->job->trainers; i++)
-        if (!c->rank[i].taken)
+        if (c->rank[i].state == RANK_FRESH)
             return false;
     return true;
 }
@@ -223,6 +222,19 @@ static void say_end(fl_coord *c, fl_peer to, uint64_t tag)
                   "%s", c->reason);
 }
 
+/* Tell a server that its end is known, so that it may leave. */
+static void confirm_end(fl_coord *c, int server)
+{
+    c->server[server].confirmed = true;
+    fl_outbox_send(c->out, to_server(server),
+                   (fl_msg){.kind = FL_MSG_END,
+                            .job = c->job->id,
+                            .expected = c->server[server].state.id,
+                            .code = c->code,
+                            .round = c->version,
+                            .over = true});
+}
+
 static void send_view(fl_coord *c, int server, int64_t now)
 {
     const int n = c->job->trainers;
@@ -268,6 +280,8 @@ static void send_closes(fl_coord *c, int server)
 static void tell_server(fl_coord *c, int server, int64_t now)
 {
     server_status *s = &c->server[server];
+    if (s->over && !s->confirmed)
+        confirm_end(c, server);
     if (s->over)
         return;
     s->sent = now;
@@ -388,11 +402,11 @@ static void lose_rank(fl_coord *c, rank_slot *r, fl_left why, int code,
                       const char *reason, int64_t now)
 {
     leave_rank(c, r, why, now);
-    r->state = r->taken ? RANK_LOST : RANK_FRESH;
+    r->state = RANK_LOST;
     r->code = code;
     c->changed = true;
     snprintf(r->reason, sizeof r->reason, "%s", reason);
-    if (r->taken && !r->wait_until) /* dying again gains no time */
+    if (!r->wait_until) /* dying again gains no time */
         r->wait_until = wait_limit(c, r, now);
     const bool waits = is_awaited(c, r, now);
     fl_outbox_note(c->out,
@@ -407,7 +421,6 @@ static void lose_rank(fl_coord *c, rank_slot *r, fl_left why, int code,
 static void complete_rank(fl_coord *c, rank_slot *r)
 {
     r->state = RANK_DONE;
-    r->taken = true; /* it used its grant, even if no RENEW arrived */
     c->changed = c->changed || !FL_PLANTED(DONEFORGET);
     fl_outbox_note(c->out, "trainer %d (%s) is complete, %d of %d",
                    (int)(r - c->rank), r->who, count_ranks(c, RANK_DONE),
@@ -418,8 +431,9 @@ static void complete_rank(fl_coord *c, rank_slot *r)
 static rank_slot *last_held(fl_coord *c, const past_session *p)
 {
     rank_slot *r = &c->rank[p->leave.rank];
-    bool free = r->state == RANK_LOST || r->state == RANK_FRESH;
-    return free && fl_id_same(r->session, p->leave.session) ? r : NULL;
+    return r->state == RANK_LOST && fl_id_same(r->session, p->leave.session)
+               ? r
+               : NULL;
 }
 
 static void forget_join(fl_coord *c, fl_id session, const char *why)
@@ -883,13 +897,6 @@ static void on_join(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
     }
 }
 
-/* The session knows its grant. */
-static void take_rank(fl_coord *c, rank_slot *r)
-{
-    c->changed = c->changed || !r->taken;
-    r->taken = true;
-}
-
 static void on_renew(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
     rank_slot *r = find_rank(c, m->session);
@@ -897,7 +904,6 @@ static void on_renew(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
         fence_session(c, from, m, now);
         return;
     }
-    take_rank(c, r);
     r->call_broke = false;
     r->lease = now + c->job->lease;
     r->open = from.call;
@@ -957,7 +963,6 @@ static void on_barrier(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
                       (long long)c->round, wrong);
         return;
     }
-    take_rank(c, r);
     take_barrier(c, r, m, now);
     fl_outbox_send(c->out, from, answer_to(c, FL_MSG_ACK, m));
     settle_job(c, now);
@@ -993,7 +998,6 @@ static void on_failed(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
     rank_slot *r = find_rank(c, m->session);
     past_session *p = r ? NULL : find_past(c, m->session);
     if (r) {
-        r->taken = r->taken || m->g == r->g; /* it had received its grant */
         lose_rank(c, r, FL_LEFT_FAILED, code, why, now);
     } else if (p && p->leave.why != FL_LEFT_DONE && (r = last_held(c, p))) {
         c->changed = true;
@@ -1035,8 +1039,9 @@ static bool go_back(fl_coord *c, int server, const fl_msg *m)
     const int64_t own = c->out->generation, known = m->generation;
     const uint64_t was = m->n_seen ? m->seen[0] : m->expected;
     char name[96];
-    if (!c->snapshot.whole && was && was == c->snapshot.of)
-        c->snapshot.whole = c->snapshot.found;
+    for (int64_t i = 0; i < c->snapshot.of.n && !c->snapshot.whole; i++)
+        if (was && was == c->snapshot.of.at[i])
+            c->snapshot.whole = c->snapshot.found;
     if (!c->snapshot.whole || c->ended)
         return false;
     if (c->rewind)
@@ -1176,7 +1181,18 @@ static bool shows_loss(const fl_coord *c, int server, const fl_msg *m,
             fl_job_lost(c->job, s->state.id, m->state.id));
 }
 
-/* A STATE of the time before the job went back. */
+/* A server has ended because of an error. */
+static void on_failed_server(fl_coord *c, int server, const fl_msg *m,
+                             int64_t now)
+{
+    if (m->text) /* it names the server */
+        fl_coord_end(c, 1, m->text, now);
+    else
+        end_job_for_server(c, server, "failed", now);
+}
+
+/* A STATE of the time before the job went back. A server that has failed by
+ * then cannot go back with the others. */
 static void on_former_state(fl_coord *c, int server, const fl_msg *m,
                             int64_t now)
 {
@@ -1187,7 +1203,10 @@ static void on_former_state(fl_coord *c, int server, const fl_msg *m,
     if (s->generation == c->out->generation)
         return; /* it was under way for long */
     s->former = m->state.id;
-    if (first)
+    s->over = s->over || (m->over && m->code);
+    if (m->over && m->code)
+        on_failed_server(c, server, m, now);
+    else if (first)
         tell_server(c, server, now);
 }
 
@@ -1228,12 +1247,13 @@ static void on_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
         s->version = m->round;
     s->over = s->over || over;
     forget_decisions(c);
-    if (m->over && m->code && m->text) /* the text names the server */
-        fl_coord_end(c, 1, m->text, now);
-    else if (m->over && m->code)
-        end_job_for_server(c, server, "failed", now);
+    if (m->over && m->code)
+        on_failed_server(c, server, m, now);
     settle_job(c, now); /* a decision may have waited for this server */
-    if (first || back) /* it may have ignored messages before its first STATE */
+    if (s->over && m->over)
+        confirm_end(c, server);
+    else if (first || back) /* it may have ignored messages before its first
+                               STATE */
         tell_server(c, server, now);
 }
 
@@ -1264,11 +1284,9 @@ static void expire_leases(fl_coord *c, int64_t now)
 static void check_limits(fl_coord *c, int64_t now)
 {
     if (!all_came(c) && now >= c->born + c->job->start) {
-        int came = 0;
         char why[96];
-        for (int i = 0; i < c->job->trainers; i++)
-            came += c->rank[i].taken;
-        snprintf(why, sizeof why, "%d of %d trainers came within %.0f s", came,
+        snprintf(why, sizeof why, "%d of %d trainers came within %.0f s",
+                 c->job->trainers - count_ranks(c, RANK_FRESH),
                  c->job->trainers, (double)c->job->start / (double)FL_SEC);
         end_job(c, 1, why, c->round, now);
     }
@@ -1354,7 +1372,7 @@ static void list_start_waits(const fl_coord *c, int64_t now, fl_str *rows)
 {
     for (int i = 0; i < c->job->trainers; i++) {
         char whom[32];
-        if (c->rank[i].taken)
+        if (c->rank[i].state != RANK_FRESH)
             continue;
         snprintf(whom, sizeof whom, "trainer %d", i);
         fl_wait_row(rows, "coordinator", whom, "to come", now - c->born,
@@ -1401,12 +1419,10 @@ static void list_server_waits(const fl_coord *c, int64_t now, fl_str *rows)
 static void count_trainers(fl_coord *c, int64_t now)
 {
     fl_str missing = {0};
-    int came = 0;
-    for (int i = 0; i < c->job->trainers; i++) {
-        came += c->rank[i].taken;
-        if (!c->rank[i].taken && missing.n < 200)
+    const int came = c->job->trainers - count_ranks(c, RANK_FRESH);
+    for (int i = 0; i < c->job->trainers; i++)
+        if (c->rank[i].state == RANK_FRESH && missing.n < 200)
             fl_str_printf(&missing, " %d", i);
-    }
     fl_outbox_note(c->out,
                    "%d of %d trainers have come, waiting for%s, %.0f s of %.0f",
                    came, c->job->trainers, missing.at ? missing.at : "",
@@ -1459,6 +1475,7 @@ void fl_coord_free(fl_coord *c)
     fl_vec_fini(&c->parked);
     fl_vec_fini(&c->past);
     fl_str_fini(&c->snapshot.image);
+    fl_vec_fini(&c->snapshot.of);
     for (int i = 0; i < c->job->trainers; i++) {
         fl_mem_free(c->rank[i].position);
         fl_mem_free(c->rank[i].next_position);
@@ -1478,7 +1495,6 @@ static void visit_rank(fl_image *im, rank_slot *r, int trainers)
     fl_image_id(im, &r->session);
     fl_image_count(im, &r->g, 0, INT64_MAX - 1);
     fl_image_bool(im, &r->explicit_id);
-    fl_image_bool(im, &r->taken);
     fl_image_bool(im, &r->barrier);
     if (!FL_PLANTED(POSLOST)) {
         fl_image_count(im, &r->step, 0, INT64_MAX - 1);
@@ -1587,14 +1603,16 @@ fl_err fl_coord_restore(fl_coord *c, const void *image, size_t n, int64_t now)
 /* --- snapshots and going back --- */
 
 void fl_coord_snapshots(fl_coord *c, int64_t every, int64_t last, int64_t found,
-                        uint64_t of, int64_t now)
+                        const uint64_t *of, int64_t n, int64_t now)
 {
     c->snapshot.every = every;
     c->snapshot.next = now + every;
     if (last > c->snapshot.last)
         c->snapshot.last = last;
     c->snapshot.found = found;
-    c->snapshot.of = of;
+    c->snapshot.of.n = 0;
+    for (int64_t i = 0; i < n; i++)
+        fl_push(&c->snapshot.of, of[i]);
 }
 
 bool fl_coord_written(const fl_coord *c, fl_coord_moment *out)
@@ -1632,8 +1650,7 @@ fl_err fl_coord_rewind(fl_coord *c, const void *image, size_t n, int64_t base,
     FL_TRY(fl_image_check(&im));
     for (int i = 0; i < c->job->trainers; i++) {
         rank_slot *r = &c->rank[i];
-        r->taken = r->state == RANK_DONE && !anew;
-        r->state = r->taken ? RANK_DONE : RANK_FRESH;
+        r->state = r->state == RANK_DONE && !anew ? RANK_DONE : RANK_FRESH;
     }
     /* above all views of earlier generations */
     c->view = (int64_t)((uint64_t)c->out->generation << 32);
@@ -1650,6 +1667,12 @@ int64_t fl_coord_rewinds(const fl_coord *c, int64_t *generation)
 }
 
 /* --- events --- */
+
+void fl_coord_greet(fl_coord *c, int server, int64_t now)
+{
+    if (!c->rewind && now >= c->server[server].sent + c->job->retry)
+        tell_server(c, server, now);
+}
 
 void fl_coord_recv(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
@@ -1711,7 +1734,8 @@ void fl_coord_refused(fl_coord *c, int server, bool no_listener, int64_t now)
     if (!s->heard)
         return;
     if (c->ended) {
-        s->over = s->over || now >= c->ended_at + time;
+        if (!s->over && now >= c->ended_at + time)
+            s->over = s->confirmed = true; /* nobody is there to be told */
         return;
     }
     if (!no_listener || !fl_job_gone(c->job, &s->refused, now))
@@ -1744,10 +1768,16 @@ void fl_coord_end(fl_coord *c, int code, const char *why, int64_t now)
     end_job(c, code, why, -1, now);
 }
 
+/* A failed job does not wait for a server that never came: it may not exist. */
+static bool knows_end(const fl_coord *c, const server_status *s)
+{
+    return s->over ? s->confirmed : c->code && !s->heard;
+}
+
 bool fl_coord_told(const fl_coord *c)
 {
     for (int i = 0; i < c->job->servers; i++)
-        if (!c->server[i].over)
+        if (!knows_end(c, &c->server[i]))
             return false;
     return c->ended;
 }

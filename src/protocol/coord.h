@@ -38,10 +38,11 @@ fl_err fl_coord_restore(fl_coord *c, const void *image, size_t n,
 
 /* After fl_coord_restore: let the servers take a snapshot every `every` ns.
  * Numbers begin behind `last`. `found` was there before; the job can go back to
- * it if server 0 had the state id `of` when others saw it last. 0: there is
+ * it if server 0 had one of the n state ids `of` when others saw it last: that
+ * of the time when it was taken, and those that have begun with it. 0: there is
  * none. */
 void fl_coord_snapshots(fl_coord *c, int64_t every, int64_t last, int64_t found,
-                        uint64_t of, int64_t now);
+                        const uint64_t *of, int64_t n, int64_t now);
 
 /* What a snapshot has of the coordinator: ranks, positions, and the round. */
 typedef struct fl_coord_moment {
@@ -74,6 +75,11 @@ int64_t fl_coord_rewinds(const fl_coord *c, int64_t *generation);
 /* A message arrived. `from` is the call that it arrived on, or the server. */
 void fl_coord_recv(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now);
 
+/* Some process says that it is this server, and cannot prove it yet. The server
+ * is sent what it must know, but no more often than any other: its answer, by
+ * which it proves itself, then comes at once. */
+void fl_coord_greet(fl_coord *c, int server, int64_t now);
+
 /* The rank of the member that sent m. If the sender is no member, it is
  * answered and the result is -1. For TALLY,
  * which the coordinator does not answer itself. */
@@ -100,7 +106,9 @@ void fl_coord_end(fl_coord *c, int code, const char *why, int64_t now);
  * to do so: the process may exit. */
 bool fl_coord_over(const fl_coord *c, int64_t now);
 
-/* The job has ended, and every server has acknowledged that. */
+/* The job has ended, and every server has acknowledged that, and was told that
+ * its acknowledgement came. If the job has failed, servers that were never
+ * heard are left out. */
 bool fl_coord_told(const fl_coord *c);
 
 /* True once the job has ended; *code and *why (borrowed) are then END's. */

@@ -310,19 +310,26 @@ static void lets_everyone_in_before_round_0_opens(void)
     close_scene(&s);
 }
 
-static void takes_no_rank_by_a_late_join(void)
+/* It never sends a message of its session. */
+static void loses_a_trainer_that_dies_after_its_grant(void)
 {
     scene s;
-    open_scene(&s, (fl_job){.trainers = 2});
-    join(&s, 1, 0, 10);
+    int code = 0;
+    const char *why = "";
+    open_scene(&s, (fl_job){.trainers = 2, .rejoin = -1});
+    join_as(&s, 1, 0, 10);
     renew(&s, 1);
     barrier(&s, 1, 0);
-    join(&s, 2, 1, 20); /* its process died before it used the grant */
-    pass(&s, 11 * FL_SEC, 1, 0);
+    join_as(&s, 2, 1, 20);
+    pass(&s, 9 * FL_SEC, 1, 0);
+    CHECK_INT(fl_coord_round(s.c), 0); /* its lease lasts */
+    pass(&s, 2 * FL_SEC, 1, 0);
     CHECK(!fl_coord_has(s.c, session(2)));
-    CHECK_INT(fl_coord_round(s.c), 0); /* rank 1 has still to come */
-    join(&s, 3, 0, 30); /* rank 1 is fresh again, so anyone gets it */
-    CHECK_INT(fl_coord_parked(s.c), 1);
+    CHECK_INT(fl_coord_round(s.c), 1); /* the other one goes on */
+    about(&s, FL_MSG_COMPLETE, 1, 0);
+    CHECK(fl_coord_ended(s.c, &code, &why));
+    CHECK_INT(code, 1);
+    CHECK_STR(why, "trainer 1: its lease ran out");
     close_scene(&s);
 }
 
@@ -512,12 +519,32 @@ static void ends_when_all_are_done(void)
     CHECK(said(&s.out, FL_MSG_END) && said(&s.out, FL_MSG_CLOSE));
     CHECK(!said(&s.out, FL_MSG_VIEW));
     state(&s, 0, (fl_msg){.over = true, .round = 1});
+    CHECK(said(&s.out, FL_MSG_END)->over); /* server 0 may leave */
+    state(&s, 0, (fl_msg){.over = true, .round = 1});
+    CHECK(said(&s.out, FL_MSG_END)->over); /* perhaps the first one was lost */
     pass(&s, 5 * FL_SEC, 0, 0);
+    CHECK(!said(&s.out, FL_MSG_END) || !said(&s.out, FL_MSG_END)->over);
     CHECK(!fl_coord_over(s.c, s.now));     /* server 1 has not acknowledged */
     fl_coord_refused(s.c, 1, true, s.now); /* server 1 never started */
     CHECK(!fl_coord_over(s.c, s.now));
     state(&s, 1, (fl_msg){.round = 0});
     fl_coord_refused(s.c, 1, true, s.now);
+    CHECK(fl_coord_over(s.c, s.now));
+    close_scene(&s);
+}
+
+/* A list of servers may name one that does not exist. */
+static void does_not_wait_after_a_failure_for_a_server_that_never_came(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.servers = 2, .durability = FL_PROCESS});
+    state(&s, 0, (fl_msg){0});
+    fl_coord_end(s.c, 1, "enough", s.now);
+    state(&s, 0, (fl_msg){.over = true, .code = 1});
+    pass(&s, 4 * FL_SEC, 0, 0);
+    CHECK(!fl_coord_over(s.c, s.now)); /* it may be starting */
+    CHECK(said(&s.out, FL_MSG_END) != NULL);
+    pass(&s, 1 * FL_SEC, 0, 0);
     CHECK(fl_coord_over(s.c, s.now));
     close_scene(&s);
 }
@@ -636,6 +663,56 @@ static void reports_a_stall_by_name(void)
     CHECK_STR(rows.at, "coordinator waits for trainer 1 (host:2): barrier of "
                        "round 0, 6.0 s (limit 10.0 s)\n");
     fl_str_fini(&rows);
+    close_scene(&s);
+}
+
+/* Server 0 has lost its state. State 6 had begun with the snapshot that state 5
+ * took, and no newer one was taken since. */
+static void goes_back_for_any_state_of_a_snapshot(void)
+{
+    scene s;
+    int64_t generation = 0;
+    open_scene(&s, (fl_job){.servers = 2, .snapshots = true});
+    fl_coord_snapshots(s.c, FL_SEC, 3, 3, (uint64_t[]){5, 6}, 2, s.now);
+    state(&s, 1, (fl_msg){.state = {9, 1}, .expected = 6, .generation = 1});
+    CHECK_INT(fl_coord_rewinds(s.c, &generation), 3);
+    CHECK_INT(generation, 2);
+    close_scene(&s);
+}
+
+/* It cannot go back to the snapshot with the others. */
+static void ends_by_a_server_that_failed_before_the_job_went_back(void)
+{
+    scene s;
+    int code = 0;
+    const char *why = "";
+    open_scene(&s, (fl_job){.servers = 2, .snapshots = true});
+    s.out.generation = 1;
+    state(&s, 1, (fl_msg){.state = {9, 1}});
+    CHECK_INT(said(&s.out, FL_MSG_REWIND)->kind, FL_MSG_REWIND);
+    state(&s, 1,
+          (fl_msg){.state = {9, 1},
+                   .over = true,
+                   .code = 1,
+                   .text = "server 1: no room"});
+    CHECK(fl_coord_ended(s.c, &code, &why));
+    CHECK_STR(why, "server 1: no room");
+    close_scene(&s);
+}
+
+/* It cannot prove itself, but its answer to the view can. */
+static void answers_a_process_that_says_it_is_a_server(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.servers = 2});
+    state(&s, 1, (fl_msg){0});
+    s.now += FL_SEC;
+    fl_outbox_clear(&s.out);
+    fl_coord_greet(s.c, 1, s.now);
+    CHECK_INT(said(&s.out, FL_MSG_VIEW)->expected, 5);
+    fl_outbox_clear(&s.out);
+    fl_coord_greet(s.c, 1, s.now); /* no more often than others are told */
+    CHECK(!said(&s.out, FL_MSG_VIEW));
     close_scene(&s);
 }
 
@@ -967,9 +1044,6 @@ static void says_when_an_image_is_needed(void)
     fl_coord_image(s.c, &image);
     CHECK(!fl_coord_changed(s.c));
     renew(&s, 1);
-    CHECK(fl_coord_changed(s.c)); /* the rank is taken */
-    fl_coord_image(s.c, &image);
-    renew(&s, 1);
     pass(&s, FL_SEC, 1, 0);
     CHECK(!fl_coord_changed(s.c)); /* leases are not kept */
     barrier(&s, 1, 0);
@@ -1049,7 +1123,8 @@ const fl_test fl_tests[] = {
      parks_while_a_round_has_a_barrier},
     {"a join is served before round 0 opens",
      lets_everyone_in_before_round_0_opens},
-    {"a late join takes no rank", takes_no_rank_by_a_late_join},
+    {"a trainer that dies after its grant is lost like any other",
+     loses_a_trainer_that_dies_after_its_grant},
     {"a join whose call broke is forgotten", forgets_a_join_whose_call_broke},
     {"a coordinator refuses strangers", refuses_strangers},
     {"a coordinator parks so many joins", limits_parked_joins},
@@ -1061,6 +1136,8 @@ const fl_test fl_tests[] = {
     {"a decision stays whoever is lost", keeps_a_decision_whoever_is_lost},
     {"a round goes on without who completed", lets_uneven_trainers_finish},
     {"a job ends when all are done", ends_when_all_are_done},
+    {"a failed job does not wait for a server that never came",
+     does_not_wait_after_a_failure_for_a_server_that_never_came},
     {"the first refusal is not taken for an end",
      does_not_take_the_first_refusal_for_an_end},
     {"a job ends with the first failure left",
@@ -1070,6 +1147,12 @@ const fl_test fl_tests[] = {
     {"a job ends at the start limit", ends_at_the_start_limit},
     {"a coordinator counts aloud who came", counts_aloud_while_it_waits},
     {"a stall is reported by name", reports_a_stall_by_name},
+    {"a job goes back for any state that began with a snapshot",
+     goes_back_for_any_state_of_a_snapshot},
+    {"a job ends by a server that failed before it went back",
+     ends_by_a_server_that_failed_before_the_job_went_back},
+    {"a process that says it is a server gets an answer at once",
+     answers_a_process_that_says_it_is_a_server},
     {"a server that lost its state ends the job",
      knows_a_server_that_lost_its_state},
     {"a silent or broken server ends the job",

@@ -73,9 +73,9 @@ FL_MESSAGE(ERROR, 14, ANY, TRAINER, ANSWER, NULL, NONE,
 /* --- between the coordinator and the servers --- */
 
 /* The job ends; also an answer to any request. round: the version to end with;
- * < 0: end at once. */
+ * < 0: end at once. over: the coordinator knows that this server has ended. */
 FL_MESSAGE(END, 15, COORD, SERVER, CALL, "/fluid.Server/Tell", ACK,
-           "view round server code text expected secret echo")
+           "view round server over code text expected secret echo")
 /* The present members. round: the open round. snapshot: in an asynchronous job,
  * the newest one that is to be taken. */
 FL_MESSAGE(VIEW, 16, COORD, SERVER, CALL, "/fluid.Server/Tell", ACK,

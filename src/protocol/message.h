@@ -111,7 +111,7 @@ typedef struct fl_msg {
     int rank;
     bool explicit_id; /* the rank was given by a user or launcher */
     int code;         /* exit code or fl_err */
-    bool over;        /* the server has ended */
+    bool over;        /* STATE, END: the server has ended */
     const fl_member *member;
     int n_member;
     const fl_leave *left;

@@ -26,6 +26,8 @@ typedef enum fl_plant {
     FL_PLANT_DECIDEFORGET, /* CLOSE leaves before its image is saved */
     FL_PLANT_DONEFORGET, /* ACK of COMPLETE leaves before its image is saved */
     FL_PLANT_ENDFORGET,  /* END leaves before its image is saved */
+    FL_PLANT_LEAVEEARLY, /* a server leaves before the coordinator knows that
+                            it has ended */
     FL_PLANT_POSEARLY,   /* a step counts before its round is decided */
     FL_PLANT_STEPTWICE,  /* a server forgets the steps of earlier sessions */
     FL_PLANT_POSLOST,    /* the image has no positions */

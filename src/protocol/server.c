@@ -123,9 +123,10 @@ struct fl_server {
     FL_VEC(parked_request) parked;
     FL_VEC(decision) ahead; /* decisions whose round is not open yet */
     FL_VEC(push_in_flight) in_flight; /* in the order of arrival */
-    size_t bytes; /* of pushes that are staged, parked and in flight */
-    bool ending;  /* END has arrived */
-    bool ended;   /* the version that END names is reached */
+    size_t bytes;   /* of pushes that are staged, parked and in flight */
+    bool ending;    /* END has arrived */
+    bool ended;     /* the version that END names is reached */
+    bool confirmed; /* the coordinator knows that */
     int code;
     char sentence[SENTENCE_MAX];
     int64_t end_version; /* the version to end with; < 0: end at once */
@@ -818,6 +819,7 @@ static void on_rewind(fl_server *s, const fl_msg *m)
         return;
     s->rewind = m->snapshot;
     s->next_generation = m->generation;
+    s->coordinator = m->state.id;
 }
 
 /* Every message is acknowledged with a STATE. A CLOSE that makes the server
@@ -828,8 +830,14 @@ static void from_coordinator(fl_server *s, const fl_msg *m, int64_t now)
     const int64_t generation = s->out->generation;
     if (!are_members_valid(s, m) || s->rewind)
         return;
-    if (m->generation < generation && !FL_PLANTED(STALECLOSE))
-        return; /* of the time before the job went back */
+    const bool failed = m->kind == FL_MSG_END && m->code;
+    if (m->generation < generation && !failed && !FL_PLANTED(STALECLOSE))
+        return; /* of the time before the job went back; but a job that has
+                   failed never goes on */
+    if (m->kind == FL_MSG_END && m->over) {
+        s->confirmed = s->ended;
+        return;
+    }
     if (m->kind == FL_MSG_REWIND && m->generation > generation) {
         on_rewind(s, m);
         return;
@@ -1129,12 +1137,13 @@ static void begin_cut(fl_server *s)
     fl_mem_free(present);
 }
 
-fl_err fl_server_rewind(fl_server *s, int64_t version, const void *image,
-                        size_t n)
+fl_err fl_server_rewind(fl_server *s, int64_t version, uint64_t coordinator,
+                        const void *image, size_t n)
 {
     const fl_job any = any_job(s);
     fl_image im;
     s->version = s->flushed = version;
+    s->coordinator = coordinator;
     s->changed = true;
     if (!n)
         return FL_OK;
@@ -1299,19 +1308,30 @@ void fl_server_tick(fl_server *s, int64_t now)
         give_up_coordinator(s, now, limit);
     if (s->ending && !s->ended)
         settle_server(s, now);
-    const bool tells = s->ended || misses_coordinator(s, now);
+    const bool tells =
+        s->ended ? !s->confirmed
+                 : !s->coordinator || !s->told || misses_coordinator(s, now);
     if (tells && now >= s->told + s->job->retry)
-        send_state(s,
-                   now); /* the answer shows whether the coordinator is alive */
+        send_state(s, now); /* the coordinator answers: it may not know that
+                               this process is a new one */
     report_stalls(s, now);
 }
 
 bool fl_server_over(const fl_server *s, int64_t now, int *code)
 {
-    if (!s->ended || now < s->ended_at + s->job->linger)
+    /* a coordinator that is away now, and comes back, asks for this server */
+    const int64_t stays = s->code || s->confirmed || FL_PLANTED(LEAVEEARLY)
+                              ? s->job->linger
+                              : s->job->reach;
+    if (!s->ended || now < s->ended_at + stays)
         return false;
     *code = s->code;
     return true;
+}
+
+bool fl_server_confirmed(const fl_server *s)
+{
+    return s->confirmed;
 }
 
 void fl_server_quit(fl_server *s, const char *why, int64_t now)

@@ -119,11 +119,12 @@ void fl_server_rewindow(fl_server *s, fl_id session, int rank, fl_window w,
  * it came again and was applied, or a view has dropped its session. */
 void fl_server_interrupted(fl_server *s, fl_id session, int rank, int64_t seq);
 
-/* Begin with values of a snapshot, right after fl_server_new. `image` is that
- * of its fl_moment; n is 0: the snapshot is of another number of servers. Err:
- * EPROTO: the image cannot be used. */
-fl_err fl_server_rewind(fl_server *s, int64_t version, const void *image,
-                        size_t n) FL_MUST_CHECK;
+/* Begin with values of a snapshot, right after fl_server_new. `coordinator`:
+ * state id of the one that sent REWIND; 0: nobody did. `image` is that of its
+ * fl_moment; n is 0: the snapshot is of another number of servers. Err: EPROTO:
+ * the image cannot be used. */
+fl_err fl_server_rewind(fl_server *s, int64_t version, uint64_t coordinator,
+                        const void *image, size_t n) FL_MUST_CHECK;
 
 /* --- events --- */
 
@@ -155,9 +156,13 @@ void fl_server_refused(fl_server *s, int64_t now);
 
 void fl_server_tick(fl_server *s, int64_t now); /* several times a second */
 
-/* True once the server has ended and job->linger has passed. *code is then the
- * exit code. */
+/* True once the server has ended, the coordinator knows that, and job->linger
+ * has passed. If the job has failed the coordinator need not know; nor if it is
+ * silent for job->reach. *code is then the exit code. */
 bool fl_server_over(const fl_server *s, int64_t now, int *code);
+
+/* The coordinator knows that this server has ended. */
+bool fl_server_confirmed(const fl_server *s);
 
 /* Ask the coordinator to end the job, for instance because of a signal. `why`
  * is the reason and names this server. */
@@ -173,7 +178,8 @@ void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows);
  * and a restart. */
 int64_t fl_server_version(const fl_server *s);
 int64_t fl_server_view(const fl_server *s);
-/* State id of the coordinator; 0: it was not heard yet. */
+/* State id of the coordinator; 0: it was not heard yet. fl_server_rewinds: of
+ * the one that sent REWIND. */
 uint64_t fl_server_coordinator(const fl_server *s);
 bool fl_server_ended(const fl_server *s);
 int fl_server_parked(const fl_server *s);

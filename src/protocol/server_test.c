@@ -452,6 +452,66 @@ static void ends_with_the_version_of_the_end(void)
     close_scene(&s);
 }
 
+static void stays_until_its_end_is_known(void)
+{
+    scene s;
+    int code = -1;
+    open_scene(&s, (fl_job){.durability = FL_PROCESS});
+    view(&s, 1, 0, "1");
+    from_coord(&s, (fl_msg){.kind = FL_MSG_END});
+    CHECK(said(&s.out, FL_MSG_STATE)->over);
+    s.now += 20 * FL_SEC; /* longer than it lingers */
+    fl_outbox_clear(&s.out);
+    fl_server_tick(s.s, s.now);
+    CHECK(!fl_server_over(s.s, s.now, &code));
+    CHECK(said(&s.out, FL_MSG_STATE)->over); /* until it is answered */
+    from_coord(&s, (fl_msg){.kind = FL_MSG_END, .over = true});
+    CHECK(!said(&s.out, FL_MSG_STATE)); /* which would be answered again */
+    CHECK(fl_server_confirmed(s.s));
+    CHECK(fl_server_over(s.s, s.now, &code));
+    CHECK_INT(code, 0);
+    s.now += FL_SEC;
+    fl_server_tick(s.s, s.now);
+    CHECK(!said(&s.out, FL_MSG_STATE));
+    close_scene(&s);
+}
+
+/* The coordinator of the generation before has failed, and so has the job. */
+static void obeys_a_failing_end_of_an_older_generation(void)
+{
+    scene s;
+    int code = 0;
+    const char *why;
+    open_scene(&s, (fl_job){0});
+    s.out.generation = 2;
+    from_coord(&s, (fl_msg){.kind = FL_MSG_VIEW, .view = 1, .generation = 2});
+    from_coord(&s, (fl_msg){.kind = FL_MSG_END, .generation = 1});
+    CHECK(!fl_server_end(s.s, &code, &why)); /* of the time before */
+    from_coord(&s, (fl_msg){.kind = FL_MSG_END,
+                            .generation = 1,
+                            .code = 1,
+                            .round = -1,
+                            .text = "no room"});
+    CHECK(fl_server_end(s.s, &code, &why) && code == 1);
+    CHECK_STR(why, "no room");
+    CHECK(said(&s.out, FL_MSG_STATE)->over);
+    close_scene(&s);
+}
+
+/* So that a coordinator notices soon that this process has no state. */
+static void reports_at_once_when_it_starts(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){0});
+    fl_server_tick(s.s, s.now += 250 * FL_MS);
+    CHECK(said(&s.out, FL_MSG_STATE));
+    view(&s, 1, 0, "1");
+    fl_outbox_clear(&s.out);
+    fl_server_tick(s.s, s.now += 4 * FL_SEC);
+    CHECK(!said(&s.out, FL_MSG_STATE)); /* it is known */
+    close_scene(&s);
+}
+
 static void gives_up_on_a_silent_coordinator(void)
 {
     scene s;
@@ -792,6 +852,11 @@ const fl_test fl_tests[] = {
     {"an asynchronous push is applied once", applies_on_arrival_once},
     {"a server ends with the version of the end",
      ends_with_the_version_of_the_end},
+    {"a server stays until the coordinator knows its end",
+     stays_until_its_end_is_known},
+    {"a server obeys a failing end of an older generation",
+     obeys_a_failing_end_of_an_older_generation},
+    {"a server reports at once when it starts", reports_at_once_when_it_starts},
     {"a server gives up on a silent coordinator",
      gives_up_on_a_silent_coordinator},
     {"a server says that no coordinator comes", says_that_no_coordinator_comes},

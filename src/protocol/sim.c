@@ -286,8 +286,10 @@ static void leave_if_over(sim *s, int party)
     const char *why;
     if (party == sim_coord(s)) {
         s->coord_left = s->coord_left || fl_coord_over(s->coord, s->now);
-        if (s->coord_left && fl_coord_ended(s->coord, &code, &why))
+        if (s->coord_left && fl_coord_ended(s->coord, &code, &why)) {
             s->result->code = code;
+            sim_check_leave(s);
+        }
     } else if (party < s->job.servers) {
         sim_server *v = &s->server[party];
         if (fl_server_over(v->server, s->now, &code) && !v->left &&
@@ -408,6 +410,20 @@ static void run_event(sim *s, const sim_event *e)
     }
 }
 
+/* The coordinator may have ended the job. Sometimes servers are killed before
+ * all know of it. */
+static void note_end(sim *s)
+{
+    int code;
+    const char *why;
+    if (s->ended_at || !fl_coord_ended(s->coord, &code, &why))
+        return;
+    s->ended_at = s->now;
+    if (s->storm && s->job.durability != FL_MEMORY && sim_dice(s, 2))
+        sim_at(s, (int64_t)sim_dice(s, 2 * (uint64_t)s->delay),
+               (sim_event){.kind = SIM_CRASH});
+}
+
 static void run_next_event(sim *s)
 {
     sim_event e = next_event(s);
@@ -422,6 +438,7 @@ static void run_next_event(sim *s)
         run_event(s, &e);
         if (!weather)
             sim_drain(s, e.party);
+        note_end(s);
         sim_check_state(s);
     }
     fl_msg_free(e.msg);

@@ -134,8 +134,10 @@ static void note_view(sim *s, const fl_msg *m)
                 sim_fail(s, 'E', "a session is granted twice");
     }
     s->view.n = 0;
-    for (int i = 0; i < m->n_member; i++)
+    for (int i = 0; i < m->n_member; i++) {
         fl_push(&s->view, m->member[i]);
+        s->came[m->member[i].rank] = true;
+    }
 }
 
 /* Compute version k + 1 of every server from version k and P(k). */
@@ -152,8 +154,7 @@ static void expect_version(sim *s, sim_round *r, int64_t k)
     }
 }
 
-/* Before the first round closes, each rank must have been held by a running
- * trainer. */
+/* Before the first round closes, each rank must have been held. */
 static void check_start(sim *s)
 {
     for (int i = 0; i < s->job.trainers; i++)
@@ -501,14 +502,13 @@ static void check_waits(sim *s)
     fl_str_fini(&rows);
 }
 
-static void note_came(sim *s)
+static void check_ids(sim *s)
 {
     for (int i = 0; i < s->procs; i++) {
         sim_proc *p = &s->proc[i];
         const int rank = p->client ? fl_client_rank(p->client) : -1;
         if (rank < 0)
             continue;
-        s->came[rank] = true;
         p->rank = rank;
         if (p->id != FL_ANY_ID && rank != p->id)
             sim_fail(s, 'H', "the trainer with id %d becomes %d", p->id, rank);
@@ -517,7 +517,7 @@ static void note_came(sim *s)
 
 void sim_check_state(sim *s)
 {
-    note_came(s);
+    check_ids(s);
     for (int i = 0; i < s->job.servers; i++)
         check_server(s, &s->server[i]);
     if (s->result->events % 100 == 0)
@@ -525,6 +525,19 @@ void sim_check_state(sim *s)
 }
 
 /* --- at the end: F, G --- */
+
+/* The longest time that a process is away or asleep, and some more. */
+#define AWAY (60 * FL_SEC)
+
+/* The coordinator waits for nobody who has left. */
+void sim_check_leave(sim *s)
+{
+    const int64_t since =
+        s->ended_at > s->storm_ends ? s->ended_at : s->storm_ends;
+    if (s->now > since + AWAY)
+        sim_fail(s, 'F', "the coordinator stays for %.0f s after the end",
+                 (double)(s->now - s->ended_at) / (double)FL_SEC);
+}
 
 static void check_calls(sim *s)
 {

@@ -110,6 +110,11 @@ static void finds_endforget(void)
     finds(FL_PLANT_ENDFORGET, "FGB");
 }
 
+static void finds_leaveearly(void)
+{
+    finds(FL_PLANT_LEAVEEARLY, "F");
+}
+
 static void finds_posearly(void)
 {
     finds(FL_PLANT_POSEARLY, "X");
@@ -152,6 +157,7 @@ const fl_test fl_tests[] = {
     {"the simulator finds a decision that is not kept", finds_decideforget},
     {"the simulator finds a completion that is not kept", finds_doneforget},
     {"the simulator finds an end that is not kept", finds_endforget},
+    {"the simulator finds a server that leaves too early", finds_leaveearly},
     {"the simulator finds a batch that counts before its round",
      finds_posearly},
     {"the simulator finds positions that are not kept", finds_poslost},

@@ -41,19 +41,18 @@ void sim_snapshot_take(sim_server *v, const sim_apply *a)
 
 void sim_snapshot_begin(sim *s)
 {
-    int64_t last = 0, whole = 0;
-    uint64_t of = 0;
+    const sim_snapshot none = {0}, *whole = &none;
+    int64_t last = 0;
     if (!s->every)
         return;
     for (int64_t i = 0; i < s->snapshot.n; i++) {
         const sim_snapshot *n = &s->snapshot.at[i];
         last = n->number > last ? n->number : last;
-        if (n->state && n->number > whole) {
-            whole = n->number;
-            of = n->state;
-        }
+        if (n->whole && n->number > whole->number)
+            whole = n;
     }
-    fl_coord_snapshots(s->coord, s->every, last, whole, of, s->now);
+    fl_coord_snapshots(s->coord, s->every, last, whole->number, whole->state.at,
+                       whole->state.n, s->now);
 }
 
 static void commit_snapshot(sim *s)
@@ -75,7 +74,8 @@ static void commit_snapshot(sim *s)
     fl_str_bytes(&n->coord, cut.image, cut.n);
     n->version = cut.version;
     n->generation = cut.generation;
-    n->state = s->server[0].state.id;
+    n->whole = true;
+    fl_push(&n->state, s->server[0].state.id);
     fl_coord_committed(s->coord, cut.number, true);
     if (s->storm && s->now < s->storm_ends && !sim_dice(s, 4))
         sim_at(s, (int64_t)sim_dice(s, 3 * FL_SEC),
@@ -120,8 +120,9 @@ static void rewind_server(sim *s, int server, int64_t number,
 {
     const sim_snapshot n = *find_snapshot(s, number);
     sim_server *v = &s->server[server];
+    const uint64_t by = server ? fl_server_coordinator(v->server) : 0;
     fl_err err;
-    if (!n.state) {
+    if (!n.whole) {
         sim_fail(s, 'Q', "server %d goes back to snapshot %lld, which is none",
                  server, (long long)number);
         return;
@@ -132,12 +133,13 @@ static void rewind_server(sim *s, int server, int64_t number,
     v->generation = v->out.generation = generation;
     v->disk.value = n.part[server].value;
     v->disk.done = v->version = n.part[server].version;
-    err = fl_server_rewind(v->server, n.part[server].version,
+    err = fl_server_rewind(v->server, n.part[server].version, by,
                            n.part[server].image.at, n.part[server].image.n);
     if (!server && !err) {
         s->coord_out.generation = generation;
         err = fl_coord_rewind(s->coord, n.coord.at, n.coord.n, number, false,
                               s->now);
+        fl_push(&find_snapshot(s, number)->state, v->state.id);
         rewind_checks(s, &n);
         s->result->rewound++;
     }
@@ -175,6 +177,7 @@ void sim_snapshot_fini(sim *s)
             fl_str_fini(&n->part[k].image);
         fl_mem_free(n->part);
         fl_str_fini(&n->coord);
+        fl_vec_fini(&n->state);
     }
     fl_vec_fini(&s->snapshot);
 }

@@ -98,7 +98,8 @@ typedef struct sim_part {
 /* A snapshot. Nothing destroys it. */
 typedef struct sim_snapshot {
     int64_t number, version, generation;
-    uint64_t state; /* state id of server 0; 0: it is not whole */
+    bool whole;
+    FL_VEC(uint64_t) state; /* state ids of server 0 that it belongs to */
     fl_str coord;
     sim_part *part; /* by server */
 } sim_snapshot;
@@ -209,7 +210,8 @@ struct sim {
     FL_VEC(fl_member) view; /* the coordinator's last VIEW */
     FL_VEC(fl_id) gone;     /* sessions that left a view */
     int64_t view_number;
-    bool *came;       /* by rank: a running trainer has held it */
+    bool *came;       /* by rank: a session has held it */
+    int64_t ended_at; /* when the coordinator ended the job; 0: it has not */
     int64_t *lost_at; /* by rank: when it was first lost in the open round; 0:
                          it was not */
     fl_coord *coord;
@@ -309,6 +311,7 @@ void sim_check_misled(sim *s, const sim_proc *p);
 void sim_check_complete(sim *s, const sim_proc *p); /* COMPLETE has come */
 void sim_check_used(sim *s, const sim_proc *p);     /* p has completed */
 void sim_check_state(sim *s);                       /* after every event */
+void sim_check_leave(sim *s);                       /* the coordinator leaves */
 void sim_check_end(sim *s);
 
 #endif

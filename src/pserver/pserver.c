@@ -579,6 +579,8 @@ static void on_server(pserver *p, uint64_t call, const fl_msg *m)
         on_coordinator(p, m, now);
     else if (!state)
         send_knock(p, m->secret);
+    else
+        fl_coord_greet(p->coord, from, now); /* it may have lost its state */
 }
 
 /* --- counts of trainers --- */
@@ -1139,6 +1141,8 @@ static fl_err rewind_machines(pserver *p, int64_t now)
 {
     p->server_out.generation = p->coord_out.generation =
         p->snapshots.generation;
+    if (p->coord)
+        fl_snapshots_enter(&p->snapshots, p->state.id);
     FL_TRY(fl_snapshots_rewind(&p->snapshots, p->server, p->coord, now));
     save_images(p);
     fl_failpoint_hit("rewind.image");
@@ -1301,19 +1305,28 @@ static void sleep_for(int64_t ns)
     nanosleep(&t, NULL); /* a signal ends the sleep */
 }
 
+/* Whether no END is on its way to another server. */
+static bool is_end_delivered(const pserver *p)
+{
+    for (int i = 0; i < p->job.servers; i++)
+        if (p->channel[i][FL_MSG_END].busy)
+            return false;
+    return !p->redo || !fl_redo_holds(p->redo);
+}
+
 /* Whether the job has succeeded and no request can come any more. On server 0:
  * every trainer has closed its open call, which it does when its COMPLETE was
- * acknowledged. On other servers: the coordinator knows that this server has
- * ended. */
+ * acknowledged, and every server was told that it may leave. On other servers:
+ * the coordinator knows that this server has ended. */
 static bool nobody_asks(const pserver *p)
 {
-    const peer_channel *report = &p->channel[0][FL_MSG_STATE];
     const char *why;
     int code = 1;
-    if (!fl_server_ended(p->server) || !fl_server_end(p->server, &code, &why))
+    if (!fl_server_ended(p->server) || !fl_server_end(p->server, &code, &why) ||
+        code || !fl_server_confirmed(p->server))
         return false;
-    return !code &&
-           (p->coord ? fl_coord_told(p->coord) && !p->open.n : !report->busy);
+    return !p->coord ||
+           (fl_coord_told(p->coord) && !p->open.n && is_end_delivered(p));
 }
 
 static bool is_over(const pserver *p, int64_t now)

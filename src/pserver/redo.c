@@ -909,6 +909,11 @@ bool fl_redo_hold(fl_redo *r, const fl_envelope *e)
     return true;
 }
 
+bool fl_redo_holds(const fl_redo *r)
+{
+    return r->held.n > 0;
+}
+
 void fl_redo_release(fl_redo *r, uint64_t number,
                      void (*send)(void *self, const fl_envelope *e), void *self)
 {

@@ -83,6 +83,9 @@ void fl_redo_images(fl_redo *r, const void *server, size_t n_server,
  * machine's. */
 bool fl_redo_hold(fl_redo *r, const fl_envelope *e);
 
+/* Whether messages wait. Thread: the machine's. */
+bool fl_redo_holds(const fl_redo *r);
+
 /* Records up to `number` are on disk: send what has waited for them, in order.
  * Thread: the machine's. */
 void fl_redo_release(fl_redo *r, uint64_t number,

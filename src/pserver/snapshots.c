@@ -5,7 +5,9 @@
 #include "base/clock.h"
 #include "base/flag.h"
 #include "base/log.h"
+#include "base/path.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +31,59 @@ void fl_snapshots_fini(fl_snapshots *s)
 {
     fl_restore_close(s->restore);
     s->restore = NULL;
+}
+
+/* --- the states that have begun with a snapshot ---
+ *
+ * Server 0 that has lost its state may go back to a snapshot only if the state
+ * that the others know belongs to it: the state that took it, or one that has
+ * begun with it. The file "begun" has a line for each of the latter:
+ *
+ *     7 00112233aabbccdd      number of the snapshot, state id */
+
+typedef FL_VEC(uint64_t) state_ids;
+
+enum {
+    BEGUN_MOST = 1 << 16 /* bytes; some thousand losses */
+};
+
+/* Append the states that have begun with the snapshot. */
+static void read_begun(const fl_snapshots *s, int64_t number, state_ids *ids)
+{
+    char *path = fl_path_join(s->dir, "begun");
+    fl_str text = {0};
+    const fl_err err = s->disk->read(s->disk, path, BEGUN_MOST, &text);
+    if (err && err != FL_ENOENT)
+        FL_WARN("%s", fl_errmsg());
+    for (const char *at = err ? NULL : text.at; at && *at;) {
+        int64_t of;
+        uint64_t id;
+        if (sscanf(at, "%" SCNd64 " %" SCNx64, &of, &id) == 2 && of == number)
+            fl_push(ids, id);
+        at = strchr(at, '\n');
+        at += at ? 1 : 0;
+    }
+    fl_str_fini(&text);
+    fl_mem_free(path);
+}
+
+void fl_snapshots_enter(const fl_snapshots *s, uint64_t state)
+{
+    const int64_t number = fl_restore_job(s->restore)->number;
+    char *path = fl_path_join(s->dir, "begun");
+    state_ids ids = {0};
+    fl_str text = {0};
+    read_begun(s, number, &ids);
+    fl_push(&ids, state);
+    for (int64_t i = 0; i < ids.n; i++)
+        fl_str_printf(&text, "%" PRId64 " %016" PRIx64 "\n", number, ids.at[i]);
+    if (fl_disk_write(s->disk, path, text.at, text.n, true))
+        FL_WARN("if this server loses its state once more before the next "
+                "snapshot, the job ends: %s",
+                fl_errmsg());
+    fl_str_fini(&text);
+    fl_vec_fini(&ids);
+    fl_mem_free(path);
 }
 
 /* --- beginning --- */
@@ -94,8 +149,8 @@ fl_err fl_snapshots_rewind(fl_snapshots *s, fl_server *server, fl_coord *coord,
                            int64_t now)
 {
     const fl_str *image = fl_restore_server(s->restore);
-    FL_TRY(fl_server_rewind(server, fl_restore_version(s->restore), image->at,
-                            image->n));
+    FL_TRY(fl_server_rewind(server, fl_restore_version(s->restore),
+                            s->coordinator, image->at, image->n));
     image = fl_restore_coordinator(s->restore);
     if (coord)
         FL_TRY(fl_coord_rewind(coord, image->at, image->n,
@@ -113,11 +168,15 @@ fl_err fl_snapshots_begin(const fl_snapshots *s, fl_coord *coord, int64_t now)
     if (!s->dir)
         return FL_OK;
     fl_snapshot_job job = {0};
+    state_ids of = {0};
     fl_str image = {0};
     FL_TRY(fl_snapshot_find(s->disk, s->dir, &last, &whole));
     if (whole && fl_snapshot_read(s->disk, s->dir, whole, &job, &image))
         FL_WARN("a snapshot cannot be used: %s", fl_errmsg());
-    fl_coord_snapshots(coord, s->every, last, whole, job.state, now);
+    fl_push(&of, job.state);
+    read_begun(s, whole, &of);
+    fl_coord_snapshots(coord, s->every, last, whole, of.at, of.n, now);
+    fl_vec_fini(&of);
     fl_str_fini(&image);
     return FL_OK;
 }
@@ -151,8 +210,11 @@ bool fl_snapshots_goes_back(fl_snapshots *s, const fl_server *server,
                             const fl_coord *coord)
 {
     s->back = coord ? fl_coord_rewinds(coord, &s->generation) : 0;
-    if (!s->back)
-        s->back = fl_server_rewinds(server, &s->generation);
+    s->coordinator = 0;
+    if (s->back)
+        return true;
+    s->back = fl_server_rewinds(server, &s->generation);
+    s->coordinator = s->back ? fl_server_coordinator(server) : 0;
     return s->back > 0;
 }
 

@@ -17,13 +17,15 @@
 
 typedef struct fl_snapshots {
     const fl_disk *disk;
-    const char *dir;     /* NULL: none are taken */
-    int64_t every;       /* ns between two of them */
-    fl_restore *restore; /* what the job begins with; NULL: something else */
-    int64_t back;        /* number of the one that the job goes back to; 0: it
-                            does not */
-    int64_t generation;  /* that begins with `back`, or with `restore` */
-    bool anew;           /* all trainers are started again */
+    const char *dir;      /* NULL: none are taken */
+    int64_t every;        /* ns between two of them */
+    fl_restore *restore;  /* what the job begins with; NULL: something else */
+    int64_t back;         /* number of the one that the job goes back to; 0: it
+                             does not */
+    int64_t generation;   /* that begins with `back`, or with `restore` */
+    uint64_t coordinator; /* state id of the one that says so; 0: this process
+                             or nobody */
+    bool anew;            /* all trainers are started again */
 } fl_snapshots;
 
 /* Read FLUID_SNAPSHOT_DIR and FLUID_SNAPSHOT_EVERY; `disk` outlives it. `back`
@@ -36,6 +38,10 @@ void fl_snapshots_fini(fl_snapshots *s); /* `back` stays */
  * with a snapshot. Err: EINVAL, those of fl_restore_open. */
 fl_err fl_snapshots_choose(fl_snapshots *s, const fl_placement *place,
                            const fl_job *job) FL_MUST_CHECK;
+
+/* Server 0 begins with `restore`, and with this state id: enter it in the
+ * directory, so that a process that has lost this state finds the snapshot. */
+void fl_snapshots_enter(const fl_snapshots *s, uint64_t state);
 
 /* Let the machines begin where `restore` was taken, and close it. `coord` is
  * NULL if this is not server 0. Err: EPROTO. */

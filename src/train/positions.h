@@ -27,9 +27,9 @@
 typedef struct fl_positions {
     fl_trainer *trainer; /* NULL: steps have no positions */
     int64_t pass;
-    uint32_t digest;      /* of the data */
-    fl_position position; /* what is used up */
-    bool passed;          /* all of this pass, and more, is used up */
+    uint32_t digest;               /* of the data */
+    fl_position position;          /* what is used up */
+    bool passed;                   /* all of this pass, and more, is used up */
     fl_communicator *communicator; /* sends groups of batches; or NULL */
     int64_t group;                 /* batches of a group */
     int64_t batches;               /* of the group that is not complete */

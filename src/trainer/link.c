@@ -13,6 +13,7 @@
  * that has not ended, and that call reads the memory that was lent. */
 #include "trainer/link.h"
 
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/pool.h"
 #include "cluster/ports.h"
@@ -196,6 +197,8 @@ static connection *connection_to(fl_link *l, fl_peer to)
 
 static void feed_client(fl_link *l, fl_peer from, const fl_msg *m)
 {
+    if (m->kind == FL_MSG_GRANT)
+        fl_failpoint_hit("join.granted");
     fl_client_recv(l->client, from, m, fl_link_now());
 }
 

@@ -334,11 +334,9 @@ end:	do
 #ifdef BUG_FORGETGRANT
 		pg = s;
 #endif
-		granted = granted | B(s); mem = mem | B(s);
+		granted = granted | B(s); mem = mem | B(s); taken = taken | B(RANK(s));
 		gver[s] = kc; gpos[s] = pos[RANK(s)]; knew[s] = cnew;
 		newview(); gview[s] = vcur }
-	:: atomic { HAS(rsent, s) && up[0] && HAS(mem, s) && !HAS(taken, RANK(s)) && !ended ->
-		taken = taken | B(RANK(s)) }
 	:: atomic { up[0] && HAS(mem, s) && !ended && (cs[s] == DEAD || cs[s] == FENCED || cs[s] == DONE || wrong > 0) ->
 		if
 		:: cs[s] == DEAD || cs[s] == FENCED || cs[s] == DONE

@@ -65,16 +65,16 @@ def test_saving_brings_parameters_home(tmp_path):
     assert said.split("w ", 1)[1].split("\n")[0] == " ".join(w)
 
 
-def test_a_worker_that_is_killed_takes_along_what_is_its_own(tmp_path):
+@pytest.mark.parametrize("point", ["join.granted", "push.sent"])
+def test_a_worker_that_is_killed_takes_along_what_is_its_own(tmp_path, point):
     with Cluster(tmp_path, gather_job.__file__, 1, 2,
                  argv=("async", "run", "1"),
-                 env={"FLUID_LINGER": "0.1", "FLUID_REJOIN": "0"}) as job:
+                 env={"FLUID_LINGER": "0.1", "FLUID_REJOIN": "0",
+                      "FLUID_LEASE": "30"}) as job:
         job.start_server(0)
-        job.start_trainer(0)
         job.start_trainer(1, argv=("async", "run", "1", "end"))
         job.trainer[1].end()
-        job.server[0].says("trainer 0 is ")
-        job.trainer[0].kill()
+        job.start_trainer(0, FLUID_FAILPOINT=point + ":1").end(code=-9)
         assert job.server[0].end(code=None) != 0
         assert "trainer 0" in job.server[0].text()
 

@@ -203,10 +203,9 @@ def test_servers_are_killed_while_the_job_goes_back(tmp_path, calm, points):
             assert "going on from snapshot" in job.server[i].text()
 
 
-@pytest.mark.skipif("FLUID_KILL_MATRIX" not in os.environ,
-                    reason="once the second loss was not noticed in 40 s; "
-                           "make kill-matrix runs it")
-def test_a_job_goes_back_twice(tmp_path, calm):
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_job_goes_back_twice(tmp_path, calm, lost):
+    """The second time before the next snapshot, or just after it."""
     with counted(tmp_path, "sync", {}) as job:
         start_all(job, stop=60)
         job.trainer[1].stopped()
@@ -218,7 +217,20 @@ def test_a_job_goes_back_twice(tmp_path, calm):
             p.end(code=1)
         job.start_trainer(0)
         job.start_trainer(1, **stop_at(40)).stopped()
-        lose_state(job, 0).says("generation 2")
+        lose_state(job, lost).says("generation 2")
+        job.trainer[1].go_on()
+        assert finish(job) == calm("sync")
+
+
+def test_server_0_loses_its_state_before_the_next_snapshot(tmp_path, calm):
+    """Its state began with a snapshot that another state took."""
+    with counted(tmp_path, "sync", {}) as job:
+        start_all(job, stop=60)
+        job.trainer[1].stopped()
+        job.server[0].says("snapshot 1 of version")
+        for i in 1, 2, 3:
+            lose_state(job, 0)
+            job.server[1].says("generation %d" % i)  # it knows the new state
         job.trainer[1].go_on()
         assert finish(job) == calm("sync")
 
