@@ -287,3 +287,12 @@ def test_start_values_that_are_nowhere_are_missed(large):
         job.server[0].end(code=-9)
         job.start_server(0, GONE="1").end(code=1)
         job.server[0].says("which was removed since; start this server again")
+
+
+def test_a_failed_job_does_not_wait_for_a_server_that_never_came(tmp_path):
+    """No trainer comes in time either."""
+    with Cluster(tmp_path, sync_job.__file__, 2, 2, argv=["adam", "split"],
+                 env={**KEPT, "FLUID_START": "1",
+                      "FLUID_REACH": "1000"}) as job:
+        assert job.start_server(0).end(code=None) != 0
+        assert "0 of 2 trainers came within 1 s" in job.server[0].text()

@@ -204,6 +204,23 @@ def test_servers_are_killed_while_the_job_goes_back(tmp_path, calm, points):
 
 
 @pytest.mark.parametrize("lost", [0, 1])
+def test_a_lost_state_is_noticed_though_no_trainer_asks(tmp_path, calm, lost):
+    """Signs of life are too rare for this: a new process reports itself."""
+    with counted(tmp_path, "sync", {"FLUID_DURABILITY": "memory",
+                                    "FLUID_LEASE": "600",
+                                    "FLUID_STALL": "600"}) as job:
+        start_all(job, stop_both=60)
+        for p in job.trainer:
+            p.stopped()
+        job.server[0].says("snapshot 1 of version")
+        lose_state(job, lost)
+        job.server[0].says("generation 1")
+        for p in job.trainer:
+            p.go_on()
+        assert finish(job) == calm("sync")
+
+
+@pytest.mark.parametrize("lost", [0, 1])
 def test_a_job_goes_back_twice(tmp_path, calm, lost):
     """The second time before the next snapshot, or just after it."""
     with counted(tmp_path, "sync", {}) as job:
