@@ -82,7 +82,7 @@
 #define ENDED 9
 #define ALIVE(s) (cs[s] >= JOIN && cs[s] <= COMPL)
 byte cs[NS], ck[NS], got[NS];
-byte sent[NS], bsent[NS], csent, rsent;	/* the network */
+byte sent[NS], bsent[NS], csent;	/* the network */
 
 /* coordinator: all of it is in the state of server 0 */
 byte granted, mem, lost, completed, taken, done;
@@ -207,8 +207,9 @@ inline crash(j) {
 	:: j == 0 ->
 #ifdef BUG_FORGETGRANT	/* GRANT was sent before it was written down */
 		if
-		:: pg != NS && HAS(mem, pg) && !HAS(taken, RANK(pg)) ->
-			granted = granted & ~B(pg); mem = mem & ~B(pg); gview[pg] = 0
+		:: pg != NS && HAS(mem, pg) && bar == 0 && kc == gver[pg] ->
+			granted = granted & ~B(pg); mem = mem & ~B(pg); gview[pg] = 0;
+			taken = taken & ~B(RANK(pg))
 		:: else
 		fi;
 #endif
@@ -286,7 +287,7 @@ end:	do
 		/* the process remembers the coordinator's state */
 		assert(!(s & 1) || cs[BEFORE(s)] != FENCED || !cnew || rewound || code);
 #endif
-		cs[s] = PULL; ck[s] = gver[s]; got[s] = 0; rsent = rsent | B(s) }
+		cs[s] = PULL; ck[s] = gver[s]; got[s] = 0 }
 	:: atomic { cs[s] == PULL && got[s] == 3 ->
 		got[s] = 0;
 		if
