@@ -6,14 +6,6 @@
  * that must wait is parked by the machines. Bytes from outside are checked,
  * never asserted on.
  *
- * Servers send each other one-way messages. A server must prove who it is. Each
- * process draws a random number, its secret, and sends it to the endpoints of
- * the other servers only. Every message between servers carries the secret of
- * its receiver. A server that gets a message without its own secret ignores the
- * message and sends its secret to the coordinator's endpoint: a knock. So only
- * a process that can listen at the endpoints, or to the network between them,
- * can speak as one of the servers.
- *
  * Easy to get wrong: no code of the store or the network may be called with the
  * lock held if it can call back and wait for the lock. */
 #include "pserver/pserver.h"
@@ -29,6 +21,7 @@
 #include "net/rpc.h"
 #include "protocol/coord.h"
 #include "pserver/arrival.h"
+#include "pserver/peers.h"
 #include "pserver/recovery.h"
 #include "pserver/redo.h"
 #include "pserver/snapshots.h"
@@ -51,16 +44,8 @@
 #define SENDER_GONE   (10 * FL_SEC) /* a silent sender of a program gives up */
 
 enum {
-    CALLS = 128, /* requests of one trainer at most: 64 pushes and others */
-    KNOCK =
-        FL_MSG_NONE /* the channel of knocks; others are kinds of messages */
+    CALLS = 128 /* requests of one trainer at most: 64 pushes and others */
 };
-
-/* One-way messages of one kind to one server. */
-typedef struct peer_channel {
-    bool busy;       /* a message was sent and is not answered */
-    fl_packet *next; /* the newest message that waits; NULL: none waits */
-} peer_channel;
 
 /* A part of a job, until the caller's thread takes it. */
 typedef struct part {
@@ -99,7 +84,6 @@ typedef struct pserver {
     fl_job job;
     fl_rpc *rpc;
     fl_rpc_method method[FL_MSG_KINDS + 2]; /* also Why and the end mark */
-    fl_rpc_peer **peer;    /* connection to each server; NULL for this server */
     fl_recovery *recovery; /* NULL: all ends with the process */
     fl_redo *redo;         /* level `host`; NULL: all ends with the host */
     bool replaying;        /* the store does again what `redo` has recorded */
@@ -109,7 +93,6 @@ typedef struct pserver {
     fl_signals *signals;
     char address[128]; /* where the server listens */
     int port;          /* port of `address`; 0: it does not listen yet */
-    uint64_t secret;   /* drawn at the start; never 0 */
     fl_state state;    /* drawn when the state begins */
     fl_arena *arena;   /* of a message that comes: the network's thread alone */
 
@@ -130,13 +113,12 @@ typedef struct pserver {
         void (*save)(void *self, const void *server, size_t n_server,
                      const void *coord, size_t n_coord);
     } images;
-    FL_VEC(waiting_push) waiting;          /* in order */
-    size_t waiting_bytes;                  /* of their packets */
-    FL_VEC(uint64_t) open;                 /* open calls of sessions */
-    peer_channel (*channel)[FL_MSG_KINDS]; /* to each server, by kind */
+    FL_VEC(waiting_push) waiting; /* in order */
+    size_t waiting_bytes;         /* of their packets */
+    FL_VEC(uint64_t) open;        /* open calls of sessions */
+    fl_peers *peers;              /* the other servers of the job */
     fl_refusals strange;    /* since when a server of another job answers at an
                                endpoint of ours */
-    uint64_t *known;        /* secret of each server; 0: not known yet */
     fl_id *logged;          /* last session that was logged, by rank */
     int64_t logged_version; /* newest version that was logged */
     int64_t logged_at;      /* when `logged_version` was logged */
@@ -249,47 +231,18 @@ static void answer_call(void *self, fl_peer to, const fl_msg *m)
 
 /* --- to other servers --- */
 
-static void on_delivered(void *self, uint64_t tag, const fl_rpc_reply *reply);
-
-static void send_packet(pserver *p, int server, int channel, fl_packet *packet)
-{
-    const fl_msg_kind kind = channel ? (fl_msg_kind)channel : FL_MSG_STATE;
-    const uint64_t tag = (uint64_t)(server * FL_MSG_KINDS + channel);
-    p->channel[server][channel].busy = true;
-    fl_rpc_call(p->rpc, p->peer[server], fl_msg_method(kind), packet,
-                p->job.call, (fl_rpc_done){on_delivered, p, tag});
-}
-
-static void send_message(pserver *p, int server, const fl_msg *m)
-{
-    const int channel = (int)m->kind;
-    peer_channel *c = &p->channel[server][channel];
-    fl_msg proven = *m;
-    proven.secret = p->secret;
-    proven.echo = p->known[server];
-    fl_packet *packet = fl_msg_encode(&proven);
-    if (!c->busy) {
-        send_packet(p, server, channel, packet);
-        return;
-    }
-    fl_packet_unref(c->next); /* the machines repeat what is not answered */
-    c->next = packet;
-}
-
-/* Under the lock: send our secret to the coordinator's endpoint. `number` is
- * the secret in the message that made us send it. */
+/* Under the lock: prove this server to the coordinator. `number` is the secret
+ * in the message that made us do so. */
 static void send_knock(pserver *p, uint64_t number)
 {
-    const fl_msg m = {.kind = FL_MSG_STATE,
-                      .job = p->job.id,
-                      .server = p->place->server,
-                      .secret = p->secret,
-                      .state = p->state,
-                      .generation = p->server_out.generation,
-                      .expected = fl_server_coordinator(p->server),
-                      .echo = number};
-    if (!p->channel[0][KNOCK].busy)
-        send_packet(p, 0, KNOCK, fl_msg_encode(&m));
+    fl_peers_knock(p->peers,
+                   &(fl_msg){.kind = FL_MSG_STATE,
+                             .job = p->job.id,
+                             .server = p->place->server,
+                             .state = p->state,
+                             .generation = p->server_out.generation,
+                             .expected = fl_server_coordinator(p->server),
+                             .echo = number});
 }
 
 /* --- outboxes --- */
@@ -304,11 +257,11 @@ static void deliver_message(void *self, const fl_envelope *e)
     else if (e->to.kind == FL_PEER_COORD && p->coord)
         fl_coord_recv(p->coord, (fl_peer){FL_PEER_SERVER, me, 0}, &e->msg, now);
     else if (e->to.kind == FL_PEER_COORD)
-        send_message(p, 0, &e->msg);
+        fl_peers_send(p->peers, 0, &e->msg);
     else if (e->to.index == me)
         fl_server_recv(p->server, (fl_peer){FL_PEER_COORD, 0, 0}, &e->msg, now);
     else
-        send_message(p, e->to.index, &e->msg);
+        fl_peers_send(p->peers, e->to.index, &e->msg);
 }
 
 /* Is the message for the other machine of this process? */
@@ -454,24 +407,15 @@ static void read_delivery(pserver *p, int server, const fl_packet *packet)
 static void on_delivered(void *self, uint64_t tag, const fl_rpc_reply *reply)
 {
     pserver *p = self;
-    const int server = (int)(tag / FL_MSG_KINDS),
-              channel = (int)(tag % FL_MSG_KINDS);
     lock_machines(p);
-    peer_channel *c = &p->channel[server][channel];
-    fl_packet *next = c->next;
-    c->busy = false;
-    c->next = NULL;
-    if (p->closed) {
-        fl_packet_unref(next);
-    } else {
+    const int server = fl_peers_delivered(p->peers, tag, p->closed);
+    if (!p->closed) {
         if (reply->end == FL_RPC_OK)
             read_delivery(p, server, reply->packet);
         if (reply->end == FL_RPC_REFUSED && p->coord)
             fl_coord_refused(p->coord, server, reply->no_listener, now_of(p));
         else if (reply->no_listener && !server)
             fl_server_refused(p->server, now_of(p));
-        if (next)
-            send_packet(p, server, channel, next);
         flush_outboxes(p);
     }
     unlock_machines(p);
@@ -499,17 +443,6 @@ static void acknowledge_call(pserver *p, uint64_t call)
                   fl_msg_encode(&(fl_msg){.kind = FL_MSG_ACK,
                                           .job = p->job.id,
                                           .server = p->place->server}));
-}
-
-/* Whether the message carries our secret. If so, the sender's secret is
- * remembered. */
-static bool check_secret(pserver *p, int server, const fl_msg *m)
-{
-    if (m->echo != p->secret)
-        return false;
-    p->known[server] = m->secret;
-    p->strange = 0;
-    return true;
 }
 
 static void note_leave(pserver *p, int rank, const fl_msg *view)
@@ -572,7 +505,9 @@ static void on_server(pserver *p, uint64_t call, const fl_msg *m)
         return;
     }
     acknowledge_call(p, call);
-    const bool proven = check_secret(p, from, m);
+    const bool proven = fl_peers_proves(p->peers, from, m);
+    if (proven)
+        p->strange = 0;
     if (proven && state)
         fl_coord_recv(p->coord, (fl_peer){FL_PEER_SERVER, from, 0}, m, now);
     else if (proven)
@@ -1199,7 +1134,6 @@ static fl_err make_machines(pserver *p)
 {
     fl_entropy *e = p->opts->env->entropy;
     const int64_t now = now_of(p);
-    p->secret = e->draw(e) | 1; /* 0: not known */
     p->state = p->recovery ? fl_recovery_state(p->recovery)
                            : (fl_state){e->draw(e) | 1, 1};
     if (!p->place->server) {
@@ -1263,9 +1197,13 @@ static fl_err make_network(pserver *p)
 
 static void connect_peers(pserver *p)
 {
-    for (int i = 0; i < p->job.servers; i++)
-        if (i != p->place->server)
-            p->peer[i] = fl_rpc_peer_at(p->rpc, p->place->servers[i]);
+    fl_entropy *e = p->opts->env->entropy;
+    p->peers = fl_peers_new(&(fl_peers_opts){.rpc = p->rpc,
+                                             .place = p->place,
+                                             .secret = e->draw(e) | 1,
+                                             .limit = p->job.call,
+                                             .delivered = on_delivered,
+                                             .self = p});
 }
 
 static void log_job(const pserver *p)
@@ -1308,10 +1246,8 @@ static void sleep_for(int64_t ns)
 /* Whether no END is on its way to another server. */
 static bool is_end_delivered(const pserver *p)
 {
-    for (int i = 0; i < p->job.servers; i++)
-        if (p->channel[i][FL_MSG_END].busy)
-            return false;
-    return !p->redo || !fl_redo_holds(p->redo);
+    return !fl_peers_sending(p->peers, FL_MSG_END) &&
+           (!p->redo || !fl_redo_holds(p->redo));
 }
 
 /* Whether the job has succeeded and no request can come any more. On server 0:
@@ -1545,14 +1481,10 @@ static void init_pserver(pserver *p, const fl_pserver_opts *opts)
 static void free_job(pserver *p)
 {
     fl_pstore_free(p->store);
-    fl_mem_free(p->peer);
-    fl_mem_free(p->channel);
-    fl_mem_free(p->known);
+    fl_peers_free(p->peers);
     fl_mem_free(p->logged);
     p->store = NULL;
-    p->peer = NULL;
-    p->channel = NULL;
-    p->known = NULL;
+    p->peers = NULL;
     p->logged = NULL;
     p->place = NULL;
 }
@@ -1583,10 +1515,6 @@ static fl_err prepare_job(pserver *p, const fl_program *program,
     lock_machines(p);
     p->job = job;
     unlock_machines(p);
-    const size_t n = (size_t)job.servers;
-    p->peer = fl_mem_alloc(n * sizeof *p->peer);
-    p->channel = fl_mem_alloc(n * sizeof *p->channel);
-    p->known = fl_mem_alloc(n * sizeof *p->known);
     p->logged = fl_mem_alloc((size_t)job.trainers * sizeof *p->logged);
     return make_store(p);
 }
@@ -1810,13 +1738,6 @@ static fl_err resume_job(pserver *p)
 
 /* --- the end --- */
 
-static void free_channels(pserver *p)
-{
-    for (int i = 0; p->channel && i < p->job.servers; i++)
-        for (int k = 0; k < FL_MSG_KINDS; k++)
-            fl_packet_unref(p->channel[i][k].next);
-}
-
 /* The machines are closed first, so that neither the store nor the network
  * reaches them while the other one is freed. */
 static void end_job(pserver *p)
@@ -1851,7 +1772,6 @@ static void end_job(pserver *p)
     fl_snapshots_fini(&p->snapshots);
     fl_outbox_clear(&p->coord_out);
     fl_outbox_clear(&p->server_out);
-    free_channels(p);
     free_job(p);
 }
 
