@@ -859,7 +859,7 @@ static bool count_in(rpc_call *c)
         refuse_one_more(c, "as many calls as a stranger may have");
         return false;
     }
-    if (!c->method) /* a member's health check is not counted */
+    if (!c->method) /* a health check is not counted; others are refused */
         return true;
     if (r->listener &&
         fl_listener_standing(r->listener, c->connection) != FL_MEMBER)
@@ -890,11 +890,11 @@ static bool admit_call(rpc_call *c)
     c->connection = find_connection(c);
     if (c->rpc->listener && shows_token(c))
         fl_listener_trust(c->rpc->listener, c->connection);
-    if (!c->method && !checks) {
-        refuse_unknown(c);
+    if (!count_in(c))
         return false;
-    }
-    return count_in(c);
+    if (!c->method && !checks)
+        refuse_unknown(c);
+    return c->method || checks;
 }
 
 static void begin_serving(rpc_call *c)

@@ -8,8 +8,10 @@
  * - gRPC may close the descriptor that `take` got at any time, so it is not
  * used here. A stranger's second descriptor is closed by this thread only.
  * - A member that shows the token in its first call may send megabytes before
- *   gRPC reports that call. So a connection that seems to send too much is
- *   checked again after all that was read has been reported. */
+ *   gRPC reports that call. So a connection may send more until a call of it
+ *   was reported, and if it seems to send too much it is checked again after
+ *   all that gRPC has queued was reported. The limit must not be smaller: a
+ *   thread of gRPC may have read a first call and not have queued it yet. */
 #include "net/listener.h"
 
 #include "base/clock.h"
@@ -39,6 +41,11 @@ enum {
     ACCEPTS = 64,        /* connections accepted between two checks */
     STRANGERS_ALL = 512, /* connections of strangers from all hosts */
     STRANGER_BYTES_ALL = 64 << 20, /* bytes that all strangers may send */
+    /* How many times stranger_bytes a connection may send before a call of it
+     * was reported. gRPC queues the first call before the server lets the
+     * client send more than 64 KiB of each call, and a trainer makes at most 64
+     * large calls at a time: 4 MiB. */
+    BEFORE_FIRST_CALL = 8,
     /* Bytes of one stranger for which it is closed even before the network has
      * settled: more than a trainer sends at once, which is 64 pushes of
      * 4 MiB. */
@@ -55,6 +62,7 @@ typedef struct connection {
     uint32_t serial; /* 0: no socket had this descriptor */
     bool member, local;
     int watch; /* our duplicate of the descriptor; -1: a member's, or closed */
+    bool called; /* a call was reported that did not show the token */
     int calls;
     int64_t since;
     int64_t suspect; /* value of `settled` when it first had sent too much; -1:
@@ -384,19 +392,21 @@ static int64_t bytes_of(const connection *c)
     return (int64_t)info.tcpi_bytes_received - unread;
 }
 
-/* How many bytes each stranger may send; the more strangers, the fewer. */
-static int64_t bytes_allowed(const fl_listener *l)
+/* How many bytes a stranger may send; the more strangers, the fewer. */
+static int64_t bytes_allowed(const fl_listener *l, const connection *c)
 {
     const int64_t share = STRANGER_BYTES_ALL / l->strangers.n;
-    return share < l->opts.stranger_bytes ? share : l->opts.stranger_bytes;
+    const int64_t most =
+        l->opts.stranger_bytes * (c->called ? 1 : BEFORE_FIRST_CALL);
+    return share < most ? share : most;
 }
 
 static bool sends_too_much(fl_listener *l, connection *c)
 {
     const int64_t bytes = bytes_of(c);
-    if (bytes <= bytes_allowed(l))
+    if (bytes <= bytes_allowed(l, c))
         return false;
-    if (!l->opts.settle || bytes > FAR_TOO_MUCH)
+    if (c->called || !l->opts.settle || bytes > FAR_TOO_MUCH)
         return true;
     if (c->suspect < 0 && !l->settling)
         c->suspect = l->settled;
@@ -573,6 +583,8 @@ bool fl_listener_enter(fl_listener *l, uint64_t name)
     const bool ok = c && (c->member || c->calls < l->opts.stranger_calls);
     if (ok)
         c->calls++;
+    if (c)
+        c->called |= !c->member;
     pthread_mutex_unlock(&l->lock);
     return ok;
 }

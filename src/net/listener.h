@@ -33,9 +33,9 @@ typedef struct fl_listener_opts {
     void (*tick)(void *self, int64_t now);
     void (*settle)(void *self);
     void *self;
-    /* Bytes that a stranger's connection may send; 1 MiB. All strangers
-     * together may send 64 MiB: if there are more than 64, each may send less.
-     */
+    /* Bytes that a stranger's connection may send; 1 MiB, and eight times as
+     * many until fl_listener_enter was called for it. All strangers together
+     * may send 64 MiB: the more there are, the less each may send. */
     int64_t stranger_bytes;
     int64_t stranger_time; /* ns until a stranger must show the token; 30 s */
     int stranger_calls;    /* open calls of a stranger's connection; 4 */

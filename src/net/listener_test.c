@@ -225,9 +225,11 @@ static void stranger_that_sends_too_much_is_hung_up_on(void)
     send_bytes(member, 5000);
     read_bytes(taken(&s, 0), 5000);
     const int small = client(&s);
+    CHECK(fl_listener_enter(s.l, taken_name(&s, 1)));
     send_bytes(small, 5000); /* not read: they stay in the kernel */
     read_bytes(taken(&s, 1), 1000);
     const int large = client(&s);
+    CHECK(fl_listener_enter(s.l, taken_name(&s, 2)));
     send_bytes(large, 1001);
     read_bytes(taken(&s, 2), 1001);
     check_hung_up(large); /* so all connections were checked */
@@ -262,14 +264,14 @@ static void nobody_is_hung_up_on_before_the_network_settles(void)
     scene s;
     set_up(&s, (fl_listener_opts){.stranger_bytes = 1000, .settle = settle});
     const int member = client(&s);
-    send_bytes(member, 1001);
-    read_bytes(taken(&s, 0), 1001);
+    send_bytes(member, 8001);
+    read_bytes(taken(&s, 0), 8001);
     await_settle(&s, 1);
     fl_listener_trust(s.l, taken_name(&s, 0));
     fl_listener_settled(s.l);
     const int stranger = client(&s);
-    send_bytes(stranger, 1001);
-    read_bytes(taken(&s, 1), 1001);
+    send_bytes(stranger, 8001);
+    read_bytes(taken(&s, 1), 8001);
     for (int k = 2; k < 4; k++) {
         await_settle(&s, k);
         check_alive(stranger);
@@ -278,6 +280,36 @@ static void nobody_is_hung_up_on_before_the_network_settles(void)
     check_hung_up(stranger);
     check_alive(member);
     close(stranger);
+    close(member);
+    tear_down(&s);
+}
+
+/* A member counts as a stranger until gRPC has reported its first call. */
+static void connection_may_send_more_before_its_first_call(void)
+{
+    enum {
+        EARLY = 8 * 1000
+    };
+    scene s;
+    set_up(&s, (fl_listener_opts){.stranger_bytes = 1000});
+    const int member = client(&s), other = client(&s);
+    send_bytes(member, EARLY);
+    read_bytes(taken(&s, 0), EARLY);
+    send_bytes(other, EARLY);
+    read_bytes(taken(&s, 1), EARLY);
+    const int flood = client(&s);
+    send_bytes(flood, EARLY + 1);
+    read_bytes(taken(&s, 2), EARLY + 1);
+    check_hung_up(flood); /* so all connections were checked */
+    check_alive(member);
+    check_alive(other);
+    fl_listener_trust(s.l, taken_name(&s, 0)); /* its call shows the token */
+    CHECK(fl_listener_enter(s.l, taken_name(&s, 0)));
+    CHECK(fl_listener_enter(s.l, taken_name(&s, 1)));
+    check_hung_up(other);
+    check_alive(member);
+    close(flood);
+    close(other);
     close(member);
     tear_down(&s);
 }
@@ -411,6 +443,8 @@ const fl_test fl_tests[] = {
     {"strangers share what they may send", strangers_share_what_they_may_send},
     {"a stranger that sends too much is hung up on",
      stranger_that_sends_too_much_is_hung_up_on},
+    {"a connection may send more before its first call",
+     connection_may_send_more_before_its_first_call},
     {"nobody is hung up on before the network settles",
      nobody_is_hung_up_on_before_the_network_settles},
     {"a stranger that says nothing is hung up on",
