@@ -10,9 +10,9 @@
 
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum {
     ENDPOINTS = 2
@@ -23,25 +23,26 @@ typedef struct endpoints {
     char list[64]; /* "host:port,host:port" */
 } endpoints;
 
-/* Ports that nobody has: all are held before the first is given back. */
+/* Hold ports that nobody else has until this process ends, as paddle launch
+ * does: only its own servers can bind them besides (launch/ports.c). */
 static inline void find_ports(int n, endpoints *e)
 {
-    int held[ENDPOINTS];
+    const int on = 1;
     e->list[0] = 0;
+    setenv("FLUID_PORT_HELD", "1", 1);
     for (int i = 0; i < n; i++) {
         struct sockaddr_in at = {.sin_family = AF_INET,
                                  .sin_addr = {htonl(INADDR_LOOPBACK)}};
         socklen_t size = sizeof at;
-        held[i] = socket(AF_INET, SOCK_STREAM, 0);
-        CHECK(!bind(held[i], (struct sockaddr *)&at, sizeof at));
-        CHECK(!getsockname(held[i], (struct sockaddr *)&at, &size));
+        const int fd = socket(AF_INET, SOCK_STREAM, 0);
+        CHECK(!bind(fd, (struct sockaddr *)&at, sizeof at));
+        CHECK(!getsockname(fd, (struct sockaddr *)&at, &size));
+        CHECK(!setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on));
         snprintf(e->endpoint[i], sizeof e->endpoint[i], "127.0.0.1:%d",
                  ntohs(at.sin_port));
         snprintf(e->list + strlen(e->list), sizeof e->list - strlen(e->list),
                  "%s%s", i ? "," : "", e->endpoint[i]);
     }
-    for (int i = 0; i < n; i++)
-        close(held[i]);
 }
 
 typedef struct process {

@@ -353,13 +353,13 @@ static struct {
     char names[2][16];
 } hall = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER};
 
-/* Wait until *count is 2, at most half a minute. */
+/* Wait until *count is 2, at most five minutes. */
 static bool wait_for(const int *count)
 {
     struct timespec end;
     int e = 0;
     clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += 30;
+    end.tv_sec += 300;
     while (*count < 2 && !e)
         e = pthread_cond_timedwait(&hall.came, &hall.lock, &end);
     return !e;

@@ -18,7 +18,7 @@
 
 enum {
     EVENTS = 400,
-    PATIENCE = 30, /* seconds until a missing event fails the test */
+    PATIENCE = 300, /* seconds until a missing event fails the test */
     SECOND = 1000000000
 };
 

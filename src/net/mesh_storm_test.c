@@ -33,7 +33,7 @@ enum {
     TEXT = 1024,
 };
 
-#define LIMIT (40 * FL_SEC) /* until all ranks of a job must have ended */
+#define LIMIT (300 * FL_SEC) /* until all ranks of a job must have ended */
 
 typedef enum fault {
     NO_FAULT,
@@ -137,8 +137,8 @@ static void run_rank(storm *s, int rank)
                                                 .rank = rank,
                                                 .listener = s->listener[rank],
                                                 .no_sharing = s->over_tcp,
-                                                .join_timeout = 10 * FL_SEC,
-                                                .timeout = 10 * FL_SEC},
+                                                .join_timeout = 100 * FL_SEC,
+                                                .timeout = 100 * FL_SEC},
                                 &m);
     if (!s->err[rank])
         s->err[rank] = make_calls(s, rank, m, &e);

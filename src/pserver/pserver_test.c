@@ -355,7 +355,7 @@ static void forge(talker *k, int server, const char *method, fl_msg m)
     const int until = k->answers + 1;
     m.job = k->job;
     fl_rpc_call(k->rpc, fl_rpc_peer_at(k->rpc, k->town->endpoint[server]),
-                method, fl_msg_encode(&m), 20 * FL_SEC,
+                method, fl_msg_encode(&m), 300 * FL_SEC,
                 (fl_rpc_done){talker_done, k, 0});
     talker_wait(k, &k->answers, until);
 }

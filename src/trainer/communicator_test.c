@@ -274,7 +274,7 @@ static void workers_hand_over_together(void)
     CHECK_OK(fl_pool_new("worker", 2, &pool));
     for (int i = 0; i < 2; i++)
         fl_pool_submit(pool, &group, put_often, &s);
-    CHECK_OK(fl_pool_wait(pool, &group, 20 * FL_SEC));
+    CHECK_OK(fl_pool_wait(pool, &group, 300 * FL_SEC));
     CHECK_OK(fl_communicator_flush(s.c, NULL));
     CHECK_NEAR(element(&s, 0, "w.block0", 0), -200, 0);
     CHECK_NEAR(element(&s, 1, "t", 0), -400, 0);
@@ -476,7 +476,7 @@ static void threads_meet_after_every_batch(void)
     CHECK_OK(fl_pool_new("worker", 2, &pool));
     for (int i = 0; i < 2; i++)
         fl_pool_submit(pool, &group, step_half, &s);
-    CHECK_OK(fl_pool_wait(pool, &group, 20 * FL_SEC));
+    CHECK_OK(fl_pool_wait(pool, &group, 300 * FL_SEC));
     CHECK_OK(
         put_dense(&s, 1, NULL)); /* with no other worker it does not wait */
     CHECK_OK(fl_communicator_barrier(s.c, NULL));

@@ -359,7 +359,7 @@ static void pushes_while_others_look_rows_up(void)
             &lost));
         CHECK(!lost);
     }
-    CHECK_OK(fl_pool_wait(pool, &group, 20 * FL_SEC));
+    CHECK_OK(fl_pool_wait(pool, &group, 300 * FL_SEC));
     CHECK_INT(j.server[0].pushes, 20);
     receives(t, 0, "w", N, 80);
     fl_value_fini(&g);
@@ -517,7 +517,7 @@ static void meets_the_others(void)
         CHECK_OK(fl_trainer_step(t, NULL));
         receives(t, 0, "w", 2, 8 - (float)i * 2);
     }
-    CHECK_OK(fl_pool_wait(pool, &group, 10 * FL_SEC));
+    CHECK_OK(fl_pool_wait(pool, &group, 300 * FL_SEC));
     send(t, 0, "w@GRAD", 1, 2, 1); /* the only participant: divided by 1 */
     CHECK_OK(fl_trainer_step(t, NULL));
     receives(t, 0, "w", 2, 3);
@@ -805,19 +805,19 @@ static void counts_with_the_others(void)
     CHECK_ERR(tally(t, FL_SEC, mine, &n), FL_EIO, "is not connected");
     receives(t, 0, "w", 2, 8);
     receives(u, 0, "w", 2, 8);
-    CHECK_OK(tally(t, 20 * FL_SEC, mine, &n));
+    CHECK_OK(tally(t, 300 * FL_SEC, mine, &n));
     CHECK(n == 1 && mine[0] == 1 && mine[1] == 2);
-    CHECK_OK(tally(u, 20 * FL_SEC, theirs, &n));
+    CHECK_OK(tally(u, 300 * FL_SEC, theirs, &n));
     CHECK(n == 2 && theirs[0] == 11 && theirs[1] == 22);
-    CHECK_ERR(fl_trainer_tally(u, NULL, 20 * FL_SEC, "auc", 3, wrong, &n),
+    CHECK_ERR(fl_trainer_tally(u, NULL, 300 * FL_SEC, "auc", 3, wrong, &n),
               FL_EPROTO, "answers ERROR: tally: \"auc\" is [3], another");
     CHECK_ERR(fl_trainer_tally(u, NULL, FL_SEC, "auc", 1 << 20, wrong, &n),
               FL_EINVAL, "1048576 counts, expected 1 to 131072");
     receives(u, 0, "w", 2, 8); /* the failed tally had no effect */
     leaves(u);
     mine[0] = 5;
-    CHECK_OK(
-        tally(t, 20 * FL_SEC, mine, &n)); /* a trainer that left still counts */
+    CHECK_OK(tally(t, 300 * FL_SEC, mine,
+                   &n)); /* a trainer that left still counts */
     CHECK(n == 2 && mine[0] == 15);
     leaves(t);
     test_job_end(&j);
@@ -842,7 +842,7 @@ static void counts_alone_where_nobody_answers(void)
     receives(t, 0, "w", 2, 8);
     fl_err err;
     do /* the earlier call may not have ended */
-        err = tally(t, 20 * FL_SEC, x, &n);
+        err = tally(t, 300 * FL_SEC, x, &n);
     while (err == FL_ETIMEOUT);
     CHECK_OK(err);
     CHECK(x[0] == 1 && n == 1);

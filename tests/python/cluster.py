@@ -36,6 +36,7 @@ BUILD = os.path.abspath(os.environ.get("FL_BUILD_DIR",
 FOREIGN = re.compile("PADDLE_|FLAGS_|TRAIN|PSERVER|POD_IP|SERVER_ENDPOINT|"
                      "CURRENT_ENDPOINT")
 TAIL = 60  # lines of a log that are printed
+LIMIT = 300  # seconds after which a process that goes on is one that hangs
 PR_SET_PDEATHSIG = 1
 
 
@@ -51,7 +52,7 @@ def _end_with_parent(libc=ctypes.CDLL(None)):
 class Process:
     """A process of a job, leader of a group of its own."""
 
-    def __init__(self, name, argv, folder, env, seconds):
+    def __init__(self, name, argv, folder, env, seconds=LIMIT):
         self.name, self.seconds = name, seconds
         self.log = os.path.join(folder, name + ".log")
         with open(self.log, "w") as log:
@@ -156,12 +157,17 @@ class Process:
         self._child.wait()
 
 
-def _hold_port(host):
-    """A port of the host: bound, so that nobody else gets it, and shared with
-    a server that binds it with SO_REUSEADDR, as gRPC does."""
+def hold_port(host, port=0):
+    """A socket that holds a port of the host, one of the system's choice or a
+    given one that nobody has. It does not listen. Only servers that know of
+    it (FLUID_PORT_HELD=1) can bind the port besides, as with paddle launch."""
     s = socket.socket()
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    s.bind((host, 0))
+    try:
+        s.bind((host, port))
+    except OSError:
+        s.close()
+        raise
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     return s
 
 
@@ -242,15 +248,15 @@ class Cluster:
     """
 
     def __init__(self, folder, script, servers=1, trainers=1, env=None,
-                 argv=(), seconds=60, host="127.0.0.1", hosts=None):
+                 argv=(), seconds=LIMIT, host="127.0.0.1", hosts=None):
         self.folder = str(folder)
         self.servers, self.trainers = servers, trainers
         self.argv, self.seconds = argv, seconds
         self.env = {"FLUID_STATE_DIR": os.path.join(self.folder, "state"),
-                    **(env or {})}
+                    "FLUID_PORT_HELD": "0" if hosts else "1", **(env or {})}
         self._script = self._file(script)
         self._hosts = hosts
-        self._held = [] if hosts else [_hold_port(host)
+        self._held = [] if hosts else [hold_port(host)
                                        for _ in range(servers)]
         self.endpoints = ["%s:6174" % hosts.address(i)
                           for i in range(servers)] if hosts else \
@@ -361,7 +367,7 @@ class Ranks(Cluster):
         super().__init__(folder, script, 0, ranks, env, argv, hosts=hosts,
                          **more)
         if hosts is None:
-            self._held = [_hold_port("127.0.0.1") for _ in range(ranks)]
+            self._held = [hold_port("127.0.0.1") for _ in range(ranks)]
             self.endpoints = ["%s:%d" % s.getsockname() for s in self._held]
 
     def _environment(self, role, more):

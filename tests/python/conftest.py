@@ -27,6 +27,8 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler),
 # Servers that are killed leave their states: not in the directory of the user.
 STATES = tempfile.TemporaryDirectory(prefix="fluid-states")
 os.environ["FLUID_STATE_DIR"] = os.path.join(STATES.name, "state")
+# No trainer is lost because the machine is busy.
+os.environ.setdefault("FLUID_LEASE", "30")
 
 MARKS = {"passed": "[       OK ]", "skipped": "[  SKIPPED ]",
          "failed": "[  FAILED  ]", "error": "[  FAILED  ]"}

@@ -3,6 +3,7 @@
 
 pipe=cat     the pipe command        kind=InMemoryDataset  loaded, not streamed
 bad=0        lines to skip           threads=1   batch=10
+silence=2    FLUID_SILENCE of trainer 1
 share=split  of a trainer: fleet.split_files; deal: every so many-th file
 sync=0       asynchronous, or 1      save=DIR    where worker 0 puts the model
 
@@ -79,6 +80,8 @@ def settings(words):
 
 def main(words):
     say, files = settings(words)
+    if say("silence", "") and os.environ.get("PADDLE_TRAINER_ID") == "1":
+        os.environ["FLUID_SILENCE"] = say("silence", "")
     fluid.default_startup_program().random_seed = 3
     feeds, predict, loss = network()
     optimizer = fluid.optimizer.SGD(0.5)

@@ -82,8 +82,7 @@ class SshHosts(Hosts):
     def _boot(self, i):
         sshd = Process("sshd%d" % i, [
             *self.start_words(i), SSHD, "-D", "-e", "-f",
-            str(self._folder / "sshd.conf")], str(self._folder), os.environ,
-            30)
+            str(self._folder / "sshd.conf")], str(self._folder), os.environ)
         self._ends.callback(sshd.clear)
         return sshd
 

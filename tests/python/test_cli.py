@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from cluster import LIMIT
+
 
 def paddle(*words, **env):
     """Exit code, stdout and stderr of the command; no variable of a job but
@@ -14,7 +16,7 @@ def paddle(*words, **env):
     clean = {k: v for k, v in os.environ.items()
              if not k.startswith(("PADDLE_", "TRAIN", "PSERVER", "FLUID_"))}
     done = subprocess.run(["paddle", *words], env={**clean, **env}, text=True,
-                          capture_output=True, timeout=60)
+                          capture_output=True, timeout=LIMIT)
     return done.returncode, done.stdout, done.stderr
 
 

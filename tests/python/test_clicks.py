@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cluster import ROOT
+from cluster import LIMIT, ROOT
 
 SCRIPT = os.path.join(ROOT, "examples", "clicks.py")
 
@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
 
 def python(*words):
     p = subprocess.run([sys.executable, SCRIPT, *map(str, words)], text=True,
-                       capture_output=True, timeout=120)
+                       capture_output=True, timeout=LIMIT)
     assert p.returncode == 0, p.stderr
     return p.stdout
 
@@ -41,7 +41,7 @@ def test_a_job_learns(folder, tmp_path, servers, trainers):
         ["paddle", "launch", "--server_num", str(servers), "--worker_num",
          str(trainers), "--python", sys.executable, SCRIPT, "train",
          str(folder)], cwd=tmp_path, text=True, capture_output=True,
-        env=dict(os.environ, FLUID_LINGER="0.1"), timeout=120)
+        env=dict(os.environ, FLUID_LINGER="0.1"), timeout=LIMIT)
     assert p.returncode == 0, p.stderr
     assert "epoch 2" in p.stderr  # what trainer 0 says
     # Trainers do not wait for each other: where the other one was late, this is

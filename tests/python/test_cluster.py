@@ -9,14 +9,14 @@ import time
 import pytest
 
 import cluster
-from cluster import Cluster, Failed
+from cluster import LIMIT, Cluster, Failed
 
 # A server leaves when every trainer has said goodbye; a trainer says so.
 GREETING = """
 import os, socket, sys, time
 host, port = os.environ.get("PADDLE_CURRENT_ENDPOINT", ":0").split(":")
 if os.environ["PADDLE_TRAINING_ROLE"] == "PSERVER":
-    with socket.create_server((host, int(port))) as s:
+    with socket.create_server((host, int(port)), reuse_port=True) as s:
         print("Server listening on %s:%s" % (host, port))
         for _ in range(int(os.environ["PADDLE_TRAINERS_NUM"])):
             s.accept()[0].close()
@@ -49,7 +49,7 @@ def lives(pid):
 
 def gone(pid):
     """It may take a moment until the system has cleared a process away."""
-    limit = time.monotonic() + 10
+    limit = time.monotonic() + LIMIT
     while lives(pid) and time.monotonic() < limit:
         time.sleep(0.01)
     return not lives(pid)

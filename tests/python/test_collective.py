@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from cluster import BUILD, FOREIGN, Hosts, Ranks
+from cluster import BUILD, FOREIGN, LIMIT, Hosts, Ranks
 from test_ranks import ENV, JOB, losses, needs_hosts, params, texts
 
 FOR_EVER = ["program", "steps=1000000"]
@@ -51,7 +51,7 @@ def test_a_rank_that_is_killed_is_named_with_the_step(tmp_path, victim,
         job.trainer[victim].kill()
         for i, t in enumerate(job.trainer):
             if i != victim:
-                t.end(code=1, seconds=30)
+                t.end(code=1)
                 assert re.search(r"rank %d \(127.*has died.*after \d+ steps"
                                  % victim, last_line(t)), t.text()
 
@@ -68,9 +68,9 @@ def nothing_is_left(job):
     live = ("01", "0A")  # connected, listening
     assert not [x for x in lines if x[3] in live and
                 {x[1][-4:], x[2][-4:]} & ports]
-    states = "fluid.%d" % os.getuid()  # of servers, also of other tests
+    # Servers, also those of others, have directories of their states.
     assert not [x for x in os.listdir("/dev/shm")
-                if "fluid" in x and x != states]
+                if "fluid" in x and not re.fullmatch(r"fluid\.\d+", x)]
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2])
@@ -80,7 +80,7 @@ def test_a_rank_may_die_anywhere_and_nothing_is_left(tmp_path, place, victim):
     with Ranks(tmp_path, JOB, 3, {**ENV, "FLUID_OVERLAP": "1"}, argv) as job:
         job.start()
         for i, t in enumerate(job.trainer):
-            t.end(code=-signal.SIGKILL if i == victim else 1, seconds=30)
+            t.end(code=-signal.SIGKILL if i == victim else 1)
             if i != victim:
                 assert re.search(r"rank %d \(127.*has died" % victim,
                                  last_line(t)), t.text()
@@ -100,7 +100,7 @@ def test_a_late_rank_and_one_that_dies_meanwhile_are_named(tmp_path):
         for i in range(2):
             job.trainer[i].says(r"rank %d has waited .* s for rank 2 \(127" % i)
         job.trainer[1].kill()
-        job.trainer[0].end(code=1, seconds=30)
+        job.trainer[0].end(code=1)
         assert re.search(r"rank 1 \(127.*has died", last_line(job.trainer[0]))
 
 
@@ -135,13 +135,17 @@ def test_ranks_with_another_key_stay_out(tmp_path):
     with Ranks(tmp_path, JOB, 2, {**ENV, "FLUID_JOB_KEY_FILE": keys[0]},
                ["program"]) as job:
         job.start().finish()
-    with Ranks(tmp_path, JOB, 2, {**ENV, "FLUID_START": "2"},
-               ["program"]) as job:
-        for i in range(2):
-            job.start_trainer(i, FLUID_JOB_KEY_FILE=keys[i])
-        for t in job.trainer:
-            t.end(code=1)
-        assert "another job key" in last_line(job.trainer[0])
+    for start in ("2", "20", "200"):  # seconds in which rank 1 must come
+        with Ranks(tmp_path, JOB, 2, {**ENV, "FLUID_START": start},
+                   ["program"]) as job:
+            for i in range(2):
+                job.start_trainer(i, FLUID_JOB_KEY_FILE=keys[i])
+            for t in job.trainer:
+                t.end(code=1)
+            said = last_line(job.trainer[0])
+        if "another job key" in said:
+            return
+    pytest.fail(said)
 
 
 def test_a_rank_trains_on_a_dataset_with_one_thread(tmp_path):
@@ -178,7 +182,7 @@ def test_hosts_reduce_over_their_network_and_miss_one_that_is_cut_off(
                 assert "is not a loopback address" in t.text()
             hosts.cut(1)
             for i, t in enumerate(job.trainer):
-                t.end(code=1, seconds=50)
+                t.end(code=1)
                 assert "rank %d (%s)" % (1 - i, where[1 - i]) in last_line(t)
 
 
@@ -197,7 +201,7 @@ def test_mpi_gives_the_bits_of_the_ring(tmp_path):
         ["mpirun", *as_root, "--oversubscribe", "-np", "2", "sh", "-c",
          "PADDLE_TRAINER_ID=$OMPI_COMM_WORLD_RANK " + script,
          sys.executable, JOB, "program", "net=words"],
-        env=env, cwd=tmp_path, check=True, timeout=60)
+        env=env, cwd=tmp_path, check=True, timeout=LIMIT)
     for i in range(2):
         with open(tmp_path / ("out.%d" % i)) as f:
             text = f.read()

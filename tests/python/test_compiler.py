@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from cluster import LIMIT
 import paddle.fluid as fluid
 from conftest import ROOT
 from paddle.fluid.executor import _fetch_var
@@ -159,7 +160,7 @@ def test_a_run_on_places_leaves_others_the_lock_and_hears_ctrl_c():
     assert "others run" in child.stderr.readline()
     assert child.poll() is None
     child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=LIMIT)
     assert "KeyboardInterrupt" in err and out == ""
     assert child.returncode != 0
 

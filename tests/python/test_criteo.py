@@ -8,6 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
+from cluster import LIMIT
 import paddle.fluid as fluid
 from paddle.fluid import layers
 
@@ -43,7 +44,7 @@ def held_out(path, feeds):
     """A batch of all rows, through the command, and who clicked."""
     with gzip.open(path) as f:
         text = subprocess.run(PIPE.split(), input=f.read(), check=True,
-                              stdout=subprocess.PIPE, timeout=60).stdout
+                              stdout=subprocess.PIPE, timeout=LIMIT).stdout
     rows = np.array([line.split() for line in text.splitlines()], "float64")
     batch = {"dense": rows[:, 1:14].astype("float32"),
              "label": rows[:, [67]].astype("int64")}

@@ -47,7 +47,7 @@ def test_the_listing_trains(tmp_path, trainers_first):
            "PADDLE_CURRENT_ENDPOINT": None, "FLUID_LINGER": "0.1",
            "PADDLE_DATA_HOME": os.path.join(SHARED, "data")}
     with held[0], held[1], \
-            Cluster(tmp_path, listing(), 2, 2, seconds=120) as job:
+            Cluster(tmp_path, listing(), 2, 2) as job:
         def servers():
             for i, host in enumerate(HOSTS):
                 job.start_server(i, **env, PADDLE_CURRENT_IP=host)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cluster import Cluster
+from cluster import LIMIT, Cluster
 from conftest import ROOT
 
 EXAMPLES = [("fit_a_line", "uci_housing"),
@@ -110,7 +110,7 @@ def test_the_cluster_example_saves_after_ctrl_c(tmp_path):
     while "pass 21," not in said:
         said += job.stderr.readline() or pytest.fail(said)
     job.send_signal(signal.SIGINT)
-    said += job.communicate(timeout=60)[1]
+    said += job.communicate(timeout=LIMIT)[1]
     assert job.returncode == 0, said
     assert "interrupted; the model is saved as it is" in said
     assert (tmp_path / "dist_fit_a_line.model" / "__model__").is_file()
@@ -126,7 +126,7 @@ def trained(folder, command):
     job = subprocess.run(
         [*command, TRAINER, "--passes", "3", "--model", str(folder / "m")],
         env={**environment("uci_housing", str(folder)), **QUICK}, cwd=folder,
-        text=True, capture_output=True, timeout=100)
+        text=True, capture_output=True, timeout=LIMIT)
     assert job.returncode == 0, job.stderr
     assert (folder / "m" / "params" / "fc_0.w_0").is_file()
     assert not os.listdir(folder / "m" / "checkpoints")

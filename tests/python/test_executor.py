@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from cluster import LIMIT
 import paddle.fluid as fluid
 from paddle.fluid import core, executor
 from conftest import ROOT, burned
@@ -244,7 +245,7 @@ def test_ctrl_c_stops_a_long_run():
     assert "ready" in child.stderr.readline()
     burned(child.pid, 0.3)
     child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=LIMIT)
     assert "KeyboardInterrupt" in err and out == ""
     assert child.returncode != 0
 

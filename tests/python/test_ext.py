@@ -19,6 +19,7 @@ import weakref
 import numpy as np
 import pytest
 
+from cluster import LIMIT
 from conftest import BUILD, burned
 
 FILE = os.path.join(BUILD, "python", "paddle", "fluid", "_fluid.abi3.so")
@@ -718,14 +719,14 @@ def test_ctrl_c_ends_a_run_within_a_second(tmp_path):
     """))
     child = subprocess.Popen([sys.executable, str(script), FILE],
                              stdout=subprocess.PIPE, text=True)
-    limit = threading.Timer(60, child.kill)
+    limit = threading.Timer(LIMIT, child.kill)
     limit.start()
     try:
         assert child.stdout.readline() == "ready\n"
         burned(child.pid, 0.3)
         child.send_signal(signal.SIGINT)
         assert child.stdout.readline() == "interrupted\n"
-        assert child.wait(60) == 0
+        assert child.wait(LIMIT) == 0
     finally:
         limit.cancel()
         child.kill()

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from cluster import LIMIT
 from paddle.fluid.incubate.fleet.base import role_maker
 from paddle.fluid.incubate.fleet.base.fleet_base import Fleet
 from paddle.fluid.incubate.fleet.base.role_maker import (
@@ -39,7 +40,7 @@ def run(sync_mode, **env):
               if not k.startswith("PADDLE_TRAIN")}, **env}
     return subprocess.run(
         [sys.executable, "-c", SCRIPT % sync_mode], env=env, text=True,
-        capture_output=True, timeout=60, check=True).stdout.splitlines()
+        capture_output=True, timeout=LIMIT, check=True).stdout.splitlines()
 
 
 def test_a_worker_has_the_trainers_program():
@@ -122,7 +123,8 @@ def say(role, words, inputs=4):
     script = SCRIPT.replace("[13]", "[%d]" % inputs) % True
     p = subprocess.run(
         [sys.executable, "-c", script + "exe = fluid.Executor()\n" + words],
-        env={**os.environ, **job}, text=True, capture_output=True, timeout=60)
+        env={**os.environ, **job}, text=True, capture_output=True,
+        timeout=LIMIT)
     return (p.stderr.splitlines() or [""])[-1]
 
 
@@ -142,7 +144,7 @@ def test_calls_of_the_other_role_are_refused(role, call):
 def test_a_job_without_servers_names_the_variables():
     env = {k: v for k, v in os.environ.items() if "PADDLE_PSERVER" not in k}
     p = subprocess.run([sys.executable, "-c", SCRIPT % True], env=env,
-                       text=True, capture_output=True, timeout=60)
+                       text=True, capture_output=True, timeout=LIMIT)
     assert "fleet: no servers are named" in p.stderr
     assert "PADDLE_PSERVERS_IP_PORT_LIST=host:port" in p.stderr
 
@@ -161,7 +163,7 @@ fluid.optimizer.SGD(0.1).minimize(loss)
 exe = fluid.Executor()
 exe.run(fluid.default_startup_program())
 fluid.io.save_persistables(exe, sys.argv[1])""", str(path)],
-        check=True, timeout=60)
+        check=True, timeout=LIMIT)
     return path
 
 
@@ -211,8 +213,8 @@ else:
 """)
     p = subprocess.run(
         ["paddle", "launch", "--server_num", "1", "--python", sys.executable,
-         "job.py"], cwd=tmp_path, text=True, capture_output=True, timeout=60,
-        env=dict(os.environ, FLUID_LINGER="0.2"))
+         "job.py"], cwd=tmp_path, text=True, capture_output=True,
+        timeout=LIMIT, env=dict(os.environ, FLUID_LINGER="0.2"))
     assert p.returncode == 0, p.stderr
     assert "cannot make the directory: Not a directory" in p.stderr
     assert sorted(os.listdir(tmp_path / "model")) == [

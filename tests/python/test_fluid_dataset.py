@@ -12,6 +12,7 @@ import time
 import numpy as np
 import pytest
 
+from cluster import LIMIT
 import paddle.fluid as fluid
 import paddle.fluid.incubate.data_generator as dg
 from conftest import BUILD
@@ -425,7 +426,7 @@ def test_the_command_needs_its_input_and_output(tmp_path):
     def read(*flags, closed=None, **files):
         return subprocess.run(
             [os.path.join(BUILD, "bin", "paddle"), "read", "criteo", *flags],
-            stderr=subprocess.PIPE, text=True, timeout=60,
+            stderr=subprocess.PIPE, text=True, timeout=LIMIT,
             preexec_fn=lambda: closed is None or os.close(closed), **files)
 
     line = next(clicks(1)).encode() + b"\n"

@@ -36,12 +36,12 @@ if "FLUID_KILL_MATRIX" not in os.environ:
 
 def sync(folder, recipe, env):
     return Cluster(folder, sync_job.__file__, 2, 2, argv=[recipe, "split"],
-                   seconds=300, env={**HOST, **env, "FLUID_JOURNAL_DIR":
-                                     os.path.join(str(folder), "journal")})
+                   env={**HOST, **env, "FLUID_JOURNAL_DIR":
+                        os.path.join(str(folder), "journal")})
 
 
 def asynchronous(folder, owners, env):
-    return Cluster(folder, async_job.__file__, 2, 2, seconds=300, argv=["25"],
+    return Cluster(folder, async_job.__file__, 2, 2, argv=["25"],
                    env={**HOST, **env, "FLUID_OWNERS": owners,
                         "FLUID_JOURNAL_DIR":
                         os.path.join(str(folder), "journal")})

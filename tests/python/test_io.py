@@ -12,6 +12,7 @@ import time
 import numpy as np
 import pytest
 
+from cluster import LIMIT
 import paddle.fluid as fluid
 from paddle.fluid.executor import _fetch_var
 
@@ -420,7 +421,7 @@ def start(folder, *words):
 def test_processes_save_into_one_folder_at_once(tmp_path):
     """Each reads what one of them has saved, whole."""
     writers = [start(tmp_path, i, 15) for i in range(3)]
-    assert [w.wait(timeout=60) for w in writers] == [0, 0, 0]
+    assert [w.wait(timeout=LIMIT) for w in writers] == [0, 0, 0]
     for w in writers:
         w.stdout.close()
     assert saved(tmp_path / "model") == ["p%02d" % i for i in range(20)]
@@ -438,8 +439,8 @@ def test_a_killed_save_leaves_one_model(tmp_path):
         writer.wait()
         writer.stdout.close()
         loader = start(tmp_path, "load")
-        assert loader.communicate(timeout=60)[0] == b"1\n"
+        assert loader.communicate(timeout=LIMIT)[0] == b"1\n"
     writer = start(tmp_path, 1, 1)
-    assert writer.wait(timeout=60) == 0
+    assert writer.wait(timeout=LIMIT) == 0
     writer.stdout.close()
     assert saved(tmp_path / "model") == ["p%02d" % i for i in range(20)]

@@ -191,8 +191,7 @@ class Pods:
             os.path.join(BUILD, "bin", "paddle"), *command],
             str(self.folder), {**clean, **told, **QUICK, "POD_NAME": called,
                                "PADDLE_PYTHON": sys.executable,
-                               "PYTHONPATH": os.path.join(BUILD, "python")},
-            120)
+                               "PYTHONPATH": os.path.join(BUILD, "python")})
 
 
 def first(process):

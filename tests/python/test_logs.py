@@ -13,7 +13,7 @@ LINE = r"^[EWI]\d{4} [\d:.]+ +\d+ \S+\] "
 
 def run(folder, *words, servers=1, trainers=1, **env):
     """The logs of the servers of a job that ends well."""
-    with Cluster(folder, SCRIPT, servers, trainers, argv=words, seconds=60,
+    with Cluster(folder, SCRIPT, servers, trainers, argv=words,
                  env={"FLUID_LINGER": "0.1", **env}) as job:
         job.start().finish()
         return [s.text() for s in job.server]

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from cluster import BUILD, FOREIGN, ROOT, Process
+from cluster import BUILD, FOREIGN, LIMIT, ROOT, Process
 from sshd import LACKING, SshHosts
 from test_ranks import ENV, TRAINER, losses, params, texts
 
@@ -48,7 +48,7 @@ def mpirun(cluster, folder, *argv, good=True, **more):
         "sh", "-c",
         'exec >out.$OMPI_COMM_WORLD_RANK 2>&1; hostname; exec "$0" "$@"',
         sys.executable, TRAINER, str(folder), "saves=0", *argv],
-        str(folder), {**env, **told}, 60)
+        str(folder), {**env, **told})
     try:
         assert (job.end(code=None) == 0) == good
     finally:
@@ -89,7 +89,7 @@ def test_a_rank_that_dies_ends_the_job_of_mpirun(cluster, tmp_path, victim,
                   "epochs=1000000", good=False, **more)
     assert len(losses(said[victim])) == 6 + 4
     assert "sshd" in hosts.running(1)
-    limit = time.monotonic() + 30
+    limit = time.monotonic() + LIMIT
     while (left := [name for i in range(ranks + 1)
                     for name in hosts.running(i)
                     if name not in ("unshare", "sshd")]):
@@ -125,7 +125,7 @@ def test_launchers_under_mpirun_agree_on_one_job(cluster, tmp_path, more):
             "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include",
             "eth0", "-x", "PATH=" + os.path.join(BUILD, "bin") + ":" +
             os.environ["PATH"], str(tmp_path / "start_mpi_train.sh"), *more],
-            str(tmp_path), env, 60) as job:
+            str(tmp_path), env) as job:
         job.end(code=None)
         print(job.text())
         assert job.code() == 0

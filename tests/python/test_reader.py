@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 
+from cluster import LIMIT
 from paddle import reader
 
 
@@ -28,9 +29,9 @@ def broken(n):
 
 
 def waits_for(condition):
-    end = time.monotonic() + 60
+    end = time.monotonic() + LIMIT
     while not condition():
-        assert time.monotonic() < end, "waited 60 s"
+        assert time.monotonic() < end, "waited %d s" % LIMIT
         time.sleep(0.005)
 
 
@@ -117,7 +118,7 @@ def test_buffered_ends_its_thread_when_left():
     next(samples)
     assert threads[0] is not threading.current_thread()
     samples.close()
-    threads[0].join(60)
+    threads[0].join(LIMIT)
     assert not threads[0].is_alive()
 
 
@@ -147,7 +148,7 @@ def test_xmap_without_order_does_not_wait():
     go = threading.Event()
 
     def hold_first(x):
-        assert x != 0 or go.wait(10)
+        assert x != 0 or go.wait(LIMIT)
         return x
 
     mapped = reader.xmap_readers(hold_first, numbers(20), 2, 4)()

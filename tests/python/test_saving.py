@@ -11,7 +11,7 @@ import pytest
 
 import paddle.fluid as fluid
 import save_job
-from cluster import BUILD, Cluster
+from cluster import BUILD, LIMIT, Cluster
 
 SCRIPT = save_job.__file__
 QUICK = {"FLUID_LINGER": "0.1", "FLUID_NO_FUSE": "1"}
@@ -38,7 +38,7 @@ def alone(folder, **more):
                FLUID_NO_FUSE="1", **more)
     env.pop("PADDLE_TRAINING_ROLE", None)
     subprocess.run([sys.executable, SCRIPT, "train"], cwd=folder, env=env,
-                   check=True, timeout=60)
+                   check=True, timeout=LIMIT)
     return folder
 
 
@@ -178,7 +178,7 @@ def test_a_server_killed_amid_a_save_leaves_the_old_model(tmp_path):
     (whole / "table").write_bytes(b"old")
     with Cluster(tmp_path, SCRIPT, 2, 1, argv=["train"],
                  env={**QUICK, "BY_ID": "20000", "RULE": "sgd", "SYNC": "0",
-                      "FLUID_REACH": "30", "GATE": str(gate)}) as run:
+                      "FLUID_DURABILITY": "memory", "GATE": str(gate)}) as run:
         run.start()
         run.trainer[0].says("trained")
         run.server[1].stop()

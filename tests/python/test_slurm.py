@@ -9,7 +9,7 @@ import time
 import pytest
 
 import sync_job
-from cluster import BUILD, FOREIGN, Hosts, Process
+from cluster import BUILD, FOREIGN, LIMIT, Hosts, Process
 from sshd import BOOT
 from test_sync import QUICK, load, same_bits, together
 from three_hosts import ENV, JOBS
@@ -86,12 +86,12 @@ class Slurm(Hosts):
                 'mount --bind "$0" /etc/hosts; exec "$@"',
                 str(self.folder / "hosts"), *argv]
 
-    def start(self, i, *argv, seconds=120, **more):
+    def start(self, i, *argv, **more):
         env = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
         process = Process("%s%d" % (os.path.basename(argv[0]), i),
                           self.words(i, argv), str(self.folder), {
             **env, "PATH": PATH, "SLURM_CONF": str(self.folder / "slurm.conf"),
-            **more}, seconds)
+            **more})
         self._ends.callback(process.clear)
         return process
 
@@ -105,8 +105,8 @@ class Slurm(Hosts):
         super().__exit__(*unused)
 
 
-def until(true, seconds=60):
-    limit = time.monotonic() + seconds
+def until(true):
+    limit = time.monotonic() + LIMIT
     while not true():
         assert time.monotonic() < limit
         time.sleep(0.1)
@@ -179,6 +179,6 @@ def test_the_first_failure_of_all_hosts_is_the_verdict(slurm, tmp_path):
 def test_without_slurm_it_is_said_so(tmp_path):
     env = {k: v for k, v in os.environ.items() if not k.startswith("SLURM")}
     with Process("launch", [PADDLE, "launch", "--slurm", "true"],
-                 str(tmp_path), env, 30) as job:
+                 str(tmp_path), env) as job:
         job.end(1)
         assert "salloc, sbatch and srun set SLURM_JOB_NODELIST" in job.text()

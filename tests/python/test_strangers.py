@@ -12,7 +12,7 @@ import time
 import pytest
 
 import fault_job
-from cluster import Cluster
+from cluster import LIMIT, Cluster
 
 SCRIPT = fault_job.__file__
 MIB = 1 << 20
@@ -35,7 +35,7 @@ class Stranger:
 
     def __init__(self, endpoint, unread=False):
         host, _, port = endpoint.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), 10)
+        self.socket = socket.create_connection((host, int(port)), LIMIT)
         self.buffer, self.next, self.open = b"", 1, {}
         self.window, self.each, self.ended = 65535, 65535, False
         own = struct.pack(">HI", 4, 0) if unread else b""
@@ -134,9 +134,7 @@ def memory(process):
 def job(tmp_path):
     """A job that trains until there is a file."""
     gate = tmp_path / "gate"
-    with Cluster(tmp_path, SCRIPT, 1, 1, seconds=60,
-                 env={"FLUID_LINGER": "0.1", "FLUID_REACH": "8",
-                      "FLUID_LEASE": "4"},
+    with Cluster(tmp_path, SCRIPT, 1, 1, env={"FLUID_LINGER": "0.1"},
                  argv=["steps=40", "hold=20:%s" % gate]) as c:
         c.start()
         c.trainer[0].says("step 19 ")
@@ -157,7 +155,7 @@ def test_half_a_message_costs_little(job):
     calls = [stranger.call("/fluid.Server/Push") for _ in range(8)]
     for call in calls:
         stranger.put(call, b"\0" + struct.pack(">I", (1 << 31) - 100))
-    stranger.flood(calls, b"\0" * 16384, 400 * MIB, 20)
+    stranger.flood(calls, b"\0" * 16384, 400 * MIB, LIMIT)
     assert stranger.ended
     assert memory(job.server[0]) - before < 200 * MIB
     job.server[0].says("hung up on a stranger, ")
@@ -170,7 +168,7 @@ def test_silent_calls_take_no_places(job):
         for _ in range(100):
             s.call("/fluid.Server/Push")
     for s in strangers:
-        limit = time.monotonic() + 20
+        limit = time.monotonic() + LIMIT
         while len(s.open) > 4 and time.monotonic() < limit:
             s.hear(0.1)
         assert len(s.open) <= 4  # the others were refused
@@ -181,7 +179,7 @@ def test_words_of_another_job_end_a_call(job):
     stranger = Stranger(job.endpoints[0])
     call = stranger.call("/fluid.Coordinator/Session")
     renew = grpc_message(bytes([0x0a, 2, 0x08, 2]))
-    assert stranger.flood([call], renew * 1000, 100 * MIB, 20) < 8 * MIB
+    assert stranger.flood([call], renew * 1000, 100 * MIB, LIMIT) < 8 * MIB
     assert call not in stranger.open or stranger.ended
     goes_on(job)
 

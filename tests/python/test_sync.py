@@ -9,7 +9,7 @@ import pytest
 
 import ahead_job
 import sync_job
-from cluster import BUILD, Cluster
+from cluster import BUILD, LIMIT, Cluster
 
 SCRIPT = sync_job.__file__
 QUICK = {"FLUID_LINGER": "0.1", "FLUID_NO_FUSE": "1"}
@@ -26,7 +26,7 @@ def alone(folder, *recipes):
                FLUID_NO_FUSE="1")
     env.pop("PADDLE_TRAINING_ROLE", None)
     subprocess.run([sys.executable, SCRIPT, ",".join(recipes), "same"],
-                   cwd=folder, env=env, check=True, timeout=120)
+                   cwd=folder, env=env, check=True, timeout=LIMIT)
     found = [load(folder, recipe) for recipe in recipes]
     return found[0] if len(found) == 1 else found
 
@@ -43,7 +43,7 @@ def together(folder, recipe, data, servers=2, trainers=2):
     """What each trainer of a job ended with."""
     os.makedirs(folder, exist_ok=True)
     with Cluster(folder, SCRIPT, servers, trainers, env=QUICK,
-                 argv=[recipe, data], seconds=120) as job:
+                 argv=[recipe, data]) as job:
         job.start().finish()
     return [load(folder, i) for i in range(trainers)]
 
@@ -98,7 +98,7 @@ def test_rows_that_are_asked_for_ahead_change_no_bit(tmp_path):
     for ahead in "01":
         folder = tmp_path / ahead
         os.makedirs(folder)
-        with Cluster(folder, ahead_job.__file__, 2, 2, seconds=120, argv=files,
+        with Cluster(folder, ahead_job.__file__, 2, 2, argv=files,
                      env={"FLUID_LINGER": "0.1",
                           "FLUID_PREFETCH": ahead}) as job:
             job.start().finish()

@@ -18,7 +18,7 @@ KINDS = pytest.mark.parametrize("env", [
 
 def job(folder, rows, env, trainers=2):
     return Cluster(folder, SCRIPT, 2, trainers, {"FLUID_LINGER": "0.2", **env},
-                   [str(rows)], seconds=120)
+                   [str(rows)])
 
 
 @KINDS

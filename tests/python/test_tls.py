@@ -9,7 +9,7 @@ import pytest
 
 import fault_job
 import sync_job
-from cluster import BUILD, Cluster, Ranks
+from cluster import BUILD, LIMIT, Cluster, Ranks
 from test_ranks import TRAINER, losses, texts
 from test_sync import QUICK, alone, load, same_bits
 
@@ -61,8 +61,7 @@ def authority(tmp_path):
 def test_a_job_with_tls_gives_the_bits_of_one_machine(authority, tmp_path):
     local = alone(tmp_path, "adam")
     with Cluster(tmp_path, sync_job.__file__, 2, 2, argv=["adam", "same"],
-                 env={**QUICK, **authority.issue("process")},
-                 seconds=120) as job:
+                 env={**QUICK, **authority.issue("process")}) as job:
         job.start().finish()
     for i in range(2):
         same_bits(load(tmp_path, i), local)
@@ -71,7 +70,7 @@ def test_a_job_with_tls_gives_the_bits_of_one_machine(authority, tmp_path):
 def test_ranks_with_tls_give_the_numbers_of_ranks_without(authority, tmp_path):
     known = texts(tmp_path, TRAINER, 2, str(tmp_path), "saves=0")
     with Ranks(tmp_path, TRAINER, 2, env=authority.issue("process"),
-               argv=[str(tmp_path), "saves=0"], seconds=120) as job:
+               argv=[str(tmp_path), "saves=0"]) as job:
         job.start().finish()
         for rank, text in zip(job.trainer, known):
             assert losses(rank.text()).tolist() == losses(text).tolist()
@@ -101,7 +100,7 @@ def ask(server, env):
     with grpc.secure_channel(server.endpoints[0], shown) as channel:
         call = channel.unary_unary("/grpc.health.v1.Health/Check")
         try:
-            return call(b"", timeout=20)
+            return call(b"", timeout=LIMIT)
         except grpc.RpcError as error:
             assert error.code() == grpc.StatusCode.UNAVAILABLE
             return None
@@ -125,7 +124,8 @@ def test_strangers_get_nothing(server, authority, tmp_path):
 def why(server, env):
     return subprocess.run(
         [os.path.join(BUILD, "bin", "paddle"), "why", server.endpoints[0]],
-        env={**os.environ, **env}, capture_output=True, text=True, timeout=60)
+        env={**os.environ, **env}, capture_output=True, text=True,
+        timeout=LIMIT)
 
 
 def test_paddle_why_needs_a_certificate_of_the_job(server, authority,

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 
+from cluster import LIMIT
 import paddle.fluid as fluid
 from paddle.fluid import executor
 
@@ -227,7 +228,7 @@ def interrupted(tmp_path, **env):
         assert p.poll() is None
         time.sleep(0.02)
     p.send_signal(signal.SIGINT)
-    out, _ = p.communicate(timeout=60)
+    out, _ = p.communicate(timeout=LIMIT)
     return out, p.returncode
 
 

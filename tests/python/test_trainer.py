@@ -11,7 +11,7 @@ import paddle.fluid as fluid
 import pytest
 from paddle.fluid import layers
 
-from cluster import BUILD, FOREIGN, Cluster
+from cluster import BUILD, FOREIGN, LIMIT, Cluster
 
 JOB = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                    "trainer_job.py")
@@ -175,7 +175,7 @@ def run(folder, *words, code=0):
     env = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
     env.update(ENV, PYTHONPATH=os.path.join(BUILD, "python"))
     done = subprocess.run([sys.executable, JOB, str(folder), *words], env=env,
-                          text=True, capture_output=True, timeout=60)
+                          text=True, capture_output=True, timeout=LIMIT)
     assert done.returncode == code, done.stderr
     return done.stdout
 

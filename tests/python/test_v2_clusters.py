@@ -62,10 +62,10 @@ def jobs(tmp_path_factory):
     return find
 
 
-def run_at(hosts, i, folder, words, seconds=120):
+def run_at(hosts, i, folder, words):
     """What a command on host i says."""
     with Process("host%d" % i, [*hosts.start_words(i), *words], str(folder),
-                 {**ENV, **hosts.login}, seconds) as job:
+                 {**ENV, **hosts.login}) as job:
         code = job.end(code=None)
         print(job.text())
         assert code == 0
@@ -182,7 +182,7 @@ def test_the_documents_run_sh(hosts, tmp_path):
     run = (fabric / "run.sh").read_text()
     assert "v2/recommender_system.py" in run
     said = run_at(hosts, DESK, fabric, [
-        "sh", "run.sh", "--python=" + sys.executable], seconds=300)
+        "sh", "run.sh", "--python=" + sys.executable])
     assert "2 trainers and 2 servers finished" in said
     folder, = (hosts.home(0) / "films").iterdir()
     assert (folder / "output" / "pass-00002.tar").stat().st_size > 1000

@@ -200,12 +200,13 @@ def test_all_processes_are_killed_and_the_job_goes_on(tmp_path):
 def test_a_job_without_trainers_makes_way_for_another(tmp_path, rejoin,
                                                       words):
     with kept(tmp_path, servers=1, trainers=1) as job:
+        # Trainers renew their lease often, so that it does not run out.
         job.env.update(FLUID_LEASE="1", FLUID_REJOIN=rejoin)
         server = job.server(0, FLUID_FAILPOINT="owner.applied:9")
         trainer = job.trainer()
         server.end(-signal.SIGKILL)
         trainer.kill()
-        server = job.server()
+        server = job.server(FLUID_LEASE="15")
         other = job.trainer(hidden=9)
         server.says(words % trainer.pid if "%" in words else words)
         other.end()

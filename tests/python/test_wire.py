@@ -17,7 +17,7 @@ import time
 
 import pytest
 
-from cluster import Cluster, ROOT
+from cluster import LIMIT, ROOT, Cluster
 
 grpc = pytest.importorskip("grpc")
 np = pytest.importorskip("numpy")
@@ -44,7 +44,6 @@ x = fluid.layers.embedding(fluid.layers.data("ids", [1], dtype="int64"),
                            [1 << 40, 4], is_sparse=True, is_distributed=True,
                            param_attr="table")
 """
-SECONDS = 30
 
 
 def page(kind):
@@ -76,8 +75,7 @@ def client(tmp_path_factory):
 
 @contextlib.contextmanager
 def serving(folder, inputs):
-    with Cluster(folder, SERVER % inputs, env={"FLUID_LINGER": "0.2"},
-                 seconds=SECONDS) as job:
+    with Cluster(folder, SERVER % inputs, env={"FLUID_LINGER": "0.2"}) as job:
         job.start_server(0).says("Server listening on")
         yield job
 
@@ -109,7 +107,7 @@ def ask(job, method, message):
     """The answer's bytes. It takes any bytes to any method."""
     with grpc.insecure_channel(job.endpoints[0],
                                [("grpc.enable_http_proxy", 0)]) as channel:
-        return channel.unary_unary(method)(message, timeout=SECONDS)
+        return channel.unary_unary(method)(message, timeout=LIMIT)
 
 
 def refusal(job, method, message):
@@ -147,7 +145,7 @@ def test_a_server_that_was_killed_takes_no_slices_of_older_sessions(tmp_path,
                                                                     client):
     program = (SERVER % DENSE).replace("trainers=1)",
                                        "trainers=1, sync_mode=False)")
-    with Cluster(tmp_path, program, seconds=SECONDS,
+    with Cluster(tmp_path, program,
                  env={"FLUID_LINGER": "0.2"}) as job:
         job.start_server(0).says("Server listening on")
         trainer = join(job, client)
@@ -174,7 +172,7 @@ def test_it_joins_pulls_pushes_and_completes(server, client):
 def test_the_program_of_the_page_runs(server, client):
     said = subprocess.run([sys.executable, client.__file__,
                            server.endpoints[0], digest(server)], text=True,
-                          check=True, timeout=SECONDS,
+                          check=True, timeout=LIMIT,
                           capture_output=True).stdout
     assert said == "w is [0.5 0.5]\nw is [0.25 0.25]\n"
     server.server[0].end(0)
@@ -213,8 +211,8 @@ def test_a_request_that_waits_gives_way_to_its_repeat(server, client):
                                        client.pb.Message.SerializeToString,
                                        client.pb.Message.FromString)
     wish = trainer.message(client.K.PULL, [client.pb.Tensor(name="w")], round=1)
-    first = pull.future(wish, timeout=SECONDS)
-    second = pull.future(wish, timeout=SECONDS)
+    first = pull.future(wish, timeout=LIMIT)
+    second = pull.future(wish, timeout=LIMIT)
     while not (first.done() or second.done()):
         time.sleep(0.01)
     parked, waits = (first, second) if first.done() else (second, first)

@@ -56,7 +56,7 @@ class Job:
         with Process("launch", [
                 PADDLE, "launch", "--server_num", str(HOSTS), "--worker_num",
                 str(HOSTS), "--python", sys.executable, *self.words],
-                str(work), ENV, 120) as job:
+                str(work), ENV) as job:
             job.end()
         self.known = bits(work / self.model)
         self.costs = self.costs_of(work / "logs")
