@@ -3,12 +3,11 @@
 import glob
 import os
 import re
-import socket
 import textwrap
 
 import pytest
 
-from cluster import ROOT, Cluster
+from cluster import ROOT, Cluster, hold_port
 
 SHARED = os.environ.get("FLUID_SHARED", os.path.join(ROOT, "..", "shared"))
 HOSTS = ["127.0.0.1", "127.0.0.2"]
@@ -25,15 +24,11 @@ def listing():
 
 
 def port_of_both():
-    """Two sockets on one port that neither listen nor let others have it."""
+    """Two sockets that hold one port, on both hosts."""
     while True:
-        first, second = socket.socket(), socket.socket()
-        for s in (first, second):
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        first.bind((HOSTS[0], 0))
+        first = hold_port(HOSTS[0])
         try:
-            second.bind((HOSTS[1], first.getsockname()[1]))
-            return first, second
+            return first, hold_port(HOSTS[1], first.getsockname()[1])
         except OSError:
             first.close()
 
@@ -46,8 +41,7 @@ def test_the_listing_trains(tmp_path, trainers_first):
            "PADDLE_PSERVER_ENDPOINTS": None, "PADDLE_TRAINERS_NUM": None,
            "PADDLE_CURRENT_ENDPOINT": None, "FLUID_LINGER": "0.1",
            "PADDLE_DATA_HOME": os.path.join(SHARED, "data")}
-    with held[0], held[1], \
-            Cluster(tmp_path, listing(), 2, 2) as job:
+    with held[0], held[1], Cluster(tmp_path, listing(), 2, 2) as job:
         def servers():
             for i, host in enumerate(HOSTS):
                 job.start_server(i, **env, PADDLE_CURRENT_IP=host)

@@ -179,13 +179,19 @@ def test_a_kept_server_is_killed_in_its_second_job(tmp_path):
         assert not states(job)
 
 
+# Trainers renew their lease often, so that only one that is not there loses it
+# on servers where it runs out soon.
+OFTEN, RUNS_OUT = {"FLUID_LEASE": "1"}, {"FLUID_LEASE": "15"}
+
+
 def test_all_processes_are_killed_and_the_job_goes_on(tmp_path):
     with kept(tmp_path, servers=1, trainers=1) as job:
-        server = job.server(0, FLUID_FAILPOINT="owner.applied:9")
+        job.env.update(OFTEN)
+        server = job.server(FLUID_FAILPOINT="owner.applied:9", **RUNS_OUT)
         trainer = job.trainer()
         server.end(-signal.SIGKILL)
         trainer.kill()
-        server = job.server()
+        server = job.server(**RUNS_OUT)
         version = int(server.says(r"going on at version (\d+)")[1])
         assert version > 0
         job.trainer().end()
@@ -200,13 +206,12 @@ def test_all_processes_are_killed_and_the_job_goes_on(tmp_path):
 def test_a_job_without_trainers_makes_way_for_another(tmp_path, rejoin,
                                                       words):
     with kept(tmp_path, servers=1, trainers=1) as job:
-        # Trainers renew their lease often, so that it does not run out.
-        job.env.update(FLUID_LEASE="1", FLUID_REJOIN=rejoin)
-        server = job.server(0, FLUID_FAILPOINT="owner.applied:9")
+        job.env.update(OFTEN, FLUID_REJOIN=rejoin)
+        server = job.server(FLUID_FAILPOINT="owner.applied:9", **RUNS_OUT)
         trainer = job.trainer()
         server.end(-signal.SIGKILL)
         trainer.kill()
-        server = job.server(FLUID_LEASE="15")
+        server = job.server(**RUNS_OUT)
         other = job.trainer(hidden=9)
         server.says(words % trainer.pid if "%" in words else words)
         other.end()
