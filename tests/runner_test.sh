@@ -68,7 +68,7 @@ a_line_has_the_seconds() {
 
 # As many slow tests as run at once: the quick one starts when one has ended.
 the_longest_of_the_last_run_start_first() {
-    many=$((2 * $(getconf _NPROCESSORS_ONLN)))
+    many=$((3 * $(getconf _NPROCESSORS_ONLN)))
     slow=
     for i in $(seq $many); do
         fake "slow$i" "$OK" 0 "echo slow >>$dir/order"

@@ -214,41 +214,45 @@ def test_multiprocess_ends_children_when_left():
         os.kill(pid, 0)
 
 
-def test_pipe_reader_cuts_lines(tmp_path):
+def test_pipe_reader_cuts_lines(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     file = tmp_path / "text"
     file.write_text("one\ntwo\n\nlast")
-    pipe = reader.PipeReader("cat %s" % file, bufsize=3)
+    pipe = reader.PipeReader("cat %s" % file.name, bufsize=3)
     assert list(pipe.get_line()) == ["one", "two", "", "last"]
-    pipe = reader.PipeReader("cat %s" % file)
+    pipe = reader.PipeReader("cat %s" % file.name)
     assert list(pipe.get_line(line_break="o")) == ["", "ne\ntw", "\n\nlast"]
-    pipe = reader.PipeReader("cat %s" % file)
+    pipe = reader.PipeReader("cat %s" % file.name)
     assert "".join(pipe.get_line(cut_lines=False)) == file.read_text()
 
 
-def test_pipe_reader_unpacks_gzip(tmp_path):
+def test_pipe_reader_unpacks_gzip(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     file = tmp_path / "text.gz"
     file.write_bytes(gzip.compress(b"a\nb\n") + gzip.compress(b"c\n"))
-    pipe = reader.PipeReader("cat %s" % file, bufsize=16, file_type="gzip")
+    pipe = reader.PipeReader("cat %s" % file.name, bufsize=16, file_type="gzip")
     assert list(pipe.get_line()) == ["a", "b", "c"]
 
 
 def test_pipe_reader_fixes_the_hash_seed(tmp_path, monkeypatch):
     script = tmp_path / "seed.py"
     script.write_text("import os; print(os.environ['PYTHONHASHSEED'])")
-    command = "%s %s" % (sys.executable, script)
+    monkeypatch.chdir(tmp_path)
+    command = "%s %s" % (sys.executable, script.name)
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)
     assert list(reader.PipeReader(command).get_line()) == ["0"]
     monkeypatch.setenv("PYTHONHASHSEED", "5")
     assert list(reader.PipeReader(command).get_line()) == ["5"]
 
 
-def test_a_parser_makes_samples_of_a_pipe(tmp_path):
+def test_a_parser_makes_samples_of_a_pipe(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     file = tmp_path / "numbers"
     file.write_text("1 2\n3 4\n")
-    read = reader.pipe_reader("cat %s" % file, lambda lines: [
+    read = reader.pipe_reader("cat %s" % file.name, lambda lines: [
         tuple(map(int, line.split())) for line in lines])
     assert list(read()) == list(read()) == [(1, 2), (3, 4)]
-    whole = reader.pipe_reader("cat %s" % file, lambda text: [len(text)],
+    whole = reader.pipe_reader("cat %s" % file.name, lambda text: [len(text)],
                                cut_lines=False)
     assert list(whole()) == [8]
 

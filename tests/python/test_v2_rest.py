@@ -103,7 +103,7 @@ def test_pictures_of_a_tar_are_pickled(tmp_path):
     listing = paddle.image.batch_images_from_tar(
         path, "train", {"p0.jpg": 5, "p2.jpg": 6}, num_per_batch=1)
     with open(listing) as f:
-        assert len(f.read().split()) == 2
+        assert len(f.read().splitlines()) == 2
 
 
 @pytest.mark.parametrize("name", [
