@@ -631,7 +631,7 @@ static void is_interrupted_while_it_waits(void)
     /* It waits for trainer 1. */
     CHECK_ERR(fl_trainer_step(t, &watch), FL_EINTR, "interrupted");
     CHECK(waited >= 400 * FL_MS); /* two polls, 200 ms apart */
-    CHECK_OK(fl_trainer_leave(t, NULL, 1, "interrupted", FL_SEC));
+    CHECK_OK(fl_trainer_leave(t, NULL, 1, "interrupted", 300 * FL_SEC));
     fl_trainer_free(t);
     test_job_end(&j);
 }
@@ -673,7 +673,7 @@ static void asks_only_the_watch_of_who_waits(void)
     receives(w.trainer, 0, "w", 2, 8);
     CHECK_ERR(fl_trainer_step(w.trainer, &watch), FL_EINTR, "interrupted");
     CHECK_INT(w.asked, 3);
-    CHECK_OK(fl_trainer_leave(w.trainer, NULL, 1, "interrupted", FL_SEC));
+    CHECK_OK(fl_trainer_leave(w.trainer, NULL, 1, "interrupted", 300 * FL_SEC));
     fl_trainer_free(w.trainer);
     test_job_end(&j);
 }
