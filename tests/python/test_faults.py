@@ -207,10 +207,15 @@ def test_servers_that_start_again_without_their_state_end_the_job(
         job.start()
         for trainer in job.trainer:
             trainer.says("step 4 ")
-        first = list(job.server)
-        for server in first:
+        for trainer in job.trainer:
+            trainer.stop()  # else it gives up servers that start slowly
+        for server in job.server:
             server.kill()
         again = [job.start_server(i) for i in range(servers)]
+        for server in again:
+            server.says("Server listening on")
+        for trainer in job.trainer:
+            trainer.go_on()
         gate.touch()
         for trainer in job.trainer:
             trainer.end(code=1)
