@@ -33,7 +33,7 @@
 
 enum {
     BLOCK = 512,      /* bytes; what st_blocks counts */
-    LAYOUT = 3,       /* version of all files of a state */
+    LAYOUT = 4,       /* version of all files of a state */
     NAME_DIGITS = 12, /* of the job's digest in the name of its directory */
     HEAD_BYTES = 4096,
     NUMBERS = 0x01020304, /* how this machine orders bytes */

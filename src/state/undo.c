@@ -6,6 +6,9 @@
  *
  *     log       place, bytes up to a multiple of 8; place, bytes; ..
  *
+ * Where many bytes are saved at once, they begin at a cache line: the copy
+ * takes half the time of one to any other address.
+ *
  * Easy to get wrong: the number of bytes of a log counts only while the cursor
  * is live (rates: while `rates` is not 0). It is stored before that. */
 #include "state/undo.h"
@@ -20,6 +23,8 @@
 enum {
     PAGE = 4096,
     FIRST = 64 << 10, /* bytes of a log at first */
+    LINE = 64,        /* bytes of a cache line */
+    MANY = 16 * LINE, /* bytes of a place that begin at a cache line */
     AHEAD = 16,       /* rows between prefetch and copy */
     UPDATE_AT = 33,   /* bits of the cursor: task 16, update 15, block 32, */
     TASK_AT = 48      /* live 1 */
@@ -99,20 +104,27 @@ static fl_err reserve_log(fl_mapping *m, size_t end)
     return fl_mapping_grow(m, size);
 }
 
-static char *write_place(char *to, place p, const void *at)
+/* Where the bytes of a place begin that lies at offset `at` of a log. */
+static size_t bytes_at(size_t at, uint64_t bytes)
 {
-    memcpy(to, &p, sizeof p);
-    memcpy(to + sizeof p, at, p.bytes);
-    return to + sizeof p + padded(p.bytes);
+    const size_t next = at + sizeof(place);
+    return bytes < MANY ? next : (next + LINE - 1) / LINE * LINE;
+}
+
+/* Write a place at offset `at` of a log, and return where the next one lies. */
+static size_t write_place(char *log, size_t at, place p, const void *bytes)
+{
+    const size_t first = bytes_at(at, p.bytes);
+    memcpy(log + at, &p, sizeof p);
+    memcpy(log + first, bytes, p.bytes);
+    return first + padded(p.bytes);
 }
 
 static fl_err add_place(fl_mapping *m, size_t from, size_t *n, place p,
                         const void *at)
 {
-    const size_t bytes = sizeof p + padded(p.bytes);
-    FL_TRY(reserve_log(m, from + *n + bytes));
-    write_place((char *)fl_mapping_at(m) + from + *n, p, at);
-    *n += bytes;
+    FL_TRY(reserve_log(m, from + bytes_at(*n, p.bytes) + padded(p.bytes)));
+    *n = write_place((char *)fl_mapping_at(m) + from, *n, p, at);
     return FL_OK;
 }
 
@@ -137,13 +149,14 @@ static fl_err copy_back(const fl_mapping *m, size_t from, uint64_t n,
         if (n - i < sizeof p)
             return damaged_log(m);
         memcpy(&p, at + i, sizeof p);
-        if (p.bytes > n - i - sizeof p || p.space > UINT32_MAX)
+        const size_t first = bytes_at(i, p.bytes);
+        if (first > n || p.bytes > n - first || p.space > UINT32_MAX)
             return damaged_log(m);
         void *to = in->find(in->self, (uint32_t)p.space, p.offset, p.bytes);
         if (!to)
             return damaged_log(m);
-        memcpy(to, at + i + sizeof p, p.bytes);
-        i += sizeof p + padded(p.bytes);
+        memcpy(to, at + first, p.bytes);
+        i = first + padded(p.bytes);
     }
     return FL_OK;
 }
@@ -268,10 +281,10 @@ fl_err fl_undo_add(fl_undo *u, uint32_t space, uint64_t offset, const void *at,
 fl_err fl_undo_add_rows(fl_undo *u, uint64_t offset, const void *at, size_t row,
                         int64_t n, const int64_t *index)
 {
-    const size_t bytes = (size_t)n * (sizeof(place) + padded(row));
-    FL_TRY(reserve_log(u->map, PAGE + u->n + bytes));
+    const size_t most = (size_t)n * (sizeof(place) + LINE + padded(row));
+    FL_TRY(reserve_log(u->map, PAGE + u->n + most));
     const char *from = at;
-    char *to = (char *)u->rec + PAGE + u->n;
+    char *log = (char *)u->rec + PAGE;
     for (int64_t i = 0; i < n; i++) {
         if (i + AHEAD < n) { /* a row may lie on two cache lines */
             const char *soon = from + (size_t)index[i + AHEAD] * row;
@@ -279,9 +292,9 @@ fl_err fl_undo_add_rows(fl_undo *u, uint64_t offset, const void *at, size_t row,
             __builtin_prefetch(soon + row - 1, 1);
         }
         const size_t skip = (size_t)index[i] * row;
-        to = write_place(to, (place){offset + skip, row, 0}, from + skip);
+        u->n =
+            write_place(log, u->n, (place){offset + skip, row, 0}, from + skip);
     }
-    u->n += bytes;
     return FL_OK;
 }
 
