@@ -202,6 +202,16 @@ static fl_err start_readers(fl_update *u, int n)
     return FL_OK;
 }
 
+/* Pass n bytes of the item at hand. */
+static void skip_bytes(fl_given_cursor *r, size_t n)
+{
+    r->from += n;
+    if (r->from == r->next->item->data.size) {
+        r->next++;
+        r->from = 0;
+    }
+}
+
 /* Read the next `size` bytes of a participant, and store them at `to`, or add
  * their elements to those at `to`. */
 static void read_participant(fl_given_cursor *r, size_t size, size_t one,
@@ -215,11 +225,7 @@ static void read_participant(fl_given_cursor *r, size_t size, size_t one,
             add_bytes(some, one, to);
         else
             fl_bytes_copy(some, 0, to, n);
-        r->from += n;
-        if (r->from == all.size) {
-            r->next++;
-            r->from = 0;
-        }
+        skip_bytes(r, n);
     }
 }
 
@@ -229,6 +235,27 @@ static void read_mean(fl_update *u, int64_t n, void *to)
     for (int64_t i = 0; i < u->reader.n; i++)
         read_participant(&u->reader.at[i], (size_t)n * one, one, i > 0, to);
     divide_elements(u->grad->dtype, n, to, u->n);
+}
+
+/* The next n elements of the mean: where they were received if they are those
+ * of one participant, aligned and in one span; else in `room`. */
+static const char *next_mean(fl_update *u, int64_t n, char *room)
+{
+    const size_t one = fl_dtype_size(u->grad->dtype), size = (size_t)n * one;
+    fl_given_cursor *r = u->reader.at;
+    size_t cursor = 0;
+    fl_span span;
+    if (u->reader.n == 1 && u->n == 1) {
+        const fl_bytes all = r->next->item->data;
+        const fl_bytes rest = {all.of, all.at + r->from, all.size - r->from};
+        if (fl_bytes_next(rest, &cursor, &span) && span.size >= size &&
+            (uintptr_t)span.at % one == 0) {
+            skip_bytes(r, size);
+            return span.at;
+        }
+    }
+    read_mean(u, n, room);
+    return room;
 }
 
 static fl_err mean_dense(fl_update *u, int n, bool *some)
@@ -543,12 +570,11 @@ static fl_err apply_rule(fl_update *u)
     const int64_t most = (guard ? FL_GUARD_BLOCK : CHUNK) / (int64_t)one;
     FL_TRY(prepare_step(u, &h));
     for (int64_t at = 0, n, block = 0; at < all; at += n, block++) {
-        const char *grad = chunk;
         n = all - at < most ? all - at : most;
-        if (u->given.n)
-            read_mean(u, n, chunk);
-        else /* u->mean was put together from slices */
-            grad = (char *)u->mean->tensor.data + (size_t)at * one;
+        const char *grad =
+            u->given.n ? next_mean(u, n, chunk)
+                       /* it was put together from slices */
+                       : (char *)u->mean->tensor.data + (size_t)at * one;
         if (guard && fl_undo_written(guard->undo, block))
             continue;
         if (guard)
