@@ -16,12 +16,12 @@ enum {
     TICKETS_MOST = 64 /* queries that were asked ahead and not waited for */
 };
 
-/* How a query is asked. */
-typedef enum ride {
-    BY_ITSELF,    /* with requests of its own */
-    WITH_NEXT,    /* with the pull of the next step */
-    WITH_THIS_ONE /* with the pull of the step that has begun */
-} ride;
+/* By which requests a query is sent. */
+typedef enum query_way {
+    OWN_REQUESTS, /* requests of its own */
+    NEXT_PULL,    /* the pull of the next step */
+    CURRENT_PULL  /* the pull of the step that has begun */
+} query_way;
 
 /* A request to one server. */
 typedef struct query_part {
@@ -48,8 +48,8 @@ typedef struct fl_query {
     chunk_list chunks;
     int64_t from, to; /* chunks that were asked for last */
     int64_t fences;   /* sessions lost when they were */
-    ride ride;
-    int64_t round; /* WITH_THIS_ONE: version that the pull brings */
+    query_way way;
+    int64_t round; /* CURRENT_PULL: version that the pull brings */
     int servers;
     query_part parts[]; /* by server */
 } fl_query;
@@ -390,33 +390,33 @@ uint64_t fl_lookups_ask(fl_lookups *s, int n, const fl_lookup *lookups)
 
 /* --- rows that come with the pull of a step --- */
 
-uint64_t fl_lookups_ride(fl_lookups *s, int n, const fl_lookup *lookups)
+uint64_t fl_lookups_ask_by_pull(fl_lookups *s, int n, const fl_lookup *lookups)
 {
     fl_query *q = make_query(s, n, lookups);
     bool known = q->to == q->chunks.n;
     for (int64_t i = 0; i < q->chunks.n; i++)
         known &= q->chunks.at[i].bytes > 0;
     if (known) {
-        q->ride = WITH_NEXT;
+        q->way = NEXT_PULL;
         return give_ticket(s, q);
     }
     end_query(s, q);
     return 0;
 }
 
-size_t fl_lookups_riding(const fl_lookups *s, int server)
+size_t fl_lookups_pull_bytes(const fl_lookups *s, int server)
 {
     size_t bytes = 0;
     for (const fl_query *q = s->queries; q; q = q->next)
-        bytes += q->ride == WITH_NEXT ? q->parts[server].bytes : 0;
+        bytes += q->way == NEXT_PULL ? q->parts[server].bytes : 0;
     return bytes;
 }
 
-void fl_lookups_board(fl_lookups *s, int server, fl_parcel *pull)
+void fl_lookups_add_to_pull(fl_lookups *s, int server, fl_parcel *pull)
 {
     for (fl_query *q = s->queries; q; q = q->next) {
         query_part *p = &q->parts[server];
-        if (q->ride != WITH_NEXT || !p->question)
+        if (q->way != NEXT_PULL || !p->question)
             continue;
         p->read = pull->n;
         for (int i = 0; i < p->question->n; i++)
@@ -424,22 +424,22 @@ void fl_lookups_board(fl_lookups *s, int server, fl_parcel *pull)
     }
 }
 
-void fl_lookups_depart(fl_lookups *s, int64_t round)
+void fl_lookups_pull_begins(fl_lookups *s, int64_t round)
 {
     for (fl_query *q = s->queries; q; q = q->next)
-        if (q->ride == WITH_NEXT) {
-            q->ride = WITH_THIS_ONE;
+        if (q->way == NEXT_PULL) {
+            q->way = CURRENT_PULL;
             q->round = round;
             q->fences = fl_link_fences(s->link);
         }
 }
 
-void fl_lookups_arrive(fl_lookups *s, int server, int64_t round,
+void fl_lookups_pulled(fl_lookups *s, int server, int64_t round,
                        fl_parcel *values)
 {
     for (fl_query *q = s->queries; q; q = q->next) {
         query_part *p = &q->parts[server];
-        if (q->ride != WITH_THIS_ONE || q->round != round || !p->question ||
+        if (q->way != CURRENT_PULL || q->round != round || !p->question ||
             q->fences != fl_link_fences(s->link))
             continue;
         fl_parcel_unref(p->answer);
@@ -450,7 +450,7 @@ void fl_lookups_arrive(fl_lookups *s, int server, int64_t round,
 /* Whether the rows have come and are still those of the trainer's version. */
 static bool are_current(const fl_lookups *s, const fl_query *q)
 {
-    if (q->ride == BY_ITSELF)
+    if (q->way == OWN_REQUESTS)
         return true;
     for (int i = 0; i < q->servers; i++)
         if (q->parts[i].question && !q->parts[i].answer)

@@ -62,17 +62,17 @@ uint64_t fl_lookups_ask(fl_lookups *s, int n, const fl_lookup *lookups);
 /* The same for a synchronous job: nothing is sent. The rows are asked for with
  * the pull of the next step, so that they are those of the version after it.
  * 0: the answer would need several messages. */
-uint64_t fl_lookups_ride(fl_lookups *s, int n, const fl_lookup *lookups);
+uint64_t fl_lookups_ask_by_pull(fl_lookups *s, int n, const fl_lookup *lookups);
 
 /* At the beginning of a step: the most bytes that these add to the answer of a
  * server; add their rows to its pull; the step begins, and its pull brings
  * version `round`. */
-size_t fl_lookups_riding(const fl_lookups *s, int server);
-void fl_lookups_board(fl_lookups *s, int server, fl_parcel *pull);
-void fl_lookups_depart(fl_lookups *s, int64_t round);
+size_t fl_lookups_pull_bytes(const fl_lookups *s, int server);
+void fl_lookups_add_to_pull(fl_lookups *s, int server, fl_parcel *pull);
+void fl_lookups_pull_begins(fl_lookups *s, int64_t round);
 
 /* The pull of a step was answered with version `round`. */
-void fl_lookups_arrive(fl_lookups *s, int server, int64_t round,
+void fl_lookups_pulled(fl_lookups *s, int server, int64_t round,
                        fl_parcel *values);
 
 /* Wait for the answers. False: the number is not known, or the rows are not of

@@ -101,7 +101,7 @@ static void on_values(void *self, int server, const fl_msg *m)
         return;
     }
     replace_parcel(&f->pulled, came);
-    fl_lookups_arrive(t->lookups, server, m->round, came);
+    fl_lookups_pulled(t->lookups, server, m->round, came);
     for (int64_t i = 0; i < f->wanted.n; i++)
         f->wanted.at[i].taken = false;
 }
@@ -303,14 +303,14 @@ fl_err fl_trainer_send(fl_trainer *t, const fl_watch *by, int server,
 /* --- steps --- */
 
 /* Tell the client what to pull with this step. */
-static void tell_wanted(fl_trainer *t, traffic *f, bool rides)
+static void tell_wanted(fl_trainer *t, traffic *f, bool with_rows)
 {
     const int server = (int)(f - t->traffic);
     fl_parcel *names = fl_parcel_new();
     for (int64_t i = 0; i < f->wanted.n; i++)
         fl_parcel_want(names, f->wanted.at[i].name, -1, NULL);
-    if (rides)
-        fl_lookups_board(t->lookups, server, names);
+    if (with_rows)
+        fl_lookups_add_to_pull(t->lookups, server, names);
     f->wanted_changed = names->n > f->wanted.n;
     const fl_blob blob = fl_parcel_blob(names);
     fl_client_want(fl_link_client(t->link), server, blob);
@@ -319,11 +319,11 @@ static void tell_wanted(fl_trainer *t, traffic *f, bool rides)
 }
 
 /* Whether rows are to come with the pull of this step, and fit. */
-static bool may_ride(const fl_trainer *t)
+static bool may_pull_rows(const fl_trainer *t)
 {
     bool some = false;
     for (int i = 0; i < t->job.servers; i++) {
-        const size_t bytes = fl_lookups_riding(t->lookups, i);
+        const size_t bytes = fl_lookups_pull_bytes(t->lookups, i);
         if (bytes > t->job.max_values - t->traffic[i].wanted_bytes)
             return false;
         some |= bytes > 0;
@@ -333,18 +333,18 @@ static bool may_ride(const fl_trainer *t)
 
 static fl_err begin_step(fl_trainer *t)
 {
-    const bool rides = may_ride(t);
+    const bool with_rows = may_pull_rows(t);
     fl_failpoint_hit("step.begin");
     for (int i = 0; i < t->job.servers; i++) {
         traffic *f = &t->traffic[i];
-        if (f->wanted_changed || rides)
-            tell_wanted(t, f, rides);
+        if (f->wanted_changed || with_rows)
+            tell_wanted(t, f, with_rows);
         FL_TRY(push_last(t, f));
         fl_failpoint_hit("step.push");
     }
-    if (rides)
-        fl_lookups_depart(t->lookups,
-                          fl_client_round(fl_link_client(t->link)) + 1);
+    if (with_rows)
+        fl_lookups_pull_begins(t->lookups,
+                               fl_client_round(fl_link_client(t->link)) + 1);
     const fl_err err = fl_client_step(fl_link_client(t->link), fl_link_now());
     fl_link_flush(t->link);
     fl_failpoint_hit("step.sent");
@@ -532,7 +532,7 @@ uint64_t fl_trainer_ask(fl_trainer *t, int n, const fl_lookup *lookups)
     fl_link_lock(t->link);
     if (fl_client_now(fl_link_client(t->link)) == FL_CLIENT_READY && !t->sent)
         ticket = t->job.async ? fl_lookups_ask(t->lookups, n, lookups)
-                              : fl_lookups_ride(t->lookups, n, lookups);
+                              : fl_lookups_ask_by_pull(t->lookups, n, lookups);
     fl_link_unlock(t->link);
     return ticket;
 }
