@@ -66,6 +66,13 @@ typedef struct segment {
     uint32_t extent; /* kept: number of the memory */
 } segment;
 
+/* Where the buckets of a segment lie. */
+typedef struct segment_place {
+    const char *bucket; /* the first bucket */
+    uint64_t buckets;
+    int depth;
+} segment_place;
+
 /* Kept: which extents a table has, in a file. An entry is the number of an
  * extent, then 8 bits for the depth of its segment; 0: there is none. One that
  * is not finished is carried out again by recovery. */
@@ -81,7 +88,11 @@ typedef struct directory {
 struct fl_table {
     segment *segment[SEGMENTS]; /* by the first bits of a hash; one segment may
                                    fill several slots (slots_of) */
-    size_t stride;              /* bytes from row to row of a bucket */
+    segment_place place[SEGMENTS]; /* by the first `depth` bits of a hash.
+                                      Segments lie all over the heap: a read
+                                      would wait for them */
+    int depth;                     /* that of the deepest segment */
+    size_t stride;                 /* bytes from row to row of a bucket */
     size_t bucket_bytes;
     int64_t bucket_rows; /* how many rows a bucket has room for */
     size_t bytes;        /* bytes of a value */
@@ -171,9 +182,19 @@ static inline int64_t first_match(uint64_t match)
     return __builtin_ctzll(match);
 }
 
+static inline int64_t last_match(uint64_t match)
+{
+    return 63 - __builtin_clzll(match);
+}
+
 static inline segment *segment_of(const fl_table *t, uint64_t hash)
 {
     return t->segment[hash >> (64 - SEGMENT_BITS)];
+}
+
+static inline const segment_place *place_of(const fl_table *t, uint64_t hash)
+{
+    return &t->place[hash >> 1 >> (63 - t->depth)]; /* depth may be 0 */
 }
 
 static inline char *bucket_at(const fl_table *t, const segment *s, uint64_t i)
@@ -181,11 +202,22 @@ static inline char *bucket_at(const fl_table *t, const segment *s, uint64_t i)
     return s->bucket + i * t->bucket_bytes;
 }
 
-/* The index of the home bucket of a hash. Buckets are in the order of hashes.
- */
+/* The index of the home bucket of a hash, in a segment of so many buckets.
+ * Buckets are in the order of hashes. */
+static inline uint64_t home_among(uint64_t buckets, int depth, uint64_t hash)
+{
+    return (hash << depth >> 32) * buckets >> 32;
+}
+
 static inline uint64_t home_of(const segment *s, uint64_t hash)
 {
-    return (hash << s->depth >> 32) * s->buckets >> 32;
+    return home_among(s->buckets, s->depth, hash);
+}
+
+static inline const char *find_home(const fl_table *t, uint64_t hash)
+{
+    const segment_place *s = place_of(t, hash);
+    return s->bucket + home_among(s->buckets, s->depth, hash) * t->bucket_bytes;
 }
 
 /* The bucket in which a search continues if this one is full. */
@@ -228,6 +260,25 @@ static void lay_out_bucket(fl_table *t)
     t->bucket_rows = ROWS_WIDE;
 }
 
+/* How many slots of t->segment point to this segment. */
+static int slots_of(const segment *s)
+{
+    return SEGMENTS >> s->depth;
+}
+
+/* Set t->place after a segment has changed. */
+static void place_segments(fl_table *t)
+{
+    t->depth = 0;
+    for (int i = 0; i < SEGMENTS; i += slots_of(t->segment[i]))
+        if (t->segment[i]->depth > t->depth)
+            t->depth = t->segment[i]->depth;
+    for (int i = 0; i < 1 << t->depth; i++) {
+        const segment *s = t->segment[i << (SEGMENT_BITS - t->depth)];
+        t->place[i] = (segment_place){s->bucket, s->buckets, s->depth};
+    }
+}
+
 /* The bucket of a table without rows. */
 static const char empty[HEAD];
 
@@ -238,6 +289,7 @@ static void init_layout(fl_table *t)
     t->none = (segment){.bucket = (char *)empty, .buckets = 1};
     for (int i = 0; i < SEGMENTS; i++)
         t->segment[i] = &t->none;
+    place_segments(t);
 }
 
 /* --- segments --- */
@@ -266,12 +318,6 @@ static void free_segment(fl_table *t, segment *s)
         return;
     fl_table_memory_give(&t->memory, s->bucket, s->bytes);
     fl_mem_free(s);
-}
-
-/* How many slots of t->segment point to this segment. */
-static int slots_of(const segment *s)
-{
-    return SEGMENTS >> s->depth;
 }
 
 /* Memory that is kept stays: a later process finds it. */
@@ -340,6 +386,7 @@ static void replace_segment(fl_table *t, segment *old, int slot,
     install_segment(t, first, to[0]);
     if (to[1] != to[0])
         install_segment(t, first + slots / 2, to[1]);
+    place_segments(t);
     free_segment(t, old);
 }
 
@@ -399,6 +446,7 @@ static fl_err find_segments(fl_table *t)
     }
     for (int i = 0; d->entry[0] && i < SEGMENTS;)
         FL_TRY(find_segment(t, i, d->entry[i], &i));
+    place_segments(t);
     return FL_OK;
 }
 
@@ -553,6 +601,7 @@ static fl_err extend_segment(fl_table *t, segment *s)
     FL_TRY(fl_table_memory_extend(&t->memory, t->n, larger, &s->bytes,
                                   &s->bucket));
     s->buckets = s->bytes / t->bucket_bytes;
+    place_segments(t);
     spread_rows(t, s, old_buckets);
     return FL_OK;
 }
@@ -716,15 +765,16 @@ typedef struct row_task {
     const fl_hyper *by; /* update: rate and other numbers of the step */
 } row_task;
 
-static void prefetch_buckets(const fl_table *t, block *b)
+/* Prefetches have a loop of their own: the fewer instructions are between them,
+ * the more of them wait for memory at the same time. */
+FL_CLONES static void prefetch_buckets(const fl_table *t, block *b)
 {
     for (int64_t i = 0; i < b->n; i++) {
-        const uint64_t hash = hash_of(t, b->id[i]);
-        const segment *s = segment_of(t, hash);
-        b->hash[i] = hash;
-        b->bucket[i] = bucket_at(t, s, home_of(s, hash));
-        __builtin_prefetch(b->bucket[i], 0, FAR);
+        b->hash[i] = hash_of(t, b->id[i]);
+        b->bucket[i] = find_home(t, b->hash[i]);
     }
+    for (int64_t i = 0; i < b->n; i++)
+        __builtin_prefetch(b->bucket[i], 0, FAR);
 }
 
 static inline void prefetch_row(const char *row, size_t touched)
@@ -735,13 +785,15 @@ static inline void prefetch_row(const char *row, size_t touched)
         __builtin_prefetch(row + at, 0, FAR);
 }
 
-/* Prefetch the first row with the tag: in most cases it is the id's row. */
+/* Prefetch the first and the last row with the tag: in most cases they are the
+ * same, the id's row. There is no branch, because it could not be predicted. */
 static inline void prefetch_matches(const fl_table *t, block *b, int64_t i,
                                     size_t touched)
 {
-    b->match[i] = match_tag(b->bucket[i], tag_of(b->hash[i]));
-    for (uint64_t m = b->match[i]; m; m &= m - 1)
-        prefetch_row(row_at(t, b->bucket[i], first_match(m)), touched);
+    const uint64_t m = match_tag(b->bucket[i], tag_of(b->hash[i]));
+    b->match[i] = m;
+    prefetch_row(row_at(t, b->bucket[i], first_match(m | !m)), touched);
+    prefetch_row(row_at(t, b->bucket[i], last_match(m | !m)), touched);
 }
 
 /* Match the tags of all ids of a block. If a home is full and no tag matches,
@@ -769,16 +821,19 @@ static void probe_block(const fl_table *t, block *b, size_t touched)
     match_block(t, b, touched);
 }
 
-/* Find the row among the matches, or by a search if it may be elsewhere. */
+/* The row is the first or the last match, or it is searched for. */
 static inline void resolve_row(const fl_table *t, block *b, int64_t i)
 {
-    for (uint64_t m = b->match[i]; m; m &= m - 1) {
-        b->row[i] = row_at(t, b->bucket[i], first_match(m));
+    const uint64_t m = b->match[i];
+    b->row[i] = NULL;
+    if (m) {
+        char *first = row_at(t, b->bucket[i], first_match(m));
+        char *last = row_at(t, b->bucket[i], last_match(m));
+        b->row[i] = row_id(first) == b->id[i] ? first : last;
         if (row_id(b->row[i]) == b->id[i])
             return;
     }
-    b->row[i] = NULL;
-    if (count_rows(b->bucket[i]) == t->bucket_rows)
+    if (m || count_rows(b->bucket[i]) == t->bucket_rows)
         b->row[i] = find_row(t, b->id[i], b->hash[i]);
 }
 
