@@ -17,10 +17,13 @@
  *         return printf("%g\n", *(float *)sum.tensor.data) < 0;
  *     }
  *
- * (README.md has one that trains and cleans up behind itself.)
+ * README.md has a program that trains and frees what it made.
  *
  * Handles are opaque. A call that can fail returns fl_err, and fl_errmsg()
- * then holds one sentence for the user. In option structs zero is default.
+ * then has one sentence for the user. Results are not changed on failure
+ * unless a comment says so. In option structs zero is the default. Contracts
+ * use fixed words: "Own:" says who frees, "Err:" which errors there are,
+ * "Thread:" which threads may call. Lists that end with {0} or NULL say so.
  * Compiles as C11 and as C++. */
 #ifndef FL_FLUID_H
 #define FL_FLUID_H
@@ -41,24 +44,26 @@ typedef enum fl_err {
     FL_ENOENT,   /* no such variable, op or file */
     FL_ESHAPE,   /* shapes or types do not fit */
     FL_EIO,      /* a file or socket failed */
-    FL_EPROTO,   /* bytes from outside that we cannot accept */
+    FL_EPROTO,   /* a file or message is damaged or breaks its format */
     FL_ETIMEOUT, /* the deadline passed */
-    FL_ENOMEM,   /* the memory that the data asks for is not to be had */
-    FL_EINTR,    /* whoever asked for it wants it no more */
-    FL_ETYPE,    /* a dtype that this cannot be done with */
+    FL_ENOMEM,   /* there is not enough memory for the data */
+    FL_EINTR,    /* the caller cancelled the operation */
+    FL_ETYPE,    /* the operation does not support the dtype */
 } fl_err;
 
 const char *fl_errmsg(void); /* last failure on this thread; never NULL */
 
 const char *fl_version(void);
-void fl_free(void *p); /* text and bytes that a call gave you */
+void fl_free(void *p); /* frees text and bytes that a call has returned */
 
-/* Which of `names` (NULL ends them) was meant by a misspelt `name`; NULL: none
- * is near. */
+/* The entry of `names` (a NULL is at its end) that is most similar to a
+ * misspelt `name`. NULL: none is similar. */
 const char *fl_nearest(const char *name, const char *const *names);
 
-/* What all else hangs on: the tables, the files, the source of seeds. Two
- * engines of one process know nothing of each other. Ends last. */
+/* The engine: it has the tables of operators, access to files, the source of
+ * seeds, and the jobs that its programs have joined. Two engines of one process
+ * are independent. Free it after everything that was made with it.
+ * fl_engine_free completes the jobs that fl_engine_leave has not left. */
 typedef struct fl_engine fl_engine;
 fl_engine *fl_engine_new(void);
 void fl_engine_free(fl_engine *e);
@@ -90,8 +95,10 @@ typedef struct fl_shape {
 
 typedef struct fl_buf fl_buf; /* counted memory */
 
-/* Level of detail: how rows group into sequences. Level 0 is the outermost;
- * off[l] has n[l] offsets, the first 0; the last level counts rows. */
+/* Level of detail: how rows are grouped into sequences. Level 0 is the
+ * outermost. Level l has n[l] offsets, of which the first is 0. Offsets of the
+ * last level are row numbers; those of the other levels are indices of
+ * sequences of the next level. */
 typedef struct fl_lod {
     int levels;
     int64_t n[FL_MAX_LOD];
@@ -99,8 +106,9 @@ typedef struct fl_lod {
     fl_buf *buf; /* owns what off points to; NULL: the caller does */
 } fl_lod;
 
-/* A tensor is a small value. With buf it owns a share of counted memory and
- * ends with fl_tensor_fini; without, data belongs to the caller. */
+/* A tensor is a small value. If it has a buf, it holds a reference to counted
+ * memory, and fl_tensor_fini releases it. Otherwise data belongs to the caller.
+ */
 typedef struct fl_tensor {
     fl_dtype dtype;
     fl_shape shape;
@@ -113,40 +121,44 @@ size_t fl_dtype_size(fl_dtype t);      /* bytes of an element; 0: unknown */
 const char *fl_dtype_name(fl_dtype t); /* "f32"; "?" if unknown */
 bool fl_dtype_find(const char *name, fl_dtype *t); /* "f32" or "float32" */
 
-/* A tensor over your memory, and the end of one that owns some. */
+/* A tensor over memory of the caller, which is not copied. */
 fl_tensor fl_tensor_view(fl_dtype dtype, const fl_shape *shape,
                          const void *data);
-void fl_tensor_fini(fl_tensor *t); /* t is empty (no memory) again */
+/* Release the memory of t, which is then a tensor without memory. */
+void fl_tensor_fini(fl_tensor *t);
 
-/* The given dtype and shape, contents undefined. Keeps its memory when that is
- * its own alone and large enough: the steady state allocates nothing. The LoD
- * is dropped. Err: EINVAL, ENOMEM. */
+/* Give t this dtype and shape. The elements are undefined, and the LoD is
+ * removed. The memory of t is reused if it is large enough and not shared.
+ * Err: EINVAL, ENOMEM. */
 fl_err fl_tensor_resize(fl_tensor *t, fl_dtype dtype, const fl_shape *shape);
 
-/* dst shares the memory of src (or copies a borrowed one), LoD too. */
+/* dst shares the memory and the LoD of src. Memory that src borrows is copied.
+ */
 fl_err fl_tensor_ref(fl_tensor *dst, const fl_tensor *src);
 
-/* dst has its own copy, LoD too. */
+/* dst becomes an independent copy of src and of its LoD. */
 fl_err fl_tensor_copy(fl_tensor *dst, const fl_tensor *src);
 
-/* Elements of `from` converted to `to`, as C converts. Both have n. Where C
- * says nothing (a float beyond int64) the nearest int64 is taken, NaN is 0. */
+/* Convert n elements as C does. Where C leaves the result undefined (a float
+ * beyond the range of int64) it is the nearest int64, and 0 for NaN. */
 fl_err fl_convert(int64_t n, fl_dtype from, const void *src, fl_dtype to,
                   void *dst);
 
-/* Copy offsets; keeps memory when its own alone and large enough. */
+/* Copy a LoD. The memory of dst is reused if it is large enough and not
+ * shared. */
 fl_err fl_lod_copy(fl_lod *dst, const fl_lod *src);
 
-/* From sequence lengths (counts), per level. */
+/* Make a LoD from sequence lengths: level l has n[l] of them, length[l]. */
 fl_err fl_lod_from_lengths(fl_lod *dst, int levels, const int64_t *n,
                            const int64_t *const *length);
 
-/* EINVAL unless offsets start at 0, never fall, each level's last offset is
- * the number of sequences of the next, and the last level's is `rows`
- * (-1: not compared). */
+/* Check that offsets start at 0 and do not decrease, that the last offset of a
+ * level is the number of sequences of the next level, and that the last offset
+ * of the last level is `rows` (-1: not compared). Err: EINVAL. */
 fl_err fl_lod_check(const fl_lod *l, int64_t rows);
 
-/* What a variable may hold. The numbers are those of Paddle's VarType. */
+/* The kind of value that a variable holds. The numbers are those of Paddle's
+ * VarType. */
 typedef enum fl_kind {
     FL_LOD_TENSOR = 7,
     FL_SELECTED_ROWS = 8,
@@ -161,107 +173,122 @@ typedef enum fl_kind {
     FL_TUPLE = 18,
 } fl_kind;
 
-/* Some rows of a tall matrix: row i of value belongs to row rows[i] of
- * `height`. Rows may repeat (they add up) unless merged. */
+/* Selected rows of a matrix: row i of `value` is row index[i] of a matrix with
+ * `height` rows. A row may be listed several times; its values are then added
+ * up. */
 typedef struct fl_rows {
     int64_t height;
-    int64_t n;       /* rows listed */
+    int64_t n;       /* number of rows in the list */
     fl_tensor index; /* i64 [n] */
     fl_tensor value; /* [n, ...] */
 } fl_rows;
 
-/* n rows of `dtype` [n, width dims of shape from 1 on]; shape.dim[0] is the
- * height. Contents undefined; memory is kept when it suffices. */
+/* Make room for n rows of a matrix of this dtype and shape; shape.dim[0] is the
+ * height. The contents are undefined. Memory is reused if it is large enough.
+ */
 fl_err fl_rows_resize(fl_rows *r, fl_dtype dtype, const fl_shape *shape,
                       int64_t n);
 
-/* What a variable holds at run time: in a scope, or one of your own. */
+/* The value of a variable at run time. A scope owns its values; the caller owns
+ * those of fl_value_new. */
 typedef struct fl_value fl_value;
 fl_value *fl_value_new(void);
-void fl_value_free(fl_value *v);          /* not what a scope holds */
-fl_kind fl_value_kind(const fl_value *v); /* 0: nothing yet */
-/* A tensor whose elements servers hold: it has a shape and no memory. */
+void fl_value_free(fl_value *v);          /* only values of fl_value_new */
+fl_kind fl_value_kind(const fl_value *v); /* 0: the value is empty */
+/* Whether it is a tensor whose elements only the servers have: it has a shape
+ * but no memory. */
 bool fl_value_is_absent(const fl_value *v);
 
-/* What it holds, borrowed; an empty value becomes a tensor, or rows. EINVAL:
- * it holds something else. */
+/* The tensor, or the selected rows, that v holds. An empty value becomes an
+ * empty one of that kind. Own: borrowed from v. Err: EINVAL: v holds another
+ * kind. */
 fl_err fl_value_tensor(fl_value *v, fl_tensor **out);
 fl_err fl_value_rows(fl_value *v, fl_rows **out);
-/* The tensors of an array, borrowed. */
+/* The n tensors of an array. Own: borrowed from v. Err: EINVAL. */
 fl_err fl_value_array(fl_value *v, int64_t *n, fl_tensor **out);
 
 /* --- Networks ---------------------------------------------------------- */
 
 typedef struct fl_program fl_program; /* the graph; owns ops, vars and names */
 typedef struct fl_var fl_var;         /* a variable of a program */
-typedef struct fl_net fl_net; /* under construction: a main and a startup
-                                 program, and the names given so far */
+typedef struct fl_net fl_net; /* a network under construction: a main and a
+                                 startup program, and the names used so far */
 
 /* A net with two empty programs of its own. */
 fl_net *fl_net_new(fl_engine *e);
-void fl_net_free(fl_net *n); /* the programs too; not their clones */
+void fl_net_free(fl_net *n); /* frees both programs, but not clones of them */
 fl_program *fl_net_main(fl_net *n);
-fl_program *fl_net_startup(fl_net *n); /* run it once: parameters start */
-/* Of the parameters that are added from now on; 0: other numbers each time. */
+/* The program that initialises the parameters. Run it once before main. */
+fl_program *fl_net_startup(fl_net *n);
+/* Set the random seed of both programs, which layers that are added from now on
+ * use. 0: random numbers differ in every run. */
 void fl_net_seed(fl_net *n, int64_t seed);
-/* The first failure, which fl_errmsg() then tells again; FL_OK: none. */
+/* The first error of a layer call, which fl_errmsg() then describes; FL_OK:
+ * there was none. */
 fl_err fl_net_error(const fl_net *n);
 
-/* How a parameter starts. Kinds: "constant" (a), "uniform" (a to b), "normal"
- * and "truncated_normal" (mean a, deviation b), "xavier", "msra", "bilinear",
- * "array". */
+/* How a parameter is initialised. Kinds: "constant" (a), "uniform" (from a to
+ * b), "normal" and "truncated_normal" (mean a, deviation b), "xavier", "msra",
+ * "bilinear", "array". */
 typedef struct fl_init fl_init;
 struct fl_init {
     const char *kind;
     double a, b;
-    bool gaussian;          /* xavier, msra: normal, not uniform */
-    double fan_in, fan_out; /* 0: from the shape */
-    int64_t seed;           /* 0: the startup program's random seed */
-    const fl_tensor *array; /* "array" */
-    /* A kind of your own: emit what you like into the startup program. */
+    bool gaussian;          /* xavier, msra: normal instead of uniform */
+    double fan_in, fan_out; /* 0: computed from the shape */
+    int64_t seed;           /* 0: the random seed of the startup program */
+    const fl_tensor *array; /* values for "array" */
+    /* If set, it is called instead, and appends the ops that initialise v to
+     * the startup program. */
     fl_err (*emit)(const fl_init *self, fl_net *n, fl_var *v);
-    void *user;
+    void *user; /* data of the caller for `emit` */
 };
 
-/* What is added to a gradient: "l1" or "l2" decay. */
+/* Weight decay, which is added to a gradient: "l1" or "l2". */
 typedef struct fl_regularizer fl_regularizer;
 struct fl_regularizer {
     const char *kind;
     float coeff;
-    /* A kind of your own: *term is added to the gradient. */
+    /* If set, it is called instead. *term is the variable that is added to the
+     * gradient. */
     fl_err (*emit)(const fl_regularizer *self, fl_net *n, fl_var *param,
                    fl_var *grad, fl_var **term);
-    void *user;
+    void *user; /* data of the caller for `emit` */
 };
 
-/* How gradients are held back: "value" (min to max), "norm", "global_norm"
- * (max is the norm). */
+/* How gradients are clipped: "value" (each element to min .. max), "norm" (the
+ * norm of each gradient to max), "global_norm" (the norm of all gradients of
+ * the group to max). */
 typedef struct fl_clip {
     const char *kind;
     float max, min;
-    const char *group; /* global_norm; NULL reads as "default_group" */
-    void *user;        /* the caller's own; copied along */
+    const char *group; /* for global_norm; NULL means "default_group" */
+    void *user;        /* data of the caller; copies keep the pointer */
 } fl_clip;
 
+/* The settings of a parameter. */
 typedef struct fl_param_attr {
-    const char *name; /* NULL: made from the layer's */
+    const char *name; /* NULL: made from the name of the layer */
     const fl_init *init;
-    float learning_rate; /* multiplies the optimiser's; 0 reads as 1 */
-    bool frozen;         /* not trained */
+    float learning_rate; /* multiplies the optimiser's rate; 0 means 1 */
+    bool frozen;         /* the parameter is not trained */
     const fl_regularizer *regularizer;
     const fl_clip *clip;
-    bool no_average; /* left out of model averages */
-    bool none;       /* no parameter at all (a layer without bias) */
-    /* Kept as a direction NAME_v and a length NAME_g, which are trained: one
-     * length for each index of a dimension, or of all (dimension -1). */
+    bool no_average; /* model averages do not include it */
+    bool none;       /* the layer has no such parameter (for example no bias) */
+    /* Weight normalisation: a direction NAME_v and a norm NAME_g are trained
+     * instead. There is a norm for each index of dimension weight_norm_dim, or
+     * one for all elements (-1). */
     bool weight_norm;
     int weight_norm_dim;
-    bool summary; /* its gradient is added to it, whatever the optimiser */
+    bool summary; /* every optimiser adds its gradient to it unscaled, as for
+                     counts and sums over the data */
 } fl_param_attr;
 
-/* One argument of a layer. The layer's table says which member is read; n is
- * the length where it is a list (a list of one may be given as a single, an
- * empty one has n -1). A pointer that is NULL is as if not given. */
+/* One argument of a layer. The layer's table says which member is read. For a
+ * list, n is its length; a list of one element may also be given as the element
+ * itself with n 0, and an empty list has n -1. A NULL pointer means that the
+ * argument is not given. */
 typedef struct fl_arg {
     const char *name; /* NULL ends the list */
     int n;
@@ -275,7 +302,7 @@ typedef struct fl_arg {
         const int64_t *ints;
         const double *floats;
         const char *const *strs;
-        const fl_param_attr *attr; /* n > 0: that many in a row */
+        const fl_param_attr *attr; /* n > 0: an array of n */
         const fl_init *init;
         const fl_regularizer *regularizer;
         const fl_clip *clip;
@@ -283,22 +310,23 @@ typedef struct fl_arg {
     };
 } fl_arg;
 
-/* Add a layer by name, e.g. "fc": its first output. NULL after a failure: the
- * net keeps the first one (fl_net_error) and does nothing more, so that a
- * network is written without a check per line. args ends with {0}. */
+/* Add the layer `name`, for example "fc", and return its first output. args
+ * ends with {0}. After a failure it returns NULL; the net keeps the first error
+ * (fl_net_error), and later calls do nothing, so that a script can check once,
+ * at the end. */
 fl_var *fl_layer(fl_net *n, const char *name, const fl_arg *args);
 
-/* The same with every output: how many there are; at most `max` are stored.
- * -1 after a failure. */
+/* The same with all outputs. Returns their number, or -1 after a failure; at
+ * most `max` are stored. */
 int fl_layer_all(fl_net *n, const char *name, const fl_arg *args, int max,
                  fl_var **outs);
 
 #define FL_LAYER(net, name, ...)                                               \
     fl_layer(net, name, (const fl_arg[]){__VA_ARGS__, {0}})
 
-/* x op y, or with a number when y is NULL. op is written as in Python: + - * /
- * ** // % == != < <= > >=. Reversed: the right operand comes first (2.0 - x).
- * Results are named tmp_0, tmp_1 ... */
+/* Append the op for "x op y", or for "x op number" if y is NULL. op is written
+ * as in Python: + - * / ** // % == != < <= > >=. With `reversed` the operands
+ * are swapped (2.0 - x). Results are named tmp_0, tmp_1 ... */
 fl_err fl_var_math(fl_net *n, const char *op, fl_var *x, fl_var *y,
                    double number, bool reversed, fl_var **out);
 
@@ -306,65 +334,70 @@ const char *fl_var_name(const fl_var *v);
 fl_dtype fl_var_dtype(const fl_var *v);
 const fl_shape *fl_var_shape(const fl_var *v);
 
-/* Append gradients of `loss` and the updates of an optimiser, e.g. "sgd" with
- * {"learning_rate", .f = 0.01}. A failure stays on the net as a layer's. */
+/* Append the gradient ops of `loss` and the update ops of an optimiser, for
+ * example "sgd" with {"learning_rate", .f = 0.01}. The net keeps an error as it
+ * keeps those of layers. */
 fl_err fl_minimize(fl_net *n, fl_var *loss, const char *optimizer,
                    const fl_arg *args);
 
 /* --- Programs ---------------------------------------------------------- */
 
-/* for_test: is_test becomes true wherever an op has that attribute. */
+/* A copy of the program. With for_test the attribute is_test of its ops becomes
+ * true. Own: free it with fl_program_free. */
 fl_program *fl_program_clone(const fl_program *p, bool for_test);
 void fl_program_free(fl_program *p);
-char *fl_program_text(const fl_program *p); /* readable; fl_free */
+/* A readable text of the program. Own: fl_free. */
+char *fl_program_text(const fl_program *p);
 
-/* Paddle's file (a `__model__`). */
+/* Write and read a program as a file in Paddle's format (a `__model__`). */
 fl_err fl_program_save(fl_engine *e, const fl_program *p, const char *path);
 fl_err fl_program_load(fl_engine *e, const char *path, fl_program **out);
 
 /* --- Inside programs --------------------------------------------------- */
 
-/* A program is blocks; a block is variables and operators. All of them, their
- * names and what is read from them here live until the program ends, removed
- * ones too; only fl_program_take ends them before.
- * Thread: one at a time for a program; none changes while it runs. */
+/* A program consists of blocks, and a block of variables and operators. They,
+ * their names and all values that the functions below return are owned by the
+ * program and live as long as it, even after they were removed from a block;
+ * only fl_program_take frees them earlier.
+ * Thread: one at a time for a program, which must not change while it runs. */
 typedef struct fl_block fl_block;
 typedef struct fl_op fl_op;
-typedef struct fl_arena fl_arena; /* memory that ends all at once */
+typedef struct fl_arena fl_arena; /* memory that is freed as a whole */
 
-fl_program *fl_program_new(fl_engine *e);         /* with a global block */
+fl_program *fl_program_new(fl_engine *e); /* it has an empty global block */
 uint64_t fl_program_version(const fl_program *p); /* counts changes */
 int64_t fl_program_seed(const fl_program *p);
 void fl_program_set_seed(fl_program *p, int64_t seed);
-fl_block *fl_program_block(const fl_program *p, int i); /* NULL: none */
+fl_block *fl_program_block(const fl_program *p, int i); /* NULL: no block i */
 fl_block *fl_program_add_block(fl_program *p, int parent);
 
-/* A new program with only what `targets` (names in the global block) need,
- * sub-blocks included. ENOENT names a target that nothing produces. */
+/* A new program with only the ops, and their sub-blocks, that `targets` (names
+ * in the global block) depend on. Err: ENOENT: no op writes a target. */
 fl_err fl_program_prune(const fl_program *p, int n, const char *const *targets,
                         fl_program **out);
 
-/* The program that computes targets from feeds: pruned, for test, with feed
- * and fetch ops. Own: *out is new. */
+/* The program that computes the targets from the feeds: pruned, with is_test
+ * set and with feed and fetch ops. Own: *out is new. */
 fl_err fl_inference_program(const fl_program *p, int n_feeds,
                             const char *const *feeds, int n_targets,
                             const char *const *targets, fl_program **out);
 
-/* dst becomes what src is; src is left empty and is the caller's to free.
- * Pointers into dst's blocks, ops and vars end with src; dst itself stays. */
+/* Move the contents of src to dst. The former blocks, ops and vars of dst are
+ * freed. Own: src is empty afterwards, and the caller still frees it. */
 void fl_program_take(fl_program *dst, fl_program *src);
 
-/* Every rule that holds between ops, vars and blocks; EINVAL says which is
- * broken and where: "op 3 \"mul\" in block 0 reads \"x\", which no var ..." */
+/* Check the rules between ops, vars and blocks. Err: EINVAL names the rule and
+ * the place: "op 3 \"mul\" in block 0 reads \"x\", which no var ..." */
 fl_err fl_program_verify(const fl_program *p);
 
-/* Paddle's ProgramDesc. Own: bytes, fl_free. */
+/* The program as a ProgramDesc of Paddle. Own: *bytes, fl_free. */
 fl_err fl_program_encode(const fl_program *p, void **bytes, size_t *n);
-/* Read back; `name` is the file, for sentences. Bytes are not trusted. */
+/* Decode a ProgramDesc. The bytes are not trusted. Error messages begin with
+ * `name`, the file. Own: *out is new. */
 fl_err fl_program_read(fl_engine *e, const char *name, const void *bytes,
                        size_t n, fl_program **out);
 
-/* The same messages in protobuf's text format. fl_free. */
+/* The same messages in protobuf's text format. Own: fl_free. */
 char *fl_program_proto(const fl_program *p);
 char *fl_block_proto(const fl_block *b);
 char *fl_op_proto(const fl_op *op);
@@ -375,28 +408,30 @@ char *fl_var_proto(const fl_var *v);
 typedef struct fl_block_info {
     fl_program *program;
     int idx, parent; /* parent -1: the global block */
-    int forward;     /* the block that this is the gradient of, or -1 */
+    int forward;     /* the block whose gradient this block computes, or -1 */
     int64_t n_ops, n_vars;
 } fl_block_info;
 
 fl_block_info fl_block_look(const fl_block *b);
 void fl_block_set_forward(fl_block *b, int forward);
 
-/* What makes a variable a parameter. Gone in the protobuf form, as in Fluid. A
- * program keeps copies; only what `user` points to is borrowed. */
+/* What a parameter has besides the fields of a variable. The protobuf form
+ * does not have it, as in Fluid. A program keeps copies; only what `user`
+ * points to is borrowed. */
 typedef struct fl_param_info {
     bool trainable;
-    float learning_rate;               /* multiplies the optimiser's */
-    const fl_regularizer *regularizer; /* NULL: the optimiser's */
+    float learning_rate;               /* multiplies the optimiser's rate */
+    const fl_regularizer *regularizer; /* NULL: that of the optimiser */
     const fl_clip *clip;
     bool do_model_average;
-    bool summary; /* no weight: a sum over data that its gradient adds to */
+    bool summary; /* it is a sum over the data, to which every optimiser adds
+                     its gradient unscaled */
 } fl_param_info;
 
 typedef struct fl_var_info {
     const char *name;
-    fl_block *block; /* not read where one is set */
-    fl_kind kind;    /* 0 reads as FL_LOD_TENSOR */
+    fl_block *block; /* set by fl_var_look; the other functions ignore it */
+    fl_kind kind;    /* 0 means FL_LOD_TENSOR */
     fl_dtype dtype;
     fl_shape shape;
     int lod_level;
@@ -406,18 +441,23 @@ typedef struct fl_var_info {
 } fl_var_info;
 
 fl_var_info fl_var_look(const fl_var *v);
-void fl_var_set(fl_var *v, const fl_var_info *to); /* all but its name */
+void fl_var_set(fl_var *v, const fl_var_info *to); /* all but the name */
 
-/* A var of that name in this block: new, or the old one if its kind, dtype,
- * shape, LoD level and persistability agree (EINVAL otherwise). */
+/* Declare a var in this block. If the block has a var of that name, it is
+ * returned, and its kind, dtype, shape, LoD level and persistability must be
+ * the same. Err: EINVAL. */
 fl_err fl_block_declare(fl_block *b, const fl_var_info *like, fl_var **out);
-/* In order of creation; how many there are; at most `max` are stored. */
+/* The vars in order of creation. Returns their number; at most `max` are
+ * stored. */
 int64_t fl_block_vars(const fl_block *b, int64_t max, fl_var **out);
-fl_var *fl_block_var(const fl_block *b, const char *name); /* here; or NULL */
-/* Here, in the block that this is the gradient of, or so in the parents. */
+/* The var of this block; NULL: it has none of that name. */
+fl_var *fl_block_var(const fl_block *b, const char *name);
+/* The var of this block, or else of its forward block, or else in the same way
+ * of its parents. NULL: none. */
 fl_var *fl_block_find(const fl_block *b, const char *name);
-bool fl_block_remove_var(fl_block *b, const char *name);
-/* In this block's vars and ops, and in the ops of its sub-blocks. */
+bool fl_block_remove_var(fl_block *b, const char *name); /* false: none */
+/* Rename a var of this block, also in the ops of the block and its sub-blocks.
+ */
 fl_err fl_block_rename_var(fl_block *b, const char *from, const char *to);
 
 /* - operators - */
@@ -438,18 +478,19 @@ typedef enum fl_attr_type {
     FL_ATTR_LONGS,
 } fl_attr_type;
 
-/* A default in an operator's table, or a value in a program. */
+/* An attribute: a default in an operator's table, or a value in a program. */
 typedef struct fl_attr {
     const char *name; /* NULL ends a table */
     fl_attr_type type;
     bool required; /* in an operator's table: there is no default */
-    bool ours;     /* there, too: not Fluid's, so only where it was set */
+    bool ours;     /* in an operator's table: Fluid does not have it, so
+                      programs contain it only where it was set */
     int n;         /* length of a list */
     union {
         int64_t i; /* INT, LONG, BLOCK */
         float f;
         bool b;
-        const char *s;        /* STRING; NULL reads as "" */
+        const char *s;        /* STRING; NULL means "" */
         const int64_t *longs; /* INTS, LONGS, BLOCKS */
         const float *floats;
         const char *const *strings;
@@ -459,56 +500,61 @@ typedef struct fl_attr {
 
 const char *fl_attr_type_name(fl_attr_type t); /* "int", "float", "longs" */
 
+/* The variables in one slot of an operator. */
 typedef struct fl_args {
     const char *slot;
     int n;
-    const char **name; /* "@EMPTY@": not there */
+    const char **name; /* "@EMPTY@": no variable at this position */
 } fl_args;
 
 /* An operator as written in a program. Slots and attributes keep the order in
- * which they were given. Yours needs no arena: it is copied. */
+ * which they were given. */
 typedef struct fl_desc {
     const char *type;
     int n_in, n_out, n_attr;
     fl_args *in, *out;
     fl_attr *attr;
-    fl_arena *arena;
+    fl_arena *arena; /* holds the fields of an op in a program; may be NULL in
+                        a desc that is passed to a function, which copies it */
 } fl_desc;
 
-/* A copy of `desc` enters at place `at` (-1: the end). It is checked against
- * its table (names, attribute types; EINVAL, ENOENT), and its outputs' shapes,
- * dtypes, kinds and LoD levels are inferred into their vars (ESHAPE). Outputs
- * without a var get one. Nothing changes on failure. out may be NULL. */
+/* Insert a copy of `desc` at index `at` (-1: the end). The desc is checked
+ * against the table of its operator, and shapes, dtypes, kinds and LoD levels
+ * of its outputs are inferred. Outputs that have no var get one. Nothing
+ * changes on failure. out may be NULL. Err: EINVAL, ENOENT; ESHAPE. */
 fl_err fl_block_insert_op(fl_block *b, int64_t at, const fl_desc *desc,
                           fl_op **out);
-fl_op *fl_block_op(const fl_block *b, int64_t i); /* NULL: none */
+fl_op *fl_block_op(const fl_block *b, int64_t i); /* NULL: no op i */
 void fl_block_remove_op(fl_block *b, int64_t at);
 
-const fl_desc *fl_op_look(const fl_op *op); /* as it is now */
+const fl_desc *fl_op_look(const fl_op *op); /* its present desc, borrowed */
 fl_block *fl_op_block(const fl_op *op);
-int64_t fl_op_index(const fl_op *op); /* in its block; -1: removed */
+int64_t fl_op_index(const fl_op *op); /* in its block; -1: it was removed */
 fl_err fl_op_set_attr(fl_op *op, const fl_attr *value);
-bool fl_op_remove_attr(fl_op *op, const char *name);
+bool fl_op_remove_attr(fl_op *op, const char *name); /* false: none */
 void fl_op_rename_in(fl_op *op, const char *from, const char *to);
 void fl_op_rename_out(fl_op *op, const char *from, const char *to);
-fl_err fl_op_infer(fl_op *op); /* shapes again */
+fl_err fl_op_infer(fl_op *op); /* infer the shapes of its outputs again */
 
 /* --- Tables ------------------------------------------------------------ */
 
 /* Slot flags. */
 enum {
-    FL_MANY = 1,          /* takes a list */
-    FL_OPTIONAL = 2,      /* may be absent; every other slot is there */
-    FL_NOGRAD = 4,        /* no gradient flows into it */
-    FL_INTERMEDIATE = 8,  /* an output that only the gradient reads */
-    FL_VIEW = 16,         /* an output that may share an input's memory: the
-                           * kernel makes it, nobody resizes it */
-    FL_SHAPES = 32,       /* an input whose elements decide an output's shape */
-    FL_UNREAD = 64,       /* an input of which type and shape are read alone */
-    FL_GRAD_UNREAD = 128, /* the same of the gradient, which lists it */
-    FL_FILLS = 256,       /* an output that stays selected rows where it holds
-                           * some: the kernel fills their values */
-    FL_TOKEN = 512,       /* an output that orders ops and is not written */
+    FL_MANY = 1,          /* it takes a list of variables */
+    FL_OPTIONAL = 2,      /* it may be left out; other slots are required */
+    FL_NOGRAD = 4,        /* this input gets no gradient */
+    FL_INTERMEDIATE = 8,  /* only the gradient op reads this output */
+    FL_VIEW = 16,         /* this output may share the memory of an input: the
+                           * kernel sets it, and the executor does not resize
+                           * it */
+    FL_SHAPES = 32,       /* the elements of this input determine the shape of
+                           * an output */
+    FL_UNREAD = 64,       /* of this input only dtype and shape are read */
+    FL_GRAD_UNREAD = 128, /* of this input the gradient op reads only dtype and
+                           * shape */
+    FL_FILLS = 256,       /* if this output holds selected rows, they stay, and
+                           * the kernel fills their values */
+    FL_TOKEN = 512,       /* this output only orders ops; it is not written */
 };
 
 typedef struct fl_slot {
@@ -524,8 +570,8 @@ typedef struct fl_op_info {
     bool differentiable;
 } fl_op_info;
 
-/* Which member of fl_arg is read. Where there are two, n tells: 0 is the
- * first, 1 (or more) the second. */
+/* Which member of fl_arg is read. A type with two members is told apart by n:
+ * 0 means the first, 1 or more the second. */
 typedef enum fl_arg_type {
     FL_ARG_VAR,
     FL_ARG_VARS,
@@ -568,12 +614,12 @@ typedef struct fl_signature {
     const fl_arg_def *args;
 } fl_signature;
 
-/* How many rows there are; they live with the engine. */
+/* Each returns the number of rows. Own: the rows belong to the engine. */
 int fl_op_table(const fl_engine *e, const fl_op_info **out);
 int fl_layer_table(const fl_engine *e, const fl_signature **out);
 int fl_optimizer_table(const fl_engine *e, const fl_signature **out);
 
-/* --- Building over programs of your own -------------------------------- */
+/* --- Building on given programs ---------------------------------------- */
 
 /* Op roles, as Fluid numbers them; kept in the attribute op_role. */
 enum {
@@ -586,59 +632,63 @@ enum {
     FL_ROLE_LOSS = 256,
 };
 
-/* Counters by key: "fc" gives fc_0, then fc_1. */
+/* Makes unique names: key "fc" gives fc_0, then fc_1. */
 typedef struct fl_names fl_names;
-fl_names *fl_names_new(const char *prefix); /* NULL: none */
+fl_names *fl_names_new(const char *prefix); /* NULL: no prefix */
 void fl_names_free(fl_names *n);
-char *fl_names_give(fl_names *n, const char *key); /* fl_free */
+char *fl_names_give(fl_names *n, const char *key); /* Own: fl_free */
 
-/* Where a net appends and what it writes on each op. All is borrowed. */
+/* The block that a net appends ops to, and the attributes that it sets on each
+ * of them. All pointers are borrowed. */
 typedef struct fl_net_state {
     fl_program *main, *startup;
     fl_names *names;
     int block;               /* current block of main */
     int role;                /* op_role */
     const char *role_var[2]; /* op_role_var (param, grad); NULL: none */
-    const char *scope;       /* op_namescope; NULL reads as "/" */
-    int n_callstack;         /* op_callstack: who made the op; 0: none */
+    const char *scope;       /* op_namescope; NULL means "/" */
+    int n_callstack;         /* op_callstack, the source lines that made the op;
+                                0: the attribute is not set */
     const char *const *callstack;
 } fl_net_state;
 
-/* Own: the net is new, the programs and names stay yours. */
+/* A net that builds on these programs. Own: the net is new; the caller still
+ * owns the programs and names, which must outlive it. */
 fl_net *fl_net_over(fl_program *main, fl_program *startup, fl_names *names);
 fl_net_state fl_net_look(const fl_net *n);
 void fl_net_set(fl_net *n, const fl_net_state *s);
 
-/* fl_block_insert_op with what the net writes on ops. */
+/* fl_block_insert_op that also sets the attributes of fl_net_state. */
 fl_err fl_net_add_op(fl_net *n, fl_block *b, int64_t at, const fl_desc *desc,
                      fl_op **out);
 
-/* A parameter in the global block of main and of startup with its start op.
- * attr NULL is the default; `layer` gives the name: generate(layer + ".w").
- * init_default NULL: Xavier for weights, 0 for biases. An existing parameter
- * of that name is shared if dtype and shape agree. */
+/* Make a parameter: a variable in the global blocks of main and startup, and
+ * the op in startup that initialises it. attr NULL: the default. Unless attr
+ * has a name, it is made from `layer`: fc_0.w_0, or fc_0.b_0 for a bias.
+ * init_default NULL: Xavier for weights, 0 for biases. If there is a parameter
+ * of that name, it is shared; dtype and shape must be the same. */
 fl_err fl_net_param(fl_net *n, const fl_param_attr *attr, const char *layer,
                     bool bias, fl_dtype dtype, const fl_shape *shape,
                     const fl_init *init_default, fl_var **out);
 
-/* Declare `v` in the startup program, persistable, and put the op that starts
- * it there, in front of the others (Fluid prepends). A variable that an op of
- * startup writes already is left as it is. */
+/* Declare `v` as a persistable variable of the startup program, and insert the
+ * op that initialises it before the others, as Fluid does. Nothing changes if
+ * an op of startup writes the variable already. */
 fl_err fl_init_emit(const fl_init *i, fl_net *n, fl_var *v);
 
-/* Cases are tried in order: the first whose condition holds runs. Each is a
- * conditional_block over a sub-block; conditions are chained by logical_not
- * and logical_and.
+/* A switch: the first case whose condition is true runs. Each case is a
+ * conditional_block with a sub-block; logical_not and logical_and compute
+ * whether no earlier case was true.
  *
  *     fl_switch s = {0};
  *     FL_TRY(fl_switch_case(n, &s, condition));  // NULL: the default
  *     ... append to the net ...
  *     FL_TRY(fl_switch_end(n, &s)); */
 typedef struct fl_switch {
-    const char *name;   /* instance; made by the first case */
-    fl_var *not_before; /* no case so far held */
-    fl_var *cond;       /* of the case that is open */
-    int parent;
+    const char *name;   /* name of this instance; the first case makes it */
+    fl_var *not_before; /* true if no earlier case was true */
+    fl_var *cond;       /* condition of the open case */
+    int parent;         /* block in which the switch is */
 } fl_switch;
 
 fl_err fl_switch_case(fl_net *n, fl_switch *s, fl_var *cond);
@@ -647,16 +697,16 @@ fl_err fl_switch_end(fl_net *n, fl_switch *s);
 /* - gradients - */
 
 typedef struct fl_param_grad {
-    fl_var *param, *grad; /* grad may be NULL */
+    fl_var *param, *grad; /* grad NULL: the loss does not depend on param */
 } fl_param_grad;
 
 typedef struct fl_param_grads {
-    fl_param_grad *at; /* the caller's, fl_free */
+    fl_param_grad *at; /* Own: the caller frees it with fl_free */
     int64_t n, cap;
 } fl_param_grads;
 
 typedef struct fl_ops {
-    fl_op **at; /* the caller's, fl_free */
+    fl_op **at; /* Own: the caller frees it with fl_free */
     int64_t n, cap;
 } fl_ops;
 
@@ -664,32 +714,35 @@ typedef struct fl_backward_opts {
     int n_params; /* 0: every trainable parameter */
     const char *const *params;
     int n_no_grad;
-    const char *const *no_grad;
+    const char *const *no_grad; /* variables that get no gradient */
 } fl_backward_opts;
 
-/* Append the gradient of `loss` to main. Fluid's names and accumulation. */
+/* Append the ops that compute the gradients of `loss` to main. Names and the
+ * order of sums are Fluid's. */
 fl_err fl_backward(fl_net *n, fl_var *loss, const fl_backward_opts *opts,
                    fl_param_grads *out);
 
-/* Gradients of targets with respect to inputs; grads[i] may come out NULL.
- * target_grads may be NULL (ones). */
+/* Append the gradients of targets with respect to inputs. grads[i] becomes NULL
+ * if no target depends on inputs[i]. target_grads NULL: all ones. */
 fl_err fl_gradients(fl_net *n, int n_targets, fl_var *const *targets,
                     fl_var *const *target_grads, int n_inputs,
                     fl_var *const *inputs, const fl_backward_opts *opts,
                     fl_var **grads);
 
-/* Set the clip of these parameters, or of all (n_params 0). NULL: none. */
+/* Set how the gradients of these parameters, or of all (n_params 0), are
+ * clipped. clip NULL: they are not. */
 fl_err fl_net_set_clip(fl_net *n, const fl_clip *clip, int n_params,
                        const char *const *params);
 
-/* The gradient ops of one op, by themselves: fn gets each in order. A name in
- * no_grad, of a variable, gets no gradient: @EMPTY@ stands in its place. */
+/* Call fn with each gradient op of one op, in order; no program is changed. For
+ * variables that no_grad names the gradient is @EMPTY@. */
 fl_err fl_op_grads(const fl_op *op, int n_no_grad, const char *const *no_grad,
                    void (*fn)(void *user, const fl_desc *d), void *user);
 
-/* The two steps between gradients and updates; minimize does both. Gradients in
- * pgs are replaced by what becomes of them. Clip: as each parameter's clip
- * says. Decay: add each parameter's regularizer, or else `other` (or NULL). */
+/* The two steps between gradients and updates; minimize does both. Each
+ * replaces the gradients in pgs by its results. The first clips each gradient
+ * as the clip of its parameter says. The second adds weight decay: the
+ * regularizer of the parameter, or else `other` (NULL: none). */
 fl_err fl_clip_grads(fl_net *n, fl_param_grads *pgs);
 fl_err fl_decay_grads(fl_net *n, const fl_regularizer *other,
                       fl_param_grads *pgs);
@@ -698,57 +751,62 @@ fl_err fl_decay_grads(fl_net *n, const fl_regularizer *other,
 
 typedef struct fl_optimizer fl_optimizer; /* Thread: as its net */
 
-/* learning_rate is a float, or a variable (n = 1) such as a schedule makes.
- * Own: *out is new; the net outlives it. */
+/* learning_rate is a float, or a variable (with n = 1), for example the output
+ * of a schedule. Own: *out is new; the net must outlive it. */
 fl_err fl_optimizer_new(fl_net *n, const char *name, const fl_arg *args,
                         fl_optimizer **out);
 void fl_optimizer_free(fl_optimizer *o);
 
-/* An optimiser of your own: what it does in place of the table's. Gradients
- * are clipped and decayed by then. */
+/* The functions of an optimiser. They are called after the gradients were
+ * clipped and decayed. */
 typedef struct fl_optimizer_hooks {
+    /* Called once, with the parameters that are updated; or NULL. */
     fl_err (*begin)(void *user, fl_optimizer *o, const fl_param_grads *pgs);
+    /* Called for each parameter that is updated. */
     fl_err (*update)(void *user, fl_optimizer *o, const fl_param_grad *pg);
+    /* Called once, with all parameters; or NULL. */
     fl_err (*finish)(void *user, fl_optimizer *o, const fl_param_grads *pgs);
     void *user;
 } fl_optimizer_hooks;
 
-/* args: learning_rate, regularization, name. */
+/* An optimiser that the caller implements. args: learning_rate, regularization,
+ * name. Own: *out is new. */
 fl_err fl_optimizer_custom(fl_net *n, const fl_optimizer_hooks *hooks,
                            const fl_arg *args, fl_optimizer **out);
 
-/* Put hooks of yours in place of those an optimiser has, which come back: in
- * yours you may call them, with their `user`. Parameters that are updated come
- * to `begin`, all to `finish`. */
+/* Replace the functions of an optimiser. Returns the old ones, which the new
+ * ones may call with the `user` of the old. */
 fl_optimizer_hooks fl_optimizer_hook(fl_optimizer *o,
                                      const fl_optimizer_hooks *mine);
 
-/* Gradients of `loss`, then their updates. out (may be NULL): parameters and
- * their raw gradients in order of creation. ops (may be NULL): the ops of the
- * update. */
+/* Append the gradients of `loss` and the updates. out (may be NULL): parameters
+ * and their gradients before clipping and decay, in order of creation. ops (may
+ * be NULL): the update ops. */
 fl_err fl_optimizer_minimize(fl_optimizer *o, fl_var *loss,
                              const fl_backward_opts *opts, fl_param_grads *out,
                              fl_ops *ops);
 
-/* The two halves of minimize. Parameters are updated in order of their names;
- * gradients are clipped first, then decay is added. */
+/* The two parts of minimize. Parameters are updated in the order of their
+ * names; gradients are clipped first, then decay is added. */
 fl_err fl_optimizer_backward(fl_optimizer *o, fl_var *loss,
                              const fl_backward_opts *opts, fl_param_grads *out);
 fl_err fl_optimizer_apply_gradients(fl_optimizer *o, const fl_param_grads *pgs,
                                     fl_ops *ops);
 
-/* The learning rate of a parameter: the optimiser's, times the parameter's own
- * where that is not 1. param NULL: the optimiser's; NULL before it is made. */
+/* The variable with the learning rate of a parameter: the optimiser's rate, or
+ * its product with the rate of the parameter if that is not 1. param NULL: the
+ * optimiser's rate, which is NULL before the first update was appended. */
 fl_err fl_optimizer_rate(fl_optimizer *o, const fl_var *param, fl_var **out);
 
-/* A persistable variable `<param>_<kind>_<n>` that starts as `start`; shape
- * NULL: the parameter's. EINVAL if there is one of that kind already. */
+/* Add a persistable variable `<param>_<kind>_<n>` with the initial value
+ * `start`. shape NULL: that of the parameter. Err: EINVAL: the parameter has an
+ * accumulator of that kind already. */
 fl_err fl_optimizer_accumulator(fl_optimizer *o, const char *kind,
                                 const fl_var *param, double start,
                                 const fl_shape *shape, fl_var **out);
 fl_var *fl_optimizer_get(const fl_optimizer *o, const char *kind,
                          const fl_var *param); /* NULL: none */
-/* Calls fn for every accumulator that there is. */
+/* Call fn for every accumulator. */
 void fl_optimizer_each(const fl_optimizer *o,
                        void (*fn)(void *user, const char *kind,
                                   const char *param, fl_var *v),
@@ -756,256 +814,296 @@ void fl_optimizer_each(const fl_optimizer *o,
 
 /* --- Running ----------------------------------------------------------- */
 
-typedef struct fl_scope fl_scope; /* names and what they hold */
+typedef struct fl_scope fl_scope; /* values by name */
 typedef struct fl_exe fl_exe;     /* runs programs; keeps their plans */
 
-/* Scopes outlive the executors that run on them. */
+/* A scope must outlive the executors that run on it. */
 fl_scope *fl_scope_new(void);
 void fl_scope_free(fl_scope *s);
 
-/* A scope finds names in itself, then in its parents. Thread: any; a value
- * belongs to whoever runs on it. */
-fl_scope *fl_scope_child(fl_scope *parent); /* ends with its parent */
-void fl_scope_drop_kids(fl_scope *s);
-fl_value *fl_scope_var(fl_scope *s, const char *name);  /* here; made if new */
-fl_value *fl_scope_find(fl_scope *s, const char *name); /* NULL: nowhere */
-bool fl_scope_erase(fl_scope *s, const char *name);     /* here */
-/* Calls fn for each of its own, in order of creation. */
+/* Names are looked up in the scope, then in its parents. Thread: any for the
+ * scope; a value may be used by one thread at a time. */
+fl_scope *fl_scope_child(fl_scope *parent); /* freed with its parent */
+void fl_scope_drop_kids(fl_scope *s);       /* free all children of s */
+/* The value in this scope itself; an empty one is made if there is none. */
+fl_value *fl_scope_var(fl_scope *s, const char *name);
+fl_value *fl_scope_find(fl_scope *s, const char *name); /* NULL: none */
+/* Remove a name from this scope itself. False: it does not have it. */
+bool fl_scope_erase(fl_scope *s, const char *name);
+/* Call fn for each value of this scope itself, in order of creation. */
 void fl_scope_each(fl_scope *s,
                    void (*fn)(void *self, const char *name, fl_value *v),
                    void *self);
 
 typedef struct fl_exe_opts {
-    bool no_fuse; /* one kernel an op: bits do not depend on the plan */
-    bool lenient; /* a fetch that nothing has written comes out empty */
-    /* Asked between ops, about every 50 ms of a long run: other than 0 ends
-     * the run with FL_EINTR. */
+    bool no_fuse; /* ops are not fused; then results have the same bits
+                     whichever variables are fetched */
+    bool lenient; /* fetching a variable that was not written gives an empty
+                     tensor instead of an error */
+    /* Called between ops, about every 50 ms; or NULL. A result other than 0
+     * ends the run with FL_EINTR. */
     int (*poll)(void *user);
     void *user;
 } fl_exe_opts;
 
-/* The tensor may borrow your memory: it is read before the run returns. */
+/* The tensor may be a view of memory of the caller. It is not read after the
+ * run has returned. */
 typedef struct fl_feed {
     const char *name;
     fl_tensor tensor;
 } fl_feed;
 
-/* What comes out is yours: memory it has is used again if it suffices. */
+/* Own: the caller frees the results with fl_fetch_fini. If the struct is used
+ * again, its memory is reused where it is large enough. */
 typedef struct fl_fetch {
     const char *name;
     fl_tensor tensor;
-    fl_rows rows; /* of a variable that holds selected rows */
-    fl_kind kind; /* which of the two it was; 0: nothing was written */
+    fl_rows rows; /* result if the variable holds selected rows */
+    fl_kind kind; /* which of the two was set; 0: nothing was written */
 } fl_fetch;
-void fl_fetch_fini(fl_fetch *f); /* both; the name stays */
+void fl_fetch_fini(fl_fetch *f); /* frees the results; the name stays */
 
-/* Run a program once. Persistable variables live in the scope (its root, when
- * they are new there); all others end with the run. The first run of a program
- * compiles it; later ones with the same feed and fetch names do not.
- * Err: EINVAL, ENOENT (a feed is missing, a name unknown), ESHAPE and what the
- * operators say, with "(op 12 "mul" in block 0)". Thread: one at a time for an
- * executor; several executors may share a scope. */
+/* Run a program once. Persistable variables are in the scope; new ones are made
+ * in its root. All other variables exist only during the run. The first run of
+ * a program compiles it; later runs with the same feed and fetch names do not.
+ * Err: EINVAL, ENOENT (a feed is missing, a name unknown), ESHAPE, and errors
+ * of operators, which end with the place: (op 12 "mul" in block 0). Thread: one
+ * at a time for an executor; several executors may share a scope. */
 fl_err fl_exe_run(fl_exe *e, const fl_program *p, fl_scope *s, int n_feeds,
                   const fl_feed *feeds, int n_fetches, fl_fetch *fetches);
 void fl_exe_free(fl_exe *e);
 
-/* What the gradients of several places become: Fluid's
- * GradientScaleStrategy. */
+/* The value of LOSS@GRAD at each of several places: Fluid's
+ * GradientScaleStrategy. The gradients of all places are added up. */
 typedef enum fl_grad_scale {
-    FL_GRAD_MEAN, /* the gradient of a loss starts with 1 / places */
-    FL_GRAD_SUM,  /* with 1 */
-    FL_GRAD_FED,  /* with what is fed as LOSS@GRAD */
+    FL_GRAD_MEAN, /* 1 / places */
+    FL_GRAD_SUM,  /* 1 */
+    FL_GRAD_FED,  /* the caller feeds it */
 } fl_grad_scale;
 
 typedef struct fl_places {
-    int n;      /* threads */
-    bool apart; /* feeds: n lists of n_feeds, all with the same names */
+    int n;      /* number of places; each is a thread */
+    bool apart; /* the caller has split the batch: `feeds` has n * n_feeds
+                   entries, place by place, with the same names for each */
     fl_grad_scale scale;
 } fl_places;
 
-/* The same with each batch on several threads. A feed is cut into slices of as
- * many rows (sequences, with LoD), the last has what is left over; of a batch
- * with fewer rows than places each is a place. Forward and backward ops run on
- * every place, gradients are added up in the order of places (the same bits
- * each time), updates and schedules run once. Of persistable variables that
- * forward ops write (running means) the first place's stay.
- * Fetches are those of all places along axis 0: a mean loss is [n]. What is
- * common to all (parameters, summed gradients) comes n times, but as selected
- * rows once. */
+/* Run a program once with its batch split over several threads. Each feed is
+ * split into n slices with the same number of rows (with LoD: of sequences);
+ * the last slice also has the remainder. A batch with fewer rows than places
+ * uses one place per row. Forward and backward ops run on every place.
+ * Gradients are added up in the order of places, so that the bits do not depend
+ * on timing. Updates and schedules run once. Of persistable variables that
+ * forward ops write (running means) those of the first place are kept.
+ * A fetch concatenates the values of all places along axis 0: a mean loss has
+ * shape [n]. A variable that all places share (a parameter, a summed gradient)
+ * is repeated n times, unless it is selected rows. */
 fl_err fl_exe_run_places(fl_exe *e, const fl_places *places,
                          const fl_program *p, fl_scope *s, int n_feeds,
                          const fl_feed *feeds, int n_fetches,
                          fl_fetch *fetches);
 
-fl_exe *fl_exe_new(fl_engine *e, const fl_exe_opts *opts); /* opts: or NULL */
+/* opts may be NULL. Own: fl_exe_free. */
+fl_exe *fl_exe_new(fl_engine *e, const fl_exe_opts *opts);
 
-/* Times of operators, by type. On: start anew; off: keep what there is. */
+/* Times of the operators of one type. */
 typedef struct fl_profile_row {
-    const char *type; /* lives with the executor, until it starts anew */
-    int64_t calls, total, max, min; /* nanoseconds */
+    const char *type; /* borrowed until profiling is switched on again */
+    int64_t calls, total, max, min; /* times in nanoseconds */
 } fl_profile_row;
 
+/* Switch profiling on, which clears the times, or off, which keeps them. */
 void fl_exe_profile(fl_exe *e, bool on);
-/* The largest total first; how many there are; at most `max` are stored. */
+/* The rows, the largest total first. Returns their number; at most `max` are
+ * stored. */
 int fl_exe_profile_rows(const fl_exe *e, int max, fl_profile_row *out);
-char *fl_exe_profile_trace(const fl_exe *e); /* for chrome://tracing; fl_free */
+/* All calls as a file for chrome://tracing. Own: fl_free. */
+char *fl_exe_profile_trace(const fl_exe *e);
 
-/* A variable of a scope: a copy out; a copy in, made if new. */
+/* Copy a variable of a scope to `out`; copy a tensor to a variable, which is
+ * made if it does not exist. */
 fl_err fl_scope_get(fl_scope *s, const char *name, fl_tensor *out);
 fl_err fl_scope_set(fl_scope *s, const char *name, const fl_tensor *t);
 
 /* --- Many hosts -------------------------------------------------------- */
 
-/* Which server holds which piece of a parameter: Fluid's PSDispatcher. Called
- * once, with the names of all pieces; each gets one of the servers. */
+/* Chooses the server of each slice of a parameter: Fluid's PSDispatcher.
+ * dispatch is called once, with the names of all n slices, and sets
+ * endpoints[i] to one of the servers. */
 typedef struct fl_dispatcher {
     fl_err (*dispatch)(void *user, int n, const char *const *pieces,
                        const char **endpoints);
     void *user;
 } fl_dispatcher;
 
-/* A trainer id: none was given, so the job gives one in order of arrival. */
+/* A trainer id that is not known yet: the coordinator assigns ids in order of
+ * arrival. */
 enum {
     FL_ANY_ID = -1
 };
 
 typedef struct fl_transpile_opts {
     const char *pservers;     /* "host:port, host:port"; required */
-    int trainers;             /* 0: 1 */
-    int trainer_id;           /* a second process with it is turned away */
-    bool async;               /* trainers never meet */
-    bool half_async;          /* but threads of a trainer do */
-    bool no_slices;           /* a parameter stays whole */
-    int64_t min_block_size;   /* elements of a slice; 0: 8192 */
-    const char *split_method; /* NULL: "RoundRobin"; or "HashName" */
-    const fl_dispatcher *dispatcher; /* one of your own; wins */
-    bool runtime_split_send_recv;    /* send and recv cut and join */
-    bool enable_dc_asgd, geo_sgd_mode;
+    int trainers;             /* number of trainers; 0 means 1 */
+    int trainer_id;           /* the servers refuse a second live process with
+                                 the same id; or FL_ANY_ID */
+    bool async;               /* trainers do not wait for each other */
+    bool half_async;          /* async, but the threads of a trainer wait for
+                                 each other after every batch */
+    bool no_slices;           /* parameters are not split over servers */
+    int64_t min_block_size;   /* least number of elements of a slice; 0 means
+                                 8192 */
+    const char *split_method; /* "RoundRobin" or "HashName"; NULL:
+                                 "RoundRobin" */
+    const fl_dispatcher *dispatcher; /* used instead of split_method; or NULL */
+    bool runtime_split_send_recv;    /* send and recv themselves split and join
+                                        slices, instead of ops of the program */
+    bool enable_dc_asgd, geo_sgd_mode; /* not supported: an error if set */
     int geo_sgd_need_push_nums;
-    int n_params; /* those of params_grads, where it was given; 0: all */
-    const char *const *params;
-    bool sum_gradients; /* of all trainers; else servers take their mean */
-    int dense_servers;  /* the first so many hold the parameters with dense
-                         * gradients, the others those with sparse ones; 0: all
-                         * servers hold both */
-    int serial; /* of jobs that are alike in all else and follow each other */
+    int n_params;              /* number of parameters that servers update, if
+                                  params_grads was given; 0: all parameters */
+    const char *const *params; /* their names */
+    bool sum_gradients; /* servers take the sum of the trainers' gradients
+                           instead of their mean */
+    int dense_servers;  /* this many servers, the first ones, hold the
+                         * parameters with dense gradients, and the others those
+                         * with sparse gradients; 0: all servers hold both */
+    int serial; /* number that tells consecutive jobs with the same programs
+                   apart; 0: there is only one */
 } fl_transpile_opts;
 
-/* A training program cut into what trainers and each server run. */
+/* The result of the transpiler: the programs of a trainer and of each server.
+ */
 typedef struct fl_cut fl_cut;
 
-/* Nothing is changed: all programs of the cut are new. No sockets.
- * Own: *cut is new; the engine outlives it. Err: EINVAL, ENOENT. */
+/* Split a training program into those of trainers and servers. The given
+ * programs are not changed, and no socket is used. Own: *cut is new; the engine
+ * must outlive it. Err: EINVAL, ENOENT. */
 fl_err fl_transpile(const fl_program *main, const fl_program *startup,
                     const fl_transpile_opts *opts, fl_cut **cut);
-void fl_cut_free(fl_cut *c); /* with its programs */
+void fl_cut_free(fl_cut *c); /* frees its programs, too */
 
-/* The cut's own. ENOENT: no such endpoint, and which there are. */
+/* The programs. Own: borrowed from the cut. Err: ENOENT: no server has this
+ * endpoint; the message lists those that there are. */
 fl_program *fl_cut_trainer(const fl_cut *c);
 fl_program *fl_cut_trainer_startup(const fl_cut *c);
 fl_err fl_cut_server(const fl_cut *c, const char *endpoint,
                      fl_program **program, fl_program **startup);
 
-/* The endpoints of its servers, in their order. Lives with the cut. */
+/* The endpoints of the servers, in their order. Returns their number. Own:
+ * borrowed from the cut. */
 int fl_cut_endpoints(const fl_cut *c, const char *const **out);
 
-/* A training program for ranks that average gradients without servers. */
+/* Options for training without servers (collective mode). */
 typedef struct fl_collective_opts {
     const char *trainers; /* "host:port, host:port" of all ranks; required */
-    int rank;             /* of this process: its place in trainers */
-    const char *endpoint; /* its own, to be compared; NULL: it is not */
-    /* NULL or "nccl2": only startup changes, which joins the ranks, and
-     * fl_collective_grads makes what runs; "grad_allreduce": main sums its
-     * gradients over all ranks; "local_sgd": ranks update alone, and main
-     * averages what they have changed. */
+    int rank;             /* rank of this process: its index in trainers */
+    const char *endpoint; /* endpoint of this process, which must be that of its
+                             rank; NULL: not compared */
+    /* NULL or "nccl2": only startup changes: it connects the ranks, and
+     * fl_collective_grads makes the program to run. "grad_allreduce": main sums
+     * its gradients over all ranks. "local_sgd": each rank updates its own
+     * parameters, and main averages the changes. */
     const char *mode;
-    int rings;         /* that share the work; 0: 1 in nccl2, else 2 */
-    bool hierarchical; /* nccl2: written into the program, without effect */
-    int inter_nranks;  /* the same */
+    int rings;         /* number of rings that share the tensors; 0 means 1 in
+                          nccl2, and 2 otherwise */
+    bool hierarchical; /* nccl2: an attribute of the program without effect */
+    int inter_nranks;  /* nccl2: an attribute of the program without effect */
 } fl_collective_opts;
 
-/* Nothing is changed. Own: both programs are new. Err: EINVAL. */
+/* Make the programs of a rank. The given programs are not changed. Own: both
+ * results are new. Err: EINVAL. */
 fl_err fl_collective(const fl_program *main, const fl_program *startup,
                      const fl_collective_opts *opts, fl_program **main_out,
                      fl_program **startup_out);
-/* main with gradients that become their mean (or sum) over so many ranks, which
- * ring 0 connects. Own: *out is new; NULL: main has no gradients. */
+/* A copy of main in which the gradients are averaged (or summed) over the given
+ * number of ranks, which ring 0 connects. Own: *out is new; NULL: main has no
+ * gradients. */
 fl_err fl_collective_grads(const fl_program *main, int ranks,
                            fl_grad_scale scale, fl_program **out);
-/* What gives all ranks of ring 0 the values of rank 0 of all that main keeps
- * from run to run. Own: *out is new. */
+/* A program that copies the persistable variables of main from rank 0 to all
+ * ranks of ring 0. Own: *out is new. */
 fl_err fl_collective_broadcast(const fl_program *main, fl_program **out);
 
-/* How long to wait, and whether to go on. */
+/* The limit of a wait, and how to cancel it. */
 typedef struct fl_wait_opts {
-    int64_t limit_ms; /* 0: FLUID_START, or ten minutes */
-    /* Asked some 50 times a second: other than 0 ends it with FL_EINTR. */
+    int64_t limit_ms; /* 0: FLUID_START, or else ten minutes */
+    /* Called about 50 times a second; or NULL. A result other than 0 ends the
+     * wait with FL_EINTR. */
     int (*poll)(void *user);
     void *user;
 } fl_wait_opts;
 
-/* Until a parameter server answers at every endpoint. After a second, and then
- * every five, a line on stderr counts who is there. Err: EINVAL (no endpoint),
- * ETIMEOUT, EINTR. Thread: any. */
+/* Wait until a parameter server answers at every endpoint. After one second and
+ * then every five seconds a line on stderr says how many answer. opts may be
+ * NULL. Err: EINVAL (not an endpoint), ETIMEOUT, EINTR. Thread: any. */
 fl_err fl_wait_ports(int n, const char *const *endpoints,
-                     const fl_wait_opts *opts); /* opts: or NULL */
+                     const fl_wait_opts *opts);
 
-/* Servers that run without a program of their own (fl_serve) get theirs from
- * trainer 0, and with it the values that its scope has for all parameters.
- * Other trainers wait until that is done. To be called before programs of the
- * cut run. Err: EINVAL (a server has another job or refuses the program, and
- * why), ETIMEOUT, EINTR. */
+/* Give servers that were started without a program (fl_serve) their programs.
+ * Trainer 0 sends them, with the values of all parameters in its scope; other
+ * trainers wait until that is done. Call it before programs of the cut run.
+ * opts may be NULL. Err: EINVAL (a server has another job, or refuses the
+ * program and says why), ETIMEOUT, EINTR. */
 fl_err fl_cut_set_up(const fl_cut *c, fl_scope *scope,
-                     const fl_wait_opts *opts); /* opts: or NULL */
+                     const fl_wait_opts *opts);
 
 /* Copy the parameters of p, the program of a trainer, from the servers into a
- * scope: also those that the trainer looks up row by row. */
+ * scope. Includes parameters that the trainer looks up row by row. opts may be
+ * NULL. */
 fl_err fl_params_fetch(fl_engine *e, const fl_program *p, fl_scope *scope,
-                       const fl_wait_opts *opts); /* opts: or NULL */
+                       const fl_wait_opts *opts);
 
-/* Parameter servers without a program: one on each port. */
+/* Options for parameter servers without a program, one on each port. */
 typedef struct fl_serve_opts {
     int port;         /* the first port */
-    int ports;        /* for parameters with dense gradients; at least 1 */
-    int sparse_ports; /* for parameters with sparse gradients; they follow */
-    int trainers;     /* of a job; at least 1 */
-    const char *nics; /* network devices, with commas; NULL or "": the address
-                         that PADDLE_CURRENT_IP or POD_IP has, else any */
-    bool keep;        /* wait for another job when one has ended */
-    const char *durability; /* "memory", "process" or "auto"; NULL or "": as
-                               FLUID_DURABILITY says, or else "auto" */
+    int ports;        /* number of servers for parameters with dense gradients;
+                         at least 1 */
+    int sparse_ports; /* number of servers for parameters with sparse gradients;
+                         their ports follow */
+    int trainers;     /* number of trainers of a job; at least 1 */
+    const char *nics; /* network devices to listen on, separated by commas; NULL
+                         or "": the address in PADDLE_CURRENT_IP or POD_IP, or
+                         else all addresses */
+    bool keep;        /* wait for another job after one has ended */
+    const char *durability; /* "memory", "process" or "auto"; NULL or "": the
+                               value of FLUID_DURABILITY, or else "auto" */
 } fl_serve_opts;
 
-/* Returns when the job has ended, or at SIGTERM and SIGINT. Err: EINVAL (an
- * option is wrong, a device does not exist); as the job's. */
+/* Run the servers. Returns when the job has ended, or after SIGTERM or SIGINT.
+ * Err: EINVAL (an option is wrong, a device does not exist); the error of the
+ * job. */
 fl_err fl_serve(fl_engine *e, const fl_serve_opts *opts);
 
-/* This process has no more to do for the jobs that programs of the engine have
- * joined as trainers: it has completed (code 0) or failed, and why. Returns
- * when the servers know. Afterwards those programs send and receive no more.
- * fl_engine_free completes what was not left. limit_ms 0: as long as servers
- * may be silent. Err: EIO (a job failed, and how), ETIMEOUT, EINTR. */
+/* Leave the jobs that programs of the engine have joined as trainers: this
+ * process has completed (code 0), or it has failed for the reason `why`.
+ * Returns when the servers have been told. Afterwards those programs neither
+ * send nor receive. limit_ms 0: as long as servers may be silent. opts may be
+ * NULL. Err: EIO (a job failed; the message says how), ETIMEOUT, EINTR. */
 fl_err fl_engine_leave(fl_engine *e, int code, const char *why,
-                       const fl_wait_opts *opts); /* opts: or NULL */
+                       const fl_wait_opts *opts);
 
-/* An asynchronous trainer: from now on gradients that p sends gather, are added
- * up and travel beside the work, as FLAGS_communicator_* say; recv takes what
- * has come meanwhile. p is what fl_cut_trainer gave. Err: EINVAL. */
+/* Start the communicator of an asynchronous trainer. From now on, gradients
+ * that p sends are queued and added up, and other threads send them while p
+ * runs on, as FLAGS_communicator_* say; recv copies the values that these
+ * threads received last. p is a program of fl_cut_trainer. Err: EINVAL. */
 fl_err fl_communicator_start(fl_engine *e, const fl_program *p);
-/* All that has gathered is applied; then send and recv are as before. Leaving
- * does it, too. Not while p runs. limit_ms is not read. */
+/* Send all queued gradients and end the communicator; send and recv then work
+ * as before. fl_engine_leave does it, too. p must not be running. opts may be
+ * NULL; its limit_ms is ignored. */
 fl_err fl_communicator_stop(fl_engine *e, const fl_program *p,
-                            const fl_wait_opts *opts); /* opts: or NULL */
+                            const fl_wait_opts *opts);
 bool fl_communicator_running(fl_engine *e, const fl_program *p);
 
-/* Who waits for whom at the server "host:port" now, a line each; fl_free. On
- * another host than the server's, only how many wait. Err: EINVAL (no
- * host:port), EIO, ETIMEOUT (no server answers there). */
+/* A text that says which processes wait for which others at the server
+ * "host:port", one per line. A server on another host tells only how many wait.
+ * Own: *text, fl_free. Err: EINVAL (not host:port), EIO, ETIMEOUT (no server
+ * answers there). */
 fl_err fl_why(const char *address, char **text);
 
-/* What this process is in a job, from arguments and the environment. */
+/* The kind of this process in a job, from arguments and the environment. */
 typedef enum fl_duty {
-    FL_DUTY_LOCAL, /* no job: it trains alone */
+    FL_DUTY_LOCAL, /* it trains alone, without a job */
     FL_DUTY_TRAINER,
     FL_DUTY_PSERVER,
 } fl_duty;
@@ -1013,14 +1111,14 @@ typedef enum fl_duty {
 typedef enum fl_role_mode {
     FL_MODE_LOCAL,
     FL_MODE_PSERVER,    /* trainers and parameter servers */
-    FL_MODE_COLLECTIVE, /* trainers among themselves */
+    FL_MODE_COLLECTIVE, /* trainers without servers */
 } fl_role_mode;
 
-/* Arguments win over the environment; NULL: not said. */
+/* Values that replace those of the environment. NULL: not given. */
 typedef struct fl_role_args {
     const char *role;      /* "TRAINER" or "PSERVER" */
     const char *endpoints; /* "host:port, host:port" */
-    const char *endpoint;  /* one's own */
+    const char *endpoint;  /* endpoint of this process */
     const char *trainer_id, *trainers;
 } fl_role_args;
 
@@ -1028,33 +1126,37 @@ typedef struct fl_role {
     fl_duty duty;
     fl_role_mode mode;
     int trainer_id, trainers;
-    int n_endpoints;        /* of servers; in collective mode of trainers */
+    int n_endpoints;        /* number of servers, or of trainers in collective
+                               mode */
     const char **endpoints; /* "host:port" */
-    const char *endpoint;   /* one's own; NULL: it needs none */
-    const char *durability; /* what of a server outlives its process */
-    struct {                /* the variable, "argument NAME" or "default" */
+    const char *endpoint;   /* endpoint of this process; NULL: it needs none */
+    const char *durability; /* which state of a server outlives its process */
+    struct { /* where each value is from: a variable, "argument NAME" or
+                "default" */
         const char *duty, *trainer_id, *trainers, *endpoints, *endpoint,
             *durability;
     } source;
-    int n_settings; /* "FLUID_LEASE=5" and others that are set */
+    int n_settings; /* other variables that are set: "FLUID_LEASE=5" */
     const char **settings;
-    int n_notes; /* sentences: what was mended, what looks like a mistake */
+    int n_notes; /* sentences about values that were corrected or look wrong */
     const char **notes;
-    struct fl_arena *arena; /* of all texts */
+    struct fl_arena *arena; /* holds all texts */
 } fl_role;
 
-/* Every dialect of the environment that Fluid had. EINVAL: two variables
- * contradict each other, or one is missing or wrong. args may be NULL. */
+/* Read the environment in every form that Fluid has used. args may be NULL.
+ * Own: end *r with fl_role_fini. Err: EINVAL: two variables contradict each
+ * other, or one is missing or wrong. */
 fl_err fl_role_init(fl_role *r, const fl_role_args *args);
 void fl_role_fini(fl_role *r);
-char *fl_role_text(const fl_role *r); /* each value and its source; fl_free */
+/* Each value and where it is from, one per line. Own: fl_free. */
+char *fl_role_text(const fl_role *r);
 
-/* Variables of the environment that look like misspelt names of the above, a
- * sentence a line; "" if there are none. fl_free. */
+/* A sentence for each environment variable that looks like a misspelt name of
+ * one that is read, one per line; "": there are none. Own: fl_free. */
 char *fl_role_misspelt(void);
 
-/* Log lines also go to the file of this name in the folder PADDLE_LOG_DIR, if
- * that is set. Only the first call has an effect. */
+/* Also write log lines to the file `name` in the folder PADDLE_LOG_DIR, if that
+ * variable is set. Only the first call has an effect. */
 void fl_log_keep(const char *name);
 /* Log one line. */
 void fl_log_line(const char *text);
@@ -1065,86 +1167,99 @@ enum {
     FL_RESTARTS_DEFAULT = INT32_MIN /* see fl_launch_opts */
 };
 
-/* Servers and trainers of a job, or the ranks of a collective job: on this
- * host, where several hosts may launch alike; or on all hosts that ssh reaches.
- */
+/* What to launch: the servers and trainers of a job, or the ranks of a
+ * collective job. They are started on this host (the user may start the same
+ * launch on other hosts) or on all hosts of a list. */
 typedef struct fl_launch_opts {
-    int n; /* what every process runs: a program or script and its arguments */
-    const char *const *command;
-    const char *python; /* runs a .py script; NULL: $PADDLE_PYTHON, python3 */
-    int servers, trainers;        /* on each host */
-    bool collective;              /* trainers alone: servers is not read */
-    const char *endpoints;        /* of servers, or of all ranks; NULL: from
-                                   * start_port on */
-    int start_port;               /* 0: 6170 and on, as far as they are free */
+    int n;                      /* length of `command` */
+    const char *const *command; /* what every process runs: a program or script,
+                                   and its arguments */
+    const char *python; /* interpreter of a .py script; NULL: PADDLE_PYTHON, or
+                           else python3 */
+    int servers, trainers;        /* numbers of processes on each host */
+    bool collective;              /* start ranks; `servers` is ignored */
+    const char *endpoints;        /* endpoints of all servers, or of all ranks;
+                                   * NULL: made from hosts and start_port */
+    int start_port;               /* first port; 0: the first free ports from
+                                     6170 on */
     const char *node_ip;          /* this host; NULL: "127.0.0.1" */
-    const char *cluster_node_ips; /* all hosts; NULL: this one */
-    const char *hosts; /* by ssh: "user@host:port,host"; NULL: none. The fields
-                        * up to `insecure` are read with it only */
-    const char *ssh;   /* command and flags; NULL: "ssh" */
-    const char *remote_paddle;  /* the command there; NULL: as here, or in the
-                                 * PATH */
-    const char *workspace;      /* folder there in which all runs; NULL: the
-                                 * current one, or a new one for the package */
-    const char *workspace_root; /* of new ones; NULL: the home folder */
-    const char *package;        /* folder here that becomes the workspace */
-    const char *exported;       /* variables that all processes get: "A,B" */
+    const char *cluster_node_ips; /* all hosts; NULL: only this one */
+    const char *hosts; /* hosts to reach by ssh: "user@host:port,host"; NULL:
+                        * this host. The fields from here to `exported` are
+                        * used only with it or with `slurm` */
+    const char *ssh;   /* ssh command and its flags; NULL: "ssh" */
+    const char *remote_paddle;  /* path of the paddle command on the hosts;
+                                 * NULL: the path of this one, or else PATH */
+    const char *workspace;      /* working directory on the hosts; NULL: the
+                                 * current one, or a new one for `package` */
+    const char *workspace_root; /* parent of new workspaces; NULL: the home
+                                 * directory */
+    const char *package;        /* local folder that is copied to the hosts as
+                                 * their workspace */
+    const char *exported;       /* names of environment variables that all
+                                 * processes get: "A,B" */
     bool insecure;              /* no TLS between hosts; also without `hosts` */
     bool mpi;                   /* mpirun has started a launcher on each host */
-    bool slurm; /* all hosts of this job of Slurm, by srun: as `hosts` */
-    bool pod;   /* the one process of a pod that fl_k8s_write names;
-                 * servers and trainers are those of the job */
-    const char *log_dir; /* serverlog.N, workerlog.N; NULL: "logs" */
-    const char *gpus; /* collective: "2,3" starts a rank for each, which finds
-                       * it in FLAGS_selected_gpus; wins over trainers */
-    int max_restarts; /* so often a trainer that fails, or a server that is
-                         killed and keeps its state, starts again within a
-                         minute; collective: so often all ranks do;
-                         FL_RESTARTS_DEFAULT: 3, and only after a death by a
-                         signal; collective: 0 */
+    bool slurm; /* start the job by srun on all hosts of this Slurm job, instead
+                   of `hosts` */
+    bool pod;   /* start the one process of this Kubernetes pod (fl_k8s_write);
+                 * `servers` and `trainers` are those of the whole job */
+    const char *log_dir; /* folder of serverlog.N and workerlog.N; NULL: "logs"
+                          */
+    const char *gpus; /* collective: "2,3" starts a rank for each number, which
+                       * gets it in FLAGS_selected_gpus; replaces `trainers` */
+    int max_restarts; /* how often a process is started again within a minute:
+                         a trainer that has failed, or a server that was killed
+                         and has kept its state. Collective: how often all ranks
+                         are started again. FL_RESTARTS_DEFAULT: 3, but only
+                         trainers that a signal has killed; collective: 0 */
     const char *durability;  /* FLUID_DURABILITY of all processes; NULL or "":
-                                as it is here; or else "auto", or "memory" if
-                                max_restarts is 0 */
-    bool quiet;              /* the output of trainer 0 is not shown */
-    bool dry_run;            /* show what would be started, and end */
-    int (*poll)(void *user); /* not 0: as Ctrl-C; or NULL */
+                                that of the launcher, or else "auto", or
+                                "memory" if max_restarts is 0 */
+    bool quiet;              /* do not show the output of trainer 0 */
+    bool dry_run;            /* only show what would be started */
+    int (*poll)(void *user); /* a result other than 0 acts like Ctrl-C; or NULL
+                              */
     void *user;
 } fl_launch_opts;
 
-/* Start them, wait for all, say on stderr who failed first. *code is what to
- * exit with: that one's, or 0. Err: EINVAL, EIO; nothing is left running. */
+/* Start the processes, wait until all have ended, and say on stderr which
+ * failed first. *code is the exit code of that one, or 0. No process is left
+ * running. Err: EINVAL, EIO. */
 fl_err fl_launch_job(const fl_launch_opts *opts, int *code);
 
-/* Start the job again whose snapshots are in a folder, from the last of them:
- * the command line, folder and variables of its launcher are kept there. This
- * process becomes that launcher; it returns only on failure. Err: ENOENT: there
- * is no snapshot; EPROTO, EIO. */
+/* Start a job again from its last snapshot in the folder `dir`, which also has
+ * the command line, working directory and variables of its launcher. This
+ * process becomes that launcher, so that the call returns only on failure.
+ * Err: ENOENT (there is no snapshot), EPROTO, EIO. */
 fl_err fl_launch_resume(const char *dir);
 
-/* The hosts of a file for `hosts`: a host in each line, of which the first word
- * counts, or HOSTS = ["host", ...] as in Paddle's conf.py. Own: end *hosts with
- * fl_free. Err: ENOENT, EINVAL, EIO. */
+/* Read a file of hosts for the field `hosts`. It has one host per line, of
+ * which only the first word is read, or HOSTS = ["host", ...] as Paddle's
+ * conf.py. Own: *hosts, fl_free. Err: ENOENT, EINVAL, EIO. */
 fl_err fl_launch_hosts_read(const char *path, char **hosts);
 
-/* Run processes of this host for a launcher on another one, which speaks to us
- * by these descriptors; they are closed. Returns when the launcher has gone and
- * no process is left. Err: EPROTO, EIO. */
+/* Run processes on this host for a launcher on another host, which sends
+ * commands to descriptor `in` and reads answers from `out`. Both are closed.
+ * Returns when the launcher has gone and no process is left. Err: EPROTO, EIO.
+ */
 fl_err fl_launch_agent(int in, int out);
 
 /* A job on Kubernetes: its servers are a StatefulSet, its trainers Jobs. */
 typedef struct fl_k8s_opts {
-    int n; /* what every process runs: a program or script and its arguments */
-    const char *const *command;
-    const char *name;      /* of the job; NULL: that of the script */
-    const char *image;     /* NULL: "fluid-" and the name */
-    int servers, trainers; /* of the job */
-    int port;              /* of each server; 0: 6174 */
-    const char *claim;     /* PersistentVolumeClaim with data, at /data in all
-                            * pods; NULL: none */
-    const char *cpu, *memory; /* that each pod asks for; NULL: not said */
-    bool indexed;             /* one Job with indices: Kubernetes 1.24 */
+    int n;                      /* length of `command` */
+    const char *const *command; /* what every process runs: a program or script,
+                                   and its arguments */
+    const char *name;           /* name of the job; NULL: that of the script */
+    const char *image;          /* NULL: "fluid-" and the name of the job */
+    int servers, trainers;      /* numbers of processes of the job */
+    int port;                   /* port of each server; 0 means 6174 */
+    const char *claim; /* PersistentVolumeClaim with data, mounted at /data
+                        * in all pods; NULL: none */
+    const char *cpu, *memory; /* resource requests of each pod; NULL: none */
+    bool indexed;             /* one indexed Job, which needs Kubernetes 1.24 */
     bool insecure;            /* no TLS between pods */
-    const char *folder;       /* of the files; NULL: "k8s" */
+    const char *folder;       /* where the files are written; NULL: "k8s" */
 } fl_k8s_opts;
 
 /* Write job.yaml, secret.yaml (certificates; unless insecure) and Dockerfile.
@@ -1153,178 +1268,202 @@ fl_err fl_k8s_write(const fl_k8s_opts *opts);
 
 /* --- Data -------------------------------------------------------------- */
 
-/* A slot of a line of text: a count, and so many values. */
+/* A slot of a line of text: a count, and that many values. */
 typedef struct fl_data_slot {
     const char *name;
     fl_dtype dtype; /* FL_F32 or FL_I64 */
-    bool sparse;    /* any number of values: [all of them, 1] with a LoD */
-    bool unused;    /* it stands in the lines, and nobody wants it */
-    fl_shape shape; /* of a dense one; its first dim is the batch */
+    bool sparse;    /* any number of values; a batch has them in a tensor
+                       [all values, 1] with a LoD */
+    bool unused;    /* lines have it, but batches do not */
+    fl_shape shape; /* shape of a dense slot; its first dim is the batch */
 } fl_data_slot;
 
-/* Raw Criteo lines: a label, 13 numbers and 26 categories, tabs between them,
- * become 13 floats, 26 ids and the label, as Fluid's criteo_reader.py does it.
- */
+/* How to read raw Criteo lines (a label, 13 numbers and 26 categories,
+ * separated by tabs). They become 13 floats, 26 ids and the label, as in
+ * Fluid's criteo_reader.py. */
 typedef struct fl_criteo {
-    int64_t dim;      /* ids are below it */
-    const char *hash; /* NULL: "python", hash(str) with PYTHONHASHSEED=0; or
-                         "crc32", "fnv" */
+    int64_t dim;      /* number of different ids: 0 .. dim - 1 */
+    const char *hash; /* "python" (hash(str) with PYTHONHASHSEED=0), "crc32" or
+                         "fnv"; NULL: "python" */
 } fl_criteo;
 
 typedef struct fl_dataset_opts {
     int n_slots;
     const fl_data_slot *slots;
     int n_files;
-    const char *const *files; /* text, or gzip of it */
-    const char *pipe; /* shell command for each file; NULL or "cat": none */
-    const fl_criteo *criteo; /* the lines are Criteo's; NULL: slot by slot. A
-                                pipe of "paddle read criteo ..." is this */
-    int64_t batch;           /* examples; 0: 32 */
-    int threads;             /* that load, or read; 0: 1 */
-    int64_t bad_lines;       /* how many may be skipped; 0: none */
+    const char *const *files; /* text files; they may be gzipped */
+    const char *pipe; /* shell command that converts each file; NULL or "cat":
+                         none */
+    const fl_criteo *criteo; /* files have Criteo lines; NULL: they have slots.
+                                The pipe "paddle read criteo ..." has the same
+                                effect */
+    int64_t batch;           /* examples per batch; 0 means 32 */
+    int threads;             /* threads that load or read; 0 means 1 */
+    int64_t bad_lines;       /* how many bad lines are skipped before it is an
+                                error */
 } fl_dataset_opts;
 
-/* Files of examples, streamed or loaded into memory. Thread: one at a time,
- * but for its readers. */
+/* Files of examples, streamed or loaded into memory. Thread: one at a time;
+ * each of its readers may be on another thread. */
 typedef struct fl_dataset fl_dataset;
 
 fl_dataset *fl_dataset_new(void);
-void fl_dataset_free(fl_dataset *d); /* after its readers */
+void fl_dataset_free(fl_dataset *d); /* after its readers were freed */
 
-/* Everything is copied. EINVAL: it cannot be so; or it is being read, or other
- * slots are in memory. */
+/* Set all options; they are copied. Err: EINVAL: an option is wrong, readers
+ * are open, or the examples in memory have other slots. */
 fl_err fl_dataset_set(fl_dataset *d, const fl_dataset_opts *opts);
 
-/* Load all files, by threads that go on while this returns; then wait for
- * them. ETIMEOUT after so many nanoseconds (-1: never): they go on. The order
- * in memory is that of files and lines, however many threads there are. An
- * empty list loads nothing; reading that is the error. */
+/* fl_dataset_load starts threads that load all files, and returns.
+ * fl_dataset_wait waits for them for at most `timeout` nanoseconds (-1: no
+ * limit); after ETIMEOUT the load goes on, and the caller may wait again. The
+ * order in memory is that of files and lines, whatever the number of threads.
+ * Loading an empty list of files is no error, but reading it is. */
 fl_err fl_dataset_load(fl_dataset *d);
 fl_err fl_dataset_wait(fl_dataset *d, int64_t timeout);
-void fl_dataset_release(fl_dataset *d);       /* memory; ends a load */
+/* Cancel a load that runs, and free all examples in memory. */
+void fl_dataset_release(fl_dataset *d);
 int64_t fl_dataset_size(const fl_dataset *d); /* examples in memory */
-bool fl_dataset_loaded(const fl_dataset *d);  /* a load has ended well */
-fl_err fl_dataset_shuffle(fl_dataset *d, uint64_t seed); /* what is loaded */
+bool fl_dataset_loaded(const fl_dataset *d);  /* a load has succeeded */
+/* Shuffle the examples in memory. Err: EINVAL: none were loaded. */
+fl_err fl_dataset_shuffle(fl_dataset *d, uint64_t seed);
 
-/* How many readers have work: as many as threads, files or batches. */
+/* The largest useful number of readers: that of threads, or of files (in
+ * memory: of batches) if there are fewer. */
 int fl_dataset_width(const fl_dataset *d);
 
 typedef struct fl_reader_opts {
-    int ahead; /* batches that a thread of the reader's own has ready; 0: it
-                  has none, who asks for a batch does the work */
+    int ahead; /* number of batches that a thread of the reader parses ahead; 0:
+                  fl_reader_next parses on the caller's thread */
 } fl_reader_opts;
 
-/* Who reads a part of the data. Thread: one at a time, but for cancel. */
+/* A reader of a pass over the data. Thread: one at a time, except for
+ * fl_reader_cancel. */
 typedef struct fl_reader fl_reader;
 
-/* n readers that share one pass over the data: each takes the next file, or
- * the next batch in memory, when it needs one. One alone sees all in order.
- * opts may be NULL. Own: readers[0 .. n - 1]. */
+/* Open n readers that share one pass over the data: each takes the next file,
+ * or the next batch in memory, when it needs one. A single reader gets all
+ * examples in order. opts may be NULL. Own: readers[0 .. n - 1]. */
 fl_err fl_dataset_open(fl_dataset *d, int n, const fl_reader_opts *opts,
                        fl_reader **readers);
 void fl_reader_free(fl_reader *r); /* NULL is fine */
 
-/* The next batch: a tensor for each slot that is used, in order. Memory that
- * they have is used again. *rows 0: there are no more. Err: ENOENT, EIO (a
- * file, a pipe command), EPROTO (a bad line: file, line, column, rule, text),
- * EINTR (cancelled). What failed fails again. */
+/* Read the next batch: a tensor for each used slot, in order. Their memory is
+ * reused. *rows is the number of examples; 0: the pass is at its end. Later
+ * calls return the same error again. Err: ENOENT, EIO (a file, a pipe command),
+ * EPROTO (a bad line: file, line, column, rule, text), EINTR (cancelled). */
 fl_err fl_reader_next(fl_reader *r, fl_tensor *tensors, int64_t *rows);
 
-/* fl_reader_next ends soon, now and later; pipe commands too. Thread: any. */
+/* End the present and all later calls of fl_reader_next soon, even if they wait
+ * for a pipe command. Thread: any. */
 void fl_reader_cancel(fl_reader *r);
 
 typedef struct fl_reader_stats {
     int64_t examples, batches;
-    int64_t bytes;     /* of text */
-    int64_t bad_lines; /* skipped, by all readers of the pass */
-    int64_t read_ns;   /* in files, unpacking and waiting for commands */
+    int64_t bytes;     /* bytes of text */
+    int64_t bad_lines; /* lines that all readers of the pass have skipped */
+    int64_t read_ns;   /* time for reading files, unpacking, and waiting for
+                          pipe commands */
     int64_t parse_ns;
-    int64_t wait_ns; /* fl_reader_next waited for the thread ahead */
+    int64_t wait_ns; /* time that fl_reader_next waited for the thread that
+                        parses ahead */
 } fl_reader_stats;
 
 fl_reader_stats fl_reader_look(fl_reader *r);
-/* What was wrong with the i-th line that was skipped; NULL: so many are not
- * known. Lives with the readers. */
+/* A sentence about the i-th bad line that was skipped; NULL: there are fewer,
+ * or only the first ones were recorded. Own: the readers of the pass. */
 const char *fl_reader_bad_line(fl_reader *r, int i);
 
-/* Criteo lines of the descriptor `in` as lines of slots to `out`, the bytes
- * that the Python reader would write. The first bad line is an error. */
+/* Convert Criteo lines from descriptor `in` to lines of slots on descriptor
+ * `out`, with the same bytes as the Python reader. The first bad line is an
+ * error. */
 fl_err fl_criteo_convert(const fl_criteo *how, int in, int out);
 
 /* --- Training on data -------------------------------------------------- */
 
-/* How far a pass over the data is. */
+/* The progress of a pass over the data. */
 typedef struct fl_progress {
     int epoch;   /* as in the options */
-    int threads; /* that work */
+    int threads; /* number of threads that train */
     int64_t examples, batches;
-    int64_t bad_lines; /* skipped */
-    double seconds;
-    double rate;      /* examples a second, of late; at the end: of all */
-    double fraction;  /* of the data; NAN: not known */
-    double eta;       /* seconds that are left; NAN */
-    double loss;      /* mean of late, of all threads; NAN: there is none */
-    double auc;       /* NAN: there is none */
-    int auc_trainers; /* of the job, whose it is; 1: this one's own */
-    double reading, computing; /* shares of the threads' time, */
-    double waiting;            /* with that for servers and for a turn */
+    int64_t bad_lines; /* lines that were skipped */
+    double seconds;    /* time since the start of the pass */
+    double rate;       /* examples per second since the last report; at the end:
+                          over the whole pass */
+    double fraction;   /* share of the data that was used; NAN: not known */
+    double eta;        /* estimated seconds until the end; NAN: not known */
+    double loss;       /* mean loss of all threads since the last report; NAN:
+                          there is none */
+    double auc;        /* NAN: there is none */
+    int auc_trainers;  /* how many trainers of the job the AUC includes; 1: only
+                          this one */
+    double reading, computing; /* shares of the threads' time, 0 to 1 */
+    double waiting; /* share of time spent waiting for servers or other threads
+                     */
     bool done;
-    bool stopped; /* before the data ended, because it was asked to */
+    bool stopped; /* the pass ended early because `poll` or a signal asked for
+                     it */
 } fl_progress;
 
-/* What fl_train_opts.poll may answer. */
+/* The results of fl_train_opts.poll. */
 typedef enum fl_train_wish {
     FL_GO_ON = 0,
     FL_END_NOW = 1,  /* fl_train fails with FL_EINTR */
-    FL_END_STEP = 2, /* it ends well, once every thread ends its step */
+    FL_END_STEP = 2, /* fl_train succeeds after every thread has ended its step
+                      */
 } fl_train_wish;
 
 typedef struct fl_train_opts {
     const fl_program *program;
-    fl_scope *scope; /* parameters */
+    fl_scope *scope; /* has the parameters */
     fl_dataset *dataset;
-    int threads; /* 0: the dataset's; never more than files or batches */
-    bool infer;  /* it is not to learn: updates are warned of */
-    bool debug;  /* every 100 batches times of operators, on stderr */
-    int epoch;   /* to be shown; 0: none */
-    /* Every `period` batches of the first thread (0: 100) the text of these
-     * variables goes to `print`, each after its label (NULL: the names). */
+    int threads; /* 0: as many as the dataset has; never more than files, or
+                    batches in memory */
+    bool infer;  /* the program should not train: a warning is logged if it
+                    updates parameters */
+    bool debug;  /* write the times of operators to stderr every 100 batches */
+    int epoch;   /* number to show; 0: none */
+    /* Every `period` batches of the first thread (0 means 100) `print` is
+     * called with the text of these variables, each after its label (labels
+     * NULL: their names). A result other than 0 means FL_END_NOW. */
     int n_fetches;
     const char *const *fetches, *const *labels;
     int64_t period;
-    int (*print)(void *user, const char *text); /* not 0: FL_END_NOW */
-    /* On stderr: "bar", "lines", "json", "off". NULL: as FLUID_STATUS says,
-     * else a bar on a terminal and lines in a file. */
+    int (*print)(void *user, const char *text);
+    /* How progress is shown on stderr: "bar", "lines", "json", "off". NULL: the
+     * value of FLUID_STATUS, or else a bar on a terminal and lines in a file.
+     */
     const char *status;
     void (*progress)(void *user, const fl_progress *p); /* once a second */
-    int (*poll)(void *user); /* an fl_train_wish; about 20 times a second */
+    int (*poll)(void *user); /* called about 20 times a second; returns an
+                                fl_train_wish */
     void *user;
 } fl_train_opts;
 
-/* One pass over a dataset. Each thread has a reader, a plan and temporaries of
- * its own; persistable variables are common and updated without locks, so that
- * one thread alone gives the same bits each time. Callbacks come on the
- * caller's thread. The first failure ends all threads and is returned; out
- * (may be NULL) tells how far it came. */
+/* Train one pass over a dataset. Each thread has its own reader, plan and
+ * temporaries. Persistable variables are shared and updated without locks; so
+ * only training with one thread gives the same bits each time. Callbacks run on
+ * the caller's thread. The first error ends all threads and is returned. out
+ * (may be NULL) gets the progress, also after an error. */
 fl_err fl_train(fl_engine *e, const fl_train_opts *opts, fl_progress *out);
 
 /* --- Saving ------------------------------------------------------------
  *
- * A save becomes visible as a whole or not at all, from any number of writers;
- * a manifest lists its files with sizes and checksums, and what is loaded is
- * compared with it. docs/saving.md tells more. A folder that cannot be written
- * is an error, but the values are then saved to another one, which the sentence
- * names. */
+ * A save becomes visible as a whole or not at all, whatever the number of
+ * writers. A manifest lists its files with sizes and checksums, which are
+ * compared when files are loaded. See docs/saving.md. If the folder cannot be
+ * written, the values are saved to another folder, and the error message names
+ * it. */
 
-/* Every persistable variable of the program, one file each under its name in
- * `dir`, or all in `dir`/`file`. */
+/* Save or load every persistable variable of the program: each in a file of its
+ * name in `dir`, or all in `dir`/`file` (`file` NULL: one file each). */
 fl_err fl_save_persistables(fl_engine *e, const fl_program *p, fl_scope *s,
                             const char *dir, const char *file);
 fl_err fl_load_persistables(fl_engine *e, const fl_program *p, fl_scope *s,
                             const char *dir, const char *file);
 
-/* The same of those that are named; they are variables of any block. In one
- * file they stand in the order of their names. */
+/* The same for the named variables, which may be in any block. In one file they
+ * are in the order of their names. */
 fl_err fl_save_vars(fl_engine *e, const fl_program *p, fl_scope *s,
                     const char *dir, const char *file, int n,
                     const char *const *names);
@@ -1332,79 +1471,88 @@ fl_err fl_load_vars(fl_engine *e, const fl_program *p, fl_scope *s,
                     const char *dir, const char *file, int n,
                     const char *const *names);
 
-/* Checkpoints: numbered saves of all persistable variables, each with the last
- * step that it contains, in folders DIR/checkpoint_0, checkpoint_1 .. One that
- * was cut short by a crash does not count. */
+/* Checkpoints: numbered saves of all persistable variables, in the folders
+ * DIR/checkpoint_0, DIR/checkpoint_1 and so on. Each records the last step that
+ * it includes. A checkpoint that a crash has interrupted is ignored. */
 typedef struct fl_checkpoint {
-    int64_t serial; /* -1: there is none */
+    int64_t serial; /* number of the checkpoint; -1: there is none */
     int64_t epoch, step;
 } fl_checkpoint;
 
-/* The next one; *at has the step and gets the serial. Then all but the `most`
- * newest are removed. In a job with servers trainer 0 does it. */
+/* Save the next checkpoint at the epoch and step of *at, which gets the serial;
+ * then remove all but the `most` newest. In a job with servers trainer 0 calls
+ * it. */
 fl_err fl_checkpoint_save(fl_engine *e, const fl_program *p, fl_scope *s,
                           const char *dir, int most, fl_checkpoint *at);
-/* The newest one that is undamaged, after the startup program has run. A server
- * loads what it keeps. EINVAL: p is a trainer's, and its servers have not
- * loaded it. */
+/* Load the newest undamaged checkpoint; run the startup program before. A
+ * server loads only what it holds. Err: EINVAL: p is the program of a trainer,
+ * and its servers have not loaded this checkpoint. */
 fl_err fl_checkpoint_load(fl_engine *e, const fl_program *p, fl_scope *s,
                           const char *dir, fl_checkpoint *out);
 fl_err fl_checkpoint_clean(fl_engine *e, const char *dir); /* remove all */
 /* A line for each checkpoint, the oldest first: its step, its size, and whether
- * it is whole. fl_free. */
+ * it is complete. Own: *text, fl_free. */
 fl_err fl_checkpoint_list(fl_engine *e, const char *dir, char **text);
 
 typedef struct fl_model_opts {
     const char *model_file;  /* NULL: __model__ */
-    const char *params_file; /* NULL: one file a variable */
-    bool program_only;       /* save: the program without values */
-    bool whole;              /* save: the program as it is, its file named with
-                              * ".main_program" behind; no feeds, no targets */
+    const char *params_file; /* file with all values; NULL: one file per
+                                variable */
+    bool program_only;       /* save the program without values */
+    bool whole;              /* save the program unpruned, without feeds and
+                              * targets, and append ".main_program" to the name
+                              * of its file */
 } fl_model_opts;
 
-/* What is needed to compute the targets from the feeds, and the values of its
- * parameters, in Paddle's layout. The program is not changed. */
+/* Save a program that computes the targets from the feeds, and the values of
+ * its parameters, in Paddle's layout. p is not changed. opts may be NULL. */
 fl_err fl_model_save(fl_engine *e, const fl_program *p, fl_scope *s,
                      const char *dir, int n_feeds, const char *const *feeds,
                      int n_targets, const char *const *targets,
                      const fl_model_opts *opts);
 
-/* A saved model: its values are in the scope, the names in their order. */
+/* A model that was loaded. */
 typedef struct fl_model {
     fl_program *program;
     int n_feeds, n_fetches;
-    const char **feeds, **fetches; /* live with the program */
+    const char **feeds, **fetches; /* names, in the order of the program, which
+                                      owns them */
 } fl_model;
 
+/* Load a saved model; its values go to the scope. opts may be NULL. Own: end
+ * *out with fl_model_fini. */
 fl_err fl_model_load(fl_engine *e, const char *dir, fl_scope *s,
                      const fl_model_opts *opts, fl_model *out);
 void fl_model_fini(fl_model *m);
 
-/* A saved program or tensor in words, for people; of a directory, what each
- * file in it holds and whether it is as it was saved. fl_free. */
+/* A readable text of a saved program or tensor; of a directory, what each file
+ * in it holds and whether it is undamaged. Own: *text, fl_free. */
 fl_err fl_show(fl_engine *e, const char *path, char **text);
 
-/* A line for each state that a server has kept in FLUID_STATE_DIR, and for each
- * journal in FLUID_JOURNAL_DIR, or where servers keep them by default: whose it
- * is, its size, who holds it. fl_free. */
+/* A line for each server state in FLUID_STATE_DIR and for each journal in
+ * FLUID_JOURNAL_DIR (or in their default folders): its job and server, its
+ * size, and the process that uses it. Own: *text, fl_free. */
 fl_err fl_state_list(char **text);
-/* Discard a state or a journal. EINVAL: a process holds it, or it is none. */
+/* Remove a server state or a journal. Err: EINVAL: a process uses it, or the
+ * path is neither. */
 fl_err fl_state_remove(const char *path);
 
-/* A SHA-256 of all saved files of a folder, as hexadecimal digits: equal for
- * equal models, whatever the number of servers. EPROTO, ENOENT: a file is not
- * as it was saved. EINVAL: the folder has no manifest. */
+/* The SHA-256 of all saved files of a folder, as hexadecimal digits. Equal
+ * models have equal digests, whatever the number of servers. Err: EPROTO,
+ * ENOENT (a file is damaged or missing), EINVAL (the folder has no manifest).
+ */
 enum {
     FL_DIGEST_TEXT = 65
 };
 fl_err fl_digest(fl_engine *e, const char *dir, char hex[FL_DIGEST_TEXT]);
 
 /* Compare all files of a saved folder with its manifest. *text, also on
- * failure, has a line for each file that is damaged or missing. fl_free. */
+ * failure, has a line for each file that is damaged or missing. Own: *text,
+ * fl_free. */
 fl_err fl_verify(fl_engine *e, const char *dir, char **text);
 
 /* A line for each file in which two saved folders differ; "": they are equal.
- * fl_free. */
+ * Own: *text, fl_free. */
 fl_err fl_differ(fl_engine *e, const char *a, const char *b, char **text);
 
 #ifdef __cplusplus
