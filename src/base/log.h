@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log.h - one line to stderr, in glog's shape.
  *
- *     FL_WARN("%s went away, %d are left", name, n);
- *     W1115 20:14:45.123456  3867 protocol/coord.c:248] a:1 went away, 3 are
- * left
+ *     FL_WARN("%s has left, %d remain", name, n);
+ *     W1115 20:14:45.123456  3867 protocol/coord.c:248] a:1 has left, 3 remain
  *
- * An error is returned or logged, never both. Nothing in kernels, nothing each
- * step above debug. */
+ * An error is returned or logged, never both. Kernels log nothing, and what is
+ * logged in every step has the level debug. */
 #ifndef FL_BASE_LOG_H
 #define FL_BASE_LOG_H
 
@@ -39,7 +38,7 @@ void fl_log(fl_level level, const char *file, int line, const char *fmt, ...)
 fl_level fl_level_of(const char *own, const char *glog_v, const char *glog_min);
 
 enum {
-    FL_LOG_LINE = 4096 /* bytes; a pipe takes as many in one piece */
+    FL_LOG_LINE = 4096 /* bytes; a pipe takes as many in one write */
 };
 
 /* Write the start of a line, before the text, and return its length. `time` is

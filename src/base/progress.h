@@ -3,8 +3,8 @@
  * it.
  *
  * The launcher gives each process a file in memory as descriptor
- * FL_PROGRESS_FD, and both map it: a step costs one addition. A process that
- * nobody has given such a file counts nothing. */
+ * FL_PROGRESS_FD, and both map it: a step costs one addition. A process without
+ * such a descriptor counts nothing. */
 #ifndef FL_BASE_PROGRESS_H
 #define FL_BASE_PROGRESS_H
 
@@ -14,11 +14,11 @@ enum {
     FL_PROGRESS_FD = 7
 };
 
-/* This process has done a step. Thread: any. */
+/* Count a step of this process. Thread: any. */
 void fl_progress_step(void);
 
-/* The launcher's side: a file for a process, and the count in it. *fd is above
- * `least`; -1 and NULL: there is none. */
+/* For the launcher: make the file for a process, map it, and return the count
+ * in it. *fd is above `least`. NULL, with *fd -1: it could not be made. */
 fl_count *fl_progress_new(int least, int *fd);
 void fl_progress_free(fl_count *c); /* NULL is allowed */
 
