@@ -2,6 +2,9 @@
 /* emit.c - appends the operator of a layer's row to the program. */
 #include "build/layer.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 /* --- what functions of layers share --- */
 
 void fl_emit_return(fl_emit *e, fl_var *v)
@@ -208,6 +211,18 @@ fl_err fl_emit_op(fl_emit *e)
 
 /* --- an operator as a layer --- */
 
+/* The shortest text that reads back as the same float: 0.02, not 0.0199999996.
+ */
+static const char *float_text(fl_arena *a, float f)
+{
+    char text[32];
+    int digits = 1;
+    do
+        snprintf(text, sizeof text, "%.*g", digits, (double)f);
+    while (strtof(text, NULL) != f && digits++ < 9);
+    return fl_arena_strdup(a, text);
+}
+
 static bool default_of(fl_arena *a, const fl_attr *attr, fl_arg_def *out)
 {
     out->name = attr->name;
@@ -219,7 +234,7 @@ static bool default_of(fl_arena *a, const fl_attr *attr, fl_arg_def *out)
         break;
     case FL_ATTR_FLOAT:
         out->type = FL_ARG_FLOAT;
-        out->value = fl_arena_printf(a, "%.9g", attr->f);
+        out->value = float_text(a, attr->f);
         break;
     case FL_ATTR_BOOL:
         out->type = FL_ARG_BOOL;

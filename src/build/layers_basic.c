@@ -165,11 +165,13 @@ const fl_layer_def fl_layers_basic[] = {
     {
         .name = "data",
         .doc = "Declares a variable that is fed in every run. A batch "
-               "dimension of -1 is put in front of shape, unless shape "
-               "already has a free dimension.",
-        .args = {{"name", FL_ARG_STR, .doc = "the name under which it is fed"},
+               "dimension of -1 is inserted before shape, unless shape "
+               "already has a dimension of -1.",
+        .args = {{"name", FL_ARG_STR, .doc = "the name that feeds it"},
                  {"shape", FL_ARG_INTS},
-                 {"append_batch_size", FL_ARG_BOOL, "True"},
+                 {"append_batch_size", FL_ARG_BOOL, "True",
+                  .doc = "whether a batch dimension of -1 is inserted before "
+                         "shape; not if shape already has a -1"},
                  {"dtype", FL_ARG_DTYPE, "'float32'"},
                  {"lod_level", FL_ARG_INT, "0"},
                  {"type", FL_ARG_INT, "7"},
@@ -182,27 +184,34 @@ const fl_layer_def fl_layers_basic[] = {
                "x weight + bias). The dimensions of an input from "
                "num_flatten_dims on are flattened into one.",
         .args = {{"input", FL_ARG_VARS,
-                  .doc = "the variable that is read, or a list of several"},
+                  .doc = "the input variable, or a list of several"},
                  {"size", FL_ARG_INT},
                  {"num_flatten_dims", FL_ARG_INT, "1"},
-                 {"param_attr", FL_ARG_PARAM, "None"},
+                 {"param_attr", FL_ARG_PARAM, "None",
+                  .doc =
+                      "the name, initialisation and training of the weight, or "
+                      "a list with one for each input; None: the defaults"},
                  {"bias_attr", FL_ARG_PARAM, "None"},
                  {"act", FL_ARG_STR, "None"},
-                 {"is_test", FL_ARG_BOOL, "False"},
+                 {"is_test", FL_ARG_BOOL, "False",
+                  .doc = "accepted and ignored"},
                  {"name", FL_ARG_STR, "None"}},
         .emit = fc,
     },
     {
         .name = "embedding",
         .doc = "Looks up a row of a learned table for each id of input. "
-               "The row of padding_idx reads as zeros.",
+               "The row of padding_idx is read as zeros.",
         .args = {{"input", FL_ARG_VAR, .doc = "ids, int64 of shape [.., 1]"},
                  {"size", FL_ARG_INTS,
-                  .doc = "the number of rows of the table, and their width"},
+                  .doc = "the number of rows of the table, and the number of "
+                         "elements of a row"},
                  {"is_sparse", FL_ARG_BOOL, "False"},
                  {"is_distributed", FL_ARG_BOOL, "False"},
                  {"padding_idx", FL_ARG_INT, "None"},
-                 {"param_attr", FL_ARG_PARAM, "None"},
+                 {"param_attr", FL_ARG_PARAM, "None",
+                  .doc = "the name, initialisation and training of the table; "
+                         "None: the defaults"},
                  {"dtype", FL_ARG_DTYPE, "'float32'"}},
         .emit = embedding,
     },
@@ -213,7 +222,10 @@ const fl_layer_def fl_layers_basic[] = {
         .args = {{"x", FL_ARG_VAR},
                  {"dropout_prob", FL_ARG_FLOAT},
                  {"is_test", FL_ARG_BOOL, "False"},
-                 {"seed", FL_ARG_INT, "None"},
+                 {"seed", FL_ARG_INT, "None",
+                  .doc =
+                      "the seed of the random numbers, which are then the same "
+                      "in every run; None or 0: the program's random seed"},
                  {"name", FL_ARG_STR, "None"},
                  {"dropout_implementation", FL_ARG_STR,
                   "'downgrade_in_infer'"}},
@@ -233,8 +245,10 @@ const fl_layer_def fl_layers_basic[] = {
     },
     {
         .name = "hard_shrink",
-        .doc = "x outside of the range from -threshold to threshold, else 0.",
-        .args = {{"x", FL_ARG_VAR}, {"threshold", FL_ARG_FLOAT, "None"}},
+        .doc = "x outside the range from -threshold to threshold, 0 inside it.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"threshold", FL_ARG_FLOAT, "None",
+                  .doc = "the threshold; None: 0.5"}},
         .op = "hard_shrink",
         .in = {{"X", "x"}},
         .out = {{"Out"}},
@@ -244,12 +258,27 @@ const fl_layer_def fl_layers_basic[] = {
         .doc = "Soft shrinkage: moves x towards zero by alpha; values "
                "within alpha of zero become zero.",
         .args = {{"x", FL_ARG_VAR},
-                 {"alpha", FL_ARG_FLOAT, "None"},
+                 {"alpha", FL_ARG_FLOAT, "None",
+                  .doc = "the distance; None: 0.5"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "softshrink",
         .in = {{"X", "x"}},
         .out = {{"Out"}},
         .map = {{"alpha", "lambda"}},
+    },
+    {
+        .name = "hard_swish",
+        .doc = "A piecewise approximation of swish: x * min(max(0, x + "
+               "offset), threshold) / scale.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"threshold", FL_ARG_FLOAT, "6.0"},
+                 {"scale", FL_ARG_FLOAT, "6.0",
+                  .doc = "the divisor in the formula above"},
+                 {"offset", FL_ARG_FLOAT, "3.0"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "hard_swish",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
     },
     {0},
 };

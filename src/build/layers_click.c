@@ -66,9 +66,11 @@ const fl_layer_def fl_layers_click[] = {
     {
         .name = "continuous_value_model",
         .doc = "Replaces the first two columns of input, shows and clicks, "
-               "by logarithms, or removes them. Their gradient is cvm.",
+               "by logarithms, or removes them. The "
+               "gradient of these columns is cvm.",
         .prefix = "cvm",
-        .args = {{"input", FL_ARG_VAR},
+        .args = {{"input", FL_ARG_VAR,
+                  .doc = "rows whose first two columns are shows and clicks"},
                  {"cvm", FL_ARG_VAR},
                  {"use_cvm", FL_ARG_BOOL, "True"}},
         .op = "cvm",
@@ -83,24 +85,32 @@ const fl_layer_def fl_layers_click[] = {
                "updates.",
         .args = {{"input", FL_ARG_VAR},
                  {"act", FL_ARG_STR, "None"},
-                 {"epsilon", FL_ARG_FLOAT, "1e-05"},
+                 {"epsilon", FL_ARG_FLOAT, "1e-05",
+                  .doc = "the number that each row adds to the sums of "
+                         "squares, 0 to 0.001"},
                  {"param_attr", FL_ARG_PARAM, "None",
-                  .doc =
-                      "how batch_size, batch_sum and batch_square_sum start"},
-                 {"data_layout", FL_ARG_STR, "'NCHW'"},
-                 {"in_place", FL_ARG_BOOL, "False"},
+                  .doc = "the initial values of batch_size, batch_sum and "
+                         "batch_square_sum; None: 10,000 rows with mean 0 and "
+                         "variance 1"},
+                 {"data_layout", FL_ARG_STR, "'NCHW'",
+                  .doc = "accepted and ignored: the input has two dimensions"},
+                 {"in_place", FL_ARG_BOOL, "False",
+                  .doc = "accepted and ignored"},
                  {"use_mkldnn", FL_ARG_BOOL, "False"},
                  {"name", FL_ARG_STR, "None"},
-                 {"moving_mean_name", FL_ARG_STR, "None"},
-                 {"moving_variance_name", FL_ARG_STR, "None"},
-                 {"do_model_average_for_mean_and_var", FL_ARG_BOOL, "False"}},
+                 {"moving_mean_name", FL_ARG_STR, "None",
+                  .doc = "accepted and ignored"},
+                 {"moving_variance_name", FL_ARG_STR, "None",
+                  .doc = "accepted and ignored"},
+                 {"do_model_average_for_mean_and_var", FL_ARG_BOOL, "False",
+                  .doc = "accepted and ignored"}},
         .emit = data_norm,
     },
     {
         .name = "hash",
         .doc = "Computes num_hash ids below hash_size for each row by "
                "hashing the ids of the row.",
-        .args = {{"input", FL_ARG_VAR},
+        .args = {{"input", FL_ARG_VAR, .doc = "rows of ids, int32 or int64"},
                  {"hash_size", FL_ARG_INT},
                  {"num_hash", FL_ARG_INT, "1"},
                  {"name", FL_ARG_STR, "None"}},
@@ -112,11 +122,12 @@ const fl_layer_def fl_layers_click[] = {
     {
         .name = "teacher_student_sigmoid_loss",
         .doc = "The cross entropy of sigmoid(input) with a click and with "
-               "the score of a teacher. The label encodes both: -2 no "
-               "click, -1 a click, p no click and a teacher's score p, 1 + "
-               "p a click and p.",
-        .args = {{"input", FL_ARG_VAR},
-                 {"label", FL_ARG_VAR},
+               "the score of a teacher. The label encodes both: -2 is no "
+               "click and -1 a click without a score of the teacher; p is no "
+               "click and 1 + p a click with the score p, 0 to 1.",
+        .args = {{"input", FL_ARG_VAR, .doc = "scores before the sigmoid"},
+                 {"label", FL_ARG_VAR,
+                  .doc = "the click and the score of the teacher, as above"},
                  {"soft_max_up_bound", FL_ARG_FLOAT, "15.0"},
                  {"soft_max_lower_bound", FL_ARG_FLOAT, "-15.0"}},
         .op = "teacher_student_sigmoid_loss",

@@ -9,12 +9,12 @@
 #define RING                                                                   \
     {                                                                          \
         "ring_id", FL_ARG_INT, "0",                                            \
-            .doc = "the number that c_comm_init gave to the ranks"             \
+            .doc = "the number of the ring, as in c_comm_init"                 \
     }
 #define STREAM                                                                 \
     {                                                                          \
         "use_calc_stream", FL_ARG_BOOL, "False",                               \
-            .doc = "wait for the result here, not in _c_sync_comm_stream"      \
+            .doc = "whether to wait for the result in this operator"           \
     }
 #define RANKS                                                                  \
     {                                                                          \
@@ -80,21 +80,25 @@ const fl_layer_def fl_layers_collective[] = {
         .name = "_allreduce",
         .doc = "The sum (product, maximum, minimum) of x of all ranks, "
                "element by element.",
-        .args = {{"x", FL_ARG_VAR},
-                 {"out", FL_ARG_VAR, "None"},
-                 HOW,
-                 {"sync_mode", FL_ARG_BOOL, "False",
-                  .doc = "accepted: it always waits for the result"}},
+        .args =
+            {{"x", FL_ARG_VAR},
+             {"out", FL_ARG_VAR, "None"},
+             HOW,
+             {"sync_mode", FL_ARG_BOOL, "False",
+              .doc =
+                  "accepted and ignored: the operator waits for the result"}},
         .prefix = "allreduce",
         .emit = emit_allreduce,
     },
     {
         .name = "_broadcast",
-        .doc = "x of all ranks becomes x of rank root.",
-        .args = {{"x", FL_ARG_VAR},
-                 {"root", FL_ARG_INT, .doc = "the rank whose values count"},
-                 {"sync_mode", FL_ARG_BOOL, "False",
-                  .doc = "accepted: it always waits for the result"}},
+        .doc = "Copies x of rank root to x of all ranks.",
+        .args =
+            {{"x", FL_ARG_VAR},
+             {"root", FL_ARG_INT, .doc = "the rank whose values are copied"},
+             {"sync_mode", FL_ARG_BOOL, "False",
+              .doc =
+                  "accepted and ignored: the operator waits for the result"}},
         .op = "broadcast",
         .in = {{"X", "x"}},
         .out = {{"Out"}},
@@ -102,9 +106,10 @@ const fl_layer_def fl_layers_collective[] = {
     },
     {
         .name = "_c_allreduce",
-        .doc = "The sum (product, maximum, minimum) of x of all ranks, "
-               "element by element. Other ops run on meanwhile where a "
-               "_c_sync_comm_stream follows.",
+        .doc =
+            "The sum (product, maximum, minimum) of x of all ranks, "
+            "element by element. Unless use_calc_stream is set, the result is "
+            "ready only after _c_sync_comm_stream.",
         .args =
             {{"x", FL_ARG_VAR}, {"out", FL_ARG_VAR, "None"}, HOW, RING, STREAM},
         .prefix = "c_allreduce",
@@ -112,10 +117,10 @@ const fl_layer_def fl_layers_collective[] = {
     },
     {
         .name = "_c_broadcast",
-        .doc = "x of all ranks becomes x of rank root.",
+        .doc = "Copies x of rank root to x of all ranks.",
         .args = {{"x", FL_ARG_VAR},
                  {"root", FL_ARG_INT, "0",
-                  .doc = "the rank whose values count"},
+                  .doc = "the rank whose values are copied"},
                  RING,
                  STREAM},
         .op = "c_broadcast",
@@ -125,7 +130,8 @@ const fl_layer_def fl_layers_collective[] = {
     },
     {
         .name = "_c_allgather",
-        .doc = "The rows of x of all ranks, in the order of ranks.",
+        .doc =
+            "Concatenates the rows of x of all ranks, in the order of ranks.",
         .args = {{"x", FL_ARG_VAR}, RANKS, RING, STREAM},
         .prefix = "c_allgather",
         .op = "c_allgather",
@@ -134,7 +140,8 @@ const fl_layer_def fl_layers_collective[] = {
     },
     {
         .name = "_c_reducescatter",
-        .doc = "This rank's share of the rows of the sum of x of all ranks.",
+        .doc = "Sums x over all ranks, and returns the part of the rows that "
+               "belongs to this rank.",
         .args = {{"x", FL_ARG_VAR}, RANKS, RING, STREAM},
         .prefix = "c_reducescatter",
         .op = "c_reducescatter",
@@ -143,7 +150,7 @@ const fl_layer_def fl_layers_collective[] = {
     },
     {
         .name = "_c_sync_calc_stream",
-        .doc = "x, for scripts that order the streams of a GPU.",
+        .doc = "Returns x. It exists for scripts that synchronise GPU streams.",
         .args = {{"x", FL_ARG_VAR}},
         .op = "c_sync_calc_stream",
         .in = {{"X", "x"}},
@@ -152,7 +159,7 @@ const fl_layer_def fl_layers_collective[] = {
     },
     {
         .name = "_c_sync_comm_stream",
-        .doc = "x, after all calls of a ring have ended.",
+        .doc = "Returns x after all collective operators of a ring have ended.",
         .args = {{"x", FL_ARG_VAR}, RING},
         .op = "c_sync_comm_stream",
         .in = {{"X", "x"}},

@@ -72,21 +72,23 @@ static fl_err emit_print(fl_emit *e)
 const fl_layer_def fl_layers_control[] = {
     {
         .name = "increment",
-        .doc = "Computes x + value, in x itself if in_place.",
+        .doc = "Computes x + value.",
         .args = {{"x", FL_ARG_VAR},
                  {"value", FL_ARG_FLOAT, "1.0",
                   .doc = "the number that is added"},
-                 {"in_place", FL_ARG_BOOL, "True"}},
+                 {"in_place", FL_ARG_BOOL, "True",
+                  .doc = "whether x itself gets the result"}},
         .emit = increment,
     },
     {
         .name = "autoincreased_step_counter",
-        .doc = "A counter that every run increases by step before anything "
-               "else. The first run sees begin.",
+        .doc = "A counter that every run increases by step before all "
+               "other operators. It is begin in the first run.",
         .prefix = "global_step_counter",
         .args = {{"counter_name", FL_ARG_STR, "None"},
                  {"begin", FL_ARG_INT, "1"},
-                 {"step", FL_ARG_INT, "1"}},
+                 {"step", FL_ARG_INT, "1",
+                  .doc = "the number that each run adds"}},
         .emit = step_counter,
     },
     {
@@ -108,8 +110,8 @@ const fl_layer_def fl_layers_control[] = {
     },
     {
         .name = "Print",
-        .doc = "Passes its input through, and writes the value to stderr "
-               "in every run.",
+        .doc = "Returns its input, and prints its value to stderr in every "
+               "run.",
         .prefix = "print",
         .args = {{"input", FL_ARG_VAR},
                  {"first_n", FL_ARG_INT, "-1"},

@@ -464,7 +464,7 @@ const fl_layer_def fl_layers_image[] = {
                "directions, or two numbers for height and width.",
         .prefix = "", /* the emit function names it */
         .args = {{"input", FL_ARG_VAR,
-                  .doc = "pictures: [batch, channels, height, width]"},
+                  .doc = "images: [batch, channels, height, width]"},
                  {"num_filters", FL_ARG_INT},
                  {"filter_size", FL_ARG_INT_OR_INTS},
                  {"stride", FL_ARG_INT_OR_INTS, "1"},
@@ -473,7 +473,9 @@ const fl_layer_def fl_layers_image[] = {
                  {"groups", FL_ARG_INT, "None"},
                  {"param_attr", FL_ARG_PARAM, "None"},
                  {"bias_attr", FL_ARG_PARAM, "None"},
-                 {"use_cudnn", FL_ARG_BOOL, "True"},
+                 {"use_cudnn", FL_ARG_BOOL, "True",
+                  .doc = "False: a layer with one group for each channel uses "
+                         "the operator depthwise_conv2d; otherwise ignored"},
                  {"act", FL_ARG_STR, "None"},
                  {"name", FL_ARG_STR, "None"}},
         .emit = conv2d,
@@ -482,33 +484,42 @@ const fl_layer_def fl_layers_image[] = {
         .name = "conv2d_transpose",
         .doc = "A two-dimensional transposed convolution (also called "
                "deconvolution): act(input convolved with the transposed "
-               "filters + bias). If filter_size is not given, it is "
-               "computed from output_size.",
+               "filters + bias).",
         .prefix = "",
         .args = {{"input", FL_ARG_VAR,
-                  .doc = "pictures: [batch, channels, height, width]"},
+                  .doc = "images: [batch, channels, height, width]"},
                  {"num_filters", FL_ARG_INT},
                  {"output_size", FL_ARG_INT_OR_INTS, "None"},
-                 {"filter_size", FL_ARG_INT_OR_INTS, "None"},
-                 {"padding", FL_ARG_INT_OR_INTS, "0"},
-                 {"stride", FL_ARG_INT_OR_INTS, "1"},
+                 {"filter_size", FL_ARG_INT_OR_INTS, "None",
+                  .doc = "the height and width of a filter; None: computed "
+                         "from output_size"},
+                 {"padding", FL_ARG_INT_OR_INTS, "0",
+                  .doc = "the number of elements that are removed on each side "
+                         "of the result"},
+                 {"stride", FL_ARG_INT_OR_INTS, "1",
+                  .doc = "the distance in the result between two elements of "
+                         "the input"},
                  {"dilation", FL_ARG_INT_OR_INTS, "1"},
                  {"groups", FL_ARG_INT, "None"},
                  {"param_attr", FL_ARG_PARAM, "None"},
                  {"bias_attr", FL_ARG_PARAM, "None"},
-                 {"use_cudnn", FL_ARG_BOOL, "True"},
+                 {"use_cudnn", FL_ARG_BOOL, "True",
+                  .doc = "False: a layer with one group and one filter for "
+                         "each channel uses the operator "
+                         "depthwise_conv2d_transpose; otherwise ignored"},
                  {"act", FL_ARG_STR, "None"},
                  {"name", FL_ARG_STR, "None"}},
         .emit = conv2d_transpose,
     },
     {
         .name = "adaptive_pool2d",
-        .doc = "Divides a picture into pool_size windows, and takes the "
-               "largest element or the mean of each.",
+        .doc = "Divides an image into windows of nearly equal size, and "
+               "computes the largest element or the mean of each.",
         .prefix = "pool2d",
         .args = {{"input", FL_ARG_VAR,
-                  .doc = "pictures: [batch, channels, height, width]"},
-                 {"pool_size", FL_ARG_INT_OR_INTS},
+                  .doc = "images: [batch, channels, height, width]"},
+                 {"pool_size", FL_ARG_INT_OR_INTS,
+                  .doc = "the height and width of the result"},
                  {"pool_type", FL_ARG_STR, "'max'"},
                  {"require_index", FL_ARG_BOOL, "False"},
                  {"name", FL_ARG_STR, "None"}},
@@ -516,10 +527,10 @@ const fl_layer_def fl_layers_image[] = {
     },
     {
         .name = "pool2d",
-        .doc = "Takes the largest element or the mean of each window of a "
-               "picture.",
+        .doc = "Computes the largest element or the mean of each window of "
+               "an image.",
         .args = {{"input", FL_ARG_VAR,
-                  .doc = "pictures: [batch, channels, height, width]"},
+                  .doc = "images: [batch, channels, height, width]"},
                  {"pool_size", FL_ARG_INT_OR_INTS, "-1"},
                  {"pool_type", FL_ARG_STR, "'max'"},
                  {"pool_stride", FL_ARG_INT_OR_INTS, "1"},
@@ -537,15 +548,22 @@ const fl_layer_def fl_layers_image[] = {
                "variance 1 over the batch, then computes act(scale * x + "
                "bias). Running means and variances are kept, and used with "
                "is_test.",
-        .args = {{"input", FL_ARG_VAR},
+        .args = {{"input", FL_ARG_VAR,
+                  .doc = "a variable of at least two dimensions, one of them "
+                         "the channels"},
                  {"act", FL_ARG_STR, "None"},
                  {"is_test", FL_ARG_BOOL, "False"},
                  {"momentum", FL_ARG_FLOAT, "0.9"},
                  {"epsilon", FL_ARG_FLOAT, "1e-05"},
-                 {"param_attr", FL_ARG_PARAM, "None"},
-                 {"bias_attr", FL_ARG_PARAM, "None"},
+                 {"param_attr", FL_ARG_PARAM, "None",
+                  .doc = "the name, initialisation and training of the scale; "
+                         "None: the defaults"},
+                 {"bias_attr", FL_ARG_PARAM, "None",
+                  .doc = "the name, initialisation and training of the bias; "
+                         "None: the defaults"},
                  {"data_layout", FL_ARG_STR, "'NCHW'"},
-                 {"in_place", FL_ARG_BOOL, "False"},
+                 {"in_place", FL_ARG_BOOL, "False",
+                  .doc = "accepted and ignored"},
                  {"name", FL_ARG_STR, "None"},
                  {"moving_mean_name", FL_ARG_STR, "None"},
                  {"moving_variance_name", FL_ARG_STR, "None"},
@@ -557,11 +575,11 @@ const fl_layer_def fl_layers_image[] = {
     {
         .name = "spectral_norm",
         .doc = "Divides a weight by its largest singular value, which "
-               "power_iters iterations estimate. Dimension dim makes the "
-               "rows of the matrix, all others its columns.",
+               "power_iters iterations estimate. The weight is used as a "
+               "matrix whose rows are the indices of dimension dim.",
         .args = {{"weight", FL_ARG_VAR},
                  {"dim", FL_ARG_INT, "0",
-                  .doc = "the dimension that makes the rows of the matrix"},
+                  .doc = "the dimension that becomes the rows of the matrix"},
                  {"power_iters", FL_ARG_INT, "1"},
                  {"eps", FL_ARG_FLOAT, "1e-12"},
                  {"name", FL_ARG_STR, "None"}},
@@ -574,28 +592,36 @@ const fl_layer_def fl_layers_image[] = {
                "dimensions from begin_norm_axis on make a row.",
         .args = {{"input", FL_ARG_VAR},
                  {"scale", FL_ARG_BOOL, "True",
-                  .doc = "learn a factor for each element"},
+                  .doc = "whether a factor for each element is learned"},
                  {"shift", FL_ARG_BOOL, "True"},
                  {"begin_norm_axis", FL_ARG_INT, "1"},
                  {"epsilon", FL_ARG_FLOAT, "1e-05"},
-                 {"param_attr", FL_ARG_PARAM, "None"},
-                 {"bias_attr", FL_ARG_PARAM, "None"},
+                 {"param_attr", FL_ARG_PARAM, "None",
+                  .doc = "the name, initialisation and training of the scale; "
+                         "None: the defaults"},
+                 {"bias_attr", FL_ARG_PARAM, "None",
+                  .doc = "the name, initialisation and training of the bias; "
+                         "None: the defaults"},
                  {"act", FL_ARG_STR, "None"},
                  {"name", FL_ARG_STR, "None"}},
         .emit = layer_norm,
     },
     {
         .name = "group_norm",
-        .doc = "Group normalisation: normalises the channels of each "
-               "picture in groups, then applies a scale and a bias for "
-               "each channel.",
+        .doc = "Group normalisation: scales each group of channels of "
+               "each image to mean 0 and variance 1, then computes act(scale "
+               "* x + bias) with a scale and a bias for each channel.",
         .args = {{"input", FL_ARG_VAR},
-                 {"groups", FL_ARG_INT},
+                 {"groups", FL_ARG_INT,
+                  .doc = "the number of groups of channels"},
                  {"epsilon", FL_ARG_FLOAT, "1e-05"},
-                 {"param_attr", FL_ARG_PARAM, "None"},
+                 {"param_attr", FL_ARG_PARAM, "None",
+                  .doc = "the name, initialisation and training of the scale; "
+                         "None: the defaults; False: no scale"},
                  {"bias_attr", FL_ARG_PARAM, "None"},
                  {"act", FL_ARG_STR, "None"},
-                 {"data_layout", FL_ARG_STR, "'NCHW'"},
+                 {"data_layout", FL_ARG_STR, "'NCHW'",
+                  .doc = "the order of dimensions; must be 'NCHW'"},
                  {"name", FL_ARG_STR, "None"}},
         .emit = group_norm,
     },
@@ -603,10 +629,11 @@ const fl_layer_def fl_layers_image[] = {
         .name = "lrn",
         .doc = "Local response normalisation: input / (k + alpha * sum of "
                "squares of the n nearest channels)^beta.",
-        .args = {{"input", FL_ARG_VAR},
+        .args = {{"input", FL_ARG_VAR,
+                  .doc = "images: [batch, channels, height, width]"},
                  {"n", FL_ARG_INT, "5"},
                  {"k", FL_ARG_FLOAT, "1.0",
-                  .doc = "the constant of the formula above"},
+                  .doc = "the constant k in the formula above"},
                  {"alpha", FL_ARG_FLOAT, "0.0001"},
                  {"beta", FL_ARG_FLOAT, "0.75"},
                  {"name", FL_ARG_STR, "None"}},
@@ -618,16 +645,21 @@ const fl_layer_def fl_layers_image[] = {
         .name = "l2_normalize",
         .doc = "Divides x by its L2 norm along an axis.",
         .args = {{"x", FL_ARG_VAR},
-                 {"axis", FL_ARG_INT, "None"},
+                 {"axis", FL_ARG_INT, "None",
+                  .doc = "the dimension to work along; a negative one counts "
+                         "from the last; None: 1"},
                  {"epsilon", FL_ARG_FLOAT, "1e-12"},
                  {"name", FL_ARG_STR, "None"}},
         .emit = l2_normalize,
     },
     {
         .name = "maxout",
-        .doc = "The largest of every `groups` channels.",
-        .args = {{"x", FL_ARG_VAR},
-                 {"groups", FL_ARG_INT},
+        .doc = "The largest element of every `groups` consecutive "
+               "channels.",
+        .args = {{"x", FL_ARG_VAR,
+                  .doc = "images: [batch, channels, height, width]"},
+                 {"groups", FL_ARG_INT,
+                  .doc = "the number of channels in a group"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "maxout",
         .in = {{"X", "x"}},
@@ -635,13 +667,15 @@ const fl_layer_def fl_layers_image[] = {
     },
     {
         .name = "prelu",
-        .doc = "x where it is positive, else x times a learned slope.",
+        .doc = "x if it is positive, otherwise x times a learned slope.",
         .args = {{"x", FL_ARG_VAR},
                  {"mode", FL_ARG_STR,
                   .doc = "'all': one slope; 'channel': one for each channel; "
                          "'element': one for "
                          "each element"},
-                 {"param_attr", FL_ARG_PARAM, "None"},
+                 {"param_attr", FL_ARG_PARAM, "None",
+                  .doc = "the name, initialisation and training of the slopes; "
+                         "None: the defaults"},
                  {"name", FL_ARG_STR, "None"}},
         .emit = prelu,
     },

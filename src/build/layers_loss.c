@@ -285,9 +285,11 @@ const fl_layer_def fl_layers_loss[] = {
                "the label. With soft_label the label is itself a "
                "distribution.",
         .args = {{"input", FL_ARG_VAR,
-                  .doc = "probabilities of the classes, a row for each sample"},
+                  .doc =
+                      "probabilities of the classes, one row for each sample"},
                  {"label", FL_ARG_VAR,
-                  .doc = "the class of each row, int64 of shape [.., 1]"},
+                  .doc = "the class of each row, int64 of shape [.., 1]; with "
+                         "soft_label a row of probabilities"},
                  {"soft_label", FL_ARG_BOOL, "False"},
                  {"ignore_index", FL_ARG_INT, "-100"}},
         .prefix = "",
@@ -299,7 +301,9 @@ const fl_layer_def fl_layers_loss[] = {
                "numerically stable operator.",
         .returns = "loss, softmax",
         .args = {{"logits", FL_ARG_VAR},
-                 {"label", FL_ARG_VAR},
+                 {"label", FL_ARG_VAR,
+                  .doc = "the class of each row, int64; with soft_label a row "
+                         "of probabilities"},
                  {"soft_label", FL_ARG_BOOL, "False"},
                  {"ignore_index", FL_ARG_INT, "-100"},
                  {"numeric_stable_mode", FL_ARG_BOOL, "True"},
@@ -310,12 +314,12 @@ const fl_layer_def fl_layers_loss[] = {
     {
         .name = "sampled_softmax_with_cross_entropy",
         .doc = "Cross entropy of a softmax over the label and num_samples "
-               "other classes. The samples are drawn anew for each batch, "
-               "classes with small numbers more often, unless they are "
-               "given.",
+               "other classes. The samples are drawn for each batch, classes "
+               "with small numbers more often, unless they are given.",
         .prefix = "sample_logits",
         .args = {{"logits", FL_ARG_VAR},
-                 {"label", FL_ARG_VAR},
+                 {"label", FL_ARG_VAR,
+                  .doc = "the class of each row, int64 of shape [.., 1]"},
                  {"num_samples", FL_ARG_INT},
                  {"num_true", FL_ARG_INT, "1"},
                  {"remove_accidental_hits", FL_ARG_BOOL, "True"},
@@ -337,9 +341,11 @@ const fl_layer_def fl_layers_loss[] = {
         .name = "sigmoid_cross_entropy_with_logits",
         .doc = "The cross entropy of sigmoid(x) with a label between 0 and "
                "1, for each element.",
-        .args = {{"x", FL_ARG_VAR},
-                 {"label", FL_ARG_VAR},
-                 {"ignore_index", FL_ARG_INT, "-100"},
+        .args = {{"x", FL_ARG_VAR, .doc = "scores before the sigmoid"},
+                 {"label", FL_ARG_VAR,
+                  .doc = "for each element of x a number from 0 to 1"},
+                 {"ignore_index", FL_ARG_INT, "-100",
+                  .doc = "elements with this label do not contribute"},
                  {"name", FL_ARG_STR, "None"},
                  {"normalize", FL_ARG_BOOL, "False"}},
         .op = "sigmoid_cross_entropy_with_logits",
@@ -352,8 +358,9 @@ const fl_layer_def fl_layers_loss[] = {
         .doc = "The smooth L1 loss, summed over each row: quadratic near "
                "zero, linear beyond 1 / sigma^2.",
         .prefix = "smooth_l1_loss",
-        .args = {{"x", FL_ARG_VAR},
-                 {"y", FL_ARG_VAR},
+        .args = {{"x", FL_ARG_VAR,
+                  .doc = "the predictions, one row for each sample"},
+                 {"y", FL_ARG_VAR, .doc = "the true values"},
                  {"inside_weight", FL_ARG_VAR, "None"},
                  {"outside_weight", FL_ARG_VAR, "None"},
                  {"sigma", FL_ARG_FLOAT, "None"}},
@@ -369,7 +376,7 @@ const fl_layer_def fl_layers_loss[] = {
         .doc = "The Huber loss: half the squared difference up to delta, "
                "linear beyond it.",
         .args = {{"input", FL_ARG_VAR, .doc = "the prediction"},
-                 {"label", FL_ARG_VAR},
+                 {"label", FL_ARG_VAR, .doc = "the true value"},
                  {"delta", FL_ARG_FLOAT}},
         .op = "huber_loss",
         .in = {{"X", "input"}, {"Y", "label"}},
@@ -380,7 +387,7 @@ const fl_layer_def fl_layers_loss[] = {
         .doc = "The negative log likelihood of a label of 0 or 1 when "
                "input is the probability of 1.",
         .args = {{"input", FL_ARG_VAR, .doc = "the probability of 1"},
-                 {"label", FL_ARG_VAR},
+                 {"label", FL_ARG_VAR, .doc = "0 or 1"},
                  {"epsilon", FL_ARG_FLOAT, "0.0001"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "log_loss",
@@ -392,7 +399,8 @@ const fl_layer_def fl_layers_loss[] = {
         .doc = "The margin ranking loss max(0, margin - label * (left - "
                "right)).",
         .args = {{"label", FL_ARG_VAR,
-                  .doc = "1: left should be larger; -1: right"},
+                  .doc =
+                      "1: left should be larger; -1: right should be larger"},
                  {"left", FL_ARG_VAR},
                  {"right", FL_ARG_VAR},
                  {"margin", FL_ARG_FLOAT, "0.1"},
@@ -407,7 +415,8 @@ const fl_layer_def fl_layers_loss[] = {
                "- right. It is low where the two scores are in the order "
                "that label states.",
         .args = {{"label", FL_ARG_VAR,
-                  .doc = "1: left should be larger; 0: right; 0.5: equal"},
+                  .doc = "1: left should be larger; 0: right should be larger; "
+                         "0.5: they should be equal"},
                  {"left", FL_ARG_VAR},
                  {"right", FL_ARG_VAR},
                  {"name", FL_ARG_STR, "None"}},
@@ -417,10 +426,12 @@ const fl_layer_def fl_layers_loss[] = {
     },
     {
         .name = "bpr_loss",
-        .doc = "The Bayesian personalised ranking loss of each row: low "
-               "where the score of the label exceeds all other scores.",
-        .args = {{"input", FL_ARG_VAR},
-                 {"label", FL_ARG_VAR},
+        .doc = "The Bayesian personalised ranking loss of each row, which "
+               "is low if the score of the label exceeds all others.",
+        .args = {{"input", FL_ARG_VAR,
+                  .doc = "scores of the classes, one row for each sample"},
+                 {"label", FL_ARG_VAR,
+                  .doc = "the class of each row, int64 of shape [.., 1]"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "bpr_loss",
         .in = {{"X", "input"}, {"Label", "label"}},
@@ -443,19 +454,23 @@ const fl_layer_def fl_layers_loss[] = {
         .doc = "The Dice loss: 1 minus the overlap of the predicted "
                "classes with the labels.",
         .prefix = "",
-        .args = {{"input", FL_ARG_VAR},
-                 {"label", FL_ARG_VAR},
+        .args = {{"input", FL_ARG_VAR,
+                  .doc = "probabilities of the classes in the last dimension"},
+                 {"label", FL_ARG_VAR,
+                  .doc = "the classes, int64 with a last dimension of 1"},
                  {"epsilon", FL_ARG_FLOAT, "1e-05"}},
         .emit = dice_loss,
     },
     {
         .name = "npair_loss",
-        .doc = "The n-pair loss, which draws rows of anchor and positive "
-               "with the same label together and all others apart.",
+        .doc = "The n-pair loss, which is low if rows of anchor and "
+               "positive are similar where they have the same label, and "
+               "different elsewhere.",
         .prefix = "",
         .args = {{"anchor", FL_ARG_VAR},
                  {"positive", FL_ARG_VAR},
-                 {"labels", FL_ARG_VAR},
+                 {"labels", FL_ARG_VAR,
+                  .doc = "the class of each row; their number must be known"},
                  {"l2_reg", FL_ARG_FLOAT, "0.002"}},
         .emit = npair_loss,
     },
@@ -473,13 +488,15 @@ const fl_layer_def fl_layers_loss[] = {
         .doc = "Smooths labels: (1 - epsilon) * label + epsilon * "
                "prior_dist. Without prior_dist all classes are equally "
                "likely.",
-        .args = {{"label", FL_ARG_VAR,
-                  .doc = "labels as distributions, a row for each sample"},
-                 {"prior_dist", FL_ARG_VAR, "None"},
-                 {"epsilon", FL_ARG_FLOAT, "0.1",
-                  .doc = "the weight of prior_dist"},
-                 {"dtype", FL_ARG_DTYPE, "'float32'"},
-                 {"name", FL_ARG_STR, "None"}},
+        .args =
+            {{"label", FL_ARG_VAR,
+              .doc =
+                  "labels as distributions (one_hot), one row for each sample"},
+             {"prior_dist", FL_ARG_VAR, "None"},
+             {"epsilon", FL_ARG_FLOAT, "0.1",
+              .doc = "the weight of prior_dist"},
+             {"dtype", FL_ARG_DTYPE, "'float32'"},
+             {"name", FL_ARG_STR, "None"}},
         .emit = label_smooth,
     },
     {0},

@@ -129,8 +129,7 @@ const fl_layer_def fl_layers_math[] = {
     },
     {
         .name = "_scale", /* an older form, whose output is an argument */
-        .doc = "Computes scale * x + bias, and writes it into out if that is "
-               "given.",
+        .doc = "Computes scale * x + bias, or scale * (x + bias).",
         .prefix = "scale",
         .args = {{"x", FL_ARG_VAR},
                  {"scale", FL_ARG_FLOAT, "1.0"},
@@ -152,8 +151,7 @@ const fl_layer_def fl_layers_math[] = {
     },
     {
         .name = "sums",
-        .doc = "The sum of variables of equal shape, written into out if "
-               "that is given.",
+        .doc = "The sum of variables of equal shape.",
         .prefix = "sum",
         .args = {{"input", FL_ARG_VARS, .doc = "the variables that are added"},
                  {"out", FL_ARG_VAR, "None"}},
@@ -184,6 +182,20 @@ const fl_layer_def fl_layers_math[] = {
         .in = {{"X", "x"}},
         .out = {{"Out"}},
         .names_out = true,
+    },
+    {
+        .name = "cumsum",
+        .doc = "The sum of each element and all elements before it along an "
+               "axis.",
+        .args = {{"x", FL_ARG_VAR},
+                 {"axis", FL_ARG_INT, "-1"},
+                 {"exclusive", FL_ARG_BOOL, "False",
+                  .doc = "whether the element itself is left out"},
+                 {"reverse", FL_ARG_BOOL, "False"},
+                 {"name", FL_ARG_STR, "None"}},
+        .op = "cumsum",
+        .in = {{"X", "x"}},
+        .out = {{"Out"}},
     },
     REDUCE("reduce_sum", "The sum"),
     REDUCE("reduce_mean", "The mean"),
@@ -220,10 +232,10 @@ const fl_layer_def fl_layers_math[] = {
     COMPARE("not_equal", "x != y"),
     LOGICAL("logical_and", "x and y"),
     LOGICAL("logical_or", "x or y"),
-    LOGICAL("logical_xor", "x or y, but not both"),
+    LOGICAL("logical_xor", "Whether exactly one of x and y is true"),
     {
         .name = "logical_not",
-        .doc = "Not x, element by element.",
+        .doc = "The negation of x, element by element.",
         .args = {{"x", FL_ARG_VAR},
                  {"out", FL_ARG_VAR, "None"},
                  {"name", FL_ARG_STR, "None"}},

@@ -106,7 +106,8 @@ static fl_err auc(fl_emit *e)
 const fl_layer_def fl_layers_metric[] = {
     {
         .name = "topk",
-        .doc = "The k largest elements of each row, and their indices.",
+        .doc = "The k largest elements of each row, and their indices."
+               "",
         .prefix = "top_k",
         .returns = "values, indices",
         .args = {{"input", FL_ARG_VAR},
@@ -116,11 +117,12 @@ const fl_layer_def fl_layers_metric[] = {
     },
     {
         .name = "accuracy",
-        .doc = "The share of rows whose label is among their k largest "
-               "elements.",
+        .doc = "The fraction of rows whose label is among the k classes "
+               "with the largest scores.",
         .args = {{"input", FL_ARG_VAR,
-                  .doc = "scores of the classes, a row for each sample"},
-                 {"label", FL_ARG_VAR},
+                  .doc = "scores of the classes, one row for each sample"},
+                 {"label", FL_ARG_VAR,
+                  .doc = "the class of each row, int64 of shape [.., 1]"},
                  {"k", FL_ARG_INT, "1"},
                  {"correct", FL_ARG_VAR, "None"},
                  {"total", FL_ARG_VAR, "None"}},
@@ -128,13 +130,15 @@ const fl_layer_def fl_layers_metric[] = {
     },
     {
         .name = "auc",
-        .doc = "The area under the ROC curve over all batches, and over "
-               "the last slide_steps batches.",
+        .doc = "The area under a curve: over all batches, and over the "
+               "last slide_steps batches. Also returns the variables with "
+               "the counts.",
         .returns = "auc, batch_auc, [states]",
         .args = {{"input", FL_ARG_VAR,
                   .doc = "probabilities of the classes 0 and 1, a row for each "
                          "sample"},
-                 {"label", FL_ARG_VAR},
+                 {"label", FL_ARG_VAR,
+                  .doc = "0 or 1 for each row, int64 of shape [.., 1]"},
                  {"curve", FL_ARG_STR, "'ROC'"},
                  {"num_thresholds", FL_ARG_INT, "4095"},
                  {"topk", FL_ARG_INT, "1"},
@@ -144,10 +148,11 @@ const fl_layer_def fl_layers_metric[] = {
     {
         .name = "mean_iou",
         .doc = "The mean intersection over union of prediction and label "
-               "over all classes, and the counts behind it.",
+               "over all classes, and the numbers of wrong and correct "
+               "elements of each class.",
         .returns = "mean_iou, wrong, correct",
-        .args = {{"input", FL_ARG_VAR},
-                 {"label", FL_ARG_VAR},
+        .args = {{"input", FL_ARG_VAR, .doc = "the predicted classes"},
+                 {"label", FL_ARG_VAR, .doc = "the true classes"},
                  {"num_classes", FL_ARG_INT}},
         .op = "mean_iou",
         .in = {{"Predictions", "input"}, {"Labels", "label"}},

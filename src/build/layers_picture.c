@@ -199,13 +199,13 @@ static fl_err bilinear_tensor_product(fl_emit *e)
     {"input", FL_ARG_VAR}, {"out_shape", FL_ARG_INTS, "None"},                 \
     {                                                                          \
         "scale", FL_ARG_FLOAT, "None",                                         \
-            .doc = "the factor of height and width, if out_shape is None"      \
+            .doc = "the factor of height and width, used if out_shape is None" \
     }
 
 const fl_layer_def fl_layers_picture[] = {
     {
         .name = "image_resize",
-        .doc = "Resizes pictures to out_shape or by the factor scale.",
+        .doc = "Resizes images to out_shape, or else by the factor scale.",
         .prefix = "",
         .args = {RESIZED,
                  {"name", FL_ARG_STR, "None"},
@@ -217,7 +217,7 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "resize_bilinear",
-        .doc = "Resizes pictures by bilinear interpolation.",
+        .doc = "Resizes images by bilinear interpolation.",
         .prefix = "",
         .args = {RESIZED,
                  {"name", FL_ARG_STR, "None"},
@@ -228,7 +228,8 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "resize_nearest",
-        .doc = "Resizes pictures by taking the nearest element.",
+        .doc = "Resizes images: each element of the result is the nearest one "
+               "of the input.",
         .prefix = "",
         .args = {RESIZED,
                  {"name", FL_ARG_STR, "None"},
@@ -238,8 +239,8 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "image_resize_short",
-        .doc = "Resizes pictures so that the shorter side becomes "
-               "out_short_len long.",
+        .doc = "Resizes images so that the shorter side has the length "
+               "out_short_len, and keeps their proportions.",
         .prefix = "",
         .args = {{"input", FL_ARG_VAR},
                  {"out_short_len", FL_ARG_INT},
@@ -248,14 +249,17 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "pad2d",
-        .doc = "Surrounds pictures with top, bottom, left and right "
-               "paddings.",
+        .doc = "Adds elements around images.",
         .args = {{"input", FL_ARG_VAR},
-                 {"paddings", FL_ARG_INTS, "[0, 0, 0, 0]"},
+                 {"paddings", FL_ARG_INTS, "[0, 0, 0, 0]",
+                  .doc = "the numbers of elements that are added: top, bottom, "
+                         "left, right"},
                  {"mode", FL_ARG_STR, "'constant'",
-                  .doc = "'constant', 'reflect' (mirrored) or 'edge' (the edge "
+                  .doc = "what the added elements are: 'constant' (pad_value), "
+                         "'reflect' (the image mirrored) or 'edge' (the edge "
                          "repeated)"},
-                 {"pad_value", FL_ARG_FLOAT, "0.0"},
+                 {"pad_value", FL_ARG_FLOAT, "0.0",
+                  .doc = "the value of added elements with mode 'constant'"},
                  {"data_format", FL_ARG_STR, "'NCHW'"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "pad2d",
@@ -264,12 +268,17 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "im2sequence",
-        .doc = "Turns the windows of each picture into the rows of a "
-               "sequence.",
-        .args = {{"input", FL_ARG_VAR},
-                 {"filter_size", FL_ARG_INT_OR_INTS, "1"},
+        .doc = "Converts each image to a sequence with a row for each "
+               "window.",
+        .args = {{"input", FL_ARG_VAR,
+                  .doc = "images: [batch, channels, height, width]"},
+                 {"filter_size", FL_ARG_INT_OR_INTS, "1",
+                  .doc = "the height and width of a window"},
                  {"stride", FL_ARG_INT_OR_INTS, "1"},
-                 {"padding", FL_ARG_INT_OR_INTS, "0"},
+                 {"padding", FL_ARG_INT_OR_INTS, "0",
+                  .doc = "the number of zeros that are added: one for all "
+                         "sides, two for height and width, or four for top, "
+                         "left, bottom and right"},
                  {"input_image_size", FL_ARG_VAR, "None"},
                  {"out_stride", FL_ARG_INT_OR_INTS, "1"},
                  {"name", FL_ARG_STR, "None"}},
@@ -282,8 +291,7 @@ const fl_layer_def fl_layers_picture[] = {
         .args = {{"x", FL_ARG_VAR},
                  {"scale", FL_ARG_VAR, "None",
                   .doc = "a factor for each channel"},
-                 {"bias", FL_ARG_VAR, "None",
-                  .doc = "a number for each channel that is added"},
+                 {"bias", FL_ARG_VAR, "None", .doc = "a bias for each channel"},
                  {"data_layout", FL_ARG_STR, "'NCHW'"},
                  {"name", FL_ARG_STR, "None"},
                  {"act", FL_ARG_STR, "None"}},
@@ -307,8 +315,10 @@ const fl_layer_def fl_layers_picture[] = {
         .doc = "Scaled exponential linear unit: scale * x above 0, scale * "
                "alpha * (exp(x) - 1) below.",
         .args = {{"x", FL_ARG_VAR},
-                 {"scale", FL_ARG_FLOAT, "None"},
-                 {"alpha", FL_ARG_FLOAT, "None"},
+                 {"scale", FL_ARG_FLOAT, "None",
+                  .doc = "the factor; None: 1.0507..."},
+                 {"alpha", FL_ARG_FLOAT, "None",
+                  .doc = "the coefficient alpha; None: 1.6732..."},
                  {"name", FL_ARG_STR, "None"}},
         .op = "selu",
         .in = {{"X", "x"}},
@@ -319,8 +329,9 @@ const fl_layer_def fl_layers_picture[] = {
         .doc = "A bilinear layer: act(x W y + bias) for each row, with "
                "`size` matrices W.",
         .args = {{"x", FL_ARG_VAR,
-                  .doc = "the first input, a row for each sample"},
-                 {"y", FL_ARG_VAR},
+                  .doc = "the first input, one row for each sample"},
+                 {"y", FL_ARG_VAR,
+                  .doc = "the second input, one row for each sample"},
                  {"size", FL_ARG_INT},
                  {"act", FL_ARG_STR, "None"},
                  {"name", FL_ARG_STR, "None"},
@@ -332,7 +343,8 @@ const fl_layer_def fl_layers_picture[] = {
         .name = "add_position_encoding",
         .doc = "Computes alpha * input + beta * e, where e are sines and "
                "cosines of the position of each row in its sequence.",
-        .args = {{"input", FL_ARG_VAR},
+        .args = {{"input", FL_ARG_VAR,
+                  .doc = "sequences of rows, or [batch, positions, columns]"},
                  {"alpha", FL_ARG_FLOAT},
                  {"beta", FL_ARG_FLOAT},
                  {"name", FL_ARG_STR, "None"}},
@@ -342,10 +354,14 @@ const fl_layer_def fl_layers_picture[] = {
     },
     {
         .name = "similarity_focus",
-        .doc = "Makes a mask of 0 and 1 that marks the largest element of "
-               "each row and column in the chosen matrices.",
-        .args = {{"input", FL_ARG_VAR},
-                 {"axis", FL_ARG_INT},
+        .doc = "Makes a mask that is 1 where an element of one of the "
+               "chosen matrices is the largest of its row and column among "
+               "those not chosen before, and 0 elsewhere.",
+        .args = {{"input", FL_ARG_VAR,
+                  .doc =
+                      "a variable of four dimensions; the first is the batch"},
+                 {"axis", FL_ARG_INT,
+                  .doc = "the dimension that indexes the matrices: 1, 2 or 3"},
                  {"indexes", FL_ARG_INTS},
                  {"name", FL_ARG_STR, "None"}},
         .op = "similarity_focus",

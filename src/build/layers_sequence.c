@@ -101,15 +101,16 @@ static fl_err lod_reset(fl_emit *e)
 const fl_layer_def fl_layers_sequence[] = {
     {
         .name = "sequence_pool",
-        .doc = "Reduces each sequence to one row. An empty sequence gives "
-               "pad_value.",
+        .doc = "Reduces each sequence to one row.",
         .args = {{"input", FL_ARG_VAR, .doc = "a variable of sequences"},
                  {"pool_type", FL_ARG_STR,
                   .doc = "'average', 'sum', 'sqrt' (the sum divided by the "
                          "square root of the "
                          "length), 'max', 'last' or 'first'"},
-                 {"is_test", FL_ARG_BOOL, "False"},
-                 {"pad_value", FL_ARG_FLOAT, "0.0"}},
+                 {"is_test", FL_ARG_BOOL, "False",
+                  .doc = "accepted and ignored"},
+                 {"pad_value", FL_ARG_FLOAT, "0.0",
+                  .doc = "the value of the row of an empty sequence"}},
         .emit = sequence_pool,
     },
     {
@@ -130,12 +131,18 @@ const fl_layer_def fl_layers_sequence[] = {
         .name = "sequence_conv",
         .doc = "A convolution along each sequence: act(filter_size "
                "neighbouring rows x weight + bias). Rows beyond the ends "
-               "of a sequence count as zeros.",
+               "of a sequence are zeros.",
         .args = {{"input", FL_ARG_VAR},
-                 {"num_filters", FL_ARG_INT},
-                 {"filter_size", FL_ARG_INT, "3"},
-                 {"filter_stride", FL_ARG_INT, "1"},
-                 {"padding", FL_ARG_BOOL, "None"},
+                 {"num_filters", FL_ARG_INT,
+                  .doc = "the number of filters, which is the number of output "
+                         "columns"},
+                 {"filter_size", FL_ARG_INT, "3",
+                  .doc =
+                      "the number of neighbouring rows that a filter covers"},
+                 {"filter_stride", FL_ARG_INT, "1", .doc = "must be 1"},
+                 {"padding", FL_ARG_BOOL, "None",
+                  .doc =
+                      "accepted and ignored: rows beyond the ends are zeros"},
                  {"bias_attr", FL_ARG_PARAM, "None"},
                  {"param_attr", FL_ARG_PARAM, "None"},
                  {"act", FL_ARG_STR, "None"},
@@ -154,10 +161,12 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_expand",
-        .doc = "Repeats sequence i of x (row i, if x has no sequences) as "
-               "often as sequence i of y at level ref_level is long.",
+        .doc = "Repeats sequence i of x (or row i, if x has no sequences) "
+               "n times, where n is the length of sequence i of y at "
+               "level ref_level.",
         .args = {{"x", FL_ARG_VAR},
-                 {"y", FL_ARG_VAR},
+                 {"y", FL_ARG_VAR,
+                  .doc = "the variable whose sequences are used"},
                  {"ref_level", FL_ARG_INT, "-1"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "sequence_expand",
@@ -166,9 +175,11 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_expand_as",
-        .doc = "Repeats row i of x as often as sequence i of y is long.",
+        .doc = "Repeats row i of x n times, where n is the length of "
+               "sequence i of y.",
         .args = {{"x", FL_ARG_VAR},
-                 {"y", FL_ARG_VAR},
+                 {"y", FL_ARG_VAR,
+                  .doc = "the variable whose sequences are used"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "sequence_expand_as",
         .in = {{"X", "x"}, {"Y", "y"}},
@@ -176,11 +187,13 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_pad",
-        .doc = "Pads sequences with pad_value to equal length, and gives "
-               "the lengths that they had.",
+        .doc = "Pads sequences with pad_value to equal length, and returns "
+               "their former lengths, too.",
         .returns = "out, length",
         .args = {{"x", FL_ARG_VAR, .doc = "a variable of sequences"},
-                 {"pad_value", FL_ARG_VAR},
+                 {"pad_value", FL_ARG_VAR,
+                  .doc = "a variable with the value of the padding: one "
+                         "number, or one row"},
                  {"maxlen", FL_ARG_INT, "None"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "sequence_pad",
@@ -190,8 +203,8 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_unpad",
-        .doc = "Removes padding: the first length[i] rows of x[i] become "
-               "sequence i.",
+        .doc = "Removes padding: sequence i has the first length[i] rows "
+               "of x[i].",
         .args = {{"x", FL_ARG_VAR},
                  {"length", FL_ARG_VAR},
                  {"name", FL_ARG_STR, "None"}},
@@ -201,10 +214,12 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_mask",
-        .doc = "For each length in x a row of maxlen numbers, the first x "
-               "of which are 1 and the others 0.",
+        .doc = "For each number n in x a row of maxlen numbers, of which "
+               "the first n are 1 and the others 0.",
         .args = {{"x", FL_ARG_VAR, .doc = "the length of each sequence"},
-                 {"maxlen", FL_ARG_INT, "None"},
+                 {"maxlen", FL_ARG_INT, "None",
+                  .doc =
+                      "the number of columns; None: the largest number in x"},
                  {"dtype", FL_ARG_DTYPE, "'int64'"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "sequence_mask",
@@ -222,12 +237,13 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_slice",
-        .doc = "Cuts length[i] rows out of sequence i, beginning at its "
-               "row offset[i].",
+        .doc = "Copies length[i] rows of sequence i, from its row "
+               "offset[i] on.",
         .args = {{"input", FL_ARG_VAR},
                  {"offset", FL_ARG_VAR,
-                  .doc = "the first row of each sequence"},
-                 {"length", FL_ARG_VAR},
+                  .doc = "for each sequence the number of its first row"},
+                 {"length", FL_ARG_VAR,
+                  .doc = "for each sequence the number of rows"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "sequence_slice",
         .in = {{"X", "input"}, {"Offset", "offset"}, {"Length", "length"}},
@@ -235,11 +251,12 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_enumerate",
-        .doc = "For each id of a sequence a row of win_size ids that "
-               "begins with it; pad_value stands beyond the end.",
+        .doc = "For each id of a sequence a row with it and the following "
+               "ids, win_size in all.",
         .args = {{"input", FL_ARG_VAR},
                  {"win_size", FL_ARG_INT},
-                 {"pad_value", FL_ARG_INT, "0"},
+                 {"pad_value", FL_ARG_INT, "0",
+                  .doc = "the id that is used after the end of a sequence"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "sequence_enumerate",
         .in = {{"X", "input"}},
@@ -247,11 +264,13 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_scatter",
-        .doc = "Adds the updates of sequence i to those columns of row i "
-               "of input that index names.",
+        .doc = "Adds the numbers in sequence i of updates to row i of "
+               "input, at the columns in sequence i of index.",
         .args = {{"input", FL_ARG_VAR},
-                 {"index", FL_ARG_VAR},
-                 {"updates", FL_ARG_VAR},
+                 {"index", FL_ARG_VAR, .doc = "column numbers, as sequences"},
+                 {"updates", FL_ARG_VAR,
+                  .doc = "the numbers that are added, as sequences like those "
+                         "of index"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "sequence_scatter",
         .in = {{"X", "input"}, {"Ids", "index"}, {"Updates", "updates"}},
@@ -259,8 +278,9 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "sequence_concat",
-        .doc = "Joins variables sequence by sequence.",
-        .args = {{"input", FL_ARG_VARS, .doc = "the variables that are joined"},
+        .doc = "Concatenates variables sequence by sequence.",
+        .args = {{"input", FL_ARG_VARS,
+                  .doc = "the variables that are concatenated"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "sequence_concat",
         .in = {{"X", "input"}},
@@ -276,10 +296,12 @@ const fl_layer_def fl_layers_sequence[] = {
     },
     {
         .name = "lod_reset",
-        .doc = "Divides x into other sequences: those of y, or those with "
-               "the offsets target_lod.",
+        .doc = "Divides the rows of x into other sequences: those of y, or "
+               "else those of target_lod.",
         .args = {{"x", FL_ARG_VAR},
-                 {"y", FL_ARG_VAR, "None"},
+                 {"y", FL_ARG_VAR, "None",
+                  .doc = "a variable with the new sequences, or with their "
+                         "offsets as elements"},
                  {"target_lod", FL_ARG_INTS, "None"}},
         .emit = lod_reset,
     },

@@ -89,7 +89,7 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "split",
-        .doc = "Cuts input along dim, into equal parts or into parts of "
+        .doc = "Splits input along dim into equal parts, or into parts of "
                "given lengths.",
         .returns = "[parts]",
         .args = {{"input", FL_ARG_VAR},
@@ -100,11 +100,12 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "reshape",
-        .doc = "Gives the same elements another shape. A dimension of 0 is "
-               "copied from x, and one dimension of -1 is computed.",
+        .doc = "Gives the elements of x another shape.",
         .prefix = "reshape2",
         .args = {{"x", FL_ARG_VAR},
-                 {"shape", FL_ARG_INTS},
+                 {"shape", FL_ARG_INTS,
+                  .doc = "the lengths of the dimensions; 0: the length that x "
+                         "has; -1: computed from the others"},
                  {"actual_shape", FL_ARG_VAR, "None"},
                  {"act", FL_ARG_STR, "None"},
                  {"inplace", FL_ARG_BOOL, "False"},
@@ -125,9 +126,11 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "squeeze",
-        .doc = "Removes dimensions of length 1, those in axes or all.",
+        .doc = "Removes dimensions of length 1.",
         .args = {{"input", FL_ARG_VAR},
-                 {"axes", FL_ARG_INTS},
+                 {"axes", FL_ARG_INTS,
+                  .doc =
+                      "the dimensions that are removed; []: all of length 1"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "squeeze2",
         .in = {{"X", "input"}},
@@ -137,7 +140,8 @@ const fl_layer_def fl_layers_shape[] = {
         .name = "unsqueeze",
         .doc = "Inserts dimensions of length 1 at axes.",
         .args = {{"input", FL_ARG_VAR},
-                 {"axes", FL_ARG_INTS},
+                 {"axes", FL_ARG_INTS,
+                  .doc = "the positions of the new dimensions in the result"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "unsqueeze2",
         .in = {{"X", "input"}},
@@ -159,14 +163,16 @@ const fl_layer_def fl_layers_shape[] = {
         .name = "stack",
         .doc = "Joins variables of equal shape along a new axis.",
         .args = {{"x", FL_ARG_VARS, .doc = "the variables that are joined"},
-                 {"axis", FL_ARG_INT, "0"}},
+                 {"axis", FL_ARG_INT, "0",
+                  .doc = "the position of the new dimension; a negative one "
+                         "counts from the last"}},
         .op = "stack",
         .in = {{"X", "x"}},
         .out = {{"Y"}},
     },
     {
         .name = "unstack",
-        .doc = "Cuts x into its slices along an axis.",
+        .doc = "Splits x into its slices along an axis.",
         .returns = "[parts]",
         .args = {{"x", FL_ARG_VAR},
                  {"axis", FL_ARG_INT, "0"},
@@ -175,22 +181,24 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "multiplex",
-        .doc = "Chooses rows: row i of the result is row i of the input "
-               "that index[i] names.",
-        .args = {{"inputs", FL_ARG_VARS},
-                 {"index", FL_ARG_VAR,
-                  .doc = "for each row the number of an input"}},
+        .doc = "Selects rows: row i of the result is row i of input number "
+               "index[i].",
+        .args =
+            {{"inputs", FL_ARG_VARS},
+             {"index", FL_ARG_VAR,
+              .doc =
+                  "for each row the number of an input, of shape [rows, 1]"}},
         .op = "multiplex",
         .in = {{"X", "inputs"}, {"Ids", "index"}},
         .out = {{"Out"}},
     },
     {
         .name = "scatter",
-        .doc = "Replaces the rows of input that index names by updates. "
-               "Without overwrite, the updates of a row are added up "
-               "instead.",
+        .doc = "Replaces row index[i] of input by row i of updates."
+               "",
         .args = {{"input", FL_ARG_VAR},
-                 {"index", FL_ARG_VAR, .doc = "the rows that are replaced"},
+                 {"index", FL_ARG_VAR,
+                  .doc = "the numbers of the rows that are replaced"},
                  {"updates", FL_ARG_VAR},
                  {"name", FL_ARG_STR, "None"},
                  {"overwrite", FL_ARG_BOOL, "True"}},
@@ -200,10 +208,11 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "crop",
-        .doc = "Cuts a part of the given shape out of x, beginning at "
-               "offsets. A length of -1 reaches to the end.",
+        .doc = "Copies a part of x with the given shape, from offsets on.",
         .args = {{"x", FL_ARG_VAR},
-                 {"shape", FL_ARG_INTS, "None"},
+                 {"shape", FL_ARG_INTS, "None",
+                  .doc = "the lengths of the part; -1: up to the end of the "
+                         "dimension"},
                  {"offsets", FL_ARG_INTS, "None"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "crop",
@@ -214,8 +223,8 @@ const fl_layer_def fl_layers_shape[] = {
         .name = "pad_constant_like",
         .doc = "Appends pad_value to y along every dimension until it has "
                "the shape of x.",
-        .args = {{"x", FL_ARG_VAR},
-                 {"y", FL_ARG_VAR},
+        .args = {{"x", FL_ARG_VAR, .doc = "the variable whose shape is used"},
+                 {"y", FL_ARG_VAR, .doc = "the variable that is padded"},
                  {"pad_value", FL_ARG_FLOAT, "0.0"},
                  {"name", FL_ARG_STR, "None"}},
         .op = "pad_constant_like",
@@ -224,7 +233,7 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "slice",
-        .doc = "Cuts out the range from starts to ends, without the end, "
+        .doc = "Copies the range from starts to ends, without the end, "
                "along each of axes.",
         .args = {{"input", FL_ARG_VAR},
                  {"axes", FL_ARG_INTS},
@@ -247,9 +256,10 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "gather",
-        .doc = "Picks the rows of input that index names.",
+        .doc = "Copies rows of input: row i of the result is row index[i] "
+               "of input.",
         .args = {{"input", FL_ARG_VAR},
-                 {"index", FL_ARG_VAR, .doc = "the rows that are picked"}},
+                 {"index", FL_ARG_VAR, .doc = "the row numbers"}},
         .op = "gather",
         .in = {{"X", "input"}, {"Index", "index"}},
         .out = {{"Out"}},
@@ -266,8 +276,8 @@ const fl_layer_def fl_layers_shape[] = {
     },
     {
         .name = "one_hot",
-        .doc = "Turns each id into a row of depth zeros with a 1 at the "
-               "id.",
+        .doc = "Converts each id to a row of depth numbers: 1 at the "
+               "index of the id, 0 elsewhere.",
         .args = {{"input", FL_ARG_VAR, .doc = "ids, int64 of shape [.., 1]"},
                  {"depth", FL_ARG_INT}},
         .op = "one_hot",

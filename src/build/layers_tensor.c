@@ -206,19 +206,23 @@ const fl_layer_def fl_layers_tensor[] = {
     {
         .name = "cast",
         .doc = "Converts the elements of x to dtype.",
-        .args = {{"x", FL_ARG_VAR}, {"dtype", FL_ARG_DTYPE}},
+        .args = {{"x", FL_ARG_VAR},
+                 {"dtype", FL_ARG_DTYPE,
+                  .doc = "the new type of the elements, for example 'float32' "
+                         "or 'int64'"}},
         .emit = cast,
     },
     {
         .name = "assign",
-        .doc = "Copies a variable, or turns an array into a variable.",
-        .args = {{"input", FL_ARG_VAR_OR_TENSOR},
+        .doc = "Copies a variable or an array to a variable.",
+        .args = {{"input", FL_ARG_VAR_OR_TENSOR,
+                  .doc = "the variable, or an array of float32 or int32"},
                  {"output", FL_ARG_VAR, "None"}},
         .emit = assign,
     },
     {
         .name = "fill_constant",
-        .doc = "Makes a variable of one value.",
+        .doc = "Makes a variable whose elements all have one value.",
         .args = {{"shape", FL_ARG_INTS},
                  {"dtype", FL_ARG_DTYPE},
                  {"value", FL_ARG_FLOAT},
@@ -230,11 +234,13 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "fill_constant_batch_size_like",
-        .doc = "Makes a variable of one value whose dimension "
-               "output_dim_idx has the length of dimension input_dim_idx "
-               "of input.",
+        .doc = "Makes a variable whose elements all have one value, and "
+               "whose dimension output_dim_idx has the length of dimension "
+               "input_dim_idx of input.",
         .args = {{"input", FL_ARG_VAR},
-                 {"shape", FL_ARG_INTS},
+                 {"shape", FL_ARG_INTS,
+                  .doc = "the lengths of the dimensions; that of "
+                         "output_dim_idx is ignored"},
                  {"dtype", FL_ARG_DTYPE},
                  {"value", FL_ARG_FLOAT},
                  {"input_dim_idx", FL_ARG_INT, "0"},
@@ -263,7 +269,7 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "zeros_like",
-        .doc = "Makes zeros of the shape of x.",
+        .doc = "Makes zeros with the shape of x.",
         .args = {{"x", FL_ARG_VAR}, {"out", FL_ARG_VAR, "None"}},
         .op = "fill_zeros_like",
         .in = {{"X", "x"}},
@@ -272,7 +278,8 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "uniform_random",
-        .doc = "Draws random numbers, uniform between min and max.",
+        .doc = "Draws random numbers with a uniform distribution from min to "
+               "max.",
         .args = {{"shape", FL_ARG_INTS},
                  {"dtype", FL_ARG_DTYPE, "'float32'"},
                  {"min", FL_ARG_FLOAT, "-1.0"},
@@ -283,8 +290,7 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "gaussian_random",
-        .doc = "Draws random numbers, normal with mean and standard "
-               "deviation std.",
+        .doc = "Draws random numbers with a normal distribution.",
         .args = {{"shape", FL_ARG_INTS},
                  {"mean", FL_ARG_FLOAT, "0.0"},
                  {"std", FL_ARG_FLOAT, "1.0"},
@@ -295,11 +301,13 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "uniform_random_batch_size_like",
-        .doc = "Draws uniform random numbers into a shape whose dimension "
+        .doc = "Draws uniform random numbers in a shape whose dimension "
                "output_dim_idx has the length of dimension input_dim_idx "
                "of input.",
         .args = {{"input", FL_ARG_VAR},
-                 {"shape", FL_ARG_INTS},
+                 {"shape", FL_ARG_INTS,
+                  .doc = "the lengths of the dimensions; that of "
+                         "output_dim_idx is ignored"},
                  {"dtype", FL_ARG_DTYPE, "'float32'"},
                  {"input_dim_idx", FL_ARG_INT, "0"},
                  {"output_dim_idx", FL_ARG_INT, "0"},
@@ -312,11 +320,13 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "gaussian_random_batch_size_like",
-        .doc = "Draws normal random numbers into a shape whose dimension "
+        .doc = "Draws normal random numbers in a shape whose dimension "
                "output_dim_idx has the length of dimension input_dim_idx "
                "of input.",
         .args = {{"input", FL_ARG_VAR},
-                 {"shape", FL_ARG_INTS},
+                 {"shape", FL_ARG_INTS,
+                  .doc = "the lengths of the dimensions; that of "
+                         "output_dim_idx is ignored"},
                  {"input_dim_idx", FL_ARG_INT, "0"},
                  {"output_dim_idx", FL_ARG_INT, "0"},
                  {"mean", FL_ARG_FLOAT, "0.0"},
@@ -330,13 +340,18 @@ const fl_layer_def fl_layers_tensor[] = {
     {
         .name = "sampling_id",
         .doc = "Draws a class for each row, with the probabilities of the "
-               "row. The result is int64, whatever dtype states.",
+               "row. The result is int64.",
         .args = {{"x", FL_ARG_VAR,
                   .doc = "probabilities of the classes, a row for each sample"},
-                 {"min", FL_ARG_FLOAT, "0.0"},
-                 {"max", FL_ARG_FLOAT, "1.0"},
+                 {"min", FL_ARG_FLOAT, "0.0",
+                  .doc = "the lower bound of the random number that selects "
+                         "the class"},
+                 {"max", FL_ARG_FLOAT, "1.0",
+                  .doc = "the upper bound of the random number that selects "
+                         "the class"},
                  {"seed", FL_ARG_INT, "0"},
-                 {"dtype", FL_ARG_DTYPE, "'float32'"}},
+                 {"dtype", FL_ARG_DTYPE, "'float32'",
+                  .doc = "accepted and ignored"}},
         .op = "sampling_id",
         .in = {{"X", "x"}},
         .out = {{"Out", FL_STOP}},
@@ -344,7 +359,7 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "create_tensor",
-        .doc = "Makes a variable that an operator will write later.",
+        .doc = "Makes an empty variable for operators to write.",
         .args = {{"dtype", FL_ARG_DTYPE},
                  {"name", FL_ARG_STR, "None"},
                  {"persistable", FL_ARG_BOOL, "False"}},
@@ -352,8 +367,7 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "create_parameter",
-        .doc = "Makes a parameter that belongs to no layer, for networks "
-               "that are built from single operators.",
+        .doc = "Makes a parameter outside of any layer.",
         .args = {{"shape", FL_ARG_INTS},
                  {"dtype", FL_ARG_DTYPE},
                  {"name", FL_ARG_STR, "None"},
@@ -364,7 +378,7 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "create_global_var",
-        .doc = "Makes a variable that the startup program fills with "
+        .doc = "Makes a variable that the startup program initialises with "
                "value.",
         .prefix = "global_var",
         .args = {{"shape", FL_ARG_INTS},
@@ -395,8 +409,8 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "argsort",
-        .doc = "Sorts input along an axis, and gives the index that each "
-               "element had.",
+        .doc = "Sorts input along an axis in ascending order, and returns "
+               "the index that each element had.",
         .returns = "out, ids",
         .args = {{"input", FL_ARG_VAR},
                  {"axis", FL_ARG_INT, "-1"},
@@ -407,8 +421,8 @@ const fl_layer_def fl_layers_tensor[] = {
     },
     {
         .name = "range",
-        .doc = "The numbers start, start + step and so on, up to but "
-               "without end.",
+        .doc = "The numbers start, start + step and so on, without end."
+               "",
         .args = {{"start", FL_ARG_FLOAT_OR_VAR},
                  {"end", FL_ARG_FLOAT_OR_VAR},
                  {"step", FL_ARG_FLOAT_OR_VAR},
@@ -420,21 +434,22 @@ const fl_layer_def fl_layers_tensor[] = {
         .doc = "num numbers from start to stop in equal steps.",
         .args = {{"start", FL_ARG_FLOAT_OR_VAR},
                  {"stop", FL_ARG_FLOAT_OR_VAR},
-                 {"num", FL_ARG_INT_OR_VAR,
-                  .doc = "how many numbers there are"},
+                 {"num", FL_ARG_INT_OR_VAR, .doc = "the number of numbers"},
                  {"dtype", FL_ARG_DTYPE}},
         .emit = linspace,
     },
     {
         .name = "rank",
-        .doc = "The number of dimensions of input, as a variable.",
+        .doc = "The number of dimensions of input, as an int32 variable."
+               "",
         .prefix = "",
         .args = {{"input", FL_ARG_VAR}},
         .emit = rank,
     },
     {
         .name = "where",
-        .doc = "The indices of all elements of condition that are true.",
+        .doc = "The indices of all elements of condition that are true, one "
+               "row for each.",
         .args = {{"condition", FL_ARG_VAR}},
         .op = "where",
         .in = {{"Condition", "condition"}},
@@ -443,9 +458,11 @@ const fl_layer_def fl_layers_tensor[] = {
     {
         .name = "unique",
         .doc = "The distinct elements of a vector, and for each element "
-               "its index among them.",
+               "of x its index among them.",
         .returns = "out, index",
-        .args = {{"x", FL_ARG_VAR}, {"dtype", FL_ARG_DTYPE, "'int32'"}},
+        .args = {{"x", FL_ARG_VAR},
+                 {"dtype", FL_ARG_DTYPE, "'int32'",
+                  .doc = "the type of the indices: 'int32' or 'int64'"}},
         .op = "unique",
         .in = {{"X", "x"}},
         .out = {{"Out", FL_STOP}, {"Index", FL_STOP}},
@@ -455,7 +472,10 @@ const fl_layer_def fl_layers_tensor[] = {
         .doc = "The distinct elements of a vector, for each element its "
                "index among them, and how often each occurs.",
         .returns = "out, index, count",
-        .args = {{"x", FL_ARG_VAR}, {"dtype", FL_ARG_DTYPE, "'int32'"}},
+        .args =
+            {{"x", FL_ARG_VAR},
+             {"dtype", FL_ARG_DTYPE, "'int32'",
+              .doc = "the type of the indices and counts: 'int32' or 'int64'"}},
         .op = "unique_with_counts",
         .in = {{"X", "x"}},
         .out = {{"Out", FL_STOP}, {"Index", FL_STOP}, {"Count", FL_STOP}},

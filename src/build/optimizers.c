@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* optimizers.c - the table of optimisers.
  *
- * Arguments, their order and defaults are Fluid's. Two slips of Fluid 1.5 are
+ * Arguments, their order and defaults are Fluid's. Two errors of Fluid 1.5 are
  * not repeated: there Ftrl passes l1 as l2, and DecayedAdagrad never passes its
  * decay. */
 #include "build/optimizer.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define MOMENTUM "the share of each step that is added to the next one"
+#define MOMENTUM "the factor of the previous step, which is added to each step"
 #define RATE                                                                   \
     {                                                                          \
         "learning_rate", FL_ARG_FLOAT_OR_VAR                                   \
@@ -26,7 +26,7 @@
 #define NAME                                                                   \
     {                                                                          \
         "name", FL_ARG_STR, "None",                                            \
-            .doc = "goes into the names of accumulators; None: nothing does"   \
+            .doc = "a part of the names of its variables; None: none"          \
     }
 
 /* Arguments of all optimisers of paddle.v2. Their decay is not a regularizer of
@@ -64,14 +64,16 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "sgd",
         .cls = "SGD",
-        .doc = "Stochastic gradient descent: a step against the gradient.",
+        .doc =
+            "Stochastic gradient descent: subtracts learning_rate * gradient "
+            "from each parameter.",
         .args = {RATE, DECAY, NAME},
     },
     {
         .op = "momentum",
         .cls = "Momentum",
-        .doc = "Gradient descent with momentum: a share of each step is added "
-               "to the next one.",
+        .doc = "Gradient descent with momentum: momentum times the previous "
+               "step is added to each step.",
         .args = {RATE,
                  {"momentum", FL_ARG_FLOAT, .doc = MOMENTUM},
                  {"use_nesterov", FL_ARG_BOOL, "False"},
@@ -112,8 +114,9 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "adam",
         .cls = "Adam",
-        .doc = "Adam: steps by running means of the gradient and of its "
-               "square, both corrected for their start at zero.",
+        .doc = "Adam: divides the running mean of gradients by the root of "
+               "the running mean of their squares; both are corrected for "
+               "their initial value 0.",
         .args = {RATE_001,
                  {"beta1", FL_ARG_FLOAT, "0.9"},
                  {"beta2", FL_ARG_FLOAT, "0.999"},
@@ -130,11 +133,12 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "adamax",
         .cls = "Adamax",
-        .doc = "Adamax: Adam with the largest recent gradient in place of the "
-               "mean square.",
+        .doc = "Adamax: Adam with a decaying maximum of absolute gradients "
+               "instead of the mean of squares.",
         .args = {RATE_001,
                  {"beta1", FL_ARG_FLOAT, "0.9"},
-                 {"beta2", FL_ARG_FLOAT, "0.999"},
+                 {"beta2", FL_ARG_FLOAT, "0.999",
+                  .doc = "the decay rate of the maximum of gradients"},
                  {"epsilon", FL_ARG_FLOAT, "1e-08"},
                  DECAY,
                  NAME},
@@ -146,7 +150,7 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "decayed_adagrad",
         .cls = "DecayedAdagrad",
-        .doc = "Adagrad with a running mean of squared gradients in place of "
+        .doc = "Adagrad with a running mean of squared gradients instead of "
                "their sum.",
         .args = {RATE,
                  {"decay", FL_ARG_FLOAT, "0.95"},
@@ -160,10 +164,12 @@ const fl_optimizer_def fl_optimizers[] = {
         .op = "adadelta",
         .cls = "Adadelta",
         .doc = "Adadelta: computes the step size from running means of squared "
-               "gradients and of squared steps. The learning rate is not used.",
-        .args = {RATE,
+               "gradients and of squared steps.",
+        .args = {{"learning_rate", FL_ARG_FLOAT_OR_VAR,
+                  .doc = "accepted and not used"},
                  {"epsilon", FL_ARG_FLOAT, "1e-06"},
-                 {"rho", FL_ARG_FLOAT, "0.95"},
+                 {"rho", FL_ARG_FLOAT, "0.95",
+                  .doc = "the decay rate of both means"},
                  DECAY,
                  NAME},
         .accumulators = {{"_avg_squared_grad", "AvgSquaredGrad",
@@ -208,7 +214,7 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "v2_momentum",
         .cls = "V2Momentum",
-        .doc = "The Momentum of paddle.v2: the velocity holds the learning "
+        .doc = "The Momentum of paddle.v2: the velocity includes the learning "
                "rate.",
         .args = {V2_ARGS, DECAY, NAME},
         .accumulators = {V2_VELOCITY},
@@ -217,8 +223,9 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "v2_adagrad",
         .cls = "V2AdaGrad",
-        .doc = "The AdaGrad of paddle.v2: epsilon lies inside the root, and "
-               "decay outside of the squares.",
+        .doc =
+            "The AdaGrad of paddle.v2: epsilon is added inside the root, and "
+            "the squares do not include weight decay.",
         .args = {V2_ARGS, {"epsilon", FL_ARG_FLOAT, "1e-06"}, DECAY, NAME},
         .accumulators = {V2_VELOCITY, V2_SQUARE},
         .attrs = {V2_ATTRS, {"epsilon"}},
@@ -234,7 +241,8 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "v2_adadelta",
         .cls = "V2AdaDelta",
-        .doc = "The AdaDelta of paddle.v2, which uses the learning rate.",
+        .doc = "The AdaDelta of paddle.v2: the step is multiplied by the "
+               "learning rate.",
         .args = {V2_ARGS, V2_MEAN, DECAY, NAME},
         .accumulators = {V2_VELOCITY,
                          V2_SQUARE,
@@ -244,7 +252,8 @@ const fl_optimizer_def fl_optimizers[] = {
     {
         .op = "v2_rmsprop",
         .cls = "V2RMSProp",
-        .doc = "The RMSProp of paddle.v2: centred on the mean gradient.",
+        .doc = "The RMSProp of paddle.v2: the mean of gradients is subtracted "
+               "from them.",
         .args = {V2_ARGS, V2_MEAN, DECAY, NAME},
         .accumulators = {V2_VELOCITY,
                          V2_SQUARE,

@@ -360,9 +360,7 @@ static fl_err emit_v2(fl_emit *e)
 
 #define DECAY(type, text)                                                      \
     {                                                                          \
-        .name = type,                                                          \
-        .doc = text " With staircase t / decay_steps is rounded down.",        \
-        .prefix = "",                                                          \
+        .name = type, .doc = text "", .prefix = "",                            \
         .args = {{"learning_rate", FL_ARG_FLOAT_OR_VAR},                       \
                  {"decay_steps", FL_ARG_FLOAT},                                \
                  {"decay_rate", FL_ARG_FLOAT},                                 \
@@ -387,9 +385,9 @@ const fl_layer_def fl_layers_schedule[] = {
                                 "decay_rate * t / decay_steps) at step t."),
     {
         .name = "polynomial_decay",
-        .doc = "A learning rate that falls from learning_rate to "
-               "end_learning_rate within decay_steps, along (1 - t / "
-               "decay_steps)^power.",
+        .doc = "A learning rate that decreases from learning_rate to "
+               "end_learning_rate within decay_steps, in proportion to (1 - "
+               "t / decay_steps)^power.",
         .prefix = "",
         .args = {{"learning_rate", FL_ARG_FLOAT_OR_VAR},
                  {"decay_steps", FL_ARG_FLOAT},
@@ -400,8 +398,9 @@ const fl_layer_def fl_layers_schedule[] = {
     },
     {
         .name = "piecewise_decay",
-        .doc = "A learning rate of values[i] while the step is below "
-               "boundaries[i], and of the last value afterwards.",
+        .doc =
+            "The learning rate values[i] for the first i whose boundaries[i] "
+            "is above the step, and the last value after all boundaries.",
         .prefix = "",
         .args = {{"boundaries", FL_ARG_FLOATS}, {"values", FL_ARG_FLOATS}},
         .emit = emit,
@@ -418,8 +417,8 @@ const fl_layer_def fl_layers_schedule[] = {
     },
     {
         .name = "linear_lr_warmup",
-        .doc = "A learning rate that goes from start_lr to end_lr within "
-               "warmup_steps, and is learning_rate afterwards.",
+        .doc = "A learning rate that changes linearly from start_lr to "
+               "end_lr within warmup_steps, and is learning_rate afterwards.",
         .prefix = "",
         .args = {{"learning_rate", FL_ARG_FLOAT_OR_VAR},
                  {"warmup_steps", FL_ARG_FLOAT},
@@ -429,10 +428,11 @@ const fl_layer_def fl_layers_schedule[] = {
     },
     {
         .name = "v2_learning_rate",
-        .doc = "A learning rate of paddle.v2, which follows the number of "
+        .doc = "A learning rate of paddle.v2, which depends on the number of "
                "samples of all trainers. Before each step the caller writes "
-               "its samples, its pass and 1 into the second output.",
-        .returns = "the rate, and what the caller writes",
+               "three numbers to the second result: the number of its samples, "
+               "the number of its pass, and 1.",
+        .returns = "rate, batch",
         .prefix = "",
         .args = {{"learning_rate", FL_ARG_FLOAT},
                  {"schedule", FL_ARG_STR,
