@@ -3,7 +3,7 @@
  *           Total    = rows
  *           Accuracy = Correct / Total
  *
- * Indices come from top_k; Out, the values beside them, is not read. */
+ * Indices are those of top_k; its values, Out, are not read. */
 #include "op/op.h"
 
 static int32_t count_correct(int64_t rows, int64_t k, const int64_t *index,

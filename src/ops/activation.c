@@ -141,7 +141,7 @@ static fl_err forward(const fl_call *c, map_f32 *single, map_f64 *wide)
     return FL_OK;
 }
 
-/* The gradient's first input is whatever it reads. */
+/* The first input of the gradient is X or Out, whichever it reads. */
 static fl_err backward(const fl_call *c, grad_f32 *single, grad_f64 *wide)
 {
     const fl_tensor *from = &c->in[0][0]->tensor, *d = fl_in(c, "Out@GRAD");

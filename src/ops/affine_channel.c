@@ -23,7 +23,7 @@ static fl_fit fit_of(const fl_call *c)
     const int at = channel_dim(fl_attr_str(c, "data_layout"), s->rank);
     fl_fit f = {fl_shape_span(s, 0, at), s->dim[at],
                 fl_shape_span(s, at + 1, s->rank)};
-    if (!f.n || !f.post) /* many rows without an element */
+    if (!f.n || !f.post) /* a shape may have many rows and no elements */
         f.pre = 0;
     return f;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arg_max, arg_min   Out = where along axis the largest (smallest) element of
- *                    X stands, the first if there are several; Out is X
- *                    without that dim */
+/* arg_max, arg_min   Out = the index along axis of the largest (smallest)
+ *                    element of X, the first if there are several; Out has the
+ *                    shape of X without that dim */
 #define FL_SELF "ops/arg_max.c"
 #include "op/number.h"
 
@@ -65,7 +65,7 @@ static fl_err infer(fl_infer *x)
     for (int i = 0; i < in->shape.rank; i++)
         if (i != dim)
             s.dim[s.rank++] = in->shape.dim[i];
-    if (!s.rank) /* a lone element */
+    if (!s.rank) /* the result of a vector has one element */
         s = (fl_shape){1, {1}};
     fl_meta_set(x, "Out", 0, FL_I64, &s);
     return FL_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* argsort   Out = X sorted along axis, the smallest first; Indices = where each
- *           element stood. Equal ones keep their order; NaN comes last. */
+/* argsort   Out = X sorted along axis, the smallest first; Indices = the
+ *           former index of each element. Equal elements keep their order;
+ *           NaN comes last. */
 #define FL_SELF "ops/argsort.c"
 #include "op/number.h"
 
@@ -23,7 +24,7 @@ static bool FN(in_order)(NUM a, NUM b)
     return a <= b || isnan((double)b);
 }
 
-/* Two sorted runs of `from`, up to mid and up to n, become one of `to`. */
+/* Merge two sorted runs of `from`, [0, mid) and [mid, n), into `to`. */
 static void FN(merge)(const FN(item) * from, int64_t mid, int64_t n,
                       FN(item) * to)
 {
@@ -34,8 +35,7 @@ static void FN(merge)(const FN(item) * from, int64_t mid, int64_t n,
     }
 }
 
-/* Sorted by merging ever longer runs; the result stands in what comes back,
- * one of the two. */
+/* A merge sort. Returns the one of the two arrays that holds the result. */
 static FN(item) * FN(sort)(int64_t n, FN(item) * a, FN(item) * b)
 {
     for (int64_t run = 1; run < n; run *= 2) {

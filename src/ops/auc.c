@@ -56,8 +56,8 @@ static fl_err count_rows(const fl_call *c, const counts *to)
                                                 : count_rows_f32(c, to);
 }
 
-/* Rows of n move up, so that the last is free for a new batch; their sum goes
- * into `sum`. */
+/* Move the rows up by one, so that the last is free for a new batch, and add
+ * them up in `sum`. */
 FL_CLONES static void slide_up(int64_t *rows, int64_t steps, int64_t n,
                                int64_t *sum)
 {
@@ -104,7 +104,7 @@ static bool is_pr(const char *curve)
     return !strcmp(curve, "PR");
 }
 
-/* The states are those of the inputs, wherever the outputs stand. */
+/* The counts are those of the inputs; the outputs may be other variables. */
 static int64_t *state(fl_call *c, const char *in, const char *out)
 {
     const fl_tensor *from = fl_in(c, in);
@@ -114,7 +114,7 @@ static int64_t *state(fl_call *c, const char *in, const char *out)
     return to->data;
 }
 
-/* Count into the last row of a window; its sum replaces the counts in *of. */
+/* Count into the last row of the window, and set *of to the sum of all rows. */
 static fl_err count_window(fl_call *c, int64_t steps, counts *of)
 {
     int64_t n = of->thresholds + 1, last = (steps - 1) * n;

@@ -34,7 +34,8 @@ static layout layout_of(const fl_call *c)
     int dim = channel_dim(s, fl_attr_str(c, "data_layout"));
     layout at = {fl_shape_span(s, 0, dim), s->dim[dim],
                  fl_shape_span(s, dim + 1, s->rank)};
-    if (!at.channels || !at.inner) /* many rows without an element */
+    if (!at.channels ||
+        !at.inner) /* a shape may have many rows and no elements */
         at.outer = 0;
     return at;
 }
@@ -141,7 +142,7 @@ static void FN(move)(int64_t n, REAL momentum, const REAL *old,
         out[c] = old[c] * momentum + batch[c] * (1 - momentum);
 }
 
-/* Y from the mean and 1 / the deviation. */
+/* Compute Y from the mean and 1 / deviation. */
 static fl_err FN(apply)(fl_call *c, layout at, const REAL *mean,
                         const REAL *inv)
 {
@@ -174,7 +175,8 @@ static void FN(invert)(int64_t n, REAL epsilon, const REAL *variance, REAL *inv)
         inv[c] = 1 / RM(sqrt)(variance[c] + epsilon);
 }
 
-/* Running values that are not updated in place start as copies. */
+/* If the running values are not updated in place, the outputs start as copies.
+ */
 static void FN(keep)(const fl_tensor *in, fl_tensor *out)
 {
     if (out && out->data != in->data)
@@ -219,9 +221,9 @@ static fl_err FN(batch_norm)(fl_call *c)
 
 /* --- Gradient ---------------------------------------------------------- */
 
-/* dx = (dy - mean(dy) - xhat * mean(dy * xhat)) * scale / deviation, or
- * without the means where the statistics do not depend on X: a line in dy and
- * x for each channel. */
+/* dx = (dy - mean(dy) - xhat * mean(dy * xhat)) * scale / deviation, or without
+ * the means if the statistics do not depend on X. For each channel this is a
+ * linear function of dy and x. */
 static void FN(by_x)(fl_call *c, layout at, const REAL *db, const REAL *ds,
                      REAL *line)
 {
@@ -288,7 +290,7 @@ static fl_err FN(batch_norm_grad)(fl_call *c)
 FL_REAL_KERNEL(batch_norm)
 FL_REAL_KERNEL(batch_norm_grad)
 
-/* X, and how many channels it has. */
+/* Check X and return the number of its channels. */
 static fl_err check_x(const fl_infer *x, fl_shape *channels)
 {
     const fl_shape *s = &fl_meta_in(x, "X", 0)->shape;

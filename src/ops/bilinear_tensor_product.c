@@ -43,7 +43,8 @@ static fl_err FN(product)(fl_call *c)
     return FL_OK;
 }
 
-/* What one element of Out gives to each; NULL: not wanted. */
+/* Add the contribution of one element of Out to each gradient; NULL: not
+ * needed. */
 typedef struct FN(slopes) {
     REAL *x, *y, *w;
 } FN(slopes);

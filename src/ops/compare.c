@@ -9,7 +9,7 @@
 typedef void FN(loop)(int64_t n, const NUM *x, const NUM *y, int64_t step,
                       uint8_t *z);
 
-/* y moves by `step`: 1, or 0 to stand still. */
+/* y moves by `step`: 1, or 0 if it is the same for all x. */
 #define COMPARE(name, op)                                                      \
     static void FN(name##_loop)(int64_t n, const NUM *x, const NUM *y,         \
                                 int64_t step, uint8_t *z)                      \
@@ -64,7 +64,7 @@ static fl_err infer(fl_infer *x)
     return FL_OK;
 }
 
-/* force_cpu says where Fluid's result lies; here there is one place. */
+/* force_cpu has no effect: there is only the CPU. */
 #define COMPARE(name)                                                          \
     FL_NUMBER_KERNEL(name)                                                     \
     static fl_err name##_run(fl_call *c)                                       \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* concat    Out = the X one after the other along `axis`
+/* concat    Out = all X, concatenated along `axis`
  * gradient  each X@GRAD is its part of Out@GRAD
  *
- * Along axis 0 the sequences of all X follow each other too; along any other
+ * Along axis 0 the sequences of all X are concatenated, too; along any other
  * axis Out has those of the first X. */
 #include "kernel/move.h"
 
@@ -47,11 +47,12 @@ static fl_err infer_concat(fl_infer *x)
     return FL_OK;
 }
 
-/* Where Out's rows are cut: `outer` runs, of which X i has `part` elements. */
+/* How the elements of Out are divided: `outer` runs, of which X i has `part`
+ * elements. */
 typedef struct cut {
     int n, axis;
     int64_t outer, inner;
-    size_t size, step; /* bytes: of an element, of Out's run */
+    size_t size, step; /* bytes of an element, and of a run of Out */
 } cut;
 
 static cut cut_of(const fl_call *c, const fl_tensor *out)
@@ -72,7 +73,7 @@ static size_t part_of(const cut *k, const fl_tensor *x)
     return (size_t)(x->shape.dim[k->axis] * k->inner) * k->size;
 }
 
-/* Offsets of all X at one level, each list behind the last. */
+/* Concatenate the offsets of all X at one level. */
 static int64_t join_level(const fl_call *c, int n, int level, int64_t *off)
 {
     int64_t at = 0, base = 0;
@@ -92,7 +93,8 @@ static fl_err join_lods(fl_call *c, fl_tensor *out, int n)
     int64_t total = 0;
     for (int i = 0; i < n; i++) {
         const fl_lod *l = &fl_in_at(c, "X", i)->lod;
-        if (l->levels != all.levels) { /* sequences of some only: of none */
+        if (l->levels !=
+            all.levels) { /* if not all X have sequences, Out has none */
             fl_lod_fini(&out->lod);
             return FL_OK;
         }

@@ -2,8 +2,8 @@
 /* conditional_block  runs sub_block once if the condition holds: Cond is true
  *                    (is_scalar_condition), or no Cond is empty
  *
- * Input and Out tell the reader and the planner which variables the block
- * touches. Scope is Fluid's and stays empty. */
+ * Input and Out list the variables that the block reads and writes. Scope is
+ * Fluid's and stays empty. */
 #include "op/op.h"
 
 static fl_err holds(const fl_call *c, bool *yes)

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* All but the output's size. */
+/* Set everything except the size of the output. */
 static fl_conv geometry(const fl_shape *x, const fl_shape *w,
                         const fl_attr *groups, const fl_attr *list[3])
 {
@@ -210,7 +210,8 @@ static fl_err check_filter(const fl_infer *x)
     return FL_OK;
 }
 
-/* Places of a filter of k lines along a dim; -1 stays. */
+/* The number of positions of a filter with k elements along a dimension; -1 if
+ * that is unknown. */
 static int64_t places(int64_t dim, int64_t k, const fl_conv *g, int i)
 {
     const int64_t size = fl_dim_add(fl_dim_mul(k - 1, g->dilation[i]), 1);

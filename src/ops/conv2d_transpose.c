@@ -62,7 +62,8 @@ static fl_err conv2d_transpose(fl_call *c)
     return FL_OK;
 }
 
-/* A frame keeps oneDNN's things for one kind of step; these are two. */
+/* The scratch of a frame holds the oneDNN objects of one kind of step; here
+ * there are two. */
 static fl_err conv2d_transpose_grad(fl_call *c)
 {
     const fl_tensor *x = fl_in(c, "Input"), *w = fl_in(c, "Filter");
@@ -126,7 +127,8 @@ static fl_err out_dim(const fl_infer *x, int i, int64_t *out)
     const int64_t pad = fl_meta_attr(x, "paddings")->longs[i];
     const int64_t gap = fl_meta_attr(x, "dilations")->longs[i];
     const fl_attr *want = fl_meta_attr(x, "output_size");
-    if (in > INT32_MAX || k > INT32_MAX) /* products of these two fit */
+    if (in > INT32_MAX ||
+        k > INT32_MAX) /* products of these two do not overflow */
         return fl_fail(FL_ESHAPE, "%s: dim %d is %lld of Input, %lld of Filter",
                        fl_meta_type(x), 2 + i, (long long)in, (long long)k);
     const int64_t least = (in - 1) * stride - 2 * pad + gap * (k - 1) + 1;

@@ -85,7 +85,7 @@ static fl_err FN(cos_sim_grad)(fl_call *c)
 FL_REAL_KERNEL(cos_sim)
 FL_REAL_KERNEL(cos_sim_grad)
 
-/* Rows of X against rows of Y. */
+/* Check the shapes of X and Y. */
 static fl_err check_rows(const fl_infer *x)
 {
     const fl_meta *a = fl_meta_in(x, "X", 0), *b = fl_meta_in(x, "Y", 0);

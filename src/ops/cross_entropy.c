@@ -31,7 +31,7 @@ static inline REAL FN(loss_of)(REAL x)
     return -(REAL)fl_finite_log(RM(log)(x));
 }
 
-/* match: where X[Label] goes, or NULL. */
+/* match: receives X[Label]; or NULL. */
 static fl_err FN(hard)(fl_call *c, REAL *match)
 {
     const fl_tensor *t = fl_in(c, "X");
@@ -77,7 +77,8 @@ static fl_err FN(cross_entropy2)(fl_call *c)
     return FN(hard)(c, fl_out(c, "MatchX")->data);
 }
 
-/* dx[label] = -dy / p in each row of n, p being `match` or taken from x. */
+/* dx[label] = -dy / p in each row of n, where p is `match`, or else x[label].
+ */
 static fl_err FN(hard_grad)(fl_call *c, const REAL *x, const REAL *match)
 {
     const int64_t *label = fl_in(c, "Label")->data;
@@ -119,14 +120,14 @@ FL_REAL_KERNEL(cross_entropy)
 FL_REAL_KERNEL(cross_entropy2)
 FL_REAL_KERNEL(cross_entropy_grad)
 
-/* Its first input is the label. */
+/* The first input is the label, so the dtype comes from another one. */
 static fl_err cross_entropy2_grad(fl_call *c)
 {
     return fl_in(c, "MatchX")->dtype == FL_F64 ? cross_entropy2_grad_f64(c)
                                                : cross_entropy2_grad_f32(c);
 }
 
-/* X and Label fit; *y is the shape of Y. */
+/* Check X and Label; *y becomes the shape of Y. */
 static fl_err loss_shape(const fl_infer *x, bool soft, fl_shape *y)
 {
     const fl_shape *s = &fl_meta_in(x, "X", 0)->shape;

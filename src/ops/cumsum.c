@@ -11,8 +11,8 @@ enum {
     FN(LINES) = 16
 };
 
-/* Lines that lie side by side, LINES at most. An element is read before it
- * is written: Out may be X. */
+/* Sum up to LINES adjacent lines at once. An element is read before it is
+ * written, because Out may be X. */
 FL_CLONES static void FN(lines)(int64_t n, int64_t size, int64_t step,
                                 bool exclusive, const NUM *x, NUM *y)
 {

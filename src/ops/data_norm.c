@@ -7,8 +7,9 @@
  *             BatchSum@GRAD       = sum of X
  *             BatchSquareSum@GRAD = sum of (X - Means)^2, + N * epsilon
  *
- * The last three are no slopes: they are what a batch adds to the summaries of
- * all data so far, and who updates a summary adds them (build/optimizer.c). */
+ * The last three are not derivatives: they are what a batch adds to the
+ * summaries of all data so far. Updates add them unscaled (build/optimizer.c).
+ */
 #define FL_SELF "ops/data_norm.c"
 #include "op/real.h"
 #ifdef REAL
@@ -94,7 +95,7 @@ static fl_err FN(data_norm_grad)(fl_call *c)
 FL_REAL_KERNEL(data_norm)
 FL_REAL_KERNEL(data_norm_grad)
 
-/* X and the summaries, and how many columns they have. */
+/* Check X and the summaries; return the number of columns. */
 static fl_err check_input(const fl_infer *x, fl_shape *columns)
 {
     static const char *const summaries[] = {"BatchSize", "BatchSum",

@@ -22,7 +22,7 @@ static bool upscales(const char *implementation)
     return !strcmp(implementation, "upscale_in_train");
 }
 
-/* What kept elements are multiplied with. */
+/* The factor of elements that are kept. */
 static double factor(const fl_call *c)
 {
     double p = fl_attr_f32(c, "dropout_prob");
@@ -83,7 +83,7 @@ static fl_err FN(dropout_grad)(fl_call *c)
 
 FL_REAL_KERNEL(dropout)
 
-/* Its first input is the mask. */
+/* The first input is the mask, so the dtype comes from another one. */
 static fl_err dropout_grad(fl_call *c)
 {
     return fl_in(c, "Out@GRAD")->dtype == FL_F64 ? dropout_grad_f64(c)

@@ -68,7 +68,7 @@ static inline NUM FN(power)(NUM a, NUM b)
 
 #else
 
-/* The lowest number divided by -1 wraps around; the machine would trap. */
+/* The lowest number divided by -1 wraps around; the processor would trap. */
 static inline NUM FN(quotient)(NUM a, NUM b)
 {
     return b == -1 ? (NUM)(0 - (uint64_t)a) : a / b;
@@ -92,7 +92,7 @@ static inline NUM FN(power)(NUM a, NUM b)
 
 #endif
 
-/* The remainder has the sign of b, as Python's has. */
+/* The remainder has the sign of b, as in Python. */
 static inline NUM FN(modulo)(NUM a, NUM b)
 {
     NUM r = FN(remainder)(a, b);
@@ -151,7 +151,7 @@ static fl_err FN(product)(fl_call *c, FN(map) m)
     return FL_OK;
 }
 
-/* Whole numbers have no infinity: dividing by zero is an error. */
+/* Integers have no infinity: division by zero is an error. */
 static fl_err FN(divide)(fl_call *c, FN(map) m)
 {
 #ifndef REAL
@@ -164,7 +164,7 @@ static fl_err FN(divide)(fl_call *c, FN(map) m)
     return FN(forward)(c, m);
 }
 
-/* Nor have they fractions. */
+/* Integers have no fractions, so a negative power is an error. */
 static fl_err FN(raise)(fl_call *c, FN(map) m)
 {
 #ifndef REAL
@@ -211,14 +211,16 @@ MAP(pow_dx, (d * b * RM(pow)(a, b - 1)))
 MAP(pow_dy, (d * RM(log)(a) * RM(pow)(a, b)))
 
 enum {
-    FN(CHUNK) = 256 /* elements between map and sum: they stay in the cache */
+    FN(CHUNK) = 256 /* elements that are mapped, then summed, while they are in
+                       the cache */
 };
 
 /* dy[j] = sum of row[p][j] over p, where row is the map of d. */
 static void FN(sum_rows)(FN(map) m, fl_fit f, const REAL *x, const REAL *y,
                          const REAL *d, REAL *dy)
 {
-    const bool maps = m.many != FN(pass_many); /* a bias has nothing to map */
+    const bool maps =
+        m.many != FN(pass_many); /* for a bias the map is the identity */
     REAL part[FN(CHUNK)];
     double total[FN(CHUNK)];
     for (int64_t j = 0, k; j < f.n; j += k) {
@@ -234,7 +236,7 @@ static void FN(sum_rows)(FN(map) m, fl_fit f, const REAL *x, const REAL *y,
     }
 }
 
-/* The same where `post` elements in a row belong to one y. */
+/* The same if `post` consecutive elements belong to one y. */
 static void FN(sum_runs)(FN(map) m, fl_fit f, const REAL *x, const REAL *y,
                          const REAL *d, REAL *dy)
 {
@@ -266,7 +268,7 @@ static void FN(fold)(FN(map) m, fl_fit f, const REAL *x, const REAL *y,
         FN(sum_rows)(m, f, x, y, d, dy);
 }
 
-/* `a` names the slot that formulas call a. */
+/* `a` is the slot that formulas call a. */
 static fl_err FN(backward)(fl_call *c, const char *a, FN(map) to_x,
                            FN(map) to_y)
 {
@@ -370,7 +372,7 @@ FL_REAL_KERNEL(pow_grad)
         .run = name##_run,                                                     \
         __VA_ARGS__};
 
-/* What the gradient reads; Fluid's div reads no X. */
+/* The inputs of the gradient; Fluid's div does not read X. */
 #define GRAD_OF(name, ...)                                                     \
     .grad_in = {__VA_ARGS__, "Out@GRAD"}, .grad_run = name##_grad,             \
     .grad_infer = infer_grad

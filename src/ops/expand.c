@@ -18,7 +18,7 @@ FL_CLONES static void FN(add_run)(int64_t n, REAL *to, int64_t step,
             to[i * step] += from[i];
 }
 
-/* b goes over Out@GRAD in order, so that its last step there is 1. */
+/* b walks over Out@GRAD in order, so its innermost step there is 1. */
 static void FN(add_box)(fl_box *b, void *dx, const void *dy)
 {
     int last = b->rank - 1;
@@ -61,7 +61,7 @@ static fl_err infer_expand(fl_infer *x)
     FL_TRY(fl_meta_check(x, "ExpandTimes", FL_INDEXES));
     FL_TRY(fl_move_check_one(x, "expand_times_tensor"));
     if (given && fl_meta_running(x))
-        return FL_OK; /* the kernel sizes it */
+        return FL_OK; /* the kernel resizes it */
     for (int i = 0; given && i < s.rank; i++)
         s.dim[i] = -1;
     if (given) {
@@ -75,7 +75,7 @@ static fl_err infer_expand(fl_infer *x)
     return FL_OK;
 }
 
-/* The gradient knows how often by both shapes alone. */
+/* The gradient computes the factors from both shapes. */
 static fl_err infer_expand_grad(fl_infer *x)
 {
     const fl_meta *in = fl_meta_in(x, "X", 0);
@@ -100,8 +100,8 @@ static fl_err infer_expand_grad(fl_infer *x)
     return FL_OK;
 }
 
-/* Out as copies of X, which has elements: each dimension is cut into (copy,
- * place in X). */
+/* Out as copies of X, which has elements: each dimension is split into the
+ * number of the copy and the index in X. */
 static fl_box copies(const fl_tensor *x, const fl_tensor *out, bool back)
 {
     int64_t xs[FL_MAX_RANK], ys[FL_MAX_RANK];

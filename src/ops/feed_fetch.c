@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where values enter and leave a program that another made.
+/* Operators through which a saved program gets its inputs and returns results.
  *
  *     feed   Out = element `col` of X, a FEED_MINIBATCH
  *     fetch  element `col` of Out, a FETCH_LIST, = X
  *
- * A plan usually feeds and fetches without them. */
+ * Plans usually feed and fetch variables without them. */
 #include "op/op.h"
 
 enum {
-    MAX_COL = 4096 /* a program may say anything; a list this long is a fault */
+    MAX_COL = 4096 /* a larger column number in a program is an error */
 };
 
 static fl_err feed(fl_call *c)

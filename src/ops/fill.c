@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One number everywhere.
+/* Tensors whose elements all have the same value.
  *
  *     fill_constant                  in `shape`
  *     fill_constant_batch_size_like  in `shape`, one dimension of which is
@@ -41,7 +41,7 @@ static fl_err infer_zeros_like(fl_infer *x)
     return FL_OK;
 }
 
-/* n copies of one element: what is there already is doubled. */
+/* Make n copies of one element; each step doubles what is there. */
 static void repeat(char *to, const char *element, size_t size, size_t n)
 {
     size_t have = size, all = size * n;

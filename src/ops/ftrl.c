@@ -19,8 +19,8 @@
 #ifdef REAL
 
 /* The new parameter, from the two accumulators. Written without a branch around
- * a quotient, which would keep the loop from being vectorised. Where no
- * gradient ever came and l2 is 0, there is nothing to divide by. */
+ * the quotient, which would prevent vectorisation. If there was no gradient yet
+ * and l2 is 0, the divisor is 0. */
 static inline REAL FN(leader)(REAL linear, REAL root, REAL lr, REAL l1, REAL l2)
 {
     const REAL above = RM(fabs)(linear) - l1, size = above > 0 ? above : 0;

@@ -20,7 +20,8 @@
 #include <string.h>
 
 enum {
-    CHANNELS = 8, /* that are compared at once; a filter has as many */
+    CHANNELS =
+        8, /* channels that are compared at once; there are at least as many */
 };
 
 /* The pool: windows of [wh, ww], in ph rows of pw. */
@@ -44,7 +45,7 @@ static fl_conv conv_of(const fl_call *c, const fl_tensor *conv)
 
 /* --- channels last and first --- */
 
-/* Memory for the columns and behind them an Output of our own order. */
+/* Memory for the columns, followed by an Output in our own order. */
 static float *own_order(fl_call *c, const fl_conv *g, float **y)
 {
     const int64_t columns = g->c / g->groups * g->kh * g->kw * g->oh * g->ow;
@@ -54,7 +55,7 @@ static float *own_order(fl_call *c, const fl_conv *g, float **y)
     return at;
 }
 
-/* Where oneDNN has nothing good. */
+/* Used if oneDNN has no fast implementation. */
 static fl_err forward_by_columns(fl_call *c, const fl_conv *g,
                                  const float *bias, float *conv)
 {
@@ -97,17 +98,18 @@ static fl_err grads_by_columns(fl_call *c, const fl_conv *g, const float *dconv,
 typedef float vec __attribute__((vector_size(CHANNELS * sizeof(float))));
 typedef int32_t mask __attribute__((vector_size(CHANNELS * sizeof(float))));
 
-/* Vectors go by address: how they go by value depends on the machine. */
+/* Vectors are passed by address, because the calling convention for values
+ * depends on the processor. */
 INLINE void load(const float *x, vec *v)
 {
     memcpy(v, x, sizeof *v);
 }
 
-/* Elements of `a` where m says so, else of `b`. */
+/* Elements of `a` where m is set, and of `b` elsewhere. */
 #define CHOOSE(m, a, b) ((vec)(((mask)(a) & (m)) | ((mask)(b) & ~(m))))
 
-/* The largest elements of the window at x; `row` elements lie between two rows
- * of Conv. */
+/* The largest elements of the window at x; `row` is the distance of two rows of
+ * Conv. */
 INLINE void max_window(windows w, int64_t m, int64_t row, const float *x,
                        vec *top)
 {
@@ -120,8 +122,8 @@ INLINE void max_window(windows w, int64_t m, int64_t row, const float *x,
         }
 }
 
-/* The gradient d of the largest elements goes to the first that has it, and
- * nowhere where relu gave zero; d becomes what goes. */
+/* Pass the gradient d of the largest elements to the first element that equals
+ * it, but not where relu gave zero; those elements of d become zero. */
 INLINE void spread_window(windows w, int64_t m, int64_t row, const float *x,
                           vec *d, float *dx)
 {
@@ -140,8 +142,9 @@ INLINE void spread_window(windows w, int64_t m, int64_t row, const float *x,
         }
 }
 
-/* One image: `to`, [ph,pw,m], gets the largest elements; with dx it gets what
- * goes into dx of the gradients d. The last channels may be done twice. */
+/* One image: `to`, [ph,pw,m], gets the largest elements. With dx, the gradients
+ * d are written to dx, and `to` gets those that were passed on. The last
+ * channels may be computed twice. */
 INLINE void each_window(windows w, int64_t m, int64_t row, const float *x,
                         const float *d, float *to, float *dx)
 {
@@ -161,7 +164,7 @@ INLINE void each_window(windows w, int64_t m, int64_t row, const float *x,
     }
 }
 
-/* The size that most pools have leaves no loop around the vectors. */
+/* With the most common size there is no loop around the vectors. */
 FL_CLONES static void max_image(windows w, int64_t m, int64_t row,
                                 const float *x, float *to)
 {
@@ -205,7 +208,7 @@ static void unpool_image(windows w, const fl_conv *g, const float *x,
 
 /* --- operators --- */
 
-/* What is pooled of one image. */
+/* The pool of one image. */
 static size_t image_bytes(const windows *w, const fl_conv *g)
 {
     return (size_t)(w->ph * w->pw * g->m) * sizeof(float);
@@ -268,7 +271,7 @@ static fl_err fused_conv_pool_grad(fl_call *c)
 
 /* --- shapes --- */
 
-/* Conv and Out; f32 alone is fused. */
+/* Conv and Out; only f32 is fused. */
 static fl_err infer_both(const fl_infer *x, fl_shape *conv, fl_shape *out)
 {
     const fl_attr *size = fl_meta_attr(x, "ksize");
@@ -315,7 +318,7 @@ static fl_err infer_grad(fl_infer *x)
     return FL_OK;
 }
 
-/* Those of conv2d that matter, and the pool's. */
+/* The attributes of conv2d that have an effect, and those of the pool. */
 #define FL_CONV_POOL_ATTRS                                                     \
     {                                                                          \
         {"strides", FL_ATTR_INTS, .n = 2, .longs = (const int64_t[]){1, 1}},   \

@@ -22,7 +22,7 @@
 #include <string.h>
 #ifdef REAL
 
-/* Sums start from -0, which changes no number that is added to it. */
+/* Sums start from -0, because x + -0 is x for every x. */
 static void FN(add_slots)(fl_call *c, const fl_embed_where *where, REAL *sum)
 {
     const fl_tensor *g = fl_in(c, "Grad");
@@ -62,7 +62,7 @@ static fl_err infer_fused(fl_infer *x)
     return FL_OK;
 }
 
-/* The rows of one slot; how many. */
+/* Write the rows of one slot; returns their number. */
 static int64_t copy_slot(const fl_embed_part *part, const char *grad,
                          size_t size, int64_t *index, char *value)
 {

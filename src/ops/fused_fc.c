@@ -33,7 +33,7 @@ typedef enum act {
 
 static const char *const act_names[ACTS] = {"", "relu", "sigmoid", "tanh"};
 
-/* ACTS: no such activation. */
+/* ACTS: the activation is unknown. */
 static act act_of(const char *name)
 {
     act a = NONE;
@@ -42,19 +42,20 @@ static act act_of(const char *name)
     return a;
 }
 
-/* Rows whose results stay in the second-level cache, in equal blocks. */
+/* The number of rows in a block, so that blocks are equal and their results
+ * stay in the L2 cache. */
 static int64_t block_rows(int64_t rows, int64_t n)
 {
     int64_t most = 65536 / (n ? n : 1);
     most = most < 64 ? 64 : most;
     int64_t blocks = (rows + most - 1) / most;
     int64_t each = blocks ? (rows + blocks - 1) / blocks : 0;
-    return (each + 7) / 8 * 8; /* oneDNN takes eight at a time */
+    return (each + 7) / 8 * 8; /* oneDNN computes eight rows at a time */
 }
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* A constant activation leaves no branch in the loop. */
+/* With a constant activation the loop has no branch. */
 #define FL_BY_ACT(a, call)                                                     \
     do {                                                                       \
         if (a == RELU)                                                         \
@@ -84,7 +85,7 @@ INLINE REAL FN(act_at)(act a, REAL x)
     }
 }
 
-/* d times the slope where the activation gave y. */
+/* d times the derivative of the activation, whose result is y. */
 INLINE REAL FN(slope_at)(act a, REAL y, REAL d)
 {
     switch (a) {

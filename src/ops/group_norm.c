@@ -68,10 +68,10 @@ static fl_err FN(group_norm)(fl_call *c)
     return FL_OK;
 }
 
-/* What a group's elements give to the gradients of its channels, and of X. */
+/* Add the contribution of a group to the gradients of its channels and of X. */
 typedef struct FN(slopes) {
     const REAL *scale;
-    REAL *dx, *dscale, *dbias; /* NULL: not wanted */
+    REAL *dx, *dscale, *dbias; /* NULL: not needed */
 } FN(slopes);
 
 static void FN(slope)(groups g, int64_t first, REAL mean, REAL r, const REAL *x,

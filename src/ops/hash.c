@@ -40,7 +40,7 @@ static uint64_t mix_lane(uint64_t lane, uint64_t input)
     return turn(lane + input * prime[2], 31) * prime[1];
 }
 
-/* The stripes of 32 bytes; *p is left behind them. */
+/* Process the stripes of 32 bytes; *p is moved past them. */
 static uint64_t stripes(const uint8_t **p, const uint8_t *end, uint64_t seed)
 {
     static const int turns[] = {1, 7, 12, 18};

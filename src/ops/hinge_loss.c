@@ -13,7 +13,7 @@ FL_CLONES static void FN(losses)(int64_t n, const REAL *x, const REAL *label,
     FL_APART
     for (int64_t i = 0; i < n; i++) {
         REAL loss = 1 - (2 * label[i] - 1) * x[i];
-        y[i] = loss < 0 ? 0 : loss; /* this way round NaN stays NaN */
+        y[i] = loss < 0 ? 0 : loss; /* in this order NaN stays NaN */
     }
 }
 

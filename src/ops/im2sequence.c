@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* im2sequence  windows of pictures as rows: each picture of X [N,C,H,W] becomes
- *              a sequence of oh * ow rows, one for each place of a window of
+/* im2sequence  windows of images as rows: each image of X [N,C,H,W] becomes a
+ *              sequence of oh * ow rows, one for each position of a window of
  *              `kernels`, with its C * kh * kw elements; `paddings` {up, left,
  *              down, right} are zeros
- * gradient     each X@GRAD gets what its places in Out got */
+ * gradient     X@GRAD = the sum of Out@GRAD over all copies of an element */
 #define FL_SELF "ops/im2sequence.c"
 #include "op/real.h"
 
@@ -13,9 +13,10 @@
 #include "kernel/sequence.h"
 
 typedef struct windows {
-    int64_t n, c, h, w;            /* X */
-    int64_t kh, kw, oh, ow;        /* window, places */
-    int64_t down, right, up, left; /* strides, zeros before */
+    int64_t n, c, h, w;     /* X */
+    int64_t kh, kw, oh, ow; /* size of the window, number of positions */
+    int64_t down, right, up,
+        left; /* strides, number of zeros before the image */
 } windows;
 
 static windows windows_of(const fl_shape *x, const fl_attr *kernels,
@@ -48,7 +49,7 @@ static windows windows_in(const fl_call *c)
 #endif
 #ifdef REAL
 
-/* One window: from the picture to a row, or added back. */
+/* Copy one window from the image to a row, or add a row to it. */
 static void FN(window)(const windows *g, int64_t i, int64_t j, bool back,
                        REAL *x, REAL *row)
 {
@@ -142,7 +143,7 @@ static fl_err infer(fl_infer *x)
         2, {known ? rows : -1, fl_dim_mul(g.c, fl_dim_mul(g.kh, g.kw))}};
     fl_meta_set(x, "Out", 0, in->dtype, &s);
     if (out)
-        out->lod_level = 1; /* the kernel makes the LoD */
+        out->lod_level = 1; /* the kernel sets the LoD */
     return FL_OK;
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures [N,C,H,W] made larger or smaller: [N,C,out_h,out_w], or what OutSize
- * (i32 [2]) says.
+/* Images [N,C,H,W] are resized to [N,C,out_h,out_w], or to the size in OutSize
+ * (i32 [2]).
  *
- *   nearest_interp   each element of Out is the nearest of X
- *   bilinear_interp  or between the four around it
- *   gradients        each X@GRAD gets what it gave, by weight
+ *   nearest_interp   each element of Out is the nearest one of X
+ *   bilinear_interp  it is interpolated between the four nearest ones
+ *   gradients        Out@GRAD is added to the elements of X@GRAD with the same
+ *                    weights
  *
- * With align_corners the corners of both lie on each other; without, element k
- * lies at k * in / out, or with align_mode 0 at (k + 0.5) * in / out - 0.5. */
+ * With align_corners the corners of X and Out coincide. Otherwise element k of
+ * Out is at k * in / out, or with align_mode 0 at (k + 0.5) * in / out - 0.5.
+ */
 #define FL_SELF "ops/interp.c"
 #include "op/real.h"
 
@@ -16,7 +18,8 @@
 
 #include <string.h>
 
-/* Element k of Out lies between two of X: lo and hi, by the weight of hi. */
+/* The position of element k of Out in X: between lo and hi, with the weight of
+ * hi. */
 typedef struct between {
     int64_t lo, hi;
     float weight;
@@ -52,7 +55,7 @@ static between between_of(scaling s, int64_t k, int64_t in, int64_t out)
     return (between){lo, lo + 1 < in ? lo + 1 : lo, at - (float)lo};
 }
 
-/* Where each row and each column of Out lies, in scratch. */
+/* The positions of all rows and columns of Out, in scratch memory. */
 static fl_err find_places(fl_call *c, scaling s, const fl_shape *in,
                           const fl_shape *out, const between **places)
 {
@@ -176,7 +179,7 @@ static fl_err infer(fl_infer *x)
     fl_shape s;
     FL_TRY(out_shape(x, &s));
     if (s.dim[2] < 0 && fl_meta_running(x))
-        return FL_OK; /* the kernel sizes it */
+        return FL_OK; /* the kernel resizes it */
     fl_meta_set(x, "Out", 0, fl_meta_in(x, "X", 0)->dtype, &s);
     return FL_OK;
 }

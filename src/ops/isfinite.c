@@ -39,7 +39,7 @@ static found find_odd(const fl_call *c)
         return find_odd_f32(fl_tensor_numel(x), x->data);
     if (x->dtype == FL_F64)
         return find_odd_f64(fl_tensor_numel(x), x->data);
-    return (found){false, false}; /* whole numbers are finite */
+    return (found){false, false}; /* integers are always finite */
 }
 
 static fl_err isfinite_run(fl_call *c)

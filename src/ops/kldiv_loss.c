@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* What the sum of all is divided by; 0: they are not added up. */
+/* The divisor of the sum; 0: the losses are not summed. */
 static double divisor(const char *reduction, const fl_shape *x)
 {
     const int64_t n = fl_shape_numel(x);
@@ -36,7 +36,7 @@ static fl_err FN(kldiv_loss)(fl_call *c)
     const fl_tensor *in = fl_in(c, "X");
     const REAL *x = in->data, *target = fl_in(c, "Target")->data;
     REAL *y = fl_out(c, "Loss")->data;
-    double sum = 0; /* of any number of losses */
+    double sum = 0; /* the sum may have any number of terms */
     const REAL by = (REAL)divisor(fl_attr_str(c, "reduction"), &in->shape);
     for (int64_t i = 0, n = fl_tensor_numel(in); i < n; i++) {
         const REAL loss = FN(loss_of)(target[i], x[i]);

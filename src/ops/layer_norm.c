@@ -129,7 +129,8 @@ static fl_err FN(layer_norm_grad)(fl_call *c)
 FL_REAL_KERNEL(layer_norm)
 FL_REAL_KERNEL(layer_norm_grad)
 
-/* Shapes of Scale and Bias (`width`), and of Mean and Variance (`n`). */
+/* Set the shapes of Scale and Bias (`width`), and of Mean and Variance (`n`).
+ */
 static fl_err check_x(const fl_infer *x, fl_shape *n, fl_shape *width)
 {
     const fl_shape *s = &fl_meta_in(x, "X", 0)->shape;

@@ -57,7 +57,7 @@ static fl_err infer(fl_infer *x)
     if (y && !y->lod_level)
         FL_TRY(fl_meta_check(x, "Y", FL_INDEXES));
     fl_meta_set(x, "Out", 0, in->dtype, &in->shape);
-    if (out) /* the kernel makes the LoD */
+    if (out) /* the kernel sets the LoD */
         out->lod_level = y && y->lod_level ? y->lod_level : 1;
     return FL_OK;
 }

@@ -30,5 +30,5 @@ static fl_err infer(fl_infer *x)
 LOGICAL(logical_and, x[i] && y[i], "Y", {"Y", FL_NOGRAD})
 LOGICAL(logical_or, x[i] || y[i], "Y", {"Y", FL_NOGRAD})
 LOGICAL(logical_xor, !x[i] != !y[i], "Y", {"Y", FL_NOGRAD})
-/* not reads X twice */
+/* logical_not has no Y, so the macro gets X twice. */
 LOGICAL(logical_not, !(x[i] || y[i]), "X", {0})

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lookup_table  Out[i] = W[Ids[i]]; a row of zeros where Ids[i] is padding_idx
- * gradient      W@GRAD[Ids[i]] += Out@GRAD[i]; with is_sparse the rows alone:
- *               selected rows with the ids as they stand
+ * gradient      W@GRAD[Ids[i]] += Out@GRAD[i]; with is_sparse as selected
+ *               rows, one for each id, in their order
  *
  * W may be selected rows, of which each is found by its id. The padding row has
  * no gradient in the dense form only, as in Fluid. The attributes from
- * is_distributed on are for those who cut programs. */
+ * is_distributed on are for the transpiler. */
 #define FL_SELF "ops/lookup_table.c"
 #include "kernel/embed.h"
 #include "kernel/rows.h"
@@ -96,7 +96,8 @@ static fl_err infer_lookup_grad(fl_infer *x)
     return FL_OK;
 }
 
-/* Copied, not shared: the buffer of Out@GRAD is then free for the next step. */
+/* The rows are copied, so that the buffer of Out@GRAD can be reused in the next
+ * step. */
 static fl_err sparse_grad(const fl_embed *e, const fl_shape *w,
                           const fl_tensor *dy, fl_rows *dw)
 {

@@ -25,7 +25,8 @@ static images images_of(const fl_tensor *x)
     return (images){s->dim[0], s->dim[1], s->dim[2] * s->dim[3]};
 }
 
-/* Channels to either side; beyond the last there is nothing to walk. */
+/* The number of channels on either side; more than all channels are never
+ * needed. */
 static int64_t reach_of(const fl_call *c, const images *at)
 {
     int64_t reach = (fl_attr_i64(c, "n") - 1) / 2;
@@ -52,7 +53,7 @@ FL_CLONES static void FN(times_power)(int64_t n, REAL beta, const REAL *mid,
         y[i] = x[i] * FN(fl_exp)(-beta * FN(fl_log)(mid[i]));
 }
 
-/* dx -= by * x * dy * y / mid, the last three of another channel. */
+/* dx -= by * x * dy * y / mid; the last three are those of another channel. */
 FL_CLONES static void FN(take_share)(int64_t n, REAL by, const REAL *x,
                                      const REAL *dy, const REAL *y,
                                      const REAL *mid, REAL *dx)

@@ -23,7 +23,7 @@ static fl_err FN(margin_rank_loss)(fl_call *c)
     return FL_OK;
 }
 
-/* Either gradient may be one that nobody asked for. */
+/* Either gradient may be absent. */
 static void FN(add_grad)(fl_call *c, const char *slot, REAL sign)
 {
     const REAL *label = fl_in(c, "Label")->data;

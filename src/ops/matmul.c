@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* A stack of matrices as stored; batch 0: a plain one. */
+/* A batch of matrices as stored; batch 0: a single matrix. */
 typedef struct matrices {
     int64_t batch, rows, columns;
 } matrices;
@@ -47,7 +47,7 @@ static product product_of(const fl_shape *x, const fl_shape *y, bool tx,
     return p;
 }
 
-/* Rows of a batch times one matrix are just more rows. */
+/* If Y is a single matrix, the rows of all X are the rows of one product. */
 static product flat(product p, bool batch_x, bool batch_y)
 {
     if (batch_x && !batch_y && !p.tx) {
@@ -62,12 +62,12 @@ static product product_of_call(const fl_call *c)
     const fl_shape *x = &fl_in(c, "X")->shape, *y = &fl_in(c, "Y")->shape;
     product p = product_of(x, y, fl_attr_bool(c, "transpose_X"),
                            fl_attr_bool(c, "transpose_Y"));
-    if (!p.m || !p.n) /* many members without an element */
+    if (!p.m || !p.n) /* a shape may have many matrices and no elements */
         p.batch = 0;
     return flat(p, x->rank > 2, y->rank > 2);
 }
 
-/* Member b of a stack; a plain matrix stands for all. */
+/* Matrix b of a batch; a single matrix is used for all b. */
 static void *member(const fl_tensor *t, int64_t batch, int64_t b)
 {
     int64_t size = t->shape.rank > 2 && batch ? fl_tensor_numel(t) / batch : 0;
@@ -87,7 +87,8 @@ static fl_err matmul(fl_call *c)
     return FL_OK;
 }
 
-/* X@GRAD's or Y@GRAD's member b; those of a plain matrix add up. */
+/* Compute matrix b of X@GRAD or Y@GRAD; for a single matrix all are added up.
+ */
 static void grad_x(const product *p, fl_dtype t, double alpha, const void *y,
                    const void *dout, double keep, void *dx)
 {
@@ -106,7 +107,7 @@ static void grad_y(const product *p, fl_dtype t, double alpha, const void *x,
         fl_gemm(t, !p->tx, false, p->k, p->n, p->m, alpha, x, dout, keep, dy);
 }
 
-/* What an empty batch adds up to. */
+/* The sum over an empty batch is zero. */
 static void clear(fl_tensor *t)
 {
     if (t)

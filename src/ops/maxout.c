@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maxout    Out[n, c] = the largest of the channels c * groups up to
  *           (c + 1) * groups of X[n], element by element
- * gradient  goes to the first channel that is the largest */
+ * gradient  Out@GRAD is passed to the first channel that has the largest
+ *           element */
 #define FL_SELF "ops/maxout.c"
 #include "op/real.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* multiplex  row i of Out = row i of X[Ids[i]]
- * gradient   each X@GRAD gets its rows of Out@GRAD, and 0 in the others */
+ * gradient   each X@GRAD has its rows of Out@GRAD, and 0 in the others */
 #include "kernel/move.h"
 
 #include <string.h>

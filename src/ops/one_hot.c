@@ -29,7 +29,7 @@ static fl_err infer_one_hot(fl_infer *x)
         return fl_fail(FL_ESHAPE, "one_hot: X is %s, expected [.., 1]",
                        fl_shape_text(&s, text));
     if (given && fl_meta_running(x))
-        return FL_OK; /* the kernel sizes it */
+        return FL_OK; /* the kernel resizes it */
     if (!given)
         FL_TRY(check_depth(depth));
     s.dim[s.rank - 1] = given ? -1 : depth;
@@ -52,7 +52,7 @@ static fl_err size_by_tensor(fl_call *c, const fl_tensor *x,
     return fl_lod_ref(&out->tensor.lod, &x->lod);
 }
 
-/* -1 where it is no whole number. */
+/* The element as an integer; -1 if it has a fraction. */
 static int64_t class_at(const fl_tensor *x, int64_t i)
 {
     double d;

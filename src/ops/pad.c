@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A box within a larger one.
+/* Operators that copy a box into a larger one, or out of it.
  *
  *   pad                Out = X with paddings[2i] elements of pad_value before,
  *                      and paddings[2i+1] after, along dim i
  *   pad_constant_like  Out = Y with as many after it as make the shape of X
  *   crop               Out = X from offsets[i] on, of `shape`, or of Y's; -1
- *                      goes to the end
+ *                      is up to the end
  *   gradients          the part of Out@GRAD that came from X (or Y); of crop
  *                      zeros around it */
 #include "kernel/move.h"
 
 #include <string.h>
 
-/* The inner one's elements: `to` it from the outer one, or back. Where in the
- * outer one it begins comes back. before[i * step]: elements before it. */
+/* Copy the elements of the inner box from the outer box, or back. Returns the
+ * offset in the outer box at which it begins. before[i * step]: number of
+ * elements before it along dimension i. */
 static int64_t nest(const fl_shape *inner, const fl_shape *outer,
                     const int64_t *before, int step, bool to, fl_box *b)
 {
@@ -93,7 +94,8 @@ static fl_err infer_pad(fl_infer *x)
     }
     fl_meta_set(x, "Out", 0, in->dtype, &s);
     if (paddings->n && !paddings->longs[0] && !paddings->longs[1])
-        fl_meta_share_lod(x, "X", "Out"); /* the rows are the same */
+        fl_meta_share_lod(x, "X",
+                          "Out"); /* LoD stays if the rows are the same */
     return FL_OK;
 }
 
@@ -171,7 +173,7 @@ static fl_err crop_grad(fl_call *c)
     return FL_OK;
 }
 
-/* Along one dimension; -1: unknown, or in `want` all that is left. */
+/* The length along one dimension; -1: unknown, or in `want` up to the end. */
 static fl_err crop_dim(const fl_infer *x, int i, int64_t from, int64_t want,
                        int64_t *out)
 {

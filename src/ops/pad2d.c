@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pad2d     Out = X with a frame of paddings {top, bottom, left, right}: of
- *           pad_value, or by `mode` "reflect" (the picture mirrored, without
- * its edge) or "edge" (the edge repeated) gradient  X@GRAD gets what each of
- * its copies in Out got */
+/* pad2d     Out = X with paddings {top, bottom, left, right}. The new elements
+ *           are pad_value, or with `mode` "reflect" those of the mirrored
+ *           image (without its edge), or with "edge" those of the edge
+ * gradient  X@GRAD = the sum of Out@GRAD over all copies of an element */
 #define FL_SELF "ops/pad2d.c"
 #include "op/real.h"
 
@@ -25,7 +25,7 @@ static mode mode_of(const char *name)
     return (mode)m;
 }
 
-/* The place in X of place i - before of Out; -1: none. */
+/* The index in X for index i of Out; -1: outside X. */
 static int64_t source(mode m, int64_t i, int64_t before, int64_t n)
 {
     i -= before;
@@ -38,7 +38,7 @@ static int64_t source(mode m, int64_t i, int64_t before, int64_t n)
     return i < 0 ? -i : 2 * n - 2 - i;
 }
 
-/* X as [outer, h, w, inner], and the frame. */
+/* X as [outer, h, w, inner], and the padding. */
 typedef struct frame {
     mode mode;
     int64_t outer, h, w, inner, oh, ow, top, left;
@@ -69,7 +69,7 @@ static frame frame_of(const fl_call *c, const fl_shape *x, const fl_shape *y)
 #endif
 #ifdef REAL
 
-/* Both directions: Out from X, or what Out's gradient adds to X's. */
+/* Both directions: compute Out from X, or add Out's gradient to X's. */
 static void FN(walk)(frame f, REAL value, bool back, REAL *x, REAL *y)
 {
     for (int64_t o = 0; o < f.outer; o++, x += f.h * f.w * f.inner)

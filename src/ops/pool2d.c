@@ -19,7 +19,7 @@
 
 typedef struct pool {
     bool max, exclusive, adaptive;
-    int64_t dim[2], out[2]; /* of X and Out: rows, columns */
+    int64_t dim[2], out[2]; /* rows and columns of X and of Out */
     int64_t size[2], stride[2], pad[2];
 } pool;
 
@@ -46,7 +46,7 @@ static int64_t share_of(const pool *p, span r, span c)
                                        : p->size[0] * p->size[1];
 }
 
-/* The common case, which has kernels of its own: 2 by 2, side by side. */
+/* The common case has its own kernels: windows of 2 by 2 without overlap. */
 static bool is_halving(const pool *p)
 {
     for (int i = 0; i < 2; i++)
@@ -96,7 +96,7 @@ typedef FN(bits) MASK __attribute__((vector_size(LANES * sizeof(REAL))));
 
 /* --- 2 by 2 ------------------------------------------------------------ */
 
-/* n elements from two rows of X. */
+/* Compute n elements from two rows of X. */
 FL_CLONES static void FN(max_halves)(int64_t n, const REAL *a, const REAL *b,
                                      REAL *y)
 {
@@ -125,9 +125,9 @@ static void FN(halve)(const pool *p, const REAL *x, REAL *y)
     }
 }
 
-/* Four windows at once, which lie side by side in two rows: lanes 2i and 2i + 1
- * are those of window i. Of its elements the first that is the largest gets
- * all. Whole vectors, since rows are seldom longer than one. */
+/* Four adjacent windows at once, in two rows: lanes 2i and 2i + 1 belong to
+ * window i. The first of the largest elements gets the gradient. Works on whole
+ * vectors, since rows are seldom longer than one. */
 INLINE void FN(four_back)(const REAL *a, const REAL *b, const REAL *y,
                           const REAL *dy, REAL *da, REAL *db)
 {
@@ -187,7 +187,7 @@ FL_CLONES static void FN(avg_double)(int64_t n, const REAL *dy, REAL *da,
         da[2 * i] = da[2 * i + 1] = db[2 * i] = db[2 * i + 1] = dy[i] / 4;
 }
 
-/* What no window covers gets nothing. */
+/* Elements that no window covers get no gradient. */
 static void FN(clear_rest)(const pool *p, REAL *dx)
 {
     int64_t width = p->dim[1], rows = 2 * p->out[0], covered = 2 * p->out[1];
@@ -215,7 +215,7 @@ static void FN(redouble)(const pool *p, const REAL *x, const REAL *y,
 static REAL FN(window)(const pool *p, span r, span c, const REAL *x)
 {
     REAL max = x[r.from * p->dim[1] + c.from];
-    double sum = 0; /* a window may be a whole picture */
+    double sum = 0; /* a window may be the whole image */
     for (int64_t i = r.from; i < r.to; i++)
         for (int64_t j = c.from; j < c.to; j++) {
             REAL v = x[i * p->dim[1] + j];
@@ -329,7 +329,7 @@ static fl_err check_attrs(const fl_infer *x)
     return FL_OK;
 }
 
-/* Windows along dim `axis`; 0 if there is room for none. */
+/* The number of windows along dimension `axis`; 0 if none fits. */
 static int64_t windows(const fl_infer *x, int64_t dim, int axis)
 {
     int64_t size = fl_meta_attr(x, "ksize")->longs[axis];

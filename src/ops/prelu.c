@@ -18,7 +18,7 @@ typedef struct slopes {
     int64_t n, plane;
 } slopes;
 
-/* n is -1 where it is not known yet, 0 for an unknown mode. */
+/* n is -1 if it is not known yet, and 0 for an unknown mode. */
 static slopes slopes_of(const fl_shape *x, const char *mode)
 {
     fl_shape sample = fl_shape_of(x->rank - 1, x->dim + 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print     Out = In, and a look at it on stderr
- * gradient  In@GRAD = Out@GRAD, by another print, which looks at that
+/* print     Out = In; its value is printed to stderr
+ * gradient  In@GRAD = Out@GRAD, by another print, which prints the gradient
  *
- * print_phase says which of the two show anything: FORWARD, BACKWARD or BOTH.
- * first_n: how often at most; summarize: how many elements (-1: all). */
+ * print_phase says which of the two print: FORWARD, BACKWARD or BOTH. They
+ * print at most first_n times, and `summarize` elements (-1: all). */
 #include "base/str.h"
 #include "op/op.h"
 
@@ -54,7 +54,8 @@ static fl_err describe(fl_call *c, const fl_tensor *t, fl_str *s)
     return add_elements(s, t, fl_attr_i64(c, "summarize"));
 }
 
-/* Is it this one's phase, and was it not shown first_n times already? */
+/* Whether this op prints in its phase, and has printed less than first_n times.
+ */
 static fl_err count_shown(fl_call *c, bool *shows)
 {
     const char *never = fl_attr_bool(c, "is_forward") ? "BACKWARD" : "FORWARD";
@@ -81,7 +82,7 @@ static fl_err print(fl_call *c)
     fl_str s = {0};
     fl_err err = describe(c, fl_in(c, "In"), &s);
     if (!err)
-        fwrite(s.at, 1, s.n, stderr); /* at once: lines never mix */
+        fwrite(s.at, 1, s.n, stderr); /* one write, so that lines do not mix */
     fl_str_fini(&s);
     return err;
 }

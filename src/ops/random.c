@@ -4,20 +4,21 @@
  *     uniform_random             from `min` up to, but without, `max`
  *     gaussian_random            normal: `mean`, `std`
  *     truncated_gaussian_random  the same, within 2 std of the mean
- *     .._batch_size_like         one dimension is Input's
- *     sampling_id                a class of each row of X, as likely as X says
+ *     .._batch_size_like         one dimension is that of Input
+ *     sampling_id                a class for each row of X, drawn with the
+ *                                probabilities in X
  *
  * Each call starts a generator from `seed`, so that a seed gives the same
- * numbers each time. Seed 0 asks whoever runs the program for one. The first
- * `offset` numbers are left out: a slice of a parameter starts with the numbers
- * that it has in the whole. */
+ * numbers each time. For seed 0 the executor gives one. The first `offset`
+ * numbers are skipped, so that a slice of a parameter gets the numbers that it
+ * has in the whole parameter. */
 #include "base/random.h"
 #include "kernel/move.h"
 
 #include <string.h>
 
-/* Numbers that may be left out: all before the last piece of a parameter of
- * 32 GB. Normal numbers are drawn one by one, which takes half a minute then.
+/* The largest offset: the numbers before the last slice of a parameter of 32
+ * GB. Normal numbers must be drawn one by one, which then takes half a minute.
  */
 static const int64_t most_offset = (int64_t)1 << 33;
 
@@ -69,7 +70,8 @@ static fl_rng start_rng(fl_call *c)
     return fl_rng_of(seed ? (uint32_t)seed : c->hooks->entropy(c));
 }
 
-/* The same after `offset` numbers of one draw each; f64 takes two. */
+/* A generator after `offset` numbers. A number of f32 takes one draw, one of
+ * f64 two. */
 static fl_rng start_later(fl_call *c, const fl_tensor *y)
 {
     fl_rng r = start_rng(c);
@@ -104,8 +106,8 @@ static fl_err truncated(fl_call *c)
     return FL_OK;
 }
 
-/* Normal numbers come in pairs, after a number of draws that only drawing
- * tells. */
+/* Normal numbers are made in pairs, and a pair may take several draws, so that
+ * numbers can be skipped only by drawing them. */
 static void normal(fl_rng *r, const fl_call *c, fl_dtype dtype, int64_t n,
                    void *out)
 {
@@ -130,7 +132,7 @@ static fl_err gaussian(fl_call *c)
         fl_rng_skip_normal_f64(&r, offset / 2);
     else
         fl_rng_skip_normal_f32(&r, offset / 2);
-    if (offset % 2) { /* the slice begins with the second of a pair */
+    if (offset % 2) { /* the slice begins with the second number of a pair */
         normal(&r, c, y->dtype, 2, pair);
         memcpy(to, (char *)pair + size, size);
         to += size;
@@ -140,7 +142,7 @@ static fl_err gaussian(fl_call *c)
     return FL_OK;
 }
 
-/* The first class at which the probabilities add up to more than a number
+/* The first class at which the sum of probabilities exceeds a random number
  * between min and max. */
 static fl_err sampling_id(fl_call *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers in a row; how many depends on values.
+/* Sequences of numbers, whose length depends on elements of the inputs.
  *
  *   range     Start, Start + Step ... up to, but without, End
  *   linspace  Num of them from Start to Stop, in equal steps */
@@ -11,7 +11,7 @@
 
 #include <limits.h>
 
-/* Out has n numbers. */
+/* Resize Out to n numbers. */
 static fl_err size_out(fl_call *c, int64_t n, void **data)
 {
     fl_value *out = fl_out_value(c, "Out", 0);
@@ -75,7 +75,7 @@ static fl_err infer_row(fl_infer *x, const char *second, const char *third,
     FL_TRY(fl_meta_expect(x, "Start", dtype, &one));
     FL_TRY(fl_meta_expect(x, second, dtype, &one));
     FL_TRY(fl_meta_expect(x, third, type_of_third, &one));
-    if (!fl_meta_running(x)) /* else the kernel sizes it */
+    if (!fl_meta_running(x)) /* otherwise the kernel resizes it */
         fl_meta_set(x, "Out", 0, dtype, &any);
     return FL_OK;
 }

@@ -13,7 +13,7 @@
  * Each is X cut into six dimensions that stand in another order in Out. */
 #include "kernel/move.h"
 
-/* Dimensions of X from the outermost, and their steps in Out. */
+/* Dimensions of X, the outermost first, and their steps in Out. */
 typedef struct cut {
     int64_t dim[6], step[6];
 } cut;
@@ -55,7 +55,7 @@ static cut cut_groups(const fl_shape *x, int64_t g)
                  {c * g * h * w, h * w, g * h * w, w, 1, 1}};
 }
 
-/* *by is the attribute, whose square (or itself) divides C. */
+/* `by` is the attribute; it, or its square, must divide C. */
 static fl_err infer_picture(const fl_infer *x, const char *attr, bool squared,
                             int64_t *by)
 {
@@ -74,7 +74,8 @@ static fl_err infer_picture(const fl_infer *x, const char *attr, bool squared,
     return FL_OK;
 }
 
-/* Out has the channels over c, and h and w by hw. */
+/* Set the shape of Out: channels divided by c, height and width multiplied by
+ * hw. */
 static void set_picture(const fl_infer *x, int64_t c, int64_t hw)
 {
     const fl_meta *in = fl_meta_in(x, "X", 0);

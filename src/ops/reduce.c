@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-/* Which dimensions vanish. The list has been checked. */
+/* Set which dimensions are reduced. The list was checked before. */
 static void mark(int rank, const fl_attr *dim, bool all, bool *gone)
 {
     for (int i = 0; i < rank; i++)
@@ -25,7 +25,7 @@ static void mark(int rank, const fl_attr *dim, bool all, bool *gone)
         gone[dim->longs[i] + (dim->longs[i] < 0 ? rank : 0)] = true;
 }
 
-/* From X to Out. */
+/* The shape of Out. */
 static fl_box box_of(const fl_call *c)
 {
     const fl_shape *x = &fl_in(c, "X")->shape;
@@ -44,8 +44,8 @@ static fl_box box_of(const fl_call *c)
 }
 
 enum {
-    MANY = 2048, /* elements of a sum */
-    ROWS = 128,  /* in a block of a sum */
+    MANY = 2048, /* sums of more elements are made of blocks */
+    ROWS = 128,  /* rows of a block */
 };
 
 #define FL_SELF "ops/reduce.c"
@@ -59,11 +59,11 @@ enum {
 
 typedef struct FN(fold) {
     NUM start;
-    NUM (*run)(int64_t n, const NUM *x);           /* x to one number */
-    void (*into)(int64_t n, const NUM *x, NUM *y); /* y[i] with x[i] */
+    NUM (*run)(int64_t n, const NUM *x);           /* reduces x to one number */
+    void (*into)(int64_t n, const NUM *x, NUM *y); /* combines y[i] with x[i] */
 } FN(fold);
 
-/* The formula joins a, which is folded already, with b. */
+/* The formula combines a, which is reduced already, with b. */
 #define FOLD(name, first, formula)                                             \
     FL_CLONES static void FN(name##_into)(int64_t n, const NUM *x, NUM *y)     \
     {                                                                          \
@@ -134,18 +134,18 @@ static void FN(reduce)(const fl_call *c, FN(fold) f)
 
 #ifdef REAL
 
-/* A block of rows, which becomes zero, to their sum. */
+/* Add a block of rows to its sum, and clear the block. */
 static void FN(end_block)(int64_t n, REAL *block, double *sum)
 {
     FN(fl_add_wide)(n, block, sum);
     memset(block, 0, (size_t)n * sizeof *block);
 }
 
-/* Rows of n that are kept, into sum. */
+/* Add rows of n elements to `sum`. */
 static void FN(add_rows)(fl_box b, int64_t n, const REAL *x, REAL *block,
                          double *sum)
 {
-    int64_t at = 0, rows = 0; /* place and number of those in the block */
+    int64_t at = 0, rows = 0; /* offset of the sum; rows in its block so far */
     memset(block, 0, (size_t)n * sizeof *block);
     do {
         if (rows == ROWS || b.to_at != at) {
@@ -166,15 +166,16 @@ static void FN(add_runs)(fl_box b, int64_t n, const REAL *x, double *sum)
     } while (fl_box_next(&b));
 }
 
-/* Sums of many elements are made of blocks, and those are added up as doubles:
- * a float that has grown swallows the fractions of what is added to it. */
+/* Sums of many elements are made of blocks, whose sums are added up as doubles:
+ * adding a small float to a large one loses its low bits. */
 static fl_err FN(add_many)(fl_call *c)
 {
     const REAL *x = fl_in(c, "X")->data;
     REAL *y = fl_out(c, "Out")->data;
     const fl_box b = box_of(c);
     const int64_t m = fl_tensor_numel(fl_out(c, "Out"));
-    const int64_t n = b.dim[b.rank - 1]; /* many elements have a dimension */
+    const int64_t n =
+        b.dim[b.rank - 1]; /* X has elements, so it has dimensions */
     double *sum = fl_scratch(c, m, sizeof *sum + sizeof *y);
     if (!sum)
         return FL_ENOMEM;
@@ -235,7 +236,7 @@ static fl_err FN(reduce_prod)(fl_call *c)
 typedef void FN(slope)(int64_t n, REAL count, const REAL *x, const REAL *y,
                        const REAL *dy, int64_t step, REAL *dx);
 
-/* d is Out@GRAD; y and it move by step: 1, or 0 where x was folded. */
+/* d is Out@GRAD; d and y move by `step`: 1, or 0 if x was reduced. */
 #define SLOPE(name, formula)                                                   \
     static void FN(name##_slope)(int64_t n, REAL count, const REAL *px,        \
                                  const REAL *py, const REAL *dy, int64_t step, \
@@ -273,7 +274,7 @@ static fl_err FN(backward)(const fl_call *c, const char *out, FN(slope) * f)
     return FL_OK;
 }
 
-/* sum and mean do not read Out: Out@GRAD stands in for it. */
+/* sum and mean do not read Out, so Out@GRAD is passed in its place. */
 static fl_err FN(reduce_sum_grad)(fl_call *c)
 {
     return FN(backward)(c, "Out@GRAD", FN(sum_slope));
@@ -345,7 +346,8 @@ static fl_err infer(fl_infer *x)
     return infer_of(x);
 }
 
-/* Nothing has a sum and a product, but no mean and no largest element. */
+/* An empty X has a sum and a product, but neither a mean nor a largest element.
+ */
 static fl_err infer_some(fl_infer *x)
 {
     fl_shape out;
@@ -357,7 +359,7 @@ static fl_err infer_some(fl_infer *x)
 
 /* --- bools --- */
 
-/* start: what stays unless some element of X is not so. */
+/* start: the result if no element of X contradicts it. */
 static fl_err reduce_bools(const fl_call *c, bool start)
 {
     const bool *x = fl_in(c, "X")->data;

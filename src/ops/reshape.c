@@ -23,8 +23,8 @@ static fl_err bad_shape(const char *type, const fl_shape *want,
                    fl_shape_text(x, s), fl_shape_text(want, t));
 }
 
-/* The wish with its 0 and -1 filled in. Where X has unknown dims, so may the
- * result: a 0 copies one, a -1 stays. */
+/* Fill in the 0 and -1 of the wanted shape. If X has unknown dims, so may the
+ * result: a 0 copies one, and a -1 stays. */
 static fl_err fill_in(const char *type, const fl_shape *want, const fl_shape *x,
                       fl_shape *out)
 {
@@ -57,7 +57,7 @@ static bool shape_is_input(const fl_infer *x)
     return fl_meta_count_in(x, "Shape") || fl_meta_count_in(x, "ShapeTensor");
 }
 
-/* Out, with the sequences of X if it still has its rows. */
+/* Set Out; it keeps the sequences of X if it has the same rows. */
 static void set_out(fl_infer *x, const fl_shape *s)
 {
     const fl_meta *in = fl_meta_in(x, "X", 0);
@@ -74,7 +74,7 @@ static fl_err reshape_shape(fl_infer *x)
     FL_TRY(fl_meta_check(x, "Shape", FL_INDEXES));
     FL_TRY(fl_move_check_one(x, "ShapeTensor"));
     if (shape_is_input(x) && fl_meta_running(x)) {
-        set_out(x, &in->shape); /* the kernel knows better */
+        set_out(x, &in->shape); /* the kernel knows the real shape */
         return FL_OK;
     }
     FL_TRY(fl_move_shape(x, "shape", -1, &want));
@@ -106,7 +106,7 @@ static fl_err squeeze_shape(fl_infer *x)
     for (int i = 0; i < in->rank; i++)
         if (!(axes->n ? drop[i] : in->dim[i] == 1))
             out.dim[out.rank++] = in->dim[i];
-    if (!out.rank) /* a lone element */
+    if (!out.rank) /* the result has one element */
         out = (fl_shape){1, {1}};
     set_out(x, &out);
     return FL_OK;
@@ -175,7 +175,7 @@ static fl_err flatten2_shape(fl_infer *x)
     return flatten_shape(x);
 }
 
-/* Out@GRAD has as many elements as X@GRAD, whose shape is known by now. */
+/* Out@GRAD must have as many elements as X@GRAD, whose shape is known here. */
 static fl_err check_count(fl_infer *x)
 {
     const fl_meta *dy = fl_meta_in(x, "Out@GRAD", 0);

@@ -37,7 +37,7 @@ static fl_err infer(fl_infer *x)
         rows |= !at;
     }
     fl_meta_set(x, "Out", 0, in->dtype, &in->shape);
-    if (!rows) /* the rows of a sequence stay together */
+    if (!rows) /* the rows of a sequence stay the same rows */
         fl_meta_share_lod(x, "X", "Out");
     return FL_OK;
 }

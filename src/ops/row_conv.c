@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* row_conv  Out[t] = sum over j of X[t + j] * Filter[j], within the sequence,
- *           column by column: each row sees those after it
+ *           column by column
  * gradient  X@GRAD[t + j] += Out@GRAD[t] * Filter[j]
  *           Filter@GRAD[j] += Out@GRAD[t] * X[t + j] */
 #define FL_SELF "ops/row_conv.c"

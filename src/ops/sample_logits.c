@@ -51,7 +51,8 @@ static fl_err check_classes(const fl_call *c, const char *slot, int64_t classes)
 static int64_t draw_class(fl_rng *r, int64_t classes)
 {
     const double x = exp(fl_rng_f64(r) * log((double)classes + 1));
-    return ((int64_t)x - 1) % classes; /* rounding may reach one too many */
+    return ((int64_t)x - 1) %
+           classes; /* rounding may give one more than the last class */
 }
 
 static double likelihood(int64_t id, int64_t classes)
@@ -59,15 +60,15 @@ static double likelihood(int64_t id, int64_t classes)
     return log(((double)id + 2) / ((double)id + 1)) / log((double)classes + 1);
 }
 
-/* The share of all sets, drawn in so many tries, that a class is in. */
+/* The probability that a class is in the sample after this number of draws. */
 static double among(double p, int64_t samples, int64_t tries)
 {
     return tries == samples ? p * (double)samples
                             : -expm1((double)tries * log1p(-p));
 }
 
-/* Samples that differ, into the first row behind its labels; *out: how many
- * tries that took. */
+/* Draw different samples into the first row, after its labels; *out is the
+ * number of draws. */
 static fl_err draw_all(fl_call *c, sizes n, int64_t *first, int64_t *out)
 {
     const int64_t seed = fl_attr_i64(c, "seed");
@@ -124,7 +125,7 @@ static fl_err FN(sample)(fl_call *c, sizes n)
     return FL_OK;
 }
 
-/* -log(0) is 1e20: such a class counts as never seen. */
+/* -log(0) is replaced by 1e20: such a class is never chosen. */
 static REAL FN(corrected)(REAL logit, REAL p)
 {
     const REAL log_p = RM(log)(p);
@@ -178,7 +179,7 @@ static fl_err FN(sample_logits_grad)(fl_call *c)
 
 FL_REAL_KERNEL(sample_logits)
 
-/* The first input that is there holds no real numbers. */
+/* The first input has integers, so the dtype comes from another one. */
 static fl_err sample_logits_grad(fl_call *c)
 {
     return fl_in(c, "SampledLogits@GRAD")->dtype == FL_F64
@@ -221,7 +222,7 @@ static fl_err check_samples(const fl_infer *x, const fl_meta *logits,
     return fl_meta_expect(x, "CustomizedProbabilities", logits->dtype, s);
 }
 
-/* A shape without elements, for the gradient. */
+/* Set a shape without elements, which the gradient reads. */
 static void set_dim(const fl_infer *x, const char *slot, const fl_meta *of)
 {
     const fl_shape s = {3, {0, of->shape.dim[0], of->shape.dim[1]}};

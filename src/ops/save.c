@@ -20,7 +20,7 @@ static fl_err disk_of(const fl_call *c, const fl_disk **disk)
     return FL_OK;
 }
 
-/* A program may name nothing ("@EMPTY@") where a variable belongs. */
+/* A program may have "@EMPTY@" in place of a variable. */
 static fl_err all_there(const fl_call *c, fl_value *const *v, int n)
 {
     for (int i = 0; i < n; i++)
@@ -91,7 +91,7 @@ static fl_err load(fl_call *c)
     return FL_OK;
 }
 
-/* All four differ in how many variables they take and in nothing else. */
+/* The four operators differ only in the number of variables. */
 enum {
     FLAGS = FL_OP_NO_INFER | FL_OP_DYNAMIC | FL_OP_LOCAL
 };

@@ -101,7 +101,8 @@ static fl_err scatter_grad(fl_call *c)
     return dy->dtype == FL_F64 ? scatter_grad_f64(c) : scatter_grad_f32(c);
 }
 
-/* Updates are as many rows, like those of `whole`, as there are Ids. */
+/* Check that Updates has as many rows as there are Ids, and rows like those of
+ * `whole`. */
 static fl_err check_inputs(const fl_infer *x, const char *whole)
 {
     const fl_meta *of = fl_meta_in(x, whole, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selected rows, and what becomes of them.
+/* Operators on selected rows.
  *
  *     merge_selected_rows            Out = X with equal rows added up, in
  *                                    ascending order
@@ -34,7 +34,7 @@ static fl_err merge_selected_rows(fl_call *c)
                          &fl_in_value(c, "X", 0)->rows);
 }
 
-/* How many rows are listed is known at run time, and only to the kernel. */
+/* The number of listed rows is known only at run time, to the kernel. */
 static fl_err infer_get(fl_infer *x)
 {
     FL_TRY(check_rows(x));

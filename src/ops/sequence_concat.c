@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sequence_concat   sequence i of Out is sequence i of every X in turn
- * gradient          each X@GRAD gets its rows of Out@GRAD back */
+/* sequence_concat   sequence i of Out = sequences i of all X, concatenated
+ * gradient          each X@GRAD has its rows of Out@GRAD */
 #include "kernel/move.h"
 #include "kernel/sequence.h"
 
 #include <string.h>
 
-/* Rows between the sequences of X and those of the joined tensor. */
+/* Copy rows between the sequences of X and those of the concatenated tensor. */
 static void copy_sequences(fl_call *c, const char *slot, bool back,
                            char *joined)
 {
@@ -50,7 +50,8 @@ static fl_err sequence_concat_grad(fl_call *c)
     return FL_OK;
 }
 
-/* X i is like the first in all but rows. */
+/* Check that X i has the same shape as the first, except for the number of
+ * rows. */
 static fl_err check_part(const fl_infer *x, int i)
 {
     const fl_meta *a = fl_meta_in(x, "X", 0), *b = fl_meta_in(x, "X", i);
@@ -87,7 +88,7 @@ static fl_err infer(fl_infer *x)
     s.dim[0] = rows;
     fl_meta_set(x, "Out", 0, first->dtype, &s);
     if (out)
-        out->lod_level = 1; /* the kernel makes the LoD */
+        out->lod_level = 1; /* the kernel sets the LoD */
     return FL_OK;
 }
 

@@ -53,8 +53,8 @@ static context context_of(const fl_call *c)
 #endif
 #ifdef REAL
 
-/* Where a row of the context lies: in x, in the padding (which may be NULL), or
- * nowhere. */
+/* The address of a row of the context: in x, in the padding (which may be
+ * NULL), or NULL. */
 static REAL *FN(place_of)(const context *k, int64_t s, int64_t row, REAL *x,
                           REAL *padding)
 {
@@ -65,7 +65,7 @@ static REAL *FN(place_of)(const context *k, int64_t s, int64_t row, REAL *x,
     return padding ? padding + (k->before + row) * k->width : NULL;
 }
 
-/* x and the padding into laid out rows, or laid out rows added back to them. */
+/* Copy x and the padding to the columns, or add the columns to them. */
 static void FN(lay_out)(const context *k, bool back, REAL *x, REAL *padding,
                         REAL *laid)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sequence_expand   sequence i of X (or row i, where X has no LoD) as often as
- *                   sequence i of Y is long, at level ref_level of Y's LoD; -1
- *                   is the last. Each copy is a sequence of Out.
+/* sequence_expand   sequence i of X (or row i, if X has no LoD), repeated n
+ *                   times, where n is the length of sequence i of Y at level
+ *                   ref_level of its LoD (-1: the last). Each copy is a
+ *                   sequence of Out.
  * gradient          X@GRAD = sum of its copies' Out@GRAD
  *
- * sequence_expand_as: row i of X becomes sequence i of Out, as long as that of
- * Y; the same gradient. */
+ * sequence_expand_as: sequence i of Out is row i of X, repeated as often as
+ * sequence i of Y has rows; the gradient is the same. */
 #define FL_SELF "ops/sequence_expand.c"
 #include "op/real.h"
 
@@ -16,7 +17,7 @@
 
 #include <string.h>
 
-/* What is copied how often. */
+/* What is copied, and how often. */
 typedef struct copies {
     int64_t n;
     const int64_t *of; /* offsets of X's sequences; NULL: single rows */
@@ -81,7 +82,7 @@ static fl_err sequence_expand_grad(fl_call *c)
                                                  : sequence_expand_grad_f32(c);
 }
 
-/* Each copy of a sequence is one. */
+/* Each copy of a sequence is a sequence of Out. */
 static fl_err set_lod(fl_call *c, const copies *k, fl_tensor *y)
 {
     int64_t n = k->by[k->n], at = 0;
@@ -134,7 +135,7 @@ static fl_err check_levels(const fl_infer *x)
     return fl_lod_check(y->lod, y->shape.rank ? y->shape.dim[0] : 1);
 }
 
-/* Rows of Out, when it runs. */
+/* The number of rows of Out at run time. */
 static fl_err count_rows(const fl_infer *x, int64_t *rows)
 {
     const fl_meta *in = fl_meta_in(x, "X", 0), *y = fl_meta_in(x, "Y", 0);
@@ -161,7 +162,7 @@ static fl_err infer(fl_infer *x)
         FL_TRY(count_rows(x, &s.dim[0]));
     fl_meta_set(x, "Out", 0, in->dtype, &s);
     if (out)
-        out->lod_level = in->lod_level; /* the kernel makes the LoD */
+        out->lod_level = in->lod_level; /* the kernel sets the LoD */
     return FL_OK;
 }
 

@@ -58,7 +58,7 @@ static fl_err infer(fl_infer *x)
         return fl_fail(FL_ESHAPE, "%s: X has %d dimensions, at most %d",
                        fl_meta_type(x), in->shape.rank, FL_MAX_RANK - 1);
     if (fl_meta_running(x))
-        return FL_OK; /* the kernel sizes it */
+        return FL_OK; /* the kernel resizes it */
     const bool known = maxlen >= 0 && !fl_meta_in(x, "MaxLenTensor", 0);
     const fl_shape s = mask_shape(&in->shape, known ? maxlen : -1);
     fl_meta_set(x, "Y", 0, dtype, &s);

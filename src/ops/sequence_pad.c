@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sequence_pad    sequences of X side by side: Out [n, len, ..], with PadValue
+/* sequence_pad    sequences of X as rows of Out [n, len, ..], with PadValue
  *                 (one number, or a row) after the shorter ones; len is
  *                 padded_length, or that of the longest. Length is i64 [n,1]
  * gradient        X@GRAD = the rows of Out@GRAD that came from X
  *
- * sequence_unpad  the way back: the first Length[i] rows of X[i], as sequences
+ * sequence_unpad  the inverse: the first Length[i] rows of X[i], as sequences
  * gradient        X@GRAD = Out@GRAD in its place, 0 elsewhere */
 #include "kernel/move.h"
 #include "kernel/sequence.h"
 
 #include <string.h>
 
-/* Rows of one sequence between `flat` and its place in `padded`. */
+/* Copy the rows of one sequence between `flat` and `padded`. */
 static void move_rows(bool pad, char *flat, char *padded, size_t bytes)
 {
     if (bytes)
@@ -24,7 +24,7 @@ static size_t row_bytes(const fl_tensor *padded)
            fl_dtype_size(padded->dtype);
 }
 
-/* All of them; off: where each sequence begins in `flat`. */
+/* Copy all sequences; off[i] is the offset of sequence i in `flat`. */
 static void move_all(bool pad, const int64_t *off, const fl_tensor *flat,
                      const fl_tensor *padded)
 {
@@ -61,7 +61,7 @@ static fl_err sequence_pad_grad(fl_call *c)
     return FL_OK;
 }
 
-/* How long all become, when it runs. */
+/* The padded length at run time. */
 static fl_err padded_length(const fl_infer *x, const fl_lod *lod, int64_t *out)
 {
     const fl_sequences of = fl_sequences_of(lod);
@@ -119,7 +119,7 @@ static fl_err infer_pad(fl_infer *x)
 
 /* --- unpad --- */
 
-/* Offsets of the sequences, in scratch. */
+/* The offsets of the sequences, in scratch memory. */
 static fl_err offsets(fl_call *c, const fl_tensor *x, const int64_t **out)
 {
     const int64_t *length = fl_in(c, "Length")->data, n = x->shape.dim[0];
@@ -143,7 +143,7 @@ static fl_shape flat_shape(const fl_shape *x, int64_t rows)
     fl_shape s = {1, {rows}};
     for (int i = 2; i < x->rank; i++)
         s.dim[s.rank++] = x->dim[i];
-    if (s.rank == 1) /* numbers become rows of one */
+    if (s.rank == 1) /* a vector becomes rows of one element */
         s.dim[s.rank++] = 1;
     return s;
 }
@@ -199,7 +199,7 @@ static fl_err infer_unpad(fl_infer *x)
     fl_meta *out = fl_meta_out(x, "Out", 0);
     FL_TRY(check_unpad(x));
     if (fl_meta_running(x))
-        return FL_OK; /* the kernel sizes it */
+        return FL_OK; /* the kernel resizes it */
     const fl_shape s = flat_shape(&in->shape, -1);
     fl_meta_set(x, "Out", 0, in->dtype, &s);
     if (out)

@@ -47,7 +47,7 @@ enum {
     FN(CHUNK) = 256 /* columns */
 };
 
-/* Rows from `at` up to `end`, which is beyond it, into one. */
+/* Reduce the rows [at, end) to one; there is at least one. */
 static void FN(add_up)(int64_t width, const REAL *x, int64_t at, int64_t end,
                        REAL scale, REAL *y)
 {
@@ -129,7 +129,7 @@ static fl_err FN(sequence_pool)(fl_call *c)
     return fl_lod_ref(&y->lod, &upper);
 }
 
-/* Rows from `at` up to `end` get their share of one row. */
+/* Give the rows [at, end) their part of one row of the gradient. */
 static void FN(share)(pool kind, int64_t width, const REAL *dy,
                       const int32_t *index, int64_t at, int64_t end, REAL *dx)
 {
@@ -197,7 +197,7 @@ static fl_err infer_pool(fl_infer *x)
     fl_meta_set(x, "Out", 0, in->dtype, &s);
     fl_meta_set(x, "MaxIndex", 0, FL_I32, max ? &s : &none);
     if (out && in->lod_level)
-        out->lod_level = in->lod_level - 1; /* the kernel cuts the LoD */
+        out->lod_level = in->lod_level - 1; /* the kernel sets the LoD */
     return FL_OK;
 }
 

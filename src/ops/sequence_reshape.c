@@ -55,7 +55,7 @@ static fl_err infer(fl_infer *x)
     fl_shape s = {2, {n < 0 ? -1 : n / wide, wide}};
     fl_meta_set(x, "Out", 0, in->dtype, &s);
     if (out)
-        out->lod_level = 1; /* the kernel makes the LoD */
+        out->lod_level = 1; /* the kernel sets the LoD */
     return FL_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sequence_reverse  Y = X with the rows of each sequence from its end
+/* sequence_reverse  Y = X with the rows of each sequence in reverse order
  * gradient          the same with Y@GRAD */
 #include "kernel/sequence.h"
 

@@ -71,7 +71,8 @@ static fl_err sequence_scatter_grad(fl_call *c)
     return fl_in(c, "Out@GRAD")->dtype == FL_F64 ? back_f64(c) : back_f32(c);
 }
 
-/* Ids and Updates are alike, a sequence for each row of `whole`. */
+/* Check that Ids and Updates have the same shape, and a sequence for each row
+ * of `whole`. */
 static fl_err check_inputs(const fl_infer *x, const char *whole)
 {
     const fl_meta *of = fl_meta_in(x, whole, 0);

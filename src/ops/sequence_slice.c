@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* Offsets of Out's sequences, in scratch; each cut lies in its sequence. */
+/* The offsets of Out's sequences, in scratch memory. Checks that each slice is
+ * inside its sequence. */
 static fl_err offsets(fl_call *c, int64_t **out)
 {
     const fl_tensor *from = fl_in(c, "Offset"), *count = fl_in(c, "Length");
@@ -32,7 +33,7 @@ static fl_err offsets(fl_call *c, int64_t **out)
     return FL_OK;
 }
 
-/* Between the parts of `whole` and `cut`. */
+/* Copy rows between `whole` and the slices. */
 static void move_parts(const fl_call *c, const int64_t *off, bool back,
                        char *whole, char *cut)
 {
@@ -106,7 +107,7 @@ static fl_err infer(fl_infer *x)
     fl_shape s = in->shape;
     FL_TRY(check_inputs(x));
     if (fl_meta_running(x))
-        return FL_OK; /* the kernel sizes it */
+        return FL_OK; /* the kernel resizes it */
     s.dim[0] = -1;
     fl_meta_set(x, "Out", 0, in->dtype, &s);
     if (out)

@@ -25,7 +25,7 @@ static const fl_rule rule = {
     .f64 = sgd_f64,
 };
 
-/* Row by row, each found by its number. */
+/* Update row by row; each row is found by its id. */
 static fl_err update_rows(fl_call *c, fl_rows *p, const fl_rows *g)
 {
     const fl_tensor *rate = fl_in(c, "LearningRate");

@@ -40,7 +40,7 @@ FL_CLONES static void FN(slopes)(int64_t n, REAL ignore, REAL count,
     }
 }
 
-/* What to divide by. */
+/* The divisor. */
 static REAL FN(count_of)(const fl_call *c, REAL ignore)
 {
     const REAL *label = fl_in(c, "Label")->data;

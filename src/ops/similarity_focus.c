@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* similarity_focus   a mask of 0 and 1 like X [N,A,B,C]
+/* similarity_focus   a mask of 0 and 1 with the shape of X [N,A,B,C]
  *
  * For each example, and each of `indexes` along `axis`, the other two dims are
- * a matrix of similarities. Its largest element is chosen, then the largest
- * whose row and column have none yet, and so on, until all rows or all columns
- * have one; of equals the first. Out is 1 where a matrix chose, all along the
- * axis. There is no gradient. */
+ * a matrix of similarities. Its largest element is chosen, then the largest one
+ * in the rows and columns without a chosen element, and so on, until all rows
+ * or all columns have one. Of equal elements the first is chosen. Out is 1 at
+ * the chosen positions, for all indices along the axis. There is no gradient.
+ */
 #define FL_SELF "ops/similarity_focus.c"
 #include "op/real.h"
 
 #ifndef FL_OPS_SIMILARITY_FOCUS_C
 #define FL_OPS_SIMILARITY_FOCUS_C
 
-/* Where element (row, column) of a matrix is, and how long the axis. */
+/* The strides of the matrices, and the length of the axis. */
 typedef struct layout {
     int64_t rows, columns, depth;
     int64_t by_row, by_column, by_depth; /* steps */
@@ -29,7 +30,7 @@ static layout layout_of(const fl_shape *s, int64_t axis)
 #endif
 #ifdef REAL
 
-/* The largest element without a row or column that is taken. */
+/* Find the largest element whose row and column are not taken yet. */
 static void FN(largest)(const layout *at, const REAL *x, const bool *taken,
                         int64_t *row, int64_t *column)
 {

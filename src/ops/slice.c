@@ -57,7 +57,7 @@ static fl_err drop_dims(const fl_infer *x, fl_shape *s)
         if (!gone[i])
             s->dim[rank++] = s->dim[i];
     s->rank = rank;
-    if (!rank) /* a lone element */
+    if (!rank) /* the result has one element */
         *s = (fl_shape){1, {1}};
     return FL_OK;
 }
@@ -85,8 +85,8 @@ static fl_err infer_slice(fl_infer *x)
     return FL_OK;
 }
 
-/* The part as a box: `dense` is what Out holds, with no dims dropped, `first`
- * the offset of its first element in the whole. */
+/* The slice as a box: `dense` is what Out holds, with no dims dropped, and
+ * `first` the offset of its first element in Input. */
 static fl_box part(const fl_call *c, const fl_shape *whole, bool back,
                    int64_t *first)
 {

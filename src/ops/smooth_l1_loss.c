@@ -78,14 +78,14 @@ static fl_err FN(smooth_l1_loss_grad)(fl_call *c)
 
 FL_REAL_KERNEL(smooth_l1_loss)
 
-/* Its first inputs may be absent. */
+/* The first inputs may be absent, so the dtype comes from another one. */
 static fl_err smooth_l1_loss_grad(fl_call *c)
 {
     return fl_in(c, "Diff")->dtype == FL_F64 ? smooth_l1_loss_grad_f64(c)
                                              : smooth_l1_loss_grad_f32(c);
 }
 
-/* Weights fit `like`; *out is the shape of Out. */
+/* Check that the weights fit `like`; *out becomes the shape of Out. */
 static fl_err loss_shape(const fl_infer *x, const char *like, fl_shape *out)
 {
     const fl_meta *m = fl_meta_in(x, like, 0);

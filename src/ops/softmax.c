@@ -48,7 +48,7 @@ FL_CLONES static void FN(divide)(int64_t n, REAL by, REAL *y)
         y[i] /= by;
 }
 
-/* A line whose elements stand side by side. */
+/* A line whose elements are contiguous. */
 static void FN(dense_line)(int64_t n, const REAL *x, REAL *y)
 {
     FN(exp_from)(n, FN(max_of)(n, x), x, y);
@@ -69,7 +69,7 @@ static void FN(spread_line)(int64_t n, int64_t step, const REAL *x, REAL *y)
         y[j * step] /= sum;
 }
 
-/* Short lines, such as two classes, are not worth a vector. */
+/* Short lines, such as two classes, are computed without vectors. */
 void FN(fl_softmax)(fl_axis at, const REAL *x, REAL *y)
 {
     bool dense = at.inner == 1 && at.size >= LANES;

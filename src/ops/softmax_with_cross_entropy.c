@@ -101,14 +101,14 @@ static fl_err FN(softmax_ce_grad)(fl_call *c)
 
 FL_REAL_KERNEL(softmax_ce)
 
-/* Its first input is the label. */
+/* The first input is the label, so the dtype comes from another one. */
 static fl_err softmax_ce_grad(fl_call *c)
 {
     return fl_in(c, "Softmax")->dtype == FL_F64 ? softmax_ce_grad_f64(c)
                                                 : softmax_ce_grad_f32(c);
 }
 
-/* Label fits `scores`; *loss is the shape of Loss. */
+/* Check that Label fits `scores`; *loss becomes the shape of Loss. */
 static fl_err loss_shape(const fl_infer *x, const char *scores, fl_shape *loss)
 {
     int dim;

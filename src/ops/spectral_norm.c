@@ -22,7 +22,7 @@
 #include "kernel/softmax.h"
 
 enum {
-    MOST_ITERATIONS = 10000 /* 1 is usual; 2^31 would take for ever */
+    MOST_ITERATIONS = 10000 /* 1 is usual; 2^31 would take too long */
 };
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* split     Out* = X cut along `axis`: into `num` equal parts, or into
+/* split     Out* = X, split along `axis`: into `num` equal parts, or into
  *           `sections` of the sizes given, one of which may be -1
  * gradient  X@GRAD = concat of the Out@GRAD */
 #include "kernel/move.h"
@@ -12,7 +12,8 @@ static int64_t known_sum(const fl_attr *sections)
     return sum;
 }
 
-/* Part i of n of an axis with dim elements; -1 if that is not known. */
+/* The size of part i of n, of an axis with dim elements; -1 if it is unknown.
+ */
 static int64_t part_of(const fl_attr *sections, int n, int i, int64_t dim)
 {
     if (sections->n && sections->longs[i] >= 0)
@@ -70,7 +71,7 @@ static fl_err infer_split(fl_infer *x)
         fl_meta *out = fl_meta_out(x, "Out", i);
         s.dim[axis] = part_of(sections, n, i, dim);
         fl_meta_set(x, "Out", i, in->dtype, &s);
-        if (out && axis) { /* rows stay whole, and so do their sequences */
+        if (out && axis) { /* the rows are not split, so the LoD stays */
             out->lod_level = in->lod_level;
             out->lod = in->lod;
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stack     Y = the X side by side along a new `axis`
+/* stack     Y = all X, as slices along a new `axis`
  * gradient  each X@GRAD is its slice of Y@GRAD
  *
- * unstack   Y* = the slices of X along `axis`, which is gone
+ * unstack   Y* = the slices of X along `axis`, without that dimension
  * gradient  stack of the Y@GRAD */
 #include "kernel/move.h"
 
@@ -33,7 +33,7 @@ static fl_err infer_stack(fl_infer *x)
     return FL_OK;
 }
 
-/* As many slices along `axis` as there are outputs. */
+/* Check that `axis` has as many slices as there are outputs. */
 static fl_err infer_slices(const fl_infer *x, const char *from, const char *to)
 {
     const fl_meta *whole = fl_meta_in(x, from, 0);
@@ -48,7 +48,7 @@ static fl_err infer_slices(const fl_infer *x, const char *from, const char *to)
     for (int i = 0; i < in->rank; i++)
         if (i != axis)
             s.dim[s.rank++] = in->dim[i];
-    if (!s.rank) /* of a vector: lone elements */
+    if (!s.rank) /* slices of a vector have one element */
         s = (fl_shape){1, {1}};
     for (int i = 0; i < n; i++)
         fl_meta_set(x, to, i, whole->dtype, &s);
@@ -70,7 +70,7 @@ static fl_err infer_unstack(fl_infer *x)
     return infer_slices(x, "X", "Y");
 }
 
-/* Runs of one X in Y: how many, and of how many bytes. */
+/* The runs of one X in Y: their number and their size in bytes. */
 static int64_t runs(const fl_call *c, const fl_tensor *y, size_t *bytes)
 {
     int64_t axis = fl_attr_i64(c, "axis");

@@ -11,7 +11,7 @@
 #ifdef NUM
 
 enum {
-    FN(PIECE) = 1024 /* elements; stays in the nearest cache */
+    FN(PIECE) = 1024 /* elements; they stay in the L1 cache */
 };
 
 FL_CLONES static void FN(add)(int64_t n, const NUM *x, NUM *y)

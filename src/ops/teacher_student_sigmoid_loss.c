@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* teacher_student_sigmoid_loss   a click and what a teacher thinks of it, in
- *                                one label: with c(z) = log(1 + exp(X)) - X * z
+/* teacher_student_sigmoid_loss   the loss for a click and for the score of a
+ *                                teacher, both in one label: with c(z) = log(1
+ * + exp(X)) - X * z
  *
  *     Label        Y
  *     below -1     c(0)                  no click, no teacher
@@ -10,13 +11,13 @@
  *
  * gradient     X@GRAD = (terms of c * sigmoid(X) - sum of z) * Y@GRAD
  *
- * There is no gradient where X is at soft_max_up_bound or beyond, or at
- * soft_max_lower_bound or below it: that far out it would only do harm. */
+ * The gradient is 0 where X is at soft_max_up_bound or above it, or at
+ * soft_max_lower_bound or below it, so that such outliers change no weights. */
 #define FL_SELF "ops/teacher_student_sigmoid_loss.c"
 #include "op/real.h"
 #ifdef REAL
 
-/* How many terms a label stands for, and the sum of their z. */
+/* The number of terms c(z) for a label, and the sum of their z. */
 static REAL FN(terms)(REAL label, REAL *z)
 {
     *z = label < -1 ? 0 : label < 0 ? 1 : label;

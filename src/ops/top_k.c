@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* top_k   Out, Indices = the k largest of each row, largest first, and where
- *         they stood; of equal ones the earlier is first
+/* top_k   Out, Indices = the k largest elements of each row, the largest first,
+ *         and their indices; equal elements keep their order
  *
  * k is the attribute, or the one element of K: then shapes depend on it. */
 #define FL_SELF "ops/top_k.c"
 #include "op/real.h"
 #ifdef REAL
 
-/* Rows of n. The best so far stand in out, so a row costs n comparisons plus
- * an insertion for each that belongs among them. NaN counts as smallest. */
+/* Rows of n. `out` has the largest elements so far, so that a row costs n
+ * comparisons, and an insertion for each element that belongs there. NaN is the
+ * smallest. */
 static void FN(pick)(int64_t rows, int64_t n, int64_t k, const REAL *x,
                      REAL *out, int64_t *index)
 {
@@ -61,7 +62,7 @@ static fl_err resize(fl_call *c, const fl_tensor *k)
     out->kind = index->kind = FL_LOD_TENSOR;
     FL_TRY(fl_tensor_resize(&out->tensor, x->dtype, &shape));
     FL_TRY(fl_tensor_resize(&index->tensor, FL_I64, &shape));
-    if (shape.rank == 1) /* X was one row: its sequences are gone */
+    if (shape.rank == 1) /* X was one row, so the result has no sequences */
         return FL_OK;
     FL_TRY(fl_lod_ref(&out->tensor.lod, &x->lod));
     return fl_lod_ref(&index->tensor.lod, &x->lod);
@@ -86,7 +87,7 @@ static fl_err infer(fl_infer *x)
     if (fl_meta_in(x, "K", 0)) {
         FL_TRY(fl_meta_expect(x, "K", FL_I32, &one));
         if (fl_meta_running(x))
-            return FL_OK; /* the kernel sizes them */
+            return FL_OK; /* the kernel resizes them */
         *last = -1;
     } else {
         int64_t k = fl_meta_attr(x, "k")->i;

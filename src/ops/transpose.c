@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transpose, transpose2: dimension i of Out is dimension axis[i] of X
- * gradient: the way back. transpose2 takes the shape of X from XShape. */
+ * gradient: the inverse permutation. transpose2 takes the shape of X from
+ * XShape. */
 #include "kernel/move.h"
 
 static fl_err transpose_shape(fl_infer *x)
@@ -35,7 +36,7 @@ static fl_err transpose2_shape(fl_infer *x)
     return transpose_shape(x);
 }
 
-/* The permuted tensor is `y`, the other `x`; elements go to y, or back. */
+/* Copy between `y`, the permuted tensor, and `x`. */
 static void permute(const fl_call *c, const fl_tensor *x, const fl_tensor *y,
                     bool back)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unique              Out = the elements of X, each once, in order of their
- * first place; Index = where in Out each element of X stands unique_with_counts
- * the same; Count = how often each is there
+/* unique              Out = the distinct elements of X, in order of appearance
+ *                     Index = for each element of X its index in Out
+ * unique_with_counts  the same, and Count = how often each element occurs
  *
- * X is a vector. Index and Count are of `dtype`, i32 or i64. Elements are found
- * again by a table of their bits, so that 0 and -0 are two. */
+ * X is a vector. Index and Count have the type `dtype`, i32 or i64. Elements
+ * are equal if their bits are, so that 0 and -0 are different. */
 #include "kernel/move.h"
 
 #include <string.h>
 
-/* Where the elements of Out stand, found by what they are. */
+/* A hash table of the elements of Out. */
 typedef struct table {
     int64_t *slot; /* 1 + index into Out; 0: free */
     uint64_t size; /* a power of two, at least twice the elements */
-    const char *x; /* elements of `bytes` */
+    const char *x; /* the elements; each has `bytes` bytes */
     size_t bytes;
 } table;
 
@@ -42,8 +42,8 @@ static void set_int(fl_tensor *t, int64_t i, int64_t value)
         ((int64_t *)t->data)[i] = value;
 }
 
-/* first[k]: where element k of Out stands in X; count[k]: how often;
- * *different: how many there are. */
+/* first[k]: index in X of element k of Out; count[k]: how often it occurs;
+ * different: the number of elements of Out. */
 static fl_err find_unique(fl_call *c, const fl_tensor *x, int64_t *different,
                           int64_t **first, int64_t **count)
 {
@@ -115,7 +115,7 @@ static fl_err infer(fl_infer *x)
                        fl_dtype_name(dtype));
     fl_meta_set(x, "Index", 0, dtype, &in->shape);
     if (fl_meta_running(x))
-        return FL_OK; /* the kernel sizes the others */
+        return FL_OK; /* the kernel resizes the others */
     fl_meta_set(x, "Out", 0, in->dtype, &any);
     if (fl_op_slot_out(x->def, "Count") >= 0)
         fl_meta_set(x, "Count", 0, dtype, &any);

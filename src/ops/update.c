@@ -108,9 +108,9 @@ static fl_hyper read_step(const fl_call *c, const fl_rule *r)
     return fl_rule_prepare(r, &s);
 }
 
-/* The elements that are updated in place: the output's, started as the input.
- * NULL where the input is absent. An input whose output nobody named is
- * updated itself. */
+/* The elements that are updated in place: those of the output, initially a copy
+ * of the input. NULL if the input is absent. If the output has no variable, the
+ * input itself is updated. */
 static void *in_place(const fl_call *c, const char *in, const char *out)
 {
     const fl_tensor *from = fl_in(c, in), *to = fl_out(c, out);
@@ -133,7 +133,7 @@ static void begin_job(fl_call *c, job *j)
         j->state[i] = in_place(c, r->state[i].in, r->state[i].out);
 }
 
-/* Elements [from, from + n) of the parameter meet the gradient g. */
+/* Update the elements [from, from + n) of the parameter with the gradient g. */
 static void apply_rule(const job *j, int64_t from, int64_t n, const void *g)
 {
     const size_t at = (size_t)from * j->size;
@@ -146,7 +146,7 @@ static void apply_rule(const job *j, int64_t from, int64_t n, const void *g)
 /* --- selected rows --- */
 
 enum {
-    ZEROS = 1024, /* elements of a run of unlisted rows updated at once */
+    ZEROS = 1024, /* elements of unlisted rows that are updated at once */
 };
 
 /* Scratch memory of one call. */
@@ -185,7 +185,7 @@ static fl_err check_listed(const fl_call *c, const fl_rows *g)
     return FL_OK;
 }
 
-/* Rows of a large table are asked for ahead of their use (kernel/embed.h). */
+/* Rows of a large table are prefetched (kernel/embed.h). */
 static void warm_row(const job *j, int64_t row, int64_t width)
 {
     const size_t bytes = (size_t)width * j->size, at = (size_t)row * bytes;
@@ -197,7 +197,7 @@ static void warm_row(const job *j, int64_t row, int64_t width)
     }
 }
 
-/* Param - lr * Grad, row after row as they are listed. */
+/* Param - lr * Grad, in the order in which rows are listed. */
 static void subtract_rows(const job *j, const fl_rows *g, int64_t width)
 {
     const fl_embed e = {.ids = fl_rows_index(g),
@@ -228,7 +228,7 @@ static void add_row(const job *j, int64_t n, const void *x, void *y)
         fl_add_f32(n, x, y);
 }
 
-/* The gradient of the row at place *i of the order; *i moves past it. */
+/* The gradient of the row at position *i of the order; *i is moved past it. */
 static const char *next_row(const job *j, const space *s, const fl_row_at *at,
                             const fl_rows *g, int64_t width, int64_t *i)
 {
@@ -248,7 +248,7 @@ static void apply_merged(const job *j, const space *s, const fl_rows *g,
                          int64_t width, bool everywhere)
 {
     const fl_row_at *at = fl_rows_order(g, s->order);
-    int64_t done = 0; /* elements before this one have been visited */
+    int64_t done = 0; /* elements before this one were visited */
     for (int64_t i = 0; i < g->n;) {
         const int64_t from = fl_rows_index(g)[at[i].at] * width;
         if (!everywhere && i + FL_EMBED_AHEAD < g->n)
@@ -268,7 +268,7 @@ static bool lazy(const fl_call *c)
     return fl_op_attr(c->def, "lazy_mode") >= 0 && fl_attr_bool(c, "lazy_mode");
 }
 
-/* As in Fluid, a gradient that lists no rows is no gradient: nothing decays. */
+/* As in Fluid, a gradient without rows has no effect: nothing decays. */
 static fl_err update_rows(fl_call *c, const job *j, const fl_rows *g)
 {
     FL_TRY(check_listed(c, g));

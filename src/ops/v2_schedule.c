@@ -63,7 +63,7 @@ static fl_err v2_schedule(fl_call *c)
     return FL_OK;
 }
 
-/* Is it one of the names above? */
+/* Whether the name is one of the schedules above. */
 static bool is_schedule(const char *name)
 {
     static const char *const names[] = {"poly",       "caffe_poly", "exp",

@@ -26,7 +26,7 @@
 #include "op/real.h"
 #ifdef REAL
 
-/* One element moves with the rate r. */
+/* Update one element with the rate r. */
 static inline void FN(move)(REAL *p, REAL *v, REAL g, REAL r, const fl_hyper *h)
 {
     *v = (REAL)h->mu * *v - (REAL)h->lr * r * (g + (REAL)h->weight_decay * *p);
@@ -130,7 +130,8 @@ static void prepare_mean(const fl_rule_step *s, fl_hyper *h)
     h->decay = fl_rule_attr(s, "rho");
 }
 
-/* The first step's mean of squares is the square; that of gradients is not. */
+/* In the first step the mean of squares is the square itself; the mean of
+ * gradients starts at 0. */
 static void prepare_first(const fl_rule_step *s, fl_hyper *h)
 {
     prepare_mean(s, h);

@@ -41,7 +41,7 @@ static fl_err infer(fl_infer *x)
     FL_TRY(fl_meta_check(x, "Condition", FL_SET(FL_BOOL)));
     if (rank < 1)
         return fl_fail(FL_ESHAPE, "where: Condition has no dimensions");
-    if (!fl_meta_running(x)) /* else the kernel sizes it */
+    if (!fl_meta_running(x)) /* otherwise the kernel resizes it */
         fl_meta_set(x, "Out", 0, FL_I64, &s);
     return FL_OK;
 }
