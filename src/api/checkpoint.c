@@ -360,7 +360,7 @@ static void describe_checkpoint(fl_engine *e, const char *dir, int64_t serial,
 
 /* --- snapshots of servers, for people --- */
 
-/* What is done with each snapshot of a folder. */
+/* The function that is called for each snapshot of a folder. */
 typedef struct looking {
     fl_engine *engine;
     const char *dir;
@@ -420,7 +420,7 @@ static bool is_snapshot(fl_engine *e, const char *path)
     return is || err == FL_EPROTO;
 }
 
-/* All files of a whole snapshot, and of its parts. */
+/* Verify all files of a complete snapshot, and of its parts. */
 static void verify_snapshot(looking *l, const char *path)
 {
     verify_part(l, path);
@@ -432,7 +432,7 @@ static void verify_numbered(void *user, int64_t number)
 {
     looking *l = user;
     char *path = fl_snapshot_path(l->dir, number);
-    if (is_snapshot(l->engine, path)) /* others were cut short */
+    if (is_snapshot(l->engine, path)) /* the others are incomplete */
         verify_snapshot(l, path);
     fl_mem_free(path);
 }

@@ -113,8 +113,8 @@ typedef struct piece {
 
 typedef struct snapshot {
     int servers;
-    fl_snapshot_part *part; /* of each server */
-    FL_VEC(piece) piece;    /* by variable, then by place in it */
+    fl_snapshot_part *part; /* one for each server */
+    FL_VEC(piece) piece;    /* sorted by variable, then by position in it */
 } snapshot;
 
 static int compare_pieces(const void *a, const void *b)
@@ -185,8 +185,9 @@ static fl_err add_part_bytes(fl_sha256 *sha, const fl_snapshot_part *p,
     return err;
 }
 
-/* The digest of the variable whose pieces begin at *i, which moves on. A piece
- * that several servers have, such as a learning rate, counts once. */
+/* The digest of the variable whose pieces begin at *i, which is moved past
+ * them. A piece that several servers have, such as a learning rate, is included
+ * once. */
 static fl_err sum_variable(const snapshot *s, int64_t *i, sum_list *sums)
 {
     const fl_snapshot_tensor *t = s->piece.at[*i].tensor;
@@ -270,7 +271,7 @@ static fl_err sum_snapshot(const fl_folder *f, sum_list *sums)
 static fl_err sum_folder(const fl_folder *f, void *user)
 {
     sum_list *sums = user;
-    free_sums(sums); /* of an attempt that another save made invalid */
+    free_sums(sums); /* left from an attempt that another save made invalid */
     FL_TRY(need_manifest(f));
     if (!strcmp(f->manifest.kind, FL_SNAPSHOT_KIND))
         return sum_snapshot(f, sums);
@@ -308,7 +309,8 @@ static fl_err list_damage(const fl_folder *f, void *user)
 {
     fl_str *lines = user;
     fl_err first = FL_OK;
-    lines->n = 0; /* of an earlier attempt, which another save made invalid */
+    lines->n =
+        0; /* left from an earlier attempt, which another save made invalid */
     FL_TRY(need_manifest(f));
     for (int64_t i = 0; i < f->manifest.file.n; i++) {
         char hex[HEX];

@@ -40,7 +40,7 @@ fl_engine *fl_engine_new(void)
     fl_engine *e = fl_mem_alloc(sizeof *e);
     if (fl_registry_all(&e->registry)) {
         fprintf(stderr, "fluid: a table of operators is wrong: %s\n",
-                fl_errmsg()); /* a bug of ours: every test runs this line */
+                fl_errmsg()); /* a bug in a table: every test runs this line */
         abort();
     }
     e->disk = fl_disk_real();

@@ -39,8 +39,8 @@ static void describe_state(void *user, const char *path)
 
 /* --- journals --- */
 
-/* Who holds the state that the journal in `path` belongs to holds the journal.
- */
+/* The process that uses the state to which the journal in `path` belongs; it
+ * also uses the journal. */
 static void look_at_holder(const char *path, fl_statedir_info *i)
 {
     fl_statedir_info state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena.c - chunks that double in size, a pointer that moves up. */
+/* arena.c - chunks that double in size; allocation moves a pointer. */
 #include "base/arena.h"
 
 #include "base/mem.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failpoint.c - count the hits of one name, and die at the last of them. */
+/* failpoint.c - counts the hits of a name, and sends the signal at the last
+ * one. */
 #include "base/failpoint.h"
 
 #include <signal.h>
@@ -12,7 +13,7 @@ enum {
     UNREAD, /* the environment was not read yet */
     OFF,
     ARMED,
-    ARMED_TO_STOP /* with SIGSTOP in place of SIGKILL */
+    ARMED_TO_STOP /* SIGSTOP instead of SIGKILL */
 };
 
 static _Atomic int failpoint_state;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* map.c - open addressing over an array of entries.
+/* map.c - a hash table with open addressing.
  *
- * The table holds indices, the array keeps order. A removed entry keeps its
- * place (key NULL) until the next rehash, so that probing stays right. */
+ * The table holds indices into the array of entries, which keeps their order. A
+ * removed entry keeps its position (key NULL) until the next rehash, so that
+ * later entries are still found. */
 #include "base/map.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pages.c - mmap, and the files in which Linux tells of memory.
+/* pages.c - mmap, and the files in which Linux reports memory.
  *
  * A mapping may start at any page, but a huge page must be aligned. So more is
  * mapped than was asked for, and the surplus at both ends is unmapped. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pool.c - one lock, one queue, two conditions. */
+/* pool.c - a queue of tasks under one lock, with two condition variables. */
 #include "base/pool.h"
 
 #include "base/vec.h"

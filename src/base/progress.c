@@ -14,7 +14,7 @@
 
 #define NAME "fluid-progress"
 
-/* Of the process: the mapped count, or `nowhere`; NULL: not looked for yet. */
+/* The mapped count of this process, or `nowhere`; NULL: not determined yet. */
 static _Atomic(fl_count *) progress_count;
 
 /* Steps of a process that has no such file. */
@@ -47,7 +47,8 @@ void fl_progress_step(void)
 {
     fl_count *c = atomic_load_explicit(&progress_count, memory_order_acquire);
     if (!c) {
-        c = find_count(); /* two threads may find it, at two addresses */
+        c = find_count(); /* two threads may map it at the same time, at two
+                             addresses */
         atomic_store_explicit(&progress_count, c, memory_order_release);
     }
     fl_count_up(c);

@@ -110,7 +110,7 @@ static uint64_t draw_real(fl_entropy *e)
 {
     uint64_t x = 0;
     while (getrandom(&x, sizeof x, 0) != sizeof x)
-        ; /* a signal came before the system had gathered enough */
+        ; /* a signal interrupted the call */
     return x;
 }
 
@@ -153,7 +153,8 @@ void FN(fl_rng_uniform)(fl_rng *r, REAL low, REAL high, int64_t n, REAL *out)
         out[i] = FN(fl_rng)(r) * (high - low) + low;
 }
 
-/* A point in the unit circle; how far it is from the centre, squared. */
+/* Draw a point in the unit circle. Returns its squared distance from the
+ * centre. */
 static REAL FN(draw_point)(fl_rng *r, REAL *x, REAL *y)
 {
     REAL square;
@@ -172,7 +173,7 @@ void FN(fl_rng_skip_normal)(fl_rng *r, int64_t n)
         FN(draw_point)(r, &x, &y);
 }
 
-/* A point gives two numbers; y's comes first. */
+/* A point gives two numbers; that of y is used first. */
 void FN(fl_rng_normal)(fl_rng *r, REAL mean, REAL std, int64_t n, REAL *out)
 {
     for (int64_t i = 0; i < n; i += 2) {
@@ -184,8 +185,8 @@ void FN(fl_rng_normal)(fl_rng *r, REAL mean, REAL std, int64_t n, REAL *out)
     }
 }
 
-/* A uniform number goes through the inverse of the distribution function,
- * between its values at -2 and 2. */
+/* The inverse of the distribution function, applied to a uniform number between
+ * its values at -2 and 2. */
 void FN(fl_rng_truncated)(fl_rng *r, REAL mean, REAL std, int64_t n, REAL *out)
 {
     const double low = 0.5 * erfc(M_SQRT2), range = erf(M_SQRT2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* str.c - text that grows, and questions about text. */
+/* str.c - text that grows, and comparisons of texts. */
 #include "base/str.h"
 
 #include "base/mem.h"
@@ -100,7 +100,7 @@ void fl_near_offer(fl_near *n, const char *candidate)
 {
     const int edits = fl_str_distance(n->name, candidate);
     const int most =
-        (int)strlen(n->name) / 2; /* "foo" is not a misspelt "env" */
+        (int)strlen(n->name) / 2; /* "foo" is not similar to "env" */
     if (edits > 3 || edits > most || (n->best && edits >= n->edits))
         return; /* with more edits it is another word */
     n->best = candidate;

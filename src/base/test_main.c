@@ -146,9 +146,10 @@ static void run_one(void **state)
 
 int main(void)
 {
-    setenv("FLUID_DURABILITY", "memory", 1); /* a test that ends early leaves
-                                                no state in /dev/shm */
-    setvbuf(stdout, NULL, _IOLBF, 0); /* a crash loses no line of the log */
+    setenv("FLUID_DURABILITY", "memory",
+           1); /* a test that ends early must leave no state in /dev/shm */
+    setvbuf(stdout, NULL, _IOLBF,
+            0); /* the log is complete even after a crash */
     int n = 0;
     while (fl_tests[n].name)
         n++;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* control.c - branches, as Fluid's Switch.
  *
- * A case's ops go into a sub-block. When the case ends, a conditional_block op
- * is added to the parent block. It lists the outer variables that the
- * sub-block reads and writes. */
+ * The ops of a case are in a sub- block. When the case ends, a
+ * conditional_block op is added to the parent block. It lists the outer
+ * variables that the sub-block reads and writes. */
 #include "build/layer.h"
 
 typedef FL_VEC(const char *) names;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init.c - how variables start: the ops of the startup program.
+/* init.c - the ops of the startup program that initialise variables.
  *
- * Each op is inserted before the existing ops (as in Fluid), so the op that
- * was made last comes first in the startup program. Ops make f32 (or i32)
- * numbers; another dtype is cast from a temporary, and that cast goes to the
- * end. */
+ * Each op is inserted before the existing ops (as in Fluid), so the op that was
+ * made last comes first in the startup program. Ops make f32 (or i32) numbers;
+ * another dtype is cast from a temporary, and that cast is appended at the end.
+ */
 #include "build/net.h"
 
 #include <math.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layers_math.c - products, sums, element-wise operations, comparisons.
  *
- * Families whose members differ in the operator only are rows of one macro:
- * a row is data, and the macro says what its members have in common. */
+ * Layers that differ only in their operator are rows of one macro. */
 #include "build/layer.h"
 
 /* If dim is None, the reduction is over all dimensions. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* path.c - finds the ops between inputs and targets.
  *
- * A variable has no gradient if the user has said so (stop_gradient, the
- * no-grad list, a parameter that is not trained), if it holds no real numbers,
- * or if nothing of it reaches a target. */
+ * A variable has no gradient if the user has said so (stop_gradient, the no-
+ * grad list, a parameter that is not trained), if it holds no real numbers, or
+ * if no target depends on it. */
 #include "build/grad.h"
 
 static void put_name(fl_map *set, const char *name)

@@ -113,7 +113,7 @@ static const float *as_floats(fl_arena *a, const fl_attr *value)
     return f;
 }
 
-/* Every int of `value` is in the range of the type that spec wants. */
+/* Check that every int of `value` is in the range of the type of `spec`. */
 static fl_err check_range(const char *op, const fl_attr *spec,
                           const fl_attr *value)
 {

@@ -13,10 +13,9 @@
 fl_attr fl_attr_dup(fl_arena *a, const fl_attr *from);
 bool fl_attr_equal(const fl_attr *a, const fl_attr *b); /* name too */
 
-/* `value` as the type that `spec` wants: int and long widen into each other
- * (an int must fit 32 bits), ints and longs too, int becomes float, an empty
- * list any list. EINVAL otherwise: "op: attribute x is ints, expected float".
- */
+/* Convert `value` to the type of `spec`: int and long to each other (an int
+ * must fit 32 bits), ints and longs likewise, int to float, and an empty list
+ * to any list. Err: EINVAL: "op: attribute x is ints, expected float". */
 fl_err fl_attr_convert(fl_arena *a, const char *op, const fl_attr *spec,
                        const fl_attr *value, fl_attr *out) FL_MUST_CHECK;
 

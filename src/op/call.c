@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call.c - what a kernel finds by name.
+/* call.c - slots and attributes of a call by name.
  *
- * Slots and attributes are few, so a scan that compares names is quicker than
- * any table; the planner has resolved everything behind them. */
+ * There are few of them, so a scan that compares names is faster than a hash
+ * table. */
 #include "op/op.h"
 
 #include "base/mem.h"
@@ -205,7 +205,8 @@ fl_err fl_view(fl_call *c, const char *in, const char *out)
     const fl_tensor *from = fl_in(c, in);
     fl_tensor *to = fl_out(c, out);
     if (from == to)
-        return FL_OK; /* in place: it has the new shape already */
+        return FL_OK; /* the kernel works in place: it has the new shape already
+                       */
     fl_shape shape = to->shape;
     fl_lod lod = to->lod;
     to->lod = (fl_lod){0};

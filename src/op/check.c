@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check.c - a desc against its operator's table. */
+/* check.c - compares a desc with the table of its operator. */
 #include "op/op.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ bool fl_attr_common(const char *name)
 {
     static const char *const common[] = {
         "op_role", "op_role_var", "op_namescope", "op_callstack",
-        /* how to compute on other machines: kept, written back, not read */
+        /* attributes for other hardware: kept and written back, but not read */
         "use_mkldnn", "use_cudnn", "use_quantizer", "mkldnn_data_type",
         "exhaustive_search", "workspace_size_MB", "is_test", "data_format",
         "data_layout", "fuse_relu", "fuse_residual_connection",
@@ -47,7 +47,7 @@ static bool has_names(const fl_args *args)
     return false;
 }
 
-/* Every slot that must be there names something. */
+/* Check that every required slot has a name. */
 static fl_err
 check_present(const fl_op_def *def, const char *side, const fl_slot *slots,
               const fl_args *(*args_of)(const fl_desc *, const char *),
@@ -61,8 +61,8 @@ check_present(const fl_op_def *def, const char *side, const fl_slot *slots,
     return FL_OK;
 }
 
-/* A layout that an operator has no attribute for is one that it cannot
- * compute, unless it is the usual one. */
+/* Refuse a data layout if the operator has no attribute for it, unless it is
+ * the default layout. */
 static fl_err check_layout(const fl_op_def *def, const fl_attr *a)
 {
     if (strcmp(a->name, "data_format") && strcmp(a->name, "data_layout"))

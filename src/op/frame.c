@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frame.c - names become values, shapes become memory.
+/* frame.c - binds names to values, and gives outputs their shapes and memory.
  *
- * Easy to get wrong: an output may be the same variable as an input (sgd's
- * ParamOut). Its elements are then needed and must not be lost to a resize. */
+ * Easy to get wrong: an output may be the same variable as an input (ParamOut
+ * of sgd). Its elements are then read, and a resize must not lose them. */
 #include "op/frame.h"
 
 #include "base/atomic.h"
@@ -50,7 +50,7 @@ static fl_err check_apart(const fl_call *c, const fl_value *v, int slot, int at)
 
 static fl_err check_outputs(const fl_call *c)
 {
-    if (c->def->flags & FL_OP_NO_INFER) /* a sub-block's list of names */
+    if (c->def->flags & FL_OP_NO_INFER) /* a list of names for a sub-block */
         return FL_OK;
     for (int s = 0; s < FL_SLOTS && c->def->out[s].name; s++)
         for (int i = 0; i < c->n_out[s]; i++)
@@ -248,8 +248,8 @@ static fl_err size_tensor(const fl_call *c, fl_value *v, const fl_meta *m,
         return fl_lod_ref(&t->lod, m->lod);
     }
     if (!in_place ||
-        !lod_fits(&t->lod, &m->shape)) /* else it may be read yet */
-        t->lod.levels = 0;             /* its memory stays for the next one */
+        !lod_fits(&t->lod, &m->shape)) /* otherwise it may still be read */
+        t->lod.levels = 0;             /* keep its memory for the next LoD */
     return FL_OK;
 }
 

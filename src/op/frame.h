@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frame.h - one operator of a program made ready to run.
+/* frame.h - one operator of a program, ready to run.
  *
- * A frame binds names to values once. Before a run whose shapes may differ
- * from the last one's it is prepared: the shape rule runs on what the inputs
- * really are, and the outputs get their memory. Then the kernel runs. */
+ * A frame binds names to values once. It must be prepared before a run whose
+ * shapes may differ from those of the last run: the shape rule runs on the
+ * actual shapes of the inputs, and the outputs get their memory. Then the
+ * kernel runs. */
 #ifndef FL_OP_FRAME_H
 #define FL_OP_FRAME_H
 
@@ -21,8 +22,8 @@ typedef struct fl_frame {
 /* The value of a name; NULL: an error, which fl_fail has described. */
 typedef fl_value *(*fl_resolve)(void *self, const char *name);
 
-/* Memory comes from the arena. `resolve` is not asked for "@EMPTY@". EINVAL:
- * two outputs are one variable. */
+/* Own: memory is in the arena. `resolve` is not called for "@EMPTY@". Err:
+ * EINVAL: two outputs are the same variable; errors of `resolve`. */
 fl_err fl_frame_init(fl_frame *f, fl_arena *a, const fl_op_def *def,
                      const fl_desc *desc, const fl_hooks *hooks, void *runner,
                      fl_resolve resolve, void *self) FL_MUST_CHECK;

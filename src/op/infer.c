@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* infer.c - shape rules: how they read and write, and those that many share.
+/* infer.c - how shape rules read and write metas, and rules that many operators
+ * share.
  *
- * A rule runs twice in the life of an operator: when it is appended, where a
- * dimension may be unknown (-1), and before it runs, where none is. */
+ * A rule runs when an op is added to a program, where a dimension may be
+ * unknown (-1), and before the op runs, where all are known. */
 #include "op/op.h"
 
 #include <assert.h>
@@ -196,7 +197,8 @@ fl_err fl_infer_scalar(fl_infer *x)
     return FL_OK;
 }
 
-/* Where b's dims start in a, and how many there are without trailing ones. */
+/* The first dim of a that b matches, and the number of dims of b without
+ * trailing ones. */
 static int64_t place(const fl_shape *a, const fl_shape *b, int64_t axis,
                      int *rank)
 {
@@ -253,7 +255,7 @@ fl_err fl_infer_broadcast(fl_infer *x)
     return fl_infer_same(x);
 }
 
-/* Every input that is not optional is there. */
+/* Check that every required input is there. */
 static fl_err check_inputs(const fl_infer *x)
 {
     for (int s = 0; s < FL_SLOTS && x->def->in[s].name; s++) {
@@ -266,7 +268,8 @@ static fl_err check_inputs(const fl_infer *x)
     return FL_OK;
 }
 
-/* Gradients are real numbers, though their operator may move any type. */
+/* Check that gradients are real numbers, even if their operator takes any type.
+ */
 static fl_err check_gradients(const fl_infer *x)
 {
     for (int s = 0; s < FL_SLOTS && x->def->in[s].name; s++)

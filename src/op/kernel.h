@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel.h - what kernels are written with. */
+/* kernel.h - what all kernels include. */
 #ifndef FL_OP_KERNEL_H
 #define FL_OP_KERNEL_H
 
@@ -29,8 +29,8 @@ static inline int64_t fl_whole_pow(int64_t a, int64_t b)
     return (int64_t)y;
 }
 
-/* The elements of an output to which sums are added, set to 0; NULL: the output
- * is not wanted. */
+/* Clear an output to which sums are added, and return its elements; NULL: the
+ * output is absent. */
 static inline void *fl_cleared(fl_tensor *t)
 {
     if (!t)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lanes.c - sums in a fixed order.
  *
- * Long sums are made of blocks, whose sums are added up as doubles: a float
- * that has grown to millions swallows the fractions of what is added to it. */
+ * Long sums are made of blocks, whose sums are added up as doubles: adding a
+ * small float to a large one loses its low bits. */
 #define FL_SELF "op/lanes.c"
 #include "op/real.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lanes.h - sums in a fixed order, fast.
+/* lanes.h - fast sums in a fixed order.
  *
- * A plain loop over floats may not be reordered, so it is not vectorised. These
- * keep sixteen partial sums and add them up in one fixed order: the same bits
- * on every machine, whatever its vectors. Long ones are made of blocks, so that
- * the sum of millions of floats is as good as that of a thousand. */
+ * The compiler may not reorder a plain loop over floats, so it does not
+ * vectorise it. These functions keep sixteen partial sums and add them up in
+ * one fixed order, so that the bits are the same on every processor. Long sums
+ * are made of blocks, so that the sum of millions of floats is as accurate as
+ * that of a thousand. */
 #ifndef FL_OP_LANES_H
 #define FL_OP_LANES_H
 
@@ -29,12 +30,13 @@ void fl_add_f64(int64_t n, const double *x, double *y);
 void fl_add_wide_f32(int64_t n, const float *x, double *y);
 void fl_add_wide_f64(int64_t n, const double *x, double *y);
 
-/* The sum of many rows of n elements: clear both, then add each row to `sum`
- * and call fl_rows_added after row `row` of `rows`. It moves what has gathered
- * into `total` now and then; after the last row `sum` is the whole sum. Sums of
- * up to 256 rows have the bits of a plain loop. sum NULL: nothing is done. */
+/* Sum many rows of n elements: clear both arrays, then add each row to `sum`,
+ * and after each call fl_rows_added with its number `row` of `rows`. It moves
+ * the partial sums to `total` now and then; after the last row, `sum` is the
+ * whole sum. Sums of up to 256 rows have the bits of a plain loop. sum NULL:
+ * nothing is done. */
 enum {
-    FL_ROWS_BLOCK = 256 /* rows that are added up before their sum is moved */
+    FL_ROWS_BLOCK = 256 /* rows that are added before their sum is moved */
 };
 void fl_rows_clear_f32(int64_t n, float *sum, double *total);
 void fl_rows_clear_f64(int64_t n, double *sum, double *total);

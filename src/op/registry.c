@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registry.c - all operators by name, gradients derived.
+/* registry.c - all operators by name; derives gradient operators.
  *
- * For a forward table with .grad_in the registry makes another table: slots
- * from .grad_in, one output S@GRAD for each input S that may have a gradient,
- * attributes of the forward. A wrong table is found here, at start, and not in
- * the middle of a training. */
+ * For a table with .grad_in the registry makes another table: slots from
+ * .grad_in, one output S@GRAD for each input S that may have a gradient, and
+ * the attributes of the forward operator. A wrong table is reported here, at
+ * start, and not during training. */
 #include "op/op.h"
 
 #include "base/map.h"
@@ -92,8 +92,8 @@ static fl_err add_op(fl_registry *r, const fl_op_def *def)
     return FL_OK;
 }
 
-/* S@GRAD has the meta of S where the gradient reads S, else of the first
- * gradient that comes in. */
+/* S@GRAD gets the meta of S if the gradient op reads S, or else that of its
+ * first gradient input. */
 static fl_err infer_grad(fl_infer *x)
 {
     const fl_op_def *def = x->def;
@@ -116,7 +116,8 @@ static fl_err infer_grad(fl_infer *x)
     return FL_OK;
 }
 
-/* Of several outputs some may have no gradient; all else is needed. */
+/* If an operator has several outputs, the gradients of some may be missing; all
+ * other inputs are required. */
 static unsigned grad_flags(const fl_op_def *fwd, int i, unsigned flags)
 {
     int gradients = 0;
@@ -144,7 +145,7 @@ static fl_err derive(fl_registry *r, const fl_op_def *fwd)
         if (!(fwd->in[i].flags & FL_NOGRAD))
             g->out[n++] = (fl_slot){fl_grad_name(r->arena, fwd->in[i].name),
                                     (fwd->in[i].flags & FL_MANY) | FL_OPTIONAL};
-    if (n == 1) /* a gradient with one output always has it */
+    if (n == 1) /* a gradient op with a single output always has it */
         g->out[0].flags &= ~(unsigned)FL_OPTIONAL;
     memcpy(g->attr, fwd->attr, sizeof g->attr);
     g->flags = fwd->flags & (FL_OP_DYNAMIC | FL_OP_HIDDEN);

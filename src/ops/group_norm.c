@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_norm  the channels of each image, in `groups`, are normalised:
- *             Y = (X - Mean) / sqrt(Variance + epsilon) * Scale + Bias, Mean
- * and Variance [N,groups], Scale and Bias of each channel gradient    with z =
- * (X - Mean) * r, r = 1 / sqrt(Variance + epsilon) and d = Y@GRAD * Scale, over
- * each group of n elements: X@GRAD = r * (d - sum(d) / n - z * sum(d * z) / n)
+/* group_norm  normalises the channels of each image in `groups` groups:
+ *             Y = (X - Mean) / sqrt(Variance + epsilon) * Scale + Bias,
+ *             Mean and Variance [N,groups], Scale and Bias for each channel
+ * gradient    with z = (X - Mean) * r, r = 1 / sqrt(Variance + epsilon) and
+ *             d = Y@GRAD * Scale, over each group of n elements:
+ *             X@GRAD = r * (d - sum(d) / n - z * sum(d * z) / n)
  *             Scale@GRAD = sum of Y@GRAD * z, Bias@GRAD = sum of Y@GRAD */
 #define FL_SELF "ops/group_norm.c"
 #include "op/real.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sequences of numbers, whose length depends on elements of the inputs.
  *
- *   range     Start, Start + Step ... up to, but without, End
- *   linspace  Num of them from Start to Stop, in equal steps */
+ *   range     Start, Start + Step and so on, without End
+ *   linspace  Num numbers from Start to Stop, in equal steps */
 #define FL_SELF "ops/range.c"
 #include "op/number.h"
 

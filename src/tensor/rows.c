@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows.c - some rows of a tall matrix, and how equal ones are added up.
+/* rows.c - selected rows of a matrix, and how equal rows are added up.
  *
- * Merging sorts (row, position) pairs by row with a radix sort: it is stable,
- * so that equal rows stay in order of appearance and the sum has the same bits
- * every time. The pairs live behind the result in dst's index buffer, which
- * keeps its capacity: a training step allocates nothing. */
+ * Merging sorts (row, position) pairs by row with a radix sort, which is
+ * stable: equal rows stay in order of appearance, and the sum has the same bits
+ * every time. The pairs are stored after the result in the index buffer of dst,
+ * which keeps its capacity, so that a training step allocates nothing. */
 #include "tensor/value.h"
 
 typedef fl_row_at pair;

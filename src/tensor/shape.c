@@ -42,7 +42,9 @@ int64_t fl_shape_span(const fl_shape *s, int from, int to)
         zero |= !s->dim[i];
         over |= __builtin_mul_overflow(n, s->dim[i], &n);
     }
-    return zero ? 0 : over ? INT64_MAX : n; /* zero wins over overflow */
+    return zero   ? 0
+           : over ? INT64_MAX
+                  : n; /* a product with 0 is 0, even if it overflows before */
 }
 
 int64_t fl_dim_mul(int64_t a, int64_t b)

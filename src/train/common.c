@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common.c - one pass over the ops finds which variables are read first. */
+/* common.c - one pass over the ops finds which variables are read before they
+ * are written. */
 #include "train/common.h"
 
 /* How the ops so far have used a persistable variable. */

@@ -54,14 +54,15 @@ void fl_merge_init(fl_merge *m, const fl_team *t, const fl_exec_env *env,
     m->counts = fl_arena_alloc(a, (size_t)(2 * m->n) * sizeof *m->counts);
     m->key = fl_arena_printf(a, "%s %s", o->infer ? "infer" : "train", t->auc);
     m->place = fl_placement_of(o->program->job);
-    /* A program that only looks may have been made before others were cut for
-     * servers; the process is a part of the job all the same. */
+    /* A program for inference may have been made before the training program
+     * was transpiled; it still belongs to the job of the process. */
     m->service = m->place || o->infer ? env->service : NULL;
 }
 
 /* --- during and after training --- */
 
-/* Read the counts while workers change them, which is allowed. */
+/* Read the counts while workers change them: a count that is a little old does
+ * no harm. */
 static void read_shared_counts(fl_merge *m)
 {
     memset(m->counts, 0, (size_t)(2 * m->n) * sizeof *m->counts);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* positions.c - reads and writes the position of a rank; repeats lost steps. */
+/* positions.c - reads and writes the position of a rank, and repeats steps
+ * whose session was lost. */
 #include "train/positions.h"
 
 #include "base/log.h"
@@ -57,9 +58,10 @@ static void tell_position(const fl_positions *p, const fl_dataset *d)
     fl_str_fini(&text);
 }
 
-/* Whether steps have positions though a communicator sends their gradients.
- * The size of its groups is part of the digest: groups begin anew where a
- * process goes on, and a group that was sent must be made again as it was. */
+/* Whether steps have positions if a communicator sends their gradients. The
+ * size of its groups is part of the digest: a process that continues starts
+ * with a new group, and a group that was lost must be made again with the same
+ * batches. */
 static void choose_groups(fl_positions *p, fl_communicator *c, int threads)
 {
     const int64_t group = fl_communicator_group(c);
@@ -104,8 +106,8 @@ void fl_positions_fini(fl_positions *p)
     fl_position_fini(&p->position);
 }
 
-/* Make the step once. *lost: its session was lost, perhaps before the step
- * began, and it does not count. */
+/* Run the step once. *lost: its session was lost, perhaps before the step
+ * began, and the step does not count. */
 static fl_err try_step(fl_positions *p, const fl_watch *by, const char *text,
                        fl_err (*step)(void *), void *self, bool *lost)
 {
@@ -126,7 +128,7 @@ static void write_position(const fl_positions *p, fl_str *to)
     fl_position_text(&p->position, to);
 }
 
-/* The batches since the last group are one. */
+/* End the group of the batches since the last group. */
 static fl_err end_group(fl_positions *p, const fl_watch *by)
 {
     fl_str text = {0};

@@ -84,8 +84,8 @@ static int width_of(const fl_train_opts *o)
     return n < 1 ? 1 : (int)n;
 }
 
-/* Let one thread train where an asynchronous step may have to be made again by
- * another process: several would not take the same batch first. */
+/* Use one thread if another process may have to repeat an asynchronous step:
+ * several threads would not take the same batches again. */
 static void keep_order(training *t)
 {
     const bool in_order =
@@ -99,8 +99,8 @@ static void keep_order(training *t)
     t->n = 1;
 }
 
-/* Refuse several threads in a collective program, because they would make its
- * calls in an order that differs between ranks. */
+/* Refuse several threads in a collective program: they would make its calls in
+ * an order that differs between ranks. */
 static fl_err check_ranks(const fl_program *p, int threads)
 {
     const fl_ops *ops = &p->blocks.at[0]->ops;
@@ -273,7 +273,7 @@ static void show_progress(training *t)
     }
 }
 
-/* Act on a wish to end. Readers that wait for a command are woken. */
+/* Act on a wish to end. Readers that wait for a command are cancelled. */
 static void heed_wish(training *t)
 {
     const fl_train_wish wish = fl_team_wished(&t->team);
@@ -351,7 +351,7 @@ static fl_err outcome(training *t, fl_progress *out)
 }
 
 /* Flush the communicator, so that servers have all gradients and this process
- * has the parameters that they made. */
+ * has the resulting parameters. */
 static fl_err flush_communicator(training *t, const fl_exec_env *env)
 {
     const fl_train_opts *o = t->opts;
