@@ -26,7 +26,7 @@ struct fl_ca {
     char *pem;
 };
 
-static fl_err failed(const char *what)
+static fl_err fail_openssl(const char *what)
 {
     const char *why = ERR_reason_error_string(ERR_peek_last_error());
     const fl_err err =
@@ -116,7 +116,7 @@ fl_err fl_ca_new(fl_ca **out)
                        "hash") ||
         !X509_sign(ca->self, ca->key, EVP_sha256())) {
         fl_ca_free(ca);
-        return failed("a certificate authority cannot be made");
+        return fail_openssl("a certificate authority cannot be made");
     }
     ca->pem = pem_of_certificate(ca->self);
     *out = ca;
@@ -203,5 +203,5 @@ fl_err fl_ca_issue(fl_ca *ca, const char *hosts, int days, char **certificate,
     X509_free(x);
     EVP_PKEY_free(pair);
     fl_str_fini(&names);
-    return ok ? FL_OK : failed("a certificate cannot be issued");
+    return ok ? FL_OK : fail_openssl("a certificate cannot be issued");
 }

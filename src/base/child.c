@@ -44,7 +44,7 @@ struct fl_child {
     size_t n_tail; /* bytes of stderr so far */
 };
 
-static fl_err failed(const fl_child *c, const char *what, int error)
+static fl_err fail_errno(const fl_child *c, const char *what, int error)
 {
     return fl_fail(FL_EIO, "pipe command \"%.200s\": %s: %s", c->command, what,
                    strerror(error));
@@ -52,7 +52,7 @@ static fl_err failed(const fl_child *c, const char *what, int error)
 
 /* Our environment, with PYTHONHASHSEED so that all readers compute the same
  * hashes. */
-static char **environment(void)
+static char **child_environment(void)
 {
     FL_VEC(char *) env = {0};
     bool has_seed = false;
@@ -104,10 +104,10 @@ static int run_command(const fl_child *c, const int fd[3], int life, char **env)
     return errno;
 }
 
-static int spawn(fl_child *c, int in, int out, int err, int life)
+static int spawn_command(fl_child *c, int in, int out, int err, int life)
 {
     const int fd[3] = {in, out, err};
-    char **env = environment();
+    char **env = child_environment();
     volatile int e = 0; /* the new process writes it */
     sigset_t all, before;
     sigfillset(&all);
@@ -130,7 +130,7 @@ static int spawn(fl_child *c, int in, int out, int err, int life)
     return e;
 }
 
-static void shut(int *fd)
+static void close_pipe(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
@@ -154,16 +154,16 @@ static fl_err start_child(fl_child *c, int in)
         open_pipe(&life, &c->life) && !fcntl(c->out, F_SETFL, O_NONBLOCK) &&
         !fcntl(c->err, F_SETFL, O_NONBLOCK)) {
         fcntl(c->out, F_SETPIPE_SZ, PIPE_SIZE); /* may be refused */
-        e = spawn(c, in, out, err, life);
+        e = spawn_command(c, in, out, err, life);
     } else {
         e = errno;
     }
-    shut(&out);
-    shut(&err);
-    shut(&life);
+    close_pipe(&out);
+    close_pipe(&err);
+    close_pipe(&life);
     if (e)
         c->pid = 0;
-    return e ? failed(c, "it cannot be started", e) : FL_OK;
+    return e ? fail_errno(c, "it cannot be started", e) : FL_OK;
 }
 
 fl_err fl_child_new(const char *command, int in, fl_child **out)
@@ -186,7 +186,7 @@ static fl_err look_at_child(fl_child *c)
     if (!c->end.si_pid &&
         waitid(P_PID, (id_t)c->pid, &c->end, WEXITED | WNOHANG | WNOWAIT) &&
         errno != EINTR)
-        return failed(c, "its exit code cannot be known", errno);
+        return fail_errno(c, "its exit code cannot be known", errno);
     return FL_OK;
 }
 
@@ -199,9 +199,9 @@ void fl_child_free(fl_child *c)
         while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
             ;
     }
-    shut(&c->out);
-    shut(&c->err);
-    shut(&c->life);
+    close_pipe(&c->out);
+    close_pipe(&c->err);
+    close_pipe(&c->life);
     fl_mem_free(c->command);
     fl_mem_free(c);
 }
@@ -216,7 +216,7 @@ static void drain_stderr(fl_child *c)
         for (ssize_t i = 0; i < got; i++)
             c->tail[c->n_tail++ % TAIL] = buf[i];
         if (!got || (got < 0 && errno != EAGAIN && errno != EINTR))
-            shut(&c->err);
+            close_pipe(&c->err);
         if (got < (ssize_t)sizeof buf)
             return;
     }
@@ -279,7 +279,7 @@ static fl_err wait_pipes(fl_child *c, int cancel, int64_t until, int most)
                                      : "writes nothing");
     if (poll(fd, 3, left / MS < most ? (int)(left / MS) + 1 : most) < 0 &&
         errno != EINTR)
-        return failed(c, "its pipes cannot be watched", errno);
+        return fail_errno(c, "its pipes cannot be watched", errno);
     if (fd[0].revents)
         return fl_fail(FL_EINTR, "pipe command \"%.200s\" was cancelled",
                        c->command);
@@ -326,11 +326,11 @@ fl_err fl_child_read(fl_child *c, void *buf, size_t n, int cancel,
             return FL_OK;
         }
         if (!r)
-            shut(&c->out);
+            close_pipe(&c->out);
         else if (errno == EAGAIN)
             FL_TRY(wait_output(c, cancel, until));
         else if (errno != EINTR)
-            return failed(c, "its output cannot be read", errno);
+            return fail_errno(c, "its output cannot be read", errno);
     }
     return wait_end(c, cancel, until);
 }

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 /* Make the error message for errno. errno is not changed. */
-static fl_err failed(const char *path, const char *what)
+static fl_err fail_errno(const char *path, const char *what)
 {
     int e = errno;
     fl_err code = e == ENOENT ? FL_ENOENT : e == ENOMEM ? FL_ENOMEM : FL_EIO;
@@ -33,13 +33,13 @@ static fl_err disk_size(const fl_disk *d, const char *path, int64_t *bytes)
 {
     struct stat st;
     if (stat(path, &st))
-        return failed(path, "look at it");
+        return fail_errno(path, "look at it");
     *bytes = st.st_size;
     return FL_OK;
 }
 
 /* Reserve `cap` bytes and one for a NUL. */
-static fl_err reserve(fl_str *s, const char *path, size_t cap)
+static fl_err reserve_text(fl_str *s, const char *path, size_t cap)
 {
     char *at = fl_mem_try(cap + 1);
     if (!at)
@@ -65,12 +65,12 @@ static fl_err read_all(int fd, const char *path, size_t limit, fl_str *s)
         if (s->n > limit)
             return too_large(path, s->n, limit);
         if (s->n + 1 >= s->cap)
-            FL_TRY(reserve(s, path, s->n < 4096 ? 8192 : 2 * s->n));
+            FL_TRY(reserve_text(s, path, s->n < 4096 ? 8192 : 2 * s->n));
         ssize_t got = read(fd, s->at + s->n, s->cap - 1 - s->n);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return failed(path, "read it");
+            return fail_errno(path, "read it");
         if (!got)
             return FL_OK;
         s->n += (size_t)got;
@@ -81,13 +81,13 @@ static fl_err read_open(int fd, const char *path, size_t limit, fl_str *s)
 {
     struct stat st;
     if (fstat(fd, &st))
-        return failed(path, "look at it");
+        return fail_errno(path, "look at it");
     size_t size = (size_t)st.st_size;
     if (S_ISREG(st.st_mode) && size > limit)
         return too_large(path, size, limit);
     if (S_ISREG(st.st_mode)) /* one byte more, so that the read that fills it
                                 also sees the end */
-        FL_TRY(reserve(s, path, size + 1));
+        FL_TRY(reserve_text(s, path, size + 1));
     return read_all(fd, path, limit, s);
 }
 
@@ -97,7 +97,7 @@ static fl_err disk_read(const fl_disk *d, const char *path, size_t limit,
     fl_str s = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return failed(path, "open it");
+        return fail_errno(path, "open it");
     fl_err err = read_open(fd, path, limit, &s);
     close(fd);
     if (err) {
@@ -210,29 +210,29 @@ static fl_err fill_file(int fd, const char *path, const fl_part *part,
     for (int64_t i = 0; i < n && ok; i++)
         ok = write_all(fd, part[i].at, part[i].n);
     ok = ok && (!sync || !fsync(fd));
-    fl_err err = ok ? FL_OK : failed(path, "write it");
+    fl_err err = ok ? FL_OK : fail_errno(path, "write it");
     if (close(fd) && !err)
-        err = failed(path, "write it");
+        err = fail_errno(path, "write it");
     return err;
 }
 
-static fl_err replace(const char *path, const fl_part *part, int64_t n,
-                      bool sync)
+static fl_err replace_file(const char *path, const fl_part *part, int64_t n,
+                           bool sync)
 {
     fl_str temp = {0};
     int fd = open_beside(path, &temp);
     /* a duplicate that keeps the lock until the rename */
     int held = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    fl_err err =
-        fd < 0 ? failed(path, "make it") : fill_file(fd, path, part, n, sync);
+    fl_err err = fd < 0 ? fail_errno(path, "make it")
+                        : fill_file(fd, path, part, n, sync);
     if (!err && rename(temp.at, path))
-        err = failed(path, "put it in place");
+        err = fail_errno(path, "put it in place");
     if (err && fd >= 0)
         unlink(temp.at);
     if (held >= 0)
         close(held);
     if (!err && sync && !sync_parent(path))
-        err = failed(path, "sync its directory");
+        err = fail_errno(path, "sync its directory");
     fl_str_fini(&temp);
     return err;
 }
@@ -242,15 +242,15 @@ static fl_err disk_write(const fl_disk *d, const char *path,
 {
     struct stat st;
     if (stat(path, &st) || S_ISREG(st.st_mode))
-        return replace(path, part, n, sync);
+        return replace_file(path, part, n, sync);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
-    return fd < 0 ? failed(path, "open it")
+    return fd < 0 ? fail_errno(path, "open it")
                   : fill_file(fd, path, part, n, false);
 }
 
 static fl_err disk_mkdtemp(const fl_disk *d, char *path)
 {
-    return mkdtemp(path) ? FL_OK : failed(path, "make the directory");
+    return mkdtemp(path) ? FL_OK : fail_errno(path, "make the directory");
 }
 
 static fl_err disk_mkdirs(const fl_disk *d, const char *path)
@@ -263,7 +263,7 @@ static fl_err disk_mkdirs(const fl_disk *d, const char *path)
             continue;
         s.at[i] = 0;
         if (mkdir(s.at, 0777) && errno != EEXIST)
-            err = failed(s.at, "make the directory");
+            err = fail_errno(s.at, "make the directory");
         s.at[i] = path[i];
     }
     fl_str_fini(&s);
@@ -282,7 +282,7 @@ static fl_err disk_list(const fl_disk *d, const char *path, fl_file_names *out)
 {
     DIR *dir = opendir(path);
     if (!dir)
-        return failed(path, "list it");
+        return fail_errno(path, "list it");
     int64_t first = out->n;
     for (struct dirent *e; (e = readdir(dir));)
         if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
@@ -296,12 +296,12 @@ static fl_err disk_list(const fl_disk *d, const char *path, fl_file_names *out)
 
 static fl_err disk_remove(const fl_disk *d, const char *path)
 {
-    return remove(path) ? failed(path, "remove it") : FL_OK;
+    return remove(path) ? fail_errno(path, "remove it") : FL_OK;
 }
 
 static fl_err disk_rename(const fl_disk *d, const char *from, const char *to)
 {
-    return rename(from, to) ? failed(from, "rename it") : FL_OK;
+    return rename(from, to) ? fail_errno(from, "rename it") : FL_OK;
 }
 
 struct fl_file {
@@ -313,7 +313,7 @@ static fl_err open_file(const char *path, int flags, fl_file **out)
 {
     int fd = open(path, flags | O_CLOEXEC, 0666);
     if (fd < 0)
-        return failed(path, "open it");
+        return fail_errno(path, "open it");
     size_t n = strlen(path) + 1;
     fl_file *f = fl_mem_alloc(sizeof *f + n);
     f->fd = fd;
@@ -329,17 +329,18 @@ static fl_err disk_open(const fl_disk *d, const char *path, fl_file **out)
 
 static fl_err disk_append(fl_file *f, const void *bytes, size_t n)
 {
-    return write_all(f->fd, bytes, n) ? FL_OK : failed(f->path, "append to it");
+    return write_all(f->fd, bytes, n) ? FL_OK
+                                      : fail_errno(f->path, "append to it");
 }
 
 static fl_err disk_sync(fl_file *f)
 {
-    return fdatasync(f->fd) ? failed(f->path, "sync it") : FL_OK;
+    return fdatasync(f->fd) ? fail_errno(f->path, "sync it") : FL_OK;
 }
 
 static fl_err disk_close(fl_file *f)
 {
-    const fl_err err = close(f->fd) ? failed(f->path, "write it") : FL_OK;
+    const fl_err err = close(f->fd) ? fail_errno(f->path, "write it") : FL_OK;
     fl_mem_free(f);
     return err;
 }
@@ -347,13 +348,15 @@ static fl_err disk_close(fl_file *f)
 static fl_err disk_persist(const fl_disk *d, const char *path)
 {
     /* A directory that may be written but not read cannot be synced. */
-    return sync_path(path, fsync) || errno == EACCES ? FL_OK
-                                                     : failed(path, "sync it");
+    return sync_path(path, fsync) || errno == EACCES
+               ? FL_OK
+               : fail_errno(path, "sync it");
 }
 
 static fl_err disk_persist_tree(const fl_disk *d, const char *path)
 {
-    return sync_path(path, syncfs) ? FL_OK : failed(path, "sync all below it");
+    return sync_path(path, syncfs) ? FL_OK
+                                   : fail_errno(path, "sync all below it");
 }
 
 /* --- locks --- */
@@ -444,7 +447,7 @@ static fl_err disk_look(const fl_disk *d, const char *path, fl_file **out,
     FL_TRY(open_file(path, O_RDONLY, &f));
     if (fstat(f->fd, &st)) {
         disk_close(f);
-        return failed(path, "look at it");
+        return fail_errno(path, "look at it");
     }
     *bytes = st.st_size;
     *out = f;
@@ -457,7 +460,7 @@ static fl_err disk_read_at(fl_file *f, int64_t from, void *to, size_t n)
         ssize_t got =
             pread(f->fd, (char *)to + done, n - done, from + (off_t)done);
         if (got < 0 && errno != EINTR)
-            return failed(f->path, "read it");
+            return fail_errno(f->path, "read it");
         if (!got)
             return fl_fail(FL_EIO,
                            "%s: it ends after %lld bytes, %lld more "

@@ -8,7 +8,7 @@
 
 static _Thread_local char sentence[sizeof(fl_sentence)];
 
-static void append(size_t at, const char *fmt, va_list ap)
+static void append_text(size_t at, const char *fmt, va_list ap)
 {
     if (at < sizeof sentence)
         vsnprintf(sentence + at, sizeof sentence - at, fmt, ap);
@@ -18,7 +18,7 @@ fl_err fl_fail(fl_err code, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    append(0, fmt, ap);
+    append_text(0, fmt, ap);
     va_end(ap);
     return code;
 }

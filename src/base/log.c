@@ -29,7 +29,7 @@ fl_level fl_level_of(const char *own, const char *glog_v, const char *glog_min)
 /* The level that is shown. It is read once, because getenv is not safe while
  * other threads set variables. Two threads that read it at the same time get
  * the same result. */
-static int shown(void)
+static int shown_level(void)
 {
     static _Atomic int log_level = -1;
     int l = atomic_load_explicit(&log_level, memory_order_relaxed);
@@ -87,7 +87,7 @@ size_t fl_log_prefix(char out[FL_LOG_LINE], fl_level level, int64_t time,
 
 void fl_log(fl_level level, const char *file, int line, const char *fmt, ...)
 {
-    if ((int)level > shown())
+    if ((int)level > shown_level())
         return;
     int kept = errno;
     char text[FL_LOG_LINE];

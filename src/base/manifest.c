@@ -101,7 +101,7 @@ typedef struct reader {
     int line;
 } reader;
 
-static fl_err damaged(const reader *r, const char *expected)
+static fl_err fail_damaged(const reader *r, const char *expected)
 {
     return fl_fail(FL_EPROTO, "%s: line %d is damaged: expected %s", r->path,
                    r->line, expected);
@@ -113,7 +113,7 @@ static fl_err take_line(reader *r, fl_str *line)
     const char *stop = memchr(r->at, '\n', (size_t)(r->end - r->at));
     r->line++;
     if (!stop || memchr(r->at, 0, (size_t)(stop - r->at)))
-        return damaged(r, "a line of text");
+        return fail_damaged(r, "a line of text");
     line->n = 0;
     fl_str_bytes(line, r->at, (size_t)(stop - r->at));
     r->at = stop + 1;
@@ -148,7 +148,7 @@ static fl_err take_head(reader *r, fl_str *line, fl_manifest *m)
     int version = 0;
     FL_TRY(take_line(r, line));
     if (sscanf(line->at, "fluid manifest %9d", &version) != 1 || version < 1)
-        return damaged(r, "\"fluid manifest\" and a number");
+        return fail_damaged(r, "\"fluid manifest\" and a number");
     if (version != VERSION)
         return fl_fail(FL_EINVAL,
                        "%s: version %d, but this program knows version %d: a "
@@ -156,7 +156,7 @@ static fl_err take_head(reader *r, fl_str *line, fl_manifest *m)
                        r->path, version, VERSION);
     FL_TRY(take_line(r, line));
     if (!fl_starts_with(line->at, "kind ") || !line->at[5])
-        return damaged(r, "\"kind\" and a word");
+        return fail_damaged(r, "\"kind\" and a word");
     m->kind = fl_mem_strdup(line->at + 5);
     return FL_OK;
 }
@@ -166,7 +166,7 @@ static fl_err take_staged(reader *r, const char *line, fl_manifest *m)
     const char *name = line + strlen("staged ");
     if (m->staged || m->file.n || !fl_starts_with(name, FL_STAGING) ||
         strchr(name, '/'))
-        return damaged(r, "one folder of staged files, before the files");
+        return fail_damaged(r, "one folder of staged files, before the files");
     m->staged = fl_mem_strdup(name);
     return FL_OK;
 }
@@ -192,24 +192,24 @@ static fl_err take_file(reader *r, char *line, fl_manifest *m)
     char *at = line + strlen("file ");
     fl_listed f = {0};
     if (!fl_starts_with(line, "file ") || *at < '0' || *at > '9')
-        return damaged(r, "\"file\", bytes, CRC-32C and name");
+        return fail_damaged(r, "\"file\", bytes, CRC-32C and name");
     f.size = strtoll(at, &at, 10);
     if (*at++ != ' ' || strspn(at, "0123456789abcdef") != 8 || at[8] != ' ')
-        return damaged(r, "a CRC-32C of eight digits");
+        return fail_damaged(r, "a CRC-32C of eight digits");
     f.crc = (uint32_t)strtoul(at, NULL, 16);
     f.name = at + 9;
     if (!unescape(f.name))
-        return damaged(r, "\\\\ or \\n where a name has a backslash");
+        return fail_damaged(r, "\\\\ or \\n where a name has a backslash");
     if (fl_path_check(f.name))
         return fl_fail_at(FL_EPROTO, "%s, line %d", r->path, r->line);
     if (m->file.n && strcmp(m->file.at[m->file.n - 1].name, f.name) >= 0)
-        return damaged(r, "names in their order");
+        return fail_damaged(r, "names in their order");
     f.name = fl_mem_strdup(f.name);
     fl_push(&m->file, f);
     return FL_OK;
 }
 
-static fl_err decode(reader *r, fl_str *line, fl_manifest *m)
+static fl_err decode_lines(reader *r, fl_str *line, fl_manifest *m)
 {
     FL_TRY(check_end(r));
     FL_TRY(take_head(r, line, m));
@@ -227,7 +227,7 @@ fl_err fl_manifest_decode(const char *path, const char *text, size_t n,
     reader r = {path, text, text + n, 0};
     fl_manifest m = {0};
     fl_str line = {0};
-    const fl_err err = decode(&r, &line, &m);
+    const fl_err err = decode_lines(&r, &line, &m);
     fl_str_fini(&line);
     if (err)
         fl_manifest_fini(&m);

@@ -29,7 +29,7 @@ static _Thread_local uint64_t count;
 static fl_count allocations; /* of all threads */
 static _Thread_local size_t limit = MOST;
 
-static void *must(void *p, size_t size)
+static void *must_get(void *p, size_t size)
 {
     if (!p) {
         fprintf(stderr, "fluid: out of memory: %zu bytes were refused\n", size);
@@ -47,13 +47,13 @@ static void add_one(void)
 void *fl_mem_alloc(size_t size)
 {
     add_one();
-    return must(calloc(1, size ? size : 1), size);
+    return must_get(calloc(1, size ? size : 1), size);
 }
 
 void *fl_mem_grow(void *old, size_t size)
 {
     add_one();
-    return must(realloc(old, size ? size : 1), size);
+    return must_get(realloc(old, size ? size : 1), size);
 }
 
 char *fl_mem_strdup(const char *s)

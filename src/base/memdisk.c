@@ -39,14 +39,14 @@ struct fl_file {
     body *body; /* the body that the path had when it was opened */
 };
 
-static fl_memdisk *of(const fl_disk *d)
+static fl_memdisk *memdisk_of(const fl_disk *d)
 {
     return d->self;
 }
 
 /* --- entries --- */
 
-static void unref(body *b)
+static void unref_body(body *b)
 {
     if (--b->refs)
         return;
@@ -70,11 +70,11 @@ static int64_t find_path(const entries *list, const char *path)
 static void drop_entry(entries *list, int64_t i)
 {
     fl_mem_free(list->at[i].path);
-    unref(list->at[i].body);
+    unref_body(list->at[i].body);
     fl_remove(list, i);
 }
 
-static void clear(entries *list)
+static void clear_entries(entries *list)
 {
     while (list->n)
         drop_entry(list, list->n - 1);
@@ -116,7 +116,7 @@ static bool is_in(const char *path, const char *dir)
 }
 
 /* Called before each change. Err: EIO if the change must fail. */
-static fl_err pass(fl_memdisk *m, const char *path)
+static fl_err pass_change(fl_memdisk *m, const char *path)
 {
     if (m->left > 0)
         m->left--;
@@ -133,7 +133,7 @@ static fl_err pass(fl_memdisk *m, const char *path)
 static fl_err mem_size(const fl_disk *d, const char *path, int64_t *bytes)
 {
     body *b = NULL;
-    FL_TRY(get_body(of(d), path, &b));
+    FL_TRY(get_body(memdisk_of(d), path, &b));
     *bytes = (int64_t)b->bytes.n;
     return FL_OK;
 }
@@ -142,7 +142,7 @@ static fl_err mem_read(const fl_disk *d, const char *path, size_t limit,
                        fl_str *out)
 {
     body *b = NULL;
-    FL_TRY(get_body(of(d), path, &b));
+    FL_TRY(get_body(memdisk_of(d), path, &b));
     if (b->bytes.n > limit)
         return fl_fail(FL_EINVAL, "%s: %zu bytes, the limit is %zu", path,
                        b->bytes.n, limit);
@@ -154,25 +154,26 @@ static fl_err mem_read(const fl_disk *d, const char *path, size_t limit,
 static fl_err mem_write(const fl_disk *d, const char *path, const fl_part *part,
                         int64_t n, bool sync)
 {
-    FL_TRY(pass(of(d), path));
+    FL_TRY(pass_change(memdisk_of(d), path));
     body *b = new_body();
     for (int64_t i = 0; i < n; i++)
         fl_str_bytes(&b->bytes, part[i].at, part[i].n);
     b->synced = b->bytes.n; /* a name is never bound to half of a file */
-    put_body(&of(d)->now, path, b);
+    put_body(&memdisk_of(d)->now, path, b);
     if (sync)
-        put_body(&of(d)->durable, path, b);
+        put_body(&memdisk_of(d)->durable, path, b);
     return FL_OK;
 }
 
 static fl_err mem_mkdirs(const fl_disk *d, const char *path)
 {
-    return pass(of(d), path);
+    return pass_change(memdisk_of(d), path);
 }
 
 static fl_err mem_mkdtemp(const fl_disk *d, char *path)
 {
-    return pass(of(d), path); /* one process: the lock is always free */
+    return pass_change(memdisk_of(d),
+                       path); /* one process: the lock is always free */
 }
 
 static int by_name(const void *a, const void *b)
@@ -192,8 +193,8 @@ static fl_err mem_list(const fl_disk *d, const char *path, fl_file_names *out)
 {
     size_t n = strlen(path);
     int64_t first = out->n;
-    for (int64_t i = 0; i < of(d)->now.n; i++) {
-        const char *p = of(d)->now.at[i].path;
+    for (int64_t i = 0; i < memdisk_of(d)->now.n; i++) {
+        const char *p = memdisk_of(d)->now.at[i].path;
         if (strncmp(p, path, n) || p[n] != '/')
             continue;
         char *name = fl_mem_strdup(p + n + 1);
@@ -212,21 +213,21 @@ static fl_err mem_list(const fl_disk *d, const char *path, fl_file_names *out)
 static fl_err mem_remove(const fl_disk *d, const char *path)
 {
     body *b = NULL;
-    FL_TRY(get_body(of(d), path, &b));
-    FL_TRY(pass(of(d), path));
-    drop_entry(&of(d)->now, find_path(&of(d)->now, path));
+    FL_TRY(get_body(memdisk_of(d), path, &b));
+    FL_TRY(pass_change(memdisk_of(d), path));
+    drop_entry(&memdisk_of(d)->now, find_path(&memdisk_of(d)->now, path));
     return FL_OK;
 }
 
 static fl_err mem_rename(const fl_disk *d, const char *from, const char *to)
 {
     body *b = NULL;
-    FL_TRY(get_body(of(d), from, &b));
-    FL_TRY(pass(of(d), from));
+    FL_TRY(get_body(memdisk_of(d), from, &b));
+    FL_TRY(pass_change(memdisk_of(d), from));
     if (!strcmp(from, to))
         return FL_OK;
-    put_body(&of(d)->now, to, b);
-    drop_entry(&of(d)->now, find_path(&of(d)->now, from));
+    put_body(&memdisk_of(d)->now, to, b);
+    drop_entry(&memdisk_of(d)->now, find_path(&memdisk_of(d)->now, from));
     return FL_OK;
 }
 
@@ -240,15 +241,15 @@ static fl_file *open_body(fl_memdisk *m, const char *path, body *b)
 
 static fl_err mem_open(const fl_disk *d, const char *path, fl_file **out)
 {
-    FL_TRY(pass(of(d), path));
-    *out = open_body(of(d), path, get_or_make(of(d), path));
+    FL_TRY(pass_change(memdisk_of(d), path));
+    *out = open_body(memdisk_of(d), path, get_or_make(memdisk_of(d), path));
     return FL_OK;
 }
 
 static fl_err mem_append(fl_file *f, const void *bytes, size_t n)
 {
     fl_memdisk *m = f->m;
-    fl_err err = pass(m, f->path);
+    fl_err err = pass_change(m, f->path);
     size_t put = err ? n / 2 : n;
     if (m->room >= 0 && put > (size_t)m->room) {
         put = (size_t)m->room;
@@ -262,14 +263,14 @@ static fl_err mem_append(fl_file *f, const void *bytes, size_t n)
 
 static fl_err mem_sync(fl_file *f)
 {
-    FL_TRY(pass(f->m, f->path));
+    FL_TRY(pass_change(f->m, f->path));
     f->body->synced = f->body->bytes.n;
     return FL_OK;
 }
 
 static fl_err mem_close(fl_file *f)
 {
-    unref(f->body);
+    unref_body(f->body);
     fl_mem_free(f->path);
     fl_mem_free(f);
     return FL_OK;
@@ -289,9 +290,9 @@ static void persist_names(fl_memdisk *m, const char *dir)
 
 static fl_err mem_persist(const fl_disk *d, const char *path)
 {
-    fl_memdisk *m = of(d);
+    fl_memdisk *m = memdisk_of(d);
     const int64_t i = find_path(&m->now, path);
-    FL_TRY(pass(m, path));
+    FL_TRY(pass_change(m, path));
     if (i >= 0)
         m->now.at[i].body->synced = m->now.at[i].body->bytes.n;
     else
@@ -307,8 +308,8 @@ static bool is_below(const char *path, const char *dir)
 
 static fl_err mem_persist_tree(const fl_disk *d, const char *path)
 {
-    fl_memdisk *m = of(d);
-    FL_TRY(pass(m, path));
+    fl_memdisk *m = memdisk_of(d);
+    FL_TRY(pass_change(m, path));
     for (int64_t i = m->durable.n - 1; i >= 0; i--)
         if (is_below(m->durable.at[i].path, path))
             drop_entry(&m->durable, i);
@@ -325,12 +326,12 @@ static fl_err mem_persist_tree(const fl_disk *d, const char *path)
 static fl_err mem_lock(const fl_disk *d, const char *path, int ms,
                        fl_file **out)
 {
-    FL_TRY(pass(of(d), path));
-    body *b = get_or_make(of(d), path);
+    FL_TRY(pass_change(memdisk_of(d), path));
+    body *b = get_or_make(memdisk_of(d), path);
     if (b->locked)
         return fl_fail(FL_ETIMEOUT, "%s: is locked", path);
     b->locked = true;
-    *out = open_body(of(d), path, b);
+    *out = open_body(memdisk_of(d), path, b);
     return FL_OK;
 }
 
@@ -350,9 +351,9 @@ static fl_err mem_look(const fl_disk *d, const char *path, fl_file **out,
                        int64_t *bytes)
 {
     body *b = NULL;
-    FL_TRY(get_body(of(d), path, &b));
+    FL_TRY(get_body(memdisk_of(d), path, &b));
     *bytes = (int64_t)b->bytes.n;
-    *out = open_body(of(d), path, b);
+    *out = open_body(memdisk_of(d), path, b);
     return FL_OK;
 }
 
@@ -400,8 +401,8 @@ void fl_memdisk_free(fl_memdisk *m)
 {
     if (!m)
         return;
-    clear(&m->now);
-    clear(&m->durable);
+    clear_entries(&m->now);
+    clear_entries(&m->durable);
     fl_mem_free(m);
 }
 
@@ -430,7 +431,7 @@ void fl_memdisk_fill(fl_memdisk *m, int64_t n)
 void fl_memdisk_crash(fl_memdisk *m, bool names_survive)
 {
     if (!names_survive) {
-        clear(&m->now);
+        clear_entries(&m->now);
         for (int64_t i = 0; i < m->durable.n; i++)
             put_body(&m->now, m->durable.at[i].path, m->durable.at[i].body);
     }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static void *map(size_t size)
+static void *map_pages(size_t size)
 {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -29,8 +29,8 @@ void *fl_pages_map(size_t size)
     if (!size || size > PTRDIFF_MAX - FL_HUGE_PAGE)
         return NULL;
     if (size < FL_HUGE_PAGE)
-        return map(size);
-    char *all = map(size + FL_HUGE_PAGE);
+        return map_pages(size);
+    char *all = map_pages(size + FL_HUGE_PAGE);
     if (!all)
         return NULL;
     const size_t off = (uintptr_t)all % FL_HUGE_PAGE;

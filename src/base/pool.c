@@ -37,7 +37,7 @@ struct fl_pool {
     bool ending;
 };
 
-static bool pop(fl_pool *p, task *t)
+static bool pop_task(fl_pool *p, task *t)
 {
     while (p->taken == p->tasks.n && !p->ending)
         pthread_cond_wait(&p->work, &p->lock);
@@ -49,12 +49,12 @@ static bool pop(fl_pool *p, task *t)
     return true;
 }
 
-static void *work(void *arg)
+static void *run_tasks(void *arg)
 {
     fl_pool *p = ((worker *)arg)->pool;
     task t;
     pthread_mutex_lock(&p->lock);
-    while (pop(p, &t)) {
+    while (pop_task(p, &t)) {
         pthread_mutex_unlock(&p->lock);
         t.run(t.arg);
         pthread_mutex_lock(&p->lock);
@@ -70,7 +70,7 @@ static int start_thread(fl_pool *p, int i)
     char name[16]; /* the kernel keeps 16 bytes */
     worker *w = &p->workers[i];
     w->pool = p;
-    int e = pthread_create(&w->thread, NULL, work, w);
+    int e = pthread_create(&w->thread, NULL, run_tasks, w);
     if (!e) {
         snprintf(name, sizeof name, "%.10s-%d", p->name, i % 1000);
         pthread_setname_np(w->thread, name);
@@ -163,7 +163,7 @@ void fl_pool_submit(fl_pool *p, fl_group *g, void (*run)(void *arg), void *arg)
     pthread_mutex_unlock(&p->lock);
 }
 
-static struct timespec later(int64_t ns)
+static struct timespec deadline_after(int64_t ns)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -178,7 +178,7 @@ static struct timespec later(int64_t ns)
 
 fl_err fl_pool_wait(fl_pool *p, fl_group *g, int64_t timeout)
 {
-    struct timespec end = later(timeout < 0 ? 0 : timeout);
+    struct timespec end = deadline_after(timeout < 0 ? 0 : timeout);
     int e = 0;
     pthread_mutex_lock(&p->lock);
     while (g->left && !e)

@@ -20,7 +20,7 @@ static void seed_twister(twister *t, uint32_t seed)
     t->at = WORDS;
 }
 
-static void turn(twister *t)
+static void turn_twister(twister *t)
 {
     for (int i = 0; i < WORDS; i++) {
         uint32_t y =
@@ -33,7 +33,7 @@ static void turn(twister *t)
 static uint32_t next_number(twister *t)
 {
     if (t->at == WORDS)
-        turn(t);
+        turn_twister(t);
     uint32_t y = t->x[t->at++];
     y ^= y >> 11;
     y ^= y << 7 & 0x9d2c5680u;
@@ -42,7 +42,7 @@ static uint32_t next_number(twister *t)
 }
 
 /* A random number from 0 to most. Larger numbers are drawn again. */
-static uint32_t below(twister *t, uint32_t most)
+static uint32_t draw_below(twister *t, uint32_t most)
 {
     uint32_t mask = most, x;
     for (int i = 1; i < 32; i *= 2)
@@ -60,7 +60,7 @@ void fl_shuffle(uint32_t seed, int n, int *out)
     for (int i = 0; i < n; i++)
         out[i] = i;
     for (int i = n - 1; i > 0; i--) {
-        const uint32_t j = below(&t, (uint32_t)i);
+        const uint32_t j = draw_below(&t, (uint32_t)i);
         const int swapped = out[i];
         out[i] = out[j];
         out[j] = swapped;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void reserve(fl_str *s, size_t more)
+static void reserve_bytes(fl_str *s, size_t more)
 {
     size_t need = s->n + more + 1;
     if (need <= s->cap)
@@ -25,7 +25,7 @@ void fl_str_fini(fl_str *s)
 
 void fl_str_bytes(fl_str *s, const void *bytes, size_t n)
 {
-    reserve(s, n);
+    reserve_bytes(s, n);
     if (n)
         memcpy(s->at + s->n, bytes, n);
     s->n += n;
@@ -43,7 +43,7 @@ void fl_str_printf(fl_str *s, const char *fmt, ...)
     va_start(ap, fmt);
     int n = vsnprintf(NULL, 0, fmt, ap);
     va_end(ap);
-    reserve(s, (size_t)n);
+    reserve_bytes(s, (size_t)n);
     va_start(ap, fmt);
     vsnprintf(s->at + s->n, (size_t)n + 1, fmt, ap);
     va_end(ap);

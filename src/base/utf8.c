@@ -67,7 +67,7 @@ static void escape_char(fl_str *s, uint32_t c)
         fl_str_printf(s, c < 0x100 ? "\\x%02x" : "\\u%04x", c);
 }
 
-static void escape(fl_str *s, const char *text, bool lines)
+static void escape_text(fl_str *s, const char *text, bool lines)
 {
     uint32_t c;
     fl_str_add(s, "");
@@ -84,10 +84,10 @@ static void escape(fl_str *s, const char *text, bool lines)
 
 void fl_utf8_escape(fl_str *s, const char *text)
 {
-    escape(s, text, false);
+    escape_text(s, text, false);
 }
 
 void fl_utf8_escape_lines(fl_str *s, const char *text)
 {
-    escape(s, text, true);
+    escape_text(s, text, true);
 }

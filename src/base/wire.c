@@ -52,7 +52,7 @@ static void put_path(const walk *w, fl_str *path)
         fl_str_add(path, "the message");
 }
 
-static fl_err broken(const walk *w, const char *what)
+static fl_err fail_broken(const walk *w, const char *what)
 {
     fl_str path = {0};
     put_path(w, &path);
@@ -114,16 +114,16 @@ static fl_err walk_required(walk *w)
         if (l->type->fields[i].label == PROTOBUF_C_LABEL_REQUIRED &&
             !l->count[i]) {
             l->field = &l->type->fields[i];
-            return broken(w, "a field that must be there is missing");
+            return fail_broken(w, "a field that must be there is missing");
         }
     return FL_OK;
 }
 
-static fl_err enter(walk *w, const ProtobufCMessageDescriptor *type,
-                    const uint8_t *at, size_t n)
+static fl_err enter_message(walk *w, const ProtobufCMessageDescriptor *type,
+                            const uint8_t *at, size_t n)
 {
     if (w->depth + 1 == DEEPEST || type->n_fields > MOST_FIELDS)
-        return broken(w, "messages lie too deep");
+        return fail_broken(w, "messages lie too deep");
     level *l = &w->level[++w->depth];
     *l = (level){.type = type, .at = at, .end = at + n};
     w->memory += type->sizeof_message;
@@ -134,15 +134,15 @@ static fl_err walk_bytes(walk *w, const ProtobufCFieldDescriptor *f, uint64_t n)
 {
     level *l = &w->level[w->depth];
     if (n > (uint64_t)(l->end - l->at))
-        return broken(w, "its length goes beyond the end");
+        return fail_broken(w, "its length goes beyond the end");
     const uint8_t *at = l->at;
     l->at += n;
     if (!f)
         return FL_OK;
     if (f->type == PROTOBUF_C_TYPE_MESSAGE)
-        return enter(w, f->descriptor, at, n);
+        return enter_message(w, f->descriptor, at, n);
     if (f->type == PROTOBUF_C_TYPE_STRING && memchr(at, 0, n))
-        return broken(w, "its text holds a zero byte");
+        return fail_broken(w, "its text holds a zero byte");
     w->memory += n + 1;
     return FL_OK;
 }
@@ -157,18 +157,18 @@ static fl_err walk_value(walk *w, const ProtobufCFieldDescriptor *f,
         wire == PROTOBUF_C_WIRE_TYPE_32BIT) {
         const int size = wire == PROTOBUF_C_WIRE_TYPE_64BIT ? 8 : 4;
         if (l->end - l->at < size)
-            return broken(w, "its number is cut off");
+            return fail_broken(w, "its number is cut off");
         l->at += size;
         return FL_OK;
     }
     if (!read_varint(l, &v))
-        return broken(w, "its number is cut off");
+        return fail_broken(w, "its number is cut off");
     if (wire == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED)
         return walk_bytes(w, f, v);
     if (f && f->type == PROTOBUF_C_TYPE_ENUM &&
         (v > INT32_MAX ||
          !protobuf_c_enum_descriptor_get_value(f->descriptor, (int)v)))
-        return broken(w, "its number has no meaning");
+        return fail_broken(w, "its number has no meaning");
     return FL_OK;
 }
 
@@ -182,11 +182,11 @@ static fl_err check_field(walk *w, const ProtobufCFieldDescriptor *f,
                         wire == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED &&
                         want != wire;
     if (wire != want && !packed)
-        return broken(w, "its bytes are of another type");
+        return fail_broken(w, "its bytes are of another type");
     if (packed && f->type == PROTOBUF_C_TYPE_ENUM)
-        return broken(w, "its numbers are packed");
+        return fail_broken(w, "its numbers are packed");
     if (!repeated && l->count[f - l->type->fields])
-        return broken(w, "it is there twice");
+        return fail_broken(w, "it is there twice");
     w->memory += sizeof(void *);
     return FL_OK;
 }
@@ -199,10 +199,10 @@ static fl_err walk_field(walk *w)
     uint64_t key = 0;
     l->field = NULL;
     if (!read_varint(l, &key) || key >> 3 == 0 || key > UINT32_MAX)
-        return broken(w, "a field's number is broken");
+        return fail_broken(w, "a field's number is broken");
     const unsigned wire = key & 7;
     if (wire > 5 || wire == 3 || wire == 4)
-        return broken(w, "a field's wire type is unknown");
+        return fail_broken(w, "a field's wire type is unknown");
     const ProtobufCFieldDescriptor *f = find_field(l->type, key >> 3);
     l->field = f;
     if (f)
@@ -217,7 +217,7 @@ static fl_err walk_field(walk *w)
 }
 
 /* Leave a message at its end, and return to the one that contains it. */
-static fl_err leave(walk *w)
+static fl_err leave_message(walk *w)
 {
     FL_TRY(walk_required(w));
     if (--w->depth >= 0) {
@@ -232,10 +232,10 @@ static fl_err walk_message(walk *w, const ProtobufCMessageDescriptor *type,
 {
     w->depth = -1;
     w->level[0] = (level){.at = bytes};
-    FL_TRY(enter(w, type, bytes, n));
+    FL_TRY(enter_message(w, type, bytes, n));
     while (w->depth >= 0) {
         const level *l = &w->level[w->depth];
-        FL_TRY(l->at < l->end ? walk_field(w) : leave(w));
+        FL_TRY(l->at < l->end ? walk_field(w) : leave_message(w));
     }
     return FL_OK;
 }

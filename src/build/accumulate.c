@@ -102,7 +102,7 @@ static void write_output(gathering *g, int64_t at, const char **out)
     fl_push(&p->name, *out);
 }
 
-static bool reads(const fl_desc *op, const char *name)
+static bool reads_name(const fl_desc *op, const char *name)
 {
     fl_names_at it = fl_names_in(op);
     for (const char **s; (s = fl_names_next(&it));)
@@ -115,11 +115,11 @@ static void write_outputs(gathering *g, const fl_desc *op, int64_t at)
 {
     fl_names_at it = fl_names_out(op);
     for (const char **s; (s = fl_names_next(&it));)
-        if (fl_is_grad(*s) && !reads(op, *s)) /* else: in place */
+        if (fl_is_grad(*s) && !reads_name(op, *s)) /* else: in place */
             write_output(g, at, s);
 }
 
-static void finish(gathering *g)
+static void append_sums(gathering *g)
 {
     const int64_t n = g->d->ops.n;
     for (fl_entry *e = NULL; (e = fl_map_next(&g->of, e));) {
@@ -141,5 +141,5 @@ void fl_diff_accumulate(fl_diff *d)
         read_inputs(&g, d->ops.at[i], i);
         write_outputs(&g, d->ops.at[i], i);
     }
-    finish(&g);
+    append_sums(&g);
 }

@@ -49,7 +49,8 @@ bool fl_arg_known(const fl_arg_def *def, const char *name)
     return find_arg(def, name) >= 0;
 }
 
-static fl_err unknown(const char *what, const fl_arg_def *def, const char *name)
+static fl_err fail_unknown_arg(const char *what, const fl_arg_def *def,
+                               const char *name)
 {
     fl_near near = {.name = name};
     for (int i = 0; i < FL_ARGS && def[i].name; i++)
@@ -222,7 +223,7 @@ fl_err fl_args_bind(fl_arena *a, const char *what, const fl_arg_def *def,
     for (; args && args->name; args++) {
         const int i = find_arg(def, args->name);
         if (i < 0)
-            return unknown(what, def, args->name);
+            return fail_unknown_arg(what, def, args->name);
         FL_TRY(take_arg(a, out, i, args));
     }
     return fill_defaults(a, out);

@@ -60,7 +60,7 @@ static void note_written(const fl_diff *d, fl_map *written)
 }
 
 /* x_0@GRAD -> x_0 */
-static const char *strip(fl_arena *a, const char *grad)
+static const char *strip_grad(fl_arena *a, const char *grad)
 {
     const char *end = strstr(grad, FL_GRAD_SUFFIX);
     return fl_arena_printf(a, "%.*s", (int)(end - grad), grad);
@@ -69,7 +69,7 @@ static const char *strip(fl_arena *a, const char *grad)
 static void fill_one(fl_diff *d, int64_t at, const char *grad)
 {
     fl_desc *zeros = fl_desc_new(d->arena, "fill_zeros_like");
-    fl_desc_set_in1(zeros, "X", strip(d->arena, grad));
+    fl_desc_set_in1(zeros, "X", strip_grad(d->arena, grad));
     fl_desc_set_out1(zeros, "Out", grad);
     fl_insert(&d->ops, at, zeros);
 }
@@ -182,7 +182,7 @@ static void note_grads(fl_diff *d)
     }
 }
 
-static fl_err complete(fl_diff *d, fl_net *n, fl_map *given)
+static fl_err complete_grads(fl_diff *d, fl_net *n, fl_map *given)
 {
     FL_TRY(fl_diff_emit(d));
     FL_TRY(check_given(d, given));
@@ -223,7 +223,7 @@ static fl_err append_all(fl_diff *d, fl_net *n)
 }
 
 /* A gradient op has the name scope of its forward op. */
-static fl_err append(fl_diff *d, fl_net *n)
+static fl_err append_grad_op(fl_diff *d, fl_net *n)
 {
     const fl_stamp old = fl_stamp_set(
         n, (fl_stamp){.role = FL_ROLE_BACKWARD, .block = d->block->idx});
@@ -353,10 +353,10 @@ static fl_err run_backward(fl_diff *d, fl_net *n, fl_var *loss, fl_op *writer,
     fl_map none = {0};
     seed_loss(d, loss);
     fl_diff_find_path(d, 1, &loss, 0, NULL);
-    fl_err err = complete(d, n, &none);
+    fl_err err = complete_grads(d, n, &none);
     fl_map_fini(&none);
     FL_TRY(err);
-    FL_TRY(append(d, n));
+    FL_TRY(append_grad_op(d, n));
     FL_TRY(fl_op_set_attr(
         writer, &(fl_attr){"op_role", FL_ATTR_INT, .i = FL_ROLE_LOSS}));
     return take_params(d, n, opts, out);
@@ -451,10 +451,10 @@ fl_err fl_gradients(fl_net *n, int n_targets, fl_var *const *targets,
     fl_err err = seed_targets(&d, n_targets, targets, target_grads, &given);
     if (!err) {
         fl_diff_find_path(&d, n_targets, targets, n_inputs, inputs);
-        err = complete(&d, n, &given);
+        err = complete_grads(&d, n, &given);
     }
     if (!err)
-        err = append(&d, n);
+        err = append_grad_op(&d, n);
     for (int i = 0; i < n_inputs && !err; i++)
         grads[i] = grad_of(&d, inputs[i]->name);
     fl_map_fini(&given);

@@ -123,7 +123,7 @@ static fl_err enter_group(fl_net *n, const fl_param_grad *pg, groups *all)
     return is_global(c) ? join_group(n, c, pg->grad, all) : FL_OK;
 }
 
-static fl_err replace(fl_net *n, fl_param_grad *pg, groups *all)
+static fl_err replace_grad(fl_net *n, fl_param_grad *pg, groups *all)
 {
     const fl_clip *c = clip_of(pg);
     const fl_arg grad = {"x", .var = pg->grad};
@@ -160,7 +160,7 @@ static fl_err clip_all(fl_net *n, fl_param_grads *pgs, groups *all)
                 continue;
             const fl_stamp old = fl_stamp_optimize(n, pg, SCOPE);
             const fl_err err =
-                pass ? replace(n, pg, all) : enter_group(n, pg, all);
+                pass ? replace_grad(n, pg, all) : enter_group(n, pg, all);
             fl_stamp_set(n, old);
             FL_TRY(err);
         }

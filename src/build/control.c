@@ -8,7 +8,7 @@
 
 typedef FL_VEC(const char *) names;
 
-static bool holds(const names *set, const char *name)
+static bool has_name(const names *set, const char *name)
 {
     for (int64_t i = 0; i < set->n; i++)
         if (!strcmp(set->at[i], name))
@@ -18,19 +18,19 @@ static bool holds(const names *set, const char *name)
 
 static void add_name(names *set, const char *name)
 {
-    if (!holds(set, name))
+    if (!has_name(set, name))
         fl_push(set, name);
 }
 
 /* Collect the names that are read before they are written, and the names that
  * are written, in order. */
-static void collect(const fl_block *b, names *reads, names *writes)
+static void collect_names(const fl_block *b, names *reads, names *writes)
 {
     for (int64_t i = 0; i < b->ops.n; i++) {
         const fl_desc *d = &b->ops.at[i]->desc;
         for (int s = 0; s < d->n_in; s++)
             for (int j = 0; j < d->in[s].n; j++)
-                if (!holds(writes, d->in[s].name[j]))
+                if (!has_name(writes, d->in[s].name[j]))
                     add_name(reads, d->in[s].name[j]);
         for (int s = 0; s < d->n_out; s++)
             for (int j = 0; j < d->out[s].n; j++)
@@ -48,14 +48,14 @@ static void keep_outer(names *set, const fl_block *parent, const char *cond)
     set->n = kept;
 }
 
-static fl_err logical(fl_net *n, const char *op, fl_var *x, fl_var *y,
-                      fl_var **out)
+static fl_err append_logical(fl_net *n, const char *op, fl_var *x, fl_var *y,
+                             fl_var **out)
 {
     return fl_layer_get(n, op,
                         (fl_arg[]){{"x", .var = x}, {"y", .var = y}, {0}}, out);
 }
 
-static fl_err negate(fl_net *n, fl_var *x, fl_var **out)
+static fl_err negate_condition(fl_net *n, fl_var *x, fl_var **out)
 {
     return fl_layer_get(n, "logical_not", (fl_arg[]){{"x", .var = x}, {0}},
                         out);
@@ -63,16 +63,16 @@ static fl_err negate(fl_net *n, fl_var *x, fl_var **out)
 
 /* Set s->cond: the condition of this case holds, and that of no earlier case.
  */
-static fl_err chain(fl_net *n, fl_switch *s, fl_var *cond)
+static fl_err chain_condition(fl_net *n, fl_switch *s, fl_var *cond)
 {
     fl_var *not_cond = NULL, *before = s->not_before;
     if (!before) {
         s->cond = cond;
-        return negate(n, cond, &s->not_before);
+        return negate_condition(n, cond, &s->not_before);
     }
-    FL_TRY(negate(n, cond, &not_cond));
-    FL_TRY(logical(n, "logical_and", before, not_cond, &s->not_before));
-    return logical(n, "logical_and", before, cond, &s->cond);
+    FL_TRY(negate_condition(n, cond, &not_cond));
+    FL_TRY(append_logical(n, "logical_and", before, not_cond, &s->not_before));
+    return append_logical(n, "logical_and", before, cond, &s->cond);
 }
 
 fl_err fl_switch_case(fl_net *n, fl_switch *s, fl_var *cond)
@@ -83,7 +83,7 @@ fl_err fl_switch_case(fl_net *n, fl_switch *s, fl_var *cond)
         return fl_fail(FL_EINVAL, "%s: the default needs a case before it",
                        s->name);
     if (cond)
-        FL_TRY(chain(n, s, cond));
+        FL_TRY(chain_condition(n, s, cond));
     else
         s->cond = s->not_before;
     fl_names_generate(n->names, n->arena, "conditional_block");
@@ -115,7 +115,7 @@ fl_err fl_switch_end(fl_net *n, fl_switch *s)
 {
     const int sub = n->block;
     names reads = {0}, writes = {0};
-    collect(fl_program_block(n->main, sub), &reads, &writes);
+    collect_names(fl_program_block(n->main, sub), &reads, &writes);
     n->block = s->parent;
     keep_outer(&reads, fl_net_block(n), s->cond->name);
     keep_outer(&writes, fl_net_block(n), "");

@@ -11,8 +11,8 @@
 #include "build/optimizer.h"
 #include "build/stamp.h"
 
-static fl_err emit(fl_net *n, const char *op, const fl_var *x,
-                   const fl_var *out, const float *scale)
+static fl_err emit_term(fl_net *n, const char *op, const fl_var *x,
+                        const fl_var *out, const float *scale)
 {
     fl_desc *d = fl_net_desc(n, op);
     fl_set_in(d, "X", x);
@@ -39,8 +39,8 @@ static fl_err make_term(fl_net *n, const fl_regularizer *r, const fl_var *param,
     };
     FL_TRY(fl_block_add_var(fl_net_block(n), &like, term));
     if (l1)
-        FL_TRY(emit(n, "sign", param, *term, NULL));
-    return emit(n, "scale", l1 ? *term : param, *term, &r->coeff);
+        FL_TRY(emit_term(n, "sign", param, *term, NULL));
+    return emit_term(n, "scale", l1 ? *term : param, *term, &r->coeff);
 }
 
 /* The variable that receives grad + term. */
@@ -57,7 +57,7 @@ static fl_err sum_var(fl_net *n, const fl_param_grad *pg, fl_var **out)
     return fl_block_add_var(fl_net_block(n), &like, out);
 }
 
-static fl_err decay(fl_net *n, const fl_regularizer *r, fl_param_grad *pg)
+static fl_err decay_grad(fl_net *n, const fl_regularizer *r, fl_param_grad *pg)
 {
     fl_var *term = NULL, *out;
     if (r->emit)
@@ -86,7 +86,7 @@ fl_err fl_decay_grads(fl_net *n, const fl_regularizer *other,
         if (!r || !pg->grad)
             continue;
         const fl_stamp old = fl_stamp_optimize(n, pg, "/regularization/");
-        const fl_err err = decay(n, r, pg);
+        const fl_err err = decay_grad(n, r, pg);
         fl_stamp_set(n, old);
         FL_TRY(err);
     }

@@ -71,7 +71,7 @@ static void derive_attrs(const fl_op *op, fl_desc *g)
     }
 }
 
-static void derive(fl_diff *d, const fl_op *op, fl_grads *out)
+static void derive_grad_op(fl_diff *d, const fl_op *op, fl_grads *out)
 {
     const fl_op_def *def = op->def;
     const char *type = def->grad_type;
@@ -166,11 +166,11 @@ static fl_err make_grads(fl_diff *d, const fl_op *op, fl_grads *g)
 {
     if (op->def->make_grad)
         return op->def->make_grad(g);
-    derive(d, op, g);
+    derive_grad_op(d, op, g);
     return FL_OK;
 }
 
-static fl_err emit(fl_diff *d, const fl_op *op)
+static fl_err emit_grads(fl_diff *d, const fl_op *op)
 {
     fl_grads g = {.fwd = &op->desc, .arena = d->arena};
     fl_err err = has_grad(op) ? make_grads(d, op, &g) : check_sub_block(d, op);
@@ -187,7 +187,7 @@ static fl_err emit(fl_diff *d, const fl_op *op)
 fl_err fl_diff_emit(fl_diff *d)
 {
     for (int64_t i = d->path.n; i-- > 0;)
-        FL_TRY(emit(d, d->path.at[i]));
+        FL_TRY(emit_grads(d, d->path.at[i]));
     return FL_OK;
 }
 

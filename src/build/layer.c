@@ -13,7 +13,7 @@ static const fl_layer_def *const tables[] = {
 };
 
 /* Row i of all tables, counted through, or NULL after the last row. */
-static const fl_layer_def *row(int i)
+static const fl_layer_def *row_at(int i)
 {
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const fl_layer_def *def = tables[t]; def->name; def++)
@@ -25,14 +25,14 @@ static const fl_layer_def *row(int i)
 int fl_layer_count(void)
 {
     int n = 0;
-    while (row(n))
+    while (row_at(n))
         n++;
     return n;
 }
 
 const fl_layer_def *fl_layer_at(int i)
 {
-    return row(i);
+    return row_at(i);
 }
 
 static const fl_layer_def *find_row(const char *name)
@@ -44,11 +44,11 @@ static const fl_layer_def *find_row(const char *name)
     return NULL;
 }
 
-static fl_err unknown(const char *name)
+static fl_err fail_unknown_layer(const char *name)
 {
     fl_near near = {.name = name};
-    for (int i = 0; row(i); i++)
-        fl_near_offer(&near, row(i)->name);
+    for (int i = 0; row_at(i); i++)
+        fl_near_offer(&near, row_at(i)->name);
     if (near.best)
         return fl_fail(FL_ENOENT, "unknown layer \"%s\"; did you mean \"%s\"?",
                        name, near.best);
@@ -63,7 +63,7 @@ static fl_err find_layer(fl_net *n, const char *name, const fl_layer_def **out)
     if (*out)
         return FL_OK;
     if (!op || !fl_layer_of_op(n->arena, op, &of_op))
-        return unknown(name);
+        return fail_unknown_layer(name);
     *out = fl_arena_dup(n->arena, &of_op, sizeof of_op);
     return FL_OK;
 }
@@ -80,7 +80,7 @@ static const char *instance_name(const fl_emit *e)
                              e->def->prefix ? e->def->prefix : e->def->name);
 }
 
-static fl_err emit(fl_emit *e, const char *name, const fl_arg *args)
+static fl_err emit_layer(fl_emit *e, const char *name, const fl_arg *args)
 {
     FL_TRY(find_layer(e->net, name, &e->def));
     FL_TRY(fl_args_bind(e->net->arena, name, e->def->args, args, &e->args));
@@ -92,7 +92,7 @@ fl_err fl_layer_call(fl_net *n, const char *name, const fl_arg *args, int max,
                      fl_var **outs, int *n_outs)
 {
     fl_emit e = {.net = n};
-    const fl_err err = emit(&e, name, args);
+    const fl_err err = emit_layer(&e, name, args);
     for (int i = 0; !err && i < max && i < e.out.n; i++)
         outs[i] = e.out.at[i];
     if (!err && n_outs)

@@ -46,8 +46,8 @@ static fl_err attr_at(const fl_emit *e, int i, int n, const fl_param_attr **out)
     return FL_OK;
 }
 
-static fl_err multiply(fl_emit *e, fl_var *x, const fl_param_attr *attr,
-                       fl_var **out)
+static fl_err multiply_input(fl_emit *e, fl_var *x, const fl_param_attr *attr,
+                             fl_var **out)
 {
     const int64_t flat = fl_arg_int(&e->args, "num_flatten_dims");
     char text[FL_SHAPE_TEXT];
@@ -71,7 +71,8 @@ static fl_err multiply(fl_emit *e, fl_var *x, const fl_param_attr *attr,
     return fl_net_append(e->net, d);
 }
 
-static fl_err add_up(fl_emit *e, int n, fl_var *const *parts, fl_var **out)
+static fl_err add_up_products(fl_emit *e, int n, fl_var *const *parts,
+                              fl_var **out)
 {
     FL_TRY(fl_emit_tmp(e, parts[0]->dtype, out));
     fl_desc *d = fl_net_desc(e->net, "sum");
@@ -88,11 +89,11 @@ static fl_err fc(fl_emit *e)
     for (int i = 0; i < n; i++) {
         const fl_param_attr *attr = NULL;
         FL_TRY(attr_at(e, i, n, &attr));
-        FL_TRY(multiply(e, x[i], attr, &part[i]));
+        FL_TRY(multiply_input(e, x[i], attr, &part[i]));
     }
     fl_var *y = part[0];
     if (n > 1)
-        FL_TRY(add_up(e, n, part, &y));
+        FL_TRY(add_up_products(e, n, part, &y));
     FL_TRY(fl_emit_bias(e, (int)fl_arg_int(&e->args, "num_flatten_dims"),
                         y->shape.rank, &y));
     FL_TRY(fl_emit_act(e, &y));

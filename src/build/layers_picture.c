@@ -27,8 +27,8 @@ static fl_err wanted_size(const fl_emit *e, const fl_var *x, int64_t size[2])
     return FL_OK;
 }
 
-static fl_err resize(fl_emit *e, bool bilinear, const int64_t size[2],
-                     fl_var *actual, bool align, int64_t mode)
+static fl_err emit_resize(fl_emit *e, bool bilinear, const int64_t size[2],
+                          fl_var *actual, bool align, int64_t mode)
 {
     fl_var *x = fl_arg_var(&e->args, "input"), *out = NULL;
     fl_desc *d =
@@ -56,8 +56,8 @@ static fl_err resize_to(fl_emit *e, bool bilinear, int64_t mode)
 {
     int64_t size[2] = {0};
     FL_TRY(wanted_size(e, fl_arg_var(&e->args, "input"), size));
-    return resize(e, bilinear, size, fl_arg_var(&e->args, "actual_shape"),
-                  fl_arg_bool(&e->args, "align_corners"), mode);
+    return emit_resize(e, bilinear, size, fl_arg_var(&e->args, "actual_shape"),
+                       fl_arg_bool(&e->args, "align_corners"), mode);
 }
 
 static fl_err method_of(const fl_emit *e, bool *bilinear)
@@ -106,7 +106,7 @@ static fl_err image_resize_short(fl_emit *e)
     int64_t size[2];
     size[shorter] = length;
     size[1 - shorter] = (int64_t)((double)s->dim[3 - shorter] * by + 0.5);
-    return resize(e, bilinear, size, NULL, true, 1);
+    return emit_resize(e, bilinear, size, NULL, true, 1);
 }
 
 /* --- windows --- */

@@ -81,8 +81,8 @@ static fl_err ones(fl_emit *e)
 /* --- numbers in a row --- */
 
 /* An argument that is a number becomes a variable. */
-static fl_err number(fl_emit *e, const char *arg, bool whole, fl_dtype dtype,
-                     fl_desc *d, const char *slot)
+static fl_err set_number(fl_emit *e, const char *arg, bool whole,
+                         fl_dtype dtype, fl_desc *d, const char *slot)
 {
     const fl_arg *given = fl_arg_get(&e->args, arg);
     fl_var *v = given->var;
@@ -112,9 +112,9 @@ static fl_err range(fl_emit *e)
 {
     const fl_dtype dtype = fl_arg_dtype(&e->args, "dtype");
     fl_desc *d = fl_net_desc(e->net, "range");
-    FL_TRY(number(e, "start", false, dtype, d, "Start"));
-    FL_TRY(number(e, "end", false, dtype, d, "End"));
-    FL_TRY(number(e, "step", false, dtype, d, "Step"));
+    FL_TRY(set_number(e, "start", false, dtype, d, "Start"));
+    FL_TRY(set_number(e, "end", false, dtype, d, "End"));
+    FL_TRY(set_number(e, "step", false, dtype, d, "Step"));
     return finish_row(e, d, dtype);
 }
 
@@ -122,9 +122,9 @@ static fl_err linspace(fl_emit *e)
 {
     const fl_dtype dtype = fl_arg_dtype(&e->args, "dtype");
     fl_desc *d = fl_net_desc(e->net, "linspace");
-    FL_TRY(number(e, "start", false, dtype, d, "Start"));
-    FL_TRY(number(e, "stop", false, dtype, d, "Stop"));
-    FL_TRY(number(e, "num", true, FL_I32, d, "Num"));
+    FL_TRY(set_number(e, "start", false, dtype, d, "Start"));
+    FL_TRY(set_number(e, "stop", false, dtype, d, "Stop"));
+    FL_TRY(set_number(e, "num", true, FL_I32, d, "Num"));
     return finish_row(e, d, dtype);
 }
 

@@ -83,8 +83,8 @@ static fl_err to_dtype(fl_net *n, fl_dtype dtype, fl_var **v)
     return FL_OK;
 }
 
-static fl_err combine(fl_net *n, const char *op, fl_var *x, fl_var *y,
-                      fl_var **out)
+static fl_err combine_operands(fl_net *n, const char *op, fl_var *x, fl_var *y,
+                               fl_var **out)
 {
     const bool batched = y->shape.rank && y->shape.dim[0] == -1;
     FL_TRY(tmp(n, x->dtype, out));
@@ -110,5 +110,5 @@ fl_err fl_var_math(fl_net *n, const char *op, fl_var *x, fl_var *y,
     if (!y)
         FL_TRY(emit_fill(n, x, number, swap, &y));
     FL_TRY(to_dtype(n, x->dtype, &y));
-    return combine(n, m->op, swap ? y : x, swap ? x : y, out);
+    return combine_operands(n, m->op, swap ? y : x, swap ? x : y, out);
 }

@@ -99,7 +99,7 @@ static void set_if_absent(fl_desc *d, const fl_attr *attr)
         fl_desc_set_attr(d, attr);
 }
 
-static void stamp(const fl_net *n, fl_desc *d, int role)
+static void stamp_op(const fl_net *n, fl_desc *d, int role)
 {
     set_if_absent(d, &(fl_attr){"op_role", FL_ATTR_INT, .i = role});
     set_if_absent(d, &(fl_attr){"op_namescope", FL_ATTR_STRING,
@@ -112,7 +112,7 @@ static void stamp(const fl_net *n, fl_desc *d, int role)
 
 static void stamp_all(const fl_net *n, fl_desc *d)
 {
-    stamp(n, d, n->role);
+    stamp_op(n, d, n->role);
     if (n->role_var[0])
         set_if_absent(d, &(fl_attr){"op_role_var", FL_ATTR_STRINGS,
                                     .n = n->role_var[1] ? 2 : 1,
@@ -140,7 +140,7 @@ fl_err fl_net_append(fl_net *n, fl_desc *d)
 
 fl_err fl_net_start(fl_net *n, int64_t at, fl_desc *d)
 {
-    stamp(n, d, FL_ROLE_FORWARD);
+    stamp_op(n, d, FL_ROLE_FORWARD);
     return fl_block_insert_op(fl_program_block(n->startup, 0), at, d, NULL);
 }
 

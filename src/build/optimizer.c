@@ -119,8 +119,8 @@ fl_err fl_optimizer_rate(fl_optimizer *o, const fl_var *param, fl_var **out)
 
 #define KEY_OF " of " /* between kind and parameter; kinds have no blank */
 
-static const char *key(const fl_optimizer *o, const char *kind,
-                       const fl_var *param)
+static const char *accumulator_key(const fl_optimizer *o, const char *kind,
+                                   const fl_var *param)
 {
     return fl_arena_printf(o->arena, "%s" KEY_OF "%s", kind, param->name);
 }
@@ -128,7 +128,7 @@ static const char *key(const fl_optimizer *o, const char *kind,
 fl_var *fl_optimizer_get(const fl_optimizer *o, const char *kind,
                          const fl_var *param)
 {
-    return fl_map_get(&o->accumulators, key(o, kind, param));
+    return fl_map_get(&o->accumulators, accumulator_key(o, kind, param));
 }
 
 void fl_optimizer_each(const fl_optimizer *o,
@@ -163,7 +163,7 @@ fl_err fl_optimizer_accumulator(fl_optimizer *o, const char *kind,
     fl_var *v;
     FL_TRY(fl_net_global(n, name, param->dtype, shape ? shape : &param->shape,
                          &init, &v));
-    fl_map_put(&o->accumulators, key(o, kind, param), v);
+    fl_map_put(&o->accumulators, accumulator_key(o, kind, param), v);
     if (out)
         *out = v;
     return FL_OK;
@@ -341,7 +341,7 @@ static fl_err begin_update(fl_optimizer *o, const fl_param_grads *pgs)
 }
 
 /* The ops that it appends belong to the update of all parameters. */
-static fl_err finish(fl_optimizer *o, const fl_param_grads *pgs)
+static fl_err finish_update(fl_optimizer *o, const fl_param_grads *pgs)
 {
     const fl_stamp old = fl_stamp_set(
         o->net, (fl_stamp){.role = FL_ROLE_OPTIMIZE, .scope = "/optimizer/"});
@@ -360,7 +360,7 @@ static fl_err update_all(fl_optimizer *o, const fl_param_grads *pgs,
     FL_TRY(make_rate(o));
     FL_TRY(emit_each(o, pgs, o->hooks.update));
     if (o->hooks.finish)
-        FL_TRY(finish(o, pgs));
+        FL_TRY(finish_update(o, pgs));
     for (int64_t i = start; ops && i < b->ops.n; i++)
         fl_push(ops, b->ops.at[i]);
     return FL_OK;
@@ -373,7 +373,8 @@ static bool is_summary(const fl_param_grad *pg)
     return is_updated(pg) && pg->param->param && pg->param->param->summary;
 }
 
-static fl_err add_up(fl_net *n, const fl_var *rate, const fl_param_grad *pg)
+static fl_err add_to_summary(fl_net *n, const fl_var *rate,
+                             const fl_param_grad *pg)
 {
     fl_desc *d = fl_net_desc(n, "sgd");
     fl_set_in(d, "Param", pg->param);
@@ -383,8 +384,8 @@ static fl_err add_up(fl_net *n, const fl_var *rate, const fl_param_grad *pg)
     return fl_net_append(n, d);
 }
 
-static fl_err add_up_all(fl_net *n, const fl_param_grads *summaries,
-                         fl_ops *ops)
+static fl_err add_to_summaries(fl_net *n, const fl_param_grads *summaries,
+                               fl_ops *ops)
 {
     const fl_block *b = fl_program_block(n->main, 0);
     const fl_shape one = {1, {1}};
@@ -399,7 +400,7 @@ static fl_err add_up_all(fl_net *n, const fl_param_grads *summaries,
     for (int64_t i = 0; i < summaries->n; i++) {
         const fl_stamp old =
             fl_stamp_optimize(n, &summaries->at[i], "/optimizer/");
-        const fl_err err = add_up(n, rate, &summaries->at[i]);
+        const fl_err err = add_to_summary(n, rate, &summaries->at[i]);
         fl_stamp_set(n, old);
         FL_TRY(err);
     }
@@ -433,7 +434,7 @@ fl_err fl_optimizer_apply_gradients(fl_optimizer *o, const fl_param_grads *pgs,
     if (!err)
         err = update_all(o, &sorted, ops);
     if (!err)
-        err = add_up_all(o->net, &summaries, ops);
+        err = add_to_summaries(o->net, &summaries, ops);
     fl_vec_fini(&sorted);
     fl_vec_fini(&summaries);
     return err;

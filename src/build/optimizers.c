@@ -272,7 +272,7 @@ static bool is_called(const fl_optimizer_def *def, const char *name)
            (!strncmp(name, def->cls, n) && !strcmp(name + n, "Optimizer"));
 }
 
-static const char *nearest(const char *name)
+static const char *nearest_optimizer(const char *name)
 {
     const char *best = NULL;
     int least = 4; /* with more edits than this it is another word */
@@ -296,7 +296,7 @@ fl_err fl_optimizer_find(const char *name, const fl_optimizer_def **out)
             *out = &fl_optimizers[i];
             return FL_OK;
         }
-    const char *near = nearest(name);
+    const char *near = nearest_optimizer(name);
     if (near)
         return fl_fail(FL_ENOENT,
                        "unknown optimizer \"%s\"; did you mean \"%s\"?", name,

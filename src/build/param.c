@@ -37,7 +37,7 @@ static fl_err choose_init(const fl_param_attr *attr, const fl_init *layers,
     return FL_OK;
 }
 
-static fl_err declare(fl_net *n, const fl_var *like, fl_var **out)
+static fl_err declare_param(fl_net *n, const fl_var *like, fl_var **out)
 {
     fl_block *b = fl_program_block(n->main, 0);
     const fl_var *old = fl_block_var(b, like->name);
@@ -83,7 +83,7 @@ fl_err fl_net_param(fl_net *n, const fl_param_attr *attr, const char *layer,
                          .shape = *shape,
                          .persistable = true,
                          .param = &info};
-    FL_TRY(declare(n, &like, out));
+    FL_TRY(declare_param(n, &like, out));
     return fl_init_emit(init, n, *out);
 }
 

@@ -272,7 +272,7 @@ static value make_schedule(schedule *s)
 }
 
 /* Restore the role and block of the net, also after a failure. */
-static fl_err emit(fl_emit *e)
+static fl_err emit_schedule(fl_emit *e)
 {
     fl_net *n = e->net, before = *n;
     schedule s = {e, n, FL_OK};
@@ -365,7 +365,7 @@ static fl_err emit_v2(fl_emit *e)
                  {"decay_steps", FL_ARG_FLOAT},                                \
                  {"decay_rate", FL_ARG_FLOAT},                                 \
                  {"staircase", FL_ARG_BOOL, "False"}},                         \
-        .emit = emit,                                                          \
+        .emit = emit_schedule,                                                 \
     }
 
 const fl_layer_def fl_layers_schedule[] = {
@@ -375,7 +375,7 @@ const fl_layer_def fl_layers_schedule[] = {
                "warmup_steps^-1.5) at step t.",
         .prefix = "",
         .args = {{"d_model", FL_ARG_FLOAT}, {"warmup_steps", FL_ARG_FLOAT}},
-        .emit = emit,
+        .emit = emit_schedule,
     },
     DECAY("exponential_decay", "The learning rate learning_rate * "
                                "decay_rate^(t / decay_steps) at step t."),
@@ -394,7 +394,7 @@ const fl_layer_def fl_layers_schedule[] = {
                  {"end_learning_rate", FL_ARG_FLOAT, "0.0001"},
                  {"power", FL_ARG_FLOAT, "1.0"},
                  {"cycle", FL_ARG_BOOL, "False"}},
-        .emit = emit,
+        .emit = emit_schedule,
     },
     {
         .name = "piecewise_decay",
@@ -403,7 +403,7 @@ const fl_layer_def fl_layers_schedule[] = {
             "is above the step, and the last value after all boundaries.",
         .prefix = "",
         .args = {{"boundaries", FL_ARG_FLOATS}, {"values", FL_ARG_FLOATS}},
-        .emit = emit,
+        .emit = emit_schedule,
     },
     {
         .name = "cosine_decay",
@@ -413,7 +413,7 @@ const fl_layer_def fl_layers_schedule[] = {
         .args = {{"learning_rate", FL_ARG_FLOAT_OR_VAR},
                  {"step_each_epoch", FL_ARG_FLOAT},
                  {"epochs", FL_ARG_FLOAT}},
-        .emit = emit,
+        .emit = emit_schedule,
     },
     {
         .name = "linear_lr_warmup",
@@ -424,7 +424,7 @@ const fl_layer_def fl_layers_schedule[] = {
                  {"warmup_steps", FL_ARG_FLOAT},
                  {"start_lr", FL_ARG_FLOAT},
                  {"end_lr", FL_ARG_FLOAT}},
-        .emit = emit,
+        .emit = emit_schedule,
     },
     {
         .name = "v2_learning_rate",

@@ -97,7 +97,7 @@ static fl_err start_length(const fl_init *self, fl_net *n, fl_var *g)
 }
 
 /* w = v * (g / |v|). The factor is one number, or one for each index of dim. */
-static fl_err combine(const place *p, fl_var *v, fl_var *g, fl_var **w)
+static fl_err emit_weight(const place *p, fl_var *v, fl_var *g, fl_var **w)
 {
     fl_var *norms = NULL, *scale, *flat;
     FL_TRY(norm(p, v, &norms));
@@ -140,5 +140,5 @@ fl_err fl_net_weight_norm(fl_net *n, const fl_param_attr *attr,
     of.name = fl_arena_printf(n->arena, "%s_g", name);
     of.init = &start;
     FL_TRY(fl_net_param(n, &of, layer, false, dtype, &lengths, NULL, &g));
-    return combine(&(place){n, false, layer, dim}, v, g, out);
+    return emit_weight(&(place){n, false, layer, dim}, v, g, out);
 }

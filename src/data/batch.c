@@ -25,7 +25,7 @@ static const fl_schema_slot *slot_of(const fl_batch *b, int column)
 }
 
 /* Make the buffer exclusive to us and at least so many bytes large. */
-static fl_err own(fl_buf **buf, size_t bytes)
+static fl_err own_buffer(fl_buf **buf, size_t bytes)
 {
     fl_buf *b;
     if (*buf && !fl_buf_shared(*buf) && fl_buf_size(*buf) >= bytes)
@@ -42,14 +42,14 @@ static fl_err begin_column(fl_batch *b, int column, fl_tensor *t, int64_t room)
     const size_t size = fl_dtype_size(s->dtype);
     const int64_t values = s->width ? s->width * room : room;
     fl_column *c = &b->column[column];
-    FL_TRY(own(&t->buf, (size_t)values * size));
+    FL_TRY(own_buffer(&t->buf, (size_t)values * size));
     *c = (fl_column){.data = fl_buf_data(t->buf), .tensor = t};
     c->cap = (int64_t)(fl_buf_size(t->buf) / size);
     t->dtype = s->dtype;
     t->data = c->data;
     t->lod.levels = 0;
     if (!s->width) {
-        FL_TRY(own(&t->lod.buf, (size_t)(room + 1) * sizeof *c->off));
+        FL_TRY(own_buffer(&t->lod.buf, (size_t)(room + 1) * sizeof *c->off));
         c->off = fl_buf_data(t->lod.buf);
         c->off[0] = 0;
     }

@@ -31,7 +31,7 @@ typedef struct writer {
     known known[KNOWN];
 } writer;
 
-static fl_err flush(writer *w)
+static fl_err flush_output(writer *w)
 {
     for (size_t done = 0; done < w->n;) {
         const ssize_t put = write(w->fd, w->buf + done, w->n - done);
@@ -79,7 +79,7 @@ static void add_int(writer *w, int64_t x)
 static fl_err write_row(writer *w, const fl_criteo_row *row)
 {
     if (w->n + ROW > BUFFER)
-        FL_TRY(flush(w));
+        FL_TRY(flush_output(w));
     add_text(w, "13", 2);
     for (int i = 0; i < FL_CRITEO_NUMBERS; i++)
         add_double(w, row->number[i]);
@@ -90,7 +90,7 @@ static fl_err write_row(writer *w, const fl_criteo_row *row)
     return FL_OK;
 }
 
-static fl_err convert(const fl_criteo_format *f, fl_text *text, writer *w)
+static fl_err convert_lines(const fl_criteo_format *f, fl_text *text, writer *w)
 {
     fl_line line;
     fl_flaw flaw;
@@ -134,8 +134,8 @@ fl_err fl_criteo_convert(const fl_criteo *how, int in, int out)
         writer *w = fl_mem_alloc(sizeof *w);
         w->fd = out;
         fl_text_take(&text, source);
-        err = convert(&f, &text, w);
-        const fl_err flushed = err ? FL_OK : flush(w);
+        err = convert_lines(&f, &text, w);
+        const fl_err flushed = err ? FL_OK : flush_output(w);
         err = err ? err : flushed;
         fl_text_fini(&text);
         fl_mem_free(w);

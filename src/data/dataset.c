@@ -74,8 +74,8 @@ static bool same_slots(const fl_schema *a, const fl_schema *b)
 
 /* Choose the format of the lines: criteo if it was set, or if the pipe command
  * only converts Criteo lines; that command is then not started. */
-static fl_err choose(const fl_dataset_opts *o, const fl_schema *s,
-                     fl_criteo_format *criteo, bool *native)
+static fl_err choose_format(const fl_dataset_opts *o, const fl_schema *s,
+                            fl_criteo_format *criteo, bool *native)
 {
     fl_criteo how;
     char name[FL_HASH_NAME];
@@ -95,7 +95,7 @@ static fl_err set_opts(fl_dataset *d, const fl_dataset_opts *o, fl_arena *a)
     fl_criteo_format criteo;
     bool native;
     FL_TRY(fl_schema_init(&schema, o->n_slots, o->slots, a));
-    FL_TRY(choose(o, &schema, &criteo, &native));
+    FL_TRY(choose_format(o, &schema, &criteo, &native));
     if (d->loaded && !same_slots(&schema, &d->schema))
         return fl_fail(FL_EINVAL, "the examples in memory have other slots: "
                                   "release them first (release_memory)");
@@ -324,7 +324,7 @@ fl_err fl_dataset_wait(fl_dataset *d, int64_t timeout)
 
 /* A random number below n: the high half of a product. The probabilities differ
  * by less than n / 2^64. */
-static uint64_t below(fl_entropy *e, uint64_t n)
+static uint64_t draw_below(fl_entropy *e, uint64_t n)
 {
     return (uint64_t)(((unsigned __int128)e->draw(e) * n) >> 64);
 }
@@ -339,7 +339,7 @@ fl_err fl_dataset_shuffle(fl_dataset *d, uint64_t seed)
     fl_entropy e = fl_entropy_fake(seed);
     d->shuffles = fl_crc32c(d->shuffles, &seed, sizeof seed);
     for (int64_t i = d->n_records - 1; i > 0; i--) {
-        const uint64_t j = below(&e, (uint64_t)i + 1);
+        const uint64_t j = draw_below(&e, (uint64_t)i + 1);
         const char *r = d->records[i];
         d->records[i] = d->records[j];
         d->records[j] = r;

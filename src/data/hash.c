@@ -60,7 +60,7 @@ static bool is_ascii(const char *p, size_t n)
 }
 
 /* Read the character at *i, and move *i past it; -1: it is not UTF-8. */
-static int32_t character(const char *p, size_t n, size_t *i)
+static int32_t read_character(const char *p, size_t n, size_t *i)
 {
     static const int32_t least[] = {0, 0x80, 0x800, 0x10000};
     const unsigned char c = (unsigned char)p[(*i)++];
@@ -83,13 +83,13 @@ static int32_t character(const char *p, size_t n, size_t *i)
     return x < least[more] || x > 0x10ffff || half ? -1 : x;
 }
 
-static bool decode(const char *p, size_t n, int32_t *out, size_t *count,
-                   int32_t *largest)
+static bool decode_text(const char *p, size_t n, int32_t *out, size_t *count,
+                        int32_t *largest)
 {
     *count = 0;
     *largest = 0;
     for (size_t i = 0; i < n;) {
-        const int32_t c = character(p, n, &i);
+        const int32_t c = read_character(p, n, &i);
         if (c < 0)
             return false;
         *largest = c > *largest ? c : *largest;
@@ -99,7 +99,8 @@ static bool decode(const char *p, size_t n, int32_t *out, size_t *count,
 }
 
 /* Write the characters in `size` bytes each, little endian. */
-static size_t pack(const int32_t *c, size_t n, size_t size, unsigned char *out)
+static size_t pack_characters(const int32_t *c, size_t n, size_t size,
+                              unsigned char *out)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < size; k++)
@@ -112,10 +113,10 @@ static bool hash_wide(const char *text, size_t n, uint64_t *out)
     int32_t letter[LONGEST], largest;
     unsigned char packed[4 * LONGEST];
     size_t count;
-    if (n > LONGEST || !decode(text, n, letter, &count, &largest))
+    if (n > LONGEST || !decode_text(text, n, letter, &count, &largest))
         return false;
     const size_t size = largest < 0x100 ? 1 : largest < 0x10000 ? 2 : 4;
-    *out = siphash13(packed, pack(letter, count, size, packed));
+    *out = siphash13(packed, pack_characters(letter, count, size, packed));
     return true;
 }
 

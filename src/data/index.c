@@ -60,7 +60,7 @@ static inline fl_bits find_bits(fl_split split, const char *p)
 
 #endif
 
-static inline uint32_t lowest(uint64_t set)
+static inline uint32_t lowest_bit(uint64_t set)
 {
     return (uint32_t)__builtin_ctzll(set | (uint64_t)1 << 63);
 }
@@ -71,9 +71,9 @@ static inline uint32_t lowest(uint64_t set)
 static inline void list_bits(uint64_t set, uint32_t base, uint32_t *out)
 {
     for (int i = 0; i < AT_A_TIME; i++, set &= set - 1)
-        out[i] = base + lowest(set);
+        out[i] = base + lowest_bit(set);
     for (out += AT_A_TIME; set; set &= set - 1)
-        *out++ = base + lowest(set);
+        *out++ = base + lowest_bit(set);
 }
 
 FL_CLONES static void find_chunk(fl_split split, const char *text, int n,
@@ -106,7 +106,7 @@ static inline void add_lines(fl_index *ix, uint64_t newlines, uint64_t ends,
         const uint64_t upto = newlines ^ (newlines - 1);
         ix->line[ix->n_lines++] = (fl_line_end){
             .tokens = tokens + (uint32_t)__builtin_popcountll(ends & upto),
-            .newline = base + lowest(newlines),
+            .newline = base + lowest_bit(newlines),
         };
     }
 }

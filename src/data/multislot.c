@@ -35,7 +35,7 @@ static inline const char *start_number(cursor *c)
     return c->text + c->at;
 }
 
-static inline size_t length(const cursor *c)
+static inline size_t token_length(const cursor *c)
 {
     return c->end[c->k] - c->at;
 }
@@ -64,7 +64,7 @@ static fl_err bad_count(cursor c, const fl_schema_slot *s, fl_flaw *f)
     return fl_flaw_set(
         f, c.at,
         "the count of slot \"%s\" is \"%s\", expected a whole number from 1 on",
-        s->name, fl_word_text(start_number(&c), length(&c), word));
+        s->name, fl_word_text(start_number(&c), token_length(&c), word));
 }
 
 /* Read the number of values. The line must have so many, and the slot must
@@ -81,7 +81,7 @@ INLINE fl_err read_count(cursor *c, const fl_schema_slot *s, int64_t *count,
     } else {
         p = start_number(c);
         at = c->at;
-        if (!fl_parse_i64(p, length(c), count) || *count < 1)
+        if (!fl_parse_i64(p, token_length(c), count) || *count < 1)
             return bad_count(*c, s, f);
     }
     step_cursor(c);
@@ -102,7 +102,7 @@ static fl_err bad_value(cursor c, const fl_schema_slot *s, int64_t i,
     return fl_flaw_set(f, c.at,
                        "value %lld of slot \"%s\" is \"%s\", expected a %s",
                        (long long)(i + 1), s->name,
-                       fl_word_text(c.text + c.at, length(&c), word),
+                       fl_word_text(c.text + c.at, token_length(&c), word),
                        s->dtype == FL_F32 ? "finite number" : "whole number");
 }
 
@@ -111,7 +111,7 @@ INLINE fl_err read_ids(cursor *c, const fl_schema_slot *s, int64_t n,
 {
     for (int64_t i = 0; i < n; i++) {
         const char *p = start_number(c);
-        if (!fl_parse_i64(p, length(c), &out[i]))
+        if (!fl_parse_i64(p, token_length(c), &out[i]))
             return bad_value(*c, s, i, f);
         step_cursor(c);
     }
@@ -126,7 +126,7 @@ INLINE fl_err read_floats(cursor *c, const fl_schema_slot *s, int64_t n,
     skip_tokens(c, i);
     for (; i < n; i++) {
         const char *p = start_number(c);
-        if (!fl_parse_f32(p, length(c), &out[i]))
+        if (!fl_parse_f32(p, token_length(c), &out[i]))
             return bad_value(*c, s, i, f);
         step_cursor(c);
     }
@@ -156,7 +156,7 @@ static fl_err bad_end(cursor c, const fl_schema_slot *last, fl_flaw *f)
     char word[FL_WORD_TEXT];
     const char *p = start_number(&c);
     return fl_flaw_set(f, c.at, "\"%s\" follows the last slot, \"%s\"",
-                       fl_word_text(p, length(&c), word), last->name);
+                       fl_word_text(p, token_length(&c), word), last->name);
 }
 
 /* Read a slot that is "1 id". False: it is something else, and nothing was

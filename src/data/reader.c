@@ -80,7 +80,7 @@ static fl_err next_file(fl_reader *r)
     return fl_text_skip(&r->text, use.bytes, use.lines);
 }
 
-static fl_err skip(fl_reader *r, const fl_line *l, const fl_flaw *f)
+static fl_err skip_used(fl_reader *r, const fl_line *l, const fl_flaw *f)
 {
     fl_batch_drop_row(&r->batch);
     fl_flaw_fail(f, fl_source_name(r->text.source), r->text.number, l);
@@ -102,7 +102,7 @@ static fl_err read_rows(fl_reader *r, bool *more)
         if (!err)
             fl_batch_keep_row(b);
         else if (err == FL_EPROTO)
-            FL_TRY(skip(r, &line, &flaw));
+            FL_TRY(skip_used(r, &line, &flaw));
         else
             return err;
     }

@@ -42,7 +42,7 @@ static size_t size_of(const fl_batch *b, int64_t row)
     return size;
 }
 
-static fl_err reserve(fl_records *r, size_t bytes)
+static fl_err reserve_chunk(fl_records *r, size_t bytes)
 {
     if (r->size - r->used >= bytes)
         return FL_OK;
@@ -68,7 +68,7 @@ fl_err fl_records_add(fl_records *r, const fl_batch *b)
 {
     for (int64_t row = 0; row < b->rows; row++) {
         const size_t size = size_of(b, row);
-        FL_TRY(reserve(r, size));
+        FL_TRY(reserve_chunk(r, size));
         char *to = r->chunks.at[r->chunks.n - 1] + r->used;
         fl_push(&r->at, to);
         r->used += size;

@@ -6,14 +6,14 @@
  * batch. So memory is reused and nothing is copied. */
 #include "data/dataset.h"
 
-static fl_tensor *place(const fl_reader *r, int i)
+static fl_tensor *entry_tensors(const fl_reader *r, int i)
 {
     const int columns = r->batch.schema->n_columns;
     return &r->ring.tensors[(size_t)(i % r->ring.size) * (size_t)columns];
 }
 
 /* Wait for a free entry and return its index; -1: the reader is being freed. */
-static int wait_place(fl_ring *q)
+static int wait_for_entry(fl_ring *q)
 {
     pthread_mutex_lock(&q->lock);
     while (q->n == q->size && !q->stop)
@@ -23,7 +23,7 @@ static int wait_place(fl_ring *q)
     return i;
 }
 
-static bool publish(fl_reader *r, int i, int64_t rows, fl_err err)
+static bool publish_batch(fl_reader *r, int i, int64_t rows, fl_err err)
 {
     fl_ring *q = &r->ring;
     pthread_mutex_lock(&q->lock);
@@ -46,11 +46,11 @@ static void run_filler(void *arg)
     bool go_on = true;
     while (go_on) {
         int64_t rows = 0;
-        const int i = wait_place(&r->ring);
+        const int i = wait_for_entry(&r->ring);
         if (i < 0)
             return;
-        const fl_err err = fl_reader_fill(r, place(r, i), &rows);
-        go_on = publish(r, i, rows, err);
+        const fl_err err = fl_reader_fill(r, entry_tensors(r, i), &rows);
+        go_on = publish_batch(r, i, rows, err);
     }
 }
 
@@ -92,9 +92,9 @@ void fl_ring_stop(fl_reader *r)
     q->pool = NULL;
 }
 
-static void swap(fl_reader *r, int i, fl_tensor *tensors)
+static void swap_batch(fl_reader *r, int i, fl_tensor *tensors)
 {
-    fl_tensor *from = place(r, i);
+    fl_tensor *from = entry_tensors(r, i);
     for (int k = 0; k < r->batch.schema->n_columns; k++) {
         const fl_tensor t = tensors[k];
         tensors[k] = from[k];
@@ -112,7 +112,7 @@ fl_err fl_ring_next(fl_reader *r, fl_tensor *tensors, int64_t *rows)
         pthread_cond_wait(&q->change, &q->lock);
     if (q->n) {
         *rows = q->rows[q->first];
-        swap(r, q->first, tensors);
+        swap_batch(r, q->first, tensors);
         fl_uses_swap(&q->uses[q->first], &r->used);
         q->first = (q->first + 1) % q->size;
         q->n--;

@@ -46,7 +46,7 @@ const char *fl_source_name(const fl_source *s)
     return s->name;
 }
 
-static fl_err failed(const char *name, const char *what, int error)
+static fl_err fail_errno(const char *name, const char *what, int error)
 {
     char here[PATH_MAX];
     const fl_err err =
@@ -62,9 +62,9 @@ fl_err fl_source_of(int fd, const char *name, fl_cancel *cancel,
 {
     struct stat st;
     if (fstat(fd, &st))
-        return failed(name, "look at it", errno);
+        return fail_errno(name, "look at it", errno);
     if (S_ISDIR(st.st_mode))
-        return failed(name, "read it", EISDIR);
+        return fail_errno(name, "read it", EISDIR);
     fl_source *s = fl_mem_alloc(sizeof *s);
     s->name = fl_mem_strdup(name);
     s->cancel = cancel;
@@ -105,7 +105,7 @@ fl_err fl_source_open(const char *path, const char *pipe, fl_cancel *cancel,
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return failed(path, "open it", errno);
+        return fail_errno(path, "open it", errno);
     fl_source *s = NULL;
     fl_err err = fl_source_of(fd, path, cancel, &s);
     if (err) {
@@ -136,7 +136,7 @@ void fl_source_free(fl_source *s)
     fl_mem_free(s);
 }
 
-static fl_err cancelled(const fl_source *s)
+static fl_err fail_cancelled(const fl_source *s)
 {
     return fl_fail(FL_EINTR, "%s: reading was cancelled", s->name);
 }
@@ -149,10 +149,10 @@ static fl_err wait_bytes(const fl_source *s, int64_t timeout)
     const int64_t ms = timeout / 1000000;
     const int n = poll(fd, 2, timeout < 0 || ms > INT_MAX ? -1 : (int)ms);
     if (n < 0 && errno != EINTR)
-        return failed(s->name, "wait for it", errno);
+        return fail_errno(s->name, "wait for it", errno);
     if (!n)
         return fl_fail(FL_ETIMEOUT, "no process writes to this pipe");
-    return n > 0 && fd[0].revents ? cancelled(s) : FL_OK;
+    return n > 0 && fd[0].revents ? fail_cancelled(s) : FL_OK;
 }
 
 /* Read what is available. Err: ETIMEOUT (nothing for so many ns). */
@@ -170,7 +170,7 @@ static fl_err read_once(fl_source *s, void *buf, size_t n, int64_t timeout,
             return FL_OK;
         }
         if (errno != EINTR && errno != EAGAIN)
-            return failed(s->name, "read it", errno);
+            return fail_errno(s->name, "read it", errno);
     }
 }
 
@@ -181,7 +181,7 @@ static fl_err read_raw(fl_source *s, void *buf, size_t n, size_t *got)
     double waited = 0, next = s->stall;
     *got = 0;
     if (fl_cancelled(s->cancel))
-        return cancelled(s);
+        return fail_cancelled(s);
     for (;;) {
         if (s->limit && (!next || next > s->limit))
             next = s->limit;
@@ -221,7 +221,7 @@ static fl_err look_at_magic(fl_source *s)
     return FL_OK;
 }
 
-static fl_err refill(fl_source *s)
+static fl_err refill_input(fl_source *s)
 {
     if (s->from < s->to)
         return FL_OK;
@@ -234,7 +234,7 @@ static fl_err refill(fl_source *s)
 static fl_err next_member(fl_source *s)
 {
     do {
-        FL_TRY(refill(s));
+        FL_TRY(refill_input(s));
         while (s->from < s->to && !s->in[s->from])
             s->from++;
     } while (s->to && s->from == s->to);
@@ -247,7 +247,7 @@ static fl_err next_member(fl_source *s)
     return FL_OK;
 }
 
-static fl_err damaged(const fl_source *s)
+static fl_err fail_damaged(const fl_source *s)
 {
     if (s->again && !s->z.total_out)
         return fl_fail(FL_EPROTO,
@@ -258,12 +258,12 @@ static fl_err damaged(const fl_source *s)
                    s->z.msg ? s->z.msg : "wrong data");
 }
 
-static fl_err unpack(fl_source *s, void *buf, size_t n, size_t *got)
+static fl_err unpack_bytes(fl_source *s, void *buf, size_t n, size_t *got)
 {
     s->z.next_out = buf;
     s->z.avail_out = (uInt)(n < INT32_MAX ? n : INT32_MAX);
     while (!s->ended && (unsigned char *)buf == s->z.next_out) {
-        FL_TRY(refill(s));
+        FL_TRY(refill_input(s));
         if (!s->to)
             return fl_fail(FL_EPROTO,
                            "%s: this gzip file is cut off: it ends in the "
@@ -276,7 +276,7 @@ static fl_err unpack(fl_source *s, void *buf, size_t n, size_t *got)
         if (r == Z_STREAM_END)
             FL_TRY(next_member(s));
         else if (r != Z_OK && r != Z_BUF_ERROR)
-            return damaged(s);
+            return fail_damaged(s);
     }
     *got = (size_t)(s->z.next_out - (unsigned char *)buf);
     return FL_OK;
@@ -288,7 +288,7 @@ fl_err fl_source_read(fl_source *s, void *buf, size_t n, size_t *got)
     if (!s->looked)
         FL_TRY(look_at_magic(s));
     if (s->gzip)
-        return unpack(s, buf, n, got);
+        return unpack_bytes(s, buf, n, got);
     if (s->from == s->to)
         return read_raw(s, buf, n, got);
     *got = n < s->to - s->from ? n : s->to - s->from;
@@ -322,7 +322,7 @@ fl_err fl_source_skip(fl_source *s, int64_t n)
         FL_TRY(look_at_magic(s));
     if (is_positioned(s)) {
         if (fstat(s->fd, &st) || lseek(s->fd, n, SEEK_SET) < 0)
-            return failed(s->name, "position it", errno);
+            return fail_errno(s->name, "position it", errno);
         s->from = s->to = 0;
         return st.st_size < n ? too_short(s, n) : FL_OK;
     }

@@ -117,7 +117,8 @@ bool fl_block_remove_var(fl_block *b, const char *name)
 }
 
 /* Whether `name` in block `at` refers to the var of block `owner`. */
-static bool means(const fl_block *at, const char *name, const fl_block *owner)
+static bool refers_to(const fl_block *at, const char *name,
+                      const fl_block *owner)
 {
     for (; at; at = fl_program_block(at->program, at->parent)) {
         if (at == owner)
@@ -152,7 +153,7 @@ fl_err fl_block_rename_var(fl_block *b, const char *from, const char *to)
     fl_program *p = b->program;
     const char *old = v->name; /* `from` may be a name that changes below */
     for (int64_t i = 0; i < p->blocks.n; i++)
-        if (means(p->blocks.at[i], old, b))
+        if (refers_to(p->blocks.at[i], old, b))
             rename_in_ops(p->blocks.at[i], old, to);
     fl_map_remove(&b->vars, old);
     v->name = fl_arena_strdup(p->arena, to);

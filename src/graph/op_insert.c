@@ -68,8 +68,8 @@ static void gather_out(const fl_block *b, const fl_args *args, fl_arena *a,
     f->x.n_out[k] = args->n;
 }
 
-static fl_err gather(const fl_block *b, const fl_op_def *def, const fl_desc *d,
-                     fl_arena *a, frame *f)
+static fl_err gather_metas(const fl_block *b, const fl_op_def *def,
+                           const fl_desc *d, fl_arena *a, frame *f)
 {
     *f = (frame){.x.def = def};
     FL_TRY(fl_desc_attrs(def, d, a, &f->x.attr));
@@ -129,10 +129,10 @@ static fl_err check_declared(const frame *f)
     return FL_OK;
 }
 
-static fl_err infer(const fl_block *b, const fl_op_def *def, const fl_desc *d,
-                    fl_arena *a, frame *f)
+static fl_err infer_op(const fl_block *b, const fl_op_def *def,
+                       const fl_desc *d, fl_arena *a, frame *f)
 {
-    FL_TRY(gather(b, def, d, a, f));
+    FL_TRY(gather_metas(b, def, d, a, f));
     if (def->flags & FL_OP_NO_INFER || !def->infer)
         return FL_OK;
     FL_TRY(fl_infer_run(&f->x));
@@ -150,7 +150,7 @@ static void write_meta(fl_var *v, const fl_meta *m)
 }
 
 /* Store the inferred shapes. Outputs that have no var get one. */
-static fl_err commit(fl_block *b, const fl_desc *d, const frame *f)
+static fl_err commit_metas(fl_block *b, const fl_desc *d, const frame *f)
 {
     for (int k = 0; k < FL_SLOTS; k++)
         for (int i = 0; i < f->x.n_out[k]; i++) {
@@ -207,8 +207,8 @@ static void add_defaults(const fl_op_def *def, fl_desc *d)
             fl_desc_set_attr(d, &def->attr[i]);
 }
 
-static fl_err insert(fl_block *b, int64_t at, const fl_desc *desc, fl_arena *a,
-                     fl_op **out)
+static fl_err insert_op(fl_block *b, int64_t at, const fl_desc *desc,
+                        fl_arena *a, fl_op **out)
 {
     fl_program *p = b->program;
     const fl_op_def *def;
@@ -230,8 +230,8 @@ static fl_err insert(fl_block *b, int64_t at, const fl_desc *desc, fl_arena *a,
     FL_TRY(fl_desc_check(def, d, false));
     FL_TRY(check_blocks(p, d));
     add_defaults(def, d);
-    FL_TRY(infer(b, def, d, a, &f));
-    FL_TRY(commit(b, d, &f));
+    FL_TRY(infer_op(b, def, d, a, &f));
+    FL_TRY(commit_metas(b, d, &f));
     fl_op *op = fl_arena_alloc(p->arena, sizeof *op);
     op->desc = *fl_desc_dup(p->arena, d);
     op->def = def;
@@ -248,7 +248,7 @@ fl_err fl_block_insert_op(fl_block *b, int64_t at, const fl_desc *desc,
                           fl_op **out)
 {
     fl_arena *a = fl_arena_new();
-    const fl_err err = insert(b, at, desc, a, out);
+    const fl_err err = insert_op(b, at, desc, a, out);
     fl_arena_free(a);
     return err;
 }
@@ -299,9 +299,9 @@ fl_err fl_op_infer(fl_op *op)
 {
     fl_arena *a = fl_arena_new();
     frame f;
-    fl_err err = infer(op->block, op->def, &op->desc, a, &f);
+    fl_err err = infer_op(op->block, op->def, &op->desc, a, &f);
     if (!err)
-        err = commit(op->block, &op->desc, &f);
+        err = commit_metas(op->block, &op->desc, &f);
     fl_arena_free(a);
     return err;
 }

@@ -59,7 +59,7 @@ static void choose_ops(pruner *x)
     }
 }
 
-static void stay(pruner *x, int idx)
+static void keep_block(pruner *x, int idx)
 {
     if (idx < 0 || x->block[idx])
         return;
@@ -67,31 +67,31 @@ static void stay(pruner *x, int idx)
     fl_push(&x->todo, idx);
 }
 
-static void stay_below(pruner *x, const fl_op *op)
+static void keep_sub_blocks(pruner *x, const fl_op *op)
 {
     for (int i = 0; i < op->desc.n_attr; i++)
         for (int j = 0; j < fl_attr_blocks(&op->desc.attr[i]); j++)
-            stay(x, fl_attr_block(&op->desc.attr[i], j));
+            keep_block(x, fl_attr_block(&op->desc.attr[i], j));
 }
 
 /* Keep a block together with its parent, its forward block and its sub-blocks.
  */
 static void choose_blocks(pruner *x)
 {
-    stay(x, 0);
+    keep_block(x, 0);
     while (x->todo.n) {
         const fl_block *b = x->p->blocks.at[x->todo.at[--x->todo.n]];
-        stay(x, b->parent);
-        stay(x, b->forward);
+        keep_block(x, b->parent);
+        keep_block(x, b->forward);
         for (int64_t j = 0; j < b->ops.n; j++)
             if (b->idx || x->op[j])
-                stay_below(x, b->ops.at[j]);
+                keep_sub_blocks(x, b->ops.at[j]);
     }
     for (int64_t i = 0, n = 0; i < x->p->blocks.n; i++)
         x->number[i] = x->block[i] ? (int)n++ : -1;
 }
 
-static void renumber(const pruner *x, fl_desc *d)
+static void renumber_blocks(const pruner *x, fl_desc *d)
 {
     for (int i = 0; i < d->n_attr; i++) {
         fl_attr *a = &d->attr[i]; /* in the copy */
@@ -107,7 +107,7 @@ static void copy_ops(const pruner *x, fl_block *to, const fl_block *b)
 {
     for (int64_t i = 0; i < b->ops.n; i++)
         if (b->idx || x->op[i])
-            renumber(x, &fl_copy_op(to, b->ops.at[i])->desc);
+            renumber_blocks(x, &fl_copy_op(to, b->ops.at[i])->desc);
 }
 
 static void copy_vars(fl_block *to, const fl_block *b, const fl_map *used)

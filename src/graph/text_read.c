@@ -33,7 +33,7 @@ void fl_read_skip(fl_text_reader *r)
 }
 
 /* The text at the current position, for error messages. */
-static const char *here(const fl_text_reader *r)
+static const char *text_here(const fl_text_reader *r)
 {
     static const char letters[] = " \n\t,()[]{}=:";
     if (!*r->at)
@@ -48,7 +48,7 @@ static const char *here(const fl_text_reader *r)
 
 fl_err fl_read_expected(const fl_text_reader *r, const char *what)
 {
-    return FL_READ_FAIL(r, "expected %s, found %s", what, here(r));
+    return FL_READ_FAIL(r, "expected %s, found %s", what, text_here(r));
 }
 
 bool fl_read_accept(fl_text_reader *r, const char *text)
@@ -71,7 +71,7 @@ fl_err fl_read_expect(fl_text_reader *r, const char *text)
     return fl_read_expected(r, fl_arena_printf(r->a, "\"%s\"", text));
 }
 
-static fl_err escaped(fl_text_reader *r, fl_str *s)
+static fl_err read_escape(fl_text_reader *r, fl_str *s)
 {
     unsigned code;
     char c = *r->at++;
@@ -98,7 +98,7 @@ static fl_err read_quoted(fl_text_reader *r, fl_str *s)
             return fl_read_expected(r, "a closing \"");
         if (*r->at == '\\') {
             r->at++;
-            FL_TRY(escaped(r, s));
+            FL_TRY(read_escape(r, s));
         } else {
             fl_str_bytes(s, r->at++, 1);
         }

@@ -137,7 +137,7 @@ const fl_attr *fl_desc_attr(const fl_desc *d, const char *name)
     return i < 0 ? NULL : &d->attr[i];
 }
 
-static const char *first(const fl_args *args)
+static const char *first_name(const fl_args *args)
 {
     return args && args->n ? args->name[0] : NULL;
 }
@@ -163,12 +163,12 @@ bool fl_desc_writes(const fl_desc *d, const char *name)
 
 const char *fl_desc_in1(const fl_desc *d, const char *slot)
 {
-    return first(fl_desc_in(d, slot));
+    return first_name(fl_desc_in(d, slot));
 }
 
 const char *fl_desc_out1(const fl_desc *d, const char *slot)
 {
-    return first(fl_desc_out(d, slot));
+    return first_name(fl_desc_out(d, slot));
 }
 
 static int rename_args(fl_desc *d, fl_args *args, int n, const char *from,

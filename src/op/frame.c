@@ -59,7 +59,7 @@ static fl_err check_outputs(const fl_call *c)
     return FL_OK;
 }
 
-static int total(const int n[FL_SLOTS])
+static int count_names(const int n[FL_SLOTS])
 {
     int sum = 0;
     for (int s = 0; s < FL_SLOTS; s++)
@@ -80,8 +80,10 @@ static fl_meta **meta_pointers(fl_arena *a, fl_value **values, int n,
 static void bind_metas(fl_frame *f, fl_arena *a)
 {
     fl_call *c = &f->call;
-    f->meta_in = fl_arena_alloc(a, (size_t)total(c->n_in) * sizeof(fl_meta));
-    f->meta_out = fl_arena_alloc(a, (size_t)total(c->n_out) * sizeof(fl_meta));
+    f->meta_in =
+        fl_arena_alloc(a, (size_t)count_names(c->n_in) * sizeof(fl_meta));
+    f->meta_out =
+        fl_arena_alloc(a, (size_t)count_names(c->n_out) * sizeof(fl_meta));
     f->infer = (fl_infer){.def = c->def, .attr = c->attr, .running = true};
     fl_meta *in = f->meta_in, *out = f->meta_out;
     for (int s = 0; s < FL_SLOTS; s++) {
@@ -160,7 +162,7 @@ static const char *input_name(const fl_frame *f, int slot, int i)
 }
 
 /* Input v of slot s. */
-static bool lacks(const fl_call *c, int s, const fl_value *v)
+static bool lacks_value(const fl_call *c, int s, const fl_value *v)
 {
     if (!v || holds_something(v) || c->def->flags & FL_OP_NO_INFER)
         return false;
@@ -172,7 +174,7 @@ const char *fl_frame_empty(const fl_frame *f)
     const fl_call *c = &f->call;
     for (int s = 0; s < FL_SLOTS; s++)
         for (int i = 0; i < c->n_in[s]; i++)
-            if (lacks(c, s, c->in[s][i]))
+            if (lacks_value(c, s, c->in[s][i]))
                 return input_name(f, s, i);
     return NULL;
 }
@@ -184,7 +186,7 @@ static fl_err read_inputs(fl_frame *f)
     for (int s = 0; s < FL_SLOTS && c->def->in[s].name; s++)
         for (int i = 0; i < c->n_in[s]; i++, m++) {
             const fl_value *v = c->in[s][i];
-            if (lacks(c, s, v))
+            if (lacks_value(c, s, v))
                 return fl_fail(
                     FL_ENOENT, "%s: input %s \"%s\" holds nothing yet",
                     c->def->type, c->def->in[s].name, input_name(f, s, i));
@@ -358,7 +360,8 @@ fl_err fl_frame_prepare(fl_frame *f)
     FL_TRY(read_inputs(f));
     if (!f->call.def->infer)
         return FL_OK;
-    memset(f->meta_out, 0, (size_t)total(f->call.n_out) * sizeof *f->meta_out);
+    memset(f->meta_out, 0,
+           (size_t)count_names(f->call.n_out) * sizeof *f->meta_out);
     FL_TRY(fl_infer_run(&f->infer));
     return size_outputs(f);
 }

@@ -199,8 +199,8 @@ fl_err fl_infer_scalar(fl_infer *x)
 
 /* The first dim of a that b matches, and the number of dims of b without
  * trailing ones. */
-static int64_t place(const fl_shape *a, const fl_shape *b, int64_t axis,
-                     int *rank)
+static int64_t match_dims(const fl_shape *a, const fl_shape *b, int64_t axis,
+                          int *rank)
 {
     *rank = b->rank;
     while (*rank > 0 && b->dim[*rank - 1] == 1)
@@ -211,7 +211,7 @@ static int64_t place(const fl_shape *a, const fl_shape *b, int64_t axis,
 static bool fits(const fl_shape *a, const fl_shape *b, int64_t axis)
 {
     int rank;
-    axis = place(a, b, axis, &rank);
+    axis = match_dims(a, b, axis, &rank);
     if (axis < 0 || axis + rank > a->rank)
         return false;
     for (int i = 0; i < rank; i++) {
@@ -224,7 +224,7 @@ static bool fits(const fl_shape *a, const fl_shape *b, int64_t axis)
 
 fl_fit fl_fit_of(const fl_shape *a, const fl_shape *b, int64_t axis)
 {
-    int rank, from = (int)place(a, b, axis, &rank);
+    int rank, from = (int)match_dims(a, b, axis, &rank);
     return (fl_fit){fl_shape_span(a, 0, from),
                     fl_shape_span(a, from, from + rank),
                     fl_shape_span(a, from + rank, a->rank)};

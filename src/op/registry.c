@@ -131,7 +131,7 @@ static unsigned grad_flags(const fl_op_def *fwd, int i, unsigned flags)
     return spare ? flags | FL_OPTIONAL : flags;
 }
 
-static fl_err derive(fl_registry *r, const fl_op_def *fwd)
+static fl_err derive_grad(fl_registry *r, const fl_op_def *fwd)
 {
     fl_op_def *g = fl_arena_alloc(r->arena, sizeof *g);
     g->type = fwd->grad_type ? fwd->grad_type
@@ -168,7 +168,7 @@ fl_err fl_registry_new(const fl_op_def *const *defs, int n, fl_registry **out)
         if (!err)
             err = add_op(r, defs[i]);
         if (!err && defs[i]->grad_run)
-            err = derive(r, defs[i]);
+            err = derive_grad(r, defs[i]);
     }
     if (err) {
         fl_registry_free(r);

@@ -29,7 +29,7 @@ static void put_u64(fl_str *s, uint64_t x)
     fl_str_bytes(s, &x, sizeof x);
 }
 
-static size_t varint(uint64_t x, uint8_t out[10])
+static size_t put_varint(uint64_t x, uint8_t out[10])
 {
     size_t n = 0;
     for (; x >= 0x80; x >>= 7)
@@ -44,10 +44,10 @@ static void put_head(fl_str *s, const fl_tensor *t)
     uint8_t desc[(1 + FL_MAX_RANK) * 11];
     size_t n = 0;
     desc[n++] = DESC_DTYPE;
-    n += varint((uint64_t)t->dtype, desc + n);
+    n += put_varint((uint64_t)t->dtype, desc + n);
     for (int i = 0; i < t->shape.rank; i++) {
         desc[n++] = DESC_DIM;
-        n += varint((uint64_t)t->shape.dim[i], desc + n);
+        n += put_varint((uint64_t)t->shape.dim[i], desc + n);
     }
     put_u32(s, 0);
     put_u32(s, (uint32_t)n);
@@ -87,8 +87,8 @@ static fl_err to_f16(const fl_tensor *from, fl_tensor *to)
 
 /* Append all but the elements to `head`. `elements` becomes a tensor that
  * shares their memory. */
-static fl_err encode(const fl_value *v, bool as_f16, fl_str *head,
-                     fl_tensor *elements)
+static fl_err encode_head(const fl_value *v, bool as_f16, fl_str *head,
+                          fl_tensor *elements)
 {
     bool rows = v->kind == FL_SELECTED_ROWS;
     const fl_tensor *t = rows ? &v->rows.value : &v->tensor;
@@ -127,7 +127,7 @@ void fl_rows_tail(int64_t height, fl_dtype dtype, const fl_shape *shape,
 fl_err fl_value_encode(const fl_value *v, bool as_f16, fl_str *out)
 {
     fl_tensor elements = {0};
-    fl_err err = encode(v, as_f16, out, &elements);
+    fl_err err = encode_head(v, as_f16, out, &elements);
     if (!err)
         fl_str_bytes(out, elements.data, fl_tensor_bytes(&elements));
     fl_tensor_fini(&elements);
@@ -429,12 +429,13 @@ static void writer_fini(writer *w)
     fl_str_fini(&w->head);
 }
 
-static fl_err gather(writer *w, int n, const fl_value *const *v, bool as_f16)
+static fl_err gather_parts(writer *w, int n, const fl_value *const *v,
+                           bool as_f16)
 {
     for (int i = 0; i < n; i++) {
         size_t start = w->head.n;
         fl_tensor t = {0};
-        fl_err err = encode(v[i], as_f16, &w->head, &t);
+        fl_err err = encode_head(v[i], as_f16, &w->head, &t);
         fl_push(&w->elements, t);
         fl_push(&w->parts, (fl_part){NULL, w->head.n - start});
         fl_push(&w->parts, (fl_part){t.data, fl_tensor_bytes(&t)});
@@ -452,7 +453,7 @@ fl_err fl_values_stage(fl_stage *stage, const char *name, int n,
                        const fl_value *const *v, bool as_f16)
 {
     writer w = {0};
-    fl_err err = gather(&w, n, v, as_f16);
+    fl_err err = gather_parts(&w, n, v, as_f16);
     if (err)
         fl_fail_at(err, "for %s/%s", stage->dir, name);
     else
@@ -465,7 +466,7 @@ fl_err fl_values_save(const fl_disk *disk, const char *path, int n,
                       const fl_value *const *v, bool as_f16)
 {
     writer w = {0};
-    fl_err err = gather(&w, n, v, as_f16);
+    fl_err err = gather_parts(&w, n, v, as_f16);
     if (err)
         fl_fail_at(err, "for %s", path);
     if (!err)

@@ -16,7 +16,7 @@ void fl_lod_fini(fl_lod *l)
 
 /* Make room for `levels` levels of n[] offsets and set off[] to it. Old offsets
  * may be overwritten, unless another LoD shares them. */
-static fl_err resize(fl_lod *l, int levels, const int64_t *n)
+static fl_err resize_offsets(fl_lod *l, int levels, const int64_t *n)
 {
     size_t total = 0;
     for (int i = 0; i < levels; i++)
@@ -54,7 +54,7 @@ fl_err fl_lod_copy(fl_lod *dst, const fl_lod *src)
     FL_TRY(check_levels(from.levels));
     if (dst == src && (from.buf || !from.levels))
         return FL_OK;
-    FL_TRY(resize(dst, from.levels, from.n));
+    FL_TRY(resize_offsets(dst, from.levels, from.n));
     for (int i = 0; i < from.levels; i++)
         memmove((int64_t *)dst->off[i], from.off[i],
                 (size_t)from.n[i] * sizeof(int64_t));
@@ -98,7 +98,7 @@ fl_err fl_lod_from_lengths(fl_lod *dst, int levels, const int64_t *n,
                            i, (long long)n[i]);
         offsets[i] = n[i] + 1;
     }
-    FL_TRY(resize(dst, levels, offsets));
+    FL_TRY(resize_offsets(dst, levels, offsets));
     fl_err err = FL_OK;
     for (int i = 0; i < levels && !err; i++)
         err = sum_up(i, n[i], length[i], (int64_t *)dst->off[i]);
@@ -165,7 +165,7 @@ fl_err fl_lod_slice(fl_lod *dst, const fl_lod *src, int64_t *from, int64_t *to)
         *from = src->off[l][*from];
         *to = src->off[l][*to];
     }
-    FL_TRY(resize(dst, src->levels, n));
+    FL_TRY(resize_offsets(dst, src->levels, n));
     for (int l = 0; l < src->levels; l++) {
         const int64_t *off = src->off[l] + begin[l];
         for (int64_t i = 0; i < n[l]; i++)
@@ -188,7 +188,7 @@ fl_err fl_lod_join(fl_lod *dst, int n, const fl_tensor *const *src)
         for (int k = 0; k < levels; k++)
             total[k] += l->n[k] - (i > 0);
     }
-    FL_TRY(resize(dst, levels, total));
+    FL_TRY(resize_offsets(dst, levels, total));
     for (int k = 0; k < levels; k++) {
         int64_t *at = (int64_t *)dst->off[k], end = 0;
         *at++ = 0;

@@ -44,7 +44,7 @@ fl_err fl_rows_resize(fl_rows *r, fl_dtype dtype, const fl_shape *shape,
 
 /* Make the pairs of all rows, and compute the largest difference between two
  * rows. */
-static uint64_t number(const int64_t *row, int64_t n, pair *p)
+static uint64_t number_rows(const int64_t *row, int64_t n, pair *p)
 {
     int64_t low = row[0], high = row[0];
     for (int64_t i = 1; i < n; i++) {
@@ -74,7 +74,7 @@ const fl_row_at *fl_rows_order(const fl_rows *r, fl_row_at *space)
 {
     int64_t n = r->n;
     pair *a = space, *b = space + n;
-    uint64_t width = n ? number(fl_rows_index(r), n, a) : 0;
+    uint64_t width = n ? number_rows(fl_rows_index(r), n, a) : 0;
     for (int shift = 0; shift < 64 && width >> shift; shift += DIGIT) {
         sort_digit(a, b, n, shift);
         pair *sorted = b;

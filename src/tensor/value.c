@@ -74,7 +74,7 @@ fl_kind fl_value_kind(const fl_value *v)
 }
 
 /* An empty value takes the kind that is asked for. */
-static fl_err become(fl_value *v, fl_kind kind)
+static fl_err become_kind(fl_value *v, fl_kind kind)
 {
     if (!v->kind)
         v->kind = kind;
@@ -86,21 +86,21 @@ static fl_err become(fl_value *v, fl_kind kind)
 
 fl_err fl_value_tensor(fl_value *v, fl_tensor **out)
 {
-    FL_TRY(become(v, FL_LOD_TENSOR));
+    FL_TRY(become_kind(v, FL_LOD_TENSOR));
     *out = &v->tensor;
     return FL_OK;
 }
 
 fl_err fl_value_rows(fl_value *v, fl_rows **out)
 {
-    FL_TRY(become(v, FL_SELECTED_ROWS));
+    FL_TRY(become_kind(v, FL_SELECTED_ROWS));
     *out = &v->rows;
     return FL_OK;
 }
 
 fl_err fl_value_array(fl_value *v, int64_t *n, fl_tensor **out)
 {
-    FL_TRY(become(v, FL_LOD_TENSOR_ARRAY));
+    FL_TRY(become_kind(v, FL_LOD_TENSOR_ARRAY));
     *n = v->array.n;
     *out = v->array.at;
     return FL_OK;

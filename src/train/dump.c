@@ -12,7 +12,7 @@
 #include <math.h>
 
 /* An element as a double; the text shows six digits of it. */
-static double number(const fl_tensor *t, int64_t i)
+static double element_number(const fl_tensor *t, int64_t i)
 {
     double x = NAN;
     const size_t size = fl_dtype_size(t->dtype);
@@ -32,7 +32,8 @@ static void add_element(fl_str *out, const fl_tensor *t, int64_t i)
     if (t->dtype == FL_I64)
         fl_str_printf(out, "%lld", (long long)((const int64_t *)t->data)[i]);
     else
-        fl_str_printf(out, is_real(t->dtype) ? "%.6g" : "%.0f", number(t, i));
+        fl_str_printf(out, is_real(t->dtype) ? "%.6g" : "%.0f",
+                      element_number(t, i));
 }
 
 static const char *type_name(fl_dtype t)
@@ -97,5 +98,5 @@ double fl_first_number(const fl_value *v)
 {
     const bool any = v && v->kind == FL_LOD_TENSOR && v->tensor.data &&
                      fl_tensor_numel(&v->tensor);
-    return any ? number(&v->tensor, 0) : NAN;
+    return any ? element_number(&v->tensor, 0) : NAN;
 }

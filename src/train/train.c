@@ -322,7 +322,7 @@ static void tell_nothing_read(const training *t, const fl_progress *p)
                     : ": the pipe command wrote nothing");
 }
 
-static fl_err outcome(training *t, fl_progress *out)
+static fl_err training_outcome(training *t, fl_progress *out)
 {
     const int64_t now = fl_clock_now(fl_clock_real()) - t->began;
     const fl_team *team = &t->team;
@@ -381,7 +381,7 @@ static fl_err run_training(training *t, const fl_exec_env *env,
     wait_for_workers(t, pool, &group);
     fl_pool_free(pool);
     FL_TRY(flush_communicator(t, env));
-    return outcome(t, out);
+    return training_outcome(t, out);
 }
 
 fl_err fl_train_run(const fl_exec_env *env, const fl_train_opts *opts,

@@ -79,14 +79,14 @@ void fl_watched_init(fl_team *t, fl_arena *a)
 
 /* --- numbers --- */
 
-static double share(int64_t part, const fl_tally *t)
+static double time_share(int64_t part, const fl_tally *t)
 {
     const int64_t all = t->reading + t->computing + t->waiting;
     return all ? (double)part / (double)all : 0;
 }
 
 /* At the end of an interval: compute its rate and loss. */
-static void refresh(fl_late *l, int64_t now, const fl_tally *sum)
+static void end_interval(fl_late *l, int64_t now, const fl_tally *sum)
 {
     if (now > l->ns)
         l->rate = (double)(sum->examples - l->examples) * (double)SEC /
@@ -118,7 +118,7 @@ fl_progress fl_watched_look(fl_late *l, int n, fl_worker *workers, int64_t now,
             sum.auc = t.auc;
     }
     if (take)
-        refresh(l, now, &sum);
+        end_interval(l, now, &sum);
     const double seconds = (double)now / (double)SEC;
     return (fl_progress){
         .threads = n,
@@ -134,9 +134,9 @@ fl_progress fl_watched_look(fl_late *l, int n, fl_worker *workers, int64_t now,
                 : end     ? l->all_loss / (double)l->all_losses
                           : l->loss,
         .auc = sum.auc,
-        .reading = share(sum.reading, &sum),
-        .computing = share(sum.computing, &sum),
-        .waiting = share(sum.waiting, &sum),
+        .reading = time_share(sum.reading, &sum),
+        .computing = time_share(sum.computing, &sum),
+        .waiting = time_share(sum.waiting, &sum),
     };
 }
 

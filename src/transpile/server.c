@@ -19,7 +19,7 @@
 /* --- variables --- */
 
 /* Declare a variable like `of`, with the name and shape of `h`. */
-static fl_err declare(fl_server_cut *s, const fl_var *of, const fl_held *h)
+static fl_err declare_held(fl_server_cut *s, const fl_var *of, const fl_held *h)
 {
     fl_var like = *of, *out;
     if (fl_block_var(s->b, h->name))
@@ -34,7 +34,7 @@ static fl_err declare(fl_server_cut *s, const fl_var *of, const fl_held *h)
 
 fl_err fl_server_declare(fl_server_cut *s, const fl_var *v)
 {
-    return declare(s, v, &(fl_held){v->name, v->name, false, 0, v->shape});
+    return declare_held(s, v, &(fl_held){v->name, v->name, false, 0, v->shape});
 }
 
 /* Declare the rows of a slice, of a variable that has the shape of the
@@ -45,7 +45,8 @@ static fl_err declare_rows(fl_server_cut *s, const fl_var *of, const char *name,
     const fl_shape *whole = &p->of->param->shape;
     const bool cut = p->of->n > 1 && !p->of->common;
     const int64_t offset = p->row * fl_shape_span(whole, 1, whole->rank);
-    return declare(s, of, &(fl_held){of->name, name, cut, offset, p->shape});
+    return declare_held(s, of,
+                        &(fl_held){of->name, name, cut, offset, p->shape});
 }
 
 static bool is_mine(const fl_server_cut *s, const fl_slice *p)
@@ -193,7 +194,7 @@ static fl_err local_state(fl_server_cut *s, const fl_slice *p, const fl_var *v,
                                 (int)(p - p->of->slice));
     if (fl_shape_equal(&v->shape, &p->of->param->shape))
         return declare_rows(s, v, *name, p);
-    return declare(s, v, &(fl_held){v->name, *name, false, 0, v->shape});
+    return declare_held(s, v, &(fl_held){v->name, *name, false, 0, v->shape});
 }
 
 /* The name that a variable of the main program has in the update block of a

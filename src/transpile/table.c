@@ -82,7 +82,8 @@ fl_err fl_table_find(fl_cut *c)
 
 /* The names for a table, one for each server. Those of the first table are
  * Fluid's names; Fluid has only one table. */
-static const char **numbered(fl_cut *c, const fl_share *t, const char *way)
+static const char **numbered_names(fl_cut *c, const fl_share *t,
+                                   const char *way)
 {
     const char **at =
         fl_arena_alloc(c->arena, (size_t)c->n_servers * sizeof *at);
@@ -96,12 +97,12 @@ static const char **numbered(fl_cut *c, const fl_share *t, const char *way)
 
 const char **fl_table_requests(fl_cut *c, const fl_share *t)
 {
-    return numbered(c, t, "in");
+    return numbered_names(c, t, "in");
 }
 
 const char **fl_table_answers(fl_cut *c, const fl_share *t)
 {
-    return numbered(c, t, "out");
+    return numbered_names(c, t, "out");
 }
 
 fl_err fl_table_declare(fl_block *b, int n, const char **names,

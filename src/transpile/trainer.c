@@ -235,7 +235,7 @@ static fl_err add_concat(fl_cut *c, fl_block *b, const fl_share *s)
     return fl_block_append_op(b, d, NULL);
 }
 
-static fl_desc *barrier(fl_cut *c, const char *type)
+static fl_desc *new_barrier(fl_cut *c, const char *type)
 {
     fl_desc *d = fl_cut_desc(c, type, FL_ROLE_RPC);
     fl_set_strs(d, "endpoints", c->n_servers, c->servers);
@@ -247,7 +247,7 @@ static fl_desc *barrier(fl_cut *c, const char *type)
  * it. */
 static fl_err add_send_barrier(fl_cut *c, fl_block *b, const char **token)
 {
-    fl_desc *d = barrier(c, "send_barrier");
+    fl_desc *d = new_barrier(c, "send_barrier");
     FL_VEC(const char *) sent = {0};
     for (int64_t i = 0; i < c->shares.n; i++)
         fl_push(&sent, c->shares.at[c->order[i]]->token);
@@ -265,7 +265,7 @@ static fl_err add_send_barrier(fl_cut *c, fl_block *b, const char **token)
 /* Add a barrier that reads and writes every variable that was received. */
 static fl_err add_fetch_barrier(fl_cut *c, fl_block *b)
 {
-    fl_desc *d = barrier(c, "fetch_barrier");
+    fl_desc *d = new_barrier(c, "fetch_barrier");
     FL_VEC(const char *) got = {0};
     for (int64_t i = 0; i < c->shares.n; i++) {
         const fl_share *s = c->shares.at[i];
@@ -354,7 +354,7 @@ fl_err fl_cut_make_trainer_startup(fl_cut *c)
                            name);
         FL_TRY(add_recv(c, b, c->shares.at[i], NULL, false));
     }
-    fl_desc *d = barrier(c, "fetch_barrier");
+    fl_desc *d = new_barrier(c, "fetch_barrier");
     FL_TRY(fl_cut_token(c, b, &token));
     fl_desc_set_out1(d, "Out", token);
     FL_TRY(fl_block_append_op(b, d, NULL));

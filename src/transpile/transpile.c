@@ -61,7 +61,7 @@ int64_t fl_cut_last_writer(const fl_block *b, const char *name)
 
 /* Add a text to a hash of 128 bits: FNV-1a and a second function. The NUL
  * counts, so that "a", "b" differs from "ab". */
-static void digest(uint64_t sum[2], const char *text)
+static void digest_text(uint64_t sum[2], const char *text)
 {
     const size_t n = strlen(text) + 1;
     for (size_t i = 0; i < n; i++) {
@@ -82,15 +82,15 @@ static void digest_tables(const fl_cut *c, fl_placement *placement)
         const fl_piece *k = &c->pieces.at[i];
         if (k->server || k->first != FL_BY_ID)
             continue;
-        digest(placement->tables, k->var);
-        digest(placement->tables, fl_shape_text(&k->shape, shape));
+        digest_text(placement->tables, k->var);
+        digest_text(placement->tables, fl_shape_text(&k->shape, shape));
     }
 }
 
 static void digest_program(uint64_t sum[2], const fl_program *p)
 {
     char *brief = fl_program_brief(p);
-    digest(sum, brief);
+    digest_text(sum, brief);
     fl_mem_free(brief);
 }
 
@@ -107,7 +107,7 @@ static void digest_job(const fl_cut *c, fl_placement *placement)
     for (int i = 0; i < c->n_servers; i++)
         fl_str_printf(&text, " %s", c->servers[i]);
     placement->digest[0] = UINT64_C(0xcbf29ce484222325);
-    digest(placement->digest, text.at);
+    digest_text(placement->digest, text.at);
     fl_str_fini(&text);
     for (int i = 0; i < c->n_servers; i++) {
         digest_program(placement->digest, c->server[i]);
