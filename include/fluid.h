@@ -49,7 +49,14 @@ typedef enum fl_err {
     FL_ENOMEM,   /* there is not enough memory for the data */
     FL_EINTR,    /* the caller cancelled the operation */
     FL_ETYPE,    /* the operation does not support the dtype */
+    FL_EENDED,   /* the job has ended, and not because of this process */
 } fl_err;
+
+/* Exit code of a process that a launcher has started and that ends with
+ * FL_EENDED: the launcher looks for the one that failed first elsewhere. */
+enum {
+    FL_EXIT_ENDED = 75
+};
 
 const char *fl_errmsg(void); /* last failure on this thread; never NULL */
 
@@ -1079,7 +1086,8 @@ fl_err fl_serve(fl_engine *e, const fl_serve_opts *opts);
  * process has completed (code 0), or it has failed for the reason `why`.
  * Returns when the servers have been told. Afterwards those programs neither
  * send nor receive. limit_ms 0: as long as servers may be silent. opts may be
- * NULL. Err: EIO (a job failed; the message says how), ETIMEOUT, EINTR. */
+ * NULL. Err: EIO or EENDED (a job failed; the message says how), ETIMEOUT,
+ * EINTR. */
 fl_err fl_engine_leave(fl_engine *e, int code, const char *why,
                        const fl_wait_opts *opts);
 

@@ -73,6 +73,7 @@ typedef struct py_state {
      * parameter. */
     PyTypeObject *cls[5];
     PyObject *enforce_not_met;
+    PyObject *job_ended;              /* a subclass of it */
     PyObject *main, *startup, *names; /* the current ones */
     PyObject *name_scope;             /* str */
     PyObject *getline;                /* linecache.getline */
@@ -164,6 +165,8 @@ py_state *py_state_of(PyTypeObject *type); /* type may be a subclass */
  * callback has set is kept. */
 PyObject *py_raise(py_state *st, fl_err err);     /* for errors of building */
 PyObject *py_raise_run(py_state *st, fl_err err); /* running, files */
+/* Raise JobEnded: SIGTERM has ended this process, which is a server. */
+PyObject *py_raise_sigterm(py_state *st);
 /* Return None, or set the exception for an error code and return NULL. */
 PyObject *py_result(py_state *st, fl_err err);
 

@@ -6,7 +6,6 @@
  * noticed then. */
 #include "_fluid.h"
 
-#include <signal.h>
 #include <string.h>
 
 typedef struct py_executor {
@@ -154,16 +153,6 @@ typedef struct request {
     fl_places places;
 } request;
 
-/* Raise SystemExit with the exit code of a process that SIGTERM has ended. A
- * server handles SIGTERM itself, to tell the other processes before it ends. */
-static void exit_by_sigterm(void)
-{
-    PyObject *code = PyLong_FromLong(128 + SIGTERM);
-    if (code)
-        PyErr_SetObject(PyExc_SystemExit, code);
-    Py_XDECREF(code);
-}
-
 static PyObject *run_once(py_executor *e, py_pool *pool, const request *o)
 {
     int n_feeds, n_fetches;
@@ -181,7 +170,7 @@ static PyObject *run_once(py_executor *e, py_pool *pool, const request *o)
     PyThread_release_lock(e->turn);
     PyEval_RestoreThread(thread);
     if (err == FL_EINTR && !PyErr_Occurred())
-        exit_by_sigterm();
+        py_raise_sigterm(e->st);
     else if (err)
         py_raise_run(e->st, err);
     else

@@ -143,6 +143,8 @@ static PyObject *serve(PyObject *module, PyObject *args)
     const fl_err err = fl_serve(e, &o);
     fl_engine_free(e);
     PyEval_RestoreThread(thread);
+    if (err == FL_EINTR)
+        return py_raise_sigterm(PyModule_GetState(module));
     return err ? py_raise_run(PyModule_GetState(module), err)
                : Py_NewRef(Py_None);
 }

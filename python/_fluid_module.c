@@ -2,6 +2,7 @@
 /* _fluid_module.c - the module: its state, its classes, tables and errors. */
 #include "_fluid.h"
 
+#include <signal.h>
 #include <string.h>
 
 /* --- used by all files --- */
@@ -19,7 +20,15 @@ py_state *py_state_of(PyTypeObject *type)
     return NULL;
 }
 
-static PyObject *raise_as(PyObject *type, fl_err err)
+/* The last error message, which may quote bytes that are not UTF-8. */
+static PyObject *last_message(void)
+{
+    const char *text = fl_errmsg();
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text),
+                                "backslashreplace");
+}
+
+static PyObject *raise_as(py_state *st, PyObject *type, fl_err err)
 {
     if (PyErr_Occurred())
         return NULL;
@@ -29,10 +38,9 @@ static PyObject *raise_as(PyObject *type, fl_err err)
         type = PyExc_KeyboardInterrupt;
     if (err == FL_ETYPE)
         type = PyExc_TypeError;
-    /* An error message may quote bytes that are not UTF-8. */
-    const char *text = fl_errmsg();
-    PyObject *said = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text),
-                                          "backslashreplace");
+    if (err == FL_EENDED)
+        type = st->job_ended;
+    PyObject *said = last_message();
     if (said)
         PyErr_SetObject(type, said);
     Py_XDECREF(said);
@@ -42,12 +50,25 @@ static PyObject *raise_as(PyObject *type, fl_err err)
 PyObject *py_raise(py_state *st, fl_err err)
 {
     const bool wrong = err == FL_EINVAL || err == FL_ENOENT;
-    return raise_as(wrong ? PyExc_ValueError : st->enforce_not_met, err);
+    return raise_as(st, wrong ? PyExc_ValueError : st->enforce_not_met, err);
 }
 
 PyObject *py_raise_run(py_state *st, fl_err err)
 {
-    return raise_as(st->enforce_not_met, err);
+    return raise_as(st, st->enforce_not_met, err);
+}
+
+PyObject *py_raise_sigterm(py_state *st)
+{
+    PyObject *code = PyLong_FromLong(128 + SIGTERM), *said = last_message();
+    PyObject *error =
+        said ? PyObject_CallFunctionObjArgs(st->job_ended, said, NULL) : NULL;
+    if (code && error && !PyObject_SetAttrString(error, "code", code))
+        PyErr_SetObject(st->job_ended, error);
+    Py_XDECREF(error);
+    Py_XDECREF(said);
+    Py_XDECREF(code);
+    return NULL;
 }
 
 PyObject *py_result(py_state *st, fl_err err)
@@ -333,6 +354,24 @@ static PyObject *package_folder(PyObject *module)
     return up;
 }
 
+/* Attributes: the exit code of a process that does not catch it, and the code
+ * in place of 1 if a launcher has started the process. */
+static PyObject *make_job_ended(PyObject *base)
+{
+    PyObject *dict =
+        base ? Py_BuildValue("{sisi}", "code", 1, "launched", FL_EXIT_ENDED)
+             : NULL;
+    PyObject *type = dict ? PyErr_NewExceptionWithDoc(
+                                "paddle.fluid.core.JobEnded",
+                                "The job of this process has ended, and not "
+                                "because of it: another process was ended or "
+                                "has failed, or SIGTERM has ended this server.",
+                                base, dict)
+                          : NULL;
+    Py_XDECREF(dict);
+    return type;
+}
+
 static int make_defaults(PyObject *module, py_state *st)
 {
     PyObject *lines = PyImport_ImportModule("linecache");
@@ -343,14 +382,18 @@ static int make_defaults(PyObject *module, py_state *st)
         "paddle.fluid.core.EnforceNotMet",
         "What running operators, shapes and files raise.", PyExc_RuntimeError,
         NULL);
+    st->job_ended = make_job_ended(st->enforce_not_met);
     st->name_scope = PyUnicode_FromString("/");
     st->main = PyObject_CallNoArgs((PyObject *)st->type[PY_PROGRAM]);
     st->startup = PyObject_CallNoArgs((PyObject *)st->type[PY_PROGRAM]);
     st->names = PyObject_CallNoArgs((PyObject *)st->type[PY_NAMES]);
     if (!st->getline || !st->package || !st->enforce_not_met ||
-        !st->name_scope || !st->main || !st->startup || !st->names)
+        !st->job_ended || !st->name_scope || !st->main || !st->startup ||
+        !st->names)
         return -1;
-    return PyModule_AddObjectRef(module, "EnforceNotMet", st->enforce_not_met);
+    return PyModule_AddObjectRef(module, "EnforceNotMet",
+                                 st->enforce_not_met) ||
+           PyModule_AddObjectRef(module, "JobEnded", st->job_ended);
 }
 
 static int make_module(PyObject *module)
@@ -379,6 +422,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     for (size_t i = 0; i < sizeof st->cls / sizeof *st->cls; i++)
         Py_VISIT(st->cls[i]);
     Py_VISIT(st->enforce_not_met);
+    Py_VISIT(st->job_ended);
     Py_VISIT(st->main);
     Py_VISIT(st->startup);
     Py_VISIT(st->names);
@@ -396,6 +440,7 @@ static int clear(PyObject *module)
     for (size_t i = 0; i < sizeof st->cls / sizeof *st->cls; i++)
         Py_CLEAR(st->cls[i]);
     Py_CLEAR(st->enforce_not_met);
+    Py_CLEAR(st->job_ended);
     Py_CLEAR(st->main);
     Py_CLEAR(st->startup);
     Py_CLEAR(st->names);

@@ -16,7 +16,8 @@ fl_err fl_fail(fl_err code, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Append " (where)" to the last error message and return `code`. The level that
- * knows the place calls it, once. */
+ * knows the place calls it, once. Nothing is appended for EENDED and EINTR:
+ * their cause is elsewhere. */
 fl_err fl_fail_at(fl_err code, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -36,6 +36,9 @@ static void place_is_added_behind(void)
     CHECK_INT(fl_fail_at(err, "op %d in block %d", 12, 0), FL_ESHAPE);
     CHECK_STR(fl_errmsg(),
               "mul: X has 3 columns, Y has 4 rows (op 12 in block 0)");
+    (void)fl_fail(FL_EENDED, "server 1 was ended by SIGTERM");
+    CHECK_INT(fl_fail_at(FL_EENDED, "op 12 in block 0"), FL_EENDED);
+    CHECK_STR(fl_errmsg(), "server 1 was ended by SIGTERM");
 }
 
 static void long_sentences_are_cut(void)

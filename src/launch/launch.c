@@ -38,7 +38,8 @@ enum {
     PATIENCE = 30,  /* s that servers may outlive trainers: */
     LINGER = 8,     /* if all trainers failed; servers answer for 5 s */
     ASKED = 1,      /* if trainers were asked to leave and have saved */
-    ECHO = 5,       /* s in which ranks notice that another one has failed */
+    ECHO = 5,       /* s between the end of a process that ended with the job
+                       and the end of the one that is the cause */
 };
 
 static int64_t now_ns(void)
@@ -275,7 +276,10 @@ static void judge(fl_launch *l, int64_t *idle)
         stop_all(l);
     if (l->stop_at)
         return;
-    if (first && first->server) {
+    if (first && first->server && !l->failed_at)
+        l->failed_at = now;
+    if (first && first->server &&
+        (!fl_proc_is_echo(l, first) || now >= l->failed_at + ECHO * SEC)) {
         fprintf(stderr,
                 "launch: %s has failed; all other processes are stopped\n",
                 fl_proc_name(first, name));
@@ -454,8 +458,9 @@ static fl_err wait_all(fl_launch *l)
 
 static int exit_code(const fl_launch *l)
 {
-    if (l->first >= 0)
-        return l->procs.at[l->first].code;
+    const int first = l->first < 0 ? 0 : l->procs.at[l->first].code;
+    if (first)
+        return first == FL_EXIT_ENDED ? 1 : first;
     for (int64_t i = 0; i < l->procs.n; i++)
         if (l->procs.at[i].code && !l->procs.at[i].server && l->asks)
             return 128 + l->signal;

@@ -135,7 +135,8 @@ typedef struct fl_launch {
     int restarts;           /* so far */
     bool killed_only;       /* a trainer that ends by itself is not started
                                again */
-    int64_t failed_at;      /* when a rank failed; 0: none has */
+    int64_t failed_at;      /* when a rank failed, or a server ended with the
+                               job; 0: none has */
     int64_t began, stop_at; /* kill at; 0: no */
     int64_t show_at;        /* show all processes of all hosts at; 0: no */
     int64_t leave_at;       /* tell all to end at; 0: no */
@@ -212,8 +213,11 @@ char **fl_host_command(fl_launch *l, const fl_host *h);
 fl_err fl_host_run(fl_launch *l, fl_proc *p) FL_MUST_CHECK;
 void fl_host_signal(const fl_proc *p, int signal);
 
-/* A process has ended. Says whether it is the first that failed. */
+/* A process has ended. Notes whether it is the first that failed. */
 void fl_proc_note_end(fl_launch *l, fl_proc *p, int code, int signal);
+/* Whether a process has failed only because the job has ended, or another rank
+ * has. */
+bool fl_proc_is_echo(const fl_launch *l, const fl_proc *p);
 fl_err fl_proc_open_log(fl_launch *l, const fl_proc *p, int *out) FL_MUST_CHECK;
 /* Attributes for posix_spawn: nothing of our signal handling goes to
  * children. */

@@ -241,11 +241,12 @@ static bool was_asked(const fl_launch *l, const fl_proc *p)
     return l->asks && (l->opts->collective || p->code == 128 + SIGINT);
 }
 
-/* Whether a rank has ended only because another one failed. It raises an
- * exception, after which Python exits with 1, and may end before the other. */
-static bool is_echo(const fl_launch *l, const fl_proc *p)
+/* Such a process may end before the one that is the cause. A rank in a call
+ * that another rank left raises an exception, after which Python exits with 1.
+ */
+bool fl_proc_is_echo(const fl_launch *l, const fl_proc *p)
 {
-    return l->opts->collective && p->code == 1;
+    return p->code == FL_EXIT_ENDED || (l->opts->collective && p->code == 1);
 }
 
 void fl_proc_note_end(fl_launch *l, fl_proc *p, int code, int signal)
@@ -255,8 +256,8 @@ void fl_proc_note_end(fl_launch *l, fl_proc *p, int code, int signal)
     p->signal = signal;
     p->code = code;
     if (p->code && !p->stopped && !was_asked(l, p) &&
-        (l->first < 0 ||
-         (is_echo(l, &l->procs.at[l->first]) && !is_echo(l, p))))
+        (l->first < 0 || (fl_proc_is_echo(l, &l->procs.at[l->first]) &&
+                          !fl_proc_is_echo(l, p))))
         l->first = (int)(p - l->procs.at);
 }
 

@@ -15,7 +15,7 @@
 enum {
     LAST_LINES = 20,
     LAST_BYTES = 16384,
-    LINE_BYTES = 500, /* bytes of a line that are shown */
+    LINE_BYTES = 480, /* bytes of a line that are shown */
     OTHERS = 8 /* largest number of failed processes that are named after the
                   first */
 };
@@ -56,25 +56,30 @@ const char *fl_proc_how(const fl_proc *p, char buf[64])
         snprintf(buf, 64, "its host was lost");
     else if (p->signal)
         snprintf(buf, 64, "signal %d (%s)", p->signal, strsignal(p->signal));
+    else if (p->code == FL_EXIT_ENDED)
+        snprintf(buf, 64, "it ended because the job did");
     else
         snprintf(buf, 64, "exit code %d", p->code);
     return buf;
 }
 
-/* Show a line. Of a progress bar that was redrawn, show only the last state. */
-static void show_line(const char *line)
+/* Of a progress bar that was redrawn, only the last state. */
+static const char *last_state(const char *line)
 {
     const char *bar = strrchr(line, '\r');
-    if (bar && bar[1])
-        line = bar + 1;
-    fprintf(stderr, "    %.*s%s\n", LINE_BYTES, line,
+    return bar && bar[1] ? bar + 1 : line;
+}
+
+/* What is shown of a line, with an ellipsis where it is longer. */
+static void show_text(const char *line)
+{
+    fprintf(stderr, "%.*s%s\n", LINE_BYTES, line,
             strlen(line) > LINE_BYTES ? " .." : "");
 }
 
-/* The last lines of a log, each indented. */
-static void show_tail(const char *path)
+/* Read the end of a log, without empty lines after it. Returns its length. */
+static size_t read_tail(const char *path, char buf[LAST_BYTES + 1])
 {
-    char buf[LAST_BYTES + 1];
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     const off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
     const off_t from = size > LAST_BYTES ? size - LAST_BYTES : 0;
@@ -83,17 +88,63 @@ static void show_tail(const char *path)
         close(fd);
     while (n > 0 && buf[n - 1] == '\n')
         n--;
-    fprintf(stderr, "%s %s%s\n", n > 0 ? "the last lines of" : "its log", path,
-            n > 0 ? ":" : " is empty");
-    if (n <= 0)
-        return;
+    n = n > 0 ? n : 0;
     buf[n] = 0;
+    return (size_t)n;
+}
+
+/* The last lines of a log, each indented. */
+static void show_tail(const char *path)
+{
+    char buf[LAST_BYTES + 1];
+    const size_t n = read_tail(path, buf);
+    fprintf(stderr, "%s %s%s\n", n ? "the last lines of" : "its log", path,
+            n ? ":" : " is empty");
     char *at = buf + n;
     for (int lines = 0; at > buf; at--)
         if (at[-1] == '\n' && ++lines == LAST_LINES)
             break;
-    for (char *line; (line = strsep(&at, "\n"));)
-        show_line(line);
+    for (char *line; n && (line = strsep(&at, "\n"));) {
+        fputs("    ", stderr);
+        show_text(last_state(line));
+    }
+}
+
+/* The line of a log that says why its process has failed: the exception of the
+ * last traceback, else the last line. Log lines may follow a traceback. */
+static const char *find_reason(char *tail, size_t n)
+{
+    static const char head[] = "Traceback (most recent call last):";
+    const char *trace = NULL;
+    for (char *at = tail; (at = strstr(at, head)); at++)
+        trace = at;
+    char *line = tail;
+    for (char *at = tail + n; at > tail && line == tail; at--)
+        if (at[-1] == '\n')
+            line = at;
+    for (char *at = tail; trace && (at = strchr(at, '\n')); at++)
+        if (at > trace && at[1] != ' ' && at[1] != '\n') {
+            line = at + 1;
+            break;
+        }
+    line[strcspn(line, "\n")] = 0;
+    return last_state(line);
+}
+
+/* The last line of the verdict: why the first process has failed. */
+static void show_reason(const fl_proc *p)
+{
+    char buf[LAST_BYTES + 1], name[32], end[64];
+    const size_t n = read_tail(p->log, buf);
+    const char *why = p->lost           ? p->host->why
+                      : p->signal || !n ? fl_proc_how(p, end)
+                                        : find_reason(buf, n);
+    fputs("launch: reason: ", stderr);
+    if (fl_starts_with(why, "paddle: ")) /* it names the process */
+        why += strlen("paddle: ");
+    else
+        fprintf(stderr, "%s: ", fl_proc_name(p, name));
+    show_text(why);
 }
 
 /* Say so if the disk is full, since then the logs may lack the reason. */
@@ -104,20 +155,34 @@ static void show_full_disk(const char *folder)
         fprintf(stderr, "the disk of %s is full\n", folder);
 }
 
-static void show_others(const fl_launch *l)
+/* Name the processes that were stopped, or not stopped, and did not end well.
+ * Those that ended because the job did are only counted. */
+static int show_failed(const fl_launch *l, bool stopped, int shown)
 {
     char name[32], end[64];
-    int well = 0, bad = 0;
-    fprintf(stderr, "the others:\n");
     for (int64_t i = 0; i < l->procs.n; i++) {
         const fl_proc *p = &l->procs.at[i];
-        well += !p->code;
-        if (p->code && i != l->first && bad++ < OTHERS)
+        if (p->code && p->code != FL_EXIT_ENDED && i != l->first &&
+            p->stopped == stopped && shown++ < OTHERS)
             fprintf(stderr, "  %s: %s%s, %s\n", fl_proc_name(p, name),
-                    p->stopped ? "stopped, " : "", fl_proc_how(p, end), p->log);
+                    stopped ? "stopped, " : "", fl_proc_how(p, end), p->log);
     }
+    return shown;
+}
+
+static void show_others(const fl_launch *l)
+{
+    int well = 0, ended = 0;
+    for (int64_t i = 0; i < l->procs.n; i++) {
+        well += !l->procs.at[i].code;
+        ended += l->procs.at[i].code == FL_EXIT_ENDED && i != l->first;
+    }
+    fprintf(stderr, "the others:\n");
+    const int bad = show_failed(l, true, show_failed(l, false, 0));
     if (bad > OTHERS)
         fprintf(stderr, "  %d more did not end well\n", bad - OTHERS);
+    if (ended)
+        fprintf(stderr, "  %d ended because the job did\n", ended);
     if (well)
         fprintf(stderr, "  %d ended well\n", well);
 }
@@ -158,4 +223,5 @@ void fl_launch_verdict(const fl_launch *l)
     show_full_disk(l->opts->log_dir);
     if (l->procs.n > 1)
         show_others(l);
+    show_reason(p);
 }

@@ -436,7 +436,7 @@ static fl_err hear_note(fl_ranks *r, int rank, const note *n, const char *text)
         clean_text(reason, sizeof reason);
         /* Not all ranks may be connected with the one that failed. */
         return keep_failure(
-            r, fl_fail(FL_EIO, "%s (told by rank %d)", reason, n->rank),
+            r, fl_fail(FL_EENDED, "%s (told by rank %d)", reason, n->rank),
             n->rank, reason);
     }
     return fl_ranks_fail(r, fl_fail(FL_EPROTO,
@@ -493,13 +493,13 @@ fl_err fl_ranks_end_control(fl_ranks *r, int rank, int error)
         return FL_OK;
     if (error == ETIMEDOUT || error == EHOSTUNREACH)
         return fl_ranks_fail(
-            r, fl_fail(FL_EIO,
+            r, fl_fail(FL_EENDED,
                        "rank %d (%s) cannot be reached any more (%s): look at "
                        "its host and network",
                        rank, endpoint_of(r, rank), strerror(error)));
     describe_call(r, call);
     return fl_ranks_fail(
-        r, fl_fail(FL_EIO,
+        r, fl_fail(FL_EENDED,
                    "rank %d (%s) has died: its connection ended without a "
                    "farewell, as rank %d saw %s; the output of rank %d tells "
                    "why",

@@ -78,13 +78,13 @@ void fl_ranks_excuse(fl_ranks *r, const char *fmt, ...)
 
 /* --- notes and ends of connections --- */
 
-/* Bytes of a control connection. They may end within a note. Err: EIO (a rank
- * has failed), EPROTO. */
+/* Bytes of a control connection. They may end within a note. Err: EENDED (a
+ * rank has failed), EPROTO. */
 fl_err fl_ranks_hear(fl_ranks *r, int rank, const void *bytes,
                      size_t n) FL_MUST_CHECK;
 
-/* The control connection has ended, with that errno or 0. Err: EIO, unless the
- * rank had said farewell. */
+/* The control connection has ended, with that errno or 0. Err: EENDED, unless
+ * the rank had said farewell. */
 fl_err fl_ranks_end_control(fl_ranks *r, int rank, int error) FL_MUST_CHECK;
 
 /* The data connection has ended: its control connection knows why, now or soon.

@@ -159,14 +159,14 @@ static void a_failure_is_told_and_passed_on(void)
     fl_ranks_give_up(r[0], "ValueError: x");
     CHECK_ERR(fl_ranks_check(r[0]), FL_EIO,
               "rank 0 (a:1) has failed: ValueError: x");
-    CHECK_ERR(pass_notes(r[0], 0, r[1]), FL_EIO,
+    CHECK_ERR(pass_notes(r[0], 0, r[1]), FL_EENDED,
               "rank 0 (a:1) has failed: ValueError: x (told by rank 0)");
-    CHECK_ERR(pass_notes(r[1], 1, r[2]), FL_EIO,
+    CHECK_ERR(pass_notes(r[1], 1, r[2]), FL_EENDED,
               "rank 0 (a:1) has failed: ValueError: x (told by rank 0)");
     CHECK(fl_ranks_take_notes(r[2], &size) != NULL);
     CHECK(!fl_ranks_take_notes(r[2], &size));
     /* What follows of it does not replace it. */
-    CHECK_ERR(fl_ranks_end_control(r[2], 1, 0), FL_EIO, "ValueError: x");
+    CHECK_ERR(fl_ranks_end_control(r[2], 1, 0), FL_EENDED, "ValueError: x");
     for (int i = 0; i < 3; i++)
         fl_ranks_free(r[i]);
 }
@@ -200,7 +200,7 @@ static void a_farewell_makes_an_end_fine(void)
     fl_ranks_leave(other);
     CHECK_OK(pass_notes(other, 1, r));
     CHECK_OK(fl_ranks_end_control(r, 1, 0));
-    CHECK_ERR(fl_ranks_end_control(r, 2, ETIMEDOUT), FL_EIO,
+    CHECK_ERR(fl_ranks_end_control(r, 2, ETIMEDOUT), FL_EENDED,
               "rank 2 (c:1) cannot be reached any more");
     fl_ranks_free(r);
     fl_ranks_free(other);
@@ -217,7 +217,7 @@ static void notes_may_come_in_pieces_and_wrong(void)
     const char *notes = fl_ranks_take_notes(other, &size);
     for (size_t i = 0; i + 1 < size; i++)
         CHECK_OK(fl_ranks_hear(r, 1, notes + i, 1));
-    CHECK_ERR(fl_ranks_hear(r, 1, notes + size - 1, 1), FL_EIO,
+    CHECK_ERR(fl_ranks_hear(r, 1, notes + size - 1, 1), FL_EENDED,
               "has failed: no");
     fl_ranks_free(r);
     r = new_rank(0);

@@ -42,8 +42,9 @@ struct fl_client {
     fl_outbox *out;
     char who[WHO_MAX]; /* host:pid */
     fl_client_state state;
-    bool leave;              /* the trainer is leaving the job */
-    int code;                /* exit code to leave with; 0: it completes */
+    bool leave; /* the trainer is leaving the job */
+    bool ended; /* others have ended the job, or a server is lost */
+    int code;   /* exit code to leave with; 0: it completes */
     char reason[REASON_MAX]; /* why it leaves, if code is not 0 */
     fl_id session;
     bool explicit_id; /* `claim` was given by a user or launcher */
@@ -486,6 +487,7 @@ static void on_end(fl_client *c, const fl_msg *m)
         finish_client(c, c->code, c->reason); /* the first error is kept */
         return;
     }
+    c->ended = true;
     if (m->code || complete) {
         finish_client(c, m->code, why);
         return;
@@ -612,10 +614,13 @@ static void give_up_peer(fl_client *c, fl_peer on, const char *why, int64_t now)
 {
     if (c->state == FL_CLIENT_LEAVING && c->code)
         finish_client(c, c->code, c->reason); /* the first error is kept */
-    else if (!process_of(on) || c->state == FL_CLIENT_LEAVING)
-        finish_client(c, 1, why);
-    else
-        fl_client_leave(c, 1, why, now);
+    else {
+        c->ended = true;
+        if (!process_of(on) || c->state == FL_CLIENT_LEAVING)
+            finish_client(c, 1, why);
+        else
+            fl_client_leave(c, 1, why, now);
+    }
 }
 
 static void give_up_silent(fl_client *c, const request *r, int64_t now)
@@ -900,6 +905,11 @@ fl_client_state fl_client_now(const fl_client *c)
 fl_id fl_client_session(const fl_client *c)
 {
     return c->session;
+}
+
+bool fl_client_was_ended(const fl_client *c)
+{
+    return c->ended;
 }
 
 int fl_client_rank(const fl_client *c)

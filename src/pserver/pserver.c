@@ -1279,7 +1279,7 @@ static fl_err job_error(const pserver *p)
     int code = 0;
     if (!p->coord || !fl_coord_ended(p->coord, &code, &why))
         fl_server_end(p->server, &code, &why);
-    return code ? fl_fail(FL_EIO, "the job has failed: %s", why) : FL_OK;
+    return code ? fl_fail(FL_EENDED, "the job has failed: %s", why) : FL_OK;
 }
 
 static void tick_machines(pserver *p)

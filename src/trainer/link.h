@@ -65,7 +65,8 @@ int64_t fl_link_fences(const fl_link *l);
 
 /* Wait until reached(of), or until the time `until` (ns; 0: no limit). The lock
  * is released during the wait; `reached` is called with the lock held. `by` may
- * end the wait (NULL: nobody). Err: EINTR, ETIMEOUT; EIO if the client is over.
+ * end the wait (NULL: nobody). Err: EINTR, ETIMEOUT; EIO or
+ * EENDED if the client is over.
  */
 typedef bool (*fl_goal)(const void *of);
 fl_err fl_link_wait(fl_link *l, fl_goal reached, const void *of,

@@ -727,7 +727,7 @@ def test_a_trainer_that_is_killed_goes_on_after_the_restart(tmp_path):
     err = trained(cut, "die=1:3", "once=1", "rank=1")
     assert "rank 1 failed first: signal 9 (Killed)" in err
     # The launcher may be faster than rank 0.
-    assert re.search("rank 0: (exit code 1|stopped)", err)
+    assert re.search("1 ended because the job did|1 stopped", err)
     assert "goes on from checkpoint" in err
     assert sums(cut) == sums(whole)
 
@@ -736,3 +736,84 @@ def test_a_restart_without_checkpoints_is_told(tmp_path):
     err = trained(tmp_path / "job", "die=1:3", "once=1", "saves=0")
     assert "Trainer: restart 1 begins with epoch 0, because it has no " \
         "CheckpointConfig" in err
+
+
+def job_log(tmp_path, name):
+    """The log of a process without its steps."""
+    return [line for line in log(tmp_path, name).splitlines()
+            if not line.startswith(("step ", "I", "W"))]
+
+
+def started_job(tmp_path, *words, flags=""):
+    """A launcher of two servers and two trainers that train until they are
+    ended, and the processes by name."""
+    script = os.path.join(os.path.dirname(__file__), "fault_job.py")
+    with open(tmp_path / "said", "w") as said:
+        p = subprocess.Popen(
+            ["paddle", "launch", "--server_num", "2", "--worker_num", "2",
+             "--quiet"] + flags.split() + [script, *words],
+            cwd=tmp_path, stderr=said,
+            env=dict(os.environ, **{MARK: str(tmp_path)}),
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    until(lambda: all("step 1 " in log(tmp_path, "workerlog.%d" % i)
+                      for i in range(2)), 300)
+    said = (tmp_path / "said").read_text()
+    return p, {name: int(pid) for name, pid in re.findall(
+        r"^launch: (\w+ \d)(?: at \S+)? is process (\d+),", said, re.M)}
+
+
+def verdict_of(p, tmp_path):
+    code = p.wait(timeout=300)
+    until(lambda: not living(tmp_path))
+    return code, (tmp_path / "said").read_text()
+
+
+def test_processes_of_an_ended_job_show_one_line(tmp_path):
+    p, pids = started_job(tmp_path, "steps=100000000",
+                          flags="--max_restarts 0")
+    os.kill(pids["server 1"], signal.SIGTERM)
+    code, said = verdict_of(p, tmp_path)
+    assert code == 143
+    assert "launch: server 1 failed first: exit code 143" in said
+    last = said.splitlines()[-1]
+    assert re.match(r"launch: reason: server 1 \(127\.0\.0\.1:\d+\) was ended "
+                    "by SIGTERM", last), last
+    for i in range(2):
+        assert re.match(r"paddle: server 1 \(\S+\) was ended by SIGTERM$",
+                        job_log(tmp_path, "workerlog.%d" % i)[-1])
+    assert job_log(tmp_path, "serverlog.1")[-1].startswith("paddle: server 1 (")
+    for name in ("serverlog.0", "serverlog.1", "workerlog.0", "workerlog.1"):
+        assert "Traceback" not in log(tmp_path, name)
+
+
+def test_ctrl_c_shows_no_traceback(tmp_path):
+    p, _ = started_job(tmp_path, "steps=100000000")
+    p.send_signal(signal.SIGINT)
+    code, said = verdict_of(p, tmp_path)
+    assert code == 130 and "were stopped" in said
+    for i in range(2):
+        assert job_log(tmp_path, "workerlog.%d" % i)[1:] == [
+            "paddle: trainer %d was ended by Ctrl-C" % i]
+
+
+def test_a_verdict_ends_with_its_reason(tmp_path):
+    p, _ = started_job(tmp_path, "fail=3")
+    code, said = verdict_of(p, tmp_path)
+    assert code == 1 and re.search(r"trainer \d failed first", said)
+    assert re.match(r"launch: reason: trainer \d: ValueError: bad luck in "
+                    "step 3$", said.splitlines()[-1])
+    assert re.match(r"paddle: the job has failed: trainer \d: ValueError: bad "
+                    "luck in step 3$", job_log(tmp_path, "serverlog.0")[-1])
+
+
+def test_a_script_may_catch_the_end_of_its_job(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c",
+         "import paddle.fluid as fluid\n"
+         "assert issubclass(fluid.core.JobEnded, fluid.core.EnforceNotMet)\n"
+         "try:\n    raise fluid.core.JobEnded('it ended')\n"
+         "except RuntimeError as e:\n    print(e.code)\n"
+         "raise fluid.core.JobEnded('it ended again')\n"],
+        capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "1\n")
+    assert done.stderr == "paddle: it ended again\n"

@@ -25,7 +25,7 @@ object whose _fluid_spec says "init" or "regularizer".
 
 Errors: ValueError (a wrong argument; an unknown op, layer or variable),
 TypeError (an object that cannot be converted), EnforceNotMet (shapes, running,
-files), MemoryError, KeyboardInterrupt (Ctrl-C in a run).
+files), JobEnded, MemoryError, KeyboardInterrupt (Ctrl-C in a run).
 """
 from typing import (Any, Callable, Dict, Iterable, List, Mapping, NamedTuple,
                     Optional, Sequence, Tuple, Type, Union)
@@ -36,6 +36,14 @@ Names = Union[str, "Variable", Sequence[Union[str, "Variable"]]]
 
 class EnforceNotMet(RuntimeError):
     """What running operators, shapes and files raise; core.EnforceNotMet."""
+
+
+class JobEnded(EnforceNotMet):
+    """The job of this process has ended, and not because of it; core.JobEnded.
+    `code` is the exit code of a process that does not catch it; under a
+    launcher it is `launched` in place of 1."""
+    code: int
+    launched: int
 
 
 def version() -> str:

@@ -6,16 +6,23 @@ pass it meets after the current step, and later ones before their first; what
 the script does between them goes on. A script with a loop of its own gets a
 KeyboardInterrupt, but not in the middle of a step of Executor.run: it can save
 where it catches that. A second signal interrupts as usual.
+
+A process that ends because its job does, or by Ctrl-C in a job, shows one line
+in place of a traceback, since its script is not the cause.
 """
 import contextlib
 import os
 import signal
+import sys
 import threading
 
-LAUNCHED = (os.environ.get("FLUID_LAUNCHED") == "1"
-            and os.environ.get("TRAINING_ROLE") != "PSERVER")
+from . import _fluid
+
+_BY_LAUNCHER = os.environ.get("FLUID_LAUNCHED") == "1"
+LAUNCHED = _BY_LAUNCHER and os.environ.get("TRAINING_ROLE") != "PSERVER"
 _PATIENCE = 10  # seconds for the rest of a step
 _was_asked = []  # not empty: a signal asked to stop
+_at_failure = []  # what else is called with an uncaught exception
 
 
 def _ask(number, frame):
@@ -70,3 +77,47 @@ def finish(run, *args):
     if answer() and not before:
         raise KeyboardInterrupt
     return results
+
+
+def at_failure(call):
+    """call(kind, error) for an exception that nobody has caught."""
+    _at_failure.append(call)
+
+
+def _interrupted():
+    """"trainer 0 was ended by Ctrl-C"; None: this process is in no job."""
+    try:
+        role = _fluid.role()
+    except ValueError:
+        return None
+    if role["role"] == "PSERVER":
+        name = "server %d (%s)" % (role["endpoints"].index(role["endpoint"]),
+                                   role["endpoint"])
+    else:
+        name = "%s %d" % ("rank" if role["mode"] == "collective"
+                          else "trainer", role["trainer_id"])
+    return None if role["mode"] == "local" else name + " was ended by Ctrl-C"
+
+
+def show_one_line():
+    """Show the end of a job as one line rather than as a traceback."""
+    show = sys.excepthook
+
+    def hook(kind, error, trace):
+        ended = issubclass(kind, _fluid.JobEnded)
+        line = str(error) if ended else \
+            _interrupted() if issubclass(kind, KeyboardInterrupt) else None
+        if line:
+            sys.stderr.write("paddle: %s\n" % line)
+        else:
+            show(kind, error, trace)
+        for call in _at_failure:
+            call(kind, error)
+        if ended:  # the launcher looks elsewhere for the cause
+            sys.exit(error.launched if error.code == 1 and _BY_LAUNCHER
+                     else error.code)
+
+    sys.excepthook = hook
+
+
+show_one_line()

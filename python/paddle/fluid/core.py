@@ -14,10 +14,10 @@ import numpy as np
 from .. import _absent
 from .._absent import suggest
 from . import _fluid
-from ._fluid import EnforceNotMet, LoDTensor, Scope, SelectedRows
+from ._fluid import EnforceNotMet, JobEnded, LoDTensor, Scope, SelectedRows
 
 __all__ = ["CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "EnforceNotMet",
-           "EOFException", "LoDTensor", "LoDTensorArray", "Scope",
+           "EOFException", "JobEnded", "LoDTensor", "LoDTensorArray", "Scope",
            "SelectedRows", "VarDesc", "is_compiled_with_cuda"]
 
 

@@ -163,10 +163,7 @@ def leave_at_exit():
     """Tell the servers how a trainer ends that does not call close(): a normal
     exit has completed, an uncaught exception has failed. If the trainer is
     killed, the servers notice that its lease expires."""
-    told = sys.excepthook
-
-    def fail(kind, error, trace):
-        told(kind, error, trace)
+    def fail(kind, error):
         try:
             why = "%s: %s" % (kind.__name__, error) if str(error) \
                 else kind.__name__
@@ -174,7 +171,7 @@ def leave_at_exit():
         except (RuntimeError, KeyboardInterrupt):
             pass  # the first failure was reported
 
-    sys.excepthook = fail
+    _stop.at_failure(fail)
     atexit.register(_complete)
 
 

@@ -133,6 +133,8 @@ def _serve(role):
     try:
         _fluid.serve(int(role["endpoint"].rpartition(":")[2]),
                      role["trainers"])
+    except _fluid.JobEnded:
+        raise  # shown as one line
     except _fluid.EnforceNotMet as error:  # the script has no part in it
         sys.exit("paddle: pserver: %s" % error)
     sys.exit(0)
