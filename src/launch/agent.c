@@ -9,6 +9,7 @@
  *     workspace 0  folder                    (1: make it)
  *     tar 0        bytes                     (1: that was all)
  *     need 0       file                      it must be in the workspace
+ *     run 0        program                   it must be there, or in the PATH
  *     node 0       number of the host        becomes the nodefile
  *     hold n       first port, host          keep n ports
  *                                 folder 0   the workspace, absolute
@@ -151,6 +152,29 @@ static fl_err on_need(agent *a, const fl_notice *r)
         return fl_fail(FL_ENOENT, "script %s in workspace %s: %s", r->body,
                        getcwd(cwd, sizeof cwd) ? cwd : "?", strerror(errno));
     return FL_OK;
+}
+
+/* Whether execvp would find the program. */
+static bool is_program(fl_launch *l, const char *name)
+{
+    const char *path = fl_flag_text("PATH");
+    if (strchr(name, '/'))
+        return !access(name, X_OK);
+    char *rest = fl_arena_strdup(l->arena, path ? path : "/bin:/usr/bin");
+    for (char *dir; (dir = strsep(&rest, ":"));)
+        if (!access(fl_arena_printf(l->arena, "%s/%s", *dir ? dir : ".", name),
+                    X_OK))
+            return true;
+    return false;
+}
+
+static fl_err on_run(agent *a, const fl_notice *r)
+{
+    if (is_program(&a->l, r->body))
+        return FL_OK;
+    return fl_fail(FL_ENOENT, "it has no program %s%s", r->body,
+                   r->number ? "; name the Python of the hosts with --python"
+                             : "");
 }
 
 static fl_err on_node(agent *a, const fl_notice *r)
@@ -344,6 +368,7 @@ static const struct {
     {"workspace", on_workspace},
     {"tar", on_tar},
     {"need", on_need},
+    {"run", on_run},
     {"node", on_node},
     {"hold", on_hold},
     {"key", on_key},

@@ -496,13 +496,15 @@ static int first_port(const char *endpoints)
     return port;
 }
 
-/* Only files of the workspace are looked for on the host. */
+/* Of the files only the script is looked for on the host. */
 static void ask_rest(fl_launch *l, fl_host *h)
 {
     const fl_launch_opts *o = l->opts;
     char first[16];
-    if (fl_ends_with(o->command[0], ".py"))
+    const bool script = fl_ends_with(o->command[0], ".py");
+    if (script)
         fl_channel_text(&h->channel, "need", 0, o->command[0]);
+    fl_channel_text(&h->channel, "run", script, l->argv[0]);
     put_number(h, "node", 0, h->number);
     snprintf(first, sizeof first, "%d ",
              h->ports && *h->ports ? first_port(h->ports) : o->start_port);

@@ -410,3 +410,13 @@ def test_the_documents_fabric_script_starts_a_job(hosts, tmp_path):
     for i in range(2):
         folder, = (hosts.home(i) / "paddle").iterdir()
         assert (folder / "log" / "paddle_trainer.INFO").exists()
+
+
+def test_a_missing_python_is_one_sentence_for_each_host(hosts, tmp_path):
+    (tmp_path / "job.py").write_text("")
+    said = run(hosts, tmp_path, ["--python", "/none/python", "job.py"], code=1)
+    for i in range(3):
+        assert "launch: host %s cannot be used: it has no program " \
+            "/none/python; name the Python of the hosts with --python\n" \
+            % hosts.address(i) in said
+    assert len(said.splitlines()) < 6
