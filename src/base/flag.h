@@ -16,8 +16,29 @@ fl_err fl_flag_bool(const char *name, bool *out) FL_MUST_CHECK;
 /* The text of the variable; NULL: not set. Own: the environment. */
 const char *fl_flag_text(const char *name);
 
-/* The names of all variables FLUID_* that users may set, with a NULL at the
- * end. */
-extern const char *const fl_flag_names[];
+typedef enum fl_flag_kind {
+    FL_FLAG_TEXT,
+    FL_FLAG_NUMBER,   /* as fl_flag_number */
+    FL_FLAG_POSITIVE, /* and not 0 */
+    FL_FLAG_BOOL,     /* as fl_flag_bool */
+    FL_FLAG_WORD,     /* one of `words` */
+} fl_flag_kind;
+
+enum {
+    FL_FLAG_WORDS = 4
+};
+
+typedef struct fl_flag {
+    const char *name;
+    fl_flag_kind kind;
+    const char *words[FL_FLAG_WORDS];
+} fl_flag;
+
+/* All variables FLUID_* that users may set. A name that is NULL ends them. */
+extern const fl_flag fl_flags[];
+
+/* Whether a process would accept this value, which is not empty. Err: EINVAL.
+ */
+fl_err fl_flag_check(const fl_flag *f, const char *text) FL_MUST_CHECK;
 
 #endif

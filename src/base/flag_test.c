@@ -56,10 +56,30 @@ static void a_text_is_what_it_says_or_nothing(void)
     CHECK(!fl_flag_text(NAME));
 }
 
+static void each_setting_is_checked_by_its_kind(void)
+{
+    static const struct {
+        const char *name, *good, *wrong;
+    } all[] = {
+        {"FLUID_ALLOW_NAN", "on", "2"},  {"FLUID_DURABILITY", "host", "disk"},
+        {"FLUID_LEASE", "0.5", "0"},     {"FLUID_REJOIN", "0", "-1"},
+        {"FLUID_STATUS", "bar", "lots"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const fl_flag *f = fl_flags;
+        while (strcmp(f->name, all[i].name))
+            f++;
+        CHECK_OK(fl_flag_check(f, all[i].good));
+        CHECK_ERR(fl_flag_check(f, all[i].wrong), FL_EINVAL, all[i].name);
+    }
+}
+
 const fl_test fl_tests[] = {
     {"a number is read from the environment", a_number_is_read},
     {"what is no number is refused", what_is_no_number_is_refused},
     {"a switch has many words", a_switch_has_many_words},
     {"a text is what it says or nothing", a_text_is_what_it_says_or_nothing},
+    {"each setting is checked by its kind",
+     each_setting_is_checked_by_its_kind},
     {0},
 };

@@ -581,8 +581,8 @@ static void note_miss(making *m, const char *wrong, const char *right)
 
 static void offer_settings(fl_near *near)
 {
-    for (int i = 0; fl_flag_names[i]; i++)
-        fl_near_offer(near, fl_flag_names[i]);
+    for (const fl_flag *f = fl_flags; f->name; f++)
+        fl_near_offer(near, f->name);
     fl_near_offer(near, "FLUID_RESTARTS"); /* set by the launcher */
 }
 
@@ -655,7 +655,7 @@ static fl_err resolve(making *m)
     return FL_OK;
 }
 
-/* What of a server outlives its process. The servers check the word. */
+/* What of a server outlives its process. */
 static void read_durability(making *m)
 {
     const char *level = get_text(m, "FLUID_DURABILITY");
@@ -663,20 +663,24 @@ static void read_durability(making *m)
     m->r->source.durability = level ? "FLUID_DURABILITY" : "default";
 }
 
-/* Read settings such as FLUID_STAGED=1000000. */
-static void read_settings(making *m)
+/* Read settings such as FLUID_STAGED=1000000. Err: EINVAL (a process would
+ * refuse one of them). */
+static fl_err read_settings(making *m)
 {
     FL_VEC(const char *) set = {0};
-    for (int i = 0; fl_flag_names[i]; i++) {
-        const char *value = get_text(m, fl_flag_names[i]);
+    fl_err err = FL_OK;
+    for (const fl_flag *f = fl_flags; f->name; f++) {
+        const char *value = get_text(m, f->name);
         if (value)
-            fl_push(&set, fl_arena_printf(m->arena, "%s=%s", fl_flag_names[i],
-                                          value));
+            fl_push(&set, fl_arena_printf(m->arena, "%s=%s", f->name, value));
+        if (value && !err)
+            err = fl_flag_check(f, value);
     }
     m->r->n_settings = (int)set.n;
     m->r->settings =
         fl_arena_dup(m->arena, set.at, (size_t)set.n * sizeof *set.at);
     fl_vec_fini(&set);
+    return err;
 }
 
 fl_err fl_role_resolve(fl_role *r, const fl_role_args *args, const fl_env *env)
@@ -684,11 +688,12 @@ fl_err fl_role_resolve(fl_role *r, const fl_role_args *args, const fl_env *env)
     static const fl_role_args none;
     making m = {r, args ? args : &none, env, fl_arena_new()};
     *r = (fl_role){.arena = m.arena};
-    read_settings(&m);
+    fl_err err = read_settings(&m);
     read_durability(&m);
     note_misses(&m);
     const int64_t misspelt = m.notes.n;
-    const fl_err err = resolve(&m);
+    if (!err)
+        err = resolve(&m);
     for (int64_t i = 0; err && i < misspelt; i++) /* the likely reason */
         (void)fl_fail_at(err, "%s", m.notes.at[i]);
     r->n_notes = (int)m.notes.n;

@@ -197,3 +197,18 @@ def test_the_manual_page_and_zsh_know_every_flag():
             or ".B " + flag.replace("-", "\\-") + " " in man, flag
         assert "'%s[" % flag in zsh, flag
     assert zsh.startswith("#compdef paddle")
+
+
+@pytest.mark.parametrize("name, value, sentence", [
+    ("FLUID_DURABILITY", "disk", "expected auto, memory, process or host"),
+    ("FLUID_LEASE", "0", "it must be more"),
+    ("FLUID_STAGED", "1GB", "expected a number of at least 0"),
+    ("FLUID_OVERLAP", "maybe", "expected 0 or 1"),
+    ("FLUID_STATUS", "lots", "expected off, lines, json or bar"),
+])
+def test_a_setting_that_processes_refuse_is_refused_before(name, value,
+                                                           sentence):
+    code, out, err = paddle("env", **{name: value})
+    assert (code, out) == (1, "") and sentence in err and name in err
+    code, out, err = paddle("launch", "--dry_run", "true", **{name: value})
+    assert (code, out) == (1, "") and sentence in err and name in err
