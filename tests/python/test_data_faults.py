@@ -75,6 +75,12 @@ def fails(folder, monkeypatch, *words):
     return said[0]
 
 
+def blames(err, trainer):
+    """Whether the launcher names this trainer. It is not the first where it was
+    slow to end, and a server that it had told was faster."""
+    return re.search("trainer %d( failed first)?: exit code 1" % trainer, err)
+
+
 def last_line(text):
     return text.rstrip("\n").rpartition("\n")[2]
 
@@ -148,7 +154,7 @@ def test_a_file_of_a_job_is_wrong(folder, fault):
     put(folder, content)
     code, _, err = job(folder, "good", "it")
     assert code == 1
-    assert "trainer 1 failed first: exit code 1" in err
+    assert blames(err, 1)
     assert sentence in err and "logs/workerlog.1" in err
     assert "1 ended well" in err  # trainer 0, whose share was whole
 
@@ -185,7 +191,7 @@ def test_a_file_is_missing(folder):
     assert code == 1 and last_line(err).endswith(sentence)
     code, _, err = job(folder, "good", "it")
     assert code == 1 and sentence in err
-    assert "trainer 1 failed first" in err
+    assert blames(err, 1)
 
 
 def test_a_file_is_a_folder(folder, monkeypatch):
@@ -305,7 +311,7 @@ def test_a_pipe_command_of_a_job(folder, fault, sync):
         % command, "sync=" + sync, "silence=" + silences(sentence)[0],
         "good", "it")
     assert code == 1
-    assert "trainer 1 failed first: exit code 1" in err
+    assert blames(err, 1)
     assert sentence.rpartition('" ')[2] in err
 
 
@@ -386,6 +392,6 @@ def test_a_full_disk(folder, full, start):
     code, _, err = start(folder, "good", "it", "save=disk/model")
     assert code == 1
     assert "No space left on device" in err and "disk/model/" in err
-    assert start is alone or "trainer 0 failed first" in err
+    assert start is alone or blames(err, 0)
     assert {p.name: p.read_bytes()
             for p in (full / "model").iterdir()} == before

@@ -69,4 +69,5 @@ def test_a_trainer_says_for_whom_it_waits_until_it_is_interrupted(tmp_path):
         waiting.says("coordinator waits for trainer 1: to come")
         waiting.interrupt()  # it would wait for ten minutes
         waiting.end(code=-signal.SIGINT)
-        j.server[0].says("is lost: KeyboardInterrupt")
+        # It does not wait long until the server knows why.
+        j.server[0].says("is lost: (KeyboardInterrupt|its connection broke)")
