@@ -269,12 +269,12 @@ def test_a_server_that_is_told_to_end_too_early_fails(tmp_path, number, code):
 
 
 @pytest.mark.parametrize("dead", [0, 1])  # 0 is the coordinator, too
-@pytest.mark.parametrize("level, time", [("memory", 5), ("process", 4)])
+@pytest.mark.parametrize("level, time", [("memory", 5), ("process", 7)])
 def test_a_killed_server_is_named(tmp_path, dead, level, time):
     """At level process it may be started again, and is waited for."""
     with cluster(tmp_path, "steps=100000", servers=2, trainers=1,
-                 FLUID_STALL="1", FLUID_REACH="60", FLUID_RESTART="4",
-                 FLUID_LEASE="2",  # a server looks for server 0 after it
+                 FLUID_STALL="1", FLUID_REACH="60", FLUID_RESTART="7",
+                 FLUID_LEASE="5",  # a server looks for server 0 after it
                  FLUID_DURABILITY=level) as job:
         job.start()
         trainer, other = job.trainer[0], job.server[1 - dead]
