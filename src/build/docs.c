@@ -229,7 +229,7 @@ static const entry arguments[] = {
     {"curve", "the curve: 'ROC' or 'PR' (precision over recall)"},
     {"num_thresholds", "the number of buckets that predictions are counted in"},
     {"topk", "accepted and ignored"},
-    {"slide_steps", "the number of batches in the second result, at least 1"},
+    {"slide_steps", "the number of batches in the second result; 0: all"},
     {"num_classes", "the number of classes"},
     {"counter_name", "the name of the counter; calls with the same name share "
                      "it; None: '@STEP_COUNTER@'"},

@@ -93,7 +93,7 @@ static fl_err auc(fl_emit *e)
     FL_TRY(fl_emit_tmp(e, FL_F64, &all));
     FL_TRY(fl_emit_tmp(e, FL_F64, &batch));
     for (int i = 0; i < 4; i++)
-        FL_TRY(add_counts(e, i < 2 ? steps : 1, &stat[i]));
+        FL_TRY(add_counts(e, i < 2 && steps ? steps : 1, &stat[i]));
     FL_TRY(append_auc(e, stat[0], stat[1], steps, batch));
     FL_TRY(append_auc(e, stat[2], stat[3], 0, all));
     fl_emit_return(e, all);

@@ -434,6 +434,24 @@ static void auc_counts_twice(void)
     fl_net_free(n);
 }
 
+static void auc_without_slide_steps_counts_all_batches(void)
+{
+    fl_net *n = begin();
+    fl_var *out[6] = {0};
+    fl_var *p = test_data(n, "p", FL_F32, 1, (int64_t[]){2});
+    fl_var *label = test_data(n, "label", FL_I64, 1, (int64_t[]){1});
+    CHECK_INT(fl_layer_all(n, "auc",
+                           (fl_arg[]){{"input", .var = p},
+                                      {"label", .var = label},
+                                      {"num_thresholds", .i = 100},
+                                      {"slide_steps", .i = 0},
+                                      {0}},
+                           6, out),
+              6);
+    CHECK_STR(test_shape(n, out[2]), "[1,101]");
+    fl_net_free(n);
+}
+
 /* --- control --- */
 
 static void a_counter_goes_in_front_and_is_shared(void)
@@ -502,6 +520,8 @@ const fl_test fl_tests[] = {
     {"sequence pools are upper case", sequence_pools_are_upper_case},
     {"accuracy is a topk and a count", accuracy_is_a_topk_and_a_count},
     {"auc counts twice", auc_counts_twice},
+    {"auc without slide_steps counts all batches",
+     auc_without_slide_steps_counts_all_batches},
     {"a counter goes in front and is shared",
      a_counter_goes_in_front_and_is_shared},
     {"increment is in place unless told", increment_is_in_place_unless_told},

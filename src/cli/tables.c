@@ -112,9 +112,9 @@ void fl_cli_print_layers(fl_engine *e)
     const fl_signature *row;
     int n = fl_layer_table(e, &row);
     puts("# Layers and optimisers\n\nMade by `paddle show --layers`. In "
-         "brackets stand the type of an argument, the member of `fl_arg` that "
-         "a C program sets (lists have `.n`), and the default; an argument "
-         "without one is required. `[a]` stands for a list.\n\n## Layers");
+         "brackets: the type of the argument, the member of `fl_arg` that a C "
+         "program sets (lists have `.n`), and the default; an argument without "
+         "a default is required. `[a]` is a list.\n\n## Layers");
     for (int i = 0; i < n; i++)
         print_signature(&row[i], true);
     n = fl_optimizer_table(e, &row);
