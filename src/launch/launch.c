@@ -268,7 +268,7 @@ static void judge_ranks(fl_launch *l)
 
 /* Decide whether processes must be stopped. `idle` is when the last trainer
  * ended. */
-static void judge(fl_launch *l, int64_t *idle)
+static void judge_processes(fl_launch *l, int64_t *idle)
 {
     char name[32];
     const int64_t now = now_ns();
@@ -454,7 +454,7 @@ static fl_err wait_all(fl_launch *l)
         if (l->opts->max_restarts && !l->opts->collective)
             FL_TRY(restart_dead(l));
         fl_launch_follow(l);
-        judge(l, &idle);
+        judge_processes(l, &idle);
     }
     return FL_OK;
 }

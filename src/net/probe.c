@@ -105,7 +105,7 @@ static size_t wanted(const fl_probe *p)
     return HEAD + (body < LOOKED_AT ? body : LOOKED_AT);
 }
 
-static fl_probe_answer judge(fl_probe *p)
+static fl_probe_answer judge_answer(fl_probe *p)
 {
     const int kind = p->frame[3], flags = p->frame[4];
     const bool ours = p->frame[8] == 1; /* our only stream is 1 */
@@ -134,7 +134,7 @@ fl_probe_answer fl_probe_hear(fl_probe *p, const void *bytes, size_t n)
         p->frame[p->n++] = at[i];
         if (p->n < wanted(p))
             continue;
-        const fl_probe_answer answer = judge(p);
+        const fl_probe_answer answer = judge_answer(p);
         if (answer)
             return answer;
         p->skip = body_size(p) - (p->n - HEAD);

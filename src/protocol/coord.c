@@ -781,7 +781,7 @@ static bool any_may_go_on(const fl_coord *c, int64_t now)
 
 /* How long the job waits for trainers that have never joined: job->start, or
  * only a short time after the last of the others was lost. */
-static int64_t come_by(const fl_coord *c)
+static int64_t arrival_deadline(const fl_coord *c)
 {
     const int64_t late = c->job->rejoin > LATE ? c->job->rejoin : LATE;
     int64_t by = c->born + c->job->start, last = 0;
@@ -803,7 +803,7 @@ static void end_job_if_due(fl_coord *c, int64_t now)
     if (any_may_go_on(c, now))
         return;
     const rank_slot *r = first_failure(c);
-    if (!all_came(c) && (!r || now < come_by(c)))
+    if (!all_came(c) && (!r || now < arrival_deadline(c)))
         return;
     char why[REASON_MAX + 64];
     if (r)
@@ -1376,7 +1376,7 @@ static void list_start_waits(const fl_coord *c, int64_t now, fl_str *rows)
             continue;
         snprintf(whom, sizeof whom, "trainer %d", i);
         fl_wait_row(rows, "coordinator", whom, "to come", now - c->born,
-                    come_by(c) - c->born);
+                    arrival_deadline(c) - c->born);
     }
 }
 
@@ -1427,7 +1427,7 @@ static void count_trainers(fl_coord *c, int64_t now)
                    "%d of %d trainers have come, waiting for%s, %.0f s of %.0f",
                    came, c->job->trainers, missing.at ? missing.at : "",
                    (double)(now - c->born) / (double)FL_SEC,
-                   (double)(come_by(c) - c->born) / (double)FL_SEC);
+                   (double)(arrival_deadline(c) - c->born) / (double)FL_SEC);
     fl_str_fini(&missing);
 }
 

@@ -233,7 +233,7 @@ static void answer_call(void *self, fl_peer to, const fl_msg *m)
 
 /* Under the lock: prove this server to the coordinator. `number` is the secret
  * in the message that made us do so. */
-static void send_knock(pserver *p, uint64_t number)
+static void send_own_secret(pserver *p, uint64_t number)
 {
     fl_peers_knock(p->peers,
                    &(fl_msg){.kind = FL_MSG_STATE,
@@ -513,7 +513,7 @@ static void on_server(pserver *p, uint64_t call, const fl_msg *m)
     else if (proven)
         on_coordinator(p, m, now);
     else if (!state)
-        send_knock(p, m->secret);
+        send_own_secret(p, m->secret);
     else
         fl_coord_greet(p->coord, from, now); /* it may have lost its state */
 }

@@ -815,7 +815,7 @@ static fl_err check_earlier(const fl_pstore *s, const fl_staged *by,
     return FL_OK;
 }
 
-static fl_err check_push(void *self, const fl_staged *by)
+static fl_err check_push_content(void *self, const fl_staged *by)
 {
     fl_pstore *s = self;
     const fl_parcel *p = fl_parcel_of(by->part[0]);
@@ -1702,7 +1702,7 @@ fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out)
     s->tables.limit = opts->table_bytes;
     s->ops = (fl_store){.self = s,
                         .keep = fl_keeper_parcels,
-                        .check = check_push,
+                        .check = check_push_content,
                         .apply = apply_staged,
                         .read = read_values};
     if (opts->snapshots)

@@ -201,19 +201,35 @@ def test_ports_that_are_taken_are_passed_over(hosts, workspace, tmp_path):
 STUBBORN = "trap '' INT TERM; echo up; while :; do sleep 1; done"
 
 
+def within(seconds, turn, folder):
+    """One of three turns takes no longer: a busy machine delays some of them.
+    turn(folder) returns its seconds."""
+    took = []
+    for i in range(3):
+        (folder / str(i)).mkdir()
+        took.append(turn(folder / str(i)))
+        if took[-1] <= seconds:
+            return
+    assert min(took) <= seconds
+
+
 @pytest.mark.parametrize("command", [STUBBORN, "echo up; exec sleep 600"],
                          ids=["stubborn", "plain"])
 def test_ctrl_c_ends_every_process_on_every_host(hosts, workspace, tmp_path,
                                                  command):
-    with Launch(hosts, tmp_path, ["--job_workspace", workspace,
-                                  "--server_num", "1", "--worker_num", "1",
-                                  *shell(command)]) as job:
-        for i in range(3):
-            job.process.says(r"\[trainer %d\] up" % i)
-            job.process.says(r"\[server %d\] up" % i)
-        job.interrupt()
-        job.process.end(130)
-        job.alone()
+    def turn(folder):
+        with Launch(hosts, folder, ["--job_workspace", workspace,
+                                    "--server_num", "1", "--worker_num", "1",
+                                    *shell(command)]) as job:
+            for i in range(3):
+                job.process.says(r"\[trainer %d\] up" % i)
+                job.process.says(r"\[server %d\] up" % i)
+            began = time.monotonic()
+            job.interrupt()
+            job.process.end(130)
+            job.alone()
+            return time.monotonic() - began
+    within(10, turn, tmp_path)
 
 
 def test_all_processes_are_shown_at_one_glance(hosts, workspace, tmp_path):
@@ -232,12 +248,16 @@ def test_all_processes_are_shown_at_one_glance(hosts, workspace, tmp_path):
 
 
 def test_processes_end_when_the_launcher_is_killed(hosts, workspace, tmp_path):
-    with Launch(hosts, tmp_path, ["--job_workspace", workspace, *shell(
-            STUBBORN)]) as job:
-        for i in range(6):
-            job.process.says(r"\[trainer %d\] up" % i)
-        job.process.kill()
-        job.alone()
+    def turn(folder):
+        with Launch(hosts, folder, ["--job_workspace", workspace, *shell(
+                STUBBORN)]) as job:
+            for i in range(6):
+                job.process.says(r"\[trainer %d\] up" % i)
+            began = time.monotonic()
+            job.process.kill()
+            job.alone()
+            return time.monotonic() - began
+    within(10, turn, tmp_path)
 
 
 def test_a_host_that_dies_gives_a_verdict(tmp_path):
