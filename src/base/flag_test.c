@@ -4,6 +4,7 @@
 #include "base/test.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define NAME "FLUID_TEST_FLAG"
 
