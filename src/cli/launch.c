@@ -48,8 +48,8 @@ static const fl_opt opts[] = {
      "folder)"},
     {"export", FL_OPT_STR, &job.exported,
      "with --hosts: environment variables to pass to all processes: NAME,NAME; "
-     "variables that begin with FLUID_, PADDLE_, FLAGS_, GLOG_, OMP_ or PYTHON "
-     "are always passed"},
+     "variables that begin with FLUID_, FL_, PADDLE_, FLAGS_, GLOG_, GRPC_, "
+     "OMP_ or PYTHON are always passed"},
     {"mpi", FL_OPT_FLAG, &job.mpi,
      "for a launcher that mpirun started on each host: all of them start one "
      "job"},

@@ -146,6 +146,7 @@ def main():
     if not os.path.exists(os.path.join(base, "etc", "debian_version")):
         run("debootstrap", "--variant=minbase", "bookworm", base,
             stdout=subprocess.DEVNULL)
+    os.chmod(base, 0o755)  # it is / of users that are not root
     with tempfile.TemporaryDirectory() as context:
         for path in glob.glob(os.path.join(wheel, "*.whl")):
             shutil.copy(path, context)
