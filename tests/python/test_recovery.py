@@ -32,7 +32,7 @@ SCENES = [
     ("rows", {0: "owner.live:19"}), ("rows", {1: "owner.applied:22"}),
     ("table", {0: "table.row:7"}), ("table", {1: "table.count:11"}),
     ("table", {0: "table.redo:1"}), ("table", {1: "table.dir:1"}),
-    ("table", {0: "owner.live:60", 1: "owner.applied:70"}),
+    ("table", {0: "owner.live:60", 1: "owner.applied:55"}),
 ]
 ASYNC = [
     ("1", {1: "owner.live:21"}), ("1", {0: "owner.rates:5"}),
