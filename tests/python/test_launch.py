@@ -756,7 +756,7 @@ def started_job(tmp_path, *words, flags=""):
             env=dict(os.environ, **{MARK: str(tmp_path)}),
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     until(lambda: all("step 1 " in log(tmp_path, "workerlog.%d" % i)
-                      for i in range(2)), 300)
+                      for i in range(2)))
     said = (tmp_path / "said").read_text()
     return p, {name: int(pid) for name, pid in re.findall(
         r"^launch: (\w+ \d)(?: at \S+)? is process (\d+),", said, re.M)}
