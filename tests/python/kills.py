@@ -23,8 +23,8 @@ from cluster import Cluster
 
 KINDS = ["sync", "async", "sync-table", "async-table", "async-groups",
          "async-groups-table"]
-ENV = {"FLUID_LINGER": "0.1", "FLUID_REJOIN": "60", "FLUID_LEASE": "4",
-       "FLUID_DURABILITY": "process", "FLUID_RESTART": "60"}
+ENV = {"FLUID_LINGER": "0.1", "FLUID_REJOIN": "300", "FLUID_LEASE": "4",
+       "FLUID_DURABILITY": "process", "FLUID_RESTART": "300"}
 SERVERS = TRAINERS = 2
 
 
@@ -35,7 +35,7 @@ class Job(Cluster):
     def __init__(self, folder, kind, killed=None, passes=2, lines=18):
         files = counted_job.write_files(folder, 6, lines)
         super().__init__(folder, counted_job.__file__, SERVERS, TRAINERS,
-                         seconds=150, env=ENV,
+                         seconds=600, env=ENV,
                          argv=[kind, str(passes), *files])
         self._killed = {name: list(at) for name, at in (killed or {}).items()}
 

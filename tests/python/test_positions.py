@@ -9,14 +9,14 @@ import pytest
 import counted_job
 from cluster import Cluster
 
-ENV = {"FLUID_LINGER": "0.1", "FLUID_REJOIN": "60", "FLUID_LEASE": "4"}
-KEPT = {"FLUID_DURABILITY": "process", "FLUID_RESTART": "60"}
+ENV = {"FLUID_LINGER": "0.1", "FLUID_REJOIN": "300", "FLUID_LEASE": "4"}
+KEPT = {"FLUID_DURABILITY": "process", "FLUID_RESTART": "300"}
 MEMORY = {"DATASET": "InMemoryDataset"}
 
 
-def counted(folder, kind, env, seconds=120):
+def counted(folder, kind, env):
     files = counted_job.write_files(folder, 6, 18)
-    return Cluster(folder, counted_job.__file__, 2, 2, seconds=seconds,
+    return Cluster(folder, counted_job.__file__, 2, 2,
                    env={**ENV, **env}, argv=[kind, "2", *files])
 
 

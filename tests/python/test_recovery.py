@@ -17,7 +17,7 @@ from cluster import Cluster
 from test_sync import same_bits
 
 KEPT = {"FLUID_LINGER": "0.1", "FLUID_NO_FUSE": "1",
-        "FLUID_DURABILITY": "process", "FLUID_RESTART": "60"}
+        "FLUID_DURABILITY": "process", "FLUID_RESTART": "300"}
 
 # Who is killed at which store, and which time it passes there. All of them with
 # FLUID_KILL_MATRIX=1, otherwise every third.
@@ -46,11 +46,11 @@ if "FLUID_KILL_MATRIX" not in os.environ:
 
 def sync(folder, recipe):
     return Cluster(folder, sync_job.__file__, 2, 2, env=KEPT,
-                   argv=[recipe, "split"], seconds=120)
+                   argv=[recipe, "split"])
 
 
 def asynchronous(folder, owners):
-    return Cluster(folder, async_job.__file__, 2, 2, seconds=120, argv=["25"],
+    return Cluster(folder, async_job.__file__, 2, 2, argv=["25"],
                    env={**KEPT, "FLUID_OWNERS": owners})
 
 
@@ -246,7 +246,7 @@ np.savez("out-%d.npz" % me,
 def large(tmp_path):
     def job(name):
         (tmp_path / name).mkdir()
-        return Cluster(tmp_path / name, LARGE, 2, 2, env=KEPT, seconds=120)
+        return Cluster(tmp_path / name, LARGE, 2, 2, env=KEPT)
     return job
 
 
@@ -267,7 +267,7 @@ def test_a_job_that_was_killed_whole_goes_on_aloud(large):
         job.server[0].end(code=-9)
         for process in job.server[1], *job.trainer:
             process.kill()  # server 1 may not have heard of version 3
-        job.start(FLUID_LEASE="2", FLUID_REJOIN="60")
+        job.start(FLUID_LEASE="2", FLUID_REJOIN="300")
         for i in range(2):
             job.server[i].says("going on at version [23]")
             assert "goes on with the parameters" not in job.server[i].text()

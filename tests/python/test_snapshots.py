@@ -13,14 +13,14 @@ import pytest
 import counted_job
 from cluster import Cluster, Process
 
-ENV = {"FLUID_LINGER": "0.1", "FLUID_REJOIN": "60", "FLUID_LEASE": "60",
-       "FLUID_RESTART": "60", "FLUID_START": "60",
+ENV = {"FLUID_LINGER": "0.1", "FLUID_REJOIN": "300", "FLUID_LEASE": "60",
+       "FLUID_RESTART": "300", "FLUID_START": "300",
        "FLUID_SNAPSHOT_EVERY": "0.02"}
 
 
 def counted(folder, kind, env, servers=2, lines=90):
     files = counted_job.write_files(folder, 6, lines)
-    return Cluster(folder, counted_job.__file__, servers, 2, seconds=40,
+    return Cluster(folder, counted_job.__file__, servers, 2,
                    env={"FLUID_SNAPSHOT_DIR": os.path.join(str(folder), "snap"),
                         **ENV, **env},
                    argv=[kind, "2", *files])

@@ -113,7 +113,7 @@ def small(tmp_path):
 
 
 def large(tmp_path, state, **env):
-    return Cluster(tmp_path, LARGE, 1, 2, seconds=120, env={
+    return Cluster(tmp_path, LARGE, 1, 2, env={
         "FLUID_STATE_DIR": state, "FLUID_LINGER": "0.1", "FLUID_STALL": "1",
         "HOLD": str(tmp_path / "hold"), **env})
 
@@ -181,7 +181,7 @@ def test_a_push_waits_until_there_is_room_again(tmp_path, small):
 
 def test_a_table_that_cannot_grow_ends_the_job_with_a_sentence(tmp_path, small):
     state = small.mount(40 * MB)
-    with Cluster(tmp_path, TABLE, 1, 1, seconds=120, env={
+    with Cluster(tmp_path, TABLE, 1, 1, env={
             "FLUID_STATE_DIR": state, "FLUID_LINGER": "0.1",
             "FLUID_REJOIN": "0"}) as job:
         job.start()
@@ -195,7 +195,7 @@ def test_a_table_that_cannot_grow_ends_the_job_with_a_sentence(tmp_path, small):
 
 
 def kept(tmp_path, *words, **env):
-    return Cluster(tmp_path, fault_job.__file__, 1, 1, argv=words, seconds=60,
+    return Cluster(tmp_path, fault_job.__file__, 1, 1, argv=words,
                    env={"FLUID_LINGER": "0.1", **env})
 
 
