@@ -47,8 +47,8 @@ typedef struct fl_hello {
 typedef struct fl_hello_reply {
     char magic[8];
     uint32_t version;
-    uint32_t local; /* both are on one host; the name of the server's socket
-                     * for that, if it has one, is `process` */
+    uint32_t local; /* both ranks are on one host; `process` names the server's
+                     * Unix socket for shared memory */
     unsigned char nonce[FL_SHARE_NAME];
     unsigned char process[FL_SHARE_NAME];
     unsigned char proof[FL_SHA256];
@@ -68,21 +68,21 @@ typedef struct fl_greeting_key {
 
 void fl_greeting_draw(fl_entropy *e, unsigned char out[FL_SHARE_NAME]);
 
-/* Magic, version and nonce; the caller has filled in who it is. */
+/* Set magic, version and nonce. The caller has set the other fields. */
 void fl_hello_seal(fl_hello *h, fl_entropy *e);
-bool fl_hello_is(const fl_hello *h); /* false: other bytes altogether */
+bool fl_hello_is(const fl_hello *h); /* the magic is right */
 
-/* Magic, version, nonce and proof of the server's answer to h. */
+/* Set magic, version, nonce and proof of the server's answer to h. */
 void fl_hello_answer(const fl_hello *h, fl_greeting_key key, fl_entropy *e,
                      fl_hello_reply *r);
 /* False: another program, or another version of this one. */
 bool fl_hello_reply_is(const fl_hello_reply *r);
 
-/* Does the server have the key? */
+/* Whether the reply proves that the server has the key. */
 bool fl_hello_trusts(const fl_hello *h, const fl_hello_reply *r,
                      fl_greeting_key key);
 
-/* What the client sends, and what the server compares it with. */
+/* Compute the client's proof: the client sends it, the server compares. */
 void fl_hello_prove(const fl_hello *h, const fl_hello_reply *r,
                     fl_greeting_key key, unsigned char out[FL_SHA256]);
 

@@ -55,14 +55,15 @@ const char *fl_ranks_take_late(fl_ranks *r);
 
 /* --- joining --- */
 
-/* Rank r connects to 0 .. r-1 and then accepts r+1 .. world-1. Rank 0 accepts
- * at once, so rank 1 comes through, so rank 2, and so on. Both set whom the
- * wait is for. False: there is none left. */
+/* The next rank to connect to, and the next to accept. Rank r connects to
+ * 0 .. r-1 and then accepts r+1 .. world-1. No two ranks wait for each other,
+ * since rank 0 accepts at once, then rank 1 does, and so on. Both functions set
+ * the rank that late sentences name. False: there is none left. */
 bool fl_ranks_next_server(fl_ranks *r, int *rank, fl_mesh_channel *c);
 bool fl_ranks_next_client(fl_ranks *r);
 
-/* May the client have the place that it asks for? Its key is right. If not the
- * machine has failed, and the sentence is for both. Err: EINVAL. */
+/* Check that a client, which has the key, may be the rank that its HELLO names.
+ * If not, the machine fails, and both sides get the sentence. Err: EINVAL. */
 fl_err fl_ranks_admit(fl_ranks *r, const fl_hello *h,
                       const char *address) FL_MUST_CHECK;
 
@@ -72,7 +73,8 @@ fl_err fl_ranks_refuse(fl_ranks *r, int rank,
 
 void fl_ranks_connected(fl_ranks *r, int rank, fl_mesh_channel c);
 
-/* Why the last attempt to join did not succeed; "" where one did. */
+/* Note why the last attempt to connect failed, for the sentence of a timeout;
+ * "": it succeeded. */
 void fl_ranks_excuse(fl_ranks *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -87,14 +89,16 @@ fl_err fl_ranks_hear(fl_ranks *r, int rank, const void *bytes,
  * the rank had said farewell. */
 fl_err fl_ranks_end_control(fl_ranks *r, int rank, int error) FL_MUST_CHECK;
 
-/* The data connection has ended: its control connection knows why, now or soon.
- * The machine waits for the reason, and fails. Err: EIO (it is known). */
+/* The data connection has ended. The reason comes on the control connection, if
+ * it has not come yet: the machine waits for it, and fails. Err: EIO (the
+ * reason is known). */
 fl_err fl_ranks_end_data(fl_ranks *r, int rank, int64_t now) FL_MUST_CHECK;
 
 /* --- waits --- */
 
-/* A wait begins, or some bytes have come and the next one does. what: "to
- * connect"; NULL: the call at hand. It fails after `limit` ns. */
+/* Begin a wait for a rank, or begin it anew after some bytes have arrived.
+ * what: "to connect"; NULL: the current call. The wait fails after `limit` ns.
+ */
 void fl_ranks_wait(fl_ranks *r, int rank, const char *what, int64_t limit,
                    int64_t now);
 void fl_ranks_end_wait(fl_ranks *r);
@@ -108,7 +112,7 @@ fl_err fl_ranks_tick(fl_ranks *r, int64_t now) FL_MUST_CHECK;
 /* The machine fails with `code` and the sentence of the thread. Returns code.
  */
 fl_err fl_ranks_fail(fl_ranks *r, fl_err code);
-fl_err fl_ranks_interrupt(fl_ranks *r); /* somebody ends the wait */
+fl_err fl_ranks_interrupt(fl_ranks *r); /* opts.poll has ended the wait */
 void fl_ranks_give_up(fl_ranks *r,
                       const char *why); /* this rank cannot go on */
 void fl_ranks_leave(fl_ranks *r);       /* with a farewell */

@@ -6,11 +6,11 @@
  *
  * Easy to get wrong:
  *
- * - What lies between peer and user must stay small: a listener judges
- *   strangers by what was read of their sockets, and the first words of a
- *   member must have reached their reader by then (listener.c).
- * - Others may hold the TCP socket, too (a listener watches it), so that it is
- *   shut down, and not only closed.
+ * - The buffers for received bytes must stay small. A listener counts the bytes
+ *   that were read from a stranger's socket (listener.c), and by then the first
+ *   call of a member must have reached gRPC.
+ * - A listener may hold a duplicate of the TCP socket, so close alone would not
+ *   end the connection: it is shut down first.
  * - A write that OpenSSL could not finish must be repeated with the same bytes
  *   before anything else is written. */
 #include "net/tls.h"
@@ -32,41 +32,42 @@
 #include <unistd.h>
 
 enum {
-    /* Bytes on their way to the user, and to the peer. */
+    /* Plain bytes that are buffered for the user, and for the peer. */
     IN_BYTES = 1 << 17,
     OUT_BYTES = 1 << 19, /* large, so that gRPC and this thread take
                             turns rarely */
-    /* Bytes of records that one call of the kernel moves. */
+    /* Bytes of records that one system call reads or writes. */
     IN_RECORDS = IN_BYTES + (1 << 12),
     OUT_RECORDS = OUT_BYTES / 2 + (1 << 12),
-    /* Of the socket pair; the kernel takes twice that. */
+    /* SO_SNDBUF of the two ends of the socket pair; the kernel doubles it. */
     IN_PAIR = 1 << 17,
     OUT_PAIR = 1 << 18,
     PEM_BYTES = 1 << 20,
-    DRAIN_MS = 2000, /* for what is on its way when all ends */
+    DRAIN_MS = 2000, /* fl_tls_free sends buffered bytes for that long */
     TURNS = 8, /* moves of one connection before the others have their turn */
 };
 
-/* Bytes on their way. */
+/* Bytes that were received and not sent on yet: at[from] .. at[to - 1]. */
 typedef struct buffer {
     char *at;
-    size_t from, to; /* of what is in it */
-    bool ended;      /* no more will come */
+    size_t from, to;
+    bool ended; /* the side that fills it has ended */
 } buffer;
 
 typedef struct tls_pair {
     SSL *ssl;
     int tcp, plain;
     bool ready[2];   /* tcp, plain: the last poll reported an event of it */
-    bool want_write; /* the socket must take bytes before it goes on */
-    bool unsent;     /* records wait for room in the socket */
-    bool held;       /* OpenSSL has bytes for which `in` had no room; the kernel
-                        does not know of them */
-    bool busy;       /* it may move more without waiting */
+    bool want_write; /* wait until `tcp` is writable */
+    bool unsent;     /* records are left that `tcp` has not taken */
+    bool held;       /* OpenSSL has received bytes for which `in` had no room;
+                        poll does not report them */
+    bool busy;       /* more can be moved without waiting for poll */
     buffer in, out;
 } tls_pair;
 
-/* Thread: lock; above it, never changed; `pairs` is the thread's own. */
+/* Thread: `lock` guards the fields below it up to `ending`; those above it
+ * never change; `pairs` and `polls` belong to the thread of run_tls. */
 struct fl_tls {
     SSL_CTX *context;
     fl_tls_pem pem;
@@ -108,8 +109,10 @@ static void forget_sent(buffer *b, size_t n)
         b->from = b->to = 0;
 }
 
-/* What a call of OpenSSL means: bytes, or 0 for later, or the end. */
-static size_t hear_ssl(tls_pair *p, buffer *b, int n)
+/* The number of bytes that SSL_read or SSL_write has moved, from its result n.
+ * 0: it must be repeated later, or, if b->ended is set, the connection has
+ * ended. */
+static size_t count_moved(tls_pair *p, buffer *b, int n)
 {
     const int why = n > 0 ? SSL_ERROR_NONE : SSL_get_error(p->ssl, n);
     if (n > 0)
@@ -122,15 +125,15 @@ static size_t hear_ssl(tls_pair *p, buffer *b, int n)
     return 0;
 }
 
-/* Decrypt what OpenSSL and the socket have, until `in` is full. What stays in
- * the socket is found by the next poll. */
+/* Decrypt what OpenSSL and the socket have, until `in` is full. The next poll
+ * reports what is left in the socket. */
 static void decrypt_some(tls_pair *p)
 {
     bool more = p->held || p->ready[0];
-    if (room_in(&p->in) < IN_BYTES / 2) /* let it become empty: fewer calls */
+    if (room_in(&p->in) < IN_BYTES / 2) /* fewer and larger reads */
         return;
     while (more && room_in(&p->in)) {
-        const size_t n = hear_ssl(
+        const size_t n = count_moved(
             p, &p->in,
             SSL_read(p->ssl, p->in.at + p->in.to, (int)room_in(&p->in)));
         p->in.to += n;
@@ -141,7 +144,7 @@ static void decrypt_some(tls_pair *p)
     p->ready[0] = false;
 }
 
-/* Give the socket the records that it has not taken yet. */
+/* Write the records that the socket has not taken yet. */
 static void send_records(tls_pair *p)
 {
     BIO *records = SSL_get_wbio(p->ssl);
@@ -160,14 +163,14 @@ static void encrypt_some(tls_pair *p)
     if (p->unsent || !more)
         return;
     while (more && p->out.from < p->out.to) {
-        const size_t n = hear_ssl(p, &p->in,
-                                  SSL_write(p->ssl, p->out.at + p->out.from,
-                                            (int)(p->out.to - p->out.from)));
+        const size_t n = count_moved(p, &p->in,
+                                     SSL_write(p->ssl, p->out.at + p->out.from,
+                                               (int)(p->out.to - p->out.from)));
         forget_sent(&p->out, n);
         more = n;
     }
     send_records(p);
-    /* it may have read on, to finish the handshake */
+    /* SSL_write may have read more than the handshake needed */
     p->held |= BIO_pending(SSL_get_rbio(p->ssl)) > 0;
 }
 
@@ -176,7 +179,8 @@ static bool is_later(void)
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
-/* Bytes that OpenSSL has not finished with must not move. */
+/* Read only into an empty `out`: OpenSSL may have to repeat a write with the
+ * same bytes. */
 static void read_plain(tls_pair *p)
 {
     if (p->out.to || p->out.ended || !p->ready[1])
@@ -202,7 +206,7 @@ static void write_plain(tls_pair *p)
         forget_sent(&p->in, (size_t)n);
 }
 
-/* Move what can be moved; false: it has ended. */
+/* Move bytes in both directions. False: the connection has ended. */
 static bool move_pair(tls_pair *p)
 {
     p->want_write = false;
@@ -221,8 +225,8 @@ static bool move_pair(tls_pair *p)
     return !in_done && !out_done;
 }
 
-/* What to wait for. Bytes that OpenSSL holds need no event of the socket: they
- * wait until the plain side has taken what is in `in`. */
+/* The events to wait for. Bytes that OpenSSL holds need no event of `tcp`, only
+ * room in `in`. */
 static void poll_pair(const tls_pair *p, struct pollfd fds[2])
 {
     fds[0] = (struct pollfd){.fd = p->tcp};
@@ -235,14 +239,14 @@ static void poll_pair(const tls_pair *p, struct pollfd fds[2])
         fds[1].events |= POLLOUT;
     if (!p->out.to)
         fds[1].events |= POLLIN;
-    for (int i = 0; i < 2; i++) /* an end that we cannot act on would spin */
+    for (int i = 0; i < 2; i++) /* poll would report POLLHUP at once, always */
         if (!fds[i].events)
             fds[i].fd = -1;
 }
 
 /* --- the thread --- */
 
-/* Take over what is new; false: it ends. */
+/* Add the new pairs to `pairs`. False: fl_tls_free was called. */
 static bool take_fresh(fl_tls *t)
 {
     pthread_mutex_lock(&t->lock);
@@ -286,7 +290,8 @@ static void run_pair(fl_tls *t, int64_t i)
     }
 }
 
-/* At the end, users have closed their sockets: what they wrote still goes. */
+/* When fl_tls_free was called, users have closed their sockets; what they wrote
+ * before is still sent. */
 static void run_tls(void *arg)
 {
     fl_tls *t = arg;

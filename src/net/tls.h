@@ -3,10 +3,10 @@
  *
  *     peer <--TLS over TCP--> a thread of fl_tls <--socket pair--> this process
  *
- * Whoever is wrapped reads and writes plain bytes on a socket of its own, so
- * that gRPC, the mesh and probes need not know of TLS. Both sides show a
- * certificate of the same authority. A peer that shows none, an expired one or
- * one of another authority gets not a byte: the wrapped socket ends. */
+ * fl_tls_wrap replaces a TCP socket by one end of a socket pair, on which gRPC,
+ * the mesh and probes read and write plain bytes. Both sides of a connection
+ * must show a certificate of the same authority. A peer that shows none, an
+ * expired one or one of another authority gets no byte: the socket ends. */
 #ifndef FL_NET_TLS_H
 #define FL_NET_TLS_H
 
@@ -14,13 +14,13 @@
 
 typedef struct fl_tls fl_tls; /* Thread: any */
 
-/* Certificate, key and authority as PEM. They are of a process in a job. */
+/* Certificate and key of this process, and the job's authority, as PEM. */
 typedef struct fl_tls_pem {
     char *certificate, *key, *authority;
 } fl_tls_pem;
 
-/* From files; each is read once. Own: *out. Err: EINVAL (one of them is not
- * what it should be), EIO, ENOENT. */
+/* Read the three PEM files. Own: *out. Err: EINVAL (a file has no certificate,
+ * or the key does not fit), EIO, ENOENT. */
 fl_err fl_tls_new(const char *certificate, const char *key,
                   const char *authority, fl_tls **out) FL_MUST_CHECK;
 
@@ -29,9 +29,9 @@ void fl_tls_free(fl_tls *t);
 
 const fl_tls_pem *fl_tls_pem_of(const fl_tls *t);
 
-/* A socket that stands for `tcp`, which is connected, or about to be, and is
- * taken; -1: no file or thread is left, and tcp is closed. `accepted`: the peer
- * has connected to us. It never blocks. */
+/* The plain socket of a TCP socket that is connected or is connecting.
+ * `accepted`: the peer has connected to us. Returns -1 if no descriptor or
+ * thread is left. Own: takes tcp, also on failure. Never blocks. */
 int fl_tls_wrap(fl_tls *t, int tcp, bool accepted);
 
 #endif
