@@ -54,6 +54,7 @@ static fl_registry *make_registry(void)
     fl_push(&ops, &fl_op_listen_and_serv);
     if (fl_registry_new(ops.at, (int)ops.n, &r))
         abort();
+    fl_vec_fini(&ops);
     return r;
 }
 
