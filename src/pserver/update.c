@@ -229,53 +229,32 @@ static void read_participant(fl_given_cursor *r, size_t size, size_t one,
     }
 }
 
-/* Where the next `size` bytes of a participant were received; NULL: they are
- * not aligned, or lie in several spans. */
-static const char *find_received(fl_given_cursor *r, size_t size, size_t one)
+static void read_mean(fl_update *u, int64_t n, void *to)
 {
-    const fl_bytes all = r->next->item->data;
-    const fl_bytes rest = {all.of, all.at + r->from, all.size - r->from};
+    const size_t one = fl_dtype_size(u->grad->dtype);
+    for (int64_t i = 0; i < u->reader.n; i++)
+        read_participant(&u->reader.at[i], (size_t)n * one, one, i > 0, to);
+    divide_elements(u->grad->dtype, n, to, u->n);
+}
+
+/* The next n elements of the mean: where they were received if they are those
+ * of one participant, aligned and in one span; else in `room`. */
+static const char *next_mean(fl_update *u, int64_t n, char *room)
+{
+    const size_t one = fl_dtype_size(u->grad->dtype), size = (size_t)n * one;
+    fl_given_cursor *r = u->reader.at;
     size_t cursor = 0;
     fl_span span;
-    if (!fl_bytes_next(rest, &cursor, &span) || span.size < size ||
-        (uintptr_t)span.at % one)
-        return NULL;
-    skip_bytes(r, size);
-    return span.at;
-}
-
-FL_CLONES static void sum_f32(int64_t n, const float *x, const float *y,
-                              float *to)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = x[i] + y[i];
-}
-
-/* The next n elements of the mean: where they were received if they need no
- * arithmetic, else in `room`. The first two participants are added where they
- * were received, where that is possible. */
-static const void *next_mean(fl_update *u, int64_t n, void *room)
-{
-    const fl_dtype type = u->grad->dtype;
-    const size_t one = fl_dtype_size(type), size = (size_t)n * one;
-    fl_given_cursor *r = u->reader.at;
-    const void *x = find_received(&r[0], size, one), *y = NULL;
-    int64_t have = 1;
-    if (x && u->reader.n == 1 && u->n == 1)
-        return x;
-    if (x && u->reader.n > 1 && type == FL_F32)
-        y = find_received(&r[1], size, one);
-    if (y) {
-        sum_f32(n, x, y, room);
-        have = 2;
-    } else if (x) {
-        memcpy(room, x, size);
-    } else {
-        read_participant(&r[0], size, one, false, room);
+    if (u->reader.n == 1 && u->n == 1) {
+        const fl_bytes all = r->next->item->data;
+        const fl_bytes rest = {all.of, all.at + r->from, all.size - r->from};
+        if (fl_bytes_next(rest, &cursor, &span) && span.size >= size &&
+            (uintptr_t)span.at % one == 0) {
+            skip_bytes(r, size);
+            return span.at;
+        }
     }
-    for (int64_t i = have; i < u->reader.n; i++)
-        read_participant(&r[i], size, one, true, room);
-    divide_elements(type, n, room, u->n);
+    read_mean(u, n, room);
     return room;
 }
 
@@ -290,10 +269,7 @@ static fl_err mean_dense(fl_update *u, int n, bool *some)
         return FL_OK;
     FL_TRY(start_readers(u, n));
     FL_TRY(make_mean(u));
-    const fl_tensor *t = &u->mean->tensor;
-    const void *mean = next_mean(u, fl_tensor_numel(t), t->data);
-    if (mean != t->data)
-        memcpy(t->data, mean, fl_tensor_bytes(t));
+    read_mean(u, fl_shape_numel(&u->grad->shape), u->mean->tensor.data);
     return FL_OK;
 }
 
@@ -595,7 +571,7 @@ static fl_err apply_rule(fl_update *u)
     FL_TRY(prepare_step(u, &h));
     for (int64_t at = 0, n, block = 0; at < all; at += n, block++) {
         n = all - at < most ? all - at : most;
-        const void *grad =
+        const char *grad =
             u->given.n ? next_mean(u, n, chunk)
                        /* it was put together from slices */
                        : (char *)u->mean->tensor.data + (size_t)at * one;
