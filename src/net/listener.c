@@ -406,7 +406,7 @@ static bool sends_too_much(fl_listener *l, connection *c)
     const int64_t bytes = bytes_of(c);
     if (bytes <= bytes_allowed(l, c))
         return false;
-    if (c->called || !l->opts.settle || bytes > FAR_TOO_MUCH)
+    if (!l->opts.settle || bytes > FAR_TOO_MUCH)
         return true;
     if (c->suspect < 0 && !l->settling)
         c->suspect = l->settled;
