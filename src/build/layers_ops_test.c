@@ -402,20 +402,25 @@ static void accuracy_is_a_topk_and_a_count(void)
     fl_net_free(n);
 }
 
-static void auc_counts_twice(void)
+static void add_auc(fl_net *n, int64_t steps, fl_var *out[6])
 {
-    fl_net *n = begin();
-    fl_var *out[6] = {0};
     fl_var *p = test_data(n, "p", FL_F32, 1, (int64_t[]){2});
     fl_var *label = test_data(n, "label", FL_I64, 1, (int64_t[]){1});
     CHECK_INT(fl_layer_all(n, "auc",
                            (fl_arg[]){{"input", .var = p},
                                       {"label", .var = label},
                                       {"num_thresholds", .i = 100},
-                                      {"slide_steps", .i = 20},
+                                      {"slide_steps", .i = steps},
                                       {0}},
                            6, out),
               6);
+}
+
+static void auc_counts_twice(void)
+{
+    fl_net *n = begin();
+    fl_var *out[6] = {0};
+    add_auc(n, 20, out);
     CHECK_STR(test_main_text(n),
               "auc(Predict=p Label=label StatPos=_generated_var_0 "
               "StatNeg=_generated_var_1) AUC=auc_0.tmp_1 "
@@ -438,16 +443,7 @@ static void auc_without_slide_steps_counts_all_batches(void)
 {
     fl_net *n = begin();
     fl_var *out[6] = {0};
-    fl_var *p = test_data(n, "p", FL_F32, 1, (int64_t[]){2});
-    fl_var *label = test_data(n, "label", FL_I64, 1, (int64_t[]){1});
-    CHECK_INT(fl_layer_all(n, "auc",
-                           (fl_arg[]){{"input", .var = p},
-                                      {"label", .var = label},
-                                      {"num_thresholds", .i = 100},
-                                      {"slide_steps", .i = 0},
-                                      {0}},
-                           6, out),
-              6);
+    add_auc(n, 0, out);
     CHECK_STR(test_shape(n, out[2]), "[1,101]");
     fl_net_free(n);
 }
