@@ -1306,7 +1306,7 @@ static void repeat_to_servers(fl_coord *c, int64_t now)
 {
     for (int i = 0; i < c->job->servers; i++) {
         const server_status *s = &c->server[i];
-        const bool behind = c->ended || s->view < c->view ||
+        const bool behind = !s->heard || c->ended || s->view < c->view ||
                             s->version < c->round ||
                             s->generation < c->out->generation;
         const int64_t pause = behind ? c->job->retry : c->job->lease / 2;
