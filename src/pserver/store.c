@@ -14,15 +14,7 @@
  * reports before it begins its next task, and no later round is complete
  * without that owner.
  *
- * Pulling: a pull is a task for every owner of a variable that it names, behind
- * the rounds that the owner has to apply first; the owner that finishes last
- * sends the answer. Whole tensors are shared, not copied: an owner copies a
- * tensor before it writes to one that is still being sent. A tensor that is
- * kept (kept.h) is copied for the first pull after each change, and later pulls
- * share the copy. While nothing is being applied, no owner writes: then a few
- * rows are read by the caller, which saves waking an owner. The next round or
- * push cannot begin meanwhile, because the state machine gives it on a thread
- * that holds the machine's lock.
+ * Pulling: see pulls.h.
  *
  * Going on: where the store is kept, an owner that finds a task half done goes
  * on at its cursor when it gets the same task again.
@@ -35,6 +27,7 @@
 #include "base/pool.h"
 #include "graph/copy.h"
 #include "graph/verify.h"
+#include "pserver/pulls.h"
 #include "pserver/update.h"
 #include "pserver/writer.h"
 
@@ -43,30 +36,12 @@
 #include <stdlib.h>
 
 enum {
-    ROWS = 512,            /* row numbers that are checked at a time */
-    RANGES_MOST = 65536,   /* slices of a gradient of one session at most */
-    AHEAD = 16,            /* rows between prefetch and copy */
-    FEW_BYTES = 256 << 10, /* of rows that the caller of a pull reads itself */
-    SHARED_LEAST = 16 << 10, /* bytes of a kept tensor; pulls copy smaller ones
-                              */
-    COPIES_PART = 20,        /* a snapshot copies this part of all values */
-    COPIES_LEAST = 1 << 20,  /* at most, but so many bytes at least, */
-    COPIES_MOST = 64 << 20,  /* and so many at most */
+    ROWS = 512,             /* row numbers that are checked at a time */
+    RANGES_MOST = 65536,    /* slices of a gradient of one session at most */
+    COPIES_PART = 20,       /* a snapshot copies this part of all values */
+    COPIES_LEAST = 1 << 20, /* at most, but so many bytes at least, */
+    COPIES_MOST = 64 << 20, /* and so many at most */
 };
-
-/* A variable that may be pulled. Thread: its owner; name and owner: any. */
-typedef struct pullable {
-    const char *name;
-    int owner; /* number of the owner */
-    fl_value *value;
-    fl_table *table; /* NULL: the variable is a tensor */
-    int state;       /* table: index of a state, or FL_TABLE_VALUE */
-    /* Kept: */
-    fl_tensor copy;         /* what pulls share if it is not the value */
-    int64_t copied;         /* *changes when the copy was made; -1: there is
-                               none */
-    const int64_t *changes; /* how often the value was written */
-} pullable;
 
 /* A learning-rate block, compiled for one owner. */
 typedef struct rates {
@@ -109,8 +84,8 @@ struct fl_pstore {
     bool async;
     fl_arena *arena;
     fl_map gradients;    /* names that pushes use -> fl_update */
-    fl_map pullables;    /* names that pulls use -> pullable */
     fl_map rated;        /* names that learning-rate blocks write */
+    fl_pulls *pulls;     /* variables that may be pulled */
     fl_budget tables;    /* memory of all tables */
     fl_kept *kept;       /* NULL: all ends with the process */
     fl_extents *extents; /* kept: memory of tables */
@@ -405,17 +380,12 @@ static fl_err start_owner(owner *o)
 
 /* --- making: variables that may be pulled --- */
 
-static void add_pullables(fl_pstore *s)
+static void submit_task(void *store, int index, void (*fn)(void *arg),
+                        void *arg)
 {
-    for (fl_entry *e = NULL; (e = fl_map_next(&global_block(s)->vars, e));) {
-        const fl_var *v = e->value;
-        fl_value *value = fl_scope_find(s->opts.scope, v->name);
-        if (!v->persistable || !value || fl_map_get(&s->gradients, v->name))
-            continue;
-        pullable *k = fl_arena_alloc(s->arena, sizeof *k);
-        *k = (pullable){.name = v->name, .value = value};
-        fl_map_put(&s->pullables, v->name, k);
-    }
+    fl_pstore *s = store;
+    owner *o = &s->owner[index];
+    fl_pool_submit(o->pool, &o->group, fn, arg);
 }
 
 /* Variables of an update are pulled from its owner, except learning rates. */
@@ -423,12 +393,33 @@ static void assign_pullables(fl_pstore *s, const fl_update *u)
 {
     const fl_block *b = fl_program_block(u->program, 0);
     for (fl_entry *e = NULL; (e = fl_map_next(&b->vars, e));) {
-        pullable *k = fl_map_get(&s->pullables, e->key);
-        if (k && !fl_map_get(&s->rated, e->key))
-            k->owner = u->owner;
-        if (k && u->table && fl_update_in_rows(u, k->name, &k->state))
-            k->table = u->table;
+        int state;
+        if (fl_pulls_owner(s->pulls, e->key) < 0)
+            continue;
+        if (!fl_map_get(&s->rated, e->key))
+            fl_pulls_assign(s->pulls, e->key, u->owner);
+        if (u->table && fl_update_in_rows(u, e->key, &state))
+            fl_pulls_in_rows(s->pulls, e->key, u->table, state);
     }
+}
+
+static void add_pullables(fl_pstore *s)
+{
+    const fl_pstore_opts *o = &s->opts;
+    s->pulls = fl_pulls_new(&(fl_pulls_opts){.owners = s->owners,
+                                             .max_answer = o->max_answer,
+                                             .submit = submit_task,
+                                             .store = s,
+                                             .answer = o->answer,
+                                             .self = o->self});
+    for (fl_entry *e = NULL; (e = fl_map_next(&global_block(s)->vars, e));) {
+        const fl_var *v = e->value;
+        fl_value *value = fl_scope_find(o->scope, v->name);
+        if (v->persistable && value && !fl_map_get(&s->gradients, v->name))
+            fl_pulls_add(s->pulls, v->name, value);
+    }
+    for (int64_t i = 0; i < s->updates.n; i++)
+        assign_pullables(s, s->updates.at[i]);
 }
 
 /* --- making: what outlives the process --- */
@@ -548,20 +539,34 @@ static fl_err keep_store(fl_pstore *s)
     return FL_OK;
 }
 
-/* Who changes the value of a variable, so that a copy of it gets old. */
-static void watch_pullable(fl_pstore *s, pullable *k)
+/* What counts the changes of a value: its update if one alone writes it, else
+ * its owner. */
+static const int64_t *find_changes(const owner *o, const fl_value *value)
 {
-    const owner *o = &s->owner[k->owner];
+    const int64_t *changes = &o->changes;
     int writers = 0;
-    k->copied = -1;
-    k->changes = &o->changes;
     for (int64_t i = 0; i < o->updates.n; i++) {
         const fl_update *u = o->updates.at[i];
         bool writes = false;
         for (int64_t j = 0; j < u->writes.n; j++)
-            writes |= u->writes.at[j] == k->value;
+            writes |= u->writes.at[j] == value;
         if (writes)
-            k->changes = writers++ ? &o->changes : &u->runs;
+            changes = writers++ ? &o->changes : &u->runs;
+    }
+    return changes;
+}
+
+/* Pulls never share the memory of what learning rates write: their log names
+ * the place of a value. */
+static void keep_pullables(fl_pstore *s)
+{
+    for (fl_entry *e = NULL; (e = fl_map_next(&global_block(s)->vars, e));) {
+        const fl_value *x = fl_scope_find(s->opts.scope, e->key);
+        const int index = fl_pulls_owner(s->pulls, e->key);
+        const bool rated = fl_map_get(&s->rated, e->key);
+        if (index >= 0)
+            fl_pulls_keep(s->pulls, e->key, find_changes(&s->owner[index], x),
+                          rated ? NULL : s->kept);
     }
 }
 
@@ -594,13 +599,11 @@ static fl_err make_store(fl_pstore *s)
     for (int i = 0; i < s->owners; i++)
         FL_TRY(start_owner(&s->owner[i]));
     add_pullables(s);
-    for (int64_t i = 0; i < s->updates.n; i++)
-        assign_pullables(s, s->updates.at[i]);
     if (!s->opts.recovery)
         return FL_OK;
-    for (fl_entry *e = NULL; (e = fl_map_next(&s->pullables, e));)
-        watch_pullable(s, e->value);
-    return keep_store(s);
+    FL_TRY(keep_store(s));
+    keep_pullables(s);
+    return FL_OK;
 }
 
 /* --- checking a push --- */
@@ -1079,357 +1082,16 @@ static void apply_staged(void *self, int64_t round, const fl_staged *by, int n)
     }
 }
 
-/* --- pulling --- */
-
-/* A pull that the owners answer together. */
-typedef struct reading {
-    fl_pstore *store;
-    fl_peer to;
-    fl_msg reply;     /* all pointers except the blob are NULL */
-    fl_parcel *want;  /* NULL: the pull names nothing */
-    bool lost;        /* the pull names a variable that is unknown */
-    pullable **of;    /* variable of each item; not set if lost */
-    fl_tensor *value; /* value of each item; its owner sets it */
-    /* under the store's lock: */
-    int left;      /* owners that have not finished */
-    size_t bytes;  /* size of the answer that the owners have counted so far */
-    fl_err err;    /* the first error */
-    char why[512]; /* message of err */
-} reading;
-
-/* The part of one owner in a pull. */
-typedef struct read_task {
-    reading *of;
-    int owner; /* number of the owner */
-} read_task;
-
-/* --- on the owner's thread --- */
-
-static fl_err no_row(const pullable *k, int64_t row, int64_t rows)
-{
-    return fl_fail(FL_EINVAL, "pull: \"%s\" has no row %lld, it has %lld",
-                   k->name, (long long)row, (long long)rows);
-}
-
-static fl_err read_rows(const pullable *k, const fl_tensor *t, int64_t n,
-                        const int64_t *row, fl_tensor *out)
-{
-    const int64_t width = fl_shape_span(&t->shape, 1, t->shape.rank);
-    const size_t bytes = (size_t)width * fl_dtype_size(t->dtype);
-    fl_shape shape = t->shape;
-    if (shape.rank < 1)
-        return fl_fail(FL_EINVAL, "pull: \"%s\" has no rows", k->name);
-    shape.dim[0] = n;
-    FL_TRY(fl_tensor_resize(out, t->dtype, &shape));
-    const char *from = t->data;
-    char *to = out->data;
-    for (int64_t i = 0; i < n; i++)
-        if (row[i] < 0 || row[i] >= t->shape.dim[0])
-            return no_row(k, row[i], t->shape.dim[0]);
-    for (int64_t i = 0; i < n; i++) {
-        if (i + AHEAD < n) { /* a row may lie on two cache lines */
-            const char *soon = from + (size_t)row[i + AHEAD] * bytes;
-            __builtin_prefetch(soon);
-            __builtin_prefetch(soon + bytes - 1);
-        }
-        memcpy(to + (size_t)i * bytes, from + (size_t)row[i] * bytes, bytes);
-    }
-    return FL_OK;
-}
-
-static fl_err read_some(const pullable *k, const fl_item *item, fl_tensor *out)
-{
-    const int64_t n = item->shape.dim[0];
-    int64_t *row = fl_mem_try((size_t)(n + 1) * sizeof *row);
-    if (!row)
-        return fl_fail(FL_ENOMEM, "pull: no memory for %lld rows of \"%s\"",
-                       (long long)n, k->name);
-    fl_bytes_copy(item->rows, 0, row, (size_t)n * sizeof *row);
-    const fl_err err = k->table ? fl_table_read(k->table, k->state, n, row, out)
-                                : read_rows(k, &k->value->tensor, n, row, out);
-    fl_mem_free(row);
-    return err;
-}
-
-/* List ids of a table in the table's order, from the first one, or after the id
- * that the item names. */
-static fl_err read_ids(const pullable *k, const fl_item *item, fl_tensor *out)
-{
-    fl_table_cursor from = {0};
-    fl_tensor rows = {0};
-    int64_t after;
-    if (!k->table)
-        return fl_fail(FL_EINVAL,
-                       "pull: \"%s\" is no table: it does not list its rows",
-                       k->name);
-    if (item->shape.rank != 1 || item->shape.dim[0] > 1)
-        return fl_fail(FL_EINVAL,
-                       "pull: ids of \"%s\" are asked for behind one row or "
-                       "none",
-                       k->name);
-    if (item->shape.dim[0]) {
-        fl_bytes_copy(item->rows, 0, &after, sizeof after);
-        from.next = fl_table_order(fl_table_key_of(k->table), after) + 1;
-        from.done = !from.next;
-    }
-    const fl_err err = fl_table_scan(k->table, &from, item->height, out, &rows);
-    fl_tensor_fini(&rows);
-    return err;
-}
-
-static fl_err check_range(const pullable *k, const fl_item *item)
-{
-    const int64_t all = fl_tensor_numel(&k->value->tensor);
-    const int64_t n = item->shape.dim[0];
-    if (!k->table && item->first <= all && n <= all - item->first)
-        return FL_OK;
-    return fl_fail(
-        FL_EINVAL,
-        "pull: elements %lld to %lld of \"%s\" are asked for, which "
-        "%s",
-        (long long)item->first, (long long)(item->first + n - 1), k->name,
-        k->table ? "is a table: it is asked for by rows" : "has fewer");
-}
-
-/* A pull of a large kept tensor shares its memory where that is possible. Else
- * the first pull after a change makes a copy. What learning rates write is
- * always copied: their log names the place of a value. */
-static fl_err share_kept(fl_pstore *s, pullable *k, fl_tensor *out)
-{
-    const fl_tensor *t = &k->value->tensor;
-    if (fl_tensor_bytes(t) >= SHARED_LEAST && !fl_map_get(&s->rated, k->name) &&
-        fl_kept_may_share(s->kept, k->value))
-        return fl_tensor_ref(out, t);
-    if (k->copied != *k->changes)
-        FL_TRY(fl_tensor_copy(&k->copy, &k->value->tensor));
-    k->copied = *k->changes;
-    return fl_tensor_ref(out, &k->copy);
-}
-
-/* Read one item of a pull. For a range of a variable *out shares the whole
- * variable; the answer then contains only the range. */
-static fl_err read_one(fl_pstore *s, pullable *k, const fl_item *item,
-                       fl_tensor *out)
-{
-    const fl_value *v = k->value;
-    const bool range = fl_item_is_range(item);
-    const bool some = item->shape.rank > 0 && !range;
-    if (!k->table && (v->kind != FL_LOD_TENSOR || !v->tensor.data))
-        return fl_fail(FL_ENOENT, "pull: \"%s\" holds nothing", k->name);
-    if (item->height)
-        return read_ids(k, item, out);
-    if (range)
-        FL_TRY(check_range(k, item));
-    if (some)
-        return read_some(k, item, out);
-    if (k->table)
-        return fl_fail(FL_EINVAL,
-                       "pull: \"%s\" is a table: it is asked for by rows",
-                       k->name);
-    return k->changes ? share_kept(s, k, out) : fl_tensor_ref(out, &v->tensor);
-}
-
-/* How many ids an item can list at most. */
-static size_t most_ids(const pullable *k, const fl_item *item)
-{
-    const int64_t rows = fl_table_rows(k->table);
-    return (size_t)(item->height < rows ? item->height : rows);
-}
-
-/* An upper bound of the bytes that an item adds to the answer. It matters
- * because a small request can name a wide row many times. */
-static size_t bytes_for(const pullable *k, const fl_item *item)
-{
-    const fl_tensor *t = &k->value->tensor;
-    const bool some = item->shape.rank > 0;
-    const int64_t n = some ? item->shape.dim[0] : 1;
-    if (k->table && item->height)
-        return most_ids(k, item) * ((size_t)fl_table_span(k->table) + 1) *
-               sizeof(double);
-    if (fl_item_is_range(item)) /* a range that is too long is refused later */
-        return k->table || n > fl_tensor_numel(t)
-                   ? 0
-                   : (size_t)n * fl_dtype_size(t->dtype);
-    if (k->table)
-        return (size_t)n * (size_t)fl_table_width(k->table) * sizeof(double);
-    return (size_t)n * fl_dtype_size(t->dtype) *
-           (size_t)fl_shape_span(&t->shape, some, t->shape.rank);
-}
-
-/* Check the size of the answer before memory is allocated for it. The sum
- * cannot overflow, since the request has 8 bytes for each row that it names. */
-static fl_err check_size(reading *r, int index)
-{
-    const size_t own = r->store->opts.max_answer;
-    const size_t most = own ? own : FL_VALUES_MOST;
-    pthread_mutex_lock(&r->store->lock);
-    for (int i = 0; i < r->want->n && r->bytes <= most; i++)
-        if (r->of[i]->owner == index)
-            r->bytes += bytes_for(r->of[i], &r->want->item[i]);
-    const bool fits = r->bytes <= most;
-    pthread_mutex_unlock(&r->store->lock);
-    if (fits)
-        return FL_OK;
-    return fl_fail(FL_EINVAL,
-                   "pull: the answer would have more than %zu bytes; ask for "
-                   "fewer rows or variables at once",
-                   most);
-}
-
-static fl_err read_own(reading *r, int index)
-{
-    if (!r->want || r->lost)
-        return FL_OK;
-    FL_TRY(check_size(r, index));
-    for (int i = 0; i < r->want->n; i++)
-        if (r->of[i]->owner == index)
-            FL_TRY(
-                read_one(r->store, r->of[i], &r->want->item[i], &r->value[i]));
-    return FL_OK;
-}
-
-/* --- sending the answer --- */
-
-static void free_reading(reading *r)
-{
-    for (int i = 0; r->want && i < r->want->n; i++)
-        fl_tensor_fini(&r->value[i]);
-    fl_parcel_unref(r->want);
-    fl_mem_free(r);
-}
-
-static void send_answer(reading *r)
-{
-    const fl_pstore_opts *o = &r->store->opts;
-    if (r->err) {
-        r->reply.kind = FL_MSG_ERROR;
-        r->reply.code = (int)r->err;
-        r->reply.text = r->why;
-        o->answer(o->self, r->to, &r->reply);
-        return;
-    }
-    fl_parcel *p = fl_parcel_new();
-    for (int i = 0; r->want && i < r->want->n; i++) {
-        const fl_item *item = &r->want->item[i];
-        if (fl_item_is_range(item))
-            fl_parcel_add_slice(p, item->name, &r->value[i], item->first,
-                                item->shape.dim[0]);
-        else
-            fl_parcel_add(p, item->name, &r->value[i]);
-    }
-    r->reply.blob = fl_parcel_blob(p);
-    o->answer(o->self, r->to, &r->reply);
-    fl_keeper_parcels.drop(NULL, r->reply.blob);
-    fl_parcel_unref(p);
-}
-
-static void note_failure(reading *r, fl_err err)
-{
-    if (!err || r->err)
-        return;
-    r->err = err;
-    snprintf(r->why, sizeof r->why, "%s", fl_errmsg());
-}
-
-static void run_read_task(void *arg)
-{
-    read_task *p = arg;
-    reading *r = p->of;
-    const fl_err err = read_own(r, p->owner);
-    pthread_mutex_lock(&r->store->lock);
-    note_failure(r, err);
-    const bool last = !--r->left;
-    pthread_mutex_unlock(&r->store->lock);
-    if (!last)
-        return;
-    send_answer(r);
-    free_reading(r);
-}
-
-/* --- fl_store.read: a pull arrives --- */
-
-static fl_err find_pullables(fl_pstore *s, reading *r)
-{
-    for (int i = 0; r->want && i < r->want->n; i++) {
-        const char *name = r->want->item[i].name;
-        fl_near near = {.name = name};
-        r->of[i] = fl_map_get(&s->pullables, name);
-        if (r->of[i])
-            continue;
-        for (fl_entry *e = NULL; (e = fl_map_next(&s->pullables, e));)
-            fl_near_offer(&near, e->key);
-        return fl_fail(FL_ENOENT,
-                       "pull: there is no variable \"%s\" on this server%s%s%s",
-                       name, near.best ? "; the nearest is \"" : "",
-                       near.best ? near.best : "", near.best ? "\"" : "");
-    }
-    return FL_OK;
-}
-
-/* Whether this owner takes part in the pull. The first owner always does, so
- * that even a pull of no variable is answered after the rounds before it. */
-static bool has_part(const reading *r, int index)
-{
-    for (int i = 0; r->want && !r->lost && i < r->want->n; i++)
-        if (r->of[i]->owner == index)
-            return true;
-    return index == 0;
-}
-
-/* Whether the pull asks for a few rows, while nothing is being applied. */
-static bool needs_no_owner(fl_pstore *s, const reading *r)
-{
-    size_t bytes = 0;
-    pthread_mutex_lock(&s->lock);
-    bool quiet = !s->applying.n;
-    pthread_mutex_unlock(&s->lock);
-    for (int i = 0; quiet && !r->lost && r->want && i < r->want->n; i++) {
-        const fl_item *item = &r->want->item[i];
-        const bool rows =
-            item->shape.rank && !item->height && !fl_item_is_range(item);
-        bytes += rows ? bytes_for(r->of[i], item) : 0;
-        quiet = rows && bytes <= FEW_BYTES;
-    }
-    return quiet;
-}
-
-/* One allocation: the arrays are behind it. */
-static reading *new_reading(int n, int owners, read_task **tasks)
-{
-    reading *r;
-    r = fl_mem_alloc(sizeof *r + (size_t)owners * sizeof **tasks +
-                     (size_t)n * (sizeof *r->value + sizeof *r->of));
-    r->value = (fl_tensor *)(r + 1);
-    r->of = (pullable **)(r->value + n);
-    *tasks = (read_task *)(r->of + n);
-    return r;
-}
-
+/* fl_store.read. The next round or push cannot begin meanwhile, because the
+ * state machine gives it on a thread that holds the machine's lock. */
 static void read_values(void *self, fl_blob names, fl_peer to,
                         const fl_msg *reply)
 {
     fl_pstore *s = self;
-    fl_parcel *want = fl_parcel_of(names);
-    read_task *parts;
-    reading *r = new_reading(want ? want->n : 0, s->owners, &parts);
-    r->store = s;
-    r->to = to;
-    r->reply = *reply;
-    r->want = want ? fl_parcel_ref(want) : NULL;
-    note_failure(r, find_pullables(s, r));
-    r->lost = r->err != FL_OK;
-    for (int i = 0; i < s->owners; i++)
-        if (has_part(r, i))
-            parts[r->left++] = (read_task){r, i};
-    const bool here = needs_no_owner(s, r);
-    for (int i = 0, n = r->left; i < n;
-         i++) { /* do not read r here: the last owner may have freed it */
-        owner *o = &s->owner[parts[i].owner];
-        if (here)
-            run_read_task(&parts[i]);
-        else
-            fl_pool_submit(o->pool, &o->group, run_read_task, &parts[i]);
-    }
+    pthread_mutex_lock(&s->lock);
+    const bool idle = !s->applying.n;
+    pthread_mutex_unlock(&s->lock);
+    fl_pulls_read(s->pulls, names, to, reply, idle);
 }
 
 /* --- staged pushes that are kept --- */
@@ -1474,10 +1136,10 @@ static void each_tensor(fl_pstore *s,
     for (fl_entry *e = NULL; (e = fl_map_next(&global_block(s)->vars, e));) {
         const fl_var *v = e->value;
         fl_value *x = fl_scope_find(s->opts.scope, v->name);
-        const pullable *k = fl_map_get(&s->pullables, v->name);
+        const int index = fl_pulls_owner(s->pulls, v->name);
         if (v->persistable && holds_tensor(x) &&
             !fl_map_get(&s->gradients, v->name) && !lies_in_rows(s, v->name))
-            fn(user, v, x, k ? k->owner : 0, find_piece(s, v->name));
+            fn(user, v, x, index < 0 ? 0 : index, find_piece(s, v->name));
     }
 }
 
@@ -1512,14 +1174,6 @@ static size_t limit_copies(fl_pstore *s)
     return bytes < COPIES_LEAST  ? COPIES_LEAST
            : bytes > COPIES_MOST ? COPIES_MOST
                                  : bytes;
-}
-
-static void submit_task(void *store, int index, void (*fn)(void *arg),
-                        void *arg)
-{
-    fl_pstore *s = store;
-    owner *o = &s->owner[index];
-    fl_pool_submit(o->pool, &o->group, fn, arg);
 }
 
 static void settle_owners(void *store)
@@ -1745,15 +1399,13 @@ void fl_pstore_free(fl_pstore *s)
     for (int i = 0; i < s->owners; i++)
         free_owner(&s->owner[i]);
     fl_mem_free(s->owner);
-    for (fl_entry *e = NULL; (e = fl_map_next(&s->pullables, e));)
-        fl_tensor_fini(&((pullable *)e->value)->copy);
+    fl_pulls_free(s->pulls);
     fl_kept_free(s->kept);
     fl_extents_free(s->extents);
     fl_vec_fini(&s->updates);
     fl_vec_fini(&s->rate_blocks);
     fl_vec_fini(&s->applying);
     fl_map_fini(&s->gradients);
-    fl_map_fini(&s->pullables);
     fl_map_fini(&s->rated);
     pthread_mutex_destroy(&s->lock);
     fl_arena_free(s->arena);
