@@ -28,7 +28,7 @@
 #include "graph/copy.h"
 #include "graph/verify.h"
 #include "pserver/pulls.h"
-#include "pserver/update.h"
+#include "pserver/pushes.h"
 #include "pserver/writer.h"
 
 #include <pthread.h>
@@ -36,8 +36,6 @@
 #include <stdlib.h>
 
 enum {
-    ROWS = 512,             /* row numbers that are checked at a time */
-    RANGES_MOST = 65536,    /* slices of a gradient of one session at most */
     COPIES_PART = 20,       /* a snapshot copies this part of all values */
     COPIES_LEAST = 1 << 20, /* at most, but so many bytes at least, */
     COPIES_MOST = 64 << 20, /* and so many at most */
@@ -86,6 +84,7 @@ struct fl_pstore {
     fl_map gradients;    /* names that pushes use -> fl_update */
     fl_map rated;        /* names that learning-rate blocks write */
     fl_pulls *pulls;     /* variables that may be pulled */
+    fl_pushes *pushes;   /* what pushes may contain */
     fl_budget tables;    /* memory of all tables */
     fl_kept *kept;       /* NULL: all ends with the process */
     fl_extents *extents; /* kept: memory of tables */
@@ -94,7 +93,6 @@ struct fl_pstore {
     owner *owner;
     int owners;
     fl_writer *writer;           /* writes snapshots; NULL: none are taken */
-    int64_t refused;             /* pushes with NaN. Thread: the machine's */
     pthread_mutex_t lock;        /* never held while a callback runs */
     FL_VEC(applying *) applying; /* in order of arrival */
 };
@@ -599,237 +597,16 @@ static fl_err make_store(fl_pstore *s)
     for (int i = 0; i < s->owners; i++)
         FL_TRY(start_owner(&s->owner[i]));
     add_pullables(s);
-    if (!s->opts.recovery)
-        return FL_OK;
-    FL_TRY(keep_store(s));
-    keep_pullables(s);
+    if (s->opts.recovery) {
+        FL_TRY(keep_store(s));
+        keep_pullables(s);
+    }
+    s->pushes =
+        fl_pushes_new(&(fl_pushes_opts){.gradients = &s->gradients,
+                                        .updates = (int)s->updates.n,
+                                        .allow_nan = s->opts.allow_nan,
+                                        .kept = s->async ? s->kept : NULL});
     return FL_OK;
-}
-
-/* --- checking a push --- */
-
-static fl_err no_gradient(const fl_pstore *s, const char *name)
-{
-    fl_near near = {.name = name};
-    for (fl_entry *e = NULL; (e = fl_map_next(&s->gradients, e));)
-        fl_near_offer(&near, e->key);
-    return fl_fail(FL_ENOENT,
-                   "push: there is no gradient \"%s\" on this server%s%s%s",
-                   name, near.best ? "; the nearest is \"" : "",
-                   near.best ? near.best : "", near.best ? "\"" : "");
-}
-
-static fl_err wrong_shape(const fl_update *u, const fl_item *item)
-{
-    const fl_var *g = u->grad;
-    char got[FL_SHAPE_TEXT], want[FL_SHAPE_TEXT];
-    return fl_fail(FL_ESHAPE,
-                   "push: gradient \"%s\" is %s%s%s, expected %s%s%s",
-                   item->name, item->kind == FL_SELECTED_ROWS ? "rows of " : "",
-                   fl_dtype_word(item->dtype), fl_shape_text(&item->shape, got),
-                   g->kind == FL_SELECTED_ROWS ? "rows of " : "",
-                   fl_dtype_word(g->dtype), fl_shape_text(&g->shape, want));
-}
-
-static bool is_whole(const fl_update *u, const fl_item *item)
-{
-    return !item->first && fl_shape_equal(&item->shape, &u->grad->shape);
-}
-
-/* Whether the item is a slice, that is, some elements of the gradient. */
-static bool is_slice(const fl_var *g, const fl_item *item)
-{
-    const int64_t numel = fl_shape_numel(&g->shape);
-    const int64_t n = item->shape.rank == 1 ? item->shape.dim[0] : 0;
-    return n > 0 && n < numel && item->first >= 0 && item->first <= numel - n;
-}
-
-static fl_err wrong_row(const fl_item *item, int64_t row, int64_t rows)
-{
-    return fl_fail(FL_EINVAL,
-                   "push: gradient \"%s\" has row %lld, there are %lld",
-                   item->name, (long long)row, (long long)rows);
-}
-
-static fl_err check_rows(const fl_update *u, const fl_item *item)
-{
-    const fl_shape *want = &u->grad->shape;
-    fl_shape whole = item->shape;
-    whole.dim[0] = want->dim[0];
-    if (item->shape.rank < 1 || !fl_shape_equal(&whole, want))
-        return wrong_shape(u, item);
-    if (u->table)
-        return FL_OK; /* a table has a row for every number */
-    int64_t row[ROWS];
-    for (int64_t at = 0, n; at < item->shape.dim[0]; at += n) {
-        n = item->shape.dim[0] - at < ROWS ? item->shape.dim[0] - at : ROWS;
-        fl_bytes_copy(item->rows, (size_t)at * sizeof *row, row,
-                      (size_t)n * sizeof *row);
-        for (int64_t i = 0; i < n; i++)
-            if (row[i] < 0 || row[i] >= want->dim[0])
-                return wrong_row(item, row[i], want->dim[0]);
-    }
-    return FL_OK;
-}
-
-static fl_err check_item(const fl_pstore *s, const fl_item *item)
-{
-    const fl_update *u = fl_map_get(&s->gradients, item->name);
-    if (!u)
-        return no_gradient(s, item->name);
-    if (item->kind != u->grad->kind || item->dtype != u->grad->dtype)
-        return wrong_shape(u, item);
-    if (item->kind == FL_SELECTED_ROWS)
-        return check_rows(u, item);
-    return is_whole(u, item) || is_slice(u->grad, item) ? FL_OK
-                                                        : wrong_shape(u, item);
-}
-
-static fl_err check_finite(fl_pstore *s, const fl_parcel *p)
-{
-    if (!p->not_finite || s->opts.allow_nan)
-        return FL_OK;
-    s->refused++;
-    return fl_fail(FL_EINVAL,
-                   "push: gradient \"%s\" is not finite at element %lld; "
-                   "FLUID_ALLOW_NAN=1 lets such gradients through",
-                   p->not_finite, (long long)p->not_finite_at);
-}
-
-/* --- checking a push: each element of a slice comes once --- */
-
-static fl_arrived *arrived_of(fl_update *u, const fl_staged *by)
-{
-    fl_arrived *a = NULL;
-    for (int64_t i = 0; i < u->arrived.n && !a; i++)
-        if (u->arrived.at[i].rank == by->rank)
-            a = &u->arrived.at[i];
-    if (!a) {
-        fl_push(&u->arrived, (fl_arrived){.rank = by->rank});
-        a = &u->arrived.at[u->arrived.n - 1];
-    }
-    if (!fl_id_same(a->session, by->session)) {
-        a->session = by->session; /* slices of an older session are dropped */
-        a->range.n = a->n = 0;
-    }
-    return a;
-}
-
-/* The index of the first range that ends after the element. */
-static int64_t find_range(const fl_arrived *a, int64_t element)
-{
-    int64_t from = 0, to = a->range.n;
-    while (from < to) {
-        const int64_t at = from + (to - from) / 2;
-        if (a->range.at[at].end > element)
-            to = at;
-        else
-            from = at + 1;
-    }
-    return from;
-}
-
-static fl_err came_before(const fl_update *u, const fl_arrived *a,
-                          const fl_range *old, const fl_range *new)
-{
-    const int64_t all = fl_shape_numel(&u->grad->shape);
-    return fl_fail(FL_EPROTO,
-                   "push: elements %lld to %lld of gradient \"%s\" came after "
-                   "elements %lld to %lld, while %lld of %lld were missing",
-                   (long long)new->first, (long long)new->end - 1,
-                   u->grad->name, (long long)old->first,
-                   (long long)old->end - 1, (long long)(all - a->n),
-                   (long long)all);
-}
-
-static fl_err add_slice(fl_update *u, fl_arrived *a, const fl_item *item)
-{
-    const int64_t n = fl_shape_numel(&item->shape);
-    const fl_range new = {item->first, item->first + n};
-    const int64_t at = find_range(a, new.first);
-    if (at < a->range.n && a->range.at[at].first < new.end)
-        return came_before(u, a, &a->range.at[at], &new);
-    if (is_whole(u, item))
-        return FL_OK;
-    if (a->range.n == RANGES_MOST)
-        return fl_fail(FL_EPROTO,
-                       "push: gradient \"%s\" comes in more than %d slices",
-                       u->grad->name, RANGES_MOST);
-    fl_insert(&a->range, at, new);
-    a->n += n;
-    return FL_OK;
-}
-
-static void remove_slice(const fl_update *u, fl_arrived *a, const fl_item *item)
-{
-    if (is_whole(u, item))
-        return;
-    fl_remove(&a->range, find_range(a, item->first));
-    a->n -= fl_shape_numel(&item->shape);
-}
-
-/* Record all slices of a push, or none of them if one is refused. When a
- * gradient is complete its record is cleared, since the next slices are those
- * of another step. */
-static fl_err add_slices(fl_pstore *s, const fl_staged *by, const fl_parcel *p)
-{
-    fl_err err = FL_OK;
-    int n = 0;
-    for (; n < p->n && !err; n++) {
-        const fl_item *item = &p->item[n];
-        fl_update *u = fl_map_get(&s->gradients, item->name);
-        if (item->kind != FL_SELECTED_ROWS)
-            err = add_slice(u, arrived_of(u, by), item);
-    }
-    for (int i = 0; i < n - (err != FL_OK); i++) {
-        const fl_item *item = &p->item[i];
-        fl_update *u = fl_map_get(&s->gradients, item->name);
-        if (item->kind == FL_SELECTED_ROWS)
-            continue;
-        fl_arrived *a = arrived_of(u, by);
-        if (err)
-            remove_slice(u, a, item);
-        else if (a->n == fl_shape_numel(&u->grad->shape))
-            a->range.n = a->n = 0;
-    }
-    return err;
-}
-
-/* Slices are put together in memory that ends with the process. So a session
- * that began before this process may not go on with slices: some of them may be
- * lost. */
-static fl_err check_earlier(const fl_pstore *s, const fl_staged *by,
-                            const fl_parcel *p)
-{
-    if (p->n >= FL_UNDO_UPDATES)
-        return fl_fail(FL_EINVAL, "push: %d gradients are too many, at most %d",
-                       p->n, FL_UNDO_UPDATES - 1);
-    if (!fl_kept_is_earlier(s->kept, by->session))
-        return FL_OK;
-    for (int i = 0; i < p->n; i++) {
-        const fl_update *u = fl_map_get(&s->gradients, p->item[i].name);
-        if (p->item[i].kind != FL_SELECTED_ROWS && !is_whole(u, &p->item[i]))
-            return fl_fail(FL_EINVAL,
-                           "push: gradient \"%s\" comes in slices, and this "
-                           "server was started again since the session began: "
-                           "earlier slices are lost; join with a new session",
-                           p->item[i].name);
-    }
-    return FL_OK;
-}
-
-static fl_err check_push_content(void *self, const fl_staged *by)
-{
-    fl_pstore *s = self;
-    const fl_parcel *p = fl_parcel_of(by->part[0]);
-    if (!p)
-        return FL_OK;
-    for (int i = 0; i < p->n; i++)
-        FL_TRY(check_item(s, &p->item[i]));
-    FL_TRY(check_finite(s, p));
-    if (s->async && s->kept)
-        FL_TRY(check_earlier(s, by, p));
-    return add_slices(s, by, p);
 }
 
 /* --- applying --- */
@@ -1080,6 +857,13 @@ static void apply_staged(void *self, int64_t round, const fl_staged *by, int n)
         tasks[i] = (owner_task){o, a};
         fl_pool_submit(o->pool, &o->group, run_owner_task, &tasks[i]);
     }
+}
+
+/* fl_store.check. */
+static fl_err check_push(void *self, const fl_staged *by)
+{
+    const fl_pstore *s = self;
+    return fl_pushes_check(s->pushes, by);
 }
 
 /* fl_store.read. The next round or push cannot begin meanwhile, because the
@@ -1356,7 +1140,7 @@ fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out)
     s->tables.limit = opts->table_bytes;
     s->ops = (fl_store){.self = s,
                         .keep = fl_keeper_parcels,
-                        .check = check_push_content,
+                        .check = check_push,
                         .apply = apply_staged,
                         .read = read_values};
     if (opts->snapshots)
@@ -1400,6 +1184,7 @@ void fl_pstore_free(fl_pstore *s)
         free_owner(&s->owner[i]);
     fl_mem_free(s->owner);
     fl_pulls_free(s->pulls);
+    fl_pushes_free(s->pushes);
     fl_kept_free(s->kept);
     fl_extents_free(s->extents);
     fl_vec_fini(&s->updates);
@@ -1434,9 +1219,10 @@ void fl_pstore_waits(fl_pstore *s, fl_str *rows)
                       "the server waits for its %d owner threads: %lld "
                       "%s to be applied\n",
                       s->owners, n, s->async ? "pushes" : "rounds");
-    if (s->refused)
+    const long long refused = fl_pushes_not_finite(s->pushes);
+    if (refused)
         fl_str_printf(rows,
                       "%lld pushes with gradients that are not finite "
                       "were refused\n",
-                      (long long)s->refused);
+                      refused);
 }

@@ -977,9 +977,6 @@ void fl_update_fini(fl_update *u)
     for (int64_t i = 0; i < u->slices.n; i++)
         fl_tensor_fini(&u->slices.at[i].tensor);
     fl_vec_fini(&u->slices);
-    for (int64_t i = 0; i < u->arrived.n; i++)
-        fl_vec_fini(&u->arrived.at[i].range);
-    fl_vec_fini(&u->arrived);
     fl_vec_fini(&u->given);
     fl_vec_fini(&u->reader);
     fl_vec_fini(&u->writes);

@@ -9,7 +9,7 @@
  *             rows of a table, or on a tensor, chunk by chunk
  *     plan    the other ops of the block
  *
- * Thread: the owner of the update, except for fields that say otherwise. */
+ * Thread: the owner of the update. What is set when it is made: any. */
 #ifndef FL_PSERVER_UPDATE_H
 #define FL_PSERVER_UPDATE_H
 
@@ -33,20 +33,6 @@ typedef struct fl_given_cursor {
     const fl_given *next;
     size_t from; /* bytes of *next that were read */
 } fl_given_cursor;
-
-/* Elements first .. end of a gradient. */
-typedef struct fl_range {
-    int64_t first, end;
-} fl_range;
-
-/* What a session has sent of a gradient that comes in slices. Thread: that of
- * the state machine. */
-typedef struct fl_arrived {
-    int rank;
-    fl_id session;
-    FL_VEC(fl_range) range; /* in order; none overlaps another */
-    int64_t n;              /* elements in all ranges */
-} fl_arrived;
 
 /* Asynchronous: a gradient of which some slices are missing. */
 typedef struct fl_slices {
@@ -92,8 +78,7 @@ typedef struct fl_update {
     FL_VEC(fl_given_cursor) reader; /* one for each participant */
     int n;                          /* divisor of the mean */
     FL_VEC(fl_slices) slices;       /* one for each rank that sent some */
-    FL_VEC(fl_arrived) arrived; /* one for each rank. Thread: the machine's */
-    fl_rows own;                /* scratch memory: rows of one participant */
+    fl_rows own; /* scratch memory: rows of one participant */
     fl_rows all; /* scratch memory: merged rows of each participant in turn */
     fl_rows sum; /* merged rows of all participants: a table's gradient */
 } fl_update;
