@@ -28,20 +28,6 @@ static void desk_close(desk *d)
     town_close(&d->t);
 }
 
-static void add_program(fl_parcel *p, const char *name, const fl_program *of)
-{
-    void *bytes;
-    size_t n;
-    fl_tensor own = {0};
-    CHECK_OK(fl_program_encode(of, &bytes, &n));
-    const fl_shape shape = {1, {(int64_t)n}};
-    CHECK_OK(fl_tensor_resize(&own, FL_U8, &shape));
-    memcpy(own.data, bytes, n);
-    fl_free(bytes);
-    fl_parcel_add(p, name, &own); /* it takes a reference */
-    fl_tensor_fini(&own);
-}
-
 static fl_err take(desk *d, int64_t seq, fl_parcel *p)
 {
     d->m.seq = seq;
@@ -57,8 +43,8 @@ static fl_err take_first(desk *d, const fl_program *program,
 {
     fl_parcel *p = fl_parcel_new();
     fl_parcel_add_bytes(p, "servers", servers, strlen(servers));
-    add_program(p, "program", program);
-    add_program(p, "startup", startup);
+    parcel_add_program(p, "program", program);
+    parcel_add_program(p, "startup", startup);
     return take(d, 1, p);
 }
 

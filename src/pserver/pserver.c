@@ -20,7 +20,7 @@
 #include "net/port.h"
 #include "net/rpc.h"
 #include "protocol/coord.h"
-#include "pserver/arrival.h"
+#include "pserver/bare.h"
 #include "pserver/peers.h"
 #include "pserver/recovery.h"
 #include "pserver/redo.h"
@@ -34,32 +34,16 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 #define TICK          (250 * FL_MS)
 #define POLL          (50 * FL_MS)  /* between two checks for a signal */
 #define WATCH         (10 * FL_SEC) /* between looks at the state directory */
 #define VERSION_LINES (60 * FL_SEC) /* between two log lines on the version */
 #define WAITING_MOST  ((size_t)64 << 20) /* bytes that wait for a base */
-#define SENDER_GONE   (10 * FL_SEC) /* a silent sender of a program gives up */
 
 enum {
     CALLS = 128 /* requests of one trainer at most: 64 pushes and others */
 };
-
-/* A part of a job, until the caller's thread takes it. */
-typedef struct part {
-    uint64_t call;
-    fl_msg *msg;  /* own; without the blob */
-    fl_blob blob; /* kept */
-} part;
-
-/* Who brings the job to a bare server. */
-typedef struct sender {
-    fl_id session; /* 0: nobody does */
-    char who[96];  /* host:pid, and its address */
-    int64_t heard; /* when its last part came */
-} sender;
 
 /* A push that waits for a new base of the journal. */
 typedef struct waiting_push {
@@ -74,12 +58,9 @@ typedef struct pserver {
     const fl_op *op; /* the listen_and_serv op of `program` */
     fl_scope *scope;
     const fl_placement *place;
-    fl_arrival *arrival; /* of a bare server; NULL: no part came */
-    char *state_name;    /* of a bare server's state; NULL: it keeps none, or
-                            this server is not bare */
-    bool resuming;       /* the job or its parameters come from the state, which
-                            must be there */
-    int64_t resumed;     /* when it came from the state; 0: it did not */
+    fl_bare *bare; /* how a bare server gets its job */
+    bool resuming; /* the job or its parameters come from the state, which must
+                      be there */
     const fl_clock *clock;
     fl_job job;
     fl_rpc *rpc;
@@ -123,10 +104,6 @@ typedef struct pserver {
     int64_t logged_version; /* newest version that was logged */
     int64_t logged_at;      /* when `logged_version` was logged */
     FL_VEC(char *) notes; /* lines that are logged when the lock is released */
-    sender sender;        /* of a bare server's job */
-    bool heard;           /* a trainer of the job was heard */
-    bool given_up;        /* the job of the state makes way for another one */
-    FL_VEC(part) parts;   /* that came and were not taken yet */
 } pserver;
 
 static int64_t now_of(const pserver *p)
@@ -535,124 +512,25 @@ static void on_tally(pserver *p, uint64_t call, const fl_msg *m)
 
 /* --- a job for a bare server --- */
 
-static void answer_setup(pserver *p, uint64_t call, const fl_msg *m,
-                         fl_msg answer)
+static void answer_setup(void *self, uint64_t call, const fl_msg *m)
 {
-    answer.job = m->job;
-    answer.session = m->session;
-    answer.tag = m->tag;
+    pserver *p = self;
+    fl_msg answer = *m;
     answer.state = p->state;
     answer_call(p, (fl_peer){FL_PEER_CALL, 0, call}, &answer);
 }
 
-/* The job of the state is over: none of its trainers is there any more. */
-static bool is_abandoned(const pserver *p)
-{
-    return !p->heard && !fl_server_members(p->server) &&
-           now_of(p) >= p->resumed + p->job.lease;
-}
-
-/* Another job comes while this one, from the state, waits for its trainers. */
-static void answer_resumed(pserver *p, uint64_t call, const fl_msg *m)
-{
-    char text[256];
-    p->given_up = is_abandoned(p);
-    snprintf(text, sizeof text,
-             "this server %s the job that %s brought and its state has kept%s",
-             p->given_up ? "gives up" : "waits for the trainers of",
-             p->sender.who,
-             p->given_up ? ": none of its trainers has come back" : "");
-    if (p->given_up)
-        add_note(p, "%s", text);
-    answer_setup(p, call, m, (fl_msg){.kind = FL_MSG_PARKED, .text = text});
-}
-
-/* There is a job already. If it is another one, the answer says whose it is. */
-static void answer_present(pserver *p, uint64_t call, const fl_msg *m)
-{
-    const char *why;
-    char text[256];
-    int code;
-    fl_str about = {0};
-    const bool ended = fl_server_end(p->server, &code, &why);
-    const bool unheard = p->resumed && !p->heard;
-    if (ended && (p->opts->keep || unheard)) {
-        answer_setup(p, call, m,
-                     (fl_msg){.kind = FL_MSG_PARKED,
-                              .text = "the job before this one is ending"});
-        return;
-    }
-    if (fl_id_same(m->job, p->job.id)) {
-        p->heard = true;
-        answer_setup(p, call, m, (fl_msg){.kind = FL_MSG_ACK, .round = 1});
-        return;
-    }
-    if (unheard) {
-        answer_resumed(p, call, m);
-        return;
-    }
-    snprintf(text, sizeof text, "this server %s the job that %s%s brought",
-             ended ? "has ended" : "runs", p->sender.who[0] ? "" : "a ",
-             p->sender.who[0] ? p->sender.who : "server's script");
-    fl_job_about(&p->job, &about);
-    answer_setup(p, call, m,
-                 (fl_msg){.kind = FL_MSG_ERROR,
-                          .code = FL_EINVAL,
-                          .text = text,
-                          .about = about.at});
-    fl_str_fini(&about);
-}
-
-/* Another process brings a job, and has not been silent for long. */
-static bool is_setting_up(const pserver *p, const fl_msg *m)
-{
-    const sender *s = &p->sender;
-    return !fl_id_same(s->session, (fl_id){0}) &&
-           !fl_id_same(s->session, m->session) &&
-           now_of(p) < s->heard + SENDER_GONE;
-}
-
-static void note_sender(pserver *p, uint64_t call, const fl_msg *m)
-{
-    char address[64];
-    sender *s = &p->sender;
-    s->session = m->session;
-    s->heard = now_of(p);
-    snprintf(s->who, sizeof s->who, "%.32s (%s)", m->text ? m->text : "?",
-             fl_rpc_caller(p->rpc, call, address, sizeof address));
-}
-
-/* The caller's thread takes parts, since that may take long. */
-static void add_part(pserver *p, uint64_t call, const fl_msg *m)
-{
-    fl_msg bare = *m;
-    bare.blob = (fl_blob){0};
-    note_sender(p, call, m);
-    fl_push(&p->parts, (part){call, fl_msg_dup(&bare),
-                              fl_keeper_parcels.keep(NULL, m->blob)});
-}
-
 static void on_setup(pserver *p, uint64_t call, const fl_msg *m)
 {
+    char address[64];
+    const int64_t now = now_of(p);
     if (p->server) {
-        answer_present(p, call, m);
+        fl_bare_refuse(p->bare, call, m, &p->job, p->server, now);
         return;
     }
     fl_rpc_trust(p->rpc, call); /* a bare server has no other way to know */
-    if (!m->seq)
-        answer_setup(p, call, m, (fl_msg){.kind = FL_MSG_ACK, .round = 0});
-    else if (is_setting_up(p, m))
-        answer_setup(p, call, m,
-                     (fl_msg){.kind = FL_MSG_PARKED,
-                              .text = "another process brings a program"});
-    else
-        add_part(p, call, m);
-}
-
-static void free_part(part *t)
-{
-    fl_msg_free(t->msg);
-    fl_keeper_parcels.drop(NULL, t->blob);
+    fl_bare_add(p->bare, call, m,
+                fl_rpc_caller(p->rpc, call, address, sizeof address), now);
 }
 
 /* --- dispatch by kind --- */
@@ -664,7 +542,7 @@ static void route_message(pserver *p, uint64_t call, const fl_msg *m)
     const fl_peer from = {FL_PEER_CALL, 0, call};
     const fl_msg_info *info = fl_msg_info_of(m->kind);
     if (info->from == FL_PARTY_TRAINER && fl_id_same(m->job, p->job.id))
-        p->heard = true;
+        fl_bare_hear(p->bare);
     if (p->closed)
         refuse_call(p, call, FL_EIO, "the server is ending");
     else if (m->kind == FL_MSG_SETUP)
@@ -966,11 +844,11 @@ static fl_err open_state(pserver *p, int owners)
     fl_entropy *e = p->opts->env->entropy;
     if (p->job.durability == FL_MEMORY)
         return FL_OK;
-    fl_packet *setup =
-        p->arrival ? fl_arrival_encode(p->arrival, p->sender.who) : NULL;
+    fl_packet *setup = fl_bare_encode(p->bare);
+    const bool arrived = setup;
     const fl_err err = fl_recovery_open(
         &(fl_recovery_opts){.job = &p->job,
-                            .name = p->state_name,
+                            .name = fl_bare_state_name(p->bare),
                             .setup = setup,
                             .existing = p->resuming,
                             .server = p->place->server,
@@ -983,7 +861,7 @@ static fl_err open_state(pserver *p, int owners)
                             .fill_self = p->redo},
         &p->recovery);
     fl_packet_unref(setup);
-    if (err == FL_ENOENT && !p->arrival)
+    if (err == FL_ENOENT && !arrived)
         return fl_fail_at(err,
                           "the startup program has left the parameters to the "
                           "state of an earlier process, which was removed "
@@ -1355,11 +1233,9 @@ static bool is_unkept(pserver *p)
 static bool is_given_up(pserver *p, fl_err err)
 {
     lock_machines(p);
-    if (p->resumed && !p->heard && err && err != FL_EINTR && !p->given_up) {
-        p->given_up = true;
+    if (err && err != FL_EINTR && fl_bare_give_up(p->bare))
         add_note(p, "%s; this server waits for another job", fl_errmsg());
-    }
-    const bool is = p->given_up;
+    const bool is = fl_bare_gave_up(p->bare);
     unlock_machines(p);
     return is;
 }
@@ -1468,16 +1344,6 @@ static fl_err serve_job(pserver *p)
 
 /* --- the job --- */
 
-static void init_pserver(pserver *p, const fl_pserver_opts *opts)
-{
-    p->opts = opts;
-    p->clock = fl_clock_real();
-    p->arena = fl_arena_new();
-    pthread_mutex_init(&p->lock, NULL);
-    fl_outbox_init(&p->coord_out);
-    fl_outbox_init(&p->server_out);
-}
-
 static void free_job(pserver *p)
 {
     fl_pstore_free(p->store);
@@ -1542,198 +1408,64 @@ static fl_err begin_job(pserver *p, const fl_program *program, const fl_op *op,
 
 /* --- a job for a bare server: the caller's thread --- */
 
-/* The first part that came. False: none did. */
-static bool next_part(pserver *p, part *out)
+static fl_err begin_brought(void *self, const fl_arrival *job, const char *who,
+                            bool kept)
 {
-    lock_machines(p);
-    const bool some = p->parts.n > 0;
-    if (some) {
-        *out = p->parts.at[0];
-        fl_remove(&p->parts, 0);
-    }
-    unlock_machines(p);
-    return some;
-}
-
-static fl_err take_part(pserver *p, part *t, bool *done)
-{
-    fl_msg m = *t->msg;
-    m.blob = t->blob;
-    if (m.seq == 1) { /* an older one was given up by its sender */
-        fl_arrival_free(p->arrival);
-        p->arrival = fl_arrival_new(&(fl_arrival_opts){
-            .env = p->opts->env, .trainers = p->opts->trainers});
-    }
-    return fl_arrival_take(p->arrival, &m, done);
-}
-
-/* What does not fit is forgotten: the next sender begins anew. */
-static void refuse_part(pserver *p, part *t, fl_err err)
-{
-    FL_WARN("the program of %s is refused: %s", p->sender.who, fl_errmsg());
-    answer_setup(
-        p, t->call, t->msg,
-        (fl_msg){.kind = FL_MSG_ERROR, .code = (int)err, .text = fl_errmsg()});
-    fl_arrival_free(p->arrival);
-    p->arrival = NULL;
-    lock_machines(p);
-    p->sender.session = (fl_id){0};
-    unlock_machines(p);
-}
-
-/* The machines are there when the sender is told that its job is. */
-static fl_err begin_arrived(pserver *p, part *t)
-{
-    fl_arrival *a = p->arrival;
-    FL_TRY(begin_job(p, fl_arrival_program(a), fl_arrival_op(a),
-                     fl_arrival_scope(a)));
-    FL_INFO("%s has brought the program", p->sender.who);
+    pserver *p = self;
+    if (kept)
+        FL_INFO("%s has brought the program, which the state has kept", who);
+    p->resuming = kept;
+    const fl_err err = begin_job(p, fl_arrival_program(job), fl_arrival_op(job),
+                                 fl_arrival_scope(job));
+    p->resuming = false;
+    FL_TRY(err);
+    if (!kept)
+        FL_INFO("%s has brought the program", who);
     log_job(p);
     if (p->opts->busy)
         p->opts->busy(p->opts->user, true);
-    answer_setup(p, t->call, t->msg, (fl_msg){.kind = FL_MSG_ACK, .round = 1});
     return FL_OK;
 }
 
 /* *stopped: the server was told to end before a job came. */
 static fl_err await_job(pserver *p, bool *stopped)
 {
-    *stopped = false;
     while (!p->server) {
-        part t;
-        bool done = false;
-        if (find_end_signal(p)) {
-            *stopped = true;
+        *stopped = find_end_signal(p);
+        if (*stopped)
             return FL_OK;
-        }
         FL_TRY(fl_rpc_check(p->rpc));
         if (fl_signals_asks(p->signals))
             print_waits(p);
-        if (!next_part(p, &t)) {
+        if (!fl_bare_take(p->bare))
             sleep_for(POLL / 5);
-            continue;
-        }
-        if (!p->arrival && t.msg->seq > 1) {
-            answer_setup(p, t.call, t.msg,
-                         (fl_msg){.kind = FL_MSG_PARKED,
-                                  .text = "this server was started again, and "
-                                          "has no program yet"});
-            free_part(&t);
-            continue;
-        }
-        fl_err err = take_part(p, &t, &done);
-        if (!err && done)
-            err = begin_arrived(p, &t);
-        else if (!err)
-            answer_setup(p, t.call, t.msg, (fl_msg){.kind = FL_MSG_ACK});
-        if (err)
-            refuse_part(p, &t, err);
-        free_part(&t);
     }
     return FL_OK;
 }
 
-/* --- a job that the state of a bare server has kept --- */
-
-/* "pserver-HOST:PORT". A server that listens on all addresses has the name of
- * its host. */
-static char *name_state(const char *address)
-{
-    char host[256] = "?";
-    const char *port = strrchr(address, ':');
-    const bool any =
-        fl_starts_with(address, "0.0.0.0:") || fl_starts_with(address, "[::]:");
-    fl_str name = {0};
-    gethostname(host, sizeof host - 1);
-    fl_str_printf(&name, "pserver-%.*s%s",
-                  any ? (int)strlen(host) : (int)(port - address),
-                  any ? host : address, port);
-    for (char *at = name.at; (at = strchr(at, '/'));)
-        *at = '_';
-    return fl_str_take(&name);
-}
-
-/* Take the job from the message that a state has kept. */
-static fl_err take_kept(pserver *p, const fl_packet *packet)
-{
-    fl_arena *arena = fl_arena_new();
-    fl_msg m = {0};
-    bool done;
-    fl_err err = fl_msg_decode(NULL, packet, arena, &m);
-    if (!err) {
-        p->arrival = fl_arrival_new(&(fl_arrival_opts){
-            .env = p->opts->env, .trainers = p->opts->trainers, .kept = true});
-        snprintf(p->sender.who, sizeof p->sender.who, "%s",
-                 m.text ? m.text : "?");
-        err = fl_arrival_take(p->arrival, &m, &done);
-    }
-    fl_keeper_parcels.drop(NULL, m.blob);
-    fl_arena_free(arena);
-    return err;
-}
-
-static fl_err begin_kept(pserver *p, const fl_packet *packet)
-{
-    FL_TRY(take_kept(p, packet));
-    FL_INFO("%s has brought the program, which the state has kept",
-            p->sender.who);
-    p->resuming = true;
-    const fl_err err =
-        begin_job(p, fl_arrival_program(p->arrival), fl_arrival_op(p->arrival),
-                  fl_arrival_scope(p->arrival));
-    p->resuming = false;
-    return err;
-}
-
-/* Find what an earlier process has left: its state, or a copy of it, if the
- * host was lost. Own: *path and *packet are new. */
-static fl_err find_kept(const pserver *p, const fl_job *limits, char **path,
-                        fl_packet **packet)
-{
-    fl_err err = fl_statedir_find(p->state_name, path);
-    if (err == FL_ENOENT && limits->durability == FL_HOST)
-        err = fl_redo_find_base(p->state_name, path);
-    FL_TRY(err);
-    err = fl_recovery_read_setup(*path, packet);
-    if (err)
-        fl_mem_free(*path);
-    return err;
-}
-
-/* Go on with the job that an earlier process of this bare server had, if it has
- * left one. */
 static fl_err resume_job(pserver *p)
 {
     fl_job limits;
-    char *path;
-    fl_packet *packet;
     FL_TRY(read_limits(p, &limits));
-    if (limits.durability == FL_MEMORY)
-        return FL_OK;
-    p->state_name = name_state(p->opts->address);
-    fl_err err = find_kept(p, &limits, &path, &packet);
-    if (err == FL_ENOENT)
-        return FL_OK;
-    FL_TRY(err);
-    err = begin_kept(p, packet);
-    fl_packet_unref(packet);
-    if (!err) {
-        p->resumed = now_of(p);
-        log_job(p);
-        if (p->opts->busy)
-            p->opts->busy(p->opts->user, true);
-    } else if (err == FL_ENOENT) { /* its process has just ended the job */
-        fl_arrival_free(p->arrival);
-        p->arrival = NULL;
-        err = FL_OK;
-    } else if (err != FL_EINTR) {
-        err = fl_fail_at(err,
-                         "in %s; remove it with `paddle state rm %s` if it is "
-                         "not needed",
-                         path, path);
-    }
-    fl_mem_free(path);
-    return err;
+    return fl_bare_resume(p->bare, p->opts->address, &limits, p->clock);
+}
+
+static void init_pserver(pserver *p, const fl_pserver_opts *opts)
+{
+    p->opts = opts;
+    p->clock = fl_clock_real();
+    p->arena = fl_arena_new();
+    pthread_mutex_init(&p->lock, NULL);
+    fl_outbox_init(&p->coord_out);
+    fl_outbox_init(&p->server_out);
+    p->bare = fl_bare_new(&(fl_bare_opts){.env = opts->env,
+                                          .trainers = opts->trainers,
+                                          .keep = opts->keep,
+                                          .lock = &p->lock,
+                                          .notes = &p->server_out,
+                                          .self = p,
+                                          .answer = answer_setup,
+                                          .begin = begin_brought});
 }
 
 /* --- the end --- */
@@ -1780,11 +1512,7 @@ static void fini_pserver(pserver *p)
     end_job(p);
     fl_outbox_fini(&p->coord_out);
     fl_outbox_fini(&p->server_out);
-    for (int64_t i = 0; i < p->parts.n; i++)
-        free_part(&p->parts.at[i]);
-    fl_vec_fini(&p->parts);
-    fl_arrival_free(p->arrival);
-    fl_mem_free(p->state_name);
+    fl_bare_free(p->bare);
     fl_vec_fini(&p->open);
     fl_vec_fini(&p->notes);
     fl_arena_free(p->arena);
@@ -1849,7 +1577,7 @@ static fl_err run_pserver(pserver *p)
     p->over = true;
     if (is_given_up(p, err) && o->busy)
         o->busy(o->user, false);
-    return p->given_up ? FL_OK : err;
+    return fl_bare_gave_up(p->bare) ? FL_OK : err;
 }
 
 /* *again: the server has given up its job for another one. */
@@ -1864,7 +1592,7 @@ static fl_err serve_once(const fl_pserver_opts *opts, bool *again)
     const fl_err err = run_pserver(&p);
     snprintf(why, sizeof why, "%s", fl_errmsg());
     fl_signals_end(&signals);
-    *again = p.given_up;
+    *again = fl_bare_gave_up(p.bare);
     fini_pserver(&p);
     return err ? fl_fail(err, "%s", why) : FL_OK;
 }

@@ -340,4 +340,20 @@ static inline fl_msg_kind talker_say(talker *k, fl_msg_kind kind, int64_t round)
     return talker_ask(k, 0, (fl_msg){.kind = kind, .round = round});
 }
 
+/* Append a program as bytes, for a SETUP message. */
+static inline void parcel_add_program(fl_parcel *p, const char *name,
+                                      const fl_program *of)
+{
+    void *bytes;
+    size_t n;
+    fl_tensor own = {0};
+    CHECK_OK(fl_program_encode(of, &bytes, &n));
+    const fl_shape shape = {1, {(int64_t)n}};
+    CHECK_OK(fl_tensor_resize(&own, FL_U8, &shape));
+    memcpy(own.data, bytes, n);
+    fl_free(bytes);
+    fl_parcel_add(p, name, &own); /* it takes a reference */
+    fl_tensor_fini(&own);
+}
+
 #endif
