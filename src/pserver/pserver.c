@@ -21,6 +21,7 @@
 #include "net/rpc.h"
 #include "protocol/coord.h"
 #include "pserver/bare.h"
+#include "pserver/notes.h"
 #include "pserver/peers.h"
 #include "pserver/recovery.h"
 #include "pserver/redo.h"
@@ -35,11 +36,10 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#define TICK          (250 * FL_MS)
-#define POLL          (50 * FL_MS)  /* between two checks for a signal */
-#define WATCH         (10 * FL_SEC) /* between looks at the state directory */
-#define VERSION_LINES (60 * FL_SEC) /* between two log lines on the version */
-#define WAITING_MOST  ((size_t)64 << 20) /* bytes that wait for a base */
+#define TICK         (250 * FL_MS)
+#define POLL         (50 * FL_MS)  /* between two checks for a signal */
+#define WATCH        (10 * FL_SEC) /* between looks at the state directory */
+#define WAITING_MOST ((size_t)64 << 20) /* bytes that wait for a base */
 
 enum {
     CALLS = 128 /* requests of one trainer at most: 64 pushes and others */
@@ -98,12 +98,9 @@ typedef struct pserver {
     size_t waiting_bytes;         /* of their packets */
     FL_VEC(uint64_t) open;        /* open calls of sessions */
     fl_peers *peers;              /* the other servers of the job */
-    fl_refusals strange;    /* since when a server of another job answers at an
-                               endpoint of ours */
-    fl_id *logged;          /* last session that was logged, by rank */
-    int64_t logged_version; /* newest version that was logged */
-    int64_t logged_at;      /* when `logged_version` was logged */
-    FL_VEC(char *) notes; /* lines that are logged when the lock is released */
+    fl_refusals strange; /* since when a server of another job answers at an
+                            endpoint of ours */
+    fl_notes *notes;     /* lines that are logged when the lock is released */
 } pserver;
 
 static int64_t now_of(const pserver *p)
@@ -121,32 +118,9 @@ static void lock_machines(pserver *p)
 /* Release the lock, then write the notes to the log. */
 static void unlock_machines(pserver *p)
 {
-    const int64_t n = p->notes.n;
-    char **note = p->notes.at;
-    if (n)
-        memset(&p->notes, 0, sizeof p->notes);
+    char **lines = fl_notes_take(p->notes);
     pthread_mutex_unlock(&p->lock);
-    for (int64_t i = 0; i < n; i++) {
-        if (fl_starts_with(note[i], "stalled"))
-            FL_WARN("%s", note[i]);
-        else
-            FL_INFO("%s", note[i]);
-        fl_mem_free(note[i]);
-    }
-    if (n)
-        fl_mem_free(note);
-}
-
-/* Under the lock: add a line for the log. */
-__attribute__((format(printf, 2, 3))) static void add_note(pserver *p,
-                                                           const char *fmt, ...)
-{
-    char line[FL_LOG_LINE];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(line, sizeof line, fmt, ap);
-    va_end(ap);
-    fl_push(&p->notes, fl_mem_strdup(line));
+    fl_notes_write(lines);
 }
 
 static int count_lines(const fl_str *s)
@@ -300,31 +274,6 @@ static void save_images(pserver *p)
     fl_str_fini(&coord);
 }
 
-static void note_lines(pserver *p, const fl_outbox *box)
-{
-    for (int64_t i = 0; i < box->note.n; i++)
-        add_note(p, "%s", box->note.at[i]);
-}
-
-/* Log the first version, then one line a minute. */
-static void note_version(pserver *p)
-{
-    const int64_t version = fl_server_version(p->server);
-    const int64_t more = version - p->logged_version;
-    if (!more)
-        return;
-    const int64_t now = now_of(p), since = now - p->logged_at;
-    if (!p->logged_version)
-        add_note(p, "version %lld: the job trains", (long long)version);
-    else if (since >= VERSION_LINES)
-        add_note(p, "version %lld, %.3g a second", (long long)version,
-                 (double)more * (double)FL_SEC / (double)since);
-    else
-        return;
-    p->logged_version = version;
-    p->logged_at = now;
-}
-
 /* Under the lock, after every event: empty the outboxes. Images are saved
  * before anything leaves the process, so that nobody knows what a restart could
  * forget. */
@@ -338,9 +287,9 @@ static void flush_outboxes(pserver *p)
     fl_server_flush(p->server);
     deliver_messages(p, &p->coord_out, false, &from_coord);
     deliver_messages(p, &p->server_out, false, &from_server);
-    note_lines(p, &p->coord_out);
-    note_lines(p, &p->server_out);
-    note_version(p);
+    fl_notes_add_outbox(p->notes, &p->coord_out);
+    fl_notes_add_outbox(p->notes, &p->server_out);
+    fl_notes_version(p->notes, fl_server_version(p->server), p->clock);
     fl_outbox_clear(&p->coord_out);
     fl_outbox_clear(&p->server_out);
 }
@@ -422,39 +371,8 @@ static void acknowledge_call(pserver *p, uint64_t call)
                                           .server = p->place->server}));
 }
 
-static void note_leave(pserver *p, int rank, const fl_msg *view)
-{
-    char why[128] = "";
-    for (int i = 0; i < view->n_left && !why[0]; i++)
-        if (fl_id_same(view->left[i].session, p->logged[rank]))
-            fl_leave_text(&view->left[i], why, sizeof why);
-    add_note(p, "trainer %d has left; %d of %d are here%s%s", rank,
-             view->n_member, p->job.trainers, why[0] ? "; " : "", why);
-    p->logged[rank] = (fl_id){0};
-}
-
-/* Log who has joined and left. The coordinator's own log has more detail, so
- * only the other servers do this. */
-static void note_view(pserver *p, const fl_msg *view)
-{
-    int at = 0; /* members are sorted by rank */
-    for (int rank = 0; rank < p->job.trainers; rank++) {
-        while (at < view->n_member && view->member[at].rank < rank)
-            at++;
-        const bool is = at < view->n_member && view->member[at].rank == rank;
-        const fl_id now = is ? view->member[at].session : (fl_id){0};
-        if (fl_id_same(now, p->logged[rank]))
-            continue;
-        if (!fl_id_same(p->logged[rank], (fl_id){0}))
-            note_leave(p, rank, view);
-        if (is)
-            add_note(p, "trainer %d has joined; %d of %d are here", rank,
-                     view->n_member, p->job.trainers);
-        p->logged[rank] = now;
-    }
-}
-
-/* A message of the coordinator, received by a server other than server 0. */
+/* A message of the coordinator, received by a server other than server 0. The
+ * coordinator's own log has more detail about who joins and leaves. */
 static void on_coordinator(pserver *p, const fl_msg *m, int64_t now)
 {
     const char *why = "";
@@ -463,10 +381,10 @@ static void on_coordinator(pserver *p, const fl_msg *m, int64_t now)
     const bool ended = fl_server_end(p->server, &code, &why);
     fl_server_recv(p->server, (fl_peer){FL_PEER_COORD, 0, 0}, m, now);
     if (m->kind == FL_MSG_VIEW && fl_server_view(p->server) > view)
-        note_view(p, m);
+        fl_notes_view(p->notes, m);
     if (!ended && fl_server_end(p->server, &code, &why))
-        add_note(p, "the job ends with code %d at version %lld: %s", code,
-                 (long long)fl_server_version(p->server), why);
+        fl_notes_add(p->notes, "the job ends with code %d at version %lld: %s",
+                     code, (long long)fl_server_version(p->server), why);
 }
 
 /* A message of another server. */
@@ -1234,7 +1152,8 @@ static bool is_given_up(pserver *p, fl_err err)
 {
     lock_machines(p);
     if (err && err != FL_EINTR && fl_bare_give_up(p->bare))
-        add_note(p, "%s; this server waits for another job", fl_errmsg());
+        fl_notes_add(p->notes, "%s; this server waits for another job",
+                     fl_errmsg());
     const bool is = fl_bare_gave_up(p->bare);
     unlock_machines(p);
     return is;
@@ -1273,7 +1192,7 @@ static void renew_base(pserver *p)
     bool copied;
     lock_machines(p);
     if (fl_redo_renew(p->redo, settle_store, p->store, &copied))
-        add_note(p, "no new base of the journal: %s", fl_errmsg());
+        fl_notes_add(p->notes, "no new base of the journal: %s", fl_errmsg());
     unlock_machines(p);
     take_waiting(p);
     if (copied && fl_redo_commit(p->redo))
@@ -1348,10 +1267,8 @@ static void free_job(pserver *p)
 {
     fl_pstore_free(p->store);
     fl_peers_free(p->peers);
-    fl_mem_free(p->logged);
     p->store = NULL;
     p->peers = NULL;
-    p->logged = NULL;
     p->place = NULL;
 }
 
@@ -1380,8 +1297,8 @@ static fl_err prepare_job(pserver *p, const fl_program *program,
     FL_TRY(fl_snapshots_read(&p->snapshots, p->opts->env->disk, p->place));
     lock_machines(p);
     p->job = job;
+    fl_notes_begin(p->notes, job.trainers);
     unlock_machines(p);
-    p->logged = fl_mem_alloc((size_t)job.trainers * sizeof *p->logged);
     return make_store(p);
 }
 
@@ -1455,6 +1372,7 @@ static void init_pserver(pserver *p, const fl_pserver_opts *opts)
     p->opts = opts;
     p->clock = fl_clock_real();
     p->arena = fl_arena_new();
+    p->notes = fl_notes_new();
     pthread_mutex_init(&p->lock, NULL);
     fl_outbox_init(&p->coord_out);
     fl_outbox_init(&p->server_out);
@@ -1514,7 +1432,7 @@ static void fini_pserver(pserver *p)
     fl_outbox_fini(&p->server_out);
     fl_bare_free(p->bare);
     fl_vec_fini(&p->open);
-    fl_vec_fini(&p->notes);
+    fl_notes_free(p->notes);
     fl_arena_free(p->arena);
     pthread_mutex_destroy(&p->lock);
 }
@@ -1531,7 +1449,6 @@ static fl_err go_back(pserver *p)
     p->over = p->closed = false;
     p->strange = 0;
     p->open.n = 0;
-    p->logged_version = 0;
     p->snapshots.anew = false;
     FL_TRY(begin_job(p, p->program, p->op, p->scope));
     fl_snapshots_log_lost(&p->snapshots, p->job.async, before,
