@@ -1731,14 +1731,13 @@ void fl_coord_refused(fl_coord *c, int server, bool no_listener, int64_t now)
                                                           : REFUSED_AFTER;
     server_status *s = &c->server[server];
     char name[96], text[FL_GONE_TEXT], why[REASON_MAX];
-    if (!s->heard)
-        return;
-    if (c->ended) {
-        if (!s->over && now >= c->ended_at + time)
+    if (c->ended) { /* a list of servers may name one that does not exist */
+        const bool awaited = !s->heard && !c->code;
+        if (!s->over && !awaited && now >= c->ended_at + time)
             s->over = s->confirmed = true; /* nobody is there to be told */
         return;
     }
-    if (!no_listener || !fl_job_gone(c->job, &s->refused, now))
+    if (!s->heard || !no_listener || !fl_job_gone(c->job, &s->refused, now))
         return;
     snprintf(why, sizeof why, "%s %s",
              fl_job_server(c->job, server, name, sizeof name),
@@ -1768,16 +1767,10 @@ void fl_coord_end(fl_coord *c, int code, const char *why, int64_t now)
     end_job(c, code, why, -1, now);
 }
 
-/* A failed job does not wait for a server that never came: it may not exist. */
-static bool knows_end(const fl_coord *c, const server_status *s)
-{
-    return s->over ? s->confirmed : c->code && !s->heard;
-}
-
 bool fl_coord_told(const fl_coord *c)
 {
     for (int i = 0; i < c->job->servers; i++)
-        if (!knows_end(c, &c->server[i]))
+        if (!c->server[i].over || !c->server[i].confirmed)
             return false;
     return c->ended;
 }

@@ -90,8 +90,9 @@ int fl_coord_admit(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now);
 void fl_coord_hangup(fl_coord *c, uint64_t call, int64_t now);
 
 /* A server cannot be reached. Some time after END this counts as an answer to
- * END. Before END: if the server has been heard before and its host has
- * reported for job->gone that no process listens on the port, the job ends. */
+ * END; if the job has failed, also of a server that was never heard. Before
+ * END: if the server has been heard before and its host has reported for
+ * job->gone that no process listens on the port, the job ends. */
 void fl_coord_refused(fl_coord *c, int server, bool no_listener, int64_t now);
 
 /* Time passes: to be called several times a second. A gap of more than
@@ -107,8 +108,7 @@ void fl_coord_end(fl_coord *c, int code, const char *why, int64_t now);
 bool fl_coord_over(const fl_coord *c, int64_t now);
 
 /* The job has ended, and every server has acknowledged that, and was told that
- * its acknowledgement came. If the job has failed, servers that were never
- * heard are left out. */
+ * its acknowledgement came, or cannot be reached (fl_coord_refused). */
 bool fl_coord_told(const fl_coord *c);
 
 /* True once the job has ended; *code and *why (borrowed) are then END's. */

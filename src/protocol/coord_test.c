@@ -544,7 +544,11 @@ static void does_not_wait_after_a_failure_for_a_server_that_never_came(void)
     pass(&s, 4 * FL_SEC, 0, 0);
     CHECK(!fl_coord_over(s.c, s.now)); /* it may be starting */
     CHECK(said(&s.out, FL_MSG_END) != NULL);
+    fl_coord_refused(s.c, 1, true, s.now);
+    CHECK(!fl_coord_over(s.c, s.now)); /* too early */
     pass(&s, 1 * FL_SEC, 0, 0);
+    CHECK(!fl_coord_over(s.c, s.now)); /* it may be there, and slow */
+    fl_coord_refused(s.c, 1, true, s.now);
     CHECK(fl_coord_over(s.c, s.now));
     close_scene(&s);
 }
