@@ -81,16 +81,22 @@ const fl_cmd fl_cmd_digest = {
     .group = FL_CMD_FILES,
     .args = "DIR...",
     .help = "print a SHA-256 of a saved folder, equal for equal models",
+    .examples = "paddle digest model-1 model-2\n"
+                "    a line each: the SHA-256 and the folder\n",
     .run = run_digest,
 };
 
 const fl_cmd fl_cmd_ckpt = {
     .name = "ckpt",
     .group = FL_CMD_FILES,
-    .args = "ls DIR...|verify DIR...|diff DIR DIR",
+    .args = "ls DIR... | verify DIR... | diff DIR DIR",
     .help = "list checkpoints, look for damage in saved folders, or compare "
             "two of them",
-    .examples = "paddle ckpt verify model\n"
-                "paddle ckpt diff model-1 model-2\n",
+    .examples = "paddle ckpt ls checkpoints\n"
+                "    the checkpoints in a folder, and which is the last\n"
+                "paddle ckpt verify model\n"
+                "    look for damage; exit code 1 if there is any\n"
+                "paddle ckpt diff model-1 model-2\n"
+                "    the variables that differ; exit code 1 if there are any\n",
     .run = run_ckpt,
 };

@@ -160,6 +160,9 @@ const fl_cmd fl_cmd_data = {
     .group = FL_CMD_FILES,
     .args = "check FILE...",
     .help = "check files of examples and show their first bad lines",
+    .examples = "paddle data check --slots ids:u64,label:f32 train-*\n"
+                "paddle data check --criteo day_0\n"
+                "    exit code 1 if a line is bad\n",
     .opts = opts,
     .run = run_data,
 };

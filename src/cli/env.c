@@ -35,6 +35,8 @@ const fl_cmd fl_cmd_env = {
     .group = FL_CMD_WATCH,
     .help =
         "show what this process is in a job and which variable or flag says so",
+    .examples = "TRAINING_ROLE=TRAINER PADDLE_TRAINER_ID=1 paddle env\n"
+                "    whether the variables make sense, and what is missing\n",
     .opts = opts,
     .run = run_env,
 };

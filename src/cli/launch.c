@@ -25,7 +25,7 @@ static const fl_opt opts[] = {
     {"start_port", FL_OPT_INT, &job.start_port,
      "first server port; the next servers use the ports after it (default: "
      "6170, or the next free ports); with --mode collective: first trainer "
-     "port"},
+     "port; a port that was asked for and is in use is an error"},
     {"started_port", FL_OPT_INT, &job.start_port, "same as --start_port"},
     {"cluster_node_ips", FL_OPT_STR, &job.cluster_node_ips,
      "all hosts of the job: host,host (default: 127.0.0.1)"},
@@ -90,7 +90,8 @@ static const fl_opt opts[] = {
      "accepted for old scripts; the configuration is always printed"},
     {"dry_run", FL_OPT_FLAG, &job.dry_run,
      "print what would run where, with every variable, and start nothing"},
-    {"quiet", FL_OPT_FLAG, &job.quiet, "do not show the output of trainer 0"},
+    {"quiet", FL_OPT_FLAG, &job.quiet,
+     "do not show the output of trainer 0, or with --hosts of any process"},
     {0},
 };
 

@@ -33,6 +33,7 @@ const fl_cmd fl_cmd_read = {
     .args = "criteo <IN >OUT",
     .help =
         "convert raw Criteo lines to lines of slots, as criteo_reader.py does",
+    .examples = "paddle read criteo <day_0 >day_0.slots\n",
     .opts = opts,
     .run = run_read,
 };

@@ -33,8 +33,13 @@ static int run_state(int n, char **arg)
 const fl_cmd fl_cmd_state = {
     .name = "state",
     .group = FL_CMD_WATCH,
-    .args = "ls|rm DIR...",
+    .args = "ls | rm DIR...",
     .help = "list or remove the states and journals that servers have kept "
             "(FLUID_DURABILITY)",
+    .examples = "paddle state ls\n"
+                "    each state: its folder, its server, and whether a process "
+                "uses it\n"
+                "paddle state rm /dev/shm/fluid.0/4e0e0008ef83-server-0\n"
+                "    remove one, as ls names it\n",
     .run = run_state,
 };
