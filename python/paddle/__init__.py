@@ -4,8 +4,9 @@
 The parts load when they are first used, so that `import paddle` is quick and
 a reader process never pays for the engine.
 """
-from . import _absent, _beside
+from . import _absent, _beside, _interrupt
 
+_interrupt.show_one_line()
 _beside.refuse_to_shadow()
 
 from .batch import batch  # noqa: E402  (a function, over the module's name)
