@@ -191,6 +191,13 @@ def test_ports_that_are_taken_are_passed_over(hosts, workspace, tmp_path):
         assert "%s:6170,%s:6171,%s:6170" % tuple(
             hosts.address(i) for i in range(3)) in said
         said = run(hosts, tmp_path, [
+            "--job_workspace", workspace, "--server_num", "2", "--worker_num",
+            "1", "--start_port", "6171",
+            *shell("echo $PADDLE_PSERVERS_IP_PORT_LIST")], but=["python3"])
+        assert ",".join("%s:6171,%s:6172" % (hosts.address(i),
+                                             hosts.address(i))
+                        for i in range(3)) in said
+        said = run(hosts, tmp_path, [
             "--job_workspace", workspace, "--start_port", "6170", *shell("")],
             code=1, but=["python3"])
     assert "host %s cannot be used: launch: port 6170 on %s is taken by " \
