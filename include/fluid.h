@@ -52,11 +52,13 @@ typedef enum fl_err {
     FL_EENDED,   /* the job has ended, and not because of this process */
 } fl_err;
 
-/* Exit code of a process that a launcher has started and that ends with
- * FL_EENDED: the launcher looks for the one that failed first elsewhere. */
+/* Exit code of a process that ends with this error: 0 for FL_OK, else 1; but
+ * FL_EXIT_ENDED for FL_EENDED if a launcher has started the process. By it the
+ * launcher knows that another process has failed first. */
 enum {
     FL_EXIT_ENDED = 75
 };
+int fl_exit_code(fl_err err);
 
 const char *fl_errmsg(void); /* last failure on this thread; never NULL */
 

@@ -354,13 +354,11 @@ static PyObject *package_folder(PyObject *module)
     return up;
 }
 
-/* Attributes: the exit code of a process that does not catch it, and the code
- * in place of 1 if a launcher has started the process. */
+/* Its attribute is the exit code of a process that does not catch it. */
 static PyObject *make_job_ended(PyObject *base)
 {
     PyObject *dict =
-        base ? Py_BuildValue("{sisi}", "code", 1, "launched", FL_EXIT_ENDED)
-             : NULL;
+        base ? Py_BuildValue("{si}", "code", fl_exit_code(FL_EENDED)) : NULL;
     PyObject *type = dict ? PyErr_NewExceptionWithDoc(
                                 "paddle.fluid.core.JobEnded",
                                 "The job of this process has ended, and not "

@@ -58,7 +58,7 @@ static int run_pserver(int n, char **arg)
     const fl_err err = fl_serve(e, &serve);
     const int code =
         !err ? FL_EXIT_OK
-             : fl_cli_fail(err == FL_EINVAL ? FL_EXIT_USAGE : FL_EXIT_FAILED,
+             : fl_cli_fail(err == FL_EINVAL ? FL_EXIT_USAGE : fl_exit_code(err),
                            true, "pserver");
     fl_engine_free(e);
     return code;

@@ -266,6 +266,22 @@ static void judge_ranks(fl_launch *l)
     stop_all(l);
 }
 
+/* Say at once that a trainer has failed, since the others may go on for long.
+ */
+static void report_failed(fl_launch *l)
+{
+    char name[32], end[64];
+    const fl_proc *p = l->first < 0 ? NULL : &l->procs.at[l->first];
+    if (!p || p->server || p->code == FL_EXIT_ENDED || l->told ||
+        !count_left(l, false))
+        return;
+    l->told = true;
+    fprintf(stderr,
+            "launch: %s has failed after %.1f s: %s; the others go on, %s\n",
+            fl_proc_name(p, name), (double)p->lived / (double)SEC,
+            fl_proc_how(p, end), p->log);
+}
+
 /* Decide whether processes must be stopped. `idle` is when the last trainer
  * ended. */
 static void judge_processes(fl_launch *l, int64_t *idle)
@@ -292,6 +308,7 @@ static void judge_processes(fl_launch *l, int64_t *idle)
         judge_ranks(l);
         return;
     }
+    report_failed(l);
     if (count_left(l, false) || l->opts->pod ||
         (l->nodes > 1 && !l->hosts.n)) /* other launchers */
         return;
@@ -361,7 +378,8 @@ static bool can_servers_go_on(const fl_launch *l)
 }
 
 /* Whether a process that has failed may be started again. A server that exits
- * by itself knows the end of the job. A server whose state has found no room
+ * by itself knows the end of the job, and so does a trainer with
+ * FL_EXIT_ENDED. A server whose state has found no room
  * is started again, too: then it says what is lost. */
 static bool may_return(const fl_launch *l, const fl_proc *p)
 {
@@ -374,7 +392,7 @@ static bool may_return(const fl_launch *l, const fl_proc *p)
         return false; /* its host will not come back */
     const bool killed = p->signal || p->lost;
     return p->server ? killed && can_servers_go_on(l)
-                     : killed || !l->killed_only;
+                     : killed || (!l->killed_only && p->code != FL_EXIT_ENDED);
 }
 
 static void plan_return(fl_launch *l, fl_proc *p)
@@ -461,9 +479,9 @@ static fl_err wait_all(fl_launch *l)
 
 static int exit_code(const fl_launch *l)
 {
-    const int first = l->first < 0 ? 0 : l->procs.at[l->first].code;
-    if (first)
-        return first == FL_EXIT_ENDED ? 1 : first;
+    const fl_proc *first = l->first < 0 ? NULL : &l->procs.at[l->first];
+    if (first) /* the code of one that we stopped says nothing */
+        return first->stopped || first->code == FL_EXIT_ENDED ? 1 : first->code;
     for (int64_t i = 0; i < l->procs.n; i++)
         if (l->procs.at[i].code && !l->procs.at[i].server && l->asks)
             return 128 + l->signal;
@@ -590,6 +608,7 @@ static fl_err run_job(fl_launch *l)
     while (again) {
         show_plan(l);
         FL_TRY(wait_all(l));
+        fl_launch_find_cause(l);
         fl_launch_verdict(l);
         FL_TRY(restart(l, &again));
     }

@@ -135,6 +135,7 @@ typedef struct fl_launch {
     int restarts;           /* so far */
     bool killed_only;       /* a trainer that ends by itself is not started
                                again */
+    bool told;              /* that a trainer has failed and the others go on */
     int64_t failed_at;      /* when a rank failed, or a server ended with the
                                job; 0: none has */
     int64_t began, stop_at; /* kill at; 0: no */
@@ -228,6 +229,9 @@ bool fl_launch_is_asked(void);
 
 /* What trainer 0 said since the last time, to stderr. */
 void fl_launch_follow(fl_launch *l);
+/* If the process that failed first has ended only because the job did, look for
+ * the one that is the cause. */
+void fl_launch_find_cause(fl_launch *l);
 void fl_launch_verdict(const fl_launch *l);
 /* "server 0", "trainer 1", "rank 1" */
 const char *fl_proc_name(const fl_proc *p, char buf[32]);

@@ -8,6 +8,7 @@
 #include "launch/launch.h"
 
 #include "base/clock.h"
+#include "base/flag.h"
 #include "base/progress.h"
 
 #include <errno.h>
@@ -241,6 +242,14 @@ static bool was_asked(const fl_launch *l, const fl_proc *p)
     return l->asks && (l->opts->collective || p->code == 128 + SIGINT);
 }
 
+int fl_exit_code(fl_err err)
+{
+    const char *launched = fl_flag_text("FLUID_LAUNCHED");
+    if (err == FL_EENDED && launched && !strcmp(launched, "1"))
+        return FL_EXIT_ENDED;
+    return err != FL_OK;
+}
+
 /* Such a process may end before the one that is the cause. A rank in a call
  * that another rank left raises an exception, after which Python exits with 1.
  */
@@ -249,15 +258,18 @@ bool fl_proc_is_echo(const fl_launch *l, const fl_proc *p)
     return p->code == FL_EXIT_ENDED || (l->opts->collective && p->code == 1);
 }
 
+/* Of processes that ended because the job did a server goes first: without it
+ * the others must end. */
 void fl_proc_note_end(fl_launch *l, fl_proc *p, int code, int signal)
 {
     p->ended = true;
     p->lived = fl_clock_now(fl_clock_real()) - p->began;
     p->signal = signal;
     p->code = code;
+    const fl_proc *first = l->first < 0 ? NULL : &l->procs.at[l->first];
     if (p->code && !p->stopped && !was_asked(l, p) &&
-        (l->first < 0 || (fl_proc_is_echo(l, &l->procs.at[l->first]) &&
-                          !fl_proc_is_echo(l, p))))
+        (!first || (fl_proc_is_echo(l, first) &&
+                    (!fl_proc_is_echo(l, p) || p->server > first->server))))
         l->first = (int)(p - l->procs.at);
 }
 

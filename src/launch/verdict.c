@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/disk.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -131,14 +132,57 @@ static const char *find_reason(char *tail, size_t n)
     return last_state(line);
 }
 
-/* The last line of the verdict: why the first process has failed. */
+/* The process that another one names as the reason of its own end, in its last
+ * line of the form "paddle: the job has failed: trainer 1: ValueError"; -1:
+ * none. */
+static int find_named(const fl_launch *l, const fl_proc *by)
+{
+    static const char head[] = "paddle: ";
+    char buf[LAST_BYTES + 1], name[32];
+    const char *why = NULL, *first = NULL;
+    int found = -1;
+    read_tail(by->log, buf);
+    for (char *at = buf; (at = strstr(at, head)); at++)
+        if (at == buf || at[-1] == '\n')
+            why = at;
+    if (!why)
+        return -1;
+    buf[why - buf + (ptrdiff_t)strcspn(why, "\n")] = 0;
+    for (int64_t i = 0; i < l->procs.n; i++) {
+        const char *at = strstr(why, fl_proc_name(&l->procs.at[i], name));
+        const int code = l->procs.at[i].code;
+        if (at && !isdigit((unsigned char)at[strlen(name)]) && code &&
+            code != FL_EXIT_ENDED && (!first || at < first)) {
+            first = at;
+            found = (int)i;
+        }
+    }
+    return found;
+}
+
+void fl_launch_find_cause(fl_launch *l)
+{
+    if (l->first < 0 || l->procs.at[l->first].code != FL_EXIT_ENDED)
+        return;
+    int cause = find_named(l, &l->procs.at[l->first]);
+    for (int64_t i = 0; i < l->procs.n && cause < 0; i++) {
+        const fl_proc *p = &l->procs.at[i];
+        if (p->code && !p->stopped && !fl_proc_is_echo(l, p))
+            cause = (int)i;
+    }
+    if (cause >= 0)
+        l->first = cause;
+}
+
+/* The last line of the verdict: why the first process has failed. One that we
+ * stopped had failed before. */
 static void show_reason(const fl_proc *p)
 {
     char buf[LAST_BYTES + 1], name[32], end[64];
     const size_t n = read_tail(p->log, buf);
-    const char *why = p->lost           ? p->host->why
-                      : p->signal || !n ? fl_proc_how(p, end)
-                                        : find_reason(buf, n);
+    const char *why = p->lost                            ? p->host->why
+                      : (p->signal && !p->stopped) || !n ? fl_proc_how(p, end)
+                                                         : find_reason(buf, n);
     fputs("launch: reason: ", stderr);
     if (fl_starts_with(why, "paddle: ")) /* it names the process */
         why += strlen("paddle: ");
@@ -213,8 +257,10 @@ void fl_launch_verdict(const fl_launch *l)
         return;
     }
     const fl_proc *p = &l->procs.at[l->first];
-    fprintf(stderr, "launch: %s failed first: %s after %.1f s\n",
-            fl_proc_name(p, name), fl_proc_how(p, end), (double)p->lived / s);
+    fprintf(stderr, "launch: %s failed first: %s%s after %.1f s\n",
+            fl_proc_name(p, name),
+            p->stopped ? "it did not end and was stopped, " : "",
+            fl_proc_how(p, end), (double)p->lived / s);
     if (p->host)
         fprintf(stderr, "it ran on host %s in %s%s%s\n", p->host->name,
                 p->host->folder, p->lost ? ", which is lost: " : "",

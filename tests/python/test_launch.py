@@ -563,6 +563,53 @@ def test_a_trainer_that_always_fails_is_given_up(tmp_path):
     assert "launch: trainer 1 failed first: exit code 3" in err
 
 
+def test_a_trainer_whose_job_has_ended_is_not_started_again(tmp_path):
+    """Exit code 75 says so; the server does not know yet."""
+    code, _, err = run(
+        tmp_path, JOB,
+        'test $TRAINING_ROLE = PSERVER && '
+        '{ until test -e done.0 && test -e done.1; do sleep 0.05; done; '
+        'exit 0; }; '
+        'echo life; touch done.$PADDLE_TRAINER_ID; exit 75')
+    assert code == 1 and "it is started again" not in err
+    for i in range(2):
+        assert log(tmp_path, "workerlog.%d" % i) == "life\n"
+
+
+def test_a_cause_that_stands_still_is_named(tmp_path):
+    """Trainer 1 has failed and told so, but does not end. The others end, the
+    server when the launcher has heard of the end of trainer 0."""
+    code, _, err = run(
+        tmp_path, JOB + "--max_restarts 0",
+        'if test "$PADDLE_TRAINER_ID" = 1; then '
+        'echo "Traceback (most recent call last):"; '
+        'echo "ValueError: bad luck"; touch failed; '
+        'while :; do sleep 1; done; fi; '
+        'until test -e failed; do sleep 0.05; done; '
+        'echo "paddle: the job has failed: trainer 1: ValueError: bad luck"; '
+        'test "$PADDLE_TRAINER_ID" && '
+        '{ echo $$ >pid; mv pid trainer0; exit 75; }; '
+        'until test -e trainer0; do sleep 0.05; done; '
+        'while kill -0 $(cat trainer0); do sleep 0.05; done; exit 75')
+    assert code == 1, err
+    assert re.search(r"^launch: trainer 1 failed first: it did not end and was "
+                     r"stopped, signal 15 \(Terminated\) after", err, re.M)
+    assert "  2 ended because the job did\n" in err
+    assert err.endswith("launch: reason: trainer 1: ValueError: bad luck\n")
+
+
+def test_the_cause_is_named_though_another_restart_was_planned(tmp_path):
+    """Trainer 1 fails, and ends before a server that ends because of it."""
+    p = start(tmp_path, JOB,
+              'test "$PADDLE_TRAINER_ID" = 1 && { kill -STOP $PPID; '
+              'touch stopped; exit 3; }; '
+              'until test -e stopped; do sleep 0.05; done; exit 75')
+    resume(p, 3)
+    code, err = end(p)
+    assert code == 3, err
+    assert "launch: trainer 1 failed first: exit code 3" in err
+
+
 @pytest.mark.parametrize("level", ["", "memory", "process"])
 def test_a_killed_server_that_keeps_its_state_returns(tmp_path, level):
     code, _, err = run(
@@ -790,6 +837,39 @@ def test_processes_of_an_ended_job_show_one_line(tmp_path):
     assert job_log(tmp_path, "serverlog.1")[-1].startswith("paddle: server 1 (")
     for name in ("serverlog.0", "serverlog.1", "workerlog.0", "workerlog.1"):
         assert "Traceback" not in log(tmp_path, name)
+
+
+def test_a_trainer_that_gets_sigterm_is_named_at_once_and_at_the_end(tmp_path):
+    gate = tmp_path / "gate"
+    with started_job(tmp_path, "steps=40", "hold=20:%s" % gate,
+                     flags="--max_restarts 0") as (p, pids):
+        until(lambda: all("step 19 " in log(tmp_path, "workerlog.%d" % i)
+                          for i in range(2)))
+        os.kill(pids["trainer 1"], signal.SIGTERM)
+        until(lambda: "the others go on" in (tmp_path / "said").read_text())
+        gate.touch()
+        code, said = verdict_of(p, tmp_path)
+    assert code == 143, said
+    assert re.search(r"^launch: trainer 1 has failed after [0-9.]+ s: signal 15 "
+                     r"\(Terminated\); the others go on, logs/workerlog.1$",
+                     said, re.M)
+    assert "launch: trainer 1 failed first: signal 15 (Terminated)" in said
+    assert said.endswith(
+        "launch: reason: trainer 1: signal 15 (Terminated)\n")
+    assert "  2 ended because the job did\n  1 ended well\n" in said
+    assert "step 39 " in log(tmp_path, "workerlog.0")
+
+
+def test_ctrl_c_before_a_script_has_begun_shows_one_line(tmp_path):
+    """The signal comes while the script imports its modules."""
+    def ended(**env):
+        return subprocess.run(
+            [sys.executable, "-c", "import paddle; raise KeyboardInterrupt"],
+            capture_output=True, text=True, cwd=tmp_path,
+            env={**os.environ, **env}).stderr
+
+    assert ended(FLUID_LAUNCHED="1") == "paddle: ended by Ctrl-C\n"
+    assert "Traceback" in ended(FLUID_LAUNCHED="0")
 
 
 def test_ctrl_c_shows_no_traceback(tmp_path):

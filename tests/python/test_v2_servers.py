@@ -286,12 +286,14 @@ def test_a_launched_server_that_is_stopped_says_one_sentence(tmp_path):
         assert "Traceback" not in server.text()
 
 
-def test_a_failed_trainer_ends_the_servers_job_with_its_reason(tmp_path):
+@pytest.mark.parametrize("launched, code", [(0, 1), (1, 75)])
+def test_a_failed_trainer_ends_the_servers_job_with_its_reason(
+        tmp_path, launched, code):
     with Job(tmp_path, 1, 1) as job:
-        server = job.server()
+        server = job.server(FLUID_LAUNCHED=launched)
         trainer = job.trainer(fail=True)
         trainer.end(1)
-        server.end(1)
+        server.end(code)
         assert re.search("paddle: pserver: the job has failed: .*ValueError: "
                          "the handler has had enough", server.text())
 

@@ -40,10 +40,8 @@ class EnforceNotMet(RuntimeError):
 
 class JobEnded(EnforceNotMet):
     """The job of this process has ended, and not because of it; core.JobEnded.
-    `code` is the exit code of a process that does not catch it; under a
-    launcher it is `launched` in place of 1."""
+    `code` is the exit code of a process that does not catch it."""
     code: int
-    launched: int
 
 
 def version() -> str:

@@ -18,8 +18,8 @@ import threading
 
 from . import _fluid
 
-_BY_LAUNCHER = os.environ.get("FLUID_LAUNCHED") == "1"
-LAUNCHED = _BY_LAUNCHER and os.environ.get("TRAINING_ROLE") != "PSERVER"
+LAUNCHED = (os.environ.get("FLUID_LAUNCHED") == "1"
+            and os.environ.get("TRAINING_ROLE") != "PSERVER")
 _PATIENCE = 10  # seconds for the rest of a step
 _was_asked = []  # not empty: a signal asked to stop
 _at_failure = []  # what else is called with an uncaught exception
@@ -113,9 +113,8 @@ def show_one_line():
             show(kind, error, trace)
         for call in _at_failure:
             call(kind, error)
-        if ended:  # the launcher looks elsewhere for the cause
-            sys.exit(error.launched if error.code == 1 and _BY_LAUNCHER
-                     else error.code)
+        if ended:
+            sys.exit(error.code)
 
     sys.excepthook = hook
 
