@@ -308,6 +308,12 @@ static void judge_processes(fl_launch *l, int64_t *idle)
         judge_ranks(l);
         return;
     }
+    if (l->opts->mpi && first && !fl_proc_is_echo(l, first)) {
+        fprintf(stderr, "launch: %s has failed; mpirun ends the job\n",
+                fl_proc_name(first, name));
+        stop_all(l);
+        return;
+    }
     report_failed(l);
     if (count_left(l, false) || l->opts->pod ||
         (l->nodes > 1 && !l->hosts.n)) /* other launchers */

@@ -97,38 +97,58 @@ def test_a_rank_that_dies_ends_the_job_of_mpirun(cluster, tmp_path, victim,
         time.sleep(0.01)
 
 
+def run_document(cluster, folder, more, script, code=0):
+    """What mpirun says. As in the document: mpirun -hostfile machines -n 3
+    start_mpi_train.sh."""
+    hosts, _ = cluster
+    shutil.copy(os.path.join(ROOT, "scripts", "cluster_train_v2", "openmpi",
+                             "start_mpi_train.sh"), folder)
+    (folder / "train.py").write_text(script)
+    (folder / "machines").write_text("%s slots=2\n%s slots=1\n" % (
+        hosts.address(0), hosts.address(1)))
+    env = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
+    with Process("mpirun", [
+            *hosts.start_words(2), "mpirun", "--allow-run-as-root",
+            "-hostfile", "machines", "-n", "3", "--mca", "plm_rsh_agent",
+            "ssh -F %s/ssh.conf" % folder, "--mca", "orte_tmpdir_base",
+            str(folder), "--mca", "btl", "tcp,self", "--mca",
+            "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include",
+            "eth0", "-x", "PATH=" + os.path.join(BUILD, "bin") + ":" +
+            os.environ["PATH"], str(folder / "start_mpi_train.sh"), *more],
+            str(folder), env) as job:
+        job.end(code=None)
+        print(job.text())
+        assert job.code() == code
+        return job.text()
+
+
+@pytest.mark.parametrize("cluster", [2], indirect=True)
+def test_a_trainer_that_fails_ends_the_job_of_mpirun(cluster, tmp_path):
+    """Before it has met the others, which would wait for it."""
+    said = run_document(
+        cluster, tmp_path, [],
+        "import os, sys, time\n"
+        "if os.environ.get('PADDLE_TRAINER_ID') == '1':\n"
+        "    sys.exit('no data')\n"
+        "time.sleep(%d)\n" % (2 * LIMIT), code=1)
+    assert "launch: trainer 1 has failed; mpirun ends the job" in said
+    assert "launch: reason: trainer 1: no data" in said
+
+
 @pytest.mark.parametrize("cluster", [2], indirect=True)
 @pytest.mark.parametrize("more", [[], ["--mode", "collective"]],
                          ids=["servers", "ranks"])
 def test_launchers_under_mpirun_agree_on_one_job(cluster, tmp_path, more):
-    """As in the document: mpirun -hostfile machines -n 3 start_mpi_train.sh.
-    Two ranks share a host, and each has ports of its own."""
+    """Two ranks share a host, and each has ports of its own."""
     hosts, _ = cluster
-    script = os.path.join(ROOT, "scripts", "cluster_train_v2", "openmpi",
-                          "start_mpi_train.sh")
-    shutil.copy(script, tmp_path)
-    (tmp_path / "train.py").write_text(
+    run_document(
+        cluster, tmp_path, more,
         "import os, socket, sys\n"
         "e = os.environ\n"
         "listed = e.get('PADDLE_PSERVERS_IP_PORT_LIST') or "
         "e['PADDLE_TRAINER_ENDPOINTS']\n"
         "print('see', socket.gethostname(), e['PADDLE_TRAINERS_NUM'],"
         " listed, len(open(e['FLUID_TLS_KEY']).read()) > 100)\n")
-    (tmp_path / "machines").write_text("%s slots=2\n%s slots=1\n" % (
-        hosts.address(0), hosts.address(1)))
-    env = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
-    with Process("mpirun", [
-            *hosts.start_words(2), "mpirun", "--allow-run-as-root",
-            "-hostfile", "machines", "-n", "3", "--mca", "plm_rsh_agent",
-            "ssh -F %s/ssh.conf" % tmp_path, "--mca", "orte_tmpdir_base",
-            str(tmp_path), "--mca", "btl", "tcp,self", "--mca",
-            "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include",
-            "eth0", "-x", "PATH=" + os.path.join(BUILD, "bin") + ":" +
-            os.environ["PATH"], str(tmp_path / "start_mpi_train.sh"), *more],
-            str(tmp_path), env) as job:
-        job.end(code=None)
-        print(job.text())
-        assert job.code() == 0
     said = [(tmp_path / "logs" / ("workerlog.%d" % i)).read_text().split()
             for i in range(3)]
     assert [words[1] for words in said] == ["host0", "host0", "host1"]
