@@ -637,6 +637,14 @@ static void on_ports(fl_launch *l, fl_host *h, const char *ports)
     h->state = FL_HOST_READY;
 }
 
+/* Our sentence has "launch: " already. */
+static void on_fail(fl_launch *l, fl_host *h, const char *why)
+{
+    const size_t skip =
+        fl_starts_with(why, "launch: ") ? strlen("launch: ") : 0;
+    give_up(l, h, fl_arena_strdup(l->arena, why + skip));
+}
+
 static void on_notice(fl_launch *l, fl_host *h, const fl_notice *r)
 {
     fl_proc *p = r->number >= 0 && r->number < l->procs.n
@@ -658,7 +666,7 @@ static void on_notice(fl_launch *l, fl_host *h, const fl_notice *r)
     else if (!strcmp(r->kind, "end") && p)
         on_end(l, p, r);
     else if (!strcmp(r->kind, "fail"))
-        give_up(l, h, fl_arena_strdup(l->arena, r->body));
+        on_fail(l, h, r->body);
 }
 
 static bool is_gone(const fl_host *h)

@@ -427,6 +427,8 @@ static fl_err start_again(fl_launch *l, fl_proc *p)
     p->again_at = 0;
     if (l->asks || l->stop_at || (!p->server && has_server_ended(l)))
         return FL_OK; /* it stays as it ended */
+    if (p->host && p->host->state == FL_HOST_LOST && !p->host->lost_at)
+        return FL_OK; /* its host has not come back */
     if (p->host && p->host->lost_at) {
         p->again_at = now_ns() + SEC; /* as soon as its host is back */
         return FL_OK;

@@ -200,7 +200,7 @@ def test_ports_that_are_taken_are_passed_over(hosts, workspace, tmp_path):
         said = run(hosts, tmp_path, [
             "--job_workspace", workspace, "--start_port", "6170", *shell("")],
             code=1, but=["python3"])
-    assert "host %s cannot be used: launch: port 6170 on %s is taken by " \
+    assert "host %s cannot be used: port 6170 on %s is taken by " \
         % (hosts.address(1), hosts.address(1)) in said
     assert "1 of 3 hosts cannot be used; nothing was started" in said
 
@@ -321,6 +321,36 @@ def test_a_host_that_dies_and_comes_back_joins_again(tmp_path):
         assert "[trainer %d] step 39 " % i in said
 
 
+def test_a_host_that_is_replaced_under_its_name_joins_again(tmp_path):
+    """Its disk is new. It gets the package again, and since the state of its
+    server is lost, the job goes back to a snapshot, which all hosts see."""
+    gate, package = tmp_path / "gate", tmp_path / "package"
+    package.mkdir()
+    shutil.copy(fault_job.__file__, package)
+    with SshHosts(tmp_path, 4) as hosts, Launch(hosts, tmp_path, [
+            "--job_dispatch_package", str(package), "--job_root", "/home/jobs",
+            "--server_num", "1", "--worker_num", "1", "--max_restarts", "3",
+            "--python", sys.executable, "fault_job.py", "steps=40",
+            "hold=20:%s" % gate], PYTHONPATH=os.path.join(BUILD, "python"),
+            FLUID_STATE_DIR="/home/state", FLUID_SNAPSHOT_EVERY="0.1",
+            FLUID_SNAPSHOT_DIR=str(tmp_path / "snap"), **LASTING) as job:
+        for i in range(3):
+            job.process.says(r"\[trainer %d\] step 19 " % i)
+        job.process.says(r"\[server 0\] .* snapshot \d+ of version \d+ is in")
+        hosts.crash(1)
+        for name in "state", "jobs":
+            shutil.rmtree(hosts.home(1) / name)
+        job.process.says("host %s is lost: .*; it is called again for 60 s"
+                         % hosts.address(1))
+        hosts.restore(1)
+        job.process.says("host %s is back after" % hosts.address(1))
+        gate.touch()
+        said = job.end()
+        assert list((hosts.home(1) / "jobs").glob("*/fault_job.py"))
+    assert "went back to a snapshot" in said
+    assert "3 trainers and 3 servers finished" in said
+
+
 def test_a_host_that_never_comes_back_ends_the_job(tmp_path):
     gate = tmp_path / "gate"
     with SshHosts(tmp_path, 4) as hosts, held_job(
@@ -334,6 +364,7 @@ def test_a_host_that_never_comes_back_ends_the_job(tmp_path):
         job.alone()
     assert "host %s has not come back: " % hosts.address(1) in said
     assert "server 1 failed first: its host was lost" in said
+    assert "launch: restart" not in said  # in the last lines of its log
 
 
 def test_the_first_failure_of_all_hosts_is_the_verdict(hosts, workspace,
