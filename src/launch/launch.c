@@ -299,9 +299,10 @@ static void judge_processes(fl_launch *l, int64_t *idle)
         l->failed_at = now;
     if (first && first->server &&
         (!fl_proc_is_echo(l, first) || now >= l->failed_at + ECHO * SEC)) {
-        fprintf(stderr,
-                "launch: %s has failed; all other processes are stopped\n",
-                fl_proc_name(first, name));
+        fprintf(stderr, "launch: %s has %s; all other processes are stopped\n",
+                fl_proc_name(first, name),
+                fl_proc_is_echo(l, first) ? "ended because the job has"
+                                          : "failed");
         stop_all(l);
     }
     if (l->opts->collective) {
