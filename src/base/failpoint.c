@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     UNREAD, /* the environment was not read yet */
@@ -57,5 +56,6 @@ void fl_failpoint_hit(const char *name)
     if (state < ARMED || !is_named(name))
         return;
     if (atomic_fetch_sub(&failpoint_left, 1) == 1)
-        kill(getpid(), state == ARMED ? SIGKILL : SIGSTOP);
+        raise(state == ARMED ? SIGKILL : SIGSTOP); /* to this thread: one that
+                                    is sent to the process may come later */
 }
