@@ -219,11 +219,30 @@ static fl_err mem_remove(const fl_disk *d, const char *path)
     return FL_OK;
 }
 
+/* The files in a directory. False: there are none. */
+static bool rename_directory(entries *list, const char *from, const char *to)
+{
+    bool any = false;
+    for (int64_t i = 0; i < list->n; i++) {
+        fl_str path = {0};
+        if (!is_in(list->at[i].path, from))
+            continue;
+        fl_str_printf(&path, "%s%s", to, list->at[i].path + strlen(from));
+        fl_mem_free(list->at[i].path);
+        list->at[i].path = fl_str_take(&path);
+        any = true;
+    }
+    return any;
+}
+
 static fl_err mem_rename(const fl_disk *d, const char *from, const char *to)
 {
     body *b = NULL;
-    FL_TRY(get_body(memdisk_of(d), from, &b));
+    const fl_err err = get_body(memdisk_of(d), from, &b);
     FL_TRY(pass_change(memdisk_of(d), from));
+    if (err && rename_directory(&memdisk_of(d)->now, from, to))
+        return FL_OK;
+    FL_TRY(err);
     if (!strcmp(from, to))
         return FL_OK;
     put_body(&memdisk_of(d)->now, to, b);

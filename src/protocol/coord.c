@@ -101,12 +101,11 @@ typedef struct snapshots {
     int64_t next;  /* when the next one is due */
     int64_t last;  /* the last number that was given */
     int64_t whole; /* the newest one that the job can go back to; 0: none */
-    int64_t found; /* one that was there before, and */
-    FL_VEC(uint64_t) of; /* the state ids of server 0 that it belongs to */
-    int64_t number;      /* that is being written; 0: none is */
-    int64_t version;     /* of that one */
-    int64_t until;       /* when that one is given up */
-    fl_str image;        /* of that one */
+    FL_VEC(fl_coord_origin) origin; /* of those that are whole */
+    int64_t number;                 /* that is being written; 0: none is */
+    int64_t version;                /* of that one */
+    int64_t until;                  /* when that one is given up */
+    fl_str image;                   /* of that one */
 } snapshots;
 
 /* What the coordinator knows of one server. */
@@ -138,7 +137,8 @@ struct fl_coord {
     snapshots snapshot;
     int64_t rewind; /* the snapshot that the job goes back to; 0: none */
     int64_t next_generation; /* rewind: the generation that begins with it */
-    int64_t base;            /* the snapshot that this generation began with */
+    int64_t damaged; /* the newest one that a server cannot restore; 0: none */
+    int64_t base;    /* the snapshot that this generation began with */
     bool ended;
     int code;
     char reason[REASON_MAX + 64];
@@ -1031,17 +1031,62 @@ static int server_that_lost_state(const fl_coord *c, const fl_msg *m)
 
 /* --- going back --- */
 
-/* A server has lost its state: the job goes back to its newest snapshot, which
- * all servers can restore. False: there is none. `m` shows the loss: its sender
- * knows a generation, and perhaps the state id that server 0 had. */
+/* The newest snapshot below `limit` that a state of server 0 has taken or begun
+ * with; 0: there is none. */
+static int64_t newest_of(const fl_coord_origin *at, int64_t n, uint64_t state,
+                         int64_t limit)
+{
+    int64_t newest = 0;
+    for (int64_t i = 0; i < n && state; i++) {
+        const bool same = at[i].state == state || FL_PLANTED(OTHERRUN);
+        if (same && at[i].snapshot < limit && at[i].snapshot > newest)
+            newest = at[i].snapshot;
+    }
+    return newest;
+}
+
+int64_t fl_coord_older(const fl_coord_origin *at, int64_t n, int64_t number)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (at[i].snapshot == number && at[i].taken)
+            return newest_of(at, n, at[i].state, number);
+    return 0;
+}
+
+/* A server cannot restore the snapshot that the job goes back to. */
+static void go_further_back(fl_coord *c, int server, int64_t number,
+                            const char *why, int64_t now)
+{
+    char name[96], text[REASON_MAX];
+    fl_job_server(c->job, server, name, sizeof name);
+    c->rewind =
+        fl_coord_older(c->snapshot.origin.at, c->snapshot.origin.n, number);
+    c->damaged = number > c->damaged ? number : c->damaged;
+    if (c->rewind) {
+        fl_outbox_note(c->out,
+                       "%s cannot restore snapshot %lld: %s; the job goes back "
+                       "to snapshot %lld",
+                       name, (long long)number, why, (long long)c->rewind);
+        return;
+    }
+    snprintf(text, sizeof text,
+             "%s cannot restore snapshot %lld, and there is no older one of "
+             "this job: %s",
+             name, (long long)number, why);
+    fl_coord_end(c, 1, text, now);
+}
+
+/* A server has lost its state: the job goes back to its newest snapshot. False:
+ * there is none. `m` shows the loss: its sender knows a generation, and perhaps
+ * the state id that server 0 had. */
 static bool go_back(fl_coord *c, int server, const fl_msg *m)
 {
     const int64_t own = c->out->generation, known = m->generation;
     const uint64_t was = m->n_seen ? m->seen[0] : m->expected;
     char name[96];
-    for (int64_t i = 0; i < c->snapshot.of.n && !c->snapshot.whole; i++)
-        if (was && was == c->snapshot.of.at[i])
-            c->snapshot.whole = c->snapshot.found;
+    if (!c->snapshot.whole)
+        c->snapshot.whole = newest_of(c->snapshot.origin.at,
+                                      c->snapshot.origin.n, was, INT64_MAX);
     if (!c->snapshot.whole || c->ended)
         return false;
     if (c->rewind)
@@ -1099,6 +1144,18 @@ static void answer_rewound(fl_coord *c, fl_peer from, const fl_msg *m)
                   (long long)(c->job->async ? c->base : c->round));
 }
 
+/* This machine is about to be made anew, which breaks all calls, or to end,
+ * which answers this one. */
+static void hold_call(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
+{
+    if (c->parked.n < c->job->max_parked)
+        fl_push(&c->parked, ((parked_join){.claim = FL_ANY_ID,
+                                           .call = from.call,
+                                           .tag = m->tag,
+                                           .since = now,
+                                           .who = "a trainer"}));
+}
+
 static void from_trainer(fl_coord *c, fl_peer from, const fl_msg *m,
                          int64_t now)
 {
@@ -1109,8 +1166,10 @@ static void from_trainer(fl_coord *c, fl_peer from, const fl_msg *m,
         say_end(c, from, m->tag);
         return;
     }
-    if (c->rewind)
-        return; /* this machine is about to be made anew */
+    if (c->rewind) {
+        hold_call(c, from, m, now);
+        return;
+    }
     if (is_rewound(c, m)) {
         answer_rewound(c, from, m);
         return;
@@ -1203,11 +1262,16 @@ static void on_former_state(fl_coord *c, int server, const fl_msg *m,
     if (s->generation == c->out->generation)
         return; /* it was under way for long */
     s->former = m->state.id;
-    s->over = s->over || (m->over && m->code);
-    if (m->over && m->code)
+    s->over = s->over || (m->over && (m->code || c->ended));
+    if (m->over && m->code) {
         on_failed_server(c, server, m, now);
-    else if (first)
+    } else if (m->damaged && m->damaged == c->base && !c->ended &&
+               !FL_PLANTED(DAMAGED)) {
+        c->next_generation = c->out->generation + 1;
+        go_further_back(c, server, c->base, m->text ? m->text : "?", now);
+    } else if (first) {
         tell_server(c, server, now);
+    }
 }
 
 static void on_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
@@ -1475,7 +1539,7 @@ void fl_coord_free(fl_coord *c)
     fl_vec_fini(&c->parked);
     fl_vec_fini(&c->past);
     fl_str_fini(&c->snapshot.image);
-    fl_vec_fini(&c->snapshot.of);
+    fl_vec_fini(&c->snapshot.origin);
     for (int i = 0; i < c->job->trainers; i++) {
         fl_mem_free(c->rank[i].position);
         fl_mem_free(c->rank[i].next_position);
@@ -1602,17 +1666,16 @@ fl_err fl_coord_restore(fl_coord *c, const void *image, size_t n, int64_t now)
 
 /* --- snapshots and going back --- */
 
-void fl_coord_snapshots(fl_coord *c, int64_t every, int64_t last, int64_t found,
-                        const uint64_t *of, int64_t n, int64_t now)
+void fl_coord_snapshots(fl_coord *c, int64_t every, int64_t last,
+                        const fl_coord_origin *found, int64_t n, int64_t now)
 {
     c->snapshot.every = every;
     c->snapshot.next = now + every;
     if (last > c->snapshot.last)
         c->snapshot.last = last;
-    c->snapshot.found = found;
-    c->snapshot.of.n = 0;
+    c->snapshot.origin.n = 0;
     for (int64_t i = 0; i < n; i++)
-        fl_push(&c->snapshot.of, of[i]);
+        fl_push(&c->snapshot.origin, found[i]);
 }
 
 bool fl_coord_written(const fl_coord *c, fl_coord_moment *out)
@@ -1631,13 +1694,19 @@ bool fl_coord_written(const fl_coord *c, fl_coord_moment *out)
     return true;
 }
 
-void fl_coord_committed(fl_coord *c, int64_t number, bool whole)
+void fl_coord_committed(fl_coord *c, int64_t number, int64_t oldest)
 {
-    c->changed = c->changed || whole;
-    if (whole)
-        c->snapshot.whole = number;
-    if (c->snapshot.number == number)
-        c->snapshot.number = 0;
+    snapshots *s = &c->snapshot;
+    if (s->number == number)
+        s->number = 0;
+    if (!oldest)
+        return;
+    c->changed = true;
+    s->whole = number;
+    fl_push(&s->origin, (fl_coord_origin){number, c->out->state.id, true});
+    for (int64_t i = 0; i < s->origin.n; i++)
+        if (s->origin.at[i].snapshot < oldest)
+            fl_remove(&s->origin, i--);
 }
 
 fl_err fl_coord_rewind(fl_coord *c, const void *image, size_t n, int64_t base,
@@ -1664,6 +1733,16 @@ int64_t fl_coord_rewinds(const fl_coord *c, int64_t *generation)
 {
     *generation = c->next_generation;
     return c->rewind;
+}
+
+void fl_coord_cannot_rewind(fl_coord *c, const char *why, int64_t now)
+{
+    go_further_back(c, 0, c->rewind, why, now);
+}
+
+int64_t fl_coord_damaged(const fl_coord *c)
+{
+    return c->damaged;
 }
 
 /* --- events --- */

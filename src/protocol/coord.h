@@ -36,13 +36,25 @@ fl_err fl_coord_restore(fl_coord *c, const void *image, size_t n,
 
 /* --- snapshots and going back --- */
 
-/* After fl_coord_restore: let the servers take a snapshot every `every` ns.
- * Numbers begin behind `last`. `found` was there before; the job can go back to
- * it if server 0 had one of the n state ids `of` when others saw it last: that
- * of the time when it was taken, and those that have begun with it. 0: there is
+/* A state of server 0 that has taken a whole snapshot, or has begun with it.
+ * The job can go back to the snapshot if this was the state of server 0 when
+ * others saw it last. */
+typedef struct fl_coord_origin {
+    int64_t snapshot;
+    uint64_t state; /* its id */
+    bool taken;     /* it has taken the snapshot */
+} fl_coord_origin;
+
+/* The newest older snapshot of the same history: the state that has taken
+ * `number` has taken it too, or has begun with it. `at` has n rows. 0: there is
  * none. */
-void fl_coord_snapshots(fl_coord *c, int64_t every, int64_t last, int64_t found,
-                        const uint64_t *of, int64_t n, int64_t now);
+int64_t fl_coord_older(const fl_coord_origin *at, int64_t n, int64_t number);
+
+/* After fl_coord_restore: let the servers take a snapshot every `every` ns.
+ * Numbers begin behind `last`. `found` has n rows, for the whole snapshots that
+ * are there. */
+void fl_coord_snapshots(fl_coord *c, int64_t every, int64_t last,
+                        const fl_coord_origin *found, int64_t n, int64_t now);
 
 /* What a snapshot has of the coordinator: ranks, positions, and the round. */
 typedef struct fl_coord_moment {
@@ -56,8 +68,9 @@ typedef struct fl_coord_moment {
 /* Whether all servers have written a snapshot that is not committed yet. */
 bool fl_coord_written(const fl_coord *c, fl_coord_moment *out);
 
-/* It is committed, and the job can go back to it; or it is given up. */
-void fl_coord_committed(fl_coord *c, int64_t number, bool whole);
+/* It is committed, and the job can go back to it. `oldest`: the oldest whole
+ * one that is left; 0: this one is given up. */
+void fl_coord_committed(fl_coord *c, int64_t number, int64_t oldest);
 
 /* Begin where snapshot `base` was taken, right after fl_coord_new. `anew`: all
  * trainers are started again; else those that had completed when it was taken
@@ -69,6 +82,14 @@ fl_err fl_coord_rewind(fl_coord *c, const void *image, size_t n, int64_t base,
  * and the generation that begins with it; 0: none. The driver then makes
  * coordinator and server anew. */
 int64_t fl_coord_rewinds(const fl_coord *c, int64_t *generation);
+
+/* Server 0 cannot restore that snapshot: the job goes back to an older one, or
+ * ends. */
+void fl_coord_cannot_rewind(fl_coord *c, const char *why, int64_t now);
+
+/* The newest snapshot that a server could not restore, so that the job goes
+ * back to an older one; 0: none. */
+int64_t fl_coord_damaged(const fl_coord *c);
 
 /* --- events --- */
 

@@ -677,10 +677,96 @@ static void goes_back_for_any_state_of_a_snapshot(void)
     scene s;
     int64_t generation = 0;
     open_scene(&s, (fl_job){.servers = 2, .snapshots = true});
-    fl_coord_snapshots(s.c, FL_SEC, 3, 3, (uint64_t[]){5, 6}, 2, s.now);
+    fl_coord_snapshots(s.c, FL_SEC, 3,
+                       (fl_coord_origin[]){{3, 5, true}, {3, 6}}, 2, s.now);
     state(&s, 1, (fl_msg){.state = {9, 1}, .expected = 6, .generation = 1});
     CHECK_INT(fl_coord_rewinds(s.c, &generation), 3);
     CHECK_INT(generation, 2);
+    close_scene(&s);
+}
+
+/* The job has gone back to snapshot 7 of state 5, which server 1 cannot
+ * restore. */
+static void cannot_restore_7(scene *s, const fl_coord_origin *found, int64_t n)
+{
+    fl_str image = {0};
+    scene past;
+    fl_coord_moment of;
+    open_scene(&past, (fl_job){.servers = 2, .async = true, .snapshots = true});
+    fl_coord_snapshots(past.c, FL_SEC, 6, NULL, 0, past.now);
+    all_come(&past);
+    pass(&past, FL_SEC, 1, 0);
+    state(&past, 0, (fl_msg){.snapshot = 7});
+    state(&past, 1, (fl_msg){.snapshot = 7});
+    CHECK(fl_coord_written(past.c, &of));
+    fl_str_bytes(&image, of.image, of.n);
+    close_scene(&past);
+    open_scene(s, (fl_job){.servers = 2, .async = true, .snapshots = true});
+    s->out.generation = 1;
+    CHECK_INT(fl_coord_rewind(s->c, image.at, image.n, 7, false, s->now), 0);
+    fl_coord_snapshots(s->c, FL_SEC, 7, found, n, s->now);
+    state(s, 1, (fl_msg){.state = {9, 1}, .damaged = 6, .text = "late"});
+    CHECK_INT(said(&s->out, FL_MSG_REWIND)->snapshot, 7);
+    state(s, 1, (fl_msg){.state = {9, 1}, .damaged = 7, .text = "a flaw"});
+    fl_str_fini(&image);
+}
+
+static void goes_back_to_an_older_snapshot(void)
+{
+    scene s;
+    int64_t generation = 0;
+    cannot_restore_7(&s,
+                     (fl_coord_origin[]){{3, 5, true},
+                                         {4, 2, true},
+                                         {4, 5},
+                                         {6, 6, true}, /* of another run */
+                                         {7, 77},
+                                         {7, 5, true}},
+                     6);
+    CHECK_INT(fl_coord_rewinds(s.c, &generation), 4);
+    CHECK_INT(generation, 2);
+    CHECK_INT(fl_coord_damaged(s.c), 7);
+    CHECK_STR(s.out.note.at[0], "server 1 cannot restore snapshot 7: a "
+                                "flaw; the job goes back to snapshot 4");
+    fl_coord_cannot_rewind(s.c, "no such file", s.now); /* nor can server 0 */
+    CHECK_INT(fl_coord_rewinds(s.c, &generation), 0);
+    close_scene(&s);
+}
+
+static void ends_without_an_older_snapshot(void)
+{
+    scene s;
+    int code = 0;
+    int64_t generation = 0;
+    const char *why = "";
+    cannot_restore_7(
+        &s, (fl_coord_origin[]){{6, 6, true}, {7, 5, true}, {7, 77}}, 3);
+    CHECK_INT(fl_coord_rewinds(s.c, &generation), 0);
+    CHECK(fl_coord_ended(s.c, &code, &why));
+    CHECK_STR(why, "server 1 cannot restore snapshot 7, and there is no "
+                   "older one of this job: a flaw");
+    close_scene(&s);
+}
+
+/* Older ones are removed when a snapshot is committed. */
+static void forgets_snapshots_that_were_removed(void)
+{
+    scene s;
+    int64_t generation = 0;
+    open_scene(&s, (fl_job){.servers = 2, .snapshots = true});
+    fl_coord_snapshots(s.c, FL_SEC, 2,
+                       (fl_coord_origin[]){{1, 77, true}, {2, 77, true}}, 2,
+                       s.now);
+    fl_coord_committed(s.c, 3, 2);
+    fl_coord_committed(s.c, 4, 0);
+    state(&s, 1, (fl_msg){.state = {9, 1}});
+    state(&s, 1, (fl_msg){.state = {8, 1}});
+    CHECK_INT(fl_coord_rewinds(s.c, &generation), 3);
+    fl_coord_cannot_rewind(s.c, "a flaw", s.now);
+    CHECK_INT(fl_coord_rewinds(s.c, &generation), 2);
+    CHECK_INT(generation, 1);
+    fl_coord_cannot_rewind(s.c, "a flaw", s.now);
+    CHECK_INT(fl_coord_rewinds(s.c, &generation), 0);
     close_scene(&s);
 }
 
@@ -1153,6 +1239,10 @@ const fl_test fl_tests[] = {
     {"a stall is reported by name", reports_a_stall_by_name},
     {"a job goes back for any state that began with a snapshot",
      goes_back_for_any_state_of_a_snapshot},
+    {"coord goes back to an older snapshot", goes_back_to_an_older_snapshot},
+    {"coord ends without an older snapshot", ends_without_an_older_snapshot},
+    {"coord forgets snapshots that were removed",
+     forgets_snapshots_that_were_removed},
     {"a job ends by a server that failed before it went back",
      ends_by_a_server_that_failed_before_the_job_went_back},
     {"a process that says it is a server gets an answer at once",

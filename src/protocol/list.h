@@ -86,10 +86,11 @@ FL_MESSAGE(VIEW, 16, COORD, SERVER, CALL, "/fluid.Server/Tell", ACK,
 FL_MESSAGE(CLOSE, 17, COORD, SERVER, CALL, "/fluid.Server/Tell", ACK,
            "round expected member snapshot secret echo")
 /* A server reports its progress. round: its version; expected: the state id of
- * the coordinator that it knows; snapshot: the newest one that it has written.
- */
+ * the coordinator that it knows; snapshot: the newest one that it has written;
+ * damaged: the one that it was told to go back to and cannot restore, and text
+ * says why. */
 FL_MESSAGE(STATE, 18, SERVER, COORD, CALL, "/fluid.Coordinator/Report", ACK,
-           "server view round over code text expected snapshot secret "
+           "server view round over code text expected snapshot damaged secret "
            "echo")
 
 /* --- more requests of trainers --- */

@@ -320,5 +320,6 @@ const fl_msg_field fl_msg_fields[] = {
     FIELD("position", 30, TEXT, offsetof(fl_msg, position)),
     FIELD("snapshot", 31, WORD, offsetof(fl_msg, snapshot)),
     FIELD("generation", 32, WORD, offsetof(fl_msg, generation)),
+    FIELD("damaged", 33, WORD, offsetof(fl_msg, damaged)),
     {0},
 };

@@ -123,6 +123,8 @@ typedef struct fl_msg {
     int64_t snapshot;     /* VIEW, CLOSE: to be taken; REWIND: to go back to;
                              STATE: the newest that the server has written; 0:
                              none */
+    int64_t damaged;    /* STATE: a snapshot that the server cannot restore; 0:
+                           none */
     int64_t generation; /* how often the job has gone back to a snapshot, as the
                            sender knows it */
     fl_blob blob;

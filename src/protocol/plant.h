@@ -35,6 +35,9 @@ typedef enum fl_plant {
     FL_PLANT_STALECLOSE, /* a server obeys messages of an older generation */
     FL_PLANT_VIEWGEN,    /* a server takes views of the next generation before
                             it has gone back */
+    FL_PLANT_DAMAGED,    /* the coordinator ignores that a server cannot restore
+                            its snapshot */
+    FL_PLANT_OTHERRUN,   /* the job goes back to a snapshot of another run */
 } fl_plant;
 
 #ifdef FL_WITH_PLANTS

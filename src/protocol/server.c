@@ -111,6 +111,8 @@ struct fl_server {
     int64_t written; /* the newest one that is written */
     int64_t rewind;  /* snapshot to go back to; 0: none */
     int64_t next_generation; /* rewind: the generation that begins with it */
+    int64_t damaged;         /* snapshot that cannot be restored; 0: none */
+    char why_damaged[SENTENCE_MAX];
     FL_VEC(due_read) due;
     FL_VEC(half_push) half;  /* in order */
     FL_VEC(fl_id) forgotten; /* sessions that the store is told to forget */
@@ -175,9 +177,12 @@ static void send_state(fl_server *s, int64_t now)
                             .round = s->job->async ? 0 : s->version,
                             .expected = s->coordinator,
                             .snapshot = s->written,
+                            .damaged = s->damaged,
                             .over = s->ended,
                             .code = s->ended ? s->code : 0,
-                            .text = s->ended ? s->sentence : NULL});
+                            .text = s->ended     ? s->sentence
+                                    : s->damaged ? s->why_damaged
+                                                 : NULL});
 }
 
 static void fence_session(fl_server *s, fl_peer to, const fl_msg *m,
@@ -813,10 +818,14 @@ static bool are_members_valid(const fl_server *s, const fl_msg *m)
     return true;
 }
 
-static void on_rewind(fl_server *s, const fl_msg *m)
+static void on_rewind(fl_server *s, const fl_msg *m, int64_t now)
 {
-    if (s->rewind || s->ending)
+    if (s->ending)
         return;
+    if (m->snapshot == s->damaged) {
+        send_state(s, now);
+        return;
+    }
     s->rewind = m->snapshot;
     s->next_generation = m->generation;
     s->coordinator = m->state.id;
@@ -839,7 +848,7 @@ static void from_coordinator(fl_server *s, const fl_msg *m, int64_t now)
         return;
     }
     if (m->kind == FL_MSG_REWIND && m->generation > generation) {
-        on_rewind(s, m);
+        on_rewind(s, m, now);
         return;
     }
     if (m->generation > generation && m->kind != FL_MSG_END &&
@@ -1162,6 +1171,14 @@ int64_t fl_server_rewinds(const fl_server *s, int64_t *generation)
 {
     *generation = s->next_generation;
     return s->rewind;
+}
+
+void fl_server_cannot_rewind(fl_server *s, const char *why, int64_t now)
+{
+    s->damaged = s->rewind;
+    s->rewind = 0;
+    snprintf(s->why_damaged, sizeof s->why_damaged, "%s", why);
+    send_state(s, now);
 }
 
 void fl_server_flush(fl_server *s)

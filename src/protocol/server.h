@@ -147,6 +147,10 @@ void fl_server_written(fl_server *s, int64_t number, int64_t now);
  * anew. */
 int64_t fl_server_rewinds(const fl_server *s, int64_t *generation);
 
+/* That snapshot cannot be restored: the server goes on as it is, and tells the
+ * coordinator. */
+void fl_server_cannot_rewind(fl_server *s, const char *why, int64_t now);
+
 /* A call broke: a request parked on it is forgotten. */
 void fl_server_hangup(fl_server *s, uint64_t call);
 

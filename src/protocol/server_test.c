@@ -476,6 +476,30 @@ static void stays_until_its_end_is_known(void)
     close_scene(&s);
 }
 
+static void says_that_it_cannot_restore_a_snapshot(void)
+{
+    scene s;
+    int64_t generation = 0;
+    const fl_msg back = {.kind = FL_MSG_REWIND, .snapshot = 7, .generation = 1};
+    open_scene(&s, (fl_job){0});
+    from_coord(&s, back);
+    CHECK_INT(fl_server_rewinds(s.s, &generation), 7);
+    fl_server_cannot_rewind(s.s, "a flaw", s.now);
+    for (int i = 0; i < 2; i++) { /* it is not tried again */
+        const fl_msg *said_so = said(&s.out, FL_MSG_STATE);
+        CHECK_INT(said_so->damaged, 7);
+        CHECK_INT(said_so->generation, 0);
+        CHECK_STR(said_so->text, "a flaw");
+        CHECK_INT(fl_server_rewinds(s.s, &generation), 0);
+        from_coord(&s, back);
+    }
+    from_coord(&s,
+               (fl_msg){.kind = FL_MSG_REWIND, .snapshot = 4, .generation = 2});
+    CHECK_INT(fl_server_rewinds(s.s, &generation), 4);
+    CHECK_INT(generation, 2);
+    close_scene(&s);
+}
+
 /* The coordinator of the generation before has failed, and so has the job. */
 static void obeys_a_failing_end_of_an_older_generation(void)
 {
@@ -856,6 +880,8 @@ const fl_test fl_tests[] = {
      stays_until_its_end_is_known},
     {"a server obeys a failing end of an older generation",
      obeys_a_failing_end_of_an_older_generation},
+    {"server says that it cannot restore a snapshot",
+     says_that_it_cannot_restore_a_snapshot},
     {"a server reports at once when it starts", reports_at_once_when_it_starts},
     {"a server gives up on a silent coordinator",
      gives_up_on_a_silent_coordinator},

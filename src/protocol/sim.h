@@ -44,6 +44,7 @@ typedef struct fl_sim_result {
     int64_t crashed;  /* servers started again with their state */
     int64_t rivals;   /* trainers that ended because another had their id */
     int64_t rewound;  /* jobs that went back to a snapshot */
+    int64_t damaged;  /* snapshots that a server could not restore */
     int64_t warned;   /* trainers that ended because a server was replaced */
 } fl_sim_result;
 

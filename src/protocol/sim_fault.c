@@ -152,6 +152,9 @@ void sim_replace(sim *s)
     for (int i = 0; i < s->job.servers; i++)
         if (all || i == one)
             replace_one(s, i, down);
+    if (all && s->every && !sim_dice(s, 3)) /* nobody knows the job any more */
+        for (int i = 0; i < s->procs; i++)
+            kill_one(s, &s->proc[i]);
 }
 
 static void crash_for(sim *s, int server, int64_t down)

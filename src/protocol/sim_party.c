@@ -192,6 +192,7 @@ void sim_server_replace(sim *s, int server)
     if (server)
         return;
     sim_forget_rounds(s);
+    s->run = ++s->runs;
     s->view.n = s->gone.n = s->view_number = s->ended_at = 0;
     for (int i = 0; i < s->job.trainers; i++)
         s->came[i] = false;

@@ -140,6 +140,16 @@ static void finds_viewgen(void)
     finds(FL_PLANT_VIEWGEN, "D");
 }
 
+static void finds_damaged(void)
+{
+    finds(FL_PLANT_DAMAGED, "F");
+}
+
+static void finds_otherrun(void)
+{
+    finds(FL_PLANT_OTHERRUN, "Q");
+}
+
 const fl_test fl_tests[] = {
     {"the simulator finds a push applied twice", finds_a_duplicate},
     {"the simulator finds a dead member that counts", finds_a_dead_member},
@@ -167,5 +177,9 @@ const fl_test fl_tests[] = {
      finds_staleclose},
     {"the simulator finds a view that is taken before the values are restored",
      finds_viewgen},
+    {"the simulator finds a damaged snapshot that the job waits for",
+     finds_damaged},
+    {"the simulator finds a snapshot of another run that is restored",
+     finds_otherrun},
     {0},
 };

@@ -41,18 +41,41 @@ void sim_snapshot_take(sim_server *v, const sim_apply *a)
 
 void sim_snapshot_begin(sim *s)
 {
-    const sim_snapshot none = {0}, *whole = &none;
+    FL_VEC(fl_coord_origin) found = {0};
     int64_t last = 0;
     if (!s->every)
         return;
     for (int64_t i = 0; i < s->snapshot.n; i++) {
         const sim_snapshot *n = &s->snapshot.at[i];
         last = n->number > last ? n->number : last;
-        if (n->whole && n->number > whole->number)
-            whole = n;
+        for (int64_t k = 0; k < n->state.n && n->whole; k++)
+            fl_push(&found, (fl_coord_origin){n->number, n->state.at[k], !k});
     }
-    fl_coord_snapshots(s->coord, s->every, last, whole->number, whole->state.at,
-                       whole->state.n, s->now);
+    fl_coord_snapshots(s->coord, s->every, last, found.at, found.n, s->now);
+    fl_vec_fini(&found);
+}
+
+/* The newest whole snapshot below `limit`, or NULL. */
+static sim_snapshot *find_below(const sim *s, int64_t limit)
+{
+    sim_snapshot *found = NULL;
+    for (int64_t i = 0; i < s->snapshot.n; i++) {
+        sim_snapshot *n = &s->snapshot.at[i];
+        if (n->whole && n->number < limit &&
+            (!found || n->number > found->number))
+            found = n;
+    }
+    return found;
+}
+
+/* Two are kept. The number of the older one. */
+static int64_t remove_old(sim *s, int64_t newest)
+{
+    const sim_snapshot *older = find_below(s, newest);
+    sim_snapshot *n;
+    while (older && (n = find_below(s, older->number)))
+        n->whole = false;
+    return older ? older->number : newest;
 }
 
 static void commit_snapshot(sim *s)
@@ -75,10 +98,17 @@ static void commit_snapshot(sim *s)
     n->version = cut.version;
     n->generation = cut.generation;
     n->whole = true;
+    n->run = s->run;
     fl_push(&n->state, s->server[0].state.id);
-    fl_coord_committed(s->coord, cut.number, true);
-    if (s->storm && s->now < s->storm_ends && !sim_dice(s, 4))
-        sim_at(s, (int64_t)sim_dice(s, 3 * FL_SEC),
+    fl_coord_committed(s->coord, cut.number, remove_old(s, cut.number));
+    if (!s->storm || s->now >= s->storm_ends)
+        return;
+    const sim_snapshot *older = find_below(s, cut.number);
+    const bool second = older && older->run != n->run; /* a rare chance */
+    if (second || !sim_dice(s, 2))
+        n->part[sim_dice(s, (uint64_t)s->job.servers)].damaged = true;
+    if (second || !sim_dice(s, 4))
+        sim_at(s, second ? 0 : (int64_t)sim_dice(s, 3 * FL_SEC),
                (sim_event){.kind = SIM_REPLACE});
 }
 
@@ -100,6 +130,18 @@ static void rewind_checks(sim *s, const sim_snapshot *n)
     for (int i = 0; i < s->job.trainers; i++) {
         s->came[i] = false;
         s->lost_at[i] = 0;
+    }
+}
+
+/* A state that has taken or begun with a newer snapshot, which cannot be
+ * restored, belongs to this one as well. */
+static void inherit_states(sim *s, int64_t number)
+{
+    sim_snapshot *to = find_snapshot(s, number);
+    for (int64_t i = 0; i < s->snapshot.n; i++) {
+        const sim_snapshot *n = &s->snapshot.at[i];
+        for (int64_t k = 0; k < n->state.n && n->number > number; k++)
+            fl_push(&to->state, n->state.at[k]);
     }
 }
 
@@ -139,7 +181,9 @@ static void rewind_server(sim *s, int server, int64_t number,
         s->coord_out.generation = generation;
         err = fl_coord_rewind(s->coord, n.coord.at, n.coord.n, number, false,
                               s->now);
+        inherit_states(s, number);
         fl_push(&find_snapshot(s, number)->state, v->state.id);
+        s->run = n.run;
         rewind_checks(s, &n);
         s->result->rewound++;
     }
@@ -150,23 +194,65 @@ static void rewind_server(sim *s, int server, int64_t number,
         sim_fail(s, 'G', "server %d cannot go back: %s", server, fl_errmsg());
 }
 
+/* A server cannot restore the snapshot. The coordinator has chosen an older
+ * one, or has ended the job. */
+static void set_aside(sim *s, int64_t number)
+{
+    sim_snapshot *damaged = find_snapshot(s, number);
+    int64_t generation;
+    const int64_t to = fl_coord_rewinds(s->coord, &generation);
+    const sim_snapshot *older = find_below(s, number);
+    const int64_t right =
+        older && older->run == damaged->run ? older->number : 0;
+    if (to != right)
+        sim_fail(s, 'Q',
+                 "the job goes back from snapshot %lld to %lld, not %lld",
+                 (long long)number, (long long)to, (long long)right);
+    damaged->whole = false;
+    damaged->aside = true;
+    s->result->damaged++;
+}
+
+/* Whether server 0 goes back, or cannot. */
+static bool rewind_coordinator(sim *s)
+{
+    int64_t generation, number;
+    bool refused = false;
+    if ((number = fl_coord_damaged(s->coord)) &&
+        !find_snapshot(s, number)->aside)
+        set_aside(s, number);
+    while ((number = fl_coord_rewinds(s->coord, &generation)) &&
+           find_snapshot(s, number)->part[0].damaged) {
+        fl_coord_cannot_rewind(s->coord, "it is damaged", s->now);
+        set_aside(s, number);
+        refused = true;
+    }
+    if (number && !s->broken)
+        rewind_server(s, 0, number, generation);
+    else if (refused)
+        sim_drain(s, sim_coord(s)); /* the job has ended */
+    return number || refused;
+}
+
 void sim_snapshot_settle(sim *s, int party)
 {
+    const int host = sim_host(s, party);
     int64_t generation, number;
     if (!s->every || party > sim_coord(s) || s->broken)
         return;
-    if (sim_host(s, party) == 0) {
+    if (!host)
         commit_snapshot(s);
-        number = fl_coord_rewinds(s->coord, &generation);
-        if (number) {
-            rewind_server(s, 0, number, generation);
-            return;
-        }
+    if (!host && rewind_coordinator(s))
+        return;
+    fl_server *server = s->server[host].server;
+    number = fl_server_rewinds(server, &generation);
+    if (number && (find_snapshot(s, number)->part[host].damaged ||
+                   find_snapshot(s, number)->aside)) {
+        fl_server_cannot_rewind(server, "it is damaged", s->now);
+        sim_drain(s, host);
+    } else if (number) {
+        rewind_server(s, host, number, generation);
     }
-    number =
-        fl_server_rewinds(s->server[sim_host(s, party)].server, &generation);
-    if (number)
-        rewind_server(s, sim_host(s, party), number, generation);
 }
 
 void sim_snapshot_fini(sim *s)

@@ -46,6 +46,7 @@ static void holds(void)
         sum.replaced += r.replaced;
         sum.crashed += r.crashed;
         sum.rewound += r.rewound;
+        sum.damaged += r.damaged;
         sum.warned += r.warned;
         sum.rivals += r.rivals;
         sum.code += r.code != 0;
@@ -53,18 +54,19 @@ static void holds(void)
     print_message(
         "events %lld rounds %lld lost %lld fenced %lld rejoined %lld "
         "parked joins %lld kills %lld lost in P %lld replaced %lld "
-        "crashed %lld went back %lld told so %lld rivals %lld failed %d\n",
+        "crashed %lld went back %lld damaged %lld told so %lld rivals %lld "
+        "failed %d\n",
         (long long)sum.events, (long long)sum.rounds, (long long)sum.lost,
         (long long)sum.fenced, (long long)sum.rejoined,
         (long long)sum.parked_joins, (long long)sum.kills,
         (long long)sum.late_loss, (long long)sum.replaced,
-        (long long)sum.crashed, (long long)sum.rewound, (long long)sum.warned,
-        (long long)sum.rivals, sum.code);
+        (long long)sum.crashed, (long long)sum.rewound, (long long)sum.damaged,
+        (long long)sum.warned, (long long)sum.rivals, sum.code);
     if (only)
         return;
     CHECK(sum.fenced > 10 && sum.rejoined > 10 && sum.kills > 10);
     CHECK(sum.parked_joins > 10 && sum.late_loss > 0 && sum.code > 0);
-    CHECK(sum.rewound > 100);
+    CHECK(sum.rewound > 100 && sum.damaged > 100);
     CHECK(sum.crashed > 1000 && sum.replaced > 10 && sum.warned > 10 &&
           sum.rivals > 10);
 }

@@ -90,16 +90,20 @@ typedef struct sim_push {
 /* A part of a snapshot. */
 typedef struct sim_part {
     bool written;
+    bool damaged; /* its server cannot restore it */
     float value;
     int64_t version;
     fl_str image;
 } sim_part;
 
-/* A snapshot. Nothing destroys it. */
 typedef struct sim_snapshot {
     int64_t number, version, generation;
-    bool whole;
-    FL_VEC(uint64_t) state; /* state ids of server 0 that it belongs to */
+    bool whole; /* it was committed, and is neither removed nor set aside */
+    bool aside; /* some server could not restore it */
+    int run;    /* which run of the job it is of */
+    FL_VEC(uint64_t)
+    state; /* state ids of server 0 that it belongs to; the
+              first has taken it */
     fl_str coord;
     sim_part *part; /* by server */
 } sim_snapshot;
@@ -205,7 +209,10 @@ struct sim {
     used; /* async: what was applied of batches with a position */
     FL_VEC(sim_round) round;
     FL_VEC(sim_snapshot) snapshot;
-    int64_t every;          /* time between snapshots; 0: none are taken */
+    int64_t every; /* time between snapshots; 0: none are taken */
+    int run;       /* which run it is: a job that begins anew is another
+                      one */
+    int runs;
     fl_msg **close;         /* by server: the last CLOSE that was sent to it */
     FL_VEC(fl_member) view; /* the coordinator's last VIEW */
     FL_VEC(fl_id) gone;     /* sessions that left a view */

@@ -909,6 +909,8 @@ static fl_err make_store(pserver *p)
         FL_TRY(replay_journal(p, owners));
     if (!p->recovery || !fl_statedir_found(fl_recovery_dir(p->recovery)))
         FL_TRY(fl_snapshots_choose(&p->snapshots, p->place, &p->job));
+    else
+        fl_snapshots_fini(&p->snapshots);
     if (p->snapshots.restore)
         FL_TRY(fl_pstore_load(p->store, p->snapshots.restore));
     p->store_ops = p->redo ? fl_redo_wrap(p->redo, fl_pstore_ops(p->store))
@@ -1212,21 +1214,33 @@ static void commit_snapshot(pserver *p)
     if (!due)
         return;
     of.image = image.at;
-    const bool whole =
+    const int64_t oldest =
         fl_snapshots_commit(&p->snapshots, &of, &p->job, p->state.id);
     lock_machines(p);
-    fl_coord_committed(p->coord, of.number, whole);
+    fl_coord_committed(p->coord, of.number, oldest);
     flush_outboxes(p);
     unlock_machines(p);
     fl_str_fini(&image);
 }
 
+/* Whether the job goes back to a snapshot, which is then open. */
 static bool goes_back(pserver *p)
 {
+    fl_snapshots *s = &p->snapshots;
     lock_machines(p);
-    const bool is = fl_snapshots_goes_back(&p->snapshots, p->server, p->coord);
+    const bool is = fl_snapshots_goes_back(s, p->server, p->coord);
     unlock_machines(p);
-    return is;
+    if (!is)
+        return false;
+    if (!fl_snapshots_open_back(s, p->place, &p->job))
+        return true;
+    FL_WARN("snapshot %lld cannot be restored: %s", (long long)s->back,
+            fl_errmsg());
+    lock_machines(p);
+    fl_snapshots_cannot_go_back(s, p->server, p->coord, now_of(p));
+    flush_outboxes(p);
+    unlock_machines(p);
+    return false;
 }
 
 static fl_err serve_job(pserver *p)
@@ -1419,7 +1433,6 @@ static void end_job(pserver *p)
         fl_recovery_remove(p->recovery);
     fl_recovery_close(p->recovery);
     p->recovery = NULL;
-    fl_snapshots_fini(&p->snapshots);
     fl_outbox_clear(&p->coord_out);
     fl_outbox_clear(&p->server_out);
     free_job(p);
@@ -1428,6 +1441,7 @@ static void end_job(pserver *p)
 static void fini_pserver(pserver *p)
 {
     end_job(p);
+    fl_snapshots_fini(&p->snapshots);
     fl_outbox_fini(&p->coord_out);
     fl_outbox_fini(&p->server_out);
     fl_bare_free(p->bare);
@@ -1444,8 +1458,11 @@ static void fini_pserver(pserver *p)
 static fl_err go_back(pserver *p)
 {
     const int64_t before = fl_server_version(p->server);
+    if (p->coord)
+        fl_snapshots_leave(&p->snapshots, &p->job);
     p->over = true; /* so that the state is removed */
     end_job(p);
+    fl_failpoint_hit("rewind.begin");
     p->over = p->closed = false;
     p->strange = 0;
     p->open.n = 0;

@@ -43,6 +43,9 @@ static fl_err open_parts(fl_restore *r, const fl_disk *disk, const char *base,
                                      r->own ? place->server : i));
         r->parts++;
     }
+    if (r->part[0].index.servers != r->job.servers)
+        return fl_fail(FL_EINVAL, "%s is of a job with %d servers", r->path,
+                       r->part[0].index.servers);
     return FL_OK;
 }
 
@@ -50,13 +53,16 @@ static fl_err open_restore(fl_restore *r, const fl_disk *disk, const char *base,
                            int64_t number, const fl_placement *place,
                            const fl_job *job)
 {
-    int64_t last;
-    if (!number)
-        FL_TRY(fl_snapshot_find(disk, base, &last, &number));
-    if (!number)
-        return fl_fail(FL_ENOENT, "%s has no whole snapshot", base);
     r->path = fl_snapshot_path(base, number);
-    FL_TRY(fl_snapshot_read(disk, base, number, &r->job, &r->coordinator));
+    fl_err err = fl_snapshot_read(disk, base, number, &r->job, &r->coordinator);
+    if (err == FL_ENOENT && place->server) {
+        r->job = (fl_snapshot_job){.number = number,
+                                   .servers = place->n_servers,
+                                   .trainers = job->trainers,
+                                   .async = job->async};
+        err = FL_OK;
+    }
+    FL_TRY(err);
     FL_TRY(check_job(r, job));
     return open_parts(r, disk, base, place);
 }

@@ -2,7 +2,8 @@
 /* restore.h - a snapshot that a server begins with.
  *
  * If as many servers wrote it, a server reads its own part; else it reads all
- * parts, and takes what it is to hold now. */
+ * parts, and takes what it is to hold now. A server other than 0 whose
+ * directory has nothing but its own part reads that. */
 #ifndef FL_PSERVER_RESTORE_H
 #define FL_PSERVER_RESTORE_H
 
@@ -12,8 +13,9 @@
 
 typedef struct fl_restore fl_restore;
 
-/* Open a whole snapshot; number 0 is the newest. Own: *out is new. Err: ENOENT:
- * there is none; EINVAL: it is of another job; EPROTO: it is damaged; EIO. */
+/* Open a whole snapshot; all bytes that are read from it later are checked.
+ * Own: *out is new. Err: ENOENT: it is not there; EINVAL: it is of another job;
+ * EPROTO: it is damaged; EIO. */
 fl_err fl_restore_open(const fl_disk *disk, const char *base, int64_t number,
                        const fl_placement *place, const fl_job *job,
                        fl_restore **out) FL_MUST_CHECK;

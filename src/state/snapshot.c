@@ -36,14 +36,13 @@
 
 #define PREFIX "snapshot-"
 #define PART   "server-"
+#define ASIDE  ".damaged"
 #define HEAD   "fluid snapshot 1\n"
 #define INDEX  "fluid snapshot part 1\n"
 
 enum {
     TEXT_MOST = 1 << 30 /* bytes of a text or an image */
 };
-
-typedef FL_VEC(int64_t) number_list;
 
 char *fl_snapshot_path(const char *base, int64_t number)
 {
@@ -62,14 +61,15 @@ static char *part_path(const char *base, int64_t number, int server)
 
 /* --- which there are --- */
 
-static bool read_number(const char *name, const char *prefix, int64_t *out)
+static bool read_number(const char *name, const char *prefix,
+                        const char *suffix, int64_t *out)
 {
     char *end;
     if (!fl_starts_with(name, prefix) ||
         !isdigit((unsigned char)name[strlen(prefix)]))
         return false;
     *out = strtoll(name + strlen(prefix), &end, 10);
-    return !*end && *out >= 0 && *out < INT64_MAX;
+    return !strcmp(end, suffix) && *out >= 0 && *out < INT64_MAX;
 }
 
 static int by_number(const void *a, const void *b)
@@ -79,13 +79,14 @@ static int by_number(const void *a, const void *b)
 }
 
 static fl_err list_numbers(const fl_disk *disk, const char *dir,
-                           const char *prefix, number_list *out)
+                           const char *prefix, const char *suffix,
+                           fl_snapshot_numbers *out)
 {
     fl_file_names names = {0};
     const fl_err err = disk->list(disk, dir, &names);
     for (int64_t i = 0; i < names.n; i++) {
         int64_t number;
-        if (read_number(names.at[i], prefix, &number))
+        if (read_number(names.at[i], prefix, suffix, &number))
             fl_push(out, number);
     }
     fl_file_names_fini(&names);
@@ -108,14 +109,50 @@ static bool is_whole(const fl_disk *disk, const char *base, int64_t number)
 fl_err fl_snapshot_find(const fl_disk *disk, const char *base, int64_t *last,
                         int64_t *whole)
 {
-    number_list all = {0};
-    const fl_err err = list_numbers(disk, base, PREFIX, &all);
+    fl_snapshot_numbers all = {0}, aside = {0};
+    fl_err err = list_numbers(disk, base, PREFIX, "", &all);
+    if (!err)
+        err = list_numbers(disk, base, PREFIX, ASIDE, &aside);
     *last = all.n ? all.at[all.n - 1] : 0;
+    if (aside.n && aside.at[aside.n - 1] > *last)
+        *last = aside.at[aside.n - 1];
     *whole = 0;
     for (int64_t i = all.n - 1; i >= 0 && !*whole && !err; i--)
         if (is_whole(disk, base, all.at[i]))
             *whole = all.at[i];
     fl_vec_fini(&all);
+    fl_vec_fini(&aside);
+    return err;
+}
+
+fl_err fl_snapshot_list(const fl_disk *disk, const char *base,
+                        fl_snapshot_numbers *out)
+{
+    fl_snapshot_numbers all = {0};
+    const fl_err err = list_numbers(disk, base, PREFIX, "", &all);
+    for (int64_t i = 0; i < all.n && !err; i++)
+        if (is_whole(disk, base, all.at[i]))
+            fl_push(out, all.at[i]);
+    fl_vec_fini(&all);
+    return err;
+}
+
+static char *aside_path(const char *base, int64_t number)
+{
+    fl_str s = {0};
+    fl_str_printf(&s, "%s/" PREFIX "%lld" ASIDE, base, (long long)number);
+    return fl_str_take(&s);
+}
+
+fl_err fl_snapshot_set_aside(const fl_disk *disk, const char *base,
+                             int64_t number, char **path)
+{
+    char *from = fl_snapshot_path(base, number);
+    *path = aside_path(base, number);
+    fl_err err = disk->rename(disk, from, *path);
+    if (!err)
+        err = disk->persist(disk, base);
+    fl_mem_free(from);
     return err;
 }
 
@@ -202,20 +239,32 @@ static fl_err remove_snapshot(const fl_disk *disk, const char *path)
 
 static void remove_old(const fl_disk *disk, const char *base, int64_t newest)
 {
-    number_list all = {0};
+    fl_snapshot_numbers all = {0}, aside = {0};
+    int64_t oldest = newest;
     int keep = FL_SNAPSHOT_KEEP;
-    if (list_numbers(disk, base, PREFIX, &all))
+    if (list_numbers(disk, base, PREFIX, "", &all) ||
+        list_numbers(disk, base, PREFIX, ASIDE, &aside))
         FL_WARN("old snapshots are not removed: %s", fl_errmsg());
     for (int64_t i = all.n - 1; i >= 0; i--) {
-        if (all.at[i] > newest ||
-            (is_whole(disk, base, all.at[i]) && keep-- > 0))
+        if (all.at[i] > newest)
             continue;
+        if (is_whole(disk, base, all.at[i]) && keep-- > 0) {
+            oldest = all.at[i];
+            continue;
+        }
         char *path = fl_snapshot_path(base, all.at[i]);
         if (remove_snapshot(disk, path))
             FL_WARN("an old snapshot cannot be removed: %s", fl_errmsg());
         fl_mem_free(path);
     }
+    for (int64_t i = 0; i < aside.n && aside.at[i] < oldest; i++) {
+        char *path = aside_path(base, aside.at[i]);
+        if (fl_disk_remove_tree(disk, path))
+            FL_WARN("a damaged snapshot cannot be removed: %s", fl_errmsg());
+        fl_mem_free(path);
+    }
     fl_vec_fini(&all);
+    fl_vec_fini(&aside);
 }
 
 fl_err fl_snapshot_commit(const fl_disk *disk, const char *base,
@@ -272,9 +321,9 @@ fl_err fl_snapshot_read(const fl_disk *disk, const char *base, int64_t number,
 void fl_snapshot_tidy(const fl_disk *disk, const char *base, int server,
                       int64_t number)
 {
-    number_list all = {0};
+    fl_snapshot_numbers all = {0};
     int keep = FL_SNAPSHOT_KEEP;
-    if (!server || list_numbers(disk, base, PREFIX, &all))
+    if (!server || list_numbers(disk, base, PREFIX, "", &all))
         all.n = 0;
     for (int64_t i = all.n - 1; i >= 0; i--) {
         if (all.at[i] >= number || is_whole(disk, base, all.at[i]) ||
@@ -526,8 +575,8 @@ void fl_snapshot_part_fini(fl_snapshot_part *p)
 fl_err fl_snapshot_each(const fl_disk *disk, const char *base,
                         void (*fn)(void *user, int64_t number), void *user)
 {
-    number_list all = {0};
-    const fl_err err = list_numbers(disk, base, PREFIX, &all);
+    fl_snapshot_numbers all = {0};
+    const fl_err err = list_numbers(disk, base, PREFIX, "", &all);
     for (int64_t i = 0; i < all.n && !err; i++)
         fn(user, all.at[i]);
     fl_vec_fini(&all);
@@ -537,8 +586,8 @@ fl_err fl_snapshot_each(const fl_disk *disk, const char *base,
 fl_err fl_snapshot_parts(const fl_disk *disk, const char *path,
                          void (*fn)(void *user, const char *path), void *user)
 {
-    number_list all = {0};
-    const fl_err err = list_numbers(disk, path, PART, &all);
+    fl_snapshot_numbers all = {0};
+    const fl_err err = list_numbers(disk, path, PART, "", &all);
     for (int64_t i = 0; i < all.n && !err; i++) {
         fl_str part = {0};
         fl_str_printf(&part, "%s/" PART "%lld", path, (long long)all.at[i]);

@@ -16,6 +16,8 @@
  * the servers, so that damage anywhere is found. If servers do not share the
  * directory, each has its own part in its own, and server 0 has the rest.
  *
+ * One that a server could not restore is set aside as snapshot-7.damaged.
+ *
  * A variable that is cut over servers is kept as pieces with the range of each:
  * so any number of servers can read it. */
 #ifndef FL_STATE_SNAPSHOT_H
@@ -51,14 +53,25 @@ typedef struct fl_snapshot_job {
 /* The folder of a snapshot. Own: new. */
 char *fl_snapshot_path(const char *base, int64_t number);
 
-/* The highest number in the directory, whole or not, and the newest snapshot
- * that is whole; 0: there is none. A directory that is not there has none. Err:
- * EIO. */
+/* The highest number in the directory, whole, set aside or not, and the newest
+ * snapshot that is whole; 0: there is none. A directory that is not there has
+ * none. Err: EIO. */
 fl_err fl_snapshot_find(const fl_disk *disk, const char *base, int64_t *last,
                         int64_t *whole) FL_MUST_CHECK;
 
+/* Append the numbers of those that are whole, the oldest first. Err: EIO. */
+typedef FL_VEC(int64_t) fl_snapshot_numbers;
+fl_err fl_snapshot_list(const fl_disk *disk, const char *base,
+                        fl_snapshot_numbers *out) FL_MUST_CHECK;
+
+/* A server cannot restore it: rename it, so that nobody tries again. Own: *path
+ * is its new path, also after an error. Err: EIO, ENOENT. */
+fl_err fl_snapshot_set_aside(const fl_disk *disk, const char *base,
+                             int64_t number, char **path) FL_MUST_CHECK;
+
 /* All parts are written: make the snapshot whole. Then remove older ones except
- * FL_SNAPSHOT_KEEP, and what was killed before it was whole. Err: EIO; ENOMEM:
+ * FL_SNAPSHOT_KEEP, what was killed before it was whole, and what was set aside
+ * before the oldest that is left. Err: EIO; ENOMEM:
  * a part is too large. */
 fl_err fl_snapshot_commit(const fl_disk *disk, const char *base,
                           const fl_snapshot_job *job, const void *coordinator,

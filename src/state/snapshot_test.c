@@ -195,7 +195,59 @@ static void every_write_fails_in_turn(void)
     }
 }
 
+/* The disk is full after any number of bytes: the second snapshot stays, until
+ * there is room for the third. */
+static void a_full_disk_leaves_the_old_one(void)
+{
+    int failed = 0;
+    fl_err err = FL_EIO;
+    for (int64_t room = 0; err; room++) {
+        fl_memdisk *m = fl_memdisk_new();
+        const fl_disk *d = fl_memdisk_disk(m);
+        CHECK_OK(write_snapshot(d, 1));
+        CHECK_OK(write_snapshot(d, 2));
+        fl_memdisk_fill(m, room);
+        err = write_snapshot(d, 3);
+        failed += err != FL_OK;
+        fl_memdisk_fill(m, -1);
+        const int64_t found = newest(d);
+        CHECK(found == 3 || (found == 2 && err));
+        CHECK_OK(read_snapshot(d, found));
+        CHECK_OK(write_snapshot(d, 4));
+        CHECK_INT(newest(d), 4);
+        fl_memdisk_free(m);
+    }
+    CHECK(failed > 700); /* as many as it has bytes */
+}
+
 /* --- damage --- */
+
+static void a_damaged_one_is_set_aside(void)
+{
+    fl_memdisk *m = fl_memdisk_new();
+    const fl_disk *d = fl_memdisk_disk(m);
+    fl_snapshot_numbers all = {0};
+    int64_t last, whole;
+    char *path;
+    CHECK_OK(write_snapshot(d, 1));
+    CHECK_OK(write_snapshot(d, 2));
+    CHECK_OK(fl_snapshot_set_aside(d, "snap", 2, &path));
+    CHECK_STR(path, "snap/snapshot-2.damaged");
+    fl_mem_free(path);
+    CHECK_OK(fl_snapshot_find(d, "snap", &last, &whole));
+    CHECK_INT(last, 2); /* its number is not given again */
+    CHECK_INT(whole, 1);
+    CHECK_OK(write_snapshot(d, 3));
+    CHECK_OK(fl_snapshot_list(d, "snap", &all));
+    CHECK(all.n == 2 && all.at[0] == 1 && all.at[1] == 3);
+    CHECK_INT(count_folders(d), 3); /* it is not one of the two that are kept */
+    CHECK_OK(write_snapshot(d, 4));
+    CHECK_INT(count_folders(d), 2);
+    CHECK_INT(fl_snapshot_set_aside(d, "snap", 9, &path), FL_ENOENT);
+    fl_mem_free(path);
+    fl_vec_fini(&all);
+    fl_memdisk_free(m);
+}
 
 typedef FL_VEC(char *) paths;
 
@@ -289,6 +341,8 @@ const fl_test fl_tests[] = {
     {"parts alone are no snapshot", parts_alone_are_no_snapshot},
     {"every write fails in turn", every_write_fails_in_turn},
     {"every flipped byte is found", every_flipped_byte_is_found},
+    {"a full disk leaves the old snapshot", a_full_disk_leaves_the_old_one},
+    {"a damaged snapshot is set aside", a_damaged_one_is_set_aside},
     {"a name with an end of line is refused",
      a_name_with_an_end_of_line_is_refused},
     {0},
