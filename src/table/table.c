@@ -1225,6 +1225,7 @@ fl_err fl_table_scan(const fl_table *t, fl_table_cursor *c, int64_t n,
     s.rows = rows->data;
     while (!c->done && s.n < s.most)
         scan_segment(&s, segment_of(t, c->next));
+    c->done = c->done || (n && !s.n); /* the table may be empty */
     fl_vec_fini(&s.home);
     id->shape.dim[0] = rows->shape.dim[0] = s.n;
     return FL_OK;

@@ -466,6 +466,7 @@ static dump dump_of(fl_table *t, int64_t n, int64_t grow)
         const int64_t m = id.shape.dim[0];
         CHECK(m <= n && rows.shape.dim[0] == m);
         CHECK_INT(rows.shape.dim[1], fl_table_span(t));
+        CHECK(m || c.done);
         if (!m)
             break;
         for (int64_t i = 0; i < m; i++)
