@@ -158,17 +158,32 @@ static fl_err list_origins(const fl_snapshots *s, origin_list *out)
  *     snapshot 7
  *     generation 3
  *     damaged 9               fl_snapshots.damaged
- *     job 0123456789abcdef0123456789abcdef */
+ *     job 0123456789abcdef0123456789abcdef
+ *     run 1234.5678           of the launcher; the same job may be launched
+ *                             anew, and then it does not go on there */
+
+static const char *run_name(void)
+{
+    const char *run = fl_flag_text("FLUID_JOB"); /* of the launcher */
+    return run ? run : "";
+}
+
+static void add_owner(const fl_job *job, fl_str *text)
+{
+    char token[FL_JOB_TOKEN];
+    fl_str_printf(text, "job %s\nrun %s\n", fl_job_token(job, token),
+                  run_name());
+}
 
 void fl_snapshots_leave(const fl_snapshots *s, const fl_job *job)
 {
     char *path = fl_path_join(s->dir, "going-back");
-    char token[FL_JOB_TOKEN];
     fl_str text = {0};
     fl_str_printf(&text,
                   "snapshot %" PRId64 "\ngeneration %" PRId64
-                  "\ndamaged %" PRId64 "\njob %s\n",
-                  s->back, s->generation, s->damaged, fl_job_token(job, token));
+                  "\ndamaged %" PRId64 "\n",
+                  s->back, s->generation, s->damaged);
+    add_owner(job, &text);
     if (fl_disk_write(s->disk, path, text.at, text.n, true))
         FL_WARN("if this server is killed now, the job may begin anew: %s",
                 fl_errmsg());
@@ -183,18 +198,20 @@ static int64_t find_mark(fl_snapshots *s, const fl_job *job)
 {
     int64_t number = 0, generation = 0, damaged = 0;
     char *path = fl_path_join(s->dir, "going-back");
-    char token[FL_JOB_TOKEN], of[FL_JOB_TOKEN] = "";
-    fl_str text = {0};
+    int owner = 0; /* where it begins in the text */
+    fl_str text = {0}, own = {0};
+    add_owner(job, &own);
     const fl_err err = s->disk->read(s->disk, path, TEXT_MOST, &text);
     if (err && err != FL_ENOENT)
         FL_WARN("%s", fl_errmsg());
     const bool found = !err && text.at &&
                        sscanf(text.at,
                               "snapshot %" SCNd64 " generation %" SCNd64
-                              " damaged %" SCNd64 " job %32s",
-                              &number, &generation, &damaged, of) == 4 &&
-                       !strcmp(of, fl_job_token(job, token));
+                              " damaged %" SCNd64 " %n",
+                              &number, &generation, &damaged, &owner) == 3 &&
+                       owner && !strcmp(text.at + owner, own.at);
     fl_str_fini(&text);
+    fl_str_fini(&own);
     fl_mem_free(path);
     if (!found)
         return 0;
@@ -213,12 +230,6 @@ static void remove_mark(const fl_snapshots *s)
 }
 
 /* --- beginning --- */
-
-static const char *run_name(void)
-{
-    const char *run = fl_flag_text("FLUID_JOB"); /* of the launcher */
-    return run ? run : "";
-}
 
 /* The newest snapshot, if an earlier process of the launcher's job, whose state
  * is lost, wrote it; else 0, and its owner is told that it is there. */
