@@ -272,7 +272,7 @@ static void report_failed(fl_launch *l)
 {
     char name[32], end[64];
     const fl_proc *p = l->first < 0 ? NULL : &l->procs.at[l->first];
-    if (!p || p->server || p->code == FL_EXIT_ENDED || l->told ||
+    if (!p || p->server || p->code == FL_EXIT_ENDED || l->told || l->asks ||
         !count_left(l, false))
         return;
     l->told = true;
@@ -304,6 +304,7 @@ static void judge_processes(fl_launch *l, int64_t *idle)
                 fl_proc_is_echo(l, first) ? "ended because the job has"
                                           : "failed");
         stop_all(l);
+        return;
     }
     if (l->opts->collective) {
         judge_ranks(l);
