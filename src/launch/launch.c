@@ -385,10 +385,16 @@ static bool can_servers_go_on(const fl_launch *l)
            fl_flag_text("FLUID_SNAPSHOT_DIR");
 }
 
+/* Whether the host of the process is lost and will not come back. */
+static bool is_host_gone(const fl_proc *p)
+{
+    return p->host && p->host->state == FL_HOST_LOST && !p->host->lost_at;
+}
+
 /* Whether a process that has failed may be started again. A server that exits
  * by itself knows the end of the job, and so does a trainer with
- * FL_EXIT_ENDED. A server whose state has found no room
- * is started again, too: then it says what is lost. */
+ * FL_EXIT_ENDED. A server whose state has found no room is started again, too:
+ * then it says what is lost. */
 static bool may_return(const fl_launch *l, const fl_proc *p)
 {
     if (l->opts->collective || l->asks || l->stop_at || p->stopped)
@@ -396,8 +402,8 @@ static bool may_return(const fl_launch *l, const fl_proc *p)
     const bool again = now_ns() < p->minute + MINUTE * SEC;
     if (again && p->tries >= l->opts->max_restarts)
         return false;
-    if (p->lost && !p->host->lost_at)
-        return false; /* its host will not come back */
+    if (is_host_gone(p) || (p->lost && !p->host->lost_at))
+        return false;
     const bool killed = p->signal || p->lost;
     return p->server ? killed && can_servers_go_on(l)
                      : killed || (!l->killed_only && p->code != FL_EXIT_ENDED);
@@ -429,8 +435,8 @@ static fl_err start_again(fl_launch *l, fl_proc *p)
     p->again_at = 0;
     if (l->asks || l->stop_at || (!p->server && has_server_ended(l)))
         return FL_OK; /* it stays as it ended */
-    if (p->host && p->host->state == FL_HOST_LOST && !p->host->lost_at)
-        return FL_OK; /* its host has not come back */
+    if (is_host_gone(p))
+        return FL_OK;
     if (p->host && p->host->lost_at) {
         p->again_at = now_ns() + SEC; /* as soon as its host is back */
         return FL_OK;
