@@ -175,6 +175,7 @@ def test_an_asynchronous_job_goes_back_and_says_what_is_lost(
         with NoMore(job):
             job.trainer[0].go_on()
             job.trainer[0].says("^trained")  # 107 of 136 steps since
+            job.server[lost].kill()  # so that none is complete from here on
         lose_state(job, lost)
         job.trainer[1].go_on()
         assert finish(job) == calm(kind)
