@@ -402,7 +402,8 @@ static bool may_return(const fl_launch *l, const fl_proc *p)
     const bool again = now_ns() < p->minute + MINUTE * SEC;
     if (again && p->tries >= l->opts->max_restarts)
         return false;
-    if (is_host_gone(p) || (p->lost && !p->host->lost_at))
+    if (is_host_gone(p) || (p->lost && !p->host->lost_at) ||
+        (!p->server && has_server_ended(l)))
         return false;
     const bool killed = p->signal || p->lost;
     return p->server ? killed && can_servers_go_on(l)

@@ -1057,7 +1057,7 @@ int64_t fl_coord_older(const fl_coord_origin *at, int64_t n, int64_t number)
 static void go_further_back(fl_coord *c, int server, int64_t number,
                             const char *why, int64_t now)
 {
-    char name[96], text[REASON_MAX];
+    char name[96], text[sizeof c->reason];
     fl_job_server(c->job, server, name, sizeof name);
     c->rewind =
         fl_coord_older(c->snapshot.origin.at, c->snapshot.origin.n, number);
