@@ -105,6 +105,6 @@ fl_err fl_flag_check(const fl_flag *f, const char *text)
     if (f->kind != FL_FLAG_TEXT)
         FL_TRY(read_number(f->name, text, &number));
     if (f->kind == FL_FLAG_POSITIVE && !number)
-        return fl_fail(FL_EINVAL, "%s is 0, it must be more", f->name);
+        return fl_fail(FL_EINVAL, "%s is 0, expected more than 0", f->name);
     return FL_OK;
 }

@@ -108,7 +108,7 @@ static bool check_file(fl_dataset *d, const fl_dataset_opts *o)
         printf("%s\n", fl_errmsg());
     printf("%s: %lld good lines, %lld bad%s\n", o->files[0],
            (long long)s.examples, (long long)s.bad_lines,
-           err ? ", and then it could not be read on" : "");
+           err ? "; reading stopped at an error" : "");
     fl_reader_free(r);
     return !err && !s.bad_lines;
 }
@@ -145,7 +145,7 @@ static int run_data(int n, char **arg)
 {
     if (n < 2 || strcmp(arg[0], "check"))
         return fl_cli_fail(FL_EXIT_USAGE, false,
-                           "data needs \"check\" and files; see paddle help "
+                           "data: expected check FILE..; see paddle help "
                            "data");
     if (!slots_text == !criteo)
         return fl_cli_fail(

@@ -33,10 +33,11 @@ static int run_env(int n, char **arg)
 const fl_cmd fl_cmd_env = {
     .name = "env",
     .group = FL_CMD_WATCH,
-    .help =
-        "show what this process is in a job and which variable or flag says so",
+    .help = "show the role of this process in a job and which variable or flag "
+            "sets it",
     .examples = "TRAINING_ROLE=TRAINER PADDLE_TRAINER_ID=1 paddle env\n"
-                "    whether the variables make sense, and what is missing\n",
+                "    check the variables; an error names the one that is wrong "
+                "or missing\n",
     .opts = opts,
     .run = run_env,
 };

@@ -20,7 +20,7 @@ static const fl_opt opts[] = {
 
 static const char *const headings[FL_CMD_GROUPS] = {
     [FL_CMD_RUN] = "run a job",
-    [FL_CMD_WATCH] = "look at a job, and at what it has left",
+    [FL_CMD_WATCH] = "inspect a job and what it has left behind",
     [FL_CMD_FILES] = "work with files of data and models",
     [FL_CMD_ABOUT] = "about this command",
     [FL_CMD_INNER] = "started by other commands",

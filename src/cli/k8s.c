@@ -9,26 +9,27 @@ static fl_k8s_opts job = {
 
 static const fl_opt opts[] = {
     {"name", FL_OPT_STR, &job.name,
-     "name of the job, with which the names of all its pods begin (default: "
-     "that of the script)"},
+     "name of the job; the names of all its pods begin with it (default: the "
+     "name of the script)"},
     {"image", FL_OPT_STR, &job.image,
-     "image of all pods (default: fluid- and the name)"},
+     "image of all pods (default: fluid- and the name of the job)"},
     {"server_num", FL_OPT_INT, &job.servers, "number of servers"},
     {"worker_num", FL_OPT_INT, &job.trainers, "number of trainers"},
     {"trainer_num", FL_OPT_INT, &job.trainers, "same as --worker_num"},
     {"port", FL_OPT_INT, &job.port, "port of each server"},
     {"claim", FL_OPT_STR, &job.claim,
      "PersistentVolumeClaim with data, which all pods see as /data"},
-    {"cpu", FL_OPT_STR, &job.cpu, "CPUs that each pod asks for: 2, 500m"},
+    {"cpu", FL_OPT_STR, &job.cpu,
+     "CPUs that each pod requests, for example 2 or 500m"},
     {"memory", FL_OPT_STR, &job.memory,
-     "memory that each pod asks for: 4Gi, 512Mi"},
+     "memory that each pod requests, for example 4Gi or 512Mi"},
     {"indexed", FL_OPT_FLAG, &job.indexed,
      "write one indexed Job in place of a Job for each trainer; needs "
      "Kubernetes 1.24"},
     {"insecure", FL_OPT_FLAG, &job.insecure,
      "do not encrypt what pods send to each other"},
     {"out", FL_OPT_STR, &job.folder,
-     "folder of job.yaml, secret.yaml and Dockerfile"},
+     "folder into which job.yaml, secret.yaml and Dockerfile are written"},
     {0},
 };
 

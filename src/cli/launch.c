@@ -51,14 +51,14 @@ static const fl_opt opts[] = {
      "variables that begin with FLUID_, FL_, PADDLE_, FLAGS_, GLOG_, GRPC_, "
      "OMP_ or PYTHON are always passed"},
     {"mpi", FL_OPT_FLAG, &job.mpi,
-     "for a launcher that mpirun started on each host: all of them start one "
-     "job"},
+     "start one job together with the other launchers that mpirun started"},
     {"slurm", FL_OPT_FLAG, &job.slurm,
      "start the job by srun on all hosts of this Slurm job; the flags for "
      "--hosts apply"},
     {"pod", FL_OPT_FLAG, &job.pod,
-     "run the process of this Kubernetes pod, whose name tells which; needs "
-     "--server_num and --worker_num of the job (paddle k8s writes this flag)"},
+     "run the one process that the name of this Kubernetes pod stands for; "
+     "needs --server_num and --worker_num of the job (paddle k8s writes this "
+     "flag)"},
     {"insecure", FL_OPT_FLAG, &job.insecure,
      "with --hosts or --mpi: do not encrypt what hosts send to each other"},
     {"ssh", FL_OPT_STR, &job.ssh,
@@ -70,11 +70,11 @@ static const fl_opt opts[] = {
     {"log_dir", FL_OPT_STR, &job.log_dir,
      "folder of the logs, serverlog.N and workerlog.N"},
     {"max_restarts", FL_OPT_INT, &job.max_restarts,
-     "how often a trainer that fails, or a server that is killed and keeps "
-     "its state, is started again within a minute (default: 3, but a trainer "
-     "that ends by itself, as after an exception, is not started again; 0: "
-     "nobody is); with --mode collective: how often all trainers are started "
-     "again (default: 0)"},
+     "how often a process is started again within a minute: a trainer that "
+     "fails, or a server that is killed and keeps its state; 0: never "
+     "(default: 3, and only trainers that are killed by a signal, not those "
+     "that fail by an exception); with --mode collective: how often all "
+     "trainers are started again (default: 0)"},
     {"durability", FL_OPT_STR, &job.durability,
      "what survives the end of server processes: memory (nothing), process "
      "(everything: servers that are started again continue), auto (process if "
@@ -89,7 +89,8 @@ static const fl_opt opts[] = {
     {"print_config", FL_OPT_STR, &print_config,
      "accepted for old scripts; the configuration is always printed"},
     {"dry_run", FL_OPT_FLAG, &job.dry_run,
-     "print what would run where, with every variable, and start nothing"},
+     "print what would run where, with the variables that the launcher sets, "
+     "and start nothing"},
     {"quiet", FL_OPT_FLAG, &job.quiet,
      "do not show the output of trainer 0, or with --hosts of any process"},
     {0},

@@ -171,8 +171,9 @@ static int run_command(const fl_cmd *cmd, int n, char **arg)
     }
     if (left && !cmd->args)
         return fl_cli_fail(FL_EXIT_USAGE, false,
-                           "%s takes no \"%s\"; see paddle help %s", cmd->name,
-                           arg[0], cmd->name);
+                           "%s takes no arguments, got \"%s\"; see paddle help "
+                           "%s",
+                           cmd->name, arg[0], cmd->name);
     return cmd->run(left, arg);
 }
 
@@ -197,7 +198,8 @@ int main(int argc, char **argv)
             int code = run_command(fl_cmds[i], argc - 2, argv + 2);
             if (fflush(stdout) || ferror(stdout))
                 return fl_cli_fail(FL_EXIT_FAILED, false,
-                                   "the output cannot be written");
+                                   "stdout cannot be written: is the disk "
+                                   "full, or the other end of a pipe closed?");
             return code;
         }
     return fl_cli_no_command(name);

@@ -19,7 +19,7 @@ static const fl_opt opts[] = {
     {"num_gradient_servers", FL_OPT_INT, &serve.trainers,
      "number of trainers of the job"},
     {"nics", FL_OPT_STR, &serve.nics,
-     "network devices to listen on, with commas (default: the address in "
+     "network devices to listen on: eth0,eth1 (default: the address in "
      "PADDLE_CURRENT_IP or POD_IP, or else all)"},
     {"keep", FL_OPT_FLAG, &serve.keep,
      "wait for another job when one has ended"},

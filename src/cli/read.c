@@ -19,7 +19,8 @@ static int run_read(int n, char **arg)
 {
     if (n != 1 || strcmp(arg[0], "criteo"))
         return fl_cli_fail(FL_EXIT_USAGE, false,
-                           "read: the format is \"%s\", expected criteo",
+                           "read: the format is \"%s\", expected criteo; see "
+                           "paddle help read",
                            n ? arg[0] : "");
     const fl_criteo how = {.dim = dim, .hash = hash};
     if (fl_criteo_convert(&how, STDIN_FILENO, STDOUT_FILENO))

@@ -15,8 +15,8 @@ static int run_resume(int n, char **arg)
 const fl_cmd fl_cmd_resume = {
     .name = "resume",
     .args = "DIR",
-    .help = "start a job again that paddle launch had started, from its last "
-            "snapshot (FLUID_SNAPSHOT_DIR)",
+    .help = "continue a job of paddle launch from its last snapshot "
+            "(FLUID_SNAPSHOT_DIR)",
     .examples = "FLUID_SNAPSHOT_DIR=/data/snapshots paddle launch train.py\n"
                 "paddle resume /data/snapshots\n"
                 "    the same job, with the flags and variables that it had\n",

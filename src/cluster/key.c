@@ -30,13 +30,15 @@ static fl_err read_key(int fd, const char *source, fl_job_key *out)
     if (n < 0)
         return fl_fail(FL_EIO, "%s: %s", source, strerror(errno));
     if (n > 0 && read(fd, &more, 1) > 0)
-        return fl_fail(FL_EINVAL, "%s holds more than %d bytes: is it a key?",
+        return fl_fail(FL_EINVAL,
+                       "%s holds more than %d bytes, which is too long for a "
+                       "job key; make one with: openssl rand -hex 32",
                        source, FL_JOB_KEY);
     while (out->size && isspace((unsigned char)out->bytes[out->size - 1]))
         out->size--;
     if (out->size < FL_JOB_KEY_LEAST)
         return fl_fail(FL_EINVAL,
-                       "%s holds %zu bytes, a job key has %d at least; make "
+                       "%s holds %zu bytes, a job key has at least %d; make "
                        "one with: openssl rand -hex 32",
                        source, out->size, FL_JOB_KEY_LEAST);
     return FL_OK;
@@ -49,8 +51,8 @@ static fl_err read_inherited(const char *text, fl_job_key *out)
     char *end;
     const long fd = strtol(text, &end, 10);
     if (end == text || *end || fd < 0 || fd > 1 << 20)
-        return fl_fail(FL_EINVAL, BY_FD " is \"%s\", expected a descriptor",
-                       text);
+        return fl_fail(FL_EINVAL,
+                       BY_FD " is \"%s\", expected a file descriptor", text);
     if (fcntl((int)fd, F_SETFD, FD_CLOEXEC))
         return fl_fail(FL_EIO, BY_FD " is %ld, which is not open: %s", fd,
                        strerror(errno));
@@ -63,7 +65,7 @@ static fl_err check_file(int fd, const char *path)
     if (fstat(fd, &st))
         return fl_fail(FL_EIO, BY_FILE ": %s: %s", path, strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return fl_fail(FL_EINVAL, BY_FILE ": %s is not a file", path);
+        return fl_fail(FL_EINVAL, BY_FILE ": %s is not a regular file", path);
     if (st.st_uid != geteuid() && st.st_uid)
         return fl_fail(FL_EINVAL,
                        BY_FILE ": %s belongs to user %u, expected %u", path,

@@ -53,7 +53,7 @@ static void refuses_files_that_are_no_secret(void)
     CHECK_ERR(fl_job_key_read(&k), FL_EINVAL, "holds 5 bytes, a job key has");
     end_file();
     setenv("FLUID_JOB_KEY_FILE", "/", 1);
-    CHECK_ERR(fl_job_key_read(&k), FL_EINVAL, "/ is not a file");
+    CHECK_ERR(fl_job_key_read(&k), FL_EINVAL, "/ is not a regular file");
     setenv("FLUID_JOB_KEY_FILE", "/nowhere/key", 1);
     CHECK_ERR(fl_job_key_read(&k), FL_EIO, "/nowhere/key: No such file");
     unsetenv("FLUID_JOB_KEY_FILE");
@@ -76,7 +76,7 @@ static void reads_a_descriptor_once(void)
     close(pipe_of[0]);
     CHECK_ERR(fl_job_key_read(&k), FL_EIO, "which is not open");
     setenv("FLUID_JOB_KEY_FD", "x", 1);
-    CHECK_ERR(fl_job_key_read(&k), FL_EINVAL, "expected a descriptor");
+    CHECK_ERR(fl_job_key_read(&k), FL_EINVAL, "expected a file descriptor");
     unsetenv("FLUID_JOB_KEY_FD");
 }
 

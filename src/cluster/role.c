@@ -184,7 +184,8 @@ static fl_err find_setting(const making *m, const char *label, const char *arg,
     for (int i = 0; all[i]; i++) {
         const char *text = get_text(m, all[i]);
         if (text && out->at && !agree(m, text, out->at))
-            return fl_fail(FL_EINVAL, "%s is \"%s\", but %s is \"%s\"",
+            return fl_fail(FL_EINVAL,
+                           "%s is \"%s\", but %s is \"%s\"; unset one of them",
                            out->source, out->at, all[i], text);
         if (text && !out->at)
             *out = (found){text, all[i]};
@@ -197,8 +198,10 @@ static fl_err read_number(const found *f, int *out)
     char *end;
     const long n = strtol(f->at, &end, 10);
     if (end == f->at || *end || n < 0 || n > 1000000)
-        return fl_fail(FL_EINVAL, "%s is \"%s\", expected a whole number",
-                       f->source, f->at);
+        return fl_fail(
+            FL_EINVAL,
+            "%s is \"%s\", expected a whole number from 0 to 1000000",
+            f->source, f->at);
     *out = (int)n;
     return FL_OK;
 }
@@ -450,8 +453,9 @@ static fl_err find_task(const making *m, const char *source, int pods,
         return FL_OK;
     FL_TRY(read_number(task, index));
     if (*index >= pods)
-        return fl_fail(FL_EINVAL, "%s is %d, but the task has %d pods",
-                       task->source, *index, pods);
+        return fl_fail(FL_EINVAL,
+                       "%s is %d, but the task has %d pods, expected 0 to %d",
+                       task->source, *index, pods, pods - 1);
     return FL_OK;
 }
 
@@ -485,6 +489,12 @@ static fl_err with_servers(making *m, const found *role, const list *servers,
             note(m, fl_arena_printf(m->arena,
                                     "%s is not set: this is trainer 0 of %d",
                                     id_names[0], r->trainers));
+        if (r->trainer_id >= r->trainers) /* their number is not set */
+            note(m, fl_arena_printf(m->arena,
+                                    "%s is %d, but %s is not set: the job has "
+                                    "more trainers than the default of 1",
+                                    r->source.trainer_id, r->trainer_id,
+                                    trainers_names[0]));
         return FL_OK;
     }
     FL_TRY(find_own(m, servers, &own));
@@ -523,8 +533,8 @@ fl_err fl_role_mpi(int *rank, int *ranks)
 {
     making m = {.env = &(fl_env){.get = real}, .arena = fl_arena_new()};
     fl_err err = fl_fail(FL_EINVAL,
-                         "launch: --mpi is for launchers that "
-                         "mpirun has started, which set %s",
+                         "launch: %s is not set; start the launchers of a job "
+                         "with --mpi by mpirun, which sets it",
                          mpi_names[0].rank);
     for (size_t i = 0; i < sizeof mpi_names / sizeof *mpi_names; i++) {
         const found r = {get_text(&m, mpi_names[i].rank), mpi_names[i].rank};
@@ -557,8 +567,11 @@ static fl_err among_trainers(making *m, const list *peers, const char *source)
                        r->source.trainers, r->trainers, source, peers->n);
     r->trainers = peers->n;
     if (r->trainer_id >= peers->n)
-        return fl_fail(FL_EINVAL, "%s is %d, but %s names %d trainers",
-                       r->source.trainer_id, r->trainer_id, source, peers->n);
+        return fl_fail(FL_EINVAL,
+                       "%s is %d, but %s names %d trainers: ids go from 0 to "
+                       "%d",
+                       r->source.trainer_id, r->trainer_id, source, peers->n,
+                       peers->n - 1);
     FL_TRY(find_own(m, peers, &own));
     r->endpoint = own.at ? own.at : peers->at[r->trainer_id];
     r->source.endpoint = own.at ? own.source : source;

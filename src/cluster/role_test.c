@@ -310,6 +310,18 @@ static void an_id_that_is_missing_is_noted(void)
     fl_role_fini(&r);
 }
 
+static void a_number_of_trainers_that_is_missing_is_noted(void)
+{
+    fl_role r;
+    CHECK_OK(resolve("PSERVERS=a:1;TRAINING_ROLE=TRAINER;PADDLE_TRAINER_ID=1",
+                     NULL, &r));
+    CHECK_INT(r.n_notes, 1);
+    CHECK_STR(r.notes[0], "PADDLE_TRAINER_ID is 1, but PADDLE_TRAINERS_NUM is "
+                          "not set: the job has more trainers than the default "
+                          "of 1");
+    fl_role_fini(&r);
+}
+
 static void slips_are_noted(void)
 {
     static const struct {
@@ -467,6 +479,8 @@ const fl_test fl_tests[] = {
     {"a role is clear for the only server", the_only_server_knows_itself},
     {"a role may be said twice", names_may_agree},
     {"a role notes an id that is missing", an_id_that_is_missing_is_noted},
+    {"a role notes a number of trainers that is missing",
+     a_number_of_trainers_that_is_missing_is_noted},
     {"a role notes near misses", near_misses_are_noted},
     {"a role notes misspelt variables", slips_are_noted},
     {"a role shows the settings of its process", settings_are_shown},

@@ -96,7 +96,8 @@ static fl_err start_tar(agent *a)
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     if (pipe2(ends, O_CLOEXEC))
-        return fl_fail(FL_EIO, "no pipe: %s", strerror(errno));
+        return fl_fail(FL_EIO, "no pipe to tar for the workspace: %s",
+                       strerror(errno));
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, ends[0], 0);
     posix_spawn_file_actions_adddup2(&files, 2, 1);
@@ -109,7 +110,10 @@ static fl_err start_tar(agent *a)
     close(ends[0]);
     a->tar = ends[1];
     if (why)
-        return fl_fail(FL_EIO, "tar cannot be started: %s", strerror(why));
+        return fl_fail(FL_EIO,
+                       "tar cannot be started: %s; --job_dispatch_package "
+                       "needs it on every host",
+                       strerror(why));
     return FL_OK;
 }
 
@@ -225,7 +229,9 @@ static fl_err on_hold(agent *a, const fl_notice *r)
     const long first = strtol(r->body, &host, 10);
     if (r->number < 0 || r->number > 1000 || first < 0 || first > 65535 ||
         *host != ' ')
-        return fl_fail(FL_EPROTO, "%lld ports from \"%s\" were asked for",
+        return fl_fail(FL_EPROTO,
+                       "the launcher asks for %lld ports from \"%s\", expected "
+                       "at most 1000 and \"PORT HOST\"",
                        (long long)r->number, r->body);
     fl_str ports = {0};
     a->opts.servers = (int)r->number;
@@ -251,8 +257,9 @@ static fl_err on_key(agent *a, const fl_notice *r)
 static fl_err on_tls(agent *a, const fl_notice *r)
 {
     if (r->number < 0 || r->number >= FL_TLS_FILES)
-        return fl_fail(FL_EPROTO, "a certificate of kind %lld came",
-                       (long long)r->number);
+        return fl_fail(FL_EPROTO,
+                       "the launcher has sent TLS file %lld, expected 0 to %d",
+                       (long long)r->number, FL_TLS_FILES - 1);
     a->l.tls[r->number] = fl_arena_strdup(a->l.arena, r->body);
     return FL_OK;
 }
@@ -322,7 +329,10 @@ static fl_err on_start(agent *a, const fl_notice *r)
     int place;
     fl_proc *p = find_process(a, r->number);
     if (sscanf(r->body, "%15s %d", kind, &place) != 2 || !a->argv.n)
-        return fl_fail(FL_EPROTO, "process \"%s\" cannot be started", r->body);
+        return fl_fail(FL_EPROTO,
+                       "the launcher asks for process \"%s\", expected a kind, "
+                       "a number and a command",
+                       r->body);
     FL_TRY(fl_disk_real()->mkdirs(fl_disk_real(), "log"));
     FL_TRY(claim_logs(a));
     const bool server = !strcmp(kind, "server");
@@ -385,10 +395,11 @@ static fl_err handle_notice(agent *a, const fl_notice *r)
     for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
         if (!strcmp(handlers[i].kind, r->kind))
             return handlers[i].on(a, r);
-    return fl_fail(FL_EPROTO,
-                   "a notice of kind %s came, which this version "
-                   "of Fluid does not know",
-                   r->kind);
+    return fl_fail(
+        FL_EPROTO,
+        "the launcher has sent a notice of kind %s, which this version "
+        "of Fluid does not know",
+        r->kind);
 }
 
 /* Send new bytes of the log of a process. Returns true if all of them were

@@ -255,6 +255,15 @@ char **fl_launch_env(fl_launch *l, const fl_proc *p)
     return take_list(l, &env);
 }
 
+/* Whether an entry of fl_launch_env is one of this process itself. */
+static bool is_inherited(const char *entry)
+{
+    char **e = environ;
+    while (*e && *e != entry)
+        e++;
+    return *e != NULL;
+}
+
 void fl_launch_show_env(fl_launch *l)
 {
     char name[32];
@@ -275,8 +284,7 @@ void fl_launch_show_env(fl_launch *l)
                 p->host ? " on host " : "", p->host ? p->host->name : "",
                 p->log);
         for (char **e = fl_launch_env(l, p); *e; e++)
-            if (p->host || is_ours(*e)) /* all other variables are inherited
-                                           from this process */
+            if (p->host || !is_inherited(*e))
                 fprintf(stderr, "    %s\n", *e);
     }
 }

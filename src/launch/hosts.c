@@ -84,7 +84,10 @@ static const char *host_of(fl_launch *l, const char *name)
 static fl_err add_host(fl_launch *l, const char *name)
 {
     if (*name == '-')
-        return fl_fail(FL_EINVAL, "launch: \"%s\" is not a host", name);
+        return fl_fail(FL_EINVAL,
+                       "launch: host \"%s\" begins with a dash, expected host, "
+                       "user@host or user@host:port",
+                       name);
     for (int64_t i = 0; i < l->hosts.n; i++)
         if (!strcmp(l->hosts.at[i].name, name))
             return fl_fail(FL_EINVAL,
@@ -92,8 +95,10 @@ static fl_err add_host(fl_launch *l, const char *name)
                            "--server_num say how many processes each has",
                            name);
     if (l->hosts.n == MOST_HOSTS)
-        return fl_fail(FL_EINVAL, "launch: more than %d hosts are named",
-                       MOST_HOSTS);
+        return fl_fail(FL_EINVAL,
+                       "launch: %s is host %d of the list, a job has at most "
+                       "%d hosts",
+                       name, MOST_HOSTS + 1, MOST_HOSTS);
     const fl_host h = {.name = name,
                        .host = host_of(l, name),
                        .number = (int)l->hosts.n,
@@ -113,8 +118,8 @@ fl_err fl_hosts_find(fl_launch *l)
         return FL_OK;
     if (o->cluster_node_ips || (o->endpoints && *o->endpoints))
         return fl_fail(FL_EINVAL,
-                       "launch: --%s starts all processes of the job; --%s is "
-                       "for jobs that are started on each host",
+                       "launch: --%s starts the processes of all hosts; leave "
+                       "out --%s, which is for a launcher on each host",
                        o->slurm ? "slurm" : "hosts",
                        o->cluster_node_ips ? "cluster_node_ips" : "endpoints");
     char *rest = fl_arena_strdup(l->arena, hosts);
@@ -305,7 +310,7 @@ static fl_err start_ssh(fl_launch *l, fl_host *h)
         pipe2(errors, O_CLOEXEC | O_NONBLOCK))
         return fl_fail(FL_EIO,
                        "launch: no socket for host %s: %s; each host needs "
-                       "two, see ulimit -n",
+                       "two open files, raise ulimit -n",
                        h->name, strerror(errno));
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, ends[0], 0);
@@ -427,7 +432,8 @@ static void lose_host(fl_launch *l, fl_host *h)
     fprintf(stderr, "launch: host %s is lost: %s", h->name, h->why);
     if (may_rejoin(l)) {
         h->lost_at = now_ns();
-        fprintf(stderr, "; it is called again for %d s", rejoin_limit());
+        fprintf(stderr, "; the launcher tries to reach it for %d s",
+                rejoin_limit());
     }
     fputc('\n', stderr);
     lose_processes(l, h);

@@ -61,7 +61,8 @@ static fl_err check_opts(const fl_launch_opts *o)
             FL_TRY(fl_flag_check(f, fl_flag_text(f->name)));
     if (o->collective && o->trainers < 1)
         return fl_fail(FL_EINVAL,
-                       "launch: %d ranks were asked for, expected at least one",
+                       "launch: %d ranks were asked for, expected at least "
+                       "one; see --worker_num",
                        o->trainers);
     if (o->max_restarts < 0)
         return fl_fail(FL_EINVAL,
@@ -70,7 +71,8 @@ static fl_err check_opts(const fl_launch_opts *o)
     if (!o->collective && (o->servers < 1 || o->trainers < 1))
         return fl_fail(FL_EINVAL,
                        "launch: %d servers and %d trainers were asked for, "
-                       "expected at least one of each",
+                       "expected at least one of each; see --server_num and "
+                       "--worker_num",
                        o->servers, o->trainers);
     if (o->servers > FL_MOST_PROCESSES || o->trainers > FL_MOST_PROCESSES)
         return fl_fail(FL_EINVAL,
@@ -225,7 +227,7 @@ static void on_ask(fl_launch *l, int signal)
         l->leave_at = now_ns() + HOST_LEAVE * SEC;
     fprintf(stderr,
             "launch: Ctrl-C: trainers are asked to finish their step "
-            "and leave%s; again: all are stopped\n",
+            "and leave%s; Ctrl-C again stops all processes\n",
             l->hosts.n ? " within 5 s" : "");
     for (int64_t i = 0; i < l->procs.n; i++) {
         fl_proc *p = &l->procs.at[i];
@@ -277,7 +279,8 @@ static void report_failed(fl_launch *l)
         return;
     l->told = true;
     fprintf(stderr,
-            "launch: %s has failed after %.1f s: %s; the others go on, %s\n",
+            "launch: %s has failed after %.1f s: %s; the others go on; its log "
+            "is %s\n",
             fl_proc_name(p, name), (double)p->lived / (double)SEC,
             fl_proc_how(p, end), p->log);
 }
@@ -424,7 +427,7 @@ static void plan_return(fl_launch *l, fl_proc *p)
     p->again_at = now + pause * SEC;
     fprintf(stderr,
             "launch: %s ended after %.1f s: %s; it is started again in %d s, "
-            "restart %d of at most %d in a minute, %s\n",
+            "restart %d of at most %d in a minute; its log is %s\n",
             fl_proc_name(p, name), (double)p->lived / (double)SEC,
             fl_proc_how(p, end), pause, p->tries, l->opts->max_restarts,
             p->log);

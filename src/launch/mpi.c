@@ -38,7 +38,10 @@ static fl_err gather_endpoints(fl_launch *l, const fl_backend *b)
     snprintf(cards + at[l->node], CARD, "%s", card.at);
     fl_str_fini(&card);
     if (!fits)
-        return fl_fail(FL_EINVAL, "launch: too many processes on one rank");
+        return fl_fail(FL_EINVAL,
+                       "launch: the addresses of %lld processes of rank %d "
+                       "take more than %d bytes; start fewer on each rank",
+                       (long long)own, l->node, CARD);
     FL_TRY(b->all_gather(b->self, cards, at));
     l->endpoints.n = 0;
     for (int rank = 0; rank < l->nodes; rank++) {
@@ -104,7 +107,10 @@ static fl_err share_secrets(fl_launch *l, const fl_backend *b)
     if (!l->node)
         err = make_secrets(l, &made);
     if (!err && made.n >= SECRET)
-        err = fl_fail(FL_EINVAL, "launch: too many hosts for a certificate");
+        err = fl_fail(FL_EINVAL,
+                      "launch: the certificate for %d ranks takes %zu bytes, "
+                      "at most %d can be sent; use fewer ranks, or --insecure",
+                      l->nodes, made.n, SECRET - 1);
     if (!err && made.n)
         memcpy(all, made.at, made.n);
     fl_str_fini(&made);
@@ -129,8 +135,8 @@ fl_err fl_launch_join_mpi(fl_launch *l)
     FL_TRY(fl_role_mpi(&m.rank, &m.world));
     if (o->cluster_node_ips || (o->endpoints && *o->endpoints) || o->hosts)
         return fl_fail(FL_EINVAL, "launch: --mpi takes the hosts from mpirun; "
-                                  "--hosts, --cluster_node_ips and --endpoints "
-                                  "are for other ways");
+                                  "leave out --hosts, --cluster_node_ips and "
+                                  "--endpoints");
     FL_TRY(fl_launch_ports(l));
     l->nodes = m.world;
     l->node = m.rank;

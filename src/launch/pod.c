@@ -76,16 +76,17 @@ fl_err fl_launch_join_pod(fl_launch *l)
         (o->endpoints && *o->endpoints))
         return fl_fail(FL_EINVAL,
                        "launch: --pod takes all hosts from the name of the "
-                       "pod; --mode collective, --hosts, --mpi, "
-                       "--cluster_node_ips and --endpoints do not go with it");
+                       "pod; leave out --mode collective, --hosts, --mpi, "
+                       "--cluster_node_ips and --endpoints");
     if (!pod && !gethostname(host, sizeof host - 1))
         pod = host;
     FL_TRY(read_name(pod ? pod : "", &is));
     const int most = is.server ? o->servers : o->trainers;
     if (is.id >= most)
         return fl_fail(FL_EINVAL,
-                       "launch: this pod is called \"%s\", but --%s is %d", pod,
-                       is.server ? "server_num" : "worker_num", most);
+                       "launch: this pod is called \"%s\", but --%s is %d: "
+                       "the number in its name must be less",
+                       pod, is.server ? "server_num" : "worker_num", most);
     for (int i = 0; i < o->servers; i++)
         fl_push(&l->endpoints,
                 fl_arena_printf(l->arena, "%.*s-server-%d.%.*s-server:%d",

@@ -71,7 +71,10 @@ fl_err fl_guard_start(fl_launch *l)
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-        return fl_fail(FL_EIO, "launch: no socket: %s", strerror(errno));
+        return fl_fail(FL_EIO,
+                       "launch: no socket for the process that ends a job "
+                       "whose launcher is killed: %s",
+                       strerror(errno));
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, ends[0], 0);
     posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);

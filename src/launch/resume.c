@@ -83,7 +83,9 @@ static fl_err describe_job(const fl_disk *disk, fl_str *text)
     char program[4096] = "", folder[4096] = "";
     if (readlink("/proc/self/exe", program, sizeof program - 1) < 0 ||
         !getcwd(folder, sizeof folder))
-        return fl_fail(FL_EIO, "launch: cannot find out what was started: %s",
+        return fl_fail(FL_EIO,
+                       "launch: paddle resume could not repeat this command, "
+                       "since its program or folder is not known: %s",
                        strerror(errno));
     fl_str_add(text, HEAD "\n");
     add_line(text, "program", program);
@@ -180,8 +182,9 @@ static fl_err run_again(const fl_launched *l)
     }
     setenv("FLUID_RESTORE", "1", 1);
     if (chdir(l->folder))
-        return fl_fail(FL_EIO, "resume: cannot go to %s: %s", l->folder,
-                       strerror(errno));
+        return fl_fail(FL_EIO,
+                       "resume: folder %s, in which the job was started: %s",
+                       l->folder, strerror(errno));
     execv(l->program, l->words.at);
     return fl_fail(FL_EIO, "resume: cannot start %s: %s", l->program,
                    strerror(errno));
@@ -196,8 +199,8 @@ fl_err fl_launch_resume(const char *dir)
     FL_TRY(fl_snapshot_find(disk, dir, &last, &whole));
     if (!whole)
         return fl_fail(FL_ENOENT,
-                       "%s has no whole snapshot: there is nothing to go on "
-                       "from; start the job anew",
+                       "%s has no whole snapshot to continue from; start the "
+                       "job anew with paddle launch",
                        dir);
     char *path = fl_path_join(dir, FILE_NAME);
     fl_err err = disk->read(disk, path, MOST, &text);

@@ -129,11 +129,11 @@ fl_err fl_slurm_hosts(fl_launch *l, const char **hosts, bool *other)
         list = fl_flag_text("SLURM_NODELIST");
     if (l->opts->hosts || l->opts->mpi)
         return fl_fail(FL_EINVAL, "launch: --slurm takes the hosts from Slurm; "
-                                  "--hosts and --mpi are for other ways");
+                                  "leave out --hosts and --mpi");
     if (!list)
         return fl_fail(FL_EINVAL,
-                       "launch: --slurm is for jobs of Slurm: salloc, sbatch "
-                       "and srun set SLURM_JOB_NODELIST");
+                       "launch: SLURM_JOB_NODELIST is not set; --slurm needs a "
+                       "job of Slurm: start it by salloc, sbatch or srun");
     *other = task && atoi(task) > 0;
     const fl_err err = fl_slurm_expand(list, &names);
     if (!err)

@@ -201,7 +201,7 @@ def test_the_manual_page_and_zsh_know_every_flag():
 
 @pytest.mark.parametrize("name, value, sentence", [
     ("FLUID_DURABILITY", "disk", "expected auto, memory, process or host"),
-    ("FLUID_LEASE", "0", "it must be more"),
+    ("FLUID_LEASE", "0", "expected more than 0"),
     ("FLUID_STAGED", "1GB", "expected a number of at least 0"),
     ("FLUID_OVERLAP", "maybe", "expected 0 or 1"),
     ("FLUID_STATUS", "lots", "expected off, lines, json or bar"),

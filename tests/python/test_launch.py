@@ -361,7 +361,8 @@ def test_the_python_module_says_a_sentence(tmp_path):
     p = launch_ps(tmp_path, "--server_num", "0", "x.py")
     assert p.returncode == 1
     assert p.stderr == ("launch: 0 servers and 2 trainers were asked for, "
-                        "expected at least one of each\n")
+                        "expected at least one of each; see --server_num and "
+                        "--worker_num\n")
 
 
 def test_the_python_module_does_the_same(tmp_path):
@@ -419,7 +420,9 @@ def test_a_dry_run_shows_the_variables_and_starts_nothing(tmp_path):
     assert "each process would run\n    sh -c touch started\n" in err
     server, *trainers = re.split(r"^(?:server|trainer) \d, log ", err,
                                  flags=re.M)[1:]
-    assert "    PADDLE_TRAINING_ROLE=PSERVER\n" in server
+    for line in ("PADDLE_TRAINING_ROLE=PSERVER", "FLUID_REJOIN=60",
+                 "FLUID_REJOIN_FAILED=0", "FLUID_DURABILITY=auto"):
+        assert "    %s\n" % line in server
     assert [re.search(r"PADDLE_TRAINER_ID=(\d)", t)[1] for t in trainers] \
         == ["0", "1"]
 
@@ -851,7 +854,8 @@ def test_a_trainer_that_gets_sigterm_is_named_at_once_and_at_the_end(tmp_path):
         code, said = verdict_of(p, tmp_path)
     assert code == 143, said
     assert re.search(r"^launch: trainer 1 has failed after [0-9.]+ s: signal 15 "
-                     r"\(Terminated\); the others go on, logs/workerlog.1$",
+                     r"\(Terminated\); the others go on; its log is "
+                     r"logs/workerlog.1$",
                      said, re.M)
     assert "launch: trainer 1 failed first: signal 15 (Terminated)" in said
     assert said.endswith(

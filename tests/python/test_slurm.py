@@ -181,4 +181,4 @@ def test_without_slurm_it_is_said_so(tmp_path):
     with Process("launch", [PADDLE, "launch", "--slurm", "true"],
                  str(tmp_path), env) as job:
         job.end(1)
-        assert "salloc, sbatch and srun set SLURM_JOB_NODELIST" in job.text()
+        assert "SLURM_JOB_NODELIST is not set; --slurm needs a job of Slurm" in job.text()

@@ -309,8 +309,8 @@ def test_a_host_that_dies_and_comes_back_joins_again(tmp_path):
         job.shown(r"trainer 2 +%s +runs +20 +[0-9.]+  step 19 "
                   % re.escape(hosts.address(2)))
         hosts.crash(1)
-        job.process.says("host %s is lost: .*; it is called again for 60 s"
-                         % hosts.address(1))
+        job.process.says("host %s is lost: .*; the launcher tries to reach it "
+                         "for 60 s" % hosts.address(1))
         hosts.restore(1)
         job.process.says("host %s is back after" % hosts.address(1))
         gate.touch()
@@ -340,8 +340,8 @@ def test_a_host_that_is_replaced_under_its_name_joins_again(tmp_path):
         hosts.crash(1)
         for name in "state", "jobs":
             shutil.rmtree(hosts.home(1) / name)
-        job.process.says("host %s is lost: .*; it is called again for 60 s"
-                         % hosts.address(1))
+        job.process.says("host %s is lost: .*; the launcher tries to reach it "
+                         "for 60 s" % hosts.address(1))
         hosts.restore(1)
         job.process.says("host %s is back after" % hosts.address(1))
         gate.touch()
@@ -358,7 +358,7 @@ def test_a_host_that_never_comes_back_ends_the_job(tmp_path):
         for i in range(3):
             job.process.says(r"\[trainer %d\] step 19 " % i)
         hosts.crash(1)
-        job.process.says("it is called again for 3 s")
+        job.process.says("the launcher tries to reach it for 3 s")
         job.process.end(255)
         said = job.process.text()
         job.alone()
