@@ -34,5 +34,5 @@ def refuse_to_shadow():
     if other:
         raise ImportError(
             "paddle: %s belongs to a PaddlePaddle installation, which this "
-            "package in %s would shadow; remove one of the two, or take it "
-            "off the path" % (other, own))
+            "package in %s would shadow; remove one of the two, or take one "
+            "out of sys.path" % (other, own))

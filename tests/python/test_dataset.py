@@ -111,8 +111,8 @@ def test_mnist_reads_every_part_of_a_window(data):
 
 
 @pytest.mark.parametrize("images, labels, why", [
-    (gzip.compress(b"\0\0"), None, "is no idx file with magic number 2051"),
-    (idx(np.zeros(3)), None, "is no idx file with magic number 2051"),
+    (gzip.compress(b"\0\0"), None, "is not an idx file with magic number 2051"),
+    (idx(np.zeros(3)), None, "is not an idx file with magic number 2051"),
     (gzip.compress(struct.pack(">4I", 2051, 2**31, 2**31, 2**31)), None,
      "has 0 bytes of data, its head says"),
     (idx(np.zeros((2, 1, 1))), idx(np.zeros(3)), "2 images but 3 labels"),

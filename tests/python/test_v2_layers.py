@@ -523,7 +523,7 @@ def test_row_conv_looks_ahead():
 
 
 def test_sequences_are_asked_for():
-    with pytest.raises(ValueError, match="its input x is no sequence"):
+    with pytest.raises(ValueError, match="its input x is not a sequence"):
         layer.pooling(input=dense("x", 6))
 
 

@@ -207,19 +207,19 @@ def test_init_from_tar_takes_what_both_have():
 
 
 @pytest.mark.parametrize("tar,words", [
-    (b"no tar at all" * 100, "no tar of parameters"),
+    (b"no tar at all" * 100, "not a tar of parameters"),
     (member(W, value(1, 2)) + member(W + ".protobuf", config(
         W, 3, 1, (3, 1), 1)), "2 numbers; expected 0, 4 and 3"),
     (member(W, value(1, 2, 3)[:-2]) + member(W + ".protobuf", config(
         W, 3, 1, (3, 1), 1)), "ends after 2 of 3 numbers"),
     (member(W, b"xx") + member(W + ".protobuf", config(W, 3, 1, (3, 1), 1)),
-     "2 bytes, which is no head of 16"),
+     "2 bytes, expected a head of 16"),
     (member(W + ".protobuf", config(W, 3, 1, (3, 1), 1)),
      "has ___fc_layer_0__.w0.protobuf, but no ___fc_layer_0__.w0"),
     (member(W + ".protobuf", b"\x0a\x50abc"), "ends in the middle of a field"),
     (member(W + ".protobuf", b"\x0f"), "unknown wire type 7"),
     (member(W + ".protobuf", b"\x0a\x01\xff\x10\x01"),
-     "is no ParameterConfig"),
+     "is not a ParameterConfig"),
     (member(W + ".protobuf", b"\x10" + b"\xff" * 12), "has no end"),
     (member(W + ".protobuf", config(W, 3, 1, (3, 2), 1)),
      "its size is 3, its dims are .3, 2"),

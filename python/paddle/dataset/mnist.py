@@ -27,7 +27,7 @@ def _idx(path, magic, dims):
     data, size = _archive.gunzip(path), 4 + 4 * dims
     head = struct.unpack(">%dI" % (1 + dims), data[:size].ljust(size, b"\0"))
     if len(data) < size or head[0] != magic:
-        raise ValueError("mnist: %s is no idx file with magic number %d"
+        raise ValueError("mnist: %s is not an idx file with magic number %d"
                          % (path, magic))
     body, shape = np.frombuffer(data, np.uint8, offset=size), head[1:]
     if body.size != math.prod(shape):

@@ -90,7 +90,8 @@ class AnalysisConfig:
 
     def _load(self, executor):
         if self._model is None:
-            raise ValueError("AnalysisConfig: no model is set")
+            raise ValueError("AnalysisConfig: no model is set; call "
+                             "set_model(model_dir)")
         if self._params is None:
             return io.load_inference_model(self._model, executor)
         folder, program = os.path.split(self._model)

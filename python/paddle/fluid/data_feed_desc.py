@@ -45,7 +45,7 @@ def _tokens(text):
                                                  text[at:]):
         m = _TOKEN.match(text, at)
         if not m:
-            raise ValueError("%r is no protobuf text" % text[at:at + 20])
+            raise ValueError("%r is not protobuf text" % text[at:at + 20])
         yield m.group(1)
         at = m.end()
 

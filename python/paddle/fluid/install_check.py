@@ -26,5 +26,7 @@ def run_check():
         value, = exe.run(main, feed={"x": np.ones((3, 2), "float32")},
                          fetch_list=[loss])
     if not np.isfinite(value).all():
-        raise RuntimeError("run_check: the loss of one step is %s" % value)
+        raise RuntimeError("run_check: the loss of one step is %s, expected a "
+                           "finite number; this build of Fluid does not work "
+                           "here" % value)
     print("Your Paddle Fluid is installed successfully!", file=sys.stderr)

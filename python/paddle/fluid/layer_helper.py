@@ -165,7 +165,7 @@ class LayerHelper:
     def set_variable_initializer(self, var, initializer):
         """Let the startup program initialise a variable."""
         if not isinstance(var, Variable):
-            raise TypeError("set_variable_initializer: %r is no Variable"
+            raise TypeError("set_variable_initializer: %r is not a Variable"
                             % (var,))
         block = self.startup_program.global_block()
         return block.create_var(

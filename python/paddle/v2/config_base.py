@@ -163,7 +163,7 @@ class Layer:
         channels = channels or self.num_filters
         if channels is None:
             raise ValueError("%s: num_channels is needed, since its input %s "
-                             "is no picture" % (who, self.name))
+                             "is not a picture" % (who, self.name))
         side = math.isqrt(self.size // channels)
         if side * side * channels != self.size:
             raise ValueError(

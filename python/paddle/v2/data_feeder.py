@@ -19,8 +19,8 @@ def _positions(data_types, feeding):
         feeding = {name: i for i, name in enumerate(feeding)}
     for name, _ in data_types:
         if name not in feeding:
-            raise KeyError("feeding says of no column that it is %s; it has "
-                           "%s" % (name, ", ".join(sorted(feeding))))
+            raise KeyError("feeding names no column for the data layer %s; it "
+                           "names %s" % (name, ", ".join(sorted(feeding))))
     return feeding
 
 

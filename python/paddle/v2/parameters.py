@@ -155,8 +155,8 @@ class Parameters:
         config = self._config(name)
         head = f.read(_HEAD.size)
         if len(head) < _HEAD.size:
-            raise ValueError("parameter %s: its file has %d bytes, which is "
-                             "no head of %d" % (name, len(head), _HEAD.size))
+            raise ValueError("parameter %s: its file has %d bytes, expected a head "
+                         "of %d" % (name, len(head), _HEAD.size))
         version, width, count = _HEAD.unpack(head)
         if (version, width, count) != (0, 4, config.size):
             raise ValueError(
@@ -234,7 +234,7 @@ def _read_tar(f):
                 else:
                     values[member.name] = data
     except tarfile.TarError as e:
-        raise ValueError("this is no tar of parameters: %s" % e) from None
+        raise ValueError("this is not a tar of parameters: %s" % e) from None
     return configs, values
 
 
@@ -247,5 +247,5 @@ def _parse_config(name, data):
             raise ValueError("its size is %d, its dims are %s"
                              % (config.size, config.dims))
     except (ValueError, UnicodeDecodeError) as e:
-        raise ValueError("%s is no ParameterConfig: %s" % (name, e)) from None
+        raise ValueError("%s is not a ParameterConfig: %s" % (name, e)) from None
     return config

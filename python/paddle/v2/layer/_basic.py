@@ -37,7 +37,7 @@ def data(name, type, height=None, width=None, depth=None, layer_attr=None):
 def _shape_picture(made, height, width):
     made.num_filters = made.size // (height * width)
     if made.num_filters * height * width != made.size:
-        raise ValueError("layer.data %s: %d numbers are no pictures of %d x "
+        raise ValueError("layer.data %s: %d numbers are not pictures of %d x "
                          "%d" % (made.name, made.size, height, width))
     made.var = _F.reshape(made.var, [-1, made.num_filters, height, width])
 

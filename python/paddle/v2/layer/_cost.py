@@ -43,7 +43,7 @@ def classification_cost(input, label, weight=None, name=None, top_k=None,
                          "activation %r, expected Softmax()"
                          % (input.name, input.activation))
     if label.layer_type != "data":
-        raise ValueError("classification_cost: its label %s is no data layer"
+        raise ValueError("classification_cost: its label %s is not a data layer"
                          % label.name)
     made = _classification_cost(
         input=input, label=label, weight=weight, coeff=coeff,

@@ -56,7 +56,7 @@ def slice_projection(input, slices):
     cuts = [(a * unit, b * unit) for a, b in slices]
     for a, b in cuts:
         if not 0 <= a < b <= input.size:
-            raise ValueError("slice_projection: (%d, %d) is no slice of the "
+            raise ValueError("slice_projection: (%d, %d) is not a slice of the "
                              "%d columns of %s" % (a, b, input.size,
                                                    input.name))
 
@@ -96,7 +96,7 @@ def context_projection(input, context_len, context_start=None,
                                   "are zeros; learned ones (padding_attr) "
                                   "are not in this version")
     if input.var.lod_level == 0:
-        raise ValueError("context_projection: its input %s is no sequence"
+        raise ValueError("context_projection: its input %s is not a sequence"
                          % input.name)
     size = input.size * context_len
 
@@ -167,7 +167,7 @@ class _MixedLayer(Layer):
             raise ValueError("mixed %s: it is complete, nothing can be added"
                              % self.name)
         if not isinstance(projection, _Projection):
-            raise TypeError("mixed %s: %r is no projection"
+            raise TypeError("mixed %s: %r is not a projection"
                             % (self.name, projection))
         self._parts.append(projection)
         return self

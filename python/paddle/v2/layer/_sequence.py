@@ -21,7 +21,7 @@ class ExpandLevel:
 
 def _check(me, input, stride=-1):
     if input.var.lod_level == 0:
-        raise ValueError("layer %s: its input %s is no sequence"
+        raise ValueError("layer %s: its input %s is not a sequence"
                          % (me.name, input.name))
     if stride != -1:
         raise NotImplementedError("layer %s: stride is %r; windows over "

@@ -31,7 +31,7 @@ def _pairs(sample):
             % type(sample).__name__) from None
     for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise ValueError("%r in a sample is no (name, values) pair"
+            raise ValueError("%r in a sample is not a (name, values) pair"
                              % (pair,))
     return pairs
 

@@ -56,8 +56,8 @@ class DistributedTranspiler(Fleet):
             raise ValueError(
                 "fleet: no servers are named; start the script with `paddle "
                 "launch`, or set TRAINING_ROLE, PADDLE_TRAINERS_NUM and "
-                "PADDLE_PSERVERS_IP_PORT_LIST=host:port,host:port; a job "
-                "without servers has fleet of incubate.fleet.collective")
+                "PADDLE_PSERVERS_IP_PORT_LIST=host:port,host:port; for "
+                "a job without servers, use fleet of incubate.fleet.collective")
         config.runtime_split_send_recv = config.half_async or \
             not config.sync_mode
         main, startup = default_main_program(), default_startup_program()
