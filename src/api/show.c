@@ -124,12 +124,12 @@ static fl_err show_file(fl_engine *e, const char *path, const fl_str *bytes,
 {
     fl_program *p;
     if (!bytes->n)
-        return fl_fail(FL_EPROTO, "%s: the file is empty", path);
+        return fl_fail(FL_EPROTO, "%s is empty, expected a program or a tensor",
+                       path);
     if (is_tensor(bytes))
         return show_tensors(path, bytes, false, s);
     if (!is_program(bytes))
-        return fl_fail(FL_EPROTO, "%s: is neither a program nor a tensor",
-                       path);
+        return fl_fail(FL_EPROTO, "%s is neither a program nor a tensor", path);
     FL_TRY(fl_program_decode(e->registry, path, bytes->at, bytes->n, &p));
     char *brief = fl_program_brief(p);
     fl_str_add(s, brief);

@@ -970,7 +970,8 @@ static void settle_queue(void *self)
 static const char *fault_of(rpc_call *c, int64_t now)
 {
     if (fl_listener_standing(c->rpc->listener, c->connection) != FL_MEMBER)
-        return "a call of one that is no member of the job has 5 s";
+        return "a call of a process that is not a member of the job must end "
+               "within 5 s";
     pthread_mutex_lock(&c->rpc->lock);
     const bool late = c->unread && now - c->came > MEMBER_TIME;
     pthread_mutex_unlock(&c->rpc->lock);

@@ -472,7 +472,7 @@ static fl_err make_context(fl_tls *t, const char *certificate, const char *key,
                        SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     SSL_CTX_set_alpn_select_cb(t->context, choose_protocol, NULL);
     if (!use_certificate(t))
-        return fl_fail(FL_EINVAL, "%s is no certificate in PEM: %s",
+        return fl_fail(FL_EINVAL, "%s is not a certificate in PEM: %s",
                        certificate, ssl_why());
     if (!use_key(t))
         return fl_fail(FL_EINVAL, "%s is not the key of %s: %s", key,

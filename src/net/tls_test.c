@@ -188,7 +188,8 @@ static void names_the_file_that_is_wrong(void)
     CHECK_OK(fl_disk_write(d, b, more, strlen(more), false));
     CHECK_OK(fl_disk_write(d, c, "none", 4, false));
     CHECK_ERR(fl_tls_new("/none", b, a, &t), FL_ENOENT, "/none");
-    CHECK_ERR(fl_tls_new(c, b, a, &t), FL_EINVAL, "is no certificate in PEM");
+    CHECK_ERR(fl_tls_new(c, b, a, &t), FL_EINVAL,
+              "is not a certificate in PEM");
     CHECK_ERR(fl_tls_new(a, b, a, &t), FL_EINVAL, "is not the key of");
     CHECK_OK(fl_disk_write(d, b, key, strlen(key), false));
     CHECK_ERR(fl_tls_new(a, b, c, &t), FL_EINVAL,

@@ -366,8 +366,9 @@ static void on_grant(fl_client *c, const fl_msg *m, int64_t now)
 static void on_fenced(fl_client *c, const fl_msg *m, int64_t now)
 {
     const char *why = m->text ? m->text : "lost";
-    fl_outbox_note(c->out, "trainer %d is out: %s; it joins again", c->rank,
-                   why);
+    fl_outbox_note(c->out,
+                   "trainer %d has lost its session: %s; it joins again",
+                   c->rank, why);
     c->app->fenced(c->app->self, why);
     begin_join(c, now);
 }
@@ -539,8 +540,8 @@ static void fail_rewound(fl_client *c, int64_t now)
     snprintf(
         why, sizeof why,
         "rewound: the servers went back to a snapshot, because one of them "
-        "had lost its parameters; this trainer is to be started again, and "
-        "goes on where the snapshot was taken");
+        "had lost its parameters; start this trainer again, and it continues "
+        "where the snapshot was taken");
     fl_outbox_note(c->out, "%s", why);
     fail_client(c, why, now);
 }
@@ -701,9 +702,11 @@ fl_err fl_client_position(fl_client *c, const char *position)
 {
     FL_TRY(need_ready(c, "position"));
     if (is_pending(c, FL_MSG_BARRIER)) /* which borrows the old position */
-        return fl_fail(FL_EINVAL, "position: the step before is not counted");
+        return fl_fail(FL_EINVAL,
+                       "position: the step before this one does not count yet");
     if (position && strlen(position) >= FL_POSITION_MOST)
-        return fl_fail(FL_EINVAL, "position: %zu bytes, at most %d are kept",
+        return fl_fail(FL_EINVAL,
+                       "position: it has %zu bytes, expected at most %d",
                        strlen(position), FL_POSITION_MOST - 1);
     set_text(&c->position, position);
     return FL_OK;
@@ -724,7 +727,7 @@ fl_err fl_client_push(fl_client *c, int server_index, fl_blob grads, bool last,
 {
     FL_TRY(need_ready(c, "push"));
     if (server_index < 0 || server_index >= c->job->servers)
-        return fl_fail(FL_EINVAL, "push: server %d, the job has %d",
+        return fl_fail(FL_EINVAL, "push: there is no server %d, the job has %d",
                        server_index, c->job->servers);
     push_series *l = &c->pushes[server_index];
     if (l->closed && c->job->async) {
@@ -732,7 +735,9 @@ fl_err fl_client_push(fl_client *c, int server_index, fl_blob grads, bool last,
         l->parts = 0;
     }
     if (l->closed || l->parts + 1 >= c->job->max_parts)
-        return fl_fail(FL_EINVAL, "push: after the last one, or more than %d",
+        return fl_fail(FL_EINVAL,
+                       "push: it comes after the last one of its step, or is "
+                       "one of more than %d",
                        c->job->max_parts);
     add_push(c, server_index, grads, last, now);
     return FL_OK;
@@ -747,9 +752,10 @@ fl_err fl_client_commit(fl_client *c, int64_t now)
 {
     FL_TRY(need_ready(c, "commit"));
     if (!c->job->async || !c->position || fl_client_pushes(c))
-        return fl_fail(FL_EINVAL,
-                       "commit: only an asynchronous step that has a position, "
-                       "when its pushes are acknowledged");
+        return fl_fail(
+            FL_EINVAL,
+            "commit: the step must be asynchronous, have a position, "
+            "and all its pushes must be acknowledged");
     send_barrier(c, now);
     return FL_OK;
 }
@@ -758,7 +764,7 @@ fl_err fl_client_ask(fl_client *c, int server_index, fl_blob names, int64_t now)
 {
     FL_TRY(need_ready(c, "ask"));
     if (server_index < 0 || server_index >= c->job->servers)
-        return fl_fail(FL_EINVAL, "ask: server %d, the job has %d",
+        return fl_fail(FL_EINVAL, "ask: there is no server %d, the job has %d",
                        server_index, c->job->servers);
     add_request(c, to_server(server_index),
                 (fl_msg){.kind = FL_MSG_PULL, .round = c->round, .blob = names},

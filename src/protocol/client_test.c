@@ -206,7 +206,7 @@ static void commits_a_step(void)
     scene s;
     open_scene(&s, (fl_job){.async = true});
     become_ready(&s);
-    CHECK_ERR(fl_client_commit(s.c, s.now), FL_EINVAL, "has a position");
+    CHECK_ERR(fl_client_commit(s.c, s.now), FL_EINVAL, "have a position");
     for (int i = 1; i <= 2; i++) {
         CHECK_OK(fl_client_position(s.c, "there"));
         CHECK_OK(fl_client_push(s.c, 0, (fl_blob){"a", 1, NULL}, true, s.now));
@@ -217,7 +217,8 @@ static void commits_a_step(void)
         CHECK_INT(said(&s.out, FL_MSG_BARRIER)->step, i);
         CHECK(fl_client_pushes(s.c));
         CHECK_INT(fl_client_steps(s.c), i - 1);
-        CHECK_ERR(fl_client_position(s.c, NULL), FL_EINVAL, "not counted");
+        CHECK_ERR(fl_client_position(s.c, NULL), FL_EINVAL,
+                  "does not count yet");
         agree(&s);
         CHECK(!fl_client_pushes(s.c) && !said(&s.out, FL_MSG_PULL));
         CHECK_INT(fl_client_steps(s.c), i);
@@ -357,10 +358,10 @@ static void gives_up_soon_where_nobody_listens(void)
         fl_client_refused(s.c, at_server(server), s.now);
         if (server) /* the coordinator is alive and gets FAILED */
             CHECK(mentions(said(&s.out, FL_MSG_FAILED),
-                           "server 1 refuses connections for 5 s: it has "
+                           "server 1 has refused connections for 5 s: it has "
                            "ended or was killed"));
         else
-            CHECK_STR(s.why, "server 0 refuses connections for 5 s: it has "
+            CHECK_STR(s.why, "server 0 has refused connections for 5 s: it has "
                              "ended or was killed");
         CHECK_INT(s.over, !server);
         close_scene(&s);

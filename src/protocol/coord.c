@@ -797,7 +797,12 @@ static void end_job_if_due(fl_coord *c, int64_t now)
     if (c->ended)
         return;
     if (c->past.n >= c->job->max_sessions) {
-        fl_coord_end(c, 1, "trainers were started again too often", now);
+        char why[160];
+        snprintf(why, sizeof why,
+                 "%lld sessions of trainers have ended, expected fewer than "
+                 "%d: are trainers started again in a loop?",
+                 (long long)c->past.n, c->job->max_sessions);
+        fl_coord_end(c, 1, why, now);
         return;
     }
     if (any_may_go_on(c, now))
@@ -866,7 +871,8 @@ static void park_join(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
     snprintf(w.who, sizeof w.who, "%s", m->text ? m->text : "a trainer");
     if (c->parked.n >= c->job->max_parked)
         fl_outbox_say(c->out, from, answer_to(c, FL_MSG_PARKED, m),
-                      "%d trainers wait to join already", c->job->max_parked);
+                      "%d trainers wait to join already, which is the limit",
+                      c->job->max_parked);
     else
         fl_push(&c->parked, w);
 }
@@ -880,8 +886,9 @@ static void on_join(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
         fl_msg answer = answer_to(c, FL_MSG_ERROR, m);
         answer.code = FL_EINVAL;
         fl_outbox_say(c->out, from, answer,
-                      "join: trainer id %d, the job has %d trainers", m->rank,
-                      c->job->trainers);
+                      "join: trainer id %d is out of range, the job has %d "
+                      "trainers: ids go from 0 to %d",
+                      m->rank, c->job->trainers, c->job->trainers - 1);
     } else if (find_past(c, m->session)) {
         fence_session(c, from, m, now);
     } else if (r) {
@@ -1193,7 +1200,8 @@ static void from_trainer(fl_coord *c, fl_peer from, const fl_msg *m,
     default: {
         fl_msg answer = answer_to(c, FL_MSG_ERROR, m);
         answer.code = FL_EPROTO;
-        fl_outbox_say(c->out, from, answer, "coordinator: no request %s",
+        fl_outbox_say(c->out, from, answer,
+                      "coordinator: it takes no request %s",
                       fl_msg_name(m->kind));
     }
     }

@@ -359,7 +359,7 @@ static void refuses_strangers(void)
     fl_outbox_clear(&s.out);
     fl_coord_recv(s.c, on_call(12), &foreign, s.now);
     const fl_msg *m = heard(&s.out, 12, FL_MSG_ERROR);
-    CHECK(mentions(m, "this is another job: not the same programs"));
+    CHECK(mentions(m, "this is another job: programs"));
     CHECK_STR(m->about, "servers ?\ntrainers 2\nmode synchronous\n");
     CHECK(!m->job.hi && !m->job.lo);
     tell(&s, 13, (fl_msg){.kind = (fl_msg_kind)99});
@@ -976,8 +976,9 @@ static void ends_by_a_server_that_refuses_connections(void)
     CHECK(!fl_coord_ended(s.c, &code, &why));
     fl_coord_refused(s.c, 1, true, s.now);
     CHECK(fl_coord_ended(s.c, &code, &why));
-    CHECK_STR(why, "server 1 refuses connections for 5 s: it has ended or was "
-                   "killed");
+    CHECK_STR(why,
+              "server 1 has refused connections for 5 s: it has ended or was "
+              "killed");
     close_scene(&s);
 }
 

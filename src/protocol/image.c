@@ -207,38 +207,44 @@ fl_err fl_image_open(fl_image *im, const void *bytes, size_t n,
 {
     uint64_t head[6] = {0};
     if (n < sizeof magic + CRC || memcmp(bytes, magic, sizeof magic))
-        return fl_fail(FL_EPROTO, "image: %zu bytes that are none", n);
+        return fl_fail(FL_EPROTO,
+                       "image: its %zu bytes do not begin like an image", n);
     if (!has_its_crc(bytes, n))
-        return fl_fail(FL_EPROTO, "image: its checksum differs");
+        return fl_fail(FL_EPROTO,
+                       "image: its checksum is wrong, so it is damaged");
     *im = (fl_image){.at = (const unsigned char *)bytes + sizeof magic,
                      .end = (const unsigned char *)bytes + n - CRC};
     visit_head(im, head);
     if (im->bad || head[0] != (uint64_t)kind)
-        return fl_fail(FL_EPROTO, "image: of kind %llu, not %d",
+        return fl_fail(FL_EPROTO, "image: its kind is %llu, expected %d",
                        (unsigned long long)head[0], (int)kind);
     if (head[1] != FORMAT)
-        return fl_fail(FL_EPROTO,
-                       "image: format %llu; this version of Fluid reads %d",
-                       (unsigned long long)head[1], FORMAT);
+        return fl_fail(
+            FL_EPROTO,
+            "image: its format is %llu, this version of Fluid reads %d",
+            (unsigned long long)head[1], FORMAT);
     if (head[2] != job->id.hi || head[3] != job->id.lo ||
         head[4] != (uint64_t)index || head[5] != (uint64_t)job->trainers)
-        return fl_fail(FL_EPROTO,
-                       "image: of server %llu of job %016llx%016llx with %llu "
-                       "trainers; this is server %d of job %016llx%016llx "
-                       "with %d",
-                       (unsigned long long)head[4], (unsigned long long)head[2],
-                       (unsigned long long)head[3], (unsigned long long)head[5],
-                       index, (unsigned long long)job->id.hi,
-                       (unsigned long long)job->id.lo, job->trainers);
+        return fl_fail(
+            FL_EPROTO,
+            "image: it is of server %llu of job %016llx%016llx with %llu "
+            "trainers; this is server %d of job %016llx%016llx "
+            "with %d",
+            (unsigned long long)head[4], (unsigned long long)head[2],
+            (unsigned long long)head[3], (unsigned long long)head[5], index,
+            (unsigned long long)job->id.hi, (unsigned long long)job->id.lo,
+            job->trainers);
     return FL_OK;
 }
 
 fl_err fl_image_check(const fl_image *im)
 {
     if (im->bad)
-        return fl_fail(FL_EPROTO, "image: a field is out of bounds");
+        return fl_fail(FL_EPROTO,
+                       "image: a field is out of range, so it is damaged");
     if (im->at != im->end)
-        return fl_fail(FL_EPROTO, "image: %td bytes are left",
+        return fl_fail(FL_EPROTO,
+                       "image: %td bytes follow its end, so it is damaged",
                        im->end - im->at);
     return FL_OK;
 }

@@ -127,7 +127,7 @@ fl_err fl_job_limits(fl_job *job)
         if (*limit || seconds < 0)
             continue;
         if (!seconds && limit != &job->rejoin && limit != &job->rejoin_failed)
-            return fl_fail(FL_EINVAL, "%s is 0, it must be more",
+            return fl_fail(FL_EINVAL, "%s is 0, expected more than 0 seconds",
                            settable[i].name);
         *limit = seconds < LONGEST ? (int64_t)(seconds * (double)FL_SEC)
                                    : (int64_t)LONGEST * FL_SEC;
@@ -154,7 +154,7 @@ bool fl_job_gone(const fl_job *job, fl_refusals *since, int64_t now)
 const char *fl_job_gone_text(const fl_job *job, char buf[FL_GONE_TEXT])
 {
     snprintf(buf, FL_GONE_TEXT,
-             "refuses connections for %.0f s: it has ended or was killed",
+             "has refused connections for %.0f s: it has ended or was killed",
              (double)job->gone / (double)FL_SEC);
     return buf;
 }
@@ -256,7 +256,7 @@ void fl_job_differs(const fl_job *job, const char *other, fl_str *text)
 static fl_err in_range(const char *what, int64_t n, int64_t most)
 {
     if (n < 1 || n > most)
-        return fl_fail(FL_EINVAL, "job: %lld %s; there may be 1 to %lld",
+        return fl_fail(FL_EINVAL, "job: %lld %s, expected 1 to %lld",
                        (long long)n, what, (long long)most);
     return FL_OK;
 }

@@ -72,7 +72,7 @@ static void a_limit_of_nothing_is_refused(void)
 {
     fl_job j = {0};
     setenv("FLUID_LEASE", "0", 1);
-    CHECK_ERR(fl_job_limits(&j), FL_EINVAL, "FLUID_LEASE is 0, it must be");
+    CHECK_ERR(fl_job_limits(&j), FL_EINVAL, "FLUID_LEASE is 0, expected more");
     setenv("FLUID_LEASE", "long", 1);
     CHECK_ERR(fl_job_limits(&j), FL_EINVAL, "FLUID_LEASE is \"long\"");
     unsetenv("FLUID_LEASE");
@@ -152,7 +152,7 @@ static void a_job_has_so_many_trainers(void)
     CHECK_OK(fl_job_check(&j));
     j.trainers++;
     CHECK_ERR(fl_job_check(&j), FL_EINVAL,
-              "job: 8193 trainers; there may be 1 to 8192");
+              "job: 8193 trainers, expected 1 to 8192");
 }
 
 const fl_test fl_tests[] = {

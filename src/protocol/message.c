@@ -222,9 +222,9 @@ void fl_outbox_wrong_job(fl_outbox *o, fl_peer to, const fl_msg *m,
         answer.about = about.at;
     }
     fl_outbox_say(o, to, answer,
-                  "this is another job: not the same programs, servers (%d "
+                  "this is another job: programs, servers (%d "
                   "here), number of trainers (%d here), mode (%ssynchronous "
-                  "here) or version",
+                  "here) or version differ",
                   own->servers, own->trainers, own->async ? "a" : "");
     fl_str_fini(&about);
 }

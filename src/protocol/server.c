@@ -451,11 +451,13 @@ static void answer_repeat(fl_server *s, fl_peer from, const fl_msg *m)
 static fl_err check_push(fl_server *s, const pusher *p, const fl_msg *m)
 {
     if (!fl_window_fits(&p->window, m->seq))
-        return fl_fail(FL_EPROTO, "push: number %lld, the window ends at %lld",
-                       (long long)m->seq,
-                       (long long)p->window.base + FL_WINDOW);
+        return fl_fail(
+            FL_EPROTO, "push: its number is %lld, expected 1 to %lld",
+            (long long)m->seq, (long long)p->window.base + FL_WINDOW);
     if (p->part.n >= s->job->max_parts)
-        return fl_fail(FL_EPROTO, "push: more than %d in a round",
+        return fl_fail(FL_EPROTO,
+                       "push: a round has at most %d pushes of a trainer, this "
+                       "is one more",
                        s->job->max_parts);
     if (m->blob.size > s->job->max_staged - s->bytes)
         return fl_fail(FL_ENOMEM,
@@ -873,7 +875,7 @@ static void from_coordinator(fl_server *s, const fl_msg *m, int64_t now)
         if (lost_coordinator)
             fail_server(s, now,
                         "the coordinator was started again and has "
-                        "lost who was a member");
+                        "lost the list of members");
         s->changed = s->changed || s->coordinator != m->state.id;
         s->coordinator = former ? s->coordinator : m->state.id;
     }
@@ -900,7 +902,7 @@ static void from_trainer(fl_server *s, fl_peer from, const fl_msg *m,
     if (!fl_id_same(m->job, s->job->id)) {
         fl_outbox_wrong_job(s->out, from, m, s->job);
     } else if (m->kind != FL_MSG_PUSH && m->kind != FL_MSG_PULL) {
-        fl_outbox_say(s->out, from, answer, "server %d: no request %s",
+        fl_outbox_say(s->out, from, answer, "server %d: it takes no request %s",
                       s->index, fl_msg_name(m->kind));
     } else {
         const bool was_ending = s->ending;
@@ -966,7 +968,7 @@ static void report_stalls(fl_server *s, int64_t now)
 static void give_up_coordinator(fl_server *s, int64_t now, int64_t limit)
 {
     s->ending = false; /* an END whose decisions are missing is dropped */
-    fail_server(s, now, "the coordinator is silent for %.0f s",
+    fail_server(s, now, "the coordinator has been silent for %.0f s",
                 (double)limit / (double)FL_SEC);
 }
 

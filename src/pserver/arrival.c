@@ -178,7 +178,8 @@ static fl_err read_text(fl_arrival *a, const fl_parcel *p, const char *name,
                        name);
     out->n = item->data.size;
     if (out->n > most)
-        return fl_fail(FL_EPROTO, "setup: \"%s\" has %zu bytes, at most %zu",
+        return fl_fail(FL_EPROTO,
+                       "setup: \"%s\" has %zu bytes, expected at most %zu",
                        name, out->n, most);
     out->at = fl_arena_alloc(a->arena, out->n + 1);
     fl_bytes_copy(item->data, 0, out->at, out->n);
@@ -199,10 +200,11 @@ static fl_err find_listen(fl_arrival *a)
 {
     const fl_block *b = fl_program_block(a->program, 0);
     if (b->ops.n != 1 || strcmp(b->ops.at[0]->desc.type, "listen_and_serv"))
-        return fl_fail(FL_EINVAL,
-                       "setup: the program is no server's: its global block "
-                       "has %lld ops, expected one listen_and_serv",
-                       (long long)b->ops.n);
+        return fl_fail(
+            FL_EINVAL,
+            "setup: the program is not that of a server: its global block "
+            "has %lld ops, expected one listen_and_serv",
+            (long long)b->ops.n);
     a->op = b->ops.at[0];
     return FL_OK;
 }
@@ -219,7 +221,8 @@ static fl_err split_servers(fl_arrival *a, const char ***out, int *n)
             *comma = 0;
         FL_TRY(fl_endpoint_check(at, "setup: server "));
         if (*n == SERVERS_MOST)
-            return fl_fail(FL_EPROTO, "setup: more than %d servers",
+            return fl_fail(FL_EPROTO,
+                           "setup: the list has more than %d servers",
                            SERVERS_MOST);
         (*out)[(*n)++] = at;
     }
@@ -244,7 +247,10 @@ static fl_err check_numbers(const fl_arrival *a, int64_t trainers, int server,
                        "(num_gradient_servers of paddle.init)",
                        a->opts.trainers, a->opts.trainers, (long long)trainers);
     if (server < 0 || server >= servers)
-        return fl_fail(FL_EPROTO, "setup: server %d of %d", server, servers);
+        return fl_fail(
+            FL_EPROTO,
+            "setup: this is called server %d, but the list has %d servers",
+            server, servers);
     return FL_OK;
 }
 
@@ -361,7 +367,9 @@ static fl_err make_named(fl_arrival *a, const fl_parcel *p)
     for (size_t at = 0; at < names.n; at += strlen(names.at + at) + 1) {
         const fl_var *v = find_variable(a, names.at + at);
         if (!v)
-            return fl_fail(FL_EINVAL, "setup: there is no variable \"%s\"",
+            return fl_fail(FL_EINVAL,
+                           "setup: the state has a value of \"%s\", but the "
+                           "program has no such variable",
                            names.at + at);
         FL_TRY(make_tensor(a, v, &t));
     }

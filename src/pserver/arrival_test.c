@@ -162,7 +162,7 @@ static void a_program_that_is_no_servers_is_refused(void)
     const fl_cut *c = d.t.s.cut;
     CHECK(take_first(&d, c->server_startup[0], c->server_startup[0], d.t.all) ==
           FL_EINVAL);
-    CHECK(strstr(fl_errmsg(), "setup: the program is no server's"));
+    CHECK(strstr(fl_errmsg(), "setup: the program is not that of a server"));
     desk_close(&d);
 }
 
@@ -190,7 +190,8 @@ static void a_list_of_servers_is_checked(void)
     fl_arrival_free(d.a);
     d.a = fl_arrival_new(
         &(fl_arrival_opts){.env = &d.t.host[0].env, .trainers = 2});
-    CHECK_ERR(take_programs(&d), FL_EPROTO, "setup: server 1 of 1");
+    CHECK_ERR(take_programs(&d), FL_EPROTO,
+              "setup: this is called server 1, but the list has 1 servers");
     desk_close(&d);
 }
 

@@ -715,8 +715,8 @@ static fl_err check_place(const fl_placement *place)
 {
     if (!place || place->server < 0 || place->server >= place->n_servers)
         return fl_fail(FL_EINVAL,
-                       "listen_and_serv: the program is no server's part of a "
-                       "job; transpile gives it with get_pserver_program");
+                       "listen_and_serv: the program is not a server's part of "
+                       "a job; run the one that get_pserver_program returns");
     return FL_OK;
 }
 
@@ -896,7 +896,7 @@ static fl_err make_store(pserver *p)
         drop_state(p);
         err = new_store(p, owners);
         if (!err)
-            FL_WARN("%s; this server goes on at level memory: the job ends if "
+            FL_WARN("%s; this server runs at level memory: the job ends if "
                     "its process is killed",
                     why);
         fl_mem_free(why);
@@ -925,7 +925,8 @@ static void keep_images(void *self, const void *server, size_t n_server,
     if (p->redo)
         fl_redo_images(p->redo, server, n_server, coord, n_coord);
     if (fl_recovery_save(p->recovery, server, n_server, coord, n_coord))
-        snprintf(p->unkept, sizeof p->unkept, "cannot go on: %s", fl_errmsg());
+        snprintf(p->unkept, sizeof p->unkept, "cannot keep its state: %s",
+                 fl_errmsg());
 }
 
 static fl_err make_machines(pserver *p)
@@ -1028,7 +1029,7 @@ static fl_err start_listening(pserver *p)
     FL_INFO("Server listening on %s", p->address);
     if (!fl_address_loopback(p->address) && !fl_job_has_tls())
         FL_WARN("%s is not a loopback address: parameters and gradients "
-                "travel as plain text; docs/clusters.md tells of TLS",
+                "travel as plain text; see docs/clusters.md for TLS",
                 p->address);
     return FL_OK;
 }
@@ -1194,11 +1195,16 @@ static void renew_base(pserver *p)
     bool copied;
     lock_machines(p);
     if (fl_redo_renew(p->redo, settle_store, p->store, &copied))
-        fl_notes_add(p->notes, "no new base of the journal: %s", fl_errmsg());
+        fl_notes_add(p->notes,
+                     "the journal grows on, since no new copy of the state "
+                     "could be made: %s",
+                     fl_errmsg());
     unlock_machines(p);
     take_waiting(p);
     if (copied && fl_redo_commit(p->redo))
-        FL_WARN("no new base of the journal: %s", fl_errmsg());
+        FL_WARN("the journal grows on, since no new copy of the state could be "
+                "made: %s",
+                fl_errmsg());
 }
 
 /* Commit a snapshot that all servers have written. */

@@ -175,15 +175,17 @@ static fl_err read_ids(const pullable *k, const fl_item *item, fl_tensor *out)
     fl_table_cursor from = {0};
     fl_tensor rows = {0};
     int64_t after;
+    char text[FL_SHAPE_TEXT];
     if (!k->table)
-        return fl_fail(FL_EINVAL,
-                       "pull: \"%s\" is no table: it does not list its rows",
-                       k->name);
+        return fl_fail(
+            FL_EINVAL,
+            "pull: \"%s\" is not a table, so its ids cannot be listed",
+            k->name);
     if (item->shape.rank != 1 || item->shape.dim[0] > 1)
         return fl_fail(FL_EINVAL,
-                       "pull: ids of \"%s\" are asked for behind one row or "
-                       "none",
-                       k->name);
+                       "pull: a request for the ids of \"%s\" has dim %s, "
+                       "expected [0], or [1] to start after a row",
+                       k->name, fl_shape_text(&item->shape, text));
     if (item->shape.dim[0]) {
         fl_bytes_copy(item->rows, 0, &after, sizeof after);
         from.next = fl_table_order(fl_table_key_of(k->table), after) + 1;
@@ -230,7 +232,8 @@ static fl_err read_one(pullable *k, const fl_item *item, fl_tensor *out)
     const bool range = fl_item_is_range(item);
     const bool some = item->shape.rank > 0 && !range;
     if (!k->table && (v->kind != FL_LOD_TENSOR || !v->tensor.data))
-        return fl_fail(FL_ENOENT, "pull: \"%s\" holds nothing", k->name);
+        return fl_fail(FL_ENOENT,
+                       "pull: \"%s\" has no value on this server yet", k->name);
     if (item->height)
         return read_ids(k, item, out);
     if (range)

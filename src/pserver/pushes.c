@@ -258,8 +258,9 @@ static fl_err check_earlier(const fl_pushes *p, const fl_staged *by,
                             const fl_parcel *of)
 {
     if (of->n >= FL_UNDO_UPDATES)
-        return fl_fail(FL_EINVAL, "push: %d gradients are too many, at most %d",
-                       of->n, FL_UNDO_UPDATES - 1);
+        return fl_fail(FL_EINVAL,
+                       "push: it has %d gradients, expected at most %d", of->n,
+                       FL_UNDO_UPDATES - 1);
     if (!fl_kept_is_earlier(p->opts.kept, by->session))
         return FL_OK;
     for (int i = 0; i < of->n; i++) {

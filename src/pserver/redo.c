@@ -482,7 +482,8 @@ typedef struct replay {
 
 static fl_err short_record(const fl_journal_record *r)
 {
-    return fl_fail(FL_EPROTO, "record %llu of kind %u has only %zu bytes",
+    return fl_fail(FL_EPROTO,
+                   "record %llu of kind %u is cut off after %zu bytes",
                    (unsigned long long)r->number, r->kind, r->n);
 }
 
@@ -676,8 +677,8 @@ static fl_err replay_record(void *self, const fl_journal_record *r)
         return FL_OK;
     default:
         return fl_fail(FL_EPROTO,
-                       "record %llu is of kind %u, which this program does not "
-                       "know",
+                       "record %llu is of kind %u, which this version of Fluid "
+                       "does not know",
                        (unsigned long long)r->number, r->kind);
     }
 }

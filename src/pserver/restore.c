@@ -44,8 +44,10 @@ static fl_err open_parts(fl_restore *r, const fl_disk *disk, const char *base,
         r->parts++;
     }
     if (r->part[0].index.servers != r->job.servers)
-        return fl_fail(FL_EINVAL, "%s is of a job with %d servers", r->path,
-                       r->part[0].index.servers);
+        return fl_fail(FL_EINVAL,
+                       "%s is of a job with %d servers, but one of its parts "
+                       "is of a job with %d",
+                       r->path, r->job.servers, r->part[0].index.servers);
     return FL_OK;
 }
 

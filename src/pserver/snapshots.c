@@ -20,7 +20,9 @@ fl_err fl_snapshots_read(fl_snapshots *s, const fl_disk *disk,
     s->dir = fl_flag_text("FLUID_SNAPSHOT_DIR");
     FL_TRY(fl_flag_number("FLUID_SNAPSHOT_EVERY", &every));
     if (every <= 0)
-        return fl_fail(FL_EINVAL, "FLUID_SNAPSHOT_EVERY is 0, it must be more");
+        return fl_fail(
+            FL_EINVAL,
+            "FLUID_SNAPSHOT_EVERY is 0, expected more than 0 seconds");
     s->every =
         every < 1e9 ? (int64_t)(every * (double)FL_SEC) : (int64_t)1e9 * FL_SEC;
     if (!s->dir && !place->server && !s->back)
@@ -92,7 +94,7 @@ static void set_aside(const fl_snapshots *s, int64_t number)
 {
     char *path;
     if (fl_snapshot_set_aside(s->disk, s->dir, number, &path))
-        FL_WARN("a damaged snapshot stays: %s", fl_errmsg());
+        FL_WARN("a damaged snapshot could not be renamed: %s", fl_errmsg());
     else
         FL_INFO("snapshot %lld is now %s", (long long)number, path);
     fl_mem_free(path);
@@ -261,10 +263,11 @@ static fl_err find_older(fl_snapshots *s, fl_err err, int64_t *number)
         older = fl_coord_older(origin.at, origin.n, *number);
     fl_vec_fini(&origin);
     if (!older)
-        err = fl_fail(err,
-                      "%s; no older snapshot of this job was found; to begin "
-                      "with the next older one, whatever it is, remove %s",
-                      why, path);
+        err = fl_fail(
+            err,
+            "%s; no older snapshot of this job was found; to begin with the "
+            "next older one, even if it is of another job, remove %s",
+            why, path);
     else
         FL_WARN("snapshot %lld cannot be restored: %s; the job begins with "
                 "snapshot %lld",
@@ -317,9 +320,9 @@ fl_err fl_snapshots_choose(fl_snapshots *s, const fl_placement *place,
     if (!s->dir && !asked)
         return FL_OK;
     if (!s->dir)
-        return fl_fail(FL_EINVAL, "FLUID_RESTORE is set, and "
-                                  "FLUID_SNAPSHOT_DIR is not: say where the "
-                                  "snapshots are");
+        return fl_fail(FL_EINVAL,
+                       "FLUID_RESTORE is set, but FLUID_SNAPSHOT_DIR is not: "
+                       "set it to the folder of the snapshots");
     if (!s->restore && !place->server)
         FL_TRY(choose_first(s, place, job, asked));
     if (!s->restore)
@@ -416,7 +419,9 @@ fl_err fl_snapshots_open_back(fl_snapshots *s, const fl_placement *place,
                               const fl_job *job)
 {
     if (!s->dir)
-        return fl_fail(FL_EINVAL, "FLUID_SNAPSHOT_DIR is not set here");
+        return fl_fail(FL_EINVAL,
+                       "the job goes back to a snapshot, and "
+                       "FLUID_SNAPSHOT_DIR is not set for this server");
     return fl_restore_open(s->disk, s->dir, s->back, place, job, &s->restore);
 }
 

@@ -213,7 +213,7 @@ static fl_err add_blocks(fl_pstore *s)
         if (!b || !b->idx)
             return fl_fail(FL_EINVAL,
                            "listen_and_serv: optimize_blocks has %lld, which "
-                           "is no block of updates",
+                           "is not a block of updates",
                            (long long)a->longs[i]);
         if (grad)
             FL_TRY(add_update(s, b, grad));
@@ -711,8 +711,8 @@ static fl_err apply_round(owner *o, const applying *a)
         return FL_OK; /* it was finished before a restart */
     if (fl_undo_done(undo) != a->round)
         return fl_fail(FL_EINVAL,
-                       "round %lld is to be applied, and %lld rounds are in "
-                       "the state: it is of another time than the job",
+                       "round %lld is to be applied, but the state contains "
+                       "%lld rounds: it is not the state that the job knows",
                        (long long)a->round, (long long)fl_undo_done(undo));
     fl_undo_begin(undo, &(fl_undo_task){.rates_due = true});
     FL_TRY(apply_gradients(o, a));

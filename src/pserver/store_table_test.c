@@ -177,14 +177,15 @@ static void rows_are_listed_of_tables_alone(void)
     shop_begin_rows(&p, "sgd", scene_rate, false);
     shop_open(&p, &two);
     ask_ids(&p, 2, NULL);
-    CHECK_STR(p.text, "pull: \"emb\" is no table: it does not list its rows");
+    CHECK_STR(p.text,
+              "pull: \"emb\" is not a table, so its ids cannot be listed");
     shop_close(&p);
     shop_begin_rows(&p, "sgd", scene_rate, true);
     shop_open(&p, &two);
     fl_parcel_add_item(want, &(fl_item){.name = "emb", .height = 3});
     shop_ask(&p, want);
-    CHECK_STR(p.text,
-              "pull: ids of \"emb\" are asked for behind one row or none");
+    CHECK_STR(p.text, "pull: a request for the ids of \"emb\" has dim [], "
+                      "expected [0], or [1] to start after a row");
     shop_close(&p);
 }
 

@@ -58,8 +58,7 @@ static fl_err check_item(const fl_item *item)
     const int64_t n = fl_shape_numel(&item->shape);
     if (n < 1 || n > FL_TALLY_MOST)
         return fl_fail(FL_EINVAL,
-                       "tally: \"%s\" has %lld counts, 1 to %d are "
-                       "taken",
+                       "tally: \"%s\" has %lld counts, expected 1 to %d",
                        item->name, (long long)n, FL_TALLY_MOST);
     return FL_OK;
 }
@@ -68,11 +67,11 @@ static fl_err check_counts(const fl_item *item, const int64_t *count)
 {
     for (int64_t i = 0; i < fl_shape_numel(&item->shape); i++)
         if (count[i] < 0 || count[i] > COUNT_MOST)
-            return fl_fail(FL_EINVAL,
-                           "tally: count %lld of \"%s\" is %lld, 0 to %lld "
-                           "are taken",
-                           (long long)i, item->name, (long long)count[i],
-                           (long long)COUNT_MOST);
+            return fl_fail(
+                FL_EINVAL,
+                "tally: count %lld of \"%s\" is %lld, expected 0 to %lld",
+                (long long)i, item->name, (long long)count[i],
+                (long long)COUNT_MOST);
     return FL_OK;
 }
 
@@ -87,12 +86,14 @@ static fl_err find_tally(fl_tallies *t, const fl_item *item, tally **out)
             *out = &t->all.at[i];
     if (*out && !fl_shape_equal(&(*out)->shape, &item->shape))
         return fl_fail(FL_ESHAPE,
-                       "tally: \"%s\" is %s, another trainer told %s",
+                       "tally: \"%s\" is %s, another trainer reported %s",
                        item->name, fl_shape_text(&item->shape, came),
                        fl_shape_text(&(*out)->shape, had));
     if (!*out && t->all.n == FL_TALLIES_MOST)
-        return fl_fail(FL_EINVAL, "tally: \"%s\" comes after %d other names",
-                       item->name, FL_TALLIES_MOST);
+        return fl_fail(
+            FL_EINVAL,
+            "tally: \"%s\" is one name too many, at most %d are kept",
+            item->name, FL_TALLIES_MOST);
     return FL_OK;
 }
 
@@ -100,8 +101,8 @@ static fl_err take_room(fl_tallies *t, const char *name, size_t bytes)
 {
     if (bytes > FL_TALLY_BYTES - t->bytes)
         return fl_fail(FL_EINVAL,
-                       "tally: %zu bytes for \"%s\", of %d there are %zu left",
-                       bytes, name, FL_TALLY_BYTES, FL_TALLY_BYTES - t->bytes);
+                       "tally: \"%s\" needs %zu bytes, but %zu of %d are left",
+                       name, bytes, FL_TALLY_BYTES - t->bytes, FL_TALLY_BYTES);
     t->bytes += bytes;
     return FL_OK;
 }
@@ -151,8 +152,7 @@ static fl_err take_report(fl_tallies *t, int rank, const fl_parcel *p,
 {
     const int n = p ? p->n : 0;
     if (n != 1)
-        return fl_fail(FL_EINVAL, "tally: %d tensors came, one was expected",
-                       n);
+        return fl_fail(FL_EINVAL, "tally: %d tensors came, expected one", n);
     const fl_item *item = &p->item[0];
     FL_TRY(check_item(item));
     int64_t *count = fl_mem_alloc(bytes_of(item));

@@ -85,10 +85,10 @@ static void what_is_no_count_is_refused(void)
     const fl_tensor f = fl_tensor_view(FL_F32, &shape, x);
     fl_tallies *t = fl_tallies_new(2);
     sums(t, 0, counts("auc", 2, 1, 2), 1, 1, 2);
-    refuses(t, 1, fl_parcel_new(), FL_EINVAL, "0 tensors came, one was");
+    refuses(t, 1, fl_parcel_new(), FL_EINVAL, "0 tensors came, expected one");
     fl_parcel *two = counts("auc", 2, 1, 1);
     fl_parcel_add(two, "f", &f);
-    refuses(t, 1, two, FL_EINVAL, "2 tensors came, one was expected");
+    refuses(t, 1, two, FL_EINVAL, "2 tensors came, expected one");
     fl_parcel *p = fl_parcel_new();
     fl_parcel_add(p, "f", &f);
     refuses(t, 1, p, FL_EINVAL, "\"f\" is not a whole tensor of int64 counts");
@@ -96,9 +96,9 @@ static void what_is_no_count_is_refused(void)
     fl_parcel_want(p, "auc", -1, NULL);
     refuses(t, 1, p, FL_EINVAL, "\"auc\" is not a whole tensor");
     refuses(t, 1, counts("auc", 3, 1, 1), FL_ESHAPE,
-            "\"auc\" is [3], another trainer told [2]");
+            "\"auc\" is [3], another trainer reported [2]");
     refuses(t, 1, counts("auc", 2, 1, -3), FL_EINVAL,
-            "count 1 of \"auc\" is -3, 0 to 562949953421312 are taken");
+            "count 1 of \"auc\" is -3, expected 0 to 562949953421312");
     refuses(t, 1, counts("auc", 2, INT64_MAX, 0), FL_EINVAL,
             "count 0 of \"auc\" is 9223372036854775807");
     sums(t, 0, counts("auc", 2, 1, 2), 1, 1,
@@ -111,13 +111,13 @@ static void names_and_counts_have_limits(void)
     fl_tallies *t = fl_tallies_new(2);
     char name[16];
     refuses(t, 0, counts("auc", FL_TALLY_MOST + 1, 1, 1), FL_EINVAL,
-            "\"auc\" has 131073 counts, 1 to 131072 are taken");
+            "\"auc\" has 131073 counts, expected 1 to 131072");
     for (int i = 0; i < FL_TALLIES_MOST; i++) {
         snprintf(name, sizeof name, "auc%d", i);
         sums(t, 0, counts(name, FL_TALLY_MOST, 1, i), 1, 1, i);
     }
     refuses(t, 0, counts("more", 2, 1, 1), FL_EINVAL,
-            "\"more\" comes after 16 other names");
+            "\"more\" is one name too many, at most 16 are kept");
     sums(t, 1, counts("auc3", FL_TALLY_MOST, 1, 1), 2, 2, 4);
     fl_tallies_free(t);
 }
@@ -131,7 +131,7 @@ static void memory_has_a_limit(void)
         sums(t, rank, counts("auc", FL_TALLY_MOST, 1, 0), rank + 1, rank + 1,
              0);
     refuses(t, rank, counts("more", FL_TALLY_MOST, 1, 0), FL_EINVAL,
-            "bytes for \"more\", of 134217728 there are ");
+            "of 134217728 are left");
     sums(t, 0, counts("auc", FL_TALLY_MOST, 2, 0), 126, 127, 0);
     sums(t, 0, counts("small", 2, 1, 0), 1, 1, 0);
     fl_tallies_free(t);

@@ -133,8 +133,8 @@ static fl_err missing_elements(const fl_update *u, int64_t have,
     const long long numel = fl_shape_numel(&u->grad->shape);
     if (next)
         return fl_fail(FL_EPROTO,
-                       "gradient \"%s\": elements from %lld on came after %lld "
-                       "of %lld",
+                       "gradient \"%s\": elements from %lld on came when %lld "
+                       "of %lld were there",
                        u->grad->name, (long long)next->first, (long long)have,
                        numel);
     return fl_fail(FL_EPROTO, "gradient \"%s\": %lld of %lld elements came",
@@ -736,7 +736,7 @@ static fl_err check_table_op(const fl_op *op, const char *name)
     if (!op->def->rule)
         return fl_fail(FL_EINVAL,
                        "listen_and_serv: the table \"%s\" is updated by %s, "
-                       "which is no optimiser",
+                       "which is not an optimiser",
                        name, op->desc.type);
     if (v->shape.rank != 2 || v->shape.dim[1] < 1)
         return fl_fail(FL_EINVAL,

@@ -296,7 +296,7 @@ static fl_err read_job(const fl_folder *f, void *user)
     fl_str text = {0};
     fl_err err = FL_OK;
     if (!f->manifest.kind || strcmp(f->manifest.kind, FL_SNAPSHOT_KIND))
-        return fl_fail(FL_ENOENT, "%s is no whole snapshot", r->path);
+        return fl_fail(FL_ENOENT, "%s is not a whole snapshot", r->path);
     err = fl_folder_read(f, "job", TEXT_MOST, &text);
     if (!err)
         err = decode_job(r->path, text.at ? text.at : "", r->job);
@@ -535,7 +535,8 @@ static fl_err read_part(const fl_folder *f, fl_snapshot_part *p)
     fl_str text = {0};
     int64_t bytes = 0;
     if (!f->manifest.kind || strcmp(f->manifest.kind, FL_SNAPSHOT_PART))
-        return fl_fail(FL_ENOENT, "%s is no whole part of a snapshot", f->dir);
+        return fl_fail(FL_ENOENT, "%s is not a whole part of a snapshot",
+                       f->dir);
     FL_TRY(open_data(f, p, &bytes));
     fl_err err = fl_folder_read(f, "index", TEXT_MOST, &text);
     if (!err)

@@ -142,7 +142,7 @@ static void two_snapshots_are_kept(void)
     CHECK_INT(count_folders(d), FL_SNAPSHOT_KEEP);
     CHECK_OK(read_snapshot(d, 3));
     CHECK_OK(read_snapshot(d, 4));
-    CHECK_ERR(read_snapshot(d, 2), FL_ENOENT, "no whole snapshot");
+    CHECK_ERR(read_snapshot(d, 2), FL_ENOENT, "not a whole snapshot");
     fl_memdisk_free(m);
 }
 

@@ -168,8 +168,8 @@ fl_err fl_statedir_make_private(const char *path)
         return path_failed(path, "look at it");
     if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022)
         return fl_fail(FL_EINVAL,
-                       "%s is no directory that only its owner, this user, may "
-                       "write to; remove it, or name another one",
+                       "%s is not a directory that only its owner, this user, "
+                       "may write to; remove it, or name another one",
                        path);
     return FL_OK;
 }
@@ -349,7 +349,7 @@ static fl_err check_head(const fl_statedir *d, const head *h,
 {
     char what[192] = "";
     if (memcmp(h->magic, magic, sizeof magic))
-        snprintf(what, sizeof what, "it is no state of a server");
+        snprintf(what, sizeof what, "it is not the state of a server");
     else if (h->layout != LAYOUT || h->numbers != NUMBERS)
         snprintf(what, sizeof what,
                  "its layout is %u (byte order %x), this program has %d (%x)",
@@ -574,7 +574,7 @@ static fl_err read_head(const char *path, head *h)
     const ssize_t n = pread(fd, h, sizeof *h, 0);
     close(fd);
     if (n != sizeof *h || memcmp(h->magic, magic, sizeof magic))
-        return fl_fail(FL_EINVAL, "%s is no state of a server", path);
+        return fl_fail(FL_EINVAL, "%s is not the state of a server", path);
     return FL_OK;
 }
 

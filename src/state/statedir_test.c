@@ -276,7 +276,7 @@ static void rubbish_is_no_state(void)
     CHECK_INT(write(fd, "FLSTAT?", 7), 7);
     close(fd);
     CHECK_ERR(fl_statedir_look(path, &info), FL_EINVAL,
-              "is no state of a server");
+              "is not the state of a server");
 }
 
 const fl_test fl_tests[] = {

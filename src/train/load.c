@@ -167,9 +167,10 @@ static fl_err load_folder(const fl_folder *f, void *user)
         for (int64_t i = 0; i < l->pieces.n; i++)
             FL_TRY(visit_piece(l, &l->pieces.at[i], read));
     if (fl_folder_has_changed(f)) /* since the files were checked */
-        return fl_fail(
-            FL_EPROTO,
-            "%s: another save replaced the files while they were read", f->dir);
+        return fl_fail(FL_EPROTO,
+                       "%s: another save replaced the files while they were "
+                       "read; load when no process saves there",
+                       f->dir);
     return FL_OK;
 }
 

@@ -51,13 +51,14 @@ static int ends_now(void *self)
 static fl_err check_opts(const fl_train_opts *o)
 {
     if (!o->program || !o->scope || !o->dataset)
-        return fl_fail(FL_EINVAL, "training needs a %s",
+        return fl_fail(FL_EINVAL, "training: no %s was given",
                        !o->program ? "program"
                        : !o->scope ? "scope"
                                    : "dataset");
     if (o->threads < 0 || o->threads > MAX_THREADS)
-        return fl_fail(FL_EINVAL, "%d threads, expected 1 to %d", o->threads,
-                       MAX_THREADS);
+        return fl_fail(FL_EINVAL,
+                       "training: %d threads were asked for, expected 1 to %d",
+                       o->threads, MAX_THREADS);
     if (o->period < 0)
         return fl_fail(FL_EINVAL,
                        "print_period is %lld batches, expected 0 or more",
@@ -395,7 +396,7 @@ fl_err fl_train_run(const fl_exec_env *env, const fl_train_opts *opts,
     if (opts->infer)
         warn_of_updates(opts->program);
     if (has_no_share(env, opts)) {
-        FL_WARN("no files for this trainer: it takes no step in this pass");
+        FL_WARN("this trainer has no files: it takes no step in this pass");
         return FL_OK;
     }
     t.n = width_of(opts);

@@ -223,8 +223,8 @@ static fl_err fail_unknown(const fl_map *all, const char *kind,
     for (fl_entry *e = NULL; (e = fl_map_next(all, e));)
         fl_near_offer(&near, e->key);
     return fl_fail(FL_ENOENT,
-                   "communicator: \"%s\" is no %s of the program that it was "
-                   "started with%s%s%s",
+                   "communicator: \"%s\" is not a %s of the program that it "
+                   "was started with%s%s%s",
                    name, kind, near.best ? "; the nearest is \"" : "",
                    near.best ? near.best : "", near.best ? "\"" : "");
 }
@@ -945,9 +945,10 @@ static fl_err read_ops(maker *m, const fl_program *p)
 static fl_err check_place(const fl_placement *place)
 {
     if (!place || place->server >= 0)
-        return fl_fail(FL_EINVAL,
-                       "communicator: the program is no trainer's part of a "
-                       "job; transpile gives it with get_trainer_program");
+        return fl_fail(
+            FL_EINVAL,
+            "communicator: the program is not a trainer's part of a job; start "
+            "it with the one that get_trainer_program returns");
     if (!place->async)
         return fl_fail(FL_EINVAL,
                        "communicator: trainers of this job meet after every "

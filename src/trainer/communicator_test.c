@@ -193,7 +193,7 @@ static void parameters_come_back_in_place(void)
     CHECK_OK(fl_communicator_take(s.c, "w", &w));
     CHECK_NEAR(own[0], 5, 0); /* this pull was copied before */
     CHECK_ERR(fl_communicator_take(s.c, "w.block0", &w), FL_ENOENT,
-              "\"w.block0\" is no parameter of the program that it was");
+              "\"w.block0\" is not a parameter of the program that it was");
     CHECK_OK(fl_communicator_flush(s.c, NULL));
     CHECK_ERR(fl_communicator_take(s.c, "w", &wrong), FL_ESHAPE,
               "\"w\" came with another shape");
@@ -510,7 +510,7 @@ static void it_says_what_it_cannot_do(void)
     open_scene(&s, false);
     CHECK_OK(fl_tensor_resize(&g.tensor, FL_F32, &shape));
     CHECK_ERR(fl_communicator_put(s.c, "w@GARD", &g, NULL), FL_ENOENT,
-              "\"w@GARD\" is no gradient of the program that it was started "
+              "\"w@GARD\" is not a gradient of the program that it was started "
               "with; the nearest is \"w@GRAD\"");
     CHECK_OK(fl_communicator_put(s.c, "w@GRAD", &none, NULL));
     pthread_mutex_lock(&s.job.lock);
@@ -529,7 +529,7 @@ static void it_says_what_it_cannot_do(void)
               "meet after every step");
     fl_program_set_job(s.program, NULL);
     CHECK_ERR(fl_communicator_new(s.trainer, s.program, &c), FL_EINVAL,
-              "no trainer's part of a job");
+              "not a trainer's part of a job");
     fl_value_fini(&g);
     close_scene(&s);
 }

@@ -19,10 +19,10 @@ static fl_err fetch_rows(fl_trainer *t, const fl_watch *by, const fl_piece *k,
     fl_err err = fl_trainer_lookup(
         t, by, 1, &(fl_lookup){k->server, k->name, n, rows, &got, 0});
     if (!err && fl_tensor_bytes(&got) != bytes)
-        err = fl_fail(FL_EPROTO,
-                      "fetch: server %d has sent %zu bytes of \"%s\", "
-                      "expected %zu",
-                      k->server, fl_tensor_bytes(&got), k->name, bytes);
+        err = fl_fail(
+            FL_EPROTO,
+            "fetch: server %d has sent %zu bytes for \"%s\", expected %zu",
+            k->server, fl_tensor_bytes(&got), k->name, bytes);
     if (!err)
         memcpy(to, got.data, bytes);
     fl_tensor_fini(&got);

@@ -19,10 +19,10 @@ static fl_err open_sum(fl_gathered *g, const char *name, fl_dtype dtype,
 {
     fl_tensor *sum = &g->value.tensor;
     if (dtype != FL_F32 && dtype != FL_F64)
-        return fl_fail(FL_EINVAL,
-                       "communicator: gradient \"%s\" is %s; f32 and f64 can "
-                       "be added up",
-                       name, fl_dtype_name(dtype));
+        return fl_fail(
+            FL_EINVAL,
+            "communicator: gradient \"%s\" is %s, expected f32 or f64", name,
+            fl_dtype_name(dtype));
     if (!g->n)
         return fl_tensor_resize(sum, dtype, shape);
     if (sum->dtype != dtype || !fl_shape_equal(&sum->shape, shape))

@@ -543,7 +543,7 @@ static fl_err wait_as(fl_link *l, waiter *w, const fl_watch *by, int64_t until)
         fl_watch_waited(by, now - counted);
         counted = now;
         if (until && now >= until)
-            return fl_fail(FL_ETIMEOUT, "nobody answered in %.0f s",
+            return fl_fail(FL_ETIMEOUT, "no server answered within %.0f s",
                            (double)(until - began) / (double)FL_SEC);
         if (now - polled < PAUSE)
             continue;

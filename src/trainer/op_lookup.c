@@ -64,14 +64,17 @@ static fl_err infer_distributed(fl_infer *x)
     FL_TRY(fl_meta_check(x, "Ids", FL_SET(FL_I64)));
     if (n != m)
         return fl_fail(FL_EINVAL,
-                       "distributed_lookup_table: %d Ids, %d Outputs", n, m);
+                       "distributed_lookup_table: there are %d Ids and %d "
+                       "Outputs, expected as many",
+                       n, m);
     if (fl_meta_attr(x, "height_sections")->n != pieces ||
         fl_meta_attr(x, "endpoints")->n != pieces)
-        return fl_fail(FL_EINVAL,
-                       "distributed_lookup_table: %d table_names, %d "
-                       "height_sections, %d endpoints",
-                       pieces, fl_meta_attr(x, "height_sections")->n,
-                       fl_meta_attr(x, "endpoints")->n);
+        return fl_fail(
+            FL_EINVAL,
+            "distributed_lookup_table: there are %d table_names, %d "
+            "height_sections and %d endpoints, expected as many of each",
+            pieces, fl_meta_attr(x, "height_sections")->n,
+            fl_meta_attr(x, "endpoints")->n);
     for (int i = 0; i < n; i++)
         FL_TRY(set_rows_of(x, fl_meta_in(x, "Ids", i), fl_meta_in(x, "W", 0),
                            "Outputs", i));
@@ -255,8 +258,8 @@ static fl_err fail_row(const fl_call *c, const state *s, int64_t id)
     for (int i = 0; i < s->n; i++)
         all += s->pieces[i].rows;
     return fl_fail(FL_EINVAL,
-                   "distributed_lookup_table: id %lld, \"%s\" has rows 0 to "
-                   "%lld",
+                   "distributed_lookup_table: id %lld is not a row of \"%s\", "
+                   "which has rows 0 to %lld",
                    (long long)id, fl_desc_in1(c->desc, "W"),
                    (long long)(all - 1));
 }
@@ -519,7 +522,9 @@ static fl_err prefetch(fl_call *c)
     if (!lookups)
         return FL_ENOMEM;
     if (to->n != n || fl_out_count(c, "Out") != n)
-        return fl_fail(FL_EINVAL, "prefetch: %d X, %d Out, %d servers in epmap",
+        return fl_fail(FL_EINVAL,
+                       "prefetch: there are %d X, %d Out and %d servers in "
+                       "epmap, expected as many of each",
                        n, fl_out_count(c, "Out"), to->n);
     FL_TRY(fl_call_trainer(c, &t));
     for (int i = 0; i < n; i++) {

@@ -242,7 +242,8 @@ static fl_err add_piece_rows(fl_shape *all, const piece *p, int i)
     const int64_t rows = all->dim[0] + s.dim[0];
     s.dim[0] = all->dim[0];
     if (!fl_shape_equal(all, &s))
-        return fl_fail(FL_ESHAPE, "recv: piece %d is as wide as no other", i);
+        return fl_fail(FL_ESHAPE, "recv: piece %d is not as wide as the first",
+                       i);
     all->dim[0] = rows;
     return FL_OK;
 }

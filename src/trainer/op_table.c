@@ -14,7 +14,8 @@ static fl_err infer_fake_init(fl_infer *x)
 {
     const fl_attr *shape = fl_meta_attr(x, "shape");
     if (shape->n > FL_MAX_RANK)
-        return fl_fail(FL_EINVAL, "fake_init: shape has %d numbers, at most %d",
+        return fl_fail(FL_EINVAL,
+                       "fake_init: shape has %d numbers, expected at most %d",
                        shape->n, FL_MAX_RANK);
     const fl_shape s = fl_shape_of(shape->n, shape->longs);
     const fl_meta *out = fl_meta_out(x, "Out", 0);
@@ -54,9 +55,10 @@ static fl_err ref_by_trainer_id(fl_call *c)
     const int64_t n = fl_in_count(c, "X");
     const int64_t at = fl_tensor_numel(id) ? *(const int64_t *)id->data : -1;
     if (at < 0 || at >= n)
-        return fl_fail(FL_EINVAL,
-                       "ref_by_trainer_id: TrainerId is %lld, X has %lld",
-                       (long long)at, (long long)n);
+        return fl_fail(
+            FL_EINVAL,
+            "ref_by_trainer_id: TrainerId is %lld, but X has %lld variables",
+            (long long)at, (long long)n);
     return fl_value_copy(fl_out_value(c, "Out", 0),
                          fl_in_value(c, "X", (int)at));
 }

@@ -106,7 +106,7 @@ static void ref_by_trainer_id_picks(void)
             .in = {{"X", {1}, {1}}, {"TrainerId", {1}, {2}, .dtype = "i64"}},
             .out = {{"Out", {1}, {0}}},
         }),
-        FL_EINVAL, "ref_by_trainer_id: TrainerId is 2, X has 1");
+        FL_EINVAL, "ref_by_trainer_id: TrainerId is 2, but X has 1");
 }
 
 static void lookups_have_a_row_for_each_id(void)

@@ -126,7 +126,8 @@ static fl_err start_communicator(fl_service *s, const fl_program *p)
     entry *of;
     if (!p->job)
         return fl_fail(FL_EINVAL,
-                       "communicator: the program is no part of a job");
+                       "communicator: the program is not part of a job; start "
+                       "it with the one that get_trainer_program returns");
     FL_TRY(find_or_add_job(s, fl_placement_of(p->job), &of));
     if (of->communicator)
         return fl_fail(FL_EINVAL, "the communicator runs already");
@@ -250,9 +251,9 @@ fl_err fl_call_placement(fl_call *c, const fl_placement **out)
                                          fl_desc_in1(c->desc, "W"));
     if (!*out)
         return fl_fail(FL_EINVAL,
-                       "%s: the program is no part of a job; run what "
-                       "get_trainer_program gave (a program read from a file "
-                       "has lost its servers)",
+                       "%s: the program is not part of a job; run the one that "
+                       "get_trainer_program returns (a program that was read "
+                       "from a file does not know its servers)",
                        type);
     return FL_OK;
 }

@@ -202,7 +202,8 @@ static void lookups_ask_for_each_row_once(void)
     gives(&s, 2, feeds, "y", 2, (float[]){4, 5});
     feeds[1].tensor.data = (int64_t[]){5};
     CHECK_ERR(run(&s, 2, feeds, NULL), FL_EINVAL,
-              "distributed_lookup_table: id 5, \"w\" has rows 0 to 4");
+              "distributed_lookup_table: id 5 is not a row of \"w\", which "
+              "has rows 0 to 4");
     close_scene(&s);
 }
 
@@ -286,7 +287,7 @@ static void a_test_looks_up_on_servers(void)
     gives(&s, 2, feeds, "y", 2, (float[]){4, 4});
     feeds[1].tensor.data = (int64_t[]){5};
     CHECK_ERR(run(&s, 2, feeds, NULL), FL_EINVAL,
-              "id 5, \"w\" has rows 0 to 4");
+              "id 5 is not a row of \"w\", which has rows 0 to 4");
     close_scene(&s);
 }
 
@@ -309,7 +310,8 @@ static void a_test_looks_up_by_id(void)
     gives(&s, 2, feeds, "x", 8, (float[]){4, 4, 0, 0, 5, 8, 5, 8});
     gives(&s, 2, feeds, "y", 2, (float[]){8, 8});
     feeds[1].tensor.data = (int64_t[]){-3};
-    CHECK_ERR(run(&s, 2, feeds, NULL), FL_EINVAL, "id -3, \"w\" has rows");
+    CHECK_ERR(run(&s, 2, feeds, NULL), FL_EINVAL,
+              "id -3 is not a row of \"w\"");
     close_scene(&s);
 }
 
@@ -352,7 +354,7 @@ static void programs_without_a_job_say_so(void)
         fl_check_registry(),
         "block 0\n  send_barrier() {endpoints=[\"a:1\"]}\n", &s.program));
     CHECK_ERR(run(&s, 0, NULL, NULL), FL_EINVAL,
-              "send_barrier: the program is no part of a job");
+              "send_barrier: the program is not part of a job");
     close_scene(&s);
 }
 

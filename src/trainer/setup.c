@@ -175,8 +175,10 @@ static fl_err pause_setup(setup *s, int server, const char *what)
     char name[160];
     fl_job_server(&s->job, server, name, sizeof name);
     if (now - s->began > s->job.start)
-        return fl_fail(FL_ETIMEOUT, "setup: %s after %.0f s: %s", name,
-                       (double)(now - s->began) / (double)FL_SEC, what);
+        return fl_fail(
+            FL_ETIMEOUT,
+            "setup: %s was not ready within %.0f s (FLUID_START): %s", name,
+            (double)(now - s->began) / (double)FL_SEC, what);
     if (now - s->began >= s->job.stall && now - s->reported >= s->job.stall) {
         s->reported = now;
         FL_INFO("%s waits for %s: %s, %.1f s (limit %.0f s)", s->who, name,
@@ -250,10 +252,11 @@ static fl_err find_start(const fl_setup *o, const fl_var *v,
     if (!x || x->kind != FL_LOD_TENSOR || !x->tensor.data ||
         x->tensor.dtype != v->dtype ||
         fl_tensor_numel(&x->tensor) != fl_shape_numel(&v->shape))
-        return fl_fail(FL_EINVAL,
-                       "setup: the parameter \"%s\" has no start value of its "
-                       "shape",
-                       v->name);
+        return fl_fail(
+            FL_EINVAL,
+            "setup: parameter \"%s\" has no start value of its shape on this "
+            "trainer, which brings the values to the servers",
+            v->name);
     *out = &x->tensor;
     return FL_OK;
 }

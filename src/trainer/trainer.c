@@ -135,8 +135,8 @@ static fl_err check_server(const fl_trainer *t, const char *name, int server)
 {
     if (server >= 0 && server < t->job.servers)
         return FL_OK;
-    return fl_fail(FL_EINVAL, "%s: server %d, the job has %d", name, server,
-                   t->job.servers);
+    return fl_fail(FL_EINVAL, "%s: there is no server %d, the job has %d", name,
+                   server, t->job.servers);
 }
 
 /* Connect, take the lock, and wait until the client is ready. A failure leaves
@@ -652,8 +652,9 @@ static fl_err decode_sum(const char *from, const fl_rpc_reply *reply,
 {
     if (reply->end ==
         FL_RPC_LATE) /* the call timed out before the caller's wait */
-        return fl_fail(FL_ETIMEOUT, "%s has not answered a tally in time",
-                       from);
+        return fl_fail(
+            FL_ETIMEOUT,
+            "%s has not answered a request for counts (TALLY) in time", from);
     if (reply->end != FL_RPC_OK)
         return fl_fail(FL_EIO, "%s: %s", from, reply->text);
     FL_TRY(fl_msg_decode(from, reply->packet, arena, m));
@@ -736,9 +737,10 @@ static fl_err sum_counts(fl_trainer *t, const fl_watch *by, int64_t limit,
         return fl_fail(FL_EIO, "the coordinator %s is not connected",
                        t->place->servers[0]);
     if (t->tally.pending)
-        return fl_fail(FL_ETIMEOUT,
-                       "%s has not answered the tally before this one",
-                       t->place->servers[0]);
+        return fl_fail(
+            FL_ETIMEOUT,
+            "%s has not answered the last request for counts (TALLY) yet",
+            t->place->servers[0]);
     FL_TRY(send_counts(t, name, n, counts, limit));
     FL_TRY(fl_link_wait(t->link, has_tally, t, by, fl_link_now() + limit));
     return copy_sum(t, name, n, counts, trainers);

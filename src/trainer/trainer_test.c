@@ -166,7 +166,7 @@ static void looks_rows_up(void)
     CHECK_NEAR(((float *)out[2].data)[3], 2, 0);
     CHECK_ERR(
         fl_trainer_lookup(t, NULL, 1, &(fl_lookup){2, "a", 1, rows, &out[0]}),
-        FL_EINVAL, "a: server 2, the job has 2");
+        FL_EINVAL, "a: there is no server 2, the job has 2");
     for (int i = 0; i < 3; i++)
         fl_tensor_fini(&out[i]);
     leaves(t);

@@ -32,7 +32,7 @@ static fl_err decode_answer(question *q, const fl_rpc_reply *reply)
         return fl_fail(reply->end == FL_RPC_LATE ? FL_ETIMEOUT : FL_EIO,
                        "the server at %s %s", q->address,
                        reply->end == FL_RPC_LATE ? "has not answered within 5 s"
-                                                 : "hung up");
+                                                 : "has closed the connection");
     fl_arena *arena = fl_arena_new();
     const fl_err err = fl_why_decode(q->address, reply->packet, arena, &text);
     if (!err)

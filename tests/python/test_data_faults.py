@@ -234,7 +234,7 @@ def test_there_are_more_trainers_than_files(folder, kind, sync):
                        "good")
     assert code == 0, err
     log = (folder / "logs" / "workerlog.1").read_text()
-    assert "no files for this trainer: it takes no step in this pass" in log
+    assert "this trainer has no files: it takes no step in this pass" in log
     assert last_line(log) == "trained"
 
 

@@ -286,7 +286,7 @@ def test_a_killed_server_is_named(tmp_path, dead, level, time):
         # whatever it asked for then: PULL, PUSH, or BARRIER of the coordinator
         last = trainer.text().splitlines()[-1]
         assert "server %d (%s)" % (dead, job.endpoints[dead]) in last
-        assert "refuses connections for %d s" % time in last
+        assert "has refused connections for %d s" % time in last
         assert "FAILED" not in last  # the first failure, not its echo
 
 

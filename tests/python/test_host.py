@@ -133,5 +133,5 @@ def test_a_journal_that_others_may_write_is_refused(tmp_path):
     (tmp_path / "journal").chmod(0o777)
     with sync(tmp_path, "adam", {}) as job:
         job.start_server(0).end(code=1)
-        assert "journal is no directory that only its owner" in \
+        assert "journal is not a directory that only its owner" in \
             job.server[0].text()

@@ -136,7 +136,7 @@ def test_a_state_without_room_is_left_out_by_default(tmp_path, small):
         job.start().finish()
         text = job.server[0].text()
         assert len(re.findall(" W| E|^W|^E", text, re.M)) == 1  # one warning
-        job.server[0].says(NEEDS + "; this server goes on at level memory: the "
+        job.server[0].says(NEEDS + "; this server runs at level memory: the "
                            "job ends if its process is killed")
         assert "durability: memory; what this server holds ends with" in text
         assert not small.states()

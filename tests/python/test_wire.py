@@ -377,9 +377,9 @@ def test_wrong_wishes_for_ids_are_told(table, client):
     trainer = join(table, client)
     whole = client.pb.Tensor(name="table", height=3)
     for wrong, words in [
-            (wish(client, 3, name="w"), '"w" is no table'),
-            (wish(client, 3, 7, 8), "behind one row or none"),
-            (whole, "behind one row or none")]:
+            (wish(client, 3, name="w"), '"w" is not a table'),
+            (wish(client, 3, 7, 8), "to start after a row"),
+            (whole, "to start after a row")]:
         with pytest.raises(client.Refused, match=words):
             trainer.ask(client.K.PULL, [wrong], round=0)
     # of a negative number, times the bytes of a row, little may be left
