@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clicks: a model with sparse features, trained by servers and trainers.
 
-    python clicks.py make DIR [LINES]          logs of clicks, with a rule in them
-    paddle launch clicks.py train DIR          2 servers, 2 trainers
-    python clicks.py train DIR                 the same alone
-    python clicks.py score DIR                 the model on clicks it never saw
+    python clicks.py make DIR [LINES]          write generated click logs
+    paddle launch clicks.py train DIR          train: 2 servers, 2 trainers
+    python clicks.py train DIR                 train in one process
+    python clicks.py score DIR                 test the model on other clicks
 
 A line of a log has eight features and whether it was clicked. Every value of
-a feature has a weight that nobody is told; their sum makes a click likely or
-not, and what training finds of it is measured as AUC: 0.5 is a guess, and who
-knows the weights gets 0.92, since clicks are left to chance.
+a feature has a hidden weight, and the sum of the weights makes a click likely
+or not. The AUC measures how much of this the model has learnt: guesses reach
+0.5, and the hidden weights themselves reach 0.92, since clicks are random.
 """
 import os
 import sys

@@ -6,7 +6,8 @@ it, and starts two servers and two trainers on this host:
 
     paddle launch --server_num 2 --worker_num 2 dist_fit_a_line.py
 
-On several hosts each process is started by hand, in any order:
+On several hosts, `paddle launch --hosts ps0,ps1 ...` does the same by ssh; or
+each process is started by hand, in any order:
 
     export PADDLE_PSERVER_IPS=ps0,ps1 PADDLE_PSERVER_PORT=6174 PADDLE_TRAINERS=2
     PADDLE_TRAINING_ROLE=PSERVER PADDLE_CURRENT_IP=ps0 python dist_fit_a_line.py
