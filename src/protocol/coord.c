@@ -95,24 +95,10 @@ typedef struct decision {
     int64_t snapshot; /* of the version that it makes; 0: none is taken */
 } decision;
 
-/* The snapshot that is being written, and when the next one is due. */
-typedef struct snapshots {
-    int64_t every; /* ns; 0: none are taken */
-    int64_t next;  /* when the next one is due */
-    int64_t last;  /* the last number that was given */
-    int64_t whole; /* the newest one that the job can go back to; 0: none */
-    FL_VEC(fl_coord_origin) origin; /* of those that are whole */
-    int64_t number;                 /* that is being written; 0: none is */
-    int64_t version;                /* of that one */
-    int64_t until;                  /* when that one is given up */
-    fl_str image;                   /* of that one */
-} snapshots;
-
 /* What the coordinator knows of one server. */
 typedef struct server_status {
     int64_t view, version; /* the newest ones that it has acknowledged */
     fl_state state;        /* the first state it reported; id 0: none yet */
-    int64_t written;       /* the newest snapshot that it has written */
     int64_t generation;    /* that it has reported */
     uint64_t former;       /* its state id in an earlier generation */
     bool over;             /* it has ended */
@@ -134,11 +120,7 @@ struct fl_coord {
     FL_VEC(past_session) past;  /* oldest first */
     FL_VEC(parked_join) parked; /* in order of arrival */
     FL_VEC(decision) decided;
-    snapshots snapshot;
-    int64_t rewind; /* the snapshot that the job goes back to; 0: none */
-    int64_t next_generation; /* rewind: the generation that begins with it */
-    int64_t damaged; /* the newest one that a server cannot restore; 0: none */
-    int64_t base;    /* the snapshot that this generation began with */
+    fl_history *history; /* snapshots, and going back to one */
     bool ended;
     int code;
     char reason[REASON_MAX + 64];
@@ -238,6 +220,7 @@ static void confirm_end(fl_coord *c, int server)
 static void send_view(fl_coord *c, int server, int64_t now)
 {
     const int n = c->job->trainers;
+    const int64_t writing = fl_history_writing(c->history);
     fl_member *member =
         fl_arena_alloc(c->out->arena, (size_t)n * sizeof *member);
     fl_leave *left = fl_arena_alloc(c->out->arena, (size_t)n * sizeof *left);
@@ -253,7 +236,7 @@ static void send_view(fl_coord *c, int server, int64_t now)
                             .expected = c->server[server].state.id,
                             .view = c->view,
                             .round = c->round,
-                            .snapshot = c->job->async ? c->snapshot.number : 0,
+                            .snapshot = c->job->async ? writing : 0,
                             .member = member,
                             .n_member = fl_coord_members(c, member),
                             .left = left,
@@ -289,7 +272,7 @@ static void tell_server(fl_coord *c, int server, int64_t now)
         fl_outbox_send(c->out, to_server(server),
                        (fl_msg){.kind = FL_MSG_REWIND,
                                 .job = c->job->id,
-                                .snapshot = c->base});
+                                .snapshot = fl_history_base(c->history)});
         return;
     }
     if (!c->ended)
@@ -657,46 +640,21 @@ static void visit_cut(fl_image *im, fl_coord *c)
  * ranks and positions of the open round. The servers' part is not older. */
 static int64_t begin_snapshot(fl_coord *c, int64_t now)
 {
-    snapshots *s = &c->snapshot;
     const fl_job any = any_job(c);
-    s->number = ++s->last;
-    s->next = now + s->every;
-    s->until = now + (s->every > c->job->reach ? s->every : c->job->reach);
-    s->version = c->job->async ? 0 : c->round;
-    s->image.n = 0;
-    fl_image im = fl_image_begin(&s->image, FL_IMAGE_CUT, &any, 0);
+    fl_str *image =
+        fl_history_begin(c->history, c->job->async ? 0 : c->round, now);
+    fl_image im = fl_image_begin(image, FL_IMAGE_CUT, &any, 0);
     visit_cut(&im, c);
     fl_image_finish(&im);
-    return s->number;
-}
-
-/* Servers that have not written the snapshot in time are named. */
-static void note_unwritten(fl_coord *c)
-{
-    for (int i = 0; i < c->job->servers; i++) {
-        char name[96];
-        if (c->server[i].written < c->snapshot.number)
-            fl_outbox_note(c->out,
-                           "snapshot %lld is given up: %s has not written it",
-                           (long long)c->snapshot.number,
-                           fl_job_server(c->job, i, name, sizeof name));
-    }
-}
-
-static bool is_snapshot_due(const fl_coord *c, int64_t now)
-{
-    const snapshots *s = &c->snapshot;
-    return s->every && now >= s->next && (!s->number || now >= s->until) &&
-           !c->ended;
+    return fl_history_writing(c->history);
 }
 
 /* Asynchronous: a snapshot is taken at any time. */
 static void take_snapshot(fl_coord *c, int64_t now)
 {
-    if (!c->job->async || !is_snapshot_due(c, now) || !all_came(c))
+    if (!c->job->async || c->ended || !fl_history_due(c->history, now) ||
+        !all_came(c))
         return;
-    if (c->snapshot.number)
-        note_unwritten(c);
     begin_snapshot(c, now);
     c->changed = true; /* no number is given twice */
     tell_all_servers(c, now);
@@ -720,11 +678,8 @@ static bool decide_round(fl_coord *c, int64_t now)
         if (r->state == RANK_HELD)
             r->wait_until = 0;
     }
-    if (is_snapshot_due(c, now)) {
-        if (c->snapshot.number)
-            note_unwritten(c);
+    if (fl_history_due(c->history, now))
         d.snapshot = begin_snapshot(c, now);
-    }
     fl_push(&c->decided, d);
     c->changed = !FL_PLANTED(DECIDEFORGET);
     for (int i = 0; i < c->job->servers; i++)
@@ -820,7 +775,7 @@ static void end_job_if_due(fl_coord *c, int64_t now)
 
 static void settle_job(fl_coord *c, int64_t now)
 {
-    if (c->rewind)
+    if (fl_history_rewinds(c->history))
         return;
     do
         serve_joins(c, now);
@@ -1038,48 +993,18 @@ static int server_that_lost_state(const fl_coord *c, const fl_msg *m)
 
 /* --- going back --- */
 
-/* The newest snapshot below `limit` that a state of server 0 has taken or begun
- * with; 0: there is none. */
-static int64_t newest_of(const fl_coord_origin *at, int64_t n, uint64_t state,
-                         int64_t limit)
-{
-    int64_t newest = 0;
-    for (int64_t i = 0; i < n && state; i++) {
-        const bool same = at[i].state == state || FL_PLANTED(OTHERRUN);
-        if (same && at[i].snapshot < limit && at[i].snapshot > newest)
-            newest = at[i].snapshot;
-    }
-    return newest;
-}
-
-int64_t fl_coord_older(const fl_coord_origin *at, int64_t n, int64_t number)
-{
-    for (int64_t i = 0; i < n; i++)
-        if (at[i].snapshot == number && at[i].taken)
-            return newest_of(at, n, at[i].state, number);
-    return 0;
-}
-
 /* A server cannot restore the snapshot that the job goes back to. */
 static void go_further_back(fl_coord *c, int server, int64_t number,
                             const char *why, int64_t now)
 {
     char name[96], text[sizeof c->reason];
-    fl_job_server(c->job, server, name, sizeof name);
-    c->rewind =
-        fl_coord_older(c->snapshot.origin.at, c->snapshot.origin.n, number);
-    c->damaged = number > c->damaged ? number : c->damaged;
-    if (c->rewind) {
-        fl_outbox_note(c->out,
-                       "%s cannot restore snapshot %lld: %s; the job goes back "
-                       "to snapshot %lld",
-                       name, (long long)number, why, (long long)c->rewind);
+    if (fl_history_go_further(c->history, server, number, why))
         return;
-    }
     snprintf(text, sizeof text,
              "%s cannot restore snapshot %lld, and there is no older one of "
              "this job: %s",
-             name, (long long)number, why);
+             fl_job_server(c->job, server, name, sizeof name),
+             (long long)number, why);
     fl_coord_end(c, 1, text, now);
 }
 
@@ -1088,23 +1013,10 @@ static void go_further_back(fl_coord *c, int server, int64_t number,
  * the state id that server 0 had. */
 static bool go_back(fl_coord *c, int server, const fl_msg *m)
 {
-    const int64_t own = c->out->generation, known = m->generation;
     const uint64_t was = m->n_seen ? m->seen[0] : m->expected;
-    char name[96];
-    if (!c->snapshot.whole)
-        c->snapshot.whole = newest_of(c->snapshot.origin.at,
-                                      c->snapshot.origin.n, was, INT64_MAX);
-    if (!c->snapshot.whole || c->ended)
+    if (!fl_history_newest(c->history, was) || c->ended)
         return false;
-    if (c->rewind)
-        return true;
-    c->rewind = c->snapshot.whole;
-    c->next_generation = (known > own ? known : own) + 1;
-    fl_outbox_note(c->out,
-                   "%s was started again and has lost its parameters: the job "
-                   "goes back to snapshot %lld",
-                   fl_job_server(c->job, server, name, sizeof name),
-                   (long long)c->rewind);
+    fl_history_go_back(c->history, server, m->generation);
     return true;
 }
 
@@ -1146,9 +1058,10 @@ static void answer_rewound(fl_coord *c, fl_peer from, const fl_msg *m)
 {
     fl_msg answer = answer_to(c, FL_MSG_FENCED, m);
     answer.rank = -1;
-    fl_outbox_say(c->out, from, answer, "rewound: the job went back to %s %lld",
-                  c->job->async ? "snapshot" : "version",
-                  (long long)(c->job->async ? c->base : c->round));
+    fl_outbox_say(
+        c->out, from, answer, "rewound: the job went back to %s %lld",
+        c->job->async ? "snapshot" : "version",
+        (long long)(c->job->async ? fl_history_base(c->history) : c->round));
 }
 
 /* This machine is about to be made anew, which breaks all calls, or to end,
@@ -1173,7 +1086,7 @@ static void from_trainer(fl_coord *c, fl_peer from, const fl_msg *m,
         say_end(c, from, m->tag);
         return;
     }
-    if (c->rewind) {
+    if (fl_history_rewinds(c->history)) {
         hold_call(c, from, m, now);
         return;
     }
@@ -1273,10 +1186,9 @@ static void on_former_state(fl_coord *c, int server, const fl_msg *m,
     s->over = s->over || (m->over && (m->code || c->ended));
     if (m->over && m->code) {
         on_failed_server(c, server, m, now);
-    } else if (m->damaged && m->damaged == c->base && !c->ended &&
-               !FL_PLANTED(DAMAGED)) {
-        c->next_generation = c->out->generation + 1;
-        go_further_back(c, server, c->base, m->text ? m->text : "?", now);
+    } else if (m->damaged && m->damaged == fl_history_base(c->history) &&
+               !c->ended && !FL_PLANTED(DAMAGED)) {
+        go_further_back(c, server, m->damaged, m->text ? m->text : "?", now);
     } else if (first) {
         tell_server(c, server, now);
     }
@@ -1286,7 +1198,7 @@ static void on_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
 {
     server_status *s = &c->server[server];
     int lost;
-    if (c->rewind)
+    if (fl_history_rewinds(c->history))
         return;
     if (shows_loss(c, server, m, &lost)) {
         char why[128];
@@ -1309,8 +1221,7 @@ static void on_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
         c->changed || s->state.id != m->state.id || over > s->over || back;
     s->state = m->state;
     s->generation = m->generation;
-    if (m->snapshot > s->written)
-        s->written = m->snapshot;
+    fl_history_wrote(c->history, server, m->snapshot);
     s->heard = now;
     s->refused = 0;
     if (m->view > s->view && m->view <= c->view)
@@ -1534,6 +1445,7 @@ fl_coord *fl_coord_new(const fl_job *job, fl_state state, fl_outbox *out,
     c->born = c->ticked = c->stalled = now;
     c->rank = fl_mem_alloc((size_t)job->trainers * sizeof *c->rank);
     c->server = fl_mem_alloc((size_t)job->servers * sizeof *c->server);
+    c->history = fl_history_new(job, out);
     return c;
 }
 
@@ -1546,8 +1458,7 @@ void fl_coord_free(fl_coord *c)
     fl_vec_fini(&c->decided);
     fl_vec_fini(&c->parked);
     fl_vec_fini(&c->past);
-    fl_str_fini(&c->snapshot.image);
-    fl_vec_fini(&c->snapshot.origin);
+    fl_history_free(c->history);
     for (int i = 0; i < c->job->trainers; i++) {
         fl_mem_free(c->rank[i].position);
         fl_mem_free(c->rank[i].next_position);
@@ -1596,9 +1507,7 @@ static void visit_status(fl_image *im, server_status *s)
 static void visit_coord(fl_image *im, fl_coord *c)
 {
     fl_image_count(im, &c->out->generation, 0, INT64_MAX - 1);
-    fl_image_count(im, &c->base, 0, INT64_MAX - 1);
-    fl_image_count(im, &c->snapshot.whole, 0, INT64_MAX - 1);
-    fl_image_count(im, &c->snapshot.last, 0, INT64_MAX - 1);
+    fl_history_visit(c->history, im);
     fl_image_count(im, &c->view, 0, INT64_MAX - 1);
     fl_image_count(im, &c->round, 0, INT64_MAX - 1);
     for (int i = 0; i < c->job->trainers; i++)
@@ -1675,46 +1584,29 @@ fl_err fl_coord_restore(fl_coord *c, const void *image, size_t n, int64_t now)
 /* --- snapshots and going back --- */
 
 void fl_coord_snapshots(fl_coord *c, int64_t every, int64_t last,
-                        const fl_coord_origin *found, int64_t n, int64_t now)
+                        const fl_history_origin *found, int64_t n, int64_t now)
 {
-    c->snapshot.every = every;
-    c->snapshot.next = now + every;
-    if (last > c->snapshot.last)
-        c->snapshot.last = last;
-    c->snapshot.origin.n = 0;
-    for (int64_t i = 0; i < n; i++)
-        fl_push(&c->snapshot.origin, found[i]);
+    fl_history_open(c->history, every, last, found, n, now);
 }
 
 bool fl_coord_written(const fl_coord *c, fl_coord_moment *out)
 {
-    const snapshots *s = &c->snapshot;
-    if (!s->number || c->rewind || c->ended)
+    int64_t version;
+    const fl_str *image;
+    if (c->ended || !fl_history_written(c->history, &version, &image))
         return false;
-    for (int i = 0; i < c->job->servers; i++)
-        if (c->server[i].written < s->number)
-            return false;
-    *out = (fl_coord_moment){.number = s->number,
-                             .version = s->version,
+    *out = (fl_coord_moment){.number = fl_history_writing(c->history),
+                             .version = version,
                              .generation = c->out->generation,
-                             .image = s->image.at,
-                             .n = s->image.n};
+                             .image = image->at,
+                             .n = image->n};
     return true;
 }
 
 void fl_coord_committed(fl_coord *c, int64_t number, int64_t oldest)
 {
-    snapshots *s = &c->snapshot;
-    if (s->number == number)
-        s->number = 0;
-    if (!oldest)
-        return;
-    c->changed = true;
-    s->whole = number;
-    fl_push(&s->origin, (fl_coord_origin){number, c->out->state.id, true});
-    for (int64_t i = 0; i < s->origin.n; i++)
-        if (s->origin.at[i].snapshot < oldest)
-            fl_remove(&s->origin, i--);
+    fl_history_committed(c->history, number, oldest);
+    c->changed = c->changed || oldest;
 }
 
 fl_err fl_coord_rewind(fl_coord *c, const void *image, size_t n, int64_t base,
@@ -1731,33 +1623,33 @@ fl_err fl_coord_rewind(fl_coord *c, const void *image, size_t n, int64_t base,
     }
     /* above all views of earlier generations */
     c->view = (int64_t)((uint64_t)c->out->generation << 32);
-    c->base = base;
-    c->snapshot.whole = base;
+    fl_history_rewind(c->history, base);
     c->changed = true;
     return FL_OK;
 }
 
 int64_t fl_coord_rewinds(const fl_coord *c, int64_t *generation)
 {
-    *generation = c->next_generation;
-    return c->rewind;
+    *generation = fl_history_next_generation(c->history);
+    return fl_history_rewinds(c->history);
 }
 
 void fl_coord_cannot_rewind(fl_coord *c, const char *why, int64_t now)
 {
-    go_further_back(c, 0, c->rewind, why, now);
+    go_further_back(c, 0, fl_history_rewinds(c->history), why, now);
 }
 
 int64_t fl_coord_damaged(const fl_coord *c)
 {
-    return c->damaged;
+    return fl_history_damaged(c->history);
 }
 
 /* --- events --- */
 
 void fl_coord_greet(fl_coord *c, int server, int64_t now)
 {
-    if (!c->rewind && now >= c->server[server].sent + c->job->retry)
+    if (!fl_history_rewinds(c->history) &&
+        now >= c->server[server].sent + c->job->retry)
         tell_server(c, server, now);
 }
 
@@ -1837,7 +1729,7 @@ void fl_coord_tick(fl_coord *c, int64_t now)
     if (now - c->ticked > c->job->lease / 3)
         forgive_gap(c, now - c->ticked);
     c->ticked = now;
-    if (c->rewind)
+    if (fl_history_rewinds(c->history))
         return;
     if (!c->ended) {
         expire_leases(c, now);

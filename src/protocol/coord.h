@@ -8,6 +8,7 @@
 #ifndef FL_PROTOCOL_COORD_H
 #define FL_PROTOCOL_COORD_H
 
+#include "protocol/history.h"
 #include "protocol/message.h"
 
 typedef struct fl_coord fl_coord;
@@ -36,25 +37,11 @@ fl_err fl_coord_restore(fl_coord *c, const void *image, size_t n,
 
 /* --- snapshots and going back --- */
 
-/* A state of server 0 that has taken a whole snapshot, or has begun with it.
- * The job can go back to the snapshot if this was the state of server 0 when
- * others saw it last. */
-typedef struct fl_coord_origin {
-    int64_t snapshot;
-    uint64_t state; /* its id */
-    bool taken;     /* it has taken the snapshot */
-} fl_coord_origin;
-
-/* The newest older snapshot of the same history: the state that has taken
- * `number` has taken it too, or has begun with it. `at` has n rows. 0: there is
- * none. */
-int64_t fl_coord_older(const fl_coord_origin *at, int64_t n, int64_t number);
-
 /* After fl_coord_restore: let the servers take a snapshot every `every` ns.
  * Numbers begin behind `last`. `found` has n rows, for the whole snapshots that
  * are there. */
 void fl_coord_snapshots(fl_coord *c, int64_t every, int64_t last,
-                        const fl_coord_origin *found, int64_t n, int64_t now);
+                        const fl_history_origin *found, int64_t n, int64_t now);
 
 /* What a snapshot has of the coordinator: ranks, positions, and the round. */
 typedef struct fl_coord_moment {

@@ -678,7 +678,7 @@ static void goes_back_for_any_state_of_a_snapshot(void)
     int64_t generation = 0;
     open_scene(&s, (fl_job){.servers = 2, .snapshots = true});
     fl_coord_snapshots(s.c, FL_SEC, 3,
-                       (fl_coord_origin[]){{3, 5, true}, {3, 6}}, 2, s.now);
+                       (fl_history_origin[]){{3, 5, true}, {3, 6}}, 2, s.now);
     state(&s, 1, (fl_msg){.state = {9, 1}, .expected = 6, .generation = 1});
     CHECK_INT(fl_coord_rewinds(s.c, &generation), 3);
     CHECK_INT(generation, 2);
@@ -687,7 +687,8 @@ static void goes_back_for_any_state_of_a_snapshot(void)
 
 /* The job has gone back to snapshot 7 of state 5, which server 1 cannot
  * restore. */
-static void cannot_restore_7(scene *s, const fl_coord_origin *found, int64_t n)
+static void cannot_restore_7(scene *s, const fl_history_origin *found,
+                             int64_t n)
 {
     fl_str image = {0};
     scene past;
@@ -716,12 +717,12 @@ static void goes_back_to_an_older_snapshot(void)
     scene s;
     int64_t generation = 0;
     cannot_restore_7(&s,
-                     (fl_coord_origin[]){{3, 5, true},
-                                         {4, 2, true},
-                                         {4, 5},
-                                         {6, 6, true}, /* of another run */
-                                         {7, 77},
-                                         {7, 5, true}},
+                     (fl_history_origin[]){{3, 5, true},
+                                           {4, 2, true},
+                                           {4, 5},
+                                           {6, 6, true}, /* of another run */
+                                           {7, 77},
+                                           {7, 5, true}},
                      6);
     CHECK_INT(fl_coord_rewinds(s.c, &generation), 4);
     CHECK_INT(generation, 2);
@@ -740,7 +741,7 @@ static void ends_without_an_older_snapshot(void)
     int64_t generation = 0;
     const char *why = "";
     cannot_restore_7(
-        &s, (fl_coord_origin[]){{6, 6, true}, {7, 5, true}, {7, 77}}, 3);
+        &s, (fl_history_origin[]){{6, 6, true}, {7, 5, true}, {7, 77}}, 3);
     CHECK_INT(fl_coord_rewinds(s.c, &generation), 0);
     CHECK(fl_coord_ended(s.c, &code, &why));
     CHECK_STR(why, "server 1 cannot restore snapshot 7, and there is no "
@@ -755,7 +756,7 @@ static void forgets_snapshots_that_were_removed(void)
     int64_t generation = 0;
     open_scene(&s, (fl_job){.servers = 2, .snapshots = true});
     fl_coord_snapshots(s.c, FL_SEC, 2,
-                       (fl_coord_origin[]){{1, 77, true}, {2, 77, true}}, 2,
+                       (fl_history_origin[]){{1, 77, true}, {2, 77, true}}, 2,
                        s.now);
     fl_coord_committed(s.c, 3, 2);
     fl_coord_committed(s.c, 4, 0);

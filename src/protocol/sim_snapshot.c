@@ -41,7 +41,7 @@ void sim_snapshot_take(sim_server *v, const sim_apply *a)
 
 void sim_snapshot_begin(sim *s)
 {
-    FL_VEC(fl_coord_origin) found = {0};
+    FL_VEC(fl_history_origin) found = {0};
     int64_t last = 0;
     if (!s->every)
         return;
@@ -49,7 +49,7 @@ void sim_snapshot_begin(sim *s)
         const sim_snapshot *n = &s->snapshot.at[i];
         last = n->number > last ? n->number : last;
         for (int64_t k = 0; k < n->state.n && n->whole; k++)
-            fl_push(&found, (fl_coord_origin){n->number, n->state.at[k], !k});
+            fl_push(&found, (fl_history_origin){n->number, n->state.at[k], !k});
     }
     fl_coord_snapshots(s->coord, s->every, last, found.at, found.n, s->now);
     fl_vec_fini(&found);

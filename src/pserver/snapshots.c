@@ -44,7 +44,7 @@ void fl_snapshots_fini(fl_snapshots *s)
  *
  *     7 00112233aabbccdd      number of the snapshot, state id */
 
-typedef FL_VEC(fl_coord_origin) origin_list;
+typedef FL_VEC(fl_history_origin) origin_list;
 
 enum {
     TEXT_MOST = 1 << 16 /* bytes of "begun": some thousand losses */
@@ -58,7 +58,7 @@ static void read_begun(const fl_snapshots *s, origin_list *begun)
     if (err && err != FL_ENOENT)
         FL_WARN("%s", fl_errmsg());
     for (const char *at = err ? NULL : text.at; at && *at;) {
-        fl_coord_origin o = {0};
+        fl_history_origin o = {0};
         if (sscanf(at, "%" SCNd64 " %" SCNx64, &o.snapshot, &o.state) == 2)
             fl_push(begun, o);
         at = strchr(at, '\n');
@@ -82,7 +82,7 @@ static void add_begun(const origin_list *begun, const fl_snapshot_numbers *all,
                       int64_t number, fl_str *text)
 {
     for (int64_t i = 0; i < begun->n; i++) {
-        const fl_coord_origin *o = &begun->at[i];
+        const fl_history_origin *o = &begun->at[i];
         const bool there = has_number(all, o->snapshot);
         if (there || o->snapshot > number)
             fl_str_printf(text, "%" PRId64 " %016" PRIx64 "\n",
@@ -141,7 +141,7 @@ static fl_err list_origins(const fl_snapshots *s, origin_list *out)
         if (fl_snapshot_read(s->disk, s->dir, all.at[i], &job, &image))
             FL_WARN("a snapshot cannot be used: %s", fl_errmsg());
         else
-            fl_push(out, (fl_coord_origin){all.at[i], job.state, true});
+            fl_push(out, (fl_history_origin){all.at[i], job.state, true});
         fl_str_fini(&image);
     }
     for (int64_t i = 0; i < begun.n; i++)
@@ -260,7 +260,7 @@ static fl_err find_older(fl_snapshots *s, fl_err err, int64_t *number)
     origin_list origin = {0};
     int64_t older = 0;
     if (!list_origins(s, &origin))
-        older = fl_coord_older(origin.at, origin.n, *number);
+        older = fl_history_older(origin.at, origin.n, *number);
     fl_vec_fini(&origin);
     if (!older)
         err = fl_fail(
