@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coord.c - the coordinator: sessions and ranks, views, rounds, the end.
- *
- *     rank:  fresh --grant--> held --lost--> lost --grant--> held
- *                              '--COMPLETE--> done
+/* coord.c - the coordinator: who joins, views, rounds, servers, the end.
  *
  * Every event that changes something calls settle_job, which grants ranks to
  * parked JOINs, decides the round and ends the job as far as the change allows.
@@ -20,62 +17,18 @@
  *   also sent twice per lease as a sign of life. */
 #include "protocol/coord.h"
 #include "protocol/image.h"
+#include "protocol/members.h"
 #include "protocol/plant.h"
 
 #include <stdio.h>
 
 /* A server that cannot be reached gets END repeated for at least this long. */
 #define REFUSED_AFTER FL_SEC
-/* A coordinator that was started again gives every lease this much more. */
-#define GRACE (5 * FL_SEC)
-/* After a failure the job waits this long for trainers that never came: perhaps
- * they were started with the others, on a slower host. */
-#define LATE (20 * FL_SEC)
 
 enum {
-    WHO_MAX = 64,     /* bytes of host:pid that are kept */
-    REASON_MAX = 256, /* bytes of a failure's sentence that are kept */
+    REASON_MAX = FL_MEMBERS_REASON, /* bytes of a sentence why a job ends */
     DECIDED_MAX = 16, /* decisions that some server has not closed yet */
 };
-
-typedef enum rank_state {
-    RANK_FRESH, /* it was never granted */
-    RANK_HELD,  /* a session has it */
-    RANK_LOST,  /* its session was lost; it can be granted again */
-    RANK_DONE,  /* its trainer has completed */
-} rank_state;
-
-typedef struct rank_slot {
-    rank_state state;
-    fl_id session;       /* the holder, or the last holder */
-    int64_t g;           /* first view with the session */
-    int64_t since;       /* when the session was granted the rank */
-    bool explicit_id;    /* the holder claimed the rank as its explicit id */
-    bool barrier;        /* the holder has sent BARRIER for the open round */
-    int64_t step;        /* steps that have a position and count */
-    char *position;      /* of the last of them, or NULL */
-    char *next_position; /* barrier: of the step after `step`, or NULL */
-    int64_t barrier_at;
-    int64_t lease; /* when the holder's lease ends */
-    bool call_broke;
-    uint64_t open; /* the holder's open call; 0: none yet */
-    uint64_t echo; /* number of the newest PROBE that the holder answered */
-    int64_t probed;
-    char who[WHO_MAX]; /* host:pid of the holder, or of the last holder */
-    bool left;      /* a session has left this rank: the fields below are set */
-    fl_leave leave; /* the last session that left; `ago` is not used */
-    int64_t left_at;
-    int64_t wait_until; /* the round waits for the lost rank until then; 0: it
-                           was not lost in this round */
-    int code;           /* exit code of the last session that was lost */
-    char reason[REASON_MAX]; /* why the last session was lost */
-} rank_slot;
-
-/* A session that is over. */
-typedef struct past_session {
-    fl_leave leave;
-    int64_t at;
-} past_session;
 
 typedef struct parked_join {
     fl_id session;
@@ -85,7 +38,7 @@ typedef struct parked_join {
     int64_t since;
     uint64_t asked; /* PROBE that the holder must answer to count as alive; 0:
                        none was sent */
-    char who[WHO_MAX];
+    char who[FL_MEMBERS_WHO];
 } parked_join;
 
 typedef struct decision {
@@ -111,13 +64,13 @@ struct fl_coord {
     const fl_job *job;
     fl_outbox *out;
     int64_t born, ticked;
-    int64_t stalled;       /* when waits were last reported */
-    rank_slot *rank;       /* job->trainers elements */
+    int64_t stalled; /* when waits were last reported */
+    fl_members *members;
+    int64_t *probed; /* when the holder of each rank was last sent PROBE */
     server_status *server; /* job->servers elements */
     bool changed;          /* an image would differ from the last one */
     int64_t view, round;
     uint64_t echo;              /* number of the last PROBE */
-    FL_VEC(past_session) past;  /* oldest first */
     FL_VEC(parked_join) parked; /* in order of arrival */
     FL_VEC(decision) decided;
     fl_history *history; /* snapshots, and going back to one */
@@ -136,39 +89,6 @@ static fl_peer to_call(uint64_t call)
 static fl_peer to_server(int index)
 {
     return (fl_peer){FL_PEER_SERVER, index, 0};
-}
-
-static bool all_came(const fl_coord *c)
-{
-    for (int i = 0; i < c->job->trainers; i++)
-        if (c->rank[i].state == RANK_FRESH)
-            return false;
-    return true;
-}
-
-static int count_ranks(const fl_coord *c, rank_state state)
-{
-    int n = 0;
-    for (int i = 0; i < c->job->trainers; i++)
-        n += c->rank[i].state == state;
-    return n;
-}
-
-static rank_slot *find_rank(const fl_coord *c, fl_id session)
-{
-    for (int i = 0; i < c->job->trainers; i++)
-        if (c->rank[i].state == RANK_HELD &&
-            fl_id_same(c->rank[i].session, session))
-            return &c->rank[i];
-    return NULL;
-}
-
-static past_session *find_past(const fl_coord *c, fl_id session)
-{
-    for (int64_t i = c->past.n - 1; i >= 0; i--)
-        if (fl_id_same(c->past.at[i].leave.session, session))
-            return &c->past.at[i];
-    return NULL;
 }
 
 static parked_join *find_parked(const fl_coord *c, fl_id session)
@@ -224,12 +144,7 @@ static void send_view(fl_coord *c, int server, int64_t now)
     fl_member *member =
         fl_arena_alloc(c->out->arena, (size_t)n * sizeof *member);
     fl_leave *left = fl_arena_alloc(c->out->arena, (size_t)n * sizeof *left);
-    int n_left = 0;
-    for (int i = 0; i < n; i++)
-        if (c->rank[i].left) {
-            left[n_left] = c->rank[i].leave;
-            left[n_left++].ago = now - c->rank[i].left_at;
-        }
+    const int n_left = fl_members_list_left(c->members, now, left);
     fl_outbox_send(c->out, to_server(server),
                    (fl_msg){.kind = FL_MSG_VIEW,
                             .job = c->job->id,
@@ -238,7 +153,7 @@ static void send_view(fl_coord *c, int server, int64_t now)
                             .round = c->round,
                             .snapshot = c->job->async ? writing : 0,
                             .member = member,
-                            .n_member = fl_coord_members(c, member),
+                            .n_member = fl_members_list(c->members, member),
                             .left = left,
                             .n_left = n_left});
 }
@@ -306,26 +221,6 @@ static void begin_view(fl_coord *c, int64_t now)
     tell_all_servers(c, now);
 }
 
-/* --- positions --- */
-
-static void set_position(char **position, const char *to)
-{
-    fl_mem_free(*position);
-    *position = to ? fl_mem_strdup(to) : NULL;
-}
-
-/* The step counts: a trainer that gets this rank goes on behind its examples.
- */
-static void count_step(rank_slot *r)
-{
-    if (!r->next_position)
-        return;
-    fl_mem_free(r->position);
-    r->position = r->next_position;
-    r->next_position = NULL;
-    r->step++;
-}
-
 /* --- a session leaves --- */
 
 static void fence_session(fl_coord *c, fl_peer from, const fl_msg *m,
@@ -333,90 +228,38 @@ static void fence_session(fl_coord *c, fl_peer from, const fl_msg *m,
 {
     char why[128] = "this session was never granted a rank";
     fl_msg answer = answer_to(c, FL_MSG_FENCED, m);
-    const past_session *p = find_past(c, m->session);
+    fl_leave leave;
     answer.rank = -1;
-    if (p) {
-        fl_leave leave = p->leave;
-        leave.ago = now - p->at;
+    if (fl_members_past(c->members, m->session, now, &leave)) {
         answer.rank = leave.rank;
         fl_leave_text(&leave, why, sizeof why);
     }
     fl_outbox_say(c->out, from, answer, "%s", why);
 }
 
-/* Does the open round wait for the trainer of a lost rank? */
-static bool is_awaited(const fl_coord *c, const rank_slot *r, int64_t now)
-{
-    return r->state == RANK_LOST && now < r->wait_until && !c->job->async;
-}
-
-/* How long a lost rank is kept for its trainer. */
-static int64_t rejoin_of(const fl_coord *c, const rank_slot *r)
-{
-    return r->leave.why == FL_LEFT_FAILED ? c->job->rejoin_failed
-                                          : c->job->rejoin;
-}
-
-/* When the open round no longer waits for a rank that is lost now. */
-static int64_t wait_limit(const fl_coord *c, const rank_slot *r, int64_t now)
-{
-    return now + (rejoin_of(c, r) ? c->job->hold : 0);
-}
-
-/* The session leaves its rank. The caller decides the next state of the rank.
- */
-static void leave_rank(fl_coord *c, rank_slot *r, fl_left why, int64_t now)
-{
-    r->leave = (fl_leave){.rank = (int)(r - c->rank),
-                          .session = r->session,
-                          .view = c->view + 1,
-                          .why = why};
-    r->left = true;
-    r->left_at = now;
-    r->open = 0;
-    if (!FL_PLANTED(DEAD_MEMBER))
-        r->barrier =
-            false; /* the BARRIER of a session that leaves does not count */
-    set_position(&r->next_position, NULL);
-    fl_push(&c->past, (past_session){r->leave, now});
-}
-
-static void lose_rank(fl_coord *c, rank_slot *r, fl_left why, int code,
+static void lose_rank(fl_coord *c, const fl_rank *r, fl_left why, int code,
                       const char *reason, int64_t now)
 {
-    leave_rank(c, r, why, now);
-    r->state = RANK_LOST;
-    r->code = code;
+    fl_members_lose(c->members, r->rank, why, c->view + 1, now);
+    fl_members_blame(c->members, r->rank, code, reason);
     c->changed = true;
-    snprintf(r->reason, sizeof r->reason, "%s", reason);
-    if (!r->wait_until) /* dying again gains no time */
-        r->wait_until = wait_limit(c, r, now);
-    const bool waits = is_awaited(c, r, now);
+    const bool waits = fl_members_awaits(c->members, r, now);
     fl_outbox_note(c->out,
                    waits ? "trainer %d (%s) is lost: %s; round %lld waits for "
                            "it, %.0f s at most"
                          : "trainer %d (%s) is lost: %s",
-                   r->leave.rank, r->who, reason, (long long)c->round,
+                   r->rank, r->who, reason, (long long)c->round,
                    (double)(r->wait_until - now) / (double)FL_SEC);
     begin_view(c, now);
 }
 
-static void complete_rank(fl_coord *c, rank_slot *r)
+static void complete_rank(fl_coord *c, const fl_rank *r, int64_t now)
 {
-    r->state = RANK_DONE;
+    fl_members_complete(c->members, r->rank, c->view + 1, now);
     c->changed = c->changed || !FL_PLANTED(DONEFORGET);
-    fl_outbox_note(c->out, "trainer %d (%s) is complete, %d of %d",
-                   (int)(r - c->rank), r->who, count_ranks(c, RANK_DONE),
+    fl_outbox_note(c->out, "trainer %d (%s) is complete, %d of %d", r->rank,
+                   r->who, fl_members_count(c->members, FL_RANK_DONE),
                    c->job->trainers);
-}
-
-/* The rank whose last holder was this session, if no session holds it now. */
-static rank_slot *last_held(fl_coord *c, const past_session *p)
-{
-    rank_slot *r = &c->rank[p->leave.rank];
-    return r->state == RANK_LOST && fl_id_same(r->session, p->leave.session)
-               ? r
-               : NULL;
 }
 
 static void forget_join(fl_coord *c, fl_id session, const char *why)
@@ -433,7 +276,7 @@ static void forget_join(fl_coord *c, fl_id session, const char *why)
 
 /* --- a session joins --- */
 
-static void say_grant(fl_coord *c, const rank_slot *r, uint64_t call,
+static void say_grant(fl_coord *c, const fl_rank *r, uint64_t call,
                       uint64_t tag)
 {
     fl_outbox_send(c->out, to_call(call),
@@ -441,81 +284,47 @@ static void say_grant(fl_coord *c, const rank_slot *r, uint64_t call,
                             .job = c->job->id,
                             .session = r->session,
                             .tag = tag,
-                            .rank = (int)(r - c->rank),
+                            .rank = r->rank,
                             .g = r->g,
                             .round = c->round,
                             .step = r->step,
                             .position = r->position});
 }
 
-static void grant_rank(fl_coord *c, rank_slot *r, const parked_join *w,
+static void grant_rank(fl_coord *c, const fl_rank *r, const parked_join *w,
                        int64_t now)
 {
-    r->state = RANK_HELD;
-    r->session = w->session;
-    r->g = c->view + 1;
-    r->since = now;
-    r->explicit_id = w->explicit_id;
-    r->lease = now + c->job->lease;
-    r->call_broke = r->barrier = false;
-    r->open = r->echo = 0;
+    fl_members_grant(c->members, (fl_member){r->rank, w->session, c->view + 1},
+                     w->explicit_id, w->who, now);
     c->changed = c->changed || !FL_PLANTED(FORGETGRANT);
-    snprintf(r->who, sizeof r->who, "%s", w->who);
-    fl_outbox_note(c->out, "trainer %d is %s", (int)(r - c->rank), r->who);
+    fl_outbox_note(c->out, "trainer %d is %s", r->rank, r->who);
     begin_view(c, now);
     say_grant(c, r, w->call, w->tag);
 }
 
-/* Whether a rank may be granted now. After the first barrier of a round nobody
- * joins it, so that a process that keeps joining and dying cannot delay the
- * round for ever. */
-static bool open_to_join(const fl_coord *c)
+static const fl_rank *claimed_by(const fl_coord *c, const parked_join *w)
 {
-    if (c->job->async || !all_came(c))
-        return true;
-    for (int i = 0; i < c->job->trainers; i++)
-        if (c->rank[i].state == RANK_HELD && c->rank[i].barrier)
-            return false;
-    return true;
-}
-
-static rank_slot *claimed_by(const fl_coord *c, const parked_join *w)
-{
-    return w->claim == FL_ANY_ID ? NULL : &c->rank[w->claim];
+    return w->claim == FL_ANY_ID ? NULL : fl_members_get(c->members, w->claim);
 }
 
 /* Whether the rank's holder may be dead: it has not answered a PROBE since the
  * JOIN came. */
-static bool is_in_doubt(const rank_slot *r, const parked_join *w)
+static bool is_in_doubt(const fl_rank *r, const parked_join *w)
 {
-    return r->state == RANK_HELD && (!w->asked || r->echo < w->asked);
-}
-
-/* A rank for a JOIN that does not claim one. A lost rank that was an explicit
- * id is kept for its trainer until job->rejoin has passed. */
-static rank_slot *any_rank(const fl_coord *c, int64_t now)
-{
-    for (int i = 0; i < c->job->trainers; i++)
-        if (c->rank[i].state == RANK_FRESH)
-            return &c->rank[i];
-    for (int i = 0; i < c->job->trainers; i++)
-        if (c->rank[i].state == RANK_LOST &&
-            (!c->rank[i].explicit_id ||
-             now >= c->rank[i].left_at + rejoin_of(c, &c->rank[i])))
-            return &c->rank[i];
-    return NULL;
+    return r->state == FL_RANK_HELD && (!w->asked || r->echo < w->asked);
 }
 
 /* The rank to grant to this JOIN now; NULL: it must wait. */
-static rank_slot *rank_for(const fl_coord *c, const parked_join *w, int64_t now)
+static const fl_rank *rank_for(const fl_coord *c, const parked_join *w,
+                               int64_t now)
 {
-    rank_slot *claimed = claimed_by(c, w);
+    const fl_rank *claimed = claimed_by(c, w);
     if (claimed &&
-        (claimed->state == RANK_FRESH || claimed->state == RANK_LOST))
+        (claimed->state == FL_RANK_FRESH || claimed->state == FL_RANK_LOST))
         return claimed;
     if (w->explicit_id || (claimed && is_in_doubt(claimed, w)))
         return NULL;
-    return any_rank(c, now);
+    return fl_members_any_free(c->members, now);
 }
 
 /* Answer a JOIN whose explicit id is done, or held by a process that is alive,
@@ -523,7 +332,7 @@ static rank_slot *rank_for(const fl_coord *c, const parked_join *w, int64_t now)
  * rank. False: the JOIN is not of this kind. */
 static bool turn_join_away(fl_coord *c, const parked_join *w, int64_t now)
 {
-    const rank_slot *r = claimed_by(c, w);
+    const fl_rank *r = claimed_by(c, w);
     const fl_msg error = {.kind = FL_MSG_ERROR,
                           .job = c->job->id,
                           .session = w->session,
@@ -531,14 +340,14 @@ static bool turn_join_away(fl_coord *c, const parked_join *w, int64_t now)
                           .code = FL_EINVAL};
     if (!w->explicit_id || is_in_doubt(r, w))
         return false;
-    if (r->state == RANK_DONE) {
+    if (r->state == FL_RANK_DONE) {
         fl_outbox_say(c->out, to_call(w->call), error,
                       "trainer %d (%s) has completed: its id cannot be taken "
                       "again",
                       w->claim, r->who);
         return true;
     }
-    if (r->state != RANK_HELD)
+    if (r->state != FL_RANK_HELD)
         return false;
     fl_outbox_say(c->out, to_call(w->call), error,
                   "trainer id %d is held by %s, which joined %.0f s ago and "
@@ -564,15 +373,15 @@ static void probe_holders(fl_coord *c, int64_t now)
 {
     for (int64_t i = 0; i < c->parked.n; i++) {
         parked_join *w = &c->parked.at[i];
-        rank_slot *r = claimed_by(c, w);
+        const fl_rank *r = claimed_by(c, w);
         if (!r || !is_in_doubt(r, w))
             continue;
         bool first = !w->asked;
         if (first)
             w->asked = ++c->echo;
-        if (!r->open || (!first && now < r->probed + c->job->retry))
+        if (!r->open || (!first && now < c->probed[r->rank] + c->job->retry))
             continue;
-        r->probed = now;
+        c->probed[r->rank] = now;
         fl_outbox_send(c->out, to_call(r->open),
                        (fl_msg){.kind = FL_MSG_PROBE,
                                 .job = c->job->id,
@@ -586,8 +395,9 @@ static void serve_joins(fl_coord *c, int64_t now)
     for (int64_t i = 0; i < c->parked.n && !c->ended;) {
         parked_join w = c->parked.at[i];
         const bool away = turn_join_away(c, &w, now);
-        rank_slot *r = away ? NULL : rank_for(c, &w, now);
-        if (r && !open_to_join(c) && !is_awaited(c, r, now))
+        const fl_rank *r = away ? NULL : rank_for(c, &w, now);
+        if (r && !fl_members_may_join(c->members) &&
+            !fl_members_awaits(c->members, r, now))
             r = NULL;
         if (away || r)
             fl_remove(&c->parked, i);
@@ -597,21 +407,6 @@ static void serve_joins(fl_coord *c, int64_t now)
             grant_rank(c, r, &w, now);
     }
     probe_holders(c, now);
-}
-
-/* --- rounds --- */
-
-/* There is a member, and every member has sent its barrier. */
-static bool is_round_complete(const fl_coord *c, int64_t now)
-{
-    int barriers = 0;
-    for (int i = 0; i < c->job->trainers; i++) {
-        const rank_slot *r = &c->rank[i];
-        if ((r->state == RANK_HELD && !r->barrier) || is_awaited(c, r, now))
-            return false;
-        barriers += r->state == RANK_HELD && r->barrier;
-    }
-    return barriers > 0 && all_came(c);
 }
 
 /* --- snapshots --- */
@@ -625,15 +420,7 @@ static fl_job any_job(const fl_coord *c)
 static void visit_cut(fl_image *im, fl_coord *c)
 {
     fl_image_count(im, &c->round, 0, INT64_MAX - 1);
-    for (int i = 0; i < c->job->trainers; i++) {
-        rank_slot *r = &c->rank[i];
-        bool done = r->state == RANK_DONE;
-        fl_image_bool(im, &done);
-        r->state = done ? RANK_DONE : r->state;
-        fl_image_count(im, &r->step, 0, INT64_MAX - 1);
-        fl_image_string(im, &r->position, FL_POSITION_MOST);
-        fl_image_text(im, r->who, sizeof r->who);
-    }
+    fl_members_visit_cut(c->members, im);
 }
 
 /* Give the next snapshot its number, and keep what it has of this machine: the
@@ -653,31 +440,24 @@ static int64_t begin_snapshot(fl_coord *c, int64_t now)
 static void take_snapshot(fl_coord *c, int64_t now)
 {
     if (!c->job->async || c->ended || !fl_history_due(c->history, now) ||
-        !all_came(c))
+        !fl_members_all_came(c->members))
         return;
     begin_snapshot(c, now);
     c->changed = true; /* no number is given twice */
     tell_all_servers(c, now);
 }
 
+/* --- rounds --- */
+
 static bool decide_round(fl_coord *c, int64_t now)
 {
-    if (c->ended || c->job->async || !is_round_complete(c, now))
+    if (c->ended || c->job->async || !fl_members_have_met(c->members, now))
         return false;
     if (c->decided.n >= DECIDED_MAX)
         return false; /* wait until the slowest server has closed some */
     decision d = {.round = c->round++};
     d.member = fl_mem_alloc((size_t)c->job->trainers * sizeof *d.member);
-    for (int i = 0; i < c->job->trainers; i++) {
-        rank_slot *r = &c->rank[i];
-        if (r->barrier)
-            d.member[d.n++] = (fl_member){i, r->session, r->g};
-        if (r->barrier)
-            count_step(r);
-        r->barrier = false;
-        if (r->state == RANK_HELD)
-            r->wait_until = 0;
-    }
+    d.n = fl_members_close_round(c->members, d.member);
     if (fl_history_due(c->history, now))
         d.snapshot = begin_snapshot(c, now);
     fl_push(&c->decided, d);
@@ -708,66 +488,29 @@ static void end_job(fl_coord *c, int code, const char *why, int64_t version,
     tell_all_servers(c, now);
 }
 
-static bool may_rank_go_on(const fl_coord *c, const rank_slot *r, int64_t now)
-{
-    return r->state == RANK_HELD ||
-           (r->state == RANK_LOST && now < r->left_at + rejoin_of(c, r));
-}
-
-/* The lost rank that was lost first; NULL: no rank is lost. */
-static const rank_slot *first_failure(const fl_coord *c)
-{
-    const rank_slot *first = NULL;
-    for (int i = 0; i < c->job->trainers; i++) {
-        const rank_slot *r = &c->rank[i];
-        if (r->state == RANK_LOST && (!first || r->left_at < first->left_at))
-            first = r;
-    }
-    return first;
-}
-
-static bool any_may_go_on(const fl_coord *c, int64_t now)
-{
-    for (int i = 0; i < c->job->trainers; i++)
-        if (may_rank_go_on(c, &c->rank[i], now))
-            return true; /* the rank is held, or kept for its trainer */
-    return false;
-}
-
-/* How long the job waits for trainers that have never joined: job->start, or
- * only a short time after the last of the others was lost. */
-static int64_t arrival_deadline(const fl_coord *c)
-{
-    const int64_t late = c->job->rejoin > LATE ? c->job->rejoin : LATE;
-    int64_t by = c->born + c->job->start, last = 0;
-    for (int i = 0; i < c->job->trainers; i++)
-        if (c->rank[i].state == RANK_LOST && c->rank[i].left_at > last)
-            last = c->rank[i].left_at;
-    const bool failed = first_failure(c) && !count_ranks(c, RANK_HELD);
-    return failed && last + late < by ? last + late : by;
-}
-
 static void end_job_if_due(fl_coord *c, int64_t now)
 {
     if (c->ended)
         return;
-    if (c->past.n >= c->job->max_sessions) {
+    if (fl_members_count_past(c->members) >= c->job->max_sessions) {
         char why[160];
         snprintf(why, sizeof why,
                  "%lld sessions of trainers have ended, expected fewer than "
                  "%d: are trainers started again in a loop?",
-                 (long long)c->past.n, c->job->max_sessions);
+                 (long long)fl_members_count_past(c->members),
+                 c->job->max_sessions);
         fl_coord_end(c, 1, why, now);
         return;
     }
-    if (any_may_go_on(c, now))
+    if (fl_members_may_go_on(c->members, now))
         return;
-    const rank_slot *r = first_failure(c);
-    if (!all_came(c) && (!r || now < arrival_deadline(c)))
+    const fl_rank *r = fl_members_first_lost(c->members);
+    if (!fl_members_all_came(c->members) &&
+        (!r || now < fl_members_deadline(c->members)))
         return;
     char why[REASON_MAX + 64];
     if (r)
-        snprintf(why, sizeof why, "trainer %d: %s", r->leave.rank, r->reason);
+        snprintf(why, sizeof why, "trainer %d: %s", r->rank, r->reason);
     else
         snprintf(why, sizeof why, "every trainer is complete");
     end_job(c, r ? r->code : 0, why, c->round, now);
@@ -789,8 +532,8 @@ static void settle_job(fl_coord *c, int64_t now)
 static void why_parked(const fl_coord *c, const parked_join *w, int64_t now,
                        fl_str *text)
 {
-    const rank_slot *r = claimed_by(c, w);
-    if (!open_to_join(c)) {
+    const fl_rank *r = claimed_by(c, w);
+    if (!fl_members_may_join(c->members)) {
         fl_str_printf(text, "round %lld is about to close",
                       (long long)c->round);
     } else if (r && is_in_doubt(r, w)) {
@@ -800,7 +543,8 @@ static void why_parked(const fl_coord *c, const parked_join *w, int64_t now,
     } else {
         fl_str_add(text, "every rank is held, done or kept for its trainer:");
         for (int i = 0; i < c->job->trainers && text->n < 400; i++)
-            fl_str_printf(text, " %d %s", i, c->rank[i].who);
+            fl_str_printf(text, " %d %s", i,
+                          fl_members_get(c->members, i)->who);
     }
 }
 
@@ -834,8 +578,9 @@ static void park_join(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 
 static void on_join(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
-    const rank_slot *r = find_rank(c, m->session);
+    const fl_rank *r = fl_members_find(c->members, m->session);
     parked_join *w = find_parked(c, m->session);
+    fl_leave left;
     if (m->rank < (m->explicit_id ? 0 : FL_ANY_ID) ||
         m->rank >= c->job->trainers) {
         fl_msg answer = answer_to(c, FL_MSG_ERROR, m);
@@ -844,7 +589,7 @@ static void on_join(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
                       "join: trainer id %d is out of range, the job has %d "
                       "trainers: ids go from 0 to %d",
                       m->rank, c->job->trainers, c->job->trainers - 1);
-    } else if (find_past(c, m->session)) {
+    } else if (fl_members_past(c->members, m->session, now, &left)) {
         fence_session(c, from, m, now);
     } else if (r) {
         say_grant(c, r, from.call, m->tag);
@@ -861,22 +606,19 @@ static void on_join(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 
 static void on_renew(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
-    rank_slot *r = find_rank(c, m->session);
+    const fl_rank *r = fl_members_find(c->members, m->session);
     if (!r) {
         fence_session(c, from, m, now);
         return;
     }
-    r->call_broke = false;
-    r->lease = now + c->job->lease;
-    r->open = from.call;
-    if (m->echo > r->echo && m->echo <= c->echo)
-        r->echo = m->echo;
+    fl_members_renew(c->members, r->rank, from.call,
+                     m->echo <= c->echo ? m->echo : 0, now);
     fl_outbox_send(c->out, from, answer_to(c, FL_MSG_ACK, m));
     settle_job(c, now);
 }
 
 /* What is wrong with the BARRIER of a member; NULL: nothing. */
-static const char *flaw_of_barrier(const fl_coord *c, const rank_slot *r,
+static const char *flaw_of_barrier(const fl_coord *c, const fl_rank *r,
                                    const fl_msg *m)
 {
     const size_t n = m->position ? strlen(m->position) : 0;
@@ -890,27 +632,19 @@ static const char *flaw_of_barrier(const fl_coord *c, const rank_slot *r,
     return NULL;
 }
 
-/* The servers have all pushes of the step. Synchronous: it counts when its
- * round is decided with this member. */
-static void take_barrier(fl_coord *c, rank_slot *r, const fl_msg *m,
+/* The servers have all pushes of the step. */
+static void take_barrier(fl_coord *c, const fl_rank *r, const fl_msg *m,
                          int64_t now)
 {
-    if (c->job->async ? m->step <= r->step : m->round != c->round || r->barrier)
+    if (!c->job->async && m->round != c->round)
         return; /* a repeat */
-    if (m->step == r->step + 1)
-        set_position(&r->next_position, m->position);
-    if (c->job->async || FL_PLANTED(POSEARLY))
-        count_step(r);
-    if (!c->job->async) {
-        r->barrier = true;
-        r->barrier_at = now;
-    }
-    c->changed = c->changed || !FL_PLANTED(BARRIERACK);
+    if (fl_members_barrier(c->members, r->rank, m->step, m->position, now))
+        c->changed = c->changed || !FL_PLANTED(BARRIERACK);
 }
 
 static void on_barrier(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
-    rank_slot *r = find_rank(c, m->session);
+    const fl_rank *r = fl_members_find(c->members, m->session);
     if (!r) {
         fence_session(c, from, m, now);
         return;
@@ -932,22 +666,20 @@ static void on_barrier(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 
 static void on_complete(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
-    rank_slot *r = find_rank(c, m->session);
-    past_session *p = r ? NULL : find_past(c, m->session);
+    const fl_rank *r = fl_members_find(c->members, m->session);
+    fl_leave left;
     if (r) {
-        leave_rank(c, r, FL_LEFT_DONE, now);
-        complete_rank(c, r);
+        complete_rank(c, r, now);
         begin_view(c, now);
-    } else if (p && p->leave.why != FL_LEFT_DONE) {
-        r = last_held(c, p);
+    } else if (!fl_members_past(c->members, m->session, now, &left)) {
+        forget_join(c, m->session, "it completed");
+    } else if (left.why != FL_LEFT_DONE) {
+        r = fl_members_last_held(c->members, m->session);
         if (!r) { /* its rank has been granted to another session */
             fence_session(c, from, m, now);
             return;
         }
-        p->leave.why = r->leave.why = FL_LEFT_DONE;
-        complete_rank(c, r);
-    } else if (!p) {
-        forget_join(c, m->session, "it completed");
+        complete_rank(c, r, now);
     }
     fl_outbox_send(c->out, from, answer_to(c, FL_MSG_ACK, m));
     settle_job(c, now);
@@ -957,14 +689,12 @@ static void on_failed(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
     const char *why = m->text && *m->text ? m->text : "it failed";
     const int code = m->code > 0 && m->code < 256 ? m->code : 1;
-    rank_slot *r = find_rank(c, m->session);
-    past_session *p = r ? NULL : find_past(c, m->session);
+    const fl_rank *r = fl_members_find(c->members, m->session);
     if (r) {
         lose_rank(c, r, FL_LEFT_FAILED, code, why, now);
-    } else if (p && p->leave.why != FL_LEFT_DONE && (r = last_held(c, p))) {
-        c->changed = true;
-        r->code = code; /* replaces "its lease ran out", which says less */
-        snprintf(r->reason, sizeof r->reason, "%s", why);
+    } else if ((r = fl_members_last_held(c->members, m->session))) {
+        c->changed = true; /* replaces "its lease ran out", which says less */
+        fl_members_blame(c->members, r->rank, code, why);
     } else {
         forget_join(c, m->session, why);
     }
@@ -1025,7 +755,7 @@ static bool go_back(fl_coord *c, int server, const fl_msg *m)
 static void end_job_lost_state(fl_coord *c, int server, const fl_msg *m,
                                int64_t now)
 {
-    const rank_slot *r = find_rank(c, m->session);
+    const fl_rank *r = fl_members_find(c->members, m->session);
     char name[96], why[REASON_MAX], version[48] = "";
     if (go_back(c, server, m))
         return;
@@ -1245,31 +975,27 @@ static void on_state(fl_coord *c, int server, const fl_msg *m, int64_t now)
 /* This process itself was stopped for `gap`: extend all time limits by it. */
 static void forgive_gap(fl_coord *c, int64_t gap)
 {
-    for (int i = 0; i < c->job->trainers; i++)
-        c->rank[i].lease += gap;
+    fl_members_forgive(c->members, gap);
     for (int i = 0; i < c->job->servers; i++)
         c->server[i].heard += c->server[i].heard ? gap : 0;
 }
 
 static void expire_leases(fl_coord *c, int64_t now)
 {
-    for (int i = 0; i < c->job->trainers; i++) {
-        rank_slot *r = &c->rank[i];
-        if (r->state != RANK_HELD || now < r->lease)
-            continue;
+    const fl_rank *r;
+    while ((r = fl_members_find_expired(c->members, now)))
         if (r->call_broke)
             lose_rank(c, r, FL_LEFT_CALL, 1, "its connection broke", now);
         else
             lose_rank(c, r, FL_LEFT_LEASE, 1, "its lease ran out", now);
-    }
 }
 
 static void check_limits(fl_coord *c, int64_t now)
 {
-    if (!all_came(c) && now >= c->born + c->job->start) {
+    if (!fl_members_all_came(c->members) && now >= c->born + c->job->start) {
         char why[96];
         snprintf(why, sizeof why, "%d of %d trainers came within %.0f s",
-                 c->job->trainers - count_ranks(c, RANK_FRESH),
+                 c->job->trainers - fl_members_count(c->members, FL_RANK_FRESH),
                  c->job->trainers, (double)c->job->start / (double)FL_SEC);
         end_job(c, 1, why, c->round, now);
     }
@@ -1300,76 +1026,13 @@ static void repeat_to_servers(fl_coord *c, int64_t now)
 
 /* --- reports --- */
 
-static int64_t oldest_barrier(const fl_coord *c)
-{
-    int64_t oldest = INT64_MAX;
-    for (int i = 0; i < c->job->trainers; i++)
-        if (c->rank[i].state == RANK_HELD && c->rank[i].barrier &&
-            c->rank[i].barrier_at < oldest)
-            oldest = c->rank[i].barrier_at;
-    return oldest;
-}
-
-static void list_barrier_waits(const fl_coord *c, int64_t now, fl_str *rows)
-{
-    const int64_t since = oldest_barrier(c);
-    if (since == INT64_MAX)
-        return;
-    for (int i = 0; i < c->job->trainers; i++) {
-        const rank_slot *r = &c->rank[i];
-        char whom[WHO_MAX + 32], what[48];
-        if (r->state != RANK_HELD || r->barrier)
-            continue;
-        snprintf(whom, sizeof whom, "trainer %d (%s)", i, r->who);
-        snprintf(what, sizeof what, "barrier of round %lld",
-                 (long long)c->round);
-        fl_wait_row(rows, "coordinator", whom, what, now - since,
-                    r->lease - now);
-    }
-}
-
-static void list_rank_waits(const fl_coord *c, int64_t now, fl_str *rows)
-{
-    for (int i = 0; i < c->job->trainers; i++) {
-        const rank_slot *r = &c->rank[i];
-        char whom[WHO_MAX + 32], what[64];
-        if (!is_awaited(c, r, now))
-            continue;
-        snprintf(whom, sizeof whom, "trainer %d (was %s)", i, r->who);
-        snprintf(what, sizeof what, "to come back for round %lld",
-                 (long long)c->round);
-        fl_wait_row(rows, "coordinator", whom, what, now - r->left_at,
-                    r->wait_until - r->left_at);
-    }
-}
-
-static bool awaits_rank(const fl_coord *c, int64_t now)
-{
-    for (int i = 0; i < c->job->trainers; i++)
-        if (is_awaited(c, &c->rank[i], now))
-            return true;
-    return false;
-}
-
-static void list_start_waits(const fl_coord *c, int64_t now, fl_str *rows)
-{
-    for (int i = 0; i < c->job->trainers; i++) {
-        char whom[32];
-        if (c->rank[i].state != RANK_FRESH)
-            continue;
-        snprintf(whom, sizeof whom, "trainer %d", i);
-        fl_wait_row(rows, "coordinator", whom, "to come", now - c->born,
-                    arrival_deadline(c) - c->born);
-    }
-}
-
 static void list_join_waits(const fl_coord *c, int64_t now, fl_str *rows)
 {
     for (int64_t i = 0; i < c->parked.n; i++) {
         const parked_join *w = &c->parked.at[i];
-        const rank_slot *r = w->claim == FL_ANY_ID ? NULL : &c->rank[w->claim];
-        const bool held = r && r->state == RANK_HELD;
-        char whom[WHO_MAX + 48];
+        const fl_rank *r = claimed_by(c, w);
+        const bool held = r && r->state == FL_RANK_HELD;
+        char whom[FL_MEMBERS_WHO + 48];
         if (!r)
             snprintf(whom, sizeof whom, "a rank");
         else if (held)
@@ -1402,15 +1065,18 @@ static void list_server_waits(const fl_coord *c, int64_t now, fl_str *rows)
 static void count_trainers(fl_coord *c, int64_t now)
 {
     fl_str missing = {0};
-    const int came = c->job->trainers - count_ranks(c, RANK_FRESH);
+    const int64_t limit = fl_members_deadline(c->members) - c->born;
+    const int came =
+        c->job->trainers - fl_members_count(c->members, FL_RANK_FRESH);
     for (int i = 0; i < c->job->trainers; i++)
-        if (c->rank[i].state == RANK_FRESH && missing.n < 200)
+        if (fl_members_get(c->members, i)->state == FL_RANK_FRESH &&
+            missing.n < 200)
             fl_str_printf(&missing, " %d", i);
     fl_outbox_note(c->out,
                    "%d of %d trainers have come, waiting for%s, %.0f s of %.0f",
                    came, c->job->trainers, missing.at ? missing.at : "",
                    (double)(now - c->born) / (double)FL_SEC,
-                   (double)(arrival_deadline(c) - c->born) / (double)FL_SEC);
+                   (double)limit / (double)FL_SEC);
     fl_str_fini(&missing);
 }
 
@@ -1427,9 +1093,9 @@ static void report_stalls(fl_coord *c, int64_t now)
     if (c->ended || now < c->stalled + c->job->stall)
         return;
     c->stalled = now;
-    if (!all_came(c))
+    if (!fl_members_all_came(c->members))
         count_trainers(c, now);
-    else if (oldest_barrier(c) <= now - c->job->stall || awaits_rank(c, now))
+    else if (fl_members_are_stalled(c->members, now))
         say_waits(c, now);
 }
 
@@ -1443,7 +1109,8 @@ fl_coord *fl_coord_new(const fl_job *job, fl_state state, fl_outbox *out,
     c->out = out;
     out->state = state;
     c->born = c->ticked = c->stalled = now;
-    c->rank = fl_mem_alloc((size_t)job->trainers * sizeof *c->rank);
+    c->members = fl_members_new(job, now);
+    c->probed = fl_mem_alloc((size_t)job->trainers * sizeof *c->probed);
     c->server = fl_mem_alloc((size_t)job->servers * sizeof *c->server);
     c->history = fl_history_new(job, out);
     return c;
@@ -1457,41 +1124,14 @@ void fl_coord_free(fl_coord *c)
         fl_mem_free(c->decided.at[i].member);
     fl_vec_fini(&c->decided);
     fl_vec_fini(&c->parked);
-    fl_vec_fini(&c->past);
     fl_history_free(c->history);
-    for (int i = 0; i < c->job->trainers; i++) {
-        fl_mem_free(c->rank[i].position);
-        fl_mem_free(c->rank[i].next_position);
-    }
-    fl_mem_free(c->rank);
+    fl_members_free(c->members);
+    fl_mem_free(c->probed);
     fl_mem_free(c->server);
     fl_mem_free(c);
 }
 
 /* --- what outlives the process --- */
-
-static void visit_rank(fl_image *im, rank_slot *r, int trainers)
-{
-    int state = (int)r->state;
-    fl_image_int(im, &state, RANK_FRESH, RANK_DONE);
-    r->state = (rank_state)state;
-    fl_image_id(im, &r->session);
-    fl_image_count(im, &r->g, 0, INT64_MAX - 1);
-    fl_image_bool(im, &r->explicit_id);
-    fl_image_bool(im, &r->barrier);
-    if (!FL_PLANTED(POSLOST)) {
-        fl_image_count(im, &r->step, 0, INT64_MAX - 1);
-        fl_image_string(im, &r->position, FL_POSITION_MOST);
-        fl_image_string(im, &r->next_position, FL_POSITION_MOST);
-    }
-    fl_image_text(im, r->who, sizeof r->who);
-    fl_image_bool(im, &r->left);
-    if (!r->left)
-        return;
-    fl_image_leave(im, &r->leave, trainers);
-    fl_image_int(im, &r->code, INT32_MIN, INT32_MAX);
-    fl_image_text(im, r->reason, sizeof r->reason);
-}
 
 static void visit_status(fl_image *im, server_status *s)
 {
@@ -1510,13 +1150,10 @@ static void visit_coord(fl_image *im, fl_coord *c)
     fl_history_visit(c->history, im);
     fl_image_count(im, &c->view, 0, INT64_MAX - 1);
     fl_image_count(im, &c->round, 0, INT64_MAX - 1);
-    for (int i = 0; i < c->job->trainers; i++)
-        visit_rank(im, &c->rank[i], c->job->trainers);
+    fl_members_visit(c->members, im);
     for (int i = 0; i < c->job->servers; i++)
         visit_status(im, &c->server[i]);
-    fl_image_vec(im, &c->past, c->job->max_sessions + 1);
-    for (int64_t i = 0; i < c->past.n; i++)
-        fl_image_leave(im, &c->past.at[i].leave, c->job->trainers);
+    fl_members_visit_past(c->members, im);
     fl_image_vec(im, &c->decided, DECIDED_MAX);
     for (int64_t i = 0; i < c->decided.n; i++) {
         decision *d = &c->decided.at[i];
@@ -1545,12 +1182,8 @@ void fl_coord_image(fl_coord *c, fl_str *to)
 /* Ranks, views and decisions that cannot be together. */
 static bool is_contradictory(const fl_coord *c)
 {
-    for (int i = 0; i < c->job->trainers; i++) {
-        const rank_slot *r = &c->rank[i];
-        if ((r->left && r->leave.rank != i) || r->g > c->view ||
-            (r->state == RANK_LOST && !r->left))
-            return true;
-    }
+    if (!fl_members_are_sound(c->members, c->view))
+        return true;
     for (int64_t i = 0; i < c->decided.n; i++)
         if (c->decided.at[i].round !=
             c->round - c->decided.n + i) /* the newest, without a gap */
@@ -1565,16 +1198,9 @@ fl_err fl_coord_restore(fl_coord *c, const void *image, size_t n, int64_t now)
     visit_coord(&im, c);
     im.bad = im.bad || is_contradictory(c);
     FL_TRY(fl_image_check(&im));
-    for (int i = 0; i < c->job->trainers; i++) {
-        rank_slot *r = &c->rank[i];
-        r->lease = now + c->job->lease + GRACE;
-        r->since = r->barrier_at = r->left_at = now;
-        r->wait_until = r->state == RANK_LOST ? wait_limit(c, r, now) : 0;
-    }
+    fl_members_restart(c->members, now);
     for (int i = 0; i < c->job->servers; i++)
         c->server[i].heard = c->server[i].state.id ? now : 0;
-    for (int64_t i = 0; i < c->past.n; i++)
-        c->past.at[i].at = now;
     c->ended_at = now;
     /* an echo of an earlier start proves nothing */
     c->echo = (uint64_t)c->out->state.incarnation << 32;
@@ -1617,10 +1243,7 @@ fl_err fl_coord_rewind(fl_coord *c, const void *image, size_t n, int64_t base,
     FL_TRY(fl_image_open(&im, image, n, FL_IMAGE_CUT, &any, 0));
     visit_cut(&im, c);
     FL_TRY(fl_image_check(&im));
-    for (int i = 0; i < c->job->trainers; i++) {
-        rank_slot *r = &c->rank[i];
-        r->state = r->state == RANK_DONE && !anew ? RANK_DONE : RANK_FRESH;
-    }
+    fl_members_rewind(c->members, anew);
     /* above all views of earlier generations */
     c->view = (int64_t)((uint64_t)c->out->generation << 32);
     fl_history_rewind(c->history, base);
@@ -1671,7 +1294,7 @@ void fl_coord_recv(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 
 int fl_coord_admit(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
-    const rank_slot *r = find_rank(c, m->session);
+    const fl_rank *r = fl_members_find(c->members, m->session);
     if (!fl_id_same(m->job, c->job->id))
         fl_outbox_wrong_job(c->out, from, m, c->job);
     else if (c->ended)
@@ -1679,7 +1302,7 @@ int fl_coord_admit(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
     else if (!r)
         fence_session(c, from, m, now);
     else
-        return (int)(r - c->rank);
+        return r->rank;
     return -1;
 }
 
@@ -1688,15 +1311,7 @@ void fl_coord_hangup(fl_coord *c, uint64_t call, int64_t now)
     for (int64_t i = 0; i < c->parked.n; i++)
         if (c->parked.at[i].call == call)
             fl_remove(&c->parked, i--);
-    for (int i = 0; i < c->job->trainers; i++) {
-        rank_slot *r = &c->rank[i];
-        if (r->state != RANK_HELD || r->open != call)
-            continue;
-        r->open = 0;
-        r->call_broke = true;
-        if (r->lease > now + c->job->broken)
-            r->lease = now + c->job->broken;
-    }
+    fl_members_hangup(c->members, call, now);
 }
 
 /* A server that cannot be reached may not have started yet, or the network may
@@ -1772,12 +1387,8 @@ bool fl_coord_ended(const fl_coord *c, int *code, const char **why)
 
 void fl_coord_waits(const fl_coord *c, int64_t now, fl_str *rows)
 {
-    if (!c->ended && !all_came(c))
-        list_start_waits(c, now, rows);
-    if (!c->ended) {
-        list_rank_waits(c, now, rows);
-        list_barrier_waits(c, now, rows);
-    }
+    if (!c->ended)
+        fl_members_waits(c->members, c->round, now, rows);
     list_join_waits(c, now, rows);
     list_server_waits(c, now, rows);
 }
@@ -1794,7 +1405,7 @@ int64_t fl_coord_view(const fl_coord *c)
 
 int fl_coord_done(const fl_coord *c)
 {
-    return count_ranks(c, RANK_DONE);
+    return fl_members_count(c->members, FL_RANK_DONE);
 }
 
 int fl_coord_parked(const fl_coord *c)
@@ -1804,14 +1415,10 @@ int fl_coord_parked(const fl_coord *c)
 
 bool fl_coord_has(const fl_coord *c, fl_id session)
 {
-    return find_rank(c, session) != NULL;
+    return fl_members_find(c->members, session) != NULL;
 }
 
 int fl_coord_members(const fl_coord *c, fl_member *out)
 {
-    int n = 0;
-    for (int i = 0; i < c->job->trainers; i++)
-        if (c->rank[i].state == RANK_HELD)
-            out[n++] = (fl_member){i, c->rank[i].session, c->rank[i].g};
-    return n;
+    return fl_members_list(c->members, out);
 }
