@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* coord.c - the coordinator: who joins, views, rounds, servers, the end.
  *
- * Every event that changes something calls settle_job, which grants ranks to
- * parked JOINs, decides the round and ends the job as far as the change allows.
+ * What it knows of ranks is in members.h, of trainers that wait for one in
+ * joins.h, of snapshots in history.h; what follows from them is here. Every
+ * event that changes something calls settle_job, which grants ranks to parked
+ * JOINs, decides the round and ends the job as far as the change allows.
  *
  * Easy to get wrong:
  * - A decision is final. P(k) is fixed once, with exactly the members of that
  *   moment, and is repeated unchanged even if some of them are lost later.
- * - A restarted process must not get a second rank while its own dead session
- *   still holds the first. So a JOIN for a held rank waits until the holder is
- *   lost or has answered a PROBE that was sent after the JOIN came. A RENEW
- * that was delayed in the network does not prove that the holder is alive. A
- * JOIN that claims no rank need not wait.
  * - Views, decisions and END are repeated until each server has acknowledged
  *   them; a STATE acknowledges everything that it covers. The current view is
  *   also sent twice per lease as a sign of life. */
 #include "protocol/coord.h"
 #include "protocol/image.h"
-#include "protocol/members.h"
+#include "protocol/joins.h"
 #include "protocol/plant.h"
 
 #include <stdio.h>
@@ -29,17 +26,6 @@ enum {
     REASON_MAX = FL_MEMBERS_REASON, /* bytes of a sentence why a job ends */
     DECIDED_MAX = 16, /* decisions that some server has not closed yet */
 };
-
-typedef struct parked_join {
-    fl_id session;
-    int claim; /* the rank it asks for, or FL_ANY_ID */
-    bool explicit_id;
-    uint64_t call, tag;
-    int64_t since;
-    uint64_t asked; /* PROBE that the holder must answer to count as alive; 0:
-                       none was sent */
-    char who[FL_MEMBERS_WHO];
-} parked_join;
 
 typedef struct decision {
     int64_t round;
@@ -66,12 +52,10 @@ struct fl_coord {
     int64_t born, ticked;
     int64_t stalled; /* when waits were last reported */
     fl_members *members;
-    int64_t *probed; /* when the holder of each rank was last sent PROBE */
+    fl_joins *joins;       /* parked JOINs */
     server_status *server; /* job->servers elements */
     bool changed;          /* an image would differ from the last one */
     int64_t view, round;
-    uint64_t echo;              /* number of the last PROBE */
-    FL_VEC(parked_join) parked; /* in order of arrival */
     FL_VEC(decision) decided;
     fl_history *history; /* snapshots, and going back to one */
     bool ended;
@@ -89,14 +73,6 @@ static fl_peer to_call(uint64_t call)
 static fl_peer to_server(int index)
 {
     return (fl_peer){FL_PEER_SERVER, index, 0};
-}
-
-static parked_join *find_parked(const fl_coord *c, fl_id session)
-{
-    for (int64_t i = 0; i < c->parked.n; i++)
-        if (fl_id_same(c->parked.at[i].session, session))
-            return &c->parked.at[i];
-    return NULL;
 }
 
 static fl_msg answer_to(const fl_coord *c, fl_msg_kind kind, const fl_msg *m)
@@ -262,18 +238,6 @@ static void complete_rank(fl_coord *c, const fl_rank *r, int64_t now)
                    c->job->trainers);
 }
 
-static void forget_join(fl_coord *c, fl_id session, const char *why)
-{
-    parked_join *w = find_parked(c, session);
-    if (!w)
-        return;
-    fl_outbox_say(
-        c->out, to_call(w->call),
-        (fl_msg){.kind = FL_MSG_PARKED, .job = c->job->id, .tag = w->tag}, "%s",
-        why);
-    fl_remove(&c->parked, w - c->parked.at);
-}
-
 /* --- a session joins --- */
 
 static void say_grant(fl_coord *c, const fl_rank *r, uint64_t call,
@@ -291,7 +255,7 @@ static void say_grant(fl_coord *c, const fl_rank *r, uint64_t call,
                             .position = r->position});
 }
 
-static void grant_rank(fl_coord *c, const fl_rank *r, const parked_join *w,
+static void grant_rank(fl_coord *c, const fl_rank *r, const fl_join *w,
                        int64_t now)
 {
     fl_members_grant(c->members, (fl_member){r->rank, w->session, c->view + 1},
@@ -302,111 +266,14 @@ static void grant_rank(fl_coord *c, const fl_rank *r, const parked_join *w,
     say_grant(c, r, w->call, w->tag);
 }
 
-static const fl_rank *claimed_by(const fl_coord *c, const parked_join *w)
-{
-    return w->claim == FL_ANY_ID ? NULL : fl_members_get(c->members, w->claim);
-}
-
-/* Whether the rank's holder may be dead: it has not answered a PROBE since the
- * JOIN came. */
-static bool is_in_doubt(const fl_rank *r, const parked_join *w)
-{
-    return r->state == FL_RANK_HELD && (!w->asked || r->echo < w->asked);
-}
-
-/* The rank to grant to this JOIN now; NULL: it must wait. */
-static const fl_rank *rank_for(const fl_coord *c, const parked_join *w,
-                               int64_t now)
-{
-    const fl_rank *claimed = claimed_by(c, w);
-    if (claimed &&
-        (claimed->state == FL_RANK_FRESH || claimed->state == FL_RANK_LOST))
-        return claimed;
-    if (w->explicit_id || (claimed && is_in_doubt(claimed, w)))
-        return NULL;
-    return fl_members_any_free(c->members, now);
-}
-
-/* Answer a JOIN whose explicit id is done, or held by a process that is alive,
- * with ERROR, and warn the holder. An explicit id is never replaced by another
- * rank. False: the JOIN is not of this kind. */
-static bool turn_join_away(fl_coord *c, const parked_join *w, int64_t now)
-{
-    const fl_rank *r = claimed_by(c, w);
-    const fl_msg error = {.kind = FL_MSG_ERROR,
-                          .job = c->job->id,
-                          .session = w->session,
-                          .tag = w->tag,
-                          .code = FL_EINVAL};
-    if (!w->explicit_id || is_in_doubt(r, w))
-        return false;
-    if (r->state == FL_RANK_DONE) {
-        fl_outbox_say(c->out, to_call(w->call), error,
-                      "trainer %d (%s) has completed: its id cannot be taken "
-                      "again",
-                      w->claim, r->who);
-        return true;
-    }
-    if (r->state != FL_RANK_HELD)
-        return false;
-    fl_outbox_say(c->out, to_call(w->call), error,
-                  "trainer id %d is held by %s, which joined %.0f s ago and "
-                  "answers: two processes were started with this id; give each "
-                  "trainer its own, 0 to %d",
-                  w->claim, r->who, (double)(now - r->since) / (double)FL_SEC,
-                  c->job->trainers - 1);
-    fl_outbox_note(c->out, "%s was turned away: trainer id %d is held by %s",
-                   w->who, w->claim, r->who);
-    if (r->open)
-        fl_outbox_say(c->out, to_call(r->open),
-                      (fl_msg){.kind = FL_MSG_PROBE,
-                               .job = c->job->id,
-                               .session = r->session,
-                               .echo = c->echo},
-                      "%s was started with trainer id %d as well, and was "
-                      "turned away",
-                      w->who, w->claim);
-    return true;
-}
-
-static void probe_holders(fl_coord *c, int64_t now)
-{
-    for (int64_t i = 0; i < c->parked.n; i++) {
-        parked_join *w = &c->parked.at[i];
-        const fl_rank *r = claimed_by(c, w);
-        if (!r || !is_in_doubt(r, w))
-            continue;
-        bool first = !w->asked;
-        if (first)
-            w->asked = ++c->echo;
-        if (!r->open || (!first && now < c->probed[r->rank] + c->job->retry))
-            continue;
-        c->probed[r->rank] = now;
-        fl_outbox_send(c->out, to_call(r->open),
-                       (fl_msg){.kind = FL_MSG_PROBE,
-                                .job = c->job->id,
-                                .session = r->session,
-                                .echo = c->echo});
-    }
-}
-
 static void serve_joins(fl_coord *c, int64_t now)
 {
-    for (int64_t i = 0; i < c->parked.n && !c->ended;) {
-        parked_join w = c->parked.at[i];
-        const bool away = turn_join_away(c, &w, now);
-        const fl_rank *r = away ? NULL : rank_for(c, &w, now);
-        if (r && !fl_members_may_join(c->members) &&
-            !fl_members_awaits(c->members, r, now))
-            r = NULL;
-        if (away || r)
-            fl_remove(&c->parked, i);
-        else
-            i++;
-        if (r)
-            grant_rank(c, r, &w, now);
-    }
-    probe_holders(c, now);
+    const fl_rank *r;
+    fl_join w;
+    int64_t at = 0;
+    while (!c->ended && (r = fl_joins_next(c->joins, &at, now, &w)))
+        grant_rank(c, r, &w, now);
+    fl_joins_probe(c->joins, now);
 }
 
 /* --- snapshots --- */
@@ -482,9 +349,11 @@ static void end_job(fl_coord *c, int code, const char *why, int64_t version,
     c->version = version;
     snprintf(c->reason, sizeof c->reason, "%s", why);
     fl_outbox_note(c->out, "the job ends with code %d: %s", code, c->reason);
-    for (int64_t i = 0; i < c->parked.n; i++)
-        say_end(c, to_call(c->parked.at[i].call), c->parked.at[i].tag);
-    c->parked.n = 0;
+    for (int i = 0; i < fl_joins_count(c->joins); i++) {
+        const fl_join *w = fl_joins_get(c->joins, i);
+        say_end(c, to_call(w->call), w->tag);
+    }
+    fl_joins_clear(c->joins);
     tell_all_servers(c, now);
 }
 
@@ -528,58 +397,9 @@ static void settle_job(fl_coord *c, int64_t now)
 
 /* --- messages of trainers --- */
 
-/* Write why a JOIN waits, for the user of the trainer, to buf. */
-static void why_parked(const fl_coord *c, const parked_join *w, int64_t now,
-                       fl_str *text)
-{
-    const fl_rank *r = claimed_by(c, w);
-    if (!fl_members_may_join(c->members)) {
-        fl_str_printf(text, "round %lld is about to close",
-                      (long long)c->round);
-    } else if (r && is_in_doubt(r, w)) {
-        fl_str_printf(text, "rank %d is held by %s, lease ends in %.0f s",
-                      w->claim, r->who,
-                      (double)(r->lease - now) / (double)FL_SEC);
-    } else {
-        fl_str_add(text, "every rank is held, done or kept for its trainer:");
-        for (int i = 0; i < c->job->trainers && text->n < 400; i++)
-            fl_str_printf(text, " %d %s", i,
-                          fl_members_get(c->members, i)->who);
-    }
-}
-
-static void answer_parked(fl_coord *c, const parked_join *w, int64_t now)
-{
-    fl_str why = {0};
-    why_parked(c, w, now, &why);
-    fl_outbox_say(
-        c->out, to_call(w->call),
-        (fl_msg){.kind = FL_MSG_PARKED, .job = c->job->id, .tag = w->tag}, "%s",
-        why.at);
-    fl_str_fini(&why);
-}
-
-static void park_join(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
-{
-    parked_join w = {.session = m->session,
-                     .claim = m->rank,
-                     .explicit_id = m->explicit_id,
-                     .call = from.call,
-                     .tag = m->tag,
-                     .since = now};
-    snprintf(w.who, sizeof w.who, "%s", m->text ? m->text : "a trainer");
-    if (c->parked.n >= c->job->max_parked)
-        fl_outbox_say(c->out, from, answer_to(c, FL_MSG_PARKED, m),
-                      "%d trainers wait to join already, which is the limit",
-                      c->job->max_parked);
-    else
-        fl_push(&c->parked, w);
-}
-
 static void on_join(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 {
     const fl_rank *r = fl_members_find(c->members, m->session);
-    parked_join *w = find_parked(c, m->session);
     fl_leave left;
     if (m->rank < (m->explicit_id ? 0 : FL_ANY_ID) ||
         m->rank >= c->job->trainers) {
@@ -593,13 +413,12 @@ static void on_join(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
         fence_session(c, from, m, now);
     } else if (r) {
         say_grant(c, r, from.call, m->tag);
-    } else if (w) { /* repeated on a newer call: it keeps its place */
-        if (w->call != from.call)
-            answer_parked(c, w, now);
-        w->call = from.call;
-        w->tag = m->tag;
-    } else {
-        park_join(c, from, m, now);
+    } else if (!fl_joins_repeat(c->joins, from, m, c->round, now)) {
+        if (!fl_joins_park(c->joins, from, m, now))
+            fl_outbox_say(
+                c->out, from, answer_to(c, FL_MSG_PARKED, m),
+                "%d trainers wait to join already, which is the limit",
+                c->job->max_parked);
         settle_job(c, now);
     }
 }
@@ -612,7 +431,8 @@ static void on_renew(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
         return;
     }
     fl_members_renew(c->members, r->rank, from.call,
-                     m->echo <= c->echo ? m->echo : 0, now);
+                     m->echo <= fl_joins_last_probe(c->joins) ? m->echo : 0,
+                     now);
     fl_outbox_send(c->out, from, answer_to(c, FL_MSG_ACK, m));
     settle_job(c, now);
 }
@@ -672,7 +492,7 @@ static void on_complete(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
         complete_rank(c, r, now);
         begin_view(c, now);
     } else if (!fl_members_past(c->members, m->session, now, &left)) {
-        forget_join(c, m->session, "it completed");
+        fl_joins_forget(c->joins, m->session, "it completed");
     } else if (left.why != FL_LEFT_DONE) {
         r = fl_members_last_held(c->members, m->session);
         if (!r) { /* its rank has been granted to another session */
@@ -696,7 +516,7 @@ static void on_failed(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
         c->changed = true; /* replaces "its lease ran out", which says less */
         fl_members_blame(c->members, r->rank, code, why);
     } else {
-        forget_join(c, m->session, why);
+        fl_joins_forget(c->joins, m->session, why);
     }
     fl_outbox_send(c->out, from, answer_to(c, FL_MSG_ACK, m));
     settle_job(c, now);
@@ -794,18 +614,6 @@ static void answer_rewound(fl_coord *c, fl_peer from, const fl_msg *m)
         (long long)(c->job->async ? fl_history_base(c->history) : c->round));
 }
 
-/* This machine is about to be made anew, which breaks all calls, or to end,
- * which answers this one. */
-static void hold_call(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
-{
-    if (c->parked.n < c->job->max_parked)
-        fl_push(&c->parked, ((parked_join){.claim = FL_ANY_ID,
-                                           .call = from.call,
-                                           .tag = m->tag,
-                                           .since = now,
-                                           .who = "a trainer"}));
-}
-
 static void from_trainer(fl_coord *c, fl_peer from, const fl_msg *m,
                          int64_t now)
 {
@@ -817,7 +625,9 @@ static void from_trainer(fl_coord *c, fl_peer from, const fl_msg *m,
         return;
     }
     if (fl_history_rewinds(c->history)) {
-        hold_call(c, from, m, now);
+        /* this machine is about to be made anew, which breaks all calls, or to
+         * end, which answers this one */
+        fl_joins_hold(c->joins, from, m, now);
         return;
     }
     if (is_rewound(c, m)) {
@@ -1026,25 +836,6 @@ static void repeat_to_servers(fl_coord *c, int64_t now)
 
 /* --- reports --- */
 
-static void list_join_waits(const fl_coord *c, int64_t now, fl_str *rows)
-{
-    for (int64_t i = 0; i < c->parked.n; i++) {
-        const parked_join *w = &c->parked.at[i];
-        const fl_rank *r = claimed_by(c, w);
-        const bool held = r && r->state == FL_RANK_HELD;
-        char whom[FL_MEMBERS_WHO + 48];
-        if (!r)
-            snprintf(whom, sizeof whom, "a rank");
-        else if (held)
-            snprintf(whom, sizeof whom, "rank %d (held by %s)", w->claim,
-                     r->who);
-        else
-            snprintf(whom, sizeof whom, "rank %d", w->claim);
-        fl_wait_row(rows, w->who, whom, "to join", now - w->since,
-                    held ? r->lease - now : 0);
-    }
-}
-
 static void list_server_waits(const fl_coord *c, int64_t now, fl_str *rows)
 {
     for (int i = 0; i < c->job->servers; i++) {
@@ -1110,7 +901,7 @@ fl_coord *fl_coord_new(const fl_job *job, fl_state state, fl_outbox *out,
     out->state = state;
     c->born = c->ticked = c->stalled = now;
     c->members = fl_members_new(job, now);
-    c->probed = fl_mem_alloc((size_t)job->trainers * sizeof *c->probed);
+    c->joins = fl_joins_new(job, c->members, out);
     c->server = fl_mem_alloc((size_t)job->servers * sizeof *c->server);
     c->history = fl_history_new(job, out);
     return c;
@@ -1123,10 +914,9 @@ void fl_coord_free(fl_coord *c)
     for (int64_t i = 0; i < c->decided.n; i++)
         fl_mem_free(c->decided.at[i].member);
     fl_vec_fini(&c->decided);
-    fl_vec_fini(&c->parked);
     fl_history_free(c->history);
+    fl_joins_free(c->joins);
     fl_members_free(c->members);
-    fl_mem_free(c->probed);
     fl_mem_free(c->server);
     fl_mem_free(c);
 }
@@ -1202,8 +992,7 @@ fl_err fl_coord_restore(fl_coord *c, const void *image, size_t n, int64_t now)
     for (int i = 0; i < c->job->servers; i++)
         c->server[i].heard = c->server[i].state.id ? now : 0;
     c->ended_at = now;
-    /* an echo of an earlier start proves nothing */
-    c->echo = (uint64_t)c->out->state.incarnation << 32;
+    fl_joins_restart(c->joins);
     return FL_OK;
 }
 
@@ -1308,9 +1097,7 @@ int fl_coord_admit(fl_coord *c, fl_peer from, const fl_msg *m, int64_t now)
 
 void fl_coord_hangup(fl_coord *c, uint64_t call, int64_t now)
 {
-    for (int64_t i = 0; i < c->parked.n; i++)
-        if (c->parked.at[i].call == call)
-            fl_remove(&c->parked, i--);
+    fl_joins_hangup(c->joins, call);
     fl_members_hangup(c->members, call, now);
 }
 
@@ -1389,7 +1176,7 @@ void fl_coord_waits(const fl_coord *c, int64_t now, fl_str *rows)
 {
     if (!c->ended)
         fl_members_waits(c->members, c->round, now, rows);
-    list_join_waits(c, now, rows);
+    fl_joins_waits(c->joins, now, rows);
     list_server_waits(c, now, rows);
 }
 
@@ -1410,7 +1197,7 @@ int fl_coord_done(const fl_coord *c)
 
 int fl_coord_parked(const fl_coord *c)
 {
-    return (int)c->parked.n;
+    return fl_joins_count(c->joins);
 }
 
 bool fl_coord_has(const fl_coord *c, fl_id session)
