@@ -204,7 +204,8 @@ $(B)/test/%: $(B)/obj/src/%.o $(call obj,$(SUPPORT_SRC)) $(LIB)
 	$(link-test)
 # The machines with bugs, which their simulators must find, and not the library's.
 planted = $(patsubst %,$(B)/planted/%.o,$(1))
-PLANTED := $(call planted,$(addprefix protocol/,client coord history job members server))
+PLANTED := $(call planted,$(addprefix protocol/,client coord history job members \
+	pushers server))
 RANKS_PLANTED := $(call planted,net/ranks collective/reducer)
 $(B)/planted/%.o: src/%.c $(B)/flags
 	@mkdir -p $(@D)

@@ -16,7 +16,7 @@
 #include "protocol/server.h"
 #include "protocol/image.h"
 #include "protocol/plant.h"
-#include "protocol/window.h"
+#include "protocol/pushers.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,18 +26,6 @@ enum {
     AHEAD_MAX = 16,     /* decisions kept for rounds that are not open yet */
     STAGED_FEW = 16,    /* participants of a round that need no memory */
 };
-
-/* A session that has pushed, and what it has staged for the open round. */
-typedef struct pusher {
-    fl_id session;
-    int rank;
-    bool gone; /* not a member any more; kept because a decision may name it */
-    fl_window window;     /* sequence numbers seen in all rounds */
-    FL_VEC(fl_blob) part; /* staged pushes, sorted by seq */
-    FL_VEC(int64_t) seq;  /* sequence number of each part */
-    int64_t
-        count; /* pushes of the round; 0: unknown until the last one comes */
-} pusher;
 
 /* Async: the newest step of a rank that has a position, and which of its pushes
  * are applied. All pushes of earlier steps are. A trainer that takes the rank
@@ -114,18 +102,17 @@ struct fl_server {
     int64_t damaged;         /* snapshot that cannot be restored; 0: none */
     char why_damaged[SENTENCE_MAX];
     FL_VEC(due_read) due;
-    FL_VEC(half_push) half;  /* in order */
-    FL_VEC(fl_id) forgotten; /* sessions that the store is told to forget */
-    int64_t given;           /* of `in_flight`, how many the store knows */
+    FL_VEC(half_push) half; /* in order */
+    int64_t given;          /* of `in_flight`, how many the store knows */
     FL_VEC(fl_member) member;
     FL_VEC(fl_leave) left;
-    int64_t left_at;       /* when `left` was received */
-    FL_VEC(pusher) pusher; /* in order of their first push */
-    progress *progress;    /* async: by rank */
+    int64_t left_at;     /* when `left` was received */
+    fl_pushers *pushers; /* windows, and what is staged */
+    progress *progress;  /* async: by rank */
     FL_VEC(parked_request) parked;
     FL_VEC(decision) ahead; /* decisions whose round is not open yet */
     FL_VEC(push_in_flight) in_flight; /* in the order of arrival */
-    size_t bytes;   /* of pushes that are staged, parked and in flight */
+    size_t bytes;   /* of pushes that are parked and in flight */
     bool ending;    /* END has arrived */
     bool ended;     /* the version that END names is reached */
     bool confirmed; /* the coordinator knows that */
@@ -245,7 +232,13 @@ static void fail_server(fl_server *s, int64_t now, const char *fmt, ...)
               text);
 }
 
-/* --- staged pushes and parked requests --- */
+/* --- what takes memory --- */
+
+/* Bytes of pushes that are staged, parked and in flight. */
+static size_t bytes_of(const fl_server *s)
+{
+    return s->bytes + fl_pushers_bytes(s->pushers);
+}
 
 static fl_blob keep_blob(fl_server *s, fl_blob b)
 {
@@ -257,52 +250,6 @@ static void drop_blob(fl_server *s, fl_blob b)
 {
     s->bytes -= b.size;
     s->store->keep.drop(s->store->keep.self, b);
-}
-
-/* Drop the staged pushes of a session. Its window stays. */
-static void clear_stage(fl_server *s, pusher *p)
-{
-    for (int64_t i = 0; i < p->part.n; i++)
-        drop_blob(s, p->part.at[i]);
-    p->part.n = p->seq.n = 0;
-    p->count = 0;
-}
-
-static void free_pusher(fl_server *s, int64_t i)
-{
-    pusher *p = &s->pusher.at[i];
-    clear_stage(s, p);
-    fl_vec_fini(&p->part);
-    fl_vec_fini(&p->seq);
-    fl_remove(&s->pusher, i);
-}
-
-static void forget_pusher(fl_server *s, int64_t i)
-{
-    const fl_id session = s->pusher.at[i].session;
-    free_pusher(s, i);
-    for (int64_t k = s->half.n - 1; k >= 0; k--)
-        if (fl_id_same(s->half.at[k].session, session))
-            fl_remove(&s->half, k);
-    fl_push(&s->forgotten, session);
-}
-
-static void free_pushers(fl_server *s)
-{
-    while (s->pusher.n)
-        free_pusher(s, s->pusher.n - 1);
-}
-
-static void drop_gone_pushers(fl_server *s, int64_t open)
-{
-    const bool undecided = s->job->async || (open <= s->version && !s->closing);
-    for (int64_t i = s->pusher.n - 1; i >= 0; i--) {
-        if (rank_of(s, s->pusher.at[i].session) >= 0)
-            continue;
-        s->pusher.at[i].gone = true;
-        if (undecided)
-            forget_pusher(s, i);
-    }
 }
 
 static void free_parked(fl_server *s, int64_t i)
@@ -320,24 +267,6 @@ static void free_decision(fl_server *s, int64_t i)
 }
 
 /* --- pushes --- */
-
-static pusher *find_pusher(const fl_server *s, fl_id session)
-{
-    for (int64_t i = 0; i < s->pusher.n; i++)
-        if (fl_id_same(s->pusher.at[i].session, session))
-            return &s->pusher.at[i];
-    return NULL;
-}
-
-static pusher *pusher_for(fl_server *s, fl_id session)
-{
-    pusher *old = find_pusher(s, session);
-    if (old)
-        return old;
-    pusher p = {.session = session, .rank = rank_of(s, session)};
-    fl_push(&s->pusher, p);
-    return &s->pusher.at[s->pusher.n - 1];
-}
 
 static void refuse_push(fl_server *s, fl_peer to, const fl_msg *m, fl_err code,
                         const char *why)
@@ -358,29 +287,6 @@ static const char *flaw_of_push(const fl_server *s, const fl_msg *m)
         (m->step && !s->job->async))
         return "push: a step or part is out of range";
     return NULL;
-}
-
-static void insert_part(pusher *p, const fl_push_id *id, fl_blob kept)
-{
-    int64_t at = p->seq.n;
-    while (at > 0 && p->seq.at[at - 1] > id->seq)
-        at--;
-    fl_insert(&p->seq, at, id->seq);
-    fl_insert(&p->part, at, kept);
-    if (id->count)
-        p->count = id->count;
-}
-
-static void stage_push(fl_server *s, pusher *p, const fl_msg *m)
-{
-    const fl_push_id id = {p->session, p->rank, m->seq, m->round, m->count};
-    if (!s->store->stage || FL_PLANTED(ACKEARLY) || FL_PLANTED(WINFIRST)) {
-        insert_part(p, &id, keep_blob(s, m->blob));
-        s->changed = s->changed || FL_PLANTED(WINFIRST);
-        return;
-    }
-    s->bytes += m->blob.size;
-    insert_part(p, &id, s->store->stage(s->store->self, &id, m->blob));
 }
 
 /* Whether this push of a rank's step was applied, or is being applied, in this
@@ -448,23 +354,15 @@ static void answer_repeat(fl_server *s, fl_peer from, const fl_msg *m)
     fl_outbox_send(s->out, from, answer_to(s, FL_MSG_ACK, m));
 }
 
-static fl_err check_push(fl_server *s, const pusher *p, const fl_msg *m)
+static fl_err check_push(fl_server *s, const fl_pusher *p, const fl_msg *m)
 {
-    if (!fl_window_fits(&p->window, m->seq))
-        return fl_fail(
-            FL_EPROTO, "push: its number is %lld, expected 1 to %lld",
-            (long long)m->seq, (long long)p->window.base + FL_WINDOW);
-    if (p->part.n >= s->job->max_parts)
-        return fl_fail(FL_EPROTO,
-                       "push: a round has at most %d pushes of a trainer, this "
-                       "is one more",
-                       s->job->max_parts);
-    if (m->blob.size > s->job->max_staged - s->bytes)
+    FL_TRY(fl_pushers_check(s->pushers, p, m->seq));
+    if (m->blob.size > s->job->max_staged - bytes_of(s))
         return fl_fail(FL_ENOMEM,
                        "push: no room for %zu bytes: %zu are staged of at most "
                        "%zu at a server (FLUID_STAGED); set more, or start "
                        "more servers",
-                       m->blob.size, s->bytes, s->job->max_staged);
+                       m->blob.size, bytes_of(s), s->job->max_staged);
     const fl_staged by = {.rank = rank_of(s, m->session),
                           .session = m->session,
                           .n = 1,
@@ -475,12 +373,6 @@ static fl_err check_push(fl_server *s, const pusher *p, const fl_msg *m)
     return err ? fl_fail_at(err, "trainer %d", by.rank) : FL_OK;
 }
 
-static bool is_repeat(const fl_server *s, const pusher *p, int64_t seq)
-{
-    return !FL_PLANTED(DUPLICATE) && fl_window_fits(&p->window, seq) &&
-           fl_window_seen(&p->window, seq);
-}
-
 /* Requires that the session is a member. */
 static void on_push(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
 {
@@ -489,9 +381,10 @@ static void on_push(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
         refuse_push(s, from, m, FL_EPROTO, wrong);
         return;
     }
-    pusher *p = pusher_for(s, m->session);
+    fl_pusher *p =
+        fl_pushers_add(s->pushers, m->session, rank_of(s, m->session));
     const int64_t open = s->version + s->closing;
-    if (is_repeat(s, p, m->seq)) {
+    if (fl_pusher_has_seen(p, m->seq)) {
         answer_repeat(s, from, m);
     } else if (!s->job->async && m->round < open) {
         fence_session(s, from, m,
@@ -507,13 +400,13 @@ static void on_push(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
             refuse_push(s, from, m, err, fl_errmsg());
             return;
         }
-        if (!fl_window_seen(&p->window, m->seq))
-            fl_window_mark(&p->window, m->seq);
+        fl_pusher_mark(p, m->seq);
         if (s->job->async) {
             apply_push(s, from, m);
             return;
         }
-        stage_push(s, p, m);
+        fl_pushers_stage(s->pushers, p, m);
+        s->changed = s->changed || FL_PLANTED(WINFIRST);
         fl_outbox_send(s->out, from, answer_to(s, FL_MSG_ACK, m));
     }
 }
@@ -530,8 +423,8 @@ static void read_values(fl_server *s, fl_peer from, const fl_msg *m)
 /* A push of a store that was interrupted comes before all others. */
 static bool must_wait_for_half(const fl_server *s, const fl_msg *m)
 {
-    const pusher *p = find_pusher(s, m->session);
-    if (!s->half.n || (p && is_repeat(s, p, m->seq)))
+    const fl_pusher *p = fl_pushers_find(s->pushers, m->session);
+    if (!s->half.n || (p && fl_pusher_has_seen(p, m->seq)))
         return false;
     const half_push *first = &s->half.at[0];
     return first->seq != m->seq || !fl_id_same(first->session, m->session);
@@ -542,9 +435,9 @@ static bool must_wait_for_half(const fl_server *s, const fl_msg *m)
  * it. */
 static bool must_wait_for_room(const fl_server *s, const fl_msg *m)
 {
-    const bool frees = s->job->async ? s->bytes > 0 : s->closing;
+    const bool frees = s->job->async ? bytes_of(s) > 0 : s->closing;
     return frees && m->blob.size <= s->job->max_staged &&
-           m->blob.size > s->job->max_staged - s->bytes;
+           m->blob.size > s->job->max_staged - bytes_of(s);
 }
 
 /* Answer the request. False: it must wait. */
@@ -586,7 +479,7 @@ static void say_parked(fl_server *s, fl_peer to, const fl_msg *m)
         fl_outbox_say(s->out, to, answer_to(s, FL_MSG_PARKED, m),
                       "server %d waits for room: %zu bytes are staged of at "
                       "most %zu",
-                      s->index, s->bytes, s->job->max_staged);
+                      s->index, bytes_of(s), s->job->max_staged);
         return;
     }
     fl_outbox_say(s->out, to, answer_to(s, FL_MSG_PARKED, m),
@@ -608,7 +501,7 @@ static void park_request(fl_server *s, fl_peer from, const fl_msg *m,
         return;
     }
     if (s->parked.n >= s->job->max_parked ||
-        m->blob.size > s->job->max_staged - s->bytes) {
+        m->blob.size > s->job->max_staged - bytes_of(s)) {
         say_parked(s, from, m); /* no room to park it: the trainer repeats it */
         return;
     }
@@ -635,48 +528,12 @@ static void serve_parked(fl_server *s, int64_t now)
 
 /* --- closing a round --- */
 
-static bool is_fully_staged(const fl_server *s, const fl_member *who)
-{
-    const pusher *p = find_pusher(s, who->session);
-    if (!p)
-        return false;
-    if (FL_PLANTED(DUPLICATE))
-        return p->count && p->part.n >= p->count;
-    return p->count && p->part.n == p->count;
-}
-
-static bool names_session(const decision *c, fl_id session)
-{
-    for (int i = 0; i < c->n; i++)
-        if (fl_id_same(c->member[i].session, session))
-            return true;
-    return false;
-}
-
-/* Collect the staged pushes of a decision's sessions, sorted by rank. */
-static int gather_staged(fl_server *s, const decision *c, fl_staged *by)
-{
-    int n = 0;
-    for (int64_t i = 0; i < s->pusher.n; i++) {
-        const pusher *p = &s->pusher.at[i];
-        if (!names_session(c, p->session))
-            continue;
-        int at = n++;
-        for (; at > 0 && by[at - 1].rank > p->rank && !FL_PLANTED(ARRIVAL);
-             at--)
-            by[at] = by[at - 1];
-        by[at] = (fl_staged){p->rank,    p->session, (int)p->part.n,
-                             p->part.at, true,       0};
-    }
-    return n;
-}
-
 /* The decision is taken over. The store is told by fl_server_flush. */
 static void begin_close(fl_server *s, decision *c, int64_t now)
 {
     s->changed = true;
     for (int i = 0; i < c->n; i++)
-        if (!is_fully_staged(s, &c->member[i])) {
+        if (!fl_pushers_have_all(s->pushers, c->member[i].session)) {
             fail_server(s, now,
                         "round %lld is to close with trainer %d, whose "
                         "gradients are not all here",
@@ -695,19 +552,15 @@ static void apply_round(fl_server *s)
     if (c->n > STAGED_FEW)
         by = fl_mem_alloc((size_t)c->n * sizeof *by);
     s->due_apply = false;
-    s->store->apply(s->store->self, c->round, by, gather_staged(s, c, by));
+    const int n = fl_pushers_gather(s->pushers, c->member, c->n, by);
+    s->store->apply(s->store->self, c->round, by, n);
     if (by != few)
         fl_mem_free(by);
 }
 
 static void finish_close(fl_server *s)
 {
-    for (int64_t i = s->pusher.n - 1; i >= 0; i--) {
-        pusher *p = &s->pusher.at[i];
-        clear_stage(s, p);
-        if (p->gone)
-            forget_pusher(s, i);
-    }
+    fl_pushers_close_round(s->pushers);
     s->closing = false;
     s->due_cut = s->close.snapshot;
     fl_mem_free(s->close.member);
@@ -757,6 +610,16 @@ static void settle_server(fl_server *s, int64_t now)
 }
 
 /* --- messages of the coordinator --- */
+
+/* A view has come. `open`: the round that was open when it was made. */
+static void drop_gone_pushers(fl_server *s, int64_t open)
+{
+    const bool undecided = s->job->async || (open <= s->version && !s->closing);
+    fl_pushers_retain(s->pushers, s->member.at, s->member.n, undecided);
+    for (int64_t i = s->half.n - 1; i >= 0; i--)
+        if (!fl_pushers_find(s->pushers, s->half.at[i].session))
+            fl_remove(&s->half, i);
+}
 
 static void on_view(fl_server *s, const fl_msg *m, int64_t now)
 {
@@ -995,6 +858,7 @@ fl_server *fl_server_new(const fl_job *job, int index, fl_state state,
     out->state = state;
     s->heard = s->ticked = s->stalled = now;
     s->progress = fl_mem_alloc((size_t)job->trainers * sizeof *s->progress);
+    s->pushers = fl_pushers_new(job, store);
     return s;
 }
 
@@ -1006,7 +870,7 @@ void fl_server_free(fl_server *s)
         free_parked(s, s->parked.n - 1);
     while (s->ahead.n)
         free_decision(s, s->ahead.n - 1);
-    free_pushers(s);
+    fl_pushers_free(s->pushers);
     for (int64_t i = 0; i < s->in_flight.n; i++)
         drop_blob(s, s->in_flight.at[i].blob);
     for (int64_t i = 0; i < s->due.n; i++)
@@ -1015,11 +879,9 @@ void fl_server_free(fl_server *s)
     fl_mem_free(s->progress);
     fl_vec_fini(&s->due);
     fl_vec_fini(&s->half);
-    fl_vec_fini(&s->forgotten);
     fl_vec_fini(&s->in_flight);
     fl_vec_fini(&s->parked);
     fl_vec_fini(&s->ahead);
-    fl_vec_fini(&s->pusher);
     fl_vec_fini(&s->member);
     fl_vec_fini(&s->left);
     fl_mem_free(s);
@@ -1042,14 +904,7 @@ static void visit_pushers(fl_image *im, fl_server *s)
     }
     if (s->job->async)
         return;
-    fl_image_vec(im, &s->pusher, 2 * (int64_t)s->job->trainers);
-    for (int64_t i = 0; i < s->pusher.n; i++) {
-        pusher *p = &s->pusher.at[i];
-        fl_image_id(im, &p->session);
-        fl_image_int(im, &p->rank, 0, s->job->trainers - 1);
-        fl_image_bool(im, &p->gone);
-        fl_image_window(im, &p->window);
-    }
+    fl_pushers_visit(s->pushers, im);
 }
 
 static void visit_view(fl_image *im, fl_server *s)
@@ -1185,9 +1040,7 @@ void fl_server_cannot_rewind(fl_server *s, const char *why, int64_t now)
 
 void fl_server_flush(fl_server *s)
 {
-    for (int64_t i = 0; i < s->forgotten.n && s->store->forget; i++)
-        s->store->forget(s->store->self, s->forgotten.at[i]);
-    s->forgotten.n = 0;
+    fl_pushers_flush(s->pushers);
     for (int64_t i = 0; i < s->due.n; i++) {
         const due_read *r = &s->due.at[i];
         s->store->read(s->store->self, r->names, r->to, &r->reply);
@@ -1231,32 +1084,19 @@ fl_err fl_server_restore(fl_server *s, const void *image, size_t n, int64_t now)
 
 bool fl_server_restage(fl_server *s, const fl_push_id *id, fl_blob kept)
 {
-    pusher *p = find_pusher(s, id->session);
+    fl_pusher *p = fl_pushers_find(s->pushers, id->session);
     if (id->round != s->version || id->seq < 1 || s->job->async ||
         (!p && !is_member(s, id->session)))
         return false;
-    p = p ? p : pusher_for(s, id->session);
-    if (!fl_window_fits(&p->window, id->seq))
-        return false;
-    if (!fl_window_seen(&p->window, id->seq) && !FL_PLANTED(NOREMARK))
-        fl_window_mark(&p->window, id->seq);
-    s->bytes += kept.size;
-    insert_part(p, id, kept);
-    return true;
-}
-
-/* The pusher of a session that the store knows; a view may not have come. */
-static pusher *known_pusher(fl_server *s, fl_id session, int rank)
-{
-    pusher *p = pusher_for(s, session);
-    p->rank = rank;
-    return p;
+    p = p ? p
+          : fl_pushers_add(s->pushers, id->session, rank_of(s, id->session));
+    return fl_pushers_restage(s->pushers, p, id, kept);
 }
 
 void fl_server_rewindow(fl_server *s, fl_id session, int rank, fl_window w,
                         int64_t step, int64_t first)
 {
-    known_pusher(s, session, rank)->window = w;
+    fl_pushers_rewindow(s->pushers, session, rank, w);
     if (!step || rank < 0 || rank >= s->job->trainers)
         return;
     for (int64_t seq = first; fl_window_fits(&w, seq); seq++)
@@ -1266,7 +1106,7 @@ void fl_server_rewindow(fl_server *s, fl_id session, int rank, fl_window w,
 
 void fl_server_interrupted(fl_server *s, fl_id session, int rank, int64_t seq)
 {
-    known_pusher(s, session, rank);
+    fl_pushers_add(s->pushers, session, rank);
     fl_push(&s->half, (half_push){session, rank, seq, s->heard});
 }
 
@@ -1434,10 +1274,10 @@ int fl_server_parked(const fl_server *s)
 
 size_t fl_server_bytes(const fl_server *s)
 {
-    return s->bytes;
+    return bytes_of(s);
 }
 
 int fl_server_seats(const fl_server *s)
 {
-    return (int)s->pusher.n;
+    return fl_pushers_count(s->pushers);
 }
