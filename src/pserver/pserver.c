@@ -857,6 +857,9 @@ static fl_err replay_journal(pserver *p, int owners)
     fl_pstore_free(p->store);
     p->store = NULL;
     p->replaying = false;
+    fl_failpoint_hit("recover.replay");
+    if (!err)
+        fl_statedir_ready(fl_recovery_dir(p->recovery));
     fl_recovery_close(p->recovery);
     p->recovery = NULL;
     FL_TRY(err);

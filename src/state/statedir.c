@@ -41,6 +41,10 @@ enum {
 
 static const char magic[8] = "FLSTATE";
 
+/* A file that is there while the state is made from a copy, which has a head
+ * that says `ready`. */
+#define FILLING "filling"
+
 #define PAUSE     (100 * FL_MS) /* between two tries to take the lock */
 #define TELL_EACH (5 * FL_SEC)  /* between two lines about a wait */
 
@@ -53,7 +57,7 @@ typedef struct head {
     uint64_t id;
     uint64_t incarnation;
     uint64_t generation; /* counts rollbacks */
-    uint64_t ready;      /* 1: complete */
+    uint64_t ready;      /* 1: complete, unless there is the file FILLING */
     uint64_t over;       /* 1: its job has ended */
     char launch[64];     /* FLUID_JOB of the last process that held it */
 } head;
@@ -370,8 +374,18 @@ static fl_err check_head(const fl_statedir *d, const head *h,
                    d->path, what, d->path);
 }
 
-/* Use the state that is there, if it is complete. */
-static fl_err find_state(fl_statedir *d, const fl_statedir_opts *o)
+static bool has_file(const char *dir, const char *name)
+{
+    struct stat st;
+    char *path = fl_path_join(dir, name);
+    const bool is = !stat(path, &st);
+    fl_mem_free(path);
+    return is;
+}
+
+/* Use the state that is there, if it is complete. `filled`: this process has
+ * made it from a copy. */
+static fl_err find_state(fl_statedir *d, const fl_statedir_opts *o, bool filled)
 {
     char *path = fl_path_join(d->path, "head");
     fl_mapping *m = NULL;
@@ -382,8 +396,9 @@ static fl_err find_state(fl_statedir *d, const fl_statedir_opts *o)
     if (err)
         return err;
     head *h = fl_mapping_at(m);
-    const bool ready =
-        fl_mapping_size(m) >= HEAD_BYTES && fl_word_get(&h->ready);
+    const bool ready = fl_mapping_size(m) >= HEAD_BYTES &&
+                       fl_word_get(&h->ready) &&
+                       (filled || !has_file(d->path, FILLING));
     if (ready)
         err = check_head(d, h, o);
     if (ready && !err) {
@@ -397,9 +412,16 @@ static fl_err find_state(fl_statedir *d, const fl_statedir_opts *o)
     return err;
 }
 
+/* The head goes first: without it the rest is no state. */
+static void drop_files(fl_statedir *d)
+{
+    fl_statedir_drop(d, "head");
+    fl_statedir_visit(d, drop_file, d);
+}
+
 static fl_err make_state(fl_statedir *d, const fl_statedir_opts *o)
 {
-    fl_statedir_visit(d, drop_file, d);
+    drop_files(d);
     FL_TRY(fl_statedir_map(d, "head", HEAD_BYTES, 0, &d->map));
     d->head = fl_mapping_at(d->map);
     *d->head = (head){.layout = LAYOUT,
@@ -418,9 +440,12 @@ static fl_err make_state(fl_statedir *d, const fl_statedir_opts *o)
 static fl_err fill_state(fl_statedir *d, const fl_statedir_opts *o)
 {
     bool filled;
-    fl_statedir_visit(d, drop_file, d);
+    fl_mapping *mark;
+    drop_files(d);
+    FL_TRY(fl_statedir_make(d, FILLING, 1, &mark));
+    fl_mapping_unref(mark);
     FL_TRY(o->fill(o->fill_self, fl_path_base(d->path), d->path, &filled));
-    return filled ? find_state(d, o) : FL_OK;
+    return filled ? find_state(d, o, true) : FL_OK;
 }
 
 /* --- public functions --- */
@@ -438,7 +463,7 @@ fl_err fl_statedir_open(const fl_statedir_opts *o, fl_statedir **out)
     if (!err)
         err = take_lock(d, o);
     if (!err)
-        err = find_state(d, o);
+        err = find_state(d, o, false);
     if (!err && !d->found && o->fill)
         err = fill_state(d, o);
     if (!err && !d->found && o->existing) {
@@ -494,6 +519,7 @@ bool fl_statedir_found(const fl_statedir *d)
 void fl_statedir_ready(fl_statedir *d)
 {
     fl_word_set(&d->head->ready, 1);
+    fl_statedir_drop(d, FILLING);
 }
 
 void fl_statedir_over(fl_statedir *d)
@@ -502,11 +528,9 @@ void fl_statedir_over(fl_statedir *d)
     fl_failpoint_hit("end.over");
 }
 
-/* The head goes first: without it the rest is no state. */
 void fl_statedir_remove(fl_statedir *d)
 {
-    fl_statedir_drop(d, "head");
-    fl_statedir_visit(d, drop_file, d);
+    drop_files(d);
     fl_failpoint_hit("end.removed");
     fl_statedir_drop(d, "lock");
     rmdir(d->path);
@@ -514,11 +538,7 @@ void fl_statedir_remove(fl_statedir *d)
 
 bool fl_statedir_exists(const fl_statedir *d)
 {
-    struct stat st;
-    char *path = fl_path_join(d->path, "head");
-    const bool is = !stat(path, &st);
-    fl_mem_free(path);
-    return is;
+    return has_file(d->path, "head");
 }
 
 const char *fl_statedir_path(const fl_statedir *d)
@@ -575,6 +595,7 @@ static fl_err read_head(const char *path, head *h)
     close(fd);
     if (n != sizeof *h || memcmp(h->magic, magic, sizeof magic))
         return fl_fail(FL_EINVAL, "%s is not the state of a server", path);
+    h->ready = h->ready && !has_file(path, FILLING);
     return FL_OK;
 }
 

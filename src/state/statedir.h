@@ -31,9 +31,9 @@ typedef struct fl_statedir_opts {
                          list above that has room */
     const char *name; /* of the directory; NULL: that of job and server */
     bool existing;    /* a state that is not there is an error */
-    /* If no state is there: make a complete one in the directory `path`, from a
-     * copy that is elsewhere. *filled: there was a copy. NULL: there is none.
-     */
+    /* If no state is there: make one in the directory `path`, from a copy that
+     * is elsewhere. *filled: there was a copy; the state counts as found, and
+     * is complete when fl_statedir_ready is called. NULL: there is none. */
     fl_err (*fill)(void *self, const char *name, const char *path,
                    bool *filled);
     void *fill_self;
@@ -65,10 +65,11 @@ fl_err fl_statedir_find(const char *name, char **out) FL_MUST_CHECK;
 /* Release the lock. The files stay. NULL is fine. */
 void fl_statedir_close(fl_statedir *d);
 
-/* Whether an earlier process left a complete state. */
+/* Whether an earlier process left a complete state, or a copy of it. */
 bool fl_statedir_found(const fl_statedir *d);
 
-/* All parts of a new state have their first content: from now on it is used. */
+/* All parts of a new state have their first content, or one that was filled has
+ * all that its copy lacks: from now on it is used. */
 void fl_statedir_ready(fl_statedir *d);
 
 /* Note that the job has ended, for those who look. */

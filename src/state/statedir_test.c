@@ -52,6 +52,52 @@ static void an_incomplete_state_is_made_anew(void)
     fl_statedir_close(d);
 }
 
+/* The copy of a complete state: its head, and a file that lacks a push. */
+static fl_err fill(void *self, const char *name, const char *path, bool *filled)
+{
+    char to[512];
+    CHECK_STR(name, "001122334455-server-0");
+    snprintf(to, sizeof to, "%s/head", path);
+    FILE *f = fopen(to, "w");
+    CHECK(f && fwrite(self, 4096, 1, f) == 1);
+    fclose(f);
+    *filled = true;
+    return FL_OK;
+}
+
+static void a_state_that_is_filled_is_complete_when_it_is_told(void)
+{
+    static char head[4096];
+    fl_statedir_opts o = test_state_opts();
+    fl_statedir_info info;
+    fl_statedir *d = test_state();
+    char path[512];
+    fl_statedir_ready(d);
+    snprintf(path, sizeof path, "%s/head", fl_statedir_path(d));
+    FILE *f = fopen(path, "r");
+    CHECK(f && fread(head, sizeof head, 1, f) == 1);
+    fclose(f);
+    fl_statedir_remove(d);
+    fl_statedir_close(d);
+    o.fill = fill;
+    o.fill_self = head;
+    for (int i = 0; i < 2; i++) { /* the first process is killed */
+        CHECK_OK(fl_statedir_open(&o, &d));
+        CHECK(fl_statedir_found(d));
+        CHECK_INT(fl_statedir_incarnation(d), 2);
+        CHECK_OK(fl_statedir_look(fl_statedir_path(d), &info));
+        CHECK(!info.ready && !fl_statedir_waits(&o));
+        if (i)
+            fl_statedir_ready(d);
+        fl_statedir_close(d);
+    }
+    d = test_state();
+    CHECK(fl_statedir_found(d));
+    CHECK_INT(fl_statedir_incarnation(d), 3);
+    fl_statedir_remove(d);
+    fl_statedir_close(d);
+}
+
 static void a_state_with_a_name_is_found_without_its_job(void)
 {
     fl_statedir_opts o = test_state_opts();
@@ -282,6 +328,8 @@ static void rubbish_is_no_state(void)
 const fl_test fl_tests[] = {
     {"a state outlives its process", a_state_outlives_its_process},
     {"an incomplete state is made anew", an_incomplete_state_is_made_anew},
+    {"a state that is filled is complete when it is told",
+     a_state_that_is_filled_is_complete_when_it_is_told},
     {"a state with a name is found without its job",
      a_state_with_a_name_is_found_without_its_job},
     {"a state waits for its server alone", a_state_waits_for_its_server_alone},

@@ -90,6 +90,28 @@ def test_every_push_survives_a_lost_host_once(tmp_path, calm, owners, killed,
             calm(asynchronous, owners))
 
 
+@pytest.mark.parametrize("kind, recipe, points", [
+    (sync, "table", ["owner.applied:40", "owner.applied:3"]),
+    (sync, "adam", ["owner.live:13", "recover.replay:1"]),
+    (asynchronous, "1", ["owner.live:21", "owner.done:2", "owner.done:3"])])
+def test_a_server_is_killed_while_it_is_made_again(tmp_path, calm, kind,
+                                                   recipe, points):
+    """What the journal has and the killed process had not done yet must not be
+    lost. points: where server 1 is killed, one process after the other."""
+    with kind(tmp_path, recipe, {}) as job:
+        job.start_server(0)
+        job.start_server(1, FLUID_FAILPOINT=points[0])
+        for i in range(2):
+            job.start_trainer(i)
+        job.server[1].end(code=-9)
+        lose_memory(job, 1)
+        for point in points[1:]:
+            job.start_server(1, FLUID_FAILPOINT=point).end(code=-9)
+        job.start_server(1).says("the state was made again from")
+        job.finish()
+    compare(results(job.folder), calm(kind, recipe))
+
+
 @pytest.fixture
 def small_disk(tmp_path):
     """A file system of its own for the journals."""
