@@ -173,7 +173,7 @@ void fl_recovery_remove(fl_recovery *r)
 
 bool fl_recovery_begun(const fl_recovery *r)
 {
-    return r->begun;
+    return r->begun || fl_statedir_found(r->dir);
 }
 
 void fl_recovery_watch(fl_recovery *r)
@@ -348,7 +348,6 @@ fl_err fl_recovery_restore(fl_recovery *r, fl_server *server, fl_coord *coord,
         return FL_OK;
     }
     FL_TRY(fl_control_load(r->control, &image));
-    r->begun = image.n[0] > 0;
     if (image.n[0])
         FL_TRY(fl_server_restore(server, image.at[0], image.n[0], now));
     if (image.n[1] && coord)

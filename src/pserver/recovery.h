@@ -73,8 +73,8 @@ fl_blob fl_recovery_keep(fl_recovery *r, const fl_push_id *id, fl_blob b);
 void fl_recovery_closed(fl_recovery *r, int64_t version);
 void fl_recovery_forget(fl_recovery *r, fl_id session);
 
-/* Whether the job goes on if the process is started again: an image was saved,
- * by this process or an earlier one. */
+/* Whether the job goes on if the process is started again: an earlier process
+ * left the state, or an image was saved. */
 bool fl_recovery_begun(const fl_recovery *r);
 
 /* The job has ended: remove the state. */

@@ -242,6 +242,25 @@ def test_a_state_of_another_job_is_refused(tmp_path):
             % (path, "0123456789abcdef" * 2, mine, path))
 
 
+@pytest.mark.parametrize("setting, value", [
+    ("FLUID_ALLOW_NAN", "maybe"), ("FLUID_TLS_CERT", "/nowhere/cert.pem"),
+    ("FLUID_PORT_HELD", "perhaps")])
+def test_a_server_that_cannot_start_leaves_its_state(tmp_path, setting, value):
+    """A wrong setting must not cost the parameters."""
+    env = {"FLUID_DURABILITY": "process"}
+    with large(tmp_path, str(tmp_path / "state"), **env) as job:
+        job.start()
+        for p in job.trainer:
+            p.says("ready")
+        job.server[0].kill()
+        wrong = job.start_server(0, **{setting: value})
+        wrong.end(code=1)
+        assert setting[:9] in wrong.text()
+        job.start_server(0).says("going on at version 0")
+        (tmp_path / "hold").write_text("")
+        job.finish()
+
+
 def test_a_state_that_a_process_holds_is_not_used_by_another(tmp_path):
     with kept(tmp_path, "steps=100000") as job:
         first = job.start_server(0)
