@@ -170,6 +170,12 @@ static const char *run_name(void)
     return run ? run : "";
 }
 
+/* Whether a process of the same launch has taken the snapshot. */
+static bool is_own_run(const fl_snapshot_job *of)
+{
+    return *of->run && !strcmp(of->run, run_name());
+}
+
 static void add_owner(const fl_job *job, fl_str *text)
 {
     char token[FL_JOB_TOKEN];
@@ -243,7 +249,7 @@ static int64_t find_own(const fl_snapshots *s, int64_t newest)
     fl_str_fini(&image);
     if (err && !*run_name())
         FL_WARN("a snapshot cannot be used: %s", fl_errmsg());
-    if (err ? *run_name() : *job.run && !strcmp(job.run, run_name()))
+    if (err ? *run_name() : is_own_run(&job))
         return newest; /* or it is damaged, and may be of this job */
     FL_INFO("this job begins anew; snapshot %lld of an earlier one is in %s: "
             "`paddle resume %s` goes on from it",
@@ -308,8 +314,9 @@ static fl_err choose_first(fl_snapshots *s, const fl_placement *place,
     if (!number)
         return FL_OK;
     FL_TRY(open_any(s, number, place, job));
-    s->generation = fl_restore_job(s->restore)->generation + 1;
-    s->anew = asked;
+    const fl_snapshot_job *of = fl_restore_job(s->restore);
+    s->generation = of->generation + 1;
+    s->anew = asked && !is_own_run(of); /* else trainers may have completed */
     return FL_OK;
 }
 

@@ -33,6 +33,27 @@ static int64_t begin(const fl_disk *disk, const char *launch, int64_t *next)
     return number;
 }
 
+/* Server 0 of a job that was resumed has lost its state: trainers that had
+ * completed are not started again. */
+static void a_resumed_job_begins_anew_once(void)
+{
+    fl_memdisk *m = fl_memdisk_new();
+    fl_snapshots s = {.disk = fl_memdisk_disk(m), .dir = "snap"};
+    setenv("FLUID_RESTORE", "1", 1);
+    setenv("FLUID_JOB", "1.1", 1);
+    write_snapshot(&s, 1);
+    CHECK_OK(fl_snapshots_choose(&s, &place, &job));
+    CHECK(!s.anew);
+    fl_snapshots_fini(&s);
+    setenv("FLUID_JOB", "2.2", 1);
+    CHECK_OK(fl_snapshots_choose(&s, &place, &job));
+    CHECK(s.anew);
+    fl_snapshots_fini(&s);
+    unsetenv("FLUID_RESTORE");
+    unsetenv("FLUID_JOB");
+    fl_memdisk_free(m);
+}
+
 /* Server 0 of launch 1.1 was killed while it went back to the older one. */
 static void a_mark_is_of_one_launch(void)
 {
@@ -58,6 +79,7 @@ static void a_mark_is_of_one_launch(void)
 }
 
 const fl_test fl_tests[] = {
+    {"a resumed job begins anew once", a_resumed_job_begins_anew_once},
     {"a mark of a job that goes back is of one launch",
      a_mark_is_of_one_launch},
     {0},
