@@ -623,7 +623,7 @@ static fl_err run_job(fl_launch *l)
     if (!l->hosts.n)
         FL_TRY(fl_guard_start(l));
     if (!l->opts->collective)
-        FL_TRY(fl_launch_remember());
+        FL_TRY(fl_launch_remember(l));
     FL_TRY(start_all(l));
     while (again) {
         show_plan(l);

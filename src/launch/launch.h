@@ -238,8 +238,9 @@ const char *fl_proc_name(const fl_proc *p, char buf[32]);
 /* "exit code 3", "signal 9 (Killed)" */
 const char *fl_proc_how(const fl_proc *p, char buf[64]);
 
-/* Write beside the snapshots of the job what was launched. Err: EIO. */
-fl_err fl_launch_remember(void) FL_MUST_CHECK;
+/* Write beside the snapshots of the job what was launched. Err: EIO; ETIMEOUT:
+ * another job writes its snapshots there. */
+fl_err fl_launch_remember(const fl_launch *l) FL_MUST_CHECK;
 
 /* What was launched; all strings lie in the text that it was read from. */
 typedef struct fl_launched {

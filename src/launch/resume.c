@@ -28,7 +28,8 @@
 #define HEAD      "fluid resume 1"
 
 enum {
-    MOST = 1 << 20 /* bytes of the file, or of a command line */
+    MOST = 1 << 20,     /* bytes of the file, or of a command line */
+    HOLDER_ENDS = 10000 /* ms to wait for a job that is about to end */
 };
 
 extern char **environ;
@@ -97,13 +98,27 @@ static fl_err describe_job(const fl_disk *disk, fl_str *text)
     return FL_OK;
 }
 
-fl_err fl_launch_remember(void)
+/* Whether another job has the directory. Where several launchers start one job,
+ * its server 0 may have it already. */
+static fl_err check_free(const fl_launch *l, const char *dir)
+{
+    int lock;
+    if (l->nodes != 1 || l->hosts.n || l->opts->pod || l->opts->mpi)
+        return FL_OK;
+    FL_TRY(fl_snapshot_lock(dir, HOLDER_ENDS, &lock));
+    if (lock >= 0)
+        close(lock);
+    return FL_OK;
+}
+
+fl_err fl_launch_remember(const fl_launch *l)
 {
     const char *dir = fl_flag_text("FLUID_SNAPSHOT_DIR");
     const fl_disk *disk = fl_disk_real();
     fl_str text = {0};
     if (!dir)
         return FL_OK;
+    FL_TRY(check_free(l, dir));
     char *path = fl_path_join(dir, FILE_NAME);
     fl_err err = describe_job(disk, &text);
     if (!err)

@@ -1451,6 +1451,7 @@ static void fini_pserver(pserver *p)
 {
     end_job(p);
     fl_snapshots_fini(&p->snapshots);
+    fl_snapshots_unlock(&p->snapshots);
     fl_outbox_fini(&p->coord_out);
     fl_outbox_fini(&p->server_out);
     fl_bare_free(p->bare);

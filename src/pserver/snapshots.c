@@ -11,6 +11,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+enum {
+    HOLDER_ENDS = 20000 /* ms to wait for a process that has the directory: it
+                           may be about to end */
+};
 
 fl_err fl_snapshots_read(fl_snapshots *s, const fl_disk *disk,
                          const fl_placement *place)
@@ -27,7 +33,18 @@ fl_err fl_snapshots_read(fl_snapshots *s, const fl_disk *disk,
         every < 1e9 ? (int64_t)(every * (double)FL_SEC) : (int64_t)1e9 * FL_SEC;
     if (!s->dir && !place->server && !s->back)
         FL_INFO("no snapshots are taken: FLUID_SNAPSHOT_DIR is not set");
+    if (s->dir && !place->server && !s->locked) {
+        FL_TRY(fl_snapshot_lock(s->dir, HOLDER_ENDS, &s->lock));
+        s->locked = true;
+    }
     return FL_OK;
+}
+
+void fl_snapshots_unlock(fl_snapshots *s)
+{
+    if (s->locked && s->lock >= 0)
+        close(s->lock);
+    s->locked = false;
 }
 
 void fl_snapshots_fini(fl_snapshots *s)

@@ -22,6 +22,8 @@
 typedef struct fl_snapshots {
     const fl_disk *disk;
     const char *dir;      /* NULL: none are taken */
+    bool locked;          /* server 0 holds the lock of `dir`, */
+    int lock;             /* by this descriptor; -1: there is none */
     int64_t every;        /* ns between two of them */
     fl_restore *restore;  /* what the job begins with or goes back to; NULL:
                              something else */
@@ -35,11 +37,14 @@ typedef struct fl_snapshots {
     bool anew;            /* all trainers are started again */
 } fl_snapshots;
 
-/* Read FLUID_SNAPSHOT_DIR and FLUID_SNAPSHOT_EVERY; `disk` outlives it. `back`,
- * `restore` and what belongs to them stay. Err: EINVAL. */
+/* Read FLUID_SNAPSHOT_DIR and FLUID_SNAPSHOT_EVERY, and lock the directory,
+ * until fl_snapshots_unlock; `disk` outlives it. `back`, `restore` and what
+ * belongs to them stay. Err: EINVAL; ETIMEOUT: another job has the directory.
+ */
 fl_err fl_snapshots_read(fl_snapshots *s, const fl_disk *disk,
                          const fl_placement *place) FL_MUST_CHECK;
 void fl_snapshots_fini(fl_snapshots *s);
+void fl_snapshots_unlock(fl_snapshots *s);
 
 /* There is no state of an earlier process: open `restore` if the job begins
  * with a snapshot, unless it is open. Err: EINVAL, those of fl_restore_open. */

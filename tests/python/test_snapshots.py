@@ -102,7 +102,8 @@ def calm(tmp_path_factory):
 
 
 def snapshots(job):
-    return sorted(os.listdir(os.path.join(job.folder, "snap")))
+    return sorted(name for name in os.listdir(os.path.join(job.folder, "snap"))
+                  if name != "lock")
 
 
 @pytest.mark.parametrize("kind, level", [
@@ -289,6 +290,29 @@ def test_a_job_does_not_begin_with_a_damaged_snapshot(tmp_path, calm, whole,
             return
         assert finish(job) == calm("async")
         assert "going on from snapshot 1 " in job.server[0].text()
+
+
+def test_two_jobs_do_not_share_a_directory(tmp_path):
+    """They would remove each other's snapshots."""
+    refused = r"FLUID_SNAPSHOT_DIR is \S+, where process \d+ writes"
+    for name in "one", "two", "three":
+        (tmp_path / name).mkdir()
+    snap = {"FLUID_SNAPSHOT_DIR": str(tmp_path / "snap")}
+    with counted(tmp_path / "one", "sync", snap) as one, \
+            counted(tmp_path / "two", "sync", snap) as two:
+        one.start_server(0).says("listening")
+        two.start_server(0)
+        launched = Process("three", ["paddle", "launch", "--server_num", "1",
+                                     "--worker_num", "1", counted_job.__file__],
+                           str(tmp_path / "three"), {**os.environ, **snap})
+        with launched:
+            launched.end(code=1)
+        two.server[0].end(code=1)
+        assert re.search(refused, launched.text())
+        assert re.search(refused, two.server[0].text())
+        assert not os.path.exists(tmp_path / "snap" / "resume")
+        one.server[0].kill()
+        two.start_server(0).says("listening")
 
 
 @pytest.mark.parametrize("missing", [False, True])
