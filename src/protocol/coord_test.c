@@ -771,6 +771,27 @@ static void forgets_snapshots_that_were_removed(void)
     close_scene(&s);
 }
 
+/* Server 0 was started again after the newest one was lost, with a state that
+ * has taken both. */
+static void goes_back_though_the_newest_snapshot_is_gone(void)
+{
+    scene s;
+    int64_t generation = 0;
+    open_scene(&s, (fl_job){.servers = 2, .snapshots = true});
+    fl_coord_committed(s.c, 3, 2);
+    fl_coord_snapshots(s.c, FL_SEC, 3,
+                       (fl_history_origin[]){{1, 6, true}, {2, 77, true}}, 2,
+                       s.now);
+    state(&s, 1, (fl_msg){.state = {9, 1}});
+    state(&s, 1, (fl_msg){.state = {8, 1}});
+    CHECK_INT(fl_coord_rewinds(s.c, &generation), 3);
+    fl_coord_cannot_rewind(s.c, "no such file", s.now);
+    CHECK_INT(fl_coord_rewinds(s.c, &generation), 2);
+    fl_coord_cannot_rewind(s.c, "no such file", s.now);
+    CHECK_INT(fl_coord_rewinds(s.c, &generation), 0);
+    close_scene(&s);
+}
+
 /* It cannot go back to the snapshot with the others. */
 static void ends_by_a_server_that_failed_before_the_job_went_back(void)
 {
@@ -1245,6 +1266,8 @@ const fl_test fl_tests[] = {
     {"coord ends without an older snapshot", ends_without_an_older_snapshot},
     {"coord forgets snapshots that were removed",
      forgets_snapshots_that_were_removed},
+    {"coord goes back though the newest snapshot is gone",
+     goes_back_though_the_newest_snapshot_is_gone},
     {"a job ends by a server that failed before it went back",
      ends_by_a_server_that_failed_before_the_job_went_back},
     {"a process that says it is a server gets an answer at once",
