@@ -64,7 +64,7 @@ static void each_setting_is_checked_by_its_kind(void)
     } all[] = {
         {"FLUID_ALLOW_NAN", "on", "2"},  {"FLUID_DURABILITY", "host", "disk"},
         {"FLUID_LEASE", "0.5", "0"},     {"FLUID_REJOIN", "0", "-1"},
-        {"FLUID_STATUS", "bar", "lots"},
+        {"FLUID_STATUS", "bar", "lots"}, {"FLUID_SNAPSHOT_EVERY", "0.1", "0"},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         const fl_flag *f = fl_flags;

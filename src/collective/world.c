@@ -226,6 +226,16 @@ fl_err fl_world_agree(fl_world *w, const fl_program *p, fl_watch *by)
 
 /* --- join ----------------------------------------------------------------- */
 
+/* 1 s to about 34 years, in ns. */
+static int64_t limit_ns(double seconds)
+{
+    const double most = 1 << 30;
+    return (int64_t)((seconds < 1      ? 1
+                      : seconds < most ? seconds
+                                       : most) *
+                     (double)FL_SEC);
+}
+
 static fl_err read_options(fl_mesh_opts *o, int *overlap)
 {
     double start = 600, silence = 1800; /* seconds */
@@ -236,8 +246,8 @@ static fl_err read_options(fl_mesh_opts *o, int *overlap)
     FL_TRY(fl_flag_bool("FLUID_OVERLAP", &on));
     FL_TRY(fl_flag_bool("FLUID_PORT_HELD", &o->held));
     *overlap = text && *text ? on : -1;
-    o->join_timeout = (int64_t)((start < 1 ? 1 : start) * (double)FL_SEC);
-    o->timeout = (int64_t)((silence < 1 ? 1 : silence) * (double)FL_SEC);
+    o->join_timeout = limit_ns(start);
+    o->timeout = limit_ns(silence);
     return FL_OK;
 }
 

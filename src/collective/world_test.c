@@ -269,6 +269,19 @@ static void ranks_with_a_key_meet(void)
     close(fd);
 }
 
+/* Each is more than an int64_t has of ns. */
+static void a_limit_may_be_very_long(void)
+{
+    job j;
+    setenv("FLUID_START", "1e12", 1);
+    setenv("FLUID_COLLECTIVE_TIMEOUT", "1e300", 1);
+    run_job(&j, 2, four_calls, reduce_twice);
+    unsetenv("FLUID_START");
+    unsetenv("FLUID_COLLECTIVE_TIMEOUT");
+    check_all_ok(&j);
+    check_four_calls(&j);
+}
+
 static void an_unknown_backend_is_refused(void)
 {
     job j;
@@ -699,6 +712,7 @@ const fl_test fl_tests[] = {
     {"programs reduce over one to four ranks", programs_reduce_over_all_ranks},
     {"overlap gives the same bits", overlap_gives_the_same_bits},
     {"ranks with a key meet", ranks_with_a_key_meet},
+    {"a limit may be very long", a_limit_may_be_very_long},
     {"an unknown backend is refused", an_unknown_backend_is_refused},
     {"a result that is read early is waited for",
      a_result_that_is_read_early_is_waited_for},

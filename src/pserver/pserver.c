@@ -825,10 +825,12 @@ static void on_written(void *self, int64_t number, const char *why)
 
 static fl_err new_store(pserver *p, int owners)
 {
+    const double most = (double)(INT64_C(1) << 60);
     double table_bytes = 0;
     bool allow_nan = false;
     FL_TRY(fl_flag_number("FLUID_TABLE_MEMORY", &table_bytes));
     FL_TRY(fl_flag_bool("FLUID_ALLOW_NAN", &allow_nan));
+    table_bytes = table_bytes < most ? table_bytes : most;
     return fl_pstore_new(&(fl_pstore_opts){.env = p->opts->env,
                                            .program = p->program,
                                            .op = p->op,
