@@ -61,6 +61,8 @@ typedef struct pserver {
     fl_bare *bare; /* how a bare server gets its job */
     bool resuming; /* the job or its parameters come from the state, which must
                       be there */
+    bool bringing; /* a trainer has brought the job, which has not begun: if it
+                      is refused, nothing of it stays */
     const fl_clock *clock;
     fl_job job;
     fl_rpc *rpc;
@@ -1288,13 +1290,56 @@ static fl_err serve_job(pserver *p)
 
 /* --- the job --- */
 
-static void free_job(pserver *p)
+static void free_machines(pserver *p)
+{
+    fl_coord_free(p->coord);
+    fl_tallies_free(p->tallies);
+    fl_server_free(p->server);
+    p->coord = NULL;
+    p->tallies = NULL;
+    p->server = NULL;
+    p->images.save = NULL;
+    fl_outbox_clear(&p->coord_out);
+    fl_outbox_clear(&p->server_out);
+}
+
+static void free_store(pserver *p)
 {
     fl_pstore_free(p->store);
-    fl_peers_free(p->peers);
     p->store = NULL;
+    if (p->redo && p->over)
+        fl_redo_remove(p->redo);
+    fl_redo_free(p->redo);
+    p->redo = NULL;
+}
+
+/* After machines and store. */
+static void free_job(pserver *p)
+{
+    if (p->recovery && (p->over || !fl_recovery_begun(p->recovery)))
+        fl_recovery_remove(p->recovery);
+    fl_recovery_close(p->recovery);
+    p->recovery = NULL;
+    fl_peers_free(p->peers);
     p->peers = NULL;
     p->place = NULL;
+}
+
+/* The job cannot begin. The network stays: a bare server waits for another job.
+ * A state that an earlier process has left stays, too. Returns `err`. */
+static fl_err undo_job(pserver *p, fl_err err)
+{
+    const fl_sentence why = fl_sentence_keep();
+    const bool found =
+        p->recovery && fl_statedir_found(fl_recovery_dir(p->recovery));
+    p->over = p->bringing && !found;
+    free_store(p);
+    free_job(p);
+    p->over = false;
+    fl_snapshots_fini(&p->snapshots);
+    fl_snapshots_unlock(&p->snapshots);
+    fl_sentence_restore(&why);
+    return err;
 }
 
 static fl_err read_limits(const pserver *p, fl_job *limits)
@@ -1333,19 +1378,19 @@ static fl_err begin_job(pserver *p, const fl_program *program, const fl_op *op,
                         fl_scope *scope)
 {
     char token[FL_JOB_TOKEN];
-    const fl_err err = prepare_job(p, program, op, scope);
-    if (err) {
-        free_job(p);
-        return err;
-    }
-    if (!p->rpc)
-        FL_TRY(make_network(p));
+    fl_err err = prepare_job(p, program, op, scope);
+    if (!err && !p->rpc)
+        err = make_network(p);
+    if (err)
+        return undo_job(p, err);
     fl_rpc_set_token(p->rpc, fl_job_token(&p->job, token));
     connect_peers(p);
     lock_machines(p);
-    const fl_err made = make_machines(p);
+    err = make_machines(p);
+    if (err)
+        free_machines(p);
     unlock_machines(p);
-    return made;
+    return err ? undo_job(p, err) : FL_OK;
 }
 
 /* --- a job for a bare server: the caller's thread --- */
@@ -1357,9 +1402,10 @@ static fl_err begin_brought(void *self, const fl_arrival *job, const char *who,
     if (kept)
         FL_INFO("%s has brought the program, which the state has kept", who);
     p->resuming = kept;
+    p->bringing = !kept;
     const fl_err err = begin_job(p, fl_arrival_program(job), fl_arrival_op(job),
                                  fl_arrival_scope(job));
-    p->resuming = false;
+    p->resuming = p->bringing = false;
     FL_TRY(err);
     if (!kept)
         FL_INFO("%s has brought the program", who);
@@ -1424,28 +1470,12 @@ static void end_job(pserver *p)
         fl_packet_unref(p->waiting.at[i].packet);
     fl_vec_fini(&p->waiting);
     p->waiting_bytes = 0;
-    fl_pstore_free(p->store);
-    p->store = NULL;
-    if (p->redo && p->over)
-        fl_redo_remove(p->redo);
-    fl_redo_free(p->redo);
-    p->redo = NULL;
+    free_store(p);
     fl_rpc_free(p->rpc);
     p->rpc = NULL;
     if (p->port)
         fl_port_file_remove();
-    fl_coord_free(p->coord);
-    fl_tallies_free(p->tallies);
-    fl_server_free(p->server);
-    p->coord = NULL;
-    p->tallies = NULL;
-    p->server = NULL;
-    if (p->recovery && (p->over || !fl_recovery_begun(p->recovery)))
-        fl_recovery_remove(p->recovery);
-    fl_recovery_close(p->recovery);
-    p->recovery = NULL;
-    fl_outbox_clear(&p->coord_out);
-    fl_outbox_clear(&p->server_out);
+    free_machines(p);
     free_job(p);
 }
 

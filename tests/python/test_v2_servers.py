@@ -5,6 +5,7 @@ import json
 import os
 import re
 import socket
+import subprocess
 import sys
 
 import pytest
@@ -240,6 +241,24 @@ def test_a_second_program_is_refused_by_name(tmp_path):
                          r"\(the optimiser or its settings\)", other.text())
         job.trainer(1, "right").end()
         first.end()
+
+
+def test_a_job_that_cannot_begin_leaves_nothing(tmp_path):
+    """The machines are there when the journal is opened."""
+    with Job(tmp_path, sparse=0) as job:
+        job.env.update(FLUID_DURABILITY="host", FLUID_JOURNAL_BYTES="lots",
+                       FLUID_JOURNAL_DIR=str(tmp_path / "journal"))
+        job.server().says("listening")
+        for name in "first", "second":
+            trainer = job.trainer(name=name)
+            trainer.end(code=1)
+            assert 'FLUID_JOURNAL_BYTES is "lots"' in trainer.text()
+        why = subprocess.run(["paddle", "why", "127.0.0.1:%d" % job.port],
+                             text=True, stdout=subprocess.PIPE, check=True)
+        assert "waits for trainer 0 of 1, which brings the program" in \
+            why.stdout
+        for folder in "state", "journal":
+            assert not os.listdir(tmp_path / folder)
 
 
 def test_another_number_of_trainers_is_named_on_both_sides(tmp_path):
