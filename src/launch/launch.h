@@ -235,6 +235,8 @@ void fl_launch_find_cause(fl_launch *l);
 void fl_launch_verdict(const fl_launch *l);
 /* "server 0", "trainer 1", "rank 1" */
 const char *fl_proc_name(const fl_proc *p, char buf[32]);
+/* Whether the last line of its log is "KeyboardInterrupt". */
+bool fl_proc_says_interrupt(const fl_proc *p);
 /* "exit code 3", "signal 9 (Killed)" */
 const char *fl_proc_how(const fl_proc *p, char buf[64]);
 

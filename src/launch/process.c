@@ -239,10 +239,12 @@ static void forget_empty_group(const fl_launch *l, fl_proc *p)
 }
 
 /* Whether the process was told to end. A rank that leaves may fail others in
- * the middle of a step. */
+ * the middle of a step. Python that is interrupted before its script begins
+ * exits with 1. */
 static bool was_asked(const fl_launch *l, const fl_proc *p)
 {
-    return l->asks && (l->opts->collective || p->code == 128 + SIGINT);
+    return l->asks && (l->opts->collective || p->code == 128 + SIGINT ||
+                       (p->code == 1 && fl_proc_says_interrupt(p)));
 }
 
 int fl_exit_code(fl_err err)

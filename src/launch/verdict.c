@@ -132,6 +132,15 @@ static const char *find_reason(char *tail, size_t n)
     return last_state(line);
 }
 
+bool fl_proc_says_interrupt(const fl_proc *p)
+{
+    static const char word[] = "KeyboardInterrupt";
+    char buf[LAST_BYTES + 1];
+    const size_t n = read_tail(p->log, buf), size = strlen(word);
+    return n >= size && !strcmp(buf + n - size, word) &&
+           (n == size || buf[n - size - 1] == '\n');
+}
+
 /* The process that another one names as the reason of its own end, in its last
  * line of the form "paddle: the job has failed: trainer 1: ValueError"; -1:
  * none. */

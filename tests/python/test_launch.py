@@ -206,6 +206,19 @@ def test_what_fails_after_ctrl_c_is_named(tmp_path):
     assert "trainer 0 failed first: exit code 6" in err and "    no disk" in err
 
 
+def test_ctrl_c_while_python_starts_is_no_failure(tmp_path):
+    """Its exit code is 1 then."""
+    p = start(tmp_path, "--server_num 1 --worker_num 1",
+              '[ "$TRAINING_ROLE" = PSERVER ] && exit; trap "echo Fatal Python '
+              'error; echo KeyboardInterrupt; exit 1" INT; echo up; '
+              'while :; do sleep 0.05; done')
+    until(lambda: "up" in log(tmp_path, "workerlog.0"))
+    p.send_signal(signal.SIGINT)
+    code, err = end(p)
+    assert code == 130
+    assert "failed first" not in err and "were stopped" in err
+
+
 @pytest.mark.parametrize("asks", [1, 2])
 def test_ctrl_c_reaches_trainers_first(tmp_path, asks):
     p = start(tmp_path, "--server_num 1 --worker_num 1",
