@@ -127,7 +127,9 @@ fl_err fl_launch_remember(const fl_launch *l)
         err = fl_disk_write(disk, path, text.at, text.n, true);
     fl_str_fini(&text);
     fl_mem_free(path);
-    return err;
+    return err ? fl_fail_at(err, "for snapshots (FLUID_SNAPSHOT_DIR); name a "
+                                 "directory that can be written")
+               : FL_OK;
 }
 
 /* --- reading --- */

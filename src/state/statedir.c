@@ -458,6 +458,8 @@ fl_err fl_statedir_open(const fl_statedir_opts *o, fl_statedir **out)
     if (!err) {
         char *base = fl_path_parent(d->path);
         err = fl_statedir_make_private(base);
+        if (err)
+            fl_fail_at(err, "for states of servers (FLUID_STATE_DIR)");
         fl_mem_free(base);
     }
     if (!err)
