@@ -538,6 +538,7 @@ fl_err fl_launch_agent(int in, int out)
     a.l = (fl_launch){.opts = &a.opts,
                       .arena = fl_arena_new(),
                       .first = -1,
+                      .named_by = -1,
                       .guard = -1,
                       .node = -1,
                       .package = -1,

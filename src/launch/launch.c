@@ -559,7 +559,7 @@ static fl_err restart(fl_launch *l, bool *again)
             "CheckpointConfig goes on from its last checkpoint, any other "
             "script from its beginning\n",
             l->restarts, l->opts->max_restarts);
-    l->first = -1;
+    l->first = l->named_by = -1;
     l->stop_at = l->failed_at = 0;
     for (int64_t i = 0; i < l->procs.n; i++) {
         fl_proc *p = &l->procs.at[i];
@@ -670,6 +670,7 @@ fl_err fl_launch_job(const fl_launch_opts *opts, int *code)
                        by_default && !fl_flag_text("FLUID_SNAPSHOT_DIR"),
                    .arena = fl_arena_new(),
                    .first = -1,
+                   .named_by = -1,
                    .guard = -1,
                    .node = -1,
                    .package = -1,

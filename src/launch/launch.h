@@ -130,6 +130,7 @@ typedef struct fl_launch {
     int package;            /* file with the workspace, or -1 */
     FL_VEC(fl_proc) procs;  /* servers, then trainers */
     int first;              /* the one that failed first, or -1 */
+    int named_by;           /* one that has named it in its log, or -1 */
     int asks;               /* to stop, by the user */
     int signal;             /* that asked */
     int restarts;           /* so far */

@@ -111,14 +111,21 @@ static void show_tail(const char *path)
     }
 }
 
+/* Where the last traceback of a log begins; NULL: it has none. */
+static const char *find_trace(const char *tail)
+{
+    static const char head[] = "Traceback (most recent call last):";
+    const char *trace = NULL;
+    for (const char *at = tail; (at = strstr(at, head)); at++)
+        trace = at;
+    return trace;
+}
+
 /* The line of a log that says why its process has failed: the exception of the
  * last traceback, else the last line. Log lines may follow a traceback. */
 static const char *find_reason(char *tail, size_t n)
 {
-    static const char head[] = "Traceback (most recent call last):";
-    const char *trace = NULL;
-    for (char *at = tail; (at = strstr(at, head)); at++)
-        trace = at;
+    const char *trace = find_trace(tail);
     char *line = tail;
     for (char *at = tail + n; at > tail && line == tail; at--)
         if (at[-1] == '\n')
@@ -141,23 +148,28 @@ bool fl_proc_says_interrupt(const fl_proc *p)
            (n == size || buf[n - size - 1] == '\n');
 }
 
-/* The process that another one names as the reason of its own end, in its last
- * line of the form "paddle: the job has failed: trainer 1: ValueError"; -1:
- * none. */
-static int find_named(const fl_launch *l, const fl_proc *by)
+/* The last line of a log of the form "paddle: the job has failed: trainer 1:
+ * ValueError", by which a process names the reason of its end; NULL: none. */
+static const char *find_own_line(const fl_proc *p, char buf[LAST_BYTES + 1])
 {
     static const char head[] = "paddle: ";
-    char buf[LAST_BYTES + 1], name[32];
-    const char *why = NULL, *first = NULL;
-    int found = -1;
-    read_tail(by->log, buf);
+    char *line = NULL;
+    read_tail(p->log, buf);
     for (char *at = buf; (at = strstr(at, head)); at++)
         if (at == buf || at[-1] == '\n')
-            why = at;
-    if (!why)
-        return -1;
-    buf[why - buf + (ptrdiff_t)strcspn(why, "\n")] = 0;
-    for (int64_t i = 0; i < l->procs.n; i++) {
+            line = at;
+    if (line)
+        line[strcspn(line, "\n")] = 0;
+    return line;
+}
+
+/* The process that another one names as the reason of its own end; -1: none. */
+static int find_named(const fl_launch *l, const fl_proc *by)
+{
+    char buf[LAST_BYTES + 1], name[32];
+    const char *why = find_own_line(by, buf), *first = NULL;
+    int found = -1;
+    for (int64_t i = 0; why && i < l->procs.n; i++) {
         const char *at = strstr(why, fl_proc_name(&l->procs.at[i], name));
         const int code = l->procs.at[i].code;
         if (at && !isdigit((unsigned char)at[strlen(name)]) && code &&
@@ -174,6 +186,8 @@ void fl_launch_find_cause(fl_launch *l)
     if (l->first < 0 || l->procs.at[l->first].code != FL_EXIT_ENDED)
         return;
     int cause = find_named(l, &l->procs.at[l->first]);
+    if (cause >= 0)
+        l->named_by = l->first;
     for (int64_t i = 0; i < l->procs.n && cause < 0; i++) {
         const fl_proc *p = &l->procs.at[i];
         if (p->code && !p->stopped && !fl_proc_is_echo(l, p))
@@ -184,12 +198,14 @@ void fl_launch_find_cause(fl_launch *l)
 }
 
 /* The last line of the verdict: why the first process has failed. One that we
- * stopped had failed before. */
-static void show_reason(const fl_proc *p)
+ * stopped had failed before, or stood still, as another one says. */
+static void show_reason(const fl_launch *l, const fl_proc *p)
 {
     char buf[LAST_BYTES + 1], name[32], end[64];
     const size_t n = read_tail(p->log, buf);
-    const char *why = p->lost                            ? p->host->why
+    const bool silent = p->stopped && l->named_by >= 0 && !find_trace(buf);
+    const char *why = p->lost  ? p->host->why
+                      : silent ? find_own_line(&l->procs.at[l->named_by], buf)
                       : (p->signal && !p->stopped) || !n ? fl_proc_how(p, end)
                                                          : find_reason(buf, n);
     fputs("launch: reason: ", stderr);
@@ -278,5 +294,5 @@ void fl_launch_verdict(const fl_launch *l)
     show_full_disk(l->opts->log_dir);
     if (l->procs.n > 1)
         show_others(l);
-    show_reason(p);
+    show_reason(l, p);
 }

@@ -614,6 +614,21 @@ def test_a_cause_that_stands_still_is_named(tmp_path):
     assert err.endswith("launch: reason: trainer 1: ValueError: bad luck\n")
 
 
+def test_a_server_that_stands_still_is_the_reason(tmp_path):
+    """Its own log has none; that of the trainer who gave it up does."""
+    code, _, err = run(
+        tmp_path, JOB + "--max_restarts 0",
+        'test "$PADDLE_TRAINER_ID" || { echo it trains; touch up; '
+        'while :; do sleep 1; done; }; '
+        'until test -e up; do sleep 0.05; done; '
+        'echo "paddle: server 0 (a:1) has not answered PUSH for 4 s"; exit 75')
+    assert code == 1, err
+    assert re.search("^launch: server 0 failed first: it did not end and was "
+                     "stopped", err, re.M)
+    assert err.endswith("launch: reason: server 0 (a:1) has not answered PUSH "
+                        "for 4 s\n")
+
+
 def test_the_cause_is_named_though_another_restart_was_planned(tmp_path):
     """Trainer 1 fails, and ends before a server that ends because of it."""
     p = start(tmp_path, JOB,
