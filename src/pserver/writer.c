@@ -85,6 +85,8 @@ static fl_err write_part(taking *t)
 {
     const fl_writer_opts *o = &t->writer->opts;
     fl_stage to;
+    if (!o->server)
+        fl_snapshot_clear(o->disk, o->base, t->index.number);
     fl_err err = fl_snapshot_begin(&to, o->disk, o->base, &t->index);
     if (!err)
         err = fl_capture_write(t->capture, &to, &t->index, poke_owner, t);

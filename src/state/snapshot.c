@@ -316,6 +316,31 @@ static void remove_old(const fl_disk *disk, const char *base, int64_t newest)
     fl_vec_fini(&aside);
 }
 
+/* One whose manifest cannot be read may be whole. */
+static bool has_manifest(const fl_disk *disk, const char *path)
+{
+    char *manifest = fl_path_join(path, FL_MANIFEST);
+    int64_t bytes;
+    const fl_err err = disk->size(disk, manifest, &bytes);
+    fl_mem_free(manifest);
+    return err != FL_ENOENT;
+}
+
+void fl_snapshot_clear(const fl_disk *disk, const char *base, int64_t number)
+{
+    fl_snapshot_numbers all = {0};
+    if (list_numbers(disk, base, PREFIX, "", &all))
+        all.n = 0;
+    for (int64_t i = 0; i < all.n && all.at[i] < number; i++) {
+        char *path = fl_snapshot_path(base, all.at[i]);
+        if (!has_manifest(disk, path) && remove_snapshot(disk, path))
+            FL_WARN("an incomplete snapshot cannot be removed: %s",
+                    fl_errmsg());
+        fl_mem_free(path);
+    }
+    fl_vec_fini(&all);
+}
+
 fl_err fl_snapshot_commit(const fl_disk *disk, const char *base,
                           const fl_snapshot_job *job, const void *coordinator,
                           size_t n)

@@ -90,6 +90,10 @@ fl_err fl_snapshot_read(const fl_disk *disk, const char *base, int64_t number,
                         fl_snapshot_job *job,
                         fl_str *coordinator) FL_MUST_CHECK;
 
+/* Server 0 begins snapshot `number`: remove older ones that are not whole. They
+ * were given up, and their room may be needed. */
+void fl_snapshot_clear(const fl_disk *disk, const char *base, int64_t number);
+
 /* Remove this server's part of snapshots that are older than the newest
  * FL_SNAPSHOT_KEEP + 1, where server 0 does not see them. */
 void fl_snapshot_tidy(const fl_disk *disk, const char *base, int server,

@@ -159,6 +159,25 @@ static void parts_alone_are_no_snapshot(void)
     fl_memdisk_free(m);
 }
 
+/* A disk that has room for three, of which one was given up, takes the next. */
+static void what_was_given_up_makes_room(void)
+{
+    fl_memdisk *m = fl_memdisk_new();
+    const fl_disk *d = fl_memdisk_disk(m);
+    CHECK_OK(write_snapshot(d, 1));
+    CHECK_OK(write_snapshot(d, 2));
+    CHECK_OK(write_part(d, 3, 0));
+    CHECK_OK(write_part(d, 4, 1)); /* of the one that begins */
+    fl_snapshot_clear(d, "snap", 4);
+    CHECK_INT(count_folders(d), 3);
+    CHECK_INT(newest(d), 2);
+    CHECK_OK(read_snapshot(d, 1));
+    CHECK_OK(read_snapshot(d, 2));
+    CHECK_OK(write_snapshot(d, 4));
+    CHECK_INT(newest(d), 4);
+    fl_memdisk_free(m);
+}
+
 /* Fail a change of the disk while the third snapshot is written. A reader then
  * finds the second or the third one, and the next one is written. False: the
  * disk has seen fewer changes. */
@@ -339,6 +358,7 @@ static void a_name_with_an_end_of_line_is_refused(void)
 const fl_test fl_tests[] = {
     {"two snapshots are kept", two_snapshots_are_kept},
     {"parts alone are no snapshot", parts_alone_are_no_snapshot},
+    {"what was given up makes room", what_was_given_up_makes_room},
     {"every write fails in turn", every_write_fails_in_turn},
     {"every flipped byte is found", every_flipped_byte_is_found},
     {"a full disk leaves the old snapshot", a_full_disk_leaves_the_old_one},
