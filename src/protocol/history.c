@@ -203,8 +203,8 @@ bool fl_history_go_further(fl_history *h, int server, int64_t number,
         h->next_generation = h->out->generation + 1;
     h->rewind = fl_history_older(h->origin.at, h->origin.n, number);
     if (!h->rewind) /* nobody knows who has taken it: then this state has */
-        h->rewind = newest_of(h->origin.at, h->origin.n, h->out->state.id,
-                              number);
+        h->rewind =
+            newest_of(h->origin.at, h->origin.n, h->out->state.id, number);
     h->damaged = number > h->damaged ? number : h->damaged;
     if (!h->rewind)
         return false;
