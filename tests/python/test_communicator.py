@@ -126,7 +126,7 @@ def test_it_is_for_asynchronous_trainers(programs):
 
 
 def test_it_wants_programs_of_a_job(programs):
-    with pytest.raises(ValueError, match="no part of a job"):
+    with pytest.raises(ValueError, match="is not part of a job"):
         Communicator(programs[0]).start()
     assert not Communicator(programs[0]).is_running()
 

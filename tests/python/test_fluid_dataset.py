@@ -337,7 +337,7 @@ def test_a_generator_of_strings(monkeypatch, capsys):
     ([("b", [1])], "was 'a'"),
     ([("a", [1]), ("b", [1])], "the first had 1"),
     (5, "iterable of"),
-    (["ab", "c"], "no .name, values. pair"),
+    (["ab", "c"], "not a .name, values. pair"),
 ])
 def test_a_generator_refuses(sample, says):
     generator = dg.MultiSlotDataGenerator()

@@ -359,7 +359,7 @@ def test_columns_are_found_by_feeding(feeding):
 
 def test_feeding_must_name_every_input():
     trainer, _ = make(optimizer.Adam())
-    with pytest.raises(KeyError, match="no column that it is y; it has x"):
+    with pytest.raises(KeyError, match="no column for the data layer y; it names x"):
         trainer.train(reader(), feeding={"x": 0})
 
 
