@@ -459,8 +459,8 @@ static fl_err handle_all(agent *a)
     while (found) {
         FL_TRY(fl_channel_take(&a->channel, &r, &found));
         if (found) {
-            a->heard = now_ns();
             FL_TRY(handle_notice(a, &r));
+            a->heard = now_ns(); /* handling it may have taken long */
         }
     }
     return FL_OK;

@@ -23,6 +23,7 @@
 #include "base/disk.h"
 #include "base/endpoint.h"
 #include "base/flag.h"
+#include "protocol/job.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -420,6 +421,18 @@ static int rejoin_limit(void)
     return set ? atoi(set) : REJOIN;
 }
 
+/* Time without a heartbeat, in ns, after which a host that prepares its
+ * workspace is given up. Its agent sends none while it waits for a disk, a name
+ * server or tar. */
+static int64_t prepare_limit(const fl_host *h)
+{
+    fl_job job = {0};
+    if (h->lost_at)
+        return rejoin_limit() * FL_SEC;
+    (void)!fl_job_limits(&job); /* the launcher has checked them */
+    return fl_job_defaults(job).start;
+}
+
 static bool may_rejoin(const fl_launch *l)
 {
     return l->opts->max_restarts && !l->opts->collective && !l->asks &&
@@ -712,6 +725,17 @@ static void call_again(fl_launch *l, fl_host *h)
     }
 }
 
+static const char *why_unprepared(fl_launch *l, const fl_host *h)
+{
+    return fl_arena_printf(
+        l->arena,
+        "it %s and has said nothing for %g s (%s sets how long to wait); "
+        "do its disks and its name server answer?",
+        h->package_sent ? "prepares its workspace" : "receives its workspace",
+        (double)prepare_limit(h) / FL_SEC,
+        h->lost_at ? "FLUID_REJOIN" : "FLUID_START");
+}
+
 static void hear_host(fl_launch *l, fl_host *h)
 {
     const int64_t now = now_ns();
@@ -735,6 +759,8 @@ static void hear_host(fl_launch *l, fl_host *h)
         give_up(
             l, h,
             fl_arena_printf(l->arena, "no agent has answered for %d s", HELLO));
+    else if (h->state == FL_HOST_ASKED && now - h->heard > prepare_limit(h))
+        give_up(l, h, why_unprepared(l, h));
     else if (h->state == FL_HOST_READY && now > h->heard + SILENCE * FL_SEC)
         give_up(
             l, h,
@@ -832,23 +858,28 @@ static fl_err pack_workspace(fl_launch *l)
     return FL_OK;
 }
 
-/* "launch: waiting for b (it has not answered), 5 s". */
+/* "launch: waiting for b (it has not answered, silent for 5 s of 30), 5 s". The
+ * limits count the time in which a host says nothing. */
 static void show_wait(const fl_launch *l, int64_t began)
 {
     bool named = false;
+    const int64_t now = now_ns();
     for (int64_t i = 0; i < l->hosts.n; i++) {
         const fl_host *h = &l->hosts.at[i];
         if (h->state > FL_HOST_ASKED)
             continue;
-        fprintf(stderr, "%s%s (%s)", named ? ", " : "launch: waiting for ",
-                h->name,
+        fprintf(stderr, "%s%s (%s, silent for %d s of %g)",
+                named ? ", " : "launch: waiting for ", h->name,
                 h->state == FL_HOST_CALLED ? "it has not answered"
                 : h->package_sent          ? "it prepares its workspace"
-                                           : "the workspace is sent");
+                                           : "the workspace is sent",
+                (int)((now - h->heard) / FL_SEC),
+                h->state == FL_HOST_CALLED ? HELLO
+                                           : (double)prepare_limit(h) / FL_SEC);
         named = true;
     }
     if (named)
-        fprintf(stderr, ", %d s\n", (int)((now_ns() - began) / FL_SEC));
+        fprintf(stderr, ", %d s\n", (int)((now - began) / FL_SEC));
 }
 
 /* Sleep until a host sends something. */

@@ -420,6 +420,42 @@ def test_a_package_needs_a_folder_to_be_packed_in(tmp_path, monkeypatch):
             " name a folder that can be written with TMPDIR") in err
 
 
+def silent_host(tmp_path):
+    """Flags for a host whose agent says hello and then nothing."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text(
+        "#!%s\n"
+        "import subprocess, sys\n"
+        "words = subprocess.run(['paddle', 'agent'], capture_output=True,\n"
+        "                       stdin=subprocess.DEVNULL).stdout\n"
+        "head, version = words.split(b'\\n')[:2]\n"
+        "sys.stdout.buffer.write(head + b'\\n' + version + b'\\n')\n"
+        "sys.stdout.flush()\n"
+        "sys.stdin.read()\n" % sys.executable)
+    ssh.chmod(0o755)
+    return "--hosts node1 --ssh %s" % ssh
+
+
+def test_a_host_that_hangs_while_it_prepares_is_given_up(tmp_path):
+    code, _, err = run(tmp_path, silent_host(tmp_path), "true", FLUID_START="1")
+    assert code == 1
+    assert ("host node1 cannot be used: it prepares its workspace and has said "
+            "nothing for 1 s (FLUID_START sets how long to wait)") in err
+    assert "1 of 1 hosts cannot be used; nothing was started" in err
+
+
+def test_the_wait_for_a_host_that_prepares_names_its_limit(tmp_path):
+    launcher = start(tmp_path, silent_host(tmp_path), "true", FLUID_START="900")
+    line = launcher.stderr.readline()
+    while "waiting for" not in line:
+        line = launcher.stderr.readline()
+    launcher.send_signal(signal.SIGINT)
+    end(launcher)
+    assert re.search(r"waiting for node1 \(it (has not answered, silent for \d+ "
+                     r"s of 30|prepares its workspace, silent for \d+ s of 900)"
+                     r"\), \d+ s", line), line
+
+
 def test_a_folder_that_cannot_be_written_names_the_flag(tmp_path):
     code, _, err = run(tmp_path, "--log_dir /proc/logs", "true")
     assert code == 1
