@@ -108,3 +108,11 @@ fl_err fl_flag_check(const fl_flag *f, const char *text)
         return fl_fail(FL_EINVAL, "%s is 0, expected more than 0", f->name);
     return FL_OK;
 }
+
+fl_err fl_flags_check(void)
+{
+    for (const fl_flag *f = fl_flags; f->name; f++)
+        if (fl_flag_text(f->name))
+            FL_TRY(fl_flag_check(f, fl_flag_text(f->name)));
+    return FL_OK;
+}

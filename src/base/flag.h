@@ -41,4 +41,7 @@ extern const fl_flag fl_flags[];
  */
 fl_err fl_flag_check(const fl_flag *f, const char *text) FL_MUST_CHECK;
 
+/* Check all variables of the table that are set. Err: EINVAL. */
+fl_err fl_flags_check(void) FL_MUST_CHECK;
+
 #endif

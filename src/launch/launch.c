@@ -56,9 +56,7 @@ static fl_err check_opts(const fl_launch_opts *o)
             "launch: no program was given: name a script or a command to run");
     if (o->durability && *o->durability)
         FL_TRY(fl_job_level(&level, "launch: --durability", o->durability));
-    for (const fl_flag *f = fl_flags; f->name; f++)
-        if (fl_flag_text(f->name))
-            FL_TRY(fl_flag_check(f, fl_flag_text(f->name)));
+    FL_TRY(fl_flags_check());
     if (o->collective && o->trainers < 1)
         return fl_fail(FL_EINVAL,
                        "launch: %d ranks were asked for, expected at least "

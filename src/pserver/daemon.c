@@ -55,6 +55,7 @@ static fl_err check_option(const char *name, int value, int least, int most)
 
 static fl_err check_options(const fl_serve_opts *o)
 {
+    FL_TRY(fl_flags_check());
     FL_TRY(check_option("port", o->port, 1, 65535));
     FL_TRY(check_option("ports_num", o->ports, 1, PORTS_MOST));
     FL_TRY(

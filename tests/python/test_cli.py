@@ -212,3 +212,5 @@ def test_a_setting_that_processes_refuse_is_refused_before(name, value,
     assert (code, out) == (1, "") and sentence in err and name in err
     code, out, err = paddle("launch", "--dry_run", "true", **{name: value})
     assert (code, out) == (1, "") and sentence in err and name in err
+    code, out, err = paddle("pserver", "--port=70000", **{name: value})
+    assert (code, out) == (2, "") and sentence in err and name in err
