@@ -57,6 +57,7 @@ static fl_err check_opts(const fl_launch_opts *o)
     if (o->durability && *o->durability)
         FL_TRY(fl_job_level(&level, "launch: --durability", o->durability));
     FL_TRY(fl_flags_check());
+    FL_TRY(fl_pod_check(o));
     if (o->collective && o->trainers < 1)
         return fl_fail(FL_EINVAL,
                        "launch: %d ranks were asked for, expected at least "

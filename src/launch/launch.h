@@ -190,6 +190,8 @@ fl_err fl_slurm_expand(const char *list, fl_str *out) FL_MUST_CHECK;
 fl_err fl_slurm_hosts(fl_launch *l, const char **hosts,
                       bool *other) FL_MUST_CHECK;
 
+/* Whether all flags fit --pod, if that was given. Err: EINVAL. */
+fl_err fl_pod_check(const fl_launch_opts *o) FL_MUST_CHECK;
 /* The endpoints of the job and the process of this pod, from its name. Err:
  * EINVAL. */
 fl_err fl_launch_join_pod(fl_launch *l) FL_MUST_CHECK;

@@ -66,18 +66,29 @@ static fl_err read_name(const char *pod, pod_name *out)
     return FL_OK;
 }
 
+fl_err fl_pod_check(const fl_launch_opts *o)
+{
+    const char *flag = !o->pod                         ? NULL
+                       : o->collective                 ? "mode collective"
+                       : o->hosts                      ? "hosts"
+                       : o->mpi                        ? "mpi"
+                       : o->slurm                      ? "slurm"
+                       : o->cluster_node_ips           ? "cluster_node_ips"
+                       : o->endpoints && *o->endpoints ? "endpoints"
+                                                       : NULL;
+    return flag ? fl_fail(FL_EINVAL,
+                          "launch: --pod takes all hosts from the name of the "
+                          "pod; leave out --%s",
+                          flag)
+                : FL_OK;
+}
+
 fl_err fl_launch_join_pod(fl_launch *l)
 {
     const fl_launch_opts *o = l->opts;
     const char *pod = fl_flag_text("POD_NAME");
     char host[NAME] = "";
     pod_name is;
-    if (o->collective || o->hosts || o->mpi || o->cluster_node_ips ||
-        (o->endpoints && *o->endpoints))
-        return fl_fail(FL_EINVAL,
-                       "launch: --pod takes all hosts from the name of the "
-                       "pod; leave out --mode collective, --hosts, --mpi, "
-                       "--cluster_node_ips and --endpoints");
     if (!pod && !gethostname(host, sizeof host - 1))
         pod = host;
     FL_TRY(read_name(pod ? pod : "", &is));

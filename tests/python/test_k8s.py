@@ -164,6 +164,19 @@ def test_a_pod_of_another_name_is_refused(pod, sentence):
     assert code == 1 and sentence in said
 
 
+@pytest.mark.parametrize("words", [
+    ["--hosts", "node1"], ["--mpi"], ["--slurm"], ["--mode", "collective"],
+    ["--cluster_node_ips", "10.0.0.1"], ["--endpoints", "10.0.0.1:6174"],
+], ids=lambda words: words[0][2:])
+def test_a_pod_refuses_flags_that_name_hosts(words):
+    code, _, said = paddle("launch", "--pod", *words, "true",
+                           POD_NAME="a-trainer-0-x7k2p",
+                           SLURM_JOB_NODELIST="node1")
+    assert code == 1
+    assert ("--pod takes all hosts from the name of the pod; leave out %s\n"
+            % (" ".join(words) if "--mode" in words else words[0])) in said
+
+
 class Pods:
     """Pods as processes of one host, which finds them by their names."""
 
