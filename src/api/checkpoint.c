@@ -385,6 +385,7 @@ static void describe_snapshot(void *user, int64_t number)
     fl_snapshot_job job = {0};
     fl_str image = {0};
     int64_t bytes = 0;
+    char version[48] = ""; /* an asynchronous job has no rounds to count */
     const fl_err err = fl_snapshot_read(disk, l->dir, number, &job, &image);
     fl_str_printf(l->lines, "snapshot-%lld: ", (long long)number);
     if (err == FL_ENOENT)
@@ -392,12 +393,16 @@ static void describe_snapshot(void *user, int64_t number)
                              "removes it\n");
     else if (err)
         fl_str_printf(l->lines, "damaged: %s\n", fl_errmsg());
-    else if (!fl_snapshot_parts(disk, path, add_part_bytes, &bytes))
+    else if (!fl_snapshot_parts(disk, path, add_part_bytes, &bytes)) {
+        if (!job.async)
+            snprintf(version, sizeof version, "version %lld, ",
+                     (long long)job.version);
         fl_str_printf(l->lines,
-                      "whole, version %lld, %ssynchronous, %d servers, %d "
-                      "trainers, %lld bytes\n",
-                      (long long)job.version, job.async ? "a" : "", job.servers,
-                      job.trainers, (long long)bytes);
+                      "whole, %s%ssynchronous, %d servers, %d trainers, %lld "
+                      "bytes\n",
+                      version, job.async ? "a" : "", job.servers, job.trainers,
+                      (long long)bytes);
+    }
     fl_str_fini(&image);
     fl_mem_free(path);
 }

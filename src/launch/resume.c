@@ -213,6 +213,11 @@ fl_err fl_launch_resume(const char *dir)
     int64_t last, whole;
     fl_str text = {0};
     fl_launched launched = {0};
+    if (access(dir, F_OK))
+        return fl_fail(FL_ENOENT,
+                       "folder %s: %s; name the folder of the job's snapshots "
+                       "(its FLUID_SNAPSHOT_DIR)",
+                       dir, strerror(errno));
     FL_TRY(fl_snapshot_find(disk, dir, &last, &whole));
     if (!whole)
         return fl_fail(FL_ENOENT,
