@@ -803,8 +803,10 @@ static void expire_leases(fl_coord *c, int64_t now)
 static void check_limits(fl_coord *c, int64_t now)
 {
     if (!fl_members_all_came(c->members) && now >= c->born + c->job->start) {
-        char why[96];
-        snprintf(why, sizeof why, "%d of %d trainers came within %.0f s",
+        char why[128];
+        snprintf(why, sizeof why,
+                 "%d of %d trainers came within %.0f s (FLUID_START sets how "
+                 "long to wait); were all started?",
                  c->job->trainers - fl_members_count(c->members, FL_RANK_FRESH),
                  c->job->trainers, (double)c->job->start / (double)FL_SEC);
         end_job(c, 1, why, c->round, now);

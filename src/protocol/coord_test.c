@@ -637,7 +637,8 @@ static void ends_at_the_start_limit(void)
     pass(&s, 2 * FL_SEC, 1, 0);
     CHECK(fl_coord_ended(s.c, &code, &why));
     CHECK_INT(code, 1);
-    CHECK_STR(why, "1 of 2 trainers came within 60 s");
+    CHECK_STR(why, "1 of 2 trainers came within 60 s (FLUID_START sets how "
+                   "long to wait); were all started?");
     close_scene(&s);
 }
 
