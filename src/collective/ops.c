@@ -101,7 +101,10 @@ static fl_err find_worlds(const fl_call *c, fl_worlds **out)
     *out = c->hooks ? c->hooks->worlds : NULL;
     return *out ? FL_OK
                 : fl_fail(FL_EINVAL,
-                          "%s: nothing here connects it to other ranks",
+                          "%s: nothing here connects it to other ranks; only "
+                          "ranks can run it: exe.run of the program that "
+                          "fleet.distributed_optimizer or DistributeTranspiler "
+                          "made, after its startup program",
                           c->def->type);
 }
 

@@ -705,7 +705,8 @@ static void calls_need_ranks(void)
                                          .in = {{"X", {1}, {1}}},
                                          .out = {{"Out", {1}, {0}}}}),
               FL_EINVAL,
-              "c_allreduce_sum: nothing here connects it to other ranks");
+              "c_allreduce_sum: nothing here connects it to other ranks; only "
+              "ranks can run it: exe.run of the program that ");
 }
 
 const fl_test fl_tests[] = {

@@ -138,7 +138,9 @@ static void others_run_under_a_service(void)
     CHECK_ERR(fl_check_try(&(fl_op_case){.type = "send",
                                          .in = {{"X", {1}, {1}}},
                                          .out = {{"Out", {1}, {0}}}}),
-              FL_EINVAL, "send: nothing here connects it to servers");
+              FL_EINVAL,
+              "send: nothing here connects it to servers; only trainers can "
+              "run it: exe.run of the program that get_trainer_program");
 }
 
 const fl_test fl_tests[] = {

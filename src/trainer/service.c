@@ -243,7 +243,10 @@ fl_err fl_call_placement(fl_call *c, const fl_placement **out)
 {
     const char *type = c->def->type;
     if (!c->hooks || !c->hooks->service)
-        return fl_fail(FL_EINVAL, "%s: nothing here connects it to servers",
+        return fl_fail(FL_EINVAL,
+                       "%s: nothing here connects it to servers; only trainers "
+                       "can run it: exe.run of the program that "
+                       "get_trainer_program or fleet.main_program gives",
                        type);
     *out = fl_placement_of(fl_call_site(c).program->job);
     if (!*out)
