@@ -98,13 +98,20 @@ static fl_err describe_job(const fl_disk *disk, fl_str *text)
     return FL_OK;
 }
 
-/* Whether another job has the directory. Where several launchers start one job,
- * its server 0 may have it already. */
-static fl_err check_free(const fl_launch *l, const char *dir)
+/* Whether this launcher starts server 0, which is not running yet. Where
+ * several launchers start one job, one of them does. */
+static bool has_server_0(const fl_launch *l)
+{
+    for (int64_t i = 0; i < l->procs.n; i++)
+        if (l->procs.at[i].server && !l->procs.at[i].id)
+            return true;
+    return false;
+}
+
+/* Whether another job has the directory. */
+static fl_err check_free(const char *dir)
 {
     int lock;
-    if (l->nodes != 1 || l->hosts.n || l->opts->pod || l->opts->mpi)
-        return FL_OK;
     FL_TRY(fl_snapshot_lock(dir, HOLDER_ENDS, &lock));
     if (lock >= 0)
         close(lock);
@@ -116,9 +123,9 @@ fl_err fl_launch_remember(const fl_launch *l)
     const char *dir = fl_flag_text("FLUID_SNAPSHOT_DIR");
     const fl_disk *disk = fl_disk_real();
     fl_str text = {0};
-    if (!dir)
+    if (!dir || !has_server_0(l)) /* only server 0 makes snapshots whole */
         return FL_OK;
-    FL_TRY(check_free(l, dir));
+    FL_TRY(check_free(dir));
     char *path = fl_path_join(dir, FILE_NAME);
     fl_err err = describe_job(disk, &text);
     if (!err)

@@ -297,6 +297,20 @@ def test_a_job_does_not_begin_with_a_damaged_snapshot(tmp_path, calm, whole,
         assert "going on from snapshot 1 " in job.server[0].text()
 
 
+def own_addresses():
+    """Two loopback addresses that no other test has: the number of this process
+    is in them."""
+    return ["127.%d.%d.%d" % (os.getpid() >> 16 & 63 | kind,
+                              os.getpid() >> 8 & 255, os.getpid() & 255)
+            for kind in (64, 192)]
+
+
+def node_flags(addresses, i):
+    """For the launcher of a host among several."""
+    return ["--cluster_node_ips", ",".join(addresses), "--node_ip",
+            addresses[i]]
+
+
 def test_two_jobs_do_not_share_a_directory(tmp_path):
     """They would remove each other's snapshots."""
     refused = r"FLUID_SNAPSHOT_DIR is \S+, where process \d+ writes"
@@ -307,17 +321,37 @@ def test_two_jobs_do_not_share_a_directory(tmp_path):
             counted(tmp_path / "two", "sync", snap) as two:
         one.start_server(0).says("listening")
         two.start_server(0)
-        launched = Process("three", ["paddle", "launch", "--server_num", "1",
-                                     "--worker_num", "1", counted_job.__file__],
-                           str(tmp_path / "three"), {**os.environ, **snap})
-        with launched:
-            launched.end(code=1)
+        ssh = tmp_path / "ssh"
+        ssh.write_text("#!/bin/sh\nexec paddle agent\n")
+        ssh.chmod(0o755)
+        launched = [
+            Process("launch%d" % i, [
+                "paddle", "launch", *more, "--server_num", "1", "--worker_num",
+                "1", counted_job.__file__], str(tmp_path / "three"),
+                {**os.environ, **snap})
+            for i, more in enumerate((
+                [], ["--hosts", "127.0.0.1", "--ssh", str(ssh)],
+                node_flags(own_addresses(), 0)))]
+        for p in launched:
+            with p:
+                p.end(code=1)
+                assert re.search(refused, p.text())
         two.server[0].end(code=1)
-        assert re.search(refused, launched.text())
         assert re.search(refused, two.server[0].text())
         assert not os.path.exists(tmp_path / "snap" / "resume")
         one.server[0].kill()
         two.start_server(0).says("listening")
+
+
+def test_only_the_launcher_of_server_0_can_be_resumed(tmp_path):
+    env = {**os.environ, "FLUID_SNAPSHOT_DIR": str(tmp_path / "snap")}
+    for i in 1, 0:
+        with Process("launch%d" % i, [
+                "paddle", "launch", *node_flags(own_addresses(), i),
+                "--server_num", "1", "--worker_num", "1", "true"],
+                str(tmp_path), env) as p:
+            p.end()
+        assert os.path.exists(tmp_path / "snap" / "resume") == (i == 0)
 
 
 @pytest.mark.parametrize("missing", [False, True])
