@@ -693,11 +693,26 @@ static bool is_gone(const fl_host *h)
     return h->state >= FL_HOST_REFUSED;
 }
 
+/* Skip the output of login scripts. Returns false if there is no agent yet. */
+static bool find_hello(fl_launch *l, fl_host *h)
+{
+    if (fl_channel_skip_to(&h->channel, "hello"))
+        return true;
+    if (h->channel.got.n > FL_NOTICE_BYTES)
+        give_up(l, h,
+                fl_arena_printf(l->arena,
+                                "more than %d bytes came, but no agent has "
+                                "answered; what does a login script print "
+                                "there? Try it by hand: %s %s true",
+                                FL_NOTICE_BYTES, way_to(l), h->name));
+    return false;
+}
+
 static void take_notices(fl_launch *l, fl_host *h)
 {
     fl_notice r;
     bool found = true;
-    if (h->state == FL_HOST_CALLED && !fl_channel_skip_to(&h->channel, "hello"))
+    if (h->state == FL_HOST_CALLED && !find_hello(l, h))
         return;
     while (found && !is_gone(h)) {
         if (fl_channel_take(&h->channel, &r, &found))
@@ -822,6 +837,35 @@ void fl_hosts_show(fl_launch *l)
 
 /* --- the start --- */
 
+/* Wait until tar has packed the workspace. Err: EINTR. */
+static fl_err wait_tar(const fl_launch *l, pid_t pid, int *status)
+{
+    const int64_t began = now_ns();
+    int64_t line = began + PATIENCE * FL_SEC;
+    while (!waitpid(pid, status, WNOHANG)) {
+        if (fl_launch_is_asked()) {
+            kill(pid, SIGKILL);
+            while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+                ;
+            return fl_fail(FL_EINTR,
+                           "launch: interrupted while %s was packed; nothing "
+                           "was started",
+                           l->opts->package);
+        }
+        if (now_ns() > line) {
+            fprintf(stderr,
+                    "launch: packing %s (Ctrl-C ends it), %lld MB, "
+                    "%d s\n",
+                    l->opts->package,
+                    (long long)lseek(l->package, 0, SEEK_CUR) >> 20,
+                    (int)((now_ns() - began) / FL_SEC));
+            line = now_ns() + PATIENCE * FL_SEC;
+        }
+        usleep(1000);
+    }
+    return FL_OK;
+}
+
 /* Pack the workspace into a tar file that has no name. */
 static fl_err pack_workspace(fl_launch *l)
 {
@@ -846,8 +890,8 @@ static fl_err pack_workspace(fl_launch *l)
     posix_spawn_file_actions_adddup2(&files, l->package, 1);
     const int why = posix_spawnp(&pid, "tar", &files, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&files);
-    while (!why && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    if (!why)
+        FL_TRY(wait_tar(l, pid, &status));
     if (why || status)
         return fl_fail(FL_EIO,
                        "launch: --job_dispatch_package %s cannot be packed "

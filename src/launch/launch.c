@@ -686,6 +686,11 @@ fl_err fl_launch_job(const fl_launch_opts *opts, int *code)
         fl_statedir_sweep(l.mark); /* what killed servers have left */
     *code = err ? 1 : exit_code(&l);
     end_processes(&l);
+    /* A signal that is still pending would end the caller before it can print
+     * that the launch was interrupted. */
+    const struct timespec at_once = {0};
+    while (err == FL_EINTR && sigtimedwait(&ours, NULL, &at_once) > 0)
+        ;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     sigaction(SIGCHLD, &was, NULL);
     return err;

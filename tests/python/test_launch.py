@@ -420,6 +420,32 @@ def test_a_package_needs_a_folder_to_be_packed_in(tmp_path, monkeypatch):
             " name a folder that can be written with TMPDIR") in err
 
 
+def test_ctrl_c_ends_the_packing_of_a_package(tmp_path):
+    tar = tmp_path / "bin" / "tar"
+    tar.parent.mkdir()
+    tar.write_text("#!/bin/sh\necho packing >&2\nexec sleep 600\n")
+    tar.chmod(0o755)
+    launcher = start(tmp_path, "--hosts none.invalid --job_dispatch_package .",
+                     "true", PATH="%s:%s" % (tar.parent, os.environ["PATH"]))
+    assert launcher.stderr.readline() == "packing\n"
+    launcher.send_signal(signal.SIGINT)
+    code, err = end(launcher)
+    assert code == 1
+    assert "interrupted while . was packed; nothing was started" in err
+    until(lambda: not living(tmp_path))
+
+
+def test_a_host_that_prints_without_end_is_given_up(tmp_path):
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\nexec yes\n")
+    ssh.chmod(0o755)
+    code, _, err = run(tmp_path, "--hosts node1 --ssh %s" % ssh, "true")
+    assert code == 1
+    assert ("host node1 cannot be used: more than 1048576 bytes came, but no "
+            "agent has answered; what does a login script print there? Try it "
+            "by hand: ssh node1 true") in err
+
+
 def silent_host(tmp_path):
     """Flags for a host whose agent says hello and then nothing."""
     ssh = tmp_path / "ssh"
@@ -450,7 +476,9 @@ def test_the_wait_for_a_host_that_prepares_names_its_limit(tmp_path):
     while "waiting for" not in line:
         line = launcher.stderr.readline()
     launcher.send_signal(signal.SIGINT)
-    end(launcher)
+    code, err = end(launcher)
+    assert code == 1
+    assert "interrupted while hosts were prepared; nothing was started" in err
     assert re.search(r"waiting for node1 \(it (has not answered, silent for \d+ "
                      r"s of 30|prepares its workspace, silent for \d+ s of 900)"
                      r"\), \d+ s", line), line
