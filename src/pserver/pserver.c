@@ -200,13 +200,26 @@ static void send_own_secret(pserver *p, uint64_t number)
 
 /* --- outboxes --- */
 
+/* Answer a call. One that is parked is told if the reason is a lack of room. */
+static void answer_waiting(pserver *p, const fl_envelope *e)
+{
+    char text[1024];
+    fl_msg m = e->msg;
+    if (m.kind == FL_MSG_PARKED && p->store && fl_pstore_room(p->store)) {
+        snprintf(text, sizeof text, "%s: %s", m.text ? m.text : "",
+                 fl_errmsg());
+        m.text = text;
+    }
+    answer_call(p, e->to, &m);
+}
+
 static void deliver_message(void *self, const fl_envelope *e)
 {
     pserver *p = self;
     const int64_t now = now_of(p);
     const int me = p->place->server;
     if (e->to.kind == FL_PEER_CALL)
-        answer_call(p, e->to, &e->msg);
+        answer_waiting(p, e);
     else if (e->to.kind == FL_PEER_COORD && p->coord)
         fl_coord_recv(p->coord, (fl_peer){FL_PEER_SERVER, me, 0}, &e->msg, now);
     else if (e->to.kind == FL_PEER_COORD)
@@ -537,7 +550,7 @@ static bool is_expected(pserver *p, const fl_msg *m)
 }
 
 /* Say why pushes wait, but not for each of them. */
-static void warn_of_room(pserver *p, const char *why)
+static void warn_of_room(pserver *p, const char *what, const char *why)
 {
     const int64_t now = now_of(p);
     lock_machines(p);
@@ -546,7 +559,26 @@ static void warn_of_room(pserver *p, const char *why)
         p->room_warned = now;
     unlock_machines(p);
     if (due)
-        FL_WARN("a push waits: %s; pulls are answered", why);
+        FL_WARN("%s waits: %s; pulls are answered", what, why);
+}
+
+/* Owners wait for room, so pushes that come now wait, too. */
+static fl_err check_room(pserver *p)
+{
+    lock_machines(p);
+    const fl_err err = p->closed ? FL_OK : fl_pstore_room(p->store);
+    unlock_machines(p);
+    return err;
+}
+
+/* fl_pstore_opts.full. A journal is not replayed while the caller waits. */
+static bool on_full(void *self, const char *why)
+{
+    pserver *p = self;
+    if (p->replaying)
+        return false;
+    warn_of_room(p, p->job.async ? "a push" : "a round", why);
+    return true;
 }
 
 /* Copy a push to where it is kept, and look for NaN in it. False: there is no
@@ -564,6 +596,8 @@ static bool take_push(pserver *p, uint64_t call, const fl_packet *packet,
     fl_err err =
         p->redo ? fl_redo_room(p->redo, fl_packet_size(packet)) : FL_OK;
     if (!err && p->recovery)
+        err = check_room(p);
+    if (!err && p->recovery)
         err = fl_recovery_stage(p->recovery, packet, arena, m);
     if (!err && m->blob.owner)
         fl_parcel_scan(fl_parcel_of(m->blob));
@@ -571,7 +605,7 @@ static bool take_push(pserver *p, uint64_t call, const fl_packet *packet,
         return true;
     fl_msg answer = parked;
     answer.text = fl_errmsg();
-    warn_of_room(p, answer.text);
+    warn_of_room(p, "a push", answer.text);
     answer_call(p, (fl_peer){FL_PEER_CALL, 0, call}, &answer);
     return false;
 }
@@ -845,6 +879,7 @@ static fl_err new_store(pserver *p, int owners)
                                            .snapshots = p->snapshots.dir,
                                            .self = p,
                                            .applied = on_applied,
+                                           .full = on_full,
                                            .answer = answer_call,
                                            .written = on_written},
                          &p->store);

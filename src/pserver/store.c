@@ -19,6 +19,9 @@
  * Going on: where the store is kept, an owner that finds a task half done goes
  * on at its cursor when it gets the same task again.
  *
+ * No room: see room.h; docs/why.md says why the room is not reserved when a
+ * push arrives.
+ *
  * Easy to get wrong: updates read every variable of the global block that a
  * learning-rate block writes, also one that is not persistable. */
 #include "pserver/store.h"
@@ -29,6 +32,7 @@
 #include "graph/verify.h"
 #include "pserver/pulls.h"
 #include "pserver/pushes.h"
+#include "pserver/room.h"
 #include "pserver/writer.h"
 
 #include <pthread.h>
@@ -93,6 +97,7 @@ struct fl_pstore {
     owner *owner;
     int owners;
     fl_writer *writer;           /* writes snapshots; NULL: none are taken */
+    fl_room *room;               /* owners that wait for room; their pulls */
     pthread_mutex_t lock;        /* never held while a callback runs */
     FL_VEC(applying *) applying; /* in order of arrival */
 };
@@ -386,6 +391,20 @@ static void submit_task(void *store, int index, void (*fn)(void *arg),
     fl_pool_submit(o->pool, &o->group, fn, arg);
 }
 
+static void run_read(void *arg)
+{
+    const owner *o = arg;
+    (void)fl_room_read(o->store->room, o->index);
+}
+
+static void submit_read(void *store, int index, void (*fn)(void *arg),
+                        void *arg)
+{
+    const fl_pstore *s = store;
+    fl_room_add(s->room, index, fn, arg);
+    submit_task(store, index, run_read, &s->owner[index]);
+}
+
 /* Variables of an update are pulled from its owner, except learning rates. */
 static void assign_pullables(fl_pstore *s, const fl_update *u)
 {
@@ -406,7 +425,7 @@ static void add_pullables(fl_pstore *s)
     const fl_pstore_opts *o = &s->opts;
     s->pulls = fl_pulls_new(&(fl_pulls_opts){.owners = s->owners,
                                              .max_answer = o->max_answer,
-                                             .submit = submit_task,
+                                             .submit = submit_read,
                                              .store = s,
                                              .answer = o->answer,
                                              .self = o->self});
@@ -476,12 +495,17 @@ static fl_err check_kept(const fl_pstore *s, const fl_update *u)
  */
 static fl_err keep_rates(const fl_pstore *s, owner *o)
 {
+    int64_t places = 0;
+    size_t bytes = 0;
     for (int64_t i = 0; i < o->rates.n; i++) {
         rates *r = &o->rates.at[i];
         const int64_t n = r->writes.n;
         for (int64_t k = 0; k < n; k++)
-            if (fl_kept_has(s->kept, r->writes.at[k]))
+            if (fl_kept_has(s->kept, r->writes.at[k])) {
                 fl_push(&r->kept, r->writes.at[k]);
+                bytes += fl_tensor_bytes(&r->writes.at[k]->tensor);
+                places++;
+            }
         for (int64_t k = 0; k < o->updates.n; k++)
             for (int64_t j = 0; j < o->updates.at[k]->writes.n * n; j++)
                 if (o->updates.at[k]->writes.at[j / n] == r->writes.at[j % n])
@@ -492,7 +516,7 @@ static fl_err keep_rates(const fl_pstore *s, owner *o)
                         "outlive the process; set FLUID_DURABILITY=memory",
                         o->updates.at[k]->grad->name);
     }
-    return FL_OK;
+    return fl_undo_rates_reserve(o->guard->undo, places, bytes);
 }
 
 static fl_err keep_owner(fl_pstore *s, owner *o)
@@ -611,18 +635,38 @@ static fl_err make_store(fl_pstore *s)
 
 /* --- applying --- */
 
+static fl_err reserve_log(void *update, bool *lacks)
+{
+    const fl_err err = fl_update_reserve(update);
+    *lacks = err == FL_ENOMEM;
+    return err;
+}
+
+static fl_err apply_to_rows(void *update, bool *lacks)
+{
+    fl_update *u = update;
+    const fl_err err = fl_update_apply(u);
+    *lacks = err && fl_table_lacks_room(u->table);
+    return err;
+}
+
 static fl_err run_update(owner *o, fl_update *u)
 {
     if (u->table && !u->sum.n)
         return FL_OK;
+    fl_room *room = o->store->room;
     fl_capture *capture = fl_writer_capture(o->store->writer, o->index);
-    FL_TRY(claim_values(o, u->writes.at, u->writes.n));
+    FL_TRY(fl_room_take(room, o->index, reserve_log, u));
     if (capture && u->table)
         fl_capture_rows(capture, o->index, u->table, u->sum.n,
                         fl_rows_index(&u->sum));
+    if (u->table)
+        FL_TRY(fl_room_take(room, o->index, apply_to_rows, u));
+    FL_TRY(claim_values(o, u->writes.at, u->writes.n));
     o->changes++;
     u->runs++;
-    FL_TRY(fl_update_apply(u));
+    if (!u->table)
+        FL_TRY(fl_update_apply(u));
     const fl_err err = fl_update_run_plan(u);
     fl_update_clear(u);
     return err;
@@ -760,13 +804,29 @@ static fl_err apply_push(owner *o, const fl_staged *by)
     return apply_items(o, by);
 }
 
+/* Where an owner marks a push. */
+typedef struct push_seat {
+    fl_windows *windows;
+    uint64_t session[2];
+} push_seat;
+
+static fl_err reserve_seat(void *of, bool *lacks)
+{
+    const push_seat *s = of;
+    const fl_err err = fl_windows_reserve(s->windows, s->session);
+    *lacks = err == FL_ENOMEM;
+    return err;
+}
+
 /* A push that this owner has marked was applied before a restart. */
 static fl_err apply_kept_push(owner *o, const fl_staged *by)
 {
     const fl_guard *g = o->guard;
     const uint64_t session[2] = {by->session.hi, by->session.lo};
+    push_seat seat = {g->windows, {session[0], session[1]}};
     if (fl_windows_seen(g->windows, session, by->seq))
         return FL_OK;
+    FL_TRY(fl_room_take(o->store->room, o->index, reserve_seat, &seat));
     fl_undo_begin(g->undo, &(fl_undo_task){.session = {session[0], session[1]},
                                            .seq = by->seq,
                                            .rank = by->rank,
@@ -1160,6 +1220,8 @@ fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out)
     s->owner = fl_mem_alloc((size_t)s->owners * sizeof *s->owner);
     for (int i = 0; i < s->owners; i++)
         s->owner[i] = (owner){.store = s, .index = i};
+    s->room = fl_room_new(&(fl_room_opts){
+        .owners = s->owners, .full = opts->full, .self = opts->self});
     fl_err err = make_store(s);
     if (!err && opts->snapshots)
         err = make_writer(s);
@@ -1175,6 +1237,7 @@ void fl_pstore_free(fl_pstore *s)
 {
     if (!s)
         return;
+    fl_room_end(s->room);
     fl_writer_free(s->writer);
     for (int i = 0; i < s->owners; i++)
         fl_pool_free(s->owner[i].pool);
@@ -1183,6 +1246,7 @@ void fl_pstore_free(fl_pstore *s)
     for (int i = 0; i < s->owners; i++)
         free_owner(&s->owner[i]);
     fl_mem_free(s->owner);
+    fl_room_free(s->room);
     fl_pulls_free(s->pulls);
     fl_pushes_free(s->pushes);
     fl_kept_free(s->kept);
@@ -1209,6 +1273,11 @@ const fl_store *fl_pstore_ops(const fl_pstore *s)
     return &s->ops;
 }
 
+fl_err fl_pstore_room(fl_pstore *s)
+{
+    return fl_room_check(s->room);
+}
+
 void fl_pstore_waits(fl_pstore *s, fl_str *rows)
 {
     pthread_mutex_lock(&s->lock);
@@ -1219,6 +1288,8 @@ void fl_pstore_waits(fl_pstore *s, fl_str *rows)
                       "the server waits for its %d owner threads: %lld "
                       "%s to be applied\n",
                       s->owners, n, s->async ? "pushes" : "rounds");
+    if (fl_pstore_room(s))
+        fl_str_printf(rows, "the server waits for room: %s\n", fl_errmsg());
     const long long refused = fl_pushes_not_finite(s->pushes);
     if (refused)
         fl_str_printf(rows,

@@ -44,6 +44,9 @@ typedef struct fl_pstore_opts {
     /* A round or push was applied; `why` is the error, or NULL. Thread: an
      * owner's. */
     void (*applied)(void *self, const char *why);
+    /* The state has no room for what is being applied: see fl_room_opts. NULL:
+     * the round or push fails. */
+    bool (*full)(void *self, const char *why);
     /* Send the answer to a pull; m is borrowed. Thread: an owner's. */
     void (*answer)(void *self, fl_peer to, const fl_msg *m);
     /* A snapshot was written; `why` is the error, or NULL. Thread: the one that
@@ -79,6 +82,10 @@ void fl_pstore_settle(fl_pstore *s);
 
 /* What the state machine of the server calls. Thread: the machine's. */
 const fl_store *fl_pstore_ops(const fl_pstore *s);
+
+/* Whether what is being applied has room in the state. Err: ENOMEM: it waits
+ * for room; pushes that come now must wait, too. Thread: any. */
+fl_err fl_pstore_room(fl_pstore *s) FL_MUST_CHECK;
 
 /* Add lines to `rows`: rounds that are being applied, pushes that were refused.
  * Thread: the machine's. */

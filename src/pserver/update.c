@@ -634,6 +634,26 @@ static fl_err guard_rows(const fl_update *u, const fl_value *v)
                             row, g->n, fl_rows_index(g));
 }
 
+/* Room in the log for what guard_plan adds. */
+static fl_err reserve_plan(const fl_update *u)
+{
+    int64_t places = 0;
+    size_t bytes = 0;
+    for (int64_t i = 0; i < u->plan_writes; i++) {
+        const fl_value *v = u->writes.at[i];
+        const fl_tensor *t = &v->tensor;
+        const bool rows = has_rows(u, v);
+        const int64_t n = rows ? u->mean->rows.n : 1;
+        if (v == u->mean || !n)
+            continue;
+        places += n;
+        bytes += rows ? (size_t)n * (fl_tensor_bytes(t) /
+                                     (size_t)t->shape.dim[0])
+                      : fl_tensor_bytes(t);
+    }
+    return fl_undo_reserve(u->guard->undo, places, bytes);
+}
+
 static fl_err guard_plan(const fl_update *u)
 {
     for (int64_t i = 0; i < u->plan_writes; i++) {
@@ -935,6 +955,22 @@ fl_err fl_update_add(fl_update *u, const fl_staged *by, const fl_item *item,
     u->given.n = 0;
     fl_push(&u->given, alone);
     return fl_update_mean(u, 1, some);
+}
+
+fl_err fl_update_reserve(const fl_update *u)
+{
+    const int64_t values = 1 + FL_RULE_STATES;
+    int64_t n;
+    if (!u->guard)
+        return FL_OK;
+    if (u->table) {
+        const size_t bytes = fl_table_guarded(u->table, &n);
+        FL_TRY(fl_undo_reserve(u->guard->undo, n, bytes));
+    } else if (u->ruled.op) {
+        FL_TRY(fl_undo_reserve(u->guard->undo, values,
+                               (size_t)values * FL_GUARD_BLOCK));
+    }
+    return reserve_plan(u);
 }
 
 fl_err fl_update_apply(fl_update *u)

@@ -120,6 +120,10 @@ fl_err fl_update_mean(fl_update *u, int n, bool *some) FL_MUST_CHECK;
 fl_err fl_update_add(fl_update *u, const fl_staged *by, const fl_item *item,
                      bool *some) FL_MUST_CHECK;
 
+/* Make sure that all that the update guards at a time fits into the undo log.
+ * Err: ENOMEM: the state has no room, and nothing has changed. */
+fl_err fl_update_reserve(const fl_update *u) FL_MUST_CHECK;
+
 /* Apply the rule, if there is one, to the gradient. The caller runs the plan
  * after that. Err: ENOENT, ENOMEM. */
 fl_err fl_update_apply(fl_update *u) FL_MUST_CHECK;

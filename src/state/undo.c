@@ -104,6 +104,12 @@ static fl_err reserve_log(fl_mapping *m, size_t end)
     return fl_mapping_grow(m, size);
 }
 
+/* At most so many bytes of a log are taken by these places. */
+static size_t most_bytes(int64_t places, size_t bytes)
+{
+    return (size_t)places * (sizeof(place) + LINE + padded(1)) + bytes;
+}
+
 /* Where the bytes of a place begin that lies at offset `at` of a log. */
 static size_t bytes_at(size_t at, uint64_t bytes)
 {
@@ -270,6 +276,11 @@ bool fl_undo_written(const fl_undo *u, int64_t block)
            (uint64_t)block < block_in(u->resume);
 }
 
+fl_err fl_undo_reserve(fl_undo *u, int64_t places, size_t bytes)
+{
+    return reserve_log(u->map, PAGE + most_bytes(places, bytes));
+}
+
 fl_err fl_undo_add(fl_undo *u, uint32_t space, uint64_t offset, const void *at,
                    size_t bytes)
 {
@@ -281,8 +292,7 @@ fl_err fl_undo_add(fl_undo *u, uint32_t space, uint64_t offset, const void *at,
 fl_err fl_undo_add_rows(fl_undo *u, uint64_t offset, const void *at, size_t row,
                         int64_t n, const int64_t *index)
 {
-    const size_t most = (size_t)n * (sizeof(place) + LINE + padded(row));
-    FL_TRY(reserve_log(u->map, PAGE + u->n + most));
+    FL_TRY(reserve_log(u->map, PAGE + u->n + most_bytes(n, (size_t)n * row)));
     const char *from = at;
     char *log = (char *)u->rec + PAGE;
     for (int64_t i = 0; i < n; i++) {
@@ -342,6 +352,11 @@ int64_t fl_undo_reached(const fl_undo *u)
 bool fl_undo_rated(const fl_undo *u)
 {
     return u->rec->rates == u->rec->done + 1;
+}
+
+fl_err fl_undo_rates_reserve(fl_undo *u, int64_t places, size_t bytes)
+{
+    return reserve_log(u->rates, most_bytes(places, bytes));
 }
 
 void fl_undo_rates_begin(fl_undo *u)

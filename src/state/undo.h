@@ -79,6 +79,11 @@ bool fl_undo_enter(fl_undo *u, int64_t update);
 /* Whether a block of the update was written before. */
 bool fl_undo_written(const fl_undo *u, int64_t block);
 
+/* Make sure that a block fits into the log: so many places, and so many bytes
+ * of all of them. Err: ENOMEM: the state has no room, and nothing has changed.
+ */
+fl_err fl_undo_reserve(fl_undo *u, int64_t places, size_t bytes) FL_MUST_CHECK;
+
 /* Add a place of the next block to the log. Err: ENOMEM, and the cursor is as
  * it was. */
 fl_err fl_undo_add(fl_undo *u, uint32_t space, uint64_t offset, const void *at,
@@ -108,6 +113,10 @@ int64_t fl_undo_reached(const fl_undo *u);
 
 /* Whether the rates have run for the task at hand. */
 bool fl_undo_rated(const fl_undo *u);
+
+/* Make sure that all that they write fits into their log, as fl_undo_reserve. */
+fl_err fl_undo_rates_reserve(fl_undo *u, int64_t places,
+                             size_t bytes) FL_MUST_CHECK;
 
 /* Before they run: forget the old log, add all that they write, arm. */
 void fl_undo_rates_begin(fl_undo *u);

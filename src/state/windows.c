@@ -56,14 +56,22 @@ static seat *find_seat(const fl_windows *w, const uint64_t session[2])
     return NULL;
 }
 
+/* The index of a seat that nobody has. */
+static fl_err find_free(fl_windows *w, int64_t *i)
+{
+    *i = 0;
+    while (*i < count_seats(w) && seat_at(w, *i)->used)
+        ++*i;
+    return *i < count_seats(w)
+               ? FL_OK
+               : fl_mapping_grow(w->map, fl_mapping_size(w->map) * 2);
+}
+
 static fl_err make_seat(fl_windows *w, const uint64_t session[2], int64_t rank,
                         seat **out)
 {
-    int64_t i = 0;
-    while (i < count_seats(w) && seat_at(w, i)->used)
-        i++;
-    if (i == count_seats(w))
-        FL_TRY(fl_mapping_grow(w->map, fl_mapping_size(w->map) * 2));
+    int64_t i;
+    FL_TRY(find_free(w, &i));
     seat *s = seat_at(w, i);
     *s = (seat){.session = {session[0], session[1]}, .rank = rank};
     fl_word_set(&s->used, 1);
@@ -85,6 +93,12 @@ bool fl_windows_seen(const fl_windows *w, const uint64_t session[2],
     const copy *c = selected(s);
     return seq <= c->base ||
            (seq - c->base <= 64 && (c->ahead >> (seq - c->base - 1) & 1));
+}
+
+fl_err fl_windows_reserve(fl_windows *w, const uint64_t session[2])
+{
+    int64_t i;
+    return find_seat(w, session) ? FL_OK : find_free(w, &i);
 }
 
 fl_err fl_windows_mark(fl_windows *w, const fl_seat *of, int64_t seq)

@@ -33,6 +33,11 @@ void fl_windows_free(fl_windows *w); /* NULL is fine */
 bool fl_windows_seen(const fl_windows *w, const uint64_t session[2],
                      int64_t seq);
 
+/* Make sure that a push of this session can be marked. Err: ENOMEM: the state
+ * has no room, and nothing has changed. */
+fl_err fl_windows_reserve(fl_windows *w,
+                          const uint64_t session[2]) FL_MUST_CHECK;
+
 /* Mark a push that is not marked; it is at most 64 above `base`. `of` names
  * session and rank, and the step of the push. Err: ENOMEM. */
 fl_err fl_windows_mark(fl_windows *w, const fl_seat *of,

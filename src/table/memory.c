@@ -147,6 +147,7 @@ fl_err fl_table_memory_take(fl_table_memory *m, int64_t rows, size_t *bytes,
 {
     const size_t size = round_up(*bytes);
     void *p = NULL;
+    m->lacks_room = false;
     FL_TRY(reserve_bytes(m, rows, size));
     fl_err err = FL_OK;
     if (m->extents)
@@ -155,9 +156,10 @@ fl_err fl_table_memory_take(fl_table_memory *m, int64_t rows, size_t *bytes,
         err = no_memory(m, rows);
     if (err) {
         release_bytes(m, size);
+        m->lacks_room = m->extents && err == FL_ENOMEM;
         return m->extents ? fl_fail_at(err,
-                                       "table \"%s\" is full: it has %lld "
-                                       "rows",
+                                       "table \"%s\" with %lld rows has to "
+                                       "grow",
                                        m->table, (long long)rows)
                           : err;
     }

@@ -24,6 +24,8 @@ typedef struct fl_table_memory {
     fl_extents *extents; /* memory that outlives the process comes from it;
                             NULL: it ends with the process */
     bool warned;         /* missing huge pages have been checked for */
+    bool lacks_room;     /* the last fl_table_memory_take has failed because the
+                            state of the server had no room */
 } fl_table_memory;
 
 /* Allocate at least *bytes of zeroed memory; *bytes becomes its size. `rows` is

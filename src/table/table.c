@@ -1190,6 +1190,17 @@ fl_err fl_table_apply(fl_table *t, int64_t n, const int64_t *id,
     return write_rows(t, &k, n, id);
 }
 
+bool fl_table_lacks_room(const fl_table *t)
+{
+    return t->memory.lacks_room;
+}
+
+size_t fl_table_guarded(const fl_table *t, int64_t *n)
+{
+    *n = GROUP;
+    return GROUP * t->stride;
+}
+
 fl_err fl_table_load(fl_table *t, int state, int64_t n, const int64_t *id,
                      const fl_tensor *rows)
 {

@@ -73,6 +73,14 @@ fl_err fl_table_apply(fl_table *t, int64_t n, const int64_t *id,
                       const void *grad, const fl_hyper *h,
                       fl_undo *undo) FL_MUST_CHECK;
 
+/* After fl_table_apply has failed: whether there was no room in the state. The
+ * same call succeeds when there is. */
+bool fl_table_lacks_room(const fl_table *t);
+
+/* The bytes of the rows that fl_table_apply adds to the undo log at a time; *n
+ * is their number. */
+size_t fl_table_guarded(const fl_table *t, int64_t *n);
+
 /* Write values or a state, [n, width], or whole rows, [n, span]. The other
  * parts of the rows are unchanged. Ids without a row get one. If an id is
  * listed several times, the last row counts. Err: ESHAPE; ENOMEM, and no value
