@@ -43,9 +43,11 @@ for i in range(4):
 exe.close()
 """
 
-# A table by id, whose rows grow in number with every step.
+# A table by id, which gets 10000 more rows with every step. $HOLD: the trainer
+# waits for that file after its first step. $LOOK: trainer 1 waits for that file
+# and only looks rows up.
 TABLE = """
-import os, sys
+import os, sys, time
 import numpy as np
 import paddle.fluid as fluid
 from paddle.fluid.incubate.fleet.base import role_maker
@@ -56,21 +58,38 @@ fleet.init(role_maker.PaddleCloudRoleMaker())
 ids = fluid.layers.data("ids", [1], dtype="int64", lod_level=1)
 rows = fluid.layers.embedding(ids, [1 << 40, 64], is_sparse=True,
                               is_distributed=True, param_attr="table")
-loss = fluid.layers.mean(fluid.layers.sequence_pool(rows, "sum"))
+loss = fluid.layers.mean(fluid.layers.square(rows))
+test = fluid.default_main_program().clone(for_test=True)
 strategy = DistributeTranspilerConfig()
-strategy.sync_mode = False
+strategy.sync_mode = sys.argv[1] == "sync"
 fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy).minimize(loss)
 if fleet.is_server():
     fleet.init_server()
     fleet.run_server()
     sys.exit()
 exe = fluid.Executor(fluid.CPUPlace())
-fleet.init_worker()
+if sys.argv[1] == "sync":
+    fleet.init_worker()
 exe.run(fleet.startup_program)
-for i in range(1000):
-    some = np.arange(10000 * i, 10000 * (i + 1)).reshape(-1, 1)
-    exe.run(fleet.main_program, feed={
-        "ids": fluid.create_lod_tensor(some, [[len(some)]], fluid.CPUPlace())})
+
+def run(program, n):
+    some = np.arange(n).reshape(-1, 1)
+    return exe.run(program, fetch_list=[loss.name], feed={
+        "ids": fluid.create_lod_tensor(some, [[n]], fluid.CPUPlace())})[0]
+
+def wait_for(name):
+    while not os.path.exists(os.environ[name]):
+        time.sleep(0.01)
+
+if fleet.worker_index():
+    wait_for("LOOK")
+    print("looked up", run(test, 50000).tobytes().hex())
+else:
+    for i in range(5):
+        print("step", i, run(fleet.main_program, 10000 * (i + 1)).tobytes().hex())
+        if not i:
+            wait_for("HOLD")
+    print("loss", run(test, 50000).tobytes().hex())
 fleet.stop_worker()
 """
 
@@ -179,18 +198,47 @@ def test_a_push_waits_until_there_is_room_again(tmp_path, small):
         assert not small.states()
 
 
-def test_a_table_that_cannot_grow_ends_the_job_with_a_sentence(tmp_path, small):
-    state = small.mount(40 * MB)
-    with Cluster(tmp_path, TABLE, 1, 1, env={
-            "FLUID_STATE_DIR": state, "FLUID_LINGER": "0.1",
-            "FLUID_REJOIN": "0"}) as job:
+def growing(folder, mode, state, **env):
+    folder.mkdir()
+    trainers = 1 if mode == "sync" else 2
+    return Cluster(folder, TABLE, 1, trainers, argv=[mode], env={
+        "FLUID_STATE_DIR": str(state), "FLUID_LINGER": "0.1",
+        "FLUID_STALL": "1", "HOLD": str(folder / "hold"),
+        "LOOK": str(folder / "look"), **env})
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_table_that_cannot_grow_waits_for_room(tmp_path, small, mode):
+    state = small.mount(96 * MB)
+    with growing(tmp_path / "calm", mode, tmp_path / "calm-state") as job:
+        for name in ("hold", "look"):
+            (tmp_path / "calm" / name).touch()
+        job.start().finish()
+        want = job.trainer[0].says("^loss .*").group()
+    with growing(tmp_path / "full", mode, state) as job:
         job.start()
-        job.trainer[0].end(code=1)
-        job.server[0].end(code=None)
-        assert job.server[0].code() > 0
-        said = r'no room for \d+ bytes more; its file system has \d+ left'
-        assert re.search(said, job.trainer[0].text()), job.trainer[0].text()
-        assert str(small.folder) in job.trainer[0].text()
+        job.trainer[0].says("^step 0 ")
+        small.fill()
+        (tmp_path / "full" / "hold").touch()
+        said = r"%s/\S+/extent-\d+: no room for \d+ bytes more; its file " \
+            r'system has \d+ left \(table "table" with \d+ rows has to grow\)' \
+            % small.folder
+        if mode == "sync":
+            job.server[0].says("a (round|push) waits: ")
+        else:
+            job.server[0].says("a push waits: %s; pulls are answered" % said)
+            job.trainer[0].says(r"waits for server 0 .*" + said)
+            (tmp_path / "full" / "look").touch()
+            job.trainer[1].says("^looked up ")
+        why = subprocess.run(["paddle", "why", job.endpoints[0]], text=True,
+                             stdout=subprocess.PIPE, check=True).stdout
+        assert "durability process: " in why
+        if mode == "async":
+            assert re.search("the server waits for room: " + said, why)
+        assert "loss" not in job.trainer[0].text()
+        small.make_room()
+        job.finish()
+        assert job.trainer[0].says("^loss .*").group() == want
         assert not small.states()
 
 
