@@ -647,9 +647,9 @@ static fl_err reserve_plan(const fl_update *u)
         if (v == u->mean || !n)
             continue;
         places += n;
-        bytes += rows ? (size_t)n * (fl_tensor_bytes(t) /
-                                     (size_t)t->shape.dim[0])
-                      : fl_tensor_bytes(t);
+        bytes +=
+            rows ? (size_t)n * (fl_tensor_bytes(t) / (size_t)t->shape.dim[0])
+                 : fl_tensor_bytes(t);
     }
     return fl_undo_reserve(u->guard->undo, places, bytes);
 }

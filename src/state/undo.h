@@ -114,7 +114,8 @@ int64_t fl_undo_reached(const fl_undo *u);
 /* Whether the rates have run for the task at hand. */
 bool fl_undo_rated(const fl_undo *u);
 
-/* Make sure that all that they write fits into their log, as fl_undo_reserve. */
+/* Make sure that all that they write fits into their log, as fl_undo_reserve.
+ */
 fl_err fl_undo_rates_reserve(fl_undo *u, int64_t places,
                              size_t bytes) FL_MUST_CHECK;
 
