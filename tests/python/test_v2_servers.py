@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from cluster import BUILD, FOREIGN, Failed, Process, hold_port
+from test_state import small  # a fixture
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PADDLE = os.path.join(BUILD, "bin", "paddle")
@@ -243,22 +244,23 @@ def test_a_second_program_is_refused_by_name(tmp_path):
         first.end()
 
 
-def test_a_job_that_cannot_begin_leaves_nothing(tmp_path):
-    """The machines are there when the journal is opened."""
+def test_a_job_that_cannot_begin_leaves_nothing(tmp_path, small):
+    """The machines are there when the first base of the journal is written,
+    for which there is no room."""
+    journal = small.mount(16 << 10)
     with Job(tmp_path, sparse=0) as job:
-        job.env.update(FLUID_DURABILITY="host", FLUID_JOURNAL_BYTES="lots",
-                       FLUID_JOURNAL_DIR=str(tmp_path / "journal"))
+        job.env.update(FLUID_DURABILITY="host", FLUID_JOURNAL_DIR=journal)
         job.server().says("listening")
         for name in "first", "second":
             trainer = job.trainer(name=name)
             trainer.end(code=1)
-            assert 'FLUID_JOURNAL_BYTES is "lots"' in trainer.text()
+            assert journal in trainer.text()
         why = subprocess.run(["paddle", "why", "127.0.0.1:%d" % job.port],
                              text=True, stdout=subprocess.PIPE, check=True)
         assert "waits for trainer 0 of 1, which brings the program" in \
             why.stdout
-        for folder in "state", "journal":
-            assert not os.listdir(tmp_path / folder)
+        assert not os.listdir(tmp_path / "state")
+        assert not os.listdir(journal)
 
 
 def test_another_number_of_trainers_is_named_on_both_sides(tmp_path):
