@@ -131,7 +131,7 @@ static fl_err open_dir(fl_redo *r, const char *name)
     if (!err)
         err = fl_statedir_make_private(r->dir);
     fl_mem_free(base);
-    return err ? fl_fail_at(err, "for the journal (FLUID_JOURNAL_DIR)") : FL_OK;
+    return err ? fl_fail_at(err, "FLUID_JOURNAL_DIR chooses it") : FL_OK;
 }
 
 fl_err fl_redo_find_base(const char *name, char **out)

@@ -459,7 +459,7 @@ fl_err fl_statedir_open(const fl_statedir_opts *o, fl_statedir **out)
         char *base = fl_path_parent(d->path);
         err = fl_statedir_make_private(base);
         if (err)
-            fl_fail_at(err, "for states of servers (FLUID_STATE_DIR)");
+            fl_fail_at(err, "FLUID_STATE_DIR chooses it");
         fl_mem_free(base);
     }
     if (!err)
