@@ -7,6 +7,7 @@
 
 #include "base/atomic.h"
 #include "base/mem.h"
+#include "base/pages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,14 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+#ifndef MADV_COLLAPSE /* Linux 6.1 */
+#define MADV_COLLAPSE 25
+#endif
+
+enum {
+    PAGE = 4096
+};
 
 struct fl_mapping {
     fl_count refs;
@@ -45,28 +54,83 @@ static fl_err no_room(const char *path, size_t more)
 }
 
 /* Give bytes `from` to `to` of a file room on its file system. */
-static fl_err allocate_bytes(int fd, const char *path, size_t from, size_t to)
+static int allocate_bytes(int fd, size_t from, size_t to)
 {
     int err = EINTR;
     while (from < to && err == EINTR)
         err = posix_fallocate(fd, (off_t)from, (off_t)(to - from));
-    if (from >= to || !err)
+    return from < to ? err : 0;
+}
+
+/* Give the whole huge pages between `from` and `to` room, as far as the kernel
+ * has any. A tmpfs has small pages unless it is mounted otherwise, but it makes
+ * a huge page of one small page and a hole when it is asked to. The file ends
+ * behind that small page meanwhile: if the process is killed, no byte of the
+ * file is without room. */
+static void allocate_huge_pages(const fl_mapping *m, size_t from, size_t to)
+{
+    const size_t huge = FL_HUGE_PAGE, first = (from + huge - 1) / huge * huge;
+    if (first >= to || to - first < huge || allocate_bytes(m->fd, from, first))
+        return;
+    for (size_t p = first; to - p >= huge; p += huge) {
+        char *at = (char *)m->at + p;
+        if (allocate_bytes(m->fd, p, p + PAGE))
+            return;
+        (void)*(volatile char *)at; /* the kernel wants a page table */
+        if (madvise(at, huge, MADV_COLLAPSE))
+            return; /* no such memory, another file system, an old kernel */
+    }
+}
+
+/* Give bytes `from` to `to` of the file room. Err: ENOMEM, EIO; the file has
+ * its old size. */
+static fl_err make_room(const fl_mapping *m, size_t from, size_t to)
+{
+    struct stat before;
+    if (fstat(m->fd, &before))
+        return file_failed(m->path, "look at it");
+    allocate_huge_pages(m, from, to);
+    const int err = allocate_bytes(m->fd, from, to);
+    if (!err)
         return FL_OK;
+    if (ftruncate(m->fd, before.st_size))
+        return file_failed(m->path, "give back its room");
     errno = err;
     if (err == ENOSPC || err == ENOMEM || err == EFBIG)
-        return no_room(path, to - from);
-    return file_failed(path, "make it larger");
+        return no_room(m->path, to - from);
+    return file_failed(m->path, "make it larger");
+}
+
+/* Map `size` bytes of a file. Huge pages need addresses that are aligned to
+ * their size: more is reserved than is needed, and the surplus is given back.
+ */
+static void *map_aligned(int fd, size_t size)
+{
+    const size_t huge = FL_HUGE_PAGE, all = size + huge;
+    char *from = mmap(NULL, all, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (from == MAP_FAILED)
+        return MAP_FAILED;
+    char *at = from + (huge - (uintptr_t)from % huge) % huge;
+    char *end = at + (size + PAGE - 1) / PAGE * PAGE;
+    fl_pages_unmap(from, (size_t)(at - from));
+    fl_pages_unmap(end, (size_t)(from + all - end));
+    void *mapped =
+        mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    if (mapped == MAP_FAILED)
+        fl_pages_unmap(at, (size_t)(end - at));
+    return mapped;
 }
 
 /* Takes fd: the mapping has it, or it is closed. */
 static fl_err map_file(const char *path, int fd, size_t size, size_t reserve,
                        fl_mapping **out)
 {
-    const size_t page = 4096, all = size > reserve ? size : reserve;
-    void *at =
-        mmap(NULL, all ? all : page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    const size_t all = size > reserve ? size : reserve;
+    void *at = map_aligned(fd, all ? all : PAGE);
     if (at == MAP_FAILED) {
-        const fl_err err = file_failed(path, "map it");
+        const fl_err err =
+            errno == ENOMEM ? no_room(path, all) : file_failed(path, "map it");
         close(fd);
         return err;
     }
@@ -75,29 +139,43 @@ static fl_err map_file(const char *path, int fd, size_t size, size_t reserve,
     fl_mapping *m = fl_mem_alloc(sizeof *m);
     fl_count_init(&m->refs, 1);
     m->path = fl_mem_strdup(path);
-    m->fd = reserve ? fd : -1;
+    m->fd = fd;
     m->at = at;
     m->size = size;
-    m->reserve = all ? all : page;
-    if (!reserve)
-        close(fd);
+    m->reserve = all ? all : PAGE;
     *out = m;
     return FL_OK;
+}
+
+/* A mapping without a reserve never grows and needs no file descriptor. */
+static void close_file(fl_mapping *m, size_t reserve)
+{
+    if (reserve)
+        return;
+    close(m->fd);
+    m->fd = -1;
 }
 
 fl_err fl_mapping_make(const char *path, size_t size, size_t reserve,
                        fl_mapping **out)
 {
+    fl_mapping *m;
     const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return file_failed(path, "make it");
-    const fl_err err = allocate_bytes(fd, path, 0, size);
+    fl_err err = map_file(path, fd, size, reserve, &m);
+    if (!err) {
+        err = make_room(m, 0, size);
+        if (err)
+            fl_mapping_unref(m);
+    }
     if (err) {
         unlink(path);
-        close(fd);
         return err;
     }
-    return map_file(path, fd, size, reserve, out);
+    close_file(m, reserve);
+    *out = m;
+    return FL_OK;
 }
 
 fl_err fl_mapping_find(const char *path, size_t reserve, fl_mapping **out)
@@ -111,7 +189,9 @@ fl_err fl_mapping_find(const char *path, size_t reserve, fl_mapping **out)
         close(fd);
         return err;
     }
-    return map_file(path, fd, (size_t)st.st_size, reserve, out);
+    FL_TRY(map_file(path, fd, (size_t)st.st_size, reserve, out));
+    close_file(*out, reserve);
+    return FL_OK;
 }
 
 fl_mapping *fl_mapping_ref(fl_mapping *m)
@@ -136,7 +216,7 @@ fl_err fl_mapping_extend(fl_mapping *m, size_t from, size_t to)
     if (m->fd < 0 || to > m->reserve)
         return fl_fail(FL_ENOMEM, "%s: cannot have %zu bytes, at most %zu",
                        m->path, to, m->fd < 0 ? m->size : m->reserve);
-    FL_TRY(allocate_bytes(m->fd, m->path, from, to));
+    FL_TRY(make_room(m, from, to));
     if (to > m->size)
         m->size = to;
     return FL_OK;

@@ -7,7 +7,8 @@
  * child that is forked does not have the memory.
  *
  * A mapping can grow in place up to the size that was reserved for it: the
- * reserve takes addresses, not memory. */
+ * reserve takes addresses, not memory. Room of FL_HUGE_PAGE bytes or more is
+ * on huge pages where the kernel has them. */
 #ifndef FL_STATE_MAPPING_H
 #define FL_STATE_MAPPING_H
 

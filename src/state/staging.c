@@ -11,6 +11,7 @@
 #include "base/crc.h"
 #include "base/failpoint.h"
 #include "base/mem.h"
+#include "base/pages.h"
 #include "base/vec.h"
 
 #include <pthread.h>
@@ -20,7 +21,7 @@
 enum {
     LINE = 64,             /* bytes; alignment of a room */
     FIRST = 64 << 10,      /* bytes of the entries' file at first */
-    STEP = 1 << 20,        /* bytes by which the bytes' file grows */
+    STEP = FL_HUGE_PAGE,   /* bytes by which the bytes' file grows */
     ENTRIES_MOST = 1 << 30 /* bytes of all entries */
 };
 
