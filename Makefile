@@ -92,7 +92,7 @@ help:
 	@echo 'make model        check the model of recovery with Spin, T=x: some searches'
 	@echo 'make k8s          run jobs as pods of a cluster: KUBECTL=, see tests/python/k8s_scene.py'
 	@echo 'make image        try the commands of the Dockerfiles in a fresh Debian'
-	@echo 'make kill-matrix  kill processes of jobs at named stores, compare all bits'
+	@echo 'make kill-matrix  kill processes of jobs at named stores, WORKERS=, T=x: some'
 	@echo 'make random-kills kill and stop processes at random for MINUTES=10'
 	@echo 'make check        check format, layers, rules and docs; run the sanitizers'
 	@echo 'make fuzz         fuzz every reader of foreign bytes for FUZZ_SECONDS=60'
@@ -251,11 +251,9 @@ model:
 	@scripts/deps model
 	@tests/model/run $(B)/model $(T)
 
+WORKERS ?=# make kill-matrix WORKERS=8: so many scenes at a time
 kill-matrix: all
-	$(Q)FLUID_KILL_MATRIX=1 FL_BUILD_DIR=$(abspath $(B)) \
-		tests/python/run tests/python/test_recovery.py \
-		tests/python/test_positions.py tests/python/test_kills.py \
-		tests/python/test_snapshots.py
+	@$(PYTHON) tests/python/matrix.py $(B) "$(WORKERS)" $(T)
 
 MINUTES ?= 10
 random-kills: all

@@ -44,7 +44,7 @@ class Failed(AssertionError):
     """A process did not do what the test expects of it."""
 
 
-def _end_with_parent(libc=ctypes.CDLL(None)):
+def end_with_parent(libc=ctypes.CDLL(None)):
     """A test that is killed takes its processes along."""
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -59,7 +59,7 @@ class Process:
             self._child = subprocess.Popen(
                 argv, cwd=folder, env=env, stdin=subprocess.DEVNULL,
                 stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-                preexec_fn=_end_with_parent)
+                preexec_fn=end_with_parent)
         self.pid = self._child.pid
 
     def text(self):

@@ -28,6 +28,15 @@ ENV = {"FLUID_LINGER": "0.1", "FLUID_REJOIN": "300", "FLUID_LEASE": "4",
 SERVERS = TRAINERS = 2
 
 
+def scene_word(value):
+    """A part of a scene in the name of its test: {"server0": ["owner.live:4",
+    "owner.live:1"]} becomes server0@owner.live:4+owner.live:1."""
+    if isinstance(value, dict):
+        return ",".join("%s@%s" % (key, scene_word(x))
+                        for key, x in value.items()) or "-"
+    return "+".join(value) if isinstance(value, list) else str(value)
+
+
 class Job(Cluster):
     """A job whose killed processes are started again. killed: failpoints of
     the processes of each role, in the order of their starts, by name."""

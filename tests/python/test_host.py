@@ -13,6 +13,7 @@ import async_job
 import sync_job
 import test_recovery
 from cluster import Cluster
+from kills import scene_word
 from test_recovery import compare, results
 
 HOST = {"FLUID_LINGER": "0.1", "FLUID_NO_FUSE": "1", "FLUID_DURABILITY": "host",
@@ -78,12 +79,12 @@ def calm(tmp_path_factory):
     return result
 
 
-@pytest.mark.parametrize("recipe, killed, env", SCENES)
+@pytest.mark.parametrize("recipe, killed, env", SCENES, ids=scene_word)
 def test_a_lost_host_changes_no_bit(tmp_path, calm, recipe, killed, env):
     compare(play(sync(tmp_path, recipe, env), killed), calm(sync, recipe))
 
 
-@pytest.mark.parametrize("owners, killed, env", ASYNC)
+@pytest.mark.parametrize("owners, killed, env", ASYNC, ids=scene_word)
 def test_every_push_survives_a_lost_host_once(tmp_path, calm, owners, killed,
                                               env):
     compare(play(asynchronous(tmp_path, owners, env), killed),

@@ -69,7 +69,7 @@ def calm():
     return digest
 
 
-@pytest.mark.parametrize("kind, killed", SCENES)
+@pytest.mark.parametrize("kind, killed", SCENES, ids=kills.scene_word)
 def test_kills_change_no_model(tmp_path, calm, kind, killed):
     with kills.Job(tmp_path, kind, killed) as job:
         assert job.play() == calm(kind)

@@ -8,6 +8,7 @@ import pytest
 
 import counted_job
 from cluster import Cluster
+from kills import scene_word
 
 ENV = {"FLUID_LINGER": "0.1", "FLUID_REJOIN": "300", "FLUID_LEASE": "4"}
 KEPT = {"FLUID_DURABILITY": "process", "FLUID_RESTART": "300"}
@@ -72,7 +73,7 @@ if "FLUID_KILL_MATRIX" not in os.environ:
     SCENES = SCENES[::4]
 
 
-@pytest.mark.parametrize("kind, env, killed", SCENES)
+@pytest.mark.parametrize("kind, env, killed", SCENES, ids=scene_word)
 def test_a_killed_trainer_uses_every_example_once(tmp_path, calm, kind, env,
                                                   killed):
     want = calm(kind, {k: v for k, v in env.items() if k in MEMORY})

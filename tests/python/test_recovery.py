@@ -14,13 +14,14 @@ import async_job
 import returning_job
 import sync_job
 from cluster import Cluster
+from kills import scene_word
 from test_sync import same_bits
 
 KEPT = {"FLUID_LINGER": "0.1", "FLUID_NO_FUSE": "1",
         "FLUID_DURABILITY": "process", "FLUID_RESTART": "300"}
 
 # Who is killed at which store, and which time it passes there. All of them with
-# FLUID_KILL_MATRIX=1, otherwise every third.
+# FLUID_KILL_MATRIX=1, otherwise every fourth.
 SCENES = [
     ("adam", {0: "stage.bytes:3"}), ("adam", {1: "stage.entry:5"}),
     ("adam", {1: "stage.count:4"}), ("adam", {0: "image.written:9"}),
@@ -108,12 +109,12 @@ def compare(got, want):
         same_bits(got[name], want[name])
 
 
-@pytest.mark.parametrize("recipe, killed", SCENES)
+@pytest.mark.parametrize("recipe, killed", SCENES, ids=scene_word)
 def test_a_killed_server_changes_no_bit(tmp_path, calm, recipe, killed):
     compare(play(sync(tmp_path, recipe), killed), calm(sync, recipe))
 
 
-@pytest.mark.parametrize("owners, killed", ASYNC)
+@pytest.mark.parametrize("owners, killed", ASYNC, ids=scene_word)
 def test_every_asynchronous_push_counts_once(tmp_path, calm, owners, killed):
     compare(play(asynchronous(tmp_path, owners), killed),
             calm(asynchronous, owners))

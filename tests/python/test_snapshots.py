@@ -12,6 +12,7 @@ import pytest
 
 import counted_job
 from cluster import Cluster, Process
+from kills import scene_word
 
 ENV = {"FLUID_LINGER": "0.1", "FLUID_REJOIN": "300", "FLUID_LEASE": "60",
        "FLUID_RESTART": "300", "FLUID_START": "300",
@@ -198,7 +199,8 @@ def test_an_asynchronous_job_goes_back_and_says_what_is_lost(
      "process"),
     ({0: ["rewind.restore:2", "rewind.image:1"]}, "process"),
     ({0: ["rewind.begin:1", "rewind.restore:1"]}, "memory"),
-    ({0: ["rewind.image:1"], 1: ["rewind.restore:1"]}, "process")])
+    ({0: ["rewind.image:1"], 1: ["rewind.restore:1"]}, "process")],
+    ids=scene_word)
 def test_servers_are_killed_while_the_job_goes_back(tmp_path, calm, points,
                                                     level):
     """Trainers are started again meanwhile: nobody but the directory of the

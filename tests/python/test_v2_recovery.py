@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from kills import scene_word
 from test_v2_servers import SCRIPT, Job, costs
 
 KEPT = {"FLUID_DURABILITY": "process", "FLUID_RESTART": "60",
@@ -68,7 +69,7 @@ def play(job, killed, **asked):
         return [costs(t) for t in trainers]
 
 
-@pytest.mark.parametrize("asked, killed", SCENES)
+@pytest.mark.parametrize("asked, killed", SCENES, ids=scene_word)
 def test_a_killed_server_changes_no_bit(tmp_path, asked, killed):
     calm, disturbed = tmp_path / "calm", tmp_path / "disturbed"
     for folder in calm, disturbed:
@@ -81,7 +82,7 @@ def test_a_killed_server_changes_no_bit(tmp_path, asked, killed):
 
 @pytest.mark.parametrize("killed", [
     {0: "owner.live:9"}, {0: "owner.marked:7", 1: "owner.window:20"},
-    {0: "owner.live:9 owner.window:9"}])
+    {0: "owner.live:9 owner.window:9"}], ids=scene_word)
 def test_every_asynchronous_gradient_counts_once(tmp_path, killed):
     with Job(tmp_path) as job:
         job._run("alone", [sys.executable, SCRIPT, json.dumps(
