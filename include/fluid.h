@@ -50,11 +50,12 @@ typedef enum fl_err {
     FL_EINTR,    /* the caller cancelled the operation */
     FL_ETYPE,    /* the operation does not support the dtype */
     FL_EENDED,   /* the job has ended, and not because of this process */
+    FL_EDONE,    /* an earlier process of this trainer has completed */
 } fl_err;
 
-/* Exit code of a process that ends with this error: 0 for FL_OK, else 1; but
- * FL_EXIT_ENDED for FL_EENDED if a launcher has started the process. By it the
- * launcher knows that another process has failed first. */
+/* Exit code of a process that ends with this error: 0 for FL_OK, else 1. If a
+ * launcher has started the process: FL_EXIT_ENDED for FL_EENDED, by which the
+ * launcher knows that another process has failed first, and 0 for FL_EDONE. */
 enum {
     FL_EXIT_ENDED = 75
 };

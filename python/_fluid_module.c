@@ -28,18 +28,32 @@ static PyObject *last_message(void)
                                 "backslashreplace");
 }
 
+/* Raise JobEnded. A process that does not catch it ends with the code. */
+static PyObject *raise_ended(py_state *st, int exit_code)
+{
+    PyObject *code = PyLong_FromLong(exit_code), *said = last_message();
+    PyObject *error =
+        said ? PyObject_CallFunctionObjArgs(st->job_ended, said, NULL) : NULL;
+    if (code && error && !PyObject_SetAttrString(error, "code", code))
+        PyErr_SetObject(st->job_ended, error);
+    Py_XDECREF(error);
+    Py_XDECREF(said);
+    Py_XDECREF(code);
+    return NULL;
+}
+
 static PyObject *raise_as(py_state *st, PyObject *type, fl_err err)
 {
     if (PyErr_Occurred())
         return NULL;
+    if (err == FL_EENDED || err == FL_EDONE)
+        return raise_ended(st, fl_exit_code(err));
     if (err == FL_ENOMEM)
         type = PyExc_MemoryError;
     if (err == FL_EINTR)
         type = PyExc_KeyboardInterrupt;
     if (err == FL_ETYPE)
         type = PyExc_TypeError;
-    if (err == FL_EENDED)
-        type = st->job_ended;
     PyObject *said = last_message();
     if (said)
         PyErr_SetObject(type, said);
@@ -60,15 +74,7 @@ PyObject *py_raise_run(py_state *st, fl_err err)
 
 PyObject *py_raise_sigterm(py_state *st)
 {
-    PyObject *code = PyLong_FromLong(128 + SIGTERM), *said = last_message();
-    PyObject *error =
-        said ? PyObject_CallFunctionObjArgs(st->job_ended, said, NULL) : NULL;
-    if (code && error && !PyObject_SetAttrString(error, "code", code))
-        PyErr_SetObject(st->job_ended, error);
-    Py_XDECREF(error);
-    Py_XDECREF(said);
-    Py_XDECREF(code);
-    return NULL;
+    return raise_ended(st, 128 + SIGTERM);
 }
 
 PyObject *py_result(py_state *st, fl_err err)
@@ -363,7 +369,9 @@ static PyObject *make_job_ended(PyObject *base)
                                 "paddle.fluid.core.JobEnded",
                                 "The job of this process has ended, and not "
                                 "because of it: another process was ended or "
-                                "has failed, or SIGTERM has ended this server.",
+                                "has failed, SIGTERM has ended this server, or "
+                                "an earlier process of this trainer has "
+                                "completed.",
                                 base, dict)
                           : NULL;
     Py_XDECREF(dict);

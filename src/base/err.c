@@ -27,7 +27,7 @@ fl_err fl_fail_at(fl_err code, const char *fmt, ...)
 {
     char where[512];
     va_list ap;
-    if (code == FL_EENDED || code == FL_EINTR)
+    if (code == FL_EENDED || code == FL_EDONE || code == FL_EINTR)
         return code;
     va_start(ap, fmt);
     vsnprintf(where, sizeof where, fmt, ap);

@@ -250,8 +250,10 @@ static bool was_asked(const fl_launch *l, const fl_proc *p)
 int fl_exit_code(fl_err err)
 {
     const char *launched = fl_flag_text("FLUID_LAUNCHED");
-    if (err == FL_EENDED && launched && !strcmp(launched, "1"))
+    if (launched && !strcmp(launched, "1") && err == FL_EENDED)
         return FL_EXIT_ENDED;
+    if (launched && !strcmp(launched, "1") && err == FL_EDONE)
+        return 0;
     return err != FL_OK;
 }
 

@@ -44,6 +44,7 @@ struct fl_client {
     fl_client_state state;
     bool leave; /* the trainer is leaving the job */
     bool ended; /* others have ended the job, or a server is lost */
+    bool done;  /* an earlier process of this trainer has completed */
     int code;   /* exit code to leave with; 0: it completes */
     char reason[REASON_MAX]; /* why it leaves, if code is not 0 */
     fl_id session;
@@ -389,6 +390,7 @@ static void on_error(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
 {
     const char *why = m->text ? m->text : "refused";
     const bool member = c->g > 0 && c->state != FL_CLIENT_LEAVING;
+    c->done = m->code == FL_EDONE;
     if (m->about)
         on_other_job(c, from, m);
     else if (member)
@@ -913,9 +915,9 @@ fl_id fl_client_session(const fl_client *c)
     return c->session;
 }
 
-bool fl_client_was_ended(const fl_client *c)
+fl_err fl_client_error(const fl_client *c)
 {
-    return c->ended;
+    return c->ended ? FL_EENDED : c->done ? FL_EDONE : FL_EIO;
 }
 
 int fl_client_rank(const fl_client *c)

@@ -117,9 +117,9 @@ void fl_client_waits(const fl_client *c, int64_t now, fl_str *rows);
 fl_client_state fl_client_now(const fl_client *c);
 fl_id fl_client_session(const fl_client *c);
 int fl_client_rank(const fl_client *c); /* -1: none yet */
-/* Whether others have ended the job, or a server is lost: it is no error of
- * this trainer that it is over. */
-bool fl_client_was_ended(const fl_client *c);
+/* Of a client that is over: EENDED if others have ended the job, or a server is
+ * lost; EDONE if this trainer has completed before; else EIO. */
+fl_err fl_client_error(const fl_client *c);
 int64_t fl_client_round(const fl_client *c);
 uint64_t fl_client_tag(const fl_client *c); /* tag of the newest request */
 

@@ -422,6 +422,13 @@ static void fails_when_refused(void)
     answer(&s, FL_MSG_JOIN, at_coord(),
            (fl_msg){.kind = FL_MSG_ERROR, .text = "not the same programs"});
     CHECK(s.over == 1 && s.code == 1);
+    CHECK_INT(fl_client_error(s.c), FL_EIO);
+    close_scene(&s);
+    open_scene(&s, (fl_job){0});
+    answer(&s, FL_MSG_JOIN, at_coord(),
+           (fl_msg){.kind = FL_MSG_ERROR, .code = FL_EDONE, .text = "done"});
+    CHECK(s.over == 1 && s.code == 1);
+    CHECK_INT(fl_client_error(s.c), FL_EDONE);
     close_scene(&s);
     open_scene(&s, (fl_job){0});
     become_ready(&s);

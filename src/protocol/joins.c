@@ -177,14 +177,15 @@ static const fl_rank *rank_for(const fl_joins *j, const fl_join *w, int64_t now)
 static bool turn_join_away(fl_joins *j, const fl_join *w, int64_t now)
 {
     const fl_rank *r = claimed_by(j, w);
-    const fl_msg error = {.kind = FL_MSG_ERROR,
-                          .job = j->job->id,
-                          .session = w->session,
-                          .tag = w->tag,
-                          .code = FL_EINVAL};
+    fl_msg error = {.kind = FL_MSG_ERROR,
+                    .job = j->job->id,
+                    .session = w->session,
+                    .tag = w->tag,
+                    .code = FL_EINVAL};
     if (!w->explicit_id || is_in_doubt(r, w))
         return false;
     if (r->state == FL_RANK_DONE) {
+        error.code = FL_EDONE;
         fl_outbox_say(j->out, to_call(w->call), error,
                       "trainer %d (%s) has completed: its id cannot be taken "
                       "again",

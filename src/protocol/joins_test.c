@@ -173,6 +173,7 @@ static void are_turned_away_from_a_rank_that_is_done(void)
     CHECK_INT(next_rank(&s, &call), 1);
     CHECK_INT((int64_t)call, 11);
     CHECK(mentions(heard(&s.out, 10, FL_MSG_ERROR), "has completed"));
+    CHECK_INT(heard(&s.out, 10, FL_MSG_ERROR)->code, FL_EDONE);
     close_scene(&s);
 }
 

@@ -514,8 +514,7 @@ static char *report_waits(fl_link *l)
 
 static fl_err fail_over(const fl_link *l)
 {
-    return fl_fail(fl_client_was_ended(l->client) ? FL_EENDED : FL_EIO, "%s",
-                   l->over_why);
+    return fl_fail(fl_client_error(l->client), "%s", l->over_why);
 }
 
 /* With the lock released: log the line, free it, and poll the watch. */

@@ -171,6 +171,52 @@ def test_the_launcher_brings_killed_servers_back(tmp_path):
     assert "is as it was saved" in paddle("ckpt", "verify", killed / "model")
 
 
+LEAVES = """
+import os, signal, sys, time
+import numpy as np
+import paddle.fluid as fluid
+
+x = fluid.layers.data("x", [4])
+fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(x, 2)))
+t = fluid.DistributeTranspiler()
+me = int(os.environ.get("PADDLE_TRAINER_ID", 0))
+t.transpile(me, pservers=os.environ["PADDLE_PSERVER_ENDPOINTS"], trainers=2,
+            sync_mode=False)
+exe = fluid.Executor(fluid.CPUPlace())
+if os.environ["TRAINING_ROLE"] == "PSERVER":
+    here = os.environ["PADDLE_CURRENT_ENDPOINT"]
+    program, startup = t.get_pserver_programs(here)
+    exe.run(startup)
+    exe.run(program)
+    sys.exit()
+try:
+    exe.run(fluid.default_startup_program())
+except fluid.core.EnforceNotMet:
+    open("turned-away", "w").close()
+    raise
+while me == 0 and not os.path.exists("turned-away"):
+    time.sleep(0.01)
+exe.run(t.get_trainer_program(), feed={"x": np.ones((2, 4), "float32")})
+exe.close()
+if me == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_trainer_that_is_killed_when_it_has_completed_costs_nothing(tmp_path):
+    (tmp_path / "leaves.py").write_text(LEAVES)
+    done = subprocess.run(
+        ["paddle", "launch", "--server_num", "1", "leaves.py"], cwd=tmp_path,
+        env={**os.environ, **KEPT}, text=True, stderr=subprocess.PIPE)
+    assert re.search("trainer 1 ended after .* signal 9 .* it is started again",
+                     done.stderr)
+    log = (tmp_path / "logs" / "workerlog.1").read_text()
+    assert re.search(r"^paddle: trainer 1 \(\S+\) has completed: its id", log,
+                     re.M)
+    assert "Traceback" not in log
+    assert done.returncode == 0, done.stderr
+
+
 def launch_once(folder, env, enter=(), steps=1000):
     """Run a job whose level the launcher chooses; what server 0 has logged."""
     (folder / "state").mkdir(mode=0o700)
