@@ -171,6 +171,14 @@ def hold_port(host, port=0):
     return s
 
 
+def own_addresses():
+    """Two loopback addresses that no other test has: the number of this process
+    is in them."""
+    return ["127.%d.%d.%d" % (os.getpid() >> 16 & 63 | kind,
+                              os.getpid() >> 8 & 255, os.getpid() & 255)
+            for kind in (64, 192)]
+
+
 _numbers = itertools.count()  # of the hosts that this process has made
 
 

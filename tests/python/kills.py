@@ -6,11 +6,13 @@ nobody disturbed.
     python kills.py MINUTES [SEED]
 
 kills and stops processes at random for so many minutes, one job after the other
-(make random-kills MINUTES=10).
+(make random-kills MINUTES=10). Processes of every second job of a kind are
+started again by `paddle launch`, which is killed as well, with all of them.
 """
+import glob
 import os
 import random
-import resource
+import re
 import shutil
 import signal
 import subprocess
@@ -19,7 +21,7 @@ import tempfile
 import time
 
 import counted_job
-from cluster import Cluster
+from cluster import Cluster, Process, own_addresses
 
 KINDS = ["sync", "async", "sync-table", "async-table", "async-groups",
          "async-groups-table"]
@@ -59,6 +61,9 @@ class Job(Cluster):
         """The present process of each role."""
         return {**{"server%d" % i: p for i, p in enumerate(self.server)},
                 **{"trainer%d" % i: p for i, p in enumerate(self.trainer)}}
+
+    def running(self):
+        return [p for p in self.roles().values() if p.code() is None]
 
     def kills(self):
         return sum(p.code() == -signal.SIGKILL for p in self.started)
@@ -107,32 +112,169 @@ class Job(Cluster):
             disturb(self)
             time.sleep(0.01)
         assert not self.states()
-        return subprocess.run(
-            ["paddle", "digest", os.path.join(self.folder, "model")],
-            check=True, text=True, stdout=subprocess.PIPE).stdout.split()[0]
+        return model_digest(self.folder)
+
+
+def model_digest(folder):
+    return subprocess.run(
+        ["paddle", "digest", os.path.join(folder, "model")], check=True,
+        text=True, stdout=subprocess.PIPE).stdout.split()[0]
+
+
+class Child:
+    """A process that somebody else has started, and starts again."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    def send(self, number):
+        try:
+            os.kill(self.pid, number)
+        except ProcessLookupError:
+            pass
+
+    def go_on(self):
+        self.send(signal.SIGCONT)
+
+
+class LaunchedJob:
+    """A job whose killed processes the launcher starts again. If the launcher
+    is killed with all of them, the same command is given again."""
+
+    def __init__(self, folder, kind, passes=2, lines=18):
+        self.folder, self._launches, self._kills = str(folder), [], 0
+        files = counted_job.write_files(folder, 6, lines)
+        here = own_addresses()[0]  # the same ports each time, and nobody else's
+        self._argv = [
+            "paddle", "launch", "--endpoints", ",".join(
+                "%s:%d" % (here, 6170 + i) for i in range(SERVERS)),
+            "--worker_num", str(TRAINERS), "--max_restarts", "1000",
+            counted_job.__file__, kind, str(passes), *files]
+        self._env = {**os.environ, **ENV, "FLUID_STATE_DIR": self._state()}
+
+    def _state(self):
+        return os.path.join(self.folder, "state")
+
+    def _launch(self):
+        self.launcher = Process("launch-%d" % len(self._launches), self._argv,
+                                self.folder, self._env, 600)
+        self._launches.append(self.launcher)
+
+    def running(self):
+        """Servers and trainers: children of the launcher with a role."""
+        found = []
+        for path in glob.glob("/proc/[0-9]*"):
+            try:
+                with open(path + "/stat") as f:
+                    state, parent = f.read().rpartition(")")[2].split()[:2]
+                with open(path + "/environ", "rb") as f:
+                    role = b"TRAINING_ROLE=" in f.read()
+            except OSError:
+                continue  # it has ended
+            if int(parent) == self.launcher.pid and state != "Z" and role:
+                found.append(Child(int(os.path.basename(path))))
+        return found
+
+    def kill_launcher(self):
+        """With all its processes, so that it starts none of them again, and
+        nothing tells them to end."""
+        self.launcher.stop()
+        for p in self.running():
+            p.send(signal.SIGKILL)
+            self._kills += 1
+        self.launcher.kill()
+
+    def kills(self):
+        """Processes that were killed, launchers too."""
+        said = "".join(p.text() for p in self._launches)
+        return self._kills + len(re.findall("signal 9 .*started again", said)) \
+            + sum(p.code() == -signal.SIGKILL for p in self._launches)
+
+    def is_decided(self):
+        """Whether some server has said that all trainers have completed."""
+        logs = glob.glob(os.path.join(self.folder, "logs", "**", "serverlog.*"),
+                         recursive=True)
+        return any("the job ends with code 0" in read_text(log) for log in logs)
+
+    def play(self, disturb=lambda job: None):
+        """Until the job has ended well; gives the digest of the model."""
+        limit = time.monotonic() + 600
+        self._launch()
+        while self.launcher.code() != 0:
+            assert time.monotonic() < limit, "the job does not end"
+            if self.launcher.code() is not None and self.is_decided():
+                # A trainer that is killed now is not started again.
+                assert self.launcher.code() in (-signal.SIGKILL,
+                                                128 + signal.SIGKILL)
+                return model_digest(self.folder)
+            if self.launcher.code() is not None:
+                self.launcher.end(code=-signal.SIGKILL)
+                self._launch()
+            disturb(self)
+            time.sleep(0.01)
+        assert not os.listdir(self._state())
+        return model_digest(self.folder)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        for p in self._launches:
+            if kind is not None:
+                sys.stderr.write(p.text())
+            p.terminate()  # it ends its processes
+            p.end(code=None)
+
+
+def peak_of(process):
+    """MB of memory that it has had at most; 0: it has ended."""
+    try:
+        status = read_text("/proc/%d/status" % process.pid)
+    except OSError:
+        return 0
+    most = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(most.group(1)) // 1024 if most else 0
+
+
+def read_text(path):
+    with open(path, errors="replace") as f:
+        return f.read()
 
 
 class Disturbance:
     """Kills and stops processes of a job at random times, so often that the job
     still ends on a slow machine."""
 
+    WEIGHTS = {"kill": 10, "stop": 3, "all": 1}
+    LAUNCHED = {"kill": 5, "stop": 3, "all": 2, "launcher": 2}
+
     def __init__(self, dice, pause):
         self._dice, self._pause, self._due = dice, pause, 0
         self._stopped, self._left = [], 0
-        self.counts = {"kill": 0, "stop": 0, "all": 0}
+        self._measured = 0
+        self.peak = 0  # MB of the largest process of the job
+        self.counts = dict.fromkeys(self.LAUNCHED, 0)
 
     def __call__(self, job):
         now = time.monotonic()
+        if now > self._measured + 0.3:
+            self._measured = now
+            self.peak = max(self.peak, *map(peak_of, job.running()), 0)
         for until, p in [s for s in self._stopped if s[0] <= now]:
             p.go_on()
             self._stopped.remove((until, p))
-        running = [p for p in job.roles().values() if p.code() is None]
-        if now < self._due or not self._left or not running:
+        if now < self._due or not self._left:
+            return
+        running = job.running()
+        if not running:
             return
         self._left -= 1
         self._due = now + self._dice.uniform(*self._pause)
-        what = self._dice.choices(["kill", "stop", "all"], [10, 3, 1])[0]
+        weights = self.LAUNCHED if hasattr(job, "launcher") else self.WEIGHTS
+        what = self._dice.choices([*weights], weights.values())[0]
         self.counts[what] += 1
+        if what == "launcher":
+            return job.kill_launcher()
         if what == "stop":
             p = self._dice.choice(running)
             p.send(signal.SIGSTOP)
@@ -143,6 +285,7 @@ class Disturbance:
 
     def begin(self):
         """With the next job."""
+        self.peak = 0
         self._left = self._dice.randint(2, 7)
 
     def end(self):
@@ -160,34 +303,73 @@ def calm_digest(kind, **size):
         shutil.rmtree(folder)
 
 
-def random_kills(seconds, seed, kinds=KINDS, pause=(0.2, 2.5), **size):
-    """One job after the other; gives what was done, in words."""
-    dice, calm, jobs, kills = random.Random(seed), {}, 0, 0
-    disturb = Disturbance(dice, pause)
-    end = time.monotonic() + seconds
-    while jobs < 1 or time.monotonic() < end:
-        kind = kinds[jobs % len(kinds)]
-        calm.setdefault(kind, calm_digest(kind, **size))
+def files_left(folder):
+    """What neither the script nor the logs nor the model account for."""
+    known = re.compile(r"data-\d+\.txt|trained-\d+|\S+\.log|logs|model")
+    return [os.path.join(path, name)
+            for path, folders, names in os.walk(folder)
+            for name in (names if path != folder else folders + names)
+            if not known.fullmatch(name) and "model" not in path
+            and "logs" not in path and name != "state"]
+
+
+class RandomKills:
+    """Jobs one after the other, each disturbed at random times."""
+
+    def __init__(self, seed, kinds, pause, size):
+        self._seed, self._kinds, self._size = seed, kinds, size
+        self._disturb = Disturbance(random.Random(seed), pause)
+        self._calm, self._kills = {}, 0
+        self.peaks = []  # MB of the largest process of each job
+
+    def play_one(self):
+        """Play a job; gives what was done to it, in words."""
+        number, began = len(self.peaks), time.monotonic()
+        kind = self._kinds[number % len(self._kinds)]
+        if kind not in self._calm:
+            self._calm[kind] = calm_digest(kind, **self._size)
+        make = LaunchedJob if number // len(self._kinds) % 2 else Job
         folder = tempfile.mkdtemp()
-        with Job(folder, kind, **size) as job:
-            disturb.begin()
+        with make(folder, kind, **self._size) as job:
+            self._disturb.begin()
             try:
-                got = job.play(disturb)
+                got = job.play(self._disturb)
             finally:
-                disturb.end()
-            kills += job.kills()
-        assert got == calm[kind], "%s, seed %d, job %d: another model; %s" % (
-            kind, seed, jobs, folder)
+                self._disturb.end()
+            killed = job.kills()
+        where = "%s of %s, seed %d, job %d: %%s; %s" % (
+            make.__name__, kind, self._seed, number, folder)
+        assert got == self._calm[kind], where % "another model"
+        assert not files_left(folder), where % files_left(folder)
         shutil.rmtree(folder)
-        jobs += 1
-    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
-    return ("seed %d: %d jobs, %d processes killed (%d times all at once), %d "
-            "stopped; all models equal, no state left; the largest process "
-            "had %d MB" % (seed, jobs, kills, disturb.counts["all"],
-                           disturb.counts["stop"], most))
+        self._kills += killed
+        self.peaks.append(self._disturb.peak)
+        return "job %d: %s of %s, %d processes killed, %.1f s" % (
+            number, make.__name__, kind, killed, time.monotonic() - began)
+
+    def told(self):
+        count, half = self._disturb.counts, (len(self.peaks) + 1) // 2
+        return ("seed %d: %d jobs, %d processes killed (%d times all at once, "
+                "%d times with the launcher), %d stopped; all models equal, no "
+                "file left; the largest process had %d MB in the first half of "
+                "the jobs, %d MB in the second" % (
+                    self._seed, len(self.peaks), self._kills, count["all"],
+                    count["launcher"], count["stop"], max(self.peaks[:half]),
+                    max(self.peaks[half:], default=0)))
+
+
+def random_kills(seconds, seed, kinds=KINDS, pause=(0.2, 2.5), jobs=1,
+                 say=lambda line: None, **size):
+    """So many seconds and jobs at least; gives what was done, in words."""
+    played = RandomKills(seed, kinds, pause, size)
+    end = time.monotonic() + seconds
+    while len(played.peaks) < jobs or time.monotonic() < end:
+        say(played.play_one())
+    return played.told()
 
 
 if __name__ == "__main__":
     print(random_kills(60 * float(sys.argv[1]),
                        int(sys.argv[2]) if sys.argv[2:] else
-                       random.SystemRandom().randrange(10**6)))
+                       random.SystemRandom().randrange(10**6),
+                       say=lambda line: print(line, flush=True)))

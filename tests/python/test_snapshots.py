@@ -11,7 +11,7 @@ import time
 import pytest
 
 import counted_job
-from cluster import Cluster, Process
+from cluster import Cluster, Process, own_addresses
 from kills import scene_word
 
 ENV = {"FLUID_LINGER": "0.1", "FLUID_REJOIN": "300", "FLUID_LEASE": "60",
@@ -297,14 +297,6 @@ def test_a_job_does_not_begin_with_a_damaged_snapshot(tmp_path, calm, whole,
             return
         assert finish(job) == calm("async")
         assert "going on from snapshot 1 " in job.server[0].text()
-
-
-def own_addresses():
-    """Two loopback addresses that no other test has: the number of this process
-    is in them."""
-    return ["127.%d.%d.%d" % (os.getpid() >> 16 & 63 | kind,
-                              os.getpid() >> 8 & 255, os.getpid() & 255)
-            for kind in (64, 192)]
 
 
 def node_flags(addresses, i):
