@@ -41,8 +41,11 @@ ASYNC = [
     ("2", {1: "owner.applied:40"}), ("2", {0: "owner.done:7"}),
     ("1", {0: "image.selected:4"}),
 ]
+# A tensor is copied before it is written only while a pull of it is being sent.
+SLOTS = [{0: "slot.copied:1"}, {1: "slot.copied:2"}, {0: "slot.flip:2"},
+         {1: "slot.flip:1"}]
 if "FLUID_KILL_MATRIX" not in os.environ:
-    SCENES, ASYNC = SCENES[::4], ASYNC[::4]
+    SCENES, ASYNC, SLOTS = SCENES[::4], ASYNC[::4], SLOTS[::4]
 
 
 def sync(folder, recipe):
@@ -118,6 +121,61 @@ def test_a_killed_server_changes_no_bit(tmp_path, calm, recipe, killed):
 def test_every_asynchronous_push_counts_once(tmp_path, calm, owners, killed):
     compare(play(asynchronous(tmp_path, owners), killed),
             calm(asynchronous, owners))
+
+
+OVERLAP = """
+import os, sys
+import numpy as np
+import paddle.fluid as fluid
+
+x = fluid.layers.data("x", [1000])
+h = fluid.layers.fc(x, 1000, bias_attr=False, param_attr=fluid.ParamAttr(
+    "w", initializer=fluid.initializer.Constant(0.5)))
+fluid.optimizer.SGD(0.25).minimize(fluid.layers.reduce_sum(h))
+t = fluid.DistributeTranspiler()
+me = int(os.environ.get("PADDLE_TRAINER_ID", 0))
+endpoints = os.environ["PADDLE_PSERVER_ENDPOINTS"]
+t.transpile(me, pservers=endpoints, trainers=2, sync_mode=False)
+exe = fluid.Executor(fluid.CPUPlace())
+if os.environ["PADDLE_TRAINING_ROLE"] == "PSERVER":
+    here = os.environ["PADDLE_CURRENT_ENDPOINT"]
+    program, startup = t.get_pserver_programs(here)
+    exe.run(startup)
+    exe.run(program)
+    np.savez("server-%d.npz" % endpoints.split(",").index(here),
+             **{v.name: np.array(fluid.global_scope().find_var(v.name)
+                                 .get_tensor())
+                for v in program.list_vars() if v.persistable
+                and v.name.startswith("w") and "GRAD" not in v.name})
+    sys.exit()
+exe.run(fluid.default_startup_program())
+steps = more = 0
+while more < 5:
+    exe.run(t.get_trainer_program(), feed={"x": np.ones((1, 1000), "float32")})
+    steps += 1
+    more += os.path.exists("back")
+exe.close()
+print("made", steps, "steps")
+"""
+
+
+@pytest.mark.parametrize("killed", SLOTS, ids=scene_word)
+def test_a_server_is_killed_while_it_writes_what_it_sends(tmp_path, killed):
+    """Trainers go on until that has happened: every step subtracts 0.25."""
+    with Cluster(tmp_path, OVERLAP, 2, 2, env=KEPT) as job:
+        for i in range(2):
+            job.start_server(i, FLUID_FAILPOINT=killed.get(i))
+        for i in range(2):
+            job.start_trainer(i)
+        for i in killed:
+            job.server[i].end(code=-9)
+            job.start_server(i).says("going on at version")
+        (tmp_path / "back").touch()
+        job.finish()
+        steps = sum(int(p.says(r"made (\d+) steps")[1]) for p in job.trainer)
+    values = [v for held in results(tmp_path).values() for v in held.values()]
+    assert sum(v.size for v in values) == 1000 * 1000
+    assert {x for v in values for x in np.unique(v)} == {0.5 - 0.25 * steps}
 
 
 def launch(folder, servers, kill=()):

@@ -192,20 +192,50 @@ def test_an_asynchronous_job_goes_back_and_says_what_is_lost(
         assert int(lost) > 100  # of 107
 
 
-@pytest.mark.parametrize("points, level", [
-    ({1: ["rewind.restore:1", "rewind.image:1"]}, "process"),
-    ({0: ["rewind.mark:1"]}, "process"),
+# Where servers are killed; the last ones of each list with FLUID_KILL_MATRIX=1.
+WRITES = [
+    ("sync", {0: "snapshot.block:1"}), ("sync-table", {1: "snapshot.rename:1"}),
+    ("async", {0: "snapshot.rename:1"}), ("async-table", {1: "snapshot.block:2"}),
+    ("async-table", {0: "snapshot.rename:1", 1: "snapshot.rename:1"})]
+REWINDS = [
+    ({1: ["rewind.restore:1", "rewind.image:1"]}, "process", "sync-table"),
+    ({0: ["rewind.mark:1"]}, "process", "sync-table"),
     ({0: ["rewind.begin:1", "rewind.restore:1", "rewind.restore:2"]},
-     "process"),
-    ({0: ["rewind.restore:2", "rewind.image:1"]}, "process"),
-    ({0: ["rewind.begin:1", "rewind.restore:1"]}, "memory"),
-    ({0: ["rewind.image:1"], 1: ["rewind.restore:1"]}, "process")],
-    ids=scene_word)
+     "process", "sync-table"),
+    ({0: ["rewind.restore:2", "rewind.image:1"]}, "process", "sync-table"),
+    ({0: ["rewind.begin:1", "rewind.restore:1"]}, "memory", "sync-table"),
+    ({0: ["rewind.image:1"], 1: ["rewind.restore:1"]}, "process", "sync-table"),
+    ({1: ["rewind.restore:1", "rewind.image:1"]}, "process", "async-table"),
+    ({0: ["rewind.mark:1", "rewind.image:1"]}, "process", "async"),
+    ({0: ["rewind.begin:1", "rewind.restore:1"]}, "memory", "async-table")]
+if "FLUID_KILL_MATRIX" not in os.environ:
+    WRITES, REWINDS = WRITES[:1], REWINDS[:6]
+
+
+@pytest.mark.parametrize("kind, points", WRITES, ids=scene_word)
+def test_servers_are_killed_while_they_write_a_snapshot(tmp_path, calm, kind,
+                                                        points):
+    with counted(tmp_path, kind, {"FLUID_DURABILITY": "process"}) as job:
+        for i in 0, 1:
+            job.start_server(i, FLUID_FAILPOINT=points.get(i))
+        for i in 0, 1:
+            job.start_trainer(i, **stop_at(100))
+        for i in points:
+            job.server[i].end(code=-9)
+            job.start_server(i)
+        for p in job.trainer:
+            p.go_on()
+        assert finish(job) == calm(kind)
+    assert "is as it was saved" in paddle("ckpt", "verify",
+                                          os.path.join(job.folder, "snap"))
+
+
+@pytest.mark.parametrize("points, level, kind", REWINDS, ids=scene_word)
 def test_servers_are_killed_while_the_job_goes_back(tmp_path, calm, points,
-                                                    level):
+                                                    level, kind):
     """Trainers are started again meanwhile: nobody but the directory of the
     snapshots knows what the job was doing."""
-    with counted(tmp_path, "sync-table", {"FLUID_DURABILITY": level}) as job:
+    with counted(tmp_path, kind, {"FLUID_DURABILITY": level}) as job:
         job.start_server(0, FLUID_FAILPOINT=[*points.get(0, []), None][0])
         job.start_server(1)
         job.start_trainer(0)
@@ -217,7 +247,7 @@ def test_servers_are_killed_while_the_job_goes_back(tmp_path, calm, points,
         job.server[min(points)].end(code=-9)
         job.start_trainer(0)
         job.start_trainer(1)
-        assert finish(job, points) == calm("sync-table")
+        assert finish(job, points) == calm(kind)
         said = "".join(p.text() for p in job.server)
         assert "going on from snapshot" in said
         assert "begins anew" not in said
