@@ -14,6 +14,19 @@ enum {
     HEAD = 64 /* largest size of a first line in bytes */
 };
 
+bool fl_channel_pipes(int ends[2], int errors[2])
+{
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+        return false;
+    if (!pipe2(errors, O_CLOEXEC | O_NONBLOCK))
+        return true;
+    const int why = errno;
+    close(ends[0]);
+    close(ends[1]);
+    errno = why;
+    return false;
+}
+
 void fl_channel_init(fl_channel *c, int in, int out)
 {
     *c = (fl_channel){.in = in, .out = out};

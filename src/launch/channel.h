@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -34,6 +35,13 @@ typedef struct fl_channel {
     fl_str queued; /* bytes to send */
     size_t sent;   /* of them */
 } fl_channel;
+
+/* Make the descriptors for a process that is started with a channel: ends[0] is
+ * for its stdin and stdout, ends[1] for our end of the channel; errors[1] is
+ * for its stderr, which is read from errors[0] without waiting. Programs that
+ * are started do not inherit them. Own: all. False: errno says why, and none is
+ * left open. */
+bool fl_channel_pipes(int ends[2], int errors[2]);
 
 /* Own: the channel closes both descriptors. */
 void fl_channel_init(fl_channel *c, int in, int out);

@@ -3,7 +3,10 @@
 
 #include "base/test.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -126,6 +129,48 @@ static void refuses_what_is_no_notice(void)
     }
 }
 
+static int count_open(void)
+{
+    int n = 0;
+    for (int fd = 0; fd < 256; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+/* The limit that lets a process open n more. */
+static rlim_t limit_for(int n)
+{
+    int fd = 0;
+    for (; n; fd++)
+        n -= fcntl(fd, F_GETFD) < 0;
+    return (rlim_t)fd;
+}
+
+/* The limit of open files is met by any of the four descriptors. */
+static void leaves_no_descriptor_open_that_lacks_others(void)
+{
+    struct rlimit old, low;
+    const int before = count_open();
+    CHECK_INT(getrlimit(RLIMIT_NOFILE, &old), 0);
+    for (int more = 0; more <= 4; more++) {
+        int ends[2], errors[2];
+        low = old;
+        low.rlim_cur = limit_for(more);
+        CHECK_INT(setrlimit(RLIMIT_NOFILE, &low), 0);
+        const bool made = fl_channel_pipes(ends, errors);
+        const int why = errno;
+        CHECK_INT(setrlimit(RLIMIT_NOFILE, &old), 0);
+        CHECK_INT(made, more == 4);
+        CHECK_INT(count_open(), before + (made ? 4 : 0));
+        if (!made)
+            CHECK_INT(why, EMFILE);
+        for (int i = 0; made && i < 2; i++) {
+            close(ends[i]);
+            close(errors[i]);
+        }
+    }
+}
+
 const fl_test fl_tests[] = {
     {"a channel gives what was put into it", gives_what_was_put},
     {"a channel carries more than a socket holds",
@@ -135,5 +180,7 @@ const fl_test fl_tests[] = {
     {"a channel skips the greeting of a login script",
      skips_the_greeting_of_a_login_script},
     {"a channel refuses what is no notice", refuses_what_is_no_notice},
+    {"a channel leaves no descriptor open that lacks others",
+     leaves_no_descriptor_open_that_lacks_others},
     {0},
 };

@@ -307,8 +307,7 @@ static fl_err start_ssh(fl_launch *l, fl_host *h)
     char **argv = fl_host_command(l, h);
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) ||
-        pipe2(errors, O_CLOEXEC | O_NONBLOCK))
+    if (!fl_channel_pipes(ends, errors))
         return fl_fail(FL_EIO,
                        "launch: no socket for host %s: %s; each host needs "
                        "two open files, raise ulimit -n",
