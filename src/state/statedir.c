@@ -448,6 +448,19 @@ static fl_err fill_state(fl_statedir *d, const fl_statedir_opts *o)
     return filled ? find_state(d, o, true) : FL_OK;
 }
 
+/* There is no complete state. If none can be made, nothing of it stays. */
+static fl_err begin_state(fl_statedir *d, const fl_statedir_opts *o)
+{
+    fl_err err = o->fill ? fill_state(d, o) : FL_OK;
+    if (!err && !d->found && o->existing)
+        err = fl_fail(FL_ENOENT, "%s has no state any more", d->path);
+    if (!err && !d->found)
+        err = make_state(d, o);
+    if (err)
+        fl_statedir_remove(d);
+    return err;
+}
+
 /* --- public functions --- */
 
 fl_err fl_statedir_open(const fl_statedir_opts *o, fl_statedir **out)
@@ -466,14 +479,8 @@ fl_err fl_statedir_open(const fl_statedir_opts *o, fl_statedir **out)
         err = take_lock(d, o);
     if (!err)
         err = find_state(d, o, false);
-    if (!err && !d->found && o->fill)
-        err = fill_state(d, o);
-    if (!err && !d->found && o->existing) {
-        fl_statedir_remove(d);
-        err = fl_fail(FL_ENOENT, "%s has no state any more", d->path);
-    }
     if (!err && !d->found)
-        err = make_state(d, o);
+        err = begin_state(d, o);
     if (err) {
         fl_statedir_close(d);
         return err;

@@ -98,6 +98,30 @@ static void a_state_that_is_filled_is_complete_when_it_is_told(void)
     fl_statedir_close(d);
 }
 
+/* The journal's directory is refused, or the copy in it is damaged. */
+static fl_err refuse_fill(void *self, const char *name, const char *path,
+                          bool *filled)
+{
+    return fl_fail(FL_EINVAL, "the journal is refused");
+}
+
+static void a_state_that_cannot_be_filled_leaves_nothing(void)
+{
+    fl_statedir_opts o = test_state_opts();
+    fl_statedir *d;
+    char path[512];
+    o.fill = refuse_fill;
+    CHECK_ERR(fl_statedir_open(&o, &d), FL_EINVAL, "the journal is refused");
+    snprintf(path, sizeof path, "%s/001122334455-server-0", o.base);
+    CHECK(access(path, F_OK));
+    d = test_state();
+    fl_statedir_ready(d);
+    fl_statedir_close(d);
+    CHECK_OK(fl_statedir_open(&o, &d)); /* one that is complete is not filled */
+    fl_statedir_remove(d);
+    fl_statedir_close(d);
+}
+
 static void a_state_with_a_name_is_found_without_its_job(void)
 {
     fl_statedir_opts o = test_state_opts();
@@ -330,6 +354,8 @@ const fl_test fl_tests[] = {
     {"an incomplete state is made anew", an_incomplete_state_is_made_anew},
     {"a state that is filled is complete when it is told",
      a_state_that_is_filled_is_complete_when_it_is_told},
+    {"a state that cannot be filled leaves nothing",
+     a_state_that_cannot_be_filled_leaves_nothing},
     {"a state with a name is found without its job",
      a_state_with_a_name_is_found_without_its_job},
     {"a state waits for its server alone", a_state_waits_for_its_server_alone},

@@ -158,3 +158,4 @@ def test_a_journal_that_others_may_write_is_refused(tmp_path):
         job.start_server(0).end(code=1)
         assert "journal is not a directory that only its owner" in \
             job.server[0].text()
+        assert not os.listdir(tmp_path / "state")

@@ -244,10 +244,15 @@ def test_a_second_program_is_refused_by_name(tmp_path):
         first.end()
 
 
-def test_a_job_that_cannot_begin_leaves_nothing(tmp_path, small):
+@pytest.mark.parametrize("others_may_write", [False, True])
+def test_a_job_that_cannot_begin_leaves_nothing(tmp_path, small,
+                                                others_may_write):
     """The machines are there when the first base of the journal is written,
-    for which there is no room."""
+    for which there is no room; or the journal is refused before the state is
+    made."""
     journal = small.mount(16 << 10)
+    if others_may_write:
+        small.folder.chmod(0o777)
     with Job(tmp_path, sparse=0) as job:
         job.env.update(FLUID_DURABILITY="host", FLUID_JOURNAL_DIR=journal)
         job.server().says("listening")
