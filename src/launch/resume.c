@@ -18,6 +18,7 @@
 #include "base/path.h"
 #include "launch/launch.h"
 #include "state/snapshot.h"
+#include "state/snapshot_lock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -111,10 +112,9 @@ static bool has_server_0(const fl_launch *l)
 /* Whether another job has the directory. */
 static fl_err check_free(const char *dir)
 {
-    int lock;
-    FL_TRY(fl_snapshot_lock(dir, HOLDER_ENDS, &lock));
-    if (lock >= 0)
-        close(lock);
+    fl_snapshot_lock lock;
+    FL_TRY(fl_snapshot_lock_init(&lock, dir, HOLDER_ENDS));
+    fl_snapshot_lock_fini(&lock);
     return FL_OK;
 }
 

@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     HOLDER_ENDS = 20000 /* ms to wait for a process that has the directory: it
@@ -34,7 +33,7 @@ fl_err fl_snapshots_read(fl_snapshots *s, const fl_disk *disk,
     if (!s->dir && !place->server && !s->back)
         FL_INFO("no snapshots are taken: FLUID_SNAPSHOT_DIR is not set");
     if (s->dir && !place->server && !s->locked) {
-        FL_TRY(fl_snapshot_lock(s->dir, HOLDER_ENDS, &s->lock));
+        FL_TRY(fl_snapshot_lock_init(&s->lock, s->dir, HOLDER_ENDS));
         s->locked = true;
     }
     return FL_OK;
@@ -42,8 +41,8 @@ fl_err fl_snapshots_read(fl_snapshots *s, const fl_disk *disk,
 
 void fl_snapshots_unlock(fl_snapshots *s)
 {
-    if (s->locked && s->lock >= 0)
-        close(s->lock);
+    if (s->locked)
+        fl_snapshot_lock_fini(&s->lock);
     s->locked = false;
 }
 

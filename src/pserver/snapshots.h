@@ -18,12 +18,13 @@
 #include "protocol/coord.h"
 #include "protocol/server.h"
 #include "pserver/restore.h"
+#include "state/snapshot_lock.h"
 
 typedef struct fl_snapshots {
     const fl_disk *disk;
-    const char *dir;      /* NULL: none are taken */
-    bool locked;          /* server 0 holds the lock of `dir`, */
-    int lock;             /* by this descriptor; -1: there is none */
+    const char *dir; /* NULL: none are taken */
+    bool locked;     /* server 0 holds the lock of `dir` */
+    fl_snapshot_lock lock;
     int64_t every;        /* ns between two of them */
     fl_restore *restore;  /* what the job begins with or goes back to; NULL:
                              something else */

@@ -30,13 +30,9 @@
 #include "base/path.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 #define PREFIX "snapshot-"
 #define PART   "server-"
@@ -45,9 +41,7 @@
 #define INDEX  "fluid snapshot part 1\n"
 
 enum {
-    TEXT_MOST = 1 << 30, /* bytes of a text or an image */
-    PAUSE = 100,         /* ms between two tries to take the lock */
-    TELL_AFTER = 2000    /* ms until the log says for whom it waits */
+    TEXT_MOST = 1 << 30 /* bytes of a text or an image */
 };
 
 char *fl_snapshot_path(const char *base, int64_t number)
@@ -63,49 +57,6 @@ static char *part_path(const char *base, int64_t number, int server)
     fl_str_printf(&s, "%s/" PREFIX "%lld/" PART "%d", base, (long long)number,
                   server);
     return fl_str_take(&s);
-}
-
-/* --- the lock --- */
-
-/* 0: it is taken, or cannot be; else the process that has it. */
-static int try_lock(int fd)
-{
-    struct flock own = {.l_type = F_WRLCK, .l_whence = SEEK_SET}, other = own;
-    if (!fcntl(fd, F_SETLK, &own) || (errno != EAGAIN && errno != EACCES) ||
-        fcntl(fd, F_GETLK, &other) || other.l_type == F_UNLCK)
-        return 0;
-    return (int)other.l_pid;
-}
-
-/* A directory that cannot be written has no lock. The first snapshot reports
- * it. */
-fl_err fl_snapshot_lock(const char *base, int ms, int *fd)
-{
-    const fl_disk *disk = fl_disk_real();
-    const struct timespec pause = {.tv_nsec = PAUSE * 1000000};
-    char *path = fl_path_join(base, "lock");
-    const fl_err made = disk->mkdirs(disk, base);
-    *fd = made ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    fl_mem_free(path);
-    int pid = 0;
-    for (int waited = 0; *fd >= 0 && (pid = try_lock(*fd)); waited += PAUSE) {
-        if (waited == TELL_AFTER)
-            FL_WARN("process %d writes snapshots into %s; waiting for its end, "
-                    "up to %d s",
-                    pid, base, ms / 1000);
-        if (waited >= ms)
-            break;
-        nanosleep(&pause, NULL);
-    }
-    if (!pid)
-        return FL_OK;
-    close(*fd);
-    *fd = -1;
-    return fl_fail(FL_ETIMEOUT,
-                   "FLUID_SNAPSHOT_DIR is %s, where process %d writes the "
-                   "snapshots of another job; end that job, or name another "
-                   "directory",
-                   base, pid);
 }
 
 /* --- which there are --- */

@@ -10,7 +10,7 @@
  *         job                      version, mode, who wrote it
  *         coordinator              ranks and positions
  *         __manifest__             written last: now the snapshot is whole
- *       lock                       a record lock of server 0
+ *       lock                       of server 0: snapshot_lock.h
  *
  * Both kinds of folders are written by stage.h: whatever is killed, a reader
  * finds them whole or not at all. The manifest of the snapshot lists those of
@@ -37,12 +37,6 @@ enum {
     FL_SNAPSHOT_KEEP = 2,  /* whole ones that are kept */
     FL_SNAPSHOT_RANK = 10, /* dimensions of a tensor at most */
 };
-
-/* Lock the directory, which is made if it is not there, against other jobs:
- * they would remove each other's snapshots. Waits up to `ms` milliseconds. *fd
- * is -1 if it cannot be locked. The lock ends with the process, also if a child
- * lives on. Own: *fd. Err: ETIMEOUT: another process has it. */
-fl_err fl_snapshot_lock(const char *base, int ms, int *fd) FL_MUST_CHECK;
 
 /* --- the job as a whole --- */
 
