@@ -466,6 +466,48 @@ static void on_setup(pserver *p, uint64_t call, const fl_msg *m)
                 fl_rpc_caller(p->rpc, call, address, sizeof address), now);
 }
 
+/* --- no room --- */
+
+/* Under the lock: whether the log is to say that there is no room. It does not
+ * say so for every request. */
+static bool is_warning_due(pserver *p)
+{
+    const int64_t now = now_of(p);
+    const bool due = !p->room_warned || now >= p->room_warned + p->job.stall;
+    if (due)
+        p->room_warned = now;
+    return due;
+}
+
+/* There is no room for what a request needs, and fl_errmsg says where: the
+ * trainer is told, and repeats the request. */
+static void park_call(pserver *p, uint64_t call, const fl_msg *m)
+{
+    answer_call(p, (fl_peer){FL_PEER_CALL, 0, call},
+                &(fl_msg){.kind = FL_MSG_PARKED,
+                          .job = p->job.id,
+                          .session = m->session,
+                          .tag = m->tag,
+                          .server = p->place->server,
+                          .state = p->state,
+                          .generation = p->server_out.generation,
+                          .text = fl_errmsg()});
+}
+
+/* Under the lock: whether there is room for what a request adds to the images
+ * of the machines. If not, it is parked. */
+static bool has_image_room(pserver *p, uint64_t call, const fl_msg *m)
+{
+    const bool adds = m->kind == FL_MSG_JOIN || m->kind == FL_MSG_BARRIER;
+    if (!adds || !p->recovery || !fl_recovery_reserve(p->recovery, m))
+        return true;
+    if (is_warning_due(p))
+        fl_notes_add(p->notes, "a %s waits: %s; pulls are answered",
+                     fl_msg_name(m->kind), fl_errmsg());
+    park_call(p, call, m);
+    return false;
+}
+
 /* --- dispatch by kind --- */
 
 /* Under the lock: hand a message to the machine that it is for. */
@@ -495,10 +537,10 @@ static void route_message(pserver *p, uint64_t call, const fl_msg *m)
         on_tally(p, call, m);
     else if (info->from != FL_PARTY_TRAINER)
         on_server(p, call, m);
-    else if (info->to == FL_PARTY_COORD)
-        fl_coord_recv(p->coord, from, m, now);
-    else
+    else if (info->to != FL_PARTY_COORD)
         fl_server_recv(p->server, from, m, now);
+    else if (has_image_room(p, call, m))
+        fl_coord_recv(p->coord, from, m, now);
 }
 
 /* --- methods --- */
@@ -549,17 +591,16 @@ static bool is_expected(pserver *p, const fl_msg *m)
     return is;
 }
 
-/* Say why pushes wait, but not for each of them. */
-static void warn_of_room(pserver *p, const char *what, const char *why)
+/* Say why a push or round waits, but not for each of them. */
+static void warn_of_room(pserver *p, bool round, const char *why)
 {
-    const int64_t now = now_of(p);
     lock_machines(p);
-    const bool due = !p->room_warned || now >= p->room_warned + p->job.stall;
-    if (due)
-        p->room_warned = now;
+    const bool due = is_warning_due(p);
     unlock_machines(p);
-    if (due)
-        FL_WARN("%s waits: %s; pulls are answered", what, why);
+    if (due && round)
+        FL_WARN("a round waits: %s", why);
+    else if (due)
+        FL_WARN("a push waits: %s; pulls are answered", why);
 }
 
 /* Owners wait for room, so pushes that come now wait, too. */
@@ -571,13 +612,20 @@ static fl_err check_room(pserver *p)
     return err;
 }
 
-/* fl_pstore_opts.full. A journal is not replayed while the caller waits. */
+/* fl_pstore_opts.full. Nobody waits if the job has failed, or while the journal
+ * is replayed. */
 static bool on_full(void *self, const char *why)
 {
     pserver *p = self;
-    if (p->replaying)
+    const char *verdict;
+    int code = 0;
+    lock_machines(p);
+    const bool failed =
+        p->server && fl_server_end(p->server, &code, &verdict) && code;
+    unlock_machines(p);
+    if (p->replaying || failed)
         return false;
-    warn_of_room(p, p->job.async ? "a push" : "a round", why);
+    warn_of_room(p, !p->job.async, why);
     return true;
 }
 
@@ -586,13 +634,7 @@ static bool on_full(void *self, const char *why)
 static bool take_push(pserver *p, uint64_t call, const fl_packet *packet,
                       fl_arena *arena, fl_msg *m)
 {
-    const fl_msg parked = {.kind = FL_MSG_PARKED,
-                           .job = p->job.id,
-                           .session = m->session,
-                           .tag = m->tag,
-                           .server = p->place->server,
-                           .state = p->state,
-                           .generation = p->server_out.generation};
+    const fl_msg from = {.session = m->session, .tag = m->tag};
     fl_err err =
         p->redo ? fl_redo_room(p->redo, fl_packet_size(packet)) : FL_OK;
     if (!err && p->recovery)
@@ -603,10 +645,8 @@ static bool take_push(pserver *p, uint64_t call, const fl_packet *packet,
         fl_parcel_scan(fl_parcel_of(m->blob));
     if (!err)
         return true;
-    fl_msg answer = parked;
-    answer.text = fl_errmsg();
-    warn_of_room(p, "a push", answer.text);
-    answer_call(p, (fl_peer){FL_PEER_CALL, 0, call}, &answer);
+    warn_of_room(p, false, fl_errmsg());
+    park_call(p, call, &from);
     return false;
 }
 

@@ -2,6 +2,7 @@
 #include "check/check.h"
 #include "cluster/test_placement.h"
 #include "pserver/test_server.h"
+#include "state/test_state.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -102,6 +103,44 @@ static void an_asynchronous_push_is_acknowledged_when_applied(void)
     CHECK_OK(town_wait(&t, 0));
     talker_fini(&k);
     town_close(&t);
+}
+
+/* --- no room --- */
+
+/* The position of a trainer does not fit into the images, and no file grows. */
+static void a_barrier_waits_for_room_in_the_images(void)
+{
+    static char position[60000];
+    fl_msg barrier = {.kind = FL_MSG_BARRIER, .step = 1, .position = position};
+    town t;
+    talker k;
+    char *text;
+    memset(position, 'x', sizeof position - 1);
+    setenv("FLUID_STATE_DIR", fl_test_dir(), 1);
+    setenv("FLUID_DURABILITY", "process", 1);
+    town_open(&t, 1, 1, true);
+    talker_init(&k, &t, 1);
+    talker_join(&k, 0);
+    test_limit_files(0);
+    CHECK_INT(talker_ask(&k, 0, barrier), FL_MSG_PARKED);
+    CHECK(strstr(k.text, "/control-0: no room for 65536 bytes more; its file "
+                         "system has "));
+    CHECK_INT(talker_pull(&k, 0, 0, "w"), FL_MSG_VALUES);
+    CHECK_INT(talker_push(&k, 0, 0, "w@GRAD", 2, 1, ten), FL_MSG_ACK);
+    CHECK_OK(fl_why(t.endpoint[0], &text));
+    CHECK(strstr(text, "trainers wait for room: "));
+    fl_free(text);
+    test_limit_files(-1);
+    for (; barrier.step <= 3; barrier.step++) { /* two positions are kept */
+        CHECK_INT(talker_ask(&k, 0, barrier), FL_MSG_ACK);
+        position[barrier.step] = 'y';
+    }
+    CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);
+    CHECK_OK(town_wait(&t, 0));
+    talker_fini(&k);
+    town_close(&t);
+    unsetenv("FLUID_DURABILITY");
+    unsetenv("FLUID_STATE_DIR");
 }
 
 /* --- bad ends --- */
@@ -455,6 +494,8 @@ const fl_test fl_tests[] = {
     {"two trainers meet on two servers", two_trainers_meet_on_two_servers},
     {"an asynchronous push is acknowledged when it is applied",
      an_asynchronous_push_is_acknowledged_when_applied},
+    {"a barrier waits for room in the images",
+     a_barrier_waits_for_room_in_the_images},
     {"a trainer that hangs up is lost", a_trainer_that_hangs_up_is_lost},
     {"a trainer that fails says why", a_trainer_that_fails_says_why},
     {"SIGTERM ends a server cleanly", sigterm_ends_a_server_cleanly},

@@ -13,12 +13,17 @@
 #include "state/staging.h"
 #include "wire/parcel.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
-    LINE = 64,       /* bytes before the message; see above */
-    SPARE = 4 << 20, /* bytes that a state needs besides parameters and pushes
-                      */
+    LINE = 64,        /* bytes before the message; see above */
+    SPARE = 4 << 20,  /* bytes that a state needs besides parameters and pushes
+                       */
+    IMAGE = 1 << 10,  /* bytes of the images that a trainer takes, without its
+                         position */
+    EVENT = 16 << 10, /* bytes that an event adds to the images, and */
+    MEMBER = 128,     /* for each trainer; without positions */
 };
 
 /* How long a process that holds the state may take to end. */
@@ -30,6 +35,8 @@ struct fl_recovery {
     fl_control *control;
     fl_staging *staging; /* NULL: asynchronous */
     bool begun;          /* an image was saved */
+    char full[512];      /* why the last fl_recovery_reserve failed; "": it did
+                            not */
     bool vanished;       /* the log says that the files have no names */
 };
 
@@ -56,7 +63,8 @@ static bool is_ended(void *user)
 
 static fl_err open_files(fl_recovery *r)
 {
-    FL_TRY(fl_control_new(r->dir, &r->control));
+    FL_TRY(
+        fl_control_new(r->dir, (size_t)r->job->trainers * IMAGE, &r->control));
     if (r->job->async)
         return FL_OK;
     return fl_staging_new(r->dir, r->job->max_staged, &r->staging);
@@ -114,6 +122,7 @@ fl_err fl_recovery_open(const fl_recovery_opts *o, fl_recovery **out)
     char token[FL_JOB_TOKEN];
     const size_t pushes =
         o->job->async ? 0 : o->bytes * (size_t)o->job->trainers;
+    const size_t images = 2 * IMAGE * (size_t)o->job->trainers;
     fl_recovery *r = fl_mem_alloc(sizeof *r);
     r->job = o->job;
     fl_err err = fl_statedir_open(
@@ -123,7 +132,7 @@ fl_err fl_recovery_open(const fl_recovery_opts *o, fl_recovery **out)
                             .server = o->server,
                             .owners = o->owners,
                             .id = o->id,
-                            .need = o->bytes + pushes + SPARE,
+                            .need = o->bytes + pushes + images + SPARE,
                             .wait = o->job->start < HOLDER_ENDS ? o->job->start
                                                                 : HOLDER_ENDS,
                             .poll = is_ended,
@@ -194,6 +203,8 @@ void fl_recovery_about(const fl_recovery *r, fl_str *lines)
                       ? ""
                       : "; its files were removed: a process that is started "
                         "again would find nothing");
+    if (r->full[0])
+        fl_str_printf(lines, "; trainers wait for room: %s", r->full);
 }
 
 /* --- staging --- */
@@ -288,6 +299,15 @@ fl_err fl_recovery_save(fl_recovery *r, const void *server, size_t n_server,
     r->begun = true;
     return fl_control_save(
         r->control, &(fl_control_image){{server, coord}, {n_server, n_coord}});
+}
+
+fl_err fl_recovery_reserve(fl_recovery *r, const fl_msg *m)
+{
+    const size_t position = m->position ? strlen(m->position) : 0;
+    const fl_err err = fl_control_reserve(
+        r->control, EVENT + (size_t)r->job->trainers * MEMBER + position);
+    snprintf(r->full, sizeof r->full, "%s", err ? fl_errmsg() : "");
+    return err;
 }
 
 fl_err fl_recovery_each_staged(fl_recovery *r,

@@ -51,6 +51,10 @@ fl_state fl_recovery_state(const fl_recovery *r);
 fl_err fl_recovery_restore(fl_recovery *r, fl_server *server, fl_coord *coord,
                            int64_t now) FL_MUST_CHECK;
 
+/* Make sure that there is room for what a message adds to the images. Err:
+ * ENOMEM, which names the file and the bytes. */
+fl_err fl_recovery_reserve(fl_recovery *r, const fl_msg *m) FL_MUST_CHECK;
+
 /* Write down the images of both machines. Err: ENOMEM: there is no room. */
 fl_err fl_recovery_save(fl_recovery *r, const void *server, size_t n_server,
                         const void *coord, size_t n_coord) FL_MUST_CHECK;

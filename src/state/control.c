@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    FIRST = 64 << 10,  /* bytes of a copy's file at first */
+    STEP = 64 << 10,   /* bytes by which the file of a copy grows */
     RESERVE = 1 << 30, /* bytes of a copy at most */
     ZERO_SELECTED = 1  /* selector: copy 0; 0: none; 2: copy 1 */
 };
@@ -28,6 +28,7 @@ typedef struct copy {
 
 struct fl_control {
     fl_mapping *map[2];
+    size_t last; /* bytes of the images that were saved or loaded last */
 };
 
 static copy *copy_at(const fl_control *c, int i)
@@ -41,13 +42,20 @@ static uint32_t sum_of(const copy *k)
     return fl_crc32c(sizes, k->bytes, k->n[0] + k->n[1]);
 }
 
-fl_err fl_control_new(fl_statedir *d, fl_control **out)
+/* The size of a copy's file that has room for images of n bytes. */
+static size_t size_for(size_t n)
+{
+    return (sizeof(copy) + n + STEP - 1) / STEP * STEP;
+}
+
+fl_err fl_control_new(fl_statedir *d, size_t expected, fl_control **out)
 {
     fl_control *c = fl_mem_alloc(sizeof *c);
+    const size_t size = fl_statedir_found(d) ? STEP : size_for(expected);
     for (int i = 0; i < 2; i++) {
         char name[32];
         snprintf(name, sizeof name, "control-%d", i);
-        const fl_err err = fl_statedir_map(d, name, FIRST, RESERVE, &c->map[i]);
+        const fl_err err = fl_statedir_map(d, name, size, RESERVE, &c->map[i]);
         if (err) {
             fl_control_free(c);
             return err;
@@ -66,16 +74,21 @@ void fl_control_free(fl_control *c)
     fl_mem_free(c);
 }
 
+fl_err fl_control_reserve(fl_control *c, size_t more)
+{
+    for (int i = 0; i < 2; i++)
+        FL_TRY(fl_mapping_grow(c->map[i], size_for(c->last + more)));
+    return FL_OK;
+}
+
 fl_err fl_control_save(fl_control *c, const fl_control_image *image)
 {
     uint64_t *selector = &copy_at(c, 0)->selector;
     const int to = fl_word_get(selector) == ZERO_SELECTED;
-    const size_t all = sizeof(copy) + image->n[0] + image->n[1];
-    size_t size = fl_mapping_size(c->map[to]);
-    while (size < all)
-        size *= 2;
-    FL_TRY(fl_mapping_grow(c->map[to], size));
+    const size_t n = image->n[0] + image->n[1];
+    FL_TRY(fl_mapping_grow(c->map[to], size_for(n)));
     copy *k = copy_at(c, to);
+    c->last = n;
     char *at = k->bytes;
     for (int i = 0; i < FL_CONTROL_PARTS; at += image->n[i++]) {
         k->n[i] = image->n[i];
@@ -89,7 +102,7 @@ fl_err fl_control_save(fl_control *c, const fl_control_image *image)
     return FL_OK;
 }
 
-fl_err fl_control_load(const fl_control *c, fl_control_image *out)
+fl_err fl_control_load(fl_control *c, fl_control_image *out)
 {
     const uint64_t selected = fl_word_get(&copy_at(c, 0)->selector);
     *out = (fl_control_image){0};
@@ -104,6 +117,7 @@ fl_err fl_control_load(const fl_control *c, fl_control_image *out)
                        fl_mapping_path(c->map[from]),
                        (unsigned long long)(k->n[0] + k->n[1]));
     const char *at = k->bytes;
+    c->last = k->n[0] + k->n[1];
     for (int i = 0; i < FL_CONTROL_PARTS; at += k->n[i++]) {
         out->at[i] = at;
         out->n[i] = k->n[i];

@@ -19,9 +19,15 @@ typedef struct fl_control_image {
     size_t n[FL_CONTROL_PARTS]; /* bytes; 0: there is none */
 } fl_control_image;
 
-/* Own: *out is new; d outlives it. Err: those of fl_statedir_map. */
-fl_err fl_control_new(fl_statedir *d, fl_control **out) FL_MUST_CHECK;
+/* A new state has room for images of `expected` bytes. Own: *out is new; d
+ * outlives it. Err: those of fl_statedir_map. */
+fl_err fl_control_new(fl_statedir *d, size_t expected,
+                      fl_control **out) FL_MUST_CHECK;
 void fl_control_free(fl_control *c); /* NULL is fine */
+
+/* Make sure that there is room for images that have `more` bytes more than the
+ * last ones. Err: ENOMEM: the state directory is full. */
+fl_err fl_control_reserve(fl_control *c, size_t more) FL_MUST_CHECK;
 
 /* Err: ENOMEM: the state directory is full, and the old images count. */
 fl_err fl_control_save(fl_control *c,
@@ -29,7 +35,6 @@ fl_err fl_control_save(fl_control *c,
 
 /* The images that count; they are borrowed until the next save. Without a save
  * all are empty. Err: EINVAL: they are damaged. */
-fl_err fl_control_load(const fl_control *c,
-                       fl_control_image *out) FL_MUST_CHECK;
+fl_err fl_control_load(fl_control *c, fl_control_image *out) FL_MUST_CHECK;
 
 #endif

@@ -8,6 +8,7 @@
 #include "state/statedir.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +29,17 @@ static inline fl_statedir *test_state(void)
     fl_statedir *d = NULL;
     CHECK_OK(fl_statedir_open(&o, &d));
     return d;
+}
+
+/* From now on no file of this process grows beyond so many bytes, as if the
+ * file system were full; -1: as far as it has room. */
+static inline void test_limit_files(int64_t bytes)
+{
+    struct rlimit files;
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK_INT(getrlimit(RLIMIT_FSIZE, &files), 0);
+    files.rlim_cur = bytes < 0 ? files.rlim_max : (rlim_t)bytes;
+    CHECK_INT(setrlimit(RLIMIT_FSIZE, &files), 0);
 }
 
 /* Run fn in a process of its own that is killed at a failpoint ("": at none).

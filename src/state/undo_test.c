@@ -199,7 +199,7 @@ static void save_images(void *arg)
     fl_control *c;
     char a[400], b[100];
     fl_statedir *d = test_state();
-    CHECK_OK(fl_control_new(d, &c));
+    CHECK_OK(fl_control_new(d, 0, &c));
     fl_statedir_ready(d);
     for (int i = 1; i < 6; i++) {
         memset(a, i, sizeof a);
@@ -220,7 +220,7 @@ static void an_image_is_the_old_one_or_the_new_one(void)
         snprintf(at, sizeof at, "*:%d", n);
         CHECK(test_kill_at(at, save_images, NULL) == (n < 11));
         fl_statedir *d = test_state();
-        CHECK_OK(fl_control_new(d, &c));
+        CHECK_OK(fl_control_new(d, 0, &c));
         CHECK_OK(fl_control_load(c, &image));
         const char *a = image.at[0], *b = image.at[1];
         CHECK_INT((int64_t)image.n[0], n > 1 ? 400 : 0);
