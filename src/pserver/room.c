@@ -21,7 +21,7 @@ typedef struct read_call {
 
 typedef struct seat {
     FL_VEC(read_call) reads; /* in order */
-    bool lacks;              /* the owner waits */
+    char why[1024];          /* why the owner waits; "": it does not */
 } seat;
 
 struct fl_room {
@@ -29,7 +29,6 @@ struct fl_room {
     pthread_mutex_t lock; /* of all that follows */
     pthread_cond_t news;  /* of an owner that waits: a pull came, or the end */
     bool ending;
-    char full[1024]; /* why the last owner that lacked room had to wait */
     seat *owner;
 };
 
@@ -71,7 +70,7 @@ void fl_room_add(fl_room *r, int owner, void (*fn)(void *arg), void *arg)
 {
     pthread_mutex_lock(&r->lock);
     fl_push(&r->owner[owner].reads, ((read_call){fn, arg}));
-    if (r->owner[owner].lacks)
+    if (r->owner[owner].why[0])
         pthread_cond_broadcast(&r->news);
     pthread_mutex_unlock(&r->lock);
 }
@@ -110,11 +109,11 @@ static bool pause_owner(fl_room *r, int owner)
     return !ending;
 }
 
-static void set_lacks(fl_room *r, int owner, bool lacks, const char *why)
+static void set_why(fl_room *r, int owner, const char *why)
 {
+    seat *s = &r->owner[owner];
     pthread_mutex_lock(&r->lock);
-    r->owner[owner].lacks = lacks;
-    snprintf(r->full, sizeof r->full, "%s", why);
+    snprintf(s->why, sizeof s->why, "%s", why);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -124,7 +123,7 @@ static bool wait_for_room(fl_room *r, int owner)
     const fl_sentence why = fl_sentence_keep();
     bool on = r->opts.full && r->opts.full(r->opts.self, why.text);
     if (on) {
-        set_lacks(r, owner, true, why.text);
+        set_why(r, owner, why.text);
         on = pause_owner(r, owner);
     }
     fl_sentence_restore(&why);
@@ -142,18 +141,16 @@ fl_err fl_room_take(fl_room *r, int owner, fl_err (*fn)(void *of, bool *lacks),
         lacks = false;
         err = fn(of, &lacks);
     }
-    set_lacks(r, owner, false, "");
+    set_why(r, owner, "");
     return err;
 }
 
 fl_err fl_room_check(fl_room *r)
 {
-    char full[sizeof r->full];
-    bool lacks = false;
+    fl_sentence why = {""};
     pthread_mutex_lock(&r->lock);
-    for (int i = 0; i < r->opts.owners; i++)
-        lacks |= r->owner[i].lacks;
-    memcpy(full, r->full, sizeof full);
+    for (int i = 0; i < r->opts.owners && !why.text[0]; i++)
+        snprintf(why.text, sizeof why.text, "%s", r->owner[i].why);
     pthread_mutex_unlock(&r->lock);
-    return lacks ? fl_fail(FL_ENOMEM, "%s", full) : FL_OK;
+    return why.text[0] ? fl_fail(FL_ENOMEM, "%s", why.text) : FL_OK;
 }

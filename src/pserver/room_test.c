@@ -98,6 +98,41 @@ static void fails_if_nobody_is_to_wait(void)
     fl_room_free(s.room);
 }
 
+/* Two owners, on one thread: when owner 0 has no room for the second time,
+ * owner 1 begins to wait, and goes on. */
+typedef struct pair {
+    scene own[2];
+    fl_room *room;
+    int fulls;
+} pair;
+
+static bool on_full_of_two(void *self, const char *why)
+{
+    pair *p = self;
+    if (++p->fulls != 2)
+        return true;
+    for (int i = 0; i < 2; i++)
+        fl_room_add(p->room, i, read_pull, &p->own[i]);
+    CHECK_OK(fl_room_take(p->room, 1, take_room, &p->own[1]));
+    CHECK_INT(p->own[1].reads, 1);
+    CHECK_INT(p->own[0].reads, 0); /* an owner reads its own pulls */
+    CHECK_ERR(fl_room_check(p->room), FL_ENOMEM, "no room for 4096 bytes more");
+    return true;
+}
+
+static void owners_wait_apart(void)
+{
+    pair p = {.own = {{.lacking = 2}, {.lacking = 1}}};
+    p.room = fl_room_new(
+        &(fl_room_opts){.owners = 2, .full = on_full_of_two, .self = &p});
+    p.own[0].room = p.own[1].room = p.room;
+    CHECK_OK(fl_room_take(p.room, 0, take_room, &p.own[0]));
+    CHECK_INT(p.own[0].reads, 1);
+    CHECK_INT(p.fulls, 3);
+    CHECK_OK(fl_room_check(p.room));
+    fl_room_free(p.room);
+}
+
 const fl_test fl_tests[] = {
     {"room is taken at once if there is some", takes_room_at_once},
     {"an owner without room reads pulls while it waits",
@@ -106,5 +141,6 @@ const fl_test fl_tests[] = {
      fails_when_the_store_is_closed},
     {"an owner without room fails if nobody is to wait",
      fails_if_nobody_is_to_wait},
+    {"owners without room wait apart", owners_wait_apart},
     {0},
 };
