@@ -31,8 +31,11 @@ typedef struct shop {
     int code;
     char text[512];
     fl_parcel *values;
-    fl_recovery *recovery; /* option of the store */
-    int64_t table_bytes;   /* option of the store */
+    fl_recovery *recovery;                     /* option of the store */
+    int64_t table_bytes;                       /* option of the store */
+    bool (*full)(void *self, const char *why); /* option of the store */
+    const char *snapshots;                     /* option of the store */
+    int written; /* parts of snapshots that were written */
 } shop;
 
 static inline void shop_applied(void *self, const char *why)
@@ -59,6 +62,16 @@ static inline void shop_answer(void *self, fl_peer to, const fl_msg *m)
     p->values = NULL;
     if (fl_parcel_of(m->blob))
         p->values = fl_parcel_ref(fl_parcel_of(m->blob));
+    pthread_cond_signal(&p->news);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static inline void shop_written(void *self, int64_t number, const char *why)
+{
+    shop *p = self;
+    CHECK(!why);
+    pthread_mutex_lock(&p->lock);
+    p->written++;
     pthread_cond_signal(&p->news);
     pthread_mutex_unlock(&p->lock);
 }
@@ -106,6 +119,9 @@ static inline fl_err shop_try(shop *p, int owners, bool allow_nan)
                           .table_bytes = p->table_bytes,
                           .self = p,
                           .applied = shop_applied,
+                          .full = p->full,
+                          .snapshots = p->snapshots,
+                          .written = shop_written,
                           .answer = shop_answer},
         &p->store));
     p->face = fl_pstore_ops(p->store);

@@ -43,10 +43,10 @@ for i in range(4):
 exe.close()
 """
 
-# A table by id, which gets 10000 more rows with every step. $HOLD: the trainer
+# Two tables by id, which get 10000 rows more with every step. $HOLD: the trainer
 # waits for that file after its first step. $LOOK: trainer 1 waits for that file
 # and only looks rows up.
-TABLE = """
+TABLES = """
 import os, sys, time
 import numpy as np
 import paddle.fluid as fluid
@@ -56,9 +56,10 @@ from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler \\
 
 fleet.init(role_maker.PaddleCloudRoleMaker())
 ids = fluid.layers.data("ids", [1], dtype="int64", lod_level=1)
-rows = fluid.layers.embedding(ids, [1 << 40, 64], is_sparse=True,
-                              is_distributed=True, param_attr="table")
-loss = fluid.layers.mean(fluid.layers.square(rows))
+rows = [fluid.layers.embedding(ids, [1 << 40, 32], is_sparse=True,
+                               is_distributed=True, param_attr=name)
+        for name in ("one", "two")]
+loss = fluid.layers.mean(fluid.layers.square(rows[0] + rows[1]))
 test = fluid.default_main_program().clone(for_test=True)
 strategy = DistributeTranspilerConfig()
 strategy.sync_mode = sys.argv[1] == "sync"
@@ -72,8 +73,8 @@ if sys.argv[1] == "sync":
     fleet.init_worker()
 exe.run(fleet.startup_program)
 
-def run(program, n):
-    some = np.arange(n).reshape(-1, 1)
+def run(program, first, n):
+    some = np.arange(first, first + n).reshape(-1, 1)
     return exe.run(program, fetch_list=[loss.name], feed={
         "ids": fluid.create_lod_tensor(some, [[n]], fluid.CPUPlace())})[0]
 
@@ -83,13 +84,16 @@ def wait_for(name):
 
 if fleet.worker_index():
     wait_for("LOOK")
-    print("looked up", run(test, 50000).tobytes().hex())
+    print("looked up", run(test, 0, 50000).tobytes().hex())
 else:
     for i in range(5):
-        print("step", i, run(fleet.main_program, 10000 * (i + 1)).tobytes().hex())
+        now = run(fleet.main_program, 10000 * i, 10000)
+        if not i:
+            run(test, 0, 1)  # when the push is acknowledged
+        print("step", i, now.tobytes().hex())
         if not i:
             wait_for("HOLD")
-    print("loss", run(test, 50000).tobytes().hex())
+    print("loss", run(test, 0, 50000).tobytes().hex())
 fleet.stop_worker()
 """
 
@@ -113,8 +117,14 @@ class Small:
     def fill(self):
         """Take all that is left."""
         room = os.statvfs(self.folder)
+        size, more = 0, room.f_bavail * room.f_frsize
         with open(self.folder / "filler", "wb") as f:
-            os.posix_fallocate(f.fileno(), 0, room.f_bavail * room.f_frsize)
+            while more >= room.f_frsize:  # a server may have taken some of it
+                try:
+                    os.posix_fallocate(f.fileno(), size, more)
+                    size += more
+                except OSError:
+                    more //= 2
 
     def make_room(self):
         (self.folder / "filler").unlink()
@@ -198,47 +208,101 @@ def test_a_push_waits_until_there_is_room_again(tmp_path, small):
         assert not small.states()
 
 
-def growing(folder, mode, state, **env):
+def growing(folder, mode, state, servers=1, **env):
     folder.mkdir()
     trainers = 1 if mode == "sync" else 2
-    return Cluster(folder, TABLE, 1, trainers, argv=[mode], env={
+    return Cluster(folder, TABLES, servers, trainers, argv=[mode], env={
         "FLUID_STATE_DIR": str(state), "FLUID_LINGER": "0.1",
         "FLUID_STALL": "1", "HOLD": str(folder / "hold"),
-        "LOOK": str(folder / "look"), **env})
+        "LOOK": str(folder / "look"), "FLUID_JOURNAL_DIR":
+        str(folder / "journal"), **env})
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_a_table_that_cannot_grow_waits_for_room(tmp_path, small, mode):
+@pytest.fixture(scope="module")
+def calm_loss(tmp_path_factory):
+    """The loss at the end of a job that has room."""
+    made = {}
+
+    def result(mode):
+        if mode not in made:
+            folder = tmp_path_factory.mktemp(mode)
+            with growing(folder / "calm", mode, folder / "state") as job:
+                for name in ("hold", "look"):
+                    (folder / "calm" / name).touch()
+                job.start().finish()
+                made[mode] = job.trainer[0].says("^loss .*").group()
+        return made[mode]
+
+    return result
+
+
+def has_to_grow(small):
+    return r"%s/\S+/extent-\d+: no room for \d+ bytes more; its file system " \
+        r'has \d+ left \(table "(one|two)" with \d+ rows has to grow\)' \
+        % small.folder
+
+
+def fill_and_go_on(job, small):
+    """Rows of the first step are there; for more there is no room."""
+    job.start()
+    job.trainer[0].says("^step 0 ")
+    small.fill()
+    with open(job.env["HOLD"], "w"):
+        pass
+    what = "round" if "sync" in job.argv else "push"
+    return "a %s waits: %s" % (what, has_to_grow(small))
+
+
+# Mode, owners, level, and whether the server is killed while it waits.
+GROWTHS = [
+    ("sync", 1, "process", False), ("sync", 2, "host", True),
+    ("async", 2, "process", True), ("async", 1, "host", False),
+    ("sync", 2, "process", True), ("sync", 1, "host", False),
+    ("async", 1, "process", False), ("async", 2, "host", True),
+]
+if "FLUID_KILL_MATRIX" not in os.environ:
+    GROWTHS = GROWTHS[:4]
+
+
+@pytest.mark.parametrize("mode, owners, level, killed", GROWTHS)
+def test_a_table_that_cannot_grow_waits_for_room(
+        tmp_path, small, calm_loss, mode, owners, level, killed):
+    env = {"FLUID_OWNERS": owners, "FLUID_DURABILITY": level,
+           "FLUID_JOURNAL_BYTES": "20000"}  # a new base is due, too
     state = small.mount(96 * MB)
-    with growing(tmp_path / "calm", mode, tmp_path / "calm-state") as job:
-        for name in ("hold", "look"):
-            (tmp_path / "calm" / name).touch()
-        job.start().finish()
-        want = job.trainer[0].says("^loss .*").group()
-    with growing(tmp_path / "full", mode, state) as job:
-        job.start()
-        job.trainer[0].says("^step 0 ")
-        small.fill()
-        (tmp_path / "full" / "hold").touch()
-        said = r"%s/\S+/extent-\d+: no room for \d+ bytes more; its file " \
-            r'system has \d+ left \(table "table" with \d+ rows has to grow\)' \
-            % small.folder
-        if mode == "sync":
-            job.server[0].says("a (round|push) waits: ")
-        else:
-            job.server[0].says("a push waits: %s; pulls are answered" % said)
-            job.trainer[0].says(r"waits for server 0 .*" + said)
+    with growing(tmp_path / "full", mode, state, **env) as job:
+        waits = fill_and_go_on(job, small)
+        job.server[0].says(waits)
+        job.trainer[0].says("waits for server 0 .*" + has_to_grow(small))
+        if killed:
+            job.server[0].kill()
+            job.start_server(0).says("going on at version")
+            job.server[0].says(waits)
+        if mode == "async":
             (tmp_path / "full" / "look").touch()
             job.trainer[1].says("^looked up ")
         why = subprocess.run(["paddle", "why", job.endpoints[0]], text=True,
                              stdout=subprocess.PIPE, check=True).stdout
-        assert "durability process: " in why
-        if mode == "async":
-            assert re.search("the server waits for room: " + said, why)
+        assert "durability %s: " % level in why
+        assert re.search("the server waits for room: " + has_to_grow(small),
+                         why)
         assert "loss" not in job.trainer[0].text()
         small.make_room()
         job.finish()
-        assert job.trainer[0].says("^loss .*").group() == want
+        assert job.trainer[0].says("^loss .*").group() == calm_loss(mode)
+        assert not small.states()
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_job_that_fails_does_not_wait_for_room(tmp_path, small, mode):
+    state = small.mount(96 * MB)
+    with growing(tmp_path / "full", mode, state, servers=2) as job:
+        waits = fill_and_go_on(job, small)
+        job.server[0].says(waits)
+        job.server[1].terminate()
+        job.server[0].end(code=1)
+        job.server[1].end(code=None)
+        assert "was ended by SIGTERM" in job.server[0].text()
         assert not small.states()
 
 
