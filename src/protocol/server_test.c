@@ -851,6 +851,57 @@ static void refuses_a_changed_image(void)
     close_scene(&s);
 }
 
+/* --- snapshots of asynchronous jobs --- */
+
+static char cut_image[256];
+static size_t cut_bytes;
+
+static void keep_cut(void *self, const fl_moment *cut)
+{
+    CHECK(cut->n <= sizeof cut_image);
+    memcpy(cut_image, cut->image, cut->n);
+    cut_bytes = cut->n;
+}
+
+static void push_step(scene *s, uint64_t n, int64_t seq, int64_t step,
+                      const char *bytes)
+{
+    ask(s, 100 + (uint64_t)seq,
+        (fl_msg){.kind = FL_MSG_PUSH,
+                 .session = session(n),
+                 .seq = seq,
+                 .count = 1,
+                 .step = step,
+                 .part = 1,
+                 .blob = {bytes, strlen(bytes), NULL}});
+}
+
+/* The store has applied step 1, is applying step 2, and gets step 3 after the
+ * cut. After going back, a trainer makes all three again. */
+static void a_cut_knows_its_pushes(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.async = true});
+    s.store.cut = keep_cut;
+    view(&s, 1, 0, "1");
+    push_step(&s, 1, 1, 1, "a");
+    applied(&s);
+    push_step(&s, 1, 2, 2, "b");
+    from_coord(&s, (fl_msg){.kind = FL_MSG_VIEW, .view = 1, .snapshot = 7});
+    push_step(&s, 1, 3, 3, "c");
+    CHECK_STR(s.told, "a ;b ;c ;");
+    close_scene(&s);
+    open_scene(&s, (fl_job){.async = true});
+    CHECK_OK(fl_server_rewind(s.s, 1, 8, cut_image, cut_bytes));
+    with_members(&s, (fl_msg){.kind = FL_MSG_VIEW, .view = 2}, "1");
+    for (int64_t i = 1; i <= 3; i++) {
+        push_step(&s, 1, i, i, i == 3 ? "c" : "twice");
+        applied(&s);
+    }
+    CHECK_STR(s.told, " ; ;c ;"); /* the first two only have their numbers */
+    close_scene(&s);
+}
+
 const fl_test fl_tests[] = {
     {"a server ends where no coordinator listens any more",
      ends_where_no_coordinator_listens},
@@ -901,5 +952,7 @@ const fl_test fl_tests[] = {
     {"an interrupted push is given up with its session",
      gives_an_interrupted_push_up},
     {"an image with another byte is refused", refuses_a_changed_image},
+    {"a cut of an asynchronous server knows the pushes that it has",
+     a_cut_knows_its_pushes},
     {0},
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pserver/test_store.h"
+#include "state/snapshot.h"
 
 #include <math.h>
 
@@ -674,6 +675,71 @@ static void the_rate_moves_once_a_step(void)
     shop_close(&p);
 }
 
+/* The value that all elements of the part's variables have. */
+static float read_part(const fl_snapshot_part *part)
+{
+    float same = 0;
+    CHECK_INT(part->index.tensor.n, 3); /* w, b and the learning rate */
+    for (int64_t i = 0; i < part->index.tensor.n; i++) {
+        const fl_snapshot_tensor *t = &part->index.tensor.at[i];
+        float x[2];
+        if (t->bytes > (int64_t)sizeof x || !strncmp(t->name, "learning", 8))
+            continue;
+        CHECK_OK(part->disk->read_at(part->data, t->at, x, (size_t)t->bytes));
+        for (int64_t k = 0; k < t->bytes / 4; k++) {
+            CHECK(!same || x[k] == same);
+            same = x[k];
+        }
+    }
+    return same;
+}
+
+/* What the store was given before the cut is in the snapshot, also what it has
+ * not applied yet, and nothing of what it was given after it. So the machine
+ * can say which pushes it contains (begin_cut in src/protocol/server.c). */
+static void a_cut_has_what_was_given_before_it(void)
+{
+    enum {
+        PUSHES = 12
+    };
+    const float one[] = {1, 1};
+    for (int before = 1; before < PUSHES; before++) {
+        fl_parcel *push[PUSHES];
+        fl_blob blob[PUSHES];
+        fl_snapshot_part part;
+        shop p;
+        begin(&p, "sgd", scene_rate);
+        p.snapshots = fl_test_dir();
+        shop_cut(&p, &async);
+        CHECK_OK(shop_try(&p, 2, false));
+        shop_set(&p, "w", 2, (const float[]){0, 0});
+        shop_set(&p, "b", 1, (const float[]){0});
+        for (int i = 0; i < PUSHES; i++) {
+            push[i] = shop_grad("w@GRAD", 2, 1, one);
+            const fl_tensor b =
+                fl_tensor_view(FL_F32, &(fl_shape){1, {1}}, one);
+            fl_parcel_add(push[i], "b@GRAD", &b);
+            blob[i] = fl_parcel_blob(push[i]);
+            const fl_staged by = {0, {1, 1}, 1, &blob[i], true};
+            if (i == before)
+                p.face->cut(p.face->self, &(fl_moment){.number = before});
+            p.face->apply(p.face->self, 0, &by, 1);
+        }
+        shop_wait(&p, &p.applied, PUSHES);
+        shop_wait(&p, &p.written, 1);
+        CHECK_NEAR(shop_get(&p, "w")[0], -0.5 * PUSHES, 0);
+        CHECK_OK(fl_snapshot_part_init(&part, fl_disk_real(), p.snapshots,
+                                       before, 0));
+        CHECK_NEAR(read_part(&part), -0.5 * before, 0);
+        fl_snapshot_part_fini(&part);
+        for (int i = 0; i < PUSHES; i++) {
+            fl_keeper_parcels.drop(NULL, blob[i]);
+            fl_parcel_unref(push[i]);
+        }
+        shop_close(&p);
+    }
+}
+
 /* --- rows --- */
 
 static void rows_are_added_up(void)
@@ -761,6 +827,8 @@ const fl_test fl_tests[] = {
     {"slices of an asynchronous push wait for each other",
      slices_wait_for_each_other},
     {"an asynchronous rate moves once a step", the_rate_moves_once_a_step},
+    {"a snapshot has the pushes that were given before it",
+     a_cut_has_what_was_given_before_it},
     {"rows are added up", rows_are_added_up},
     {"rows meet a rule that decays", rows_meet_a_rule_that_decays},
     {0},
