@@ -172,6 +172,7 @@ fl_redo *fl_redo_new(const fl_redo_opts *opts)
 {
     fl_redo *r = fl_mem_alloc(sizeof *r);
     r->opts = *opts;
+    r->opts.disk = opts->disk ? opts->disk : fl_disk_real();
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->told, NULL);
     return r;
@@ -250,7 +251,7 @@ static fl_err copy_state(fl_redo *r)
     fl_journal_turn(r->journal, &next);
     r->copied = next - 1;
     r->staging = true;
-    fl_err err = fl_stage_init(&r->stage, fl_disk_real(), base, "state");
+    fl_err err = fl_stage_init(&r->stage, r->opts.disk, base, "state");
     if (!err)
         err = stage_base(r, &r->stage);
     if (!err)
@@ -303,7 +304,7 @@ fl_err fl_redo_begin(fl_redo *r, fl_recovery *recovery)
     r->last = (uint64_t)fl_statedir_incarnation(state) << ERA;
     FL_TRY(open_dir(r, fl_path_base(r->state)));
     FL_TRY(fl_flag_number("FLUID_JOURNAL_BYTES", &r->limit));
-    FL_TRY(fl_journal_new(&(fl_journal_opts){.disk = fl_disk_real(),
+    FL_TRY(fl_journal_new(&(fl_journal_opts){.disk = r->opts.disk,
                                              .folder = r->dir,
                                              .owner = fl_statedir_id(state),
                                              .next = r->last + 1,
@@ -361,7 +362,7 @@ void fl_redo_remove(fl_redo *r)
 {
     fl_journal_free(r->journal);
     r->journal = NULL;
-    if (r->dir && fl_disk_remove_tree(fl_disk_real(), r->dir))
+    if (r->dir && fl_disk_remove_tree(r->opts.disk, r->dir))
         FL_WARN("%s", fl_errmsg());
 }
 
@@ -372,16 +373,17 @@ typedef struct filling {
     bool heads;       /* the file `head`, which comes last, or all others */
 } filling;
 
-static fl_err copy_bytes(fl_file *from, int64_t size, fl_file *to)
+/* A folder's disk has the base; a state directory is on the real one. */
+static fl_err copy_bytes(const fl_disk *d, fl_file *from, int64_t size,
+                         fl_file *to)
 {
-    const fl_disk *d = fl_disk_real();
     char *buf = fl_mem_alloc(CHUNK);
     fl_err err = FL_OK;
     for (int64_t at = 0; !err && at < size; at += CHUNK) {
         const size_t n = size - at < CHUNK ? (size_t)(size - at) : CHUNK;
         err = d->read_at(from, at, buf, n);
         if (!err)
-            err = d->append(to, buf, n);
+            err = fl_disk_real()->append(to, buf, n);
     }
     fl_mem_free(buf);
     return err;
@@ -396,14 +398,14 @@ static fl_err fill_from(const fl_folder *f, const char *name, fl_file *from,
     FL_TRY(fl_folder_check(f, name, from, size));
     (void)!d->remove(d, path); /* left by a process that was killed here */
     FL_TRY(d->open(d, path, &to));
-    const fl_err err = copy_bytes(from, size, to);
+    const fl_err err = copy_bytes(f->disk, from, size, to);
     const fl_err closed = d->close(to);
     return err ? err : closed;
 }
 
 static fl_err fill_file(const fl_folder *f, const char *name, const char *to)
 {
-    const fl_disk *d = fl_disk_real();
+    const fl_disk *d = f->disk;
     fl_file *from;
     int64_t size;
     char *source;
@@ -430,11 +432,11 @@ static fl_err fill_files(const fl_folder *f, void *user)
     return FL_OK;
 }
 
-static fl_err read_after(const char *base, uint64_t *out)
+static fl_err read_after(const fl_disk *disk, const char *base, uint64_t *out)
 {
     fl_str text = {0};
     char *path = fl_path_join(base, AFTER);
-    const fl_err err = fl_file_read(fl_disk_real(), path, 64, &text);
+    const fl_err err = fl_file_read(disk, path, 64, &text);
     if (!err)
         *out = strtoull(text.at, NULL, 10);
     fl_str_fini(&text);
@@ -449,17 +451,18 @@ fl_err fl_redo_fill(void *redo, const char *name, const char *path,
     filling to = {path, false};
     FL_TRY(open_dir(r, name));
     char *base = fl_path_join(r->dir, "base");
-    fl_err err = read_after(base, &r->copied);
+    fl_err err = read_after(r->opts.disk, base, &r->copied);
     *filled = r->filled = !err;
     if (err == FL_ENOENT) {
+        rmdir(r->dir); /* fl_redo_begin makes it, if the state can be made */
         fl_mem_free(base);
         return FL_OK;
     }
     if (!err)
-        err = fl_folder_visit(fl_disk_real(), base, fill_files, &to);
+        err = fl_folder_visit(r->opts.disk, base, fill_files, &to);
     to.heads = true;
     if (!err)
-        err = fl_folder_visit(fl_disk_real(), base, fill_files, &to);
+        err = fl_folder_visit(r->opts.disk, base, fill_files, &to);
     fl_mem_free(base);
     return err;
 }
@@ -716,7 +719,7 @@ fl_err fl_redo_replay(fl_redo *r, fl_recovery *recovery, const fl_store *store)
     fl_journal_end end = {0};
     fl_err err = fl_recovery_each_staged(recovery, add_staged, &p);
     if (!err)
-        err = fl_journal_read(fl_disk_real(), r->dir, owner, r->copied + 1,
+        err = fl_journal_read(r->opts.disk, r->dir, owner, r->copied + 1,
                               replay_record, &p, &end);
     if (!err)
         err = save_images(&p);

@@ -19,12 +19,14 @@
 #ifndef FL_PSERVER_REDO_H
 #define FL_PSERVER_REDO_H
 
+#include "base/disk.h"
 #include "protocol/server.h"
 #include "pserver/recovery.h"
 
 typedef struct fl_redo fl_redo;
 
 typedef struct fl_redo_opts {
+    const fl_disk *disk; /* of base and journal; NULL: the real one */
     /* Records up to `number` are on disk. Thread: the journal's. */
     void (*durable)(void *self, uint64_t number);
     void *self;

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* redo_test.c - base and journal on a disk of which each change fails in turn.
+ * What was reported as durable is there when the host is lost. */
+#include "pserver/redo.h"
+
+#include "base/mem.h"
+#include "base/path.h"
+#include "base/test.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    PUSHES = 3,
+    EACH = 2 /* pushes after which there is a new base */
+};
+
+/* --- a disk that fails --- */
+
+typedef enum fault {
+    ERROR, /* one change fails; an append writes nothing */
+    SHORT, /* one change fails; an append writes half of its bytes */
+    KILL,  /* the same, and each further change fails */
+    FAULTS
+} fault;
+
+static struct {
+    pthread_mutex_t lock; /* the journal has a thread */
+    fault kind;
+    int64_t left; /* changes that do not fail; -1: none fails */
+} faults = {PTHREAD_MUTEX_INITIALIZER, ERROR, -1};
+
+static void set_fault(fault kind, int64_t left)
+{
+    pthread_mutex_lock(&faults.lock);
+    faults.kind = kind;
+    faults.left = left;
+    pthread_mutex_unlock(&faults.lock);
+}
+
+/* Whether the next change is to fail. */
+static bool is_failing(void)
+{
+    pthread_mutex_lock(&faults.lock);
+    const bool fails = !faults.left;
+    if (faults.left > 0 || (fails && faults.kind != KILL))
+        faults.left--;
+    pthread_mutex_unlock(&faults.lock);
+    return fails;
+}
+
+static fl_err fail_change(void)
+{
+    return fl_fail(FL_EIO, "the disk was told to fail");
+}
+
+static fl_err open_file(const fl_disk *d, const char *path, fl_file **out)
+{
+    return is_failing() ? fail_change()
+                        : fl_disk_real()->open(fl_disk_real(), path, out);
+}
+
+static fl_err append_bytes(fl_file *f, const void *bytes, size_t n)
+{
+    const fl_disk *real = fl_disk_real();
+    if (!is_failing())
+        return real->append(f, bytes, n);
+    if (faults.kind != ERROR)
+        CHECK_OK(real->append(f, bytes, n / 2));
+    return fail_change();
+}
+
+/* Only the process is killed: there is nothing to sync. */
+static fl_err sync_file(fl_file *f)
+{
+    return is_failing() ? fail_change() : FL_OK;
+}
+
+static fl_err persist_path(const fl_disk *d, const char *path)
+{
+    return is_failing() ? fail_change() : FL_OK;
+}
+
+static fl_err write_file(const fl_disk *d, const char *path,
+                         const fl_part *part, int64_t n, bool sync)
+{
+    return is_failing()
+               ? fail_change()
+               : fl_disk_real()->write(fl_disk_real(), path, part, n, false);
+}
+
+static fl_err make_folders(const fl_disk *d, const char *path)
+{
+    return is_failing() ? fail_change()
+                        : fl_disk_real()->mkdirs(fl_disk_real(), path);
+}
+
+static fl_err make_temporary(const fl_disk *d, char *path)
+{
+    return is_failing() ? fail_change()
+                        : fl_disk_real()->mkdtemp(fl_disk_real(), path);
+}
+
+static fl_err remove_path(const fl_disk *d, const char *path)
+{
+    return is_failing() ? fail_change()
+                        : fl_disk_real()->remove(fl_disk_real(), path);
+}
+
+static fl_err rename_path(const fl_disk *d, const char *from, const char *to)
+{
+    return is_failing() ? fail_change()
+                        : fl_disk_real()->rename(fl_disk_real(), from, to);
+}
+
+static fl_disk failing_disk(void)
+{
+    fl_disk d = *fl_disk_real();
+    d.open = open_file;
+    d.append = append_bytes;
+    d.sync = sync_file;
+    d.persist = d.persist_tree = persist_path;
+    d.write = write_file;
+    d.mkdirs = make_folders;
+    d.mkdtemp = make_temporary;
+    d.remove = remove_path;
+    d.rename = rename_path;
+    return d;
+}
+
+/* --- a server whose store only counts --- */
+
+typedef struct server {
+    fl_job job;
+    fl_disk disk;
+    fl_redo *redo;
+    fl_recovery *recovery;
+    fl_mapping *map;
+    int64_t *count; /* pushes, and the sum of their numbers; in the state */
+    fl_store inner, store;
+    bool replaying;
+    pthread_mutex_t lock;
+    int64_t durable; /* records that are on disk */
+} server;
+
+static void on_durable(void *self, uint64_t number)
+{
+    server *v = self;
+    pthread_mutex_lock(&v->lock);
+    v->durable = (int64_t)(number & ((UINT64_C(1) << 40) - 1));
+    pthread_mutex_unlock(&v->lock);
+}
+
+static void apply_push(void *self, int64_t round, const fl_staged *by, int n)
+{
+    server *v = self;
+    CHECK_INT(by->seq, v->count[0] + 1);
+    v->count[0]++;
+    v->count[1] += by->seq;
+    if (v->replaying)
+        fl_redo_applied(v->redo, NULL);
+    else
+        fl_redo_finished(v->redo);
+}
+
+static void forget_session(void *self, fl_id session)
+{
+}
+
+/* With the state that is there, or with base and journal. */
+static void open_server(server *v)
+{
+    *v = (server){.disk = failing_disk()};
+    pthread_mutex_init(&v->lock, NULL);
+    v->job =
+        fl_job_defaults((fl_job){.id = {7, 8}, .trainers = 1, .async = true});
+    v->inner = (fl_store){.self = v,
+                          .keep = fl_keeper_copies,
+                          .apply = apply_push,
+                          .forget = forget_session};
+    v->redo = fl_redo_new(
+        &(fl_redo_opts){.disk = &v->disk, .durable = on_durable, .self = v});
+    CHECK_OK(fl_recovery_open(&(fl_recovery_opts){.job = &v->job,
+                                                  .owners = 1,
+                                                  .id = 5,
+                                                  .fill = fl_redo_fill,
+                                                  .fill_self = v->redo},
+                              &v->recovery));
+    fl_statedir *d = fl_recovery_dir(v->recovery);
+    CHECK_OK(fl_statedir_map(d, "count", 64, 0, &v->map));
+    v->count = fl_mapping_at(v->map);
+    v->replaying = fl_redo_filled(v->redo);
+    if (v->replaying)
+        CHECK_OK(fl_redo_replay(v->redo, v->recovery, &v->inner));
+    v->replaying = false;
+    fl_statedir_ready(d);
+    v->store = fl_redo_wrap(v->redo, &v->inner);
+}
+
+/* The host is lost: of the server only base and journal are left. */
+static void lose_server(server *v)
+{
+    fl_redo_free(v->redo);
+    fl_mapping_unref(v->map);
+    fl_recovery_remove(v->recovery);
+    fl_recovery_close(v->recovery);
+    pthread_mutex_destroy(&v->lock);
+}
+
+/* Whether the first n records become durable; else the journal has failed. */
+static bool is_durable(server *v, int64_t n)
+{
+    for (;;) {
+        const bool failed = fl_redo_tick(v->redo);
+        pthread_mutex_lock(&v->lock);
+        const bool durable = v->durable >= n;
+        pthread_mutex_unlock(&v->lock);
+        if (durable || failed)
+            return durable;
+        usleep(100); /* nobody says that the journal has failed */
+    }
+}
+
+static void settle(void *store)
+{
+}
+
+/* A new base. If it cannot be made, the old one and its records stay. */
+static void renew_base(server *v)
+{
+    bool copied = false;
+    fl_err err = fl_redo_renew(v->redo, settle, NULL, &copied);
+    if (!err && copied)
+        err = fl_redo_commit(v->redo);
+    (void)err;
+}
+
+/* Push so many times, with a new base now and then. The number of pushes that
+ * are durable. */
+static int64_t push_some(server *v, int64_t n)
+{
+    const int64_t first = v->count[0];
+    const fl_blob none = {0};
+    if (fl_redo_begin(v->redo, v->recovery))
+        return first;
+    for (int64_t i = 1; i <= n; i++) {
+        const fl_staged by = {
+            .session = {1, 1}, .n = 1, .part = &none, .seq = first + i};
+        v->store.apply(v->store.self, 0, &by, 1);
+        if (!is_durable(v, i))
+            return first + i - 1;
+        if (i % EACH == 0)
+            renew_base(v);
+    }
+    return first + n;
+}
+
+/* Whether the change `n` was made, and failed. */
+static bool fail_one(fault kind, int64_t n)
+{
+    char *journal = fl_path_join(fl_test_dir(), "journal");
+    server v;
+    open_server(&v);
+    CHECK_INT(v.count[0], 0);
+    set_fault(kind, n);
+    const int64_t durable = push_some(&v, PUSHES), pushed = v.count[0];
+    pthread_mutex_lock(&faults.lock);
+    const bool failed = faults.left <= 0;
+    pthread_mutex_unlock(&faults.lock);
+    fl_redo_free(v.redo); /* a process that is killed changes nothing more */
+    v.redo = NULL;
+    set_fault(ERROR, -1);
+    lose_server(&v);
+
+    open_server(&v);
+    CHECK(v.count[0] >= durable && v.count[0] <= pushed);
+    CHECK_INT(v.count[1], v.count[0] * (v.count[0] + 1) / 2);
+    const int64_t found = v.count[0];
+    CHECK_INT(push_some(&v, EACH + 1), found + EACH + 1);
+    lose_server(&v);
+
+    open_server(&v);
+    CHECK_INT(v.count[0], found + EACH + 1);
+    CHECK_OK(fl_redo_begin(v.redo, v.recovery));
+    fl_redo_remove(v.redo);
+    lose_server(&v);
+    CHECK_OK(fl_disk_remove_tree(fl_disk_real(), journal));
+    fl_mem_free(journal);
+    return failed;
+}
+
+static void every_change_fails_in_turn(void)
+{
+    char *journal = fl_path_join(fl_test_dir(), "journal");
+    setenv("FLUID_STATE_DIR", fl_test_dir(), 1);
+    setenv("FLUID_JOURNAL_DIR", journal, 1);
+    setenv("FLUID_JOURNAL_BYTES", "1", 1);
+    for (fault kind = ERROR; kind < FAULTS; kind++) {
+        int64_t n = 0;
+        while (fail_one(kind, n))
+            n++;
+        CHECK(n > 80);
+    }
+    unsetenv("FLUID_JOURNAL_BYTES");
+    unsetenv("FLUID_JOURNAL_DIR");
+    unsetenv("FLUID_STATE_DIR");
+    fl_mem_free(journal);
+}
+
+const fl_test fl_tests[] = {
+    {"every change of base and journal fails in turn",
+     every_change_fails_in_turn},
+    {0},
+};
