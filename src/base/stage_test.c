@@ -142,12 +142,13 @@ static void files_come_into_place(void)
 typedef enum mishap {
     KILLED,          /* kill -9 */
     FAILS_ONCE,      /* an error; then the process cleans up */
+    FULL,            /* so after so many bytes: a write is short */
     POWER_LOST,      /* nothing that was not synced is left */
     POWER_LOST_LATE, /* all names are left, bytes only if synced */
     MISHAPS,
 } mishap;
 
-/* Save 2 with a mishap at change n; true: the change was never made. */
+/* Save 2 with a mishap at change n, or after n bytes; true: there was none. */
 static bool suffer(mishap what, int64_t n, bool original)
 {
     fl_memdisk *m = fl_memdisk_new();
@@ -158,9 +159,12 @@ static bool suffer(mishap what, int64_t n, bool original)
     else
         CHECK_OK(save(d, 0, NULL));
     write_other(d);
-    (what == FAILS_ONCE ? fl_memdisk_fail_once : fl_memdisk_fail_after)(m, n);
+    (what == FAILS_ONCE ? fl_memdisk_fail_once
+     : what == FULL     ? fl_memdisk_fill
+                        : fl_memdisk_fail_after)(m, n);
     const fl_err err = save(d, 2, &committed);
     fl_memdisk_fail_after(m, -1);
+    fl_memdisk_fill(m, -1);
     if (what >= POWER_LOST)
         fl_memdisk_crash(m, what == POWER_LOST_LATE);
     const int k = seen(d);
@@ -183,7 +187,7 @@ static void every_mishap_leaves_the_old_or_the_new(void)
             int64_t n = 0;
             while (!suffer(what, n, original))
                 n++;
-            CHECK(n > 40 && n < 200); /* each change had its turn */
+            CHECK(n > 40 && n < 400); /* each change had its turn */
         }
 }
 
