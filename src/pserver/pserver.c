@@ -635,10 +635,9 @@ static bool take_push(pserver *p, uint64_t call, const fl_packet *packet,
                       fl_arena *arena, fl_msg *m)
 {
     const fl_msg from = {.session = m->session, .tag = m->tag};
-    fl_err err =
-        p->redo ? fl_redo_room(p->redo, fl_packet_size(packet)) : FL_OK;
-    if (!err && p->recovery)
-        err = check_room(p);
+    fl_err err = p->recovery ? check_room(p) : FL_OK;
+    if (!err && p->redo)
+        err = fl_redo_room(p->redo, fl_packet_size(packet));
     if (!err && p->recovery)
         err = fl_recovery_stage(p->recovery, packet, arena, m);
     if (!err && m->blob.owner)
@@ -651,14 +650,16 @@ static bool take_push(pserver *p, uint64_t call, const fl_packet *packet,
 }
 
 /* Keep a push until there is a new base of the journal; see take_waiting.
- * False: it need not wait, or too many do. */
+ * False: it need not wait, or too many do, or owners wait for room: its trainer
+ * is told why. */
 static bool hold_push(pserver *p, const fl_rpc_method *by, uint64_t call,
                       const fl_packet *packet)
 {
     const size_t bytes = fl_packet_size(packet);
     lock_machines(p);
     const bool hold = !p->closed && p->redo && fl_redo_rebasing(p->redo) &&
-                      p->waiting_bytes + bytes <= WAITING_MOST;
+                      p->waiting_bytes + bytes <= WAITING_MOST &&
+                      !fl_pstore_room(p->store);
     if (hold) {
         fl_packet *own = fl_packet_ref((fl_packet *)packet);
         fl_push(&p->waiting, ((waiting_push){by, call, own}));
