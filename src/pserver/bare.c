@@ -121,7 +121,7 @@ static void answer_resumed(fl_bare *b, uint64_t call, const fl_msg *m,
              b->given_up ? "gives up" : "waits for the trainers of", b->who,
              b->given_up ? ": none of its trainers has come back" : "");
     if (b->given_up)
-        fl_outbox_note(b->opts.notes, "%s", text);
+        fl_machines_note(b->opts.machines, "%s", text);
     answer_setup(b, call, m, (fl_msg){.kind = FL_MSG_PARKED, .text = text});
 }
 
@@ -169,22 +169,22 @@ void fl_bare_refuse(fl_bare *b, uint64_t call, const fl_msg *m,
 /* The first part that came. False: none did. */
 static bool next_part(fl_bare *b, job_part *out)
 {
-    pthread_mutex_lock(b->opts.lock);
+    fl_machines_lock(b->opts.machines);
     const bool some = b->parts.n > 0;
     if (some) {
         *out = b->parts.at[0];
         fl_remove(&b->parts, 0);
     }
-    pthread_mutex_unlock(b->opts.lock);
+    fl_machines_unlock(b->opts.machines);
     return some;
 }
 
 /* `who` has the size of b->who. */
 static void copy_who(fl_bare *b, char *who)
 {
-    pthread_mutex_lock(b->opts.lock);
+    fl_machines_lock(b->opts.machines);
     memcpy(who, b->who, sizeof b->who);
-    pthread_mutex_unlock(b->opts.lock);
+    fl_machines_unlock(b->opts.machines);
 }
 
 static fl_err add_arrived(fl_bare *b, const job_part *t, bool *done)
@@ -210,9 +210,9 @@ static void refuse_part(fl_bare *b, const job_part *t, fl_err err)
         (fl_msg){.kind = FL_MSG_ERROR, .code = (int)err, .text = fl_errmsg()});
     fl_arrival_free(b->arrival);
     b->arrival = NULL;
-    pthread_mutex_lock(b->opts.lock);
+    fl_machines_lock(b->opts.machines);
     b->session = (fl_id){0};
-    pthread_mutex_unlock(b->opts.lock);
+    fl_machines_unlock(b->opts.machines);
 }
 
 /* The job has begun when its sender is told that all parts are here. */

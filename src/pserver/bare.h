@@ -14,15 +14,13 @@
  * A server that has its program from a script uses this type, too: it answers
  * SETUP messages with whose job it runs.
  *
- * Thread: one at a time, as the caller's lock ensures, except where a function
+ * Thread: the one that holds the lock of the machines, except where a function
  * says otherwise. */
 #ifndef FL_PSERVER_BARE_H
 #define FL_PSERVER_BARE_H
 
-#include "protocol/server.h"
 #include "pserver/arrival.h"
-
-#include <pthread.h>
+#include "pserver/machines.h"
 
 typedef struct fl_bare fl_bare;
 
@@ -30,8 +28,7 @@ typedef struct fl_bare_opts {
     const fl_exec_env *env; /* runs the startup program */
     int trainers;           /* that the server was started for */
     bool keep;              /* another job may follow this one */
-    pthread_mutex_t *lock;  /* the caller's; see "Thread:" above */
-    fl_outbox *notes;       /* gets lines for the log */
+    fl_machines *machines;  /* with the lock, and a log */
     void *self;             /* first argument of the callbacks */
     /* Answer a call. Thread: any. */
     void (*answer)(void *self, uint64_t call, const fl_msg *m);

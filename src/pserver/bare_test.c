@@ -8,8 +8,7 @@ static const float ten[] = {10, 20};
 /* A job on one server, and a bare server that gets it. */
 typedef struct bare_scene {
     town t;
-    pthread_mutex_t lock;
-    fl_outbox notes;
+    fl_machines *machines;
     fl_bare *bare;
     int64_t now;
     int begun; /* how often a job has begun */
@@ -48,12 +47,11 @@ static void begin_bare(bare_scene *s)
 {
     *s = (bare_scene){.now = FL_SEC};
     town_cut(&s->t, 1, 2, false);
-    pthread_mutex_init(&s->lock, NULL);
-    fl_outbox_init(&s->notes);
+    s->machines =
+        fl_machines_new(&(fl_machines_opts){.clock = fl_clock_real()});
     s->bare = fl_bare_new(&(fl_bare_opts){.env = &s->t.host[0].env,
                                           .trainers = 2,
-                                          .lock = &s->lock,
-                                          .notes = &s->notes,
+                                          .machines = s->machines,
                                           .self = s,
                                           .answer = note_answer,
                                           .begin = note_begin});
@@ -62,8 +60,7 @@ static void begin_bare(bare_scene *s)
 static void end_bare(bare_scene *s)
 {
     fl_bare_free(s->bare);
-    fl_outbox_fini(&s->notes);
-    pthread_mutex_destroy(&s->lock);
+    fl_machines_free(s->machines);
     town_close(&s->t);
 }
 
@@ -187,9 +184,13 @@ static void a_server_says_whose_job_it_runs(void)
         fl_job_defaults((fl_job){.id = {3, 4}, .servers = 1, .trainers = 2});
     const fl_store store = {.keep = fl_keeper_copies};
     bare_scene s;
+    fl_server *server;
+    fl_coord *coord;
     begin_bare(&s);
-    fl_server *server =
-        fl_server_new(&job, 0, (fl_state){1, 1}, &store, &s.notes, s.now);
+    fl_machines_begin(
+        s.machines,
+        &(fl_machines_job){.job = &job, .state = {1, 1}, .store = &store},
+        &server, &coord);
     fl_msg m = setup_message(5, 1, 1, NULL);
     fl_bare_refuse(s.bare, 1, &m, &job, server, s.now);
     check_answer(&s, 1, FL_MSG_ACK, "");
@@ -201,7 +202,6 @@ static void a_server_says_whose_job_it_runs(void)
                  "this server runs the job that a server's script brought");
     CHECK(!fl_bare_give_up(s.bare)); /* it is not from a state */
     CHECK(!fl_bare_gave_up(s.bare));
-    fl_server_free(server);
     end_bare(&s);
 }
 

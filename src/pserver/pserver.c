@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pserver.c - a server process: gives incoming messages to the state machines,
- * and sends what the machines put into their outboxes.
+ * and sends what the machines want to have sent.
  *
  * Handlers run on threads of the network and never wait for a peer: a request
  * that must wait is parked by the machines. Bytes from outside are checked,
- * never asserted on.
- *
- * Easy to get wrong: no code of the store or the network may be called with the
- * lock held if it can call back and wait for the lock. */
+ * never asserted on. */
 #include "pserver/pserver.h"
 
 #include "base/clock.h"
@@ -19,9 +16,8 @@
 #include "cluster/tls.h"
 #include "net/port.h"
 #include "net/rpc.h"
-#include "protocol/coord.h"
 #include "pserver/bare.h"
-#include "pserver/notes.h"
+#include "pserver/machines.h"
 #include "pserver/peers.h"
 #include "pserver/recovery.h"
 #include "pserver/redo.h"
@@ -79,30 +75,16 @@ typedef struct pserver {
     fl_state state;    /* drawn when the state begins */
     fl_arena *arena;   /* of a message that comes: the network's thread alone */
 
-    pthread_mutex_t lock; /* never held while foreign code runs */
-    bool closed;          /* no event reaches the machines any more */
-    bool over;            /* the job has ended, whatever its result */
-    int64_t room_warned;  /* when the log said that a push has no room */
-    char unkept[512];     /* why an image could not be saved; "": it could */
-    fl_coord *coord;      /* NULL: this is not server 0 */
-    fl_tallies *tallies;  /* NULL: this is not server 0 */
-    fl_server *server;
-    fl_outbox coord_out, server_out;
-    /* Where images of the machines go. Both images are saved as one: after a
-     * crash both are there, or both of the time before. `coord` has no bytes
-     * if this is not server 0. save is NULL: nothing is kept. */
-    struct {
-        void *self;
-        void (*save)(void *self, const void *server, size_t n_server,
-                     const void *coord, size_t n_coord);
-    } images;
+    fl_machines *machines; /* their lock guards the rest: */
+    bool over;             /* the job has ended, whatever its result */
+    int64_t room_warned;   /* when the log said that a push has no room */
+    char unkept[512];      /* why an image could not be saved; "": it could */
+    fl_tallies *tallies;   /* NULL: this is not server 0 */
     FL_VEC(waiting_push) waiting; /* in order */
     size_t waiting_bytes;         /* of their packets */
-    FL_VEC(uint64_t) open;        /* open calls of sessions */
     fl_peers *peers;              /* the other servers of the job */
     fl_refusals strange; /* since when a server of another job answers at an
                             endpoint of ours */
-    fl_notes *notes;     /* lines that are logged when the lock is released */
 } pserver;
 
 static int64_t now_of(const pserver *p)
@@ -110,20 +92,7 @@ static int64_t now_of(const pserver *p)
     return fl_clock_now(p->clock);
 }
 
-/* --- the lock and the log --- */
-
-static void lock_machines(pserver *p)
-{
-    pthread_mutex_lock(&p->lock);
-}
-
-/* Release the lock, then write the notes to the log. */
-static void unlock_machines(pserver *p)
-{
-    char **lines = fl_notes_take(p->notes);
-    pthread_mutex_unlock(&p->lock);
-    fl_notes_write(lines);
-}
+/* --- waits --- */
 
 static int count_lines(const fl_str *s)
 {
@@ -137,27 +106,25 @@ static int count_lines(const fl_str *s)
  * strangers, only how many wait. */
 static void add_waits(pserver *p, bool names, fl_str *text)
 {
-    const int64_t now = now_of(p);
+    const fl_server *server = fl_machines_server(p->machines);
+    const fl_coord *coord = fl_machines_coord(p->machines);
     fl_str rows = {0};
-    if (!p->server) {
+    if (!server) {
         fl_str_printf(text,
                       "server at %s waits for trainer 0 of %d, which brings "
                       "the program\n",
                       p->address, p->opts->trainers);
         return;
     }
-    const int me = p->place->server;
-    if (p->coord)
-        fl_coord_waits(p->coord, now, &rows);
-    fl_server_waits(p->server, now, &rows);
+    fl_machines_waits(p->machines, &rows);
     fl_pstore_waits(p->store, &rows);
-    fl_str_printf(text, "server %d of %d at %s: version %lld, view %lld", me,
-                  p->job.servers, p->address,
-                  (long long)fl_server_version(p->server),
-                  (long long)fl_server_view(p->server));
-    if (p->coord)
+    fl_str_printf(text, "server %d of %d at %s: version %lld, view %lld",
+                  p->place->server, p->job.servers, p->address,
+                  (long long)fl_server_version(server),
+                  (long long)fl_server_view(server));
+    if (coord)
         fl_str_printf(text, ", %d of %d trainers are complete",
-                      fl_coord_done(p->coord), p->job.trainers);
+                      fl_coord_done(coord), p->job.trainers);
     fl_str_printf(text, ", durability %s",
                   p->recovery ? fl_job_durability(&p->job) : "memory");
     if (p->recovery && names)
@@ -182,24 +149,6 @@ static void answer_call(void *self, fl_peer to, const fl_msg *m)
     fl_rpc_answer(p->rpc, to.call, fl_msg_encode(m));
 }
 
-/* --- to other servers --- */
-
-/* Under the lock: prove this server to the coordinator. `number` is the secret
- * in the message that made us do so. */
-static void send_own_secret(pserver *p, uint64_t number)
-{
-    fl_peers_knock(p->peers,
-                   &(fl_msg){.kind = FL_MSG_STATE,
-                             .job = p->job.id,
-                             .server = p->place->server,
-                             .state = p->state,
-                             .generation = p->server_out.generation,
-                             .expected = fl_server_coordinator(p->server),
-                             .echo = number});
-}
-
-/* --- outboxes --- */
-
 /* Answer a call. One that is parked is told if the reason is a lack of room. */
 static void answer_waiting(pserver *p, const fl_envelope *e)
 {
@@ -213,100 +162,32 @@ static void answer_waiting(pserver *p, const fl_envelope *e)
     answer_call(p, e->to, &m);
 }
 
-static void deliver_message(void *self, const fl_envelope *e)
+static void send_message(void *self, const fl_envelope *e)
 {
     pserver *p = self;
-    const int64_t now = now_of(p);
-    const int me = p->place->server;
     if (e->to.kind == FL_PEER_CALL)
         answer_waiting(p, e);
-    else if (e->to.kind == FL_PEER_COORD && p->coord)
-        fl_coord_recv(p->coord, (fl_peer){FL_PEER_SERVER, me, 0}, &e->msg, now);
-    else if (e->to.kind == FL_PEER_COORD)
-        fl_peers_send(p->peers, 0, &e->msg);
-    else if (e->to.index == me)
-        fl_server_recv(p->server, (fl_peer){FL_PEER_COORD, 0, 0}, &e->msg, now);
     else
-        fl_peers_send(p->peers, e->to.index, &e->msg);
+        fl_peers_send(p->peers, e->to.kind == FL_PEER_COORD ? 0 : e->to.index,
+                      &e->msg);
 }
 
-/* Is the message for the other machine of this process? */
-static bool is_internal(const pserver *p, const fl_envelope *e)
+/* fl_machines_opts.send: at once, or when the journal is on disk. */
+static void send_durable(void *self, const fl_envelope *e)
 {
-    return (e->to.kind == FL_PEER_COORD && p->coord) ||
-           (e->to.kind == FL_PEER_SERVER && e->to.index == p->place->server);
+    pserver *p = self;
+    if (!p->redo || !fl_redo_hold(p->redo, e))
+        send_message(p, e);
 }
 
 /* Records up to `number` are on disk. Thread: the journal's. */
 static void on_durable(void *self, uint64_t number)
 {
     pserver *p = self;
-    lock_machines(p);
-    if (!p->closed)
-        fl_redo_release(p->redo, number, deliver_message, p);
-    unlock_machines(p);
-}
-
-/* Deliver the messages of an outbox from *done on, either those between the
- * machines of this process or the others. Each is copied first, since its
- * delivery may append to the outbox. */
-static void deliver_messages(pserver *p, fl_outbox *box, bool internal,
-                             int64_t *done)
-{
-    while (*done < box->out.n) {
-        const fl_envelope e = box->out.at[(*done)++];
-        if (is_internal(p, &e) != internal)
-            continue;
-        if (internal || !p->redo || !fl_redo_hold(p->redo, &e))
-            deliver_message(p, &e);
-    }
-}
-
-/* The two machines of server 0 may answer each other at once, so both outboxes
- * are read until neither gets new messages. */
-static void exchange_messages(pserver *p)
-{
-    int64_t from_coord = 0, from_server = 0;
-    while (from_coord < p->coord_out.out.n ||
-           from_server < p->server_out.out.n) {
-        deliver_messages(p, &p->coord_out, true, &from_coord);
-        deliver_messages(p, &p->server_out, true, &from_server);
-    }
-}
-
-static void save_images(pserver *p)
-{
-    const bool changed = fl_server_changed(p->server) ||
-                         (p->coord && fl_coord_changed(p->coord));
-    if (!p->images.save || !changed)
-        return;
-    fl_str server = {0}, coord = {0};
-    fl_server_image(p->server, &server);
-    if (p->coord)
-        fl_coord_image(p->coord, &coord);
-    p->images.save(p->images.self, server.at, server.n, coord.at, coord.n);
-    fl_str_fini(&server);
-    fl_str_fini(&coord);
-}
-
-/* Under the lock, after every event: empty the outboxes. Images are saved
- * before anything leaves the process, so that nobody knows what a restart could
- * forget. */
-static void flush_outboxes(pserver *p)
-{
-    int64_t from_coord = 0, from_server = 0;
-    if (!p->server) /* a bare server has no job yet */
-        return;
-    exchange_messages(p);
-    save_images(p);
-    fl_server_flush(p->server);
-    deliver_messages(p, &p->coord_out, false, &from_coord);
-    deliver_messages(p, &p->server_out, false, &from_server);
-    fl_notes_add_outbox(p->notes, &p->coord_out);
-    fl_notes_add_outbox(p->notes, &p->server_out);
-    fl_notes_version(p->notes, fl_server_version(p->server), p->clock);
-    fl_outbox_clear(&p->coord_out);
-    fl_outbox_clear(&p->server_out);
+    fl_machines_lock(p->machines);
+    if (fl_machines_server(p->machines))
+        fl_redo_release(p->redo, number, send_message, p);
+    fl_machines_unlock(p->machines);
 }
 
 /* --- answers of other servers --- */
@@ -324,11 +205,9 @@ static void on_other_job(pserver *p, int server, const fl_msg *m)
                   fl_job_server(&p->job, server, name, sizeof name));
     fl_job_differs(&p->job, m->about, &why);
     if (first)
-        fl_outbox_note(&p->server_out, "%s", why.at);
-    if (now >= p->strange + p->job.lease && p->coord)
-        fl_coord_end(p->coord, 1, why.at, now);
-    else if (now >= p->strange + p->job.lease)
-        fl_server_quit(p->server, why.at, now);
+        fl_machines_note(p->machines, "%s", why.at);
+    if (now >= p->strange + p->job.lease)
+        fl_machines_fail(p->machines, 1, why.at);
     fl_str_fini(&why);
 }
 
@@ -348,18 +227,14 @@ static void read_delivery(pserver *p, int server, const fl_packet *packet)
 static void on_delivered(void *self, uint64_t tag, const fl_rpc_reply *reply)
 {
     pserver *p = self;
-    lock_machines(p);
-    const int server = fl_peers_delivered(p->peers, tag, p->closed);
-    if (!p->closed) {
-        if (reply->end == FL_RPC_OK)
-            read_delivery(p, server, reply->packet);
-        if (reply->end == FL_RPC_REFUSED && p->coord)
-            fl_coord_refused(p->coord, server, reply->no_listener, now_of(p));
-        else if (reply->no_listener && !server)
-            fl_server_refused(p->server, now_of(p));
-        flush_outboxes(p);
-    }
-    unlock_machines(p);
+    fl_machines_lock(p->machines);
+    const bool open = fl_machines_server(p->machines);
+    const int server = fl_peers_delivered(p->peers, tag, !open);
+    if (open && reply->end == FL_RPC_OK)
+        read_delivery(p, server, reply->packet);
+    if (open && reply->end == FL_RPC_REFUSED)
+        fl_machines_refused(p->machines, server, reply->no_listener);
+    fl_machines_unlock(p->machines);
 }
 
 /* --- receiving --- */
@@ -386,26 +261,25 @@ static void acknowledge_call(pserver *p, uint64_t call)
                                           .server = p->place->server}));
 }
 
-/* A message of the coordinator, received by a server other than server 0. The
- * coordinator's own log has more detail about who joins and leaves. */
-static void on_coordinator(pserver *p, const fl_msg *m, int64_t now)
+/* Under the lock: prove this server to the coordinator. `number` is the secret
+ * in the message that made us do so. */
+static void send_own_secret(pserver *p, uint64_t number)
 {
-    const char *why = "";
-    int code = 0;
-    const int64_t view = fl_server_view(p->server);
-    const bool ended = fl_server_end(p->server, &code, &why);
-    fl_server_recv(p->server, (fl_peer){FL_PEER_COORD, 0, 0}, m, now);
-    if (m->kind == FL_MSG_VIEW && fl_server_view(p->server) > view)
-        fl_notes_view(p->notes, m);
-    if (!ended && fl_server_end(p->server, &code, &why))
-        fl_notes_add(p->notes, "the job ends with code %d at version %lld: %s",
-                     code, (long long)fl_server_version(p->server), why);
+    fl_peers_knock(p->peers,
+                   &(fl_msg){.kind = FL_MSG_STATE,
+                             .job = p->job.id,
+                             .server = p->place->server,
+                             .state = p->state,
+                             .generation = fl_machines_generation(p->machines),
+                             .expected = fl_server_coordinator(
+                                 fl_machines_server(p->machines)),
+                             .echo = number});
 }
 
 /* A message of another server. */
 static void on_server(pserver *p, uint64_t call, const fl_msg *m)
 {
-    const int64_t now = now_of(p);
+    fl_coord *coord = fl_machines_coord(p->machines);
     const bool state = m->kind == FL_MSG_STATE;
     const int from = state ? m->server : 0, me = p->place->server;
     if (from < 0 || from >= p->job.servers || from == me) {
@@ -419,13 +293,13 @@ static void on_server(pserver *p, uint64_t call, const fl_msg *m)
     if (proven)
         p->strange = 0;
     if (proven && state)
-        fl_coord_recv(p->coord, (fl_peer){FL_PEER_SERVER, from, 0}, m, now);
+        fl_coord_recv(coord, (fl_peer){FL_PEER_SERVER, from, 0}, m, now_of(p));
     else if (proven)
-        on_coordinator(p, m, now);
+        fl_machines_recv(p->machines, m);
     else if (!state)
         send_own_secret(p, m->secret);
     else
-        fl_coord_greet(p->coord, from, now); /* it may have lost its state */
+        fl_coord_greet(coord, from, now_of(p)); /* it may have lost its state */
 }
 
 /* --- counts of trainers --- */
@@ -433,12 +307,13 @@ static void on_server(pserver *p, uint64_t call, const fl_msg *m)
 static void on_tally(pserver *p, uint64_t call, const fl_msg *m)
 {
     const fl_peer from = {FL_PEER_CALL, 0, call};
-    const int rank = fl_coord_admit(p->coord, from, m, now_of(p));
+    const int rank =
+        fl_coord_admit(fl_machines_coord(p->machines), from, m, now_of(p));
     if (rank < 0)
         return;
     fl_msg answer = fl_tallies_report(p->tallies, rank, m);
     answer.state = p->state;
-    answer.generation = p->server_out.generation;
+    answer.generation = fl_machines_generation(p->machines);
     answer_call(p, from, &answer);
     fl_keeper_parcels.drop(NULL, answer.blob);
 }
@@ -456,9 +331,10 @@ static void answer_setup(void *self, uint64_t call, const fl_msg *m)
 static void on_setup(pserver *p, uint64_t call, const fl_msg *m)
 {
     char address[64];
+    const fl_server *server = fl_machines_server(p->machines);
     const int64_t now = now_of(p);
-    if (p->server) {
-        fl_bare_refuse(p->bare, call, m, &p->job, p->server, now);
+    if (server) {
+        fl_bare_refuse(p->bare, call, m, &p->job, server, now);
         return;
     }
     fl_rpc_trust(p->rpc, call); /* a bare server has no other way to know */
@@ -490,7 +366,7 @@ static void park_call(pserver *p, uint64_t call, const fl_msg *m)
                           .tag = m->tag,
                           .server = p->place->server,
                           .state = p->state,
-                          .generation = p->server_out.generation,
+                          .generation = fl_machines_generation(p->machines),
                           .text = fl_errmsg()});
 }
 
@@ -502,8 +378,8 @@ static bool has_image_room(pserver *p, uint64_t call, const fl_msg *m)
     if (!adds || !p->recovery || !fl_recovery_reserve(p->recovery, m))
         return true;
     if (is_warning_due(p))
-        fl_notes_add(p->notes, "a %s waits: %s; pulls are answered",
-                     fl_msg_name(m->kind), fl_errmsg());
+        fl_machines_note(p->machines, "a %s waits: %s; pulls are answered",
+                         fl_msg_name(m->kind), fl_errmsg());
     park_call(p, call, m);
     return false;
 }
@@ -516,18 +392,20 @@ static void route_message(pserver *p, uint64_t call, const fl_msg *m)
     const int64_t now = now_of(p);
     const fl_peer from = {FL_PEER_CALL, 0, call};
     const fl_msg_info *info = fl_msg_info_of(m->kind);
+    fl_server *server = fl_machines_server(p->machines);
+    fl_coord *coord = fl_machines_coord(p->machines);
     if (info->from == FL_PARTY_TRAINER && fl_id_same(m->job, p->job.id))
         fl_bare_hear(p->bare);
-    if (p->closed)
+    if (fl_machines_closed(p->machines))
         refuse_call(p, call, FL_EIO, "the server is ending");
     else if (m->kind == FL_MSG_SETUP)
         on_setup(p, call, m);
-    else if (!p->server)
+    else if (!server)
         refuse_call(p, call, FL_EIO, "%s: this server has no program yet",
                     fl_msg_name(m->kind));
     else if (!fl_id_same(m->job, p->job.id))
-        fl_outbox_wrong_job(&p->server_out, from, m, &p->job);
-    else if (info->to == FL_PARTY_COORD && !p->coord)
+        fl_server_recv(server, from, m, now); /* answers with ERROR */
+    else if (info->to == FL_PARTY_COORD && !coord)
         refuse_call(
             p, call, FL_EINVAL,
             "%s: this is server %d, the coordinator is %s: is the list of "
@@ -538,9 +416,9 @@ static void route_message(pserver *p, uint64_t call, const fl_msg *m)
     else if (info->from != FL_PARTY_TRAINER)
         on_server(p, call, m);
     else if (info->to != FL_PARTY_COORD)
-        fl_server_recv(p->server, from, m, now);
+        fl_server_recv(server, from, m, now);
     else if (has_image_room(p, call, m))
-        fl_coord_recv(p->coord, from, m, now);
+        fl_coord_recv(coord, from, m, now);
 }
 
 /* --- methods --- */
@@ -561,10 +439,10 @@ static bool is_own_job(pserver *p, const fl_msg *m)
 {
     const bool bare = !p->opts->program;
     if (bare)
-        lock_machines(p);
+        fl_machines_lock(p->machines);
     const bool is = fl_id_same(m->job, p->job.id);
     if (bare)
-        unlock_machines(p);
+        fl_machines_unlock(p->machines);
     return is;
 }
 
@@ -585,18 +463,19 @@ static fl_err check_job(pserver *p, const fl_rpc_method *by, uint64_t call,
  * not be searched for NaN, nor be kept. */
 static bool is_expected(pserver *p, const fl_msg *m)
 {
-    lock_machines(p);
-    const bool is = !p->closed && p->server && fl_server_expects(p->server, m);
-    unlock_machines(p);
+    fl_machines_lock(p->machines);
+    const fl_server *server = fl_machines_server(p->machines);
+    const bool is = server && fl_server_expects(server, m);
+    fl_machines_unlock(p->machines);
     return is;
 }
 
 /* Say why a push or round waits, but not for each of them. */
 static void warn_of_room(pserver *p, bool round, const char *why)
 {
-    lock_machines(p);
+    fl_machines_lock(p->machines);
     const bool due = is_warning_due(p);
-    unlock_machines(p);
+    fl_machines_unlock(p->machines);
     if (due && round)
         FL_WARN("a round waits: %s", why);
     else if (due)
@@ -606,9 +485,10 @@ static void warn_of_room(pserver *p, bool round, const char *why)
 /* Owners wait for room, so pushes that come now wait, too. */
 static fl_err check_room(pserver *p)
 {
-    lock_machines(p);
-    const fl_err err = p->closed ? FL_OK : fl_pstore_room(p->store);
-    unlock_machines(p);
+    fl_machines_lock(p->machines);
+    const fl_err err =
+        fl_machines_server(p->machines) ? fl_pstore_room(p->store) : FL_OK;
+    fl_machines_unlock(p->machines);
     return err;
 }
 
@@ -617,12 +497,10 @@ static fl_err check_room(pserver *p)
 static bool on_full(void *self, const char *why)
 {
     pserver *p = self;
-    const char *verdict;
-    int code = 0;
-    lock_machines(p);
-    const bool failed =
-        p->server && fl_server_end(p->server, &code, &verdict) && code;
-    unlock_machines(p);
+    fl_machines_lock(p->machines);
+    const bool failed = fl_machines_server(p->machines) &&
+                        fl_machines_result(p->machines) != FL_OK;
+    fl_machines_unlock(p->machines);
     if (p->replaying || failed)
         return false;
     warn_of_room(p, !p->job.async, why);
@@ -656,8 +534,9 @@ static bool hold_push(pserver *p, const fl_rpc_method *by, uint64_t call,
                       const fl_packet *packet)
 {
     const size_t bytes = fl_packet_size(packet);
-    lock_machines(p);
-    const bool hold = !p->closed && p->redo && fl_redo_rebasing(p->redo) &&
+    fl_machines_lock(p->machines);
+    const bool hold = fl_machines_server(p->machines) && p->redo &&
+                      fl_redo_rebasing(p->redo) &&
                       p->waiting_bytes + bytes <= WAITING_MOST &&
                       !fl_pstore_room(p->store);
     if (hold) {
@@ -665,7 +544,7 @@ static bool hold_push(pserver *p, const fl_rpc_method *by, uint64_t call,
         fl_push(&p->waiting, ((waiting_push){by, call, own}));
         p->waiting_bytes += bytes;
     }
-    unlock_machines(p);
+    fl_machines_unlock(p->machines);
     return hold;
 }
 
@@ -690,10 +569,9 @@ static void read_message(pserver *p, const fl_rpc_method *by, uint64_t call,
         fl_rpc_refuse(p->rpc, call, err, fl_errmsg());
     } else if (!push || (!hold_push(p, by, call, packet) &&
                          take_push(p, call, packet, arena, &m))) {
-        lock_machines(p);
+        fl_machines_lock(p->machines);
         route_message(p, call, &m);
-        flush_outboxes(p);
-        unlock_machines(p);
+        fl_machines_unlock(p->machines);
     }
     fl_keeper_parcels.drop(NULL, m.blob);
     fl_arena_reset(arena);
@@ -714,9 +592,9 @@ static void on_session(void *self, const fl_rpc_method *by, uint64_t call,
         on_message(p, by, call, packet);
         return;
     }
-    lock_machines(p);
-    fl_push(&p->open, call);
-    unlock_machines(p);
+    fl_machines_lock(p->machines);
+    fl_machines_opened(p->machines, call);
+    fl_machines_unlock(p->machines);
 }
 
 /* Requests of one trainer. */
@@ -735,10 +613,10 @@ static void on_why(void *self, const fl_rpc_method *by, uint64_t call,
     pserver *p = self;
     const bool names = fl_rpc_standing(p->rpc, call) != FL_STRANGER;
     fl_str text = {0};
-    lock_machines(p);
-    if (!p->closed)
+    fl_machines_lock(p->machines);
+    if (!fl_machines_closed(p->machines))
         add_waits(p, names, &text);
-    unlock_machines(p);
+    fl_machines_unlock(p->machines);
     fl_rpc_answer(p->rpc, call, fl_why_encode(text.at ? text.at : ""));
     fl_str_fini(&text);
 }
@@ -746,17 +624,9 @@ static void on_why(void *self, const fl_rpc_method *by, uint64_t call,
 static void on_hangup(void *self, uint64_t call)
 {
     pserver *p = self;
-    lock_machines(p);
-    for (int64_t i = p->open.n - 1; i >= 0; i--)
-        if (p->open.at[i] == call)
-            fl_remove(&p->open, i);
-    if (!p->closed && p->server) {
-        if (p->coord)
-            fl_coord_hangup(p->coord, call, now_of(p));
-        fl_server_hangup(p->server, call);
-        flush_outboxes(p);
-    }
-    unlock_machines(p);
+    fl_machines_lock(p->machines);
+    fl_machines_hangup(p->machines, call);
+    fl_machines_unlock(p->machines);
 }
 
 static void on_applied(void *self, const char *why)
@@ -766,14 +636,13 @@ static void on_applied(void *self, const char *why)
         fl_redo_applied(p->redo, why);
         return;
     }
-    lock_machines(p);
+    fl_machines_lock(p->machines);
+    fl_server *server = fl_machines_server(p->machines);
     if (p->redo)
         fl_redo_finished(p->redo);
-    if (!p->closed) {
-        fl_server_applied(p->server, why, now_of(p));
-        flush_outboxes(p);
-    }
-    unlock_machines(p);
+    if (server)
+        fl_server_applied(server, why, now_of(p));
+    fl_machines_unlock(p->machines);
 }
 
 /* Make the table of RPC methods: those of src/protocol/list.h, and Why. */
@@ -892,12 +761,11 @@ static void on_written(void *self, int64_t number, const char *why)
     pserver *p = self;
     if (why)
         FL_WARN("snapshot %lld is not written: %s", (long long)number, why);
-    lock_machines(p);
-    if (!p->closed && p->server && !why) {
-        fl_server_written(p->server, number, now_of(p));
-        flush_outboxes(p);
-    }
-    unlock_machines(p);
+    fl_machines_lock(p->machines);
+    fl_server *server = fl_machines_server(p->machines);
+    if (server && !why)
+        fl_server_written(server, number, now_of(p));
+    fl_machines_unlock(p->machines);
 }
 
 static fl_err new_store(pserver *p, int owners)
@@ -945,22 +813,6 @@ static fl_err replay_journal(pserver *p, int owners)
     FL_TRY(err);
     FL_TRY(open_state(p, owners));
     return new_store(p, owners);
-}
-
-/* --- beginning with a snapshot --- */
-
-/* The machines begin where the snapshot was taken. A state that is kept is
- * complete only with their images. */
-static fl_err rewind_machines(pserver *p, int64_t now)
-{
-    p->server_out.generation = p->coord_out.generation =
-        p->snapshots.generation;
-    if (p->coord)
-        fl_snapshots_enter(&p->snapshots, p->state.id);
-    FL_TRY(fl_snapshots_rewind(&p->snapshots, p->server, p->coord, now));
-    save_images(p);
-    fl_failpoint_hit("rewind.image");
-    return FL_OK;
 }
 
 static fl_err make_store(pserver *p)
@@ -1012,31 +864,47 @@ static void keep_images(void *self, const void *server, size_t n_server,
                  fl_errmsg());
 }
 
+/* The machines begin where the snapshot was taken. A state that is kept is
+ * complete only with their images. */
+static fl_err rewind_machines(pserver *p, fl_server *server, fl_coord *coord)
+{
+    if (coord)
+        fl_snapshots_enter(&p->snapshots, p->state.id);
+    FL_TRY(fl_snapshots_rewind(&p->snapshots, server, coord, now_of(p)));
+    fl_machines_save(p->machines);
+    fl_failpoint_hit("rewind.image");
+    return FL_OK;
+}
+
 static fl_err make_machines(pserver *p)
 {
     fl_entropy *e = p->opts->env->entropy;
     const int64_t now = now_of(p);
+    fl_server *server;
+    fl_coord *coord;
     p->state = p->recovery ? fl_recovery_state(p->recovery)
                            : (fl_state){e->draw(e) | 1, 1};
-    if (!p->place->server) {
-        p->coord = fl_coord_new(&p->job, p->state, &p->coord_out, now);
+    fl_machines_begin(
+        p->machines,
+        &(fl_machines_job){
+            .job = &p->job,
+            .server = p->place->server,
+            .state = p->state,
+            .generation = p->snapshots.restore ? p->snapshots.generation : 0,
+            .store = &p->store_ops,
+            .save = p->recovery ? keep_images : NULL},
+        &server, &coord);
+    if (coord)
         p->tallies = fl_tallies_new(p->job.trainers);
-    }
-    p->server = fl_server_new(&p->job, p->place->server, p->state,
-                              &p->store_ops, &p->server_out, now);
-    if (p->recovery) {
-        p->images.self = p;
-        p->images.save = keep_images;
-    }
     if (p->snapshots.restore)
-        FL_TRY(rewind_machines(p, now));
+        FL_TRY(rewind_machines(p, server, coord));
     if (p->recovery)
-        FL_TRY(fl_recovery_restore(p->recovery, p->server, p->coord, now));
-    if (p->coord)
-        FL_TRY(fl_snapshots_begin(&p->snapshots, p->coord, now));
+        FL_TRY(fl_recovery_restore(p->recovery, server, coord, now));
+    if (coord)
+        FL_TRY(fl_snapshots_begin(&p->snapshots, coord, now));
     if (!p->recovery)
         return FL_OK;
-    fl_pstore_resume(p->store, p->server);
+    fl_pstore_resume(p->store, server);
     return p->redo ? fl_redo_begin(p->redo, p->recovery) : FL_OK;
 }
 
@@ -1132,68 +1000,25 @@ static bool is_end_delivered(const pserver *p)
            (!p->redo || !fl_redo_holds(p->redo));
 }
 
-/* Whether the job has succeeded and no request can come any more. On server 0:
- * every trainer has closed its open call, which it does when its COMPLETE was
- * acknowledged, and every server was told that it may leave. On other servers:
- * the coordinator knows that this server has ended. */
-static bool nobody_asks(const pserver *p)
-{
-    const char *why;
-    int code = 1;
-    if (!fl_server_ended(p->server) || !fl_server_end(p->server, &code, &why) ||
-        code || !fl_server_confirmed(p->server))
-        return false;
-    return !p->coord ||
-           (fl_coord_told(p->coord) && !p->open.n && is_end_delivered(p));
-}
-
-static bool is_over(const pserver *p, int64_t now)
-{
-    int code;
-    return nobody_asks(p) || (fl_server_over(p->server, now, &code) &&
-                              (!p->coord || fl_coord_over(p->coord, now)));
-}
-
-/* The error that the job has ended with, or FL_OK. */
-static fl_err job_error(const pserver *p)
-{
-    const char *why = "";
-    int code = 0;
-    if (!p->coord || !fl_coord_ended(p->coord, &code, &why))
-        fl_server_end(p->server, &code, &why);
-    return code ? fl_fail(FL_EENDED, "the job has failed: %s", why) : FL_OK;
-}
-
 static void tick_machines(pserver *p)
 {
-    const int64_t now = now_of(p);
-    lock_machines(p);
-    if (p->coord)
-        fl_coord_tick(p->coord, now);
-    fl_server_tick(p->server, now);
-    flush_outboxes(p);
-    unlock_machines(p);
+    fl_machines_lock(p->machines);
+    fl_machines_tick(p->machines);
+    fl_machines_unlock(p->machines);
 }
 
 /* End because of a signal or the poll. The other processes are told why, which
  * takes a second at most. Err: `err`, unless the job was complete. */
 static fl_err end_early(pserver *p, fl_err err, const char *by)
 {
-    const int64_t now = now_of(p);
-    const char *verdict;
     char server[160], why[512];
-    int code = 0;
     fl_job_server(&p->job, p->place->server, server, sizeof server);
     snprintf(why, sizeof why, "%s %s", server, by);
     FL_INFO("%s", why);
-    lock_machines(p);
-    const bool complete = fl_server_end(p->server, &code, &verdict) && !code;
-    if (p->coord)
-        fl_coord_end(p->coord, (int)err, why, now);
-    else
-        fl_server_quit(p->server, why, now);
-    flush_outboxes(p);
-    unlock_machines(p);
+    fl_machines_lock(p->machines);
+    const bool complete = fl_machines_complete(p->machines);
+    fl_machines_fail(p->machines, (int)err, why);
+    fl_machines_unlock(p->machines);
     for (int i = 0; i < 4; i++) {
         sleep_for(TICK);
         tick_machines(p);
@@ -1205,9 +1030,9 @@ static fl_err end_early(pserver *p, fl_err err, const char *by)
 static void print_waits(pserver *p)
 {
     fl_str text = {0};
-    lock_machines(p);
+    fl_machines_lock(p->machines);
     add_waits(p, true, &text);
-    unlock_machines(p);
+    fl_machines_unlock(p->machines);
     FL_WARN("%s", text.at);
     fl_str_fini(&text);
 }
@@ -1215,20 +1040,20 @@ static void print_waits(pserver *p)
 /* Whether the job is over; *err is then its result. */
 static bool check_over(pserver *p, fl_err *err)
 {
-    lock_machines(p);
-    const bool done = is_over(p, now_of(p));
+    fl_machines_lock(p->machines);
+    const bool done = fl_machines_over(p->machines, is_end_delivered(p));
     if (done)
-        *err = job_error(p);
-    unlock_machines(p);
+        *err = fl_machines_result(p->machines);
+    fl_machines_unlock(p->machines);
     return done;
 }
 
 /* Whether an image could not be saved. */
 static bool is_unkept(pserver *p)
 {
-    lock_machines(p);
+    fl_machines_lock(p->machines);
     const bool is = p->unkept[0];
-    unlock_machines(p);
+    fl_machines_unlock(p->machines);
     return is;
 }
 
@@ -1236,12 +1061,12 @@ static bool is_unkept(pserver *p)
  * (err) because none of its trainers came back. */
 static bool is_given_up(pserver *p, fl_err err)
 {
-    lock_machines(p);
+    fl_machines_lock(p->machines);
     if (err && err != FL_EINTR && fl_bare_give_up(p->bare))
-        fl_notes_add(p->notes, "%s; this server waits for another job",
-                     fl_errmsg());
+        fl_machines_note(p->machines, "%s; this server waits for another job",
+                         fl_errmsg());
     const bool is = fl_bare_gave_up(p->bare);
-    unlock_machines(p);
+    fl_machines_unlock(p->machines);
     return is;
 }
 
@@ -1254,14 +1079,14 @@ static void settle_store(void *store)
 static void take_waiting(pserver *p)
 {
     FL_VEC(waiting_push) ready = {0};
-    lock_machines(p);
+    fl_machines_lock(p->machines);
     if (!fl_redo_rebasing(p->redo)) {
         ready.at = p->waiting.at;
         ready.n = p->waiting.n;
         memset(&p->waiting, 0, sizeof p->waiting);
         p->waiting_bytes = 0;
     }
-    unlock_machines(p);
+    fl_machines_unlock(p->machines);
     fl_arena *arena = ready.n ? fl_arena_new() : NULL;
     for (int64_t i = 0; i < ready.n; i++) {
         const waiting_push *w = &ready.at[i];
@@ -1276,13 +1101,13 @@ static void take_waiting(pserver *p)
 static void renew_base(pserver *p)
 {
     bool copied;
-    lock_machines(p);
+    fl_machines_lock(p->machines);
     if (fl_redo_renew(p->redo, settle_store, p->store, &copied))
-        fl_notes_add(p->notes,
-                     "the journal grows on, since no new copy of the state "
-                     "could be made: %s",
-                     fl_errmsg());
-    unlock_machines(p);
+        fl_machines_note(p->machines,
+                         "the journal grows on, since no new copy of the state "
+                         "could be made: %s",
+                         fl_errmsg());
+    fl_machines_unlock(p->machines);
     take_waiting(p);
     if (copied && fl_redo_commit(p->redo))
         FL_WARN("the journal grows on, since no new copy of the state could be "
@@ -1295,20 +1120,20 @@ static void commit_snapshot(pserver *p)
 {
     fl_coord_moment of;
     fl_str image = {0};
-    lock_machines(p);
-    const bool due = p->coord && fl_coord_written(p->coord, &of);
+    fl_machines_lock(p->machines);
+    fl_coord *coord = fl_machines_coord(p->machines);
+    const bool due = coord && fl_coord_written(coord, &of);
     if (due)
         fl_str_bytes(&image, of.image, of.n);
-    unlock_machines(p);
+    fl_machines_unlock(p->machines);
     if (!due)
         return;
     of.image = image.at;
     const int64_t oldest =
         fl_snapshots_commit(&p->snapshots, &of, &p->job, p->state.id);
-    lock_machines(p);
-    fl_coord_committed(p->coord, of.number, oldest);
-    flush_outboxes(p);
-    unlock_machines(p);
+    fl_machines_lock(p->machines);
+    fl_coord_committed(coord, of.number, oldest);
+    fl_machines_unlock(p->machines);
     fl_str_fini(&image);
 }
 
@@ -1316,19 +1141,20 @@ static void commit_snapshot(pserver *p)
 static bool goes_back(pserver *p)
 {
     fl_snapshots *s = &p->snapshots;
-    lock_machines(p);
-    const bool is = fl_snapshots_goes_back(s, p->server, p->coord);
-    unlock_machines(p);
+    fl_machines_lock(p->machines);
+    fl_server *server = fl_machines_server(p->machines);
+    fl_coord *coord = fl_machines_coord(p->machines);
+    const bool is = fl_snapshots_goes_back(s, server, coord);
+    fl_machines_unlock(p->machines);
     if (!is)
         return false;
     if (!fl_snapshots_open_back(s, p->place, &p->job))
         return true;
     FL_WARN("snapshot %lld cannot be restored: %s", (long long)s->back,
             fl_errmsg());
-    lock_machines(p);
-    fl_snapshots_cannot_go_back(s, p->server, p->coord, now_of(p));
-    flush_outboxes(p);
-    unlock_machines(p);
+    fl_machines_lock(p->machines);
+    fl_snapshots_cannot_go_back(s, server, coord, now_of(p));
+    fl_machines_unlock(p->machines);
     return false;
 }
 
@@ -1368,15 +1194,9 @@ static fl_err serve_job(pserver *p)
 
 static void free_machines(pserver *p)
 {
-    fl_coord_free(p->coord);
+    fl_machines_end(p->machines);
     fl_tallies_free(p->tallies);
-    fl_server_free(p->server);
-    p->coord = NULL;
     p->tallies = NULL;
-    p->server = NULL;
-    p->images.save = NULL;
-    fl_outbox_clear(&p->coord_out);
-    fl_outbox_clear(&p->server_out);
 }
 
 static void free_store(pserver *p)
@@ -1441,10 +1261,9 @@ static fl_err prepare_job(pserver *p, const fl_program *program,
     fl_job job = fl_placement_job(p->place, &limits);
     FL_TRY(fl_job_check(&job));
     FL_TRY(fl_snapshots_read(&p->snapshots, p->opts->env->disk, p->place));
-    lock_machines(p);
+    fl_machines_lock(p->machines);
     p->job = job;
-    fl_notes_begin(p->notes, job.trainers);
-    unlock_machines(p);
+    fl_machines_unlock(p->machines);
     return make_store(p);
 }
 
@@ -1461,12 +1280,13 @@ static fl_err begin_job(pserver *p, const fl_program *program, const fl_op *op,
         return undo_job(p, err);
     fl_rpc_set_token(p->rpc, fl_job_token(&p->job, token));
     connect_peers(p);
-    lock_machines(p);
     err = make_machines(p);
-    if (err)
+    if (err) {
         free_machines(p);
-    unlock_machines(p);
-    return err ? undo_job(p, err) : FL_OK;
+        return undo_job(p, err);
+    }
+    fl_machines_open(p->machines);
+    return FL_OK;
 }
 
 /* --- a job for a bare server: the caller's thread --- */
@@ -1494,7 +1314,7 @@ static fl_err begin_brought(void *self, const fl_arrival *job, const char *who,
 /* *stopped: the server was told to end before a job came. */
 static fl_err await_job(pserver *p, bool *stopped)
 {
-    while (!p->server) {
+    while (!fl_machines_server(p->machines)) {
         *stopped = find_end_signal(p);
         if (*stopped)
             return FL_OK;
@@ -1519,15 +1339,12 @@ static void init_pserver(pserver *p, const fl_pserver_opts *opts)
     p->opts = opts;
     p->clock = fl_clock_real();
     p->arena = fl_arena_new();
-    p->notes = fl_notes_new();
-    pthread_mutex_init(&p->lock, NULL);
-    fl_outbox_init(&p->coord_out);
-    fl_outbox_init(&p->server_out);
+    p->machines = fl_machines_new(&(fl_machines_opts){
+        .clock = p->clock, .send = send_durable, .self = p});
     p->bare = fl_bare_new(&(fl_bare_opts){.env = opts->env,
                                           .trainers = opts->trainers,
                                           .keep = opts->keep,
-                                          .lock = &p->lock,
-                                          .notes = &p->server_out,
+                                          .machines = p->machines,
                                           .self = p,
                                           .answer = answer_setup,
                                           .begin = begin_brought});
@@ -1539,9 +1356,7 @@ static void init_pserver(pserver *p, const fl_pserver_opts *opts)
  * reaches them while the other one is freed. */
 static void end_job(pserver *p)
 {
-    lock_machines(p);
-    p->closed = true;
-    unlock_machines(p);
+    fl_machines_close(p->machines);
     for (int64_t i = 0; i < p->waiting.n; i++)
         fl_packet_unref(p->waiting.at[i].packet);
     fl_vec_fini(&p->waiting);
@@ -1560,34 +1375,36 @@ static void fini_pserver(pserver *p)
     end_job(p);
     fl_snapshots_fini(&p->snapshots);
     fl_snapshots_unlock(&p->snapshots);
-    fl_outbox_fini(&p->coord_out);
-    fl_outbox_fini(&p->server_out);
     fl_bare_free(p->bare);
-    fl_vec_fini(&p->open);
-    fl_notes_free(p->notes);
+    fl_machines_free(p->machines);
     fl_arena_free(p->arena);
-    pthread_mutex_destroy(&p->lock);
 }
 
 /* --- going back --- */
+
+static int64_t version_of(pserver *p)
+{
+    fl_machines_lock(p->machines);
+    const int64_t version = fl_server_version(fl_machines_server(p->machines));
+    fl_machines_unlock(p->machines);
+    return version;
+}
 
 /* Begin anew with a snapshot, in the same process: what the server held is not
  * needed any more. */
 static fl_err go_back(pserver *p)
 {
-    const int64_t before = fl_server_version(p->server);
-    if (p->coord)
+    const int64_t before = version_of(p);
+    if (!p->place->server)
         fl_snapshots_leave(&p->snapshots, &p->job);
     p->over = true; /* so that the state is removed */
     end_job(p);
     fl_failpoint_hit("rewind.begin");
-    p->over = p->closed = false;
+    p->over = false;
     p->strange = 0;
-    p->open.n = 0;
     p->snapshots.anew = false;
     FL_TRY(begin_job(p, p->program, p->op, p->scope));
-    fl_snapshots_log_lost(&p->snapshots, p->job.async, before,
-                          fl_server_version(p->server));
+    fl_snapshots_log_lost(&p->snapshots, p->job.async, before, version_of(p));
     FL_TRY(start_listening(p));
     if (fl_port_file_write(p->port))
         FL_WARN("%s", fl_errmsg());

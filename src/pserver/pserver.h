@@ -2,13 +2,9 @@
 /* pserver.h - a server process: network and threads around the state machines.
  *
  *     I/O threads (net/)  decode a message and look for NaN; then, under the
- *                         lock, give it to a state machine and send what the
- *                         machine has put into its outbox
+ *                         lock, give it to a state machine (machines.h)
  *     owner threads       apply rounds, read values (store.h)
  *     the caller          ticks the machines, polls for signals
- *
- * Server 0 is also the coordinator: its two machines send each other messages
- * without the network.
  *
  * A bare server is started without a program. It listens first; trainer 0
  * brings the program (arrival.h), and then the machines are made. A state that
