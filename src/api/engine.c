@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "exec/exe.h"
 #include "pserver/pserver.h"
+#include "pserver/shard.h"
 #include "train/train.h"
 
 #include <stdio.h>
@@ -76,7 +77,7 @@ fl_exec_env fl_engine_env(fl_engine *e)
         .worlds = e->worlds,
         .no_fuse = no_fuse,
         .trust = trust,
-        .kept = fl_pserver_kept,
+        .kept = fl_shard_kept,
     };
 }
 

@@ -19,10 +19,7 @@
 #include "pserver/bare.h"
 #include "pserver/machines.h"
 #include "pserver/peers.h"
-#include "pserver/recovery.h"
-#include "pserver/redo.h"
-#include "pserver/snapshots.h"
-#include "pserver/store.h"
+#include "pserver/shard.h"
 #include "pserver/tally.h"
 #include "wire/codec.h"
 
@@ -33,8 +30,7 @@
 #include <time.h>
 
 #define TICK         (250 * FL_MS)
-#define POLL         (50 * FL_MS)  /* between two checks for a signal */
-#define WATCH        (10 * FL_SEC) /* between looks at the state directory */
+#define POLL         (50 * FL_MS)       /* between two checks for a signal */
 #define WAITING_MOST ((size_t)64 << 20) /* bytes that wait for a base */
 
 enum {
@@ -55,20 +51,15 @@ typedef struct pserver {
     fl_scope *scope;
     const fl_placement *place;
     fl_bare *bare; /* how a bare server gets its job */
-    bool resuming; /* the job or its parameters come from the state, which must
-                      be there */
+    bool resuming; /* the job comes from the state, which must be there */
     bool bringing; /* a trainer has brought the job, which has not begun: if it
                       is refused, nothing of it stays */
     const fl_clock *clock;
     fl_job job;
     fl_rpc *rpc;
     fl_rpc_method method[FL_MSG_KINDS + 2]; /* also Why and the end mark */
-    fl_recovery *recovery; /* NULL: all ends with the process */
-    fl_redo *redo;         /* level `host`; NULL: all ends with the host */
-    bool replaying;        /* the store does again what `redo` has recorded */
+    fl_shard *shard;
     fl_snapshots snapshots;
-    fl_pstore *store;
-    fl_store store_ops;
     fl_signals *signals;
     char address[128]; /* where the server listens */
     int port;          /* port of `address`; 0: it does not listen yet */
@@ -78,7 +69,6 @@ typedef struct pserver {
     fl_machines *machines; /* their lock guards the rest: */
     bool over;             /* the job has ended, whatever its result */
     int64_t room_warned;   /* when the log said that a push has no room */
-    char unkept[512];      /* why an image could not be saved; "": it could */
     fl_tallies *tallies;   /* NULL: this is not server 0 */
     FL_VEC(waiting_push) waiting; /* in order */
     size_t waiting_bytes;         /* of their packets */
@@ -117,7 +107,7 @@ static void add_waits(pserver *p, bool names, fl_str *text)
         return;
     }
     fl_machines_waits(p->machines, &rows);
-    fl_pstore_waits(p->store, &rows);
+    fl_shard_waits(p->shard, &rows);
     fl_str_printf(text, "server %d of %d at %s: version %lld, view %lld",
                   p->place->server, p->job.servers, p->address,
                   (long long)fl_server_version(server),
@@ -125,12 +115,8 @@ static void add_waits(pserver *p, bool names, fl_str *text)
     if (coord)
         fl_str_printf(text, ", %d of %d trainers are complete",
                       fl_coord_done(coord), p->job.trainers);
-    fl_str_printf(text, ", durability %s",
-                  p->recovery ? fl_job_durability(&p->job) : "memory");
-    if (p->recovery && names)
-        fl_recovery_about(p->recovery, text);
-    if (p->redo && names)
-        fl_redo_about(p->redo, text);
+    fl_str_add(text, ", ");
+    fl_shard_about(p->shard, names, text);
     if (names || !rows.n)
         fl_str_printf(text, "\n%s", rows.n ? rows.at : "nobody waits\n");
     else
@@ -154,7 +140,7 @@ static void answer_waiting(pserver *p, const fl_envelope *e)
 {
     char text[1024];
     fl_msg m = e->msg;
-    if (m.kind == FL_MSG_PARKED && p->store && fl_pstore_room(p->store)) {
+    if (m.kind == FL_MSG_PARKED && fl_shard_check_owners(p->shard)) {
         snprintf(text, sizeof text, "%s: %s", m.text ? m.text : "",
                  fl_errmsg());
         m.text = text;
@@ -176,7 +162,7 @@ static void send_message(void *self, const fl_envelope *e)
 static void send_durable(void *self, const fl_envelope *e)
 {
     pserver *p = self;
-    if (!p->redo || !fl_redo_hold(p->redo, e))
+    if (!fl_shard_hold(p->shard, e))
         send_message(p, e);
 }
 
@@ -186,7 +172,7 @@ static void on_durable(void *self, uint64_t number)
     pserver *p = self;
     fl_machines_lock(p->machines);
     if (fl_machines_server(p->machines))
-        fl_redo_release(p->redo, number, send_message, p);
+        fl_shard_release(p->shard, number, send_message, p);
     fl_machines_unlock(p->machines);
 }
 
@@ -375,7 +361,7 @@ static void park_call(pserver *p, uint64_t call, const fl_msg *m)
 static bool has_image_room(pserver *p, uint64_t call, const fl_msg *m)
 {
     const bool adds = m->kind == FL_MSG_JOIN || m->kind == FL_MSG_BARRIER;
-    if (!adds || !p->recovery || !fl_recovery_reserve(p->recovery, m))
+    if (!adds || !fl_shard_reserve(p->shard, m))
         return true;
     if (is_warning_due(p))
         fl_machines_note(p->machines, "a %s waits: %s; pulls are answered",
@@ -459,17 +445,6 @@ static fl_err check_job(pserver *p, const fl_rpc_method *by, uint64_t call,
     return FL_OK;
 }
 
-/* Whether the machine will use the gradients of this push. If not, they need
- * not be searched for NaN, nor be kept. */
-static bool is_expected(pserver *p, const fl_msg *m)
-{
-    fl_machines_lock(p->machines);
-    const fl_server *server = fl_machines_server(p->machines);
-    const bool is = server && fl_server_expects(server, m);
-    fl_machines_unlock(p->machines);
-    return is;
-}
-
 /* Say why a push or round waits, but not for each of them. */
 static void warn_of_room(pserver *p, bool round, const char *why)
 {
@@ -482,18 +457,7 @@ static void warn_of_room(pserver *p, bool round, const char *why)
         FL_WARN("a push waits: %s; pulls are answered", why);
 }
 
-/* Owners wait for room, so pushes that come now wait, too. */
-static fl_err check_room(pserver *p)
-{
-    fl_machines_lock(p->machines);
-    const fl_err err =
-        fl_machines_server(p->machines) ? fl_pstore_room(p->store) : FL_OK;
-    fl_machines_unlock(p->machines);
-    return err;
-}
-
-/* fl_pstore_opts.full. Nobody waits if the job has failed, or while the journal
- * is replayed. */
+/* fl_pstore_opts.full. Nobody waits if the job has failed. */
 static bool on_full(void *self, const char *why)
 {
     pserver *p = self;
@@ -501,51 +465,67 @@ static bool on_full(void *self, const char *why)
     const bool failed = fl_machines_server(p->machines) &&
                         fl_machines_result(p->machines) != FL_OK;
     fl_machines_unlock(p->machines);
-    if (p->replaying || failed)
+    if (!failed)
+        warn_of_room(p, !p->job.async, why);
+    return !failed;
+}
+
+/* What the server does with a push before the machine gets it. */
+typedef enum push_fate {
+    PUSH_UNUSED, /* nothing: the machine will refuse it */
+    PUSH_WAITS,  /* keeps it until there is a new base of the journal */
+    PUSH_PARKED, /* tells the trainer why it has no room; the trainer repeats */
+    PUSH_TAKEN,  /* copies it to where it is kept, and looks for NaN */
+} push_fate;
+
+/* Under the lock: keep a push for take_waiting. False: too many wait. */
+static bool add_waiting(pserver *p, const fl_rpc_method *by, uint64_t call,
+                        const fl_packet *packet)
+{
+    const size_t bytes = fl_packet_size(packet);
+    if (p->waiting_bytes + bytes > WAITING_MOST)
         return false;
-    warn_of_room(p, !p->job.async, why);
+    fl_packet *own = fl_packet_ref((fl_packet *)packet);
+    fl_push(&p->waiting, ((waiting_push){by, call, own}));
+    p->waiting_bytes += bytes;
     return true;
 }
 
-/* Copy a push to where it is kept, and look for NaN in it. False: there is no
- * room; the trainer is told, and asks again. */
-static bool take_push(pserver *p, uint64_t call, const fl_packet *packet,
-                      fl_arena *arena, fl_msg *m)
+/* PUSH_PARKED: fl_errmsg says why. */
+static push_fate decide_push(pserver *p, const fl_rpc_method *by, uint64_t call,
+                             const fl_packet *packet, const fl_msg *m)
+{
+    push_fate fate = PUSH_TAKEN;
+    fl_machines_lock(p->machines);
+    const fl_server *server = fl_machines_server(p->machines);
+    if (!server || !fl_server_expects(server, m))
+        fate = PUSH_UNUSED;
+    else if (fl_shard_check_owners(p->shard))
+        fate = PUSH_PARKED;
+    else if (fl_shard_rebasing(p->shard) && add_waiting(p, by, call, packet))
+        fate = PUSH_WAITS;
+    else if (fl_shard_check_room(p->shard, fl_packet_size(packet)))
+        fate = PUSH_PARKED;
+    fl_machines_unlock(p->machines);
+    return fate;
+}
+
+/* Make a push ready for the machine. False: the machine does not get it now. */
+static bool take_push(pserver *p, const fl_rpc_method *by, uint64_t call,
+                      const fl_packet *packet, fl_arena *arena, fl_msg *m)
 {
     const fl_msg from = {.session = m->session, .tag = m->tag};
-    fl_err err = p->recovery ? check_room(p) : FL_OK;
-    if (!err && p->redo)
-        err = fl_redo_room(p->redo, fl_packet_size(packet));
-    if (!err && p->recovery)
-        err = fl_recovery_stage(p->recovery, packet, arena, m);
-    if (!err && m->blob.owner)
-        fl_parcel_scan(fl_parcel_of(m->blob));
-    if (!err)
+    const push_fate fate = decide_push(p, by, call, packet, m);
+    if (fate == PUSH_UNUSED || fate == PUSH_WAITS)
+        return fate == PUSH_UNUSED;
+    if (fate == PUSH_TAKEN && !fl_shard_stage(p->shard, packet, arena, m)) {
+        if (m->blob.owner)
+            fl_parcel_scan(fl_parcel_of(m->blob));
         return true;
+    }
     warn_of_room(p, false, fl_errmsg());
     park_call(p, call, &from);
     return false;
-}
-
-/* Keep a push until there is a new base of the journal; see take_waiting.
- * False: it need not wait, or too many do, or owners wait for room: its trainer
- * is told why. */
-static bool hold_push(pserver *p, const fl_rpc_method *by, uint64_t call,
-                      const fl_packet *packet)
-{
-    const size_t bytes = fl_packet_size(packet);
-    fl_machines_lock(p->machines);
-    const bool hold = fl_machines_server(p->machines) && p->redo &&
-                      fl_redo_rebasing(p->redo) &&
-                      p->waiting_bytes + bytes <= WAITING_MOST &&
-                      !fl_pstore_room(p->store);
-    if (hold) {
-        fl_packet *own = fl_packet_ref((fl_packet *)packet);
-        fl_push(&p->waiting, ((waiting_push){by, call, own}));
-        p->waiting_bytes += bytes;
-    }
-    fl_machines_unlock(p->machines);
-    return hold;
 }
 
 static void read_message(pserver *p, const fl_rpc_method *by, uint64_t call,
@@ -561,14 +541,13 @@ static void read_message(pserver *p, const fl_rpc_method *by, uint64_t call,
         FL_DEBUG("%s: round %lld, seq %lld, view %lld, %zu bytes",
                  fl_msg_name(m.kind), (long long)m.round, (long long)m.seq,
                  (long long)m.view, m.blob.size);
-    const bool push = !err && m.kind == FL_MSG_PUSH && is_expected(p, &m);
     if (err) {
         char caller[64];
         err = fl_fail_at(err, "from %s",
                          fl_rpc_caller(p->rpc, call, caller, sizeof caller));
         fl_rpc_refuse(p->rpc, call, err, fl_errmsg());
-    } else if (!push || (!hold_push(p, by, call, packet) &&
-                         take_push(p, call, packet, arena, &m))) {
+    } else if (m.kind != FL_MSG_PUSH ||
+               take_push(p, by, call, packet, arena, &m)) {
         fl_machines_lock(p->machines);
         route_message(p, call, &m);
         fl_machines_unlock(p->machines);
@@ -632,14 +611,9 @@ static void on_hangup(void *self, uint64_t call)
 static void on_applied(void *self, const char *why)
 {
     pserver *p = self;
-    if (p->replaying) {
-        fl_redo_applied(p->redo, why);
-        return;
-    }
     fl_machines_lock(p->machines);
     fl_server *server = fl_machines_server(p->machines);
-    if (p->redo)
-        fl_redo_finished(p->redo);
+    fl_shard_applied(p->shard);
     if (server)
         fl_server_applied(server, why, now_of(p));
     fl_machines_unlock(p->machines);
@@ -676,85 +650,6 @@ static int find_end_signal(void *self)
     return number ? number : w && w->poll && w->poll(w->user) ? SIGINT : 0;
 }
 
-static fl_err read_owners(int *out)
-{
-    double number = 1;
-    FL_TRY(fl_flag_number("FLUID_OWNERS", &number));
-    *out = number < 1                ? 1
-           : number > FL_OWNERS_MOST ? FL_OWNERS_MOST
-                                     : (int)number;
-    return FL_OK;
-}
-
-bool fl_pserver_kept(const fl_program *startup)
-{
-    const fl_placement *place = fl_placement_of(startup->job);
-    char token[FL_JOB_TOKEN];
-    fl_job limits = {0};
-    int owners;
-    if (place->server < 0 || fl_job_limits(&limits) || read_owners(&owners) ||
-        limits.durability == FL_MEMORY)
-        return false; /* listen_and_serv reports what is wrong */
-    const fl_job job = fl_placement_job(place, &limits);
-    return fl_statedir_waits(
-        &(fl_statedir_opts){.job = fl_job_token(&job, token),
-                            .server = place->server,
-                            .owners = owners});
-}
-
-/* Find the state of an earlier process of this server, or begin a new one. */
-static fl_err open_state(pserver *p, int owners)
-{
-    fl_entropy *e = p->opts->env->entropy;
-    if (p->job.durability == FL_MEMORY)
-        return FL_OK;
-    fl_packet *setup = fl_bare_encode(p->bare);
-    const bool arrived = setup;
-    const fl_err err = fl_recovery_open(
-        &(fl_recovery_opts){.job = &p->job,
-                            .name = fl_bare_state_name(p->bare),
-                            .setup = setup,
-                            .existing = p->resuming,
-                            .server = p->place->server,
-                            .owners = owners,
-                            .id = e->draw(e) | 1,
-                            .bytes = fl_pstore_bytes(p->program, p->scope),
-                            .poll = find_end_signal,
-                            .user = p,
-                            .fill = p->redo ? fl_redo_fill : NULL,
-                            .fill_self = p->redo},
-        &p->recovery);
-    fl_packet_unref(setup);
-    if (err == FL_ENOENT && !arrived)
-        return fl_fail_at(err,
-                          "the startup program has left the parameters to the "
-                          "state of an earlier process, which was removed "
-                          "since; start this server again");
-    return err;
-}
-
-/* Whether the server may go on without a state: the level is the default, and
- * no earlier process has left a state. A state that belongs to something else,
- * or that another process holds, is refused. */
-static bool may_fall_back(const pserver *p, fl_err err)
-{
-    if (!p->job.or_memory || p->resuming)
-        return false;
-    if (p->recovery) /* EINVAL: the program cannot be kept */
-        return !fl_statedir_found(fl_recovery_dir(p->recovery)) &&
-               (err == FL_ENOMEM || err == FL_EIO || err == FL_EINVAL);
-    return err == FL_ENOMEM || err == FL_EIO;
-}
-
-/* Remove what has begun of a new state. */
-static void drop_state(pserver *p)
-{
-    if (p->recovery)
-        fl_recovery_remove(p->recovery);
-    fl_recovery_close(p->recovery);
-    p->recovery = NULL;
-}
-
 /* A snapshot was written. Thread: the store's. */
 static void on_written(void *self, int64_t number, const char *why)
 {
@@ -768,100 +663,12 @@ static void on_written(void *self, int64_t number, const char *why)
     fl_machines_unlock(p->machines);
 }
 
-static fl_err new_store(pserver *p, int owners)
-{
-    const double most = (double)(INT64_C(1) << 60);
-    double table_bytes = 0;
-    bool allow_nan = false;
-    FL_TRY(fl_flag_number("FLUID_TABLE_MEMORY", &table_bytes));
-    FL_TRY(fl_flag_bool("FLUID_ALLOW_NAN", &allow_nan));
-    table_bytes = table_bytes < most ? table_bytes : most;
-    return fl_pstore_new(&(fl_pstore_opts){.env = p->opts->env,
-                                           .program = p->program,
-                                           .op = p->op,
-                                           .scope = p->scope,
-                                           .owners = owners,
-                                           .allow_nan = allow_nan,
-                                           .table_bytes = (int64_t)table_bytes,
-                                           .recovery = p->recovery,
-                                           .place = p->place,
-                                           .snapshots = p->snapshots.dir,
-                                           .self = p,
-                                           .applied = on_applied,
-                                           .full = on_full,
-                                           .answer = answer_call,
-                                           .written = on_written},
-                         &p->store);
-}
-
-/* The host was lost. Do on the state, which was filled from its base, what the
- * journal has recorded; then open the state again, as after the end of a
- * process. */
-static fl_err replay_journal(pserver *p, int owners)
-{
-    p->replaying = true;
-    const fl_err err =
-        fl_redo_replay(p->redo, p->recovery, fl_pstore_ops(p->store));
-    fl_pstore_free(p->store);
-    p->store = NULL;
-    p->replaying = false;
-    fl_failpoint_hit("recover.replay");
-    if (!err)
-        fl_statedir_ready(fl_recovery_dir(p->recovery));
-    fl_recovery_close(p->recovery);
-    p->recovery = NULL;
-    FL_TRY(err);
-    FL_TRY(open_state(p, owners));
-    return new_store(p, owners);
-}
-
-static fl_err make_store(pserver *p)
-{
-    int owners;
-    FL_TRY(read_owners(&owners));
-    p->resuming |= fl_pstore_lacks(p->program, p->scope);
-    if (p->job.durability == FL_HOST && !p->redo)
-        p->redo =
-            fl_redo_new(&(fl_redo_opts){.durable = on_durable, .self = p});
-    fl_err err = open_state(p, owners);
-    if (!err)
-        err = new_store(p, owners);
-    if (err && may_fall_back(p, err)) {
-        char *why = fl_mem_strdup(fl_errmsg());
-        drop_state(p);
-        err = new_store(p, owners);
-        if (!err)
-            FL_WARN("%s; this server runs at level memory: the job ends if "
-                    "its process is killed",
-                    why);
-        fl_mem_free(why);
-    }
-    FL_TRY(err);
-    if (!p->recovery)
-        FL_INFO("durability: memory; what this server holds ends with its "
-                "process");
-    if (p->redo && fl_redo_filled(p->redo))
-        FL_TRY(replay_journal(p, owners));
-    if (!p->recovery || !fl_statedir_found(fl_recovery_dir(p->recovery)))
-        FL_TRY(fl_snapshots_choose(&p->snapshots, p->place, &p->job));
-    else
-        fl_snapshots_fini(&p->snapshots);
-    if (p->snapshots.restore)
-        FL_TRY(fl_pstore_load(p->store, p->snapshots.restore));
-    p->store_ops = p->redo ? fl_redo_wrap(p->redo, fl_pstore_ops(p->store))
-                           : *fl_pstore_ops(p->store);
-    return FL_OK;
-}
-
-static void keep_images(void *self, const void *server, size_t n_server,
+/* fl_machines_job.save */
+static void save_images(void *self, const void *server, size_t n_server,
                         const void *coord, size_t n_coord)
 {
     pserver *p = self;
-    if (p->redo)
-        fl_redo_images(p->redo, server, n_server, coord, n_coord);
-    if (fl_recovery_save(p->recovery, server, n_server, coord, n_coord))
-        snprintf(p->unkept, sizeof p->unkept, "cannot keep its state: %s",
-                 fl_errmsg());
+    fl_shard_save(p->shard, server, n_server, coord, n_coord);
 }
 
 /* The machines begin where the snapshot was taken. A state that is kept is
@@ -878,12 +685,10 @@ static fl_err rewind_machines(pserver *p, fl_server *server, fl_coord *coord)
 
 static fl_err make_machines(pserver *p)
 {
-    fl_entropy *e = p->opts->env->entropy;
     const int64_t now = now_of(p);
     fl_server *server;
     fl_coord *coord;
-    p->state = p->recovery ? fl_recovery_state(p->recovery)
-                           : (fl_state){e->draw(e) | 1, 1};
+    p->state = fl_shard_state(p->shard);
     fl_machines_begin(
         p->machines,
         &(fl_machines_job){
@@ -891,21 +696,17 @@ static fl_err make_machines(pserver *p)
             .server = p->place->server,
             .state = p->state,
             .generation = p->snapshots.restore ? p->snapshots.generation : 0,
-            .store = &p->store_ops,
-            .save = p->recovery ? keep_images : NULL},
+            .store = fl_shard_ops(p->shard),
+            .save = fl_shard_keeps(p->shard) ? save_images : NULL},
         &server, &coord);
     if (coord)
         p->tallies = fl_tallies_new(p->job.trainers);
     if (p->snapshots.restore)
         FL_TRY(rewind_machines(p, server, coord));
-    if (p->recovery)
-        FL_TRY(fl_recovery_restore(p->recovery, server, coord, now));
+    FL_TRY(fl_shard_restore(p->shard, server, coord, now));
     if (coord)
         FL_TRY(fl_snapshots_begin(&p->snapshots, coord, now));
-    if (!p->recovery)
-        return FL_OK;
-    fl_pstore_resume(p->store, server);
-    return p->redo ? fl_redo_begin(p->redo, p->recovery) : FL_OK;
+    return fl_shard_begin(p->shard, server);
 }
 
 /* Each peer needs a file descriptor; a large job has more peers than the usual
@@ -996,8 +797,7 @@ static void sleep_for(int64_t ns)
 /* Whether no END is on its way to another server. */
 static bool is_end_delivered(const pserver *p)
 {
-    return !fl_peers_sending(p->peers, FL_MSG_END) &&
-           (!p->redo || !fl_redo_holds(p->redo));
+    return !fl_peers_sending(p->peers, FL_MSG_END) && !fl_shard_holds(p->shard);
 }
 
 static void tick_machines(pserver *p)
@@ -1048,13 +848,13 @@ static bool check_over(pserver *p, fl_err *err)
     return done;
 }
 
-/* Whether an image could not be saved. */
-static bool is_unkept(pserver *p)
+/* Whether the server can go on. Err: EIO. */
+static fl_err check_shard(pserver *p)
 {
     fl_machines_lock(p->machines);
-    const bool is = p->unkept[0];
+    const fl_err err = fl_shard_check_saved(p->shard);
     fl_machines_unlock(p->machines);
-    return is;
+    return err ? err : fl_shard_tick(p->shard, now_of(p));
 }
 
 /* Whether the job of the state makes way: another one came, or it has failed
@@ -1070,17 +870,12 @@ static bool is_given_up(pserver *p, fl_err err)
     return is;
 }
 
-static void settle_store(void *store)
-{
-    fl_pstore_settle(store);
-}
-
 /* Read the pushes that have waited for a new base. Thread: the caller's. */
 static void take_waiting(pserver *p)
 {
     FL_VEC(waiting_push) ready = {0};
     fl_machines_lock(p->machines);
-    if (!fl_redo_rebasing(p->redo)) {
+    if (!fl_shard_rebasing(p->shard)) {
         ready.at = p->waiting.at;
         ready.n = p->waiting.n;
         memset(&p->waiting, 0, sizeof p->waiting);
@@ -1102,14 +897,14 @@ static void renew_base(pserver *p)
 {
     bool copied;
     fl_machines_lock(p->machines);
-    if (fl_redo_renew(p->redo, settle_store, p->store, &copied))
+    if (fl_shard_renew(p->shard, &copied))
         fl_machines_note(p->machines,
                          "the journal grows on, since no new copy of the state "
                          "could be made: %s",
                          fl_errmsg());
     fl_machines_unlock(p->machines);
     take_waiting(p);
-    if (copied && fl_redo_commit(p->redo))
+    if (copied && fl_shard_commit(p->shard))
         FL_WARN("the journal grows on, since no new copy of the state could be "
                 "made: %s",
                 fl_errmsg());
@@ -1166,11 +961,8 @@ static fl_err serve_job(pserver *p)
             tick_machines(p);
         if (fl_signals_asks(p->signals))
             print_waits(p);
-        if (p->recovery && i % (int)(WATCH / POLL) == 0)
-            fl_recovery_watch(p->recovery);
-        if (p->redo)
-            renew_base(p);
-        if (p->redo && i % (int)(FL_SEC / POLL) == 0 && fl_redo_tick(p->redo))
+        renew_base(p);
+        if (check_shard(p))
             return end_early(p, FL_EIO, fl_errmsg());
         const int number = find_end_signal(p);
         if (number)
@@ -1182,8 +974,6 @@ static fl_err serve_job(pserver *p)
         commit_snapshot(p);
         if (goes_back(p))
             break;
-        if (is_unkept(p))
-            return end_early(p, FL_EIO, p->unkept);
         if (is_given_up(p, FL_OK))
             break;
     }
@@ -1199,23 +989,8 @@ static void free_machines(pserver *p)
     p->tallies = NULL;
 }
 
-static void free_store(pserver *p)
+static void forget_job(pserver *p)
 {
-    fl_pstore_free(p->store);
-    p->store = NULL;
-    if (p->redo && p->over)
-        fl_redo_remove(p->redo);
-    fl_redo_free(p->redo);
-    p->redo = NULL;
-}
-
-/* After machines and store. */
-static void free_job(pserver *p)
-{
-    if (p->recovery && (p->over || !fl_recovery_begun(p->recovery)))
-        fl_recovery_remove(p->recovery);
-    fl_recovery_close(p->recovery);
-    p->recovery = NULL;
     fl_peers_free(p->peers);
     p->peers = NULL;
     p->place = NULL;
@@ -1226,12 +1001,9 @@ static void free_job(pserver *p)
 static fl_err undo_job(pserver *p, fl_err err)
 {
     const fl_sentence why = fl_sentence_keep();
-    const bool found =
-        p->recovery && fl_statedir_found(fl_recovery_dir(p->recovery));
-    p->over = p->bringing && !found;
-    free_store(p);
-    free_job(p);
-    p->over = false;
+    fl_shard_undo(p->shard);
+    p->shard = NULL;
+    forget_job(p);
     fl_snapshots_fini(&p->snapshots);
     fl_snapshots_unlock(&p->snapshots);
     fl_sentence_restore(&why);
@@ -1246,6 +1018,33 @@ static fl_err read_limits(const pserver *p, fl_job *limits)
     if (level && *level)
         FL_TRY(fl_job_level(limits, "--durability", level));
     return FL_OK;
+}
+
+static fl_err open_shard(pserver *p)
+{
+    fl_packet *setup = fl_bare_encode(p->bare);
+    const fl_err err =
+        fl_shard_open(&(fl_shard_opts){.env = p->opts->env,
+                                       .program = p->program,
+                                       .op = p->op,
+                                       .scope = p->scope,
+                                       .place = p->place,
+                                       .job = &p->job,
+                                       .snapshots = &p->snapshots,
+                                       .name = fl_bare_state_name(p->bare),
+                                       .setup = setup,
+                                       .existing = p->resuming,
+                                       .brought = p->bringing,
+                                       .poll = find_end_signal,
+                                       .self = p,
+                                       .applied = on_applied,
+                                       .full = on_full,
+                                       .answer = answer_call,
+                                       .written = on_written,
+                                       .durable = on_durable},
+                      &p->shard);
+    fl_packet_unref(setup);
+    return err;
 }
 
 static fl_err prepare_job(pserver *p, const fl_program *program,
@@ -1264,7 +1063,7 @@ static fl_err prepare_job(pserver *p, const fl_program *program,
     fl_machines_lock(p->machines);
     p->job = job;
     fl_machines_unlock(p->machines);
-    return make_store(p);
+    return open_shard(p);
 }
 
 /* Make what serves the job. Requests are answered from the end of this function
@@ -1361,13 +1160,17 @@ static void end_job(pserver *p)
         fl_packet_unref(p->waiting.at[i].packet);
     fl_vec_fini(&p->waiting);
     p->waiting_bytes = 0;
-    free_store(p);
+    if (p->shard)
+        fl_shard_stop(p->shard);
     fl_rpc_free(p->rpc);
     p->rpc = NULL;
     if (p->port)
         fl_port_file_remove();
     free_machines(p);
-    free_job(p);
+    if (p->shard)
+        fl_shard_close(p->shard, p->over);
+    p->shard = NULL;
+    forget_job(p);
 }
 
 static void fini_pserver(pserver *p)

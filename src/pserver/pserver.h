@@ -41,10 +41,6 @@ typedef struct fl_pserver_opts {
  * of the job. Blocks: for as long as the job runs. */
 fl_err fl_pserve(const fl_pserver_opts *opts) FL_MUST_CHECK;
 
-/* Whether the state of a server waits for the server that runs this startup
- * program; for fl_exec_env. */
-bool fl_pserver_kept(const fl_program *startup);
-
 /* The operator whose kernel calls fl_pserve: op_listen.c. */
 extern const fl_op_def fl_op_listen_and_serv;
 
