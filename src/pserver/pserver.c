@@ -73,8 +73,6 @@ typedef struct pserver {
     FL_VEC(waiting_push) waiting; /* in order */
     size_t waiting_bytes;         /* of their packets */
     fl_peers *peers;              /* the other servers of the job */
-    fl_refusals strange; /* since when a server of another job answers at an
-                            endpoint of ours */
 } pserver;
 
 static int64_t now_of(const pserver *p)
@@ -176,53 +174,6 @@ static void on_durable(void *self, uint64_t number)
     fl_machines_unlock(p->machines);
 }
 
-/* --- answers of other servers --- */
-
-/* A server of another job answers at an endpoint of ours. Perhaps that job is
- * about to end; if it still answers after a lease, our job fails. */
-static void on_other_job(pserver *p, int server, const fl_msg *m)
-{
-    const int64_t now = now_of(p);
-    char name[96];
-    fl_str why = {0};
-    const bool first = !p->strange;
-    p->strange = first ? now : p->strange;
-    fl_str_printf(&why, "%s is of another job than this server: ",
-                  fl_job_server(&p->job, server, name, sizeof name));
-    fl_job_differs(&p->job, m->about, &why);
-    if (first)
-        fl_machines_note(p->machines, "%s", why.at);
-    if (now >= p->strange + p->job.lease)
-        fl_machines_fail(p->machines, 1, why.at);
-    fl_str_fini(&why);
-}
-
-/* The answer to a one-way message only matters if the server is of another job.
- */
-static void read_delivery(pserver *p, int server, const fl_packet *packet)
-{
-    fl_msg m;
-    if (!fl_msg_decode(NULL, packet, p->arena, &m)) {
-        if (m.kind == FL_MSG_ERROR && m.about)
-            on_other_job(p, server, &m);
-        fl_keeper_parcels.drop(NULL, m.blob);
-    }
-    fl_arena_reset(p->arena);
-}
-
-static void on_delivered(void *self, uint64_t tag, const fl_rpc_reply *reply)
-{
-    pserver *p = self;
-    fl_machines_lock(p->machines);
-    const bool open = fl_machines_server(p->machines);
-    const int server = fl_peers_delivered(p->peers, tag, !open);
-    if (open && reply->end == FL_RPC_OK)
-        read_delivery(p, server, reply->packet);
-    if (open && reply->end == FL_RPC_REFUSED)
-        fl_machines_refused(p->machines, server, reply->no_listener);
-    fl_machines_unlock(p->machines);
-}
-
 /* --- receiving --- */
 
 __attribute__((format(printf, 4, 5))) static void
@@ -234,58 +185,6 @@ refuse_call(pserver *p, uint64_t call, fl_err code, const char *fmt, ...)
     vsnprintf(why, sizeof why, fmt, ap);
     va_end(ap);
     fl_rpc_refuse(p->rpc, call, code, why);
-}
-
-/* --- from other servers --- */
-
-/* A one-way message is answered when it arrives. */
-static void acknowledge_call(pserver *p, uint64_t call)
-{
-    fl_rpc_answer(p->rpc, call,
-                  fl_msg_encode(&(fl_msg){.kind = FL_MSG_ACK,
-                                          .job = p->job.id,
-                                          .server = p->place->server}));
-}
-
-/* Under the lock: prove this server to the coordinator. `number` is the secret
- * in the message that made us do so. */
-static void send_own_secret(pserver *p, uint64_t number)
-{
-    fl_peers_knock(p->peers,
-                   &(fl_msg){.kind = FL_MSG_STATE,
-                             .job = p->job.id,
-                             .server = p->place->server,
-                             .state = p->state,
-                             .generation = fl_machines_generation(p->machines),
-                             .expected = fl_server_coordinator(
-                                 fl_machines_server(p->machines)),
-                             .echo = number});
-}
-
-/* A message of another server. */
-static void on_server(pserver *p, uint64_t call, const fl_msg *m)
-{
-    fl_coord *coord = fl_machines_coord(p->machines);
-    const bool state = m->kind == FL_MSG_STATE;
-    const int from = state ? m->server : 0, me = p->place->server;
-    if (from < 0 || from >= p->job.servers || from == me) {
-        refuse_call(p, call, FL_EINVAL,
-                    "%s of server %d: this is server %d of %d",
-                    fl_msg_name(m->kind), from, me, p->job.servers);
-        return;
-    }
-    acknowledge_call(p, call);
-    const bool proven = fl_peers_proves(p->peers, from, m);
-    if (proven)
-        p->strange = 0;
-    if (proven && state)
-        fl_coord_recv(coord, (fl_peer){FL_PEER_SERVER, from, 0}, m, now_of(p));
-    else if (proven)
-        fl_machines_recv(p->machines, m);
-    else if (!state)
-        send_own_secret(p, m->secret);
-    else
-        fl_coord_greet(coord, from, now_of(p)); /* it may have lost its state */
 }
 
 /* --- counts of trainers --- */
@@ -400,7 +299,7 @@ static void route_message(pserver *p, uint64_t call, const fl_msg *m)
     else if (m->kind == FL_MSG_TALLY)
         on_tally(p, call, m);
     else if (info->from != FL_PARTY_TRAINER)
-        on_server(p, call, m);
+        fl_peers_recv(p->peers, call, m);
     else if (info->to != FL_PARTY_COORD)
         fl_server_recv(server, from, m, now);
     else if (has_image_room(p, call, m))
@@ -608,6 +507,9 @@ static void on_hangup(void *self, uint64_t call)
     fl_machines_unlock(p->machines);
 }
 
+/* --- callbacks of the store --- */
+
+/* A round or push was applied. Thread: an owner's. */
 static void on_applied(void *self, const char *why)
 {
     pserver *p = self;
@@ -619,6 +521,21 @@ static void on_applied(void *self, const char *why)
     fl_machines_unlock(p->machines);
 }
 
+/* A snapshot was written. Thread: the store's. */
+static void on_written(void *self, int64_t number, const char *why)
+{
+    pserver *p = self;
+    if (why)
+        FL_WARN("snapshot %lld is not written: %s", (long long)number, why);
+    fl_machines_lock(p->machines);
+    fl_server *server = fl_machines_server(p->machines);
+    if (server && !why)
+        fl_server_written(server, number, now_of(p));
+    fl_machines_unlock(p->machines);
+}
+
+/* --- beginning --- */
+
 /* Make the table of RPC methods: those of src/protocol/list.h, and Why. */
 static void set_methods(pserver *p)
 {
@@ -628,8 +545,6 @@ static void set_methods(pserver *p)
         (fl_rpc_method){.open = true, .most = CALLS, .heard = on_stream});
     p->method[n] = (fl_rpc_method){.name = FL_METHOD_WHY, .heard = on_why};
 }
-
-/* --- beginning --- */
 
 static fl_err check_place(const fl_placement *place)
 {
@@ -648,19 +563,6 @@ static int find_end_signal(void *self)
     const fl_watch *w = p->opts->env->watch;
     const int number = fl_signals_ends(p->signals);
     return number ? number : w && w->poll && w->poll(w->user) ? SIGINT : 0;
-}
-
-/* A snapshot was written. Thread: the store's. */
-static void on_written(void *self, int64_t number, const char *why)
-{
-    pserver *p = self;
-    if (why)
-        FL_WARN("snapshot %lld is not written: %s", (long long)number, why);
-    fl_machines_lock(p->machines);
-    fl_server *server = fl_machines_server(p->machines);
-    if (server && !why)
-        fl_server_written(server, number, now_of(p));
-    fl_machines_unlock(p->machines);
 }
 
 /* fl_machines_job.save */
@@ -750,11 +652,12 @@ static void connect_peers(pserver *p)
 {
     fl_entropy *e = p->opts->env->entropy;
     p->peers = fl_peers_new(&(fl_peers_opts){.rpc = p->rpc,
+                                             .machines = p->machines,
                                              .place = p->place,
+                                             .job = &p->job,
+                                             .state = fl_shard_state(p->shard),
                                              .secret = e->draw(e) | 1,
-                                             .limit = p->job.call,
-                                             .delivered = on_delivered,
-                                             .self = p});
+                                             .clock = p->clock});
 }
 
 static void log_job(const pserver *p)
@@ -1152,8 +1055,8 @@ static void init_pserver(pserver *p, const fl_pserver_opts *opts)
 /* --- the end --- */
 
 /* The machines are closed first, so that neither the store nor the network
- * reaches them while the other one is freed. */
-static void end_job(pserver *p)
+ * reaches them while the other one is freed. `remove`: as in fl_shard_close. */
+static void end_job(pserver *p, bool remove)
 {
     fl_machines_close(p->machines);
     for (int64_t i = 0; i < p->waiting.n; i++)
@@ -1168,14 +1071,14 @@ static void end_job(pserver *p)
         fl_port_file_remove();
     free_machines(p);
     if (p->shard)
-        fl_shard_close(p->shard, p->over);
+        fl_shard_close(p->shard, remove);
     p->shard = NULL;
     forget_job(p);
 }
 
 static void fini_pserver(pserver *p)
 {
-    end_job(p);
+    end_job(p, p->over);
     fl_snapshots_fini(&p->snapshots);
     fl_snapshots_unlock(&p->snapshots);
     fl_bare_free(p->bare);
@@ -1200,11 +1103,8 @@ static fl_err go_back(pserver *p)
     const int64_t before = version_of(p);
     if (!p->place->server)
         fl_snapshots_leave(&p->snapshots, &p->job);
-    p->over = true; /* so that the state is removed */
-    end_job(p);
+    end_job(p, true);
     fl_failpoint_hit("rewind.begin");
-    p->over = false;
-    p->strange = 0;
     p->snapshots.anew = false;
     FL_TRY(begin_job(p, p->program, p->op, p->scope));
     fl_snapshots_log_lost(&p->snapshots, p->job.async, before, version_of(p));
