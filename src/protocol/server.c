@@ -17,6 +17,7 @@
 #include "protocol/image.h"
 #include "protocol/plant.h"
 #include "protocol/pushers.h"
+#include "protocol/steps.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,22 +28,13 @@ enum {
     STAGED_FEW = 16,    /* participants of a round that need no memory */
 };
 
-/* Async: the newest step of a rank that has a position, and which of its pushes
- * are applied. All pushes of earlier steps are. A trainer that takes the rank
- * makes the last step again, if it may not count, with the same pushes: those
- * that are applied have no effect. */
-typedef struct progress {
-    int64_t step; /* 0: none yet */
-    fl_window parts;
-} progress;
-
 /* Async: a push that a crash has interrupted; the store must get it again. */
-typedef struct half_push {
+typedef struct interrupted_push {
     fl_id session;
     int rank;
     int64_t seq;
     int64_t since;
-} half_push;
+} interrupted_push;
 
 /* Values that are read once the image is saved. */
 typedef struct due_read {
@@ -102,13 +94,13 @@ struct fl_server {
     int64_t damaged;         /* snapshot that cannot be restored; 0: none */
     char why_damaged[SENTENCE_MAX];
     FL_VEC(due_read) due;
-    FL_VEC(half_push) half; /* in order */
-    int64_t given;          /* of `in_flight`, how many the store knows */
+    FL_VEC(interrupted_push) interrupted; /* in order */
+    int64_t given; /* of `in_flight`, how many the store knows */
     FL_VEC(fl_member) member;
     FL_VEC(fl_leave) left;
     int64_t left_at;     /* when `left` was received */
     fl_pushers *pushers; /* windows, and what is staged */
-    progress *progress;  /* async: by rank */
+    fl_steps *steps;     /* async: which parts of steps are applied */
     FL_VEC(parked_request) parked;
     FL_VEC(decision) ahead; /* decisions whose round is not open yet */
     FL_VEC(push_in_flight) in_flight; /* in the order of arrival */
@@ -122,20 +114,18 @@ struct fl_server {
     int64_t ended_at;
 };
 
-static bool is_member(const fl_server *s, fl_id session)
-{
-    for (int64_t i = 0; i < s->member.n; i++)
-        if (fl_id_same(s->member.at[i].session, session))
-            return true;
-    return false;
-}
-
+/* The rank of a member; -1: the session is none. */
 static int rank_of(const fl_server *s, fl_id session)
 {
     for (int64_t i = 0; i < s->member.n; i++)
         if (fl_id_same(s->member.at[i].session, session))
             return s->member.at[i].rank;
     return -1;
+}
+
+static bool is_member(const fl_server *s, fl_id session)
+{
+    return rank_of(s, session) >= 0;
 }
 
 /* --- answers --- */
@@ -218,10 +208,10 @@ static void fail_with(fl_server *s, const char *fmt, ...)
 
 /* End the job because of an error. The reason gets the server's name in front.
  */
-static void fail_server(fl_server *s, int64_t now, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+static void fail_server(fl_server *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
-static void fail_server(fl_server *s, int64_t now, const char *fmt, ...)
+static void fail_server(fl_server *s, const char *fmt, ...)
 {
     va_list ap;
     char text[SENTENCE_MAX], name[96];
@@ -254,9 +244,7 @@ static void drop_blob(fl_server *s, fl_blob b)
 
 static void free_parked(fl_server *s, int64_t i)
 {
-    fl_blob b = s->parked.at[i].msg.blob;
-    s->bytes -= b.size;
-    s->store->keep.drop(s->store->keep.self, b);
+    drop_blob(s, s->parked.at[i].msg.blob);
     fl_remove(&s->parked, i);
 }
 
@@ -293,9 +281,7 @@ static const char *flaw_of_push(const fl_server *s, const fl_msg *m)
  * session or an earlier one. */
 static bool has_part(const fl_server *s, int rank, int64_t step, int64_t part)
 {
-    const progress *p = &s->progress[rank];
-    if (step < p->step || (step == p->step && fl_window_fits(&p->parts, part) &&
-                           fl_window_seen(&p->parts, part)))
+    if (fl_steps_has(s->steps, rank, step, part))
         return true;
     for (int64_t i = 0; i < s->in_flight.n; i++) {
         const push_in_flight *f = &s->in_flight.at[i];
@@ -303,17 +289,6 @@ static bool has_part(const fl_server *s, int rank, int64_t step, int64_t part)
             return true;
     }
     return false;
-}
-
-static void mark_part(fl_server *s, int rank, int64_t step, int64_t part)
-{
-    progress *p = &s->progress[rank];
-    if (!step || step < p->step)
-        return;
-    if (step > p->step)
-        *p = (progress){.step = step};
-    if (fl_window_fits(&p->parts, part) && !fl_window_seen(&p->parts, part))
-        fl_window_mark(&p->parts, part);
 }
 
 /* A push that an earlier session of the rank has made is replaced by an empty
@@ -391,7 +366,7 @@ static void on_push(fl_server *s, fl_peer from, const fl_msg *m, int64_t now)
                       now); /* the round was closed without this push */
     } else if (!s->job->async && m->round > s->version) {
         refuse_push(s, from, m, FL_EPROTO, "push: its round is not open yet");
-        fail_server(s, now, "trainer %d pushed round %lld, version is %lld",
+        fail_server(s, "trainer %d pushed round %lld, version is %lld",
                     rank_of(s, m->session), (long long)m->round,
                     (long long)s->version);
     } else {
@@ -420,13 +395,13 @@ static void read_values(fl_server *s, fl_peer from, const fl_msg *m)
                        answer_to(s, FL_MSG_VALUES, m)});
 }
 
-/* A push of a store that was interrupted comes before all others. */
-static bool must_wait_for_half(const fl_server *s, const fl_msg *m)
+/* A push that a crash has interrupted comes before all others. */
+static bool must_wait_for_interrupted(const fl_server *s, const fl_msg *m)
 {
     const fl_pusher *p = fl_pushers_find(s->pushers, m->session);
-    if (!s->half.n || (p && fl_pusher_has_seen(p, m->seq)))
+    if (!s->interrupted.n || (p && fl_pusher_has_seen(p, m->seq)))
         return false;
-    const half_push *first = &s->half.at[0];
+    const interrupted_push *first = &s->interrupted.at[0];
     return first->seq != m->seq || !fl_id_same(first->session, m->session);
 }
 
@@ -452,7 +427,7 @@ static bool serve_request(fl_server *s, fl_peer from, const fl_msg *m,
             return false;
         fence_session(s, from, m, now);
     } else if (m->kind == FL_MSG_PUSH) {
-        if (must_wait_for_room(s, m) || must_wait_for_half(s, m))
+        if (must_wait_for_room(s, m) || must_wait_for_interrupted(s, m))
             return false;
         on_push(s, from, m, now);
     } else if (s->job->async || (m->round == open && !s->closing)) {
@@ -467,26 +442,26 @@ static bool serve_request(fl_server *s, fl_peer from, const fl_msg *m,
 
 static void say_parked(fl_server *s, fl_peer to, const fl_msg *m)
 {
-    if (m->kind == FL_MSG_PUSH && m->g <= s->view && s->half.n) {
-        fl_outbox_say(s->out, to, answer_to(s, FL_MSG_PARKED, m),
+    const fl_msg answer = answer_to(s, FL_MSG_PARKED, m);
+    const interrupted_push *first = s->interrupted.at;
+    if (m->g > s->view)
+        fl_outbox_say(s->out, to, answer,
+                      "server %d waits for view %lld, has %lld", s->index,
+                      (long long)m->g, (long long)s->view);
+    else if (m->kind != FL_MSG_PUSH)
+        fl_outbox_say(s->out, to, answer,
+                      "server %d waits for version %lld, has %lld", s->index,
+                      (long long)m->round, (long long)s->version);
+    else if (s->interrupted.n)
+        fl_outbox_say(s->out, to, answer,
                       "server %d waits for push %lld of trainer %d, which is "
                       "applied in part",
-                      s->index, (long long)s->half.at[0].seq,
-                      s->half.at[0].rank);
-        return;
-    }
-    if (m->kind == FL_MSG_PUSH && m->g <= s->view) {
-        fl_outbox_say(s->out, to, answer_to(s, FL_MSG_PARKED, m),
+                      s->index, (long long)first->seq, first->rank);
+    else
+        fl_outbox_say(s->out, to, answer,
                       "server %d waits for room: %zu bytes are staged of at "
                       "most %zu",
                       s->index, bytes_of(s), s->job->max_staged);
-        return;
-    }
-    fl_outbox_say(s->out, to, answer_to(s, FL_MSG_PARKED, m),
-                  m->g > s->view ? "server %d waits for view %lld, has %lld"
-                                 : "server %d waits for version %lld, has %lld",
-                  s->index, (long long)(m->g > s->view ? m->g : m->round),
-                  (long long)(m->g > s->view ? s->view : s->version));
 }
 
 static void park_request(fl_server *s, fl_peer from, const fl_msg *m,
@@ -506,8 +481,7 @@ static void park_request(fl_server *s, fl_peer from, const fl_msg *m,
         return;
     }
     parked_request p = {from, *m, now};
-    s->bytes += m->blob.size;
-    p.msg.blob = s->store->keep.keep(s->store->keep.self, m->blob);
+    p.msg.blob = keep_blob(s, m->blob);
     fl_msg_forget(&p.msg);
     fl_push(&s->parked, p);
 }
@@ -529,12 +503,12 @@ static void serve_parked(fl_server *s, int64_t now)
 /* --- closing a round --- */
 
 /* The decision is taken over. The store is told by fl_server_flush. */
-static void begin_close(fl_server *s, decision *c, int64_t now)
+static void begin_close(fl_server *s, decision *c)
 {
     s->changed = true;
     for (int i = 0; i < c->n; i++)
         if (!fl_pushers_have_all(s->pushers, c->member[i].session)) {
-            fail_server(s, now,
+            fail_server(s,
                         "round %lld is to close with trainer %d, whose "
                         "gradients are not all here",
                         (long long)c->round, c->member[i].rank);
@@ -569,13 +543,13 @@ static void finish_close(fl_server *s)
     s->changed = true;
 }
 
-static void close_next(fl_server *s, int64_t now)
+static void close_next(fl_server *s)
 {
     for (int64_t i = 0; i < s->ahead.n && !s->closing; i++) {
         decision c = s->ahead.at[i];
         if (c.round == s->version) {
             fl_remove(&s->ahead, i);
-            begin_close(s, &c, now);
+            begin_close(s, &c);
             return;
         }
     }
@@ -604,7 +578,7 @@ static void settle_server(fl_server *s, int64_t now)
 {
     serve_parked(s, now);
     if (!s->ended)
-        close_next(s, now);
+        close_next(s);
     serve_parked(s, now); /* an error in close_next has begun the end */
     end_if_due(s, now);
 }
@@ -616,9 +590,9 @@ static void drop_gone_pushers(fl_server *s, int64_t open)
 {
     const bool undecided = s->job->async || (open <= s->version && !s->closing);
     fl_pushers_retain(s->pushers, s->member.at, s->member.n, undecided);
-    for (int64_t i = s->half.n - 1; i >= 0; i--)
-        if (!fl_pushers_find(s->pushers, s->half.at[i].session))
-            fl_remove(&s->half, i);
+    for (int64_t i = s->interrupted.n - 1; i >= 0; i--)
+        if (!fl_pushers_find(s->pushers, s->interrupted.at[i].session))
+            fl_remove(&s->interrupted, i);
 }
 
 static void on_view(fl_server *s, const fl_msg *m, int64_t now)
@@ -696,52 +670,64 @@ static void on_rewind(fl_server *s, const fl_msg *m, int64_t now)
     s->coordinator = m->state.id;
 }
 
+/* Whether the message is of this generation of the job. Of an older one, only
+ * the end of a job that has failed counts: it never goes on. A newer one begins
+ * with REWIND, for which the values are restored first. */
+static bool is_of_generation(fl_server *s, const fl_msg *m, int64_t now)
+{
+    const int64_t newer = m->generation - s->out->generation;
+    if (newer < 0)
+        return (m->kind == FL_MSG_END && m->code) || FL_PLANTED(STALECLOSE);
+    if (!newer || m->kind == FL_MSG_END)
+        return true;
+    if (m->kind == FL_MSG_REWIND)
+        on_rewind(s, m, now);
+    else if (FL_PLANTED(VIEWGEN))
+        return true;
+    else
+        send_state(s, now);
+    return false;
+}
+
+/* Whether this server and the coordinator have the states that each knows of
+ * the other. If not, the job goes back to a snapshot, or ends. */
+static bool check_states(fl_server *s, const fl_msg *m, int64_t now)
+{
+    const bool end = m->kind == FL_MSG_END;
+    if (m->generation < s->out->generation)
+        return true;
+    const bool lost = fl_job_lost(s->job, m->expected, s->out->state.id);
+    const bool lost_coordinator =
+        fl_job_lost(s->job, s->coordinator, m->state.id) && !end;
+    if ((lost || lost_coordinator) && s->store->cut && !end) {
+        send_state(s, now);
+        return false;
+    }
+    if (lost)
+        fail_server(s, "it was started again and has lost its parameters");
+    if (lost_coordinator)
+        fail_server(s, "the coordinator was started again and has lost the "
+                       "list of members");
+    if (end)
+        return true;
+    s->changed = s->changed || s->coordinator != m->state.id;
+    s->coordinator = m->state.id;
+    return true;
+}
+
 /* Every message is acknowledged with a STATE. A CLOSE that makes the server
  * close a round is acknowledged when the round is closed; a repeat, at once. */
 static void from_coordinator(fl_server *s, const fl_msg *m, int64_t now)
 {
     const bool was_closing = s->closing;
-    const int64_t generation = s->out->generation;
-    if (!are_members_valid(s, m) || s->rewind)
+    if (!are_members_valid(s, m) || s->rewind || !is_of_generation(s, m, now))
         return;
-    const bool failed = m->kind == FL_MSG_END && m->code;
-    if (m->generation < generation && !failed && !FL_PLANTED(STALECLOSE))
-        return; /* of the time before the job went back; but a job that has
-                   failed never goes on */
     if (m->kind == FL_MSG_END && m->over) {
         s->confirmed = s->ended;
         return;
     }
-    if (m->kind == FL_MSG_REWIND && m->generation > generation) {
-        on_rewind(s, m, now);
+    if (!check_states(s, m, now))
         return;
-    }
-    if (m->generation > generation && m->kind != FL_MSG_END &&
-        !FL_PLANTED(VIEWGEN)) {
-        send_state(s, now); /* REWIND comes; the values are restored first */
-        return;
-    }
-    const bool former = m->generation < generation;
-    const bool lost =
-        fl_job_lost(s->job, m->expected, s->out->state.id) && !former;
-    const bool lost_coordinator =
-        fl_job_lost(s->job, s->coordinator, m->state.id) && !former;
-    if ((lost || lost_coordinator) && s->store->cut && m->kind != FL_MSG_END) {
-        send_state(s, now); /* the job goes back to a snapshot, or ends */
-        return;
-    }
-    if (lost)
-        fail_server(s, now,
-                    "it was started again and has lost its "
-                    "parameters");
-    if (m->kind != FL_MSG_END) {
-        if (lost_coordinator)
-            fail_server(s, now,
-                        "the coordinator was started again and has "
-                        "lost the list of members");
-        s->changed = s->changed || s->coordinator != m->state.id;
-        s->coordinator = former ? s->coordinator : m->state.id;
-    }
     s->heard = now;
     s->refused = 0;
     if (m->kind == FL_MSG_VIEW)
@@ -784,13 +770,12 @@ static void finish_in_flight(fl_server *s)
     const fl_msg m = {.session = f.session, .tag = f.tag};
     fl_remove(&s->in_flight, 0);
     s->given--;
-    s->bytes -= f.blob.size;
-    s->store->keep.drop(s->store->keep.self, f.blob);
+    drop_blob(s, f.blob);
     s->version++;
-    mark_part(s, f.rank, f.step, f.part);
-    if (s->half.n && s->half.at[0].seq == f.seq &&
-        fl_id_same(s->half.at[0].session, f.session))
-        fl_remove(&s->half, 0);
+    fl_steps_mark(s->steps, f.rank, f.step, f.part);
+    if (s->interrupted.n && s->interrupted.at[0].seq == f.seq &&
+        fl_id_same(s->interrupted.at[0].session, f.session))
+        fl_remove(&s->interrupted, 0);
     fl_outbox_send(s->out, f.from, answer_to(s, FL_MSG_ACK, &m));
 }
 
@@ -828,21 +813,21 @@ static void report_stalls(fl_server *s, int64_t now)
 
 /* End with an error: without the coordinator's decisions the parameters would
  * be wrong. */
-static void give_up_coordinator(fl_server *s, int64_t now, int64_t limit)
+static void give_up_coordinator(fl_server *s, int64_t limit)
 {
     s->ending = false; /* an END whose decisions are missing is dropped */
-    fail_server(s, now, "the coordinator has been silent for %.0f s",
+    fail_server(s, "the coordinator has been silent for %.0f s",
                 (double)limit / (double)FL_SEC);
 }
 
 /* Write "trainer 0 at server 1" to buf. */
 static void name_of(const fl_server *s, fl_id session, char *buf, size_t size)
 {
-    snprintf(buf, size, "a newcomer at server %d", s->index);
-    for (int64_t i = 0; i < s->member.n; i++)
-        if (fl_id_same(s->member.at[i].session, session))
-            snprintf(buf, size, "trainer %d at server %d", s->member.at[i].rank,
-                     s->index);
+    const int rank = rank_of(s, session);
+    if (rank < 0)
+        snprintf(buf, size, "a newcomer at server %d", s->index);
+    else
+        snprintf(buf, size, "trainer %d at server %d", rank, s->index);
 }
 
 /* --- the machine --- */
@@ -857,7 +842,7 @@ fl_server *fl_server_new(const fl_job *job, int index, fl_state state,
     s->out = out;
     out->state = state;
     s->heard = s->ticked = s->stalled = now;
-    s->progress = fl_mem_alloc((size_t)job->trainers * sizeof *s->progress);
+    s->steps = fl_steps_new(job->async ? job->trainers : 0);
     s->pushers = fl_pushers_new(job, store);
     return s;
 }
@@ -876,9 +861,9 @@ void fl_server_free(fl_server *s)
     for (int64_t i = 0; i < s->due.n; i++)
         s->store->keep.drop(s->store->keep.self, s->due.at[i].names);
     fl_mem_free(s->close.member);
-    fl_mem_free(s->progress);
+    fl_steps_free(s->steps);
     fl_vec_fini(&s->due);
-    fl_vec_fini(&s->half);
+    fl_vec_fini(&s->interrupted);
     fl_vec_fini(&s->in_flight);
     fl_vec_fini(&s->parked);
     fl_vec_fini(&s->ahead);
@@ -893,18 +878,6 @@ static void visit_decision(fl_image *im, decision *d, int trainers)
 {
     fl_image_count(im, &d->round, 0, INT64_MAX);
     fl_image_members(im, &d->member, &d->n, trainers);
-}
-
-/* Async: the store knows which pushes of the present sessions were applied. */
-static void visit_pushers(fl_image *im, fl_server *s)
-{
-    for (int i = 0; i < s->job->trainers && s->job->async; i++) {
-        fl_image_count(im, &s->progress[i].step, 0, INT64_MAX - 1);
-        fl_image_window(im, &s->progress[i].parts);
-    }
-    if (s->job->async)
-        return;
-    fl_pushers_visit(s->pushers, im);
 }
 
 static void visit_view(fl_image *im, fl_server *s)
@@ -931,7 +904,9 @@ static void visit_server(fl_image *im, fl_server *s)
     fl_image_count(im, &s->cut, 0, INT64_MAX - 1);
     fl_image_count(im, &s->version, 0, INT64_MAX - 1);
     visit_view(im, s);
-    visit_pushers(im, s);
+    fl_steps_visit(s->steps, im);
+    if (!s->job->async) /* else the store knows which pushes were applied */
+        fl_pushers_visit(s->pushers, im);
     fl_image_bool(im, &s->closing);
     if (s->closing)
         visit_decision(im, &s->close, s->job->trainers);
@@ -963,36 +938,26 @@ void fl_server_image(fl_server *s, fl_str *to)
     s->changed = false;
 }
 
-/* Pushes that the store has been given are in the snapshot. */
-static void visit_progress(fl_image *im, const fl_server *s, progress *at)
-{
-    for (int i = 0; i < s->job->trainers && s->job->async; i++) {
-        fl_image_count(im, &at[i].step, 0, INT64_MAX - 1);
-        fl_image_window(im, &at[i].parts);
-    }
-}
-
 /* The endpoints of a job that goes on elsewhere differ. */
 static fl_job any_job(const fl_server *s)
 {
     return (fl_job){.servers = s->job->servers, .trainers = s->job->trainers};
 }
 
+/* Pushes that the store has been given are in the snapshot. */
 static void begin_cut(fl_server *s)
 {
     const fl_job any = any_job(s);
-    const size_t size = (size_t)s->job->trainers * sizeof *s->progress;
-    progress *present = fl_mem_alloc(size);
+    fl_steps *given = fl_steps_dup(s->steps);
     fl_str bytes = {0};
-    memcpy(present, s->progress, size);
     for (int64_t i = 0; i < s->given; i++) {
         const push_in_flight *f = &s->in_flight.at[i];
-        mark_part(s, f->rank, f->step, f->part);
+        fl_steps_mark(given, f->rank, f->step, f->part);
     }
     fl_image im = fl_image_begin(&bytes, FL_IMAGE_CUT, &any, s->index);
-    visit_progress(&im, s, s->progress);
+    fl_steps_visit(given, &im);
     fl_image_finish(&im);
-    memcpy(s->progress, present, size);
+    fl_steps_free(given);
     if (s->store->cut)
         s->store->cut(s->store->self, &(fl_moment){.number = s->due_cut,
                                                    .version = s->version,
@@ -1000,7 +965,6 @@ static void begin_cut(fl_server *s)
                                                    .n = bytes.n});
     s->due_cut = 0;
     fl_str_fini(&bytes);
-    fl_mem_free(present);
 }
 
 fl_err fl_server_rewind(fl_server *s, int64_t version, uint64_t coordinator,
@@ -1014,7 +978,7 @@ fl_err fl_server_rewind(fl_server *s, int64_t version, uint64_t coordinator,
     if (!n)
         return FL_OK;
     FL_TRY(fl_image_open(&im, image, n, FL_IMAGE_CUT, &any, s->index));
-    visit_progress(&im, s, s->progress);
+    fl_steps_visit(s->steps, &im);
     return fl_image_check(&im);
 }
 
@@ -1084,13 +1048,12 @@ fl_err fl_server_restore(fl_server *s, const void *image, size_t n, int64_t now)
 
 bool fl_server_restage(fl_server *s, const fl_push_id *id, fl_blob kept)
 {
-    fl_pusher *p = fl_pushers_find(s->pushers, id->session);
+    const int rank = rank_of(s, id->session);
     if (id->round != s->version || id->seq < 1 || s->job->async ||
-        (!p && !is_member(s, id->session)))
+        (rank < 0 && !fl_pushers_find(s->pushers, id->session)))
         return false;
-    p = p ? p
-          : fl_pushers_add(s->pushers, id->session, rank_of(s, id->session));
-    return fl_pushers_restage(s->pushers, p, id, kept);
+    return fl_pushers_restage(
+        s->pushers, fl_pushers_add(s->pushers, id->session, rank), id, kept);
 }
 
 void fl_server_rewindow(fl_server *s, fl_id session, int rank, fl_window w,
@@ -1101,13 +1064,13 @@ void fl_server_rewindow(fl_server *s, fl_id session, int rank, fl_window w,
         return;
     for (int64_t seq = first; fl_window_fits(&w, seq); seq++)
         if (fl_window_seen(&w, seq))
-            mark_part(s, rank, step, seq - first + 1);
+            fl_steps_mark(s->steps, rank, step, seq - first + 1);
 }
 
 void fl_server_interrupted(fl_server *s, fl_id session, int rank, int64_t seq)
 {
     fl_pushers_add(s->pushers, session, rank);
-    fl_push(&s->half, (half_push){session, rank, seq, s->heard});
+    fl_push(&s->interrupted, (interrupted_push){session, rank, seq, s->heard});
 }
 
 /* --- events --- */
@@ -1129,7 +1092,7 @@ bool fl_server_expects(const fl_server *s, const fl_msg *m)
 void fl_server_applied(fl_server *s, const char *why, int64_t now)
 {
     if (why)
-        fail_server(s, now, "cannot apply gradients: %s", why);
+        fail_server(s, "cannot apply gradients: %s", why);
     if (s->in_flight.n) {
         finish_in_flight(s);
     } else if (s->closing) {
@@ -1164,7 +1127,7 @@ void fl_server_tick(fl_server *s, int64_t now)
         s->heard += now - s->ticked; /* this process was stopped */
     s->ticked = now;
     if (!s->ended && now >= s->heard + limit)
-        give_up_coordinator(s, now, limit);
+        give_up_coordinator(s, limit);
     if (s->ending && !s->ended)
         settle_server(s, now);
     const bool tells =
@@ -1227,8 +1190,8 @@ void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows)
         fl_wait_row(rows, who, "the coordinator", what, now - p->since,
                     s->heard + s->job->reach - now);
     }
-    for (int64_t i = 0; i < s->half.n; i++) {
-        const half_push *h = &s->half.at[i];
+    for (int64_t i = 0; i < s->interrupted.n; i++) {
+        const interrupted_push *h = &s->interrupted.at[i];
         snprintf(who, sizeof who, "trainer %d", h->rank);
         snprintf(what, sizeof what, "push %lld again, applied in part",
                  (long long)h->seq);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recovery.c - images and staged pushes, written and found again.
  *
- *     room in the stage   size of the message, in a line of its own
+ *     staged message      its size, in a line of its own
  *                         the message, as it came */
 #include "pserver/recovery.h"
 
@@ -47,11 +47,11 @@ typedef struct staged_message {
     char bytes[];
 } staged_message;
 
-/* What ends the room of a message. */
-typedef struct room_owner {
+/* What ends a staged message. */
+typedef struct staged_owner {
     fl_staging *staging;
     void *at;
-} room_owner;
+} staged_owner;
 
 /* --- life --- */
 
@@ -209,22 +209,22 @@ void fl_recovery_about(const fl_recovery *r, fl_str *lines)
 
 /* --- staging --- */
 
-static void give_room(void *owner)
+static void free_staged(void *owner)
 {
-    room_owner *o = owner;
+    staged_owner *o = owner;
     fl_staging_give(o->staging, o->at);
     fl_mem_free(o);
 }
 
-/* Decode the message in a room of the stage. The room is given back when the
- * parcel of the message ends, or here. */
-static fl_err decode_staged(fl_recovery *r, staged_message *room,
+/* Decode a staged message. Its memory is given back when the parcel of the
+ * message ends, or here. */
+static fl_err decode_staged(fl_recovery *r, staged_message *staged,
                             fl_arena *arena, fl_msg *m)
 {
-    room_owner *o = fl_mem_alloc(sizeof *o);
-    *o = (room_owner){r->staging, room};
+    staged_owner *o = fl_mem_alloc(sizeof *o);
+    *o = (staged_owner){r->staging, staged};
     fl_packet *p = fl_packet_new();
-    fl_packet_lend(p, room->bytes, room->size, give_room, o);
+    fl_packet_lend(p, staged->bytes, staged->size, free_staged, o);
     const fl_err err = fl_msg_decode(NULL, p, arena, m);
     if (!err && !m->blob.owner) { /* a push without tensors */
         fl_parcel *none = fl_parcel_new();
@@ -233,7 +233,7 @@ static fl_err decode_staged(fl_recovery *r, staged_message *room,
     }
     if (!err) {
         fl_parcel_hold(fl_parcel_of(m->blob), p);
-        m->blob.at = room;
+        m->blob.at = staged;
     }
     fl_packet_unref(p);
     return err;
@@ -259,25 +259,25 @@ fl_err fl_recovery_stage(fl_recovery *r, const fl_packet *packet,
         return FL_OK;
     FL_TRY(
         fl_staging_take(r->staging, LINE + size, LINE + find_largest(m), &at));
-    staged_message *room = at;
-    room->size = size;
-    fl_bytes_copy((fl_bytes){packet, 0, size}, 0, room->bytes, size);
+    staged_message *staged = at;
+    staged->size = size;
+    fl_bytes_copy((fl_bytes){packet, 0, size}, 0, staged->bytes, size);
     fl_keeper_parcels.drop(NULL, m->blob);
     *m = (fl_msg){0};
-    return decode_staged(r, room, arena, m);
+    return decode_staged(r, staged, arena, m);
 }
 
 fl_blob fl_recovery_keep(fl_recovery *r, const fl_push_id *id, fl_blob b)
 {
-    const staged_message *room = b.at;
+    const staged_message *staged = b.at;
     fl_staging_keep(r->staging, &(fl_staging_entry){
                                     .session = {id->session.hi, id->session.lo},
                                     .rank = id->rank,
                                     .seq = id->seq,
                                     .round = id->round,
                                     .count = id->count,
-                                    .at = (void *)room,
-                                    .size = LINE + room->size});
+                                    .at = (void *)staged,
+                                    .size = LINE + staged->size});
     return fl_keeper_parcels.keep(NULL, b);
 }
 
@@ -319,14 +319,14 @@ fl_err fl_recovery_each_staged(fl_recovery *r,
     for (int64_t i = 0; r->staging && fl_staging_next(r->staging, &i, &e);) {
         fl_arena *arena = fl_arena_new();
         fl_msg m = {0};
-        const staged_message *room = e.at;
+        const staged_message *staged = e.at;
         fl_err err = FL_OK;
-        if (e.size < LINE || room->size != e.size - LINE)
+        if (e.size < LINE || staged->size != e.size - LINE)
             err = fl_fail(FL_EINVAL,
                           "%s/stage is damaged: a push of %zu bytes "
                           "says that it has %llu",
                           fl_statedir_path(r->dir), e.size,
-                          (unsigned long long)room->size);
+                          (unsigned long long)staged->size);
         if (!err)
             err = decode_staged(r, e.at, arena, &m);
         fl_arena_free(arena);

@@ -65,6 +65,15 @@ typedef struct push_note {
     int64_t rank, seq, round, count, step, first, last;
 } push_note;
 
+static push_note note_push(const fl_push_id *id)
+{
+    return (push_note){.session = id->session,
+                       .rank = id->rank,
+                       .seq = id->seq,
+                       .round = id->round,
+                       .count = id->count};
+}
+
 /* A push that is staged while records are replayed. */
 typedef struct replayed {
     push_note note;
@@ -690,12 +699,7 @@ static fl_err replay_record(void *self, const fl_journal_record *r)
 static void add_staged(void *self, const fl_push_id *id, fl_blob kept)
 {
     replay *p = self;
-    const push_note note = {.session = id->session,
-                            .rank = id->rank,
-                            .seq = id->seq,
-                            .round = id->round,
-                            .count = id->count};
-    fl_push(&p->push, (replayed){note, kept});
+    fl_push(&p->push, (replayed){note_push(id), kept});
 }
 
 static fl_err save_images(replay *p)
@@ -796,11 +800,7 @@ void fl_redo_images(fl_redo *r, const void *server, size_t n_server,
 static fl_blob stage_recorded(void *self, const fl_push_id *id, fl_blob b)
 {
     fl_redo *r = self;
-    const push_note note = {.session = id->session,
-                            .rank = id->rank,
-                            .seq = id->seq,
-                            .round = id->round,
-                            .count = id->count};
+    const push_note note = note_push(id);
     record_push(r, STAGE, &(fl_part){&note, sizeof note}, 1,
                 &(fl_msg){.kind = FL_MSG_PUSH,
                           .session = id->session,
