@@ -401,7 +401,7 @@ static void on_error(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
 
 /* Act on an answer whose request has been removed from the pending ones. */
 static void act_on_answer(fl_client *c, fl_peer from, const fl_msg *m,
-                          fl_msg_kind asked, int64_t now)
+                          int64_t now)
 {
     switch (m->kind) {
     case FL_MSG_GRANT:
@@ -459,7 +459,7 @@ static void on_answer(fl_client *c, fl_peer from, const fl_msg *m, int64_t i,
     if (asked == FL_MSG_BARRIER && m->kind == FL_MSG_ACK &&
         c->state == FL_CLIENT_READY)
         end_step(c);
-    act_on_answer(c, from, m, asked, now);
+    act_on_answer(c, from, m, now);
 }
 
 /* A message on the open call concerns the session, not a request. */
@@ -565,7 +565,7 @@ static bool on_restart(fl_client *c, fl_peer from, const fl_msg *m, int64_t now)
     if (m->generation < c->out->generation)
         return true; /* of the time before the job went back */
     c->out->generation = m->generation;
-    if (fl_job_lost(c->job, c->seen[j], m->state.id)) {
+    if (fl_job_lost(c->seen[j], m->state.id)) {
         if (!c->job->async)
             snprintf(version, sizeof version, "; this trainer had version %lld",
                      (long long)c->pulled);

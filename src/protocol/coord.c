@@ -533,7 +533,7 @@ static int server_that_lost_state(const fl_coord *c, const fl_msg *m)
     if (m->generation > c->out->generation)
         return 0;
     for (int i = 0; i < m->n_seen && i < c->job->servers; i++)
-        if (fl_job_lost(c->job, m->seen[i],
+        if (fl_job_lost(m->seen[i],
                         i ? c->server[i].state.id : c->out->state.id))
             return i;
     const bool ahead =
@@ -691,14 +691,14 @@ static bool shows_loss(const fl_coord *c, int server, const fl_msg *m,
 {
     const server_status *s = &c->server[server];
     const int64_t own = c->out->generation;
-    const bool ours = m->generation > own ||
-                      (m->generation == own && server &&
-                       fl_job_lost(c->job, m->expected, c->out->state.id));
+    const bool ours =
+        m->generation > own || (m->generation == own && server &&
+                                fl_job_lost(m->expected, c->out->state.id));
     *lost = ours ? 0 : server;
     return ours ||
            (m->generation < s->generation && m->state.id != s->former) ||
            (m->generation == own && s->generation == own &&
-            fl_job_lost(c->job, s->state.id, m->state.id));
+            fl_job_lost(s->state.id, m->state.id));
 }
 
 /* A server has ended because of an error. */
@@ -1027,7 +1027,7 @@ void fl_coord_committed(fl_coord *c, int64_t number, int64_t oldest)
 }
 
 fl_err fl_coord_rewind(fl_coord *c, const void *image, size_t n, int64_t base,
-                       bool anew, int64_t now)
+                       bool anew)
 {
     const fl_job any = any_job(c);
     fl_image im;

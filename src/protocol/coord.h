@@ -63,7 +63,7 @@ void fl_coord_committed(fl_coord *c, int64_t number, int64_t oldest);
  * trainers are started again; else those that had completed when it was taken
  * need not come back. Err: EPROTO: the image cannot be used. */
 fl_err fl_coord_rewind(fl_coord *c, const void *image, size_t n, int64_t base,
-                       bool anew, int64_t now) FL_MUST_CHECK;
+                       bool anew) FL_MUST_CHECK;
 
 /* The snapshot that the job goes back to, because a server has lost its state,
  * and the generation that begins with it; 0: none. The driver then makes

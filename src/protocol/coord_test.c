@@ -705,7 +705,7 @@ static void cannot_restore_7(scene *s, const fl_history_origin *found,
     close_scene(&past);
     open_scene(s, (fl_job){.servers = 2, .async = true, .snapshots = true});
     s->out.generation = 1;
-    CHECK_INT(fl_coord_rewind(s->c, image.at, image.n, 7, false, s->now), 0);
+    CHECK_INT(fl_coord_rewind(s->c, image.at, image.n, 7, false), 0);
     fl_coord_snapshots(s->c, FL_SEC, 7, found, n, s->now);
     state(s, 1, (fl_msg){.state = {9, 1}, .damaged = 6, .text = "late"});
     CHECK_INT(said(&s->out, FL_MSG_REWIND)->snapshot, 7);

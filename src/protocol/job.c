@@ -139,7 +139,7 @@ fl_err fl_job_limits(fl_job *job)
     return FL_OK;
 }
 
-bool fl_job_lost(const fl_job *job, uint64_t known, uint64_t now)
+bool fl_job_lost(uint64_t known, uint64_t now)
 {
     return known && now && known != now && !FL_PLANTED(QUIET);
 }

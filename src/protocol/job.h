@@ -116,7 +116,7 @@ fl_err fl_job_limits(fl_job *job) FL_MUST_CHECK;
 
 /* Whether a party has lost what it held: both state ids of it are known (not
  * 0), and they differ. */
-bool fl_job_lost(const fl_job *job, uint64_t known, uint64_t now);
+bool fl_job_lost(uint64_t known, uint64_t now);
 
 /* The time at which a party first refused a connection since it was last heard;
  * 0: it has refused none. */

@@ -696,9 +696,9 @@ static bool check_states(fl_server *s, const fl_msg *m, int64_t now)
     const bool end = m->kind == FL_MSG_END;
     if (m->generation < s->out->generation)
         return true;
-    const bool lost = fl_job_lost(s->job, m->expected, s->out->state.id);
+    const bool lost = fl_job_lost(m->expected, s->out->state.id);
     const bool lost_coordinator =
-        fl_job_lost(s->job, s->coordinator, m->state.id) && !end;
+        fl_job_lost(s->coordinator, m->state.id) && !end;
     if ((lost || lost_coordinator) && s->store->cut && !end) {
         send_state(s, now);
         return false;

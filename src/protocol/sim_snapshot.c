@@ -179,8 +179,7 @@ static void rewind_server(sim *s, int server, int64_t number,
                            n.part[server].image.at, n.part[server].image.n);
     if (!server && !err) {
         s->coord_out.generation = generation;
-        err = fl_coord_rewind(s->coord, n.coord.at, n.coord.n, number, false,
-                              s->now);
+        err = fl_coord_rewind(s->coord, n.coord.at, n.coord.n, number, false);
         inherit_states(s, number);
         fl_push(&find_snapshot(s, number)->state, v->state.id);
         s->run = n.run;

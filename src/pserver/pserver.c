@@ -579,7 +579,7 @@ static fl_err rewind_machines(pserver *p, fl_server *server, fl_coord *coord)
 {
     if (coord)
         fl_snapshots_enter(&p->snapshots, p->state.id);
-    FL_TRY(fl_snapshots_rewind(&p->snapshots, server, coord, now_of(p)));
+    FL_TRY(fl_snapshots_rewind(&p->snapshots, server, coord));
     fl_machines_save(p->machines);
     fl_failpoint_hit("rewind.image");
     return FL_OK;

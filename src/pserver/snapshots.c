@@ -359,8 +359,7 @@ fl_err fl_snapshots_choose(fl_snapshots *s, const fl_placement *place,
     return FL_OK;
 }
 
-fl_err fl_snapshots_rewind(fl_snapshots *s, fl_server *server, fl_coord *coord,
-                           int64_t now)
+fl_err fl_snapshots_rewind(fl_snapshots *s, fl_server *server, fl_coord *coord)
 {
     const fl_str *image = fl_restore_server(s->restore);
     FL_TRY(fl_server_rewind(server, fl_restore_version(s->restore),
@@ -368,8 +367,7 @@ fl_err fl_snapshots_rewind(fl_snapshots *s, fl_server *server, fl_coord *coord,
     image = fl_restore_coordinator(s->restore);
     if (coord)
         FL_TRY(fl_coord_rewind(coord, image->at, image->n,
-                               fl_restore_job(s->restore)->number, s->anew,
-                               now));
+                               fl_restore_job(s->restore)->number, s->anew));
     fl_snapshots_fini(s);
     return FL_OK;
 }

@@ -59,8 +59,8 @@ void fl_snapshots_enter(const fl_snapshots *s, uint64_t state);
 
 /* Let the machines begin where `restore` was taken, and close it. `coord` is
  * NULL if this is not server 0. Err: EPROTO. */
-fl_err fl_snapshots_rewind(fl_snapshots *s, fl_server *server, fl_coord *coord,
-                           int64_t now) FL_MUST_CHECK;
+fl_err fl_snapshots_rewind(fl_snapshots *s, fl_server *server,
+                           fl_coord *coord) FL_MUST_CHECK;
 
 /* The state of server 0 is complete. Tell the coordinator what is there, so
  * that it takes more. Err: EIO. */
