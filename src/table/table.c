@@ -26,6 +26,7 @@
 #include "base/failpoint.h"
 #include "base/vec.h"
 #include "op/kernel.h"
+#include "table/directory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +36,9 @@
 #endif
 
 enum {
-    SEGMENT_BITS = 10, /* bits of a hash that select the segment, at most */
-    SEGMENTS = 1 << SEGMENT_BITS,
+    SEGMENT_BITS = FL_DIRECTORY_BITS, /* of a hash that select the segment, at
+                                         most */
+    SEGMENTS = FL_DIRECTORY_SLOTS,
     HEAD = 64, /* bytes of a bucket before its rows: one cache line */
 
     FULL = 91,          /* percent of a segment in use at which it grows */
@@ -73,18 +75,6 @@ typedef struct segment_place {
     int depth;
 } segment_place;
 
-/* Kept: which extents a table has, in a file. An entry is the number of an
- * extent, then 8 bits for the depth of its segment; 0: there is none. One that
- * is not finished is carried out again by recovery. */
-typedef struct directory {
-    uint64_t stride, bucket_bytes, key; /* of the rows */
-    uint64_t redo_live;                 /* 1: the change below is under way */
-    uint64_t first, slots; /* entries that change; the second half of them gets
-                              to[1] */
-    uint64_t to[2];
-    uint64_t entry[SEGMENTS];
-} directory;
-
 struct fl_table {
     segment *segment[SEGMENTS]; /* by the first bits of a hash; one segment may
                                    fill several slots (slots_of) */
@@ -106,9 +96,8 @@ struct fl_table {
     segment none;                 /* the only segment while there are no rows */
     FL_VEC(char *) found;         /* rows that the current update writes */
     fl_table_memory memory;
-    fl_mapping *map; /* kept: of `dir` */
-    directory *dir;  /* NULL: the table ends with the process */
-    fl_budget own;   /* budget of a table that was made without one */
+    fl_directory *dir; /* NULL: the table ends with the process */
+    fl_budget own;     /* budget of a table that was made without one */
 };
 
 /* --- rows and buckets --- */
@@ -339,41 +328,9 @@ static void install_segment(fl_table *t, int at, segment *s)
         t->segment[at + i] = s;
 }
 
-/* --- the directory --- */
-
-static uint64_t entry_of(const segment *s)
+static fl_directory_entry entry_of(const segment *s)
 {
-    return (uint64_t)s->extent << 8 | (uint64_t)s->depth;
-}
-
-static void carry_out(directory *d)
-{
-    for (uint64_t i = 0; i < d->slots; i++)
-        d->entry[d->first + i] = d->to[i >= d->slots / 2];
-    fl_store_order();
-}
-
-/* Let `slots` entries from `first` on name two segments, which may be the same
- * one. One entry is one store; more are written down before they are made. */
-static void store_entries(directory *d, int first, int slots,
-                          const segment *const to[2])
-{
-    fl_failpoint_hit("table.shelf");
-    fl_store_order();
-    if (slots == 1) {
-        fl_word_set(&d->entry[first], entry_of(to[0]));
-        fl_failpoint_hit("table.dir");
-        return;
-    }
-    d->first = (uint64_t)first;
-    d->slots = (uint64_t)slots;
-    for (int i = 0; i < 2; i++)
-        d->to[i] = entry_of(to[i]);
-    fl_word_set(&d->redo_live, 1);
-    fl_failpoint_hit("table.redo");
-    carry_out(d);
-    fl_failpoint_hit("table.dir");
-    fl_word_set(&d->redo_live, 0);
+    return (fl_directory_entry){s->extent, s->depth};
 }
 
 /* Put two segments, which may be the same one, in the place of another. */
@@ -382,7 +339,9 @@ static void replace_segment(fl_table *t, segment *old, int slot,
 {
     const int slots = slots_of(old), first = slot / slots * slots;
     if (t->dir)
-        store_entries(t->dir, first, slots, (const segment *const *)to);
+        fl_directory_set(
+            t->dir, first, slots,
+            (fl_directory_entry[]){entry_of(to[0]), entry_of(to[1])});
     install_segment(t, first, to[0]);
     if (to[1] != to[0])
         install_segment(t, first + slots / 2, to[1]);
@@ -390,13 +349,7 @@ static void replace_segment(fl_table *t, segment *old, int slot,
     free_segment(t, old);
 }
 
-/* --- the directory, after a restart --- */
-
-static fl_err damaged_table(const fl_table *t, const char *what)
-{
-    return fl_fail(FL_EINVAL, "%s is damaged: %s", fl_mapping_path(t->map),
-                   what);
-}
+/* --- segments of a directory, after a restart --- */
 
 /* Count the rows of each bucket, and remove the tag of a row that was not
  * counted yet when the process ended. */
@@ -406,7 +359,8 @@ static fl_err sweep_segment(fl_table *t, segment *s)
         char *bucket = bucket_at(t, s, i);
         const int64_t n = count_rows(bucket);
         if (n > t->bucket_rows)
-            return damaged_table(t, "a bucket has more rows than room");
+            return fl_directory_damaged(t->dir,
+                                        "a bucket has more rows than room");
         if (n < t->bucket_rows && bucket[n])
             bucket[n] = 0;
         s->rows += n;
@@ -416,15 +370,16 @@ static fl_err sweep_segment(fl_table *t, segment *s)
     return FL_OK;
 }
 
-static fl_err find_segment(fl_table *t, int slot, uint64_t entry, int *next)
+static fl_err find_segment(fl_table *t, int slot, fl_directory_entry e,
+                           int *next)
 {
-    segment s = {.extent = (uint32_t)(entry >> 8), .depth = entry & 255};
+    segment s = {.extent = e.extent, .depth = e.depth};
     if (s.depth > SEGMENT_BITS || slot % slots_of(&s))
-        return damaged_table(t, "an entry names no segment");
+        return fl_directory_damaged(t->dir, "an entry names no segment");
     FL_TRY(fl_table_memory_find(&t->memory, s.extent, &s.bytes, &s.bucket));
     s.buckets = s.bytes / t->bucket_bytes;
     if (!s.buckets)
-        return damaged_table(t, "a segment has no buckets");
+        return fl_directory_damaged(t->dir, "a segment has no buckets");
     segment *own = fl_mem_alloc(sizeof *own);
     *own = s;
     install_segment(t, slot, own);
@@ -432,38 +387,18 @@ static fl_err find_segment(fl_table *t, int slot, uint64_t entry, int *next)
     return sweep_segment(t, own);
 }
 
-static fl_err find_segments(fl_table *t)
-{
-    directory *d = t->dir;
-    if (d->stride != t->stride || d->bucket_bytes != t->bucket_bytes ||
-        d->key != t->opts.key)
-        return damaged_table(t, "its rows have another layout");
-    if (fl_word_get(&d->redo_live)) {
-        if (d->first >= SEGMENTS || d->slots > SEGMENTS - d->first)
-            return damaged_table(t, "a change names no entries");
-        carry_out(d);
-        fl_word_set(&d->redo_live, 0);
-    }
-    for (int i = 0; d->entry[0] && i < SEGMENTS;)
-        FL_TRY(find_segment(t, i, d->entry[i], &i));
-    place_segments(t);
-    return FL_OK;
-}
-
 static fl_err open_directory(fl_table *t)
 {
     const fl_table_opts *o = &t->opts;
-    char name[32];
+    fl_directory_entry e;
     if (!o->dir)
         return FL_OK;
-    snprintf(name, sizeof name, "table-%d", o->number);
-    FL_TRY(fl_statedir_map(o->dir, name, sizeof *t->dir, 0, &t->map));
-    t->dir = fl_mapping_at(t->map);
-    if (fl_statedir_found(o->dir))
-        return find_segments(t);
-    t->dir->stride = t->stride;
-    t->dir->bucket_bytes = t->bucket_bytes;
-    t->dir->key = o->key;
+    FL_TRY(fl_directory_open(
+        o->dir, o->number,
+        &(fl_directory_layout){t->stride, t->bucket_bytes, o->key}, &t->dir));
+    for (int i = 0; i < SEGMENTS && fl_directory_get(t->dir, i, &e);)
+        FL_TRY(find_segment(t, i, e, &i));
+    place_segments(t);
     return FL_OK;
 }
 
@@ -1118,7 +1053,7 @@ void fl_table_free(fl_table *t)
     if (!t)
         return;
     free_segments(t);
-    fl_mapping_unref(t->map);
+    fl_directory_free(t->dir);
     fl_vec_fini(&t->found);
     fl_row_start_fini(&t->start);
     fl_mem_free(t->name);
