@@ -26,6 +26,7 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "base/vec.h"
+#include "net/grpc_acceptor.h"
 #include "net/grpc_library.h"
 #include "net/port.h"
 
@@ -98,6 +99,7 @@ struct fl_rpc {
     fl_group polling;
     grpc_server *server;
     grpc_server_credentials *plain; /* for accepted sockets */
+    fl_grpc_acceptor *acceptor;     /* NULL: accepted sockets are plain text */
     fl_listener *listener;          /* NULL: gRPC listens at a unix: path */
     queue_tag stopped, settled;
     grpc_metadata token; /* sent with own calls */
@@ -826,16 +828,20 @@ static bool shows_token(const rpc_call *c)
 }
 
 /* The name of the call's connection. gRPC calls a connection that the listener
- * accepted "fd:12". It closes the socket after the last of its calls has ended,
- * so the number still belongs to this connection. */
+ * accepted "fd:12", or with TLS by the address of its peer. It closes the
+ * socket after the last of its calls has ended, so the number still belongs to
+ * this connection. */
 static uint64_t find_connection(rpc_call *c)
 {
-    char *uri = grpc_call_get_peer(c->grpc);
+    const fl_rpc *r = c->rpc;
+    char *peer = grpc_call_get_peer(c->grpc);
     int fd = -1;
-    if (sscanf(uri, "fd:%d", &fd) != 1)
+    if (r->acceptor)
+        fd = fl_grpc_acceptor_find(r->acceptor, peer);
+    else if (sscanf(peer, "fd:%d", &fd) != 1)
         fd = -1;
-    gpr_free(uri);
-    return c->rpc->listener ? fl_listener_name(c->rpc->listener, fd) : 0;
+    gpr_free(peer);
+    return r->listener ? fl_listener_name(r->listener, fd) : 0;
 }
 
 static void refuse_one_more(rpc_call *c, const char *which)
@@ -950,7 +956,10 @@ static void on_stopped(void *self, bool ok)
 static void take_socket(void *self, int fd)
 {
     fl_rpc *r = self;
-    grpc_server_add_channel_from_fd(r->server, fd, r->plain);
+    if (r->acceptor)
+        fl_grpc_acceptor_take(r->acceptor, fd);
+    else
+        grpc_server_add_channel_from_fd(r->server, fd, r->plain);
 }
 
 /* The tag has come out of the queue: all earlier events have been reported. */
@@ -1014,25 +1023,34 @@ static void start_server(fl_rpc *r)
         arm_server(r);
 }
 
-static void make_server(fl_rpc *r)
+/* Make the server. A path of the file system needs no TLS. */
+static fl_err make_server(fl_rpc *r, bool path)
 {
     fl_grpc_args args;
-    r->server = grpc_server_create(fl_grpc_args_of(&r->opts, &args), NULL);
+    fl_grpc_args_of(&r->opts, &args);
+    if (r->opts.tls && !path)
+        FL_TRY(fl_grpc_acceptor_new(&args.args, r->opts.tls, &r->server,
+                                    &r->acceptor));
+    else
+        r->server = grpc_server_create(&args.args, NULL);
     grpc_server_register_completion_queue(r->server, r->queue, NULL);
     r->plain = grpc_insecure_server_credentials_create();
+    return FL_OK;
 }
 
 static void drop_server(fl_rpc *r)
 {
     grpc_server_credentials_release(r->plain);
     grpc_server_destroy(r->server);
+    fl_grpc_acceptor_free(r->acceptor);
+    r->acceptor = NULL;
     r->server = NULL;
 }
 
 /* Listen at a unix: path. File permissions decide who may connect. */
 static fl_err serve_path(fl_rpc *r, const char *exact, int *port)
 {
-    make_server(r);
+    FL_TRY(make_server(r, true));
     *port = 0;
     if (!grpc_server_add_http2_port(r->server, exact, r->plain)) {
         drop_server(r);
@@ -1045,7 +1063,6 @@ static fl_err serve_path(fl_rpc *r, const char *exact, int *port)
 static fl_err serve_port(fl_rpc *r, const char *exact, int *port)
 {
     const fl_listener_opts opts = {.shared = r->opts.held,
-                                   .tls = r->opts.tls,
                                    .open = !r->opts.token,
                                    .take = take_socket,
                                    .tick = end_late_calls,
@@ -1054,7 +1071,12 @@ static fl_err serve_port(fl_rpc *r, const char *exact, int *port)
     if (fl_listener_new(&opts, exact, port, &r->listener))
         return fl_port_why(exact);
     r->settled = (queue_tag){on_settled, r};
-    make_server(r);
+    const fl_err err = make_server(r, false);
+    if (err) {
+        fl_listener_free(r->listener);
+        r->listener = NULL;
+        return err;
+    }
     start_server(r);
     return fl_listener_start(r->listener);
 }
@@ -1432,10 +1454,8 @@ void fl_rpc_free(fl_rpc *r)
     while (r->live || (r->server && !r->server_stopped))
         pthread_cond_wait(&r->quiet, &r->lock);
     pthread_mutex_unlock(&r->lock);
-    if (r->server) {
-        grpc_server_destroy(r->server);
-        grpc_server_credentials_release(r->plain);
-    }
+    if (r->server)
+        drop_server(r);
     fl_listener_free(r->listener);
     rpc_free(r);
 }

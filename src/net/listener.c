@@ -300,10 +300,6 @@ static bool take_socket(fl_listener *l, int fd, const fl_address *from)
     }
     fl_address_text(from, c.address);
     c.local = is_local(fd, c.address);
-    if (l->opts.tls && (fd = fl_tls_wrap(l->opts.tls, fd, true)) < 0) {
-        unwatch(&c);
-        return false;
-    }
     add_connection(l, fd, &c);
     l->opts.take(l->opts.self, fd);
     return true;

@@ -12,7 +12,7 @@
 #ifndef FL_NET_LISTENER_H
 #define FL_NET_LISTENER_H
 
-#include "net/tls.h"
+#include "base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,7 +24,6 @@ typedef struct fl_listener fl_listener; /* Thread: any */
 typedef struct fl_listener_opts {
     bool shared; /* another socket may be bound to the port (SO_REUSEPORT) */
     bool open;   /* every connection counts as a member's */
-    fl_tls *tls; /* borrowed; connections are wrapped. NULL: they are not */
     /* Callbacks on the listener's thread, without a lock. `take` gets a socket
      * and owns it. `tick` is called once a second. `settle` asks the owner to
      * call fl_listener_settled when all that was received so far has been

@@ -6,11 +6,8 @@
  *
  * Easy to get wrong:
  *
- * - The buffers for received bytes must stay small. A listener counts the bytes
- *   that were read from a stranger's socket (listener.c), and by then the first
- *   call of a member must have reached gRPC.
- * - A listener may hold a duplicate of the TCP socket, so close alone would not
- *   end the connection: it is shut down first.
+ * - A forked child may hold a duplicate of the TCP socket, so close alone would
+ *   not end the connection: it is shut down first.
  * - A write that OpenSSL could not finish must be repeated with the same bytes
  *   before anything else is written. */
 #include "net/tls.h"
@@ -34,8 +31,8 @@
 enum {
     /* Plain bytes that are buffered for the user, and for the peer. */
     IN_BYTES = 1 << 17,
-    OUT_BYTES = 1 << 19, /* large, so that gRPC and this thread take
-                            turns rarely */
+    OUT_BYTES = 1 << 19, /* large, so that the user and this thread
+                            take turns rarely */
     /* Bytes of records that one system call reads or writes. */
     IN_RECORDS = IN_BYTES + (1 << 12),
     OUT_RECORDS = OUT_BYTES / 2 + (1 << 12),
@@ -434,24 +431,14 @@ static bool use_authority(fl_tls *t)
     return n;
 }
 
-/* gRPC's clients ask for HTTP/2; whoever asks for nothing is no such client. */
-static int choose_protocol(SSL *ssl, const unsigned char **out,
-                           unsigned char *size, const unsigned char *offered,
-                           unsigned int n, void *user)
-{
-    static const unsigned char h2[] = {2, 'h', '2'};
-    unsigned char *chosen;
-    if (SSL_select_next_proto(&chosen, size, h2, sizeof h2, offered, n) !=
-        OPENSSL_NPN_NEGOTIATED)
-        return SSL_TLSEXT_ERR_NOACK;
-    *out = chosen;
-    return SSL_TLSEXT_ERR_OK;
-}
-
 /* For TLS 1.3; the server's order decides. Keys of 128 bits are long enough
  * for the traffic of a job, and need a tenth less time than 256 bits. */
 static const char suites[] = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
                              "TLS_CHACHA20_POLY1305_SHA256";
+
+/* A gRPC server ends a connection that does not ask for HTTP/2; others ignore
+ * the request. */
+static const unsigned char h2[] = {2, 'h', '2'};
 
 static fl_err make_context(fl_tls *t, const char *certificate, const char *key,
                            const char *authority)
@@ -470,7 +457,7 @@ static fl_err make_context(fl_tls *t, const char *certificate, const char *key,
     SSL_CTX_set_num_tickets(t->context, 0);
     SSL_CTX_set_verify(t->context,
                        SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
-    SSL_CTX_set_alpn_select_cb(t->context, choose_protocol, NULL);
+    SSL_CTX_set_alpn_protos(t->context, h2, sizeof h2);
     if (!use_certificate(t))
         return fl_fail(FL_EINVAL, "%s is not a certificate in PEM: %s",
                        certificate, ssl_why());

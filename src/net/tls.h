@@ -3,8 +3,9 @@
  *
  *     peer <--TLS over TCP--> a thread of fl_tls <--socket pair--> this process
  *
- * fl_tls_wrap replaces a TCP socket by one end of a socket pair, on which gRPC,
- * the mesh and probes read and write plain bytes. Both sides of a connection
+ * fl_tls_wrap replaces a TCP socket by one end of a socket pair, on which the
+ * mesh and probes read and write plain bytes. gRPC does its own TLS, with the
+ * certificates that were read here. Both sides of a connection
  * must show a certificate of the same authority. A peer that shows none, an
  * expired one or one of another authority gets no byte: the socket ends. */
 #ifndef FL_NET_TLS_H
