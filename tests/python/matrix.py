@@ -26,7 +26,8 @@ import time
 from cluster import ROOT, end_with_parent
 
 FILES = ["tests/python/test_%s.py" % name for name in (
-    "recovery", "positions", "kills", "snapshots", "host", "v2_recovery")]
+    "recovery", "positions", "kills", "snapshots", "host", "state",
+    "v2_recovery")]
 QUIET = 60  # seconds without a result after which the running scenes are named
 
 
