@@ -1156,6 +1156,12 @@ bool fl_server_confirmed(const fl_server *s)
     return s->confirmed;
 }
 
+bool fl_server_leaves(fl_server *s)
+{
+    s->confirmed = s->ended;
+    return s->ended;
+}
+
 void fl_server_quit(fl_server *s, const char *why, int64_t now)
 {
     fail_with(s, "%s", why);

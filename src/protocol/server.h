@@ -168,6 +168,11 @@ bool fl_server_over(const fl_server *s, int64_t now, int *code);
 /* The coordinator knows that this server has ended. */
 bool fl_server_confirmed(const fl_server *s);
 
+/* After fl_server_restore: the earlier process was about to leave. So nobody
+ * looks for this server, and it need not stay for the coordinator. False: the
+ * server has not ended. */
+bool fl_server_leaves(fl_server *s);
+
 /* Ask the coordinator to end the job, for instance because of a signal. `why`
  * is the reason and names this server. */
 void fl_server_quit(fl_server *s, const char *why, int64_t now);

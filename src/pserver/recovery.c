@@ -176,7 +176,7 @@ fl_state fl_recovery_state(const fl_recovery *r)
 
 void fl_recovery_remove(fl_recovery *r)
 {
-    fl_statedir_over(r->dir);
+    fl_statedir_set_over(r->dir, true);
     fl_statedir_remove(r->dir);
 }
 
@@ -373,6 +373,8 @@ fl_err fl_recovery_restore(fl_recovery *r, fl_server *server, fl_coord *coord,
     if (image.n[1] && coord)
         FL_TRY(fl_coord_restore(coord, image.at[1], image.n[1], now));
     FL_TRY(fl_recovery_each_staged(r, restage_push, &pushes));
+    if (fl_statedir_is_over(r->dir) && !fl_server_leaves(server))
+        fl_statedir_set_over(r->dir, false); /* as when the job went back */
     FL_INFO("durability: %s; going on at version %lld with %d staged "
             "pushes from %s; values of the startup program are not used",
             fl_job_durability(r->job), (long long)fl_server_version(server),

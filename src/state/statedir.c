@@ -531,10 +531,16 @@ void fl_statedir_ready(fl_statedir *d)
     fl_statedir_drop(d, FILLING);
 }
 
-void fl_statedir_over(fl_statedir *d)
+void fl_statedir_set_over(fl_statedir *d, bool over)
 {
-    fl_word_set(&d->head->over, 1);
-    fl_failpoint_hit("end.over");
+    fl_word_set(&d->head->over, over);
+    if (over)
+        fl_failpoint_hit("end.over");
+}
+
+bool fl_statedir_is_over(const fl_statedir *d)
+{
+    return fl_word_get(&d->head->over);
 }
 
 void fl_statedir_remove(fl_statedir *d)

@@ -72,8 +72,10 @@ bool fl_statedir_found(const fl_statedir *d);
  * all that its copy lacks: from now on it is used. */
 void fl_statedir_ready(fl_statedir *d);
 
-/* Note that the job has ended, for those who look. */
-void fl_statedir_over(fl_statedir *d);
+/* Note whether the job has ended, for those who look and for a process that
+ * finds the state because this one was killed before it had removed it. */
+void fl_statedir_set_over(fl_statedir *d, bool over);
+bool fl_statedir_is_over(const fl_statedir *d);
 
 /* Remove all files and the directory; the lock stays held until close. */
 void fl_statedir_remove(fl_statedir *d);

@@ -165,9 +165,15 @@ static void a_state_waits_for_its_server_alone(void)
     o.job = TEST_JOB;
     d = test_state();
     CHECK(fl_statedir_found(d)); /* asking changes nothing */
-    fl_statedir_over(d);
+    CHECK(!fl_statedir_is_over(d));
+    fl_statedir_set_over(d, true);
     fl_statedir_close(d);
     CHECK(!fl_statedir_waits(&o));
+    d = test_state();
+    CHECK(fl_statedir_is_over(d));
+    fl_statedir_set_over(d, false);
+    fl_statedir_close(d);
+    CHECK(fl_statedir_waits(&o));
     d = test_state();
     fl_statedir_remove(d);
     fl_statedir_close(d);

@@ -25,8 +25,9 @@ from cluster import Cluster, Process, own_addresses
 
 KINDS = ["sync", "async", "sync-table", "async-table", "async-groups",
          "async-groups-table"]
-ENV = {"FLUID_LINGER": "0.1", "FLUID_REJOIN": "300", "FLUID_LEASE": "4",
-       "FLUID_DURABILITY": "process", "FLUID_RESTART": "300"}
+SECONDS = 600  # for a job; waits that only their limit would end take longer
+ENV = {"FLUID_LINGER": "0.1", "FLUID_REJOIN": "1000", "FLUID_LEASE": "4",
+       "FLUID_DURABILITY": "process", "FLUID_RESTART": "1000"}
 SERVERS = TRAINERS = 2
 
 
@@ -46,7 +47,7 @@ class Job(Cluster):
     def __init__(self, folder, kind, killed=None, passes=2, lines=18):
         files = counted_job.write_files(folder, 6, lines)
         super().__init__(folder, counted_job.__file__, SERVERS, TRAINERS,
-                         seconds=600, env=ENV,
+                         seconds=SECONDS, env=ENV,
                          argv=[kind, str(passes), *files])
         self._killed = {name: list(at) for name, at in (killed or {}).items()}
 
@@ -157,7 +158,7 @@ class LaunchedJob:
 
     def _launch(self):
         self.launcher = Process("launch-%d" % len(self._launches), self._argv,
-                                self.folder, self._env, 600)
+                                self.folder, self._env, SECONDS)
         self._launches.append(self.launcher)
 
     def running(self):
@@ -198,7 +199,7 @@ class LaunchedJob:
 
     def play(self, disturb=lambda job: None):
         """Until the job has ended well; gives the digest of the model."""
-        limit = time.monotonic() + 600
+        limit = time.monotonic() + SECONDS
         self._launch()
         while self.launcher.code() != 0:
             assert time.monotonic() < limit, "the job does not end"
@@ -272,15 +273,17 @@ class Disturbance:
         self._due = now + self._dice.uniform(*self._pause)
         weights = self.LAUNCHED if hasattr(job, "launcher") else self.WEIGHTS
         what = self._dice.choices([*weights], weights.values())[0]
+        p = self._dice.choice(running)
+        if what == "stop" and p.pid in [s.pid for _, s in self._stopped]:
+            what = "kill"  # it is stopped already
         self.counts[what] += 1
         if what == "launcher":
             return job.kill_launcher()
         if what == "stop":
-            p = self._dice.choice(running)
             p.send(signal.SIGSTOP)
             self._stopped.append((now + self._dice.uniform(0.1, 6), p))
             return
-        for p in running if what == "all" else [self._dice.choice(running)]:
+        for p in running if what == "all" else [p]:
             p.send(signal.SIGKILL)
 
     def begin(self):

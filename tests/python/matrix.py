@@ -5,13 +5,13 @@
 
 (`make kill-matrix WORKERS=4 T=table`) starts pytest WORKERS times, by default
 twice for each core: the scenes wait more than they compute. With words, only
-scenes are run whose name has one of them. Every pytest finds the same scenes and
-runs those that no other one has claimed; for that this file is its plugin. A
-scene has its own folder, ports and state; a worker has its own TMPDIR.
+scenes are run whose name contains one of them. Every pytest finds the same
+scenes and runs those that no other one has claimed; this file is its plugin for
+that. A scene has its own folder, ports and state, a worker its own TMPDIR.
 
-The workers share a folder: the empty file N is the claim of the Nth scene, N.json
-what became of it. Each begins at another place of the list, so that jobs that
-scenes are compared with are seldom run twice.
+The workers share a folder: the empty file N is the claim of the Nth scene, and
+N.json has its result. Each worker begins at another place of the list, so that
+the undisturbed jobs, with which scenes are compared, are seldom run twice.
 """
 import collections
 import json
@@ -31,7 +31,7 @@ FILES = ["tests/python/test_%s.py" % name for name in (
 QUIET = 60  # seconds without a result after which the running scenes are named
 
 
-# --- a worker: pytest with this file as a plugin -------------------------------
+# --- a worker: pytest with this file as a plugin -----------------------------
 
 class Worker:
     """Hooks of pytest; place: the worker's number and how many there are."""
@@ -95,7 +95,7 @@ def pytest_configure(config):
             Worker(folder, (int(number), int(workers))))
 
 
-# --- who starts the workers ----------------------------------------------------
+# --- what starts the workers -------------------------------------------------
 
 def start_worker(build, folder, number, workers, words):
     own = os.path.join(folder, "worker%d" % number)

@@ -38,8 +38,8 @@ def passes(kind, point):
 
 
 def passes_often(kind, point, who):
-    """Whether it does so at least 9 times. In an asynchronous job server 1 saves
-    an image only when a trainer joins or leaves."""
+    """Whether it does so at least 9 times. In an asynchronous job server 1
+    saves an image only when a trainer joins or leaves."""
     return point not in ONCE and not (
         "async" in kind and who == "server1" and point.startswith("image."))
 

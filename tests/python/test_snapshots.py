@@ -200,9 +200,9 @@ def test_an_asynchronous_job_goes_back_and_says_what_is_lost(
 
 # Where servers are killed; the last ones of each list with FLUID_KILL_MATRIX=1.
 WRITES = [
-    ("sync", {0: "snapshot.block:1"}), ("sync-table", {1: "snapshot.rename:1"}),
-    ("async", {0: "snapshot.rename:1"}), ("async-table", {1: "snapshot.block:2"}),
-    ("async-table", {0: "snapshot.rename:1", 1: "snapshot.rename:1"})]
+    ("sync", {0: "snapshot.block:1"}), ("sync-table", {1: "snapshot.block:2"}),
+    ("sync", {0: "snapshot.rename:1"}), ("async", {0: "snapshot.rename:1"}),
+    ("async-table", {0: "snapshot.block:2", 1: "snapshot.block:1"})]
 REWINDS = [
     ({1: ["rewind.restore:1", "rewind.image:1"]}, "process", "sync-table"),
     ({0: ["rewind.mark:1"]}, "process", "sync-table"),
