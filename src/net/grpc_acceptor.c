@@ -94,7 +94,7 @@ static bool parse_peer(const char *text, peer *out)
     if (!six && !fl_starts_with(text, plain))
         return false;
     const char *from = text + strlen(six ? open : plain);
-    const size_t n = six          ? strcspn(from, "%")
+    const size_t n = six           ? strcspn(from, "%")
                      : port > from ? (size_t)(port - from)
                                    : 0;
     if (n >= sizeof host)
@@ -190,8 +190,8 @@ static grpc_server *create_server(const grpc_channel_args *args,
     for (size_t i = 0; i < args->num_args; i++)
         fl_push(&all, args->args[i]);
     fl_push(&all, out);
-    grpc_server *s = grpc_server_create(
-        &(grpc_channel_args){(size_t)all.n, all.at}, NULL);
+    grpc_server *s =
+        grpc_server_create(&(grpc_channel_args){(size_t)all.n, all.at}, NULL);
     fl_vec_fini(&all);
     return s;
 }

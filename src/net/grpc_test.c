@@ -188,7 +188,7 @@ static fl_tls *new_tls(void)
 }
 #endif
 
-static void set_up(scene *t, fl_rpc_opts limits)
+static void set_up_at(scene *t, fl_rpc_opts limits, const char *listen)
 {
     char address[64];
     memset(t, 0, sizeof *t);
@@ -199,10 +199,15 @@ static void set_up(scene *t, fl_rpc_opts limits)
     limits.hangup = hangup;
     limits.tls = new_tls();
     CHECK_OK(fl_rpc_new(&limits, &t->server));
-    CHECK_OK(fl_rpc_listen(t->server, "127.0.0.1:0", &t->port));
+    CHECK_OK(fl_rpc_listen(t->server, listen, &t->port));
     CHECK_OK(fl_rpc_new(&(fl_rpc_opts){.tls = new_tls()}, &t->client));
     snprintf(address, sizeof address, "127.0.0.1:%d", t->port);
     t->peer = fl_rpc_peer_at(t->client, address);
+}
+
+static void set_up(scene *t, fl_rpc_opts limits)
+{
+    set_up_at(t, limits, "127.0.0.1:0");
 }
 
 static void tear_down(scene *t)
@@ -755,6 +760,27 @@ static void caller_with_the_token_is_a_member(void)
     tear_down(&t);
 }
 
+/* A socket of IPv6 has other names for callers of IPv4. */
+static void server_knows_its_callers(void)
+{
+    static const char *const cases[][2] = {{"127.0.0.1:0", "127.0.0.1:"},
+                                           {"[::]:0", "[::ffff:127.0.0.1]:"}};
+    const int six = socket(AF_INET6, SOCK_STREAM, 0);
+    for (int i = 0; i < (six < 0 ? 1 : 2); i++) {
+        scene t;
+        char caller[80];
+        set_up_at(&t, (fl_rpc_opts){.token = "sesame"}, cases[i][0]);
+        bring_client(&t, "sesame");
+        ask(&t, 0, text("?"), 0);
+        const event e = await(&t, 'h', 0);
+        fl_rpc_caller(t.server, e.call, caller, sizeof caller);
+        CHECK(!strncmp(caller, cases[i][1], strlen(cases[i][1])));
+        CHECK_INT(fl_rpc_standing(t.server, e.call), FL_MEMBER);
+        tear_down(&t);
+    }
+    close(six);
+}
+
 /* Calls of strangers do not count against the limit of members. */
 static void strangers_have_few_calls(void)
 {
@@ -901,6 +927,7 @@ const fl_test fl_tests[] = {
     {"a taken port names who has it", taken_port_names_who_has_it},
     {"health is told to anyone", health_is_told_to_anyone},
     {"a caller with the token is a member", caller_with_the_token_is_a_member},
+    {"a server knows its callers", server_knows_its_callers},
     {"strangers have few calls", strangers_have_few_calls},
     {"a stranger with a large message is hung up on",
      stranger_with_a_large_message_is_hung_up_on},
