@@ -671,6 +671,34 @@ static void reports_a_stall_by_name(void)
     close_scene(&s);
 }
 
+static void waits_by_name_when_no_trainer_is_left(void)
+{
+    scene s;
+    fl_str rows = {0};
+    open_scene(&s, (fl_job){.trainers = 2, .async = true});
+    all_come(&s);
+    about(&s, FL_MSG_FAILED, 1, 0);
+    pass(&s, 6 * FL_SEC, 2, 0);
+    fl_coord_waits(s.c, s.now, &rows);
+    CHECK(!rows.at || !strstr(rows.at, "trainer")); /* trainer 1 goes on */
+    about(&s, FL_MSG_FAILED, 2, 0);
+    pass(&s, 3 * FL_SEC, 0, 0);
+    fl_str_fini(&rows);
+    fl_coord_waits(s.c, s.now, &rows);
+    CHECK(strstr(rows.at, "coordinator waits for trainer 0 (was host:2): to "
+                          "come back, else the job ends, 9.0 s (limit 30.0 "
+                          "s)\n"
+                          "coordinator waits for trainer 1 (was host:2): to "
+                          "come back, else the job ends, 3.0 s (limit 30.0 "
+                          "s)\n"));
+    fl_outbox_clear(&s.out);
+    for (int i = 0; i < 20 && !s.out.note.n; i++) /* a line every 5 s */
+        fl_coord_tick(s.c, s.now += 250 * FL_MS);
+    CHECK(s.out.note.n && strstr(s.out.note.at[0], "waits for trainer 0"));
+    fl_str_fini(&rows);
+    close_scene(&s);
+}
+
 /* Server 0 has lost its state. State 6 had begun with the snapshot that state 5
  * took, and no newer one was taken since. */
 static void goes_back_for_any_state_of_a_snapshot(void)
@@ -1261,6 +1289,8 @@ const fl_test fl_tests[] = {
     {"a job ends at the start limit", ends_at_the_start_limit},
     {"a coordinator counts aloud who came", counts_aloud_while_it_waits},
     {"a stall is reported by name", reports_a_stall_by_name},
+    {"the wait for lost trainers is reported when no other is left",
+     waits_by_name_when_no_trainer_is_left},
     {"a job goes back for any state that began with a snapshot",
      goes_back_for_any_state_of_a_snapshot},
     {"coord goes back to an older snapshot", goes_back_to_an_older_snapshot},

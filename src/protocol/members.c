@@ -427,6 +427,28 @@ static void list_rank_waits(const fl_members *m, int64_t round, int64_t now,
     }
 }
 
+/* Whether the job, which has no member, waits for the trainer of a lost rank
+ * before it ends. */
+static bool keeps_job(const fl_members *m, const fl_rank *r, int64_t now)
+{
+    return r->state == FL_RANK_LOST && now < r->left_at + rejoin_of(m, r) &&
+           !fl_members_count(m, FL_RANK_HELD);
+}
+
+static void list_return_waits(const fl_members *m, int64_t now, fl_str *rows)
+{
+    for (int i = 0; i < m->job->trainers; i++) {
+        const fl_rank *r = &m->rank[i];
+        char whom[FL_MEMBERS_WHO + 32];
+        if (!keeps_job(m, r, now) || fl_members_awaits(m, r, now))
+            continue;
+        snprintf(whom, sizeof whom, "trainer %d (was %s)", i, r->who);
+        fl_wait_row(rows, "coordinator", whom,
+                    "to come back, else the job ends", now - r->left_at,
+                    rejoin_of(m, r));
+    }
+}
+
 static void list_barrier_waits(const fl_members *m, int64_t round, int64_t now,
                                fl_str *rows)
 {
@@ -450,6 +472,7 @@ void fl_members_waits(const fl_members *m, int64_t round, int64_t now,
 {
     list_start_waits(m, now, rows);
     list_rank_waits(m, round, now, rows);
+    list_return_waits(m, now, rows);
     list_barrier_waits(m, round, now, rows);
 }
 
@@ -458,7 +481,8 @@ bool fl_members_are_stalled(const fl_members *m, int64_t now)
     if (oldest_barrier(m) <= now - m->job->stall)
         return true;
     for (int i = 0; i < m->job->trainers; i++)
-        if (fl_members_awaits(m, &m->rank[i], now))
+        if (fl_members_awaits(m, &m->rank[i], now) ||
+            keeps_job(m, &m->rank[i], now))
             return true;
     return false;
 }

@@ -1177,6 +1177,13 @@ bool fl_server_end(const fl_server *s, int *code, const char **why)
     return s->ending;
 }
 
+/* The last VIEW of a job that runs out of trainers is empty; it may come after
+ * END. An END without a version is due to something else. */
+bool fl_server_lacks_trainers(const fl_server *s)
+{
+    return s->ending && s->end_version >= 0 && (!s->code || !s->member.n);
+}
+
 void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows)
 {
     char me[32], who[64], what[64], first[96];

@@ -180,6 +180,10 @@ void fl_server_quit(fl_server *s, const char *why, int64_t now);
 /* True once END has arrived; *code and *why (borrowed) are then END's. */
 bool fl_server_end(const fl_server *s, int *code, const char **why);
 
+/* Whether the job has ended because it has no trainers any more: each is
+ * complete, or was lost and can no longer rejoin. */
+bool fl_server_lacks_trainers(const fl_server *s);
+
 /* Append a row of fl_wait_row for each request that is parked. */
 void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows);
 

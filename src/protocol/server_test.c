@@ -449,6 +449,21 @@ static void ends_with_the_version_of_the_end(void)
     CHECK_INT(heard(&s.out, 51, FL_MSG_END)->code, 3);
     CHECK(fl_server_over(s.s, s.now + 5 * FL_SEC, &code));
     CHECK_INT(code, 3);
+    CHECK(!fl_server_lacks_trainers(s.s)); /* as at the limit for the start */
+    view(&s, 2, 1, "");
+    CHECK(fl_server_lacks_trainers(s.s));
+    close_scene(&s);
+}
+
+static void knows_that_trainers_may_be_there_after_an_end(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){0});
+    view(&s, 1, 0, "1");
+    CHECK(!fl_server_lacks_trainers(s.s));
+    from_coord(&s, (fl_msg){.kind = FL_MSG_END, .code = 1, .round = -1});
+    CHECK(fl_server_ended(s.s));
+    CHECK(!fl_server_lacks_trainers(s.s));
     close_scene(&s);
 }
 
@@ -953,6 +968,8 @@ const fl_test fl_tests[] = {
     {"an asynchronous push is applied once", applies_on_arrival_once},
     {"a server ends with the version of the end",
      ends_with_the_version_of_the_end},
+    {"a server knows that trainers may be there after an end",
+     knows_that_trainers_may_be_there_after_an_end},
     {"a server stays until the coordinator knows its end",
      stays_until_its_end_is_known},
     {"a server obeys a failing end of an older generation",

@@ -293,10 +293,10 @@ bool fl_machines_complete(const fl_machines *m)
     return fl_server_end(m->server, &code, &why) && !code;
 }
 
-/* Whether the job has succeeded and no request can come any more. */
+/* Whether no trainer is left and no request can come any more. */
 static bool nobody_asks(const fl_machines *m, bool sent)
 {
-    return fl_machines_complete(m) && fl_server_ended(m->server) &&
+    return fl_server_lacks_trainers(m->server) && fl_server_ended(m->server) &&
            fl_server_confirmed(m->server) &&
            (!m->coord || (fl_coord_told(m->coord) && !m->open.n && sent));
 }

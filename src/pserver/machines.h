@@ -120,11 +120,12 @@ void fl_machines_fail(fl_machines *m, int code, const char *why);
 
 /* --- the end of the job: only while the machines are open --- */
 
-/* Whether the process may exit. The job has succeeded and no request can come
- * any more: on server 0 every trainer has closed the call of its session, which
- * it does when its COMPLETE was acknowledged, and every server was told that it
- * may leave, for which `sent` says that no END is on its way; on other servers
- * the coordinator knows that this one has ended. Or all had enough time. */
+/* Whether the process may exit. No trainer is left and no request can come any
+ * more: on server 0 every trainer has closed the call of its session, which it
+ * does when its COMPLETE or FAILED was acknowledged, and every server was told
+ * that it may leave, for which `sent` says that no END is on its way; on other
+ * servers the coordinator knows that this one has ended. Or all had enough
+ * time. */
 bool fl_machines_over(const fl_machines *m, bool sent);
 
 /* Whether the job has succeeded, as far as this server knows. */

@@ -236,6 +236,24 @@ def test_a_job_whose_trainers_all_failed_ends_soon(tmp_path):
             job.server[0].text()
 
 
+def test_servers_leave_at_once_if_no_trainer_is_left(tmp_path):
+    """Servers of a job that has failed answer for FLUID_LINGER seconds, but
+    trainers that have failed and do not come back ask nothing."""
+    with cluster(tmp_path, "fail=0", servers=2, trainers=2,
+                 FLUID_REJOIN_FAILED="0", FLUID_LINGER=10 * LIMIT) as job:
+        job.start()
+        for p in job.trainer + job.server:
+            p.end(code=1)
+
+
+def test_servers_say_that_they_wait_for_a_trainer_to_come_back(tmp_path):
+    with cluster(tmp_path, "fail=0", trainers=1, FLUID_STALL="0.2") as job:
+        job.start()
+        job.trainer[0].end(code=1)
+        job.server[0].says("coordinator waits for trainer 0 .*: to come back, "
+                           "else the job ends")
+
+
 def test_a_gradient_that_is_no_number_is_named(tmp_path):
     with cluster(tmp_path, "nan=2", trainers=1, FLUID_REJOIN="0") as job:
         job.start()
