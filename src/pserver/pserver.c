@@ -565,6 +565,19 @@ static int find_end_signal(void *self)
     return number ? number : w && w->poll && w->poll(w->user) ? SIGINT : 0;
 }
 
+static const char *own_endpoint(const pserver *p)
+{
+    return p->opts->address ? p->opts->address
+                            : p->place->servers[p->place->server];
+}
+
+/* Whether another process answers as a server at the address of this one. */
+static bool is_endpoint_served(void *self)
+{
+    const pserver *p = self;
+    return !p->port && !fl_ports_ask(own_endpoint(p));
+}
+
 /* fl_machines_job.save */
 static void save_images(void *self, const void *server, size_t n_server,
                         const void *coord, size_t n_coord)
@@ -670,11 +683,8 @@ static void log_job(const pserver *p)
 
 static fl_err start_listening(pserver *p)
 {
-    const char *endpoint = p->opts->address
-                               ? p->opts->address
-                               : p->place->servers[p->place->server];
     char exact[FL_ADDRESS_TEXT];
-    FL_TRY(fl_ports_resolve(endpoint,
+    FL_TRY(fl_ports_resolve(own_endpoint(p),
                             &(fl_wait_opts){.poll = find_end_signal, .user = p},
                             NULL, exact));
     FL_TRY(fl_rpc_listen(p->rpc, exact, &p->port));
@@ -939,6 +949,7 @@ static fl_err open_shard(pserver *p)
                                        .existing = p->resuming,
                                        .brought = p->bringing,
                                        .poll = find_end_signal,
+                                       .serves = is_endpoint_served,
                                        .self = p,
                                        .applied = on_applied,
                                        .full = on_full,

@@ -26,8 +26,10 @@ enum {
     MEMBER = 128,     /* for each trainer; without positions */
 };
 
-/* How long a process that holds the state may take to end. */
-#define HOLDER_ENDS (20 * FL_SEC)
+/* How long a process that holds the state may take to end; and one that serves,
+ * whose job may have ended, after the time for which it answers. */
+#define HOLDER_ENDS   (20 * FL_SEC)
+#define SERVER_LEAVES FL_SEC
 
 struct fl_recovery {
     const fl_job *job;
@@ -59,6 +61,12 @@ static bool is_ended(void *user)
 {
     const fl_recovery_opts *o = user;
     return o->poll && o->poll(o->user);
+}
+
+static bool is_served(void *user)
+{
+    const fl_recovery_opts *o = user;
+    return o->serves && o->serves(o->user);
 }
 
 static fl_err open_files(fl_recovery *r)
@@ -135,6 +143,8 @@ fl_err fl_recovery_open(const fl_recovery_opts *o, fl_recovery **out)
                             .need = o->bytes + pushes + images + SPARE,
                             .wait = o->job->start < HOLDER_ENDS ? o->job->start
                                                                 : HOLDER_ENDS,
+                            .wait_serving = o->job->linger + SERVER_LEAVES,
+                            .serves = is_served,
                             .poll = is_ended,
                             .user = (void *)o,
                             .fill = o->fill,

@@ -25,6 +25,8 @@ typedef struct fl_recovery_opts {
     uint64_t id;             /* state id of a new state */
     size_t bytes;            /* of the parameters */
     int (*poll)(void *user); /* not 0 ends a wait for the lock */
+    bool (*serves)(void *user); /* whether another process answers at the
+                                   address of this server */
     void *user;
     /* As in fl_statedir_opts. */
     fl_err (*fill)(void *self, const char *name, const char *path,

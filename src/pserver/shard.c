@@ -107,6 +107,7 @@ static fl_err open_state(fl_shard *s)
                             .id = e->draw(e) | 1,
                             .bytes = fl_pstore_bytes(o->program, o->scope),
                             .poll = o->poll,
+                            .serves = o->serves,
                             .user = o->self,
                             .fill = s->redo ? fl_redo_fill : NULL,
                             .fill_self = s->redo},

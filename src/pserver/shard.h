@@ -42,7 +42,8 @@ typedef struct fl_shard_opts {
     bool brought;            /* a trainer has just brought the job: if it cannot
                                 begin, nothing of it stays */
     int (*poll)(void *self); /* not 0 ends a wait for the state */
-    void *self;              /* first argument of the callbacks */
+    bool (*serves)(void *self); /* as in fl_recovery_opts */
+    void *self;                 /* first argument of the callbacks */
     /* As in fl_pstore_opts: */
     void (*applied)(void *self, const char *why);
     bool (*full)(void *self, const char *why);

@@ -250,11 +250,22 @@ static void pause_lock(void)
     nanosleep(&t, NULL);
 }
 
+/* Whether a process that has held the lock for `ns` is not about to end. It is
+ * asked once: one that does not serve any more will end. */
+static bool is_lock_kept(const fl_statedir_opts *o, int64_t ns, bool *asked)
+{
+    if (*asked || !o->serves || ns < o->wait_serving)
+        return false;
+    *asked = true;
+    return o->serves(o->user);
+}
+
 static fl_err take_lock(fl_statedir *d, const fl_statedir_opts *o)
 {
     const fl_clock *clock = fl_clock_real();
     const int64_t begin = fl_clock_now(clock);
-    int64_t told = begin;
+    int64_t told = begin - TELL_EACH + FL_SEC; /* the first line after 1 s */
+    bool asked = false;
     lock_try t = {0};
     char *path = fl_path_join(d->path, "lock");
     fl_err err = FL_OK;
@@ -271,6 +282,12 @@ static fl_err take_lock(fl_statedir *d, const fl_statedir_opts *o)
                           "process first",
                           d->path, t.pid, t.command,
                           (double)(now - begin) / (double)FL_SEC);
+        else if (is_lock_kept(o, now - begin, &asked))
+            err = fl_fail(FL_ETIMEOUT,
+                          "%s is held by process %d (%s), which serves at the "
+                          "address of this server; end that process first, or "
+                          "give this one an address of its own",
+                          d->path, t.pid, t.command);
         else if (o->poll && o->poll(o->user))
             err = fl_fail(FL_EINTR, "%s: the wait for process %d was ended",
                           d->path, t.pid);

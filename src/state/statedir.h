@@ -37,13 +37,15 @@ typedef struct fl_statedir_opts {
     fl_err (*fill)(void *self, const char *name, const char *path,
                    bool *filled);
     void *fill_self;
-    const char *job;          /* digest as hexadecimal digits */
-    int server;               /* number of the server */
-    int owners;               /* threads that own parameters */
-    uint64_t id;              /* state id of a new state; not 0 */
-    size_t need;              /* bytes that a new state takes at first */
-    int64_t wait;             /* ns to wait for a process that holds the lock */
-    bool (*poll)(void *user); /* true ends the wait; NULL: nobody ends it */
+    const char *job;      /* digest as hexadecimal digits */
+    int server;           /* number of the server */
+    int owners;           /* threads that own parameters */
+    uint64_t id;          /* state id of a new state; not 0 */
+    size_t need;          /* bytes that a new state takes at first */
+    int64_t wait;         /* ns to wait for a process that holds the lock */
+    int64_t wait_serving; /* the same if that process serves */
+    bool (*serves)(void *user); /* whether it does; NULL: it does not */
+    bool (*poll)(void *user);   /* true ends the wait; NULL: nobody ends it */
     void *user;
 } fl_statedir_opts;
 

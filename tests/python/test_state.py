@@ -377,10 +377,15 @@ def test_a_state_that_a_process_holds_is_not_used_by_another(tmp_path):
     with kept(tmp_path, "steps=100000") as job:
         first = job.start_server(0)
         first.says("durability: process")
-        second = job.start_server(0, FLUID_START="3")
+        second = job.start_server(0, FLUID_START="3", FLUID_LINGER="30")
         second.end(code=1)
         second.says(r"/state/\S+ is held by process %d \(.*fault_job.py .*\) "
                     "for 3 s; end that process first" % first.pid)
+        third = job.start_server(0)
+        third.end(code=1)
+        third.says(r"/state/\S+ is held by process %d \(.*\), which serves at "
+                   "the address of this server; end that process first, or "
+                   "give this one an address of its own" % first.pid)
         assert first.code() is None
         listed = subprocess.run(
             ["paddle", "state", "ls"], text=True, check=True,
