@@ -1078,11 +1078,13 @@ typedef struct fl_serve_opts {
     bool keep;        /* wait for another job after one has ended */
     const char *durability; /* "memory", "process" or "auto"; NULL or "": the
                                value of FLUID_DURABILITY, or else "auto" */
+    int *signal; /* set to SIGINT or SIGTERM if it has come, else to 0; NULL:
+                    the caller does not ask */
 } fl_serve_opts;
 
 /* Run the servers. Returns when the job has ended, or after SIGTERM or SIGINT.
- * Err: EINVAL (an option is wrong, a device does not exist); the error of the
- * job. */
+ * Err: EINTR (a signal came before the job was complete); EINVAL (an option is
+ * wrong, a device does not exist); the error of the job. */
 fl_err fl_serve(fl_engine *e, const fl_serve_opts *opts);
 
 /* Leave the jobs that programs of the engine have joined as trainers: this

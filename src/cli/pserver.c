@@ -55,11 +55,14 @@ static int run_pserver(int n, char **arg)
                            "pserver: --rdma_tcp is \"%s\", expected tcp",
                            rdma_tcp);
     fl_engine *e = fl_engine_new();
+    int number = 0; /* of the signal that ended it */
+    serve.signal = &number;
     const fl_err err = fl_serve(e, &serve);
-    const int code =
-        !err ? FL_EXIT_OK
-             : fl_cli_fail(err == FL_EINVAL ? FL_EXIT_USAGE : fl_exit_code(err),
-                           true, "pserver");
+    int code = err == FL_EINVAL            ? FL_EXIT_USAGE
+               : err == FL_EINTR && number ? 128 + number
+                                           : fl_exit_code(err);
+    if (err)
+        code = fl_cli_fail(code, true, "pserver");
     fl_engine_free(e);
     return code;
 }

@@ -209,6 +209,8 @@ fl_err fl_daemon_run(const fl_exec_env *env, const fl_serve_opts *opts)
         pthread_mutex_init(&d.lock, NULL);
         fl_signals_begin(&d.signals);
         err = run_instances(&d);
+        if (opts->signal)
+            *opts->signal = fl_signals_ends(&d.signals);
         fl_signals_end(&d.signals);
         pthread_mutex_destroy(&d.lock);
     }

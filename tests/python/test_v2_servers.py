@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -322,6 +323,15 @@ def test_a_failed_trainer_ends_the_servers_job_with_its_reason(
         server.end(code)
         assert re.search("paddle: pserver: the job has failed: .*ValueError: "
                          "the handler has had enough", server.text())
+
+
+def test_a_server_that_gets_sigterm_says_so_by_its_code(tmp_path):
+    with Job(tmp_path, 1, 2) as job:
+        server = job.server()
+        job.trainer(0)
+        server.says("has brought the program")
+        server.terminate()
+        server.end(128 + signal.SIGTERM)
 
 
 WRONG = {"use_gpu": "True", "trainer_count": 3, "port": 9, "ports_num": 4,
