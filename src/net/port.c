@@ -208,6 +208,11 @@ fl_err fl_port_why(const char *exact)
     FL_TRY(resolve(exact, &a));
     const char *port = strrchr(exact, ':');
     int host = (int)(port++ - exact), e = try_bind(&a);
+    if (e == EADDRNOTAVAIL)
+        return fl_fail(FL_EIO,
+                       "port %s on %.*s cannot be used: this host has no "
+                       "address %.*s; correct the address of this process",
+                       port, host, exact, host, exact);
     if (e != EADDRINUSE)
         return fl_fail(FL_EIO, "port %s on %.*s cannot be used: %s", port, host,
                        exact, e ? strerror(e) : "it was taken just now");

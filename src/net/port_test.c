@@ -66,7 +66,8 @@ static void port_that_is_free_was_taken_before(void)
 {
     CHECK_ERR(fl_port_why("127.0.0.1:0"), FL_EIO, "it was taken just now");
     CHECK_ERR(fl_port_why("192.0.2.1:0"), FL_EIO,
-              "port 0 on 192.0.2.1 cannot be used: Cannot assign");
+              "port 0 on 192.0.2.1 cannot be used: this host has no "
+              "address 192.0.2.1; correct the address of this process");
     CHECK_ERR(fl_port_why("unix:/x"), FL_EIO, "socket /x cannot be made");
 }
 

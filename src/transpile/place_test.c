@@ -333,6 +333,8 @@ static void says_what_program_it_cannot_cut(void)
               FL_EINVAL, "the program was transpiled before (op 10 is a send)");
     CHECK_ERR(fl_cut_server(s.cut, "h:2", &p, &startup), FL_ENOENT,
               "\"h:2\" is not among the servers h:1");
+    CHECK_ERR(fl_cut_server(s.cut, ":1", &p, &startup), FL_ENOENT,
+              "servers h:1; is PADDLE_CURRENT_IP set?");
     scene_begin(&other);
     CHECK_ERR(fl_transpile(s.net->main, other.net->startup, &opts, &none),
               FL_ENOENT, "the startup program has no \"fc_b\"");

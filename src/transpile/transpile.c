@@ -254,9 +254,9 @@ fl_err fl_cut_server(const fl_cut *c, const char *endpoint,
         }
         fl_str_printf(&all, "%s%s", i ? ", " : "", c->servers[i]);
     }
-    const fl_err err =
-        fl_fail(FL_ENOENT, "transpile: \"%s\" is not among the servers %s",
-                endpoint, all.at);
+    const fl_err err = fl_fail(
+        FL_ENOENT, "transpile: \"%s\" is not among the servers %s%s", endpoint,
+        all.at, *endpoint == ':' ? "; is PADDLE_CURRENT_IP set?" : "");
     fl_str_fini(&all);
     return err;
 }
