@@ -128,8 +128,8 @@ import os, sys
 import numpy as np
 import paddle.fluid as fluid
 
-x = fluid.layers.data("x", [1000])
-h = fluid.layers.fc(x, 1000, bias_attr=False, param_attr=fluid.ParamAttr(
+x = fluid.layers.data("x", [2000])
+h = fluid.layers.fc(x, 2000, bias_attr=False, param_attr=fluid.ParamAttr(
     "w", initializer=fluid.initializer.Constant(0.5)))
 fluid.optimizer.SGD(0.25).minimize(fluid.layers.reduce_sum(h))
 t = fluid.DistributeTranspiler()
@@ -151,30 +151,52 @@ if os.environ["PADDLE_TRAINING_ROLE"] == "PSERVER":
 exe.run(fluid.default_startup_program())
 steps = more = 0
 while more < 5:
-    exe.run(t.get_trainer_program(), feed={"x": np.ones((1, 1000), "float32")})
+    exe.run(t.get_trainer_program(), feed={"x": np.ones((1, 2000), "float32")})
     steps += 1
+    print("step", steps)
     more += os.path.exists("back")
 exe.close()
 print("made", steps, "steps")
 """
 
 
+def step_of(trainer):
+    return len(re.findall("^step", trainer.text(), re.M))
+
+
+def stop_until_killed(job, i):
+    """Stop trainer 1 again and again, each time for some steps of trainer 0,
+    until server i is killed because it writes what a stopped trainer has not
+    received yet."""
+    server, (other, stopped) = job.server[i], job.trainer
+    for _ in range(500):  # a few are enough
+        if server.code() is not None:
+            break
+        stopped.stop()
+        enough = step_of(other) + 3
+        other._until(lambda: server.code() is not None or
+                     step_of(other) >= enough, None, "makes no step")
+        stopped.go_on()
+    server.end(code=-9)
+
+
 @pytest.mark.parametrize("killed", SLOTS, ids=scene_word)
 def test_a_server_is_killed_while_it_writes_what_it_sends(tmp_path, killed):
     """Trainers go on until that has happened: every step subtracts 0.25."""
-    with Cluster(tmp_path, OVERLAP, 2, 2, env=KEPT) as job:
+    env = {**KEPT, "FLUID_LEASE": "600"}  # a stopped trainer is not lost
+    with Cluster(tmp_path, OVERLAP, 2, 2, env=env) as job:
         for i in range(2):
             job.start_server(i, FLUID_FAILPOINT=killed.get(i))
         for i in range(2):
             job.start_trainer(i)
         for i in killed:
-            job.server[i].end(code=-9)
+            stop_until_killed(job, i)
             job.start_server(i).says("going on at version")
         (tmp_path / "back").touch()
         job.finish()
         steps = sum(int(p.says(r"made (\d+) steps")[1]) for p in job.trainer)
     values = [v for held in results(tmp_path).values() for v in held.values()]
-    assert sum(v.size for v in values) == 1000 * 1000
+    assert sum(v.size for v in values) == 2000 * 2000
     assert {x for v in values for x in np.unique(v)} == {0.5 - 0.25 * steps}
 
 
