@@ -49,7 +49,7 @@ static void change_entries(void *unused)
 
 static void remove_state(scene *s)
 {
-    fl_statedir_over(s->state);
+    fl_statedir_set_over(s->state, true);
     fl_statedir_remove(s->state);
     close_scene(s);
 }
@@ -102,7 +102,7 @@ static void another_layout_is_refused(void)
     fl_statedir *state = test_state();
     CHECK_ERR(fl_directory_open(state, 3, &wider, &d), FL_EINVAL,
               "table-3 is damaged: its rows have another layout");
-    fl_statedir_over(state);
+    fl_statedir_set_over(state, true);
     fl_statedir_remove(state);
     fl_statedir_close(state);
 }
