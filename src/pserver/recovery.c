@@ -42,8 +42,9 @@ struct fl_recovery {
     bool vanished;       /* the log says that the files have no names */
 };
 
-/* A message that lies in the stage. */
-typedef struct staged_message {
+/* A message that lies in the stage. Its largest tensor is aligned, so it may
+ * begin at any address itself. */
+typedef struct __attribute__((packed)) staged_message {
     uint64_t size;
     char pad[LINE - sizeof(uint64_t)];
     char bytes[];
