@@ -52,10 +52,12 @@ def scenes():
             first = 1 if point in ONCE else 3
             for who in ["server0", "server1"]:
                 yield kind, {who: ["%s:%d" % (point, first)]}
-                if passes_often(kind, point, who):
+                often = passes_often(kind, point, who)
+                if often:
                     yield kind, {who: ["%s:9" % point]}
-                if point not in ONCE:
-                    yield kind, {who: ["%s:4" % point, "%s:1" % point]}
+                if point not in ONCE:  # the next process must pass it, too
+                    yield kind, {who: ["%s:%d" % (point, 4 if often else 2),
+                                       "%s:1" % point]}
             yield kind, {who: ["%s:%d" % (point, first)]
                          for who in ["server0", "server1"]}
         for point in GROUPS if "groups" in kind else TRAINER:
