@@ -11,9 +11,9 @@
 #include <stdio.h>
 
 enum {
-    REASON_MAX = 256, /* bytes of a failure's sentence */
-    WHO_MAX = 64,     /* bytes of host:pid */
-    PEER_MAX = 128    /* bytes of a peer's name in a sentence */
+    REASON_MAX = 1024, /* bytes of a sentence; it may name a path */
+    WHO_MAX = 64,      /* bytes of host:pid */
+    PEER_MAX = 128     /* bytes of a peer's name in a sentence */
 };
 
 /* A request that is not answered yet. */
