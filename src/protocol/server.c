@@ -1190,7 +1190,9 @@ void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows)
     snprintf(me, sizeof me, "server %d", s->index);
     if (misses_coordinator(s, now))
         fl_wait_row(rows, me, fl_job_server(s->job, 0, first, sizeof first),
-                    s->coordinator ? "a sign of life" : "to come",
+                    !s->coordinator ? "to come"
+                    : s->refused    ? "a sign of life; it refuses connections"
+                                    : "a sign of life",
                     now - s->heard, silence_limit(s));
     for (int64_t i = 0; i < s->parked.n; i++) {
         const parked_request *p = &s->parked.at[i];

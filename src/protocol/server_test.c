@@ -637,6 +637,7 @@ static void ends_where_no_coordinator_listens(void)
     scene s;
     int code;
     const char *why;
+    fl_str rows = {0};
     open_scene(&s, (fl_job){0});
     fl_server_refused(s.s, s.now);
     s.now += 6 * FL_SEC;
@@ -652,6 +653,9 @@ static void ends_where_no_coordinator_listens(void)
     CHECK(said(&s.out, FL_MSG_STATE)); /* after a silent lease it asks */
     fl_server_refused(s.s, s.now);
     CHECK(!fl_server_end(s.s, &code, &why));
+    fl_server_waits(s.s, s.now, &rows);
+    CHECK(rows.n && strstr(rows.at, "a sign of life; it refuses connections"));
+    fl_str_fini(&rows);
     s.now += 5 * FL_SEC;
     fl_server_refused(s.s, s.now);
     CHECK(fl_server_end(s.s, &code, &why));

@@ -229,14 +229,19 @@ static void deny_call(fl_link *l, const pending *c, fl_err code,
                           .text = text});
 }
 
-static void note_trouble(fl_link *l, const pending *c, fl_rpc_end end)
+/* A call has ended, well or badly: remember a fault of the network for the next
+ * report, and tell the client if nobody listens at the peer's address. */
+static void note_trouble(fl_link *l, fl_peer to, const fl_rpc_reply *reply)
 {
-    const char *what = end == FL_RPC_REFUSED  ? "refuses connections"
-                       : end == FL_RPC_BROKEN ? "has broken the connection"
-                                              : NULL;
+    const char *what = reply->end == FL_RPC_REFUSED ? "refuses connections"
+                       : reply->end == FL_RPC_BROKEN
+                           ? "has broken the connection"
+                           : NULL;
     if (what)
         snprintf(l->trouble, sizeof l->trouble, "%s %s",
-                 connection_to(l, c->to)->address, what);
+                 connection_to(l, to)->address, what);
+    if (reply->no_listener)
+        fl_client_refused(l->client, to, fl_link_now());
 }
 
 /* A call has ended. m is its decoded answer; `bad` is NULL or says why it could
@@ -244,9 +249,7 @@ static void note_trouble(fl_link *l, const pending *c, fl_rpc_end end)
 static void end_call(fl_link *l, const pending *c, const fl_rpc_reply *reply,
                      fl_err bad, const fl_msg *m)
 {
-    note_trouble(l, c, reply->end);
-    if (reply->no_listener)
-        fl_client_refused(l->client, c->to, fl_link_now());
+    note_trouble(l, c->to, reply);
     if (reply->end == FL_RPC_OK && !bad)
         feed_client(l, c->to, m);
     else if (reply->end == FL_RPC_OK)
@@ -373,8 +376,10 @@ static void on_open_end(void *self, uint64_t id, const fl_rpc_reply *reply)
     fl_link_lock(l);
     if (id == l->open.id) {
         l->open.id = 0;
-        if (!l->ending)
+        if (!l->ending) {
+            note_trouble(l, l->open.to, reply);
             fl_client_broken(l->client, 0, fl_link_now());
+        }
     }
     end_event(l);
     fl_link_unlock(l);

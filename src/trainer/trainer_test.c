@@ -756,6 +756,30 @@ static void says_what_a_server_refuses(void)
     test_job_end(&j);
 }
 
+/* Nothing that the trainer asks for needs the coordinator, but its lease does.
+ */
+static void notices_a_dead_coordinator(void)
+{
+    test_job j;
+    fl_trainer *t;
+    fl_tensor row = {0};
+    const int64_t which = 0;
+    fl_err err = FL_OK;
+    test_job_begin(&j, 2, 1, true);
+    test_job_var(&j, 1, "b", 1, 2, 3);
+    CHECK_OK(fl_trainer_new(&j.place, &(fl_job){.gone = 100 * FL_MS}, &t));
+    CHECK_OK(fl_trainer_step(t, NULL));
+    fl_rpc_free(j.server[0].rpc);
+    j.server[0].rpc = NULL;
+    while (!err)
+        err = fl_trainer_lookup(t, NULL, 1,
+                                &(fl_lookup){1, "b", 1, &which, &row});
+    CHECK_ERR(err, FL_EENDED, "has refused connections for");
+    fl_tensor_fini(&row);
+    fl_trainer_free(t);
+    test_job_end(&j);
+}
+
 static void sends_no_more_when_it_has_left(void)
 {
     test_job j;
@@ -882,6 +906,8 @@ const fl_test fl_tests[] = {
      is_of_no_use_to_a_forked_child},
     {"a trainer says when the programs differ", says_when_the_programs_differ},
     {"a trainer says what a server refuses", says_what_a_server_refuses},
+    {"a trainer notices that the coordinator is dead",
+     notices_a_dead_coordinator},
     {"a trainer sends no more when it has left",
      sends_no_more_when_it_has_left},
     {"a trainer waits for servers and says so", waits_for_servers_and_says_so},
