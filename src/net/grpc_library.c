@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+#include <dlfcn.h>
 #include <grpc/support/log.h>
 #include <limits.h>
 #include <pthread.h>
@@ -102,12 +103,27 @@ static void choose_experiments(void)
     setenv("GRPC_EXPERIMENTS", "tcp_frame_size_tuning,tcp_rcv_lowat", 0);
 }
 
+/* Debian's Abseil, whose mutexes gRPC uses, is built as for debugging: each
+ * lock enters a graph of all locks that threads hold, and looks for a cycle.
+ * That can be switched off for the process. In an Abseil that is built
+ * otherwise there is no such graph, or the function has another name. */
+static void stop_deadlock_detection(void)
+{
+    const int ignore = 0; /* absl::OnDeadlockCycle::kIgnore */
+    void (*set_mode)(int) = (void (*)(int))dlsym(
+        RTLD_DEFAULT, "_ZN4absl7debian329SetMutexDeadlockDetectionMode"
+                      "ENS0_15OnDeadlockCycleE");
+    if (set_mode)
+        set_mode(ignore);
+}
+
 fl_grpc_library *fl_grpc_library_new(void)
 {
     fl_grpc_library *l = fl_mem_alloc(sizeof *l);
     fl_count_init(&l->users, 1);
     gpr_set_log_function(log_line);
     choose_experiments();
+    stop_deadlock_detection();
     fl_mem_keep();
     grpc_init();
     return l;

@@ -272,11 +272,16 @@ static fl_err assign_rows(const fl_call *c, const state *s, request *r)
     const fl_rows all = {.n = r->n,
                          .index = fl_tensor_view(FL_I64, &shape, r->ids)};
     const fl_row_at *order = fl_rows_order(&all, r->order);
+    const int64_t low = r->n ? r->ids[order->at] : 0;
     int64_t start = 0, last = 0, m = 0;
     int i = 0; /* piece */
     memset(r->lookups, 0, (size_t)s->n * sizeof *r->lookups);
     for (int64_t k = 0; k < r->n; k++) {
-        const int64_t at = order[k].at, id = r->ids[at];
+        const int64_t at = order[k].at, id = low + (int64_t)order[k].row;
+        if (m && id == last) {
+            r->which[at] = m - 1;
+            continue;
+        }
         if (padding != -1 && id == padding) {
             r->which[at] = -1;
             continue;
@@ -285,14 +290,11 @@ static fl_err assign_rows(const fl_call *c, const state *s, request *r)
             start += s->pieces[i++].rows;
         if (id < 0 || i == s->n)
             return fail_row(c, s, id);
-        if (!m || id != last) {
-            fl_lookup *to = &r->lookups[i];
-            to->rows = to->n++ ? to->rows : &r->row[m];
-            r->row[m] = s->by_id ? (id - start) * s->n + i : id - start;
-            r->list[m] = s->by_id ? r->row[m] : id;
-            m++;
-        }
-        r->which[at] = m - 1;
+        fl_lookup *to = &r->lookups[i];
+        to->rows = to->n++ ? to->rows : &r->row[m];
+        r->row[m] = s->by_id ? (id - start) * s->n + i : id - start;
+        r->list[m] = s->by_id ? r->row[m] : id;
+        r->which[at] = m++;
         last = id;
     }
     r->m = m;

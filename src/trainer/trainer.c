@@ -13,6 +13,7 @@
 
 #include "base/failpoint.h"
 #include "base/flag.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/progress.h"
@@ -62,7 +63,8 @@ typedef struct tally {
 struct fl_trainer {
     fl_placement *place;
     fl_job job;
-    pid_t pid; /* process that created the trainer */
+    pid_t pid;          /* process that created the trainer */
+    fl_fork_mark *mark; /* lost in processes that were forked from it */
     fl_link *link;
     bool left;     /* fl_trainer_leave was called */
     bool prefetch; /* rows may be asked for before they are used */
@@ -117,7 +119,7 @@ static void on_fenced(void *self)
 
 static bool is_forked(const fl_trainer *t)
 {
-    return t->pid != getpid();
+    return fl_fork_mark_is_lost(t->mark);
 }
 
 fl_err fl_trainer_check_process(const fl_trainer *t)
@@ -785,6 +787,7 @@ fl_err fl_trainer_new(const fl_placement *place, const fl_job *limits,
     if (!t->job.max_values)
         t->job.max_values = FL_VALUES_MOST;
     t->pid = getpid();
+    t->mark = fl_fork_mark_new();
     t->prefetch = prefetch && !place->half_async;
     t->arena = fl_arena_new();
     t->traffic = fl_mem_alloc((size_t)job.servers * sizeof *t->traffic);
@@ -815,6 +818,7 @@ void fl_trainer_free(fl_trainer *t)
     fl_parcel_unref(t->tally.sum);
     fl_handle_unref(&t->place->handle);
     fl_arena_free(t->arena);
+    fl_fork_mark_free(t->mark);
     fl_mem_free(t);
 }
 
