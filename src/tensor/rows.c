@@ -7,6 +7,8 @@
  * which keeps its capacity, so that a training step allocates nothing. */
 #include "tensor/value.h"
 
+#include "base/clones.h"
+
 typedef fl_row_at pair;
 
 enum {
@@ -44,7 +46,7 @@ fl_err fl_rows_resize(fl_rows *r, fl_dtype dtype, const fl_shape *shape,
 
 /* Make the pairs of all rows, and compute the largest difference between two
  * rows. */
-static uint64_t number_rows(const int64_t *row, int64_t n, pair *p)
+FL_CLONES static uint64_t number_rows(const int64_t *row, int64_t n, pair *p)
 {
     int64_t low = row[0], high = row[0];
     for (int64_t i = 1; i < n; i++) {
@@ -56,7 +58,8 @@ static uint64_t number_rows(const int64_t *row, int64_t n, pair *p)
     return (uint64_t)high - (uint64_t)low;
 }
 
-static void sort_digit(const pair *from, pair *to, int64_t n, int shift)
+FL_CLONES static void sort_digit(const pair *from, pair *to, int64_t n,
+                                 int shift)
 {
     int64_t start[DIGITS] = {0}, sum = 0;
     for (int64_t i = 0; i < n; i++)
