@@ -546,6 +546,7 @@ fl_err fl_launch_agent(int in, int out)
     a.l.mark = fl_arena_printf(a.l.arena, "agent%d.%lld", (int)getpid(),
                                (long long)a.l.began);
     fl_channel_init(&a.channel, in, out);
+    fl_channel_begin(&a.channel);
     fl_channel_text(&a.channel, "hello", 1, fl_version());
     sigaction(SIGPIPE, &ignore, &was); /* launcher or tar may end */
     fl_err err = fl_guard_start(&a.l);

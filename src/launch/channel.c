@@ -193,14 +193,27 @@ fl_err fl_channel_take(fl_channel *c, fl_notice *out, bool *found)
     return FL_OK;
 }
 
+void fl_channel_begin(fl_channel *c)
+{
+    fl_str_bytes(&c->queued, "\n", 1);
+}
+
 bool fl_channel_skip_to(fl_channel *c, const char *kind)
 {
     const size_t size = strlen(kind);
-    for (size_t i = c->taken; i + size < c->got.n; i++)
-        if ((i == c->taken || c->got.at[i - 1] == '\n') &&
-            !memcmp(c->got.at + i, kind, size) && c->got.at[i + size] == ' ') {
-            c->taken = i;
-            return true;
-        }
+    for (size_t i = c->taken; i + size < c->got.n; i++) {
+        const char *at = c->got.at + i;
+        fl_notice r;
+        if ((i > c->taken && at[-1] != '\n') || memcmp(at, kind, size) != 0 ||
+            at[size] != ' ')
+            continue;
+        const int head = read_head(at, c->got.n - i, &r);
+        if (!head)
+            return false; /* the rest of the line decides */
+        if (head < 0)
+            continue; /* "hello world" */
+        c->taken = i;
+        return true;
+    }
     return false;
 }

@@ -65,6 +65,10 @@ fl_err fl_channel_move(fl_channel *c, int ms) FL_MUST_CHECK;
 fl_err fl_channel_take(fl_channel *c, fl_notice *out,
                        bool *found) FL_MUST_CHECK;
 
+/* End a line that a login script of this host may have begun and not ended.
+ * Before the first notice only. */
+void fl_channel_begin(fl_channel *c);
+
 /* Drop what precedes the first notice of a kind, such as the output of a login
  * script. Returns false if that notice has not come yet. */
 bool fl_channel_skip_to(fl_channel *c, const char *kind);

@@ -111,6 +111,23 @@ static void skips_the_greeting_of_a_login_script(void)
     fl_channel_fini(&b);
 }
 
+static void takes_no_greeting_for_a_notice(void)
+{
+    fl_channel a, b;
+    fl_notice r;
+    open_pair(&a, &b);
+    fl_str_add(&a.queued, "hello world\nhello 1 x\n\033]0;title\007");
+    fl_channel_begin(&a);
+    fl_channel_text(&a, "hello", 1, "0.1.0");
+    CHECK_OK(fl_channel_move(&a, 0));
+    CHECK_OK(fl_channel_move(&b, 1000));
+    CHECK_INT(fl_channel_skip_to(&b, "hello"), true);
+    take_one(&b, &r);
+    CHECK_STR(r.body, "0.1.0");
+    fl_channel_fini(&a);
+    fl_channel_fini(&b);
+}
+
 static void refuses_what_is_no_notice(void)
 {
     static const char *const bad[] = {"bash: no job control\n",
@@ -179,6 +196,8 @@ const fl_test fl_tests[] = {
      hears_what_was_said_before_the_end},
     {"a channel skips the greeting of a login script",
      skips_the_greeting_of_a_login_script},
+    {"a channel takes no greeting for a notice",
+     takes_no_greeting_for_a_notice},
     {"a channel refuses what is no notice", refuses_what_is_no_notice},
     {"a channel leaves no descriptor open that lacks others",
      leaves_no_descriptor_open_that_lacks_others},

@@ -454,7 +454,7 @@ def silent_host(tmp_path):
         "import subprocess, sys\n"
         "words = subprocess.run(['paddle', 'agent'], capture_output=True,\n"
         "                       stdin=subprocess.DEVNULL).stdout\n"
-        "head, version = words.split(b'\\n')[:2]\n"
+        "head, version = words.lstrip().split(b'\\n')[:2]\n"
         "sys.stdout.buffer.write(head + b'\\n' + version + b'\\n')\n"
         "sys.stdout.flush()\n"
         "sys.stdin.read()\n" % sys.executable)
