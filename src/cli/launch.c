@@ -44,8 +44,8 @@ static const fl_opt opts[] = {
      "with --hosts: folder that is sent to each host as its workspace"},
     {"job_root", FL_OPT_STR, &job.workspace_root,
      "with --job_dispatch_package and no --job_workspace: folder on each host "
-     "in which a workspace is made, named JOB and the time (default: the home "
-     "folder)"},
+     "in which a workspace is made, named JOB, the time and a random number "
+     "(default: the home folder)"},
     {"export", FL_OPT_STR, &job.exported,
      "with --hosts: environment variables to pass to all processes: NAME,NAME; "
      "variables that begin with FLUID_, FL_, PADDLE_, FLAGS_, GLOG_, GRPC_, "

@@ -23,6 +23,7 @@
 #include "base/disk.h"
 #include "base/endpoint.h"
 #include "base/flag.h"
+#include "base/random.h"
 #include "protocol/job.h"
 
 #include <ctype.h>
@@ -551,7 +552,7 @@ static void send_package(fl_launch *l, fl_host *h)
     }
 }
 
-/* "ROOT/JOB20180102030405" for a package without a workspace. */
+/* "ROOT/JOB20180102030405.1c0ffee1" for a package without a workspace. */
 static const char *workspace_of(fl_launch *l)
 {
     const fl_launch_opts *o = l->opts;
@@ -1018,15 +1019,18 @@ static fl_err join_ports(fl_launch *l, int each)
     return FL_OK;
 }
 
-/* The time when the job began, as in names of folders: 20180102030405. */
+/* The time when the job began and a random number, as in names of folders:
+ * 20180102030405.1c0ffee1. Jobs that begin in the same second have folders of
+ * their own, and nobody else can make one first. */
 static const char *make_stamp(fl_launch *l)
 {
     struct timespec now;
     struct tm tm;
     char text[32];
+    fl_entropy e = fl_entropy_real();
     clock_gettime(CLOCK_REALTIME, &now);
     strftime(text, sizeof text, "%Y%m%d%H%M%S", localtime_r(&now.tv_sec, &tm));
-    return fl_arena_strdup(l->arena, text);
+    return fl_arena_printf(l->arena, "%s.%08x", text, (unsigned)e.draw(&e));
 }
 
 /* Traffic between hosts is encrypted, unless the user has turned that off or

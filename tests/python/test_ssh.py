@@ -165,7 +165,7 @@ def test_a_package_becomes_a_workspace_with_the_documented_files(
     assert "6 trainers and 3 servers finished" in said
     for i in range(3):
         job, = (hosts.home(i) / "jobs").iterdir()
-        assert re.fullmatch("JOB[0-9]{14}", job.name)
+        assert re.fullmatch(r"JOB\d{14}\.[0-9a-f]{8}", job.name)
         assert (job / "nodefile").read_text() == str(i)
         for name in ("train.log", "paddle_trainer.INFO", "server.log",
                      "paddle_pserver2.INFO", "train.1.log",
@@ -395,6 +395,10 @@ WRONG = {  # flags that are wrong, and what is said of host 1
     "refused": (["--hosts", "10.77.0.4"], "does sshd run on 10.77.0.4?"),
     "no such host": (["--hosts", "none.invalid"],
                      "is none.invalid the right name"),
+    "no key at a port": (["--hosts", "root@10.77.0.2:22", "--ssh",
+                          "ssh -i /dev/null -oStrictHostKeyChecking=no "
+                          "-oUserKnownHostsFile=/dev/null"],
+                         "ssh-copy-id -p 22 root@10.77.0.2"),
     "no key": (["--ssh", "ssh -i /dev/null -oStrictHostKeyChecking=no "
                 "-oUserKnownHostsFile=/dev/null"],
                "ssh-copy-id 10.77.0.2"),
@@ -419,9 +423,12 @@ def test_what_is_wrong_is_said_in_a_sentence(hosts, workspace, tmp_path, words,
 def test_a_dry_run_says_what_would_run_where(hosts, tmp_path):
     said = run(hosts, tmp_path, [
         "--dry_run", "--hosts", "a,root@b:2222", "--worker_num", "1",
-        "--server_num", "1", "--job_workspace", "/ws", "train.py", "--x=1"],
-        FLUID_LEASE="9")
-    assert "python3 -u train.py --x=1" in said
+        "--server_num", "1", "--job_workspace", "/ws",
+        "--job_dispatch_package", "pack", "train.py", "--x=1", "two words",
+        ""], FLUID_LEASE="9")
+    assert "python3 -u train.py --x=1 'two words' ''\n" in said
+    assert "their workspace is /ws, to which the files of pack are sent\n" \
+        in said
     assert "host root@b:2222 is reached by" in said and "-p 2222 root@b" in said
     part = said[said.index("trainer 1 on host root@b:2222"):]
     for line in ("PADDLE_TRAINER_ID=1", "PADDLE_TRAINING_ROLE=TRAINER",
@@ -432,7 +439,7 @@ def test_a_dry_run_says_what_would_run_where(hosts, tmp_path):
 
 @pytest.mark.parametrize("text", [
     "10.77.0.1 slots=2\n# one more\n10.77.0.2\n",
-    "# hosts\nHOSTS = [\n    '10.77.0.1',  # first\n    \"10.77.0.2\","
+    "# hosts\nHOSTS = [\n    '10.77.0.1',  # [first]\n    \"10.77.0.2\","
     "\n]\nPORT = 7164\n"], ids=["machines", "conf.py"])
 def test_a_file_names_the_hosts(hosts, workspace, tmp_path, text):
     (tmp_path / "machines").write_text(text)

@@ -7,7 +7,7 @@ HOSTS = [
     "root@192.168.100.18",
 ]
 
-# Where workspaces are made on each host: ROOT_DIR/JOB and the time.
+# Where workspaces are made on each host: ROOT_DIR/JOB, the time and a random number.
 ROOT_DIR = "/home/paddle"
 
 # Search path of libraries for all processes of a job; "" leaves it alone.
