@@ -264,20 +264,35 @@ static bool is_inherited(const char *entry)
     return *e != NULL;
 }
 
+/* A command as a shell reads it back. */
+static void show_words(fl_launch *l, char *const *words)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
+                                "UVWXYZ0123456789_-+=:,./@%";
+    for (; *words; words++) {
+        const bool is_plain = **words && !(*words)[strspn(*words, plain)];
+        fprintf(stderr, " %s", is_plain ? *words : fl_launch_quoted(l, *words));
+    }
+    fputc('\n', stderr);
+}
+
 void fl_launch_show_env(fl_launch *l)
 {
     char name[32];
     fprintf(stderr, "launch: nothing is started (--dry_run); each process "
                     "would run\n   ");
-    for (char **word = l->argv; *word; word++)
-        fprintf(stderr, " %s", *word);
-    fputc('\n', stderr);
+    show_words(l, l->argv);
     for (int64_t i = 0; i < l->hosts.n; i++) {
         fprintf(stderr, "host %s is reached by\n   ", l->hosts.at[i].name);
-        for (char **w = fl_host_command(l, &l->hosts.at[i]); *w; w++)
-            fprintf(stderr, strpbrk(*w, " '\"") ? " \"%s\"" : " %s", *w);
-        fputc('\n', stderr);
+        show_words(l, fl_host_command(l, &l->hosts.at[i]));
     }
+    if (l->hosts.n)
+        fprintf(stderr, "their workspace is %s", l->hosts.at[0].folder);
+    if (l->hosts.n && l->opts->package)
+        fprintf(stderr, ", to which the files of %s are sent",
+                l->opts->package);
+    if (l->hosts.n)
+        fputc('\n', stderr);
     for (int64_t i = 0; i < l->procs.n; i++) {
         const fl_proc *p = &l->procs.at[i];
         fprintf(stderr, "%s%s%s, log %s\n", fl_proc_name(p, name),

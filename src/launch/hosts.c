@@ -83,12 +83,27 @@ static const char *host_of(fl_launch *l, const char *name)
     return fl_arena_printf(l->arena, "%.*s", (int)strcspn(from, ":"), from);
 }
 
+/* Whether a port could not be told from the end of an address. */
+static bool has_bare_ipv6(const char *name)
+{
+    const char *at = strrchr(name, '@'), *from = at ? at + 1 : name;
+    const char *end = *from == '[' ? strchr(from, ']') : NULL;
+    const char *colon = strchr(end ? end : from, ':');
+    return (*from == '[' && !end) || (colon && strchr(colon + 1, ':'));
+}
+
 static fl_err add_host(fl_launch *l, const char *name)
 {
     if (*name == '-')
         return fl_fail(FL_EINVAL,
                        "launch: host \"%s\" begins with a dash, expected host, "
                        "user@host or user@host:port",
+                       name);
+    if (!*host_of(l, name) || has_bare_ipv6(name))
+        return fl_fail(FL_EINVAL,
+                       "launch: host \"%s\" is not host, user@host or "
+                       "user@host:port; an address of IPv6 is in brackets: "
+                       "[::1]",
                        name);
     for (int64_t i = 0; i < l->hosts.n; i++)
         if (!strcmp(l->hosts.at[i].name, name))
@@ -134,29 +149,29 @@ fl_err fl_hosts_find(fl_launch *l)
     return FL_OK;
 }
 
-/* The texts of a list of Python, with commas between them. */
+/* The texts of a list of Python, with commas between them. Comments and texts
+ * may have brackets. */
 static fl_err read_python_list(const char *path, const char *at, fl_str *out)
 {
-    const char *from = strchr(at, '[');
-    const char *end = from ? strchr(from, ']') : NULL;
-    if (!end)
-        return fl_fail(FL_EINVAL, "%s: HOSTS is not a list: [\"host\", ...]",
-                       path);
-    while (++from < end) {
-        if (*from == '#') {
-            from += strcspn(from, "\n");
-            continue;
-        }
-        const char *close = *from == '"' || *from == '\''
-                                ? memchr(from + 1, *from, (size_t)(end - from))
-                                : NULL;
-        if (!close)
-            continue;
-        fl_str_printf(out, "%s%.*s", out->n ? "," : "", (int)(close - from - 1),
-                      from + 1);
-        from = close;
+    at += strcspn(at, "[\n");
+    at += *at == '[';
+    while (*at && *at != ']') {
+        const char *close =
+            *at == '"' || *at == '\'' ? strchr(at + 1, *at) : NULL;
+        if (*at == '#')
+            at += strcspn(at, "\n");
+        else if (!close && !strchr(" \t\r\n,", *at))
+            break;
+        if (close)
+            fl_str_printf(out, "%s%.*s", out->n ? "," : "",
+                          (int)(close - at - 1), at + 1);
+        at = close ? close + 1 : at + (*at != 0);
     }
-    return FL_OK;
+    return *at == ']' ? FL_OK
+                      : fl_fail(FL_EINVAL,
+                                "%s: HOSTS is not a list of texts: "
+                                "[\"host\", ...]",
+                                path);
 }
 
 /* The first word of each line; '#' begins a comment. */
@@ -204,8 +219,7 @@ fl_err fl_launch_hosts_read(const char *path, char **hosts)
 
 /* --- ssh --- */
 
-/* A word of a shell. */
-static const char *quoted(fl_launch *l, const char *word)
+const char *fl_launch_quoted(fl_launch *l, const char *word)
 {
     fl_str s = {0};
     fl_str_add(&s, "'");
@@ -226,7 +240,8 @@ static const char *remote_command(fl_launch *l)
     char self[4096];
     const char *named = l->opts->remote_paddle;
     if (named)
-        return fl_arena_printf(l->arena, "exec %s agent", quoted(l, named));
+        return fl_arena_printf(l->arena, "exec %s agent",
+                               fl_launch_quoted(l, named));
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n > 0 ? n : 0] = 0;
     if (!fl_ends_with(self, "/paddle"))
@@ -234,7 +249,7 @@ static const char *remote_command(fl_launch *l)
     return fl_arena_printf(l->arena,
                            "exec sh -c 'test -x \"$0\" || exec paddle agent; "
                            "exec \"$0\" agent' %s",
-                           quoted(l, self));
+                           fl_launch_quoted(l, self));
 }
 
 typedef FL_VEC(char *) word_list;
@@ -256,6 +271,23 @@ static void add_srun(fl_launch *l, const fl_host *h, word_list *words)
                          "sh", "-c", remote_command(l), NULL});
 }
 
+/* "2222" of "user@host:2222"; NULL: there is none. */
+static const char *port_of(const fl_host *h)
+{
+    const char *colon = strrchr(h->name, ':');
+    return colon && (!strchr(h->name, ']') || colon[-1] == ']') ? colon + 1
+                                                                : NULL;
+}
+
+/* "user@host" of "user@host:2222". */
+static const char *login_of(fl_launch *l, const fl_host *h)
+{
+    const char *at = strrchr(h->name, '@');
+    return at ? fl_arena_printf(l->arena, "%.*s@%s", (int)(at - h->name),
+                                h->name, h->host)
+              : h->host;
+}
+
 /* The rest of the command after "ssh" and the user's own flags: ssh keeps the
  * first value that it sees. */
 static void add_ssh(fl_launch *l, const fl_host *h, word_list *words)
@@ -264,22 +296,26 @@ static void add_ssh(fl_launch *l, const fl_host *h, word_list *words)
               (const char *[]){"-T", "-x", "-a", "-oBatchMode=yes",
                                "-oConnectTimeout=10", "-oServerAliveInterval=5",
                                "-oControlPath=none", NULL});
-    const char *at = strrchr(h->name, '@'), *colon = strrchr(h->name, ':');
-    const char *user =
-        at ? fl_arena_printf(l->arena, "%.*s@", (int)(at - h->name), h->name)
-           : "";
-    if (colon && (!strchr(h->name, ']') || colon[-1] == ']'))
-        add_words(words, (const char *[]){
-                             "-p", fl_arena_strdup(l->arena, colon + 1), NULL});
-    add_words(words,
-              (const char *[]){fl_arena_printf(l->arena, "%s%s", user, h->host),
-                               remote_command(l), NULL});
+    const char *port = port_of(h);
+    if (port)
+        add_words(words, (const char *[]){"-p", port, NULL});
+    add_words(words, (const char *[]){login_of(l, h), remote_command(l), NULL});
 }
 
-/* The command by which a user can test a host. */
-static const char *way_to(const fl_launch *l)
+/* "-p 2222 user@host", as ssh and ssh-copy-id understand it. */
+static const char *target_of(fl_launch *l, const fl_host *h)
 {
-    return l->opts->slurm ? "srun -w" : "ssh";
+    const char *port = port_of(h);
+    return port ? fl_arena_printf(l->arena, "-p %s %s", port, login_of(l, h))
+                : login_of(l, h);
+}
+
+/* The command by which a user can test a host: "ssh host". */
+static const char *way_to(fl_launch *l, const fl_host *h)
+{
+    return l->opts->slurm
+               ? fl_arena_printf(l->arena, "srun -w %s", h->name)
+               : fl_arena_printf(l->arena, "ssh %s", target_of(l, h));
 }
 
 char **fl_host_command(fl_launch *l, const fl_host *h)
@@ -363,16 +399,17 @@ static const char *last_line(fl_launch *l, const fl_host *h)
     return fl_arena_printf(l->arena, "%.*s", (int)(end - from), at + from);
 }
 
-/* Advice for an error message of ssh; NULL: there is none. %s is the host. */
-static const char *advice(const char *said)
+/* Advice for an error message of ssh, in the arena; NULL: there is none. */
+static const char *advise(fl_launch *l, const fl_host *h, const char *said)
 {
     static const struct {
-        const char *said, *advice;
+        const char *said, *advice; /* %s is the host */
+        bool is_command;           /* the host as words of a command */
     } all[] = {
-        {"Permission denied", "ssh must get there without a password: "
-                              "ssh-copy-id %s"},
-        {"Host key verification failed", "its key is not known here: look at "
-                                         "it once with ssh %s true"},
+        {"Permission denied",
+         "ssh must get there without a password: ssh-copy-id %s", true},
+        {"Host key verification failed",
+         "its key is not known here: look at it once with ssh %s true", true},
         {"resolve hostname", "is %s the right name, and known to this host?"},
         {"refused", "does sshd run on %s?"},
         {"timed out", "is %s up, and does a firewall let ssh through?"},
@@ -382,7 +419,9 @@ static const char *advice(const char *said)
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strstr(said, all[i].said))
-            return all[i].advice;
+            return fl_arena_printf(l->arena, all[i].advice,
+                                   all[i].is_command ? target_of(l, h)
+                                                     : h->name);
     return NULL;
 }
 
@@ -481,17 +520,16 @@ static void on_closed(fl_launch *l, fl_host *h)
     if (h->state == FL_HOST_READY)
         fl_str_printf(&why, "the connection has ended%s%s", *said ? ": " : "",
                       said);
-    else if (*said && advice(said)) {
-        fl_str_printf(&why, "%s; ", said);
-        fl_str_printf(&why, advice(said), h->name);
-    } else if (*said)
-        fl_str_printf(&why, "%s; try it by hand: %s %s paddle version", said,
-                      way_to(l), h->name);
+    else if (*said && advise(l, h, said))
+        fl_str_printf(&why, "%s; %s", said, advise(l, h, said));
+    else if (*said)
+        fl_str_printf(&why, "%s; try it by hand: %s paddle version", said,
+                      way_to(l, h));
     else if (code == NOT_FOUND)
         fl_str_printf(&why, NO_PADDLE, h->name);
     else
-        fl_str_printf(&why, "%s %s ended with code %d and said nothing",
-                      way_to(l), h->name, code);
+        fl_str_printf(&why, "%s ended with code %d and said nothing",
+                      way_to(l, h), code);
     give_up(l, h, fl_arena_strdup(l->arena, why.at));
     fl_str_fini(&why);
 }
@@ -703,8 +741,8 @@ static bool find_hello(fl_launch *l, fl_host *h)
                 fl_arena_printf(l->arena,
                                 "more than %d bytes came, but no agent has "
                                 "answered; what does a login script print "
-                                "there? Try it by hand: %s %s true",
-                                FL_NOTICE_BYTES, way_to(l), h->name));
+                                "there? Try it by hand: %s true",
+                                FL_NOTICE_BYTES, way_to(l, h)));
     return false;
 }
 

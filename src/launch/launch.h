@@ -162,6 +162,9 @@ char **fl_launch_env(fl_launch *l, const fl_proc *p);
  * that could contradict. In the arena; ends with NULL. */
 char **fl_launch_env_of(fl_launch *l, char *const *more);
 
+/* A word as a shell reads it back, in the arena. */
+const char *fl_launch_quoted(fl_launch *l, const char *word);
+
 /* What would be started, and with which variables, to stderr. */
 void fl_launch_show_env(fl_launch *l);
 

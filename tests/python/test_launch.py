@@ -411,6 +411,15 @@ def test_the_logs_of_each_job_are_kept_apart(tmp_path):
             assert log(tmp_path, "run.%d/%s" % (i, name)) == word + "\n"
 
 
+@pytest.mark.parametrize("host", ["fd00::1", "u@fd00::1", "[fd00::1", ":22",
+                                  "u@"])
+def test_a_host_that_ssh_would_misread_is_refused(tmp_path, host):
+    code, _, err = run(tmp_path, "--hosts node1," + host, "true")
+    assert code == 1
+    assert 'launch: host "%s" is not host, user@host or user@host:port; an ' \
+        "address of IPv6 is in brackets: [::1]" % host in err
+
+
 def test_a_package_needs_a_folder_to_be_packed_in(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", "/none")
     code, _, err = run(tmp_path, "--hosts none.invalid "
@@ -494,7 +503,7 @@ def test_a_dry_run_shows_the_variables_and_starts_nothing(tmp_path):
     code, _, err = run(tmp_path, "--dry_run --server_num 1 --worker_num 2",
                        "touch started")
     assert code == 0 and not os.listdir(tmp_path)
-    assert "each process would run\n    sh -c touch started\n" in err
+    assert "each process would run\n    sh -c 'touch started'\n" in err
     server, *trainers = re.split(r"^(?:server|trainer) \d, log ", err,
                                  flags=re.M)[1:]
     for line in ("PADDLE_TRAINING_ROLE=PSERVER", "FLUID_REJOIN=60",
