@@ -20,6 +20,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#define SECRET "secret.yaml"
+
 enum {
     PORT = 6174,
     MOST_NAME = 40, /* bytes; "-trainer-999-x7k2p" must fit into a label */
@@ -139,6 +141,20 @@ static void put_kind(manifest *m, const char *api, const char *kind,
                   api, kind, m->o.name, suffix, m->o.name);
 }
 
+/* Append a word of a command. Kubernetes would replace $(NAME) by a variable,
+ * and reads $$ as $. */
+static void put_word(fl_str *s, const char *word)
+{
+    fl_str plain = {0};
+    for (; *word; word++) {
+        if (*word == '$' && (word[1] == '$' || word[1] == '('))
+            fl_str_add(&plain, "$");
+        fl_str_bytes(&plain, word, 1);
+    }
+    put_text(s, plain.at ? plain.at : "");
+    fl_str_fini(&plain);
+}
+
 static void put_command(manifest *m)
 {
     const fl_k8s_opts *o = &m->o;
@@ -149,7 +165,7 @@ static void put_command(manifest *m)
                   o->servers, o->trainers, o->port);
     for (int i = 0; i < o->n; i++) {
         fl_str_add(&m->out, i ? ", " : ",\n          ");
-        put_text(&m->out, o->command[i]);
+        put_word(&m->out, o->command[i]);
     }
     fl_str_add(&m->out, "]\n");
 }
@@ -383,7 +399,9 @@ static fl_err put_secret(manifest *m)
     return err;
 }
 
-/* The packages are those of python/paddle/_needs.py. */
+/* The packages are those of python/paddle/_needs.py. The folder of the build
+ * has the manifests, too. Its files are copied in a stage of their own, since a
+ * file that a later line removes would stay in the image. */
 static void put_dockerfile(manifest *m)
 {
     fl_str_printf(
@@ -393,6 +411,11 @@ static void put_dockerfile(manifest *m)
         "# the folder of the build:\n"
         "#\n"
         "#     docker build -t %s -f %s/Dockerfile .\n"
+        "FROM debian:bookworm-slim AS files\n"
+        "COPY . /work\n"
+        "# The keys of jobs stay out of images.\n"
+        "RUN grep -rlZ --include=" SECRET " fluid-job /work | xargs -0r rm -f\n"
+        "\n"
         "FROM debian:bookworm-slim\n"
         "RUN apt-get update && apt-get install -y --no-install-recommends \\\n"
         "        python3 python3-pip python3-numpy \\\n"
@@ -403,7 +426,7 @@ static void put_dockerfile(manifest *m)
         "/tmp/fluid_engine-*.whl && \\\n"
         "    rm /tmp/fluid_engine-*.whl\n"
         "WORKDIR /work\n"
-        "COPY . /work\n",
+        "COPY --from=files /work /work\n",
         m->o.name, m->o.image, m->o.folder);
 }
 
@@ -439,7 +462,7 @@ static fl_err write_files(manifest *m)
     if (m->o.insecure)
         return FL_OK;
     FL_TRY(put_secret(m));
-    return save_text(m, "secret.yaml", 0600);
+    return save_text(m, SECRET, 0600);
 }
 
 fl_err fl_k8s_write(const fl_k8s_opts *opts)

@@ -52,8 +52,7 @@ class Image:
     """A system in a folder, made as a Dockerfile says."""
 
     def __init__(self, base, dockerfile, context):
-        self.root, self.folder = tempfile.mkdtemp(prefix="image-"), "/"
-        self.context = context
+        self.context, self.stages = context, {}
         for name, text in instructions(dockerfile):
             print(name, text[:100], flush=True)
             getattr(self, name.lower())(base, text)
@@ -62,7 +61,8 @@ class Image:
         return self
 
     def __exit__(self, *unused):
-        shutil.rmtree(self.root)
+        for root in self.stages.values():
+            shutil.rmtree(root)
 
     def path(self, inside):
         return os.path.join(self.root, os.path.join(self.folder,
@@ -70,9 +70,12 @@ class Image:
 
     def copy(self, _, text):
         *sources, to = text.split()
+        context = self.context
+        if sources[0].startswith("--from="):
+            context = self.stages[sources.pop(0).partition("=")[2]]
         os.makedirs(self.path(to), exist_ok=True)
         for source in sources:
-            found = glob.glob(os.path.join(self.context, source))
+            found = glob.glob(os.path.join(context, source.lstrip("/")))
             assert found, source
             for path in found:
                 subprocess.run(["cp", "-a", path + "/." if os.path.isdir(path)
@@ -91,9 +94,13 @@ class Image:
         return run(*INSIDE, self.root, "cd %s; %s" % (self.folder, command))
 
 
-# "from" is a word of Python.
-setattr(Image, "from", lambda self, base, text: subprocess.run(
-    ["cp", "-a", base + "/.", self.root], check=True))
+def begin_stage(self, base, text):
+    self.root, self.folder = tempfile.mkdtemp(prefix="image-"), "/"
+    self.stages[text.partition(" AS ")[2]] = self.root
+    subprocess.run(["cp", "-a", base + "/.", self.root], check=True)
+
+
+setattr(Image, "from", begin_stage)  # "from" is a word of Python
 
 TRAIN = """
 import os
@@ -157,7 +164,8 @@ def main():
         with Image(base, os.path.join(context, "k8s", "Dockerfile"),
                    context) as image:
             image.try_in("paddle version; paddle launch --server_num 1 "
-                         "--worker_num 2 --log_dir /tmp/logs train.py")
+                         "--worker_num 2 --log_dir /tmp/logs train.py; "
+                         "ls k8s/job.yaml; ! grep -r 'PRIVATE KEY' .")
         scripts = os.path.join(ROOT, "scripts", "cluster_train_v2")
         with Image(base, os.path.join(scripts, "Dockerfile"), wheel) as image:
             shutil.copy(os.path.join(context, "train.py"), image.path("/tmp"))

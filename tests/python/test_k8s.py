@@ -2,7 +2,9 @@
 """paddle k8s: its manifests, and pods that run what they say."""
 import contextlib
 import os
+import re
 import stat
+import subprocess
 import sys
 
 import pytest
@@ -47,7 +49,7 @@ def env(container):
 def test_a_job_is_plain_objects_of_kubernetes(tmp_path):
     found = write(tmp_path, "--server_num", "3", "--claim", "clicks", "--cpu",
                   "500m", "--memory", "2Gi", "jobs/Click_2.py", "train",
-                  'a "b" \\ $(c)\n')
+                  'a "b" \\ $(c) $$d $e\n')
     assert [name(f) for f in found] == [
         "Service click-2-server", "StatefulSet click-2-server",
         "Job click-2-trainer-0", "Job click-2-trainer-1"]
@@ -63,7 +65,7 @@ def test_a_job_is_plain_objects_of_kubernetes(tmp_path):
         spec, container = pod(each)
         assert container["image"] == "fluid-click-2"
         assert container["command"][-3:] == ["jobs/Click_2.py", "train",
-                                             'a "b" \\ $(c)\n']
+                                             'a "b" \\ $$(c) $$$d $e\n']
         assert container["env"][0] == {"name": "POD_NAME", "valueFrom": {
             "fieldRef": {"fieldPath": "metadata.name"}}}
         assert container["resources"]["requests"] == {"cpu": "500m",
@@ -111,6 +113,23 @@ def test_the_image_has_what_the_library_needs(tmp_path):
     text = (tmp_path / "Dockerfile").read_text()
     for package in ("python3-numpy", *_needs.PACKAGES):
         assert " %s " % package in text
+
+
+def test_no_key_of_a_job_is_in_the_image(tmp_path):
+    """The stage that copies files removes the Secrets of all jobs."""
+    work = tmp_path / "work"
+    for job in "k8s", "a b":
+        write(work / job, "a.py")
+    (work / "secret.yaml").write_text("mine: 1\n")
+    first, last = (work / "k8s" / "Dockerfile").read_text().split("\n\n")
+    clean, = re.findall("^RUN (.*)$", first, re.M)
+    assert "COPY . /work\nRUN" in re.sub("#.*\n", "", first)
+    assert last.endswith("\nCOPY --from=files /work /work\n")
+    subprocess.run(clean.replace("/work", str(work)), shell=True, check=True,
+                   cwd=tmp_path)
+    assert [str(p.relative_to(work)) for p in work.rglob("secret.yaml")] == [
+        "secret.yaml"]
+    assert len(list(work.rglob("job.yaml"))) == 2
 
 
 @pytest.mark.parametrize("words, code, sentence", [
