@@ -77,7 +77,7 @@ static bool is_ours(const char *entry)
     return false;
 }
 
-static bool is_exported(const fl_launch *l, const char *entry)
+bool fl_launch_is_exported(const fl_launch *l, const char *entry)
 {
     const char *more = l->opts->exported ? l->opts->exported : "";
     for (size_t i = 0; i < sizeof exported / sizeof *exported; i++)
@@ -226,7 +226,7 @@ char **fl_launch_env(fl_launch *l, const fl_proc *p)
 {
     env_list env = {0};
     for (char **e = environ; *e; e++)
-        if (!is_ours(*e) && (!p->host || is_exported(l, *e)))
+        if (!is_ours(*e) && (!p->host || fl_launch_is_exported(l, *e)))
             fl_push(&env, *e);
     set_all(l, &env, p->server ? "PSERVER" : "TRAINER",
             (const char *[]){"TRAINING_ROLE", "PADDLE_TRAINING_ROLE", NULL});

@@ -158,6 +158,9 @@ const char *fl_launch_level(const fl_launch *l);
  * what its agent adds to its own, see fl_launch_env_of. */
 char **fl_launch_env(fl_launch *l, const fl_proc *p);
 
+/* Whether "NAME=value" goes to other hosts: by its name or by --export. */
+bool fl_launch_is_exported(const fl_launch *l, const char *entry);
+
 /* The environment of this process with `more` (NULL ends it) in place of all
  * that could contradict. In the arena; ends with NULL. */
 char **fl_launch_env_of(fl_launch *l, char *const *more);

@@ -9,9 +9,8 @@
  *                  set FLUID_OWNERS=2     a line for each variable
  *
  * In a line, a backslash is written \\ and the end of a line \n. Of the
- * environment only variables with the prefixes of a job's variables are kept,
- * and none whose name suggests a secret. A failpoint is armed for one start
- * only. */
+ * environment only variables that other hosts would get are kept, and none
+ * whose name suggests a secret. A failpoint is armed for one start only. */
 #include "base/disk.h"
 #include "base/flag.h"
 #include "base/log.h"
@@ -49,24 +48,26 @@ static void add_line(fl_str *text, const char *word, const char *rest)
     fl_str_add(text, "\n");
 }
 
-static bool is_kept(const char *entry)
+/* Variables of Fluid itself only name the files of keys. */
+static bool is_secret(const char *entry)
 {
-    static const char *const begins[] = {
-        "PADDLE_", "FLUID_", "FLAGS_", "TRAINING_ROLE=", "OMP_", "PYTHONPATH="};
-    static const char *const never[] = {"TOKEN", "SECRET", "PASSW", "CREDENT"};
+    static const char *const marks[] = {"TOKEN", "SECRET", "PASSW", "CREDENT",
+                                        "KEY"};
     const size_t n = strcspn(entry, "=");
-    bool kept = false;
-    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
-        kept |= fl_starts_with(entry, begins[i]);
-    if (fl_starts_with(entry, "FLUID_RESTORE=") ||
-        fl_starts_with(entry, "FLUID_FAILPOINT="))
-        kept = false;
-    for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
-        const char *at = strstr(entry, never[i]);
-        if (at && (size_t)(at - entry) < n)
-            kept = false;
+    bool secret = false;
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        const char *at = strstr(entry, marks[i]);
+        secret |= at && (size_t)(at - entry) < n;
     }
-    return kept;
+    return secret && !fl_starts_with(entry, "FLUID_");
+}
+
+static bool is_kept(const fl_launch *l, const char *entry)
+{
+    return (fl_launch_is_exported(l, entry) ||
+            fl_starts_with(entry, "TRAINING_ROLE=")) &&
+           !fl_starts_with(entry, "FLUID_RESTORE=") &&
+           !fl_starts_with(entry, "FLUID_FAILPOINT=") && !is_secret(entry);
 }
 
 /* The words of this process's command line. */
@@ -80,7 +81,8 @@ static fl_err add_words(const fl_disk *disk, fl_str *text)
     return FL_OK;
 }
 
-static fl_err describe_job(const fl_disk *disk, fl_str *text)
+static fl_err describe_job(const fl_launch *l, const fl_disk *disk,
+                           fl_str *text)
 {
     char program[4096] = "", folder[4096] = "";
     if (readlink("/proc/self/exe", program, sizeof program - 1) < 0 ||
@@ -94,7 +96,7 @@ static fl_err describe_job(const fl_disk *disk, fl_str *text)
     add_line(text, "folder", folder);
     FL_TRY(add_words(disk, text));
     for (char **e = environ; *e; e++)
-        if (is_kept(*e))
+        if (is_kept(l, *e))
             add_line(text, "set", *e);
     return FL_OK;
 }
@@ -127,7 +129,7 @@ fl_err fl_launch_remember(const fl_launch *l)
         return FL_OK;
     FL_TRY(check_free(dir));
     char *path = fl_path_join(dir, FILE_NAME);
-    fl_err err = describe_job(disk, &text);
+    fl_err err = describe_job(l, disk, &text);
     if (!err)
         err = disk->mkdirs(disk, dir);
     if (!err)

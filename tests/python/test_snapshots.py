@@ -373,6 +373,21 @@ def test_two_jobs_do_not_share_a_directory(tmp_path):
         two.start_server(0).says("listening")
 
 
+def test_resume_keeps_the_variables_that_all_hosts_get(tmp_path):
+    env = {**os.environ, "FLUID_SNAPSHOT_DIR": str(tmp_path / "snap"),
+           "CLICKS": "/data", "CLICKS_KEY": "no", "OTHER": "no",
+           "GLOG_v": "1", "FLUID_TLS_KEY": "/key"}
+    with Process("launch", [
+            "paddle", "launch", "--server_num", "1", "--worker_num", "1",
+            "--export", "CLICKS,CLICKS_KEY", "true"], str(tmp_path), env) as p:
+        p.end()
+    kept = (tmp_path / "snap" / "resume").read_text().splitlines()
+    for line in "set CLICKS=/data", "set GLOG_v=1", "set FLUID_TLS_KEY=/key":
+        assert line in kept
+    assert not [k for k in kept if k.startswith(("set CLICKS_KEY",
+                                                 "set OTHER"))]
+
+
 def test_only_the_launcher_of_server_0_can_be_resumed(tmp_path):
     env = {**os.environ, "FLUID_SNAPSHOT_DIR": str(tmp_path / "snap")}
     for i in 1, 0:
