@@ -358,11 +358,12 @@ char *fl_stage_scratch(const fl_stage *s)
 
 /* --- commit --- */
 
-/* Keep the manifest lines of files of earlier saves that still exist. */
+/* List the staged files, and those of earlier saves that still exist, if they
+ * stay. */
 static void merge_old(const fl_stage *s, const fl_manifest *old,
                       fl_manifest *all)
 {
-    for (int64_t i = 0; i < old->file.n; i++) {
+    for (int64_t i = 0; i < old->file.n && !s->replaces; i++) {
         const fl_listed *f = &old->file.at[i];
         char *path = fl_path_join(s->dir, f->name);
         int64_t size;
@@ -396,6 +397,51 @@ static fl_err check_places(const fl_stage *s)
     return FL_OK;
 }
 
+/* Whether the path is that of a listed file; *above: or of a folder above one.
+ */
+static bool is_listed(const fl_manifest *m, const char *path, bool *above)
+{
+    const size_t n = strlen(path);
+    bool is = false;
+    *above = false;
+    for (int64_t i = 0; i < m->file.n; i++) {
+        const char *name = m->file.at[i].name;
+        is |= !strcmp(name, path);
+        *above |= !strncmp(name, path, n) && name[n] == '/';
+    }
+    return is;
+}
+
+/* Remove what the manifest does not list below `path`, which is a folder of the
+ * save; NULL: below the folder itself. A kill leaves some of it to the next
+ * save that replaces the folder. */
+static fl_err remove_unlisted(const fl_stage *s, const fl_manifest *m,
+                              const char *path)
+{
+    fl_file_names names = {0};
+    char *dir = path ? fl_path_join(s->dir, path) : fl_mem_strdup(s->dir);
+    fl_err err = s->disk->list(s->disk, dir, &names);
+    for (int64_t i = 0; i < names.n && !err; i++) {
+        const char *name = names.at[i];
+        bool above;
+        if (!path &&
+            (fl_starts_with(name, FL_STAGING) || !strcmp(name, FL_MANIFEST)))
+            continue;
+        char *at = path ? fl_path_join(path, name) : fl_mem_strdup(name);
+        char *full = fl_path_join(dir, name);
+        const bool listed = is_listed(m, at, &above);
+        if (above)
+            err = remove_unlisted(s, m, at);
+        else if (!listed && s->disk->remove(s->disk, full))
+            err = fl_disk_remove_tree(s->disk, full); /* it may be a folder */
+        fl_mem_free(full);
+        fl_mem_free(at);
+    }
+    fl_file_names_fini(&names);
+    fl_mem_free(dir);
+    return err;
+}
+
 static fl_err commit_over(fl_stage *s, const fl_manifest *old)
 {
     fl_manifest all = {.kind = fl_mem_strdup(s->list.kind),
@@ -412,6 +458,9 @@ static fl_err commit_over(fl_stage *s, const fl_manifest *old)
                          "the save is complete and loads from %s; the next "
                          "save moves the files into place",
                          s->path);
+    if (!err && s->replaces && remove_unlisted(s, &all, NULL))
+        FL_WARN("files that an earlier save has left cannot be removed: %s",
+                fl_errmsg());
     fl_manifest_fini(&all);
     return err;
 }

@@ -18,7 +18,7 @@
  * Any number of processes may stage files for one folder at once: each has a
  * staging folder of its own, and commits exclude each other. The last commit
  * wins as a whole. Files that a save does not write stay, in the folder and in
- * the manifest. */
+ * the manifest, unless the save replaces the folder. */
 #ifndef FL_BASE_STAGE_H
 #define FL_BASE_STAGE_H
 
@@ -34,6 +34,8 @@ typedef struct fl_stage {
     fl_file *alive;   /* a lock that this process holds while it lives, so that
                          others do not remove the staging folder */
     fl_manifest list; /* the staged files */
+    bool replaces;    /* set by the caller, after fl_stage_init: files that this
+                         save does not write are removed from the folder */
     bool committed;   /* readers see the new files */
     bool failed;      /* the disk returned an error */
     /* The file that is being written. */

@@ -268,6 +268,85 @@ static void files_of_earlier_saves_stay_listed(void)
     fl_memdisk_free(m);
 }
 
+/* --- a save that replaces the folder --- */
+
+static fl_err replace_by(const fl_disk *d, const char *const name[2])
+{
+    fl_stage s;
+    fl_err err = fl_stage_init(&s, d, "m", "model");
+    s.replaces = true;
+    for (int i = 0; i < 2 && !err; i++)
+        err = fl_stage_write(&s, name[i], &(fl_part){name[i], 3}, 1);
+    if (!err)
+        err = fl_stage_commit(&s);
+    fl_stage_fini(&s);
+    return err;
+}
+
+static fl_err read_both(const fl_folder *f, void *user)
+{
+    const char *const *name = user;
+    fl_str text = {0};
+    fl_err err = f->manifest.file.n == 2 ? FL_OK : fl_fail(FL_EPROTO, "others");
+    for (int i = 0; i < 2 && !err; i++) {
+        err = fl_folder_read(f, name[i], 10, &text);
+        CHECK(err || !memcmp(text.at, name[i], 3));
+    }
+    fl_str_fini(&text);
+    return err;
+}
+
+static bool has_both(const fl_disk *d, const char *const name[2])
+{
+    return !fl_folder_visit(d, "m", read_both, (void *)name);
+}
+
+static int count_names(const fl_disk *d, const char *dir)
+{
+    fl_file_names found = {0};
+    CHECK_OK(d->list(d, dir, &found));
+    const int n = (int)found.n;
+    fl_file_names_fini(&found);
+    return n;
+}
+
+/* Replace files with a mishap at change n, or after n bytes; true: there was
+ * none. */
+static bool replace_badly(mishap what, int64_t n)
+{
+    static const char *const one[] = {"sub/one", "away/two"};
+    static const char *const next[] = {"sub/two", "three"};
+    static const char *const last[] = {"sub/three", "two"};
+    fl_memdisk *m = fl_memdisk_new();
+    const fl_disk *d = fl_memdisk_disk(m);
+    CHECK_OK(replace_by(d, one));
+    (what == FAILS_ONCE ? fl_memdisk_fail_once
+     : what == FULL     ? fl_memdisk_fill
+                        : fl_memdisk_fail_after)(m, n);
+    const bool whole = !replace_by(d, next);
+    fl_memdisk_fail_after(m, -1);
+    fl_memdisk_fill(m, -1);
+    if (what >= POWER_LOST)
+        fl_memdisk_crash(m, what == POWER_LOST_LATE);
+    CHECK(has_both(d, next) || (!whole && has_both(d, one)));
+    CHECK_OK(replace_by(d, last)); /* nothing else is left */
+    CHECK(has_both(d, last));
+    CHECK_INT(count_names(d, "m"), 3);
+    CHECK_INT(count_names(d, "m/sub"), 1);
+    fl_memdisk_free(m);
+    return whole;
+}
+
+static void a_save_that_replaces_leaves_only_its_files(void)
+{
+    for (mishap what = 0; what < MISHAPS; what++) {
+        int64_t n = 0;
+        while (!replace_badly(what, n))
+            n++;
+        CHECK(n > 20);
+    }
+}
+
 /* --- reading --- */
 
 static fl_err read_w(const fl_disk *d)
@@ -471,6 +550,8 @@ const fl_test fl_tests[] = {
     {"a second kill changes nothing", a_second_kill_changes_nothing},
     {"saves at once do not meet", saves_at_once_do_not_meet},
     {"files of earlier saves stay listed", files_of_earlier_saves_stay_listed},
+    {"a save that replaces the folder leaves only its files",
+     a_save_that_replaces_leaves_only_its_files},
     {"what was not saved is refused", what_was_not_saved_is_refused},
     {"a file that is open is checked in parts",
      a_file_that_is_open_is_checked_in_parts},

@@ -261,6 +261,7 @@ static fl_err copy_state(fl_redo *r)
     r->copied = next - 1;
     r->staging = true;
     fl_err err = fl_stage_init(&r->stage, r->opts.disk, base, "state");
+    r->stage.replaces = true; /* the state drops files, as a table grows */
     if (!err)
         err = stage_base(r, &r->stage);
     if (!err)

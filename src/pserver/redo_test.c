@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* redo_test.c - base and journal on a disk of which each change fails in turn.
- * What was reported as durable is there when the host is lost. */
+ * What was reported as durable is there when the host is lost, and nothing that
+ * the state has dropped. */
 #include "pserver/redo.h"
 
 #include "base/mem.h"
 #include "base/path.h"
 #include "base/test.h"
+#include "state/extents.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 enum {
-    PUSHES = 3,
+    PUSHES = 4,
     EACH = 2 /* pushes after which there is a new base */
 };
 
@@ -129,7 +131,9 @@ static fl_disk failing_disk(void)
     return d;
 }
 
-/* --- a server whose store only counts --- */
+/* --- a server whose store only counts ---
+ *
+ * Each push moves the store into a new extent, as a table that grows does. */
 
 typedef struct server {
     fl_job job;
@@ -137,7 +141,10 @@ typedef struct server {
     fl_redo *redo;
     fl_recovery *recovery;
     fl_mapping *map;
-    int64_t *count; /* pushes, and the sum of their numbers; in the state */
+    int64_t *count; /* pushes, the sum of their numbers, and the number of the
+                       extent, which has the first of them; in the state */
+    fl_extents *extents;
+    int64_t *extent; /* NULL: nothing was pushed */
     fl_store inner, store;
     bool replaying;
     pthread_mutex_t lock;
@@ -152,12 +159,24 @@ static void on_durable(void *self, uint64_t number)
     pthread_mutex_unlock(&v->lock);
 }
 
+static void move_extent(server *v)
+{
+    void *next;
+    CHECK_OK(fl_extents_make(v->extents, sizeof *v->count, &next));
+    if (v->extent)
+        fl_extents_drop(v->extents, v->extent);
+    v->extent = next;
+    *v->extent = v->count[0];
+    v->count[2] = fl_extents_number(v->extents, next);
+}
+
 static void apply_push(void *self, int64_t round, const fl_staged *by, int n)
 {
     server *v = self;
     CHECK_INT(by->seq, v->count[0] + 1);
     v->count[0]++;
     v->count[1] += by->seq;
+    move_extent(v);
     if (v->replaying)
         fl_redo_applied(v->redo, NULL);
     else
@@ -166,6 +185,32 @@ static void apply_push(void *self, int64_t round, const fl_staged *by, int n)
 
 static void forget_session(void *self, fl_id session)
 {
+}
+
+/* The number of extents in a directory. */
+static int count_extents(const char *dir)
+{
+    fl_file_names names = {0};
+    int n = 0;
+    CHECK_OK(fl_disk_real()->list(fl_disk_real(), dir, &names));
+    for (int64_t i = 0; i < names.n; i++)
+        n += !strncmp(names.at[i], "extent-", strlen("extent-"));
+    fl_file_names_fini(&names);
+    return n;
+}
+
+/* A state that was made from a base has only what the base was copied from. */
+static void find_extent(server *v, fl_statedir *d)
+{
+    size_t bytes;
+    v->extents = fl_extents_new(d);
+    CHECK_INT(count_extents(fl_statedir_path(d)), v->count[0] > 0);
+    if (!v->count[0])
+        return;
+    void *at;
+    CHECK_OK(fl_extents_find(v->extents, (uint32_t)v->count[2], &at, &bytes));
+    v->extent = at;
+    CHECK_INT(*v->extent, v->count[0]);
 }
 
 /* With the state that is there, or with base and journal. */
@@ -190,6 +235,7 @@ static void open_server(server *v)
     fl_statedir *d = fl_recovery_dir(v->recovery);
     CHECK_OK(fl_statedir_map(d, "count", 64, 0, &v->map));
     v->count = fl_mapping_at(v->map);
+    find_extent(v, d);
     v->replaying = fl_redo_filled(v->redo);
     if (v->replaying)
         CHECK_OK(fl_redo_replay(v->redo, v->recovery, &v->inner));
@@ -203,6 +249,7 @@ static void lose_server(server *v)
 {
     fl_redo_free(v->redo);
     fl_mapping_unref(v->map);
+    fl_extents_free(v->extents);
     fl_recovery_remove(v->recovery);
     fl_recovery_close(v->recovery);
     pthread_mutex_destroy(&v->lock);
@@ -256,6 +303,19 @@ static int64_t push_some(server *v, int64_t n)
     return first + n;
 }
 
+/* The folder of the base has the files of the state, and no others. */
+static void check_base(const server *v)
+{
+    char *all = fl_path_join(fl_test_dir(), "journal");
+    char *name = fl_path_join(
+        all, fl_path_base(fl_statedir_path(fl_recovery_dir(v->recovery))));
+    char *base = fl_path_join(name, "base");
+    CHECK_INT(count_extents(base), 1);
+    fl_mem_free(base);
+    fl_mem_free(name);
+    fl_mem_free(all);
+}
+
 /* Whether the change `n` was made, and failed. */
 static bool fail_one(fault kind, int64_t n)
 {
@@ -283,6 +343,7 @@ static bool fail_one(fault kind, int64_t n)
     open_server(&v);
     CHECK_INT(v.count[0], found + EACH + 1);
     CHECK_OK(fl_redo_begin(v.redo, v.recovery));
+    check_base(&v);
     fl_redo_remove(v.redo);
     lose_server(&v);
     CHECK_OK(fl_disk_remove_tree(fl_disk_real(), journal));
