@@ -4,8 +4,10 @@
  *     waiting --writer takes it--> busy ----------> written
  *        '----owner copies it----> saved --writer-----^
  *
- * Easy to get wrong: an owner that waits for room serves the writer meanwhile,
- * because the writer may wait for rows of this owner. */
+ * Easy to get wrong: an owner that waits for the writer serves it meanwhile,
+ * because the writer may wait for rows of this owner. For the same reason the
+ * writer may not depend on an owner that waits for something else: see
+ * fl_writer_opts.serve and fl_writer_lacks_room. */
 #include "pserver/capture.h"
 
 #include "base/failpoint.h"
@@ -71,7 +73,8 @@ typedef struct captured_table {
 struct fl_capture {
     pthread_mutex_t lock;
     pthread_cond_t news;
-    int left; /* owners that have not come */
+    int left;    /* owners that have not come */
+    int waiting; /* owners that wait for the writer */
     bool over;
     size_t limit, copies, peak; /* bytes of copies */
     const captured *urgent;     /* that an owner waits for */
@@ -203,6 +206,14 @@ static void count_copies(fl_capture *c, size_t bytes)
         c->peak = c->copies;
 }
 
+/* Under the lock. Thread: an owner's. */
+static void wait_for_writer(fl_capture *c)
+{
+    c->waiting++;
+    pthread_cond_wait(&c->news, &c->lock);
+    c->waiting--;
+}
+
 /* Under the lock: until the block may be written. */
 static void claim_block(fl_capture *c, const captured *v, size_t i)
 {
@@ -211,7 +222,7 @@ static void claim_block(fl_capture *c, const captured *v, size_t i)
     while (!c->over && (b->state == BUSY ||
                         (b->state == WAITING && c->copies + n > c->limit))) {
         c->urgent = v;
-        pthread_cond_wait(&c->news, &c->lock);
+        wait_for_writer(c);
     }
     if (c->over || b->state != WAITING)
         return;
@@ -382,7 +393,7 @@ static void wait_for_room(fl_capture *c, int owner)
             fl_capture_serve(c, owner);
             pthread_mutex_lock(&c->lock);
         } else {
-            pthread_cond_wait(&c->news, &c->lock);
+            wait_for_writer(c);
         }
     }
     pthread_mutex_unlock(&c->lock);
@@ -540,12 +551,22 @@ fl_err fl_capture_write(fl_capture *c, fl_stage *to, fl_snapshot_index *index,
     return err ? err : over ? stopped() : FL_OK;
 }
 
-void fl_capture_stop(fl_capture *c)
+bool fl_capture_stop(fl_capture *c)
 {
     pthread_mutex_lock(&c->lock);
+    const bool stops = !c->over;
     c->over = true;
     pthread_cond_broadcast(&c->news);
     pthread_mutex_unlock(&c->lock);
+    return stops;
+}
+
+int fl_capture_waiting(fl_capture *c)
+{
+    pthread_mutex_lock(&c->lock);
+    const int waiting = c->waiting;
+    pthread_mutex_unlock(&c->lock);
+    return waiting;
 }
 
 size_t fl_capture_peak(fl_capture *c)

@@ -52,8 +52,12 @@ fl_err fl_capture_write(fl_capture *c, fl_stage *to, fl_snapshot_index *index,
                         void (*poke)(void *user, int owner),
                         void *user) FL_MUST_CHECK;
 
-/* Nobody waits for the capture any more. Thread: any. */
-void fl_capture_stop(fl_capture *c);
+/* Nobody waits for the capture any more. True: it was not stopped before.
+ * Thread: any. */
+bool fl_capture_stop(fl_capture *c);
+
+/* How many owners wait for the thread that writes. Thread: any. */
+int fl_capture_waiting(fl_capture *c);
 
 /* Bytes of copies at most so far. Thread: any. */
 size_t fl_capture_peak(fl_capture *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* room.c - a queue of pulls for each owner, and the wait for room. */
+/* room.c - a queue of calls for each owner, and the wait for room. */
 #include "pserver/room.h"
 
 #include "base/clock.h"
@@ -27,7 +27,7 @@ typedef struct seat {
 struct fl_room {
     fl_room_opts opts;
     pthread_mutex_t lock; /* of all that follows */
-    pthread_cond_t news;  /* of an owner that waits: a pull came, or the end */
+    pthread_cond_t news;  /* of an owner that waits: a call came, or the end */
     bool ending;
     seat *owner;
 };
@@ -90,7 +90,7 @@ bool fl_room_read(fl_room *r, int owner)
     return next.fn != NULL;
 }
 
-/* Read pulls for a while. False: nobody shall wait any more. */
+/* Run calls for a while. False: nobody shall wait any more. */
 static bool pause_owner(fl_room *r, int owner)
 {
     const int64_t at = fl_clock_now(fl_clock_real()) + EACH;
@@ -121,7 +121,7 @@ static void set_why(fl_room *r, int owner, const char *why)
 static bool wait_for_room(fl_room *r, int owner)
 {
     const fl_sentence why = fl_sentence_keep();
-    bool on = r->opts.full && r->opts.full(r->opts.self, why.text);
+    bool on = r->opts.full && r->opts.full(r->opts.self, owner, why.text);
     if (on) {
         set_why(r, owner, why.text);
         on = pause_owner(r, owner);

@@ -3,8 +3,8 @@
  *
  * An owner takes the room that an update needs before the update writes a
  * value. If there is none, the owner waits in the middle of its task, answers
- * pulls, and tries again until there is room. Therefore the pulls of an owner
- * are queued here.
+ * pulls, reads rows for a snapshot, and tries again until there is room.
+ * Therefore these calls to an owner, which only read, are queued here.
  *
  * Thread: any, unless a function says something else. */
 #ifndef FL_PSERVER_ROOM_H
@@ -18,9 +18,10 @@ typedef struct fl_room fl_room;
 
 typedef struct fl_room_opts {
     int owners;
-    /* There is no room; `why` names the path and the bytes that are missing.
-     * True: wait. NULL, false: what lacks room fails. Thread: the owner. */
-    bool (*full)(void *self, const char *why);
+    /* The owner has no room; `why` names the path and the bytes that are
+     * missing. Called for each try. True: wait. NULL, false: what lacks room
+     * fails. Thread: the owner. */
+    bool (*full)(void *self, int owner, const char *why);
     void *self;
 } fl_room_opts;
 
@@ -31,12 +32,12 @@ void fl_room_free(fl_room *r); /* NULL is fine; no owner may wait */
 /* From now on nobody waits: what lacks room fails. */
 void fl_room_end(fl_room *r);
 
-/* Add a pull that the owner is to read. The caller gives the owner a task that
- * calls fl_room_read. */
+/* Add a call that reads values of the owner. The caller gives the owner a task
+ * that calls fl_room_read. */
 void fl_room_add(fl_room *r, int owner, void (*fn)(void *arg), void *arg);
 
-/* Read the oldest pull of the owner. False: there is none: the owner has read
- * it while it waited. Thread: the owner. */
+/* Run the oldest call of the owner. False: there is none: the owner has run it
+ * while it waited. Thread: the owner. */
 bool fl_room_read(fl_room *r, int owner);
 
 /* Call fn, which takes room, until it does not set *lacks. If it sets *lacks it

@@ -33,7 +33,7 @@ static void read_pull(void *arg)
     s->parked += fl_room_check(s->room) != FL_OK;
 }
 
-static bool on_full(void *self, const char *why)
+static bool on_full(void *self, int owner, const char *why)
 {
     scene *s = self;
     s->fulls++;
@@ -106,9 +106,10 @@ typedef struct pair {
     int fulls;
 } pair;
 
-static bool on_full_of_two(void *self, const char *why)
+static bool on_full_of_two(void *self, int owner, const char *why)
 {
     pair *p = self;
+    CHECK_INT(owner, p->fulls == 2);
     if (++p->fulls != 2)
         return true;
     for (int i = 0; i < 2; i++)

@@ -381,7 +381,7 @@ static fl_err start_owner(owner *o)
     return fl_pool_new("owner", 1, &o->pool);
 }
 
-/* --- making: variables that may be pulled --- */
+/* --- tasks of owners --- */
 
 static void submit_task(void *store, int index, void (*fn)(void *arg),
                         void *arg)
@@ -404,6 +404,8 @@ static void submit_read(void *store, int index, void (*fn)(void *arg),
     fl_room_add(s->room, index, fn, arg);
     submit_task(store, index, run_read, &s->owner[index]);
 }
+
+/* --- making: variables that may be pulled --- */
 
 /* Variables of an update are pulled from its owner, except learning rates. */
 static void assign_pullables(fl_pstore *s, const fl_update *u)
@@ -1035,11 +1037,22 @@ static fl_err make_writer(fl_pstore *s)
                           .servers = o->place ? o->place->n_servers : 1,
                           .owners = s->owners,
                           .submit = submit_task,
+                          .serve = submit_read,
                           .settle = settle_owners,
                           .store = s,
                           .written = o->written,
                           .self = o->self},
         &s->writer);
+}
+
+/* fl_room_opts.full. */
+static bool on_full(void *self, int index, const char *why)
+{
+    const fl_pstore *s = self;
+    const bool waits = s->opts.full && s->opts.full(s->opts.self, why);
+    if (waits && s->writer)
+        fl_writer_lacks_room(s->writer, index);
+    return waits;
 }
 
 /* fl_store.cut. */
@@ -1220,8 +1233,8 @@ fl_err fl_pstore_new(const fl_pstore_opts *opts, fl_pstore **out)
     s->owner = fl_mem_alloc((size_t)s->owners * sizeof *s->owner);
     for (int i = 0; i < s->owners; i++)
         s->owner[i] = (owner){.store = s, .index = i};
-    s->room = fl_room_new(&(fl_room_opts){
-        .owners = s->owners, .full = opts->full, .self = opts->self});
+    s->room = fl_room_new(
+        &(fl_room_opts){.owners = s->owners, .full = on_full, .self = s});
     fl_err err = make_store(s);
     if (!err && opts->snapshots)
         err = make_writer(s);
@@ -1290,6 +1303,8 @@ void fl_pstore_waits(fl_pstore *s, fl_str *rows)
                       s->owners, n, s->async ? "pushes" : "rounds");
     if (fl_pstore_room(s))
         fl_str_printf(rows, "the server waits for room: %s\n", fl_errmsg());
+    if (s->writer)
+        fl_writer_waits(s->writer, rows);
     const long long refused = fl_pushes_not_finite(s->pushes);
     if (refused)
         fl_str_printf(rows,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_room_test.c - a kept store whose tables cannot grow, because its file
  * system is full: owners wait in the middle of a round or push, read pulls, and
- * go on, also in the next process. */
+ * go on, also in the next process. Snapshots are not in their way. */
+#include "base/memdisk.h"
 #include "pserver/test_store.h"
+#include "state/snapshot.h"
 #include "state/test_state.h"
 
 #include <stdlib.h>
@@ -11,7 +13,8 @@ enum {
     TABLES = 2,
     ROWS = 3000, /* new ones of each table in a round */
     ROUNDS = 3,
-    FULL = 1, /* the round in which no file can grow */
+    FULL = 1,     /* the round in which no file can grow */
+    MANY = 70000, /* rows, which take more bytes than a snapshot may copy */
 };
 
 static const char *const tables[TABLES] = {"emb", "two"};
@@ -23,7 +26,34 @@ typedef struct server {
     fl_recovery *recovery; /* NULL: nothing is kept, and there is room */
     bool dies;             /* the process ends when an owner has no room */
     bool waits[TABLES];    /* who has no room; under the lock of `p` */
+    fl_memdisk *disk;      /* of snapshots; NULL: none are taken */
+    fl_disk gated;
 } server;
+
+/* The thread that writes snapshots waits here before it opens a file. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t news;
+    bool shut;
+    fl_err (*open)(const fl_disk *d, const char *path, fl_file **out);
+} gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, NULL};
+
+static fl_err open_gated(const fl_disk *d, const char *path, fl_file **out)
+{
+    pthread_mutex_lock(&gate.lock);
+    while (gate.shut)
+        pthread_cond_wait(&gate.news, &gate.lock);
+    pthread_mutex_unlock(&gate.lock);
+    return gate.open(d, path, out);
+}
+
+static void set_gate(bool shut)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.shut = shut;
+    pthread_cond_signal(&gate.news);
+    pthread_mutex_unlock(&gate.lock);
+}
 
 static bool on_full(void *self, const char *why)
 {
@@ -63,10 +93,24 @@ static void cut_tables(server *v)
                     .pservers = A, .trainers = 1, .async = v->async});
 }
 
-static void open_server(server *v, int owners, bool async, bool kept)
+/* Snapshots go to a disk that is never full. */
+static void use_disk(server *v, fl_memdisk *disk)
+{
+    v->disk = disk;
+    v->gated = *fl_memdisk_disk(disk);
+    gate.open = v->gated.open;
+    v->gated.open = open_gated;
+    v->p.env.disk = &v->gated;
+    v->p.snapshots = "snap";
+}
+
+static void open_server_on(server *v, int owners, bool async, bool kept,
+                           fl_memdisk *disk)
 {
     *v = (server){.async = async};
     cut_tables(v);
+    if (disk)
+        use_disk(v, disk);
     v->p.full = on_full;
     v->job =
         fl_job_defaults((fl_job){.id = {7, 8}, .trainers = 1, .async = async});
@@ -80,12 +124,19 @@ static void open_server(server *v, int owners, bool async, bool kept)
         fl_statedir_ready(fl_recovery_dir(v->recovery));
 }
 
+static void open_server(server *v, int owners, bool async, bool kept)
+{
+    open_server_on(v, owners, async, kept, NULL);
+}
+
 static void close_server(server *v)
 {
     shop_close(&v->p);
     if (v->recovery)
         fl_recovery_remove(v->recovery);
     fl_recovery_close(v->recovery);
+    if (v->disk)
+        fl_memdisk_free(v->disk);
 }
 
 /* The gradients of a round: rows of both tables that are not there yet. */
@@ -111,10 +162,9 @@ static fl_parcel *make_push(const server *v, int round)
     return p;
 }
 
-/* Let the store begin to apply a round. Own: the result, until it has. */
-static fl_parcel *begin_round(server *v, int round)
+/* Let the store begin to apply a push, which is that of a round. */
+static void begin_push(server *v, int round, fl_parcel *push)
 {
-    fl_parcel *push = make_push(v, round);
     const fl_blob blob = fl_parcel_blob(push);
     const fl_staged by = {.session = {1, 1},
                           .n = 1,
@@ -122,9 +172,16 @@ static fl_parcel *begin_round(server *v, int round)
                           .last = true,
                           .seq = round + 1};
     CHECK_OK(v->p.face->check(v->p.face->self, &by));
-    v->p.applied = round;
     v->p.face->apply(v->p.face->self, round, &by, 1);
     fl_keeper_parcels.drop(NULL, blob);
+}
+
+/* Own: the result, until the store has applied it. */
+static fl_parcel *begin_round(server *v, int round)
+{
+    fl_parcel *push = make_push(v, round);
+    v->p.applied = round;
+    begin_push(v, round, push);
     return push;
 }
 
@@ -273,6 +330,107 @@ static void a_store_is_closed_while_owners_wait(void)
     unsetenv("FLUID_STATE_DIR");
 }
 
+/* --- snapshots --- */
+
+static void begin_snapshot(server *v)
+{
+    v->p.face->cut(v->p.face->self, &(fl_moment){.number = 1, .version = 1});
+}
+
+/* The snapshot has the rows of round 0. */
+static void check_snapshot(server *v)
+{
+    fl_snapshot_part part;
+    CHECK_OK(
+        fl_snapshot_part_init(&part, fl_memdisk_disk(v->disk), "snap", 1, 0));
+    CHECK_INT(part.index.table.n, TABLES);
+    for (int i = 0; i < TABLES; i++)
+        CHECK_INT(part.index.table.at[i].rows, ROWS);
+    fl_snapshot_part_fini(&part);
+}
+
+/* The thread asks owners for rows that lack room for others. */
+static void a_snapshot_is_written_while_owners_wait(void)
+{
+    setenv("FLUID_STATE_DIR", fl_test_dir(), 1);
+    for (int owners = 1; owners <= 2; owners++) {
+        server v;
+        open_server_on(&v, owners, false, true, fl_memdisk_new());
+        run_round(&v, 0);
+        set_gate(true);
+        begin_snapshot(&v);
+        test_limit_files(0);
+        fl_parcel *push = begin_round(&v, FULL);
+        wait_for_waits(&v, owners);
+        set_gate(false);
+        shop_wait(&v.p, &v.p.written, 1);
+        check_snapshot(&v);
+        CHECK_INT(v.p.applied, FULL);
+        test_limit_files(-1);
+        end_round(&v, FULL, push);
+        run_round(&v, 2);
+        check_rows(&v);
+        close_server(&v);
+    }
+    unsetenv("FLUID_STATE_DIR");
+}
+
+/* A push for n rows of one table, from row `first` on. */
+static fl_parcel *make_rows(int table, int64_t n, int64_t first)
+{
+    static int64_t id[MANY];
+    static float x[2 * MANY];
+    char name[64];
+    for (int64_t i = 0; i < n; i++) {
+        id[i] = first + i;
+        x[2 * i] = x[2 * i + 1] = 1;
+    }
+    snprintf(name, sizeof name, "%s@GRAD.pserver_0", tables[table]);
+    return shop_rows(name, 10, n, 2, id, x);
+}
+
+static float pull_first(server *v)
+{
+    shop_pull(&v->p, tables[0], 1, (int64_t[]){0});
+    CHECK_INT(v->p.kind, FL_MSG_VALUES);
+    return shop_value(&v->p, 0);
+}
+
+/* One owner has no room in the middle of a push, so that it cannot enter the
+ * snapshot. The other one may copy no more rows until it has. */
+static void a_snapshot_is_given_up_for_an_owner_without_room(void)
+{
+    setenv("FLUID_STATE_DIR", fl_test_dir(), 1);
+    server v;
+    open_server_on(&v, 2, true, true, fl_memdisk_new());
+    fl_parcel *push[] = {make_rows(0, MANY, 0), make_rows(1, MANY, 0),
+                         make_rows(0, MANY, 0)};
+    v.p.may_fail = true;
+    begin_push(&v, 0, push[0]);
+    shop_wait(&v.p, &v.p.applied, 1);
+    const float before = pull_first(&v);
+    test_limit_files(0);
+    begin_push(&v, 1, push[1]);
+    pthread_mutex_lock(&v.p.lock);
+    while (!v.waits[1])
+        pthread_cond_wait(&v.p.news, &v.p.lock);
+    pthread_mutex_unlock(&v.p.lock);
+    begin_snapshot(&v);
+    begin_push(&v, 2, push[2]);
+    CHECK(pull_first(&v) != before); /* the first owner has applied push 2 */
+    CHECK(!v.waits[0]);
+    CHECK_INT(v.p.applied, 1);
+    test_limit_files(-1);
+    shop_wait(&v.p, &v.p.applied, 3);
+    CHECK_STR(v.p.why, "");
+    shop_wait(&v.p, &v.p.failed, 1);
+    CHECK_INT(v.p.written, 0);
+    for (int i = 0; i < 3; i++)
+        fl_parcel_unref(push[i]);
+    close_server(&v);
+    unsetenv("FLUID_STATE_DIR");
+}
+
 const fl_test fl_tests[] = {
     {"owners whose tables cannot grow wait, read pulls, and go on",
      owners_wait_and_go_on},
@@ -281,5 +439,10 @@ const fl_test fl_tests[] = {
      a_killed_process_goes_on},
     {"a store is closed while its owners wait for room",
      a_store_is_closed_while_owners_wait},
+    {"a snapshot is written while owners wait for room",
+     a_snapshot_is_written_while_owners_wait},
+    {"a snapshot is given up if an owner that waits for room keeps others "
+     "waiting",
+     a_snapshot_is_given_up_for_an_owner_without_room},
     {0},
 };

@@ -35,7 +35,9 @@ typedef struct shop {
     int64_t table_bytes;                       /* option of the store */
     bool (*full)(void *self, const char *why); /* option of the store */
     const char *snapshots;                     /* option of the store */
-    int written; /* parts of snapshots that were written */
+    int written;   /* parts of snapshots that were written */
+    bool may_fail; /* parts of snapshots may fail, and */
+    int failed;    /* so many have */
 } shop;
 
 static inline void shop_applied(void *self, const char *why)
@@ -69,9 +71,10 @@ static inline void shop_answer(void *self, fl_peer to, const fl_msg *m)
 static inline void shop_written(void *self, int64_t number, const char *why)
 {
     shop *p = self;
-    CHECK(!why);
+    CHECK(!why || p->may_fail);
     pthread_mutex_lock(&p->lock);
-    p->written++;
+    p->written += !why;
+    p->failed += why != NULL;
     pthread_cond_signal(&p->news);
     pthread_mutex_unlock(&p->lock);
 }

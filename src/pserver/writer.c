@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* writer.c - takes snapshots through the threads of the owners.
  *
- * Easy to get wrong: an owner runs its tasks in order, so those that serve the
- * thread are done before the one that leaves. */
+ * Easy to get wrong: a call that serves the thread may come after the task that
+ * leaves, so it does not use what belongs to one snapshot. */
 #include "pserver/writer.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
 
@@ -31,6 +32,7 @@ struct fl_writer {
     fl_capture **of; /* by owner. Thread: the owner's */
     pthread_mutex_t lock;
     fl_capture *capture; /* of the snapshot that is being written, or NULL */
+    int64_t number;      /* of this snapshot */
 };
 
 static void submit_tasks(taking *t, void (*fn)(void *arg))
@@ -63,10 +65,16 @@ static void run_leave_task(void *arg)
     fl_mem_free(t);
 }
 
-static void run_serve_task(void *arg)
+/* A call to an owner to serve the thread. */
+typedef struct serve_call {
+    fl_writer *writer;
+    int owner;
+} serve_call;
+
+static void run_serve_call(void *arg)
 {
-    owner_task *x = arg;
-    fl_capture *c = x->of->writer->of[x->owner];
+    serve_call *x = arg;
+    fl_capture *c = x->writer->of[x->owner];
     if (c)
         fl_capture_serve(c, x->owner);
     fl_mem_free(x);
@@ -76,9 +84,9 @@ static void poke_owner(void *user, int owner)
 {
     taking *t = user;
     const fl_writer_opts *o = &t->writer->opts;
-    owner_task *x = fl_mem_alloc(sizeof *x);
-    *x = (owner_task){t, owner};
-    o->submit(o->store, owner, run_serve_task, x);
+    serve_call *x = fl_mem_alloc(sizeof *x);
+    *x = (serve_call){t->writer, owner};
+    o->serve(o->store, owner, run_serve_call, x);
 }
 
 static fl_err write_part(taking *t)
@@ -104,7 +112,7 @@ static void run_write_task(void *arg)
     taking *t = arg;
     const fl_writer_opts *o = &t->writer->opts;
     const fl_err err = write_part(t);
-    fl_capture_stop(t->capture);
+    (void)fl_capture_stop(t->capture);
     if (o->written)
         o->written(o->self, t->index.number, err ? fl_errmsg() : NULL);
     submit_tasks(t, run_leave_task);
@@ -144,7 +152,7 @@ void fl_writer_free(fl_writer *w)
         return;
     pthread_mutex_lock(&w->lock);
     if (w->capture)
-        fl_capture_stop(w->capture);
+        (void)fl_capture_stop(w->capture);
     pthread_mutex_unlock(&w->lock);
     w->opts.settle(w->opts.store); /* tasks that enter wake the thread */
     fl_pool_free(w->pool);
@@ -173,8 +181,36 @@ void fl_writer_begin(fl_writer *w, fl_capture *of, const fl_moment *at)
     fl_str_bytes(&t->index.image, at->image, at->n);
     pthread_mutex_lock(&w->lock);
     w->capture = of;
+    w->number = at->number;
     pthread_mutex_unlock(&w->lock);
     submit_tasks(t, run_enter_task);
+}
+
+void fl_writer_lacks_room(fl_writer *w, int owner)
+{
+    if (w->of[owner])
+        return; /* the owner serves the thread while it waits */
+    pthread_mutex_lock(&w->lock);
+    const int64_t number = w->number;
+    const bool stops = w->capture && fl_capture_stop(w->capture);
+    pthread_mutex_unlock(&w->lock);
+    if (stops)
+        FL_WARN("snapshot %lld is given up: an owner thread has to take part "
+                "in it, and waits for room in the state",
+                (long long)number);
+}
+
+void fl_writer_waits(fl_writer *w, fl_str *rows)
+{
+    pthread_mutex_lock(&w->lock);
+    const int waiting = w->capture ? fl_capture_waiting(w->capture) : 0;
+    const long long number = w->number;
+    pthread_mutex_unlock(&w->lock);
+    if (waiting)
+        fl_str_printf(rows,
+                      "%d owner threads wait for the disk of snapshot %lld: "
+                      "they may copy no more values before it has some\n",
+                      waiting, number);
 }
 
 fl_capture *fl_writer_capture(const fl_writer *w, int owner)

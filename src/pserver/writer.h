@@ -21,6 +21,9 @@ typedef struct fl_writer_opts {
     int owners;
     /* Run fn(arg) on the thread of an owner, after the tasks that it has. */
     void (*submit)(void *store, int owner, void (*fn)(void *arg), void *arg);
+    /* The same, but the owner also runs it while it waits for room in the
+     * state, in the middle of a task. fn only reads. */
+    void (*serve)(void *store, int owner, void (*fn)(void *arg), void *arg);
     /* Wait until the owners have run all their tasks. */
     void (*settle)(void *store);
     void *store;
@@ -44,6 +47,16 @@ bool fl_writer_busy(fl_writer *w);
 /* Take a snapshot of what was added to the capture, if none is being written.
  * Own: `of`. Thread: the machine's. */
 void fl_writer_begin(fl_writer *w, fl_capture *of, const fl_moment *at);
+
+/* The owner has no room in the state and waits in the middle of a task. If it
+ * has not entered the snapshot that is being taken, other owners may wait for
+ * it, and may be those that would make room: the snapshot is given up, and the
+ * log says so. Thread: the owner's. */
+void fl_writer_lacks_room(fl_writer *w, int owner);
+
+/* Append a line if owners wait until more of a snapshot is written. Thread:
+ * any. */
+void fl_writer_waits(fl_writer *w, fl_str *rows);
 
 /* The capture that the owner must tell before it writes; NULL: there is none,
  * or `w` is NULL. Thread: the owner's. */
