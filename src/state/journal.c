@@ -11,7 +11,9 @@
  * reader goes from a torn file to the next one if that begins at or before the
  * record that is missing, and leaves out the records that it has seen. All
  * records from FIRST on are in this file or in later ones: that is why older
- * files can be dropped.
+ * files can be dropped. Therefore no group has records before and after a turn:
+ * if such a group were written again, its file would come before that of the
+ * turn, and be dropped with the records after it.
  *
  * Easy to get wrong: after a failed sync the system may have dropped the bytes
  * and forgotten it. The next sync would succeed and prove nothing. */
@@ -57,10 +59,10 @@ typedef struct record_head {
 /* Records that are written together. */
 typedef struct group {
     fl_str bytes;
-    uint64_t first, last;
-    bool turns; /* a new file begins within it: */
-    size_t turn_at;
-    uint64_t turn_first;
+    uint64_t first, last; /* 0: there are no records */
+    bool turns;           /* a new file begins, */
+    uint64_t turn_first;  /* with this record, */
+    size_t turn_at; /* after so many bytes; 0 in a group that is written */
 } group;
 
 typedef enum journal_state {
@@ -182,15 +184,11 @@ static fl_err write_part(fl_journal *j, const char *at, size_t n, bool *full)
 static fl_err write_group(fl_journal *j, bool *full)
 {
     group *g = &j->out;
+    if (g->turns)
+        FL_TRY(close_file(j));
     if (!j->file)
-        FL_TRY(begin_file(j, g->first, full));
-    if (!g->turns)
-        return write_part(j, g->bytes.at, g->bytes.n, full);
-    FL_TRY(write_part(j, g->bytes.at, g->turn_at, full));
-    FL_TRY(close_file(j));
-    FL_TRY(begin_file(j, g->turn_first, full));
-    return write_part(j, g->bytes.at + g->turn_at, g->bytes.n - g->turn_at,
-                      full);
+        FL_TRY(begin_file(j, g->turns ? g->turn_first : g->first, full));
+    return write_part(j, g->bytes.at, g->bytes.n, full);
 }
 
 /* --- which files there are --- */
@@ -265,12 +263,30 @@ fl_err fl_journal_remove(const fl_disk *disk, const char *folder)
 
 /* --- the writer --- */
 
-/* Take what waits, unless a group is left that did not fit. False: there is
+/* Leave the records after a turn to the next group. The caller holds the lock.
+ */
+static void split_group(fl_journal *j)
+{
+    group *out = &j->out, *in = &j->in;
+    const size_t after = out->bytes.n - out->turn_at;
+    in->turns = true;
+    in->turn_first = out->turn_first;
+    if (after) {
+        in->first = out->turn_first;
+        in->last = out->last;
+        fl_str_bytes(&in->bytes, out->bytes.at + out->turn_at, after);
+    }
+    out->turns = false;
+    out->last = out->turn_first - 1;
+    out->bytes.n = out->turn_at;
+}
+
+/* Take what waits, unless a group is left that did not fit. *drop: files to
+ * drop; some of them must wait for a turn that is not written. False: there is
  * nothing to do. The caller holds the lock. */
 static bool take_group(fl_journal *j, uint64_t *drop)
 {
     *drop = j->drop;
-    j->drop = 0;
     if (j->state == FAILED)
         return false;
     if (j->state == FULL) /* its bytes are still there */
@@ -279,13 +295,19 @@ static bool take_group(fl_journal *j, uint64_t *drop)
     j->out = j->in;
     j->in = (group){.bytes = room};
     j->in.bytes.n = 0;
+    if (j->out.turns && j->out.turn_at)
+        split_group(j);
+    if (!j->in.turns)
+        j->drop = 0;
     j->writing = j->out.bytes.n;
     return j->out.bytes.n || j->out.turns || *drop;
 }
 
 /* Note how the group went. The caller holds the lock. */
-static void settle_group(fl_journal *j, fl_err err, bool full)
+static void settle_group(fl_journal *j, fl_err err, bool full, uint64_t drop)
 {
+    if (full && !j->drop)
+        j->drop = drop;
     j->state = !err ? GOOD : full ? FULL : FAILED;
     if (err)
         snprintf(j->why, sizeof j->why, "%s", fl_errmsg());
@@ -311,6 +333,17 @@ static void tell_caller(const fl_journal *j, fl_err err, bool full,
         o->failed(o->user, full ? FL_ENOMEM : FL_EIO, j->why);
 }
 
+/* The disk is full, and fl_errmsg says so: go on in another file, and drop what
+ * is not needed now, since that may be all that there is to give up. */
+static void make_room(fl_journal *j, uint64_t drop)
+{
+    const fl_sentence why = fl_sentence_keep();
+    (void)!close_file(j);
+    if (drop)
+        (void)!drop_files(j, drop);
+    fl_sentence_restore(&why);
+}
+
 static void run_writer(void *self)
 {
     fl_journal *j = self;
@@ -326,11 +359,11 @@ static void run_writer(void *self)
         if (j->out.bytes.n || j->out.turns)
             err = write_group(j, &full);
         if (full)
-            (void)!close_file(j);
-        if (!err && drop)
+            make_room(j, drop);
+        else if (!err && drop)
             err = drop_files(j, drop);
         pthread_mutex_lock(&j->lock);
-        settle_group(j, err, full);
+        settle_group(j, err, full, drop);
         const uint64_t written = j->written;
         pthread_mutex_unlock(&j->lock);
         tell_caller(j, err, full, written);

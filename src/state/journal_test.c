@@ -7,6 +7,8 @@
 #include "base/path.h"
 #include "base/test.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -273,6 +275,164 @@ static void a_full_disk_is_waited_for(void)
     }
 }
 
+/* --- a disk that is full at times --- */
+
+static struct {
+    pthread_mutex_t lock; /* the journal has a thread */
+    bool shut;            /* nothing fits */
+    int64_t left;         /* appends that fit before one does not; -1: all do */
+    int removed;          /* how often the first file was removed */
+    fl_err (*append)(fl_file *f, const void *bytes, size_t n);
+    fl_err (*remove)(const fl_disk *d, const char *path);
+} full = {PTHREAD_MUTEX_INITIALIZER, false, -1, 0, NULL, NULL};
+
+static void set_full(bool shut, int64_t left)
+{
+    pthread_mutex_lock(&full.lock);
+    full.shut = shut;
+    full.left = left;
+    pthread_mutex_unlock(&full.lock);
+}
+
+/* Half of the bytes fit in an append that fails. */
+static fl_err append_if_fits(fl_file *f, const void *bytes, size_t n)
+{
+    pthread_mutex_lock(&full.lock);
+    const bool fits = !full.shut && full.left;
+    full.left -= !full.shut && full.left >= 0;
+    pthread_mutex_unlock(&full.lock);
+    if (fits)
+        return full.append(f, bytes, n);
+    CHECK_OK(full.append(f, bytes, n / 2));
+    errno = ENOSPC;
+    return fl_fail(FL_EIO, "the disk is full");
+}
+
+static fl_err remove_file(const fl_disk *d, const char *path)
+{
+    const fl_err err = full.remove(d, path);
+    pthread_mutex_lock(&full.lock);
+    full.removed += strstr(path, "001-0000") != NULL;
+    pthread_mutex_unlock(&full.lock);
+    return err;
+}
+
+static fl_disk full_disk(fl_memdisk *m)
+{
+    fl_disk d = *fl_memdisk_disk(m);
+    full.append = d.append;
+    full.remove = d.remove;
+    full.removed = 0;
+    d.append = append_if_fits;
+    d.remove = remove_file;
+    return d;
+}
+
+static void wait_until_written(fl_journal *j, uint64_t number)
+{
+    while (fl_journal_wait(j, number, LIMIT)) {
+        fl_journal_retry(j);
+        usleep(100); /* nobody says when the writer looks */
+    }
+}
+
+/* A turn comes among records that wait for a full disk, and the disk is full
+ * once more after n writes. True: it was. Older files are dropped then. */
+static bool turn_while_full(int64_t n)
+{
+    fl_memdisk *m = fl_memdisk_new();
+    const fl_disk d = full_disk(m);
+    fl_journal *j;
+    fl_journal_end end;
+    uint64_t first, i = 1;
+    CHECK_OK(open_journal(&d, 1, &j));
+    set_full(true, -1);
+    CHECK_OK(add_next(j, i++));
+    CHECK_ERR(fl_journal_wait(j, 1, LIMIT), FL_ENOMEM, "the disk is full");
+    for (; i < 4; i++)
+        CHECK_OK(add_next(j, i));
+    fl_journal_turn(j, &first);
+    for (; i < 8; i++)
+        CHECK_OK(add_next(j, i));
+    set_full(false, n);
+    wait_until_written(j, 7);
+    CHECK_OK(add_next(j, i++));
+    wait_until_written(j, 8);
+    fl_journal_drop(j, first);
+    fl_journal_free(j);
+    CHECK_INT((int64_t)read_all(&d, first, &end), 9);
+    CHECK(!end.torn);
+    CHECK(count_files(&d) <= 2); /* the last record may be in its own */
+    const bool was = full.left < 0;
+    fl_memdisk_free(m);
+    set_full(false, -1);
+    return was;
+}
+
+static void a_turn_waits_for_a_full_disk(void)
+{
+    int64_t n = 0;
+    while (turn_while_full(n))
+        n++;
+    CHECK(n >= 5);
+}
+
+static void old_files_are_dropped_while_the_disk_is_full(void)
+{
+    fl_memdisk *m = fl_memdisk_new();
+    const fl_disk d = full_disk(m);
+    fl_journal *j;
+    fl_journal_end end;
+    uint64_t first;
+    CHECK_OK(open_journal(&d, 1, &j));
+    CHECK_OK(add_next(j, 1));
+    fl_journal_turn(j, &first);
+    CHECK_OK(add_next(j, 2));
+    CHECK_OK(fl_journal_wait(j, 2, LIMIT));
+    CHECK_INT(count_files(&d), 2);
+    set_full(true, -1);
+    CHECK_OK(add_next(j, 3));
+    CHECK_ERR(fl_journal_wait(j, 3, LIMIT), FL_ENOMEM, "the disk is full");
+    fl_journal_drop(j, first);
+    for (bool removed = false; !removed;) {
+        fl_journal_retry(j);
+        usleep(100); /* nobody says when the writer looks */
+        pthread_mutex_lock(&full.lock);
+        removed = full.removed;
+        pthread_mutex_unlock(&full.lock);
+    }
+    fl_journal_free(j);
+    set_full(false, -1);
+    CHECK_INT(count_files(&d), 1);
+    CHECK_INT((int64_t)read_all(&d, first, &end), 3);
+    fl_memdisk_free(m);
+}
+
+static void files_are_dropped_when_a_full_disk_has_room(void)
+{
+    fl_memdisk *m = fl_memdisk_new();
+    const fl_disk d = full_disk(m);
+    fl_journal *j;
+    fl_journal_end end;
+    uint64_t first;
+    CHECK_OK(open_journal(&d, 1, &j));
+    set_full(true, -1);
+    CHECK_OK(add_next(j, 1));
+    CHECK_ERR(fl_journal_wait(j, 1, LIMIT), FL_ENOMEM, "the disk is full");
+    fl_journal_turn(j, &first);
+    CHECK_OK(add_next(j, 2));
+    fl_journal_drop(j, first); /* no file begins with it yet */
+    CHECK_ERR(fl_journal_wait(j, 2, LIMIT), FL_ENOMEM, "the disk is full");
+    set_full(false, -1);
+    wait_until_written(j, 2);
+    fl_journal_free(j);
+    CHECK_INT(count_files(&d), 1);
+    CHECK_INT((int64_t)read_all(&d, first, &end), 3);
+    fl_memdisk_free(m);
+}
+
+/* --- damage --- */
+
 /* The bytes of a journal of one file, its only name, and where records end. */
 static void make_small(fl_memdisk *m, fl_str *bytes, char **path)
 {
@@ -434,6 +594,12 @@ const fl_test fl_tests[] = {
     {"after a failed sync a journal reports nothing",
      after_a_failed_sync_nothing_is_reported},
     {"a journal waits for a full disk", a_full_disk_is_waited_for},
+    {"a turn waits for a full disk, and loses nothing",
+     a_turn_waits_for_a_full_disk},
+    {"old files are dropped while the disk is full",
+     old_files_are_dropped_while_the_disk_is_full},
+    {"files are dropped as soon as a full disk has room",
+     files_are_dropped_when_a_full_disk_has_room},
     {"every cut of a journal is found", every_cut_is_found},
     {"every flipped bit of a journal is found", every_flipped_bit_is_found},
     {"a hole in a journal is not read over", a_hole_is_not_read_over},
