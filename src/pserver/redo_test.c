@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 enum {
-    PUSHES = 4,
-    EACH = 2 /* pushes after which there is a new base */
+    PUSHES = 2,
+    EACH = 1 /* pushes after which there is a new base */
 };
 
 /* --- a disk that fails --- */
