@@ -68,6 +68,25 @@ bool fl_ends_with(const char *s, const char *end)
     return n >= m && !strcmp(s + n - m, end);
 }
 
+/* The value of a hexadecimal digit; -1: it is none. */
+static int digit_of(char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char lower = c >= 'A' && c <= 'F' ? (char)(c - 'A' + 'a') : c;
+    const char *at = lower ? strchr(digits, lower) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+bool fl_str_hex(const char *at, unsigned char *out)
+{
+    const int high = digit_of(at[0]);
+    const int low = high < 0 ? -1 : digit_of(at[1]);
+    if (low < 0)
+        return false;
+    *out = (unsigned char)(high << 4 | low);
+    return true;
+}
+
 static int min_int(int a, int b)
 {
     return a < b ? a : b;

@@ -25,6 +25,10 @@ char *fl_str_take(fl_str *s);
 bool fl_starts_with(const char *s, const char *start);
 bool fl_ends_with(const char *s, const char *end);
 
+/* Read two hexadecimal digits. False: there are none. (sscanf would look for
+ * the end of the whole text each time.) */
+bool fl_str_hex(const char *at, unsigned char *out);
+
 /* The number of edits that turn a into b. Two swapped neighbours count as one
  * edit. */
 int fl_str_distance(const char *a, const char *b);

@@ -79,11 +79,24 @@ static void a_near_name_is_found(void)
     CHECK_STR(nearest("pserver"), "none");
 }
 
+static void two_hexadecimal_digits_are_a_byte(void)
+{
+    unsigned char byte = 1;
+    CHECK(fl_str_hex("00", &byte) && byte == 0);
+    CHECK(fl_str_hex("fFx", &byte) && byte == 255);
+    CHECK(fl_str_hex("3a", &byte) && byte == 0x3a);
+    static const char *const bad[] = {"", "1", "g0", "0g", " 1", "-1", "0x"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK(!fl_str_hex(bad[i], &byte));
+    CHECK_INT(byte, 0x3a);
+}
+
 const fl_test fl_tests[] = {
     {"text grows", text_grows},
     {"nothing added is an empty text", nothing_added_is_an_empty_text},
     {"taken text is the caller's", taken_text_is_the_callers},
     {"starts and ends are seen", starts_and_ends_are_seen},
+    {"two hexadecimal digits are a byte", two_hexadecimal_digits_are_a_byte},
     {"distance counts edits", distance_counts_edits},
     {"a near name is found, a far one is not", a_near_name_is_found},
     {0},

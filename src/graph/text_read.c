@@ -73,12 +73,12 @@ fl_err fl_read_expect(fl_text_reader *r, const char *text)
 
 static fl_err read_escape(fl_text_reader *r, fl_str *s)
 {
-    unsigned code;
+    unsigned char code;
     char c = *r->at++;
     if (c == 'n') {
         c = '\n';
     } else if (c == 'x') {
-        if (sscanf(r->at, "%2x", &code) != 1 || !code || !r->at[1])
+        if (!fl_str_hex(r->at, &code) || !code)
             return fl_read_expected(r, "two hexadecimal digits");
         r->at += 2;
         c = (char)code;

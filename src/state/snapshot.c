@@ -460,12 +460,8 @@ static char *name_of(reader *r)
 
 static void image_of(reader *r, fl_str *out)
 {
-    unsigned byte;
-    for (;
-         isxdigit((unsigned char)r->at[0]) &&
-         isxdigit((unsigned char)r->at[1]) && sscanf(r->at, "%2x", &byte) == 1;
-         r->at += 2)
-        fl_str_bytes(out, &(unsigned char){(unsigned char)byte}, 1);
+    for (unsigned char byte; fl_str_hex(r->at, &byte); r->at += 2)
+        fl_str_bytes(out, &byte, 1);
     expect(r, "\n");
 }
 
