@@ -1547,7 +1547,7 @@ fl_err fl_show(fl_engine *e, const char *path, char **text);
  * size, and the process that uses it. Own: *text, fl_free. */
 fl_err fl_state_list(char **text);
 /* Remove a server state or a journal. Err: EINVAL: a process uses it, or the
- * path is neither. */
+ * path is neither; ENOENT: it does not exist. */
 fl_err fl_state_remove(const char *path);
 
 /* The SHA-256 of all saved files of a folder, as hexadecimal digits. Equal
@@ -1560,8 +1560,9 @@ enum {
 fl_err fl_digest(fl_engine *e, const char *dir, char hex[FL_DIGEST_TEXT]);
 
 /* Compare all files of a saved folder with its manifest. *text, also on
- * failure, has a line for each file that is damaged or missing. Own: *text,
- * fl_free. */
+ * failure, has a line for each file that is damaged or missing; it is "" if the
+ * folder does not exist or cannot be read. Own: *text, fl_free. Err: ENOENT,
+ * EPROTO, EINVAL, EIO. */
 fl_err fl_verify(fl_engine *e, const char *dir, char **text);
 
 /* A line for each file in which two saved folders differ; "": they are equal.

@@ -460,12 +460,14 @@ fl_err fl_checkpoint_list(fl_engine *e, const char *dir, char **text)
     serial_list all = {0};
     fl_str lines = {0};
     looking l = {.engine = e, .dir = dir, .lines = &lines};
-    fl_err err = list_serials(e->disk, dir, &all);
+    fl_err err = fl_folder_need(e->disk, dir);
+    if (!err)
+        err = list_serials(e->disk, dir, &all);
     if (!err && !all.n && count_snapshots(e, dir))
         err = fl_snapshot_each(e->disk, dir, describe_snapshot, &l);
     else if (!err && !all.n)
         err = fl_fail(FL_ENOENT, "%s has no folder " PREFIX "N or snapshot-N",
-                      dir);
+                      *dir ? dir : ".");
     for (int64_t i = 0; i < all.n && !err; i++)
         describe_checkpoint(e, dir, all.at[i], &lines);
     if (!err)
@@ -480,7 +482,12 @@ fl_err fl_verify(fl_engine *e, const char *dir, char **text)
     static const char *const parts[] = {MODEL, ARGS};
     serial_list all = {0};
     fl_str lines = {0};
-    fl_err first = list_serials(e->disk, dir, &all);
+    fl_err first = fl_folder_need(e->disk, dir);
+    if (first) {
+        *text = fl_mem_strdup("");
+        return first;
+    }
+    first = list_serials(e->disk, dir, &all);
     looking l = {.engine = e, .dir = dir, .lines = &lines};
     if (!first && !all.n && is_snapshot(e, dir)) {
         verify_snapshot(&l, dir);

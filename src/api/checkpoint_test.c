@@ -243,6 +243,9 @@ static void checkpoints_are_listed_and_verified(void)
     char *text;
     world_init(&w);
     CHECK_ERR(fl_checkpoint_list(w.e, "d/c", &text), FL_ENOENT,
+              "d/c does not exist, expected a saved folder");
+    CHECK_OK(fl_disk_write(w.e->disk, "d/c/other", "x", 1, false));
+    CHECK_ERR(fl_checkpoint_list(w.e, "d/c", &text), FL_ENOENT,
               "d/c has no folder checkpoint_N");
     CHECK_OK(save(&w, 3, 5));
     CHECK_OK(save(&w, 3, 9));

@@ -103,6 +103,14 @@ static fl_err need_manifest(const fl_folder *f)
                    f->dir, FL_MANIFEST);
 }
 
+/* Visit a folder, which must exist. */
+static fl_err visit_folder(fl_engine *e, const char *dir, fl_folder_fn read,
+                           void *user)
+{
+    FL_TRY(fl_folder_need(e->disk, dir));
+    return fl_folder_visit(e->disk, dir, read, user);
+}
+
 /* --- the variables and tables of a snapshot --- */
 
 /* A tensor of a part, or a piece of one. */
@@ -290,7 +298,7 @@ fl_err fl_digest(fl_engine *e, const char *dir, char hex[FL_DIGEST_TEXT])
     sum_list sums = {0};
     fl_sha256 sha;
     fl_sha256_init(&sha);
-    const fl_err err = fl_folder_visit(e->disk, dir, sum_folder, &sums);
+    const fl_err err = visit_folder(e, dir, sum_folder, &sums);
     for (int64_t i = 0; i < sums.n; i++) {
         fl_sha256_add(&sha, sums.at[i].hex, HEX - 1);
         fl_sha256_add(&sha, "  ", 2);
@@ -325,7 +333,7 @@ static fl_err list_damage(const fl_folder *f, void *user)
 fl_err fl_engine_damage(fl_engine *e, const char *dir, fl_str *lines)
 {
     fl_str found = {0};
-    const fl_err err = fl_folder_visit(e->disk, dir, list_damage, &found);
+    const fl_err err = visit_folder(e, dir, list_damage, &found);
     if (err && !found.n)
         fl_str_printf(&found, "%s\n", fl_errmsg());
     if (found.n)
@@ -359,9 +367,9 @@ fl_err fl_differ(fl_engine *e, const char *a, const char *b, char **text)
 {
     sum_list x = {0}, y = {0};
     fl_str lines = {0};
-    fl_err err = fl_folder_visit(e->disk, a, sum_folder, &x);
+    fl_err err = visit_folder(e, a, sum_folder, &x);
     if (!err)
-        err = fl_folder_visit(e->disk, b, sum_folder, &y);
+        err = visit_folder(e, b, sum_folder, &y);
     if (!err)
         err = compare_sums(a, &x, b, &y, &lines);
     fl_str_add(&lines, "");

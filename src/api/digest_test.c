@@ -126,9 +126,26 @@ static void a_missing_file_is_named(void)
     CHECK(strstr(text, "d/b") != NULL);
     fl_free(text);
     CHECK_INT(fl_digest(w.e, "d", hex), FL_ENOENT);
-    CHECK_OK(w.e->disk->mkdirs(w.e->disk, "plain"));
+    CHECK_OK(fl_disk_write(w.e->disk, "plain/a", "x", 1, false));
     CHECK_ERR(fl_digest(w.e, "plain", hex), FL_EINVAL,
               "plain has no __manifest__");
+    world_fini(&w);
+}
+
+static void a_missing_folder_is_named(void)
+{
+    static const char sentence[] =
+        "no/such does not exist, expected a saved folder";
+    world w;
+    char *text, hex[FL_DIGEST_TEXT];
+    world_init(&w);
+    save(&w, "d", "ab", "x");
+    CHECK_ERR(fl_digest(w.e, "no/such", hex), FL_ENOENT, sentence);
+    CHECK_ERR(fl_differ(w.e, "d", "no/such", &text), FL_ENOENT, sentence);
+    CHECK_ERR(fl_checkpoint_list(w.e, "no/such", &text), FL_ENOENT, sentence);
+    CHECK_ERR(fl_verify(w.e, "no/such", &text), FL_ENOENT, sentence);
+    CHECK_STR(text, "");
+    fl_free(text);
     world_fini(&w);
 }
 
@@ -220,6 +237,7 @@ const fl_test fl_tests[] = {
     {"equal folders have equal digests", equal_folders_have_equal_digests},
     {"every flipped byte is found and named", every_flipped_byte_is_named},
     {"a missing file is named", a_missing_file_is_named},
+    {"a missing folder is named", a_missing_folder_is_named},
     {"the digest of a snapshot does not depend on the number of servers",
      the_digest_of_a_snapshot_is_of_what_it_holds},
     {0},

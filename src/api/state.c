@@ -118,13 +118,34 @@ fl_err fl_state_list(char **text)
     return FL_OK;
 }
 
+/* Read what is in the folder of a state. The error names the folder that the
+ * user gave, not a file in it. */
+static fl_err look_at_state(const char *path, fl_statedir_info *i)
+{
+    static const char todo[] = "paddle state ls lists the states and journals";
+    fl_file_names names = {0};
+    fl_err err = fl_disk_real()->list(fl_disk_real(), path, &names);
+    fl_file_names_fini(&names);
+    if (err == FL_ENOENT)
+        return fl_fail(err, "%s does not exist; %s", path, todo);
+    if (err)
+        return fl_fail_at(err, "%s", todo);
+    err = fl_statedir_look(path, i);
+    if (err == FL_ENOENT || err == FL_EINVAL)
+        return fl_fail(FL_EINVAL,
+                       "%s is neither the state nor the journal of a server; "
+                       "%s",
+                       path, todo);
+    return err;
+}
+
 fl_err fl_state_remove(const char *path)
 {
     fl_statedir_info i = {0};
     if (is_journal(path))
         look_at_holder(path, &i);
     else
-        FL_TRY(fl_statedir_look(path, &i));
+        FL_TRY(look_at_state(path, &i));
     if (i.pid)
         return fl_fail(FL_EINVAL, "%s is held by process %d (%s); end it first",
                        path, i.pid, i.command);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fluid.h"
 
+#include "base/disk.h"
 #include "state/test_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void states_are_listed_and_removed(void)
 {
@@ -27,7 +29,31 @@ static void states_are_listed_and_removed(void)
     CHECK_OK(fl_state_list(&text));
     CHECK_STR(text, "");
     fl_free(text);
-    CHECK_INT(fl_state_remove(path), FL_ENOENT);
+    CHECK_ERR(fl_state_remove(path), FL_ENOENT,
+              "server-0 does not exist; paddle state ls lists the states and "
+              "journals");
+}
+
+/* The error names what the user gave. */
+static void other_paths_are_not_removed(void)
+{
+    char path[512], sentence[1024];
+    snprintf(path, sizeof path, "%s/other", fl_test_dir());
+    CHECK(!mkdir(path, 0700));
+    snprintf(sentence, sizeof sentence,
+             "%s is neither the state nor the journal of a server; paddle "
+             "state ls",
+             path);
+    CHECK_ERR(fl_state_remove(path), FL_EINVAL, sentence);
+    snprintf(path, sizeof path, "%s/other/head", fl_test_dir());
+    CHECK_OK(fl_disk_write(fl_disk_real(), path, "text", 4, false));
+    *strrchr(path, '/') = 0;
+    CHECK_ERR(fl_state_remove(path), FL_EINVAL, sentence);
+    snprintf(path, sizeof path, "%s/other/head", fl_test_dir());
+    CHECK_ERR(fl_state_remove(path), FL_EIO,
+              "/other/head: cannot list it: Not a directory (paddle state ls "
+              "lists");
+    CHECK_OK(fl_disk_real()->remove(fl_disk_real(), path));
 }
 
 /* A folder as redo.h describes it. */
@@ -57,7 +83,7 @@ static void journals_are_listed_and_removed(void)
                        "of job 001122334455, "));
     CHECK(strstr(text, "held by nobody; "));
     fl_free(text);
-    CHECK_ERR(fl_state_remove(other), FL_ENOENT, "/journals/head");
+    CHECK_ERR(fl_state_remove(other), FL_EINVAL, "/journals is neither");
     CHECK_OK(fl_state_remove(path));
     CHECK_OK(fl_state_list(&text));
     CHECK_STR(text, "");
@@ -94,6 +120,7 @@ static void a_state_that_is_held_is_not_removed(void)
 
 const fl_test fl_tests[] = {
     {"states are listed and removed", states_are_listed_and_removed},
+    {"paths that are no states are not removed", other_paths_are_not_removed},
     {"journals are listed and removed", journals_are_listed_and_removed},
     {"a state that is held is not removed",
      a_state_that_is_held_is_not_removed},

@@ -53,6 +53,16 @@ void fl_folder_fini(fl_folder *f)
     *f = (fl_folder){0};
 }
 
+fl_err fl_folder_need(const fl_disk *disk, const char *dir)
+{
+    fl_file_names names = {0};
+    const fl_err err = disk->list(disk, *dir ? dir : ".", &names);
+    fl_file_names_fini(&names);
+    if (err == FL_ENOENT)
+        return fl_fail(err, "%s does not exist, expected a saved folder", dir);
+    return err ? fl_fail_at(err, "expected a saved folder") : FL_OK;
+}
+
 bool fl_folder_has_changed(const fl_folder *f)
 {
     fl_str now = {0};

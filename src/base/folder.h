@@ -26,6 +26,10 @@ fl_err fl_folder_init(fl_folder *f, const fl_disk *disk,
                       const char *dir) FL_MUST_CHECK;
 void fl_folder_fini(fl_folder *f);
 
+/* Check that `dir` is a folder that can be read; fl_folder_init takes a missing
+ * one for an empty one. Err: ENOENT: it does not exist; EIO. */
+fl_err fl_folder_need(const fl_disk *disk, const char *dir) FL_MUST_CHECK;
+
 /* Whether a save was completed since fl_folder_init. */
 bool fl_folder_has_changed(const fl_folder *f);
 

@@ -37,8 +37,11 @@ static int verify_folder(fl_engine *e, const char *dir)
 {
     char *text;
     const fl_err err = fl_verify(e, dir, &text);
-    fputs(text, err ? stderr : stdout);
+    const bool damaged = *text;
+    fputs(text, stderr);
     fl_free(text);
+    if (err && !damaged)
+        return fl_cli_fail(FL_EXIT_FAILED, true, "ckpt verify");
     if (!err)
         printf("%s is as it was saved\n", dir);
     return err ? FL_EXIT_FAILED : FL_EXIT_OK;

@@ -51,6 +51,30 @@ def test_a_misspelt_word_gets_one_sentence(words, sentence):
     assert paddle(*words) == (2, "", "paddle: %s\n" % sentence)
 
 
+@pytest.mark.parametrize("words", ["ckpt ls", "ckpt verify", "ckpt diff",
+                                   "digest"])
+def test_a_folder_that_is_missing_is_named(tmp_path, words):
+    """Not said to be one that Fluid did not save."""
+    file = tmp_path / "file"
+    file.write_text("")
+    for path, sentence in (
+            ("/no/such", "/no/such does not exist, expected a saved folder"),
+            (str(file), "%s: cannot list it: Not a directory (expected a saved "
+             "folder)" % file)):
+        folders = [path] * (2 if "diff" in words else 1)
+        assert paddle(*words.split(), *folders) == (
+            1, "", "paddle: %s: %s\n" % (words, sentence))
+
+
+def test_state_rm_names_what_it_was_given(tmp_path):
+    todo = "paddle state ls lists the states and journals"
+    assert paddle("state", "rm", "/no/such") == (
+        1, "", "paddle: state rm: /no/such does not exist; %s\n" % todo)
+    assert paddle("state", "rm", str(tmp_path)) == (
+        1, "", "paddle: state rm: %s is neither the state nor the journal of "
+        "a server; %s\n" % (tmp_path, todo))
+
+
 @pytest.mark.parametrize("address, sentence", [
     ("127.0.0.1", 'endpoint "127.0.0.1" has no port, expected host:port'),
     ("127.0.0.1:0", 'endpoint "127.0.0.1:0" has the port "0", expected a '
@@ -67,11 +91,16 @@ def test_env_names_the_flag_that_is_wrong():
         1, "", "paddle: env: argument trainers is 0, expected 1 or more\n")
 
 
-def test_env_tells_of_a_misspelt_variable():
-    code, out, _ = paddle("env", PADDLE_TRANING_ROLE="PSERVER")
+@pytest.mark.parametrize("wrong, right", [
+    ("PADDLE_TRANING_ROLE", "PADDLE_TRAINING_ROLE"),
+    ("TRANING_ROLE", "TRAINING_ROLE"),
+    ("SEVER_ENDPOINT", "SERVER_ENDPOINT"),
+])
+def test_env_tells_of_a_misspelt_variable(wrong, right):
+    code, out, _ = paddle("env", **{wrong: "PSERVER"})
     assert code == 0 and out.endswith(
-        "note: PADDLE_TRANING_ROLE is set, but nothing reads it; did you mean "
-        "PADDLE_TRAINING_ROLE?\n")
+        "note: %s is set, but nothing reads it; did you mean %s?\n"
+        % (wrong, right))
 
 
 def test_env_shows_settings_that_are_set():
