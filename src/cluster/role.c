@@ -634,15 +634,41 @@ static void note_slip(making *m, const char *name)
         note_miss(m, name, near.best);
 }
 
+/* Note a misspelt variable that does not begin as ours do: TRANING_ROLE or
+ * PADLE_TRAINER_ID. Such a variable may belong to any program, so it is noted
+ * only if it is one edit from a long name and ends in the same letter:
+ * SERVER_ENDPOINTS and TRAINER_IP are probably other things. Names that begin
+ * with VC_ are set by Volcano, for tasks of any name. */
+static void note_other_slip(making *m, const char *name)
+{
+    enum {
+        SHORTEST = 10 /* bytes */
+    };
+    fl_near near = {.name = name};
+    const size_t n = strlen(name);
+    if (n < SHORTEST)
+        return;
+    offer_names(&near);
+    offer_settings(&near);
+    if (near.best && near.edits == 1 && strlen(near.best) >= SHORTEST &&
+        near.best[strlen(near.best) - 1] == name[n - 1] &&
+        !fl_starts_with(near.best, "VC_"))
+        note_miss(m, name, near.best);
+}
+
 static void note_misses(making *m)
 {
     for (size_t i = 0; i < sizeof misses / sizeof *misses; i++)
         note_miss(m, misses[i].wrong, misses[i].right);
     const char *entry;
-    for (int i = 0; m->env->at && (entry = m->env->at(m->env->user, i)); i++)
-        if (fl_starts_with(entry, PREFIX) || fl_starts_with(entry, SETTING))
-            note_slip(m, fl_arena_printf(m->arena, "%.*s",
-                                         (int)strcspn(entry, "="), entry));
+    for (int i = 0; m->env->at && (entry = m->env->at(m->env->user, i)); i++) {
+        const char *name =
+            fl_arena_printf(m->arena, "%.*s", (int)strcspn(entry, "="), entry);
+        if (fl_starts_with(name, PREFIX) || fl_starts_with(name, SETTING))
+            note_slip(m, name);
+        else
+            note_other_slip(m, name);
+    }
 }
 
 static fl_err resolve(making *m)
