@@ -55,11 +55,18 @@ typedef enum fl_err {
 
 /* Exit code of a process that ends with this error: 0 for FL_OK, else 1. If a
  * launcher has started the process: FL_EXIT_ENDED for FL_EENDED, by which the
- * launcher knows that another process has failed first, and 0 for FL_EDONE. */
+ * launcher knows that another process has failed first, and FL_EXIT_DONE for
+ * FL_EDONE: the end of the earlier process counts. */
 enum {
-    FL_EXIT_ENDED = 75
+    FL_EXIT_ENDED = 75,
+    FL_EXIT_DONE = 76
 };
 int fl_exit_code(fl_err err);
+
+/* The program has come to its end and will only leave its job and free memory.
+ * If it is killed after this and after it has completed, its launcher knows
+ * that nothing is lost. */
+void fl_exit_begin(void);
 
 const char *fl_errmsg(void); /* last failure on this thread; never NULL */
 

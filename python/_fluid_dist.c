@@ -328,6 +328,12 @@ static PyObject *leave(PyObject *module, PyObject *args, PyObject *kw)
     return err ? py_raise_run(st, err) : Py_NewRef(Py_None);
 }
 
+static PyObject *exit_begin(PyObject *module, PyObject *unused)
+{
+    fl_exit_begin();
+    return Py_NewRef(Py_None);
+}
+
 static PyObject *fetch(PyObject *module, PyObject *args)
 {
     py_state *st = PyModule_GetState(module);
@@ -397,6 +403,8 @@ PyMethodDef py_dist_functions[] = {
      "Until every endpoint takes connections."},
     {"leave", PY_KEYWORDS(leave),
      "Tell servers that this trainer has completed, or failed."},
+    {"exit_begin", exit_begin, METH_NOARGS,
+     "Tell the launcher that the script has come to its end."},
     {"fetch", fetch, METH_VARARGS,
      "Copy all parameters from the servers into a scope."},
     {"start_communicator", start_communicator, METH_O,

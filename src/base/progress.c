@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress.c - a count in memory that a process shares with its launcher.
+/* progress.c - counts in memory that a process shares with its launcher.
  *
  * Easy to get wrong: a program that a trainer starts may have any file as
  * FL_PROGRESS_FD. So the file is known by its name, which no other has. */
@@ -14,11 +14,11 @@
 
 #define NAME "fluid-progress"
 
-/* The mapped count of this process, or `nowhere`; NULL: not determined yet. */
-static _Atomic(fl_count *) progress_count;
+/* The mapped page of this process, or `nowhere`; NULL: not determined yet. */
+static _Atomic(fl_progress_page *) progress_page;
 
-/* Steps of a process that has no such file. */
-static fl_count progress_nowhere;
+/* The page of a process that has no such file. */
+static fl_progress_page progress_nowhere;
 
 static bool is_progress(int fd)
 {
@@ -29,45 +29,52 @@ static bool is_progress(int fd)
     return !strncmp(target, "/memfd:" NAME, strlen("/memfd:" NAME));
 }
 
-static fl_count *map_count(int fd)
+static fl_progress_page *map_page(int fd)
 {
-    void *at =
-        mmap(NULL, sizeof(fl_count), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *at = mmap(NULL, sizeof(fl_progress_page), PROT_READ | PROT_WRITE,
+                    MAP_SHARED, fd, 0);
     return at == MAP_FAILED ? NULL : at;
 }
 
-static fl_count *find_count(void)
+static fl_progress_page *find_page(void)
 {
-    fl_count *found =
-        is_progress(FL_PROGRESS_FD) ? map_count(FL_PROGRESS_FD) : NULL;
-    return found ? found : &progress_nowhere;
+    fl_progress_page *p =
+        atomic_load_explicit(&progress_page, memory_order_acquire);
+    if (p)
+        return p;
+    /* two threads may map it at the same time, at two addresses */
+    p = is_progress(FL_PROGRESS_FD) ? map_page(FL_PROGRESS_FD) : NULL;
+    p = p ? p : &progress_nowhere;
+    atomic_store_explicit(&progress_page, p, memory_order_release);
+    return p;
 }
 
 void fl_progress_step(void)
 {
-    fl_count *c = atomic_load_explicit(&progress_count, memory_order_acquire);
-    if (!c) {
-        c = find_count(); /* two threads may map it at the same time, at two
-                             addresses */
-        atomic_store_explicit(&progress_count, c, memory_order_release);
-    }
-    fl_count_up(c);
+    fl_count_up(&find_page()->steps);
 }
 
-fl_count *fl_progress_new(int least, int *fd)
+void fl_progress_reach(int bit)
+{
+    fl_count *reached = &find_page()->reached;
+    if (!(fl_count_get(reached) & bit))
+        fl_count_add(reached, bit);
+}
+
+fl_progress_page *fl_progress_new(int least, int *fd)
 {
     const int low = memfd_create(NAME, MFD_CLOEXEC);
-    fl_count *c = NULL;
+    fl_progress_page *p = NULL;
     *fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, least);
     if (low >= 0)
         close(low);
-    if (*fd >= 0 && !ftruncate(*fd, sizeof(fl_count)))
-        c = map_count(*fd);
-    return c;
+    if (*fd >= 0 && !ftruncate(*fd, sizeof(fl_progress_page)))
+        p = map_page(*fd);
+    return p;
 }
 
-void fl_progress_free(fl_count *c)
+void fl_progress_free(fl_progress_page *p)
 {
-    if (c)
-        munmap(c, sizeof *c);
+    if (p)
+        munmap(p, sizeof *p);
 }

@@ -428,7 +428,7 @@ static void report_steps(agent *a)
         if (p->reported || !p->progress)
             continue;
         snprintf(steps, sizeof steps, "%lld",
-                 (long long)fl_count_get(p->progress));
+                 (long long)fl_count_get(&p->progress->steps));
         fl_channel_text(&a->channel, "steps", p->id, steps);
     }
     fl_channel_text(&a->channel, "alive", 0, "");
@@ -437,15 +437,15 @@ static void report_steps(agent *a)
 
 static void report(agent *a)
 {
-    char signal[16];
+    char end[48];
     fl_proc_reap(&a->l);
     for (int64_t i = 0; i < a->l.procs.n; i++) {
         fl_proc *p = &a->l.procs.at[i];
         const bool ended = p->ended; /* read before the rest of its log */
         if (p->reported || !send_log(a, p) || !ended)
             continue;
-        snprintf(signal, sizeof signal, "%d %d", p->code, p->signal);
-        fl_channel_text(&a->channel, "end", p->id, signal);
+        snprintf(end, sizeof end, "%d %d %d", p->code, p->signal, p->reached);
+        fl_channel_text(&a->channel, "end", p->id, end);
         p->reported = true;
     }
     if (now_ns() > a->told + BEAT * FL_SEC)

@@ -449,7 +449,7 @@ static void lose_processes(fl_launch *l, fl_host *h)
         if (p->host != h || p->ended)
             continue;
         p->lost = true;
-        fl_proc_note_end(l, p, LOST_CODE, 0);
+        fl_proc_note_end(l, p, LOST_CODE, 0, 0);
     }
 }
 
@@ -656,9 +656,9 @@ static void on_log(fl_launch *l, fl_proc *p, const fl_notice *r)
 
 static void on_end(fl_launch *l, fl_proc *p, const fl_notice *r)
 {
-    int code = 0, signal = 0;
-    if (sscanf(r->body, "%d %d", &code, &signal) == 2 && !p->ended)
-        fl_proc_note_end(l, p, code, signal);
+    int code = 0, signal = 0, reached = 0;
+    if (sscanf(r->body, "%d %d %d", &code, &signal, &reached) == 3 && !p->ended)
+        fl_proc_note_end(l, p, code, signal, reached);
     if (p->line.n)
         show_line(l, p);
 }
@@ -1154,7 +1154,7 @@ fl_err fl_host_run(fl_launch *l, fl_proc *p)
     p->began = now_ns();
     if (is_gone(h)) {
         p->lost = true;
-        fl_proc_note_end(l, p, LOST_CODE, 0);
+        fl_proc_note_end(l, p, LOST_CODE, 0, 0);
     }
     return FL_OK;
 }

@@ -278,9 +278,10 @@ static void report_failed(fl_launch *l)
         return;
     l->told = true;
     fprintf(stderr,
-            "launch: %s has failed after %.1f s: %s; the others go on; its log "
-            "is %s\n",
+            "launch: %s has failed after %.1f s%s: %s; the others go on; its "
+            "log is %s\n",
             fl_proc_name(p, name), (double)p->lived / (double)SEC,
+            fl_proc_has_completed(p) ? ", when it had completed" : "",
             fl_proc_how(p, end), p->log);
 }
 
@@ -395,11 +396,13 @@ static bool is_host_gone(const fl_proc *p)
 
 /* Whether a process that has failed may be started again. A server that exits
  * by itself knows the end of the job, and so does a trainer with
- * FL_EXIT_ENDED. A server whose state has found no room is started again, too:
- * then it says what is lost. */
+ * FL_EXIT_ENDED. A trainer that has completed would be turned away. A server
+ * whose state has found no room is started again, too: then it says what is
+ * lost. */
 static bool may_return(const fl_launch *l, const fl_proc *p)
 {
-    if (l->opts->collective || l->asks || l->stop_at || p->stopped)
+    if (l->opts->collective || l->asks || l->stop_at || p->stopped ||
+        fl_proc_has_completed(p))
         return false;
     const bool again = now_ns() < p->minute + MINUTE * SEC;
     if (again && p->tries >= l->opts->max_restarts)
@@ -446,7 +449,10 @@ static fl_err start_again(fl_launch *l, fl_proc *p)
     }
     if (!p->host)
         clear_group(l, p);
-    p->code = p->signal = 0;
+    p->before.code = p->code;
+    p->before.signal = p->signal;
+    p->before.reached = p->reached;
+    p->code = p->signal = p->reached = 0;
     p->lost = false;
     p->empty = false;
     return fl_proc_start(l, p);
@@ -494,6 +500,29 @@ static fl_err wait_all(fl_launch *l)
         judge_processes(l, &idle);
     }
     return FL_OK;
+}
+
+/* A trainer that was killed when its script had ended has lost nothing if the
+ * servers of this launcher have ended well: then it had completed. */
+static void forgive_late_kills(fl_launch *l)
+{
+    bool well = false;
+    for (int64_t i = 0; i < l->procs.n; i++)
+        if (l->procs.at[i].server && l->procs.at[i].code)
+            return;
+    for (int64_t i = 0; i < l->procs.n; i++)
+        well |= l->procs.at[i].server;
+    for (int64_t i = 0; i < l->procs.n && well; i++) {
+        fl_proc *p = &l->procs.at[i];
+        if (p->signal && !p->stopped && (p->reached & FL_REACHED_EXIT))
+            p->code = 0;
+    }
+    if (l->first < 0 || l->procs.at[l->first].code)
+        return;
+    l->first = -1;
+    for (int64_t i = 0; i < l->procs.n && l->first < 0; i++)
+        if (l->procs.at[i].code && !l->procs.at[i].stopped && !l->asks)
+            l->first = (int)i;
 }
 
 static int exit_code(const fl_launch *l)
@@ -627,6 +656,7 @@ static fl_err run_job(fl_launch *l)
     while (again) {
         show_plan(l);
         FL_TRY(wait_all(l));
+        forgive_late_kills(l);
         fl_launch_find_cause(l);
         fl_launch_verdict(l);
         FL_TRY(restart(l, &again));

@@ -90,12 +90,16 @@ typedef struct fl_proc {
     int64_t again_at; /* when it is started again; 0: it is not */
     bool lost;        /* its host no longer answers */
     bool reported;    /* an agent's: the launcher knows of its end */
-    int64_t shown;    /* bytes of its log that were shown, or sent on */
-    struct fl_count *progress; /* steps of a process of this host, or NULL */
-    int64_t steps;             /* another host's report of them */
-    int64_t steps_at;          /* when that came; 0: never */
-    double speed;              /* steps a second between the last two */
-    fl_str line;               /* of its log, not ended yet; of another host */
+    int reached;      /* FL_REACHED_ bits, once it has ended */
+    struct {
+        int code, signal, reached;
+    } before; /* how the process ended that was started again as this one */
+    int64_t shown; /* bytes of its log that were shown, or sent on */
+    struct fl_progress_page *progress; /* of a process of this host, or NULL */
+    int64_t steps;                     /* another host's report of them */
+    int64_t steps_at;                  /* when that came; 0: never */
+    double speed;                      /* steps a second between the last two */
+    fl_str line; /* of its log, not ended yet; of another host */
     fl_str last; /* the last line of its log that was ended, likewise */
 } fl_proc;
 
@@ -223,8 +227,13 @@ char **fl_host_command(fl_launch *l, const fl_host *h);
 fl_err fl_host_run(fl_launch *l, fl_proc *p) FL_MUST_CHECK;
 void fl_host_signal(const fl_proc *p, int signal);
 
-/* A process has ended. Notes whether it is the first that failed. */
-void fl_proc_note_end(fl_launch *l, fl_proc *p, int code, int signal);
+/* A process has ended; `reached` has FL_REACHED_ bits. Notes whether it is the
+ * first that failed. */
+void fl_proc_note_end(fl_launch *l, fl_proc *p, int code, int signal,
+                      int reached);
+/* Whether a trainer has failed after it had completed: its job is whole, but
+ * the rest of its script was not run. */
+bool fl_proc_has_completed(const fl_proc *p);
 /* Whether a process has failed only because the job has ended, or another rank
  * has. */
 bool fl_proc_is_echo(const fl_launch *l, const fl_proc *p);

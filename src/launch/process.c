@@ -253,8 +253,13 @@ int fl_exit_code(fl_err err)
     if (launched && !strcmp(launched, "1") && err == FL_EENDED)
         return FL_EXIT_ENDED;
     if (launched && !strcmp(launched, "1") && err == FL_EDONE)
-        return 0;
+        return FL_EXIT_DONE;
     return err != FL_OK;
+}
+
+void fl_exit_begin(void)
+{
+    fl_progress_reach(FL_REACHED_EXIT);
 }
 
 /* Such a process may end before the one that is the cause. A rank in a call
@@ -265,14 +270,48 @@ bool fl_proc_is_echo(const fl_launch *l, const fl_proc *p)
     return p->code == FL_EXIT_ENDED || (l->opts->collective && p->code == 1);
 }
 
+/* A trainer that is started again after it has completed ends at once with
+ * FL_EXIT_DONE: then the end of the process before it counts. If there was none
+ * under this launcher, such as in a new pod, the end of the job counts, and the
+ * trainer has ended well. A kill after the end of its script loses nothing if
+ * the trainer had completed. */
+static void settle_end(fl_proc *p)
+{
+    enum {
+        BOTH = FL_REACHED_COMPLETION | FL_REACHED_EXIT
+    };
+    char name[32], end[64];
+    if (p->code == FL_EXIT_DONE) {
+        p->code = p->before.code;
+        p->signal = p->before.signal;
+        p->reached = p->before.reached | FL_REACHED_COMPLETION;
+    }
+    if (!p->signal || (p->reached & BOTH) != BOTH)
+        return;
+    p->code = 0;
+    fprintf(stderr,
+            "launch: %s was killed when it had completed and its script had "
+            "ended, so nothing is lost: %s\n",
+            fl_proc_name(p, name), fl_proc_how(p, end));
+}
+
+bool fl_proc_has_completed(const fl_proc *p)
+{
+    return p->ended && p->code && (p->reached & FL_REACHED_COMPLETION);
+}
+
 /* Of processes that ended because the job did a server goes first: without it
- * the others must end. */
-void fl_proc_note_end(fl_launch *l, fl_proc *p, int code, int signal)
+ * the others must end. An agent leaves the verdict to the launcher. */
+void fl_proc_note_end(fl_launch *l, fl_proc *p, int code, int signal,
+                      int reached)
 {
     p->ended = true;
     p->lived = fl_clock_now(fl_clock_real()) - p->began;
     p->signal = signal;
     p->code = code;
+    p->reached = reached;
+    if (!p->argv)
+        settle_end(p);
     const fl_proc *first = l->first < 0 ? NULL : &l->procs.at[l->first];
     if (p->code && !p->stopped && !was_asked(l, p) &&
         (!first || (fl_proc_is_echo(l, first) &&
@@ -292,8 +331,9 @@ void fl_proc_reap(fl_launch *l)
         if (p->ended || waitpid(p->pid, &status, WNOHANG) != p->pid)
             continue;
         const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-        fl_proc_note_end(l, p, signal ? 128 + signal : WEXITSTATUS(status),
-                         signal);
+        fl_proc_note_end(
+            l, p, signal ? 128 + signal : WEXITSTATUS(status), signal,
+            p->progress ? (int)fl_count_get(&p->progress->reached) : 0);
         forget_empty_group(l, p);
     }
 }

@@ -286,6 +286,11 @@ void fl_launch_verdict(const fl_launch *l)
             fl_proc_name(p, name),
             p->stopped ? "it did not end and was stopped, " : "",
             fl_proc_how(p, end), (double)p->lived / s);
+    if (fl_proc_has_completed(p))
+        fputs("it had completed, so the parameters of the job are whole; but "
+              "its script may not\nhave run to its end: do by hand what the "
+              "script does after exe.close() or\nfleet.stop_worker()\n",
+              stderr);
     if (p->host)
         fprintf(stderr, "it ran on host %s in %s%s%s\n", p->host->name,
                 p->host->folder, p->lost ? ", which is lost: " : "",

@@ -188,7 +188,7 @@ static bool turn_join_away(fl_joins *j, const fl_join *w, int64_t now)
         error.code = FL_EDONE;
         fl_outbox_say(j->out, to_call(w->call), error,
                       "trainer %d (%s) has completed: its id cannot be taken "
-                      "again",
+                      "again, so this process does not go on with its script",
                       w->claim, r->who);
         return true;
     }

@@ -832,7 +832,10 @@ fl_err fl_trainer_leave(fl_trainer *t, const fl_watch *by, int code,
         return FL_OK;
     fl_link_lock(t->link);
     drop_gathered(t);
-    return exit_link(t, fl_link_leave(t->link, by, code, why, limit));
+    FL_TRY(exit_link(t, fl_link_leave(t->link, by, code, why, limit)));
+    if (!code)
+        fl_progress_reach(FL_REACHED_COMPLETION);
+    return FL_OK;
 }
 
 bool fl_trainer_is_at(const fl_trainer *t, const fl_placement *place)

@@ -252,10 +252,15 @@ def test_the_launcher_brings_killed_servers_back(tmp_path):
 
 
 LEAVES = """
-import os, signal, sys, time
+import atexit, os, signal, sys, time
 import numpy as np
 import paddle.fluid as fluid
 
+end = sys.argv[1]
+if end == "unseen":
+    os.close(7)  # through which the launcher sees that a trainer has completed
+if end == "exit" and os.environ.get("PADDLE_TRAINER_ID") == "1":
+    atexit.register(os.kill, os.getpid(), signal.SIGKILL)  # called last
 x = fluid.layers.data("x", [4])
 fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(x, 2)))
 t = fluid.DistributeTranspiler()
@@ -274,27 +279,60 @@ try:
 except fluid.core.EnforceNotMet:
     open("turned-away", "w").close()
     raise
-while me == 0 and not os.path.exists("turned-away"):
+while me == 0 and end == "unseen" and not os.path.exists("turned-away"):
     time.sleep(0.01)
 exe.run(t.get_trainer_program(), feed={"x": np.ones((2, 4), "float32")})
 exe.close()
-if me == 1:
+if me == 1 and end in ("close", "unseen"):
     os.kill(os.getpid(), signal.SIGKILL)
+if me == 1 and end == "raise":
+    raise ValueError("no disk")
 """
 
 
-def test_a_trainer_that_is_killed_when_it_has_completed_costs_nothing(tmp_path):
-    (tmp_path / "leaves.py").write_text(LEAVES)
+def launch_leaves(folder, end, *flags):
+    """The launcher of such a job, and the log of trainer 1."""
+    (folder / "leaves.py").write_text(LEAVES)
     done = subprocess.run(
-        ["paddle", "launch", "--server_num", "1", "leaves.py"], cwd=tmp_path,
-        env={**os.environ, **KEPT}, text=True, stderr=subprocess.PIPE)
+        ["paddle", "launch", "--server_num", "1", *flags, "leaves.py", end],
+        cwd=folder, env={**os.environ, **KEPT}, text=True,
+        stderr=subprocess.PIPE)
+    return done, (folder / "logs" / "workerlog.1").read_text()
+
+
+def test_a_kill_when_the_script_has_ended_costs_nothing(tmp_path):
+    done, log = launch_leaves(tmp_path, "exit")
+    assert done.returncode == 0, done.stderr
+    assert "launch: trainer 1 was killed when it had completed and its script" \
+        " had ended, so nothing is lost: signal 9 (Killed)\n" in done.stderr
+    assert "it is started again" not in done.stderr
+
+
+# What the script does after exe.close() would be lost, and nobody would know.
+@pytest.mark.parametrize("end, code", [("close", 137), ("raise", 1)])
+def test_a_trainer_that_fails_when_it_has_completed_is_named(tmp_path, end,
+                                                             code):
+    done, log = launch_leaves(tmp_path, end, "--max_restarts", "3")
+    assert done.returncode == code, done.stderr
+    assert "it is started again" not in done.stderr
+    assert "launch: trainer 1 failed first: " in done.stderr
+    assert "it had completed, so the parameters of the job are whole; but its" \
+        " script may not\nhave run to its end: do by hand what the script " \
+        "does after exe.close()" in done.stderr
+    assert "the others:\n  2 ended well\n" in done.stderr
+
+
+def test_a_trainer_that_had_completed_is_turned_away(tmp_path):
+    """It was killed before the launcher could see that it had completed."""
+    done, log = launch_leaves(tmp_path, "unseen")
     assert re.search("trainer 1 ended after .* signal 9 .* it is started again",
                      done.stderr)
-    log = (tmp_path / "logs" / "workerlog.1").read_text()
     assert re.search(r"^paddle: trainer 1 \(\S+\) has completed: its id", log,
                      re.M)
     assert "Traceback" not in log
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 137, done.stderr
+    assert "launch: trainer 1 failed first: signal 9 (Killed)" in done.stderr
+    assert "it had completed, so the parameters" in done.stderr
 
 
 def launch_once(folder, env, enter=(), steps=1000):

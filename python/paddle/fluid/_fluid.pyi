@@ -658,6 +658,11 @@ def stop_communicator(program: Program) -> None:
 def communicator_runs(program: Program) -> bool: ...
 
 
+def exit_begin() -> None:
+    """The script has come to its end: a kill after this and after leave()
+    loses nothing, and the launcher will know."""
+
+
 def leave(code: int = 0, why: str = "", limit: float = 0.0) -> None:
     """Tell the servers of all jobs that this trainer has completed (0), or
     failed and why. EnforceNotMet: a job failed before; or after `limit`

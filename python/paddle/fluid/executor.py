@@ -7,6 +7,7 @@ A run must cost little beside the work of a small program, so what is usual
 import atexit
 import contextlib
 import functools
+import os
 import sys
 import weakref
 
@@ -163,7 +164,11 @@ def leave_at_exit():
     """Tell the servers how a trainer ends that does not call close(): a normal
     exit has completed, an uncaught exception has failed. If the trainer is
     killed, the servers notice that its lease expires."""
+    process = os.getpid()
+    failures = []
+
     def fail(kind, error):
+        failures.append(error)
         try:
             why = "%s: %s" % (kind.__name__, error) if str(error) \
                 else kind.__name__
@@ -171,8 +176,13 @@ def leave_at_exit():
         except (RuntimeError, KeyboardInterrupt):
             pass  # the first failure was reported
 
+    def end():
+        if not failures and os.getpid() == process:
+            _fluid.exit_begin()  # not in a child that the script has forked
+        _complete()
+
     _stop.at_failure(fail)
-    atexit.register(_complete)
+    atexit.register(end)
 
 
 def _print(text):
