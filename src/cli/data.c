@@ -7,6 +7,7 @@
 #include <string.h>
 
 enum {
+    MOST_SHOWN = 16, /* bad lines of a file that a reader keeps */
     SLOTS = 4096,
     NUMBERS = 13, /* of a Criteo line */
     CATEGORIES = 26,
@@ -147,7 +148,15 @@ static int run_data(int n, char **arg)
         return fl_cli_fail(FL_EXIT_USAGE, false,
                            "data: expected check FILE..; see paddle help "
                            "data");
-    if (!slots_text == !criteo)
+    if (show < 0 || show > MOST_SHOWN)
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "data: --show is %d, expected 0 to %d", show,
+                           MOST_SHOWN);
+    if (slots_text && criteo)
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "data check takes either --slots or --criteo, got "
+                           "both: --criteo says what a line has");
+    if (!slots_text && !criteo)
         return fl_cli_fail(
             FL_EXIT_USAGE, false,
             "data check needs --slots or --criteo, which say what "

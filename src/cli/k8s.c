@@ -39,6 +39,10 @@ static int run_k8s(int n, char **arg)
         return fl_cli_fail(
             FL_EXIT_USAGE, false,
             "k8s: name the script or program to run; see paddle help k8s");
+    if (!job.port) /* fl_k8s_write takes 0 for the default */
+        return fl_cli_fail(
+            FL_EXIT_USAGE, false,
+            "k8s: --port is 0, expected a number from 1 to 65535");
     job.n = n;
     job.command = (const char *const *)arg;
     if (fl_k8s_write(&job))

@@ -88,19 +88,22 @@ static const fl_opt *find_opt(const fl_opt *opts, const char *word)
     return NULL;
 }
 
-/* True: a whole number that the flag can hold. */
-static bool read_number(const char *text, const fl_opt *o)
+/* What was expected in place of the text; NULL: it is a whole number that the
+ * flag can hold. */
+static const char *read_number(const char *text, const fl_opt *o)
 {
     char *end;
     errno = 0;
     const long long v = strtoll(text, &end, 10);
-    if (end == text || *end || errno)
-        return false;
+    if (end == text || *end)
+        return "a whole number";
+    if (errno || (o->type == FL_OPT_INT && v != (int)v))
+        return v < 0 ? "a larger number" : "a smaller number";
     if (o->type == FL_OPT_I64)
         *(int64_t *)o->value = v;
     else
         *(int *)o->value = (int)v;
-    return o->type == FL_OPT_I64 || v == (int)v;
+    return NULL;
 }
 
 static int no_flag(const fl_cmd *cmd, const char *word)
@@ -140,15 +143,19 @@ static int take_flag(const fl_cmd *cmd, int n, char **arg, int *at)
         return 0;
     }
     if (!value && *at + 1 >= n)
-        return fl_cli_fail(FL_EXIT_USAGE, false, "--%s needs a value", o->name);
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "--%s needs a value; see paddle help %s", o->name,
+                           cmd->name);
     value = value ? value + 1 : arg[++*at];
+    const char *expected = NULL;
     if (o->type == FL_OPT_STR)
         *(const char **)o->value = value;
-    else if (!read_number(value, o))
-        return fl_cli_fail(FL_EXIT_USAGE, false,
-                           "--%s is \"%s\", expected a whole number", o->name,
-                           value);
-    return 0;
+    else
+        expected = read_number(value, o);
+    return expected ? fl_cli_fail(FL_EXIT_USAGE, false,
+                                  "--%s is \"%s\", expected %s", o->name, value,
+                                  expected)
+                    : 0;
 }
 
 static int run_command(const fl_cmd *cmd, int n, char **arg)

@@ -17,11 +17,21 @@ static const fl_opt opts[] = {
 
 static int run_read(int n, char **arg)
 {
-    if (n != 1 || strcmp(arg[0], "criteo"))
+    if (!n)
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "read: say which format: paddle read criteo <IN "
+                           ">OUT");
+    if (n > 1)
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "read takes one argument, got \"%s\" as well; it "
+                           "reads stdin and writes stdout: paddle read criteo "
+                           "<IN >OUT",
+                           arg[1]);
+    if (strcmp(arg[0], "criteo"))
         return fl_cli_fail(FL_EXIT_USAGE, false,
                            "read: the format is \"%s\", expected criteo; see "
                            "paddle help read",
-                           n ? arg[0] : "");
+                           arg[0]);
     const fl_criteo how = {.dim = dim, .hash = hash};
     if (fl_criteo_convert(&how, STDIN_FILENO, STDOUT_FILENO))
         return fl_cli_fail(FL_EXIT_FAILED, true, "read");

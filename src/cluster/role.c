@@ -465,12 +465,12 @@ static fl_err with_servers(making *m, const found *role, const list *servers,
     fl_role *r = m->r;
     found own;
     r->mode = FL_MODE_PSERVER;
+    if (role->at)
+        FL_TRY(read_role(m, role));
     if (!servers->n)
         return fail_without_servers(m, role);
     keep_list(m, servers, source);
-    if (role->at)
-        FL_TRY(read_role(m, role));
-    else {
+    if (!role->at) {
         r->duty = FL_DUTY_TRAINER;
         r->source.duty = DEFAULT;
         note(m, "servers are named, but no role is set: this is a TRAINER");

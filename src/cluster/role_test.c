@@ -435,6 +435,8 @@ static const struct {
      "PADDLE_PSERVER_ENDPOINTS is \"a:2\", but PSERVERS is \"a:1\""},
     {"TRAINING_ROLE=WORKER;PSERVERS=a:1",
      "TRAINING_ROLE is \"WORKER\", expected TRAINER or PSERVER"},
+    {"TRAINING_ROLE=WORKER",
+     "TRAINING_ROLE is \"WORKER\", expected TRAINER or PSERVER"},
     {"PADDLE_TRAINING_ROLE=TRAINER",
      "PADDLE_TRAINING_ROLE is TRAINER, but no servers are named; set "
      "PADDLE_PSERVER_ENDPOINTS=host:port,host:port"},

@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define SECRET "secret.yaml"
@@ -72,6 +73,27 @@ static fl_err check_name(const char *name)
     return FL_OK;
 }
 
+/* Check a quantity of Kubernetes: a number, and perhaps a unit. */
+static fl_err check_quantity(const char *flag, const char *text,
+                             const char *units, const char *expected)
+{
+    char *end;
+    if (!text)
+        return FL_OK;
+    const double number = strtod(text, &end);
+    const size_t n = strlen(end);
+    bool known = !n;
+    for (const char *at = units; *at && n && !known; at += *at == ' ') {
+        const size_t size = strcspn(at, " ");
+        known = size == n && !strncmp(at, end, n);
+        at += size;
+    }
+    if (end == text || !isdigit((unsigned char)*text) || number <= 0 || !known)
+        return fl_fail(FL_EINVAL, "k8s: --%s is \"%s\", expected %s", flag,
+                       text, expected);
+    return FL_OK;
+}
+
 static fl_err check_options(manifest *m)
 {
     fl_k8s_opts *o = &m->o;
@@ -98,6 +120,10 @@ static fl_err check_options(manifest *m)
         return fl_fail(FL_EINVAL,
                        "k8s: --port is %d, expected a number from 1 to 65535",
                        o->port);
+    FL_TRY(check_quantity("cpu", o->cpu, "m",
+                          "a number of CPUs such as 2 or 500m"));
+    FL_TRY(check_quantity("memory", o->memory, "k M G T P E Ki Mi Gi Ti Pi Ei",
+                          "bytes such as 4Gi or 512Mi"));
     if (fl_ends_with(o->command[0], ".py") && access(o->command[0], R_OK))
         FL_WARN("k8s: script %s: %s; the Dockerfile copies the folder in which "
                 "docker build is started, so the script must be in that one",
@@ -451,7 +477,9 @@ static fl_err save_text(manifest *m, const char *name, mode_t mode)
 static fl_err write_files(manifest *m)
 {
     FL_TRY(check_options(m));
-    FL_TRY(fl_disk_real()->mkdirs(fl_disk_real(), m->o.folder));
+    const fl_err err = fl_disk_real()->mkdirs(fl_disk_real(), m->o.folder);
+    if (err)
+        return fl_fail_at(err, "choose another folder with --out");
     put_head(m);
     put_service(m);
     put_servers(m);

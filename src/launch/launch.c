@@ -47,6 +47,23 @@ static int64_t now_ns(void)
     return fl_clock_now(fl_clock_real());
 }
 
+/* Refuse flags that would have no effect without other hosts: who gives them
+ * believes that the job runs there. --export is harmless: processes of this
+ * host have all variables, and paddle resume keeps those. */
+static fl_err check_host_flags(const fl_launch_opts *o)
+{
+    const char *flag = o->package          ? "job_dispatch_package"
+                       : o->workspace      ? "job_workspace"
+                       : o->workspace_root ? "job_root"
+                                           : NULL;
+    if (!flag || o->hosts || o->slurm)
+        return FL_OK;
+    return fl_fail(FL_EINVAL,
+                   "launch: --%s is only for jobs on other hosts: name them "
+                   "with --hosts or --hostfile, or use --slurm",
+                   flag);
+}
+
 static fl_err check_opts(const fl_launch_opts *o)
 {
     fl_job level;
@@ -84,6 +101,7 @@ static fl_err check_opts(const fl_launch_opts *o)
                        "launch: --start_port is %d, expected a number from 1 "
                        "to 65535",
                        o->start_port);
+    FL_TRY(check_host_flags(o));
     if (!o->hosts && !o->slurm && fl_ends_with(o->command[0], ".py") &&
         access(o->command[0], R_OK))
         return fl_fail(FL_ENOENT, "launch: script %s: %s", o->command[0],

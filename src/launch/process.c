@@ -186,6 +186,24 @@ static int pass_progress(fl_proc *p, posix_spawn_file_actions_t *files)
     return fd;
 }
 
+/* A script is run as "python3 -u train.py". */
+static fl_err fail_start(char *const *argv, int why)
+{
+    const char *program = argv[0];
+    const bool script = argv[1] && argv[2] && fl_ends_with(argv[2], ".py");
+    if (why == ENOENT && !strchr(program, '/'))
+        return fl_fail(
+            FL_EIO,
+            "launch: %s cannot be started: it is not in "
+            "PATH; name %s",
+            program,
+            script ? "another Python with --python or PADDLE_PYTHON"
+                   : "a script that ends in .py, a program in PATH, or the "
+                     "path of a program, such as ./train");
+    return fl_fail(FL_EIO, "launch: %s cannot be started: %s", program,
+                   strerror(why));
+}
+
 fl_err fl_proc_start(fl_launch *l, fl_proc *p)
 {
     posix_spawn_file_actions_t files;
@@ -220,8 +238,7 @@ fl_err fl_proc_start(fl_launch *l, fl_proc *p)
         if (tls[i] >= 0)
             close(tls[i]);
     if (why)
-        return fl_fail(FL_EIO, "launch: %s cannot be started: %s", argv[0],
-                       strerror(why));
+        return fail_start(argv, why);
     p->ended = false;
     p->began = fl_clock_now(fl_clock_real());
     tell_guard(l, "+", (int)p->pid);

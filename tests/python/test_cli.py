@@ -43,6 +43,22 @@ def paddle(*words, **env):
      "is more than 65535"),
     (["pserver", "--rdma_tcp=rdma"],
      'pserver: --rdma_tcp is "rdma", expected tcp'),
+    (["pserver", "--port"], "--port needs a value; see paddle help pserver"),
+    (["pserver", "--port=9999999999"],
+     '--port is "9999999999", expected a smaller number'),
+    (["pserver", "--port=7164x"],
+     '--port is "7164x", expected a whole number'),
+    (["data", "check", "--criteo", "--show=17", "file"],
+     "data: --show is 17, expected 0 to 16"),
+    (["data", "check", "--criteo", "--slots=x:u64", "file"],
+     "data check takes either --slots or --criteo, got both: --criteo says "
+     "what a line has"),
+    (["read"], "read: say which format: paddle read criteo <IN >OUT"),
+    (["read", "criteo", "file"],
+     'read takes one argument, got "file" as well; it reads stdin and writes '
+     "stdout: paddle read criteo <IN >OUT"),
+    (["k8s", "--port=0", "x.py"],
+     "k8s: --port is 0, expected a number from 1 to 65535"),
     (["train", "--config=trainer_config.py"],
      'there is no command "train" any more: run the training script itself: '
      "python train.py (a v1 configuration must be rewritten with paddle.v2)"),
@@ -106,6 +122,33 @@ def test_env_tells_of_a_misspelt_variable(wrong, right):
 def test_env_shows_settings_that_are_set():
     _, out, _ = paddle("env", FLUID_STAGED="1000000")
     assert "settings     FLUID_STAGED=1000000\n" in out
+
+
+@pytest.mark.parametrize("words, sentence", [
+    ("k8s --cpu two x.py",
+     'k8s: --cpu is "two", expected a number of CPUs such as 2 or 500m'),
+    ("k8s --memory 4GB x.py",
+     'k8s: --memory is "4GB", expected bytes such as 4Gi or 512Mi'),
+    ("k8s --out /proc/x x.py", "/proc/x: cannot make the directory: No such "
+     "file or directory (choose another folder with --out)"),
+    ("launch no-such-program",
+     "launch: no-such-program cannot be started: it is not in PATH; name a "
+     "script that ends in .py, a program in PATH, or the path of a program, "
+     "such as ./train"),
+    ("launch --python no-such-python %s" % __file__,
+     "launch: no-such-python cannot be started: it is not in PATH; name "
+     "another Python with --python or PADDLE_PYTHON"),
+    ("launch --job_dispatch_package . true",
+     "launch: --job_dispatch_package is only for jobs on other hosts: name "
+     "them with --hosts or --hostfile, or use --slurm"),
+    ("env --role WORKER",
+     'env: argument role is "WORKER", expected TRAINER or PSERVER'),
+])
+def test_a_wrong_value_gets_a_sentence_that_helps(tmp_path, monkeypatch, words,
+                                                  sentence):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.py").write_text("")
+    assert paddle(*words.split()) == (1, "", "paddle: %s\n" % sentence)
 
 
 def test_launch_refuses_a_number_of_processes_that_is_a_slip():
