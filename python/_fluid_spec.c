@@ -135,7 +135,8 @@ static bool says(PyObject *spec, const char *what)
 static int not_one(PyObject *o, const char *what)
 {
     if (!PyErr_Occurred())
-        PyErr_Format(PyExc_TypeError, "%R is not a %s", o, what);
+        PyErr_Format(PyExc_TypeError, "%R is not %s %s", o,
+                     strchr("aeiou", *what) ? "an" : "a", what);
     return -1;
 }
 

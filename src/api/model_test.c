@@ -189,7 +189,7 @@ static void says_what_is_wrong(void)
         fl_save_persistables(w.e, fl_net_main(w.n), empty, path("t"), NULL),
         FL_ENOENT, "holds nothing yet; run the startup program first");
     CHECK_ERR(fl_model_load(w.e, path("absent"), w.s, NULL, &m), FL_ENOENT,
-              "absent/__model__");
+              "/absent does not exist, expected a saved folder");
     save(&w, path("short"), NULL);
     cut(path("short/__model__"), 100);
     CHECK_ERR(fl_model_load(w.e, path("short"), w.s, NULL, &m), FL_EPROTO,

@@ -108,6 +108,9 @@ static char *staged_path(const fl_folder *f, const char *name)
 static fl_err is_missing(const fl_folder *f, const char *name, fl_err err)
 {
     const fl_listed *is = fl_manifest_find(&f->manifest, name);
+    if (err == FL_ENOENT && !f->manifest.kind &&
+        fl_folder_need(f->disk, f->dir) == FL_ENOENT)
+        return FL_ENOENT; /* the folder rather than a file in it */
     if (err != FL_ENOENT || !is)
         return err;
     return fl_fail(FL_ENOENT,

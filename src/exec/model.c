@@ -275,6 +275,19 @@ static fl_err add_scales(fl_block *b, int n, const char *const *targets,
     return FL_OK;
 }
 
+/* Check that the model reads each feed. */
+static fl_err check_feeds(const fl_program *all, const fl_program *model,
+                          int n_feeds, const char *const *feeds)
+{
+    for (int i = 0; i < n_feeds; i++)
+        if (!fl_block_var(model->blocks.at[0], feeds[i]))
+            return fl_fail(FL_ENOENT, "save: feed \"%s\": %s", feeds[i],
+                           fl_block_var(all->blocks.at[0], feeds[i])
+                               ? "the targets do not depend on it; leave it out"
+                               : "the program has no such variable");
+    return FL_OK;
+}
+
 static fl_err make_inference(fl_program *copy, int n_feeds,
                              const char *const *feeds, int n_targets,
                              const char *const *targets, fl_program **out)
@@ -285,8 +298,10 @@ static fl_err make_inference(fl_program *copy, int n_feeds,
     drop_ports(fl_program_block(copy, 0));
     FL_TRY(add_scales(fl_program_block(copy, 0), n_targets, targets, names));
     FL_TRY(fl_program_prune(copy, n_targets, names, &pruned));
-    fl_err err = add_ports(fl_program_block(pruned, 0), n_feeds, feeds,
-                           n_targets, names);
+    fl_err err = check_feeds(copy, pruned, n_feeds, feeds);
+    if (!err)
+        err = add_ports(fl_program_block(pruned, 0), n_feeds, feeds, n_targets,
+                        names);
     if (err) {
         fl_program_free(pruned);
         return err;

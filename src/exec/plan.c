@@ -453,13 +453,23 @@ static const port *port_of(const port *ports, int n, const char *name)
     return NULL;
 }
 
+static fl_err fail_unknown(const unit *u, const char *what, const char *name)
+{
+    fl_near near = {.name = name};
+    for (fl_entry *v = NULL; (v = fl_map_next(&u->block->vars, v));)
+        fl_near_offer(&near, v->key);
+    return fl_fail(FL_ENOENT,
+                   "%s \"%s\": the program has no such variable%s%s%s", what,
+                   name, near.best ? "; did you mean \"" : "",
+                   near.best ? near.best : "", near.best ? "\"?" : "");
+}
+
 static fl_err open_port(unit *u, const char *what, const char *name, port *p)
 {
     p->name = name;
     p->var = fl_block_var(u->block, name);
     if (!p->var)
-        return fl_fail(FL_ENOENT, "%s \"%s\": the program has no such variable",
-                       what, name);
+        return fail_unknown(u, what, name);
     p->value = resolve_name(u, name);
     return FL_OK;
 }

@@ -84,7 +84,10 @@ def test_a_fed_tensor_keeps_its_lengths(programs, exe):
      r"; convert it: x.astype\('float32'\)"),
     ({}, Exception, r'"x" is read, but nothing writes it: feed it \(fed: '
      r'nothing\) \(op 0 "scale" .*out = fluid.layers.scale'),
-    ({"nobody": X, "x": X}, Exception, "nobody")])
+    ({"nobody": X, "x": X}, Exception,
+     'feed "nobody": the program has no such variable$'),
+    ({"xx": X}, Exception,
+     'feed "xx": the program has no such variable; did you mean "x"[?]$')])
 def test_wrong_feeds_are_named(programs, exe, feed, error, sentence):
     out = fluid.layers.scale(fluid.layers.data("x", [13]), 2.0)
     with pytest.raises(error, match=sentence):

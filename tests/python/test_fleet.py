@@ -237,6 +237,8 @@ def test_a_strategy_is_checked_before_the_program_changes():
     fleet.init(UserDefinedRoleMaker(0, Role.WORKER, 1, SERVERS))
     with pytest.raises(TypeError, match="strategy is 'sync'"):
         fleet.distributed_optimizer(None, "sync")
+    with pytest.raises(TypeError, match="optimizer is 0.1, expected an "):
+        fleet.distributed_optimizer(0.1)
 
 
 def test_the_environment_is_read_once(monkeypatch):

@@ -174,6 +174,10 @@ def test_memory_says_what_is_missing(use_vars, lines):
     for wrong in ("part-0", [3]):
         with pytest.raises(TypeError):
             dataset.set_filelist(wrong)
+    with pytest.raises(TypeError, match="set_use_var takes .*, not 'x'"):
+        dataset.set_use_var(["x"])
+    with pytest.raises(ValueError, match="batch_size is 0, expected 1"):
+        dataset.set_batch_size(0)
 
 
 def test_loading_heeds_ctrl_c(use_vars, lines):

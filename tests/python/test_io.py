@@ -146,6 +146,28 @@ def test_wrong_models_are_refused(line, exe, tmp_path, feeds, targets,
             exe)
 
 
+def test_a_wrong_feed_of_a_model_is_named(line, exe, tmp_path):
+    """The labels are data of the program, but not of the model."""
+    for feeds, sentence in (
+            (["xx"], 'save: feed "xx": the program has no such variable'),
+            (["x", "y"], 'save: feed "y": the targets do not depend on it; '
+             "leave it out")):
+        with pytest.raises(fluid.core.EnforceNotMet, match=sentence):
+            fluid.io.save_inference_model(str(tmp_path), feeds, [line[1]],
+                                          exe)
+
+
+def test_a_folder_that_cannot_be_one_is_named(line, exe, tmp_path):
+    with pytest.raises(TypeError, match="save_vars: dirname is None, expected "
+                       "the path of a folder"):
+        fluid.io.save_params(exe, None)
+    with pytest.raises(fluid.core.EnforceNotMet, match="^/no/such does not exist, "
+                       "expected a saved folder$"):
+        fluid.io.load_params(exe, "/no/such")
+    fluid.io.save_params(exe, tmp_path)  # a path that is no str
+    fluid.io.load_params(exe, tmp_path)
+
+
 def test_a_model_that_is_not_there_is_named(exe, tmp_path):
     with pytest.raises(ValueError, match="no directory named '.*nowhere'"):
         fluid.io.load_inference_model(str(tmp_path / "nowhere"), exe)

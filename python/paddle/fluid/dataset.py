@@ -58,6 +58,9 @@ class DatasetBase:
 
     def set_batch_size(self, batch_size):
         """Set the number of examples in a batch."""
+        if batch_size < 1:
+            raise ValueError("set_batch_size: batch_size is %r, expected 1 or "
+                             "more" % (batch_size,))
         self.proto_desc.batch_size = batch_size
 
     def set_thread(self, thread_num):
@@ -76,6 +79,9 @@ class DatasetBase:
         added to those before. Without LoD levels a slot is dense: as many
         values as the variable's shape says, but for the batch."""
         for var in var_list:
+            if not hasattr(var, "dtype"):
+                raise TypeError("set_use_var takes a list of Variables, not %r"
+                                % (var,))
             if var.dtype not in _TYPES:
                 raise ValueError(
                     "%s: currently, fluid.dataset only supports "

@@ -40,6 +40,9 @@ def _program(main_program):
 
 def _move(action, dirname, main_program, vars, predicate, filename):
     """Save or load `vars`, or those of the program that `predicate` picks."""
+    if not isinstance(dirname, (str, os.PathLike)):
+        raise TypeError("%s: dirname is %r, expected the path of a folder"
+                        % (action.__name__, dirname))
     program = _program(main_program)
     if vars is None:
         vars = filter(predicate, program.list_vars())
@@ -51,7 +54,8 @@ def _move(action, dirname, main_program, vars, predicate, filename):
     names = [v.name for v in vars if v.type != _VarType.RAW]
     if filename is not None:  # it may be a path
         dirname, filename = os.path.split(os.path.join(dirname, filename))
-    action(program, global_scope(), dirname, filename, sorted(set(names)))
+    action(program, global_scope(), os.fspath(dirname), filename,
+           sorted(set(names)))
 
 
 def save_vars(executor, dirname, main_program=None, vars=None, predicate=None,

@@ -46,6 +46,10 @@ class DistributedTranspiler(Fleet):
         """The optimizer to call minimize of."""
         self._role()
         _check_strategy(strategy)
+        if not hasattr(optimizer, "minimize"):
+            raise TypeError("fleet.distributed_optimizer: optimizer is %r, "
+                            "expected an Optimizer such as fluid.optimizer.SGD"
+                            % (optimizer,))
         self._optimizer = TranspilerOptimizer(optimizer, strategy)
         return self._optimizer
 
