@@ -25,7 +25,7 @@ gives_the_same_bits_every_time() {
 says_what_is_wrong_with_a_model() {
     "$line" train "$housing" "$dir/model" >/dev/null
     refused "$line" infer "$housing" "$dir/nowhere"
-    says 'nowhere/__model__: cannot open it: No such file or directory'
+    says 'nowhere does not exist, expected a saved folder'
     truncate -s 40 "$dir/model/fc_0.w_0"
     refused "$line" infer "$housing" "$dir/model"
     says 'model/fc_0.w_0'

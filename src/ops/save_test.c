@@ -132,7 +132,8 @@ static void failures_name_the_file(void)
 {
     scene s;
     open_scene(&s);
-    CHECK_ERR(run(&s, "load", NAMES("w"), NULL), FL_ENOENT, "model/w");
+    CHECK_ERR(run(&s, "load", NAMES("w"), NULL), FL_ENOENT,
+              "model does not exist, expected a saved folder");
     CHECK_ERR(run(&s, "save", NAMES("nothing"), NULL), FL_EINVAL, "model/w");
     CHECK_ERR(run(&s, "save", NAMES(FL_EMPTY), NULL), FL_EINVAL,
               "save: input X is missing");
