@@ -5,7 +5,7 @@
 #include "collective/backend.h"
 
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/plugin_file.h"
 #include "collective/plugin.h"
 
 #include <dlfcn.h>
@@ -118,30 +118,6 @@ static void plugin_free(void *self)
     fl_mem_free(l);
 }
 
-/* The folder of this library, with a slash at its end; "": not known. */
-static void find_folder(fl_str *out)
-{
-    Dl_info info;
-    const char *slash = dladdr((void *)(uintptr_t)fl_backend_plugin, &info)
-                            ? strrchr(info.dli_fname, '/')
-                            : NULL;
-    if (slash)
-        fl_str_bytes(out, info.dli_fname, (size_t)(slash + 1 - info.dli_fname));
-}
-
-/* Load with global symbols, which parts of MPI need. */
-static void *open_library(const char *name)
-{
-    fl_str path = {0};
-    find_folder(&path);
-    fl_str_printf(&path, "libfluid-%s.so", name);
-    void *library = dlopen(path.at, RTLD_NOW | RTLD_GLOBAL);
-    if (!library && strrchr(path.at, '/'))
-        library = dlopen(strrchr(path.at, '/') + 1, RTLD_NOW | RTLD_GLOBAL);
-    fl_str_fini(&path);
-    return library;
-}
-
 fl_err fl_backend_plugin(const char *name, const fl_mesh_opts *o, fl_backend *b)
 {
     char why[FL_PLUGIN_WHY] = "";
@@ -151,7 +127,8 @@ fl_err fl_backend_plugin(const char *name, const fl_mesh_opts *o, fl_backend *b)
         return fl_fail(FL_EINVAL,
                        "FLUID_COLLECTIVE is \"%s\", expected ring or mpi",
                        name);
-    void *library = open_library(name);
+    /* parts of MPI need its symbols to be global */
+    void *library = fl_plugin_file_open(name, true);
     if (!library)
         return fl_fail(FL_ENOENT,
                        "FLUID_COLLECTIVE is \"%s\", but its library cannot be "
