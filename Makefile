@@ -40,6 +40,10 @@ PY_INC := $(if $(wildcard $(PY_INC)/Python.h),$(PY_INC))
 # The plug-in that reduces by MPI is built where MPI is (scripts/deps mpi).
 MPICC := $(shell command -v mpicc)
 MPI_PLUGIN := $(if $(MPICC),$(B)/lib/libfluid-mpi.so)
+# The plug-in with a faster cipher for TLS is built where ipsec-mb is.
+AES_PLUGIN := $(if $(shell echo '\#include <intel-ipsec-mb.h>' | \
+	$(CC) -E -x c - >/dev/null 2>&1 && echo yes),$(B)/lib/libfluid-aes.so)
+PLUGINS := $(MPI_PLUGIN) $(AES_PLUGIN)
 LDLIBS := -ldnnl -lgomp -lgrpc -lgpr -lprotobuf-c -lssl -lcrypto -lz -lm -lpthread
 # Above it in the tree and where it is installed, beside it in a wheel.
 ORIGIN := -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../fluid'
@@ -81,7 +85,7 @@ INSIDE := $(patsubst %.c,$(B)/%,$(INSIDE_SRC))
 .PHONY: python install wheel fuzz fuzz-run clean deps data FORCE
 .PHONY: model test-sim step-coverage kill-matrix bench-ranks k8s image random-kills
 
-all: $(LIB) $(SO) $(CLI) $(EXAMPLES) $(MPI_PLUGIN) python
+all: $(LIB) $(SO) $(CLI) $(EXAMPLES) $(PLUGINS) python
 
 help:
 	@echo 'make              build the library, the command and the package in $(B)/'
@@ -160,6 +164,12 @@ $(B)/lib/libfluid-mpi.so: plugins/mpi.c src/collective/plugin.h
 	$(Q)$(MPICC) -std=c11 -O2 -g -Wall -Wextra $(WERROR) -Isrc \
 		-fPIC -shared $< -o $@
 
+$(B)/lib/libfluid-aes.so: plugins/aes.c
+	$(call say,AES,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -O2 -g -Wall -Wextra $(WERROR) $(SAN) \
+		-fPIC -shared $< -lIPSec_MB -lcrypto -o $@
+
 $(call obj,src/cli/version.c): private CFLAGS += \
 	$(if $(PY_EXT),-DFL_WITH_PYTHON)
 
@@ -194,7 +204,7 @@ $(EXAMPLES) $(BENCHES): $(B)/%: %.c include/fluid.h $(SO)
 
 $(INSIDE): $(B)/%: $(B)/obj/%.o $(LIB)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) $(ORIGIN) -o $@
 
 # --- tests -------------------------------------------------------------------
 
@@ -202,6 +212,7 @@ $(B)/test/tests/%: $(B)/obj/tests/%.o $(call obj,$(SUPPORT_SRC)) $(LIB)
 	$(link-test)
 $(B)/test/%: $(B)/obj/src/%.o $(call obj,$(SUPPORT_SRC)) $(LIB)
 	$(link-test)
+$(addprefix $(B)/test/net/,aes_test grpc_tls_test tls_test): | $(AES_PLUGIN)
 # The machines with bugs, which their simulators must find, and not the library's.
 planted = $(patsubst %,$(B)/planted/%.o,$(1))
 PLANTED := $(call planted,$(addprefix protocol/,client coord history job members \
@@ -224,9 +235,11 @@ $(B)/test/collective/sim_plant_test: $(RANKS_PLANTED) \
 # There are hundreds of test programs: a faster linker is used if there is one.
 TEST_LD := $(firstword $(foreach l,lld gold,\
 	$(if $(shell command -v ld.$(l)),-fuse-ld=$(l))))
+# RPATH finds plug-ins also where the address sanitizer calls dlopen for us.
 define link-test
 @mkdir -p $(@D)
-$(Q)$(CC) $(LDFLAGS) $(TEST_LD) $^ -lcmocka $(LDLIBS) -o $@
+$(Q)$(CC) $(LDFLAGS) $(TEST_LD) $^ -lcmocka $(LDLIBS) \
+	-Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../../lib' -o $@
 endef
 
 # The meta-test judges what the others checked: it has a part in full runs only.
@@ -349,7 +362,7 @@ install: all data
 	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib
 	install -m 755 $(SO).$(VERSION) $(DESTDIR)$(PREFIX)/lib
 	cp -P $(SO).$(SOVERSION) $(SO) $(DESTDIR)$(PREFIX)/lib
-	$(if $(MPI_PLUGIN),install -m 755 $(MPI_PLUGIN) $(DESTDIR)$(PREFIX)/lib)
+	$(if $(strip $(PLUGINS)),install -m 755 $(PLUGINS) $(DESTDIR)$(PREFIX)/lib)
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LDLIBS)|' \
 		scripts/fluid.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/fluid.pc
 	$(if $(CLI),install -m 755 $(CLI) $(DESTDIR)$(PREFIX)/bin)

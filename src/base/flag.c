@@ -38,6 +38,7 @@ const fl_flag fl_flags[] = {
     {"FLUID_TLS_CA", FL_FLAG_TEXT},
     {"FLUID_TLS_CERT", FL_FLAG_TEXT},
     {"FLUID_TLS_KEY", FL_FLAG_TEXT},
+    {"FLUID_TLS_NO_PLUGIN", FL_FLAG_BOOL},
     {"FLUID_TRUST_PROGRAMS", FL_FLAG_BOOL},
     {0},
 };

@@ -888,6 +888,59 @@ static void unix_socket_serves_and_refuses(void)
     tear_down(&t);
 }
 
+#ifdef FL_TEST_TLS
+/* One question to a server that may not be there. */
+static fl_rpc_end ask_once(scene *t, fl_packet *p)
+{
+    const int call = count(t, 'd');
+    nanosleep(&(struct timespec){0, 100000000}, NULL);
+    ask(t, (uint64_t)call, p, 0);
+    return await(t, 'd', call).end;
+}
+
+/* Ask with a large message until it is answered: four ciphers take each record,
+ * those of the client and of the server in both directions. */
+static void check_plugin(scene *t)
+{
+    enum {
+        RECORDS = 40
+    };
+    static char big[RECORDS << 14]; /* a record of TLS has at most 16 KB */
+    uint64_t before;
+    fl_rpc_end end;
+    do {
+        fl_packet *p = fl_packet_new();
+        fl_packet_copy(p, big, sizeof big);
+        before = count_plugin();
+        end = ask_once(t, p);
+    } while (end == FL_RPC_REFUSED || end == FL_RPC_BROKEN);
+    CHECK_INT(end, FL_RPC_OK);
+    CHECK(count_plugin() - before >= 4 * RECORDS);
+}
+
+/* A client that looks for its server in vain makes other connections, on
+ * threads of gRPC. Those have the cipher, too. */
+static void plugin_is_used_by_all_connections(void)
+{
+    scene t;
+    char address[64];
+    need_plugin();
+    set_up(&t, (fl_rpc_opts){0});
+    t.echo = true;
+    check_plugin(&t);
+    fl_rpc_free(t.server);
+    for (int i = 0; i < 15; i++)
+        CHECK(ask_once(&t, text("?")) != FL_RPC_OK);
+    const fl_rpc_opts again = {
+        .methods = methods, .self = &t, .hangup = hangup, .tls = new_tls()};
+    snprintf(address, sizeof address, "127.0.0.1:%d", t.port);
+    CHECK_OK(fl_rpc_new(&again, &t.server));
+    CHECK_OK(fl_rpc_listen(t.server, address, &t.port));
+    check_plugin(&t);
+    tear_down(&t);
+}
+#endif
+
 const fl_test fl_tests[] = {
     /* First: gRPC keeps threads of its own for a while where a client was
      * freed in the middle of a TLS handshake, as other tests do. */
@@ -934,5 +987,9 @@ const fl_test fl_tests[] = {
     {"a member may begin with large messages",
      member_may_begin_with_large_messages},
     {"a unix socket serves and refuses", unix_socket_serves_and_refuses},
+#ifdef FL_TEST_TLS
+    {"the plug-in is used by all connections",
+     plugin_is_used_by_all_connections},
+#endif
     {0},
 };

@@ -5,11 +5,43 @@
 
 #include "base/certs.h"
 #include "base/disk.h"
+#include "base/flag.h"
 #include "base/test.h"
+#include "net/aes.h"
 #include "net/tls.h"
 
+#include <openssl/params.h>
+#include <openssl/provider.h>
 #include <stdio.h>
 #include <unistd.h>
+
+/* The plug-in is used where it is there, unless FLUID_TLS_NO_PLUGIN is 1. */
+static inline void load_plugin(void)
+{
+    bool without = false;
+    CHECK_OK(fl_flag_bool("FLUID_TLS_NO_PLUGIN", &without));
+    if (!without)
+        fl_aes_load();
+}
+
+static inline void need_plugin(void)
+{
+    load_plugin();
+    if (!OSSL_PROVIDER_available(NULL, "fluid"))
+        fl_test_skip("libfluid-aes.so is not built, or of no use here");
+}
+
+/* Messages that the ciphers of the plug-in have begun. */
+static inline uint64_t count_plugin(void)
+{
+    uint64_t n = 0;
+    OSSL_PROVIDER *p = OSSL_PROVIDER_try_load(NULL, "fluid", 1);
+    OSSL_PARAM ask[] = {OSSL_PARAM_construct_uint64("messages", &n),
+                        OSSL_PARAM_construct_end()};
+    CHECK(p && OSSL_PROVIDER_get_params(p, ask) == 1);
+    OSSL_PROVIDER_unload(p);
+    return n;
+}
 
 /* A process of the job of `ca`, for 127.0.0.1; `shown` of another authority, if
  * given, is what it shows. */
@@ -18,6 +50,7 @@ static inline fl_tls *make_tls(fl_ca *ca, fl_ca *shown, int days)
     char folder[200], path[3][256];
     char *pem[3] = {NULL, NULL, (char *)fl_ca_pem(ca)};
     fl_tls *t = NULL;
+    load_plugin();
     snprintf(folder, sizeof folder, "%s/tls-XXXXXX", fl_test_dir());
     CHECK_OK(fl_disk_real()->mkdtemp(fl_disk_real(), folder));
     CHECK_OK(

@@ -16,6 +16,7 @@
 #include "base/disk.h"
 #include "base/pool.h"
 #include "base/vec.h"
+#include "net/aes.h"
 
 #include <errno.h>
 #include <fcntl.h>

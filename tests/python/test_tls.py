@@ -58,10 +58,13 @@ def authority(tmp_path):
     return Authority(tmp_path / "ca")
 
 
-def test_a_job_with_tls_gives_the_bits_of_one_machine(authority, tmp_path):
+@pytest.mark.parametrize("without", ["0", "1"])
+def test_a_job_with_tls_gives_the_bits_of_one_machine(authority, tmp_path,
+                                                      without):
     local = alone(tmp_path, "adam")
+    env = {**QUICK, **authority.issue("process"), "FLUID_TLS_NO_PLUGIN": without}
     with Cluster(tmp_path, sync_job.__file__, 2, 2, argv=["adam", "same"],
-                 env={**QUICK, **authority.issue("process")}) as job:
+                 env=env) as job:
         job.start().finish()
     for i in range(2):
         same_bits(load(tmp_path, i), local)
