@@ -96,6 +96,16 @@ class Job(Cluster):
         return [name for name in os.listdir(folder)
                 if os.path.exists(os.path.join(folder, name, "head"))]
 
+    def rests(self):
+        """Folders of servers that were killed while they removed their state,
+        and were not started again."""
+        killed = [p.name.split("-")[0].replace("server", "server-")
+                  for p in self.server if p.code() == -signal.SIGKILL]
+        return [path for path in glob.glob(
+            os.path.join(self.folder, "state", "*"))
+            if any(path.endswith(name) for name in killed)
+            and not os.path.exists(os.path.join(path, "head"))]
+
     def is_over(self):
         """Whether all servers have ended, which they do when every trainer has
         completed. One that was killed after that, and started again, waits for
@@ -201,6 +211,10 @@ class LaunchedJob:
         said = "".join(p.text() for p in self._launches)
         return self._kills + len(re.findall("signal 9 .*started again", said)) \
             + sum(p.code() == -signal.SIGKILL for p in self._launches)
+
+    def rests(self):
+        """The launcher starts a killed server again."""
+        return []
 
     def said(self):
         """What all servers have said."""
@@ -321,14 +335,16 @@ def calm_digest(kind, **size):
         shutil.rmtree(folder)
 
 
-def files_left(folder):
-    """What neither the script nor the logs nor the model account for."""
+def files_left(folder, rests=()):
+    """What neither the script nor the logs nor the model account for. rests:
+    folders that are left by right."""
     known = re.compile(r"data-\d+\.txt|trained-\d+|\S+\.log|logs|model")
     return [os.path.join(path, name)
             for path, folders, names in os.walk(folder)
             for name in (names if path != folder else folders + names)
             if not known.fullmatch(name) and "model" not in path
-            and "logs" not in path and name != "state"]
+            and "logs" not in path and name != "state"
+            and not {path, os.path.join(path, name)} & set(rests)]
 
 
 class RandomKills:
@@ -356,11 +372,12 @@ class RandomKills:
             finally:
                 self._disturb.end()
             killed, split = job.kills(), has_part_of_push(job, kind)
+            left = files_left(folder, job.rests())
         where = "%s of %s, seed %d, job %d: %%s; %s" % (
             make.__name__, kind, self._seed, number, folder)
         assert split or got == self._calm[kind], where % "another model"
         self._splits += split
-        assert not files_left(folder), where % files_left(folder)
+        assert not left, where % left
         shutil.rmtree(folder)
         self._kills += killed
         self.peaks.append(self._disturb.peak)
