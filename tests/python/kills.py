@@ -182,9 +182,11 @@ class LaunchedJob:
                                 self.folder, self._env, SECONDS)
         self._launches.append(self.launcher)
 
-    def running(self):
-        """Servers and trainers: children of the launcher with a role."""
-        found = []
+    def _children(self):
+        """Processes that the launcher has started: {id: whether it has a role}.
+        Servers and trainers have one, once they run their program; the guard
+        has none."""
+        found = {}
         for path in glob.glob("/proc/[0-9]*"):
             try:
                 with open(path + "/stat") as f:
@@ -193,14 +195,20 @@ class LaunchedJob:
                     role = b"TRAINING_ROLE=" in f.read()
             except OSError:
                 continue  # it has ended
-            if int(parent) == self.launcher.pid and state != "Z" and role:
-                found.append(Child(int(os.path.basename(path))))
+            if int(parent) == self.launcher.pid and state != "Z":
+                found[int(os.path.basename(path))] = role
         return found
+
+    def running(self):
+        """Servers and trainers."""
+        return [Child(pid) for pid, role in self._children().items() if role]
 
     def kill_launcher(self):
         """With all its processes, so that it starts none of them again, and
         nothing tells them to end."""
         self.launcher.stop()
+        while list(self._children().values()).count(False) > 1:
+            time.sleep(0.01)  # one has just been started
         for p in self.running():
             p.send(signal.SIGKILL)
             self._kills += 1
