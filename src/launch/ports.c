@@ -10,6 +10,7 @@
  *                     launcher, which binds without it */
 #include "launch/launch.h"
 
+#include "base/clock.h"
 #include "base/endpoint.h"
 #include "net/port.h"
 
@@ -20,7 +21,11 @@
 #include <netdb.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
+
+#define ENDING (3 * FL_SEC) /* time for processes of an earlier job */
+#define PAUSE  (50 * FL_MS) /* between two tries */
 
 enum {
     FIRST_PORT = 6170,
@@ -71,6 +76,27 @@ static int hold(const char *host, int port)
         fd = -1;
     }
     freeaddrinfo(found);
+    return fd;
+}
+
+/* As hold, for a port that the user named. If the launcher of an earlier job
+ * was killed, its servers may still be about to end. */
+static int hold_named(const char *host, int port)
+{
+    const fl_clock *clock = fl_clock_real();
+    const int64_t until = fl_clock_now(clock) + ENDING;
+    int fd = hold(host, port);
+    for (bool told = false;
+         fd < 0 && errno == EADDRINUSE && fl_clock_now(clock) < until;
+         told = true) {
+        if (!told)
+            fprintf(stderr,
+                    "launch: port %d on %s is taken; waiting up to %d s for "
+                    "it\n",
+                    port, host, (int)(ENDING / FL_SEC));
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE}, NULL);
+        fd = hold(host, port);
+    }
     return fd;
 }
 
@@ -128,7 +154,7 @@ static fl_err take_port(fl_launch *l, const char *host, int port)
             return fl_fail(FL_EINVAL, "launch: endpoint %s is named twice",
                            endpoint);
     if (l->nodes == 1 || !strcmp(host, l->opts->node_ip)) {
-        fd = hold(host, port);
+        fd = hold_named(host, port);
         if (fd < 0)
             return cannot_hold(l, host, port);
     }

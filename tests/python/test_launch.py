@@ -315,6 +315,7 @@ def test_a_taken_port_is_named(tmp_path):
     assert re.search(r"launch: port %d on 127.0.0.1 is taken by process %d "
                      r"\(.*python.*\); choose others with --start_port"
                      % (port, os.getpid()), err)
+    assert "launch: port %d on 127.0.0.1 is taken; waiting up to" % port in err
 
 
 @pytest.mark.parametrize("flags, sentence", [
