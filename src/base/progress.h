@@ -13,9 +13,11 @@ enum {
     FL_PROGRESS_FD = 7
 };
 
-/* Bits of what a trainer has reached. A kill after both loses nothing. */
+/* Bits of what a process has reached. A kill of a trainer after both loses
+ * nothing; nor does one of a server after the first. */
 enum {
-    FL_REACHED_COMPLETION = 1, /* it has left its job with code 0 */
+    FL_REACHED_COMPLETION = 1, /* a trainer has left its job with code 0; the
+                                  job of a server has ended with code 0 */
     FL_REACHED_EXIT = 2,       /* its script has come to its end */
 };
 

@@ -291,25 +291,26 @@ bool fl_proc_is_echo(const fl_launch *l, const fl_proc *p)
  * FL_EXIT_DONE: then the end of the process before it counts. If there was none
  * under this launcher, such as in a new pod, the end of the job counts, and the
  * trainer has ended well. A kill after the end of its script loses nothing if
- * the trainer had completed. */
+ * the trainer had completed; nor does a kill of a server whose job had ended.
+ */
 static void settle_end(fl_proc *p)
 {
-    enum {
-        BOTH = FL_REACHED_COMPLETION | FL_REACHED_EXIT
-    };
+    const int all = p->server ? FL_REACHED_COMPLETION
+                              : FL_REACHED_COMPLETION | FL_REACHED_EXIT;
     char name[32], end[64];
     if (p->code == FL_EXIT_DONE) {
         p->code = p->before.code;
         p->signal = p->before.signal;
         p->reached = p->before.reached | FL_REACHED_COMPLETION;
     }
-    if (!p->signal || (p->reached & BOTH) != BOTH)
+    if (!p->signal || (p->reached & all) != all)
         return;
     p->code = 0;
-    fprintf(stderr,
-            "launch: %s was killed when it had completed and its script had "
-            "ended, so nothing is lost: %s\n",
-            fl_proc_name(p, name), fl_proc_how(p, end));
+    fprintf(stderr, "launch: %s was killed when %s, so nothing is lost: %s\n",
+            fl_proc_name(p, name),
+            p->server ? "its job had ended"
+                      : "it had completed and its script had ended",
+            fl_proc_how(p, end));
 }
 
 bool fl_proc_has_completed(const fl_proc *p)

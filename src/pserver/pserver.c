@@ -11,6 +11,7 @@
 #include "base/failpoint.h"
 #include "base/flag.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "base/signals.h"
 #include "cluster/ports.h"
 #include "cluster/tls.h"
@@ -1158,6 +1159,8 @@ static fl_err run_pserver(pserver *p)
         return FL_OK;
     const fl_err err = serve_all(p);
     p->over = true;
+    if (!err && !fl_bare_gave_up(p->bare))
+        fl_progress_reach(FL_REACHED_COMPLETION);
     if (is_given_up(p, err) && o->busy)
         o->busy(o->user, false);
     return fl_bare_gave_up(p->bare) ? FL_OK : err;

@@ -290,12 +290,12 @@ if me == 1 and end == "raise":
 """
 
 
-def launch_leaves(folder, end, *flags):
+def launch_leaves(folder, end, *flags, **env):
     """The launcher of such a job, and the log of trainer 1."""
     (folder / "leaves.py").write_text(LEAVES)
     done = subprocess.run(
         ["paddle", "launch", "--server_num", "1", *flags, "leaves.py", end],
-        cwd=folder, env={**os.environ, **KEPT}, text=True,
+        cwd=folder, env={**os.environ, **KEPT, **env}, text=True,
         stderr=subprocess.PIPE)
     return done, (folder / "logs" / "workerlog.1").read_text()
 
@@ -305,6 +305,15 @@ def test_a_kill_when_the_script_has_ended_costs_nothing(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "launch: trainer 1 was killed when it had completed and its script" \
         " had ended, so nothing is lost: signal 9 (Killed)\n" in done.stderr
+    assert "it is started again" not in done.stderr
+
+
+@pytest.mark.parametrize("point", ["end.over", "end.removed"])
+def test_a_kill_of_a_server_whose_job_has_ended_costs_nothing(tmp_path, point):
+    done, _ = launch_leaves(tmp_path, "well", FLUID_FAILPOINT=point + ":1")
+    assert done.returncode == 0, done.stderr
+    assert "launch: server 0 was killed when its job had ended, so nothing is " \
+        "lost: signal 9 (Killed)\n" in done.stderr
     assert "it is started again" not in done.stderr
 
 
