@@ -221,8 +221,11 @@ class LaunchedJob:
             + sum(p.code() == -signal.SIGKILL for p in self._launches)
 
     def rests(self):
-        """Folders of servers that were killed while they removed their state."""
+        """Folders of servers that were killed while they removed their state,
+        or whose launcher was killed with them."""
         found = glob.glob(os.path.join(self._state(), "*"))
+        if self.launcher.code() == -signal.SIGKILL:
+            return found
         said = "".join(p.text() for p in self._launches)
         return [path for path in found
                 if "killed when its job had ended" in said
