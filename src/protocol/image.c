@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    FORMAT = 3, /* of the fields; another one is refused */
+    FORMAT = 4, /* of the fields; another one is refused */
     CRC = 4,    /* bytes */
     DIGITS = 10 /* bytes of a number at most */
 };

@@ -724,6 +724,8 @@ static void from_coordinator(fl_server *s, const fl_msg *m, int64_t now)
         return;
     if (m->kind == FL_MSG_END && m->over) {
         s->confirmed = s->ended;
+        s->changed =
+            true; /* the coordinator may leave when it has the answer */
         return;
     }
     if (!check_states(s, m, now))
@@ -915,6 +917,7 @@ static void visit_server(fl_image *im, fl_server *s)
         visit_decision(im, &s->ahead.at[i], s->job->trainers);
     fl_image_bool(im, &s->ending);
     fl_image_bool(im, &s->ended);
+    fl_image_bool(im, &s->confirmed);
     fl_image_int(im, &s->code, INT32_MIN, INT32_MAX);
     fl_image_any(im, &s->end_version);
     fl_image_text(im, s->sentence, sizeof s->sentence);
@@ -1038,7 +1041,7 @@ fl_err fl_server_restore(fl_server *s, const void *image, size_t n, int64_t now)
     FL_TRY(fl_image_open(&im, image, n, FL_IMAGE_SERVER, s->job, s->index));
     visit_server(&im, s);
     im.bad = im.bad || (s->closing && s->close.round != s->version) ||
-             (s->ended && !s->ending);
+             (s->ended && !s->ending) || (s->confirmed && !s->ended);
     FL_TRY(fl_image_check(&im));
     s->due_apply = s->closing;
     s->flushed = s->version;

@@ -820,13 +820,36 @@ static void leaves_if_it_was_leaving(void)
     restart_server(&s, &image);
     CHECK(!fl_server_leaves(s.s) && !fl_server_confirmed(s.s));
     from_coord(&s, (fl_msg){.kind = FL_MSG_END});
-    from_coord(&s, (fl_msg){.kind = FL_MSG_END, .over = true});
     fl_str_fini(&image);
     fl_server_image(s.s, &image);
     restart_server(&s, &image);
     s.now += 20 * FL_SEC; /* longer than it lingers */
     CHECK(!fl_server_over(s.s, s.now, &code));
     CHECK(fl_server_leaves(s.s) && fl_server_confirmed(s.s));
+    CHECK(fl_server_over(s.s, s.now, &code));
+    CHECK_INT(code, 0);
+    fl_str_fini(&image);
+    close_scene(&s);
+}
+
+/* The coordinator may be gone, so it must not be asked again. */
+static void leaves_if_its_end_was_confirmed(void)
+{
+    scene s;
+    fl_str image = {0};
+    int code = -1;
+    open_scene(&s, (fl_job){.durability = FL_PROCESS});
+    view(&s, 1, 0, "1");
+    from_coord(&s, (fl_msg){.kind = FL_MSG_END});
+    fl_server_image(s.s, &image);
+    CHECK(!fl_server_changed(s.s));
+    from_coord(&s, (fl_msg){.kind = FL_MSG_END, .over = true});
+    CHECK(fl_server_changed(s.s));
+    fl_str_fini(&image);
+    fl_server_image(s.s, &image);
+    restart_server(&s, &image);
+    CHECK(fl_server_confirmed(s.s));
+    s.now += 20 * FL_SEC; /* longer than it lingers */
     CHECK(fl_server_over(s.s, s.now, &code));
     CHECK_INT(code, 0);
     fl_str_fini(&image);
@@ -994,6 +1017,8 @@ const fl_test fl_tests[] = {
      tells_nobody_before_the_image},
     {"a restarted server knows its view and its end", keeps_an_older_view_out},
     {"a restarted server leaves if it was leaving", leaves_if_it_was_leaving},
+    {"a restarted server leaves if its end was confirmed",
+     leaves_if_its_end_was_confirmed},
     {"an interrupted push comes before others", gets_an_interrupted_push_first},
     {"an interrupted push is given up with its session",
      gives_an_interrupted_push_up},
